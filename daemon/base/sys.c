@@ -1,0 +1,441 @@
+/*
+ * The kernel's system calls behind struct sys: the one file of the daemon
+ * that makes them.
+ */
+#include "daemon/base/sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S	1000000000LL
+
+/* Linux 6.8; glibc 2.36 does not name it yet. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE	0x00004000U
+#endif
+
+struct sys_dir {
+	DIR *stream;
+};
+
+static int
+result(int r)
+{
+	return r < 0 ? -errno : r;
+}
+
+static int64_t
+ns_of(struct timespec ts)
+{
+	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+static int
+kernel_openat(const struct sys *sys, int dirfd, const char *path, int flags,
+    mode_t mode)
+{
+	int fd;
+
+	(void)sys;
+	do
+		fd = openat(dirfd, path, flags | O_CLOEXEC, mode);
+	while (fd < 0 && errno == EINTR);
+	return result(fd);
+}
+
+/* Never retried: on Linux the descriptor is gone even after EINTR. */
+static int
+kernel_close(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return result(close(fd));
+}
+
+static ssize_t
+kernel_pread(const struct sys *sys, int fd, void *buf, size_t len,
+    off_t offset)
+{
+	ssize_t n;
+
+	(void)sys;
+	do
+		n = pread(fd, buf, len, offset);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static int
+kernel_write_all(const struct sys *sys, int fd, const void *buf, size_t len)
+{
+	const char *p = buf;
+	ssize_t n;
+
+	(void)sys;
+	while (len > 0) {
+		n = write(fd, p, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static ssize_t
+kernel_pwrite(const struct sys *sys, int fd, const void *buf, size_t len,
+    off_t offset)
+{
+	ssize_t n;
+
+	(void)sys;
+	do
+		n = pwrite(fd, buf, len, offset);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static int
+kernel_ftruncate(const struct sys *sys, int fd, off_t size)
+{
+	int r;
+
+	(void)sys;
+	do
+		r = ftruncate(fd, size);
+	while (r < 0 && errno == EINTR);
+	return result(r);
+}
+
+static int
+kernel_fchmod(const struct sys *sys, int fd, mode_t mode)
+{
+	(void)sys;
+	return result(fchmod(fd, mode));
+}
+
+static int
+kernel_fchmodat(const struct sys *sys, int dirfd, const char *path,
+    mode_t mode)
+{
+	(void)sys;
+	return result(fchmodat(dirfd, path, mode, 0));
+}
+
+static int
+kernel_futimens_now(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return result(futimens(fd, NULL));
+}
+
+static void
+fill_stat(struct sys_stat *out, const struct stat *st)
+{
+	*out = (struct sys_stat){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mode = st->st_mode,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.mtime_ns = ns_of(st->st_mtim),
+		.ctime_ns = ns_of(st->st_ctim),
+	};
+}
+
+static int
+kernel_fstat(const struct sys *sys, int fd, struct sys_stat *out)
+{
+	struct stat st;
+
+	(void)sys;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	fill_stat(out, &st);
+	return 0;
+}
+
+static int
+stat_path(int dirfd, const char *path, int flags, struct sys_stat *out)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, path, &st, flags) < 0)
+		return -errno;
+	fill_stat(out, &st);
+	return 0;
+}
+
+static int
+kernel_lstatat(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *out)
+{
+	(void)sys;
+	return stat_path(dirfd, path, AT_SYMLINK_NOFOLLOW, out);
+}
+
+static int
+kernel_statat(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *out)
+{
+	(void)sys;
+	return stat_path(dirfd, path, 0, out);
+}
+
+/* A kernel that has both answers with the unique one alone, an older one
+ * ignores the bit it does not know: one call serves either. */
+static int
+kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	struct statx stx;
+
+	(void)sys;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_MNT_ID_UNIQUE,
+	    &stx) < 0)
+		return -errno;
+	if ((stx.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) == 0)
+		return -EOPNOTSUPP;
+	*id = stx.stx_mnt_id;
+	return 0;
+}
+
+static int
+kernel_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
+    int newdirfd, const char *newpath)
+{
+	(void)sys;
+	return result(linkat(olddirfd, oldpath, newdirfd, newpath, 0));
+}
+
+static int
+kernel_renameat(const struct sys *sys, int olddirfd, const char *oldpath,
+    int newdirfd, const char *newpath)
+{
+	(void)sys;
+	return result(renameat(olddirfd, oldpath, newdirfd, newpath));
+}
+
+static int
+kernel_unlinkat(const struct sys *sys, int dirfd, const char *path)
+{
+	(void)sys;
+	return result(unlinkat(dirfd, path, 0));
+}
+
+static int
+kernel_rmdirat(const struct sys *sys, int dirfd, const char *path)
+{
+	(void)sys;
+	return result(unlinkat(dirfd, path, AT_REMOVEDIR));
+}
+
+static int
+kernel_mkdirat(const struct sys *sys, int dirfd, const char *path,
+    mode_t mode)
+{
+	(void)sys;
+	return result(mkdirat(dirfd, path, mode));
+}
+
+static ssize_t
+kernel_readlinkat(const struct sys *sys, int dirfd, const char *path,
+    char *buf, size_t size)
+{
+	ssize_t n;
+
+	(void)sys;
+	n = readlinkat(dirfd, path, buf, size);
+	return n < 0 ? -errno : n;
+}
+
+/* A sync that failed has consumed the error: asking again would answer 0
+ * over data that is gone. Only EINTR says that nothing was decided. */
+static int
+kernel_fsync(const struct sys *sys, int fd)
+{
+	int r;
+
+	(void)sys;
+	do
+		r = fsync(fd);
+	while (r < 0 && errno == EINTR);
+	return result(r);
+}
+
+static int
+kernel_fdatasync(const struct sys *sys, int fd)
+{
+	int r;
+
+	(void)sys;
+	do
+		r = fdatasync(fd);
+	while (r < 0 && errno == EINTR);
+	return result(r);
+}
+
+static int
+kernel_syncfs(const struct sys *sys, int fd)
+{
+	int r;
+
+	(void)sys;
+	do
+		r = syncfs(fd);
+	while (r < 0 && errno == EINTR);
+	return result(r);
+}
+
+static int
+kernel_flock_try(const struct sys *sys, int fd)
+{
+	int r;
+
+	(void)sys;
+	do
+		r = flock(fd, LOCK_EX | LOCK_NB);
+	while (r < 0 && errno == EINTR);
+	return result(r);
+}
+
+static int
+kernel_drop_cache(const struct sys *sys, int fd)
+{
+	(void)sys;
+	return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+static int
+kernel_dir_open(const struct sys *sys, int dirfd, const char *path,
+    struct sys_dir **out)
+{
+	struct sys_dir *dir;
+	int fd, r;
+
+	fd = kernel_openat(sys, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	dir = malloc(sizeof(*dir));
+	if (dir == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	dir->stream = fdopendir(fd);
+	if (dir->stream == NULL) {
+		r = -errno;
+		close(fd);
+		free(dir);
+		return r;
+	}
+	*out = dir;
+	return 0;
+}
+
+static int
+kernel_dir_next(const struct sys *sys, struct sys_dir *dir,
+    struct sys_dirent *entry)
+{
+	struct dirent *d;
+
+	(void)sys;
+	do {
+		errno = 0;
+		d = readdir(dir->stream);
+		if (d == NULL)
+			return -errno;
+	} while (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0);
+	*entry = (struct sys_dirent){
+		.name = d->d_name,
+		.ino = d->d_ino,
+		.type = d->d_type,
+	};
+	return 1;
+}
+
+static void
+kernel_dir_close(const struct sys *sys, struct sys_dir *dir)
+{
+	(void)sys;
+	if (dir == NULL)
+		return;
+	closedir(dir->stream);
+	free(dir);
+}
+
+static int64_t
+kernel_now_wall(const struct sys *sys)
+{
+	struct timespec ts;
+
+	(void)sys;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ns_of(ts);
+}
+
+static int64_t
+kernel_now_mono(const struct sys *sys)
+{
+	struct timespec ts;
+
+	(void)sys;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ns_of(ts);
+}
+
+static void
+kernel_sleep_ns(const struct sys *sys, int64_t ns)
+{
+	struct timespec ts;
+
+	(void)sys;
+	if (ns <= 0)
+		return;
+	ts = (struct timespec){ .tv_sec = ns / NS_PER_S,
+	    .tv_nsec = ns % NS_PER_S };
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
+		;
+}
+
+const struct sys sys_kernel = {
+	.openat = kernel_openat,
+	.close = kernel_close,
+	.pread = kernel_pread,
+	.write_all = kernel_write_all,
+	.pwrite = kernel_pwrite,
+	.ftruncate = kernel_ftruncate,
+	.fchmod = kernel_fchmod,
+	.fchmodat = kernel_fchmodat,
+	.futimens_now = kernel_futimens_now,
+	.fstat = kernel_fstat,
+	.lstatat = kernel_lstatat,
+	.statat = kernel_statat,
+	.mount_id = kernel_mount_id,
+	.linkat = kernel_linkat,
+	.renameat = kernel_renameat,
+	.unlinkat = kernel_unlinkat,
+	.rmdirat = kernel_rmdirat,
+	.mkdirat = kernel_mkdirat,
+	.readlinkat = kernel_readlinkat,
+	.fsync = kernel_fsync,
+	.fdatasync = kernel_fdatasync,
+	.syncfs = kernel_syncfs,
+	.flock_try = kernel_flock_try,
+	.drop_cache = kernel_drop_cache,
+	.dir_open = kernel_dir_open,
+	.dir_next = kernel_dir_next,
+	.dir_close = kernel_dir_close,
+	.now_wall = kernel_now_wall,
+	.now_mono = kernel_now_mono,
+	.sleep_ns = kernel_sleep_ns,
+};

@@ -1,0 +1,117 @@
+/*
+ * The system calls of the store, as a table: tests put a fault, or a model of
+ * a disk that forgets, in place of the kernel.
+ *
+ * Every call returns what the man page of its namesake says, except that a
+ * failure is a negative errno and errno itself is not used. EINTR is retried
+ * inside where that is safe (read, write, open); fsync, fdatasync and syncfs
+ * are retried on EINTR alone and never after another failure. Any thread; any
+ * call may block. SELF is the table's own first argument so that a fake can
+ * carry state.
+ */
+#ifndef BASE_SYS_H
+#define BASE_SYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What fstat and statx tell that the store uses. Times in nanoseconds. */
+struct sys_stat {
+	uint64_t dev, ino, size;
+	uint32_t mode, nlink, uid, gid;
+	int64_t mtime_ns, ctime_ns;
+};
+
+/* One directory entry; name is valid until the next call. */
+struct sys_dirent {
+	const char *name;
+	uint64_t ino;
+	unsigned char type;	/* DT_*; DT_UNKNOWN where not told */
+};
+
+struct sys_dir;
+
+struct sys {
+	void *ctx;
+	int (*openat)(const struct sys *, int dirfd, const char *path,
+	    int flags, mode_t mode);	/* O_CLOEXEC is always added */
+	int (*close)(const struct sys *, int fd);
+	ssize_t (*pread)(const struct sys *, int fd, void *buf, size_t len,
+	    off_t offset);
+	/* All of it or an error; a short write is carried on. */
+	int (*write_all)(const struct sys *, int fd, const void *buf,
+	    size_t len);
+	ssize_t (*pwrite)(const struct sys *, int fd, const void *buf,
+	    size_t len, off_t offset);
+	int (*ftruncate)(const struct sys *, int fd, off_t size);
+	int (*fchmod)(const struct sys *, int fd, mode_t mode);
+	int (*fchmodat)(const struct sys *, int dirfd, const char *path,
+	    mode_t mode);
+	int (*futimens_now)(const struct sys *, int fd);
+	int (*fstat)(const struct sys *, int fd, struct sys_stat *st);
+	int (*lstatat)(const struct sys *, int dirfd, const char *path,
+	    struct sys_stat *st);	/* never follows the last link */
+	int (*statat)(const struct sys *, int dirfd, const char *path,
+	    struct sys_stat *st);
+	/* The mount that holds FD: STATX_MNT_ID_UNIQUE where the kernel has
+	 * it, STATX_MNT_ID otherwise (statx(2)). */
+	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
+	/* The absolute path of an open directory, links resolved; the kernel's
+	 * is /proc/self/fd. -ENOENT: it was removed. -ENAMETOOLONG. */
+	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);
+	int (*linkat)(const struct sys *, int olddirfd, const char *oldpath,
+	    int newdirfd, const char *newpath);
+	int (*renameat)(const struct sys *, int olddirfd, const char *oldpath,
+	    int newdirfd, const char *newpath);
+	int (*unlinkat)(const struct sys *, int dirfd, const char *path);
+	int (*rmdirat)(const struct sys *, int dirfd, const char *path);
+	int (*mkdirat)(const struct sys *, int dirfd, const char *path,
+	    mode_t mode);
+	ssize_t (*readlinkat)(const struct sys *, int dirfd, const char *path,
+	    char *buf, size_t size);
+	int (*fsync)(const struct sys *, int fd);
+	int (*fdatasync)(const struct sys *, int fd);
+	int (*syncfs)(const struct sys *, int fd);
+	int (*flock_try)(const struct sys *, int fd);	/* exclusive; -EAGAIN */
+	/* Drops clean pages, so that the next read is the disk's. */
+	int (*drop_cache)(const struct sys *, int fd);
+
+	/* opendir, readdir (0 at the end, 1 for an entry, or negative),
+	 * closedir. "." and ".." are left out. */
+	int (*dir_open)(const struct sys *, int dirfd, const char *path,
+	    struct sys_dir **dir);
+	int (*dir_next)(const struct sys *, struct sys_dir *dir,
+	    struct sys_dirent *entry);
+	void (*dir_close)(const struct sys *, struct sys_dir *dir);
+
+	/* Wall clock and monotonic clock, in nanoseconds; sleeping. */
+	int64_t (*now_wall)(const struct sys *);
+	int64_t (*now_mono)(const struct sys *);
+	void (*sleep_ns)(const struct sys *, int64_t ns);
+};
+
+/* The kernel's. */
+extern const struct sys sys_kernel;
+
+/* Calls read better without the table's name twice:
+ * SYS(sys, openat, dirfd, path, flags, mode). */
+#define SYS(table, call, ...) ((table)->call((table), ##__VA_ARGS__))
+
+/* Reads the whole of a regular file into *BUF, NUL-terminated, to be freed by
+ * the caller; *LEN without the NUL. -EFBIG beyond MAX, -EISDIR for a
+ * directory, -EINVAL for anything else that is no file. */
+int sys_read_file(const struct sys *sys, int dirfd, const char *path,
+    size_t max, char **buf, size_t *len);
+int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
+    size_t *len);
+
+/* mkdir -p of every parent of PATH (not PATH itself) below DIRFD; each new
+ * directory gets MODE (less the process's umask, which is 0 in the daemon,
+ * and plus an inherited set-group-ID bit). -ENOTDIR: a parent is a file;
+ * -ENOENT: somebody pruned one meanwhile, or DIRFD itself is gone. */
+int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
+    mode_t mode);
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * Helpers made of the system-call table, so that they work on any table.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/sys.h"
+#include "proto/limits.h"
+
+/* Reads until end of file, not until the size that fstat told: the file may
+ * have grown in between. */
+static int
+read_rest(const struct sys *sys, int fd, size_t max, char **data,
+    size_t *have, size_t room)
+{
+	char *grown;
+	ssize_t n;
+
+	for (;;) {
+		n = SYS(sys, pread, fd, *data + *have, room - *have,
+		    (off_t)*have);
+		if (n <= 0)
+			return (int)n;
+		*have += (size_t)n;
+		if (*have > max)
+			return -EFBIG;
+		if (*have < room)
+			continue;
+		room *= 2;
+		grown = realloc(*data, room + 1);
+		if (grown == NULL)
+			return -ENOMEM;
+		*data = grown;
+	}
+}
+
+int
+sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
+    size_t *len)
+{
+	struct sys_stat st;
+	char *data;
+	size_t have = 0;
+	int r;
+
+	r = SYS(sys, fstat, fd, &st);
+	if (r < 0)
+		return r;
+	if (!S_ISREG(st.mode))
+		return S_ISDIR(st.mode) ? -EISDIR : -EINVAL;
+	if (st.size > max)
+		return -EFBIG;
+	data = malloc((size_t)st.size + 2);
+	if (data == NULL)
+		return -ENOMEM;
+	r = read_rest(sys, fd, max, &data, &have, (size_t)st.size + 1);
+	if (r < 0) {
+		free(data);
+		return r;
+	}
+	data[have] = '\0';
+	*buf = data;
+	*len = have;
+	return 0;
+}
+
+/* O_NONBLOCK: a FIFO that somebody put there must not hang the caller. */
+int
+sys_read_file(const struct sys *sys, int dirfd, const char *path, size_t max,
+    char **buf, size_t *len)
+{
+	int fd, r;
+
+	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY,
+	    0);
+	if (fd < 0)
+		return fd;
+	r = sys_read_fd(sys, fd, max, buf, len);
+	SYS(sys, close, fd);
+	return r;
+}
+
+/* mkdir(2) knows no set-group-ID bit: a mode that has one is set after. */
+static int
+make_dir(const struct sys *sys, int dirfd, const char *path, mode_t mode)
+{
+	int r;
+
+	r = SYS(sys, mkdirat, dirfd, path, mode & 0777);
+	if (r == 0 && (mode & ~(mode_t)0777) != 0)
+		r = SYS(sys, fchmodat, dirfd, path, mode);
+	return r;
+}
+
+/* Upwards until a parent can be made or is there, then down again: mostly
+ * only the last one is missing. */
+int
+sys_make_parents(const struct sys *sys, int dirfd, const char *path,
+    mode_t mode)
+{
+	char dir[REFD_PATH_MAX];
+	struct sys_stat st;
+	size_t len = strlen(path), end;
+	char *slash;
+	int r = 0;
+
+	if (len >= sizeof(dir))
+		return -ENAMETOOLONG;
+	memcpy(dir, path, len + 1);
+	end = len;
+	for (;;) {
+		slash = strrchr(dir, '/');
+		if (slash == NULL || slash == dir)
+			return r;
+		*slash = '\0';
+		if (end == len)
+			end = (size_t)(slash - dir);
+		r = make_dir(sys, dirfd, dir, mode);
+		if (r != -ENOENT)
+			break;
+	}
+	while (r == 0 && strlen(dir) < end) {
+		dir[strlen(dir)] = '/';
+		r = make_dir(sys, dirfd, dir, mode);
+		if (r == -EEXIST && strlen(dir) < end)
+			r = 0;
+	}
+	if (r != -EEXIST)
+		return r;
+	r = SYS(sys, statat, dirfd, dir, &st);
+	if (r == 0 && !S_ISDIR(st.mode))
+		r = -ENOTDIR;
+	return r;
+}

@@ -1,0 +1,284 @@
+/*
+ * The kernel's table and the helpers on it: failures come back as negative
+ * errno, whole files are read whatever fstat said of their size, parents are
+ * made with the mode asked for and a file among them is told.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/sys.h"
+
+static const struct sys *sys = &sys_kernel;
+static char root[PATH_MAX];
+static int rootfd;
+
+static void
+setup(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(root, sizeof(root), "%s/refd-sys-XXXXXX",
+	    tmp != NULL ? tmp : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	rootfd = open(root, O_RDONLY | O_DIRECTORY);
+	ck_assert_int_ge(rootfd, 0);
+	umask(0);
+}
+
+static void
+teardown(void)
+{
+	char cmd[PATH_MAX + 16];
+
+	close(rootfd);
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", root);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static void
+put(const char *path, const char *text)
+{
+	int fd = SYS(sys, openat, rootfd, path, O_WRONLY | O_CREAT | O_TRUNC,
+	    0644);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(SYS(sys, write_all, fd, text, strlen(text)), 0);
+	ck_assert_int_eq(SYS(sys, close, fd), 0);
+}
+
+START_TEST(failures_are_negative_errno)
+{
+	struct sys_stat st;
+	char buf[8];
+
+	ck_assert_int_eq(SYS(sys, openat, rootfd, "no", O_RDONLY, 0), -ENOENT);
+	ck_assert_int_eq(SYS(sys, close, -1), -EBADF);
+	ck_assert_int_eq(SYS(sys, pread, -1, buf, 1, 0), -EBADF);
+	ck_assert_int_eq(SYS(sys, write_all, -1, buf, 1), -EBADF);
+	ck_assert_int_eq(SYS(sys, lstatat, rootfd, "no", &st), -ENOENT);
+	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, "no"), -ENOENT);
+	ck_assert_int_eq(SYS(sys, rmdirat, rootfd, "no"), -ENOENT);
+	ck_assert_int_eq(SYS(sys, fsync, -1), -EBADF);
+	ck_assert_int_eq(SYS(sys, syncfs, -1), -EBADF);
+	ck_assert_int_eq(SYS(sys, drop_cache, -1), -EBADF);
+	ck_assert_int_eq(SYS(sys, readlinkat, rootfd, ".", buf, 8), -EINVAL);
+	put("full", "x");
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "full", 0777), -EEXIST);
+}
+END_TEST
+
+START_TEST(descriptors_are_closed_on_exec)
+{
+	int fd = SYS(sys, openat, rootfd, ".", O_RDONLY, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_second_flock_is_refused_at_once)
+{
+	int a, b;
+
+	put("lock", "");
+	a = SYS(sys, openat, rootfd, "lock", O_RDWR, 0);
+	b = SYS(sys, openat, rootfd, "lock", O_RDWR, 0);
+	ck_assert_int_eq(SYS(sys, flock_try, a), 0);
+	ck_assert_int_eq(SYS(sys, flock_try, b), -EAGAIN);
+	close(a);
+	ck_assert_int_eq(SYS(sys, flock_try, b), 0);
+	close(b);
+}
+END_TEST
+
+START_TEST(mount_ids_tell_mounts_apart)
+{
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY);
+	uint64_t a, b, c;
+
+	ck_assert_int_eq(SYS(sys, mount_id, rootfd, &a), 0);
+	ck_assert_int_eq(SYS(sys, mount_id, rootfd, &b), 0);
+	ck_assert_int_eq(SYS(sys, mount_id, proc, &c), 0);
+	ck_assert(a == b);
+	ck_assert(a != c);
+	close(proc);
+}
+END_TEST
+
+START_TEST(a_directory_is_listed_without_dots)
+{
+	struct sys_dir *dir;
+	struct sys_dirent entry;
+	int r;
+	unsigned files = 0, dirs = 0;
+
+	put("one", "");
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "two", 0777), 0);
+	ck_assert_int_eq(SYS(sys, dir_open, rootfd, ".", &dir), 0);
+	while ((r = SYS(sys, dir_next, dir, &entry)) == 1) {
+		files += strcmp(entry.name, "one") == 0;
+		dirs += strcmp(entry.name, "two") == 0;
+		ck_assert_int_ne(entry.name[0], '.');
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_eq(files, 1);
+	ck_assert_uint_eq(dirs, 1);
+	SYS(sys, dir_close, dir);
+	ck_assert_int_eq(SYS(sys, dir_open, rootfd, "one", &dir), -ENOTDIR);
+}
+END_TEST
+
+START_TEST(clocks_run_and_sleep_takes_its_time)
+{
+	int64_t t = SYS(sys, now_mono);
+
+	SYS(sys, sleep_ns, 1000000);
+	ck_assert_int_ge(SYS(sys, now_mono) - t, 1000000);
+	ck_assert_int_gt(SYS(sys, now_wall), 1600000000LL * 1000000000);
+}
+END_TEST
+
+START_TEST(a_file_is_read_whole_and_terminated)
+{
+	char *buf;
+	size_t len;
+
+	put("f", "hello\n");
+	ck_assert_int_eq(sys_read_file(sys, rootfd, "f", 6, &buf, &len), 0);
+	ck_assert_uint_eq(len, 6);
+	ck_assert_str_eq(buf, "hello\n");
+	free(buf);
+	put("f", "");
+	ck_assert_int_eq(sys_read_file(sys, rootfd, "f", 0, &buf, &len), 0);
+	ck_assert_uint_eq(len, 0);
+	ck_assert_str_eq(buf, "");
+	free(buf);
+}
+END_TEST
+
+/* /proc files have size 0 for fstat: only reading tells. */
+START_TEST(a_size_that_lies_does_not_matter)
+{
+	char *buf;
+	size_t len;
+
+	ck_assert_int_eq(sys_read_file(sys, AT_FDCWD, "/proc/self/status",
+	    1 << 20, &buf, &len), 0);
+	ck_assert_uint_gt(len, 100);
+	ck_assert_uint_eq(strlen(buf), len);
+	free(buf);
+	ck_assert_int_eq(sys_read_file(sys, AT_FDCWD, "/proc/self/status",
+	    50, &buf, &len), -EFBIG);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_told)
+{
+	char path[PATH_MAX + 8];
+	char *buf;
+	size_t len;
+
+	put("f", "hello\n");
+	snprintf(path, sizeof(path), "%s/fifo", root);
+	ck_assert_int_eq(mkfifo(path, 0666), 0);
+	ck_assert_int_eq(sys_read_file(sys, rootfd, "f", 5, &buf, &len),
+	    -EFBIG);
+	ck_assert_int_eq(sys_read_file(sys, rootfd, ".", 5, &buf, &len),
+	    -EISDIR);
+	ck_assert_int_eq(sys_read_file(sys, rootfd, "fifo", 5, &buf, &len),
+	    -EINVAL);
+	ck_assert_int_eq(sys_read_file(sys, rootfd, "no", 5, &buf, &len),
+	    -ENOENT);
+}
+END_TEST
+
+static uint32_t
+mode_of(const char *path)
+{
+	struct sys_stat st;
+
+	ck_assert_int_eq(SYS(sys, lstatat, rootfd, path, &st), 0);
+	return st.mode & 07777;
+}
+
+START_TEST(parents_are_made_with_their_mode)
+{
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "a/b/c/d", 02775), 0);
+	ck_assert_uint_eq(mode_of("a"), 02775);
+	ck_assert_uint_eq(mode_of("a/b/c"), 02775);
+	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, "a/b/c/d"), -ENOENT);
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "a/b/x/y/z", 0700), 0);
+	/* the group is inherited, and the bit that makes it so */
+	ck_assert_uint_eq(mode_of("a/b/x") & 0777, 0700);
+	ck_assert_uint_eq(mode_of("a/b/x/y") & 0777, 0700);
+	ck_assert_uint_eq(mode_of("a/b"), 02775);
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "a/b/c/d", 0700), 0);
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "plain", 0700), 0);
+}
+END_TEST
+
+START_TEST(a_parent_that_is_a_file_is_enotdir)
+{
+	char longpath[5000];
+
+	put("f", "");
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "f/x", 0777),
+	    -ENOTDIR);
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "f/x/y", 0777),
+	    -ENOTDIR);
+	memset(longpath, 'a', sizeof(longpath));
+	longpath[10] = '/';
+	longpath[sizeof(longpath) - 1] = '\0';
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, longpath, 0777),
+	    -ENAMETOOLONG);
+}
+END_TEST
+
+START_TEST(a_removed_root_is_enoent)
+{
+	int fd;
+
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "gone", 0777), 0);
+	fd = SYS(sys, openat, rootfd, "gone", O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_eq(SYS(sys, rmdirat, rootfd, "gone"), 0);
+	ck_assert_int_eq(sys_make_parents(sys, fd, "a/b/c", 0777), -ENOENT);
+	close(fd);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("sys");
+	TCase *tc = tcase_create("kernel");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, failures_are_negative_errno);
+	tcase_add_test(tc, descriptors_are_closed_on_exec);
+	tcase_add_test(tc, a_second_flock_is_refused_at_once);
+	tcase_add_test(tc, mount_ids_tell_mounts_apart);
+	tcase_add_test(tc, a_directory_is_listed_without_dots);
+	tcase_add_test(tc, clocks_run_and_sleep_takes_its_time);
+	tcase_add_test(tc, a_file_is_read_whole_and_terminated);
+	tcase_add_test(tc, a_size_that_lies_does_not_matter);
+	tcase_add_test(tc, what_is_no_file_is_told);
+	tcase_add_test(tc, parents_are_made_with_their_mode);
+	tcase_add_test(tc, a_parent_that_is_a_file_is_enotdir);
+	tcase_add_test(tc, a_removed_root_is_enoent);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,329 @@
+# refd: one Makefile for the whole tree.
+#
+# A profile is a directory: plain make builds into build/, PROFILE=asan into
+# build/asan/, and they do not disturb each other. Sources are found by
+# wildcard. Any list below may be set on the command line to build a part of
+# the tree: make DAEMON_SRCS="daemon/base/sys.c" build/tests/unit/test_sys
+
+VERSION   := 0.1
+SOVERSION := 0
+
+PROFILE ?= release
+ifeq ($(PROFILE),release)
+BUILD   ?= build
+else
+BUILD   ?= build/$(PROFILE)
+endif
+
+PREFIX      ?= /usr/local
+BINDIR      ?= $(PREFIX)/bin
+LIBDIR      ?= $(PREFIX)/lib
+LIBEXECDIR  ?= $(PREFIX)/libexec
+INCLUDEDIR  ?= $(PREFIX)/include
+MANDIR      ?= $(PREFIX)/share/man
+INSTALL     ?= install
+PKG_CONFIG  ?= pkg-config
+CLANG       ?= clang
+CLANG_FORMAT ?= clang-format
+
+# ---- flags ----
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wvla
+ifneq ($(WERROR),0)
+WARNINGS += -Werror
+endif
+
+SHARED_FLAGS := -Wl,-z,defs
+ifeq ($(PROFILE),release)
+CFLAGS ?= -O2 -g
+HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+else ifeq ($(PROFILE),debug)
+CFLAGS ?= -O0 -g3
+else ifeq ($(PROFILE),asan)
+CFLAGS ?= -O1 -g
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+SHARED_FLAGS :=
+else ifeq ($(PROFILE),tsan)
+CFLAGS ?= -O1 -g
+SANITIZE := -fsanitize=thread -fno-omit-frame-pointer
+SHARED_FLAGS :=
+else ifeq ($(PROFILE),cov)
+CFLAGS ?= -O0 -g
+SANITIZE := --coverage
+else
+$(error PROFILE is release, debug, asan, tsan or cov, not '$(PROFILE)')
+endif
+
+LANGUAGE := -std=c11 -D_GNU_SOURCE -I. -pthread
+ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) -fstack-protector-strong $(HARDEN) \
+	$(SANITIZE) $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = -pthread -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
+
+# ---- what the daemon stands on ----
+
+STORE_PKGS := libgit2 sqlite3
+NET_PKGS   := libevent_core libevent_pthreads
+TEST_PKGS  := check
+
+ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) && echo yes),yes)
+$(error libraries are missing: run scripts/deps --build)
+endif
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS))
+STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))
+NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS))
+endif
+# Asked for only where a test is linked: a plain build needs no libcheck.
+TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
+
+# ---- sources ----
+
+PROTO_SRCS  := $(sort $(wildcard proto/*.c))
+CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
+CLI_SRCS    := $(sort $(wildcard client/*.c))
+MAINS       := daemon/main.c daemon/admin/main.c
+DAEMON_SRCS := $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
+	daemon/base/*.c daemon/store/*.c daemon/engine/*.c daemon/net/*.c \
+	daemon/admin/*.c)))
+TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
+UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))
+PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))
+HELPER_SRCS  := $(sort $(filter-out $(PRELOAD_SRCS),$(wildcard tests/helper/*.c)))
+FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+# What a fuzzer may call; the rest of the daemon is not built for it.
+FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) \
+	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS))
+
+quote   = '$(subst ','\'',$(1))'
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+BIN := $(BUILD)/bin/refd $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin
+LIB := $(BUILD)/lib/librefd.a $(BUILD)/lib/librefd.so
+UNIT_BIN    := $(UNIT_SRCS:%.c=$(BUILD)/%)
+HELPER_BIN  := $(HELPER_SRCS:%.c=$(BUILD)/%)
+PRELOAD_LIB := $(PRELOAD_SRCS:%.c=$(BUILD)/%.so)
+FUZZ_BIN    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/fuzz/%)
+SCENARIOS   = $(sort $(wildcard tests/scenario/*.sh))
+LONG_TESTS  = $(sort $(wildcard tests/long/*.sh))
+
+# A command is announced by its target; V=1 shows it whole.
+ifneq ($(V),1)
+say = @echo '  $@';
+endif
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all tests fuzz check check-long install uninstall clean format lint \
+	help FORCE
+
+all: $(BIN) $(LIB)
+
+help:
+	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
+	@echo 'make check         the everyday tests'
+	@echo 'make check-long    those, under the sanitizers too, and the long ones'
+	@echo 'make tests         builds the test programs and runs none'
+	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
+	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
+	@echo 'make uninstall     takes the same files away'
+	@echo 'make format        rewrites C files with clang-format'
+	@echo 'make lint          checks the format, and scripts with shellcheck'
+	@echo 'make clean         removes $(BUILD)'
+	@echo 'PROFILE=release|debug|asan|tsan|cov   BUILD=DIR   WERROR=0   V=1'
+
+# ---- stamps: files that change only when what they say changes ----
+
+# Objects follow the flags; archives and programs follow their list of
+# objects, so that what was made from a source leaves with it.
+STAMP_flags   = $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) $(ALL_LDFLAGS)
+STAMP_prefix  = $(LIBEXECDIR)
+STAMP_cli     = $(CLI_OBJS)
+STAMP_librefd = $(LIBREFD_OBJS)
+STAMP_daemon  = $(DAEMON_OBJS)
+STAMP_test    = $(TESTLIB_OBJS)
+STAMP_fuzzed  = $(CLANG) $(FUZZED_OBJS)
+
+$(BUILD)/stamp/%: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(call quote,$(STAMP_$*)) >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# ---- objects ----
+
+CLI_OBJS     := $(call objects,$(CLI_SRCS))
+LIBREFD_OBJS := $(call objects,$(CLIENT_SRCS) $(PROTO_SRCS))
+DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
+TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
+UNIT_OBJS    := $(call objects,$(UNIT_SRCS))
+HELPER_OBJS  := $(call objects,$(HELPER_SRCS))
+FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
+FUZZ_OBJS    := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SRCS))
+OBJS := $(sort $(CLI_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
+	$(UNIT_OBJS) $(HELPER_OBJS) $(call objects,$(MAINS)))
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
+	@mkdir -p $(@D)
+	$(say)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
+
+# The shared library is made of the same objects as the static one.
+$(LIBREFD_OBJS): EXTRA = -fPIC
+$(CLI_OBJS): EXTRA = -DLIBEXECDIR='"$(LIBEXECDIR)/refd"'
+$(CLI_OBJS): $(BUILD)/stamp/prefix
+
+# ---- libraries ----
+
+ARCHIVES := $(addprefix $(BUILD)/lib/,librefd.a libdaemon.a libtest.a) \
+	$(BUILD)/fuzz/libfuzzed.a
+
+$(BUILD)/lib/librefd.a: $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
+$(BUILD)/lib/libdaemon.a: $(DAEMON_OBJS) $(BUILD)/stamp/daemon
+$(BUILD)/lib/libtest.a: $(TESTLIB_OBJS) $(BUILD)/stamp/test
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZED_OBJS) $(BUILD)/stamp/fuzzed
+$(ARCHIVES):
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(say)$(AR) rcs $@ $(filter %.o,$^)
+
+$(BUILD)/lib/librefd.so.$(SOVERSION): $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
+	@mkdir -p $(@D)
+	$(say)$(CC) -shared -Wl,-soname,$(@F) $(SHARED_FLAGS) $(ALL_LDFLAGS) \
+	    -o $@ $(filter %.o,$^)
+
+$(BUILD)/lib/librefd.so: $(BUILD)/lib/librefd.so.$(SOVERSION)
+	@ln -sf $(<F) $@
+
+# ---- programs ----
+
+link = $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
+
+$(BUILD)/bin/refd: $(CLI_OBJS) $(BUILD)/lib/librefd.a $(BUILD)/stamp/cli
+	@mkdir -p $(@D)
+	$(say)$(link)
+
+$(BUILD)/bin/refd-daemon: $(BUILD)/obj/daemon/main.o $(BUILD)/lib/libdaemon.a
+	@mkdir -p $(@D)
+	$(say)$(link) $(STORE_LIBS) $(NET_LIBS)
+
+# Without libevent: nothing that needs it may be drawn in here.
+$(BUILD)/bin/refd-admin: $(BUILD)/obj/daemon/admin/main.o \
+		$(BUILD)/lib/libdaemon.a
+	@mkdir -p $(@D)
+	$(say)$(link) $(STORE_LIBS)
+
+# ---- tests ----
+
+$(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
+		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/librefd.a
+	@mkdir -p $(@D)
+	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS)
+
+$(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
+	@mkdir -p $(@D)
+	$(say)$(link)
+
+# Loaded into git and the like, so never with a sanitizer of ours.
+$(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
+	@mkdir -p $(@D)
+	$(say)$(CC) $(LANGUAGE) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) -fPIC \
+	    -shared -MMD -MP -o $@ $< -ldl
+
+tests: all $(UNIT_BIN) $(HELPER_BIN) $(PRELOAD_LIB)
+
+FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+
+$(BUILD)/fuzz/obj/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/fuzzed
+	@mkdir -p $(@D)
+	$(say)$(CLANG) $(LANGUAGE) $(WARNINGS) $(CPPFLAGS) $(PKG_CFLAGS) \
+	    $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(FUZZ_BIN): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o \
+		$(BUILD)/fuzz/libfuzzed.a
+	@mkdir -p $(@D)
+	$(say)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread \
+	    -Wl,--as-needed -o $@ $(filter %.o %.a,$^) $(TEST_LIBS) $(STORE_LIBS)
+
+fuzz: $(FUZZ_BIN)
+
+# The runner names the fuzzers as skipped where there is no clang.
+HAVE_CLANG = $(shell command -v $(CLANG))
+RUN_TESTS = BUILD='$(abspath $(BUILD))' scripts/run-tests
+
+check: tests $(if $(HAVE_CLANG),fuzz)
+	$(RUN_TESTS) --unit $(BUILD)/tests/unit --fuzz $(BUILD)/fuzz \
+	    --scenario $(SCENARIOS)
+
+check-long: check
+	$(MAKE) PROFILE=asan BUILD=$(BUILD)/asan tests
+	$(MAKE) PROFILE=tsan BUILD=$(BUILD)/tsan tests
+	BUILD='$(abspath $(BUILD)/asan)' scripts/run-tests \
+	    --unit $(BUILD)/asan/tests/unit --scenario $(SCENARIOS)
+	BUILD='$(abspath $(BUILD)/tsan)' scripts/run-tests \
+	    --unit $(BUILD)/tsan/tests/unit --scenario $(SCENARIOS)
+	$(RUN_TESTS) --limit 3600 --scenario $(LONG_TESTS)
+
+# ---- installing ----
+
+PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
+MAN_PAGES := $(sort $(wildcard client/*.[1-8] daemon/*.[1-8]))
+man_path = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
+
+define PC_FILE
+prefix=$(PREFIX)
+libdir=$(LIBDIR)
+includedir=$(INCLUDEDIR)
+
+Name: librefd
+Description: Client library of refd, the durable writer of git refs
+Version: $(VERSION)
+Libs: -L$${libdir} -lrefd
+Cflags: -I$${includedir}/refd
+endef
+
+install: export PC_FILE := $(PC_FILE)
+install: all
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)/refd \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/refd
+	$(INSTALL) -m 755 $(BUILD)/bin/refd-daemon $(BUILD)/bin/refd-admin \
+	    $(DESTDIR)$(LIBEXECDIR)/refd
+	$(INSTALL) -m 644 $(BUILD)/lib/librefd.a $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 755 $(BUILD)/lib/librefd.so.$(SOVERSION) \
+	    $(DESTDIR)$(LIBDIR)
+	ln -sf librefd.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librefd.so
+	printf '%s\n' "$$PC_FILE" >$(BUILD)/lib/librefd.pc
+	$(INSTALL) -m 644 $(BUILD)/lib/librefd.pc \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(foreach h,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(h) \
+	    $(DESTDIR)$(INCLUDEDIR)/refd/$(h) &&) true
+	$(foreach m,$(MAN_PAGES),$(INSTALL) -D -m 644 $(m) \
+	    $(DESTDIR)$(call man_path,$(m)) &&) true
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/refd
+	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
+	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))
+	rm -f $(foreach m,$(MAN_PAGES),$(DESTDIR)$(call man_path,$(m)))
+	rm -rf $(DESTDIR)$(LIBEXECDIR)/refd $(DESTDIR)$(INCLUDEDIR)/refd
+
+clean:
+	rm -rf $(BUILD)
+
+# ---- upkeep ----
+
+C_FILES = $(sort $(wildcard $(foreach d,proto client client/librefd daemon \
+	daemon/base daemon/store daemon/engine daemon/net daemon/admin \
+	tests/lib tests/unit tests/helper tests/fuzz,$(d)/*.[ch])))
+
+format:
+	$(CLANG_FORMAT) -i $(C_FILES)
+
+lint:
+	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+	shellcheck -x $(shell grep -lE '^#!.*(ba)?sh' scripts/* .ci/run) \
+	    $(wildcard tests/*/*.sh)
+
+-include $(OBJS:.o=.d) $(FUZZED_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) \
+	$(PRELOAD_LIB:.so=.d)

@@ -1,0 +1,243 @@
+# shellcheck shell=bash
+# What every scenario sources: a place of its own, a daemon of its own, and
+# the words it reports in.
+#
+#	. "$(dirname "$0")/../lib/scenario.sh"
+#	start_daemon
+#	new_repo repo.git bare
+#	...
+#	finish
+#
+# A scenario prints `ok NAME`, `not ok NAME: why` or `skip NAME: why`, one line
+# for each thing it shows, and ends with finish, which exits 0 only if
+# something was reported and nothing was not ok. One that ends without it has
+# failed. Whatever happens, the processes it recorded are killed, what it
+# mounted is unmounted and its directory is removed; nothing else is touched.
+#
+# Variables: ROOT the source tree, BUILD the build directory (from the
+# environment, or build/), REFD the program, T the directory of this run,
+# SOCKET and STATE the daemon's, LOG its output, DAEMON its pid.
+
+set -u
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=${BUILD:-$ROOT/build}
+REFD=$BUILD/bin/refd
+T=$(mktemp -d "${TMPDIR:-/tmp}/refd.XXXXXX") || exit 1
+SOCKET=$T/refd.sock
+STATE=$T/state
+LOG=$T/daemon.log
+DAEMON=
+scenario_pids=()
+scenario_mounts=()
+scenario_ok=0
+scenario_bad=0
+scenario_skipped=0
+scenario_finished=no
+
+# ---- nothing of the machine's configuration gets in ----
+
+unset "${!GIT_@}" "${!XDG_@}" "${!REFD_@}"
+export LC_ALL=C TZ=UTC
+export HOME=$T/home
+export XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/home/.config
+export XDG_STATE_HOME=$T/home/.state
+export REFD_SOCKET=$SOCKET
+export GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME='A U Thor' GIT_AUTHOR_EMAIL=author@example.com
+export GIT_COMMITTER_NAME='C O Mitter' GIT_COMMITTER_EMAIL=committer@example.com
+mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
+chmod 700 "$XDG_RUNTIME_DIR"
+# No housekeeping behind a test's back: it asks for gc where it wants one.
+cat >"$HOME/.gitconfig" <<'CONFIG'
+[init]
+	defaultBranch = main
+[gc]
+	auto = 0
+	autoDetach = false
+[advice]
+	detachedHead = false
+CONFIG
+
+# ---- reporting ----
+
+ok() { # NAME
+	scenario_ok=$((scenario_ok + 1))
+	printf 'ok %s\n' "$1"
+}
+
+not_ok() { # NAME WHY
+	scenario_bad=$((scenario_bad + 1))
+	printf 'not ok %s: %s\n' "$1" "${2:-}"
+}
+
+skip() { # NAME WHY
+	scenario_skipped=$((scenario_skipped + 1))
+	printf 'skip %s: %s\n' "$1" "$2"
+}
+
+# ok when the command succeeds. It runs in this shell.
+check() { # NAME COMMAND...
+	local name=$1 status=0
+	shift
+	"$@" || status=$?
+	if [ "$status" -eq 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name" "status $status from: $*"
+	fi
+}
+
+# ok when two strings are the same.
+is() { # NAME WANTED GOT
+	if [ "$2" = "$3" ]; then
+		ok "$1"
+	else
+		not_ok "$1" "wanted '$2', got '$3'"
+	fi
+}
+
+# A sanitizer's report in the daemon's output fails the scenario, whatever
+# the rest of it saw.
+finish() {
+	local report='(Address|Thread|Leak)Sanitizer|runtime error:'
+	if grep -qE "$report" "$LOG" 2>/dev/null; then
+		not_ok sanitizer "$(grep -m1 -E "$report" "$LOG")"
+	fi
+	if [ "$scenario_bad" -gt 0 ] && [ -s "$LOG" ]; then
+		echo "--- the daemon's last words"
+		tail -n 40 "$LOG"
+	fi
+	scenario_finished=yes
+	[ "$scenario_bad" -eq 0 ] &&
+		[ $((scenario_ok + scenario_skipped)) -gt 0 ]
+	exit
+}
+
+# ---- what it started and mounted ----
+
+# Records a background process, to be killed at the end.
+own() { # PID
+	scenario_pids+=("$1")
+}
+
+scenario_cleanup() {
+	local status=$? pid i
+	trap - EXIT INT TERM HUP
+	for pid in ${scenario_pids[@]+"${scenario_pids[@]}"}; do
+		kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+	done
+	for ((i = ${#scenario_mounts[@]} - 1; i >= 0; i--)); do
+		umount "${scenario_mounts[i]}" 2>/dev/null ||
+			umount -l "${scenario_mounts[i]}"
+	done
+	rm -rf --one-file-system "$T"
+	if [ "$scenario_finished" = no ]; then
+		echo "not ok $(basename "$0"): ended before it was finished"
+		[ "$status" -ne 0 ] || status=1
+	fi
+	exit "$status"
+}
+trap scenario_cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# ---- the daemon ----
+
+# Returns once it answers; 1, with the end of its log on standard error, if it
+# does not. The arguments are added to its own.
+start_daemon() { # [OPTION...]
+	"$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$T" "$@" \
+		>>"$LOG" 2>&1 </dev/null &
+	DAEMON=$!
+	own "$DAEMON"
+	"$REFD" ping --socket "$SOCKET" --wait 10 >/dev/null && return 0
+	echo "the daemon does not answer:" >&2
+	tail -n 20 "$LOG" >&2
+	return 1
+}
+
+# Forgets the recorded pid once it is gone, so that cleanup cannot hit a
+# later process of the same number. Returns the process's status.
+reap() { # PID
+	local pid status=0 rest=()
+	wait "$1" 2>/dev/null || status=$?
+	for pid in ${scenario_pids[@]+"${scenario_pids[@]}"}; do
+		[ "$pid" = "$1" ] || rest+=("$pid")
+	done
+	scenario_pids=(${rest[@]+"${rest[@]}"})
+	return "$status"
+}
+
+# SIGTERM, then as long as it takes, up to 30 s. Returns its exit status.
+stop_daemon() {
+	local pid=$DAEMON i
+	[ -n "$pid" ] || return 0
+	DAEMON=
+	kill -TERM "$pid" 2>/dev/null
+	for ((i = 0; i < 600; i++)); do
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.05
+	done
+	if kill -KILL "$pid" 2>/dev/null; then
+		echo "the daemon did not stop within 30 s" >&2
+	fi
+	reap "$pid"
+}
+
+# As the kernel's out-of-memory killer would: no warning, nothing drained.
+kill_daemon() {
+	local pid=$DAEMON
+	[ -n "$pid" ] || return 0
+	DAEMON=
+	kill -KILL "$pid" 2>/dev/null
+	reap "$pid"
+	return 0
+}
+
+# ---- repositories ----
+
+# At $T/NAME: an empty bare one, or one with a work tree and one commit.
+new_repo() { # NAME [bare]
+	if [ "${2:-}" = bare ]; then
+		git init -q --bare "$T/$1"
+	else
+		git init -q "$T/$1" &&
+			git -C "$T/$1" commit -q --allow-empty -m initial
+	fi
+}
+
+# Makes a commit that no ref names and prints its id; works in bare ones too.
+new_commit() { # NAME MESSAGE [PARENT...]
+	local repo=$T/$1 message=$2 tree parent parents=()
+	shift 2
+	for parent; do parents+=(-p "$parent"); done
+	tree=$(git -C "$repo" mktree </dev/null) &&
+		git -C "$repo" commit-tree ${parents[@]+"${parents[@]}"} \
+			-m "$message" "$tree"
+}
+
+# ---- file systems ----
+
+# Mounts a new one at $FS; says `skip` and returns 1 where that can't be done.
+# mkfs.xfs wants 300M, mkfs.btrfs 128M; the image is sparse.
+with_fs() { # ext4|xfs|btrfs SIZE
+	local image why options=(-q)
+	FS=$T/fs${#scenario_mounts[@]}-$1
+	image=$FS.img
+	[ "$1" != ext4 ] || options+=(-F -m 0)
+	if [ "$(id -u)" -ne 0 ]; then
+		why="only root can mount"
+	elif ! command -v "mkfs.$1" >/dev/null; then
+		why="no mkfs.$1"
+	elif ! mkdir "$FS" || ! truncate -s "$2" "$image" ||
+		! why=$("mkfs.$1" "${options[@]}" "$image" 2>&1); then
+		why="no file system made: ${why:-}"
+	elif why=$(mount -o loop "$image" "$FS" 2>&1); then
+		scenario_mounts+=("$FS")
+		return 0
+	fi
+	skip "with_fs-$1" "${why//$'\n'/; }"
+	return 1
+}

@@ -129,7 +129,7 @@ help:
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
 	@echo 'make format        rewrites C files with clang-format'
-	@echo 'make lint          checks the format, and scripts with shellcheck'
+	@echo 'make lint          checks the walls, the format and the scripts'
 	@echo 'make clean         removes $(BUILD)'
 	@echo 'PROFILE=release|debug|asan|tsan|cov   BUILD=DIR   WERROR=0   V=1'
 
@@ -320,10 +320,12 @@ C_FILES = $(sort $(wildcard $(foreach d,proto client client/librefd daemon \
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)
 
+# The format is clang-format 14's; others differ in small things.
 lint:
+	scripts/check-layers
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
-	shellcheck -x $(shell grep -lE '^#!.*(ba)?sh' scripts/* .ci/run) \
-	    $(wildcard tests/*/*.sh)
+	shellcheck -x -P SCRIPTDIR scripts/* .ci/run \
+	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh)
 
 -include $(OBJS:.o=.d) $(FUZZED_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) \
 	$(PRELOAD_LIB:.so=.d)

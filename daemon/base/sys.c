@@ -15,32 +15,29 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S	1000000000LL
+#define NS_PER_S 1000000000LL
 
 /* Linux 6.8; glibc 2.36 does not name it yet. */
 #ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE	0x00004000U
+#define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
 struct sys_dir {
 	DIR *stream;
 };
 
-static int
-result(int r)
+static int result(int r)
 {
 	return r < 0 ? -errno : r;
 }
 
-static int64_t
-ns_of(struct timespec ts)
+static int64_t ns_of(struct timespec ts)
 {
 	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-static int
-kernel_openat(const struct sys *sys, int dirfd, const char *path, int flags,
-    mode_t mode)
+static int kernel_openat(const struct sys *sys, int dirfd, const char *path,
+    int flags, mode_t mode)
 {
 	int fd;
 
@@ -52,16 +49,14 @@ kernel_openat(const struct sys *sys, int dirfd, const char *path, int flags,
 }
 
 /* Never retried: on Linux the descriptor is gone even after EINTR. */
-static int
-kernel_close(const struct sys *sys, int fd)
+static int kernel_close(const struct sys *sys, int fd)
 {
 	(void)sys;
 	return result(close(fd));
 }
 
-static ssize_t
-kernel_pread(const struct sys *sys, int fd, void *buf, size_t len,
-    off_t offset)
+static ssize_t kernel_pread(const struct sys *sys, int fd, void *buf,
+    size_t len, off_t offset)
 {
 	ssize_t n;
 
@@ -72,8 +67,8 @@ kernel_pread(const struct sys *sys, int fd, void *buf, size_t len,
 	return n < 0 ? -errno : n;
 }
 
-static int
-kernel_write_all(const struct sys *sys, int fd, const void *buf, size_t len)
+static int kernel_write_all(const struct sys *sys, int fd, const void *buf,
+    size_t len)
 {
 	const char *p = buf;
 	ssize_t n;
@@ -91,9 +86,8 @@ kernel_write_all(const struct sys *sys, int fd, const void *buf, size_t len)
 	return 0;
 }
 
-static ssize_t
-kernel_pwrite(const struct sys *sys, int fd, const void *buf, size_t len,
-    off_t offset)
+static ssize_t kernel_pwrite(const struct sys *sys, int fd, const void *buf,
+    size_t len, off_t offset)
 {
 	ssize_t n;
 
@@ -104,8 +98,7 @@ kernel_pwrite(const struct sys *sys, int fd, const void *buf, size_t len,
 	return n < 0 ? -errno : n;
 }
 
-static int
-kernel_ftruncate(const struct sys *sys, int fd, off_t size)
+static int kernel_ftruncate(const struct sys *sys, int fd, off_t size)
 {
 	int r;
 
@@ -116,30 +109,26 @@ kernel_ftruncate(const struct sys *sys, int fd, off_t size)
 	return result(r);
 }
 
-static int
-kernel_fchmod(const struct sys *sys, int fd, mode_t mode)
+static int kernel_fchmod(const struct sys *sys, int fd, mode_t mode)
 {
 	(void)sys;
 	return result(fchmod(fd, mode));
 }
 
-static int
-kernel_fchmodat(const struct sys *sys, int dirfd, const char *path,
+static int kernel_fchmodat(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
 	(void)sys;
 	return result(fchmodat(dirfd, path, mode, 0));
 }
 
-static int
-kernel_futimens_now(const struct sys *sys, int fd)
+static int kernel_futimens_now(const struct sys *sys, int fd)
 {
 	(void)sys;
 	return result(futimens(fd, NULL));
 }
 
-static void
-fill_stat(struct sys_stat *out, const struct stat *st)
+static void fill_stat(struct sys_stat *out, const struct stat *st)
 {
 	*out = (struct sys_stat){
 		.dev = st->st_dev,
@@ -154,8 +143,7 @@ fill_stat(struct sys_stat *out, const struct stat *st)
 	};
 }
 
-static int
-kernel_fstat(const struct sys *sys, int fd, struct sys_stat *out)
+static int kernel_fstat(const struct sys *sys, int fd, struct sys_stat *out)
 {
 	struct stat st;
 
@@ -166,8 +154,8 @@ kernel_fstat(const struct sys *sys, int fd, struct sys_stat *out)
 	return 0;
 }
 
-static int
-stat_path(int dirfd, const char *path, int flags, struct sys_stat *out)
+static int stat_path(int dirfd, const char *path, int flags,
+    struct sys_stat *out)
 {
 	struct stat st;
 
@@ -177,16 +165,14 @@ stat_path(int dirfd, const char *path, int flags, struct sys_stat *out)
 	return 0;
 }
 
-static int
-kernel_lstatat(const struct sys *sys, int dirfd, const char *path,
+static int kernel_lstatat(const struct sys *sys, int dirfd, const char *path,
     struct sys_stat *out)
 {
 	(void)sys;
 	return stat_path(dirfd, path, AT_SYMLINK_NOFOLLOW, out);
 }
 
-static int
-kernel_statat(const struct sys *sys, int dirfd, const char *path,
+static int kernel_statat(const struct sys *sys, int dirfd, const char *path,
     struct sys_stat *out)
 {
 	(void)sys;
@@ -195,14 +181,13 @@ kernel_statat(const struct sys *sys, int dirfd, const char *path,
 
 /* A kernel that has both answers with the unique one alone, an older one
  * ignores the bit it does not know: one call serves either. */
-static int
-kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
+static int kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 {
 	struct statx stx;
 
 	(void)sys;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_MNT_ID_UNIQUE,
-	    &stx) < 0)
+		&stx) < 0)
 		return -errno;
 	if ((stx.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) == 0)
 		return -EOPNOTSUPP;
@@ -210,47 +195,58 @@ kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	return 0;
 }
 
-static int
-kernel_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
-    int newdirfd, const char *newpath)
+static int kernel_fd_path(const struct sys *sys, int fd, char *buf, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	(void)sys;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, buf, size);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n >= size)
+		return -ENAMETOOLONG;
+	buf[n] = '\0';
+	/* The kernel says so in the text alone when it was removed. */
+	return n > 10 && strcmp(buf + n - 10, " (deleted)") == 0 ? -ENOENT : 0;
+}
+
+static int kernel_linkat(const struct sys *sys, int olddirfd,
+    const char *oldpath, int newdirfd, const char *newpath)
 {
 	(void)sys;
 	return result(linkat(olddirfd, oldpath, newdirfd, newpath, 0));
 }
 
-static int
-kernel_renameat(const struct sys *sys, int olddirfd, const char *oldpath,
-    int newdirfd, const char *newpath)
+static int kernel_renameat(const struct sys *sys, int olddirfd,
+    const char *oldpath, int newdirfd, const char *newpath)
 {
 	(void)sys;
 	return result(renameat(olddirfd, oldpath, newdirfd, newpath));
 }
 
-static int
-kernel_unlinkat(const struct sys *sys, int dirfd, const char *path)
+static int kernel_unlinkat(const struct sys *sys, int dirfd, const char *path)
 {
 	(void)sys;
 	return result(unlinkat(dirfd, path, 0));
 }
 
-static int
-kernel_rmdirat(const struct sys *sys, int dirfd, const char *path)
+static int kernel_rmdirat(const struct sys *sys, int dirfd, const char *path)
 {
 	(void)sys;
 	return result(unlinkat(dirfd, path, AT_REMOVEDIR));
 }
 
-static int
-kernel_mkdirat(const struct sys *sys, int dirfd, const char *path,
+static int kernel_mkdirat(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
 	(void)sys;
 	return result(mkdirat(dirfd, path, mode));
 }
 
-static ssize_t
-kernel_readlinkat(const struct sys *sys, int dirfd, const char *path,
-    char *buf, size_t size)
+static ssize_t kernel_readlinkat(const struct sys *sys, int dirfd,
+    const char *path, char *buf, size_t size)
 {
 	ssize_t n;
 
@@ -261,8 +257,7 @@ kernel_readlinkat(const struct sys *sys, int dirfd, const char *path,
 
 /* A sync that failed has consumed the error: asking again would answer 0
  * over data that is gone. Only EINTR says that nothing was decided. */
-static int
-kernel_fsync(const struct sys *sys, int fd)
+static int kernel_fsync(const struct sys *sys, int fd)
 {
 	int r;
 
@@ -273,8 +268,7 @@ kernel_fsync(const struct sys *sys, int fd)
 	return result(r);
 }
 
-static int
-kernel_fdatasync(const struct sys *sys, int fd)
+static int kernel_fdatasync(const struct sys *sys, int fd)
 {
 	int r;
 
@@ -285,8 +279,7 @@ kernel_fdatasync(const struct sys *sys, int fd)
 	return result(r);
 }
 
-static int
-kernel_syncfs(const struct sys *sys, int fd)
+static int kernel_syncfs(const struct sys *sys, int fd)
 {
 	int r;
 
@@ -297,8 +290,7 @@ kernel_syncfs(const struct sys *sys, int fd)
 	return result(r);
 }
 
-static int
-kernel_flock_try(const struct sys *sys, int fd)
+static int kernel_flock_try(const struct sys *sys, int fd)
 {
 	int r;
 
@@ -309,15 +301,13 @@ kernel_flock_try(const struct sys *sys, int fd)
 	return result(r);
 }
 
-static int
-kernel_drop_cache(const struct sys *sys, int fd)
+static int kernel_drop_cache(const struct sys *sys, int fd)
 {
 	(void)sys;
 	return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static int
-kernel_dir_open(const struct sys *sys, int dirfd, const char *path,
+static int kernel_dir_open(const struct sys *sys, int dirfd, const char *path,
     struct sys_dir **out)
 {
 	struct sys_dir *dir;
@@ -342,8 +332,7 @@ kernel_dir_open(const struct sys *sys, int dirfd, const char *path,
 	return 0;
 }
 
-static int
-kernel_dir_next(const struct sys *sys, struct sys_dir *dir,
+static int kernel_dir_next(const struct sys *sys, struct sys_dir *dir,
     struct sys_dirent *entry)
 {
 	struct dirent *d;
@@ -363,8 +352,7 @@ kernel_dir_next(const struct sys *sys, struct sys_dir *dir,
 	return 1;
 }
 
-static void
-kernel_dir_close(const struct sys *sys, struct sys_dir *dir)
+static void kernel_dir_close(const struct sys *sys, struct sys_dir *dir)
 {
 	(void)sys;
 	if (dir == NULL)
@@ -373,8 +361,7 @@ kernel_dir_close(const struct sys *sys, struct sys_dir *dir)
 	free(dir);
 }
 
-static int64_t
-kernel_now_wall(const struct sys *sys)
+static int64_t kernel_now_wall(const struct sys *sys)
 {
 	struct timespec ts;
 
@@ -383,8 +370,7 @@ kernel_now_wall(const struct sys *sys)
 	return ns_of(ts);
 }
 
-static int64_t
-kernel_now_mono(const struct sys *sys)
+static int64_t kernel_now_mono(const struct sys *sys)
 {
 	struct timespec ts;
 
@@ -393,8 +379,7 @@ kernel_now_mono(const struct sys *sys)
 	return ns_of(ts);
 }
 
-static void
-kernel_sleep_ns(const struct sys *sys, int64_t ns)
+static void kernel_sleep_ns(const struct sys *sys, int64_t ns)
 {
 	struct timespec ts;
 
@@ -402,7 +387,7 @@ kernel_sleep_ns(const struct sys *sys, int64_t ns)
 	if (ns <= 0)
 		return;
 	ts = (struct timespec){ .tv_sec = ns / NS_PER_S,
-	    .tv_nsec = ns % NS_PER_S };
+		.tv_nsec = ns % NS_PER_S };
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
 		;
 }
@@ -421,6 +406,7 @@ const struct sys sys_kernel = {
 	.lstatat = kernel_lstatat,
 	.statat = kernel_statat,
 	.mount_id = kernel_mount_id,
+	.fd_path = kernel_fd_path,
 	.linkat = kernel_linkat,
 	.renameat = kernel_renameat,
 	.unlinkat = kernel_unlinkat,

@@ -28,7 +28,7 @@ struct sys_stat {
 struct sys_dirent {
 	const char *name;
 	uint64_t ino;
-	unsigned char type;	/* DT_*; DT_UNKNOWN where not told */
+	unsigned char type; /* DT_*; DT_UNKNOWN where not told */
 };
 
 struct sys_dir;
@@ -36,7 +36,7 @@ struct sys_dir;
 struct sys {
 	void *ctx;
 	int (*openat)(const struct sys *, int dirfd, const char *path,
-	    int flags, mode_t mode);	/* O_CLOEXEC is always added */
+	    int flags, mode_t mode); /* O_CLOEXEC is always added */
 	int (*close)(const struct sys *, int fd);
 	ssize_t (*pread)(const struct sys *, int fd, void *buf, size_t len,
 	    off_t offset);
@@ -52,7 +52,7 @@ struct sys {
 	int (*futimens_now)(const struct sys *, int fd);
 	int (*fstat)(const struct sys *, int fd, struct sys_stat *st);
 	int (*lstatat)(const struct sys *, int dirfd, const char *path,
-	    struct sys_stat *st);	/* never follows the last link */
+	    struct sys_stat *st); /* never follows the last link */
 	int (*statat)(const struct sys *, int dirfd, const char *path,
 	    struct sys_stat *st);
 	/* The mount that holds FD: STATX_MNT_ID_UNIQUE where the kernel has
@@ -74,7 +74,7 @@ struct sys {
 	int (*fsync)(const struct sys *, int fd);
 	int (*fdatasync)(const struct sys *, int fd);
 	int (*syncfs)(const struct sys *, int fd);
-	int (*flock_try)(const struct sys *, int fd);	/* exclusive; -EAGAIN */
+	int (*flock_try)(const struct sys *, int fd); /* exclusive; -EAGAIN */
 	/* Drops clean pages, so that the next read is the disk's. */
 	int (*drop_cache)(const struct sys *, int fd);
 

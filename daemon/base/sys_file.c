@@ -12,8 +12,7 @@
 
 /* Reads until end of file, not until the size that fstat told: the file may
  * have grown in between. */
-static int
-read_rest(const struct sys *sys, int fd, size_t max, char **data,
+static int read_rest(const struct sys *sys, int fd, size_t max, char **data,
     size_t *have, size_t room)
 {
 	char *grown;
@@ -37,8 +36,7 @@ read_rest(const struct sys *sys, int fd, size_t max, char **data,
 	}
 }
 
-int
-sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
+int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
     size_t *len)
 {
 	struct sys_stat st;
@@ -68,14 +66,12 @@ sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
 }
 
 /* O_NONBLOCK: a FIFO that somebody put there must not hang the caller. */
-int
-sys_read_file(const struct sys *sys, int dirfd, const char *path, size_t max,
-    char **buf, size_t *len)
+int sys_read_file(const struct sys *sys, int dirfd, const char *path,
+    size_t max, char **buf, size_t *len)
 {
 	int fd, r;
 
-	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY,
-	    0);
+	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fd;
 	r = sys_read_fd(sys, fd, max, buf, len);
@@ -84,8 +80,8 @@ sys_read_file(const struct sys *sys, int dirfd, const char *path, size_t max,
 }
 
 /* mkdir(2) knows no set-group-ID bit: a mode that has one is set after. */
-static int
-make_dir(const struct sys *sys, int dirfd, const char *path, mode_t mode)
+static int make_dir(const struct sys *sys, int dirfd, const char *path,
+    mode_t mode)
 {
 	int r;
 
@@ -97,8 +93,7 @@ make_dir(const struct sys *sys, int dirfd, const char *path, mode_t mode)
 
 /* Upwards until a parent can be made or is there, then down again: mostly
  * only the last one is missing. */
-int
-sys_make_parents(const struct sys *sys, int dirfd, const char *path,
+int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
 	char dir[REFD_PATH_MAX];

@@ -24,23 +24,20 @@
 
 #include "proto/limits.h"
 
-#define LOCK_SUFFIX	".lock"
-#define PRUNE_TRIES	3
-#define ID_DIGITS	16
+#define LOCK_SUFFIX ".lock"
+#define PRUNE_TRIES 3
+#define ID_DIGITS   16
 
 /* Nobody has business writing into a lock; it holds nothing, ever. */
-#define TOKEN_MODE	0444
+#define TOKEN_MODE 0444
 
-void
-token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k)
+void token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k)
 {
-	snprintf(name, TOKEN_NAME_MAX, "%016llx.%u", (unsigned long long)id,
-	    k);
+	snprintf(name, TOKEN_NAME_MAX, "%016llx.%u", (unsigned long long)id, k);
 }
 
 /* Strict by making the name again: one id and k have one name. */
-int
-token_parse_name(const char *name, uint64_t *id, unsigned *k)
+int token_parse_name(const char *name, uint64_t *id, unsigned *k)
 {
 	char again[TOKEN_NAME_MAX];
 	unsigned long long parsed_id;
@@ -62,8 +59,7 @@ token_parse_name(const char *name, uint64_t *id, unsigned *k)
 	return 0;
 }
 
-static int
-lock_path(char out[REFD_PATH_MAX], const char *path)
+static int lock_path(char out[REFD_PATH_MAX], const char *path)
 {
 	size_t len = strlen(path);
 
@@ -74,8 +70,7 @@ lock_path(char out[REFD_PATH_MAX], const char *path)
 	return 0;
 }
 
-static int
-make_next_file(struct token *tok)
+static int make_next_file(struct token *tok)
 {
 	char name[TOKEN_NAME_MAX];
 	int fd;
@@ -92,8 +87,7 @@ make_next_file(struct token *tok)
 	return 0;
 }
 
-int
-token_init(struct token *tok, const struct sys *sys, int stage_fd,
+int token_init(struct token *tok, const struct sys *sys, int stage_fd,
     uint64_t id)
 {
 	*tok = (struct token){ .sys = sys, .stage_fd = stage_fd, .id = id };
@@ -101,8 +95,7 @@ token_init(struct token *tok, const struct sys *sys, int stage_fd,
 }
 
 /* One link; a file that is full is followed by the next. */
-static int
-link_once(struct token *tok, int dirfd, const char *lock)
+static int link_once(struct token *tok, int dirfd, const char *lock)
 {
 	char name[TOKEN_NAME_MAX];
 	int r;
@@ -123,8 +116,7 @@ link_once(struct token *tok, int dirfd, const char *lock)
 	return r;
 }
 
-int
-token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode)
+int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode)
 {
 	char lock[REFD_PATH_MAX];
 	unsigned tries;
@@ -142,8 +134,7 @@ token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode)
 	return r;
 }
 
-int
-token_unlock(struct token *tok, int dirfd, const char *path)
+int token_unlock(struct token *tok, int dirfd, const char *path)
 {
 	char lock[REFD_PATH_MAX];
 	int r;
@@ -154,8 +145,7 @@ token_unlock(struct token *tok, int dirfd, const char *path)
 	return r == -ENOENT ? 0 : r;
 }
 
-int
-token_locked_at(struct token *tok, int64_t *ctime_ns)
+int token_locked_at(struct token *tok, int64_t *ctime_ns)
 {
 	char name[TOKEN_NAME_MAX];
 	struct sys_stat st;
@@ -170,8 +160,7 @@ token_locked_at(struct token *tok, int64_t *ctime_ns)
 	return r;
 }
 
-void
-token_done(struct token *tok)
+void token_done(struct token *tok)
 {
 	char name[TOKEN_NAME_MAX];
 

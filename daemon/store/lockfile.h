@@ -20,16 +20,16 @@
 
 #include "daemon/base/sys.h"
 
-#define TOKEN_NAME_MAX	32
+#define TOKEN_NAME_MAX 32
 /* ext4 allows 65,000 links; a further file is made well before. */
-#define TOKEN_LINKS_MAX	50000
+#define TOKEN_LINKS_MAX 50000
 
 struct token {
 	const struct sys *sys;
-	int stage_fd;		/* borrowed */
-	uint64_t id;		/* of the window, unique in the journal's life */
-	unsigned nr_files;	/* 0: not made yet */
-	unsigned links;		/* locks taken on the last file */
+	int stage_fd;      /* borrowed */
+	uint64_t id;       /* of the window, unique in the journal's life */
+	unsigned nr_files; /* 0: not made yet */
+	unsigned links;    /* locks taken on the last file */
 };
 
 /* The name of file K of token ID: 16 hex digits, ".", K. */
@@ -55,8 +55,7 @@ int token_init(struct token *tok, const struct sys *sys, int stage_fd,
  * -ENAMETOOLONG: PATH with ".lock" passes REFD_PATH_MAX or a component the
  * file system's own limit. -EXDEV, -EPERM: this file system can't link there.
  */
-int token_lock(struct token *tok, int dirfd, const char *path,
-    mode_t dir_mode);
+int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode);
 /* A lock that is gone already counts as unlocked. */
 int token_unlock(struct token *tok, int dirfd, const char *path);
 

@@ -14,20 +14,25 @@
 
 #include "daemon/base/sys.h"
 
-#define COMMAND_MAX	(16 * 1024)
+#define COMMAND_MAX (16 * 1024)
 
 char tmp_root[PATH_MAX];
 int tmp_fd = -1;
 
 /* Under umask 0, as the daemon runs. */
-void
-tmp_setup(void)
+void tmp_setup(void)
 {
 	static const char *const leaks[] = {
-		"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
-		"GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_CONFIG_COUNT",
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG_PARAMETERS",
-		"XDG_CONFIG_HOME", "GIT_COMMON_DIR",
+		"GIT_DIR",
+		"GIT_WORK_TREE",
+		"GIT_INDEX_FILE",
+		"GIT_OBJECT_DIRECTORY",
+		"GIT_NAMESPACE",
+		"GIT_CONFIG_COUNT",
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES",
+		"GIT_CONFIG_PARAMETERS",
+		"XDG_CONFIG_HOME",
+		"GIT_COMMON_DIR",
 	};
 	const char *base = getenv("TMPDIR");
 	size_t i;
@@ -49,8 +54,7 @@ tmp_setup(void)
 	umask(0);
 }
 
-void
-tmp_teardown(void)
+void tmp_teardown(void)
 {
 	char command[PATH_MAX + 16];
 
@@ -59,8 +63,7 @@ tmp_teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-void
-tmp_put_bytes(const char *path, const void *data, size_t len)
+void tmp_put_bytes(const char *path, const void *data, size_t len)
 {
 	int fd;
 
@@ -72,14 +75,12 @@ tmp_put_bytes(const char *path, const void *data, size_t len)
 	ck_assert_int_eq(close(fd), 0);
 }
 
-void
-tmp_put(const char *path, const char *text)
+void tmp_put(const char *path, const char *text)
 {
 	tmp_put_bytes(path, text, strlen(text));
 }
 
-char *
-tmp_get(const char *path)
+char *tmp_get(const char *path)
 {
 	char *buf;
 	size_t len;
@@ -92,26 +93,22 @@ tmp_get(const char *path)
 	return buf;
 }
 
-bool
-tmp_exists(const char *path)
+bool tmp_exists(const char *path)
 {
 	struct stat st;
 
 	return fstatat(tmp_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void
-tmp_mkdir(const char *path)
+void tmp_mkdir(const char *path)
 {
 	char below[PATH_MAX];
 
 	snprintf(below, sizeof(below), "%s/x", path);
-	ck_assert_int_eq(sys_make_parents(&sys_kernel, tmp_fd, below, 0777),
-	    0);
+	ck_assert_int_eq(sys_make_parents(&sys_kernel, tmp_fd, below, 0777), 0);
 }
 
-unsigned
-tmp_mode(const char *path)
+unsigned tmp_mode(const char *path)
 {
 	struct stat st;
 
@@ -119,8 +116,7 @@ tmp_mode(const char *path)
 	return st.st_mode & 07777;
 }
 
-static char *
-run(int *status, const char *fmt, va_list ap)
+static char *run(int *status, const char *fmt, va_list ap)
 {
 	char command[COMMAND_MAX], chunk[4096];
 	char *out = NULL;
@@ -129,8 +125,8 @@ run(int *status, const char *fmt, va_list ap)
 	int used;
 
 	used = snprintf(command, sizeof(command), "cd '%s' && { ", tmp_root);
-	used += vsnprintf(command + used, sizeof(command) - (size_t)used, fmt,
-	    ap);
+	used +=
+	    vsnprintf(command + used, sizeof(command) - (size_t)used, fmt, ap);
 	ck_assert_int_lt(used, COMMAND_MAX - 16);
 	strcat(command, "\n} 2>&1");
 	pipe = popen(command, "re");
@@ -149,8 +145,7 @@ run(int *status, const char *fmt, va_list ap)
 	return out;
 }
 
-char *
-tmp_output(const char *fmt, ...)
+char *tmp_output(const char *fmt, ...)
 {
 	va_list ap;
 	char *out;
@@ -162,8 +157,7 @@ tmp_output(const char *fmt, ...)
 	return out;
 }
 
-int
-tmp_status(const char *fmt, ...)
+int tmp_status(const char *fmt, ...)
 {
 	va_list ap;
 	int status;
@@ -174,8 +168,7 @@ tmp_status(const char *fmt, ...)
 	return status;
 }
 
-void
-tmp_run(const char *fmt, ...)
+void tmp_run(const char *fmt, ...)
 {
 	va_list ap;
 	char *out;
@@ -184,7 +177,6 @@ tmp_run(const char *fmt, ...)
 	va_start(ap, fmt);
 	out = run(&status, fmt, ap);
 	va_end(ap);
-	ck_assert_msg(status == 0, "'%s' failed with %d: %s", fmt, status,
-	    out);
+	ck_assert_msg(status == 0, "'%s' failed with %d: %s", fmt, status, out);
 	free(out);
 }

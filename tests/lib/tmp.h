@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-extern char tmp_root[];	/* absolute; HOME too, and git sees no other config */
-extern int tmp_fd;	/* of tmp_root */
+extern char tmp_root[]; /* absolute; HOME too, and git sees no other config */
+extern int tmp_fd;      /* of tmp_root */
 
 void tmp_setup(void);
 void tmp_teardown(void);
@@ -20,10 +20,10 @@ void tmp_teardown(void);
 /* Paths are relative to tmp_root. put makes missing parents. */
 void tmp_put(const char *path, const char *text);
 void tmp_put_bytes(const char *path, const void *data, size_t len);
-char *tmp_get(const char *path);	/* NULL when absent; free() */
-bool tmp_exists(const char *path);	/* a dangling link exists too */
-void tmp_mkdir(const char *path);	/* with missing parents */
-unsigned tmp_mode(const char *path);	/* permission bits, of a link too */
+char *tmp_get(const char *path);     /* NULL when absent; free() */
+bool tmp_exists(const char *path);   /* a dangling link exists too */
+void tmp_mkdir(const char *path);    /* with missing parents */
+unsigned tmp_mode(const char *path); /* permission bits, of a link too */
 
 /* Runs a shell command in tmp_root; its output (both streams), free(). */
 char *tmp_output(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

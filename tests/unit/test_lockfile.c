@@ -21,13 +21,12 @@ static int stage_fd;
 
 /* A table of its own, whose link(2) a test may spoil. */
 static struct sys faulty;
-static int fail_with;		/* what linkat answers, */
-static unsigned fail_times;	/* and how often */
+static int fail_with;       /* what linkat answers, */
+static unsigned fail_times; /* and how often */
 static unsigned nr_links;
 
-static int
-faulty_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
-    int newdirfd, const char *newpath)
+static int faulty_linkat(const struct sys *sys, int olddirfd,
+    const char *oldpath, int newdirfd, const char *newpath)
 {
 	nr_links++;
 	if (fail_times > 0) {
@@ -37,8 +36,7 @@ faulty_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
 	return sys_kernel.linkat(sys, olddirfd, oldpath, newdirfd, newpath);
 }
 
-static void
-setup(void)
+static void setup(void)
 {
 	tmp_setup();
 	tmp_mkdir("stage");
@@ -50,15 +48,13 @@ setup(void)
 	fail_times = nr_links = 0;
 }
 
-static void
-teardown(void)
+static void teardown(void)
 {
 	close(stage_fd);
 	tmp_teardown();
 }
 
-static ino_t
-inode(const char *path)
+static ino_t inode(const char *path)
 {
 	struct stat st;
 
@@ -69,12 +65,20 @@ inode(const char *path)
 START_TEST(names_are_made_and_parsed_back)
 {
 	static const char *const bad[] = {
-		"", "0", "0000000000000001", "0000000000000001.",
-		"0000000000000001.00", "0000000000000001.-1",
-		"0000000000000001.+1", "0000000000000001. 1",
-		"0000000000000001.1x", "0000000000000001.4294967296",
-		"000000000000000A.1", "00000000000000001.1",
-		"0000000000000001x1", "0000000000000001.1.lock",
+		"",
+		"0",
+		"0000000000000001",
+		"0000000000000001.",
+		"0000000000000001.00",
+		"0000000000000001.-1",
+		"0000000000000001.+1",
+		"0000000000000001. 1",
+		"0000000000000001.1x",
+		"0000000000000001.4294967296",
+		"000000000000000A.1",
+		"00000000000000001.1",
+		"0000000000000001x1",
+		"0000000000000001.1.lock",
 		"0000000000000001.99999999999999999999",
 	};
 	char name[TOKEN_NAME_MAX];
@@ -131,8 +135,8 @@ START_TEST(git_respects_the_lock)
 	int repo;
 
 	tmp_run("git init -q --bare repo && cd repo && "
-	    "git update-ref refs/heads/x $(git commit-tree -m m "
-	    "$(git hash-object -w -t tree /dev/null))");
+		"git update-ref refs/heads/x $(git commit-tree -m m "
+		"$(git hash-object -w -t tree /dev/null))");
 	repo = openat(tmp_fd, "repo", O_RDONLY | O_DIRECTORY);
 	ck_assert_int_eq(token_init(&tok, &sys_kernel, stage_fd, 1), 0);
 	ck_assert_int_eq(token_lock(&tok, repo, "refs/heads/x", 0777), 0);
@@ -297,8 +301,7 @@ START_TEST(the_time_of_locking_is_the_file_systems)
 }
 END_TEST
 
-int
-main(void)
+int main(void)
 {
 	Suite *suite = suite_create("lockfile");
 	TCase *tc = tcase_create("token");

@@ -19,8 +19,7 @@ static const struct sys *sys = &sys_kernel;
 static char root[PATH_MAX];
 static int rootfd;
 
-static void
-setup(void)
+static void setup(void)
 {
 	const char *tmp = getenv("TMPDIR");
 
@@ -32,8 +31,7 @@ setup(void)
 	umask(0);
 }
 
-static void
-teardown(void)
+static void teardown(void)
 {
 	char cmd[PATH_MAX + 16];
 
@@ -42,11 +40,10 @@ teardown(void)
 	ck_assert_int_eq(system(cmd), 0);
 }
 
-static void
-put(const char *path, const char *text)
+static void put(const char *path, const char *text)
 {
-	int fd = SYS(sys, openat, rootfd, path, O_WRONLY | O_CREAT | O_TRUNC,
-	    0644);
+	int fd =
+	    SYS(sys, openat, rootfd, path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(SYS(sys, write_all, fd, text, strlen(text)), 0);
@@ -136,6 +133,24 @@ START_TEST(a_directory_is_listed_without_dots)
 }
 END_TEST
 
+START_TEST(a_descriptor_tells_its_path)
+{
+	char want[PATH_MAX + 8], path[PATH_MAX], small[4];
+	int fd;
+
+	put("f", "");
+	fd = SYS(sys, openat, rootfd, "f", O_RDONLY, 0);
+	snprintf(want, sizeof(want), "%s/f", root);
+	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), 0);
+	ck_assert_str_eq(path, want);
+	ck_assert_int_eq(SYS(sys, fd_path, fd, small, sizeof(small)),
+	    -ENAMETOOLONG);
+	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, "f"), 0);
+	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), -ENOENT);
+	close(fd);
+}
+END_TEST
+
 START_TEST(clocks_run_and_sleep_takes_its_time)
 {
 	int64_t t = SYS(sys, now_mono);
@@ -171,12 +186,14 @@ START_TEST(a_size_that_lies_does_not_matter)
 	size_t len;
 
 	ck_assert_int_eq(sys_read_file(sys, AT_FDCWD, "/proc/self/status",
-	    1 << 20, &buf, &len), 0);
+			     1 << 20, &buf, &len),
+	    0);
 	ck_assert_uint_gt(len, 100);
 	ck_assert_uint_eq(strlen(buf), len);
 	free(buf);
-	ck_assert_int_eq(sys_read_file(sys, AT_FDCWD, "/proc/self/status",
-	    50, &buf, &len), -EFBIG);
+	ck_assert_int_eq(sys_read_file(sys, AT_FDCWD, "/proc/self/status", 50,
+			     &buf, &len),
+	    -EFBIG);
 }
 END_TEST
 
@@ -200,8 +217,7 @@ START_TEST(what_is_no_file_is_told)
 }
 END_TEST
 
-static uint32_t
-mode_of(const char *path)
+static uint32_t mode_of(const char *path)
 {
 	struct sys_stat st;
 
@@ -230,8 +246,7 @@ START_TEST(a_parent_that_is_a_file_is_enotdir)
 	char longpath[5000];
 
 	put("f", "");
-	ck_assert_int_eq(sys_make_parents(sys, rootfd, "f/x", 0777),
-	    -ENOTDIR);
+	ck_assert_int_eq(sys_make_parents(sys, rootfd, "f/x", 0777), -ENOTDIR);
 	ck_assert_int_eq(sys_make_parents(sys, rootfd, "f/x/y", 0777),
 	    -ENOTDIR);
 	memset(longpath, 'a', sizeof(longpath));
@@ -254,8 +269,7 @@ START_TEST(a_removed_root_is_enoent)
 }
 END_TEST
 
-int
-main(void)
+int main(void)
 {
 	Suite *suite = suite_create("sys");
 	TCase *tc = tcase_create("kernel");
@@ -268,6 +282,7 @@ main(void)
 	tcase_add_test(tc, a_second_flock_is_refused_at_once);
 	tcase_add_test(tc, mount_ids_tell_mounts_apart);
 	tcase_add_test(tc, a_directory_is_listed_without_dots);
+	tcase_add_test(tc, a_descriptor_tells_its_path);
 	tcase_add_test(tc, clocks_run_and_sleep_takes_its_time);
 	tcase_add_test(tc, a_file_is_read_whole_and_terminated);
 	tcase_add_test(tc, a_size_that_lies_does_not_matter);

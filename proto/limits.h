@@ -1,0 +1,32 @@
+/*
+ * Every limit of the wire and of one transaction, in one place. Passing one
+ * is answered with a status (proto/status.h); nothing is cut silently. Sizes
+ * are in bytes, times in the unit the name ends with.
+ */
+#ifndef PROTO_LIMITS_H
+#define PROTO_LIMITS_H
+
+/* The wire. A pkt-line is at most 65520 bytes with its four of length, as
+ * in git (LARGE_PACKET_MAX, pkt-line.h). */
+#define REFD_PROTOCOL_VERSION 1
+#define REFD_PACKET_MAX       65520
+#define REFD_PAYLOAD_MAX      (REFD_PACKET_MAX - 4)
+#define REFD_REQUESTS_MAX     256 /* in flight on one connection */
+#define REFD_HEADERS_MAX      64  /* header packets of one request */
+
+/* One transaction. */
+#define REFD_UPDATES_MAX   100000
+#define REFD_TXN_BYTES_MAX (64 * 1024 * 1024)
+/* A refname must fit a path, and "<component>.lock" a directory entry. */
+#define REFD_REFNAME_MAX   1024
+#define REFD_COMPONENT_MAX (255 - 5)
+#define REFD_PATH_MAX      4096
+#define REFD_MESSAGE_MAX   8192
+#define REFD_IDENT_MAX     1024
+
+/* Times a client may ask for. */
+#define REFD_DEADLINE_MAX_MS    (3600 * 1000)
+#define REFD_UPDATE_DEADLINE_MS (30 * 1000) /* refd update's default */
+#define REFD_HOOK_DEADLINE_MS   (60 * 1000) /* the hook's */
+
+#endif

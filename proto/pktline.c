@@ -1,0 +1,140 @@
+#include "proto/pktline.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/hex.h"
+#include "proto/limits.h"
+
+#define HEAD         4   /* digits of length */
+#define FORMAT_GUESS 256 /* most packets are shorter */
+
+long pkt_parse(const char *data, size_t len, struct pkt *pkt)
+{
+	size_t i, size = 0;
+	int digit;
+
+	for (i = 0; i < HEAD; i++) {
+		if (i == len)
+			return 0;
+		digit = refd_hex_digit(data[i]);
+		if (digit < 0)
+			return -1;
+		size = size << 4 | (size_t)digit;
+	}
+	if (size <= 1) {
+		pkt->kind = size == 0 ? PKT_FLUSH : PKT_DELIM;
+		pkt->data = data + HEAD;
+		pkt->len = 0;
+		return HEAD;
+	}
+	if (size <= HEAD || size > REFD_PACKET_MAX)
+		return -1;
+	if (len < size)
+		return 0;
+	pkt->kind = PKT_DATA;
+	pkt->data = data + HEAD;
+	pkt->len = size - HEAD;
+	return (long)size;
+}
+
+void pkt_buf_done(struct pkt_buf *buf)
+{
+	free(buf->data);
+	memset(buf, 0, sizeof(*buf));
+}
+
+bool pkt_buf_failed(const struct pkt_buf *buf)
+{
+	return buf->failed;
+}
+
+/* Makes room for MORE bytes behind what is there. */
+static bool reserve(struct pkt_buf *buf, size_t more)
+{
+	size_t size = buf->size != 0 ? buf->size : 512;
+	char *data;
+
+	if (buf->failed)
+		return false;
+	if (more <= buf->size - buf->len)
+		return true;
+	while (size - buf->len < more && size <= SIZE_MAX / 2)
+		size *= 2;
+	data = size - buf->len < more ? NULL : realloc(buf->data, size);
+	if (data == NULL) {
+		buf->failed = true;
+		return false;
+	}
+	buf->data = data;
+	buf->size = size;
+	return true;
+}
+
+/* The packet's LEN bytes of payload stand behind the room for its head. */
+static void seal(struct pkt_buf *buf, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t size = len + HEAD;
+	char *head = buf->data + buf->len;
+
+	head[0] = digits[size >> 12 & 15];
+	head[1] = digits[size >> 8 & 15];
+	head[2] = digits[size >> 4 & 15];
+	head[3] = digits[size & 15];
+	buf->len += size;
+}
+
+void pkt_put(struct pkt_buf *buf, const void *data, size_t len)
+{
+	if (len == 0 || len > REFD_PAYLOAD_MAX)
+		buf->failed = true;
+	if (!reserve(buf, HEAD + len))
+		return;
+	memcpy(buf->data + buf->len + HEAD, data, len);
+	seal(buf, len);
+}
+
+void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
+{
+	va_list ap, again;
+	size_t room;
+	int n;
+
+	if (!reserve(buf, HEAD + FORMAT_GUESS))
+		return;
+	room = buf->size - buf->len - HEAD;
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	n = vsnprintf(buf->data + buf->len + HEAD, room, fmt, ap);
+	if (n <= 0 || n > REFD_PAYLOAD_MAX)
+		buf->failed = true;
+	else if ((size_t)n >= room && reserve(buf, HEAD + (size_t)n + 1))
+		vsnprintf(buf->data + buf->len + HEAD, (size_t)n + 1, fmt,
+		    again);
+	va_end(again);
+	va_end(ap);
+	if (!buf->failed)
+		seal(buf, (size_t)n);
+}
+
+static void put_special(struct pkt_buf *buf, const char *digits)
+{
+	if (!reserve(buf, HEAD))
+		return;
+	memcpy(buf->data + buf->len, digits, HEAD);
+	buf->len += HEAD;
+}
+
+void pkt_flush(struct pkt_buf *buf)
+{
+	put_special(buf, "0000");
+}
+
+void pkt_delim(struct pkt_buf *buf)
+{
+	put_special(buf, "0001");
+}

@@ -1,0 +1,75 @@
+/*
+ * What can become of one ref, and of one transaction: the codes are on the
+ * wire and in the journal for ever, so they are added to and never renumbered.
+ *
+ * Pure tables; any thread; nothing blocks or allocates.
+ */
+#ifndef PROTO_STATUS_H
+#define PROTO_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* X(symbol, code, retry, wire name, text): RETRY where the same request may
+ * succeed later by itself. */
+#define REFD_STATUS_TABLE(X)                                                   \
+	X(OK, 0, NO_RETRY, "ok", "updated and durable")                        \
+	X(STALE, 1, NO_RETRY, "stale", "is at a different value")              \
+	X(EXISTS, 2, NO_RETRY, "exists", "reference already exists")           \
+	X(MISSING, 3, NO_RETRY, "missing", "reference does not exist")         \
+	X(LOCKED, 4, RETRY, "locked", "another writer holds the lock")         \
+	X(CONFLICT, 5, NO_RETRY, "conflict", "refname conflict")               \
+	X(BADNAME, 6, NO_RETRY, "badname", "refname is not valid")             \
+	X(NOOBJECT, 7, NO_RETRY, "noobject", "object does not exist")          \
+	X(NOTCOMMIT, 8, NO_RETRY, "notcommit", "object is not a commit")       \
+	X(DENIED, 9, NO_RETRY, "denied", "not permitted")                      \
+	X(HOOK_DECLINED, 10, NO_RETRY, "hook-declined", "hook declined")       \
+	X(NOSPACE, 11, RETRY, "nospace", "no space left on the device")        \
+	X(IO, 12, RETRY, "io", "input/output error")                           \
+	X(BUSY, 13, RETRY, "busy", "the daemon is too busy")                   \
+	X(DEADLINE, 14, RETRY, "deadline", "the deadline passed")              \
+	X(ABORTED, 15, NO_RETRY, "aborted", "a sibling update failed")         \
+	X(UNSUPPORTED, 16, NO_RETRY, "unsupported", "not supported by refd")   \
+	X(UNKNOWN, 17, NO_RETRY, "unknown", "the outcome is not known")        \
+	X(BROKEN, 18, NO_RETRY, "broken", "reference broken")                  \
+	X(DUPLICATE, 19, NO_RETRY, "duplicate",                                \
+	    "multiple updates for one ref")                                    \
+	X(NOREPO, 20, NO_RETRY, "norepo", "not a repository refd may serve")   \
+	X(BADREQUEST, 21, NO_RETRY, "badrequest", "malformed request")         \
+	X(LIMIT, 22, NO_RETRY, "limit", "a limit was passed")
+
+enum refd_status {
+#define X(symbol, code, retry, name, text) REFD_##symbol = code,
+	REFD_STATUS_TABLE(X)
+#undef X
+	/* Not on the wire: not decided yet. */
+	REFD_PENDING = 255
+};
+
+/* Wire name, human text; never NULL ("pending" for REFD_PENDING). */
+const char *refd_status_name(enum refd_status status);
+const char *refd_status_text(enum refd_status status);
+bool refd_status_may_retry(enum refd_status status);
+/* 0, or -1 for a name this build does not know. */
+int refd_status_from_name(const char *name, enum refd_status *status);
+int refd_status_from_code(unsigned code, enum refd_status *status);
+
+/* What became of a whole transaction. */
+#define REFD_OUTCOME_TABLE(X)                                                  \
+	X(COMMITTED, 0, "committed")     /* every ref ok */                    \
+	X(PARTIAL, 1, "partial")         /* some ok, some not */               \
+	X(REJECTED, 2, "rejected")       /* none ok, nothing changed */        \
+	X(OUTCOME_UNKNOWN, 3, "unknown") /* at least one ref is unknown */
+
+enum refd_outcome {
+#define X(symbol, code, name) REFD_##symbol = code,
+	REFD_OUTCOME_TABLE(X)
+#undef X
+};
+
+const char *refd_outcome_name(enum refd_outcome outcome);
+int refd_outcome_from_name(const char *name, enum refd_outcome *outcome);
+/* From counts of refs; no refs at all is COMMITTED. */
+enum refd_outcome refd_outcome_of(size_t nr, size_t ok, size_t unknown);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Transaction ids: 128 bits that the client makes: 48 bits of birth time
+ * (milliseconds since the epoch, so that ids sort by age and an expired one
+ * can be told from its own bytes), then 80 random bits. Text: 32 lower-case
+ * hex digits.
+ */
+#ifndef PROTO_TXID_H
+#define PROTO_TXID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REFD_TXID_BYTES 16
+#define REFD_TXID_HEX   32
+
+struct refd_txid {
+	uint8_t bytes[REFD_TXID_BYTES];
+};
+
+/* Reads the wall clock and getrandom(2). 0 or negative errno. */
+int refd_txid_make(struct refd_txid *id);
+/* Exactly 32 hex digits; 0 or -1. */
+int refd_txid_parse(const char *hex, struct refd_txid *id);
+char *refd_txid_hex(const struct refd_txid *id, char hex[REFD_TXID_HEX + 1]);
+uint64_t refd_txid_birth_ms(const struct refd_txid *id);
+bool refd_txid_eq(const struct refd_txid *a, const struct refd_txid *b);
+
+#endif

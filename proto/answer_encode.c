@@ -1,0 +1,83 @@
+/* Answers, into packets. */
+#include "proto/wire.h"
+
+#include <assert.h>
+
+static void put_result(const struct refd_result *res, struct pkt_buf *out)
+{
+	char hex[REFD_OID_HEX + 1] = "";
+	const char *text = res->text != NULL ? res->text : "";
+
+	assert(res->status != REFD_PENDING);
+	if (res->has_found)
+		refd_oid_hex(&res->found, hex);
+	/* A refname has room beside a text of this length, always: that a
+	 * ref failed can be said whatever there is to say about it. */
+	if (res->status == REFD_OK)
+		pkt_putf(out, "ok%c%s%c%s%c%.*s", 0, res->name, 0, hex, 0,
+		    REFD_MESSAGE_MAX, text);
+	else
+		pkt_putf(out, "ng %s%c%s%c%s%c%.*s",
+		    refd_status_name(res->status), 0, res->name, 0, hex, 0,
+		    REFD_MESSAGE_MAX, text);
+}
+
+static void put_txid(const struct refd_txid *id, struct pkt_buf *out)
+{
+	char hex[REFD_TXID_HEX + 1];
+
+	pkt_putf(out, "txid %s", refd_txid_hex(id, hex));
+}
+
+static void put_results(const struct refd_answer *ans, struct pkt_buf *out)
+{
+	size_t i;
+
+	put_txid(&ans->txid, out);
+	for (i = 0; i < ans->nr_results; i++)
+		put_result(&ans->results[i], out);
+}
+
+static void put_refused(const struct refd_answer *ans, struct pkt_buf *out)
+{
+	if (!refd_txid_is_null(&ans->txid))
+		put_txid(&ans->txid, out);
+	pkt_putf(out, "status %s", refd_status_name(ans->status));
+	if (ans->text != NULL)
+		pkt_putf(out, "text %.*s", REFD_MESSAGE_MAX, ans->text);
+}
+
+void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out)
+{
+	size_t i;
+
+	pkt_putf(out, "answer %u %s", (unsigned)ans->request_id,
+	    refd_answer_kind_name(ans->kind));
+	switch (ans->kind) {
+	case REFD_ANSWER_RESULTS:
+		put_results(ans, out);
+		pkt_putf(out, "outcome %s %llu %zu",
+		    refd_outcome_name(ans->outcome),
+		    (unsigned long long)ans->lsn, ans->nr_updates);
+		break;
+	case REFD_ANSWER_PREPARED:
+		put_results(ans, out);
+		break;
+	case REFD_ANSWER_PENDING:
+	case REFD_ANSWER_NEVER_SEEN:
+	case REFD_ANSWER_EXPIRED:
+		put_txid(&ans->txid, out);
+		break;
+	case REFD_ANSWER_REFUSED:
+		put_refused(ans, out);
+		break;
+	case REFD_ANSWER_PONG:
+		break;
+	case REFD_ANSWER_PAIRS:
+		for (i = 0; i < ans->nr_pairs; i++)
+			pkt_putf(out, "pair %s %s", ans->pairs[i].key,
+			    ans->pairs[i].value);
+		break;
+	}
+	pkt_flush(out);
+}

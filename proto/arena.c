@@ -1,0 +1,98 @@
+#include "proto/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A transaction of one ref is the usual one and must stay small; one of
+ * 100,000 must not call malloc for each name. */
+#define CHUNK_MIN 512
+#define CHUNK_MAX 65536
+#define ARRAY_MIN 4
+
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	char bytes[];
+};
+
+struct refd_arena {
+	struct chunk *chunks; /* the newest first */
+	void *array;
+	size_t array_room; /* elements */
+};
+
+struct refd_arena *refd_arena_new(void)
+{
+	return calloc(1, sizeof(struct refd_arena));
+}
+
+void refd_arena_free(struct refd_arena *arena)
+{
+	struct chunk *c, *next;
+
+	if (arena == NULL)
+		return;
+	for (c = arena->chunks; c != NULL; c = next) {
+		next = c->next;
+		free(c);
+	}
+	free(arena->array);
+	free(arena);
+}
+
+static struct chunk *chunk_add(struct refd_arena *arena, size_t need)
+{
+	struct chunk *c;
+	size_t size = CHUNK_MIN;
+
+	if (arena->chunks != NULL)
+		size = arena->chunks->size * 2;
+	if (size > CHUNK_MAX)
+		size = CHUNK_MAX;
+	if (size < need)
+		size = need;
+	c = malloc(sizeof(*c) + size);
+	if (c == NULL)
+		return NULL;
+	c->next = arena->chunks;
+	c->used = 0;
+	c->size = size;
+	arena->chunks = c;
+	return c;
+}
+
+char *refd_arena_string(struct refd_arena *arena, const char *data, size_t len)
+{
+	struct chunk *c = arena->chunks;
+	char *copy;
+
+	if (c == NULL || c->size - c->used < len + 1) {
+		c = chunk_add(arena, len + 1);
+		if (c == NULL)
+			return NULL;
+	}
+	copy = c->bytes + c->used;
+	memcpy(copy, data, len);
+	copy[len] = '\0';
+	c->used += len + 1;
+	return copy;
+}
+
+void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size)
+{
+	size_t room = arena->array_room;
+	void *array;
+
+	if (nr <= room)
+		return arena->array;
+	if (room == 0)
+		room = ARRAY_MIN;
+	while (room < nr)
+		room *= 2;
+	array = reallocarray(arena->array, room, size);
+	if (array == NULL)
+		return NULL;
+	arena->array = array;
+	arena->array_room = room;
+	return array;
+}

@@ -1,0 +1,27 @@
+/*
+ * The memory of one decoded message: strings that live and die together, and
+ * one array that grows. Private to proto/.
+ *
+ * One owner at a time; nothing blocks. Everything handed out is borrowed
+ * from the arena until refd_arena_free().
+ */
+#ifndef PROTO_ARENA_H
+#define PROTO_ARENA_H
+
+#include <stddef.h>
+
+struct refd_arena;
+
+/* NULL when out of memory, as all of these. */
+struct refd_arena *refd_arena_new(void);
+void refd_arena_free(struct refd_arena *arena);
+/* A copy of LEN bytes with a NUL behind them. */
+char *refd_arena_string(struct refd_arena *arena, const char *data, size_t len);
+/*
+ * The arena's only array, with room for at least NR elements of SIZE bytes;
+ * what is in it is kept, but it may move. It grows by doubling, so filling
+ * it one by one is linear. On failure the array is as before.
+ */
+void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * What is said on the socket, as structs, and both directions of turning
+ * them into pkt-lines. proto/PROTOCOL.md is normative; this is its code.
+ *
+ * Pure functions over bytes: any thread, nothing blocks, nothing logs. A
+ * decoder takes one packet at a time, checks it against proto/limits.h
+ * before it allocates for it, and rejects what it does not know: an unknown
+ * verb, header key or update command is an error, never skipped.
+ * Encoding what was decoded gives the same bytes, and the other way round.
+ * (What has no bytes of its own comes back in its one form: an empty text
+ * as NULL, an old value not given as zeroes.)
+ */
+#ifndef PROTO_MESSAGE_H
+#define PROTO_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+#include "proto/oid.h"
+#include "proto/pktline.h"
+#include "proto/status.h"
+#include "proto/txid.h"
+
+enum refd_action {
+	REFD_UPDATE, /* new value; old value checked when given */
+	REFD_CREATE, /* must not exist */
+	REFD_DELETE,
+	REFD_VERIFY, /* changes nothing */
+	REFD_SYMREF_UPDATE,
+	REFD_SYMREF_CREATE,
+	REFD_SYMREF_DELETE,
+	REFD_SYMREF_VERIFY
+};
+
+enum refd_durability {
+	REFD_DURABILITY_DEFAULT, /* the daemon's own */
+	REFD_DURABILITY_NONE,
+	REFD_DURABILITY_PERIODIC,
+	REFD_DURABILITY_JOURNAL,
+	REFD_DURABILITY_BATCH,
+	REFD_DURABILITY_FSYNC
+};
+
+/* "default", "none", ...; 0 or -1 */
+const char *refd_durability_name(enum refd_durability d);
+int refd_durability_from_name(const char *name, enum refd_durability *d);
+
+/* One ref's share of a transaction. Strings are NUL-terminated. */
+struct refd_update {
+	enum refd_action action;
+	bool no_deref;
+	bool has_old; /* old_oid (or old_target) was given */
+	const char *name;
+	struct refd_oid new_oid;         /* null oid for delete and verify */
+	struct refd_oid old_oid;         /* null oid: must not exist */
+	const char *target, *old_target; /* symref-*; else NULL */
+};
+
+enum refd_verb {
+	REFD_VERB_TRANSACTION, /* start to commit in one go */
+	REFD_VERB_SESSION, /* start: like a transaction, held when prepared */
+	REFD_VERB_COMMIT,  /* of a prepared session, by its txid */
+	REFD_VERB_ABORT,
+	REFD_VERB_CANCEL, /* of a transaction still waiting, by its txid */
+	REFD_VERB_QUERY,  /* look-up by txid */
+	REFD_VERB_PING,
+	REFD_VERB_STATUS,
+	REFD_VERB_STATS
+};
+
+/*
+ * A request. Owns everything it points to; the caller may fill one in with
+ * borrowed strings to encode it, but then must not refd_request_done() it.
+ */
+struct refd_request {
+	enum refd_verb verb;
+	uint32_t request_id;   /* the client's; unique while in flight */
+	struct refd_txid txid; /* all verbs but ping, status, stats */
+
+	/* TRANSACTION and SESSION only. */
+	const char *git_dir; /* absolute; the client's own git-dir */
+	uint64_t common_dev, common_ino; /* of its common dir, as client sees */
+	bool atomic;
+	bool create_reflog;
+	bool push; /* from the hook: refs/ names only */
+	enum refd_durability durability;
+	uint32_t deadline_ms;  /* from arrival; 0: the daemon's default */
+	uint32_t umask;        /* the client's */
+	const char *message;   /* reflog message, or NULL */
+	const char *committer; /* "Name <mail> seconds zone", or NULL */
+	const char *log_all_ref_updates; /* core.logAllRefUpdates as the client
+					   resolved it, or NULL for unset */
+	const char *trace2_sid;          /* or NULL */
+
+	struct refd_update *updates;
+	size_t nr_updates;
+
+	struct refd_arena *arena; /* owned; internal */
+	size_t bytes;             /* decoded: the payload of its packets,
+					   for REFD_TXN_BYTES_MAX */
+};
+
+void refd_request_done(struct refd_request *req);
+void refd_request_encode(const struct refd_request *req, struct pkt_buf *out);
+
+/* Reads one request, packet by packet. */
+struct refd_request_decoder;
+struct refd_request_decoder *refd_request_decoder_new(void);
+void refd_request_decoder_free(struct refd_request_decoder *dec);
+
+enum refd_decoded {
+	REFD_DECODE_MORE, /* needs further packets */
+	REFD_DECODE_DONE, /* a whole message is there */
+	/* The message can't be taken, the framing is intact: packets are
+	 * skipped up to its flush, then REFUSED is returned once. */
+	REFD_DECODE_REFUSED,
+	REFD_DECODE_FATAL /* nothing sensible can follow: hang up */
+};
+
+/*
+ * DONE: *REQ is filled in and owned by the caller. REFUSED: req->request_id
+ * and req->txid are what they were (0 if they never came), the rest is
+ * empty; *STATUS and *WHY (static text) say why. FATAL: *WHY; the decoder
+ * says nothing else from then on. Out of memory is REFUSED with REFD_BUSY.
+ * Nothing but the reason and the id is kept of a request that is refused.
+ */
+enum refd_decoded refd_request_decode(struct refd_request_decoder *dec,
+    const struct pkt *pkt, struct refd_request *req, enum refd_status *status,
+    const char **why);
+
+/* ---- answers ---- */
+
+/* One ref's result. Text goes to people, so it may be any git's words. */
+struct refd_result {
+	const char *name;
+	enum refd_status status;
+	bool has_found;
+	struct refd_oid found; /* the value that was there (stale, exists);
+				   null oid: no such ref */
+	const char *text;      /* may be NULL: the status's own text;
+				   REFD_MESSAGE_MAX bytes of it are sent */
+};
+
+enum refd_answer_kind {
+	REFD_ANSWER_RESULTS,    /* a transaction's, or query's "done" */
+	REFD_ANSWER_PREPARED,   /* of a session; may have results, of the
+				   refs that failed already */
+	REFD_ANSWER_PENDING,    /* query: not decided yet */
+	REFD_ANSWER_NEVER_SEEN, /* query: may be sent again */
+	REFD_ANSWER_EXPIRED,    /* query: older than the horizon */
+	REFD_ANSWER_REFUSED,    /* the request as a whole: status, text */
+	REFD_ANSWER_PONG,
+	REFD_ANSWER_PAIRS /* status, stats: key value lines */
+};
+
+struct refd_pair {
+	const char *key, *value;
+};
+
+struct refd_answer {
+	enum refd_answer_kind kind;
+	uint32_t request_id;
+	struct refd_txid txid; /* RESULTS, PREPARED, PENDING, ... */
+
+	struct refd_result *results; /* in input order */
+	size_t nr_results;
+	size_t nr_updates; /* of the transaction; more than
+					   nr_results: the rest never happened */
+	enum refd_outcome outcome;
+	uint64_t lsn; /* 0: nothing was journaled */
+
+	enum refd_status status; /* REFUSED */
+	const char *text;
+
+	struct refd_pair *pairs;
+	size_t nr_pairs;
+
+	struct refd_arena *arena; /* owned; internal */
+};
+
+void refd_answer_done(struct refd_answer *ans);
+void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out);
+
+struct refd_answer_decoder;
+struct refd_answer_decoder *refd_answer_decoder_new(void);
+void refd_answer_decoder_free(struct refd_answer_decoder *dec);
+/* Never REFUSED: a client can't go on with a server it misunderstands. */
+enum refd_decoded refd_answer_decode(struct refd_answer_decoder *dec,
+    const struct pkt *pkt, struct refd_answer *ans, const char **why);
+
+/* ---- hello, the server's first words ---- */
+
+enum refd_server_state { REFD_RECOVERING, REFD_SERVING, REFD_DRAINING };
+
+const char *refd_server_state_name(enum refd_server_state state);
+
+struct refd_hello {
+	uint32_t version;
+	enum refd_server_state state;
+	uint64_t horizon_ms; /* ids born before it are expired */
+	uint64_t pid;
+	uint32_t max_updates;
+	uint32_t max_bytes;
+	char software[64]; /* "refd/0.1" */
+};
+
+void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out);
+
+/*
+ * Zero-initialised is ready, and so it is again after DONE; holds nothing to
+ * free. A line it does not know is passed over: hello alone is open to what
+ * comes later. *HELLO is filled in as the lines come, and whole with DONE.
+ * Any version is let through; whether to go on with it is the caller's to
+ * say (PROTOCOL.md, "Versions").
+ */
+struct refd_hello_decoder {
+	bool begun;
+	unsigned seen; /* internal: the lines that came */
+};
+enum refd_decoded refd_hello_decode(struct refd_hello_decoder *dec,
+    const struct pkt *pkt, struct refd_hello *hello, const char **why);
+
+#endif

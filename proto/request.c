@@ -1,0 +1,222 @@
+/* Requests: encoding one, and decoding it packet by packet. */
+#include "proto/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/arena.h"
+
+#define BAD(name, text)                                                        \
+	static const struct refd_refusal name = { REFD_BADREQUEST, text }
+
+static const char *const verbs[] = {
+	[REFD_VERB_TRANSACTION] = "transaction",
+	[REFD_VERB_SESSION] = "session",
+	[REFD_VERB_COMMIT] = "commit",
+	[REFD_VERB_ABORT] = "abort",
+	[REFD_VERB_CANCEL] = "cancel",
+	[REFD_VERB_QUERY] = "query",
+	[REFD_VERB_PING] = "ping",
+	[REFD_VERB_STATUS] = "status",
+	[REFD_VERB_STATS] = "stats",
+};
+
+#define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)
+{
+	size_t i;
+
+	pkt_putf(out, "%s %u", verbs[req->verb], (unsigned)req->request_id);
+	refd_header_encode(req, out);
+	if (refd_verb_has_updates(req->verb)) {
+		pkt_delim(out);
+		for (i = 0; i < req->nr_updates; i++)
+			refd_update_encode(&req->updates[i], out);
+	}
+	pkt_flush(out);
+}
+
+enum state {
+	BEGIN, /* the verb comes next */
+	HEADERS,
+	UPDATES,
+	SKIP, /* refused; passing over what is left of it */
+	DEAD  /* out of step with the client */
+};
+
+struct refd_request_decoder {
+	enum state state;
+	struct refd_request req; /* as far as it came */
+	unsigned headers_seen;
+	bool no_deref;                      /* for the next update */
+	const struct refd_refusal *refusal; /* SKIP */
+};
+
+struct refd_request_decoder *refd_request_decoder_new(void)
+{
+	return calloc(1, sizeof(struct refd_request_decoder));
+}
+
+void refd_request_decoder_free(struct refd_request_decoder *dec)
+{
+	if (dec == NULL)
+		return;
+	refd_request_done(&dec->req);
+	free(dec);
+}
+
+/* Back to the beginning; what was decoded is the caller's, or gone. */
+static void start_over(struct refd_request_decoder *dec)
+{
+	memset(dec, 0, sizeof(*dec));
+}
+
+static const struct refd_refusal *read_verb(struct refd_request_decoder *dec,
+    struct refd_slice packet)
+{
+	BAD(unknown, "unknown verb");
+	BAD(malformed, "malformed request id");
+	struct refd_slice verb;
+	size_t i = 0;
+
+	refd_slice_cut(&packet, ' ', &verb);
+	if (packet.data == NULL ||
+	    !refd_slice_u32(packet, &dec->req.request_id) ||
+	    dec->req.request_id == 0)
+		return &malformed;
+	while (i < NR_VERBS && !refd_slice_is(verb, verbs[i]))
+		i++;
+	if (i == NR_VERBS)
+		return &unknown;
+	dec->req.verb = (enum refd_verb)i;
+	dec->req.arena = refd_arena_new();
+	if (dec->req.arena == NULL)
+		return &refd_refusal_no_memory;
+	dec->state = HEADERS;
+	return NULL;
+}
+
+static const struct refd_refusal *read_update(struct refd_request_decoder *dec,
+    struct refd_slice packet)
+{
+	BAD(twice, "an option is repeated");
+	const struct refd_refusal *refusal;
+
+	if (refd_slice_is(packet, "option no-deref")) {
+		if (dec->no_deref)
+			return &twice;
+		dec->no_deref = true;
+		return NULL;
+	}
+	refusal = refd_update_decode(&dec->req, packet, dec->no_deref);
+	dec->no_deref = false;
+	return refusal;
+}
+
+static const struct refd_refusal *read_data(struct refd_request_decoder *dec,
+    struct refd_slice packet)
+{
+	static const struct refd_refusal too_large = { REFD_LIMIT,
+		"the transaction is too large" };
+
+	if (packet.len > REFD_TXN_BYTES_MAX - dec->req.bytes)
+		return &too_large;
+	dec->req.bytes += packet.len;
+	switch (dec->state) {
+	case BEGIN:
+		return read_verb(dec, packet);
+	case HEADERS:
+		return refd_header_decode(&dec->req, &dec->headers_seen,
+		    packet);
+	case UPDATES:
+		return read_update(dec, packet);
+	case SKIP:
+	case DEAD:
+		break;
+	}
+	return NULL;
+}
+
+static const struct refd_refusal *read_delim(struct refd_request_decoder *dec)
+{
+	BAD(unexpected, "unexpected delimiter");
+
+	if (dec->state != HEADERS || !refd_verb_has_updates(dec->req.verb))
+		return &unexpected;
+	dec->state = UPDATES;
+	return refd_header_complete(&dec->req, dec->headers_seen);
+}
+
+static const struct refd_refusal *read_flush(struct refd_request_decoder *dec)
+{
+	BAD(no_delim, "no delimiter before the updates");
+	BAD(option_last, "an option without an update");
+
+	if (dec->state == UPDATES)
+		return dec->no_deref ? &option_last : NULL;
+	if (refd_verb_has_updates(dec->req.verb))
+		return &no_delim;
+	return refd_header_complete(&dec->req, dec->headers_seen);
+}
+
+/* Gives back at once what was kept of it, but for what names it. */
+static void refuse(struct refd_request_decoder *dec,
+    const struct refd_refusal *refusal)
+{
+	struct refd_request named = {
+		.request_id = dec->req.request_id,
+		.txid = dec->req.txid,
+	};
+
+	refd_request_done(&dec->req);
+	dec->req = named;
+	dec->refusal = refusal;
+	dec->state = SKIP;
+}
+
+static const struct refd_refusal *read_packet(struct refd_request_decoder *dec,
+    const struct pkt *pkt)
+{
+	struct refd_slice packet = { pkt->data, pkt->len };
+
+	switch (pkt->kind) {
+	case PKT_DATA:
+		return read_data(dec, packet);
+	case PKT_DELIM:
+		return read_delim(dec);
+	case PKT_FLUSH:
+		return read_flush(dec);
+	}
+	return NULL;
+}
+
+enum refd_decoded refd_request_decode(struct refd_request_decoder *dec,
+    const struct pkt *pkt, struct refd_request *req, enum refd_status *status,
+    const char **why)
+{
+	const struct refd_refusal *refusal;
+
+	/* Nobody knows whose flush this is, so nobody knows what follows. */
+	if (dec->state == BEGIN && pkt->kind != PKT_DATA)
+		dec->state = DEAD;
+	if (dec->state == DEAD) {
+		*why = "a request does not begin with its verb";
+		return REFD_DECODE_FATAL;
+	}
+	if (dec->state != SKIP) {
+		refusal = read_packet(dec, pkt);
+		if (refusal != NULL)
+			refuse(dec, refusal);
+	}
+	if (pkt->kind != PKT_FLUSH)
+		return REFD_DECODE_MORE;
+	*req = dec->req;
+	refusal = dec->refusal;
+	start_over(dec);
+	if (refusal == NULL)
+		return REFD_DECODE_DONE;
+	*status = refusal->status;
+	*why = refusal->why;
+	return REFD_DECODE_REFUSED;
+}

@@ -1,0 +1,187 @@
+/*
+ * The update packets of a request, after git update-ref --stdin -z: a
+ * command, a space, and fields separated by NUL. One table drives both
+ * directions.
+ */
+#include "proto/wire.h"
+
+#include <string.h>
+
+#include "proto/arena.h"
+
+enum old_form {
+	OLD_NONE,
+	OLD_OID,    /* a field; empty: not given */
+	OLD_TARGET, /* a field; empty: not given */
+	OLD_EITHER  /* two fields, "oid" or "ref" and the value, or none */
+};
+
+static const struct form {
+	const char *command;
+	bool has_new_oid, has_target;
+	enum old_form old;
+} forms[] = {
+	[REFD_UPDATE] = { "update", true, false, OLD_OID },
+	[REFD_CREATE] = { "create", true, false, OLD_NONE },
+	[REFD_DELETE] = { "delete", false, false, OLD_OID },
+	[REFD_VERIFY] = { "verify", false, false, OLD_OID },
+	[REFD_SYMREF_UPDATE] = { "symref-update", false, true, OLD_EITHER },
+	[REFD_SYMREF_CREATE] = { "symref-create", false, true, OLD_NONE },
+	[REFD_SYMREF_DELETE] = { "symref-delete", false, false, OLD_TARGET },
+	[REFD_SYMREF_VERIFY] = { "symref-verify", false, false, OLD_TARGET },
+};
+
+#define NR_FORMS (sizeof(forms) / sizeof(forms[0]))
+
+/* An update of which the strings are still in the packet. */
+struct parsed {
+	struct refd_update update;
+	struct refd_slice name, target, old_target;
+};
+
+static const struct form *find_form(struct refd_slice command)
+{
+	size_t i;
+
+	for (i = 0; i < NR_FORMS; i++) {
+		if (refd_slice_is(command, forms[i].command))
+			return &forms[i];
+	}
+	return NULL;
+}
+
+static bool parse_old(struct refd_slice *rest, enum old_form form,
+    struct parsed *p)
+{
+	struct refd_slice kind, old;
+
+	switch (form) {
+	case OLD_NONE:
+		return true;
+	case OLD_OID:
+		if (!refd_slice_cut(rest, '\0', &old))
+			return false;
+		p->update.has_old = old.len > 0;
+		return old.len == 0 || refd_slice_oid(old, &p->update.old_oid);
+	case OLD_TARGET:
+		if (!refd_slice_cut(rest, '\0', &old))
+			return false;
+		p->update.has_old = old.len > 0;
+		if (old.len > 0)
+			p->old_target = old;
+		return true;
+	case OLD_EITHER:
+		if (!refd_slice_cut(rest, '\0', &kind))
+			return true;
+		if (!refd_slice_cut(rest, '\0', &old) || old.len == 0)
+			return false;
+		p->update.has_old = true;
+		if (refd_slice_is(kind, "oid"))
+			return refd_slice_oid(old, &p->update.old_oid);
+		p->old_target = old;
+		return refd_slice_is(kind, "ref");
+	}
+	return false;
+}
+
+static bool parse(struct refd_slice rest, const struct form *form,
+    struct parsed *p)
+{
+	struct refd_slice oid;
+
+	if (!refd_slice_cut(&rest, '\0', &p->name))
+		return false;
+	if (form->has_new_oid &&
+	    (!refd_slice_cut(&rest, '\0', &oid) ||
+		!refd_slice_oid(oid, &p->update.new_oid)))
+		return false;
+	if (form->has_target && !refd_slice_cut(&rest, '\0', &p->target))
+		return false;
+	return parse_old(&rest, form->old, p) && rest.data == NULL;
+}
+
+/* Copies S if there is any. */
+static bool keep(struct refd_arena *arena, struct refd_slice s,
+    const char **copy)
+{
+	if (s.data == NULL)
+		return true;
+	*copy = refd_arena_string(arena, s.data, s.len);
+	return *copy != NULL;
+}
+
+static const struct refd_refusal *append(struct refd_request *req,
+    struct parsed *p)
+{
+	struct refd_update *updates;
+
+	updates =
+	    refd_arena_array(req->arena, req->nr_updates + 1, sizeof(*updates));
+	if (updates == NULL)
+		return &refd_refusal_no_memory;
+	req->updates = updates;
+	if (!keep(req->arena, p->name, &p->update.name) ||
+	    !keep(req->arena, p->target, &p->update.target) ||
+	    !keep(req->arena, p->old_target, &p->update.old_target))
+		return &refd_refusal_no_memory;
+	updates[req->nr_updates++] = p->update;
+	return NULL;
+}
+
+const struct refd_refusal *refd_update_decode(struct refd_request *req,
+    struct refd_slice packet, bool no_deref)
+{
+	static const struct refd_refusal unknown = { REFD_BADREQUEST,
+		"unknown update command" },
+					 malformed = { REFD_BADREQUEST,
+						 "malformed update" },
+					 too_many = { REFD_LIMIT,
+						 "too many updates" },
+					 too_long = { REFD_LIMIT,
+						 "a refname is too long" };
+	struct parsed p = { .update = { .no_deref = no_deref } };
+	const struct form *form;
+	struct refd_slice command;
+
+	if (req->nr_updates == REFD_UPDATES_MAX)
+		return &too_many;
+	refd_slice_cut(&packet, ' ', &command);
+	form = find_form(command);
+	if (form == NULL)
+		return &unknown;
+	p.update.action = (enum refd_action)(form - forms);
+	if (!parse(packet, form, &p))
+		return &malformed;
+	if (p.name.len > REFD_REFNAME_MAX || p.target.len > REFD_REFNAME_MAX ||
+	    p.old_target.len > REFD_REFNAME_MAX)
+		return &too_long;
+	return append(req, &p);
+}
+
+void refd_update_encode(const struct refd_update *u, struct pkt_buf *out)
+{
+	const struct form *form = &forms[u->action];
+	char new_hex[REFD_OID_HEX + 1] = "", old_hex[REFD_OID_HEX + 1] = "";
+	const char *value = u->target, *old = old_hex, *kind = "oid";
+
+	if (u->no_deref)
+		pkt_putf(out, "option no-deref");
+	if (form->has_new_oid)
+		value = refd_oid_hex(&u->new_oid, new_hex);
+	if (u->has_old && u->old_target != NULL) {
+		old = u->old_target;
+		kind = "ref";
+	} else if (u->has_old) {
+		refd_oid_hex(&u->old_oid, old_hex);
+	}
+	if (!form->has_new_oid && !form->has_target)
+		pkt_putf(out, "%s %s%c%s", form->command, u->name, 0, old);
+	else if (form->old == OLD_OID)
+		pkt_putf(out, "%s %s%c%s%c%s", form->command, u->name, 0, value,
+		    0, old);
+	else if (form->old == OLD_EITHER && u->has_old)
+		pkt_putf(out, "%s %s%c%s%c%s%c%s", form->command, u->name, 0,
+		    value, 0, kind, 0, old);
+	else
+		pkt_putf(out, "%s %s%c%s", form->command, u->name, 0, value);
+}

@@ -1,0 +1,140 @@
+#include "proto/wire.h"
+
+#include <string.h>
+
+const struct refd_refusal refd_refusal_no_memory = { REFD_BUSY,
+	"out of memory" };
+
+bool refd_slice_is(struct refd_slice s, const char *word)
+{
+	return s.len == strlen(word) && memcmp(s.data, word, s.len) == 0;
+}
+
+bool refd_slice_has_nul(struct refd_slice s)
+{
+	return memchr(s.data, '\0', s.len) != NULL;
+}
+
+bool refd_slice_cut(struct refd_slice *s, char separator,
+    struct refd_slice *field)
+{
+	const char *at;
+
+	if (s->data == NULL)
+		return false;
+	*field = *s;
+	at = memchr(s->data, separator, s->len);
+	if (at == NULL) {
+		s->data = NULL;
+		s->len = 0;
+		return true;
+	}
+	field->len = (size_t)(at - s->data);
+	s->data = at + 1;
+	s->len -= field->len + 1;
+	return true;
+}
+
+bool refd_slice_word(struct refd_slice s, char *word, size_t size)
+{
+	if (s.len >= size || refd_slice_has_nul(s))
+		return false;
+	memcpy(word, s.data, s.len);
+	word[s.len] = '\0';
+	return true;
+}
+
+bool refd_slice_u64(struct refd_slice s, uint64_t *number)
+{
+	uint64_t n = 0;
+	unsigned digit;
+	size_t i;
+
+	if (s.len == 0 || (s.len > 1 && s.data[0] == '0'))
+		return false;
+	for (i = 0; i < s.len; i++) {
+		if (s.data[i] < '0' || s.data[i] > '9')
+			return false;
+		digit = (unsigned)(s.data[i] - '0');
+		if (n > (UINT64_MAX - digit) / 10)
+			return false;
+		n = n * 10 + digit;
+	}
+	*number = n;
+	return true;
+}
+
+bool refd_slice_u32(struct refd_slice s, uint32_t *number)
+{
+	uint64_t n;
+
+	if (!refd_slice_u64(s, &n) || n > UINT32_MAX)
+		return false;
+	*number = (uint32_t)n;
+	return true;
+}
+
+static bool is_lower_hex(struct refd_slice s)
+{
+	size_t i;
+
+	for (i = 0; i < s.len; i++) {
+		if (!(s.data[i] >= '0' && s.data[i] <= '9') &&
+		    !(s.data[i] >= 'a' && s.data[i] <= 'f'))
+			return false;
+	}
+	return true;
+}
+
+bool refd_slice_oid(struct refd_slice s, struct refd_oid *oid)
+{
+	return s.len == REFD_OID_HEX && is_lower_hex(s) &&
+	    refd_oid_parse(s.data, oid) == 0;
+}
+
+bool refd_slice_txid(struct refd_slice s, struct refd_txid *id)
+{
+	char hex[REFD_TXID_HEX + 1];
+
+	return s.len == REFD_TXID_HEX && is_lower_hex(s) &&
+	    refd_slice_word(s, hex, sizeof(hex)) &&
+	    refd_txid_parse(hex, id) == 0;
+}
+
+bool refd_txid_is_null(const struct refd_txid *id)
+{
+	static const struct refd_txid none;
+
+	return refd_txid_eq(id, &none);
+}
+
+static const char *const kinds[] = {
+	[REFD_ANSWER_RESULTS] = "results",
+	[REFD_ANSWER_PREPARED] = "prepared",
+	[REFD_ANSWER_PENDING] = "pending",
+	[REFD_ANSWER_NEVER_SEEN] = "never-seen",
+	[REFD_ANSWER_EXPIRED] = "expired",
+	[REFD_ANSWER_REFUSED] = "refused",
+	[REFD_ANSWER_PONG] = "pong",
+	[REFD_ANSWER_PAIRS] = "pairs",
+};
+
+#define NR_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+const char *refd_answer_kind_name(enum refd_answer_kind kind)
+{
+	return kinds[kind];
+}
+
+bool refd_slice_answer_kind(struct refd_slice s, enum refd_answer_kind *kind)
+{
+	size_t i;
+
+	for (i = 0; i < NR_KINDS; i++) {
+		if (refd_slice_is(s, kinds[i])) {
+			*kind = (enum refd_answer_kind)i;
+			return true;
+		}
+	}
+	return false;
+}

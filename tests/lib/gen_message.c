@@ -1,0 +1,302 @@
+#include "tests/lib/gen_message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/arena.h"
+
+uint64_t gen_u64(struct gen *g)
+{
+	/* xorshift64* (Vigna) */
+	g->state ^= g->state >> 12;
+	g->state ^= g->state << 25;
+	g->state ^= g->state >> 27;
+	return g->state * 0x2545f4914f6cdd1du;
+}
+
+uint32_t gen_below(struct gen *g, uint32_t n)
+{
+	return (uint32_t)((gen_u64(g) >> 32) % n);
+}
+
+static bool gen_bool(struct gen *g)
+{
+	return gen_below(g, 2) == 0;
+}
+
+/* Of any size, small ones as often as large ones. */
+static uint64_t gen_number(struct gen *g)
+{
+	return gen_u64(g) >> gen_below(g, 64);
+}
+
+static uint32_t gen_u32(struct gen *g)
+{
+	return (uint32_t)(gen_number(g) >> 32);
+}
+
+static void gen_bytes(struct gen *g, uint8_t *bytes, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		bytes[i] = (uint8_t)gen_u64(g);
+}
+
+static struct refd_oid gen_oid(struct gen *g)
+{
+	struct refd_oid oid = { 0 };
+
+	if (gen_below(g, 4) != 0)
+		gen_bytes(g, oid.bytes, sizeof(oid.bytes));
+	return oid;
+}
+
+/* MIN to MAX bytes, mostly few; separators more often than chance has it. */
+static const char *gen_string(struct gen *g, struct refd_arena *arena,
+    size_t min, size_t max)
+{
+	static const char spice[] = " \n\t/.=@0";
+	size_t i, len = min + gen_below(g, 24);
+	char *s, *copy;
+
+	if (gen_below(g, 50) == 0)
+		len = min + gen_below(g, (uint32_t)(max - min) + 1);
+	if (gen_below(g, 50) == 0 || len > max)
+		len = max;
+	s = malloc(len + 1);
+	if (s == NULL)
+		abort();
+	for (i = 0; i < len; i++) {
+		s[i] = (char)(1 + gen_below(g, 255));
+		if (gen_below(g, 4) == 0)
+			s[i] = spice[gen_below(g, sizeof(spice) - 1)];
+	}
+	copy = refd_arena_string(arena, s, len);
+	free(s);
+	return copy;
+}
+
+static void gen_update(struct gen *g, struct refd_arena *arena,
+    struct refd_update *u)
+{
+	memset(u, 0, sizeof(*u));
+	u->action = (enum refd_action)gen_below(g, REFD_SYMREF_VERIFY + 1);
+	u->no_deref = gen_bool(g);
+	u->has_old = gen_bool(g);
+	u->name = gen_string(g, arena, 0, REFD_REFNAME_MAX);
+	switch (u->action) {
+	case REFD_CREATE:
+		u->has_old = false;
+		u->new_oid = gen_oid(g);
+		break;
+	case REFD_UPDATE:
+		u->new_oid = gen_oid(g);
+		break;
+	case REFD_DELETE:
+	case REFD_VERIFY:
+		break;
+	case REFD_SYMREF_CREATE:
+		u->has_old = false;
+		u->target = gen_string(g, arena, 0, REFD_REFNAME_MAX);
+		break;
+	case REFD_SYMREF_UPDATE:
+		u->target = gen_string(g, arena, 0, REFD_REFNAME_MAX);
+		if (u->has_old && gen_bool(g))
+			u->old_target =
+			    gen_string(g, arena, 1, REFD_REFNAME_MAX);
+		break;
+	case REFD_SYMREF_DELETE:
+	case REFD_SYMREF_VERIFY:
+		if (u->has_old)
+			u->old_target =
+			    gen_string(g, arena, 1, REFD_REFNAME_MAX);
+		break;
+	}
+	if (u->has_old && u->old_target == NULL)
+		u->old_oid = gen_oid(g);
+}
+
+static void gen_transaction(struct gen *g, struct refd_request *req)
+{
+	struct refd_arena *arena = req->arena;
+	size_t i, nr = gen_below(g, 12);
+	char *dir;
+
+	dir = (char *)gen_string(g, arena, 1, REFD_PATH_MAX - 1);
+	dir[0] = '/';
+	req->git_dir = dir;
+	req->common_dev = gen_number(g);
+	req->common_ino = gen_number(g);
+	req->atomic = gen_bool(g);
+	req->create_reflog = gen_bool(g);
+	req->push = gen_bool(g);
+	req->durability =
+	    (enum refd_durability)gen_below(g, REFD_DURABILITY_FSYNC + 1);
+	req->deadline_ms = gen_below(g, REFD_DEADLINE_MAX_MS + 1);
+	if (gen_bool(g))
+		req->deadline_ms = 0;
+	req->umask = gen_below(g, 01000);
+	if (gen_bool(g))
+		req->message = gen_string(g, arena, 0, REFD_MESSAGE_MAX);
+	if (gen_bool(g))
+		req->committer = gen_string(g, arena, 0, REFD_IDENT_MAX);
+	if (gen_bool(g))
+		req->log_all_ref_updates = gen_string(g, arena, 0, 64);
+	if (gen_bool(g))
+		req->trace2_sid = gen_string(g, arena, 0, REFD_IDENT_MAX);
+	req->nr_updates = nr;
+	req->updates = refd_arena_array(arena, nr, sizeof(*req->updates));
+	for (i = 0; i < nr; i++)
+		gen_update(g, arena, &req->updates[i]);
+}
+
+void gen_request(struct gen *g, struct refd_request *req)
+{
+	memset(req, 0, sizeof(*req));
+	req->arena = refd_arena_new();
+	/* As often a transaction or session as all the others together. */
+	req->verb = (enum refd_verb)gen_below(g, 2);
+	if (gen_bool(g))
+		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_STATS + 1);
+	req->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
+	if (req->verb < REFD_VERB_PING)
+		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));
+	if (req->verb <= REFD_VERB_SESSION)
+		gen_transaction(g, req);
+}
+
+static void gen_results(struct gen *g, struct refd_answer *ans)
+{
+	size_t i;
+	struct refd_result *res;
+
+	ans->nr_results = gen_below(g, 12);
+	ans->results = refd_arena_array(ans->arena, ans->nr_results,
+	    sizeof(*ans->results));
+	for (i = 0; i < ans->nr_results; i++) {
+		res = &ans->results[i];
+		memset(res, 0, sizeof(*res));
+		res->name = gen_string(g, ans->arena, 0, REFD_REFNAME_MAX);
+		refd_status_from_code(gen_below(g, REFD_LIMIT + 1),
+		    &res->status);
+		res->has_found = gen_bool(g);
+		if (res->has_found)
+			res->found = gen_oid(g);
+		if (gen_bool(g))
+			res->text =
+			    gen_string(g, ans->arena, 1, REFD_MESSAGE_MAX);
+	}
+}
+
+static void gen_pairs(struct gen *g, struct refd_answer *ans)
+{
+	static const char *const keys[] = { "k", "windows", "a.b{c=\"d\"}" };
+	size_t i;
+
+	ans->nr_pairs = gen_below(g, 12);
+	ans->pairs =
+	    refd_arena_array(ans->arena, ans->nr_pairs, sizeof(*ans->pairs));
+	for (i = 0; i < ans->nr_pairs; i++) {
+		ans->pairs[i].key = keys[gen_below(g, 3)];
+		ans->pairs[i].value = gen_string(g, ans->arena, 0, 60000);
+	}
+}
+
+void gen_answer(struct gen *g, struct refd_answer *ans)
+{
+	memset(ans, 0, sizeof(*ans));
+	ans->arena = refd_arena_new();
+	ans->kind = (enum refd_answer_kind)gen_below(g, REFD_ANSWER_PAIRS + 1);
+	ans->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
+	if (ans->kind <= REFD_ANSWER_EXPIRED ||
+	    (ans->kind == REFD_ANSWER_REFUSED && gen_bool(g)))
+		gen_bytes(g, ans->txid.bytes, sizeof(ans->txid.bytes));
+	if (ans->kind <= REFD_ANSWER_PREPARED)
+		gen_results(g, ans);
+	if (ans->kind == REFD_ANSWER_RESULTS) {
+		ans->nr_updates = ans->nr_results + gen_below(g, 1000);
+		ans->outcome = (enum refd_outcome)gen_below(g, 4);
+		ans->lsn = gen_number(g);
+	}
+	if (ans->kind == REFD_ANSWER_REFUSED) {
+		refd_status_from_code(1 + gen_below(g, REFD_LIMIT),
+		    &ans->status);
+		if (gen_bool(g))
+			ans->text =
+			    gen_string(g, ans->arena, 0, REFD_MESSAGE_MAX);
+	}
+	if (ans->kind == REFD_ANSWER_PAIRS)
+		gen_pairs(g, ans);
+}
+
+static bool string_eq(const char *a, const char *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	return strcmp(a, b) == 0;
+}
+
+static bool update_eq(const struct refd_update *a, const struct refd_update *b)
+{
+	return a->action == b->action && a->no_deref == b->no_deref &&
+	    a->has_old == b->has_old && string_eq(a->name, b->name) &&
+	    refd_oid_eq(&a->new_oid, &b->new_oid) &&
+	    refd_oid_eq(&a->old_oid, &b->old_oid) &&
+	    string_eq(a->target, b->target) &&
+	    string_eq(a->old_target, b->old_target);
+}
+
+bool request_eq(const struct refd_request *a, const struct refd_request *b)
+{
+	size_t i;
+
+	if (a->verb != b->verb || a->request_id != b->request_id ||
+	    !refd_txid_eq(&a->txid, &b->txid) ||
+	    !string_eq(a->git_dir, b->git_dir) ||
+	    a->common_dev != b->common_dev || a->common_ino != b->common_ino ||
+	    a->atomic != b->atomic || a->create_reflog != b->create_reflog ||
+	    a->push != b->push || a->durability != b->durability ||
+	    a->deadline_ms != b->deadline_ms || a->umask != b->umask ||
+	    !string_eq(a->message, b->message) ||
+	    !string_eq(a->committer, b->committer) ||
+	    !string_eq(a->log_all_ref_updates, b->log_all_ref_updates) ||
+	    !string_eq(a->trace2_sid, b->trace2_sid) ||
+	    a->nr_updates != b->nr_updates)
+		return false;
+	for (i = 0; i < a->nr_updates; i++) {
+		if (!update_eq(&a->updates[i], &b->updates[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool result_eq(const struct refd_result *a, const struct refd_result *b)
+{
+	return string_eq(a->name, b->name) && a->status == b->status &&
+	    a->has_found == b->has_found && refd_oid_eq(&a->found, &b->found) &&
+	    string_eq(a->text, b->text);
+}
+
+bool answer_eq(const struct refd_answer *a, const struct refd_answer *b)
+{
+	size_t i;
+
+	if (a->kind != b->kind || a->request_id != b->request_id ||
+	    !refd_txid_eq(&a->txid, &b->txid) ||
+	    a->nr_results != b->nr_results || a->nr_updates != b->nr_updates ||
+	    a->outcome != b->outcome || a->lsn != b->lsn ||
+	    a->status != b->status || !string_eq(a->text, b->text) ||
+	    a->nr_pairs != b->nr_pairs)
+		return false;
+	for (i = 0; i < a->nr_results; i++) {
+		if (!result_eq(&a->results[i], &b->results[i]))
+			return false;
+	}
+	for (i = 0; i < a->nr_pairs; i++) {
+		if (!string_eq(a->pairs[i].key, b->pairs[i].key) ||
+		    !string_eq(a->pairs[i].value, b->pairs[i].value))
+			return false;
+	}
+	return true;
+}

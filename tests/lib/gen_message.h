@@ -1,0 +1,30 @@
+/*
+ * Random messages for tests of proto/, the same ones for the same seed, and
+ * field by field comparison.
+ */
+#ifndef TESTS_LIB_GEN_MESSAGE_H
+#define TESTS_LIB_GEN_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/message.h"
+
+struct gen {
+	uint64_t state; /* the seed; not 0 */
+};
+
+uint64_t gen_u64(struct gen *g);
+/* 0 to N - 1. */
+uint32_t gen_below(struct gen *g, uint32_t n);
+
+/* Any message that the decoder takes; to be given to refd_request_done() and
+ * refd_answer_done(). Refnames and texts are any bytes but NUL. */
+void gen_request(struct gen *g, struct refd_request *req);
+void gen_answer(struct gen *g, struct refd_answer *ans);
+
+/* All but the bytes counted. */
+bool request_eq(const struct refd_request *a, const struct refd_request *b);
+bool answer_eq(const struct refd_answer *a, const struct refd_answer *b);
+
+#endif

@@ -1,0 +1,170 @@
+#include "proto/refname.h"
+
+#include <string.h>
+
+#include "proto/limits.h"
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static size_t component_len(const char *at)
+{
+	return strcspn(at, "/");
+}
+
+static bool ends_with_lock(const char *at, size_t len)
+{
+	return len >= 5 && memcmp(at + len - 5, ".lock", 5) == 0;
+}
+
+static bool byte_is_forbidden(unsigned char c)
+{
+	switch (c) {
+	case 0x7f:
+	case '~':
+	case '^':
+	case ':':
+	case '?':
+	case '*':
+	case '[':
+	case '\\':
+		return true;
+	}
+	return c <= ' ';
+}
+
+static bool component_ok(const char *at, size_t len)
+{
+	size_t i;
+
+	if (len == 0 || at[0] == '.' || ends_with_lock(at, len))
+		return false;
+	for (i = 0; i < len; i++) {
+		if (byte_is_forbidden((unsigned char)at[i]))
+			return false;
+		if (i == 0)
+			continue;
+		if (at[i - 1] == '.' && at[i] == '.')
+			return false;
+		if (at[i - 1] == '@' && at[i] == '{')
+			return false;
+	}
+	return true;
+}
+
+bool refd_refname_format_ok(const char *name)
+{
+	const char *at = name;
+	size_t len;
+
+	if (strcmp(name, "@") == 0)
+		return false;
+	for (;;) {
+		len = component_len(at);
+		if (!component_ok(at, len))
+			return false;
+		if (at[len] == '\0')
+			return at[len - 1] != '.';
+		at += len + 1;
+	}
+}
+
+static bool has_root_syntax(const char *name)
+{
+	return name[0] != '\0' &&
+	    name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_")] == '\0';
+}
+
+/* git writes these with more than one line in them, and refuses them as
+ * refs since 2.46. */
+static bool is_pseudoref(const char *name)
+{
+	return strcmp(name, "FETCH_HEAD") == 0 ||
+	    strcmp(name, "MERGE_HEAD") == 0;
+}
+
+static bool is_too_long(const char *name)
+{
+	const char *at = name;
+	size_t len;
+
+	if (strlen(name) > REFD_REFNAME_MAX)
+		return true;
+	for (;;) {
+		len = component_len(at);
+		if (len > REFD_COMPONENT_MAX)
+			return true;
+		if (at[len] == '\0')
+			return false;
+		at += len + 1;
+	}
+}
+
+static bool fits(const char *name, bool *too_long)
+{
+	bool is_long = is_too_long(name);
+
+	if (too_long != NULL)
+		*too_long = is_long;
+	return !is_long;
+}
+
+bool refd_refname_may_write(const char *name, bool *too_long)
+{
+	if (!fits(name, too_long))
+		return false;
+	if (starts_with(name, "refs/"))
+		return refd_refname_format_ok(name);
+	return has_root_syntax(name) && !is_pseudoref(name);
+}
+
+/* Every component names something below its parent: the path can't climb
+ * out, and it is spelled the one way the file system would give it back. */
+static bool path_is_safe(const char *path)
+{
+	const char *at = path;
+	size_t len;
+
+	for (;;) {
+		len = component_len(at);
+		if (len == 0 || (len == 1 && at[0] == '.') ||
+		    (len == 2 && at[0] == '.' && at[1] == '.'))
+			return false;
+		/* git lets this pass; it would be somebody's lock. */
+		if (ends_with_lock(at, len))
+			return false;
+		if (at[len] == '\0')
+			return true;
+		at += len + 1;
+	}
+}
+
+bool refd_refname_may_delete(const char *name, bool *too_long)
+{
+	if (!fits(name, too_long))
+		return false;
+	if (starts_with(name, "refs/"))
+		return path_is_safe(name + strlen("refs/"));
+	/* git creates A-B, and then can't delete it. */
+	return has_root_syntax(name) && strchr(name, '-') == NULL &&
+	    !is_pseudoref(name);
+}
+
+bool refd_refname_may_push(const char *name)
+{
+	const char *rest;
+
+	if (!starts_with(name, "refs/"))
+		return false;
+	rest = name + strlen("refs/");
+	return strchr(rest, '/') != NULL && refd_refname_format_ok(rest);
+}
+
+bool refd_refname_is_per_worktree(const char *name)
+{
+	return has_root_syntax(name) || starts_with(name, "refs/bisect/") ||
+	    starts_with(name, "refs/worktree/") ||
+	    starts_with(name, "refs/rewritten/");
+}

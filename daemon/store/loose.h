@@ -1,0 +1,72 @@
+/*
+ * Loose refs on disk: reading one under its lock, staging a new value, and
+ * the directories around it. files-backend.c of git is the model:
+ * files_read_raw_ref() for what may stand in the file. The last component of
+ * a path is never followed if it is a link; parents that are links are, as
+ * git does.
+ *
+ * Any thread; every call may block. 0 or negative errno; nothing logs.
+ */
+#ifndef STORE_LOOSE_H
+#define STORE_LOOSE_H
+
+#include "daemon/base/sys.h"
+#include "proto/oid.h"
+
+enum loose_kind {
+	LOOSE_ABSENT, /* no file, or only empty directories there */
+	LOOSE_OID,
+	LOOSE_SYMREF, /* "ref: x", or a symlink to a ref's name */
+	LOOSE_DIR,    /* a directory with something in it, if only a lock */
+	LOOSE_BROKEN  /* empty, NULs, garbage; another symlink, which git
+			   would follow; a FIFO, a socket, a device */
+};
+
+struct loose_value {
+	enum loose_kind kind;
+	struct refd_oid oid;
+	char *target;     /* of a symref, unchecked, may be ""; owned */
+	int64_t mtime_ns; /* of the file, where there is one */
+};
+
+void loose_value_done(struct loose_value *value);
+
+/* -ENOTDIR from a parent that is a file reads as LOOSE_ABSENT. Where this is
+ * ABSENT or DIR the ref may still be packed. Changes nothing on disk. */
+int loose_read(const struct sys *sys, int dirfd, const char *path,
+    struct loose_value *value);
+
+/* Parses the content of a ref file: "<hex>" then NUL or white space or end,
+ * or "ref:" white space target, CRLF and trailing blanks allowed. Whether the
+ * target is a refname is the caller's to check. -ENOMEM. */
+int loose_parse(const char *buf, size_t len, struct loose_value *value);
+
+/* Writes "<hex>\n" into a new file NAME in STAGE_FD with exactly MODE
+ * (whatever the umask), closes it, syncs nothing. -EEXIST: NAME is taken; any
+ * other failure leaves no file. */
+int loose_stage(const struct sys *sys, int stage_fd, const char *name,
+    const struct refd_oid *oid, mode_t mode);
+
+/*
+ * Makes room for a file at PATH: removes the tree of empty directories there
+ * (lock files do not count as empty); a file there, or nothing, is 0 too.
+ * -ENOTEMPTY: something is in it, and *BLOCKER (owned by the caller) is the
+ * path of one file, or NULL where it is gone again. BLOCKER may be NULL.
+ */
+int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
+    char **blocker);
+
+/*
+ * Finds a loose ref below PATH/, for D/F checks. 1 and *FOUND (owned, a full
+ * path relative to DIRFD) when there is one, 0 when not. Names ending in
+ * ".lock" or beginning with "." are not refs, nor is anything below them.
+ */
+int loose_find_below(const struct sys *sys, int dirfd, const char *path,
+    char **found);
+
+/* After a deletion: rmdir of PATH's parents while they are empty, but never
+ * the first KEEP components ("refs/heads": keep 2). */
+void loose_prune_parents(const struct sys *sys, int dirfd, const char *path,
+    unsigned keep);
+
+#endif

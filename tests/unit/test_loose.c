@@ -1,0 +1,426 @@
+/*
+ * Loose refs: file contents read as git reads them, side by side with git;
+ * links, directories and special files; staging with an exact mode; clearing,
+ * searching and pruning directories.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/store/loose.h"
+#include "proto/limits.h"
+#include "tests/lib/tmp.h"
+
+#define HEX   "0123456789abcdef0123456789abcdef01234567"
+#define UPPER "0123456789ABCDEF0123456789ABCDEF01234567"
+
+static const struct sys *sys = &sys_kernel;
+
+struct content {
+	const char *bytes;
+	size_t len;
+	enum loose_kind kind;
+	const char *target;
+};
+
+#define C(literal, kind, target)                                               \
+	{                                                                      \
+		literal, sizeof(literal) - 1, kind, target                     \
+	}
+
+static const struct content contents[] = {
+	C(HEX "\n", LOOSE_OID, NULL),
+	C(HEX, LOOSE_OID, NULL),
+	C(HEX "\r\n", LOOSE_OID, NULL),
+	C(HEX " \t\n\n", LOOSE_OID, NULL),
+	C(HEX "\tanything at all\n", LOOSE_OID, NULL),
+	C(HEX "\0anything", LOOSE_OID, NULL),
+	C(UPPER "\n", LOOSE_OID, NULL),
+	C(HEX "0\n", LOOSE_BROKEN, NULL),
+	C(HEX "x", LOOSE_BROKEN, NULL),
+	C(HEX "\v", LOOSE_BROKEN, NULL),
+	C(HEX "\f\n", LOOSE_BROKEN, NULL),
+	C(" " HEX "\n", LOOSE_BROKEN, NULL),
+	C("0123456789abcdef0123456789abcdef0123456\n", LOOSE_BROKEN, NULL),
+	C("", LOOSE_BROKEN, NULL),
+	C("\n", LOOSE_BROKEN, NULL),
+	C("\0\0\0\0\0\0\0\0", LOOSE_BROKEN, NULL),
+	C("ref", LOOSE_BROKEN, NULL),
+	C(" ref: refs/heads/y\n", LOOSE_BROKEN, NULL),
+	C("REF: refs/heads/y\n", LOOSE_BROKEN, NULL),
+	C("ref: refs/heads/y\n", LOOSE_SYMREF, "refs/heads/y"),
+	C("ref:refs/heads/y", LOOSE_SYMREF, "refs/heads/y"),
+	C("ref:\t \n refs/heads/y \r\n\n", LOOSE_SYMREF, "refs/heads/y"),
+	C("ref: refs/heads/y\0junk\n", LOOSE_SYMREF, "refs/heads/y"),
+};
+
+#define NR_CONTENTS (sizeof(contents) / sizeof(contents[0]))
+
+START_TEST(a_content_reads_as_git_reads_it)
+{
+	const struct content *c = &contents[_i];
+	struct loose_value v;
+	char *out, *want = NULL;
+
+	tmp_run("git init -q --bare r");
+	tmp_put_bytes("r/refs/heads/x", c->bytes, c->len);
+	ck_assert_int_eq(loose_read(sys, tmp_fd, "r/refs/heads/x", &v), 0);
+	ck_assert_int_eq(v.kind, c->kind);
+	ck_assert_int_gt(v.mtime_ns, 0);
+	/* one of the two commands answers, or neither where it is broken */
+	out = tmp_output("cd r; git symbolic-ref -q refs/heads/x "
+			 "2>/dev/null || "
+			 "git rev-parse -q --verify refs/heads/x "
+			 "2>/dev/null || echo broken");
+	switch (v.kind) {
+	case LOOSE_OID:
+		want = strdup(HEX "\n");
+		break;
+	case LOOSE_SYMREF:
+		ck_assert_str_eq(v.target, c->target);
+		ck_assert_int_gt(asprintf(&want, "%s\n", v.target), 0);
+		break;
+	case LOOSE_BROKEN:
+		want = strdup("broken\n");
+		break;
+	case LOOSE_ABSENT:
+	case LOOSE_DIR:
+		ck_abort();
+	}
+	ck_assert_str_eq(out, want);
+	free(want);
+	free(out);
+	loose_value_done(&v);
+	loose_value_done(&v);
+}
+END_TEST
+
+/* From an exact allocation, so that a sanitizer sees a byte too many. */
+START_TEST(parsing_stays_inside_its_bytes)
+{
+	const struct content *c = &contents[_i];
+	struct loose_value v;
+	char hex[REFD_OID_HEX + 1];
+	size_t len;
+	char *copy;
+
+	for (len = 0; len <= c->len; len++) {
+		copy = malloc(len > 0 ? len : 1);
+		memcpy(copy, c->bytes, len);
+		ck_assert_int_eq(loose_parse(copy, len, &v), 0);
+		if (v.kind == LOOSE_OID)
+			ck_assert_str_eq(refd_oid_hex(&v.oid, hex), HEX);
+		loose_value_done(&v);
+		free(copy);
+	}
+}
+END_TEST
+
+START_TEST(an_empty_target_is_the_callers_to_refuse)
+{
+	struct loose_value v;
+
+	ck_assert_int_eq(loose_parse("ref: \n", 6, &v), 0);
+	ck_assert_int_eq(v.kind, LOOSE_SYMREF);
+	ck_assert_str_eq(v.target, "");
+	loose_value_done(&v);
+}
+END_TEST
+
+static enum loose_kind kind_of(const char *path)
+{
+	struct loose_value v;
+	enum loose_kind kind;
+
+	ck_assert_int_eq(loose_read(sys, tmp_fd, path, &v), 0);
+	kind = v.kind;
+	loose_value_done(&v);
+	return kind;
+}
+
+START_TEST(long_contents)
+{
+	char *big = malloc(100000);
+
+	memset(big, ' ', 100000);
+	memcpy(big, HEX, REFD_OID_HEX);
+	tmp_put_bytes("oid", big, 100000);
+	memcpy(big, "ref:", 4);
+	memset(big + 4, 'a', 99996);
+	tmp_put_bytes("sym", big, 100000);
+	free(big);
+	ck_assert_int_eq(kind_of("oid"), LOOSE_OID);
+	ck_assert_int_eq(kind_of("sym"), LOOSE_BROKEN);
+}
+END_TEST
+
+START_TEST(nothing_there_is_absent)
+{
+	tmp_put("file", HEX);
+	ck_assert_int_eq(kind_of("no"), LOOSE_ABSENT);
+	ck_assert_int_eq(kind_of("no/such/path"), LOOSE_ABSENT);
+	ck_assert_int_eq(kind_of("file/below"), LOOSE_ABSENT);
+}
+END_TEST
+
+START_TEST(links_are_read_and_never_followed)
+{
+	struct loose_value v;
+
+	tmp_put("refs/heads/y", HEX "\n");
+	tmp_run("ln -s refs/heads/y good; ln -s ../outside out; "
+		"ln -s refs/heads/a..b bad; ln -s refs/heads abs; "
+		"ln -s \"$PWD/refs/heads/y\" full; ln -s loop loop");
+	ck_assert_int_eq(loose_read(sys, tmp_fd, "good", &v), 0);
+	ck_assert_int_eq(v.kind, LOOSE_SYMREF);
+	ck_assert_str_eq(v.target, "refs/heads/y");
+	loose_value_done(&v);
+	ck_assert_int_eq(kind_of("out"), LOOSE_BROKEN);
+	ck_assert_int_eq(kind_of("bad"), LOOSE_BROKEN);
+	ck_assert_int_eq(kind_of("full"), LOOSE_BROKEN);
+	ck_assert_int_eq(kind_of("loop"), LOOSE_BROKEN);
+	ck_assert_int_eq(kind_of("abs/y"), LOOSE_OID);
+	ck_assert_int_eq(loose_read(sys, tmp_fd, "loop/x", &v), -ELOOP);
+}
+END_TEST
+
+START_TEST(directories)
+{
+	tmp_mkdir("empty/a/b");
+	tmp_mkdir("empty/c");
+	tmp_mkdir("locked/a");
+	tmp_put("locked/a/x.lock", "");
+	tmp_put("full/.hidden", "");
+	tmp_mkdir("linked");
+	tmp_run("ln -s ../empty linked/x");
+	ck_assert_int_eq(kind_of("empty"), LOOSE_ABSENT);
+	ck_assert(tmp_exists("empty/a/b"));
+	ck_assert_int_eq(kind_of("locked"), LOOSE_DIR);
+	ck_assert_int_eq(kind_of("full"), LOOSE_DIR);
+	ck_assert_int_eq(kind_of("linked"), LOOSE_DIR);
+}
+END_TEST
+
+START_TEST(special_files_are_broken_and_hang_nobody)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(mkfifoat(tmp_fd, "fifo", 0666), 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%.90s/sock", tmp_root);
+	ck_assert_int_eq(bind(s, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(kind_of("fifo"), LOOSE_BROKEN);
+	ck_assert_int_eq(kind_of("sock"), LOOSE_BROKEN);
+	close(s);
+}
+END_TEST
+
+START_TEST(a_value_is_staged_with_its_mode)
+{
+	static const mode_t modes[] = { 0600, 0640, 0664, 0666, 0444 };
+	struct refd_oid oid;
+	char name[16], *text;
+	size_t i;
+
+	ck_assert_int_eq(refd_oid_parse(UPPER, &oid), 0);
+	umask(0077);
+	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		snprintf(name, sizeof(name), "s%zu", i);
+		ck_assert_int_eq(loose_stage(sys, tmp_fd, name, &oid, modes[i]),
+		    0);
+		ck_assert_uint_eq(tmp_mode(name), modes[i]);
+		text = tmp_get(name);
+		ck_assert_str_eq(text, HEX "\n");
+		free(text);
+	}
+	ck_assert_int_eq(loose_stage(sys, tmp_fd, "s0", &oid, 0600), -EEXIST);
+	ck_assert(tmp_exists("s0"));
+}
+END_TEST
+
+static int no_space(const struct sys *s, int fd, const void *buf, size_t len)
+{
+	sys_kernel.write_all(s, fd, buf, len / 2);
+	return -ENOSPC;
+}
+
+static int bad_close(const struct sys *s, int fd)
+{
+	sys_kernel.close(s, fd);
+	return -EDQUOT;
+}
+
+START_TEST(a_failed_staging_leaves_nothing)
+{
+	struct sys faulty = sys_kernel;
+	struct refd_oid oid = { { 0 } };
+
+	faulty.write_all = no_space;
+	ck_assert_int_eq(loose_stage(&faulty, tmp_fd, "s", &oid, 0666),
+	    -ENOSPC);
+	ck_assert(!tmp_exists("s"));
+	faulty = sys_kernel;
+	faulty.close = bad_close;
+	ck_assert_int_eq(loose_stage(&faulty, tmp_fd, "s", &oid, 0666),
+	    -EDQUOT);
+	ck_assert(!tmp_exists("s"));
+}
+END_TEST
+
+START_TEST(empty_trees_are_cleared)
+{
+	char *blocker = (char *)"untouched";
+
+	tmp_mkdir("a/b/c/d");
+	tmp_mkdir("a/x");
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", &blocker), 0);
+	ck_assert_ptr_null(blocker);
+	ck_assert(!tmp_exists("a"));
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), 0);
+	tmp_put("f", "x");
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "f", NULL), 0);
+	ck_assert(tmp_exists("f"));
+}
+END_TEST
+
+START_TEST(a_tree_with_something_in_it_stays)
+{
+	char *blocker;
+
+	tmp_put("a/b/c.lock", "");
+	tmp_mkdir("a/b/e");
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", &blocker),
+	    -ENOTEMPTY);
+	ck_assert_str_eq(blocker, "a/b/c.lock");
+	free(blocker);
+	ck_assert(tmp_exists("a/b/c.lock"));
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), -ENOTEMPTY);
+}
+END_TEST
+
+/* A link in the way is not a directory to be emptied. */
+START_TEST(clearing_does_not_follow_links)
+{
+	tmp_mkdir("outside/empty");
+	tmp_mkdir("a");
+	tmp_run("ln -s ../outside a/l; ln -s outside top");
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), -ENOTEMPTY);
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "top", NULL), 0);
+	ck_assert(tmp_exists("outside/empty"));
+}
+END_TEST
+
+/* Some file systems tell no type in readdir(3). */
+static int untyped(const struct sys *s, struct sys_dir *dir,
+    struct sys_dirent *entry)
+{
+	int r = sys_kernel.dir_next(s, dir, entry);
+
+	entry->type = 0;
+	return r;
+}
+
+START_TEST(refs_below_a_name_are_found)
+{
+	struct sys plain = sys_kernel;
+	char *found = NULL;
+
+	plain.dir_next = untyped;
+	tmp_mkdir("refs/heads/a/empty");
+	tmp_put("refs/heads/a/x.lock", "");
+	tmp_put("refs/heads/a/.tmp", "");
+	tmp_put("refs/heads/a/d.lock/ref", HEX);
+	ck_assert_int_eq(loose_find_below(sys, tmp_fd, "refs/heads/a", &found),
+	    0);
+	ck_assert_int_eq(loose_find_below(sys, tmp_fd, "refs/heads/no", &found),
+	    0);
+	ck_assert_int_eq(
+	    loose_find_below(&plain, tmp_fd, "refs/heads/a", &found), 0);
+	ck_assert_ptr_null(found);
+	tmp_put("refs/heads/a/b/c", HEX);
+	ck_assert_int_eq(loose_find_below(sys, tmp_fd, "refs/heads/a", &found),
+	    1);
+	ck_assert_str_eq(found, "refs/heads/a/b/c");
+	free(found);
+	ck_assert_int_eq(
+	    loose_find_below(&plain, tmp_fd, "refs/heads/a", &found), 1);
+	ck_assert_str_eq(found, "refs/heads/a/b/c");
+	free(found);
+	ck_assert_int_eq(
+	    loose_find_below(sys, tmp_fd, "refs/heads/a/b/c", &found), 0);
+}
+END_TEST
+
+START_TEST(a_path_that_is_too_long_is_told)
+{
+	char path[REFD_PATH_MAX + 1];
+	struct loose_value v;
+	char *found;
+
+	memset(path, 'a', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	ck_assert_int_eq(loose_read(sys, tmp_fd, path, &v), -ENAMETOOLONG);
+	ck_assert_int_eq(loose_find_below(sys, tmp_fd, path, &found),
+	    -ENAMETOOLONG);
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, path, NULL),
+	    -ENAMETOOLONG);
+	loose_prune_parents(sys, tmp_fd, path, 0);
+}
+END_TEST
+
+START_TEST(empty_parents_are_pruned_down_to_what_is_kept)
+{
+	tmp_mkdir("refs/heads/a/b/c");
+	loose_prune_parents(sys, tmp_fd, "refs/heads/a/b/c/ref", 2);
+	ck_assert(!tmp_exists("refs/heads/a"));
+	ck_assert(tmp_exists("refs/heads"));
+	tmp_mkdir("refs/heads/a/b/c");
+	tmp_put("refs/heads/a/x", HEX);
+	loose_prune_parents(sys, tmp_fd, "refs/heads/a/b/c/ref", 2);
+	ck_assert(!tmp_exists("refs/heads/a/b"));
+	ck_assert(tmp_exists("refs/heads/a"));
+	loose_prune_parents(sys, tmp_fd, "HEAD", 0);
+	loose_prune_parents(sys, tmp_fd, "refs/heads/ref", 2);
+	ck_assert(tmp_exists("refs/heads"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("loose");
+	TCase *tc = tcase_create("loose");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, a_content_reads_as_git_reads_it, 0,
+	    NR_CONTENTS);
+	tcase_add_loop_test(tc, parsing_stays_inside_its_bytes, 0, NR_CONTENTS);
+	tcase_add_test(tc, an_empty_target_is_the_callers_to_refuse);
+	tcase_add_test(tc, long_contents);
+	tcase_add_test(tc, nothing_there_is_absent);
+	tcase_add_test(tc, links_are_read_and_never_followed);
+	tcase_add_test(tc, directories);
+	tcase_add_test(tc, special_files_are_broken_and_hang_nobody);
+	tcase_add_test(tc, a_value_is_staged_with_its_mode);
+	tcase_add_test(tc, a_failed_staging_leaves_nothing);
+	tcase_add_test(tc, empty_trees_are_cleared);
+	tcase_add_test(tc, a_tree_with_something_in_it_stays);
+	tcase_add_test(tc, clearing_does_not_follow_links);
+	tcase_add_test(tc, refs_below_a_name_are_found);
+	tcase_add_test(tc, a_path_that_is_too_long_is_told);
+	tcase_add_test(tc, empty_parents_are_pruned_down_to_what_is_kept);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -56,7 +56,7 @@ else
 $(error PROFILE is release, debug, asan, tsan or cov, not '$(PROFILE)')
 endif
 
-LANGUAGE := -std=c11 -D_GNU_SOURCE -I. -pthread
+LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) -fstack-protector-strong $(HARDEN) \
 	$(SANITIZE) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
@@ -174,10 +174,13 @@ $(CLI_OBJS): $(BUILD)/stamp/prefix
 
 # ---- libraries ----
 
-ARCHIVES := $(addprefix $(BUILD)/lib/,librefd.a libdaemon.a libtest.a) \
+ARCHIVES := $(addprefix $(BUILD)/lib/,librefd.a libcli.a libdaemon.a libtest.a) \
 	$(BUILD)/fuzz/libfuzzed.a
 
 $(BUILD)/lib/librefd.a: $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
+# For the unit tests: the command without its main().
+$(BUILD)/lib/libcli.a: $(filter-out %/client/main.o,$(CLI_OBJS)) \
+		$(BUILD)/stamp/cli
 $(BUILD)/lib/libdaemon.a: $(DAEMON_OBJS) $(BUILD)/stamp/daemon
 $(BUILD)/lib/libtest.a: $(TESTLIB_OBJS) $(BUILD)/stamp/test
 $(BUILD)/fuzz/libfuzzed.a: $(FUZZED_OBJS) $(BUILD)/stamp/fuzzed
@@ -215,7 +218,8 @@ $(BUILD)/bin/refd-admin: $(BUILD)/obj/daemon/admin/main.o \
 # ---- tests ----
 
 $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
-		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/librefd.a
+		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/libcli.a \
+		$(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS)
 
@@ -262,7 +266,7 @@ check-long: check
 	    --unit $(BUILD)/asan/tests/unit --scenario $(SCENARIOS)
 	BUILD='$(abspath $(BUILD)/tsan)' scripts/run-tests \
 	    --unit $(BUILD)/tsan/tests/unit --scenario $(SCENARIOS)
-	$(RUN_TESTS) --limit 3600 --scenario $(LONG_TESTS)
+	$(if $(LONG_TESTS),$(RUN_TESTS) --limit 3600 --scenario $(LONG_TESTS))
 
 # ---- installing ----
 

@@ -1,0 +1,28 @@
+/*
+ * Reads the syntax of git-config(1)'s files, so that `git config -f` can edit
+ * ours: sections, subsections, comments, quotes, escapes, continued lines.
+ * Only the syntax: nothing is included, and what a key means is the
+ * caller's.
+ *
+ * Pure functions over bytes; any thread.
+ */
+#ifndef DAEMON_CONFIG_FILE_H
+#define DAEMON_CONFIG_FILE_H
+
+#include <stddef.h>
+
+/*
+ * KEY is "section.name" or "section.sub section.name", section and name in
+ * lower case as git prints them; VALUE is NULL for a key without "=". Both
+ * are borrowed for the call. LINE is where it begins, from 1. Anything but 0
+ * ends the reading.
+ */
+typedef int config_entry_fn(void *arg, const char *key, const char *value,
+    unsigned line);
+
+/* 0, or what FN returned, or -EINVAL with *LINE and *WHY (static), or
+ * -ENOMEM. */
+int config_file_parse(const char *text, size_t len, config_entry_fn *fn,
+    void *arg, unsigned *line, const char **why);
+
+#endif

@@ -1,0 +1,460 @@
+/*
+ * Proves: the configuration file is read as git reads it (`git config -f
+ * FILE --list -z` is the oracle, on hand-made files and on random ones); what
+ * git refuses is refused; an unknown key names file, line and the nearest
+ * known key; and an option beats the environment, which beats the file,
+ * which beats the default.
+ */
+#include <check.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "daemon/config_file.h"
+#include "daemon/options.h"
+
+#define RANDOM_FILES 400
+
+static char dir[] = "/tmp/test_config.XXXXXX";
+static char file[64], root_a[64], root_b[64];
+
+static void make_places(void)
+{
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/config", dir);
+	snprintf(root_a, sizeof(root_a), "%s/a", dir);
+	snprintf(root_b, sizeof(root_b), "%s/b", dir);
+	ck_assert_int_eq(mkdir(root_a, 0777), 0);
+	ck_assert_int_eq(mkdir(root_b, 0777), 0);
+	setenv("XDG_CONFIG_HOME", dir, 1);
+	setenv("HOME", dir, 1);
+	unsetenv("REFD_SOCKET");
+	unsetenv("REFD_STATE");
+	unsetenv("XDG_RUNTIME_DIR");
+}
+
+static void remove_places(void)
+{
+	unlink(file);
+	rmdir(root_a);
+	rmdir(root_b);
+	rmdir(dir);
+	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+}
+
+static void write_file(const char *text, size_t len)
+{
+	FILE *f = fopen(file, "w");
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(text, 1, len, f), len);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+/* ---- the syntax, beside git ---- */
+
+struct listing {
+	char text[65536];
+	size_t len;
+};
+
+static int list_entry(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	struct listing *list = arg;
+	int n;
+
+	(void)line;
+	n = snprintf(list->text + list->len, sizeof(list->text) - list->len,
+	    value == NULL ? "%s" : "%s\n%s", key, value);
+	list->len += (size_t)n + 1;
+	return 0;
+}
+
+/* Entries as git prints them; false when git refuses the file. */
+static bool ask_git(struct listing *list)
+{
+	char command[256];
+	FILE *git;
+
+	snprintf(command, sizeof(command),
+	    "git config -f %s --list -z 2>/dev/null", file);
+	git = popen(command, "r");
+	ck_assert_ptr_nonnull(git);
+	list->len = fread(list->text, 1, sizeof(list->text), git);
+	return pclose(git) == 0;
+}
+
+static void compare_with_git(const char *text, size_t len)
+{
+	static struct listing ours, gits;
+	const char *why = NULL;
+	unsigned line = 0;
+	bool accepted;
+	int r;
+
+	ours.len = 0;
+	write_file(text, len);
+	accepted = ask_git(&gits);
+	r = config_file_parse(text, len, list_entry, &ours, &line, &why);
+	ck_assert_msg((r == 0) == accepted, "git %s, we say %d %s:\n%.*s",
+	    accepted ? "accepts it" : "refuses it", r, why ? why : "", (int)len,
+	    text);
+	if (!accepted)
+		return;
+	ck_assert_msg(ours.len == gits.len &&
+		memcmp(ours.text, gits.text, gits.len) == 0,
+	    "read differently:\n%.*s\n--- git:\n%.*s\n--- ours:\n%.*s",
+	    (int)len, text, (int)gits.len, gits.text, (int)ours.len, ours.text);
+}
+
+static const char *const files[] = {
+	"",
+	"\n\n# only a comment\n; and another",
+	"[daemon]\n\tsocket = /run/x\n\troot = /srv/a\n\troot = /srv/b\n",
+	"\xef\xbb\xbf[a]\nb = c\n",
+	"[A.B]\nKey-9=Value\n",
+	"[a \"Sub.Case\\\"d\\\\\"]\nB = c\n",
+	"[a] b = on the section's line\n",
+	"[a]\nb\nc =\nd = \"\"\ne\n",
+	"[a]\nb =   leading and trailing   \n",
+	"[a]\nb = inner  blanks  stay # not this\n",
+	"[a]\nb = \"  kept  \" ; gone\n",
+	"[a]\nb = \"a # b ; c\"\n",
+	"[a]\nb = one\\\n  two\\\n three\n",
+	"[a]\nb = \\ttab\\nline\\\\back\\\"quote\\bbell\n",
+	"[a]\nb = x\"y z\"w\n",
+	"[a]\r\nb = c\r\nd = \"e\"\r\n",
+	"[a]\nb = ends without a newline",
+	"[a]\n  # comment\n\n  ; comment\nb=c",
+	"[a]\n[b]\n[b \"c\"]\n[b]\nd=1\n",
+	/* Refused: */
+	"[a\nb = c\n",
+	"[a] = b\n",
+	"[a]\n= b\n",
+	"[a]\nb c\n",
+	"[a]\nb_c = d\n",
+	"[a]\n9b = d\n",
+	"[a]\nb = \"open\n",
+	"[a]\nb = \"open",
+	"[a]\nb = \\q\n",
+	"[a]\nb = \\",
+	"[a \"b]\nc = d\n",
+	"[a \"b\\\n\"]\nc = d\n",
+	"[a b]\nc = d\n",
+	"[a \"b\" ]\nc = d\n",
+	"[a",
+	"[",
+	"garbage\x80\n",
+};
+
+START_TEST(hand_made_files)
+{
+	compare_with_git(files[_i], strlen(files[_i]));
+}
+END_TEST
+
+/* Pieces chosen so that most files are nearly right. A tab inside a value is
+ * left out: git gave it back as a blank until 2.45. */
+static const char *const pieces[] = { "[a]", "[b.c]", "[a \"s\"]", "[", "]",
+	"\n", "\n", "\n", "\r\n", "\n\t", " ", "  ", "key", "k-2", "=", " = ",
+	"=", "value", "\"", "\"quoted # \"", "\\\\", "\\n", "\\\"", "\\\n",
+	"\\x", "#", "; c", "0", "_", "\x80" };
+
+START_TEST(random_files)
+{
+	char text[512];
+	unsigned seed;
+	size_t len, n, nr, piece;
+
+	for (seed = 1; seed <= RANDOM_FILES; seed++) {
+		srand(seed);
+		len = 0;
+		strcpy(text, "[s]\n");
+		len = strlen(text);
+		nr = (size_t)rand() % 16;
+		for (n = 0; n < nr; n++) {
+			piece = (size_t)rand() %
+			    (sizeof(pieces) / sizeof(pieces[0]));
+			strcpy(text + len, pieces[piece]);
+			len += strlen(pieces[piece]);
+		}
+		compare_with_git(text, len);
+	}
+}
+END_TEST
+
+START_TEST(a_nul_byte_is_refused)
+{
+	static struct listing list;
+	const char *why = NULL;
+	unsigned line;
+
+	ck_assert_int_eq(config_file_parse("[a]\nb=\0c\n", 9, list_entry, &list,
+			     &line, &why),
+	    -EINVAL);
+	ck_assert_ptr_nonnull(why);
+}
+END_TEST
+
+/* ---- keys ---- */
+
+static char *read_error(const char *text)
+{
+	struct config cfg;
+	char *why = NULL;
+	int r;
+
+	config_init(&cfg);
+	write_file(text, strlen(text));
+	r = config_read_file(&cfg, &sys_kernel, file, &why);
+	config_done(&cfg);
+	if (r == 0)
+		return NULL;
+	ck_assert_ptr_nonnull(why);
+	return why;
+}
+
+static void expect_error(const char *text, const char *wanted)
+{
+	char *why = read_error(text), full[512];
+
+	ck_assert_msg(why != NULL, "accepted: %s", text);
+	snprintf(full, sizeof(full), "%s:%s", file, wanted);
+	ck_assert_str_eq(why, full);
+	free(why);
+}
+
+START_TEST(every_key_is_taken)
+{
+	static const char text[] =
+	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"
+	    "root=/r2\n[Durability]\nMode=journal\n[checkpoint]\n"
+	    "interval=250\n[window]\nrefs=42\n[limits]\nconnections=7\n";
+	struct config cfg;
+	char *why;
+
+	config_init(&cfg);
+	write_file(text, strlen(text));
+	ck_assert_int_eq(config_read_file(&cfg, &sys_kernel, file, &why), 0);
+	ck_assert_str_eq(cfg.file, file);
+	ck_assert_str_eq(cfg.socket_path, "/s");
+	ck_assert_str_eq(cfg.state_dir, "/t");
+	ck_assert_uint_eq(cfg.nr_roots, 2);
+	ck_assert_str_eq(cfg.roots[0], "/r1");
+	ck_assert_str_eq(cfg.roots[1], "/r2");
+	ck_assert_int_eq(cfg.durability, REFD_DURABILITY_JOURNAL);
+	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 250);
+	ck_assert_uint_eq(cfg.window_refs, 42);
+	ck_assert_uint_eq(cfg.connections_max, 7);
+	config_done(&cfg);
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_named)
+{
+	expect_error("[daemon]\n\n\tsokcet = /x\n",
+	    "3: unknown key "
+	    "'daemon.sokcet': did you mean 'daemon.socket'?");
+	expect_error("[windows]\nref=1\n",
+	    "2: unknown key 'windows.ref': "
+	    "did you mean 'window.refs'?");
+	expect_error("[include]\npath=/x\n",
+	    "2: unknown key 'include.path': "
+	    "did you mean 'daemon.state'?");
+	expect_error("[daemon \"x\"]\nsocket=/x\n",
+	    "2: unknown key "
+	    "'daemon.x.socket': did you mean 'daemon.socket'?");
+	expect_error("[durability]\nmode = fsync\n",
+	    "2: durability mode "
+	    "'fsync' is not there yet: this version has journal only");
+	expect_error("[durability]\nmode = safe\n",
+	    "2: 'safe' is not a "
+	    "durability mode: it can be journal");
+	expect_error("[durability]\nmode = default\n",
+	    "2: 'default' is not "
+	    "a durability mode: it can be journal");
+	expect_error("[daemon]\nroot = srv\n",
+	    "2: daemon.root is 'srv': it "
+	    "must be an absolute path");
+	expect_error("[daemon]\nsocket\n", "2: daemon.socket has no value");
+	expect_error("[daemon]\nsocket=\n", "2: daemon.socket has no value");
+	expect_error("[window]\nrefs = 0\n",
+	    "2: window.refs is '0': it must "
+	    "be a number from 1 to 100000");
+	expect_error("[window]\nrefs = -1\n",
+	    "2: window.refs is '-1': it "
+	    "must be a number from 1 to 100000");
+	expect_error("[window]\nrefs = 1k\n",
+	    "2: window.refs is '1k': it "
+	    "must be a number from 1 to 100000");
+	expect_error("[window]\nrefs = 99999999999999999999999\n",
+	    "2: window.refs is '99999999999999999999999': it must be a "
+	    "number from 1 to 100000");
+	expect_error("[daemon]\nstate = \"/x\n[a]\n",
+	    "2: quotes are not closed");
+}
+END_TEST
+
+/* ---- who wins ---- */
+
+#define ARGS_MAX 8
+
+static enum options_result load(struct config *cfg, char **why, ...)
+{
+	char *argv[ARGS_MAX + 2] = { "refd-daemon" };
+	int argc = 0;
+	va_list ap;
+
+	va_start(ap, why);
+	do
+		argv[++argc] = va_arg(ap, char *);
+	while (argv[argc] != NULL);
+	va_end(ap);
+	*why = NULL;
+	return options_load(cfg, &sys_kernel, argc, argv, why);
+}
+
+START_TEST(option_environment_file_default)
+{
+	char text[256], *why;
+	struct config cfg;
+
+	snprintf(text, sizeof(text),
+	    "[daemon]\nsocket=/file/s\n"
+	    "state=/file/t\nroot=%s\n[window]\nrefs=5\n",
+	    root_a);
+	write_file(text, strlen(text));
+
+	ck_assert_int_eq(load(&cfg, &why, "--config", file, NULL), OPTIONS_RUN);
+	ck_assert_str_eq(cfg.socket_path, "/file/s");
+	ck_assert_str_eq(cfg.state_dir, "/file/t");
+	ck_assert_uint_eq(cfg.nr_roots, 1);
+	ck_assert_str_eq(cfg.roots[0], root_a);
+	ck_assert_uint_eq(cfg.window_refs, 5);
+	ck_assert_uint_eq(cfg.connections_max, 10000);
+	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 1000);
+	config_done(&cfg);
+
+	setenv("REFD_SOCKET", "/env/s", 1);
+	setenv("REFD_STATE", "/env/t", 1);
+	ck_assert_int_eq(load(&cfg, &why, "--config", file, NULL), OPTIONS_RUN);
+	ck_assert_str_eq(cfg.socket_path, "/env/s");
+	ck_assert_str_eq(cfg.state_dir, "/env/t");
+	config_done(&cfg);
+
+	ck_assert_int_eq(load(&cfg, &why, "--config", file, "--socket=/opt/s",
+			     "--state", "/opt/t", "--root", root_b, NULL),
+	    OPTIONS_RUN);
+	ck_assert_str_eq(cfg.socket_path, "/opt/s");
+	ck_assert_str_eq(cfg.state_dir, "/opt/t");
+	ck_assert_uint_eq(cfg.nr_roots, 1);
+	ck_assert_str_eq(cfg.roots[0], root_b);
+	config_done(&cfg);
+}
+END_TEST
+
+START_TEST(roots_are_resolved)
+{
+	char link[80], text[160], *why;
+	struct config cfg;
+
+	snprintf(link, sizeof(link), "%s/link", root_b);
+	ck_assert_int_eq(symlink(root_a, link), 0);
+	snprintf(text, sizeof(text), "%s/../b/./link", root_a);
+	ck_assert_int_eq(load(&cfg, &why, "--socket", "/s", "--state", "/t",
+			     "--root", text, NULL),
+	    OPTIONS_RUN);
+	unlink(link);
+	ck_assert_str_eq(cfg.roots[0], root_a);
+	config_done(&cfg);
+}
+END_TEST
+
+START_TEST(relative_paths_are_taken_from_here)
+{
+	char wanted[PATH_MAX + 32], here[PATH_MAX], *why;
+	struct config cfg;
+
+	ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+	ck_assert_int_eq(load(&cfg, &why, "--socket", "x.sock", "--state", "st",
+			     "--root", "/", NULL),
+	    OPTIONS_RUN);
+	snprintf(wanted, sizeof(wanted), "%s/x.sock", here);
+	ck_assert_str_eq(cfg.socket_path, wanted);
+	snprintf(wanted, sizeof(wanted), "%s/st", here);
+	ck_assert_str_eq(cfg.state_dir, wanted);
+	config_done(&cfg);
+}
+END_TEST
+
+static void expect_complaint(enum options_result wanted, const char *part,
+    const char *option, const char *argument)
+{
+	struct config cfg;
+	char *why;
+
+	ck_assert_int_eq(load(&cfg, &why, option, argument, NULL), wanted);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_msg(strstr(why, part) != NULL, "'%s' not in: %s", part, why);
+	free(why);
+	config_done(&cfg);
+}
+
+START_TEST(wrong_command_lines)
+{
+	struct config cfg;
+	char *why;
+
+	expect_complaint(OPTIONS_USAGE, "unknown option '--frob'", "--frob",
+	    NULL);
+	expect_complaint(OPTIONS_USAGE, "'--root' needs an argument", "--root",
+	    NULL);
+	expect_complaint(OPTIONS_USAGE, "unexpected argument 'x'", "x", NULL);
+	expect_complaint(OPTIONS_USAGE, "empty", "--root", "");
+	expect_complaint(OPTIONS_USAGE, "'batch' is not there yet",
+	    "--durability", "batch");
+	expect_complaint(OPTIONS_BAD, "No such file", "--config", "/nowhere");
+	expect_complaint(OPTIONS_BAD, "No such file", "--root", "/nowhere");
+	expect_complaint(OPTIONS_BAD, "Not a directory", "--root",
+	    "/etc/passwd");
+	expect_complaint(OPTIONS_BAD, "no root", "--socket", "/s");
+	ck_assert_int_eq(load(&cfg, &why, "--help", NULL), OPTIONS_HELP);
+	config_done(&cfg);
+	ck_assert_int_eq(load(&cfg, &why, "--version", NULL), OPTIONS_VERSION);
+	config_done(&cfg);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("config");
+	TCase *cases = tcase_create("config");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(cases, make_places, remove_places);
+	tcase_add_loop_test(cases, hand_made_files, 0,
+	    (int)(sizeof(files) / sizeof(files[0])));
+	tcase_add_test(cases, random_files);
+	tcase_add_test(cases, a_nul_byte_is_refused);
+	tcase_add_test(cases, every_key_is_taken);
+	tcase_add_test(cases, what_is_wrong_is_named);
+	tcase_add_test(cases, option_environment_file_default);
+	tcase_add_test(cases, roots_are_resolved);
+	tcase_add_test(cases, relative_paths_are_taken_from_here);
+	tcase_add_test(cases, wrong_command_lines);
+	suite_add_tcase(suite, cases);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

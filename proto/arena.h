@@ -1,6 +1,6 @@
 /*
  * The memory of one decoded message: strings that live and die together, and
- * one array that grows. Private to proto/.
+ * one array that grows. For proto/, and for who builds an answer to own.
  *
  * One owner at a time; nothing blocks. Everything handed out is borrowed
  * from the arena until refd_arena_free().

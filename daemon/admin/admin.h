@@ -1,0 +1,11 @@
+/*
+ * The commands of refd-admin: each takes its own arguments, writes for
+ * people (or JSON), and returns the exit status.
+ */
+#ifndef ADMIN_ADMIN_H
+#define ADMIN_ADMIN_H
+
+/* refd recover [--state DIR] [--root DIR]... [--json] [--discard] */
+int admin_recover(int argc, char **argv);
+
+#endif

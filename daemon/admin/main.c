@@ -1,0 +1,27 @@
+/*
+ * refd-admin: what needs the journal or a repository itself, as commands of
+ * `refd` that it execs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/admin/admin.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "recover", admin_recover },
+};
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "refd: '%s' is not a command of this version\n",
+	    argc > 1 ? argv[1] : "");
+	return 129;
+}

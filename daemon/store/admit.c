@@ -1,0 +1,399 @@
+/*
+ * Admission: everything that can be known of a transaction before it waits
+ * for its refs, on the lane thread.
+ *
+ * The happy path:
+ *	seen	is its id in the journal? then the first outcome is the answer
+ *	repo	opened, or found open
+ *	peer	may it write here without refd?
+ *	names	valid, each once
+ *	objects	there, and commits where a branch wants one
+ *	durable	known to be on disk already, or through the barrier
+ *
+ * What fails refuses the transaction (no repository, not permitted, not
+ * supported: nothing of it was looked at) or decides single updates (a bad
+ * name, a missing object); the rest goes on.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/store/record.h"
+#include "daemon/store/store_internal.h"
+#include "proto/refname.h"
+
+#define REPO_IDLE_NS (60LL * 1000000000)
+#define TRIM_S       10
+
+static void refuse(struct txn *txn, enum refd_status status, char *why)
+{
+	txn->refused = status;
+	txn->why = why;
+}
+
+/* ---- the journal's memory ---- */
+
+struct replay_seen {
+	struct txn *txn;
+	bool seen, other;
+};
+
+static int seen_row(void *arg, const struct journal_row *row)
+{
+	struct replay_seen *seen = arg;
+	struct txn *txn = seen->txn;
+	const struct record_member *m;
+	struct txn_update *u;
+	struct record rec;
+	size_t i;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	seen->seen = true;
+	if (rec.digest != txn->digest || rec.nr_updates != txn->nr_updates)
+		seen->other = true;
+	for (i = 0; i < rec.nr_members && !seen->other; i++) {
+		m = &rec.members[i];
+		if (m->index >= txn->nr_updates)
+			continue;
+		u = &txn->updates[m->index];
+		/* A void comes after what it takes back. */
+		free(u->text);
+		u->text = m->text != NULL ? strdup(m->text) : NULL;
+		u->status = m->status;
+		u->has_found = m->has_found;
+		u->found = m->found;
+		u->recorded = true;
+	}
+	if (row->lsn > txn->lsn)
+		txn->lsn = row->lsn;
+	record_done(&rec);
+	return 0;
+}
+
+/* true: the transaction is answered by what the journal knows. */
+static bool is_seen(struct store *s, struct txn *txn)
+{
+	struct replay_seen seen = { .txn = txn };
+	size_t i;
+	int r;
+
+	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
+	if (r < 0) {
+		refuse(txn, REFD_IO,
+		    repo_why("can't read the journal: %s", strerror(-r)));
+		return true;
+	}
+	if (!seen.seen)
+		return false;
+	if (seen.other) {
+		refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was "
+			     "used before, for another transaction"));
+		return true;
+	}
+	txn->replayed = true;
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			txn_decide(&txn->updates[i], REFD_ABORTED,
+			    "the daemon stopped before its turn");
+	return true;
+}
+
+/* ---- the request ---- */
+
+static bool is_committer(const char *ident)
+{
+	const char *mail = strstr(ident, " <"), *end;
+
+	if (strchr(ident, '\n') != NULL || mail == NULL)
+		return false;
+	end = strstr(mail, "> ");
+	return end != NULL && end[2] != '\0';
+}
+
+static bool open_repo(struct store *s, struct txn *txn)
+{
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	if (txn->req.committer != NULL && !is_committer(txn->req.committer)) {
+		refuse(txn, REFD_BADREQUEST,
+		    repo_why("the committer '%s' is "
+			     "not of the form \"Name <mail> seconds zone\"",
+			txn->req.committer));
+		return false;
+	}
+	repo = repos_get(&s->repos, txn->req.git_dir, &status, &why);
+	if (repo == NULL) {
+		refuse(txn, status, why);
+		return false;
+	}
+	txn->repo = repo;
+	if (txn->req.common_ino != 0 &&
+	    (txn->req.common_dev != repo->dev ||
+		txn->req.common_ino != repo->ino))
+		refuse(txn, REFD_NOREPO,
+		    repo_why(
+			"'%s' is another directory "
+			"for the daemon than for the client: do they share their "
+			"mounts?",
+			repo->path));
+	else if (!repo_peer_may_write(repo, &txn->peer))
+		refuse(txn, REFD_DENIED,
+		    repo_why("uid %u may not write refs "
+			     "of '%s' (owner %u, mode %04o)",
+			txn->peer.uid, repo->path, repo->owner,
+			repo->mode & 07777));
+	return txn->refused == REFD_OK;
+}
+
+/* ---- names ---- */
+
+static void check_name(struct txn *txn, struct txn_update *u)
+{
+	const struct refd_update *ask = u->ask;
+	bool too_long = false;
+
+	switch (ask->action) {
+	case REFD_UPDATE:
+	case REFD_DELETE:
+	case REFD_VERIFY:
+		break;
+	case REFD_CREATE:
+		if (refd_oid_is_null(&ask->new_oid))
+			txn_decide(u, REFD_BADREQUEST,
+			    "a creation with a zero new value");
+		break;
+	case REFD_SYMREF_UPDATE:
+	case REFD_SYMREF_CREATE:
+	case REFD_SYMREF_DELETE:
+	case REFD_SYMREF_VERIFY:
+		txn_decide(u, REFD_UNSUPPORTED,
+		    "symbolic references are not written by this version");
+		break;
+	}
+	if (u->status != REFD_PENDING)
+		return;
+	if (txn->req.push && !refd_refname_may_push(ask->name))
+		txn_decide(u, REFD_BADNAME, "funny refname");
+	else if (!refd_refname_may_write(ask->name, &too_long))
+		txn_decidef(u, REFD_BADNAME,
+		    too_long ? "refname is too long" :
+			       "refusing to update ref with bad name '%s'",
+		    ask->name);
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	struct txn_update *const *a = va, *const *b = vb;
+
+	return strcmp((*a)->ask->name, (*b)->ask->name);
+}
+
+static void decide_duplicate(struct txn_update *u)
+{
+	if (u->status == REFD_PENDING)
+		txn_decidef(u, REFD_DUPLICATE,
+		    "multiple updates for '%s' are not allowed", u->ask->name);
+}
+
+static void check_names(struct txn *txn)
+{
+	struct txn_update **sorted;
+	size_t i;
+
+	sorted = calloc(txn->nr_updates + 1, sizeof(*sorted));
+	for (i = 0; i < txn->nr_updates; i++) {
+		check_name(txn, &txn->updates[i]);
+		if (sorted != NULL)
+			sorted[i] = &txn->updates[i];
+		else if (txn->updates[i].status == REFD_PENDING)
+			txn_decide(&txn->updates[i], REFD_BUSY,
+			    "out of memory");
+	}
+	if (sorted == NULL)
+		return;
+	qsort(sorted, txn->nr_updates, sizeof(*sorted), by_name);
+	for (i = 1; i < txn->nr_updates; i++)
+		if (strcmp(sorted[i - 1]->ask->name, sorted[i]->ask->name) ==
+		    0) {
+			decide_duplicate(sorted[i - 1]);
+			decide_duplicate(sorted[i]);
+		}
+	free(sorted);
+}
+
+/* ---- objects ---- */
+
+/* Looks again where packs came or went: libgit2 keeps what it once saw. */
+static void refresh_objects(struct store *s, struct repo *repo)
+{
+	struct sys_stat st;
+
+	if (SYS(s->sys, statat, repo->fd, "objects/pack", &st) < 0)
+		st.ctime_ns = 0;
+	if (st.ctime_ns == repo->pack_ctime_ns)
+		return;
+	gitrepo_refresh_objects(repo->git);
+	repo->pack_ctime_ns = st.ctime_ns;
+}
+
+int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
+{
+	char *why = NULL;
+
+	(void)arg;
+	/* Recovery's repositories were opened without asking git. */
+	if (repo->git == NULL &&
+	    gitrepo_open(repo->path, &repo->git, &why) != GITREPO_OK) {
+		free(why);
+		return -EIO;
+	}
+	switch (gitrepo_object(repo->git, oid)) {
+	case GITREPO_COMMIT:
+	case GITREPO_TREE:
+	case GITREPO_BLOB:
+	case GITREPO_TAG:
+		return 1;
+	case GITREPO_ABSENT:
+		return 0;
+	case GITREPO_ERROR:
+		break;
+	}
+	return -EIO;
+}
+
+static void check_object(struct repo *repo, struct txn_update *u)
+{
+	char hex[REFD_OID_HEX + 1];
+	const char *name = u->ask->name;
+	bool is_branch;
+
+	refd_oid_hex(&u->ask->new_oid, hex);
+	is_branch =
+	    strncmp(name, "refs/heads/", 11) == 0 || strcmp(name, "HEAD") == 0;
+	switch (gitrepo_object(repo->git, &u->ask->new_oid)) {
+	case GITREPO_COMMIT:
+		return;
+	case GITREPO_TREE:
+	case GITREPO_BLOB:
+	case GITREPO_TAG:
+		if (is_branch)
+			txn_decidef(u, REFD_NOTCOMMIT,
+			    "trying to write "
+			    "non-commit object %s to branch '%s'",
+			    hex, name);
+		return;
+	case GITREPO_ABSENT:
+		txn_decidef(u, REFD_NOOBJECT,
+		    "trying to write ref '%s' with "
+		    "nonexistent object %s",
+		    name, hex);
+		return;
+	case GITREPO_ERROR:
+		txn_decidef(u, REFD_IO, "can't read object %s", hex);
+		return;
+	}
+}
+
+/* Checks them; true when a ref is to name one. */
+static bool check_objects(struct store *s, struct txn *txn)
+{
+	struct txn_update *u;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		u = &txn->updates[i];
+		if (u->status != REFD_PENDING ||
+		    (u->ask->action != REFD_UPDATE &&
+			u->ask->action != REFD_CREATE) ||
+		    refd_oid_is_null(&u->ask->new_oid))
+			continue;
+		if (!any)
+			refresh_objects(s, txn->repo);
+		any = true;
+		check_object(txn->repo, u);
+	}
+	return any;
+}
+
+/* ---- the lane ---- */
+
+/* false: it went to the barrier. */
+static bool admit(struct store *s, struct txn *txn)
+{
+	struct repo *repo;
+	bool waits;
+
+	txn->refused = REFD_OK;
+	if (is_seen(s, txn) || !open_repo(s, txn))
+		return true;
+	repo = txn->repo;
+	if (parked_has(s, repo->id))
+		parked_retry(s, repo);
+	check_names(txn);
+	if (!check_objects(s, txn) || txn_is_decided(txn))
+		return true;
+	pthread_mutex_lock(&s->repos.mutex);
+	waits = repo->waiting_barrier > 0;
+	pthread_mutex_unlock(&s->repos.mutex);
+	if (!waits && barrier_is_clean(s, repo))
+		return true;
+	pthread_mutex_lock(&s->repos.mutex);
+	repo->waiting_barrier++;
+	pthread_mutex_unlock(&s->repos.mutex);
+	pthread_mutex_lock(&s->mutex);
+	txn_fifo_put(&s->to_barrier, txn);
+	pthread_cond_signal(&s->barrier_cond);
+	pthread_mutex_unlock(&s->mutex);
+	return false;
+}
+
+/* ---- the thread ---- */
+
+static void wait_for_work(struct store *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += TRIM_S;
+	if (pthread_cond_timedwait(&s->lane_cond, &s->mutex, &until) == 0)
+		return;
+	pthread_mutex_unlock(&s->mutex);
+	repos_trim(&s->repos, REPO_IDLE_NS);
+	pthread_mutex_lock(&s->mutex);
+}
+
+void *lane_main(void *arg)
+{
+	struct store *s = arg;
+	struct store_query *query;
+	struct txn *txn;
+
+	pthread_mutex_lock(&s->mutex);
+	for (;;) {
+		query = query_fifo_take(&s->to_look_up);
+		txn = query == NULL ? txn_fifo_take(&s->to_admit) : NULL;
+		if (query == NULL && txn == NULL) {
+			if (s->stopping)
+				break;
+			wait_for_work(s);
+			continue;
+		}
+		pthread_mutex_unlock(&s->mutex);
+		if (query != NULL)
+			lookup_answer(s, query);
+		else if (admit(s, txn))
+			store_admitted(s, txn);
+		pthread_mutex_lock(&s->mutex);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}

@@ -1,0 +1,39 @@
+/*
+ * A window's way through the disk, from taken to answered, in one thread.
+ *
+ * Any number of threads may apply windows at once, each its own; windows
+ * whose names meet lose nothing but time (one finds the other's locks).
+ * Blocks for as long as the disk does. Nothing logs; what went wrong is on
+ * the updates. Returns nothing: after it each update is decided, or is given
+ * back with the reason in update->again.
+ */
+#ifndef STORE_APPLY_H
+#define STORE_APPLY_H
+
+#include <stdatomic.h>
+
+#include "daemon/store/journal.h"
+#include "daemon/store/repo.h"
+#include "daemon/store/txn.h"
+
+struct applier {
+	const struct sys *sys;
+	struct repos *repos;
+	struct journal *journal;
+	int64_t prepare_max_ns; /* non-atomic updates beyond it go again */
+	atomic_uint_fast64_t next_token;
+	/*
+	 * The journal, as the store guards it: commits ROWS, having brought
+	 * the journal back where a sync failed. 0; negative: definitely not
+	 * committed; JOURNAL_UNKNOWN.
+	 */
+	int (*commit)(void *arg, struct journal_row *rows, size_t nr);
+	/* A reflog line could not be written; the record must be kept. */
+	void (*owe)(void *arg, struct repo *repo, const struct txn *txn,
+	    uint64_t lsn, const char *refname, const char *line);
+	void *arg;
+};
+
+void apply_window(struct applier *ap, struct window *w);
+
+#endif

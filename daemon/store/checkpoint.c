@@ -1,0 +1,259 @@
+/*
+ * The checkpoint: what was published becomes durable, so that its records
+ * need no replay.
+ *
+ * The happy path, once an interval and never in a commit's way:
+ *	floor	the highest LSN below which every window has ended, no record
+ *		is parked and no log line is owed
+ *	sync	every file system published to: syncfs on a descriptor that was
+ *		open before the first rename there, then an fsync of a small
+ *		file, since older kernels let syncfs succeed on a file system
+ *		that was shut down or went read-only
+ *	forget	in the journal, with the next commit, or now when none comes
+ *	sqlite	its own checkpoint, and the length of its WAL
+ *
+ * Never file by file: by then the ref may be another's file or a line of
+ * packed-refs; syncfs makes durable whatever stands for it now.
+ *
+ * What fails: a file system that fails to sync keeps every record; tried
+ * again next time. A failed sync of SQLite's brings the journal back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/store/lockfile.h"
+#include "daemon/store/store_internal.h"
+
+#define WAL_MAX_BYTES (16 * 1024 * 1024)
+
+static int sync_fs(struct store *s, struct fs *fs)
+{
+	static const char byte[] = "refd\n";
+	ssize_t n;
+	int r;
+
+	r = barrier_sync(s, fs);
+	if (r < 0)
+		return r;
+	n = SYS(s->sys, pwrite, fs->marker_fd, byte, sizeof(byte) - 1, 0);
+	if (n != (ssize_t)sizeof(byte) - 1)
+		return n < 0 ? (int)n : -EIO;
+	return SYS(s->sys, fsync, fs->marker_fd);
+}
+
+int checkpoint_sync_all(void *store)
+{
+	struct store *s = store;
+	struct fs *fs;
+	int r = 0, err;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	fs = s->repos.fs;
+	pthread_mutex_unlock(&s->repos.mutex);
+	/* The list only grows at its head; what is in it stays. */
+	for (; fs != NULL; fs = fs->next) {
+		if (!atomic_exchange(&fs->touched, false))
+			continue;
+		err = sync_fs(s, fs);
+		if (err < 0) {
+			atomic_store(&fs->touched, true);
+			r = err;
+		}
+	}
+	return r;
+}
+
+/* ---- owed log lines ---- */
+
+void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
+    uint64_t lsn, const char *refname, const char *line)
+{
+	struct store *s = store;
+	struct owed *owed;
+
+	owed = calloc(1, sizeof(*owed));
+	if (owed == NULL)
+		return;
+	owed->git_dir = strdup(txn->req.git_dir);
+	owed->refname = strdup(refname);
+	owed->line = strdup(line);
+	owed->lsn = lsn;
+	owed->repo = repo;
+	if (owed->git_dir == NULL || owed->refname == NULL ||
+	    owed->line == NULL) {
+		free(owed->git_dir);
+		free(owed->refname);
+		free(owed->line);
+		free(owed);
+		return;
+	}
+	pthread_mutex_lock(&s->repos.mutex);
+	repo->refs++;
+	pthread_mutex_unlock(&s->repos.mutex);
+	pthread_mutex_lock(&s->mutex);
+	owed->next = s->owed;
+	s->owed = owed;
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static int pay(struct store *s, struct owed *owed)
+{
+	char path[REFD_PATH_MAX];
+	struct token token;
+	int fd, r;
+
+	fd = SYS(s->sys, openat, AT_FDCWD, owed->git_dir,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = token_init(&token, s->sys, owed->repo->stage_fd,
+	    store_next_token(s));
+	if (r == 0)
+		r = token_lock(&token, fd, owed->refname, 0777);
+	if (r == 0) {
+		snprintf(path, sizeof(path), "logs/%s", owed->refname);
+		r = reflog_append(s->sys, fd, path, owed->line,
+		    strlen(owed->line));
+		token_unlock(&token, fd, owed->refname);
+	}
+	token_done(&token);
+	SYS(s->sys, close, fd);
+	return r;
+}
+
+static void pay_all(struct store *s)
+{
+	struct owed *list, *owed;
+	int r;
+
+	pthread_mutex_lock(&s->mutex);
+	list = s->owed;
+	s->owed = NULL;
+	pthread_mutex_unlock(&s->mutex);
+	while ((owed = list) != NULL) {
+		list = owed->next;
+		r = pay(s, owed);
+		if (r == 0 || r == -ENOENT) {
+			repo_put(&s->repos, owed->repo);
+			free(owed->git_dir);
+			free(owed->refname);
+			free(owed->line);
+			free(owed);
+			continue;
+		}
+		pthread_mutex_lock(&s->mutex);
+		owed->next = s->owed;
+		s->owed = owed;
+		pthread_mutex_unlock(&s->mutex);
+	}
+}
+
+/* ---- the checkpoint ---- */
+
+/* The highest LSN that may be forgotten once everything is synced. */
+static uint64_t highest_ended(struct store *s)
+{
+	struct owed *owed;
+	uint64_t lsn;
+	size_t i;
+
+	pthread_mutex_lock(&s->mutex);
+	lsn = journal_last_lsn(s->journal);
+	for (i = 0; i < STORE_COMMITTERS; i++)
+		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
+			lsn = s->floors[i] - 1;
+	for (owed = s->owed; owed != NULL; owed = owed->next)
+		if (owed->lsn - 1 < lsn)
+			lsn = owed->lsn - 1;
+	if (parked_floor(s) - 1 < lsn)
+		lsn = parked_floor(s) - 1;
+	pthread_mutex_unlock(&s->mutex);
+	return lsn;
+}
+
+int checkpoint_once(struct store *s, bool now)
+{
+	unsigned epoch;
+	uint64_t lsn;
+	int r = 0;
+
+	if (store_fatal(s) != NULL)
+		return -EIO;
+	pay_all(s);
+	lsn = highest_ended(s);
+	if (lsn > journal_forgotten(s->journal))
+		r = checkpoint_sync_all(s);
+	pthread_mutex_lock(&s->mutex);
+	s->stats.checkpoints += r == 0;
+	s->stats.checkpoint_failures += r != 0;
+	pthread_mutex_unlock(&s->mutex);
+	pthread_rwlock_rdlock(&s->journal_lock);
+	epoch = s->journal_epoch;
+	if (r == 0 && lsn > journal_forgotten(s->journal))
+		r = journal_forget(s->journal, lsn, now);
+	if (r <= 0 && !now &&
+	    journal_checkpoint(s->journal, WAL_MAX_BYTES) == JOURNAL_UNKNOWN)
+		r = JOURNAL_UNKNOWN;
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r == JOURNAL_UNKNOWN)
+		r = heal_journal(s, epoch);
+	return r;
+}
+
+static void wait_interval(struct store *s)
+{
+	struct timespec until;
+	int64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	ns = until.tv_nsec + s->cfg.checkpoint_interval_ns;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	pthread_cond_timedwait(&s->tick_cond, &s->mutex, &until);
+}
+
+/* Repositories that are open and have parked records. */
+static void retry_parked(struct store *s)
+{
+	struct repo *repo, *found = NULL;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (repo = s->repos.open; repo != NULL && found == NULL;
+	     repo = repo->next)
+		if (!repo->doomed && parked_has(s, repo->id)) {
+			found = repo;
+			repo->refs++;
+		}
+	pthread_mutex_unlock(&s->repos.mutex);
+	if (found == NULL)
+		return;
+	parked_retry(s, found);
+	repo_put(&s->repos, found);
+}
+
+void *checkpoint_main(void *arg)
+{
+	uint64_t windows = 0, before;
+	struct store *s = arg;
+	bool idle;
+
+	pthread_mutex_lock(&s->mutex);
+	while (!s->stopping) {
+		before = windows;
+		wait_interval(s);
+		windows = s->stats.windows;
+		idle = windows == before;
+		if (s->stopping)
+			break;
+		pthread_mutex_unlock(&s->mutex);
+		retry_parked(s);
+		checkpoint_once(s, idle);
+		pthread_mutex_lock(&s->mutex);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}

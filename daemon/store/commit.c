@@ -1,0 +1,331 @@
+/*
+ * The journal record of a batch: one row per transaction, one flush.
+ *
+ * What fails:
+ *	no room in the journal, or a	definitely nothing happened: each
+ *	failed write			transaction is tried alone, so that
+ *					one too large costs only itself
+ *	a failed sync			nobody knows: the applier's commit
+ *					brings the journal back and finds out;
+ *					if it can't, every update of the batch
+ *					is of unknown outcome
+ * Deletions of one repository share one packed-refs.new, which can't be
+ * taken apart any more: where they can't be recorded together they fail
+ * together.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/batch.h"
+
+char *change_log_line(const struct change *c, size_t *len)
+{
+	static const struct refd_oid null_oid;
+
+	return reflog_line(c->exists ? &c->old_oid : &null_oid,
+	    c->action == CHANGE_DELETE ? &null_oid : &c->u->ask->new_oid,
+	    c->share->committer, c->share->message, len);
+}
+
+static void member_of_update(const struct txn_update *u,
+    struct record_member *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->index = (uint32_t)(u - u->txn->updates);
+	m->status = u->status;
+	m->name = u->ask->name;
+	m->text = u->text;
+	m->has_found = u->has_found;
+	m->found = u->found;
+}
+
+static void member_of_change(const struct change *c, struct record_member *m)
+{
+	member_of_update(c->u, m);
+	m->status = REFD_OK;
+	m->action = REFD_UPDATE;
+	if (c->u->ask->action == REFD_VERIFY)
+		m->action = REFD_VERIFY;
+	else if (c->action == CHANGE_DELETE)
+		m->action = REFD_DELETE;
+	if (m->action == REFD_UPDATE)
+		m->new_oid = c->u->ask->new_oid;
+	m->had_old = c->exists;
+	m->old_oid = c->old_oid;
+	m->had_packed = c->had_packed;
+	m->packed_oid = c->packed_oid;
+	m->log = c->log;
+	m->log_head = c->log_head;
+}
+
+/* One row in the making: its share, and what its body says. */
+struct row {
+	struct share *share;
+	struct record_member *members;
+	size_t nr;
+	uint8_t *body;
+};
+
+/* Every decided update of SHARE that isn't recorded yet, and the live ones. */
+static bool row_init(struct row *row, struct batch *b, struct share *share)
+{
+	size_t i;
+
+	memset(row, 0, sizeof(*row));
+	row->share = share;
+	row->members = calloc(share->part->nr + 1, sizeof(*row->members));
+	if (row->members == NULL)
+		return false;
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i].share == share &&
+		    change_is_live(&b->changes[i]))
+			member_of_change(&b->changes[i],
+			    &row->members[row->nr++]);
+	for (i = 0; i < share->part->nr; i++)
+		if (share->part->updates[i]->status != REFD_PENDING)
+			member_of_update(share->part->updates[i],
+			    &row->members[row->nr++]);
+	return true;
+}
+
+static bool is_final(const struct share *share, size_t nr_decided)
+{
+	size_t i, decided = 0;
+
+	for (i = 0; i < share->txn->nr_updates; i++)
+		if (share->txn->updates[i].status != REFD_PENDING)
+			decided++;
+	/* The live ones of this row are decided by it. */
+	for (i = 0; i < share->part->nr; i++)
+		if (share->part->updates[i]->status != REFD_PENDING)
+			nr_decided--;
+	return decided + nr_decided == share->txn->nr_updates;
+}
+
+static struct group *group_of(struct batch *b, const struct share *share)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_groups; i++)
+		if (b->groups[i].repo == share->repo)
+			return &b->groups[i];
+	return NULL;
+}
+
+static bool row_encode(struct row *row, struct batch *b,
+    struct journal_row *out)
+{
+	struct txn *txn = row->share->txn;
+	struct group *g = group_of(b, row->share);
+	struct record rec = {
+		.git_dir = txn->req.git_dir,
+		.committer = row->share->committer,
+		.message =
+		    row->share->message != NULL ? row->share->message : "",
+		.file_mode = row->share->file_mode,
+		.dir_mode = row->share->dir_mode,
+		.nr_updates = (uint32_t)txn->nr_updates,
+		.atomic = txn->req.atomic,
+		.digest = txn->digest,
+		.members = row->members,
+		.nr_members = row->nr,
+	};
+
+	memset(out, 0, sizeof(*out));
+	row->body = record_encode(&rec, &out->len);
+	if (row->body == NULL)
+		return false;
+	out->body = row->body;
+	out->kind = JOURNAL_PART;
+	out->txid = txn->req.txid;
+	out->uid = txn->peer.uid;
+	out->pid = txn->peer.pid;
+	out->repo = row->share->repo != NULL ? row->share->repo->id : 0;
+	out->mount = row->share->repo != NULL ? row->share->repo->fs->mount : 0;
+	out->token = g != NULL && g->has_token ? g->token.id : 0;
+	out->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
+	out->time_us = SYS(b->sys, now_wall) / 1000;
+	out->final = is_final(row->share, row->nr);
+	return true;
+}
+
+/* The row is in the journal: its live changes may be published. */
+static void row_committed(struct row *row, uint64_t lsn)
+{
+	struct txn_part *part = row->share->part;
+	size_t i;
+
+	row->share->lsn = lsn;
+	if (lsn > row->share->txn->lsn)
+		row->share->txn->lsn = lsn;
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->again == TXN_AGAIN_NO)
+			part->updates[i]->recorded = true;
+}
+
+static void row_failed(struct batch *b, struct row *row, int err)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (c->share != row->share)
+			continue;
+		c->keep = err == JOURNAL_UNKNOWN && change_is_live(c);
+		if (err == JOURNAL_UNKNOWN)
+			change_fail(c, REFD_UNKNOWN,
+			    "the journal could not "
+			    "be synced; whether this update happened is not "
+			    "known yet");
+		else
+			change_fail_errno(c, err, "can't write the journal");
+	}
+}
+
+/* Its deletions are in a packed-refs.new together with those of others. */
+static bool is_bound(struct batch *b, const struct row *row)
+{
+	struct group *g = group_of(b, row->share);
+	size_t i;
+
+	if (g == NULL || !g->packed_changed)
+		return false;
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i].share == row->share &&
+		    b->changes[i].action == CHANGE_DELETE)
+			return true;
+	return false;
+}
+
+static void commit_rows(struct batch *b, struct row *rows,
+    struct journal_row *out, size_t nr)
+{
+	size_t i;
+	int r;
+
+	r = b->ap->commit(b->ap->arg, out, nr);
+	for (i = 0; i < nr; i++) {
+		if (r < 0 && nr > 1 && !is_bound(b, &rows[i]))
+			commit_rows(b, &rows[i], &out[i], 1);
+		else if (r != 0)
+			row_failed(b, &rows[i], r);
+		else
+			row_committed(&rows[i], out[i].lsn);
+	}
+}
+
+static bool is_worth_a_flush(const struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (change_is_live(&b->changes[i]))
+			return true;
+	return b->has_notes;
+}
+
+void batch_commit(struct batch *b)
+{
+	struct journal_row *out;
+	struct row *rows;
+	size_t i, nr = 0;
+
+	if (!is_worth_a_flush(b))
+		return;
+	rows = calloc(b->nr_shares, sizeof(*rows));
+	out = calloc(b->nr_shares, sizeof(*out));
+	for (i = 0; i < b->nr_shares && rows != NULL && out != NULL; i++) {
+		if (!row_init(&rows[nr], b, &b->shares[i]) ||
+		    (rows[nr].nr > 0 && !row_encode(&rows[nr], b, &out[nr]))) {
+			rows[nr].share = &b->shares[i];
+			row_failed(b, &rows[nr], -ENOMEM);
+			free(rows[nr].members);
+		} else if (rows[nr].nr == 0) {
+			free(rows[nr].members);
+		} else {
+			nr++;
+		}
+	}
+	if (rows == NULL || out == NULL)
+		for (i = 0; i < b->nr_changes; i++)
+			change_fail_errno(&b->changes[i], -ENOMEM,
+			    "can't write the journal");
+	else if (nr > 0)
+		commit_rows(b, rows, out, nr);
+	for (i = 0; i < nr; i++) {
+		free(rows[i].members);
+		free(rows[i].body);
+	}
+	free(rows);
+	free(out);
+	batch_settle(b);
+}
+
+/* ---- taking back ---- */
+
+static int void_row(struct batch *b, struct share *share,
+    struct change **failed, size_t nr, struct journal_row *out)
+{
+	struct record_member *members;
+	struct record rec = { .git_dir = share->txn->req.git_dir,
+		.committer = "",
+		.message = "",
+		.nr_updates = (uint32_t)share->txn->nr_updates,
+		.atomic = share->txn->req.atomic,
+		.digest = share->txn->digest };
+	size_t i;
+
+	members = calloc(nr, sizeof(*members));
+	if (members == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		if (failed[i]->share != share)
+			continue;
+		member_of_update(failed[i]->u, &members[rec.nr_members]);
+		members[rec.nr_members].status = failed[i]->void_status;
+		members[rec.nr_members++].text = failed[i]->void_text;
+	}
+	rec.members = members;
+	memset(out, 0, sizeof(*out));
+	out->body = record_encode(&rec, &out->len);
+	free(members);
+	if (out->body == NULL)
+		return -ENOMEM;
+	out->kind = JOURNAL_VOID;
+	out->txid = share->txn->req.txid;
+	out->uid = share->txn->peer.uid;
+	out->pid = share->txn->peer.pid;
+	out->repo = share->repo->id;
+	out->mount = share->repo->fs->mount;
+	out->voids = share->lsn;
+	out->time_us = SYS(b->sys, now_wall) / 1000;
+	return 0;
+}
+
+int batch_void(struct batch *b, struct change **failed, size_t nr)
+{
+	struct journal_row *out;
+	size_t i, k, rows = 0;
+	int r = 0;
+
+	out = calloc(b->nr_shares, sizeof(*out));
+	if (out == NULL)
+		return -ENOMEM;
+	for (i = 0; i < b->nr_shares && r == 0; i++)
+		for (k = 0; k < nr; k++)
+			if (failed[k]->share == &b->shares[i]) {
+				r = void_row(b, &b->shares[i], failed, nr,
+				    &out[rows]);
+				rows += r == 0;
+				break;
+			}
+	if (r == 0)
+		r = b->ap->commit(b->ap->arg, out, rows);
+	for (i = 0; i < rows; i++)
+		free((void *)(uintptr_t)out[i].body);
+	free(out);
+	return r;
+}

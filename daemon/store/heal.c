@@ -1,0 +1,102 @@
+/*
+ * Committing to the journal, and bringing it back when a sync failed.
+ *
+ * The happy path: one journal_commit.
+ *
+ * What fails:
+ *	before its sync		the errno; definitely nothing happened
+ *	the sync		the journal is closed, its pages are dropped,
+ *				it is opened again, which syncs what it reads;
+ *				then the rows are there or they are not, and
+ *				that is the answer
+ *	opening it again	nobody can know: unknown, and the store is
+ *				fatal
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store_internal.h"
+
+struct search {
+	struct journal_row *rows;
+	size_t nr, found;
+};
+
+static int match_row(void *arg, const struct journal_row *row)
+{
+	struct search *search = arg;
+	struct journal_row *mine;
+	size_t i;
+
+	for (i = 0; i < search->nr; i++) {
+		mine = &search->rows[i];
+		if (mine->kind == row->kind && mine->len == row->len &&
+		    memcmp(&mine->txid, &row->txid, sizeof(row->txid)) == 0 &&
+		    mine->token == row->token && mine->voids == row->voids &&
+		    mine->time_us == row->time_us &&
+		    memcmp(mine->body, row->body, row->len) == 0) {
+			mine->lsn = row->lsn;
+			search->found++;
+			break;
+		}
+	}
+	return 0;
+}
+
+int heal_journal(struct store *s, unsigned epoch)
+{
+	char *why = NULL;
+	int r = 0;
+
+	pthread_rwlock_wrlock(&s->journal_lock);
+	if (s->journal_epoch == epoch) {
+		r = journal_reopen(s->journal, &why);
+		if (r == 0)
+			s->journal_epoch++;
+	}
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r != 0)
+		store_set_fatal(s,
+		    "the journal in '%s' failed and can't be "
+		    "opened again: %s",
+		    s->state_dir,
+		    why != NULL ? why : strerror(r < 0 ? -r : EIO));
+	free(why);
+	return r;
+}
+
+/* What became of ROWS, now that the journal can be read again. */
+static int find_out(struct store *s, uint64_t before, struct journal_row *rows,
+    size_t nr)
+{
+	struct search search = { rows, nr, 0 };
+	int r;
+
+	pthread_rwlock_rdlock(&s->journal_lock);
+	r = journal_scan(s->journal, before, match_row, &search);
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r != 0)
+		return JOURNAL_UNKNOWN;
+	return search.found >= nr ? 0 : -EIO;
+}
+
+int heal_commit(void *store, struct journal_row *rows, size_t nr)
+{
+	struct store *s = store;
+	uint64_t before;
+	unsigned epoch;
+	int r;
+
+	if (store_fatal(s) != NULL)
+		return JOURNAL_UNKNOWN;
+	pthread_rwlock_rdlock(&s->journal_lock);
+	epoch = s->journal_epoch;
+	before = journal_forgotten(s->journal);
+	r = journal_commit(s->journal, rows, nr);
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r != JOURNAL_UNKNOWN)
+		return r;
+	r = heal_journal(s, epoch);
+	return r != 0 ? JOURNAL_UNKNOWN : find_out(s, before, rows, nr);
+}

@@ -1,0 +1,142 @@
+/*
+ * What the journal remembers of a transaction, by its id. Lane thread.
+ *
+ * The happy path: the rows of its parts and voids, in the order they were
+ * written; a later row's word on an update replaces an earlier one's.
+ *
+ * What fails: a journal that can't be read is said so, never taken for an id
+ * that was never seen.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/record.h"
+#include "daemon/store/store_internal.h"
+#include "proto/arena.h"
+
+static struct journal_reader *open_reader(struct store *s)
+{
+	if (s->reader == NULL &&
+	    journal_reader_open(s->journal, &s->reader) != 0)
+		s->reader = NULL;
+	return s->reader;
+}
+
+int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg)
+{
+	struct journal_reader *reader;
+	int r;
+
+	pthread_rwlock_rdlock(&s->journal_lock);
+	reader = open_reader(s);
+	r = reader == NULL ? -EIO : journal_lookup(reader, uid, txid, cb, arg);
+	r = r == JOURNAL_UNKNOWN ? -EIO : r;
+	pthread_rwlock_unlock(&s->journal_lock);
+	return r;
+}
+
+struct look_up_rows {
+	struct refd_answer *ans;
+	bool *known; /* per update of the transaction */
+	uint64_t lsn;
+};
+
+static int begin_answer(struct look_up_rows *rows, const struct record *rec)
+{
+	struct refd_answer *ans = rows->ans;
+
+	if (ans->arena != NULL)
+		return 0;
+	ans->arena = refd_arena_new();
+	if (ans->arena == NULL)
+		return -ENOMEM;
+	ans->results = refd_arena_array(ans->arena, rec->nr_updates,
+	    sizeof(*ans->results));
+	rows->known = calloc(rec->nr_updates + 1, sizeof(bool));
+	if (ans->results == NULL || rows->known == NULL)
+		return -ENOMEM;
+	memset(ans->results, 0, rec->nr_updates * sizeof(*ans->results));
+	ans->nr_updates = rec->nr_updates;
+	return 0;
+}
+
+static int add_result(struct look_up_rows *rows, const struct record_member *m)
+{
+	struct refd_answer *ans = rows->ans;
+	struct refd_result *result;
+
+	if (m->index >= ans->nr_updates)
+		return 0;
+	result = &ans->results[m->index];
+	result->name = refd_arena_string(ans->arena, m->name, strlen(m->name));
+	result->status = m->status;
+	result->has_found = m->has_found;
+	result->found = m->found;
+	result->text = NULL;
+	if (m->text != NULL)
+		result->text =
+		    refd_arena_string(ans->arena, m->text, strlen(m->text));
+	if (result->name == NULL || (m->text != NULL && result->text == NULL))
+		return -ENOMEM;
+	rows->known[m->index] = true;
+	return 0;
+}
+
+static int look_up_row(void *arg, const struct journal_row *row)
+{
+	struct look_up_rows *rows = arg;
+	struct record rec;
+	size_t i;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	r = begin_answer(rows, &rec);
+	for (i = 0; i < rec.nr_members && r == 0; i++)
+		r = add_result(rows, &rec.members[i]);
+	if (row->lsn > rows->lsn)
+		rows->lsn = row->lsn;
+	record_done(&rec);
+	return r;
+}
+
+/* Leaves out what never happened, and sums up. */
+static void end_answer(struct look_up_rows *rows)
+{
+	struct refd_answer *ans = rows->ans;
+	size_t i, nr = 0, ok = 0, unknown = 0;
+
+	for (i = 0; i < ans->nr_updates; i++) {
+		if (!rows->known[i])
+			continue;
+		ok += ans->results[i].status == REFD_OK;
+		unknown += ans->results[i].status == REFD_UNKNOWN;
+		ans->results[nr++] = ans->results[i];
+	}
+	ans->nr_results = nr;
+	ans->lsn = rows->lsn;
+	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
+}
+
+void lookup_answer(struct store *s, struct store_query *q)
+{
+	struct look_up_rows rows = { .ans = &q->answer };
+	int r;
+
+	memset(&q->answer, 0, sizeof(q->answer));
+	q->answer.kind = REFD_ANSWER_RESULTS;
+	q->answer.txid = q->txid;
+	r = lookup_rows(s, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
+	    &q->txid, look_up_row, &rows);
+	q->failed = r < 0;
+	q->found = r == 0 && q->answer.arena != NULL;
+	if (q->found)
+		end_answer(&rows);
+	else
+		refd_answer_done(&q->answer);
+	free(rows.known);
+	store_looked_up(s, q);
+}

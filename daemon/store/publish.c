@@ -1,0 +1,356 @@
+/*
+ * From the commit point to the refs that git sees, and the end of a batch.
+ *
+ * The happy path:
+ *	creations of an atomic transaction, by link(2)
+ *	log line, rename of the staged value onto the ref, unlock
+ *	packed-refs.new into place, logs and loose files of deletions away
+ *
+ * What fails:
+ *	the name was taken by a foreign	the update is voided: a second record,
+ *	writer (a directory stands	durable before the answer; of an atomic
+ *	there), or the rename fails	transaction everything, its links are
+ *					taken back while the locks still stand
+ *	the void can't be recorded	unknown
+ *	a rename, for the disk's sake,	unknown; record and lock stand, so the
+ *	once siblings are out		next recovery finishes it
+ *	a log line can't be written	the ref is published, the line is owed
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/batch.h"
+
+static bool is_committed(const struct change *c)
+{
+	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
+}
+
+static void void_change(struct change *c, enum refd_status status, int err)
+{
+	if (!is_committed(c))
+		return;
+	c->void_status = status;
+	if (status == REFD_ABORTED)
+		return;
+	if (asprintf(&c->void_text,
+		status == REFD_CONFLICT ?
+		    "another writer took the name '%s' meanwhile: %s" :
+		    "can't write '%s': %s",
+		c->name, strerror(-err)) < 0)
+		c->void_text = NULL;
+}
+
+static void void_errno(struct change *c, int err)
+{
+	if (err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST ||
+	    err == -ENOTDIR)
+		void_change(c, REFD_CONFLICT, err);
+	else if (err == -ENOSPC || err == -EDQUOT)
+		void_change(c, REFD_NOSPACE, err);
+	else
+		void_change(c, REFD_IO, err);
+}
+
+/* ---- one ref ---- */
+
+static void append_line(struct batch *b, struct change *c, int dirfd,
+    const char *path, const char *refname)
+{
+	size_t len;
+	char *line;
+	int r;
+
+	line = change_log_line(c, &len);
+	r = line == NULL ? -ENOMEM :
+			   reflog_append(b->sys, dirfd, path, line, len);
+	if (r < 0 && line != NULL)
+		b->ap->owe(b->ap->arg, c->share->repo, c->share->txn,
+		    c->share->lsn, refname, line);
+	free(line);
+}
+
+static void append_lines(struct batch *b, struct change *c)
+{
+	char path[REFD_PATH_MAX];
+
+	if (c->log) {
+		change_log_path(c, path);
+		append_line(b, c, c->dirfd, path, c->name);
+	}
+	if (c->log_head)
+		append_line(b, c, c->share->git_fd, "logs/HEAD", "HEAD");
+}
+
+static void retract_lines(struct batch *b, struct change *c)
+{
+	char path[REFD_PATH_MAX];
+	size_t len;
+	char *line;
+
+	line = c->log || c->log_head ? change_log_line(c, &len) : NULL;
+	if (line != NULL && c->log) {
+		change_log_path(c, path);
+		reflog_retract(b->sys, c->dirfd, path, line, len);
+	}
+	if (line != NULL && c->log_head)
+		reflog_retract(b->sys, c->share->git_fd, "logs/HEAD", line,
+		    len);
+	free(line);
+}
+
+/* Puts the staged value at the name: by rename, or by link where it must be
+ * possible to take it back. An empty directory in the way is removed once. */
+static int place_value(struct batch *b, struct change *c, bool by_link)
+{
+	int stage_fd = c->group->repo->stage_fd, r, tries;
+	char value[TOKEN_NAME_MAX];
+
+	token_value_name(value, c->group->token.id, c->value_nr);
+	for (tries = 0;; tries++) {
+		r = by_link ?
+		    SYS(b->sys, linkat, stage_fd, value, c->dirfd, c->name) :
+		    SYS(b->sys, renameat, stage_fd, value, c->dirfd, c->name);
+		if (r == 0 || tries > 0 ||
+		    (r != -EISDIR && r != -ENOTEMPTY && r != -EEXIST))
+			return r;
+		r = loose_clear_dirs(b->sys, c->dirfd, c->name, NULL);
+		if (r < 0)
+			return r;
+	}
+}
+
+static void unlock(struct change *c)
+{
+	if (c->head_locked)
+		token_unlock(&c->group->token, c->share->git_fd, "HEAD");
+	if (c->locked)
+		token_unlock(&c->group->token, c->dirfd, c->name);
+	c->head_locked = c->locked = false;
+}
+
+static void publish_write(struct batch *b, struct change *c)
+{
+	int r;
+
+	append_lines(b, c);
+	r = c->linked ? 0 : place_value(b, c, false);
+	if (r < 0 && c->share->txn->req.atomic && c->share->part->nr > 1) {
+		/* Its siblings are out. The record stands and so does the
+		 * lock: recovery finishes what this disk would not take. */
+		change_fail(c, REFD_UNKNOWN,
+		    "committed, but can't write "
+		    "'%s' yet: %s",
+		    c->name, strerror(-r));
+		c->keep = true;
+		return;
+	}
+	if (r < 0) {
+		retract_lines(b, c);
+		void_errno(c, r);
+		return;
+	}
+	c->published = true;
+	c->staged = c->linked;
+	unlock(c);
+}
+
+/* ---- atomic transactions ---- */
+
+/* Creations first: they alone can fail for what others do, and a link can be
+ * taken back as long as the lock stands. */
+static void link_creations(struct batch *b, struct share *s)
+{
+	struct change *c, *failed = NULL;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < b->nr_changes && failed == NULL; i++) {
+		c = &b->changes[i];
+		if (c->share != s || !is_committed(c) || c->is_loose ||
+		    c->action != CHANGE_WRITE)
+			continue;
+		r = place_value(b, c, true);
+		if (r < 0)
+			failed = c;
+		else
+			c->linked = true;
+	}
+	if (failed == NULL)
+		return;
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (c->share != s)
+			continue;
+		if (c->linked)
+			SYS(b->sys, unlinkat, c->dirfd, c->name);
+		c->linked = false;
+		if (c == failed)
+			void_errno(c, r);
+		else
+			void_change(c, REFD_ABORTED, 0);
+	}
+}
+
+/* ---- deletions ---- */
+
+static void publish_delete(struct batch *b, struct change *c)
+{
+	char path[REFD_PATH_MAX];
+	int r = 0;
+
+	change_log_path(c, path);
+	reflog_delete(b->sys, c->dirfd, path);
+	if (c->is_loose)
+		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
+	if (r < 0 && r != -ENOENT) {
+		void_errno(c, r);
+		return;
+	}
+	if (c->log_head)
+		append_line(b, c, c->share->git_fd, "logs/HEAD", "HEAD");
+	c->published = true;
+}
+
+static void publish_deletions(struct batch *b)
+{
+	struct change *c;
+	struct group *g;
+	size_t i, k;
+	int r;
+
+	for (i = 0; i < b->nr_groups; i++) {
+		g = &b->groups[i];
+		r = 0;
+		if (g->packed_changed) {
+			for (k = 0; k < b->nr_changes; k++)
+				if (b->changes[k].group == g &&
+				    b->changes[k].action == CHANGE_DELETE &&
+				    is_committed(&b->changes[k]))
+					break;
+			if (k == b->nr_changes)
+				continue;
+			r = packed_rewrite_finish(g->repo->packed);
+			g->packed_changed = r < 0;
+		}
+		for (k = 0; k < b->nr_changes; k++) {
+			c = &b->changes[k];
+			if (c->group != g || c->action != CHANGE_DELETE ||
+			    !is_committed(c))
+				continue;
+			if (r < 0)
+				void_errno(c, r);
+			else
+				publish_delete(b, c);
+		}
+	}
+}
+
+/* ---- what could not be ---- */
+
+static void record_voids(struct batch *b)
+{
+	struct change **failed;
+	size_t i, nr = 0;
+	int r;
+
+	failed = calloc(b->nr_changes + 1, sizeof(*failed));
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i].void_status != 0 && failed != NULL)
+			failed[nr++] = &b->changes[i];
+	if (nr > 0) {
+		r = batch_void(b, failed, nr);
+		for (i = 0; i < nr; i++)
+			txn_decide(failed[i]->u,
+			    r == 0 ? failed[i]->void_status : REFD_UNKNOWN,
+			    r == 0 ?
+				failed[i]->void_text :
+				"it could not be written, nor that be recorded");
+	}
+	for (i = 0; i < b->nr_changes && failed == NULL; i++)
+		if (b->changes[i].void_status != 0)
+			txn_decide(b->changes[i].u, REFD_UNKNOWN,
+			    "out of memory");
+	free(failed);
+}
+
+void batch_publish(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_shares; i++)
+		if (b->shares[i].txn->req.atomic && b->shares[i].lsn != 0 &&
+		    b->shares[i].part->nr > 1)
+			link_creations(b, &b->shares[i]);
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (is_committed(c) && c->action == CHANGE_WRITE)
+			publish_write(b, c);
+	}
+	publish_deletions(b);
+	record_voids(b);
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (!is_committed(c))
+			continue;
+		atomic_store(&c->share->repo->fs->touched, true);
+		txn_decide(c->u, REFD_OK, NULL);
+	}
+}
+
+/* ---- the end ---- */
+
+static bool group_must_stay(const struct batch *b, const struct group *g)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i].group == g && b->changes[i].keep)
+			return true;
+	return false;
+}
+
+static void release_group(struct group *g)
+{
+	if (g->packed_changed)
+		packed_rewrite_abandon(g->repo->packed);
+	if (g->packed_locked)
+		token_unlock(&g->token, g->repo->fd, "packed-refs");
+	g->packed_locked = g->packed_changed = false;
+	if (g->has_token)
+		token_done(&g->token);
+	g->has_token = false;
+}
+
+void batch_release(struct batch *b)
+{
+	char value[TOKEN_NAME_MAX];
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (c->keep)
+			continue;
+		if (c->staged) {
+			token_value_name(value, c->group->token.id,
+			    c->value_nr);
+			SYS(b->sys, unlinkat, c->group->repo->stage_fd, value);
+			c->staged = false;
+		}
+		unlock(c);
+	}
+	for (i = 0; i < b->nr_groups; i++)
+		if (!group_must_stay(b, &b->groups[i]))
+			release_group(&b->groups[i]);
+	b->unlocked_ns = SYS(b->sys, now_mono);
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (c->action != CHANGE_WRITE || !c->published)
+			loose_prune_parents(b->sys, c->dirfd, c->name, 2);
+	}
+}

@@ -1,0 +1,41 @@
+/*
+ * Recovery: the journal and the refs made to agree again, before anything is
+ * answered, and later for what had to be parked.
+ *
+ * Blocks; one thread at a time; 0 or negative errno; nothing logs.
+ */
+#ifndef STORE_RECOVER_H
+#define STORE_RECOVER_H
+
+#include "daemon/store/replay.h"
+
+struct recovery {
+	const struct sys *sys;
+	struct repos *repos;
+	struct journal *journal;
+	const char *boot_id;
+	const struct store_report *report;
+	int (*has_object)(void *arg, struct repo *repo,
+	    const struct refd_oid *oid);
+	uint64_t (*next_token)(void *arg);
+	/* Makes durable what was published on every touched file system. */
+	int (*sync_all)(void *arg);
+	/* A JOURNAL_PARKED row was written: nothing from LSN on may be
+	 * forgotten while REPO has parked records. */
+	void (*parked_at)(void *arg, uint64_t repo, uint64_t lsn);
+	void *arg;
+};
+
+/*
+ * Everything since the last checkpoint. Afterwards nothing is left to replay
+ * but what is parked: *PARKED members, under JOURNAL_PARKED rows. An error
+ * means that serving would break a promise.
+ */
+int recover_all(struct recovery *rec, uint64_t *parked);
+
+/* Once more for what is parked of REPO, which has come back, or in which
+ * foreign locks stood. Safe beside a serving daemon: each ref is locked
+ * first. *PARKED: what is still parked of it. */
+int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked);
+
+#endif

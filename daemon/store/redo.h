@@ -1,0 +1,40 @@
+/*
+ * One ref being redone. Private to replay.c, redo.c and redo_delete.c; the
+ * terms are replay.h's.
+ */
+#ifndef STORE_REDO_H
+#define STORE_REDO_H
+
+#include "daemon/store/chain.h"
+#include "daemon/store/loose.h"
+
+struct redo {
+	struct chain *chain;
+	const struct chain_link *last;
+	struct stale_lock *held; /* ours from before, or NULL */
+	bool locked;             /* by our own token */
+	int dirfd;               /* owned when not repo->fd; -1: none */
+	bool in_packed;          /* to be deleted from there */
+	bool deletes_loose;
+};
+
+void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
+    const char *text);
+enum store_finding redo_finding(const struct redo *redo);
+
+/* Locks the ref and finds out what to do. 1: go on, the ref is locked and
+ * *LOOSE is what it is at. 0: it is another's by now, and was reported. */
+int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
+int redo_logs(struct replay *rp, struct redo *redo);
+int redo_unlock(struct replay *rp, struct redo *redo);
+void redo_close(struct replay *rp, struct redo *redo);
+/* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
+int redo_failed(struct replay *rp, struct redo *redo, int err);
+
+/* From begin to close. 0, or an errno that recovery must not pass over. */
+int redo_one_write(struct replay *rp, struct redo *redo);
+int redo_deletions(struct replay *rp, struct redo *redos, size_t nr);
+int redo_head(struct replay *rp, const struct replay_row *rows,
+    const char *worktree, int dirfd);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * Redoing deletions, all of a repository at once: every ref's lock first,
+ * then one packed-refs rewrite under its lock for those that are packed
+ * again, then logs, loose files and locks.
+ *
+ * What fails: as in redo.c, each for itself; a packed-refs that can't be
+ * rewritten fails those that are in it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/loose.h"
+#include "daemon/store/redo.h"
+
+static int begin_delete(struct replay *rp, struct redo *redo)
+{
+	struct loose_value loose = { .kind = LOOSE_ABSENT };
+	struct refd_oid packed;
+	int r;
+
+	r = redo_begin(rp, redo, &loose);
+	redo->deletes_loose =
+	    r > 0 && loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
+	redo->in_packed = r > 0 && redo->dirfd == rp->repo->fd &&
+	    packed_lookup(rp->snap, redo->chain->name, &packed);
+	loose_value_done(&loose);
+	return r;
+}
+
+static int finish_delete(struct replay *rp, struct redo *redo)
+{
+	int r;
+
+	r = redo_logs(rp, redo);
+	if (r == 0 && redo->deletes_loose)
+		r = SYS(rp->sys, unlinkat, redo->dirfd, redo->chain->name);
+	if (r == 0 && (redo->deletes_loose || redo->in_packed))
+		redo_report(rp, redo_finding(redo), redo->chain->name,
+		    "it was there again; deleted");
+	return r == -ENOENT ? 0 : r;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
+{
+	const struct record *rec = &redos[0].last->row->rec;
+	struct stale_lock *held;
+	const char **names;
+	size_t i, k = 0;
+	bool changed;
+	int r = 0;
+
+	names = calloc(nr, sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		if (redos[i].in_packed)
+			names[k++] = redos[i].chain->name;
+	if (k > 0) {
+		qsort(names, k, sizeof(*names), by_name);
+		held = stale_lookup(rp->stale, redos[0].last->row->row.token,
+		    "packed-refs");
+		if (held == NULL)
+			r = token_lock(&rp->token, rp->repo->fd, "packed-refs",
+			    rec->dir_mode);
+		if (r == 0)
+			r = packed_rewrite_begin(rp->repo->packed, names, k,
+			    rec->file_mode, &changed);
+		if (r == 0 && changed)
+			r = packed_rewrite_finish(rp->repo->packed);
+		if (held != NULL)
+			stale_unlock(rp->stale, held);
+		else if (r != -EEXIST)
+			token_unlock(&rp->token, rp->repo->fd, "packed-refs");
+	}
+	free(names);
+	return r;
+}
+
+int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
+{
+	int r = 0, err, *states;
+	size_t i;
+
+	if (nr == 0)
+		return 0;
+	states = calloc(nr, sizeof(*states));
+	if (states == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		states[i] = begin_delete(rp, &redos[i]);
+	err = delete_packed(rp, redos, nr);
+	for (i = 0; i < nr; i++) {
+		if (states[i] > 0)
+			states[i] = err < 0 && redos[i].in_packed ?
+			    err :
+			    finish_delete(rp, &redos[i]);
+		if (states[i] < 0)
+			states[i] = redo_failed(rp, &redos[i], states[i]);
+		if (redo_unlock(rp, &redos[i]) < 0 && states[i] == 0)
+			states[i] = -EIO;
+		if (redos[i].dirfd >= 0)
+			loose_prune_parents(rp->sys, redos[i].dirfd,
+			    redos[i].chain->name, 2);
+		redo_close(rp, &redos[i]);
+		if (states[i] < 0)
+			r = states[i];
+	}
+	free(states);
+	return r;
+}

@@ -1,0 +1,76 @@
+/*
+ * Redoing the journal's records in one repository after a kill or a cut.
+ *
+ * After a kill (same boot, same mount) the page cache is exact: a record is
+ * unfinished only where a lock of its own window still stands, and only that
+ * is rolled forward. After a cut each ref gets the last value of its chain
+ * of records, unless something shows that another wrote it later.
+ *
+ * One thread, before anybody else uses the repository, or for what was parked
+ * under its refs' locks; blocks; 0 or negative errno; nothing logs. Findings
+ * go to the report. May be repeated; killed half-way it starts over.
+ */
+#ifndef STORE_REPLAY_H
+#define STORE_REPLAY_H
+
+#include "daemon/store/journal.h"
+#include "daemon/store/lockfile.h"
+#include "daemon/store/record.h"
+#include "daemon/store/repo.h"
+#include "daemon/store/stale.h"
+#include "daemon/store/store.h"
+
+enum replay_rule {
+	REPLAY_KILL, /* only where its lock stands */
+	REPLAY_CUT   /* unless written later by another */
+};
+
+/* A journal row with its body decoded; owned by the list it is in. */
+struct replay_row {
+	struct journal_row row;
+	struct record rec;
+	bool *dropped; /* per member: voided, or not to be redone */
+	enum replay_rule rule;
+	struct replay_row *next;
+};
+
+/* What could not be redone: a member of a row, and why it is kept. */
+struct replay_member {
+	const struct replay_row *row;
+	const struct record_member *member;
+	enum refd_status status; /* voids: why it can't be */
+};
+
+struct replay_members {
+	struct replay_member *items;
+	size_t nr, size;
+};
+
+struct replay {
+	const struct sys *sys;
+	struct repo *repo;
+	struct stale *stale;
+	uint64_t token_id; /* for the locks it takes itself */
+	const struct store_report *report;
+	/* Is the object there? 1, 0, or negative: can't tell (taken as yes:
+	 * the barrier put it there before the record was written). */
+	int (*has_object)(void *arg, struct repo *repo,
+	    const struct refd_oid *oid);
+	void *arg;
+
+	struct replay_members parked; /* a foreign lock stands */
+	struct replay_members voided; /* the name was taken for good */
+
+	/* Its own. */
+	struct token token;
+	struct chain *chains;
+	struct packed_snapshot *snap;
+};
+
+/* ROWS: this repository's, in LSN order. */
+int replay_repo(struct replay *rp, struct replay_row *rows);
+void replay_done(struct replay *rp);
+
+void replay_row_free(struct replay_row *row);
+
+#endif

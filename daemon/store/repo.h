@@ -1,0 +1,133 @@
+/*
+ * The repositories that are open, and the file systems they lie on.
+ *
+ * A repository is known by the uuid in <common-dir>/refd/id, which names the
+ * journal it belongs to as well; <common-dir>/refd/lock is held by flock
+ * while it is open (one daemon per repository). Everything in it is reached
+ * through descriptors from then on, so a path that is moved away can't
+ * redirect a write; repo_is_same() says whether the path still leads there.
+ *
+ * struct repos locks itself. A struct repo is immutable once opened, but for
+ * the fields that say whose they are. References keep it open; one that
+ * nobody refers to is closed when it was idle for a while or room is needed.
+ * Every call may block, but repo_put() only for the table's mutex.
+ */
+#ifndef STORE_REPO_H
+#define STORE_REPO_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "daemon/base/sys.h"
+#include "daemon/store/gitrepo.h"
+#include "daemon/store/journal.h"
+#include "daemon/store/packed.h"
+#include "daemon/store/reflog.h"
+#include "daemon/store/txn.h"
+
+/* A mounted file system with a repository of ours on it. */
+struct fs {
+	uint64_t dev, mount;
+	int fd;        /* a directory, open since before the first
+				   rename there: what syncfs is called on */
+	int marker_fd; /* a small file, for its clock and its fsync */
+	/* Barrier thread's: the marker's ctime just before the last completed
+	 * syncfs; 0: none since the start. Under repos->mutex. */
+	int64_t synced_ns;
+	int64_t synced_offset_ns; /* wall clock less monotonic then */
+	atomic_bool touched;      /* published to since its last checkpoint */
+	struct fs *next;
+};
+
+struct repo {
+	char *path; /* of the common dir, resolved */
+	int fd;     /* of the common dir */
+	int refd_fd, stage_fd;
+	struct repo_lock *lock; /* shared by successive openings */
+	uint64_t dev, ino;      /* of the common dir */
+	struct fs *fs;
+	uint8_t uuid[16];
+	uint64_t id; /* in the journal */
+	struct sys_stat config_stat;
+	bool bare;
+	int shared_perm;
+	enum reflog_policy log_policy; /* where the client names none */
+	uint32_t owner, group, mode;   /* of refs/ */
+	struct packed *packed;
+
+	/* Lane thread's own. */
+	struct gitrepo *git;
+	int64_t pack_ctime_ns; /* of objects/pack when git last looked */
+	/* Which of objects/00 to objects/ff exist, as of objects' ctime. */
+	int64_t fanout_ctime_ns;
+	uint8_t fanout[32];
+
+	/* Under repos->mutex. */
+	unsigned refs;
+	unsigned waiting_barrier; /* admissions in the barrier's hands */
+	bool doomed;              /* not to be handed out again */
+	int64_t last_used_ns;
+	struct repo *next;
+};
+
+struct repos;
+/* Fills in what git's own configuration decides: bare, shared_perm,
+ * log_policy, git. The default asks libgit2; a model disk has none. */
+typedef enum refd_status repo_configure_fn(const struct repos *repos,
+    struct repo *repo, char **why);
+
+struct repos {
+	const struct sys *sys;
+	struct journal *journal;
+	const char *const *roots; /* borrowed */
+	size_t nr_roots;
+	size_t max_open;
+	repo_configure_fn *configure;
+
+	pthread_mutex_t mutex;
+	struct repo *open;
+	size_t nr_open;
+	struct fs *fs;
+};
+
+void repos_init(struct repos *repos, const struct sys *sys,
+    struct journal *journal, const char *const *roots, size_t nr_roots,
+    size_t max_open);
+/* Closes everything; nothing may be referred to. */
+void repos_done(struct repos *repos);
+
+/*
+ * The repository whose common dir is that of GIT_DIR (absolute), opened if
+ * need be, with a reference. On failure *STATUS and *WHY (to be freed) say
+ * why, in words for the client: outside the roots, missing, unsupported,
+ * of another journal, in use by another daemon, of another owner. Lane thread.
+ */
+struct repo *repos_get(struct repos *repos, const char *git_dir,
+    enum refd_status *status, char **why);
+/* Recovery: by the journal's own words; opens by path and id and asks
+ * libgit2 nothing, since a cut may have emptied HEAD. -ENOENT: not there.
+ * -ESTALE: another repository is there. */
+int repos_get_known(struct repos *repos, const struct journal_repo *known,
+    struct repo **repo);
+void repo_put(struct repos *repos, struct repo *repo);
+/* Closes those that nobody used for IDLE_NS. */
+void repos_trim(struct repos *repos, int64_t idle_ns);
+
+/* Does the path still lead to this directory, with the same config? */
+bool repo_is_same(const struct repos *repos, const struct repo *repo);
+/* It does not: no further transaction gets this one. */
+void repo_doom(struct repos *repos, struct repo *repo);
+
+/* May PEER change refs here without refd? By owner and mode of refs/. */
+bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer);
+
+/* The mode of a new file or directory for a client with UMASK: 0666 (0777)
+ * & ~umask, then core.sharedRepository (git's calc_shared_perm). */
+mode_t repo_file_mode(const struct repo *repo, uint32_t umask_bits);
+mode_t repo_dir_mode(const struct repo *repo, uint32_t umask_bits);
+
+/* malloc'd sentence, or NULL when out of memory. */
+char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Between repo.c (opening one) and repos.c (the table of the open ones).
+ */
+#ifndef STORE_REPO_INTERNAL_H
+#define STORE_REPO_INTERNAL_H
+
+#include "daemon/store/repo.h"
+
+/* The flock on <common-dir>/refd/lock. Closing any descriptor of the file
+ * would not drop it, closing the last reference does. repos->mutex. */
+struct repo_lock {
+	int fd;
+	unsigned refs;
+};
+
+/* What repo_open() starts from: the common dir, found but not trusted. */
+struct repo_place {
+	int fd; /* taken over on success */
+	char path[4096];
+	struct sys_stat st;
+};
+
+/* 0 and *PLACE (close place->fd), or a status. GIT_DIR's own commondir file
+ * is followed; both ends must lie under a root. */
+enum refd_status repo_find(const struct repos *repos, const char *git_dir,
+    struct repo_place *place, char **why);
+
+/* Opens it: config, rights, flock, id, journal. LOCK is an older opening's,
+ * or NULL. Everything but the table's own fields is filled in. */
+enum refd_status repo_open(struct repos *repos, struct repo_place *place,
+    struct repo_lock *lock, struct repo **repo, char **why);
+/* The same for recovery: only by path and id. */
+int repo_open_known(struct repos *repos, const struct journal_repo *known,
+    struct repo **repo);
+void repo_close(struct repos *repos, struct repo *repo);
+
+/* By owner, group and mode of refs/, as open(2) would decide. */
+bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
+    size_t nr_gids);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Who may write a repository's refs, and the modes of what is made there.
+ */
+#include "daemon/store/repo_internal.h"
+
+bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
+    size_t nr_gids)
+{
+	size_t i;
+
+	if (uid == repo->owner)
+		return (repo->mode & 0200) != 0;
+	for (i = 0; i < nr_gids; i++)
+		if (gids[i] == repo->group)
+			return (repo->mode & 0020) != 0;
+	return (repo->mode & 0002) != 0;
+}
+
+bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer)
+{
+	return peer->uid == 0 ||
+	    repo_may_write(repo, peer->uid, peer->gids, peer->nr_gids);
+}
+
+static mode_t share(int shared_perm, mode_t mode)
+{
+	mode_t tweak;
+
+	if (shared_perm == 0)
+		return mode;
+	tweak = (mode_t)(shared_perm < 0 ? -shared_perm : shared_perm);
+	if ((mode & 0200) == 0)
+		tweak &= ~(mode_t)0222;
+	if ((mode & 0100) != 0)
+		tweak |= (tweak & 0444) >> 2;
+	return shared_perm < 0 ? (mode & ~(mode_t)0777) | tweak : mode | tweak;
+}
+
+mode_t repo_file_mode(const struct repo *repo, uint32_t umask_bits)
+{
+	return share(repo->shared_perm, 0666 & ~(umask_bits & 0777));
+}
+
+mode_t repo_dir_mode(const struct repo *repo, uint32_t umask_bits)
+{
+	mode_t mode;
+
+	mode = share(repo->shared_perm, 0777 & ~(umask_bits & 0777));
+	/* git sets the group bit where the group is to share (path.c). */
+	return repo->shared_perm != 0 ? mode | 02000 : mode;
+}

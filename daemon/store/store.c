@@ -1,0 +1,296 @@
+/*
+ * The store's threads and the hand-over to and from the engine.
+ *
+ * The happy path of a transaction: store_admit -> lane -> (barrier) ->
+ * admitted; its windows: store_apply -> a committer -> applied.
+ *
+ * What fails: a thread that can't be started fails store_start; a journal that can't be brought back makes
+ * the store fatal: everything still comes back, as unknown or refused, and
+ * the daemon has to go.
+ */
+#include "daemon/store/store.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store_internal.h"
+
+/* ---- completions ---- */
+
+/* Called under MUTEX before something is added. */
+static bool nothing_done(const struct store *s)
+{
+	return s->admitted.head == NULL && s->looked_up.head == NULL &&
+	    s->applied.head == NULL;
+}
+
+void store_admitted(struct store *s, struct txn *txn)
+{
+	bool wake;
+
+	pthread_mutex_lock(&s->mutex);
+	wake = nothing_done(s);
+	txn_fifo_put(&s->admitted, txn);
+	pthread_mutex_unlock(&s->mutex);
+	if (wake)
+		s->cfg.wake(s->cfg.wake_arg);
+}
+
+void store_looked_up(struct store *s, struct store_query *query)
+{
+	bool wake;
+
+	pthread_mutex_lock(&s->mutex);
+	wake = nothing_done(s);
+	query_fifo_put(&s->looked_up, query);
+	pthread_mutex_unlock(&s->mutex);
+	if (wake)
+		s->cfg.wake(s->cfg.wake_arg);
+}
+
+static void store_applied(struct store *s, size_t lane, struct window *w)
+{
+	bool wake;
+
+	pthread_mutex_lock(&s->mutex);
+	s->floors[lane] = 0;
+	s->stats.windows++;
+	wake = nothing_done(s);
+	window_fifo_put(&s->applied, w);
+	pthread_mutex_unlock(&s->mutex);
+	if (wake)
+		s->cfg.wake(s->cfg.wake_arg);
+}
+
+bool store_reap(struct store *s, struct store_done *done)
+{
+	memset(done, 0, sizeof(*done));
+	pthread_mutex_lock(&s->mutex);
+	done->applied = window_fifo_take(&s->applied);
+	if (done->applied == NULL)
+		done->admitted = txn_fifo_take(&s->admitted);
+	if (done->applied == NULL && done->admitted == NULL)
+		done->answered = query_fifo_take(&s->looked_up);
+	pthread_mutex_unlock(&s->mutex);
+	return done->applied != NULL || done->admitted != NULL ||
+	    done->answered != NULL;
+}
+
+/* ---- handing over ---- */
+
+void store_admit(struct store *s, struct txn *txn)
+{
+	pthread_mutex_lock(&s->mutex);
+	txn_fifo_put(&s->to_admit, txn);
+	pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void store_lookup(struct store *s, struct store_query *query)
+{
+	pthread_mutex_lock(&s->mutex);
+	query_fifo_put(&s->to_look_up, query);
+	pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void store_apply(struct store *s, struct window *w)
+{
+	pthread_mutex_lock(&s->mutex);
+	window_fifo_put(&s->to_apply, w);
+	pthread_cond_signal(&s->commit_cond);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+size_t store_lanes(const struct store *s)
+{
+	(void)s;
+	return STORE_COMMITTERS;
+}
+
+void store_release(struct store *s, struct repo *repo)
+{
+	repo_put(&s->repos, repo);
+}
+
+uint64_t store_repo_key(const struct repo *repo)
+{
+	return repo->id;
+}
+
+const char *store_repo_path(const struct repo *repo)
+{
+	return repo->path;
+}
+
+/* ---- threads ---- */
+
+struct committer {
+	struct store *store;
+	size_t lane;
+};
+
+static void *committer_main(void *arg)
+{
+	struct committer *me = arg;
+	struct store *s = me->store;
+	size_t lane = me->lane;
+	struct window *w;
+
+	free(me);
+	pthread_mutex_lock(&s->mutex);
+	for (;;) {
+		w = window_fifo_take(&s->to_apply);
+		if (w == NULL && s->stopping)
+			break;
+		if (w == NULL) {
+			pthread_cond_wait(&s->commit_cond, &s->mutex);
+			continue;
+		}
+		/* No record of this window can get a lower number. */
+		s->floors[lane] = journal_last_lsn(s->journal) + 1;
+		pthread_mutex_unlock(&s->mutex);
+		apply_window(&s->applier, w);
+		store_applied(s, lane, w);
+		pthread_mutex_lock(&s->mutex);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+static int start_committer(struct store *s, size_t lane)
+{
+	struct committer *me;
+	int r;
+
+	me = malloc(sizeof(*me));
+	if (me == NULL)
+		return -ENOMEM;
+	me->store = s;
+	me->lane = lane;
+	r = pthread_create(&s->commit_threads[lane], NULL, committer_main, me);
+	if (r != 0)
+		free(me);
+	return -r;
+}
+
+static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
+    size_t nr)
+{
+	size_t i;
+
+	pthread_mutex_lock(&s->mutex);
+	s->stopping = true;
+	pthread_cond_broadcast(&s->lane_cond);
+	pthread_cond_broadcast(&s->barrier_cond);
+	pthread_cond_broadcast(&s->commit_cond);
+	pthread_cond_broadcast(&s->tick_cond);
+	pthread_mutex_unlock(&s->mutex);
+	if (lane == 0)
+		pthread_join(s->lane_thread, NULL);
+	if (barrier == 0)
+		pthread_join(s->barrier_thread, NULL);
+	if (checkpoint == 0)
+		pthread_join(s->checkpoint_thread, NULL);
+	for (i = 0; i < nr; i++)
+		pthread_join(s->commit_threads[i], NULL);
+	s->started = false;
+}
+
+int store_start(struct store *s)
+{
+	int lane, barrier, checkpoint, r = 0;
+	size_t nr = 0;
+
+	s->started = true;
+	lane = pthread_create(&s->lane_thread, NULL, lane_main, s);
+	barrier = pthread_create(&s->barrier_thread, NULL, barrier_main, s);
+	checkpoint =
+	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
+	while (nr < STORE_COMMITTERS && r == 0) {
+		r = start_committer(s, nr);
+		nr += r == 0;
+	}
+	if (lane == 0 && barrier == 0 && checkpoint == 0 && r == 0)
+		return 0;
+	end_threads(s, lane, barrier, checkpoint, nr);
+	return -EAGAIN;
+}
+
+static void drop_owed(struct store *s)
+{
+	struct owed *owed;
+
+	while ((owed = s->owed) != NULL) {
+		s->owed = owed->next;
+		repo_put(&s->repos, owed->repo);
+		free(owed->git_dir);
+		free(owed->refname);
+		free(owed->line);
+		free(owed);
+	}
+}
+
+int store_stop(struct store *s)
+{
+	struct parked *parked;
+	int r = 0;
+
+	if (s->started) {
+		end_threads(s, 0, 0, 0, STORE_COMMITTERS);
+		r = checkpoint_once(s, true);
+	}
+	drop_owed(s);
+	while ((parked = s->parked) != NULL) {
+		s->parked = parked->next;
+		free(parked);
+	}
+	return r;
+}
+
+/* ---- what people see ---- */
+
+void store_set_fatal(struct store *s, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&s->mutex);
+	if (s->fatal == NULL)
+		s->fatal = strdup(text);
+	pthread_mutex_unlock(&s->mutex);
+	s->cfg.wake(s->cfg.wake_arg);
+}
+
+const char *store_fatal(struct store *s)
+{
+	const char *fatal;
+
+	pthread_mutex_lock(&s->mutex);
+	fatal = s->fatal;
+	pthread_mutex_unlock(&s->mutex);
+	return fatal;
+}
+
+void store_stats(struct store *s, struct store_stats *stats)
+{
+	struct journal_stats journal;
+
+	pthread_mutex_lock(&s->mutex);
+	*stats = s->stats;
+	pthread_mutex_unlock(&s->mutex);
+	pthread_rwlock_rdlock(&s->journal_lock);
+	journal_stats(s->journal, &journal);
+	stats->last_lsn = journal_last_lsn(s->journal);
+	stats->forgotten_lsn = journal_forgotten(s->journal);
+	pthread_rwlock_unlock(&s->journal_lock);
+	stats->flushes = journal.flushes;
+	stats->wal_bytes = journal.wal_bytes;
+	stats->open_repos = s->repos.nr_open;
+}

@@ -1,0 +1,124 @@
+/*
+ * The hand-over between the engine, which must never block, and the threads
+ * that do the disk's work: all that the engine knows of the store.
+ *
+ * The engine gives transactions, windows and look-ups; each comes back once,
+ * in a completion. Between the two the store owns it. Given in any order,
+ * they come back in any order, but admissions of one repository keep theirs.
+ *
+ * Threads: store_open, _recover, _start, _stop and _free from one thread,
+ * blocking. store_admit, store_apply, store_query and store_reap never block
+ * for longer than a queue's mutex and are for the loop thread. WAKE is called
+ * from the store's threads whenever something was added to an empty
+ * completion queue; it must be async-safe (write to an eventfd).
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/sys.h"
+#include "daemon/store/txn.h"
+
+struct store;
+
+struct store_config {
+	const struct sys *sys;
+	const char *state_dir;		/* absolute */
+	const char *const *roots;	/* absolute, resolved; at least one */
+	size_t nr_roots;
+	enum refd_durability durability;
+	int64_t checkpoint_interval_ns;
+	int64_t prepare_max_ns;		/* of a window; 10 ms */
+	size_t max_open_repos;
+	void (*wake)(void *arg);
+	void *wake_arg;
+};
+
+/* Takes the state directory's flock, makes it if need be, opens the journal.
+ * *WHY (to be freed) is a sentence: not writable, in use by another daemon,
+ * another machine's, newer, corrupt. CFG's strings are copied. */
+int store_open(const struct store_config *cfg, struct store **store,
+    char **why);
+
+/* What recovery found and did, for log, report and `refd recover`. */
+enum store_finding {
+	STORE_REDONE,		/* the ref has its journaled value again */
+	STORE_ROLLED_FORWARD,	/* a lock of ours stood: finished */
+	STORE_UNLOCKED,		/* a lock of ours stood, nothing was decided */
+	STORE_LOG_REPAIRED,
+	STORE_LEFT,		/* somebody wrote it later */
+	STORE_PARKED,		/* a foreign lock stands; tried again later */
+	STORE_REPO_MISSING,	/* records kept */
+	STORE_OBJECT_MISSING,	/* pruned; an older value or nothing */
+	STORE_FAILED
+};
+const char *store_finding_name(enum store_finding finding);
+struct store_report {
+	void (*found)(void *arg, enum store_finding finding, const char *repo,
+	    const char *ref, const char *text);
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
+/* Before store_start, and before anything is answered. *PARKED counts
+ * records that wait for a foreign lock or a missing repository. Negative
+ * errno: serving would break a promise. */
+int store_recover(struct store *store, const struct store_report *report,
+    uint64_t *parked);
+
+int store_start(struct store *store);
+
+/* Looks the id up, opens the repository, checks peer, names and objects,
+ * makes the objects durable. Afterwards txn->refused, or statuses on single
+ * updates, or all still PENDING. */
+void store_admit(struct store *store, struct txn *txn);
+void store_apply(struct store *store, struct window *w);
+/* How many windows the store works on at once. */
+size_t store_lanes(const struct store *store);
+
+struct store_query {
+	struct refd_txid txid;
+	uint32_t uid;
+	bool any_uid;		/* root may ask for anybody's */
+	/* Filled in. */
+	bool found;
+	bool failed;		/* the journal could not be read */
+	struct refd_answer answer; /* RESULTS when found; owned */
+	void *arg;		/* the asker's */
+	struct store_query *next;
+};
+void store_lookup(struct store *store, struct store_query *query);
+
+/* One thing done. Exactly one pointer is set. */
+struct store_done {
+	struct txn *admitted;
+	struct window *applied;
+	struct store_query *answered;
+};
+/* false: nothing is waiting. */
+bool store_reap(struct store *store, struct store_done *done);
+
+/* The repository reference of an admitted transaction goes back. */
+void store_release(struct store *store, struct repo *repo);
+/* For the engine's tables: a number per repository, equal for equal. */
+uint64_t store_repo_key(const struct repo *repo);
+const char *store_repo_path(const struct repo *repo);
+
+struct store_stats {
+	uint64_t windows, flushes, barriers, checkpoints, checkpoint_failures;
+	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
+};
+void store_stats(struct store *store, struct store_stats *stats);
+
+/* The journal failed and could not be brought back: the daemon must exit
+ * (74). NULL while all is well. */
+const char *store_fatal(struct store *store);
+
+/* Everything handed over must have come back. Checkpoints, so that nothing
+ * is left to replay. */
+int store_stop(struct store *store);
+void store_free(struct store *store);
+
+#endif

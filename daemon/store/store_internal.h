@@ -1,0 +1,147 @@
+/*
+ * Inside the store: its threads and what they share. Private to store.c,
+ * admit.c, barrier.c, checkpoint.c and heal.c.
+ *
+ *	lane		admissions, look-ups; the only user of libgit2 and of
+ *			the journal's reader; opens and closes repositories
+ *	barrier		syncfs for objects that are new
+ *	committers	windows, one each
+ *	checkpointer	syncfs for what was published, SQLite's checkpoints,
+ *			lines that are owed
+ *
+ * Each takes what it works on from a queue and puts it on the completion
+ * queue, or on another thread's.
+ */
+#ifndef STORE_STORE_INTERNAL_H
+#define STORE_STORE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/store/apply.h"
+#include "daemon/store/recover.h"
+#include "daemon/store/store.h"
+
+#define STORE_COMMITTERS 2
+
+/* First in, first out, linked through the things' own next: handing over
+ * allocates nothing and so can't fail. Zero-initialised is empty. */
+#define STORE_FIFO(fifo, type)                                                 \
+	struct fifo {                                                          \
+		struct type *head, *last;                                      \
+	};                                                                     \
+	static inline void fifo##_put(struct fifo *f, struct type *thing)      \
+	{                                                                      \
+		thing->next = NULL;                                            \
+		if (f->head == NULL)                                           \
+			f->head = thing;                                       \
+		else                                                           \
+			f->last->next = thing;                                 \
+		f->last = thing;                                               \
+	}                                                                      \
+	static inline struct type *fifo##_take(struct fifo *f)                 \
+	{                                                                      \
+		struct type *thing = f->head;                                  \
+		if (thing != NULL)                                             \
+			f->head = thing->next;                                 \
+		return thing;                                                  \
+	}
+
+STORE_FIFO(txn_fifo, txn)
+STORE_FIFO(window_fifo, window)
+STORE_FIFO(query_fifo, store_query)
+
+/* A reflog line that could not be written: tried again. */
+struct owed {
+	struct repo *repo; /* a reference */
+	char *git_dir, *refname, *line;
+	uint64_t lsn;
+	struct owed *next;
+};
+
+/* A repository with parked records. */
+struct parked {
+	uint64_t repo, lsn;
+	struct parked *next;
+};
+
+struct store {
+	const struct sys *sys;
+	struct store_config cfg;
+	char *state_dir;
+	char **roots;
+	int state_fd, state_lock_fd;
+	char boot_id[40];
+
+	struct repos repos;
+	struct applier applier;
+
+	/* The journal: used under a read lock, replaced under a write lock. */
+	pthread_rwlock_t journal_lock;
+	struct journal *journal;
+	struct journal_reader *reader; /* lane's; NULL: to be opened */
+	unsigned journal_epoch;
+
+	/* Everything below: under MUTEX. */
+	pthread_mutex_t mutex;
+	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond;
+	struct txn_fifo to_admit, to_barrier, admitted;
+	struct query_fifo to_look_up, looked_up;
+	struct window_fifo to_apply, applied;
+	bool stopping, started;
+	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
+					      get; 0: none in work */
+	struct owed *owed;
+	struct parked *parked;
+	char *fatal;
+	struct store_stats stats;
+
+	pthread_t lane_thread, barrier_thread, checkpoint_thread;
+	pthread_t commit_threads[STORE_COMMITTERS];
+};
+
+/* store.c: what is done goes back to the engine. */
+void store_admitted(struct store *s, struct txn *txn);
+void store_looked_up(struct store *s, struct store_query *query);
+void store_set_fatal(struct store *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* admit.c: the lane thread. */
+void *lane_main(void *arg);
+int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid);
+
+/* lookup.c: the lane thread's too. 0, negative errno, or CB's. */
+int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* Fills QUERY's answer in and gives it back. */
+void lookup_answer(struct store *s, struct store_query *query);
+
+/* barrier.c */
+void *barrier_main(void *arg);
+/* Lane thread: are all objects the repository holds known to be durable? */
+bool barrier_is_clean(struct store *s, struct repo *repo);
+/* Touches the marker and syncs the file system; its objects, and all else
+ * there, are durable after. */
+int barrier_sync(struct store *s, struct fs *fs);
+
+/* checkpoint.c */
+void *checkpoint_main(void *arg);
+/* syncfs and marker of every file system published to. */
+int checkpoint_sync_all(void *store);
+int checkpoint_once(struct store *s, bool now);
+void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
+    uint64_t lsn, const char *refname, const char *line);
+
+/* heal.c: committing, and bringing the journal back. */
+int heal_commit(void *store, struct journal_row *rows, size_t nr);
+/* After JOURNAL_UNKNOWN by whoever, seen at EPOCH. 0: it is back. */
+int heal_journal(struct store *s, unsigned epoch);
+
+/* parked.c */
+void parked_note(void *store, uint64_t repo, uint64_t lsn);
+bool parked_has(struct store *s, uint64_t repo);
+/* Tries REPO's parked records; what is still parked stays noted. */
+void parked_retry(struct store *s, struct repo *repo);
+uint64_t parked_floor(struct store *s); /* under MUTEX; UINT64_MAX: none */
+uint64_t store_next_token(void *store);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * Opening the store, recovering, and letting go of it.
+ *
+ * The happy path: the state directory and its flock, this boot's id, the
+ * journal; then recovery of every repository the journal knows.
+ *
+ * What fails: opening says why and leaves nothing held.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store_internal.h"
+
+const char *store_finding_name(enum store_finding finding)
+{
+	switch (finding) {
+	case STORE_REDONE:
+		return "redone";
+	case STORE_ROLLED_FORWARD:
+		return "rolled-forward";
+	case STORE_UNLOCKED:
+		return "unlocked";
+	case STORE_LOG_REPAIRED:
+		return "log-repaired";
+	case STORE_LEFT:
+		return "left";
+	case STORE_PARKED:
+		return "parked";
+	case STORE_REPO_MISSING:
+		return "repository-missing";
+	case STORE_OBJECT_MISSING:
+		return "object-missing";
+	case STORE_FAILED:
+		return "failed";
+	}
+	return "?";
+}
+
+static int open_state_dir(struct store *s, char **why)
+{
+	const struct sys *sys = s->sys;
+	int r;
+
+	r = sys_make_parents(sys, AT_FDCWD, s->state_dir, 0755);
+	if (r == 0) {
+		r = SYS(sys, mkdirat, AT_FDCWD, s->state_dir, 0700);
+		r = r == -EEXIST ? 0 : r;
+	}
+	if (r == 0) {
+		s->state_fd = SYS(sys, openat, AT_FDCWD, s->state_dir,
+		    O_RDONLY | O_DIRECTORY, 0);
+		r = s->state_fd < 0 ? s->state_fd : 0;
+	}
+	if (r == 0) {
+		s->state_lock_fd = SYS(sys, openat, s->state_fd, "lock",
+		    O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+		r = s->state_lock_fd < 0 ? s->state_lock_fd : 0;
+	}
+	if (r < 0) {
+		*why = repo_why("can't use the state directory '%s': %s",
+		    s->state_dir, strerror(-r));
+		return r;
+	}
+	r = SYS(sys, flock_try, s->state_lock_fd);
+	if (r < 0)
+		*why = repo_why("the state directory '%s' is in use by "
+				"another refd: %s",
+		    s->state_dir, strerror(-r));
+	return r;
+}
+
+static int read_boot_id(struct store *s, char **why)
+{
+	static const char path[] = "/proc/sys/kernel/random/boot_id";
+	size_t len;
+	char *buf;
+	int r;
+
+	r = sys_read_file(s->sys, AT_FDCWD, path, 256, &buf, &len);
+	if (r < 0) {
+		*why = repo_why("can't read %s: %s", path, strerror(-r));
+		return r;
+	}
+	buf[strcspn(buf, "\n")] = '\0';
+	snprintf(s->boot_id, sizeof(s->boot_id), "%s", buf);
+	free(buf);
+	return 0;
+}
+
+static int copy_config(struct store *s, const struct store_config *cfg)
+{
+	size_t i;
+
+	s->cfg = *cfg;
+	s->sys = cfg->sys;
+	s->state_dir = strdup(cfg->state_dir);
+	s->roots = calloc(cfg->nr_roots + 1, sizeof(*s->roots));
+	if (s->state_dir == NULL || s->roots == NULL)
+		return -ENOMEM;
+	for (i = 0; i < cfg->nr_roots; i++) {
+		s->roots[i] = strdup(cfg->roots[i]);
+		if (s->roots[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+uint64_t store_next_token(void *store)
+{
+	struct store *s = store;
+
+	return atomic_fetch_add(&s->applier.next_token, 1);
+}
+
+static void init_applier(struct store *s)
+{
+	struct applier *ap = &s->applier;
+
+	ap->sys = s->sys;
+	ap->repos = &s->repos;
+	ap->journal = s->journal;
+	ap->prepare_max_ns = s->cfg.prepare_max_ns;
+	/* Unique for the journal's life: the start, then a counter. */
+	atomic_init(&ap->next_token, journal_this_start(s->journal) << 32 | 1);
+	ap->commit = heal_commit;
+	ap->owe = checkpoint_owe;
+	ap->arg = s;
+}
+
+int store_open(const struct store_config *cfg, struct store **out, char **why)
+{
+	struct journal_config journal;
+	struct store *s;
+	int r;
+
+	*why = NULL;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	s->state_fd = s->state_lock_fd = -1;
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_rwlock_init(&s->journal_lock, NULL);
+	pthread_cond_init(&s->lane_cond, NULL);
+	pthread_cond_init(&s->barrier_cond, NULL);
+	pthread_cond_init(&s->commit_cond, NULL);
+	pthread_cond_init(&s->tick_cond, NULL);
+	r = copy_config(s, cfg);
+	if (r == 0)
+		r = open_state_dir(s, why);
+	if (r == 0)
+		r = read_boot_id(s, why);
+	journal = (struct journal_config){ .sys = s->sys,
+		.dir = s->state_dir,
+		.boot_id = s->boot_id };
+	if (r == 0)
+		r = journal_open(&journal, &s->journal, why);
+	if (r != 0) {
+		store_free(s);
+		return r < 0 ? r : -EIO;
+	}
+	gitrepo_global_init();
+	repos_init(&s->repos, s->sys, s->journal, (const char *const *)s->roots,
+	    s->cfg.nr_roots, s->cfg.max_open_repos);
+	init_applier(s);
+	*out = s;
+	return 0;
+}
+
+void store_free(struct store *s)
+{
+	size_t i;
+
+	if (s == NULL)
+		return;
+	assert(!s->started);
+	if (s->journal != NULL) {
+		repos_done(&s->repos);
+		journal_reader_close(s->reader);
+		journal_close(s->journal);
+		gitrepo_global_done();
+	}
+	if (s->state_lock_fd >= 0)
+		SYS(s->sys, close, s->state_lock_fd);
+	if (s->state_fd >= 0)
+		SYS(s->sys, close, s->state_fd);
+	for (i = 0; s->roots != NULL && i < s->cfg.nr_roots; i++)
+		free(s->roots[i]);
+	free(s->roots);
+	free(s->state_dir);
+	free(s->fatal);
+	pthread_cond_destroy(&s->tick_cond);
+	pthread_cond_destroy(&s->commit_cond);
+	pthread_cond_destroy(&s->barrier_cond);
+	pthread_cond_destroy(&s->lane_cond);
+	pthread_rwlock_destroy(&s->journal_lock);
+	pthread_mutex_destroy(&s->mutex);
+	free(s);
+}
+
+int store_recover(struct store *s, const struct store_report *report,
+    uint64_t *parked)
+{
+	struct recovery rec = { .sys = s->sys,
+		.repos = &s->repos,
+		.journal = s->journal,
+		.boot_id = s->boot_id,
+		.report = report,
+		.has_object = admit_has_object,
+		.next_token = store_next_token,
+		.sync_all = checkpoint_sync_all,
+		.parked_at = parked_note,
+		.arg = s };
+
+	return recover_all(&rec, parked);
+}

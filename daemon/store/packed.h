@@ -1,0 +1,71 @@
+/*
+ * packed-refs: looking names up, and rewriting the file without some.
+ *
+ * A snapshot is the whole file in memory, sorted, with its descriptor kept
+ * open: that pins the inode, so that "same dev, ino, size, mtime and ctime"
+ * really means the same file (git-compat A2 in one sentence: ext4 reuses
+ * inode numbers at once). A file that was replaced by us is kept open for two
+ * seconds more, so that plain git, which compares whole seconds, can't be
+ * fooled either.
+ *
+ * A struct packed belongs to one repository and locks itself: any thread.
+ * Every call may block. 0 or negative errno; nothing logs. -EBADMSG: a
+ * malformed line: what git dies of, an unterminated last line among it, and
+ * CRLF, of which git makes broken refs.
+ */
+#ifndef STORE_PACKED_H
+#define STORE_PACKED_H
+
+#include <stdbool.h>
+
+#include "daemon/base/sys.h"
+#include "proto/oid.h"
+
+struct packed;          /* a repository's cache */
+struct packed_snapshot; /* reference-counted; immutable once taken */
+
+/* DIRFD (the common dir) is borrowed for the life of the struct. */
+struct packed *packed_new(const struct sys *sys, int dirfd);
+/* Snapshots that are still held live on; a rewrite is abandoned. */
+void packed_free(struct packed *packed);
+/* How many descriptors it holds; closes what is past its two seconds. */
+int packed_trim(struct packed *packed);
+
+/* The file as it is now; an absent file is an empty snapshot. One stat(2)
+ * where it is the one that is cached. A link is followed, as git does. On
+ * failure *SNAP is untouched. */
+int packed_snapshot(struct packed *packed, struct packed_snapshot **snap);
+void packed_snapshot_put(struct packed_snapshot *snap);
+
+/* *OID is untouched where the name is not there; OID may be NULL. */
+bool packed_lookup(const struct packed_snapshot *snap, const char *name,
+    struct refd_oid *oid);
+/* A ref below DIR (given with its trailing slash): its name, borrowed from
+ * the snapshot, or NULL. */
+const char *packed_find_below(const struct packed_snapshot *snap,
+    const char *dir);
+size_t packed_count(const struct packed_snapshot *snap);
+
+/*
+ * Rewriting, by whoever holds packed-refs.lock (the caller takes it):
+ * begin -> finish (renames packed-refs.new into place)
+ *      \-> abandon (removes packed-refs.new)
+ * begin re-reads the file, writes packed-refs.new without the NR names in
+ * NAMES (sorted by bytes), peeled lines and header kept, and fsyncs it: before
+ * any rename, in every mode, because it holds refs that no journal knows. A
+ * packed-refs.new that is already there is stale by protocol and goes.
+ * *CHANGED false: none of NAMES is in the file; nothing was written and
+ * finish is not to be called. MODE is exact, whatever the umask: git makes
+ * this file anew too, with 0666 & ~umask and core.sharedRepository, and does
+ * not look at the old one's.
+ *
+ * -ELOOP: packed-refs is a link (git rewrites its target; refd does not).
+ * begin that fails leaves nothing behind; finish that fails leaves the old
+ * file in place and .new to be abandoned. abandon is allowed in any state.
+ */
+int packed_rewrite_begin(struct packed *packed, const char *const *names,
+    size_t nr, mode_t mode, bool *changed);
+int packed_rewrite_finish(struct packed *packed);
+void packed_rewrite_abandon(struct packed *packed);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * Rewriting packed-refs without some names.
+ *
+ * Happy path:
+ *	begin	take a snapshot, open the file once more (to keep it open
+ *		after), write packed-refs.new, fsync it
+ *	finish	rename; the new snapshot is the cache; the replaced file stays
+ *		open for two seconds
+ *
+ * Failure modes:
+ *	anything before the rename: .new is removed, the file is what it was
+ *	a .new that a killed writer left: removed, since its lock is ours
+ *	the rename fails: the caller abandons
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/packed_internal.h"
+
+/* git compares packed-refs by whole seconds and inode: for so long the
+ * replaced file's inode must not come back. */
+#define RETIRED_NS 2000000000LL
+
+static bool holds_any(const struct packed_snapshot *snap,
+    const char *const *names, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (packed_lookup(snap, names[i], NULL))
+			return true;
+	return false;
+}
+
+/* The file without NAMES, in the order of the names. */
+static int compose(const struct packed_snapshot *old, const char *const *names,
+    size_t nr, struct packed_snapshot *next)
+{
+	const char *name, *start;
+	size_t i, skip = 0, len, name_len;
+	int order;
+
+	next->buf = malloc(old->len + 1);
+	if (next->buf == NULL)
+		return -ENOMEM;
+	memcpy(next->buf, old->buf, old->header_len);
+	next->len = old->header_len;
+	for (i = 0; i < old->nr; i++) {
+		name = old->names[i];
+		order = -1;
+		while (skip < nr && (order = strcmp(names[skip], name)) < 0)
+			skip++;
+		if (skip < nr && order == 0)
+			continue;
+		start = name - PACKED_NAME_AT;
+		len = (size_t)(packed_record_end(old, name) - start);
+		name_len = strlen(name);
+		memcpy(next->buf + next->len, start, len);
+		next->buf[next->len + PACKED_NAME_AT + name_len] = '\n';
+		next->len += len;
+	}
+	next->buf[next->len] = '\0';
+	return 0;
+}
+
+static int create_new(struct packed *packed, mode_t mode)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL;
+	int fd, r;
+
+	fd = SYS(packed->sys, openat, packed->dirfd, PACKED_NEW, flags, mode);
+	if (fd != -EEXIST)
+		return fd;
+	r = SYS(packed->sys, unlinkat, packed->dirfd, PACKED_NEW);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return SYS(packed->sys, openat, packed->dirfd, PACKED_NEW, flags, mode);
+}
+
+/* Parsing what was written builds the index, and is the proof that it can be
+ * read before it replaces anything. */
+static int write_new(struct packed *packed, struct packed_snapshot *next,
+    mode_t mode)
+{
+	const struct sys *sys = packed->sys;
+	int r;
+
+	next->fd = create_new(packed, mode);
+	if (next->fd < 0)
+		return next->fd;
+	r = SYS(sys, fchmod, next->fd, mode);
+	if (r == 0)
+		r = SYS(sys, write_all, next->fd, next->buf, next->len);
+	if (r == 0)
+		r = SYS(sys, fsync, next->fd);
+	if (r == 0)
+		r = packed_parse(next);
+	if (r < 0)
+		SYS(sys, unlinkat, packed->dirfd, PACKED_NEW);
+	return r;
+}
+
+/* Room for one more retired file, so that finish can't fail for want of it. */
+static int reserve_retired(struct packed *packed)
+{
+	struct packed_retired *grown;
+	size_t room = packed->room_retired;
+	int r = 0;
+
+	pthread_mutex_lock(&packed->lock);
+	if (packed->nr_retired == room) {
+		room = room == 0 ? 4 : 2 * room;
+		grown = realloc(packed->retired, room * sizeof(*grown));
+		if (grown == NULL) {
+			r = -ENOMEM;
+		} else {
+			packed->retired = grown;
+			packed->room_retired = room;
+		}
+	}
+	pthread_mutex_unlock(&packed->lock);
+	return r;
+}
+
+static int refuse_link(struct packed *packed)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(packed->sys, lstatat, packed->dirfd, PACKED_FILE, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return S_ISLNK(st.mode) ? -ELOOP : 0;
+}
+
+static int begin(struct packed *packed, const struct packed_snapshot *old,
+    const char *const *names, size_t nr, mode_t mode)
+{
+	int r;
+
+	packed->next = packed_snapshot_new(packed->sys);
+	if (packed->next == NULL)
+		return -ENOMEM;
+	packed->replaced_fd = SYS(packed->sys, openat, packed->dirfd,
+	    PACKED_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (packed->replaced_fd < 0)
+		return packed->replaced_fd;
+	r = reserve_retired(packed);
+	if (r == 0)
+		r = compose(old, names, nr, packed->next);
+	if (r == 0)
+		r = write_new(packed, packed->next, mode);
+	/* Or NAMES was not sorted, and a deletion would not be one. */
+	assert(r < 0 || !holds_any(packed->next, names, nr));
+	return r;
+}
+
+/* Lets go of all that a rewrite holds but its file. */
+static void release(struct packed *packed)
+{
+	packed_snapshot_put(packed->next);
+	packed->next = NULL;
+	if (packed->replaced_fd >= 0)
+		SYS(packed->sys, close, packed->replaced_fd);
+	packed->replaced_fd = -1;
+	packed->rewriting = false;
+}
+
+int packed_rewrite_begin(struct packed *packed, const char *const *names,
+    size_t nr, mode_t mode, bool *changed)
+{
+	struct packed_snapshot *old;
+	int r;
+
+	assert(!packed->rewriting);
+	r = refuse_link(packed);
+	if (r == 0)
+		r = packed_snapshot(packed, &old);
+	if (r < 0)
+		return r;
+	if (!holds_any(old, names, nr)) {
+		*changed = false;
+	} else {
+		r = begin(packed, old, names, nr, mode);
+		if (r == 0)
+			*changed = packed->rewriting = true;
+		else
+			release(packed);
+	}
+	packed_snapshot_put(old);
+	return r;
+}
+
+/* The rename changes the inode's ctime: what is cached is what fstat says
+ * after it. Where even that fails the next snapshot reads the file. */
+int packed_rewrite_finish(struct packed *packed)
+{
+	struct packed_snapshot *next = packed->next;
+	struct packed_retired *last;
+	int r;
+
+	assert(packed->rewriting);
+	r = SYS(packed->sys, renameat, packed->dirfd, PACKED_NEW, packed->dirfd,
+	    PACKED_FILE);
+	if (r < 0)
+		return r;
+	r = SYS(packed->sys, fstat, next->fd, &next->st);
+	pthread_mutex_lock(&packed->lock);
+	packed_snapshot_put(packed->cache);
+	packed->cache = r == 0 ? next : NULL;
+	if (r == 0)
+		packed->next = NULL;
+	last = &packed->retired[packed->nr_retired++];
+	last->fd = packed->replaced_fd;
+	last->until_ns = SYS(packed->sys, now_mono) + RETIRED_NS;
+	packed->replaced_fd = -1;
+	pthread_mutex_unlock(&packed->lock);
+	release(packed);
+	packed_trim(packed);
+	return 0;
+}
+
+void packed_rewrite_abandon(struct packed *packed)
+{
+	if (packed->rewriting)
+		SYS(packed->sys, unlinkat, packed->dirfd, PACKED_NEW);
+	release(packed);
+}

@@ -1,0 +1,89 @@
+#include "tests/lib/packed_fixture.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct sys sys;
+int64_t now_ns;
+struct packed *packed;
+unsigned nr_opens;
+
+static int64_t fake_now(const struct sys *table)
+{
+	(void)table;
+	return now_ns;
+}
+
+void packed_setup(void)
+{
+	tmp_setup();
+	sys = sys_kernel;
+	sys.now_mono = fake_now;
+	now_ns = 1000;
+	packed = packed_new(&sys, tmp_fd);
+	ck_assert_ptr_nonnull(packed);
+}
+
+void packed_teardown(void)
+{
+	packed_free(packed);
+	tmp_teardown();
+}
+
+struct packed_snapshot *take(void)
+{
+	struct packed_snapshot *snap;
+
+	ck_assert_int_eq(packed_snapshot(packed, &snap), 0);
+	return snap;
+}
+
+const char *value(const char *name)
+{
+	static char hex[REFD_OID_HEX + 1];
+	struct packed_snapshot *snap = take();
+	struct refd_oid oid;
+
+	hex[0] = '\0';
+	if (packed_lookup(snap, name, &oid))
+		refd_oid_hex(&oid, hex);
+	packed_snapshot_put(snap);
+	return hex;
+}
+
+void replace(const char *text)
+{
+	tmp_put("packed-refs.other", text);
+	ck_assert_int_eq(
+	    renameat(tmp_fd, "packed-refs.other", tmp_fd, "packed-refs"), 0);
+}
+
+void make_packed_repo(void)
+{
+	tmp_run("git init -q --bare repo && cd repo && "
+		"c=$(git commit-tree -m m $(git hash-object -w -t tree "
+		"/dev/null)) && for i in $(seq 200); do "
+		"echo create refs/heads/b$i $c; "
+		"echo create refs/tags/light/t$i $c; done | "
+		"git update-ref --stdin && for i in 1 2 3 40 5; do "
+		"git tag -a -m m note$i $c; done && "
+		"git pack-refs --all --prune");
+}
+
+void use_repo(const char *name)
+{
+	int fd = openat(tmp_fd, name, O_RDONLY | O_DIRECTORY);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(dup2(fd, tmp_fd), tmp_fd);
+	close(fd);
+}
+
+int counting_openat(const struct sys *table, int dirfd, const char *path,
+    int flags, mode_t mode)
+{
+	nr_opens++;
+	return sys_kernel.openat(table, dirfd, path, flags, mode);
+}

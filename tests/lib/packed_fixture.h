@@ -1,0 +1,40 @@
+/*
+ * What the tests of packed-refs share: a struct packed on a temporary
+ * directory, with a clock of its own.
+ */
+#ifndef TESTS_LIB_PACKED_FIXTURE_H
+#define TESTS_LIB_PACKED_FIXTURE_H
+
+#include "daemon/store/packed.h"
+#include "tests/lib/tmp.h"
+
+#define A      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define B      "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+extern struct sys sys; /* the kernel's, with now_ns for a clock */
+extern int64_t now_ns;
+extern struct packed *packed; /* of tmp_fd */
+
+void packed_setup(void);
+void packed_teardown(void);
+
+struct packed_snapshot *take(void);
+/* The value of NAME as hex, "" when it is not there. */
+const char *value(const char *name);
+/* Another file takes the place of packed-refs, as git does it. */
+void replace(const char *text);
+
+/* A bare "repo" with 405 refs, annotated tags among them, packed by git. */
+void make_packed_repo(void);
+/* From here on tmp_fd, and so packed, is the directory NAME. */
+void use_repo(const char *name);
+
+/* openat() that counts. */
+extern unsigned nr_opens;
+int counting_openat(const struct sys *table, int dirfd, const char *path,
+    int flags, mode_t mode);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * packed-refs as git writes it is read whole; what git dies of is refused; a
+ * replaced file is never mistaken for the cached one, however much alike.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/packed_fixture.h"
+
+START_TEST(an_absent_file_is_empty)
+{
+	struct packed_snapshot *snap = take();
+
+	ck_assert_uint_eq(packed_count(snap), 0);
+	ck_assert(!packed_lookup(snap, "refs/heads/x", NULL));
+	ck_assert_ptr_null(packed_find_below(snap, "refs/"));
+	packed_snapshot_put(snap);
+	ck_assert_int_eq(packed_trim(packed), 0);
+	replace(A " refs/heads/x\n");
+	ck_assert_str_eq(value("refs/heads/x"), A);
+	tmp_run("rm packed-refs");
+	ck_assert_str_eq(value("refs/heads/x"), "");
+}
+END_TEST
+
+START_TEST(what_git_packed_is_read)
+{
+	struct packed_snapshot *snap;
+	char *refs, *line, *save = NULL;
+	size_t nr = 0;
+
+	make_packed_repo();
+	refs = tmp_output("git -C repo for-each-ref "
+			  "--format='%%(objectname) %%(refname)'");
+	use_repo("repo");
+	for (line = strtok_r(refs, "\n", &save); line != NULL;
+	     line = strtok_r(NULL, "\n", &save)) {
+		line[REFD_OID_HEX] = '\0';
+		ck_assert_str_eq(value(line + REFD_OID_HEX + 1), line);
+		nr++;
+	}
+	ck_assert_uint_eq(nr, 405);
+	snap = take();
+	ck_assert_uint_eq(packed_count(snap), nr);
+	ck_assert_str_eq(packed_find_below(snap, "refs/tags/light/"),
+	    "refs/tags/light/t1");
+	ck_assert_ptr_null(packed_find_below(snap, "refs/heads/b1/"));
+	ck_assert_ptr_null(packed_find_below(snap, "refs/z/"));
+	ck_assert_ptr_null(packed_find_below(snap, "refs/a/"));
+	ck_assert(!packed_lookup(snap, "refs/heads/b", NULL));
+	ck_assert(!packed_lookup(snap, "refs/heads/b2000", NULL));
+	ck_assert(!packed_lookup(snap, "", NULL));
+	packed_snapshot_put(snap);
+	free(refs);
+}
+END_TEST
+
+static const char *const well_formed[] = {
+	"",
+	HEADER,
+	"# pack-refs with:\n",
+	A " refs/heads/x\n",
+	A " refs/heads/x\n^" B "\n",
+	HEADER A " refs/heads/x\n^" B "\n" B " refs/heads/y\n",
+	"# pack-refs with: sorted \n" B " refs/heads/z\n" A " refs/heads/x\n",
+	"AAAAAAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa refs/heads/x\n",
+};
+
+static const char *const malformed[] = {
+	"\n",
+	"x\n",
+	"#",
+	"# pack-refs with:",
+	"# other\n",
+	HEADER "# again\n",
+	HEADER "\n",
+	A " refs/heads/x",
+	A " refs/heads/x\n^" B,
+	A " refs/heads/x\n^" B "\n^" B "\n",
+	A " refs/heads/x\n^" B " \n",
+	A " refs/heads/x\n^bbbb\n",
+	A "\n",
+	A " \n",
+	A "  \n" A,
+	A "a refs/heads/x\n",
+	"gaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa refs/heads/x\n",
+	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa refs/heads/x\n",
+	"^" B "\n" A " refs/heads/x\n",
+	HEADER "^" B "\n",
+	A " refs/heads/x\r\n",
+	HEADER A " refs/heads/x\n\n",
+	HEADER A " refs/heads/x\n" B,
+};
+
+START_TEST(a_well_formed_file_is_taken)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(well_formed); i++) {
+		replace(well_formed[i]);
+		ck_assert_str_eq(value("refs/heads/x"),
+		    strstr(well_formed[i], "/x") != NULL ? A : "");
+	}
+}
+END_TEST
+
+START_TEST(a_malformed_file_is_refused)
+{
+	struct packed_snapshot *snap = NULL;
+	size_t i;
+
+	for (i = 0; i < COUNT(malformed); i++) {
+		replace(malformed[i]);
+		ck_assert_msg(packed_snapshot(packed, &snap) == -EBADMSG,
+		    "'%s' was taken", malformed[i]);
+	}
+	tmp_put_bytes("packed-refs.nul", A " refs/heads/x\0y\n", 56);
+	tmp_run("mv packed-refs.nul packed-refs");
+	ck_assert_int_eq(packed_snapshot(packed, &snap), -EBADMSG);
+	ck_assert_ptr_null(snap);
+	replace(A " refs/heads/x\n");
+	ck_assert_str_eq(value("refs/heads/x"), A);
+}
+END_TEST
+
+START_TEST(a_directory_or_a_fifo_is_an_error)
+{
+	struct packed_snapshot *snap;
+
+	tmp_mkdir("packed-refs");
+	ck_assert_int_eq(packed_snapshot(packed, &snap), -EISDIR);
+	tmp_run("rmdir packed-refs; mkfifo packed-refs");
+	ck_assert_int_eq(packed_snapshot(packed, &snap), -EINVAL);
+}
+END_TEST
+
+START_TEST(an_unsorted_file_is_sorted_in_memory)
+{
+	struct packed_snapshot *snap;
+
+	/* the second claims what is not so */
+	replace(B " refs/z\n" A " refs/m\n^" B "\n" B " refs/a\n");
+	ck_assert_str_eq(value("refs/a"), B);
+	ck_assert_str_eq(value("refs/m"), A);
+	replace(HEADER B " refs/z/1\n" A " refs/m\n" B " refs/a\n");
+	snap = take();
+	ck_assert_str_eq(packed_find_below(snap, "refs/z/"), "refs/z/1");
+	ck_assert(packed_lookup(snap, "refs/m", NULL));
+	packed_snapshot_put(snap);
+}
+END_TEST
+
+/* Bytes from 0x80 sort behind ASCII, as git has them. */
+START_TEST(names_are_compared_as_unsigned_bytes)
+{
+	replace(HEADER A " refs/heads/a\n" B " refs/heads/\xc3\xa9\n");
+	ck_assert_str_eq(value("refs/heads/\xc3\xa9"), B);
+	ck_assert_str_eq(value("refs/heads/a"), A);
+}
+END_TEST
+
+/* Same length, same second, and, where the file system gives it back at
+ * once, the same inode number. */
+START_TEST(a_replaced_file_is_never_taken_for_the_cached_one)
+{
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		replace(i % 2 ? A " refs/heads/x\n" : B " refs/heads/x\n");
+		ck_assert_str_eq(value("refs/heads/x"), i % 2 ? A : B);
+	}
+	ck_assert_int_eq(packed_trim(packed), 1);
+}
+END_TEST
+
+START_TEST(an_unchanged_file_is_not_read_again)
+{
+	struct packed_snapshot *a, *b;
+
+	sys.openat = counting_openat;
+	nr_opens = 0;
+	replace(A " refs/heads/x\n");
+	a = take();
+	b = take();
+	ck_assert_ptr_eq(a, b);
+	ck_assert_uint_eq(nr_opens, 1);
+	replace(B " refs/heads/x\n");
+	packed_snapshot_put(b);
+	b = take();
+	ck_assert_ptr_ne(a, b);
+	ck_assert(packed_lookup(a, "refs/heads/x", NULL));
+	packed_snapshot_put(a);
+	packed_snapshot_put(b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("packed");
+	TCase *tc = tcase_create("packed");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
+	tcase_add_test(tc, an_absent_file_is_empty);
+	tcase_add_test(tc, what_git_packed_is_read);
+	tcase_add_test(tc, a_well_formed_file_is_taken);
+	tcase_add_test(tc, a_malformed_file_is_refused);
+	tcase_add_test(tc, a_directory_or_a_fifo_is_an_error);
+	tcase_add_test(tc, an_unsorted_file_is_sorted_in_memory);
+	tcase_add_test(tc, names_are_compared_as_unsigned_bytes);
+	tcase_add_test(tc, a_replaced_file_is_never_taken_for_the_cached_one);
+	tcase_add_test(tc, an_unchanged_file_is_not_read_again);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,397 @@
+/*
+ * A rewrite of packed-refs gives the bytes that git's own gives, keeps the
+ * inode it replaced for two seconds, and leaves the old file and no litter
+ * wherever a call fails.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/lib/packed_fixture.h"
+
+/* What git's own deletion of NAMES from a copy makes of the file. */
+static void compare_with_git(const char *const *names, size_t nr)
+{
+	bool changed = false;
+	size_t i;
+
+	make_packed_repo();
+	tmp_run("cp -a repo theirs");
+	for (i = 0; i < nr; i++)
+		tmp_run("echo 'delete %s' >>deletions", names[i]);
+	tmp_run("git -C theirs update-ref --stdin <deletions && "
+		"git -C theirs for-each-ref >want");
+	use_repo("repo");
+	ck_assert_int_eq(
+	    packed_rewrite_begin(packed, names, nr, 0666, &changed), 0);
+	ck_assert(changed);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	tmp_run("git -C repo for-each-ref | cmp - want && "
+		"cmp repo/packed-refs theirs/packed-refs && "
+		"git -C repo fsck 2>&1 && test ! -e repo/packed-refs.new");
+	for (i = 0; i < nr; i++)
+		ck_assert_str_eq(value(names[i]), "");
+}
+
+START_TEST(a_rewrite_gives_gits_bytes)
+{
+	static const char *const names[] = {
+		"refs/heads/b1",
+		"refs/heads/b137",
+		"refs/heads/b99",
+		"refs/tags/light/t5",
+		"refs/tags/note2",
+		"refs/tags/note5",
+	};
+
+	compare_with_git(names, COUNT(names));
+	ck_assert_str_ne(value("refs/tags/note3"), "");
+}
+END_TEST
+
+START_TEST(all_refs_can_go)
+{
+	static const char *const names[] = { "refs/heads/x", "refs/heads/y" };
+	bool changed;
+	char *text;
+
+	replace(HEADER A " refs/heads/x\n^" B "\n" A " refs/heads/y\n");
+	ck_assert_int_eq(packed_rewrite_begin(packed, names, 2, 0644, &changed),
+	    0);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	text = tmp_get("packed-refs");
+	ck_assert_str_eq(text, HEADER);
+	free(text);
+}
+END_TEST
+
+START_TEST(names_that_are_not_there_change_nothing)
+{
+	static const char *const names[] = { "refs/heads/no", "refs/heads/q" };
+	bool changed = true;
+
+	ck_assert_int_eq(packed_rewrite_begin(packed, names, 2, 0644, &changed),
+	    0);
+	ck_assert(!changed);
+	replace(A " refs/heads/p\n");
+	changed = true;
+	ck_assert_int_eq(packed_rewrite_begin(packed, names, 2, 0644, &changed),
+	    0);
+	ck_assert(!changed);
+	ck_assert_int_eq(packed_rewrite_begin(packed, NULL, 0, 0644, &changed),
+	    0);
+	ck_assert(!changed);
+	ck_assert(!tmp_exists("packed-refs.new"));
+}
+END_TEST
+
+/* Unsorted, duplicated, without a header: the header is not made up, and a
+ * name goes with all its lines. */
+START_TEST(an_odd_file_is_rewritten_sorted)
+{
+	static const char *const names[] = { "refs/m", "refs/m", "refs/q" };
+	bool changed;
+	char *text;
+
+	replace(B " refs/z\n" A " refs/m\n^" B "\n" A " refs/b\n^" B "\n" A
+		  " refs/m\n");
+	ck_assert_int_eq(packed_rewrite_begin(packed, names, 3, 0644, &changed),
+	    0);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	text = tmp_get("packed-refs");
+	ck_assert_str_eq(text, A " refs/b\n^" B "\n" B " refs/z\n");
+	free(text);
+}
+END_TEST
+
+static const char *const just_x[] = { "refs/heads/x" };
+
+static void begin_x(mode_t mode)
+{
+	bool changed = false;
+
+	ck_assert_int_eq(
+	    packed_rewrite_begin(packed, just_x, 1, mode, &changed), 0);
+	ck_assert(changed);
+}
+
+START_TEST(the_mode_is_exact)
+{
+	umask(0077);
+	replace(A " refs/heads/x\n");
+	begin_x(0664);
+	ck_assert_uint_eq(tmp_mode("packed-refs.new"), 0664);
+	packed_rewrite_abandon(packed);
+	begin_x(0600);
+	ck_assert_uint_eq(tmp_mode("packed-refs.new"), 0600);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	ck_assert_uint_eq(tmp_mode("packed-refs"), 0600);
+}
+END_TEST
+
+START_TEST(abandoning_leaves_the_file_as_it_was)
+{
+	replace(A " refs/heads/x\n" A " refs/heads/y\n");
+	packed_rewrite_abandon(packed);
+	begin_x(0644);
+	ck_assert(tmp_exists("packed-refs.new"));
+	ck_assert_str_eq(value("refs/heads/x"), A);
+	packed_rewrite_abandon(packed);
+	packed_rewrite_abandon(packed);
+	ck_assert(!tmp_exists("packed-refs.new"));
+	ck_assert_str_eq(value("refs/heads/x"), A);
+	ck_assert_int_eq(packed_trim(packed), 1);
+}
+END_TEST
+
+START_TEST(a_stale_new_file_goes)
+{
+	tmp_put("packed-refs.new", "left by a killed git");
+	replace(A " refs/heads/x\n");
+	begin_x(0644);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	ck_assert_str_eq(value("refs/heads/x"), "");
+}
+END_TEST
+
+START_TEST(a_link_is_read_but_not_rewritten)
+{
+	bool changed;
+
+	tmp_put("elsewhere", A " refs/heads/x\n");
+	tmp_run("ln -s elsewhere packed-refs");
+	ck_assert_str_eq(value("refs/heads/x"), A);
+	ck_assert_int_eq(
+	    packed_rewrite_begin(packed, just_x, 1, 0644, &changed), -ELOOP);
+	ck_assert(!tmp_exists("packed-refs.new"));
+	tmp_put("elsewhere2", B " refs/heads/x\n");
+	tmp_run("mv elsewhere2 elsewhere");
+	ck_assert_str_eq(value("refs/heads/x"), B);
+}
+END_TEST
+
+static char order[16];
+
+static int noted_write_all(const struct sys *t, int fd, const void *buf,
+    size_t len)
+{
+	strcat(order, "w");
+	return sys_kernel.write_all(t, fd, buf, len);
+}
+
+static int noted_fsync(const struct sys *t, int fd)
+{
+	strcat(order, "s");
+	return sys_kernel.fsync(t, fd);
+}
+
+START_TEST(it_is_synced_whole_before_begin_returns)
+{
+	replace(A " refs/heads/x\n");
+	sys.write_all = noted_write_all;
+	sys.fsync = noted_fsync;
+	begin_x(0644);
+	ck_assert_str_eq(order, "ws");
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	ck_assert_str_eq(order, "ws");
+}
+END_TEST
+
+static ino_t inode(const char *path)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstatat(tmp_fd, path, &st, 0), 0);
+	return st.st_ino;
+}
+
+START_TEST(a_replaced_file_is_kept_open_for_two_seconds)
+{
+	char name[32];
+	ino_t old;
+	int i;
+
+	replace(A " refs/heads/x\n" A " refs/heads/y\n");
+	old = inode("packed-refs");
+	begin_x(0644);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	ck_assert_int_eq(packed_trim(packed), 2);
+	for (i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "new%d", i);
+		tmp_put(name, "");
+		ck_assert(inode(name) != old);
+	}
+	now_ns += 1999999999;
+	ck_assert_int_eq(packed_trim(packed), 2);
+	now_ns += 1;
+	ck_assert_int_eq(packed_trim(packed), 1);
+	ck_assert_str_eq(value("refs/heads/y"), A);
+	ck_assert_int_eq(packed_trim(packed), 1);
+}
+END_TEST
+
+START_TEST(the_cache_is_the_rewritten_file)
+{
+	struct packed_snapshot *old, *new_snap;
+
+	replace(A " refs/heads/x\n" A " refs/heads/y\n");
+	old = take();
+	begin_x(0644);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	sys.openat = counting_openat;
+	nr_opens = 0;
+	new_snap = take();
+	ck_assert_uint_eq(nr_opens, 0);
+	ck_assert_uint_eq(packed_count(new_snap), 1);
+	ck_assert_uint_eq(packed_count(old), 2);
+	packed_snapshot_put(old);
+	packed_snapshot_put(new_snap);
+}
+END_TEST
+
+/* ---- faults: the n-th call of the rewrite fails ---- */
+
+static unsigned fault_at, nr_calls;
+
+static bool fault(void)
+{
+	return nr_calls++ == fault_at;
+}
+
+#define FAULTY(name, parameters, ...)                                          \
+	static int f_##name parameters                                         \
+	{                                                                      \
+		return fault() ? -EIO : sys_kernel.name(__VA_ARGS__);          \
+	}
+
+FAULTY(openat, (const struct sys *t, int d, const char *p, int f, mode_t m), t,
+    d, p, f, m)
+FAULTY(fstat, (const struct sys *t, int fd, struct sys_stat *st), t, fd, st)
+FAULTY(lstatat,
+    (const struct sys *t, int d, const char *p, struct sys_stat *st), t, d, p,
+    st)
+FAULTY(statat, (const struct sys *t, int d, const char *p, struct sys_stat *st),
+    t, d, p, st)
+FAULTY(fchmod, (const struct sys *t, int fd, mode_t m), t, fd, m)
+FAULTY(write_all, (const struct sys *t, int fd, const void *b, size_t n), t, fd,
+    b, n)
+FAULTY(fsync, (const struct sys *t, int fd), t, fd)
+FAULTY(renameat,
+    (const struct sys *t, int d, const char *p, int e, const char *q), t, d, p,
+    e, q)
+
+START_TEST(any_call_may_fail)
+{
+	const struct sys good = sys;
+	bool changed, finished = false;
+	int r, before, failures = 0;
+
+	for (fault_at = 0; !finished; fault_at++) {
+		replace(A " refs/heads/x\n" A " refs/heads/y\n");
+		ck_assert_str_eq(value("refs/heads/x"), A);
+		before = packed_trim(packed);
+		sys.openat = f_openat;
+		sys.fstat = f_fstat;
+		sys.lstatat = f_lstatat;
+		sys.statat = f_statat;
+		sys.fchmod = f_fchmod;
+		sys.write_all = f_write_all;
+		sys.fsync = f_fsync;
+		sys.renameat = f_renameat;
+		nr_calls = 0;
+		r = packed_rewrite_begin(packed, just_x, 1, 0644, &changed);
+		if (r == 0)
+			r = packed_rewrite_finish(packed);
+		finished = nr_calls <= fault_at;
+		sys = good;
+		if (r < 0) {
+			failures++;
+			ck_assert_int_eq(r, -EIO);
+			ck_assert_str_eq(value("refs/heads/x"), A);
+			packed_rewrite_abandon(packed);
+			ck_assert_int_eq(packed_trim(packed), before);
+		} else {
+			ck_assert_str_eq(value("refs/heads/x"), "");
+		}
+		ck_assert_str_eq(value("refs/heads/y"), A);
+		ck_assert(!tmp_exists("packed-refs.new"));
+	}
+	ck_assert_int_ge(failures, 7);
+}
+END_TEST
+
+static atomic_bool stop;
+
+static void *reader(void *arg)
+{
+	struct packed_snapshot *snap;
+	struct refd_oid oid;
+
+	while (!atomic_load(&stop)) {
+		if (packed_snapshot(packed, &snap) < 0 ||
+		    !packed_lookup(snap, "refs/heads/y", &oid))
+			return NULL;
+		packed_snapshot_put(snap);
+		packed_trim(packed);
+	}
+	return arg;
+}
+
+START_TEST(threads_share_it)
+{
+	pthread_t threads[3];
+	void *result;
+	size_t i;
+	int n;
+
+	replace(A " refs/heads/y\n");
+	for (i = 0; i < COUNT(threads); i++)
+		ck_assert_int_eq(
+		    pthread_create(&threads[i], NULL, reader, packed), 0);
+	for (n = 0; n < 100; n++) {
+		replace(A " refs/heads/x\n" A " refs/heads/y\n");
+		begin_x(0644);
+		ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	}
+	atomic_store(&stop, true);
+	for (i = 0; i < COUNT(threads); i++) {
+		pthread_join(threads[i], &result);
+		ck_assert_ptr_eq(result, packed);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("packed_rewrite");
+	TCase *tc = tcase_create("packed_rewrite");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
+	tcase_add_test(tc, a_rewrite_gives_gits_bytes);
+	tcase_add_test(tc, all_refs_can_go);
+	tcase_add_test(tc, names_that_are_not_there_change_nothing);
+	tcase_add_test(tc, an_odd_file_is_rewritten_sorted);
+	tcase_add_test(tc, the_mode_is_exact);
+	tcase_add_test(tc, abandoning_leaves_the_file_as_it_was);
+	tcase_add_test(tc, a_stale_new_file_goes);
+	tcase_add_test(tc, a_link_is_read_but_not_rewritten);
+	tcase_add_test(tc, it_is_synced_whole_before_begin_returns);
+	tcase_add_test(tc, a_replaced_file_is_kept_open_for_two_seconds);
+	tcase_add_test(tc, the_cache_is_the_rewritten_file);
+	tcase_add_test(tc, any_call_may_fail);
+	tcase_add_test(tc, threads_share_it);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,261 @@
+#include "client/librefd/conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+
+/* Room for at least one whole packet behind what was read. */
+#define READ_BYTES (2 * REFD_PACKET_MAX)
+
+uint64_t refd_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+uint64_t refd_deadline_ms(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return REFD_FOREVER;
+	return refd_now_ms() + (unsigned)timeout_ms;
+}
+
+/* What poll(2) wants: -1 for ever, 0 when it is over. */
+static int ms_left(uint64_t deadline)
+{
+	uint64_t now = refd_now_ms();
+
+	if (deadline == REFD_FOREVER)
+		return -1;
+	if (deadline <= now)
+		return 0;
+	return deadline - now > INT_MAX ? INT_MAX : (int)(deadline - now);
+}
+
+void refd_nap(unsigned ms, uint64_t deadline)
+{
+	int left = ms_left(deadline);
+
+	if (left >= 0 && (unsigned)left < ms)
+		ms = (unsigned)left;
+	poll(NULL, 0, (int)ms);
+}
+
+void refd_conn_init(struct refd_conn *conn)
+{
+	memset(conn, 0, sizeof(*conn));
+	conn->fd = -1;
+}
+
+void refd_conn_done(struct refd_conn *conn)
+{
+	refd_conn_close(conn);
+	pkt_buf_done(&conn->out);
+	free(conn->in);
+	refd_conn_init(conn);
+}
+
+bool refd_conn_is_open(const struct refd_conn *conn)
+{
+	return conn->fd >= 0;
+}
+
+void refd_conn_close(struct refd_conn *conn)
+{
+	if (conn->fd >= 0)
+		close(conn->fd);
+	conn->fd = -1;
+	conn->out.len = 0;
+	conn->sent = 0;
+	conn->out_base = 0;
+	conn->in_start = conn->in_end = 0;
+}
+
+/*
+ * Blocking, with a timeout on the socket: without blocking, connect(2) on a
+ * Unix socket whose backlog is full fails with EAGAIN, and nothing can be
+ * polled for. SO_SNDTIMEO bounds connect(2) as well (socket(7)).
+ */
+static int connect_by(int fd, const struct sockaddr_un *addr, uint64_t deadline)
+{
+	int left = ms_left(deadline);
+	struct timeval tv = { 0 };
+
+	if (left == 0)
+		left = 1;
+	if (left > 0) {
+		tv.tv_sec = left / 1000;
+		tv.tv_usec = left % 1000 * 1000;
+	}
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+int refd_conn_open(struct refd_conn *conn, const char *path, uint64_t deadline)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	size_t len = strlen(path);
+	int fd, err;
+
+	refd_conn_close(conn);
+	if (len >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, len);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	err = connect_by(fd, &addr, deadline);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	conn->fd = fd;
+	return 0;
+}
+
+int refd_conn_queue(struct refd_conn *conn, const void *data, size_t len,
+    uint64_t *begin)
+{
+	struct pkt_buf *out = &conn->out;
+
+	if (len > out->size - out->len) {
+		size_t size = out->len + len;
+		char *grown;
+
+		if (size < 2 * out->size)
+			size = 2 * out->size;
+		grown = realloc(out->data, size);
+		if (!grown)
+			return -ENOMEM;
+		out->data = grown;
+		out->size = size;
+	}
+	*begin = conn->out_base + out->len;
+	memcpy(out->data + out->len, data, len);
+	out->len += len;
+	return 0;
+}
+
+uint64_t refd_conn_written(const struct refd_conn *conn)
+{
+	return conn->out_base + conn->sent;
+}
+
+static int write_some(struct refd_conn *conn)
+{
+	ssize_t n;
+
+	while (conn->sent < conn->out.len) {
+		n = send(conn->fd, conn->out.data + conn->sent,
+		    conn->out.len - conn->sent, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		conn->sent += (size_t)n;
+	}
+	conn->out_base += conn->out.len;
+	conn->out.len = conn->sent = 0;
+	return 0;
+}
+
+static int make_room(struct refd_conn *conn)
+{
+	size_t held = conn->in_end - conn->in_start;
+	char *grown;
+
+	if (conn->in_start) {
+		memmove(conn->in, conn->in + conn->in_start, held);
+		conn->in_start = 0;
+		conn->in_end = held;
+	}
+	/* No packet is longer than half of this, so it never grows again. */
+	if (conn->in_size)
+		return 0;
+	grown = malloc(READ_BYTES);
+	if (!grown)
+		return -ENOMEM;
+	conn->in = grown;
+	conn->in_size = READ_BYTES;
+	return 0;
+}
+
+/* Packets that wait are to be taken first: a full buffer reads nothing. */
+static int read_some(struct refd_conn *conn)
+{
+	ssize_t n;
+	int err;
+
+	err = make_room(conn);
+	if (err < 0)
+		return err;
+	do
+		n = recv(conn->fd, conn->in + conn->in_end,
+		    conn->in_size - conn->in_end, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	conn->in_end += (size_t)n;
+	return 0;
+}
+
+int refd_conn_pump(struct refd_conn *conn, uint64_t deadline)
+{
+	struct pollfd pfd = { .fd = conn->fd, .events = POLLIN };
+	int n, err = 0;
+
+	if (conn->sent < conn->out.len)
+		pfd.events |= POLLOUT;
+	do
+		n = poll(&pfd, 1, ms_left(deadline));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ETIMEDOUT;
+	/* Read first: a server that hangs up has said why before. */
+	if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
+		err = read_some(conn);
+	if (err == 0 && (pfd.revents & POLLOUT))
+		err = write_some(conn);
+	return err;
+}
+
+void refd_conn_flush(struct refd_conn *conn)
+{
+	(void)write_some(conn);
+}
+
+int refd_conn_packet(struct refd_conn *conn, struct pkt *pkt)
+{
+	long taken;
+
+	if (conn->in_start == conn->in_end)
+		return 0;
+	taken = pkt_parse(conn->in + conn->in_start,
+	    conn->in_end - conn->in_start, pkt);
+	if (taken < 0)
+		return -EPROTO;
+	if (taken == 0)
+		return 0;
+	conn->in_start += (size_t)taken;
+	return 1;
+}

@@ -1,0 +1,238 @@
+#include "client/librefd/flight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/librefd/answer.h"
+#include "client/refd.h"
+
+#define ASK_MIN_MS 10
+#define ASK_MAX_MS 250
+
+struct flight *refd_flight_new(struct refd_request *req)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->req = req;
+	f->born_ms = refd_now_ms();
+	f->nap_ms = ASK_MIN_MS;
+	return f;
+}
+
+void refd_flight_free(struct flight *f)
+{
+	if (!f)
+		return;
+	if (f->state == FLIGHT_ANSWERED)
+		refd_answer_done(&f->ans);
+	free(f);
+}
+
+/* Sent twice it could be done twice, but for its id. */
+static bool changes_refs(const struct refd_request *req)
+{
+	return req->verb == REFD_VERB_TRANSACTION ||
+	    req->verb == REFD_VERB_SESSION || req->verb == REFD_VERB_COMMIT;
+}
+
+static int queue(struct flight *f, const struct refd_request *req,
+    struct refd_conn *conn, enum flight_state state)
+{
+	struct pkt_buf buf = { 0 };
+	int err;
+
+	refd_request_encode(req, &buf);
+	if (pkt_buf_failed(&buf))
+		err = -EINVAL;
+	else
+		err = refd_conn_queue(conn, buf.data, buf.len, &f->begin);
+	pkt_buf_done(&buf);
+	if (err == 0)
+		f->state = state;
+	return err;
+}
+
+/* A deadline counts from the first arrival, so a resend has less left. */
+static int send_request(struct flight *f, struct refd_conn *conn)
+{
+	struct refd_request req = *f->req;
+	uint64_t spent = refd_now_ms() - f->born_ms;
+
+	if (f->was_sent && req.deadline_ms)
+		req.deadline_ms = spent < req.deadline_ms ?
+		    req.deadline_ms - (uint32_t)spent :
+		    1;
+	f->was_sent = true;
+	return queue(f, &req, conn, FLIGHT_SENT);
+}
+
+static int send_question(struct flight *f, struct refd_conn *conn)
+{
+	struct refd_request query = { .verb = REFD_VERB_QUERY,
+		.request_id = f->req->request_id,
+		.txid = f->req->txid };
+
+	return queue(f, &query, conn, FLIGHT_ASKING);
+}
+
+int refd_flight_send(struct flight *f, struct refd_conn *conn)
+{
+	switch (f->state) {
+	case FLIGHT_UNSENT:
+		return send_request(f, conn);
+	case FLIGHT_LOST:
+		return send_question(f, conn);
+	case FLIGHT_SENT:
+	case FLIGHT_ASKING:
+	case FLIGHT_PENDING:
+	case FLIGHT_ANSWERED:
+		break;
+	}
+	return 0;
+}
+
+void refd_flight_lost(struct flight *f, uint64_t written)
+{
+	switch (f->state) {
+	case FLIGHT_SENT:
+		f->state = changes_refs(f->req) && written > f->begin ?
+		    FLIGHT_LOST :
+		    FLIGHT_UNSENT;
+		break;
+	case FLIGHT_ASKING:
+	case FLIGHT_PENDING:
+		f->state = FLIGHT_LOST;
+		break;
+	case FLIGHT_UNSENT:
+	case FLIGHT_LOST:
+	case FLIGHT_ANSWERED:
+		break;
+	}
+}
+
+bool refd_flight_awaits(const struct flight *f, uint32_t request_id)
+{
+	return f->req->request_id == request_id &&
+	    (f->state == FLIGHT_SENT || f->state == FLIGHT_ASKING);
+}
+
+static int settle(struct flight *f, struct refd_answer *ans)
+{
+	int err = 0;
+
+	if (ans->kind == REFD_ANSWER_RESULTS &&
+	    f->req->verb == REFD_VERB_TRANSACTION)
+		err = refd_answer_complete(f->req, ans);
+	if (err < 0) {
+		refd_answer_done(ans);
+		return err;
+	}
+	f->ans = *ans;
+	f->state = FLIGHT_ANSWERED;
+	return 0;
+}
+
+/* The daemon can't tell, now or ever. */
+static int settle_unknown(struct flight *f)
+{
+	struct refd_answer ans;
+	int err;
+
+	if (f->req->verb == REFD_VERB_TRANSACTION)
+		err = refd_answer_unknown(f->req, &ans);
+	else
+		err = refd_answer_refusal(f->req, REFD_UNKNOWN,
+		    "the daemon does not know any more", &ans);
+	return err < 0 ? err : settle(f, &ans);
+}
+
+static int settle_never_seen(struct flight *f, struct refd_conn *conn)
+{
+	struct refd_answer ans;
+	int err;
+
+	if (f->req->verb != REFD_VERB_COMMIT) {
+		f->state = FLIGHT_UNSENT;
+		err = refd_flight_send(f, conn);
+		refd_conn_flush(conn);
+		return err;
+	}
+	err = refd_answer_refusal(f->req, REFD_ABORTED,
+	    "the session ended with its connection", &ans);
+	return err < 0 ? err : settle(f, &ans);
+}
+
+static void ask_later(struct flight *f)
+{
+	f->state = FLIGHT_PENDING;
+	f->ask_at_ms = refd_now_ms() + f->nap_ms;
+	if (f->nap_ms < ASK_MAX_MS)
+		f->nap_ms *= 2;
+}
+
+static int told(struct flight *f, struct refd_answer *ans,
+    struct refd_conn *conn)
+{
+	enum refd_answer_kind kind = ans->kind;
+	enum refd_status status = ans->status;
+
+	if (kind == REFD_ANSWER_RESULTS)
+		return settle(f, ans);
+	refd_answer_done(ans);
+	switch (kind) {
+	case REFD_ANSWER_PENDING:
+		ask_later(f);
+		return 0;
+	case REFD_ANSWER_NEVER_SEEN:
+		return settle_never_seen(f, conn);
+	case REFD_ANSWER_REFUSED:
+		if (status == REFD_BUSY) {
+			ask_later(f);
+			return 0;
+		}
+		return settle_unknown(f);
+	case REFD_ANSWER_EXPIRED:
+		return settle_unknown(f);
+	case REFD_ANSWER_RESULTS:
+	case REFD_ANSWER_PREPARED:
+	case REFD_ANSWER_PONG:
+	case REFD_ANSWER_PAIRS:
+		break;
+	}
+	return -EPROTO;
+}
+
+int refd_flight_answered(struct flight *f, struct refd_answer *ans,
+    struct refd_conn *conn)
+{
+	return f->state == FLIGHT_ASKING ? told(f, ans, conn) : settle(f, ans);
+}
+
+int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
+    uint64_t *until)
+{
+	int err;
+
+	if (f->state != FLIGHT_PENDING)
+		return 0;
+	if (refd_now_ms() < f->ask_at_ms) {
+		if (f->ask_at_ms < *until)
+			*until = f->ask_at_ms;
+		return 0;
+	}
+	err = send_question(f, conn);
+	refd_conn_flush(conn);
+	return err;
+}
+
+bool refd_flight_take(struct flight *f, struct refd_answer *ans)
+{
+	if (f->state != FLIGHT_ANSWERED)
+		return false;
+	*ans = f->ans;
+	f->state = FLIGHT_UNSENT; /* nothing here to free any more */
+	return true;
+}

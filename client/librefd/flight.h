@@ -1,0 +1,62 @@
+/*
+ * One request on its way, over as many connections as it takes.
+ *
+ *	UNSENT -> SENT -> ANSWERED
+ *	  ^        \-> LOST -> ASKING -> ANSWERED
+ *	  |              ^      |  ^ \
+ *	  +- never-seen -|------+  |  v
+ *	                 +---------+- PENDING
+ *
+ * LOST: the connection broke after the daemon may have seen it, so it is not
+ * sent again until the daemon says that it never saw it. A request that can
+ * be repeated without harm (ping, look-up, ...) goes back to UNSENT.
+ *
+ * One thread at a time; nothing blocks. 0 or a negative errno: -ENOMEM;
+ * -EINVAL for a request the protocol can't carry; -EPROTO for an answer that
+ * is not one to this request.
+ */
+#ifndef CLIENT_LIBREFD_FLIGHT_H
+#define CLIENT_LIBREFD_FLIGHT_H
+
+#include "client/librefd/conn.h"
+#include "proto/message.h"
+
+enum flight_state {
+	FLIGHT_UNSENT,
+	FLIGHT_SENT,
+	FLIGHT_LOST,
+	FLIGHT_ASKING,
+	FLIGHT_PENDING,
+	FLIGHT_ANSWERED
+};
+
+struct flight {
+	struct refd_request *req; /* borrowed */
+	enum flight_state state;
+	uint64_t begin; /* its first byte's place in the stream */
+	uint64_t born_ms;
+	uint64_t ask_at_ms; /* PENDING: when to ask again */
+	unsigned nap_ms;    /* between questions */
+	bool was_sent;
+	struct refd_answer ans; /* ANSWERED, until taken */
+};
+
+struct flight *refd_flight_new(struct refd_request *req);
+void refd_flight_free(struct flight *f);
+
+/* Queues what has to be said on a connection that knows nothing of it: the
+ * request, or the question what became of it. */
+int refd_flight_send(struct flight *f, struct refd_conn *conn);
+/* The connection is gone; WRITTEN bytes had left on it. */
+void refd_flight_lost(struct flight *f, uint64_t written);
+bool refd_flight_awaits(const struct flight *f, uint32_t request_id);
+/* Takes ANS over, whatever it returns. */
+int refd_flight_answered(struct flight *f, struct refd_answer *ans,
+    struct refd_conn *conn);
+/* Asks if it is time; else lowers *UNTIL to when it will be. */
+int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
+    uint64_t *until);
+/* The answer, once. */
+bool refd_flight_take(struct flight *f, struct refd_answer *ans);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * librefd: ref transactions over refd's socket.
+ *
+ * Blocking; links libc only. A struct refd belongs to one thread at a time;
+ * different ones are independent. It never writes to standard output or
+ * error, never exits, and ignores SIGPIPE by MSG_NOSIGNAL. Functions return 0
+ * or a negative errno, and then refd_error() has a sentence for people.
+ *
+ *	struct refd *r = refd_new(socket_path);
+ *	refd_connect(r, 1000);
+ *	refd_submit(r, &txn);		several may be in flight
+ *	refd_wait(r, &txn.id, -1, &ans);
+ *	...
+ *	refd_answer_done(&ans);
+ *	refd_free(r);
+ *
+ * Connection lost in mid-transaction: refd_wait() connects again, waits while
+ * the daemon recovers, asks by transaction id, and sends again only after
+ * "never-seen" (the one answer that says nothing happened). Where the truth
+ * can't be had before the deadline the answer's outcome is "unknown": never
+ * taken for a failure. A prepared session ends with its connection.
+ */
+#ifndef CLIENT_REFD_H
+#define CLIENT_REFD_H
+
+#include "proto/message.h"
+
+struct refd;
+
+/* PATH is copied. NULL only when out of memory. */
+struct refd *refd_new(const char *socket_path);
+void refd_free(struct refd *r);
+/* About the last call that failed; owned by R, valid until its next call. */
+const char *refd_error(const struct refd *r);
+
+/* Connects and reads hello. -ENOENT, -ECONNREFUSED: no daemon there.
+ * -ETIMEDOUT. -EPROTO: not a refd, or one of another version. Calling it when
+ * connected does nothing, unless the last hello said that the daemon does not
+ * serve (see refd_hello()): then it connects anew. timeout_ms < 0: for ever. */
+int refd_connect(struct refd *r, int timeout_ms);
+/* The last hello; NULL before the first. Its state is the caller's to look at:
+ * what is submitted to a daemon that recovers or drains is refused by it. */
+const struct refd_hello *refd_hello(const struct refd *r);
+
+/* A transaction, or any other request. REQ is borrowed until its answer was
+ * waited for (it may have to be sent again), or until refd_free().
+ * request_id is set here; a txid of zeroes is made here. -EBUSY:
+ * REFD_REQUESTS_MAX in flight. -EINVAL: does not fit the protocol. */
+int refd_submit(struct refd *r, struct refd_request *req);
+
+/*
+ * Waits for REQ's answer, at most TIMEOUT_MS (< 0: for ever); others may come
+ * first and are kept. On 0 *ANS is filled in (refd_answer_done() it).
+ * -ETIMEDOUT: connected, and not yet; wait again, or ask by id another time.
+ * When the daemon went and did not come back in time a transaction gets the
+ * answer of refd_answer_unknown(), or, when the daemon can't have seen it,
+ * REFUSED with REFD_BUSY; any other request -ECONNRESET. -EPROTO: the
+ * daemon said what this side does not understand; for a transaction the
+ * outcome is unknown. -EINVAL: REQ is not in flight.
+ */
+int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans);
+
+/* Submit and wait. */
+int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans);
+
+/* The answer of one who can't wait any longer: every ref of the transaction
+ * REQ is REFD_UNKNOWN. 0 or -ENOMEM. */
+int refd_answer_unknown(const struct refd_request *req,
+    struct refd_answer *ans);
+
+#endif

@@ -1,0 +1,194 @@
+#include "tests/lib/fake_refd.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/lib/tmp.h"
+
+#define IN_MAX (4 * REFD_PACKET_MAX)
+
+void fake_expect(struct fake *f, int condition, const char *what)
+{
+	if (!condition && !f->wrong[0])
+		snprintf(f->wrong, sizeof(f->wrong), "%s", what);
+}
+
+static void *run(void *arg)
+{
+	struct fake *f = arg;
+
+	f->script(f);
+	fake_hang_up(f);
+	return NULL;
+}
+
+void fake_start(struct fake *f, void (*script)(struct fake *f))
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	memset(f, 0, sizeof(*f));
+	f->script = script;
+	f->conn = -1;
+	f->in = malloc(IN_MAX);
+	ck_assert_ptr_nonnull(f->in);
+	snprintf(f->path, sizeof(f->path), "%s/sock", tmp_root);
+	ck_assert_uint_lt(strlen(f->path), sizeof(addr.sun_path));
+	strcpy(addr.sun_path, f->path);
+	f->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_ge(f->listener, 0);
+	ck_assert_int_eq(
+	    bind(f->listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	ck_assert_int_eq(listen(f->listener, 8), 0);
+	ck_assert_int_eq(pthread_create(&f->thread, NULL, run, f), 0);
+}
+
+void fake_stop(struct fake *f)
+{
+	ck_assert_int_eq(pthread_join(f->thread, NULL), 0);
+	fake_stop_listening(f);
+	free(f->in);
+	ck_assert_msg(!f->wrong[0], "the server: %s", f->wrong);
+}
+
+void fake_accept(struct fake *f)
+{
+	fake_hang_up(f);
+	f->conn = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC);
+	fake_expect(f, f->conn >= 0, "accept");
+	f->dec = refd_request_decoder_new();
+	f->in_len = 0;
+}
+
+void fake_hang_up(struct fake *f)
+{
+	if (f->conn >= 0)
+		close(f->conn);
+	f->conn = -1;
+	refd_request_decoder_free(f->dec);
+	f->dec = NULL;
+}
+
+void fake_stop_listening(struct fake *f)
+{
+	if (f->listener >= 0)
+		close(f->listener);
+	f->listener = -1;
+	unlink(f->path);
+}
+
+void fake_send(struct fake *f, const void *data, size_t len)
+{
+	const char *at = data;
+	ssize_t n;
+
+	while (len) {
+		n = send(f->conn, at, len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			fake_expect(f, 0, "send");
+			return;
+		}
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+void fake_hello(struct fake *f, enum refd_server_state state)
+{
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
+		.state = state,
+		.pid = 1,
+		.max_updates = REFD_UPDATES_MAX,
+		.max_bytes = REFD_TXN_BYTES_MAX,
+		.software = "fake" };
+	struct pkt_buf buf = { 0 };
+
+	refd_hello_encode(&hello, &buf);
+	fake_send(f, buf.data, buf.len);
+	pkt_buf_done(&buf);
+}
+
+void fake_serve(struct fake *f)
+{
+	fake_accept(f);
+	fake_hello(f, REFD_SERVING);
+}
+
+static int read_more(struct fake *f)
+{
+	ssize_t n = recv(f->conn, f->in + f->in_len, IN_MAX - f->in_len, 0);
+
+	if (n > 0)
+		f->in_len += (size_t)n;
+	return n > 0;
+}
+
+void fake_read(struct fake *f, struct refd_request *req)
+{
+	enum refd_decoded state = REFD_DECODE_MORE;
+	enum refd_status status;
+	const char *why;
+	struct pkt pkt;
+	long taken;
+
+	memset(req, 0, sizeof(*req));
+	while (state == REFD_DECODE_MORE) {
+		taken = f->in_len ? pkt_parse(f->in, f->in_len, &pkt) : 0;
+		if (taken > 0) {
+			state = refd_request_decode(f->dec, &pkt, req, &status,
+			    &why);
+			f->in_len -= (size_t)taken;
+			memmove(f->in, f->in + taken, f->in_len);
+		} else if (taken < 0 || !read_more(f)) {
+			break;
+		}
+	}
+	fake_expect(f, state == REFD_DECODE_DONE, "no whole request");
+}
+
+void fake_answer(struct fake *f, const struct refd_answer *ans)
+{
+	struct pkt_buf buf = { 0 };
+
+	refd_answer_encode(ans, &buf);
+	fake_send(f, buf.data, buf.len);
+	pkt_buf_done(&buf);
+}
+
+void fake_answer_kind(struct fake *f, const struct refd_request *req,
+    enum refd_answer_kind kind)
+{
+	struct refd_answer ans = { .kind = kind,
+		.request_id = req->request_id,
+		.txid = req->txid };
+
+	fake_answer(f, &ans);
+}
+
+void fake_answer_ok(struct fake *f, const struct refd_request *req)
+{
+	struct refd_result *results;
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = req->request_id,
+		.txid = req->txid,
+		.nr_results = req->nr_updates,
+		.nr_updates = req->nr_updates,
+		.outcome = REFD_COMMITTED,
+		.lsn = 7 };
+	size_t i;
+
+	results = calloc(req->nr_updates + 1, sizeof(*results));
+	fake_expect(f, results != NULL, "out of memory");
+	for (i = 0; results && i < req->nr_updates; i++)
+		results[i].name = req->updates[i].name;
+	ans.results = results;
+	fake_answer(f, &ans);
+	free(results);
+}

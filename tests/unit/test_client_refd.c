@@ -1,0 +1,360 @@
+/*
+ * Proves what librefd does apart from transactions that get lost: greetings
+ * that are no greeting are told apart, several requests may be in flight and
+ * be answered in any order, a ping is simply sent again, and a server that
+ * writes before it reads does not bring the two sides to wait for each other.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/refd.h"
+#include "tests/lib/fake_refd.h"
+#include "tests/lib/tmp.h"
+
+static struct fake fake;
+static struct refd *daemon_;
+
+static void start(void (*script)(struct fake *f))
+{
+	fake_start(&fake, script);
+	daemon_ = refd_new(fake.path);
+	ck_assert_ptr_nonnull(daemon_);
+}
+
+static void stop(void)
+{
+	refd_free(daemon_);
+	fake_stop(&fake);
+}
+
+static void fill(struct refd_request *req, struct refd_update *updates,
+    size_t nr)
+{
+	memset(req, 0, sizeof(*req));
+	req->verb = REFD_VERB_TRANSACTION;
+	req->git_dir = "/r";
+	req->updates = updates;
+	req->nr_updates = nr;
+}
+
+/* ---- greetings ---- */
+
+static void no_refd(struct fake *f)
+{
+	fake_accept(f);
+	fake_send(f, "SSH-2.0-OpenSSH_9.2\r\n", 21);
+}
+
+static void silent(struct fake *f)
+{
+	char c;
+
+	fake_accept(f);
+	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
+}
+
+static void hangs_up(struct fake *f)
+{
+	fake_accept(f);
+}
+
+static void of_version(struct fake *f, const char *line, size_t len)
+{
+	struct pkt_buf buf = { 0 };
+	char tail[512];
+	ssize_t n;
+
+	/* The rest of a true greeting, behind another first line. */
+	struct refd_hello hello = { .version = 1,
+		.state = REFD_SERVING,
+		.pid = 1,
+		.max_updates = 1,
+		.max_bytes = 1,
+		.software = "fake" };
+
+	fake_accept(f);
+	refd_hello_encode(&hello, &buf);
+	fake_send(f, line, len);
+	fake_send(f, buf.data + len, buf.len - len);
+	pkt_buf_done(&buf);
+	n = read(f->conn, tail, sizeof(tail));
+	fake_expect(f, n == 0, "the client stays");
+}
+
+static void version_two(struct fake *f)
+{
+	of_version(f, "0012refd version=2", 18);
+}
+
+static void version_three(struct fake *f)
+{
+	of_version(f, "0012refd version=3", 18);
+}
+
+START_TEST(test_greetings)
+{
+	static const struct {
+		void (*script)(struct fake *f);
+		int err;
+	} cases[] = {
+		{ no_refd, -EPROTO },
+		{ silent, -ETIMEDOUT },
+		{ hangs_up, -ECONNRESET },
+		{ version_two, 0 },
+		{ version_three, -EPROTO },
+	};
+
+	start(cases[_i].script);
+	ck_assert_int_eq(refd_connect(daemon_, _i == 1 ? 30 : 5000),
+	    cases[_i].err);
+	ck_assert(cases[_i].err == 0 || *refd_error(daemon_));
+	stop();
+}
+END_TEST
+
+START_TEST(test_nobody)
+{
+	struct refd *r;
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/sock", tmp_root);
+	r = refd_new(path);
+	ck_assert_int_eq(refd_connect(r, 1000), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(refd_error(r), path));
+	ck_assert_ptr_null(refd_hello(r));
+	refd_free(r);
+
+	/* A socket whose daemon died is there, and nobody listens. */
+	fake_start(&fake, hangs_up);
+	r = refd_new(fake.path);
+	ck_assert_int_eq(refd_connect(r, 1000), -ECONNRESET);
+	pthread_join(fake.thread, NULL);
+	close(fake.listener);
+	ck_assert_int_eq(refd_connect(r, 1000), -ECONNREFUSED);
+	refd_free(r);
+	free(fake.in);
+}
+END_TEST
+
+static void recovers_then_serves(struct fake *f)
+{
+	fake_accept(f);
+	fake_hello(f, REFD_RECOVERING);
+	fake_accept(f);
+	fake_hello(f, REFD_SERVING);
+}
+
+START_TEST(test_connects_anew_until_served)
+{
+	start(recovers_then_serves);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_RECOVERING);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_SERVING);
+	stop();
+}
+END_TEST
+
+/* ---- in flight ---- */
+
+static void answers_backwards(struct fake *f)
+{
+	struct refd_request reqs[3];
+	int i;
+
+	fake_serve(f);
+	for (i = 0; i < 3; i++)
+		fake_read(f, &reqs[i]);
+	for (i = 2; i >= 0; i--) {
+		fake_answer_ok(f, &reqs[i]);
+		refd_request_done(&reqs[i]);
+	}
+}
+
+START_TEST(test_any_order)
+{
+	struct refd_update u[3] = { { .name = "refs/heads/a" },
+		{ .name = "refs/heads/b" }, { .name = "refs/heads/c" } };
+	struct refd_request reqs[3];
+	struct refd_answer ans;
+	int i;
+
+	start(answers_backwards);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	for (i = 0; i < 3; i++) {
+		fill(&reqs[i], &u[i], 1);
+		ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), 0);
+	}
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(refd_wait(daemon_, &reqs[i], 5000, &ans), 0);
+		ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+		ck_assert_str_eq(ans.results[0].name, u[i].name);
+		ck_assert(refd_txid_eq(&ans.txid, &reqs[i].txid));
+		ck_assert_uint_eq(ans.lsn, 7);
+		refd_answer_done(&ans);
+	}
+	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 0, &ans), -EINVAL);
+	stop();
+}
+END_TEST
+
+static void waits_for_the_end(struct fake *f)
+{
+	char c[4096];
+
+	fake_serve(f);
+	while (read(f->conn, c, sizeof(c)) > 0)
+		;
+}
+
+START_TEST(test_too_many)
+{
+	static struct refd_request reqs[REFD_REQUESTS_MAX + 1];
+	struct refd_answer ans;
+	int i;
+
+	start(waits_for_the_end);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	for (i = 0; i < REFD_REQUESTS_MAX; i++) {
+		reqs[i].verb = REFD_VERB_PING;
+		ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), 0);
+	}
+	reqs[i].verb = REFD_VERB_PING;
+	ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), -EBUSY);
+	/* Not yet is no failure: it may be waited for again. */
+	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
+	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
+	stop();
+}
+END_TEST
+
+START_TEST(test_what_does_not_fit)
+{
+	struct refd_request req;
+	char *message = malloc(REFD_PACKET_MAX + 1);
+
+	memset(message, 'm', REFD_PACKET_MAX);
+	message[REFD_PACKET_MAX] = '\0';
+	start(waits_for_the_end);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	fill(&req, NULL, 0);
+	req.message = message;
+	ck_assert_int_eq(refd_submit(daemon_, &req), -EINVAL);
+	/* And no half of it is on its way. */
+	req.message = NULL;
+	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
+	stop();
+	free(message);
+}
+END_TEST
+
+/* ---- lost, and harmless to repeat ---- */
+
+static void loses_a_ping(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	refd_request_done(&got);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+}
+
+START_TEST(test_ping_again)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+	struct refd_answer ans;
+
+	start(loses_a_ping);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PONG);
+	refd_answer_done(&ans);
+	stop();
+}
+END_TEST
+
+/* ---- both sides full ---- */
+
+#define MANY_PAIRS   200
+#define MANY_UPDATES 60000
+
+static void writes_before_it_reads(struct fake *f)
+{
+	static struct refd_pair pairs[MANY_PAIRS];
+	static char value[60000];
+	struct refd_request req;
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = pairs,
+		.nr_pairs = MANY_PAIRS };
+	size_t i;
+
+	memset(value, 'v', sizeof(value) - 1);
+	for (i = 0; i < MANY_PAIRS; i++)
+		pairs[i] = (struct refd_pair){ "key", value };
+	fake_serve(f);
+	fake_read(f, &req);
+	ans.request_id = req.request_id;
+	refd_request_done(&req);
+	fake_answer(f, &ans);
+	fake_read(f, &req);
+	fake_answer_ok(f, &req);
+	refd_request_done(&req);
+}
+
+START_TEST(test_no_deadlock)
+{
+	static struct refd_update updates[MANY_UPDATES];
+	struct refd_request status = { .verb = REFD_VERB_STATUS }, req;
+	struct refd_answer ans;
+	size_t i;
+
+	for (i = 0; i < MANY_UPDATES; i++)
+		updates[i].name = "refs/heads/some/rather/long/name/of/a/ref";
+	fill(&req, updates, MANY_UPDATES);
+	start(writes_before_it_reads);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_submit(daemon_, &status), 0);
+	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
+	ck_assert_int_eq(refd_wait(daemon_, &req, -1, &ans), 0);
+	ck_assert_uint_eq(ans.nr_results, MANY_UPDATES);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(daemon_, &status, -1, &ans), 0);
+	ck_assert_uint_eq(ans.nr_pairs, MANY_PAIRS);
+	refd_answer_done(&ans);
+	stop();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_refd");
+	TCase *tc = tcase_create("refd");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, test_greetings, 0, 5);
+	tcase_add_test(tc, test_nobody);
+	tcase_add_test(tc, test_connects_anew_until_served);
+	tcase_add_test(tc, test_any_order);
+	tcase_add_test(tc, test_too_many);
+	tcase_add_test(tc, test_what_does_not_fit);
+	tcase_add_test(tc, test_ping_again);
+	tcase_add_test(tc, test_no_deadlock);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,492 @@
+/*
+ * Proves what librefd does when the connection breaks in the middle of a
+ * transaction: it asks by id, sends again after "never-seen" and after
+ * nothing else, waits while the daemon recovers, and where the truth can't be
+ * had it says unknown for every ref and never failed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/refd.h"
+#include "tests/lib/fake_refd.h"
+#include "tests/lib/tmp.h"
+
+#define NR 3
+
+static struct fake fake;
+static struct refd_update updates[NR] = { { .name = "refs/heads/a" },
+	{ .name = "refs/heads/b" }, { .name = "refs/heads/c" } };
+static struct refd_request req;
+static struct refd_answer ans;
+/* What the script saw of the first request. */
+static struct refd_txid seen;
+
+static int run_for(void (*script)(struct fake *f), int timeout_ms)
+{
+	struct refd *r;
+	int err;
+
+	fake_start(&fake, script);
+	r = refd_new(fake.path);
+	memset(&req, 0, sizeof(req));
+	req.verb = REFD_VERB_TRANSACTION;
+	req.git_dir = "/r";
+	req.deadline_ms = 60000;
+	req.updates = updates;
+	req.nr_updates = NR;
+	ck_assert_int_eq(refd_connect(r, 5000), 0);
+	err = refd_call(r, &req, timeout_ms, &ans);
+	refd_free(r);
+	fake_stop(&fake);
+	return err;
+}
+
+static void check_all(enum refd_status status)
+{
+	size_t i;
+
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_uint_eq(ans.nr_results, NR);
+	for (i = 0; i < NR; i++) {
+		ck_assert_str_eq(ans.results[i].name, updates[i].name);
+		ck_assert_int_eq(ans.results[i].status, status);
+	}
+	ck_assert(refd_txid_eq(&ans.txid, &req.txid));
+}
+
+/* The first connection takes the transaction and breaks. */
+static void take_and_break(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_TRANSACTION, "no transaction");
+	seen = got.txid;
+	refd_request_done(&got);
+	fake_hang_up(f);
+}
+
+/* Whatever comes next has to be the question. */
+static void expect_query(struct fake *f, struct refd_request *got)
+{
+	fake_read(f, got);
+	fake_expect(f, got->verb == REFD_VERB_QUERY, "sent without asking");
+	fake_expect(f, refd_txid_eq(&got->txid, &seen), "asks for another");
+}
+
+/* The outcome as the question's answer: it has no updates itself. */
+static void answer_done(struct fake *f, struct refd_request *got)
+{
+	got->updates = updates;
+	got->nr_updates = NR;
+	fake_answer_ok(f, got);
+	got->updates = NULL;
+	got->nr_updates = 0;
+}
+
+/* ---- asked and told ---- */
+
+static void knows(struct fake *f)
+{
+	struct refd_request got;
+
+	take_and_break(f);
+	fake_serve(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_done)
+{
+	ck_assert_int_eq(run_for(knows, 10000), 0);
+	check_all(REFD_OK);
+	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void is_undecided_twice(struct fake *f)
+{
+	struct refd_request got;
+	int i;
+
+	take_and_break(f);
+	fake_serve(f);
+	for (i = 0; i < 3; i++) {
+		expect_query(f, &got);
+		if (i < 2)
+			fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
+		else
+			answer_done(f, &got);
+		refd_request_done(&got);
+	}
+}
+
+START_TEST(test_pending)
+{
+	ck_assert_int_eq(run_for(is_undecided_twice, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void never_saw_it(struct fake *f)
+{
+	struct refd_request got;
+
+	take_and_break(f);
+	fake_serve(f);
+	expect_query(f, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
+	refd_request_done(&got);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_TRANSACTION, "not sent again");
+	fake_expect(f, refd_txid_eq(&got.txid, &seen), "under another id");
+	fake_expect(f, got.nr_updates == NR, "not all of it");
+	fake_expect(f, got.deadline_ms > 0 && got.deadline_ms <= 60000,
+	    "with more time than it had");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_never_seen)
+{
+	ck_assert_int_eq(run_for(never_saw_it, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void forgot_it(struct fake *f)
+{
+	struct refd_request got;
+
+	take_and_break(f);
+	fake_serve(f);
+	expect_query(f, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_EXPIRED);
+	refd_request_done(&got);
+}
+
+START_TEST(test_expired)
+{
+	ck_assert_int_eq(run_for(forgot_it, 10000), 0);
+	check_all(REFD_UNKNOWN);
+	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void refuses(struct fake *f, const struct refd_request *got,
+    enum refd_status status)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = got->request_id,
+		.status = status };
+
+	fake_answer(f, &no);
+}
+
+static void is_busy_then_denies(struct fake *f)
+{
+	struct refd_request got;
+
+	take_and_break(f);
+	fake_serve(f);
+	expect_query(f, &got);
+	refuses(f, &got, REFD_BUSY);
+	refd_request_done(&got);
+	expect_query(f, &got);
+	refuses(f, &got, REFD_DENIED);
+	refd_request_done(&got);
+}
+
+/* A refused question is no refused transaction. */
+START_TEST(test_question_refused)
+{
+	ck_assert_int_eq(run_for(is_busy_then_denies, 10000), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+/* ---- gone ---- */
+
+static void goes_for_good(struct fake *f)
+{
+	take_and_break(f);
+	fake_stop_listening(f);
+}
+
+START_TEST(test_gone)
+{
+	ck_assert_int_eq(run_for(goes_for_good, 60), 0);
+	check_all(REFD_UNKNOWN);
+	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void hangs(struct fake *f)
+{
+	struct refd_request got;
+	char c;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	refd_request_done(&got);
+	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
+}
+
+START_TEST(test_hangs)
+{
+	ck_assert_int_eq(run_for(hangs, 30), -ETIMEDOUT);
+	ck_assert_int_eq(refd_answer_unknown(&req, &ans), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void recovers_first(struct fake *f)
+{
+	struct refd_request got;
+
+	take_and_break(f);
+	fake_accept(f);
+	fake_hello(f, REFD_RECOVERING);
+	fake_accept(f);
+	fake_hello(f, REFD_RECOVERING);
+	fake_serve(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_recovering)
+{
+	ck_assert_int_eq(run_for(recovers_first, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void recovers_for_ever(struct fake *f)
+{
+	take_and_break(f);
+	fake_accept(f);
+	fake_hello(f, REFD_RECOVERING);
+	fake_stop_listening(f);
+}
+
+START_TEST(test_recovers_too_long)
+{
+	ck_assert_int_eq(run_for(recovers_for_ever, 60), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+/* It breaks before a byte was read, and the client finds out when it writes
+ * or when it waits; in the first case it needn't ask, in both it must not
+ * take the one thing for the other. */
+static void breaks_at_once(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_hang_up(f);
+	fake_serve(f);
+	fake_read(f, &got);
+	if (got.verb == REFD_VERB_QUERY) {
+		fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
+		refd_request_done(&got);
+		fake_read(f, &got);
+	}
+	fake_expect(f, got.verb == REFD_VERB_TRANSACTION, "not sent");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_broken_before)
+{
+	ck_assert_int_eq(run_for(breaks_at_once, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+/* ---- answers that need more thought ---- */
+
+static void got_half_way(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_result one = { .name = "refs/heads/b" };
+	struct refd_answer part = { .kind = REFD_ANSWER_RESULTS,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = NR,
+		.outcome = REFD_PARTIAL,
+		.lsn = 9 };
+
+	take_and_break(f);
+	fake_serve(f);
+	expect_query(f, &got);
+	part.request_id = got.request_id;
+	part.txid = got.txid;
+	fake_answer(f, &part);
+	refd_request_done(&got);
+}
+
+START_TEST(test_half_done)
+{
+	ck_assert_int_eq(run_for(got_half_way, 10000), 0);
+	ck_assert_uint_eq(ans.nr_results, NR);
+	ck_assert_int_eq(ans.results[0].status, REFD_ABORTED);
+	ck_assert_ptr_nonnull(strstr(ans.results[0].text, "stopped"));
+	ck_assert_int_eq(ans.results[1].status, REFD_OK);
+	ck_assert_int_eq(ans.results[2].status, REFD_ABORTED);
+	ck_assert_int_eq(ans.outcome, REFD_PARTIAL);
+	ck_assert_uint_eq(ans.lsn, 9);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+/* Results of other refs: somebody else's transaction under this id. */
+static void tells_of_another(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_result one = { .name = "refs/heads/x" };
+	struct refd_answer other = { .kind = REFD_ANSWER_RESULTS,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = 1,
+		.outcome = REFD_COMMITTED };
+	int i;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	seen = got.txid;
+	for (i = 0; i < 3; i++) {
+		other.request_id = got.request_id;
+		other.txid = got.txid;
+		fake_answer(f, &other);
+		refd_request_done(&got);
+		if (i == 2)
+			break;
+		fake_serve(f);
+		expect_query(f, &got);
+	}
+}
+
+START_TEST(test_of_another)
+{
+	ck_assert_int_eq(run_for(tells_of_another, 10000), -EPROTO);
+}
+END_TEST
+
+static void babbles_once(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	seen = got.txid;
+	refd_request_done(&got);
+	fake_send(f, "000bgarbage", 11);
+	fake_serve(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* What can't be understood says nothing: ask again, on a new connection. */
+START_TEST(test_garbage)
+{
+	ck_assert_int_eq(run_for(babbles_once, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void loses_two(struct fake *f)
+{
+	struct refd_request got;
+	int i;
+
+	fake_serve(f);
+	for (i = 0; i < 2; i++) {
+		fake_read(f, &got);
+		refd_request_done(&got);
+	}
+	fake_serve(f);
+	for (i = 0; i < 2; i++) {
+		fake_read(f, &got);
+		fake_expect(f, got.verb == REFD_VERB_QUERY, "no question");
+		answer_done(f, &got);
+		refd_request_done(&got);
+	}
+}
+
+START_TEST(test_two_in_flight)
+{
+	struct refd_request two[2];
+	struct refd *r;
+	int i;
+
+	fake_start(&fake, loses_two);
+	r = refd_new(fake.path);
+	ck_assert_int_eq(refd_connect(r, 5000), 0);
+	memset(two, 0, sizeof(two));
+	for (i = 0; i < 2; i++) {
+		two[i].verb = REFD_VERB_TRANSACTION;
+		two[i].git_dir = "/r";
+		two[i].updates = updates;
+		two[i].nr_updates = NR;
+		ck_assert_int_eq(refd_submit(r, &two[i]), 0);
+	}
+	for (i = 1; i >= 0; i--) {
+		ck_assert_int_eq(refd_wait(r, &two[i], 10000, &ans), 0);
+		req.txid = two[i].txid;
+		check_all(REFD_OK);
+		refd_answer_done(&ans);
+	}
+	refd_free(r);
+	fake_stop(&fake);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_resend");
+	TCase *tc = tcase_create("resend");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, test_done);
+	tcase_add_test(tc, test_pending);
+	tcase_add_test(tc, test_never_seen);
+	tcase_add_test(tc, test_expired);
+	tcase_add_test(tc, test_question_refused);
+	tcase_add_test(tc, test_gone);
+	tcase_add_test(tc, test_hangs);
+	tcase_add_test(tc, test_recovering);
+	tcase_add_test(tc, test_recovers_too_long);
+	tcase_add_test(tc, test_broken_before);
+	tcase_add_test(tc, test_half_done);
+	tcase_add_test(tc, test_of_another);
+	tcase_add_test(tc, test_garbage);
+	tcase_add_test(tc, test_two_in_flight);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,281 @@
+/*
+ * Between the files of memfs: nothing else includes this.
+ *
+ *	memfs.c		the machine: clock, descriptors, faults, power
+ *	memfs_set.c	what a test arms, sets and counts
+ *	memfs_tree.c	inodes, directories, the list of pending changes
+ *	memfs_walk.c	paths
+ *	memfs_data.c	what a file holds, in memory and on the disk
+ *	memfs_names.c	calls of struct sys that make names
+ *	memfs_inodes.c	calls of struct sys that look, or set modes
+ *	memfs_fds.c	calls of struct sys that take a descriptor
+ *	memfs_cut.c	kill, power cut, remount
+ *	memfs_help.c	for tests: setting up and looking
+ *
+ * All but the functions of memfs.h run with the lock held.
+ */
+#ifndef TESTS_LIB_MEMFS_INTERNAL_H
+#define TESTS_LIB_MEMFS_INTERNAL_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "tests/lib/memfs.h"
+
+#define MEMFS_PAGE     4096
+#define MEMFS_LINK_MAX 65000 /* as ext4 */
+#define MEMFS_SIZE_MAX ((size_t)1 << 30)
+#define MEMFS_SYMLOOPS 40
+#define MEMFS_NAME_MAX 255
+#define MEMFS_PATH_MAX 4096
+#define MEMFS_FIRST_FD 100000 /* so that no kernel's passes for one */
+
+struct bytes {
+	unsigned char *p;
+	size_t len, room;
+};
+
+/* Flags of a file's page. */
+enum {
+	PAGE_TAKEN = 1, /* it counts as a block */
+	PAGE_DIRTY = 2, /* not written to the disk yet */
+	PAGE_GHOST = 4  /* the writing failed, and the kernel calls it clean */
+};
+
+struct dentry {
+	struct dentry *next;
+	struct inode *node;
+	uint32_t hash;
+	unsigned len;
+	char name[];
+};
+
+struct inode {
+	uint64_t ino;
+	struct memfs_mount *mnt;
+	uint32_t mode, uid, gid;
+	unsigned links; /* names */
+	unsigned opens; /* descriptors and directory streams */
+	unsigned refs;  /* links, opens, pending changes */
+	bool is_gone;   /* neither names nor opens: number and room freed */
+	int64_t mtime, ctime;
+	struct memfs_open *locker;
+	/* directory */
+	struct dentry **slots;
+	size_t nr_slots, nr_names;
+	unsigned nr_subdirs;
+	struct inode *parent, *kept_parent;
+	struct memfs_mount *covered; /* mounted here */
+	/* symbolic link */
+	char *target;
+	/* file */
+	struct bytes now, disk;
+	unsigned char *pages;
+	size_t nr_pages, nr_taken;
+	size_t cut_to; /* the smallest size since the last sync */
+	int64_t disk_mtime;
+	bool data_dirty, time_dirty, has_ghosts, is_listed;
+	unsigned sync_errors;
+	TAILQ_ENTRY(inode) dirty_link; /* where any of these is so */
+};
+
+/* One name that changes. */
+struct half {
+	struct inode *dir, *old, *new;
+	struct dentry *name; /* a copy of its own, for name, len and hash */
+};
+
+/* One pending change: of one name, of two by a rename (the new one first), or
+ * of a mode. HOME is what an fsync of makes it last. */
+struct change {
+	struct inode *home;
+	unsigned nr;
+	struct half half[2];
+	struct inode *node;
+	uint32_t old_mode;
+	bool is_marked;
+};
+
+struct memfs_mount {
+	struct memfs *fs;
+	unsigned index;
+	uint64_t dev, mount_id;
+	struct inode *root, *point;
+	struct change *log;
+	size_t nr_log, log_room;
+	TAILQ_HEAD(, inode) dirty;
+	uint64_t next_ino, *free_inos;
+	size_t nr_free_inos, free_inos_room;
+	int64_t blocks_left, inodes_left;
+	bool has_block_limit, has_inode_limit;
+	int dead;
+};
+
+struct memfs_proc {
+	struct sys sys;
+	struct memfs *fs;
+	bool is_other;
+};
+
+struct memfs_open {
+	struct memfs_proc *proc;
+	struct inode *node;
+	int flags;
+	bool is_dead; /* its mount went away */
+	bool sync_failed;
+	unsigned errors_seen; /* of node->sync_errors */
+	off_t pos;
+};
+
+struct sys_dir {
+	TAILQ_ENTRY(sys_dir) link;
+	struct memfs_proc *proc;
+	struct inode *node; /* NULL: died under it */
+	size_t nr, pos;
+	struct dir_name {
+		char *name;
+		uint64_t ino;
+		unsigned char type;
+	} * names;
+};
+
+enum memfs_power { POWER_ON, POWER_KILLED, POWER_CUT };
+
+struct memfs_fault {
+	bool is_armed, stays;
+	int call; /* MEMFS_NR_CALLS: any but close */
+	unsigned long left;
+	int err;
+};
+
+struct memfs {
+	pthread_mutex_t lock;
+	struct memfs_proc proc[2];
+	struct memfs_proc *cur; /* whose call this is */
+	struct memfs_mount *mounts[MEMFS_MOUNTS_MAX];
+	unsigned nr_mounts;
+	enum memfs_mode mode;
+	uint64_t next_mount_id;
+	int64_t wall, mono, step, tick;
+	unsigned boot;
+	char boot_id[40];
+	bool hides_types;
+
+	struct memfs_open **fds; /* [i] is descriptor first_fd + i */
+	int first_fd, first_live_fd;
+	size_t nr_fds, fds_room;
+	unsigned nr_open, max_fds;
+	TAILQ_HEAD(, sys_dir) dirs;
+
+	struct memfs_fault fault;
+	bool stop_armed;
+	enum memfs_power stop_how, power;
+	unsigned long stop_left;
+	bool between_armed;
+	unsigned long between_left;
+	void (*between)(struct memfs *fs, void *arg);
+	void *between_arg;
+	unsigned long nr_calls, nr_changes, calls_when_off;
+	unsigned long bad_fds, bad_syncs;
+	bool was_hit, faulted_now;
+	const char *call_name;
+	char call_path[128], hit[160];
+};
+
+/* ---- memfs.c ---- */
+
+void *memfs_grow(void *array, size_t *room, size_t need, size_t size);
+/* Takes the lock whatever it returns; memfs_leave() lets go. */
+int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
+    struct memfs **out);
+int memfs_leave(struct memfs *fs, int r);
+/* To be asked before anything on disk changes; negative: the machine stops
+ * here. */
+int memfs_change_begins(struct memfs *fs);
+int64_t memfs_file_time(struct memfs *fs);
+int memfs_fd_new(struct memfs *fs, struct inode *node, int flags);
+int memfs_fd_get(struct memfs *fs, int fd, struct memfs_open **open);
+void memfs_fd_drop(struct memfs *fs, size_t index);
+void memfs_drop_all_fds(struct memfs *fs, struct memfs_proc *only);
+
+/* ---- memfs_set.c ---- */
+
+struct memfs_mount *memfs_mount_new(struct memfs *fs, struct inode *point);
+
+/* ---- memfs_tree.c ---- */
+
+struct inode *inode_new(struct memfs_mount *mnt, uint32_t mode);
+void inode_get(struct inode *node);
+void inode_put(struct inode *node);
+/* After a name or a descriptor went: is it gone? */
+void inode_settle(struct inode *node);
+uint32_t inode_nlink(const struct inode *node);
+struct dentry *dir_find(const struct inode *dir, const char *name, size_t len);
+/* Sets or, NODE being NULL, takes away a name; pends nothing. */
+void dir_set(struct inode *dir, const struct dentry *name, struct inode *node);
+struct dentry *dentry_new(const char *name, size_t len);
+/* Does it, and puts it on the list. The halves' names are taken over. */
+void change_names(struct inode *home, unsigned nr, struct half *half);
+void change_mode(struct inode *node, uint32_t mode);
+/* Takes what is marked off the list, with all that must come before it. */
+void changes_last(struct memfs_mount *mnt);
+void changes_mark_home(struct memfs_mount *mnt, const struct inode *home);
+void changes_mark_from(struct memfs_mount *mnt, size_t first);
+/* Undoes the newest until KEEP are left, and forgets those. */
+void changes_cut(struct memfs_mount *mnt, size_t keep);
+
+/* ---- memfs_walk.c ---- */
+
+enum walk_how {
+	WALK_PARENT,   /* for a name to be made or taken away: never followed */
+	WALK_NOFOLLOW, /* for what is there; "link/" is followed all the same */
+	WALK_FOLLOW,
+	WALK_CREATE /* as WALK_FOLLOW; -EISDIR at "name/" */
+};
+
+/* Where a path leads: to NAME in DIR, which is NODE or absent. Where the last
+ * component is ".", ".." or "/" DIR is NULL and KIND says which. */
+struct where {
+	struct inode *dir, *node;
+	const char *name;
+	size_t len;
+	bool is_slashed; /* "name/" */
+	enum { WHERE_NAME, WHERE_DOT, WHERE_DOTDOT, WHERE_ROOT } kind;
+};
+
+int walk(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
+    struct where *w);
+/* To what exists; "name/" must be a directory. */
+int walk_to(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
+    struct inode **node);
+int inode_path(struct inode *node, char *buf, size_t size);
+
+/* ---- memfs_data.c ---- */
+
+size_t data_read(const struct inode *node, void *buf, size_t len, size_t off);
+/* Bytes written, fewer where the room ends; -ENOSPC, -EFBIG. */
+ssize_t data_write(struct inode *node, const void *buf, size_t len, size_t off);
+void data_truncate(struct inode *node, size_t size);
+void data_touch(struct inode *node);
+void data_sync(struct inode *node, bool with_time);
+void data_sync_fails(struct inode *node);
+void data_drop_clean(struct inode *node);
+void data_cut(struct inode *node, enum memfs_data how, uint64_t *rng);
+void data_free(struct inode *node);
+uint64_t memfs_random(uint64_t *rng);
+
+/* ---- memfs_cut.c ---- */
+
+void memfs_boots(struct memfs *fs);
+
+/* ---- memfs_names.c, memfs_inodes.c, memfs_fds.c ---- */
+
+void memfs_names_table(struct sys *sys);
+void memfs_inodes_table(struct sys *sys);
+void memfs_fds_table(struct sys *sys);
+/* The directory goes away under the stream, or the stream goes. */
+void memfs_dir_strand(struct memfs *fs, struct sys_dir *dir);
+void memfs_dir_free(struct memfs *fs, struct sys_dir *dir);
+
+#endif

@@ -1,0 +1,373 @@
+/*
+ * Inodes, directories, and the list of changes that are not on disk yet.
+ *
+ * The tree in memory is the one truth; the list can take it back, newest
+ * change first, to what it was before any of them. That a change is on disk
+ * means that it has left the list. Two changes of the same name are never
+ * taken out of order: changes_last() takes the earlier one with the later.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/memfs_internal.h"
+
+/* ---- inodes ---- */
+
+static uint64_t take_number(struct memfs_mount *mnt)
+{
+	if (mnt->nr_free_inos > 0)
+		return mnt->free_inos[--mnt->nr_free_inos];
+	return mnt->next_ino++;
+}
+
+struct inode *inode_new(struct memfs_mount *mnt, uint32_t mode)
+{
+	struct inode *node = memfs_grow(NULL, NULL, 1, sizeof(*node));
+
+	node->mnt = mnt;
+	node->mode = mode;
+	node->ino = take_number(mnt);
+	node->cut_to = SIZE_MAX;
+	node->mtime = node->ctime = memfs_file_time(mnt->fs);
+	node->disk_mtime = node->mtime;
+	mnt->inodes_left--;
+	return node;
+}
+
+void inode_get(struct inode *node)
+{
+	node->refs++;
+}
+
+static void get_or_none(struct inode *node)
+{
+	if (node != NULL)
+		inode_get(node);
+}
+
+static void put_or_none(struct inode *node)
+{
+	if (node != NULL)
+		inode_put(node);
+}
+
+/* Names or descriptors have come back to what was gone: a cut undid the
+ * unlink. Another file may have got the number meanwhile. */
+static void inode_revive(struct inode *node)
+{
+	struct memfs_mount *mnt = node->mnt;
+	size_t i;
+
+	node->is_gone = false;
+	mnt->inodes_left--;
+	mnt->blocks_left -= (int64_t)node->nr_taken;
+	for (i = 0; i < mnt->nr_free_inos; i++) {
+		if (mnt->free_inos[i] == node->ino) {
+			mnt->free_inos[i] = mnt->free_inos[--mnt->nr_free_inos];
+			return;
+		}
+	}
+	node->ino = take_number(mnt);
+}
+
+void inode_settle(struct inode *node)
+{
+	struct memfs_mount *mnt = node->mnt;
+
+	if (node->links > 0 || node->opens > 0 || node->is_gone)
+		return;
+	node->is_gone = true;
+	mnt->inodes_left++;
+	mnt->blocks_left += (int64_t)node->nr_taken;
+	mnt->free_inos = memfs_grow(mnt->free_inos, &mnt->free_inos_room,
+	    mnt->nr_free_inos + 1, sizeof(*mnt->free_inos));
+	mnt->free_inos[mnt->nr_free_inos++] = node->ino;
+}
+
+uint32_t inode_nlink(const struct inode *node)
+{
+	if (!S_ISDIR(node->mode))
+		return node->links;
+	return node->links == 0 ? 0 : 2 + node->nr_subdirs;
+}
+
+/* A directory without a name keeps its parent: ".." still leads there. */
+static void link_down(struct inode *dir, struct inode *node)
+{
+	node->links--;
+	if (S_ISDIR(node->mode)) {
+		dir->nr_subdirs--;
+		if (node->links == 0) {
+			node->parent = node->kept_parent = dir;
+			inode_get(dir);
+		}
+	}
+	inode_settle(node);
+	inode_put(node);
+}
+
+static void link_up(struct inode *dir, struct inode *node)
+{
+	inode_get(node);
+	node->links++;
+	if (node->is_gone)
+		inode_revive(node);
+	if (S_ISDIR(node->mode)) {
+		dir->nr_subdirs++;
+		node->parent = dir;
+		put_or_none(node->kept_parent);
+		node->kept_parent = NULL;
+	}
+}
+
+/* A directory that nothing leads to any more may still have names in it:
+ * those that an fsync of it made last before its own name did. */
+static void free_names(struct inode *dir)
+{
+	struct dentry *d, *next;
+	size_t i;
+
+	for (i = 0; i < dir->nr_slots; i++) {
+		for (d = dir->slots[i]; d != NULL; d = next) {
+			next = d->next;
+			d->node->links--;
+			d->node->parent = NULL;
+			inode_settle(d->node);
+			inode_put(d->node);
+			free(d);
+		}
+	}
+	free(dir->slots);
+}
+
+void inode_put(struct inode *node)
+{
+	if (--node->refs > 0)
+		return;
+	free_names(node);
+	put_or_none(node->kept_parent);
+	data_free(node);
+	free(node->target);
+	free(node);
+}
+
+/* ---- directories: a hash table with chains ---- */
+
+static uint32_t hash_of(const char *name, size_t len)
+{
+	uint32_t h = 2166136261U;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		h = (h ^ (unsigned char)name[i]) * 16777619U;
+	return h;
+}
+
+struct dentry *dentry_new(const char *name, size_t len)
+{
+	struct dentry *d = memfs_grow(NULL, NULL, 1, sizeof(*d) + len + 1);
+
+	memcpy(d->name, name, len);
+	d->len = (unsigned)len;
+	d->hash = hash_of(name, len);
+	return d;
+}
+
+/* Where the pointer to the entry is, or would be. */
+static struct dentry **slot_of(const struct inode *dir, uint32_t hash,
+    const char *name, size_t len)
+{
+	struct dentry **p = &dir->slots[hash & (dir->nr_slots - 1)];
+
+	while (*p != NULL &&
+	    ((*p)->hash != hash || (*p)->len != len ||
+		memcmp((*p)->name, name, len) != 0))
+		p = &(*p)->next;
+	return p;
+}
+
+struct dentry *dir_find(const struct inode *dir, const char *name, size_t len)
+{
+	if (dir->nr_names == 0)
+		return NULL;
+	return *slot_of(dir, hash_of(name, len), name, len);
+}
+
+static void grow_slots(struct inode *dir)
+{
+	struct dentry **old = dir->slots, *d, *next;
+	size_t i, nr_old = dir->nr_slots;
+
+	dir->nr_slots = nr_old == 0 ? 8 : nr_old * 4;
+	dir->slots = memfs_grow(NULL, NULL, dir->nr_slots, sizeof(*dir->slots));
+	for (i = 0; i < nr_old; i++) {
+		for (d = old[i]; d != NULL; d = next) {
+			next = d->next;
+			d->next = dir->slots[d->hash & (dir->nr_slots - 1)];
+			dir->slots[d->hash & (dir->nr_slots - 1)] = d;
+		}
+	}
+	free(old);
+}
+
+void dir_set(struct inode *dir, const struct dentry *name, struct inode *node)
+{
+	struct dentry **p, *d;
+	struct inode *old;
+
+	if (dir->nr_names >= dir->nr_slots)
+		grow_slots(dir);
+	p = slot_of(dir, name->hash, name->name, name->len);
+	d = *p;
+	old = d != NULL ? d->node : NULL;
+	if (node != NULL) {
+		if (d == NULL) {
+			*p = d = dentry_new(name->name, name->len);
+			dir->nr_names++;
+		}
+		d->node = node;
+		link_up(dir, node);
+	} else if (d != NULL) {
+		*p = d->next;
+		dir->nr_names--;
+		free(d);
+	}
+	if (old != NULL)
+		link_down(dir, old);
+}
+
+/* ---- pending changes ---- */
+
+static struct change *change_new(struct inode *home)
+{
+	struct memfs_mount *mnt = home->mnt;
+	struct change *c;
+
+	mnt->log = memfs_grow(mnt->log, &mnt->log_room, mnt->nr_log + 1,
+	    sizeof(*mnt->log));
+	c = &mnt->log[mnt->nr_log++];
+	*c = (struct change){ .home = home };
+	inode_get(home);
+	return c;
+}
+
+void change_names(struct inode *home, unsigned nr, struct half *half)
+{
+	struct change *c = change_new(home);
+	unsigned i;
+
+	c->nr = nr;
+	for (i = 0; i < nr; i++) {
+		c->half[i] = half[i];
+		inode_get(half[i].dir);
+		get_or_none(half[i].old);
+		get_or_none(half[i].new);
+	}
+	for (i = 0; i < nr; i++)
+		dir_set(half[i].dir, half[i].name, half[i].new);
+}
+
+void change_mode(struct inode *node, uint32_t mode)
+{
+	struct change *c = change_new(node);
+
+	c->node = node;
+	c->old_mode = node->mode;
+	inode_get(node);
+	node->mode = mode;
+}
+
+static void change_forget(struct change *c)
+{
+	unsigned i;
+
+	for (i = 0; i < c->nr; i++) {
+		inode_put(c->half[i].dir);
+		put_or_none(c->half[i].old);
+		put_or_none(c->half[i].new);
+		free(c->half[i].name);
+	}
+	put_or_none(c->node);
+	inode_put(c->home);
+}
+
+static bool touch_one_name(const struct change *a, const struct change *b)
+{
+	const struct half *x, *y;
+
+	for (x = a->half; x < a->half + a->nr; x++) {
+		for (y = b->half; y < b->half + b->nr; y++) {
+			if (x->dir == y->dir &&
+			    x->name->hash == y->name->hash &&
+			    strcmp(x->name->name, y->name->name) == 0)
+				return true;
+		}
+	}
+	return a->node != NULL && a->node == b->node;
+}
+
+static bool must_precede(const struct memfs_mount *mnt, size_t i)
+{
+	size_t j;
+
+	for (j = i + 1; j < mnt->nr_log; j++) {
+		if (mnt->log[j].is_marked &&
+		    touch_one_name(&mnt->log[i], &mnt->log[j]))
+			return true;
+	}
+	return false;
+}
+
+void changes_last(struct memfs_mount *mnt)
+{
+	size_t i, kept = 0, nr = mnt->nr_log;
+
+	for (i = nr; i-- > 0;) {
+		if (!mnt->log[i].is_marked)
+			mnt->log[i].is_marked = must_precede(mnt, i);
+	}
+	for (i = 0; i < nr; i++) {
+		if (mnt->log[i].is_marked)
+			change_forget(&mnt->log[i]);
+		else
+			mnt->log[kept++] = mnt->log[i];
+	}
+	mnt->nr_log = kept;
+}
+
+void changes_mark_home(struct memfs_mount *mnt, const struct inode *home)
+{
+	size_t i;
+
+	for (i = 0; i < mnt->nr_log; i++)
+		mnt->log[i].is_marked = mnt->log[i].home == home;
+}
+
+void changes_mark_from(struct memfs_mount *mnt, size_t first)
+{
+	size_t i;
+
+	for (i = 0; i < mnt->nr_log; i++)
+		mnt->log[i].is_marked = i >= first;
+}
+
+static void change_undo(struct change *c)
+{
+	unsigned i;
+
+	for (i = c->nr; i-- > 0;)
+		dir_set(c->half[i].dir, c->half[i].name, c->half[i].old);
+	if (c->node != NULL)
+		c->node->mode = c->old_mode;
+}
+
+void changes_cut(struct memfs_mount *mnt, size_t keep)
+{
+	size_t i;
+
+	for (i = mnt->nr_log; i-- > keep;)
+		change_undo(&mnt->log[i]);
+	for (i = 0; i < mnt->nr_log; i++)
+		change_forget(&mnt->log[i]);
+	mnt->nr_log = 0;
+}

@@ -1,0 +1,378 @@
+/*
+ * Reflogs, byte for byte against git's own: lines, messages, policies; what
+ * is made and refused beforehand; and that a failed append leaves nothing.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/reflog.h"
+#include "tests/lib/tmp.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define LOG          "logs/refs/heads/x"
+
+static const struct sys *sys = &sys_kernel;
+
+static struct refd_oid oid(const char *hex)
+{
+	struct refd_oid o;
+
+	ck_assert_int_eq(refd_oid_parse(hex, &o), 0);
+	return o;
+}
+
+static const char *const messages[] = {
+	"push",
+	"  two  blanks\tand\ta tab ",
+	"line one\nline two\r\n",
+	"\n\n",
+	"form\ffeed \v vertical",
+	"\xc3\xa9 and \x01 stay",
+	"a\t\n\r b",
+};
+
+START_TEST(a_line_is_what_git_writes)
+{
+	struct refd_oid null_oid = { { 0 } }, new_oid;
+	char *hex, *git, *line, *message;
+	size_t len;
+
+	setenv("MESSAGE", messages[_i], 1);
+	tmp_run("git init -q r && cd r && GIT_COMMITTER_DATE='1700000000 "
+		"+0130' git update-ref -m \"$MESSAGE\" refs/heads/x $(git "
+		"commit-tree -m m $(git hash-object -w -t tree /dev/null))");
+	hex = tmp_output("git -C r rev-parse refs/heads/x");
+	new_oid = oid(hex);
+	free(hex);
+	git = tmp_get("r/.git/logs/refs/heads/x");
+	message = reflog_normalise(messages[_i]);
+	line = reflog_line(&null_oid, &new_oid,
+	    "C O Mitter <committer@example.com> 1700000000 +0130", message,
+	    &len);
+	ck_assert_str_eq(line, git);
+	ck_assert_uint_eq(strlen(line), len);
+	free(line);
+	free(message);
+	free(git);
+}
+END_TEST
+
+START_TEST(a_line_can_not_be_forged)
+{
+	struct refd_oid o = { { 0 } };
+	size_t len;
+
+	ck_assert_ptr_null(
+	    reflog_line(&o, &o, "A <a>\nB <b> 1 +0000", NULL, &len));
+	ck_assert_ptr_null(reflog_line(&o, &o, "A <a> 1 +0000", "x\ny", &len));
+}
+END_TEST
+
+START_TEST(a_policy_is_parsed_as_git_parses_it)
+{
+	static const char *const values[] = {
+		"true",
+		"TRUE",
+		"yes",
+		"On",
+		"1",
+		"2",
+		"-1",
+		"0x10",
+		"010",
+		"1k",
+		"3G",
+		"0",
+		"0k",
+		"false",
+		"No",
+		"off",
+		"",
+		"always",
+		"ALWAYS",
+		"maybe",
+		"truely",
+		"1 ",
+		" 1",
+		"1x",
+		"2g",
+		"1.5",
+		"99999999999",
+		"1kk",
+		"tru",
+	};
+	enum reflog_policy policy;
+	char *git;
+	size_t i;
+	int r;
+
+	tmp_run("git init -q r");
+	for (i = 0; i < COUNT(values); i++) {
+		r = reflog_policy_parse(values[i], true, &policy);
+		if (r == 0 && policy == REFLOG_ALWAYS) {
+			ck_assert_int_eq(strcasecmp(values[i], "always"), 0);
+			continue;
+		}
+		git = tmp_output("git -C r -c 'x.y=%s' config --type=bool x.y "
+				 "2>/dev/null || echo fatal",
+		    values[i]);
+		ck_assert_msg(strcmp(git,
+				  r < 0                       ? "fatal\n" :
+				      policy == REFLOG_NORMAL ? "true\n" :
+								"false\n") == 0,
+		    "'%s': %d %d, git says %s", values[i], r, (int)policy, git);
+		free(git);
+	}
+	ck_assert_int_eq(reflog_policy_parse(NULL, true, &policy), 0);
+	ck_assert_int_eq(policy, REFLOG_NEVER);
+	ck_assert_int_eq(reflog_policy_parse(NULL, false, &policy), 0);
+	ck_assert_int_eq(policy, REFLOG_NORMAL);
+	ck_assert_int_eq(reflog_policy_parse("k", false, &policy), -1);
+}
+END_TEST
+
+/* For each name: does git make a log of its own accord? */
+START_TEST(a_policy_creates_what_git_creates)
+{
+	static const char *const names[] = {
+		"refs/heads/x",
+		"refs/remotes/o/x",
+		"refs/notes/commits",
+		"refs/tags/t",
+		"refs/other/x",
+		"refs/headsx/y",
+		"ORIG_HEAD",
+		"refs/stash",
+	};
+	static const char *const values[] = { "true", "always", "false" };
+	enum reflog_policy policy;
+	size_t i, v;
+
+	tmp_run("git init -q --bare r && cd r && git commit-tree -m m $(git "
+		"hash-object -w -t tree /dev/null) >../c");
+	for (v = 0; v < COUNT(values); v++) {
+		reflog_policy_parse(values[v], false, &policy);
+		for (i = 0; i < COUNT(names); i++) {
+			tmp_run("cp -r r t && git -C t -c "
+				"core.logAllRefUpdates=%s update-ref %s "
+				"$(cat c)",
+			    values[v], names[i]);
+			ck_assert_int_eq(reflog_policy_creates(policy,
+					     names[i]),
+			    tmp_status("test -e t/logs/%s", names[i]) == 0);
+			tmp_run("rm -r t");
+		}
+	}
+	ck_assert(reflog_policy_creates(REFLOG_NORMAL, "HEAD"));
+	ck_assert(!reflog_policy_creates(REFLOG_NEVER, "HEAD"));
+}
+END_TEST
+
+static int prepare(const char *path, bool create, bool *will_log)
+{
+	return reflog_prepare(sys, tmp_fd, path, create, 0640, 02750, will_log);
+}
+
+START_TEST(preparing_makes_file_and_directories)
+{
+	bool will_log = false;
+
+	umask(0077);
+	ck_assert_int_eq(prepare(LOG, true, &will_log), 0);
+	ck_assert(will_log);
+	ck_assert_uint_eq(tmp_mode(LOG), 0640);
+	ck_assert_uint_eq(tmp_mode("logs/refs"), 02750);
+	will_log = false;
+	ck_assert_int_eq(prepare(LOG, true, &will_log), 0);
+	ck_assert(will_log);
+}
+END_TEST
+
+START_TEST(without_create_only_an_existing_log_is_used)
+{
+	bool will_log = true;
+
+	ck_assert_int_eq(prepare(LOG, false, &will_log), 0);
+	ck_assert(!will_log);
+	ck_assert(!tmp_exists("logs"));
+	tmp_put(LOG, "");
+	ck_assert_int_eq(prepare(LOG, false, &will_log), 0);
+	ck_assert(will_log);
+	tmp_mkdir("logs/refs/heads/d");
+	ck_assert_int_eq(prepare("logs/refs/heads/d", false, &will_log), 0);
+	ck_assert(!will_log);
+	ck_assert(tmp_exists("logs/refs/heads/d"));
+}
+END_TEST
+
+START_TEST(what_is_in_the_way)
+{
+	bool will_log = false;
+
+	tmp_mkdir(LOG "/a/b");
+	ck_assert_int_eq(prepare(LOG, true, &will_log), 0);
+	ck_assert(will_log);
+	ck_assert_int_eq(prepare(LOG "/below", true, &will_log), -ENOTDIR);
+	tmp_put("logs/refs/heads/full/log", "");
+	ck_assert_int_eq(prepare("logs/refs/heads/full", true, &will_log),
+	    -EISDIR);
+	tmp_put("target", "");
+	tmp_run("ln -s ../../../target logs/refs/heads/link; ln -s nowhere "
+		"logs/refs/heads/dangling; mkfifo logs/refs/heads/fifo");
+	ck_assert_int_eq(prepare("logs/refs/heads/link", true, &will_log),
+	    -ELOOP);
+	ck_assert_int_eq(prepare("logs/refs/heads/dangling", true, &will_log),
+	    -ELOOP);
+	ck_assert(!tmp_exists("logs/refs/heads/nowhere"));
+	ck_assert_int_eq(prepare("logs/refs/heads/fifo", true, &will_log),
+	    -EINVAL);
+}
+END_TEST
+
+/* git reads what was appended; and so it does after its own expire has put
+ * another file in the log's place. */
+START_TEST(git_reads_what_was_appended)
+{
+	char *hex, *line, *out;
+	struct refd_oid o;
+	size_t len;
+	int repo;
+
+	tmp_run("git init -q --bare r && cd r && git config "
+		"core.logAllRefUpdates true && git update-ref -m one "
+		"refs/heads/x $(git commit-tree -m m $(git hash-object -w -t "
+		"tree /dev/null))");
+	hex = tmp_output("git -C r rev-parse refs/heads/x");
+	o = oid(hex);
+	repo = openat(tmp_fd, "r", O_RDONLY | O_DIRECTORY);
+	line = reflog_line(&o, &o, "A <a@b> 1700000000 +0000", "two", &len);
+	ck_assert_int_eq(reflog_append(sys, repo, LOG, line, len), 0);
+	tmp_run("git -C r reflog expire --expire=never --rewrite "
+		"refs/heads/x");
+	ck_assert_int_eq(reflog_append(sys, repo, LOG, line, len), 0);
+	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
+	ck_assert_str_eq(out, "two\ntwo\none\n");
+	free(out);
+	ck_assert_int_eq(reflog_retract(sys, repo, LOG, line, len), 0);
+	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
+	ck_assert_str_eq(out, "two\none\n");
+	free(out);
+	free(line);
+	free(hex);
+	close(repo);
+}
+END_TEST
+
+START_TEST(appending_to_nothing_is_enoent)
+{
+	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
+	tmp_mkdir(LOG);
+	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
+	tmp_put("target", "");
+	tmp_run("ln -s target link");
+	ck_assert_int_eq(reflog_append(sys, tmp_fd, "link", "x\n", 2), -ELOOP);
+}
+END_TEST
+
+static int no_space(const struct sys *s, int fd, const void *buf, size_t len)
+{
+	sys_kernel.write_all(s, fd, buf, len - 1);
+	return -ENOSPC;
+}
+
+START_TEST(a_failed_append_leaves_nothing)
+{
+	struct sys faulty = sys_kernel;
+	char *text;
+
+	faulty.write_all = no_space;
+	tmp_put(LOG, "first\n");
+	ck_assert_int_eq(reflog_append(&faulty, tmp_fd, LOG, "second\n", 7),
+	    -ENOSPC);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, "first\n");
+	free(text);
+}
+END_TEST
+
+static void check_retract(const char *before, const char *line,
+    const char *after)
+{
+	char *text;
+
+	tmp_put(LOG, before);
+	ck_assert_int_eq(reflog_retract(sys, tmp_fd, LOG, line, strlen(line)),
+	    0);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, after);
+	free(text);
+}
+
+START_TEST(only_the_last_line_is_taken_back)
+{
+	check_retract("a\nb\n", "b\n", "a\n");
+	check_retract("b\n", "b\n", "");
+	check_retract("a\nb\n", "a\n", "a\nb\n");
+	check_retract("a\nxb\n", "b\n", "a\nxb\n");
+	check_retract("\n", "b\n", "\n");
+	check_retract("", "b\n", "");
+	ck_assert_int_eq(reflog_retract(sys, tmp_fd, "logs/no", "b\n", 2), 0);
+}
+END_TEST
+
+START_TEST(deleting_prunes_down_to_the_kind_of_ref)
+{
+	tmp_put("logs/refs/heads/a/b/c", "");
+	tmp_put("logs/refs/heads/a/d", "");
+	tmp_put("logs/HEAD", "");
+	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/refs/heads/a/b/c"),
+	    0);
+	ck_assert(!tmp_exists("logs/refs/heads/a/b"));
+	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/refs/heads/a/d"), 0);
+	ck_assert(!tmp_exists("logs/refs/heads/a"));
+	ck_assert(tmp_exists("logs/refs/heads"));
+	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/HEAD"), 0);
+	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/HEAD"), 0);
+	ck_assert_int_eq(reflog_delete(sys, tmp_fd, "logs/refs/heads"), 0);
+	tmp_put("worktrees/logs/logs/refs/bisect/bad", "");
+	ck_assert_int_eq(reflog_delete(sys, tmp_fd,
+			     "worktrees/logs/logs/refs/bisect/bad"),
+	    0);
+	ck_assert(tmp_exists("worktrees/logs/logs/refs/bisect"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("reflog");
+	TCase *tc = tcase_create("reflog");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, a_line_is_what_git_writes, 0,
+	    (int)COUNT(messages));
+	tcase_add_test(tc, a_line_can_not_be_forged);
+	tcase_add_test(tc, a_policy_is_parsed_as_git_parses_it);
+	tcase_add_test(tc, a_policy_creates_what_git_creates);
+	tcase_add_test(tc, preparing_makes_file_and_directories);
+	tcase_add_test(tc, without_create_only_an_existing_log_is_used);
+	tcase_add_test(tc, what_is_in_the_way);
+	tcase_add_test(tc, git_reads_what_was_appended);
+	tcase_add_test(tc, appending_to_nothing_is_enoent);
+	tcase_add_test(tc, a_failed_append_leaves_nothing);
+	tcase_add_test(tc, only_the_last_line_is_taken_back);
+	tcase_add_test(tc, deleting_prunes_down_to_the_kind_of_ref);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

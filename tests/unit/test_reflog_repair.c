@@ -1,0 +1,279 @@
+/*
+ * A log that a power cut spoilt is whole again: NULs and torn lines go, what
+ * somebody wrote behind them stays, missing lines come back once and in
+ * order, and git reads the result. A repair that fails can be repeated.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/reflog.h"
+#include "tests/lib/tmp.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define LOG          "logs/refs/heads/x"
+
+#define OID     "0123456789012345678901234567890123456789"
+#define LINE(n) OID " " OID " A <a@b> 1700000000 +0000\t" n "\n"
+#define L1      LINE("1")
+#define L2      LINE("2")
+#define L3      LINE("3")
+#define NULS    "\0\0\0\0\0\0\0\0"
+
+static const struct sys *sys = &sys_kernel;
+static const char *const wanted[] = { L1, L2, L3 };
+
+struct damage {
+	const char *what;
+	const char *before;
+	size_t len;
+	const char *after;
+	size_t added, cut;
+};
+
+#define D(what, before, after, added, cut)                                     \
+	{                                                                      \
+		what, before, sizeof(before) - 1, after, added, cut            \
+	}
+
+/* Repaired with L1, L2 and L3 wanted. */
+static const struct damage damages[] = {
+	D("whole", L1 L2 L3, L1 L2 L3, 0, 0),
+	D("empty", "", L1 L2 L3, 3, 0),
+	D("one lost", L1 L2, L1 L2 L3, 1, 0),
+	D("NULs alone", NULS NULS, L1 L2 L3, 3, 16),
+	D("NULs at the end", L1 NULS NULS, L1 L2 L3, 2, 16),
+	D("torn", L1 "0123", L1 L2 L3, 2, 4),
+	D("torn by its line feed",
+	    L1 OID " " OID " A <a@b> 1700000000 +0000\t2", L1 L2 L3, 2, 108),
+	D("torn, then NULs", L1 "0123" NULS, L1 L2 L3, 2, 12),
+	D("NULs, then a line feed", L1 NULS "\n", L1 L2 L3, 2, 9),
+	D("a line behind NULs", L1 NULS LINE("git"), L1 LINE("git") L2 L3, 2,
+	    8),
+	D("two lines behind NULs", L1 "torn" NULS L2 LINE("git"),
+	    L1 L2 LINE("git") L3, 1, 12),
+	D("the tail of one behind NULs", L1 NULS " +0000\t2\n" L3, L1 L3 L2, 1,
+	    17),
+	D("NULs twice", NULS L1 NULS L2 NULS, L1 L2 L3, 1, 24),
+	D("foreign lines stay", LINE("a") L2 LINE("b"),
+	    LINE("a") L2 LINE("b") L1 L3, 2, 0),
+	D("odd lines stay", "odd\n\n" L1, "odd\n\n" L1 L2 L3, 2, 0),
+};
+
+static int repair(const struct sys *table, const char *const *lines, size_t nr,
+    bool create, size_t *added, size_t *cut)
+{
+	return reflog_repair(table, tmp_fd, LOG, lines, nr, create, 0640, 0750,
+	    added, cut);
+}
+
+START_TEST(damage_is_repaired)
+{
+	const struct damage *d = &damages[_i];
+	size_t added = 99, cut = 99;
+	char *text;
+
+	tmp_put_bytes(LOG, d->before, d->len);
+	ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut), 0);
+	text = tmp_get(LOG);
+	ck_assert_msg(strcmp(text, d->after) == 0, "%s: %s", d->what, text);
+	ck_assert_msg(added == d->added && cut == d->cut,
+	    "%s: added %zu, cut %zu", d->what, added, cut);
+	free(text);
+	ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut), 0);
+	ck_assert_uint_eq(added, 0);
+	ck_assert_uint_eq(cut, 0);
+}
+END_TEST
+
+static unsigned nr_writes;
+static size_t write_limit; /* bytes until the disk is full */
+
+static ssize_t limited_pwrite(const struct sys *s, int fd, const void *buf,
+    size_t len, off_t offset)
+{
+	nr_writes++;
+	if (write_limit == 0)
+		return -ENOSPC;
+	if (len > write_limit)
+		len = write_limit;
+	write_limit -= len;
+	return sys_kernel.pwrite(s, fd, buf, len, offset);
+}
+
+/* However far a failed repair came, the next one completes it. */
+START_TEST(a_failed_repair_can_be_repeated)
+{
+	const struct damage *d = &damages[_i];
+	struct sys faulty = sys_kernel;
+	size_t added, cut, limit;
+	char *text;
+	int r = -1;
+
+	faulty.pwrite = limited_pwrite;
+	for (limit = 0; r < 0; limit += 7) {
+		tmp_put_bytes(LOG, d->before, d->len);
+		write_limit = limit;
+		r = repair(&faulty, wanted, 3, false, &added, &cut);
+		ck_assert(r == 0 || r == -ENOSPC);
+		ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut),
+		    0);
+		text = tmp_get(LOG);
+		ck_assert_ptr_nonnull(strstr(text, L1));
+		ck_assert_ptr_nonnull(strstr(text, L2));
+		ck_assert_ptr_nonnull(strstr(text, L3));
+		ck_assert(strstr(d->before, "git\n") == NULL ||
+		    strstr(text, LINE("git")) != NULL);
+		free(text);
+	}
+}
+END_TEST
+
+START_TEST(a_whole_log_is_not_written_to)
+{
+	struct sys faulty = sys_kernel;
+	size_t added, cut;
+
+	faulty.pwrite = limited_pwrite;
+	nr_writes = 0;
+	tmp_put(LOG, L1 L2 L3);
+	ck_assert_int_eq(repair(&faulty, wanted, 3, false, &added, &cut), 0);
+	ck_assert_uint_eq(nr_writes, 0);
+}
+END_TEST
+
+START_TEST(equal_lines_are_counted)
+{
+	static const char *const twice[] = { L1, L2, L1, L1 };
+	size_t added, cut;
+	char *text;
+
+	tmp_put(LOG, L1 L1);
+	ck_assert_int_eq(repair(sys, twice, 4, false, &added, &cut), 0);
+	ck_assert_uint_eq(added, 2);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, L1 L1 L2 L1);
+	free(text);
+}
+END_TEST
+
+START_TEST(an_absent_log_is_made_only_when_asked)
+{
+	size_t added = 9, cut = 9;
+	char *text;
+
+	ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut), 0);
+	ck_assert_uint_eq(added, 0);
+	ck_assert(!tmp_exists("logs"));
+	umask(0077);
+	ck_assert_int_eq(repair(sys, wanted, 3, true, &added, &cut), 0);
+	ck_assert_uint_eq(added, 3);
+	ck_assert_uint_eq(cut, 0);
+	ck_assert_uint_eq(tmp_mode(LOG), 0640);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, L1 L2 L3);
+	free(text);
+}
+END_TEST
+
+START_TEST(no_lines_only_cut)
+{
+	size_t added, cut;
+	char *text;
+
+	tmp_put_bytes(LOG, L1 NULS, sizeof(L1 NULS) - 1);
+	ck_assert_int_eq(repair(sys, NULL, 0, false, &added, &cut), 0);
+	ck_assert_uint_eq(cut, 8);
+	text = tmp_get(LOG);
+	ck_assert_str_eq(text, L1);
+	free(text);
+}
+END_TEST
+
+/* As it is after a cut on ext4: git sees none of what stands behind NULs. */
+START_TEST(git_reads_the_repaired_log)
+{
+	char *hex, *out, *lines[3];
+	size_t added, cut;
+	int i;
+
+	tmp_run("git init -q --bare r && cd r && git update-ref refs/heads/x "
+		"$(git commit-tree -m m $(git hash-object -w -t tree "
+		"/dev/null)) && mkdir -p logs/refs/heads");
+	hex = tmp_output("git -C r rev-parse refs/heads/x | tr -d '\\n'");
+	for (i = 0; i < 3; i++)
+		ck_assert_int_gt(asprintf(&lines[i],
+				     "%s %s A <a@b> 170000000%d +0000\t%d\n",
+				     hex, hex, i, i + 1),
+		    0);
+	tmp_put("1", lines[0]);
+	tmp_put("3", lines[2]);
+	tmp_run("{ cat 1; head -c 20 /dev/zero; cat 3; } >r/" LOG);
+	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
+	ck_assert_str_eq(out, "1\n");
+	free(out);
+	ck_assert_int_eq(reflog_repair(sys, tmp_fd, "r/" LOG,
+			     (const char *const *)lines, 3, false, 0640, 0750,
+			     &added, &cut),
+	    0);
+	ck_assert_uint_eq(added, 1);
+	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
+	ck_assert_str_eq(out, "2\n3\n1\n");
+	free(out);
+	for (i = 0; i < 3; i++)
+		free(lines[i]);
+	free(hex);
+}
+END_TEST
+
+START_TEST(many_lines_are_quick)
+{
+	enum { MANY = 20000 };
+	char **lines = calloc(MANY, sizeof(*lines));
+	size_t added, cut, i;
+
+	for (i = 0; i < MANY; i++)
+		ck_assert_int_gt(asprintf(&lines[i],
+				     OID " " OID " A <a@b> %zu +0000\n", i),
+		    0);
+	ck_assert_int_eq(repair(sys, (const char *const *)lines, MANY, true,
+			     &added, &cut),
+	    0);
+	ck_assert_uint_eq(added, MANY);
+	ck_assert_int_eq(repair(sys, (const char *const *)lines, MANY, true,
+			     &added, &cut),
+	    0);
+	ck_assert_uint_eq(added, 0);
+	for (i = 0; i < MANY; i++)
+		free(lines[i]);
+	free(lines);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("reflog_repair");
+	TCase *tc = tcase_create("reflog_repair");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, damage_is_repaired, 0, (int)COUNT(damages));
+	tcase_add_loop_test(tc, a_failed_repair_can_be_repeated, 0,
+	    (int)COUNT(damages));
+	tcase_add_test(tc, a_whole_log_is_not_written_to);
+	tcase_add_test(tc, equal_lines_are_counted);
+	tcase_add_test(tc, an_absent_log_is_made_only_when_asked);
+	tcase_add_test(tc, no_lines_only_cut);
+	tcase_add_test(tc, git_reads_the_repaired_log);
+	tcase_add_test(tc, many_lines_are_quick);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

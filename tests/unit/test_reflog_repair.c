@@ -60,6 +60,7 @@ static const struct damage damages[] = {
 	D("NULs twice", NULS L1 NULS L2 NULS, L1 L2 L3, 1, 24),
 	D("foreign lines stay", LINE("a") L2 LINE("b"),
 	    LINE("a") L2 LINE("b") L1 L3, 2, 0),
+	D("whole but for a torn end", L1 L2 L3 "0123", L1 L2 L3, 0, 4),
 	D("odd lines stay", "odd\n\n" L1, "odd\n\n" L1 L2 L3, 2, 0),
 };
 
@@ -187,6 +188,7 @@ START_TEST(no_lines_only_cut)
 	tmp_put_bytes(LOG, L1 NULS, sizeof(L1 NULS) - 1);
 	ck_assert_int_eq(repair(sys, NULL, 0, false, &added, &cut), 0);
 	ck_assert_uint_eq(cut, 8);
+	tmp_run("test $(stat -c %%s " LOG ") = %zu", strlen(L1));
 	text = tmp_get(LOG);
 	ck_assert_str_eq(text, L1);
 	free(text);

@@ -1,0 +1,467 @@
+/*
+ * A journal row's body: what is decoded is what was encoded, over random
+ * records; every shorter or longer input, every unknown version, flag, status
+ * or action is refused; a number of members never costs more memory than the
+ * input justifies. The digest of a request tells what is asked for from when
+ * and how.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/record.h"
+#include "tests/lib/gen_message.h"
+
+#define MEMBERS_MAX 40
+#define STRING_MAX  48
+
+/* Backing store of one random record's strings. */
+static char strings[3 + 2 * MEMBERS_MAX][STRING_MAX];
+static struct record_member members[MEMBERS_MAX];
+
+static const char *random_string(struct gen *g, size_t slot, uint32_t min)
+{
+	uint32_t i, len = min + gen_below(g, STRING_MAX - 1 - min);
+
+	for (i = 0; i < len; i++)
+		strings[slot][i] = (char)(1 + gen_below(g, 255));
+	strings[slot][len] = '\0';
+	return strings[slot];
+}
+
+static struct refd_oid random_oid(struct gen *g)
+{
+	struct refd_oid oid;
+	size_t i;
+
+	for (i = 0; i < sizeof(oid.bytes); i++)
+		oid.bytes[i] = (uint8_t)gen_u64(g);
+	return oid;
+}
+
+static void random_ok(struct gen *g, struct record_member *m)
+{
+	static const enum refd_action actions[] = { REFD_UPDATE, REFD_DELETE,
+		REFD_VERIFY };
+
+	m->action = actions[gen_below(g, 3)];
+	m->new_oid = random_oid(g);
+	m->had_old = gen_below(g, 2);
+	if (m->had_old)
+		m->old_oid = random_oid(g);
+	m->had_packed = gen_below(g, 2);
+	if (m->had_packed)
+		m->packed_oid = random_oid(g);
+	m->log = gen_below(g, 2);
+	m->log_head = gen_below(g, 2);
+}
+
+static void random_member(struct gen *g, size_t k)
+{
+	struct record_member *m = &members[k];
+
+	memset(m, 0, sizeof(*m));
+	m->index = (uint32_t)gen_u64(g);
+	m->status = (enum refd_status)gen_below(g, REFD_LIMIT + 1);
+	if (gen_below(g, 2))
+		m->status = REFD_OK;
+	m->name = random_string(g, 3 + 2 * k, 1);
+	if (gen_below(g, 2))
+		m->text = random_string(g, 4 + 2 * k, 0);
+	m->has_found = gen_below(g, 2);
+	if (m->has_found)
+		m->found = random_oid(g);
+	if (m->status == REFD_OK)
+		random_ok(g, m);
+}
+
+static void random_record(struct gen *g, struct record *rec)
+{
+	size_t i;
+
+	memset(rec, 0, sizeof(*rec));
+	rec->git_dir = random_string(g, 0, 1);
+	rec->committer = random_string(g, 1, 0);
+	rec->message = random_string(g, 2, 0);
+	rec->file_mode = (uint32_t)gen_u64(g);
+	rec->dir_mode = (uint32_t)gen_u64(g);
+	rec->nr_updates = (uint32_t)gen_u64(g);
+	rec->atomic = gen_below(g, 2);
+	rec->digest = gen_u64(g);
+	rec->nr_members = gen_below(g, MEMBERS_MAX + 1);
+	rec->members = members;
+	for (i = 0; i < rec->nr_members; i++)
+		random_member(g, i);
+}
+
+static void assert_oid_eq(const struct refd_oid *a, const struct refd_oid *b)
+{
+	ck_assert_mem_eq(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
+static void assert_member_eq(const struct record_member *a,
+    const struct record_member *b)
+{
+	ck_assert_uint_eq(a->index, b->index);
+	ck_assert_uint_eq(a->status, b->status);
+	ck_assert_str_eq(a->name, b->name);
+	ck_assert_pstr_eq(a->text, b->text);
+	ck_assert_int_eq(a->has_found, b->has_found);
+	assert_oid_eq(&a->found, &b->found);
+	ck_assert_uint_eq(a->action, b->action);
+	assert_oid_eq(&a->new_oid, &b->new_oid);
+	ck_assert_int_eq(a->had_old, b->had_old);
+	assert_oid_eq(&a->old_oid, &b->old_oid);
+	ck_assert_int_eq(a->had_packed, b->had_packed);
+	assert_oid_eq(&a->packed_oid, &b->packed_oid);
+	ck_assert_int_eq(a->log, b->log);
+	ck_assert_int_eq(a->log_head, b->log_head);
+}
+
+static void assert_record_eq(const struct record *a, const struct record *b)
+{
+	size_t i;
+
+	ck_assert_str_eq(a->git_dir, b->git_dir);
+	ck_assert_str_eq(a->committer, b->committer);
+	ck_assert_str_eq(a->message, b->message);
+	ck_assert_uint_eq(a->file_mode, b->file_mode);
+	ck_assert_uint_eq(a->dir_mode, b->dir_mode);
+	ck_assert_uint_eq(a->nr_updates, b->nr_updates);
+	ck_assert_int_eq(a->atomic, b->atomic);
+	ck_assert_uint_eq(a->digest, b->digest);
+	ck_assert_uint_eq(a->nr_members, b->nr_members);
+	for (i = 0; i < a->nr_members; i++)
+		assert_member_eq(&a->members[i], &b->members[i]);
+}
+
+/* From memory of exactly that size, so that a sanitizer sees a byte more. */
+static int decode(const uint8_t *bytes, size_t len, struct record *rec)
+{
+	uint8_t *exact = malloc(len > 0 ? len : 1);
+	int r;
+
+	memcpy(exact, bytes, len);
+	r = record_decode(exact, len, rec);
+	free(exact);
+	return r;
+}
+
+START_TEST(what_is_decoded_was_encoded)
+{
+	struct gen g = { .state = 20110704 };
+	struct record rec, back;
+	uint8_t *bytes;
+	size_t len;
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		random_record(&g, &rec);
+		bytes = record_encode(&rec, &len);
+		ck_assert_ptr_nonnull(bytes);
+		ck_assert_int_eq(decode(bytes, len, &back), 0);
+		assert_record_eq(&rec, &back);
+		record_done(&back);
+		record_done(&back);
+		free(bytes);
+	}
+}
+END_TEST
+
+START_TEST(a_part_or_more_than_all_is_refused)
+{
+	struct gen g = { .state = 4 };
+	struct record rec, back;
+	uint8_t *bytes, *longer;
+	size_t len, cut;
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		random_record(&g, &rec);
+		bytes = record_encode(&rec, &len);
+		for (cut = 0; cut < len; cut++)
+			ck_assert_int_eq(decode(bytes, cut, &back), -EBADMSG);
+		longer = calloc(1, len + 1);
+		memcpy(longer, bytes, len);
+		ck_assert_int_eq(decode(longer, len + 1, &back), -EBADMSG);
+		free(longer);
+		free(bytes);
+	}
+}
+END_TEST
+
+/* Whatever is taken has one encoding, so a changed byte is another record or
+ * none. */
+START_TEST(a_changed_byte_is_never_taken_for_the_same)
+{
+	struct gen g = { .state = 77 };
+	struct record rec, back;
+	uint8_t *bytes, *again;
+	size_t len, again_len, at;
+	int i, taken = 0, refused = 0;
+
+	for (i = 0; i < 3000; i++) {
+		random_record(&g, &rec);
+		bytes = record_encode(&rec, &len);
+		at = gen_u64(&g) % len;
+		bytes[at] ^= (uint8_t)(1 + gen_below(&g, 255));
+		if (decode(bytes, len, &back) == 0) {
+			again = record_encode(&back, &again_len);
+			ck_assert_uint_eq(again_len, len);
+			ck_assert_mem_eq(again, bytes, len);
+			free(again);
+			record_done(&back);
+			taken++;
+		} else {
+			refused++;
+		}
+		free(bytes);
+	}
+	ck_assert_int_gt(taken, 100);
+	ck_assert_int_gt(refused, 100);
+}
+END_TEST
+
+static struct record_member one = { .name = "refs/heads/x" };
+static struct record small = { .git_dir = "/r",
+	.committer = "",
+	.message = "",
+	.members = &one,
+	.nr_members = 1 };
+
+/* Where things stand in the encoding of SMALL. */
+enum {
+	AT_VERSION = 0,
+	AT_FLAGS = 1,
+	AT_GIT_DIR = 22,
+	AT_NR_MEMBERS = 22 + 7 + 5 + 5,
+	AT_STATUS = AT_NR_MEMBERS + 4 + 4,
+	AT_ACTION,
+	AT_MEMBER_FLAGS
+};
+
+static int decode_with(size_t at, uint8_t value)
+{
+	struct record back;
+	size_t len;
+	uint8_t *bytes = record_encode(&small, &len);
+	int r;
+
+	bytes[at] = value;
+	r = decode(bytes, len, &back);
+	if (r == 0)
+		record_done(&back);
+	free(bytes);
+	return r;
+}
+
+START_TEST(what_is_unknown_is_refused)
+{
+	ck_assert_int_eq(decode_with(AT_VERSION, 1), 0);
+	ck_assert_int_eq(decode_with(AT_VERSION, 0), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 2), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_FLAGS, 1), 0);
+	ck_assert_int_eq(decode_with(AT_FLAGS, 2), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_ACTION, 3), 0);
+	ck_assert_int_eq(decode_with(AT_ACTION, 0), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_ACTION, 4), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_STATUS, 99), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_STATUS, REFD_PENDING), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_MEMBER_FLAGS, 0x30), 0);
+	ck_assert_int_eq(decode_with(AT_MEMBER_FLAGS, 0x40), -EBADMSG);
+	/* "/r" with a NUL for its second byte. */
+	ck_assert_int_eq(decode_with(AT_GIT_DIR + 5, 0), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_rejection_says_nothing_of_what_was_published)
+{
+	struct record back;
+	size_t len;
+	uint8_t *bytes;
+
+	one.status = REFD_STALE;
+	one.action = REFD_CREATE;
+	one.had_old = one.log = true;
+	bytes = record_encode(&small, &len);
+	ck_assert_int_eq(decode(bytes, len, &back), 0);
+	ck_assert_int_eq(back.members[0].status, REFD_STALE);
+	ck_assert(!back.members[0].had_old && !back.members[0].log);
+	record_done(&back);
+	bytes[AT_MEMBER_FLAGS] = 0x04;
+	ck_assert_int_eq(decode(bytes, len, &back), -EBADMSG);
+	bytes[AT_MEMBER_FLAGS] = 0;
+	bytes[AT_ACTION] = 1;
+	ck_assert_int_eq(decode(bytes, len, &back), -EBADMSG);
+	free(bytes);
+}
+END_TEST
+
+/* Four billion members claimed by a few bytes: refused, not -ENOMEM. */
+START_TEST(a_claim_costs_no_memory)
+{
+	ck_assert_int_eq(decode_with(AT_NR_MEMBERS + 3, 0xff), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_NR_MEMBERS, 3), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_GIT_DIR + 3, 0xff), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_failed_decode_leaves_the_output_alone)
+{
+	struct record back;
+	uint8_t before[sizeof(back)], junk[] = { 1, 0, 3 };
+
+	memset(&back, 0x5a, sizeof(back));
+	memcpy(before, &back, sizeof(back));
+	ck_assert_int_eq(decode(junk, sizeof(junk), &back), -EBADMSG);
+	ck_assert_mem_eq(&back, before, sizeof(back));
+}
+END_TEST
+
+/* ---- digests ---- */
+
+static uint64_t digest_of(
+    void (*change)(struct refd_request *, struct refd_update *))
+{
+	static const struct refd_oid oid = { .bytes = { 1, 2, 3 } };
+	struct refd_update updates[2] = {
+		{ .action = REFD_UPDATE,
+		    .name = "refs/heads/ab",
+		    .new_oid = oid },
+		{ .action = REFD_DELETE, .name = "refs/heads/c" },
+	};
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.git_dir = "/srv/a.git",
+		.message = "push",
+		.updates = updates,
+		.nr_updates = 2 };
+
+	if (change != NULL)
+		change(&req, updates);
+	return record_digest(&req);
+}
+
+static void another_way(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->request_id = 9;
+	req->txid.bytes[3] = 9;
+	req->deadline_ms = 9;
+	req->committer = "A U Thor <a@b> 2 +0000";
+	req->trace2_sid = "sid";
+	req->common_dev = req->common_ino = 9;
+	req->durability = REFD_DURABILITY_FSYNC;
+}
+
+static void other_dir(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->git_dir = "/srv/b.git";
+}
+
+static void atomic(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->atomic = true;
+}
+
+static void no_message(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->message = NULL;
+}
+
+static void empty_message(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->message = "";
+}
+
+static void fewer(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->nr_updates = 1;
+}
+
+static void other_name(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[0].name = "refs/heads/a";
+}
+
+static void other_new(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[0].new_oid.bytes[19] = 1;
+}
+
+static void with_old(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[1].has_old = true;
+}
+
+static void other_action(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[1].action = REFD_VERIFY;
+}
+
+static void swapped(struct refd_request *req, struct refd_update *u)
+{
+	struct refd_update tmp = u[0];
+
+	(void)req;
+	u[0] = u[1];
+	u[1] = tmp;
+}
+
+START_TEST(a_digest_is_of_what_is_asked_for)
+{
+	static void (*const changes[])(struct refd_request *,
+	    struct refd_update *) = { NULL, other_dir, atomic, no_message,
+		empty_message, fewer, other_name, other_new, with_old,
+		other_action, swapped };
+	const size_t nr = sizeof(changes) / sizeof(changes[0]);
+	size_t i, k;
+
+	ck_assert_uint_eq(digest_of(NULL), digest_of(another_way));
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < i; k++)
+			ck_assert_msg(digest_of(changes[i]) !=
+				digest_of(changes[k]),
+			    "changes %zu and %zu", i, k);
+}
+END_TEST
+
+/* It is in journals: another build must come to the same number. */
+START_TEST(a_digest_stays_the_same_for_ever)
+{
+	ck_assert_uint_eq(digest_of(NULL), 0xe96a6f5d158dfb71ULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("record");
+	TCase *tc = tcase_create("record");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tc, what_is_decoded_was_encoded);
+	tcase_add_test(tc, a_part_or_more_than_all_is_refused);
+	tcase_add_test(tc, a_changed_byte_is_never_taken_for_the_same);
+	tcase_add_test(tc, what_is_unknown_is_refused);
+	tcase_add_test(tc, a_rejection_says_nothing_of_what_was_published);
+	tcase_add_test(tc, a_claim_costs_no_memory);
+	tcase_add_test(tc, a_failed_decode_leaves_the_output_alone);
+	tcase_add_test(tc, a_digest_is_of_what_is_asked_for);
+	tcase_add_test(tc, a_digest_stays_the_same_for_ever);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

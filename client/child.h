@@ -1,0 +1,32 @@
+/*
+ * Programs that the client runs: git, and refd's own others. They are looked
+ * up in PATH, inherit standard error, and get no standard input unless said.
+ * Blocking; one thread. A child that can't be started ends this program.
+ */
+#ifndef CLIENT_CHILD_H
+#define CLIENT_CHILD_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "client/cli.h"
+
+/* Exit status, 128 + n for one that signal n ended. */
+int child_run(const char *const argv[]);
+/* The same, with its standard output appended to OUT. */
+int child_capture(const char *const argv[], struct text *out);
+
+/* One that is asked and answers line by line. Zero-initialised is stopped. */
+struct coprocess {
+	pid_t pid;
+	FILE *to, *from;
+};
+
+void coprocess_start(struct coprocess *co, const char *const argv[]);
+/* Sends QUESTION and a newline, reads a line without its newline. False when
+ * the child is gone. */
+bool coprocess_ask(struct coprocess *co, const char *question,
+    struct text *answer);
+void coprocess_stop(struct coprocess *co);
+
+#endif

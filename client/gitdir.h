@@ -1,0 +1,27 @@
+/*
+ * Which repository is meant: what setup_git_directory_gently() of git's
+ * setup.c finds, without reading any configuration.
+ */
+#ifndef CLIENT_GITDIR_H
+#define CLIENT_GITDIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/cli.h"
+
+/* Zero-initialised is none; owns its strings, which are real paths. */
+struct gitdir {
+	char *path; /* of a linked worktree: its own */
+	char *common;
+	uint64_t dev, ino; /* of common */
+};
+
+/* DIR as --git-dir or GIT_DIR name it; NULL: from the current directory up.
+ * False, and *WHY in git's words. */
+bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why);
+/* DIR is a repository or a work tree's top; nothing above it is looked at. */
+bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);
+void gitdir_done(struct gitdir *gd);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * Proves that the client finds the repository that git finds (bare ones, work
+ * trees, linked ones, .git files, ceilings; "git rev-parse" is asked), reads
+ * its configuration as git resolves it, and never believes that git would
+ * have nothing to say where it has.
+ */
+#include <check.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/gitconfig.h"
+#include "client/gitdir.h"
+#include "tests/lib/tmp.h"
+
+static struct gitdir gd;
+static struct text why;
+
+static void setup(void)
+{
+	tmp_setup();
+	memset(&gd, 0, sizeof(gd));
+	memset(&why, 0, sizeof(why));
+	unsetenv("GIT_CEILING_DIRECTORIES");
+	tmp_run("git init -q -b main --bare bare.git && git init -q -b main wt "
+		"&& cd wt && git commit -q --allow-empty -m x && mkdir -p a/b "
+		"&& git worktree add -q ../linked && cd .. && mkdir -p empty/x "
+		"&& git init -q -b main --separate-git-dir sep.git sep "
+		"&& mkdir -p bare.git/refs/deep && ln -s wt symlinked");
+}
+
+static void teardown(void)
+{
+	gitdir_done(&gd);
+	text_done(&why);
+	ck_assert_int_eq(chdir("/"), 0);
+	tmp_teardown();
+}
+
+static void enter(const char *dir)
+{
+	ck_assert_int_eq(fchdir(tmp_fd), 0);
+	ck_assert_int_eq(chdir(dir), 0);
+}
+
+static void check_same(const char *path, const char *from_git)
+{
+	char *git = realpath(from_git, NULL);
+
+	ck_assert_ptr_nonnull(git);
+	ck_assert_str_eq(path, git);
+	free(git);
+}
+
+START_TEST(test_as_git_finds_it)
+{
+	static const char *const dirs[] = { "bare.git", "bare.git/refs/deep",
+		"wt", "wt/a/b", "wt/.git", "wt/.git/refs", "linked", "sep",
+		"sep.git", "symlinked/a", "wt/.git/worktrees/linked" };
+	char *out, *common;
+
+	enter(dirs[_i]);
+	ck_assert_msg(gitdir_find(&gd, NULL, &why), "%s", why.data);
+	out = tmp_output("cd '%s' && git rev-parse --absolute-git-dir && "
+			 "realpath \"$(git rev-parse --git-common-dir)\"",
+	    dirs[_i]);
+	common = strchr(out, '\n');
+	*common++ = '\0';
+	common[strcspn(common, "\n")] = '\0';
+	check_same(gd.path, out);
+	check_same(gd.common, common);
+	free(out);
+}
+END_TEST
+
+START_TEST(test_named)
+{
+	char path[PATH_MAX];
+
+	enter("empty");
+	ck_assert(gitdir_find(&gd, "../bare.git", &why));
+	ck_assert_int_eq(gd.path[0], '/');
+	ck_assert(gd.ino != 0);
+	gitdir_done(&gd);
+	/* A .git file, its target relative to where it stands. */
+	tmp_put("odd/.git", "gitdir: ../bare.git\n");
+	ck_assert(gitdir_find(&gd, "../odd/.git", &why));
+	snprintf(path, sizeof(path), "%s/bare.git", tmp_root);
+	check_same(gd.path, path);
+	gitdir_done(&gd);
+	ck_assert(gitdir_at(&gd, "../wt", &why));
+	gitdir_done(&gd);
+	ck_assert(!gitdir_at(&gd, "../wt/a", &why));
+}
+END_TEST
+
+START_TEST(test_none)
+{
+	enter("empty/x");
+	ck_assert(!gitdir_find(&gd, NULL, &why));
+	ck_assert_str_eq(why.data,
+	    "not a git repository (or any of the parent "
+	    "directories): .git");
+	text_clear(&why);
+	ck_assert(!gitdir_find(&gd, "../nowhere", &why));
+	ck_assert_str_eq(why.data, "not a git repository: '../nowhere'");
+	tmp_put("wt/.git/HEAD", "garbage\n");
+	enter("wt/a");
+	ck_assert(!gitdir_find(&gd, NULL, &why));
+}
+END_TEST
+
+START_TEST(test_ceiling)
+{
+	char dir[PATH_MAX];
+
+	enter("wt/a/b");
+	snprintf(dir, sizeof(dir), "/nowhere:%s/wt/", tmp_root);
+	setenv("GIT_CEILING_DIRECTORIES", dir, 1);
+	ck_assert(!gitdir_find(&gd, NULL, &why));
+	ck_assert_int_eq(tmp_status("cd wt/a/b && git rev-parse"), 128);
+	enter("wt");
+	ck_assert(gitdir_find(&gd, NULL, &why));
+	unsetenv("GIT_CEILING_DIRECTORIES");
+}
+END_TEST
+
+/* ---- configuration ---- */
+
+START_TEST(test_config)
+{
+	struct gitconfig config = { 0 };
+	const char *key, *value;
+	size_t at = 0, nr = 0;
+
+	tmp_put("bare.git/config",
+	    "[core]\n\trepositoryformatversion = 0\n\tbare\n"
+	    "\tLogAllRefUpdates = off\n"
+	    "[receive]\n\tprocReceiveRefs = refs\n"
+	    "\tprocReceiveRefs = adm!:refs\n"
+	    "[hook \"A.b\"]\n\tevent = \"two\\nlines\"\n");
+	enter("bare.git");
+	ck_assert(gitdir_find(&gd, NULL, &why));
+	gitconfig_load(&config, &gd);
+	ck_assert_str_eq(gitconfig_get(&config, "receive.procreceiverefs"),
+	    "adm!:refs");
+	ck_assert_str_eq(gitconfig_get(&config, "hook.A.b.event"),
+	    "two\nlines");
+	ck_assert_ptr_null(gitconfig_get(&config, "hook.a.b.event"));
+	ck_assert(gitconfig_bool(&config, "core.bare", false));
+	ck_assert(!gitconfig_bool(&config, "core.logallrefupdates", true));
+	ck_assert(gitconfig_bool(&config, "core.unset", true));
+	while (gitconfig_next(&config, &at, &key, &value))
+		nr += !strcmp(key, "receive.procreceiverefs");
+	ck_assert_uint_eq(nr, 2);
+	gitconfig_done(&config);
+}
+END_TEST
+
+static bool might(void)
+{
+	static const char *const words[] = { "logallrefupdates", "[refd",
+		NULL };
+
+	return gitconfig_might_say(&gd, words);
+}
+
+START_TEST(test_might_say)
+{
+	char *path;
+
+	enter("bare.git");
+	ck_assert(gitdir_find(&gd, NULL, &why));
+	ck_assert(!might());
+
+	tmp_put(".gitconfig", "[Core]\n\tlogAllRefUpdates = always\n");
+	ck_assert(might());
+	tmp_put(".gitconfig", "[include]\n\tpath = elsewhere\n");
+	ck_assert(might());
+	tmp_put(".gitconfig", "[user]\n\tname = U\n");
+	ck_assert(!might());
+
+	tmp_put(".config/git/config", "[refd]\n\tsocket = /s\n");
+	ck_assert(might());
+	tmp_run("rm -r .config");
+	tmp_run("git -C bare.git config refd.fallback git");
+	ck_assert(might());
+	tmp_run("git -C bare.git config --unset refd.fallback");
+	ck_assert(!might());
+	tmp_put("bare.git/config.worktree", "[refd]\n");
+	ck_assert(might());
+	tmp_run("rm bare.git/config.worktree");
+
+	setenv("GIT_CONFIG_COUNT", "0", 1);
+	ck_assert(might());
+	unsetenv("GIT_CONFIG_COUNT");
+	setenv("GIT_CONFIG_PARAMETERS", "", 1);
+	ck_assert(might());
+	unsetenv("GIT_CONFIG_PARAMETERS");
+
+	tmp_put("system", "[core]\n\tlogAllRefUpdates\n");
+	setenv("GIT_CONFIG_SYSTEM", "../system", 1);
+	ck_assert(!might());
+	unsetenv("GIT_CONFIG_NOSYSTEM");
+	ck_assert(might());
+	unsetenv("GIT_CONFIG_SYSTEM");
+	path = xstrdup(getenv("PATH"));
+	setenv("PATH", "/nowhere", 1);
+	ck_assert(might());
+	setenv("PATH", path, 1);
+	free(path);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_gitdir");
+	TCase *tc = tcase_create("gitdir");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, test_as_git_finds_it, 0, 11);
+	tcase_add_test(tc, test_named);
+	tcase_add_test(tc, test_none);
+	tcase_add_test(tc, test_ceiling);
+	tcase_add_test(tc, test_config);
+	tcase_add_test(tc, test_might_say);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,145 @@
+/*
+ * Proves that the committer of a reflog line is the one that git would write:
+ * the same answer as "git var GIT_COMMITTER_IDENT" for names, addresses and
+ * dates from environment, configuration and password file; and that a date
+ * in a form of git's own is left to git.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/gitdate.h"
+#include "client/identity.h"
+#include "tests/lib/tmp.h"
+
+static void put(const char *name, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+}
+
+static void check_against_git(void)
+{
+	struct gitconfig config = { 0 };
+	char *git, *ours;
+
+	gitconfig_load(&config, NULL);
+	ours = identity_committer(&config);
+	git = tmp_output("git var GIT_COMMITTER_IDENT");
+	git[strcspn(git, "\n")] = '\0';
+	ck_assert_ptr_nonnull(ours);
+	ck_assert_str_eq(ours, git);
+	free(ours);
+	free(git);
+	gitconfig_done(&config);
+}
+
+START_TEST(test_sources)
+{
+	static const struct {
+		const char *name, *mail, *email, *config;
+	} cases[] = {
+		{ "A U Thor", "a@x", NULL, "" },
+		{ "  A <U> Thor,; ", " <a@x> ", NULL, "" },
+		{ "\"Quoted\"", "", NULL, "" },
+		{ "A", NULL, "e@x", "" },
+		{ "A", NULL, NULL, "[user]\n\temail = u@x\n" },
+		{ NULL, NULL, NULL, "[user]\n\tname = U\n\temail = u@x\n" },
+		{ NULL, NULL, "e@x",
+		    "[user]\n\tname = U\n\temail = u@x\n"
+		    "[committer]\n\tname = C\n\temail = c@x\n" },
+		{ NULL, NULL, "e@x", "[committer]\n\tname = C\n" },
+		{ "caf\303\251", "c\303\251@x", NULL, "" },
+		{ NULL, "a@x", NULL, "" },
+	};
+
+	put("GIT_COMMITTER_NAME", cases[_i].name);
+	put("GIT_COMMITTER_EMAIL", cases[_i].mail);
+	put("EMAIL", cases[_i].email);
+	put("GIT_COMMITTER_DATE", "1700000000 +0100");
+	tmp_put(".gitconfig", cases[_i].config);
+	ck_assert_int_eq(identity_needs_config(),
+	    !cases[_i].name || !cases[_i].mail);
+	check_against_git();
+}
+END_TEST
+
+START_TEST(test_dates)
+{
+	static const char *const dates[] = {
+		"1700000000 +0000",
+		"@1700000000 +0530",
+		"@5 -0800",
+		"1700000000 -0330",
+		"Thu, 07 Apr 2005 22:13:13 +0200",
+		"Thu, 7 Apr 2005 22:13:13 -0700",
+		"7 Apr 2005 22:13:13 +0000",
+		"2005-04-07T22:13:13+0200",
+		"2005-04-07T22:13:13Z",
+		"2005-04-07 22:13:13 -0800",
+		"2005-04-07 22:13:13",
+		"2005-10-07T22:13:13",
+		"2024-02-29T00:00:00+00:00",
+	};
+
+	put("GIT_COMMITTER_NAME", "C");
+	put("GIT_COMMITTER_EMAIL", "c@x");
+	put("TZ", "Europe/Berlin");
+	put("GIT_COMMITTER_DATE", dates[_i]);
+	check_against_git();
+}
+END_TEST
+
+START_TEST(test_left_to_git)
+{
+	static const char *const dates[] = { "yesterday", "1700000000", "@5",
+		"2005-04-07", "12 +0000", "2005-02-30T00:00:00Z",
+		"2005-04-07T25:00:00Z", "1700000000 +00", "now", "",
+		"Thu 07 Apr 2005 22:13:13 +0200", "1700000000 +0000 x" };
+	struct gitdate date = { 1, 2 };
+
+	ck_assert(!gitdate_parse(dates[_i], &date));
+	ck_assert_int_eq(date.secs, 1);
+	ck_assert_int_eq(date.zone, 2);
+}
+END_TEST
+
+START_TEST(test_now)
+{
+	struct gitconfig config = { 0 };
+	char *ours;
+
+	put("GIT_COMMITTER_NAME", "C");
+	put("GIT_COMMITTER_EMAIL", "c@x");
+	put("GIT_COMMITTER_DATE", NULL);
+	put("TZ", "XXX-5:30");
+	ours = identity_committer(&config);
+	ck_assert_int_eq(strncmp(ours, "C <c@x> ", 8), 0);
+	ck_assert_str_eq(strrchr(ours, ' '), " +0530");
+	free(ours);
+	put("GIT_COMMITTER_DATE", "yesterday");
+	ck_assert_ptr_null(identity_committer(&config));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_identity");
+	TCase *tc = tcase_create("identity");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, test_sources, 0, 10);
+	tcase_add_loop_test(tc, test_dates, 0, 13);
+	tcase_add_loop_test(tc, test_left_to_git, 0, 12);
+	tcase_add_test(tc, test_now);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

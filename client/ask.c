@@ -1,0 +1,256 @@
+/*
+ * The questions: ping, query, status, stats. Each is one request to the
+ * daemon; when it is away they say so and end with 75.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli.h"
+#include "client/command.h"
+#include "client/librefd/conn.h"
+#include "client/output.h"
+#include "client/reach.h"
+
+#define ASK_MS 10000
+#define NAP_MS 50
+
+struct question {
+	const char *usage;
+	const char *socket;
+	bool json;
+	int wait_ms; /* until the daemon serves */
+	char **args;
+	int nr_args;
+};
+
+static void __attribute__((noreturn))
+usage(const struct question *q, FILE *to, int rc)
+{
+	fprintf(to, "usage: %s\n", q->usage);
+	exit(rc);
+}
+
+static int parse_wait(const struct question *q, const char *s)
+{
+	uint64_t seconds;
+
+	if (!parse_number(s, 24 * 3600, &seconds))
+		usage(q, stderr, EXIT_USAGE);
+	return (int)seconds * 1000;
+}
+
+/* SHORT_OPTIONS says which of the long ones the command takes: j, w. */
+static void parse(struct question *q, int argc, char **argv,
+    const char *short_options, int nr_args)
+{
+	static const struct option long_options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "wait", required_argument, NULL, 'w' },
+		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+		if (c == 'h')
+			usage(q, stdout, 0);
+		if (c != 's' && (c == '?' || !strchr(short_options, c)))
+			usage(q, stderr, EXIT_USAGE);
+		if (c == 's')
+			q->socket = optarg;
+		if (c == 'j')
+			q->json = true;
+		if (c == 'w')
+			q->wait_ms = parse_wait(q, optarg);
+	}
+	q->args = argv + optind;
+	q->nr_args = argc - optind;
+	if (q->nr_args != nr_args)
+		usage(q, stderr, EXIT_USAGE);
+}
+
+/* Only the configuration of the repository around us, if any, and of the
+ * user can name another socket. */
+static char *find_socket(const char *option)
+{
+	static const char *const words[] = { "[refd", NULL };
+	const char *env = getenv("REFD_SOCKET");
+	struct gitconfig config = { 0 };
+	struct text why = { 0 };
+	struct gitdir gd = { 0 };
+	bool in_repo;
+	char *path;
+
+	if (option || (env && *env))
+		return reach_socket(option, NULL);
+	in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
+	if (gitconfig_might_say(in_repo ? &gd : NULL, words))
+		gitconfig_load(&config, in_repo ? &gd : NULL);
+	path = reach_socket(NULL, &config);
+	gitconfig_done(&config);
+	gitdir_done(&gd);
+	text_done(&why);
+	return path;
+}
+
+/* Connected, or the end. Without a time to wait one attempt has to do, but
+ * a daemon that recovers or drains is there. */
+static struct refd *connect_to(const struct question *q)
+{
+	uint64_t deadline = refd_deadline_ms(q->wait_ms);
+	char *socket = find_socket(q->socket);
+	struct refd *r = refd_new(socket);
+	int err;
+
+	if (!r)
+		die("out of memory");
+	for (;;) {
+		err = refd_connect(r, ASK_MS);
+		if (err == 0 &&
+		    (!q->wait_ms || refd_hello(r)->state == REFD_SERVING))
+			break;
+		if (refd_now_ms() >= deadline && err < 0)
+			die_with(EXIT_AWAY, "%s", refd_error(r));
+		if (refd_now_ms() >= deadline)
+			break;
+		refd_nap(NAP_MS, deadline);
+	}
+	free(socket);
+	return r;
+}
+
+static void call(struct refd *r, struct refd_request *req,
+    struct refd_answer *ans)
+{
+	if (refd_call(r, req, ASK_MS, ans) < 0)
+		die_with(EXIT_AWAY, "%s", refd_error(r));
+	if (ans->kind != REFD_ANSWER_REFUSED)
+		return;
+	if (ans->status == REFD_BUSY)
+		die_with(EXIT_AWAY, "the daemon is busy: %s",
+		    ans->text ? ans->text : "try again");
+	die("refd: %s: %s", refd_status_name(ans->status),
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+}
+
+int command_ping(int argc, char **argv)
+{
+	struct question q = {
+		.usage = "refd ping [--wait SECONDS] [--socket PATH]"
+	};
+	struct refd_request req = { .verb = REFD_VERB_PING };
+	const struct refd_hello *hello;
+	struct refd_answer ans;
+	struct refd *r;
+	int rc = EXIT_DONE;
+
+	parse(&q, argc, argv, "w", 0);
+	r = connect_to(&q);
+	hello = refd_hello(r);
+	printf("%s pid %" PRIu64 " %s\n", hello->software, hello->pid,
+	    refd_server_state_name(hello->state));
+	if (hello->state == REFD_SERVING) {
+		call(r, &req, &ans);
+		refd_answer_done(&ans);
+	} else {
+		rc = EXIT_AWAY;
+	}
+	refd_free(r);
+	return rc;
+}
+
+static int print_found(const struct refd_answer *ans, const char *id, bool json)
+{
+	const char *word = NULL;
+
+	switch (ans->kind) {
+	case REFD_ANSWER_RESULTS:
+		if (json)
+			output_json(ans);
+		else
+			output_porcelain(ans);
+		return ans->outcome == REFD_COMMITTED ? EXIT_DONE : EXIT_FAILED;
+	case REFD_ANSWER_PENDING:
+		word = "pending";
+		break;
+	case REFD_ANSWER_NEVER_SEEN:
+		word = "never-seen";
+		break;
+	case REFD_ANSWER_EXPIRED:
+		word = "expired";
+		break;
+	case REFD_ANSWER_PREPARED:
+		word = "prepared";
+		break;
+	case REFD_ANSWER_REFUSED:
+	case REFD_ANSWER_PONG:
+	case REFD_ANSWER_PAIRS:
+		die("the daemon's answer is not one to this question");
+	}
+	if (json)
+		printf("{\"txn\":\"%s\",\"outcome\":\"%s\"}\n", id, word);
+	else
+		printf("txn %s %s\n", id, word);
+	return EXIT_FAILED;
+}
+
+int command_query(int argc, char **argv)
+{
+	struct question q = {
+		.usage = "refd query [--json] [--socket PATH] <transaction id>"
+	};
+	struct refd_request req = { .verb = REFD_VERB_QUERY };
+	struct refd_answer ans;
+	struct refd *r;
+	int rc;
+
+	parse(&q, argc, argv, "j", 1);
+	if (refd_txid_parse(q.args[0], &req.txid) < 0)
+		die("'%s' is no transaction id: 32 hexadecimal digits",
+		    q.args[0]);
+	r = connect_to(&q);
+	call(r, &req, &ans);
+	rc = print_found(&ans, q.args[0], q.json);
+	refd_answer_done(&ans);
+	refd_free(r);
+	return rc;
+}
+
+static int ask_pairs(int argc, char **argv, const char *usage_line,
+    enum refd_verb verb)
+{
+	struct question q = { .usage = usage_line };
+	struct refd_request req = { .verb = verb };
+	struct refd_answer ans;
+	struct refd *r;
+	size_t i;
+
+	parse(&q, argc, argv, "j", 0);
+	r = connect_to(&q);
+	call(r, &req, &ans);
+	if (ans.kind != REFD_ANSWER_PAIRS)
+		die("the daemon's answer is not one to this question");
+	if (q.json)
+		output_json_pairs(ans.pairs, ans.nr_pairs);
+	for (i = 0; !q.json && i < ans.nr_pairs; i++)
+		printf("%s: %s\n", ans.pairs[i].key, ans.pairs[i].value);
+	refd_answer_done(&ans);
+	refd_free(r);
+	return EXIT_DONE;
+}
+
+int command_status(int argc, char **argv)
+{
+	return ask_pairs(argc, argv, "refd status [--json] [--socket PATH]",
+	    REFD_VERB_STATUS);
+}
+
+int command_stats(int argc, char **argv)
+{
+	return ask_pairs(argc, argv, "refd stats [--json] [--socket PATH]",
+	    REFD_VERB_STATS);
+}

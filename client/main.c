@@ -1,0 +1,102 @@
+/*
+ * refd: what people, scripts and git's hooks call. One table of commands;
+ * what needs the journal or the daemon's own libraries is in other programs,
+ * which are run from here.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli.h"
+#include "client/command.h"
+
+static int command_help(int argc, char **argv);
+static int command_version(int argc, char **argv);
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary; /* NULL: another name for one above */
+} commands[] = {
+	{ "update", command_update, "update refs, as git update-ref does" },
+	{ "hook", command_hook, "what git runs: refd hook proc-receive" },
+	{ "enable", command_enable, "have a repository's pushes served" },
+	{ "disable", command_disable, "undo what enable did" },
+	{ "ping", command_ping, "ask whether the daemon serves" },
+	{ "query", command_query, "ask what became of a transaction" },
+	{ "status", command_status, "what the daemon is and does" },
+	{ "stats", command_stats, "what it has counted" },
+	{ "daemon", command_daemon, "run the daemon, in the foreground" },
+	{ "recover", command_admin, "replay the journal by hand" },
+	{ "verify", command_admin, "check a repository's refs" },
+	{ "doctor", command_admin, "look for what is set up wrongly" },
+	{ "check-config", command_admin, "check the daemon's configuration" },
+	{ "bench", command_admin, "measure this machine" },
+	{ "version", command_version, "say which version this is" },
+	{ "help", command_help, "say this" },
+	{ "--version", command_version, NULL },
+	{ "--help", command_help, NULL },
+	{ "-h", command_help, NULL },
+};
+
+#define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void list_commands(FILE *to)
+{
+	size_t i;
+
+	fputs("usage: refd <command> [<args>]\n\n", to);
+	for (i = 0; i < NR_COMMANDS; i++)
+		if (commands[i].summary)
+			fprintf(to, "    %-14s%s\n", commands[i].name,
+			    commands[i].summary);
+	fputs("\nA command says more when it is given -h; refd(1) says all.\n",
+	    to);
+}
+
+static int command_help(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	list_commands(stdout);
+	return EXIT_DONE;
+}
+
+static int command_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	puts("refd " REFD_VERSION);
+	return EXIT_DONE;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+	int rc;
+
+	/* A reader that went away is an error of write(2), not our end. */
+	signal(SIGPIPE, SIG_IGN);
+	if (argc > 0 && !strcmp(base_name(argv[0]), "proc-receive"))
+		return command_proc_receive(argc, argv);
+	if (argc < 2) {
+		list_commands(stderr);
+		return EXIT_USAGE;
+	}
+	for (i = 0; i < NR_COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		rc = commands[i].run(argc - 1, argv + 1);
+		flush_output();
+		return rc;
+	}
+	say("'%s' is not a command; refd help lists them", argv[1]);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,55 @@
+/*
+ * refd's other programs. They stand beside this one while it is not
+ * installed, else in the directory that the build was told.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli.h"
+#include "client/command.h"
+
+static void exec_beside(const char *name, char **argv)
+{
+	char self[4096];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash, *path;
+
+	if (len < 0)
+		return;
+	self[len] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return;
+	*slash = '\0';
+	path = xasprintf("%s/%s", self, name);
+	execv(path, argv);
+	free(path);
+}
+
+static int run(const char *name, char **argv)
+{
+	char *path = xasprintf("%s/%s", LIBEXECDIR, name);
+
+	argv[0] = xstrdup(name);
+	exec_beside(name, argv);
+	if (errno == ENOENT)
+		execv(path, argv);
+	die("cannot run %s (neither beside refd nor in %s): %s", name,
+	    LIBEXECDIR, strerror(errno));
+}
+
+int command_daemon(int argc, char **argv)
+{
+	(void)argc;
+	return run("refd-daemon", argv);
+}
+
+int command_admin(int argc, char **argv)
+{
+	char **args = xcalloc((size_t)argc + 2, sizeof(*args));
+
+	memcpy(args + 1, argv, (size_t)argc * sizeof(*args));
+	return run("refd-admin", args);
+}

@@ -1,0 +1,362 @@
+#include "client/update.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/command.h"
+#include "client/stdin.h"
+#include "proto/refname.h"
+
+static const char usage_text[] =
+    "usage: refd update [<options>] -d <refname> [<old-oid>]\n"
+    "   or: refd update [<options>]    <refname> <new-oid> [<old-oid>]\n"
+    "   or: refd update [<options>] --stdin [-z] [--batch-updates]\n"
+    "\n"
+    "    -m <reason>           reason of the update\n"
+    "    -d                    delete the reference\n"
+    "    --[no-]deref          update what <refname> points to, or itself\n"
+    "    --stdin               read updates from stdin\n"
+    "    -z                    stdin has NUL-terminated arguments\n"
+    "    -0, --batch-updates   one update may fail without the others\n"
+    "    --atomic              all or none (without --batch-updates always)\n"
+    "    --create-reflog       create a reflog\n"
+    "\n"
+    "    -C <dir>              as if started in <dir>\n"
+    "    --git-dir <dir>       the repository\n"
+    "    --socket <path>       the daemon's socket\n"
+    "    --txid <id>           transaction id, 32 hex digits\n"
+    "    --timeout <ms>        how long it may take (30000)\n"
+    "    --porcelain, --json   results for programs\n"
+    "    -v, --verbose         say what was done\n";
+
+static void __attribute__((noreturn)) usage(void)
+{
+	fputs(usage_text, stderr);
+	fputc('\n', stderr);
+	exit(EXIT_USAGE);
+}
+
+enum {
+	OPT_GIT_DIR = 256,
+	OPT_SOCKET,
+	OPT_NO_DEREF,
+	OPT_DEREF,
+	OPT_CREATE_REFLOG,
+	OPT_NO_CREATE_REFLOG,
+	OPT_ATOMIC,
+	OPT_NO_BATCH,
+	OPT_STDIN,
+	OPT_TXID,
+	OPT_TIMEOUT,
+	OPT_PORCELAIN,
+	OPT_JSON
+};
+
+static const struct option long_options[] = {
+	{ "git-dir", required_argument, NULL, OPT_GIT_DIR },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "no-deref", no_argument, NULL, OPT_NO_DEREF },
+	{ "deref", no_argument, NULL, OPT_DEREF },
+	{ "create-reflog", no_argument, NULL, OPT_CREATE_REFLOG },
+	{ "no-create-reflog", no_argument, NULL, OPT_NO_CREATE_REFLOG },
+	{ "atomic", no_argument, NULL, OPT_ATOMIC },
+	{ "batch-updates", no_argument, NULL, '0' },
+	{ "no-batch-updates", no_argument, NULL, OPT_NO_BATCH },
+	{ "stdin", no_argument, NULL, OPT_STDIN },
+	{ "txid", required_argument, NULL, OPT_TXID },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "porcelain", no_argument, NULL, OPT_PORCELAIN },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_timeout(const char *s)
+{
+	uint64_t ms;
+
+	if (!parse_number(s, REFD_DEADLINE_MAX_MS, &ms) || ms == 0) {
+		say_error("--timeout takes 1 to %d milliseconds",
+		    REFD_DEADLINE_MAX_MS);
+		usage();
+	}
+	return (int)ms;
+}
+
+static const char *parse_txid(const char *s)
+{
+	struct refd_txid id;
+
+	if (refd_txid_parse(s, &id) < 0) {
+		say_error("--txid takes 32 hexadecimal digits");
+		usage();
+	}
+	return s;
+}
+
+static void take_long(struct update_options *opt, int c)
+{
+	switch (c) {
+	case OPT_GIT_DIR:
+		opt->git_dir = optarg;
+		break;
+	case OPT_SOCKET:
+		opt->socket = optarg;
+		break;
+	case OPT_NO_DEREF:
+		opt->no_deref = true;
+		break;
+	case OPT_DEREF:
+		opt->no_deref = false;
+		break;
+	case OPT_CREATE_REFLOG:
+		opt->create_reflog = true;
+		break;
+	case OPT_NO_CREATE_REFLOG:
+		opt->create_reflog = false;
+		break;
+	case OPT_ATOMIC:
+		opt->atomic = true;
+		break;
+	case OPT_NO_BATCH:
+		opt->batch = false;
+		break;
+	case OPT_STDIN:
+		opt->form = FORM_STDIN;
+		break;
+	case OPT_TXID:
+		opt->txid = parse_txid(optarg);
+		break;
+	case OPT_TIMEOUT:
+		opt->timeout_ms = parse_timeout(optarg);
+		break;
+	case OPT_PORCELAIN:
+		opt->output = OUTPUT_PORCELAIN;
+		break;
+	case OPT_JSON:
+		opt->output = OUTPUT_JSON;
+		break;
+	default:
+		usage();
+	}
+}
+
+/* Which numbers of arguments a form takes. */
+static void check(const struct update_options *opt, bool delete)
+{
+	int least = opt->form == FORM_STDIN ? 0 : delete ? 1 : 2;
+	int most = opt->form == FORM_STDIN ? 0 : delete ? 2 : 3;
+
+	if (opt->nr_args < least || opt->nr_args > most)
+		usage();
+	if (opt->form == FORM_STDIN ? delete : opt->end_null || opt->batch)
+		usage();
+	if (opt->atomic && opt->batch) {
+		say_error("--atomic and --batch-updates exclude each other");
+		usage();
+	}
+}
+
+static void parse_options(struct update_options *opt, int argc, char **argv)
+{
+	bool delete = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "m:dz0C:vh", long_options, NULL)) >=
+	    0) {
+		switch (c) {
+		case 'm':
+			opt->message = optarg;
+			break;
+		case 'd':
+			delete = true;
+			break;
+		case 'z':
+			opt->end_null = true;
+			break;
+		case '0':
+			opt->batch = true;
+			break;
+		case 'C':
+			opt->dir = optarg;
+			break;
+		case 'v':
+			opt->verbose = true;
+			break;
+		case 'h':
+			puts(usage_text);
+			exit(0);
+		default:
+			take_long(opt, c);
+		}
+	}
+	opt->args = argv + optind;
+	opt->nr_args = argc - optind;
+	check(opt, delete);
+	if (delete)
+		opt->form = FORM_DELETE;
+	if (opt->message && !*opt->message)
+		die("Refusing to perform update with empty message.");
+}
+
+int update_failed(const struct update_options *opt, const char *ref,
+    const char *detail)
+{
+	switch (opt->form) {
+	case FORM_DELETE:
+		say_error("%s", detail);
+		return EXIT_FAILED;
+	case FORM_UPDATE:
+		fprintf(stderr, "fatal: update_ref failed for ref '%s': %s\n",
+		    ref, detail);
+		return EXIT_FATAL;
+	case FORM_STDIN:
+		fprintf(stderr, "fatal: %s\n", detail);
+		return EXIT_FATAL;
+	}
+	return EXIT_FATAL;
+}
+
+/* ---- one ref, named on the command line ---- */
+
+static void check_name(const struct update_options *opt)
+{
+	const char *name = opt->args[0];
+	struct text t = { 0 };
+
+	if (!strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD"))
+		text_addf(&t, "refusing to update pseudoref '%s'", name);
+	else if (!refd_refname_format_ok(name))
+		text_addf(&t, "refusing to update ref with bad name '%s'",
+		    name);
+	if (t.len)
+		exit(update_failed(opt, name, t.data));
+}
+
+static void resolve_old(struct updater *up, const char *old,
+    struct refd_update *u)
+{
+	if (!old)
+		return;
+	u->has_old = true;
+	if (*old && !revision_resolve(&up->revs, old, &u->old_oid))
+		die("%s: not a valid old SHA1", old);
+	/* "-d <ref> 0000..." checks nothing. */
+	if (u->action == REFD_DELETE && refd_oid_is_null(&u->old_oid))
+		u->has_old = false;
+}
+
+static int update_one(struct updater *up)
+{
+	char **args = up->opt->args;
+	struct refd_update u = { .name = args[0],
+		.no_deref = up->opt->no_deref };
+	struct changes changes = { 0 };
+	int rc;
+
+	u.action = REFD_DELETE;
+	if (up->opt->form == FORM_UPDATE) {
+		u.action = REFD_UPDATE;
+		if (!revision_resolve(&up->revs, args[1], &u.new_oid))
+			die("%s: not a valid SHA1", args[1]);
+		resolve_old(up, args[2], &u);
+		if (refd_oid_is_null(&u.new_oid))
+			u.action = u.has_old && refd_oid_is_null(&u.old_oid) ?
+			    REFD_VERIFY :
+			    REFD_DELETE;
+	} else {
+		resolve_old(up, args[1], &u);
+	}
+	changes_add(&changes, &u);
+	rc = updater_commit(up, &changes);
+	changes_done(&changes);
+	return rc;
+}
+
+/* ---- --stdin ---- */
+
+static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
+{
+	return revision_resolve(ctx, name, oid);
+}
+
+/* At once: a program may wait for it before it says more. */
+static void reply(const struct updater *up, const char *command)
+{
+	if (up->opt->output == OUTPUT_GIT)
+		printf("%s: ok\n", command);
+	flush_output();
+}
+
+static int update_stdin(struct updater *up)
+{
+	struct stdin_parser p = { .in = stdin,
+		.end = '\n',
+		.no_deref = up->opt->no_deref,
+		.resolve = resolve,
+		.ctx = &up->revs };
+	struct changes changes = { 0 };
+	bool more = true;
+	int rc = 0;
+
+	if (up->opt->end_null)
+		p.end = '\0';
+	while (more && rc == 0) {
+		switch (stdin_next(&p)) {
+		case STDIN_CHANGE:
+			changes_add(&changes, &p.update);
+			break;
+		case STDIN_START:
+			reply(up, "start");
+			break;
+		case STDIN_PREPARE:
+			die("prepare: not supported yet by refd");
+		case STDIN_COMMIT:
+			rc = updater_commit(up, &changes);
+			changes_clear(&changes);
+			if (rc == 0)
+				reply(up, "commit");
+			break;
+		case STDIN_ABORT:
+			changes_clear(&changes);
+			reply(up, "abort");
+			break;
+		case STDIN_EOF_COMMIT:
+			rc = updater_commit(up, &changes);
+			more = false;
+			break;
+		case STDIN_EOF:
+			more = false;
+			break;
+		case STDIN_ERROR:
+			die("%s", p.error.data);
+		}
+	}
+	changes_done(&changes);
+	stdin_done(&p);
+	return rc;
+}
+
+int command_update(int argc, char **argv)
+{
+	struct update_options opt = { .form = FORM_UPDATE,
+		.timeout_ms = REFD_UPDATE_DEADLINE_MS };
+	struct updater up;
+	int rc;
+
+	parse_options(&opt, argc, argv);
+	if (opt.dir && chdir(opt.dir) < 0)
+		die("cannot change to '%s': %s", opt.dir, strerror(errno));
+	if (opt.form != FORM_STDIN)
+		check_name(&opt);
+	updater_open(&up, &opt);
+	rc = opt.form == FORM_STDIN ? update_stdin(&up) : update_one(&up);
+	updater_close(&up);
+	flush_output();
+	return rc;
+}

@@ -1,0 +1,336 @@
+/*
+ * Proves that the hook reads what receive-pack writes, byte by byte and in
+ * one piece, and writes what receive-pack reads: versions, features, names
+ * that can't be reported, ids of another length, results in input order on
+ * one line each.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/push.h"
+#include "proto/limits.h"
+
+#define A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define Z   "0000000000000000000000000000000000000000"
+#define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static struct push push;
+static struct push_reader in;
+static const char *why;
+static struct pkt_buf buf;
+
+static void setup(void)
+{
+	memset(&push, 0, sizeof(push));
+	memset(&in, 0, sizeof(in));
+	memset(&buf, 0, sizeof(buf));
+	in.fd = -1;
+	why = NULL;
+}
+
+static void teardown(void)
+{
+	push_done(&push);
+	push_reader_done(&in);
+	pkt_buf_done(&buf);
+	if (in.fd >= 0)
+		close(in.fd);
+}
+
+/* What BUF holds becomes the hook's standard input. */
+static void serve(void)
+{
+	int ends[2], size = 1 << 20;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	ck_assert_int_eq(write(ends[0], buf.data, buf.len), (ssize_t)buf.len);
+	close(ends[0]);
+	in.fd = ends[1];
+	pkt_buf_done(&buf);
+	memset(&buf, 0, sizeof(buf));
+}
+
+static void put(const char *s)
+{
+	pkt_put(&buf, s, strlen(s));
+}
+
+#define put_bytes(s) pkt_put(&buf, s, sizeof(s) - 1)
+
+static void expect_out(const char *bytes, size_t len)
+{
+	ck_assert(!pkt_buf_failed(&buf));
+	ck_assert_msg(buf.len == len && !memcmp(buf.data, bytes, len),
+	    "wrote %.*s", (int)buf.len, buf.data);
+}
+
+/* ---- the greeting ---- */
+
+START_TEST(test_versions)
+{
+	static const struct {
+		const char *packet;
+		size_t len;
+		bool ok, atomic;
+	} cases[] = {
+		{ "version=1", 9, true, false },
+		{ "version=1\n", 10, true, false },
+		{ "version=1\0atomic", 16, true, true },
+		{ "version=1\0push-options atomic\n", 30, true, true },
+		{ "version=1\0push-options", 22, true, false },
+		{ "version=1\0subatomic atomics", 27, true, false },
+		{ "version=2", 9, false, false },
+		{ "version=10", 10, false, false },
+		{ "version", 7, false, false },
+	};
+
+	pkt_put(&buf, cases[_i].packet, cases[_i].len);
+	pkt_flush(&buf);
+	serve();
+	ck_assert_int_eq(push_read_version(&in, &push, &why), cases[_i].ok);
+	ck_assert_int_eq(push.atomic, cases[_i].atomic);
+	ck_assert_int_eq(why == NULL, cases[_i].ok);
+}
+END_TEST
+
+START_TEST(test_greets)
+{
+	push_put_version(&buf);
+	expect_out("000dversion=10000", 17);
+}
+END_TEST
+
+/* ---- commands ---- */
+
+START_TEST(test_commands)
+{
+	char hex[REFD_OID_HEX + 1];
+
+	put("version=1");
+	pkt_flush(&buf);
+	put(A " " Z " refs/heads/a");
+	put(Z " " A " refs/heads/caf\303\251");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_version(&in, &push, &why));
+	ck_assert(push_read_commands(&in, &push, &why));
+	ck_assert_uint_eq(push.nr, 2);
+	ck_assert(!push.other_hash);
+	ck_assert_str_eq(push.commands[0].name, "refs/heads/a");
+	ck_assert_str_eq(refd_oid_hex(&push.commands[0].old_oid, hex), A);
+	ck_assert(refd_oid_is_null(&push.commands[0].new_oid));
+	ck_assert(!push.commands[1].unreportable);
+	ck_assert(refd_oid_is_null(&push.commands[1].old_oid));
+}
+END_TEST
+
+START_TEST(test_many)
+{
+	char line[128];
+	int i;
+
+	for (i = 0; i < 1500; i++) {
+		snprintf(line, sizeof(line), Z " " A " refs/heads/b%d", i);
+		put(line);
+	}
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+	ck_assert_uint_eq(push.nr, 1500);
+	ck_assert_str_eq(push.commands[1499].name, "refs/heads/b1499");
+}
+END_TEST
+
+START_TEST(test_unreportable)
+{
+	put(Z " " A " refs/heads/a b");
+	put(Z " " A " refs/heads/a\nb");
+	put(Z " " A " refs/heads/a\n");
+	put(Z " " A " refs/heads/\001");
+	put(Z " " A " refs/heads/\177");
+	put_bytes(Z " " A " refs/heads/a\0b");
+	put(Z " " A " ");
+	put(Z " " A " refs/heads/good");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+	ck_assert_uint_eq(push.nr, 8);
+	ck_assert(!push.commands[7].unreportable);
+	while (--push.nr > 0)
+		ck_assert(push.commands[push.nr - 1].unreportable);
+	push.nr = 8;
+	push_refuse(&push, "no");
+	push_put_report(&push, &buf);
+	expect_out("0019ng refs/heads/good no0000", 29);
+}
+END_TEST
+
+START_TEST(test_other_hash)
+{
+	put(A64 " " A64 " refs/heads/a");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+	ck_assert(push.other_hash);
+	ck_assert_str_eq(push.commands[0].name, "refs/heads/a");
+}
+END_TEST
+
+START_TEST(test_broken_input)
+{
+	switch (_i) {
+	case 0: /* ends too early */
+		put(Z " " A " refs/heads/a");
+		break;
+	case 1:
+		put("hello");
+		break;
+	case 2:
+		put(Z " " A);
+		break;
+	case 3:
+		put(Z "x" A " refs/heads/a");
+		break;
+	case 4:
+		put("g" A " " A " refs/heads/a");
+		break;
+	case 5:
+		pkt_delim(&buf);
+		break;
+	}
+	if (_i > 0)
+		pkt_flush(&buf);
+	serve();
+	ck_assert(!push_read_commands(&in, &push, &why));
+	ck_assert_ptr_nonnull(why);
+}
+END_TEST
+
+START_TEST(test_no_pkt_line)
+{
+	int ends[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ck_assert_int_eq(write(ends[0], "zzzz", 4), 4);
+	in.fd = ends[1];
+	ck_assert(!push_read_version(&in, &push, &why));
+	close(ends[0]);
+}
+END_TEST
+
+/* ---- the report ---- */
+
+static void read_three(void)
+{
+	put(Z " " A " refs/heads/c");
+	put(Z " " A " refs/heads/a");
+	put(Z " " A " refs/heads/b");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+}
+
+START_TEST(test_report)
+{
+	static const char wanted[] = "0013ok refs/heads/c"
+				     "0022ng refs/heads/a two lines: \"x\""
+				     "0013ok refs/heads/b"
+				     "0000";
+
+	read_three();
+	push.commands[1].ng = strdup("two\nlines:\t\"x\"");
+	push_put_report(&push, &buf);
+	expect_out(wanted, sizeof(wanted) - 1);
+}
+END_TEST
+
+START_TEST(test_fall_through)
+{
+	static const char wanted[] =
+	    "0013ok refs/heads/c0017option fall-through"
+	    "0013ok refs/heads/a0017option fall-through"
+	    "0013ok refs/heads/b0017option fall-through0000";
+
+	read_three();
+	push_put_fall_through(&push, &buf);
+	expect_out(wanted, sizeof(wanted) - 1);
+}
+END_TEST
+
+START_TEST(test_refuse_keeps_verdicts)
+{
+	read_three();
+	push.commands[1].ng = strdup("first");
+	push_refuse(&push, "later");
+	ck_assert_str_eq(push.commands[0].ng, "later");
+	ck_assert_str_eq(push.commands[1].ng, "first");
+}
+END_TEST
+
+START_TEST(test_long_reason)
+{
+	char *reason = malloc(REFD_PACKET_MAX + 1);
+	struct pkt pkt;
+
+	memset(reason, 'r', REFD_PACKET_MAX);
+	reason[REFD_PACKET_MAX] = '\0';
+	read_three();
+	push_refuse(&push, reason);
+	push_put_report(&push, &buf);
+	ck_assert(!pkt_buf_failed(&buf));
+	ck_assert_int_eq(pkt_parse(buf.data, buf.len, &pkt), REFD_PACKET_MAX);
+	free(reason);
+}
+END_TEST
+
+START_TEST(test_duplicates)
+{
+	put(Z " " A " refs/heads/b");
+	put(Z " " A " refs/heads/a");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+	ck_assert_ptr_null(push_find_duplicate(&push));
+	close(in.fd);
+	put(Z " " A " refs/heads/b");
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+	ck_assert_str_eq(push_find_duplicate(&push), "refs/heads/b");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_push");
+	TCase *tc = tcase_create("push");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, test_versions, 0, 9);
+	tcase_add_test(tc, test_greets);
+	tcase_add_test(tc, test_commands);
+	tcase_add_test(tc, test_many);
+	tcase_add_test(tc, test_unreportable);
+	tcase_add_test(tc, test_other_hash);
+	tcase_add_loop_test(tc, test_broken_input, 0, 6);
+	tcase_add_test(tc, test_no_pkt_line);
+	tcase_add_test(tc, test_report);
+	tcase_add_test(tc, test_fall_through);
+	tcase_add_test(tc, test_refuse_keeps_verdicts);
+	tcase_add_test(tc, test_long_reason);
+	tcase_add_test(tc, test_duplicates);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -14,8 +14,6 @@
 #include "daemon/base/sys.h"
 #include "proto/message.h"
 
-#define REFD_VERSION "0.1"
-
 struct config {
 	char *file;                    /* that was read; NULL: none */
 	char *socket_path, *state_dir; /* absolute */

@@ -1,0 +1,195 @@
+/*
+ * refd-daemon: options, then the store, then the socket, then the loop, which
+ * recovers before it serves. The exit statuses are those of sysexits.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/net/net.h"
+#include "daemon/options.h"
+
+#define NS_PER_MS 1000000LL
+
+/* Nothing is read from standard input, and no file may get its number. */
+static void take_place(void)
+{
+	int fd = SYS(&sys_kernel, openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+
+	if (fd > STDIN_FILENO) {
+		dup2(fd, STDIN_FILENO);
+		SYS(&sys_kernel, close, fd);
+	}
+	umask(0);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
+/* As many descriptors as may be had. Half of them are for connections, so
+ * that clients can't take those that refs are written with. */
+static rlim_t share_descriptors(struct config *cfg)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		getrlimit(RLIMIT_NOFILE, &limit);
+	if (cfg->connections_max > limit.rlim_cur / 2) {
+		cfg->connections_max = limit.rlim_cur / 2;
+		log_warning("the limit of %llu open files leaves room for %llu "
+			    "connections: raise it (LimitNOFILE=) for more",
+		    (unsigned long long)limit.rlim_cur,
+		    (unsigned long long)cfg->connections_max);
+	}
+	return limit.rlim_cur;
+}
+
+/* A repository holds about a dozen descriptors while it is open. */
+static size_t repos_max(rlim_t descriptors)
+{
+	rlim_t share = descriptors / 64;
+
+	return share < 4 ? 4 : share > 1000 ? 1000 : (size_t)share;
+}
+
+static void complain(const char *why)
+{
+	log_error("%s", why != NULL ? why : "out of memory");
+}
+
+static struct net *make_net(const struct config *cfg)
+{
+	const struct net_config net = {
+		.sys = &sys_kernel,
+		.socket_path = cfg->socket_path,
+		.durability = cfg->durability,
+		.connections_max = cfg->connections_max,
+		.engine = {
+			.window_refs = cfg->window_refs,
+			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
+			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
+			.retention_ms = (int64_t)cfg->retention_ms,
+			.max_waiting_bytes = cfg->waiting_bytes_max,
+		},
+	};
+
+	return net_new(&net);
+}
+
+static int open_store(const struct config *cfg, struct net *net,
+    rlim_t descriptors, struct store **store, char **why)
+{
+	const struct store_config config = {
+		.sys = &sys_kernel,
+		.state_dir = cfg->state_dir,
+		.roots = (const char *const *)cfg->roots,
+		.nr_roots = cfg->nr_roots,
+		.durability = cfg->durability,
+		.checkpoint_interval_ns =
+		    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
+		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
+		.max_open_repos = repos_max(descriptors),
+		.wake = net_wake,
+		.wake_arg = net,
+	};
+
+	return store_open(&config, store, why);
+}
+
+static int stop(struct store *store)
+{
+	int r = store_stop(store);
+
+	if (r < 0)
+		log_error("the last checkpoint failed: %s; the next start "
+			  "replays what it left",
+		    strerror(-r));
+	store_free(store);
+	if (r == 0)
+		log_info("stopped");
+	return r < 0 ? EX_IOERR : EX_OK;
+}
+
+/* Where threads may still be at work nothing is freed under them. */
+static int serve(struct net *net, struct store *store)
+{
+	switch (net_serve(net, store)) {
+	case NET_STOPPED:
+		break;
+	case NET_INTERRUPTED:
+		_exit(EX_OK);
+	case NET_FAILED:
+		_exit(EX_IOERR);
+	}
+	return stop(store);
+}
+
+static int run(struct config *cfg)
+{
+	rlim_t descriptors = share_descriptors(cfg);
+	struct net *net = make_net(cfg);
+	struct store *store = NULL;
+	char *why = NULL;
+	int status = EX_UNAVAILABLE;
+
+	if (net == NULL)
+		complain(NULL);
+	else if (open_store(cfg, net, descriptors, &store, &why) < 0 ||
+	    net_listen(net, &why) < 0)
+		complain(why);
+	else
+		status = -1;
+	free(why);
+	if (status < 0) {
+		log_info("refd-daemon %s on %s, state in %s", REFD_VERSION,
+		    cfg->socket_path, cfg->state_dir);
+		status = serve(net, store);
+	} else {
+		store_free(store);
+	}
+	net_free(net);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct config cfg;
+	char *why = NULL;
+	int status = EX_OK;
+
+	log_init();
+	switch (options_load(&cfg, &sys_kernel, argc, argv, &why)) {
+	case OPTIONS_RUN:
+		take_place();
+		status = run(&cfg);
+		break;
+	case OPTIONS_HELP:
+		fputs(options_usage, stdout);
+		break;
+	case OPTIONS_VERSION:
+		printf("refd-daemon %s\n", REFD_VERSION);
+		break;
+	case OPTIONS_USAGE:
+		complain(why);
+		fputs(options_usage, stderr);
+		status = EX_USAGE;
+		break;
+	case OPTIONS_BAD:
+		complain(why);
+		status = EX_CONFIG;
+		break;
+	}
+	free(why);
+	config_done(&cfg);
+	return status;
+}

@@ -1,0 +1,127 @@
+#include "daemon/net/clients.h"
+
+#include <inttypes.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/net/peer.h"
+#include "daemon/net/requests.h"
+
+/* How often the log says that there are too many. */
+#define FULL_NS (60 * 1000000000LL)
+
+/* Says why, and hangs up: it fits the buffer of a socket that is new. */
+static void turn_away(const struct net *net, int fd, enum refd_status status,
+    const char *why)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = why };
+	struct pkt_buf out = { 0 };
+	struct refd_hello hello;
+
+	requests_hello(net, &hello);
+	refd_hello_encode(&hello, &out);
+	refd_answer_encode(&ans, &out);
+	if (!pkt_buf_failed(&out))
+		send(fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	pkt_buf_done(&out);
+	close(fd);
+}
+
+/* Not once for each that is turned away. */
+static void say_full(struct net *net)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+
+	if (net->full_ns != 0 && now_ns - net->full_ns < FULL_NS)
+		return;
+	net->full_ns = now_ns;
+	log_warning("all %zu connections are taken, others are turned away: "
+		    "see limits.connections, and the limit of open files",
+	    net->cfg.connections_max);
+}
+
+void clients_add(struct net *net, int fd)
+{
+	struct txn_peer peer = { 0 };
+	struct refd_hello hello;
+	struct conn *conn;
+
+	if (net->nr_conns >= net->cfg.connections_max) {
+		say_full(net);
+		turn_away(net, fd, REFD_BUSY, "too many connections");
+		return;
+	}
+	if (peer_read(fd, &peer) < 0) {
+		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
+		return;
+	}
+	if (!peer_is_allowed(&peer)) {
+		log_warning("uid %u (pid %" PRId64 ") was turned away: only "
+			    "the daemon's own uid and root may connect",
+		    peer.uid, peer.pid);
+		turn_away(net, fd, REFD_DENIED,
+		    "only the daemon's own uid "
+		    "and root may connect");
+		peer_done(&peer);
+		return;
+	}
+	requests_hello(net, &hello);
+	conn = conn_new(&net->host, fd, &peer, &hello);
+	if (conn == NULL) {
+		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
+		peer_done(&peer);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&net->conns, conn, entry);
+	net->nr_conns++;
+}
+
+static void hang_up(struct net *net, struct conn *conn)
+{
+	if (conn->in_flight > 0 && net->engine != NULL)
+		engine_forget_client(net->engine, conn);
+	TAILQ_REMOVE(&net->conns, conn, entry);
+	net->nr_conns--;
+	conn_free(conn);
+}
+
+void clients_serve(struct net *net)
+{
+	struct conn *conn;
+
+	while ((conn = TAILQ_FIRST(&net->host.touched_conns)) != NULL) {
+		if (!conn_service(conn))
+			hang_up(net, conn);
+	}
+}
+
+void clients_check(struct net *net)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	struct conn *conn;
+
+	TAILQ_FOREACH(conn, &net->conns, entry)
+		conn_check(conn, now_ns);
+}
+
+bool clients_owed(const struct net *net)
+{
+	const struct conn *conn;
+
+	TAILQ_FOREACH(conn, &net->conns, entry) {
+		if (conn_unsent(conn) > 0)
+			return true;
+	}
+	return false;
+}
+
+void clients_hang_up(struct net *net)
+{
+	struct conn *conn;
+
+	while ((conn = TAILQ_FIRST(&net->conns)) != NULL)
+		hang_up(net, conn);
+}

@@ -1,0 +1,20 @@
+/*
+ * All connections together: who is let in, who is served in a turn, who is
+ * hung up on. Loop thread; nothing blocks.
+ */
+#ifndef NET_CLIENTS_H
+#define NET_CLIENTS_H
+
+#include "daemon/net/net_internal.h"
+
+/* Takes FD over: a connection, or turned away with a refusal. */
+void clients_add(struct net *net, int fd);
+/* Those that were touched. */
+void clients_serve(struct net *net);
+/* For those that stalled. */
+void clients_check(struct net *net);
+/* Is there output that somebody has not taken? */
+bool clients_owed(const struct net *net);
+void clients_hang_up(struct net *net);
+
+#endif

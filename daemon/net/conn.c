@@ -1,0 +1,379 @@
+#include "daemon/net/conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/net/peer.h"
+
+#define READ_BYTES 65536
+/* What was kept of a packet, and what is read behind it. */
+#define SCRATCH_BYTES (REFD_PACKET_MAX + READ_BYTES)
+
+int conn_host_init(struct conn_host *host)
+{
+	TAILQ_INIT(&host->touched_conns);
+	host->decoding_bytes = 0;
+	host->scratch = malloc(SCRATCH_BYTES);
+	return host->scratch != NULL ? 0 : -ENOMEM;
+}
+
+void conn_host_done(struct conn_host *host)
+{
+	free(host->scratch);
+	host->scratch = NULL;
+}
+
+static void touch(struct conn *c)
+{
+	if (c->is_touched)
+		return;
+	c->is_touched = true;
+	TAILQ_INSERT_TAIL(&c->host->touched_conns, c, touched_entry);
+	c->host->touched(c->host->arg);
+}
+
+static void request_over(struct conn *c)
+{
+	refd_request_decoder_free(c->decoder);
+	c->decoder = NULL;
+	c->host->decoding_bytes -= c->request_bytes;
+	c->request_bytes = 0;
+}
+
+static void forget_input(struct conn *c)
+{
+	request_over(c);
+	free(c->in);
+	c->in = NULL;
+	c->in_len = 0;
+	c->held = false;
+}
+
+static void move(struct conn *c, enum conn_state state)
+{
+	static const bool allowed[3][3] = {
+		[CONN_OPEN] = { [CONN_FINISHING] = true, [CONN_GONE] = true },
+		[CONN_FINISHING] = { [CONN_GONE] = true },
+		[CONN_GONE] = { [CONN_GONE] = true },
+	};
+
+	assert(allowed[c->state][state]);
+	c->state = state;
+	forget_input(c);
+	touch(c);
+}
+
+/* ---- output ---- */
+
+size_t conn_unsent(const struct conn *conn)
+{
+	return conn->out.len - conn->sent;
+}
+
+/* Room is made at the front, so that what was sent is not kept. */
+static void begin_output(struct conn *c)
+{
+	if (conn_unsent(c) == 0)
+		c->taken_ns = SYS(c->host->sys, now_mono);
+	if (c->sent > c->out.len / 2) {
+		memmove(c->out.data, c->out.data + c->sent, conn_unsent(c));
+		c->out.len -= c->sent;
+		c->sent = 0;
+	}
+}
+
+/* An answer that there is no memory for can't be given: the client is hung
+ * up on, and asks again by its transaction's id. */
+static void end_output(struct conn *c)
+{
+	if (pkt_buf_failed(&c->out))
+		move(c, CONN_GONE);
+	else
+		touch(c);
+}
+
+static void queue(struct conn *c, const struct refd_answer *ans)
+{
+	if (c->state == CONN_GONE)
+		return;
+	begin_output(c);
+	refd_answer_encode(ans, &c->out);
+	end_output(c);
+}
+
+void conn_answer(struct conn *conn, const struct refd_answer *ans)
+{
+	assert(conn->in_flight > 0);
+	conn->in_flight--;
+	queue(conn, ans);
+}
+
+void conn_refuse(struct conn *conn, enum refd_status status, const char *why)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = why };
+
+	queue(conn, &ans);
+	if (conn->state == CONN_OPEN)
+		move(conn, CONN_FINISHING);
+}
+
+static void send_output(struct conn *c)
+{
+	ssize_t n;
+
+	while (c->state != CONN_GONE && conn_unsent(c) > 0) {
+		n = send(c->fd, c->out.data + c->sent, conn_unsent(c),
+		    MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0) {
+			c->sent += (size_t)n;
+			c->taken_ns = SYS(c->host->sys, now_mono);
+		} else if (errno == EAGAIN) {
+			if (event_add(&c->writable, NULL) < 0)
+				move(c, CONN_GONE);
+			return;
+		} else if (errno != EINTR) {
+			move(c, CONN_GONE);
+		}
+	}
+	/* An idle connection holds no buffer. */
+	pkt_buf_done(&c->out);
+	c->sent = 0;
+}
+
+/* ---- input ---- */
+
+static bool may_decode(struct conn *c)
+{
+	if (conn_unsent(c) >= CONN_OUT_HIGH)
+		c->choked = true;
+	else if (conn_unsent(c) <= CONN_OUT_LOW)
+		c->choked = false;
+	return c->state == CONN_OPEN && !c->choked &&
+	    c->in_flight < REFD_REQUESTS_MAX;
+}
+
+/* False: half-sent requests hold too much already. Each connection may have
+ * its even share all the same, so that small requests get through. */
+static bool take_room(struct conn *c, size_t len)
+{
+	struct conn_host *host = c->host;
+
+	/* The decoder keeps nothing of what is beyond. */
+	if (len > REFD_TXN_BYTES_MAX - c->request_bytes)
+		return true;
+	c->request_bytes += len;
+	host->decoding_bytes += len;
+	return host->decoding_bytes <= DECODING_MAX ||
+	    c->request_bytes <= DECODING_MAX / host->connections_max;
+}
+
+static void take_packet(struct conn *c, const struct pkt *pkt)
+{
+	struct refd_answer refused = { .kind = REFD_ANSWER_REFUSED };
+	struct refd_request req;
+
+	if (!take_room(c, pkt->len)) {
+		conn_refuse(c, REFD_BUSY, "too many large requests at once");
+		return;
+	}
+	if (c->decoder == NULL)
+		c->decoder = refd_request_decoder_new();
+	if (c->decoder == NULL) {
+		move(c, CONN_GONE);
+		return;
+	}
+	switch (refd_request_decode(c->decoder, pkt, &req, &refused.status,
+	    &refused.text)) {
+	case REFD_DECODE_MORE:
+		break;
+	case REFD_DECODE_DONE:
+		request_over(c);
+		c->in_flight++;
+		c->host->request(c->host->arg, c, &req);
+		break;
+	case REFD_DECODE_REFUSED:
+		request_over(c);
+		refused.request_id = req.request_id;
+		refused.txid = req.txid;
+		queue(c, &refused);
+		break;
+	case REFD_DECODE_FATAL:
+		conn_refuse(c, REFD_BADREQUEST, refused.text);
+		break;
+	}
+}
+
+/* Returns how many of the LEN bytes at DATA are done with. */
+static size_t decode(struct conn *c, const char *data, size_t len)
+{
+	struct pkt pkt;
+	size_t used = 0;
+	long n;
+
+	c->held = false;
+	while (c->state == CONN_OPEN && used < len) {
+		if (!may_decode(c)) {
+			c->held = true;
+			break;
+		}
+		n = pkt_parse(data + used, len - used, &pkt);
+		if (n == 0)
+			break;
+		if (n < 0) {
+			conn_refuse(c, REFD_BADREQUEST, "not a pkt-line");
+			break;
+		}
+		used += (size_t)n;
+		take_packet(c, &pkt);
+	}
+	return used;
+}
+
+/* What was kept, and MORE bytes behind it in the scratch. */
+static void take_input(struct conn *c, size_t more)
+{
+	char *scratch = c->host->scratch, *kept = NULL;
+	size_t len = c->in_len + more, used;
+
+	if (c->in_len > 0)
+		memcpy(scratch, c->in, c->in_len);
+	used = decode(c, scratch, len);
+	if (c->state != CONN_OPEN)
+		return;
+	if (used < len) {
+		kept = malloc(len - used);
+		if (kept == NULL) {
+			move(c, CONN_GONE);
+			return;
+		}
+		memcpy(kept, scratch + used, len - used);
+	}
+	free(c->in);
+	c->in = kept;
+	c->in_len = len - used;
+}
+
+static void conn_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct conn *c = arg;
+	ssize_t n;
+
+	(void)what;
+	/* The list of touched ones may have stopped it in this very turn. */
+	if (!may_decode(c) || c->held)
+		return;
+	assert(c->in_len < REFD_PACKET_MAX);
+	n = recv(fd, c->host->scratch + c->in_len, READ_BYTES, MSG_DONTWAIT);
+	if (n > 0) {
+		c->heard_ns = SYS(c->host->sys, now_mono);
+		take_input(c, (size_t)n);
+		touch(c);
+	} else if (n == 0) {
+		move(c, CONN_FINISHING);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		move(c, CONN_GONE);
+	}
+}
+
+static void conn_writable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	touch(arg);
+}
+
+static void adjust_reading(struct conn *c)
+{
+	bool wanted = may_decode(c) && !c->held;
+
+	if (wanted == c->reads)
+		return;
+	if ((wanted ? event_add(&c->readable, NULL) : event_del(&c->readable)) <
+	    0)
+		move(c, CONN_GONE);
+	else
+		c->reads = wanted;
+}
+
+/* ---- life ---- */
+
+struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
+    const struct refd_hello *hello)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	refd_hello_encode(hello, &c->out);
+	if (pkt_buf_failed(&c->out) ||
+	    event_assign(&c->readable, host->base, fd, EV_READ | EV_PERSIST,
+		conn_readable, c) < 0 ||
+	    event_assign(&c->writable, host->base, fd, EV_WRITE, conn_writable,
+		c) < 0) {
+		pkt_buf_done(&c->out);
+		free(c);
+		return NULL;
+	}
+	c->host = host;
+	c->fd = fd;
+	c->peer = *peer;
+	memset(peer, 0, sizeof(*peer));
+	c->taken_ns = SYS(host->sys, now_mono);
+	touch(c);
+	return c;
+}
+
+void conn_free(struct conn *conn)
+{
+	if (conn == NULL)
+		return;
+	if (conn->is_touched)
+		TAILQ_REMOVE(&conn->host->touched_conns, conn, touched_entry);
+	event_del(&conn->readable);
+	event_del(&conn->writable);
+	forget_input(conn);
+	pkt_buf_done(&conn->out);
+	peer_done(&conn->peer);
+	close(conn->fd);
+	free(conn);
+}
+
+bool conn_service(struct conn *conn)
+{
+	if (conn->is_touched) {
+		TAILQ_REMOVE(&conn->host->touched_conns, conn, touched_entry);
+		conn->is_touched = false;
+	}
+	send_output(conn);
+	if (conn->held && may_decode(conn))
+		take_input(conn, 0);
+	adjust_reading(conn);
+	if (conn->state == CONN_FINISHING)
+		return conn->in_flight > 0 || conn_unsent(conn) > 0;
+	return conn->state == CONN_OPEN;
+}
+
+void conn_check(struct conn *conn, int64_t now_ns)
+{
+	int64_t moved_ns = conn->taken_ns;
+
+	if (conn_unsent(conn) > 0) {
+		if (now_ns - moved_ns > CONN_STALL_NS)
+			move(conn, CONN_GONE);
+		return;
+	}
+	/* While it was full of answers it was not listened to. */
+	if (moved_ns < conn->heard_ns)
+		moved_ns = conn->heard_ns;
+	if (conn->state == CONN_OPEN && conn->in_flight == 0 &&
+	    (conn->decoder != NULL || conn->in_len > 0) &&
+	    now_ns - moved_ns > CONN_STALL_NS)
+		conn_refuse(conn, REFD_DEADLINE,
+		    "half a request, and then nothing for a minute");
+}

@@ -1,0 +1,33 @@
+/*
+ * The daemon's socket: made, guarded against a second daemon, listened on,
+ * and taken away again.
+ */
+#ifndef NET_LISTENER_H
+#define NET_LISTENER_H
+
+#include <event2/event.h>
+
+#include "daemon/base/sys.h"
+
+struct listener;
+
+/*
+ * Binds PATH with mode 0660 and listens; a socket there that nobody listens
+ * on is a dead daemon's and is replaced. May block; before the loop runs.
+ * Negative errno and *WHY (to be freed; NULL when out of memory): the path is
+ * too long, a live daemon has it (-EADDRINUSE), it is no socket (-ENOTSOCK),
+ * the directory is missing.
+ */
+int listener_open(const struct sys *sys, const char *path,
+    struct listener **listener, char **why);
+
+/* Hands each new descriptor (non-blocking, close-on-exec) to ACCEPTED, which
+ * owns it. While there are no descriptors to be had it stops for a moment,
+ * so as not to spin. 0 or -ENOMEM. Loop thread, as close. */
+int listener_start(struct listener *listener, struct event_base *base,
+    void (*accepted)(void *arg, int fd), void *arg);
+
+/* Removes the path if it is still this socket's. NULL is fine. */
+void listener_close(struct listener *listener);
+
+#endif

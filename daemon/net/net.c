@@ -1,0 +1,392 @@
+/*
+ * One turn of the loop: readable connections have decoded and submitted;
+ * then, once for all of them, the engine is run, and every connection that
+ * was touched is served. So what arrives together is answered together, and
+ * the engine sees it as one.
+ */
+#include "daemon/net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/net/clients.h"
+#include "daemon/net/net_internal.h"
+#include "daemon/net/notify.h"
+#include "daemon/net/requests.h"
+
+#define NS_PER_US 1000
+#define SWEEP_S   5
+/* How long a stop waits for clients to take their answers. */
+#define PARTING_NS (5 * 1000000000LL)
+
+/* ---- states ---- */
+
+static void move(struct net *net, enum net_state state)
+{
+	static const bool allowed[6][6] = {
+		[NET_STATE_RECOVERING] = { [NET_STATE_SERVING] = true,
+		    [NET_STATE_OVER] = true,
+		    [NET_STATE_FAILED] = true },
+		[NET_STATE_SERVING] = { [NET_STATE_DRAINING] = true,
+		    [NET_STATE_FAILED] = true },
+		[NET_STATE_DRAINING] = { [NET_STATE_HURRYING] = true,
+		    [NET_STATE_OVER] = true,
+		    [NET_STATE_FAILED] = true },
+		[NET_STATE_HURRYING] = { [NET_STATE_OVER] = true,
+		    [NET_STATE_FAILED] = true },
+	};
+
+	assert(allowed[net->state][state]);
+	net->state = state;
+	if (state == NET_STATE_OVER || state == NET_STATE_FAILED)
+		event_base_loopbreak(net->base);
+}
+
+enum refd_server_state net_server_state(const struct net *net)
+{
+	switch (net->state) {
+	case NET_STATE_RECOVERING:
+		return REFD_RECOVERING;
+	case NET_STATE_SERVING:
+		return REFD_SERVING;
+	case NET_STATE_DRAINING:
+	case NET_STATE_HURRYING:
+	case NET_STATE_OVER:
+	case NET_STATE_FAILED:
+		break;
+	}
+	return REFD_DRAINING;
+}
+
+int64_t net_wall_ms(const struct net *net)
+{
+	return SYS(net->cfg.sys, now_wall) / 1000000;
+}
+
+void net_want_turn(struct net *net)
+{
+	event_active(net->turn, EV_TIMEOUT, 1);
+}
+
+static void net_touched(void *arg)
+{
+	net_want_turn(arg);
+}
+
+/* ---- turns ---- */
+
+static void net_accepted(void *arg, int fd)
+{
+	clients_add(arg, fd);
+}
+
+static void net_swept(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	clients_check(arg);
+}
+
+static void arm(struct net *net, int64_t next_ns, int64_t now_ns)
+{
+	int64_t us;
+	struct timeval delay;
+
+	event_del(net->due);
+	if (next_ns == INT64_MAX)
+		return;
+	us = next_ns > now_ns ? (next_ns - now_ns) / NS_PER_US : 0;
+	delay.tv_sec = us / 1000000;
+	delay.tv_usec = us % 1000000;
+	event_add(net->due, &delay);
+}
+
+/* Everything is answered; those who do not take it are not waited for long,
+ * nor at all in a hurry. Returns when to look again at the latest. */
+static int64_t look_for_end(struct net *net, int64_t now_ns)
+{
+	if (!engine_is_idle(net->engine)) {
+		net->idle_ns = 0;
+		return INT64_MAX;
+	}
+	if (net->idle_ns == 0)
+		net->idle_ns = now_ns;
+	if (net->state == NET_STATE_HURRYING || !clients_owed(net) ||
+	    now_ns - net->idle_ns >= PARTING_NS) {
+		move(net, NET_STATE_OVER);
+		return INT64_MAX;
+	}
+	return net->idle_ns + PARTING_NS;
+}
+
+static void net_turned(evutil_socket_t fd, short what, void *arg)
+{
+	struct net *net = arg;
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t next_ns = INT64_MAX, end_ns;
+	const char *fatal = NULL;
+
+	(void)fd;
+	(void)what;
+	if (net->engine != NULL) {
+		next_ns = engine_run(net->engine, now_ns, net_wall_ms(net));
+		fatal = store_fatal(net->store);
+	}
+	clients_serve(net);
+	if (fatal != NULL) {
+		log_error(
+		    "the journal failed and can't be brought back: %s; "
+		    "see to the disk, then start again: recovery finishes "
+		    "what was acknowledged",
+		    fatal);
+		move(net, NET_STATE_FAILED);
+		return;
+	}
+	if (net->state == NET_STATE_DRAINING ||
+	    net->state == NET_STATE_HURRYING) {
+		end_ns = look_for_end(net, now_ns);
+		if (end_ns < next_ns)
+			next_ns = end_ns;
+	}
+	arm(net, next_ns, now_ns);
+}
+
+/* ---- recovery's end, and the daemon's ---- */
+
+static void adapter_admit(void *ctx, struct txn *txn)
+{
+	store_admit(ctx, txn);
+}
+
+static void adapter_apply(void *ctx, struct window *w)
+{
+	store_apply(ctx, w);
+}
+
+static void adapter_lookup(void *ctx, struct store_query *query)
+{
+	store_lookup(ctx, query);
+}
+
+static bool adapter_reap(void *ctx, struct store_done *done)
+{
+	return store_reap(ctx, done);
+}
+
+static void adapter_release(void *ctx, struct repo *repo)
+{
+	store_release(ctx, repo);
+}
+
+static void begin_serving(struct net *net)
+{
+	const struct engine_store store = { .ctx = net->store,
+		.admit = adapter_admit,
+		.apply = adapter_apply,
+		.lookup = adapter_lookup,
+		.reap = adapter_reap,
+		.release = adapter_release,
+		.repo_key = store_repo_key,
+		.lanes = store_lanes(net->store) };
+
+	net->engine = engine_new(&net->cfg.engine, &store);
+	if (net->engine == NULL) {
+		log_error("cannot serve: out of memory");
+		move(net, NET_STATE_FAILED);
+		return;
+	}
+	move(net, NET_STATE_SERVING);
+	log_info("serving on %s", net->cfg.socket_path);
+	notify_manager("READY=1\nSTATUS=serving");
+}
+
+static void look_at_recovery(struct net *net)
+{
+	int result;
+
+	if (!recovery_is_over(net->recovery, &result, &net->parked))
+		return;
+	recovery_free(net->recovery);
+	net->recovery = NULL;
+	if (result < 0)
+		move(net, NET_STATE_FAILED);
+	else
+		begin_serving(net);
+}
+
+void net_wake(void *arg)
+{
+	struct net *net = arg;
+	uint64_t one = 1;
+	ssize_t n = write(net->wake_fd, &one, sizeof(one));
+
+	/* A full counter wakes as well as one more. */
+	(void)n;
+}
+
+static void net_woken(evutil_socket_t fd, short what, void *arg)
+{
+	struct net *net = arg;
+	uint64_t count;
+
+	(void)what;
+	if (read(fd, &count, sizeof(count)) < 0)
+		return;
+	if (net->recovery != NULL)
+		look_at_recovery(net);
+	net_want_turn(net);
+}
+
+static void begin_draining(struct net *net, const char *signal_name)
+{
+	struct engine_stats stats;
+
+	engine_stats(net->engine, &stats);
+	log_info("%s: finishing %" PRIu64 " transactions, then stopping",
+	    signal_name, stats.waiting + stats.in_store);
+	notify_manager("STOPPING=1");
+	move(net, NET_STATE_DRAINING);
+	engine_drain(net->engine);
+}
+
+static void net_signalled(evutil_socket_t number, short what, void *arg)
+{
+	const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
+	struct net *net = arg;
+
+	(void)what;
+	switch (net->state) {
+	case NET_STATE_RECOVERING:
+		log_info("%s while recovering: the next start takes it up "
+			 "again",
+		    name);
+		move(net, NET_STATE_OVER);
+		break;
+	case NET_STATE_SERVING:
+		begin_draining(net, name);
+		break;
+	case NET_STATE_DRAINING:
+		log_info("%s again: what waits is given up", name);
+		move(net, NET_STATE_HURRYING);
+		engine_hurry(net->engine);
+		break;
+	case NET_STATE_HURRYING:
+	case NET_STATE_OVER:
+	case NET_STATE_FAILED:
+		break;
+	}
+	net_want_turn(net);
+}
+
+/* ---- life ---- */
+
+static bool make_events(struct net *net)
+{
+	static const struct timeval sweep_every = { SWEEP_S, 0 };
+	struct event_base *base = net->base;
+
+	net->woken =
+	    event_new(base, net->wake_fd, EV_READ | EV_PERSIST, net_woken, net);
+	net->turn = event_new(base, -1, 0, net_turned, net);
+	net->due = evtimer_new(base, net_turned, net);
+	net->sweep = event_new(base, -1, EV_PERSIST, net_swept, net);
+	net->sigterm = evsignal_new(base, SIGTERM, net_signalled, net);
+	net->sigint = evsignal_new(base, SIGINT, net_signalled, net);
+	return net->woken != NULL && net->turn != NULL && net->due != NULL &&
+	    net->sweep != NULL && net->sigterm != NULL && net->sigint != NULL &&
+	    event_add(net->woken, NULL) == 0 &&
+	    event_add(net->sweep, &sweep_every) == 0 &&
+	    event_add(net->sigterm, NULL) == 0 &&
+	    event_add(net->sigint, NULL) == 0;
+}
+
+struct net *net_new(const struct net_config *cfg)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	if (net == NULL)
+		return NULL;
+	net->cfg = *cfg;
+	net->started_ns = SYS(cfg->sys, now_mono);
+	TAILQ_INIT(&net->conns);
+	net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	net->base = event_base_new();
+	net->host = (struct conn_host){ .base = net->base,
+		.sys = cfg->sys,
+		.request = requests_take,
+		.arg = net,
+		.connections_max = cfg->connections_max,
+		.touched = net_touched };
+	if (net->wake_fd < 0 || net->base == NULL ||
+	    conn_host_init(&net->host) < 0 || !make_events(net)) {
+		net_free(net);
+		return NULL;
+	}
+	return net;
+}
+
+static void free_event(struct event *event)
+{
+	if (event != NULL)
+		event_free(event);
+}
+
+void net_free(struct net *net)
+{
+	if (net == NULL)
+		return;
+	listener_close(net->listener);
+	free_event(net->woken);
+	free_event(net->turn);
+	free_event(net->due);
+	free_event(net->sweep);
+	free_event(net->sigterm);
+	free_event(net->sigint);
+	if (net->base != NULL)
+		event_base_free(net->base);
+	conn_host_done(&net->host);
+	if (net->wake_fd >= 0)
+		close(net->wake_fd);
+	free(net);
+}
+
+int net_listen(struct net *net, char **why)
+{
+	int r = listener_open(net->cfg.sys, net->cfg.socket_path,
+	    &net->listener, why);
+
+	if (r == 0)
+		r = listener_start(net->listener, net->base, net_accepted, net);
+	return r;
+}
+
+enum net_end net_serve(struct net *net, struct store *store)
+{
+	struct recovery_config recovery = { .sys = net->cfg.sys,
+		.store = store,
+		.socket_path = net->cfg.socket_path,
+		.wake = net_wake,
+		.wake_arg = net };
+
+	net->store = store;
+	if (recovery_start(&recovery, &net->recovery) < 0)
+		return NET_FAILED;
+	event_base_dispatch(net->base);
+	/* Nobody connects to a daemon that answers no more. */
+	listener_close(net->listener);
+	net->listener = NULL;
+	clients_hang_up(net);
+	if (net->state != NET_STATE_OVER)
+		return NET_FAILED;
+	if (net->recovery != NULL)
+		return NET_INTERRUPTED;
+	engine_free(net->engine);
+	net->engine = NULL;
+	return NET_STOPPED;
+}

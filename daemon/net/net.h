@@ -1,0 +1,52 @@
+/*
+ * The loop: one thread that listens, reads requests, hands them to the
+ * engine, and writes answers. It does no file I/O and never sleeps but in
+ * the kernel's poll.
+ *
+ *	RECOVERING -> SERVING -> DRAINING -> HURRYING -> OVER
+ *
+ * RECOVERING: connections are taken and told so; ping, status and stats are
+ * answered, everything else is refused with REFD_BUSY. DRAINING, from
+ * SIGTERM or SIGINT: no new transactions, what is there is finished and
+ * answered. HURRYING, from a second one: what waits is given up, what the
+ * store has is awaited. (FAILED from anywhere: the store can't go on.)
+ *
+ * All calls from the main thread but net_wake(), which any may call.
+ */
+#ifndef NET_NET_H
+#define NET_NET_H
+
+#include "daemon/engine/engine.h"
+
+struct net;
+
+struct net_config {
+	const struct sys *sys;
+	const char *socket_path; /* borrowed until net_free() */
+	enum refd_durability durability;
+	size_t connections_max;
+	struct engine_config engine;
+};
+
+/* NULL when out of memory or descriptors. */
+struct net *net_new(const struct net_config *cfg);
+/* The loop must be over. NULL is fine. */
+void net_free(struct net *net);
+
+/* For struct store_config: async-signal-safe, never blocks. */
+void net_wake(void *net);
+
+/* Takes the socket. Negative errno and *WHY as listener_open(). */
+int net_listen(struct net *net, char **why);
+
+enum net_end {
+	NET_STOPPED,     /* drained: the store has nothing in hand */
+	NET_INTERRUPTED, /* asked to stop while recovering, which goes on in
+			    its thread: STORE can't be freed */
+	NET_FAILED       /* the log has it; STORE can't be used any more */
+};
+
+/* Recovers and serves, until it is told to stop. */
+enum net_end net_serve(struct net *net, struct store *store);
+
+#endif

@@ -1,0 +1,52 @@
+/* What the files of net/ share of the loop. Loop thread. */
+#ifndef NET_NET_INTERNAL_H
+#define NET_NET_INTERNAL_H
+
+#include "daemon/net/conn.h"
+#include "daemon/net/listener.h"
+#include "daemon/net/net.h"
+#include "daemon/net/recovery.h"
+
+enum net_state {
+	NET_STATE_RECOVERING,
+	NET_STATE_SERVING,
+	NET_STATE_DRAINING,
+	NET_STATE_HURRYING,
+	NET_STATE_OVER,
+	NET_STATE_FAILED
+};
+
+struct net {
+	struct net_config cfg;
+	enum net_state state;
+	struct store *store;   /* borrowed while serving */
+	struct engine *engine; /* NULL while recovering */
+	struct recovery *recovery;
+	struct listener *listener;
+
+	struct event_base *base;
+	int wake_fd;         /* eventfd: the store has something */
+	struct event *woken; /* by it */
+	struct event *turn;  /* made active where there is work to do */
+	struct event *due;   /* when the engine wants to be run */
+	struct event *sweep; /* for those that stalled */
+	struct event *sigterm, *sigint;
+
+	struct conn_host host;
+	struct conn_list conns;
+	size_t nr_conns;
+	int64_t full_ns; /* when the log said that there are too many */
+
+	int64_t started_ns;
+	int64_t idle_ns; /* draining: since when only output is left */
+	uint64_t parked; /* records, when recovery was over */
+};
+
+/* Runs the engine and serves the connections that were touched, soon. */
+void net_want_turn(struct net *net);
+
+enum refd_server_state net_server_state(const struct net *net);
+/* Wall clock, for ids. */
+int64_t net_wall_ms(const struct net *net);
+
+#endif

@@ -1,0 +1,123 @@
+#include "daemon/net/requests.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/net/peer.h"
+#include "daemon/net/report.h"
+
+void requests_hello(const struct net *net, struct refd_hello *hello)
+{
+	int64_t horizon_ms = net_wall_ms(net) - net->cfg.engine.retention_ms;
+
+	*hello = (struct refd_hello){
+		.version = REFD_PROTOCOL_VERSION,
+		.state = net_server_state(net),
+		.horizon_ms = horizon_ms > 0 ? (uint64_t)horizon_ms : 0,
+		.pid = (uint64_t)getpid(),
+		.max_updates = REFD_UPDATES_MAX,
+		.max_bytes = REFD_TXN_BYTES_MAX,
+	};
+	snprintf(hello->software, sizeof(hello->software), "refd/%s",
+	    REFD_VERSION);
+}
+
+static void request_answered(void *arg, const struct refd_answer *ans)
+{
+	conn_answer(arg, ans);
+}
+
+static void refuse(struct conn *conn, const struct refd_request *req,
+    enum refd_status status, const char *why)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = req->request_id,
+		.txid = req->txid,
+		.status = status,
+		.text = why };
+
+	conn_answer(conn, &ans);
+}
+
+static void submit(struct net *net, struct conn *conn, struct refd_request *req)
+{
+	struct txn *txn = txn_new(req);
+
+	if (txn == NULL) {
+		refuse(conn, req, REFD_BUSY, "the daemon is out of memory");
+		return;
+	}
+	if (peer_copy(&conn->peer, &txn->peer) < 0) {
+		refuse(conn, &txn->req, REFD_BUSY,
+		    "the daemon is out of memory");
+		txn_free(txn);
+		return;
+	}
+	engine_submit(net->engine, txn, SYS(net->cfg.sys, now_mono),
+	    request_answered, conn);
+}
+
+/* What needs the journal, and so an engine. */
+static void hand_over(struct net *net, struct conn *conn,
+    struct refd_request *req)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+
+	if (net->engine == NULL) {
+		refuse(conn, req, REFD_BUSY, "the daemon is recovering");
+		return;
+	}
+	switch (req->verb) {
+	case REFD_VERB_TRANSACTION:
+	case REFD_VERB_SESSION:
+		submit(net, conn, req);
+		break;
+	case REFD_VERB_QUERY:
+		engine_query(net->engine, req, conn->peer.uid, now_ns,
+		    request_answered, conn);
+		break;
+	case REFD_VERB_CANCEL:
+		engine_cancel(net->engine, req, conn->peer.uid, now_ns,
+		    request_answered, conn);
+		break;
+	case REFD_VERB_COMMIT:
+	case REFD_VERB_ABORT:
+		refuse(conn, req, REFD_UNSUPPORTED,
+		    "sessions are not supported yet");
+		break;
+	case REFD_VERB_PING:
+	case REFD_VERB_STATUS:
+	case REFD_VERB_STATS:
+		break;
+	}
+	net_want_turn(net);
+}
+
+void requests_take(void *arg, struct conn *conn, struct refd_request *req)
+{
+	struct refd_answer pong = { .kind = REFD_ANSWER_PONG,
+		.request_id = req->request_id };
+	struct net *net = arg;
+
+	switch (req->verb) {
+	case REFD_VERB_PING:
+		conn_answer(conn, &pong);
+		break;
+	case REFD_VERB_STATUS:
+		report_status(net, conn, req->request_id);
+		break;
+	case REFD_VERB_STATS:
+		report_stats(net, conn, req->request_id);
+		break;
+	case REFD_VERB_TRANSACTION:
+	case REFD_VERB_SESSION:
+	case REFD_VERB_COMMIT:
+	case REFD_VERB_ABORT:
+	case REFD_VERB_CANCEL:
+	case REFD_VERB_QUERY:
+		hand_over(net, conn, req);
+		break;
+	}
+	/* txn_new() has taken a transaction's content out. */
+	refd_request_done(req);
+}

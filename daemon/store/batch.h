@@ -94,12 +94,16 @@ void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
 void change_fail_errno(struct change *c, int err, const char *doing);
 void change_again(struct change *c, enum txn_again why);
+/* The same for a lock that could not be taken, by its errno. */
+void change_lock_failed(struct batch *b, struct change *c, int err);
 /* Every live member of a broken atomic share is aborted, or given back
  * where one of them was. */
 void batch_settle(struct batch *b);
 
 /* prepare.c: all that publishing needs, up to the commit point. */
 void batch_prepare(struct batch *b);
+/* prepare_logs.c: a step of it. */
+void batch_prepare_logs(struct batch *b);
 /* commit.c: the journal record of the batch. */
 void batch_commit(struct batch *b);
 /* Records, durably, that members of committed shares did not happen after
@@ -107,7 +111,7 @@ void batch_commit(struct batch *b);
 int batch_void(struct batch *b, struct change **failed, size_t nr);
 /* publish.c: everything committed becomes visible; voids what can't. */
 void batch_publish(struct batch *b);
-/* Unlocks and removes what is staged; any state, more than once. */
+/* Unlocks and removes what is staged, however far it came. */
 void batch_release(struct batch *b);
 
 /* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */

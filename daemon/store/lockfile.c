@@ -36,6 +36,11 @@ void token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k)
 	snprintf(name, TOKEN_NAME_MAX, "%016llx.%u", (unsigned long long)id, k);
 }
 
+void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n)
+{
+	snprintf(name, TOKEN_NAME_MAX, "%016llx-%u", (unsigned long long)id, n);
+}
+
 /* Strict by making the name again: one id and k have one name. */
 int token_parse_name(const char *name, uint64_t *id, unsigned *k)
 {

@@ -37,9 +37,8 @@ void token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k);
 /* 0 when NAME is a token's; -1 otherwise. */
 int token_parse_name(const char *name, uint64_t *id, unsigned *k);
 
-/* The name in stage/ of the N-th new value of window ID, and back. */
+/* The name in stage/ of the N-th new value of window ID: the digits, "-", N. */
 void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n);
-int token_parse_value_name(const char *name, uint64_t *id, unsigned *n);
 
 /* Makes the file; nothing is locked yet. stage_fd is borrowed. -EEXIST: the
  * id was used before. On failure TOK may be done() and holds nothing. */

@@ -73,6 +73,7 @@ int loose_parse(const char *buf, size_t len, struct loose_value *value)
 	if (len == REFD_OID_HEX || buf[REFD_OID_HEX] == '\0' ||
 	    is_space(buf[REFD_OID_HEX]))
 		value->kind = LOOSE_OID;
+	value->exact = len == REFD_OID_HEX + 1 && buf[REFD_OID_HEX] == '\n';
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #ifndef STORE_LOOSE_H
 #define STORE_LOOSE_H
 
+#include <stdbool.h>
+
 #include "daemon/base/sys.h"
 #include "proto/oid.h"
 
@@ -25,6 +27,7 @@ enum loose_kind {
 struct loose_value {
 	enum loose_kind kind;
 	struct refd_oid oid;
+	bool exact; /* an oid's file is just "<hex>\n", as it is written */
 	char *target;     /* of a symref, unchecked, may be ""; owned */
 	int64_t mtime_ns; /* of the file, where there is one */
 };

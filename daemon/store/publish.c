@@ -123,13 +123,30 @@ static int place_value(struct batch *b, struct change *c, bool by_link)
 	}
 }
 
+/* What can't be unlocked is tried once more at the end of the batch, and then
+ * its token stays for the next start to find it by. */
 static void unlock(struct change *c)
 {
-	if (c->head_locked)
-		token_unlock(&c->group->token, c->share->git_fd, "HEAD");
-	if (c->locked)
-		token_unlock(&c->group->token, c->dirfd, c->name);
-	c->head_locked = c->locked = false;
+	struct token *tok = &c->group->token;
+
+	if (c->head_locked && token_unlock(tok, c->share->git_fd, "HEAD") == 0)
+		c->head_locked = false;
+	if (c->locked && token_unlock(tok, c->dirfd, c->name) == 0)
+		c->locked = false;
+}
+
+/* An atomic transaction whose other members are out can't be taken back. The
+ * record stands and so does the lock: recovery finishes what this disk would
+ * not take. */
+static bool keep_atomic(struct change *c, int err)
+{
+	if (!c->share->txn->req.atomic || c->share->part->nr < 2 ||
+	    !is_committed(c))
+		return false;
+	change_fail(c, REFD_UNKNOWN, "committed, but can't write '%s' yet: %s",
+	    c->name, strerror(-err));
+	c->keep = true;
+	return true;
 }
 
 static void publish_write(struct batch *b, struct change *c)
@@ -138,19 +155,11 @@ static void publish_write(struct batch *b, struct change *c)
 
 	append_lines(b, c);
 	r = c->linked ? 0 : place_value(b, c, false);
-	if (r < 0 && c->share->txn->req.atomic && c->share->part->nr > 1) {
-		/* Its siblings are out. The record stands and so does the
-		 * lock: recovery finishes what this disk would not take. */
-		change_fail(c, REFD_UNKNOWN,
-		    "committed, but can't write "
-		    "'%s' yet: %s",
-		    c->name, strerror(-r));
-		c->keep = true;
-		return;
-	}
 	if (r < 0) {
-		retract_lines(b, c);
-		void_errno(c, r);
+		if (!keep_atomic(c, r)) {
+			retract_lines(b, c);
+			void_errno(c, r);
+		}
 		return;
 	}
 	c->published = true;
@@ -207,7 +216,8 @@ static void publish_delete(struct batch *b, struct change *c)
 	if (c->is_loose)
 		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
 	if (r < 0 && r != -ENOENT) {
-		void_errno(c, r);
+		if (!keep_atomic(c, r))
+			void_errno(c, r);
 		return;
 	}
 	if (c->log_head)
@@ -241,10 +251,10 @@ static void publish_deletions(struct batch *b)
 			if (c->group != g || c->action != CHANGE_DELETE ||
 			    !is_committed(c))
 				continue;
-			if (r < 0)
-				void_errno(c, r);
-			else
+			if (r == 0)
 				publish_delete(b, c);
+			else if (!keep_atomic(c, r))
+				void_errno(c, r);
 		}
 	}
 }
@@ -309,21 +319,23 @@ static bool group_must_stay(const struct batch *b, const struct group *g)
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i].group == g && b->changes[i].keep)
+		if (b->changes[i].group == g &&
+		    (b->changes[i].keep || b->changes[i].locked ||
+			b->changes[i].head_locked))
 			return true;
 	return false;
 }
 
-static void release_group(struct group *g)
+static void release_group(const struct batch *b, struct group *g)
 {
-	if (g->packed_changed)
+	bool stays = group_must_stay(b, g);
+
+	if (g->packed_changed && !stays)
 		packed_rewrite_abandon(g->repo->packed);
-	if (g->packed_locked)
-		token_unlock(&g->token, g->repo->fd, "packed-refs");
-	g->packed_locked = g->packed_changed = false;
-	if (g->has_token)
+	if (g->packed_locked && !stays)
+		stays = token_unlock(&g->token, g->repo->fd, "packed-refs") < 0;
+	if (g->has_token && !stays)
 		token_done(&g->token);
-	g->has_token = false;
 }
 
 void batch_release(struct batch *b)
@@ -345,8 +357,7 @@ void batch_release(struct batch *b)
 		unlock(c);
 	}
 	for (i = 0; i < b->nr_groups; i++)
-		if (!group_must_stay(b, &b->groups[i]))
-			release_group(&b->groups[i]);
+		release_group(b, &b->groups[i]);
 	b->unlocked_ns = SYS(b->sys, now_mono);
 	for (i = 0; i < b->nr_changes; i++) {
 		c = &b->changes[i];

@@ -102,6 +102,11 @@ static bool is_later(const struct replay *rp, const struct redo *redo,
 		return false;
 	switch (loose->kind) {
 	case LOOSE_OID:
+		/* Perhaps an earlier recovery's, which the power ended. */
+		if (m->action == REFD_UPDATE &&
+		    refd_oid_eq(&loose->oid, &m->new_oid))
+			return false;
+		/* fallthrough */
 	case LOOSE_SYMREF:
 		return loose->mtime_ns > redo->last->row->row.locked_at_ns;
 	case LOOSE_BROKEN:
@@ -165,7 +170,9 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	bool is_there;
 	int r;
 
-	is_there = loose->kind == LOOSE_OID && refd_oid_eq(&loose->oid, want);
+	/* A torn tail may read as the value and is written again. */
+	is_there = loose->kind == LOOSE_OID && loose->exact &&
+	    refd_oid_eq(&loose->oid, want);
 	if ((loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
 	    redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed))

@@ -1,0 +1,398 @@
+#include "tests/lib/world.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/sysvfs.h"
+
+static const char *const roots[] = { "/srv" };
+static const char vfs_name[] = "world";
+
+struct refd_oid world_oid(char c)
+{
+	struct refd_oid oid;
+
+	memset(oid.bytes, c == '0' ? 0 : c, sizeof(oid.bytes));
+	return oid;
+}
+
+static enum refd_status configure(const struct repos *repos, struct repo *repo,
+    char **why)
+{
+	(void)repos;
+	(void)why;
+	repo->bare = true;
+	repo->log_policy = REFLOG_ALWAYS;
+	return REFD_OK;
+}
+
+struct world *world_new(struct memfs *fs, bool state_elsewhere)
+{
+	struct world *w;
+
+	w = calloc(1, sizeof(*w));
+	assert(w != NULL);
+	w->fs = fs;
+	w->sys = memfs_sys(fs);
+	if (state_elsewhere)
+		memfs_mount(fs, "/state");
+	else
+		memfs_mkdirs(fs, "/state");
+	memfs_mkdirs(fs, WORLD_REPO "/refs/heads");
+	memfs_mkdirs(fs, WORLD_REPO "/refs/tags");
+	memfs_mkdirs(fs, WORLD_REPO "/objects/pack");
+	memfs_write(fs, WORLD_REPO "/HEAD", "ref: refs/heads/main\n");
+	memfs_write(fs, WORLD_REPO "/config", "[core]\n\tbare = true\n");
+	return w;
+}
+
+void world_free(struct world *w)
+{
+	if (w == NULL)
+		return;
+	if (w->up) {
+		memfs_fail_none(w->fs);
+		world_stop(w);
+	}
+	memfs_free(w->fs);
+	free(w);
+}
+
+/* ---- what the store around it would do ---- */
+
+static int commit(void *arg, struct journal_row *rows, size_t nr)
+{
+	struct world *w = arg;
+	int r;
+
+	r = journal_commit(w->journal, rows, nr);
+	w->lost = w->lost || r == JOURNAL_UNKNOWN;
+	return r;
+}
+
+static void owe(void *arg, struct repo *repo, const struct txn *txn,
+    uint64_t lsn, const char *refname, const char *line)
+{
+	(void)repo;
+	(void)txn;
+	(void)lsn;
+	(void)refname;
+	(void)line;
+	((struct world *)arg)->owed++;
+}
+
+static void found(void *arg, enum store_finding finding, const char *repo,
+    const char *ref, const char *text)
+{
+	(void)repo;
+	(void)ref;
+	(void)text;
+	((struct world *)arg)->found[finding]++;
+}
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	(void)done;
+	(void)total;
+}
+
+static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
+{
+	(void)arg;
+	(void)repo;
+	/* 'p' was pruned. */
+	return oid->bytes[0] != 'p';
+}
+
+static uint64_t next_token(void *arg)
+{
+	return atomic_fetch_add(&((struct world *)arg)->ap.next_token, 1);
+}
+
+static int sync_all(void *arg)
+{
+	struct world *w = arg;
+	struct fs *fs;
+	int r = 0, err;
+
+	for (fs = w->repos.fs; fs != NULL; fs = fs->next) {
+		err = SYS(w->sys, syncfs, fs->fd);
+		r = err < 0 ? err : r;
+	}
+	return r;
+}
+
+static void parked_at(void *arg, uint64_t repo, uint64_t lsn)
+{
+	(void)arg;
+	(void)repo;
+	(void)lsn;
+}
+
+/* ---- start and stop ---- */
+
+static int recover(struct world *w)
+{
+	struct store_report report = { found, progress, w };
+	struct recovery rec = { .sys = w->sys,
+		.repos = &w->repos,
+		.journal = w->journal,
+		.boot_id = w->boot_id,
+		.report = &report,
+		.has_object = has_object,
+		.next_token = next_token,
+		.sync_all = sync_all,
+		.parked_at = parked_at,
+		.arg = w };
+
+	memset(w->found, 0, sizeof(w->found));
+	return recover_all(&rec, &w->parked);
+}
+
+int world_start(struct world *w)
+{
+	struct journal_config cfg = { .sys = w->sys,
+		.dir = "/state",
+		.vfs = vfs_name };
+	char *why = NULL;
+	int r;
+
+	assert(!w->up);
+	snprintf(w->boot_id, sizeof(w->boot_id), "%s", memfs_boot_id(w->fs));
+	cfg.boot_id = w->boot_id;
+	w->vfs = sysvfs_new(vfs_name, w->sys);
+	assert(w->vfs != NULL);
+	w->lost = false;
+	r = journal_open(&cfg, &w->journal, &why);
+	free(why);
+	if (r != 0) {
+		sysvfs_free(w->vfs);
+		return r < 0 ? r : -EIO;
+	}
+	repos_init(&w->repos, w->sys, w->journal, roots, 1, 16);
+	w->repos.configure = configure;
+	w->ap.sys = w->sys;
+	w->ap.repos = &w->repos;
+	w->ap.journal = w->journal;
+	w->ap.prepare_max_ns = INT64_MAX / 2;
+	atomic_init(&w->ap.next_token,
+	    journal_this_start(w->journal) << 32 | 1);
+	w->ap.commit = commit;
+	w->ap.owe = owe;
+	w->ap.arg = w;
+	w->up = true;
+	r = recover(w);
+	if (r < 0)
+		world_crash(w);
+	return r;
+}
+
+void world_crash(struct world *w)
+{
+	if (!w->up)
+		return;
+	repos_done(&w->repos);
+	journal_close(w->journal);
+	sysvfs_free(w->vfs);
+	w->up = false;
+}
+
+int world_checkpoint(struct world *w)
+{
+	int r;
+
+	r = sync_all(w);
+	if (r == 0)
+		r = journal_forget(w->journal, journal_last_lsn(w->journal),
+		    true);
+	return r;
+}
+
+int world_stop(struct world *w)
+{
+	int r;
+
+	r = world_checkpoint(w);
+	world_crash(w);
+	return r;
+}
+
+/* ---- one transaction ---- */
+
+/* Fills in one update from "a=2:1" or "-a:1"; UPDATE's name is malloc'd. */
+static void parse_update(char *spec, struct refd_update *u)
+{
+	char *old, *value, *name = NULL;
+
+	memset(u, 0, sizeof(*u));
+	old = strchr(spec, ':');
+	if (old != NULL) {
+		*old++ = '\0';
+		u->has_old = true;
+		u->old_oid = world_oid(*old);
+	}
+	u->action = spec[0] == '-' ? REFD_DELETE : REFD_UPDATE;
+	if (spec[0] == '-') {
+		spec++;
+	} else {
+		value = strchr(spec, '=');
+		assert(value != NULL);
+		*value++ = '\0';
+		u->new_oid = world_oid(*value);
+	}
+	if (asprintf(&name, "refs/heads/%s", spec) < 0)
+		abort();
+	u->name = name;
+}
+
+static struct txn *make_txn(const char *spec, bool atomic)
+{
+	struct refd_update updates[64];
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.git_dir = WORLD_REPO,
+		.atomic = atomic,
+		.umask = 022,
+		.committer = "A U Thor <a@example.org> 1700000000 +0000",
+		.message = "test",
+		.updates = updates };
+	struct refd_request_decoder *dec;
+	struct refd_request own;
+	enum refd_status status;
+	const char *why;
+	struct pkt_buf buf = { NULL, 0, 0, false };
+	char *copy, *rest, *word;
+	struct txn *txn = NULL;
+	struct pkt pkt;
+	size_t at = 0;
+	long n;
+
+	rest = copy = strdup(spec);
+	while ((word = strsep(&rest, ";")) != NULL)
+		parse_update(word, &updates[req.nr_updates++]);
+	free(copy);
+	req.request_id = 1;
+	refd_txid_make(&req.txid);
+	/* Through the wire, so that the request owns what it holds. */
+	refd_request_encode(&req, &buf);
+	dec = refd_request_decoder_new();
+	while ((n = pkt_parse(buf.data + at, buf.len - at, &pkt)) > 0) {
+		at += (size_t)n;
+		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
+		    REFD_DECODE_DONE)
+			txn = txn_new(&own);
+	}
+	refd_request_decoder_free(dec);
+	pkt_buf_done(&buf);
+	while (req.nr_updates > 0)
+		free((void *)(uintptr_t)updates[--req.nr_updates].name);
+	assert(txn != NULL);
+	return txn;
+}
+
+struct txn *world_apply(struct world *w, const char *spec, bool atomic)
+{
+	struct txn *txn = make_txn(spec, atomic);
+	struct txn_part part = { .txn = txn };
+	struct window win = { .parts = &part, .nr_parts = 1 };
+	enum refd_status status;
+	char *why;
+	size_t i;
+
+	txn->repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
+	if (txn->repo == NULL) {
+		free(why);
+		txn_free(txn);
+		return NULL;
+	}
+	part.updates = calloc(txn->nr_updates, sizeof(*part.updates));
+	assert(part.updates != NULL);
+	part.nr = txn->nr_updates;
+	for (i = 0; i < part.nr; i++)
+		part.updates[i] = &txn->updates[i];
+	apply_window(&w->ap, &win);
+	free(part.updates);
+	return txn;
+}
+
+void world_done(struct world *w, struct txn *txn)
+{
+	if (txn == NULL)
+		return;
+	repo_put(&w->repos, txn->repo);
+	txn->repo = NULL;
+	txn_free(txn);
+}
+
+/* ---- looking ---- */
+
+static char letter_of(const char *hex)
+{
+	struct refd_oid oid;
+
+	if (refd_oid_parse(hex, &oid) < 0)
+		return '?';
+	return refd_oid_is_null(&oid) ? '0' : (char)oid.bytes[0];
+}
+
+static char *slurp(struct world *w, const char *path, size_t *len)
+{
+	char *buf;
+
+	if (sys_read_file(memfs_other(w->fs), AT_FDCWD, path, 1 << 20, &buf,
+		len) < 0)
+		return NULL;
+	return buf;
+}
+
+char world_ref(struct world *w, const char *name)
+{
+	char path[512], *buf, *at, c;
+	size_t len;
+
+	snprintf(path, sizeof(path), WORLD_REPO "/refs/heads/%s", name);
+	buf = slurp(w, path, &len);
+	if (buf != NULL) {
+		c = len == 41 && buf[40] == '\n' ? letter_of(buf) : '?';
+		free(buf);
+		return c;
+	}
+	buf = slurp(w, WORLD_REPO "/packed-refs", &len);
+	if (buf == NULL)
+		return '0';
+	snprintf(path, sizeof(path), " refs/heads/%s\n", name);
+	at = strstr(buf, path);
+	c = at == NULL || at - buf < 40 ? '0' : letter_of(at - 40);
+	free(buf);
+	return c;
+}
+
+int world_log_count(struct world *w, const char *name, char old, char new_c)
+{
+	char path[512], *buf, *line, *rest;
+	int count = 0;
+	size_t len;
+
+	snprintf(path, sizeof(path), WORLD_REPO "/logs/refs/heads/%s", name);
+	buf = slurp(w, path, &len);
+	if (buf == NULL)
+		return 0;
+	if (strlen(buf) != len || (len > 0 && buf[len - 1] != '\n'))
+		count = -1;
+	rest = buf;
+	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
+		if (line[0] == '\0')
+			continue;
+		if (strlen(line) < 82 || line[40] != ' ' || line[81] != ' ')
+			count = -1;
+		else if (letter_of(line) == old &&
+		    letter_of(line + 41) == new_c)
+			count++;
+	}
+	free(buf);
+	return count;
+}

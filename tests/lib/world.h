@@ -1,0 +1,67 @@
+/*
+ * A small world for tests of the store's disk work: a model file system with
+ * one repository, a journal on it, and the applier, in one thread. What the
+ * daemon does with threads around them is not in it.
+ *
+ *	struct world *w = world_new(seed file system);
+ *	world_start(w)		journal, recovery
+ *	world_apply(w, ...)	one transaction as one window
+ *	world_stop(w)		or memfs_kill(), memfs_cut(), then world_crash(w)
+ */
+#ifndef TESTS_LIB_WORLD_H
+#define TESTS_LIB_WORLD_H
+
+#include "daemon/store/apply.h"
+#include "daemon/store/recover.h"
+#include "tests/lib/memfs.h"
+
+#define WORLD_REPO "/srv/r.git"
+
+struct sysvfs;
+
+struct world {
+	struct memfs *fs;
+	const struct sys *sys;
+	struct sysvfs *vfs;
+	struct journal *journal;
+	struct repos repos;
+	struct applier ap;
+	bool up;
+	char boot_id[40];
+	/* Of the last recovery. */
+	uint64_t found[STORE_FAILED + 1], parked;
+	uint64_t owed;
+	bool lost; /* a journal sync failed and could not be healed */
+};
+
+/* The oid that C names: all its bytes are C; '0' is the null oid. */
+struct refd_oid world_oid(char c);
+
+/* Takes FS over. STATE_ELSEWHERE: the journal lies on a mount of its own. */
+struct world *world_new(struct memfs *fs, bool state_elsewhere);
+void world_free(struct world *w);
+
+/* Opens the journal and recovers. 0 or negative errno, then it is down. */
+int world_start(struct world *w);
+/* Syncs, forgets, closes. */
+int world_stop(struct world *w);
+/* After memfs_kill() or memfs_cut(): lets go of what the process had. */
+void world_crash(struct world *w);
+/* What the checkpointer does: syncs every file system, forgets all. */
+int world_checkpoint(struct world *w);
+
+/*
+ * SPEC: updates divided by ";": "a=2" creates or updates refs/heads/a,
+ * "a=2:1" with the old value 1 ("a=2:0": must not exist), "-a" deletes,
+ * "-a:1". Returns the transaction with its answers, or NULL when the
+ * repository could not be opened or memory was short; world_done() it.
+ */
+struct txn *world_apply(struct world *w, const char *spec, bool atomic);
+void world_done(struct world *w, struct txn *txn);
+
+/* refs/heads/NAME as git would read it: its letter, '0' absent, '?' broken. */
+char world_ref(struct world *w, const char *name);
+/* How many lines of NAME's log go OLD to NEW; -1: the log is malformed. */
+int world_log_count(struct world *w, const char *name, char old, char new_c);
+
+#endif

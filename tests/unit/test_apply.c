@@ -1,0 +1,274 @@
+/*
+ * Proves what a window does to a repository on a healthy disk: values, old
+ * values, directory/file conflicts, packed refs, deletions, reflogs, foreign
+ * locks, atomic transactions, and that no lock or staged file is left.
+ */
+#include <check.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	struct memfs *fs = memfs_new();
+
+	w = world_new(fs, false);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+/* Applies SPEC and expects these statuses, in order. */
+static void expect(const char *spec, bool atomic, size_t nr, ...)
+{
+	struct txn *txn = world_apply(w, spec, atomic);
+	char *locks;
+	va_list ap;
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	ck_assert_uint_eq(txn->nr_updates, nr);
+	va_start(ap, nr);
+	for (i = 0; i < nr; i++)
+		ck_assert_str_eq(refd_status_name(txn->updates[i].status),
+		    refd_status_name((enum refd_status)va_arg(ap, int)));
+	va_end(ap);
+	world_done(w, txn);
+	locks = memfs_list_locks(w->fs, WORLD_REPO);
+	ck_assert_str_eq(locks, "");
+	free(locks);
+}
+
+#define OK(spec) expect(spec, false, 1, REFD_OK)
+
+START_TEST(create_update_delete)
+{
+	OK("a=1:0");
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	OK("a=2:1");
+	ck_assert_int_eq(world_ref(w, "a"), '2');
+	ck_assert_int_eq(world_log_count(w, "a", '0', '1'), 1);
+	ck_assert_int_eq(world_log_count(w, "a", '1', '2'), 1);
+	OK("-a:2");
+	ck_assert_int_eq(world_ref(w, "a"), '0');
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/a"));
+}
+END_TEST
+
+START_TEST(old_values)
+{
+	OK("a=1");
+	expect("a=2:3", false, 1, REFD_STALE);
+	expect("a=2:0", false, 1, REFD_EXISTS);
+	expect("b=2:3", false, 1, REFD_MISSING);
+	expect("-b:3", false, 1, REFD_MISSING);
+	OK("-b");
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+}
+END_TEST
+
+START_TEST(one_bad_ref_stays_one)
+{
+	OK("a=1");
+	expect("a=2:3;b=1;c=1", false, 3, REFD_STALE, REFD_OK, REFD_OK);
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert_int_eq(world_ref(w, "b"), '1');
+}
+END_TEST
+
+START_TEST(atomic_is_all_or_nothing)
+{
+	OK("a=1");
+	expect("a=2:3;b=1;c=1", true, 3, REFD_STALE, REFD_ABORTED,
+	    REFD_ABORTED);
+	ck_assert_int_eq(world_ref(w, "b"), '0');
+	expect("a=2:1;b=1;c=1", true, 3, REFD_OK, REFD_OK, REFD_OK);
+	ck_assert_int_eq(world_ref(w, "c"), '1');
+}
+END_TEST
+
+START_TEST(directory_file_conflicts)
+{
+	OK("d/f=1");
+	expect("d=1", false, 1, REFD_CONFLICT);
+	expect("d/f/g=1", false, 1, REFD_CONFLICT);
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/pk/x\n");
+	expect("pk=1", false, 1, REFD_CONFLICT);
+	expect("pk/x/y=1", false, 1, REFD_CONFLICT);
+	OK("-d/f");
+	OK("d=1");
+	ck_assert_int_eq(world_ref(w, "d"), '1');
+}
+END_TEST
+
+START_TEST(packed_refs)
+{
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n"
+	    "3232323232323232323232323232323232323232 refs/heads/q\n");
+	expect("p=3:2", false, 1, REFD_STALE);
+	OK("p=3:1");
+	ck_assert_int_eq(world_ref(w, "p"), '3');
+	OK("-p:3");
+	ck_assert_int_eq(world_ref(w, "p"), '0');
+	ck_assert_int_eq(world_ref(w, "q"), '2');
+	expect("-q;x=1", false, 2, REFD_OK, REFD_OK);
+	ck_assert_int_eq(world_ref(w, "q"), '0');
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
+}
+END_TEST
+
+START_TEST(foreign_lock)
+{
+	struct txn *txn;
+
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a.lock", "");
+	txn = world_apply(w, "a=1;b=1", false);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
+	world_done(w, txn);
+	txn = world_apply(w, "a=1;c=1", true);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
+	world_done(w, txn);
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/a.lock"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/c.lock"));
+	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
+	txn = world_apply(w, "-b", false);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
+	world_done(w, txn);
+	ck_assert_int_eq(world_ref(w, "b"), '1');
+}
+END_TEST
+
+START_TEST(broken_ref)
+{
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", "");
+	expect("a=1", false, 1, REFD_BROKEN);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/s", "ref: refs/heads/b\n");
+	expect("s=1", false, 1, REFD_UNSUPPORTED);
+}
+END_TEST
+
+START_TEST(heads_log_moves_with_its_branch)
+{
+	size_t len;
+	char *log;
+
+	memfs_write(w->fs, WORLD_REPO "/logs/HEAD", "");
+	OK("main=1");
+	OK("other=1");
+	OK("main=2");
+	log = memfs_read(w->fs, WORLD_REPO "/logs/HEAD", &len);
+	ck_assert_ptr_nonnull(log);
+	ck_assert_int_eq(memcmp(log, "0000000000", 10), 0);
+	ck_assert_uint_eq(strspn(strchr(log, '\n') + 1, "31"), 40);
+	ck_assert_ptr_null(
+	    strchr(strchr(strchr(log, '\n') + 1, '\n') + 1, '\n'));
+	free(log);
+}
+END_TEST
+
+/* A no-op leaves the file alone and is recorded all the same. */
+START_TEST(no_op_is_recorded)
+{
+	uint64_t before;
+
+	OK("a=1");
+	before = journal_last_lsn(w->journal);
+	OK("a=1:1");
+	ck_assert_uint_gt(journal_last_lsn(w->journal), before);
+	ck_assert_int_eq(world_log_count(w, "a", '1', '1'), 0);
+}
+END_TEST
+
+/* The name is taken between the lock and the rename: the update is voided. */
+static void take_name(struct memfs *fs, void *arg)
+{
+	(void)arg;
+	if (memfs_exists(fs, WORLD_REPO "/refs/heads/n"))
+		return;
+	memfs_mkdirs(fs, WORLD_REPO "/refs/heads/n");
+	memfs_write(fs, WORLD_REPO "/refs/heads/n/x",
+	    "3131313131313131313131313131313131313131\n");
+}
+
+START_TEST(a_name_taken_during_the_flush_is_voided)
+{
+	struct txn *txn;
+	unsigned long n;
+	int conflicts = 0;
+
+	for (n = 0; n < 400; n++) {
+		struct world *fresh = world_new(memfs_new(), false);
+
+		ck_assert_int_eq(world_start(fresh), 0);
+		txn = world_apply(fresh, "m=1", false);
+		world_done(fresh, txn);
+		memfs_between(fresh->fs, n, take_name, NULL);
+		txn = world_apply(fresh, "n=2;o=2", true);
+		ck_assert_ptr_nonnull(txn);
+		if (txn->updates[0].status == REFD_CONFLICT) {
+			conflicts++;
+			ck_assert_int_eq(txn->updates[1].status, REFD_ABORTED);
+			ck_assert_int_eq(world_ref(fresh, "o"), '0');
+		} else {
+			ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+			ck_assert_int_eq(world_ref(fresh, "o"), '2');
+		}
+		world_done(fresh, txn);
+		if (!memfs_exists(fresh->fs, WORLD_REPO "/refs/heads/n/x")) {
+			world_free(fresh);
+			break;
+		}
+		/* Whatever was answered, a restart changes nothing. */
+		memfs_kill(fresh->fs);
+		world_crash(fresh);
+		ck_assert_int_eq(world_start(fresh), 0);
+		if (world_ref(fresh, "o") == '2')
+			ck_assert_int_eq(fresh->found[STORE_REDONE], 0);
+		world_free(fresh);
+	}
+	ck_assert_int_gt(conflicts, 5);
+	ck_assert_uint_lt(n, 400);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("apply");
+	TCase *tc = tcase_create("apply");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, create_update_delete);
+	tcase_add_test(tc, old_values);
+	tcase_add_test(tc, one_bad_ref_stays_one);
+	tcase_add_test(tc, atomic_is_all_or_nothing);
+	tcase_add_test(tc, directory_file_conflicts);
+	tcase_add_test(tc, packed_refs);
+	tcase_add_test(tc, foreign_lock);
+	tcase_add_test(tc, broken_ref);
+	tcase_add_test(tc, heads_log_moves_with_its_branch);
+	tcase_add_test(tc, no_op_is_recorded);
+	tcase_add_test(tc, a_name_taken_during_the_flush_is_voided);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,376 @@
+/*
+ * Proves, over every point of a window's way through the disk, the journal's
+ * own calls included, that
+ *	a failing call costs what it must and no more: "ok" is there, anything
+ *	else isn't, nothing is left locked, and it works again after;
+ *	a kill leaves refs and journal agreeing, atomic transactions whole, no
+ *	lock and no staged file;
+ *	a power cut loses nothing that was acknowledged, tears no atomic
+ *	transaction, and leaves no empty ref and no torn log, also when the
+ *	power goes again in the middle of recovery.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/world.h"
+
+/* What the transaction under test does to the base, and what is there. */
+static const struct {
+	const char *name;
+	char old, new_c;
+	bool logged;
+} refs[] = {
+	{ "a", '1', '2', true },
+	{ "b", '0', '3', true },
+	{ "c", '1', '0', false },
+	{ "p", '1', '0', false },
+	{ "q/r", '0', '4', true },
+};
+#define NR_REFS (sizeof(refs) / sizeof(*refs))
+static const char spec[] = "a=2:1;b=3:0;-c:1;-p:1;q/r=4";
+static const char updates_only[] = "a=2:1;b=3:0;q/r=4";
+
+struct variant {
+	bool atomic, state_elsewhere, updates_only;
+};
+
+static char context[512];
+
+static struct world *fresh(const struct variant *v)
+{
+	struct world *w = world_new(memfs_new(), v->state_elsewhere);
+	struct txn *txn;
+
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	ck_assert_int_eq(world_start(w), 0);
+	txn = world_apply(w, "a=1;c=1", false);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	return w;
+}
+
+static const char *spec_of(const struct variant *v)
+{
+	return v->updates_only ? updates_only : spec;
+}
+
+/* The index in refs[] of the transaction's I-th update. */
+static size_t ref_of(const struct variant *v, size_t i)
+{
+	return v->updates_only && i == 2 ? 4 : i;
+}
+
+static void check_litter(struct world *w)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	char *locks;
+	const struct sys *sys = memfs_other(w->fs);
+
+	locks = memfs_list_locks(w->fs, WORLD_REPO);
+	ck_assert_msg(locks[0] == '\0', "%s: locks left: %s", context, locks);
+	free(locks);
+	ck_assert_int_eq(
+	    SYS(sys, dir_open, -100, WORLD_REPO "/refd/stage", &dir), 0);
+	ck_assert_msg(SYS(sys, dir_next, dir, &entry) == 0,
+	    "%s: staged file left", context);
+	SYS(sys, dir_close, dir);
+}
+
+static void check_others(struct world *w)
+{
+	ck_assert_msg(world_ref(w, "keep") == '1',
+	    "%s: a ref of nobody's business is at '%c'", context,
+	    world_ref(w, "keep"));
+}
+
+/* Every ref at its old or its new value, and where STATUSES (or NULL) says
+ * so, at the one it must be at. Returns how many are new. */
+static size_t check_refs(struct world *w, const struct variant *v,
+    const enum refd_status *statuses)
+{
+	size_t i, k, nr = v->updates_only ? 3 : NR_REFS, fresh_ones = 0;
+	int lines;
+	char c;
+
+	for (i = 0; i < nr; i++) {
+		k = ref_of(v, i);
+		c = world_ref(w, refs[k].name);
+		ck_assert_msg(c == refs[k].old || c == refs[k].new_c,
+		    "%s: %s is at '%c'", context, refs[k].name, c);
+		fresh_ones += c == refs[k].new_c;
+		if (statuses != NULL && statuses[i] == REFD_OK)
+			ck_assert_msg(c == refs[k].new_c,
+			    "%s: %s was ok and is at '%c'", context,
+			    refs[k].name, c);
+		if (statuses != NULL && statuses[i] != REFD_OK &&
+		    statuses[i] != REFD_UNKNOWN && statuses[i] != REFD_PENDING)
+			ck_assert_msg(c == refs[k].old,
+			    "%s: %s failed (%s) and is at '%c'", context,
+			    refs[k].name, refd_status_name(statuses[i]), c);
+		lines = world_log_count(w, refs[k].name, refs[k].old,
+		    refs[k].new_c);
+		ck_assert_msg(lines >= 0, "%s: log of %s is torn", context,
+		    refs[k].name);
+		ck_assert_msg(lines <= 1, "%s: log of %s has %d lines", context,
+		    refs[k].name, lines);
+		if (statuses != NULL && statuses[i] == REFD_OK &&
+		    refs[k].logged && w->owed == 0)
+			ck_assert_msg(lines == 1,
+			    "%s: log of %s lacks its "
+			    "line",
+			    context, refs[k].name);
+	}
+	if (v->atomic)
+		ck_assert_msg(fresh_ones == 0 || fresh_ones == nr,
+		    "%s: atomic, and %zu of %zu are new", context, fresh_ones,
+		    nr);
+	check_others(w);
+	return fresh_ones;
+}
+
+/* Applies; the statuses into STATUSES (all PENDING where it could not even
+ * begin). */
+static void apply(struct world *w, const struct variant *v,
+    enum refd_status *statuses)
+{
+	struct txn *txn;
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++)
+		statuses[i] = REFD_PENDING;
+	txn = world_apply(w, spec_of(v), v->atomic);
+	if (txn == NULL)
+		return;
+	for (i = 0; i < txn->nr_updates; i++)
+		statuses[i] = txn->updates[i].status;
+	world_done(w, txn);
+}
+
+static bool has(const enum refd_status *statuses, enum refd_status status)
+{
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++)
+		if (statuses[i] == status)
+			return true;
+	return false;
+}
+
+static void restart(struct world *w)
+{
+	int r;
+
+	r = world_start(w);
+	ck_assert_msg(r == 0, "%s: recovery failed: %s", context, strerror(-r));
+}
+
+static const struct variant variants[] = {
+	{ false, false, false },
+	{ true, false, false },
+	{ true, true, false },
+	{ true, false, true },
+	{ false, true, true },
+};
+
+START_TEST(errno_sweep)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -EMFILE, -EACCES };
+	const struct variant *v = &variants[_i];
+	enum refd_status st[NR_REFS];
+	unsigned long n;
+	struct world *w;
+	bool hit = true;
+	size_t e;
+
+	for (e = 0; e < sizeof(errs) / sizeof(*errs); e++) {
+		hit = true;
+		for (n = 0; hit; n++) {
+			w = fresh(v);
+			memfs_fail(w->fs, n, errs[e]);
+			apply(w, v, st);
+			hit = memfs_was_hit(w->fs);
+			snprintf(context, sizeof(context),
+			    "variant %d, call %lu (%s), %s", _i, n,
+			    hit ? memfs_hit(w->fs) : "none",
+			    strerror(-errs[e]));
+			memfs_fail_none(w->fs);
+			if (!has(st, REFD_UNKNOWN)) {
+				check_refs(w, v, st);
+			}
+			ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+			ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
+			/* The next start agrees, and all works again. */
+			memfs_kill(w->fs);
+			world_crash(w);
+			restart(w);
+			check_refs(w, v, st);
+			check_litter(w);
+			apply(w, v, st);
+			ck_assert_msg(!has(st, REFD_IO) &&
+				!has(st, REFD_NOSPACE),
+			    "%s: does not work again", context);
+			world_free(w);
+		}
+		ck_assert_uint_gt(n, 40);
+	}
+}
+END_TEST
+
+/* The same fault, but the process lives on: nothing may be left locked. */
+START_TEST(errno_sweep_leaves_no_lock)
+{
+	const struct variant *v = &variants[_i];
+	enum refd_status st[NR_REFS];
+	unsigned long n;
+	struct world *w;
+	bool hit = true;
+	char *locks;
+
+	for (n = 0; hit; n++) {
+		w = fresh(v);
+		memfs_fail(w->fs, n, -ENOSPC);
+		apply(w, v, st);
+		hit = memfs_was_hit(w->fs);
+		snprintf(context, sizeof(context), "variant %d, call %lu (%s)",
+		    _i, n, hit ? memfs_hit(w->fs) : "none");
+		/* An unlock that fails can't be helped but by a restart. */
+		if (!has(st, REFD_UNKNOWN) && hit &&
+		    strncmp(memfs_hit(w->fs), "unlinkat", 8) != 0) {
+			locks = memfs_list_locks(w->fs, WORLD_REPO);
+			ck_assert_msg(locks[0] == '\0', "%s: locks left: %s",
+			    context, locks);
+			free(locks);
+		}
+		world_free(w);
+	}
+}
+END_TEST
+
+START_TEST(kill_sweep)
+{
+	const struct variant *v = &variants[_i];
+	enum refd_status st[NR_REFS];
+	unsigned long n;
+	struct world *w;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		w = fresh(v);
+		memfs_kill_at(w->fs, n);
+		apply(w, v, st);
+		hit = memfs_was_hit(w->fs);
+		snprintf(context, sizeof(context),
+		    "variant %d, kill at %lu "
+		    "(%s)",
+		    _i, n, hit ? memfs_hit(w->fs) : "none");
+		memfs_kill(w->fs);
+		world_crash(w);
+		restart(w);
+		/* What was said before the process ended was said by a
+		 * process that could not write any more: only ok binds. */
+		check_refs(w, v, hit ? NULL : st);
+		check_litter(w);
+		world_free(w);
+	}
+	ck_assert_uint_gt(n, 15);
+}
+END_TEST
+
+/* Cuts at N, with what SEED keeps; again in the middle of recovery where
+ * AGAIN. false: the window had ended before N. */
+static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed,
+    bool strict, long again)
+{
+	struct memfs_choice choice = memfs_choose(seed);
+	enum refd_status st[NR_REFS];
+	struct world *w;
+	bool hit;
+	size_t i;
+
+	w = fresh(v);
+	memfs_set_mode(w->fs, strict ? MEMFS_STRICT : MEMFS_ORDERED);
+	memfs_cut_at(w->fs, n);
+	apply(w, v, st);
+	hit = memfs_was_hit(w->fs);
+	snprintf(context, sizeof(context),
+	    "variant %d, cut at %lu (%s), seed %llu, %s, again %ld",
+	    (int)(v - variants), n, hit ? memfs_hit(w->fs) : "none",
+	    (unsigned long long)seed, strict ? "strict" : "ordered", again);
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	if (again >= 0) {
+		memfs_cut_at(w->fs, (unsigned long)again);
+		world_start(w);
+		choice = memfs_choose(seed + 1);
+		memfs_cut(w->fs, &choice);
+		world_crash(w);
+	}
+	restart(w);
+	for (i = 0; i < NR_REFS && hit; i++)
+		if (st[i] != REFD_OK)
+			st[i] = REFD_PENDING;
+	check_refs(w, v, st);
+	check_litter(w);
+	world_free(w);
+	return hit;
+}
+
+START_TEST(cut_sweep)
+{
+	const struct variant *v = &variants[_i];
+	unsigned long n;
+	uint64_t seed;
+	bool hit = true;
+
+	for (n = 0; hit; n++)
+		for (seed = 0; seed < 12; seed++)
+			hit =
+			    cut_once(v, n, n * 1000 + seed, seed % 4 == 3, -1);
+	ck_assert_uint_gt(n, 15);
+	/* After the answer, many ways to lose. */
+	for (seed = 0; seed < 400; seed++)
+		cut_once(v, 1000000, seed, seed % 4 == 3, -1);
+}
+END_TEST
+
+START_TEST(cut_sweep_twice)
+{
+	const struct variant *v = &variants[_i];
+	uint64_t seed;
+	long again;
+
+	for (again = 0; again < 80; again++)
+		for (seed = 0; seed < 8; seed++)
+			cut_once(v, 1000000, (uint64_t)again * 100 + seed,
+			    seed % 4 == 3, again);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("apply sweep");
+	TCase *tc = tcase_create("sweep");
+	int nr = (int)(sizeof(variants) / sizeof(*variants)), failed;
+	SRunner *runner;
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, errno_sweep, 0, nr);
+	tcase_add_loop_test(tc, errno_sweep_leaves_no_lock, 0, nr);
+	tcase_add_loop_test(tc, kill_sweep, 0, nr);
+	tcase_add_loop_test(tc, cut_sweep, 0, nr);
+	tcase_add_loop_test(tc, cut_sweep_twice, 0, nr);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,467 @@
+/*
+ * What the fake file system leaves after a power cut: for each little script
+ * exactly the states that its syncs allow come about over many seeds, and no
+ * other.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/sys.h"
+#include "tests/lib/memfs.h"
+
+#define SEEDS 300
+#define OLD   "the old value, forty bytes long or so...\n"
+#define NEW   "and the new one, which is not the same!!\n"
+
+static struct memfs *fs;
+static const struct sys *sys;
+
+static void setup(void)
+{
+	fs = memfs_new();
+	sys = memfs_sys(fs);
+	memfs_mkdirs(fs, "/d");
+	memfs_mkdirs(fs, "/e");
+	memfs_write(fs, "/d/x", OLD);
+}
+
+static void teardown(void)
+{
+	memfs_free(fs);
+}
+
+static void cut(uint64_t seed)
+{
+	struct memfs_choice choice = memfs_choose(seed);
+
+	memfs_cut(fs, &choice);
+}
+
+/* ---- small steps; each must work ---- */
+
+static int open_it(const char *path, int flags)
+{
+	int fd = SYS(sys, openat, AT_FDCWD, path, flags, 0666);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+static void put(const char *path, int flags, const char *text)
+{
+	int fd = open_it(path, O_WRONLY | flags);
+
+	ck_assert_int_eq(SYS(sys, write_all, fd, text, strlen(text)), 0);
+	SYS(sys, close, fd);
+}
+
+static void create(const char *path)
+{
+	put(path, O_CREAT | O_EXCL, NEW);
+}
+
+static void sync_it(const char *path)
+{
+	int fd = open_it(path, O_RDONLY);
+
+	ck_assert_int_eq(SYS(sys, fsync, fd), 0);
+	SYS(sys, close, fd);
+}
+
+static void datasync(const char *path)
+{
+	int fd = open_it(path, O_RDONLY);
+
+	ck_assert_int_eq(SYS(sys, fdatasync, fd), 0);
+	SYS(sys, close, fd);
+}
+
+static void move(const char *from, const char *to)
+{
+	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, from, AT_FDCWD, to), 0);
+}
+
+/* ---- which states come about ---- */
+
+enum {
+	IS_ABSENT = 1,
+	IS_OLD = 2,
+	IS_NEW = 4,
+	IS_EMPTY = 8,
+	IS_NULS = 16,
+	IS_BEGINNING = 32, /* of the new value, perhaps followed by NULs */
+	IS_OTHER = 64,
+	IS_ANY_NEW = IS_NEW | IS_EMPTY | IS_NULS | IS_BEGINNING
+};
+
+static unsigned state_of(const char *path)
+{
+	static const char nuls[sizeof(NEW)];
+	size_t len, same = 0;
+	char *text = memfs_read(fs, path, &len);
+	unsigned state = IS_OTHER;
+
+	if (text == NULL)
+		return IS_ABSENT;
+	while (same < len && text[same] == NEW[same])
+		same++;
+	if (len == 0)
+		state = IS_EMPTY;
+	else if (strcmp(text, OLD) == 0)
+		state = IS_OLD;
+	else if (strcmp(text, NEW) == 0)
+		state = IS_NEW;
+	else if (len <= strlen(NEW) &&
+	    memcmp(text + same, nuls, len - same) == 0)
+		state = same == 0 ? IS_NULS : IS_BEGINNING;
+	free(text);
+	return state;
+}
+
+/* All states of PATH that cuts after SCRIPT have left. */
+static unsigned states(enum memfs_mode mode, void (*script)(void),
+    const char *path)
+{
+	unsigned seed, found = 0;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		teardown();
+		setup();
+		memfs_set_mode(fs, mode);
+		script();
+		cut(seed);
+		found |= state_of(path);
+	}
+	return found;
+}
+
+static void expect(enum memfs_mode mode, void (*script)(void), const char *path,
+    unsigned expected)
+{
+	unsigned found = states(mode, script, path);
+
+	ck_assert_msg(found == expected,
+	    "mode %d, %s: states %#x instead of %#x", (int)mode, path, found,
+	    expected);
+}
+
+static void expect_both(void (*script)(void), const char *path,
+    unsigned expected)
+{
+	expect(MEMFS_STRICT, script, path, expected);
+	expect(MEMFS_ORDERED, script, path, expected);
+}
+
+/* ---- replacing a file ---- */
+
+static void replace_without_sync(void)
+{
+	create("/d/x.lock");
+	move("/d/x.lock", "/d/x");
+}
+
+static void replace_with_file_synced(void)
+{
+	create("/d/x.lock");
+	sync_it("/d/x.lock");
+	move("/d/x.lock", "/d/x");
+}
+
+static void replace_with_both_synced(void)
+{
+	replace_with_file_synced();
+	sync_it("/d");
+}
+
+static void replace_with_directory_synced(void)
+{
+	replace_without_sync();
+	sync_it("/d");
+}
+
+START_TEST(a_rename_without_sync_may_leave_anything)
+{
+	expect_both(replace_without_sync, "/d/x", IS_OLD | IS_ANY_NEW);
+	expect_both(replace_without_sync, "/d/x.lock", IS_ABSENT | IS_ANY_NEW);
+}
+END_TEST
+
+START_TEST(a_rename_of_a_synced_file_leaves_old_or_new)
+{
+	expect_both(replace_with_file_synced, "/d/x", IS_OLD | IS_NEW);
+	expect(MEMFS_STRICT, replace_with_file_synced, "/d/x.lock",
+	    IS_ABSENT | IS_NEW);
+	/* The file's fsync took its name along. */
+	expect(MEMFS_ORDERED, replace_with_file_synced, "/d/x.lock",
+	    IS_ABSENT | IS_NEW);
+}
+END_TEST
+
+START_TEST(a_rename_synced_twice_lasts)
+{
+	expect_both(replace_with_both_synced, "/d/x", IS_NEW);
+	expect_both(replace_with_both_synced, "/d/x.lock", IS_ABSENT);
+}
+END_TEST
+
+START_TEST(a_synced_directory_has_names_not_data)
+{
+	expect_both(replace_with_directory_synced, "/d/x", IS_ANY_NEW);
+}
+END_TEST
+
+/* ---- names ---- */
+
+static void create_and_sync(void)
+{
+	create("/d/y");
+	sync_it("/d/y");
+}
+
+static void create_and_datasync(void)
+{
+	create("/d/y");
+	datasync("/d/y");
+}
+
+static void create_and_sync_another(void)
+{
+	create("/d/y");
+	sync_it("/d/x");
+}
+
+START_TEST(fsync_of_a_file_and_its_name)
+{
+	expect(MEMFS_STRICT, create_and_sync, "/d/y", IS_ABSENT | IS_NEW);
+	expect(MEMFS_ORDERED, create_and_sync, "/d/y", IS_NEW);
+	expect_both(create_and_datasync, "/d/y", IS_ABSENT | IS_NEW);
+	expect(MEMFS_STRICT, create_and_sync_another, "/d/y",
+	    IS_ABSENT | IS_ANY_NEW);
+	expect(MEMFS_ORDERED, create_and_sync_another, "/d/y", IS_ANY_NEW);
+}
+END_TEST
+
+static void unlink_it(void)
+{
+	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, "/d/x"), 0);
+}
+
+static void unlink_and_sync(void)
+{
+	unlink_it();
+	sync_it("/d");
+}
+
+START_TEST(an_unlink_lasts_with_its_directory)
+{
+	expect_both(unlink_it, "/d/x", IS_OLD | IS_ABSENT);
+	expect_both(unlink_and_sync, "/d/x", IS_ABSENT);
+}
+END_TEST
+
+static void deep_file(void)
+{
+	SYS(sys, mkdirat, AT_FDCWD, "/d/new", 0777);
+	create("/d/new/y");
+	sync_it("/d/new/y");
+	sync_it("/d/new");
+}
+
+START_TEST(a_name_needs_the_directories_above)
+{
+	expect(MEMFS_STRICT, deep_file, "/d/new/y", IS_ABSENT | IS_NEW);
+	expect(MEMFS_ORDERED, deep_file, "/d/new/y", IS_NEW);
+}
+END_TEST
+
+static void move_over(void)
+{
+	create("/e/stage");
+	sync_it("/e/stage");
+	sync_it("/e");
+	move("/e/stage", "/d/x");
+}
+
+static void move_over_and_sync_old_directory(void)
+{
+	move_over();
+	sync_it("/e");
+}
+
+static void move_over_and_sync_new_directory(void)
+{
+	move_over();
+	sync_it("/d");
+}
+
+START_TEST(a_rename_between_directories_lasts_with_the_new_name)
+{
+	unsigned seed;
+
+	expect_both(move_over, "/d/x", IS_OLD | IS_NEW);
+	expect(MEMFS_STRICT, move_over_and_sync_old_directory, "/d/x",
+	    IS_OLD | IS_NEW);
+	expect(MEMFS_ORDERED, move_over_and_sync_old_directory, "/d/x", IS_NEW);
+	expect_both(move_over_and_sync_new_directory, "/d/x", IS_NEW);
+	expect_both(move_over_and_sync_new_directory, "/e/stage", IS_ABSENT);
+	for (seed = 0; seed < SEEDS; seed++) {
+		teardown();
+		setup();
+		move_over();
+		cut(seed);
+		ck_assert_int_ne(memfs_exists(fs, "/e/stage"),
+		    memfs_holds(fs, "/d/x", NEW));
+	}
+}
+END_TEST
+
+static void move_twice(void)
+{
+	move("/d/x", "/d/y");
+	move("/d/y", "/e/z");
+	sync_it("/e");
+}
+
+START_TEST(two_renames_are_not_taken_out_of_order)
+{
+	expect_both(move_twice, "/e/z", IS_OLD);
+	expect_both(move_twice, "/d/y", IS_ABSENT);
+	expect_both(move_twice, "/d/x", IS_ABSENT);
+}
+END_TEST
+
+START_TEST(names_survive_in_their_order)
+{
+	unsigned seed, k, last, kept[4] = { 0 };
+	char path[32];
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		teardown();
+		setup();
+		create("/d/0");
+		create("/e/1");
+		create("/d/2");
+		cut(seed);
+		for (last = 3, k = 3; k-- > 0;) {
+			snprintf(path, sizeof(path), "/%c/%u",
+			    k == 1 ? 'e' : 'd', k);
+			if (!memfs_exists(fs, path))
+				last = k;
+		}
+		for (k = last; k < 3; k++) {
+			snprintf(path, sizeof(path), "/%c/%u",
+			    k == 1 ? 'e' : 'd', k);
+			ck_assert(!memfs_exists(fs, path));
+		}
+		kept[last]++;
+	}
+	for (k = 0; k < 4; k++)
+		ck_assert_uint_gt(kept[k], 0);
+}
+END_TEST
+
+START_TEST(a_prefix_can_be_chosen)
+{
+	struct memfs_choice choice = memfs_choose(0);
+
+	create("/d/0");
+	create("/d/1");
+	ck_assert_uint_eq(memfs_nr_pending(fs, 0), 2);
+	choice.keep[0] = 1;
+	choice.data = MEMFS_DATA_ALL;
+	memfs_cut(fs, &choice);
+	ck_assert(memfs_holds(fs, "/d/0", NEW));
+	ck_assert(!memfs_exists(fs, "/d/1"));
+	ck_assert_uint_eq(memfs_nr_pending(fs, 0), 0);
+}
+END_TEST
+
+static void change_mode_and_sync_another(void)
+{
+	int fd = open_it("/d/x", O_RDONLY);
+
+	SYS(sys, fchmod, fd, 0600);
+	SYS(sys, close, fd);
+}
+
+START_TEST(a_mode_is_pending_too)
+{
+	struct sys_stat st;
+	unsigned seed, found = 0;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		teardown();
+		setup();
+		change_mode_and_sync_another();
+		if (seed >= SEEDS / 2)
+			sync_it("/d/x");
+		cut(seed);
+		SYS(sys, statat, AT_FDCWD, "/d/x", &st);
+		if (seed >= SEEDS / 2)
+			ck_assert_uint_eq(st.mode & 07777, 0600);
+		else
+			found |= st.mode & 07777;
+	}
+	ck_assert_uint_eq(found, 0666);
+}
+END_TEST
+
+/* ---- data ---- */
+
+static void write_in_place(void)
+{
+	put("/d/x", O_TRUNC, NEW);
+}
+
+static void write_in_place_synced(void)
+{
+	write_in_place();
+	datasync("/d/x");
+}
+
+START_TEST(writing_in_place_may_lose_the_file)
+{
+	expect_both(write_in_place, "/d/x", IS_OLD | IS_ANY_NEW);
+	expect_both(write_in_place_synced, "/d/x", IS_NEW);
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+	tcase_add_test(tc, a_rename_without_sync_may_leave_anything);
+	tcase_add_test(tc, a_rename_of_a_synced_file_leaves_old_or_new);
+	tcase_add_test(tc, a_rename_synced_twice_lasts);
+	tcase_add_test(tc, a_synced_directory_has_names_not_data);
+	tcase_add_test(tc, fsync_of_a_file_and_its_name);
+	tcase_add_test(tc, an_unlink_lasts_with_its_directory);
+	tcase_add_test(tc, a_name_needs_the_directories_above);
+	tcase_add_test(tc,
+	    a_rename_between_directories_lasts_with_the_new_name);
+	tcase_add_test(tc, two_renames_are_not_taken_out_of_order);
+	tcase_add_test(tc, names_survive_in_their_order);
+	tcase_add_test(tc, a_prefix_can_be_chosen);
+	tcase_add_test(tc, a_mode_is_pending_too);
+	tcase_add_test(tc, writing_in_place_may_lose_the_file);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("memfs_cut");
+	TCase *tc = tcase_create("cut");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	add_tests(tc);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,239 @@
+/*
+ * Any bytes as packed-refs. The first byte says which of its refs a rewrite
+ * takes out. A second, plainer reading of the file must agree on whether it is
+ * well formed, on every value, and on what the rewrite leaves.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/packed.h"
+#include "tests/lib/memfs.h"
+
+#define REFS_MAX 512
+
+struct ref {
+	const char *line; /* with its LF, and the peeled line's */
+	size_t len;
+	const char *name;
+	bool taken_out;
+};
+
+struct file {
+	size_t header;
+	struct ref refs[REFS_MAX];
+	size_t nr;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void expect(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static bool starts_with_hex(const char *s, const char *end)
+{
+	return end - s >= REFD_OID_HEX &&
+	    strspn(s, "0123456789abcdefABCDEF") >= REFD_OID_HEX;
+}
+
+/* One ref off *P; NAMES is where its name goes. */
+static bool read_ref(const char **p, const char *end, struct ref *ref,
+    char **names)
+{
+	const char *eol = memchr(*p, '\n', (size_t)(end - *p));
+	size_t len;
+
+	if (eol == NULL || !starts_with_hex(*p, eol))
+		return false;
+	len = (size_t)(eol - *p);
+	if (len < REFD_OID_HEX + 2 || (*p)[REFD_OID_HEX] != ' ' ||
+	    eol[-1] == '\r' || memchr(*p, '\0', len) != NULL)
+		return false;
+	ref->line = *p;
+	ref->name = *names;
+	memcpy(*names, *p + REFD_OID_HEX + 1, len - REFD_OID_HEX - 1);
+	*names += len - REFD_OID_HEX - 1;
+	*(*names)++ = '\0';
+	*p = eol + 1;
+	if (*p < end && **p == '^') {
+		eol = memchr(*p, '\n', (size_t)(end - *p));
+		if (eol == NULL || eol - *p != REFD_OID_HEX + 1 ||
+		    !starts_with_hex(*p + 1, eol))
+			return false;
+		*p = eol + 1;
+	}
+	ref->len = (size_t)(*p - ref->line);
+	return true;
+}
+
+/* 0 malformed, 1 well formed, -1 more refs than there is room for. */
+static int read_slowly(const char *text, size_t len, char *names,
+    struct file *file)
+{
+	const char *p = text, *end = text + len;
+
+	if (len > 0 && *p == '#') {
+		p = memchr(text, '\n', len);
+		if (p == NULL || strncmp(text, "# pack-refs with:", 17) != 0)
+			return 0;
+		p++;
+	}
+	file->header = (size_t)(p - text);
+	for (file->nr = 0; p < end; file->nr++) {
+		if (file->nr == REFS_MAX)
+			return -1;
+		if (!read_ref(&p, end, &file->refs[file->nr], &names))
+			return 0;
+	}
+	qsort(file->refs, file->nr, sizeof(file->refs[0]), by_name);
+	return 1;
+}
+
+static bool is_single(const struct file *file, size_t i)
+{
+	return (i == 0 ||
+		   strcmp(file->refs[i - 1].name, file->refs[i].name) != 0) &&
+	    (i + 1 == file->nr ||
+		strcmp(file->refs[i + 1].name, file->refs[i].name) != 0);
+}
+
+static void check_lookups(const struct packed_snapshot *snap,
+    const struct file *file)
+{
+	struct refd_oid want, got;
+	const struct ref *ref;
+	size_t i, left = 0;
+
+	for (i = 0; i < file->nr; i++) {
+		ref = &file->refs[i];
+		left += !ref->taken_out;
+		expect(packed_lookup(snap, ref->name, &got) != ref->taken_out);
+		if (ref->taken_out)
+			continue;
+		expect(packed_find_below(snap, ref->name) != NULL);
+		expect(refd_oid_parse(ref->line, &want) == 0);
+		expect(!is_single(file, i) || refd_oid_eq(&want, &got));
+	}
+	expect(packed_count(snap) == left);
+}
+
+/* Takes out the refs whose place in the order PATTERN has a bit for. */
+static size_t choose(struct file *file, uint8_t pattern, const char **names)
+{
+	size_t i, j, nr = 0;
+
+	for (i = 0; i < file->nr; i = j) {
+		for (j = i; j < file->nr &&
+		     strcmp(file->refs[j].name, file->refs[i].name) == 0;
+		     j++)
+			file->refs[j].taken_out = pattern >> i % 8 & 1;
+		if (file->refs[i].taken_out)
+			names[nr++] = file->refs[i].name;
+	}
+	return nr;
+}
+
+/* Refs of one name keep no order among themselves: then only the length. */
+static void check_file(const struct sys *sys, int dirfd, const char *text,
+    const struct file *file)
+{
+	size_t i, len, at = file->header;
+	bool same = true;
+	char *got;
+
+	expect(
+	    sys_read_file(sys, dirfd, "packed-refs", 1 << 24, &got, &len) == 0);
+	expect(len >= at && memcmp(got, text, at) == 0);
+	for (i = 0; i < file->nr; i++) {
+		if (file->refs[i].taken_out)
+			continue;
+		same = same && is_single(file, i);
+		expect(len - at >= file->refs[i].len);
+		expect(!same ||
+		    memcmp(got + at, file->refs[i].line, file->refs[i].len) ==
+			0);
+		at += file->refs[i].len;
+	}
+	expect(at == len);
+	free(got);
+}
+
+static void rewrite(const struct sys *sys, int dirfd, struct packed *packed,
+    uint8_t pattern, const char *text, struct file *file)
+{
+	const char *names[REFS_MAX];
+	struct packed_snapshot *snap;
+	bool changed;
+	size_t nr;
+
+	nr = choose(file, pattern, names);
+	expect(packed_rewrite_begin(packed, names, nr, 0644, &changed) == 0);
+	expect(changed == (nr > 0));
+	if (!changed)
+		return;
+	expect(packed_rewrite_finish(packed) == 0);
+	expect(packed_snapshot(packed, &snap) == 0);
+	check_lookups(snap, file);
+	packed_snapshot_put(snap);
+	check_file(sys, dirfd, text, file);
+}
+
+static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
+    char *names)
+{
+	const struct sys *sys = memfs_sys(fs);
+	struct packed_snapshot *snap;
+	struct file file = { 0 };
+	struct packed *packed;
+	int dirfd, fd, verdict, r;
+
+	dirfd = SYS(sys, openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(sys, openat, dirfd, "packed-refs", O_WRONLY | O_CREAT, 0644);
+	expect(dirfd >= 0 && fd >= 0);
+	expect(SYS(sys, write_all, fd, text, len) == 0);
+	SYS(sys, close, fd);
+	packed = packed_new(sys, dirfd);
+	expect(packed != NULL);
+	verdict = read_slowly(text, len, names, &file);
+	r = packed_snapshot(packed, &snap);
+	expect(verdict < 0 || (r == 0) == (verdict == 1));
+	if (r == 0 && verdict == 1)
+		check_lookups(snap, &file);
+	if (r == 0)
+		packed_snapshot_put(snap);
+	if (r == 0 && verdict == 1)
+		rewrite(sys, dirfd, packed, pattern, text, &file);
+	packed_free(packed);
+	SYS(sys, close, dirfd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct memfs *fs;
+	char *text, *names;
+
+	if (size == 0)
+		return 0;
+	text = malloc(size);
+	names = malloc(size);
+	fs = memfs_new();
+	expect(text != NULL && names != NULL && fs != NULL);
+	memcpy(text, data + 1, size - 1);
+	text[size - 1] = '\0';
+	run(fs, data[0], text, size - 1, names);
+	memfs_free(fs);
+	free(names);
+	free(text);
+	return 0;
+}

@@ -252,12 +252,14 @@ static void parse_update(char *spec, struct refd_update *u)
 
 static struct txn *make_txn(const char *spec, bool atomic)
 {
+	static unsigned seconds = 1700000000;
+	char committer[80];
 	struct refd_update updates[64];
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.git_dir = WORLD_REPO,
 		.atomic = atomic,
 		.umask = 022,
-		.committer = "A U Thor <a@example.org> 1700000000 +0000",
+		.committer = committer,
 		.message = "test",
 		.updates = updates };
 	struct refd_request_decoder *dec;
@@ -271,6 +273,8 @@ static struct txn *make_txn(const char *spec, bool atomic)
 	size_t at = 0;
 	long n;
 
+	snprintf(committer, sizeof(committer),
+	    "A U Thor <a@example.org> %u +0000", seconds++);
 	rest = copy = strdup(spec);
 	while ((word = strsep(&rest, ";")) != NULL)
 		parse_update(word, &updates[req.nr_updates++]);

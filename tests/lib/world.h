@@ -43,7 +43,7 @@ void world_free(struct world *w);
 
 /* Opens the journal and recovers. 0 or negative errno, then it is down. */
 int world_start(struct world *w);
-/* Syncs, forgets, closes. */
+/* Syncs, forgets all (parked records too), closes. */
 int world_stop(struct world *w);
 /* After memfs_kill() or memfs_cut(): lets go of what the process had. */
 void world_crash(struct world *w);

@@ -1,0 +1,408 @@
+/*
+ * Proves recovery against other writers: after a kill nothing of theirs is
+ * undone, after a cut nothing that was acknowledged is lost and nothing that
+ * they wrote later is overwritten; and what it does when their lock stands,
+ * an object was pruned, a repository moved, was replaced or is gone.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/world.h"
+
+#define REF WORLD_REPO "/refs/heads/x"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void ok(const char *spec)
+{
+	struct txn *txn = world_apply(w, spec, false);
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
+	world_done(w, txn);
+}
+
+/* What plain git does: a lockfile, renamed, nothing synced. */
+static void git_writes(char c)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	char text[42];
+	int fd;
+
+	memset(text, 0, sizeof(text));
+	for (fd = 0; fd < 20; fd++)
+		snprintf(text + 2 * fd, 3, "%02x", (unsigned)c);
+	text[40] = '\n';
+	memfs_advance(w->fs, 1000000000);
+	fd = SYS(sys, openat, AT_FDCWD, REF ".lock",
+	    O_WRONLY | O_CREAT | O_EXCL, 0644);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(SYS(sys, write_all, fd, text, 41), 0);
+	SYS(sys, close, fd);
+	ck_assert_int_eq(
+	    SYS(sys, renameat, AT_FDCWD, REF ".lock", AT_FDCWD, REF), 0);
+	memfs_advance(w->fs, 1000000000);
+}
+
+static void git_deletes(void)
+{
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF), 0);
+}
+
+static void sync_repositories(void)
+{
+	int fd = SYS(memfs_other(w->fs), openat, AT_FDCWD, "/srv",
+	    O_RDONLY | O_DIRECTORY, 0);
+
+	ck_assert_int_eq(SYS(memfs_other(w->fs), syncfs, fd), 0);
+	SYS(memfs_other(w->fs), close, fd);
+}
+
+static void kill_and_start(void)
+{
+	memfs_kill(w->fs);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+/* All that was not synced on the repositories' disk is lost; the journal's
+ * disk keeps what it was told to. */
+static void cut_and_start(enum memfs_data data, long keep)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	choice.data = data;
+	choice.keep[0] = keep;
+	choice.keep[1] = 0;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static uint64_t touched(void)
+{
+	return w->found[STORE_REDONE] + w->found[STORE_ROLLED_FORWARD];
+}
+
+/* ---- a kill: the page cache is exact ---- */
+
+START_TEST(kill_leaves_a_foreign_revert)
+{
+	ok("x=1");
+	ok("x=2:1");
+	git_writes('1');
+	kill_and_start();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_uint_eq(touched(), 0);
+}
+END_TEST
+
+START_TEST(kill_leaves_a_foreign_deletion)
+{
+	ok("x=1:0");
+	git_deletes();
+	kill_and_start();
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+}
+END_TEST
+
+START_TEST(kill_leaves_a_foreign_lock)
+{
+	ok("x=1");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/y.lock", "");
+	kill_and_start();
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
+}
+END_TEST
+
+/* ---- a cut ---- */
+
+START_TEST(cut_with_an_unsynced_predecessor)
+{
+	memfs_write(w->fs, REF, "3030303030303030303030303030303030303030\n");
+	git_writes('1');
+	ok("x=2:1");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+}
+END_TEST
+
+START_TEST(cut_empties_the_file)
+{
+	ok("x=1");
+	cut_and_start(MEMFS_DATA_NONE, 1000);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+	/* And nothing is left to do at the next one. */
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_uint_eq(touched(), 0);
+}
+END_TEST
+
+START_TEST(cut_between_two_of_ours_and_one_of_theirs)
+{
+	ok("x=1");
+	git_writes('5');
+	ok("x=2:5");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+}
+END_TEST
+
+START_TEST(cut_leaves_a_later_foreign_write)
+{
+	ok("x=1");
+	git_writes('5');
+	sync_repositories();
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '5');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+START_TEST(cut_after_a_foreign_write_that_is_lost)
+{
+	ok("x=1");
+	git_writes('5');
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+START_TEST(cut_undoes_a_deletion)
+{
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ok("-x:1");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/x"));
+}
+END_TEST
+
+START_TEST(cut_after_a_deletion_made_room)
+{
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ok("-x");
+	ok("x/y=2");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x/y"), '2');
+}
+END_TEST
+
+START_TEST(cut_with_an_older_packed_value)
+{
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/x\n");
+	ok("x=2:1");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+}
+END_TEST
+
+START_TEST(cut_after_a_foreign_pack_of_ours)
+{
+	ok("x=2");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3232323232323232323232323232323232323232 refs/heads/x\n");
+	git_deletes();
+	sync_repositories();
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
+}
+END_TEST
+
+START_TEST(cut_with_a_later_foreign_pack)
+{
+	ok("x=2");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3535353535353535353535353535353535353535 refs/heads/x\n");
+	git_deletes();
+	sync_repositories();
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '5');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+/* A confirmed value may be another's, not on disk yet. */
+START_TEST(cut_after_a_no_op)
+{
+	git_writes('4');
+	ok("x=4:4");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '4');
+}
+END_TEST
+
+START_TEST(cut_doubles_no_log_line)
+{
+	ok("x=1");
+	ok("x=2:1");
+	cut_and_start(MEMFS_DATA_ALL, 1000);
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+	ok("x=1:2");
+	ok("x=2:1");
+	cut_and_start(MEMFS_DATA_NULS, 1000);
+	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 2);
+	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
+}
+END_TEST
+
+/* ---- what can't be redone ---- */
+
+START_TEST(foreign_lock_parks_the_record)
+{
+	ok("x=1");
+	ok("z=1");
+	memfs_write(w->fs, REF ".lock", "");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert(memfs_exists(w->fs, REF ".lock"));
+	ck_assert_int_eq(world_ref(w, "z"), '1');
+	/* Once it is gone the next start redoes it, after a kill too. */
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
+	kill_and_start();
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+START_TEST(pruned_object_gives_the_value_before)
+{
+	ok("x=1");
+	ok("x=p:1");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_uint_eq(w->found[STORE_OBJECT_MISSING], 1);
+}
+END_TEST
+
+START_TEST(pruned_object_fells_its_atomic_transaction)
+{
+	struct txn *txn = world_apply(w, "x=p;y=1", true);
+
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+}
+END_TEST
+
+START_TEST(missing_repository_keeps_its_records)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	struct memfs_choice choice = memfs_choose(1);
+
+	ok("x=1");
+	choice.data = MEMFS_DATA_NONE;
+	choice.keep[0] = choice.keep[1] = 0;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	ck_assert_int_eq(
+	    SYS(sys, renameat, AT_FDCWD, WORLD_REPO, AT_FDCWD, "/srv/away"), 0);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO));
+	memfs_kill(w->fs);
+	world_crash(w);
+	ck_assert_int_eq(
+	    SYS(sys, renameat, AT_FDCWD, "/srv/away", AT_FDCWD, WORLD_REPO), 0);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+START_TEST(replaced_repository_gets_nothing)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	struct memfs_choice choice = memfs_choose(1);
+
+	ok("x=1");
+	choice.data = MEMFS_DATA_NONE;
+	choice.keep[0] = choice.keep[1] = 0;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	ck_assert_int_eq(
+	    SYS(sys, renameat, AT_FDCWD, WORLD_REPO, AT_FDCWD, "/srv/away"), 0);
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
+	memfs_write(w->fs, WORLD_REPO "/HEAD", "ref: refs/heads/main\n");
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_uint_eq(w->parked, 1);
+}
+END_TEST
+
+START_TEST(malformed_packed_refs_is_kept_aside)
+{
+	ok("x=1");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refd/packed-refs.corrupt"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover");
+	TCase *tc = tcase_create("recover");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, kill_leaves_a_foreign_revert);
+	tcase_add_test(tc, kill_leaves_a_foreign_deletion);
+	tcase_add_test(tc, kill_leaves_a_foreign_lock);
+	tcase_add_test(tc, cut_with_an_unsynced_predecessor);
+	tcase_add_test(tc, cut_empties_the_file);
+	tcase_add_test(tc, cut_between_two_of_ours_and_one_of_theirs);
+	tcase_add_test(tc, cut_leaves_a_later_foreign_write);
+	tcase_add_test(tc, cut_after_a_foreign_write_that_is_lost);
+	tcase_add_test(tc, cut_undoes_a_deletion);
+	tcase_add_test(tc, cut_after_a_deletion_made_room);
+	tcase_add_test(tc, cut_with_an_older_packed_value);
+	tcase_add_test(tc, cut_after_a_foreign_pack_of_ours);
+	tcase_add_test(tc, cut_with_a_later_foreign_pack);
+	tcase_add_test(tc, cut_after_a_no_op);
+	tcase_add_test(tc, cut_doubles_no_log_line);
+	tcase_add_test(tc, foreign_lock_parks_the_record);
+	tcase_add_test(tc, pruned_object_gives_the_value_before);
+	tcase_add_test(tc, pruned_object_fells_its_atomic_transaction);
+	tcase_add_test(tc, missing_repository_keeps_its_records);
+	tcase_add_test(tc, replaced_repository_gets_nothing);
+	tcase_add_test(tc, malformed_packed_refs_is_kept_aside);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -16,7 +16,8 @@
 #
 # Variables: ROOT the source tree, BUILD the build directory (from the
 # environment, or build/), REFD the program, T the directory of this run,
-# SOCKET and STATE the daemon's, LOG its output, DAEMON its pid.
+# SOCKET and STATE the daemon's, SERVED the directory whose repositories it
+# serves (T), LOG its output, DAEMON its pid.
 
 set -u
 
@@ -26,6 +27,7 @@ REFD=$BUILD/bin/refd
 T=$(mktemp -d "${TMPDIR:-/tmp}/refd.XXXXXX") || exit 1
 SOCKET=$T/refd.sock
 STATE=$T/state
+SERVED=$T
 LOG=$T/daemon.log
 DAEMON=
 scenario_pids=()
@@ -148,7 +150,7 @@ trap 'exit 143' TERM
 # Returns once it answers; 1, with the end of its log on standard error, if it
 # does not. The arguments are added to its own.
 start_daemon() { # [OPTION...]
-	"$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$T" "$@" \
+	"$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$SERVED" "$@" \
 		>>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"
@@ -196,6 +198,11 @@ kill_daemon() {
 	return 0
 }
 
+# One of the daemon's counts, as refd stats names it.
+stat_of() { # KEY
+	"$REFD" stats --socket "$SOCKET" | sed -n "s/^$1: //p"
+}
+
 # ---- repositories ----
 
 # At $T/NAME: an empty bare one, or one with a work tree and one commit.
@@ -216,6 +223,16 @@ new_commit() { # NAME MESSAGE [PARENT...]
 	tree=$(git -C "$repo" mktree </dev/null) &&
 		git -C "$repo" commit-tree ${parents[@]+"${parents[@]}"} \
 			-m "$message" "$tree"
+}
+
+# The value of a ref; nothing, and not 0, if there is none.
+ref_of() { # NAME REF
+	git -C "$T/$1" rev-parse --verify -q "$2"
+}
+
+# ok when no lock of a ref or of packed-refs stands there.
+no_locks() { # REPORTED-AS NAME
+	is "$1" '' "$(find "$T/$2" -name '*.lock')"
 }
 
 # ---- file systems ----

@@ -1,0 +1,401 @@
+#!/bin/bash
+# `refd update` in git update-ref's place: each command is given to both, to
+# refd in one repository and to git in its twin, and afterwards the exit
+# status, every ref, packed-refs and every reflog must be the same. Then what
+# git 2.39 has no counterpart for: --porcelain, --json, --batch-updates,
+# --txid.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+export GIT_COMMITTER_DATE='1700000000 +0100'
+export GIT_AUTHOR_DATE=$GIT_COMMITTER_DATE
+
+zero=0000000000000000000000000000000000000000
+absent=1234567890123456789012345678901234567890
+
+# ---- the twins ----
+
+# Everything git would say about the refs, and the files that stand for them.
+picture() { # GIT-DIR
+	(
+		cd "$1" || exit 1
+		git for-each-ref
+		git symbolic-ref -q HEAD
+		[ ! -e packed-refs ] || sed 's/^/packed: /' packed-refs
+		find refs -type f -exec grep -H . {} + | sort
+		find logs -type f -exec grep -H . {} + 2>/dev/null | sort
+	)
+}
+
+# Directories of refs and logs that only refd left.
+litter() {
+	local dir
+	for dir in refd git; do
+		(
+			cd "$T/$twins-$dir/$gitdir" &&
+				find refs logs -type d 2>/dev/null | sort
+		) >"$T/dirs.$dir"
+	done
+	comm -23 "$T/dirs.refd" "$T/dirs.git"
+}
+
+# Runs WHAT for both twins, with the same standard input, and compares.
+both() { # NAME STATUS ARGUMENT...
+	local name=$1 wanted=$2 ours theirs
+	shift 2
+	[ -t 0 ] || cat >"$T/input"
+	"$REFD" update --git-dir "$T/$twins-refd/$gitdir" "$@" \
+		<"$T/input" >"$T/ours.out" 2>"$T/ours.err"
+	ours=$?
+	git --git-dir "$T/$twins-git/$gitdir" update-ref "$@" \
+		<"$T/input" >"$T/theirs.out" 2>"$T/theirs.err"
+	theirs=$?
+	picture "$T/$twins-refd/$gitdir" >"$T/ours"
+	picture "$T/$twins-git/$gitdir" >"$T/theirs"
+	if [ "$theirs" != "$wanted" ]; then
+		not_ok "$twins: $name" "git itself ended with $theirs"
+	elif [ "$ours" != "$theirs" ]; then
+		not_ok "$twins: $name" \
+			"status $ours, git's $theirs: $(cat "$T/ours.err")"
+	elif ! cmp -s "$T/ours.out" "$T/theirs.out"; then
+		not_ok "$twins: $name" "said: $(cat "$T/ours.out")"
+	elif ! diff "$T/theirs" "$T/ours" >"$T/diff"; then
+		not_ok "$twins: $name" "git (<) and refd (>) differ"
+		head -n 10 "$T/diff"
+	elif [ -n "$(litter)" ]; then
+		not_ok "$twins: $name" "empty directories left: $(litter)"
+	else
+		ok "$twins: $name"
+	fi
+}
+
+# A plain git command in both.
+twice() { # ARGUMENT...
+	git --git-dir "$T/$twins-refd/$gitdir" "$@" &&
+		git --git-dir "$T/$twins-git/$gitdir" "$@"
+}
+
+make_twins() { # NAME [bare]
+	twins=$1
+	gitdir=.git
+	[ "${2:-}" != bare ] || gitdir=.
+	new_repo "$twins-refd" "${2:-}"
+	first=$(new_commit "$twins-refd" first)
+	second=$(new_commit "$twins-refd" second "$first")
+	third=$(new_commit "$twins-refd" third "$second")
+	tree=$(git -C "$T/$twins-refd" rev-parse "$first^{tree}")
+	cp -r "$T/$twins-refd" "$T/$twins-git"
+}
+
+# ---- what both must do alike ----
+
+argument_forms() {
+	both 'create' 0 refs/heads/a "$first" </dev/null
+	both 'move' 0 refs/heads/a "$second" </dev/null
+	both 'move from the right value' 0 \
+		refs/heads/a "$third" "$second" </dev/null
+	both 'move from a wrong value' 128 \
+		refs/heads/a "$first" "$second" </dev/null
+	both 'create what must not exist' 0 \
+		refs/heads/b "$first" "$zero" </dev/null
+	both 'an empty old value says the same' 128 \
+		refs/heads/b "$second" '' </dev/null
+	both 'create what exists' 128 refs/heads/b "$second" "$zero" </dev/null
+	both 'move what does not exist' 128 \
+		refs/heads/none "$second" "$first" </dev/null
+	both 'confirm a value' 0 refs/heads/b "$first" "$first" </dev/null
+	both 'a revision for a value' 0 refs/heads/c refs/heads/a~1 </dev/null
+	both 'an old revision' 0 \
+		refs/heads/c refs/heads/a refs/heads/a^ </dev/null
+	both 'no revision' 128 refs/heads/c nonsense </dev/null
+	both 'a message' 0 -m '  two   words ' refs/heads/c "$first" </dev/null
+	both 'an empty message' 128 -m '' refs/heads/c "$second" </dev/null
+	both 'a reflog where there was none' 0 \
+		--create-reflog refs/tags/logged "$first" </dev/null
+	both 'which goes on' 0 -m more refs/tags/logged "$second" </dev/null
+	both 'a name with a slash' 0 refs/heads/d/e/f "$first" </dev/null
+	both 'delete' 0 -d refs/heads/d/e/f </dev/null
+	both 'delete with the right value' 0 -d refs/heads/c "$first" </dev/null
+	both 'delete with a wrong value' 1 -d refs/heads/b "$third" </dev/null
+	both 'delete with a zero value' 0 -d refs/heads/b "$zero" </dev/null
+	both 'delete what does not exist' 0 -d refs/heads/none </dev/null
+	both 'delete it with a value' 1 -d refs/heads/none "$first" </dev/null
+	both 'a zero new value deletes' 0 refs/tags/logged "$zero" </dev/null
+	both 'what is no branch may be a tree' 0 \
+		refs/tags/tree "$tree" </dev/null
+	both 'a branch may not' 128 refs/heads/tree "$tree" </dev/null
+	both 'an object that is not there' 128 \
+		refs/heads/absent "$absent" </dev/null
+	both 'a bad name' 128 refs/heads/a..b "$first" </dev/null
+	both 'no arguments' 129 </dev/null
+	both 'too many arguments' 129 refs/heads/a b c d </dev/null
+	both '-z without --stdin' 129 -z refs/heads/a "$first" </dev/null
+}
+
+conflicts() {
+	both 'below a ref' 128 refs/heads/a/below "$first" </dev/null
+	both 'a directory' 0 refs/heads/dir/x "$first" </dev/null
+	both 'in a directory'"'"'s place' 128 refs/heads/dir "$first" </dev/null
+	both 'the directory empty again' 0 -d refs/heads/dir/x </dev/null
+	both 'in its place then' 0 refs/heads/dir "$first" </dev/null
+	mkdir -p "$T/$twins-refd/$gitdir/refs/heads/empty/deep" \
+		"$T/$twins-git/$gitdir/refs/heads/empty/deep"
+	both 'over empty directories' 0 refs/heads/empty "$first" </dev/null
+	both 'both in one transaction' 128 --stdin <<-END
+		create refs/heads/new $first
+		create refs/heads/new/below $first
+	END
+}
+
+from_stdin() {
+	both 'several at once' 0 -m 'as one' --stdin <<-END
+		create refs/heads/s1 $first
+		create refs/heads/s2 $second
+		update refs/heads/s3 $third
+		update refs/heads/a $second
+		verify refs/heads/s4
+		verify refs/heads/s5 $zero
+	END
+	both 'all of them or none' 128 --stdin <<-END
+		create refs/heads/s6 $first
+		update refs/heads/s1 $second $third
+		delete refs/heads/s2
+	END
+	both 'values, verified' 0 --stdin <<-END
+		verify refs/heads/s2 $second
+		update refs/heads/s1 $second $first
+	END
+	both 'a value, found wrong' 128 --stdin <<-END
+		verify refs/heads/s1 $third
+		update refs/heads/s2 $third
+	END
+	both 'deletions and others' 0 --stdin <<-END
+		delete refs/heads/s2 $second
+		delete refs/heads/s3
+		create refs/heads/s7 $third
+	END
+	both 'option no-deref' 0 --stdin <<-END
+		option no-deref
+		update refs/heads/s1 $third
+	END
+	both 'quoted names' 0 --stdin <<-END
+		create "refs/heads/q\\303\\274" $first
+	END
+	both 'start and commit' 0 --stdin <<-END
+		start
+		create refs/heads/t1 $first
+		commit
+		start
+		create refs/heads/t2 $first
+		commit
+	END
+	both 'start and abort' 0 --stdin <<-END
+		start
+		create refs/heads/t3 $first
+		abort
+	END
+	both 'start and nothing more' 0 --stdin <<-END
+		start
+		create refs/heads/t3 $first
+	END
+	both 'nothing' 0 --stdin </dev/null
+	both 'twice the same' 128 --stdin <<-END
+		create refs/heads/t4 $first
+		create refs/heads/t4 $first
+	END
+	both 'an unknown command' 128 --stdin <<-END
+		create refs/heads/t4 $first
+		invent refs/heads/t5 $first
+	END
+	both 'a missing value' 128 --stdin <<-END
+		create refs/heads/t4
+	END
+	both 'more than there should be' 128 --stdin <<-END
+		create refs/heads/t4 $first $second
+	END
+	both 'a zero value to create' 128 --stdin <<-END
+		create refs/heads/t4 $zero
+	END
+	both 'a zero value to delete from' 128 --stdin <<-END
+		delete refs/heads/s1 $zero
+	END
+}
+
+with_nul() {
+	both '-z: several at once' 0 -z --stdin < <(
+		printf 'create refs/heads/z1\0%s\0' "$first"
+		printf 'update refs/heads/z2\0%s\0%s\0' "$first" "$zero"
+		printf 'update refs/heads/a\0%s\0\0' "$third"
+		printf 'verify refs/heads/s4\0\0'
+	)
+	both '-z: an empty old value is none' 0 -z --stdin < <(
+		printf 'update refs/heads/z1\0%s\0\0' "$second"
+		printf 'delete refs/heads/z2\0\0'
+	)
+	both '-z: a wrong value' 128 -z --stdin < <(
+		printf 'update refs/heads/z1\0%s\0%s\0' "$first" "$third"
+	)
+	both '-z: cut short' 0 -z --stdin < <(
+		printf 'create refs/heads/z3\0%s' "$first"
+	)
+}
+
+when_packed() {
+	twice tag -a -m annotated v1 "$second"
+	twice pack-refs --all --prune
+	both 'packed: move' 0 refs/heads/a "$first" "$third" </dev/null
+	both 'packed: wrong value' 128 refs/heads/z1 "$first" "$third" </dev/null
+	both 'packed: exists' 128 refs/heads/z1 "$first" "$zero" </dev/null
+	both 'packed: delete' 0 -d refs/heads/z1 </dev/null
+	both 'packed: delete what is loose too' 0 -d refs/heads/a </dev/null
+	both 'packed: below' 128 refs/heads/s1/below "$first" </dev/null
+	both 'packed: the tag stays peeled' 0 -d refs/heads/s7 </dev/null
+	both 'packed: delete and create' 0 --stdin <<-END
+		delete refs/heads/s1
+		create refs/heads/p1 $first
+		update refs/heads/t1 $second $first
+	END
+	is "$twins: packed: the tag's commit" "$second" \
+		"$(git --git-dir "$T/$twins-refd/$gitdir" rev-parse 'v1^{}')"
+}
+
+all_of_it() {
+	argument_forms
+	conflicts
+	from_stdin
+	with_nul
+	when_packed
+	no_locks "$twins: no lock" "$twins-refd"
+	check "$twins: git fsck" \
+		git --git-dir "$T/$twins-refd/$gitdir" fsck --no-dangling
+}
+
+# ---- what is refd's own ----
+
+# An id begins with the milliseconds of its birth.
+new_txid() {
+	printf '%012x%08x%08x%04x\n' "$(date +%s%3N)" $SRANDOM $SRANDOM \
+		$((RANDOM))
+}
+
+own_words() {
+	local repo=$T/own.git id out
+	new_repo own.git bare
+	first=$(new_commit own.git first)
+	second=$(new_commit own.git second "$first")
+	"$REFD" update -C "$repo" refs/heads/old "$first"
+
+	id=$(new_txid)
+	out=$("$REFD" update -C "$repo" --porcelain --txid "$id" --stdin 2>&1 <<-END
+		create refs/heads/one $first
+		update refs/heads/two $second
+	END
+	)
+	is 'porcelain: all well' "ok refs/heads/one
+ok refs/heads/two
+txn $id committed" "$out"
+
+	out=$("$REFD" update -C "$repo" --porcelain --txid "$id" --stdin 2>&1 <<-END
+		create refs/heads/one $first
+		update refs/heads/two $second
+	END
+	)
+	is 'the same id again: the same answer' "ok refs/heads/one
+ok refs/heads/two
+txn $id committed" "$out"
+	is 'and nothing was done twice' "$second" "$(ref_of own.git refs/heads/two)"
+
+	out=$("$REFD" query "$id")
+	is 'query by id' "ok refs/heads/one
+ok refs/heads/two
+txn $id committed" "$out"
+
+	id=$(new_txid)
+	out=$("$REFD" update -C "$repo" --porcelain --txid "$id" --stdin \
+		2>/dev/null <<-END
+		create refs/heads/three $first
+		update refs/heads/old $second $second
+		create refs/heads/one $first
+	END
+	)
+	is 'porcelain: none of it' "ng refs/heads/three aborted
+ng refs/heads/old stale
+ng refs/heads/one exists
+txn $id rejected" "$(cut -d' ' -f1-3 <<<"$out")"
+	check 'the actual value is in the answer' \
+		grep -q "is at $first but expected $second" <<<"$out"
+
+	out=$("$REFD" update -C "$repo" --json --stdin --batch-updates \
+		2>/dev/null <<-END
+		create refs/heads/three $first
+		update refs/heads/old $second $second
+	END
+	)
+	is 'batch: one fails alone' "$first" "$(ref_of own.git refs/heads/three)"
+	check 'json: as a program reads it' python3 - "$out" "$first" <<-'END'
+		import json, sys
+		got = json.loads(sys.argv[1])
+		assert got["outcome"] == "partial", got
+		assert len(got["txn"]) == 32 and got["lsn"] > 0, got
+		one, two = got["refs"]
+		assert one == {"ref": "refs/heads/three", "status": "ok"}, one
+		assert two["status"] == "stale", two
+		assert two["found"] == sys.argv[2], two
+	END
+
+	out=$("$REFD" update -C "$repo" --stdin --batch-updates 2>/dev/null <<-END
+		start
+		create refs/heads/four $first
+		create refs/heads/one $first
+		update refs/heads/old $second $second
+		delete refs/heads/none $first
+		update refs/heads/gone $absent
+		create refs/heads/one/below $first
+		commit
+	END
+	)
+	is 'batch: rejections in git'"'"'s words' "start: ok
+rejected refs/heads/one $first $zero reference already exists
+rejected refs/heads/old $second $second incorrect old value provided
+rejected refs/heads/none $zero $first reference does not exist
+rejected refs/heads/gone $absent (null) invalid new value provided
+rejected refs/heads/one/below $first $zero refname conflict
+commit: ok" "$out"
+	is 'batch: what could be done was' "$first" \
+		"$(ref_of own.git refs/heads/four)"
+
+	"$REFD" update -C "$repo" HEAD "$first" 2>"$T/err"
+	is 'symbolic refs: refused' 128 $?
+	check 'symbolic refs: with the reason' \
+		grep -q "'HEAD' is a symbolic reference" "$T/err"
+	"$REFD" update -C "$repo" -d 'refs/heads/a b' 2>"$T/err"
+	is 'a bad name to delete' 1 $?
+	"$REFD" update -C "$repo" --atomic --batch-updates --stdin \
+		</dev/null 2>/dev/null
+	is 'all or none, and each alone, exclude each other' 129 $?
+	"$REFD" update -C "$repo" --socket "$T/nobody" refs/heads/x "$first" \
+		2>"$T/err"
+	is 'nobody there: status' 75 $?
+	check 'nobody there: the key that would help is named' \
+		grep -q refd.fallback=git "$T/err"
+	git -C "$repo" config refd.fallback git
+	new_repo fresh.git bare
+	git -C "$T/fresh.git" config refd.fallback git
+	"$REFD" update -C "$T/fresh.git" --socket "$T/nobody" refs/heads/x \
+		"$(new_commit fresh.git first)"
+	is 'fallback to git where refd never was' 0 $?
+	"$REFD" update -C "$repo" --socket "$T/nobody" --timeout 500 \
+		refs/heads/x "$first" 2>"$T/err"
+	is 'no fallback where refs may await recovery' 75 $?
+	check 'and it says why' grep -q 'await recovery' "$T/err"
+}
+
+check 'the daemon starts' start_daemon
+make_twins bare bare
+all_of_it
+make_twins worktree
+all_of_it
+own_words
+check 'the daemon stops' stop_daemon
+finish

@@ -1,0 +1,182 @@
+/*
+ * The stand-in for stock git does to refs what the installed git does: two
+ * copies of a repository, one treated by each, are the same afterwards, byte
+ * for byte; and it keeps to git's locks in memfs as well.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/sys.h"
+#include "tests/lib/memfs.h"
+#include "tests/lib/plaingit.h"
+#include "tests/lib/tmp.h"
+
+#define ONE "1111111111111111111111111111111111111111"
+#define TWO "2222222222222222222222222222222222222222"
+
+static struct plaingit git;
+static char *first, *second; /* commits */
+
+static char *output_line(const char *cmd)
+{
+	char *text = tmp_output("%s", cmd);
+
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+static void setup(void)
+{
+	tmp_setup();
+	tmp_run("git init -q --bare a && cd a && "
+		"git config user.name n && git config user.email e && "
+		"t=$(git mktree </dev/null) && "
+		"c=$(echo 1 | git commit-tree $t) && "
+		"git update-ref refs/heads/main $c && "
+		"git update-ref refs/heads/d/one $c && "
+		"git update-ref refs/heads/d/two $c && "
+		"git tag -a -m t v1 $c && "
+		"git pack-refs --all --prune && "
+		"d=$(echo 2 | git commit-tree -p $c $t) && "
+		"git update-ref refs/heads/main $d && "
+		"git update-ref refs/heads/new/x $d");
+	first = output_line("git -C a rev-parse refs/heads/main^");
+	second = output_line("git -C a rev-parse refs/heads/main");
+	tmp_run("cp -a a b");
+	git = (struct plaingit){ .sys = &sys_kernel };
+	git.dirfd = openat(tmp_fd, "b", O_RDONLY | O_DIRECTORY);
+}
+
+static void teardown(void)
+{
+	free(first);
+	free(second);
+	tmp_teardown();
+}
+
+static void same(void)
+{
+	char *diff = tmp_output("diff -r a/refs b/refs; "
+				"diff a/packed-refs b/packed-refs; "
+				"cd b && find . -name '*.lock'");
+
+	ck_assert_str_eq(diff, "");
+	free(diff);
+}
+
+START_TEST(updates_as_git)
+{
+	tmp_run("git -C a update-ref refs/heads/d/one %s", second);
+	tmp_run("git -C a update-ref refs/heads/e/f/g %s", first);
+	ck_assert_int_eq(plaingit_update(&git, "refs/heads/d/one", second), 0);
+	ck_assert_int_eq(plaingit_update(&git, "refs/heads/e/f/g", first), 0);
+	same();
+}
+END_TEST
+
+START_TEST(deletes_as_git)
+{
+	tmp_run("git -C a update-ref -d refs/heads/d/one");
+	tmp_run("git -C a update-ref -d refs/heads/main");
+	tmp_run("git -C a update-ref -d refs/heads/new/x");
+	ck_assert_int_eq(plaingit_delete(&git, "refs/heads/d/one"), 0);
+	ck_assert_int_eq(plaingit_delete(&git, "refs/heads/main"), 0);
+	ck_assert_int_eq(plaingit_delete(&git, "refs/heads/new/x"), 0);
+	ck_assert_int_eq(plaingit_delete(&git, "refs/heads/new/x"), -ENOENT);
+	same();
+}
+END_TEST
+
+START_TEST(packs_as_git)
+{
+	tmp_run("git -C a pack-refs --all --prune");
+	ck_assert_int_eq(plaingit_pack_refs(&git), 0);
+	same();
+}
+END_TEST
+
+START_TEST(reads_as_git)
+{
+	char hex[PLAINGIT_HEX + 1];
+
+	ck_assert_int_eq(plaingit_read(&git, "refs/heads/main", hex), 0);
+	ck_assert_str_eq(hex, second);
+	ck_assert_int_eq(plaingit_read(&git, "refs/heads/d/two", hex), 0);
+	ck_assert_str_eq(hex, first);
+	ck_assert_int_eq(plaingit_read(&git, "refs/heads/d", hex), -ENOENT);
+	tmp_put("b/refs/heads/bad", "");
+	ck_assert_int_eq(plaingit_read(&git, "refs/heads/bad", hex), -EBADMSG);
+}
+END_TEST
+
+START_TEST(locks_are_kept_in_memfs)
+{
+	struct memfs *fs = memfs_new();
+	struct plaingit other = { .sys = memfs_other(fs) };
+	char *locks;
+
+	memfs_write(fs, "/r/refs/heads/x", ONE "\n");
+	other.dirfd = SYS(other.sys, openat, AT_FDCWD, "/r", O_RDONLY, 0);
+	ck_assert_int_eq(plaingit_lock(&other, "refs/heads/x"), 0);
+	ck_assert_int_eq(plaingit_update(&other, "refs/heads/x", TWO), -EEXIST);
+	ck_assert_int_eq(plaingit_delete(&other, "refs/heads/x"), -EEXIST);
+	ck_assert_int_eq(plaingit_pack_refs(&other), 0);
+	ck_assert(memfs_holds(fs, "/r/refs/heads/x", ONE "\n"));
+	ck_assert_int_eq(plaingit_unlock(&other, "refs/heads/x"), 0);
+	ck_assert_int_eq(plaingit_pack_refs(&other), 0);
+	ck_assert(!memfs_exists(fs, "/r/refs/heads/x"));
+	locks = memfs_list_locks(fs, "/r");
+	ck_assert_str_eq(locks, "");
+	free(locks);
+	memfs_free(fs);
+}
+END_TEST
+
+/* What `pack-refs` without "reference" in core.fsync does to durable refs. */
+START_TEST(an_unsynced_pack_refs_may_lose_them)
+{
+	struct memfs_choice choice = memfs_choose(0);
+	struct memfs *fs = memfs_new();
+	struct plaingit other = { .sys = memfs_other(fs), .syncs = _i == 1 };
+	char hex[PLAINGIT_HEX + 1];
+
+	memfs_write(fs, "/r/refs/heads/x", ONE "\n");
+	other.dirfd = SYS(other.sys, openat, AT_FDCWD, "/r", O_RDONLY, 0);
+	ck_assert_int_eq(plaingit_pack_refs(&other), 0);
+	choice.keep[0] = 1000;
+	choice.data = MEMFS_DATA_NONE;
+	memfs_cut(fs, &choice);
+	other.dirfd = SYS(other.sys, openat, AT_FDCWD, "/r", O_RDONLY, 0);
+	ck_assert_int_eq(plaingit_read(&other, "refs/heads/x", hex),
+	    other.syncs ? 0 : -ENOENT);
+	memfs_free(fs);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("plaingit");
+	TCase *tc = tcase_create("as git"), *mem = tcase_create("in memfs");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, updates_as_git);
+	tcase_add_test(tc, deletes_as_git);
+	tcase_add_test(tc, packs_as_git);
+	tcase_add_test(tc, reads_as_git);
+	suite_add_tcase(s, tc);
+	tcase_add_test(mem, locks_are_kept_in_memfs);
+	tcase_add_loop_test(mem, an_unsynced_pack_refs_may_lose_them, 0, 2);
+	suite_add_tcase(s, mem);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? 0 : 1;
+}

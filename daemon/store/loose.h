@@ -27,8 +27,8 @@ enum loose_kind {
 struct loose_value {
 	enum loose_kind kind;
 	struct refd_oid oid;
-	bool exact; /* an oid's file is just "<hex>\n", as it is written */
-	char *target;     /* of a symref, unchecked, may be ""; owned */
+	bool exact;   /* an oid's file is just "<hex>\n", as it is written */
+	char *target; /* of a symref, unchecked, may be ""; owned */
 	int64_t mtime_ns; /* of the file, where there is one */
 };
 

@@ -93,6 +93,9 @@ START_TEST(names_are_made_and_parsed_back)
 	ck_assert_uint_eq(k, 4294967295U);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_int_eq(token_parse_name(bad[i], &id, &k), -1);
+	token_value_name(name, 0xab, 12);
+	ck_assert_str_eq(name, "00000000000000ab-12");
+	ck_assert_int_eq(token_parse_name(name, &id, &k), -1);
 	ck_assert_uint_eq(k, 4294967295U);
 }
 END_TEST

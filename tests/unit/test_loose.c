@@ -123,6 +123,24 @@ START_TEST(parsing_stays_inside_its_bytes)
 }
 END_TEST
 
+START_TEST(only_what_is_written_by_rule_is_exact)
+{
+	static const char *const inexact[] = { HEX, HEX "\r\n", HEX "\n\n",
+		HEX " ", HEX "x\n", "ref: refs/heads/y\n" };
+	struct loose_value v;
+	size_t i;
+
+	ck_assert_int_eq(loose_parse(HEX "\n", REFD_OID_HEX + 1, &v), 0);
+	ck_assert(v.exact);
+	for (i = 0; i < sizeof(inexact) / sizeof(inexact[0]); i++) {
+		ck_assert_int_eq(
+		    loose_parse(inexact[i], strlen(inexact[i]), &v), 0);
+		ck_assert(!v.exact);
+		loose_value_done(&v);
+	}
+}
+END_TEST
+
 START_TEST(an_empty_target_is_the_callers_to_refuse)
 {
 	struct loose_value v;
@@ -403,6 +421,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_content_reads_as_git_reads_it, 0,
 	    NR_CONTENTS);
 	tcase_add_loop_test(tc, parsing_stays_inside_its_bytes, 0, NR_CONTENTS);
+	tcase_add_test(tc, only_what_is_written_by_rule_is_exact);
 	tcase_add_test(tc, an_empty_target_is_the_callers_to_refuse);
 	tcase_add_test(tc, long_contents);
 	tcase_add_test(tc, nothing_there_is_absent);

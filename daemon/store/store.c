@@ -292,5 +292,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 	pthread_rwlock_unlock(&s->journal_lock);
 	stats->flushes = journal.flushes;
 	stats->wal_bytes = journal.wal_bytes;
+	pthread_mutex_lock(&s->repos.mutex);
 	stats->open_repos = s->repos.nr_open;
+	pthread_mutex_unlock(&s->repos.mutex);
 }

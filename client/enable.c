@@ -158,13 +158,27 @@ static void plan_config(const struct gitdir *gd, const struct wishes *w,
 
 /* ---- enabling ---- */
 
+static bool is_recorded(const struct enabled *before, const struct step *step)
+{
+	size_t i;
+
+	for (i = 0; i < before->nr; i++)
+		if (before->steps[i].kind == STEP_ADD &&
+		    !strcmp(before->steps[i].key, step->key) &&
+		    !strcmp(before->steps[i].value, step->value))
+			return true;
+	return false;
+}
+
 /* What is to be done joins what was: undoing goes back to before all. */
 static void remember(struct enabled *before, const struct step *step)
 {
-	struct step *known = step->kind == STEP_ADD ?
-	    NULL :
-	    enabled_find(before, step->kind, step->key);
+	struct step *known = NULL;
 
+	if (step->kind != STEP_ADD)
+		known = enabled_find(before, step->kind, step->key);
+	else if (is_recorded(before, step))
+		return;
 	if (!known) {
 		enabled_add(before, step->kind, step->key, step->value,
 		    step->old);

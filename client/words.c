@@ -45,25 +45,40 @@ static void add_stale(const struct refd_update *u,
 		text_adds(out, words_text(res));
 }
 
+/* The lock that stands in the way: the ref's own, unless the daemon names
+ * another one (HEAD's, that of packed-refs). */
+static void add_lock_path(const struct refd_update *u,
+    const struct refd_result *res, const struct gitdir *gd, struct text *out)
+{
+	static const char begin[] = "Unable to create '";
+	const char *named = res->text ? strstr(res->text, begin) : NULL;
+	struct text name = { 0 };
+
+	if (named) {
+		named += strlen(begin);
+		text_add(&name, named, strcspn(named, "'"));
+		if (name.len > 5 && !strcmp(name.data + name.len - 5, ".lock"))
+			name.data[name.len -= 5] = '\0';
+	} else {
+		text_adds(&name, u->name);
+	}
+	if (gd && name.data[0] != '/')
+		text_addf(out, "%s/",
+		    refd_refname_is_per_worktree(name.data) ? gd->path :
+							      gd->common);
+	text_addf(out, "%s.lock", name.data);
+	text_done(&name);
+}
+
 static void add_locked(const struct refd_update *u,
     const struct refd_result *res, const struct gitdir *gd, struct text *out)
 {
-	const char *dir = "", *slash = "";
-
-	if (gd) {
-		dir = refd_refname_is_per_worktree(u->name) ? gd->path :
-							      gd->common;
-		slash = "/";
-	}
-	if (res->text && strstr(res->text, "Unable to create"))
-		text_adds(out, res->text);
-	else
-		text_addf(out, "Unable to create '%s%s%s.lock': File exists.",
-		    dir, slash, u->name);
+	text_adds(out, "Unable to create '");
+	add_lock_path(u, res, gd, out);
 	text_adds(out,
-	    "\n\nAnother program holds that lock, or one crashed "
-	    "and left it behind. If no\ngit runs in this repository, remove "
-	    "the file and try again.");
+	    "': File exists.\n\nAnother git process seems to be running in this "
+	    "repository, or the lock file may be stale:\nif no git runs here, "
+	    "remove it and try again.");
 }
 
 static void add_duplicate(const char *name, const struct refd_result *res,
@@ -128,6 +143,12 @@ void words_detail(const struct refd_update *u, const struct refd_result *res,
 	case REFD_DUPLICATE:
 		add_duplicate(u->name, res, out);
 		break;
+	case REFD_UNSUPPORTED:
+		text_addf(out, "cannot update ref '%s': not supported by refd",
+		    u->name);
+		if (res->text && *res->text)
+			text_addf(out, ": %s", res->text);
+		break;
 	case REFD_OK:
 	case REFD_DENIED:
 	case REFD_HOOK_DECLINED:
@@ -136,7 +157,6 @@ void words_detail(const struct refd_update *u, const struct refd_result *res,
 	case REFD_BUSY:
 	case REFD_DEADLINE:
 	case REFD_ABORTED:
-	case REFD_UNSUPPORTED:
 	case REFD_UNKNOWN:
 	case REFD_NOREPO:
 	case REFD_BADREQUEST:

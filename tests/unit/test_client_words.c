@@ -97,6 +97,9 @@ static const struct {
 	{ REFD_DENIED, NULL, "not yours",
 	    "cannot update ref 'refs/heads/x': not yours", "not permitted",
 	    "failed to update ref: not yours" },
+	{ REFD_UNSUPPORTED, NULL, "a symref",
+	    "cannot update ref 'refs/heads/x': not supported by refd: a symref",
+	    "not supported by refd", "failed to update ref: a symref" },
 	{ REFD_ABORTED, NULL, NULL,
 	    "cannot update ref 'refs/heads/x': a sibling update failed",
 	    "a sibling update failed", "atomic transaction failed" },
@@ -130,6 +133,16 @@ START_TEST(test_locked)
 	ck_assert_ptr_nonnull(strstr(t.data,
 	    "cannot lock ref 'refs/heads/x': Unable to create "
 	    "'/c/refs/heads/x.lock': File exists.\n"));
+	/* The daemon may name another lock than the ref's. */
+	text_clear(&t);
+	res.text = "Unable to create 'packed-refs.lock': somebody has it";
+	words_detail(&u, &res, &gd, &t);
+	ck_assert_ptr_nonnull(strstr(t.data, "'/c/packed-refs.lock'"));
+	text_clear(&t);
+	res.text = "Unable to create 'HEAD.lock': somebody has it";
+	words_detail(&u, &res, &gd, &t);
+	ck_assert_ptr_nonnull(strstr(t.data, "'/w/HEAD.lock': File"));
+	res.text = NULL;
 	text_clear(&t);
 	u.name = "HEAD";
 	words_detail(&u, &res, &gd, &t);

@@ -1,0 +1,248 @@
+/*
+ * Proves that enable sets up hook and configuration in a repository and that
+ * disable takes back exactly that: to the byte where nobody else wrote, and
+ * around what somebody else did write; that a foreign hook is refused and
+ * nothing changed; and that both can be repeated, and finished after they
+ * were cut short.
+ */
+#include <check.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/command.h"
+#include "tests/lib/tmp.h"
+
+static char repo[600];
+
+static void setup(void)
+{
+	tmp_setup();
+	unsetenv("REFD_SOCKET");
+	tmp_run("git init -q -b main --bare r.git && mkdir -p r.git/hooks && "
+		"cp r.git/config before");
+	snprintf(repo, sizeof(repo), "%s/r.git", tmp_root);
+}
+
+static int run(int (*command)(int argc, char **argv), const char *option,
+    const char *value)
+{
+	char name[] = "x";
+	char *argv[] = { name, NULL, NULL, NULL, NULL };
+	int argc = 1;
+
+	if (option)
+		argv[argc++] = (char *)option;
+	if (value)
+		argv[argc++] = (char *)value;
+	argv[argc++] = repo;
+	optind = 0;
+	return command(argc, argv);
+}
+
+static int enable(void)
+{
+	return run(command_enable, NULL, NULL);
+}
+
+static int disable(void)
+{
+	return run(command_disable, NULL, NULL);
+}
+
+static void check_config(const char *key, const char *wanted)
+{
+	char *got = tmp_output("git -C r.git config --get-all %s; true", key);
+
+	ck_assert_str_eq(got, wanted);
+	free(got);
+}
+
+static void check_as_before(void)
+{
+	tmp_run("cmp before r.git/config");
+	ck_assert(!tmp_exists("r.git/hooks/proc-receive"));
+	ck_assert(!tmp_exists("r.git/refd"));
+}
+
+START_TEST(test_there_and_back)
+{
+	ck_assert_int_eq(run(command_enable, "--socket", "/s.sock"), 0);
+	tmp_run("test -x r.git/hooks/proc-receive -a "
+		"-L r.git/hooks/proc-receive");
+	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
+	check_config("refd.socket", "/s.sock\n");
+	check_config("core.fsync", "committed,loose-object\n");
+	check_config("core.fsyncMethod", "batch\n");
+	ck_assert_uint_eq(tmp_mode("r.git/refd"), tmp_mode("r.git/refs"));
+
+	tmp_run("cp r.git/config once");
+	ck_assert_int_eq(run(command_enable, "--socket", "/s.sock"), 0);
+	tmp_run("cmp once r.git/config");
+
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+START_TEST(test_options)
+{
+	setenv("REFD_SOCKET", "/env.sock", 1);
+	ck_assert_int_eq(run(command_enable, "--no-fsync", NULL), 0);
+	check_config("refd.socket", "/env.sock\n");
+	check_config("core.fsync", "");
+	ck_assert_int_eq(run(command_enable, "--frob", NULL), 129);
+	ck_assert_int_eq(run(command_disable, "--frob", NULL), 129);
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+/* What was set stays set, and comes back where it was replaced. */
+START_TEST(test_what_was_there)
+{
+	tmp_run("cd r.git && git config refd.socket /old && "
+		"git config core.fsync none && "
+		"git config receive.procReceiveRefs refs/for && "
+		"git config --add receive.procReceiveRefs refs && "
+		"cp config ../before");
+	tmp_put(".gitconfig", "[core]\n\tfsyncMethod = fsync\n");
+	ck_assert_int_eq(run(command_enable, "--socket", "/new"), 0);
+	check_config("refd.socket", "/new\n");
+	check_config("core.fsync", "none\n");
+	check_config("core.fsyncMethod", "fsync\n");
+	check_config("receive.procReceiveRefs", "refs/for\nrefs\nadm!:refs\n");
+	ck_assert_int_eq(run(command_enable, "--socket", "/newer"), 0);
+	check_config("refd.socket", "/newer\n");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+START_TEST(test_changed_since)
+{
+	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	tmp_run("cd r.git && git config refd.socket /theirs && "
+		"git config --unset core.fsync && "
+		"rm hooks/proc-receive && echo theirs >hooks/proc-receive");
+	ck_assert_int_eq(disable(), 0);
+	check_config("refd.socket", "/theirs\n");
+	check_config("core.fsync", "");
+	check_config("core.fsyncMethod", "");
+	check_config("receive.procReceiveRefs", "");
+	tmp_run("grep -q theirs r.git/hooks/proc-receive");
+}
+END_TEST
+
+START_TEST(test_foreign_hook)
+{
+	tmp_put("r.git/hooks/proc-receive", "#!/bin/sh\n");
+	ck_assert_int_eq(enable(), 1);
+	tmp_run("cmp before r.git/config");
+	ck_assert(!tmp_exists("r.git/refd"));
+	tmp_run("ln -sf /bin/true r.git/hooks/proc-receive");
+	ck_assert_int_eq(enable(), 1);
+	tmp_run("cmp before r.git/config");
+}
+END_TEST
+
+START_TEST(test_shared_hooks)
+{
+	char self[600] = "";
+
+	ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
+	tmp_mkdir("shared");
+	tmp_run("git -C r.git config core.hooksPath \"$PWD/shared\" && "
+		"cp r.git/config before");
+	ck_assert_int_eq(enable(), 1);
+	tmp_run("cmp before r.git/config");
+	tmp_run("ln -s '%s' shared/proc-receive", self);
+	ck_assert_int_eq(enable(), 0);
+	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+	ck_assert(tmp_exists("shared/proc-receive"));
+}
+END_TEST
+
+START_TEST(test_no_hooks_dir)
+{
+	tmp_run("rm -r r.git/hooks");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("test -x r.git/hooks/proc-receive");
+	ck_assert_int_eq(disable(), 0);
+	ck_assert(!tmp_exists("r.git/hooks"));
+	check_as_before();
+}
+END_TEST
+
+/* The record is first: what it names may be done, or half done, or not. */
+START_TEST(test_cut_short)
+{
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cp before r.git/config && cp r.git/refd/enabled once");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cmp once r.git/refd/enabled");
+	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
+	check_config("core.fsyncMethod", "batch\n");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("cp before r.git/config && rm r.git/hooks/proc-receive");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+START_TEST(test_damaged_record)
+{
+	static const char *const records[] = { "", "nonsense\n",
+		"refd enabled 1\nfrob x y\n", "refd enabled 1\nset x\n",
+		"refd enabled 1\nwas x\n" };
+
+	tmp_put("r.git/refd/enabled", records[_i]);
+	ck_assert_int_eq(enable(), 1);
+	ck_assert_int_eq(disable(), 1);
+	tmp_run("cmp before r.git/config");
+}
+END_TEST
+
+START_TEST(test_no_repository)
+{
+	tmp_run("rm -r r.git");
+	ck_assert_int_eq(enable(), 1);
+	ck_assert_int_eq(disable(), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_enable");
+	TCase *tc = tcase_create("enable");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, tmp_teardown);
+	tcase_add_test(tc, test_there_and_back);
+	tcase_add_test(tc, test_options);
+	tcase_add_test(tc, test_what_was_there);
+	tcase_add_test(tc, test_changed_since);
+	tcase_add_test(tc, test_foreign_hook);
+	tcase_add_test(tc, test_shared_hooks);
+	tcase_add_test(tc, test_no_hooks_dir);
+	tcase_add_test(tc, test_cut_short);
+	tcase_add_loop_test(tc, test_damaged_record, 0, 5);
+	tcase_add_test(tc, test_no_repository);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

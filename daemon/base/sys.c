@@ -195,8 +195,13 @@ static int kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	return 0;
 }
 
+/* The kernel says "(deleted)" in the text alone, where a name may say it
+ * too. */
 static int kernel_fd_path(const struct sys *sys, int fd, char *buf, size_t size)
 {
+	static const char deleted[] = " (deleted)";
+	const size_t suffix = sizeof(deleted) - 1;
+	struct stat st;
 	char link[64];
 	ssize_t n;
 
@@ -208,8 +213,11 @@ static int kernel_fd_path(const struct sys *sys, int fd, char *buf, size_t size)
 	if ((size_t)n >= size)
 		return -ENAMETOOLONG;
 	buf[n] = '\0';
-	/* The kernel says so in the text alone when it was removed. */
-	return n > 10 && strcmp(buf + n - 10, " (deleted)") == 0 ? -ENOENT : 0;
+	if ((size_t)n < suffix || strcmp(buf + n - suffix, deleted) != 0)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_nlink == 0 ? -ENOENT : 0;
 }
 
 static int kernel_linkat(const struct sys *sys, int olddirfd,

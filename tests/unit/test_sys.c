@@ -148,6 +148,13 @@ START_TEST(a_descriptor_tells_its_path)
 	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, "f"), 0);
 	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), -ENOENT);
 	close(fd);
+	/* a name that reads like the kernel's word for it */
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d (deleted)", 0777), 0);
+	fd = SYS(sys, openat, rootfd, "d (deleted)", O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), 0);
+	ck_assert_int_eq(SYS(sys, rmdirat, rootfd, "d (deleted)"), 0);
+	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), -ENOENT);
+	close(fd);
 }
 END_TEST
 

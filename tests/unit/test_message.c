@@ -120,34 +120,33 @@ END_TEST
 START_TEST(test_long_text)
 {
 	static char name[REFD_REFNAME_MAX + 1], text[100000];
-	struct refd_result res = { .name = name,
-		.status = REFD_IO,
-		.has_found = true,
-		.text = text };
-	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
-		.request_id = 1,
-		.results = &res,
-		.nr_results = 1,
-		.nr_updates = 1,
-		.outcome = REFD_REJECTED },
-			   back;
+	struct refd_result res = { .name = name, .has_found = true };
+	struct refd_answer ans = { .request_id = 1, .nr_updates = 1 }, back;
 	struct refd_answer_decoder *dec = refd_answer_decoder_new();
 	struct pkt_buf buf = { 0 };
 	const char *why;
+	int status;
 
 	memset(name, '/', sizeof(name) - 1);
 	memset(text, 'e', sizeof(text) - 1);
-	refd_answer_encode(&ans, &buf);
-	ck_assert(!pkt_buf_failed(&buf));
-	ck_assert_int_eq(decode_answer(dec, &buf, &back, &why),
-	    REFD_DECODE_DONE);
-	ck_assert_int_eq(back.results[0].status, REFD_IO);
-	ck_assert_str_eq(back.results[0].name, name);
-	ck_assert_uint_eq(strlen(back.results[0].text), REFD_MESSAGE_MAX);
-	refd_answer_done(&back);
-	ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_BUSY,
-		.text = text };
+	res.text = ans.text = text;
+	ans.results = &res;
+	ans.nr_results = 1;
+	for (status = REFD_OK; status <= REFD_LIMIT; status++) {
+		res.status = (enum refd_status)status;
+		buf.len = 0;
+		refd_answer_encode(&ans, &buf);
+		ck_assert(!pkt_buf_failed(&buf));
+		ck_assert_int_eq(decode_answer(dec, &buf, &back, &why),
+		    REFD_DECODE_DONE);
+		ck_assert_int_eq(back.results[0].status, status);
+		ck_assert_str_eq(back.results[0].name, name);
+		ck_assert_uint_eq(strlen(back.results[0].text),
+		    REFD_MESSAGE_MAX);
+		refd_answer_done(&back);
+	}
+	ans.kind = REFD_ANSWER_REFUSED;
+	ans.status = REFD_BUSY;
 	buf.len = 0;
 	refd_answer_encode(&ans, &buf);
 	ck_assert_int_eq(decode_answer(dec, &buf, &back, &why),

@@ -1,0 +1,328 @@
+/*
+ * The committer's side of the journal.
+ *
+ * Happy path, one fdatasync in all:
+ *	BEGIN IMMEDIATE, an INSERT per row, COMMIT: SQLite writes the changed
+ *	pages to the end of the WAL as frames and syncs it. A forgotten LSN
+ *	rides along as one page more.
+ * The first commit after the WAL has begun anew costs SQLite two: it syncs
+ * the WAL's header before the frames.
+ *
+ * Failure modes:
+ *	before COMMIT	nothing was written (the cache never spills): rolled
+ *			back, a negative errno
+ *	COMMIT fails in a write
+ *			the frame with the commit mark is not whole: rolled
+ *			back, -ENOSPC or -EIO. Where it may be whole after all
+ *			(journal_wal.c): as a failed sync
+ *	COMMIT fails in any other way, a sync above all
+ *			the frames may be on disk, in memory only, or neither,
+ *			and the kernel calls the pages clean: JOURNAL_UNKNOWN,
+ *			now and for all that follows, until journal_reopen()
+ *			has read the disk
+ *	a ROLLBACK fails the connection is of no use: the same from then on
+ *
+ * LSNs are never used twice: the next one follows the highest of the rows and
+ * of the forgotten LSN, and no row beyond the forgotten one is ever deleted.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/store/journal_internal.h"
+
+bool journal_is_broken(struct journal *j)
+{
+	bool is_broken;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_broken = j->is_broken;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_broken;
+}
+
+void journal_break(struct journal *j)
+{
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_broken = true;
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+/* ---- one SQLite transaction; commit_lock is held ---- */
+
+static int txn_begin(struct journal *j)
+{
+	if (journal_is_broken(j))
+		return JOURNAL_UNKNOWN;
+	return journal_errno(journal_run(j->begin));
+}
+
+static void txn_roll_back(struct journal *j)
+{
+	if (!sqlite3_get_autocommit(j->db) &&
+	    journal_run(j->rollback) != SQLITE_OK)
+		journal_break(j);
+}
+
+/* Pages written to the WAL since this was last asked. */
+static int pages_written(struct journal *j)
+{
+	int nr = 0, highest;
+
+	sqlite3_db_status(j->db, SQLITE_DBSTATUS_CACHE_WRITE, &nr, &highest, 1);
+	return nr;
+}
+
+static void txn_committed(struct journal *j)
+{
+	bool wal_began = pages_written(j) == j->frames;
+
+	if (wal_began)
+		journal_wal_began(j);
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_caught_up = false;
+	j->wal_frames = (uint64_t)j->frames;
+	j->stats.commits++;
+	j->stats.flushes += wal_began ? 2 : 1;
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+static bool failed_in_write(int rc)
+{
+	return (rc & 0xff) == SQLITE_FULL || rc == SQLITE_IOERR_WRITE;
+}
+
+/* RC: how the statements since txn_begin() went. */
+static int txn_end(struct journal *j, int rc)
+{
+	int r;
+
+	if (rc != SQLITE_OK) {
+		txn_roll_back(j);
+		return journal_errno(rc);
+	}
+	pages_written(j);
+	rc = journal_run(j->commit);
+	if (rc == SQLITE_OK) {
+		txn_committed(j);
+		return 0;
+	}
+	r = JOURNAL_UNKNOWN;
+	if (failed_in_write(rc) && !journal_wal_may_hold(j, pages_written(j)))
+		r = journal_errno(rc);
+	else
+		journal_break(j);
+	txn_roll_back(j);
+	return r;
+}
+
+/* ---- rows ---- */
+
+static int insert_row(struct journal *j, const struct journal_row *row,
+    uint64_t lsn)
+{
+	sqlite3_stmt *s = j->insert;
+	int rc = SQLITE_OK;
+
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)lsn);
+	sqlite3_bind_int(s, 2, (int)row->kind);
+	sqlite3_bind_blob(s, 3, row->txid.bytes, sizeof(row->txid.bytes),
+	    SQLITE_STATIC);
+	sqlite3_bind_int64(s, 4, row->uid);
+	sqlite3_bind_int64(s, 5, row->pid);
+	sqlite3_bind_int64(s, 6, (sqlite3_int64)row->repo);
+	sqlite3_bind_int64(s, 7, (sqlite3_int64)j->start);
+	sqlite3_bind_int64(s, 8, (sqlite3_int64)row->token);
+	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->mount);
+	sqlite3_bind_int64(s, 10, row->locked_at_ns);
+	sqlite3_bind_int64(s, 11, row->time_us);
+	sqlite3_bind_int64(s, 12, (sqlite3_int64)row->voids);
+	sqlite3_bind_int(s, 13, row->final);
+	/* NULL would be stored as such; an empty body is a body. */
+	if (row->len == 0)
+		sqlite3_bind_zeroblob(s, 14, 0);
+	else
+		rc = sqlite3_bind_blob64(s, 14, row->body, row->len,
+		    SQLITE_STATIC);
+	return rc == SQLITE_OK ? journal_run(s) : rc;
+}
+
+static int write_forgotten(struct journal *j, uint64_t lsn)
+{
+	sqlite3_bind_int64(j->forget, 1, (sqlite3_int64)lsn);
+	return journal_run(j->forget);
+}
+
+static uint64_t forget_wanted(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->forget_wanted;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}
+
+/* One transaction with ROWS and what is to be forgotten by now. */
+static int write_rows(struct journal *j, const struct journal_row *rows,
+    size_t nr)
+{
+	uint64_t forget = forget_wanted(j);
+	size_t i;
+	int r, rc = SQLITE_OK;
+
+	if (nr == 0 && forget == j->forgotten)
+		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
+	if ((r = txn_begin(j)) != 0)
+		return r;
+	for (i = 0; i < nr && rc == SQLITE_OK; i++)
+		rc = insert_row(j, &rows[i], j->next_lsn + i);
+	if (rc == SQLITE_OK && forget > j->forgotten)
+		rc = write_forgotten(j, forget);
+	r = txn_end(j, rc);
+	if (r == 0)
+		j->forgotten = forget;
+	return r;
+}
+
+int journal_commit(struct journal *j, struct journal_row *rows, size_t nr)
+{
+	size_t i;
+	int r;
+
+	pthread_mutex_lock(&j->commit_lock);
+	r = write_rows(j, rows, nr);
+	for (i = 0; i < nr && r == 0; i++) {
+		rows[i].lsn = j->next_lsn++;
+		rows[i].start = j->start;
+	}
+	pthread_mutex_lock(&j->hand_lock);
+	j->last_lsn = j->next_lsn - 1;
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+int journal_forget(struct journal *j, uint64_t lsn, bool now)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&j->hand_lock);
+	/* What is not written yet can't be forgotten. */
+	if (lsn > j->last_lsn)
+		lsn = j->last_lsn;
+	if (lsn > j->forget_wanted)
+		j->forget_wanted = lsn;
+	pthread_mutex_unlock(&j->hand_lock);
+	if (now) {
+		pthread_mutex_lock(&j->commit_lock);
+		r = write_rows(j, NULL, 0);
+		pthread_mutex_unlock(&j->commit_lock);
+	}
+	return r;
+}
+
+/* ---- starts and repositories ---- */
+
+int journal_register_start(struct journal *j)
+{
+	sqlite3_stmt *s = NULL;
+	int r, rc;
+
+	rc = journal_prepare(j->db,
+	    "INSERT INTO start(boot_id, time_us) VALUES(?, ?)", &s);
+	if (rc != SQLITE_OK)
+		return journal_errno(rc);
+	sqlite3_bind_text(s, 1, j->boot_id, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
+	pthread_mutex_lock(&j->commit_lock);
+	if ((r = txn_begin(j)) == 0)
+		r = txn_end(j, journal_run(s));
+	if (r == 0)
+		j->start = (uint64_t)sqlite3_last_insert_rowid(j->db);
+	pthread_mutex_unlock(&j->commit_lock);
+	sqlite3_finalize(s);
+	return r;
+}
+
+/* One statement with REPO's columns as ?1 to ?4 that answers an id, or
+ * nothing: *ID is 0 then. */
+static int run_repo(struct journal *j, const char *sql,
+    const struct journal_repo *repo, uint64_t *id)
+{
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	*id = 0;
+	rc = journal_prepare(j->db, sql, &s);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_blob(s, 1, repo->uuid, sizeof(repo->uuid), SQLITE_STATIC);
+	sqlite3_bind_text(s, 2, repo->path, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)repo->dev);
+	sqlite3_bind_int64(s, 4, (sqlite3_int64)repo->ino);
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW)
+		*id = (uint64_t)sqlite3_column_int64(s, 0);
+	sqlite3_finalize(s);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* What is there already was durable when it was written, or when the journal
+ * was opened. */
+static const char find_repo[] = "SELECT id FROM repo"
+				" WHERE uuid = ?1 AND path = ?2"
+				" AND dev = ?3 AND ino = ?4";
+static const char put_repo[] =
+    "INSERT INTO repo(uuid, path, dev, ino) VALUES(?1, ?2, ?3, ?4)"
+    " ON CONFLICT(uuid) DO UPDATE SET path = ?2, dev = ?3, ino = ?4"
+    " RETURNING id";
+
+int journal_register_repo(struct journal *j, struct journal_repo *repo)
+{
+	uint64_t id = 0;
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_mutex_lock(&j->commit_lock);
+	if (!journal_is_broken(j))
+		r = journal_errno(run_repo(j, find_repo, repo, &id));
+	if (r == 0 && id == 0 && (r = txn_begin(j)) == 0)
+		r = txn_end(j, run_repo(j, put_repo, repo, &id));
+	pthread_mutex_unlock(&j->commit_lock);
+	if (r == 0)
+		repo->id = id;
+	return r;
+}
+
+/* ---- what it knows ---- */
+
+const uint8_t *journal_uuid(const struct journal *j)
+{
+	return j->uuid;
+}
+
+uint64_t journal_this_start(const struct journal *j)
+{
+	return j->start;
+}
+
+uint64_t journal_forgotten(struct journal *j)
+{
+	return forget_wanted(j);
+}
+
+uint64_t journal_last_lsn(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->last_lsn;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}
+
+void journal_stats(struct journal *j, struct journal_stats *stats)
+{
+	pthread_mutex_lock(&j->hand_lock);
+	*stats = j->stats;
+	stats->wal_bytes = j->wal_frames * JOURNAL_FRAME_BYTES;
+	pthread_mutex_unlock(&j->hand_lock);
+}

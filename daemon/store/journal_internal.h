@@ -1,0 +1,127 @@
+/*
+ * What the files of the journal share; nobody else includes this.
+ *
+ *	journal.c		the committer: transactions, LSNs, forgetting
+ *	journal_open.c		opening, reopening, closing
+ *	journal_file.c		its files: made, checked, dropped from memory
+ *	journal_checkpoint.c	WAL frames into the database file
+ *	journal_read.c		look-ups and scans
+ *	journal_wal.c		what only the WAL file itself can tell
+ *	journal_sql.c		connections, statements, error codes
+ *
+ * Locks, in the order they are taken: ckpt_lock, commit_lock, hand_lock.
+ * Each guards the members below it; hand_lock is never held over a call that
+ * may block.
+ */
+#ifndef STORE_JOURNAL_INTERNAL_H
+#define STORE_JOURNAL_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <sys/queue.h>
+
+#include "daemon/store/journal.h"
+
+#define JOURNAL_NAME "journal.db"
+/* A page of 4096 bytes, as set when the file was made, and its header. */
+#define JOURNAL_FRAME_BYTES (4096 + 24)
+
+struct journal_reader {
+	struct journal *journal;
+	sqlite3 *db;
+	sqlite3_stmt *lookup;
+	LIST_ENTRY(journal_reader) link;
+};
+
+struct journal {
+	/* Set when it is opened, constant after. */
+	const struct sys *sys;
+	char *dir, *path, *vfs;
+	char boot_id[40];
+	uint8_t uuid[16];
+	uint64_t start;
+
+	pthread_mutex_t ckpt_lock;
+	sqlite3 *ckpt;
+
+	pthread_mutex_t commit_lock;
+	sqlite3 *db;
+	sqlite3_stmt *begin, *insert, *forget, *commit, *rollback;
+	uint64_t next_lsn;
+	uint64_t forgotten; /* as the database has it */
+	int frames;         /* in the WAL after the last commit */
+	bool salt_known;
+	uint8_t salt[8]; /* of the WAL since it last began */
+
+	pthread_mutex_t hand_lock;
+	bool is_broken; /* only journal_reopen() helps */
+	/* A checkpoint completed and no commit has ended since: none may
+	 * start. */
+	bool is_caught_up;
+	uint64_t last_lsn;
+	uint64_t forget_wanted; /* at least FORGOTTEN */
+	uint64_t wal_frames;
+	struct journal_stats stats;
+	LIST_HEAD(, journal_reader) readers;
+};
+
+/* ---- journal_sql.c ---- */
+
+/* Opens PATH with all that keeps SQLite honest (journal.h). *DB is to be
+ * closed even when this fails. An SQLite code. */
+int journal_connect(const char *path, const char *vfs, sqlite3 **db);
+int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
+/* Steps to the end and resets. SQLITE_OK or an extended code. */
+int journal_run(sqlite3_stmt *stmt);
+/* The negative errno for a code of something that did not happen. */
+int journal_errno(int rc);
+/* Puts a sentence into *WHY and returns R. */
+int journal_say(char **why, int r, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same with what SQLite says of RC, as an errno. */
+int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing);
+
+/* ---- journal_file.c ---- */
+
+#define JOURNAL_MACHINE_MAX 64
+
+/* "" where it has no id: not every container has. */
+void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX]);
+/* Is it a journal this build may open? -ENOENT without *WHY: there is none.
+ * Before any connection: closing the file would drop their locks. */
+int journal_check_file(struct journal *j, char **why);
+int journal_check_ids(const char *path, uint32_t app, uint32_t version,
+    char **why);
+/* Makes it, durable with its name. */
+int journal_make_file(struct journal *j, char **why);
+int journal_sync_dir(struct journal *j);
+/* Database and WAL, while no connection is open. */
+int journal_drop_caches(struct journal *j);
+
+/* ---- journal.c ---- */
+
+bool journal_is_broken(struct journal *j);
+void journal_break(struct journal *j);
+/* Inserts this start of the daemon. */
+int journal_register_start(struct journal *j);
+
+/* ---- journal_checkpoint.c ---- */
+
+/* On a connection that has read, with nobody else at work: everything that
+ * was read is in the synced database file afterwards, and the WAL is empty.
+ * An SQLite code. */
+int journal_truncate_wal(struct journal *j);
+
+/* ---- journal_read.c ---- */
+
+int journal_reader_connect(struct journal_reader *reader);
+void journal_reader_disconnect(struct journal_reader *reader);
+
+/* ---- journal_wal.c ---- */
+
+/* After a commit that began the WAL anew. */
+void journal_wal_began(struct journal *j);
+/* A COMMIT of NR frames failed in a write: can its last frame be whole? */
+bool journal_wal_may_hold(struct journal *j, int nr);
+
+#endif

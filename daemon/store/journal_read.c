@@ -1,0 +1,259 @@
+/*
+ * Reading the journal beside the committer.
+ *
+ * Happy path: a connection that is not the committer's, a read transaction of
+ * a few rows, a callback for each. SQLite shows a transaction to others only
+ * when its sync has come back.
+ *
+ * Failure modes:
+ *	a long read would keep the WAL from beginning anew: a scan reads in
+ *	slices, and between two of them stands nowhere
+ *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, since a
+ *	transaction that is not seen now may be seen then
+ *	an I/O error, a damaged file: a negative errno
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal_internal.h"
+
+#define SLICE_ROWS 256
+
+#define COLUMNS                                                                \
+	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
+	"time_us, voids, final, body"
+
+typedef int row_fn(void *arg, const struct journal_row *row);
+
+static uint64_t column_u64(sqlite3_stmt *s, int column)
+{
+	return (uint64_t)sqlite3_column_int64(s, column);
+}
+
+static int row_of(sqlite3_stmt *s, struct journal_row *row)
+{
+	const void *txid = sqlite3_column_blob(s, 2);
+
+	if (txid == NULL ||
+	    sqlite3_column_bytes(s, 2) != sizeof(row->txid.bytes))
+		return -EBADMSG;
+	memset(row, 0, sizeof(*row));
+	memcpy(row->txid.bytes, txid, sizeof(row->txid.bytes));
+	row->lsn = column_u64(s, 0);
+	row->kind = (enum journal_kind)sqlite3_column_int(s, 1);
+	row->uid = (uint32_t)sqlite3_column_int64(s, 3);
+	row->pid = sqlite3_column_int64(s, 4);
+	row->repo = column_u64(s, 5);
+	row->start = column_u64(s, 6);
+	row->token = column_u64(s, 7);
+	row->mount = column_u64(s, 8);
+	row->locked_at_ns = sqlite3_column_int64(s, 9);
+	row->time_us = sqlite3_column_int64(s, 10);
+	row->voids = column_u64(s, 11);
+	row->final = sqlite3_column_int(s, 12) != 0;
+	row->body = sqlite3_column_blob(s, 13);
+	row->len = (size_t)sqlite3_column_bytes(s, 13);
+	return 0;
+}
+
+/* Calls CB for what is left of S and resets it. *NR, *LAST: how many rows,
+ * the last one's LSN. */
+static int each_row(sqlite3_stmt *s, row_fn *cb, void *arg, unsigned *nr,
+    uint64_t *last)
+{
+	struct journal_row row;
+	int rc, r = 0;
+
+	*nr = 0;
+	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
+		if (rc != SQLITE_ROW)
+			r = journal_errno(rc);
+		else if ((r = row_of(s, &row)) == 0)
+			r = cb(arg, &row);
+		if (r == 0) {
+			*last = row.lsn;
+			++*nr;
+		}
+	}
+	sqlite3_reset(s);
+	return r;
+}
+
+/* ---- look-ups by id ---- */
+
+int journal_reader_connect(struct journal_reader *reader)
+{
+	struct journal *j = reader->journal;
+	int rc;
+
+	rc = journal_connect(j->path, j->vfs, &reader->db);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(reader->db,
+		    "SELECT " COLUMNS " FROM record"
+		    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn",
+		    &reader->lookup);
+	return rc;
+}
+
+void journal_reader_disconnect(struct journal_reader *reader)
+{
+	sqlite3_finalize(reader->lookup);
+	sqlite3_close(reader->db);
+	reader->lookup = NULL;
+	reader->db = NULL;
+}
+
+int journal_reader_open(struct journal *j, struct journal_reader **reader)
+{
+	struct journal_reader *opened = calloc(1, sizeof(*opened));
+	int rc;
+
+	if (opened == NULL)
+		return -ENOMEM;
+	opened->journal = j;
+	rc = journal_reader_connect(opened);
+	if (rc != SQLITE_OK) {
+		journal_reader_disconnect(opened);
+		free(opened);
+		return journal_errno(rc);
+	}
+	pthread_mutex_lock(&j->hand_lock);
+	LIST_INSERT_HEAD(&j->readers, opened, link);
+	pthread_mutex_unlock(&j->hand_lock);
+	*reader = opened;
+	return 0;
+}
+
+void journal_reader_close(struct journal_reader *reader)
+{
+	if (reader == NULL)
+		return;
+	pthread_mutex_lock(&reader->journal->hand_lock);
+	LIST_REMOVE(reader, link);
+	pthread_mutex_unlock(&reader->journal->hand_lock);
+	journal_reader_disconnect(reader);
+	free(reader);
+}
+
+int journal_lookup(struct journal_reader *reader, int64_t uid,
+    const struct refd_txid *txid, row_fn *cb, void *arg)
+{
+	uint64_t last;
+	unsigned nr;
+
+	if (journal_is_broken(reader->journal))
+		return JOURNAL_UNKNOWN;
+	sqlite3_bind_blob(reader->lookup, 1, txid->bytes, sizeof(txid->bytes),
+	    SQLITE_STATIC);
+	sqlite3_bind_int64(reader->lookup, 2, uid);
+	return each_row(reader->lookup, cb, arg, &nr, &last);
+}
+
+/* ---- scans, on a connection for the time they take ---- */
+
+static int open_scan(struct journal *j, const char *sql, sqlite3 **db,
+    sqlite3_stmt **s)
+{
+	int rc;
+
+	*db = NULL;
+	*s = NULL;
+	if (journal_is_broken(j))
+		return JOURNAL_UNKNOWN;
+	rc = journal_connect(j->path, j->vfs, db);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(*db, sql, s);
+	return journal_errno(rc);
+}
+
+int journal_scan(struct journal *j, uint64_t after, row_fn *cb, void *arg)
+{
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	unsigned nr = SLICE_ROWS;
+	int r;
+
+	r = open_scan(j,
+	    "SELECT " COLUMNS " FROM record WHERE lsn > ?"
+	    " ORDER BY lsn LIMIT ?",
+	    &db, &s);
+	while (r == 0 && nr == SLICE_ROWS && after < INT64_MAX) {
+		sqlite3_bind_int64(s, 1, (sqlite3_int64)after);
+		sqlite3_bind_int(s, 2, SLICE_ROWS);
+		r = each_row(s, cb, arg, &nr, &after);
+	}
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return r;
+}
+
+static int start_of(sqlite3_stmt *s, struct journal_start *start)
+{
+	const unsigned char *boot_id = sqlite3_column_text(s, 1);
+
+	if (boot_id == NULL)
+		return -EBADMSG;
+	start->id = column_u64(s, 0);
+	snprintf(start->boot_id, sizeof(start->boot_id), "%s",
+	    (const char *)boot_id);
+	return 0;
+}
+
+int journal_each_start(struct journal *j,
+    int (*cb)(void *arg, const struct journal_start *start), void *arg)
+{
+	struct journal_start start;
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	int r, rc;
+
+	r = open_scan(j, "SELECT id, boot_id FROM start ORDER BY id", &db, &s);
+	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
+		if (rc != SQLITE_ROW)
+			r = journal_errno(rc);
+		else if ((r = start_of(s, &start)) == 0)
+			r = cb(arg, &start);
+	}
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return r;
+}
+
+static int repo_of(sqlite3_stmt *s, struct journal_repo *repo)
+{
+	const void *uuid = sqlite3_column_blob(s, 1);
+	const unsigned char *path = sqlite3_column_text(s, 2);
+
+	if (uuid == NULL || path == NULL ||
+	    sqlite3_column_bytes(s, 1) != sizeof(repo->uuid))
+		return -EBADMSG;
+	repo->id = column_u64(s, 0);
+	memcpy(repo->uuid, uuid, sizeof(repo->uuid));
+	repo->path = (char *)(uintptr_t)path;
+	repo->dev = column_u64(s, 3);
+	repo->ino = column_u64(s, 4);
+	return 0;
+}
+
+int journal_each_repo(struct journal *j,
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
+{
+	struct journal_repo repo;
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	int r, rc;
+
+	r = open_scan(j,
+	    "SELECT id, uuid, path, dev, ino FROM repo ORDER BY id", &db, &s);
+	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
+		if (rc != SQLITE_ROW)
+			r = journal_errno(rc);
+		else if ((r = repo_of(s, &repo)) == 0)
+			r = cb(arg, &repo);
+	}
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return r;
+}

@@ -1,0 +1,106 @@
+/*
+ * SQLite as the journal uses it: how a connection is set up, and what its
+ * error codes are here.
+ *
+ * Happy path: open the file, turn off all that would happen by itself.
+ *
+ * Failure modes: an SQLite code each, translated by journal_errno() where it
+ * is known that nothing happened. A failed COMMIT or checkpoint is judged by
+ * the caller, from the extended code.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/store/journal_internal.h"
+
+/*
+ * cache_spill: a transaction that outgrows the cache would write to the WAL
+ * before its COMMIT, where a failure is judged otherwise.
+ */
+static const char settings[] = "PRAGMA synchronous=FULL;"
+			       "PRAGMA wal_autocheckpoint=0;"
+			       "PRAGMA mmap_size=0;"
+			       "PRAGMA locking_mode=NORMAL;"
+			       "PRAGMA temp_store=MEMORY;"
+			       "PRAGMA cache_size=-4096;"
+			       "PRAGMA cache_spill=OFF;";
+
+int journal_connect(const char *path, const char *vfs, sqlite3 **db)
+{
+	int rc;
+
+	/* A connection belongs to a mutex or a thread of ours. */
+	rc = sqlite3_open_v2(path, db,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
+	if (*db == NULL)
+		return SQLITE_NOMEM;
+	sqlite3_extended_result_codes(*db, 1);
+	if (rc != SQLITE_OK)
+		return sqlite3_extended_errcode(*db);
+	/* Closing is also what is done after a failed sync, when nothing may
+	 * be copied from memory into the database file. */
+	rc = sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(*db, settings, NULL, NULL, NULL);
+	return rc;
+}
+
+int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
+{
+	return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, stmt,
+	    NULL);
+}
+
+int journal_run(sqlite3_stmt *stmt)
+{
+	int rc;
+
+	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+		;
+	sqlite3_reset(stmt);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int journal_errno(int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+		return 0;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return -EBADMSG;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_PERM:
+		return -EACCES;
+	case SQLITE_TOOBIG:
+		return -EFBIG;
+	}
+	return -EIO;
+}
+
+int journal_say(char **why, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(why, fmt, ap) < 0)
+		*why = NULL;
+	va_end(ap);
+	return r;
+}
+
+int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing)
+{
+	return journal_say(why, journal_errno(rc), "%s: %s (SQLite %d)", doing,
+	    db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc), rc);
+}

@@ -1,0 +1,461 @@
+/*
+ * The journal on a real file system, with SQLite's own VFS: what is committed
+ * is found by scan and look-up, also after a kill -9; LSNs go on for ever;
+ * starts, repositories and the forgotten LSN last; a WAL is gone after a clean
+ * end; a journal that can't be opened again refuses all work.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/journal_help.h"
+#include "tests/lib/tmp.h"
+
+static struct journal *open_here(void)
+{
+	return help_open(&sys_kernel, tmp_root, NULL);
+}
+
+static void close_here(struct journal *j)
+{
+	ck_assert_int_eq(journal_close(j), 0);
+}
+
+/* Answers one number from the database, with nobody at work in it. */
+static int64_t ask(const char *sql)
+{
+	char path[4200];
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	int64_t value;
+
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+	value = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return value;
+}
+
+/* ---- rows ---- */
+
+START_TEST(what_is_committed_is_scanned)
+{
+	struct journal *j = open_here();
+	bool seen[12];
+
+	ck_assert_uint_eq(journal_last_lsn(j), 0);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 0);
+	ck_assert_int_eq(help_commit(j, 1, 1, 16), 0);
+	ck_assert_int_eq(help_commit(j, 2, 9, 5000), 0);
+	ck_assert_uint_eq(journal_last_lsn(j), 10);
+	ck_assert_uint_eq(help_scan(j, seen, 12), 10);
+	ck_assert(seen[1] && seen[10] && !seen[0] && !seen[11]);
+	close_here(j);
+	j = open_here();
+	ck_assert_uint_eq(help_scan(j, seen, 12), 10);
+	ck_assert_uint_eq(journal_last_lsn(j), 10);
+	close_here(j);
+}
+END_TEST
+
+/* More rows than a slice of the scan. */
+static int count_after(void *arg, const struct journal_row *row)
+{
+	uint64_t *last = arg;
+
+	ck_assert_uint_eq(row->lsn, *last + 1);
+	*last = row->lsn;
+	return row->lsn == 777 ? 42 : 0;
+}
+
+START_TEST(a_scan_starts_and_stops_where_it_is_told)
+{
+	struct journal *j = open_here();
+	uint64_t last = 0;
+
+	ck_assert_int_eq(help_commit(j, 1, 1000, 16), 0);
+	ck_assert_int_eq(journal_scan(j, 0, count_after, &last), 42);
+	ck_assert_uint_eq(last, 777);
+	ck_assert_int_eq(journal_scan(j, 777, count_after, &last), 0);
+	ck_assert_uint_eq(last, 1000);
+	ck_assert_int_eq(journal_scan(j, 1000, count_after, &last), 0);
+	ck_assert_int_eq(journal_scan(j, UINT64_MAX, count_after, &last), 0);
+	ck_assert_uint_eq(last, 1000);
+	close_here(j);
+}
+END_TEST
+
+struct found {
+	unsigned nr;
+	struct journal_row rows[4];
+};
+
+static int collect(void *arg, const struct journal_row *row)
+{
+	struct found *found = arg;
+
+	ck_assert_uint_lt(found->nr, 4);
+	found->rows[found->nr++] = *row;
+	return 0;
+}
+
+static unsigned look_up(struct journal_reader *reader, int64_t uid,
+    const struct refd_txid *txid, struct found *found)
+{
+	found->nr = 0;
+	ck_assert_int_eq(journal_lookup(reader, uid, txid, collect, found), 0);
+	return found->nr;
+}
+
+START_TEST(a_transaction_is_looked_up_with_its_voids)
+{
+	struct journal *j = open_here();
+	struct journal_row row = help_row(5, 100), stranger = help_row(5, 50),
+			   taken_back = help_row(5, 20);
+	struct journal_reader *reader;
+	struct found found;
+
+	ck_assert_int_eq(help_commit(j, 1, 4, 16), 0);
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 0);
+
+	stranger.uid = UINT32_MAX;
+	row.final = false;
+	ck_assert_int_eq(journal_commit(j, &stranger, 1), 0);
+	ck_assert_int_eq(journal_commit(j, &row, 1), 0);
+	taken_back.kind = JOURNAL_VOID;
+	taken_back.voids = row.lsn;
+	ck_assert_int_eq(journal_commit(j, &taken_back, 1), 0);
+
+	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 2);
+	ck_assert_uint_eq(found.rows[0].lsn, row.lsn);
+	ck_assert_int_eq(found.rows[0].kind, JOURNAL_PART);
+	ck_assert(!found.rows[0].final);
+	ck_assert_uint_eq(found.rows[1].kind, JOURNAL_VOID);
+	ck_assert_uint_eq(found.rows[1].voids, row.lsn);
+	ck_assert_uint_eq(look_up(reader, UINT32_MAX, &row.txid, &found), 1);
+	ck_assert_uint_eq(found.rows[0].lsn, stranger.lsn);
+	ck_assert_uint_eq(found.rows[0].start, journal_this_start(j));
+	ck_assert_uint_eq(look_up(reader, 0, &row.txid, &found), 0);
+	ck_assert_uint_eq(look_up(reader, JOURNAL_ANY_UID, &row.txid, &found),
+	    3);
+	journal_reader_close(reader);
+	close_here(j);
+	help_row_done(&row);
+	help_row_done(&stranger);
+	help_row_done(&taken_back);
+}
+END_TEST
+
+START_TEST(a_body_may_be_empty_or_large)
+{
+	struct journal *j = open_here();
+	struct journal_row empty = { .kind = JOURNAL_PARKED };
+	struct journal_row large = help_row(2, 20 * 1000 * 1000);
+	struct journal_reader *reader;
+	struct found found;
+
+	ck_assert_int_eq(journal_commit(j, &empty, 1), 0);
+	ck_assert_int_eq(journal_commit(j, &large, 1), 0);
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	ck_assert_uint_eq(look_up(reader, 0, &empty.txid, &found), 1);
+	ck_assert_uint_eq(found.rows[0].len, 0);
+	ck_assert_uint_eq(look_up(reader, HELP_UID, &large.txid, &found), 1);
+	ck_assert_uint_eq(found.rows[0].len, large.len);
+	journal_reader_close(reader);
+	close_here(j);
+	help_row_done(&large);
+}
+END_TEST
+
+/* Recovery commits voids from within its scan. */
+static int commit_within(void *arg, const struct journal_row *row)
+{
+	struct journal *j = arg;
+
+	if (row->lsn <= 3)
+		ck_assert_int_eq(help_commit(j, 10 + (unsigned)row->lsn, 1, 16),
+		    0);
+	ck_assert_int_eq(journal_forget(j, row->lsn, true), 0);
+	return journal_checkpoint(j, 0);
+}
+
+START_TEST(a_callback_may_use_the_journal)
+{
+	struct journal *j = open_here();
+	struct journal_row row = help_row(3, 16);
+	struct journal_reader *reader;
+
+	ck_assert_int_eq(help_commit(j, 1, 3, 16), 0);
+	ck_assert_int_eq(journal_scan(j, 0, commit_within, j), 0);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 6);
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	ck_assert_int_eq(
+	    journal_lookup(reader, HELP_UID, &row.txid, commit_within, j), 0);
+	journal_reader_close(reader);
+	close_here(j);
+	help_row_done(&row);
+}
+END_TEST
+
+/* ---- LSNs, forgetting ---- */
+
+START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
+{
+	struct journal *j = open_here();
+	struct journal_stats before, after;
+
+	ck_assert_int_eq(help_commit(j, 1, 5, 16), 0);
+	journal_stats(j, &before);
+	ck_assert_int_eq(journal_forget(j, 2, false), 0);
+	ck_assert_int_eq(journal_forget(j, 1, false), 0);
+	ck_assert_uint_eq(journal_forgotten(j), 2);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits);
+	ck_assert_int_eq(help_commit(j, 6, 1, 16), 0);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits + 1);
+	ck_assert_int_eq(ask("SELECT forgotten FROM meta"), 2);
+
+	ck_assert_int_eq(journal_forget(j, 4, true), 0);
+	ck_assert_int_eq(ask("SELECT forgotten FROM meta"), 4);
+	journal_stats(j, &before);
+	ck_assert_int_eq(journal_forget(j, 3, true), 0);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits);
+	/* Rows to come are not forgotten before they are written. */
+	ck_assert_int_eq(journal_forget(j, 1000, false), 0);
+	ck_assert_uint_eq(journal_forgotten(j), 6);
+	close_here(j);
+	j = open_here();
+	ck_assert_uint_eq(journal_forgotten(j), 6);
+	close_here(j);
+}
+END_TEST
+
+START_TEST(an_lsn_is_never_used_twice)
+{
+	struct journal *j = open_here();
+
+	ck_assert_int_eq(help_commit(j, 1, 50, 16), 0);
+	ck_assert_int_eq(journal_forget(j, 50, true), 0);
+	close_here(j);
+	ask("DELETE FROM record");
+	j = open_here();
+	ck_assert_uint_eq(journal_last_lsn(j), 50);
+	ck_assert_int_eq(help_commit(j, 51, 1, 16), 0);
+	ck_assert_uint_eq(journal_last_lsn(j), 51);
+	close_here(j);
+}
+END_TEST
+
+/* ---- starts, repositories ---- */
+
+static int count_starts(void *arg, const struct journal_start *start)
+{
+	uint64_t *nr = arg;
+
+	ck_assert_uint_eq(start->id, ++*nr);
+	ck_assert_str_eq(start->boot_id, HELP_BOOT);
+	return 0;
+}
+
+START_TEST(every_start_is_registered)
+{
+	struct journal *j;
+	uint8_t uuid[16];
+	uint64_t nr;
+	unsigned i;
+
+	for (i = 1; i <= 3; i++) {
+		j = open_here();
+		ck_assert_uint_eq(journal_this_start(j), i);
+		if (i > 1)
+			ck_assert_mem_eq(uuid, journal_uuid(j), sizeof(uuid));
+		memcpy(uuid, journal_uuid(j), sizeof(uuid));
+		nr = 0;
+		ck_assert_int_eq(journal_each_start(j, count_starts, &nr), 0);
+		ck_assert_uint_eq(nr, i);
+		close_here(j);
+	}
+}
+END_TEST
+
+static int see_repo(void *arg, const struct journal_repo *repo)
+{
+	struct journal_repo *seen = arg;
+
+	if (repo->id != seen->id)
+		return 0;
+	ck_assert_str_eq(repo->path, seen->path);
+	ck_assert_mem_eq(repo->uuid, seen->uuid, sizeof(repo->uuid));
+	ck_assert_uint_eq(repo->dev, seen->dev);
+	ck_assert_uint_eq(repo->ino, seen->ino);
+	return 99;
+}
+
+START_TEST(a_repository_keeps_its_id_when_it_moves)
+{
+	struct journal *j = open_here();
+	struct journal_repo a = { .uuid = { 1 },
+		.path = "/srv/a.git",
+		.dev = UINT64_MAX,
+		.ino = 5 };
+	struct journal_repo b = { .uuid = { 2 }, .path = "/srv/b.git" };
+	struct journal_stats before, after;
+	uint64_t id;
+
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	id = a.id;
+	ck_assert_uint_ge(id, 1);
+	ck_assert_uint_ne(id, b.id);
+	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
+	close_here(j);
+
+	j = open_here();
+	journal_stats(j, &before);
+	a.id = 0;
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_uint_eq(a.id, id);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits);
+	a.path = "/srv/new.git";
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_uint_eq(a.id, id);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits + 1);
+	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
+	ck_assert_int_eq(journal_each_repo(j, see_repo, &b), 99);
+	close_here(j);
+}
+END_TEST
+
+/* ---- ends ---- */
+
+START_TEST(after_a_clean_end_there_is_no_wal)
+{
+	struct journal *j = open_here();
+
+	ck_assert_int_eq(help_commit(j, 1, 10, 16), 0);
+	ck_assert(tmp_exists("journal.db-wal"));
+	close_here(j);
+	ck_assert(!tmp_exists("journal.db-wal"));
+	ck_assert(!tmp_exists("journal.db-shm"));
+	ck_assert(!tmp_exists("journal.db.new"));
+	ck_assert_uint_eq(tmp_mode("journal.db"), 0600);
+	ck_assert_int_eq(journal_close(NULL), 0);
+}
+END_TEST
+
+static void commit_and_die(void)
+{
+	struct journal *j = open_here();
+	unsigned i;
+
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(help_commit(j, i, 1, 300), 0);
+	raise(SIGKILL);
+}
+
+START_TEST(after_a_kill_everything_committed_is_there)
+{
+	struct journal *j;
+	struct journal_stats stats;
+	char *wal;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		commit_and_die();
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	ck_assert(tmp_exists("journal.db-wal"));
+	j = open_here();
+	/* All of it is in the synced database, the WAL holds this start. */
+	journal_stats(j, &stats);
+	ck_assert_uint_lt(stats.wal_bytes, 4 * 4200);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 20);
+	ck_assert_uint_eq(journal_this_start(j), 2);
+	wal = tmp_output("stat -c %%s journal.db-wal");
+	ck_assert_int_lt(atoi(wal), 4 * 4200);
+	free(wal);
+	close_here(j);
+}
+END_TEST
+
+/* A failed reopening can be tried again; a reader lives through it. */
+START_TEST(it_is_opened_again)
+{
+	struct journal *j = open_here();
+	struct journal_row row = help_row(1, 16);
+	struct journal_reader *reader;
+	struct found found;
+	char *why = NULL;
+
+	ck_assert_int_eq(help_commit(j, 1, 2, 16), 0);
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert_ptr_null(why);
+	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 1);
+	ck_assert_uint_eq(journal_this_start(j), 1);
+	ck_assert_int_eq(help_commit(j, 3, 1, 16), 0);
+
+	tmp_run("mv journal.db away");
+	ck_assert_int_lt(journal_reopen(j, &why), 0);
+	ck_assert_ptr_nonnull(why);
+	free(why);
+	ck_assert_int_eq(help_commit(j, 4, 1, 16), JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_lookup(reader, HELP_UID, &row.txid, collect,
+			     &found),
+	    JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_forget(j, 1, true), JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_checkpoint(j, 0), JOURNAL_UNKNOWN);
+	tmp_run("mv away journal.db");
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert_int_eq(help_commit(j, 4, 1, 16), 0);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 4);
+	journal_reader_close(reader);
+	close_here(j);
+	help_row_done(&row);
+}
+END_TEST
+
+/* ---- */
+
+int main(void)
+{
+	Suite *suite = suite_create("journal");
+	TCase *tc = tcase_create("journal");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, what_is_committed_is_scanned);
+	tcase_add_test(tc, a_scan_starts_and_stops_where_it_is_told);
+	tcase_add_test(tc, a_transaction_is_looked_up_with_its_voids);
+	tcase_add_test(tc, a_body_may_be_empty_or_large);
+	tcase_add_test(tc, a_callback_may_use_the_journal);
+	tcase_add_test(tc, what_is_forgotten_rides_along_or_goes_at_once);
+	tcase_add_test(tc, an_lsn_is_never_used_twice);
+	tcase_add_test(tc, every_start_is_registered);
+	tcase_add_test(tc, a_repository_keeps_its_id_when_it_moves);
+	tcase_add_test(tc, after_a_clean_end_there_is_no_wal);
+	tcase_add_test(tc, after_a_kill_everything_committed_is_there);
+	tcase_add_test(tc, it_is_opened_again);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,122 @@
+#!/bin/bash
+# What durability costs, counted and not timed: the daemon runs under strace,
+# and each of its flushes is put down to what it was for. However many refs a
+# transaction, a push or a crowd of clients brings, a window costs one flush
+# of the journal; objects that are new cost one barrier; deletions one
+# packed-refs.new.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+flushes=$T/flushes
+
+if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; then
+	skip flushes 'no strace, or it may not trace'
+	finish
+fi
+
+# Checkpoints flush too, in nobody's way: here they would only blur the count.
+cat >"$T/config" <<'CONFIG'
+[checkpoint]
+	interval = 3600000
+CONFIG
+
+attach() {
+	strace -f -y -q -o "$flushes" \
+		-e trace=fsync,fdatasync,syncfs,sync_file_range \
+		-p "$DAEMON" 2>"$T/strace.err" &
+	tracer=$!
+	own "$tracer"
+	# Once it shows up in the daemon's status it misses nothing.
+	for _ in {1..100}; do
+		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+# Runs a command and counts what it cost: $journal, $barriers, $packed, $others.
+cost_of() { # COMMAND...
+	local from
+	from=$(wc -l <"$flushes")
+	"$@" >"$T/out" 2>&1 || { cat "$T/out"; return 1; }
+	tail -n +$((from + 1)) "$flushes" |
+		grep -v -e resumed -e exited >"$T/cost"
+	journal=$(grep -c 'fdatasync.*/journal.db-wal>' "$T/cost")
+	barriers=$(grep -c 'syncfs(' "$T/cost")
+	packed=$(grep -c 'fsync.*/packed-refs.new>' "$T/cost")
+	others=$(grep -v -e journal.db-wal -e 'syncfs(' -e packed-refs.new \
+		-c "$T/cost")
+}
+
+costs() { # NAME JOURNAL BARRIERS PACKED
+	is "$1: journal, barriers, packed-refs, anything else" \
+		"$2 $3 $4 0" "$journal $barriers $packed $others"
+}
+
+many() { # COUNT COMMAND-WITH-#-FOR-THE-NUMBER
+	local i
+	for ((i = 1; i <= $1; i++)); do echo "${2//#/$i}"; done
+}
+
+update_many() { # COUNT COMMAND
+	many "$@" | "$REFD" update -C "$T/repo.git" --stdin
+}
+
+check 'the daemon starts' start_daemon --config "$T/config"
+new_repo repo.git bare
+one=$(new_commit repo.git one)
+two=$(new_commit repo.git two "$one")
+"$REFD" enable "$T/repo.git" >/dev/null
+# The first transaction makes the repository known, is the first of a WAL,
+# which costs SQLite a flush more, and makes the objects durable: these are
+# known to be so where they are older than the barrier by a tenth of a second.
+sleep 0.3
+"$REFD" update -C "$T/repo.git" refs/heads/first "$one"
+check 'strace watches' attach
+
+cost_of "$REFD" update -C "$T/repo.git" refs/heads/third "$one"
+costs 'one ref' 1 0 0
+cost_of update_many 1000 "create refs/heads/many/# $one"
+costs '1000 refs created in one transaction' 1 0 0
+cost_of update_many 1000 "update refs/heads/many/# $two $one"
+costs '1000 refs moved in one transaction' 1 0 0
+cost_of update_many 1000 "update refs/heads/many/# $two"
+costs '1000 confirmed in one transaction' 1 0 0
+cost_of update_many 300 "delete refs/heads/many/# $two"
+costs '300 loose refs deleted in one transaction' 1 0 0
+git -C "$T/repo.git" pack-refs --all
+many 1000 'delete refs/heads/many/#' | tail -n 300 >"$T/input"
+cost_of "$REFD" update -C "$T/repo.git" --stdin <"$T/input"
+costs '300 packed refs deleted in one transaction' 1 0 1
+is 'all of it happened' 400 \
+	"$(git -C "$T/repo.git" for-each-ref refs/heads/many | wc -l)"
+
+new_repo work
+many 100 "create refs/heads/push/# $(git -C "$T/work" rev-parse HEAD)" |
+	git -C "$T/work" update-ref --stdin
+cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*'
+costs 'a push of 100 branches with new objects' 1 1 0
+# receive-pack's quarantine touches objects/, so this looks like new objects.
+sleep 0.3
+cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*:refs/heads/p2/*'
+costs 'a push of the same objects under 100 other names' 1 1 0
+
+storm() { # CLIENTS TRANSACTIONS
+	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
+		--oid "$one" --oid "$two" --clients "$1" --txns "$2"
+}
+sleep 0.3
+"$REFD" update -C "$T/repo.git" refs/heads/fourth "$one"
+windows=$(stat_of windows)
+cost_of storm 32 20
+windows=$(($(stat_of windows) - windows))
+check "32 clients, 640 updates: all acknowledged" grep -q '"ok":640' "$T/out"
+is "32 clients: a flush for each of $windows windows, and no other" \
+	"$windows 0 0 0" "$journal $barriers $packed $others"
+check "32 clients: far fewer flushes than updates ($journal for 640)" \
+	test "$journal" -lt 320
+
+kill -INT "$tracer"
+reap "$tracer"
+finish

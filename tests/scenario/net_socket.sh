@@ -1,0 +1,90 @@
+#!/bin/bash
+# The socket: a dead daemon's is taken over, a live one's is not; nothing else
+# is ever removed; who may connect. And what else can be wrong at the start.
+. "$(dirname "$0")/../lib/scenario.sh"
+. "$ROOT/tests/lib/net.sh"
+
+boot_id=$(cat /proc/sys/kernel/random/boot_id)
+
+# A daemon that is to refuse: prints its status and its complaint.
+refuses() { # NAME STATUS TEXT OPTION...
+	local name=$1 status=$2 text=$3 got
+	shift 3
+	timeout 20 "$REFD" daemon "$@" >"$T/refused" 2>&1 </dev/null
+	got=$?
+	is "$name-status" "$status" "$got"
+	check "$name-says-so" grep -qF -- "$text" "$T/refused"
+}
+
+start_daemon || finish
+is mode 660 "$(stat -c %a "$SOCKET")"
+is marker "$boot_id" "$(cat "$SOCKET.replayed")"
+
+refuses same-socket 69 "another daemon listens on $SOCKET" \
+	--socket "$SOCKET" --state "$T/other" --root "$T"
+refuses same-state 69 "in use by another" \
+	--socket "$T/other.sock" --state "$STATE" --root "$T"
+check first-still-serves serves
+is marker-untouched "$boot_id" "$(cat "$SOCKET.replayed")"
+check no-socket-of-the-second [ ! -e "$T/other.sock" ]
+
+kill_daemon
+check dead-socket-is-left [ -S "$SOCKET" ]
+is marker-is-left "$boot_id" "$(cat "$SOCKET.replayed")"
+start_daemon
+check dead-socket-is-taken-over serves
+
+# Somebody else's socket at our path is not ours to remove.
+rm "$SOCKET"
+"$REFD" daemon --socket "$SOCKET" --state "$T/other" --root "$T" \
+	>>"$LOG" 2>&1 </dev/null &
+second=$!
+own $second
+await 10 serves
+stop_daemon
+check stop-leaves-anothers-socket serves
+kill -TERM $second
+await 10 gone $second
+reap $second
+check stop-removes-its-own [ ! -e "$SOCKET" ]
+is marker-outlives-it "$boot_id" "$(cat "$SOCKET.replayed")"
+
+: >"$T/file"
+refuses no-socket-there 69 'is not a socket' \
+	--socket "$T/file" --state "$STATE" --root "$T"
+check file-is-left [ -f "$T/file" ]
+long=$T/$(printf '%0110d' 0)
+refuses path-too-long 69 'longer than' \
+	--socket "$long" --state "$STATE" --root "$T"
+: >"$T/occupied"
+refuses no-directory 69 'Not a directory' \
+	--socket "$T/occupied/s" --state "$STATE" --root "$T"
+
+refuses unknown-option 64 "unknown option '--frob'" --frob
+refuses no-root 78 'no root' --socket "$SOCKET" --state "$STATE"
+refuses missing-root 78 'No such file' --socket "$SOCKET" \
+	--state "$STATE" --root "$T/nowhere"
+printf '[daemon]\n\tsokcet = /x\n' >"$T/config"
+refuses unknown-key 78 \
+	"$T/config:2: unknown key 'daemon.sokcet': did you mean 'daemon.socket'?" \
+	--config "$T/config"
+refuses durability 64 "'none' is not there yet" --durability none
+is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |
+	head -n 1)" "$("$REFD" daemon --version)"
+
+# Another uid: not even where the mode lets it.
+start_daemon
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$T" && chmod 777 "$SOCKET"
+	cp "$RAWSOCK" "$T/rawsock"
+	got=$(setpriv --reuid 65534 --regid 65534 --clear-groups \
+		"$T/rawsock" "$SOCKET" </dev/null | answers |
+		grep -v '^text')
+	is another-uid $'answer 0 refused\nstatus denied\n.\n(closed)' "$got"
+	logged another-uid-is-logged 'uid 65534'
+else
+	skip another-uid 'only root can be somebody else'
+fi
+stop_daemon
+is exit-status 0 $?
+finish

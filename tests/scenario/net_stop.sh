@@ -1,0 +1,124 @@
+#!/bin/bash
+# SIGTERM: what is in flight is finished and answered, half-closed clients
+# too; new transactions are refused. A second one gives up what waits. While
+# it recovers the daemon says so, and can be stopped.
+. "$(dirname "$0")/../lib/scenario.sh"
+. "$ROOT/tests/lib/net.sh"
+
+new_repo a.git bare
+commit=$(new_commit a.git one)
+
+# A daemon whose flushes take MS each.
+start_slow() { # MS [start_daemon's]
+	local ms=$1
+	shift
+	# The preloaded library comes before a sanitizer's, which asks.
+	LD_PRELOAD=$SLOW_FLUSH REFD_FLUSH_DELAY_US=$((ms * 1000)) \
+		ASAN_OPTIONS=verify_asan_link_order=0 "$REFD" daemon \
+		--socket "$SOCKET" --state "$STATE" --root "$T" \
+		>>"$LOG" 2>&1 </dev/null &
+	DAEMON=$!
+	own "$DAEMON"
+}
+
+in_flight() { # AT-LEAST
+	[ $(($(stat_of in_store) + $(stat_of waiting))) -ge "$1" ]
+}
+
+# ---- finished and answered ----
+
+start_slow 100
+"$REFD" ping --socket "$SOCKET" --wait 20 >/dev/null
+for i in 1 2 3; do
+	"$REFD" update -C "$T/a.git" --porcelain "refs/heads/b$i" "$commit" \
+		>"$T/out.$i" 2>&1 &
+	own $!
+	clients[i]=$!
+done
+{
+	transaction_head "$(new_txid)" "$T/a.git"
+	printf '0043create refs/heads/half\0%s0000' "$commit"
+} | "$RAWSOCK" "$SOCKET" --half-close >"$T/out.half" 2>&1 &
+half=$!
+own $half
+check in-flight await 10 in_flight 1
+mkfifo "$T/in"
+"$RAWSOCK" "$SOCKET" --answers 2 <"$T/in" >"$T/out.late" 2>&1 &
+late=$!
+own $late
+exec 9>"$T/in"
+printf '000aping 90000' >&9
+await 10 grep -q pong "$T/out.late"
+kill -TERM "$DAEMON"
+await 10 grep -q SIGTERM "$LOG"
+is draining-hello 'state draining' "$(raw '' --answers 0 | grep '^state')"
+{
+	transaction_head "$(new_txid)" "$T/a.git"
+	printf '0043create refs/heads/late\0%s0000' "$commit"
+} >&9
+await 20 gone "$late"
+is late-comer-is-refused 'ng busy|refs/heads/late||the daemon is stopping' \
+	"$(grep '^ng' "$T/out.late")"
+for i in 1 2 3; do
+	reap "${clients[i]}"
+	is "answered-$i" 0 $?
+	is "written-$i" "$commit" "$(ref_of a.git "refs/heads/b$i")"
+done
+reap $half
+is half-closed-is-answered "ok|refs/heads/half||" \
+	"$(grep '^ok' "$T/out.half")"
+stop_daemon
+is exit-status 0 $?
+logged stopped 'info: stopped'
+is nothing-of-the-late-one '' "$(ref_of a.git refs/heads/late)"
+
+# ---- a second one hurries ----
+
+start_daemon
+: >"$T/a.git/refs/heads/held.lock"
+began=$SECONDS
+"$REFD" update -C "$T/a.git" --timeout 20000 refs/heads/held "$commit" \
+	>"$T/out.held" 2>&1 &
+client=$!
+own $client
+await 10 in_flight 1
+kill -TERM "$DAEMON"
+await 10 grep -q 'finishing 1 tr' "$LOG"
+kill -TERM "$DAEMON"
+stop_daemon
+is hurried-exit-status 0 $?
+reap $client
+check hurried-client-failed [ $? -ne 0 ]
+check hurried-client-is-told grep -q 'the daemon is stopping' "$T/out.held"
+between hurried-seconds 0 $((SECONDS - began)) 5
+is held-ref-is-not-written '' "$(ref_of a.git refs/heads/held)"
+rm "$T/a.git/refs/heads/held.lock"
+
+# ---- recovering ----
+
+start_daemon
+"$REFD" update -C "$T/a.git" refs/heads/last "$commit"
+kill_daemon
+start_slow 400
+await 20 [ ! -e "$SOCKET.replayed" ]
+got=$({
+	printf '000aping 20000'
+	printf '000cstatus 30000'
+	transaction_head "$(new_txid)" "$T/a.git"
+	printf '0043create refs/heads/soon\0%s0000' "$commit"
+} | "$RAWSOCK" "$SOCKET" --answers 3)
+is recovering-hello 'state recovering' "$(grep '^state' <<<"$got")"
+is recovering-ping 'answer 2 pong' "$(grep pong <<<"$got")"
+is recovering-status 'pair state recovering' "$(grep 'pair state' <<<"$got")"
+is recovering-refuses 'status busy' "$(grep '^status' <<<"$got")"
+check recovering-no-marker [ ! -e "$SOCKET.replayed" ]
+kill -TERM "$DAEMON"
+stop_daemon
+is recovering-can-be-stopped 0 $?
+check recovering-stopped-no-marker [ ! -e "$SOCKET.replayed" ]
+start_daemon
+check recovered-serves "$REFD" update -C "$T/a.git" refs/heads/soon "$commit"
+is recovered-ref "$commit" "$(ref_of a.git refs/heads/last)"
+stop_daemon
+no_locks no-locks a.git
+finish

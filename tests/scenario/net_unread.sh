@@ -1,0 +1,42 @@
+#!/bin/bash
+# Clients that ask and never read their answers: the daemon's memory stays
+# bounded, it does not spin, and the others are served.
+. "$(dirname "$0")/../lib/scenario.sh"
+. "$ROOT/tests/lib/net.sh"
+
+start_daemon || finish
+new_repo a.git bare
+commit=$(new_commit a.git one)
+serves
+base=$(daemon_rss_kb)
+
+# What makes long answers: 40,000 of them would be 50 MB.
+for ((i = 0; i < 40000; i++)); do printf '000bstats 10000'; done >"$T/asks"
+for i in 1 2 3 4 5 6 7 8; do
+	"$RAWSOCK" "$SOCKET" --unread <"$T/asks" >/dev/null 2>&1 &
+	own $!
+done
+# They are stuck when the daemon has nothing more to do.
+is_quiet() {
+	local before
+	before=$(daemon_cpu)
+	sleep 0.5
+	[ $(($(daemon_cpu) - before)) -le 2 ]
+}
+check it-does-not-spin await 30 is_quiet
+if is_sanitized; then
+	skip memory "a sanitizer's memory is not ours"
+else
+	# 1 MiB each, in buffers that grow by doubling.
+	between memory-kb 1 "$(daemon_rss_kb)" $((base + 8 * 4096))
+fi
+for i in 1 2 3; do
+	check "others-are-served-$i" "$REFD" update -C "$T/a.git" \
+		--timeout 5000 "refs/heads/b$i" "$commit"
+done
+# It does not wait for them when it is told to stop, either.
+began=$SECONDS
+stop_daemon
+is exit-status 0 $?
+between seconds-to-stop 0 $((SECONDS - began)) 15
+finish

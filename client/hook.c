@@ -276,6 +276,18 @@ static enum verdict submit(struct hook *h, struct refd *daemon)
 	return verdict;
 }
 
+/* A mirror's push may be more than one transaction holds. Its parts must not
+ * come apart, so it is git's to do. */
+static bool is_too_large(const struct push *push,
+    const struct refd_hello *hello)
+{
+	size_t i, bytes = REFD_PATH_MAX;
+
+	for (i = 0; i < push->nr; i++)
+		bytes += strlen(push->commands[i].name) + 2 * REFD_OID_HEX + 16;
+	return push->nr > hello->max_updates || bytes > hello->max_bytes;
+}
+
 static enum verdict put_through(struct hook *h)
 {
 	char *socket = reach_socket(NULL, &h->config);
@@ -289,7 +301,9 @@ static enum verdict put_through(struct hook *h)
 	    reach_fallback(&h->config, FALLBACK_GIT), &h->gd,
 	    h->deadline - GRACE_MS, &why)) {
 	case REACHED:
-		verdict = submit(h, daemon);
+		verdict = is_too_large(&h->push, refd_hello(daemon)) ?
+		    VERDICT_GIT :
+		    submit(h, daemon);
 		break;
 	case REACHED_NOBODY:
 		say("%s; git updates the refs itself", why.data);

@@ -6,10 +6,10 @@
  *
  *	rawsock SOCKET [--answers N] [--wait MS] [--half-close] [--unread]
  *
- * It ends when the daemon hangs up, after N answers (0: the greeting), or after MS milliseconds
- * (10000) in which nothing came although its input had ended. --half-close
- * shuts its side down at the end of the input; --unread never reads, and
- * stays until it is killed.
+ * It ends when the daemon hangs up, after N answers (0: after the greeting),
+ * or after MS milliseconds (10000) in which nothing came although its input
+ * had ended. --half-close shuts its side down at the end of the input;
+ * --unread never reads, and stays until it is killed.
  */
 #include <err.h>
 #include <errno.h>

@@ -1,0 +1,157 @@
+#!/bin/bash
+# A lock that somebody else holds: every other ref goes on at once, the one it
+# guards waits as long as foreign locks are waited for and then is `locked`,
+# or is done as soon as the lock goes. The lock itself is never touched. The
+# same for packed-refs.lock, which deletions need, and HEAD.lock. Clients of
+# refd never see each other's locks: they are served in turn.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+repo=$T/repo.git
+
+now_ms() {
+	date +%s%3N
+}
+
+update() {
+	"$REFD" update -C "$repo" --porcelain "$@" 2>/dev/null
+}
+
+# Holds a lock as another program would, and remembers what it is.
+hold() { # PATH
+	held=$1
+	echo 'somebody else' >"$held"
+	identity=$(stat -c '%i %Y %s' "$held")
+}
+
+still_held() { # REPORTED-AS
+	is "$1: the lock is as it was" "$identity" \
+		"$(stat -c '%i %Y %s' "$held" 2>&1)"
+}
+
+# Sets $status to that of REF, which may be one of several that the command
+# names, and $took to the milliseconds it took.
+timed() { # REF COMMAND...
+	local ref=$1 begun
+	shift
+	begun=$(now_ms)
+	"$@" >"$T/out"
+	took=$(($(now_ms) - begun))
+	status=$(awk -v ref="$ref" \
+		'$2 == ref { print $1 == "ok" ? "ok" : $3 }' "$T/out")
+}
+
+batch() {
+	update --stdin --batch-updates <<-END
+		update refs/heads/free1 $two
+		update refs/heads/held $two
+		update refs/heads/free2 $two
+	END
+}
+
+check 'the daemon starts' start_daemon
+new_repo repo.git bare
+new_repo other.git bare
+one=$(new_commit repo.git one)
+two=$(new_commit repo.git two "$one")
+new_commit other.git one >/dev/null
+for ref in held free1 free2 free3; do
+	echo "create refs/heads/$ref $one"
+done | "$REFD" update -C "$repo" --stdin
+
+# ---- one ref ----
+
+hold "$repo/refs/heads/held.lock"
+timed refs/heads/held batch
+is 'a held ref in a batch' locked "$status"
+check "it waited for about a second ($took ms)" \
+	test "$took" -ge 800 -a "$took" -le 4000
+is 'its neighbours were done' "$two$two" \
+	"$(ref_of repo.git refs/heads/free1)$(ref_of repo.git refs/heads/free2)"
+is 'it was not' "$one" "$(ref_of repo.git refs/heads/held)"
+still_held 'after the batch'
+
+update refs/heads/held "$two" >"$T/waits" &
+waits=$!
+own $waits
+sleep 0.2
+timed refs/heads/free3 update refs/heads/free3 "$two"
+is 'another ref meanwhile' ok "$status"
+check "at once ($took ms)" test "$took" -lt 800
+repo=$T/other.git timed refs/heads/x update refs/heads/x "$one"
+is 'another repository meanwhile' ok "$status"
+check "at once too ($took ms)" test "$took" -lt 800
+check 'the held one waits still' kill -0 $waits
+reap $waits
+is 'and is locked in the end' 'ng refs/heads/held locked' \
+	"$(head -n 1 "$T/waits" | cut -d' ' -f1-3)"
+"$REFD" update -C "$repo" refs/heads/held "$two" 2>"$T/err"
+is 'in git'"'"'s words: status' 128 $?
+check 'in git'"'"'s words: the lock is named' \
+	grep -q "Unable to create '.*/refs/heads/held.lock': File exists" \
+	"$T/err"
+still_held 'after all that'
+
+update refs/heads/held "$two" >"$T/waits" &
+waits=$!
+own $waits
+sleep 0.4
+rm "$held"
+reap $waits
+is 'the lock goes, the ref is done' "0 $two" \
+	"$? $(ref_of repo.git refs/heads/held)"
+
+# ---- all or none ----
+
+hold "$repo/refs/heads/held.lock"
+timed refs/heads/held update --stdin <<-END
+	update refs/heads/free1 $one
+	update refs/heads/held $one
+END
+is 'in an atomic transaction' locked "$status"
+is 'nothing of it is done' "$two" "$(ref_of repo.git refs/heads/free1)"
+still_held 'after it'
+rm "$held"
+
+# ---- packed-refs.lock ----
+
+git -C "$repo" pack-refs --all --prune
+hold "$repo/packed-refs.lock"
+timed refs/heads/free1 update -d refs/heads/free1
+is 'a deletion under packed-refs.lock' locked "$status"
+check "it waited ($took ms)" test "$took" -ge 800 -a "$took" -le 5000
+timed refs/heads/free2 update refs/heads/free2 "$one"
+is 'updates do not need it' ok "$status"
+check "and do not wait ($took ms)" test "$took" -lt 800
+still_held 'after the deletion'
+update -d refs/heads/free1 >"$T/waits" &
+waits=$!
+own $waits
+sleep 0.4
+rm "$held"
+reap $waits
+is 'the lock goes, the ref too' '' "$(ref_of repo.git refs/heads/free1)"
+
+# ---- HEAD.lock: the branch that is checked out ----
+
+new_repo work
+three=$(new_commit work three HEAD)
+repo=$T/work
+hold "$T/work/.git/HEAD.lock"
+timed refs/heads/main update refs/heads/main "$three"
+is 'the current branch under HEAD.lock' locked "$status"
+still_held 'after it'
+timed refs/heads/b update refs/heads/b "$three"
+is 'another branch' ok "$status"
+rm "$held"
+
+# ---- among clients ----
+
+repo=$T/repo.git
+"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$repo" --same-ref \
+	--clients 16 --txns 10 --oid "$one" --oid "$two" >"$T/storm"
+check 'sixteen clients on one ref: no lock failures' \
+	grep -q '"ok":160,"failed":{},"unknown":0' "$T/storm"
+no_locks 'no lock is left' .
+finish

@@ -268,7 +268,7 @@ all_of_it() {
 	when_packed
 	no_locks "$twins: no lock" "$twins-refd"
 	check "$twins: git fsck" \
-		git --git-dir "$T/$twins-refd/$gitdir" fsck --no-dangling
+		git --git-dir "$T/$twins-refd/$gitdir" fsck --no-dangling 2>/dev/null
 }
 
 # ---- what is refd's own ----

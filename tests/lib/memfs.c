@@ -68,6 +68,7 @@ static bool fault_is_due(struct memfs *fs, enum memfs_call call)
 
 static void run_between(struct memfs *fs)
 {
+	const char *name = fs->call_name, *path = fs->call_path;
 	struct memfs_proc *cur = fs->cur;
 
 	if (!fs->between_armed)
@@ -81,16 +82,14 @@ static void run_between(struct memfs *fs)
 	fs->between(fs, fs->between_arg);
 	pthread_mutex_lock(&fs->lock);
 	fs->cur = cur;
+	fs->call_name = name;
+	fs->call_path = path;
 }
 
-int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
-    struct memfs **out)
+/* With the lock held; what CALL_PATH and CALL_NAME say is being called. */
+static int may_go_on(struct memfs *fs, struct memfs_proc *proc,
+    enum memfs_call call)
 {
-	struct memfs_proc *proc = sys->ctx;
-	struct memfs *fs = proc->fs;
-
-	*out = fs;
-	pthread_mutex_lock(&fs->lock);
 	fs->cur = proc;
 	fs->faulted_now = false;
 	fs->wall += fs->step;
@@ -108,13 +107,40 @@ int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
 		fs->nr_calls++;
 		run_between(fs);
 	}
-	fs->call_name = call_names[call];
-	snprintf(fs->call_path, sizeof(fs->call_path), "%s", path);
 	if (!fault_is_due(fs, call))
 		return 0;
 	note_hit(fs);
 	fs->faulted_now = true;
 	return fs->fault.err;
+}
+
+int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
+    struct memfs **out)
+{
+	struct memfs_proc *proc = sys->ctx;
+	struct memfs *fs = proc->fs;
+
+	*out = fs;
+	pthread_mutex_lock(&fs->lock);
+	fs->call_name = call_names[call];
+	fs->call_path = path;
+	return may_go_on(fs, proc, call);
+}
+
+int memfs_enter_fd(const struct sys *sys, enum memfs_call call, int fd,
+    struct memfs **out)
+{
+	struct memfs_proc *proc = sys->ctx;
+	struct memfs *fs = proc->fs;
+	size_t i = (size_t)(fd - fs->first_fd);
+
+	*out = fs;
+	pthread_mutex_lock(&fs->lock);
+	fs->call_name = call_names[call];
+	fs->call_path = "";
+	if (fd >= fs->first_fd && i < fs->nr_fds && fs->fds[i] != NULL)
+		fs->call_path = fs->fds[i]->path;
+	return may_go_on(fs, proc, call);
 }
 
 int memfs_leave(struct memfs *fs, int r)
@@ -142,11 +168,14 @@ int memfs_change_begins(struct memfs *fs)
 int memfs_fd_new(struct memfs *fs, struct inode *node, int flags)
 {
 	struct memfs_open *open = memfs_grow(NULL, NULL, 1, sizeof(*open));
+	size_t len = strlen(fs->call_path);
 
 	*open = (struct memfs_open){ .proc = fs->cur,
 		.node = node,
 		.flags = flags,
 		.errors_seen = node->sync_errors };
+	snprintf(open->path, sizeof(open->path), "%s",
+	    fs->call_path + (len >= MEMFS_SHOWN ? len - MEMFS_SHOWN + 1 : 0));
 	node->opens++;
 	inode_get(node);
 	fs->fds = memfs_grow(fs->fds, &fs->fds_room, fs->nr_fds + 1,

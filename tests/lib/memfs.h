@@ -142,14 +142,15 @@ unsigned long memfs_nr_calls(struct memfs *fs);
 unsigned long memfs_nr_changes(struct memfs *fs);
 /* Has the armed fault, cut or kill come about? */
 bool memfs_was_hit(struct memfs *fs);
-/* The call it came about at, for a message: "renameat a.lock". */
+/* The call it came about at, for a message: "renameat a.lock". Valid until
+ * the next one is armed. */
 const char *memfs_hit(struct memfs *fs);
 
 /* What no program should do, counted since memfs_new(): use a descriptor
  * that it has closed; sync one again whose sync has failed. */
 unsigned long memfs_bad_fds(struct memfs *fs);
 unsigned long memfs_bad_syncs(struct memfs *fs);
-unsigned memfs_open_fds(struct memfs *fs);
+unsigned long memfs_open_fds(struct memfs *fs);
 
 /* ---- kill -9 and power cuts ---- */
 

@@ -4,28 +4,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/memfs_internal.h"
 
-/* How a descriptor is called where a hit is told. */
 static int enter_fd(const struct sys *sys, enum memfs_call call, int fd,
     struct memfs **fs, struct memfs_open **open)
 {
-	char text[32];
-	int r;
+	int r = memfs_enter_fd(sys, call, fd, fs);
 
-	snprintf(text, sizeof(text), "of descriptor %d", fd);
-	r = memfs_enter(sys, call, text, fs);
 	return r < 0 ? r : memfs_fd_get(*fs, fd, open);
 }
 
 static int m_close(const struct sys *sys, int fd)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_CLOSE, "", &fs), found;
+	int r = memfs_enter_fd(sys, MEMFS_CLOSE, fd, &fs), found;
 	struct memfs_open *open;
 
 	found = memfs_fd_get(fs, fd, &open);

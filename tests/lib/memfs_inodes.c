@@ -60,7 +60,7 @@ static int m_fstat(const struct sys *sys, int fd, struct sys_stat *st)
 {
 	struct memfs *fs;
 	struct memfs_open *open;
-	int r = memfs_enter(sys, MEMFS_FSTAT, "", &fs);
+	int r = memfs_enter_fd(sys, MEMFS_FSTAT, fd, &fs);
 
 	if (r == 0)
 		r = memfs_fd_get(fs, fd, &open);
@@ -130,7 +130,7 @@ static int m_fchmod(const struct sys *sys, int fd, mode_t mode)
 {
 	struct memfs *fs;
 	struct memfs_open *open;
-	int r = memfs_enter(sys, MEMFS_FCHMOD, "", &fs);
+	int r = memfs_enter_fd(sys, MEMFS_FCHMOD, fd, &fs);
 
 	if (r == 0)
 		r = memfs_fd_get(fs, fd, &open);

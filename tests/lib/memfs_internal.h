@@ -29,6 +29,7 @@
 #define MEMFS_SYMLOOPS 40
 #define MEMFS_NAME_MAX 255
 #define MEMFS_PATH_MAX 4096
+#define MEMFS_SHOWN    64
 #define MEMFS_FIRST_FD 100000 /* so that no kernel's passes for one */
 
 struct bytes {
@@ -126,6 +127,7 @@ struct memfs_open {
 	bool sync_failed;
 	unsigned errors_seen; /* of node->sync_errors */
 	off_t pos;
+	char path[MEMFS_SHOWN]; /* the end of it, for memfs_hit() */
 };
 
 struct sys_dir {
@@ -165,7 +167,8 @@ struct memfs {
 	struct memfs_open **fds; /* [i] is descriptor first_fd + i */
 	int first_fd, first_live_fd;
 	size_t nr_fds, fds_room;
-	unsigned nr_open, max_fds;
+	unsigned long nr_open;
+	unsigned max_fds;
 	TAILQ_HEAD(, sys_dir) dirs;
 
 	struct memfs_fault fault;
@@ -179,8 +182,8 @@ struct memfs {
 	unsigned long nr_calls, nr_changes, calls_when_off;
 	unsigned long bad_fds, bad_syncs;
 	bool was_hit, faulted_now;
-	const char *call_name;
-	char call_path[128], hit[160];
+	const char *call_name, *call_path; /* valid during the call */
+	char hit[160];
 };
 
 /* ---- memfs.c ---- */
@@ -188,6 +191,9 @@ struct memfs {
 void *memfs_grow(void *array, size_t *room, size_t need, size_t size);
 /* Takes the lock whatever it returns; memfs_leave() lets go. */
 int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
+    struct memfs **out);
+/* For a call that has no path: the descriptor's names it. */
+int memfs_enter_fd(const struct sys *sys, enum memfs_call call, int fd,
     struct memfs **out);
 int memfs_leave(struct memfs *fs, int r);
 /* To be asked before anything on disk changes; negative: the machine stops

@@ -187,37 +187,52 @@ void memfs_between(struct memfs *fs, unsigned long n,
 
 /* ---- counts ---- */
 
+static unsigned long read_count(struct memfs *fs, const unsigned long *count)
+{
+	unsigned long n;
+
+	pthread_mutex_lock(&fs->lock);
+	n = *count;
+	pthread_mutex_unlock(&fs->lock);
+	return n;
+}
+
 unsigned long memfs_nr_calls(struct memfs *fs)
 {
-	return fs->nr_calls;
+	return read_count(fs, &fs->nr_calls);
 }
 
 unsigned long memfs_nr_changes(struct memfs *fs)
 {
-	return fs->nr_changes;
+	return read_count(fs, &fs->nr_changes);
+}
+
+unsigned long memfs_bad_fds(struct memfs *fs)
+{
+	return read_count(fs, &fs->bad_fds);
+}
+
+unsigned long memfs_bad_syncs(struct memfs *fs)
+{
+	return read_count(fs, &fs->bad_syncs);
+}
+
+unsigned long memfs_open_fds(struct memfs *fs)
+{
+	return read_count(fs, &fs->nr_open);
 }
 
 bool memfs_was_hit(struct memfs *fs)
 {
-	return fs->was_hit;
+	bool was_hit;
+
+	pthread_mutex_lock(&fs->lock);
+	was_hit = fs->was_hit;
+	pthread_mutex_unlock(&fs->lock);
+	return was_hit;
 }
 
 const char *memfs_hit(struct memfs *fs)
 {
 	return fs->hit;
-}
-
-unsigned long memfs_bad_fds(struct memfs *fs)
-{
-	return fs->bad_fds;
-}
-
-unsigned long memfs_bad_syncs(struct memfs *fs)
-{
-	return fs->bad_syncs;
-}
-
-unsigned memfs_open_fds(struct memfs *fs)
-{
-	return fs->nr_open;
 }

@@ -291,42 +291,93 @@ static void change_forget(struct change *c)
 	inode_put(c->home);
 }
 
-static bool touch_one_name(const struct change *a, const struct change *b)
-{
-	const struct half *x, *y;
+/* The names that some changes touch; a mode counts as a name in its inode. */
+struct touched {
+	const struct inode **dir;
+	const struct dentry **name;
+	size_t room;
+};
 
-	for (x = a->half; x < a->half + a->nr; x++) {
-		for (y = b->half; y < b->half + b->nr; y++) {
-			if (x->dir == y->dir &&
-			    x->name->hash == y->name->hash &&
-			    strcmp(x->name->name, y->name->name) == 0)
-				return true;
-		}
+static size_t touched_slot(const struct touched *t, const struct inode *dir,
+    const struct dentry *name)
+{
+	size_t h = ((uintptr_t)dir >> 4) * 31 + (name ? name->hash : 0);
+
+	for (;; h++) {
+		h &= t->room - 1;
+		if (t->dir[h] == NULL)
+			return h;
+		if (t->dir[h] != dir || !t->name[h] != !name)
+			continue;
+		if (name == NULL || strcmp(t->name[h]->name, name->name) == 0)
+			return h;
 	}
-	return a->node != NULL && a->node == b->node;
 }
 
-static bool must_precede(const struct memfs_mount *mnt, size_t i)
+static void touch(struct touched *t, const struct inode *dir,
+    const struct dentry *name)
 {
-	size_t j;
+	size_t h = touched_slot(t, dir, name);
 
-	for (j = i + 1; j < mnt->nr_log; j++) {
-		if (mnt->log[j].is_marked &&
-		    touch_one_name(&mnt->log[i], &mnt->log[j]))
+	t->dir[h] = dir;
+	t->name[h] = name;
+}
+
+static void touch_all(struct touched *t, const struct change *c)
+{
+	unsigned i;
+
+	for (i = 0; i < c->nr; i++)
+		touch(t, c->half[i].dir, c->half[i].name);
+	if (c->node != NULL)
+		touch(t, c->node, NULL);
+}
+
+static bool touches_any(const struct touched *t, const struct change *c)
+{
+	unsigned i;
+
+	for (i = 0; i < c->nr; i++) {
+		if (t->dir[touched_slot(t, c->half[i].dir, c->half[i].name)] !=
+		    NULL)
 			return true;
 	}
-	return false;
+	return c->node != NULL && t->dir[touched_slot(t, c->node, NULL)];
+}
+
+/* What comes before a marked change of the same name is marked too. */
+static void mark_what_precedes(struct memfs_mount *mnt)
+{
+	struct touched t = { .room = 8 };
+	struct change *c;
+	size_t i;
+
+	while (t.room < mnt->nr_log * 4)
+		t.room *= 2;
+	t.dir = memfs_grow(NULL, NULL, t.room, sizeof(*t.dir));
+	t.name = memfs_grow(NULL, NULL, t.room, sizeof(*t.name));
+	for (i = mnt->nr_log; i-- > 0;) {
+		c = &mnt->log[i];
+		if (!c->is_marked)
+			c->is_marked = touches_any(&t, c);
+		if (c->is_marked)
+			touch_all(&t, c);
+	}
+	free(t.dir);
+	free(t.name);
 }
 
 void changes_last(struct memfs_mount *mnt)
 {
-	size_t i, kept = 0, nr = mnt->nr_log;
+	size_t i, kept = 0, marked = 0;
 
-	for (i = nr; i-- > 0;) {
-		if (!mnt->log[i].is_marked)
-			mnt->log[i].is_marked = must_precede(mnt, i);
-	}
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < mnt->nr_log; i++)
+		marked += mnt->log[i].is_marked;
+	if (marked == 0)
+		return;
+	if (marked < mnt->nr_log)
+		mark_what_precedes(mnt);
+	for (i = 0; i < mnt->nr_log; i++) {
 		if (mnt->log[i].is_marked)
 			change_forget(&mnt->log[i]);
 		else

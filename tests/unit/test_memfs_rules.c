@@ -6,7 +6,9 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -335,6 +337,51 @@ START_TEST(the_clock_is_virtual)
 }
 END_TEST
 
+/* Each in a directory of its own, which is empty at the end. */
+static void *busy(void *arg)
+{
+	const struct sys *sys = model.sys;
+	struct sys_stat st;
+	char path[64], to[64];
+	int i, fd, bad = 0;
+
+	for (i = 0; i < 500; i++) {
+		snprintf(path, sizeof(path), "/w/%s/%d", (char *)arg, i % 7);
+		snprintf(to, sizeof(to), "/w/%s/to", (char *)arg);
+		fd = SYS(sys, openat, AT_FDCWD, path, O_WRONLY | O_CREAT, 0666);
+		bad += SYS(sys, write_all, fd, path, strlen(path)) != 0;
+		bad += SYS(sys, fsync, fd) != 0;
+		bad += SYS(sys, close, fd) != 0;
+		bad += SYS(sys, renameat, AT_FDCWD, path, AT_FDCWD, to) != 0;
+		bad += SYS(sys, statat, AT_FDCWD, to, &st) != 0;
+		bad += SYS(sys, unlinkat, AT_FDCWD, to) != 0;
+	}
+	return bad == 0 ? NULL : arg;
+}
+
+START_TEST(threads_may_share_it)
+{
+	static char names[4][2] = { "a", "b", "c", "d" };
+	pthread_t thread[4];
+	void *bad;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		ck_assert_int_eq(
+		    SYS(model.sys, mkdirat, model.root, names[i], 0777), 0);
+		ck_assert_int_eq(
+		    pthread_create(&thread[i], NULL, busy, names[i]), 0);
+	}
+	for (i = 0; i < 4; i++) {
+		pthread_join(thread[i], &bad);
+		ck_assert_ptr_null(bad);
+		ck_assert_int_eq(SYS(model.sys, rmdirat, model.root, names[i]),
+		    0);
+	}
+	ck_assert_uint_eq(memfs_nr_changes(fs), 4 + 4 + 4 * 500 * 5);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("memfs_rules");
@@ -352,6 +399,7 @@ int main(void)
 	tcase_add_test(tc, misuse_is_counted);
 	tcase_add_test(tc, another_process_comes_between);
 	tcase_add_test(tc, the_clock_is_virtual);
+	tcase_add_test(tc, threads_may_share_it);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_NORMAL);

@@ -1,0 +1,365 @@
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/sweep.h"
+
+#define CHOICES    24
+#define POINTS_MAX 200000
+
+/* One run. */
+struct pass {
+	const struct sweep *s;
+	struct sweep_report *report;
+	struct sweep_now now;
+	struct memfs *fs;
+	void *state;
+	unsigned long bad_syncs, bad_fds;
+	char at[160];
+};
+
+static void begin(struct pass *p)
+{
+	p->report->runs++;
+	p->fs = memfs_new();
+	memfs_set_mode(p->fs, p->now.mode);
+	p->state = p->s->setup(p->fs, p->s->arg);
+	p->now.was_hit = false;
+	p->now.when = SWEEP_ALIVE;
+	p->now.again = ULONG_MAX;
+	p->now.at = p->at;
+	p->at[0] = '\0';
+	p->bad_fds = memfs_bad_fds(p->fs);
+	p->bad_syncs = memfs_bad_syncs(p->fs);
+}
+
+static void finish(struct pass *p)
+{
+	memfs_fail_none(p->fs);
+	p->s->done(p->state);
+}
+
+static void run(struct pass *p)
+{
+	p->now.result = p->s->run(p->state);
+	p->now.was_hit = memfs_was_hit(p->fs);
+	snprintf(p->at, sizeof(p->at), "%s", memfs_hit(p->fs));
+	memfs_fail_none(p->fs);
+}
+
+/* ---- findings ---- */
+
+static const char *const kinds[] = { "one failing call", "a dead disk",
+	"a kill", "a power cut" };
+static const char *const whens[] = { "still alive", "recovered from a kill",
+	"recovered from a cut" };
+
+static bool found(struct pass *p, const char *what)
+{
+	const struct sweep_now *now = &p->now;
+	char again[64] = "", *dump = memfs_dump(p->fs);
+
+	if (now->again != ULONG_MAX)
+		snprintf(again, sizeof(again), ", recovery cut at change %lu",
+		    now->again);
+	snprintf(p->report->text, sizeof(p->report->text),
+	    "%s, %s, %s at %s %lu%s%s%s%s%s, %s, run() was %d: %s\n"
+	    "choice: seed %llu data %d keep %ld %ld %ld %ld\n%s",
+	    p->s->name, now->mode == MEMFS_STRICT ? "strict" : "ordered",
+	    kinds[now->kind], now->kind <= SWEEP_DEAD ? "call" : "change",
+	    now->n, now->at[0] != '\0' ? ", " : " (none)", now->at,
+	    now->err != 0 ? ", " : "", now->err != 0 ? strerror(-now->err) : "",
+	    again, whens[now->when], now->result, what,
+	    (unsigned long long)now->choice.seed, (int)now->choice.data,
+	    now->choice.keep[0], now->choice.keep[1], now->choice.keep[2],
+	    now->choice.keep[3], dump);
+	free(dump);
+	return false;
+}
+
+static bool look(struct pass *p)
+{
+	const char *wrong;
+
+	if (memfs_bad_fds(p->fs) != p->bad_fds)
+		return found(p, "a closed descriptor was used");
+	if (!p->s->may_sync_again && memfs_bad_syncs(p->fs) != p->bad_syncs)
+		return found(p, "a failed sync was tried again");
+	wrong = p->s->check(p->state, &p->now);
+	return wrong == NULL || found(p, wrong);
+}
+
+static bool recover_and_look(struct pass *p)
+{
+	char text[64];
+	int r;
+
+	r = p->s->recover(p->state);
+	if (r == 0)
+		return look(p);
+	snprintf(text, sizeof(text), "recovery returned %d", r);
+	return found(p, text);
+}
+
+static bool cut_and_look(struct pass *p, const struct memfs_choice *choice)
+{
+	p->now.choice = *choice;
+	memfs_cut(p->fs, choice);
+	p->now.when = SWEEP_AFTER_CUT;
+	return recover_and_look(p);
+}
+
+/* ---- outcomes of a cut ---- */
+
+/* The I-th of those that most mistakes show in, then random ones. */
+static struct memfs_choice corner(unsigned i)
+{
+	static const struct {
+		long keep;
+		enum memfs_data data;
+	} corners[] = { { LONG_MAX, MEMFS_DATA_NONE }, { 0, MEMFS_DATA_NONE },
+		{ LONG_MAX, MEMFS_DATA_NULS }, { 0, MEMFS_DATA_ALL },
+		{ LONG_MAX, MEMFS_DATA_ALL } };
+	struct memfs_choice choice = memfs_choose(i);
+	unsigned m;
+
+	if (i >= sizeof(corners) / sizeof(corners[0]))
+		return choice;
+	choice.data = corners[i].data;
+	for (m = 0; m < MEMFS_MOUNTS_MAX; m++)
+		choice.keep[m] = corners[i].keep;
+	return choice;
+}
+
+#define KINDS_OF_DATA 4
+
+/* What is pending on each mount, and so how many prefixes there are. */
+struct prefixes {
+	size_t pending[MEMFS_MOUNTS_MAX];
+	unsigned nr_mounts;
+	double total;
+};
+
+static struct prefixes count_prefixes(struct memfs *fs)
+{
+	struct prefixes pre = { .nr_mounts = memfs_nr_mounts(fs), .total = 1 };
+	unsigned m;
+
+	for (m = 0; m < pre.nr_mounts; m++) {
+		pre.pending[m] = memfs_nr_pending(fs, m);
+		pre.total *= (double)(pre.pending[m] + 1);
+	}
+	return pre;
+}
+
+/* The I-th when all are tried: every prefix with each kind of data. */
+static struct memfs_choice enumerated(const struct prefixes *pre, unsigned i)
+{
+	static const enum memfs_data data[KINDS_OF_DATA] = { MEMFS_DATA_NONE,
+		MEMFS_DATA_NULS, MEMFS_DATA_ALL, MEMFS_DATA_MIXED };
+	struct memfs_choice choice = memfs_choose(i);
+	unsigned m, rest = i / KINDS_OF_DATA;
+
+	choice.data = data[i % KINDS_OF_DATA];
+	for (m = 0; m < pre->nr_mounts; m++) {
+		choice.keep[m] = (long)(rest % (pre->pending[m] + 1));
+		rest /= (unsigned)(pre->pending[m] + 1);
+	}
+	return choice;
+}
+
+/* ---- failing calls ---- */
+
+#define CUTS_AFTER 4
+
+static void run_with_fault(struct pass *p)
+{
+	begin(p);
+	if (p->now.kind == SWEEP_DEAD)
+		memfs_die(p->fs, p->now.n, p->now.err);
+	else
+		memfs_fail(p->fs, p->now.n, p->now.err);
+	run(p);
+}
+
+/* The process at the end of the run, with the disk back. */
+static bool look_after_fault(struct pass *p)
+{
+	if (p->now.kind == SWEEP_ERRNO)
+		return look(p);
+	memfs_kill(p->fs);
+	p->now.when = SWEEP_AFTER_KILL;
+	return recover_and_look(p);
+}
+
+static bool fault_point(struct pass *p)
+{
+	struct memfs_choice choice;
+	unsigned i;
+	bool ok;
+
+	run_with_fault(p);
+	ok = p->s->recover == NULL && p->now.kind == SWEEP_DEAD ?
+	    true :
+	    look_after_fault(p);
+	finish(p);
+	for (i = 0; ok && p->s->recover != NULL && i < CUTS_AFTER; i++) {
+		choice = corner(i);
+		run_with_fault(p);
+		ok = cut_and_look(p, &choice);
+		finish(p);
+	}
+	return ok;
+}
+
+static void endless(const struct sweep *s)
+{
+	fprintf(stderr, "sweep: %s does not come to an end\n", s->name);
+	abort();
+}
+
+static bool each_point(struct pass *p, bool (*point)(struct pass *p))
+{
+	p->now.n = 0;
+	do {
+		p->report->points++;
+		if (!point(p))
+			return false;
+		if (p->now.n++ == POINTS_MAX)
+			endless(p->s);
+	} while (p->now.was_hit);
+	return true;
+}
+
+bool sweep_errno(const struct sweep *s, const int *errs,
+    struct sweep_report *report)
+{
+	struct pass p = { .s = s, .report = report };
+
+	p.now.kind = SWEEP_ERRNO;
+	for (; *errs != 0; errs++) {
+		p.now.err = *errs;
+		if (!each_point(&p, fault_point))
+			return false;
+	}
+	return true;
+}
+
+bool sweep_dead(const struct sweep *s, int err, struct sweep_report *report)
+{
+	struct pass p = { .s = s, .report = report };
+
+	p.now.kind = SWEEP_DEAD;
+	p.now.err = err;
+	return each_point(&p, fault_point);
+}
+
+/* ---- kills ---- */
+
+static bool kill_run(struct pass *p)
+{
+	begin(p);
+	memfs_kill_at(p->fs, p->now.n);
+	run(p);
+	memfs_kill(p->fs);
+	p->now.when = SWEEP_AFTER_KILL;
+	return recover_and_look(p);
+}
+
+static bool kill_point(struct pass *p)
+{
+	struct memfs_choice choice;
+	unsigned i;
+	bool ok = true;
+
+	for (i = 0; ok && i < CUTS_AFTER; i++) {
+		choice = corner(i);
+		ok = kill_run(p) && cut_and_look(p, &choice);
+		finish(p);
+	}
+	return ok;
+}
+
+bool sweep_kill(const struct sweep *s, struct sweep_report *report)
+{
+	struct pass p = { .s = s, .report = report };
+
+	p.now.kind = SWEEP_KILL;
+	return each_point(&p, kill_point);
+}
+
+/* ---- cuts ---- */
+
+static void run_to_cut(struct pass *p)
+{
+	begin(p);
+	memfs_cut_at(p->fs, p->now.n);
+	run(p);
+}
+
+/* The same once more, and recovery is cut in its turn, at a change of the
+ * NR_CHANGES that it made. */
+static bool second_cut(struct pass *p, const struct memfs_choice *choice,
+    unsigned long nr_changes)
+{
+	uint64_t mix = (choice->seed + 1) * 0x9e3779b97f4a7c15ULL +
+	    p->now.n * 0xbf58476d1ce4e5b9ULL;
+	struct memfs_choice then = corner((unsigned)((mix >> 8) % 12));
+	bool ok;
+
+	run_to_cut(p);
+	memfs_cut(p->fs, choice);
+	p->now.again = (mix >> 32) % nr_changes;
+	memfs_cut_at(p->fs, p->now.again);
+	p->s->recover(p->state);
+	ok = cut_and_look(p, &then);
+	finish(p);
+	return ok;
+}
+
+static bool one_choice(struct pass *p, const struct memfs_choice *choice,
+    bool again)
+{
+	unsigned long before, changes;
+	bool ok;
+
+	before = memfs_nr_changes(p->fs);
+	ok = cut_and_look(p, choice);
+	changes = memfs_nr_changes(p->fs) - before;
+	finish(p);
+	if (ok && again && changes > 0)
+		ok = second_cut(p, choice, changes);
+	return ok;
+}
+
+static bool cut_point(struct pass *p)
+{
+	unsigned i, max = p->s->choices > 0 ? p->s->choices : CHOICES;
+	struct memfs_choice choice;
+	struct prefixes pre;
+	bool all, ok = true;
+
+	for (i = 0; ok && i < max; i++) {
+		run_to_cut(p);
+		pre = count_prefixes(p->fs);
+		all = pre.total * KINDS_OF_DATA <= max;
+		choice = all ? enumerated(&pre, i) : corner(i);
+		if (all && i + 1 >= pre.total * KINDS_OF_DATA)
+			max = i + 1;
+		ok = one_choice(p, &choice, i < p->s->second_cuts);
+	}
+	return ok;
+}
+
+bool sweep_cut(const struct sweep *s, struct sweep_report *report)
+{
+	struct pass p = { .s = s, .report = report };
+
+	p.now.kind = SWEEP_CUT;
+	p.now.mode = MEMFS_STRICT;
+	if (!each_point(&p, cut_point))
+		return false;
+	p.now.mode = MEMFS_ORDERED;
+	return each_point(&p, cut_point);
+}

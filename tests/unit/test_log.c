@@ -1,0 +1,180 @@
+/*
+ * Proves: a log line is one line whatever it quotes, is cut at its limit, and
+ * begins with the time, or with a priority where journald reads; and the
+ * service manager is told what it is to be told, over a path and over an
+ * abstract name.
+ */
+#include <check.h>
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/net/notify.h"
+
+static int real_stderr;
+static FILE *captured;
+static char line[2 * LOG_LINE_MAX];
+
+static void setup(void)
+{
+	unsetenv("JOURNAL_STREAM");
+	real_stderr = dup(STDERR_FILENO);
+	captured = tmpfile();
+	ck_assert_ptr_nonnull(captured);
+	ck_assert_int_eq(dup2(fileno(captured), STDERR_FILENO), STDERR_FILENO);
+	log_init();
+}
+
+static void teardown(void)
+{
+	dup2(real_stderr, STDERR_FILENO);
+	close(real_stderr);
+	fclose(captured);
+}
+
+/* The only line that was logged. */
+static void read_line(void)
+{
+	size_t len;
+
+	rewind(captured);
+	len = fread(line, 1, sizeof(line) - 1, captured);
+	line[len] = '\0';
+	ck_assert_ptr_eq(strchr(line, '\n'), line + len - 1);
+}
+
+static void expect(const char *pattern)
+{
+	regex_t regex;
+
+	ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+	ck_assert_msg(regexec(&regex, line, 0, NULL, 0) == 0, "not %s: %s",
+	    pattern, line);
+	regfree(&regex);
+}
+
+START_TEST(a_line_has_time_and_level)
+{
+	log_warning("disk %s is %d%% full", "/x", 99);
+	read_line();
+	expect("^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+	       "\\.[0-9]{3}Z warning: disk /x is 99% full\n$");
+}
+END_TEST
+
+static void read_by_journald(void)
+{
+	char stream[64];
+	struct stat st;
+
+	ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu",
+	    (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_init();
+}
+
+START_TEST(journald_gets_a_priority)
+{
+	read_by_journald();
+	log_error("broken");
+	read_line();
+	ck_assert_str_eq(line, "<3>broken\n");
+}
+END_TEST
+
+START_TEST(a_stream_that_is_not_ours_is_not_journald)
+{
+	setenv("JOURNAL_STREAM", "1:1", 1);
+	log_init();
+	log_info("started");
+	read_line();
+	expect("Z info: started\n$");
+}
+END_TEST
+
+START_TEST(what_is_quoted_forges_no_line)
+{
+	read_by_journald();
+	log_info("name: %s", "a\n<0>panic\r\033[31m\x7f");
+	read_line();
+	ck_assert_str_eq(line, "<6>name: a?<0>panic??[31m?\n");
+}
+END_TEST
+
+START_TEST(a_long_line_is_cut)
+{
+	static char text[2 * LOG_LINE_MAX];
+
+	memset(text, 'x', sizeof(text) - 1);
+	log_info("%s", text);
+	read_line();
+	ck_assert_uint_eq(strlen(line), LOG_LINE_MAX);
+}
+END_TEST
+
+static void expect_notice(bool abstract)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char path[64], got[64] = "";
+	socklen_t size;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+	snprintf(path, sizeof(path), "%s/refd-notify-%d",
+	    abstract ? "@" : "/tmp", (int)getpid());
+	strcpy(addr.sun_path, path);
+	size =
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	if (abstract)
+		addr.sun_path[0] = '\0';
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, size), 0);
+	setenv("NOTIFY_SOCKET", path, 1);
+	notify_manager("READY=1\nSTATUS=serving");
+	ck_assert_int_eq(recv(fd, got, sizeof(got) - 1, 0), 22);
+	ck_assert_str_eq(got, "READY=1\nSTATUS=serving");
+	if (!abstract)
+		unlink(path);
+	close(fd);
+}
+
+START_TEST(the_service_manager_is_told)
+{
+	expect_notice(false);
+	expect_notice(true);
+	/* And where there is none, nothing happens. */
+	setenv("NOTIFY_SOCKET", "/nowhere/socket", 1);
+	notify_manager("READY=1");
+	unsetenv("NOTIFY_SOCKET");
+	notify_manager("READY=1");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("log");
+	TCase *cases = tcase_create("log");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(cases, setup, teardown);
+	tcase_add_test(cases, a_line_has_time_and_level);
+	tcase_add_test(cases, journald_gets_a_priority);
+	tcase_add_test(cases, a_stream_that_is_not_ours_is_not_journald);
+	tcase_add_test(cases, what_is_quoted_forges_no_line);
+	tcase_add_test(cases, a_long_line_is_cut);
+	tcase_add_test(cases, the_service_manager_is_told);
+	suite_add_tcase(suite, cases);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -155,6 +155,15 @@ static bool open_repo(struct store *s, struct txn *txn)
 
 /* ---- names ---- */
 
+/* git deletes names that it would not create. */
+static bool is_good_name(const struct refd_update *ask, bool *too_long)
+{
+	if (ask->action == REFD_DELETE ||
+	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid)))
+		return refd_refname_may_delete(ask->name, too_long);
+	return refd_refname_may_write(ask->name, too_long);
+}
+
 static void check_name(struct txn *txn, struct txn_update *u)
 {
 	const struct refd_update *ask = u->ask;
@@ -182,7 +191,7 @@ static void check_name(struct txn *txn, struct txn_update *u)
 		return;
 	if (txn->req.push && !refd_refname_may_push(ask->name))
 		txn_decide(u, REFD_BADNAME, "funny refname");
-	else if (!refd_refname_may_write(ask->name, &too_long))
+	else if (!is_good_name(ask, &too_long))
 		txn_decidef(u, REFD_BADNAME,
 		    too_long ? "refname is too long" :
 			       "refusing to update ref with bad name '%s'",

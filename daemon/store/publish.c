@@ -13,7 +13,8 @@
  *					taken back while the locks still stand
  *	the void can't be recorded	unknown
  *	a rename, for the disk's sake,	unknown; record and lock stand, so the
- *	once siblings are out		next recovery finishes it
+ *	once siblings are out; the	next recovery finishes it
+ *	unlinking of a deletion
  *	a log line can't be written	the ref is published, the line is owed
  */
 #include <assert.h>
@@ -135,18 +136,19 @@ static void unlock(struct change *c)
 		c->locked = false;
 }
 
-/* An atomic transaction whose other members are out can't be taken back. The
- * record stands and so does the lock: recovery finishes what this disk would
- * not take. */
-static bool keep_atomic(struct change *c, int err)
+/* Too late to be taken back: the record stands and so does the lock, and
+ * recovery finishes what this disk would not take. */
+static void keep_change(struct change *c, int err)
 {
-	if (!c->share->txn->req.atomic || c->share->part->nr < 2 ||
-	    !is_committed(c))
-		return false;
-	change_fail(c, REFD_UNKNOWN, "committed, but can't write '%s' yet: %s",
+	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
 	    c->name, strerror(-err));
 	c->keep = true;
-	return true;
+}
+
+/* Its siblings are out. */
+static bool is_atomic_among_others(const struct change *c)
+{
+	return c->share->txn->req.atomic && c->share->part->nr > 1;
 }
 
 static void publish_write(struct batch *b, struct change *c)
@@ -155,11 +157,13 @@ static void publish_write(struct batch *b, struct change *c)
 
 	append_lines(b, c);
 	r = c->linked ? 0 : place_value(b, c, false);
+	if (r < 0 && is_atomic_among_others(c)) {
+		keep_change(c, r);
+		return;
+	}
 	if (r < 0) {
-		if (!keep_atomic(c, r)) {
-			retract_lines(b, c);
-			void_errno(c, r);
-		}
+		retract_lines(b, c);
+		void_errno(c, r);
 		return;
 	}
 	c->published = true;
@@ -206,18 +210,18 @@ static void link_creations(struct batch *b, struct share *s)
 
 /* ---- deletions ---- */
 
+/* packed-refs has forgotten it by now. */
 static void publish_delete(struct batch *b, struct change *c)
 {
 	char path[REFD_PATH_MAX];
-	int r = 0;
+	int r;
 
 	change_log_path(c, path);
-	reflog_delete(b->sys, c->dirfd, path);
-	if (c->is_loose)
+	r = reflog_delete(b->sys, c->dirfd, path);
+	if (r == 0 && c->is_loose)
 		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
 	if (r < 0 && r != -ENOENT) {
-		if (!keep_atomic(c, r))
-			void_errno(c, r);
+		keep_change(c, r);
 		return;
 	}
 	if (c->log_head)
@@ -253,7 +257,9 @@ static void publish_deletions(struct batch *b)
 				continue;
 			if (r == 0)
 				publish_delete(b, c);
-			else if (!keep_atomic(c, r))
+			else if (is_atomic_among_others(c))
+				keep_change(c, r);
+			else
 				void_errno(c, r);
 		}
 	}

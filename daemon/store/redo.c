@@ -186,31 +186,53 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	return r;
 }
 
+/* After a kill there is one line, and our lock says whether it is there; after
+ * a cut the bytes have to. */
+static int restore_lines(struct replay *rp, enum replay_rule rule, int dirfd,
+    const char *path, char **lines, size_t nr, const struct record *rec)
+{
+	size_t added = 0, cut = 0;
+	char text[64];
+	bool one;
+	int r;
+
+	if (rule == REPLAY_KILL && nr == 1) {
+		r = reflog_complete(rp->sys, dirfd, path, lines[0],
+		    strlen(lines[0]), true, rec->file_mode, rec->dir_mode,
+		    &one);
+		added = r == 0 && one;
+	} else {
+		r = reflog_repair(rp->sys, dirfd, path,
+		    (const char *const *)lines, nr, true, rec->file_mode,
+		    rec->dir_mode, &added, &cut);
+	}
+	if (r == 0 && (added > 0 || cut > 0)) {
+		snprintf(text, sizeof(text),
+		    "%zu lines added, %zu bytes cut off", added, cut);
+		redo_report(rp, STORE_LOG_REPAIRED, path + strlen("logs/"),
+		    text);
+	}
+	return r;
+}
+
 int redo_logs(struct replay *rp, struct redo *redo)
 {
-	char path[REFD_PATH_MAX], text[64];
-	const struct record *rec = &redo->last->row->rec;
-	size_t nr, added, cut;
+	const struct replay_row *row = redo->last->row;
+	char path[REFD_PATH_MAX];
 	bool deletes;
 	char **lines;
+	size_t nr;
 	int r;
 
 	r = chain_log_lines(redo->chain, &lines, &nr, &deletes);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	/* After a kill the log is exact up to the window that was cut. */
-	if (deletes && redo->last->row->rule == REPLAY_CUT)
+	if (deletes)
 		r = reflog_delete(rp->sys, redo->dirfd, path);
 	if (r == 0 && nr > 0)
-		r = reflog_repair(rp->sys, redo->dirfd, path,
-		    (const char *const *)lines, nr, true, rec->file_mode,
-		    rec->dir_mode, &added, &cut);
-	if (r == 0 && nr > 0 && (added > 0 || cut > 0)) {
-		snprintf(text, sizeof(text),
-		    "%zu lines added, %zu bytes cut off", added, cut);
-		redo_report(rp, STORE_LOG_REPAIRED, redo->chain->name, text);
-	}
+		r = restore_lines(rp, row->rule, redo->dirfd, path, lines, nr,
+		    &row->rec);
 	chain_lines_free(lines, nr);
 	return r;
 }
@@ -287,8 +309,8 @@ int redo_head(struct replay *rp, const struct replay_row *rows,
 {
 	struct stale_lock *held = NULL;
 	const struct replay_row *row;
-	size_t nr, added, cut;
 	bool locked = false;
+	size_t nr;
 	char **lines;
 	int r;
 
@@ -302,12 +324,8 @@ int redo_head(struct replay *rp, const struct replay_row *rows,
 		locked = r == 0;
 	}
 	if (r == 0)
-		r = reflog_repair(rp->sys, dirfd, "logs/HEAD",
-		    (const char *const *)lines, nr, false, rows->rec.file_mode,
-		    rows->rec.dir_mode, &added, &cut);
-	if (r == 0 && (added > 0 || cut > 0))
-		redo_report(rp, STORE_LOG_REPAIRED, "HEAD",
-		    "lines added or cut");
+		r = restore_lines(rp, held != NULL ? REPLAY_KILL : REPLAY_CUT,
+		    dirfd, "logs/HEAD", lines, nr, &rows->rec);
 	if (held != NULL)
 		stale_unlock(rp->stale, held);
 	if (locked)

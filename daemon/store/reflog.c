@@ -191,6 +191,32 @@ int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
 	return r;
 }
 
+int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len, bool create, mode_t file_mode,
+    mode_t dir_mode, bool *added)
+{
+	size_t lines, cut;
+	uint64_t size;
+	int fd, r;
+
+	*added = false;
+	r = reflog_repair(sys, dirfd, log_path, NULL, 0, create, file_mode,
+	    dir_mode, &lines, &cut);
+	if (r < 0)
+		return r;
+	fd = reflog_open(sys, dirfd, log_path, O_APPEND, create, file_mode,
+	    dir_mode, &size);
+	if (fd < 0)
+		return fd;
+	r = ends_with(sys, fd, size, line, len);
+	if (r == 0) {
+		r = SYS(sys, write_all, fd, line, len);
+		*added = r == 0;
+	}
+	SYS(sys, close, fd);
+	return r < 0 ? r : 0;
+}
+
 /* Components of a log's path that stay: up to logs/refs/<x>. Elsewhere (HEAD's
  * log) all do. */
 static unsigned components_kept(const char *log_path)

@@ -73,6 +73,16 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
     const char *const *lines, size_t nr, bool create, mode_t file_mode,
     mode_t dir_mode, size_t *added, size_t *cut_bytes);
 
+/*
+ * Recovery after a kill, while the lock of the one who wrote LINE, or was
+ * about to, still stands: nobody has appended since, so the line is there
+ * exactly if the log ends with it. Appends it otherwise, a torn tail cut off
+ * first. *ADDED says so.
+ */
+int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len, bool create, mode_t file_mode,
+    mode_t dir_mode, bool *added);
+
 /* Deletes the log and prunes its empty parent directories down to
  * logs/refs/<x>/. 0 when absent, or a directory. */
 int reflog_delete(const struct sys *sys, int dirfd, const char *log_path);

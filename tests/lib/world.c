@@ -250,9 +250,8 @@ static void parse_update(char *spec, struct refd_update *u)
 	u->name = name;
 }
 
-static struct txn *make_txn(const char *spec, bool atomic)
+static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 {
-	static unsigned seconds = 1700000000;
 	char committer[80];
 	struct refd_update updates[64];
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
@@ -274,7 +273,8 @@ static struct txn *make_txn(const char *spec, bool atomic)
 	long n;
 
 	snprintf(committer, sizeof(committer),
-	    "A U Thor <a@example.org> %u +0000", seconds++);
+	    "A U Thor <a@example.org> %u +0000", 1700000000 + w->seconds);
+	w->seconds += !w->clock_stands;
 	rest = copy = strdup(spec);
 	while ((word = strsep(&rest, ";")) != NULL)
 		parse_update(word, &updates[req.nr_updates++]);
@@ -300,7 +300,7 @@ static struct txn *make_txn(const char *spec, bool atomic)
 
 struct txn *world_apply(struct world *w, const char *spec, bool atomic)
 {
-	struct txn *txn = make_txn(spec, atomic);
+	struct txn *txn = make_txn(w, spec, atomic);
 	struct txn_part part = { .txn = txn };
 	struct window win = { .parts = &part, .nr_parts = 1 };
 	enum refd_status status;
@@ -321,6 +321,11 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic)
 	apply_window(&w->ap, &win);
 	free(part.updates);
 	return txn;
+}
+
+void world_stop_clock(struct world *w, bool stop)
+{
+	w->clock_stands = stop;
 }
 
 void world_done(struct world *w, struct txn *txn)
@@ -399,4 +404,12 @@ int world_log_count(struct world *w, const char *name, char old, char new_c)
 	}
 	free(buf);
 	return count;
+}
+
+bool world_has_log(struct world *w, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), WORLD_REPO "/logs/refs/heads/%s", name);
+	return memfs_exists(w->fs, path);
 }

@@ -31,6 +31,8 @@ struct world {
 	/* Of the last recovery. */
 	uint64_t found[STORE_FAILED + 1], parked;
 	uint64_t owed;
+	unsigned seconds; /* of the next transaction's committer */
+	bool clock_stands;
 	bool lost; /* a journal sync failed and could not be healed */
 };
 
@@ -57,11 +59,14 @@ int world_checkpoint(struct world *w);
  * repository could not be opened or memory was short; world_done() it.
  */
 struct txn *world_apply(struct world *w, const char *spec, bool atomic);
+/* Every transaction is a second later than the one before, or none is. */
+void world_stop_clock(struct world *w, bool stop);
 void world_done(struct world *w, struct txn *txn);
 
 /* refs/heads/NAME as git would read it: its letter, '0' absent, '?' broken. */
 char world_ref(struct world *w, const char *name);
 /* How many lines of NAME's log go OLD to NEW; -1: the log is malformed. */
 int world_log_count(struct world *w, const char *name, char old, char new_c);
+bool world_has_log(struct world *w, const char *name);
 
 #endif

@@ -115,6 +115,10 @@ static size_t check_refs(struct world *w, const struct variant *v,
 			ck_assert_msg(c == refs[k].old,
 			    "%s: %s failed (%s) and is at '%c'", context,
 			    refs[k].name, refd_status_name(statuses[i]), c);
+		if (c == '0' && refs[k].new_c == '0')
+			ck_assert_msg(!world_has_log(w, refs[k].name),
+			    "%s: %s is deleted and its log is there", context,
+			    refs[k].name);
 		lines = world_log_count(w, refs[k].name, refs[k].old,
 		    refs[k].new_c);
 		ck_assert_msg(lines >= 0, "%s: log of %s is torn", context,

@@ -131,6 +131,33 @@ START_TEST(kill_leaves_a_foreign_lock)
 }
 END_TEST
 
+/* A line that an earlier transaction wrote, byte for byte, is not this one's:
+ * a client that goes to and fro within a second makes such. */
+START_TEST(kill_adds_a_line_that_was_there_before)
+{
+	unsigned long n;
+	bool hit = true;
+	int lines;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		world_stop_clock(w, true);
+		ok("x=1");
+		ok("x=2:1");
+		ok("x=1:2");
+		memfs_kill_at(w->fs, n);
+		world_done(w, world_apply(w, "x=2:1", false));
+		hit = memfs_was_hit(w->fs);
+		kill_and_start();
+		lines = world_log_count(w, "x", '1', '2');
+		ck_assert_int_eq(lines, world_ref(w, "x") == '2' ? 2 : 1);
+	}
+	world_stop_clock(w, false);
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
 /* ---- a cut ---- */
 
 START_TEST(cut_with_an_unsynced_predecessor)
@@ -381,6 +408,7 @@ int main(void)
 	tcase_add_test(tc, kill_leaves_a_foreign_revert);
 	tcase_add_test(tc, kill_leaves_a_foreign_deletion);
 	tcase_add_test(tc, kill_leaves_a_foreign_lock);
+	tcase_add_test(tc, kill_adds_a_line_that_was_there_before);
 	tcase_add_test(tc, cut_with_an_unsynced_predecessor);
 	tcase_add_test(tc, cut_empties_the_file);
 	tcase_add_test(tc, cut_between_two_of_ours_and_one_of_theirs);

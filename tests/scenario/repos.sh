@@ -1,0 +1,271 @@
+#!/bin/bash
+# What a repository must be for refd to write in it, and what becomes of one
+# that is moved, replaced, copied or reached by two paths. Bad names and
+# objects are refused one by one. Nothing is ever written outside the roots,
+# nor in a repository of a kind that refd can't write.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+SERVED=$T/srv
+mkdir "$SERVED"
+
+# What the daemon itself says of a one-ref transaction: the client's own
+# checks are passed by.
+ask() { # REPOSITORY OID [PREFIX]
+	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$1" --oid "$2" \
+		--clients 1 --txns 1 --create \
+		--prefix "${3:-refs/heads/asked}" 2>&1 |
+		sed -n 's/.*"ok":1,"failed":{}.*/ok/p
+			s/.*"failed":{"\([a-z]*\)":1}.*/\1/p'
+}
+
+update() { # NAME ARGUMENT...
+	local repo=$T/$1
+	shift
+	"$REFD" update -C "$repo" --porcelain "$@" 2>"$T/err"
+}
+
+# Every file below a directory, with its size and content.
+contents() { # DIRECTORY
+	(cd "$1" && find . -type f -exec sha1sum {} + | sort && find . -type d)
+}
+
+# The daemon says STATUS and leaves the repository exactly as it was.
+turned_away() { # REPORTED-AS STATUS REPOSITORY OID
+	local before
+	before=$(contents "$3")
+	is "$1: $2" "$2" "$(ask "$3" "$4")"
+	is "$1: nothing written" "$before" "$(contents "$3")"
+}
+
+# ---- which repositories ----
+
+kinds() {
+	local one
+	new_repo outside.git bare
+	one=$(new_commit outside.git one)
+	turned_away 'outside the roots' norepo "$T/outside.git" "$one"
+	ln -s "$T/outside.git" "$SERVED/link.git"
+	"$REFD" update --git-dir "$SERVED/link.git" --porcelain \
+		refs/heads/x "$one" >"$T/out" 2>/dev/null
+	is 'a link that leads outside' 'ng refs/heads/x norepo' \
+		"$(head -n 1 "$T/out" | cut -d' ' -f1-3)"
+	"$REFD" update --git-dir "$SERVED/../outside.git" --porcelain \
+		refs/heads/x "$one" >"$T/out" 2>/dev/null
+	is 'a path that climbs out' 'ng refs/heads/x norepo' \
+		"$(head -n 1 "$T/out" | cut -d' ' -f1-3)"
+	check 'outside: still nothing there' test ! -e "$T/outside.git/refd"
+
+	mkdir "$SERVED/nothing"
+	turned_away 'no repository' norepo "$SERVED/nothing" "$one"
+	"$REFD" update --git-dir "$SERVED/missing" refs/heads/x "$one" \
+		2>/dev/null
+	is 'missing: git'"'"'s status' 128 $?
+
+	git init -q --bare "$SERVED/reftable.git"
+	git -C "$SERVED/reftable.git" config core.repositoryFormatVersion 1
+	git -C "$SERVED/reftable.git" config extensions.refStorage reftable
+	turned_away reftable unsupported "$SERVED/reftable.git" "$one"
+
+	git init -q --bare --object-format=sha256 "$SERVED/sha256.git"
+	turned_away SHA-256 unsupported "$SERVED/sha256.git" "$one"
+}
+
+# A push into what refd can't write is git's.
+sha256_push() {
+	git init -q --object-format=sha256 "$T/work256"
+	git -C "$T/work256" commit -q --allow-empty -m one
+	mkdir -p "$SERVED/sha256.git/hooks"
+	ln -s "$REFD" "$SERVED/sha256.git/hooks/proc-receive"
+	git -C "$SERVED/sha256.git" config receive.procReceiveRefs refs
+	check 'SHA-256: a push falls through' git -C "$T/work256" push -q \
+		"$SERVED/sha256.git" HEAD:refs/heads/x
+	is 'SHA-256: git did it' "$(git -C "$T/work256" rev-parse HEAD)" \
+		"$(ref_of srv/sha256.git refs/heads/x)"
+}
+
+# ---- names and objects ----
+
+names_and_objects() {
+	local one tree absent=1234567890123456789012345678901234567890 before
+	local name
+	new_repo srv/repo.git bare
+	one=$(new_commit srv/repo.git one)
+	tree=$(git -C "$SERVED/repo.git" rev-parse "$one^{tree}")
+	is 'a good one' ok "$(ask "$SERVED/repo.git" "$one")"
+	before=$(contents "$SERVED/repo.git/refs")
+	for name in 'refs/heads/../../escape' '../escape' $'refs/heads/a\nb' \
+		'refs/heads/a b' 'refs/heads/.a' 'refs/heads/a.lock' \
+		'refs/heads/a..b' 'refs/heads/@{a' "$T/absolute" \
+		"refs/heads/$(printf 'x%.0s' {1..300})"; do
+		is "name $(printf '%q' "${name:0:30}")" badname \
+			"$(ask "$SERVED/repo.git" "$one" "$name")"
+	done
+	is 'no object there' noobject \
+		"$(ask "$SERVED/repo.git" $absent refs/heads/none)"
+	is 'a tree for a branch' notcommit \
+		"$(ask "$SERVED/repo.git" "$tree" refs/heads/tree)"
+	is 'none of it written' "$before" "$(contents "$SERVED/repo.git/refs")"
+	check 'nothing beside the repository' test ! -e "$T/escape" \
+		-a ! -e "$SERVED/escape" -a ! -e "$T/absolute"
+	is 'a tag may name a tree' ok \
+		"$(ask "$SERVED/repo.git" "$tree" refs/tags/tree)"
+	# The good one among the bad is done.
+	update srv/repo.git --batch-updates --stdin >"$T/out" <<-END
+		create refs/heads/bad $absent
+		create refs/heads/good $one
+		create refs/heads/asked $one
+	END
+	is 'one by one' 'ng refs/heads/bad noobject
+ok refs/heads/good
+ng refs/heads/asked conflict' "$(head -n 3 "$T/out" | cut -d' ' -f1-3 |
+		sed 's/^\(ok [^ ]*\).*/\1/')"
+}
+
+# ---- one that goes away and comes back ----
+
+away_and_back() {
+	local one two
+	new_repo srv/away.git bare
+	one=$(new_commit srv/away.git one)
+	two=$(new_commit srv/away.git two)
+	"$BUILD/tests/helper/storm" --socket "$SOCKET" \
+		--repo "$SERVED/away.git" --oid "$one" --oid "$two" \
+		--clients 2 --txns 1500 --refs 5 --log "$T/log" >"$T/storm" &
+	own $!
+	until [ -s "$T/log" ]; do sleep 0.02; done
+	mv "$SERVED/away.git" "$T/elsewhere.git"
+	sleep 0.2
+	mv "$T/elsewhere.git" "$SERVED/away.git"
+	reap $!
+	check 'gone for a moment: the clients are told' \
+		grep -q '"failed":{"norepo":' "$T/storm"
+	is 'and nothing acknowledged is missing' \
+		"$(awk '{ last[$1] = $2 } END {
+			for (ref in last) print last[ref], ref }' "$T/log" |
+			sort)" \
+		"$(git -C "$SERVED/away.git" for-each-ref refs/heads/storm \
+			--format='%(objectname) %(refname)' | sort)"
+	no_locks 'gone for a moment: no lock' srv/away.git
+	is 'it is served again' ok "$(ask "$SERVED/away.git" "$one")"
+}
+
+# ---- one that is replaced under load ----
+
+# Creates ref after ref, with the time at which each was asked for.
+creator() { # ID OID
+	local n=0 begun
+	while [ ! -e "$T/enough" ]; do
+		n=$((n + 1))
+		begun=${EPOCHREALTIME/./}
+		"$REFD" update -C "$SERVED/swap.git" "refs/heads/c$1/$n" "$2" \
+			2>>"$T/why.$1" &&
+			echo "$begun refs/heads/c$1/$n" >>"$T/acked.$1"
+	done
+}
+
+replaced() {
+	local one i pids=() swapped
+	new_repo srv/swap.git bare
+	one=$(new_commit srv/swap.git one)
+	cp -r "$SERVED/swap.git" "$SERVED/new.git"
+	for i in 1 2 3 4; do
+		creator $i "$one" &
+		pids+=($!)
+		own $!
+	done
+	sleep 1
+	mv "$SERVED/swap.git" "$SERVED/old.git"
+	mv "$SERVED/new.git" "$SERVED/swap.git"
+	swapped=${EPOCHREALTIME/./}
+	sleep 1.5
+	: >"$T/enough"
+	for i in "${pids[@]}"; do reap "$i"; done
+	git -C "$SERVED/old.git" for-each-ref --format='%(refname)' |
+		sort >"$T/old"
+	git -C "$SERVED/swap.git" for-each-ref --format='%(refname)' |
+		sort >"$T/new"
+	sort "$T"/acked.? >"$T/acked"
+	awk -v t="$swapped" '$1 > t { print $2 }' "$T/acked" | sort >"$T/after"
+	awk '{ print $2 }' "$T/acked" | sort >"$T/all"
+	check "replaced: clients went on ($(wc -l <"$T/after") afterwards)" \
+		test -s "$T/after"
+	is 'replaced: nothing lands in the old one' '' \
+		"$(comm -12 "$T/old" "$T/after")"
+	is 'replaced: all that was asked for later is in the new one' '' \
+		"$(comm -23 "$T/after" "$T/new")"
+	is 'replaced: nothing acknowledged is missing' '' \
+		"$(comm -23 "$T/all" <(sort -m "$T/old" "$T/new"))"
+	is 'replaced: each ref is in one of them only' '' \
+		"$(comm -12 "$T/old" "$T/new")"
+	no_locks 'replaced: no lock in the old one' srv/old.git
+	no_locks 'replaced: no lock in the new one' srv/swap.git
+	check 'replaced: the new one has an id of its own' \
+		bash -c "! cmp -s '$SERVED/old.git/refd/id' \
+			'$SERVED/swap.git/refd/id'"
+	is 'the old one is served under its new name' ok \
+		"$(ask "$SERVED/old.git" "$one")"
+}
+
+# ---- copies, and two paths ----
+
+copied() {
+	local one uuid
+	new_repo srv/first.git bare
+	one=$(new_commit srv/first.git one)
+	is 'copied: the first' ok "$(ask "$SERVED/first.git" "$one")"
+	uuid=$(head -n 1 "$SERVED/first.git/refd/id")
+	cp -r "$SERVED/first.git" "$SERVED/second.git"
+	is 'copied: the copy is served' ok \
+		"$(ask "$SERVED/second.git" "$one" refs/heads/copy)"
+	check 'copied: under an id of its own' \
+		test "$uuid" != "$(head -n 1 "$SERVED/second.git/refd/id")"
+	is 'copied: the first keeps its id' "$uuid" \
+		"$(head -n 1 "$SERVED/first.git/refd/id")"
+	is 'copied: and is served too' ok \
+		"$(ask "$SERVED/first.git" "$one" refs/heads/more)"
+	check 'copied: each has its own refs' \
+		test -z "$(ref_of srv/first.git refs/heads/copy/0/0-0)" \
+		-a -z "$(ref_of srv/second.git refs/heads/more/0/0-0)"
+}
+
+two_paths() {
+	local one two path pids=()
+	if [ "$(id -u)" -ne 0 ] || ! mkdir "$SERVED/other-path" ||
+		! mount --bind "$SERVED/first.git" "$SERVED/other-path" \
+			2>/dev/null; then
+		skip 'two paths' 'no bind mounts here'
+		return
+	fi
+	scenario_mounts+=("$SERVED/other-path")
+	git -C "$SERVED/first.git" config core.logAllRefUpdates always
+	one=$(new_commit srv/first.git p1)
+	two=$(new_commit srv/first.git p2)
+	for path in first.git other-path; do
+		"$BUILD/tests/helper/storm" --socket "$SOCKET" \
+			--repo "$SERVED/$path" --same-ref --clients 4 \
+			--txns 10 --oid "$one" --oid "$two" \
+			>"$T/storm.$path" &
+		pids+=($!)
+		own $!
+	done
+	for path in "${pids[@]}"; do reap "$path"; done
+	for path in first.git other-path; do
+		check "two paths: $path" grep -q '"ok":40,"failed":{}' \
+			"$T/storm.$path"
+	done
+	is 'two paths: every swap once' 80 \
+		"$(wc -l <"$SERVED/first.git/logs/refs/heads/storm/same")"
+	no_locks 'two paths: no lock' srv/first.git
+}
+
+check 'the daemon starts' start_daemon
+kinds
+sha256_push
+names_and_objects
+away_and_back
+replaced
+copied
+two_paths
+finish

@@ -1,0 +1,136 @@
+#!/bin/bash
+# A full disk, once the repository's and once the journal's: each ref that
+# can't be written says `nospace` and keeps its value, no lock and no empty
+# ref is left, and the same daemon goes on by itself once there is room.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+# What is left of the file system, to the last block.
+fill() { # DIRECTORY
+	dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null
+	dd if=/dev/zero of="$1/filler2" bs=1k 2>/dev/null
+	sync -f "$1"
+}
+
+make_room() { # DIRECTORY
+	rm -f "$1/filler" "$1/filler2"
+	sync -f "$1"
+}
+
+many() { # COMMAND-WITH-#-FOR-THE-NUMBER
+	local i
+	for ((i = 1; i <= 100; i++)); do echo "${1//#/$i}"; done
+}
+
+# One by one; the statuses and how often there were which.
+statuses() { # COMMAND
+	many "$1" | "$REFD" update -C "$repo" --porcelain --batch-updates \
+		--stdin 2>/dev/null |
+		awk '$1 == "ok" { n["ok"]++ } $1 == "ng" { n[$3]++ }
+			END { for (s in n) printf "%s %d\n", s, n[s] }'
+}
+
+# The disk of WHAT has room again, and the daemon was never restarted.
+back_again() { # WHAT
+	is "$1: room again: moved" 'ok 100' \
+		"$(statuses "update refs/heads/old/# $two $one")"
+	is "$1: room again: created" 'ok 100' \
+		"$(statuses "create refs/heads/$1/# $one")"
+	is "$1: room again: deleted" 'ok 100' \
+		"$(statuses "delete refs/heads/$1/#")"
+	statuses "update refs/heads/old/# $one" >/dev/null
+	check "$1: room again: the daemon is the same" kill -0 "$DAEMON"
+	no_locks "$1: no lock is left" "${repo#"$T/"}"
+	is "$1: no empty ref" '' "$(find "$repo/refs" -type f -empty)"
+	check "$1: git fsck" git -C "$repo" fsck --no-dangling 2>/dev/null
+}
+
+nothing_changed() { # WHAT
+	is "$1: full: every old value stands" 100 \
+		"$(git -C "$repo" for-each-ref refs/heads/old \
+			--format='%(objectname)' | grep -c "$one")"
+	no_locks "$1: full: no lock" "${repo#"$T/"}"
+}
+
+prepare() { # DIRECTORY-OF-THE-REPOSITORY
+	repo=$1/repo.git
+	new_repo "${repo#"$T/"}" bare
+	git -C "$repo" config core.logAllRefUpdates always
+	one=$(new_commit "${repo#"$T/"}" one)
+	two=$(new_commit "${repo#"$T/"}" two "$one")
+	is 'while there is room' 'ok 100' \
+		"$(statuses "create refs/heads/old/# $one")"
+}
+
+# Room for some of them: as many refs as were said to be made.
+some_room() {
+	local said made
+	# The directory is there: values are staged first, and would leave no
+	# room for it.
+	"$REFD" update -C "$repo" refs/heads/some/first "$one"
+	fill "$FS"
+	truncate -s -50k "$FS/filler"
+	sync -f "$FS"
+	git -C "$repo" config core.logAllRefUpdates false
+	said=$(statuses "create refs/heads/some/# $one")
+	made=$(awk '$1 == "ok" { print $2 }' <<<"$said")
+	check "room for some: ${said//$'\n'/, }" \
+		test "${made:-0}" -gt 0 -a "${made:-0}" -lt 100
+	is 'room for some: these are there, and no others' $((made + 1)) \
+		"$(git -C "$repo" for-each-ref refs/heads/some | wc -l)"
+	no_locks 'room for some: no lock' "${repo#"$T/"}"
+	make_room "$FS"
+}
+
+full_repository() {
+	local said
+	with_fs ext4 8M || return
+	check 'repository: the daemon starts' start_daemon
+	prepare "$FS"
+	fill "$FS"
+	said=$(statuses "create refs/heads/repository/# $one")
+	is 'repository: full: creations' 'nospace 100' "$said"
+	said=$(statuses "update refs/heads/old/# $two $one")
+	is 'repository: full: moves' 'nospace 100' "$said"
+	nothing_changed repository
+	"$REFD" update -C "$repo" refs/heads/one "$one" 2>"$T/err"
+	is 'repository: full: in words, status' 128 $?
+	check 'repository: full: in words' grep -qi 'no space' "$T/err"
+	# Another repository has a disk of its own.
+	new_repo elsewhere.git bare
+	check 'repository: full: others go on' "$REFD" update \
+		-C "$T/elsewhere.git" refs/heads/x \
+		"$(new_commit elsewhere.git x)"
+	make_room "$FS"
+	back_again repository
+	some_room
+	check 'repository: the daemon stops' stop_daemon
+}
+
+full_journal() {
+	with_fs ext4 8M || return
+	STATE=$FS/state
+	check 'journal: the daemon starts' start_daemon
+	prepare "$T"
+	fill "$FS"
+	# The WAL has room of its own; it is used up sooner or later.
+	for _ in {1..200}; do
+		said=$(statuses "update refs/heads/other/# $one")
+		[ "$said" = 'ok 100' ] || break
+		said=$(statuses "update refs/heads/other/# $two")
+		[ "$said" = 'ok 100' ] || break
+	done
+	is 'journal: full: moves' 'nospace 100' \
+		"$(statuses "update refs/heads/old/# $two $one")"
+	is 'journal: full: creations' 'nospace 100' \
+		"$(statuses "create refs/heads/journal/# $one")"
+	nothing_changed journal
+	make_room "$FS"
+	back_again journal
+	check 'journal: the daemon stops' stop_daemon
+}
+
+full_repository
+full_journal
+finish

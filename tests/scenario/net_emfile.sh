@@ -1,7 +1,10 @@
 #!/bin/bash
 # Out of descriptors the daemon does not spin: it says so once, serves those
 # who are connected, and takes the others when there are descriptors again.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 start_daemon || finish

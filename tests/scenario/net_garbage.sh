@@ -1,7 +1,10 @@
 #!/bin/bash
 # What is no request is refused and hung up on; it costs nobody else anything,
 # and leaves no trace in the daemon.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 start_daemon || finish

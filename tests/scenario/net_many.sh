@@ -1,7 +1,10 @@
 #!/bin/bash
 # 10,000 connections: all are greeted and answered, in less than 100 MB; one
 # more is told that the daemon is busy; when they leave, others come in.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 # Half of the daemon's descriptors are for connections.

@@ -1,7 +1,10 @@
 #!/bin/bash
 # Half a packet, or half a request, and then silence: nobody else waits, and
 # when the rest comes it is answered as if nothing had been.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 start_daemon || finish

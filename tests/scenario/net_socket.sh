@@ -1,7 +1,10 @@
 #!/bin/bash
 # The socket: a dead daemon's is taken over, a live one's is not; nothing else
 # is ever removed; who may connect. And what else can be wrong at the start.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 boot_id=$(cat /proc/sys/kernel/random/boot_id)

@@ -2,7 +2,10 @@
 # SIGTERM: what is in flight is finished and answered, half-closed clients
 # too; new transactions are refused. A second one gives up what waits. While
 # it recovers the daemon says so, and can be stopped.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 new_repo a.git bare

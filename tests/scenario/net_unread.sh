@@ -1,7 +1,10 @@
 #!/bin/bash
 # Clients that ask and never read their answers: the daemon's memory stays
 # bounded, it does not spin, and the others are served.
+
+# shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
 
 start_daemon || finish

@@ -17,8 +17,8 @@
 
 START_TEST(hello_comes_first_and_unasked)
 {
-	rig_greet();
-	ck_assert_uint_eq(rig.nr_asked, 0);
+	conn_rig_greet();
+	ck_assert_uint_eq(conn_rig.nr_asked, 0);
 }
 END_TEST
 
@@ -26,47 +26,47 @@ START_TEST(a_request_is_asked_and_answered)
 {
 	uint32_t id;
 
-	rig_greet();
-	rig_ping(42);
-	ck_assert(rig_turn());
-	ck_assert_uint_eq(rig.nr_asked, 1);
-	ck_assert_int_eq(rig.asked[0].verb, REFD_VERB_PING);
-	ck_assert_uint_eq(rig.conn->in_flight, 1);
-	rig_pong(42);
-	ck_assert(rig_turn());
-	ck_assert_uint_eq(rig.conn->in_flight, 0);
-	rig_read();
-	ck_assert_uint_eq(rig_answers(&id, NULL), 1);
+	conn_rig_greet();
+	conn_rig_ping(42);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
+	ck_assert_int_eq(conn_rig.asked[0].verb, REFD_VERB_PING);
+	ck_assert_uint_eq(conn_rig.conn->in_flight, 1);
+	conn_rig_pong(42);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.conn->in_flight, 0);
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(&id, NULL), 1);
 	ck_assert_uint_eq(id, 42);
 }
 END_TEST
 
 START_TEST(bytes_may_be_cut_anywhere)
 {
-	size_t len = rig_transaction_len, cut, step;
+	size_t len = conn_rig_transaction_len, cut, step;
 
-	rig_greet();
+	conn_rig_greet();
 	/* In two pieces, cut everywhere; then byte by byte. */
 	for (cut = 1; cut <= len; cut++) {
-		rig_say(rig_transaction, cut);
-		ck_assert(rig_turn());
-		ck_assert_uint_eq(rig.nr_asked, cut == len);
+		conn_rig_say(conn_rig_transaction, cut);
+		ck_assert(conn_rig_turn());
+		ck_assert_uint_eq(conn_rig.nr_asked, cut == len);
 		if (cut < len)
-			rig_say(rig_transaction + cut, len - cut);
-		ck_assert(rig_turn());
-		ck_assert_uint_eq(rig.nr_asked, 1);
-		ck_assert_uint_eq(rig.asked[0].nr_updates, 2);
-		ck_assert_str_eq(rig.asked[0].updates[1].name,
+			conn_rig_say(conn_rig_transaction + cut, len - cut);
+		ck_assert(conn_rig_turn());
+		ck_assert_uint_eq(conn_rig.nr_asked, 1);
+		ck_assert_uint_eq(conn_rig.asked[0].nr_updates, 2);
+		ck_assert_str_eq(conn_rig.asked[0].updates[1].name,
 		    "refs/heads/old");
-		refd_request_done(&rig.asked[--rig.nr_asked]);
-		rig_pong(1);
+		refd_request_done(&conn_rig.asked[--conn_rig.nr_asked]);
+		conn_rig_pong(1);
 	}
 	for (step = 0; step < len; step++) {
-		rig_say(rig_transaction + step, 1);
-		ck_assert(rig_turn());
-		ck_assert_uint_eq(rig.nr_asked, step == len - 1);
+		conn_rig_say(conn_rig_transaction + step, 1);
+		ck_assert(conn_rig_turn());
+		ck_assert_uint_eq(conn_rig.nr_asked, step == len - 1);
 	}
-	ck_assert_uint_eq(rig.host.decoding_bytes, 0);
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
 END_TEST
 
@@ -74,18 +74,18 @@ START_TEST(answers_come_whole_in_any_order)
 {
 	uint32_t ids[3], id;
 
-	rig_greet();
+	conn_rig_greet();
 	for (id = 1; id <= 3; id++)
-		rig_ping(id);
-	ck_assert(rig_turn());
-	ck_assert_uint_eq(rig.nr_asked, 3);
-	rig_pong(3);
-	rig_pong(1);
-	ck_assert(rig_turn());
-	rig_pong(2);
-	ck_assert(rig_turn());
-	rig_read();
-	ck_assert_uint_eq(rig_answers(ids, NULL), 3);
+		conn_rig_ping(id);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 3);
+	conn_rig_pong(3);
+	conn_rig_pong(1);
+	ck_assert(conn_rig_turn());
+	conn_rig_pong(2);
+	ck_assert(conn_rig_turn());
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(ids, NULL), 3);
 	ck_assert_uint_eq(ids[0], 3);
 	ck_assert_uint_eq(ids[1], 1);
 	ck_assert_uint_eq(ids[2], 2);
@@ -119,18 +119,18 @@ START_TEST(garbage_is_refused_and_hung_up_on)
 {
 	struct refd_answer ans = { 0 };
 
-	rig_greet();
-	rig_say(garbage[_i].bytes, garbage[_i].len);
+	conn_rig_greet();
+	conn_rig_say(garbage[_i].bytes, garbage[_i].len);
 	if (garbage[_i].len == 18 && garbage[_i].bytes[0] == '0') {
 		/* What was asked before it is still answered. */
-		ck_assert(rig_turn());
-		rig_pong(7);
+		ck_assert(conn_rig_turn());
+		conn_rig_pong(7);
 	}
-	ck_assert(!rig_turn());
-	rig_read();
-	ck_assert(rig.at_end);
-	ck_assert_uint_ge(rig_answers(NULL, &ans), 1);
-	if (rig.nr_asked == 0) {
+	ck_assert(!conn_rig_turn());
+	conn_rig_read();
+	ck_assert(conn_rig.at_end);
+	ck_assert_uint_ge(conn_rig_answers(NULL, &ans), 1);
+	if (conn_rig.nr_asked == 0) {
 		ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 		ck_assert_int_eq(ans.status, REFD_BADREQUEST);
 		ck_assert_uint_eq(ans.request_id, 0);
@@ -145,18 +145,18 @@ START_TEST(an_unknown_verb_is_refused_and_the_next_is_taken)
 	static const char unknown[] = "0010frobnicate 50000";
 	struct refd_answer ans = { 0 };
 
-	rig_greet();
-	rig_say(unknown, sizeof(unknown) - 1);
-	rig_ping(6);
-	ck_assert(rig_turn());
-	rig_read();
-	ck_assert_uint_eq(rig_answers(NULL, &ans), 1);
+	conn_rig_greet();
+	conn_rig_say(unknown, sizeof(unknown) - 1);
+	conn_rig_ping(6);
+	ck_assert(conn_rig_turn());
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(NULL, &ans), 1);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ans.status, REFD_BADREQUEST);
 	refd_answer_done(&ans);
-	ck_assert_uint_eq(rig.nr_asked, 1);
-	ck_assert_uint_eq(rig.asked[0].request_id, 6);
-	ck_assert_uint_eq(rig.host.decoding_bytes, 0);
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
+	ck_assert_uint_eq(conn_rig.asked[0].request_id, 6);
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
 END_TEST
 
@@ -172,14 +172,14 @@ START_TEST(an_answer_that_cannot_be_said_ends_the_connection)
 	ans.kind = REFD_ANSWER_PAIRS;
 	ans.pairs = &pair;
 	ans.nr_pairs = 1;
-	rig_greet();
-	rig_ping(1);
-	ck_assert(rig_turn());
-	conn_answer(rig.conn, &ans);
-	ck_assert(!rig_turn());
-	rig_read();
-	ck_assert(rig.at_end);
-	ck_assert_uint_eq(rig.got_len, 0);
+	conn_rig_greet();
+	conn_rig_ping(1);
+	ck_assert(conn_rig_turn());
+	conn_answer(conn_rig.conn, &ans);
+	ck_assert(!conn_rig_turn());
+	conn_rig_read();
+	ck_assert(conn_rig.at_end);
+	ck_assert_uint_eq(conn_rig.got_len, 0);
 	free(name);
 }
 END_TEST
@@ -190,41 +190,41 @@ START_TEST(a_half_closed_client_gets_its_answers)
 {
 	uint32_t ids[2];
 
-	rig_greet();
-	rig_ping(1);
-	rig_ping(2);
-	shutdown(rig.client, SHUT_WR);
-	ck_assert(rig_turn());
-	ck_assert_int_eq(rig.conn->state, CONN_FINISHING);
-	rig_pong(1);
-	ck_assert(rig_turn());
-	rig_pong(2);
-	ck_assert(!rig_turn());
-	rig_read();
-	ck_assert(rig.at_end);
-	ck_assert_uint_eq(rig_answers(ids, NULL), 2);
+	conn_rig_greet();
+	conn_rig_ping(1);
+	conn_rig_ping(2);
+	shutdown(conn_rig.client, SHUT_WR);
+	ck_assert(conn_rig_turn());
+	ck_assert_int_eq(conn_rig.conn->state, CONN_FINISHING);
+	conn_rig_pong(1);
+	ck_assert(conn_rig_turn());
+	conn_rig_pong(2);
+	ck_assert(!conn_rig_turn());
+	conn_rig_read();
+	ck_assert(conn_rig.at_end);
+	ck_assert_uint_eq(conn_rig_answers(ids, NULL), 2);
 }
 END_TEST
 
 START_TEST(a_client_that_leaves_is_forgotten)
 {
-	rig_greet();
-	close(rig.client);
-	rig.client = -1;
-	ck_assert(!rig_turn());
+	conn_rig_greet();
+	close(conn_rig.client);
+	conn_rig.client = -1;
+	ck_assert(!conn_rig_turn());
 }
 END_TEST
 
 START_TEST(a_client_that_vanished_in_flight_is_forgotten_later)
 {
-	rig_greet();
-	rig_ping(1);
-	ck_assert(rig_turn());
-	close(rig.client);
-	rig.client = -1;
-	ck_assert(rig_turn());
-	rig_pong(1);
-	ck_assert(!rig_turn());
+	conn_rig_greet();
+	conn_rig_ping(1);
+	ck_assert(conn_rig_turn());
+	close(conn_rig.client);
+	conn_rig.client = -1;
+	ck_assert(conn_rig_turn());
+	conn_rig_pong(1);
+	ck_assert(!conn_rig_turn());
 }
 END_TEST
 
@@ -235,7 +235,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(cases, rig_setup, rig_teardown);
+	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
 	tcase_add_test(cases, hello_comes_first_and_unasked);
 	tcase_add_test(cases, a_request_is_asked_and_answered);
 	tcase_add_test(cases, bytes_may_be_cut_anywhere);

@@ -17,22 +17,22 @@
 
 START_TEST(a_client_that_does_not_read_is_not_read_from)
 {
-	uint32_t *ids = malloc(RIG_CLIENT_MAX);
+	uint32_t *ids = malloc(CONN_RIG_CLIENT_MAX);
 	size_t nr, i;
 
-	rig_greet();
-	rig.answers_at_once = true;
-	rig_flood();
+	conn_rig_greet();
+	conn_rig.answers_at_once = true;
+	conn_rig_flood();
 	/* Its socket is full, and so is its share of our memory. */
-	ck_assert_uint_ge(conn_unsent(rig.conn), CONN_OUT_HIGH);
-	ck_assert_uint_le(conn_unsent(rig.conn), CONN_OUT_HIGH + 100);
-	ck_assert_uint_lt(rig.conn->out.size, 4 * CONN_OUT_HIGH);
+	ck_assert_uint_ge(conn_unsent(conn_rig.conn), CONN_OUT_HIGH);
+	ck_assert_uint_le(conn_unsent(conn_rig.conn), CONN_OUT_HIGH + 100);
+	ck_assert_uint_lt(conn_rig.conn->out.size, 4 * CONN_OUT_HIGH);
 	/* Once it reads, everything goes on where it stopped. */
-	rig_read_all();
-	nr = rig_answers(ids, NULL);
-	ck_assert_uint_eq(nr, rig.flooded / RIG_FLOOD_BYTES);
+	conn_rig_read_all();
+	nr = conn_rig_answers(ids, NULL);
+	ck_assert_uint_eq(nr, conn_rig.flooded / CONN_RIG_FLOOD_BYTES);
 	for (i = 0; i < nr; i++)
-		ck_assert_uint_eq(ids[i], RIG_FLOOD_FROM + i);
+		ck_assert_uint_eq(ids[i], CONN_RIG_FLOOD_FROM + i);
 	free(ids);
 }
 END_TEST
@@ -42,14 +42,15 @@ START_TEST(a_slow_reader_makes_no_buffer_grow)
 {
 	int i;
 
-	rig_greet();
-	rig.answers_at_once = true;
+	conn_rig_greet();
+	conn_rig.answers_at_once = true;
 	for (i = 0; i < 25; i++) {
-		rig_flood();
-		ck_assert_uint_lt(rig.conn->out.size, 4 * CONN_OUT_HIGH);
-		ck_assert_int_gt(recv(rig.client, rig.got, 150000, 0), 0);
-		ck_assert(rig_turn());
-		ck_assert_uint_gt(conn_unsent(rig.conn), 0);
+		conn_rig_flood();
+		ck_assert_uint_lt(conn_rig.conn->out.size, 4 * CONN_OUT_HIGH);
+		ck_assert_int_gt(recv(conn_rig.client, conn_rig.got, 150000, 0),
+		    0);
+		ck_assert(conn_rig_turn());
+		ck_assert_uint_gt(conn_unsent(conn_rig.conn), 0);
 	}
 }
 END_TEST
@@ -60,25 +61,25 @@ START_TEST(too_many_in_flight_wait)
 	size_t len = 0;
 	uint32_t id;
 
-	rig_greet();
+	conn_rig_greet();
 	for (id = 1; id <= 600; id++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 		    "000cping %u0000", 100 + id);
-	rig_say(text, len);
-	ck_assert(rig_turn());
-	ck_assert_uint_eq(rig.nr_asked, REFD_REQUESTS_MAX);
-	ck_assert(!rig.conn->reads);
-	rig_pong(101);
-	ck_assert(rig_turn());
-	ck_assert_uint_eq(rig.nr_asked, REFD_REQUESTS_MAX + 1);
-	for (id = 102; rig.conn->in_flight > 0; id++) {
-		rig_pong(id);
-		ck_assert(rig_turn());
+	conn_rig_say(text, len);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, REFD_REQUESTS_MAX);
+	ck_assert(!conn_rig.conn->reads);
+	conn_rig_pong(101);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, REFD_REQUESTS_MAX + 1);
+	for (id = 102; conn_rig.conn->in_flight > 0; id++) {
+		conn_rig_pong(id);
+		ck_assert(conn_rig_turn());
 	}
-	ck_assert_uint_eq(rig.nr_asked, 600);
-	ck_assert(rig.conn->reads);
-	rig_read_all();
-	ck_assert_uint_eq(rig_answers(NULL, NULL), 600);
+	ck_assert_uint_eq(conn_rig.nr_asked, 600);
+	ck_assert(conn_rig.conn->reads);
+	conn_rig_read_all();
+	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 600);
 }
 END_TEST
 
@@ -88,21 +89,21 @@ START_TEST(large_requests_share_a_limit)
 	struct refd_answer ans = { 0 };
 	char *big = malloc(REFD_PACKET_MAX);
 
-	rig_greet();
-	rig.host.decoding_bytes = DECODING_MAX;
-	rig_say(rig_transaction, rig_transaction_len);
-	ck_assert(rig_turn());
-	ck_assert_uint_eq(rig.nr_asked, 1);
-	rig_pong(1);
-	ck_assert_uint_eq(rig.host.decoding_bytes, DECODING_MAX);
-	rig_say(rig_transaction, rig_transaction_len - 4);
+	conn_rig_greet();
+	conn_rig.host.decoding_bytes = DECODING_MAX;
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
+	conn_rig_pong(1);
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes, DECODING_MAX);
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len - 4);
 	memset(big, 'x', REFD_PACKET_MAX);
 	memcpy(big, "8000", 4);
-	rig_say(big, 0x8000);
-	ck_assert(!rig_turn());
-	ck_assert_uint_eq(rig.host.decoding_bytes, DECODING_MAX);
-	rig_read();
-	ck_assert_uint_eq(rig_answers(NULL, &ans), 2);
+	conn_rig_say(big, 0x8000);
+	ck_assert(!conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes, DECODING_MAX);
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(NULL, &ans), 2);
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
 	free(big);
@@ -115,19 +116,19 @@ START_TEST(half_a_request_and_silence_is_refused)
 {
 	struct refd_answer ans = { 0 };
 
-	rig_greet();
-	rig_say(rig_transaction, 1 + (size_t)_i * 13);
-	ck_assert(rig_turn());
-	rig_wait(CONN_STALL_NS);
-	ck_assert(rig_turn());
-	rig_wait(RIG_SECOND_NS);
-	ck_assert(!rig_turn());
-	rig_read();
-	ck_assert(rig.at_end);
-	ck_assert_uint_eq(rig_answers(NULL, &ans), 1);
+	conn_rig_greet();
+	conn_rig_say(conn_rig_transaction, 1 + (size_t)_i * 13);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_RIG_SECOND_NS);
+	ck_assert(!conn_rig_turn());
+	conn_rig_read();
+	ck_assert(conn_rig.at_end);
+	ck_assert_uint_eq(conn_rig_answers(NULL, &ans), 1);
 	ck_assert_int_eq(ans.status, REFD_DEADLINE);
 	refd_answer_done(&ans);
-	ck_assert_uint_eq(rig.host.decoding_bytes, 0);
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
 END_TEST
 
@@ -135,57 +136,57 @@ START_TEST(progress_is_no_stall)
 {
 	size_t i;
 
-	rig_greet();
-	for (i = 0; i < rig_transaction_len; i++) {
-		rig_say(rig_transaction + i, 1);
-		ck_assert(rig_turn());
-		rig_wait(CONN_STALL_NS - RIG_SECOND_NS);
-		ck_assert(rig_turn());
+	conn_rig_greet();
+	for (i = 0; i < conn_rig_transaction_len; i++) {
+		conn_rig_say(conn_rig_transaction + i, 1);
+		ck_assert(conn_rig_turn());
+		conn_rig_wait(CONN_STALL_NS - CONN_RIG_SECOND_NS);
+		ck_assert(conn_rig_turn());
 	}
-	ck_assert_uint_eq(rig.nr_asked, 1);
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	/* Half of the next one, while the first is still in flight. */
-	rig_say(rig_transaction, 30);
-	ck_assert(rig_turn());
-	rig_wait(10 * CONN_STALL_NS);
-	ck_assert(rig_turn());
-	rig_pong(1);
-	ck_assert(rig_turn());
-	rig_wait(CONN_STALL_NS - RIG_SECOND_NS);
-	ck_assert(rig_turn());
+	conn_rig_say(conn_rig_transaction, 30);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(10 * CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_pong(1);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_STALL_NS - CONN_RIG_SECOND_NS);
+	ck_assert(conn_rig_turn());
 }
 END_TEST
 
 START_TEST(idling_is_allowed_for_ever)
 {
-	rig_greet();
-	rig_wait(1000 * CONN_STALL_NS);
-	ck_assert(rig_turn());
-	rig_ping(1);
-	ck_assert(rig_turn());
-	rig_wait(1000 * CONN_STALL_NS);
-	ck_assert(rig_turn());
-	rig_pong(1);
-	ck_assert(rig_turn());
-	rig_wait(1000 * CONN_STALL_NS);
-	ck_assert(rig_turn());
+	conn_rig_greet();
+	conn_rig_wait(1000 * CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_ping(1);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(1000 * CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_pong(1);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(1000 * CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
 }
 END_TEST
 
 START_TEST(who_takes_no_answers_is_hung_up_on)
 {
-	rig_greet();
-	rig.answers_at_once = true;
-	rig_flood();
-	ck_assert(rig_turn());
-	rig_wait(CONN_STALL_NS);
-	ck_assert(rig_turn());
+	conn_rig_greet();
+	conn_rig.answers_at_once = true;
+	conn_rig_flood();
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
 	/* Taking a part of it is enough. */
-	ck_assert_int_gt(recv(rig.client, rig.got, 200000, 0), 0);
-	ck_assert(rig_turn());
-	rig_wait(CONN_STALL_NS);
-	ck_assert(rig_turn());
-	rig_wait(RIG_SECOND_NS);
-	ck_assert(!rig_turn());
+	ck_assert_int_gt(recv(conn_rig.client, conn_rig.got, 200000, 0), 0);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_RIG_SECOND_NS);
+	ck_assert(!conn_rig_turn());
 }
 END_TEST
 
@@ -193,15 +194,15 @@ END_TEST
 
 START_TEST(an_idle_connection_holds_no_buffers)
 {
-	rig_greet();
-	rig_say(rig_transaction, rig_transaction_len);
-	ck_assert(rig_turn());
-	rig_pong(1);
-	ck_assert(rig_turn());
-	ck_assert_ptr_null(rig.conn->in);
-	ck_assert_ptr_null(rig.conn->out.data);
-	ck_assert_ptr_null(rig.conn->decoder);
-	ck_assert_uint_lt(sizeof(*rig.conn), 1024);
+	conn_rig_greet();
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
+	ck_assert(conn_rig_turn());
+	conn_rig_pong(1);
+	ck_assert(conn_rig_turn());
+	ck_assert_ptr_null(conn_rig.conn->in);
+	ck_assert_ptr_null(conn_rig.conn->out.data);
+	ck_assert_ptr_null(conn_rig.conn->decoder);
+	ck_assert_uint_lt(sizeof(*conn_rig.conn), 1024);
 }
 END_TEST
 
@@ -212,13 +213,13 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(cases, rig_setup, rig_teardown);
+	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
 	tcase_add_test(cases, a_client_that_does_not_read_is_not_read_from);
 	tcase_add_test(cases, a_slow_reader_makes_no_buffer_grow);
 	tcase_add_test(cases, too_many_in_flight_wait);
 	tcase_add_test(cases, large_requests_share_a_limit);
 	tcase_add_loop_test(cases, half_a_request_and_silence_is_refused, 0,
-	    (int)(rig_transaction_len - 1) / 13);
+	    (int)(conn_rig_transaction_len - 1) / 13);
 	tcase_add_test(cases, progress_is_no_stall);
 	tcase_add_test(cases, idling_is_allowed_for_ever);
 	tcase_add_test(cases, who_takes_no_answers_is_hung_up_on);

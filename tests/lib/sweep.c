@@ -112,6 +112,8 @@ static bool cut_and_look(struct pass *p, const struct memfs_choice *choice)
 
 /* ---- outcomes of a cut ---- */
 
+#define NOTHING_LASTS 1
+
 /* The I-th of those that most mistakes show in, then random ones. */
 static struct memfs_choice corner(unsigned i)
 {
@@ -298,23 +300,41 @@ static void run_to_cut(struct pass *p)
 	run(p);
 }
 
-/* The same once more, and recovery is cut in its turn, at a change of the
- * NR_CHANGES that it made. */
-static bool second_cut(struct pass *p, const struct memfs_choice *choice,
-    unsigned long nr_changes)
+/* The same once more, and recovery is cut in its turn, at its change K. */
+static bool cut_recovery(struct pass *p, const struct memfs_choice *choice,
+    unsigned long k, const struct memfs_choice *then)
 {
-	uint64_t mix = (choice->seed + 1) * 0x9e3779b97f4a7c15ULL +
-	    p->now.n * 0xbf58476d1ce4e5b9ULL;
-	struct memfs_choice then = corner((unsigned)((mix >> 8) % 12));
 	bool ok;
 
 	run_to_cut(p);
 	memfs_cut(p->fs, choice);
-	p->now.again = (mix >> 32) % nr_changes;
-	memfs_cut_at(p->fs, p->now.again);
+	p->now.again = k;
+	memfs_cut_at(p->fs, k);
 	p->s->recover(p->state);
-	ok = cut_and_look(p, &then);
+	ok = cut_and_look(p, then);
 	finish(p);
+	return ok;
+}
+
+#define SECOND_MAX 12
+
+/* At each of the NR changes that recovery made and after the last, or at some
+ * of them; the end where nothing of it lasts, and a random one. */
+static bool cut_recovery_anywhere(struct pass *p,
+    const struct memfs_choice *choice, unsigned long nr)
+{
+	uint64_t mix = choice->seed + p->now.n * 0x9e3779b97f4a7c15ULL;
+	unsigned long i, k, tries = nr < SECOND_MAX ? nr + 1 : SECOND_MAX;
+	struct memfs_choice then;
+	bool ok = true;
+
+	for (i = 0; ok && i < 2 * tries; i++) {
+		mix = mix * 6364136223846793005ULL + 1442695040888963407ULL;
+		k = nr < SECOND_MAX ? i / 2 : (mix >> 33) % (nr + 1);
+		then = i % 2 == 0 ? corner(NOTHING_LASTS) :
+				    memfs_choose(mix >> 20);
+		ok = cut_recovery(p, choice, k, &then);
+	}
 	return ok;
 }
 
@@ -328,8 +348,8 @@ static bool one_choice(struct pass *p, const struct memfs_choice *choice,
 	ok = cut_and_look(p, choice);
 	changes = memfs_nr_changes(p->fs) - before;
 	finish(p);
-	if (ok && again && changes > 0)
-		ok = second_cut(p, choice, changes);
+	if (ok && again)
+		ok = cut_recovery_anywhere(p, choice, changes);
 	return ok;
 }
 

@@ -61,7 +61,8 @@ struct sweep {
 	/* How many outcomes of a cut are tried at each point; all of them
 	 * where there are no more than that. 0: 24. */
 	unsigned choices;
-	/* For how many of these recovery is cut too, at a random place. */
+	/* For how many of these recovery is cut too: at each of its changes,
+	 * or at a dozen of them where there are more. */
 	unsigned second_cuts;
 	/* Syncing again after a failed sync is a finding, unless: */
 	bool may_sync_again;

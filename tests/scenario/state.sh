@@ -1,0 +1,140 @@
+#!/bin/bash
+# The state directory: one that can't be written, one that another daemon
+# uses, a journal that is damaged, newer or somebody else's, and a repository
+# that belongs to another journal. Each is refused at once with a sentence
+# that says what and where; a journal that is not understood is never touched,
+# and `refd recover --discard` is the way on.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+# The daemon ends by itself, says why, and leaves no socket behind.
+refused() { # REPORTED-AS WORDS OPTION...
+	local name=$1 words=$2 status
+	shift 2
+	timeout 20 "$REFD" daemon --root "$T" --socket "$T/refused.sock" "$@" \
+		>"$T/said" 2>&1 </dev/null
+	status=$?
+	if [ $status -eq 0 ] || [ $status -ge 124 ]; then
+		not_ok "$name" "status $status: $(cat "$T/said")"
+	else
+		check "$name: says so" grep -q "$words" "$T/said"
+		check "$name: no socket" test ! -e "$T/refused.sock"
+	fi
+}
+
+# ---- not to be written ----
+
+: >"$T/file"
+refused 'a file' "can't use the state directory '$T/file': Not a directory" \
+	--state "$T/file"
+refused 'below a file' "'$T/file/state': Not a directory" \
+	--state "$T/file/state"
+mkdir "$T/readonly"
+if mount --bind "$T/readonly" "$T/readonly" 2>/dev/null &&
+	scenario_mounts+=("$T/readonly") &&
+	mount -o remount,bind,ro "$T/readonly" 2>/dev/null; then
+	refused 'read-only, new' "'$T/readonly/new': Read-only file system" \
+		--state "$T/readonly/new"
+	refused 'read-only' "'$T/readonly': Read-only file system" \
+		--state "$T/readonly"
+else
+	skip read-only 'no bind mounts here'
+fi
+
+# ---- in use ----
+
+check 'the daemon starts' start_daemon
+new_repo repo.git bare
+one=$(new_commit repo.git one)
+check 'it serves' "$REFD" update -C "$T/repo.git" refs/heads/one "$one"
+refused 'the same state' "'$STATE' is in use by another refd" --state "$STATE"
+timeout 20 "$REFD" daemon --root "$T" --socket "$SOCKET" --state "$T/second" \
+	>"$T/said" 2>&1 </dev/null
+check 'the same socket: says so' \
+	grep -q "another daemon listens on $SOCKET" "$T/said"
+"$REFD" recover --state "$STATE" >"$T/said" 2>&1
+is 'recovery by hand beside it' 75 $?
+check 'the first one serves on' "$REFD" update -C "$T/repo.git" \
+	refs/heads/two "$one"
+
+# ---- two daemons, one repository ----
+
+second() { # COMMAND...
+	SOCKET=$T/second.sock STATE=$T/second REFD_SOCKET=$T/second.sock "$@"
+}
+first=$DAEMON
+second start_daemon
+second "$REFD" update -C "$T/repo.git" --porcelain refs/heads/three "$one" \
+	>"$T/out" 2>"$T/said"
+is 'a repository that another serves' 'ng refs/heads/three norepo' \
+	"$(head -n 1 "$T/out" | cut -d' ' -f1-3)"
+check 'a repository that another serves: says so' \
+	grep -q 'served by another refd already' "$T/out"
+DAEMON_TWO=$DAEMON DAEMON=$first
+check 'the first one stops' stop_daemon
+second "$REFD" update -C "$T/repo.git" --porcelain refs/heads/three "$one" \
+	>"$T/out" 2>"$T/said"
+is 'a repository of another journal' 'ng refs/heads/three norepo' \
+	"$(head -n 1 "$T/out" | cut -d' ' -f1-3)"
+check 'a repository of another journal: says so' \
+	grep -q 'belongs to the journal [0-9a-f]* of another refd' "$T/out"
+check 'nothing was written' test -z "$(ref_of repo.git refs/heads/three)"
+DAEMON=$DAEMON_TWO
+check 'the second one stops' stop_daemon
+
+# ---- a journal that is not one ----
+
+# A copy of the state, damaged by a command that gets its journal's name.
+damaged() { # REPORTED-AS WORDS COMMAND...
+	local name=$1 words=$2 before
+	shift 2
+	rm -rf "$T/damaged"
+	cp -r "$STATE" "$T/damaged"
+	"$@" "$T/damaged/journal.db"
+	before=$(sha1sum "$T"/damaged/journal.db)
+	refused "$name" "$words" --state "$T/damaged"
+	is "$name: not touched" "$before" "$(sha1sum "$T"/damaged/journal.db)"
+}
+
+overwrite() { # OFFSET BYTES FILE
+	printf '%b' "$2" | dd of="$3" bs=1 seek="$1" conv=notrunc 2>/dev/null
+}
+
+zero_pages() { # FILE
+	dd if=/dev/zero of="$1" bs=4096 seek=1 count=2 conv=notrunc 2>/dev/null
+}
+
+damaged 'an empty journal' 'is not a database' truncate -s 0
+damaged 'a journal of text' 'is not a database' overwrite 0 'something else!'
+damaged 'another database' 'is a database, but not a journal of refd' \
+	overwrite 68 '\0\0\0\0'
+damaged 'a newer journal' 'was written by a newer refd' \
+	overwrite 60 '\0\0\0\0143'
+damaged 'a damaged journal' 'malformed\|corrupt\|not a database' zero_pages
+rm -rf "$T/damaged"
+cp -r "$STATE" "$T/damaged"
+mv "$T/damaged/journal.db" "$T/damaged/journal.db-wal"
+refused 'a WAL without its journal' \
+	"journal.db is missing, but its WAL is there" --state "$T/damaged"
+
+# ---- the way on ----
+
+rm -rf "$T/damaged"
+cp -r "$STATE" "$T/damaged"
+truncate -s 0 "$T/damaged/journal.db"
+"$REFD" recover --state "$T/damaged" --root "$T" >"$T/said" 2>&1
+is 'recovery does not guess' 74 $?
+"$REFD" recover --state "$T/damaged" --discard >"$T/said" 2>&1
+is 'unless it is told to' 0 $?
+check 'then the journal is moved aside' \
+	test -e "$T"/damaged/journal.db.discarded-*
+STATE=$T/damaged
+check 'the daemon starts with a new one' start_daemon
+"$REFD" update -C "$T/repo.git" refs/heads/three "$one" 2>"$T/said"
+check 'whose repository is not its own' \
+	grep -q 'belongs to the journal' "$T/said"
+rm -r "$T/repo.git/refd"
+check 'until it is given free' "$REFD" update -C "$T/repo.git" \
+	refs/heads/three "$one"
+finish

@@ -169,13 +169,15 @@ static int move_aside(const char *state, const char *name, long long now)
 static int discard(const struct options *opt)
 {
 	long long now = (long long)time(NULL);
-	int r;
+	int r, wal;
 
 	r = move_aside(opt->state, "journal.db", now);
-	if (r == 0) {
-		r = move_aside(opt->state, "journal.db-wal", now);
-		r = r == -ENOENT ? 0 : r;
-	}
+	wal = move_aside(opt->state, "journal.db-wal", now);
+	/* Either may be missing alone: that is what may be discarded. */
+	if (r == -ENOENT && wal == 0)
+		r = 0;
+	if (r == 0 && wal < 0 && wal != -ENOENT)
+		r = wal;
 	if (r < 0) {
 		fprintf(stderr,
 		    "refd: can't move the journal in '%s' aside: %s\n",

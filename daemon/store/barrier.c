@@ -1,8 +1,8 @@
 /*
  * The object barrier: no ref becomes durable before the objects it names.
  *
- * The happy path: every directory of the repository's object stores last
- * changed well before the last completed syncfs of its file system, so all
+ * The happy path: every directory that objects are in (pack, the fan-outs, and
+ * the same of alternates) last changed well before the last completed syncfs of its file system, so all
  * that is in them is on disk, and nothing needs doing. Otherwise transactions
  * wait here, before any lock is taken, and one syncfs serves all that wait.
  *
@@ -107,14 +107,17 @@ static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
 		return false;
 	if (SYS(sys, fstat, fd, &st) < 0)
 		st.ctime_ns = INT64_MAX;
-	/* A fan-out directory that is new changes objects/ itself. */
+	/* objects/ changes with every push: its quarantine comes and goes
+	 * there. All that is looked for in it is a fan-out that is new, and
+	 * that has a ctime of its own. */
 	if (repo != NULL && repo->fanout_ctime_ns == st.ctime_ns)
 		present = repo->fanout;
-	old = st.ctime_ns < limit && is_old(sys, fd, "pack", limit, &pack) > 0;
+	old = is_old(sys, fd, "pack", limit, &pack) > 0;
 	if (old)
 		old = fanouts_are_old(sys, fd, limit, present,
 		    present == NULL && repo != NULL ? seen : NULL);
-	if (old && repo != NULL && present == NULL) {
+	/* Not of this very tick, in which another may still be made. */
+	if (old && repo != NULL && present == NULL && st.ctime_ns < limit) {
 		memcpy(repo->fanout, seen, sizeof(seen));
 		repo->fanout_ctime_ns = st.ctime_ns;
 	}

@@ -2,9 +2,10 @@
  * The object barrier: no ref becomes durable before the objects it names.
  *
  * The happy path: every directory that objects are in (pack, the fan-outs, and
- * the same of alternates) last changed well before the last completed syncfs of its file system, so all
- * that is in them is on disk, and nothing needs doing. Otherwise transactions
- * wait here, before any lock is taken, and one syncfs serves all that wait.
+ * the same of alternates) last changed well before the last completed syncfs
+ * of its file system, so all that is in them is on disk, and nothing needs
+ * doing. Otherwise transactions wait here, before any lock is taken, and one
+ * syncfs serves all that wait.
  *
  * Why it is safe to compare times: both are the file system's own clock, the
  * marker's ctime and the directories'; link, rename and create change a

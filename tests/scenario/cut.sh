@@ -1,0 +1,206 @@
+#!/bin/bash
+# A real power cut: repositories and journal lie on loop-mounted file systems
+# that are shut down (FS_IOC_SHUTDOWN) in the middle of the load, once with
+# the file system's own journal written at the last moment, which leaves refs
+# that are named and empty, once without. The daemon dies, they are mounted
+# again, recovery runs. Every acknowledged value must be there, or the one its
+# client had already asked for; no ref is empty, what was deleted stays
+# deleted, reflogs are whole, the objects are there and no lock is left.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+branches=200
+
+if [ "$(id -u)" -ne 0 ]; then
+	skip cut 'only root can mount'
+	finish
+fi
+
+# ---- the file systems ----
+
+# $on: where the repository is; $state_on: where the journal is.
+mount_both() {
+	local fs
+	for fs in "$on" ${state_on:+"$state_on"}; do
+		mountpoint -q "$fs" || mount -o loop "$fs.img" "$fs" ||
+			return 1
+	done
+}
+
+cut_power() { # logflush|nologflush
+	local fs
+	for fs in ${state_on:+"$state_on"} "$on"; do
+		"$BUILD/tests/helper/shutdown_fs" "$1" "$fs" || return 1
+	done
+	kill_daemon
+	# The clients lost their machine too.
+	kill -KILL -- "-$storm" 2>/dev/null
+	reap "$storm"
+	for fs in ${state_on:+"$state_on"} "$on"; do
+		umount "$fs" || return 1
+	done
+}
+
+# ---- before the cut ----
+
+prepare() {
+	local i tree
+	git init -q --bare "$repo"
+	git -C "$repo" config core.logAllRefUpdates always
+	"$REFD" enable --socket "$SOCKET" "$repo" >/dev/null
+	# So many that no two lines of a reflog are alike within a second:
+	# recovery counts lines, and can't tell those apart.
+	values=()
+	tree=$(git -C "$repo" mktree </dev/null)
+	for ((i = 0; i < 200; i++)); do
+		values+=("$(git -C "$repo" commit-tree -m "value $i" "$tree")")
+	done
+	git -C "$repo" update-ref refs/heads/main "${values[0]}"
+	# Making a repository is not refd's business, so it is not its promise.
+	sync -f "$repo"
+}
+
+# A group of processes of its own, so that all of it can be ended.
+start_storm() {
+	setsid "$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$repo" \
+		--clients 4 --refs 5 --txns 100000 --log "$T/log" \
+		--prefix "refs/heads/storm$round" \
+		"${values[@]/#/--oid=}" >"$T/storm" 2>&1 &
+	storm=$!
+	own "$storm"
+}
+
+# A push with objects of its own, moves and deletions of what is packed.
+push_and_delete() {
+	local i
+	rm -rf "$T/work"
+	git init -q "$T/work"
+	git -C "$T/work" commit -q --allow-empty -m "pushed in round $round"
+	pushed=$(git -C "$T/work" rev-parse HEAD)
+	for ((i = 0; i < branches; i++)); do
+		echo "create refs/heads/pushed$round/$i $pushed"
+	done | git -C "$T/work" update-ref --stdin
+	for ((i = 0; i < 40; i++)); do
+		echo "create refs/heads/gone$round/$i ${values[1]}"
+	done | "$REFD" update -C "$repo" --stdin &&
+	git -C "$repo" pack-refs --all --prune 2>/dev/null
+	git -C "$T/work" push -q "$repo" "refs/heads/pushed$round/*" \
+		2>"$T/push.err" || { cat "$T/push.err"; return 1; }
+	for ((i = 0; i < 40; i++)); do
+		echo "delete refs/heads/gone$round/$i"
+	done | "$REFD" update -C "$repo" --stdin
+}
+
+# ---- after it ----
+
+# The value of each of the storm's refs: the last one it logged, or the next.
+storm_refs() {
+	printf '%s\n' "${values[@]}" >"$T/values"
+	git -C "$repo" for-each-ref "refs/heads/storm$round" \
+		--format='%(refname) %(objectname)' >"$T/there"
+	awk 'FILENAME == ARGV[1] { place[$1] = n++; next }
+		FILENAME == ARGV[2] { at[$1] = place[$2]; has[$1] = 1; next }
+		{ acked[$1] = place[$2] }
+		END {
+			for (ref in acked)
+				if (!has[ref])
+					print ref " is not there"
+				else if (at[ref] != acked[ref] &&
+					at[ref] != (acked[ref] + 1) % n)
+					print ref " is at " at[ref] \
+						", acknowledged " acked[ref]
+		}' "$T/values" "$T/there" <(grep "/storm$round/" "$T/log")
+}
+
+# Each line whole and beginning where the one before ended, the last one
+# ending at the ref's value; as many as were acknowledged, or one more.
+storm_logs() {
+	local ref value log
+	grep "/storm$round/" "$T/log" | cut -d' ' -f1 | sort | uniq -c |
+		awk '{ print $2, $1 }' >"$T/counts"
+	while read -r ref value; do
+		log=$repo/logs/$ref
+		awk -v ref="$ref" -v value="$value" \
+			-v acked="$(awk -v r="$ref" '$1 == r { print $2 }' \
+				"$T/counts")" '
+		!/^[0-9a-f]+ [0-9a-f]+ .* <.*> [0-9]+ [-+][0-9]+\tstorm$/ ||
+		(NR > 1 && $1 != end) { print ref ": line " NR ": " $0 }
+		{ end = $2 }
+		END {
+			if (end != value)
+				print ref ": its log ends elsewhere"
+			if (NR != acked && NR != acked + 1)
+				print ref ": " NR " lines, " acked " acked"
+		}' "$log" 2>&1
+	done <"$T/there"
+}
+
+damage() {
+	find "$repo/refs" -name '*.lock' -prune -o -type f \
+		\( -empty -o -exec grep -qaP '\x00' {} \; \) -print | wc -l
+}
+
+recover() {
+	if [ $((round % 2)) -eq 1 ]; then
+		"$REFD" recover --state "$STATE" --root "$on" >"$T/found" 2>&1
+		check "$name: refd recover" test $? -le 1
+		head -n 3 "$T/found" | sed 's/^/# /'
+	fi
+	check "$name: the daemon recovers and serves" start_daemon
+}
+
+round() { # logflush|nologflush
+	local acked
+	round=$((round + 1))
+	name="$fs_type, journal ${state_on:+not }on the same, $1"
+	: >"$T/log"
+	check "$name: the daemon starts" start_daemon "${options[@]}"
+	start_storm
+	check "$name: acknowledged a push and deletions" push_and_delete
+	cut_power "$1" || { not_ok "$name: cut" 'could not be done'; return; }
+	acked=$(wc -l <"$T/log")
+	check "$name: mounted again" mount_both
+	echo "# $acked updates acknowledged, $(damage) refs empty or broken"
+	recover
+	is "$name: nothing acknowledged is missing" '' "$(storm_refs)"
+	is "$name: the reflogs are whole" '' "$(storm_logs | head -n 5)"
+	is "$name: the push is there" "$branches" \
+		"$(git -C "$repo" for-each-ref "refs/heads/pushed$round" \
+			--format='%(objectname)' | grep -c "$pushed")"
+	is "$name: the deleted stay deleted" 0 \
+		"$(git -C "$repo" for-each-ref "refs/heads/gone$round" | wc -l)"
+	is "$name: no ref is empty or broken" 0 "$(damage)"
+	check "$name: git fsck" git -C "$repo" fsck --no-dangling 2>/dev/null
+	no_locks "$name: no lock is left" "${repo#"$T/"}"
+	check "$name: it serves on" "$REFD" update -C "$repo" \
+		"refs/heads/after$round" "${values[2]}"
+	check "$name: the daemon stops" stop_daemon
+}
+
+cut_on() { # FILE-SYSTEM SIZE [STATE-FILE-SYSTEM SIZE]
+	fs_type=$1
+	with_fs "$1" "$2" || return
+	on=$FS
+	state_on=
+	options=(--socket "$SOCKET")
+	if [ -n "${3:-}" ]; then
+		with_fs "$3" "$4" || return
+		state_on=$FS
+		# And no checkpoint comes to its help.
+		printf '[checkpoint]\n\tinterval = 600000\n' >"$T/config"
+		options=(--config "$T/config")
+	fi
+	STATE=${state_on:-$on}/state
+	repo=$on/repo.git
+	prepare
+	round nologflush
+	round logflush
+}
+
+round=0
+cut_on ext4 96M
+cut_on ext4 96M ext4 64M
+cut_on xfs 300M
+cut_on xfs 300M ext4 64M
+finish

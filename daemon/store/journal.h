@@ -98,9 +98,9 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
  * before. */
 int journal_close(struct journal *j);
 /* After JOURNAL_UNKNOWN: closes everything, drops the files from the page
- * cache, opens again (registers no new start). No reader may be in use; they
- * live on. Until it has returned 0, everything else returns JOURNAL_UNKNOWN;
- * it may be called again. */
+ * cache, opens again (registers no new start). Waits for calls that read;
+ * readers live on. Until it has returned 0, everything else returns
+ * JOURNAL_UNKNOWN; it may be called again. */
 int journal_reopen(struct journal *j, char **why);
 
 const uint8_t *journal_uuid(const struct journal *j);	/* 16 bytes */

@@ -9,11 +9,11 @@
  *	database file, and only then, with the committer waiting, a last
  *	PASSIVE that finds little left to copy and little to sync.
  *
- * Between a checkpoint that caught up and the end of the next commit none
- * starts ("WAL-reset bug", https://www.sqlite.org/wal.html): before 3.51.3 a
- * checkpoint that has read the old header just before a commit begins the WAL
- * anew takes frames for copied that never were. An idle journal is
- * therefore left as it is until something is committed.
+ * Between a checkpoint that copied all there was and the end of the next
+ * commit none starts ("WAL-reset bug", https://www.sqlite.org/wal.html):
+ * before 3.51.3 a checkpoint that has read the old header just before a commit
+ * begins the WAL anew takes frames for copied that never were. An idle journal
+ * is therefore left as it is until something is committed.
  *
  * Failure modes:
  *	a reader stands in the way	the rest is copied next time
@@ -41,13 +41,15 @@ static int failed(struct journal *j, int rc)
 }
 
 /*
- * A commit may have begun the WAL anew since the last frame was copied, and
- * then the count of copied frames reads 0. Only a count between the two says
- * that it did not catch up.
+ * Were all frames copied, so that the next commit may begin the WAL anew, or
+ * has it begun to? Not when a commit has added frames meanwhile. One that has
+ * begun anew sets the count of copied frames to 0, so 0 tells nothing. What it
+ * says wrongly it says on the safe side, and the next commit corrects it.
+ * hand_lock held.
  */
-static bool has_caught_up(int log, int copied)
+static bool has_caught_up(const struct journal *j, int copied)
 {
-	return copied == log || copied == 0;
+	return copied == 0 || (uint64_t)copied >= j->wal_frames;
 }
 
 /* 0, -EAGAIN (none may start before the next commit), or a failure. */
@@ -72,7 +74,7 @@ static int passive(struct journal *j)
 	if (log < 0)
 		return -EIO;
 	pthread_mutex_lock(&j->hand_lock);
-	j->is_caught_up = has_caught_up(log, copied);
+	j->is_caught_up = has_caught_up(j, copied);
 	j->stats.checkpoints++;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
@@ -136,8 +138,10 @@ int journal_truncate_wal(struct journal *j)
 		rc = SQLITE_IOERR;
 	if (rc == SQLITE_OK) {
 		j->frames = 0;
+		pthread_mutex_lock(&j->hand_lock);
 		j->wal_frames = 0;
 		j->is_caught_up = true;
+		pthread_mutex_unlock(&j->hand_lock);
 	}
 	return rc;
 }

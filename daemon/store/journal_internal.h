@@ -9,9 +9,9 @@
  *	journal_wal.c		what only the WAL file itself can tell
  *	journal_sql.c		connections, statements, error codes
  *
- * Locks, in the order they are taken: ckpt_lock, commit_lock, hand_lock.
- * Each guards the members below it; hand_lock is never held over a call that
- * may block.
+ * Locks, in the order they are taken: use_lock, ckpt_lock, commit_lock,
+ * hand_lock. The last three guard the members below them; hand_lock is never
+ * held over a call that may block.
  */
 #ifndef STORE_JOURNAL_INTERNAL_H
 #define STORE_JOURNAL_INTERNAL_H
@@ -40,6 +40,11 @@ struct journal {
 	char boot_id[40];
 	uint8_t uuid[16];
 	uint64_t start;
+
+	/* Read-locked by whoever reads on a connection of its own: while one
+	 * is open the WAL's index lives, and nothing is read from the disk
+	 * again. */
+	pthread_rwlock_t use_lock;
 
 	pthread_mutex_t ckpt_lock;
 	sqlite3 *ckpt;

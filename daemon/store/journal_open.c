@@ -230,6 +230,7 @@ static void disconnect_all(struct journal *j)
 static void journal_free(struct journal *j)
 {
 	disconnect_all(j);
+	pthread_rwlock_destroy(&j->use_lock);
 	pthread_mutex_destroy(&j->ckpt_lock);
 	pthread_mutex_destroy(&j->commit_lock);
 	pthread_mutex_destroy(&j->hand_lock);
@@ -246,6 +247,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	if (j == NULL)
 		return NULL;
 	j->sys = cfg->sys;
+	pthread_rwlock_init(&j->use_lock, NULL);
 	pthread_mutex_init(&j->ckpt_lock, NULL);
 	pthread_mutex_init(&j->commit_lock, NULL);
 	pthread_mutex_init(&j->hand_lock, NULL);
@@ -312,9 +314,10 @@ int journal_reopen(struct journal *j, char **why)
 	int r;
 
 	*why = NULL;
+	journal_break(j);
+	pthread_rwlock_wrlock(&j->use_lock);
 	pthread_mutex_lock(&j->ckpt_lock);
 	pthread_mutex_lock(&j->commit_lock);
-	journal_break(j);
 	disconnect_all(j);
 	if ((r = journal_drop_caches(j)) == 0)
 		r = connect_all(j, why);
@@ -332,6 +335,7 @@ int journal_reopen(struct journal *j, char **why)
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 	pthread_mutex_unlock(&j->ckpt_lock);
+	pthread_rwlock_unlock(&j->use_lock);
 	return r;
 }
 

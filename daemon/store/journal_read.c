@@ -9,7 +9,8 @@
  *	a long read would keep the WAL from beginning anew: a scan reads in
  *	slices, and between two of them stands nowhere
  *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, since a
- *	transaction that is not seen now may be seen then
+ *	transaction that is not seen now may be seen then. Reopening waits for
+ *	those who read, and they for it
  *	an I/O error, a damaged file: a negative errno
  */
 #include <errno.h>
@@ -113,80 +114,114 @@ int journal_reader_open(struct journal *j, struct journal_reader **reader)
 	if (opened == NULL)
 		return -ENOMEM;
 	opened->journal = j;
+	pthread_rwlock_rdlock(&j->use_lock);
 	rc = journal_reader_connect(opened);
-	if (rc != SQLITE_OK) {
+	if (rc == SQLITE_OK) {
+		pthread_mutex_lock(&j->hand_lock);
+		LIST_INSERT_HEAD(&j->readers, opened, link);
+		pthread_mutex_unlock(&j->hand_lock);
+		*reader = opened;
+	} else {
 		journal_reader_disconnect(opened);
 		free(opened);
-		return journal_errno(rc);
 	}
-	pthread_mutex_lock(&j->hand_lock);
-	LIST_INSERT_HEAD(&j->readers, opened, link);
-	pthread_mutex_unlock(&j->hand_lock);
-	*reader = opened;
-	return 0;
+	pthread_rwlock_unlock(&j->use_lock);
+	return journal_errno(rc);
 }
 
 void journal_reader_close(struct journal_reader *reader)
 {
+	struct journal *j;
+
 	if (reader == NULL)
 		return;
-	pthread_mutex_lock(&reader->journal->hand_lock);
+	j = reader->journal;
+	pthread_rwlock_rdlock(&j->use_lock);
+	pthread_mutex_lock(&j->hand_lock);
 	LIST_REMOVE(reader, link);
-	pthread_mutex_unlock(&reader->journal->hand_lock);
+	pthread_mutex_unlock(&j->hand_lock);
 	journal_reader_disconnect(reader);
 	free(reader);
+	pthread_rwlock_unlock(&j->use_lock);
 }
 
 int journal_lookup(struct journal_reader *reader, int64_t uid,
     const struct refd_txid *txid, row_fn *cb, void *arg)
 {
+	struct journal *j = reader->journal;
+	sqlite3_stmt *s;
 	uint64_t last;
 	unsigned nr;
+	int r = JOURNAL_UNKNOWN;
 
-	if (journal_is_broken(reader->journal))
-		return JOURNAL_UNKNOWN;
-	sqlite3_bind_blob(reader->lookup, 1, txid->bytes, sizeof(txid->bytes),
-	    SQLITE_STATIC);
-	sqlite3_bind_int64(reader->lookup, 2, uid);
-	return each_row(reader->lookup, cb, arg, &nr, &last);
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		s = reader->lookup;
+		sqlite3_bind_blob(s, 1, txid->bytes, sizeof(txid->bytes),
+		    SQLITE_STATIC);
+		sqlite3_bind_int64(s, 2, uid);
+		r = each_row(s, cb, arg, &nr, &last);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
 }
 
 /* ---- scans, on a connection for the time they take ---- */
 
-static int open_scan(struct journal *j, const char *sql, sqlite3 **db,
-    sqlite3_stmt **s)
+struct scan {
+	struct journal *journal;
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+};
+
+/* To be closed even when it fails. */
+static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 {
 	int rc;
 
-	*db = NULL;
-	*s = NULL;
+	*scan = (struct scan){ .journal = j };
+	pthread_rwlock_rdlock(&j->use_lock);
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	rc = journal_connect(j->path, j->vfs, db);
+	rc = journal_connect(j->path, j->vfs, &scan->db);
 	if (rc == SQLITE_OK)
-		rc = journal_prepare(*db, sql, s);
+		rc = journal_prepare(scan->db, sql, &scan->stmt);
 	return journal_errno(rc);
+}
+
+static void scan_close(struct scan *scan)
+{
+	sqlite3_finalize(scan->stmt);
+	sqlite3_close(scan->db);
+	pthread_rwlock_unlock(&scan->journal->use_lock);
 }
 
 int journal_scan(struct journal *j, uint64_t after, row_fn *cb, void *arg)
 {
-	sqlite3 *db;
-	sqlite3_stmt *s;
+	struct scan scan;
 	unsigned nr = SLICE_ROWS;
 	int r;
 
-	r = open_scan(j,
+	r = scan_open(&scan, j,
 	    "SELECT " COLUMNS " FROM record WHERE lsn > ?"
-	    " ORDER BY lsn LIMIT ?",
-	    &db, &s);
+	    " ORDER BY lsn LIMIT ?");
 	while (r == 0 && nr == SLICE_ROWS && after < INT64_MAX) {
-		sqlite3_bind_int64(s, 1, (sqlite3_int64)after);
-		sqlite3_bind_int(s, 2, SLICE_ROWS);
-		r = each_row(s, cb, arg, &nr, &after);
+		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)after);
+		sqlite3_bind_int(scan.stmt, 2, SLICE_ROWS);
+		r = each_row(scan.stmt, cb, arg, &nr, &after);
 	}
-	sqlite3_finalize(s);
-	sqlite3_close(db);
+	scan_close(&scan);
 	return r;
+}
+
+/* 1: there is a row. */
+static int scan_next(struct scan *scan)
+{
+	int rc = sqlite3_step(scan->stmt);
+
+	if (rc == SQLITE_DONE)
+		return 0;
+	return rc == SQLITE_ROW ? 1 : journal_errno(rc);
 }
 
 static int start_of(sqlite3_stmt *s, struct journal_start *start)
@@ -205,20 +240,15 @@ int journal_each_start(struct journal *j,
     int (*cb)(void *arg, const struct journal_start *start), void *arg)
 {
 	struct journal_start start;
-	sqlite3 *db;
-	sqlite3_stmt *s;
-	int r, rc;
+	struct scan scan;
+	int r, more = 1;
 
-	r = open_scan(j, "SELECT id, boot_id FROM start ORDER BY id", &db, &s);
-	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
-		if (rc != SQLITE_ROW)
-			r = journal_errno(rc);
-		else if ((r = start_of(s, &start)) == 0)
+	r = scan_open(&scan, j, "SELECT id, boot_id FROM start ORDER BY id");
+	while (r == 0 && (more = scan_next(&scan)) > 0)
+		if ((r = start_of(scan.stmt, &start)) == 0)
 			r = cb(arg, &start);
-	}
-	sqlite3_finalize(s);
-	sqlite3_close(db);
-	return r;
+	scan_close(&scan);
+	return r == 0 && more < 0 ? more : r;
 }
 
 static int repo_of(sqlite3_stmt *s, struct journal_repo *repo)
@@ -241,19 +271,14 @@ int journal_each_repo(struct journal *j,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
 {
 	struct journal_repo repo;
-	sqlite3 *db;
-	sqlite3_stmt *s;
-	int r, rc;
+	struct scan scan;
+	int r, more = 1;
 
-	r = open_scan(j,
-	    "SELECT id, uuid, path, dev, ino FROM repo ORDER BY id", &db, &s);
-	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
-		if (rc != SQLITE_ROW)
-			r = journal_errno(rc);
-		else if ((r = repo_of(s, &repo)) == 0)
+	r = scan_open(&scan, j,
+	    "SELECT id, uuid, path, dev, ino FROM repo ORDER BY id");
+	while (r == 0 && (more = scan_next(&scan)) > 0)
+		if ((r = repo_of(scan.stmt, &repo)) == 0)
 			r = cb(arg, &repo);
-	}
-	sqlite3_finalize(s);
-	sqlite3_close(db);
-	return r;
+	scan_close(&scan);
+	return r == 0 && more < 0 ? more : r;
 }

@@ -16,6 +16,13 @@
 #include "daemon/store/journal_internal.h"
 
 /*
+ * Nobody else writes; but a reader that meets the WAL's index half-written
+ * takes the writer's lock for a moment to look again, and where it loses the
+ * processor then, the moment is long.
+ */
+#define BUSY_MS 1000
+
+/*
  * cache_spill: a transaction that outgrows the cache would write to the WAL
  * before its COMMIT, where a failure is judged otherwise.
  */
@@ -39,6 +46,7 @@ int journal_connect(const char *path, const char *vfs, sqlite3 **db)
 	sqlite3_extended_result_codes(*db, 1);
 	if (rc != SQLITE_OK)
 		return sqlite3_extended_errcode(*db);
+	sqlite3_busy_timeout(*db, BUSY_MS);
 	/* Closing is also what is done after a failed sync, when nothing may
 	 * be copied from memory into the database file. */
 	rc = sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -155,7 +155,7 @@ START_TEST(a_half_made_journal_is_made_again)
 }
 END_TEST
 
-/* Somebody with the sqlite3 shell in a write transaction: busy, at once. */
+/* Somebody with the sqlite3 shell in a write transaction. */
 START_TEST(another_writer_is_told)
 {
 	struct journal *j = open_here();

@@ -1,0 +1,258 @@
+/*
+ * All threads of the journal at once, on a real file system with SQLite's own
+ * VFS, for a few seconds: commits without a pause, checkpoints without a
+ * pause, look-ups, forgetting. Afterwards the database is sound, every row
+ * that was acknowledged is there once, a row was found as soon as it was
+ * acknowledged, and the WAL has kept its bound. What this would show is a
+ * checkpoint that starts when it must not ("WAL-reset bug"); on a real disk
+ * that is rare, so test_journal_checkpoint.c has the rule itself.
+ *
+ * A second run opens the journal again and again under the same load: a call
+ * says JOURNAL_UNKNOWN then, and nothing acknowledged is lost.
+ *
+ * REFD_TEST_SECONDS makes the first longer.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/lib/journal_help.h"
+#include "tests/lib/tmp.h"
+
+#define SECONDS   4
+#define WAL_BOUND (200 * 1000)
+#define REOPENS   100
+
+static struct journal *j;
+static atomic_bool stop;
+static atomic_uint acknowledged;
+static bool reopening; /* so a call may say JOURNAL_UNKNOWN */
+static unsigned unknown;
+static uint64_t checkpoints_done;
+static uint64_t largest_wal;
+
+static void assert_done(int r)
+{
+	ck_assert_msg(r == 0 || (reopening && r == JOURNAL_UNKNOWN), "%d", r);
+}
+
+/* A row that is unknown has its number for itself. */
+static void *commit_on(void *arg)
+{
+	unsigned row = 0, nr;
+	int r;
+
+	while (!stop) {
+		nr = 1 + row % 3;
+		r = help_commit(j, row, nr, 60 + row % 400);
+		assert_done(r);
+		row += nr;
+		if (r == 0)
+			atomic_store(&acknowledged, row);
+		else
+			unknown += nr;
+	}
+	return arg;
+}
+
+static void *checkpoint_on(void *arg)
+{
+	struct journal_stats stats;
+
+	while (!stop) {
+		assert_done(journal_checkpoint(j, WAL_BOUND));
+		journal_stats(j, &stats);
+		if (stats.wal_bytes > largest_wal)
+			largest_wal = stats.wal_bytes;
+		checkpoints_done++;
+	}
+	return arg;
+}
+
+static int is_found(void *arg, const struct journal_row *row)
+{
+	(void)row;
+	*(bool *)arg = true;
+	return 0;
+}
+
+static void *look_up_on(void *arg)
+{
+	struct journal_reader *reader;
+	struct journal_row row;
+	unsigned nr, turn = 0;
+	bool found;
+	int r;
+
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	while (!stop) {
+		nr = atomic_load(&acknowledged);
+		if (nr == 0)
+			continue;
+		/* The last one, or any, where none can be unknown. */
+		row =
+		    help_row(turn++ % 2 && !reopening ? turn % nr : nr - 1, 16);
+		found = false;
+		r = journal_lookup(reader, HELP_UID, &row.txid, is_found,
+		    &found);
+		assert_done(r);
+		ck_assert(found || r != 0);
+		help_row_done(&row);
+	}
+	journal_reader_close(reader);
+	return arg;
+}
+
+static void *forget_on(void *arg)
+{
+	unsigned i = 0;
+
+	while (!stop) {
+		assert_done(
+		    journal_forget(j, journal_last_lsn(j), i++ % 64 == 0));
+		ck_assert_uint_le(journal_forgotten(j), journal_last_lsn(j));
+	}
+	return arg;
+}
+
+static void let_run(void)
+{
+	const char *set = getenv("REFD_TEST_SECONDS");
+	struct timespec end, now;
+	time_t seconds = set != NULL ? atoi(set) : SECONDS;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += seconds;
+	do {
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < end.tv_sec);
+	stop = true;
+}
+
+/* ROWS there, none twice. */
+static void assert_sound(size_t rows)
+{
+	char path[4200];
+	sqlite3 *db;
+	sqlite3_stmt *s;
+
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(db, "PRAGMA quick_check", -1, &s,
+			     NULL),
+	    SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(s), SQLITE_ROW);
+	ck_assert_str_eq((const char *)sqlite3_column_text(s, 0), "ok");
+	sqlite3_finalize(s);
+	ck_assert_int_eq(sqlite3_prepare_v2(db,
+			     "SELECT count(*), count(DISTINCT pid)"
+			     " FROM record NOT INDEXED",
+			     -1, &s, NULL),
+	    SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(s), SQLITE_ROW);
+	ck_assert_int_eq(sqlite3_column_int(s, 0), (int)rows);
+	ck_assert_int_eq(sqlite3_column_int(s, 1), (int)rows);
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+}
+
+static pthread_t threads[4];
+
+static void start_all(void)
+{
+	void *(*const work[])(
+	    void *) = { commit_on, checkpoint_on, look_up_on, forget_on };
+	size_t i;
+
+	j = help_open(&sys_kernel, tmp_root, NULL);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(
+		    pthread_create(&threads[i], NULL, work[i], NULL), 0);
+}
+
+static void join_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+START_TEST(all_at_once)
+{
+	struct journal_stats stats;
+
+	start_all();
+	let_run();
+	join_all();
+	ck_assert_uint_eq(help_scan(j, NULL, 0), acknowledged);
+	journal_stats(j, &stats);
+	ck_assert_int_eq(journal_close(j), 0);
+	assert_sound(acknowledged);
+	ck_assert_uint_gt(acknowledged, 100);
+	ck_assert_uint_gt(checkpoints_done, 10);
+	/* What commits write while one checkpoint is under way, and a reader
+	 * that happens to look when the WAL could begin anew. */
+	ck_assert_msg(largest_wal < 100 * WAL_BOUND, "WAL of %llu bytes",
+	    (unsigned long long)largest_wal);
+	if (getenv("REFD_TEST_SECONDS") != NULL)
+		printf("%u rows, %llu commits, %llu flushes, %llu checkpoints"
+		       " started, largest WAL %llu\n",
+		    acknowledged, (unsigned long long)stats.commits,
+		    (unsigned long long)stats.flushes,
+		    (unsigned long long)stats.checkpoints,
+		    (unsigned long long)largest_wal);
+}
+END_TEST
+
+START_TEST(and_opened_again_and_again)
+{
+	size_t rows;
+	char *why;
+	int i;
+
+	reopening = true;
+	start_all();
+	for (i = 0; i < REOPENS; i++) {
+		unsigned before = acknowledged;
+
+		ck_assert_int_eq(journal_reopen(j, &why), 0);
+		while (acknowledged < before + 3)
+			sched_yield();
+	}
+	stop = true;
+	join_all();
+	ck_assert_uint_gt(acknowledged, REOPENS);
+	rows = help_scan(j, NULL, 0);
+	ck_assert_uint_le(rows, acknowledged + unknown);
+	ck_assert_uint_ge(rows + unknown, acknowledged);
+	ck_assert_int_eq(journal_close(j), 0);
+	assert_sound(rows);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("journal_threads");
+	TCase *tc = tcase_create("threads");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_set_timeout(tc, 0);
+	tcase_add_test(tc, all_at_once);
+	tcase_add_test(tc, and_opened_again_and_again);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,163 @@
+/*
+ * Happy path:
+ *	admit		the store looks the id up, opens the repository, checks
+ *	admitted	the entry joins its repository's queue
+ *	some		its updates are queued at their names, a thousand or
+ *			so per call: the loop must not stand still for a push
+ *			of very many. Those of one repository arrive in the
+ *			order they came; others don't wait for that. It may
+ *			go when all of them are there.
+ *
+ * Failure modes:
+ *	refused		every update gets that status; nothing is recorded
+ *	replayed	answered with the results of the first time
+ *	single updates rejected	recorded with the others, or as notes; an
+ *			atomic one's siblings are aborted
+ *	cancelled, stopping	decided so
+ *	the deadline passed meanwhile	seen right after (engine_run)
+ *	no memory	busy
+ *	the repository is another one by now	admitted again, a few times
+ */
+#include <assert.h>
+
+#include "daemon/engine/state.h"
+
+#define REOPENS_MAX 3
+/* Updates of one entry before it is another repository's turn. */
+#define ARRIVE_AT_ONCE 128
+
+void arrive_time(struct engine *e, struct entry *ent, bool timed)
+{
+	if (ent->is_timed == timed)
+		return;
+	ent->is_timed = timed;
+	if (timed)
+		heap_add(&e->deadlines, &ent->deadline, ent->deadline_ns);
+	else
+		heap_remove(&e->deadlines, &ent->deadline);
+}
+
+void arrive_admit(struct engine *e, struct entry *ent)
+{
+	assert(ent->state == ENTRY_ADMITTING);
+	e->nr_admitting++;
+	e->store.admit(e->store.ctx, ent->txn);
+}
+
+static size_t count_undecided(const struct txn *txn)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		nr += txn->updates[i].status == REFD_PENDING;
+	return nr;
+}
+
+/* What ends it before it ever waits. */
+static void judge(struct engine *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+
+	if (txn->refused != REFD_OK)
+		decide_rest(e, ent, txn->refused, NULL, now_ns);
+	else if (txn->replayed)
+		decide_rest(e, ent, REFD_UNKNOWN,
+		    "sent before; the journal has no outcome for it", now_ns);
+	else if (ent->is_cancelled)
+		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
+	else if (e->is_hurrying)
+		decide_rest(e, ent, REFD_ABORTED, "the daemon is stopping",
+		    now_ns);
+	else
+		decide_siblings(e, ent, now_ns);
+}
+
+void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
+{
+	struct entry *ent = txn->engine;
+
+	e->nr_admitting--;
+	ent->nr_undecided = count_undecided(txn);
+	notes_collect(ent);
+	judge(e, ent, now_ns);
+	if (ent->nr_undecided > 0 &&
+	    turns_join(&e->turns, ent, e->store.repo_key(txn->repo)) < 0)
+		decide_rest(e, ent, REFD_BUSY, "out of memory", now_ns);
+	if (ent->nr_undecided == 0) {
+		decide_finish(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_WAITING);
+	arrive_time(e, ent, true);
+	ent->nr_arrived = 0;
+}
+
+void arrive_again(struct engine *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].name != NULL)
+			names_remove(&e->names, &txn->updates[i], now_ns);
+	turns_leave(ent);
+	arrive_time(e, ent, false);
+	e->store.release(e->store.ctx, txn->repo);
+	txn->repo = NULL;
+	txn->readmitted = true;
+	if (++ent->reopens > REOPENS_MAX) {
+		decide_rest(e, ent, REFD_BUSY,
+		    "the repository is being replaced over and over", now_ns);
+		decide_finish(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_ADMITTING);
+	arrive_admit(e, ent);
+}
+
+static void queue_update(struct engine *e, struct txn_update *u, int64_t now_ns)
+{
+	enum refd_status status;
+	const char *text = NULL;
+
+	status = names_add(&e->names, entry_of(u)->queue->key, u, now_ns);
+	if (status == REFD_OK)
+		return;
+	if (status == REFD_BUSY)
+		text = "too many names wait";
+	else if (status == REFD_DUPLICATE)
+		text = "multiple updates for one ref are not allowed";
+	decide(e, u, status, text, now_ns);
+}
+
+static size_t queue_some(struct engine *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t nr = 0;
+
+	while (nr < ARRIVE_AT_ONCE && ent->nr_arrived < txn->nr_updates) {
+		struct txn_update *u = &txn->updates[ent->nr_arrived++];
+
+		nr++;
+		if (u->status == REFD_PENDING)
+			queue_update(e, u, now_ns);
+	}
+	if (ent->nr_arrived == txn->nr_updates)
+		turns_arrived(ent);
+	return nr;
+}
+
+bool arrive_some(struct engine *e, int64_t now_ns)
+{
+	struct entry *ent;
+	size_t nr = 0;
+
+	while (nr < e->cfg.window_refs &&
+	    (ent = turns_next_arriving(&e->turns)) != NULL) {
+		nr += queue_some(e, ent, now_ns);
+		decide_siblings(e, ent, now_ns);
+		if (ent->nr_undecided == 0)
+			decide_finish(e, ent);
+	}
+	return e->turns.arriving != NULL;
+}

@@ -1,0 +1,186 @@
+/*
+ * Happy path: every update of the window is decided and recorded; its name
+ * rests for as long as its lock was held, so that plain git gets through;
+ * transactions without undecided updates are decided.
+ *
+ * What comes back undecided keeps its place:
+ *	later	the store had no time for it. It goes first in the next
+ *		window, and windows are made as small as what the store had
+ *		time for, growing again by an eighth: the store prepares in an
+ *		order of its own, and the same ones would always come last
+ *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
+ *		locks ends; then it gets locked
+ *	reopen	admitted again, all that is undecided of it
+ * What is decided and not recorded becomes a note (notes.c).
+ *
+ * Failure modes: an atomic transaction of which anything failed, or gave up,
+ * is aborted as a whole. A cancel and a stop take effect here for what the
+ * store gave back, a deadline right after (engine_run).
+ */
+#include <assert.h>
+
+#include "daemon/engine/state.h"
+
+#define MS             1000000
+#define BACKOFF_MIN_NS (1 * MS)
+#define BACKOFF_MAX_NS (50 * MS)
+
+/* One window's return. */
+struct back {
+	struct engine *e;
+	int64_t now_ns, rest_until_ns;
+	size_t nr_live, nr_later;
+};
+
+/* Next time after as long as it has waited already, which doubles each time.
+ * true: it has waited long enough. */
+static bool lock_was_held(struct back *b, struct txn_update *u)
+{
+	int64_t wait_ns, end_ns;
+
+	if (u->locked_since_ns == 0)
+		u->locked_since_ns = b->now_ns;
+	wait_ns = b->now_ns - u->locked_since_ns;
+	end_ns = u->locked_since_ns + b->e->cfg.lock_wait_ns;
+	if (wait_ns < BACKOFF_MIN_NS)
+		wait_ns = BACKOFF_MIN_NS;
+	if (wait_ns > BACKOFF_MAX_NS)
+		wait_ns = BACKOFF_MAX_NS;
+	u->retry_ns = b->now_ns + wait_ns;
+	if (u->retry_ns > end_ns)
+		u->retry_ns = end_ns;
+	return end_ns <= b->now_ns;
+}
+
+static void undecided_back(struct back *b, struct txn_update *u)
+{
+	struct entry *ent = entry_of(u);
+	bool has_given_up = false;
+
+	u->retry_ns = 0;
+	switch (u->again) {
+	case TXN_AGAIN_LATER:
+		ent->goes_first = true;
+		b->nr_later++;
+		break;
+	case TXN_AGAIN_LOCKED:
+		has_given_up = lock_was_held(b, u);
+		break;
+	case TXN_AGAIN_REOPEN:
+		ent->is_misplaced = true;
+		break;
+	case TXN_AGAIN_NO:
+		assert(!"the store gave an update back without a reason");
+		break;
+	}
+	names_back(&b->e->names, u, 0, b->now_ns);
+	if (has_given_up && u->txn->req.atomic)
+		ent->has_given_up = true;
+	else if (has_given_up)
+		decide_locked(b->e, u, b->now_ns);
+}
+
+static void part_back(struct back *b, struct txn_part *part)
+{
+	struct entry *ent = part->txn->engine;
+	bool all_recorded = true;
+	size_t i;
+
+	for (i = 0; i < part->nr; i++) {
+		struct txn_update *u = part->updates[i];
+		bool is_note = !u->in_window;
+
+		b->nr_live += !is_note;
+		if (u->status != REFD_PENDING && !u->recorded)
+			all_recorded = false;
+		if (is_note) {
+			notes_add(u);
+		} else if (u->status != REFD_PENDING) {
+			names_back(&b->e->names, u, b->rest_until_ns,
+			    b->now_ns);
+			decide_count(u);
+		} else {
+			undecided_back(b, u);
+		}
+	}
+	notes_rode(ent, all_recorded);
+}
+
+/* What is to become of the rest of ENT. */
+static void judge(struct back *b, struct entry *ent)
+{
+	struct engine *e = b->e;
+	int64_t now_ns = b->now_ns;
+
+	if (decide_siblings(e, ent, now_ns))
+		return;
+	if (ent->is_cancelled)
+		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
+	else if (e->is_hurrying)
+		decide_rest(e, ent, REFD_ABORTED, "the daemon is stopping",
+		    now_ns);
+	else if (ent->has_given_up)
+		decide_late(e, ent, now_ns);
+}
+
+static void entry_back(struct back *b, struct entry *ent)
+{
+	struct engine *e = b->e;
+
+	if (ent->state == ENTRY_DECIDED) {
+		if (!notes_keep(&e->notes, ent))
+			decide_forget(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_WAITING);
+	judge(b, ent);
+	if (ent->nr_undecided == 0) {
+		decide_finish(e, ent);
+	} else if (ent->is_misplaced) {
+		ent->is_misplaced = false;
+		arrive_again(e, ent, b->now_ns);
+	} else {
+		arrive_time(e, ent, true);
+		turns_refresh(ent);
+	}
+}
+
+static void set_limit(struct back *b)
+{
+	struct engine *e = b->e;
+	size_t nr = b->nr_live - b->nr_later;
+
+	if (b->nr_later > 0)
+		e->window_refs = nr > 0 ? nr : 1;
+	else if (nr >= e->window_refs)
+		e->window_refs += e->window_refs / 8 + 1;
+	if (e->window_refs > e->cfg.window_refs)
+		e->window_refs = e->cfg.window_refs;
+}
+
+void back_window(struct engine *e, struct window *w, int64_t now_ns)
+{
+	struct back b = { .e = e, .now_ns = now_ns };
+	struct entry *ent;
+	size_t i;
+
+	e->nr_windows--;
+	if (w->locked_ns != 0)
+		b.rest_until_ns =
+		    w->unlocked_ns + (w->unlocked_ns - w->locked_ns);
+	for (i = 0; i < w->nr_parts; i++)
+		part_back(&b, &w->parts[i]);
+	for (i = 0; i < w->nr_parts; i++) {
+		ent = w->parts[i].txn->engine;
+		if (ent->goes_first)
+			continue;
+		w->parts[i].txn = NULL;
+		entry_back(&b, ent);
+	}
+	/* Each goes ahead of the others: the last one first. */
+	while (i-- > 0)
+		if (w->parts[i].txn != NULL)
+			entry_back(&b, w->parts[i].txn->engine);
+	set_limit(&b);
+	window_free(w);
+}

@@ -1,0 +1,449 @@
+/*
+ * A transaction's states, and what moves it (table.c has the table):
+ *
+ *	ADMITTING <-> WAITING <-> IN_WINDOW
+ *	                 |-> DECIDED
+ *	                 \-> PREPARED (a session) -> IN_WINDOW
+ *
+ * Happy path:
+ *	submit	a new id is entered in the table and given to the store
+ *	arrive	admitted, it is queued at its names (arrive.c, names.c)
+ *	window	whenever the store has a lane free, what may go goes; while
+ *		it has none the rest gathers, which needs no timer
+ *	back	outcomes are answered (back.c, decide.c), rejections ride in
+ *		the next window to be recorded (notes.c)
+ *
+ * A free lane is used at once, however little there is for it. A second
+ * window of one update costs a flush of its own, but holding it back would
+ * need a guess of when the first one ends; and what arrives while all lanes
+ * are busy, which is where the load is, gathers by itself.
+ *
+ * Failure modes:
+ *	the id is in flight	the same content joins it, other is refused
+ *	the id is too old	unknown; never executed
+ *	too much waits, or stopping	busy; nothing is kept of it
+ *	out of memory		busy, at submit; later on nothing needs any but
+ *				a name (busy) or a window (tried again)
+ *	the deadline passes	what no window has gets deadline. While the
+ *				store admits it, it can't be answered: its id
+ *				may turn out to be known
+ *	sessions		the store holds no prepared window yet:
+ *				unsupported
+ */
+#include "daemon/engine/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "daemon/engine/state.h"
+#include "daemon/engine/window.h"
+
+/* Notes that are worth a flush of their own. */
+#define NOTES_MAX 1000
+/* Memory for names, in requests' worth. */
+#define NAMES_FACTOR 4
+/* Of a window, while several repositories wait, none gets more than one. */
+#define SHARES       8
+#define NO_MEMORY_NS (10 * 1000000)
+
+struct engine *engine_new(const struct engine_config *cfg,
+    const struct engine_store *store)
+{
+	struct engine *e;
+
+	assert(cfg->window_refs > 0 && store->lanes > 0);
+	e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return NULL;
+	e->cfg = *cfg;
+	e->store = *store;
+	e->window_refs = cfg->window_refs;
+	e->names.max_bytes = SIZE_MAX;
+	if (cfg->max_waiting_bytes < SIZE_MAX / NAMES_FACTOR)
+		e->names.max_bytes = NAMES_FACTOR * cfg->max_waiting_bytes;
+	return e;
+}
+
+void engine_free(struct engine *e)
+{
+	struct entry *ent;
+	struct asker *a;
+
+	if (e == NULL)
+		return;
+	assert(e->nr_windows + e->nr_admitting + e->nr_lookups == 0);
+	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
+		while ((a = asker_pop(&ent->askers)) != NULL)
+			askers_drop(&e->askers, a);
+		if (ent->txn->repo != NULL)
+			e->store.release(e->store.ctx, ent->txn->repo);
+		ent->txn->repo = NULL;
+	}
+	names_done(&e->names);
+	turns_done(&e->turns);
+	table_done(&e->table);
+	free(e);
+}
+
+/* ---- submitting ---- */
+
+static void refuse(const struct refd_request *req, enum refd_status status,
+    const char *text, engine_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+
+	answer_refused(&ans, &req->txid, status, text);
+	ans.request_id = req->request_id;
+	fn(arg, &ans);
+}
+
+/* Per ref, so that a hook can say so per ref. */
+static void reject(struct txn *txn, enum refd_status status, const char *text,
+    engine_answer_fn *fn, void *arg)
+{
+	struct refd_result *results;
+	struct refd_answer ans;
+	size_t i;
+
+	results = calloc(txn->nr_updates + 1, sizeof(*results));
+	if (results == NULL) {
+		refuse(&txn->req, status, text, fn, arg);
+		return;
+	}
+	for (i = 0; i < txn->nr_updates; i++)
+		txn_decide(&txn->updates[i], status, NULL);
+	answer_results(&ans, txn, results, text);
+	ans.request_id = txn->req.request_id;
+	fn(arg, &ans);
+	free(results);
+}
+
+static void answer_entry(struct entry *ent, uint32_t request_id,
+    engine_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+
+	if (ent->state == ENTRY_DECIDED)
+		answer_results(&ans, ent->txn, ent->results,
+		    decide_shared_text(ent->txn));
+	else
+		answer_plain(&ans, REFD_ANSWER_PENDING, &ent->key.txid);
+	ans.request_id = request_id;
+	fn(arg, &ans);
+}
+
+static void join(struct engine *e, struct entry *ent, const struct txn *txn,
+    engine_answer_fn *fn, void *arg)
+{
+	struct asker *a;
+
+	if (ent->txn->digest != txn->digest) {
+		refuse(&txn->req, REFD_BADREQUEST,
+		    "transaction id was used for other content", fn, arg);
+	} else if (ent->state == ENTRY_DECIDED) {
+		answer_entry(ent, txn->req.request_id, fn, arg);
+	} else {
+		a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+		if (a != NULL)
+			asker_push(&ent->askers, a);
+		else
+			refuse(&txn->req, REFD_BUSY, "out of memory", fn, arg);
+	}
+}
+
+/* false: out of memory; TXN is still the caller's. */
+static bool take_in(struct engine *e, struct txn *txn, int64_t now_ns,
+    engine_answer_fn *fn, void *arg)
+{
+	int64_t wait_ns = e->cfg.deadline_ns;
+	struct asker *a;
+	struct entry *ent;
+
+	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+	if (a == NULL)
+		return false;
+	ent = table_add(&e->table, txn);
+	if (ent == NULL) {
+		askers_drop(&e->askers, a);
+		return false;
+	}
+	asker_push(&ent->askers, a);
+	if (txn->req.deadline_ms != 0)
+		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
+	ent->deadline_ns = now_ns + wait_ns;
+	ent->arrival = e->arrivals;
+	e->arrivals += txn->nr_updates;
+	e->held_bytes += txn->req.bytes;
+	arrive_admit(e, ent);
+	return true;
+}
+
+static bool is_expired(const struct engine *e, const struct refd_txid *txid,
+    int64_t now_ns)
+{
+	int64_t wall_ms = e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
+
+	return (int64_t)refd_txid_birth_ms(txid) + e->cfg.retention_ms <
+	    wall_ms;
+}
+
+static bool is_too_much(const struct engine *e, const struct txn *txn)
+{
+	/* The only one may be of any size, or it could never come in. */
+	return e->held_bytes > 0 &&
+	    e->held_bytes + txn->req.bytes > e->cfg.max_waiting_bytes;
+}
+
+void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
+    engine_answer_fn *fn, void *arg)
+{
+	struct entry *ent;
+
+	ent = table_find(&e->table, txn->peer.uid, &txn->req.txid);
+	if (txn->req.verb != REFD_VERB_TRANSACTION)
+		refuse(&txn->req, REFD_UNSUPPORTED,
+		    "sessions are not supported yet: send the transaction in "
+		    "one go",
+		    fn, arg);
+	else if (ent != NULL)
+		join(e, ent, txn, fn, arg);
+	else if (is_expired(e, &txn->req.txid, now_ns))
+		reject(txn, REFD_UNKNOWN,
+		    "its id is older than outcomes are kept; nothing was done "
+		    "now",
+		    fn, arg);
+	else if (e->is_draining)
+		reject(txn, REFD_BUSY, "the daemon is stopping", fn, arg);
+	else if (is_too_much(e, txn))
+		reject(txn, REFD_BUSY, NULL, fn, arg);
+	else if (take_in(e, txn, now_ns, fn, arg))
+		return;
+	else
+		refuse(&txn->req, REFD_BUSY, "out of memory", fn, arg);
+	txn_free(txn);
+}
+
+/* ---- asking ---- */
+
+void engine_query(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
+{
+	struct store_query *q;
+	struct entry *ent;
+
+	(void)now_ns;
+	ent = table_find_for(&e->table, uid, &req->txid);
+	if (ent != NULL) {
+		answer_entry(ent, req->request_id, fn, arg);
+		return;
+	}
+	q = calloc(1, sizeof(*q));
+	if (q != NULL)
+		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
+	if (q == NULL || q->arg == NULL) {
+		free(q);
+		refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		return;
+	}
+	q->txid = req->txid;
+	q->uid = uid;
+	q->any_uid = uid == 0;
+	e->nr_lookups++;
+	e->store.lookup(e->store.ctx, q);
+}
+
+static void lookup_back(struct engine *e, struct store_query *q, int64_t now_ns)
+{
+	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
+	struct refd_answer ans;
+
+	e->nr_lookups--;
+	if (q->found)
+		ans = q->answer;
+	else if (ent != NULL && ent->state == ENTRY_DECIDED)
+		answer_results(&ans, ent->txn, ent->results,
+		    decide_shared_text(ent->txn));
+	else if (ent != NULL)
+		answer_plain(&ans, REFD_ANSWER_PENDING, &q->txid);
+	else if (q->failed)
+		answer_refused(&ans, &q->txid, REFD_IO,
+		    "the journal could not be read");
+	else if (is_expired(e, &q->txid, now_ns))
+		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
+	else
+		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
+	askers_answer(&e->askers, q->arg, &ans);
+	refd_answer_done(&q->answer);
+	free(q);
+}
+
+void engine_cancel(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
+{
+	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+
+	if (ent != NULL && ent->state == ENTRY_WAITING) {
+		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
+		decide_finish(e, ent);
+	} else if (ent != NULL && entry_is_lent(ent)) {
+		ent->is_cancelled = true;
+	}
+	engine_query(e, req, uid, now_ns, fn, arg);
+}
+
+void engine_forget_client(struct engine *e, void *arg)
+{
+	askers_forget(&e->askers, arg);
+}
+
+/* ---- running ---- */
+
+static void reap(struct engine *e, int64_t now_ns)
+{
+	struct store_done done = { 0 };
+
+	while (e->store.reap(e->store.ctx, &done)) {
+		if (done.admitted != NULL)
+			arrive_admitted(e, done.admitted, now_ns);
+		else if (done.applied != NULL)
+			back_window(e, done.applied, now_ns);
+		else
+			lookup_back(e, done.answered, now_ns);
+		done = (struct store_done){ 0 };
+	}
+}
+
+static void expire(struct engine *e, int64_t now_ns)
+{
+	struct heap_link *l;
+	struct entry *ent;
+
+	while ((l = e->deadlines.root) != NULL && l->key <= now_ns) {
+		ent = HEAP_ITEM(l, struct entry, deadline);
+		decide_late(e, ent, now_ns);
+		decide_finish(e, ent);
+	}
+}
+
+static bool notes_are_due(const struct engine *e)
+{
+	return e->notes.nr > 0 &&
+	    (e->is_draining || e->notes.nr > NOTES_MAX ||
+		e->held_bytes > e->cfg.max_waiting_bytes / 2);
+}
+
+static void hand_over(struct engine *e, struct window *w, size_t nr_live)
+{
+	struct entry *ent;
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		ent = w->parts[i].txn->engine;
+		arrive_time(e, ent, false);
+		for (k = 0; k < w->parts[i].nr; k++)
+			w->parts[i].updates[k]->again = TXN_AGAIN_NO;
+	}
+	e->nr_windows++;
+	e->stats.windows++;
+	if (nr_live > e->stats.window_refs_max)
+		e->stats.window_refs_max = nr_live;
+	e->store.apply(e->store.ctx, w);
+}
+
+static void form_windows(struct engine *e, int64_t now_ns)
+{
+	struct window_former f = { .max_notes = e->cfg.window_refs,
+		.max_share = e->cfg.window_refs / SHARES,
+		.turns = &e->turns,
+		.names = &e->names,
+		.notes = &e->notes };
+	struct window *w;
+	size_t nr_live;
+
+	while (e->nr_windows < e->store.lanes) {
+		f.max_refs = e->window_refs;
+		f.notes_due = notes_are_due(e);
+		w = window_form(&f, &nr_live);
+		if (w != NULL)
+			hand_over(e, w, nr_live);
+		if (f.clash != NULL)
+			decide_clash(e, f.clash, f.other, now_ns);
+		else if (w == NULL)
+			break;
+	}
+}
+
+/* When engine_run() is needed again. */
+static int64_t next_time(struct engine *e, int64_t now_ns)
+{
+	int64_t next_ns = names_wake(&e->names, now_ns);
+
+	if (e->turns.arriving != NULL)
+		return now_ns;
+	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
+		next_ns = e->deadlines.root->key;
+	if (e->turns.ready != NULL && e->nr_windows < e->store.lanes &&
+	    now_ns + NO_MEMORY_NS < next_ns)
+		next_ns = now_ns + NO_MEMORY_NS;
+	return next_ns;
+}
+
+int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms)
+{
+	/* Called from a callback of its own: the outer call goes on. */
+	if (e->is_running)
+		return now_ns;
+	e->is_running = true;
+	e->wall_ms = wall_ms;
+	e->wall_at_ns = now_ns;
+	reap(e, now_ns);
+	expire(e, now_ns);
+	names_wake(&e->names, now_ns);
+	arrive_some(e, now_ns);
+	form_windows(e, now_ns);
+	decide_answer_all(e);
+	/* Answering may have left notes that are due. */
+	form_windows(e, now_ns);
+	e->is_running = false;
+	return next_time(e, now_ns);
+}
+
+/* ---- stopping ---- */
+
+void engine_drain(struct engine *e)
+{
+	e->is_draining = true;
+}
+
+void engine_hurry(struct engine *e)
+{
+	struct entry *ent, *next;
+
+	engine_drain(e);
+	e->is_hurrying = true;
+	HASH_ITER(hh, e->table.head, ent, next) {
+		if (ent->state != ENTRY_WAITING)
+			continue;
+		decide_rest(e, ent, REFD_ABORTED, "the daemon is stopping",
+		    e->wall_at_ns);
+		decide_finish(e, ent);
+	}
+}
+
+bool engine_is_idle(const struct engine *e)
+{
+	return e->table.head == NULL &&
+	    e->nr_windows + e->nr_admitting + e->nr_lookups == 0;
+}
+
+void engine_stats(const struct engine *e, struct engine_stats *stats)
+{
+	const struct entry *ent;
+
+	*stats = e->stats;
+	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
+		stats->in_store += ent->state == ENTRY_IN_WINDOW;
+		stats->waiting += ent->state == ENTRY_ADMITTING ||
+		    ent->state == ENTRY_WAITING;
+	}
+}

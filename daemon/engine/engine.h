@@ -1,0 +1,86 @@
+/*
+ * The engine: which transaction goes when. Tables of transactions by id,
+ * a queue per repository in arrival order, windows, deadlines. No disk, no
+ * sockets, no clock of its own: it is told the time.
+ *
+ * A transaction's states (engine.c has the table of allowed moves):
+ *
+ *	ADMITTING <-> WAITING <-> IN_WINDOW
+ *	                 |-> DECIDED
+ *	                 \-> PREPARED (a session) -> IN_WINDOW
+ *
+ * Loop thread only; nothing blocks; nothing logs. Callbacks are called from
+ * engine_run() and from the submit functions, and may call back in.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "daemon/store/store.h"
+
+struct engine;
+
+struct engine_config {
+	size_t window_refs;       /* 1,000 */
+	int64_t lock_wait_ns;     /* a foreign lock; 1 s */
+	int64_t deadline_ns;      /* for requests that name none */
+	int64_t retention_ms;     /* ids are known for so long */
+	size_t max_waiting_bytes; /* of requests held; then BUSY */
+};
+
+/* What the engine needs of the store, so that tests can stand in for it. */
+struct engine_store {
+	void *ctx;
+	void (*admit)(void *ctx, struct txn *txn);
+	void (*apply)(void *ctx, struct window *w);
+	void (*lookup)(void *ctx, struct store_query *query);
+	bool (*reap)(void *ctx, struct store_done *done);
+	void (*release)(void *ctx, struct repo *repo);
+	uint64_t (*repo_key)(const struct repo *repo);
+	size_t lanes;
+};
+
+struct engine *engine_new(const struct engine_config *cfg,
+    const struct engine_store *store);
+/* Nothing may be in the store's hands. */
+void engine_free(struct engine *e);
+
+/* Called once per request with its answer, which is borrowed for the call.
+ * ARG is the connection's; see engine_forget_client. */
+typedef void engine_answer_fn(void *arg, const struct refd_answer *ans);
+
+/* Takes TXN over. The answer comes through FN, at once or later. A second
+ * transaction with the id of one in flight joins it. */
+void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
+    engine_answer_fn *fn, void *arg);
+void engine_query(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+void engine_cancel(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+/* ARG's connection is gone: its answers are dropped, its transactions go on
+ * (they may be in the journal already; it can ask by id). Those that no
+ * window has taken yet go on too: the client may only be reconnecting. */
+void engine_forget_client(struct engine *e, void *arg);
+
+/* Takes completions, answers, forms windows. Call when the store woke the
+ * loop, after submits, and at the time it returned last. Returns when it
+ * wants to be called again at the latest (monotonic ns), or INT64_MAX. To be
+ * called once before the first submit: WALL_MS tells which ids are too old. */
+int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms);
+
+/* No further transactions (REFD_BUSY); what is there is finished. */
+void engine_drain(struct engine *e);
+/* Everything waiting gets REFD_ABORTED; windows in the store are awaited. */
+void engine_hurry(struct engine *e);
+/* Nothing waits, nothing is in the store's hands, all is recorded. */
+bool engine_is_idle(const struct engine *e);
+
+struct engine_stats {
+	uint64_t transactions, committed, partial, rejected, unknown;
+	uint64_t refs_ok, refs_failed, windows;
+	uint64_t waiting;  /* transactions that no window has */
+	uint64_t in_store; /* and those that one has */
+	uint64_t window_refs_max;
+};
+void engine_stats(const struct engine *e, struct engine_stats *stats);
+
+#endif

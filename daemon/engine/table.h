@@ -1,0 +1,106 @@
+/*
+ * The transactions in the engine's care, by the peer's uid and their id, each
+ * from its submission until its outcome is recorded.
+ *
+ * Loop thread only; nothing blocks. The table owns its entries; an entry owns
+ * its transaction, which it lends to the store.
+ */
+#ifndef ENGINE_TABLE_H
+#define ENGINE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "daemon/engine/asker.h"
+#include "daemon/engine/heap.h"
+#include "daemon/store/txn.h"
+
+struct name;
+struct queue;
+
+enum entry_state {
+	ENTRY_ADMITTING, /* the store looks at it */
+	ENTRY_WAITING,   /* something undecided waits for a window */
+	ENTRY_PREPARED,  /* a session that holds its locks */
+	ENTRY_IN_WINDOW, /* the store has it */
+	ENTRY_DECIDED    /* all of it; its answer is given */
+};
+
+/* No padding: it is hashed as bytes. */
+struct entry_key {
+	uint32_t uid;
+	struct refd_txid txid;
+};
+
+struct entry {
+	struct txn *txn;
+	enum entry_state state;
+	struct entry_key key;
+	UT_hash_handle hh;
+
+	struct asker *askers;        /* who waits for the answer */
+	struct refd_result *results; /* room for it; filled when decided */
+	size_t nr_undecided;
+	bool is_cancelled; /* what comes back undecided is aborted */
+	bool has_given_up; /* on a lock: the window's last word */
+	bool is_misplaced; /* its repository is another one now */
+	unsigned reopens;
+
+	struct heap_link deadline;
+	int64_t deadline_ns;
+	bool is_timed; /* it is in the heap of deadlines */
+
+	/* names.c: names whose first update is ours and that may be tried. */
+	uint64_t arrival; /* of the first update; the k-th has arrival + k */
+	struct name *up;
+	size_t nr_up;
+
+	/* turns.c: the repository's queue. */
+	struct queue *queue;
+	bool is_ready, goes_first;
+	struct entry *next, *prev; /* ready, decided or kept for its notes */
+	bool is_arriving;
+	size_t nr_arrived; /* updates that have a name to wait at */
+	struct entry *next_arriving, *prev_arriving;
+
+	/* notes.c: decided, not recorded. */
+	struct txn_update *notes, *last_note;
+	size_t nr_notes;
+	unsigned failed_rides;
+	bool is_kept;
+};
+
+/* Zero-initialised is empty. */
+struct table {
+	struct entry *head;
+};
+
+/* Takes TXN over, in state ADMITTING. NULL when out of memory. */
+struct entry *table_add(struct table *t, struct txn *txn);
+/* The entry must be in no list any more. TXN is freed: its repository
+ * reference must have been given back. */
+void table_remove(struct table *t, struct entry *ent);
+/* All of them, whatever list they were in; their askers must be gone. */
+void table_done(struct table *t);
+
+struct entry *table_find(const struct table *t, uint32_t uid,
+    const struct refd_txid *txid);
+/* As PEER may: its own, and root anybody's. */
+struct entry *table_find_for(const struct table *t, uint32_t peer,
+    const struct refd_txid *txid);
+
+/* The one way to change a state; asserts that the move is allowed. */
+void entry_move(struct entry *ent, enum entry_state to);
+/* Is the transaction in the store's hands? Then nobody here touches it. */
+bool entry_is_lent(const struct entry *ent);
+
+static inline struct entry *entry_of(const struct txn_update *u)
+{
+	return u->txn->engine;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Forming windows: what goes to the store together.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#ifndef ENGINE_WINDOW_H
+#define ENGINE_WINDOW_H
+
+#include "daemon/engine/names.h"
+#include "daemon/engine/notes.h"
+#include "daemon/engine/turns.h"
+
+struct window_former {
+	struct turns *turns;
+	struct names *names;
+	struct notes *notes;
+	size_t max_refs;
+	size_t max_notes; /* beside them */
+	size_t max_share; /* of a repository that isn't alone */
+	bool notes_due;   /* they are worth a window of their own */
+
+	/* An atomic transaction whose own names are related: it can never
+	 * go. CLASH is one of them, OTHER what it meets. */
+	struct txn_update *clash;
+	const struct txn_update *other;
+};
+
+/*
+ * A window with at least one update, owned by the caller; *NR_LIVE of them
+ * undecided. Its transactions are IN_WINDOW (or DECIDED, with notes). NULL:
+ * nothing may go, there is a clash, or memory is out.
+ */
+struct window *window_form(struct window_former *f, size_t *nr_live);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * Happy path:
+ *	new	the request's content moves in; one status slot per update
+ *	decide	each update once
+ *	free	when its answer is given and its outcome is recorded
+ *
+ * Failure modes:
+ *	out of memory at new	NULL, the request is untouched
+ *	... for a text		the status stands without it: a failure can
+ *				always be reported
+ */
+#include "daemon/store/txn.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/record.h"
+
+struct txn *txn_new(struct refd_request *req)
+{
+	struct txn *txn;
+	size_t i;
+
+	txn = calloc(1, sizeof(*txn));
+	if (txn == NULL)
+		return NULL;
+	txn->updates = calloc(req->nr_updates + 1, sizeof(*txn->updates));
+	if (txn->updates == NULL) {
+		free(txn);
+		return NULL;
+	}
+	txn->req = *req;
+	memset(req, 0, sizeof(*req));
+	txn->nr_updates = txn->req.nr_updates;
+	for (i = 0; i < txn->nr_updates; i++) {
+		txn->updates[i].ask = &txn->req.updates[i];
+		txn->updates[i].txn = txn;
+		txn->updates[i].status = REFD_PENDING;
+	}
+	txn->digest = record_digest(&txn->req);
+	return txn;
+}
+
+void txn_free(struct txn *txn)
+{
+	size_t i;
+
+	if (txn == NULL)
+		return;
+	assert(txn->repo == NULL);
+	for (i = 0; i < txn->nr_updates; i++)
+		free(txn->updates[i].text);
+	free(txn->updates);
+	free(txn->peer.gids);
+	free(txn->why);
+	refd_request_done(&txn->req);
+	free(txn);
+}
+
+void txn_decide(struct txn_update *u, enum refd_status status, const char *text)
+{
+	assert(u->status == REFD_PENDING && status != REFD_PENDING);
+	u->status = status;
+	u->again = TXN_AGAIN_NO;
+	u->text = text != NULL ? strdup(text) : NULL;
+}
+
+void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
+    ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	txn_decide(u, status, NULL);
+	u->text = text;
+}
+
+bool txn_is_decided(const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			return false;
+	return true;
+}
+
+enum refd_outcome txn_outcome(const struct txn *txn)
+{
+	size_t i, ok = 0, unknown = 0;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		ok += txn->updates[i].status == REFD_OK;
+		unknown += txn->updates[i].status == REFD_UNKNOWN;
+	}
+	return refd_outcome_of(txn->nr_updates, ok, unknown);
+}
+
+void window_free(struct window *w)
+{
+	size_t i;
+
+	if (w == NULL)
+		return;
+	for (i = 0; i < w->nr_parts; i++)
+		free(w->parts[i].updates);
+	free(w->parts);
+	free(w);
+}

@@ -1,0 +1,121 @@
+/*
+ * A transaction on its way through the daemon, and the window it travels in.
+ *
+ * One owner at a time: the connection that decoded it, the engine while it
+ * waits, the store from a hand-over (store.h) to its completion. Whoever owns
+ * it may read and write all of it; nobody else touches it. The answer is
+ * allocated with the question: each update has its status and room for the
+ * value that was found, so reporting a failure can't fail.
+ */
+#ifndef STORE_TXN_H
+#define STORE_TXN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/message.h"
+
+struct repo;
+struct txn;
+
+/* Why the store gave an update back undecided. */
+enum txn_again {
+	TXN_AGAIN_NO,
+	TXN_AGAIN_LATER,  /* the window was full; nothing is wrong */
+	TXN_AGAIN_LOCKED, /* somebody holds the lock */
+	TXN_AGAIN_REOPEN  /* the repository at its path is another now */
+};
+
+struct txn_update {
+	const struct refd_update *ask; /* in txn->req */
+	struct txn *txn;
+
+	/* The answer. PENDING until decided; then never changed again. */
+	enum refd_status status;
+	bool has_found; /* FOUND: the value that was there */
+	struct refd_oid found;
+	char *text; /* owned detail for people, or NULL */
+
+	enum txn_again again; /* with PENDING, after a window */
+	bool commit_object;   /* admission: the new value is a commit */
+	bool recorded;        /* its outcome is in the journal */
+
+	/* The engine's own. */
+	struct txn_update *next_waiting, *prev_waiting;
+	int64_t retry_ns;        /* not before (monotonic) */
+	int64_t locked_since_ns; /* first TXN_AGAIN_LOCKED, or 0 */
+	bool in_window;          /* undecided, and in the store's hands */
+	void *name;              /* where it waits (engine/names.h) */
+};
+
+struct txn_peer {
+	uint32_t uid;
+	int64_t pid;
+	uint32_t *gids; /* owned; the primary group too */
+	size_t nr_gids;
+};
+
+struct txn {
+	struct refd_request req;    /* owned */
+	struct txn_peer peer;       /* owned */
+	struct txn_update *updates; /* owned; one per req.updates */
+	size_t nr_updates;
+	uint64_t digest; /* record_digest(&req) */
+
+	/* Admitted before; the repository at its path was replaced since.
+	 * What is decided stays, and its id is not looked up again: the
+	 * journal may hold parts of this very transaction. */
+	bool readmitted;
+
+	/* From admission. */
+	struct repo *repo;        /* a reference, or NULL */
+	bool replayed;            /* the journal knew the id: the results
+					   are those of the first time */
+	enum refd_status refused; /* REFD_OK, or the whole is refused */
+	char *why;                /* owned; with refused */
+
+	uint64_t lsn; /* highest of its parts; 0: none */
+
+	void *engine;     /* the engine's own bookkeeping */
+	struct txn *next; /* queues of whoever owns it */
+};
+
+/* Takes REQ over (its content is moved out). NULL when out of memory, REQ
+ * is then untouched. */
+struct txn *txn_new(struct refd_request *req);
+/* The repository reference must have been given back (repo_put). */
+void txn_free(struct txn *txn);
+/* Decides one update; TEXT is copied and may be NULL. Once only. */
+void txn_decide(struct txn_update *u, enum refd_status status,
+    const char *text);
+void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
+    ...) __attribute__((format(printf, 3, 4)));
+bool txn_is_decided(const struct txn *txn);
+enum refd_outcome txn_outcome(const struct txn *txn);
+
+/* A transaction's share of a window. */
+struct txn_part {
+	struct txn *txn;
+	struct txn_update **updates; /* owned array; pointers borrowed */
+	size_t nr;
+};
+
+/*
+ * What the committer makes durable with one flush. Names in it are disjoint
+ * and free of directory/file relations, and so are those of any other window
+ * in the store's hands. An atomic transaction's part holds all its updates.
+ * Updates that are decided already (a rejection at admission, a deadline) may
+ * ride along to be recorded.
+ */
+struct window {
+	struct txn_part *parts; /* owned array */
+	size_t nr_parts;
+	/* Filled in by the store: how long locks were held (monotonic). */
+	int64_t locked_ns, unlocked_ns;
+	struct window *next;
+};
+
+void window_free(struct window *w); /* not the transactions */
+
+#endif

@@ -1,0 +1,440 @@
+#include "tests/lib/engine_rig.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "proto/arena.h"
+#include "tests/lib/engine_rig_internal.h"
+
+#define ASKS_MAX 200000
+
+/* The engine knows no more of it than that it is; here each reference is an
+ * object of its own. */
+struct repo {
+	uint64_t key;
+	struct rig_ask *ask;
+};
+
+struct engine *rig_engine;
+int64_t rig_now, rig_wall_ms, rig_next;
+struct window *rig_windows;
+struct txn *rig_admissions;
+struct store_query *rig_lookups;
+uint64_t rig_nr_windows, rig_nr_released;
+void (*rig_on_answer)(struct rig_ask *ask);
+
+struct rig_config rig_config;
+struct rig_ask *rig_asks;
+size_t rig_nr_asks;
+
+static size_t nr_repos;
+static struct rig_client nobody;
+static uint64_t last_id;
+static struct txn *admitted;
+static struct window *applied;
+static struct store_query *answered;
+
+/* ---- the store ---- */
+
+static void store_fake_admit(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	LL_APPEND(rig_admissions, txn);
+}
+
+static void store_fake_apply(void *ctx, struct window *w)
+{
+	(void)ctx;
+	rig_check_window(w);
+	LL_APPEND(rig_windows, w);
+	rig_nr_windows++;
+}
+
+static void store_fake_lookup(void *ctx, struct store_query *query)
+{
+	(void)ctx;
+	LL_APPEND(rig_lookups, query);
+}
+
+static bool store_fake_reap(void *ctx, struct store_done *done)
+{
+	(void)ctx;
+	memset(done, 0, sizeof(*done));
+	if ((done->applied = applied) != NULL)
+		LL_DELETE(applied, done->applied);
+	else if ((done->admitted = admitted) != NULL)
+		LL_DELETE(admitted, done->admitted);
+	else if ((done->answered = answered) != NULL)
+		LL_DELETE(answered, done->answered);
+	else
+		return false;
+	return true;
+}
+
+static void store_fake_release(void *ctx, struct repo *repo)
+{
+	(void)ctx;
+	MUST(repo->ask->repo == repo);
+	repo->ask->repo = NULL;
+	free(repo);
+	nr_repos--;
+	rig_nr_released++;
+}
+
+static uint64_t store_fake_key(const struct repo *repo)
+{
+	return repo->key;
+}
+
+/* ---- set up, take down ---- */
+
+void rig_setup(const struct rig_config *cfg)
+{
+	struct engine_store store = { .admit = store_fake_admit,
+		.apply = store_fake_apply,
+		.lookup = store_fake_lookup,
+		.reap = store_fake_reap,
+		.release = store_fake_release,
+		.repo_key = store_fake_key,
+		.lanes = cfg->lanes };
+	struct engine_config ec = { .window_refs = cfg->window_refs,
+		.lock_wait_ns = 1000 * RIG_MS,
+		.deadline_ns = 30000 * RIG_MS,
+		.retention_ms = 7 * 86400 * 1000LL,
+		.max_waiting_bytes = cfg->max_bytes };
+
+	rig_config = *cfg;
+	nr_repos = 0;
+	rig_now = 5 * RIG_MS;
+	rig_wall_ms = 1700000000000;
+	rig_nr_windows = rig_nr_released = rig_nr_asks = last_id = 0;
+	rig_on_answer = NULL;
+	rig_asks = calloc(ASKS_MAX, sizeof(*rig_asks));
+	rig_engine = engine_new(&ec, &store);
+	ck_assert(rig_asks != NULL && rig_engine != NULL);
+	rig_run();
+}
+
+static void finish(void)
+{
+	struct store_query *q;
+	size_t i;
+
+	engine_hurry(rig_engine);
+	for (i = 0; i < 100 && !engine_is_idle(rig_engine); i++) {
+		while ((q = rig_lookups) != NULL)
+			rig_found(q, false);
+		rig_admit_all();
+		rig_back_all();
+	}
+	ck_assert(engine_is_idle(rig_engine));
+	for (i = 0; i < rig_nr_asks; i++)
+		MUST(rig_asks[i].is_forgotten || rig_asks[i].nr_answers == 1);
+}
+
+void rig_teardown(void)
+{
+	size_t i;
+
+	if (rig_engine != NULL)
+		finish();
+	engine_free(rig_engine);
+	ck_assert_uint_eq(nr_repos, 0);
+	for (i = 0; i < rig_nr_asks; i++) {
+		free(rig_asks[i].statuses);
+		free(rig_asks[i].text);
+	}
+	free(rig_asks);
+}
+
+/* ---- asking ---- */
+
+static void rig_answered(void *arg, const struct refd_answer *ans)
+{
+	struct rig_ask *ask = &rig_asks[ans->request_id];
+	size_t i;
+
+	ck_assert_uint_lt(ans->request_id, rig_nr_asks);
+	ck_assert_ptr_eq(arg, ask->client);
+	ck_assert(!ask->is_forgotten);
+	ck_assert_uint_eq(ask->nr_answers++, 0);
+	ask->kind = ans->kind;
+	ask->outcome = ans->outcome;
+	ask->refused = ans->status;
+	ask->nr = ans->nr_results;
+	ask->statuses = calloc(ans->nr_results + 1, sizeof(*ask->statuses));
+	for (i = 0; i < ans->nr_results; i++) {
+		ask->statuses[i] = ans->results[i].status;
+		MUST(ask->statuses[i] != REFD_PENDING);
+		if (ask->text == NULL && ans->results[i].text != NULL)
+			ask->text = strdup(ans->results[i].text);
+	}
+	if (ans->text != NULL)
+		ask->text = strdup(ans->text);
+	if (rig_on_answer != NULL)
+		rig_on_answer(ask);
+}
+
+static struct rig_ask *ask_new(struct rig_client *client)
+{
+	struct rig_ask *ask = &rig_asks[rig_nr_asks++];
+
+	ck_assert_uint_lt(rig_nr_asks, ASKS_MAX);
+	ask->client = client != NULL ? client : &nobody;
+	return ask;
+}
+
+static void make_id(struct refd_txid *id, uint64_t nr, int64_t born_ms)
+{
+	uint64_t ms = (uint64_t)(rig_wall_ms + born_ms);
+	int i;
+
+	memset(id, 0, sizeof(*id));
+	for (i = 0; i < 6; i++)
+		id->bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
+	memcpy(id->bytes + 8, &nr, sizeof(nr));
+}
+
+static struct txn *make_txn(const struct rig_txn *t)
+{
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION };
+	struct txn *txn;
+	char dir[16];
+	size_t i;
+
+	if (t->session)
+		req.verb = REFD_VERB_SESSION;
+	req.request_id = (uint32_t)(rig_nr_asks - 1);
+	make_id(&req.txid, t->id != 0 ? t->id : ++last_id, t->born_ms);
+	req.arena = refd_arena_new();
+	snprintf(dir, sizeof(dir), "%u", t->repo);
+	req.git_dir = refd_arena_string(req.arena, dir, strlen(dir));
+	req.atomic = t->atomic;
+	req.deadline_ms = t->deadline_ms;
+	req.bytes = t->bytes;
+	req.nr_updates = t->nr;
+	req.updates = refd_arena_array(req.arena, t->nr, sizeof(*req.updates));
+	if (t->nr > 0)
+		memset(req.updates, 0, t->nr * sizeof(*req.updates));
+	for (i = 0; i < t->nr; i++) {
+		req.updates[i].name = refd_arena_string(req.arena, t->names[i],
+		    strlen(t->names[i]));
+		memset(req.updates[i].new_oid.bytes, t->fill, REFD_OID_BYTES);
+	}
+	txn = txn_new(&req);
+	ck_assert_ptr_nonnull(txn);
+	txn->peer.uid = t->uid;
+	txn->peer.pid = (int64_t)rig_nr_asks; /* the order of arrival */
+	return txn;
+}
+
+struct rig_ask *rig_submit(const struct rig_txn *t)
+{
+	struct rig_ask *ask = ask_new(t->client);
+	struct txn *txn = make_txn(t);
+
+	ask->txn = txn;
+	engine_submit(rig_engine, txn, rig_now, rig_answered, ask->client);
+	return ask;
+}
+
+uint64_t rig_last_id(void)
+{
+	return last_id;
+}
+
+typedef void rig_verb_fn(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+
+static struct rig_ask *rig_verb(rig_verb_fn *verb, uint32_t uid, uint64_t id,
+    int64_t born_ms)
+{
+	struct refd_request req = { 0 };
+	struct rig_ask *ask = ask_new(NULL);
+
+	req.request_id = (uint32_t)(rig_nr_asks - 1);
+	make_id(&req.txid, id, born_ms);
+	verb(rig_engine, &req, uid, rig_now, rig_answered, ask->client);
+	return ask;
+}
+
+struct rig_ask *rig_query(uint32_t uid, uint64_t id, int64_t born_ms)
+{
+	return rig_verb(engine_query, uid, id, born_ms);
+}
+
+struct rig_ask *rig_cancel(uint32_t uid, uint64_t id)
+{
+	return rig_verb(engine_cancel, uid, id, 0);
+}
+
+void rig_forget(struct rig_client *client)
+{
+	size_t i;
+
+	for (i = 0; i < rig_nr_asks; i++)
+		if (rig_asks[i].client == client)
+			rig_asks[i].is_forgotten = true;
+	engine_forget_client(rig_engine, client);
+}
+
+/* ---- time, and the store's work ---- */
+
+void rig_run(void)
+{
+	do {
+		rig_next = engine_run(rig_engine, rig_now, rig_wall_ms);
+	} while (rig_next <= rig_now);
+}
+
+void rig_pass(int64_t ns)
+{
+	rig_now += ns;
+	rig_run();
+}
+
+void rig_admit(struct txn *txn)
+{
+	LL_DELETE(rig_admissions, txn);
+	LL_APPEND(admitted, txn);
+}
+
+void rig_admit_one(struct txn *txn)
+{
+	struct rig_ask *ask = &rig_asks[txn->req.request_id];
+
+	txn->repo = calloc(1, sizeof(*txn->repo));
+	txn->repo->key = rig_repo_of(txn);
+	txn->repo->ask = ask;
+	nr_repos++;
+	ask->repo = txn->repo;
+	ask->txn = txn;
+	rig_admit(txn);
+}
+
+void rig_admit_all(void)
+{
+	struct txn *txn;
+
+	while ((txn = rig_admissions) != NULL)
+		rig_admit_one(txn);
+	rig_run();
+}
+
+void rig_apply(struct window *w)
+{
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		for (k = 0; k < w->parts[i].nr; k++) {
+			struct txn_update *u = w->parts[i].updates[k];
+
+			if (u->status == REFD_PENDING &&
+			    u->again == TXN_AGAIN_NO)
+				txn_decide(u, REFD_OK, NULL);
+			u->recorded = u->status != REFD_PENDING;
+		}
+	}
+}
+
+void rig_back(struct window *w)
+{
+	LL_DELETE(rig_windows, w);
+	w->next = NULL;
+	LL_APPEND(applied, w);
+}
+
+void rig_back_all(void)
+{
+	struct window *w;
+
+	while ((w = rig_windows) != NULL) {
+		rig_apply(w);
+		rig_back(w);
+	}
+	rig_run();
+}
+
+struct txn_update *rig_find(struct window *w, const char *name)
+{
+	size_t i, k;
+
+	for (i = 0; w != NULL && i < w->nr_parts; i++)
+		for (k = 0; k < w->parts[i].nr; k++)
+			if (strcmp(w->parts[i].updates[k]->ask->name, name) ==
+			    0)
+				return w->parts[i].updates[k];
+	return NULL;
+}
+
+size_t rig_count(const struct window *w)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; w != NULL && i < w->nr_parts; i++)
+		nr += w->parts[i].nr;
+	return nr;
+}
+
+void rig_found(struct store_query *q, bool found)
+{
+	LL_DELETE(rig_lookups, q);
+	q->found = found;
+	if (found)
+		q->answer.kind = REFD_ANSWER_RESULTS;
+	LL_APPEND(answered, q);
+	rig_run();
+}
+
+struct rig_ask *rig_go(const struct rig_txn *t)
+{
+	struct rig_ask *ask = rig_submit(t);
+
+	rig_admit_all();
+	return ask;
+}
+
+struct rig_ask *rig_go_one(const char *name)
+{
+	struct rig_txn t = { RIG_NAMES(name) };
+
+	return rig_go(&t);
+}
+
+const char **rig_names(const char *prefix, size_t nr)
+{
+	const char **names = calloc(nr, sizeof(*names));
+	char *p;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		MUST(asprintf(&p, "%s%zu", prefix, i) > 0);
+		names[i] = p;
+	}
+	return names;
+}
+
+void rig_names_free(const char **names, size_t nr)
+{
+	while (nr-- > 0)
+		free((char *)(uintptr_t)names[nr]);
+	free(names);
+}
+
+struct rig_ask *rig_go_many(unsigned repo, bool atomic, const char *prefix,
+    size_t nr)
+{
+	const char **names = rig_names(prefix, nr);
+	struct rig_txn t = { .repo = repo,
+		.atomic = atomic,
+		.names = names,
+		.nr = nr };
+	struct rig_ask *ask = rig_go(&t);
+
+	rig_names_free(names, nr);
+	return ask;
+}

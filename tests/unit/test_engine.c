@@ -1,0 +1,394 @@
+/*
+ * What the engine answers: per ref and once, by id and uid, to resends,
+ * look-ups and cancels. (Who goes when: test_engine_order; deadlines and
+ * locks: test_engine_time; bad days: test_engine_days.)
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/lib/engine_rig.h"
+
+static void setup(void)
+{
+	static const struct rig_config cfg = { .lanes = 2,
+		.window_refs = 100,
+		.max_bytes = 1000000 };
+
+	rig_setup(&cfg);
+}
+
+static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
+static const struct rig_txn both = { .atomic = true,
+	RIG_NAMES("refs/heads/a", "refs/heads/b") };
+
+static void refuse(struct txn *txn, enum refd_status status, const char *why)
+{
+	txn->refused = status;
+	txn->why = strdup(why);
+	/* A repository may have been opened before, or not. */
+	if (status == REFD_NOREPO)
+		rig_admit(txn);
+	else
+		rig_admit_one(txn);
+	rig_run();
+}
+
+/* ---- answers ---- */
+
+START_TEST(test_results_are_per_ref_in_input_order)
+{
+	struct rig_txn t = { RIG_NAMES("refs/heads/c", "refs/heads/a",
+	    "refs/heads/b") };
+	struct rig_ask *ask = rig_go(&t);
+
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, "was x");
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
+	ck_assert_uint_eq(ask->nr, 3);
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
+	ck_assert_int_eq(ask->statuses[2], REFD_OK);
+	ck_assert_str_eq(ask->text, "was x");
+}
+END_TEST
+
+START_TEST(test_refused_is_told_per_ref)
+{
+	struct rig_ask *ask = rig_submit(&both);
+
+	refuse(rig_admissions, REFD_NOREPO, "not below a root");
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert_uint_eq(ask->nr, 2);
+	ck_assert_int_eq(ask->statuses[0], REFD_NOREPO);
+	ck_assert_int_eq(ask->statuses[1], REFD_NOREPO);
+	ck_assert_str_eq(ask->text, "not below a root");
+	ck_assert(engine_is_idle(rig_engine));
+	/* Nothing was done under its id, so nothing is kept of it. */
+	ask = rig_submit(&both);
+	refuse(rig_admissions, REFD_DENIED, "not yours");
+	ck_assert_int_eq(ask->statuses[1], REFD_DENIED);
+	ck_assert(engine_is_idle(rig_engine));
+}
+END_TEST
+
+START_TEST(test_rejected_at_admission)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.atomic = _i == 1;
+	ask = rig_submit(&t);
+	txn_decide(&rig_admissions->updates[0], REFD_BADNAME, "funny");
+	rig_admit_all();
+	if (t.atomic) {
+		ck_assert_ptr_null(rig_windows);
+		ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+		ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
+	} else {
+		/* The rejection rides along to be recorded. */
+		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		rig_back_all();
+		ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
+		ck_assert_int_eq(ask->statuses[1], REFD_OK);
+		ck_assert(engine_is_idle(rig_engine));
+	}
+	ck_assert_int_eq(ask->statuses[0], REFD_BADNAME);
+}
+END_TEST
+
+START_TEST(test_replayed_is_not_executed)
+{
+	struct rig_ask *ask = rig_submit(&both);
+
+	rig_admissions->replayed = true;
+	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
+	txn_decide(&rig_admissions->updates[1], REFD_OK, NULL);
+	rig_admit_all();
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	ck_assert(engine_is_idle(rig_engine));
+	/* Where the journal knows a part only, the rest is not done now. */
+	ask = rig_submit(&both);
+	rig_admissions->replayed = true;
+	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
+	rig_admit_all();
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_UNKNOWN);
+}
+END_TEST
+
+START_TEST(test_atomic_failure_aborts_siblings)
+{
+	struct rig_ask *ask = rig_go(&both);
+
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
+	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_LATER;
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
+}
+END_TEST
+
+START_TEST(test_empty_transaction_is_committed)
+{
+	struct rig_txn t = { 0 };
+	struct rig_ask *ask = rig_go(&t);
+
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	ck_assert_ptr_null(rig_windows);
+}
+END_TEST
+
+START_TEST(test_atomic_with_related_names_is_a_conflict)
+{
+	static const char *const names[][2] = {
+		{ "refs/heads/a", "refs/heads/a/b" },
+		{ "refs/heads/a/b", "refs/heads/a" },
+		{ "refs/heads/a", "refs/heads/a" },
+	};
+	struct rig_txn t = { .atomic = true, .names = names[_i], .nr = 2 };
+	struct rig_ask *ask = rig_go(&t);
+
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	ck_assert_int_eq(ask->statuses[1],
+	    _i == 2 ? REFD_DUPLICATE : REFD_CONFLICT);
+	/* Its names are free again. */
+	ask = rig_go(&one);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_sessions_are_unsupported)
+{
+	struct rig_txn t = one;
+	struct rig_ask *ask;
+
+	t.session = true;
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_UNSUPPORTED);
+	ck_assert_ptr_null(rig_admissions);
+}
+END_TEST
+
+/* ---- ids ---- */
+
+START_TEST(test_resend_joins)
+{
+	struct rig_txn t = both;
+	struct rig_ask *first, *again, *third;
+
+	/* While it is admitted, while it is in a window, while it is kept. */
+	first = rig_submit(&t);
+	t.id = rig_last_id();
+	again = rig_submit(&t);
+	ck_assert_uint_eq(again->nr_answers, 0);
+	rig_admit_all();
+	third = rig_submit(&t);
+	ck_assert_uint_eq(rig_nr_windows, 1);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_int_eq(first->outcome, REFD_REJECTED);
+	ck_assert_int_eq(again->outcome, REFD_REJECTED);
+	ck_assert_int_eq(third->statuses[0], REFD_STALE);
+	again = rig_submit(&t);
+	ck_assert_uint_eq(again->nr_answers, 1);
+	ck_assert_int_eq(again->statuses[1], REFD_ABORTED);
+	ck_assert_ptr_null(rig_admissions);
+}
+END_TEST
+
+START_TEST(test_other_content_is_refused)
+{
+	struct rig_txn t = one;
+	struct rig_ask *ask;
+
+	rig_submit(&t);
+	t.id = rig_last_id();
+	t.fill = 'x';
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_BADREQUEST);
+	ck_assert_str_eq(ask->text,
+	    "transaction id was used for other content");
+	/* Another's id of the same bytes is another id. */
+	t.uid = 7;
+	ask = rig_go(&t);
+	rig_back_all();
+	rig_pass(100 * RIG_MS);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_expired_is_never_executed)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.born_ms = -7 * 86400 * 1000LL - 1;
+	ask = rig_submit(&t);
+	ck_assert_ptr_null(rig_admissions);
+	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
+	ck_assert_int_eq(ask->statuses[1], REFD_UNKNOWN);
+	t.born_ms += 1;
+	rig_submit(&t);
+	ck_assert_ptr_nonnull(rig_admissions);
+	/* The clock goes on between two runs too. */
+	rig_now += 1 * RIG_MS;
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
+}
+END_TEST
+
+START_TEST(test_queries)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+	uint64_t id;
+
+	t.uid = 5;
+	rig_submit(&t);
+	id = rig_last_id();
+	ck_assert_int_eq(rig_query(5, id, 0)->kind, REFD_ANSWER_PENDING);
+	ck_assert_int_eq(rig_query(0, id, 0)->kind, REFD_ANSWER_PENDING);
+	ask = rig_query(6, id, 0);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	ck_assert(!rig_lookups->any_uid);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
+	rig_admit_all();
+	ck_assert_int_eq(rig_query(5, id, 0)->kind, REFD_ANSWER_PENDING);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_windows);
+	rig_run();
+	/* Answered, not recorded yet. */
+	ask = rig_query(5, id, 0);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->statuses[0], REFD_STALE);
+}
+END_TEST
+
+START_TEST(test_queries_of_the_store)
+{
+	struct rig_ask *ask = rig_query(0, 99, 0);
+
+	ck_assert(rig_lookups->any_uid);
+	rig_found(rig_lookups, true);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ask = rig_query(3, 99, -8 * 86400 * 1000LL);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_EXPIRED);
+	ask = rig_query(3, 99, 0);
+	rig_lookups->failed = true;
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_IO);
+}
+END_TEST
+
+START_TEST(test_look_up_races_with_submit)
+{
+	struct rig_ask *ask = rig_query(0, 1, 0);
+
+	/* Not in the journal, but here by now. */
+	rig_submit(&one);
+	ck_assert_uint_eq(rig_last_id(), 1);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PENDING);
+}
+END_TEST
+
+/* ---- cancel ---- */
+
+START_TEST(test_cancel_of_one_that_waits)
+{
+	struct rig_ask *ask, *cancel;
+
+	rig_go(&one);
+	ask = rig_go(&both);
+	cancel = rig_cancel(0, rig_last_id());
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(cancel->statuses[0], REFD_ABORTED);
+	rig_run();
+	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
+	ck_assert_str_eq(ask->text, "cancelled");
+}
+END_TEST
+
+START_TEST(test_cancel_of_one_in_the_store)
+{
+	struct rig_ask *ask = rig_submit(&one), *cancel;
+
+	/* Being admitted: it never enters a window. */
+	cancel = rig_cancel(0, rig_last_id());
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
+	rig_admit_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	/* In a window: what comes back undecided is cancelled. */
+	ask = rig_go(&(struct rig_txn){ RIG_NAMES("refs/x", "refs/y") });
+	cancel = rig_cancel(0, rig_last_id());
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
+	rig_find(rig_windows, "refs/y")->again = TXN_AGAIN_LATER;
+	rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
+	/* Nobody knows it. */
+	cancel = rig_cancel(0, 4711);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_NEVER_SEEN);
+}
+END_TEST
+
+static TCase *answers(void)
+{
+	TCase *tc = tcase_create("answers");
+
+	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_test(tc, test_results_are_per_ref_in_input_order);
+	tcase_add_test(tc, test_refused_is_told_per_ref);
+	tcase_add_loop_test(tc, test_rejected_at_admission, 0, 2);
+	tcase_add_test(tc, test_replayed_is_not_executed);
+	tcase_add_test(tc, test_atomic_failure_aborts_siblings);
+	tcase_add_test(tc, test_empty_transaction_is_committed);
+	tcase_add_loop_test(tc, test_atomic_with_related_names_is_a_conflict, 0,
+	    3);
+	tcase_add_test(tc, test_sessions_are_unsupported);
+	tcase_add_test(tc, test_resend_joins);
+	tcase_add_test(tc, test_other_content_is_refused);
+	tcase_add_test(tc, test_expired_is_never_executed);
+	tcase_add_test(tc, test_queries);
+	tcase_add_test(tc, test_queries_of_the_store);
+	tcase_add_test(tc, test_look_up_races_with_submit);
+	tcase_add_test(tc, test_cancel_of_one_that_waits);
+	tcase_add_test(tc, test_cancel_of_one_in_the_store);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("engine");
+	SRunner *sr;
+	int failed;
+
+	suite_add_tcase(s, answers());
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

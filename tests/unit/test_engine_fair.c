@@ -1,0 +1,342 @@
+/*
+ * Nobody is held up by somebody else's load: repositories and transactions
+ * in turn, a lane left by a large push, large atomic ones not starved, ten
+ * thousand on one ref; and a hundred thousand refs cost linear time.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/lib/engine_rig.h"
+
+static void setup_one_lane(void)
+{
+	static const struct rig_config cfg = { .lanes = 1,
+		.window_refs = 10,
+		.max_bytes = 1000000 };
+
+	rig_setup(&cfg);
+}
+
+static void setup_lanes(void)
+{
+	static const struct rig_config cfg = { .lanes = 3,
+		.window_refs = 10,
+		.max_bytes = 1000000 };
+
+	rig_setup(&cfg);
+}
+
+static void setup_wide(void)
+{
+	static const struct rig_config cfg = { .lanes = 2,
+		.window_refs = 1000,
+		.max_bytes = 64 * 1024 * 1024,
+		.large = true };
+
+	rig_setup(&cfg);
+}
+
+/* ---- fairness ---- */
+
+START_TEST(test_large_push_holds_up_nobody)
+{
+	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500),
+		       *small;
+	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
+	unsigned i;
+
+	/* Of another repository, and of the same: in the next window. */
+	for (i = 0; i < 8; i++) {
+		t.repo = i % 2;
+		t.names = &(const char *){ i % 2 ? "refs/x" : "refs/y" };
+		small = rig_go(&t);
+		ck_assert_ptr_null(rig_windows->next);
+		rig_back_all();
+		ck_assert_ptr_nonnull(rig_find(rig_windows, t.names[0]));
+		rig_back_all();
+		ck_assert_uint_eq(small->nr_answers, 1);
+		ck_assert_uint_eq(large->nr_answers, 0);
+	}
+}
+END_TEST
+
+START_TEST(test_later_goes_first_but_once)
+{
+	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500),
+		       *small;
+	size_t i;
+
+	for (i = 2; i < 10; i++)
+		rig_windows->parts[0].updates[i]->again = TXN_AGAIN_LATER;
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	small = rig_go_one("refs/x");
+	rig_back_all();
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
+	rig_back_all();
+	ck_assert_uint_eq(small->nr_answers, 1);
+	ck_assert_uint_eq(large->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_many_small_of_one_repository)
+{
+	struct rig_txn t = { .repo = 1, RIG_NAMES("refs/x") };
+	char name[32];
+	size_t i;
+
+	rig_go_one("refs/x");
+	for (i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "refs/heads/%zu", i);
+		rig_go_one(name);
+	}
+	rig_go(&t);
+	t.repo = 2;
+	rig_go(&t);
+	rig_back_all();
+	/* Behind a hundred of another, but its turn is next. */
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
+	ck_assert_str_eq(rig_windows->parts[2].txn->req.git_dir, "2");
+}
+END_TEST
+
+START_TEST(test_large_push_leaves_a_lane)
+{
+	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500);
+
+	ck_assert_uint_eq(rig_count(rig_windows), 10);
+	ck_assert_ptr_null(rig_windows->next);
+	rig_go_one("refs/x");
+	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/x"));
+	ck_assert_uint_eq(large->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_repositories_in_turn)
+{
+	struct rig_ask *asks[8];
+	unsigned seen[16] = { 0 }, i, k;
+
+	/* Fifteen repositories share windows of ten. */
+	rig_go_one("refs/heads/x");
+	for (i = 0; i < 15; i++) {
+		struct rig_ask *ask = rig_go_many(i, false, "refs/heads/", 20);
+
+		if (i < 8)
+			asks[i] = ask;
+	}
+	for (k = 0; k < 15; k++) {
+		rig_back_all();
+		for (i = 0; i < rig_windows->nr_parts; i++)
+			seen[strtoul(rig_windows->parts[i].txn->req.git_dir,
+			    NULL, 10)]++;
+	}
+	for (i = 0; i < 15; i++) {
+		ck_assert_uint_ge(seen[i], 9);
+		ck_assert_uint_le(seen[i], 11);
+	}
+	ck_assert_uint_eq(asks[0]->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_ten_thousand_on_one_ref_hold_up_nobody)
+{
+	struct rig_ask *other;
+	size_t i;
+
+	for (i = 0; i < 10000; i++)
+		rig_submit(&(struct rig_txn){ RIG_NAMES("refs/heads/hot") });
+	rig_admit_all();
+	other = rig_go_one("refs/heads/b");
+	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/b"));
+	rig_back_all();
+	ck_assert_uint_eq(other->nr_answers, 1);
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+}
+END_TEST
+
+START_TEST(test_large_push_arrives_in_pieces)
+{
+	const char **names = rig_names("refs/heads/", 100000);
+	struct rig_txn large = { .names = names, .nr = 100000 };
+	struct rig_txn small = { .repo = 1, RIG_NAMES("refs/x") };
+
+	rig_submit(&large);
+	rig_admit_one(rig_admissions);
+	rig_submit(&small);
+	rig_admit_one(rig_admissions);
+	/* One call of the loop does not queue all of it. */
+	ck_assert(engine_run(rig_engine, rig_now, rig_wall_ms) <= rig_now);
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
+	rig_names_free(names, 100000);
+	rig_run();
+}
+END_TEST
+
+START_TEST(test_oversize_atomic_is_not_starved)
+{
+	struct rig_ask *atomic;
+	char name[32];
+	size_t i;
+
+	rig_go_one("refs/x");
+	for (i = 0; i < 40; i++) {
+		struct rig_txn t = { .repo = 2 + (unsigned)i % 2,
+			.names = (const char *const[]){ name },
+			.nr = 1 };
+
+		snprintf(name, sizeof(name), "refs/heads/%zu", i);
+		rig_go(&t);
+	}
+	atomic = rig_go_many(1, true, "refs/heads/", 25);
+	rig_back_all();
+	/* The others were before it, and have more; but it is the next. */
+	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	rig_back_all();
+	ck_assert_int_eq(atomic->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* ---- with windows of a thousand ---- */
+
+START_TEST(test_later_goes_first)
+{
+	struct rig_ask *ask = rig_go_many(0, false, "refs/heads/", 1000);
+	size_t i;
+
+	rig_go_many(1, false, "refs/heads/", 20000);
+	/* The store had time for the first four hundred. */
+	for (i = 400; i < 1000; i++)
+		rig_windows->parts[0].updates[i]->again = TXN_AGAIN_LATER;
+	rig_find(rig_windows->next, "refs/heads/7")->again = TXN_AGAIN_LATER;
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_ptr_eq(rig_windows->next->parts[0].txn, ask->txn);
+	ck_assert_uint_eq(rig_count(rig_windows->next), 400);
+	while (ask->nr_answers == 0)
+		rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	/* Windows grow again while the store has time for all of them. */
+	for (i = 0; i < 16; i++)
+		rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 1000);
+}
+END_TEST
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static double cost_of(size_t nr, bool atomic)
+{
+	const char **names = rig_names("refs/heads/topic/", nr);
+	struct rig_txn t = { .atomic = atomic, .names = names, .nr = nr };
+	struct rig_ask *ask = rig_submit(&t);
+	double start = seconds();
+	uint64_t windows = rig_nr_windows;
+
+	rig_admit_all();
+	while (ask->nr_answers == 0)
+		rig_back_all();
+	start = seconds() - start;
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	ck_assert_uint_eq(ask->nr, nr);
+	ck_assert_uint_eq(rig_nr_windows - windows,
+	    atomic ? 1 : (nr + 999) / 1000);
+	rig_names_free(names, nr);
+	return start;
+}
+
+/* Ten times the refs, ten times the time, with room for noise; anything
+ * quadratic would be a hundred times. */
+START_TEST(test_hundred_thousand_refs_cost_linear_time)
+{
+	double small, large;
+
+	cost_of(10000, _i);
+	small = cost_of(10000, _i);
+	large = cost_of(100000, _i);
+	ck_assert_msg(large < 40 * small + 0.1,
+	    "%f s for 10,000, %f s for ten "
+	    "times as many",
+	    small, large);
+}
+END_TEST
+
+START_TEST(test_hundred_thousand_end_at_once)
+{
+	struct rig_ask *ask;
+	double start;
+
+	rig_go_one("refs/heads"); /* in the way of all of them */
+	ask = rig_go_many(0, _i, "refs/heads/", 100000);
+	start = seconds();
+	rig_pass(30000 * RIG_MS);
+	ck_assert_int_eq(ask->statuses[99999], REFD_DEADLINE);
+	ck_assert_double_lt(seconds() - start, 5);
+}
+END_TEST
+
+static TCase *turns(void)
+{
+	TCase *tc = tcase_create("turns");
+
+	tcase_add_checked_fixture(tc, setup_one_lane, rig_teardown);
+	tcase_add_test(tc, test_large_push_holds_up_nobody);
+	tcase_add_test(tc, test_later_goes_first_but_once);
+	tcase_add_test(tc, test_many_small_of_one_repository);
+	tcase_add_test(tc, test_repositories_in_turn);
+	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
+	return tc;
+}
+
+static TCase *lanes(void)
+{
+	TCase *tc = tcase_create("lanes");
+
+	tcase_add_checked_fixture(tc, setup_lanes, rig_teardown);
+	tcase_add_test(tc, test_large_push_leaves_a_lane);
+	return tc;
+}
+
+static TCase *cost(void)
+{
+	TCase *tc = tcase_create("windows of a thousand");
+
+	tcase_add_checked_fixture(tc, setup_wide, rig_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_later_goes_first);
+	tcase_add_test(tc, test_large_push_arrives_in_pieces);
+	tcase_add_test(tc, test_ten_thousand_on_one_ref_hold_up_nobody);
+	tcase_add_loop_test(tc, test_hundred_thousand_refs_cost_linear_time, 0,
+	    2);
+	tcase_add_loop_test(tc, test_hundred_thousand_end_at_once, 0, 2);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("engine, fairness");
+	SRunner *sr;
+	int failed;
+
+	suite_add_tcase(s, turns());
+	suite_add_tcase(s, lanes());
+	suite_add_tcase(s, cost());
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

@@ -1,0 +1,332 @@
+/*
+ * The engine under random load: a store that holds windows for random times
+ * and gives back any outcome, clients that resend, cancel, query and go away,
+ * names that are in each other's way. The rig checks every window (names
+ * disjoint and unrelated, nothing overtakes, atomic ones whole) and that each
+ * request is answered once; here it is checked that nothing waits that could
+ * go, that no update happens twice, that answers agree with the journal, that
+ * atomic transactions are all or nothing, and that it all comes to an end.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/engine_rig.h"
+
+#define SEEDS   24
+#define STEPS   4000
+#define IDS_MAX 4000
+#define REPOS   3
+#define NR_MAX  6
+
+static const char *const pool[] = { "HEAD", "refs/heads", "refs/heads/a",
+	"refs/heads/a/b", "refs/heads/a/b/c", "refs/heads/a-b", "refs/heads/b",
+	"refs/heads/c", "refs/heads/c/d", "refs/tags/a", "refs/tags/b",
+	"refs/tags/c", "refs/tags/d", "refs/tags/e", "refs/tags/e/f" };
+#define POOL (sizeof(pool) / sizeof(pool[0]))
+
+/* What was asked under an id, and what the journal knows of it. */
+struct known {
+	struct rig_txn t;
+	const char *names[NR_MAX];
+	enum refd_status recorded[NR_MAX]; /* PENDING: not */
+	unsigned nr_ok[NR_MAX];
+	struct rig_ask *first;
+};
+
+static struct known ids[IDS_MAX + 1];
+static struct rig_client clients[5];
+static uint64_t nr_ids;
+static bool with_rest;
+
+static unsigned rnd(unsigned n)
+{
+	return (unsigned)random() % n;
+}
+
+static bool chance(unsigned percent)
+{
+	return rnd(100) < percent;
+}
+
+static struct known *known_of(const struct txn *txn)
+{
+	uint64_t id;
+
+	memcpy(&id, txn->req.txid.bytes + 8, sizeof(id));
+	ck_assert_uint_le(id, nr_ids);
+	return &ids[id];
+}
+
+/* ---- clients ---- */
+
+static void submit(void)
+{
+	struct known *k = &ids[++nr_ids];
+	unsigned i, start = rnd(POOL), step = 1 + rnd(3);
+
+	memset(k, 0, sizeof(*k));
+	k->t.repo = rnd(REPOS);
+	k->t.uid = rnd(2);
+	k->t.atomic = chance(30);
+	k->t.nr = 1 + rnd(NR_MAX);
+	k->t.bytes = 100;
+	k->t.deadline_ms = chance(10) ? 1 + rnd(100) : 60000;
+	k->t.client = &clients[rnd(5)];
+	k->t.names = k->names;
+	for (i = 0; i < k->t.nr; i++) {
+		k->names[i] = pool[(start + i * step) % POOL];
+		k->recorded[i] = REFD_PENDING;
+	}
+	k->first = rig_submit(&k->t);
+	ck_assert_uint_eq(rig_last_id(), nr_ids);
+}
+
+static void resend(void)
+{
+	struct known *k = &ids[1 + rnd((unsigned)nr_ids)];
+	struct rig_txn t = k->t;
+
+	t.id = (uint64_t)(k - ids);
+	rig_submit(&t);
+}
+
+static void client_step(void)
+{
+	uint64_t id = nr_ids > 0 ? 1 + rnd((unsigned)nr_ids) : 0;
+
+	if (id == 0 || (chance(70) && nr_ids < IDS_MAX))
+		submit();
+	else if (chance(50))
+		resend();
+	else if (chance(60))
+		rig_query(rnd(2), id, 0);
+	else if (chance(90))
+		rig_cancel(ids[id].t.uid, id);
+	else
+		rig_forget(&clients[rnd(5)]);
+}
+
+/* ---- the store ---- */
+
+/* Known in full or in part: what is not recorded never happened. */
+static bool replay(struct txn *txn, const struct known *k)
+{
+	bool is_known = false;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		is_known = is_known || k->recorded[i] != REFD_PENDING;
+	if (!is_known || txn->readmitted)
+		return false;
+	for (i = 0; i < txn->nr_updates; i++)
+		txn_decide(&txn->updates[i],
+		    k->recorded[i] != REFD_PENDING ? k->recorded[i] :
+						     REFD_ABORTED,
+		    NULL);
+	txn->replayed = true;
+	return true;
+}
+
+static void admission_step(struct txn *txn)
+{
+	struct known *k;
+	size_t i;
+
+	if (txn == NULL)
+		return;
+	k = known_of(txn);
+	if (!replay(txn, k) && chance(3)) {
+		txn->refused = REFD_DENIED;
+		txn->why = strdup("not today");
+		rig_admit(txn);
+		return;
+	}
+	for (i = 0; i < txn->nr_updates && !txn->replayed; i++)
+		if (txn->updates[i].status == REFD_PENDING && chance(3))
+			txn_decide(&txn->updates[i], REFD_NOOBJECT, NULL);
+	rig_admit_one(txn);
+}
+
+/* What a window did to U: recorded where the commit SUCCEEDED. */
+static void journal(struct txn_update *u, bool succeeded)
+{
+	struct known *k = known_of(u->txn);
+	size_t i = (size_t)(u - u->txn->updates);
+
+	if (u->status == REFD_PENDING || !succeeded)
+		return;
+	ck_assert(k->recorded[i] == REFD_PENDING);
+	k->recorded[i] = u->status;
+	u->recorded = true;
+	if (u->status == REFD_OK)
+		k->nr_ok[i]++;
+}
+
+static void fate(struct txn_update *u, bool calm)
+{
+	if (calm || chance(70))
+		return;
+	if (chance(30))
+		txn_decide(u, REFD_STALE, NULL);
+	else if (chance(50))
+		u->again = TXN_AGAIN_LATER;
+	else if (chance(90))
+		u->again = TXN_AGAIN_LOCKED;
+	else
+		u->again = TXN_AGAIN_REOPEN;
+}
+
+/* One fails or goes again, so do the others. */
+static void atomic_fate(struct txn_part *part)
+{
+	enum txn_again again = TXN_AGAIN_NO;
+	bool failed = false;
+	size_t i;
+
+	for (i = 0; i < part->nr; i++) {
+		failed = failed || part->updates[i]->status != REFD_PENDING;
+		if (part->updates[i]->again > again)
+			again = part->updates[i]->again;
+	}
+	for (i = 0; i < part->nr; i++) {
+		if (part->updates[i]->status != REFD_PENDING)
+			continue;
+		if (failed)
+			txn_decide(part->updates[i], REFD_ABORTED, NULL);
+		else if (part->updates[i]->again == TXN_AGAIN_NO &&
+		    again != TXN_AGAIN_NO)
+			part->updates[i]->again = TXN_AGAIN_LATER;
+	}
+}
+
+static void window_step(struct window *w, bool calm)
+{
+	bool fails = !calm && chance(4), unknown = fails && chance(50);
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		struct txn_part *part = &w->parts[i];
+
+		for (k = 0; k < part->nr; k++)
+			if (part->updates[k]->in_window)
+				fate(part->updates[k], calm);
+		if (part->txn->req.atomic)
+			atomic_fate(part);
+		for (k = 0; k < part->nr; k++) {
+			struct txn_update *u = part->updates[k];
+
+			if (u->status == REFD_PENDING && u->again == 0)
+				txn_decide(u,
+				    !fails      ? REFD_OK :
+					unknown ? REFD_UNKNOWN :
+						  REFD_NOSPACE,
+				    NULL);
+			journal(u, !fails);
+		}
+	}
+	if (with_rest) {
+		w->locked_ns = rig_now - rnd(5) * RIG_MS;
+		w->unlocked_ns = rig_now;
+	}
+	rig_back(w);
+}
+
+static void store_step(bool calm)
+{
+	struct window *w = rig_windows;
+	unsigned i;
+
+	if (rig_lookups != NULL && chance(50))
+		rig_found(rig_lookups, false);
+	if (chance(50))
+		admission_step(rig_admissions);
+	for (i = rnd(3); w != NULL && i > 0; i--)
+		w = w->next != NULL ? w->next : w;
+	if (w != NULL && chance(60))
+		window_step(w, calm);
+}
+
+/* ---- judging ---- */
+
+static void check_answer(const struct known *k)
+{
+	const struct rig_ask *a = k->first;
+	size_t i, ok = 0;
+
+	if (a->is_forgotten)
+		return;
+	ck_assert_uint_eq(a->nr_answers, 1);
+	ck_assert_int_eq(a->kind, REFD_ANSWER_RESULTS);
+	ck_assert_uint_eq(a->nr, k->t.nr);
+	for (i = 0; i < k->t.nr; i++) {
+		ok += a->statuses[i] == REFD_OK;
+		/* Never a false ok. */
+		if (a->statuses[i] == REFD_OK)
+			ck_assert_uint_eq(k->nr_ok[i], 1);
+	}
+	if (k->t.atomic)
+		ck_assert(ok == 0 || ok == k->t.nr);
+}
+
+static void run_to_the_end(void)
+{
+	size_t i;
+
+	for (i = 0; i < 100000 && !engine_is_idle(rig_engine); i++) {
+		store_step(true);
+		rig_pass(1 * RIG_MS);
+	}
+	ck_assert(engine_is_idle(rig_engine));
+}
+
+START_TEST(test_random_load)
+{
+	struct rig_config cfg = { .lanes = 1 + (size_t)_i % 3,
+		.window_refs = 1 + (size_t)_i % 5 * 4,
+		.max_bytes = _i % 4 == 0 ? 5000 : 1000000 };
+	size_t i, k;
+
+	rig_setup(&cfg);
+	srandom((unsigned)_i + 1);
+	nr_ids = 0;
+	with_rest = _i % 2 == 0;
+	for (i = 0; i < STEPS; i++) {
+		if (chance(40))
+			client_step();
+		else
+			store_step(i % 1000 > 800);
+		if (chance(30))
+			rig_now += rnd(3) * RIG_MS;
+		rig_run();
+		if (!with_rest && i % 4 == 0)
+			rig_check_nothing_idles();
+	}
+	engine_drain(rig_engine);
+	run_to_the_end();
+	for (i = 1; i <= nr_ids; i++) {
+		for (k = 0; k < NR_MAX; k++)
+			ck_assert_uint_le(ids[i].nr_ok[k], 1);
+		check_answer(&ids[i]);
+	}
+	rig_teardown();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine, random load");
+	TCase *tc = tcase_create("random load");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, test_random_load, 0, SEEDS);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

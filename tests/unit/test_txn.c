@@ -1,0 +1,134 @@
+/*
+ * A transaction takes its request over, each update is decided once, and the
+ * outcome is counted from the updates.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/txn.h"
+#include "proto/arena.h"
+
+static struct txn *make(size_t nr)
+{
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION };
+	struct txn *txn;
+	char name[32];
+	size_t i;
+
+	req.arena = refd_arena_new();
+	req.git_dir = refd_arena_string(req.arena, "/r.git", 6);
+	req.updates = refd_arena_array(req.arena, nr, sizeof(*req.updates));
+	req.nr_updates = nr;
+	for (i = 0; i < nr; i++) {
+		memset(&req.updates[i], 0, sizeof(req.updates[i]));
+		snprintf(name, sizeof(name), "refs/heads/%zu", i);
+		req.updates[i].name =
+		    refd_arena_string(req.arena, name, strlen(name));
+	}
+	txn = txn_new(&req);
+	ck_assert_ptr_nonnull(txn);
+	ck_assert_ptr_null(req.arena);
+	ck_assert_ptr_null(req.updates);
+	ck_assert_uint_eq(req.nr_updates, 0);
+	return txn;
+}
+
+START_TEST(test_takes_the_request_over)
+{
+	struct txn *txn = make(2), *other = make(2), *longer = make(3);
+
+	ck_assert_uint_eq(txn->nr_updates, 2);
+	ck_assert_str_eq(txn->updates[1].ask->name, "refs/heads/1");
+	ck_assert_ptr_eq(txn->updates[1].txn, txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert(!txn_is_decided(txn));
+	ck_assert(txn->digest == other->digest);
+	ck_assert(txn->digest != longer->digest);
+	txn_free(txn);
+	txn_free(other);
+	txn_free(longer);
+	txn_free(NULL);
+}
+END_TEST
+
+START_TEST(test_decides)
+{
+	struct txn *txn = make(3);
+
+	txn->updates[0].again = TXN_AGAIN_LOCKED;
+	txn_decide(&txn->updates[0], REFD_LOCKED, "held");
+	ck_assert_str_eq(txn->updates[0].text, "held");
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_NO);
+	txn_decidef(&txn->updates[1], REFD_STALE, "at %d", 7);
+	ck_assert_str_eq(txn->updates[1].text, "at 7");
+	ck_assert(!txn_is_decided(txn));
+	txn_decide(&txn->updates[2], REFD_OK, NULL);
+	ck_assert_ptr_null(txn->updates[2].text);
+	ck_assert(txn_is_decided(txn));
+	ck_assert_int_eq(txn_outcome(txn), REFD_PARTIAL);
+	txn_free(txn);
+}
+END_TEST
+
+START_TEST(test_outcomes)
+{
+	static const struct {
+		enum refd_status a, b;
+		enum refd_outcome outcome;
+	} cases[] = {
+		{ REFD_OK, REFD_OK, REFD_COMMITTED },
+		{ REFD_OK, REFD_STALE, REFD_PARTIAL },
+		{ REFD_STALE, REFD_ABORTED, REFD_REJECTED },
+		{ REFD_OK, REFD_UNKNOWN, REFD_OUTCOME_UNKNOWN },
+	};
+	struct txn *txn = make(2);
+
+	txn_decide(&txn->updates[0], cases[_i].a, NULL);
+	txn_decide(&txn->updates[1], cases[_i].b, NULL);
+	ck_assert_int_eq(txn_outcome(txn), cases[_i].outcome);
+	txn_free(txn);
+}
+END_TEST
+
+START_TEST(test_twice_is_a_programming_error)
+{
+	struct txn *txn = make(1);
+
+	txn_decide(&txn->updates[0], REFD_OK, NULL);
+	txn_decide(&txn->updates[0], REFD_STALE, NULL);
+}
+END_TEST
+
+START_TEST(test_window_free)
+{
+	struct window *w = calloc(1, sizeof(*w));
+
+	w->parts = calloc(2, sizeof(*w->parts));
+	w->nr_parts = 2;
+	w->parts[0].updates = calloc(3, sizeof(*w->parts[0].updates));
+	window_free(w);
+	window_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("store/txn");
+	TCase *tc = tcase_create("txn");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, test_takes_the_request_over);
+	tcase_add_test(tc, test_decides);
+	tcase_add_loop_test(tc, test_outcomes, 0, 4);
+	tcase_add_test_raise_signal(tc, test_twice_is_a_programming_error, 6);
+	tcase_add_test(tc, test_window_free);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

@@ -1,0 +1,190 @@
+/*
+ * The journal on a disk that fails and forgets: each system call of a
+ * checkpoint and of an opening fails in turn, the power goes at each change of
+ * an opening. What was committed before is there, what is committed after
+ * stays, a journal that could not be made is made the next time.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/lib/journal_world.h"
+
+/* ---- checkpoints ---- */
+
+static bool one_checkpoint(enum fault fault, unsigned long n, int err,
+    enum after after)
+{
+	struct world *w = world_new();
+	unsigned row;
+	bool was_hit;
+	size_t bytes;
+	int r;
+
+	world_prepare(w, APPENDS, &bytes);
+	row = w->next;
+	ck_assert_int_eq(world_add(w, 2, 6000), 0);
+	world_arm(w, fault, n, err);
+	r = journal_checkpoint(w->j, 0);
+	was_hit = world_disarm(w);
+	ck_assert(was_hit || r == 0);
+	ck_assert_int_eq(world_add(w, 1, 16), r == JOURNAL_UNKNOWN ? r : 0);
+	if (r != JOURNAL_UNKNOWN)
+		ck_assert_int_eq(journal_checkpoint(w->j, 0), 0);
+	world_go_on(w, after, r);
+	world_check(w, row, 2, 0, "checkpoint");
+	ck_assert_int_eq(help_commit(w->j, 60, 1, 6000), 0);
+	ck_assert_int_eq(journal_checkpoint(w->j, 0), 0);
+	ck_assert_int_eq(help_commit(w->j, 61, 1, 16), 0);
+	world_cut(w, MEMFS_DATA_NONE);
+	world_open(w);
+	world_check(w, row, 2, 0, "checkpoint, cut");
+	ck_assert(help_has(w->j, 60) && help_has(w->j, 61));
+	world_free(w);
+	return was_hit;
+}
+
+START_TEST(each_call_of_a_checkpoint_fails)
+{
+	enum fault fault = (enum fault)_i;
+	unsigned long n;
+	bool was_hit = true;
+	int after;
+
+	for (n = 0; was_hit && n < 400; n++) {
+		was_hit = false;
+		for (after = 0; after < NR_AFTER; after++)
+			was_hit |= one_checkpoint(fault, n,
+			    (n + (unsigned)after) % 2 ? -ENOSPC : -EIO,
+			    (enum after)after);
+	}
+	ck_assert_uint_gt(n, 1);
+	ck_assert(!was_hit);
+}
+END_TEST
+
+/* ---- opening ---- */
+
+/* A journal with rows in the WAL that a killed process left. */
+static void leave_wal(struct world *w, bool is_fresh)
+{
+	size_t bytes;
+
+	if (is_fresh)
+		return;
+	world_prepare(w, APPENDS, &bytes);
+	world_end_process(w);
+}
+
+static void check_after_open(struct world *w, bool is_fresh)
+{
+	ck_assert_uint_eq(help_scan(w->j, NULL, 0), is_fresh ? 0 : WORLD_FEW);
+	ck_assert_int_eq(help_commit(w->j, 50, 1, 16), 0);
+	world_cut(w, MEMFS_DATA_NONE);
+	world_open(w);
+	ck_assert_uint_eq(help_scan(w->j, NULL, 0),
+	    is_fresh ? 1 : WORLD_FEW + 1);
+}
+
+START_TEST(each_call_of_an_opening_fails)
+{
+	bool is_fresh = _i % 2, was_hit = true;
+	enum memfs_mode mode = _i / 2 ? MEMFS_ORDERED : MEMFS_STRICT;
+	unsigned long n;
+	int k;
+
+	for (n = 0; was_hit && n < 1000; n++) {
+		was_hit = false;
+		for (k = 0; k < 4; k++) {
+			struct world *w = world_new();
+
+			memfs_set_mode(w->fs, mode);
+			leave_wal(w, is_fresh);
+			w->was_made_under_fault = is_fresh;
+			memfs_fail(w->fs, n, k % 2 ? -ENOSPC : -EIO);
+			help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
+			was_hit |= world_disarm(w);
+			if (k / 2)
+				world_cut(w, MEMFS_DATA_NONE);
+			world_open(w);
+			check_after_open(w, is_fresh);
+			world_free(w);
+		}
+	}
+	ck_assert_uint_gt(n, 20);
+	ck_assert(!was_hit);
+}
+END_TEST
+
+/* SQLite passes over the failed sync of a directory; the names of database and
+ * WAL must last all the same. */
+START_TEST(a_directory_that_was_not_synced_is_told)
+{
+	bool is_fresh = _i, was_hit = true;
+	int told = 0, r = 0;
+	unsigned long n;
+
+	for (n = 0; was_hit; n++) {
+		struct world *w = world_new();
+
+		leave_wal(w, is_fresh);
+		w->was_made_under_fault = is_fresh;
+		memfs_fail_call(w->fs, MEMFS_FSYNC, n, -EIO);
+		r = help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
+		was_hit = world_disarm(w);
+		told += r == -EIO;
+		world_free(w);
+	}
+	ck_assert_int_eq(r, 0);
+	/* After the renaming, and at the end. */
+	ck_assert_int_eq(told, is_fresh ? 2 : 1);
+}
+END_TEST
+
+START_TEST(the_power_goes_at_each_change_of_an_opening)
+{
+	bool is_fresh = _i, was_hit = true;
+	unsigned long n;
+	uint64_t seed;
+
+	for (n = 0; was_hit && n < 1000; n++) {
+		for (seed = 0; seed < 8; seed++) {
+			struct world *w = world_new();
+			struct memfs_choice choice = memfs_choose(seed);
+
+			leave_wal(w, is_fresh);
+			memfs_cut_at(w->fs, n);
+			help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
+			was_hit = memfs_was_hit(w->fs);
+			world_end_process(w);
+			memfs_cut(w->fs, &choice);
+			world_open(w);
+			check_after_open(w, is_fresh);
+			world_free(w);
+		}
+	}
+	ck_assert_uint_gt(n, 10);
+	ck_assert(!was_hit);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("journal_faults_open");
+	TCase *tc = tcase_create("faults");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_loop_test(tc, each_call_of_a_checkpoint_fails, 0, NR_FAULTS);
+	tcase_add_loop_test(tc, each_call_of_an_opening_fails, 0, 4);
+	tcase_add_loop_test(tc, a_directory_that_was_not_synced_is_told, 0, 2);
+	tcase_add_loop_test(tc, the_power_goes_at_each_change_of_an_opening, 0,
+	    2);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

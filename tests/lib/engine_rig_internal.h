@@ -1,0 +1,25 @@
+/*
+ * What engine_rig.c and engine_rig_check.c share.
+ */
+#ifndef TESTS_LIB_ENGINE_RIG_INTERNAL_H
+#define TESTS_LIB_ENGINE_RIG_INTERNAL_H
+
+#include "tests/lib/engine_rig.h"
+
+/* Each of libcheck's assertions writes to a file, which a check of every
+ * update of every window can't afford. */
+#define MUST(condition)                                                        \
+	do {                                                                   \
+		if (!(condition))                                              \
+			ck_abort_msg("%s", #condition);                        \
+	} while (0)
+
+extern struct rig_config rig_config;
+extern struct rig_ask *rig_asks; /* in the order of the requests */
+extern size_t rig_nr_asks;
+
+unsigned rig_repo_of(const struct txn *txn);
+/* W is not among rig_windows yet. */
+void rig_check_window(const struct window *w);
+
+#endif

@@ -169,6 +169,8 @@ static void check_name(struct txn *txn, struct txn_update *u)
 	const struct refd_update *ask = u->ask;
 	bool too_long = false;
 
+	if (u->status != REFD_PENDING)
+		return;
 	switch (ask->action) {
 	case REFD_UPDATE:
 	case REFD_DELETE:
@@ -335,6 +337,18 @@ static bool check_objects(struct store *s, struct txn *txn)
 
 /* ---- the lane ---- */
 
+/* What is parked is older than TXN. */
+static bool retry_parked(struct store *s, struct txn *txn)
+{
+	int r = parked_retry(s, txn->repo, txn);
+
+	if (r < 0)
+		refuse(txn, REFD_IO,
+		    repo_why("updates of '%s' await recovery: %s",
+			txn->repo->path, strerror(-r)));
+	return r == 0;
+}
+
 /* false: it went to the barrier. */
 static bool admit(struct store *s, struct txn *txn)
 {
@@ -342,11 +356,12 @@ static bool admit(struct store *s, struct txn *txn)
 	bool waits;
 
 	txn->refused = REFD_OK;
-	if (is_seen(s, txn) || !open_repo(s, txn))
+	/* Of one that is admitted again the journal may hold parts. */
+	if ((!txn->readmitted && is_seen(s, txn)) || !open_repo(s, txn))
 		return true;
 	repo = txn->repo;
-	if (parked_has(s, repo->id))
-		parked_retry(s, repo);
+	if (parked_has(s, repo->id) && !retry_parked(s, txn))
+		return true;
 	check_names(txn);
 	if (!check_objects(s, txn) || txn_is_decided(txn))
 		return true;
@@ -385,21 +400,26 @@ void *lane_main(void *arg)
 	struct store *s = arg;
 	struct store_query *query;
 	struct txn *txn;
+	bool retries;
 
 	pthread_mutex_lock(&s->mutex);
 	for (;;) {
 		query = query_fifo_take(&s->to_look_up);
 		txn = query == NULL ? txn_fifo_take(&s->to_admit) : NULL;
-		if (query == NULL && txn == NULL) {
+		retries = s->retry_parked;
+		s->retry_parked = false;
+		if (query == NULL && txn == NULL && !retries) {
 			if (s->stopping)
 				break;
 			wait_for_work(s);
 			continue;
 		}
 		pthread_mutex_unlock(&s->mutex);
+		if (retries)
+			parked_retry_open(s);
 		if (query != NULL)
 			lookup_answer(s, query);
-		else if (admit(s, txn))
+		else if (txn != NULL && admit(s, txn))
 			store_admitted(s, txn);
 		pthread_mutex_lock(&s->mutex);
 	}

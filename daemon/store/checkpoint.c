@@ -216,25 +216,6 @@ static void wait_interval(struct store *s)
 	pthread_cond_timedwait(&s->tick_cond, &s->mutex, &until);
 }
 
-/* Repositories that are open and have parked records. */
-static void retry_parked(struct store *s)
-{
-	struct repo *repo, *found = NULL;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	for (repo = s->repos.open; repo != NULL && found == NULL;
-	     repo = repo->next)
-		if (!repo->doomed && parked_has(s, repo->id)) {
-			found = repo;
-			repo->refs++;
-		}
-	pthread_mutex_unlock(&s->repos.mutex);
-	if (found == NULL)
-		return;
-	parked_retry(s, found);
-	repo_put(&s->repos, found);
-}
-
 void *checkpoint_main(void *arg)
 {
 	uint64_t windows = 0, before;
@@ -249,8 +230,10 @@ void *checkpoint_main(void *arg)
 		idle = windows == before;
 		if (s->stopping)
 			break;
+		s->retry_parked = s->parked != NULL;
+		if (s->retry_parked)
+			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
-		retry_parked(s);
 		checkpoint_once(s, idle);
 		pthread_mutex_lock(&s->mutex);
 	}

@@ -1,9 +1,15 @@
 /*
- * Records that recovery could not redo: tried again when their repository is
- * opened, and with every checkpoint.
+ * Records that recovery could not redo: tried again at every admission in
+ * their repository, and with every checkpoint; by the lane thread alone,
+ * since libgit2 is asked for their objects.
+ *
+ * What fails: a foreign lock still stands, then the ref is answered locked,
+ * since the record would undo whatever is written before it is redone; the
+ * disk, then nothing in the repository may be written.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/store/store_internal.h"
 
@@ -65,20 +71,61 @@ static void no_progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
-void parked_retry(struct store *s, struct repo *repo)
+/* One admission's retry, as recover_parked()'s argument. */
+struct retry {
+	struct store *store;
+	struct txn *txn; /* or NULL */
+};
+
+static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
+{
+	return admit_has_object(((struct retry *)arg)->store, repo, oid);
+}
+
+static uint64_t next_token(void *arg)
+{
+	return store_next_token(((struct retry *)arg)->store);
+}
+
+static int sync_all(void *arg)
+{
+	return checkpoint_sync_all(((struct retry *)arg)->store);
+}
+
+static void park_again(void *arg, uint64_t repo, uint64_t lsn)
+{
+	parked_note(((struct retry *)arg)->store, repo, lsn);
+}
+
+static void refuse_name(void *arg, const char *name)
+{
+	struct txn *txn = ((struct retry *)arg)->txn;
+	size_t i;
+
+	for (i = 0; txn != NULL && i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING &&
+		    strcmp(txn->updates[i].ask->name, name) == 0)
+			txn_decide(&txn->updates[i], REFD_LOCKED,
+			    "an earlier update of it awaits another writer's "
+			    "lock");
+}
+
+int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 {
 	static const struct store_report report = { found_nothing, no_progress,
 		NULL };
+	struct retry retry = { s, txn };
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
 		.journal = s->journal,
 		.boot_id = s->boot_id,
 		.report = &report,
-		.has_object = admit_has_object,
-		.next_token = store_next_token,
-		.sync_all = checkpoint_sync_all,
-		.parked_at = parked_note,
-		.arg = s };
+		.has_object = has_object,
+		.next_token = next_token,
+		.sync_all = sync_all,
+		.parked_at = park_again,
+		.still_parked = refuse_name,
+		.arg = &retry };
 	struct parked **at, *p;
 	uint64_t left;
 	int r;
@@ -87,7 +134,7 @@ void parked_retry(struct store *s, struct repo *repo)
 	r = recover_parked(&rec, repo, &left);
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r < 0 || left > 0)
-		return;
+		return r;
 	pthread_mutex_lock(&s->mutex);
 	for (at = &s->parked; (p = *at) != NULL;) {
 		if (p->repo != repo->id) {
@@ -97,5 +144,23 @@ void parked_retry(struct store *s, struct repo *repo)
 		*at = p->next;
 		free(p);
 	}
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&s->mutex);	return 0;
+}
+
+void parked_retry_open(struct store *s)
+{
+	struct repo *repo, *found = NULL;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (repo = s->repos.open; repo != NULL && found == NULL;
+	     repo = repo->next)
+		if (!repo->doomed && parked_has(s, repo->id)) {
+			found = repo;
+			repo->refs++;
+		}
+	pthread_mutex_unlock(&s->repos.mutex);
+	if (found == NULL)
+		return;
+	parked_retry(s, found, NULL);
+	repo_put(&s->repos, found);
 }

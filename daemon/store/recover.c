@@ -296,7 +296,9 @@ static int replay_here(struct run *run, struct repo *repo,
 		r = stale_clean(&stale, &unlocked);
 	if (r == 0)
 		r = replay_repo(&rp, rows);
-	err = stale_clean(&stale, &more);
+	/* What could not be rolled forward keeps its lock: nothing else says
+	 * to the next start that it is unfinished. */
+	err = r == 0 ? stale_clean(&stale, &more) : 0;
 	if (unlocked + more > 0)
 		say(run, STORE_UNLOCKED, repo->path,
 		    "removed locks of a run that ended before its journal "
@@ -422,8 +424,8 @@ static bool is_parked_again(const struct replay *rp,
 }
 
 /* A void for every member of ROW that needs no further try. */
-static int note_done(struct notes *notes, const struct replay *rp,
-    const struct replay_row *row, uint64_t *parked)
+static int note_done(struct recovery *rec, struct notes *notes,
+    const struct replay *rp, const struct replay_row *row, uint64_t *parked)
 {
 	struct replay_member done = { .row = row, .status = REFD_OK };
 	size_t i;
@@ -431,10 +433,15 @@ static int note_done(struct notes *notes, const struct replay *rp,
 
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		done.member = &row->rec.members[i];
-		if (is_parked_again(rp, done.member))
-			++*parked;
-		else
+		if (row->dropped[i])
+			continue;
+		if (!is_parked_again(rp, done.member)) {
 			r = note_void(notes, &done);
+			continue;
+		}
+		++*parked;
+		if (rec->still_parked != NULL)
+			rec->still_parked(rec->arg, done.member->name);
 	}
 	return r;
 }
@@ -466,7 +473,7 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 	if (r == 0)
 		r = rec->sync_all(rec->arg);
 	for (row = rd.rows; row != NULL && r == 0; row = row->next)
-		r = note_done(&notes, &rp, row, parked);
+		r = note_done(rec, &notes, &rp, row, parked);
 	if (r == 0)
 		r = write_notes(rec, &notes);
 	replay_done(&rp);

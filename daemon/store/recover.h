@@ -23,6 +23,9 @@ struct recovery {
 	/* A JOURNAL_PARKED row was written: nothing from LSN on may be
 	 * forgotten while REPO has parked records. */
 	void (*parked_at)(void *arg, uint64_t repo, uint64_t lsn);
+	/* recover_parked: NAME is still parked, so nobody may write it: its
+	 * record would be redone over what was written. May be NULL. */
+	void (*still_parked)(void *arg, const char *name);
 	void *arg;
 };
 

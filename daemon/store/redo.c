@@ -78,11 +78,13 @@ static int lock_ref(struct replay *rp, struct redo *redo)
 	return r;
 }
 
-int redo_unlock(struct replay *rp, struct redo *redo)
+/* ERR: how it went. The lock that a killed run left is all that says that
+ * the ref is unfinished, and stays while it is. */
+int redo_unlock(struct replay *rp, struct redo *redo, int err)
 {
 	int r = 0;
 
-	if (redo->held != NULL)
+	if (redo->held != NULL && err >= 0)
 		r = stale_unlock(rp->stale, redo->held);
 	if (redo->locked)
 		r = token_unlock(&rp->token, redo->dirfd, redo->chain->name);
@@ -296,7 +298,7 @@ out:
 	loose_value_done(&loose);
 	if (r < 0)
 		r = redo_failed(rp, redo, r);
-	if (redo_unlock(rp, redo) < 0 && r == 0)
+	if (redo_unlock(rp, redo, r) < 0 && r == 0)
 		r = -EIO;
 	redo_close(rp, redo);
 	return r;
@@ -326,8 +328,8 @@ int redo_head(struct replay *rp, const struct replay_row *rows,
 	if (r == 0)
 		r = restore_lines(rp, held != NULL ? REPLAY_KILL : REPLAY_CUT,
 		    dirfd, "logs/HEAD", lines, nr, &rows->rec);
-	if (held != NULL)
-		stale_unlock(rp->stale, held);
+	if (held != NULL && r == 0)
+		r = stale_unlock(rp->stale, held);
 	if (locked)
 		token_unlock(&rp->token, dirfd, "HEAD");
 	chain_lines_free(lines, nr);

@@ -26,7 +26,7 @@ enum store_finding redo_finding(const struct redo *redo);
  * *LOOSE is what it is at. 0: it is another's by now, and was reported. */
 int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
 int redo_logs(struct replay *rp, struct redo *redo);
-int redo_unlock(struct replay *rp, struct redo *redo);
+int redo_unlock(struct replay *rp, struct redo *redo, int err);
 void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);

@@ -71,8 +71,11 @@ static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
 		if (r == 0)
 			r = packed_rewrite_begin(rp->repo->packed, names, k,
 			    rec->file_mode, &changed);
-		if (r == 0 && changed)
+		if (r == 0 && changed) {
 			r = packed_rewrite_finish(rp->repo->packed);
+			if (r < 0)
+				packed_rewrite_abandon(rp->repo->packed);
+		}
 		if (held != NULL)
 			stale_unlock(rp->stale, held);
 		else if (r != -EEXIST)
@@ -102,7 +105,7 @@ int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
 			    finish_delete(rp, &redos[i]);
 		if (states[i] < 0)
 			states[i] = redo_failed(rp, &redos[i], states[i]);
-		if (redo_unlock(rp, &redos[i]) < 0 && states[i] == 0)
+		if (redo_unlock(rp, &redos[i], states[i]) < 0 && states[i] == 0)
 			states[i] = -EIO;
 		if (redos[i].dirfd >= 0)
 			loose_prune_parents(rp->sys, redos[i].dirfd,

@@ -92,6 +92,7 @@ struct store {
 					      get; 0: none in work */
 	struct owed *owed;
 	struct parked *parked;
+	bool retry_parked; /* it is time again; lane's */
 	char *fatal;
 	struct store_stats stats;
 
@@ -139,8 +140,12 @@ int heal_journal(struct store *s, unsigned epoch);
 /* parked.c */
 void parked_note(void *store, uint64_t repo, uint64_t lsn);
 bool parked_has(struct store *s, uint64_t repo);
-/* Tries REPO's parked records; what is still parked stays noted. */
-void parked_retry(struct store *s, struct repo *repo);
+/* Lane thread: tries REPO's parked records; what is still parked stays noted,
+ * and TXN's updates of it (TXN may be NULL) are decided. Negative errno: they
+ * could not be tried. */
+int parked_retry(struct store *s, struct repo *repo, struct txn *txn);
+/* Those of one repository that is open. */
+void parked_retry_open(struct store *s);
 uint64_t parked_floor(struct store *s); /* under MUTEX; UINT64_MAX: none */
 uint64_t store_next_token(void *store);
 

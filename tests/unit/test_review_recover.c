@@ -1,0 +1,244 @@
+/*
+ * Proves that a recovery which fails half-way loses nothing: what a failed
+ * start leaves is finished by the next one; and that whoever would write a
+ * parked ref is told of it.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/world.h"
+
+#define REF WORLD_REPO "/refs/heads/x"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void ok(const char *spec)
+{
+	struct txn *txn = world_apply(w, spec, false);
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
+	world_done(w, txn);
+}
+
+/* ---- a start that fails ---- */
+
+/* Killed before change N of a transaction. false: it was over before. */
+static bool run_and_kill(const char *spec, unsigned long n)
+{
+	bool hit;
+
+	world_free(w);
+	setup();
+	ok("x=1;y=1");
+	memfs_kill_at(w->fs, n);
+	world_done(w, world_apply(w, spec, true));
+	hit = memfs_was_hit(w->fs);
+	memfs_kill(w->fs);
+	world_crash(w);
+	return hit;
+}
+
+static void state(char out[32])
+{
+	snprintf(out, 32, "x %c %d y %c %d", world_ref(w, "x"),
+	    world_log_count(w, "x", '1', '2'), world_ref(w, "y"),
+	    world_log_count(w, "y", '1', '2'));
+}
+
+static void fail_first_starts(const char *spec)
+{
+	unsigned long n, k;
+	char want[32], have[32], at[64];
+	bool hit = true, was_hit;
+	int r;
+
+	for (n = 0; hit; n++) {
+		hit = run_and_kill(spec, n);
+		ck_assert_int_eq(world_start(w), 0);
+		state(want);
+		was_hit = true;
+		for (k = 0; was_hit; k++) {
+			run_and_kill(spec, n);
+			memfs_fail(w->fs, k, -EIO);
+			r = world_start(w);
+			was_hit = memfs_was_hit(w->fs);
+			snprintf(at, sizeof(at), "%s", memfs_hit(w->fs));
+			memfs_fail_none(w->fs);
+			/* One that was taken for missing waits for its return,
+			 * as does one whose start failed. */
+			if (r == 0 && w->parked > 0) {
+				memfs_kill(w->fs);
+				world_crash(w);
+				r = -EAGAIN;
+			}
+			if (r < 0) {
+				memfs_kill(w->fs);
+				ck_assert_int_eq(world_start(w), 0);
+			}
+			state(have);
+			ck_assert_msg(strcmp(want, have) == 0,
+			    "kill %lu, fault %lu (%s): want %s have %s", n, k,
+			    at, want, have);
+		}
+	}
+	ck_assert_uint_gt(n, 10);
+}
+
+START_TEST(a_failed_start_finishes_writes_later)
+{
+	fail_first_starts("x=2:1;y=2:1");
+}
+END_TEST
+
+START_TEST(a_failed_start_finishes_deletions_later)
+{
+	fail_first_starts("-x:1;y=2:1");
+}
+END_TEST
+
+/* ---- what is parked ---- */
+
+static void nothing_found(void *arg, enum store_finding finding,
+    const char *repo, const char *ref, const char *text)
+{
+	(void)arg;
+	(void)finding;
+	(void)repo;
+	(void)ref;
+	(void)text;
+}
+
+static void no_progress(void *arg, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	(void)done;
+	(void)total;
+}
+
+static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
+{
+	(void)arg;
+	(void)repo;
+	(void)oid;
+	return 1;
+}
+
+static uint64_t next_token(void *arg)
+{
+	return atomic_fetch_add(&((struct world *)arg)->ap.next_token, 1);
+}
+
+static int sync_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void noted(void *arg, uint64_t repo, uint64_t lsn)
+{
+	(void)arg;
+	(void)repo;
+	(void)lsn;
+}
+
+static unsigned still_parked;
+
+static void still(void *arg, const char *name)
+{
+	(void)arg;
+	ck_assert_str_eq(name, "refs/heads/x");
+	still_parked++;
+}
+
+static uint64_t retry_parked(void)
+{
+	struct store_report report = { nothing_found, no_progress, NULL };
+	struct recovery rec = { .sys = w->sys,
+		.repos = &w->repos,
+		.journal = w->journal,
+		.boot_id = w->boot_id,
+		.report = &report,
+		.has_object = has_object,
+		.next_token = next_token,
+		.sync_all = sync_nothing,
+		.parked_at = noted,
+		.still_parked = still,
+		.arg = w };
+	enum refd_status status;
+	struct repo *repo;
+	uint64_t left;
+	char *why;
+
+	repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	ck_assert_int_eq(recover_parked(&rec, repo, &left), 0);
+	repo_put(&w->repos, repo);
+	return left;
+}
+
+static void cut_with_a_foreign_lock(void)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	memfs_write(w->fs, REF ".lock", "");
+	choice.data = MEMFS_DATA_NONE;
+	choice.keep[0] = choice.keep[1] = 0;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+}
+
+/* Whoever may write x while it is told of would see it undone. */
+START_TEST(parked_is_told_of_until_it_is_redone)
+{
+	ok("x=1");
+	cut_with_a_foreign_lock();
+	still_parked = 0;
+	ck_assert_uint_eq(retry_parked(), 1);
+	ck_assert_uint_eq(still_parked, 1);
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
+	ck_assert_uint_eq(retry_parked(), 0);
+	ck_assert_uint_eq(still_parked, 1);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("review_recover");
+	TCase *tc = tcase_create("review_recover");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_failed_start_finishes_writes_later);
+	tcase_add_test(tc, a_failed_start_finishes_deletions_later);
+	tcase_add_test(tc, parked_is_told_of_until_it_is_redone);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -128,6 +128,43 @@ static int by_repo_and_name(const void *va, const void *vb)
 	return strcmp(a->name, b->name);
 }
 
+/*
+ * The client's own git-dir, where that is a linked worktree. The path is the
+ * client's, and may lead elsewhere than it did at admission: what is opened
+ * has to lie where recovery will look for it. Its name is recorded, that of
+ * the repository itself with a slash behind, so that one in a directory
+ * called "worktrees" is not taken for a worktree.
+ */
+static int open_git_dir(struct batch *b, struct share *s)
+{
+	char path[REFD_PATH_MAX];
+	size_t len = strlen(s->repo->path);
+	int fd, r;
+
+	s->git_fd = s->repo->fd;
+	snprintf(s->git_dir, sizeof(s->git_dir), "%s/", s->repo->path);
+	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
+		return 0;
+	fd = SYS(b->sys, openat, AT_FDCWD, s->txn->req.git_dir,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(b->sys, fd_path, fd, path, sizeof(path));
+	if (r == 0 && strcmp(path, s->repo->path) != 0) {
+		if (strncmp(path, s->repo->path, len) != 0 ||
+		    strncmp(path + len, "/worktrees/", 11) != 0 ||
+		    strchr(path + len + 11, '/') != NULL)
+			r = -ENOENT;
+		else
+			s->git_fd = fd;
+	}
+	if (s->git_fd != fd)
+		SYS(b->sys, close, fd);
+	else
+		strcpy(s->git_dir, path);
+	return r;
+}
+
 static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 {
 	const struct refd_request *req = &part->txn->req;
@@ -148,13 +185,7 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 		reflog_policy_parse(req->log_all_ref_updates, s->repo->bare,
 		    &s->log_policy);
 	s->message = reflog_normalise(req->message != NULL ? req->message : "");
-	s->git_fd = s->repo->fd;
-	if (strcmp(req->git_dir, s->repo->path) != 0) {
-		s->git_fd = SYS(b->sys, openat, AT_FDCWD, req->git_dir,
-		    O_RDONLY | O_DIRECTORY, 0);
-		if (s->git_fd < 0)
-			s->git_fd = s->repo->fd;
-	}
+	s->git_err = open_git_dir(b, s);
 	return s->message != NULL;
 }
 

@@ -22,6 +22,8 @@ struct share {
 	struct repo *repo; /* NULL: refused before one was opened */
 	int git_fd;        /* of the client's own git-dir: repo->fd, or
 				   owned where that is a linked worktree */
+	int git_err;       /* why it can't be had, then nothing can */
+	char git_dir[REFD_PATH_MAX]; /* as recovery finds it */
 	char *head;        /* the branch git_fd's HEAD points to, once
 				   looked at; owned */
 	bool head_looked;

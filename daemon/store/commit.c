@@ -120,7 +120,7 @@ static bool row_encode(struct row *row, struct batch *b,
 	struct txn *txn = row->share->txn;
 	struct group *g = group_of(b, row->share);
 	struct record rec = {
-		.git_dir = txn->req.git_dir,
+		.git_dir = row->share->git_dir,
 		.committer = row->share->committer,
 		.message =
 		    row->share->message != NULL ? row->share->message : "",

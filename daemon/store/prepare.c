@@ -47,6 +47,24 @@ static void check_same(struct batch *b)
 	}
 }
 
+/* A worktree that is gone must not turn into the main one. */
+static void check_git_dirs(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = &b->changes[i];
+		if (c->share->git_err == -ENOENT)
+			change_fail(c, REFD_NOREPO,
+			    "'%s' is no longer a git directory of '%s'",
+			    c->share->txn->req.git_dir, c->share->repo->path);
+		else if (c->share->git_err < 0)
+			change_fail_errno(c, c->share->git_err,
+			    "can't open the worktree");
+	}
+}
+
 /* The group's token, made with the first change that needs it. */
 static int need_token(struct batch *b, struct group *g)
 {
@@ -402,6 +420,7 @@ static void prepare_deletions(struct batch *b)
 void batch_prepare(struct batch *b)
 {
 	check_same(b);
+	check_git_dirs(b);
 	batch_settle(b);
 	stage_values(b);
 	batch_settle(b);

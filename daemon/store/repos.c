@@ -197,8 +197,11 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 		SYS(repos->sys, close, place.fd);
 		return repo;
 	}
-	if (repos->nr_open >= repos->max_open)
+	if (repos->nr_open >= repos->max_open) {
 		repos_trim(repos, INT64_MAX / 2);
+		/* Perhaps the doomed one went, and its lock with it. */
+		find_open(repos, &place, &lock);
+	}
 	*status = repo_open(repos, &place, lock, &repo, why);
 	if (place.fd >= 0)
 		SYS(repos->sys, close, place.fd);

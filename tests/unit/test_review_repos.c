@@ -1,0 +1,217 @@
+/*
+ * Proves what happens to a repository's lock and to a worktree's own refs
+ * while the ground moves: a table that is full lets go of a doomed opening
+ * whose lock is about to be shared, and a worktree that is gone never turns
+ * into the main one.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/repo_internal.h"
+#include "tests/lib/world.h"
+
+#define WORKTREE WORLD_REPO "/worktrees/wt"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static struct repo *get(const char *git_dir)
+{
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	repo = repos_get(&w->repos, git_dir, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	return repo;
+}
+
+START_TEST(full_table_lets_go_of_a_doomed_one)
+{
+	struct repo *repo;
+
+	w->repos.max_open = 1;
+	repo_put(&w->repos, get(WORLD_REPO));
+	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
+	repo = get(WORLD_REPO);
+	ck_assert_uint_eq(repo->lock->refs, 1);
+	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+	repo_put(&w->repos, repo);
+}
+END_TEST
+
+/* One creation of NAME, with GIT_DIR's own refs meant. */
+static enum refd_status create_at(const char *git_dir, const char *name,
+    void (*before)(void))
+{
+	struct refd_update update = { .action = REFD_UPDATE,
+		.name = name,
+		.new_oid = world_oid('1') };
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1,
+		.git_dir = git_dir,
+		.umask = 022,
+		.updates = &update,
+		.nr_updates = 1 };
+	struct refd_request_decoder *dec = refd_request_decoder_new();
+	struct pkt_buf buf = { NULL, 0, 0, false };
+	struct refd_request own;
+	enum refd_status status;
+	struct txn *txn = NULL;
+	struct txn_update *u;
+	struct txn_part part;
+	struct window win = { .parts = &part, .nr_parts = 1 };
+	const char *why;
+	struct pkt pkt;
+	size_t at = 0;
+
+	refd_txid_make(&req.txid);
+	refd_request_encode(&req, &buf);
+	while (at < buf.len) {
+		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
+		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
+		    REFD_DECODE_DONE)
+			txn = txn_new(&own);
+	}
+	ck_assert_ptr_nonnull(txn);
+	refd_request_decoder_free(dec);
+	pkt_buf_done(&buf);
+	txn->repo = get(git_dir);
+	if (before != NULL)
+		before();
+	u = &txn->updates[0];
+	part = (struct txn_part){ .txn = txn, .updates = &u, .nr = 1 };
+	apply_window(&w->ap, &win);
+	status = u->status;
+	world_done(w, txn);
+	return status;
+}
+
+static void make_worktree(void)
+{
+	memfs_write(w->fs, WORKTREE "/commondir", "../..\n");
+	memfs_write(w->fs, WORKTREE "/HEAD", "ref: refs/heads/wt\n");
+}
+
+static void remove_worktree(void)
+{
+	const struct sys *sys = memfs_other(w->fs);
+
+	SYS(sys, unlinkat, AT_FDCWD, WORKTREE "/commondir");
+	SYS(sys, unlinkat, AT_FDCWD, WORKTREE "/HEAD");
+	ck_assert_int_eq(SYS(sys, rmdirat, AT_FDCWD, WORKTREE), 0);
+}
+
+START_TEST(worktree_that_is_gone)
+{
+	make_worktree();
+	ck_assert_int_ne(create_at(WORKTREE, "refs/bisect/x", remove_worktree),
+	    REFD_OK);
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect/x"));
+}
+END_TEST
+
+static void point_elsewhere(void)
+{
+	const struct sys *sys = memfs_other(w->fs);
+
+	memfs_mkdirs(w->fs, "/srv/other.git/refs");
+	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, "/srv/link"), 0);
+	memfs_symlink(w->fs, "/srv/other.git", "/srv/link");
+}
+
+START_TEST(path_that_leads_elsewhere_by_now)
+{
+	make_worktree();
+	memfs_symlink(w->fs, WORKTREE, "/srv/link");
+	ck_assert_int_ne(
+	    create_at("/srv/link", "refs/bisect/x", point_elsewhere), REFD_OK);
+	ck_assert(!memfs_exists(w->fs, "/srv/other.git/refs/bisect/x"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect/x"));
+}
+END_TEST
+
+static void cut_and_start(void)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	choice.data = MEMFS_DATA_NONE;
+	choice.keep[0] = choice.keep[1] = 0;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+/* However the client spells it. */
+START_TEST(recovery_knows_the_worktree)
+{
+	static const char *const spellings[] = { WORKTREE, WORKTREE "/",
+		WORKTREE "/.", "/srv/link" };
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		world_free(w);
+		setup();
+		make_worktree();
+		memfs_symlink(w->fs, WORKTREE, "/srv/link");
+		ck_assert_int_eq(create_at(spellings[i], "refs/bisect/x", NULL),
+		    REFD_OK);
+		ck_assert(memfs_exists(w->fs, WORKTREE "/refs/bisect/x"));
+		cut_and_start();
+		ck_assert_msg(memfs_exists(w->fs, WORKTREE "/refs/bisect/x"),
+		    "%s", spellings[i]);
+		ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect/x"));
+	}
+}
+END_TEST
+
+/* Its own directory is called as those of worktrees are. */
+START_TEST(repository_in_a_directory_called_worktrees)
+{
+	static const char path[] = "/srv/worktrees/s.git";
+	char name[128];
+
+	memfs_mkdirs(w->fs, "/srv/worktrees/s.git/refs/heads");
+	memfs_write(w->fs, "/srv/worktrees/s.git/HEAD",
+	    "ref: refs/heads/main\n");
+	memfs_write(w->fs, "/srv/worktrees/s.git/config", "");
+	ck_assert_int_eq(create_at(path, "refs/bisect/x", NULL), REFD_OK);
+	cut_and_start();
+	snprintf(name, sizeof(name), "%s/refs/bisect/x", path);
+	ck_assert(memfs_exists(w->fs, name));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("review_repos");
+	TCase *tc = tcase_create("review_repos");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, full_table_lets_go_of_a_doomed_one);
+	tcase_add_test(tc, worktree_that_is_gone);
+	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
+	tcase_add_test(tc, recovery_knows_the_worktree);
+	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

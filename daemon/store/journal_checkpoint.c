@@ -5,9 +5,9 @@
  *	about once a second PASSIVE, beside the commits, on a connection of its
  *	own. Where it has caught up, the next commit begins the WAL anew.
  *	Under a constant load it never catches up. When the WAL has outgrown
- *	its bound: PASSIVE again for what has come meanwhile, a sync of the
- *	database file, and only then, with the committer waiting, a last
- *	PASSIVE that finds little left to copy and little to sync.
+ *	its bound: PASSIVE again, for what has come meanwhile, and a sync of the
+ *	database file, until little is left; and only then, with the committer
+ *	waiting, a last PASSIVE that has little to copy and little to sync.
  *
  * Between a checkpoint that copied all there was and the end of the next
  * commit none starts ("WAL-reset bug", https://www.sqlite.org/wal.html):
@@ -29,6 +29,10 @@
 #include <errno.h>
 
 #include "daemon/store/journal_internal.h"
+
+/* Little enough to make the committer wait for it; how often to try. */
+#define FEW_FRAMES 500
+#define ROUNDS_MAX 5
 
 static int failed(struct journal *j, int rc)
 {
@@ -75,6 +79,7 @@ static int passive(struct journal *j)
 		return -EIO;
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_caught_up = has_caught_up(j, copied);
+	j->frames_left = j->is_caught_up ? 0 : j->wal_frames - (uint64_t)copied;
 	j->stats.checkpoints++;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
@@ -92,22 +97,37 @@ static int sync_database(struct journal *j)
 	return rc == SQLITE_OK ? 0 : failed(j, rc);
 }
 
+/* Must the WAL be made to begin anew? It will by itself when all is copied. */
 static bool is_beyond(struct journal *j, uint64_t wal_max_bytes)
 {
 	bool is_beyond;
 
 	pthread_mutex_lock(&j->hand_lock);
-	is_beyond = j->wal_frames * JOURNAL_FRAME_BYTES > wal_max_bytes;
+	is_beyond = !j->is_caught_up &&
+	    j->wal_frames * JOURNAL_FRAME_BYTES > wal_max_bytes;
 	pthread_mutex_unlock(&j->hand_lock);
 	return is_beyond;
 }
 
+static bool is_much_left(struct journal *j)
+{
+	bool is_much;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_much = j->frames_left > FEW_FRAMES;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_much;
+}
+
 static int catch_up(struct journal *j)
 {
-	int r;
+	int i, r = sync_database(j);
 
-	if ((r = passive(j)) == 0)
-		r = sync_database(j);
+	for (i = 0; i < ROUNDS_MAX && r == 0 && is_much_left(j); i++) {
+		r = passive(j);
+		if (r == 0)
+			r = sync_database(j);
+	}
 	if (r == 0) {
 		pthread_mutex_lock(&j->commit_lock);
 		r = passive(j);

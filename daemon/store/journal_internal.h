@@ -65,7 +65,8 @@ struct journal {
 	bool is_caught_up;
 	uint64_t last_lsn;
 	uint64_t forget_wanted; /* at least FORGOTTEN */
-	uint64_t wal_frames;
+	uint64_t wal_frames;    /* after the last commit */
+	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
 	struct journal_stats stats;
 	LIST_HEAD(, journal_reader) readers;
 };

@@ -31,6 +31,9 @@ struct applier {
 	/* A reflog line could not be written; the record must be kept. */
 	void (*owe)(void *arg, struct repo *repo, const struct txn *txn,
 	    uint64_t lsn, const char *refname, const char *line);
+	/* Row LSN could not be published to its end, and its locks stand: the
+	 * next start needs it. May be NULL. */
+	void (*keep)(void *arg, uint64_t lsn);
 	void *arg;
 };
 

@@ -4,7 +4,7 @@
  *
  * The happy path, once an interval and never in a commit's way:
  *	floor	the highest LSN below which every window has ended, no record
- *		is parked and no log line is owed
+ *		is parked or left to the next start, no log line is owed
  *	sync	every file system published to: syncfs on a descriptor that was
  *		open before the first rename there, then an fsync of a small
  *		file, since older kernels let syncfs succeed on a file system
@@ -100,6 +100,17 @@ void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
 	pthread_mutex_unlock(&s->mutex);
 }
 
+/* Its locks stand, and tell the next start nothing without the record. */
+void checkpoint_keep(void *store, uint64_t lsn)
+{
+	struct store *s = store;
+
+	pthread_mutex_lock(&s->mutex);
+	if (s->kept == 0 || lsn < s->kept)
+		s->kept = lsn;
+	pthread_mutex_unlock(&s->mutex);
+}
+
 static int pay(struct store *s, struct owed *owed)
 {
 	char path[REFD_PATH_MAX];
@@ -166,6 +177,8 @@ static uint64_t highest_ended(struct store *s)
 	for (i = 0; i < STORE_COMMITTERS; i++)
 		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
 			lsn = s->floors[i] - 1;
+	if (s->kept != 0 && s->kept - 1 < lsn)
+		lsn = s->kept - 1;
 	for (owed = s->owed; owed != NULL; owed = owed->next)
 		if (owed->lsn - 1 < lsn)
 			lsn = owed->lsn - 1;

@@ -97,6 +97,13 @@ int heal_commit(void *store, struct journal_row *rows, size_t nr)
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)
 		return r;
-	r = heal_journal(s, epoch);
-	return r != 0 ? JOURNAL_UNKNOWN : find_out(s, before, rows, nr);
+	if (heal_journal(s, epoch) != 0)
+		return JOURNAL_UNKNOWN;
+	r = find_out(s, before, rows, nr);
+	/* Their locks stand and nobody knows their records: only a start can
+	 * put that right. */
+	if (r == JOURNAL_UNKNOWN)
+		store_set_fatal(s, "the journal in '%s' can't be read",
+		    s->state_dir);
+	return r;
 }

@@ -138,11 +138,13 @@ static void unlock(struct change *c)
 
 /* Too late to be taken back: the record stands and so does the lock, and
  * recovery finishes what this disk would not take. */
-static void keep_change(struct change *c, int err)
+static void keep_change(struct batch *b, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
 	    c->name, strerror(-err));
 	c->keep = true;
+	if (b->ap->keep != NULL)
+		b->ap->keep(b->ap->arg, c->share->lsn);
 }
 
 /* Its siblings are out. */
@@ -158,7 +160,7 @@ static void publish_write(struct batch *b, struct change *c)
 	append_lines(b, c);
 	r = c->linked ? 0 : place_value(b, c, false);
 	if (r < 0 && is_atomic_among_others(c)) {
-		keep_change(c, r);
+		keep_change(b, c, r);
 		return;
 	}
 	if (r < 0) {
@@ -221,7 +223,7 @@ static void publish_delete(struct batch *b, struct change *c)
 	if (r == 0 && c->is_loose)
 		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
 	if (r < 0 && r != -ENOENT) {
-		keep_change(c, r);
+		keep_change(b, c, r);
 		return;
 	}
 	if (c->log_head)
@@ -258,7 +260,7 @@ static void publish_deletions(struct batch *b)
 			if (r == 0)
 				publish_delete(b, c);
 			else if (is_atomic_among_others(c))
-				keep_change(c, r);
+				keep_change(b, c, r);
 			else
 				void_errno(c, r);
 		}
@@ -336,10 +338,13 @@ static void release_group(const struct batch *b, struct group *g)
 {
 	bool stays = group_must_stay(b, g);
 
-	if (g->packed_changed && !stays)
+	/* A deletion that is kept has its own lock, and recovery writes
+	 * packed-refs anew: nobody else's need wait for that. */
+	if (g->packed_changed)
 		packed_rewrite_abandon(g->repo->packed);
-	if (g->packed_locked && !stays)
-		stays = token_unlock(&g->token, g->repo->fd, "packed-refs") < 0;
+	if (g->packed_locked &&
+	    token_unlock(&g->token, g->repo->fd, "packed-refs") < 0)
+		stays = true;
 	if (g->has_token && !stays)
 		token_done(&g->token);
 }

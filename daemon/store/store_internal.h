@@ -90,6 +90,7 @@ struct store {
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
+	uint64_t kept; /* lowest lsn that the next start needs; 0: none */
 	struct owed *owed;
 	struct parked *parked;
 	bool retry_parked; /* it is time again; lane's */
@@ -131,6 +132,7 @@ int checkpoint_sync_all(void *store);
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
     uint64_t lsn, const char *refname, const char *line);
+void checkpoint_keep(void *store, uint64_t lsn);
 
 /* heal.c: committing, and bringing the journal back. */
 int heal_commit(void *store, struct journal_row *rows, size_t nr);

@@ -128,6 +128,7 @@ static void init_applier(struct store *s)
 	atomic_init(&ap->next_token, journal_this_start(s->journal) << 32 | 1);
 	ap->commit = heal_commit;
 	ap->owe = checkpoint_owe;
+	ap->keep = checkpoint_keep;
 	ap->arg = s;
 }
 

@@ -38,7 +38,7 @@ static ssize_t torn_pwrite(const struct sys *sys, int fd, const void *buf,
 	return SYS(memfs_sys(w->fs), pwrite, fd, buf, len, offset);
 }
 
-struct world *world_new(void)
+struct world *journal_world_new(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
@@ -56,7 +56,7 @@ void world_open(struct world *w)
 	w->j = help_open(&w->sys, WORLD_DIR, WORLD_VFS);
 }
 
-void world_free(struct world *w)
+void journal_world_free(struct world *w)
 {
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
 	/* What fails while it is made is thrown away, so SQLite may do there

@@ -30,13 +30,13 @@ struct world {
 	bool tear_at_page;
 	bool is_torn, was_torn;
 
-	bool was_made_under_fault; /* see world_free() */
+	bool was_made_under_fault; /* see journal_world_free() */
 };
 
-struct world *world_new(void);
+struct world *journal_world_new(void);
 /* Looks for what must never be done: a closed descriptor used, a failed sync
  * tried again. */
-void world_free(struct world *w);
+void journal_world_free(struct world *w);
 void world_open(struct world *w);
 void world_reopen(struct world *w);
 /* What journal_commit() answers for NR rows of BYTES each. */

@@ -20,7 +20,7 @@
 static bool one_commit(enum before before, enum fault fault, unsigned long n,
     int err, enum after after)
 {
-	struct world *w = world_new();
+	struct world *w = journal_world_new();
 	unsigned row, later;
 	bool was_hit, was_there;
 	size_t bytes;
@@ -57,7 +57,7 @@ static bool one_commit(enum before before, enum fault fault, unsigned long n,
 	    "%s: shown, and taken back by a later cut", when);
 	ck_assert_msg(help_has(w->j, later) && help_has(w->j, later + 2),
 	    "%s: acknowledged later, and lost", when);
-	world_free(w);
+	journal_world_free(w);
 	return was_hit;
 }
 
@@ -84,7 +84,7 @@ END_TEST
 /* What the caller is told: the disk is full is not the sync has failed. */
 START_TEST(a_failed_write_is_told_from_a_failed_sync)
 {
-	struct world *w = world_new();
+	struct world *w = journal_world_new();
 	size_t bytes;
 
 	world_prepare(w, APPENDS, &bytes);
@@ -100,13 +100,13 @@ START_TEST(a_failed_write_is_told_from_a_failed_sync)
 	ck_assert_int_eq(world_add(w, 1, bytes), JOURNAL_UNKNOWN);
 	world_reopen(w);
 	ck_assert_int_eq(world_add(w, 1, bytes), 0);
-	world_free(w);
+	journal_world_free(w);
 }
 END_TEST
 
 START_TEST(a_full_disk_is_definite_until_there_is_room)
 {
-	struct world *w = world_new();
+	struct world *w = journal_world_new();
 	unsigned i, row;
 	size_t bytes;
 
@@ -124,7 +124,7 @@ START_TEST(a_full_disk_is_definite_until_there_is_room)
 	world_open(w);
 	ck_assert(!help_has(w->j, row));
 	ck_assert(help_has(w->j, row + 1) && help_has(w->j, row + 2));
-	world_free(w);
+	journal_world_free(w);
 }
 END_TEST
 
@@ -133,7 +133,7 @@ END_TEST
 static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
     uint64_t seed)
 {
-	struct world *w = world_new();
+	struct world *w = journal_world_new();
 	struct memfs_choice choice = memfs_choose(seed);
 	bool was_hit, was_there;
 	unsigned row;
@@ -159,7 +159,7 @@ static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
 	world_open(w);
 	ck_assert(world_check(w, row, 2, r == 0 ? 0 : JOURNAL_UNKNOWN, "cut") ==
 	    was_there);
-	world_free(w);
+	journal_world_free(w);
 	return was_hit;
 }
 

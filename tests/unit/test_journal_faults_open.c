@@ -16,7 +16,7 @@
 static bool one_checkpoint(enum fault fault, unsigned long n, int err,
     enum after after)
 {
-	struct world *w = world_new();
+	struct world *w = journal_world_new();
 	unsigned row;
 	bool was_hit;
 	size_t bytes;
@@ -41,7 +41,7 @@ static bool one_checkpoint(enum fault fault, unsigned long n, int err,
 	world_open(w);
 	world_check(w, row, 2, 0, "checkpoint, cut");
 	ck_assert(help_has(w->j, 60) && help_has(w->j, 61));
-	world_free(w);
+	journal_world_free(w);
 	return was_hit;
 }
 
@@ -97,7 +97,7 @@ START_TEST(each_call_of_an_opening_fails)
 	for (n = 0; was_hit && n < 1000; n++) {
 		was_hit = false;
 		for (k = 0; k < 4; k++) {
-			struct world *w = world_new();
+			struct world *w = journal_world_new();
 
 			memfs_set_mode(w->fs, mode);
 			leave_wal(w, is_fresh);
@@ -109,7 +109,7 @@ START_TEST(each_call_of_an_opening_fails)
 				world_cut(w, MEMFS_DATA_NONE);
 			world_open(w);
 			check_after_open(w, is_fresh);
-			world_free(w);
+			journal_world_free(w);
 		}
 	}
 	ck_assert_uint_gt(n, 20);
@@ -126,7 +126,7 @@ START_TEST(a_directory_that_was_not_synced_is_told)
 	unsigned long n;
 
 	for (n = 0; was_hit; n++) {
-		struct world *w = world_new();
+		struct world *w = journal_world_new();
 
 		leave_wal(w, is_fresh);
 		w->was_made_under_fault = is_fresh;
@@ -134,7 +134,7 @@ START_TEST(a_directory_that_was_not_synced_is_told)
 		r = help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
 		was_hit = world_disarm(w);
 		told += r == -EIO;
-		world_free(w);
+		journal_world_free(w);
 	}
 	ck_assert_int_eq(r, 0);
 	/* After the renaming, and at the end. */
@@ -150,7 +150,7 @@ START_TEST(the_power_goes_at_each_change_of_an_opening)
 
 	for (n = 0; was_hit && n < 1000; n++) {
 		for (seed = 0; seed < 8; seed++) {
-			struct world *w = world_new();
+			struct world *w = journal_world_new();
 			struct memfs_choice choice = memfs_choose(seed);
 
 			leave_wal(w, is_fresh);
@@ -161,7 +161,7 @@ START_TEST(the_power_goes_at_each_change_of_an_opening)
 			memfs_cut(w->fs, &choice);
 			world_open(w);
 			check_after_open(w, is_fresh);
-			world_free(w);
+			journal_world_free(w);
 		}
 	}
 	ck_assert_uint_gt(n, 10);

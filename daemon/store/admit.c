@@ -386,7 +386,7 @@ static void wait_for_work(struct store *s)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += TRIM_S;
 	if (pthread_cond_timedwait(&s->lane_cond, &s->mutex, &until) == 0)
 		return;

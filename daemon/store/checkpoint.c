@@ -222,7 +222,7 @@ static void wait_interval(struct store *s)
 	struct timespec until;
 	int64_t ns;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	ns = until.tv_nsec + s->cfg.checkpoint_interval_ns;
 	until.tv_sec += ns / 1000000000;
 	until.tv_nsec = ns % 1000000000;

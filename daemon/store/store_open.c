@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/store/store_internal.h"
 
@@ -135,6 +136,7 @@ static void init_applier(struct store *s)
 int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
+	pthread_condattr_t attr;
 	struct store *s;
 	int r;
 
@@ -145,10 +147,14 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_rwlock_init(&s->journal_lock, NULL);
-	pthread_cond_init(&s->lane_cond, NULL);
+	/* A wall clock that is set back must not stop the checkpoints. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->lane_cond, &attr);
 	pthread_cond_init(&s->barrier_cond, NULL);
 	pthread_cond_init(&s->commit_cond, NULL);
-	pthread_cond_init(&s->tick_cond, NULL);
+	pthread_cond_init(&s->tick_cond, &attr);
+	pthread_condattr_destroy(&attr);
 	r = copy_config(s, cfg);
 	if (r == 0)
 		r = open_state_dir(s, why);

@@ -195,6 +195,17 @@ START_TEST(repository_in_a_directory_called_worktrees)
 }
 END_TEST
 
+/* A ref that nobody can read ends the next recovery. */
+START_TEST(umask_takes_nothing_from_the_daemon)
+{
+	struct repo repo = { .shared_perm = 0 };
+
+	ck_assert_uint_eq(repo_file_mode(&repo, 0777), 0600);
+	ck_assert_uint_eq(repo_dir_mode(&repo, 0777), 0700);
+	ck_assert_uint_eq(repo_file_mode(&repo, 0022), 0644);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("review_repos");
@@ -208,6 +219,7 @@ int main(void)
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
+	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

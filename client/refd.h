@@ -34,7 +34,9 @@ void refd_free(struct refd *r);
 const char *refd_error(const struct refd *r);
 
 /* Connects and reads hello. -ENOENT, -ECONNREFUSED: no daemon there.
- * -ETIMEDOUT. -EPROTO: not a refd, or one of another version. Calling it when
+ * -ETIMEDOUT. -EPROTO: not a refd, or one of another version. -EACCES: the
+ * socket may not be opened. -EPERM: the daemon denies this peer. -EBUSY: it
+ * turned the connection away, and may take a later one. Calling it when
  * connected does nothing, unless the last hello said that the daemon does not
  * serve (see refd_hello()): then it connects anew. timeout_ms < 0: for ever. */
 int refd_connect(struct refd *r, int timeout_ms);
@@ -54,7 +56,8 @@ int refd_submit(struct refd *r, struct refd_request *req);
  * -ETIMEDOUT: connected, and not yet; wait again, or ask by id another time.
  * When the daemon went and did not come back in time a transaction gets the
  * answer of refd_answer_unknown(), or, when the daemon can't have seen it,
- * REFUSED with REFD_BUSY; any other request -ECONNRESET. -EPROTO: the
+ * REFUSED with REFD_BUSY; any other request -ECONNRESET. Where the daemon
+ * denies this peer it is REFD_DENIED, and -EPERM, at once. -EPROTO: the
  * daemon said what this side does not understand; for a transaction the
  * outcome is unknown. -EINVAL: REQ is not in flight.
  */

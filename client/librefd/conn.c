@@ -76,6 +76,7 @@ void refd_conn_close(struct refd_conn *conn)
 	if (conn->fd >= 0)
 		close(conn->fd);
 	conn->fd = -1;
+	conn->is_deaf = false;
 	conn->out.len = 0;
 	conn->sent = 0;
 	conn->out_base = 0;
@@ -157,19 +158,24 @@ uint64_t refd_conn_written(const struct refd_conn *conn)
 	return conn->out_base + conn->sent;
 }
 
+/* A server that listens no more may have said why: what it said before is
+ * still there to be read, and the end of it is the end of the connection. */
 static int write_some(struct refd_conn *conn)
 {
 	ssize_t n;
 
-	while (conn->sent < conn->out.len) {
+	while (conn->sent < conn->out.len && !conn->is_deaf) {
 		n = send(conn->fd, conn->out.data + conn->sent,
 		    conn->out.len - conn->sent, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
+		if (n >= 0)
+			conn->sent += (size_t)n;
+		else if (errno == EPIPE || errno == ECONNRESET)
+			conn->is_deaf = true;
+		else if (errno != EINTR)
 			return errno == EAGAIN ? 0 : -errno;
-		conn->sent += (size_t)n;
 	}
+	if (conn->is_deaf)
+		return 0;
 	conn->out_base += conn->out.len;
 	conn->out.len = conn->sent = 0;
 	return 0;
@@ -222,7 +228,7 @@ int refd_conn_pump(struct refd_conn *conn, uint64_t deadline)
 	struct pollfd pfd = { .fd = conn->fd, .events = POLLIN };
 	int n, err = 0;
 
-	if (conn->sent < conn->out.len)
+	if (conn->sent < conn->out.len && !conn->is_deaf)
 		pfd.events |= POLLOUT;
 	do
 		n = poll(&pfd, 1, ms_left(deadline));

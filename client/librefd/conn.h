@@ -5,7 +5,8 @@
  * deadline (milliseconds of CLOCK_MONOTONIC; UINT64_MAX: for ever). While
  * anything is unsent, pump also reads: two sides that only write would wait
  * for each other. Errors are negative errnos; after any of them the
- * connection is closed.
+ * connection is of no more use. That the server hung up is told only when all
+ * that it said was read.
  */
 #ifndef CLIENT_LIBREFD_CONN_H
 #define CLIENT_LIBREFD_CONN_H
@@ -19,7 +20,8 @@
 #define REFD_FOREVER UINT64_MAX
 
 struct refd_conn {
-	int fd; /* -1: closed */
+	int fd;       /* -1: closed */
+	bool is_deaf; /* takes no more, but what it said may be there */
 	struct pkt_buf out;
 	size_t sent;       /* of out */
 	uint64_t out_base; /* bytes queued before out was last empty */

@@ -42,13 +42,16 @@ static int queue(struct flight *f, const struct refd_request *req,
     struct refd_conn *conn, enum flight_state state)
 {
 	struct pkt_buf buf = { 0 };
+	uint64_t begin;
 	int err;
 
 	refd_request_encode(req, &buf);
 	if (pkt_buf_failed(&buf))
 		err = -EINVAL;
 	else
-		err = refd_conn_queue(conn, buf.data, buf.len, &f->begin);
+		err = refd_conn_queue(conn, buf.data, buf.len, &begin);
+	if (err == 0)
+		f->end = begin + buf.len;
 	pkt_buf_done(&buf);
 	if (err == 0)
 		f->state = state;
@@ -98,7 +101,7 @@ void refd_flight_lost(struct flight *f, uint64_t written)
 {
 	switch (f->state) {
 	case FLIGHT_SENT:
-		f->state = changes_refs(f->req) && written > f->begin ?
+		f->state = changes_refs(f->req) && written >= f->end ?
 		    FLIGHT_LOST :
 		    FLIGHT_UNSENT;
 		break;

@@ -7,9 +7,10 @@
  *	  +- never-seen -|------+  |  v
  *	                 +---------+- PENDING
  *
- * LOST: the connection broke after the daemon may have seen it, so it is not
- * sent again until the daemon says that it never saw it. A request that can
- * be repeated without harm (ping, look-up, ...) goes back to UNSENT.
+ * LOST: the connection broke after the daemon may have seen all of it, so it
+ * is not sent again until the daemon says that it never saw it. A request of
+ * which not every byte had left, or that can be repeated without harm (ping,
+ * look-up, ...), goes back to UNSENT.
  *
  * One thread at a time; nothing blocks. 0 or a negative errno: -ENOMEM;
  * -EINVAL for a request the protocol can't carry; -EPROTO for an answer that
@@ -33,7 +34,7 @@ enum flight_state {
 struct flight {
 	struct refd_request *req; /* borrowed */
 	enum flight_state state;
-	uint64_t begin; /* its first byte's place in the stream */
+	uint64_t end; /* its last byte's place in the stream, plus 1 */
 	uint64_t born_ms;
 	uint64_t ask_at_ms; /* PENDING: when to ask again */
 	unsigned nap_ms;    /* between questions */
@@ -47,7 +48,8 @@ void refd_flight_free(struct flight *f);
 /* Queues what has to be said on a connection that knows nothing of it: the
  * request, or the question what became of it. */
 int refd_flight_send(struct flight *f, struct refd_conn *conn);
-/* The connection is gone; WRITTEN bytes had left on it. */
+/* The connection is gone; WRITTEN bytes had left on it. 0 also where it is
+ * known that the server read none of them. */
 void refd_flight_lost(struct flight *f, uint64_t written);
 bool refd_flight_awaits(const struct flight *f, uint32_t request_id);
 /* Takes ANS over, whatever it returns. */

@@ -16,6 +16,7 @@ struct refd {
 	struct refd_answer_decoder *dec;
 	struct refd_hello hello;
 	bool has_hello;
+	enum refd_status refusal; /* of the last connection; REFD_OK: none */
 	struct flight *flights[REFD_REQUESTS_MAX];
 	size_t nr_flights;
 	uint32_t last_id;
@@ -79,14 +80,105 @@ const struct refd_hello *refd_hello(const struct refd *r)
 	return r->has_hello ? &r->hello : NULL;
 }
 
-/* ---- connecting ---- */
+/* ---- what the daemon says ---- */
 
-static void hang_up(struct refd *r)
+/* About the connection, not about a request. It is read to its end all the
+ * same: what is in flight is still answered. */
+static void take_refusal(struct refd *r, struct refd_answer *ans)
+{
+	r->refusal = ans->status;
+	fail(r, 0, "%s turned us away: %s", r->path,
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+	refd_answer_done(ans);
+}
+
+/* 0 if there was none; its text is told already. */
+static int refusal_error(const struct refd *r)
+{
+	if (r->refusal == REFD_OK)
+		return 0;
+	if (r->refusal == REFD_DENIED)
+		return -EPERM;
+	return refd_status_may_retry(r->refusal) ? -EBUSY : -EPROTO;
+}
+
+static struct flight *find_id(const struct refd *r, uint32_t id)
 {
 	size_t i;
 
 	for (i = 0; i < r->nr_flights; i++)
-		refd_flight_lost(r->flights[i], refd_conn_written(&r->conn));
+		if (refd_flight_awaits(r->flights[i], id))
+			return r->flights[i];
+	return NULL;
+}
+
+static int take_answer(struct refd *r, struct refd_answer *ans)
+{
+	struct flight *f = find_id(r, ans->request_id);
+	int err;
+
+	if (ans->request_id == 0 && ans->kind == REFD_ANSWER_REFUSED) {
+		take_refusal(r, ans);
+		return 0;
+	}
+	if (!f) {
+		err = fail(r, -EPROTO, "%s answered what was not asked%s%s",
+		    r->path, ans->text ? ": " : "", ans->text ? ans->text : "");
+		refd_answer_done(ans);
+		return err;
+	}
+	err = refd_flight_answered(f, ans, &r->conn);
+	if (err == -EPROTO)
+		return fail(r, err, "%s: an answer does not fit its request",
+		    r->path);
+	if (err < 0)
+		return fail(r, err, "%s", strerror(-err));
+	r->nap_ms = NAP_MIN_MS;
+	r->nr_misfits = 0;
+	return 0;
+}
+
+/* All packets that are there. */
+static int take_packets(struct refd *r)
+{
+	struct refd_answer ans;
+	const char *why;
+	struct pkt pkt;
+	int got, err;
+
+	while ((got = refd_conn_packet(&r->conn, &pkt)) > 0) {
+		switch (refd_answer_decode(r->dec, &pkt, &ans, &why)) {
+		case REFD_DECODE_MORE:
+			break;
+		case REFD_DECODE_DONE:
+			err = take_answer(r, &ans);
+			if (err < 0)
+				return err;
+			break;
+		case REFD_DECODE_REFUSED:
+		case REFD_DECODE_FATAL:
+			return fail(r, -EPROTO, "%s: not an answer: %s",
+			    r->path, why);
+		}
+	}
+	if (got < 0)
+		return fail(r, got, "%s: not a packet", r->path);
+	return 0;
+}
+
+/* ---- connecting ---- */
+
+static void hang_up(struct refd *r)
+{
+	uint64_t written = refd_conn_written(&r->conn);
+	size_t i;
+
+	/* It is said before a byte is read, or never. */
+	if (r->refusal == REFD_DENIED)
+		written = 0;
+	for (i = 0; i < r->nr_flights; i++)
+		refd_flight_lost(r->flights[i], written);
 	refd_conn_close(&r->conn);
 	refd_answer_decoder_free(r->dec);
 	r->dec = NULL;
@@ -129,6 +221,7 @@ static int connect_once(struct refd *r, uint64_t deadline)
 {
 	int err;
 
+	r->refusal = REFD_OK;
 	err = refd_conn_open(&r->conn, r->path, deadline);
 	if (err < 0)
 		return fail(r, err, "cannot connect to %s: %s", r->path,
@@ -138,6 +231,11 @@ static int connect_once(struct refd *r, uint64_t deadline)
 		err = fail(r, -ENOMEM, "out of memory");
 	else
 		err = read_hello(r, deadline);
+	/* Who is turned away finds that right behind the greeting. */
+	if (err == 0)
+		err = take_packets(r);
+	if (err == 0)
+		err = refusal_error(r);
 	if (err < 0)
 		hang_up(r);
 	return err;
@@ -173,21 +271,33 @@ int refd_connect(struct refd *r, int timeout_ms)
 	return err < 0 ? err : send_flights(r);
 }
 
-/* Errors that time can heal: a daemon that restarts. */
+/* Errors that time can heal: a daemon that restarts, and has not set the mode
+ * of its socket yet; one that has too much to do. */
 static bool is_passing(int err)
 {
 	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET ||
-	    err == -EPIPE || err == -ETIMEDOUT;
+	    err == -EPIPE || err == -ETIMEDOUT || err == -EACCES ||
+	    err == -EBUSY;
 }
 
-/* Once lost: until the daemon serves again, or the time is up. -ECONNRESET
- * whatever the reason, which is in the error's text. */
+static void back_off(struct refd *r, uint64_t deadline)
+{
+	refd_nap(r->nap_ms, deadline);
+	if (r->nap_ms < NAP_MAX_MS)
+		r->nap_ms *= 2;
+}
+
+/* Once lost: until the daemon serves again, or the time is up. -EPERM where
+ * it does not want us, -ECONNRESET whatever else the reason, which is in the
+ * error's text. */
 static int reconnect(struct refd *r, uint64_t deadline)
 {
 	int err;
 
 	for (;;) {
 		err = connect_once(r, deadline);
+		if (err == -EPERM)
+			return err;
 		if (err < 0 && !is_passing(err))
 			return -ECONNRESET;
 		if (err == 0 && is_serving(r))
@@ -197,11 +307,11 @@ static int reconnect(struct refd *r, uint64_t deadline)
 			    refd_server_state_name(r->hello.state));
 			hang_up(r);
 		}
+		/* Not once more when the time is up: the reason would only
+		 * be that there was no time. */
+		back_off(r, deadline);
 		if (refd_now_ms() >= deadline)
 			return -ECONNRESET;
-		refd_nap(r->nap_ms, deadline);
-		if (r->nap_ms < NAP_MAX_MS)
-			r->nap_ms *= 2;
 	}
 }
 
@@ -215,16 +325,6 @@ static size_t find_request(const struct refd *r, const struct refd_request *req)
 		if (r->flights[i]->req == req)
 			break;
 	return i;
-}
-
-static struct flight *find_id(const struct refd *r, uint32_t id)
-{
-	size_t i;
-
-	for (i = 0; i < r->nr_flights; i++)
-		if (refd_flight_awaits(r->flights[i], id))
-			return r->flights[i];
-	return NULL;
 }
 
 static void remove_flight(struct refd *r, size_t i)
@@ -273,56 +373,6 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	return 0;
 }
 
-static int take_answer(struct refd *r, struct refd_answer *ans)
-{
-	struct flight *f = find_id(r, ans->request_id);
-	int err;
-
-	if (!f) {
-		err = fail(r, -EPROTO, "%s answered what was not asked%s%s",
-		    r->path, ans->text ? ": " : "", ans->text ? ans->text : "");
-		refd_answer_done(ans);
-		return err;
-	}
-	err = refd_flight_answered(f, ans, &r->conn);
-	if (err == -EPROTO)
-		return fail(r, err, "%s: an answer does not fit its request",
-		    r->path);
-	if (err < 0)
-		return fail(r, err, "%s", strerror(-err));
-	r->nap_ms = NAP_MIN_MS;
-	r->nr_misfits = 0;
-	return 0;
-}
-
-/* All packets that are there. */
-static int take_packets(struct refd *r)
-{
-	struct refd_answer ans;
-	const char *why;
-	struct pkt pkt;
-	int got, err;
-
-	while ((got = refd_conn_packet(&r->conn, &pkt)) > 0) {
-		switch (refd_answer_decode(r->dec, &pkt, &ans, &why)) {
-		case REFD_DECODE_MORE:
-			break;
-		case REFD_DECODE_DONE:
-			err = take_answer(r, &ans);
-			if (err < 0)
-				return err;
-			break;
-		case REFD_DECODE_REFUSED:
-		case REFD_DECODE_FATAL:
-			return fail(r, -EPROTO, "%s: not an answer: %s",
-			    r->path, why);
-		}
-	}
-	if (got < 0)
-		return fail(r, got, "%s: not a packet", r->path);
-	return 0;
-}
-
 /* Questions about what is pending, when it is time to ask again. */
 static int ask_again(struct refd *r, uint64_t *until)
 {
@@ -334,6 +384,21 @@ static int ask_again(struct refd *r, uint64_t *until)
 		if (err < 0)
 			return fail(r, err, "%s", strerror(-err));
 	}
+	return 0;
+}
+
+/* 0: another connection may do better. */
+static int connection_broke(struct refd *r, int err, uint64_t deadline)
+{
+	if (r->refusal == REFD_OK)
+		fail(r, err, "%s: %s", r->path, strerror(-err));
+	hang_up(r);
+	err = refusal_error(r);
+	if (err == -EPERM)
+		return err;
+	if (err == -EPROTO && ++r->nr_misfits >= MISFITS_MAX)
+		return err;
+	back_off(r, deadline);
 	return 0;
 }
 
@@ -358,11 +423,8 @@ static int turn(struct refd *r, uint64_t deadline)
 	err = refd_conn_pump(&r->conn, until);
 	if (err == -ETIMEDOUT)
 		return 0;
-	if (err < 0) {
-		fail(r, err, "%s: %s", r->path, strerror(-err));
-		hang_up(r);
-		return 0;
-	}
+	if (err < 0)
+		return connection_broke(r, err, deadline);
 	err = take_packets(r);
 	if (err < 0)
 		hang_up(r);
@@ -371,15 +433,17 @@ static int turn(struct refd *r, uint64_t deadline)
 	return err == -EPROTO && ++r->nr_misfits < MISFITS_MAX ? 0 : err;
 }
 
-/* The daemon is lost and no more can be learnt. */
+/* The daemon is lost, or denies itself, and no more can be learnt. */
 static int give_up(struct refd *r, size_t i, int err, struct refd_answer *ans)
 {
 	struct flight *f = r->flights[i];
+	enum refd_status status = err == -EPERM ? REFD_DENIED : REFD_BUSY;
 
 	hang_up(r);
-	if (f->req->verb == REFD_VERB_TRANSACTION && err == -ECONNRESET)
+	if (f->req->verb == REFD_VERB_TRANSACTION &&
+	    (err == -ECONNRESET || err == -EPERM))
 		err = f->state == FLIGHT_UNSENT ?
-		    refd_answer_refusal(f->req, REFD_BUSY, r->error, ans) :
+		    refd_answer_refusal(f->req, status, r->error, ans) :
 		    refd_answer_unknown(f->req, ans);
 	remove_flight(r, i);
 	return err;

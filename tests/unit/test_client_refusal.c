@@ -1,0 +1,420 @@
+/*
+ * Proves what librefd makes of a refusal that is about the connection: it is
+ * read even when the server has hung up by the time the client writes; a
+ * denial is told at once, in its words; from "busy" the client comes back;
+ * and what the server can't have taken is not called unknown, nor what it may
+ * have taken sent twice.
+ */
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/refd.h"
+#include "tests/lib/fake_refd.h"
+#include "tests/lib/tmp.h"
+
+#define WHY "because of you"
+/* More than a socket takes at once. */
+#define MANY 40000
+
+static struct fake fake;
+static struct refd *daemon_;
+static struct refd_update update = { .name = "refs/heads/a" };
+static struct refd_request req;
+static struct refd_answer ans;
+
+static void start(void (*script)(struct fake *f))
+{
+	fake_start(&fake, script);
+	daemon_ = refd_new(fake.path);
+	memset(&req, 0, sizeof(req));
+	req.verb = REFD_VERB_TRANSACTION;
+	req.git_dir = "/r";
+	req.updates = &update;
+	req.nr_updates = 1;
+}
+
+static void stop(void)
+{
+	refd_free(daemon_);
+	fake_stop(&fake);
+}
+
+static void check_refused(enum refd_status status)
+{
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, status);
+	ck_assert_msg(strstr(ans.text, WHY), "%s", ans.text);
+	ck_assert(refd_txid_eq(&ans.txid, &req.txid));
+	refd_answer_done(&ans);
+}
+
+static void check_committed(void)
+{
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&ans);
+}
+
+/* ---- what the server does ---- */
+
+static void refuse(struct fake *f, enum refd_status status)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = WHY };
+
+	fake_answer(f, &no);
+}
+
+/* In one piece, as the daemon does it. */
+static void turn_away(struct fake *f, enum refd_status status)
+{
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
+		.state = REFD_SERVING,
+		.pid = 1,
+		.max_updates = 1,
+		.max_bytes = 1,
+		.software = "fake" };
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = WHY };
+	struct pkt_buf buf = { 0 };
+
+	fake_accept(f);
+	refd_hello_encode(&hello, &buf);
+	refd_answer_encode(&no, &buf);
+	fake_send(f, buf.data, buf.len);
+	pkt_buf_done(&buf);
+	fake_hang_up(f);
+}
+
+/* After the greeting, when the client has sent something already. What it
+ * sent is lost with the connection: the client sees a reset. */
+static void turn_away_late(struct fake *f, enum refd_status status)
+{
+	struct pollfd pfd;
+
+	fake_serve(f);
+	pfd = (struct pollfd){ .fd = f->conn, .events = POLLIN };
+	fake_expect(f, poll(&pfd, 1, 10000) == 1, "nothing was sent");
+	refuse(f, status);
+	fake_hang_up(f);
+}
+
+static void expect_transaction(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_TRANSACTION, "no transaction");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+/* ---- denied ---- */
+
+static void denies(struct fake *f)
+{
+	turn_away(f, REFD_DENIED);
+}
+
+static void denies_late(struct fake *f)
+{
+	turn_away_late(f, REFD_DENIED);
+}
+
+START_TEST(test_denied)
+{
+	start(denies);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), -EPERM);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), fake.path));
+	stop();
+
+	/* For ever, if it did not give up by itself. */
+	start(denies);
+	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), 0);
+	check_refused(REFD_DENIED);
+	stop();
+}
+END_TEST
+
+START_TEST(test_denied_late)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	start(denies_late);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), 0);
+	check_refused(REFD_DENIED);
+	stop();
+
+	start(denies_late);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, -1, &ans), -EPERM);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	stop();
+}
+END_TEST
+
+/* It took the transaction, and after its restart it knows us no more. */
+static void takes_and_denies(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	refd_request_done(&got);
+	fake_hang_up(f);
+	denies(f);
+}
+
+START_TEST(test_denied_afterwards)
+{
+	start(takes_and_denies);
+	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
+	refd_answer_done(&ans);
+	stop();
+}
+END_TEST
+
+/* ---- busy ---- */
+
+static void is_full_twice(struct fake *f)
+{
+	turn_away(f, REFD_BUSY);
+	turn_away(f, REFD_BUSY);
+	fake_serve(f);
+	expect_transaction(f);
+}
+
+START_TEST(test_busy)
+{
+	start(is_full_twice);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), -EBUSY);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	check_committed();
+	stop();
+}
+END_TEST
+
+static void is_full_for_ever(struct fake *f)
+{
+	while (poll(&(struct pollfd){ .fd = f->listener, .events = POLLIN }, 1,
+		   300) == 1)
+		turn_away(f, REFD_BUSY);
+}
+
+START_TEST(test_busy_to_the_end)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	start(is_full_for_ever);
+	ck_assert_int_eq(refd_call(daemon_, &req, 300, &ans), 0);
+	check_refused(REFD_BUSY);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 300, &ans), -ECONNRESET);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	stop();
+}
+END_TEST
+
+/* Sent whole, and turned away: it may have been taken for all we know. */
+static void is_full_late(struct fake *f)
+{
+	struct refd_request got;
+
+	turn_away_late(f, REFD_BUSY);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_QUERY, "sent without asking");
+	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
+	refd_request_done(&got);
+	expect_transaction(f);
+}
+
+START_TEST(test_busy_late)
+{
+	start(is_full_late);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	check_committed();
+	stop();
+}
+END_TEST
+
+/* Half of it was sent, and half a transaction is none. */
+static void is_full_half_way(struct fake *f)
+{
+	turn_away_late(f, REFD_BUSY);
+	fake_serve(f);
+	expect_transaction(f);
+}
+
+static void is_full_half_way_and_goes(struct fake *f)
+{
+	turn_away_late(f, REFD_BUSY);
+	fake_stop_listening(f);
+}
+
+START_TEST(test_half_sent)
+{
+	struct refd_update *many = calloc(MANY, sizeof(*many));
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		many[i].name = "refs/heads/some/rather/long/name/of/a/ref";
+	start(is_full_half_way);
+	req.updates = many;
+	req.nr_updates = MANY;
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	check_committed();
+	stop();
+
+	start(is_full_half_way_and_goes);
+	req.updates = many;
+	req.nr_updates = MANY;
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 60, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, REFD_BUSY);
+	refd_answer_done(&ans);
+	stop();
+
+	/* Writing fails before the reason is read, and it is read. */
+	start(denies_late);
+	req.updates = many;
+	req.nr_updates = MANY;
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 5000, &ans), 0);
+	check_refused(REFD_DENIED);
+	stop();
+	free(many);
+}
+END_TEST
+
+/* What is in flight is still answered, the one behind it was not read. */
+static void answers_one_more(struct fake *f)
+{
+	struct refd_request got, other;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_read(f, &other);
+	refuse(f, REFD_BUSY);
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+	refd_request_done(&other);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_QUERY, "sent without asking");
+	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
+	refd_request_done(&got);
+	expect_transaction(f);
+}
+
+START_TEST(test_in_flight)
+{
+	struct refd_request other;
+
+	start(answers_one_more);
+	other = req;
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
+	ck_assert_int_eq(refd_submit(daemon_, &other), 0);
+	ck_assert_int_eq(refd_wait(daemon_, &other, 10000, &ans), 0);
+	check_committed();
+	ck_assert_int_eq(refd_wait(daemon_, &req, 10000, &ans), 0);
+	check_committed();
+	stop();
+}
+END_TEST
+
+/* ---- the rest ---- */
+
+static void falls_silent(struct fake *f)
+{
+	struct refd_request got;
+
+	turn_away_late(f, REFD_DEADLINE);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+}
+
+START_TEST(test_deadline)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	start(falls_silent);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PONG);
+	refd_answer_done(&ans);
+	stop();
+}
+END_TEST
+
+static void is_out_of_step(struct fake *f)
+{
+	turn_away(f, REFD_BADREQUEST);
+}
+
+static void stays_out_of_step(struct fake *f)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		turn_away_late(f, REFD_BADREQUEST);
+}
+
+START_TEST(test_badrequest)
+{
+	start(is_out_of_step);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	stop();
+
+	start(stays_out_of_step);
+	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	stop();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_refusal");
+	TCase *tc = tcase_create("refusal");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, test_denied);
+	tcase_add_test(tc, test_denied_late);
+	tcase_add_test(tc, test_denied_afterwards);
+	tcase_add_test(tc, test_busy);
+	tcase_add_test(tc, test_busy_to_the_end);
+	tcase_add_test(tc, test_busy_late);
+	tcase_add_test(tc, test_half_sent);
+	tcase_add_test(tc, test_in_flight);
+	tcase_add_test(tc, test_deadline);
+	tcase_add_test(tc, test_badrequest);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

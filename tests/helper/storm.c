@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -222,11 +223,10 @@ static void do_txn(struct client *c, unsigned txn)
 	struct refd_answer ans;
 	bool done = false;
 	uint64_t begun;
-	unsigned i;
 	int failed;
 
 	name_refs(c, txn);
-	for (i = 0; i < c->plan->refs; i++)
+	for (unsigned i = 0; i < c->plan->refs; i++)
 		plan_update(c, i);
 	begun = now_us();
 	while (!done) {
@@ -330,7 +330,7 @@ static void report(const struct plan *plan, const struct tally *tallies,
 	    times[nr - 1]);
 }
 
-/* Children wait at the gate, which opens for all when it is closed. */
+/* Clients wait at the gate, which opens for all at once; they end with us. */
 static void start_client(const struct plan *plan, unsigned id, int gate[2],
     struct tally *tally, uint32_t *times)
 {
@@ -345,6 +345,7 @@ static void start_client(const struct plan *plan, unsigned id, int gate[2],
 		err(2, "fork");
 	if (pid > 0)
 		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(gate[1]);
 	if (read(gate[0], &byte, 1) != 0)
 		errx(2, "the gate is broken");

@@ -1,7 +1,9 @@
 /*
  * The questions: ping, query, status, stats. Each is one request to the
- * daemon; when it is away they say so and end with 75.
+ * daemon; when it is away they say so and end with 75, when it denies us, with
+ * 128.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,6 +114,8 @@ static struct refd *connect_to(const struct question *q)
 		if (err == 0 &&
 		    (!q->wait_ms || refd_hello(r)->state == REFD_SERVING))
 			break;
+		if (err == -EPERM || err == -EACCES)
+			die("%s", refd_error(r));
 		if (refd_now_ms() >= deadline && err < 0)
 			die_with(EXIT_AWAY, "%s", refd_error(r));
 		if (refd_now_ms() >= deadline)
@@ -125,8 +129,11 @@ static struct refd *connect_to(const struct question *q)
 static void call(struct refd *r, struct refd_request *req,
     struct refd_answer *ans)
 {
-	if (refd_call(r, req, ASK_MS, ans) < 0)
-		die_with(EXIT_AWAY, "%s", refd_error(r));
+	int err = refd_call(r, req, ASK_MS, ans);
+
+	if (err < 0)
+		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
+		    refd_error(r));
 	if (ans->kind != REFD_ANSWER_REFUSED)
 		return;
 	if (ans->status == REFD_BUSY)

@@ -60,5 +60,8 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	req->common_ino = gd->ino;
 	req->umask = mask;
 	req->log_all_ref_updates = log_all_ref_updates(config);
+	/* It grows with each program in the chain, and is only for people. */
 	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
+	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
+		req->trace2_sid = NULL;
 }

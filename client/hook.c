@@ -119,8 +119,18 @@ static bool is_funny(const struct push_command *c)
 	return !refd_refname_may_push(c->name);
 }
 
+/* For refd, and by far for a file's name: the one ref is refused before it is
+ * the whole request that is too much. */
+static bool is_too_long(const struct push_command *c)
+{
+	bool too_long;
+
+	refd_refname_may_write(c->name, &too_long);
+	return too_long;
+}
+
 /* True when nothing is left to be done. */
-static bool refuse_funny(struct push *push)
+static bool refuse_names(struct push *push)
 {
 	size_t left = push->nr;
 	size_t i;
@@ -128,11 +138,15 @@ static bool refuse_funny(struct push *push)
 	for (i = 0; i < push->nr; i++) {
 		struct push_command *c = &push->commands[i];
 
-		if (!is_funny(c))
+		if (is_funny(c)) {
+			say_error("refusing to update funny ref '%s' remotely",
+			    c->name);
+			c->ng = xstrdup("funny refname");
+		} else if (is_too_long(c)) {
+			c->ng = xstrdup("refname is too long");
+		} else {
 			continue;
-		say_error("refusing to update funny ref '%s' remotely",
-		    c->name);
-		c->ng = xstrdup("funny refname");
+		}
 		left--;
 	}
 	if (left < push->nr && push->atomic) {
@@ -288,6 +302,15 @@ static bool is_too_large(const struct push *push,
 	return push->nr > hello->max_updates || bytes > hello->max_bytes;
 }
 
+/* Not for git to do: see reach_daemon(). */
+static void refuse(struct push *push, const char *what, const char *why)
+{
+	char *reason = xasprintf("failed to update ref: refd: %s%s", what, why);
+
+	push_refuse(push, reason);
+	free(reason);
+}
+
 static enum verdict put_through(struct hook *h)
 {
 	char *socket = reach_socket(NULL, &h->config);
@@ -311,9 +334,10 @@ static enum verdict put_through(struct hook *h)
 		break;
 	case REACHED_NOTHING:
 		say("%s", why.data);
-		push_refuse(&h->push,
-		    "failed to update ref: refd: the daemon "
-		    "is away");
+		refuse(&h->push, "the daemon is away: ", why.data);
+		break;
+	case REACHED_DENIED:
+		refuse(&h->push, "", why.data);
 		break;
 	}
 	refd_free(daemon);
@@ -334,7 +358,7 @@ static enum verdict decide(struct hook *h)
 	gitconfig_load(&h->config, &h->gd);
 	if (native_reason(&h->push, &h->config, &h->gd))
 		return VERDICT_GIT;
-	if (refuse_funny(&h->push))
+	if (refuse_names(&h->push))
 		return VERDICT_REPORT;
 	return put_through(h);
 }

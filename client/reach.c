@@ -112,6 +112,11 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 			text_adds(why, refd_error(r));
 		if (err == -EPROTO)
 			return REACHED_NOTHING;
+		if (err == -EPERM || err == -EACCES)
+			return REACHED_DENIED;
+		/* Too busy is not away. */
+		if (err == -EBUSY)
+			err = 0;
 		if (err < 0 && fallback == FALLBACK_REFUSE) {
 			text_adds(why,
 			    " (refd.fallback=git would let git do "
@@ -130,10 +135,24 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 	}
 }
 
-/* "Not now": nothing was done, and it may be asked again. */
+/* "Not now": nothing was done, and it may be asked again under its id. Then it
+ * is either taken like a new one, or the answer is this again. */
 static bool is_put_off(const struct refd_answer *ans)
 {
-	return ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY;
+	bool is_busy = false;
+	size_t i;
+
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		return ans->status == REFD_BUSY;
+	if (ans->kind != REFD_ANSWER_RESULTS || ans->outcome != REFD_REJECTED)
+		return false;
+	for (i = 0; i < ans->nr_results; i++) {
+		if (ans->results[i].status == REFD_BUSY)
+			is_busy = true;
+		else if (ans->results[i].status != REFD_ABORTED)
+			return false;
+	}
+	return is_busy;
 }
 
 void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,

@@ -39,19 +39,26 @@ enum fallback reach_fallback(const struct gitconfig *config,
 bool reach_may_bypass(const char *socket, const struct gitdir *gd);
 
 enum reached {
-	REACHED,        /* connected, and it serves */
-	REACHED_NOBODY, /* the daemon is away and git may do it */
-	REACHED_NOTHING /* *WHY says why nothing can be done */
+	REACHED,         /* connected, and it serves */
+	REACHED_NOBODY,  /* the daemon is away and git may do it */
+	REACHED_NOTHING, /* *WHY says why nothing can be done */
+	REACHED_DENIED   /* nor later; *WHY says why */
 };
 
-/* Tries until DEADLINE wherever waiting can help. */
+/*
+ * Tries until DEADLINE wherever waiting can help. A daemon that denies this
+ * peer, or whose socket the peer may not open, is not away: its repositories
+ * are to be written through it, and what is wrong is the configuration. Were
+ * git to step in, nobody would notice that updates have stopped being durable.
+ */
 enum reached reach_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,
     struct text *why);
 
 /*
- * Puts REQ through on a connected R. Refusals for want of time or room are
- * tried again until DEADLINE, by which the daemon is asked to be done; its
+ * Puts REQ through on a connected R. What the daemon is too busy for, or
+ * would not begin because it stops, it is asked again until DEADLINE, under the
+ * same id; by then it is asked to be done, and its
  * answer is waited for GRACE_MS longer. *ANS is always filled in: with
  * "unknown" where nothing could be learnt.
  */

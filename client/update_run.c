@@ -109,6 +109,8 @@ void updater_open(struct updater *up, const struct update_options *opt)
 		leave_to_git(up, why.data);
 	case REACHED_NOTHING:
 		die_with(EXIT_AWAY, "%s", why.data);
+	case REACHED_DENIED:
+		die("%s", why.data);
 	}
 	text_done(&why);
 }
@@ -199,8 +201,6 @@ static int report_results(const struct updater *up,
 {
 	int rc = 0;
 
-	if (ans->nr_results != changes->nr)
-		die("the daemon's answer is not that to this transaction");
 	switch (up->opt->output) {
 	case OUTPUT_GIT:
 		break;
@@ -231,6 +231,7 @@ static int report_refused(const struct updater *up,
 		.results = results,
 		.nr_results = changes->nr,
 		.nr_updates = changes->nr };
+	bool busy;
 	size_t i;
 
 	for (i = 0; i < changes->nr; i++) {
@@ -247,16 +248,12 @@ static int report_refused(const struct updater *up,
 	free(results);
 	if (ans->status == REFD_UNKNOWN)
 		return failed_unknown(ans);
-	if (words_is_busy(ans->status)) {
-		say_error("%s: %s", up->socket,
-		    ans->text && *ans->text ? ans->text :
-					      refd_status_text(ans->status));
-		return EXIT_AWAY;
-	}
-	fprintf(stderr, "fatal: refd: %s: %s\n", refd_status_name(ans->status),
+	busy = words_is_busy(ans->status);
+	fprintf(stderr, "%s: refd: %s: %s\n", busy ? "error" : "fatal",
+	    refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :
 				      refd_status_text(ans->status));
-	return EXIT_FATAL;
+	return busy ? EXIT_AWAY : EXIT_FATAL;
 }
 
 /* ---- a transaction ---- */
@@ -300,6 +297,84 @@ static void refuse_duplicates(const struct changes *changes)
 	free(names);
 }
 
+/* ---- names that the protocol can't carry ---- */
+
+static bool fits(const char *name)
+{
+	return !name || strlen(name) <= REFD_REFNAME_MAX;
+}
+
+static bool is_carried(const struct refd_update *u)
+{
+	return fits(u->name) && fits(u->target) && fits(u->old_target);
+}
+
+/* What the daemon is asked for: all but those, which it would refuse the
+ * whole request for. Of what is all or nothing, nothing then. The strings are
+ * borrowed. */
+static void carry(const struct update_options *opt, const struct changes *all,
+    struct refd_request *req)
+{
+	struct refd_update *carried = xcalloc(all->nr, sizeof(*carried));
+	size_t i, nr = 0;
+
+	for (i = 0; i < all->nr; i++)
+		if (is_carried(&all->updates[i]))
+			carried[nr++] = all->updates[i];
+	if (nr < all->nr && !opt->batch)
+		nr = 0;
+	req->updates = carried;
+	req->nr_updates = nr;
+}
+
+/* The answer as if all had been sent; it borrows from ANS. */
+static void answer_all(const struct update_options *opt,
+    const struct changes *all, const struct refd_answer *ans,
+    struct refd_answer *whole)
+{
+	struct refd_result *results = xcalloc(all->nr, sizeof(*results));
+	size_t i, at = 0, ok = 0, unknown = 0;
+
+	for (i = 0; i < all->nr; i++) {
+		const struct refd_update *u = &all->updates[i];
+
+		results[i].name = u->name;
+		if (!is_carried(u)) {
+			results[i].status = REFD_BADNAME;
+			results[i].text = "refname is too long";
+		} else if (!opt->batch) {
+			results[i].status = REFD_ABORTED;
+		} else {
+			results[i] = ans->results[at++];
+		}
+		ok += results[i].status == REFD_OK;
+		unknown += results[i].status == REFD_UNKNOWN;
+	}
+	*whole = *ans;
+	whole->results = results;
+	whole->nr_results = whole->nr_updates = all->nr;
+	whole->outcome = refd_outcome_of(all->nr, ok, unknown);
+}
+
+static int report_carried(const struct updater *up,
+    const struct changes *changes, const struct refd_request *req,
+    const struct refd_answer *ans)
+{
+	struct refd_answer whole;
+	int rc;
+
+	if (ans->nr_results != req->nr_updates)
+		die("the daemon's answer is not that to this transaction");
+	if (req->nr_updates == changes->nr)
+		return report_results(up, changes, ans);
+	answer_all(up->opt, changes, ans, &whole);
+	rc = report_results(up, changes, &whole);
+	free(whole.results);
+	return rc;
+}
+
+/* ---- the whole of it ---- */
+
 /* Nothing to do is done already; the daemon needn't hear of it. */
 static void answer_nothing(const struct refd_request *req,
     struct refd_answer *ans)
@@ -323,10 +398,9 @@ int updater_commit(struct updater *up, const struct changes *changes)
 	req.create_reflog = up->opt->create_reflog;
 	req.message = up->opt->message;
 	req.committer = up->committer;
-	req.updates = changes->updates;
-	req.nr_updates = changes->nr;
+	carry(up->opt, changes, &req);
 	set_txid(up, &req);
-	if (changes->nr)
+	if (req.nr_updates)
 		reach_call(up->daemon, &req,
 		    refd_deadline_ms(up->opt->timeout_ms), GRACE_MS, &ans);
 	else
@@ -334,11 +408,12 @@ int updater_commit(struct updater *up, const struct changes *changes)
 	if (up->opt->verbose)
 		say_done(&ans, begun);
 	if (ans.kind == REFD_ANSWER_RESULTS)
-		rc = report_results(up, changes, &ans);
+		rc = report_carried(up, changes, &req, &ans);
 	else if (ans.kind == REFD_ANSWER_REFUSED)
 		rc = report_refused(up, changes, &ans);
 	else
 		say_error("%s: not an answer to a transaction", up->socket);
 	refd_answer_done(&ans);
+	free(req.updates);
 	return rc;
 }

@@ -6,114 +6,12 @@
  * something was submitted.
  */
 #include <check.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "client/command.h"
-#include "client/push.h"
-#include "tests/lib/fake_refd.h"
+#include "tests/lib/hook_rig.h"
 #include "tests/lib/tmp.h"
-
-#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define Z "0000000000000000000000000000000000000000"
-
-static struct pkt_buf in;
-static struct fake fake;
-static bool serving;
-
-static void setup(void)
-{
-	tmp_setup();
-	memset(&in, 0, sizeof(in));
-	serving = false;
-	unsetenv("GIT_COMMITTER_DATE");
-	unsetenv("GIT_SHALLOW_FILE");
-	setenv("REFD_SOCKET", "/nowhere/refd.sock", 1);
-	tmp_run("git init -q -b main --bare repo.git && "
-		"rm -f repo.git/hooks/*");
-	ck_assert_int_eq(fchdir(tmp_fd), 0);
-	ck_assert_int_eq(chdir("repo.git"), 0);
-	setenv("GIT_DIR", ".", 1);
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(chdir("/"), 0);
-	unsetenv("GIT_DIR");
-	if (serving)
-		fake_stop(&fake);
-	tmp_teardown();
-}
-
-static void serve(void (*script)(struct fake *f))
-{
-	fake_start(&fake, script);
-	serving = true;
-	setenv("REFD_SOCKET", fake.path, 1);
-}
-
-static void begin(bool atomic)
-{
-	static const char with[] = "version=1\0atomic";
-
-	pkt_put(&in, with, atomic ? sizeof(with) - 1 : 9);
-	pkt_flush(&in);
-}
-
-static void put(const char *command)
-{
-	pkt_put(&in, command, strlen(command));
-}
-
-/* Runs the hook on what was put; its report's packets, a line each. */
-static char *run(void)
-{
-	int ends[2], size = 1 << 20;
-	struct text lines = { 0 }, out = { 0 };
-	struct pkt pkt;
-	size_t at = 17; /* the greeting */
-	long taken;
-
-	pkt_flush(&in);
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	ck_assert_int_eq(write(ends[0], in.data, in.len), (ssize_t)in.len);
-	ck_assert_int_eq(shutdown(ends[0], SHUT_WR), 0);
-	ck_assert_int_ge(dup2(ends[1], 0), 0);
-	ck_assert_int_ge(dup2(ends[1], 1), 0);
-	close(ends[1]);
-	ck_assert_int_eq(command_proc_receive(1, NULL), 0);
-	close(0);
-	close(1);
-	ck_assert_int_eq(text_read(&out, ends[0]), 0);
-	close(ends[0]);
-	ck_assert_int_eq(strncmp(out.data, "000dversion=10000", 17), 0);
-	while ((taken = pkt_parse(out.data + at, out.len - at, &pkt)) > 0) {
-		at += (size_t)taken;
-		if (pkt.kind == PKT_FLUSH)
-			break;
-		text_add(&lines, pkt.data, pkt.len);
-		text_addc(&lines, '\n');
-	}
-	ck_assert_uint_eq(at, out.len);
-	text_done(&out);
-	pkt_buf_done(&in);
-	text_adds(&lines, "");
-	return lines.data;
-}
-
-static void expect(const char *wanted)
-{
-	char *got = run();
-
-	ck_assert_str_eq(got, wanted);
-	free(got);
-}
 
 #define FALLS "ok refs/heads/a\noption fall-through\n"
 
@@ -148,12 +46,12 @@ static void takes_all(struct fake *f)
 
 START_TEST(test_one_transaction)
 {
-	serve(takes_all);
-	begin(false);
-	put(Z " " A " refs/heads/c");
-	put(A " " Z " refs/heads/a");
-	put(A " " B " refs/heads/b");
-	expect("ok refs/heads/c\nok refs/heads/a\nok refs/heads/b\n");
+	hook_serve(takes_all);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/c");
+	hook_put(A " " Z " refs/heads/a");
+	hook_put(A " " B " refs/heads/b");
+	hook_expect("ok refs/heads/c\nok refs/heads/a\nok refs/heads/b\n");
 }
 END_TEST
 
@@ -191,17 +89,18 @@ static void takes_some(struct fake *f)
 /* The one with a bad name is not asked about, and keeps its place. */
 START_TEST(test_some_fail)
 {
-	serve(takes_some);
-	begin(false);
-	put(Z " " A " refs/heads/c");
-	put(Z " " A " refs/heads/x..y");
-	put(Z " " A " refs/heads/a");
-	put(Z " " A " refs/heads/b");
-	expect("ng refs/heads/c refname conflict\n"
-	       "ng refs/heads/x..y funny refname\n"
-	       "ok refs/heads/a\n"
-	       "ng refs/heads/b failed to update ref: no space left on the "
-	       "device\n");
+	hook_serve(takes_some);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/c");
+	hook_put(Z " " A " refs/heads/x..y");
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	hook_expect(
+	    "ng refs/heads/c refname conflict\n"
+	    "ng refs/heads/x..y funny refname\n"
+	    "ok refs/heads/a\n"
+	    "ng refs/heads/b failed to update ref: no space left on the "
+	    "device\n");
 }
 END_TEST
 
@@ -214,12 +113,12 @@ static void rejects_all(struct fake *f)
 
 START_TEST(test_atomic)
 {
-	serve(rejects_all);
-	begin(true);
-	put(Z " " A " refs/heads/a");
-	put(Z " " A " refs/heads/b");
-	expect("ng refs/heads/a atomic transaction failed\n"
-	       "ng refs/heads/b reference already exists\n");
+	hook_serve(rejects_all);
+	hook_begin(true);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	hook_expect("ng refs/heads/a atomic transaction failed\n"
+		    "ng refs/heads/b reference already exists\n");
 }
 END_TEST
 
@@ -236,11 +135,11 @@ START_TEST(test_unknown)
 {
 	char *got;
 
-	serve(knows_half);
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	put(Z " " A " refs/heads/b");
-	got = run();
+	hook_serve(knows_half);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	got = hook_run();
 	ck_assert_ptr_nonnull(strstr(got,
 	    "ok refs/heads/a\n"
 	    "ng refs/heads/b refd: outcome unknown (transaction "));
@@ -266,10 +165,10 @@ START_TEST(test_lost)
 {
 	char *got;
 
-	serve(forgets);
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	got = run();
+	hook_serve(forgets);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	got = hook_run();
 	ck_assert_ptr_nonnull(strstr(got, "refd: outcome unknown"));
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
@@ -288,11 +187,11 @@ START_TEST(test_half_unsupported)
 {
 	char *got;
 
-	serve(does_half);
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	put(Z " " A " refs/heads/b");
-	got = run();
+	hook_serve(does_half);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	got = hook_run();
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
 }
@@ -343,10 +242,10 @@ START_TEST(test_refused)
 		    "denied: because\n" },
 	};
 
-	serve(cases[_i].script);
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	expect(cases[_i].report);
+	hook_serve(cases[_i].script);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect(cases[_i].report);
 }
 END_TEST
 
@@ -371,11 +270,11 @@ static void takes_little(struct fake *f)
 
 START_TEST(test_too_large)
 {
-	serve(takes_little);
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	put(Z " " A " refs/heads/b");
-	expect(FALLS "ok refs/heads/b\noption fall-through\n");
+	hook_serve(takes_little);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	hook_expect(FALLS "ok refs/heads/b\noption fall-through\n");
 }
 END_TEST
 
@@ -394,26 +293,26 @@ START_TEST(test_nothing_applied)
 	    "ng refs/heads/a multiple updates for ref 'refs/heads/a' not "
 	    "allowed\n";
 
-	begin(_i == 3);
-	put(Z " " A " refs/heads/a");
+	hook_begin(_i == 3);
+	hook_put(Z " " A " refs/heads/a");
 	switch (_i) {
 	case 0:
-		put(Z " " A " refs/heads/b c");
-		expect(other);
+		hook_put(Z " " A " refs/heads/b c");
+		hook_expect(other);
 		break;
 	case 1:
-		put(Z " " A " refs/heads/b\nok refs/heads/c");
-		expect(other);
+		hook_put(Z " " A " refs/heads/b\nok refs/heads/c");
+		hook_expect(other);
 		break;
 	case 2:
-		put(Z " " A " refs/heads/b");
-		put(Z " " B " refs/heads/a");
-		expect(twice);
+		hook_put(Z " " A " refs/heads/b");
+		hook_put(Z " " B " refs/heads/a");
+		hook_expect(twice);
 		break;
 	case 3:
-		put(Z " " A " HEAD");
-		expect("ng refs/heads/a atomic push failure\n"
-		       "ng HEAD funny refname\n");
+		hook_put(Z " " A " HEAD");
+		hook_expect("ng refs/heads/a atomic push failure\n"
+			    "ng HEAD funny refname\n");
 		break;
 	}
 }
@@ -421,9 +320,9 @@ END_TEST
 
 START_TEST(test_away)
 {
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	expect(FALLS);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect(FALLS);
 }
 END_TEST
 
@@ -431,19 +330,21 @@ START_TEST(test_native)
 {
 	tmp_run("git -C repo.git config receive.denyDeletes true && "
 		"git -C repo.git config refd.fallback refuse");
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	expect(FALLS);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect(FALLS);
 }
 END_TEST
 
 START_TEST(test_told_to_refuse)
 {
 	tmp_run("git -C repo.git config refd.fallback refuse");
-	begin(false);
-	put(Z " " A " refs/heads/a");
-	expect("ng refs/heads/a failed to update ref: refd: the daemon is "
-	       "away\n");
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect(
+	    "ng refs/heads/a failed to update ref: refd: the daemon is "
+	    "away: cannot connect to /nowhere/refd.sock: No such file or "
+	    "directory (refd.fallback=git would let git do it)\n");
 }
 END_TEST
 
@@ -455,7 +356,7 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
 	tcase_add_test(tc, test_one_transaction);
 	tcase_add_test(tc, test_some_fail);
 	tcase_add_test(tc, test_atomic);

@@ -1,8 +1,9 @@
 /*
  * Proves where the client looks for the daemon and when it may leave the work
  * to git: never while refs may await replay, never while the daemon only
- * recovers, never where it was told to refuse; and that refusals for want of
- * room are tried again while there is time.
+ * recovers, never where it was told to refuse, never when it is denied the
+ * daemon; and that refusals for want of room are tried again while there is
+ * time, and no others.
  */
 #include <check.h>
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/librefd/conn.h"
 #include "client/reach.h"
@@ -181,16 +184,104 @@ START_TEST(test_something_else)
 }
 END_TEST
 
+/* In one piece, so that the client knows before it says anything. */
+static void turn_away(struct fake *f, enum refd_status status)
+{
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
+		.state = REFD_SERVING,
+		.pid = 1,
+		.max_updates = 1,
+		.max_bytes = 1,
+		.software = "fake" };
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = "because" };
+	struct pkt_buf buf = { 0 };
+
+	fake_accept(f);
+	refd_hello_encode(&hello, &buf);
+	refd_answer_encode(&no, &buf);
+	fake_send(f, buf.data, buf.len);
+	pkt_buf_done(&buf);
+}
+
+static void denies(struct fake *f)
+{
+	turn_away(f, REFD_DENIED);
+}
+
+/* Who is denied is told so, and git does not do it behind the daemon. */
+START_TEST(test_denied)
+{
+	fake_start(&fake, denies);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, "because"), REACHED_DENIED);
+	fake_stop(&fake);
+	fake_start(&fake, denies);
+	ck_assert_int_eq(reach(FALLBACK_REFUSE, 60000, "because"),
+	    REACHED_DENIED);
+	fake_stop(&fake);
+}
+END_TEST
+
+static void never_asked(struct fake *f)
+{
+	(void)f;
+}
+
+START_TEST(test_no_entry)
+{
+	if (geteuid() != 0)
+		return; /* there is nobody else to be */
+	fake_start(&fake, never_asked);
+	ck_assert_int_eq(chmod(sock, 0600), 0);
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
+	ck_assert_int_eq(seteuid(65534), 0);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, "Permission denied"),
+	    REACHED_DENIED);
+	ck_assert_int_eq(seteuid(0), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
+static void is_full_twice(struct fake *f)
+{
+	turn_away(f, REFD_BUSY);
+	turn_away(f, REFD_BUSY);
+	fake_serve(f);
+}
+
+static void is_full(struct fake *f)
+{
+	turn_away(f, REFD_BUSY);
+	turn_away(f, REFD_BUSY);
+}
+
+/* Too busy is not away: that is waited for, whatever the fallback is. */
+START_TEST(test_full)
+{
+	fake_start(&fake, is_full_twice);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 10000, NULL), REACHED);
+	fake_stop(&fake);
+	fake_start(&fake, is_full_twice);
+	ck_assert_int_eq(reach(FALLBACK_REFUSE, 10000, NULL), REACHED);
+	fake_stop(&fake);
+	fake_start(&fake, is_full);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 40, "because"), REACHED_NOTHING);
+	fake_stop(&fake);
+}
+END_TEST
+
 /* ---- a transaction ---- */
 
-static struct refd_update update = { .name = "refs/heads/a" };
+static struct refd_update updates[2] = { { .name = "refs/heads/a" },
+	{ .name = "refs/heads/b" } };
 
 static struct refd_answer call(void (*script)(struct fake *f), int ms)
 {
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.git_dir = "/r",
-		.updates = &update,
-		.nr_updates = 1 };
+		.updates = updates,
+		.nr_updates = 2 };
 	struct refd_answer ans;
 	struct refd *r;
 
@@ -233,6 +324,93 @@ START_TEST(test_busy)
 }
 END_TEST
 
+static struct refd_result both[2] = { { .name = "refs/heads/a" },
+	{ .name = "refs/heads/b" } };
+
+static void answer_each(struct fake *f, struct refd_request *got,
+    enum refd_status one, enum refd_status other)
+{
+	struct refd_answer results = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = got->request_id,
+		.txid = got->txid,
+		.results = both,
+		.nr_results = 2,
+		.nr_updates = 2,
+		.outcome = one == REFD_OK ? REFD_PARTIAL : REFD_REJECTED };
+
+	both[0].status = one;
+	both[1].status = other;
+	fake_answer(f, &results);
+	refd_request_done(got);
+}
+
+static void drains(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_txid first;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	first = got.txid;
+	answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+	fake_read(f, &got);
+	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
+	answer_each(f, &got, REFD_ABORTED, REFD_BUSY);
+	fake_read(f, &got);
+	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_drains)
+{
+	struct refd_answer ans = call(drains, 10000);
+
+	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+/* These are answers, and nothing more is to be sent. */
+static void did_something(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	answer_each(f, &got, REFD_OK, REFD_BUSY);
+}
+
+static void found_fault(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	answer_each(f, &got, REFD_STALE, REFD_BUSY);
+}
+
+static void gave_up(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	answer_each(f, &got, REFD_ABORTED, REFD_ABORTED);
+}
+
+START_TEST(test_not_put_off)
+{
+	static void (*const scripts[])(
+	    struct fake * f) = { did_something, found_fault, gave_up };
+	struct refd_answer ans = call(scripts[_i], 10000);
+
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ans.outcome, _i ? REFD_REJECTED : REFD_PARTIAL);
+	refd_answer_done(&ans);
+}
+END_TEST
+
 static void says_nothing(struct fake *f)
 {
 	struct refd_request got;
@@ -270,7 +448,12 @@ int main(void)
 	tcase_add_test(tc, test_waits_for_recovery);
 	tcase_add_test(tc, test_recovery_never_ends);
 	tcase_add_test(tc, test_something_else);
+	tcase_add_test(tc, test_denied);
+	tcase_add_test(tc, test_no_entry);
+	tcase_add_test(tc, test_full);
 	tcase_add_test(tc, test_busy);
+	tcase_add_test(tc, test_drains);
+	tcase_add_loop_test(tc, test_not_put_off, 0, 3);
 	tcase_add_test(tc, test_no_answer);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

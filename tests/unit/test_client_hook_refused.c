@@ -1,0 +1,167 @@
+/*
+ * Proves what the hook reports when the daemon will not have the push: denied
+ * is said in the daemon's words and never left to git, too busy is tried
+ * again; and that a name too long for refd costs that ref and no other.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli.h"
+#include "proto/limits.h"
+#include "tests/lib/hook_rig.h"
+#include "tests/lib/tmp.h"
+
+static void turn_away(struct fake *f, enum refd_status status)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = "because" };
+
+	fake_serve(f);
+	fake_answer(f, &no);
+	fake_hang_up(f);
+}
+
+static void turns_away(struct fake *f)
+{
+	turn_away(f, REFD_DENIED);
+}
+
+/* Denied is not away, although git is allowed to do it then. */
+START_TEST(test_turned_away)
+{
+	char *got;
+
+	hook_serve(turns_away);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/x..y");
+	got = hook_run();
+	ck_assert_ptr_eq(
+	    strstr(got, "ng refs/heads/a failed to update ref: refd: "), got);
+	ck_assert_ptr_nonnull(strstr(got, "turned us away: because\n"));
+	ck_assert_ptr_nonnull(strstr(got, "ng refs/heads/x..y funny refname"));
+	ck_assert_ptr_null(strstr(got, "fall-through"));
+	free(got);
+}
+END_TEST
+
+static void is_full_once(struct fake *f)
+{
+	struct refd_request got;
+
+	turn_away(f, REFD_BUSY);
+	fake_serve(f);
+	fake_read(f, &got);
+	if (got.verb == REFD_VERB_QUERY) {
+		fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
+		refd_request_done(&got);
+		fake_read(f, &got);
+	}
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_full_once)
+{
+	hook_serve(is_full_once);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect("ok refs/heads/a\n");
+}
+END_TEST
+
+/* Names of which one would cost the request all the others. */
+static char *long_name(size_t len, size_t component)
+{
+	struct text t = { 0 };
+
+	text_adds(&t, "refs/heads");
+	while (t.len < len)
+		text_addc(&t, t.len % (component + 1) == 10 ? '/' : 'x');
+	if (t.data[t.len - 1] == '/')
+		t.data[t.len - 1] = 'x';
+	return t.data;
+}
+
+static void takes_one(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.nr_updates == 1, "not the one");
+	fake_expect(f, strlen(got.updates[0].name) == REFD_REFNAME_MAX,
+	    "another one");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+static void put_name(const char *oids, const char *name)
+{
+	char *command = xasprintf("%s %s", oids, name);
+
+	hook_put(command);
+	free(command);
+}
+
+START_TEST(test_long_names)
+{
+	char *fits = long_name(REFD_REFNAME_MAX, 200);
+	char *too_long = long_name(REFD_REFNAME_MAX + 1, 200);
+	char *too_wide = long_name(400, 300);
+	char *wanted = xasprintf("ng %s refname is too long\n"
+				 "ok %s\nng %s refname is too long\n",
+	    too_long, fits, too_wide);
+
+	hook_serve(takes_one);
+	hook_begin(false);
+	put_name(A " " Z, too_long);
+	put_name(Z " " A, fits);
+	put_name(Z " " A, too_wide);
+	hook_expect(wanted);
+	free(wanted);
+	free(fits);
+	free(too_long);
+	free(too_wide);
+}
+END_TEST
+
+/* All or nothing, and nobody needs to be asked. */
+START_TEST(test_long_name_atomic)
+{
+	char *too_long = long_name(REFD_REFNAME_MAX + 1, 200);
+	char *wanted = xasprintf("ng %s refname is too long\n"
+				 "ng refs/heads/a atomic push failure\n",
+	    too_long);
+
+	hook_begin(true);
+	put_name(A " " Z, too_long);
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect(wanted);
+	free(wanted);
+	free(too_long);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_hook_refused");
+	TCase *tc = tcase_create("hook");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
+	tcase_add_test(tc, test_turned_away);
+	tcase_add_test(tc, test_full_once);
+	tcase_add_test(tc, test_long_names);
+	tcase_add_test(tc, test_long_name_atomic);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -169,6 +169,21 @@ static int worktree_entry(void *arg, const struct sys_dirent *entry)
 	return r < 0 ? r : walk_dir(s, fd, "refs", true);
 }
 
+static int compare_lock(uint64_t token, const char *path,
+    const struct stale_lock *lock)
+{
+	if (token != lock->token)
+		return token < lock->token ? -1 : 1;
+	return strcmp(path, lock->path);
+}
+
+static int compare_locks(const void *va, const void *vb)
+{
+	const struct stale_lock *a = va;
+
+	return compare_lock(a->token, a->path, vb);
+}
+
 int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo)
 {
 	struct search s = { .stale = stale };
@@ -189,18 +204,31 @@ int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo)
 	free(s.tokens);
 	if (r < 0)
 		stale_done(stale);
+	else if (stale->nr_locks > 0)
+		qsort(stale->locks, stale->nr_locks, sizeof(*stale->locks),
+		    compare_locks);
 	return r;
 }
 
 struct stale_lock *stale_lookup(struct stale *stale, uint64_t token,
     const char *path)
 {
-	size_t i;
+	size_t low = 0, high = stale->nr_locks, mid;
 
-	for (i = 0; i < stale->nr_locks; i++)
-		if (stale->locks[i].token == token && !stale->locks[i].done &&
-		    strcmp(stale->locks[i].path, path) == 0)
-			return &stale->locks[i];
+	/* A killed window may have held a hundred thousand. */
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (compare_lock(token, path, &stale->locks[mid]) > 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < stale->nr_locks; low++) {
+		if (compare_lock(token, path, &stale->locks[low]) != 0)
+			break;
+		if (!stale->locks[low].done)
+			return &stale->locks[low];
+	}
 	return NULL;
 }
 

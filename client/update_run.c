@@ -178,12 +178,13 @@ static int failed_whole(const struct updater *up, const struct changes *changes,
 static int report_batch(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
+	size_t i, nr_busy = 0;
 	struct text t = { 0 };
-	size_t i;
 
 	for (i = 0; i < ans->nr_results; i++) {
 		const struct refd_result *res = &ans->results[i];
 
+		nr_busy += words_is_busy(res->status);
 		if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
 			continue;
 		if (up->opt->output == OUTPUT_GIT)
@@ -193,7 +194,7 @@ static int report_batch(const struct updater *up, const struct changes *changes,
 		say_error("%s", t.data);
 	}
 	text_done(&t);
-	return 0;
+	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
 }
 
 static int report_results(const struct updater *up,

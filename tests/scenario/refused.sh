@@ -1,0 +1,117 @@
+#!/bin/bash
+# Who is turned away learns why: a daemon with too many connections is waited
+# for until there is no time left (75), one that denies the caller is not (128,
+# and every ref of a push with the reason, never left to git). A refname that
+# is too long for refd fails by itself and takes no other with it.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
+
+exit_of() { # COMMAND...
+	local status=0
+	"$@" >"$T/out" 2>"$T/err" || status=$?
+	echo $status
+}
+
+long_names() {
+	local x long
+	x=$(printf 'x%.0s' {1..240})
+	long=refs/heads/$x/$x/$x/$x/$x
+	is 'a long name in a batch' 0 "$(printf 'create %s\n' \
+		"refs/heads/a $id" "$long $id" "refs/heads/b $id" |
+		exit_of "$REFD" update --git-dir "$repo" --stdin \
+			--batch-updates --porcelain)"
+	is 'the others are done' "ok refs/heads/a
+ng $long badname refname is too long
+ok refs/heads/b" "$(head -n 3 "$T/out")"
+	is 'and only they' "$id$id" \
+		"$(git -C "$repo" for-each-ref --format='%(objectname)' |
+			tr -d '\n')"
+	is 'in one that is all or nothing' 128 "$(printf 'create %s\n' \
+		"refs/heads/c $id" "$long $id" |
+		exit_of "$REFD" update --git-dir "$repo" --stdin)"
+	check 'nothing' test -z "$(ref_of r.git refs/heads/c)"
+	git -C "$repo" push --porcelain . "$id:refs/heads/p" "$id:$long" \
+		>"$T/out" 2>&1
+	check 'in a push' grep -q "^!.*(refname is too long)$" "$T/out"
+	is 'and the other is done' "$id" "$(ref_of r.git refs/heads/p)"
+}
+
+# Two connections are all there are, and they are held.
+too_many() {
+	local holder pid
+	mkfifo "$T/hold"
+	"$MANY_CONNS" "$SOCKET" 2 <"$T/hold" >"$T/held" 2>&1 &
+	holder=$!
+	own $holder
+	exec 9>"$T/hold"
+	await 20 grep -q answered "$T/held"
+	is 'too many: ping' 75 "$(exit_of "$REFD" ping)"
+	check 'too many: in words' grep -q 'too many connections' "$T/err"
+	is 'too many: update' 75 "$(exit_of "$REFD" update --timeout 200 \
+		--git-dir "$repo" refs/heads/full "$id")"
+	check 'too many: in words, at the end too' \
+		grep -q 'too many connections' "$T/err"
+	"$REFD" update --git-dir "$repo" refs/heads/full "$id" 9>&- &
+	pid=$!
+	own $pid
+	sleep 0.2
+	exec 9>&-
+	reap $pid
+	is 'too many: waited for' "0 $id" "$? $(ref_of r.git refs/heads/full)"
+	await 20 gone $holder
+}
+
+# shellcheck disable=SC2317 # called by name
+nobody() { # COMMAND...
+	setpriv --reuid 65534 --regid 65534 --clear-groups \
+		env "HOME=$T/nobody" "$@"
+}
+
+denied() { # REPORTED-AS WORDS
+	local before
+	before=$(git -C "$repo" for-each-ref)
+	is "$1: ping, at once" 128 \
+		"$(exit_of nobody "$bin" ping --wait 30)"
+	check "$1: in words" grep -q "$2" "$T/err"
+	is "$1: update" 128 "$(exit_of nobody "$bin" update --git-dir "$repo" \
+		refs/heads/d "$id")"
+	check "$1: update's words" grep -q "$2" "$T/err"
+	is "$1: push" 1 "$(exit_of nobody git -C "$repo" push --porcelain . \
+		"$id:refs/heads/d" "$id:refs/heads/e")"
+	is "$1: every ref says so" 2 "$(grep -c "^!.*refd: .*$2" "$T/out")"
+	is "$1: nothing is done" "$before" "$(git -C "$repo" for-each-ref)"
+}
+
+strangers() {
+	if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+		skip strangers 'only root can be somebody else'
+		return
+	fi
+	# As the other sees it: the repository is his, and git may do it.
+	chmod 755 "$T"
+	mkdir "$T/nobody" "$T/bin"
+	cp "$REFD" "$T/bin/refd"
+	bin=$T/bin/refd
+	ln -sf "$bin" "$repo/hooks/proc-receive"
+	git -C "$repo" config refd.fallback git
+	chown -R 65534 "$repo" "$T/nobody"
+	git config --global --add safe.directory '*'
+	chmod 666 "$SOCKET"
+	denied 'denied' "only the daemon's own uid and root may connect"
+	chmod 600 "$SOCKET"
+	denied 'no entry' 'Permission denied'
+}
+
+printf '[limits]\n\tconnections = 2\n' >"$T/config"
+check 'the daemon starts' start_daemon --config "$T/config"
+new_repo r.git bare
+repo=$T/r.git
+id=$(new_commit r.git one)
+"$REFD" enable "$repo" >/dev/null
+long_names
+too_many
+strangers
+finish

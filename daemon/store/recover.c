@@ -230,7 +230,7 @@ static int note_void(struct notes *notes, const struct replay_member *m)
 	return notes_add(notes, &row, &rec);
 }
 
-static int note_results(struct notes *notes, const struct replay *rp,
+static int note_parked_members(struct notes *notes, const struct replay *rp,
     uint64_t *parked)
 {
 	struct record_member member;
@@ -242,8 +242,36 @@ static int note_results(struct notes *notes, const struct replay *rp,
 		r = note_parked(notes, rp->parked.items[i].row, &member, 1);
 		++*parked;
 	}
+	return r;
+}
+
+static int write_notes(struct recovery *rec, struct notes *notes)
+{
+	size_t i;
+	int r;
+
+	if (notes->nr == 0)
+		return 0;
+	r = journal_commit(rec->journal, notes->rows, notes->nr);
+	for (i = 0; i < notes->nr && r == 0; i++)
+		if (notes->rows[i].kind == JOURNAL_PARKED)
+			rec->parked_at(rec->arg, notes->rows[i].repo,
+			    notes->rows[i].lsn);
+	return r > 0 ? -EIO : r;
+}
+
+/* Durable at once: until it is, asking by id would say that they happened. */
+static int record_voids(struct recovery *rec, const struct replay *rp)
+{
+	struct notes notes = { NULL, 0, 0 };
+	size_t i;
+	int r = 0;
+
 	for (i = 0; i < rp->voided.nr && r == 0; i++)
-		r = note_void(notes, &rp->voided.items[i]);
+		r = note_void(&notes, &rp->voided.items[i]);
+	if (r == 0)
+		r = write_notes(rec, &notes);
+	notes_done(&notes);
 	return r;
 }
 
@@ -296,6 +324,8 @@ static int replay_here(struct run *run, struct repo *repo,
 		r = stale_clean(&stale, &unlocked);
 	if (r == 0)
 		r = replay_repo(&rp, rows);
+	if (r == 0)
+		r = record_voids(run->rec, &rp);
 	/* What could not be rolled forward keeps its lock: nothing else says
 	 * to the next start that it is unfinished. */
 	err = r == 0 ? stale_clean(&stale, &more) : 0;
@@ -306,7 +336,7 @@ static int replay_here(struct run *run, struct repo *repo,
 	if (r == 0)
 		r = err;
 	if (r == 0)
-		r = note_results(&run->notes, &rp, &run->parked);
+		r = note_parked_members(&run->notes, &rp, &run->parked);
 	replay_done(&rp);
 	stale_done(&stale);
 	atomic_store(&repo->fs->touched, true);
@@ -359,21 +389,6 @@ static int count_repo(void *arg, const struct journal_repo *known)
 	(void)known;
 	++*(uint64_t *)arg;
 	return 0;
-}
-
-static int write_notes(struct recovery *rec, struct notes *notes)
-{
-	size_t i;
-	int r;
-
-	if (notes->nr == 0)
-		return 0;
-	r = journal_commit(rec->journal, notes->rows, notes->nr);
-	for (i = 0; i < notes->nr && r == 0; i++)
-		if (notes->rows[i].kind == JOURNAL_PARKED)
-			rec->parked_at(rec->arg, notes->rows[i].repo,
-			    notes->rows[i].lsn);
-	return r > 0 ? -EIO : r;
 }
 
 int recover_all(struct recovery *rec, uint64_t *parked)

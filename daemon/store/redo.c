@@ -22,8 +22,8 @@ void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
 	rp->report->found(rp->report->arg, finding, rp->repo->path, ref, text);
 }
 
-static int keep_member(struct replay_members *list, const struct redo *redo,
-    enum refd_status status)
+int redo_keep(struct replay_members *list, const struct replay_row *row,
+    const struct record_member *member, enum refd_status status)
 {
 	struct replay_member *grown;
 	size_t size;
@@ -36,8 +36,8 @@ static int keep_member(struct replay_members *list, const struct redo *redo,
 		list->items = grown;
 		list->size = size;
 	}
-	list->items[list->nr].row = redo->last->row;
-	list->items[list->nr].member = redo->last->member;
+	list->items[list->nr].row = row;
+	list->items[list->nr].member = member;
 	list->items[list->nr++].status = status;
 	return 0;
 }
@@ -80,12 +80,12 @@ static int lock_ref(struct replay *rp, struct redo *redo)
 
 /* ERR: how it went. The lock that a killed run left is all that says that
  * the ref is unfinished, and stays while it is. */
-int redo_unlock(struct replay *rp, struct redo *redo, int err)
+/* Locks from before stay until all is done and recorded (stale_clean): they
+ * are what says to the next start that it is not. */
+int redo_unlock(struct replay *rp, struct redo *redo)
 {
 	int r = 0;
 
-	if (redo->held != NULL && err >= 0)
-		r = stale_unlock(rp->stale, redo->held);
 	if (redo->locked)
 		r = token_unlock(&rp->token, redo->dirfd, redo->chain->name);
 	redo->held = NULL;
@@ -248,13 +248,15 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 	case -EEXIST:
 		redo_report(rp, STORE_PARKED, name,
 		    "another writer's lock stands; tried again later");
-		return keep_member(&rp->parked, redo, REFD_LOCKED);
+		return redo_keep(&rp->parked, redo->last->row,
+		    redo->last->member, REFD_LOCKED);
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENOTEMPTY:
 		redo_report(rp, STORE_LEFT, name,
 		    "another reference stands where its name must go");
-		return keep_member(&rp->voided, redo, REFD_CONFLICT);
+		return redo_keep(&rp->voided, redo->last->row,
+		    redo->last->member, REFD_CONFLICT);
 	case -ENOENT:
 		redo_report(rp, STORE_LEFT, name, "its worktree is gone");
 		return 0;
@@ -298,7 +300,7 @@ out:
 	loose_value_done(&loose);
 	if (r < 0)
 		r = redo_failed(rp, redo, r);
-	if (redo_unlock(rp, redo, r) < 0 && r == 0)
+	if (redo_unlock(rp, redo) < 0 && r == 0)
 		r = -EIO;
 	redo_close(rp, redo);
 	return r;

@@ -26,10 +26,19 @@ enum store_finding redo_finding(const struct redo *redo);
  * *LOOSE is what it is at. 0: it is another's by now, and was reported. */
 int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
 int redo_logs(struct replay *rp, struct redo *redo);
-int redo_unlock(struct replay *rp, struct redo *redo, int err);
+int redo_unlock(struct replay *rp, struct redo *redo);
 void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);
+
+/* Notes a member that is parked or voided. 0 or -ENOMEM. */
+int redo_keep(struct replay_members *list, const struct replay_row *row,
+    const struct record_member *member, enum refd_status status);
+
+/* redo_atomic.c: before anything is rolled forward after a kill. Atomic
+ * transactions of which a name was taken by another are taken back whole:
+ * their members are dropped and noted as voided. */
+int redo_undo_blocked(struct replay *rp, struct replay_row *rows);
 
 /* From begin to close. 0, or an errno that recovery must not pass over. */
 int redo_one_write(struct replay *rp, struct redo *redo);

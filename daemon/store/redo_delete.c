@@ -105,7 +105,7 @@ int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
 			    finish_delete(rp, &redos[i]);
 		if (states[i] < 0)
 			states[i] = redo_failed(rp, &redos[i], states[i]);
-		if (redo_unlock(rp, &redos[i], states[i]) < 0 && states[i] == 0)
+		if (redo_unlock(rp, &redos[i]) < 0 && states[i] == 0)
 			states[i] = -EIO;
 		if (redos[i].dirfd >= 0)
 			loose_prune_parents(rp->sys, redos[i].dirfd,

@@ -168,6 +168,8 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	if (r == 0)
 		r = take_snapshot(rp);
 	if (r == 0)
+		r = redo_undo_blocked(rp, rows);
+	if (r == 0)
 		r = chains_build(&rp->chains, rows);
 	if (r == 0)
 		r = replay_chains(rp);

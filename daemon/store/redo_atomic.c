@@ -1,0 +1,108 @@
+/*
+ * An atomic transaction that was committed, and then could not be published
+ * whole because another writer took one of its names, before a kill.
+ *
+ * The happy path: no name of it is taken, and nothing happens here.
+ *
+ * Otherwise it is undone, as publish.c would have: its creations come first
+ * and are links of their staged values, so those that stand have a second
+ * name and are unlinked; no update of an existing ref was begun, because they
+ * come after the last creation. All its locks still stand, so nobody else has
+ * moved anything. The void is recorded before the locks go.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/redo.h"
+
+/* 1: something stands where MEMBER's file must go. */
+static int is_taken(struct replay *rp, const struct stale_lock *lock,
+    const struct record_member *member)
+{
+	char dir[REFD_REFNAME_MAX + 2], *below = NULL;
+	int r;
+
+	if (member->action != REFD_UPDATE)
+		return 0;
+	strcpy(dir, member->name);
+	strcat(dir, "/");
+	if (lock->dirfd == rp->repo->fd &&
+	    packed_find_below(rp->snap, dir) != NULL)
+		return 1;
+	r = loose_find_below(rp->sys, lock->dirfd, member->name, &below);
+	free(below);
+	return r;
+}
+
+/* Its link, if it was made: the staged value has the same inode. */
+static int unlink_creation(struct replay *rp, const struct stale_lock *lock,
+    const struct record_member *member)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(rp->sys, lstatat, lock->dirfd, member->name, &st);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0 || !S_ISREG(st.mode) || st.nlink < 2)
+		return r;
+	return SYS(rp->sys, unlinkat, lock->dirfd, member->name);
+}
+
+static struct stale_lock *lock_of(struct replay *rp,
+    const struct replay_row *row, size_t i)
+{
+	if (row->dropped[i] || row->rec.members[i].status != REFD_OK)
+		return NULL;
+	return stale_lookup(rp->stale, row->row.token,
+	    row->rec.members[i].name);
+}
+
+static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
+{
+	struct stale_lock *lock;
+	size_t i;
+	int r = 0;
+
+	redo_report(rp, STORE_LEFT, row->rec.members[taken].name,
+	    "another reference stands where its name must go; the atomic "
+	    "transaction it is of is taken back");
+	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+		lock = lock_of(rp, row, i);
+		if (lock == NULL)
+			continue;
+		r = unlink_creation(rp, lock, &row->rec.members[i]);
+		if (r == 0)
+			r = redo_keep(&rp->voided, row, &row->rec.members[i],
+			    i == taken ? REFD_CONFLICT : REFD_ABORTED);
+		row->dropped[i] = true;
+	}
+	return r;
+}
+
+int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
+{
+	struct stale_lock *lock;
+	struct replay_row *row;
+	size_t i;
+	int r;
+
+	for (row = rows; row != NULL; row = row->next) {
+		if (row->rule != REPLAY_KILL || !row->rec.atomic ||
+		    row->rec.nr_members < 2)
+			continue;
+		for (i = 0; i < row->rec.nr_members; i++) {
+			lock = lock_of(rp, row, i);
+			r = lock == NULL ?
+			    0 :
+			    is_taken(rp, lock, &row->rec.members[i]);
+			if (r > 0)
+				r = undo_row(rp, row, i);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}

@@ -284,19 +284,34 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	return 0;
 }
 
+/* The ref is another's by now and so are the newest lines; but what the cut
+ * did to the log's end would hide every line to come. */
+static int mend_log(struct replay *rp, struct redo *redo)
+{
+	const struct record *rec = &redo->last->row->rec;
+	char path[REFD_PATH_MAX];
+	size_t added, cut;
+	int r;
+
+	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
+	r = reflog_repair(rp->sys, redo->dirfd, path, NULL, 0, false,
+	    rec->file_mode, rec->dir_mode, &added, &cut);
+	return r == -ENOENT ? 0 : r;
+}
+
 int redo_one_write(struct replay *rp, struct redo *redo)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
 	int r;
 
 	r = redo_begin(rp, redo, &loose);
-	if (r > 0)
+	if (r == 0) {
+		r = mend_log(rp, redo);
+	} else if (r > 0) {
 		r = redo_logs(rp, redo);
-	else if (r == 0)
-		goto out;
-	if (r == 0)
-		r = redo_write(rp, redo, &loose);
-out:
+		if (r == 0)
+			r = redo_write(rp, redo, &loose);
+	}
 	loose_value_done(&loose);
 	if (r < 0)
 		r = redo_failed(rp, redo, r);

@@ -204,6 +204,25 @@ START_TEST(cut_leaves_a_later_foreign_write)
 }
 END_TEST
 
+START_TEST(cut_mends_the_log_of_what_it_leaves)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	int fd;
+
+	ok("x=1");
+	git_writes('5');
+	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/logs/refs/heads/x",
+	    O_WRONLY | O_APPEND, 0);
+	ck_assert_int_eq(SYS(sys, write_all, fd, "\0\0\0\0", 4), 0);
+	SYS(sys, close, fd);
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), -1);
+	sync_repositories();
+	cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+}
+END_TEST
+
 START_TEST(cut_after_a_foreign_write_that_is_lost)
 {
 	ok("x=1");
@@ -413,6 +432,7 @@ int main(void)
 	tcase_add_test(tc, cut_empties_the_file);
 	tcase_add_test(tc, cut_between_two_of_ours_and_one_of_theirs);
 	tcase_add_test(tc, cut_leaves_a_later_foreign_write);
+	tcase_add_test(tc, cut_mends_the_log_of_what_it_leaves);
 	tcase_add_test(tc, cut_after_a_foreign_write_that_is_lost);
 	tcase_add_test(tc, cut_undoes_a_deletion);
 	tcase_add_test(tc, cut_after_a_deletion_made_room);

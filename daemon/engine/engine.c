@@ -147,7 +147,9 @@ static void join(struct engine *e, struct entry *ent, const struct txn *txn,
 		if (a != NULL)
 			asker_push(&ent->askers, a);
 		else
-			refuse(&txn->req, REFD_BUSY, "out of memory", fn, arg);
+			/* Not busy: that says that nothing was taken. */
+			refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn,
+			    arg);
 	}
 }
 

@@ -84,7 +84,8 @@ static bool is_seen(struct store *s, struct txn *txn)
 
 	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
 	if (r < 0) {
-		refuse(txn, REFD_IO,
+		/* It may have been done before, under this id. */
+		refuse(txn, REFD_UNKNOWN,
 		    repo_why("can't read the journal: %s", strerror(-r)));
 		return true;
 	}

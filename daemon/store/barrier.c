@@ -67,11 +67,11 @@ static bool fanouts_are_old(const struct sys *sys, int fd, int64_t limit,
 }
 
 static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
-    int64_t limit, int depth, struct repo *repo);
+    int64_t limit, int depth, uint64_t dev, struct repo *repo);
 
 /* objects/info/alternates: a path per line, relative to objects/. */
 static bool alternates_are_old(const struct sys *sys, int fd, int64_t limit,
-    int depth)
+    int depth, uint64_t dev)
 {
 	char *buf, *line, *rest;
 	bool old = true;
@@ -87,15 +87,16 @@ static bool alternates_are_old(const struct sys *sys, int fd, int64_t limit,
 	rest = buf;
 	while (old && (line = strsep(&rest, "\n")) != NULL)
 		if (line[0] != '\0' && line[0] != '#')
-			old =
-			    store_is_old(sys, fd, line, limit, depth + 1, NULL);
+			old = store_is_old(sys, fd, line, limit, depth + 1, dev,
+			    NULL);
 	free(buf);
 	return old;
 }
 
-/* REPO: whose fan-outs are remembered; NULL for an alternate. */
+/* LIMIT is by the clock of DEV, so a store elsewhere is never known to be
+ * clean. REPO: whose fan-outs are remembered; NULL for an alternate. */
 static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
-    int64_t limit, int depth, struct repo *repo)
+    int64_t limit, int depth, uint64_t dev, struct repo *repo)
 {
 	struct sys_stat st, pack;
 	const uint8_t *present = NULL;
@@ -106,8 +107,10 @@ static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
 	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return false;
-	if (SYS(sys, fstat, fd, &st) < 0)
-		st.ctime_ns = INT64_MAX;
+	if (SYS(sys, fstat, fd, &st) < 0 || st.dev != dev) {
+		SYS(sys, close, fd);
+		return false;
+	}
 	/* objects/ changes with every push: its quarantine comes and goes
 	 * there. All that is looked for in it is a fan-out that is new, and
 	 * that has a ctime of its own. */
@@ -123,7 +126,7 @@ static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
 		repo->fanout_ctime_ns = st.ctime_ns;
 	}
 	if (old)
-		old = alternates_are_old(sys, fd, limit, depth);
+		old = alternates_are_old(sys, fd, limit, depth, dev);
 	SYS(sys, close, fd);
 	return old;
 }
@@ -146,7 +149,7 @@ bool barrier_is_clean(struct store *s, struct repo *repo)
 	if (synced == 0 || clock_offset(s->sys) < offset - SLACK_NS / 2)
 		return false;
 	return store_is_old(s->sys, repo->fd, "objects", synced - SLACK_NS, 0,
-	    repo);
+	    repo->fs->dev, repo);
 }
 
 /* ---- sync ---- */
@@ -171,6 +174,48 @@ int barrier_sync(struct store *s, struct fs *fs)
 	return 0;
 }
 
+static int sync_elsewhere(const struct sys *sys, int dirfd, const char *path,
+    int depth, uint64_t dev);
+
+static int sync_alternates(const struct sys *sys, int fd, int depth,
+    uint64_t dev)
+{
+	char *buf, *line, *rest;
+	size_t len;
+	int r;
+
+	r = sys_read_file(sys, fd, "info/alternates", ALTERNATES_MAX, &buf,
+	    &len);
+	if (r < 0 || depth >= ALTERNATES_DEPTH)
+		return r == -ENOENT ? 0 : r < 0 ? r : -ELOOP;
+	rest = buf;
+	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
+		if (line[0] != '\0' && line[0] != '#')
+			r = sync_elsewhere(sys, fd, line, depth + 1, dev);
+	free(buf);
+	return r;
+}
+
+/* Object stores that lie on another file system than DEV, which has been
+ * synced: each of them, every time. One that is not there holds nothing. */
+static int sync_elsewhere(const struct sys *sys, int dirfd, const char *path,
+    int depth, uint64_t dev)
+{
+	struct sys_stat st;
+	int fd, r;
+
+	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && st.dev != dev)
+		r = SYS(sys, syncfs, fd);
+	if (r == 0)
+		r = sync_alternates(sys, fd, depth, dev);
+	SYS(sys, close, fd);
+	return r;
+}
+
 static void refuse(struct txn *txn, int err)
 {
 	size_t i;
@@ -188,7 +233,7 @@ static void serve(struct store *s, struct txn *txns)
 {
 	struct txn *txn, *next, *others;
 	struct fs *fs;
-	int r;
+	int r, err;
 
 	while (txns != NULL) {
 		fs = txns->repo->fs;
@@ -201,8 +246,11 @@ static void serve(struct store *s, struct txn *txns)
 				others = txn;
 				continue;
 			}
-			if (r < 0)
-				refuse(txn, r);
+			err = r < 0 ? r :
+				      sync_elsewhere(s->sys, txn->repo->fd,
+					  "objects", 0, fs->dev);
+			if (err < 0)
+				refuse(txn, err);
 			pthread_mutex_lock(&s->repos.mutex);
 			txn->repo->waiting_barrier--;
 			pthread_mutex_unlock(&s->repos.mutex);

@@ -24,7 +24,7 @@ struct share {
 				   owned where that is a linked worktree */
 	int git_err;       /* why it can't be had, then nothing can */
 	char git_dir[REFD_PATH_MAX]; /* as recovery finds it */
-	char *head;        /* the branch git_fd's HEAD points to, once
+	char *head;                  /* the branch git_fd's HEAD points to, once
 				   looked at; owned */
 	bool head_looked;
 	const char *committer; /* of log lines; never NULL */

@@ -36,37 +36,37 @@ struct journal;
 struct journal_reader;
 
 /* Positive, to be told from an errno. */
-#define JOURNAL_UNKNOWN	1
+#define JOURNAL_UNKNOWN 1
 
 enum journal_kind {
-	JOURNAL_PART = 1,	/* a transaction's share of a window */
-	JOURNAL_VOID = 2,	/* takes members of an earlier row back */
-	JOURNAL_PARKED = 3	/* members that recovery could not redo yet:
+	JOURNAL_PART = 1,  /* a transaction's share of a window */
+	JOURNAL_VOID = 2,  /* takes members of an earlier row back */
+	JOURNAL_PARKED = 3 /* members that recovery could not redo yet:
 				   a copy, under a txid of zeroes */
 };
 
 struct journal_row {
-	uint64_t lsn;		/* set by journal_commit */
+	uint64_t lsn; /* set by journal_commit */
 	enum journal_kind kind;
 	struct refd_txid txid;
-	uint32_t uid;		/* the peer's */
+	uint32_t uid; /* the peer's */
 	int64_t pid;
-	uint64_t repo;		/* journal_repo.id; 0: none was opened */
-	uint64_t start;		/* of the daemon that wrote it; set by commit */
-	uint64_t token;		/* of the window's locks; 0: no lock taken */
-	uint64_t mount;		/* sys->mount_id of the repository then */
-	int64_t locked_at_ns;	/* token_locked_at() */
-	int64_t time_us;	/* wall clock */
-	uint64_t voids;		/* VOID: the lsn it speaks of */
-	bool final;		/* with it the transaction is decided */
-	const uint8_t *body;	/* record.h; borrowed */
+	uint64_t repo;        /* journal_repo.id; 0: none was opened */
+	uint64_t start;       /* of the daemon that wrote it; set by commit */
+	uint64_t token;       /* of the window's locks; 0: no lock taken */
+	uint64_t mount;       /* sys->mount_id of the repository then */
+	int64_t locked_at_ns; /* token_locked_at() */
+	int64_t time_us;      /* wall clock */
+	uint64_t voids;       /* VOID: the lsn it speaks of */
+	bool final;           /* with it the transaction is decided */
+	const uint8_t *body;  /* record.h; borrowed */
 	size_t len;
 };
 
 struct journal_repo {
-	uint64_t id;		/* 1.. */
+	uint64_t id; /* 1.. */
 	uint8_t uuid[16];
-	char *path;		/* last known common dir */
+	char *path; /* last known common dir */
 	uint64_t dev, ino;
 };
 
@@ -76,11 +76,11 @@ struct journal_start {
 };
 
 struct journal_config {
-	const struct sys *sys;	/* for what SQLite has no call for */
-	const char *dir;	/* the state directory, whose flock the
+	const struct sys *sys; /* for what SQLite has no call for */
+	const char *dir;       /* the state directory, whose flock the
 				   caller holds; "journal.db" is made there */
-	const char *vfs;	/* NULL: SQLite's own */
-	const char *boot_id;	/* /proc/sys/kernel/random/boot_id */
+	const char *vfs;       /* NULL: SQLite's own */
+	const char *boot_id;   /* /proc/sys/kernel/random/boot_id */
 };
 
 /*
@@ -103,7 +103,7 @@ int journal_close(struct journal *j);
  * JOURNAL_UNKNOWN; it may be called again. */
 int journal_reopen(struct journal *j, char **why);
 
-const uint8_t *journal_uuid(const struct journal *j);	/* 16 bytes */
+const uint8_t *journal_uuid(const struct journal *j); /* 16 bytes */
 uint64_t journal_this_start(const struct journal *j);
 int journal_each_start(struct journal *j,
     int (*cb)(void *arg, const struct journal_start *start), void *arg);
@@ -140,7 +140,7 @@ int journal_reader_open(struct journal *j, struct journal_reader **reader);
 void journal_reader_close(struct journal_reader *reader);
 /* All rows of a transaction, and their voids (which bear its id), in LSN
  * order: of the peer UID, or of anybody's. Otherwise as journal_scan(). */
-#define JOURNAL_ANY_UID	(-1)
+#define JOURNAL_ANY_UID (-1)
 int journal_lookup(struct journal_reader *reader, int64_t uid,
     const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
@@ -156,10 +156,10 @@ int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 
 struct journal_stats {
 	uint64_t commits;
-	uint64_t flushes;	/* what the commits have cost: one each, and
+	uint64_t flushes;     /* what the commits have cost: one each, and
 				   one more when the WAL began anew */
-	uint64_t wal_bytes;	/* of frames in use */
-	uint64_t checkpoints;	/* that were started */
+	uint64_t wal_bytes;   /* of frames in use */
+	uint64_t checkpoints; /* that were started */
 };
 void journal_stats(struct journal *j, struct journal_stats *stats);
 

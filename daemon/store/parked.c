@@ -144,7 +144,8 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		*at = p->next;
 		free(p);
 	}
-	pthread_mutex_unlock(&s->mutex);	return 0;
+	pthread_mutex_unlock(&s->mutex);
+	return 0;
 }
 
 void parked_retry_open(struct store *s)

@@ -26,12 +26,12 @@ struct store;
 
 struct store_config {
 	const struct sys *sys;
-	const char *state_dir;		/* absolute */
-	const char *const *roots;	/* absolute, resolved; at least one */
+	const char *state_dir;    /* absolute */
+	const char *const *roots; /* absolute, resolved; at least one */
 	size_t nr_roots;
 	enum refd_durability durability;
 	int64_t checkpoint_interval_ns;
-	int64_t prepare_max_ns;		/* of a window; 10 ms */
+	int64_t prepare_max_ns; /* of a window; 10 ms */
 	size_t max_open_repos;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -45,14 +45,14 @@ int store_open(const struct store_config *cfg, struct store **store,
 
 /* What recovery found and did, for log, report and `refd recover`. */
 enum store_finding {
-	STORE_REDONE,		/* the ref has its journaled value again */
-	STORE_ROLLED_FORWARD,	/* a lock of ours stood: finished */
-	STORE_UNLOCKED,		/* a lock of ours stood, nothing was decided */
+	STORE_REDONE,         /* the ref has its journaled value again */
+	STORE_ROLLED_FORWARD, /* a lock of ours stood: finished */
+	STORE_UNLOCKED,       /* a lock of ours stood, nothing was decided */
 	STORE_LOG_REPAIRED,
-	STORE_LEFT,		/* somebody wrote it later */
-	STORE_PARKED,		/* a foreign lock stands; tried again later */
-	STORE_REPO_MISSING,	/* records kept */
-	STORE_OBJECT_MISSING,	/* pruned; an older value or nothing */
+	STORE_LEFT,           /* somebody wrote it later */
+	STORE_PARKED,         /* a foreign lock stands; tried again later */
+	STORE_REPO_MISSING,   /* records kept */
+	STORE_OBJECT_MISSING, /* pruned; an older value or nothing */
 	STORE_FAILED
 };
 const char *store_finding_name(enum store_finding finding);
@@ -81,12 +81,12 @@ size_t store_lanes(const struct store *store);
 struct store_query {
 	struct refd_txid txid;
 	uint32_t uid;
-	bool any_uid;		/* root may ask for anybody's */
+	bool any_uid; /* root may ask for anybody's */
 	/* Filled in. */
 	bool found;
-	bool failed;		/* the journal could not be read */
+	bool failed;               /* the journal could not be read */
 	struct refd_answer answer; /* RESULTS when found; owned */
-	void *arg;		/* the asker's */
+	void *arg;                 /* the asker's */
 	struct store_query *next;
 };
 void store_lookup(struct store *store, struct store_query *query);

@@ -130,6 +130,11 @@ static bool open_repo(struct store *s, struct txn *txn)
 			txn->req.committer));
 		return false;
 	}
+	if (txn->req.durability == REFD_DURABILITY_FSYNC) {
+		refuse(txn, REFD_UNSUPPORTED,
+		    repo_why("this version has no durability but \"journal\""));
+		return false;
+	}
 	repo = repos_get(&s->repos, txn->req.git_dir, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);

@@ -261,6 +261,14 @@ START_TEST(refusals)
 	txn = admit(&id, repo_dir, "refs/heads/a", absent);
 	ck_assert_int_eq(txn->updates[0].status, REFD_NOOBJECT);
 	done_with(txn);
+	/* Nothing weaker than what was asked for is ever called ok. */
+	refd_txid_make(&id);
+	txn = make_txn(&id, repo_dir, "refs/heads/a", commit);
+	txn->req.durability = REFD_DURABILITY_FSYNC;
+	store_admit(store, txn);
+	ck_assert_ptr_eq(wait_done().admitted, txn);
+	ck_assert_int_eq(txn->refused, REFD_UNSUPPORTED);
+	done_with(txn);
 	refd_txid_make(&id);
 	tmp_run("git -C r.git config core.repositoryformatversion 1 && "
 		"git -C r.git config extensions.objectformat sha256");

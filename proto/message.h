@@ -93,6 +93,13 @@ struct refd_request {
 	const char *log_all_ref_updates; /* core.logAllRefUpdates as the client
 					   resolved it, or NULL for unset */
 	const char *trace2_sid;          /* or NULL */
+	/* What the client's own configuration says, where it says anything:
+	 * core.sharedRepository as it stands there, or NULL; how long another's
+	 * lock is waited for (core.filesRefLockTimeout,
+	 * core.packedRefsTimeout). */
+	const char *shared_repository;
+	bool has_ref_lock_timeout, has_packed_refs_timeout;
+	uint32_t ref_lock_timeout_ms, packed_refs_timeout_ms;
 
 	struct refd_update *updates;
 	size_t nr_updates;
@@ -145,8 +152,10 @@ struct refd_result {
 
 enum refd_answer_kind {
 	REFD_ANSWER_RESULTS,    /* a transaction's, or query's "done" */
-	REFD_ANSWER_PREPARED,   /* of a session; may have results, of the
-				   refs that failed already */
+	REFD_ANSWER_PREPARED,   /* of a session: a result for each update, OK
+				   where its lock is held; the text of such a
+				   one is the name of the ref that will be
+				   written, where a symbolic ref led to it */
 	REFD_ANSWER_PENDING,    /* query: not decided yet */
 	REFD_ANSWER_NEVER_SEEN, /* query: may be sent again */
 	REFD_ANSWER_EXPIRED,    /* query: older than the horizon */
@@ -169,7 +178,8 @@ struct refd_answer {
 	size_t nr_updates; /* of the transaction; more than
 					   nr_results: the rest never happened */
 	enum refd_outcome outcome;
-	uint64_t lsn; /* 0: nothing was journaled */
+	uint64_t lsn;         /* 0: nothing was journaled */
+	bool rewrites_packed; /* PREPARED: packed-refs will be, too */
 
 	enum refd_status status; /* REFUSED */
 	const char *text;

@@ -51,8 +51,12 @@ void txn_free(struct txn *txn)
 	if (txn == NULL)
 		return;
 	assert(txn->repo == NULL);
-	for (i = 0; i < txn->nr_updates; i++)
+	assert(txn->prepared == NULL);
+	for (i = 0; i < txn->nr_updates; i++) {
 		free(txn->updates[i].text);
+		free(txn->updates[i].locked_path);
+		free(txn->updates[i].final_name);
+	}
 	free(txn->updates);
 	free(txn->peer.gids);
 	free(txn->why);

@@ -38,8 +38,14 @@ struct txn_update {
 	char *text; /* owned detail for people, or NULL */
 
 	enum txn_again again; /* with PENDING, after a window */
-	bool commit_object;   /* admission: the new value is a commit */
+	char *locked_path;    /* owned; with TXN_AGAIN_LOCKED: what is locked,
+				 below the common dir, without ".lock" */
+	bool is_commit;       /* admission: the new value is a commit */
 	bool recorded;        /* its outcome is in the journal */
+
+	/* Prepared in a session: the ref that is locked, where a symbolic ref
+	 * led to it; owned, or NULL. */
+	char *final_name;
 
 	/* The engine's own. */
 	struct txn_update *next_waiting, *prev_waiting;
@@ -77,8 +83,11 @@ struct txn {
 
 	uint64_t lsn; /* highest of its parts; 0: none */
 
-	void *engine;     /* the engine's own bookkeeping */
-	struct txn *next; /* queues of whoever owns it */
+	void *prepared;       /* the store's: a session's locks, which stand
+			     between its PREPARE and its COMMIT or ABORT */
+	bool rewrites_packed; /* when it is committed: packed-refs too */
+	void *engine;         /* the engine's own bookkeeping */
+	struct txn *next;     /* queues of whoever owns it */
 };
 
 /* Takes REQ over (its content is moved out). NULL when out of memory, REQ
@@ -102,15 +111,34 @@ struct txn_part {
 };
 
 /*
- * What the committer makes durable with one flush. Names in it are disjoint
- * and free of directory/file relations, and so are those of any other window
- * in the store's hands. An atomic transaction's part holds all its updates.
+ * A session's window holds its one transaction and nothing else. PREPARE
+ * takes all its locks: it comes back with every update decided or PENDING
+ * with TXN_AGAIN_NO, which are prepared (txn->prepared is set), or, where any
+ * must be tried again, with all undecided ones given back and no lock held.
+ * COMMIT decides what is prepared. ABORT lets go of the locks and decides
+ * nothing. Between them the engine's names do not hold the session's refs:
+ * its lock files do, and whoever runs into them finds them locked.
+ */
+enum window_session {
+	WINDOW_WHOLE, /* no session: from lock to unlock */
+	WINDOW_PREPARE,
+	WINDOW_COMMIT,
+	WINDOW_ABORT
+};
+
+/*
+ * What the committer makes durable with one flush. Names of different
+ * transactions in it are disjoint and free of directory/file relations, and so
+ * are those of any other window in the store's hands; what symbolic refs lead
+ * to, and one transaction's own names among each other, the store sees to. An
+ * atomic transaction's part holds all its updates.
  * Updates that are decided already (a rejection at admission, a deadline) may
  * ride along to be recorded.
  */
 struct window {
 	struct txn_part *parts; /* owned array */
 	size_t nr_parts;
+	enum window_session session;
 	/* Filled in by the store: how long locks were held (monotonic). */
 	int64_t locked_ns, unlocked_ns;
 	struct window *next;

@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# An apt of its own beside the machine's: the same mirrors, other suites or the
+# sources, and lists and cache in a directory. Sourced by scripts/git-new and
+# scripts/git-tests. The machine's own apt stays as it was.
+#
+#	apt_private DIR deb|deb-src [SUITE...]
+#
+# makes and updates it, and exports APT_CONFIG, which turns each apt that
+# follows to it. Without a SUITE, those of the machine are used.
+
+# "MIRROR SUITE", a line for each that the machine knows of; without lists
+# apt can't name any, and then they are where a new Debian has them.
+apt_private_suites() { # CODENAME
+	local debian=http://deb.debian.org/debian known
+	# shellcheck disable=SC2016 # the names are apt's
+	known=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' \
+		'Created-By: Packages' 'Origin: Debian' 'Component: main' |
+		grep -E " $1(-updates|-security)?\$" | sort -u)
+	printf '%s\n' "${known:-$debian $1
+$debian $1-updates
+$debian-security $1-security}"
+}
+
+apt_private_conf() { # DIR
+	cat <<-CONF
+		Dir::Etc::SourceList "$1/sources.list";
+		Dir::Etc::SourceParts "/dev/null";
+		Dir::Etc::Preferences "/dev/null";
+		Dir::Etc::PreferencesParts "/dev/null";
+		Dir::State::Lists "$1/lists";
+		Dir::State::status "/dev/null";
+		Dir::Cache "$1/cache";
+		APT::Sandbox::User "$(id -un)";
+		Acquire::Languages "none";
+	CONF
+}
+
+apt_private() { # DIR deb|deb-src [SUITE...]
+	local dir=$1 type=$2 codename mirror suite
+	local key=/usr/share/keyrings/debian-archive-keyring.gpg
+	shift 2
+	codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+	apt_private_suites "$codename" >"$dir/machine"
+	if [ $# -gt 0 ]; then
+		mirror=$(sed -n "s/ $codename\$//p" "$dir/machine" | head -n 1)
+		for suite; do echo "$mirror $suite"; done >"$dir/suites"
+	else
+		cp "$dir/machine" "$dir/suites"
+	fi
+	while read -r mirror suite; do
+		echo "$type [signed-by=$key] $mirror $suite main"
+	done <"$dir/suites" >"$dir/sources.list"
+	apt_private_conf "$dir" >"$dir/apt.conf"
+	export APT_CONFIG=$dir/apt.conf
+	apt-get -qq update
+}

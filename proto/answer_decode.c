@@ -17,7 +17,7 @@ enum state {
 	STATUS,
 	TEXT,     /* or the end */
 	PAIRS,    /* any number */
-	PREPARED, /* results, any number */
+	PREPARED, /* results, any number, then perhaps the flag */
 	END,      /* nothing but the flush may come */
 	DEAD
 };
@@ -252,6 +252,16 @@ static bool take_key(struct refd_slice *s, const char *word)
 	return true;
 }
 
+static const char *read_prepared(struct refd_answer_decoder *dec,
+    struct refd_slice packet)
+{
+	if (!refd_slice_is(packet, "rewrites-packed"))
+		return read_result(&dec->ans, packet);
+	dec->ans.rewrites_packed = true;
+	dec->state = END;
+	return NULL;
+}
+
 static const char *read_data(struct refd_answer_decoder *dec,
     struct refd_slice packet)
 {
@@ -267,7 +277,7 @@ static const char *read_data(struct refd_answer_decoder *dec,
 			return read_outcome(dec, packet);
 		return read_result(&dec->ans, packet);
 	case PREPARED:
-		return read_result(&dec->ans, packet);
+		return read_prepared(dec, packet);
 	case REFUSED:
 		if (take_key(&packet, "txid"))
 			return read_txid(dec, packet);

@@ -62,6 +62,8 @@ void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out)
 		break;
 	case REFD_ANSWER_PREPARED:
 		put_results(ans, out);
+		if (ans->rewrites_packed)
+			pkt_putf(out, "rewrites-packed");
 		break;
 	case REFD_ANSWER_PENDING:
 	case REFD_ANSWER_NEVER_SEEN:

@@ -160,6 +160,40 @@ static const struct refd_refusal *set_log_all(struct refd_request *req,
 	return keep(req, value, REFD_IDENT_MAX, &req->log_all_ref_updates);
 }
 
+static const struct refd_refusal *set_shared(struct refd_request *req,
+    struct refd_slice value)
+{
+	return keep(req, value, REFD_IDENT_MAX, &req->shared_repository);
+}
+
+/* Nobody waits longer for a lock than for the answer. */
+static const struct refd_refusal *read_timeout(struct refd_slice value,
+    bool *has, uint32_t *ms)
+{
+	BAD(bad, "malformed lock timeout");
+	static const struct refd_refusal too_long = { REFD_LIMIT,
+		"the lock timeout is too long" };
+
+	if (!refd_slice_u32(value, ms))
+		return &bad;
+	*has = true;
+	return *ms <= REFD_DEADLINE_MAX_MS ? NULL : &too_long;
+}
+
+static const struct refd_refusal *set_ref_timeout(struct refd_request *req,
+    struct refd_slice value)
+{
+	return read_timeout(value, &req->has_ref_lock_timeout,
+	    &req->ref_lock_timeout_ms);
+}
+
+static const struct refd_refusal *set_packed_timeout(struct refd_request *req,
+    struct refd_slice value)
+{
+	return read_timeout(value, &req->has_packed_refs_timeout,
+	    &req->packed_refs_timeout_ms);
+}
+
 static const struct refd_refusal *set_trace2_sid(struct refd_request *req,
     struct refd_slice value)
 {
@@ -185,6 +219,9 @@ static const struct header {
 	{ "message", false, false, set_message },
 	{ "committer", false, false, set_committer },
 	{ "log-all-ref-updates", false, false, set_log_all },
+	{ "shared-repository", false, false, set_shared },
+	{ "ref-lock-timeout", false, false, set_ref_timeout },
+	{ "packed-refs-timeout", false, false, set_packed_timeout },
 	{ "trace2-sid", false, false, set_trace2_sid },
 };
 
@@ -252,6 +289,13 @@ static void put_string(struct pkt_buf *out, const char *key, const char *value)
 		pkt_putf(out, "%s %s", key, value);
 }
 
+static void put_timeout(struct pkt_buf *out, const char *key, bool has,
+    uint32_t ms)
+{
+	if (has)
+		pkt_putf(out, "%s %u", key, (unsigned)ms);
+}
+
 void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 {
 	char hex[REFD_TXID_HEX + 1];
@@ -279,5 +323,10 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 	put_string(out, "message", req->message);
 	put_string(out, "committer", req->committer);
 	put_string(out, "log-all-ref-updates", req->log_all_ref_updates);
+	put_string(out, "shared-repository", req->shared_repository);
+	put_timeout(out, "ref-lock-timeout", req->has_ref_lock_timeout,
+	    req->ref_lock_timeout_ms);
+	put_timeout(out, "packed-refs-timeout", req->has_packed_refs_timeout,
+	    req->packed_refs_timeout_ms);
 	put_string(out, "trace2-sid", req->trace2_sid);
 }

@@ -144,6 +144,16 @@ static void gen_transaction(struct gen *g, struct refd_request *req)
 	if (gen_bool(g))
 		req->log_all_ref_updates = gen_string(g, arena, 0, 64);
 	if (gen_bool(g))
+		req->shared_repository = gen_string(g, arena, 0, 64);
+	req->has_ref_lock_timeout = gen_bool(g);
+	if (req->has_ref_lock_timeout)
+		req->ref_lock_timeout_ms =
+		    gen_below(g, REFD_DEADLINE_MAX_MS + 1);
+	req->has_packed_refs_timeout = gen_bool(g);
+	if (req->has_packed_refs_timeout)
+		req->packed_refs_timeout_ms =
+		    gen_below(g, REFD_DEADLINE_MAX_MS + 1);
+	if (gen_bool(g))
 		req->trace2_sid = gen_string(g, arena, 0, REFD_IDENT_MAX);
 	req->nr_updates = nr;
 	req->updates = refd_arena_array(arena, nr, sizeof(*req->updates));
@@ -214,6 +224,8 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 		gen_bytes(g, ans->txid.bytes, sizeof(ans->txid.bytes));
 	if (ans->kind <= REFD_ANSWER_PREPARED)
 		gen_results(g, ans);
+	if (ans->kind == REFD_ANSWER_PREPARED)
+		ans->rewrites_packed = gen_bool(g);
 	if (ans->kind == REFD_ANSWER_RESULTS) {
 		ans->nr_updates = ans->nr_results + gen_below(g, 1000);
 		ans->outcome = (enum refd_outcome)gen_below(g, 4);
@@ -247,6 +259,17 @@ static bool update_eq(const struct refd_update *a, const struct refd_update *b)
 	    string_eq(a->old_target, b->old_target);
 }
 
+static bool settings_eq(const struct refd_request *a,
+    const struct refd_request *b)
+{
+	return string_eq(a->log_all_ref_updates, b->log_all_ref_updates) &&
+	    string_eq(a->shared_repository, b->shared_repository) &&
+	    a->has_ref_lock_timeout == b->has_ref_lock_timeout &&
+	    a->ref_lock_timeout_ms == b->ref_lock_timeout_ms &&
+	    a->has_packed_refs_timeout == b->has_packed_refs_timeout &&
+	    a->packed_refs_timeout_ms == b->packed_refs_timeout_ms;
+}
+
 bool request_eq(const struct refd_request *a, const struct refd_request *b)
 {
 	size_t i;
@@ -259,8 +282,7 @@ bool request_eq(const struct refd_request *a, const struct refd_request *b)
 	    a->push != b->push || a->durability != b->durability ||
 	    a->deadline_ms != b->deadline_ms || a->umask != b->umask ||
 	    !string_eq(a->message, b->message) ||
-	    !string_eq(a->committer, b->committer) ||
-	    !string_eq(a->log_all_ref_updates, b->log_all_ref_updates) ||
+	    !string_eq(a->committer, b->committer) || !settings_eq(a, b) ||
 	    !string_eq(a->trace2_sid, b->trace2_sid) ||
 	    a->nr_updates != b->nr_updates)
 		return false;
@@ -286,6 +308,7 @@ bool answer_eq(const struct refd_answer *a, const struct refd_answer *b)
 	    !refd_txid_eq(&a->txid, &b->txid) ||
 	    a->nr_results != b->nr_results || a->nr_updates != b->nr_updates ||
 	    a->outcome != b->outcome || a->lsn != b->lsn ||
+	    a->rewrites_packed != b->rewrites_packed ||
 	    a->status != b->status || !string_eq(a->text, b->text) ||
 	    a->nr_pairs != b->nr_pairs)
 		return false;

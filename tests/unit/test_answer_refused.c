@@ -15,6 +15,7 @@
 #define OID      "0123456789abcdef0123456789abcdef01234567"
 #define TXID     "txid 0192f0c1d2e3000102030405060708ff"
 #define RESULTS  "answer 7 results", TXID
+#define PREPARED "answer 7 prepared", TXID
 #define REFUSED  "answer 7 refused"
 #define MOST     8
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -101,8 +102,12 @@ static const char *const refused[][MOST] = {
 	{ RESULTS, "ok|refs/a||", "outcome committed 1 0" },
 	{ RESULTS, "outcome committed 1 0", "ok|refs/a||" },
 	{ RESULTS, "outcome committed 1 0", "outcome committed 1 0" },
-	{ "answer 7 prepared", TXID, "outcome committed 1 0" },
+	{ PREPARED, "outcome committed 1 0" },
 	{ "answer 7 prepared", "" },
+	{ PREPARED, "rewrites-packed " },
+	{ PREPARED, "rewrites-packed", "rewrites-packed" },
+	{ PREPARED, "rewrites-packed", "ok|refs/a||" },
+	{ RESULTS, "rewrites-packed" },
 	{ REFUSED, "" },
 	{ REFUSED, TXID, "" },
 	{ REFUSED, TXID, TXID },
@@ -161,8 +166,9 @@ START_TEST(test_taken)
 		{ RESULTS, "ok|||", "ng stale|a\nb c||why", "ok|x|" OID "|t",
 		    "outcome partial 0 100000" },
 		{ RESULTS, "outcome committed 18446744073709551615 0" },
-		{ "answer 7 prepared", TXID, "ng exists|a||" },
-		{ "answer 7 prepared", TXID },
+		{ PREPARED, "ng exists|a||", "ok|b||c", "rewrites-packed" },
+		{ PREPARED, "rewrites-packed" },
+		{ PREPARED },
 		{ "answer 7 pairs" },
 		{ "answer 7 pairs", "pair k ", "pair k a b\n" },
 	};

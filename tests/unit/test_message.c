@@ -179,7 +179,8 @@ static struct refd_oid oid_of(char digit)
 	return oid;
 }
 
-#define TXID "0192f0c1d2e30001020304050607abcd"
+#define TXID    "0192f0c1d2e30001020304050607abcd"
+#define SESSION "0192f0c1d2e5000000000000000000aa"
 
 static void say_transaction(struct pkt_buf *out)
 {
@@ -260,6 +261,60 @@ static void say_results(struct pkt_buf *out)
 	refd_answer_encode(&ans, out);
 }
 
+static void say_session(struct pkt_buf *out)
+{
+	struct refd_update updates[] = {
+		{ .action = REFD_UPDATE,
+		    .name = "HEAD",
+		    .new_oid = oid_of('b') },
+		{ .action = REFD_DELETE, .name = "refs/heads/old" },
+	};
+	struct refd_request req = {
+		.verb = REFD_VERB_SESSION,
+		.request_id = 6,
+		.txid = txid_of(SESSION),
+		.git_dir = "/srv/git/a.git",
+		.common_dev = 2049,
+		.common_ino = 131074,
+		.atomic = true,
+		.umask = 022,
+		.shared_repository = "group",
+		.has_ref_lock_timeout = true,
+		.ref_lock_timeout_ms = 250,
+		.has_packed_refs_timeout = true,
+		.packed_refs_timeout_ms = 0,
+		.updates = updates,
+		.nr_updates = COUNT(updates),
+	};
+
+	refd_request_encode(&req, out);
+}
+
+static void say_prepared(struct pkt_buf *out)
+{
+	struct refd_result results[] = {
+		{ .name = "HEAD", .text = "refs/heads/main" },
+		{ .name = "refs/heads/old" },
+	};
+	struct refd_answer ans = {
+		.kind = REFD_ANSWER_PREPARED,
+		.request_id = 6,
+		.txid = txid_of(SESSION),
+		.results = results,
+		.nr_results = COUNT(results),
+		.rewrites_packed = true,
+	};
+
+	refd_answer_encode(&ans, out);
+	results[0].text = NULL;
+	ans.kind = REFD_ANSWER_RESULTS;
+	ans.request_id = 7;
+	ans.nr_updates = COUNT(results);
+	ans.outcome = REFD_COMMITTED;
+	ans.lsn = 4712;
+	refd_answer_encode(&ans, out);
+}
+
 /* Any other request and answer of the example. */
 static void say(struct pkt_buf *out, enum refd_verb verb, uint32_t id,
     const char *txid)
@@ -312,6 +367,9 @@ static void converse(struct pkt_buf *server, struct pkt_buf *client)
 	pkt_putf(client, "frobnicate 5");
 	pkt_flush(client);
 	reply(server, REFD_ANSWER_REFUSED, 5, NULL);
+	say_session(client);
+	say(client, REFD_VERB_COMMIT, 7, SESSION);
+	say_prepared(server);
 }
 
 struct bytes {

@@ -117,6 +117,12 @@ static const struct refused {
 	{ 7, "durability", { HEAD, "durability fsyncfsyncfsyncfsync" } },
 	{ 7, "deadline", { HEAD, "deadline 0" } },
 	{ 7, "deadline", { HEAD, "deadline -1" } },
+	{ 7, "lock timeout", { HEAD, "ref-lock-timeout -1" } },
+	{ 7, "lock timeout", { HEAD, "ref-lock-timeout " } },
+	{ 7, "lock timeout", { HEAD, "packed-refs-timeout 1s" } },
+	{ 7, "order", { HEAD, "ref-lock-timeout 1", "shared-repository 1" } },
+	{ 7, "order",
+	    { HEAD, "shared-repository 1", "log-all-ref-updates 1" } },
 	{ 7, "umask", { HEAD, "umask 022" } },
 	{ 7, "umask", { HEAD, "umask 0028" } },
 	{ 7, "umask", { HEAD, "umask 1000" } },
@@ -257,6 +263,7 @@ static const struct limit {
 	{ "message ", "", REFD_MESSAGE_MAX, "header", false },
 	{ "committer ", "", REFD_IDENT_MAX, "header", false },
 	{ "log-all-ref-updates ", "", REFD_IDENT_MAX, "header", false },
+	{ "shared-repository ", "", REFD_IDENT_MAX, "header", false },
 	{ "trace2-sid ", "", REFD_IDENT_MAX, "header", false },
 	{ "update ", "|" OID "|", REFD_REFNAME_MAX, "refname", true },
 	{ "delete ", "|", REFD_REFNAME_MAX, "refname", true },
@@ -328,6 +335,30 @@ START_TEST(test_git_dir_and_deadline)
 	    REFD_DECODE_REFUSED);
 	ck_assert_int_eq(status, REFD_LIMIT);
 	free((char *)packets[2]);
+	refd_request_decoder_free(dec);
+}
+END_TEST
+
+START_TEST(test_lock_timeouts)
+{
+	struct refd_request_decoder *dec = refd_request_decoder_new();
+	const char *packets[] = { HEAD, "umask 0022", "ref-lock-timeout 0",
+		"packed-refs-timeout 3600000", DELIM, NULL };
+	struct refd_request req;
+	enum refd_status status;
+	const char *why;
+
+	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
+	    REFD_DECODE_DONE);
+	ck_assert(req.has_ref_lock_timeout);
+	ck_assert_uint_eq(req.ref_lock_timeout_ms, 0);
+	ck_assert(req.has_packed_refs_timeout);
+	ck_assert_uint_eq(req.packed_refs_timeout_ms, REFD_DEADLINE_MAX_MS);
+	refd_request_done(&req);
+	packets[6] = "packed-refs-timeout 3600001";
+	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
+	    REFD_DECODE_REFUSED);
+	ck_assert_int_eq(status, REFD_LIMIT);
 	refd_request_decoder_free(dec);
 }
 END_TEST
@@ -422,6 +453,7 @@ int main(void)
 	tcase_add_test(tc, test_fatal);
 	tcase_add_test(tc, test_lengths);
 	tcase_add_test(tc, test_git_dir_and_deadline);
+	tcase_add_test(tc, test_lock_timeouts);
 	tcase_add_test(tc, test_too_many_updates);
 	tcase_add_test(tc, test_too_many_bytes);
 	suite_add_tcase(suite, tc);

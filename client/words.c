@@ -143,6 +143,9 @@ void words_detail(const struct refd_update *u, const struct refd_result *res,
 	case REFD_DUPLICATE:
 		add_duplicate(u->name, res, out);
 		break;
+	case REFD_NOTSYMREF:
+		cannot_lock(u->name, words_text(res), out);
+		break;
 	case REFD_UNSUPPORTED:
 		text_addf(out, "cannot update ref '%s': not supported by refd",
 		    u->name);
@@ -187,6 +190,8 @@ const char *words_reason(const struct refd_result *res)
 		return "invalid new value provided";
 	case REFD_HOOK_DECLINED:
 		return "hook declined";
+	case REFD_NOTSYMREF:
+		return "expected symref but found regular ref";
 	case REFD_OK:
 	case REFD_BADNAME:
 	case REFD_BROKEN:
@@ -225,6 +230,7 @@ static const char *push_reason(const struct refd_result *res, bool atomic)
 	case REFD_DUPLICATE:
 	case REFD_NOTCOMMIT:
 	case REFD_HOOK_DECLINED:
+	case REFD_NOTSYMREF:
 		return words_reason(res);
 	case REFD_OK:
 	case REFD_LOCKED:

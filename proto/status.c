@@ -17,7 +17,8 @@ static const struct row {
 
 /* The codes count from 0 without a gap, so that the table is its own index. */
 #define X(symbol, code, again, wire_name, human_text) +1
-_Static_assert(REFD_LIMIT + 1 == REFD_STATUS_TABLE(X), "a gap in the codes");
+_Static_assert(REFD_NOTSYMREF + 1 == REFD_STATUS_TABLE(X),
+    "a gap in the codes");
 #undef X
 
 static const struct row *row_of(enum refd_status status)

@@ -36,7 +36,9 @@
 	    "multiple updates for one ref")                                    \
 	X(NOREPO, 20, NO_RETRY, "norepo", "not a repository refd may serve")   \
 	X(BADREQUEST, 21, NO_RETRY, "badrequest", "malformed request")         \
-	X(LIMIT, 22, NO_RETRY, "limit", "a limit was passed")
+	X(LIMIT, 22, NO_RETRY, "limit", "a limit was passed")                  \
+	X(NOTSYMREF, 23, NO_RETRY, "notsymref",                                \
+	    "expected symref but found regular ref")
 
 enum refd_status {
 #define X(symbol, code, retry, name, text) REFD_##symbol = code,

@@ -188,7 +188,7 @@ static void gen_results(struct gen *g, struct refd_answer *ans)
 		res = &ans->results[i];
 		memset(res, 0, sizeof(*res));
 		res->name = gen_string(g, ans->arena, 0, REFD_REFNAME_MAX);
-		refd_status_from_code(gen_below(g, REFD_LIMIT + 1),
+		refd_status_from_code(gen_below(g, REFD_NOTSYMREF + 1),
 		    &res->status);
 		res->has_found = gen_bool(g);
 		if (res->has_found)
@@ -232,7 +232,7 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 		ans->lsn = gen_number(g);
 	}
 	if (ans->kind == REFD_ANSWER_REFUSED) {
-		refd_status_from_code(1 + gen_below(g, REFD_LIMIT),
+		refd_status_from_code(1 + gen_below(g, REFD_NOTSYMREF),
 		    &ans->status);
 		if (gen_bool(g))
 			ans->text =

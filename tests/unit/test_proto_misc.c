@@ -40,6 +40,7 @@ static const struct {
 	{ 20, "norepo", false },
 	{ 21, "badrequest", false },
 	{ 22, "limit", false },
+	{ 23, "notsymref", false },
 };
 
 #define NR_STATUSES (sizeof(statuses) / sizeof(statuses[0]))

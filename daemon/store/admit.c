@@ -58,7 +58,7 @@ static int seen_row(void *arg, const struct journal_row *row)
 		seen->other = true;
 	for (i = 0; i < rec.nr_members && !seen->other; i++) {
 		m = &rec.members[i];
-		if (m->index >= txn->nr_updates)
+		if (!m->answers || m->index >= txn->nr_updates)
 			continue;
 		u = &txn->updates[m->index];
 		/* A void comes after what it takes back. */

@@ -28,9 +28,11 @@ struct applier {
 	 * committed; JOURNAL_UNKNOWN.
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr);
-	/* A reflog line could not be written; the record must be kept. */
+	/* A reflog line could not be written; the record must be kept.
+	 * WORKTREE: record.h's. */
 	void (*owe)(void *arg, struct repo *repo, const struct txn *txn,
-	    uint64_t lsn, const char *refname, const char *line);
+	    uint64_t lsn, const char *worktree, const char *refname,
+	    const char *line);
 	/* Row LSN could not be published to its end, and its locks stand: the
 	 * next start needs it. May be NULL. */
 	void (*keep)(void *arg, uint64_t lsn);

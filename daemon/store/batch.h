@@ -116,6 +116,10 @@ void batch_publish(struct batch *b);
 /* Unlocks and removes what is staged, however far it came. */
 void batch_release(struct batch *b);
 
+/* The client's linked worktree, or "": record.h's; and of a ref. */
+const char *share_worktree(const struct share *s);
+const char *change_worktree(const struct change *c);
+
 /* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */
 void change_log_path(const struct change *c, char path[REFD_PATH_MAX]);
 /* The line for it, malloc'd. */

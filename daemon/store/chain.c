@@ -5,30 +5,13 @@
 #include <string.h>
 
 #include "daemon/store/reflog.h"
-#include "proto/refname.h"
 
-const char *chain_worktree_of(const char *git_dir)
-{
-	const char *slash = strrchr(git_dir, '/');
-	static const char parent[] = "/worktrees";
-	size_t len = sizeof(parent) - 1;
-
-	if (slash == NULL || (size_t)(slash - git_dir) < len ||
-	    strncmp(slash - len, parent, len) != 0)
-		return "";
-	return slash + 1;
-}
-
-static struct chain *chain_get(struct chain **chains, const struct record *rec,
+static struct chain *chain_get(struct chain **chains, const char *worktree,
     const char *name)
 {
-	const char *worktree;
 	struct chain *chain;
 	char *key;
 
-	worktree = refd_refname_is_per_worktree(name) ?
-	    chain_worktree_of(rec->git_dir) :
-	    "";
 	key = malloc(strlen(worktree) + strlen(name) + 2);
 	if (key == NULL)
 		return NULL;
@@ -82,9 +65,10 @@ int chains_build(struct chain **chains, const struct replay_row *rows)
 		for (i = 0; i < row->rec.nr_members; i++) {
 			m = &row->rec.members[i];
 			if (row->dropped[i] || m->status != REFD_OK ||
-			    m->action == REFD_VERIFY)
+			    m->action == RECORD_NOTHING ||
+			    m->action == RECORD_LOG)
 				continue;
-			chain = chain_get(chains, &row->rec, m->name);
+			chain = chain_get(chains, m->worktree, m->name);
 			if (chain == NULL || chain_add(chain, row, m) < 0)
 				return -ENOMEM;
 		}
@@ -110,7 +94,7 @@ bool chain_knows(const struct chain *chain, const struct refd_oid *oid)
 
 	for (i = 0; i < chain->nr; i++) {
 		m = chain->links[i].member;
-		if ((m->action == REFD_UPDATE &&
+		if ((m->action == RECORD_WRITE &&
 			refd_oid_eq(&m->new_oid, oid)) ||
 		    (m->had_old && refd_oid_eq(&m->old_oid, oid)) ||
 		    (m->had_packed && refd_oid_eq(&m->packed_oid, oid)))
@@ -143,7 +127,7 @@ static int add_line(struct lines *lines, const struct replay_row *row,
 	}
 	lines->items[lines->nr] =
 	    reflog_line(m->had_old ? &m->old_oid : &null_oid,
-		m->action == REFD_DELETE ? &null_oid : &m->new_oid,
+		m->action == RECORD_DELETE ? &null_oid : &m->new_oid,
 		row->rec.committer, row->rec.message, &len);
 	return lines->items[lines->nr++] == NULL ? -ENOMEM : 0;
 }
@@ -176,7 +160,7 @@ int chain_log_lines(const struct chain *chain, char ***out, size_t *nr,
 		if (chain->links[i].row->rule == REPLAY_KILL &&
 		    i + 1 < chain->nr)
 			continue;
-		if (m->action == REFD_DELETE) {
+		if (m->action == RECORD_DELETE) {
 			*deletes = true;
 			lines_clear(&lines);
 		} else if (m->log &&
@@ -194,20 +178,21 @@ int chain_head_lines(const struct replay_row *rows, struct stale *stale,
     const char *worktree, char ***out, size_t *nr)
 {
 	struct lines lines = { NULL, 0, 0 };
+	const struct record_member *m;
 	const struct replay_row *row;
 	size_t i;
 
 	for (row = rows; row != NULL; row = row->next) {
-		if (strcmp(chain_worktree_of(row->rec.git_dir), worktree) !=
-			0 ||
-		    (row->rule == REPLAY_KILL &&
-			stale_lookup(stale, row->row.token, "HEAD") == NULL))
+		if (row->rule == REPLAY_KILL &&
+		    stale_lookup(stale, row->row.token, "HEAD") == NULL)
 			continue;
 		for (i = 0; i < row->rec.nr_members; i++) {
-			if (row->dropped[i] || !row->rec.members[i].log_head ||
-			    row->rec.members[i].status != REFD_OK)
+			m = &row->rec.members[i];
+			if (row->dropped[i] || m->status != REFD_OK ||
+			    m->action != RECORD_LOG ||
+			    strcmp(m->worktree, worktree) != 0)
 				continue;
-			if (add_line(&lines, row, &row->rec.members[i]) < 0) {
+			if (add_line(&lines, row, m) < 0) {
 				lines_clear(&lines);
 				return -ENOMEM;
 			}

@@ -40,7 +40,4 @@ int chain_head_lines(const struct replay_row *rows, struct stale *stale,
     const char *worktree, char ***lines, size_t *nr);
 void chain_lines_free(char **lines, size_t nr);
 
-/* "<id>" where GIT_DIR is a linked worktree's, else "". */
-const char *chain_worktree_of(const char *git_dir);
-
 #endif

@@ -70,22 +70,23 @@ int checkpoint_sync_all(void *store)
 /* ---- owed log lines ---- */
 
 void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
-    uint64_t lsn, const char *refname, const char *line)
+    uint64_t lsn, const char *worktree, const char *refname, const char *line)
 {
 	struct store *s = store;
 	struct owed *owed;
 
+	(void)txn;
 	owed = calloc(1, sizeof(*owed));
 	if (owed == NULL)
 		return;
-	owed->git_dir = strdup(txn->req.git_dir);
+	owed->worktree = strdup(worktree);
 	owed->refname = strdup(refname);
 	owed->line = strdup(line);
 	owed->lsn = lsn;
 	owed->repo = repo;
-	if (owed->git_dir == NULL || owed->refname == NULL ||
+	if (owed->worktree == NULL || owed->refname == NULL ||
 	    owed->line == NULL) {
-		free(owed->git_dir);
+		free(owed->worktree);
 		free(owed->refname);
 		free(owed->line);
 		free(owed);
@@ -117,8 +118,7 @@ static int pay(struct store *s, struct owed *owed)
 	struct token token;
 	int fd, r;
 
-	fd = SYS(s->sys, openat, AT_FDCWD, owed->git_dir,
-	    O_RDONLY | O_DIRECTORY, 0);
+	fd = repo_open_worktree(s->sys, owed->repo, owed->worktree);
 	if (fd < 0)
 		return fd;
 	r = token_init(&token, s->sys, owed->repo->stage_fd,
@@ -132,7 +132,8 @@ static int pay(struct store *s, struct owed *owed)
 		token_unlock(&token, fd, owed->refname);
 	}
 	token_done(&token);
-	SYS(s->sys, close, fd);
+	if (fd != owed->repo->fd)
+		SYS(s->sys, close, fd);
 	return r;
 }
 
@@ -150,7 +151,7 @@ static void pay_all(struct store *s)
 		r = pay(s, owed);
 		if (r == 0 || r == -ENOENT) {
 			repo_put(&s->repos, owed->repo);
-			free(owed->git_dir);
+			free(owed->worktree);
 			free(owed->refname);
 			free(owed->line);
 			free(owed);

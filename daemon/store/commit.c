@@ -29,12 +29,25 @@ char *change_log_line(const struct change *c, size_t *len)
 	    c->share->committer, c->share->message, len);
 }
 
+const char *share_worktree(const struct share *s)
+{
+	return s->repo == NULL || s->git_fd == s->repo->fd ?
+	    "" :
+	    strrchr(s->git_dir, '/') + 1;
+}
+
+const char *change_worktree(const struct change *c)
+{
+	return c->dirfd == c->share->repo->fd ? "" : share_worktree(c->share);
+}
+
 static void member_of_update(const struct txn_update *u,
     struct record_member *m)
 {
 	memset(m, 0, sizeof(*m));
 	m->index = (uint32_t)(u - u->txn->updates);
 	m->status = u->status;
+	m->answers = true;
 	m->name = u->ask->name;
 	m->text = u->text;
 	m->has_found = u->has_found;
@@ -45,26 +58,41 @@ static void member_of_change(const struct change *c, struct record_member *m)
 {
 	member_of_update(c->u, m);
 	m->status = REFD_OK;
-	m->action = REFD_UPDATE;
+	m->worktree = change_worktree(c);
+	/* A no-op confirms what another may not have synced: a replay has to
+	 * write it. */
+	m->action = RECORD_WRITE;
 	if (c->u->ask->action == REFD_VERIFY)
-		m->action = REFD_VERIFY;
+		m->action = RECORD_NOTHING;
 	else if (c->action == CHANGE_DELETE)
-		m->action = REFD_DELETE;
-	if (m->action == REFD_UPDATE)
+		m->action = RECORD_DELETE;
+	if (m->action == RECORD_WRITE)
 		m->new_oid = c->u->ask->new_oid;
 	m->had_old = c->exists;
 	m->old_oid = c->old_oid;
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;
-	m->log_head = c->log_head;
+}
+
+static void member_of_head(const struct change *c, struct record_member *m)
+{
+	member_of_change(c, m);
+	m->answers = false;
+	m->name = "HEAD";
+	m->text = NULL;
+	m->has_found = false;
+	m->worktree = share_worktree(c->share);
+	m->action = RECORD_LOG;
+	m->had_packed = false;
+	m->log = true;
 }
 
 /* One row in the making: its share, and what its body says. */
 struct row {
 	struct share *share;
 	struct record_member *members;
-	size_t nr;
+	size_t nr, nr_answers;
 	uint8_t *body;
 };
 
@@ -75,18 +103,24 @@ static bool row_init(struct row *row, struct batch *b, struct share *share)
 
 	memset(row, 0, sizeof(*row));
 	row->share = share;
-	row->members = calloc(share->part->nr + 1, sizeof(*row->members));
+	row->members = calloc(2 * share->part->nr + 1, sizeof(*row->members));
 	if (row->members == NULL)
 		return false;
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i].share == share &&
-		    change_is_live(&b->changes[i]))
+		    change_is_live(&b->changes[i])) {
 			member_of_change(&b->changes[i],
 			    &row->members[row->nr++]);
+			if (b->changes[i].log_head)
+				member_of_head(&b->changes[i],
+				    &row->members[row->nr++]);
+		}
 	for (i = 0; i < share->part->nr; i++)
 		if (share->part->updates[i]->status != REFD_PENDING)
 			member_of_update(share->part->updates[i],
 			    &row->members[row->nr++]);
+	for (i = 0; i < row->nr; i++)
+		row->nr_answers += row->members[i].answers;
 	return true;
 }
 
@@ -120,7 +154,6 @@ static bool row_encode(struct row *row, struct batch *b,
 	struct txn *txn = row->share->txn;
 	struct group *g = group_of(b, row->share);
 	struct record rec = {
-		.git_dir = row->share->git_dir,
 		.committer = row->share->committer,
 		.message =
 		    row->share->message != NULL ? row->share->message : "",
@@ -147,7 +180,7 @@ static bool row_encode(struct row *row, struct batch *b,
 	out->token = g != NULL && g->has_token ? g->token.id : 0;
 	out->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
 	out->time_us = SYS(b->sys, now_wall) / 1000;
-	out->final = is_final(row->share, row->nr);
+	out->final = is_final(row->share, row->nr_answers);
 	return true;
 }
 
@@ -270,8 +303,7 @@ static int void_row(struct batch *b, struct share *share,
     struct change **failed, size_t nr, struct journal_row *out)
 {
 	struct record_member *members;
-	struct record rec = { .git_dir = share->txn->req.git_dir,
-		.committer = "",
+	struct record rec = { .committer = "",
 		.message = "",
 		.nr_updates = (uint32_t)share->txn->nr_updates,
 		.atomic = share->txn->req.atomic,

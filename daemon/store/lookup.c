@@ -67,7 +67,7 @@ static int add_result(struct look_up_rows *rows, const struct record_member *m)
 	struct refd_answer *ans = rows->ans;
 	struct refd_result *result;
 
-	if (m->index >= ans->nr_updates)
+	if (!m->answers || m->index >= ans->nr_updates)
 		return 0;
 	result = &ans->results[m->index];
 	result->name = refd_arena_string(ans->arena, m->name, strlen(m->name));

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -170,19 +171,32 @@ int loose_read(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
-int loose_stage(const struct sys *sys, int stage_fd, const char *name,
-    const struct refd_oid *oid, mode_t mode)
+int loose_format(const struct refd_oid *oid, const char *target,
+    char content[LOOSE_CONTENT_MAX])
 {
-	char line[REFD_OID_HEX + 1];
+	int len;
+
+	if (target == NULL) {
+		refd_oid_hex(oid, content);
+		content[REFD_OID_HEX] = '\n';
+		content[REFD_OID_HEX + 1] = '\0';
+		return REFD_OID_HEX + 1;
+	}
+	len =
+	    snprintf(content, LOOSE_CONTENT_MAX, SYMREF_PREFIX " %s\n", target);
+	return len >= LOOSE_CONTENT_MAX ? -ENAMETOOLONG : len;
+}
+
+int loose_stage(const struct sys *sys, int stage_fd, const char *name,
+    const char *content, size_t len, mode_t mode)
+{
 	int fd, r, closed;
 
-	refd_oid_hex(oid, line);
-	line[REFD_OID_HEX] = '\n';
 	fd =
 	    SYS(sys, openat, stage_fd, name, O_WRONLY | O_CREAT | O_EXCL, mode);
 	if (fd < 0)
 		return fd;
-	r = SYS(sys, write_all, fd, line, sizeof(line));
+	r = SYS(sys, write_all, fd, content, len);
 	if (r == 0)
 		r = SYS(sys, fchmod, fd, mode);
 	closed = SYS(sys, close, fd);

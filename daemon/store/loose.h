@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
+#include "proto/limits.h"
 #include "proto/oid.h"
 
 enum loose_kind {
@@ -44,11 +45,19 @@ int loose_read(const struct sys *sys, int dirfd, const char *path,
  * target is a refname is the caller's to check. -ENOMEM. */
 int loose_parse(const char *buf, size_t len, struct loose_value *value);
 
-/* Writes "<hex>\n" into a new file NAME in STAGE_FD with exactly MODE
- * (whatever the umask), closes it, syncs nothing. -EEXIST: NAME is taken; any
- * other failure leaves no file. */
+/* Longer than any ref's file that is written. */
+#define LOOSE_CONTENT_MAX (REFD_PATH_MAX + 16)
+
+/* What a ref's file says: "ref: <target>\n", or where TARGET is NULL
+ * "<hex>\n". Its length, or -ENAMETOOLONG. */
+int loose_format(const struct refd_oid *oid, const char *target,
+    char content[LOOSE_CONTENT_MAX]);
+
+/* Writes CONTENT into a new file NAME in STAGE_FD with exactly MODE (whatever
+ * the umask), closes it, syncs nothing. -EEXIST: NAME is taken; any other
+ * failure leaves no file. */
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
-    const struct refd_oid *oid, mode_t mode);
+    const char *content, size_t len, mode_t mode);
 
 /*
  * Makes room for a file at PATH: removes the tree of empty directories there

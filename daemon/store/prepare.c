@@ -80,10 +80,10 @@ static int need_token(struct batch *b, struct group *g)
 
 static void stage_values(struct batch *b)
 {
-	char value[TOKEN_NAME_MAX];
+	char value[TOKEN_NAME_MAX], content[LOOSE_CONTENT_MAX];
 	struct change *c;
+	int r, len;
 	size_t i;
-	int r;
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = &b->changes[i];
@@ -95,8 +95,9 @@ static void stage_values(struct batch *b)
 			    c->value_nr);
 			/* Even a failed one may have left a file. */
 			c->staged = true;
+			len = loose_format(&c->u->ask->new_oid, NULL, content);
 			r = loose_stage(b->sys, c->group->repo->stage_fd, value,
-			    &c->u->ask->new_oid, c->share->file_mode);
+			    content, (size_t)len, c->share->file_mode);
 		}
 		if (r < 0)
 			change_fail_errno(c, r, "can't write the new value");

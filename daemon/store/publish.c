@@ -59,7 +59,7 @@ static void void_errno(struct change *c, int err)
 /* ---- one ref ---- */
 
 static void append_line(struct batch *b, struct change *c, int dirfd,
-    const char *path, const char *refname)
+    const char *path, const char *worktree, const char *refname)
 {
 	size_t len;
 	char *line;
@@ -70,7 +70,7 @@ static void append_line(struct batch *b, struct change *c, int dirfd,
 			   reflog_append(b->sys, dirfd, path, line, len);
 	if (r < 0 && line != NULL)
 		b->ap->owe(b->ap->arg, c->share->repo, c->share->txn,
-		    c->share->lsn, refname, line);
+		    c->share->lsn, worktree, refname, line);
 	free(line);
 }
 
@@ -80,10 +80,11 @@ static void append_lines(struct batch *b, struct change *c)
 
 	if (c->log) {
 		change_log_path(c, path);
-		append_line(b, c, c->dirfd, path, c->name);
+		append_line(b, c, c->dirfd, path, change_worktree(c), c->name);
 	}
 	if (c->log_head)
-		append_line(b, c, c->share->git_fd, "logs/HEAD", "HEAD");
+		append_line(b, c, c->share->git_fd, "logs/HEAD",
+		    share_worktree(c->share), "HEAD");
 }
 
 static void retract_lines(struct batch *b, struct change *c)
@@ -227,7 +228,8 @@ static void publish_delete(struct batch *b, struct change *c)
 		return;
 	}
 	if (c->log_head)
-		append_line(b, c, c->share->git_fd, "logs/HEAD", "HEAD");
+		append_line(b, c, c->share->git_fd, "logs/HEAD",
+		    share_worktree(c->share), "HEAD");
 	c->published = true;
 }
 

@@ -2,10 +2,10 @@
  * One journal row's body as bytes.
  *
  *	u8 version, u8 flags (atomic), u32 file_mode, dir_mode, nr_updates,
- *	u64 digest, strings git_dir, committer, message, u32 number of members
+ *	u64 digest, strings committer, message, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then what the flags announce: text, found,
- *	old_oid, packed_oid; new_oid where the status is ok
+ *	worktree, target, old_oid, packed_oid; new_oid where the status is ok
  *
  * Little-endian; an oid is 20 bytes; a string is u32 length, bytes, NUL, so
  * that a decoded one can point into the copy. There is one encoding of a
@@ -17,7 +17,7 @@
  *
  * Failure modes:
  *	too few bytes, or too many; an unknown version, flag, status or action;
- *	a string with a NUL inside: -EBADMSG
+ *	a string with a NUL inside, a target of what is not written: -EBADMSG
  *	a number of members that the rest of the bytes can't hold: -EBADMSG
  *	before anything is allocated for them
  */
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1
+#define VERSION 2
 /* A member with an empty name and nothing announced. */
 #define MEMBER_BYTES_MIN 12
 
@@ -40,9 +40,11 @@
 #define FLAG_OLD      0x04
 #define FLAG_PACKED   0x08
 #define FLAG_LOG      0x10
-#define FLAG_LOG_HEAD 0x20
-#define OK_FLAGS      (FLAG_OLD | FLAG_PACKED | FLAG_LOG | FLAG_LOG_HEAD)
-#define ALL_FLAGS     (OK_FLAGS | FLAG_TEXT | FLAG_FOUND)
+#define FLAG_ANSWERS  0x20
+#define FLAG_WORKTREE 0x40
+#define FLAG_TARGET   0x80
+#define OK_FLAGS                                                               \
+	(FLAG_OLD | FLAG_PACKED | FLAG_LOG | FLAG_WORKTREE | FLAG_TARGET)
 
 /* ---- encoding: measured with P == NULL, then written ---- */
 
@@ -90,6 +92,8 @@ static unsigned member_flags(const struct record_member *m)
 		flags |= FLAG_TEXT;
 	if (m->has_found)
 		flags |= FLAG_FOUND;
+	if (m->answers)
+		flags |= FLAG_ANSWERS;
 	if (m->status != REFD_OK)
 		return flags;
 	if (m->had_old)
@@ -98,29 +102,26 @@ static unsigned member_flags(const struct record_member *m)
 		flags |= FLAG_PACKED;
 	if (m->log)
 		flags |= FLAG_LOG;
-	if (m->log_head)
-		flags |= FLAG_LOG_HEAD;
+	if (m->worktree != NULL && m->worktree[0] != '\0')
+		flags |= FLAG_WORKTREE;
+	if (m->target != NULL)
+		flags |= FLAG_TARGET;
 	return flags;
 }
 
-/* Numbers of their own: those of enum refd_action are nobody's promise. */
-static uint8_t action_code(enum refd_action action)
+/* Numbers of their own: those of the enum are nobody's promise. */
+static uint8_t action_code(enum record_action action)
 {
 	switch (action) {
-	case REFD_UPDATE:
+	case RECORD_WRITE:
 		return 1;
-	case REFD_DELETE:
+	case RECORD_DELETE:
 		return 2;
-	case REFD_VERIFY:
+	case RECORD_NOTHING:
 		return 3;
-	case REFD_CREATE:
-	case REFD_SYMREF_UPDATE:
-	case REFD_SYMREF_CREATE:
-	case REFD_SYMREF_DELETE:
-	case REFD_SYMREF_VERIFY:
-		break;
+	case RECORD_LOG:
+		return 4;
 	}
-	assert(!"a record says what is on disk, not what was asked for");
 	return 0;
 }
 
@@ -130,6 +131,7 @@ static void put_member(struct out *o, const struct record_member *m)
 	bool is_ok = m->status == REFD_OK;
 
 	assert(m->status != REFD_PENDING);
+	assert(!(flags & FLAG_TARGET) || m->action == RECORD_WRITE);
 	put_int(o, m->index, 4);
 	put_int(o, m->status, 1);
 	put_int(o, is_ok ? action_code(m->action) : 0, 1);
@@ -139,6 +141,10 @@ static void put_member(struct out *o, const struct record_member *m)
 		put_string(o, m->text);
 	if (flags & FLAG_FOUND)
 		put_oid(o, &m->found);
+	if (flags & FLAG_WORKTREE)
+		put_string(o, m->worktree);
+	if (flags & FLAG_TARGET)
+		put_string(o, m->target);
 	if (flags & FLAG_OLD)
 		put_oid(o, &m->old_oid);
 	if (flags & FLAG_PACKED)
@@ -157,7 +163,6 @@ static void put_record(struct out *o, const struct record *rec)
 	put_int(o, rec->dir_mode, 4);
 	put_int(o, rec->nr_updates, 4);
 	put_int(o, rec->digest, 8);
-	put_string(o, rec->git_dir);
 	put_string(o, rec->committer);
 	put_string(o, rec->message);
 	assert(rec->nr_members <= UINT32_MAX);
@@ -242,13 +247,39 @@ static void get_action(struct in *in, struct record_member *m)
 		return;
 	}
 	if (code == 1)
-		m->action = REFD_UPDATE;
+		m->action = RECORD_WRITE;
 	else if (code == 2)
-		m->action = REFD_DELETE;
+		m->action = RECORD_DELETE;
 	else if (code == 3)
-		m->action = REFD_VERIFY;
+		m->action = RECORD_NOTHING;
+	else if (code == 4)
+		m->action = RECORD_LOG;
 	else
 		in->is_bad = true;
+}
+
+/* What is only there where the status is ok. */
+static void get_published(struct in *in, struct record_member *m,
+    uint64_t flags)
+{
+	m->had_old = flags & FLAG_OLD;
+	m->had_packed = flags & FLAG_PACKED;
+	m->log = flags & FLAG_LOG;
+	m->worktree = "";
+	if (flags & FLAG_WORKTREE) {
+		m->worktree = get_string(in);
+		if (m->worktree != NULL && m->worktree[0] == '\0')
+			in->is_bad = true;
+	}
+	if (flags & FLAG_TARGET)
+		m->target = get_string(in);
+	if (m->target != NULL && m->action != RECORD_WRITE)
+		in->is_bad = true;
+	if (m->had_old)
+		get_oid(in, &m->old_oid);
+	if (m->had_packed)
+		get_oid(in, &m->packed_oid);
+	get_oid(in, &m->new_oid);
 }
 
 static void get_member(struct in *in, struct record_member *m)
@@ -261,25 +292,17 @@ static void get_member(struct in *in, struct record_member *m)
 		in->is_bad = true;
 	get_action(in, m);
 	flags = get_int(in, 1);
-	if (flags & ~(uint64_t)ALL_FLAGS ||
-	    (m->status != REFD_OK && flags & OK_FLAGS))
+	if (m->status != REFD_OK && flags & OK_FLAGS)
 		in->is_bad = true;
 	m->name = get_string(in);
+	m->answers = flags & FLAG_ANSWERS;
 	m->has_found = flags & FLAG_FOUND;
-	m->had_old = flags & FLAG_OLD;
-	m->had_packed = flags & FLAG_PACKED;
-	m->log = flags & FLAG_LOG;
-	m->log_head = flags & FLAG_LOG_HEAD;
 	if (flags & FLAG_TEXT)
 		m->text = get_string(in);
 	if (m->has_found)
 		get_oid(in, &m->found);
-	if (m->had_old)
-		get_oid(in, &m->old_oid);
-	if (m->had_packed)
-		get_oid(in, &m->packed_oid);
 	if (m->status == REFD_OK)
-		get_oid(in, &m->new_oid);
+		get_published(in, m, flags);
 }
 
 /* All but the members. */
@@ -294,7 +317,6 @@ static void get_head(struct in *in, struct record *rec)
 	rec->dir_mode = (uint32_t)get_int(in, 4);
 	rec->nr_updates = (uint32_t)get_int(in, 4);
 	rec->digest = get_int(in, 8);
-	rec->git_dir = get_string(in);
 	rec->committer = get_string(in);
 	rec->message = get_string(in);
 	rec->nr_members = (size_t)get_int(in, 4);

@@ -13,30 +13,46 @@
 
 #include "proto/message.h"
 
+enum record_action {
+	RECORD_NOTHING, /* verified only: nothing is written */
+	RECORD_WRITE,   /* NEW_OID, or a symbolic ref to TARGET */
+	RECORD_DELETE,
+	/* A log line alone: of a symbolic ref that was passed through, of a
+	 * HEAD that points to the branch. */
+	RECORD_LOG
+};
+
+/* One file that an update is about; a symbolic ref on the way to another has
+ * a member of its own. */
 struct record_member {
-	uint32_t index; /* in the transaction */
+	uint32_t index; /* in the transaction; several may share it */
 	enum refd_status status;
+	/* NAME is what was asked for: of all members with this index the one
+	 * that tells what became of it. */
+	bool answers;
 	const char *name;
 	const char *text; /* detail for people, or NULL */
 	bool has_found;
-	struct refd_oid found; /* what a rejection was told */
+	struct refd_oid found; /* what the answer said */
 
 	/* status OK only: what was (or will be) published. */
-	enum refd_action action; /* UPDATE: write NEW_OID; DELETE;
-					   VERIFY: nothing on disk */
+	const char *worktree; /* "" for the common dir, else the id of the
+				 linked one: NAME is below worktrees/<id>/ */
+	enum record_action action;
+	/* The value after it; of a symbolic ref the one it resolves to, null
+	 * where that is none. Null for a deletion's line. */
 	struct refd_oid new_oid;
-	bool had_old;            /* the ref existed under the lock */
-	struct refd_oid old_oid; /* its value then */
+	const char *target;      /* RECORD_WRITE of a symbolic ref; or NULL */
+	bool had_old;            /* the ref had a value under the lock */
+	struct refd_oid old_oid; /* it, resolved where it was symbolic */
 	bool had_packed;         /* packed-refs held it at prepare */
 	struct refd_oid packed_oid;
-	bool log;      /* a line for the ref's own log */
-	bool log_head; /* and one for the worktree's HEAD */
+	bool log; /* a line from OLD_OID to NEW_OID is owed to its log */
 };
 
 struct record {
-	const char *git_dir;   /* the client's (its HEAD), absolute path */
-	const char *committer; /* of the log lines; may be "" */
-	const char *message;   /* normalised; "" for none */
+	const char *committer;        /* of the log lines; may be "" */
+	const char *message;          /* normalised; "" for none */
 	uint32_t file_mode, dir_mode; /* for what a replay has to create */
 	uint32_t nr_updates;          /* of the whole transaction */
 	bool atomic;

@@ -206,7 +206,7 @@ static int note_missing(struct notes *notes, const struct replay_row *row,
 		return -ENOMEM;
 	for (i = 0; i < row->rec.nr_members; i++)
 		if (!row->dropped[i] && row->rec.members[i].status == REFD_OK &&
-		    row->rec.members[i].action != REFD_VERIFY)
+		    row->rec.members[i].action != RECORD_NOTHING)
 			members[nr++] = row->rec.members[i];
 	if (nr > 0)
 		r = note_parked(notes, row, members, nr);

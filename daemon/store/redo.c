@@ -47,14 +47,8 @@ int redo_keep(struct replay_members *list, const struct replay_row *row,
 /* 0; -ENOENT: the worktree is gone. */
 static int open_place(struct replay *rp, struct redo *redo)
 {
-	char path[REFD_PATH_MAX];
-
-	redo->dirfd = rp->repo->fd;
-	if (redo->chain->worktree[0] == '\0')
-		return 0;
-	snprintf(path, sizeof(path), "worktrees/%s", redo->chain->worktree);
-	redo->dirfd = SYS(rp->sys, openat, rp->repo->fd, path,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	redo->dirfd =
+	    repo_open_worktree(rp->sys, rp->repo, redo->chain->worktree);
 	return redo->dirfd < 0 ? redo->dirfd : 0;
 }
 
@@ -105,7 +99,7 @@ static bool is_later(const struct replay *rp, const struct redo *redo,
 	switch (loose->kind) {
 	case LOOSE_OID:
 		/* Perhaps an earlier recovery's, which the power ended. */
-		if (m->action == REFD_UPDATE &&
+		if (m->action == RECORD_WRITE &&
 		    refd_oid_eq(&loose->oid, &m->new_oid))
 			return false;
 		/* fallthrough */
@@ -120,18 +114,22 @@ static bool is_later(const struct replay *rp, const struct redo *redo,
 	return redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
 	    !chain_knows(redo->chain, &packed) &&
-	    !(m->action == REFD_UPDATE && refd_oid_eq(&packed, &m->new_oid));
+	    !(m->action == RECORD_WRITE && refd_oid_eq(&packed, &m->new_oid));
 }
 
 static int write_value(struct replay *rp, struct redo *redo)
 {
 	const struct chain_link *last = redo->last;
-	char value[TOKEN_NAME_MAX];
-	int r;
+	char value[TOKEN_NAME_MAX], content[LOOSE_CONTENT_MAX];
+	int r, len;
 
+	len =
+	    loose_format(&last->member->new_oid, last->member->target, content);
+	if (len < 0)
+		return len;
 	token_value_name(value, rp->token.id, 0);
-	r = loose_stage(rp->sys, rp->repo->stage_fd, value,
-	    &last->member->new_oid, last->row->rec.file_mode);
+	r = loose_stage(rp->sys, rp->repo->stage_fd, value, content,
+	    (size_t)len, last->row->rec.file_mode);
 	if (r == 0)
 		r = loose_clear_dirs(rp->sys, redo->dirfd, redo->chain->name,
 		    NULL);

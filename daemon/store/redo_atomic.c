@@ -24,7 +24,7 @@ static int is_taken(struct replay *rp, const struct stale_lock *lock,
 	char dir[REFD_REFNAME_MAX + 2], *below = NULL;
 	int r;
 
-	if (member->action != REFD_UPDATE)
+	if (member->action != RECORD_WRITE)
 		return 0;
 	strcpy(dir, member->name);
 	strcat(dir, "/");

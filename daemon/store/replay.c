@@ -39,7 +39,7 @@ static void drop_pruned(struct replay *rp, struct replay_row *row)
 	for (i = 0; i < row->rec.nr_members; i++) {
 		m = &row->rec.members[i];
 		if (row->dropped[i] || m->status != REFD_OK ||
-		    m->action != REFD_UPDATE ||
+		    m->action != RECORD_WRITE ||
 		    rp->has_object(rp->arg, rp->repo, &m->new_oid) != 0)
 			continue;
 		redo_report(rp, STORE_OBJECT_MISSING, m->name,
@@ -77,7 +77,7 @@ static int replay_chains(struct replay *rp)
 		redo.chain = chain;
 		redo.last = &chain->links[chain->nr - 1];
 		redo.dirfd = -1;
-		if (redo.last->member->action == REFD_DELETE &&
+		if (redo.last->member->action == RECORD_DELETE &&
 		    is_to_redo(rp, &redo))
 			redos[nr++] = redo;
 	}
@@ -88,7 +88,7 @@ static int replay_chains(struct replay *rp)
 		redo.chain = chain;
 		redo.last = &chain->links[chain->nr - 1];
 		redo.dirfd = -1;
-		if (redo.last->member->action == REFD_DELETE ||
+		if (redo.last->member->action == RECORD_DELETE ||
 		    !is_to_redo(rp, &redo))
 			continue;
 		err = redo_one_write(rp, &redo);
@@ -98,40 +98,45 @@ static int replay_chains(struct replay *rp)
 	return r;
 }
 
-/* Is ROW the first of its worktree that wrote to HEAD's log? */
+/* Is M the first of its worktree that has a line for HEAD's log? */
 static bool begins_worktree(const struct replay_row *rows,
-    const struct replay_row *row)
+    const struct record_member *m)
 {
-	const char *worktree = chain_worktree_of(row->rec.git_dir);
+	const struct record_member *other;
+	size_t i;
 
-	for (; rows != row; rows = rows->next)
-		if (strcmp(chain_worktree_of(rows->rec.git_dir), worktree) == 0)
-			return false;
+	for (; rows != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++) {
+			other = &rows->rec.members[i];
+			if (other == m)
+				return true;
+			if (other->status == REFD_OK &&
+			    other->action == RECORD_LOG &&
+			    strcmp(other->worktree, m->worktree) == 0)
+				return false;
+		}
 	return true;
 }
 
 static int replay_heads(struct replay *rp, const struct replay_row *rows)
 {
-	char path[REFD_PATH_MAX];
+	const struct record_member *m;
 	const struct replay_row *row;
-	const char *worktree;
 	int r = 0, err, fd;
+	size_t i;
 
-	for (row = rows; row != NULL; row = row->next) {
-		if (!begins_worktree(rows, row))
-			continue;
-		worktree = chain_worktree_of(row->rec.git_dir);
-		fd = rp->repo->fd;
-		if (worktree[0] != '\0') {
-			snprintf(path, sizeof(path), "worktrees/%s", worktree);
-			fd = SYS(rp->sys, openat, rp->repo->fd, path,
-			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	for (row = rows; row != NULL; row = row->next)
+		for (i = 0; i < row->rec.nr_members; i++) {
+			m = &row->rec.members[i];
+			if (m->status != REFD_OK || m->action != RECORD_LOG ||
+			    !begins_worktree(rows, m))
+				continue;
+			fd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
+			err = fd < 0 ? 0 : redo_head(rp, rows, m->worktree, fd);
+			if (fd >= 0 && fd != rp->repo->fd)
+				SYS(rp->sys, close, fd);
+			r = err < 0 ? err : r;
 		}
-		err = fd < 0 ? 0 : redo_head(rp, rows, worktree, fd);
-		if (fd >= 0 && fd != rp->repo->fd)
-			SYS(rp->sys, close, fd);
-		r = err < 0 ? err : r;
-	}
 	return r;
 }
 

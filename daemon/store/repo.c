@@ -460,3 +460,18 @@ void repo_close(struct repos *repos, struct repo *repo)
 	free(repo->path);
 	free(repo);
 }
+
+int repo_open_worktree(const struct sys *sys, const struct repo *repo,
+    const char *id)
+{
+	char path[REFD_PATH_MAX];
+	int len;
+
+	if (id[0] == '\0')
+		return repo->fd;
+	len = snprintf(path, sizeof(path), "worktrees/%s", id);
+	if (len >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return SYS(sys, openat, repo->fd, path,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}

@@ -128,6 +128,12 @@ bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer);
 mode_t repo_file_mode(const struct repo *repo, uint32_t umask_bits);
 mode_t repo_dir_mode(const struct repo *repo, uint32_t umask_bits);
 
+/* The directory that the per-worktree names of the linked worktree ID are in;
+ * the common dir (repo->fd itself) for "". To be closed where it is another
+ * than repo->fd. -ENOENT: there is no such worktree (any more). */
+int repo_open_worktree(const struct sys *sys, const struct repo *repo,
+    const char *id);
+
 /* malloc'd sentence, or NULL when out of memory. */
 char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

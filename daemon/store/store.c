@@ -227,7 +227,7 @@ static void drop_owed(struct store *s)
 	while ((owed = s->owed) != NULL) {
 		s->owed = owed->next;
 		repo_put(&s->repos, owed->repo);
-		free(owed->git_dir);
+		free(owed->worktree);
 		free(owed->refname);
 		free(owed->line);
 		free(owed);

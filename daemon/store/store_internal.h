@@ -53,7 +53,7 @@ STORE_FIFO(query_fifo, store_query)
 /* A reflog line that could not be written: tried again. */
 struct owed {
 	struct repo *repo; /* a reference */
-	char *git_dir, *refname, *line;
+	char *worktree, *refname, *line;
 	uint64_t lsn;
 	struct owed *next;
 };
@@ -131,7 +131,7 @@ void *checkpoint_main(void *arg);
 int checkpoint_sync_all(void *store);
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
-    uint64_t lsn, const char *refname, const char *line);
+    uint64_t lsn, const char *worktree, const char *refname, const char *line);
 void checkpoint_keep(void *store, uint64_t lsn);
 
 /* heal.c: committing, and bringing the journal back. */

@@ -14,12 +14,15 @@ static size_t touch(const struct record *rec)
 {
 	size_t i, sum;
 
-	sum = strlen(rec->git_dir) + strlen(rec->committer) +
-	    strlen(rec->message);
+	sum = strlen(rec->committer) + strlen(rec->message);
 	for (i = 0; i < rec->nr_members; i++) {
 		sum += strlen(rec->members[i].name);
 		if (rec->members[i].text != NULL)
 			sum += strlen(rec->members[i].text);
+		if (rec->members[i].worktree != NULL)
+			sum += strlen(rec->members[i].worktree);
+		if (rec->members[i].target != NULL)
+			sum += strlen(rec->members[i].target);
 	}
 	return sum;
 }

@@ -75,11 +75,12 @@ static int commit(void *arg, struct journal_row *rows, size_t nr)
 }
 
 static void owe(void *arg, struct repo *repo, const struct txn *txn,
-    uint64_t lsn, const char *refname, const char *line)
+    uint64_t lsn, const char *worktree, const char *refname, const char *line)
 {
 	(void)repo;
 	(void)txn;
 	(void)lsn;
+	(void)worktree;
 	(void)refname;
 	(void)line;
 	((struct world *)arg)->owed++;

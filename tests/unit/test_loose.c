@@ -243,23 +243,55 @@ END_TEST
 START_TEST(a_value_is_staged_with_its_mode)
 {
 	static const mode_t modes[] = { 0600, 0640, 0664, 0666, 0444 };
+	char name[16], content[LOOSE_CONTENT_MAX], *text;
 	struct refd_oid oid;
-	char name[16], *text;
 	size_t i;
+	int len;
 
 	ck_assert_int_eq(refd_oid_parse(UPPER, &oid), 0);
+	len = loose_format(&oid, NULL, content);
+	ck_assert_int_eq(len, 41);
 	umask(0077);
 	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		snprintf(name, sizeof(name), "s%zu", i);
-		ck_assert_int_eq(loose_stage(sys, tmp_fd, name, &oid, modes[i]),
+		ck_assert_int_eq(loose_stage(sys, tmp_fd, name, content,
+				     (size_t)len, modes[i]),
 		    0);
 		ck_assert_uint_eq(tmp_mode(name), modes[i]);
 		text = tmp_get(name);
 		ck_assert_str_eq(text, HEX "\n");
 		free(text);
 	}
-	ck_assert_int_eq(loose_stage(sys, tmp_fd, "s0", &oid, 0600), -EEXIST);
+	ck_assert_int_eq(loose_stage(sys, tmp_fd, "s0", "x", 1, 0600), -EEXIST);
 	ck_assert(tmp_exists("s0"));
+}
+END_TEST
+
+START_TEST(a_symref_is_formatted_as_git_writes_it)
+{
+	static const struct refd_oid oid;
+	char content[LOOSE_CONTENT_MAX], *target;
+	struct loose_value value;
+	int len;
+
+	len = loose_format(&oid, "refs/heads/x", content);
+	ck_assert_str_eq(content, "ref: refs/heads/x\n");
+	ck_assert_int_eq(len, (int)strlen(content));
+	ck_assert_int_eq(loose_parse(content, (size_t)len, &value), 0);
+	ck_assert_int_eq(value.kind, LOOSE_SYMREF);
+	ck_assert_str_eq(value.target, "refs/heads/x");
+	loose_value_done(&value);
+	target = malloc(LOOSE_CONTENT_MAX + 1);
+	memset(target, 'a', LOOSE_CONTENT_MAX);
+	target[LOOSE_CONTENT_MAX] = '\0';
+	ck_assert_int_eq(loose_format(&oid, target, content), -ENAMETOOLONG);
+	target[LOOSE_CONTENT_MAX - 7] = '\0';
+	ck_assert_int_eq(loose_format(&oid, target, content),
+	    LOOSE_CONTENT_MAX - 1);
+	target[LOOSE_CONTENT_MAX - 7] = 'a';
+	target[LOOSE_CONTENT_MAX - 6] = '\0';
+	ck_assert_int_eq(loose_format(&oid, target, content), -ENAMETOOLONG);
+	free(target);
 }
 END_TEST
 
@@ -278,15 +310,14 @@ static int bad_close(const struct sys *s, int fd)
 START_TEST(a_failed_staging_leaves_nothing)
 {
 	struct sys faulty = sys_kernel;
-	struct refd_oid oid = { { 0 } };
 
 	faulty.write_all = no_space;
-	ck_assert_int_eq(loose_stage(&faulty, tmp_fd, "s", &oid, 0666),
+	ck_assert_int_eq(loose_stage(&faulty, tmp_fd, "s", HEX "\n", 41, 0666),
 	    -ENOSPC);
 	ck_assert(!tmp_exists("s"));
 	faulty = sys_kernel;
 	faulty.close = bad_close;
-	ck_assert_int_eq(loose_stage(&faulty, tmp_fd, "s", &oid, 0666),
+	ck_assert_int_eq(loose_stage(&faulty, tmp_fd, "s", HEX "\n", 41, 0666),
 	    -EDQUOT);
 	ck_assert(!tmp_exists("s"));
 }
@@ -429,6 +460,7 @@ int main(void)
 	tcase_add_test(tc, directories);
 	tcase_add_test(tc, special_files_are_broken_and_hang_nobody);
 	tcase_add_test(tc, a_value_is_staged_with_its_mode);
+	tcase_add_test(tc, a_symref_is_formatted_as_git_writes_it);
 	tcase_add_test(tc, a_failed_staging_leaves_nothing);
 	tcase_add_test(tc, empty_trees_are_cleared);
 	tcase_add_test(tc, a_tree_with_something_in_it_stays);

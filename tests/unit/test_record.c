@@ -17,7 +17,7 @@
 #define STRING_MAX  48
 
 /* Backing store of one random record's strings. */
-static char strings[3 + 2 * MEMBERS_MAX][STRING_MAX];
+static char strings[2 + 4 * MEMBERS_MAX][STRING_MAX];
 static struct record_member members[MEMBERS_MAX];
 
 static const char *random_string(struct gen *g, size_t slot, uint32_t min)
@@ -40,12 +40,17 @@ static struct refd_oid random_oid(struct gen *g)
 	return oid;
 }
 
-static void random_ok(struct gen *g, struct record_member *m)
+/* SLOT: the first of two. */
+static void random_ok(struct gen *g, struct record_member *m, size_t slot)
 {
-	static const enum refd_action actions[] = { REFD_UPDATE, REFD_DELETE,
-		REFD_VERIFY };
+	static const enum record_action actions[] = { RECORD_NOTHING,
+		RECORD_WRITE, RECORD_DELETE, RECORD_LOG };
 
-	m->action = actions[gen_below(g, 3)];
+	m->action = actions[gen_below(g, 4)];
+	if (gen_below(g, 2))
+		m->worktree = random_string(g, slot, 1);
+	if (m->action == RECORD_WRITE && gen_below(g, 2))
+		m->target = random_string(g, slot + 1, 0);
 	m->new_oid = random_oid(g);
 	m->had_old = gen_below(g, 2);
 	if (m->had_old)
@@ -54,7 +59,6 @@ static void random_ok(struct gen *g, struct record_member *m)
 	if (m->had_packed)
 		m->packed_oid = random_oid(g);
 	m->log = gen_below(g, 2);
-	m->log_head = gen_below(g, 2);
 }
 
 static void random_member(struct gen *g, size_t k)
@@ -66,14 +70,16 @@ static void random_member(struct gen *g, size_t k)
 	m->status = (enum refd_status)gen_below(g, REFD_NOTSYMREF + 1);
 	if (gen_below(g, 2))
 		m->status = REFD_OK;
-	m->name = random_string(g, 3 + 2 * k, 1);
+	m->answers = gen_below(g, 2);
+	m->worktree = "";
+	m->name = random_string(g, 2 + 4 * k, 1);
 	if (gen_below(g, 2))
-		m->text = random_string(g, 4 + 2 * k, 0);
+		m->text = random_string(g, 3 + 4 * k, 0);
 	m->has_found = gen_below(g, 2);
 	if (m->has_found)
 		m->found = random_oid(g);
 	if (m->status == REFD_OK)
-		random_ok(g, m);
+		random_ok(g, m, 4 + 4 * k);
 }
 
 static void random_record(struct gen *g, struct record *rec)
@@ -81,9 +87,8 @@ static void random_record(struct gen *g, struct record *rec)
 	size_t i;
 
 	memset(rec, 0, sizeof(*rec));
-	rec->git_dir = random_string(g, 0, 1);
-	rec->committer = random_string(g, 1, 0);
-	rec->message = random_string(g, 2, 0);
+	rec->committer = random_string(g, 0, 0);
+	rec->message = random_string(g, 1, 0);
 	rec->file_mode = (uint32_t)gen_u64(g);
 	rec->dir_mode = (uint32_t)gen_u64(g);
 	rec->nr_updates = (uint32_t)gen_u64(g);
@@ -105,25 +110,30 @@ static void assert_member_eq(const struct record_member *a,
 {
 	ck_assert_uint_eq(a->index, b->index);
 	ck_assert_uint_eq(a->status, b->status);
+	ck_assert_int_eq(a->answers, b->answers);
 	ck_assert_str_eq(a->name, b->name);
 	ck_assert_pstr_eq(a->text, b->text);
 	ck_assert_int_eq(a->has_found, b->has_found);
 	assert_oid_eq(&a->found, &b->found);
+	if (a->status != REFD_OK) {
+		ck_assert_ptr_null(b->worktree);
+		return;
+	}
+	ck_assert_str_eq(a->worktree, b->worktree);
 	ck_assert_uint_eq(a->action, b->action);
+	ck_assert_pstr_eq(a->target, b->target);
 	assert_oid_eq(&a->new_oid, &b->new_oid);
 	ck_assert_int_eq(a->had_old, b->had_old);
 	assert_oid_eq(&a->old_oid, &b->old_oid);
 	ck_assert_int_eq(a->had_packed, b->had_packed);
 	assert_oid_eq(&a->packed_oid, &b->packed_oid);
 	ck_assert_int_eq(a->log, b->log);
-	ck_assert_int_eq(a->log_head, b->log_head);
 }
 
 static void assert_record_eq(const struct record *a, const struct record *b)
 {
 	size_t i;
 
-	ck_assert_str_eq(a->git_dir, b->git_dir);
 	ck_assert_str_eq(a->committer, b->committer);
 	ck_assert_str_eq(a->message, b->message);
 	ck_assert_uint_eq(a->file_mode, b->file_mode);
@@ -224,8 +234,7 @@ START_TEST(a_changed_byte_is_never_taken_for_the_same)
 END_TEST
 
 static struct record_member one = { .name = "refs/heads/x" };
-static struct record small = { .git_dir = "/r",
-	.committer = "",
+static struct record small = { .committer = "ab",
 	.message = "",
 	.members = &one,
 	.nr_members = 1 };
@@ -234,8 +243,8 @@ static struct record small = { .git_dir = "/r",
 enum {
 	AT_VERSION = 0,
 	AT_FLAGS = 1,
-	AT_GIT_DIR = 22,
-	AT_NR_MEMBERS = 22 + 7 + 5 + 5,
+	AT_COMMITTER = 22,
+	AT_NR_MEMBERS = 22 + 7 + 5,
 	AT_STATUS = AT_NR_MEMBERS + 4 + 4,
 	AT_ACTION,
 	AT_MEMBER_FLAGS
@@ -258,20 +267,47 @@ static int decode_with(size_t at, uint8_t value)
 
 START_TEST(what_is_unknown_is_refused)
 {
-	ck_assert_int_eq(decode_with(AT_VERSION, 1), 0);
-	ck_assert_int_eq(decode_with(AT_VERSION, 0), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_VERSION, 2), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 2), 0);
+	ck_assert_int_eq(decode_with(AT_VERSION, 1), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 3), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_FLAGS, 1), 0);
 	ck_assert_int_eq(decode_with(AT_FLAGS, 2), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_ACTION, 3), 0);
+	ck_assert_int_eq(decode_with(AT_ACTION, 4), 0);
 	ck_assert_int_eq(decode_with(AT_ACTION, 0), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_ACTION, 4), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_ACTION, 5), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_STATUS, 99), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_STATUS, REFD_PENDING), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_MEMBER_FLAGS, 0x30), 0);
-	ck_assert_int_eq(decode_with(AT_MEMBER_FLAGS, 0x40), -EBADMSG);
-	/* "/r" with a NUL for its second byte. */
-	ck_assert_int_eq(decode_with(AT_GIT_DIR + 5, 0), -EBADMSG);
+	/* "ab" with a NUL for its second byte. */
+	ck_assert_int_eq(decode_with(AT_COMMITTER + 5, 0), -EBADMSG);
+}
+END_TEST
+
+/* The two strings that a member may have before its ids. */
+START_TEST(only_what_is_written_has_a_target)
+{
+	struct record back;
+	size_t len, at;
+	uint8_t *bytes;
+
+	one.action = RECORD_WRITE;
+	one.worktree = "w";
+	one.target = "";
+	bytes = record_encode(&small, &len);
+	ck_assert_int_eq(decode(bytes, len, &back), 0);
+	ck_assert_str_eq(back.members[0].worktree, "w");
+	ck_assert_str_eq(back.members[0].target, "");
+	record_done(&back);
+	bytes[AT_ACTION] = 4;
+	ck_assert_int_eq(decode(bytes, len, &back), -EBADMSG);
+	bytes[AT_ACTION] = 1;
+	/* The worktree's string, behind the flags and the name, made empty:
+	 * that has another encoding. */
+	at = AT_MEMBER_FLAGS + 1 + 4 + strlen(one.name) + 1;
+	bytes[at] = 0;
+	memmove(bytes + at + 4, bytes + at + 5, len - at - 5);
+	ck_assert_int_eq(decode(bytes, len - 1, &back), -EBADMSG);
+	free(bytes);
 }
 END_TEST
 
@@ -282,7 +318,9 @@ START_TEST(a_rejection_says_nothing_of_what_was_published)
 	uint8_t *bytes;
 
 	one.status = REFD_STALE;
-	one.action = REFD_CREATE;
+	one.action = RECORD_WRITE;
+	one.worktree = "w";
+	one.target = "refs/heads/y";
 	one.had_old = one.log = true;
 	bytes = record_encode(&small, &len);
 	ck_assert_int_eq(decode(bytes, len, &back), 0);
@@ -303,14 +341,14 @@ START_TEST(a_claim_costs_no_memory)
 {
 	ck_assert_int_eq(decode_with(AT_NR_MEMBERS + 3, 0xff), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_NR_MEMBERS, 3), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_GIT_DIR + 3, 0xff), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_COMMITTER + 3, 0xff), -EBADMSG);
 }
 END_TEST
 
 START_TEST(a_failed_decode_leaves_the_output_alone)
 {
 	struct record back;
-	uint8_t before[sizeof(back)], junk[] = { 1, 0, 3 };
+	uint8_t before[sizeof(back)], junk[] = { 2, 0, 3 };
 
 	memset(&back, 0x5a, sizeof(back));
 	memcpy(before, &back, sizeof(back));
@@ -453,6 +491,7 @@ int main(void)
 	tcase_add_test(tc, a_part_or_more_than_all_is_refused);
 	tcase_add_test(tc, a_changed_byte_is_never_taken_for_the_same);
 	tcase_add_test(tc, what_is_unknown_is_refused);
+	tcase_add_test(tc, only_what_is_written_has_a_target);
 	tcase_add_test(tc, a_rejection_says_nothing_of_what_was_published);
 	tcase_add_test(tc, a_claim_costs_no_memory);
 	tcase_add_test(tc, a_failed_decode_leaves_the_output_alone);

@@ -18,7 +18,24 @@
  * the daemon recovers, asks by transaction id, and sends again only after
  * "never-seen" (the one answer that says nothing happened). Where the truth
  * can't be had before the deadline the answer's outcome is "unknown": never
- * taken for a failure. A prepared session ends with its connection.
+ * taken for a failure.
+ *
+ * A session holds its locks between two requests:
+ *
+ *	session.verb = REFD_VERB_SESSION; ...
+ *	refd_call(r, &session, 1000, &ans);	PREPARED: all locks are held
+ *	end = session;
+ *	end.verb = REFD_VERB_COMMIT;		or REFD_VERB_ABORT
+ *	refd_call(r, &end, 1000, &ans);		RESULTS
+ *
+ * It lives no longer than its connection (and the daemon's limit for such
+ * ones): its locks go, and nothing was done. That is answered by REFUSED with
+ * REFD_ABORTED, when the session's own answer is waited for, or its end. A
+ * session is never sent again, nor a commit on another connection. Lost after
+ * all of a commit was sent, its outcome is asked for by id like a
+ * transaction's; never-seen is REFD_ABORTED, too. Only the txid of a commit or
+ * abort is sent; the updates of the copy are there so that each gets its
+ * result.
  */
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H
@@ -54,9 +71,10 @@ int refd_submit(struct refd *r, struct refd_request *req);
  * Waits for REQ's answer, at most TIMEOUT_MS (< 0: for ever); others may come
  * first and are kept. On 0 *ANS is filled in (refd_answer_done() it).
  * -ETIMEDOUT: connected, and not yet; wait again, or ask by id another time.
- * When the daemon went and did not come back in time a transaction gets the
- * answer of refd_answer_unknown(), or, when the daemon can't have seen it,
- * REFUSED with REFD_BUSY; any other request -ECONNRESET. Where the daemon
+ * When the daemon went and did not come back in time a transaction or commit
+ * gets the answer of refd_answer_unknown() (without updates: REFUSED with
+ * REFD_UNKNOWN), or, when the daemon can't have seen it, REFUSED with
+ * REFD_BUSY; any other request -ECONNRESET. Where the daemon
  * denies this peer it is REFD_DENIED, and -EPERM, at once. -EPROTO: the
  * daemon said what this side does not understand; for a transaction the
  * outcome is unknown. -EINVAL: REQ is not in flight.

@@ -31,11 +31,27 @@ void refd_flight_free(struct flight *f)
 	free(f);
 }
 
-/* Sent twice it could be done twice, but for its id. */
-static bool changes_refs(const struct refd_request *req)
+/* What becomes of a request when its connection is lost; ALL_SENT: the daemon
+ * may have taken it. */
+static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 {
-	return req->verb == REFD_VERB_TRANSACTION ||
-	    req->verb == REFD_VERB_SESSION || req->verb == REFD_VERB_COMMIT;
+	switch (verb) {
+	case REFD_VERB_TRANSACTION:
+		return all_sent ? FLIGHT_LOST : FLIGHT_UNSENT;
+	case REFD_VERB_COMMIT:
+		return all_sent ? FLIGHT_LOST : FLIGHT_OVER;
+	case REFD_VERB_SESSION:
+		return all_sent ? FLIGHT_OVER : FLIGHT_UNSENT;
+	case REFD_VERB_ABORT:
+		return FLIGHT_OVER;
+	case REFD_VERB_CANCEL:
+	case REFD_VERB_QUERY:
+	case REFD_VERB_PING:
+	case REFD_VERB_STATUS:
+	case REFD_VERB_STATS:
+		return FLIGHT_UNSENT;
+	}
+	return FLIGHT_UNSENT;
 }
 
 static int queue(struct flight *f, const struct refd_request *req,
@@ -91,6 +107,7 @@ int refd_flight_send(struct flight *f, struct refd_conn *conn)
 	case FLIGHT_SENT:
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
+	case FLIGHT_OVER:
 	case FLIGHT_ANSWERED:
 		break;
 	}
@@ -101,9 +118,7 @@ void refd_flight_lost(struct flight *f, uint64_t written)
 {
 	switch (f->state) {
 	case FLIGHT_SENT:
-		f->state = changes_refs(f->req) && written >= f->end ?
-		    FLIGHT_LOST :
-		    FLIGHT_UNSENT;
+		f->state = lost_state(f->req->verb, written >= f->end);
 		break;
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
@@ -111,6 +126,7 @@ void refd_flight_lost(struct flight *f, uint64_t written)
 		break;
 	case FLIGHT_UNSENT:
 	case FLIGHT_LOST:
+	case FLIGHT_OVER:
 	case FLIGHT_ANSWERED:
 		break;
 	}
@@ -122,13 +138,27 @@ bool refd_flight_awaits(const struct flight *f, uint32_t request_id)
 	    (f->state == FLIGHT_SENT || f->state == FLIGHT_ASKING);
 }
 
+/* A result for each update, where updates were sent. */
+static int check_results(const struct refd_request *req,
+    struct refd_answer *ans)
+{
+	if (ans->kind == REFD_ANSWER_PREPARED)
+		return req->verb == REFD_VERB_SESSION &&
+			ans->nr_results == req->nr_updates ?
+		    0 :
+		    -EPROTO;
+	if (ans->kind != REFD_ANSWER_RESULTS)
+		return 0;
+	if (req->verb == REFD_VERB_TRANSACTION ||
+	    req->verb == REFD_VERB_SESSION || req->nr_updates > 0)
+		return refd_answer_complete(req, ans);
+	return 0;
+}
+
 static int settle(struct flight *f, struct refd_answer *ans)
 {
-	int err = 0;
+	int err = check_results(f->req, ans);
 
-	if (ans->kind == REFD_ANSWER_RESULTS &&
-	    f->req->verb == REFD_VERB_TRANSACTION)
-		err = refd_answer_complete(f->req, ans);
 	if (err < 0) {
 		refd_answer_done(ans);
 		return err;
@@ -138,34 +168,36 @@ static int settle(struct flight *f, struct refd_answer *ans)
 	return 0;
 }
 
+/* For each update, where it is known which those are. */
+static int unknown(const struct refd_request *req, struct refd_answer *ans)
+{
+	if (req->nr_updates > 0)
+		return refd_answer_unknown(req, ans);
+	return refd_answer_refusal(req, REFD_UNKNOWN,
+	    "the daemon does not know any more", ans);
+}
+
 /* The daemon can't tell, now or ever. */
 static int settle_unknown(struct flight *f)
 {
 	struct refd_answer ans;
-	int err;
+	int err = unknown(f->req, &ans);
 
-	if (f->req->verb == REFD_VERB_TRANSACTION)
-		err = refd_answer_unknown(f->req, &ans);
-	else
-		err = refd_answer_refusal(f->req, REFD_UNKNOWN,
-		    "the daemon does not know any more", &ans);
 	return err < 0 ? err : settle(f, &ans);
 }
 
 static int settle_never_seen(struct flight *f, struct refd_conn *conn)
 {
-	struct refd_answer ans;
 	int err;
 
-	if (f->req->verb != REFD_VERB_COMMIT) {
-		f->state = FLIGHT_UNSENT;
-		err = refd_flight_send(f, conn);
-		refd_conn_flush(conn);
-		return err;
+	if (f->req->verb == REFD_VERB_COMMIT) {
+		f->state = FLIGHT_OVER;
+		return 0;
 	}
-	err = refd_answer_refusal(f->req, REFD_ABORTED,
-	    "the session ended with its connection", &ans);
-	return err < 0 ? err : settle(f, &ans);
+	f->state = FLIGHT_UNSENT;
+	err = refd_flight_send(f, conn);
+	refd_conn_flush(conn);
+	return err;
 }
 
 static void ask_later(struct flight *f)
@@ -231,11 +263,53 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 	return err;
 }
 
-bool refd_flight_take(struct flight *f, struct refd_answer *ans)
+int refd_flight_abandon(const struct flight *f, int err, const char *why,
+    struct refd_answer *ans)
 {
+	if (err != -ECONNRESET && err != -EPERM)
+		return err;
+	switch (f->req->verb) {
+	case REFD_VERB_TRANSACTION:
+	case REFD_VERB_SESSION:
+	case REFD_VERB_COMMIT:
+		if (f->state != FLIGHT_UNSENT)
+			return unknown(f->req, ans);
+		return refd_answer_refusal(f->req,
+		    err == -EPERM ? REFD_DENIED : REFD_BUSY, why, ans);
+	case REFD_VERB_ABORT:
+	case REFD_VERB_CANCEL:
+	case REFD_VERB_QUERY:
+	case REFD_VERB_PING:
+	case REFD_VERB_STATUS:
+	case REFD_VERB_STATS:
+		break;
+	}
+	return err;
+}
+
+bool refd_flight_is_prepared(const struct flight *f)
+{
+	return f->state == FLIGHT_ANSWERED &&
+	    f->ans.kind == REFD_ANSWER_PREPARED;
+}
+
+bool refd_flight_is_settled(const struct flight *f)
+{
+	return f->state == FLIGHT_ANSWERED || f->state == FLIGHT_OVER;
+}
+
+int refd_flight_take(struct flight *f, struct refd_answer *ans)
+{
+	int err;
+
+	if (f->state == FLIGHT_OVER) {
+		err = refd_answer_refusal(f->req, REFD_ABORTED,
+		    "the session ended with its connection", ans);
+		return err < 0 ? err : 1;
+	}
 	if (f->state != FLIGHT_ANSWERED)
-		return false;
+		return 0;
 	*ans = f->ans;
 	f->state = FLIGHT_UNSENT; /* nothing here to free any more */
-	return true;
+	return 1;
 }

@@ -12,6 +12,11 @@
  * which not every byte had left, or that can be repeated without harm (ping,
  * look-up, ...), goes back to UNSENT.
  *
+ * What is held by a connection ends with it: a session that was lost, its
+ * abort, and a commit of which not every byte had left, are OVER (nothing was
+ * done). Only a commit that may have arrived is LOST; when it was never seen
+ * it is OVER too, and never sent again.
+ *
  * One thread at a time; nothing blocks. 0 or a negative errno: -ENOMEM;
  * -EINVAL for a request the protocol can't carry; -EPROTO for an answer that
  * is not one to this request.
@@ -28,6 +33,7 @@ enum flight_state {
 	FLIGHT_LOST,
 	FLIGHT_ASKING,
 	FLIGHT_PENDING,
+	FLIGHT_OVER, /* its connection ended and took it along */
 	FLIGHT_ANSWERED
 };
 
@@ -58,7 +64,16 @@ int refd_flight_answered(struct flight *f, struct refd_answer *ans,
 /* Asks if it is time; else lowers *UNTIL to when it will be. */
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
     uint64_t *until);
-/* The answer, once. */
-bool refd_flight_take(struct flight *f, struct refd_answer *ans);
+/* What is to be said when nothing more can be learnt, because the daemon is
+ * lost (ERR is -ECONNRESET) or denies this peer (-EPERM); WHY is for what
+ * can't have arrived. Any other ERR is returned. */
+int refd_flight_abandon(const struct flight *f, int err, const char *why,
+    struct refd_answer *ans);
+/* A session, answered, that holds its locks. */
+bool refd_flight_is_prepared(const struct flight *f);
+/* Has what there is to be known of it. */
+bool refd_flight_is_settled(const struct flight *f);
+/* 1 and the answer, once; 0: there is none yet; -ENOMEM. */
+int refd_flight_take(struct flight *f, struct refd_answer *ans);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/answer.h"
 #include "client/librefd/conn.h"
 #include "client/librefd/flight.h"
+#include "client/librefd/sessions.h"
 
 struct refd {
 	char *path;
@@ -17,6 +17,7 @@ struct refd {
 	struct refd_hello hello;
 	bool has_hello;
 	enum refd_status refusal; /* of the last connection; REFD_OK: none */
+	struct sessions sessions; /* prepared on this connection */
 	struct flight *flights[REFD_REQUESTS_MAX];
 	size_t nr_flights;
 	uint32_t last_id;
@@ -66,6 +67,7 @@ void refd_free(struct refd *r)
 		refd_flight_free(r->flights[i]);
 	refd_conn_done(&r->conn);
 	refd_answer_decoder_free(r->dec);
+	refd_sessions_done(&r->sessions);
 	free(r->path);
 	free(r);
 }
@@ -129,6 +131,8 @@ static int take_answer(struct refd *r, struct refd_answer *ans)
 		return err;
 	}
 	err = refd_flight_answered(f, ans, &r->conn);
+	if (err == 0 && refd_flight_is_prepared(f))
+		err = refd_sessions_add(&r->sessions, &f->req->txid);
 	if (err == -EPROTO)
 		return fail(r, err, "%s: an answer does not fit its request",
 		    r->path);
@@ -180,6 +184,7 @@ static void hang_up(struct refd *r)
 	for (i = 0; i < r->nr_flights; i++)
 		refd_flight_lost(r->flights[i], written);
 	refd_conn_close(&r->conn);
+	refd_sessions_clear(&r->sessions);
 	refd_answer_decoder_free(r->dec);
 	r->dec = NULL;
 }
@@ -342,6 +347,11 @@ static bool needs_txid(const struct refd_request *req)
 	    refd_txid_eq(&req->txid, &none);
 }
 
+static bool ends_session(const struct refd_request *req)
+{
+	return req->verb == REFD_VERB_COMMIT || req->verb == REFD_VERB_ABORT;
+}
+
 int refd_submit(struct refd *r, struct refd_request *req)
 {
 	struct flight *f;
@@ -359,6 +369,8 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	f = refd_flight_new(req);
 	if (!f)
 		return fail(r, -ENOMEM, "out of memory");
+	if (ends_session(req) && !refd_sessions_take(&r->sessions, &req->txid))
+		f->state = FLIGHT_OVER;
 	if (refd_conn_is_open(&r->conn)) {
 		err = refd_flight_send(f, &r->conn);
 		if (err < 0) {
@@ -437,14 +449,14 @@ static int turn(struct refd *r, uint64_t deadline)
 static int give_up(struct refd *r, size_t i, int err, struct refd_answer *ans)
 {
 	struct flight *f = r->flights[i];
-	enum refd_status status = err == -EPERM ? REFD_DENIED : REFD_BUSY;
+	int taken;
 
 	hang_up(r);
-	if (f->req->verb == REFD_VERB_TRANSACTION &&
-	    (err == -ECONNRESET || err == -EPERM))
-		err = f->state == FLIGHT_UNSENT ?
-		    refd_answer_refusal(f->req, status, r->error, ans) :
-		    refd_answer_unknown(f->req, ans);
+	taken = refd_flight_take(f, ans);
+	if (taken == 0)
+		err = refd_flight_abandon(f, err, r->error, ans);
+	else
+		err = taken > 0 ? 0 : taken;
 	remove_flight(r, i);
 	return err;
 }
@@ -459,15 +471,16 @@ int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
 	if (i == r->nr_flights)
 		return fail(r, -EINVAL, "the request is not in flight");
 	for (;;) {
-		if (refd_flight_take(r->flights[i], ans)) {
+		err = refd_flight_take(r->flights[i], ans);
+		if (err != 0) {
 			remove_flight(r, i);
-			return 0;
+			return err > 0 ? 0 : fail(r, err, "out of memory");
 		}
 		err = turn(r, deadline);
 		if (err < 0)
 			return give_up(r, i, err, ans);
 		if (refd_now_ms() < deadline ||
-		    r->flights[i]->state == FLIGHT_ANSWERED)
+		    refd_flight_is_settled(r->flights[i]))
 			continue;
 		if (!refd_conn_is_open(&r->conn))
 			return give_up(r, i, -ECONNRESET, ans);

@@ -172,10 +172,11 @@ void fake_answer_kind(struct fake *f, const struct refd_request *req,
 	fake_answer(f, &ans);
 }
 
-void fake_answer_ok(struct fake *f, const struct refd_request *req)
+static void answer_each(struct fake *f, const struct refd_request *req,
+    enum refd_answer_kind kind)
 {
 	struct refd_result *results;
-	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+	struct refd_answer ans = { .kind = kind,
 		.request_id = req->request_id,
 		.txid = req->txid,
 		.nr_results = req->nr_updates,
@@ -191,4 +192,14 @@ void fake_answer_ok(struct fake *f, const struct refd_request *req)
 	ans.results = results;
 	fake_answer(f, &ans);
 	free(results);
+}
+
+void fake_answer_ok(struct fake *f, const struct refd_request *req)
+{
+	answer_each(f, req, REFD_ANSWER_RESULTS);
+}
+
+void fake_answer_prepared(struct fake *f, const struct refd_request *req)
+{
+	answer_each(f, req, REFD_ANSWER_PREPARED);
 }

@@ -47,5 +47,7 @@ void fake_serve(struct fake *f);
 void fake_answer_kind(struct fake *f, const struct refd_request *req,
     enum refd_answer_kind kind);
 void fake_answer_ok(struct fake *f, const struct refd_request *req);
+/* A session's: all locks are held. */
+void fake_answer_prepared(struct fake *f, const struct refd_request *req);
 
 #endif

@@ -1,0 +1,392 @@
+/*
+ * Proves what librefd does with sessions: a session and its end go over one
+ * connection or not at all, what is lost with the connection is told as not
+ * done, and only a commit that may have arrived is asked for, and never sent
+ * again.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/refd.h"
+#include "tests/lib/fake_refd.h"
+#include "tests/lib/tmp.h"
+
+#define NR 2
+
+static struct fake fake;
+static struct refd_update updates[NR] = { { .name = "refs/heads/a" },
+	{ .name = "refs/heads/b" } };
+static struct refd_request session, end;
+static struct refd_answer ans;
+static struct refd *r;
+
+static void begin(void (*script)(struct fake *f))
+{
+	fake_start(&fake, script);
+	r = refd_new(fake.path);
+	memset(&session, 0, sizeof(session));
+	session.verb = REFD_VERB_SESSION;
+	session.git_dir = "/r";
+	session.atomic = true;
+	session.updates = updates;
+	session.nr_updates = NR;
+	ck_assert_int_eq(refd_connect(r, 5000), 0);
+}
+
+static void finish(void)
+{
+	refd_answer_done(&ans);
+	refd_free(r);
+	fake_stop(&fake);
+}
+
+static void prepare(void)
+{
+	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
+	ck_assert_uint_eq(ans.nr_results, NR);
+	refd_answer_done(&ans);
+}
+
+static int finish_by(enum refd_verb verb, int timeout_ms)
+{
+	end = session;
+	end.verb = verb;
+	return refd_call(r, &end, timeout_ms, &ans);
+}
+
+static void check_over(void)
+{
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, REFD_ABORTED);
+	ck_assert(refd_txid_eq(&ans.txid, &session.txid));
+}
+
+static void check_all(enum refd_status status)
+{
+	size_t i;
+
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_uint_eq(ans.nr_results, NR);
+	for (i = 0; i < NR; i++)
+		ck_assert_int_eq(ans.results[i].status, status);
+}
+
+/* ---- what the server does ---- */
+
+/* Reads a request, which must be of VERB and of the session. */
+static void take(struct fake *f, enum refd_verb verb, struct refd_request *got)
+{
+	static struct refd_txid id;
+
+	fake_read(f, got);
+	fake_expect(f, got->verb == verb, "another request than expected");
+	if (verb == REFD_VERB_SESSION)
+		id = got->txid;
+	fake_expect(f, refd_txid_eq(&got->txid, &id), "another transaction");
+}
+
+static void take_session(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	take(f, REFD_VERB_SESSION, &got);
+	fake_answer_prepared(f, &got);
+	refd_request_done(&got);
+}
+
+/* All updates ok, which an end does not name. */
+static void answer_end(struct fake *f, struct refd_request *got)
+{
+	got->updates = updates;
+	got->nr_updates = NR;
+	fake_answer_ok(f, got);
+	got->updates = NULL;
+	got->nr_updates = 0;
+}
+
+static void serves(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_COMMIT, &got);
+	fake_expect(f, got.nr_updates == 0, "updates in a commit");
+	answer_end(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_commit)
+{
+	begin(serves);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+/* A session ends once. */
+START_TEST(test_commit_twice)
+{
+	begin(serves);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+static void aborts(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_ABORT, &got);
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_abort)
+{
+	begin(aborts);
+	prepare();
+	end = session;
+	end.verb = REFD_VERB_ABORT;
+	end.nr_updates = 0;
+	ck_assert_int_eq(refd_call(r, &end, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	finish();
+}
+END_TEST
+
+/* ---- the session is lost ---- */
+
+static void breaks_at_once(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	take(f, REFD_VERB_SESSION, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_session_lost)
+{
+	begin(breaks_at_once);
+	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+/* Nobody is there any more, and nobody is looked for. */
+START_TEST(test_prepared_lost)
+{
+	begin(take_session);
+	prepare();
+	fake_stop(&fake);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_over();
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 10000), 0);
+	check_over();
+	refd_answer_done(&ans);
+	refd_free(r);
+}
+END_TEST
+
+static void returns_for_a_ping(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_PING, "a commit that is too late");
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+}
+
+/* Another connection to the same daemon is no better than none. */
+START_TEST(test_not_on_another_connection)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	begin(returns_for_a_ping);
+	prepare();
+	ck_assert_int_eq(refd_call(r, &ping, 10000, &ans), 0);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_over();
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_call(r, &ping, 10000, &ans), 0);
+	finish();
+}
+END_TEST
+
+/* ---- the commit is lost ---- */
+
+static void loses_commit(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_COMMIT, &got);
+	refd_request_done(&got);
+	fake_hang_up(f);
+}
+
+static void knows(struct fake *f)
+{
+	struct refd_request got;
+
+	loses_commit(f);
+	fake_serve(f);
+	take(f, REFD_VERB_QUERY, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
+	refd_request_done(&got);
+	take(f, REFD_VERB_QUERY, &got);
+	answer_end(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_commit_lost_and_done)
+{
+	begin(knows);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void answers_query(struct fake *f, enum refd_answer_kind kind)
+{
+	struct refd_request got;
+
+	loses_commit(f);
+	fake_serve(f);
+	take(f, REFD_VERB_QUERY, &got);
+	fake_answer_kind(f, &got, kind);
+	refd_request_done(&got);
+}
+
+static void never_saw_it(struct fake *f)
+{
+	answers_query(f, REFD_ANSWER_NEVER_SEEN);
+}
+
+START_TEST(test_commit_never_seen)
+{
+	begin(never_saw_it);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+static void forgot_it(struct fake *f)
+{
+	answers_query(f, REFD_ANSWER_EXPIRED);
+}
+
+START_TEST(test_commit_expired)
+{
+	begin(forgot_it);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
+static void goes_for_good(struct fake *f)
+{
+	loses_commit(f);
+	fake_stop_listening(f);
+}
+
+START_TEST(test_commit_and_daemon_lost)
+{
+	begin(goes_for_good);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 300), 0);
+	check_all(REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
+START_TEST(test_commit_without_updates)
+{
+	begin(goes_for_good);
+	prepare();
+	session.nr_updates = 0;
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 300), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
+/* ---- answers that don't fit ---- */
+
+static void prepares_too_little(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	take(f, REFD_VERB_SESSION, &got);
+	got.nr_updates--;
+	fake_answer_prepared(f, &got);
+	got.nr_updates++;
+	refd_request_done(&got);
+}
+
+START_TEST(test_too_few_results)
+{
+	begin(prepares_too_little);
+	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("client_session");
+	TCase *tc = tcase_create("client_session");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 30);
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, test_commit);
+	tcase_add_test(tc, test_commit_twice);
+	tcase_add_test(tc, test_abort);
+	tcase_add_test(tc, test_session_lost);
+	tcase_add_test(tc, test_prepared_lost);
+	tcase_add_test(tc, test_not_on_another_connection);
+	tcase_add_test(tc, test_commit_lost_and_done);
+	tcase_add_test(tc, test_commit_never_seen);
+	tcase_add_test(tc, test_commit_expired);
+	tcase_add_test(tc, test_commit_and_daemon_lost);
+	tcase_add_test(tc, test_commit_without_updates);
+	tcase_add_test(tc, test_too_few_results);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -51,9 +51,10 @@ size_t packed_count(const struct packed_snapshot *snap);
  * begin -> finish (renames packed-refs.new into place)
  *      \-> abandon (removes packed-refs.new)
  * begin re-reads the file, writes packed-refs.new without the NR names in
- * NAMES (sorted by bytes), peeled lines and header kept, and fsyncs it: before
- * any rename, in every mode, because it holds refs that no journal knows. A
- * packed-refs.new that is already there is stale by protocol and goes.
+ * NAMES (sorted by bytes), peeled lines kept, and fsyncs it: before any
+ * rename, in every mode, because it holds refs that no journal knows. The
+ * header is the one git writes; that of a file that is not fully peeled stays.
+ * A packed-refs.new that is already there is stale by protocol and goes.
  * *CHANGED false: none of NAMES is in the file; nothing was written and
  * finish is not to be called. MODE is exact, whatever the umask: git makes
  * this file anew too, with 0666 & ~umask and core.sharedRepository, and does

@@ -36,6 +36,34 @@ static bool holds_any(const struct packed_snapshot *snap,
 	return false;
 }
 
+/* What git writes now. It holds for what is written here too, unless the old
+ * file left peeled lines out. */
+static const char git_header[] =
+    "# pack-refs with: peeled fully-peeled sorted \n";
+
+static bool is_fully_peeled(const struct packed_snapshot *snap)
+{
+	static const char trait[] = " fully-peeled";
+	const size_t len = sizeof(trait) - 1;
+	const char *at = memmem(snap->buf, snap->header_len, trait, len);
+
+	return at != NULL && (at[len] == ' ' || at[len] == '\n');
+}
+
+/* Nothing of a foreign header is carried on that git would not carry on. */
+static void write_header(const struct packed_snapshot *old,
+    struct packed_snapshot *next)
+{
+	const char *header = old->buf;
+
+	next->len = old->header_len;
+	if (is_fully_peeled(old)) {
+		header = git_header;
+		next->len = sizeof(git_header) - 1;
+	}
+	memcpy(next->buf, header, next->len);
+}
+
 /* The file without NAMES, in the order of the names. */
 static int compose(const struct packed_snapshot *old, const char *const *names,
     size_t nr, struct packed_snapshot *next)
@@ -44,11 +72,10 @@ static int compose(const struct packed_snapshot *old, const char *const *names,
 	size_t i, skip = 0, len, name_len;
 	int order;
 
-	next->buf = malloc(old->len + 1);
+	next->buf = malloc(old->len + sizeof(git_header));
 	if (next->buf == NULL)
 		return -ENOMEM;
-	memcpy(next->buf, old->buf, old->header_len);
-	next->len = old->header_len;
+	write_header(old, next);
 	for (i = 0; i < old->nr; i++) {
 		name = old->names[i];
 		order = -1;

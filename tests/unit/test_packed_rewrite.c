@@ -110,6 +110,39 @@ START_TEST(an_odd_file_is_rewritten_sorted)
 }
 END_TEST
 
+static void check_header(const char *before, const char *after)
+{
+	static const char *const names[] = { "refs/heads/x" };
+	char *was, *text;
+	bool changed;
+
+	ck_assert(asprintf(&was, "%s%s", before,
+		      A " refs/heads/x\n" A " refs/heads/y\n") > 0);
+	replace(was);
+	free(was);
+	ck_assert_int_eq(packed_rewrite_begin(packed, names, 1, 0644, &changed),
+	    0);
+	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
+	text = tmp_get("packed-refs");
+	ck_assert(asprintf(&was, "%s%s", after, A " refs/heads/y\n") > 0);
+	ck_assert_str_eq(text, was);
+	free(was);
+	free(text);
+}
+
+/* git keeps nothing of the old header: it has peeled what it writes. */
+START_TEST(the_header_is_gits)
+{
+	check_header("# pack-refs with: peeled fully-peeled sorted  mine \n",
+	    HEADER);
+	check_header("# pack-refs with: peeled fully-peeled\n", HEADER);
+	check_header("# pack-refs with: peeled \n",
+	    "# pack-refs with: peeled \n");
+	check_header("# pack-refs with: fully-peeled-not \n",
+	    "# pack-refs with: fully-peeled-not \n");
+}
+END_TEST
+
 static const char *const just_x[] = { "refs/heads/x" };
 
 static void begin_x(mode_t mode)
@@ -379,6 +412,7 @@ int main(void)
 	tcase_add_test(tc, all_refs_can_go);
 	tcase_add_test(tc, names_that_are_not_there_change_nothing);
 	tcase_add_test(tc, an_odd_file_is_rewritten_sorted);
+	tcase_add_test(tc, the_header_is_gits);
 	tcase_add_test(tc, the_mode_is_exact);
 	tcase_add_test(tc, abandoning_leaves_the_file_as_it_was);
 	tcase_add_test(tc, a_stale_new_file_goes);

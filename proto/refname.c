@@ -111,10 +111,24 @@ static bool fits(const char *name, bool *too_long)
 	return !is_long;
 }
 
+/* Behind the prefix of another worktree, which must be a plain name. */
+static const char *bare_name(const char *name)
+{
+	const char *id, *bare;
+	size_t id_len;
+
+	if (refd_refname_place(name, &id, &id_len, &bare) ==
+		REFD_PLACE_LINKED &&
+	    !component_ok(id, id_len))
+		return "";
+	return bare;
+}
+
 bool refd_refname_may_write(const char *name, bool *too_long)
 {
 	if (!fits(name, too_long))
 		return false;
+	name = bare_name(name);
 	if (starts_with(name, "refs/"))
 		return refd_refname_format_ok(name);
 	return has_root_syntax(name) && !is_pseudoref(name);
@@ -145,6 +159,7 @@ bool refd_refname_may_delete(const char *name, bool *too_long)
 {
 	if (!fits(name, too_long))
 		return false;
+	name = bare_name(name);
 	if (starts_with(name, "refs/"))
 		return path_is_safe(name + strlen("refs/"));
 	/* git creates A-B, and then can't delete it. */
@@ -167,4 +182,33 @@ bool refd_refname_is_per_worktree(const char *name)
 	return has_root_syntax(name) || starts_with(name, "refs/bisect/") ||
 	    starts_with(name, "refs/worktree/") ||
 	    starts_with(name, "refs/rewritten/");
+}
+
+enum refd_place refd_refname_place(const char *name, const char **id,
+    size_t *id_len, const char **bare)
+{
+	static const char main_prefix[] = "main-worktree/";
+	static const char linked_prefix[] = "worktrees/";
+	const char *rest;
+
+	*bare = name;
+	if (refd_refname_is_per_worktree(name))
+		return REFD_PLACE_OWN;
+	if (starts_with(name, main_prefix)) {
+		rest = name + strlen(main_prefix);
+		if (refd_refname_is_per_worktree(rest)) {
+			*bare = rest;
+			return REFD_PLACE_MAIN;
+		}
+	} else if (starts_with(name, linked_prefix)) {
+		*id = name + strlen(linked_prefix);
+		*id_len = component_len(*id);
+		rest = *id + *id_len;
+		if (*id_len > 0 && *rest == '/' &&
+		    refd_refname_is_per_worktree(rest + 1)) {
+			*bare = rest + 1;
+			return REFD_PLACE_LINKED;
+		}
+	}
+	return REFD_PLACE_COMMON;
 }

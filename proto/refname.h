@@ -18,6 +18,7 @@ bool refd_refname_format_ok(const char *name);
  * May refd be asked to write NAME? Below refs/ with a valid format, or a
  * root ref (upper case, "-" and "_" only, as git's is_root_ref_syntax() has
  * it: HEAD, ORIG_HEAD, AUTO_MERGE, ...), but not FETCH_HEAD or MERGE_HEAD;
+ * a per-worktree name also behind "main-worktree/" or "worktrees/<id>/";
  * and within REFD_REFNAME_MAX and REFD_COMPONENT_MAX (*TOO_LONG is then set;
  * may be NULL).
  */
@@ -38,5 +39,19 @@ bool refd_refname_may_push(const char *name);
 /* HEAD-like names, refs/bisect/, refs/worktree/, refs/rewritten/: the ones
  * that belong to a worktree's own git-dir (is_per_worktree_ref). */
 bool refd_refname_is_per_worktree(const char *name);
+
+/* Whose directory a name's file is in (git's parse_worktree_ref()). */
+enum refd_place {
+	REFD_PLACE_COMMON, /* the repository's: refs/heads/x */
+	REFD_PLACE_OWN,    /* the client's own worktree's: HEAD */
+	REFD_PLACE_MAIN,   /* main-worktree/HEAD */
+	REFD_PLACE_LINKED  /* worktrees/<id>/HEAD */
+};
+
+/* *BARE is the name below that directory; of LINKED, ID_LEN bytes at *ID
+ * name the worktree. A prefix before a name that is not per worktree is
+ * none: such a name is COMMON, and git would take it for a path. */
+enum refd_place refd_refname_place(const char *name, const char **id,
+    size_t *id_len, const char **bare);
 
 #endif

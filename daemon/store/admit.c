@@ -164,7 +164,7 @@ static bool open_repo(struct store *s, struct txn *txn)
 /* git deletes names that it would not create. */
 static bool is_good_name(const struct refd_update *ask, bool *too_long)
 {
-	if (ask->action == REFD_DELETE ||
+	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
 	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid)))
 		return refd_refname_may_delete(ask->name, too_long);
 	return refd_refname_may_write(ask->name, too_long);
@@ -189,10 +189,13 @@ static void check_name(struct txn *txn, struct txn_update *u)
 		break;
 	case REFD_SYMREF_UPDATE:
 	case REFD_SYMREF_CREATE:
+		if (!refd_refname_may_write(ask->target, &too_long))
+			txn_decidef(u, REFD_BADNAME,
+			    "refusing to point ref '%s' to bad name '%s'",
+			    ask->name, ask->target);
+		break;
 	case REFD_SYMREF_DELETE:
 	case REFD_SYMREF_VERIFY:
-		txn_decide(u, REFD_UNSUPPORTED,
-		    "symbolic references are not written by this version");
 		break;
 	}
 	if (u->status != REFD_PENDING)
@@ -217,7 +220,7 @@ static void decide_duplicate(struct txn_update *u)
 {
 	if (u->status == REFD_PENDING)
 		txn_decidef(u, REFD_DUPLICATE,
-		    "multiple updates for '%s' are not allowed", u->ask->name);
+		    "multiple updates for ref '%s' not allowed", u->ask->name);
 }
 
 static void check_names(struct txn *txn)
@@ -286,35 +289,28 @@ int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 	return -EIO;
 }
 
+/* What it is; whether the ref may have it is known when the ref is, which may
+ * be another than the one that was named. */
 static void check_object(struct repo *repo, struct txn_update *u)
 {
 	char hex[REFD_OID_HEX + 1];
-	const char *name = u->ask->name;
-	bool is_branch;
 
-	refd_oid_hex(&u->ask->new_oid, hex);
-	is_branch =
-	    strncmp(name, "refs/heads/", 11) == 0 || strcmp(name, "HEAD") == 0;
 	switch (gitrepo_object(repo->git, &u->ask->new_oid)) {
 	case GITREPO_COMMIT:
+		u->object = TXN_OBJECT_COMMIT;
 		return;
 	case GITREPO_TREE:
 	case GITREPO_BLOB:
 	case GITREPO_TAG:
-		if (is_branch)
-			txn_decidef(u, REFD_NOTCOMMIT,
-			    "trying to write "
-			    "non-commit object %s to branch '%s'",
-			    hex, name);
+		u->object = TXN_OBJECT_OTHER;
 		return;
 	case GITREPO_ABSENT:
-		txn_decidef(u, REFD_NOOBJECT,
-		    "trying to write ref '%s' with "
-		    "nonexistent object %s",
-		    name, hex);
+		u->object = TXN_OBJECT_MISSING;
 		return;
 	case GITREPO_ERROR:
-		txn_decidef(u, REFD_IO, "can't read object %s", hex);
+		txn_decidef(u, REFD_IO,
+		    "cannot update ref '%s': can't read object %s",
+		    u->ask->name, refd_oid_hex(&u->ask->new_oid, hex));
 		return;
 	}
 }

@@ -13,280 +13,23 @@
  * transaction it is of. A commit that fails definitely is tried again
  * transaction by transaction (commit.c). What can't be published after it is
  * taken back by a second record (publish.c).
+ *
+ * A session stops between prepare and commit, locks and all, until it is told
+ * how to go on; its batch waits at the transaction.
  */
 #include "daemon/store/apply.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/batch.h"
-#include "proto/refname.h"
 
-void change_fail(struct change *c, enum refd_status status, const char *fmt,
-    ...)
-{
-	char text[2 * REFD_PATH_MAX];
-	va_list ap;
-
-	if (!change_is_live(c))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	txn_decide(c->u, status, text);
-	c->share->broken = true;
-}
-
-void change_fail_errno(struct change *c, int err, const char *doing)
-{
-	enum refd_status status = REFD_IO;
-
-	if (err == -ENOSPC || err == -EDQUOT)
-		status = REFD_NOSPACE;
-	else if (err == -EACCES || err == -EPERM)
-		status = REFD_DENIED;
-	else if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
-		status = REFD_BUSY;
-	change_fail(c, status, "%s: %s", doing, strerror(-err));
-}
-
-void change_again(struct change *c, enum txn_again why)
-{
-	if (!change_is_live(c))
-		return;
-	c->u->again = why;
-	c->share->broken = true;
-}
-
-void batch_settle(struct batch *b)
-{
-	enum txn_again again;
-	struct share *s;
-	size_t i, k;
-
-	for (i = 0; i < b->nr_shares; i++) {
-		s = &b->shares[i];
-		if (!s->broken || !s->txn->req.atomic)
-			continue;
-		/* Something decided: the rest is aborted. Nothing decided,
-		 * but one given back: all go back together. */
-		again = TXN_AGAIN_NO;
-		for (k = 0; k < s->part->nr; k++) {
-			struct txn_update *u = s->part->updates[k];
-
-			if (u->status != REFD_PENDING) {
-				again = TXN_AGAIN_NO;
-				break;
-			}
-			if (u->again > again)
-				again = u->again;
-		}
-		for (k = 0; k < s->part->nr; k++) {
-			struct txn_update *u = s->part->updates[k];
-
-			if (u->status != REFD_PENDING)
-				continue;
-			u->again = again;
-			if (again == TXN_AGAIN_NO)
-				txn_decide(u, REFD_ABORTED, NULL);
-		}
-	}
-}
-
-/* ---- setting a batch up ---- */
-
-static bool is_deletion(const struct refd_update *ask)
-{
-	return ask->action == REFD_DELETE ||
-	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid));
-}
-
-static bool has_deletion(const struct txn_part *part)
-{
-	size_t i;
-
-	for (i = 0; i < part->nr; i++)
-		if (part->updates[i]->status == REFD_PENDING &&
-		    is_deletion(part->updates[i]->ask))
-			return true;
-	return false;
-}
-
-static int by_repo_and_name(const void *va, const void *vb)
-{
-	const struct change *a = va, *b = vb;
-
-	if (a->share->repo != b->share->repo)
-		return a->share->repo < b->share->repo ? -1 : 1;
-	if (a->dirfd != b->dirfd)
-		return a->dirfd < b->dirfd ? -1 : 1;
-	return strcmp(a->name, b->name);
-}
-
-/*
- * The client's own git-dir, where that is a linked worktree. The path is the
- * client's, and may lead elsewhere than it did at admission: what is opened
- * has to lie where recovery will look for it. Its name is recorded, that of
- * the repository itself with a slash behind, so that one in a directory
- * called "worktrees" is not taken for a worktree.
- */
-static int open_git_dir(struct batch *b, struct share *s)
-{
-	char path[REFD_PATH_MAX];
-	size_t len = strlen(s->repo->path);
-	int fd, r;
-
-	s->git_fd = s->repo->fd;
-	snprintf(s->git_dir, sizeof(s->git_dir), "%s/", s->repo->path);
-	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
-		return 0;
-	fd = SYS(b->sys, openat, AT_FDCWD, s->txn->req.git_dir,
-	    O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	r = SYS(b->sys, fd_path, fd, path, sizeof(path));
-	if (r == 0 && strcmp(path, s->repo->path) != 0) {
-		if (strncmp(path, s->repo->path, len) != 0 ||
-		    strncmp(path + len, "/worktrees/", 11) != 0 ||
-		    strchr(path + len + 11, '/') != NULL)
-			r = -ENOENT;
-		else
-			s->git_fd = fd;
-	}
-	if (s->git_fd != fd)
-		SYS(b->sys, close, fd);
-	else
-		strcpy(s->git_dir, path);
-	return r;
-}
-
-static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
-{
-	const struct refd_request *req = &part->txn->req;
-
-	memset(s, 0, sizeof(*s));
-	s->part = part;
-	s->txn = part->txn;
-	s->repo = part->txn->repo;
-	s->git_fd = -1;
-	s->committer = req->committer != NULL ? req->committer :
-						"unknown <unknown> 0 +0000";
-	if (s->repo == NULL)
-		return true;
-	s->file_mode = repo_file_mode(s->repo, req->umask);
-	s->dir_mode = repo_dir_mode(s->repo, req->umask);
-	s->log_policy = s->repo->log_policy;
-	if (req->log_all_ref_updates != NULL)
-		reflog_policy_parse(req->log_all_ref_updates, s->repo->bare,
-		    &s->log_policy);
-	s->message = reflog_normalise(req->message != NULL ? req->message : "");
-	s->git_err = open_git_dir(b, s);
-	return s->message != NULL;
-}
-
-static void change_init(struct change *c, struct share *s, struct txn_update *u)
-{
-	memset(c, 0, sizeof(*c));
-	c->u = u;
-	c->share = s;
-	c->name = u->ask->name;
-	c->dirfd =
-	    refd_refname_is_per_worktree(c->name) ? s->git_fd : s->repo->fd;
-	u->again = TXN_AGAIN_NO;
-	c->action = CHANGE_WRITE;
-	if (u->ask->action == REFD_VERIFY)
-		c->action = CHANGE_NOTHING;
-	else if (is_deletion(u->ask))
-		c->action = CHANGE_DELETE;
-}
-
-static void attach_groups(struct batch *b)
-{
-	struct group *g = NULL;
-	struct change *c;
-	size_t i;
-
-	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
-		c->value_nr = (unsigned)i;
-		if (g == NULL || g->repo != c->share->repo) {
-			g = &b->groups[b->nr_groups++];
-			g->repo = c->share->repo;
-		}
-		c->group = g;
-	}
-}
-
-/* The parts of W with (or without) deletions. false: out of memory. */
-static bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    bool deletions)
-{
-	size_t i, k, nr = 0;
-
-	memset(b, 0, sizeof(*b));
-	b->ap = ap;
-	b->sys = ap->sys;
-	for (i = 0; i < w->nr_parts; i++)
-		nr += w->parts[i].nr;
-	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
-	b->groups = calloc(w->nr_parts + 1, sizeof(*b->groups));
-	b->changes = calloc(nr + 1, sizeof(*b->changes));
-	if (b->shares == NULL || b->groups == NULL || b->changes == NULL)
-		return false;
-	for (i = 0; i < w->nr_parts; i++) {
-		struct txn_part *part = &w->parts[i];
-		struct share *s = &b->shares[b->nr_shares];
-
-		if (has_deletion(part) != deletions)
-			continue;
-		b->nr_shares++;
-		if (!share_init(b, s, part))
-			return false;
-		for (k = 0; k < part->nr; k++) {
-			if (part->updates[k]->status == REFD_PENDING)
-				change_init(&b->changes[b->nr_changes++], s,
-				    part->updates[k]);
-			else
-				b->has_notes = true;
-		}
-	}
-	qsort(b->changes, b->nr_changes, sizeof(*b->changes), by_repo_and_name);
-	attach_groups(b);
-	return true;
-}
-
-static void batch_done(struct batch *b)
-{
-	struct share *s;
-	size_t i;
-
-	for (i = 0; i < b->nr_shares && b->shares != NULL; i++) {
-		s = &b->shares[i];
-		if (s->git_fd >= 0 && s->git_fd != s->repo->fd)
-			SYS(b->sys, close, s->git_fd);
-		free(s->head);
-		free(s->message);
-	}
-	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
-		free(b->changes[i].void_text);
-	for (i = 0; i < b->nr_groups && b->groups != NULL; i++)
-		packed_snapshot_put(b->groups[i].snap);
-	free(b->shares);
-	free(b->groups);
-	free(b->changes);
-}
-
-static void fail_all(struct window *w, bool deletions)
+static void fail_all(struct window *w, enum parts parts)
 {
 	size_t i, k;
 
 	for (i = 0; i < w->nr_parts; i++) {
-		if (has_deletion(&w->parts[i]) != deletions)
+		if (!batch_takes(&w->parts[i], parts))
 			continue;
 		for (k = 0; k < w->parts[i].nr; k++)
 			if (w->parts[i].updates[k]->status == REFD_PENDING)
@@ -295,13 +38,21 @@ static void fail_all(struct window *w, bool deletions)
 	}
 }
 
-static void apply_some(struct applier *ap, struct window *w, bool deletions)
+static void tell_times(const struct batch *b, struct window *w)
+{
+	if (b->locked_ns != 0 && w->locked_ns == 0)
+		w->locked_ns = b->locked_ns;
+	if (b->unlocked_ns > w->unlocked_ns)
+		w->unlocked_ns = b->unlocked_ns;
+}
+
+static void apply_some(struct applier *ap, struct window *w, enum parts parts)
 {
 	struct batch b;
 
-	if (!batch_init(&b, ap, w, deletions)) {
+	if (!batch_init(&b, ap, w, parts)) {
 		batch_done(&b);
-		fail_all(w, deletions);
+		fail_all(w, parts);
 		return;
 	}
 	if (b.nr_shares > 0) {
@@ -310,21 +61,137 @@ static void apply_some(struct applier *ap, struct window *w, bool deletions)
 		batch_publish(&b);
 		batch_release(&b);
 	}
-	if (b.locked_ns != 0 && w->locked_ns == 0)
-		w->locked_ns = b.locked_ns;
-	if (b.unlocked_ns > w->unlocked_ns)
-		w->unlocked_ns = b.unlocked_ns;
+	tell_times(&b, w);
 	batch_done(&b);
 }
 
-void apply_window(struct applier *ap, struct window *w)
+static void apply_whole(struct applier *ap, struct window *w)
 {
 	bool deletions = false;
 	size_t i;
 
 	for (i = 0; i < w->nr_parts; i++)
-		deletions = deletions || has_deletion(&w->parts[i]);
-	apply_some(ap, w, false);
+		deletions = deletions || part_has_deletion(&w->parts[i]);
+	apply_some(ap, w, PARTS_WITHOUT_DELETIONS);
 	if (deletions)
-		apply_some(ap, w, true);
+		apply_some(ap, w, PARTS_WITH_DELETIONS);
+}
+
+/* ---- sessions ---- */
+
+/* One that can't be had now is no use to hold the others for. */
+static bool give_back_together(struct txn_part *part)
+{
+	enum txn_again again = TXN_AGAIN_NO;
+	struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < part->nr; i++) {
+		u = part->updates[i];
+		if (u->status == REFD_PENDING && u->again > again)
+			again = u->again;
+	}
+	for (i = 0; i < part->nr && again != TXN_AGAIN_NO; i++)
+		if (part->updates[i]->status == REFD_PENDING)
+			part->updates[i]->again = again;
+	return again != TXN_AGAIN_NO;
+}
+
+static bool has_undecided(const struct txn_part *part)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->status == REFD_PENDING)
+			return true;
+	return false;
+}
+
+/* What the client is told of those that are prepared. */
+static void tell_prepared(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (change_is_live(c) && c->is_end && !c->is_asked) {
+			free(c->u->final_name);
+			c->u->final_name = strdup(c->own_name);
+		}
+	}
+	b->shares[0].txn->rewrites_packed = b->groups[0].packed_changed;
+}
+
+static void session_prepare(struct applier *ap, struct window *w)
+{
+	struct txn *txn = w->parts[0].txn;
+	struct batch *b = malloc(sizeof(*b));
+
+	if (b == NULL || !batch_init(b, ap, w, PARTS_ALL)) {
+		if (b != NULL)
+			batch_done(b);
+		free(b);
+		fail_all(w, PARTS_ALL);
+		return;
+	}
+	batch_prepare(b);
+	if (!give_back_together(&w->parts[0]) && has_undecided(&w->parts[0])) {
+		tell_prepared(b);
+		/* The window goes, the batch stays. */
+		b->shares[0].part = NULL;
+		txn->prepared = b;
+		return;
+	}
+	batch_release(b);
+	tell_times(b, w);
+	batch_done(b);
+	free(b);
+}
+
+/* The locks are in the directory that was opened, wherever it is now. */
+static void check_still_there(struct batch *b)
+{
+	size_t i;
+
+	if (repo_is_same(b->ap->repos, b->shares[0].repo))
+		return;
+	for (i = 0; i < b->nr_changes; i++)
+		change_fail(b->changes[i], REFD_NOREPO,
+		    "cannot update ref '%s': the repository '%s' was moved or "
+		    "replaced meanwhile",
+		    b->changes[i]->u->ask->name, b->shares[0].repo->path);
+}
+
+static void session_end(struct window *w, bool commit)
+{
+	struct txn *txn = w->parts[0].txn;
+	struct batch *b = txn->prepared;
+
+	txn->prepared = NULL;
+	b->shares[0].part = &w->parts[0];
+	if (commit) {
+		check_still_there(b);
+		batch_commit(b);
+		batch_publish(b);
+	}
+	batch_release(b);
+	batch_done(b);
+	free(b);
+}
+
+void apply_window(struct applier *ap, struct window *w)
+{
+	switch (w->session) {
+	case WINDOW_WHOLE:
+		apply_whole(ap, w);
+		break;
+	case WINDOW_PREPARE:
+		session_prepare(ap, w);
+		break;
+	case WINDOW_COMMIT:
+	case WINDOW_ABORT:
+		session_end(w, w->session == WINDOW_COMMIT);
+		break;
+	}
 }

@@ -1,10 +1,11 @@
 /*
- * What prepare.c, commit.c and publish.c of one window share. Private to
+ * What prepare*.c, commit.c and publish.c of one window share. Private to
  * them and apply.c.
  *
- * A batch is the share of a window that one journal commit covers. Its
- * changes are sorted by repository, then name; each knows its part (the
- * transaction) and its group (the repository). Phases go over all changes
+ * A batch is the share of a window that one journal commit covers. Each of
+ * its changes is one file: what an update asked for, then, found under the
+ * locks, what a symbolic ref led to, and HEAD where it points to the branch.
+ * An update lives or dies with all of its changes. Phases go over all changes
  * and never stop at one that fails.
  */
 #ifndef STORE_BATCH_H
@@ -15,17 +16,26 @@
 #include "daemon/store/loose.h"
 #include "daemon/store/record.h"
 
+/* A linked worktree's git-dir, once somebody needs it. */
+struct worktree {
+	struct repo *repo;
+	int fd; /* owned */
+	struct worktree *next;
+	char id[];
+};
+
 /* A transaction's share: one journal row. */
 struct share {
 	struct txn_part *part;
 	struct txn *txn;
 	struct repo *repo; /* NULL: refused before one was opened */
-	int git_fd;        /* of the client's own git-dir: repo->fd, or
-				   owned where that is a linked worktree */
-	int git_err;       /* why it can't be had, then nothing can */
-	char git_dir[REFD_PATH_MAX]; /* as recovery finds it */
-	char *head;                  /* the branch git_fd's HEAD points to, once
-				   looked at; owned */
+	/* The client's own git-dir: the repository's, or that of a linked
+	 * worktree. */
+	int git_fd;
+	const char *worktree; /* its id, or "" */
+	int git_err;          /* why it can't be had, then nothing can */
+	char *head;           /* what git_fd's HEAD points to, once
+				 looked at; owned */
 	bool head_looked;
 	const char *committer; /* of log lines; never NULL */
 	char *message;         /* normalised, owned; or NULL */
@@ -46,24 +56,43 @@ struct group {
 	bool packed_changed; /* packed-refs.new is written and synced */
 };
 
-enum change_action { CHANGE_WRITE, CHANGE_DELETE, CHANGE_NOTHING };
+enum change_action {
+	CHANGE_WRITE,
+	CHANGE_DELETE,
+	CHANGE_NOTHING, /* looked at, or at its value already */
+	CHANGE_LOG      /* gets OF's log line, and nothing else */
+};
 
 struct change {
 	struct txn_update *u;
 	struct share *share;
 	struct group *group;
-	const char *name; /* the refname, and the path below dirfd */
+	const char *name;     /* the refname, and the path below dirfd */
+	const char *worktree; /* dirfd's id, or "" for the common dir */
 	int dirfd;
 	enum change_action action;
 	unsigned value_nr; /* of the staged file */
 
-	bool staged, locked, head_locked, linked, published;
-	bool exists; /* under the lock */
+	/* What was asked for; else it was found, and FROM led here. */
+	bool is_asked;
+	bool is_head; /* found: it points to FROM */
+	/* Not passed through: the ref whose value counts. */
+	bool is_end;
+	struct change *from;  /* the symbolic ref (of HEAD: the branch) */
+	struct change *of;    /* with CHANGE_LOG: whose line it gets */
+	struct change *lines; /* those that get its line; by next_line */
+	struct change *next_line;
+	char *target; /* owned; the file is a symbolic ref to it */
+	char *own_name;
+
+	bool staged, locked, linked, published;
+	bool exists; /* under the lock; of a symbolic ref: what it leads to */
+	bool is_loose;
 	struct refd_oid old_oid;
+	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;
-	bool log, log_head; /* a line goes to its log, to HEAD's */
-	bool is_loose;
+	bool log; /* a line goes to its log */
 	/* What stands on disk is all that tells how this ended, or all that
 	 * can end it: lock and staged value are left to recovery. */
 	bool keep;
@@ -79,9 +108,13 @@ struct batch {
 	size_t nr_shares;
 	struct group *groups;
 	size_t nr_groups;
-	struct change *changes;
-	size_t nr_changes;
-	bool has_notes; /* updates decided before: to be recorded */
+	/* Those that were asked for, sorted by repository, directory and
+	 * name; behind them those that were found. */
+	struct change **changes;
+	size_t nr_changes, nr_asked, size;
+	struct change *asked;       /* owned, as one block */
+	struct worktree *worktrees; /* owned */
+	bool has_notes;             /* updates decided before: to be recorded */
 	int64_t locked_ns, unlocked_ns;
 };
 
@@ -91,21 +124,83 @@ static inline bool change_is_live(const struct change *c)
 	return c->u->status == REFD_PENDING && c->u->again == TXN_AGAIN_NO;
 }
 
+static inline bool change_only_looks(const struct change *c)
+{
+	return c->u->ask->action == REFD_VERIFY ||
+	    c->u->ask->action == REFD_SYMREF_VERIFY;
+}
+
+/* The target of a symbolic ref that is to be written, or NULL. */
+static inline const char *change_new_target(const struct change *c)
+{
+	return c->u->ask->action == REFD_SYMREF_UPDATE ||
+		c->u->ask->action == REFD_SYMREF_CREATE ?
+	    c->u->ask->target :
+	    NULL;
+}
+
 /* Decides it, or gives it back; an atomic share is then broken. */
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
+/* The same in git's words: "cannot lock ref '<as asked>': ...". */
+void change_cant_lock(struct change *c, enum refd_status status,
+    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void change_fail_errno(struct change *c, int err, const char *doing);
 void change_again(struct change *c, enum txn_again why);
-/* The same for a lock that could not be taken, by its errno. */
+/* Given back, since PATH below C's directory is locked. */
+void change_locked(struct change *c, const char *path);
+/* For a lock that could not be taken, by its errno. */
 void change_lock_failed(struct batch *b, struct change *c, int err);
+/* Does the update want a value that C's ref must have? */
+bool change_needs_value(const struct change *c);
+/* It has none. */
+void change_cant_resolve(struct change *c);
 /* Every live member of a broken atomic share is aborted, or given back
  * where one of them was. */
 void batch_settle(struct batch *b);
 
+/* ---- batch.c ---- */
+
+/* Which of a window's parts go together. */
+enum parts { PARTS_WITHOUT_DELETIONS, PARTS_WITH_DELETIONS, PARTS_ALL };
+
+bool part_has_deletion(const struct txn_part *part);
+bool batch_takes(const struct txn_part *part, enum parts parts);
+/* false: out of memory; batch_done() it all the same. */
+bool batch_init(struct batch *b, struct applier *ap, struct window *w,
+    enum parts parts);
+/* Released before. */
+void batch_done(struct batch *b);
+/* The order of what was asked for. */
+int change_compare(const struct change *c, const struct repo *repo, int dirfd,
+    const char *name);
+
+/* place.c: where a name's file is, as the client of S sees it; C gets
+ * directory, worktree and name. 0, -ENOENT: no such worktree. */
+int batch_place(struct batch *b, struct share *s, const char *name,
+    struct change *c);
+/* The git-dir of worktree ID of REPO, open: *W; 0 or negative errno. */
+int batch_worktree(struct batch *b, struct repo *repo, const char *id,
+    const struct worktree **w);
+void batch_close_worktrees(struct batch *b);
+
+/* A change that was found, of the same update as FROM; NULL: no memory. Its
+ * name is copied, its place is the caller's to fill in. */
+struct change *batch_found(struct batch *b, struct change *from,
+    const char *name);
+
 /* prepare.c: all that publishing needs, up to the commit point. */
 void batch_prepare(struct batch *b);
-/* prepare_logs.c: a step of it. */
+/* Steps of it. prepare_lock.c: locks, what stands under them, and what that
+ * leads to. */
+void batch_lock(struct batch *b);
+/* prepare_check.c: old values, directory/file conflicts. */
+void batch_check(struct batch *b);
+/* prepare_logs.c */
 void batch_prepare_logs(struct batch *b);
+/* prepare_delete.c: packed-refs.lock, packed-refs.new. */
+void batch_prepare_deletions(struct batch *b);
+
 /* commit.c: the journal record of the batch. */
 void batch_commit(struct batch *b);
 /* Records, durably, that members of committed shares did not happen after
@@ -115,10 +210,6 @@ int batch_void(struct batch *b, struct change **failed, size_t nr);
 void batch_publish(struct batch *b);
 /* Unlocks and removes what is staged, however far it came. */
 void batch_release(struct batch *b);
-
-/* The client's linked worktree, or "": record.h's; and of a ref. */
-const char *share_worktree(const struct share *s);
-const char *change_worktree(const struct change *c);
 
 /* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */
 void change_log_path(const struct change *c, char path[REFD_PATH_MAX]);

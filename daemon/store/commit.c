@@ -24,21 +24,11 @@ char *change_log_line(const struct change *c, size_t *len)
 {
 	static const struct refd_oid null_oid;
 
+	if (c->of != NULL)
+		c = c->of;
 	return reflog_line(c->exists ? &c->old_oid : &null_oid,
-	    c->action == CHANGE_DELETE ? &null_oid : &c->u->ask->new_oid,
+	    c->action == CHANGE_DELETE ? &null_oid : &c->new_oid,
 	    c->share->committer, c->share->message, len);
-}
-
-const char *share_worktree(const struct share *s)
-{
-	return s->repo == NULL || s->git_fd == s->repo->fd ?
-	    "" :
-	    strrchr(s->git_dir, '/') + 1;
-}
-
-const char *change_worktree(const struct change *c)
-{
-	return c->dirfd == c->share->repo->fd ? "" : share_worktree(c->share);
 }
 
 static void member_of_update(const struct txn_update *u,
@@ -52,40 +42,66 @@ static void member_of_update(const struct txn_update *u,
 	m->text = u->text;
 	m->has_found = u->has_found;
 	m->found = u->found;
+	m->worktree = "";
 }
 
-static void member_of_change(const struct change *c, struct record_member *m)
+static enum record_action action_of(const struct change *c)
 {
+	switch (c->action) {
+	case CHANGE_WRITE:
+		return RECORD_WRITE;
+	case CHANGE_DELETE:
+		return RECORD_DELETE;
+	case CHANGE_LOG:
+		return c->log ? RECORD_LOG : RECORD_NOTHING;
+	case CHANGE_NOTHING:
+		break;
+	}
+	/* What confirms a value confirms what another may not have synced: a
+	 * replay has to write it. */
+	return c->is_end && !change_only_looks(c) ? RECORD_WRITE :
+						    RECORD_NOTHING;
+}
+
+/* What is asked for under the name of another worktree is answered under
+ * that, and written under its own. */
+static bool has_own_answer(const struct change *c)
+{
+	return c->is_asked && strcmp(c->name, c->u->ask->name) != 0;
+}
+
+/* One member, or two, or none: *NR grows. */
+static void add_change(const struct change *c, struct record_member *members,
+    size_t *nr)
+{
+	const struct change *end = c->of != NULL ? c->of : c;
+	enum record_action action = action_of(c);
+	struct record_member *m = &members[*nr];
+
+	if (has_own_answer(c)) {
+		member_of_update(c->u, m);
+		m->status = REFD_OK;
+		m->action = RECORD_NOTHING;
+		m = &members[++*nr];
+	}
+	if (action == RECORD_NOTHING && (!c->is_asked || has_own_answer(c)))
+		return;
 	member_of_update(c->u, m);
 	m->status = REFD_OK;
-	m->worktree = change_worktree(c);
-	/* A no-op confirms what another may not have synced: a replay has to
-	 * write it. */
-	m->action = RECORD_WRITE;
-	if (c->u->ask->action == REFD_VERIFY)
-		m->action = RECORD_NOTHING;
-	else if (c->action == CHANGE_DELETE)
-		m->action = RECORD_DELETE;
-	if (m->action == RECORD_WRITE)
-		m->new_oid = c->u->ask->new_oid;
-	m->had_old = c->exists;
-	m->old_oid = c->old_oid;
+	m->answers = c->is_asked && !has_own_answer(c);
+	m->name = c->name;
+	m->worktree = c->worktree;
+	m->action = action;
+	if (action == RECORD_WRITE)
+		m->target = change_new_target(c);
+	if (end->action != CHANGE_DELETE)
+		m->new_oid = end->new_oid;
+	m->had_old = end->exists;
+	m->old_oid = end->old_oid;
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;
-}
-
-static void member_of_head(const struct change *c, struct record_member *m)
-{
-	member_of_change(c, m);
-	m->answers = false;
-	m->name = "HEAD";
-	m->text = NULL;
-	m->has_found = false;
-	m->worktree = share_worktree(c->share);
-	m->action = RECORD_LOG;
-	m->had_packed = false;
-	m->log = true;
+	++*nr;
 }
 
 /* One row in the making: its share, and what its body says. */
@@ -99,22 +115,19 @@ struct row {
 /* Every decided update of SHARE that isn't recorded yet, and the live ones. */
 static bool row_init(struct row *row, struct batch *b, struct share *share)
 {
-	size_t i;
+	size_t i, room = share->part->nr + 1;
 
 	memset(row, 0, sizeof(*row));
 	row->share = share;
-	row->members = calloc(2 * share->part->nr + 1, sizeof(*row->members));
+	for (i = 0; i < b->nr_changes; i++)
+		room += b->changes[i]->share == share ? 2 : 0;
+	row->members = calloc(room, sizeof(*row->members));
 	if (row->members == NULL)
 		return false;
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i].share == share &&
-		    change_is_live(&b->changes[i])) {
-			member_of_change(&b->changes[i],
-			    &row->members[row->nr++]);
-			if (b->changes[i].log_head)
-				member_of_head(&b->changes[i],
-				    &row->members[row->nr++]);
-		}
+		if (b->changes[i]->share == share &&
+		    change_is_live(b->changes[i]))
+			add_change(b->changes[i], row->members, &row->nr);
 	for (i = 0; i < share->part->nr; i++)
 		if (share->part->updates[i]->status != REFD_PENDING)
 			member_of_update(share->part->updates[i],
@@ -204,10 +217,14 @@ static void row_failed(struct batch *b, struct row *row, int err)
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
+		c = b->changes[i];
+		if (c->share == row->share)
+			c->keep = err == JOURNAL_UNKNOWN && change_is_live(c);
+	}
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
 		if (c->share != row->share)
 			continue;
-		c->keep = err == JOURNAL_UNKNOWN && change_is_live(c);
 		if (err == JOURNAL_UNKNOWN)
 			change_fail(c, REFD_UNKNOWN,
 			    "the journal could not "
@@ -227,8 +244,8 @@ static bool is_bound(struct batch *b, const struct row *row)
 	if (g == NULL || !g->packed_changed)
 		return false;
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i].share == row->share &&
-		    b->changes[i].action == CHANGE_DELETE)
+		if (b->changes[i]->share == row->share &&
+		    b->changes[i]->action == CHANGE_DELETE)
 			return true;
 	return false;
 }
@@ -255,7 +272,7 @@ static bool is_worth_a_flush(const struct batch *b)
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++)
-		if (change_is_live(&b->changes[i]))
+		if (change_is_live(b->changes[i]))
 			return true;
 	return b->has_notes;
 }
@@ -284,7 +301,7 @@ void batch_commit(struct batch *b)
 	}
 	if (rows == NULL || out == NULL)
 		for (i = 0; i < b->nr_changes; i++)
-			change_fail_errno(&b->changes[i], -ENOMEM,
+			change_fail_errno(b->changes[i], -ENOMEM,
 			    "can't write the journal");
 	else if (nr > 0)
 		commit_rows(b, rows, out, nr);

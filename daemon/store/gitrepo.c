@@ -195,8 +195,7 @@ static enum gitrepo_problem check_format(const char *common_dir, char **why)
 
 /* ---- the settings ---- */
 
-/* git_config_perm(): -1 for what git dies of. */
-static int parse_shared(const char *value, int *perm)
+int gitrepo_parse_shared(const char *value, int *perm)
 {
 	long n;
 	char *end;
@@ -284,7 +283,8 @@ static enum gitrepo_problem read_settings(git_config *config,
 		*why = text("can't read its config: %s", libgit2_says());
 		return GITREPO_FAILED;
 	}
-	if (r == 1 && parse_shared(shared, &repo->config.shared_perm) < 0) {
+	if (r == 1 &&
+	    gitrepo_parse_shared(shared, &repo->config.shared_perm) < 0) {
 		*why = text("bad core.sharedRepository: %s", shared);
 		free(shared);
 		return GITREPO_UNSUPPORTED;

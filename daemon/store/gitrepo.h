@@ -24,6 +24,10 @@ struct gitrepo_config {
 	const char *log_all_ref_updates; /* NULL: unset; owned by it */
 };
 
+/* A value of core.sharedRepository (git_config_perm()); NULL: a key without
+ * one. -1 for what git dies of. Pure; any thread. */
+int gitrepo_parse_shared(const char *value, int *perm);
+
 enum gitrepo_problem {
 	GITREPO_OK,
 	GITREPO_NOT_A_REPOSITORY, /* a linked worktree's git-dir too */

@@ -30,9 +30,10 @@ static bool is_committed(const struct change *c)
 	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
 }
 
+/* C is the end: what led to it goes with it. */
 static void void_change(struct change *c, enum refd_status status, int err)
 {
-	if (!is_committed(c))
+	if (!is_committed(c) || !c->is_end)
 		return;
 	c->void_status = status;
 	if (status == REFD_ABORTED)
@@ -58,50 +59,57 @@ static void void_errno(struct change *c, int err)
 
 /* ---- one ref ---- */
 
-static void append_line(struct batch *b, struct change *c, int dirfd,
-    const char *path, const char *worktree, const char *refname)
+static void append_line(struct batch *b, const struct change *c)
 {
+	char path[REFD_PATH_MAX];
 	size_t len;
 	char *line;
 	int r;
 
+	if (!c->log)
+		return;
+	change_log_path(c, path);
 	line = change_log_line(c, &len);
 	r = line == NULL ? -ENOMEM :
-			   reflog_append(b->sys, dirfd, path, line, len);
+			   reflog_append(b->sys, c->dirfd, path, line, len);
 	if (r < 0 && line != NULL)
 		b->ap->owe(b->ap->arg, c->share->repo, c->share->txn,
-		    c->share->lsn, worktree, refname, line);
+		    c->share->lsn, c->worktree, c->name, line);
 	free(line);
 }
 
-static void append_lines(struct batch *b, struct change *c)
+/* To the ref's own log, and to those of what led to it or points to it. */
+static void append_lines(struct batch *b, const struct change *c)
 {
-	char path[REFD_PATH_MAX];
+	const struct change *l;
 
-	if (c->log) {
-		change_log_path(c, path);
-		append_line(b, c, c->dirfd, path, change_worktree(c), c->name);
-	}
-	if (c->log_head)
-		append_line(b, c, c->share->git_fd, "logs/HEAD",
-		    share_worktree(c->share), "HEAD");
+	append_line(b, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		append_line(b, l);
 }
 
-static void retract_lines(struct batch *b, struct change *c)
+static void retract_line(struct batch *b, const struct change *c)
 {
 	char path[REFD_PATH_MAX];
 	size_t len;
 	char *line;
 
-	line = c->log || c->log_head ? change_log_line(c, &len) : NULL;
-	if (line != NULL && c->log) {
-		change_log_path(c, path);
+	if (!c->log)
+		return;
+	change_log_path(c, path);
+	line = change_log_line(c, &len);
+	if (line != NULL)
 		reflog_retract(b->sys, c->dirfd, path, line, len);
-	}
-	if (line != NULL && c->log_head)
-		reflog_retract(b->sys, c->share->git_fd, "logs/HEAD", line,
-		    len);
 	free(line);
+}
+
+static void retract_lines(struct batch *b, const struct change *c)
+{
+	const struct change *l;
+
+	retract_line(b, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		retract_line(b, l);
 }
 
 /* Puts the staged value at the name: by rename, or by link where it must be
@@ -127,23 +135,32 @@ static int place_value(struct batch *b, struct change *c, bool by_link)
 
 /* What can't be unlocked is tried once more at the end of the batch, and then
  * its token stays for the next start to find it by. */
-static void unlock(struct change *c)
+static void unlock_one(struct change *c)
 {
-	struct token *tok = &c->group->token;
-
-	if (c->head_locked && token_unlock(tok, c->share->git_fd, "HEAD") == 0)
-		c->head_locked = false;
-	if (c->locked && token_unlock(tok, c->dirfd, c->name) == 0)
+	if (c->locked && token_unlock(&c->group->token, c->dirfd, c->name) == 0)
 		c->locked = false;
 }
 
-/* Too late to be taken back: the record stands and so does the lock, and
+static void unlock(struct change *c)
+{
+	struct change *l;
+
+	for (l = c->lines; l != NULL; l = l->next_line)
+		unlock_one(l);
+	unlock_one(c);
+}
+
+/* Too late to be taken back: the record stands and so do the locks, and
  * recovery finishes what this disk would not take. */
 static void keep_change(struct batch *b, struct change *c, int err)
 {
+	struct change *l;
+
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
 	    c->name, strerror(-err));
 	c->keep = true;
+	for (l = c->lines; l != NULL; l = l->next_line)
+		l->keep = true;
 	if (b->ap->keep != NULL)
 		b->ap->keep(b->ap->arg, c->share->lsn);
 }
@@ -174,6 +191,13 @@ static void publish_write(struct batch *b, struct change *c)
 	unlock(c);
 }
 
+/* Confirmed: there may be lines for those that led to it. */
+static void publish_nothing(struct batch *b, struct change *c)
+{
+	append_lines(b, c);
+	unlock(c);
+}
+
 /* ---- atomic transactions ---- */
 
 /* Creations first: they alone can fail for what others do, and a link can be
@@ -185,7 +209,7 @@ static void link_creations(struct batch *b, struct share *s)
 	int r = 0;
 
 	for (i = 0; i < b->nr_changes && failed == NULL; i++) {
-		c = &b->changes[i];
+		c = b->changes[i];
 		if (c->share != s || !is_committed(c) || c->is_loose ||
 		    c->action != CHANGE_WRITE)
 			continue;
@@ -198,7 +222,7 @@ static void link_creations(struct batch *b, struct share *s)
 	if (failed == NULL)
 		return;
 	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
+		c = b->changes[i];
 		if (c->share != s)
 			continue;
 		if (c->linked)
@@ -227,9 +251,7 @@ static void publish_delete(struct batch *b, struct change *c)
 		keep_change(b, c, r);
 		return;
 	}
-	if (c->log_head)
-		append_line(b, c, c->share->git_fd, "logs/HEAD",
-		    share_worktree(c->share), "HEAD");
+	append_lines(b, c);
 	c->published = true;
 }
 
@@ -245,9 +267,9 @@ static void publish_deletions(struct batch *b)
 		r = 0;
 		if (g->packed_changed) {
 			for (k = 0; k < b->nr_changes; k++)
-				if (b->changes[k].group == g &&
-				    b->changes[k].action == CHANGE_DELETE &&
-				    is_committed(&b->changes[k]))
+				if (b->changes[k]->group == g &&
+				    b->changes[k]->action == CHANGE_DELETE &&
+				    is_committed(b->changes[k]))
 					break;
 			if (k == b->nr_changes)
 				continue;
@@ -255,7 +277,7 @@ static void publish_deletions(struct batch *b)
 			g->packed_changed = r < 0;
 		}
 		for (k = 0; k < b->nr_changes; k++) {
-			c = &b->changes[k];
+			c = b->changes[k];
 			if (c->group != g || c->action != CHANGE_DELETE ||
 			    !is_committed(c))
 				continue;
@@ -279,8 +301,8 @@ static void record_voids(struct batch *b)
 
 	failed = calloc(b->nr_changes + 1, sizeof(*failed));
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i].void_status != 0 && failed != NULL)
-			failed[nr++] = &b->changes[i];
+		if (b->changes[i]->void_status != 0 && failed != NULL)
+			failed[nr++] = b->changes[i];
 	if (nr > 0) {
 		r = batch_void(b, failed, nr);
 		for (i = 0; i < nr; i++)
@@ -291,8 +313,8 @@ static void record_voids(struct batch *b)
 				"it could not be written, nor that be recorded");
 	}
 	for (i = 0; i < b->nr_changes && failed == NULL; i++)
-		if (b->changes[i].void_status != 0)
-			txn_decide(b->changes[i].u, REFD_UNKNOWN,
+		if (b->changes[i]->void_status != 0)
+			txn_decide(b->changes[i]->u, REFD_UNKNOWN,
 			    "out of memory");
 	free(failed);
 }
@@ -307,15 +329,19 @@ void batch_publish(struct batch *b)
 		    b->shares[i].part->nr > 1)
 			link_creations(b, &b->shares[i]);
 	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
-		if (is_committed(c) && c->action == CHANGE_WRITE)
+		c = b->changes[i];
+		if (!c->is_end || !is_committed(c))
+			continue;
+		if (c->action == CHANGE_WRITE)
 			publish_write(b, c);
+		else if (c->action == CHANGE_NOTHING)
+			publish_nothing(b, c);
 	}
 	publish_deletions(b);
 	record_voids(b);
 	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
-		if (!is_committed(c))
+		c = b->changes[i];
+		if (!c->is_end || !is_committed(c))
 			continue;
 		atomic_store(&c->share->repo->fs->touched, true);
 		txn_decide(c->u, REFD_OK, NULL);
@@ -329,9 +355,8 @@ static bool group_must_stay(const struct batch *b, const struct group *g)
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i].group == g &&
-		    (b->changes[i].keep || b->changes[i].locked ||
-			b->changes[i].head_locked))
+		if (b->changes[i]->group == g &&
+		    (b->changes[i]->keep || b->changes[i]->locked))
 			return true;
 	return false;
 }
@@ -358,7 +383,7 @@ void batch_release(struct batch *b)
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
+		c = b->changes[i];
 		if (c->keep)
 			continue;
 		if (c->staged) {
@@ -367,13 +392,13 @@ void batch_release(struct batch *b)
 			SYS(b->sys, unlinkat, c->group->repo->stage_fd, value);
 			c->staged = false;
 		}
-		unlock(c);
+		unlock_one(c);
 	}
 	for (i = 0; i < b->nr_groups; i++)
 		release_group(b, &b->groups[i]);
 	b->unlocked_ns = SYS(b->sys, now_mono);
 	for (i = 0; i < b->nr_changes; i++) {
-		c = &b->changes[i];
+		c = b->changes[i];
 		if (c->action != CHANGE_WRITE || !c->published)
 			loose_prune_parents(b->sys, c->dirfd, c->name, 2);
 	}

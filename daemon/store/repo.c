@@ -187,7 +187,7 @@ static enum refd_status configure_by_git(const struct repos *repos,
 static int make_refd_dir(const struct repos *repos, struct repo *repo)
 {
 	const struct sys *sys = repos->sys;
-	mode_t mode = repo_dir_mode(repo, 022);
+	mode_t mode = repo_dir_mode(repo->shared_perm, 022);
 	int r;
 
 	r = SYS(sys, mkdirat, repo->fd, "refd", mode);

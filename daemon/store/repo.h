@@ -125,8 +125,8 @@ bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer);
 /* The mode of a new file or directory for a client with UMASK: 0666 (0777)
  * & ~umask, then core.sharedRepository (git's calc_shared_perm). The owner
  * keeps his rights whatever the umask: that is the daemon. */
-mode_t repo_file_mode(const struct repo *repo, uint32_t umask_bits);
-mode_t repo_dir_mode(const struct repo *repo, uint32_t umask_bits);
+mode_t repo_file_mode(int shared_perm, uint32_t umask_bits);
+mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits);
 
 /* The directory that the per-worktree names of the linked worktree ID are in;
  * the common dir (repo->fd itself) for "". To be closed where it is another

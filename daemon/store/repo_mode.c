@@ -36,17 +36,17 @@ static mode_t share(int shared_perm, mode_t mode)
 	return shared_perm < 0 ? (mode & ~(mode_t)0777) | tweak : mode | tweak;
 }
 
-mode_t repo_file_mode(const struct repo *repo, uint32_t umask_bits)
+mode_t repo_file_mode(int shared_perm, uint32_t umask_bits)
 {
 	/* What the daemon can't read again it can't recover either. */
-	return share(repo->shared_perm, (0666 & ~(umask_bits & 0777)) | 0600);
+	return share(shared_perm, (0666 & ~(umask_bits & 0777)) | 0600);
 }
 
-mode_t repo_dir_mode(const struct repo *repo, uint32_t umask_bits)
+mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits)
 {
 	mode_t mode;
 
-	mode = share(repo->shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
+	mode = share(shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
 	/* git sets the group bit where the group is to share (path.c). */
-	return repo->shared_perm != 0 ? mode | 02000 : mode;
+	return shared_perm != 0 ? mode | 02000 : mode;
 }

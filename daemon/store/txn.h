@@ -27,6 +27,13 @@ enum txn_again {
 	TXN_AGAIN_REOPEN  /* the repository at its path is another now */
 };
 
+enum txn_object {
+	TXN_OBJECT_UNKNOWN, /* there is none, or nobody looked */
+	TXN_OBJECT_COMMIT,
+	TXN_OBJECT_OTHER,
+	TXN_OBJECT_MISSING
+};
+
 struct txn_update {
 	const struct refd_update *ask; /* in txn->req */
 	struct txn *txn;
@@ -37,11 +44,11 @@ struct txn_update {
 	struct refd_oid found;
 	char *text; /* owned detail for people, or NULL */
 
-	enum txn_again again; /* with PENDING, after a window */
-	char *locked_path;    /* owned; with TXN_AGAIN_LOCKED: what is locked,
+	enum txn_again again;   /* with PENDING, after a window */
+	char *locked_path;      /* owned; with TXN_AGAIN_LOCKED: what is locked,
 				 below the common dir, without ".lock" */
-	bool is_commit;       /* admission: the new value is a commit */
-	bool recorded;        /* its outcome is in the journal */
+	enum txn_object object; /* what the new value is, by admission */
+	bool recorded;          /* its outcome is in the journal */
 
 	/* Prepared in a session: the ref that is locked, where a symbolic ref
 	 * led to it; owned, or NULL. */

@@ -225,12 +225,24 @@ int world_stop(struct world *w)
 
 /* ---- one transaction ---- */
 
-/* Fills in one update from "a=2:1" or "-a:1"; UPDATE's name is malloc'd. */
+static char *full_name(const char *name)
+{
+	char *full = NULL;
+
+	if (asprintf(&full, "%s%s", name[0] == '@' ? "" : "refs/heads/",
+		name + (name[0] == '@')) < 0)
+		abort();
+	return full;
+}
+
+/* Fills in one update from "a=2:1" or "-a:1"; its names are malloc'd. */
 static void parse_update(char *spec, struct refd_update *u)
 {
-	char *old, *value, *name = NULL;
+	char *old, *value, *target;
 
 	memset(u, 0, sizeof(*u));
+	u->no_deref = spec[0] == '!';
+	spec += u->no_deref;
 	old = strchr(spec, ':');
 	if (old != NULL) {
 		*old++ = '\0';
@@ -238,17 +250,20 @@ static void parse_update(char *spec, struct refd_update *u)
 		u->old_oid = world_oid(*old);
 	}
 	u->action = spec[0] == '-' ? REFD_DELETE : REFD_UPDATE;
+	target = strchr(spec, '>');
 	if (spec[0] == '-') {
 		spec++;
+	} else if (target != NULL) {
+		*target++ = '\0';
+		u->action = REFD_SYMREF_UPDATE;
+		u->target = full_name(target);
 	} else {
 		value = strchr(spec, '=');
 		assert(value != NULL);
 		*value++ = '\0';
 		u->new_oid = world_oid(*value);
 	}
-	if (asprintf(&name, "refs/heads/%s", spec) < 0)
-		abort();
-	u->name = name;
+	u->name = full_name(spec);
 }
 
 static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
@@ -293,20 +308,36 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	}
 	refd_request_decoder_free(dec);
 	pkt_buf_done(&buf);
-	while (req.nr_updates > 0)
-		free((void *)(uintptr_t)updates[--req.nr_updates].name);
+	while (req.nr_updates-- > 0) {
+		free((void *)(uintptr_t)updates[req.nr_updates].name);
+		free((void *)(uintptr_t)updates[req.nr_updates].target);
+	}
 	assert(txn != NULL);
 	return txn;
 }
 
-struct txn *world_apply(struct world *w, const char *spec, bool atomic)
+/* All undecided updates of TXN as one window. */
+static void apply(struct world *w, struct txn *txn, enum window_session session)
 {
-	struct txn *txn = make_txn(w, spec, atomic);
 	struct txn_part part = { .txn = txn };
 	struct window win = { .parts = &part, .nr_parts = 1 };
+	size_t i;
+
+	win.session = session;
+	part.updates = calloc(txn->nr_updates, sizeof(*part.updates));
+	assert(part.updates != NULL);
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			part.updates[part.nr++] = &txn->updates[i];
+	apply_window(&w->ap, &win);
+	free(part.updates);
+}
+
+static struct txn *begin(struct world *w, const char *spec, bool atomic)
+{
+	struct txn *txn = make_txn(w, spec, atomic);
 	enum refd_status status;
 	char *why;
-	size_t i;
 
 	txn->repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
 	if (txn->repo == NULL) {
@@ -314,14 +345,30 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic)
 		txn_free(txn);
 		return NULL;
 	}
-	part.updates = calloc(txn->nr_updates, sizeof(*part.updates));
-	assert(part.updates != NULL);
-	part.nr = txn->nr_updates;
-	for (i = 0; i < part.nr; i++)
-		part.updates[i] = &txn->updates[i];
-	apply_window(&w->ap, &win);
-	free(part.updates);
 	return txn;
+}
+
+struct txn *world_apply(struct world *w, const char *spec, bool atomic)
+{
+	struct txn *txn = begin(w, spec, atomic);
+
+	if (txn != NULL)
+		apply(w, txn, WINDOW_WHOLE);
+	return txn;
+}
+
+struct txn *world_session(struct world *w, const char *spec, bool atomic)
+{
+	struct txn *txn = begin(w, spec, atomic);
+
+	if (txn != NULL)
+		apply(w, txn, WINDOW_PREPARE);
+	return txn;
+}
+
+void world_session_end(struct world *w, struct txn *txn, bool commit)
+{
+	apply(w, txn, commit ? WINDOW_COMMIT : WINDOW_ABORT);
 }
 
 void world_stop_clock(struct world *w, bool stop)
@@ -361,20 +408,24 @@ static char *slurp(struct world *w, const char *path, size_t *len)
 
 char world_ref(struct world *w, const char *name)
 {
-	char path[512], *buf, *at, c;
+	char path[512], *buf, *at, *full = full_name(name), c;
 	size_t len;
 
-	snprintf(path, sizeof(path), WORLD_REPO "/refs/heads/%s", name);
+	snprintf(path, sizeof(path), WORLD_REPO "/%s", full);
 	buf = slurp(w, path, &len);
 	if (buf != NULL) {
-		c = len == 41 && buf[40] == '\n' ? letter_of(buf) : '?';
+		c = strncmp(buf, "ref: ", 5) == 0 ? '>' :
+		    len == 41 && buf[40] == '\n'  ? letter_of(buf) :
+						    '?';
 		free(buf);
+		free(full);
 		return c;
 	}
+	snprintf(path, sizeof(path), " %s\n", full);
+	free(full);
 	buf = slurp(w, WORLD_REPO "/packed-refs", &len);
 	if (buf == NULL)
 		return '0';
-	snprintf(path, sizeof(path), " refs/heads/%s\n", name);
 	at = strstr(buf, path);
 	c = at == NULL || at - buf < 40 ? '0' : letter_of(at - 40);
 	free(buf);
@@ -383,11 +434,12 @@ char world_ref(struct world *w, const char *name)
 
 int world_log_count(struct world *w, const char *name, char old, char new_c)
 {
-	char path[512], *buf, *line, *rest;
+	char path[512], *buf, *line, *rest, *full = full_name(name);
 	int count = 0;
 	size_t len;
 
-	snprintf(path, sizeof(path), WORLD_REPO "/logs/refs/heads/%s", name);
+	snprintf(path, sizeof(path), WORLD_REPO "/logs/%s", full);
+	free(full);
 	buf = slurp(w, path, &len);
 	if (buf == NULL)
 		return 0;
@@ -409,8 +461,9 @@ int world_log_count(struct world *w, const char *name, char old, char new_c)
 
 bool world_has_log(struct world *w, const char *name)
 {
-	char path[512];
+	char path[512], *full = full_name(name);
 
-	snprintf(path, sizeof(path), WORLD_REPO "/logs/refs/heads/%s", name);
+	snprintf(path, sizeof(path), WORLD_REPO "/logs/%s", full);
+	free(full);
 	return memfs_exists(w->fs, path);
 }

@@ -55,15 +55,22 @@ int world_checkpoint(struct world *w);
 /*
  * SPEC: updates divided by ";": "a=2" creates or updates refs/heads/a,
  * "a=2:1" with the old value 1 ("a=2:0": must not exist), "-a" deletes,
- * "-a:1". Returns the transaction with its answers, or NULL when the
+ * "-a:1", "s>a" makes refs/heads/s a symbolic ref to refs/heads/a. A name
+ * with "@" before it is not below refs/heads: "@HEAD=2". What has a "!" before
+ * it is done to the symbolic ref itself: "!s=1", "!-s". Returns the transaction with its answers, or NULL when the
  * repository could not be opened or memory was short; world_done() it.
  */
 struct txn *world_apply(struct world *w, const char *spec, bool atomic);
+/* The same for a session: its locks stand when it comes back, unless nothing
+ * of it could be prepared. */
+struct txn *world_session(struct world *w, const char *spec, bool atomic);
+void world_session_end(struct world *w, struct txn *txn, bool commit);
 /* Every transaction is a second later than the one before, or none is. */
 void world_stop_clock(struct world *w, bool stop);
 void world_done(struct world *w, struct txn *txn);
 
-/* refs/heads/NAME as git would read it: its letter, '0' absent, '?' broken. */
+/* refs/heads/NAME as git would read it: its letter, '0' absent, '?' broken,
+ * '>' a symbolic ref. NAME may have an "@", here and below. */
 char world_ref(struct world *w, const char *name);
 /* How many lines of NAME's log go OLD to NEW; -1: the log is malformed. */
 int world_log_count(struct world *w, const char *name, char old, char new_c);

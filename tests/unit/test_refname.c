@@ -57,17 +57,49 @@ START_TEST(test_every_byte)
 }
 END_TEST
 
+START_TEST(test_place)
+{
+	const char *id = NULL, *bare;
+	size_t len = 0;
+
+	ck_assert_int_eq(refd_refname_place("refs/heads/x", &id, &len, &bare),
+	    REFD_PLACE_COMMON);
+	ck_assert_str_eq(bare, "refs/heads/x");
+	ck_assert_int_eq(refd_refname_place("HEAD", &id, &len, &bare),
+	    REFD_PLACE_OWN);
+	ck_assert_int_eq(refd_refname_place("main-worktree/refs/bisect/x", &id,
+			     &len, &bare),
+	    REFD_PLACE_MAIN);
+	ck_assert_str_eq(bare, "refs/bisect/x");
+	ck_assert_int_eq(refd_refname_place("worktrees/w1/HEAD", &id, &len,
+			     &bare),
+	    REFD_PLACE_LINKED);
+	ck_assert_str_eq(bare, "HEAD");
+	ck_assert_uint_eq(len, 2);
+	ck_assert(memcmp(id, "w1", 2) == 0);
+	ck_assert_int_eq(refd_refname_place("worktrees/w1/refs/heads/x", &id,
+			     &len, &bare),
+	    REFD_PLACE_COMMON);
+}
+END_TEST
+
 START_TEST(test_may_write)
 {
 	static const char *const yes[] = { "refs/heads/main", "refs/stash",
 		"refs/a/b", "HEAD", "ORIG_HEAD", "AUTO_MERGE",
 		"CHERRY_PICK_HEAD", "BISECT_EXPECTED_REV", "NOTES_MERGE_REF",
-		"A-B", "T", "refs/heads/FETCH_HEAD" };
+		"A-B", "T", "refs/heads/FETCH_HEAD", "main-worktree/HEAD",
+		"worktrees/w/HEAD", "worktrees/w/refs/bisect/bad",
+		"main-worktree/refs/worktree/x" };
 	static const char *const no[] = { "", "refs", "refs/", "heads/main",
 		"config", "packed-refs", "head", "HEAD1", "Head", "HEAD/",
 		"FETCH_HEAD", "MERGE_HEAD", "refs/heads/a.lock", "/refs/x",
 		"refs//x", "refs/../HEAD", "../refs/heads/x", "@", "-a",
-		"logs/HEAD", "refsx/y", "main-worktree/HEAD", "HEAD.lock" };
+		"logs/HEAD", "refsx/y", "HEAD.lock",
+		"main-worktree/refs/heads/x", "main-worktree/FETCH_HEAD",
+		"main-worktree/HEAD.lock", "worktrees/w/refs/heads/x",
+		"worktrees//HEAD", "worktrees/../HEAD", "worktrees/./HEAD",
+		"worktrees/w", "worktrees/w/", "worktrees/w/config" };
 	bool too_long = true;
 	size_t i;
 
@@ -356,6 +388,7 @@ int main(void)
 	tcase_add_test(tc, test_format);
 	tcase_add_test(tc, test_every_byte);
 	tcase_add_test(tc, test_may_write);
+	tcase_add_test(tc, test_place);
 	tcase_add_test(tc, test_lengths);
 	tcase_add_test(tc, test_may_delete);
 	tcase_add_test(tc, test_may_push);

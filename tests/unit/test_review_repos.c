@@ -200,9 +200,9 @@ START_TEST(umask_takes_nothing_from_the_daemon)
 {
 	struct repo repo = { .shared_perm = 0 };
 
-	ck_assert_uint_eq(repo_file_mode(&repo, 0777), 0600);
-	ck_assert_uint_eq(repo_dir_mode(&repo, 0777), 0700);
-	ck_assert_uint_eq(repo_file_mode(&repo, 0022), 0644);
+	ck_assert_uint_eq(repo_file_mode(repo.shared_perm, 0777), 0600);
+	ck_assert_uint_eq(repo_dir_mode(repo.shared_perm, 0777), 0700);
+	ck_assert_uint_eq(repo_file_mode(repo.shared_perm, 0022), 0644);
 }
 END_TEST
 

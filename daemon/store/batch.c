@@ -1,0 +1,371 @@
+/*
+ * Setting a batch up, what becomes of its changes, and letting go of it.
+ *
+ * The happy path: the parts of a window, or some of them, as changes in order
+ * of repository, directory and name, so that no two windows meet in opposite
+ * order; those that are found on the way are put behind them.
+ *
+ * What fails: memory, then batch_init() says so and batch_done() frees what
+ * there is.
+ */
+#include "daemon/store/batch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void change_fail(struct change *c, enum refd_status status, const char *fmt,
+    ...)
+{
+	char text[2 * REFD_PATH_MAX];
+	va_list ap;
+
+	if (!change_is_live(c))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	txn_decide(c->u, status, text);
+	c->share->broken = true;
+}
+
+void change_cant_lock(struct change *c, enum refd_status status,
+    const char *fmt, ...)
+{
+	char text[2 * REFD_PATH_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	change_fail(c, status, "cannot lock ref '%s': %s", c->u->ask->name,
+	    text);
+}
+
+void change_fail_errno(struct change *c, int err, const char *doing)
+{
+	enum refd_status status = REFD_IO;
+
+	if (err == -ENOSPC || err == -EDQUOT)
+		status = REFD_NOSPACE;
+	else if (err == -EACCES || err == -EPERM)
+		status = REFD_DENIED;
+	else if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		status = REFD_BUSY;
+	change_fail(c, status, "cannot update ref '%s': %s: %s",
+	    c->u->ask->name, doing, strerror(-err));
+}
+
+void change_again(struct change *c, enum txn_again why)
+{
+	if (!change_is_live(c))
+		return;
+	c->u->again = why;
+	c->share->broken = true;
+}
+
+void change_locked(struct change *c, const char *path)
+{
+	if (!change_is_live(c))
+		return;
+	free(c->u->locked_path);
+	if (asprintf(&c->u->locked_path, "%s%s%s%s",
+		*c->worktree ? "worktrees/" : "", c->worktree,
+		*c->worktree ? "/" : "", path) < 0)
+		c->u->locked_path = NULL;
+	change_again(c, TXN_AGAIN_LOCKED);
+}
+
+void batch_settle(struct batch *b)
+{
+	enum txn_again again;
+	struct share *s;
+	size_t i, k;
+
+	for (i = 0; i < b->nr_shares; i++) {
+		s = &b->shares[i];
+		if (!s->broken || !s->txn->req.atomic)
+			continue;
+		/* Something decided: the rest is aborted. Nothing decided,
+		 * but one given back: all go back together. */
+		again = TXN_AGAIN_NO;
+		for (k = 0; k < s->part->nr; k++) {
+			struct txn_update *u = s->part->updates[k];
+
+			if (u->status != REFD_PENDING) {
+				again = TXN_AGAIN_NO;
+				break;
+			}
+			if (u->again > again)
+				again = u->again;
+		}
+		for (k = 0; k < s->part->nr; k++) {
+			struct txn_update *u = s->part->updates[k];
+
+			if (u->status != REFD_PENDING)
+				continue;
+			u->again = again;
+			if (again == TXN_AGAIN_NO)
+				txn_decide(u, REFD_ABORTED, NULL);
+		}
+	}
+}
+
+/* ---- setting a batch up ---- */
+
+static bool is_deletion(const struct refd_update *ask)
+{
+	return ask->action == REFD_DELETE ||
+	    ask->action == REFD_SYMREF_DELETE ||
+	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid));
+}
+
+bool part_has_deletion(const struct txn_part *part)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->status == REFD_PENDING &&
+		    is_deletion(part->updates[i]->ask))
+			return true;
+	return false;
+}
+
+bool batch_takes(const struct txn_part *part, enum parts parts)
+{
+	return parts == PARTS_ALL ||
+	    part_has_deletion(part) == (parts == PARTS_WITH_DELETIONS);
+}
+
+int change_compare(const struct change *c, const struct repo *repo, int dirfd,
+    const char *name)
+{
+	if (c->share->repo != repo)
+		return c->share->repo < repo ? -1 : 1;
+	if (c->dirfd != dirfd)
+		return c->dirfd < dirfd ? -1 : 1;
+	return strcmp(c->name, name);
+}
+
+static int by_place(const void *va, const void *vb)
+{
+	const struct change *const *a = va, *const *b = vb;
+
+	return change_compare(*a, (*b)->share->repo, (*b)->dirfd, (*b)->name);
+}
+
+/*
+ * The client's own git-dir, where that is a linked worktree. The path is the
+ * client's, and may lead elsewhere than it did at admission: what is opened
+ * has to lie where recovery will look for it.
+ */
+static int find_git_dir(struct batch *b, struct share *s)
+{
+	char path[REFD_PATH_MAX];
+	size_t len = strlen(s->repo->path);
+	const struct worktree *w;
+	int fd, r;
+
+	s->git_fd = s->repo->fd;
+	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
+		return 0;
+	fd = SYS(b->sys, openat, AT_FDCWD, s->txn->req.git_dir,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(b->sys, fd_path, fd, path, sizeof(path));
+	SYS(b->sys, close, fd);
+	if (r < 0 || strcmp(path, s->repo->path) == 0)
+		return r;
+	if (strncmp(path, s->repo->path, len) != 0 ||
+	    strncmp(path + len, "/worktrees/", 11) != 0 ||
+	    strchr(path + len + 11, '/') != NULL)
+		return -ENOENT;
+	r = batch_worktree(b, s->repo, path + len + 11, &w);
+	if (r < 0)
+		return r;
+	s->git_fd = w->fd;
+	s->worktree = w->id;
+	return 0;
+}
+
+static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
+{
+	const struct refd_request *req = &part->txn->req;
+	int shared_perm;
+
+	memset(s, 0, sizeof(*s));
+	s->part = part;
+	s->txn = part->txn;
+	s->repo = part->txn->repo;
+	s->worktree = "";
+	s->committer = req->committer != NULL ? req->committer :
+						"unknown <unknown> 0 +0000";
+	if (s->repo == NULL)
+		return true;
+	shared_perm = s->repo->shared_perm;
+	if (req->shared_repository != NULL)
+		gitrepo_parse_shared(req->shared_repository, &shared_perm);
+	s->file_mode = repo_file_mode(shared_perm, req->umask);
+	s->dir_mode = repo_dir_mode(shared_perm, req->umask);
+	s->log_policy = s->repo->log_policy;
+	if (req->log_all_ref_updates != NULL)
+		reflog_policy_parse(req->log_all_ref_updates, s->repo->bare,
+		    &s->log_policy);
+	s->message = reflog_normalise(req->message != NULL ? req->message : "");
+	s->git_err = find_git_dir(b, s);
+	return s->message != NULL;
+}
+
+static void change_init(struct batch *b, struct change *c, struct share *s,
+    struct txn_update *u)
+{
+	int r;
+
+	c->u = u;
+	c->share = s;
+	c->is_asked = c->is_end = true;
+	r = batch_place(b, s, u->ask->name, c);
+	/* Which check_places() will find. */
+	if (r < 0)
+		c->dirfd = r;
+	u->again = TXN_AGAIN_NO;
+	c->action = CHANGE_WRITE;
+	if (change_only_looks(c))
+		c->action = CHANGE_NOTHING;
+	else if (is_deletion(u->ask))
+		c->action = CHANGE_DELETE;
+}
+
+static void attach_groups(struct batch *b)
+{
+	struct group *g = NULL;
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		c->value_nr = (unsigned)i;
+		if (g == NULL || g->repo != c->share->repo) {
+			g = &b->groups[b->nr_groups++];
+			g->repo = c->share->repo;
+		}
+		c->group = g;
+	}
+}
+
+struct change *batch_found(struct batch *b, struct change *from,
+    const char *name)
+{
+	struct change **more, *c;
+	size_t size;
+
+	if (b->nr_changes == b->size) {
+		size = 2 * b->size + 16;
+		more = realloc(b->changes, size * sizeof(struct change *));
+		if (more == NULL)
+			return NULL;
+		b->changes = more;
+		b->size = size;
+	}
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	c->own_name = strdup(name);
+	if (c->own_name == NULL) {
+		free(c);
+		return NULL;
+	}
+	c->u = from->u;
+	c->share = from->share;
+	c->group = from->group;
+	c->worktree = "";
+	b->changes[b->nr_changes++] = c;
+	return c;
+}
+
+static size_t count_updates(const struct window *w)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < w->nr_parts; i++)
+		nr += w->parts[i].nr;
+	return nr;
+}
+
+static bool take_part(struct batch *b, struct txn_part *part)
+{
+	struct share *s = &b->shares[b->nr_shares++];
+	struct change *c;
+	size_t i;
+
+	if (!share_init(b, s, part))
+		return false;
+	for (i = 0; i < part->nr; i++) {
+		if (part->updates[i]->status != REFD_PENDING) {
+			b->has_notes = true;
+			continue;
+		}
+		c = &b->asked[b->nr_changes];
+		change_init(b, c, s, part->updates[i]);
+		b->changes[b->nr_changes++] = c;
+	}
+	return true;
+}
+
+bool batch_init(struct batch *b, struct applier *ap, struct window *w,
+    enum parts parts)
+{
+	size_t i, nr = count_updates(w);
+
+	memset(b, 0, sizeof(*b));
+	b->ap = ap;
+	b->sys = ap->sys;
+	b->size = nr + 1;
+	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
+	b->groups = calloc(w->nr_parts + 1, sizeof(*b->groups));
+	b->asked = calloc(nr + 1, sizeof(*b->asked));
+	b->changes = calloc(b->size, sizeof(struct change *));
+	if (b->shares == NULL || b->groups == NULL || b->asked == NULL ||
+	    b->changes == NULL)
+		return false;
+	for (i = 0; i < w->nr_parts; i++)
+		if (batch_takes(&w->parts[i], parts) &&
+		    !take_part(b, &w->parts[i]))
+			return false;
+	b->nr_asked = b->nr_changes;
+	qsort(b->changes, b->nr_changes, sizeof(*b->changes), by_place);
+	attach_groups(b);
+	return true;
+}
+
+static void change_done(struct change *c)
+{
+	free(c->target);
+	free(c->own_name);
+	free(c->void_text);
+	if (!c->is_asked)
+		free(c);
+}
+
+void batch_done(struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_shares && b->shares != NULL; i++) {
+		free(b->shares[i].head);
+		free(b->shares[i].message);
+	}
+	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
+		change_done(b->changes[i]);
+	for (i = 0; i < b->nr_groups && b->groups != NULL; i++)
+		packed_snapshot_put(b->groups[i].snap);
+	batch_close_worktrees(b);
+	free(b->shares);
+	free(b->groups);
+	free(b->asked);
+	free(b->changes);
+}

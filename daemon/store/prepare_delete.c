@@ -1,0 +1,94 @@
+/*
+ * packed-refs without what a batch deletes: its lock, and packed-refs.new
+ * written and synced.
+ *
+ * The happy path: one rewrite for all deletions of a repository, and none
+ * where no name is in it; its lock is taken all the same, or a running
+ * pack-refs would bring the ref back.
+ *
+ * What fails: the lock is held, then all deletions are given back; a file
+ * that can't be read or written fails them all.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/batch.h"
+
+static bool is_deletion(const struct change *c, const struct group *g)
+{
+	return c->group == g && c->action == CHANGE_DELETE && change_is_live(c);
+}
+
+static void deletions_failed(struct batch *b, struct group *g, int err)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (!is_deletion(c, g))
+			continue;
+		if (err == -EEXIST)
+			change_locked(c, "packed-refs");
+		else if (err == -EBADMSG)
+			change_fail(c, REFD_IO,
+			    "packed-refs has a malformed line");
+		else
+			change_fail_errno(c, err, "can't rewrite packed-refs");
+	}
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int rewrite(struct group *g, const char **names, size_t nr,
+    mode_t file_mode, mode_t dir_mode)
+{
+	int r;
+
+	r = token_lock(&g->token, g->repo->fd, "packed-refs", dir_mode);
+	if (r < 0)
+		return r;
+	g->packed_locked = true;
+	qsort(names, nr, sizeof(*names), by_bytes);
+	return packed_rewrite_begin(g->repo->packed, names, nr, file_mode,
+	    &g->packed_changed);
+}
+
+static void prepare_group(struct batch *b, struct group *g, const char **names)
+{
+	struct share *s = NULL;
+	struct change *c;
+	size_t i, nr = 0;
+	int r;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (!is_deletion(c, g) || c->dirfd != g->repo->fd)
+			continue;
+		s = c->share;
+		names[nr++] = c->name;
+	}
+	if (nr == 0)
+		return;
+	r = rewrite(g, names, nr, s->file_mode, s->dir_mode);
+	if (r < 0)
+		deletions_failed(b, g, r);
+}
+
+void batch_prepare_deletions(struct batch *b)
+{
+	const char **names;
+	size_t i;
+
+	names = calloc(b->nr_changes + 1, sizeof(*names));
+	for (i = 0; i < b->nr_groups; i++)
+		if (names != NULL)
+			prepare_group(b, &b->groups[i], names);
+		else
+			deletions_failed(b, &b->groups[i], -ENOMEM);
+	free(names);
+}

@@ -1,0 +1,329 @@
+/*
+ * Proves what a window does with symbolic refs, and what a session does
+ * between its locks and its end: which file is written, whose logs get the
+ * line, which locks stand meanwhile, and that none is left.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/world.h"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), false);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void expect_locks(const char *want)
+{
+	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
+
+	ck_assert_str_eq(locks, want);
+	free(locks);
+}
+
+static void expect(const char *spec, bool atomic, size_t nr, ...)
+{
+	struct txn *txn = world_apply(w, spec, atomic);
+	va_list ap;
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	ck_assert_uint_eq(txn->nr_updates, nr);
+	va_start(ap, nr);
+	for (i = 0; i < nr; i++)
+		ck_assert_str_eq(refd_status_name(txn->updates[i].status),
+		    refd_status_name((enum refd_status)va_arg(ap, int)));
+	va_end(ap);
+	world_done(w, txn);
+	expect_locks("");
+}
+
+/* The detail that the first update gets. */
+static void expect_text(const char *spec, const char *text)
+{
+	struct txn *txn = world_apply(w, spec, true);
+	size_t i = 0;
+
+	while (
+	    i + 1 < txn->nr_updates && txn->updates[i].status == REFD_ABORTED)
+		i++;
+	ck_assert_ptr_nonnull(txn->updates[i].text);
+	ck_assert_str_eq(txn->updates[i].text, text);
+	world_done(w, txn);
+	expect_locks("");
+}
+
+#define OK(spec) expect(spec, false, 1, REFD_OK)
+
+static void symref(const char *name, const char *target)
+{
+	char path[200], content[200];
+
+	snprintf(path, sizeof(path), WORLD_REPO "/refs/heads/%s", name);
+	snprintf(content, sizeof(content), "ref: refs/heads/%s\n", target);
+	memfs_write(w->fs, path, content);
+}
+
+START_TEST(the_end_is_written_and_all_are_logged)
+{
+	symref("s", "t");
+	symref("t", "a");
+	OK("s=1:0");
+	ck_assert_int_eq(world_ref(w, "s"), '>');
+	ck_assert_int_eq(world_ref(w, "t"), '>');
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert_int_eq(world_log_count(w, "a", '0', '1'), 1);
+	ck_assert_int_eq(world_log_count(w, "s", '0', '1'), 1);
+	ck_assert_int_eq(world_log_count(w, "t", '0', '1'), 1);
+	expect("s=2:3", false, 1, REFD_STALE);
+	OK("-s:1");
+	ck_assert_int_eq(world_ref(w, "s"), '>');
+	ck_assert_int_eq(world_ref(w, "a"), '0');
+	ck_assert(!world_has_log(w, "a"));
+	ck_assert_int_eq(world_log_count(w, "s", '1', '0'), 1);
+}
+END_TEST
+
+START_TEST(what_is_not_followed_is_replaced)
+{
+	symref("s", "a");
+	OK("a=1");
+	OK("!s=2:1");
+	ck_assert_int_eq(world_ref(w, "s"), '2');
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert_int_eq(world_log_count(w, "s", '1', '2'), 1);
+	symref("d", "nowhere");
+	expect("!d=1:0", false, 1, REFD_EXISTS);
+	OK("!-d");
+	ck_assert_int_eq(world_ref(w, "d"), '0');
+}
+END_TEST
+
+START_TEST(symbolic_refs_are_written)
+{
+	OK("a=1");
+	OK("!s>a");
+	ck_assert_int_eq(world_ref(w, "s"), '>');
+	ck_assert_int_eq(world_log_count(w, "s", '0', '1'), 1);
+	OK("s=2");
+	ck_assert_int_eq(world_ref(w, "a"), '2');
+	OK("!s>nowhere");
+	ck_assert_int_eq(world_log_count(w, "s", '2', '0'), 0);
+	OK("!@HEAD>b");
+	ck_assert_int_eq(world_ref(w, "@HEAD"), '>');
+	expect("!@HEAD>@x", false, 1, REFD_DENIED);
+	expect("!-@HEAD", false, 1, REFD_DENIED);
+}
+END_TEST
+
+/* HEAD points to main. */
+START_TEST(head_gets_the_line_of_its_branch)
+{
+	OK("main=1");
+	ck_assert_int_eq(world_log_count(w, "@HEAD", '0', '1'), 1);
+	OK("@HEAD=2:1");
+	ck_assert_int_eq(world_ref(w, "main"), '2');
+	ck_assert_int_eq(world_ref(w, "@HEAD"), '>');
+	ck_assert_int_eq(world_log_count(w, "@HEAD", '1', '2'), 1);
+	ck_assert_int_eq(world_log_count(w, "main", '1', '2'), 1);
+	/* Nothing is written, and git logs it for HEAD all the same. */
+	OK("main=2");
+	ck_assert_int_eq(world_log_count(w, "@HEAD", '2', '2'), 1);
+	ck_assert_int_eq(world_log_count(w, "main", '2', '2'), 0);
+	OK("!@HEAD=1");
+	ck_assert_int_eq(world_ref(w, "@HEAD"), '1');
+	OK("main=3");
+	ck_assert_int_eq(world_log_count(w, "@HEAD", '2', '3'), 0);
+}
+END_TEST
+
+START_TEST(one_ref_twice)
+{
+	symref("s", "a");
+	symref("x", "y");
+	symref("y", "x");
+	expect_text("s=1;a=1",
+	    "multiple updates for 'refs/heads/a' (including one via symref "
+	    "'refs/heads/s') are not allowed");
+	expect_text("@HEAD=1;main=1",
+	    "multiple updates for 'refs/heads/main' (including one via symref "
+	    "'HEAD') are not allowed");
+	expect_text("main=1;@HEAD=1",
+	    "multiple updates for 'HEAD' (including one via its referent "
+	    "'refs/heads/main') are not allowed");
+	expect_text("!@HEAD=1;main=1",
+	    "multiple updates for 'HEAD' (including one via its referent "
+	    "'refs/heads/main') are not allowed");
+	expect_text("x=1",
+	    "multiple updates for 'refs/heads/x' (including one via symref "
+	    "'refs/heads/y') are not allowed");
+	expect_text("@HEAD=1;@main-worktree/HEAD=1",
+	    "multiple updates for ref 'HEAD' not allowed");
+	expect("s=1;a=1", false, 2, REFD_CONFLICT, REFD_OK);
+}
+END_TEST
+
+START_TEST(targets_that_are_no_names)
+{
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: ../../etc/x\n");
+	expect("e=1", false, 1, REFD_BROKEN);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: refs/../../x\n");
+	expect("e=1", false, 1, REFD_BROKEN);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref:refs/heads/a\r\n");
+	OK("e=1");
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+}
+END_TEST
+
+START_TEST(names_of_one_transaction_at_odds)
+{
+	expect_text("q=1;q/r=1",
+	    "cannot process 'refs/heads/q' and 'refs/heads/q/r' at the same "
+	    "time");
+	expect_text("q/r=1;q=1",
+	    "cannot lock ref 'refs/heads/q': cannot process 'refs/heads/q' "
+	    "and 'refs/heads/q/r' at the same time");
+	expect("q=1;q-x=1;q/r=1", false, 3, REFD_CONFLICT, REFD_OK, REFD_OK);
+	expect_text("-q/r;q=1",
+	    "cannot lock ref 'refs/heads/q': 'refs/heads/q/r' exists; cannot "
+	    "create 'refs/heads/q'");
+}
+END_TEST
+
+/* ---- sessions ---- */
+
+START_TEST(a_session_holds_its_locks)
+{
+	struct txn *txn, *other;
+
+	OK("a=1");
+	txn = world_session(w, "a=2:1;@HEAD=2;-gone", true);
+	ck_assert_ptr_nonnull(txn->prepared);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert_ptr_null(txn->updates[0].final_name);
+	ck_assert_str_eq(txn->updates[1].final_name, "refs/heads/main");
+	ck_assert(!txn->rewrites_packed);
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	other = world_apply(w, "a=3", false);
+	ck_assert_int_eq(other->updates[0].status, REFD_PENDING);
+	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_str_eq(other->updates[0].locked_path, "refs/heads/a");
+	world_done(w, other);
+	other = world_apply(w, "main=3", false);
+	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
+	world_done(w, other);
+	other = world_apply(w, "b=1", false);
+	ck_assert_int_eq(other->updates[0].status, REFD_OK);
+	world_done(w, other);
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
+	world_done(w, txn);
+	expect_locks("");
+	ck_assert_int_eq(world_ref(w, "a"), '2');
+	ck_assert_int_eq(world_ref(w, "main"), '2');
+}
+END_TEST
+
+START_TEST(an_aborted_session_leaves_nothing)
+{
+	uint64_t before;
+	struct txn *txn;
+
+	OK("a=1");
+	before = journal_last_lsn(w->journal);
+	txn = world_session(w, "a=2;-a2", true);
+	ck_assert_ptr_nonnull(txn->prepared);
+	world_session_end(w, txn, false);
+	ck_assert_ptr_null(txn->prepared);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	world_done(w, txn);
+	expect_locks("");
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert_uint_eq(journal_last_lsn(w->journal), before);
+}
+END_TEST
+
+/* One that is locked elsewhere is no use to hold the others for. */
+START_TEST(a_session_is_prepared_whole)
+{
+	struct txn *txn;
+
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/b.lock", "");
+	txn = world_session(w, "a=1;b=1;c=1:5", false);
+	ck_assert_ptr_null(txn->prepared);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
+	ck_assert_int_eq(txn->updates[2].status, REFD_MISSING);
+	world_done(w, txn);
+	expect_locks("/srv/r.git/refs/heads/b.lock\n");
+	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+	    WORLD_REPO "/refs/heads/b.lock");
+	txn = world_session(w, "a=1:7", true);
+	ck_assert_ptr_null(txn->prepared);
+	ck_assert_int_eq(txn->updates[0].status, REFD_MISSING);
+	world_done(w, txn);
+	expect_locks("");
+}
+END_TEST
+
+START_TEST(a_session_that_dies_prepared_never_was)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	txn = world_session(w, "a=2;@HEAD=2;-a3", true);
+	ck_assert_ptr_nonnull(txn->prepared);
+	memfs_kill(w->fs);
+	/* The dead can't unlock. */
+	world_session_end(w, txn, false);
+	world_done(w, txn);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+	expect_locks("");
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert_int_eq(world_ref(w, "main"), '0');
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("apply_symref");
+	TCase *tc = tcase_create("symref");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_end_is_written_and_all_are_logged);
+	tcase_add_test(tc, what_is_not_followed_is_replaced);
+	tcase_add_test(tc, symbolic_refs_are_written);
+	tcase_add_test(tc, head_gets_the_line_of_its_branch);
+	tcase_add_test(tc, one_ref_twice);
+	tcase_add_test(tc, targets_that_are_no_names);
+	tcase_add_test(tc, names_of_one_transaction_at_odds);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("session");
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_session_holds_its_locks);
+	tcase_add_test(tc, an_aborted_session_leaves_nothing);
+	tcase_add_test(tc, a_session_is_prepared_whole);
+	tcase_add_test(tc, a_session_that_dies_prepared_never_was);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

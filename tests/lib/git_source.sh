@@ -1,20 +1,25 @@
 # shellcheck shell=bash
-# The tests of the installed git, from Debian's source package; sourced by
-# scripts/git-tests.
+# A git and its tests, from Debian's packages; sourced by scripts/git-tests.
 #
-#	git_source CACHE
+#	git_source CACHE [SUITE]
 #
-# sees to it that CACHE/$git_version holds what they need: t/ with the program
-# that they are helped by, the templates and the build's options. Sets
-# git_version and real_git, the installed git. What is there is left alone; it
-# takes a minute or two where nothing is.
+# The git is the installed one, or the one of a Debian suite (scripts/git-new).
+# Sets git_dir, the directory below CACHE that holds what its tests need (t/
+# with the program they are helped by, the templates, the build's options), and
+# git_version. What is there is left alone; it takes a minute or two where
+# nothing is.
+#
+#	git_stage DIR [SUITE]
+#
+# puts it all where another user can reach it: DIR/git, the tests; DIR/exec,
+# git's programs, but for git itself. Sets real_git.
 
 # shellcheck source=tests/lib/apt.sh
 . "$(dirname "${BASH_SOURCE[0]}")/apt.sh"
 
 # Only what git's tests can't do without; none of it is the git under test.
 git_source_make=(make -s NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1
-	NO_PYTHON=1 NO_TCLTK=1)
+	NO_PYTHON=1 NO_RUST=1 NO_TCLTK=1)
 
 git_source_build() { # SOURCE
 	cd "$1" || return 1
@@ -23,34 +28,68 @@ git_source_build() { # SOURCE
 	"${git_source_make[@]}" -C templates
 }
 
-git_source_fetch() { # DIR VERSION
-	apt_private "$1/apt" deb-src || return 1
-	(cd "$1" && apt-get -qq source --download-only "git=$2" &&
-		dpkg-source -x --no-check git_*.dsc src) >"$1/log" 2>&1 ||
-		{ tail -n 20 "$1/log" >&2 && return 1; }
-	(git_source_build "$1/src") >"$1/log" 2>&1 ||
-		{ tail -n 20 "$1/log" >&2 && return 1; }
+git_source_fetch() { # DIR VERSION [SUITE]
+	(
+		apt_private "$1/apt" deb-src ${3:+"$3"}
+		cd "$1" || exit 1
+		apt-get -qq source --download-only "git=$2" &&
+			dpkg-source -x --no-check git_*.dsc src &&
+			git_source_build src
+	) >"$1/log" 2>&1 && return
+	tail -n 20 "$1/log" >&2
+	return 1
 }
 
-git_source() { # CACHE
-	local version scratch
-	# shellcheck disable=SC2034 # for the one that sources this
-	real_git=$(command -v git) || return 1
-	version=$(dpkg-query -W -f '${source:Version}' git) || return 1
+# A package that was built again has a version of its own.
+git_source_version() { # CACHE [SUITE]
+	if [ $# -gt 1 ]; then
+		scripts/git-new "$1/$2" "$2" >/dev/null &&
+			sed -E 's/^[^ ]* //; s/\+b[0-9]+$//' "$1/$2/VERSION"
+	else
+		dpkg-query -W -f '${source:Version}' git
+	fi
+}
+
+git_source() { # CACHE [SUITE]
+	local version scratch new
+	version=$(git_source_version "$@") || return 1
 	git_version=${version#*:}
-	[ ! -e "$1/$git_version/GIT-BUILD-OPTIONS" ] || return 0
+	git_dir=$1/$git_version
+	[ ! -e "$git_dir/GIT-BUILD-OPTIONS" ] || return 0
 	echo "getting the source of git $version and building its test-tool"
 	mkdir -p "$1"
 	scratch=$(mktemp -d "$1/fetch.XXXXXX") || return 1
-	if git_source_fetch "$scratch" "$version"; then
-		find "$scratch/src/t/helper" -name '*.o' -delete
-		mkdir "$scratch/new" "$scratch/new/templates"
-		cp -r "$scratch/src/templates/blt" "$scratch/new/templates"
-		mv "$scratch/src/t" "$scratch/src/GIT-BUILD-OPTIONS" \
-			"$scratch/new"
-		rm -rf "${1:?}/$git_version"
-		mv "$scratch/new" "$1/$git_version"
+	new=$scratch/new
+	if git_source_fetch "$scratch" "$version" ${2:+"$2"}; then
+		find "$scratch/src/t" -name '*.o' -delete
+		mkdir "$new" "$new/templates"
+		mv "$scratch/src/templates/blt" "$new/templates"
+		mv "$scratch/src/t" "$scratch/src/GIT-BUILD-OPTIONS" "$new"
+		rm -rf "$git_dir"
+		mv "$new" "$git_dir"
 	fi
 	rm -rf "$scratch"
-	[ -e "$1/$git_version/GIT-BUILD-OPTIONS" ]
+	[ -e "$git_dir/GIT-BUILD-OPTIONS" ]
+}
+
+git_stage() { # DIR [SUITE]
+	local suite=${2:-} from
+	cp -r "$git_dir" "$1/git"
+	from=$(sed -n "s/^GIT_SOURCE_DIR='\(.*\)'/\1/p" \
+		"$1/git/GIT-BUILD-OPTIONS")
+	[ -z "$from" ] || sed -i "s#$from#$1/git#" "$1/git/GIT-BUILD-OPTIONS"
+	mkdir "$1/exec"
+	if [ -z "$suite" ]; then
+		real_git=$(command -v git)
+		ln -s "$("$real_git" --exec-path)"/* "$1/exec"
+	else
+		from=$(dirname "$git_dir")/$suite
+		cp -r "$from" "$1/new"
+		real_git=$1/new/exec/git
+		# What git starts is to be found in DIR/exec.
+		sed "s#$from/#$1/new/#g; /GIT_EXEC_PATH/d" \
+			"$from/exec/git" >"$real_git"
+		ln -s "$1"/new/exec/* "$1/exec"
+	fi
+	rm "$1/exec/git"
 }

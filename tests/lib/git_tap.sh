@@ -1,17 +1,21 @@
 # shellcheck shell=bash
 # Reads what one of git's test files reported; sourced by scripts/git-tests.
 #
-#	tap_read NAME FILE LIST
+#	tap_read NAME FILE LIST VERSION
 #
 # FILE is the output of the tests NAME (t1400), in the Test Anything Protocol;
-# LIST is tests/git-tests.skip. Sets tap_passed, tap_skipped (for what the
+# LIST is tests/git-tests.skip; VERSION is git's. Sets tap_passed, tap_skipped (for what the
 # machine lacks, or known to git to be broken), tap_listed (failed, and in the
 # list), tap_failed, and tap_words: a line for each test that failed or is
 # listed in vain. A file that ended before its plan has one failure more.
 
-# "NUMBER reason" for each test of NAME in the list.
-tap_listed_numbers() { # NAME LIST
-	sed -n "s/^$1\.\([0-9]*\)[[:space:]].*/\1/p" "$2"
+# The numbers of NAME's tests that are in the list, for this version of git.
+tap_listed_numbers() { # NAME LIST VERSION
+	local only number
+	while read -r only number _; do
+		[[ $3 != "$only".* || $number != "$1".* ]] ||
+			echo "${number#*.}"
+	done <"$2"
 }
 
 tap_one() { # LINE
@@ -41,7 +45,7 @@ tap_one() { # LINE
 tap_read() { # NAME FILE LIST
 	local line plan listed=() number
 	tap_passed=0 tap_skipped=0 tap_listed=0 tap_failed=0 tap_words=
-	for number in $(tap_listed_numbers "$1" "$3"); do
+	for number in $(tap_listed_numbers "$1" "$3" "$4"); do
 		listed[number]=yes
 	done
 	while IFS= read -r line; do

@@ -1,7 +1,8 @@
 /*
  * Programs that the client runs: git, and refd's own others. They are looked
  * up in PATH, inherit standard error, and get no standard input unless said.
- * Blocking; one thread. A child that can't be started ends this program.
+ * Blocking; one thread. A child that can't be started ends this program,
+ * unless said.
  */
 #ifndef CLIENT_CHILD_H
 #define CLIENT_CHILD_H
@@ -13,8 +14,19 @@
 
 /* Exit status, 128 + n for one that signal n ended. */
 int child_run(const char *const argv[]);
-/* The same, with its standard output appended to OUT. */
+/* Whether it can be run and ends with 0; what it says is not heard. */
+bool child_succeeds(const char *const argv[]);
+/* The same as child_run(), with its standard output appended to OUT. */
 int child_capture(const char *const argv[], struct text *out);
+
+/*
+ * A hook: in directory DIR, with environment ENV, IN as its standard input
+ * (all of which it need not read), and its standard output going where errors
+ * go. What is not a program for the kernel is one for the shell, as git has
+ * it. Negative: it can't be run, which was said.
+ */
+int child_hook(const char *const argv[], const char *dir, char *const env[],
+    const struct text *in);
 
 /* One that is asked and answers line by line. Zero-initialised is stopped. */
 struct coprocess {

@@ -217,6 +217,16 @@ static char *search_upwards(char *dir)
 	}
 }
 
+/* FOUND is DIR or DIR/.git by its name, not by what a file says. */
+static bool is_directly_in(const char *found, const char *dir)
+{
+	char *dot = join(dir, ".git");
+	bool is = !strcmp(found, dir) || !strcmp(found, dot);
+
+	free(dot);
+	return is;
+}
+
 static bool from_current_directory(struct gitdir *gd, struct text *why)
 {
 	char *cwd = getcwd(NULL, 0);
@@ -234,8 +244,13 @@ static bool from_current_directory(struct gitdir *gd, struct text *why)
 		    "not a git repository (or any of the parent "
 		    "directories): .git");
 	ok = found && settle(gd, found, why);
+	if (ok) {
+		gd->top = cwd;
+		gd->is_linked = !is_directly_in(found, cwd);
+	} else {
+		free(cwd);
+	}
 	free(found);
-	free(cwd);
 	return ok;
 }
 
@@ -247,12 +262,12 @@ bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why)
 	if (!dir)
 		return from_current_directory(gd, why);
 	target = follow_git_file(dir);
-	if (!target)
-		target = xstrdup(dir);
-	if (is_git_directory(target))
-		ok = settle(gd, target, why);
+	if (is_git_directory(target ? target : dir))
+		ok = settle(gd, target ? target : dir, why);
 	else
 		text_addf(why, "not a git repository: '%s'", dir);
+	if (ok)
+		gd->is_linked = target != NULL;
 	free(target);
 	return ok;
 }
@@ -274,5 +289,6 @@ void gitdir_done(struct gitdir *gd)
 {
 	free(gd->path);
 	free(gd->common);
+	free(gd->top);
 	memset(gd, 0, sizeof(*gd));
 }

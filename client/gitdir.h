@@ -15,6 +15,8 @@ struct gitdir {
 	char *path; /* of a linked worktree: its own */
 	char *common;
 	uint64_t dev, ino; /* of common */
+	char *top;         /* where it was found, by looking; else NULL */
+	bool is_linked;    /* through a ".git" that is a file */
 };
 
 /* DIR as --git-dir or GIT_DIR name it; NULL: from the current directory up.

@@ -155,6 +155,18 @@ static bool is_put_off(const struct refd_answer *ans)
 	return is_busy;
 }
 
+static void answer_failure(struct refd *r, const struct refd_request *req,
+    struct refd_answer *ans)
+{
+	memset(ans, 0, sizeof(*ans));
+	ans->kind = REFD_ANSWER_REFUSED;
+	ans->txid = req->txid;
+	ans->status = REFD_DEADLINE;
+	ans->text = refd_error(r);
+	if (req->verb != REFD_VERB_SESSION && refd_answer_unknown(req, ans) < 0)
+		die("out of memory");
+}
+
 void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans)
 {
@@ -163,8 +175,8 @@ void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 	for (;;) {
 		req->deadline_ms = reach_ms_left(deadline);
 		err = refd_call(r, req, (int)req->deadline_ms + grace_ms, ans);
-		if (err < 0 && refd_answer_unknown(req, ans) < 0)
-			die("out of memory");
+		if (err < 0)
+			answer_failure(r, req, ans);
 		if (err < 0 || !is_put_off(ans) || refd_now_ms() >= deadline)
 			return;
 		refd_answer_done(ans);

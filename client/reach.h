@@ -60,7 +60,8 @@ enum reached reach_daemon(struct refd *r, const char *socket,
  * would not begin because it stops, it is asked again until DEADLINE, under the
  * same id; by then it is asked to be done, and its
  * answer is waited for GRACE_MS longer. *ANS is always filled in: with
- * "unknown" where nothing could be learnt.
+ * "unknown" where nothing could be learnt, or, of a session, that it was given
+ * up.
  */
 void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);

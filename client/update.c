@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "client/command.h"
-#include "client/stdin.h"
 #include "proto/refname.h"
 
 static const char usage_text[] =
@@ -275,70 +274,6 @@ static int update_one(struct updater *up)
 	changes_add(&changes, &u);
 	rc = updater_commit(up, &changes);
 	changes_done(&changes);
-	return rc;
-}
-
-/* ---- --stdin ---- */
-
-static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
-{
-	return revision_resolve(ctx, name, oid);
-}
-
-/* At once: a program may wait for it before it says more. */
-static void reply(const struct updater *up, const char *command)
-{
-	if (up->opt->output == OUTPUT_GIT)
-		printf("%s: ok\n", command);
-	flush_output();
-}
-
-static int update_stdin(struct updater *up)
-{
-	struct stdin_parser p = { .in = stdin,
-		.end = '\n',
-		.no_deref = up->opt->no_deref,
-		.resolve = resolve,
-		.ctx = &up->revs };
-	struct changes changes = { 0 };
-	bool more = true;
-	int rc = 0;
-
-	if (up->opt->end_null)
-		p.end = '\0';
-	while (more && rc == 0) {
-		switch (stdin_next(&p)) {
-		case STDIN_CHANGE:
-			changes_add(&changes, &p.update);
-			break;
-		case STDIN_START:
-			reply(up, "start");
-			break;
-		case STDIN_PREPARE:
-			die("prepare: not supported yet by refd");
-		case STDIN_COMMIT:
-			rc = updater_commit(up, &changes);
-			changes_clear(&changes);
-			if (rc == 0)
-				reply(up, "commit");
-			break;
-		case STDIN_ABORT:
-			changes_clear(&changes);
-			reply(up, "abort");
-			break;
-		case STDIN_EOF_COMMIT:
-			rc = updater_commit(up, &changes);
-			more = false;
-			break;
-		case STDIN_EOF:
-			more = false;
-			break;
-		case STDIN_ERROR:
-			die("%s", p.error.data);
-		}
-	}
-	changes_done(&changes);
-	stdin_done(&p);
 	return rc;
 }
 

@@ -1,0 +1,59 @@
+/*
+ * The reference-transaction hook (githooks(5)), run by the client, as the
+ * client. A transaction whose repository has one goes through a session:
+ *
+ *	preparing	before anything is locked (not in 2.39's way)
+ *	prepared	while the daemon holds the locks
+ *	committed	when it is durable
+ *	aborted		when it did not come to that
+ *
+ * Deletions have git rewrite packed-refs in a transaction of its own, for
+ * which the hook is called as well, in between. Here these calls come right
+ * before those of the whole: then packed-refs.new exists already, or the
+ * locks are gone.
+ *
+ * One thread; blocks while the hook runs.
+ */
+#ifndef CLIENT_REFTX_H
+#define CLIENT_REFTX_H
+
+#include "client/changes.h"
+#include "client/gitconfig.h"
+#include "client/place.h"
+
+/* Owns its strings. */
+struct reftx {
+	char *path;  /* of the hook, as git runs it, from place.dir; or NULL */
+	bool by_git; /* "git hook run" runs it, and those of configuration */
+	bool as_2_39;
+	const char *ignored;   /* to be warned of, once: not executable */
+	const char *failed_in; /* the phase in which the hook said no */
+	bool in_packed;        /* and that was packed-refs' */
+	struct place place;
+	const struct gitdir *gd; /* borrowed */
+};
+
+/* NAMED: the repository, as the options or GIT_DIR have it, or NULL. Costs an
+ * access(2) where there is none. */
+void reftx_find(struct reftx *tx, const struct gitdir *gd,
+    const struct gitconfig *config, const char *named, bool as_2_39);
+void reftx_done(struct reftx *tx);
+bool reftx_exists(const struct reftx *tx);
+
+/* Of a hook that is there and not executable, once, in git's words. */
+void reftx_warn(struct reftx *tx);
+/* False: the hook says no, and was told that it is aborted. */
+bool reftx_preparing(struct reftx *tx, const struct changes *changes);
+/* False: the hook says no; reftx_aborted() it, when the locks are gone. ANS
+ * has a result for each of CHANGES. */
+bool reftx_prepared(struct reftx *tx, const struct changes *changes,
+    const struct refd_answer *ans);
+void reftx_committed(struct reftx *tx, const struct changes *changes,
+    const struct refd_answer *ans);
+/* ANS as for reftx_prepared(), or NULL where it did not come to that. */
+void reftx_aborted(struct reftx *tx, const struct changes *changes,
+    const struct refd_answer *ans);
+/* git's words for a hook that said no. */
+void reftx_why(const struct reftx *tx, struct text *why);
+
+#endif

@@ -1,0 +1,149 @@
+#include "client/update_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/librefd/conn.h"
+#include "client/output.h"
+#include "client/words.h"
+
+static int failed_unknown(const struct refd_answer *ans)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	refd_txid_hex(&ans->txid, id);
+	fprintf(stderr,
+	    "fatal: outcome unknown (transaction %s): ask with "
+	    "\"refd query %s\"\n",
+	    id, id);
+	return EXIT_FATAL;
+}
+
+/* The first ref with a reason of its own stands for all. */
+static size_t find_culprit(const struct refd_answer *ans)
+{
+	size_t i, first = ans->nr_results;
+
+	for (i = 0; i < ans->nr_results; i++) {
+		if (ans->results[i].status == REFD_OK)
+			continue;
+		if (ans->results[i].status != REFD_ABORTED)
+			return i;
+		if (first == ans->nr_results)
+			first = i;
+	}
+	return first;
+}
+
+static int failed_whole(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	size_t i = find_culprit(ans);
+	struct text t = { 0 };
+	int rc;
+
+	if (i == ans->nr_results)
+		die("the daemon rejects the transaction and names no ref");
+	words_detail(&changes->updates[i], &ans->results[i], &up->gd, &t);
+	if (words_is_busy(ans->results[i].status)) {
+		say_error("%s", t.data);
+		rc = EXIT_AWAY;
+	} else {
+		rc = update_failed(up->opt, changes->updates[i].name, t.data);
+	}
+	text_done(&t);
+	return rc;
+}
+
+static int report_batch(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	size_t i, nr_busy = 0;
+	struct text t = { 0 };
+
+	for (i = 0; i < ans->nr_results; i++) {
+		const struct refd_result *res = &ans->results[i];
+
+		nr_busy += words_is_busy(res->status);
+		if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
+			continue;
+		if (up->opt->output == OUTPUT_GIT)
+			output_rejected(&changes->updates[i], res);
+		text_clear(&t);
+		words_detail(&changes->updates[i], res, &up->gd, &t);
+		say_error("%s", t.data);
+	}
+	text_done(&t);
+	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
+}
+
+int report_results(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	int rc = 0;
+
+	switch (up->opt->output) {
+	case OUTPUT_GIT:
+		break;
+	case OUTPUT_PORCELAIN:
+		output_porcelain(ans);
+		break;
+	case OUTPUT_JSON:
+		output_json(ans);
+		break;
+	}
+	if (up->opt->batch)
+		rc = report_batch(up, changes, ans);
+	else if (ans->outcome != REFD_COMMITTED &&
+	    ans->outcome != REFD_OUTCOME_UNKNOWN)
+		rc = failed_whole(up, changes, ans);
+	if (ans->outcome == REFD_OUTCOME_UNKNOWN)
+		rc = failed_unknown(ans);
+	return rc;
+}
+
+int report_refused(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	struct refd_result *results = xcalloc(changes->nr, sizeof(*results));
+	struct refd_answer all = { .kind = REFD_ANSWER_RESULTS,
+		.txid = ans->txid,
+		.results = results,
+		.nr_results = changes->nr,
+		.nr_updates = changes->nr };
+	bool busy;
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++) {
+		results[i].name = changes->updates[i].name;
+		results[i].status = ans->status;
+		results[i].text = ans->text;
+	}
+	all.outcome = refd_outcome_of(changes->nr, 0,
+	    ans->status == REFD_UNKNOWN ? changes->nr : 0);
+	if (up->opt->output == OUTPUT_PORCELAIN)
+		output_porcelain(&all);
+	if (up->opt->output == OUTPUT_JSON)
+		output_json(&all);
+	free(results);
+	if (ans->status == REFD_UNKNOWN)
+		return failed_unknown(ans);
+	busy = words_is_busy(ans->status) || ans->status == REFD_ABORTED;
+	fprintf(stderr, "%s: refd: %s: %s\n", busy ? "error" : "fatal",
+	    refd_status_name(ans->status),
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+	return busy ? EXIT_AWAY : EXIT_FATAL;
+}
+
+void report_timing(const struct refd_answer *ans, uint64_t begun_ms)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	say("transaction %s: %s, %zu refs, lsn %" PRIu64 ", %" PRIu64 " ms",
+	    refd_txid_hex(&ans->txid, id),
+	    ans->kind == REFD_ANSWER_RESULTS ? refd_outcome_name(ans->outcome) :
+					       "refused",
+	    ans->nr_results, ans->lsn, refd_now_ms() - begun_ms);
+}

@@ -130,6 +130,9 @@ argument_forms() {
 	both 'a bad name' 128 refs/heads/a..b "$first" </dev/null
 	both 'no arguments' 129 </dev/null
 	both 'too many arguments' 129 refs/heads/a b c d </dev/null
+	both 'what a symbolic ref points to' 0 HEAD "$second" </dev/null
+	both 'the symbolic ref itself' 0 --no-deref HEAD "$first" </dev/null
+	twice symbolic-ref HEAD refs/heads/main
 	both '-z without --stdin' 129 -z refs/heads/a "$first" </dev/null
 }
 
@@ -365,10 +368,6 @@ commit: ok" "$out"
 	is 'batch: what could be done was' "$first" \
 		"$(ref_of own.git refs/heads/four)"
 
-	"$REFD" update -C "$repo" HEAD "$first" 2>"$T/err"
-	is 'symbolic refs: refused' 128 $?
-	check 'symbolic refs: with the reason' \
-		grep -q "'HEAD' is a symbolic reference" "$T/err"
 	"$REFD" update -C "$repo" -d 'refs/heads/a b' 2>"$T/err"
 	is 'a bad name to delete' 1 $?
 	"$REFD" update -C "$repo" --atomic --batch-updates --stdin \

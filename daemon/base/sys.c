@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,6 +48,24 @@ static int kernel_openat(const struct sys *sys, int dirfd, const char *path,
 		fd = openat(dirfd, path, flags | O_CLOEXEC, mode);
 	while (fd < 0 && errno == EINTR);
 	return result(fd);
+}
+
+/* EAGAIN: something was renamed meanwhile, so that the kernel can't tell. */
+static int kernel_stays_below(const struct sys *sys, int dirfd,
+    const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	long fd;
+
+	(void)sys;
+	do
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	if (fd < 0)
+		return -errno;
+	close((int)fd);
+	return 0;
 }
 
 /* Never retried: on Linux the descriptor is gone even after EINTR. */
@@ -415,6 +435,7 @@ const struct sys sys_kernel = {
 	.statat = kernel_statat,
 	.mount_id = kernel_mount_id,
 	.fd_path = kernel_fd_path,
+	.stays_below = kernel_stays_below,
 	.linkat = kernel_linkat,
 	.renameat = kernel_renameat,
 	.unlinkat = kernel_unlinkat,

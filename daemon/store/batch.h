@@ -114,7 +114,10 @@ struct batch {
 	size_t nr_changes, nr_asked, size;
 	struct change *asked;       /* owned, as one block */
 	struct worktree *worktrees; /* owned */
-	bool has_notes;             /* updates decided before: to be recorded */
+	/* The directory that was looked at last and leads out of nothing. */
+	int safe_fd;
+	char safe_dir[REFD_PATH_MAX];
+	bool has_notes; /* updates decided before: to be recorded */
 	int64_t locked_ns, unlocked_ns;
 };
 
@@ -183,6 +186,10 @@ int batch_place(struct batch *b, struct share *s, const char *name,
 int batch_worktree(struct batch *b, struct repo *repo, const char *id,
     const struct worktree **w);
 void batch_close_worktrees(struct batch *b);
+
+/* Does a link to a directory lead from PATH, a file of C's, out of the
+ * repository? Then C fails, and this is false. */
+bool change_stays_inside(struct batch *b, struct change *c, const char *path);
 
 /* A change that was found, of the same update as FROM; NULL: no memory. Its
  * name is copied, its place is the caller's to fill in. */

@@ -8,7 +8,8 @@
  *	worktrees/<id>/HEAD		that worktree
  *
  * What fails: a worktree that is gone. It is never made again, and its names
- * never become the main worktree's.
+ * never become the main worktree's. A link to a directory that leads out of
+ * the repository: git would follow it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,4 +99,33 @@ int batch_place(struct batch *b, struct share *s, const char *name,
 		return place_in_worktree(b, s, id, id_len, bare, c);
 	}
 	return -EINVAL;
+}
+
+bool change_stays_inside(struct batch *b, struct change *c, const char *path)
+{
+	char dir[REFD_PATH_MAX];
+	char *slash;
+	int r;
+
+	strcpy(dir, path);
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		return true;
+	*slash = '\0';
+	if (c->dirfd == b->safe_fd && strcmp(dir, b->safe_dir) == 0)
+		return true;
+	r = SYS(b->sys, stays_below, c->dirfd, dir);
+	/* Not there yet: as much of it as is there was looked at. */
+	if (r == 0 || r == -ENOENT || r == -ENOTDIR) {
+		b->safe_fd = c->dirfd;
+		strcpy(b->safe_dir, dir);
+		return true;
+	}
+	if (r == -EXDEV)
+		change_cant_lock(c, REFD_DENIED,
+		    "a link on the way to '%s' leads out of the repository",
+		    path);
+	else
+		change_fail_errno(c, r, "can't look where its file is");
+	return false;
 }

@@ -90,6 +90,8 @@ static bool lock(struct batch *b, struct change *c)
 		change_again(c, TXN_AGAIN_LATER);
 		return false;
 	}
+	if (!change_stays_inside(b, c, c->name))
+		return false;
 	r = token_lock(&c->group->token, c->dirfd, c->name, c->share->dir_mode);
 	c->locked = r == 0;
 	if (r < 0)

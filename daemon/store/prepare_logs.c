@@ -47,6 +47,8 @@ void batch_prepare_logs(struct batch *b)
 		if (!change_is_live(c) || !is_logged(c))
 			continue;
 		change_log_path(c, path);
+		if (!change_stays_inside(b, c, path))
+			continue;
 		r = reflog_prepare(b->sys, c->dirfd, path,
 		    c->share->txn->req.create_reflog ||
 			reflog_policy_creates(c->share->log_policy, c->name),

@@ -99,6 +99,7 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns);
 	X(STATAT, statat)                                                      \
 	X(MOUNT_ID, mount_id)                                                  \
 	X(FD_PATH, fd_path)                                                    \
+	X(STAYS_BELOW, stays_below)                                            \
 	X(LINKAT, linkat)                                                      \
 	X(RENAMEAT, renameat)                                                  \
 	X(UNLINKAT, unlinkat)                                                  \

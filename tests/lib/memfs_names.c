@@ -140,6 +140,58 @@ static int m_openat(const struct sys *sys, int dirfd, const char *path,
 	return memfs_leave(fs, r);
 }
 
+static int leads_below(struct memfs *fs, const char *top, int dirfd,
+    const char *path)
+{
+	char there[4096];
+	size_t len = strlen(top);
+	struct where to;
+	int r;
+
+	r = walk(fs, dirfd, path, WALK_FOLLOW, &to);
+	if (r == 0)
+		r = may_open(&to, O_DIRECTORY);
+	if (r == 0)
+		r = inode_path(to.node, there, sizeof(there));
+	if (r < 0)
+		return r;
+	if (strncmp(there, top, len) != 0 ||
+	    (there[len] != '\0' && there[len] != '/'))
+		return -EXDEV;
+	return 0;
+}
+
+/* Step by step: what leads out is found before what is not there. */
+static int stays_below(struct memfs *fs, int dirfd, const char *path)
+{
+	char top[4096], part[4096];
+	struct where from;
+	size_t len = 0;
+	int r;
+
+	r = walk(fs, dirfd, ".", WALK_FOLLOW, &from);
+	if (r == 0)
+		r = inode_path(from.node, top, sizeof(top));
+	while (r == 0 && path[len] != '\0') {
+		len += strspn(path + len, "/");
+		len += strcspn(path + len, "/");
+		memcpy(part, path, len);
+		part[len] = '\0';
+		r = leads_below(fs, top, dirfd, part);
+	}
+	return r;
+}
+
+static int m_stays_below(const struct sys *sys, int dirfd, const char *path)
+{
+	struct memfs *fs;
+	int r = memfs_enter(sys, MEMFS_STAYS_BELOW, path, &fs);
+
+	if (r == 0)
+		r = stays_below(fs, dirfd, path);
+	return memfs_leave(fs, r);
+}
+
 /* ---- making and taking away ---- */
 
 static int m_mkdirat(const struct sys *sys, int dirfd, const char *path,
@@ -364,6 +416,7 @@ void memfs_names_table(struct sys *sys)
 {
 	sys->openat = m_openat;
 	sys->mkdirat = m_mkdirat;
+	sys->stays_below = m_stays_below;
 	sys->linkat = m_linkat;
 	sys->unlinkat = m_unlinkat;
 	sys->rmdirat = m_rmdirat;

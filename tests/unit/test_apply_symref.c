@@ -187,6 +187,24 @@ START_TEST(targets_that_are_no_names)
 }
 END_TEST
 
+START_TEST(links_to_directories)
+{
+	memfs_mkdirs(w->fs, "/elsewhere");
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/in");
+	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/refs/heads/out");
+	memfs_symlink(w->fs, "in", WORLD_REPO "/refs/heads/also-in");
+	expect("out/x=1", false, 1, REFD_DENIED);
+	expect("out/x/y=1;a=1", false, 2, REFD_DENIED, REFD_OK);
+	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
+	OK("also-in/x=1");
+	ck_assert_int_eq(world_ref(w, "in/x"), '1');
+	memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads");
+	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/logs/refs/heads/l");
+	expect("l/x=1", false, 1, REFD_DENIED);
+	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
+}
+END_TEST
+
 START_TEST(names_of_one_transaction_at_odds)
 {
 	expect_text("q=1;q/r=1",
@@ -312,6 +330,7 @@ int main(void)
 	tcase_add_test(tc, head_gets_the_line_of_its_branch);
 	tcase_add_test(tc, one_ref_twice);
 	tcase_add_test(tc, targets_that_are_no_names);
+	tcase_add_test(tc, links_to_directories);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("session");

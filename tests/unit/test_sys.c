@@ -96,6 +96,22 @@ START_TEST(a_second_flock_is_refused_at_once)
 }
 END_TEST
 
+START_TEST(links_that_lead_out)
+{
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d", 0777), 0);
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d/e", 0777), 0);
+	ck_assert_int_eq(symlinkat("/tmp", rootfd, "d/abs"), 0);
+	ck_assert_int_eq(symlinkat("../..", rootfd, "d/up"), 0);
+	ck_assert_int_eq(symlinkat("e", rootfd, "d/in"), 0);
+	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/e"), 0);
+	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/in"), 0);
+	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/up"), -EXDEV);
+	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs"), -EXDEV);
+	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs/x"), -EXDEV);
+	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/no/x"), -ENOENT);
+}
+END_TEST
+
 START_TEST(mount_ids_tell_mounts_apart)
 {
 	int proc = open("/proc", O_RDONLY | O_DIRECTORY);
@@ -284,6 +300,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, links_that_lead_out);
 	tcase_add_test(tc, failures_are_negative_errno);
 	tcase_add_test(tc, descriptors_are_closed_on_exec);
 	tcase_add_test(tc, a_second_flock_is_refused_at_once);

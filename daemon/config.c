@@ -21,6 +21,7 @@ void config_init(struct config *cfg)
 	*cfg = (struct config){
 		.durability = REFD_DURABILITY_JOURNAL,
 		.checkpoint_interval_ms = 1000,
+		.session_timeout_ms = 30000,
 		.window_refs = 1000,
 		.connections_max = 10000,
 		.prepare_max_ms = 10,
@@ -127,6 +128,7 @@ static const struct key {
 	{ "durability.mode", MODE, 0, 0, 0 },
 	{ "checkpoint.interval", NUMBER, AT(checkpoint_interval_ms), 1,
 	    3600 * 1000 },
+	{ "session.timeout", NUMBER, AT(session_timeout_ms), 1, 3600 * 1000 },
 	{ "window.refs", NUMBER, AT(window_refs), 1, REFD_UPDATES_MAX },
 	{ "limits.connections", NUMBER, AT(connections_max), 1, 1000000 },
 #undef AT

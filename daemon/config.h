@@ -21,6 +21,7 @@ struct config {
 	size_t nr_roots;
 	enum refd_durability durability;
 	uint64_t checkpoint_interval_ms;
+	uint64_t session_timeout_ms;
 	uint64_t window_refs;
 	uint64_t connections_max;
 

@@ -237,7 +237,8 @@ START_TEST(every_key_is_taken)
 	static const char text[] =
 	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"
 	    "root=/r2\n[Durability]\nMode=journal\n[checkpoint]\n"
-	    "interval=250\n[window]\nrefs=42\n[limits]\nconnections=7\n";
+	    "interval=250\n[session]\ntimeout=5000\n[window]\nrefs=42\n"
+	    "[limits]\nconnections=7\n";
 	struct config cfg;
 	char *why;
 
@@ -252,6 +253,7 @@ START_TEST(every_key_is_taken)
 	ck_assert_str_eq(cfg.roots[1], "/r2");
 	ck_assert_int_eq(cfg.durability, REFD_DURABILITY_JOURNAL);
 	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 250);
+	ck_assert_uint_eq(cfg.session_timeout_ms, 5000);
 	ck_assert_uint_eq(cfg.window_refs, 42);
 	ck_assert_uint_eq(cfg.connections_max, 7);
 	config_done(&cfg);
@@ -298,6 +300,9 @@ START_TEST(what_is_wrong_is_named)
 	expect_error("[window]\nrefs = 99999999999999999999999\n",
 	    "2: window.refs is '99999999999999999999999': it must be a "
 	    "number from 1 to 100000");
+	expect_error("[session]\ntimeout = 0\n",
+	    "2: session.timeout is '0': it must be a number from 1 to "
+	    "3600000");
 	expect_error("[daemon]\nstate = \"/x\n[a]\n",
 	    "2: quotes are not closed");
 }
@@ -341,6 +346,7 @@ START_TEST(option_environment_file_default)
 	ck_assert_uint_eq(cfg.window_refs, 5);
 	ck_assert_uint_eq(cfg.connections_max, 10000);
 	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 1000);
+	ck_assert_uint_eq(cfg.session_timeout_ms, 30000);
 	config_done(&cfg);
 
 	setenv("REFD_SOCKET", "/env/s", 1);

@@ -78,6 +78,8 @@ static struct net *make_net(const struct config *cfg)
 			.window_refs = cfg->window_refs,
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
+			.session_ns =
+			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
 			.retention_ms = (int64_t)cfg->retention_ms,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
 		},

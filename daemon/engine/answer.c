@@ -1,6 +1,7 @@
 /*
  * Happy path: every update has its status; each becomes a result, in input
- * order, and the outcome is counted from them.
+ * order, and the outcome is counted from them. Of a session that is prepared
+ * those without one are ok so far.
  *
  * Failure modes: none here; a failure is a status like any other.
  */
@@ -24,6 +25,15 @@ void answer_refused(struct refd_answer *ans, const struct refd_txid *txid,
 	ans->text = text;
 }
 
+static void result_of(struct refd_result *res, const struct txn_update *u)
+{
+	res->name = u->ask->name;
+	res->status = u->status;
+	res->has_found = u->has_found;
+	res->found = u->found;
+	res->text = u->text;
+}
+
 void answer_results(struct refd_answer *ans, const struct txn *txn,
     struct refd_result *results, const char *text)
 {
@@ -32,11 +42,7 @@ void answer_results(struct refd_answer *ans, const struct txn *txn,
 	for (i = 0; i < txn->nr_updates; i++) {
 		const struct txn_update *u = &txn->updates[i];
 
-		results[i].name = u->ask->name;
-		results[i].status = u->status;
-		results[i].has_found = u->has_found;
-		results[i].found = u->found;
-		results[i].text = u->text;
+		result_of(&results[i], u);
 		if (u->text == NULL && u->status != REFD_OK)
 			results[i].text = text;
 	}
@@ -45,4 +51,24 @@ void answer_results(struct refd_answer *ans, const struct txn *txn,
 	ans->nr_results = ans->nr_updates = txn->nr_updates;
 	ans->outcome = txn_outcome(txn);
 	ans->lsn = txn->lsn;
+}
+
+void answer_prepared(struct refd_answer *ans, const struct txn *txn,
+    struct refd_result *results)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		const struct txn_update *u = &txn->updates[i];
+
+		result_of(&results[i], u);
+		if (u->status != REFD_PENDING)
+			continue;
+		results[i].status = REFD_OK;
+		results[i].text = u->final_name;
+	}
+	answer_plain(ans, REFD_ANSWER_PREPARED, &txn->req.txid);
+	ans->results = results;
+	ans->nr_results = ans->nr_updates = txn->nr_updates;
+	ans->rewrites_packed = txn->rewrites_packed;
 }

@@ -12,6 +12,9 @@
  * no text of its own gets TEXT, which may be NULL. */
 void answer_results(struct refd_answer *ans, const struct txn *txn,
     struct refd_result *results, const char *text);
+/* Of a session whose undecided updates are prepared. */
+void answer_prepared(struct refd_answer *ans, const struct txn *txn,
+    struct refd_result *results);
 /* PENDING, NEVER_SEEN, EXPIRED. */
 void answer_plain(struct refd_answer *ans, enum refd_answer_kind kind,
     const struct refd_txid *txid);

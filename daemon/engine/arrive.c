@@ -15,6 +15,7 @@
  *			atomic one's siblings are aborted
  *	cancelled, stopping	decided so
  *	the deadline passed meanwhile	seen right after (engine_run)
+ *	a session without updates	prepared at once
  *	no memory	busy
  *	the repository is another one by now	admitted again, a few times
  */
@@ -58,18 +59,24 @@ static void judge(struct engine *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
 
+	if (e->is_hurrying)
+		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (txn->refused != REFD_OK)
 		decide_rest(e, ent, txn->refused, NULL, now_ns);
 	else if (txn->replayed)
 		decide_rest(e, ent, REFD_UNKNOWN,
 		    "sent before; the journal has no outcome for it", now_ns);
-	else if (ent->is_cancelled)
-		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
-	else if (e->is_hurrying)
-		decide_rest(e, ent, REFD_ABORTED, "the daemon is stopping",
-		    now_ns);
+	else if (ent->end_status != REFD_OK)
+		decide_rest(e, ent, ent->end_status, ent->end_text, now_ns);
 	else
 		decide_siblings(e, ent, now_ns);
+}
+
+/* There is nothing to lock: it is prepared as it is. */
+static bool is_empty_session(const struct entry *ent)
+{
+	return entry_is_session(ent) && ent->txn->nr_updates == 0 &&
+	    ent->txn->refused == REFD_OK && ent->end_status == REFD_OK;
 }
 
 void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
@@ -83,6 +90,10 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 	if (ent->nr_undecided > 0 &&
 	    turns_join(&e->turns, ent, e->store.repo_key(txn->repo)) < 0)
 		decide_rest(e, ent, REFD_BUSY, "out of memory", now_ns);
+	if (is_empty_session(ent)) {
+		session_hold(e, ent, NULL, now_ns);
+		return;
+	}
 	if (ent->nr_undecided == 0) {
 		decide_finish(e, ent);
 		return;
@@ -118,16 +129,16 @@ void arrive_again(struct engine *e, struct entry *ent, int64_t now_ns)
 static void queue_update(struct engine *e, struct txn_update *u, int64_t now_ns)
 {
 	enum refd_status status;
-	const char *text = NULL;
 
 	status = names_add(&e->names, entry_of(u)->queue->key, u, now_ns);
-	if (status == REFD_OK)
-		return;
-	if (status == REFD_BUSY)
-		text = "too many names wait";
-	else if (status == REFD_DUPLICATE)
-		text = "multiple updates for one ref are not allowed";
-	decide(e, u, status, text, now_ns);
+	if (status == REFD_DUPLICATE) {
+		txn_decidef(u, status,
+		    "multiple updates for ref '%s' not allowed", u->ask->name);
+		decide_count(u);
+	} else if (status != REFD_OK) {
+		decide(e, u, status,
+		    status == REFD_BUSY ? "too many names wait" : NULL, now_ns);
+	}
 }
 
 static size_t queue_some(struct engine *e, struct entry *ent, int64_t now_ns)

@@ -11,7 +11,9 @@
  *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
  *		locks ends; then it gets locked
  *	reopen	admitted again, all that is undecided of it
- * What is decided and not recorded becomes a note (notes.c).
+ * What is decided and not recorded becomes a note (notes.c). Windows of
+ * sessions are session.c's, but for one that could not be prepared: that waits
+ * as any other.
  *
  * Failure modes: an atomic transaction of which anything failed, or gave up,
  * is aborted as a whole. A cancel and a stop take effect here for what the
@@ -32,6 +34,20 @@ struct back {
 	size_t nr_live, nr_later;
 };
 
+/* How long U, which is locked, may wait for that. */
+static int64_t lock_wait_ns(const struct engine *e, const struct txn_update *u)
+{
+	const struct refd_request *req = &u->txn->req;
+
+	if (locked_is_packed_refs(u)) {
+		if (req->has_packed_refs_timeout)
+			return (int64_t)req->packed_refs_timeout_ms * MS;
+	} else if (req->has_ref_lock_timeout) {
+		return (int64_t)req->ref_lock_timeout_ms * MS;
+	}
+	return e->cfg.lock_wait_ns;
+}
+
 /* Next time after as long as it has waited already, which doubles each time.
  * true: it has waited long enough. */
 static bool lock_was_held(struct back *b, struct txn_update *u)
@@ -41,7 +57,7 @@ static bool lock_was_held(struct back *b, struct txn_update *u)
 	if (u->locked_since_ns == 0)
 		u->locked_since_ns = b->now_ns;
 	wait_ns = b->now_ns - u->locked_since_ns;
-	end_ns = u->locked_since_ns + b->e->cfg.lock_wait_ns;
+	end_ns = u->locked_since_ns + lock_wait_ns(b->e, u);
 	if (wait_ns < BACKOFF_MIN_NS)
 		wait_ns = BACKOFF_MIN_NS;
 	if (wait_ns > BACKOFF_MAX_NS)
@@ -114,11 +130,10 @@ static void judge(struct back *b, struct entry *ent)
 
 	if (decide_siblings(e, ent, now_ns))
 		return;
-	if (ent->is_cancelled)
-		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
-	else if (e->is_hurrying)
-		decide_rest(e, ent, REFD_ABORTED, "the daemon is stopping",
-		    now_ns);
+	if (e->is_hurrying)
+		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
+	if (ent->end_status != REFD_OK)
+		decide_rest(e, ent, ent->end_status, ent->end_text, now_ns);
 	else if (ent->has_given_up)
 		decide_late(e, ent, now_ns);
 }
@@ -158,13 +173,12 @@ static void set_limit(struct back *b)
 		e->window_refs = e->cfg.window_refs;
 }
 
-void back_window(struct engine *e, struct window *w, int64_t now_ns)
+static void take_back(struct engine *e, struct window *w, int64_t now_ns)
 {
 	struct back b = { .e = e, .now_ns = now_ns };
 	struct entry *ent;
 	size_t i;
 
-	e->nr_windows--;
 	if (w->locked_ns != 0)
 		b.rest_until_ns =
 		    w->unlocked_ns + (w->unlocked_ns - w->locked_ns);
@@ -181,6 +195,26 @@ void back_window(struct engine *e, struct window *w, int64_t now_ns)
 	while (i-- > 0)
 		if (w->parts[i].txn != NULL)
 			entry_back(&b, w->parts[i].txn->engine);
-	set_limit(&b);
+	if (w->session == WINDOW_WHOLE)
+		set_limit(&b);
 	window_free(w);
+}
+
+void back_window(struct engine *e, struct window *w, int64_t now_ns)
+{
+	e->nr_windows--;
+	switch (w->session) {
+	case WINDOW_PREPARE:
+		if (w->parts[0].txn->prepared == NULL)
+			break;
+		session_prepared(e, w, now_ns);
+		return;
+	case WINDOW_COMMIT:
+	case WINDOW_ABORT:
+		session_ended(e, w);
+		return;
+	case WINDOW_WHOLE:
+		break;
+	}
+	take_back(e, w, now_ns);
 }

@@ -1,7 +1,8 @@
 /*
  * Happy path:
  *	finish	all updates of a transaction are decided: it leaves the queue
- *	answer	everyone who asked, the first and those that joined
+ *	answer	everyone who asked, the first and those that joined; before
+ *		that those whose session is prepared (session.c)
  *	notes	what the journal does not know yet keeps it in the table
  *	forget	recorded: the journal answers from now on
  *
@@ -13,6 +14,7 @@
  * callback may submit, cancel or forget.
  */
 #include <assert.h>
+#include <stdlib.h>
 
 #include <utlist.h>
 
@@ -20,6 +22,8 @@
 
 void decide_count(struct txn_update *u)
 {
+	free(u->locked_path);
+	u->locked_path = NULL;
 	entry_of(u)->nr_undecided--;
 	notes_add(u);
 }
@@ -46,12 +50,19 @@ void decide_rest(struct engine *e, struct entry *ent, enum refd_status status,
 
 void decide_locked(struct engine *e, struct txn_update *u, int64_t now_ns)
 {
+	const char *name = u->ask->name;
+	const char *path = u->locked_path != NULL ? u->locked_path : name;
+	bool is_packed = locked_is_packed_refs(u);
+
 	if (u->name != NULL)
 		names_remove(&e->names, u, now_ns);
+	/* In git's words, which for packed-refs name no ref. */
 	txn_decidef(u, REFD_LOCKED,
-	    "Unable to create '%s.lock': another process holds it; remove the "
-	    "file by hand if that process has crashed",
-	    u->ask->name);
+	    "%s%s%sUnable to create '%s/%s.lock': File exists.\n\nAnother git "
+	    "process seems to be running in this repository, or the lock file "
+	    "may be stale",
+	    is_packed ? "" : "cannot lock ref '", is_packed ? "" : name,
+	    is_packed ? "" : "': ", e->store.repo_path(u->txn->repo), path);
 	decide_count(u);
 }
 
@@ -62,7 +73,7 @@ void decide_late(struct engine *e, struct entry *ent, int64_t now_ns)
 
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING &&
-		    txn->updates[i].locked_since_ns != 0)
+		    txn->updates[i].again == TXN_AGAIN_LOCKED)
 			decide_locked(e, &txn->updates[i], now_ns);
 	if (!decide_siblings(e, ent, now_ns))
 		decide_rest(e, ent, REFD_DEADLINE, NULL, now_ns);
@@ -83,33 +94,40 @@ bool decide_siblings(struct engine *e, struct entry *ent, int64_t now_ns)
 	return true;
 }
 
-void decide_clash(struct engine *e, struct txn_update *u,
-    const struct txn_update *other, int64_t now_ns)
-{
-	struct entry *ent = entry_of(u);
-
-	names_remove(&e->names, u, now_ns);
-	txn_decidef(u, REFD_CONFLICT,
-	    "cannot process '%s' and '%s' at the same time", other->ask->name,
-	    u->ask->name);
-	decide_count(u);
-	decide_siblings(e, ent, now_ns);
-	decide_finish(e, ent);
-}
-
 /* ---- answering ---- */
 
-const char *decide_shared_text(const struct txn *txn)
+/* One without updates comes to nothing where it was refused or given up. */
+static enum refd_outcome outcome_of(const struct entry *ent)
 {
-	return txn->refused != REFD_OK ? txn->why : NULL;
+	if (ent->txn->nr_updates == 0 &&
+	    (ent->txn->refused != REFD_OK || ent->end_status != REFD_OK))
+		return REFD_REJECTED;
+	return txn_outcome(ent->txn);
 }
 
-static void count_outcome(struct engine *e, const struct txn *txn)
+void decide_answer(struct entry *ent, struct refd_answer *ans)
 {
+	const struct txn *txn = ent->txn;
+
+	if (ent->state != ENTRY_DECIDED) {
+		answer_plain(ans, REFD_ANSWER_PENDING, &ent->key.txid);
+	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
+		/* No result could say why. */
+		answer_refused(ans, &ent->key.txid, txn->refused, txn->why);
+	} else {
+		answer_results(ans, txn, ent->results,
+		    txn->refused != REFD_OK ? txn->why : NULL);
+		ans->outcome = outcome_of(ent);
+	}
+}
+
+static void count_outcome(struct engine *e, const struct entry *ent)
+{
+	const struct txn *txn = ent->txn;
 	size_t i;
 
 	e->stats.transactions++;
-	switch (txn_outcome(txn)) {
+	switch (outcome_of(ent)) {
 	case REFD_COMMITTED:
 		e->stats.committed++;
 		break;
@@ -136,10 +154,12 @@ void decide_finish(struct engine *e, struct entry *ent)
 	assert(ent->nr_undecided == 0);
 	arrive_time(e, ent, false);
 	turns_leave(ent);
+	if (entry_is_session(ent))
+		session_over(e, ent);
 	entry_move(ent, ENTRY_DECIDED);
 	DL_APPEND(e->decided, ent);
 	if (!ent->txn->replayed)
-		count_outcome(e, ent->txn);
+		count_outcome(e, ent);
 }
 
 void decide_answer_all(struct engine *e)
@@ -148,11 +168,11 @@ void decide_answer_all(struct engine *e)
 	struct entry *ent;
 	struct asker *a;
 
+	session_tell_all(e);
 	while ((ent = e->decided) != NULL) {
 		DL_DELETE(e->decided, ent);
 		while ((a = asker_pop(&ent->askers)) != NULL) {
-			answer_results(&ans, ent->txn, ent->results,
-			    decide_shared_text(ent->txn));
+			decide_answer(ent, &ans);
 			askers_answer(&e->askers, a, &ans);
 		}
 		if (!notes_keep(&e->notes, ent))

@@ -2,8 +2,11 @@
  * A transaction's states, and what moves it (table.c has the table):
  *
  *	ADMITTING <-> WAITING <-> IN_WINDOW
- *	                 |-> DECIDED
- *	                 \-> PREPARED (a session) -> IN_WINDOW
+ *	                 \-> DECIDED
+ *
+ * and a session's, which has all its updates in its windows:
+ *
+ *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED
  *
  * Happy path:
  *	submit	a new id is entered in the table and given to the store
@@ -12,6 +15,8 @@
  *		it has none the rest gathers, which needs no timer
  *	back	outcomes are answered (back.c, decide.c), rejections ride in
  *		the next window to be recorded (notes.c)
+ *	session	prepared, it keeps its locks but no name here, until it is
+ *		committed, aborted or given up (session.c)
  *
  * A free lane is used at once, however little there is for it. A second
  * window of one update costs a flush of its own, but holding it back would
@@ -27,13 +32,14 @@
  *	the deadline passes	what no window has gets deadline. While the
  *				store admits it, it can't be answered: its id
  *				may turn out to be known
- *	sessions		the store holds no prepared window yet:
- *				unsupported
+ *	a session's client or time is gone	it is aborted
  */
 #include "daemon/engine/engine.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+#include <utlist.h>
 
 #include "daemon/engine/state.h"
 #include "daemon/engine/window.h"
@@ -87,16 +93,6 @@ void engine_free(struct engine *e)
 
 /* ---- submitting ---- */
 
-static void refuse(const struct refd_request *req, enum refd_status status,
-    const char *text, engine_answer_fn *fn, void *arg)
-{
-	struct refd_answer ans;
-
-	answer_refused(&ans, &req->txid, status, text);
-	ans.request_id = req->request_id;
-	fn(arg, &ans);
-}
-
 /* Per ref, so that a hook can say so per ref. */
 static void reject(struct txn *txn, enum refd_status status, const char *text,
     engine_answer_fn *fn, void *arg)
@@ -106,8 +102,9 @@ static void reject(struct txn *txn, enum refd_status status, const char *text,
 	size_t i;
 
 	results = calloc(txn->nr_updates + 1, sizeof(*results));
-	if (results == NULL) {
-		refuse(&txn->req, status, text, fn, arg);
+	if (results == NULL || txn->nr_updates == 0) {
+		free(results);
+		ask_refuse(&txn->req, status, text, fn, arg);
 		return;
 	}
 	for (i = 0; i < txn->nr_updates; i++)
@@ -118,39 +115,34 @@ static void reject(struct txn *txn, enum refd_status status, const char *text,
 	free(results);
 }
 
-static void answer_entry(struct entry *ent, uint32_t request_id,
-    engine_answer_fn *fn, void *arg)
-{
-	struct refd_answer ans;
-
-	if (ent->state == ENTRY_DECIDED)
-		answer_results(&ans, ent->txn, ent->results,
-		    decide_shared_text(ent->txn));
-	else
-		answer_plain(&ans, REFD_ANSWER_PENDING, &ent->key.txid);
-	ans.request_id = request_id;
-	fn(arg, &ans);
-}
-
 static void join(struct engine *e, struct entry *ent, const struct txn *txn,
     engine_answer_fn *fn, void *arg)
 {
+	struct refd_answer ans;
 	struct asker *a;
 
-	if (ent->txn->digest != txn->digest) {
-		refuse(&txn->req, REFD_BADREQUEST,
+	if (ent->txn->digest != txn->digest ||
+	    ent->txn->req.verb != txn->req.verb) {
+		ask_refuse(&txn->req, REFD_BADREQUEST,
 		    "transaction id was used for other content", fn, arg);
-	} else if (ent->state == ENTRY_DECIDED) {
-		answer_entry(ent, txn->req.request_id, fn, arg);
-	} else {
-		a = askers_add(&e->askers, fn, arg, txn->req.request_id);
-		if (a != NULL)
-			asker_push(&ent->askers, a);
-		else
-			/* Not busy: that says that nothing was taken. */
-			refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn,
-			    arg);
+		return;
 	}
+	ent->client = arg;
+	if (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED) {
+		if (ent->state == ENTRY_DECIDED)
+			decide_answer(ent, &ans);
+		else
+			answer_prepared(&ans, ent->txn, ent->results);
+		ans.request_id = txn->req.request_id;
+		fn(arg, &ans);
+		return;
+	}
+	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+	if (a != NULL)
+		asker_push(&ent->askers, a);
+	else
+		/* Not busy: that says that nothing was taken. */
+		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
 }
 
 /* false: out of memory; TXN is still the caller's. */
@@ -176,17 +168,10 @@ static bool take_in(struct engine *e, struct txn *txn, int64_t now_ns,
 	ent->arrival = e->arrivals;
 	e->arrivals += txn->nr_updates;
 	e->held_bytes += txn->req.bytes;
+	if (entry_is_session(ent))
+		session_begin(e, ent, arg);
 	arrive_admit(e, ent);
 	return true;
-}
-
-static bool is_expired(const struct engine *e, const struct refd_txid *txid,
-    int64_t now_ns)
-{
-	int64_t wall_ms = e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
-
-	return (int64_t)refd_txid_birth_ms(txid) + e->cfg.retention_ms <
-	    wall_ms;
 }
 
 static bool is_too_much(const struct engine *e, const struct txn *txn)
@@ -202,14 +187,9 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 	struct entry *ent;
 
 	ent = table_find(&e->table, txn->peer.uid, &txn->req.txid);
-	if (txn->req.verb != REFD_VERB_TRANSACTION)
-		refuse(&txn->req, REFD_UNSUPPORTED,
-		    "sessions are not supported yet: send the transaction in "
-		    "one go",
-		    fn, arg);
-	else if (ent != NULL)
+	if (ent != NULL)
 		join(e, ent, txn, fn, arg);
-	else if (is_expired(e, &txn->req.txid, now_ns))
+	else if (ask_is_expired(e, &txn->req.txid, now_ns))
 		reject(txn, REFD_UNKNOWN,
 		    "its id is older than outcomes are kept; nothing was done "
 		    "now",
@@ -221,81 +201,18 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 	else if (take_in(e, txn, now_ns, fn, arg))
 		return;
 	else
-		refuse(&txn->req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(&txn->req, REFD_BUSY, "out of memory", fn, arg);
 	txn_free(txn);
-}
-
-/* ---- asking ---- */
-
-void engine_query(struct engine *e, const struct refd_request *req,
-    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
-{
-	struct store_query *q;
-	struct entry *ent;
-
-	(void)now_ns;
-	ent = table_find_for(&e->table, uid, &req->txid);
-	if (ent != NULL) {
-		answer_entry(ent, req->request_id, fn, arg);
-		return;
-	}
-	q = calloc(1, sizeof(*q));
-	if (q != NULL)
-		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
-	if (q == NULL || q->arg == NULL) {
-		free(q);
-		refuse(req, REFD_BUSY, "out of memory", fn, arg);
-		return;
-	}
-	q->txid = req->txid;
-	q->uid = uid;
-	q->any_uid = uid == 0;
-	e->nr_lookups++;
-	e->store.lookup(e->store.ctx, q);
-}
-
-static void lookup_back(struct engine *e, struct store_query *q, int64_t now_ns)
-{
-	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
-	struct refd_answer ans;
-
-	e->nr_lookups--;
-	if (q->found)
-		ans = q->answer;
-	else if (ent != NULL && ent->state == ENTRY_DECIDED)
-		answer_results(&ans, ent->txn, ent->results,
-		    decide_shared_text(ent->txn));
-	else if (ent != NULL)
-		answer_plain(&ans, REFD_ANSWER_PENDING, &q->txid);
-	else if (q->failed)
-		answer_refused(&ans, &q->txid, REFD_IO,
-		    "the journal could not be read");
-	else if (is_expired(e, &q->txid, now_ns))
-		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
-	else
-		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
-	askers_answer(&e->askers, q->arg, &ans);
-	refd_answer_done(&q->answer);
-	free(q);
-}
-
-void engine_cancel(struct engine *e, const struct refd_request *req,
-    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
-{
-	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
-
-	if (ent != NULL && ent->state == ENTRY_WAITING) {
-		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
-		decide_finish(e, ent);
-	} else if (ent != NULL && entry_is_lent(ent)) {
-		ent->is_cancelled = true;
-	}
-	engine_query(e, req, uid, now_ns, fn, arg);
 }
 
 void engine_forget_client(struct engine *e, void *arg)
 {
+	struct entry *ent, *next;
+
 	askers_forget(&e->askers, arg);
+	DL_FOREACH_SAFE2(e->sessions, ent, next, next_session)
+	if (ent->client == arg)
+		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
 }
 
 /* ---- running ---- */
@@ -310,7 +227,7 @@ static void reap(struct engine *e, int64_t now_ns)
 		else if (done.applied != NULL)
 			back_window(e, done.applied, now_ns);
 		else
-			lookup_back(e, done.answered, now_ns);
+			ask_looked_up(e, done.answered, now_ns);
 		done = (struct store_done){ 0 };
 	}
 }
@@ -322,6 +239,11 @@ static void expire(struct engine *e, int64_t now_ns)
 
 	while ((l = e->deadlines.root) != NULL && l->key <= now_ns) {
 		ent = HEAP_ITEM(l, struct entry, deadline);
+		if (ent->state == ENTRY_PREPARED) {
+			session_give_up(e, ent, REFD_DEADLINE,
+			    "it was prepared for too long");
+			continue;
+		}
 		decide_late(e, ent, now_ns);
 		decide_finish(e, ent);
 	}
@@ -342,8 +264,13 @@ static void hand_over(struct engine *e, struct window *w, size_t nr_live)
 	for (i = 0; i < w->nr_parts; i++) {
 		ent = w->parts[i].txn->engine;
 		arrive_time(e, ent, false);
-		for (k = 0; k < w->parts[i].nr; k++)
-			w->parts[i].updates[k]->again = TXN_AGAIN_NO;
+		for (k = 0; k < w->parts[i].nr; k++) {
+			struct txn_update *u = w->parts[i].updates[k];
+
+			u->again = TXN_AGAIN_NO;
+			free(u->locked_path);
+			u->locked_path = NULL;
+		}
 	}
 	e->nr_windows++;
 	e->stats.windows++;
@@ -352,7 +279,7 @@ static void hand_over(struct engine *e, struct window *w, size_t nr_live)
 	e->store.apply(e->store.ctx, w);
 }
 
-static void form_windows(struct engine *e, int64_t now_ns)
+static void form_windows(struct engine *e)
 {
 	struct window_former f = { .max_notes = e->cfg.window_refs,
 		.max_share = e->cfg.window_refs / SHARES,
@@ -366,12 +293,9 @@ static void form_windows(struct engine *e, int64_t now_ns)
 		f.max_refs = e->window_refs;
 		f.notes_due = notes_are_due(e);
 		w = window_form(&f, &nr_live);
-		if (w != NULL)
-			hand_over(e, w, nr_live);
-		if (f.clash != NULL)
-			decide_clash(e, f.clash, f.other, now_ns);
-		else if (w == NULL)
+		if (w == NULL)
 			break;
+		hand_over(e, w, nr_live);
 	}
 }
 
@@ -402,10 +326,10 @@ int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms)
 	expire(e, now_ns);
 	names_wake(&e->names, now_ns);
 	arrive_some(e, now_ns);
-	form_windows(e, now_ns);
+	form_windows(e);
 	decide_answer_all(e);
 	/* Answering may have left notes that are due. */
-	form_windows(e, now_ns);
+	form_windows(e);
 	e->is_running = false;
 	return next_time(e, now_ns);
 }
@@ -424,11 +348,14 @@ void engine_hurry(struct engine *e)
 	engine_drain(e);
 	e->is_hurrying = true;
 	HASH_ITER(hh, e->table.head, ent, next) {
-		if (ent->state != ENTRY_WAITING)
-			continue;
-		decide_rest(e, ent, REFD_ABORTED, "the daemon is stopping",
-		    e->wall_at_ns);
-		decide_finish(e, ent);
+		if (ent->state == ENTRY_WAITING) {
+			decide_rest(e, ent, REFD_ABORTED,
+			    "the daemon is stopping", e->wall_at_ns);
+			decide_finish(e, ent);
+		} else if (ent->state == ENTRY_PREPARED) {
+			session_give_up(e, ent, REFD_ABORTED,
+			    "the daemon is stopping");
+		}
 	}
 }
 
@@ -445,6 +372,7 @@ void engine_stats(const struct engine *e, struct engine_stats *stats)
 	*stats = e->stats;
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
 		stats->in_store += ent->state == ENTRY_IN_WINDOW;
+		stats->prepared += ent->state == ENTRY_PREPARED;
 		stats->waiting += ent->state == ENTRY_ADMITTING ||
 		    ent->state == ENTRY_WAITING;
 	}

@@ -6,8 +6,11 @@
  * A transaction's states (engine.c has the table of allowed moves):
  *
  *	ADMITTING <-> WAITING <-> IN_WINDOW
- *	                 |-> DECIDED
- *	                 \-> PREPARED (a session) -> IN_WINDOW
+ *	                 \-> DECIDED
+ *
+ * and a session's:
+ *
+ *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED
  *
  * Loop thread only; nothing blocks; nothing logs. Callbacks are called from
  * engine_run() and from the submit functions, and may call back in.
@@ -21,8 +24,10 @@ struct engine;
 
 struct engine_config {
 	size_t window_refs;       /* 1,000 */
-	int64_t lock_wait_ns;     /* a foreign lock; 1 s */
+	int64_t lock_wait_ns;     /* a foreign lock, where the client names
+				     no time; 1 s */
 	int64_t deadline_ns;      /* for requests that name none */
+	int64_t session_ns;       /* for how long one may stay prepared */
 	int64_t retention_ms;     /* ids are known for so long */
 	size_t max_waiting_bytes; /* of requests held; then BUSY */
 };
@@ -36,29 +41,39 @@ struct engine_store {
 	bool (*reap)(void *ctx, struct store_done *done);
 	void (*release)(void *ctx, struct repo *repo);
 	uint64_t (*repo_key)(const struct repo *repo);
+	const char *(*repo_path)(const struct repo *repo);
 	size_t lanes;
 };
 
 struct engine *engine_new(const struct engine_config *cfg,
     const struct engine_store *store);
-/* Nothing may be in the store's hands. */
+/* Nothing may be in the store's hands, and no session prepared. */
 void engine_free(struct engine *e);
 
 /* Called once per request with its answer, which is borrowed for the call.
  * ARG is the connection's; see engine_forget_client. */
 typedef void engine_answer_fn(void *arg, const struct refd_answer *ans);
 
-/* Takes TXN over. The answer comes through FN, at once or later. A second
- * transaction with the id of one in flight joins it. */
+/* Takes TXN over, a transaction or a session. The answer comes through FN, at
+ * once or later. A second one with the id of one in flight joins it. A session
+ * is ARG's connection's; of one that was joined, of the last to do so. */
 void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
     engine_answer_fn *fn, void *arg);
 void engine_query(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
 void engine_cancel(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+/* Ends a session that is prepared, or whose end is under way. Answered with
+ * the results; of one that is decided or unknown here as a query is. */
+void engine_commit(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+void engine_abort(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
 /* ARG's connection is gone: its answers are dropped, its transactions go on
  * (they may be in the journal already; it can ask by id). Those that no
- * window has taken yet go on too: the client may only be reconnecting. */
+ * window has taken yet go on too: the client may only be reconnecting. Its
+ * sessions are given up, but for those that are being committed: engine_run
+ * is wanted then. */
 void engine_forget_client(struct engine *e, void *arg);
 
 /* Takes completions, answers, forms windows. Call when the store woke the
@@ -67,9 +82,11 @@ void engine_forget_client(struct engine *e, void *arg);
  * called once before the first submit: WALL_MS tells which ids are too old. */
 int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms);
 
-/* No further transactions (REFD_BUSY); what is there is finished. */
+/* No further transactions (REFD_BUSY); what is there is finished, and a
+ * session that is prepared may still be committed. */
 void engine_drain(struct engine *e);
-/* Everything waiting gets REFD_ABORTED; windows in the store are awaited. */
+/* Everything waiting gets REFD_ABORTED, and so does what is prepared; windows
+ * in the store are awaited. */
 void engine_hurry(struct engine *e);
 /* Nothing waits, nothing is in the store's hands, all is recorded. */
 bool engine_is_idle(const struct engine *e);
@@ -79,6 +96,9 @@ struct engine_stats {
 	uint64_t refs_ok, refs_failed, windows;
 	uint64_t waiting;  /* transactions that no window has */
 	uint64_t in_store; /* and those that one has */
+	uint64_t prepared; /* and those that hold their locks */
+	/* Sessions: how many came so far, and how they were ended. */
+	uint64_t sessions_prepared, sessions_committed, sessions_aborted;
 	uint64_t window_refs_max;
 };
 void engine_stats(const struct engine *e, struct engine_stats *stats);

@@ -204,6 +204,64 @@ static void changed(struct names *ns, struct name *n, int64_t now_ns)
 	drop_unused(ns, n);
 }
 
+/* ---- related names ---- */
+
+typedef bool name_test_fn(const struct name *n, const struct txn_update *u);
+
+/* Depth first, through those that somebody waits below. */
+static const struct name *find_below(const struct name *top,
+    const struct txn_update *u, name_test_fn *test)
+{
+	const struct name *n = top;
+
+	for (;;) {
+		if (n->nr_busy_below > 0 && n->children != NULL) {
+			n = n->children;
+		} else {
+			while (n != top && n->next_child == NULL)
+				n = n->parent;
+			if (n == top)
+				return NULL;
+			n = n->next_child;
+		}
+		if (test(n, u))
+			return n;
+	}
+}
+
+/* Above U's name first. */
+static const struct name *find_related(const struct txn_update *u,
+    name_test_fn *test)
+{
+	const struct name *n = u->name, *other;
+
+	for (other = n->parent; other != NULL; other = other->parent)
+		if (test(other, u))
+			return other;
+	return find_below(n, u, test);
+}
+
+static bool is_in_the_way(const struct name *n, const struct txn_update *u)
+{
+	const struct txn_update *first = n->first;
+
+	if (first == NULL ||
+	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
+		return false;
+	return n->place == NAME_HELD || arrival_of(first) < arrival_of(u);
+}
+
+/* Does U's own transaction wait at N? */
+static bool has_sibling(const struct name *n, const struct txn_update *u)
+{
+	const struct txn_update *v = n->last;
+
+	while (v != NULL && v->txn != u->txn &&
+	    arrival_of(v) > entry_of(u)->arrival)
+		v = v->prev_waiting;
+	return v != NULL && v->txn == u->txn;
+}
+
 /* ---- the queue of a name ---- */
 
 static void count_busy(struct name *n, int by)
@@ -265,6 +323,7 @@ static struct txn_update *place_for(const struct name *n,
 enum refd_status names_add(struct names *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns)
 {
+	struct entry *ent = entry_of(u);
 	struct txn_update *after;
 	struct name *n;
 
@@ -276,9 +335,12 @@ enum refd_status names_add(struct names *ns, uint64_t repo_key,
 	if (n == NULL)
 		return REFD_BUSY;
 	after = place_for(n, u);
-	if (after != NULL && after->txn == u->txn && u->txn->req.atomic)
+	if (after != NULL && after->txn == u->txn && !ent->goes_in_order)
 		return REFD_DUPLICATE;
 	insert(n, u, after);
+	if (!ent->goes_whole && !ent->goes_in_order &&
+	    find_related(u, has_sibling) != NULL)
+		ent->goes_whole = true;
 	if (after == NULL)
 		changed(ns, n, now_ns);
 	return REFD_OK;
@@ -304,41 +366,10 @@ struct txn_update *names_first_up(const struct entry *ent)
 	return ent->up != NULL ? ent->up->first : NULL;
 }
 
-static bool is_in_the_way(const struct name *n, const struct txn_update *u)
-{
-	return n->first != NULL &&
-	    (n->place == NAME_HELD || arrival_of(n->first) < arrival_of(u));
-}
-
-/* Depth first, through those that somebody waits below. */
-static const struct name *find_below(const struct name *top,
-    const struct txn_update *u)
-{
-	const struct name *n = top;
-
-	for (;;) {
-		if (n->nr_busy_below > 0 && n->children != NULL) {
-			n = n->children;
-		} else {
-			while (n != top && n->next_child == NULL)
-				n = n->parent;
-			if (n == top)
-				return NULL;
-			n = n->next_child;
-		}
-		if (is_in_the_way(n, u))
-			return n;
-	}
-}
-
 const struct txn_update *names_in_the_way(const struct txn_update *u)
 {
-	const struct name *n = u->name, *other;
+	const struct name *other = find_related(u, is_in_the_way);
 
-	for (other = n->parent; other != NULL; other = other->parent)
-		if (is_in_the_way(other, u))
-			return other->first;
-	other = find_below(n, u);
 	return other != NULL ? other->first : NULL;
 }
 
@@ -383,6 +414,17 @@ void names_back(struct names *ns, struct txn_update *u, int64_t rest_until_ns,
 		unlink_update(u);
 		insert(n, u, place_for(n, u));
 	}
+	changed(ns, n, now_ns);
+}
+
+void names_let_go(struct names *ns, struct txn_update *u, int64_t now_ns)
+{
+	struct name *n = u->name;
+
+	assert(n->place == NAME_HELD && n->first == u);
+	n->place = NAME_IDLE;
+	u->in_window = false;
+	unlink_update(u);
 	changed(ns, n, now_ns);
 }
 

@@ -9,6 +9,12 @@
  * and unrelated, per ref the order is that of arrival, and related names
  * never overtake each other.
  *
+ * One transaction's own names are not in each other's way, unless it goes in
+ * order: they go together, and the store says what becomes of them.
+ *
+ * What a prepared session has locked is not held here: its lock files are in
+ * the way of others, as those of a foreign process are.
+ *
  * A name whose first update may be tried is `up`: in its entry's list.
  * Others sleep (until a time) or are parked at the name that is in their way
  * (until that one changes), so that nothing that can't go is ever looked at
@@ -35,8 +41,9 @@ void names_done(struct names *ns);
 /*
  * U, undecided, waits at its name, behind those that arrived before it and
  * ahead of those that came later. REFD_OK, or the status it must get: BUSY
- * (memory), LIMIT (name too long), DUPLICATE (its own atomic transaction
- * waits there already, so that the whole could never go).
+ * (memory), LIMIT (name too long), DUPLICATE (its own transaction waits there
+ * already, and does not go in order). An entry one of whose names turns out
+ * to be above another goes whole from then on.
  */
 enum refd_status names_add(struct names *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns);
@@ -56,6 +63,8 @@ void names_hold(struct names *ns, struct txn_update *u);
  * REST_UNTIL_NS. Undecided: it is first again, not before u->retry_ns. */
 void names_back(struct names *ns, struct txn_update *u, int64_t rest_until_ns,
     int64_t now_ns);
+/* Its window is back, decided or not, and it waits at its name no more. */
+void names_let_go(struct names *ns, struct txn_update *u, int64_t now_ns);
 
 /* Those whose time has come are up. Returns the next time, or INT64_MAX. */
 int64_t names_wake(struct names *ns, int64_t now_ns);

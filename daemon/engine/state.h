@@ -1,9 +1,11 @@
 /*
- * The engine's inside, as engine.c, arrive.c, back.c and decide.c share it.
- * Private to them; loop thread only.
+ * The engine's inside, as engine.c, ask.c, arrive.c, back.c, decide.c and
+ * session.c share it. Private to them; loop thread only.
  */
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H
+
+#include <string.h>
 
 #include "daemon/engine/answer.h"
 #include "daemon/engine/engine.h"
@@ -22,7 +24,9 @@ struct engine {
 	struct names names;
 	struct heap deadlines; /* of entries that WAIT */
 	struct notes notes;
-	struct entry *decided; /* to be answered */
+	struct entry *decided;  /* to be answered */
+	struct entry *sessions; /* that are not decided; next_session */
+	struct entry *untold;   /* that are prepared, to be answered */
 
 	uint64_t arrivals;
 	size_t held_bytes;  /* of requests in the table */
@@ -41,9 +45,6 @@ void decide(struct engine *e, struct txn_update *u, enum refd_status status,
     const char *text, int64_t now_ns);
 /* U, which no window holds, found its lock held for too long. */
 void decide_locked(struct engine *e, struct txn_update *u, int64_t now_ns);
-/* U and OTHER of one atomic transaction are related; it is over. */
-void decide_clash(struct engine *e, struct txn_update *u,
-    const struct txn_update *other, int64_t now_ns);
 /* U has just got its status; its entry's counts follow. */
 void decide_count(struct txn_update *u);
 /* All undecided ones of ENT, which isn't lent. */
@@ -54,10 +55,10 @@ void decide_rest(struct engine *e, struct entry *ent, enum refd_status status,
 void decide_late(struct engine *e, struct entry *ent, int64_t now_ns);
 /* Has an update of ENT failed? An atomic one's siblings are aborted then. */
 bool decide_siblings(struct engine *e, struct entry *ent, int64_t now_ns);
-/* A WAITING (or ADMITTING) entry without undecided updates is DECIDED. */
+/* An entry without undecided updates, which isn't lent any more, is DECIDED. */
 void decide_finish(struct engine *e, struct entry *ent);
-/* For those of TXN's results that have none of their own, or NULL. */
-const char *decide_shared_text(const struct txn *txn);
+/* ENT's results if it is DECIDED, else pending. */
+void decide_answer(struct entry *ent, struct refd_answer *ans);
 /* Answers those that are, and keeps them for their notes or lets them go. */
 void decide_answer_all(struct engine *e);
 /* Out of table and memory. */
@@ -77,5 +78,43 @@ void arrive_time(struct engine *e, struct entry *ent, bool timed);
 /* ---- back.c: what the store gives back ---- */
 
 void back_window(struct engine *e, struct window *w, int64_t now_ns);
+
+/* ---- ask.c: what a client asks of a transaction by its id ---- */
+
+void ask_refuse(const struct refd_request *req, enum refd_status status,
+    const char *text, engine_answer_fn *fn, void *arg);
+bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
+    int64_t now_ns);
+void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns);
+
+/* ---- session.c ---- */
+
+/* ENT, a session, is new, and CLIENT's. */
+void session_begin(struct engine *e, struct entry *ent, void *client);
+/* ENT is PREPARED. W prepared it and is kept; NULL: it is empty. */
+void session_hold(struct engine *e, struct entry *ent, struct window *w,
+    int64_t now_ns);
+/* The window that prepared it, or ended it, is back. */
+void session_prepared(struct engine *e, struct window *w, int64_t now_ns);
+void session_ended(struct engine *e, struct window *w);
+/* ENT is PREPARED. HOW is WINDOW_COMMIT, or WINDOW_ABORT for the reason that
+ * entry_give_up() was told. */
+void session_end(struct engine *e, struct entry *ent, enum window_session how);
+/* ENT, in any state but DECIDED, is not to be committed any more, unless that
+ * is under way. */
+void session_give_up(struct engine *e, struct entry *ent,
+    enum refd_status status, const char *text);
+/* Is it being committed or aborted? */
+bool session_is_ending(const struct entry *ent);
+/* Tells the clients of those that are PREPARED. */
+void session_tell_all(struct engine *e);
+/* ENT is decided. */
+void session_over(struct engine *e, struct entry *ent);
+
+static inline bool locked_is_packed_refs(const struct txn_update *u)
+{
+	return u->locked_path != NULL &&
+	    strcmp(u->locked_path, "packed-refs") == 0;
+}
 
 #endif

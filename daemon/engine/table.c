@@ -5,11 +5,17 @@
  *	IN_WINDOW	some of them are in the store's hands; then WAITING
  *			again, until none is undecided
  *	DECIDED		answered; stays until all of it is recorded
+ * and of a session's, behind its first IN_WINDOW (or, without updates, behind
+ * ADMITTING):
+ *	PREPARED	the store holds its locks, the client has the word
+ *	IN_WINDOW	being committed; then DECIDED
  *
  * Failure modes:
  *	refused or replayed at admission	ADMITTING -> DECIDED
  *	its repository was replaced	WAITING -> ADMITTING
  *	deadline, cancel, stop		WAITING -> DECIDED
+ *	abort, or its client or time is gone	PREPARED -> IN_WINDOW, to let
+ *			go of its locks, -> DECIDED; straight there if empty
  * A decided one whose rejections ride in another's window stays DECIDED and
  * is lent (is_kept is false, no asker is left): see notes.c.
  */
@@ -21,11 +27,10 @@
 #define TO(state) (1u << ENTRY_##state)
 
 static const unsigned allowed[] = {
-	[ENTRY_ADMITTING] = TO(WAITING) | TO(DECIDED),
-	[ENTRY_WAITING] =
-	    TO(ADMITTING) | TO(PREPARED) | TO(IN_WINDOW) | TO(DECIDED),
+	[ENTRY_ADMITTING] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
+	[ENTRY_WAITING] = TO(ADMITTING) | TO(IN_WINDOW) | TO(DECIDED),
 	[ENTRY_PREPARED] = TO(IN_WINDOW) | TO(DECIDED),
-	[ENTRY_IN_WINDOW] = TO(WAITING),
+	[ENTRY_IN_WINDOW] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
 	[ENTRY_DECIDED] = 0,
 };
 
@@ -49,6 +54,14 @@ bool entry_is_lent(const struct entry *ent)
 	return false;
 }
 
+void entry_give_up(struct entry *ent, enum refd_status status, const char *text)
+{
+	if (ent->end_status != REFD_OK)
+		return;
+	ent->end_status = status;
+	ent->end_text = text;
+}
+
 static void key_set(struct entry_key *key, uint32_t uid,
     const struct refd_txid *txid)
 {
@@ -63,6 +76,7 @@ static void entry_free(struct entry *ent)
 	if (ent == NULL)
 		return;
 	txn_free(ent->txn);
+	window_free(ent->window);
 	free(ent->results);
 	free(ent);
 }
@@ -87,6 +101,8 @@ struct entry *table_add(struct table *t, struct txn *txn)
 	}
 	ent->txn = txn;
 	ent->nr_undecided = txn->nr_updates;
+	ent->goes_whole = txn->req.atomic || entry_is_session(ent);
+	ent->goes_in_order = txn->req.push && !ent->goes_whole;
 	txn->engine = ent;
 	return ent;
 }

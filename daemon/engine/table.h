@@ -25,7 +25,7 @@ struct queue;
 enum entry_state {
 	ENTRY_ADMITTING, /* the store looks at it */
 	ENTRY_WAITING,   /* something undecided waits for a window */
-	ENTRY_PREPARED,  /* a session that holds its locks */
+	ENTRY_PREPARED,  /* a session whose locks the store holds */
 	ENTRY_IN_WINDOW, /* the store has it */
 	ENTRY_DECIDED    /* all of it; its answer is given */
 };
@@ -45,14 +45,30 @@ struct entry {
 	struct asker *askers;        /* who waits for the answer */
 	struct refd_result *results; /* room for it; filled when decided */
 	size_t nr_undecided;
-	bool is_cancelled; /* what comes back undecided is aborted */
+	/* What it becomes instead when the store gives it back: ABORTED by a
+	 * cancel, say, with TEXT (static). REFD_OK: nothing else. */
+	enum refd_status end_status;
+	const char *end_text;
 	bool has_given_up; /* on a lock: the window's last word */
 	bool is_misplaced; /* its repository is another one now */
 	unsigned reopens;
 
+	/* All undecided updates go together: of an atomic one, of a session,
+	 * and where two of its names are directory and file. */
+	bool goes_whole;
+	/* Such names, or the same twice, go one after the other instead. */
+	bool goes_in_order;
+
 	struct heap_link deadline;
-	int64_t deadline_ns;
-	bool is_timed; /* it is in the heap of deadlines */
+	int64_t deadline_ns; /* when PREPARED: of its locks */
+	bool is_timed;       /* it is in the heap of deadlines */
+
+	/* session.c: of a session, until it is decided. */
+	void *client;              /* whose it is; NULL: gone */
+	struct window *window;     /* PREPARED: what ends it. NULL: empty */
+	enum window_session phase; /* of the window it was in last */
+	bool is_untold;            /* PREPARED, and its client is to be told */
+	struct entry *next_session, *prev_session;
 
 	/* names.c: names whose first update is ours and that may be tried. */
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
@@ -62,7 +78,8 @@ struct entry {
 	/* turns.c: the repository's queue. */
 	struct queue *queue;
 	bool is_ready, goes_first;
-	struct entry *next, *prev; /* ready, decided or kept for its notes */
+	struct entry *next, *prev; /* ready, untold, decided or kept for its
+				      notes */
 	bool is_arriving;
 	size_t nr_arrived; /* updates that have a name to wait at */
 	struct entry *next_arriving, *prev_arriving;
@@ -97,6 +114,15 @@ struct entry *table_find_for(const struct table *t, uint32_t peer,
 void entry_move(struct entry *ent, enum entry_state to);
 /* Is the transaction in the store's hands? Then nobody here touches it. */
 bool entry_is_lent(const struct entry *ent);
+/* What of ENT is still undecided when it can be decided gets STATUS and TEXT
+ * (static). The first reason counts. */
+void entry_give_up(struct entry *ent, enum refd_status status,
+    const char *text);
+
+static inline bool entry_is_session(const struct entry *ent)
+{
+	return ent->txn->req.verb == REFD_VERB_SESSION;
+}
 
 static inline struct entry *entry_of(const struct txn_update *u)
 {

@@ -84,7 +84,7 @@ static bool has_something(const struct entry *ent)
 {
 	if (ent->state != ENTRY_WAITING || ent->is_arriving || ent->nr_up == 0)
 		return false;
-	return !ent->txn->req.atomic || ent->nr_up == ent->nr_undecided;
+	return !ent->goes_whole || ent->nr_up == ent->nr_undecided;
 }
 
 static void make_ready(struct turns *t, struct queue *q, struct entry *ent)

@@ -44,8 +44,8 @@ void turns_arrived(struct entry *ent);
 void turns_leave(struct entry *ent);
 
 /* Puts ENT among the ready or takes it out: it must WAIT, have arrived, and
- * have names that are up; all of them if it is atomic. With goes_first it comes first,
- * its repository too. To be called whenever one of these changed. */
+ * have names that are up; all of them if it goes whole. With goes_first it comes
+ * first, its repository too. To be called whenever one of these changed. */
 void turns_refresh(struct entry *ent);
 
 /* The repository whose turn it is, which thereby becomes the last. NULL:

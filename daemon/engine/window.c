@@ -15,9 +15,9 @@
  *
  * Failure modes:
  *	something is in the way		parked there; others go (names.c)
- *	an atomic one does not fit	closes the window and begins the next,
+ *	what goes whole does not fit	closes the window and begins the next,
  *			which it may exceed
- *	... has related names		never can go: given back as a clash
+ *	a session	the same, and nothing goes with it
  *	out of memory	the window closes with what it has
  */
 #include "daemon/engine/window.h"
@@ -109,8 +109,8 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 	return TAKEN;
 }
 
-/* All of an atomic one's names are up; are they free too? What is not is
- * parked, all of it, so that it is looked at once per change. */
+/* All the names of one that goes whole are up; are they free too? What is not
+ * is parked, all of it, so that it is looked at once per change. */
 static bool whole_is_free(struct forming *g, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
@@ -119,39 +119,51 @@ static bool whole_is_free(struct forming *g, struct entry *ent)
 	size_t i;
 
 	for (i = 0; i < txn->nr_updates; i++) {
+		if (txn->updates[i].status != REFD_PENDING)
+			continue;
 		other = names_in_the_way(&txn->updates[i]);
 		if (other == NULL)
 			continue;
 		is_free = false;
-		if (other->txn == txn) {
-			g->f->clash = &txn->updates[i];
-			g->f->other = other;
-			break;
-		}
 		names_park(g->f->names, &txn->updates[i], other);
 	}
 	return is_free;
+}
+
+static bool fits_whole(const struct forming *g, const struct entry *ent)
+{
+	if (g->nr_live == 0)
+		return true;
+	return !entry_is_session(ent) &&
+	    g->nr_live + ent->nr_undecided <= g->f->max_refs;
 }
 
 static enum taken take_whole(struct forming *g, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
 	struct txn_part *part;
-	size_t i;
+	size_t i, nr_notes = 0;
 
-	if (g->nr_live > 0 && g->nr_live + txn->nr_updates > g->f->max_refs) {
+	if (!fits_whole(g, ent)) {
 		turns_again(ent->queue);
 		return CLOSED;
 	}
 	if (!whole_is_free(g, ent))
-		return g->f->clash != NULL ? CLOSED : TAKEN;
-	part = part_new(g, ent, txn->nr_updates);
+		return TAKEN;
+	/* To prepare a session commits nothing, so nothing is noted. */
+	if (!entry_is_session(ent))
+		nr_notes = notes_nr(ent, g->f->max_notes);
+	part = part_new(g, ent, ent->nr_undecided + nr_notes);
 	if (part == NULL)
 		return CLOSED;
 	for (i = 0; i < txn->nr_updates; i++)
-		part_hold(g, part, &txn->updates[i]);
-	part_close(g, part, ent, 0);
-	return TAKEN;
+		if (txn->updates[i].status == REFD_PENDING)
+			part_hold(g, part, &txn->updates[i]);
+	part_close(g, part, ent, nr_notes);
+	if (!entry_is_session(ent))
+		return TAKEN;
+	ent->phase = g->w->session = WINDOW_PREPARE;
+	return CLOSED;
 }
 
 /* Of repository Q, up to its share. */
@@ -165,8 +177,8 @@ static enum taken take_share(struct forming *g, struct queue *q, size_t share)
 	    g->nr_live - before < share && g->nr_live < g->f->max_refs) {
 		room = min_of(share - (g->nr_live - before),
 		    g->f->max_refs - g->nr_live);
-		taken = ent->txn->req.atomic ? take_whole(g, ent) :
-					       take_some(g, ent, room);
+		taken = ent->goes_whole ? take_whole(g, ent) :
+					  take_some(g, ent, room);
 	}
 	return taken;
 }
@@ -210,14 +222,13 @@ struct window *window_form(struct window_former *f, size_t *nr_live)
 {
 	struct forming g = { .f = f };
 
-	f->clash = NULL;
 	if (f->turns->ready == NULL && !f->notes_due)
 		return NULL;
 	g.w = calloc(1, sizeof(*g.w));
 	if (g.w == NULL)
 		return NULL;
 	take_turns(&g);
-	if (g.nr_live > 0 || f->notes_due)
+	if (g.w->session == WINDOW_WHOLE && (g.nr_live > 0 || f->notes_due))
 		take_notes(&g);
 	if (g.w->nr_parts == 0) {
 		window_free(g.w);

@@ -18,17 +18,13 @@ struct window_former {
 	size_t max_notes; /* beside them */
 	size_t max_share; /* of a repository that isn't alone */
 	bool notes_due;   /* they are worth a window of their own */
-
-	/* An atomic transaction whose own names are related: it can never
-	 * go. CLASH is one of them, OTHER what it meets. */
-	struct txn_update *clash;
-	const struct txn_update *other;
 };
 
 /*
  * A window with at least one update, owned by the caller; *NR_LIVE of them
- * undecided. Its transactions are IN_WINDOW (or DECIDED, with notes). NULL:
- * nothing may go, there is a clash, or memory is out.
+ * undecided. Its transactions are IN_WINDOW (or DECIDED, with notes). One that
+ * prepares a session holds nothing else. NULL: nothing may go, or memory is
+ * out.
  */
 struct window *window_form(struct window_former *f, size_t *nr_live);
 

@@ -81,8 +81,11 @@ void clients_add(struct net *net, int fd)
 
 static void hang_up(struct net *net, struct conn *conn)
 {
-	if (conn->in_flight > 0 && net->engine != NULL)
+	/* With nothing in flight it may still have a session prepared. */
+	if (net->engine != NULL) {
 		engine_forget_client(net->engine, conn);
+		net_want_turn(net);
+	}
 	TAILQ_REMOVE(&net->conns, conn, entry);
 	net->nr_conns--;
 	conn_free(conn);

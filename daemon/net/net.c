@@ -193,6 +193,7 @@ static void begin_serving(struct net *net)
 		.reap = adapter_reap,
 		.release = adapter_release,
 		.repo_key = store_repo_key,
+		.repo_path = store_repo_path,
 		.lanes = store_lanes(net->store) };
 
 	net->engine = engine_new(&net->cfg.engine, &store);
@@ -249,7 +250,7 @@ static void begin_draining(struct net *net, const char *signal_name)
 
 	engine_stats(net->engine, &stats);
 	log_info("%s: finishing %" PRIu64 " transactions, then stopping",
-	    signal_name, stats.waiting + stats.in_store);
+	    signal_name, stats.waiting + stats.prepared + stats.in_store);
 	notify_manager("STOPPING=1");
 	move(net, NET_STATE_DRAINING);
 	engine_drain(net->engine);

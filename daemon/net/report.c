@@ -103,6 +103,10 @@ void report_stats(struct net *net, struct conn *conn, uint32_t request_id)
 	add_number(&report, "refs_failed", engine.refs_failed);
 	add_number(&report, "waiting", engine.waiting);
 	add_number(&report, "in_store", engine.in_store);
+	add_number(&report, "prepared", engine.prepared);
+	add_number(&report, "sessions_prepared", engine.sessions_prepared);
+	add_number(&report, "sessions_committed", engine.sessions_committed);
+	add_number(&report, "sessions_aborted", engine.sessions_aborted);
 	add_number(&report, "windows", engine.windows);
 	add_number(&report, "window_refs_max", engine.window_refs_max);
 	add_number(&report, "store_windows", store.windows);

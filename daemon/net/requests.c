@@ -81,9 +81,12 @@ static void hand_over(struct net *net, struct conn *conn,
 		    request_answered, conn);
 		break;
 	case REFD_VERB_COMMIT:
+		engine_commit(net->engine, req, conn->peer.uid, now_ns,
+		    request_answered, conn);
+		break;
 	case REFD_VERB_ABORT:
-		refuse(conn, req, REFD_UNSUPPORTED,
-		    "sessions are not supported yet");
+		engine_abort(net->engine, req, conn->peer.uid, now_ns,
+		    request_answered, conn);
 		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:

@@ -12,106 +12,34 @@
 
 #define ASKS_MAX 200000
 
-/* The engine knows no more of it than that it is; here each reference is an
- * object of its own. */
-struct repo {
-	uint64_t key;
-	struct rig_ask *ask;
-};
-
 struct engine *rig_engine;
 int64_t rig_now, rig_wall_ms, rig_next;
-struct window *rig_windows;
-struct txn *rig_admissions;
-struct store_query *rig_lookups;
-uint64_t rig_nr_windows, rig_nr_released;
 void (*rig_on_answer)(struct rig_ask *ask);
 
 struct rig_config rig_config;
 struct rig_ask *rig_asks;
 size_t rig_nr_asks;
 
-static size_t nr_repos;
 static struct rig_client nobody;
 static uint64_t last_id;
-static struct txn *admitted;
-static struct window *applied;
-static struct store_query *answered;
-
-/* ---- the store ---- */
-
-static void store_fake_admit(void *ctx, struct txn *txn)
-{
-	(void)ctx;
-	LL_APPEND(rig_admissions, txn);
-}
-
-static void store_fake_apply(void *ctx, struct window *w)
-{
-	(void)ctx;
-	rig_check_window(w);
-	LL_APPEND(rig_windows, w);
-	rig_nr_windows++;
-}
-
-static void store_fake_lookup(void *ctx, struct store_query *query)
-{
-	(void)ctx;
-	LL_APPEND(rig_lookups, query);
-}
-
-static bool store_fake_reap(void *ctx, struct store_done *done)
-{
-	(void)ctx;
-	memset(done, 0, sizeof(*done));
-	if ((done->applied = applied) != NULL)
-		LL_DELETE(applied, done->applied);
-	else if ((done->admitted = admitted) != NULL)
-		LL_DELETE(admitted, done->admitted);
-	else if ((done->answered = answered) != NULL)
-		LL_DELETE(answered, done->answered);
-	else
-		return false;
-	return true;
-}
-
-static void store_fake_release(void *ctx, struct repo *repo)
-{
-	(void)ctx;
-	MUST(repo->ask->repo == repo);
-	repo->ask->repo = NULL;
-	free(repo);
-	nr_repos--;
-	rig_nr_released++;
-}
-
-static uint64_t store_fake_key(const struct repo *repo)
-{
-	return repo->key;
-}
 
 /* ---- set up, take down ---- */
 
 void rig_setup(const struct rig_config *cfg)
 {
-	struct engine_store store = { .admit = store_fake_admit,
-		.apply = store_fake_apply,
-		.lookup = store_fake_lookup,
-		.reap = store_fake_reap,
-		.release = store_fake_release,
-		.repo_key = store_fake_key,
-		.lanes = cfg->lanes };
+	struct engine_store store;
 	struct engine_config ec = { .window_refs = cfg->window_refs,
 		.lock_wait_ns = 1000 * RIG_MS,
 		.deadline_ns = 30000 * RIG_MS,
+		.session_ns = 20000 * RIG_MS,
 		.retention_ms = 7 * 86400 * 1000LL,
 		.max_waiting_bytes = cfg->max_bytes };
 
 	rig_config = *cfg;
-	nr_repos = 0;
+	rig_store_setup(&store);
 	rig_now = 5 * RIG_MS;
 	rig_wall_ms = 1700000000000;
-	rig_nr_windows = rig_nr_released = rig_nr_asks = last_id = 0;
+	rig_nr_asks = last_id = 0;
 	rig_on_answer = NULL;
 	rig_asks = calloc(ASKS_MAX, sizeof(*rig_asks));
 	rig_engine = engine_new(&ec, &store);
@@ -133,7 +61,9 @@ static void finish(void)
 	}
 	ck_assert(engine_is_idle(rig_engine));
 	for (i = 0; i < rig_nr_asks; i++)
-		MUST(rig_asks[i].is_forgotten || rig_asks[i].nr_answers == 1);
+		MUST(
+		    (rig_asks[i].is_forgotten || rig_asks[i].nr_answers == 1) &&
+		    !rig_asks[i].is_prepared);
 }
 
 void rig_teardown(void)
@@ -143,7 +73,7 @@ void rig_teardown(void)
 	if (rig_engine != NULL)
 		finish();
 	engine_free(rig_engine);
-	ck_assert_uint_eq(nr_repos, 0);
+	ck_assert_uint_eq(rig_nr_repos, 0);
 	for (i = 0; i < rig_nr_asks; i++) {
 		free(rig_asks[i].statuses);
 		free(rig_asks[i].text);
@@ -166,6 +96,7 @@ static void rig_answered(void *arg, const struct refd_answer *ans)
 	ask->outcome = ans->outcome;
 	ask->refused = ans->status;
 	ask->nr = ans->nr_results;
+	ask->rewrites_packed = ans->rewrites_packed;
 	ask->statuses = calloc(ans->nr_results + 1, sizeof(*ask->statuses));
 	for (i = 0; i < ans->nr_results; i++) {
 		ask->statuses[i] = ans->results[i].status;
@@ -214,6 +145,13 @@ static struct txn *make_txn(const struct rig_txn *t)
 	snprintf(dir, sizeof(dir), "%u", t->repo);
 	req.git_dir = refd_arena_string(req.arena, dir, strlen(dir));
 	req.atomic = t->atomic;
+	req.push = t->push;
+	req.has_ref_lock_timeout = t->ref_lock_timeout_ms != 0;
+	if (req.has_ref_lock_timeout)
+		req.ref_lock_timeout_ms = t->ref_lock_timeout_ms - 1;
+	req.has_packed_refs_timeout = t->packed_refs_timeout_ms != 0;
+	if (req.has_packed_refs_timeout)
+		req.packed_refs_timeout_ms = t->packed_refs_timeout_ms - 1;
 	req.deadline_ms = t->deadline_ms;
 	req.bytes = t->bytes;
 	req.nr_updates = t->nr;
@@ -272,6 +210,16 @@ struct rig_ask *rig_cancel(uint32_t uid, uint64_t id)
 	return rig_verb(engine_cancel, uid, id, 0);
 }
 
+struct rig_ask *rig_commit(uint32_t uid, uint64_t id)
+{
+	return rig_verb(engine_commit, uid, id, 0);
+}
+
+struct rig_ask *rig_abort(uint32_t uid, uint64_t id)
+{
+	return rig_verb(engine_abort, uid, id, 0);
+}
+
 void rig_forget(struct rig_client *client)
 {
 	size_t i;
@@ -282,7 +230,7 @@ void rig_forget(struct rig_client *client)
 	engine_forget_client(rig_engine, client);
 }
 
-/* ---- time, and the store's work ---- */
+/* ---- time, and all at once ---- */
 
 void rig_run(void)
 {
@@ -297,104 +245,23 @@ void rig_pass(int64_t ns)
 	rig_run();
 }
 
-void rig_admit(struct txn *txn)
-{
-	LL_DELETE(rig_admissions, txn);
-	LL_APPEND(admitted, txn);
-}
-
-void rig_admit_one(struct txn *txn)
-{
-	struct rig_ask *ask = &rig_asks[txn->req.request_id];
-
-	txn->repo = calloc(1, sizeof(*txn->repo));
-	txn->repo->key = rig_repo_of(txn);
-	txn->repo->ask = ask;
-	nr_repos++;
-	ask->repo = txn->repo;
-	ask->txn = txn;
-	rig_admit(txn);
-}
-
-void rig_admit_all(void)
-{
-	struct txn *txn;
-
-	while ((txn = rig_admissions) != NULL)
-		rig_admit_one(txn);
-	rig_run();
-}
-
-void rig_apply(struct window *w)
-{
-	size_t i, k;
-
-	for (i = 0; i < w->nr_parts; i++) {
-		for (k = 0; k < w->parts[i].nr; k++) {
-			struct txn_update *u = w->parts[i].updates[k];
-
-			if (u->status == REFD_PENDING &&
-			    u->again == TXN_AGAIN_NO)
-				txn_decide(u, REFD_OK, NULL);
-			u->recorded = u->status != REFD_PENDING;
-		}
-	}
-}
-
-void rig_back(struct window *w)
-{
-	LL_DELETE(rig_windows, w);
-	w->next = NULL;
-	LL_APPEND(applied, w);
-}
-
-void rig_back_all(void)
-{
-	struct window *w;
-
-	while ((w = rig_windows) != NULL) {
-		rig_apply(w);
-		rig_back(w);
-	}
-	rig_run();
-}
-
-struct txn_update *rig_find(struct window *w, const char *name)
-{
-	size_t i, k;
-
-	for (i = 0; w != NULL && i < w->nr_parts; i++)
-		for (k = 0; k < w->parts[i].nr; k++)
-			if (strcmp(w->parts[i].updates[k]->ask->name, name) ==
-			    0)
-				return w->parts[i].updates[k];
-	return NULL;
-}
-
-size_t rig_count(const struct window *w)
-{
-	size_t i, nr = 0;
-
-	for (i = 0; w != NULL && i < w->nr_parts; i++)
-		nr += w->parts[i].nr;
-	return nr;
-}
-
-void rig_found(struct store_query *q, bool found)
-{
-	LL_DELETE(rig_lookups, q);
-	q->found = found;
-	if (found)
-		q->answer.kind = REFD_ANSWER_RESULTS;
-	LL_APPEND(answered, q);
-	rig_run();
-}
-
 struct rig_ask *rig_go(const struct rig_txn *t)
 {
 	struct rig_ask *ask = rig_submit(t);
 
 	rig_admit_all();
+	return ask;
+}
+
+struct rig_ask *rig_prepare(const struct rig_txn *t)
+{
+	struct rig_txn session = *t;
+	struct rig_ask *ask;
+
+	session.session = true;
+	ask = rig_go(&session);
+	rig_back_all();
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	return ask;
 }
 

@@ -6,8 +6,9 @@
  * every window it checks what engine and store have agreed on: names in all
  * windows in its hands disjoint and unrelated, atomic transactions whole, a
  * transaction in one window at a time, nothing ahead of what came before it
- * under the same or a related name. With every answer: no request is
- * answered twice.
+ * under the same or a related name, one's own related names together; a
+ * session alone in its windows, ended once after it was prepared, with all that
+ * it holds. With every answer: no request is answered twice.
  */
 #ifndef TESTS_LIB_ENGINE_RIG_H
 #define TESTS_LIB_ENGINE_RIG_H
@@ -26,6 +27,7 @@ struct rig_ask {
 	struct txn *txn;   /* while REPO is set, or being admitted */
 	struct repo *repo; /* from its admission until it is forgotten */
 	bool is_forgotten;
+	bool is_prepared; /* a session, whose locks the store has */
 	unsigned nr_answers;
 	enum refd_answer_kind kind;
 	enum refd_outcome outcome;
@@ -33,6 +35,7 @@ struct rig_ask {
 	enum refd_status *statuses;
 	size_t nr;
 	char *text; /* the first there is */
+	bool rewrites_packed;
 };
 
 struct rig_config {
@@ -60,8 +63,10 @@ struct rig_txn {
 	uint64_t id; /* 0: the next free one */
 	uint32_t uid;
 	unsigned repo;
-	bool atomic, session;
+	bool atomic, session, push;
 	uint32_t deadline_ms;
+	/* Less 1; 0: the client names none. */
+	uint32_t ref_lock_timeout_ms, packed_refs_timeout_ms;
 	int64_t born_ms; /* relative to now */
 	size_t bytes;
 	const char *const *names;
@@ -77,6 +82,8 @@ struct rig_txn {
 struct rig_ask *rig_submit(const struct rig_txn *t);
 struct rig_ask *rig_query(uint32_t uid, uint64_t id, int64_t born_ms);
 struct rig_ask *rig_cancel(uint32_t uid, uint64_t id);
+struct rig_ask *rig_commit(uint32_t uid, uint64_t id);
+struct rig_ask *rig_abort(uint32_t uid, uint64_t id);
 /* The one that was submitted last. */
 uint64_t rig_last_id(void);
 void rig_forget(struct rig_client *client);
@@ -88,13 +95,17 @@ void rig_pass(int64_t ns); /* time passes, then run */
 void rig_admit(struct txn *txn);     /* as it is; takes it off the list */
 void rig_admit_one(struct txn *txn); /* with a repository */
 void rig_admit_all(void);            /* with a repository; then run */
-void rig_apply(struct window *w);    /* decides all that is undecided: ok */
-void rig_back(struct window *w);     /* as it is */
-void rig_back_all(void);             /* rig_apply, rig_back, run */
+/* Decides all that is undecided: ok; or prepares it, or lets go of it. */
+void rig_apply(struct window *w);
+void rig_back(struct window *w); /* as it is */
+void rig_back_all(void);         /* rig_apply, rig_back, run */
 /* The update of that name in W, or NULL. */
 struct txn_update *rig_find(struct window *w, const char *name);
 size_t rig_count(const struct window *w);
 void rig_found(struct store_query *q, bool found);
+
+/* Submits a session, admits, prepares; it has been told so. */
+struct rig_ask *rig_prepare(const struct rig_txn *t);
 
 /* Fails where something waits that could go though a lane is free. Not where
  * names rest. */

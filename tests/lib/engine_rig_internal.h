@@ -1,5 +1,5 @@
 /*
- * What engine_rig.c and engine_rig_check.c share.
+ * What engine_rig.c, engine_rig_store.c and engine_rig_check.c share.
  */
 #ifndef TESTS_LIB_ENGINE_RIG_INTERNAL_H
 #define TESTS_LIB_ENGINE_RIG_INTERNAL_H
@@ -18,8 +18,14 @@ extern struct rig_config rig_config;
 extern struct rig_ask *rig_asks; /* in the order of the requests */
 extern size_t rig_nr_asks;
 
+extern size_t rig_nr_repos; /* references that are out */
+/* Fills STORE in for rig_config. */
+void rig_store_setup(struct engine_store *store);
+
 unsigned rig_repo_of(const struct txn *txn);
 /* W is not among rig_windows yet. */
 void rig_check_window(const struct window *w);
+/* W is about to be given back. */
+void rig_check_back(const struct window *w);
 
 #endif

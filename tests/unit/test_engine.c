@@ -1,7 +1,8 @@
 /*
  * What the engine answers: per ref and once, by id and uid, to resends,
- * look-ups and cancels. (Who goes when: test_engine_order; deadlines and
- * locks: test_engine_time; bad days: test_engine_days.)
+ * look-ups and cancels. (Who goes when: test_engine_order; deadlines:
+ * test_engine_time; locks: test_engine_locks; sessions: test_engine_session;
+ * bad days: test_engine_days.)
  */
 #include <check.h>
 #include <string.h>
@@ -147,38 +148,43 @@ START_TEST(test_empty_transaction_is_committed)
 }
 END_TEST
 
-START_TEST(test_atomic_with_related_names_is_a_conflict)
+START_TEST(test_empty_transaction_that_is_refused)
 {
-	static const char *const names[][2] = {
-		{ "refs/heads/a", "refs/heads/a/b" },
-		{ "refs/heads/a/b", "refs/heads/a" },
-		{ "refs/heads/a", "refs/heads/a" },
-	};
-	struct rig_txn t = { .atomic = true, .names = names[_i], .nr = 2 };
-	struct rig_ask *ask = rig_go(&t);
+	struct rig_txn t = { 0 };
+	struct rig_ask *ask = rig_submit(&t);
 
-	ck_assert_ptr_null(rig_windows);
+	/* There is no result that could say so. */
+	refuse(rig_admissions, REFD_NOREPO, "not below a root");
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_NOREPO);
+	ck_assert_str_eq(ask->text, "not below a root");
+	/* And one that was cancelled was not committed. */
+	ask = rig_submit(&t);
+	rig_cancel(0, rig_last_id());
+	rig_admit_all();
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
-	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
-	ck_assert_int_eq(ask->statuses[1],
-	    _i == 2 ? REFD_DUPLICATE : REFD_CONFLICT);
-	/* Its names are free again. */
-	ask = rig_go(&one);
-	rig_back_all();
-	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	engine_drain(rig_engine);
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_BUSY);
 }
 END_TEST
 
-START_TEST(test_sessions_are_unsupported)
+START_TEST(test_a_name_twice_is_a_duplicate)
 {
-	struct rig_txn t = one;
-	struct rig_ask *ask;
+	struct rig_txn t = { .atomic = _i,
+		RIG_NAMES("refs/heads/a", "refs/heads/a") };
+	struct rig_ask *ask = rig_go(&t);
 
-	t.session = true;
-	ask = rig_submit(&t);
-	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
-	ck_assert_int_eq(ask->refused, REFD_UNSUPPORTED);
-	ck_assert_ptr_null(rig_admissions);
+	rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], _i ? REFD_ABORTED : REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_DUPLICATE);
+	ck_assert_str_eq(ask->text,
+	    "multiple updates for ref 'refs/heads/a' not allowed");
+	/* Its name is free again. */
+	ask = rig_go(&one);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
 END_TEST
 
@@ -365,9 +371,8 @@ static TCase *answers(void)
 	tcase_add_test(tc, test_replayed_is_not_executed);
 	tcase_add_test(tc, test_atomic_failure_aborts_siblings);
 	tcase_add_test(tc, test_empty_transaction_is_committed);
-	tcase_add_loop_test(tc, test_atomic_with_related_names_is_a_conflict, 0,
-	    3);
-	tcase_add_test(tc, test_sessions_are_unsupported);
+	tcase_add_test(tc, test_empty_transaction_that_is_refused);
+	tcase_add_loop_test(tc, test_a_name_twice_is_a_duplicate, 0, 2);
 	tcase_add_test(tc, test_resend_joins);
 	tcase_add_test(tc, test_other_content_is_refused);
 	tcase_add_test(tc, test_expired_is_never_executed);

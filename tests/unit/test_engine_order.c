@@ -6,6 +6,8 @@
  */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/lib/engine_rig.h"
 
@@ -69,10 +71,11 @@ START_TEST(test_related_names_never_meet)
 }
 END_TEST
 
-START_TEST(test_related_names_of_one_transaction)
+START_TEST(test_related_names_of_a_push)
 {
-	struct rig_txn t = { RIG_NAMES("refs/heads/a", "refs/heads/a/b",
-	    "refs/heads/a", "refs/heads/c") };
+	struct rig_txn t = { .push = true,
+		RIG_NAMES("refs/heads/a", "refs/heads/a/b", "refs/heads/a",
+		    "refs/heads/c") };
 	struct rig_ask *ask = rig_go(&t);
 
 	ck_assert_uint_eq(rig_count(rig_windows), 2);
@@ -81,6 +84,66 @@ START_TEST(test_related_names_of_one_transaction)
 	rig_back_all();
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* Whichever comes first, and whatever else there is: the store sees both. */
+START_TEST(test_related_names_go_together)
+{
+	static const char *const names[][3] = {
+		{ "refs/heads/a", "refs/heads/a/b", "refs/heads/c" },
+		{ "refs/heads/a/b/c", "refs/heads/c", "refs/heads/a" },
+	};
+	struct rig_txn t = { .names = names[_i % 2], .nr = 3 };
+	struct rig_ask *ask;
+
+	t.atomic = t.push = _i >= 2;
+	ask = rig_go(&t);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_related_names_wait_for_each_other)
+{
+	struct rig_txn t = { RIG_NAMES("refs/heads/c", "refs/heads/q",
+	    "refs/heads/q/r") };
+	struct rig_ask *first = rig_go_one("refs/heads/q/x"), *ask, *behind;
+
+	/* q is in use, so q/r doesn't go alone. */
+	ask = rig_go(&t);
+	behind = rig_go_one("refs/heads/q/r/s");
+	ck_assert_ptr_null(rig_windows->next);
+	rig_back_all();
+	ck_assert_uint_eq(first->nr_answers, 1);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	/* What is given back goes by itself: the store has seen both. */
+	rig_find(rig_windows, "refs/heads/q/r")->again = TXN_AGAIN_LATER;
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_ptr_eq(rig_windows->parts[0].txn, ask->txn);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	rig_back_all();
+	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_related_names_are_not_cut)
+{
+	const char **names = rig_names("refs/heads/x/", 25);
+	struct rig_txn t = { .names = names, .nr = 25 };
+	struct rig_ask *ask;
+
+	/* The last one is above the others, far beyond a window's ten. */
+	free((char *)(uintptr_t)names[24]);
+	names[24] = strdup("refs/heads/x");
+	ask = rig_go(&t);
+	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	rig_names_free(names, 25);
 }
 END_TEST
 
@@ -277,7 +340,10 @@ static TCase *order(void)
 	tcase_add_checked_fixture(tc, setup_lanes, rig_teardown);
 	tcase_add_test(tc, test_64_clients_on_one_ref);
 	tcase_add_test(tc, test_related_names_never_meet);
-	tcase_add_test(tc, test_related_names_of_one_transaction);
+	tcase_add_test(tc, test_related_names_of_a_push);
+	tcase_add_loop_test(tc, test_related_names_go_together, 0, 4);
+	tcase_add_test(tc, test_related_names_wait_for_each_other);
+	tcase_add_test(tc, test_related_names_are_not_cut);
 	tcase_add_test(tc, test_other_repositories_are_no_relation);
 	tcase_add_test(tc, test_atomic_waits_whole_and_keeps_its_place);
 	tcase_add_test(tc, test_crossed_atomics_do_not_deadlock);

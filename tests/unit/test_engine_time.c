@@ -1,6 +1,6 @@
 /*
- * Deadlines, locks that somebody else holds, and outcomes that are still to
- * be recorded: what waits for how long, and what becomes of it then.
+ * Deadlines, and outcomes that are still to be recorded: what waits for how
+ * long, and what becomes of it then. (Locks: test_engine_locks.)
  */
 #include <check.h>
 #include <stdlib.h>
@@ -23,13 +23,6 @@ static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
 static void give_back(const char *name, enum txn_again again)
 {
 	rig_find(rig_windows, name)->again = again;
-}
-
-/* The window is back with NAME's lock held by somebody, all else done. */
-static void locked(const char *name)
-{
-	give_back(name, TXN_AGAIN_LOCKED);
-	rig_back_all();
 }
 
 /* ---- deadlines ---- */
@@ -103,134 +96,6 @@ START_TEST(test_deadline_during_admission)
 	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
 	rig_admit_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
-}
-END_TEST
-
-/* ---- foreign locks ---- */
-
-START_TEST(test_lock_is_tried_again)
-{
-	static const int waits_ms[] = { 1, 1, 2, 4, 8, 16, 32, 50, 50 };
-	struct rig_ask *ask = rig_go(&one);
-	size_t i;
-
-	for (i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
-		locked("refs/heads/a");
-		ck_assert_ptr_null(rig_windows);
-		ck_assert_int_eq(rig_next, rig_now + waits_ms[i] * RIG_MS);
-		rig_pass(waits_ms[i] * RIG_MS);
-		ck_assert_ptr_nonnull(rig_windows);
-	}
-	rig_back_all();
-	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
-}
-END_TEST
-
-/* Retries as long as the engine wants to; returns for how long. */
-static int64_t retry_until_answered(struct rig_ask *ask, const char *name)
-{
-	int64_t start = rig_now;
-
-	while (ask->nr_answers == 0) {
-		locked(name);
-		if (ask->nr_answers == 0)
-			rig_pass(rig_next - rig_now);
-	}
-	return rig_now - start;
-}
-
-START_TEST(test_lock_is_given_up)
-{
-	struct rig_ask *ask = rig_go(&both);
-
-	/* The other one is long done and doesn't wait. */
-	ck_assert_int_eq(retry_until_answered(ask, "refs/heads/b"),
-	    1000 * RIG_MS);
-	ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
-	ck_assert_int_eq(ask->statuses[0], REFD_OK);
-	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
-	ck_assert_str_eq(ask->text,
-	    "Unable to create 'refs/heads/b.lock': another process holds it; "
-	    "remove the file by hand if that process has crashed");
-	/* The window is over; nobody is kept from the name any more. */
-	ask = rig_go(&both);
-	rig_back_all();
-	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
-}
-END_TEST
-
-START_TEST(test_lock_and_deadline)
-{
-	struct rig_txn t = one;
-	struct rig_ask *ask;
-
-	t.deadline_ms = 20;
-	ask = rig_go(&t);
-	locked("refs/heads/a");
-	rig_pass(1 * RIG_MS);
-	locked("refs/heads/a");
-	rig_now += 19 * RIG_MS;
-	rig_run();
-	ck_assert_int_eq(ask->statuses[0], REFD_LOCKED);
-}
-END_TEST
-
-START_TEST(test_lock_of_an_atomic)
-{
-	struct rig_txn t = both;
-	struct rig_ask *ask;
-	int64_t start = rig_now;
-
-	t.atomic = true;
-	ask = rig_go(&t);
-	while (ask->nr_answers == 0) {
-		ck_assert_uint_eq(rig_count(rig_windows), 2);
-		give_back("refs/heads/a", TXN_AGAIN_LATER);
-		give_back("refs/heads/b", TXN_AGAIN_LOCKED);
-		rig_back_all();
-		if (ask->nr_answers == 0)
-			rig_pass(rig_next - rig_now);
-	}
-	ck_assert_int_eq(rig_now - start, 1000 * RIG_MS);
-	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
-	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
-}
-END_TEST
-
-START_TEST(test_lock_holds_up_nobody_else)
-{
-	struct rig_ask *held = rig_go(&one), *behind = rig_go(&one), *other;
-
-	locked("refs/heads/a");
-	other = rig_go(&(struct rig_txn){ RIG_NAMES("refs/heads/b") });
-	ck_assert_uint_eq(rig_count(rig_windows), 1);
-	rig_back_all();
-	ck_assert_uint_eq(other->nr_answers, 1);
-	/* The one behind doesn't pass it. */
-	ck_assert_ptr_null(rig_windows);
-	rig_pass(1 * RIG_MS);
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, held->txn);
-	rig_back_all();
-	ck_assert_uint_eq(behind->nr_answers, 0);
-	rig_back_all();
-	ck_assert_uint_eq(behind->nr_answers, 1);
-}
-END_TEST
-
-START_TEST(test_cancel_wakes_the_next)
-{
-	struct rig_ask *held = rig_go(&one), *behind;
-	uint64_t id = rig_last_id();
-
-	behind = rig_go(&one);
-	locked("refs/heads/a");
-	rig_cancel(0, id);
-	rig_run();
-	ck_assert_int_eq(held->statuses[0], REFD_ABORTED);
-	/* It never met the lock and waits for nothing. */
-	ck_assert_ptr_eq(rig_windows->parts[0].txn, behind->txn);
-	rig_back_all();
-	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
 }
 END_TEST
 
@@ -405,12 +270,6 @@ static TCase *times(void)
 	tcase_add_test(tc, test_default_deadline);
 	tcase_add_test(tc, test_deadline_counts_until_the_window_closes);
 	tcase_add_test(tc, test_deadline_during_admission);
-	tcase_add_test(tc, test_lock_is_tried_again);
-	tcase_add_test(tc, test_lock_is_given_up);
-	tcase_add_test(tc, test_lock_and_deadline);
-	tcase_add_test(tc, test_lock_of_an_atomic);
-	tcase_add_test(tc, test_lock_holds_up_nobody_else);
-	tcase_add_test(tc, test_cancel_wakes_the_next);
 	return tc;
 }
 

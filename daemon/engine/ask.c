@@ -1,0 +1,156 @@
+/*
+ * Happy path, of what is asked by a transaction's id:
+ *	here		answered from the table; a cancel takes effect first
+ *	not here	the journal is asked (store_lookup), and the answer given
+ *			when it is back
+ *	commit, abort	of a prepared session: its end begins, and its results
+ *			are the answer
+ *
+ * Failure modes:
+ *	out of memory		refused, and nothing is done
+ *	it came meanwhile	not in the journal, but in the table by then
+ *	a commit comes twice, or behind an abort	joins what is under way
+ *	... and the session is not prepared	refused
+ *	... or is decided, or not here	answered as a query: it may have been
+ *			given up, or its first commit's answer lost
+ */
+#include <stdlib.h>
+
+#include "daemon/engine/state.h"
+
+void ask_refuse(const struct refd_request *req, enum refd_status status,
+    const char *text, engine_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+
+	answer_refused(&ans, &req->txid, status, text);
+	ans.request_id = req->request_id;
+	fn(arg, &ans);
+}
+
+bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
+    int64_t now_ns)
+{
+	int64_t wall_ms = e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
+
+	return (int64_t)refd_txid_birth_ms(txid) + e->cfg.retention_ms <
+	    wall_ms;
+}
+
+void engine_query(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+	struct store_query *q;
+	struct entry *ent;
+
+	(void)now_ns;
+	ent = table_find_for(&e->table, uid, &req->txid);
+	if (ent != NULL) {
+		decide_answer(ent, &ans);
+		ans.request_id = req->request_id;
+		fn(arg, &ans);
+		return;
+	}
+	q = calloc(1, sizeof(*q));
+	if (q != NULL)
+		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
+	if (q == NULL || q->arg == NULL) {
+		free(q);
+		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		return;
+	}
+	q->txid = req->txid;
+	q->uid = uid;
+	q->any_uid = uid == 0;
+	e->nr_lookups++;
+	e->store.lookup(e->store.ctx, q);
+}
+
+void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns)
+{
+	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
+	struct refd_answer ans;
+
+	e->nr_lookups--;
+	if (q->found)
+		ans = q->answer;
+	else if (ent != NULL)
+		decide_answer(ent, &ans);
+	else if (q->failed)
+		answer_refused(&ans, &q->txid, REFD_IO,
+		    "the journal could not be read");
+	else if (ask_is_expired(e, &q->txid, now_ns))
+		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
+	else
+		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
+	askers_answer(&e->askers, q->arg, &ans);
+	refd_answer_done(&q->answer);
+	free(q);
+}
+
+void engine_cancel(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
+{
+	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+
+	if (ent != NULL && ent->state == ENTRY_WAITING) {
+		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
+		decide_finish(e, ent);
+	} else if (ent != NULL && ent->state == ENTRY_PREPARED) {
+		session_give_up(e, ent, REFD_ABORTED, "cancelled");
+	} else if (ent != NULL && entry_is_lent(ent)) {
+		entry_give_up(ent, REFD_ABORTED, "cancelled");
+	}
+	engine_query(e, req, uid, now_ns, fn, arg);
+}
+
+/* ---- the end of a session ---- */
+
+static void end(struct engine *e, struct entry *ent,
+    const struct refd_request *req, enum window_session how,
+    engine_answer_fn *fn, void *arg)
+{
+	struct asker *a;
+
+	if (ent->state != ENTRY_PREPARED && !session_is_ending(ent)) {
+		ask_refuse(req, REFD_BADREQUEST, "it is not a prepared session",
+		    fn, arg);
+		return;
+	}
+	a = askers_add(&e->askers, fn, arg, req->request_id);
+	if (a == NULL) {
+		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		return;
+	}
+	asker_push(&ent->askers, a);
+	if (ent->state != ENTRY_PREPARED)
+		return;
+	if (how == WINDOW_ABORT)
+		entry_give_up(ent, REFD_ABORTED, "its client aborted it");
+	session_end(e, ent, how);
+}
+
+static void end_or_query(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, enum window_session how, engine_answer_fn *fn,
+    void *arg)
+{
+	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+
+	if (ent == NULL || ent->state == ENTRY_DECIDED)
+		engine_query(e, req, uid, now_ns, fn, arg);
+	else
+		end(e, ent, req, how, fn, arg);
+}
+
+void engine_commit(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
+{
+	end_or_query(e, req, uid, now_ns, WINDOW_COMMIT, fn, arg);
+}
+
+void engine_abort(struct engine *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)
+{
+	end_or_query(e, req, uid, now_ns, WINDOW_ABORT, fn, arg);
+}

@@ -54,6 +54,11 @@ static int chain_add(struct chain *chain, const struct replay_row *row,
 	return 0;
 }
 
+static bool is_passed(const struct chain_link *link)
+{
+	return link->row->passed[link->member - link->row->rec.members];
+}
+
 int chains_build(struct chain **chains, const struct replay_row *rows)
 {
 	const struct record_member *m;
@@ -64,13 +69,14 @@ int chains_build(struct chain **chains, const struct replay_row *rows)
 	for (row = rows; row != NULL; row = row->next)
 		for (i = 0; i < row->rec.nr_members; i++) {
 			m = &row->rec.members[i];
-			if (row->dropped[i] || m->status != REFD_OK ||
-			    m->action == RECORD_NOTHING ||
-			    m->action == RECORD_LOG)
+			if (row->dropped[i] || row->passed[i] ||
+			    m->status != REFD_OK || m->action == RECORD_NOTHING)
 				continue;
 			chain = chain_get(chains, m->worktree, m->name);
 			if (chain == NULL || chain_add(chain, row, m) < 0)
 				return -ENOMEM;
+			if (m->action == RECORD_LOG)
+				chain->has_log_links = true;
 		}
 	return 0;
 }
@@ -85,6 +91,27 @@ void chains_free(struct chain **chains)
 		free(chain->key);
 		free(chain);
 	}
+}
+
+const struct chain_link *chain_last(const struct chain *chain)
+{
+	size_t i = chain->nr;
+
+	while (i > 0)
+		if (!is_passed(&chain->links[--i]))
+			return &chain->links[i];
+	return NULL;
+}
+
+const struct chain_link *chain_value(const struct chain *chain)
+{
+	size_t i = chain->nr;
+
+	while (i > 0)
+		if (!is_passed(&chain->links[--i]) &&
+		    chain->links[i].member->action != RECORD_LOG)
+			return &chain->links[i];
+	return NULL;
 }
 
 bool chain_knows(const struct chain *chain, const struct refd_oid *oid)
@@ -105,100 +132,86 @@ bool chain_knows(const struct chain *chain, const struct refd_oid *oid)
 
 /* ---- lines ---- */
 
-struct lines {
-	char **items;
-	size_t nr, size;
-};
-
-static int add_line(struct lines *lines, const struct replay_row *row,
-    const struct record_member *m)
+char *chain_line(const struct replay_row *row,
+    const struct record_member *member, size_t *len)
 {
 	static const struct refd_oid null_oid;
-	size_t size, len;
+
+	return reflog_line(member->had_old ? &member->old_oid : &null_oid,
+	    &member->new_oid, row->rec.committer, row->rec.message, len);
+}
+
+static int add_line(struct chain_lines *lines, char *line)
+{
+	size_t size;
 	char **grown;
 
 	if (lines->nr == lines->size) {
 		size = lines->size == 0 ? 4 : 2 * lines->size;
-		grown = realloc(lines->items, size * sizeof(*grown));
+		grown = realloc(lines->lines, size * sizeof(*grown));
 		if (grown == NULL)
 			return -ENOMEM;
-		lines->items = grown;
+		lines->lines = grown;
 		lines->size = size;
 	}
-	lines->items[lines->nr] =
-	    reflog_line(m->had_old ? &m->old_oid : &null_oid,
-		m->action == RECORD_DELETE ? &null_oid : &m->new_oid,
-		row->rec.committer, row->rec.message, &len);
-	return lines->items[lines->nr++] == NULL ? -ENOMEM : 0;
+	lines->lines[lines->nr++] = line;
+	return 0;
 }
 
-void chain_lines_free(char **lines, size_t nr)
+void chain_lines_done(struct chain_lines *lines)
 {
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		free(lines[i]);
-	free(lines);
-}
-
-static void lines_clear(struct lines *lines)
-{
-	chain_lines_free(lines->items, lines->nr);
+	while (lines->nr > 0)
+		free(lines->lines[--lines->nr]);
+	free(lines->lines);
+	free(lines->last);
 	memset(lines, 0, sizeof(*lines));
 }
 
-int chain_log_lines(const struct chain *chain, char ***out, size_t *nr,
-    bool *deletes)
+/* IS_DUE: it is to be redone, and not merely known to have been done. */
+static int add_link(struct chain_lines *lines, const struct chain_link *link,
+    bool is_due)
 {
-	struct lines lines = { NULL, 0, 0 };
-	const struct record_member *m;
-	size_t i;
+	size_t len;
+	char *line;
+	int r = 0;
 
-	*deletes = false;
-	for (i = 0; i < chain->nr; i++) {
-		m = chain->links[i].member;
-		if (chain->links[i].row->rule == REPLAY_KILL &&
-		    i + 1 < chain->nr)
-			continue;
-		if (m->action == RECORD_DELETE) {
-			*deletes = true;
-			lines_clear(&lines);
-		} else if (m->log &&
-		    add_line(&lines, chain->links[i].row, m) < 0) {
-			lines_clear(&lines);
-			return -ENOMEM;
-		}
+	if (link->member->action == RECORD_DELETE) {
+		chain_lines_done(lines);
+		lines->deletes = is_due;
+		return 0;
 	}
-	*out = lines.items;
-	*nr = lines.nr;
-	return 0;
+	/* What was done after a deletion is in the log that is there. */
+	if (!is_due && link->member->action == RECORD_WRITE)
+		lines->deletes = false;
+	if (!is_due || !link->member->log)
+		return 0;
+	line = chain_line(link->row, link->member, &len);
+	if (line == NULL)
+		return -ENOMEM;
+	lines->row = link->row;
+	if (link->row->rule == REPLAY_KILL)
+		lines->last = line;
+	else
+		r = add_line(lines, line);
+	if (r < 0)
+		free(line);
+	return r;
 }
 
-int chain_head_lines(const struct replay_row *rows, struct stale *stale,
-    const char *worktree, char ***out, size_t *nr)
+int chain_log_lines(const struct chain *chain, const struct chain_link *after,
+    bool held, struct chain_lines *out)
 {
-	struct lines lines = { NULL, 0, 0 };
-	const struct record_member *m;
-	const struct replay_row *row;
-	size_t i;
+	const struct chain_link *link, *last = chain_last(chain);
+	int r = 0;
 
-	for (row = rows; row != NULL; row = row->next) {
-		if (row->rule == REPLAY_KILL &&
-		    stale_lookup(stale, row->row.token, "HEAD") == NULL)
-			continue;
-		for (i = 0; i < row->rec.nr_members; i++) {
-			m = &row->rec.members[i];
-			if (row->dropped[i] || m->status != REFD_OK ||
-			    m->action != RECORD_LOG ||
-			    strcmp(m->worktree, worktree) != 0)
-				continue;
-			if (add_line(&lines, row, m) < 0) {
-				lines_clear(&lines);
-				return -ENOMEM;
-			}
-		}
-	}
-	*out = lines.items;
-	*nr = lines.nr;
-	return 0;
+	memset(out, 0, sizeof(*out));
+	link = after != NULL ? after + 1 : chain->links;
+	for (; link < chain->links + chain->nr && r == 0; link++)
+		if (!is_passed(link))
+			r = add_link(out, link,
+			    link->row->rule == REPLAY_CUT ||
+				(link == last && held));
+	if (r < 0)
+		chain_lines_done(out);
+	return r;
 }

@@ -1,6 +1,10 @@
 /*
- * The records of one ref, in LSN order, and the log lines they owe. Private
- * to replay.c and chain.c.
+ * The records of one file, in LSN order, and the log lines they owe. Private
+ * to replay.c, redo*.c and chain.c.
+ *
+ * A file is a ref, HEAD of a worktree, a symbolic ref: whatever has a lock
+ * and a log of its own. Its links say what was written or deleted there, or
+ * that a line alone went to its log.
  */
 #ifndef STORE_CHAIN_H
 #define STORE_CHAIN_H
@@ -20,6 +24,7 @@ struct chain {
 	const char *name;
 	struct chain_link *links;
 	size_t nr, size;
+	bool has_log_links; /* RECORD_LOG among them */
 	UT_hash_handle hh;
 };
 
@@ -28,16 +33,32 @@ struct chain {
 int chains_build(struct chain **chains, const struct replay_row *rows);
 void chains_free(struct chain **chains);
 
+/* The newest link that is not passed over by now; one that says what is in
+ * the file. NULL: none. */
+const struct chain_link *chain_last(const struct chain *chain);
+const struct chain_link *chain_value(const struct chain *chain);
+
 /* Was OID ever the ref's value, by the chain or by packed-refs as seen then? */
 bool chain_knows(const struct chain *chain, const struct refd_oid *oid);
-/* The lines its log must hold, in order: those after the last deletion (after
- * a kill: the last record's alone, older ones were written). *DELETES: there
- * was one. For HEAD: of every branch it pointed to; after a kill only where
- * HEAD.lock still stands. Strings and array malloc'd. */
-int chain_log_lines(const struct chain *chain, char ***lines, size_t *nr,
-    bool *deletes);
-int chain_head_lines(const struct replay_row *rows, struct stale *stale,
-    const char *worktree, char ***lines, size_t *nr);
-void chain_lines_free(char **lines, size_t nr);
+
+/* MEMBER's line, malloc'd; NULL when out of memory. */
+char *chain_line(const struct replay_row *row,
+    const struct record_member *member, size_t *len);
+
+/* What a chain owes to its log; strings and array malloc'd. */
+struct chain_lines {
+	bool deletes; /* what is there goes first */
+	char **lines; /* must be there, in order: a cut's */
+	size_t nr, size;
+	char *last; /* must be the last one: a kill's; or NULL */
+	const struct replay_row *row; /* the newest that owes one */
+};
+
+/* The lines of those links that come after AFTER (NULL: of all) and after the
+ * last deletion among them. HELD: the lock of the last one's window stands;
+ * without, what a kill left is finished. */
+int chain_log_lines(const struct chain *chain, const struct chain_link *after,
+    bool held, struct chain_lines *out);
+void chain_lines_done(struct chain_lines *lines);
 
 #endif

@@ -30,7 +30,7 @@
 
 #define WAL_MAX_BYTES (16 * 1024 * 1024)
 
-static int sync_fs(struct store *s, struct fs *fs)
+static int sync_marked(struct store *s, struct fs *fs)
 {
 	static const char byte[] = "refd\n";
 	ssize_t n;
@@ -45,9 +45,20 @@ static int sync_fs(struct store *s, struct fs *fs)
 	return SYS(s->sys, fsync, fs->marker_fd);
 }
 
-int checkpoint_sync_all(void *store)
+int checkpoint_sync_fs(void *store, struct fs *fs)
 {
-	struct store *s = store;
+	int r;
+
+	if (!atomic_exchange(&fs->touched, false))
+		return 0;
+	r = sync_marked(store, fs);
+	if (r < 0)
+		atomic_store(&fs->touched, true);
+	return r;
+}
+
+static int sync_all(struct store *s)
+{
 	struct fs *fs;
 	int r = 0, err;
 
@@ -56,13 +67,8 @@ int checkpoint_sync_all(void *store)
 	pthread_mutex_unlock(&s->repos.mutex);
 	/* The list only grows at its head; what is in it stays. */
 	for (; fs != NULL; fs = fs->next) {
-		if (!atomic_exchange(&fs->touched, false))
-			continue;
-		err = sync_fs(s, fs);
-		if (err < 0) {
-			atomic_store(&fs->touched, true);
-			r = err;
-		}
+		err = checkpoint_sync_fs(s, fs);
+		r = err < 0 ? err : r;
 	}
 	return r;
 }
@@ -200,7 +206,7 @@ int checkpoint_once(struct store *s, bool now)
 	pay_all(s);
 	lsn = highest_ended(s);
 	if (lsn > journal_forgotten(s->journal))
-		r = checkpoint_sync_all(s);
+		r = sync_all(s);
 	pthread_mutex_lock(&s->mutex);
 	s->stats.checkpoints += r == 0;
 	s->stats.checkpoint_failures += r != 0;

@@ -42,8 +42,11 @@ enum journal_kind {
 	JOURNAL_PART = 1,  /* a transaction's share of a window */
 	JOURNAL_VOID = 2,  /* takes members of an earlier row back */
 	JOURNAL_PARKED = 3 /* members that recovery could not redo yet:
-				   a copy, under a txid of zeroes */
+				   a copy */
 };
+
+/* A window's number: the start that it is of, then a count of so many bits. */
+#define JOURNAL_TOKEN_BITS 32
 
 struct journal_row {
 	uint64_t lsn; /* set by journal_commit */
@@ -54,7 +57,8 @@ struct journal_row {
 	uint64_t repo;        /* journal_repo.id; 0: none was opened */
 	uint64_t start;       /* of the daemon that wrote it; set by commit */
 	uint64_t token;       /* of the window's locks; 0: no lock taken */
-	uint64_t mount;       /* sys->mount_id of the repository then */
+	uint64_t mount;       /* sys->mount_id of the repository then; 0 of
+				 a parked one: not to be asked for any more */
 	int64_t locked_at_ns; /* token_locked_at() */
 	int64_t time_us;      /* wall clock */
 	uint64_t voids;       /* VOID: the lsn it speaks of */

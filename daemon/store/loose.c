@@ -48,6 +48,8 @@ static int parse_symref(const char *buf, size_t len, struct loose_value *value)
 {
 	char *target;
 
+	value->exact =
+	    len > 0 && buf[len - 1] == '\n' && memchr(buf, '\0', len) == NULL;
 	while (len > 0 && is_space(buf[len - 1]))
 		len--;
 	while (len > 0 && is_space(*buf)) {
@@ -84,12 +86,20 @@ static int read_symlink(const struct sys *sys, int dirfd, const char *path,
     struct loose_value *value)
 {
 	char target[REFD_PATH_MAX];
+	struct sys_stat st;
 	ssize_t n;
+	int r;
 
 	n = SYS(sys, readlinkat, dirfd, path, target, sizeof(target));
 	if (n < 0)
 		return (int)n;
-	*value = (struct loose_value){ .kind = LOOSE_BROKEN };
+	r = SYS(sys, lstatat, dirfd, path, &st);
+	if (r < 0)
+		return r;
+	*value = (struct loose_value){
+		.kind = LOOSE_BROKEN,
+		.mtime_ns = st.mtime_ns,
+	};
 	if ((size_t)n == sizeof(target))
 		return 0;
 	target[n] = '\0';
@@ -99,6 +109,7 @@ static int read_symlink(const struct sys *sys, int dirfd, const char *path,
 	if (value->target == NULL)
 		return -ENOMEM;
 	value->kind = LOOSE_SYMREF;
+	value->exact = true;
 	return 0;
 }
 

@@ -28,8 +28,10 @@ enum loose_kind {
 struct loose_value {
 	enum loose_kind kind;
 	struct refd_oid oid;
-	bool exact;   /* an oid's file is just "<hex>\n", as it is written */
-	char *target; /* of a symref, unchecked, may be ""; owned */
+	/* It says no more than loose_format() writes; of a symref: it ends
+	 * with a line feed and no NUL is in it. What is torn is not exact. */
+	bool exact;
+	char *target;     /* of a symref, unchecked, may be ""; owned */
 	int64_t mtime_ns; /* of the file, where there is one */
 };
 

@@ -4,14 +4,17 @@
  * since libgit2 is asked for their objects.
  *
  * What fails: a foreign lock still stands, then the ref is answered locked,
- * since the record would undo whatever is written before it is redone; the
- * disk, then nothing in the repository may be written.
+ * since the record would undo whatever is written before it is redone, also
+ * where a symbolic ref leads to it; the disk, then nothing in the repository
+ * may be written until it is mended.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/loose.h"
 #include "daemon/store/store_internal.h"
+#include "proto/refname.h"
 
 void parked_note(void *store, uint64_t repo, uint64_t lsn)
 {
@@ -74,6 +77,7 @@ static void no_progress(void *arg, uint64_t done, uint64_t total)
 /* One admission's retry, as recover_parked()'s argument. */
 struct retry {
 	struct store *store;
+	struct repo *repo;
 	struct txn *txn; /* or NULL */
 };
 
@@ -87,9 +91,9 @@ static uint64_t next_token(void *arg)
 	return store_next_token(((struct retry *)arg)->store);
 }
 
-static int sync_all(void *arg)
+static int sync_fs(void *arg, struct fs *fs)
 {
-	return checkpoint_sync_all(((struct retry *)arg)->store);
+	return checkpoint_sync_fs(((struct retry *)arg)->store, fs);
 }
 
 static void park_again(void *arg, uint64_t repo, uint64_t lsn)
@@ -97,14 +101,75 @@ static void park_again(void *arg, uint64_t repo, uint64_t lsn)
 	parked_note(((struct retry *)arg)->store, repo, lsn);
 }
 
-static void refuse_name(void *arg, const char *name)
+/* git's own limit. */
+#define SYMREF_DEPTH 5
+
+/* The worktree whose names TXN means, as records have it. */
+static const char *worktree_of(const struct txn *txn)
 {
-	struct txn *txn = ((struct retry *)arg)->txn;
+	static const char parent[] = "/worktrees";
+	const char *dir = txn->req.git_dir, *slash = strrchr(dir, '/');
+	size_t len = sizeof(parent) - 1;
+
+	if (slash == NULL || (size_t)(slash - dir) < len ||
+	    strncmp(slash - len, parent, len) != 0)
+		return "";
+	return slash + 1;
+}
+
+/* Where the symbolic ref NAME leads; false: it is none. */
+static bool follow(const struct retry *retry, const char *worktree,
+    const char *name, struct loose_value *value)
+{
+	const struct sys *sys = retry->store->sys;
+	int fd, r;
+
+	fd = repo_open_worktree(sys, retry->repo, worktree);
+	if (fd < 0)
+		return false;
+	r = loose_read(sys, fd, name, value);
+	if (fd != retry->repo->fd)
+		SYS(sys, close, fd);
+	if (r == 0 && value->kind != LOOSE_SYMREF)
+		loose_value_done(value);
+	return r == 0 && value->kind == LOOSE_SYMREF;
+}
+
+/* Would U write NAME of WORKTREE? Its lock, when it is taken, is on whatever
+ * the way leads to by then; the way is hardly ever changed. */
+static bool leads_to(const struct retry *retry, const struct txn_update *u,
+    const char *worktree, const char *name)
+{
+	struct loose_value at = { .kind = LOOSE_ABSENT }, next;
+	const char *here = u->ask->name, *place;
+	bool found = false;
+	unsigned depth;
+
+	for (depth = 0; depth <= SYMREF_DEPTH; depth++) {
+		place = refd_refname_is_per_worktree(here) ?
+		    worktree_of(u->txn) :
+		    "";
+		found = strcmp(here, name) == 0 && strcmp(place, worktree) == 0;
+		if (found || u->ask->no_deref ||
+		    !follow(retry, place, here, &next))
+			break;
+		loose_value_done(&at);
+		at = next;
+		here = at.target;
+	}
+	loose_value_done(&at);
+	return found;
+}
+
+static void refuse_name(void *arg, const char *worktree, const char *name)
+{
+	struct retry *retry = arg;
+	struct txn *txn = retry->txn;
 	size_t i;
 
 	for (i = 0; txn != NULL && i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING &&
-		    strcmp(txn->updates[i].ask->name, name) == 0)
+		    leads_to(retry, &txn->updates[i], worktree, name))
 			txn_decide(&txn->updates[i], REFD_LOCKED,
 			    "an earlier update of it awaits another writer's "
 			    "lock");
@@ -114,7 +179,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 {
 	static const struct store_report report = { found_nothing, no_progress,
 		NULL };
-	struct retry retry = { s, txn };
+	struct retry retry = { s, repo, txn };
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
 		.journal = s->journal,
@@ -122,7 +187,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,
-		.sync_all = sync_all,
+		.sync_fs = sync_fs,
 		.parked_at = park_again,
 		.still_parked = refuse_name,
 		.arg = &retry };

@@ -18,27 +18,32 @@ struct recovery {
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);
-	/* Makes durable what was published on every touched file system. */
-	int (*sync_all)(void *arg);
+	/* Makes durable what was published there. */
+	int (*sync_fs)(void *arg, struct fs *fs);
 	/* A JOURNAL_PARKED row was written: nothing from LSN on may be
-	 * forgotten while REPO has parked records. */
+	 * forgotten while REPO has parked records. UINT64_MAX: it has none,
+	 * but could not be searched for locks of ours. */
 	void (*parked_at)(void *arg, uint64_t repo, uint64_t lsn);
-	/* recover_parked: NAME is still parked, so nobody may write it: its
-	 * record would be redone over what was written. May be NULL. */
-	void (*still_parked)(void *arg, const char *name);
+	/* recover_parked: NAME of WORKTREE (record.h's) is still parked, so
+	 * nobody may write it: its record would be redone over what was
+	 * written. May be NULL. */
+	void (*still_parked)(void *arg, const char *worktree, const char *name);
 	void *arg;
 };
 
 /*
  * Everything since the last checkpoint. Afterwards nothing is left to replay
- * but what is parked: *PARKED members, under JOURNAL_PARKED rows. An error
- * means that serving would break a promise.
+ * but what is parked: *PARKED members, under JOURNAL_PARKED rows; of a
+ * repository that is missing, or whose disk fails, all. An error means that
+ * serving would break a promise.
  */
 int recover_all(struct recovery *rec, uint64_t *parked);
 
-/* Once more for what is parked of REPO, which has come back, or in which
- * foreign locks stood. Safe beside a serving daemon: each ref is locked
- * first. *PARKED: what is still parked of it. */
+/* Once more for what is parked of REPO, which has come back, or is mended, or
+ * in which foreign locks stood. Safe beside a serving daemon: each ref is
+ * locked first, and of this start's own windows no lock is touched. *PARKED:
+ * what is still parked of it. An error: all of it, and nothing may be written
+ * there. */
 int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked);
 
 #endif

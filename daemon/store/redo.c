@@ -1,10 +1,13 @@
 /*
- * Redoing one ref: its lock, the question whether somebody wrote it later,
- * the value, the log lines. replay.c says in which order and why.
+ * Redoing what is in one file: its lock, the question whether somebody wrote
+ * it later, the value. replay.c says in which order and why.
  *
- * What fails: a foreign lock parks the record; a name that another took voids
- * it; a worktree that is gone is never made again; anything else is reported
- * and ends the recovery with its errno once the others were tried.
+ * The happy path: locked, compared, written where it differs, then its log.
+ *
+ * What fails: a foreign lock parks the records; a name that another took
+ * voids the update, and no line of it stays; a worktree that is gone is never
+ * made again; anything else is reported and ends the repository's recovery
+ * with its errno once the others were tried.
  */
 #include "daemon/store/redo.h"
 
@@ -15,6 +18,7 @@
 #include <string.h>
 
 #include "daemon/store/loose.h"
+#include "daemon/store/reflog.h"
 
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text)
@@ -42,7 +46,126 @@ int redo_keep(struct replay_members *list, const struct replay_row *row,
 	return 0;
 }
 
-/* ---- one ref ---- */
+/* ---- what can't be ---- */
+
+/* A line that a killed run wrote, or did not: it stands at the end then. */
+static int retract_line(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member)
+{
+	char path[REFD_PATH_MAX], *line;
+	struct stale_lock *lock;
+	size_t len;
+	int r;
+
+	if (row->rule != REPLAY_KILL || !member->log)
+		return 0;
+	lock = stale_lookup(rp->stale, row->row.token, member->worktree,
+	    member->name);
+	if (lock == NULL)
+		return 0;
+	line = chain_line(row, member, &len);
+	if (line == NULL)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "logs/%s", member->name);
+	r = reflog_retract(rp->sys, lock->dirfd, path, line, len);
+	free(line);
+	return r;
+}
+
+int redo_void(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member, enum refd_status status)
+{
+	const struct record_member *m;
+	size_t i;
+	int r;
+
+	r = redo_keep(&rp->voided, row, member, status);
+	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+		m = &row->rec.members[i];
+		if (m->index != member->index || m->status != REFD_OK)
+			continue;
+		row->passed[i] = true;
+		r = retract_line(rp, row, m);
+	}
+	return r;
+}
+
+/* Every link that nobody else finishes: later ones may owe lines of their
+ * own. */
+static int park(struct replay *rp, const struct redo *redo)
+{
+	const struct chain *chain = redo->chain;
+	const struct chain_link *link;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < chain->nr && r == 0; i++) {
+		link = &chain->links[i];
+		if (link->row->passed[link->member - link->row->rec.members] ||
+		    (link->row->rule == REPLAY_KILL &&
+			(link != redo->last || redo->held == NULL)))
+			continue;
+		r = redo_keep(&rp->parked, link->row, link->member,
+		    REFD_LOCKED);
+	}
+	return r;
+}
+
+int redo_failed(struct replay *rp, struct redo *redo, int err)
+{
+	const char *name = redo->chain->name;
+
+	switch (err) {
+	case -EEXIST:
+		redo_report(rp, STORE_PARKED, name,
+		    "another writer's lock stands; tried again later");
+		return park(rp, redo);
+	case -ENOTDIR:
+	case -EISDIR:
+	case -ENOTEMPTY:
+		redo_report(rp, STORE_LEFT, name,
+		    "another reference stands where its name must go");
+		return redo->value == NULL ?
+		    0 :
+		    redo_void(rp, redo->value->row, redo->value->member,
+			REFD_CONFLICT);
+	case -ENOENT:
+		if (redo->dirfd >= 0)
+			break;
+		redo_report(rp, STORE_LEFT, name, "its worktree is gone");
+		return 0;
+	}
+	redo_report(rp, STORE_FAILED, name, strerror(-err));
+	return err;
+}
+
+/* ---- one file ---- */
+
+/* A kill leaves only what still has its lock, and a lock that stands is the
+ * last one's. */
+bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain)
+{
+	size_t i;
+
+	memset(redo, 0, sizeof(*redo));
+	redo->chain = chain;
+	redo->dirfd = -1;
+	redo->last = chain_last(chain);
+	if (redo->last == NULL)
+		return false;
+	redo->held = stale_lookup(rp->stale, redo->last->row->row.token,
+	    chain->worktree, chain->name);
+	redo->value = chain_value(chain);
+	if (redo->value != NULL && redo->value->row->rule == REPLAY_KILL &&
+	    (redo->value != redo->last || redo->held == NULL))
+		redo->value = NULL;
+	if (redo->value != NULL || redo->held != NULL)
+		return true;
+	for (i = 0; i < chain->nr; i++)
+		if (chain->links[i].row->rule == REPLAY_CUT)
+			return true;
+	return false;
+}
 
 /* 0; -ENOENT: the worktree is gone. */
 static int open_place(struct replay *rp, struct redo *redo)
@@ -58,22 +181,19 @@ void redo_close(struct replay *rp, struct redo *redo)
 		SYS(rp->sys, close, redo->dirfd);
 }
 
-static int lock_ref(struct replay *rp, struct redo *redo)
+int redo_lock(struct replay *rp, struct redo *redo)
 {
 	int r;
 
-	redo->held = stale_lookup(rp->stale, redo->last->row->row.token,
-	    redo->chain->name);
-	if (redo->held != NULL)
-		return 0;
+	r = open_place(rp, redo);
+	if (r < 0 || redo->held != NULL)
+		return r;
 	r = token_lock(&rp->token, redo->dirfd, redo->chain->name,
 	    redo->last->row->rec.dir_mode);
 	redo->locked = r == 0;
 	return r;
 }
 
-/* ERR: how it went. The lock that a killed run left is all that says that
- * the ref is unfinished, and stays while it is. */
 /* Locks from before stay until all is done and recorded (stale_clean): they
  * are what says to the next start that it is not. */
 int redo_unlock(struct replay *rp, struct redo *redo)
@@ -87,24 +207,37 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 	return r;
 }
 
+/* Is what M wrote in the file? A torn tail may read as it, and is not. */
+static bool is_value(const struct record_member *m,
+    const struct loose_value *loose)
+{
+	if (m->action != RECORD_WRITE)
+		return false;
+	if (m->target != NULL)
+		return loose->kind == LOOSE_SYMREF && loose->exact &&
+		    strcmp(loose->target, m->target) == 0;
+	return loose->kind == LOOSE_OID && loose->exact &&
+	    refd_oid_eq(&loose->oid, &m->new_oid);
+}
+
 /* Did somebody write the ref after our lock was taken? */
 static bool is_later(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {
-	const struct record_member *m = redo->last->member;
+	const struct record_member *m = redo->value->member;
+	int64_t locked_at = redo->value->row->row.locked_at_ns;
 	struct refd_oid packed;
 
-	if (redo->last->row->rule == REPLAY_KILL)
+	/* What is right may be an earlier recovery's, which the power ended. */
+	if (redo->value->row->rule == REPLAY_KILL || is_value(m, loose))
 		return false;
 	switch (loose->kind) {
 	case LOOSE_OID:
-		/* Perhaps an earlier recovery's, which the power ended. */
-		if (m->action == RECORD_WRITE &&
-		    refd_oid_eq(&loose->oid, &m->new_oid))
-			return false;
-		/* fallthrough */
+		return (m->action != RECORD_WRITE || m->target != NULL ||
+			   !refd_oid_eq(&loose->oid, &m->new_oid)) &&
+		    loose->mtime_ns > locked_at;
 	case LOOSE_SYMREF:
-		return loose->mtime_ns > redo->last->row->row.locked_at_ns;
+		return loose->exact && loose->mtime_ns > locked_at;
 	case LOOSE_BROKEN:
 		return false;
 	case LOOSE_ABSENT:
@@ -113,23 +246,22 @@ static bool is_later(const struct replay *rp, const struct redo *redo,
 	}
 	return redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
-	    !chain_knows(redo->chain, &packed) &&
-	    !(m->action == RECORD_WRITE && refd_oid_eq(&packed, &m->new_oid));
+	    !chain_knows(redo->chain, &packed);
 }
 
 static int write_value(struct replay *rp, struct redo *redo)
 {
-	const struct chain_link *last = redo->last;
+	const struct chain_link *link = redo->value;
 	char value[TOKEN_NAME_MAX], content[LOOSE_CONTENT_MAX];
 	int r, len;
 
 	len =
-	    loose_format(&last->member->new_oid, last->member->target, content);
+	    loose_format(&link->member->new_oid, link->member->target, content);
 	if (len < 0)
 		return len;
 	token_value_name(value, rp->token.id, 0);
 	r = loose_stage(rp->sys, rp->repo->stage_fd, value, content,
-	    (size_t)len, last->row->rec.file_mode);
+	    (size_t)len, link->row->rec.file_mode);
 	if (r == 0)
 		r = loose_clear_dirs(rp->sys, redo->dirfd, redo->chain->name,
 		    NULL);
@@ -150,7 +282,8 @@ static const char *state_text(const struct loose_value *loose)
 	case LOOSE_OID:
 		return "it was at an older value";
 	case LOOSE_SYMREF:
-		return "it was a symbolic reference";
+		return loose->exact ? "it was a symbolic reference" :
+				      "it was empty or broken";
 	case LOOSE_BROKEN:
 		return "it was empty or broken";
 	}
@@ -165,19 +298,16 @@ enum store_finding redo_finding(const struct redo *redo)
 static int redo_write(struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
-	const struct refd_oid *want = &redo->last->member->new_oid;
+	const struct record_member *m = redo->value->member;
 	struct refd_oid packed;
-	bool is_there;
 	int r;
 
-	/* A torn tail may read as the value and is written again. */
-	is_there = loose->kind == LOOSE_OID && loose->exact &&
-	    refd_oid_eq(&loose->oid, want);
+	if (is_value(m, loose))
+		return 0;
 	if ((loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
-	    redo->dirfd == rp->repo->fd &&
-	    packed_lookup(rp->snap, redo->chain->name, &packed))
-		is_there = refd_oid_eq(&packed, want);
-	if (is_there)
+	    m->target == NULL && redo->dirfd == rp->repo->fd &&
+	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
+	    refd_oid_eq(&packed, &m->new_oid))
 		return 0;
 	r = write_value(rp, redo);
 	if (r == 0)
@@ -186,93 +316,17 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	return r;
 }
 
-/* After a kill there is one line, and our lock says whether it is there; after
- * a cut the bytes have to. */
-static int restore_lines(struct replay *rp, enum replay_rule rule, int dirfd,
-    const char *path, char **lines, size_t nr, const struct record *rec)
-{
-	size_t added = 0, cut = 0;
-	char text[64];
-	bool one;
-	int r;
-
-	if (rule == REPLAY_KILL && nr == 1) {
-		r = reflog_complete(rp->sys, dirfd, path, lines[0],
-		    strlen(lines[0]), true, rec->file_mode, rec->dir_mode,
-		    &one);
-		added = r == 0 && one;
-	} else {
-		r = reflog_repair(rp->sys, dirfd, path,
-		    (const char *const *)lines, nr, true, rec->file_mode,
-		    rec->dir_mode, &added, &cut);
-	}
-	if (r == 0 && (added > 0 || cut > 0)) {
-		snprintf(text, sizeof(text),
-		    "%zu lines added, %zu bytes cut off", added, cut);
-		redo_report(rp, STORE_LOG_REPAIRED, path + strlen("logs/"),
-		    text);
-	}
-	return r;
-}
-
-int redo_logs(struct replay *rp, struct redo *redo)
-{
-	const struct replay_row *row = redo->last->row;
-	char path[REFD_PATH_MAX];
-	bool deletes;
-	char **lines;
-	size_t nr;
-	int r;
-
-	r = chain_log_lines(redo->chain, &lines, &nr, &deletes);
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	if (deletes)
-		r = reflog_delete(rp->sys, redo->dirfd, path);
-	if (r == 0 && nr > 0)
-		r = restore_lines(rp, row->rule, redo->dirfd, path, lines, nr,
-		    &row->rec);
-	chain_lines_free(lines, nr);
-	return r;
-}
-
-/* What becomes of it when it can't be redone. */
-int redo_failed(struct replay *rp, struct redo *redo, int err)
-{
-	const char *name = redo->chain->name;
-
-	switch (err) {
-	case -EEXIST:
-		redo_report(rp, STORE_PARKED, name,
-		    "another writer's lock stands; tried again later");
-		return redo_keep(&rp->parked, redo->last->row,
-		    redo->last->member, REFD_LOCKED);
-	case -ENOTDIR:
-	case -EISDIR:
-	case -ENOTEMPTY:
-		redo_report(rp, STORE_LEFT, name,
-		    "another reference stands where its name must go");
-		return redo_keep(&rp->voided, redo->last->row,
-		    redo->last->member, REFD_CONFLICT);
-	case -ENOENT:
-		redo_report(rp, STORE_LEFT, name, "its worktree is gone");
-		return 0;
-	}
-	redo_report(rp, STORE_FAILED, name, strerror(-err));
-	return err;
-}
-
-/* Locks the ref and finds out what to do. 1: go on, the ref is locked. */
 int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 {
 	int r;
 
-	r = open_place(rp, redo);
-	if (r == 0)
-		r = lock_ref(rp, redo);
+	r = redo_lock(rp, redo);
 	if (r == 0)
 		r = loose_read(rp->sys, redo->dirfd, redo->chain->name, loose);
+	/* Nothing is loose below a file. */
+	else if (r == -ENOTDIR && redo->dirfd >= 0 &&
+	    redo->value->member->action == RECORD_DELETE)
+		r = 0;
 	if (r < 0)
 		return r;
 	if (!is_later(rp, redo, loose))
@@ -282,21 +336,7 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	return 0;
 }
 
-/* The ref is another's by now and so are the newest lines; but what the cut
- * did to the log's end would hide every line to come. */
-static int mend_log(struct replay *rp, struct redo *redo)
-{
-	const struct record *rec = &redo->last->row->rec;
-	char path[REFD_PATH_MAX];
-	size_t added, cut;
-	int r;
-
-	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	r = reflog_repair(rp->sys, redo->dirfd, path, NULL, 0, false,
-	    rec->file_mode, rec->dir_mode, &added, &cut);
-	return r == -ENOENT ? 0 : r;
-}
-
+/* The value first: where its name is taken no line of it is to stay. */
 int redo_one_write(struct replay *rp, struct redo *redo)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
@@ -304,11 +344,11 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 
 	r = redo_begin(rp, redo, &loose);
 	if (r == 0) {
-		r = mend_log(rp, redo);
+		r = redo_log_of_left(rp, redo);
 	} else if (r > 0) {
-		r = redo_logs(rp, redo);
+		r = redo_write(rp, redo, &loose);
 		if (r == 0)
-			r = redo_write(rp, redo, &loose);
+			r = redo_log(rp, redo);
 	}
 	loose_value_done(&loose);
 	if (r < 0)
@@ -316,43 +356,5 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 	if (redo_unlock(rp, redo) < 0 && r == 0)
 		r = -EIO;
 	redo_close(rp, redo);
-	return r;
-}
-
-/* ---- HEAD's log ---- */
-
-int redo_head(struct replay *rp, const struct replay_row *rows,
-    const char *worktree, int dirfd)
-{
-	struct stale_lock *held = NULL;
-	const struct replay_row *row;
-	bool locked = false;
-	size_t nr;
-	char **lines;
-	int r;
-
-	r = chain_head_lines(rows, rp->stale, worktree, &lines, &nr);
-	if (r < 0 || nr == 0)
-		return r;
-	for (row = rows; row != NULL && held == NULL; row = row->next)
-		held = stale_lookup(rp->stale, row->row.token, "HEAD");
-	if (held == NULL) {
-		r = token_lock(&rp->token, dirfd, "HEAD", 0777);
-		locked = r == 0;
-	}
-	if (r == 0)
-		r = restore_lines(rp, held != NULL ? REPLAY_KILL : REPLAY_CUT,
-		    dirfd, "logs/HEAD", lines, nr, &rows->rec);
-	if (held != NULL && r == 0)
-		r = stale_unlock(rp->stale, held);
-	if (locked)
-		token_unlock(&rp->token, dirfd, "HEAD");
-	chain_lines_free(lines, nr);
-	if (r == -EEXIST || r == -ENOENT) {
-		redo_report(rp, STORE_LEFT, "HEAD",
-		    "its log could not be checked: "
-		    "another writer holds HEAD.lock, or it is gone");
-		return 0;
-	}
 	return r;
 }

@@ -1,6 +1,6 @@
 /*
- * One ref being redone. Private to replay.c, redo.c and redo_delete.c; the
- * terms are replay.h's.
+ * One file being redone. Private to replay.c and redo*.c; the terms are
+ * replay.h's and chain.h's.
  */
 #ifndef STORE_REDO_H
 #define STORE_REDO_H
@@ -11,7 +11,8 @@
 struct redo {
 	struct chain *chain;
 	const struct chain_link *last;
-	struct stale_lock *held; /* ours from before, or NULL */
+	const struct chain_link *value; /* NULL: its log alone */
+	struct stale_lock *held; /* the last one's, from before; or NULL */
 	bool locked;             /* by our own token */
 	int dirfd;               /* owned when not repo->fd; -1: none */
 	bool in_packed;          /* to be deleted from there */
@@ -22,28 +23,42 @@ void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text);
 enum store_finding redo_finding(const struct redo *redo);
 
+/* false: CHAIN needs nothing; a kill leaves only what still has its lock. */
+bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain);
+
 /* Locks the ref and finds out what to do. 1: go on, the ref is locked and
- * *LOOSE is what it is at. 0: it is another's by now, and was reported. */
+ * *LOOSE is what it is at; it is absent as it comes. 0: it is another's by
+ * now, and was reported. */
 int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
-int redo_logs(struct replay *rp, struct redo *redo);
+/* Locks it, without a question. */
+int redo_lock(struct replay *rp, struct redo *redo);
 int redo_unlock(struct replay *rp, struct redo *redo);
 void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);
 
+/* redo_log.c: its lines. Of one that is another's by now only those that came
+ * after what was written, and its torn end. */
+int redo_log(struct replay *rp, struct redo *redo);
+int redo_log_of_left(struct replay *rp, struct redo *redo);
+/* A chain that has nothing else; from lock to close. */
+int redo_log_alone(struct replay *rp, struct redo *redo);
+
 /* Notes a member that is parked or voided. 0 or -ENOMEM. */
 int redo_keep(struct replay_members *list, const struct replay_row *row,
     const struct record_member *member, enum refd_status status);
+/* The update that MEMBER is of did not happen: it is noted, its members are
+ * passed over from here on, and lines of a killed run are taken back. */
+int redo_void(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member, enum refd_status status);
 
 /* redo_atomic.c: before anything is rolled forward after a kill. Atomic
- * transactions of which a name was taken by another are taken back whole:
- * their members are dropped and noted as voided. */
+ * transactions of which a name was taken by another are taken back whole. */
 int redo_undo_blocked(struct replay *rp, struct replay_row *rows);
 
 /* From begin to close. 0, or an errno that recovery must not pass over. */
 int redo_one_write(struct replay *rp, struct redo *redo);
+/* redo_delete.c: all of a repository at once. */
 int redo_deletions(struct replay *rp, struct redo *redos, size_t nr);
-int redo_head(struct replay *rp, const struct replay_row *rows,
-    const char *worktree, int dirfd);
 
 #endif

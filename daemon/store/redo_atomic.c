@@ -11,9 +11,9 @@
  * moved anything. The void is recorded before the locks go.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "daemon/store/redo.h"
 
@@ -21,13 +21,12 @@
 static int is_taken(struct replay *rp, const struct stale_lock *lock,
     const struct record_member *member)
 {
-	char dir[REFD_REFNAME_MAX + 2], *below = NULL;
+	char dir[REFD_PATH_MAX], *below = NULL;
 	int r;
 
 	if (member->action != RECORD_WRITE)
 		return 0;
-	strcpy(dir, member->name);
-	strcat(dir, "/");
+	snprintf(dir, sizeof(dir), "%s/", member->name);
 	if (lock->dirfd == rp->repo->fd &&
 	    packed_find_below(rp->snap, dir) != NULL)
 		return 1;
@@ -36,7 +35,8 @@ static int is_taken(struct replay *rp, const struct stale_lock *lock,
 	return r;
 }
 
-/* Its link, if it was made: the staged value has the same inode. */
+/* Its link, if it was made: the staged value has the same inode. Not every
+ * file with a second name is one: people copy repositories by links. */
 static int unlink_creation(struct replay *rp, const struct stale_lock *lock,
     const struct record_member *member)
 {
@@ -46,7 +46,7 @@ static int unlink_creation(struct replay *rp, const struct stale_lock *lock,
 	r = SYS(rp->sys, lstatat, lock->dirfd, member->name, &st);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	if (r < 0 || !S_ISREG(st.mode) || st.nlink < 2)
+	if (r < 0 || !stale_is_value(rp->stale, lock->token, st.ino))
 		return r;
 	return SYS(rp->sys, unlinkat, lock->dirfd, member->name);
 }
@@ -54,14 +54,17 @@ static int unlink_creation(struct replay *rp, const struct stale_lock *lock,
 static struct stale_lock *lock_of(struct replay *rp,
     const struct replay_row *row, size_t i)
 {
-	if (row->dropped[i] || row->rec.members[i].status != REFD_OK)
+	const struct record_member *m = &row->rec.members[i];
+
+	if (row->dropped[i] || row->passed[i] || m->status != REFD_OK)
 		return NULL;
-	return stale_lookup(rp->stale, row->row.token,
-	    row->rec.members[i].name);
+	return stale_lookup(rp->stale, row->row.token, m->worktree, m->name);
 }
 
 static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 {
+	uint32_t index = row->rec.members[taken].index;
+	const struct record_member *m;
 	struct stale_lock *lock;
 	size_t i;
 	int r = 0;
@@ -71,13 +74,14 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 	    "transaction it is of is taken back");
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		lock = lock_of(rp, row, i);
-		if (lock == NULL)
-			continue;
-		r = unlink_creation(rp, lock, &row->rec.members[i]);
-		if (r == 0)
-			r = redo_keep(&rp->voided, row, &row->rec.members[i],
-			    i == taken ? REFD_CONFLICT : REFD_ABORTED);
-		row->dropped[i] = true;
+		if (lock != NULL && row->rec.members[i].action == RECORD_WRITE)
+			r = unlink_creation(rp, lock, &row->rec.members[i]);
+	}
+	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+		m = &row->rec.members[i];
+		if (lock_of(rp, row, i) != NULL)
+			r = redo_void(rp, row, m,
+			    m->index == index ? REFD_CONFLICT : REFD_ABORTED);
 	}
 	return r;
 }

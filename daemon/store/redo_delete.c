@@ -4,7 +4,8 @@
  * again, then logs, loose files and locks.
  *
  * What fails: as in redo.c, each for itself; a packed-refs that can't be
- * rewritten fails those that are in it.
+ * rewritten fails those that are in it. A name below what is a file by now
+ * can't be locked, nor be there loose: it is only taken out of packed-refs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 {
 	int r;
 
-	r = redo_logs(rp, redo);
+	r = redo_log(rp, redo);
 	if (r == 0 && redo->deletes_loose)
 		r = SYS(rp->sys, unlinkat, redo->dirfd, redo->chain->name);
 	if (r == 0 && (redo->deletes_loose || redo->in_packed))
@@ -44,6 +45,19 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The lock on packed-refs that a killed run left, if that was one of these. */
+static struct stale_lock *packed_lock(struct replay *rp,
+    const struct redo *redos, size_t nr)
+{
+	struct stale_lock *held = NULL;
+	size_t i;
+
+	for (i = 0; i < nr && held == NULL; i++)
+		held = stale_lookup(rp->stale, redos[i].last->row->row.token,
+		    "", "packed-refs");
+	return held;
 }
 
 static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
@@ -63,8 +77,7 @@ static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
 			names[k++] = redos[i].chain->name;
 	if (k > 0) {
 		qsort(names, k, sizeof(*names), by_name);
-		held = stale_lookup(rp->stale, redos[0].last->row->row.token,
-		    "packed-refs");
+		held = packed_lock(rp, redos, nr);
 		if (held == NULL)
 			r = token_lock(&rp->token, rp->repo->fd, "packed-refs",
 			    rec->dir_mode);
@@ -103,6 +116,8 @@ int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
 			states[i] = err < 0 && redos[i].in_packed ?
 			    err :
 			    finish_delete(rp, &redos[i]);
+		else if (states[i] == 0)
+			states[i] = redo_log_of_left(rp, &redos[i]);
 		if (states[i] < 0)
 			states[i] = redo_failed(rp, &redos[i], states[i]);
 		if (redo_unlock(rp, &redos[i]) < 0 && states[i] == 0)

@@ -4,140 +4,115 @@
  * The happy path:
  *	objects	records whose object was pruned are passed over, an atomic
  *		transaction's whole
- *	chains	what each ref should be, by the last record of its chain
+ *	chains	what each file should be, by the last record of its chain
  *	delete	deletions first: they make room for later names; one
  *		packed-refs rewrite for all of them
- *	write	the values, each under its ref's lock
- *	logs	NULs and torn tails cut, missing lines appended
+ *	write	the values, each under its ref's lock, and its log: NULs and
+ *		torn tails cut, missing lines appended
+ *	logs	of what got lines for another's sake
  *
  * What is not redone, and said so:
  *	a well-formed loose file that is younger than our lock, or a value in
  *	packed-refs that neither the chain nor our prepare ever saw: another
  *	writer's, later
  *	a foreign lock stands: parked, to be tried again
- *	a directory or a file of another stands where the name must go: voided
+ *	a directory or a file of another stands where the name must go: voided,
+ *	with all that the update wrote elsewhere
  *	a worktree that is gone: never made again
  */
 #include "daemon/store/replay.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/store/redo.h"
 
 /* ---- objects ---- */
 
+/* All members of the update that member I is of, or of the transaction. */
+static void pass_over(struct replay_row *row, size_t i)
+{
+	const struct record_member *m = row->rec.members;
+	size_t k;
+
+	for (k = 0; k < row->rec.nr_members; k++)
+		if (row->rec.atomic || m[k].index == m[i].index)
+			row->passed[k] = true;
+}
+
 static void drop_pruned(struct replay *rp, struct replay_row *row)
 {
 	const struct record_member *m;
-	bool missing = false;
 	size_t i;
 
 	for (i = 0; i < row->rec.nr_members; i++) {
 		m = &row->rec.members[i];
 		if (row->dropped[i] || m->status != REFD_OK ||
-		    m->action != RECORD_WRITE ||
+		    m->action != RECORD_WRITE || m->target != NULL ||
 		    rp->has_object(rp->arg, rp->repo, &m->new_oid) != 0)
 			continue;
 		redo_report(rp, STORE_OBJECT_MISSING, m->name,
 		    "the object was pruned since; the newest older value "
 		    "whose object is there counts");
-		row->dropped[i] = true;
-		missing = true;
+		pass_over(row, i);
 	}
-	for (i = 0; missing && row->rec.atomic && i < row->rec.nr_members; i++)
-		row->dropped[i] = true;
 }
 
 /* ---- the repository ---- */
 
-/* A kill leaves only what still has its lock. */
-static bool is_to_redo(struct replay *rp, const struct redo *redo)
+static bool is_deletion(const struct redo *redo)
 {
-	return redo->last->row->rule == REPLAY_CUT ||
-	    stale_lookup(rp->stale, redo->last->row->row.token,
-		redo->chain->name) != NULL;
+	return redo->value != NULL &&
+	    redo->value->member->action == RECORD_DELETE;
 }
 
-static int replay_chains(struct replay *rp)
+static int replay_deletions(struct replay *rp)
 {
-	struct redo *redos, redo;
 	struct chain *chain, *next;
+	struct redo *redos;
 	size_t nr = 0;
-	int r = 0, err;
+	int r;
 
 	redos = calloc(HASH_COUNT(rp->chains) + 1, sizeof(*redos));
 	if (redos == NULL)
 		return -ENOMEM;
-	HASH_ITER(hh, rp->chains, chain, next) {
-		memset(&redo, 0, sizeof(redo));
-		redo.chain = chain;
-		redo.last = &chain->links[chain->nr - 1];
-		redo.dirfd = -1;
-		if (redo.last->member->action == RECORD_DELETE &&
-		    is_to_redo(rp, &redo))
-			redos[nr++] = redo;
-	}
+	HASH_ITER(hh, rp->chains, chain, next)
+		if (redo_init(&redos[nr], rp, chain) && is_deletion(&redos[nr]))
+			nr++;
 	r = redo_deletions(rp, redos, nr);
 	free(redos);
+	return r;
+}
+
+/* What follows from other updates comes last: of one whose name was taken no
+ * line may go to HEAD's log either. */
+static int replay_writes(struct replay *rp, bool with_log_links)
+{
+	struct chain *chain, *next;
+	struct redo redo;
+	int r = 0, err;
+
 	HASH_ITER(hh, rp->chains, chain, next) {
-		memset(&redo, 0, sizeof(redo));
-		redo.chain = chain;
-		redo.last = &chain->links[chain->nr - 1];
-		redo.dirfd = -1;
-		if (redo.last->member->action == RECORD_DELETE ||
-		    !is_to_redo(rp, &redo))
+		if (chain->has_log_links != with_log_links ||
+		    !redo_init(&redo, rp, chain) || is_deletion(&redo))
 			continue;
-		err = redo_one_write(rp, &redo);
+		err = redo.value != NULL ? redo_one_write(rp, &redo) :
+					   redo_log_alone(rp, &redo);
 		if (err < 0)
 			r = err;
 	}
 	return r;
 }
 
-/* Is M the first of its worktree that has a line for HEAD's log? */
-static bool begins_worktree(const struct replay_row *rows,
-    const struct record_member *m)
+static int replay_chains(struct replay *rp)
 {
-	const struct record_member *other;
-	size_t i;
+	int r, err;
 
-	for (; rows != NULL; rows = rows->next)
-		for (i = 0; i < rows->rec.nr_members; i++) {
-			other = &rows->rec.members[i];
-			if (other == m)
-				return true;
-			if (other->status == REFD_OK &&
-			    other->action == RECORD_LOG &&
-			    strcmp(other->worktree, m->worktree) == 0)
-				return false;
-		}
-	return true;
-}
-
-static int replay_heads(struct replay *rp, const struct replay_row *rows)
-{
-	const struct record_member *m;
-	const struct replay_row *row;
-	int r = 0, err, fd;
-	size_t i;
-
-	for (row = rows; row != NULL; row = row->next)
-		for (i = 0; i < row->rec.nr_members; i++) {
-			m = &row->rec.members[i];
-			if (m->status != REFD_OK || m->action != RECORD_LOG ||
-			    !begins_worktree(rows, m))
-				continue;
-			fd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
-			err = fd < 0 ? 0 : redo_head(rp, rows, m->worktree, fd);
-			if (fd >= 0 && fd != rp->repo->fd)
-				SYS(rp->sys, close, fd);
-			r = err < 0 ? err : r;
-		}
-	return r;
+	r = replay_deletions(rp);
+	err = replay_writes(rp, false);
+	r = err < 0 ? err : r;
+	err = replay_writes(rp, true);
+	return err < 0 ? err : r;
 }
 
 static int take_snapshot(struct replay *rp)
@@ -158,16 +133,16 @@ static int take_snapshot(struct replay *rp)
 
 int replay_repo(struct replay *rp, struct replay_row *rows)
 {
+	bool is_needed = rp->stale->nr_locks > 0;
 	struct replay_row *row;
-	bool cut = false;
 	int r;
 
-	for (row = rows; row != NULL; row = row->next) {
-		cut = cut || row->rule == REPLAY_CUT;
-		if (row->rule == REPLAY_CUT)
+	for (row = rows; row != NULL; row = row->next)
+		if (row->rule == REPLAY_CUT) {
+			is_needed = true;
 			drop_pruned(rp, row);
-	}
-	if (!cut && rp->stale->nr_locks == 0)
+		}
+	if (rows == NULL || !is_needed)
 		return 0;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
@@ -178,8 +153,6 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		r = chains_build(&rp->chains, rows);
 	if (r == 0)
 		r = replay_chains(rp);
-	if (r == 0)
-		r = replay_heads(rp, rows);
 	token_done(&rp->token);
 	return r;
 }

@@ -3,8 +3,10 @@
  *
  * After a kill (same boot, same mount) the page cache is exact: a record is
  * unfinished only where a lock of its own window still stands, and only that
- * is rolled forward. After a cut each ref gets the last value of its chain
- * of records, unless something shows that another wrote it later.
+ * is rolled forward. After a cut each file gets the last value of its chain
+ * of records, unless something shows that another wrote it later. A file to
+ * whose log a line went and nothing else (a symbolic ref on the way, HEAD)
+ * gets that line.
  *
  * One thread, before anybody else uses the repository, or for what was parked
  * under its refs' locks; blocks; 0 or negative errno; nothing logs. Findings
@@ -29,7 +31,9 @@ enum replay_rule {
 struct replay_row {
 	struct journal_row row;
 	struct record rec;
-	bool *dropped; /* per member: voided, or not to be redone */
+	/* Per member: taken back by a void in the journal; and passed over by
+	 * this replay. One allocation, DROPPED's. */
+	bool *dropped, *passed;
 	enum replay_rule rule;
 	struct replay_row *next;
 };
@@ -58,8 +62,10 @@ struct replay {
 	    const struct refd_oid *oid);
 	void *arg;
 
-	struct replay_members parked; /* a foreign lock stands */
-	struct replay_members voided; /* the name was taken for good */
+	/* A foreign lock stands. */
+	struct replay_members parked;
+	/* The name was taken for good: one member of each update. */
+	struct replay_members voided;
 
 	/* Its own. */
 	struct token token;
@@ -67,7 +73,8 @@ struct replay {
 	struct packed_snapshot *snap;
 };
 
-/* ROWS: this repository's, in LSN order. */
+/* ROWS: this repository's, in LSN order. On failure some of it may have been
+ * redone, and all of it is to be tried again. */
 int replay_repo(struct replay *rp, struct replay_row *rows);
 void replay_done(struct replay *rp);
 

@@ -1,9 +1,10 @@
 /*
  * Finding one's own locks again.
  *
- * The happy path: stage/ is empty and nothing else is looked at. After a kill
- * a token's link count says that locks stand; then the trees in which a lock
- * can be are walked once, and each "*.lock" that has a token's inode is ours.
+ * The happy path: stage/ holds nothing old and nothing else is looked at.
+ * After a kill a token's link count says that locks stand; then the trees in
+ * which a lock can be are walked once, and each "*.lock" that has a token's
+ * inode is ours.
  *
  * What fails: a directory that can't be read ends the search with its errno,
  * since a lock might be missed; a foreign lock, or a ref that happens to end
@@ -13,7 +14,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,33 @@ struct search {
 	size_t nr;
 };
 
+/* Names in stage/ begin with their window's number; what does not is nobody's
+ * and counts as old. */
+static uint64_t window_of(const char *name)
+{
+	if (strspn(name, "0123456789abcdef") != 16)
+		return 0;
+	return strtoull(name, NULL, 16);
+}
+
+static int add_value(struct stale *stale, uint64_t token, uint64_t ino)
+{
+	struct stale_value *grown;
+	size_t size;
+
+	if (stale->nr_values == stale->values_size) {
+		size = stale->values_size == 0 ? 16 : 2 * stale->values_size;
+		grown = realloc(stale->values, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		stale->values = grown;
+		stale->values_size = size;
+	}
+	stale->values[stale->nr_values].token = token;
+	stale->values[stale->nr_values++].ino = ino;
+	return 0;
+}
+
 static int add_token(struct search *s, const char *name)
 {
 	struct token_inode *grown;
@@ -38,11 +65,13 @@ static int add_token(struct search *s, const char *name)
 	unsigned k;
 	int r;
 
-	if (token_parse_name(name, &id, &k) < 0)
+	if (window_of(name) >= s->stale->live)
 		return 0;
 	r = SYS(s->stale->sys, lstatat, s->stale->repo->stage_fd, name, &st);
 	if (r < 0 || st.nlink < 2)
 		return r == -ENOENT ? 0 : r;
+	if (token_parse_name(name, &id, &k) < 0)
+		return add_value(s->stale, window_of(name), st.ino);
 	grown = realloc(s->tokens, (s->nr + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
@@ -76,7 +105,16 @@ static int token_entry(void *arg, const struct sys_dirent *entry)
 	return add_token(arg, entry->name);
 }
 
-static int add_lock(struct search *s, uint64_t token, int dirfd,
+/* Where a walk stands: a directory below DIRFD. */
+struct walk {
+	struct search *search;
+	int dirfd;
+	const char *worktree;
+	const char *dir; /* "" for DIRFD itself */
+	bool deep;
+};
+
+static int add_lock(struct search *s, uint64_t token, const struct walk *w,
     const char *path)
 {
 	struct stale *stale = s->stale;
@@ -93,7 +131,8 @@ static int add_lock(struct search *s, uint64_t token, int dirfd,
 	}
 	lock = &stale->locks[stale->nr_locks];
 	lock->token = token;
-	lock->dirfd = dirfd;
+	lock->dirfd = w->dirfd;
+	lock->worktree = w->worktree;
 	lock->done = false;
 	lock->path = strndup(path, strlen(path) - 5);
 	if (lock->path == NULL)
@@ -102,15 +141,7 @@ static int add_lock(struct search *s, uint64_t token, int dirfd,
 	return 0;
 }
 
-/* Where a walk stands: a directory below DIRFD. */
-struct walk {
-	struct search *search;
-	int dirfd;
-	const char *dir; /* "" for DIRFD itself */
-	bool deep;
-};
-
-static int walk_dir(struct search *s, int dirfd, const char *dir, bool deep);
+static int walk_dir(const struct walk *from, const char *dir);
 
 static int walk_entry(void *arg, const struct sys_dirent *entry)
 {
@@ -123,7 +154,7 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	if (len >= sizeof(path))
 		return 0;
 	if (entry->type == DT_DIR || entry->type == DT_UNKNOWN) {
-		int r = w->deep ? walk_dir(w->search, w->dirfd, path, true) : 0;
+		int r = w->deep ? walk_dir(w, path) : 0;
 
 		if (r < 0 || entry->type == DT_DIR)
 			return r;
@@ -133,58 +164,85 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	for (i = 0; i < w->search->nr; i++)
 		if (w->search->tokens[i].ino == entry->ino)
 			return add_lock(w->search, w->search->tokens[i].token,
-			    w->dirfd, path);
+			    w, path);
 	return 0;
 }
 
-static int walk_dir(struct search *s, int dirfd, const char *dir, bool deep)
+static int walk_dir(const struct walk *from, const char *dir)
 {
-	struct walk w = { s, dirfd, dir, deep };
+	struct walk w = *from;
 
-	return each_entry(s->stale->sys, dirfd, dir[0] != '\0' ? dir : ".",
-	    walk_entry, &w);
+	w.dir = dir;
+	return each_entry(w.search->stale->sys, w.dirfd,
+	    dir[0] != '\0' ? dir : ".", walk_entry, &w);
+}
+
+/* All places of one git-dir in which a ref's lock can be. */
+static int walk_git_dir(struct search *s, int dirfd, const char *worktree)
+{
+	struct walk w = { .search = s, .dirfd = dirfd, .worktree = worktree };
+	int r;
+
+	r = walk_dir(&w, "");
+	w.deep = true;
+	return r < 0 ? r : walk_dir(&w, "refs");
 }
 
 static int worktree_entry(void *arg, const struct sys_dirent *entry)
 {
 	struct search *s = arg;
 	struct stale *stale = s->stale;
-	char path[REFD_PATH_MAX];
-	int fd, *grown, r;
+	struct stale_worktree *grown;
+	char *id;
+	int fd;
 
-	snprintf(path, sizeof(path), "worktrees/%s", entry->name);
-	fd = SYS(stale->sys, openat, stale->repo->fd, path,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	fd = repo_open_worktree(stale->sys, stale->repo, entry->name);
 	if (fd < 0)
-		return fd == -ENOTDIR || fd == -ENOENT ? 0 : fd;
+		return fd == -ENOTDIR || fd == -ENOENT || fd == -ELOOP ? 0 : fd;
 	grown = realloc(stale->worktrees,
 	    (stale->nr_worktrees + 1) * sizeof(*grown));
-	if (grown == NULL) {
+	if (grown != NULL)
+		stale->worktrees = grown;
+	id = strdup(entry->name);
+	if (grown == NULL || id == NULL) {
 		SYS(stale->sys, close, fd);
+		free(id);
 		return -ENOMEM;
 	}
-	stale->worktrees = grown;
-	grown[stale->nr_worktrees++] = fd;
-	r = walk_dir(s, fd, "", false);
-	return r < 0 ? r : walk_dir(s, fd, "refs", true);
+	grown[stale->nr_worktrees].fd = fd;
+	grown[stale->nr_worktrees++].id = id;
+	return walk_git_dir(s, fd, id);
 }
 
-static int compare_lock(uint64_t token, const char *path,
+static int compare_lock(uint64_t token, const char *worktree, const char *path,
     const struct stale_lock *lock)
 {
+	int order;
+
 	if (token != lock->token)
 		return token < lock->token ? -1 : 1;
-	return strcmp(path, lock->path);
+	order = strcmp(worktree, lock->worktree);
+	return order != 0 ? order : strcmp(path, lock->path);
 }
 
 static int compare_locks(const void *va, const void *vb)
 {
 	const struct stale_lock *a = va;
 
-	return compare_lock(a->token, a->path, vb);
+	return compare_lock(a->token, a->worktree, a->path, vb);
 }
 
-int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo)
+static int compare_values(const void *va, const void *vb)
+{
+	const struct stale_value *a = va, *b = vb;
+
+	if (a->token != b->token)
+		return a->token < b->token ? -1 : 1;
+	return (a->ino > b->ino) - (a->ino < b->ino);
+}
+
+int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo,
+    uint64_t live)
 {
 	struct search s = { .stale = stale };
 	int r;
@@ -192,39 +250,53 @@ int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo)
 	memset(stale, 0, sizeof(*stale));
 	stale->sys = sys;
 	stale->repo = repo;
+	stale->live = live;
 	r = each_entry(sys, repo->stage_fd, ".", token_entry, &s);
 	if (r == 0 && s.nr > 0) {
-		r = walk_dir(&s, repo->fd, "", false);
-		if (r == 0)
-			r = walk_dir(&s, repo->fd, "refs", true);
+		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees",
 			    worktree_entry, &s);
 	}
 	free(s.tokens);
-	if (r < 0)
+	if (r < 0) {
 		stale_done(stale);
-	else if (stale->nr_locks > 0)
+		return r;
+	}
+	if (stale->nr_locks > 0)
 		qsort(stale->locks, stale->nr_locks, sizeof(*stale->locks),
 		    compare_locks);
-	return r;
+	if (stale->nr_values > 0)
+		qsort(stale->values, stale->nr_values, sizeof(*stale->values),
+		    compare_values);
+	return 0;
+}
+
+bool stale_is_value(const struct stale *stale, uint64_t token, uint64_t ino)
+{
+	struct stale_value key = { token, ino };
+
+	return stale->nr_values > 0 &&
+	    bsearch(&key, stale->values, stale->nr_values, sizeof(key),
+		compare_values) != NULL;
 }
 
 struct stale_lock *stale_lookup(struct stale *stale, uint64_t token,
-    const char *path)
+    const char *worktree, const char *path)
 {
 	size_t low = 0, high = stale->nr_locks, mid;
 
 	/* A killed window may have held a hundred thousand. */
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		if (compare_lock(token, path, &stale->locks[mid]) > 0)
+		if (compare_lock(token, worktree, path, &stale->locks[mid]) > 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
 	for (; low < stale->nr_locks; low++) {
-		if (compare_lock(token, path, &stale->locks[low]) != 0)
+		if (compare_lock(token, worktree, path, &stale->locks[low]) !=
+		    0)
 			break;
 		if (!stale->locks[low].done)
 			return &stale->locks[low];
@@ -255,27 +327,51 @@ static int sweep_entry(void *arg, const struct sys_dirent *entry)
 	struct sweep *s = arg;
 	int r;
 
+	if (window_of(entry->name) >= s->stale->live)
+		return 0;
 	r = SYS(s->stale->sys, unlinkat, s->stale->repo->stage_fd, entry->name);
 	if (r < 0 && r != -ENOENT)
 		s->err = r;
 	return 0;
 }
 
-int stale_clean(struct stale *stale, size_t *unlocked)
+static int compare_tokens(const void *va, const void *vb)
 {
-	struct sweep s = { stale, 0 };
+	const uint64_t *a = va, *b = vb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+int stale_unlock_others(struct stale *stale, const uint64_t *tokens, size_t nr,
+    size_t *unlocked)
+{
+	struct stale_lock *lock;
 	size_t i;
 	int r;
 
-	*unlocked = 0;
 	for (i = 0; i < stale->nr_locks; i++) {
-		if (stale->locks[i].done)
+		lock = &stale->locks[i];
+		if (lock->done ||
+		    (nr > 0 &&
+			bsearch(&lock->token, tokens, nr, sizeof(*tokens),
+			    compare_tokens) != NULL))
 			continue;
-		r = stale_unlock(stale, &stale->locks[i]);
+		r = stale_unlock(stale, lock);
 		if (r < 0)
 			return r;
 		(*unlocked)++;
 	}
+	return 0;
+}
+
+int stale_clean(struct stale *stale, size_t *unlocked)
+{
+	struct sweep s = { stale, 0 };
+	int r;
+
+	r = stale_unlock_others(stale, NULL, 0, unlocked);
+	if (r < 0)
+		return r;
 	r = each_entry(stale->sys, stale->repo->stage_fd, ".", sweep_entry, &s);
 	return r < 0 ? r : s.err;
 }
@@ -286,9 +382,12 @@ void stale_done(struct stale *stale)
 
 	for (i = 0; i < stale->nr_locks; i++)
 		free(stale->locks[i].path);
-	for (i = 0; i < stale->nr_worktrees; i++)
-		SYS(stale->sys, close, stale->worktrees[i]);
+	for (i = 0; i < stale->nr_worktrees; i++) {
+		SYS(stale->sys, close, stale->worktrees[i].fd);
+		free(stale->worktrees[i].id);
+	}
 	free(stale->locks);
 	free(stale->worktrees);
+	free(stale->values);
 	memset(stale, 0, sizeof(*stale));
 }

@@ -127,8 +127,8 @@ int barrier_sync(struct store *s, struct fs *fs);
 
 /* checkpoint.c */
 void *checkpoint_main(void *arg);
-/* syncfs and marker of every file system published to. */
-int checkpoint_sync_all(void *store);
+/* syncfs and marker of a file system, if anything was published to it. */
+int checkpoint_sync_fs(void *store, struct fs *fs);
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
     uint64_t lsn, const char *worktree, const char *refname, const char *line);

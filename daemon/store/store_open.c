@@ -126,7 +126,8 @@ static void init_applier(struct store *s)
 	ap->journal = s->journal;
 	ap->prepare_max_ns = s->cfg.prepare_max_ns;
 	/* Unique for the journal's life: the start, then a counter. */
-	atomic_init(&ap->next_token, journal_this_start(s->journal) << 32 | 1);
+	atomic_init(&ap->next_token,
+	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = heal_commit;
 	ap->owe = checkpoint_owe;
 	ap->keep = checkpoint_keep;
@@ -218,7 +219,7 @@ int store_recover(struct store *s, const struct store_report *report,
 		.report = report,
 		.has_object = admit_has_object,
 		.next_token = store_next_token,
-		.sync_all = checkpoint_sync_all,
+		.sync_fs = checkpoint_sync_fs,
 		.parked_at = parked_note,
 		.arg = s };
 

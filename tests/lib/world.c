@@ -128,6 +128,11 @@ static int sync_all(void *arg)
 	return r;
 }
 
+static int sync_fs(void *arg, struct fs *fs)
+{
+	return SYS(((struct world *)arg)->sys, syncfs, fs->fd);
+}
+
 static void parked_at(void *arg, uint64_t repo, uint64_t lsn)
 {
 	(void)arg;
@@ -147,7 +152,7 @@ static int recover(struct world *w)
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,
-		.sync_all = sync_all,
+		.sync_fs = sync_fs,
 		.parked_at = parked_at,
 		.arg = w };
 
@@ -182,7 +187,7 @@ int world_start(struct world *w)
 	w->ap.journal = w->journal;
 	w->ap.prepare_max_ns = INT64_MAX / 2;
 	atomic_init(&w->ap.next_token,
-	    journal_this_start(w->journal) << 32 | 1);
+	    journal_this_start(w->journal) << JOURNAL_TOKEN_BITS | 1);
 	w->ap.commit = commit;
 	w->ap.owe = owe;
 	w->ap.arg = w;

@@ -126,12 +126,20 @@ END_TEST
 START_TEST(only_what_is_written_by_rule_is_exact)
 {
 	static const char *const inexact[] = { HEX, HEX "\r\n", HEX "\n\n",
-		HEX " ", HEX "x\n", "ref: refs/heads/y\n" };
+		HEX " ", HEX "x\n", "ref: refs/heads/y", "ref:" };
+	static const char torn[] = "ref: refs/he\0\0\0\n";
+	static const char symref[] = "ref: refs/heads/y\n";
 	struct loose_value v;
 	size_t i;
 
 	ck_assert_int_eq(loose_parse(HEX "\n", REFD_OID_HEX + 1, &v), 0);
 	ck_assert(v.exact);
+	ck_assert_int_eq(loose_parse(symref, strlen(symref), &v), 0);
+	ck_assert(v.exact);
+	loose_value_done(&v);
+	ck_assert_int_eq(loose_parse(torn, sizeof(torn) - 1, &v), 0);
+	ck_assert(!v.exact);
+	loose_value_done(&v);
 	for (i = 0; i < sizeof(inexact) / sizeof(inexact[0]); i++) {
 		ck_assert_int_eq(
 		    loose_parse(inexact[i], strlen(inexact[i]), &v), 0);

@@ -146,8 +146,9 @@ static uint64_t next_token(void *arg)
 	return atomic_fetch_add(&((struct world *)arg)->ap.next_token, 1);
 }
 
-static int sync_nothing(void *arg)
+static int sync_nothing(void *arg, struct fs *fs)
 {
+	(void)fs;
 	(void)arg;
 	return 0;
 }
@@ -161,8 +162,9 @@ static void noted(void *arg, uint64_t repo, uint64_t lsn)
 
 static unsigned still_parked;
 
-static void still(void *arg, const char *name)
+static void still(void *arg, const char *worktree, const char *name)
 {
+	ck_assert_str_eq(worktree, "");
 	(void)arg;
 	ck_assert_str_eq(name, "refs/heads/x");
 	still_parked++;
@@ -178,7 +180,7 @@ static uint64_t retry_parked(void)
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,
-		.sync_all = sync_nothing,
+		.sync_fs = sync_nothing,
 		.parked_at = noted,
 		.still_parked = still,
 		.arg = w };

@@ -1,0 +1,88 @@
+#!/bin/bash
+# Four refs that everybody wants: two clients of refd and two loops of git
+# update-ref compare-and-swap them, one of each deletes them and makes them
+# again, and git pack-refs --all --prune runs all the time; first in peace,
+# then with the daemon killed every few seconds. No update may be lost, no
+# deleted ref may come back by itself, no lock may stay. tests/lib/chain.sh
+# says how that is counted.
+#
+# STRESS_SECONDS: how long each of the two takes; tests/long/stress.sh has it
+# run longer.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/chain.sh
+. "$ROOT/tests/lib/chain.sh"
+
+refs=4
+seconds=${STRESS_SECONDS:-10}
+
+start_loops() {
+	in_background swap 1 by_refd $refs
+	in_background swap 2 by_refd $refs
+	in_background delete_and_make 3 by_refd $refs
+	in_background swap 101 by_git $refs
+	in_background swap 102 by_git $refs
+	in_background delete_and_make 103 by_git $refs
+	in_background again_and_again git -C "$T/repo.git" \
+		pack-refs --all --prune
+}
+
+in_peace() {
+	sleep "$seconds"
+}
+
+under_kills() {
+	local end=$((SECONDS + seconds))
+	while [ $SECONDS -lt $end ]; do
+		sleep "$((RANDOM % 3)).$((RANDOM % 10))"
+		kill_daemon
+		kills=$((kills + 1))
+		start_daemon || return 1
+	done
+}
+
+# What the loops left, whatever happened meanwhile.
+compare() { # ROUND
+	local round=$1 ours theirs deleted away=
+	[ "$kills" -eq 0 ] || away='cannot connect to|no greeting'
+	ours=$(cat "$T"/acked.[0-9] | wc -l)
+	theirs=$(cat "$T"/acked.10? | wc -l)
+	deleted=$(cat "$T"/deleted.* | wc -l)
+	echo "# $round: $ours swaps by refd, $theirs by git, $deleted deletions"
+	check "$round: refd got through" test "$ours" -gt "$seconds"
+	check "$round: git got through" test "$theirs" -gt 0
+	check "$round: refs were deleted" test "$deleted" -gt 0
+	compare_steps "$round: "
+	is "$round: no deleted ref came back" '' \
+		"$(cat "$T/resurrected" 2>/dev/null)"
+	# One that finds the daemon away is told so: nothing was asked of it yet.
+	is "$round: a client of refd hears of nothing but newer values" '' \
+		"$(cat "$T"/why.[0-9] | grep . | grep -vE \
+			"but expected|unable to resolve${away:+|$away}" | head -n 5)"
+	no_locks "$round: no lock is left" repo.git
+	check "$round: git fsck" git -C "$T/repo.git" fsck --no-dangling \
+		2>/dev/null
+}
+
+check 'the daemon starts' start_daemon
+new_repo repo.git bare
+git -C "$T/repo.git" config core.logAllRefUpdates always
+"$REFD" enable "$T/repo.git" >/dev/null
+make_chain $((seconds * 1000))
+kills=0
+make_refs $refs
+for round in 'in peace' 'under kills'; do
+	start_loops
+	"${round// /_}"
+	end_loops
+	compare "$round"
+done
+check "the daemon was killed $kills times" test "$kills" -ge $((seconds / 4))
+kill_daemon
+check 'it starts after all is quiet' start_daemon
+is 'nothing is left in the stage' '' \
+	"$(find "$T/repo.git/refd/stage" -type f)"
+no_locks 'nor a lock' repo.git
+check 'nothing to complain of' bash -c "! grep -E ' (error|warning): ' '$LOG'"
+finish

@@ -192,11 +192,20 @@ static int find_git_dir(struct batch *b, struct share *s)
 	return 0;
 }
 
+/* A linked worktree is not bare, whatever its repository is. */
+static void set_log_policy(struct share *s)
+{
+	const char *value = s->txn->req.log_all_ref_updates;
+	bool bare = s->repo->bare && s->worktree[0] == '\0';
+
+	s->log_policy = s->repo->log_policy;
+	if (value != NULL || s->repo->log_unset)
+		reflog_policy_parse(value, bare, &s->log_policy);
+}
+
 static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 {
 	const struct refd_request *req = &part->txn->req;
-	int shared_perm;
-
 	memset(s, 0, sizeof(*s));
 	s->part = part;
 	s->txn = part->txn;
@@ -206,17 +215,14 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 						"unknown <unknown> 0 +0000";
 	if (s->repo == NULL)
 		return true;
-	shared_perm = s->repo->shared_perm;
+	s->shared_perm = s->repo->shared_perm;
 	if (req->shared_repository != NULL)
-		gitrepo_parse_shared(req->shared_repository, &shared_perm);
-	s->file_mode = repo_file_mode(shared_perm, req->umask);
-	s->dir_mode = repo_dir_mode(shared_perm, req->umask);
-	s->log_policy = s->repo->log_policy;
-	if (req->log_all_ref_updates != NULL)
-		reflog_policy_parse(req->log_all_ref_updates, s->repo->bare,
-		    &s->log_policy);
+		gitrepo_parse_shared(req->shared_repository, &s->shared_perm);
+	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
+	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
 	s->message = reflog_normalise(req->message != NULL ? req->message : "");
 	s->git_err = find_git_dir(b, s);
+	set_log_policy(s);
 	return s->message != NULL;
 }
 

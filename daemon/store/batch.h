@@ -41,6 +41,7 @@ struct share {
 	char *message;         /* normalised, owned; or NULL */
 	bool broken;           /* an atomic one that can't be had */
 	uint64_t lsn;
+	int shared_perm;
 	mode_t file_mode, dir_mode;
 	enum reflog_policy log_policy;
 };
@@ -92,7 +93,8 @@ struct change {
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;
-	bool log; /* a line goes to its log */
+	bool log;      /* a line goes to its log */
+	bool log_made; /* which was not there before */
 	/* What stands on disk is all that tells how this ended, or all that
 	 * can end it: lock and staged value are left to recovery. */
 	bool keep;

@@ -7,9 +7,9 @@
  *	lock	every ref, in order; what stands there is read, symbolic refs
  *		are followed (prepare_lock.c)
  *	check	old value, directory/file conflicts (prepare_check.c)
- *	logs	directories and files that lines will be appended to
  *	packed	packed-refs.lock, packed-refs.new written and synced, for the
  *		deletions (prepare_delete.c)
+ *	logs	directories and files that lines will be appended to
  *
  * What fails:
  *	the path leads elsewhere	given back, to be opened again
@@ -149,8 +149,8 @@ void batch_prepare(struct batch *b)
 	batch_settle(b);
 	batch_check(b);
 	batch_settle(b);
-	batch_prepare_logs(b);
-	batch_settle(b);
 	batch_prepare_deletions(b);
+	batch_settle(b);
+	batch_prepare_logs(b);
 	batch_settle(b);
 }

@@ -35,6 +35,24 @@ static bool is_logged(const struct change *c)
 	return false;
 }
 
+/* git looks after the mode of every log it appends to. */
+static int share_log(struct batch *b, struct change *c, const char *path)
+{
+	struct sys_stat st;
+	mode_t mode;
+	int r;
+
+	if (c->share->shared_perm == 0)
+		return 0;
+	r = SYS(b->sys, lstatat, c->dirfd, path, &st);
+	if (r < 0)
+		return r;
+	mode = repo_shared_mode(c->share->shared_perm, st.mode & 07777);
+	if (mode == (st.mode & 07777))
+		return 0;
+	return SYS(b->sys, fchmodat, c->dirfd, path, mode);
+}
+
 void batch_prepare_logs(struct batch *b)
 {
 	char path[REFD_PATH_MAX];
@@ -52,7 +70,10 @@ void batch_prepare_logs(struct batch *b)
 		r = reflog_prepare(b->sys, c->dirfd, path,
 		    c->share->txn->req.create_reflog ||
 			reflog_policy_creates(c->share->log_policy, c->name),
-		    c->share->file_mode, c->share->dir_mode, &c->log);
+		    c->share->file_mode, c->share->dir_mode, &c->log,
+		    &c->log_made);
+		if (r == 0 && c->log && !c->log_made)
+			r = share_log(b, c, path);
 		if (r < 0)
 			change_fail_errno(c, r, "can't prepare the reflog");
 	}

@@ -376,6 +376,18 @@ static void release_group(const struct batch *b, struct group *g)
 		token_done(&g->token);
 }
 
+/* Nothing became of it: the log that was made for it goes too. */
+static void unmake_log(struct batch *b, const struct change *c)
+{
+	char path[REFD_PATH_MAX];
+
+	if (!c->log_made || c->u->status == REFD_OK ||
+	    c->u->status == REFD_UNKNOWN)
+		return;
+	change_log_path(c, path);
+	reflog_unmake(b->sys, c->dirfd, path);
+}
+
 void batch_release(struct batch *b)
 {
 	char value[TOKEN_NAME_MAX];
@@ -386,6 +398,7 @@ void batch_release(struct batch *b)
 		c = b->changes[i];
 		if (c->keep)
 			continue;
+		unmake_log(b, c);
 		if (c->staged) {
 			token_value_name(value, c->group->token.id,
 			    c->value_nr);

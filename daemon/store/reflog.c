@@ -112,15 +112,19 @@ int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
 }
 
 int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
-    bool may_create, mode_t file_mode, mode_t dir_mode, bool *will_log)
+    bool may_create, mode_t file_mode, mode_t dir_mode, bool *will_log,
+    bool *made)
 {
 	uint64_t size;
 	int fd;
 
-	fd = reflog_open(sys, dirfd, log_path, O_APPEND, may_create, file_mode,
-	    dir_mode, &size);
-	if (fd == -ENOENT && !may_create) {
-		*will_log = false;
+	*will_log = *made = false;
+	fd = open_existing(sys, dirfd, log_path, O_APPEND, &size);
+	if (fd < 0 && may_create) {
+		fd = reflog_open(sys, dirfd, log_path, O_APPEND, true,
+		    file_mode, dir_mode, &size);
+		*made = fd >= 0;
+	} else if (fd == -ENOENT || fd == -EISDIR) {
 		return 0;
 	}
 	if (fd < 0)
@@ -128,6 +132,17 @@ int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
 	SYS(sys, close, fd);
 	*will_log = true;
 	return 0;
+}
+
+int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(sys, lstatat, dirfd, log_path, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return st.size == 0 ? reflog_delete(sys, dirfd, log_path) : 0;
 }
 
 int reflog_append(const struct sys *sys, int dirfd, const char *log_path,

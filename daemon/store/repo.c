@@ -172,6 +172,7 @@ static enum refd_status configure_by_git(const struct repos *repos,
 	cfg = gitrepo_config(repo->git);
 	repo->bare = cfg->bare;
 	repo->shared_perm = cfg->shared_perm;
+	repo->log_unset = cfg->log_all_ref_updates == NULL;
 	if (reflog_policy_parse(cfg->log_all_ref_updates, cfg->bare,
 		&repo->log_policy) < 0) {
 		*why = repo_why("core.logAllRefUpdates of '%s' is neither a "

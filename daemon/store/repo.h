@@ -53,6 +53,7 @@ struct repo {
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* where the client names none */
+	bool log_unset;                /* nor does the repository */
 	uint32_t owner, group, mode;   /* of refs/ */
 	struct packed *packed;
 
@@ -127,6 +128,8 @@ bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer);
  * keeps his rights whatever the umask: that is the daemon. */
 mode_t repo_file_mode(int shared_perm, uint32_t umask_bits);
 mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits);
+/* That of a file that is there. */
+mode_t repo_shared_mode(int shared_perm, mode_t mode);
 
 /* The directory that the per-worktree names of the linked worktree ID are in;
  * the common dir (repo->fd itself) for "". To be closed where it is another

@@ -22,7 +22,7 @@ bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer)
 	    repo_may_write(repo, peer->uid, peer->gids, peer->nr_gids);
 }
 
-static mode_t share(int shared_perm, mode_t mode)
+mode_t repo_shared_mode(int shared_perm, mode_t mode)
 {
 	mode_t tweak;
 
@@ -39,14 +39,16 @@ static mode_t share(int shared_perm, mode_t mode)
 mode_t repo_file_mode(int shared_perm, uint32_t umask_bits)
 {
 	/* What the daemon can't read again it can't recover either. */
-	return share(shared_perm, (0666 & ~(umask_bits & 0777)) | 0600);
+	return repo_shared_mode(shared_perm,
+	    (0666 & ~(umask_bits & 0777)) | 0600);
 }
 
 mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits)
 {
 	mode_t mode;
 
-	mode = share(shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
+	mode =
+	    repo_shared_mode(shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
 	/* git sets the group bit where the group is to share (path.c). */
 	return shared_perm != 0 ? mode | 02000 : mode;
 }

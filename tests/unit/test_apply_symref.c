@@ -262,7 +262,7 @@ START_TEST(an_aborted_session_leaves_nothing)
 
 	OK("a=1");
 	before = journal_last_lsn(w->journal);
-	txn = world_session(w, "a=2;-a2", true);
+	txn = world_session(w, "a=2;-a2;new/x=1", true);
 	ck_assert_ptr_nonnull(txn->prepared);
 	world_session_end(w, txn, false);
 	ck_assert_ptr_null(txn->prepared);
@@ -270,6 +270,9 @@ START_TEST(an_aborted_session_leaves_nothing)
 	world_done(w, txn);
 	expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert(!world_has_log(w, "new/x"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
+	ck_assert(world_has_log(w, "a"));
 	ck_assert_uint_eq(journal_last_lsn(w->journal), before);
 }
 END_TEST

@@ -176,7 +176,10 @@ END_TEST
 
 static int prepare(const char *path, bool create, bool *will_log)
 {
-	return reflog_prepare(sys, tmp_fd, path, create, 0640, 02750, will_log);
+	bool made;
+
+	return reflog_prepare(sys, tmp_fd, path, create, 0640, 02750, will_log,
+	    &made);
 }
 
 START_TEST(preparing_makes_file_and_directories)

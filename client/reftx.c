@@ -113,6 +113,8 @@ void reftx_done(struct reftx *tx)
 {
 	free(tx->path);
 	place_done(&tx->place);
+	text_done(&tx->all);
+	text_done(&tx->deleted);
 	memset(tx, 0, sizeof(*tx));
 }
 
@@ -158,32 +160,6 @@ static bool ask(struct reftx *tx, const char *phase, const struct text *input)
 
 /* ---- a transaction ---- */
 
-static char *read_head_target(const struct gitdir *gd)
-{
-	char *path = xasprintf("%s/HEAD", gd->path);
-	struct text t = { 0 };
-	char *target = NULL;
-	const char *at;
-
-	if (text_read_file(&t, path) == 0 && has_prefix(t.data, "ref:")) {
-		at = t.data + 4 + strspn(t.data + 4, " \t");
-		target = xasprintf("%.*s", (int)strcspn(at, " \t\r\n"), at);
-	}
-	text_done(&t);
-	free(path);
-	return target;
-}
-
-static void list_prepared(const struct reftx *tx, const struct changes *changes,
-    const struct refd_answer *ans, struct text *out)
-{
-	char *head = tx->as_2_39 ? read_head_target(tx->gd) : NULL;
-
-	reftx_list_prepared(changes, ans, tx->as_2_39 && !head ? "" : head,
-	    out);
-	free(head);
-}
-
 bool reftx_preparing(struct reftx *tx, const struct changes *changes)
 {
 	struct text asked = { 0 };
@@ -200,88 +176,67 @@ bool reftx_preparing(struct reftx *tx, const struct changes *changes)
 }
 
 /* packed-refs' own transaction, where there is one. */
-static bool prepare_packed(struct reftx *tx, const struct changes *changes,
-    const struct refd_answer *ans)
+static bool prepare_packed(struct reftx *tx)
 {
-	struct text deleted = { 0 };
-	bool ok = true;
-
-	if (reftx_list_deleted(changes, ans, &deleted)) {
-		if (!ans->rewrites_packed)
-			run(tx, "aborted", &deleted);
-		else
-			ok = (tx->as_2_39 || ask(tx, "preparing", &deleted)) &&
-			    ask(tx, "prepared", &deleted);
-	}
-	text_done(&deleted);
-	return ok;
+	if (tx->deleted.len && !tx->rewrites_packed)
+		run(tx, "aborted", &tx->deleted);
+	if (!tx->deleted.len || !tx->rewrites_packed)
+		return true;
+	return (tx->as_2_39 || ask(tx, "preparing", &tx->deleted)) &&
+	    ask(tx, "prepared", &tx->deleted);
 }
 
 bool reftx_prepared(struct reftx *tx, const struct changes *changes,
     const struct refd_answer *ans)
 {
-	struct text all = { 0 };
-	bool ok;
+	struct reftx_list list;
 
 	if (!reftx_exists(tx))
 		return true;
-	tx->in_packed = true;
-	ok = prepare_packed(tx, changes, ans);
-	if (ok) {
-		tx->in_packed = false;
-		list_prepared(tx, changes, ans, &all);
-		ok = ask(tx, "prepared", &all);
-		text_done(&all);
-	}
-	return ok;
+	text_clear(&tx->all);
+	text_clear(&tx->deleted);
+	reftx_list_make(&list, tx->gd, changes, ans, tx->as_2_39);
+	reftx_list_all(&list, &tx->all);
+	reftx_list_deleted(&list, &tx->deleted);
+	reftx_list_done(&list);
+	tx->rewrites_packed = ans->rewrites_packed;
+	tx->in_packed = !prepare_packed(tx);
+	return !tx->in_packed && ask(tx, "prepared", &tx->all);
 }
 
-static void finish_packed(struct reftx *tx, const char *phase,
-    const struct changes *changes, const struct refd_answer *ans)
+static void finish_packed(struct reftx *tx, const char *phase)
 {
-	struct text deleted = { 0 };
-
-	if (ans->rewrites_packed && reftx_list_deleted(changes, ans, &deleted))
-		run(tx, phase, &deleted);
-	text_done(&deleted);
+	if (tx->rewrites_packed && tx->deleted.len)
+		run(tx, phase, &tx->deleted);
 }
 
-static void finish_all(struct reftx *tx, const char *phase,
-    const struct changes *changes, const struct refd_answer *ans)
-{
-	struct text all = { 0 };
-
-	list_prepared(tx, changes, ans, &all);
-	run(tx, phase, &all);
-	text_done(&all);
-}
-
-void reftx_committed(struct reftx *tx, const struct changes *changes,
-    const struct refd_answer *ans)
+void reftx_committed(struct reftx *tx)
 {
 	if (!reftx_exists(tx))
 		return;
-	finish_packed(tx, "committed", changes, ans);
-	finish_all(tx, "committed", changes, ans);
+	finish_packed(tx, "committed");
+	run(tx, "committed", &tx->all);
 }
 
-void reftx_aborted(struct reftx *tx, const struct changes *changes,
-    const struct refd_answer *ans)
+void reftx_aborted(struct reftx *tx)
+{
+	if (!reftx_exists(tx))
+		return;
+	finish_packed(tx, "aborted");
+	/* Refused there, git comes to no end with the whole. */
+	if (!tx->in_packed)
+		run(tx, "aborted", &tx->all);
+}
+
+void reftx_given_up(struct reftx *tx, const struct changes *changes)
 {
 	struct text asked = { 0 };
 
 	if (!reftx_exists(tx))
 		return;
-	if (!ans) {
-		reftx_list_asked(changes, &asked);
-		run(tx, "aborted", &asked);
-		text_done(&asked);
-		return;
-	}
-	finish_packed(tx, "aborted", changes, ans);
-	/* Refused there, git comes to no end with the whole. */
-	if (!tx->in_packed)
-		finish_all(tx, "aborted", changes, ans);
+	reftx_list_asked(changes, &asked);
+	run(tx, "aborted", &asked);
+	text_done(&asked);
 }
 
 void reftx_why(const struct reftx *tx, struct text *why)

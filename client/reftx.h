@@ -30,6 +30,8 @@ struct reftx {
 	const char *failed_in; /* the phase in which the hook said no */
 	bool in_packed;        /* and that was packed-refs' */
 	struct place place;
+	struct text all, deleted; /* its input, since it is prepared */
+	bool rewrites_packed;
 	const struct gitdir *gd; /* borrowed */
 };
 
@@ -48,11 +50,11 @@ bool reftx_preparing(struct reftx *tx, const struct changes *changes);
  * has a result for each of CHANGES. */
 bool reftx_prepared(struct reftx *tx, const struct changes *changes,
     const struct refd_answer *ans);
-void reftx_committed(struct reftx *tx, const struct changes *changes,
-    const struct refd_answer *ans);
-/* ANS as for reftx_prepared(), or NULL where it did not come to that. */
-void reftx_aborted(struct reftx *tx, const struct changes *changes,
-    const struct refd_answer *ans);
+/* What was prepared last came to this end. */
+void reftx_committed(struct reftx *tx);
+void reftx_aborted(struct reftx *tx);
+/* It is aborted without having been prepared. */
+void reftx_given_up(struct reftx *tx, const struct changes *changes);
 /* git's words for a hook that said no. */
 void reftx_why(const struct reftx *tx, struct text *why);
 

@@ -3,6 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/refname.h"
+
+#define LINKS_MAX 5 /* SYMREF_MAXDEPTH of git's refs-internal.h */
+
+struct reftx_entry {
+	const struct refd_update *u;
+	char *name;           /* owned */
+	const char *leads_to; /* at last; NULL: nowhere else */
+	unsigned links;       /* that led here */
+	bool via_head;        /* one of them was HEAD */
+	bool only_log;        /* its log is written, not the ref itself */
+	bool is_rejected;
+};
+
+/* ---- lines ---- */
+
 static void add_value(struct text *out, bool given, const char *target,
     const struct refd_oid *oid)
 {
@@ -31,100 +47,130 @@ void reftx_list_asked(const struct changes *changes, struct text *out)
 		add_line(out, &changes->updates[i], changes->updates[i].name);
 }
 
-/* The ref that a symbolic one led to; NULL: it did not. */
-static const char *led_to(const struct refd_answer *ans, size_t i)
-{
-	const struct refd_result *res = &ans->results[i];
+/* ---- symbolic refs ---- */
 
-	if (res->status != REFD_OK || !res->text || !*res->text ||
-	    !strcmp(res->text, res->name))
-		return NULL;
-	return res->text;
+static char *read_target(const struct gitdir *gd, const char *name)
+{
+	static const char main_worktree[] = "main-worktree/";
+	const char *dir = gd->common, *at;
+	struct text t = { 0 };
+	char *path, *target = NULL;
+
+	if (has_prefix(name, main_worktree))
+		name += sizeof(main_worktree) - 1;
+	else if (refd_refname_is_per_worktree(name))
+		dir = gd->path;
+	path = xasprintf("%s/%s", dir, name);
+	if (text_read_file(&t, path) == 0 && has_prefix(t.data, "ref:")) {
+		at = t.data + 4 + strspn(t.data + 4, " \t\r\n");
+		target = xasprintf("%.*s", (int)strcspn(at, " \t\r\n"), at);
+	}
+	text_done(&t);
+	free(path);
+	return target;
 }
 
-/* ---- 2.39's way ---- */
+/* ---- the list ---- */
 
-/* git's list grows while it is walked: what one entry leads to, and the HEAD
- * that points to one, come behind all that are there by then. */
-struct entry {
-	const struct refd_update *u;
-	const char *name, *leads_to;
-	bool via_head;
-};
-
-static void list_all(const struct changes *changes,
-    const struct refd_answer *ans, const char *head_target, struct text *out)
+static struct reftx_entry *append(struct reftx_list *list,
+    const struct refd_update *u, char *name)
 {
-	struct entry *list = xcalloc(4 * changes->nr, sizeof(*list));
-	size_t i, nr = 0;
+	struct reftx_entry *e;
 
-	for (i = 0; i < changes->nr; i++) {
-		list[nr].u = &changes->updates[i];
-		list[nr].name = list[nr].u->name;
-		list[nr++].leads_to = led_to(ans, i);
+	if (list->nr == list->size) {
+		list->size = 2 * list->size + 16;
+		list->entries = xrealloc(list->entries,
+		    list->size * sizeof(*list->entries));
 	}
-	for (i = 0; i < nr; i++) {
-		struct entry *e = &list[i];
-
-		if (!strcmp(e->name, head_target) && !e->via_head) {
-			list[nr].u = e->u;
-			list[nr++].name = "HEAD";
-		}
-		if (e->leads_to) {
-			list[nr].u = e->u;
-			list[nr].name = e->leads_to;
-			list[nr++].via_head = !strcmp(e->name, "HEAD");
-		}
-		add_line(out, e->u, e->name);
-	}
-	free(list);
+	e = &list->entries[list->nr++];
+	memset(e, 0, sizeof(*e));
+	e->u = u;
+	e->name = name;
+	return e;
 }
 
-/* ---- the present way ---- */
-
-void reftx_list_prepared(const struct changes *changes,
-    const struct refd_answer *ans, const char *head_target, struct text *out)
+static void append_asked(struct reftx_list *list, const struct refd_update *u,
+    const struct refd_result *res)
 {
-	const struct refd_update *u = changes->updates;
+	struct reftx_entry *e = append(list, u, xstrdup(u->name));
+
+	e->is_rejected = res->status != REFD_OK;
+	if (!e->is_rejected && res->text && *res->text)
+		e->leads_to = res->text;
+}
+
+/* What entry I leads to; where that can't be read, the last of the links. */
+static void append_next(struct reftx_list *list, const struct gitdir *gd,
+    size_t i)
+{
+	struct reftx_entry *e = &list->entries[i], from;
+	char *next = NULL;
+
+	if (!e->leads_to || !strcmp(e->name, e->leads_to))
+		return;
+	if (e->links < LINKS_MAX)
+		next = read_target(gd, e->name);
+	e->only_log = true;
+	from = *e;
+	e = append(list, from.u, next ? next : xstrdup(from.leads_to));
+	e->leads_to = from.leads_to;
+	e->links = from.links + 1;
+	e->via_head = from.via_head || !strcmp(from.name, "HEAD");
+}
+
+/* git's list grows while it is walked: what an entry leads to, and the HEAD
+ * that points to it, come behind all that are there by then. */
+void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
+    const struct changes *changes, const struct refd_answer *ans, bool as_2_39)
+{
+	char *head = as_2_39 ? read_target(gd, "HEAD") : NULL;
 	size_t i;
 
-	if (head_target) {
-		list_all(changes, ans, head_target, out);
-		return;
+	memset(list, 0, sizeof(*list));
+	list->as_2_39 = as_2_39;
+	for (i = 0; i < changes->nr; i++)
+		append_asked(list, &changes->updates[i], &ans->results[i]);
+	for (i = 0; i < list->nr; i++) {
+		const struct reftx_entry *e = &list->entries[i];
+
+		if (head && !e->via_head && !strcmp(e->name, head))
+			append(list, e->u, xstrdup("HEAD"))->only_log = true;
+		append_next(list, gd, i);
 	}
-	for (i = 0; i < changes->nr; i++)
-		if (!led_to(ans, i))
-			add_line(out, &u[i], u[i].name);
-	for (i = 0; i < changes->nr; i++)
-		if (led_to(ans, i))
-			add_line(out, &u[i], led_to(ans, i));
+	free(head);
 }
 
-static bool is_deleted(const struct changes *changes,
-    const struct refd_answer *ans, size_t i)
+void reftx_list_done(struct reftx_list *list)
 {
-	enum refd_action action = changes->updates[i].action;
+	size_t i;
 
-	return ans->results[i].status == REFD_OK &&
-	    (action == REFD_DELETE || action == REFD_SYMREF_DELETE);
+	for (i = 0; i < list->nr; i++)
+		free(list->entries[i].name);
+	free(list->entries);
+	memset(list, 0, sizeof(*list));
 }
 
-bool reftx_list_deleted(const struct changes *changes,
-    const struct refd_answer *ans, struct text *out)
+void reftx_list_all(const struct reftx_list *list, struct text *out)
+{
+	size_t i;
+
+	for (i = 0; i < list->nr; i++)
+		if (list->as_2_39 || !list->entries[i].only_log)
+			add_line(out, list->entries[i].u,
+			    list->entries[i].name);
+}
+
+void reftx_list_deleted(const struct reftx_list *list, struct text *out)
 {
 	static const struct refd_update deletion = { .action = REFD_DELETE };
-	bool any = false;
 	size_t i;
 
-	for (i = 0; i < changes->nr; i++) {
-		if (!is_deleted(changes, ans, i))
-			continue;
-		any = true;
-		if (!led_to(ans, i))
-			add_line(out, &deletion, changes->updates[i].name);
+	for (i = 0; i < list->nr; i++) {
+		const struct reftx_entry *e = &list->entries[i];
+
+		if ((e->u->action == REFD_DELETE ||
+			e->u->action == REFD_SYMREF_DELETE) &&
+		    !e->only_log && !e->is_rejected)
+			add_line(out, &deletion, e->name);
 	}
-	for (i = 0; i < changes->nr; i++)
-		if (is_deleted(changes, ans, i) && led_to(ans, i))
-			add_line(out, &deletion, led_to(ans, i));
-	return any;
 }

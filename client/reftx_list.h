@@ -1,27 +1,37 @@
 /*
  * What the reference-transaction hook reads: a line for each ref of a
  * transaction, "<old> SP <new> SP <ref>", in the order that git's files
- * backend has them. Pure.
+ * backend has them. One thread.
  */
 #ifndef CLIENT_REFTX_LIST_H
 #define CLIENT_REFTX_LIST_H
 
 #include "client/changes.h"
 #include "client/cli.h"
+#include "client/gitdir.h"
 
 /* As they were asked for. */
 void reftx_list_asked(const struct changes *changes, struct text *out);
 
 /*
- * As they are prepared: where a symbolic ref led to another that one is
- * listed in its place, behind the others. 2.39 lists both, and HEAD behind
- * the branch that it points to: HEAD_TARGET is that, or NULL for the new way.
+ * As they are prepared. Where a symbolic ref leads to another, that one comes
+ * in its place, behind all the others; link by link, as it is read here, while
+ * the locks stand. 2.39 lists all the links, and HEAD behind the branch that
+ * it points to.
  */
-void reftx_list_prepared(const struct changes *changes,
-    const struct refd_answer *ans, const char *head_target, struct text *out);
+struct reftx_list {
+	struct reftx_entry *entries; /* owned */
+	size_t nr, size;
+	bool as_2_39;
+};
 
-/* Those that are deleted; false where there is none. */
-bool reftx_list_deleted(const struct changes *changes,
-    const struct refd_answer *ans, struct text *out);
+/* Blocks. ANS has a result for each of CHANGES; the list borrows from both. */
+void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
+    const struct changes *changes, const struct refd_answer *ans, bool as_2_39);
+void reftx_list_done(struct reftx_list *list);
+
+void reftx_list_all(const struct reftx_list *list, struct text *out);
+/* Those that are deleted. */
+void reftx_list_deleted(const struct reftx_list *list, struct text *out);
 
 #endif

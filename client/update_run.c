@@ -256,7 +256,7 @@ int updater_prepare(struct updater *up, const struct changes *changes)
 	rc = hold(up, changes);
 	if (rc == 0 && !reftx_prepared(&up->hook, changes, &up->held.ans)) {
 		let_go(up);
-		reftx_aborted(&up->hook, changes, &up->held.ans);
+		reftx_aborted(&up->hook);
 		declined_by_hook(up);
 	}
 	return rc;
@@ -270,11 +270,12 @@ void updater_drop(struct updater *up)
 
 void updater_abort(struct updater *up, const struct changes *changes)
 {
-	bool was_prepared = up->held.is_prepared;
-
 	reftx_warn(&up->hook);
 	let_go(up);
-	reftx_aborted(&up->hook, changes, was_prepared ? &up->held.ans : NULL);
+	if (up->held.is_prepared)
+		reftx_aborted(&up->hook);
+	else
+		reftx_given_up(&up->hook, changes);
 	held_done(&up->held);
 }
 
@@ -286,19 +287,21 @@ static void answer_held(struct held *h, struct refd_answer *ans)
 	memset(&h->sent, 0, sizeof(h->sent));
 }
 
-static void tell_hook(struct updater *up, const struct changes *changes,
-    const struct refd_answer *ans)
+/* A hook hears nothing of what nobody knows. */
+static void tell_hook(struct updater *up, const struct refd_answer *ans)
 {
-	struct refd_answer *prepared = &up->held.ans;
+	bool is_known = true, is_done = false;
 
-	if (ans->kind == REFD_ANSWER_RESULTS &&
-	    (ans->outcome == REFD_COMMITTED ||
-		(up->opt->batch && ans->outcome != REFD_OUTCOME_UNKNOWN)))
-		reftx_committed(&up->hook, changes, prepared);
-	else if (ans->kind == REFD_ANSWER_RESULTS ?
-		ans->outcome == REFD_REJECTED :
-		ans->status != REFD_UNKNOWN)
-		reftx_aborted(&up->hook, changes, prepared);
+	if (ans->kind == REFD_ANSWER_RESULTS) {
+		is_known = ans->outcome != REFD_OUTCOME_UNKNOWN;
+		is_done = ans->outcome != REFD_REJECTED || !up->held.by_daemon;
+	} else if (ans->kind == REFD_ANSWER_REFUSED) {
+		is_known = ans->status != REFD_UNKNOWN;
+	}
+	if (is_known && is_done)
+		reftx_committed(&up->hook);
+	else if (is_known)
+		reftx_aborted(&up->hook);
 }
 
 static int commit_held(struct updater *up, const struct changes *changes)
@@ -313,7 +316,7 @@ static int commit_held(struct updater *up, const struct changes *changes)
 		answer_held(&up->held, &ans);
 	if (up->opt->verbose)
 		report_timing(&ans, begun);
-	tell_hook(up, changes, &ans);
+	tell_hook(up, &ans);
 	rc = report(up, changes, &up->held.req, &ans);
 	refd_answer_done(&ans);
 	held_done(&up->held);

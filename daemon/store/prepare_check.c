@@ -63,7 +63,8 @@ static void read_packed(struct batch *b)
 /* ---- what symbolic refs lead to ---- */
 
 /* Without locks, as git does it: the value is for the log, and for those who
- * compare it. */
+ * compare it. False: there may be one, but it can't be read. A link that leads
+ * to nothing leaves OID alone. */
 static bool resolve(struct batch *b, struct change *c, const char *target,
     struct refd_oid *oid)
 {
@@ -86,13 +87,13 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 		if (kind == LOOSE_OID)
 			*oid = value.oid;
 		loose_value_done(&value);
-		if (kind == LOOSE_OID)
+		if (kind == LOOSE_ABSENT || kind == LOOSE_DIR) {
+			if (at.dirfd == c->group->repo->fd)
+				packed_lookup(c->group->snap, at.name, oid);
 			return true;
-		if (kind == LOOSE_BROKEN)
-			return false;
+		}
 		if (kind != LOOSE_SYMREF)
-			return at.dirfd == c->group->repo->fd &&
-			    packed_lookup(c->group->snap, at.name, oid);
+			return kind == LOOSE_OID;
 		target = name;
 	}
 	return false;
@@ -185,7 +186,9 @@ static void check_old_target(struct change *c)
 {
 	const char *want = c->u->ask->old_target;
 
-	if (c->target == NULL)
+	if (!c->exists)
+		change_cant_resolve(c);
+	else if (c->target == NULL)
 		change_cant_lock(c, REFD_NOTSYMREF,
 		    "expected symref with target '%s': but is a regular ref",
 		    want);
@@ -394,11 +397,21 @@ static bool is_confirmed(const struct change *c)
 	    refd_oid_eq(&c->old_oid, &c->u->ask->new_oid);
 }
 
+/* The value of a symbolic ref that is not followed, where it matters. */
+static void read_target(struct batch *b, struct change *c)
+{
+	if (c->target == NULL || resolve(b, c, c->target, &c->old_oid))
+		return;
+	if (change_needs_value(c) || must_be_absent(c) ||
+	    c->u->ask->old_target != NULL)
+		change_cant_lock(c, REFD_BROKEN, "error reading reference");
+}
+
 static void check(struct batch *b, struct change *c)
 {
-	if (c->target != NULL)
-		resolve(b, c, c->target, &c->old_oid);
-	check_old_value(c);
+	read_target(b, c);
+	if (change_is_live(c))
+		check_old_value(c);
 	check_head(c);
 	if (change_is_live(c) && !c->exists)
 		check_conflicts(b, c);

@@ -252,9 +252,14 @@ static void parse_update(char *spec, struct refd_update *u)
 	if (old != NULL) {
 		*old++ = '\0';
 		u->has_old = true;
-		u->old_oid = world_oid(*old);
+		if (*old == '>')
+			u->old_target = full_name(old + 1);
+		else
+			u->old_oid = world_oid(*old);
 	}
-	u->action = spec[0] == '-' ? REFD_DELETE : REFD_UPDATE;
+	u->action = REFD_UPDATE;
+	if (spec[0] == '-')
+		u->action = u->old_target ? REFD_SYMREF_DELETE : REFD_DELETE;
 	target = strchr(spec, '>');
 	if (spec[0] == '-') {
 		spec++;
@@ -316,6 +321,7 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	while (req.nr_updates-- > 0) {
 		free((void *)(uintptr_t)updates[req.nr_updates].name);
 		free((void *)(uintptr_t)updates[req.nr_updates].target);
+		free((void *)(uintptr_t)updates[req.nr_updates].old_target);
 	}
 	assert(txn != NULL);
 	return txn;

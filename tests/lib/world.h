@@ -55,10 +55,12 @@ int world_checkpoint(struct world *w);
 /*
  * SPEC: updates divided by ";": "a=2" creates or updates refs/heads/a,
  * "a=2:1" with the old value 1 ("a=2:0": must not exist), "-a" deletes,
- * "-a:1", "s>a" makes refs/heads/s a symbolic ref to refs/heads/a. A name
- * with "@" before it is not below refs/heads: "@HEAD=2". What has a "!" before
- * it is done to the symbolic ref itself: "!s=1", "!-s". Returns the transaction with its answers, or NULL when the
- * repository could not be opened or memory was short; world_done() it.
+ * "-a:1", "s>a" makes refs/heads/s a symbolic ref to refs/heads/a, and
+ * "s>a:>b" does if it is one to refs/heads/b; so "-s:>b". A name with
+ * "@" before it is not below refs/heads: "@HEAD=2". What has a "!" before it
+ * is done to the symbolic ref itself: "!s=1", "!-s". Returns the transaction
+ * with its answers, or NULL when the repository could not be opened or memory
+ * was short; world_done() it.
  */
 struct txn *world_apply(struct world *w, const char *spec, bool atomic);
 /* The same for a session: its locks stand when it comes back, unless nothing

@@ -175,6 +175,28 @@ START_TEST(one_ref_twice)
 }
 END_TEST
 
+START_TEST(what_a_symbolic_ref_has_to_be)
+{
+	symref("s", "a");
+	expect_text("!-s:>b",
+	    "verifying symref target: 'refs/heads/s': is at refs/heads/a but "
+	    "expected refs/heads/b");
+	expect_text("!-none:>b",
+	    "cannot lock ref 'refs/heads/none': unable to resolve reference "
+	    "'refs/heads/none'");
+	OK("r=1");
+	expect_text("!r>a:>b",
+	    "cannot lock ref 'refs/heads/r': expected symref with target "
+	    "'refs/heads/b': but is a regular ref");
+	symref("s", "broken");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/broken", "gobbledigook\n");
+	expect_text("!s=1:2",
+	    "cannot lock ref 'refs/heads/s': error reading reference");
+	OK("!s>r");
+	OK("!-s:>r");
+}
+END_TEST
+
 START_TEST(targets_that_are_no_names)
 {
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: ../../etc/x\n");
@@ -332,6 +354,7 @@ int main(void)
 	tcase_add_test(tc, symbolic_refs_are_written);
 	tcase_add_test(tc, head_gets_the_line_of_its_branch);
 	tcase_add_test(tc, one_ref_twice);
+	tcase_add_test(tc, what_a_symbolic_ref_has_to_be);
 	tcase_add_test(tc, targets_that_are_no_names);
 	tcase_add_test(tc, links_to_directories);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);

@@ -124,6 +124,28 @@ static const char *bare_name(const char *name)
 	return bare;
 }
 
+/* What git, or something that works beside it, keeps in a git directory under
+ * a name of one component. What stands behind a "." (config.worktree, gc.pid,
+ * packed-refs.new) is the same thing's. */
+bool refd_refname_is_reserved(const char *name)
+{
+	static const char *const reserved[] = { "annex", "branches", "cloneurl",
+		"commondir", "common", "config", "description", "fsmonitor",
+		"fsmonitor--daemon", "gc", "git-daemon-export-ok", "gitdir",
+		"hooks", "index", "info", "lfs", "locked", "logs", "lost-found",
+		"modules", "objects", "packed-refs", "rebase-apply",
+		"rebase-merge", "refd", "refs", "reftable", "remotes",
+		"rr-cache", "sequencer", "shallow", "sharedindex", "svn",
+		"worktrees" };
+	size_t i, len = strcspn(name, ".");
+
+	for (i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+		if (strlen(reserved[i]) == len &&
+		    strncmp(name, reserved[i], len) == 0)
+			return true;
+	return false;
+}
+
 bool refd_refname_may_write(const char *name, bool *too_long)
 {
 	if (!fits(name, too_long))
@@ -131,7 +153,10 @@ bool refd_refname_may_write(const char *name, bool *too_long)
 	name = bare_name(name);
 	if (starts_with(name, "refs/"))
 		return refd_refname_format_ok(name);
-	return has_root_syntax(name) && !is_pseudoref(name);
+	if (has_root_syntax(name))
+		return !is_pseudoref(name);
+	return strchr(name, '/') == NULL && refd_refname_format_ok(name) &&
+	    !refd_refname_is_reserved(name);
 }
 
 /* Every component names something below its parent: the path can't climb

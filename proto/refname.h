@@ -15,14 +15,20 @@
 bool refd_refname_format_ok(const char *name);
 
 /*
- * May refd be asked to write NAME? Below refs/ with a valid format, or a
+ * May refd be asked to write NAME? Below refs/ with a valid format; or a
  * root ref (upper case, "-" and "_" only, as git's is_root_ref_syntax() has
  * it: HEAD, ORIG_HEAD, AUTO_MERGE, ...), but not FETCH_HEAD or MERGE_HEAD;
  * a per-worktree name also behind "main-worktree/" or "worktrees/<id>/";
- * and within REFD_REFNAME_MAX and REFD_COMPONENT_MAX (*TOO_LONG is then set;
- * may be NULL).
+ * or any other name of one component, which git takes too, unless it is
+ * reserved. (git also writes "a/b" outside of refs/; refd does not.) And
+ * within REFD_REFNAME_MAX and REFD_COMPONENT_MAX (*TOO_LONG is then set; may
+ * be NULL).
  */
 bool refd_refname_may_write(const char *name, bool *too_long);
+
+/* config, index, objects, packed-refs, ...: a ref of that name would be taken
+ * for something else, even where there is no such file yet. */
+bool refd_refname_is_reserved(const char *name);
 
 /*
  * May refd be asked to delete NAME? git deletes names of a broken format too,

@@ -63,6 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	may_write = refd_refname_may_write(name, &long_write);
 	expect(!may_write || (is_format_ok && !long_write));
 	expect(may_write == refd_refname_may_write(name, NULL));
+	expect(!may_write || strncmp(name, "refs/", 5) == 0 ||
+	    (strchr(name, '/') == NULL && !refd_refname_is_reserved(name)));
 	expect(strlen(name) <= REFD_REFNAME_MAX || long_write);
 	/* Whatever may be written there may be deleted, but for A-B. */
 	if (may_write && strncmp(name, "refs/", 5) == 0)

@@ -90,16 +90,18 @@ START_TEST(test_may_write)
 		"CHERRY_PICK_HEAD", "BISECT_EXPECTED_REV", "NOTES_MERGE_REF",
 		"A-B", "T", "refs/heads/FETCH_HEAD", "main-worktree/HEAD",
 		"worktrees/w/HEAD", "worktrees/w/refs/bisect/bad",
-		"main-worktree/refs/worktree/x" };
+		"main-worktree/refs/worktree/x", "foo", "head", "HEAD1", "Head",
+		"-a", "caf\xc3\xa9", "x.y", "configs", "Config", "packed",
+		"refsx", "index-pack", "a@b" };
 	static const char *const no[] = { "", "refs", "refs/", "heads/main",
-		"config", "packed-refs", "head", "HEAD1", "Head", "HEAD/",
-		"FETCH_HEAD", "MERGE_HEAD", "refs/heads/a.lock", "/refs/x",
-		"refs//x", "refs/../HEAD", "../refs/heads/x", "@", "-a",
-		"logs/HEAD", "refsx/y", "HEAD.lock",
-		"main-worktree/refs/heads/x", "main-worktree/FETCH_HEAD",
-		"main-worktree/HEAD.lock", "worktrees/w/refs/heads/x",
-		"worktrees//HEAD", "worktrees/../HEAD", "worktrees/./HEAD",
-		"worktrees/w", "worktrees/w/", "worktrees/w/config" };
+		"HEAD/", "FETCH_HEAD", "MERGE_HEAD", "refs/heads/a.lock",
+		"/refs/x", "refs//x", "refs/../HEAD", "../refs/heads/x", "@",
+		".", "..", ".git", "foo.", "foo.lock", "a b", "logs/HEAD",
+		"refsx/y", "HEAD.lock", "main-worktree/refs/heads/x",
+		"main-worktree/FETCH_HEAD", "main-worktree/HEAD.lock",
+		"worktrees/w/refs/heads/x", "worktrees//HEAD",
+		"worktrees/../HEAD", "worktrees/./HEAD", "worktrees/w",
+		"worktrees/w/", "worktrees/w/config", "worktrees/w/foo" };
 	bool too_long = true;
 	size_t i;
 
@@ -114,6 +116,33 @@ START_TEST(test_may_write)
 		ck_assert(!too_long);
 	}
 	ck_assert(refd_refname_may_write("HEAD", NULL));
+}
+END_TEST
+
+/* Of all that git itself has put into a git directory, nothing may be
+ * written but what looks like a root ref. */
+START_TEST(test_reserved)
+{
+	static const char *const kept[] = { "config", "config.worktree",
+		"description", "index", "index.bak", "packed-refs",
+		"packed-refs.new", "shallow", "commondir", "gitdir", "locked",
+		"gc.pid", "gc.log", "sharedindex.0123", "refs", "objects",
+		"logs", "hooks", "info", "branches", "remotes", "worktrees",
+		"modules", "rr-cache", "lfs", "svn", "rebase-merge",
+		"rebase-apply", "sequencer", "reftable", "refd",
+		"fsmonitor--daemon.ipc", "git-daemon-export-ok" };
+	size_t i;
+
+	for (i = 0; i < COUNT(kept); i++) {
+		ck_assert_msg(refd_refname_is_reserved(kept[i]), "%s", kept[i]);
+		ck_assert_msg(!refd_refname_may_write(kept[i], NULL), "%s",
+		    kept[i]);
+		ck_assert_msg(!refd_refname_may_delete(kept[i], NULL), "%s",
+		    kept[i]);
+	}
+	ck_assert(!refd_refname_is_reserved("HEAD"));
+	ck_assert(!refd_refname_is_reserved("foo"));
+	ck_assert(!refd_refname_is_reserved(""));
 }
 END_TEST
 
@@ -389,6 +418,7 @@ int main(void)
 	tcase_add_test(tc, test_every_byte);
 	tcase_add_test(tc, test_may_write);
 	tcase_add_test(tc, test_place);
+	tcase_add_test(tc, test_reserved);
 	tcase_add_test(tc, test_lengths);
 	tcase_add_test(tc, test_may_delete);
 	tcase_add_test(tc, test_may_push);

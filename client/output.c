@@ -143,15 +143,36 @@ static const char *or_null(bool given, const struct refd_oid *oid,
 	return given ? refd_oid_hex(oid, hex) : "(null)";
 }
 
+/* What must not exist has the null oid for its old value. */
+static bool says_old(const struct refd_update *u)
+{
+	switch (u->action) {
+	case REFD_UPDATE:
+	case REFD_DELETE:
+	case REFD_SYMREF_UPDATE:
+	case REFD_SYMREF_DELETE:
+		return u->has_old;
+	case REFD_CREATE:
+	case REFD_VERIFY:
+	case REFD_SYMREF_CREATE:
+	case REFD_SYMREF_VERIFY:
+		break;
+	}
+	return true;
+}
+
 void output_rejected(const struct refd_update *u, const struct refd_result *res)
 {
 	char new_hex[REFD_OID_HEX + 1], old_hex[REFD_OID_HEX + 1];
-	bool has_old = u->has_old || u->action == REFD_CREATE;
+	bool has_new =
+	    u->action != REFD_VERIFY && u->action != REFD_SYMREF_VERIFY;
+	bool has_old = says_old(u);
 
+	/* git refuses objects before it thinks of what "create" means. */
+	if (u->action == REFD_CREATE && words_is_bad_value(res->status))
+		has_old = false;
 	printf("rejected %s %s %s ", u->name,
-	    or_null(u->action != REFD_VERIFY && u->action != REFD_SYMREF_VERIFY,
-		&u->new_oid, new_hex),
-	    or_null(has_old || u->target || u->old_target, &u->old_oid,
-		old_hex));
-	print_line(words_reason(res));
+	    or_null(has_new, &u->new_oid, new_hex),
+	    or_null(has_old, &u->old_oid, old_hex));
+	print_line(words_reason(res->status));
 }

@@ -29,7 +29,8 @@ static bool parse_update(struct stdin_parser *p)
 		&given))
 		return false;
 	if (!given)
-		return stdin_fail(p, "update %s: missing <new-oid>", u->name);
+		return stdin_fail(p, "update %s: missing %s", u->name,
+		    stdin_oid_word(p, STDIN_NEW_OID));
 	if (!stdin_take_oid(p, "update", STDIN_OLD_OID, &u->old_oid,
 		&u->has_old))
 		return false;
@@ -48,9 +49,11 @@ static bool parse_create(struct stdin_parser *p)
 	    !stdin_take_oid(p, "create", STDIN_NEW_OID, &u->new_oid, &given))
 		return false;
 	if (!given)
-		return stdin_fail(p, "create %s: missing <new-oid>", u->name);
+		return stdin_fail(p, "create %s: missing %s", u->name,
+		    stdin_oid_word(p, STDIN_NEW_OID));
 	if (refd_oid_is_null(&u->new_oid))
-		return stdin_fail(p, "create %s: zero <new-oid>", u->name);
+		return stdin_fail(p, "create %s: zero %s", u->name,
+		    stdin_oid_word(p, STDIN_NEW_OID));
 	u->action = REFD_CREATE;
 	return stdin_take_end(p, "create");
 }
@@ -64,7 +67,8 @@ static bool parse_delete(struct stdin_parser *p)
 		&u->has_old))
 		return false;
 	if (u->has_old && refd_oid_is_null(&u->old_oid))
-		return stdin_fail(p, "delete %s: zero <old-oid>", u->name);
+		return stdin_fail(p, "delete %s: zero %s", u->name,
+		    stdin_oid_word(p, STDIN_OLD_OID));
 	u->action = REFD_DELETE;
 	return stdin_take_end(p, "delete");
 }
@@ -83,14 +87,9 @@ static bool parse_verify(struct stdin_parser *p)
 }
 
 /* Empty when there is none. */
-static bool take_target(struct stdin_parser *p, const char *command,
-    struct text *target)
+static bool take_target(struct stdin_parser *p, struct text *target)
 {
-	bool more;
-
-	text_clear(target);
-	if (!stdin_take_separator(p, command, &more) ||
-	    (more && !stdin_take_field(p, target)))
+	if (!stdin_take_next(p, target))
 		return false;
 	if (target->len && !refd_refname_format_ok(target->data))
 		return stdin_fail(p, "invalid ref format: %s", target->data);
@@ -99,7 +98,7 @@ static bool take_target(struct stdin_parser *p, const char *command,
 
 static bool take_new_target(struct stdin_parser *p, const char *command)
 {
-	if (!stdin_take_ref(p, command) || !take_target(p, command, &p->target))
+	if (!stdin_take_ref(p, command) || !take_target(p, &p->target))
 		return false;
 	if (!p->target.len)
 		return stdin_fail(p, "%s %s: missing <new-target>", command,
@@ -112,18 +111,13 @@ static bool take_new_target(struct stdin_parser *p, const char *command)
 static bool take_either_old(struct stdin_parser *p)
 {
 	struct refd_update *u = &p->update;
-	bool more;
 
-	text_clear(&p->arg);
-	text_clear(&p->old);
-	if (!stdin_take_separator(p, "symref-update", &more) ||
-	    (more && !stdin_take_field(p, &p->arg)))
-		return false;
-	if (!stdin_take_separator(p, "symref-update", &more) ||
-	    (more && !stdin_take_field(p, &p->old)))
+	if (!stdin_take_next(p, &p->arg))
 		return false;
 	if (!p->arg.len)
 		return true;
+	if (!stdin_take_next(p, &p->old))
+		return false;
 	if (!p->old.len)
 		return stdin_fail(p, "symref-update %s: expected old value",
 		    u->name);
@@ -162,7 +156,7 @@ static bool take_old_target(struct stdin_parser *p, const char *command)
 	if (!p->update.no_deref)
 		return stdin_fail(p, "%s: cannot operate with deref mode",
 		    command);
-	if (!stdin_take_ref(p, command) || !take_target(p, command, &p->old))
+	if (!stdin_take_ref(p, command) || !take_target(p, &p->old))
 		return false;
 	if (p->old.len) {
 		p->update.has_old = true;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "client/cli.h"
+#include "client/words.h"
 #include "proto/message.h"
 
 enum stdin_event {
@@ -25,11 +26,12 @@ enum stdin_event {
 
 enum stdin_state { STDIN_OPEN, STDIN_STARTED, STDIN_PREPARED, STDIN_CLOSED };
 
-/* The first five are the caller's to set, the rest zero at first. */
+/* The first six are the caller's to set, the rest zero at first. */
 struct stdin_parser {
 	FILE *in;
 	char end;      /* '\n', or '\0' for -z */
 	bool no_deref; /* for every command */
+	enum git_words words;
 	bool (*resolve)(void *ctx, const char *name, struct refd_oid *oid);
 	void *ctx;
 

@@ -48,7 +48,7 @@ static bool take_word(struct stdin_parser *p, struct text *word)
 	return true;
 }
 
-bool stdin_take_field(struct stdin_parser *p, struct text *field)
+static bool take_field(struct stdin_parser *p, struct text *field)
 {
 	text_clear(field);
 	if (p->end)
@@ -58,40 +58,41 @@ bool stdin_take_field(struct stdin_parser *p, struct text *field)
 	return true;
 }
 
-static bool is_pseudoref(const char *name)
-{
-	return !strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD");
-}
-
 bool stdin_take_ref(struct stdin_parser *p, const char *command)
 {
-	if (!stdin_take_field(p, &p->ref))
+	if (!take_field(p, &p->ref))
 		return false;
 	if (!p->ref.len)
 		return stdin_fail(p, "%s: missing <ref>", command);
 	if (!refd_refname_format_ok(p->ref.data))
 		return stdin_fail(p, "invalid ref format: %s", p->ref.data);
-	if (is_pseudoref(p->ref.data))
-		return stdin_fail(p, "refusing to update pseudoref '%s'",
-		    p->ref.data);
 	p->update.name = p->ref.data;
 	return true;
 }
 
-/* What separates fields is a space, or with -z the NUL that ends one; then a
- * last NUL with nothing behind it is the end. */
-bool stdin_take_separator(struct stdin_parser *p, const char *command,
-    bool *more)
+/* Steps over what separates two fields: a space, or with -z the NUL that ends
+ * one; then a last NUL with nothing behind it is the end. *MORE: there is
+ * another field. False for anything else. */
+static bool take_separator(struct stdin_parser *p, bool *more)
 {
 	*more = false;
 	if (is_at_end(p) || (p->end && (!*p->at || *p->at == p->end)))
 		return true;
 	if (p->end && *p->at != ' ')
-		return stdin_fail(p, "%s %s: expected SP but got: %s", command,
-		    p->ref.data, p->at);
+		return false;
 	p->at++;
 	*more = p->end || !is_at_end(p);
 	return true;
+}
+
+bool stdin_take_next(struct stdin_parser *p, struct text *field)
+{
+	bool more;
+
+	text_clear(field);
+	if (!take_separator(p, &more))
+		return stdin_fail(p, "expected SP but got: %s", p->at);
+	return !more || take_field(p, field);
 }
 
 bool stdin_take_end(struct stdin_parser *p, const char *command)
@@ -99,14 +100,23 @@ bool stdin_take_end(struct stdin_parser *p, const char *command)
 	if (*p->at != p->end)
 		return stdin_fail(p, "%s %s: extra input: %s", command,
 		    p->ref.data, p->at);
-	return true;
+	text_clear(&p->error);
+	return words_take_name(&p->update, &p->error);
 }
 
 /* ---- object ids ---- */
 
-static const char *which_name(enum stdin_oid which)
+const char *stdin_oid_word(const struct stdin_parser *p, enum stdin_oid which)
 {
-	return which == STDIN_OLD_OID ? "<old-oid>" : "<new-oid>";
+	bool is_old = which == STDIN_OLD_OID;
+
+	switch (p->words) {
+	case GIT_2_55:
+		break;
+	case GIT_2_39:
+		return is_old ? "<oldvalue>" : "<newvalue>";
+	}
+	return is_old ? "<old-oid>" : "<new-oid>";
 }
 
 /* What an empty field means depends on -z, and there on which it is. */
@@ -118,8 +128,8 @@ static void take_empty_oid(struct stdin_parser *p, const char *command,
 		return;
 	}
 	if (!p->end)
-		say_warning("%s %s: missing <new-oid>, treating as zero",
-		    command, p->ref.data);
+		say_warning("%s %s: missing %s, treating as zero", command,
+		    p->ref.data, stdin_oid_word(p, which));
 	*given = true;
 }
 
@@ -127,7 +137,7 @@ static bool ended_early(struct stdin_parser *p, const char *command,
     enum stdin_oid which)
 {
 	return stdin_fail(p, "%s %s: unexpected end of input when reading %s",
-	    command, p->ref.data, which_name(which));
+	    command, p->ref.data, stdin_oid_word(p, which));
 }
 
 bool stdin_take_oid(struct stdin_parser *p, const char *command,
@@ -139,11 +149,12 @@ bool stdin_take_oid(struct stdin_parser *p, const char *command,
 	*given = false;
 	if (is_at_end(p))
 		return ended_early(p, command, which);
-	if (!stdin_take_separator(p, command, &more))
-		return false;
+	if (!take_separator(p, &more))
+		return stdin_fail(p, "%s %s: expected SP but got: %s", command,
+		    p->ref.data, p->at);
 	if (!more)
 		return p->end || ended_early(p, command, which);
-	if (!stdin_take_field(p, &p->arg))
+	if (!take_field(p, &p->arg))
 		return false;
 	if (!p->arg.len) {
 		take_empty_oid(p, command, which, given);
@@ -152,5 +163,5 @@ bool stdin_take_oid(struct stdin_parser *p, const char *command,
 	*given = true;
 	return p->resolve(p->ctx, p->arg.data, oid) ||
 	    stdin_fail(p, "%s %s: invalid %s: %s", command, p->ref.data,
-		which_name(which), p->arg.data);
+		stdin_oid_word(p, which), p->arg.data);
 }

@@ -17,15 +17,14 @@ bool stdin_fail(struct stdin_parser *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The first field, into p->ref and p->update.name. */
 bool stdin_take_ref(struct stdin_parser *p, const char *command);
-/* Steps over what separates two fields; *MORE: there is another one. */
-bool stdin_take_separator(struct stdin_parser *p, const char *command,
-    bool *more);
-/* FIELD's old content goes. */
-bool stdin_take_field(struct stdin_parser *p, struct text *field);
+/* The next field; FIELD's old content goes. Empty where there is none. */
+bool stdin_take_next(struct stdin_parser *p, struct text *field);
 /* *GIVEN is false where there is none; *OID is then zero. */
 bool stdin_take_oid(struct stdin_parser *p, const char *command,
     enum stdin_oid which, struct refd_oid *oid, bool *given);
-/* Nothing may follow. */
+/* Nothing may follow, and the name must be one that git would do this to. */
 bool stdin_take_end(struct stdin_parser *p, const char *command);
+/* "<old-oid>", "<new-oid>", or as 2.39 has them. */
+const char *stdin_oid_word(const struct stdin_parser *p, enum stdin_oid which);
 
 #endif

@@ -10,11 +10,27 @@
 #include "client/command.h"
 #include "proto/refname.h"
 
-static const char usage_text[] =
-    "usage: refd update [<options>] -d <refname> [<old-oid>]\n"
-    "   or: refd update [<options>]    <refname> <new-oid> [<old-oid>]\n"
-    "   or: refd update [<options>] --stdin [-z] [--batch-updates]\n"
-    "\n"
+/* The first lines of it, as git has them. */
+static const char *usage_head(enum git_words words)
+{
+	switch (words) {
+	case GIT_2_55:
+		break;
+	case GIT_2_39:
+		return "usage: refd update [<options>] -d <refname> "
+		       "[<old-val>]\n"
+		       "   or: refd update [<options>]    <refname> <new-val> "
+		       "[<old-val>]\n"
+		       "   or: refd update [<options>] --stdin [-z]\n";
+	}
+	return "usage: refd update [<options>] -d <refname> [<old-oid>]\n"
+	       "   or: refd update [<options>]    <refname> <new-oid> "
+	       "[<old-oid>]\n"
+	       "   or: refd update [<options>] --stdin [-z] "
+	       "[--batch-updates]\n";
+}
+
+static const char usage_options[] =
     "    -m <reason>           reason of the update\n"
     "    -d                    delete the reference\n"
     "    --[no-]deref          update what <refname> points to, or itself\n"
@@ -30,12 +46,17 @@ static const char usage_text[] =
     "    --txid <id>           transaction id, 32 hex digits\n"
     "    --timeout <ms>        how long it may take (30000)\n"
     "    --porcelain, --json   results for programs\n"
+    "    --compat <version>    words as in git 2.39, or 2.55\n"
     "    -v, --verbose         say what was done\n";
 
-static void __attribute__((noreturn)) usage(void)
+static void print_usage(FILE *out, enum git_words words)
 {
-	fputs(usage_text, stderr);
-	fputc('\n', stderr);
+	fprintf(out, "%s\n%s\n", usage_head(words), usage_options);
+}
+
+static void __attribute__((noreturn)) usage(const struct update_options *opt)
+{
+	print_usage(stderr, opt->words);
 	exit(EXIT_USAGE);
 }
 
@@ -49,8 +70,10 @@ enum {
 	OPT_ATOMIC,
 	OPT_NO_BATCH,
 	OPT_STDIN,
+	OPT_NO_STDIN,
 	OPT_TXID,
 	OPT_TIMEOUT,
+	OPT_COMPAT,
 	OPT_PORCELAIN,
 	OPT_JSON
 };
@@ -66,8 +89,10 @@ static const struct option long_options[] = {
 	{ "batch-updates", no_argument, NULL, '0' },
 	{ "no-batch-updates", no_argument, NULL, OPT_NO_BATCH },
 	{ "stdin", no_argument, NULL, OPT_STDIN },
+	{ "no-stdin", no_argument, NULL, OPT_NO_STDIN },
 	{ "txid", required_argument, NULL, OPT_TXID },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "compat", required_argument, NULL, OPT_COMPAT },
 	{ "porcelain", no_argument, NULL, OPT_PORCELAIN },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -75,27 +100,36 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_timeout(const char *s)
+static int parse_timeout(const struct update_options *opt, const char *s)
 {
 	uint64_t ms;
 
 	if (!parse_number(s, REFD_DEADLINE_MAX_MS, &ms) || ms == 0) {
 		say_error("--timeout takes 1 to %d milliseconds",
 		    REFD_DEADLINE_MAX_MS);
-		usage();
+		usage(opt);
 	}
 	return (int)ms;
 }
 
-static const char *parse_txid(const char *s)
+static const char *parse_txid(const struct update_options *opt, const char *s)
 {
 	struct refd_txid id;
 
 	if (refd_txid_parse(s, &id) < 0) {
 		say_error("--txid takes 32 hexadecimal digits");
-		usage();
+		usage(opt);
 	}
 	return s;
+}
+
+static void parse_words(struct update_options *opt, const char *what,
+    const char *version)
+{
+	if (words_parse(version, &opt->words))
+		return;
+	say_error("%s takes 2.39 or 2.55, not '%s'", what, version);
+	usage(opt);
 }
 
 static void take_long(struct update_options *opt, int c)
@@ -128,11 +162,17 @@ static void take_long(struct update_options *opt, int c)
 	case OPT_STDIN:
 		opt->form = FORM_STDIN;
 		break;
+	case OPT_NO_STDIN:
+		opt->form = FORM_UPDATE;
+		break;
 	case OPT_TXID:
-		opt->txid = parse_txid(optarg);
+		opt->txid = parse_txid(opt, optarg);
 		break;
 	case OPT_TIMEOUT:
-		opt->timeout_ms = parse_timeout(optarg);
+		opt->timeout_ms = parse_timeout(opt, optarg);
+		break;
+	case OPT_COMPAT:
+		parse_words(opt, "--compat", optarg);
 		break;
 	case OPT_PORCELAIN:
 		opt->output = OUTPUT_PORCELAIN;
@@ -141,33 +181,65 @@ static void take_long(struct update_options *opt, int c)
 		opt->output = OUTPUT_JSON;
 		break;
 	default:
-		usage();
+		usage(opt);
 	}
 }
 
-/* Which numbers of arguments a form takes. */
+/* In git's order; and which numbers of arguments a form takes. */
 static void check(const struct update_options *opt, bool delete)
 {
 	int least = opt->form == FORM_STDIN ? 0 : delete ? 1 : 2;
 	int most = opt->form == FORM_STDIN ? 0 : delete ? 2 : 3;
 
+	if (opt->message && !*opt->message)
+		die("Refusing to perform update with empty message.");
+	if (opt->batch && opt->form != FORM_STDIN)
+		die("--batch-updates can only be used with --stdin");
 	if (opt->nr_args < least || opt->nr_args > most)
-		usage();
-	if (opt->form == FORM_STDIN ? delete : opt->end_null || opt->batch)
-		usage();
+		usage(opt);
+	if (opt->form == FORM_STDIN ? delete : opt->end_null)
+		usage(opt);
 	if (opt->atomic && opt->batch) {
 		say_error("--atomic and --batch-updates exclude each other");
-		usage();
+		usage(opt);
 	}
+}
+
+/* Of an option that is not known, or whose value is missing or too much. */
+static void __attribute__((noreturn))
+complain(const struct update_options *opt, int c, char **argv)
+{
+	const char *arg = argv[optind - 1];
+	bool is_long = has_prefix(arg, "--");
+
+	if (c == '?' && !(is_long && optopt)) {
+		if (is_long)
+			say_error("unknown option `%s'", arg + 2);
+		else
+			say_error("unknown switch `%c'", optopt);
+		usage(opt);
+	}
+	if (c == '?')
+		say_error("option `%.*s' takes no value",
+		    (int)strcspn(arg + 2, "="), arg + 2);
+	else if (is_long)
+		say_error("option `%s' requires a value", arg + 2);
+	else
+		say_error("switch `%c' requires a value", optopt);
+	exit(EXIT_USAGE);
 }
 
 static void parse_options(struct update_options *opt, int argc, char **argv)
 {
+	const char *compat = getenv("REFD_COMPAT");
 	bool delete = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "m:dz0C:vh", long_options, NULL)) >=
-	    0) {
+	if (compat && *compat)
+		parse_words(opt, "REFD_COMPAT", compat);
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":m:dz0C:vh", long_options,
+		    NULL)) >= 0) {
 		switch (c) {
 		case 'm':
 			opt->message = optarg;
@@ -188,8 +260,11 @@ static void parse_options(struct update_options *opt, int argc, char **argv)
 			opt->verbose = true;
 			break;
 		case 'h':
-			puts(usage_text);
+			print_usage(stdout, opt->words);
 			exit(0);
+		case '?':
+		case ':':
+			complain(opt, c, argv);
 		default:
 			take_long(opt, c);
 		}
@@ -199,14 +274,11 @@ static void parse_options(struct update_options *opt, int argc, char **argv)
 	check(opt, delete);
 	if (delete)
 		opt->form = FORM_DELETE;
-	if (opt->message && !*opt->message)
-		die("Refusing to perform update with empty message.");
 }
 
-int update_failed(const struct update_options *opt, const char *ref,
-    const char *detail)
+int update_failed(const struct updater *up, const char *ref, const char *detail)
 {
-	switch (opt->form) {
+	switch (up->opt->form) {
 	case FORM_DELETE:
 		say_error("%s", detail);
 		return EXIT_FAILED;
@@ -215,27 +287,14 @@ int update_failed(const struct update_options *opt, const char *ref,
 		    ref, detail);
 		return EXIT_FATAL;
 	case FORM_STDIN:
-		fprintf(stderr, "fatal: %s\n", detail);
+		fprintf(stderr, "fatal: %s%s%s\n", up->doing ? up->doing : "",
+		    up->doing ? ": " : "", detail);
 		return EXIT_FATAL;
 	}
 	return EXIT_FATAL;
 }
 
 /* ---- one ref, named on the command line ---- */
-
-static void check_name(const struct update_options *opt)
-{
-	const char *name = opt->args[0];
-	struct text t = { 0 };
-
-	if (!strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD"))
-		text_addf(&t, "refusing to update pseudoref '%s'", name);
-	else if (!refd_refname_format_ok(name))
-		text_addf(&t, "refusing to update ref with bad name '%s'",
-		    name);
-	if (t.len)
-		exit(update_failed(opt, name, t.data));
-}
 
 static void resolve_old(struct updater *up, const char *old,
     struct refd_update *u)
@@ -248,6 +307,14 @@ static void resolve_old(struct updater *up, const char *old,
 	/* "-d <ref> 0000..." checks nothing. */
 	if (u->action == REFD_DELETE && refd_oid_is_null(&u->old_oid))
 		u->has_old = false;
+}
+
+static void check_name(const struct updater *up, const struct refd_update *u)
+{
+	struct text t = { 0 };
+
+	if (!words_take_name(u, &t))
+		exit(update_failed(up, u->name, t.data));
 }
 
 static int update_one(struct updater *up)
@@ -271,6 +338,7 @@ static int update_one(struct updater *up)
 	} else {
 		resolve_old(up, args[1], &u);
 	}
+	check_name(up, &u);
 	changes_add(&changes, &u);
 	rc = updater_commit(up, &changes);
 	changes_done(&changes);
@@ -287,8 +355,6 @@ int command_update(int argc, char **argv)
 	parse_options(&opt, argc, argv);
 	if (opt.dir && chdir(opt.dir) < 0)
 		die("cannot change to '%s': %s", opt.dir, strerror(errno));
-	if (opt.form != FORM_STDIN)
-		check_name(&opt);
 	updater_open(&up, &opt);
 	rc = opt.form == FORM_STDIN ? update_stdin(&up) : update_one(&up);
 	updater_close(&up);

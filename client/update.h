@@ -13,6 +13,7 @@
 #include "client/reach.h"
 #include "client/reftx.h"
 #include "client/revision.h"
+#include "client/words.h"
 
 enum update_output { OUTPUT_GIT, OUTPUT_PORCELAIN, OUTPUT_JSON };
 
@@ -23,6 +24,7 @@ enum update_form { FORM_UPDATE, FORM_DELETE, FORM_STDIN };
 struct update_options {
 	enum update_form form;
 	enum update_output output;
+	enum git_words words;
 	const char *dir; /* -C */
 	const char *git_dir, *socket, *message, *txid;
 	bool no_deref, create_reflog, batch, end_null, verbose;
@@ -52,6 +54,7 @@ struct updater {
 	uint64_t deadline; /* to reach the daemon */
 	bool txid_used;
 	struct held held;
+	const char *doing; /* "prepare", "commit", or NULL if nobody said so */
 	/* What git would have to read of standard input, were it to do the
 	 * transaction; NULL: standard input is not read. */
 	struct text *input;
@@ -77,8 +80,9 @@ void updater_drop(struct updater *up);
 /* Reads commands until the end. The exit status. */
 int update_stdin(struct updater *up);
 
-/* An error about REF as the form words it; returns the exit status. */
-int update_failed(const struct update_options *opt, const char *ref,
+/* An error about REF as the form and the command word it; returns the exit
+ * status. */
+int update_failed(const struct updater *up, const char *ref,
     const char *detail);
 
 #endif

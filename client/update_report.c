@@ -36,6 +36,19 @@ static size_t find_culprit(const struct refd_answer *ans)
 	return first;
 }
 
+/* As update_failed() has it. What 2.55 would have said when the value was
+ * read was not said of the command that came later. */
+static int failed_ref(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, const char *detail)
+{
+	if (up->opt->form == FORM_STDIN && up->opt->words == GIT_2_55 &&
+	    words_is_bad_value(res->status)) {
+		fprintf(stderr, "fatal: %s\n", detail);
+		return EXIT_FATAL;
+	}
+	return update_failed(up, u->name, detail);
+}
+
 static int failed_whole(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
@@ -45,36 +58,57 @@ static int failed_whole(const struct updater *up, const struct changes *changes,
 
 	if (i == ans->nr_results)
 		die("the daemon rejects the transaction and names no ref");
-	words_detail(&changes->updates[i], &ans->results[i], &up->gd, &t);
+	words_detail(&changes->updates[i], &ans->results[i], up->opt->words,
+	    &t);
 	if (words_is_busy(ans->results[i].status)) {
 		say_error("%s", t.data);
 		rc = EXIT_AWAY;
 	} else {
-		rc = update_failed(up->opt, changes->updates[i].name, t.data);
+		rc = failed_ref(up, &changes->updates[i], &ans->results[i],
+		    t.data);
 	}
 	text_done(&t);
 	return rc;
+}
+
+static void report_rejected(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res)
+{
+	struct text t = { 0 };
+
+	if (up->opt->output == OUTPUT_GIT)
+		output_rejected(u, res);
+	words_detail(u, res, up->opt->words, &t);
+	say_error("%s", t.data);
+	text_done(&t);
+}
+
+void report_bad_values(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	size_t i;
+
+	for (i = 0; i < ans->nr_results; i++)
+		if (words_is_bad_value(ans->results[i].status))
+			report_rejected(up, &changes->updates[i],
+			    &ans->results[i]);
 }
 
 static int report_batch(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
 	size_t i, nr_busy = 0;
-	struct text t = { 0 };
 
+	if (!up->held.is_prepared)
+		report_bad_values(up, changes, ans);
 	for (i = 0; i < ans->nr_results; i++) {
 		const struct refd_result *res = &ans->results[i];
 
 		nr_busy += words_is_busy(res->status);
-		if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
-			continue;
-		if (up->opt->output == OUTPUT_GIT)
-			output_rejected(&changes->updates[i], res);
-		text_clear(&t);
-		words_detail(&changes->updates[i], res, &up->gd, &t);
-		say_error("%s", t.data);
+		if (res->status != REFD_OK && res->status != REFD_UNKNOWN &&
+		    !words_is_bad_value(res->status))
+			report_rejected(up, &changes->updates[i], res);
 	}
-	text_done(&t);
 	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
 }
 

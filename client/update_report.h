@@ -11,6 +11,10 @@
 /* ANS is RESULTS with one for each of CHANGES. */
 int report_results(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans);
+/* Of a batch, what git rejects before it looks at any ref; report_results()
+ * does not say it again when the batch was prepared. */
+void report_bad_values(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans);
 /* ANS is REFUSED: the whole request, spelled out for each ref. */
 int report_refused(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans);

@@ -20,7 +20,7 @@ static void __attribute__((noreturn)) refuse(const struct updater *up,
 {
 	const char *ref = changes->nr ? changes->updates[0].name : "";
 
-	exit(update_failed(up->opt, ref, detail));
+	exit(update_failed(up, ref, detail));
 }
 
 /* In a batch too: one of them would undo the other. */
@@ -259,6 +259,8 @@ int updater_prepare(struct updater *up, const struct changes *changes)
 		reftx_aborted(&up->hook);
 		declined_by_hook(up);
 	}
+	if (rc == 0 && up->opt->batch)
+		report_bad_values(up, changes, &up->held.ans);
 	return rc;
 }
 

@@ -80,12 +80,14 @@ static bool obey(struct dialogue *d, int *rc)
 		return true;
 	case STDIN_PREPARE:
 		keep_input(d);
+		d->up->doing = "prepare";
 		*rc = updater_prepare(d->up, &d->changes);
 		if (*rc == 0)
 			reply(d->up, "prepare");
 		return *rc == 0;
 	case STDIN_COMMIT:
 		keep_input(d);
+		d->up->doing = "commit";
 		*rc = commit(d);
 		if (*rc == 0)
 			reply(d->up, "commit");
@@ -96,6 +98,7 @@ static bool obey(struct dialogue *d, int *rc)
 		reply(d->up, "abort");
 		return true;
 	case STDIN_EOF_COMMIT:
+		d->up->doing = NULL;
 		*rc = commit(d);
 		return false;
 	case STDIN_EOF:

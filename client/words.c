@@ -4,10 +4,14 @@
 
 #include "proto/refname.h"
 
+static bool has_text(const struct refd_result *res)
+{
+	return res->text && *res->text;
+}
+
 const char *words_text(const struct refd_result *res)
 {
-	return res->text && *res->text ? res->text :
-					 refd_status_text(res->status);
+	return has_text(res) ? res->text : refd_status_text(res->status);
 }
 
 bool words_is_busy(enum refd_status status)
@@ -15,168 +19,174 @@ bool words_is_busy(enum refd_status status)
 	return status == REFD_BUSY || status == REFD_DEADLINE;
 }
 
-/* The daemon's text may already begin as git's does. */
-static void cannot_lock(const char *name, const char *text, struct text *out)
+bool words_is_bad_value(enum refd_status status)
 {
-	if (has_prefix(text, "cannot "))
-		text_adds(out, text);
-	else
-		text_addf(out, "cannot lock ref '%s': %s", name, text);
+	return status == REFD_NOOBJECT || status == REFD_NOTCOMMIT;
 }
 
-static bool is_absent(const struct refd_result *res)
+bool words_parse(const char *version, enum git_words *words)
 {
-	return res->status == REFD_MISSING ||
-	    (res->status == REFD_STALE && res->has_found &&
-		refd_oid_is_null(&res->found));
-}
+	static const struct {
+		const char *version;
+		enum git_words words;
+	} known[] = { { "2.55", GIT_2_55 }, { "2.39", GIT_2_39 } };
+	size_t i;
 
-/* "is at A but expected B", as much of it as is known. */
-static void add_stale(const struct refd_update *u,
-    const struct refd_result *res, struct text *out)
-{
-	char found[REFD_OID_HEX + 1], expected[REFD_OID_HEX + 1];
-
-	if (res->has_found && u->has_old)
-		text_addf(out, "is at %s but expected %s",
-		    refd_oid_hex(&res->found, found),
-		    refd_oid_hex(&u->old_oid, expected));
-	else
-		text_adds(out, words_text(res));
-}
-
-/* The lock that stands in the way: the ref's own, unless the daemon names
- * another one (HEAD's, that of packed-refs). */
-static void add_lock_path(const struct refd_update *u,
-    const struct refd_result *res, const struct gitdir *gd, struct text *out)
-{
-	static const char begin[] = "Unable to create '";
-	const char *named = res->text ? strstr(res->text, begin) : NULL;
-	struct text name = { 0 };
-
-	if (named) {
-		named += strlen(begin);
-		text_add(&name, named, strcspn(named, "'"));
-		if (name.len > 5 && !strcmp(name.data + name.len - 5, ".lock"))
-			name.data[name.len -= 5] = '\0';
-	} else {
-		text_adds(&name, u->name);
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (!strcmp(version, known[i].version)) {
+			*words = known[i].words;
+			return true;
+		}
 	}
-	if (gd && name.data[0] != '/')
-		text_addf(out, "%s/",
-		    refd_refname_is_per_worktree(name.data) ? gd->path :
-							      gd->common);
-	text_addf(out, "%s.lock", name.data);
-	text_done(&name);
+	return false;
 }
 
-static void add_locked(const struct refd_update *u,
-    const struct refd_result *res, const struct gitdir *gd, struct text *out)
+/* ---- names ---- */
+
+static bool is_pseudoref(const char *name)
 {
-	text_adds(out, "Unable to create '");
-	add_lock_path(u, res, gd, out);
-	text_adds(out,
-	    "': File exists.\n\nAnother git process seems to be running in this "
-	    "repository, or the lock file may be stale:\nif no git runs here, "
-	    "remove it and try again.");
+	return !strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD");
 }
 
-static void add_duplicate(const char *name, const struct refd_result *res,
+/* What is too long is the daemon's to refuse. */
+static bool is_good_name(const struct refd_update *u)
+{
+	bool too_long = false;
+
+	if (refd_oid_is_null(&u->new_oid))
+		return refd_refname_may_delete(u->name, &too_long) || too_long;
+	return refd_refname_format_ok(u->name);
+}
+
+bool words_take_name(const struct refd_update *u, struct text *out)
+{
+	if (is_pseudoref(u->name))
+		text_addf(out, "refusing to update pseudoref '%s'", u->name);
+	else if (!is_good_name(u))
+		text_addf(out, "refusing to update ref with bad name '%s'",
+		    u->name);
+	else
+		return true;
+	return false;
+}
+
+/* ---- 2.39 ---- */
+
+/* "cannot lock ref 'a': cannot process 'a' and 'a/b' ...": there 2.39 names
+ * the other one first, since it came first. */
+static bool add_swapped(const char *text, struct text *out)
+{
+	static const char begin[] = "cannot process '";
+	static const char and[] = "' and '";
+	static const char end[] = "' at the same time";
+	const char *first, *second, *behind;
+
+	first = strstr(text, begin);
+	if (!first || !has_prefix(text, "cannot lock ref '"))
+		return false;
+	first += strlen(begin);
+	second = strstr(first, and);
+	behind = second ? strstr(second, end) : NULL;
+	if (!behind)
+		return false;
+	text_addf(out, "cannot lock ref '%.*s': %s%.*s%s%.*s%s",
+	    (int)(behind - second) - (int)strlen(and), second + strlen(and),
+	    begin, (int)(behind - second) - (int)strlen(and),
+	    second + strlen(and), and, (int)(second - first), first, end);
+	return true;
+}
+
+/* What is in the way of a name was not yet looked for all at once, so it was
+ * in the way of a lock. */
+static void add_conflict_239(const char *name, const char *text,
     struct text *out)
 {
-	if (res->text && *res->text)
-		text_adds(out, res->text);
+	if (add_swapped(text, out))
+		return;
+	if (*text == '\'' || has_prefix(text, "cannot process '"))
+		text_addf(out, "cannot lock ref '%s': ", name);
+	text_adds(out, text);
+}
+
+/* Objects were looked at under the lock. */
+static void add_object_239(const char *name, const char *text, struct text *out)
+{
+	if (has_prefix(text, "trying to write "))
+		text_addf(out, "cannot update ref '%s': ", name);
+	text_adds(out, text);
+}
+
+/* Much was said of a lock that stands in the way. */
+static void add_locked_239(const char *text, struct text *out)
+{
+	const char *advice = strstr(text, "\n\nAnother git process");
+
+	if (!advice) {
+		text_adds(out, text);
+		return;
+	}
+	text_add(out, text, (size_t)(advice - text));
+	text_adds(out,
+	    "\n\nAnother git process seems to be running in this repository, "
+	    "e.g.\nan editor opened by 'git commit'. Please make sure all "
+	    "processes\nare terminated then try again. If it still fails, a "
+	    "git process\nmay have crashed in this repository earlier:\n"
+	    "remove the file manually to continue.");
+}
+
+static void add_239(const struct refd_update *u, const struct refd_result *res,
+    struct text *out)
+{
+	if (words_is_bad_value(res->status))
+		add_object_239(u->name, res->text, out);
+	else if (res->status == REFD_CONFLICT)
+		add_conflict_239(u->name, res->text, out);
+	else if (res->status == REFD_LOCKED)
+		add_locked_239(res->text, out);
 	else
-		text_addf(out, "multiple updates for ref '%s' not allowed",
-		    name);
+		text_adds(out, res->text);
+}
+
+/* ---- all of it ---- */
+
+/* A text that begins in the middle of git's sentence. */
+static bool lacks_ref(const struct refd_result *res)
+{
+	static const char *const middles[] = { "is at ", "reference already ",
+		"unable to resolve ", "Unable to create " };
+	size_t i;
+
+	for (i = 0; i < sizeof(middles) / sizeof(middles[0]); i++)
+		if (has_prefix(res->text, middles[i]))
+			return true;
+	return false;
 }
 
 void words_detail(const struct refd_update *u, const struct refd_result *res,
-    const struct gitdir *gd, struct text *out)
+    enum git_words words, struct text *out)
 {
-	char hex[REFD_OID_HEX + 1];
-
-	refd_oid_hex(&u->new_oid, hex);
-	switch (res->status) {
-	case REFD_STALE:
-	case REFD_MISSING:
-		text_addf(out, "cannot lock ref '%s': ", u->name);
-		if (is_absent(res))
-			text_addf(out, "unable to resolve reference '%s'",
-			    u->name);
-		else
-			add_stale(u, res, out);
-		break;
-	case REFD_EXISTS:
-		text_addf(out, "cannot lock ref '%s': reference already exists",
-		    u->name);
-		break;
-	case REFD_LOCKED:
-		text_addf(out, "cannot lock ref '%s': ", u->name);
-		add_locked(u, res, gd, out);
-		break;
-	case REFD_CONFLICT:
-		cannot_lock(u->name, words_text(res), out);
-		break;
-	case REFD_BADNAME:
-		text_addf(out, "refusing to update ref with bad name '%s'",
-		    u->name);
-		break;
-	case REFD_NOOBJECT:
-		text_addf(out,
-		    "trying to write ref '%s' with nonexistent "
-		    "object %s",
-		    u->name, hex);
-		break;
-	case REFD_NOTCOMMIT:
-		text_addf(out,
-		    "trying to write non-commit object %s to "
-		    "branch '%s'",
-		    hex, u->name);
-		break;
-	case REFD_BROKEN:
-		text_addf(out,
-		    "cannot lock ref '%s': unable to resolve "
-		    "reference '%s': reference broken",
-		    u->name, u->name);
-		break;
-	case REFD_DUPLICATE:
-		add_duplicate(u->name, res, out);
-		break;
-	case REFD_NOTSYMREF:
-		cannot_lock(u->name, words_text(res), out);
-		break;
-	case REFD_UNSUPPORTED:
-		text_addf(out, "cannot update ref '%s': not supported by refd",
-		    u->name);
-		if (res->text && *res->text)
-			text_addf(out, ": %s", res->text);
-		break;
-	case REFD_OK:
-	case REFD_DENIED:
-	case REFD_HOOK_DECLINED:
-	case REFD_NOSPACE:
-	case REFD_IO:
-	case REFD_BUSY:
-	case REFD_DEADLINE:
-	case REFD_ABORTED:
-	case REFD_UNKNOWN:
-	case REFD_NOREPO:
-	case REFD_BADREQUEST:
-	case REFD_LIMIT:
-	case REFD_PENDING:
+	if (!has_text(res)) {
 		text_addf(out, "cannot update ref '%s': %s", u->name,
-		    words_text(res));
+		    refd_status_text(res->status));
+		return;
+	}
+	if (lacks_ref(res))
+		text_addf(out, "cannot lock ref '%s': ", u->name);
+	switch (words) {
+	case GIT_2_55:
+		text_adds(out, res->text);
+		break;
+	case GIT_2_39:
+		add_239(u, res, out);
 		break;
 	}
 }
 
-const char *words_reason(const struct refd_result *res)
+const char *words_reason(enum refd_status status)
 {
-	switch (res->status) {
+	switch (status) {
 	case REFD_STALE:
-		return is_absent(res) ? "reference does not exist" :
-					"incorrect old value provided";
+		return "incorrect old value provided";
 	case REFD_MISSING:
 		return "reference does not exist";
 	case REFD_EXISTS:
@@ -188,10 +198,10 @@ const char *words_reason(const struct refd_result *res)
 	case REFD_NOOBJECT:
 	case REFD_NOTCOMMIT:
 		return "invalid new value provided";
-	case REFD_HOOK_DECLINED:
-		return "hook declined";
 	case REFD_NOTSYMREF:
 		return "expected symref but found regular ref";
+	case REFD_HOOK_DECLINED:
+		return "hook declined";
 	case REFD_OK:
 	case REFD_BADNAME:
 	case REFD_BROKEN:
@@ -209,13 +219,13 @@ const char *words_reason(const struct refd_result *res)
 	case REFD_PENDING:
 		break;
 	}
-	return refd_status_text(res->status);
+	return refd_status_text(status);
 }
 
 /* receive-pack's own words, where it has any for this. */
-static const char *push_reason(const struct refd_result *res, bool atomic)
+static const char *push_reason(enum refd_status status, bool atomic)
 {
-	switch (res->status) {
+	switch (status) {
 	case REFD_BADNAME:
 		return "funny refname";
 	case REFD_NOOBJECT:
@@ -231,7 +241,7 @@ static const char *push_reason(const struct refd_result *res, bool atomic)
 	case REFD_NOTCOMMIT:
 	case REFD_HOOK_DECLINED:
 	case REFD_NOTSYMREF:
-		return words_reason(res);
+		return words_reason(status);
 	case REFD_OK:
 	case REFD_LOCKED:
 	case REFD_BROKEN:
@@ -251,18 +261,32 @@ static const char *push_reason(const struct refd_result *res, bool atomic)
 	return "failed to update ref";
 }
 
+/* Which ref it is, the push says itself. */
+static const char *without_ref(const char *text, const char *name)
+{
+	static const char *const begins[] = { "cannot lock ref '",
+		"cannot update ref '" };
+	size_t i, len = strlen(name);
+
+	for (i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		const char *at = text + strlen(begins[i]);
+
+		if (has_prefix(text, begins[i]) && !strncmp(at, name, len) &&
+		    has_prefix(at + len, "': "))
+			return at + len + 3;
+	}
+	return text;
+}
+
 void words_push(const struct refd_update *u, const struct refd_result *res,
     bool atomic, struct text *out)
 {
-	const char *reason = push_reason(res, atomic);
-	const char *text = words_text(res);
+	const char *reason = push_reason(res->status, atomic);
+	const char *text = without_ref(words_text(res), u->name);
 
 	text_adds(out, reason);
-	if (res->status == REFD_STALE && !is_absent(res)) {
-		text_adds(out, ": ");
-		add_stale(u, res, out);
-	} else if (res->status != REFD_BADNAME && strcmp(text, reason) &&
-	    (res->text || !strcmp(reason, "failed to update ref"))) {
+	if (res->status == REFD_BADNAME || !strcmp(text, reason))
+		return;
+	if (has_text(res) || !strcmp(reason, "failed to update ref"))
 		text_addf(out, ": %s", text);
-	}
 }

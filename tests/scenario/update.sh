@@ -105,6 +105,8 @@ argument_forms() {
 	both 'move what does not exist' 128 \
 		refs/heads/none "$second" "$first" </dev/null
 	both 'confirm a value' 0 refs/heads/b "$first" "$first" </dev/null
+	both 'a value in capitals' 0 \
+		refs/heads/b "$(tr a-f A-F <<<"$first")" </dev/null
 	both 'a revision for a value' 0 refs/heads/c refs/heads/a~1 </dev/null
 	both 'an old revision' 0 \
 		refs/heads/c refs/heads/a refs/heads/a^ </dev/null
@@ -128,6 +130,9 @@ argument_forms() {
 	both 'an object that is not there' 128 \
 		refs/heads/absent "$absent" </dev/null
 	both 'a bad name' 128 refs/heads/a..b "$first" </dev/null
+	both 'a bad name to delete' 0 -d 'refs/heads/a b' </dev/null
+	both 'a name that no ref has' 1 -d foo </dev/null
+	both 'a name of one component' 0 foo "$first" </dev/null
 	both 'no arguments' 129 </dev/null
 	both 'too many arguments' 129 refs/heads/a b c d </dev/null
 	both 'what a symbolic ref points to' 0 HEAD "$second" </dev/null
@@ -368,8 +373,6 @@ commit: ok" "$out"
 	is 'batch: what could be done was' "$first" \
 		"$(ref_of own.git refs/heads/four)"
 
-	"$REFD" update -C "$repo" -d 'refs/heads/a b' 2>"$T/err"
-	is 'a bad name to delete' 1 $?
 	"$REFD" update -C "$repo" --atomic --batch-updates --stdin \
 		</dev/null 2>/dev/null
 	is 'all or none, and each alone, exclude each other' 129 $?

@@ -1,9 +1,9 @@
 /*
  * Proves that the language of update-ref --stdin is read as git reads it:
  * every command with and without -z, quoting, "option no-deref", the order
- * of start, commit and abort, and git's own words for what is wrong (most of
- * the inputs here were given to a real git, and it is its answers that are
- * expected).
+ * of start, commit and abort, and git's own words for what is wrong, those of
+ * 2.39 too (nearly all of the inputs here were given to a real git, and it is
+ * its answers that are expected).
  */
 #include <check.h>
 #include <stdio.h>
@@ -319,6 +319,41 @@ static const struct {
 	    "symref-update HEAD: invalid oid: nosuch" },
 	{ "symref-delete refs/heads/s\n",
 	    "symref-delete: cannot operate with deref mode" },
+	{ "symref-verify \n", "symref-verify: cannot operate with deref mode" },
+	{ "symref-create refs/heads/s\trefs/heads/x\n",
+	    "expected SP but got: \trefs/heads/x\n" },
+	{ "symref-update HEAD  foo bar\n",
+	    "symref-update HEAD: missing <new-target>" },
+	{ "symref-update HEAD refs/heads/x\tref\n",
+	    "expected SP but got: \tref\n" },
+	/* An empty word ends what may be there. */
+	{ "symref-update HEAD refs/heads/x  foo bar\n",
+	    "symref-update HEAD: extra input:  foo bar\n" },
+	{ "symref-update HEAD refs/heads/x ref a..b\n",
+	    "symref-update HEAD: invalid ref: a..b" },
+	{ "symref-update HEAD refs/heads/x ref refs/heads/y z\n",
+	    "symref-update HEAD: extra input:  z\n" },
+	{ "option no-deref\nsymref-delete HEAD a..b\n",
+	    "invalid ref format: a..b" },
+	{ "option no-deref\nsymref-verify HEAD refs/heads/x y\n",
+	    "symref-verify HEAD: extra input:  y\n" },
+	{ "option no-deref \n", "option unknown: no-deref \n" },
+	{ "option no-deref", "option unknown: no-deref" },
+	{ "update refs/heads/a " A " ", "update refs/heads/a: extra input: " },
+	{ "create refs/heads/a \n", "create refs/heads/a: zero <new-oid>" },
+	{ "delete refs/heads/a \n", "delete refs/heads/a: zero <old-oid>" },
+	/* Of a name itself git thinks when it has read the whole line. */
+	{ "update FETCH_HEAD nosuch\n",
+	    "update FETCH_HEAD: invalid <new-oid>: nosuch" },
+	{ "update MERGE_HEAD " A " " B " x\n",
+	    "update MERGE_HEAD: extra input:  x\n" },
+	{ "symref-create FETCH_HEAD refs/heads/x\n",
+	    "refusing to update pseudoref 'FETCH_HEAD'" },
+	{ "delete foo\n", "refusing to update ref with bad name 'foo'" },
+	{ "update foo " Z "\n", "refusing to update ref with bad name 'foo'" },
+	{ "verify foo\n", "refusing to update ref with bad name 'foo'" },
+	{ "symref-create foo refs/heads/x\n",
+	    "refusing to update ref with bad name 'foo'" },
 };
 
 START_TEST(test_errors)
@@ -332,6 +367,37 @@ START_TEST(test_errors)
 	    event != STDIN_EOF_COMMIT);
 	ck_assert_msg(event == STDIN_ERROR, "taken: %s", bad[_i].input);
 	ck_assert_str_eq(p.error.data, bad[_i].error);
+	close_input();
+}
+END_TEST
+
+/* The words that 2.39 had for values. */
+START_TEST(test_errors_239)
+{
+	static const struct {
+		const char *input, *error;
+	} cases[] = {
+		{ "update refs/heads/a\n",
+		    "update refs/heads/a: missing <newvalue>" },
+		{ "update refs/heads/a nosuch\n",
+		    "update refs/heads/a: invalid <newvalue>: nosuch" },
+		{ "update refs/heads/a " A " nosuch\n",
+		    "update refs/heads/a: invalid <oldvalue>: nosuch" },
+		{ "update refs/heads/a " A,
+		    "update refs/heads/a: unexpected end of input when reading "
+		    "<oldvalue>" },
+		{ "create refs/heads/a\n",
+		    "create refs/heads/a: missing <newvalue>" },
+		{ "create refs/heads/a " Z "\n",
+		    "create refs/heads/a: zero <newvalue>" },
+		{ "delete refs/heads/a " Z "\n",
+		    "delete refs/heads/a: zero <oldvalue>" },
+	};
+
+	open_text(cases[_i].input);
+	p.words = GIT_2_39;
+	expect(STDIN_ERROR);
+	ck_assert_str_eq(p.error.data, cases[_i].error);
 	close_input();
 }
 END_TEST
@@ -359,6 +425,17 @@ START_TEST(test_errors_z)
 	expect(STDIN_ERROR);
 	ck_assert_str_eq(p.error.data, "empty command in input");
 	close_input();
+	/* The next command is taken for what is missing. */
+	open_z("symref-update HEAD\0refs/heads/x\0start\0commit\0");
+	expect(STDIN_ERROR);
+	ck_assert_str_eq(p.error.data,
+	    "symref-update HEAD: invalid arg 'start' for old value");
+	close_input();
+	open_z("symref-update HEAD\0refs/heads/x\0ref\0");
+	expect(STDIN_ERROR);
+	ck_assert_str_eq(p.error.data,
+	    "symref-update HEAD: expected old value");
+	close_input();
 }
 END_TEST
 
@@ -378,6 +455,7 @@ int main(void)
 	tcase_add_test(tc, test_symrefs_z);
 	tcase_add_loop_test(tc, test_order, 0, 10);
 	tcase_add_loop_test(tc, test_errors, 0, sizeof(bad) / sizeof(bad[0]));
+	tcase_add_loop_test(tc, test_errors_239, 0, 7);
 	tcase_add_test(tc, test_errors_z);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -1,7 +1,7 @@
 /*
  * Proves that what became of a ref is told in git's words: the details that
- * update-ref prints (as a real git printed them), the reasons of a batch and
- * of a push, and the lines and JSON for programs, whatever bytes the names
+ * update-ref prints (as real gits of both versions printed them), what it says
+ * of names, the reasons of a batch and of a push, and the lines and JSON for programs, whatever bytes the names
  * and texts have.
  */
 #include <check.h>
@@ -52,69 +52,148 @@ static struct refd_result result(enum refd_status status, const char *found,
 	return res;
 }
 
+/* Where DETAIL_239 is NULL both say the same. */
 static const struct {
 	enum refd_status status;
-	const char *found, *text, *detail, *reason, *push;
+	const char *text, *detail, *detail_239, *reason, *push;
 } cases[] = {
-	{ REFD_STALE, B, "incorrect old value provided",
+	{ REFD_STALE,
 	    "cannot lock ref 'refs/heads/x': is at " B " but expected " A,
+	    "cannot lock ref 'refs/heads/x': is at " B " but expected " A, NULL,
 	    "incorrect old value provided",
 	    "incorrect old value provided: is at " B " but expected " A },
-	{ REFD_STALE, Z, NULL,
+	{ REFD_STALE,
+	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but "
+	    "expected refs/heads/z",
+	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but "
+	    "expected refs/heads/z",
+	    NULL, "incorrect old value provided",
+	    "incorrect old value provided: verifying symref target: "
+	    "'refs/heads/x': is at refs/heads/y but expected refs/heads/z" },
+	{ REFD_STALE, NULL,
+	    "cannot update ref 'refs/heads/x': is at a different value", NULL,
+	    "incorrect old value provided", "incorrect old value provided" },
+	{ REFD_MISSING,
 	    "cannot lock ref 'refs/heads/x': unable to resolve reference "
 	    "'refs/heads/x'",
-	    "reference does not exist", "reference does not exist" },
-	{ REFD_MISSING, NULL, NULL,
 	    "cannot lock ref 'refs/heads/x': unable to resolve reference "
 	    "'refs/heads/x'",
-	    "reference does not exist", "reference does not exist" },
-	{ REFD_EXISTS, B, NULL,
+	    NULL, "reference does not exist",
+	    "reference does not exist: unable to resolve reference "
+	    "'refs/heads/x'" },
+	{ REFD_EXISTS,
 	    "cannot lock ref 'refs/heads/x': reference already exists",
+	    "cannot lock ref 'refs/heads/x': reference already exists", NULL,
 	    "reference already exists", "reference already exists" },
-	{ REFD_CONFLICT, NULL,
+	{ REFD_NOTSYMREF,
+	    "cannot lock ref 'refs/heads/x': expected symref with target "
+	    "'refs/heads/y': but is a regular ref",
+	    "cannot lock ref 'refs/heads/x': expected symref with target "
+	    "'refs/heads/y': but is a regular ref",
+	    NULL, "expected symref but found regular ref",
+	    "expected symref but found regular ref: expected symref with "
+	    "target 'refs/heads/y': but is a regular ref" },
+	{ REFD_CONFLICT,
+	    "'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
 	    "'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
 	    "cannot lock ref 'refs/heads/x': 'refs/heads/x/y' exists; cannot "
 	    "create 'refs/heads/x'",
 	    "refname conflict",
 	    "refname conflict: 'refs/heads/x/y' exists; cannot create "
 	    "'refs/heads/x'" },
-	{ REFD_NOOBJECT, NULL, NULL,
+	{ REFD_CONFLICT,
+	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create "
+	    "'refs/heads/x'",
+	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create "
+	    "'refs/heads/x'",
+	    NULL, "refname conflict",
+	    "refname conflict: 'refs/heads' exists; cannot create "
+	    "'refs/heads/x'" },
+	{ REFD_CONFLICT,
+	    "cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same "
+	    "time",
+	    "cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same "
+	    "time",
+	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
+	    "'refs/heads/x/y' at the same time",
+	    "refname conflict",
+	    "refname conflict: cannot process 'refs/heads/x' and "
+	    "'refs/heads/x/y' at the same time" },
+	{ REFD_CONFLICT,
+	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
+	    "'refs/heads/x/y' at the same time",
+	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
+	    "'refs/heads/x/y' at the same time",
+	    "cannot lock ref 'refs/heads/x/y': cannot process 'refs/heads/x/y' "
+	    "and 'refs/heads/x' at the same time",
+	    "refname conflict",
+	    "refname conflict: cannot process 'refs/heads/x' and "
+	    "'refs/heads/x/y' at the same time" },
+	{ REFD_NOOBJECT,
 	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
-	    "invalid new value provided", "bad pack" },
-	{ REFD_NOTCOMMIT, NULL, NULL,
+	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
+	    "cannot update ref 'refs/heads/x': trying to write ref "
+	    "'refs/heads/x' with nonexistent object " A,
+	    "invalid new value provided",
+	    "bad pack: trying to write ref 'refs/heads/x' with nonexistent "
+	    "object " A },
+	{ REFD_NOTCOMMIT,
 	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
-	    "invalid new value provided", "invalid new value provided" },
-	{ REFD_BADNAME, NULL, "whatever",
-	    "refusing to update ref with bad name 'refs/heads/x'",
+	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
+	    "cannot update ref 'refs/heads/x': trying to write non-commit "
+	    "object " A " to branch 'refs/heads/x'",
+	    "invalid new value provided",
+	    "invalid new value provided: trying to write non-commit object " A
+	    " to branch 'refs/heads/x'" },
+	{ REFD_LOCKED,
+	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
+	    "exists.\n\nAnother git process seems to be running in this "
+	    "repository, or the lock file may be stale",
+	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
+	    "exists.\n\nAnother git process seems to be running in this "
+	    "repository, or the lock file may be stale",
+	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
+	    "exists.\n\nAnother git process seems to be running in this "
+	    "repository, e.g.\nan editor opened by 'git commit'. Please make "
+	    "sure all processes\nare terminated then try again. If it still "
+	    "fails, a git process\nmay have crashed in this repository "
+	    "earlier:\nremove the file manually to continue.",
+	    "reference already exists",
+	    "failed to update ref: Unable to create '/x.lock': File "
+	    "exists.\n\nAnother git process seems to be running in this "
+	    "repository, or the lock file may be stale" },
+	{ REFD_BADNAME, "refusing to update ref with bad name 'refs/heads/x'",
+	    "refusing to update ref with bad name 'refs/heads/x'", NULL,
 	    "refname is not valid", "funny refname" },
-	{ REFD_DUPLICATE, NULL, NULL,
-	    "multiple updates for ref 'refs/heads/x' not allowed",
-	    "refname conflict", "refname conflict" },
-	{ REFD_NOSPACE, NULL, NULL,
+	{ REFD_DUPLICATE, "multiple updates for ref 'refs/heads/x' not allowed",
+	    "multiple updates for ref 'refs/heads/x' not allowed", NULL,
+	    "refname conflict",
+	    "refname conflict: multiple updates for ref 'refs/heads/x' not "
+	    "allowed" },
+	{ REFD_NOSPACE, NULL,
 	    "cannot update ref 'refs/heads/x': no space left on the device",
-	    "no space left on the device",
+	    NULL, "no space left on the device",
 	    "failed to update ref: no space left on the device" },
-	{ REFD_DENIED, NULL, "not yours",
-	    "cannot update ref 'refs/heads/x': not yours", "not permitted",
+	{ REFD_DENIED, "not yours", "not yours", NULL, "not permitted",
 	    "failed to update ref: not yours" },
-	{ REFD_UNSUPPORTED, NULL, "a symref",
-	    "cannot update ref 'refs/heads/x': not supported by refd: a symref",
-	    "not supported by refd", "failed to update ref: a symref" },
-	{ REFD_ABORTED, NULL, NULL,
-	    "cannot update ref 'refs/heads/x': a sibling update failed",
+	{ REFD_ABORTED, NULL,
+	    "cannot update ref 'refs/heads/x': a sibling update failed", NULL,
 	    "a sibling update failed", "atomic transaction failed" },
 };
 
 START_TEST(test_words)
 {
 	struct refd_update u = update(REFD_UPDATE, A);
-	struct refd_result res =
-	    result(cases[_i].status, cases[_i].found, cases[_i].text);
+	struct refd_result res = result(cases[_i].status, NULL, cases[_i].text);
 	struct text t = { 0 };
 
-	words_detail(&u, &res, NULL, &t);
+	words_detail(&u, &res, GIT_2_55, &t);
 	ck_assert_str_eq(t.data, cases[_i].detail);
-	ck_assert_str_eq(words_reason(&res), cases[_i].reason);
+	text_clear(&t);
+	words_detail(&u, &res, GIT_2_39, &t);
+	ck_assert_str_eq(t.data,
+	    cases[_i].detail_239 ? cases[_i].detail_239 : cases[_i].detail);
+	ck_assert_str_eq(words_reason(cases[_i].status), cases[_i].reason);
 	text_clear(&t);
 	words_push(&u, &res, true, &t);
 	ck_assert_str_eq(t.data, cases[_i].push);
@@ -122,32 +201,62 @@ START_TEST(test_words)
 }
 END_TEST
 
-START_TEST(test_locked)
+START_TEST(test_versions)
 {
-	struct gitdir gd = { .path = (char *)"/w", .common = (char *)"/c" };
-	struct refd_update u = update(REFD_UPDATE, NULL);
-	struct refd_result res = result(REFD_LOCKED, NULL, NULL);
+	enum git_words words = GIT_2_55;
+
+	ck_assert(words_parse("2.39", &words));
+	ck_assert_int_eq(words, GIT_2_39);
+	ck_assert(!words_parse("", &words));
+	ck_assert(!words_parse("2.39.5", &words));
+	ck_assert(!words_parse("2.47", &words));
+	ck_assert_int_eq(words, GIT_2_39);
+	ck_assert(words_parse("2.55", &words));
+	ck_assert_int_eq(words, GIT_2_55);
+}
+END_TEST
+
+static void expect_name(struct refd_update u, const char *name,
+    const char *wanted)
+{
 	struct text t = { 0 };
 
-	words_detail(&u, &res, &gd, &t);
-	ck_assert_ptr_nonnull(strstr(t.data,
-	    "cannot lock ref 'refs/heads/x': Unable to create "
-	    "'/c/refs/heads/x.lock': File exists.\n"));
-	/* The daemon may name another lock than the ref's. */
-	text_clear(&t);
-	res.text = "Unable to create 'packed-refs.lock': somebody has it";
-	words_detail(&u, &res, &gd, &t);
-	ck_assert_ptr_nonnull(strstr(t.data, "'/c/packed-refs.lock'"));
-	text_clear(&t);
-	res.text = "Unable to create 'HEAD.lock': somebody has it";
-	words_detail(&u, &res, &gd, &t);
-	ck_assert_ptr_nonnull(strstr(t.data, "'/w/HEAD.lock': File"));
-	res.text = NULL;
-	text_clear(&t);
-	u.name = "HEAD";
-	words_detail(&u, &res, &gd, &t);
-	ck_assert_ptr_nonnull(strstr(t.data, "'/w/HEAD.lock'"));
+	u.name = name;
+	ck_assert(words_take_name(&u, &t) == !wanted);
+	if (wanted)
+		ck_assert_str_eq(t.data, wanted);
 	text_done(&t);
+}
+
+/* What is deleted need not be well-formed, but must look like a ref. */
+START_TEST(test_names)
+{
+	struct refd_update set = update(REFD_UPDATE, NULL);
+	struct refd_update drop = update(REFD_DELETE, NULL);
+	char *name = malloc(REFD_REFNAME_MAX + 20);
+
+	expect_name(set, "refs/heads/x", NULL);
+	expect_name(set, "foo", NULL);
+	expect_name(set, "refs/heads/a..b",
+	    "refusing to update ref with bad name 'refs/heads/a..b'");
+	expect_name(set, "MERGE_HEAD",
+	    "refusing to update pseudoref 'MERGE_HEAD'");
+	expect_name(drop, "refs/heads/a..b", NULL);
+	expect_name(drop, "HEAD", NULL);
+	expect_name(drop, "foo", "refusing to update ref with bad name 'foo'");
+	expect_name(drop, "refs/../x",
+	    "refusing to update ref with bad name 'refs/../x'");
+	expect_name(drop, "FETCH_HEAD",
+	    "refusing to update pseudoref 'FETCH_HEAD'");
+	expect_name(update(REFD_VERIFY, A), "foo",
+	    "refusing to update ref with bad name 'foo'");
+	expect_name(update(REFD_SYMREF_CREATE, NULL), "foo",
+	    "refusing to update ref with bad name 'foo'");
+	memset(name, 'x', REFD_REFNAME_MAX + 19);
+	name[REFD_REFNAME_MAX + 19] = '\0';
+	memcpy(name, "refs/", 5);
+	expect_name(drop, name, NULL);
+	free(name);
 }
 END_TEST
 
@@ -163,9 +272,9 @@ START_TEST(test_all)
 
 		res = result((enum refd_status)code, NULL, NULL);
 		text_clear(&t);
-		words_detail(&u, &res, NULL, &t);
+		words_detail(&u, &res, GIT_2_39, &t);
 		ck_assert_uint_gt(t.len, 0);
-		ck_assert_uint_gt(strlen(words_reason(&res)), 0);
+		ck_assert_uint_gt(strlen(words_reason(res.status)), 0);
 		text_clear(&t);
 		words_push(&u, &res, false, &t);
 		ck_assert_uint_gt(t.len, 0);
@@ -249,28 +358,51 @@ START_TEST(test_json)
 }
 END_TEST
 
+static void reject(enum refd_action action, const char *old,
+    const char *old_target, enum refd_status status)
+{
+	struct refd_result res = result(status, NULL, NULL);
+	struct refd_update u = update(action, old);
+
+	if (old_target) {
+		u.has_old = true;
+		u.old_target = old_target;
+	}
+	output_rejected(&u, &res);
+}
+
+/* Old values that were not given, and new ones where nothing is written, are
+ * what C prints for NULL; symbolic refs have null oids. */
 START_TEST(test_rejected)
 {
-	struct refd_result res = result(REFD_STALE, B, NULL);
-	struct refd_update u;
-
 	redirect();
-	u = update(REFD_UPDATE, NULL);
-	output_rejected(&u, &res);
-	u = update(REFD_UPDATE, B);
-	output_rejected(&u, &res);
-	u = update(REFD_CREATE, NULL);
-	output_rejected(&u, &res);
-	u = update(REFD_DELETE, B);
-	output_rejected(&u, &res);
-	u = update(REFD_VERIFY, B);
-	output_rejected(&u, &res);
-#define WHY "incorrect old value provided\n"
-	expect_out(
-	    "rejected refs/heads/x " A " (null) " WHY "rejected refs/heads/x " A
-	    " " B " " WHY "rejected refs/heads/x " A " " Z " " WHY
-	    "rejected refs/heads/x " Z " " B " " WHY
-	    "rejected refs/heads/x (null) " B " " WHY);
+	reject(REFD_UPDATE, NULL, NULL, REFD_CONFLICT);
+	reject(REFD_UPDATE, B, NULL, REFD_STALE);
+	reject(REFD_CREATE, NULL, NULL, REFD_EXISTS);
+	reject(REFD_CREATE, NULL, NULL, REFD_NOOBJECT);
+	reject(REFD_UPDATE, Z, NULL, REFD_NOTCOMMIT);
+	reject(REFD_DELETE, B, NULL, REFD_MISSING);
+	reject(REFD_VERIFY, B, NULL, REFD_STALE);
+	reject(REFD_SYMREF_UPDATE, NULL, NULL, REFD_LOCKED);
+	reject(REFD_SYMREF_UPDATE, NULL, "refs/heads/y", REFD_NOTSYMREF);
+	reject(REFD_SYMREF_UPDATE, B, NULL, REFD_STALE);
+	reject(REFD_SYMREF_CREATE, NULL, NULL, REFD_EXISTS);
+	reject(REFD_SYMREF_DELETE, NULL, "refs/heads/y", REFD_STALE);
+	reject(REFD_SYMREF_VERIFY, NULL, "refs/heads/y", REFD_STALE);
+	reject(REFD_SYMREF_VERIFY, NULL, NULL, REFD_EXISTS);
+#define REJECTED "rejected refs/heads/x "
+#define STALE    " incorrect old value provided\n"
+#define EXISTS   " reference already exists\n"
+	expect_out(REJECTED A
+	    " (null) refname conflict\n" REJECTED A " " B STALE REJECTED A
+	    " " Z EXISTS REJECTED A
+	    " (null) invalid new value provided\n" REJECTED A " " Z
+	    " invalid new value provided\n" REJECTED Z " " B
+	    " reference does not exist\n" REJECTED "(null) " B STALE REJECTED Z
+	    " (null)" EXISTS REJECTED Z " " Z
+	    " expected symref but found regular ref\n" REJECTED Z
+	    " " B STALE REJECTED Z " " Z EXISTS REJECTED Z " " Z STALE REJECTED
+	    "(null) " Z STALE REJECTED "(null) " Z EXISTS);
 }
 END_TEST
 
@@ -284,7 +416,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_words, 0,
 	    sizeof(cases) / sizeof(cases[0]));
-	tcase_add_test(tc, test_locked);
+	tcase_add_test(tc, test_versions);
+	tcase_add_test(tc, test_names);
 	tcase_add_test(tc, test_all);
 	tcase_add_test(tc, test_porcelain);
 	tcase_add_test(tc, test_json);

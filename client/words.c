@@ -149,19 +149,6 @@ static void add_239(const struct refd_update *u, const struct refd_result *res,
 
 /* ---- all of it ---- */
 
-/* A text that begins in the middle of git's sentence. */
-static bool lacks_ref(const struct refd_result *res)
-{
-	static const char *const middles[] = { "is at ", "reference already ",
-		"unable to resolve ", "Unable to create " };
-	size_t i;
-
-	for (i = 0; i < sizeof(middles) / sizeof(middles[0]); i++)
-		if (has_prefix(res->text, middles[i]))
-			return true;
-	return false;
-}
-
 void words_detail(const struct refd_update *u, const struct refd_result *res,
     enum git_words words, struct text *out)
 {
@@ -170,8 +157,6 @@ void words_detail(const struct refd_update *u, const struct refd_result *res,
 		    refd_status_text(res->status));
 		return;
 	}
-	if (lacks_ref(res))
-		text_addf(out, "cannot lock ref '%s': ", u->name);
 	switch (words) {
 	case GIT_2_55:
 		text_adds(out, res->text);

@@ -1,0 +1,116 @@
+#!/bin/bash
+# What `refd update` says is what git's update-ref says: the inputs of
+# tests/golden/ are given to it, and standard output, standard error and exit
+# status must be those of git 2.55, and with --compat=2.39 those of 2.39, line
+# by line. Where refd answers otherwise it does so on purpose: each such answer
+# stands here, whole, with its reason. Any other difference fails, and so does
+# one of these that is no more.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+golden=$ROOT/tests/golden
+
+# In git's place: its update-ref is refd's.
+mkdir "$T/shim"
+cat >"$T/shim/git" <<END
+#!/bin/sh
+[ "\$1" = update-ref ] || exec git "\$@"
+shift
+exec '$REFD' update \$SHIM_OPTION "\$@"
+END
+chmod +x "$T/shim/git"
+
+# ---- what is expected ----
+
+# Begins with what git said. In its usage refd names itself.
+expect_as() { # FILE
+	sed 's/git update-ref \[<options>\]/refd update [<options>]/' \
+		"$golden/$1" | without_options >"$T/expected"
+}
+
+# Of the answer to -h only the first lines: refd has options of its own.
+without_options() {
+	awk '/^--- / { help = /^--- cli: -h/; blank = 0 }
+		help && /^  out: $/ { blank = 1 }
+		!blank { print }'
+}
+
+# The answer to the input that begins so is the one on standard input instead.
+instead() { # INPUT REASON
+	local found
+	cat >"$T/block"
+	found=$(awk -v head="--- $1" -v out="$T/expected.new" -v by="$T/block" '
+		/^--- / {
+			inside = index($0, head) == 1
+			if (inside) {
+				n++
+				while ((getline line <by) > 0)
+					print line >out
+			}
+		}
+		!inside { print >out }
+		END { print n + 0 }' "$T/expected")
+	is "$suite: $2" 1 "$found"
+	mv "$T/expected.new" "$T/expected"
+}
+
+# ---- what came ----
+
+compare() { # SCRIPT [OPTION]
+	export SHIM_OPTION=${2:-}
+	mkdir -p "$T/$suite"
+	WORKDIR=$T/$suite bash "$golden/$1" "$T/shim/git" 2>&1 |
+		without_options >"$T/got"
+	if diff -u "$T/expected" "$T/got" >"$T/diff"; then
+		ok "$suite"
+	else
+		not_ok "$suite" "differs from what is expected"
+		cat "$T/diff"
+	fi
+}
+
+check 'the daemon starts' start_daemon
+
+first=b7ba29b6aefdb440735575987ff7dfea8bdf384c
+
+suite=2.55
+expect_as nb55.txt
+instead "in: delete refs/heads/d/f|create refs/heads/d $first|" \
+	'the lock of a deletion is not in the way of another ref' <<END
+--- in: delete refs/heads/d/f|create refs/heads/d $first|  rc=128
+  err: fatal: 'refs/heads/d/f' exists; cannot create 'refs/heads/d'
+END
+compare nb.sh
+
+suite=2.55-batch
+expect_as batch55.txt
+instead "in: update HEAD $first|update refs/heads/main $first|" \
+	'a conflict like any other, not a race' <<END
+--- in: update HEAD $first|update refs/heads/main $first|  rc=0
+  out: rejected HEAD $first (null) refname conflict
+  out: rejected refs/heads/main $first (null) refname conflict
+  err: error: multiple updates for 'refs/heads/main' (including one via \
+symref 'HEAD') are not allowed
+  err: error: multiple updates for 'HEAD' (including one via its referent \
+'refs/heads/main') are not allowed
+END
+compare batch.sh
+
+suite=2.39
+expect_as nb39.txt
+for name in FETCH_HEAD MERGE_HEAD; do
+	instead "in: update $name " 'words are old, rules are not' <<-END
+		--- in: update $name $first|  rc=128
+		  err: fatal: refusing to update pseudoref '$name'
+	END
+done
+# To ask for help is no error.
+sed -i '/^--- cli: -h/{n;s/rc=129/rc=0/;}' "$T/expected"
+compare nb.sh --compat=2.39
+
+suite=2.39-environment
+REFD_COMPAT=2.39 compare nb.sh
+
+check 'the daemon stops' stop_daemon
+finish

@@ -364,10 +364,10 @@ txn $id rejected" "$(cut -d' ' -f1-3 <<<"$out")"
 	END
 	)
 	is 'batch: rejections in git'"'"'s words' "start: ok
+rejected refs/heads/gone $absent (null) invalid new value provided
 rejected refs/heads/one $first $zero reference already exists
 rejected refs/heads/old $second $second incorrect old value provided
 rejected refs/heads/none $zero $first reference does not exist
-rejected refs/heads/gone $absent (null) invalid new value provided
 rejected refs/heads/one/below $first $zero refname conflict
 commit: ok" "$out"
 	is 'batch: what could be done was' "$first" \

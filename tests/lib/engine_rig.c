@@ -176,6 +176,7 @@ struct rig_ask *rig_submit(const struct rig_txn *t)
 	struct txn *txn = make_txn(t);
 
 	ask->txn = txn;
+	ask->id = t->id != 0 ? t->id : last_id;
 	engine_submit(rig_engine, txn, rig_now, rig_answered, ask->client);
 	return ask;
 }

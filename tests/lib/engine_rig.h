@@ -24,6 +24,7 @@ struct rig_client {
 /* One request and its answer. */
 struct rig_ask {
 	struct rig_client *client;
+	uint64_t id;       /* of what was submitted */
 	struct txn *txn;   /* while REPO is set, or being admitted */
 	struct repo *repo; /* from its admission until it is forgotten */
 	bool is_forgotten;

@@ -19,6 +19,7 @@ static void *test_realloc(void *p, size_t size);
 #define malloc  test_malloc
 #define calloc  test_calloc
 #define realloc test_realloc
+#include "daemon/engine/ask.c"
 #include "daemon/engine/asker.c"
 #include "daemon/engine/engine.c"
 #include "daemon/engine/names.c"
@@ -56,11 +57,14 @@ static void *test_realloc(void *p, size_t size)
 
 static void load(void)
 {
+	static struct rig_client client;
 	const struct rig_txn txns[] = {
 		{ RIG_NAMES("refs/heads/a", "refs/heads/a/b") },
 		{ RIG_NAMES("refs/heads/a"), .repo = 1 },
 		{ .atomic = true, RIG_NAMES("refs/heads/b", "refs/x", "HEAD") },
 		{ .atomic = true, RIG_NAMES("refs/heads/a", "refs/x") },
+		{ .session = true, .client = &client, RIG_NAMES("refs/s") },
+		{ .session = true, .client = &client, RIG_NAMES("refs/t") },
 	};
 	struct rig_txn again = txns[0];
 	struct engine_stats stats;
@@ -82,12 +86,18 @@ static void load(void)
 			rig_admit_all();
 		if (rig_windows != NULL)
 			rig_back_all();
+		/* Where there is no memory for it, it stays prepared. */
+		rig_commit(0, 5);
+		if (rig_lookups != NULL)
+			rig_found(rig_lookups, false);
 		/* It says itself when it wants to try again. */
-		else if (rig_next - rig_now < 1000 * RIG_MS)
+		if (rig_next - rig_now < 1000 * RIG_MS)
 			rig_pass(rig_next - rig_now);
 	}
+	rig_forget(&client);
+	rig_back_all();
 	engine_stats(rig_engine, &stats);
-	ck_assert_uint_eq(stats.waiting + stats.in_store, 0);
+	ck_assert_uint_eq(stats.waiting + stats.in_store + stats.prepared, 0);
 }
 
 /* true: the failure came. */

@@ -1,11 +1,13 @@
 /*
  * The engine under random load: a store that holds windows for random times
  * and gives back any outcome, clients that resend, cancel, query and go away,
- * names that are in each other's way. The rig checks every window (names
- * disjoint and unrelated, nothing overtakes, atomic ones whole) and that each
+ * sessions that are committed, aborted or left, names that are in each other's
+ * way. The rig checks every window (names disjoint and unrelated, nothing
+ * overtakes, atomic ones whole, sessions alone and ended once) and that each
  * request is answered once; here it is checked that nothing waits that could
- * go, that no update happens twice, that answers agree with the journal, that
- * atomic transactions are all or nothing, and that it all comes to an end.
+ * go, that no update happens twice, or in a session that nobody committed, that
+ * answers agree with the journal, that atomic transactions are all or nothing,
+ * and that it all comes to an end.
  */
 #include <check.h>
 #include <stdio.h>
@@ -33,11 +35,16 @@ struct known {
 	enum refd_status recorded[NR_MAX]; /* PENDING: not */
 	unsigned nr_ok[NR_MAX];
 	struct rig_ask *first;
+	struct rig_ask *commit; /* the first that was for a prepared one */
+	bool holds;             /* its locks */
+	size_t place;           /* in held[] */
 };
 
 static struct known ids[IDS_MAX + 1];
 static struct rig_client clients[5];
 static uint64_t nr_ids;
+static struct known *held[IDS_MAX]; /* sessions that are prepared */
+static size_t nr_held;
 static bool with_rest;
 
 static unsigned rnd(unsigned n)
@@ -70,7 +77,15 @@ static void submit(void)
 	k->t.repo = rnd(REPOS);
 	k->t.uid = rnd(2);
 	k->t.atomic = chance(30);
+	k->t.session = chance(25);
+	k->t.push = chance(30);
+	if (chance(20))
+		k->t.ref_lock_timeout_ms = 1 + rnd(50);
+	if (chance(20))
+		k->t.packed_refs_timeout_ms = 1 + rnd(50);
 	k->t.nr = 1 + rnd(NR_MAX);
+	if (chance(3))
+		k->t.nr = 0;
 	k->t.bytes = 100;
 	k->t.deadline_ms = chance(10) ? 1 + rnd(100) : 60000;
 	k->t.client = &clients[rnd(5)];
@@ -92,12 +107,47 @@ static void resend(void)
 	rig_submit(&t);
 }
 
+/* Of one that is prepared, or of any. */
+static void end_session(struct known *k, bool commits)
+{
+	uint64_t id = (uint64_t)(k - ids);
+	uint32_t uid = chance(90) ? k->t.uid : 0;
+	bool holds = k->holds;
+	struct rig_ask *ask;
+
+	ask = commits ? rig_commit(uid, id) : rig_abort(uid, id);
+	if (commits && holds && k->commit == NULL)
+		k->commit = ask;
+}
+
+static void session_step(void)
+{
+	struct known *k = &ids[1 + rnd((unsigned)nr_ids)];
+
+	if (nr_held > 0 && chance(80))
+		k = held[rnd((unsigned)nr_held)];
+	end_session(k, chance(70));
+}
+
+/* Some clients answer at once, and some are never heard of again. */
+static void prepared_is_told(struct rig_ask *ask)
+{
+	if (ask->kind != REFD_ANSWER_PREPARED)
+		return;
+	if (chance(40))
+		end_session(&ids[ask->id], true);
+	else if (chance(10))
+		rig_forget(ask->client);
+}
+
 static void client_step(void)
 {
 	uint64_t id = nr_ids > 0 ? 1 + rnd((unsigned)nr_ids) : 0;
 
-	if (id == 0 || (chance(70) && nr_ids < IDS_MAX))
+	if (id == 0 || (chance(60) && nr_ids < IDS_MAX))
 		submit();
+	else if (chance(35))
+		session_step();
 	else if (chance(50))
 		resend();
 	else if (chance(60))
@@ -164,8 +214,26 @@ static void journal(struct txn_update *u, bool succeeded)
 		k->nr_ok[i]++;
 }
 
+/* By a session that is prepared. */
+static bool is_locked(const struct txn_update *u)
+{
+	const struct known *k = known_of(u->txn);
+	size_t i, n;
+
+	for (i = 0; i < nr_held; i++)
+		for (n = 0; n < held[i]->t.nr; n++)
+			if (held[i] != k && held[i]->t.repo == k->t.repo &&
+			    strcmp(held[i]->names[n], u->ask->name) == 0)
+				return true;
+	return false;
+}
+
 static void fate(struct txn_update *u, bool calm)
 {
+	if (is_locked(u)) {
+		u->again = TXN_AGAIN_LOCKED;
+		return;
+	}
 	if (calm || chance(70))
 		return;
 	if (chance(30))
@@ -176,6 +244,8 @@ static void fate(struct txn_update *u, bool calm)
 		u->again = TXN_AGAIN_LOCKED;
 	else
 		u->again = TXN_AGAIN_REOPEN;
+	if (u->again == TXN_AGAIN_LOCKED && chance(50))
+		u->locked_path = strdup(chance(50) ? "packed-refs" : "HEAD");
 }
 
 /* One fails or goes again, so do the others. */
@@ -201,30 +271,88 @@ static void atomic_fate(struct txn_part *part)
 	}
 }
 
+static void hold(struct txn *txn)
+{
+	struct known *k = known_of(txn);
+
+	txn->prepared = k;
+	k->holds = true;
+	k->place = nr_held;
+	held[nr_held++] = k;
+}
+
+static void let_go(struct txn *txn)
+{
+	struct known *k = known_of(txn);
+
+	ck_assert_ptr_eq(txn->prepared, k);
+	txn->prepared = NULL;
+	k->holds = false;
+	held[k->place] = held[--nr_held];
+	held[k->place]->place = k->place;
+}
+
+/* All of it, or nothing; true: there is something. */
+static bool prepares(const struct txn_part *part)
+{
+	bool any = false, again = false;
+	size_t i;
+
+	for (i = 0; i < part->nr; i++) {
+		any = any || part->updates[i]->status == REFD_PENDING;
+		again = again || part->updates[i]->again != TXN_AGAIN_NO;
+	}
+	for (i = 0; i < part->nr && again; i++)
+		if (part->updates[i]->status == REFD_PENDING &&
+		    part->updates[i]->again == TXN_AGAIN_NO)
+			part->updates[i]->again = TXN_AGAIN_LATER;
+	return any && !again;
+}
+
+static void commit_part(const struct txn_part *part, bool fails, bool unknown)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++) {
+		struct txn_update *u = part->updates[i];
+
+		if (u->status == REFD_PENDING && u->again == TXN_AGAIN_NO)
+			txn_decide(u,
+			    !fails      ? REFD_OK :
+				unknown ? REFD_UNKNOWN :
+					  REFD_NOSPACE,
+			    NULL);
+		journal(u, !fails);
+	}
+}
+
+static void fates(struct txn_part *part, bool calm)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->in_window)
+			fate(part->updates[i], calm);
+	if (part->txn->req.atomic)
+		atomic_fate(part);
+}
+
 static void window_step(struct window *w, bool calm)
 {
 	bool fails = !calm && chance(4), unknown = fails && chance(50);
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < w->nr_parts; i++) {
 		struct txn_part *part = &w->parts[i];
 
-		for (k = 0; k < part->nr; k++)
-			if (part->updates[k]->in_window)
-				fate(part->updates[k], calm);
-		if (part->txn->req.atomic)
-			atomic_fate(part);
-		for (k = 0; k < part->nr; k++) {
-			struct txn_update *u = part->updates[k];
-
-			if (u->status == REFD_PENDING && u->again == 0)
-				txn_decide(u,
-				    !fails      ? REFD_OK :
-					unknown ? REFD_UNKNOWN :
-						  REFD_NOSPACE,
-				    NULL);
-			journal(u, !fails);
-		}
+		if (w->session == WINDOW_WHOLE || w->session == WINDOW_PREPARE)
+			fates(part, calm);
+		if (w->session == WINDOW_WHOLE || w->session == WINDOW_COMMIT)
+			commit_part(part, fails, unknown);
+		if (w->session == WINDOW_PREPARE && prepares(part))
+			hold(part->txn);
+		if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT)
+			let_go(part->txn);
 	}
 	if (with_rest) {
 		w->locked_ns = rig_now - rnd(5) * RIG_MS;
@@ -250,14 +378,10 @@ static void store_step(bool calm)
 
 /* ---- judging ---- */
 
-static void check_answer(const struct known *k)
+static void check_results(const struct known *k, const struct rig_ask *a)
 {
-	const struct rig_ask *a = k->first;
 	size_t i, ok = 0;
 
-	if (a->is_forgotten)
-		return;
-	ck_assert_uint_eq(a->nr_answers, 1);
 	ck_assert_int_eq(a->kind, REFD_ANSWER_RESULTS);
 	ck_assert_uint_eq(a->nr, k->t.nr);
 	for (i = 0; i < k->t.nr; i++) {
@@ -268,6 +392,32 @@ static void check_answer(const struct known *k)
 	}
 	if (k->t.atomic)
 		ck_assert(ok == 0 || ok == k->t.nr);
+}
+
+static void check_answers(const struct known *k)
+{
+	const struct rig_ask *a = k->first;
+	size_t i, ok = 0;
+
+	for (i = 0; i < k->t.nr; i++) {
+		ck_assert_uint_le(k->nr_ok[i], 1);
+		ok += k->nr_ok[i];
+	}
+	if (k->t.atomic)
+		ck_assert(ok == 0 || ok == k->t.nr);
+	/* Whoever has committed it is told; nothing of it happens else. */
+	ck_assert(!k->holds);
+	if (k->commit != NULL)
+		check_results(k, k->commit);
+	else if (k->t.session)
+		ck_assert_uint_eq(ok, 0);
+	if (a->is_forgotten)
+		return;
+	ck_assert_uint_eq(a->nr_answers, 1);
+	if (k->t.session && a->kind == REFD_ANSWER_PREPARED)
+		ck_assert_uint_eq(a->nr, k->t.nr);
+	else if (k->t.nr > 0)
+		check_results(k, a);
 }
 
 static void run_to_the_end(void)
@@ -286,11 +436,12 @@ START_TEST(test_random_load)
 	struct rig_config cfg = { .lanes = 1 + (size_t)_i % 3,
 		.window_refs = 1 + (size_t)_i % 5 * 4,
 		.max_bytes = _i % 4 == 0 ? 5000 : 1000000 };
-	size_t i, k;
+	size_t i;
 
 	rig_setup(&cfg);
 	srandom((unsigned)_i + 1);
-	nr_ids = 0;
+	nr_ids = nr_held = 0;
+	rig_on_answer = prepared_is_told;
 	with_rest = _i % 2 == 0;
 	for (i = 0; i < STEPS; i++) {
 		if (chance(40))
@@ -305,11 +456,8 @@ START_TEST(test_random_load)
 	}
 	engine_drain(rig_engine);
 	run_to_the_end();
-	for (i = 1; i <= nr_ids; i++) {
-		for (k = 0; k < NR_MAX; k++)
-			ck_assert_uint_le(ids[i].nr_ok[k], 1);
-		check_answer(&ids[i]);
-	}
+	for (i = 1; i <= nr_ids; i++)
+		check_answers(&ids[i]);
 	rig_teardown();
 }
 END_TEST

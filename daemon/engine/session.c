@@ -170,8 +170,7 @@ void session_ended(struct engine *e, struct window *w)
 void session_give_up(struct engine *e, struct entry *ent,
     enum refd_status status, const char *text)
 {
-	if (session_is_ending(ent))
-		return;
+	/* One that is being committed is decided by that. */
 	entry_give_up(ent, status, text);
 	switch (ent->state) {
 	case ENTRY_WAITING:

@@ -123,6 +123,8 @@ START_TEST(test_ended_twice)
 	ck_assert_int_eq(rig_cancel(0, rig_last_id())->kind,
 	    REFD_ANSWER_PENDING);
 	expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
+	if (_i == 1)
+		ck_assert_str_eq(ends[0]->text, "its client aborted it");
 	for (i = 0; i < 3; i++)
 		expect_results(ends[i],
 		    _i == 0 ? REFD_COMMITTED : REFD_REJECTED,

@@ -14,8 +14,8 @@ void context_config(struct gitconfig *config, const struct gitdir *gd)
 {
 	static const char *const words[] = { "logallrefupdates",
 		"sharedrepository", "reflocktimeout", "packedrefstimeout",
-		"hookspath", "ignoredhook", "[hook", "[extensions", "[refd",
-		NULL };
+		"prefersymlinkrefs", "hookspath", "ignoredhook", "[hook",
+		"[extensions", "[refd", NULL };
 
 	if (identity_needs_config() || gitconfig_might_say(gd, words))
 		gitconfig_load(config, gd);

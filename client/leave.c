@@ -31,8 +31,8 @@ static bool is_other_directory(const char *env, const struct gitdir *gd)
 	return other;
 }
 
-const char *leave_reason(const struct gitdir *gd,
-    const struct gitconfig *config)
+const char *leave_reason(const struct update_options *opt,
+    const struct gitdir *gd, const struct gitconfig *config)
 {
 	const char *refs = gitconfig_get(config, "extensions.refstorage");
 	const char *hash = gitconfig_get(config, "extensions.objectformat");
@@ -48,6 +48,10 @@ const char *leave_reason(const struct gitdir *gd,
 	    (alternates && *alternates))
 		return "refd does not see the object directories of the "
 		       "environment";
+	/* Only standard input can ask for any. */
+	if (opt->form == FORM_STDIN &&
+	    gitconfig_bool(config, "core.prefersymlinkrefs", false))
+		return "refd makes no symbolic links";
 	return NULL;
 }
 

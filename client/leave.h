@@ -12,8 +12,8 @@
 #include "client/update.h"
 
 /* Why it is plain beforehand that only git can do it, or NULL. Static. */
-const char *leave_reason(const struct gitdir *gd,
-    const struct gitconfig *config);
+const char *leave_reason(const struct update_options *opt,
+    const struct gitdir *gd, const struct gitconfig *config);
 
 /*
  * Runs git in this program's place and does not return. WHY is said with

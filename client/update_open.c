@@ -47,7 +47,7 @@ void updater_open(struct updater *up, const struct update_options *opt)
 	if (!gitdir_find(&up->gd, named, &why))
 		die("%s", why.data);
 	context_config(&up->config, &up->gd);
-	reason = leave_reason(&up->gd, &up->config);
+	reason = leave_reason(opt, &up->gd, &up->config);
 	if (reason)
 		leave_to_git(opt, reason, EXIT_FATAL, NULL);
 	up->committer = context_committer(&up->config, &up->gd);

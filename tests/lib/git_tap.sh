@@ -1,59 +1,66 @@
 # shellcheck shell=bash
 # Reads what one of git's test files reported; sourced by scripts/git-tests.
 #
-#	tap_read NAME FILE LIST VERSION
+#	tap_list FILE VERSION
+#	tap_listed NAME WHAT
 #
-# FILE is the output of the tests NAME (t1400), in the Test Anything Protocol;
-# LIST is tests/git-tests.skip; VERSION is git's. Sets tap_passed, tap_skipped (for what the
-# machine lacks, or known to git to be broken), tap_listed (failed, and in the
-# list), tap_failed, and tap_words: a line for each test that failed or is
-# listed in vain. A file that ended before its plan has one failure more.
+# take the entries of this version of git from tests/git-tests.skip, and say
+# whether WHAT, a test's number or "left", is among those of the tests NAME
+# (t1400).
+#
+#	tap_read NAME FILE
+#
+# FILE is their output, in the Test Anything Protocol. Sets tap_passed,
+# tap_skipped (for what the machine lacks, or known to git to be broken),
+# tap_failed, tap_differ (failed, and listed), and tap_words: a line for each
+# test that failed or is listed in vain. A file that ended before its plan has
+# one failure more.
 
-# The numbers of NAME's tests that are in the list, for this version of git.
-tap_listed_numbers() { # NAME LIST VERSION
-	local only number
-	while read -r only number _; do
-		[[ $3 != "$only".* || $number != "$1".* ]] ||
-			echo "${number#*.}"
-	done <"$2"
+declare -A tap_list=()
+
+tap_list() { # FILE VERSION
+	local version what
+	while read -r version what _; do
+		[[ $2 != "$version".* ]] || tap_list[$what]=yes
+	done <"$1"
 }
 
-tap_one() { # LINE
-	local line=$1 number
-	number=${line#not }
-	number=${number#ok }
-	number=${number%% *}
-	case $line in
-	'ok '*'# skip '*) tap_skipped=$((tap_skipped + 1)) ;;
-	'not ok '*'# TODO known breakage') tap_skipped=$((tap_skipped + 1)) ;;
+tap_listed() { # NAME WHAT
+	[ -n "${tap_list[$1.$2]:-}" ]
+}
+
+tap_line() { # NAME LINE
+	local words=${2#not }
+	words=${words#ok }
+	case $2 in
+	'ok '*'# skip '* | 'not ok '*'# TODO known breakage')
+		tap_skipped=$((tap_skipped + 1))
+		;;
 	'ok '*)
 		tap_passed=$((tap_passed + 1))
-		[ -z "${listed[number]:-}" ] ||
-			tap_words+="listed, but passes: ${line#ok }"$'\n'
+		! tap_listed "$1" "${words%% *}" ||
+			tap_words+="listed, but passes: $words"$'\n'
 		;;
-	'not ok '*)
-		if [ -n "${listed[number]:-}" ]; then
-			tap_listed=$((tap_listed + 1))
+	*)
+		if tap_listed "$1" "${words%% *}"; then
+			tap_differ=$((tap_differ + 1))
 		else
 			tap_failed=$((tap_failed + 1))
-			tap_words+="failed: ${line#not ok }"$'\n'
+			tap_words+="failed: $words"$'\n'
 		fi
 		;;
 	esac
 }
 
-tap_read() { # NAME FILE LIST
-	local line plan listed=() number
-	tap_passed=0 tap_skipped=0 tap_listed=0 tap_failed=0 tap_words=
-	for number in $(tap_listed_numbers "$1" "$3" "$4"); do
-		listed[number]=yes
-	done
+tap_read() { # NAME FILE
+	local line plan
+	tap_passed=0 tap_skipped=0 tap_differ=0 tap_failed=0 tap_words=
 	while IFS= read -r line; do
-		tap_one "$line"
+		tap_line "$1" "$line"
 	done < <(grep -E '^(not )?ok [0-9]+' "$2")
 	plan=$(sed -nE 's/^1\.\.([0-9]+).*/\1/p' "$2")
 	if [ "${plan:-none}" != \
-		$((tap_passed + tap_skipped + tap_listed + tap_failed)) ]; then
+		$((tap_passed + tap_skipped + tap_differ + tap_failed)) ]; then
 		tap_failed=$((tap_failed + 1))
 		tap_words+="ended before it was finished"$'\n'
 	fi

@@ -467,6 +467,23 @@ START_TEST(test_left_to_git)
 }
 END_TEST
 
+static void is_not_called(struct fake *f)
+{
+	(void)f;
+}
+
+START_TEST(test_symbolic_links_are_gits)
+{
+	tmp_run("git -C repo config core.preferSymlinkRefs yes");
+	start_stdin(is_not_called);
+	put("start\nupdate refs/heads/a HEAD\ncommit\n");
+	expect("start: ok");
+	expect("commit: ok");
+	end(0);
+	ck_assert(exists(".git/refs/heads/a"));
+}
+END_TEST
+
 /* Where git is refd itself nobody would do it. */
 START_TEST(test_left_to_nobody)
 {
@@ -515,6 +532,7 @@ int main(void)
 	tcase_add_test(tc, test_hook_without_daemon);
 	tcase_add_test(tc, test_hook_not_executable);
 	tcase_add_test(tc, test_left_to_git);
+	tcase_add_test(tc, test_symbolic_links_are_gits);
 	tcase_add_test(tc, test_left_to_nobody);
 	tcase_add_test(tc, test_git_has_no_porcelain);
 	suite_add_tcase(suite, tc);

@@ -193,6 +193,23 @@ class Pair:
                 self.arena.objects.c1
         return resolve
 
+    def git_alone(self, step, lines):
+        """What git says of LINES alone, where all was as before STEP."""
+        setup = dict(self.setup, files=self.before, hooked=False)
+        program = Program("alone", self.root, setup, self.arena.env)
+        try:
+            program.make(setup, self.arena.objects)
+            shutil.copy(self.git.git_dir + "/config",
+                        program.git_dir + "/config")
+            resolve = self.resolver(step)
+            args = [encode(resolve(a)) for a in step["args"]]
+            result = program.run(
+                [self.arena.git, "update-ref"] + args, step,
+                cs.input_bytes(dict(step, lines=lines), resolve))
+            return program.neutral(result.err)
+        finally:
+            shutil.rmtree(program.root, ignore_errors=True)
+
     def compare_results(self, step, git, refd):
         found = []
         if git.status != refd.status:

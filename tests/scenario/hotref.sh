@@ -1,0 +1,110 @@
+#!/bin/bash
+# One ref that everybody wants. git update-ref in a loop sets it while sixteen
+# clients of refd swap it, and while sixteen loops of plain git do: git must
+# not find the lock taken more often beside refd than beside git, and no
+# client of refd may hear of a lock at all.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+ref=refs/heads/storm/same
+clients=16
+seconds=8
+# Of a thousand: git beside git fails so seldom that it may be chance.
+slack=5
+
+# Sets the ref to one commit and the other until it is time, and counts in
+# FILE, a line each, how that went: "ok", or what git says.
+set_by_git() { # FILE
+	local oid=$one why
+	while [ ! -e "$T/over" ]; do
+		if why=$(git -C "$T/repo.git" update-ref $ref "$oid" 2>&1); then
+			echo ok
+		else
+			head -n 1 <<<"$why"
+		fi >>"$1"
+		if [ "$oid" = "$one" ]; then oid=$two; else oid=$one; fi
+	done
+}
+
+# COMMAND, sixteen times, beside the git that is watched.
+beside() { # NAME COMMAND...
+	local name=$1 i pid pids=()
+	shift
+	rm -f "$T/over"
+	for ((i = 0; i < clients; i++)); do
+		"$@" "$T/$name.$i" &
+		own $!
+		pids+=($!)
+	done
+	set_by_git "$T/watched.$name" &
+	own $!
+	pids+=($!)
+	sleep "$seconds"
+	: >"$T/over"
+	for pid in "${pids[@]}"; do reap "$pid"; done
+}
+
+set_by_refd() { # FILE
+	local oid=$one
+	while [ ! -e "$T/over" ]; do
+		if "$REFD" update -C "$T/repo.git" $ref "$oid" 2>>"$1.why"; then
+			echo ok
+		else
+			echo failed
+		fi >>"$1"
+		if [ "$oid" = "$one" ]; then oid=$two; else oid=$one; fi
+	done
+}
+
+# Per thousand.
+failures() { # FILE...
+	awk '{ n++ } $0 != "ok" { bad++ } END { print int(1000 * bad / n) }' \
+		"$@"
+}
+
+count() { # FILE...
+	cat "$@" | wc -l
+}
+
+check 'the daemon starts' start_daemon
+new_repo repo.git bare
+one=$(new_commit repo.git one)
+two=$(new_commit repo.git two "$one")
+git -C "$T/repo.git" update-ref $ref "$one"
+
+beside git set_by_git
+plain=$(failures "$T/watched.git")
+beside refd set_by_refd
+with_refd=$(failures "$T/watched.refd")
+echo "# beside git: $(count "$T/watched.git") updates, $plain of 1000 failed;" \
+	"the others made $(count "$T"/git.*)"
+echo "# beside refd: $(count "$T/watched.refd") updates, $with_refd of 1000" \
+	"failed; the others made $(count "$T"/refd.[0-9] "$T"/refd.1[0-9])"
+check 'git finds the lock taken no more often than beside git' \
+	test "$with_refd" -le $((plain + slack))
+is 'nobody of refd fails' '' "$(cat "$T"/refd.*.why | head -n 3)"
+is 'and git for no other reason' '' \
+	"$(grep -hv '^ok$' "$T"/watched.* | grep -v 'Unable to create' |
+		head -n 3)"
+
+# As fast as they can, without a process for each.
+rm -f "$T/over"
+set_by_git "$T/watched.storm" &
+own $!
+loop=$!
+"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
+	--oid "$one" --oid "$two" --clients $clients --txns 60 --same-ref \
+	>"$T/storm" 2>&1 &
+own $!
+reap $!
+: >"$T/over"
+reap $loop
+storm=$(failures "$T/watched.storm")
+echo "# beside a storm: $(count "$T/watched.storm") updates, $storm of 1000" \
+	"failed; $(cat "$T/storm")"
+check 'nor beside a storm' test "$storm" -le $((plain + slack))
+is 'no client of the storm fails' '"failed":{},"unknown":0' \
+	"$(grep -oE '"failed":\{[^}]*\},"unknown":[0-9]+' "$T/storm")"
+no_locks 'no lock is left' repo.git
+finish

@@ -1,5 +1,6 @@
 #include "client/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +11,13 @@
 static void PRINTF_LIKE(2, 0)
     speak(const char *prefix, const char *fmt, va_list ap)
 {
-	char line[4096];
+	char line[4096], *at;
 
 	vsnprintf(line, sizeof(line), fmt, ap);
+	/* What would steer a terminal; as git does. */
+	for (at = line; *at; at++)
+		if (iscntrl((unsigned char)*at) && *at != '\t' && *at != '\n')
+			*at = '?';
 	fflush(stdout);
 	fprintf(stderr, "%s: %s\n", prefix, line);
 }
@@ -35,6 +40,15 @@ void die_with(int code, const char *fmt, ...)
 	speak(code == EXIT_FATAL ? "fatal" : "error", fmt, ap);
 	va_end(ap);
 	exit(code);
+}
+
+void say_fatal(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak("fatal", fmt, ap);
+	va_end(ap);
 }
 
 void say_error(const char *fmt, ...)

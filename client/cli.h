@@ -24,10 +24,11 @@ enum {
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* "fatal: ...", "error: ...", "warning: ...", "refd: ..." on standard error,
- * a line each. */
+ * a line each; control bytes become "?". say_fatal() returns. */
 void die(const char *fmt, ...) PRINTF_LIKE(1, 2) __attribute__((noreturn));
 void die_with(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
     __attribute__((noreturn));
+void say_fatal(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say_warning(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say(const char *fmt, ...) PRINTF_LIKE(1, 2);

@@ -283,11 +283,10 @@ int update_failed(const struct updater *up, const char *ref, const char *detail)
 		say_error("%s", detail);
 		return EXIT_FAILED;
 	case FORM_UPDATE:
-		fprintf(stderr, "fatal: update_ref failed for ref '%s': %s\n",
-		    ref, detail);
+		say_fatal("update_ref failed for ref '%s': %s", ref, detail);
 		return EXIT_FATAL;
 	case FORM_STDIN:
-		fprintf(stderr, "fatal: %s%s%s\n", up->doing ? up->doing : "",
+		say_fatal("%s%s%s", up->doing ? up->doing : "",
 		    up->doing ? ": " : "", detail);
 		return EXIT_FATAL;
 	}

@@ -43,7 +43,7 @@ static int failed_ref(const struct updater *up, const struct refd_update *u,
 {
 	if (up->opt->form == FORM_STDIN && up->opt->words == GIT_2_55 &&
 	    words_is_bad_value(res->status)) {
-		fprintf(stderr, "fatal: %s\n", detail);
+		say_fatal("%s", detail);
 		return EXIT_FATAL;
 	}
 	return update_failed(up, u->name, detail);
@@ -71,44 +71,70 @@ static int failed_whole(const struct updater *up, const struct changes *changes,
 	return rc;
 }
 
-static void report_rejected(const struct updater *up,
-    const struct refd_update *u, const struct refd_result *res)
+/* Which of a batch: those that 2.55 rejects when it reads the value, or those
+ * that it rejects when it has read all. */
+enum rejected { BAD_VALUES, OTHERS };
+
+static bool is_rejected(const struct refd_result *res, enum rejected which)
+{
+	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
+		return false;
+	return words_is_bad_value(res->status) == (which == BAD_VALUES);
+}
+
+static void say_why(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans, enum rejected which)
 {
 	struct text t = { 0 };
+	size_t i;
 
-	if (up->opt->output == OUTPUT_GIT)
-		output_rejected(u, res);
-	words_detail(u, res, up->opt->words, &t);
-	say_error("%s", t.data);
+	for (i = 0; i < ans->nr_results; i++) {
+		if (!is_rejected(&ans->results[i], which))
+			continue;
+		text_clear(&t);
+		words_detail(&changes->updates[i], &ans->results[i],
+		    up->opt->words, &t);
+		say_error("%s", t.data);
+	}
 	text_done(&t);
+}
+
+static void print_rejected(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    enum rejected which)
+{
+	size_t i;
+
+	if (up->opt->output != OUTPUT_GIT)
+		return;
+	for (i = 0; i < ans->nr_results; i++)
+		if (is_rejected(&ans->results[i], which))
+			output_rejected(&changes->updates[i], &ans->results[i]);
 }
 
 void report_bad_values(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
-	size_t i;
-
-	for (i = 0; i < ans->nr_results; i++)
-		if (words_is_bad_value(ans->results[i].status))
-			report_rejected(up, &changes->updates[i],
-			    &ans->results[i]);
+	say_why(up, changes, ans, BAD_VALUES);
+	print_rejected(up, changes, ans, BAD_VALUES);
 }
 
+/* All that goes to standard error comes first, as it does in git, which does
+ * not flush its output in between. */
 static int report_batch(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
+	bool bad_values_told = up->held.is_prepared;
 	size_t i, nr_busy = 0;
 
-	if (!up->held.is_prepared)
-		report_bad_values(up, changes, ans);
-	for (i = 0; i < ans->nr_results; i++) {
-		const struct refd_result *res = &ans->results[i];
-
-		nr_busy += words_is_busy(res->status);
-		if (res->status != REFD_OK && res->status != REFD_UNKNOWN &&
-		    !words_is_bad_value(res->status))
-			report_rejected(up, &changes->updates[i], res);
-	}
+	if (!bad_values_told)
+		say_why(up, changes, ans, BAD_VALUES);
+	say_why(up, changes, ans, OTHERS);
+	if (!bad_values_told)
+		print_rejected(up, changes, ans, BAD_VALUES);
+	print_rejected(up, changes, ans, OTHERS);
+	for (i = 0; i < ans->nr_results; i++)
+		nr_busy += words_is_busy(ans->results[i].status);
 	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
 }
 

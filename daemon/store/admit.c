@@ -205,6 +205,9 @@ static void check_name(struct txn *txn, struct txn_update *u)
 	else if (!is_good_name(ask, &too_long))
 		txn_decidef(u, REFD_BADNAME,
 		    too_long ? "refname is too long" :
+			refd_refname_is_reserved(ask->name) ?
+			       "refusing to update '%s', which git keeps "
+			       "something else under" :
 			       "refusing to update ref with bad name '%s'",
 		    ask->name);
 }

@@ -39,11 +39,12 @@ said() {
 	sed "s|$WORKDIR/||g; s/^/  err: /" e
 }
 
-# INPUT, with backslashes for the unusual, by --stdin.
+# INPUT, with backslashes for the unusual (\0 is a NUL, whatever follows it), by
+# --stdin.
 try() { # INPUT [OPTION...]
-	local input=$1 rc=0
+	local input=${1//\\0/\\0000} rc=0
 	shift
 	printf '%b' "$input" | "$git" update-ref "$@" --stdin >o 2>e || rc=$?
-	echo "--- in: $(printf '%b' "$input" | tr '\n' '|')  rc=$rc"
+	echo "--- in: $(printf '%b' "$input" | tr '\n\0' '|^')  rc=$rc"
 	said
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # What `refd update` says is what git's update-ref says: the inputs of
 # tests/golden/ are given to it, and standard output, standard error and exit
-# status must be those of git 2.55, and with --compat=2.39 those of 2.39, line
-# by line. Where refd answers otherwise it does so on purpose: each such answer
+# status must be those of git 2.55 (of 2.47 where the two agree), and with
+# --compat=2.39 those of 2.39, line by line. Where refd answers otherwise it does so on purpose: each such answer
 # stands here, whole, with its reason. Any other difference fails, and so does
 # one of these that is no more.
 
@@ -96,6 +96,34 @@ symref 'HEAD') are not allowed
 'refs/heads/main') are not allowed
 END
 compare batch.sh
+
+# What git tells from the file that is there, if it is there.
+not_config() {
+	local why="refusing to update 'config', which git keeps something else"
+	instead "in: update config $first|" 'some names are never refs' <<-END
+		--- in: update config $first|  rc=128
+		  err: fatal: $why under
+	END
+}
+
+suite=2.47-more
+expect_as more47.txt
+not_config
+compare more.sh
+
+suite=2.47-symref
+expect_as symref47.txt
+symref='option no-deref|symref-update refs/heads/main/x refs/heads/main|'
+instead "in: $symref" 'as 2.55 words it' <<END
+--- in: $symref  rc=128
+  err: fatal: 'refs/heads/main' exists; cannot create 'refs/heads/main/x'
+END
+compare symref.sh
+
+suite=2.39-more
+expect_as more39.txt
+not_config
+compare more.sh --compat=2.39
 
 suite=2.39
 expect_as nb39.txt

@@ -1,0 +1,122 @@
+#!/bin/bash
+# more.sh GIT: sessions, -z, white space, and what is said of names; what nb.sh
+# has not.
+
+# shellcheck source=tests/golden/env.sh
+. "$(cd "$(dirname "$0")" && pwd)/env.sh"
+
+z() { # INPUT
+	try "$1" -z
+}
+
+fixture rm
+
+# ---- sessions ----
+
+try "start\nupdate refs/heads/main $C1 $C2\ncommit\n"
+try "start\nupdate refs/heads/main $C1 $C2\nprepare\n"
+try "update refs/heads/main $C1 $C2\ncommit\n"
+try "start\nupdate refs/heads/s $C1\nupdate refs/heads/s $C2\ncommit\n"
+try "start\nupdate refs/heads/s $C1\nupdate refs/heads/s $C2\nprepare\n"
+try "start\ncreate refs/heads/s1 $C1\nprepare\ncommit\n"
+try "start\ncreate refs/heads/s2 $C1\nprepare\nabort\n"
+try "start\ncreate refs/heads/s2 $C1\nprepare\n"
+try "start\ncreate refs/heads/s2 $C1\nprepare\nstart\n"
+try "start\ncreate refs/heads/s2 $C1\nprepare\nprepare\n"
+try "start\ncreate refs/heads/s2 $C1\nprepare\noption no-deref\n"
+try "start\ncreate refs/heads/s2 $C1\nprepare\nnonsense\n"
+try "start\ncreate refs/heads/s2 $C1\ncommit\nstart\ndelete refs/heads/s2\ncommit\n"
+try "start\ncommit\nprepare\n"
+try "start\nabort\nabort\n"
+try "start\nprepare\ncommit\n"
+try "prepare\n"
+try "abort\n"
+try "commit"
+try "start\ncreate refs/heads/s3 $C1\nupdate refs/heads/s3\ncommit\n"
+try "create refs/heads/s3 $C1\nstart\ncreate refs/heads/s4 $C1\ncommit\n"
+try "create refs/heads/s5 $C1\nstart\n"
+try "prepare \n"
+try "abort x\n"
+
+# ---- white space ----
+
+try "create refs/heads/w \n"
+try "create refs/heads/w  \n"
+try "delete refs/heads/w \n"
+try "verify refs/heads/w \n"
+try "verify refs/heads/w\t\n"
+try "update refs/heads/w $C1 \n"
+try "update refs/heads/w $C1  \n"
+try "update refs/heads/w\t$C1\n"
+try "update refs/heads/w $C1\t$C1\n"
+try "update refs/heads/w $C1 "
+try "update refs/heads/w"
+try "update refs/heads/w $C1\r\n"
+try "option no-deref \n"
+try "option no-deref"
+try "option\n"
+try "update\n"
+try "\tupdate\n"
+
+# ---- names and values ----
+
+try "delete foo\n"
+try "verify foo $C1\n"
+try "verify foo\n"
+try "update foo $Z\n"
+try "delete HEAD/x\n"
+try "create refs/heads/n.lock $C1\n"
+try "create refs/heads/n/ $C1\n"
+try "create @ $C1\n"
+try "create \"\" $C1\n"
+try "create \"refs/heads/\\\\x\" $C1\n"
+try "create \"refs/heads/\\\\156\" \"c1\"\n"
+try "create refs/heads/n2 \"c1\n"
+try "create refs/heads/n2 \"c1\"x\n"
+try "update config $C1\n"
+try "update refs/heads/n3 nosuch\n"
+try "update refs/heads/n3 $C1 nosuch\n"
+try "delete refs/heads/n3 nosuch\n"
+try "verify refs/heads/n3 nosuch\n"
+try "update refs/heads/n3 $Z$Z\n"
+try "update refs/heads/n3 $Z\n"
+try "update refs/heads/n3 $Z $Z\n"
+try "update refs/heads/main $Z $Z\n"
+try "update refs/heads/main $Z $C1\n"
+try "verify refs/heads/main $Z\n"
+try "verify refs/heads/dang\n"
+try "verify refs/heads/dang $C1\n"
+try "update refs/heads/dang $C1 $C2\n"
+try "create refs/heads/sym $C1\n"
+
+# ---- with -z ----
+
+z "update refs/heads/z1\0$C1\0\0"
+z "update refs/heads/z1\0$C1\0$C2\0"
+z "update refs/heads/z1\0\0\0"
+z "update refs/heads/z1\0$C1\0"
+z "update refs/heads/z1\0"
+z "update refs/heads/z1"
+z "update \0$C1\0\0"
+z "update refs/heads/z2\n\0$C1\0\0"
+z "update \"refs/heads/z2\"\0\0\0"
+z "update refs/heads/z2 $C1\0\0\0"
+z "create refs/heads/z3\0c1\0"
+z "create refs/heads/z3\0\0"
+z "create refs/heads/z4\0$C1"
+z "create refs/heads/z4\0$Z\0"
+z "delete refs/heads/z4\0\0"
+z "delete refs/heads/z4\0$Z\0"
+z "delete refs/heads/z5\0$C1\0"
+z "verify refs/heads/z5\0\0"
+z "verify refs/heads/z1\0\0"
+z "verify refs/heads/z1\0$C2\0"
+z "\0"
+z " update\0"
+z "frob\0"
+z "option no-deref\0update refs/heads/z5\0$C1\0\0"
+z "option foo\0"
+z "start\0create refs/heads/z6\0$C1\0prepare\0commit\0"
+z "start\0start\0"
+z "start\n"
+z "create refs/heads/z7\0$C1\0create refs/heads/z7\0$C1\0"

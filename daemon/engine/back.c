@@ -9,7 +9,8 @@
  *		time for, growing again by an eighth: the store prepares in an
  *		order of its own, and the same ones would always come last
  *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
- *		locks ends; then it gets locked
+ *		locks ends; then it gets locked. What is given back with it,
+ *		and names no lock itself, only goes along
  *	reopen	admitted again, all that is undecided of it
  * What is decided and not recorded becomes a note (notes.c). Windows of
  * sessions are session.c's, but for one that could not be prepared: that waits
@@ -68,12 +69,15 @@ static bool lock_was_held(struct back *b, struct txn_update *u)
 	return end_ns <= b->now_ns;
 }
 
-static void undecided_back(struct back *b, struct txn_update *u)
+static void undecided_back(struct back *b, struct txn_update *u,
+    bool goes_along)
 {
 	struct entry *ent = entry_of(u);
 	bool has_given_up = false;
 
 	u->retry_ns = 0;
+	if (goes_along)
+		u->again = TXN_AGAIN_NO;
 	switch (u->again) {
 	case TXN_AGAIN_LATER:
 		ent->goes_first = true;
@@ -86,7 +90,7 @@ static void undecided_back(struct back *b, struct txn_update *u)
 		ent->is_misplaced = true;
 		break;
 	case TXN_AGAIN_NO:
-		assert(!"the store gave an update back without a reason");
+		assert(goes_along);
 		break;
 	}
 	names_back(&b->e->names, u, 0, b->now_ns);
@@ -96,10 +100,25 @@ static void undecided_back(struct back *b, struct txn_update *u)
 		decide_locked(b->e, u, b->now_ns);
 }
 
+/* Is it known which of PART's updates are locked, and not only given back
+ * together with those? */
+static bool names_locks(const struct txn_part *part)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->status == REFD_PENDING &&
+		    part->updates[i]->again == TXN_AGAIN_LOCKED &&
+		    part->updates[i]->locked_path != NULL)
+			return true;
+	return false;
+}
+
 static void part_back(struct back *b, struct txn_part *part)
 {
 	struct entry *ent = part->txn->engine;
 	bool all_recorded = true;
+	bool named = ent->goes_whole && names_locks(part);
 	size_t i;
 
 	for (i = 0; i < part->nr; i++) {
@@ -116,7 +135,9 @@ static void part_back(struct back *b, struct txn_part *part)
 			    b->now_ns);
 			decide_count(u);
 		} else {
-			undecided_back(b, u);
+			undecided_back(b, u,
+			    named && u->again == TXN_AGAIN_LOCKED &&
+				u->locked_path == NULL);
 		}
 	}
 	notes_rode(ent, all_recorded);

@@ -8,6 +8,8 @@
 . "$ROOT/tests/lib/net.sh"
 
 start_daemon || finish
+# The journal keeps open what its first look-up opened.
+"$REFD" query 0123456789abcdef0123456789abcdef >/dev/null 2>&1
 before=$(daemon_fds)
 
 refused() { # NAME FORMAT

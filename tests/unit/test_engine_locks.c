@@ -193,6 +193,30 @@ START_TEST(test_lock_of_an_atomic)
 }
 END_TEST
 
+/* The store gives all of it back as locked; one of them is. */
+START_TEST(test_given_back_with_one_that_is_locked)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+	int64_t start = rig_now;
+
+	t.atomic = _i == 0;
+	t.session = _i == 1;
+	ask = rig_go(&t);
+	while (ask->nr_answers == 0 && rig_count(rig_windows) == 2) {
+		give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+		locked_at("refs/heads/b", "HEAD");
+		if (rig_windows == NULL && ask->nr_answers == 0)
+			rig_pass(rig_next - rig_now);
+	}
+	ck_assert_int_eq(rig_now - start, 1000 * RIG_MS);
+	if (t.session)
+		rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], _i == 0 ? REFD_ABORTED : REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
+}
+END_TEST
+
 START_TEST(test_lock_that_was_let_go_of)
 {
 	struct rig_txn t = both;
@@ -263,6 +287,7 @@ static TCase *locks(void)
 	    (int)(sizeof(timeouts) / sizeof(timeouts[0])));
 	tcase_add_test(tc, test_lock_and_deadline);
 	tcase_add_test(tc, test_lock_of_an_atomic);
+	tcase_add_loop_test(tc, test_given_back_with_one_that_is_locked, 0, 2);
 	tcase_add_test(tc, test_lock_that_was_let_go_of);
 	tcase_add_test(tc, test_lock_holds_up_nobody_else);
 	tcase_add_test(tc, test_cancel_wakes_the_next);

@@ -1,0 +1,137 @@
+#!/bin/bash
+# Sessions over the wire: what is prepared is locked, for git and for other
+# clients, until commit or abort; or until its client is gone, its time is
+# over, or the daemon stops or dies. No lock is left by any of that.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
+
+new_repo a.git bare
+one=$(new_commit a.git one)
+lock=$T/a.git/refs/heads/s.lock
+
+# A client called NAME: what is written to descriptor 9 is said, what comes
+# back is in $T/NAME.
+dial() { # NAME
+	rm -f "$T/in"
+	mkfifo "$T/in"
+	"$RAWSOCK" "$SOCKET" --wait 60000 <"$T/in" >"$T/$1" 2>&1 &
+	client=$!
+	own "$client"
+	exec 9>"$T/in"
+}
+
+heard() { # NAME LINE
+	grep -qxF -- "$2" "$T/$1"
+}
+
+# Request 1 of client NAME, in $id: a session of refs/heads/s, prepared.
+prepare() { # NAME
+	id=$(new_txid)
+	dial "$1"
+	{
+		transaction_head "$id" "$T/a.git" |
+			sed 's/^0011transaction 1/000dsession 1/'
+		printf '0040create refs/heads/s\0%s0000' "$one"
+	} >&9
+	await 10 heard "$1" 'answer 1 prepared'
+}
+
+# Request 2 of the client that is connected.
+end() { # commit|abort
+	local verb="$1 2"
+	printf '%04x%s0029txid %s0000' $((${#verb} + 4)) "$verb" "$id" >&9
+}
+
+is_unlocked() {
+	[ ! -e "$lock" ]
+}
+
+outcome_of() { # TXID
+	"$REFD" query "$1" 2>&1
+}
+
+# ---- prepared, and then? ----
+
+start_daemon || finish
+prepare first
+is prepared 'ok|refs/heads/s||' "$(grep '^ok' "$T/first")"
+check locked [ -e "$lock" ]
+is not-written '' "$(ref_of a.git refs/heads/s)"
+check pending grep -q pending <<<"$(outcome_of "$id")"
+is counted 1 "$(stat_of prepared)"
+check git-is-kept-out grep -q 'File exists' \
+	<<<"$(git -C "$T/a.git" update-ref refs/heads/s "$one" 2>&1)"
+check others-are-kept-out grep -qF "Unable to create '$lock': File exists" \
+	<<<"$("$REFD" update -C "$T/a.git" refs/heads/s "$one" 2>&1)"
+check other-refs-are-not "$REFD" update -C "$T/a.git" refs/heads/t "$one"
+end commit
+check committed await 10 grep -q '^outcome committed' "$T/first"
+is written "$one" "$(ref_of a.git refs/heads/s)"
+check unlocked is_unlocked
+"$REFD" update -C "$T/a.git" -d refs/heads/s
+
+prepare second
+end abort
+check aborted await 10 grep -q '^outcome rejected' "$T/second"
+check abort-unlocks is_unlocked
+is abort-writes-nothing '' "$(ref_of a.git refs/heads/s)"
+rejected_twice() {
+	[ "$(grep -c '^outcome rejected' "$T/second")" = 2 ]
+}
+end commit
+check aborted-for-good await 10 rejected_twice
+is late-commit-writes-nothing '' "$(ref_of a.git refs/heads/s)"
+
+prepare left
+kill "$client"
+reap "$client"
+check client-gone-unlocks await 10 is_unlocked
+check client-gone-is-aborted await 10 grep -q aborted <<<"$(outcome_of "$id")"
+
+prepare killed
+kill_daemon
+check killed-leaves-a-lock [ -e "$lock" ]
+start_daemon || finish
+check start-unlocks is_unlocked
+check killed-never-happened grep -q never <<<"$(outcome_of "$id")"
+
+# ---- stopping ----
+
+prepare drained
+kill -TERM "$DAEMON"
+await 10 grep -q 'finishing 1 tr' "$LOG"
+end commit
+check drain-commits await 10 grep -q '^outcome committed' "$T/drained"
+stop_daemon
+is drain-exit-status 0 $?
+is drain-writes "$one" "$(ref_of a.git refs/heads/s)"
+git -C "$T/a.git" update-ref -d refs/heads/s
+
+start_daemon || finish
+: >"$LOG"
+prepare hurried
+kill -TERM "$DAEMON"
+await 10 grep -q 'finishing 1 tr' "$LOG"
+kill -TERM "$DAEMON"
+stop_daemon
+is hurry-exit-status 0 $?
+check hurry-unlocks is_unlocked
+is hurry-writes-nothing '' "$(ref_of a.git refs/heads/s)"
+
+# ---- too long ----
+
+printf '[session]\n\ttimeout = 300\n' >"$T/config"
+start_daemon --config "$T/config" || finish
+prepare slow
+check time-unlocks await 10 is_unlocked
+end commit
+check time-is-over await 10 grep -q '^outcome rejected' "$T/slow"
+check and-it-says-so grep -q '^ng deadline|refs/heads/s|' "$T/slow"
+is time-writes-nothing '' "$(ref_of a.git refs/heads/s)"
+stop_daemon
+is exit-status 0 $?
+no_locks no-locks a.git
+finish

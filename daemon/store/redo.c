@@ -48,28 +48,48 @@ int redo_keep(struct replay_members *list, const struct replay_row *row,
 
 /* ---- what can't be ---- */
 
-/* A line that a killed run wrote, or did not: it stands at the end then. */
+static int retract(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member, int dirfd)
+{
+	char path[REFD_PATH_MAX], *line;
+	size_t len;
+	int r;
+
+	line = chain_line(row, member, &len);
+	if (line == NULL)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "logs/%s", member->name);
+	r = reflog_retract(rp->sys, dirfd, path, line, len);
+	free(line);
+	return r;
+}
+
+/* A line that a killed run wrote, or did not: it is the log's last one, unless
+ * its lock was gone by then and somebody wrote another. */
 static int retract_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *member)
 {
-	char path[REFD_PATH_MAX], *line;
 	struct stale_lock *lock;
-	size_t len;
-	int r;
+	int fd, r;
 
 	if (row->rule != REPLAY_KILL || !member->log)
 		return 0;
 	lock = stale_lookup(rp->stale, row->row.token, member->worktree,
 	    member->name);
-	if (lock == NULL)
-		return 0;
-	line = chain_line(row, member, &len);
-	if (line == NULL)
-		return -ENOMEM;
-	snprintf(path, sizeof(path), "logs/%s", member->name);
-	r = reflog_retract(rp->sys, lock->dirfd, path, line, len);
-	free(line);
-	return r;
+	if (lock != NULL)
+		return retract(rp, row, member, lock->dirfd);
+	fd = repo_open_worktree(rp->sys, rp->repo, member->worktree);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = token_lock(&rp->token, fd, member->name, row->rec.dir_mode);
+	if (r == 0) {
+		r = retract(rp, row, member, fd);
+		token_unlock(&rp->token, fd, member->name);
+		loose_prune_parents(rp->sys, fd, member->name, 2);
+	}
+	if (fd != rp->repo->fd)
+		SYS(rp->sys, close, fd);
+	return r == -EEXIST || r == -ENOTDIR ? 0 : r;
 }
 
 int redo_void(struct replay *rp, const struct replay_row *row,

@@ -1,0 +1,363 @@
+#include "tests/lib/hand.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/lockfile.h"
+#include "daemon/store/loose.h"
+#include "daemon/store/reflog.h"
+
+#define MEMBERS_MAX 16
+
+struct record_member hand_member(enum record_action action, const char *name,
+    char old, char new_c)
+{
+	return (struct record_member){ .action = action,
+		.name = name,
+		.worktree = "",
+		.had_old = old != '0',
+		.old_oid = world_oid(old),
+		.new_oid = world_oid(new_c),
+		.log = action != RECORD_DELETE };
+}
+
+struct record_member hand_symref(const char *name, const char *target)
+{
+	struct record_member m = hand_member(RECORD_WRITE, name, '1', '1');
+
+	m.target = target;
+	m.answers = true;
+	return m;
+}
+
+struct record_member hand_in(const char *worktree, struct record_member m)
+{
+	m.worktree = worktree;
+	return m;
+}
+
+struct work {
+	struct hand *h;
+	const struct sys *sys;
+	struct repo *repo;
+	struct token token;
+	struct record rec;
+	char committer[80];
+	const struct record_member *members;
+	size_t nr;
+	int dirfds[MEMBERS_MAX];
+	bool linked[MEMBERS_MAX];
+};
+
+static void log_path(char path[REFD_PATH_MAX], const struct record_member *m)
+{
+	snprintf(path, REFD_PATH_MAX, "logs/%s", m->name);
+}
+
+static int stage(struct work *k, size_t i)
+{
+	char content[LOOSE_CONTENT_MAX], name[TOKEN_NAME_MAX];
+	int len;
+
+	len =
+	    loose_format(&k->members[i].new_oid, k->members[i].target, content);
+	assert(len > 0);
+	token_value_name(name, k->token.id, (unsigned)i);
+	return loose_stage(k->sys, k->repo->stage_fd, name, content,
+	    (size_t)len, 0644);
+}
+
+static int prepare(struct work *k)
+{
+	char path[REFD_PATH_MAX];
+	bool will_log;
+	size_t i;
+	int r;
+
+	r = token_init(&k->token, k->sys, k->repo->stage_fd,
+	    atomic_fetch_add(&k->h->w->ap.next_token, 1));
+	for (i = 0; i < k->nr && r == 0; i++)
+		if (k->members[i].action == RECORD_WRITE)
+			r = stage(k, i);
+	for (i = 0; i < k->nr && r == 0; i++)
+		r = token_lock(&k->token, k->dirfds[i], k->members[i].name,
+		    0755);
+	for (i = 0; i < k->nr && r == 0; i++)
+		if (k->members[i].log) {
+			log_path(path, &k->members[i]);
+			r = reflog_prepare(k->sys, k->dirfds[i], path, true,
+			    0644, 0755, &will_log);
+		}
+	return r;
+}
+
+static int commit(struct work *k)
+{
+	struct journal_row row = { .kind = JOURNAL_PART,
+		.repo = k->repo->id,
+		.mount = k->repo->fs->mount,
+		.token = k->token.id,
+		.final = true };
+	int r;
+
+	k->rec.members = (struct record_member *)(uintptr_t)k->members;
+	k->rec.nr_members = k->nr;
+	refd_txid_make(&k->h->txid);
+	row.txid = k->h->txid;
+	r = token_locked_at(&k->token, &row.locked_at_ns);
+	if (r < 0)
+		return r;
+	row.body = record_encode(&k->rec, &row.len);
+	assert(row.body != NULL);
+	r = journal_commit(k->h->w->journal, &row, 1);
+	free((void *)(uintptr_t)row.body);
+	k->h->lsn = row.lsn;
+	return r > 0 ? -EIO : r;
+}
+
+static int append(struct work *k, size_t i)
+{
+	static const struct refd_oid null_oid;
+	const struct record_member *m = &k->members[i];
+	char path[REFD_PATH_MAX], *line;
+	size_t len;
+	int r;
+
+	if (!m->log)
+		return 0;
+	line = reflog_line(m->had_old ? &m->old_oid : &null_oid, &m->new_oid,
+	    k->committer, "hand", &len);
+	assert(line != NULL);
+	log_path(path, m);
+	r = reflog_append(k->sys, k->dirfds[i], path, line, len);
+	free(line);
+	return r;
+}
+
+static int place(struct work *k, size_t i)
+{
+	const struct record_member *m = &k->members[i];
+	char path[REFD_PATH_MAX], value[TOKEN_NAME_MAX];
+	int r = 0;
+
+	token_value_name(value, k->token.id, (unsigned)i);
+	if (m->action == RECORD_WRITE && !k->linked[i])
+		r = SYS(k->sys, renameat, k->repo->stage_fd, value,
+		    k->dirfds[i], m->name);
+	if (m->action == RECORD_DELETE) {
+		log_path(path, m);
+		r = reflog_delete(k->sys, k->dirfds[i], path);
+		if (r == 0)
+			r = SYS(k->sys, unlinkat, k->dirfds[i], m->name);
+	}
+	return r;
+}
+
+/* From the member FIRST up to END: one update. No lock of it goes before its
+ * value is in place. */
+static int publish(struct work *k, size_t first, size_t end)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = first; i < end && r == 0; i++)
+		r = append(k, i);
+	for (i = first; i < end && r == 0; i++)
+		r = place(k, i);
+	for (i = first; i < end && r == 0; i++)
+		r = token_unlock(&k->token, k->dirfds[i], k->members[i].name);
+	return r;
+}
+
+static int publish_all(struct work *k)
+{
+	char value[TOKEN_NAME_MAX];
+	size_t i, end;
+	int r = 0;
+
+	for (i = 0; i < k->nr && r == 0 && k->h->atomic; i++) {
+		if (k->members[i].action != RECORD_WRITE ||
+		    k->members[i].had_old)
+			continue;
+		token_value_name(value, k->token.id, (unsigned)i);
+		r = SYS(k->sys, linkat, k->repo->stage_fd, value, k->dirfds[i],
+		    k->members[i].name);
+		k->linked[i] = r == 0;
+	}
+	for (i = 0; i < k->nr && r == 0; i = end) {
+		if (i >= k->h->publish)
+			return -EAGAIN;
+		for (end = i + 1; end < k->nr; end++)
+			if (k->members[end].index != k->members[i].index)
+				break;
+		r = publish(k, i, end);
+	}
+	for (i = 0; i < k->nr && r == 0; i++)
+		if (k->linked[i]) {
+			token_value_name(value, k->token.id, (unsigned)i);
+			r = SYS(k->sys, unlinkat, k->repo->stage_fd, value);
+		}
+	if (r == 0)
+		token_done(&k->token);
+	return r;
+}
+
+int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
+{
+	struct work k = { .h = h, .sys = h->w->sys, .nr = nr };
+	enum refd_status status;
+	char *why;
+	size_t i;
+	int r = 0;
+
+	assert(nr <= MEMBERS_MAX);
+	snprintf(k.committer, sizeof(k.committer),
+	    "A U Thor <a@example.org> %u +0000", 1700000000 + h->w->seconds++);
+	k.members = members;
+	k.rec.committer = k.committer;
+	k.rec.message = "hand";
+	k.rec.file_mode = 0644;
+	k.rec.dir_mode = 0755;
+	k.rec.atomic = h->atomic;
+	for (i = 0; i < nr; i++)
+		if (members[i].index >= k.rec.nr_updates)
+			k.rec.nr_updates = members[i].index + 1;
+	k.repo = repos_get(&h->w->repos, h->repo != NULL ? h->repo : WORLD_REPO,
+	    &status, &why);
+	if (k.repo == NULL) {
+		free(why);
+		return -EIO;
+	}
+	for (i = 0; i < nr; i++) {
+		k.dirfds[i] = repo_open_worktree(k.sys, k.repo,
+		    members[i].worktree != NULL ? members[i].worktree : "");
+		r = k.dirfds[i] < 0 ? k.dirfds[i] : r;
+	}
+	if (r == 0)
+		r = prepare(&k);
+	if (r == 0)
+		r = commit(&k);
+	if (r == 0)
+		r = publish_all(&k);
+	for (i = 0; i < nr; i++)
+		if (k.dirfds[i] >= 0 && k.dirfds[i] != k.repo->fd)
+			SYS(k.sys, close, k.dirfds[i]);
+	repo_put(&h->w->repos, k.repo);
+	return r;
+}
+
+int hand_lines(struct world *w, const char *path, char old, char new_c)
+{
+	struct refd_oid have[2], want[2] = { world_oid(old), world_oid(new_c) };
+	char *text, *line, *rest;
+	int count = 0;
+	size_t len;
+
+	text = memfs_read(w->fs, path, &len);
+	if (text == NULL)
+		return 0;
+	if (strlen(text) != len || (len > 0 && text[len - 1] != '\n'))
+		count = -1;
+	rest = text;
+	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
+		if (line[0] == '\0')
+			continue;
+		if (strlen(line) < 82 || refd_oid_parse(line, &have[0]) < 0 ||
+		    refd_oid_parse(line + 41, &have[1]) < 0)
+			count = -1;
+		else
+			count += refd_oid_eq(&have[0], &want[0]) &&
+			    refd_oid_eq(&have[1], &want[1]);
+	}
+	free(text);
+	return count;
+}
+
+void hand_git_writes(struct world *w, const char *path, const char *text)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	char lock[512];
+	int fd, r;
+
+	memfs_advance(w->fs, 1000000000);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	fd =
+	    SYS(sys, openat, AT_FDCWD, lock, O_WRONLY | O_CREAT | O_EXCL, 0644);
+	assert(fd >= 0);
+	r = SYS(sys, write_all, fd, text, strlen(text));
+	assert(r == 0);
+	SYS(sys, close, fd);
+	r = SYS(sys, renameat, AT_FDCWD, lock, AT_FDCWD, path);
+	assert(r == 0);
+	memfs_advance(w->fs, 1000000000);
+}
+
+void hand_sync(struct world *w)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	int fd, r;
+
+	fd = SYS(sys, openat, AT_FDCWD, "/srv", O_RDONLY | O_DIRECTORY, 0);
+	assert(fd >= 0);
+	r = SYS(sys, syncfs, fd);
+	assert(r == 0);
+	SYS(sys, close, fd);
+}
+
+struct asked {
+	uint32_t index;
+	enum refd_status status;
+};
+
+static int look(void *arg, const struct journal_row *row)
+{
+	struct asked *asked = arg;
+	struct record rec;
+	size_t i;
+
+	assert(record_decode(row->body, row->len, &rec) == 0);
+	for (i = 0; i < rec.nr_members; i++)
+		if (rec.members[i].answers &&
+		    rec.members[i].index == asked->index)
+			asked->status = rec.members[i].status;
+	record_done(&rec);
+	return 0;
+}
+
+enum refd_status hand_status(const struct hand *h, uint32_t index)
+{
+	struct asked asked = { index, REFD_PENDING };
+	struct journal_reader *reader;
+	int r;
+
+	r = journal_reader_open(h->w->journal, &reader);
+	assert(r == 0);
+	r = journal_lookup(reader, JOURNAL_ANY_UID, &h->txid, look, &asked);
+	assert(r == 0);
+	journal_reader_close(reader);
+	return asked.status;
+}
+
+int hand_kill(struct world *w)
+{
+	memfs_kill(w->fs);
+	world_crash(w);
+	return world_start(w);
+}
+
+int hand_cut(struct world *w, enum memfs_data data, long keep)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	choice.data = data;
+	choice.keep[0] = keep;
+	choice.keep[1] = 0;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+	return world_start(w);
+}

@@ -1,0 +1,356 @@
+/*
+ * Proves recovery of log lines that follow from other updates, HEAD's and
+ * those of symbolic refs on the way: alone, before and after values of the
+ * same file; and that an update whose name was taken leaves none behind.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+#define HEAD     WORLD_REPO "/HEAD"
+#define HEAD_LOG WORLD_REPO "/logs/HEAD"
+#define MAIN     WORLD_REPO "/refs/heads/main"
+#define MAIN_LOG WORLD_REPO "/logs/refs/heads/main"
+#define WT       WORLD_REPO "/worktrees/wt"
+#define ONES     "3131313131313131313131313131313131313131\n"
+#define TO_MAIN  "ref: refs/heads/main\n"
+#define TO_TOPIC "ref: refs/heads/topic\n"
+
+static struct world *w;
+static struct hand h;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	memfs_write(w->fs, MAIN, ONES);
+	memfs_write(w->fs, WT "/HEAD", TO_TOPIC);
+	memfs_mkdirs(w->fs, WT "/refs/bisect");
+	ck_assert_int_eq(world_start(w), 0);
+	h = (struct hand){ .w = w, .publish = HAND_ALL };
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+/* main through HEAD. */
+static void follow(char old, char new_c)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", old,
+					 new_c),
+		hand_member(RECORD_WRITE, "refs/heads/main", old, new_c) };
+
+	m[0].answers = true;
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+}
+
+static void one(struct record_member m)
+{
+	ck_assert_int_eq(hand_apply(&h, &m, 1), 0);
+}
+
+static void cut(enum memfs_data data, long keep)
+{
+	ck_assert_int_eq(hand_cut(w, data, keep), 0);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+	char *have = memfs_read(w->fs, path, NULL);
+
+	ck_assert_msg(memfs_holds(w->fs, path, text), "%s holds %s", path,
+	    have != NULL ? have : "nothing");
+	free(have);
+}
+
+static void assert_no_locks(void)
+{
+	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
+
+	ck_assert_str_eq(locks, "");
+	free(locks);
+}
+
+/* ---- lines that follow from other updates ---- */
+
+START_TEST(cut_loses_lines_of_what_was_followed)
+{
+	follow('1', '2');
+	follow('2', '3');
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '3');
+	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '3'), 1);
+	assert_holds(HEAD, TO_MAIN);
+	cut(MEMFS_DATA_ALL, 1000);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	assert_no_locks();
+}
+END_TEST
+
+/* Through HEAD, to nothing: HEAD's log lives on where the branch's goes. */
+START_TEST(cut_undoes_a_deletion_that_head_tells_of)
+{
+	struct record_member m[] = { hand_member(RECORD_DELETE,
+					 "refs/heads/main", '2', '0'),
+		hand_member(RECORD_LOG, "HEAD", '2', '0') };
+
+	follow('1', '2');
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '0');
+	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '0'), 1);
+}
+END_TEST
+
+/* HEAD detached by a record, and then a branch again, by git. */
+START_TEST(cut_of_a_head_that_was_written_and_then_followed)
+{
+	one(hand_member(RECORD_WRITE, "HEAD", '1', '2'));
+	hand_git_writes(w, HEAD, TO_MAIN);
+	follow('1', '3');
+	hand_sync(w);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD_LOG),
+	    0);
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, TO_MAIN);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '3'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 0);
+}
+END_TEST
+
+START_TEST(cut_of_a_head_that_was_followed_and_then_written)
+{
+	follow('1', '3');
+	one(hand_member(RECORD_WRITE, "HEAD", '3', '2'));
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, "3232323232323232323232323232323232323232\n");
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '3'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '3', '2'), 1);
+}
+END_TEST
+
+START_TEST(a_symref_that_is_gone_gets_no_log)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG,
+					 "refs/remotes/o/HEAD", '1', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
+
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '2');
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o"));
+}
+END_TEST
+
+START_TEST(a_line_waits_for_a_foreign_lock)
+{
+	follow('1', '2');
+	memfs_write(w->fs, HEAD ".lock", "");
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_int_eq(world_ref(w, "main"), '2');
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 0);
+	ck_assert(memfs_exists(w->fs, HEAD ".lock"));
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+}
+END_TEST
+
+/* All of them, not only the newest. */
+START_TEST(every_line_waits_for_a_foreign_lock)
+{
+	follow('1', '2');
+	follow('2', '3');
+	memfs_write(w->fs, HEAD ".lock", "");
+	memfs_write(w->fs, MAIN ".lock", "");
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->parked, 4);
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, MAIN ".lock"), 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '3');
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '2', '3'), 1);
+}
+END_TEST
+
+START_TEST(a_pruned_object_takes_its_line_along)
+{
+	struct record_member m[] = { hand_member(RECORD_WRITE,
+					 "refs/heads/main", '1', 'p'),
+		hand_member(RECORD_LOG, "HEAD", '1', 'p') };
+
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '1');
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', 'p'), 0);
+}
+END_TEST
+
+/* ---- names that are taken ---- */
+
+/* Killed with its line written and its value not; then its name is taken. */
+START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
+		hand_member(RECORD_LOG, "refs/remotes/o/HEAD", '0', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
+	unsigned long n;
+	bool hit = true;
+
+	m[0].answers = true;
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
+		h.atomic = _i == 1;
+		memfs_kill_at(w->fs, n);
+		HAND_APPLY(&h, m);
+		hit = memfs_was_hit(w->fs);
+		memfs_kill(w->fs);
+		world_crash(w);
+		if (hit && !memfs_exists(w->fs, WORLD_REPO "/refs/heads/new"))
+			memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x",
+			    ONES);
+		ck_assert_int_eq(world_start(w), 0);
+		assert_no_locks();
+		if (memfs_exists(w->fs, WORLD_REPO "/refs/heads/new/x")) {
+			ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 0);
+			ck_assert_int_eq(hand_lines(w,
+					     WORLD_REPO
+					     "/logs/refs/remotes/o/HEAD",
+					     '0', '2'),
+			    0);
+			ck_assert_int_eq(hand_lines(w,
+					     WORLD_REPO "/logs/refs/heads/new",
+					     '0', '2'),
+			    0);
+			if (h.lsn != 0)
+				ck_assert_int_eq(hand_status(&h, 0),
+				    REFD_CONFLICT);
+		} else {
+			ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 1);
+		}
+	}
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+START_TEST(cut_adds_no_line_of_a_name_that_was_taken)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
+
+	m[0].answers = true;
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+			     WORLD_REPO "/refs/heads/new"),
+	    0);
+	/* Whatever of ours lasted, their branch did. */
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 0);
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
+}
+END_TEST
+
+START_TEST(a_deletion_below_a_file_is_done)
+{
+	struct record_member m[] = { hand_member(RECORD_DELETE,
+	    "refs/heads/a/b", '1', '0') };
+
+	m[0].answers = true;
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a/b", ONES);
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/a/b\n");
+	m[0].had_packed = true;
+	m[0].packed_oid = world_oid('1');
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
+			     WORLD_REPO "/refs/heads/a"),
+	    0);
+	hand_sync(w);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", ONES);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
+	ck_assert_int_eq(world_ref(w, "a/b"), '0');
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+}
+END_TEST
+
+/* Repositories are copied with cp -al: the same file has two names then. */
+START_TEST(what_is_taken_back_is_ours)
+{
+	struct record_member m[] = { hand_member(RECORD_WRITE,
+					 "refs/heads/main", '1', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/q", '0', '2') };
+
+	m[1].index = 1;
+	h.atomic = true;
+	h.publish = 0;
+	ck_assert_int_eq(SYS(memfs_other(w->fs), linkat, AT_FDCWD, MAIN,
+			     AT_FDCWD, "/srv/copy"),
+	    0);
+	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+			     WORLD_REPO "/refs/heads/q"),
+	    0);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/q/z", ONES);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "q"), '0');
+	ck_assert_int_eq(world_ref(w, "main"), '1');
+	ck_assert_int_eq(hand_status(&h, 0), REFD_ABORTED);
+	ck_assert_int_eq(hand_status(&h, 1), REFD_CONFLICT);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_lines");
+	TCase *tc = tcase_create("recover_lines");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, cut_loses_lines_of_what_was_followed);
+	tcase_add_test(tc, cut_undoes_a_deletion_that_head_tells_of);
+	tcase_add_test(tc, cut_of_a_head_that_was_written_and_then_followed);
+	tcase_add_test(tc, cut_of_a_head_that_was_followed_and_then_written);
+	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
+	tcase_add_test(tc, a_line_waits_for_a_foreign_lock);
+	tcase_add_test(tc, every_line_waits_for_a_foreign_lock);
+	tcase_add_test(tc, a_pruned_object_takes_its_line_along);
+	tcase_add_loop_test(tc,
+	    kill_takes_back_the_lines_of_a_name_that_was_taken, 0, 2);
+	tcase_add_test(tc, cut_adds_no_line_of_a_name_that_was_taken);
+	tcase_add_test(tc, a_deletion_below_a_file_is_done);
+	tcase_add_test(tc, what_is_taken_back_is_ours);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,294 @@
+/*
+ * Proves recovery of what is no plain ref in the common dir: symbolic refs by
+ * their target, torn ones, ones that another wrote later; the names of linked
+ * worktrees, each HEAD for itself.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+#define HEAD     WORLD_REPO "/HEAD"
+#define HEAD_LOG WORLD_REPO "/logs/HEAD"
+#define MAIN     WORLD_REPO "/refs/heads/main"
+#define WT       WORLD_REPO "/worktrees/wt"
+#define ONES     "3131313131313131313131313131313131313131\n"
+#define TO_MAIN  "ref: refs/heads/main\n"
+#define TO_TOPIC "ref: refs/heads/topic\n"
+
+static struct world *w;
+static struct hand h;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	memfs_write(w->fs, MAIN, ONES);
+	memfs_write(w->fs, WT "/HEAD", TO_TOPIC);
+	memfs_mkdirs(w->fs, WT "/refs/bisect");
+	ck_assert_int_eq(world_start(w), 0);
+	h = (struct hand){ .w = w, .publish = HAND_ALL };
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void one(struct record_member m)
+{
+	ck_assert_int_eq(hand_apply(&h, &m, 1), 0);
+}
+
+static void cut(enum memfs_data data, long keep)
+{
+	ck_assert_int_eq(hand_cut(w, data, keep), 0);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+	char *have = memfs_read(w->fs, path, NULL);
+
+	ck_assert_msg(memfs_holds(w->fs, path, text), "%s holds %s", path,
+	    have != NULL ? have : "nothing");
+	free(have);
+}
+
+static void assert_no_locks(void)
+{
+	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
+
+	ck_assert_str_eq(locks, "");
+	free(locks);
+}
+
+/* ---- symbolic refs ---- */
+
+START_TEST(cut_loses_a_symref)
+{
+	one(hand_symref("HEAD", "refs/heads/topic"));
+	assert_holds(HEAD, TO_TOPIC);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, TO_TOPIC);
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, TO_TOPIC);
+	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
+}
+END_TEST
+
+/* What an earlier recovery wrote is younger than our lock, and may be torn in
+ * its turn: no later write of another's. */
+START_TEST(cut_tears_a_symref)
+{
+	static const enum memfs_data data[] = { MEMFS_DATA_NONE,
+		MEMFS_DATA_NULS, MEMFS_DATA_TORN };
+
+	memfs_advance(w->fs, 1000000000);
+	one(hand_symref("HEAD", "refs/heads/topic"));
+	memfs_advance(w->fs, 1000000000);
+	memfs_write_bytes(w->fs, HEAD, "ref: refs/heads/to\0\0\0", 21);
+	cut(data[_i], 1000);
+	assert_holds(HEAD, TO_TOPIC);
+}
+END_TEST
+
+START_TEST(cut_leaves_a_later_symref)
+{
+	one(hand_symref("HEAD", "refs/heads/topic"));
+	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, "ref: refs/heads/other\n");
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+START_TEST(cut_leaves_a_later_id_where_a_symref_was)
+{
+	one(hand_symref("HEAD", "refs/heads/topic"));
+	hand_git_writes(w, HEAD, ONES);
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, ONES);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+START_TEST(cut_leaves_a_later_link)
+{
+	struct record_member m =
+	    hand_symref("refs/remotes/o/HEAD", "refs/heads/x");
+
+	one(m);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+			     WORLD_REPO "/refs/remotes/o/HEAD"),
+	    0);
+	memfs_advance(w->fs, 1000000000);
+	hand_sync(w);
+	memfs_symlink(w->fs, "refs/heads/y", WORLD_REPO "/refs/remotes/o/HEAD");
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+START_TEST(cut_loses_their_symref_too)
+{
+	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
+	one(hand_symref("HEAD", "refs/heads/topic"));
+	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, TO_TOPIC);
+}
+END_TEST
+
+/* The id that a symref resolves to is in no file of its own. */
+START_TEST(cut_undoes_a_symrefs_deletion)
+{
+	struct record_member m =
+	    hand_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0');
+
+	memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
+	memfs_write(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD", "");
+	one(m);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o/HEAD"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
+	assert_holds(MAIN, ONES);
+}
+END_TEST
+
+/* Its own object need not be there: a symref may lead to a branch unborn. */
+START_TEST(cut_loses_a_symref_to_a_pruned_object)
+{
+	struct record_member m = hand_symref("HEAD", "refs/heads/topic");
+
+	m.new_oid = world_oid('p');
+	one(m);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(HEAD, TO_TOPIC);
+}
+END_TEST
+
+/* ---- worktrees ---- */
+
+/* Both HEADs in one window, killed when one of the two was done: the other's
+ * lock says nothing of it. */
+START_TEST(kill_tells_one_head_from_another)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
+		hand_in("wt", hand_member(RECORD_LOG, "HEAD", '1', '2')) };
+
+	m[1].index = 1;
+	h.publish = 1;
+	if (_i == 1) {
+		m[0].worktree = "wt";
+		m[1].worktree = "";
+	}
+	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
+	/* Somebody writes on, where it was done: our line is not its last. */
+	memfs_write(w->fs, _i == 0 ? HEAD_LOG : WT "/logs/HEAD", "");
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), _i);
+	ck_assert_int_eq(hand_lines(w, WT "/logs/HEAD", '1', '2'), 1 - _i);
+	ck_assert_uint_eq(w->found[STORE_LOG_REPAIRED], 1);
+	assert_no_locks();
+}
+END_TEST
+
+START_TEST(kill_finds_every_lock_of_a_worktree)
+{
+	struct record_member m[] = { hand_in("wt",
+					 hand_member(RECORD_WRITE,
+					     "refs/bisect/bad", '0', '2')),
+		hand_in("wt", hand_member(RECORD_WRITE, "HEAD", '1', '2')),
+		hand_in("wt",
+		    hand_member(RECORD_WRITE, "refs/worktree/a/b", '0', '2')) };
+
+	h.publish = 0;
+	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	assert_no_locks();
+	ck_assert_uint_eq(w->found[STORE_ROLLED_FORWARD], 3);
+	ck_assert(memfs_exists(w->fs, WT "/refs/bisect/bad"));
+	ck_assert(memfs_exists(w->fs, WT "/refs/worktree/a/b"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect"));
+	assert_holds(HEAD, TO_MAIN);
+}
+END_TEST
+
+START_TEST(a_worktree_that_is_gone_is_not_made_again)
+{
+	struct record_member m[] = {
+		hand_in("wt", hand_symref("HEAD", "refs/heads/main")),
+		hand_in("wt",
+		    hand_member(RECORD_LOG, "refs/worktree/s", '1', '2')),
+		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2')
+	};
+	const struct sys *sys = memfs_other(w->fs);
+
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, WT, AT_FDCWD, "/srv/wt"),
+	    0);
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert(!memfs_exists(w->fs, WT));
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 2);
+	ck_assert_int_eq(world_ref(w, "main"), '2');
+}
+END_TEST
+
+START_TEST(a_foreign_lock_in_a_worktree_parks)
+{
+	struct record_member m[] = { hand_in("wt",
+					 hand_member(RECORD_WRITE,
+					     "refs/bisect/bad", '0', '2')),
+		hand_in("wt", hand_member(RECORD_LOG, "HEAD", '1', '2')) };
+
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	memfs_write(w->fs, WT "/HEAD.lock", "");
+	memfs_write(w->fs, WT "/refs/bisect/bad.lock", "");
+	/* The other HEAD's is nobody's business. */
+	memfs_write(w->fs, HEAD ".lock", "");
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->parked, 2);
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WT "/HEAD.lock"), 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_int_eq(hand_lines(w, WT "/logs/HEAD", '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_symrefs");
+	TCase *tc = tcase_create("recover_symrefs");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, cut_loses_a_symref);
+	tcase_add_loop_test(tc, cut_tears_a_symref, 0, 3);
+	tcase_add_test(tc, cut_leaves_a_later_symref);
+	tcase_add_test(tc, cut_leaves_a_later_id_where_a_symref_was);
+	tcase_add_test(tc, cut_leaves_a_later_link);
+	tcase_add_test(tc, cut_loses_their_symref_too);
+	tcase_add_test(tc, cut_undoes_a_symrefs_deletion);
+	tcase_add_test(tc, cut_loses_a_symref_to_a_pruned_object);
+	tcase_add_loop_test(tc, kill_tells_one_head_from_another, 0, 2);
+	tcase_add_test(tc, kill_finds_every_lock_of_a_worktree);
+	tcase_add_test(tc, a_worktree_that_is_gone_is_not_made_again);
+	tcase_add_test(tc, a_foreign_lock_in_a_worktree_parks);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

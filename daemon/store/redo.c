@@ -46,6 +46,15 @@ int redo_keep(struct replay_members *list, const struct replay_row *row,
 	return 0;
 }
 
+int redo_unlock_own(struct replay *rp, int dirfd, const char *name)
+{
+	int r;
+
+	r = token_unlock(&rp->token, dirfd, name);
+	rp->token_stays = rp->token_stays || r < 0;
+	return r;
+}
+
 /* ---- what can't be ---- */
 
 static int retract(struct replay *rp, const struct replay_row *row,
@@ -61,6 +70,10 @@ static int retract(struct replay *rp, const struct replay_row *row,
 	snprintf(path, sizeof(path), "logs/%s", member->name);
 	r = reflog_retract(rp->sys, dirfd, path, line, len);
 	free(line);
+	/* A log that was made for it would be in the way of whoever took the
+	 * name. */
+	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
+		r = reflog_unmake(rp->sys, dirfd, path);
 	return r;
 }
 
@@ -84,7 +97,7 @@ static int retract_line(struct replay *rp, const struct replay_row *row,
 	r = token_lock(&rp->token, fd, member->name, row->rec.dir_mode);
 	if (r == 0) {
 		r = retract(rp, row, member, fd);
-		token_unlock(&rp->token, fd, member->name);
+		redo_unlock_own(rp, fd, member->name);
 		loose_prune_parents(rp->sys, fd, member->name, 2);
 	}
 	if (fd != rp->repo->fd)
@@ -221,7 +234,7 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 	int r = 0;
 
 	if (redo->locked)
-		r = token_unlock(&rp->token, redo->dirfd, redo->chain->name);
+		r = redo_unlock_own(rp, redo->dirfd, redo->chain->name);
 	redo->held = NULL;
 	redo->locked = false;
 	return r;

@@ -33,6 +33,8 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
 /* Locks it, without a question. */
 int redo_lock(struct replay *rp, struct redo *redo);
 int redo_unlock(struct replay *rp, struct redo *redo);
+/* A lock by our own token. On failure it is left to the next start. */
+int redo_unlock_own(struct replay *rp, int dirfd, const char *name);
 void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);

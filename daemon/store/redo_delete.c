@@ -60,13 +60,46 @@ static struct stale_lock *packed_lock(struct replay *rp,
 	return held;
 }
 
-static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
+static int rewrite(struct replay *rp, const char **names, size_t nr,
+    const struct record *rec)
+{
+	bool changed;
+	int r;
+
+	r = packed_rewrite_begin(rp->repo->packed, names, nr, rec->file_mode,
+	    &changed);
+	if (r < 0 || !changed)
+		return r;
+	r = packed_rewrite_finish(rp->repo->packed);
+	if (r < 0)
+		packed_rewrite_abandon(rp->repo->packed);
+	return r;
+}
+
+static int rewrite_locked(struct replay *rp, const struct redo *redos,
+    size_t nr, const char **names, size_t nr_names)
 {
 	const struct record *rec = &redos[0].last->row->rec;
-	struct stale_lock *held;
+	struct stale_lock *held = packed_lock(rp, redos, nr);
+	int r;
+
+	if (held != NULL) {
+		r = rewrite(rp, names, nr_names, rec);
+		stale_unlock(rp->stale, held);
+		return r;
+	}
+	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", rec->dir_mode);
+	if (r < 0)
+		return r;
+	r = rewrite(rp, names, nr_names, rec);
+	redo_unlock_own(rp, rp->repo->fd, "packed-refs");
+	return r;
+}
+
+static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
+{
 	const char **names;
 	size_t i, k = 0;
-	bool changed;
 	int r = 0;
 
 	names = calloc(nr, sizeof(*names));
@@ -77,22 +110,7 @@ static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
 			names[k++] = redos[i].chain->name;
 	if (k > 0) {
 		qsort(names, k, sizeof(*names), by_name);
-		held = packed_lock(rp, redos, nr);
-		if (held == NULL)
-			r = token_lock(&rp->token, rp->repo->fd, "packed-refs",
-			    rec->dir_mode);
-		if (r == 0)
-			r = packed_rewrite_begin(rp->repo->packed, names, k,
-			    rec->file_mode, &changed);
-		if (r == 0 && changed) {
-			r = packed_rewrite_finish(rp->repo->packed);
-			if (r < 0)
-				packed_rewrite_abandon(rp->repo->packed);
-		}
-		if (held != NULL)
-			stale_unlock(rp->stale, held);
-		else if (r != -EEXIST)
-			token_unlock(&rp->token, rp->repo->fd, "packed-refs");
+		r = rewrite_locked(rp, redos, nr, names, k);
 	}
 	free(names);
 	return r;

@@ -153,7 +153,9 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		r = chains_build(&rp->chains, rows);
 	if (r == 0)
 		r = replay_chains(rp);
-	token_done(&rp->token);
+	/* It is what tells whose lock it is that could not be removed. */
+	if (!rp->token_stays)
+		token_done(&rp->token);
 	return r;
 }
 

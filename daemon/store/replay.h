@@ -69,6 +69,7 @@ struct replay {
 
 	/* Its own. */
 	struct token token;
+	bool token_stays; /* a lock of it could not be removed */
 	struct chain *chains;
 	struct packed_snapshot *snap;
 };

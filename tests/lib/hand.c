@@ -75,7 +75,7 @@ static int stage(struct work *k, size_t i)
 static int prepare(struct work *k)
 {
 	char path[REFD_PATH_MAX];
-	bool will_log;
+	bool will_log, made;
 	size_t i;
 	int r;
 
@@ -91,7 +91,7 @@ static int prepare(struct work *k)
 		if (k->members[i].log) {
 			log_path(path, &k->members[i]);
 			r = reflog_prepare(k->sys, k->dirfds[i], path, true,
-			    0644, 0755, &will_log);
+			    0644, 0755, &will_log, &made);
 		}
 	return r;
 }

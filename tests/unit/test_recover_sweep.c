@@ -1,0 +1,315 @@
+/*
+ * Proves, with symbolic refs, HEAD and a linked worktree in one transaction,
+ * over every change of the disk from its locks to its end, and over every one
+ * of recovery's: killed or cut there, all of it is there after the next start
+ * or nothing, each line once, no lock and no staged file; and a start that an
+ * error stopped half-way lost nothing.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+#include "tests/lib/sweep.h"
+
+#define R    WORLD_REPO
+#define WT   WORLD_REPO "/worktrees/wt"
+#define ONES "3131313131313131313131313131313131313131\n"
+#define TWOS "3232323232323232323232323232323232323232\n"
+
+/* What is published, and what says so. */
+static const struct file {
+	uint32_t index;
+	const char *path, *before, *after; /* NULL: nothing there */
+	const char *log;                   /* NULL: none */
+	char old, new_c;
+} files[] = {
+	{ 0, R "/refs/heads/main", ONES, TWOS, R "/logs/refs/heads/main", '1',
+	    '2' },
+	{ 0, R "/HEAD", "ref: refs/heads/main\n", "ref: refs/heads/main\n",
+	    R "/logs/HEAD", '1', '2' },
+	{ 1, R "/refs/heads/s", "ref: refs/heads/a\n", "ref: refs/heads/b\n",
+	    R "/logs/refs/heads/s", '1', '1' },
+	{ 2, R "/refs/heads/n/s", NULL, "ref: refs/heads/b\n",
+	    R "/logs/refs/heads/n/s", '0', '1' },
+	{ 3, WT "/HEAD", "ref: refs/heads/a\n", TWOS, WT "/logs/HEAD", '1',
+	    '2' },
+	{ 4, WT "/refs/bisect/bad", NULL, TWOS, WT "/logs/refs/bisect/bad", '0',
+	    '2' },
+	{ 5, R "/refs/remotes/o/HEAD", "ref: refs/heads/a\n", NULL, NULL, '1',
+	    '0' },
+};
+#define NR_FILES (sizeof(files) / sizeof(*files))
+static const char spec[] = "@HEAD=2:1;!s>b;n/s>b;!@worktrees/wt/HEAD=2;"
+			   "@worktrees/wt/refs/bisect/bad=2;"
+			   "!-@refs/remotes/o/HEAD";
+
+struct state {
+	struct world *w;
+	struct hand h;
+	const struct variant *v;
+};
+
+static const struct variant {
+	bool atomic, state_elsewhere;
+	bool by_hand; /* else by the applier */
+} variants[] = { { false, true, true }, { true, false, true },
+	{ false, true, false }, { true, false, false } };
+#define NR_VARIANTS ((int)(sizeof(variants) / sizeof(*variants)))
+
+static void *set_up(struct memfs *fs, void *arg)
+{
+	const struct variant *v = arg;
+	struct state *s = calloc(1, sizeof(*s));
+	size_t i;
+
+	s->v = v;
+	s->w = world_new(fs, v->state_elsewhere);
+	memfs_write(fs, R "/refs/heads/a", ONES);
+	memfs_write(fs, R "/refs/heads/b", ONES);
+	for (i = 0; i < NR_FILES; i++)
+		if (files[i].before != NULL)
+			memfs_write(fs, files[i].path, files[i].before);
+	memfs_write(fs, R "/logs/refs/remotes/o/HEAD", "");
+	ck_assert_int_eq(world_start(s->w), 0);
+	s->h = (struct hand){ .w = s->w,
+		.atomic = v->atomic,
+		.publish = HAND_ALL };
+	return s;
+}
+
+static int apply_by_hand(struct state *s)
+{
+	struct record_member m[] = {
+		hand_member(RECORD_LOG, "HEAD", '1', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2'),
+		hand_symref("refs/heads/s", "refs/heads/b"),
+		hand_symref("refs/heads/n/s", "refs/heads/b"),
+		hand_in("wt", hand_member(RECORD_WRITE, "HEAD", '1', '2')),
+		hand_in("wt",
+		    hand_member(RECORD_WRITE, "refs/bisect/bad", '0', '2')),
+		hand_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0'),
+	};
+	size_t i;
+
+	m[0].answers = true;
+	m[3].had_old = false;
+	for (i = 2; i < sizeof(m) / sizeof(*m); i++) {
+		m[i].index = (uint32_t)i - 1;
+		m[i].answers = true;
+	}
+	return HAND_APPLY(&s->h, m);
+}
+
+static int apply(void *state)
+{
+	struct state *s = state;
+	struct txn *txn;
+
+	if (s->v->by_hand)
+		return apply_by_hand(s);
+	txn = world_apply(s->w, spec, s->v->atomic);
+	if (txn == NULL)
+		return -EIO;
+	s->h.txid = txn->req.txid;
+	world_done(s->w, txn);
+	return 0;
+}
+
+static int start_again(void *state)
+{
+	struct state *s = state;
+
+	world_crash(s->w);
+	return world_start(s->w);
+}
+
+static const char *check_file(struct world *w, const struct file *f,
+    bool happened)
+{
+	static char text[256];
+	const char *want = happened ? f->after : f->before;
+	int lines;
+
+	snprintf(text, sizeof(text), "%s: %s", f->path,
+	    happened ? "not as it was published" : "not as it was before");
+	if (!memfs_holds(w->fs, f->path, want))
+		return text;
+	if (f->log == NULL)
+		return !happened ||
+			!memfs_exists(w->fs, R "/logs/refs/remotes/o/HEAD") ?
+		    NULL :
+		    "the log of what was deleted is there";
+	lines = hand_lines(w, f->log, f->old, f->new_c);
+	snprintf(text, sizeof(text), "%s: its line is there %d times", f->log,
+	    lines);
+	return lines == happened ? NULL : text;
+}
+
+static const char *check_litter(struct world *w)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	char *locks = memfs_list_locks(w->fs, R);
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	bool any = locks[0] != '\0';
+
+	free(locks);
+	if (any)
+		return "a lock is left";
+	if (SYS(sys, dir_open, -100, R "/refd/stage", &dir) < 0)
+		return NULL;
+	any = SYS(sys, dir_next, dir, &entry) > 0;
+	SYS(sys, dir_close, dir);
+	return any ? "something staged is left" : NULL;
+}
+
+static const char *look(void *state, const struct sweep_now *now)
+{
+	struct state *s = state;
+	size_t i, nr = 0;
+	const char *what;
+	bool happened;
+
+	if (now->when == SWEEP_ALIVE)
+		return NULL;
+	for (i = 0; i < NR_FILES; i++) {
+		happened = hand_status(&s->h, files[i].index) == REFD_OK;
+		if (!now->was_hit && !happened)
+			return "it was done and the journal does not know it";
+		what = check_file(s->w, &files[i], happened);
+		if (what != NULL)
+			return what;
+		nr += happened;
+	}
+	if (s->v->atomic && nr > 0 && nr < NR_FILES)
+		return "an atomic transaction is torn";
+	return check_litter(s->w);
+}
+
+static void tear_down(void *state)
+{
+	struct state *s = state;
+
+	world_free(s->w);
+	free(s);
+}
+
+static struct sweep sweep_of(int i)
+{
+	return (struct sweep){ .name = "files",
+		.arg = (void *)(uintptr_t)&variants[i],
+		.setup = set_up,
+		.run = apply,
+		.recover = start_again,
+		.check = look,
+		.done = tear_down,
+		.choices = 6,
+		.second_cuts = 1 };
+}
+
+START_TEST(kill_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_kill(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 30);
+}
+END_TEST
+
+START_TEST(cut_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 60);
+}
+END_TEST
+
+START_TEST(disk_dies_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	s.may_sync_again = true;
+	ck_assert_msg(sweep_dead(&s, -EIO, &report), "%s", report.text);
+}
+END_TEST
+
+/* ---- starts that fail ---- */
+
+/* Killed with all locks standing, or cut with all lost. */
+static struct state *stopped(bool by_cut)
+{
+	struct state *s =
+	    set_up(memfs_new(), (void *)(uintptr_t)&variants[by_cut ? 0 : 1]);
+	struct memfs_choice choice = memfs_choose(1);
+
+	s->h.publish = by_cut ? HAND_ALL : 0;
+	apply(s);
+	choice.data = MEMFS_DATA_NONE;
+	choice.keep[0] = choice.keep[1] = 0;
+	if (by_cut)
+		memfs_cut(s->w->fs, &choice);
+	else
+		memfs_kill(s->w->fs);
+	world_crash(s->w);
+	return s;
+}
+
+START_TEST(a_start_that_fails_loses_nothing)
+{
+	struct sweep_now now = { .when = SWEEP_AFTER_KILL };
+	static const int errs[] = { -EIO, -ENOSPC, -EMFILE };
+	struct state *s;
+	const char *what;
+	unsigned long k;
+	char at[64];
+	bool hit;
+	size_t e;
+
+	for (e = 0; e < sizeof(errs) / sizeof(*errs); e++)
+		for (k = 0, hit = true; hit; k++) {
+			s = stopped(_i == 1);
+			memfs_fail(s->w->fs, k, errs[e]);
+			world_start(s->w);
+			hit = memfs_was_hit(s->w->fs);
+			snprintf(at, sizeof(at), "%s", memfs_hit(s->w->fs));
+			memfs_fail_none(s->w->fs);
+			memfs_kill(s->w->fs);
+			world_crash(s->w);
+			ck_assert_int_eq(world_start(s->w), 0);
+			ck_assert_msg(s->w->parked == 0, "fault %lu (%s)", k,
+			    at);
+			what = look(s, &now);
+			ck_assert_msg(what == NULL, "fault %lu (%s), %s: %s", k,
+			    at, strerror(-errs[e]), what);
+			tear_down(s);
+		}
+	ck_assert_uint_gt(k, 50);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_sweep");
+	TCase *tc = tcase_create("recover_sweep");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, kill_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, cut_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, disk_dies_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, a_start_that_fails_loses_nothing, 0, 2);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+#include "tests/lib/update_rig.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/command.h"
+#include "tests/lib/tmp.h"
+
+static struct fake fake;
+static pid_t child;
+static FILE *to, *from; /* of the child */
+static bool joined;
+
+void update_setup(void)
+{
+	tmp_setup();
+	unsetenv("GIT_DIR");
+	unsetenv("GIT_COMMITTER_DATE");
+	tmp_run("git init -q -b main repo && rm -f repo/.git/hooks/* && "
+		"cd repo && git -c user.name=n -c user.email=e "
+		"commit -q --allow-empty -m x");
+	ck_assert_int_eq(fchdir(tmp_fd), 0);
+	ck_assert_int_eq(chdir("repo"), 0);
+}
+
+void update_teardown(void)
+{
+	ck_assert_int_eq(chdir("/"), 0);
+	tmp_teardown();
+}
+
+/* ---- the program ---- */
+
+void update_start(void (*script)(struct fake *f), char **argv)
+{
+	int in[2], out[2], argc = 0;
+
+	fake_start(&fake, script);
+	setenv("REFD_SOCKET", fake.path, 1);
+	while (argv[argc])
+		argc++;
+	ck_assert_int_eq(pipe(in), 0);
+	ck_assert_int_eq(pipe(out), 0);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		dup2(out[1], 2);
+		close(in[0]);
+		close(in[1]);
+		close(out[0]);
+		close(out[1]);
+		signal(SIGPIPE, SIG_IGN);
+		exit(command_update(argc, argv));
+	}
+	close(in[0]);
+	close(out[1]);
+	to = fdopen(in[1], "w");
+	from = fdopen(out[0], "r");
+	ck_assert(to != NULL && from != NULL);
+}
+
+void update_start_stdin(void (*script)(struct fake *f))
+{
+	static char *argv[] = { "update", "--stdin", NULL };
+
+	update_start(script, argv);
+}
+
+void update_put(const char *commands)
+{
+	fputs(commands, to);
+	ck_assert_int_eq(fflush(to), 0);
+}
+
+/* The next line is LINE, and is there without anything more being put. */
+void update_expect(const char *line)
+{
+	char got[4096] = "";
+
+	if (!fgets(got, sizeof(got), from))
+		got[0] = '\0';
+	got[strcspn(got, "\n")] = '\0';
+	ck_assert_str_eq(got, line);
+}
+
+void update_wait_for_server(void)
+{
+	ck_assert_int_eq(pthread_join(fake.thread, NULL), 0);
+	joined = true;
+}
+
+void update_end(int wanted)
+{
+	char rest[4096] = "";
+	int status;
+
+	fclose(to);
+	if (fgets(rest, sizeof(rest), from))
+		ck_abort_msg("said, too: %s", rest);
+	fclose(from);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), wanted);
+	if (!joined)
+		fake_stop(&fake);
+}
+
+/* ---- the server ---- */
+
+void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req)
+{
+	fake_read(f, req);
+	fake_expect(f, req->verb == verb, "another request than expected");
+}
+
+static struct refd_update held[4];
+static size_t nr_held;
+
+/* Takes a session and prepares it; HEAD leads to main. */
+void update_take_session(struct fake *f, bool rewrites_packed)
+{
+	struct refd_result results[4] = { 0 };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PREPARED,
+		.results = results,
+		.rewrites_packed = rewrites_packed };
+	struct refd_request req;
+
+	update_take(f, REFD_VERB_SESSION, &req);
+	ans.request_id = req.request_id;
+	ans.txid = req.txid;
+	nr_held = ans.nr_results = req.nr_updates;
+	for (size_t i = 0; i < req.nr_updates; i++) {
+		held[i].name = strdup(req.updates[i].name);
+		results[i].name = held[i].name;
+		if (!strcmp(results[i].name, "HEAD"))
+			results[i].text = "refs/heads/main";
+	}
+	fake_answer(f, &ans);
+	refd_request_done(&req);
+}
+
+void update_take_end(struct fake *f, enum refd_verb verb)
+{
+	struct refd_request req;
+
+	update_take(f, verb, &req);
+	if (verb == REFD_VERB_COMMIT) {
+		req.updates = held;
+		req.nr_updates = nr_held;
+	}
+	fake_answer_ok(f, &req);
+	req.updates = NULL;
+	req.nr_updates = 0;
+	refd_request_done(&req);
+	for (; nr_held; nr_held--)
+		free((char *)held[nr_held - 1].name);
+}
+
+void update_commits(struct fake *f)
+{
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take_end(f, REFD_VERB_COMMIT);
+}
+
+void update_aborts(struct fake *f)
+{
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take_end(f, REFD_VERB_ABORT);
+}
+
+void update_only_greets(struct fake *f)
+{
+	fake_serve(f);
+}

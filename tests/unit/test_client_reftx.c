@@ -1,0 +1,204 @@
+/*
+ * Proves which calls the reference-transaction hook gets from "refd update",
+ * in which order and with what input, against a server with a script, and
+ * that nothing is committed when it says no.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client/cli.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/update_rig.h"
+
+/* The hook appends its phase and its input to ../log, and says no in phase
+ * NO. */
+static void make_hook(const char *no)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command),
+	    "printf '#!/bin/sh\\necho \"[$1]\" >>../log; cat >>../log\\n"
+	    "test \"$1\" != \"%s\"\\n' "
+	    ">repo/.git/hooks/reference-transaction && "
+	    "chmod +x repo/.git/hooks/reference-transaction",
+	    no);
+	tmp_run(command);
+}
+
+static void check_log(const char *wanted)
+{
+	struct text got = { 0 };
+
+	ck_assert_int_eq(text_read_file(&got, "../log"), 0);
+	ck_assert_str_eq(got.data, wanted);
+	text_done(&got);
+}
+
+/* ---- the hook ---- */
+
+START_TEST(test_hook)
+{
+	char *argv[] = { "update", "HEAD", A, NULL };
+
+	make_hook("none");
+	update_start(update_commits, argv);
+	update_end(0);
+	check_log("[preparing]\n" Z " " A " HEAD\n"
+		  "[prepared]\n" Z " " A " refs/heads/main\n"
+		  "[committed]\n" Z " " A " refs/heads/main\n");
+}
+END_TEST
+
+START_TEST(test_hook_order)
+{
+	make_hook("none");
+	update_start_stdin(update_commits);
+	update_put(
+	    "update HEAD " A " " B "\ncreate refs/heads/a " A "\n"
+	    "option no-deref\nsymref-update refs/heads/s refs/heads/t ref "
+	    "refs/heads/u\n");
+	update_end(0);
+	check_log("[preparing]\n" B " " A " HEAD\n" Z " " A " refs/heads/a\n"
+		  "ref:refs/heads/u ref:refs/heads/t refs/heads/s\n"
+		  "[prepared]\n" Z " " A " refs/heads/a\n"
+		  "ref:refs/heads/u ref:refs/heads/t refs/heads/s\n" B " " A
+		  " refs/heads/main\n"
+		  "[committed]\n" Z " " A " refs/heads/a\n"
+		  "ref:refs/heads/u ref:refs/heads/t refs/heads/s\n" B " " A
+		  " refs/heads/main\n");
+}
+END_TEST
+
+static void rewrites_packed(struct fake *f)
+{
+	fake_serve(f);
+	update_take_session(f, true);
+	update_take_end(f, REFD_VERB_COMMIT);
+}
+
+START_TEST(test_hook_packed)
+{
+	char *argv[] = { "update", "-d", "refs/heads/a", B, NULL };
+
+	make_hook("none");
+	update_start(rewrites_packed, argv);
+	update_end(0);
+	check_log("[preparing]\n" B " " Z " refs/heads/a\n"
+		  "[preparing]\n" Z " " Z " refs/heads/a\n"
+		  "[prepared]\n" Z " " Z " refs/heads/a\n"
+		  "[prepared]\n" B " " Z " refs/heads/a\n"
+		  "[committed]\n" Z " " Z " refs/heads/a\n"
+		  "[committed]\n" B " " Z " refs/heads/a\n");
+}
+END_TEST
+
+START_TEST(test_hook_not_packed)
+{
+	char *argv[] = { "update", "-d", "refs/heads/a", NULL };
+
+	make_hook("none");
+	update_start(update_commits, argv);
+	update_end(0);
+	check_log("[preparing]\n" Z " " Z " refs/heads/a\n"
+		  "[aborted]\n" Z " " Z " refs/heads/a\n"
+		  "[prepared]\n" Z " " Z " refs/heads/a\n"
+		  "[committed]\n" Z " " Z " refs/heads/a\n");
+}
+END_TEST
+
+START_TEST(test_hook_says_no_first)
+{
+	char *argv[] = { "update", "refs/heads/a", A, NULL };
+
+	make_hook("preparing");
+	update_start(update_only_greets, argv);
+	update_expect("fatal: in 'preparing' phase, update aborted by the "
+		      "reference-transaction hook");
+	update_end(128);
+	check_log("[preparing]\n" Z " " A " refs/heads/a\n"
+		  "[aborted]\n" Z " " A " refs/heads/a\n");
+}
+END_TEST
+
+START_TEST(test_hook_says_no)
+{
+	char *argv[] = { "update", "-d", "HEAD", NULL };
+
+	make_hook("prepared");
+	update_start(update_aborts, argv);
+	update_expect("fatal: in 'prepared' phase, update aborted by the "
+		      "reference-transaction hook");
+	update_end(128);
+	check_log("[preparing]\n" Z " " Z " HEAD\n"
+		  "[aborted]\n" Z " " Z " refs/heads/main\n"
+		  "[prepared]\n" Z " " Z " refs/heads/main\n"
+		  "[aborted]\n" Z " " Z " refs/heads/main\n");
+}
+END_TEST
+
+/* Called without a session, where there was nothing to hold. */
+START_TEST(test_hook_without_daemon)
+{
+	make_hook("none");
+	update_start_stdin(update_only_greets);
+	update_put("start\ncreate refs/heads/a " A "\nabort\nstart\n");
+	update_expect("start: ok");
+	update_expect("abort: ok");
+	update_expect("start: ok");
+	update_end(0);
+	check_log("[aborted]\n" Z " " A " refs/heads/a\n[aborted]\n");
+}
+END_TEST
+
+static void takes_it_whole(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_TRANSACTION, &req);
+	fake_answer_ok(f, &req);
+	refd_request_done(&req);
+}
+
+/* git's own hint, and no session. */
+START_TEST(test_hook_not_executable)
+{
+	char *argv[] = { "update", "refs/heads/a", A, NULL };
+
+	make_hook("prepared");
+	tmp_run("chmod -x repo/.git/hooks/reference-transaction");
+	update_start(takes_it_whole, argv);
+	update_expect("hint: The '.git/hooks/reference-transaction' hook was "
+		      "ignored because it's not set as executable.");
+	update_expect("hint: You can disable this warning with `git config set "
+		      "advice.ignoredHook false`.");
+	update_end(0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("client_reftx");
+	TCase *tc = tcase_create("client_reftx");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 30);
+	tcase_add_checked_fixture(tc, update_setup, update_teardown);
+	tcase_add_test(tc, test_hook);
+	tcase_add_test(tc, test_hook_order);
+	tcase_add_test(tc, test_hook_packed);
+	tcase_add_test(tc, test_hook_not_packed);
+	tcase_add_test(tc, test_hook_says_no_first);
+	tcase_add_test(tc, test_hook_says_no);
+	tcase_add_test(tc, test_hook_without_daemon);
+	tcase_add_test(tc, test_hook_not_executable);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

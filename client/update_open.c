@@ -51,7 +51,8 @@ void updater_open(struct updater *up, const struct update_options *opt)
 	if (reason)
 		leave_to_git(opt, reason, EXIT_FATAL, NULL);
 	up->committer = context_committer(&up->config, &up->gd);
-	reftx_find(&up->hook, &up->gd, &up->config, named, false);
+	reftx_find(&up->hook, &up->gd, &up->config, named,
+	    opt->words == GIT_2_39);
 	find_daemon(up);
 }
 

@@ -144,11 +144,11 @@ static void is_not_called(struct fake *f)
 START_TEST(test_symbolic_links_are_gits)
 {
 	tmp_run("git -C repo config core.preferSymlinkRefs yes");
-	start_stdin(is_not_called);
-	put("start\nupdate refs/heads/a HEAD\ncommit\n");
-	expect("start: ok");
-	expect("commit: ok");
-	end(0);
+	update_start_stdin(is_not_called);
+	update_put("start\nupdate refs/heads/a HEAD\ncommit\n");
+	update_expect("start: ok");
+	update_expect("commit: ok");
+	update_end(0);
 	ck_assert(exists(".git/refs/heads/a"));
 }
 END_TEST

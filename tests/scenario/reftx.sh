@@ -1,0 +1,118 @@
+#!/bin/bash
+# The reference-transaction hook, which `refd update` runs: the transactions of
+# tests/golden/hk.sh are given to it, and the hook must be called in the phases,
+# in the place, with the input and while the locks stand as git calls it, and
+# what is said and the exit status must be git's: those of 2.55, and with
+# --compat=2.39 those of 2.39. Then the hooks of git's configuration, and a
+# client that is killed while its hook runs.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+golden=$ROOT/tests/golden
+
+mkdir "$T/shim"
+cat >"$T/shim/git" <<END
+#!/bin/sh
+[ "\$1" = update-ref ] || exec git "\$@"
+shift
+exec '$REFD' update \$SHIM_OPTION "\$@"
+END
+chmod +x "$T/shim/git"
+
+# The calls for packed-refs come right before those for the whole: git has not
+# written packed-refs.new when it is about to, and still has its locks when
+# that is done, or given up. Nothing else may differ.
+without() { # SECTION PHASE LOCK
+	awk -v section="$1" -v phase="$2" -v lock="$3" '
+		/^#####/ { here = section == "" || index($0, section) }
+		$2 ~ /^\[/ { now = $2 }
+		here && now == phase && index($0, "    locked: " lock) { next }
+		{ print }'
+}
+
+compare() { # GOLDEN [OPTION]
+	export SHIM_OPTION=${2:-}
+	mkdir "$T/$1"
+	without '' '[committed]' .git/ <"$golden/$1" |
+		without packed-refs '[aborted]' .git/ >"$T/wanted"
+	(unset REFD_COMPAT && WORKDIR=$T/$1 bash "$golden/hk.sh" "$T/shim/git") \
+		2>&1 | without '' '[preparing]' .git/packed-refs.new >"$T/got"
+	if diff -u "$T/wanted" "$T/got" >"$T/diff"; then
+		ok "$1"
+	else
+		not_ok "$1" 'differs from what git did'
+		cat "$T/diff"
+	fi
+}
+
+# A git that knows hooks of its configuration, where the machine's may not.
+configured() {
+	mkdir "$T/newer"
+	cat >"$T/newer/git" <<-END
+		#!/bin/sh
+		case " \$* " in
+		*' hook list reference-transaction '*) exit 0 ;;
+		*' hook run '*) echo "\$*" >>'$T/calls'; exec cat >>'$T/calls' ;;
+		*) PATH=\${PATH#*:} exec git "\$@" ;;
+		esac
+	END
+	chmod +x "$T/newer/git"
+	new_repo configured bare
+	local repo=$T/configured id
+	id=$(new_commit configured first)
+	git -C "$repo" config hook.mine.event reference-transaction
+	git -C "$repo" config hook.mine.command false
+	PATH=$T/newer:$PATH "$REFD" update -C "$repo" refs/heads/b "$id"
+	is 'configured: git runs them' "$(
+		for phase in preparing prepared committed; do
+			echo "hook run --ignore-missing --to-stdin=/dev/stdin" \
+				"reference-transaction -- $phase"
+			echo "0000000000000000000000000000000000000000 $id" \
+				refs/heads/b
+		done
+	)" "$(cat "$T/calls")"
+}
+
+# Waits for COMMAND to succeed, for up to 10 s.
+until_ok() { # COMMAND...
+	local i
+	for ((i = 0; i < 500; i++)); do
+		"$@" 2>/dev/null && return 0
+		sleep 0.02
+	done
+	return 1
+}
+
+killed() {
+	new_repo killed bare
+	local repo=$T/killed id pid
+	id=$(new_commit killed first)
+	cat >"$repo/hooks/reference-transaction" <<-END
+		#!/bin/sh
+		[ "\$1" = prepared ] || exit 0
+		echo \$\$ >'$T/hook.pid'
+		exec sleep 60
+	END
+	chmod +x "$repo/hooks/reference-transaction"
+	"$REFD" update -C "$repo" refs/heads/a "$id" &
+	pid=$!
+	own "$pid"
+	check 'killed: the hook runs' until_ok test -s "$T/hook.pid"
+	own "$(cat "$T/hook.pid")"
+	check 'killed: and the locks stand' \
+		test -e "$repo/refs/heads/a.lock"
+	kill -KILL "$pid"
+	reap "$pid" 2>/dev/null
+	check 'killed: they go with the client' \
+		until_ok test ! -e "$repo/refs/heads/a.lock"
+	is 'killed: and nothing was done' '' "$(ref_of killed refs/heads/a)"
+}
+
+check 'the daemon starts' start_daemon
+compare hk55.txt
+compare hk39.txt --compat=2.39
+configured
+killed
+check 'the daemon stops' stop_daemon
+finish

@@ -1,0 +1,380 @@
+#!/bin/bash
+# `refd update --stdin` as a dialogue: every one is held with refd in one
+# repository and with git in its twin, and what is said, the exit status and
+# the refs must be the same. Then what a prepared transaction does to others,
+# and they to it: locks that git and other clients find, clients and daemons
+# that are killed, time that runs out; what the client's configuration and
+# environment say; and what is left to git.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+export GIT_COMMITTER_DATE='1700000000 +0100'
+export GIT_AUTHOR_DATE=$GIT_COMMITTER_DATE
+export REFD_COMPAT=2.39
+
+# ---- side by side ----
+
+make_twins() {
+	new_repo ours
+	first=$(new_commit ours first)
+	second=$(new_commit ours second "$first")
+	cp -r "$T/ours" "$T/theirs"
+}
+
+picture() { # NAME
+	(
+		cd "$T/$1/.git" || exit 1
+		git for-each-ref
+		find logs -type f -exec grep -H . {} + | sort
+		find . -name '*.lock'
+	)
+}
+
+# The input with F and S for the commits.
+both() { # NAME INPUT [OPTION...]
+	local name=$1 input=${2//F/$first} ours theirs
+	input=${input//S/$second}
+	shift 2
+	printf '%b' "$input" | "$REFD" update -C "$T/ours" --stdin "$@" \
+		>"$T/ours.said" 2>&1
+	ours=$?
+	printf '%b' "$input" | git -C "$T/theirs" update-ref --stdin "$@" \
+		>"$T/theirs.said" 2>&1
+	theirs=$?
+	picture ours >>"$T/ours.said"
+	picture theirs >>"$T/theirs.said"
+	if [ "$ours" != "$theirs" ]; then
+		not_ok "$name" "status $ours, git's $theirs"
+	elif diff "$T/theirs.said" "$T/ours.said" >"$T/diff"; then
+		ok "$name"
+	else
+		not_ok "$name" 'git (<) and refd (>) differ'
+		cat "$T/diff"
+	fi
+}
+
+dialogues() {
+	make_twins
+	both 'nothing' ''
+	both 'start, commit' 'start\ncreate refs/heads/a F\ncommit\n'
+	both 'start, prepare, commit' \
+		'start\nupdate refs/heads/a S\nprepare\ncommit\n'
+	both 'prepare, commit' 'update refs/heads/a F S\nprepare\ncommit\n'
+	both 'prepare, abort' 'update refs/heads/a S\nprepare\nabort\n'
+	both 'prepare, the end' 'update refs/heads/a S\nprepare\n'
+	both 'start, the end' 'start\nupdate refs/heads/a S\n'
+	both 'start, abort' 'start\nupdate refs/heads/a S\nabort\n'
+	both 'abort' 'update refs/heads/a S\nabort\n'
+	both 'nothing prepared' 'prepare\ncommit\n'
+	both 'nothing, all the way' 'start\nprepare\ncommit\nstart\nabort\n'
+	both 'an update when prepared' \
+		'update refs/heads/a S\nprepare\nupdate refs/heads/b F\n'
+	both 'start when prepared' 'update refs/heads/a S\nprepare\nstart\n'
+	both 'prepare when prepared' 'prepare\nprepare\n'
+	both 'an update when closed' 'commit\nupdate refs/heads/b F\n'
+	both 'start when started' 'start\nstart\n'
+	both 'one after the other' "start\ncreate refs/heads/b F\nprepare\n\
+commit\nstart\nupdate refs/heads/b S F\ncommit\nstart\ndelete refs/heads/b S\n\
+prepare\nabort\n"
+	both 'prepare fails' 'update refs/heads/a S S\nprepare\ncommit\n'
+	both 'one of them fails' \
+		"create refs/heads/c F\ncreate refs/heads/a F\nprepare\n"
+	both 'commit fails' 'start\nupdate refs/heads/a S S\ncommit\n'
+	both 'HEAD, and a message' 'update HEAD S\nprepare\ncommit\n' -m why
+	both 'deletions' "create refs/heads/d/e F\nprepare\ncommit\nstart\n\
+delete refs/heads/d/e F\nprepare\ncommit\n"
+	both 'verify' 'verify refs/heads/a F\nprepare\ncommit\n'
+	both 'verify fails' 'verify refs/heads/a S\nprepare\ncommit\n'
+	both 'the same twice' \
+		'update refs/heads/a S\nupdate refs/heads/a S\nprepare\n'
+	both 'two names of one ref' \
+		'update refs/heads/main F\nupdate HEAD F\nprepare\n'
+	both 'an unknown command' 'prepare\nnonsense\n'
+	both 'fields that end with NUL' "start\\0000update refs/heads/z\\0000F\\0000\
+\\0000prepare\\0000commit\\0000" -z
+	both 'NUL, and aborted' "start\\0000update refs/heads/z\\0000S\\0000F\
+\\0000prepare\\0000abort\\0000" -z
+	both 'an option for the next' "option no-deref\nupdate HEAD F\nprepare\n\
+commit\n"
+}
+
+# ---- a prepared one among others ----
+
+# One client that holds a dialogue, as ${TALK[0]} and ${TALK[1]}.
+talk() { # ARGUMENT...
+	coproc TALK { exec "$REFD" update --stdin "$@" 2>"$T/talk.err"; }
+	# shellcheck disable=SC2153
+	talk=$TALK_PID
+	own "$talk"
+}
+
+put() { # LINE...
+	printf '%s\n' "$@" >&"${TALK[1]}"
+}
+
+expect() { # NAME LINE
+	local got=
+	read -r -t 10 got <&"${TALK[0]}"
+	is "$1" "$2" "$got"
+}
+
+# No more input. Sets status.
+hang_up() {
+	local fd=${TALK[1]}
+	exec {fd}>&-
+	status=0
+	reap "$talk" || status=$?
+}
+
+until_ok() { # COMMAND...
+	local i
+	for ((i = 0; i < 500; i++)); do
+		"$@" 2>/dev/null && return 0
+		sleep 0.02
+	done
+	return 1
+}
+
+prepared() { # NAME
+	talk -C "$repo"
+	put start "update refs/heads/held $second" prepare
+	expect "$1: started" 'start: ok'
+	expect "$1: prepared" 'prepare: ok'
+}
+
+still_first() { # NAME
+	is "$1: nothing was done" "$first" "$(ref_of held.git refs/heads/held)"
+	check "$1: no lock is left" \
+		until_ok test ! -e "$repo/refs/heads/held.lock"
+}
+
+locks() {
+	new_repo held.git bare
+	repo=$T/held.git
+	first=$(new_commit held.git first)
+	second=$(new_commit held.git second "$first")
+	git -C "$repo" update-ref refs/heads/held "$first"
+
+	prepared 'others'
+	check 'others: the lock is a file' test -e "$repo/refs/heads/held.lock"
+	git -C "$repo" update-ref refs/heads/held "$second" 2>"$T/err"
+	is 'others: git fails' 128 $?
+	"$REFD" update -C "$repo" refs/heads/held "$second" 2>"$T/err"
+	is 'others: refd fails' 128 $?
+	check 'others: both for the lock' grep -q 'held.lock' "$T/err"
+	"$REFD" update -C "$repo" refs/heads/free "$first"
+	is 'others: other refs are free' 0 $?
+	put commit
+	expect 'others: and then it commits' 'commit: ok'
+	hang_up
+	is 'others: status' 0 "$status"
+	is 'others: done' "$second" "$(ref_of held.git refs/heads/held)"
+	git -C "$repo" update-ref refs/heads/held "$first"
+
+	prepared 'abort'
+	put abort
+	expect 'abort: answered' 'abort: ok'
+	check 'abort: the lock is gone by then' \
+		test ! -e "$repo/refs/heads/held.lock"
+	hang_up
+	is 'abort: status' 0 "$status"
+	still_first 'abort'
+
+	prepared 'a client is killed'
+	kill -KILL "$talk"
+	hang_up 2>/dev/null
+	still_first 'a client is killed'
+
+	prepared 'the daemon is killed'
+	kill_daemon
+	check 'the daemon is killed: it starts again' start_daemon
+	put commit
+	hang_up
+	is 'the daemon is killed: status' 75 "$status"
+	check 'the daemon is killed: and why' \
+		grep -q 'the session ended' "$T/talk.err"
+	still_first 'the daemon is killed'
+}
+
+timed_out() {
+	stop_daemon
+	printf '[session]\n\ttimeout = 300\n' >"$T/config"
+	check 'too long: the daemon starts' start_daemon --config "$T/config"
+	prepared 'too long'
+	check 'too long: the locks go' \
+		until_ok test ! -e "$repo/refs/heads/held.lock"
+	put commit
+	hang_up
+	check 'too long: an error' test "$status" -ne 0
+	still_first 'too long'
+	stop_daemon
+	check 'the daemon starts again' start_daemon
+}
+
+batches() {
+	local said
+	said=$(printf '%s\n' start "update refs/heads/held $second $second" \
+		"create refs/heads/new $first" prepare commit |
+		"$REFD" update -C "$repo" --stdin --batch-updates 2>"$T/err")
+	is 'batch: rejections come with the commit' "start: ok
+prepare: ok
+rejected refs/heads/held $second $second incorrect old value provided
+commit: ok" "$said"
+	is 'batch: the rest is done' "$first" "$(ref_of held.git refs/heads/new)"
+	said=$(printf '%s\n' "update refs/heads/held $second $second" prepare \
+		commit |
+		"$REFD" update -C "$repo" --stdin --batch-updates 2>"$T/err")
+	is 'batch: nothing left to do' "prepare: ok
+rejected refs/heads/held $second $second incorrect old value provided
+commit: ok" "$said"
+	said=$(printf '%s\n' "update refs/heads/held $second $second" prepare \
+		abort |
+		"$REFD" update -C "$repo" --stdin --batch-updates 2>&1)
+	is 'batch: aborted' "prepare: ok
+abort: ok" "$said"
+}
+
+# ---- what the client brings along ----
+
+context() {
+	local began
+	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.logAllRefUpdates \
+		GIT_CONFIG_VALUE_0=always \
+		"$REFD" update -C "$repo" refs/other/logged "$first"
+	check 'configuration: of the environment' \
+		test -e "$repo/logs/refs/other/logged"
+	GIT_CONFIG_PARAMETERS="'core.sharedRepository'='0660'" \
+		"$REFD" update -C "$repo" refs/heads/shared "$first"
+	is 'configuration: modes' 660 \
+		"$(stat -c %a "$repo/refs/heads/shared")"
+	printf '[core]\n\tlogAllRefUpdates = always\n' >"$T/more"
+	GIT_CONFIG_PARAMETERS="'include.path'='$T/more'" \
+		"$REFD" update -C "$repo" refs/other/included "$first"
+	check 'configuration: included' \
+		test -e "$repo/logs/refs/other/included"
+	: >"$repo/refs/heads/foreign.lock"
+	began=$(date +%s%N)
+	GIT_CONFIG_PARAMETERS="'core.filesRefLockTimeout'='0'" \
+		"$REFD" update -C "$repo" refs/heads/foreign "$first" \
+		2>"$T/err"
+	is 'configuration: no wait for a lock' 128 $?
+	check 'configuration: and none there was' \
+		test $((($(date +%s%N) - began) / 1000000)) -lt 800
+	GIT_CONFIG_PARAMETERS="'core.filesRefLockTimeout'='soon'" \
+		"$REFD" update -C "$repo" refs/heads/foreign "$first" \
+		2>"$T/err"
+	is 'configuration: no number' 128 $?
+	is 'configuration: no number, in words' "fatal: bad numeric config \
+value 'soon' for 'core.filesreflocktimeout': invalid unit" "$(cat "$T/err")"
+	rm "$repo/refs/heads/foreign.lock"
+	GIT_QUARANTINE_PATH=$repo/objects "$REFD" update -C "$repo" \
+		refs/heads/foreign "$first" 2>"$T/err"
+	is 'quarantine: refused' 128 $?
+	check 'quarantine: with the reason' \
+		grep -q 'forbidden inside quarantine' "$T/err"
+	GIT_NAMESPACE=ns "$REFD" update -C "$repo" refs/heads/plain "$first"
+	is 'a namespace is none of its business' "$first" \
+		"$(ref_of held.git refs/heads/plain)"
+}
+
+worktrees() {
+	new_repo tree
+	git -C "$T/tree" worktree add -q --detach "$T/linked" main
+	first=$(new_commit tree first)
+	"$REFD" update -C "$T/linked" HEAD "$first"
+	is 'worktree: its HEAD' "$first" \
+		"$(git -C "$T/linked" rev-parse HEAD)"
+	check 'worktree: not the other one' test "$first" != "$(ref_of tree HEAD)"
+	GIT_DIR=$T/tree/.git/worktrees/linked "$REFD" update \
+		refs/bisect/good "$first"
+	check 'worktree: by GIT_DIR' \
+		test -e "$T/tree/.git/worktrees/linked/refs/bisect/good"
+	(cd "$T/linked" && GIT_COMMON_DIR=$T/tree/.git \
+		GIT_DIR=$T/tree/.git/worktrees/linked \
+		"$REFD" update refs/heads/common "$first")
+	is 'worktree: by GIT_COMMON_DIR' "$first" \
+		"$(ref_of tree refs/heads/common)"
+}
+
+# ---- what git has to do ----
+
+# By git if it is done though refd's daemon has nothing of it.
+left_to_git() { # NAME REPO ID
+	local before said
+	before=$(stat_of transactions.committed)
+	"$REFD" update -v -C "$T/$2" -m why refs/heads/left "$3" 2>"$T/err"
+	is "$1: status" 0 $?
+	is "$1: done" "$3" "$(ref_of "$2" refs/heads/left)"
+	check "$1: by git" grep -q 'git does it' "$T/err"
+	said=$(printf '%s\n' start "create refs/heads/more $3" prepare commit |
+		"$REFD" update -C "$T/$2" --stdin)
+	is "$1: a dialogue" "start: ok
+prepare: ok
+commit: ok" "$said"
+	"$REFD" update -C "$T/$2" -d refs/heads/left "$3" 2>"$T/err"
+	is "$1: delete" 0 $?
+	"$REFD" update -C "$T/$2" -d refs/heads/more 1111 2>"$T/err"
+	is "$1: git's own status" 128 $?
+	is "$1: not by refd" "$before" "$(stat_of transactions.committed)"
+	"$REFD" update -C "$T/$2" --porcelain refs/heads/left "$3" 2>"$T/err"
+	is "$1: git has no --porcelain" 128 $?
+	check "$1: in words" grep -q 'git has no --porcelain' "$T/err"
+	git -C "$T/$2" update-ref -d refs/heads/more
+}
+
+no_loop() { # ID
+	mkdir "$T/loop"
+	cat >"$T/loop/git" <<-END
+		#!/bin/sh
+		case \$1 in
+		update-ref) shift; exec '$REFD' update "\$@" ;;
+		*) PATH=\${PATH#*:} exec git "\$@" ;;
+		esac
+	END
+	chmod +x "$T/loop/git"
+	(cd "$T/sha256" && PATH=$T/loop:$PATH "$REFD" update \
+		refs/heads/loop "$1" 2>"$T/err")
+	is 'git is refd: no loop' 128 $?
+	check 'git is refd: in words' grep -q REFD_SHIM_REAL "$T/err"
+	(cd "$T/sha256" && REFD_SHIM_REAL=$(command -v git) \
+		PATH=$T/loop:$PATH "$REFD" update refs/heads/loop "$1")
+	is 'git is refd: the real one can be named' 0 $?
+}
+
+not_refds() {
+	local id
+	git init -q --bare --object-format=sha256 "$T/sha256"
+	id=$(new_commit sha256 first)
+	left_to_git 'SHA-256' sha256 "$id"
+	no_loop "$id"
+
+	new_repo partial bare
+	id=$(new_commit partial first)
+	git -C "$T/partial" config core.repositoryFormatVersion 1
+	git -C "$T/partial" config extensions.partialClone origin
+	left_to_git 'partial clone' partial "$id"
+
+	new_repo elsewhere bare
+	mv "$T/elsewhere/objects" "$T/objects"
+	mkdir "$T/elsewhere/objects"
+	export GIT_OBJECT_DIRECTORY=$T/objects
+	id=$(new_commit elsewhere first)
+	left_to_git 'objects elsewhere' elsewhere "$id"
+	unset GIT_OBJECT_DIRECTORY
+	GIT_ALTERNATE_OBJECT_DIRECTORIES=$T/objects "$REFD" update -v \
+		-C "$T/elsewhere" refs/heads/alternate "$id" 2>"$T/err"
+	is 'alternates: status' 0 $?
+	check 'alternates: by git' grep -q 'git does it' "$T/err"
+}
+
+check 'the daemon starts' start_daemon
+dialogues
+locks
+timed_out
+batches
+context
+worktrees
+not_refds
+check 'the daemon stops' stop_daemon
+finish

@@ -67,6 +67,15 @@ void place_find(struct place *p, const struct gitdir *gd, const char *named)
 	free(top);
 }
 
+void place_here(struct place *p)
+{
+	const char *dir = getenv("GIT_DIR");
+
+	memset(p, 0, sizeof(*p));
+	p->dir = current_directory();
+	p->git_dir = dir ? xstrdup(dir) : NULL;
+}
+
 /* Puts KEY=VALUE where KEY was; there is room for another one. */
 static void set(struct place *p, const char *key, const char *value)
 {
@@ -87,7 +96,8 @@ void place_make_environment(struct place *p)
 		nr++;
 	p->env = xcalloc(nr + 4, sizeof(*p->env));
 	memcpy(p->env, environ, nr * sizeof(*p->env));
-	set(p, "GIT_PREFIX", p->prefix);
+	if (p->prefix)
+		set(p, "GIT_PREFIX", p->prefix);
 	if (p->git_dir)
 		set(p, "GIT_DIR", p->git_dir);
 	if (p->is_bare)

@@ -12,7 +12,7 @@
 struct place {
 	char *dir;     /* absolute */
 	char *git_dir; /* GIT_DIR there; NULL: unset, it is .git */
-	char *prefix;  /* GIT_PREFIX */
+	char *prefix;  /* GIT_PREFIX; NULL: as it is */
 	bool is_bare;  /* found from inside of the repository itself */
 
 	char **env;   /* the environment as it is there */
@@ -22,6 +22,8 @@ struct place {
 
 /* NAMED: as --git-dir or GIT_DIR name the repository, or NULL. */
 void place_find(struct place *p, const struct gitdir *gd, const char *named);
+/* Of a program that git runs as a hook: here, and all is set as it is. */
+void place_here(struct place *p);
 /* Makes p->env. */
 void place_make_environment(struct place *p);
 void place_done(struct place *p);

@@ -1,117 +1,44 @@
 #include "client/reftx.h"
 
-#include <errno.h>
-#include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "client/child.h"
 #include "client/reftx_list.h"
 
 #define HOOK "reference-transaction"
 
 /* ---- finding it ---- */
 
-/* "~/..." and "~user/...", as git expands a path of its configuration. */
-static char *expand_home(const char *path)
+static void find(struct reftx *tx, const struct gitdir *gd,
+    const struct gitconfig *config, bool as_2_39)
 {
-	const char *slash = strchrnul(path, '/'), *home;
-	struct passwd *pw;
-	char *user;
-
-	if (path[0] != '~')
-		return xstrdup(path);
-	user = xasprintf("%.*s", (int)(slash - path - 1), path + 1);
-	pw = *user ? getpwnam(user) : NULL;
-	home = *user ? pw ? pw->pw_dir : NULL : getenv("HOME");
-	free(user);
-	if (!home)
-		die("failed to expand user dir in: '%s'", path);
-	return xasprintf("%s%s", home, slash);
-}
-
-static char *hooks_dir(const struct reftx *tx, const struct gitconfig *config)
-{
-	const char *set = gitconfig_get(config, "core.hookspath");
-	const char *base = tx->place.git_dir ? tx->place.git_dir : ".git";
-
-	if (set && *set)
-		return expand_home(set);
-	if (strcmp(tx->gd->path, tx->gd->common))
-		return xasprintf("%s/hooks", tx->gd->common);
-	if (!strcmp(base, "."))
-		return xstrdup("hooks");
-	return xasprintf("%s/hooks", base);
-}
-
-static bool is_executable(const struct reftx *tx)
-{
-	char *path = tx->path[0] == '/' ?
-	    xstrdup(tx->path) :
-	    xasprintf("%s/%s", tx->place.dir, tx->path);
-	bool is = access(path, X_OK) == 0;
-	int err = errno;
-
-	free(path);
-	errno = err;
-	return is;
-}
-
-/* hook.<name>.event, which git 2.54 and later know. */
-static bool is_configured(const struct gitconfig *config)
-{
-	const char *key, *value;
-	size_t at = 0;
-
-	while (gitconfig_next(config, &at, &key, &value)) {
-		size_t len = strlen(key);
-
-		if (has_prefix(key, "hook.") && len > 10 &&
-		    !strcmp(key + len - 6, ".event") && !strcmp(value, HOOK))
-			return true;
-	}
-	return false;
-}
-
-/* An older git fails at the question, and would not run them either. */
-static bool git_runs_configured(const struct gitdir *gd)
-{
-	char *dir = xasprintf("--git-dir=%s", gd->path);
-	const char *argv[] = { "git", dir, "hook", "list", HOOK, NULL };
-	bool runs = child_succeeds(argv);
-
-	free(dir);
-	return runs;
+	tx->gd = gd;
+	tx->as_2_39 = as_2_39;
+	githook_find(&tx->hook, HOOK, gd, config, &tx->place, !as_2_39);
+	if (reftx_exists(tx))
+		place_make_environment(&tx->place);
 }
 
 void reftx_find(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config, const char *named, bool as_2_39)
 {
-	char *dir;
-
 	memset(tx, 0, sizeof(*tx));
-	tx->gd = gd;
-	tx->as_2_39 = as_2_39;
 	place_find(&tx->place, gd, named);
-	dir = hooks_dir(tx, config);
-	tx->path = xasprintf("%s/" HOOK, dir);
-	free(dir);
-	if (!as_2_39 && is_configured(config) && git_runs_configured(gd)) {
-		tx->by_git = true;
-	} else if (!is_executable(tx)) {
-		if (errno == EACCES &&
-		    gitconfig_bool(config, "advice.ignoredhook", true))
-			tx->ignored = as_2_39 ? "" : "set ";
-		return;
-	}
-	place_make_environment(&tx->place);
+	find(tx, gd, config, as_2_39);
+}
+
+void reftx_find_here(struct reftx *tx, const struct gitdir *gd,
+    const struct gitconfig *config)
+{
+	memset(tx, 0, sizeof(*tx));
+	place_here(&tx->place);
+	find(tx, gd, config, false);
+	if (reftx_exists(tx) && !tx->hook.by_git)
+		tx->as_2_39 = !githook_git_lists(gd, HOOK);
 }
 
 void reftx_done(struct reftx *tx)
 {
-	free(tx->path);
+	githook_done(&tx->hook);
 	place_done(&tx->place);
 	text_done(&tx->all);
 	text_done(&tx->deleted);
@@ -120,20 +47,12 @@ void reftx_done(struct reftx *tx)
 
 bool reftx_exists(const struct reftx *tx)
 {
-	return tx->place.env != NULL;
+	return tx->hook.exists;
 }
 
 void reftx_warn(struct reftx *tx)
 {
-	if (!tx->ignored)
-		return;
-	fprintf(stderr,
-	    "hint: The '%s' hook was ignored because it's not set as "
-	    "executable.\n"
-	    "hint: You can disable this warning with `git config "
-	    "%sadvice.ignoredHook false`.\n",
-	    tx->path, tx->ignored);
-	tx->ignored = NULL;
+	githook_warn(&tx->hook, tx->as_2_39);
 }
 
 /* ---- running it ---- */
@@ -141,12 +60,9 @@ void reftx_warn(struct reftx *tx)
 /* True: it has nothing against it. */
 static bool run(struct reftx *tx, const char *phase, const struct text *input)
 {
-	const char *own[] = { tx->path, phase, NULL };
-	const char *all[] = { "git", "hook", "run", "--ignore-missing",
-		"--to-stdin=/dev/stdin", HOOK, "--", phase, NULL };
+	const char *args[] = { phase, NULL };
 
-	return child_hook(tx->by_git ? all : own, tx->place.dir, tx->place.env,
-		   input) == 0;
+	return githook_run(&tx->hook, &tx->place, args, input);
 }
 
 /* The same, of a phase in which it is asked. */

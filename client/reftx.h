@@ -18,15 +18,12 @@
 #define CLIENT_REFTX_H
 
 #include "client/changes.h"
-#include "client/gitconfig.h"
-#include "client/place.h"
+#include "client/githook.h"
 
 /* Owns its strings. */
 struct reftx {
-	char *path;  /* of the hook, as git runs it, from place.dir; or NULL */
-	bool by_git; /* "git hook run" runs it, and those of configuration */
+	struct githook hook;
 	bool as_2_39;
-	const char *ignored;   /* to be warned of, once: not executable */
 	const char *failed_in; /* the phase in which the hook said no */
 	bool in_packed;        /* and that was packed-refs' */
 	struct place place;
@@ -39,6 +36,10 @@ struct reftx {
  * access(2) where there is none. */
 void reftx_find(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config, const char *named, bool as_2_39);
+/* Of a program that is itself one of git's hooks; where there is one to run,
+ * asks git whether it is of 2.39's kind. */
+void reftx_find_here(struct reftx *tx, const struct gitdir *gd,
+    const struct gitconfig *config);
 void reftx_done(struct reftx *tx);
 bool reftx_exists(const struct reftx *tx);
 

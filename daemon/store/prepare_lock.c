@@ -170,12 +170,20 @@ static void pass_on(struct change *c, struct change *d)
 		l->of = d;
 }
 
+/* By whatever way it is named, what git would not make can be got rid of. */
+static bool may_follow(const struct change *c)
+{
+	if (c->action == CHANGE_DELETE)
+		return refd_refname_may_delete(c->target, NULL);
+	return refd_refname_may_write(c->target, NULL);
+}
+
 static void follow(struct batch *b, struct change *c)
 {
 	struct change *d, *other;
 	int r;
 
-	if (!refd_refname_may_write(c->target, NULL)) {
+	if (!may_follow(c)) {
 		change_cant_lock(c, REFD_BROKEN,
 		    "the symbolic reference '%s' points to '%s', which is no "
 		    "reference's name",

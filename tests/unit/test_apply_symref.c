@@ -203,6 +203,14 @@ START_TEST(targets_that_are_no_names)
 	expect("e=1", false, 1, REFD_BROKEN);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: refs/../../x\n");
 	expect("e=1", false, 1, REFD_BROKEN);
+	expect("-e", false, 1, REFD_BROKEN);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/e",
+	    "ref: refs/heads/b..d\n");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/b..d",
+	    "0000000000000000000000000000000000000001\n");
+	expect("e=1", false, 1, REFD_BROKEN);
+	OK("-e");
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/b..d"));
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref:refs/heads/a\r\n");
 	OK("e=1");
 	ck_assert_int_eq(world_ref(w, "a"), '1');

@@ -105,7 +105,8 @@ kill -TERM "$DAEMON"
 await 10 grep -q 'finishing 1 tr' "$LOG"
 end commit
 check drain-commits await 10 grep -q '^outcome committed' "$T/drained"
-stop_daemon
+# It stops by itself now; another signal could come when nobody catches it.
+reap "$DAEMON"
 is drain-exit-status 0 $?
 is drain-writes "$one" "$(ref_of a.git refs/heads/s)"
 git -C "$T/a.git" update-ref -d refs/heads/s
@@ -116,7 +117,7 @@ prepare hurried
 kill -TERM "$DAEMON"
 await 10 grep -q 'finishing 1 tr' "$LOG"
 kill -TERM "$DAEMON"
-stop_daemon
+reap "$DAEMON"
 is hurry-exit-status 0 $?
 check hurry-unlocks is_unlocked
 is hurry-writes-nothing '' "$(ref_of a.git refs/heads/s)"

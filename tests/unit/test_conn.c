@@ -92,6 +92,67 @@ START_TEST(answers_come_whole_in_any_order)
 }
 END_TEST
 
+/* The host is asked for a session, and answers it. */
+static void prepare_session(void)
+{
+	static const char head[] = "000dsession 1";
+	const size_t skipped = strlen("0011transaction 1");
+	struct refd_result ok[2] = { { .name = "refs/heads/topic" },
+		{ .name = "refs/heads/old", .text = "refs/heads/new" } };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PREPARED,
+		.request_id = 1,
+		.results = ok,
+		.nr_results = 2,
+		.rewrites_packed = true };
+
+	conn_rig_greet();
+	conn_rig_say(head, sizeof(head) - 1);
+	conn_rig_say(conn_rig_transaction + skipped,
+	    conn_rig_transaction_len - skipped);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
+	ck_assert_int_eq(conn_rig.asked[0].verb, REFD_VERB_SESSION);
+	ans.txid = conn_rig.asked[0].txid;
+	conn_answer(conn_rig.conn, &ans);
+	ck_assert(conn_rig_turn());
+}
+
+START_TEST(a_session_is_prepared_and_ended_in_its_own_time)
+{
+	static const char commit[] = "000ccommit 2"
+				     "0029txid 0192f0c1d2e30001020304050607abcd"
+				     "0000";
+	struct refd_answer ans = { 0 };
+
+	prepare_session();
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(NULL, &ans), 1);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
+	ck_assert_uint_eq(ans.nr_results, 2);
+	ck_assert_str_eq(ans.results[1].text, "refs/heads/new");
+	ck_assert(ans.rewrites_packed);
+	refd_answer_done(&ans);
+	/* Whoever has one prepared is idle, and may be. */
+	conn_rig_wait(10 * CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_say(commit, sizeof(commit) - 1);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 2);
+	ck_assert_int_eq(conn_rig.asked[1].verb, REFD_VERB_COMMIT);
+	ck_assert(
+	    refd_txid_eq(&conn_rig.asked[0].txid, &conn_rig.asked[1].txid));
+}
+END_TEST
+
+/* It can't say commit any more, so it is over, and its session with it. */
+START_TEST(a_half_closed_client_keeps_no_session)
+{
+	prepare_session();
+	shutdown(conn_rig.client, SHUT_WR);
+	ck_assert(!conn_rig_turn());
+}
+END_TEST
+
 /* ---- what is no request ---- */
 
 static const struct {
@@ -240,6 +301,8 @@ int main(void)
 	tcase_add_test(cases, a_request_is_asked_and_answered);
 	tcase_add_test(cases, bytes_may_be_cut_anywhere);
 	tcase_add_test(cases, answers_come_whole_in_any_order);
+	tcase_add_test(cases, a_session_is_prepared_and_ended_in_its_own_time);
+	tcase_add_test(cases, a_half_closed_client_keeps_no_session);
 	tcase_add_loop_test(cases, garbage_is_refused_and_hung_up_on, 0,
 	    (int)(sizeof(garbage) / sizeof(garbage[0])));
 	tcase_add_test(cases, an_unknown_verb_is_refused_and_the_next_is_taken);

@@ -220,6 +220,8 @@ void batch_publish(struct batch *b);
 /* Unlocks and removes what is staged, however far it came. */
 void batch_release(struct batch *b);
 
+/* --create-reflog, which git passes on with new values alone. */
+bool change_forces_log(const struct change *c);
 /* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */
 void change_log_path(const struct change *c, char path[REFD_PATH_MAX]);
 /* The line for it, malloc'd. */

@@ -240,11 +240,12 @@ static bool is_reached_by_head(const struct change *c)
 }
 
 /* Nobody's business is the HEAD that has no log and gets none. */
-static bool wants_head_log(struct batch *b, struct share *s)
+static bool wants_head_log(struct batch *b, const struct change *c)
 {
+	struct share *s = c->share;
 	struct sys_stat st;
 
-	return s->txn->req.create_reflog ||
+	return change_forces_log(c) ||
 	    reflog_policy_creates(s->log_policy, "HEAD") ||
 	    SYS(b->sys, lstatat, s->git_fd, "logs/HEAD", &st) == 0;
 }
@@ -256,7 +257,7 @@ static void find_head(struct batch *b, struct change *c)
 
 	if (change_only_looks(c) || strcmp(head_target(b, s), c->name) != 0 ||
 	    (c->dirfd != s->repo->fd && c->dirfd != s->git_fd) ||
-	    is_reached_by_head(c) || !wants_head_log(b, s))
+	    is_reached_by_head(c) || !wants_head_log(b, c))
 		return;
 	h = batch_found(b, c, "HEAD");
 	if (h == NULL) {

@@ -7,6 +7,7 @@
  *
  * What fails: the update, or its atomic transaction.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,25 @@ void change_log_path(const struct change *c, char path[REFD_PATH_MAX])
 {
 	strcpy(path, "logs/");
 	strcpy(path + 5, c->name);
+}
+
+bool change_forces_log(const struct change *c)
+{
+	if (!c->share->txn->req.create_reflog)
+		return false;
+	switch (c->u->ask->action) {
+	case REFD_UPDATE:
+	case REFD_CREATE:
+	case REFD_SYMREF_UPDATE:
+	case REFD_SYMREF_CREATE:
+		return true;
+	case REFD_DELETE:
+	case REFD_VERIFY:
+	case REFD_SYMREF_DELETE:
+	case REFD_SYMREF_VERIFY:
+		break;
+	}
+	return false;
 }
 
 static bool is_logged(const struct change *c)
@@ -68,13 +88,18 @@ void batch_prepare_logs(struct batch *b)
 		if (!change_stays_inside(b, c, path))
 			continue;
 		r = reflog_prepare(b->sys, c->dirfd, path,
-		    c->share->txn->req.create_reflog ||
+		    change_forces_log(c) ||
 			reflog_policy_creates(c->share->log_policy, c->name),
 		    c->share->file_mode, c->share->dir_mode, &c->log,
 		    &c->log_made);
 		if (r == 0 && c->log && !c->log_made)
 			r = share_log(b, c, path);
-		if (r < 0)
+		if (r == -EISDIR)
+			change_fail(c, REFD_CONFLICT,
+			    "cannot update the ref '%s': there are still logs "
+			    "under '%s/%s'",
+			    c->u->ask->name, c->group->repo->path, path);
+		else if (r < 0)
 			change_fail_errno(c, r, "can't prepare the reflog");
 	}
 }

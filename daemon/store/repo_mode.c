@@ -49,6 +49,7 @@ mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits)
 
 	mode =
 	    repo_shared_mode(shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
-	/* git sets the group bit where the group is to share (path.c). */
-	return shared_perm != 0 ? mode | 02000 : mode;
+	/* git sets the group bit where the group is to share (path.c,
+	 * adjust_shared_perm()). */
+	return shared_perm != 0 && (mode & 060) != 0 ? mode | 02000 : mode;
 }

@@ -48,10 +48,24 @@ void decide_rest(struct engine *e, struct entry *ent, enum refd_status status,
 			decide(e, &txn->updates[i], status, text, now_ns);
 }
 
+/* The ref whose lock it is, where that is a worktree's HEAD: only a line for
+ * its log was wanted of it. */
+static const char *locked_name(const struct txn_update *u, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	bool is_head = strcmp(base != NULL ? base + 1 : path, "HEAD") == 0 &&
+	    strncmp(path, "refs/", 5) != 0;
+
+	if (is_head && strncmp(u->ask->name, "refs/", 5) == 0)
+		return "HEAD";
+	return u->ask->name;
+}
+
 void decide_locked(struct engine *e, struct txn_update *u, int64_t now_ns)
 {
-	const char *name = u->ask->name;
-	const char *path = u->locked_path != NULL ? u->locked_path : name;
+	const char *path =
+	    u->locked_path != NULL ? u->locked_path : u->ask->name;
+	const char *name = locked_name(u, path);
 	bool is_packed = locked_is_packed_refs(u);
 
 	if (u->name != NULL)

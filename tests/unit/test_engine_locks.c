@@ -109,10 +109,10 @@ static const struct {
 	const char *text;
 } timeouts[] = {
 	{ 0, 0, "HEAD", 1000,
-	    "cannot lock ref 'refs/heads/a': Unable to create "
+	    "cannot lock ref 'HEAD': Unable to create "
 	    "'/srv/0.git/HEAD.lock': File exists." STALE },
 	{ 101, 0, "worktrees/w/HEAD", 100,
-	    "cannot lock ref 'refs/heads/a': Unable to create "
+	    "cannot lock ref 'HEAD': Unable to create "
 	    "'/srv/0.git/worktrees/w/HEAD.lock': File exists." STALE },
 	{ 0, 51, "refs/heads/a", 1000,
 	    "cannot lock ref 'refs/heads/a': Unable to create "

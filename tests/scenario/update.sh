@@ -1,7 +1,8 @@
 #!/bin/bash
 # `refd update` in git update-ref's place: each command is given to both, to
 # refd in one repository and to git in its twin, and afterwards the exit
-# status, every ref, packed-refs and every reflog must be the same. Then what
+# status, what was said, every ref, packed-refs and every reflog must be the
+# same. Then what
 # git 2.39 has no counterpart for: --porcelain, --json, --batch-updates,
 # --txid.
 
@@ -10,6 +11,8 @@
 
 export GIT_COMMITTER_DATE='1700000000 +0100'
 export GIT_AUTHOR_DATE=$GIT_COMMITTER_DATE
+
+export REFD_COMPAT=2.39
 
 zero=0000000000000000000000000000000000000000
 absent=1234567890123456789012345678901234567890
@@ -40,6 +43,19 @@ litter() {
 	comm -23 "$T/dirs.refd" "$T/dirs.git"
 }
 
+# What went to standard error, where the installed git is the one whose words
+# refd can speak. The twins have names of their own, and so have the programs;
+# refd has options of its own.
+same_words() {
+	[[ $(git version) == *" 2.39."* ]] || return 0
+	diff <(plain_words theirs) <(plain_words ours) >"$T/diff"
+}
+
+plain_words() { # WHOSE
+	sed -e "s|$T/$twins-[a-z]*/||g" -e "s|refd update \[|git update-ref [|" \
+		-e '/^usage:/,$ { /^$/,$d; }' "$T/$1.err"
+}
+
 # Runs WHAT for both twins, with the same standard input, and compares.
 both() { # NAME STATUS ARGUMENT...
 	local name=$1 wanted=$2 ours theirs
@@ -60,6 +76,9 @@ both() { # NAME STATUS ARGUMENT...
 			"status $ours, git's $theirs: $(cat "$T/ours.err")"
 	elif ! cmp -s "$T/ours.out" "$T/theirs.out"; then
 		not_ok "$twins: $name" "said: $(cat "$T/ours.out")"
+	elif ! same_words; then
+		not_ok "$twins: $name" "git's errors (<) and refd's (>) differ"
+		cat "$T/diff"
 	elif ! diff "$T/theirs" "$T/ours" >"$T/diff"; then
 		not_ok "$twins: $name" "git (<) and refd (>) differ"
 		head -n 10 "$T/diff"

@@ -36,6 +36,8 @@ enum name_place {
 struct name {
 	struct txn_update *first, *last; /* who waits, in arrival order */
 	size_t nr_busy_below; /* names below at which somebody waits */
+	uint64_t came_by;     /* arrival of the last entry to add one below, and
+				 1; 0: none */
 	int64_t rest_until_ns;
 
 	enum name_place place;
@@ -204,64 +206,6 @@ static void changed(struct names *ns, struct name *n, int64_t now_ns)
 	drop_unused(ns, n);
 }
 
-/* ---- related names ---- */
-
-typedef bool name_test_fn(const struct name *n, const struct txn_update *u);
-
-/* Depth first, through those that somebody waits below. */
-static const struct name *find_below(const struct name *top,
-    const struct txn_update *u, name_test_fn *test)
-{
-	const struct name *n = top;
-
-	for (;;) {
-		if (n->nr_busy_below > 0 && n->children != NULL) {
-			n = n->children;
-		} else {
-			while (n != top && n->next_child == NULL)
-				n = n->parent;
-			if (n == top)
-				return NULL;
-			n = n->next_child;
-		}
-		if (test(n, u))
-			return n;
-	}
-}
-
-/* Above U's name first. */
-static const struct name *find_related(const struct txn_update *u,
-    name_test_fn *test)
-{
-	const struct name *n = u->name, *other;
-
-	for (other = n->parent; other != NULL; other = other->parent)
-		if (test(other, u))
-			return other;
-	return find_below(n, u, test);
-}
-
-static bool is_in_the_way(const struct name *n, const struct txn_update *u)
-{
-	const struct txn_update *first = n->first;
-
-	if (first == NULL ||
-	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
-		return false;
-	return n->place == NAME_HELD || arrival_of(first) < arrival_of(u);
-}
-
-/* Does U's own transaction wait at N? */
-static bool has_sibling(const struct name *n, const struct txn_update *u)
-{
-	const struct txn_update *v = n->last;
-
-	while (v != NULL && v->txn != u->txn &&
-	    arrival_of(v) > entry_of(u)->arrival)
-		v = v->prev_waiting;
-	return v != NULL && v->txn == u->txn;
-}
-
 /* ---- the queue of a name ---- */
 
 static void count_busy(struct name *n, int by)
@@ -320,6 +264,28 @@ static struct txn_update *place_for(const struct name *n,
 	return after;
 }
 
+static bool waits_at(const struct name *n, const struct entry *ent)
+{
+	const struct txn_update *v = n->last;
+
+	while (v != NULL && v->txn != ent->txn && arrival_of(v) > ent->arrival)
+		v = v->prev_waiting;
+	return v != NULL && v->txn == ent->txn;
+}
+
+/* ENT has just come to N. Is a name of its own above or below? Entries of a
+ * repository arrive one after the other, so who came by last is enough. */
+static bool find_siblings(struct name *n, struct entry *ent)
+{
+	bool found = n->came_by == ent->arrival + 1;
+
+	for (n = n->parent; n != NULL; n = n->parent) {
+		found = found || waits_at(n, ent);
+		n->came_by = ent->arrival + 1;
+	}
+	return found;
+}
+
 enum refd_status names_add(struct names *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns)
 {
@@ -338,8 +304,7 @@ enum refd_status names_add(struct names *ns, uint64_t repo_key,
 	if (after != NULL && after->txn == u->txn && !ent->goes_in_order)
 		return REFD_DUPLICATE;
 	insert(n, u, after);
-	if (!ent->goes_whole && !ent->goes_in_order &&
-	    find_related(u, has_sibling) != NULL)
+	if (find_siblings(n, ent) && !ent->goes_in_order)
 		ent->goes_whole = true;
 	if (after == NULL)
 		changed(ns, n, now_ns);
@@ -366,10 +331,45 @@ struct txn_update *names_first_up(const struct entry *ent)
 	return ent->up != NULL ? ent->up->first : NULL;
 }
 
+static bool is_in_the_way(const struct name *n, const struct txn_update *u)
+{
+	const struct txn_update *first = n->first;
+
+	if (first == NULL ||
+	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
+		return false;
+	return n->place == NAME_HELD || arrival_of(first) < arrival_of(u);
+}
+
+/* Depth first, through those that somebody waits below. */
+static const struct name *find_below(const struct name *top,
+    const struct txn_update *u)
+{
+	const struct name *n = top;
+
+	for (;;) {
+		if (n->nr_busy_below > 0 && n->children != NULL) {
+			n = n->children;
+		} else {
+			while (n != top && n->next_child == NULL)
+				n = n->parent;
+			if (n == top)
+				return NULL;
+			n = n->next_child;
+		}
+		if (is_in_the_way(n, u))
+			return n;
+	}
+}
+
 const struct txn_update *names_in_the_way(const struct txn_update *u)
 {
-	const struct name *other = find_related(u, is_in_the_way);
+	const struct name *n = u->name, *other;
 
+	for (other = n->parent; other != NULL; other = other->parent)
+		if (is_in_the_way(other, u))
+			return other->first;
+	other = find_below(n, u);
 	return other != NULL ? other->first : NULL;
 }
 

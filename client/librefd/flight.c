@@ -54,6 +54,11 @@ static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 	return FLIGHT_UNSENT;
 }
 
+static bool ends_session(const struct refd_request *req)
+{
+	return req->verb == REFD_VERB_COMMIT || req->verb == REFD_VERB_ABORT;
+}
+
 static int queue(struct flight *f, const struct refd_request *req,
     struct refd_conn *conn, enum flight_state state)
 {
@@ -190,7 +195,7 @@ static int settle_never_seen(struct flight *f, struct refd_conn *conn)
 {
 	int err;
 
-	if (f->req->verb == REFD_VERB_COMMIT) {
+	if (ends_session(f->req)) {
 		f->state = FLIGHT_OVER;
 		return 0;
 	}
@@ -243,7 +248,10 @@ static int told(struct flight *f, struct refd_answer *ans,
 int refd_flight_answered(struct flight *f, struct refd_answer *ans,
     struct refd_conn *conn)
 {
-	return f->state == FLIGHT_ASKING ? told(f, ans, conn) : settle(f, ans);
+	if (f->state == FLIGHT_ASKING ||
+	    (ends_session(f->req) && ans->kind != REFD_ANSWER_REFUSED))
+		return told(f, ans, conn);
+	return settle(f, ans);
 }
 
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,

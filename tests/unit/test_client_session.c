@@ -165,6 +165,31 @@ START_TEST(test_abort)
 }
 END_TEST
 
+static void knows_none(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_COMMIT, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
+	refd_request_done(&got);
+	take(f, REFD_VERB_QUERY, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
+	refd_request_done(&got);
+}
+
+/* The end of a session that the daemon does not know any more is answered as
+ * a question is. */
+START_TEST(test_commit_of_none)
+{
+	begin(knows_none);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
 /* ---- the session is lost ---- */
 
 static void breaks_at_once(struct fake *f)
@@ -374,6 +399,7 @@ int main(void)
 	tcase_add_test(tc, test_commit);
 	tcase_add_test(tc, test_commit_twice);
 	tcase_add_test(tc, test_abort);
+	tcase_add_test(tc, test_commit_of_none);
 	tcase_add_test(tc, test_session_lost);
 	tcase_add_test(tc, test_prepared_lost);
 	tcase_add_test(tc, test_not_on_another_connection);

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/cli.h"
@@ -93,6 +94,60 @@ START_TEST(test_lost)
 	update_expect(
 	    "error: refd: aborted: the session ended with its connection");
 	update_end(75);
+}
+END_TEST
+
+/* ---- what the client's configuration says ---- */
+
+static void reads_settings(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_TRANSACTION, &req);
+	fake_expect(f,
+	    req.log_all_ref_updates &&
+		!strcmp(req.log_all_ref_updates, "always"),
+	    "core.logAllRefUpdates");
+	fake_expect(f,
+	    req.shared_repository && !strcmp(req.shared_repository, "0640"),
+	    "core.sharedRepository");
+	fake_expect(f,
+	    req.has_ref_lock_timeout && req.ref_lock_timeout_ms == 2048,
+	    "core.filesRefLockTimeout");
+	fake_expect(f,
+	    req.has_packed_refs_timeout &&
+		req.packed_refs_timeout_ms == REFD_DEADLINE_MAX_MS,
+	    "core.packedRefsTimeout");
+	fake_expect(f, req.committer && !strncmp(req.committer, "Me <m@e> ", 9),
+	    "committer.name, user.email");
+	fake_answer_ok(f, &req);
+	refd_request_done(&req);
+}
+
+START_TEST(test_settings)
+{
+	static const char *const keys[] = { "core.logAllRefUpdates",
+		"core.sharedRepository", "core.filesRefLockTimeout",
+		"core.packedRefsTimeout", "committer.name", "user.email" };
+	static const char *const values[] = { "always", "0640", "2k", "-1",
+		"Me", "m@e" };
+	char *argv[] = { "update", "refs/heads/a", A, NULL };
+	char name[32];
+	int i;
+
+	unsetenv("GIT_COMMITTER_NAME");
+	unsetenv("GIT_COMMITTER_EMAIL");
+	unsetenv("EMAIL");
+	setenv("GIT_CONFIG_COUNT", "6", 1);
+	for (i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "GIT_CONFIG_KEY_%d", i);
+		setenv(name, keys[i], 1);
+		snprintf(name, sizeof(name), "GIT_CONFIG_VALUE_%d", i);
+		setenv(name, values[i], 1);
+	}
+	update_start(reads_settings, argv);
+	update_end(0);
 }
 END_TEST
 
@@ -193,6 +248,7 @@ int main(void)
 	tcase_add_test(tc, test_error_when_prepared);
 	tcase_add_test(tc, test_nothing_asked_for);
 	tcase_add_test(tc, test_lost);
+	tcase_add_test(tc, test_settings);
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);
 	tcase_add_test(tc, test_left_to_nobody);

@@ -161,7 +161,8 @@ static bool says_old(const struct refd_update *u)
 	return true;
 }
 
-void output_rejected(const struct refd_update *u, const struct refd_result *res)
+void output_rejected(const struct refd_update *u, const char *name,
+    const struct refd_result *res)
 {
 	char new_hex[REFD_OID_HEX + 1], old_hex[REFD_OID_HEX + 1];
 	bool has_new =
@@ -171,7 +172,7 @@ void output_rejected(const struct refd_update *u, const struct refd_result *res)
 	/* git refuses objects before it thinks of what "create" means. */
 	if (u->action == REFD_CREATE && words_is_bad_value(res->status))
 		has_old = false;
-	printf("rejected %s %s %s ", u->name,
+	printf("rejected %s %s %s ", name,
 	    or_null(has_new, &u->new_oid, new_hex),
 	    or_null(has_old, &u->old_oid, old_hex));
 	print_line(words_reason(res->status));

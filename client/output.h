@@ -15,8 +15,9 @@
 void output_porcelain(const struct refd_answer *ans);
 /* One JSON object, and a newline. */
 void output_json(const struct refd_answer *ans);
-/* "rejected <ref> <new> <old> <reason>" for one of update-ref's batch. */
-void output_rejected(const struct refd_update *u,
+/* "rejected <ref> <new> <old> <reason>" for one of update-ref's batch; NAME is
+ * the ref. */
+void output_rejected(const struct refd_update *u, const char *name,
     const struct refd_result *res);
 /* {"key":"value","count":3,...} and a newline. */
 void output_json_pairs(const struct refd_pair *pairs, size_t nr);

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/refname.h"
-
-#define LINKS_MAX 5 /* SYMREF_MAXDEPTH of git's refs-internal.h */
+#include "client/symref.h"
 
 struct reftx_entry {
 	const struct refd_update *u;
@@ -47,29 +45,6 @@ void reftx_list_asked(const struct changes *changes, struct text *out)
 		add_line(out, &changes->updates[i], changes->updates[i].name);
 }
 
-/* ---- symbolic refs ---- */
-
-static char *read_target(const struct gitdir *gd, const char *name)
-{
-	static const char main_worktree[] = "main-worktree/";
-	const char *dir = gd->common, *at;
-	struct text t = { 0 };
-	char *path, *target = NULL;
-
-	if (has_prefix(name, main_worktree))
-		name += sizeof(main_worktree) - 1;
-	else if (refd_refname_is_per_worktree(name))
-		dir = gd->path;
-	path = xasprintf("%s/%s", dir, name);
-	if (text_read_file(&t, path) == 0 && has_prefix(t.data, "ref:")) {
-		at = t.data + 4 + strspn(t.data + 4, " \t\r\n");
-		target = xasprintf("%.*s", (int)strcspn(at, " \t\r\n"), at);
-	}
-	text_done(&t);
-	free(path);
-	return target;
-}
-
 /* ---- the list ---- */
 
 static struct reftx_entry *append(struct reftx_list *list,
@@ -108,8 +83,8 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 
 	if (!e->leads_to || !strcmp(e->name, e->leads_to))
 		return;
-	if (e->links < LINKS_MAX)
-		next = read_target(gd, e->name);
+	if (e->links < SYMREF_LINKS_MAX)
+		next = symref_target(gd, e->name);
 	e->only_log = true;
 	from = *e;
 	e = append(list, from.u, next ? next : xstrdup(from.leads_to));
@@ -123,7 +98,7 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
     const struct changes *changes, const struct refd_answer *ans, bool as_2_39)
 {
-	char *head = as_2_39 ? read_target(gd, "HEAD") : NULL;
+	char *head = as_2_39 ? symref_target(gd, "HEAD") : NULL;
 	size_t i;
 
 	memset(list, 0, sizeof(*list));

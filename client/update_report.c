@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/librefd/conn.h"
 #include "client/output.h"
+#include "client/symref.h"
 #include "client/words.h"
 
 static int failed_unknown(const struct refd_answer *ans)
@@ -49,6 +51,14 @@ static int failed_ref(const struct updater *up, const struct refd_update *u,
 	return update_failed(up, u->name, detail);
 }
 
+/* With the repository's path as git has it, which the daemon can't know. */
+static void add_detail(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, struct text *t)
+{
+	words_detail(u, res, up->opt->words, t);
+	place_spell(&up->hook.place, &up->gd, t);
+}
+
 static int failed_whole(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
@@ -58,8 +68,7 @@ static int failed_whole(const struct updater *up, const struct changes *changes,
 
 	if (i == ans->nr_results)
 		die("the daemon rejects the transaction and names no ref");
-	words_detail(&changes->updates[i], &ans->results[i], up->opt->words,
-	    &t);
+	add_detail(up, &changes->updates[i], &ans->results[i], &t);
 	if (words_is_busy(ans->results[i].status)) {
 		say_error("%s", t.data);
 		rc = EXIT_AWAY;
@@ -92,24 +101,60 @@ static void say_why(const struct updater *up, const struct changes *changes,
 		if (!is_rejected(&ans->results[i], which))
 			continue;
 		text_clear(&t);
-		words_detail(&changes->updates[i], &ans->results[i],
-		    up->opt->words, &t);
+		add_detail(up, &changes->updates[i], &ans->results[i], &t);
 		say_error("%s", t.data);
 	}
 	text_done(&t);
+}
+
+static bool is_locked(const struct refd_result *res, const char *name)
+{
+	char *end = xasprintf("/%s.lock'", name);
+	bool is = res->text && strstr(res->text, end);
+
+	free(end);
+	return is;
+}
+
+/* Once it was followed git names the ref that could not be had, at the end of
+ * all symbolic refs or locked on the way there. */
+static char *rejected_name(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res)
+{
+	char *name = xstrdup(u->name), *next;
+	unsigned links;
+
+	if (u->no_deref || words_is_bad_value(res->status) ||
+	    (res->text && has_prefix(res->text, "multiple updates for ")))
+		return name;
+	for (links = 0; links < SYMREF_LINKS_MAX; links++) {
+		next =
+		    is_locked(res, name) ? NULL : symref_target(&up->gd, name);
+		if (!next)
+			break;
+		free(name);
+		name = next;
+	}
+	return name;
 }
 
 static void print_rejected(const struct updater *up,
     const struct changes *changes, const struct refd_answer *ans,
     enum rejected which)
 {
+	const struct refd_result *res = ans->results;
+	char *name;
 	size_t i;
 
 	if (up->opt->output != OUTPUT_GIT)
 		return;
-	for (i = 0; i < ans->nr_results; i++)
-		if (is_rejected(&ans->results[i], which))
-			output_rejected(&changes->updates[i], &ans->results[i]);
+	for (i = 0; i < ans->nr_results; i++) {
+		if (!is_rejected(&res[i], which))
+			continue;
+		name = rejected_name(up, &changes->updates[i], &res[i]);
+		output_rejected(&changes->updates[i], name, &res[i]);
+		free(name);
+	}
 }
 
 void report_bad_values(const struct updater *up, const struct changes *changes,

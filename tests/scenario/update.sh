@@ -392,6 +392,23 @@ commit: ok" "$out"
 	is 'batch: what could be done was' "$first" \
 		"$(ref_of own.git refs/heads/four)"
 
+	git -C "$repo" symbolic-ref refs/heads/to-one refs/heads/one
+	git -C "$repo" symbolic-ref refs/heads/to-none refs/heads/none
+	git -C "$repo" symbolic-ref refs/heads/to-it refs/heads/to-none
+	: >"$repo/refs/heads/to-none.lock"
+	out=$("$REFD" update -C "$repo" --stdin --batch-updates 2>/dev/null <<-END
+		create refs/heads/to-one $first
+		create refs/heads/to-it $first
+		option no-deref
+		update refs/heads/to-one $second $second
+	END
+	)
+	rm "$repo/refs/heads/to-none.lock"
+	is 'batch: the ref that could not be had is named' \
+		"rejected refs/heads/one $first $zero reference already exists
+rejected refs/heads/to-none $first $zero reference already exists" \
+		"$(sed 2q <<<"$out")"
+
 	"$REFD" update -C "$repo" --atomic --batch-updates --stdin \
 		</dev/null 2>/dev/null
 	is 'all or none, and each alone, exclude each other' 129 $?

@@ -1,8 +1,9 @@
 /*
  * Proves that what became of a ref is told in git's words: the details that
- * update-ref prints (as real gits of both versions printed them), what it says
- * of names, the reasons of a batch and of a push, and the lines and JSON for programs, whatever bytes the names
- * and texts have.
+ * update-ref prints (as real gits of both versions printed them), with the
+ * repository's path as git has it, what it says of names, the reasons of a
+ * batch and of a push, and the lines and JSON for programs, whatever bytes the
+ * names and texts have.
  */
 #include <check.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "client/output.h"
+#include "client/place.h"
 #include "client/words.h"
 #include "tests/lib/tmp.h"
 
@@ -358,6 +360,40 @@ START_TEST(test_json)
 }
 END_TEST
 
+static void spell(char *git_dir, const char *text, const char *wanted)
+{
+	struct place p = { .git_dir = git_dir };
+	struct gitdir gd = { .path = "/a/r", .common = "/a/r" };
+	struct text t = { 0 };
+
+	text_adds(&t, text);
+	place_spell(&p, &gd, &t);
+	ck_assert_str_eq(t.data, wanted);
+	ck_assert_uint_eq(t.len, strlen(wanted));
+	text_done(&t);
+}
+
+START_TEST(test_path_as_git_has_it)
+{
+	static const char text[] = "x: there is a non-empty directory "
+				   "'/a/r/refs/x' blocking reference 'x'";
+
+	spell(NULL, text,
+	    "x: there is a non-empty directory '.git/refs/x' blocking "
+	    "reference 'x'");
+	spell("../r", text,
+	    "x: there is a non-empty directory '../r/refs/x' blocking "
+	    "reference 'x'");
+	spell(".",
+	    "unable to create lock file /a/r/x.lock; non-directory in the way",
+	    "unable to create lock file ./x.lock; non-directory in the way");
+	spell(".", "unable to create lock file /a/rr/x.lock",
+	    "unable to create lock file /a/rr/x.lock");
+	spell(".", "Unable to create '/a/r/x.lock'",
+	    "Unable to create '/a/r/x.lock'");
+}
+END_TEST
+
 static void reject(enum refd_action action, const char *old,
     const char *old_target, enum refd_status status)
 {
@@ -368,7 +404,7 @@ static void reject(enum refd_action action, const char *old,
 		u.has_old = true;
 		u.old_target = old_target;
 	}
-	output_rejected(&u, &res);
+	output_rejected(&u, u.name, &res);
 }
 
 /* Old values that were not given, and new ones where nothing is written, are
@@ -421,6 +457,7 @@ int main(void)
 	tcase_add_test(tc, test_all);
 	tcase_add_test(tc, test_porcelain);
 	tcase_add_test(tc, test_json);
+	tcase_add_test(tc, test_path_as_git_has_it);
 	tcase_add_test(tc, test_rejected);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -45,8 +45,10 @@ enum journal_kind {
 				   a copy */
 };
 
-/* A window's number: the start that it is of, then a count of so many bits. */
-#define JOURNAL_TOKEN_BITS 32
+/* A window's number: the start that it is of, then a count of so many bits;
+ * the highest of them is recovery's own. It never has two at a time. */
+#define JOURNAL_TOKEN_BITS     40
+#define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
 
 struct journal_row {
 	uint64_t lsn; /* set by journal_commit */

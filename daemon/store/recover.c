@@ -72,7 +72,7 @@ static int replay_here(struct recovery *rec, struct replay *rp,
 	    journal_this_start(rec->journal) << JOURNAL_TOKEN_BITS);
 	if (r < 0)
 		return r;
-	rp->token_id = rec->next_token(rec->arg);
+	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
 	r = unlock_what_says_nothing(rp->stale, rows, unlocked);
 	if (r == 0)
 		r = replay_repo(rp, rows);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/journal.h"
 #include "daemon/store/lockfile.h"
 
 struct token_inode {
@@ -37,6 +38,13 @@ static uint64_t window_of(const char *name)
 	if (strspn(name, "0123456789abcdef") != 16)
 		return 0;
 	return strtoull(name, NULL, 16);
+}
+
+static bool is_live(const struct stale *stale, const char *name)
+{
+	uint64_t window = window_of(name);
+
+	return window >= stale->live && !(window & JOURNAL_TOKEN_RECOVERY);
 }
 
 static int add_value(struct stale *stale, uint64_t token, uint64_t ino)
@@ -65,7 +73,7 @@ static int add_token(struct search *s, const char *name)
 	unsigned k;
 	int r;
 
-	if (window_of(name) >= s->stale->live)
+	if (is_live(s->stale, name))
 		return 0;
 	r = SYS(s->stale->sys, lstatat, s->stale->repo->stage_fd, name, &st);
 	if (r < 0 || st.nlink < 2)
@@ -327,7 +335,7 @@ static int sweep_entry(void *arg, const struct sys_dirent *entry)
 	struct sweep *s = arg;
 	int r;
 
-	if (window_of(entry->name) >= s->stale->live)
+	if (is_live(s->stale, entry->name))
 		return 0;
 	r = SYS(s->stale->sys, unlinkat, s->stale->repo->stage_fd, entry->name);
 	if (r < 0 && r != -ENOENT)

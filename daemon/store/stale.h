@@ -32,7 +32,9 @@ struct stale_value {
 struct stale {
 	const struct sys *sys;
 	struct repo *repo;
-	uint64_t live; /* windows from this number on are of this run */
+	/* Windows from this number on are of this run, but for recovery's own:
+	 * those that are found are of an earlier try. */
+	uint64_t live;
 	struct stale_lock *locks;
 	size_t nr_locks, size;
 	struct stale_worktree *worktrees;

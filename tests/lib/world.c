@@ -142,22 +142,58 @@ static void parked_at(void *arg, uint64_t repo, uint64_t lsn)
 
 /* ---- start and stop ---- */
 
-static int recover(struct world *w)
+static void still_parked(void *arg, const char *worktree, const char *name)
 {
-	struct store_report report = { found, progress, w };
-	struct recovery rec = { .sys = w->sys,
+	struct world *w = arg;
+
+	snprintf(w->still, sizeof(w->still), "%s:%s", worktree, name);
+	w->nr_still++;
+}
+
+static struct recovery recovery_of(struct world *w,
+    const struct store_report *report)
+{
+	return (struct recovery){ .sys = w->sys,
 		.repos = &w->repos,
 		.journal = w->journal,
 		.boot_id = w->boot_id,
-		.report = &report,
+		.report = report,
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
 		.parked_at = parked_at,
+		.still_parked = still_parked,
 		.arg = w };
+}
+
+static int recover(struct world *w)
+{
+	struct store_report report = { found, progress, w };
+	struct recovery rec = recovery_of(w, &report);
 
 	memset(w->found, 0, sizeof(w->found));
 	return recover_all(&rec, &w->parked);
+}
+
+int world_retry(struct world *w)
+{
+	struct store_report report = { found, progress, w };
+	struct recovery rec = recovery_of(w, &report);
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+	int r;
+
+	memset(w->found, 0, sizeof(w->found));
+	w->nr_still = 0;
+	repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
+	if (repo == NULL) {
+		free(why);
+		return -EIO;
+	}
+	r = recover_parked(&rec, repo, &w->parked);
+	repo_put(&w->repos, repo);
+	return r;
 }
 
 int world_start(struct world *w)
@@ -230,16 +266,6 @@ int world_stop(struct world *w)
 
 /* ---- one transaction ---- */
 
-static char *full_name(const char *name)
-{
-	char *full = NULL;
-
-	if (asprintf(&full, "%s%s", name[0] == '@' ? "" : "refs/heads/",
-		name + (name[0] == '@')) < 0)
-		abort();
-	return full;
-}
-
 /* Fills in one update from "a=2:1" or "-a:1"; its names are malloc'd. */
 static void parse_update(char *spec, struct refd_update *u)
 {
@@ -253,7 +279,7 @@ static void parse_update(char *spec, struct refd_update *u)
 		*old++ = '\0';
 		u->has_old = true;
 		if (*old == '>')
-			u->old_target = full_name(old + 1);
+			u->old_target = world_full_name(old + 1);
 		else
 			u->old_oid = world_oid(*old);
 	}
@@ -266,14 +292,14 @@ static void parse_update(char *spec, struct refd_update *u)
 	} else if (target != NULL) {
 		*target++ = '\0';
 		u->action = REFD_SYMREF_UPDATE;
-		u->target = full_name(target);
+		u->target = world_full_name(target);
 	} else {
 		value = strchr(spec, '=');
 		assert(value != NULL);
 		*value++ = '\0';
 		u->new_oid = world_oid(*value);
 	}
-	u->name = full_name(spec);
+	u->name = world_full_name(spec);
 }
 
 static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
@@ -394,87 +420,4 @@ void world_done(struct world *w, struct txn *txn)
 	repo_put(&w->repos, txn->repo);
 	txn->repo = NULL;
 	txn_free(txn);
-}
-
-/* ---- looking ---- */
-
-static char letter_of(const char *hex)
-{
-	struct refd_oid oid;
-
-	if (refd_oid_parse(hex, &oid) < 0)
-		return '?';
-	return refd_oid_is_null(&oid) ? '0' : (char)oid.bytes[0];
-}
-
-static char *slurp(struct world *w, const char *path, size_t *len)
-{
-	char *buf;
-
-	if (sys_read_file(memfs_other(w->fs), AT_FDCWD, path, 1 << 20, &buf,
-		len) < 0)
-		return NULL;
-	return buf;
-}
-
-char world_ref(struct world *w, const char *name)
-{
-	char path[512], *buf, *at, *full = full_name(name), c;
-	size_t len;
-
-	snprintf(path, sizeof(path), WORLD_REPO "/%s", full);
-	buf = slurp(w, path, &len);
-	if (buf != NULL) {
-		c = strncmp(buf, "ref: ", 5) == 0 ? '>' :
-		    len == 41 && buf[40] == '\n'  ? letter_of(buf) :
-						    '?';
-		free(buf);
-		free(full);
-		return c;
-	}
-	snprintf(path, sizeof(path), " %s\n", full);
-	free(full);
-	buf = slurp(w, WORLD_REPO "/packed-refs", &len);
-	if (buf == NULL)
-		return '0';
-	at = strstr(buf, path);
-	c = at == NULL || at - buf < 40 ? '0' : letter_of(at - 40);
-	free(buf);
-	return c;
-}
-
-int world_log_count(struct world *w, const char *name, char old, char new_c)
-{
-	char path[512], *buf, *line, *rest, *full = full_name(name);
-	int count = 0;
-	size_t len;
-
-	snprintf(path, sizeof(path), WORLD_REPO "/logs/%s", full);
-	free(full);
-	buf = slurp(w, path, &len);
-	if (buf == NULL)
-		return 0;
-	if (strlen(buf) != len || (len > 0 && buf[len - 1] != '\n'))
-		count = -1;
-	rest = buf;
-	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
-		if (line[0] == '\0')
-			continue;
-		if (strlen(line) < 82 || line[40] != ' ' || line[81] != ' ')
-			count = -1;
-		else if (letter_of(line) == old &&
-		    letter_of(line + 41) == new_c)
-			count++;
-	}
-	free(buf);
-	return count;
-}
-
-bool world_has_log(struct world *w, const char *name)
-{
-	char path[512], *full = full_name(name);
-
-	snprintf(path, sizeof(path), WORLD_REPO "/logs/%s", full);
-	free(full);
-	return memfs_exists(w->fs, path);
 }

@@ -30,6 +30,10 @@ struct world {
 	char boot_id[40];
 	/* Of the last recovery. */
 	uint64_t found[STORE_FAILED + 1], parked;
+	/* Of the last world_retry(): how many were told of, and "<worktree>:
+	 * <name>" of the last. */
+	unsigned nr_still;
+	char still[128];
 	uint64_t owed;
 	unsigned seconds; /* of the next transaction's committer */
 	bool clock_stands;
@@ -45,6 +49,8 @@ void world_free(struct world *w);
 
 /* Opens the journal and recovers. 0 or negative errno, then it is down. */
 int world_start(struct world *w);
+/* What is parked of WORLD_REPO, once more; w->parked of it are left. */
+int world_retry(struct world *w);
 /* Syncs, forgets all (parked records too), closes. */
 int world_stop(struct world *w);
 /* After memfs_kill() or memfs_cut(): lets go of what the process had. */
@@ -67,6 +73,8 @@ struct txn *world_apply(struct world *w, const char *spec, bool atomic);
  * of it could be prepared. */
 struct txn *world_session(struct world *w, const char *spec, bool atomic);
 void world_session_end(struct world *w, struct txn *txn, bool commit);
+/* The refname that NAME stands for, to be freed. */
+char *world_full_name(const char *name);
 /* Every transaction is a second later than the one before, or none is. */
 void world_stop_clock(struct world *w, bool stop);
 void world_done(struct world *w, struct txn *txn);

@@ -116,86 +116,6 @@ END_TEST
 
 /* ---- what is parked ---- */
 
-static void nothing_found(void *arg, enum store_finding finding,
-    const char *repo, const char *ref, const char *text)
-{
-	(void)arg;
-	(void)finding;
-	(void)repo;
-	(void)ref;
-	(void)text;
-}
-
-static void no_progress(void *arg, uint64_t done, uint64_t total)
-{
-	(void)arg;
-	(void)done;
-	(void)total;
-}
-
-static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
-{
-	(void)arg;
-	(void)repo;
-	(void)oid;
-	return 1;
-}
-
-static uint64_t next_token(void *arg)
-{
-	return atomic_fetch_add(&((struct world *)arg)->ap.next_token, 1);
-}
-
-static int sync_nothing(void *arg, struct fs *fs)
-{
-	(void)fs;
-	(void)arg;
-	return 0;
-}
-
-static void noted(void *arg, uint64_t repo, uint64_t lsn)
-{
-	(void)arg;
-	(void)repo;
-	(void)lsn;
-}
-
-static unsigned still_parked;
-
-static void still(void *arg, const char *worktree, const char *name)
-{
-	ck_assert_str_eq(worktree, "");
-	(void)arg;
-	ck_assert_str_eq(name, "refs/heads/x");
-	still_parked++;
-}
-
-static uint64_t retry_parked(void)
-{
-	struct store_report report = { nothing_found, no_progress, NULL };
-	struct recovery rec = { .sys = w->sys,
-		.repos = &w->repos,
-		.journal = w->journal,
-		.boot_id = w->boot_id,
-		.report = &report,
-		.has_object = has_object,
-		.next_token = next_token,
-		.sync_fs = sync_nothing,
-		.parked_at = noted,
-		.still_parked = still,
-		.arg = w };
-	enum refd_status status;
-	struct repo *repo;
-	uint64_t left;
-	char *why;
-
-	repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
-	ck_assert_ptr_nonnull(repo);
-	ck_assert_int_eq(recover_parked(&rec, repo, &left), 0);
-	repo_put(&w->repos, repo);
-	return left;
-}
-
 static void cut_with_a_foreign_lock(void)
 {
 	struct memfs_choice choice = memfs_choose(1);
@@ -214,13 +134,15 @@ START_TEST(parked_is_told_of_until_it_is_redone)
 {
 	ok("x=1");
 	cut_with_a_foreign_lock();
-	still_parked = 0;
-	ck_assert_uint_eq(retry_parked(), 1);
-	ck_assert_uint_eq(still_parked, 1);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->nr_still, 1);
+	ck_assert_str_eq(w->still, ":refs/heads/x");
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
-	ck_assert_uint_eq(retry_parked(), 0);
-	ck_assert_uint_eq(still_parked, 1);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST

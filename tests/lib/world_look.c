@@ -1,0 +1,97 @@
+#include "tests/lib/world.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *world_full_name(const char *name)
+{
+	char *full = NULL;
+
+	if (asprintf(&full, "%s%s", name[0] == '@' ? "" : "refs/heads/",
+		name + (name[0] == '@')) < 0)
+		abort();
+	return full;
+}
+
+static char letter_of(const char *hex)
+{
+	struct refd_oid oid;
+
+	if (refd_oid_parse(hex, &oid) < 0)
+		return '?';
+	return refd_oid_is_null(&oid) ? '0' : (char)oid.bytes[0];
+}
+
+static char *slurp(struct world *w, const char *path, size_t *len)
+{
+	char *buf;
+
+	if (sys_read_file(memfs_other(w->fs), AT_FDCWD, path, 1 << 20, &buf,
+		len) < 0)
+		return NULL;
+	return buf;
+}
+
+char world_ref(struct world *w, const char *name)
+{
+	char path[512], *buf, *at, *full = world_full_name(name), c;
+	size_t len;
+
+	snprintf(path, sizeof(path), WORLD_REPO "/%s", full);
+	buf = slurp(w, path, &len);
+	if (buf != NULL) {
+		c = strncmp(buf, "ref: ", 5) == 0 ? '>' :
+		    len == 41 && buf[40] == '\n'  ? letter_of(buf) :
+						    '?';
+		free(buf);
+		free(full);
+		return c;
+	}
+	snprintf(path, sizeof(path), " %s\n", full);
+	free(full);
+	buf = slurp(w, WORLD_REPO "/packed-refs", &len);
+	if (buf == NULL)
+		return '0';
+	at = strstr(buf, path);
+	c = at == NULL || at - buf < 40 ? '0' : letter_of(at - 40);
+	free(buf);
+	return c;
+}
+
+int world_log_count(struct world *w, const char *name, char old, char new_c)
+{
+	char path[512], *buf, *line, *rest, *full = world_full_name(name);
+	int count = 0;
+	size_t len;
+
+	snprintf(path, sizeof(path), WORLD_REPO "/logs/%s", full);
+	free(full);
+	buf = slurp(w, path, &len);
+	if (buf == NULL)
+		return 0;
+	if (strlen(buf) != len || (len > 0 && buf[len - 1] != '\n'))
+		count = -1;
+	rest = buf;
+	while (count >= 0 && (line = strsep(&rest, "\n")) != NULL) {
+		if (line[0] == '\0')
+			continue;
+		if (strlen(line) < 82 || line[40] != ' ' || line[81] != ' ')
+			count = -1;
+		else if (letter_of(line) == old &&
+		    letter_of(line + 41) == new_c)
+			count++;
+	}
+	free(buf);
+	return count;
+}
+
+bool world_has_log(struct world *w, const char *name)
+{
+	char path[512], *full = world_full_name(name);
+
+	snprintf(path, sizeof(path), WORLD_REPO "/logs/%s", full);
+	free(full);
+	return memfs_exists(w->fs, path);
+}

@@ -1,0 +1,388 @@
+/*
+ * Proves that a repository whose disk fails in recovery, or that is missing,
+ * stops no start and loses nothing: its records are parked, and once it is
+ * back they are redone by the rule that ended the run that wrote them, in the
+ * running daemon too, where nobody's locks are touched; and that each parked
+ * member is finished by itself.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+#define MAIN  WORLD_REPO "/refs/heads/main"
+#define HEAD  WORLD_REPO "/HEAD"
+#define AWAY  "/srv/away"
+#define OTHER "/srv/disk/o.git"
+#define ONES  "3131313131313131313131313131313131313131\n"
+
+static struct world *w;
+static struct hand h;
+static unsigned home, disk; /* that WORLD_REPO and OTHER are on */
+
+static void setup(void)
+{
+	struct memfs *fs = memfs_new();
+
+	home = memfs_mount(fs, "/srv");
+	w = world_new(fs, true);
+	disk = memfs_mount(w->fs, "/srv/disk");
+	memfs_mkdirs(w->fs, OTHER "/refs/heads");
+	memfs_mkdirs(w->fs, OTHER "/objects/pack");
+	memfs_write(w->fs, OTHER "/HEAD", "ref: refs/heads/main\n");
+	memfs_write(w->fs, OTHER "/config", "[core]\n\tbare = true\n");
+	memfs_write(w->fs, MAIN, ONES);
+	ck_assert_int_eq(world_start(w), 0);
+	h = (struct hand){ .w = w, .publish = HAND_ALL };
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void write_at(const char *repo, const char *name, char old, char new_c,
+    size_t publish)
+{
+	struct record_member m = hand_member(RECORD_WRITE, name, old, new_c);
+
+	m.answers = true;
+	h.repo = repo;
+	h.publish = publish;
+	ck_assert_int_eq(hand_apply(&h, &m, 1), publish > 0 ? 0 : -EAGAIN);
+}
+
+static void ok(const char *spec)
+{
+	struct txn *txn = world_apply(w, spec, false);
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
+	world_done(w, txn);
+}
+
+static void rename_to(const char *from, const char *to)
+{
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), renameat, AT_FDCWD, from, AT_FDCWD, to), 0);
+}
+
+static void unlink_at(const char *path)
+{
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, path), 0);
+}
+
+/* Everything that was not synced, the journal's disk excepted. */
+static void cut(void)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	choice.data = MEMFS_DATA_NONE;
+	memset(choice.keep, 0, sizeof(choice.keep));
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+}
+
+/* ---- a disk that fails ---- */
+
+START_TEST(a_dead_disk_stops_no_start)
+{
+	write_at(NULL, "refs/heads/x", '0', '2', HAND_ALL);
+	write_at(OTHER, "refs/heads/x", '0', '3', HAND_ALL);
+	cut();
+	memfs_set_dead(w->fs, disk, -EIO);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->found[STORE_FAILED] + w->found[STORE_REPO_MISSING],
+	    1);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	memfs_set_dead(w->fs, disk, 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
+}
+END_TEST
+
+static void die(struct memfs *fs, void *arg)
+{
+	(void)arg;
+	memfs_set_dead(fs, home, -EIO);
+}
+
+/* The repository's disk is gone from any call on. */
+START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
+{
+	unsigned long n, calls = 1;
+
+	for (n = 0; n < calls; n++) {
+		world_free(w);
+		setup();
+		ok("x=1");
+		write_at(NULL, "refs/heads/y", '0', '2', 0);
+		if (_i == 0)
+			memfs_kill(w->fs);
+		else
+			cut();
+		world_crash(w);
+		calls = memfs_nr_calls(w->fs);
+		memfs_between(w->fs, n, die, NULL);
+		ck_assert_int_eq(world_start(w), 0);
+		calls = memfs_nr_calls(w->fs) - calls;
+		memfs_set_dead(w->fs, home, 0);
+		ck_assert_int_eq(world_retry(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '1');
+		ck_assert_int_eq(world_ref(w, "y"), '2');
+		ck_assert_int_eq(world_log_count(w, "y", '0', '2'), 1);
+	}
+	ck_assert_uint_gt(n, 50);
+}
+END_TEST
+
+START_TEST(a_sync_that_fails_stops_no_start)
+{
+	ok("x=1");
+	write_at(OTHER, "refs/heads/x", '0', '3', HAND_ALL);
+	cut();
+	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert(memfs_was_hit(w->fs));
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
+	/* What it was to make last is lost with the next cut, and redone. */
+	cut();
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
+}
+END_TEST
+
+START_TEST(nothing_is_tried_while_the_disk_is_dead)
+{
+	ok("x=1");
+	cut();
+	memfs_set_dead(w->fs, home, -EIO);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_int_eq(world_retry(w), -EIO);
+	memfs_set_dead(w->fs, home, 0);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* ---- which rule ---- */
+
+/* Of a killed run only what has its lock is redone, however long it took
+ * until somebody could look. */
+START_TEST(what_was_finished_is_not_redone_when_it_is_back)
+{
+	char *locks;
+
+	ok("x=1");
+	write_at(NULL, "refs/heads/y", '0', '2', 0);
+	unlink_at(WORLD_REPO "/refs/heads/x");
+	memfs_kill(w->fs);
+	world_crash(w);
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 2);
+	if (_i == 1)
+		ck_assert_int_eq(hand_kill(w), 0);
+	rename_to(AWAY, WORLD_REPO);
+	if (_i == 1)
+		ck_assert_int_eq(hand_kill(w), 0);
+	else
+		ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_ref(w, "y"), '2');
+	locks = memfs_list_locks(w->fs, WORLD_REPO);
+	ck_assert_str_eq(locks, "");
+	free(locks);
+	/* And not again. */
+	unlink_at(WORLD_REPO "/refs/heads/y");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+}
+END_TEST
+
+START_TEST(what_a_cut_took_is_redone_when_it_is_back)
+{
+	ok("x=1");
+	write_at(NULL, "refs/heads/y", '0', '2', 0);
+	cut();
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 2);
+	rename_to(AWAY, WORLD_REPO);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "y"), '2');
+}
+END_TEST
+
+/* A kill, and a foreign packed-refs.lock: its own lock goes, and its record
+ * must not be taken for finished. */
+START_TEST(a_killed_deletion_waits_for_packed_refs)
+{
+	struct record_member m =
+	    hand_member(RECORD_DELETE, "refs/heads/p", '1', '0');
+
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	h.publish = 0;
+	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
+	memfs_kill(w->fs);
+	world_crash(w);
+	if (_i == 1)
+		rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	if (_i == 1)
+		rename_to(AWAY, WORLD_REPO);
+	else
+		ck_assert_int_eq(world_ref(w, "p"), '0');
+	if (_i == 1) {
+		memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
+		ck_assert_int_eq(world_retry(w), 0);
+		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_str_eq(w->still, ":refs/heads/p");
+		ck_assert(
+		    !memfs_exists(w->fs, WORLD_REPO "/refs/heads/p.lock"));
+		unlink_at(WORLD_REPO "/packed-refs.lock");
+		ck_assert_int_eq(world_retry(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "p"), '0');
+	}
+}
+END_TEST
+
+/* ---- beside a running daemon ---- */
+
+START_TEST(a_retry_touches_no_lock_of_the_living)
+{
+	struct txn *txn;
+
+	ok("x=1");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/x.lock", "");
+	cut();
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	txn = world_session(w, "y=2", false);
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
+	unlink_at(WORLD_REPO "/refs/heads/x.lock");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert_int_eq(world_ref(w, "y"), '2');
+}
+END_TEST
+
+/* main and HEAD's line are of one update and in one row. */
+START_TEST(each_parked_member_is_finished_by_itself)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
+	int i;
+
+	m[0].answers = true;
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	cut();
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 2);
+	rename_to(AWAY, WORLD_REPO);
+	memfs_write(w->fs, HEAD ".lock", "");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	/* A line is in nobody's way. */
+	ck_assert_uint_eq(w->nr_still, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '2');
+	/* Finished for good: what git does now is not undone. */
+	unlink_at(MAIN);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(world_retry(w), 0);
+		ck_assert_uint_eq(w->parked, 1);
+		ck_assert_int_eq(world_ref(w, "main"), '0');
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_uint_eq(w->parked, 1);
+	}
+	unlink_at(HEAD ".lock");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
+	ck_assert_int_eq(world_ref(w, "main"), '0');
+	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
+}
+END_TEST
+
+/* The name is taken when it comes back: asked by its id, it did not happen. */
+START_TEST(a_parked_update_can_still_fail)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/n", '0', '2') };
+
+	m[0].answers = true;
+	h.publish = 0;
+	HAND_APPLY(&h, m);
+	memfs_kill(w->fs);
+	world_crash(w);
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
+	rename_to(AWAY, WORLD_REPO);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/n/x", ONES);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '0', '2'), 0);
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/n"));
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_disk");
+	TCase *tc = tcase_create("recover_disk");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_dead_disk_stops_no_start);
+	tcase_add_loop_test(tc, a_disk_that_dies_in_recovery_stops_no_start, 0,
+	    2);
+	tcase_add_test(tc, a_sync_that_fails_stops_no_start);
+	tcase_add_test(tc, nothing_is_tried_while_the_disk_is_dead);
+	tcase_add_loop_test(tc, what_was_finished_is_not_redone_when_it_is_back,
+	    0, 2);
+	tcase_add_test(tc, what_a_cut_took_is_redone_when_it_is_back);
+	tcase_add_loop_test(tc, a_killed_deletion_waits_for_packed_refs, 0, 2);
+	tcase_add_test(tc, a_retry_touches_no_lock_of_the_living);
+	tcase_add_test(tc, each_parked_member_is_finished_by_itself);
+	tcase_add_test(tc, a_parked_update_can_still_fail);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -10,17 +10,6 @@
 #include "client/child.h"
 #include "client/identity.h"
 
-void context_config(struct gitconfig *config, const struct gitdir *gd)
-{
-	static const char *const words[] = { "logallrefupdates",
-		"sharedrepository", "reflocktimeout", "packedrefstimeout",
-		"prefersymlinkrefs", "hookspath", "ignoredhook", "[hook",
-		"[extensions", "[refd", NULL };
-
-	if (identity_needs_config() || gitconfig_might_say(gd, words))
-		gitconfig_load(config, gd);
-}
-
 char *context_committer(const struct gitconfig *config, const struct gitdir *gd)
 {
 	char *dir = xasprintf("--git-dir=%s", gd->path);
@@ -49,6 +38,19 @@ static const char *log_all_ref_updates(const struct gitconfig *config)
 		return "always";
 	return gitconfig_bool(config, "core.logallrefupdates", false) ? "true" :
 									"false";
+}
+
+void context_config(struct gitconfig *config, const struct gitdir *gd)
+{
+	static const char *const words[] = { "logallrefupdates",
+		"sharedrepository", "reflocktimeout", "packedrefstimeout",
+		"prefersymlinkrefs", "hookspath", "ignoredhook", "[hook",
+		"[extensions", "[refd", NULL };
+
+	if (identity_needs_config() || gitconfig_might_say(gd, words))
+		gitconfig_load(config, gd);
+	/* git dies of a bad value before it does anything. */
+	log_all_ref_updates(config);
 }
 
 /* As git_parse_int() of git's config.c reads a number. */

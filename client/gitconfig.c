@@ -61,17 +61,34 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key)
 	return last;
 }
 
+/* A number, which may end with a k, m or g. */
+static bool is_number(const char *value, long *n)
+{
+	char *end;
+
+	*n = strtol(value, &end, 0);
+	if (end == value)
+		return false;
+	end += *end && strchr("kKmMgG", *end);
+	return !*end;
+}
+
 bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
 {
 	const char *value = gitconfig_get(config, key);
-	char *end;
+	long n;
 
 	if (!value)
 		return unset;
 	if (!strcasecmp(value, "true") || !strcasecmp(value, "yes") ||
 	    !strcasecmp(value, "on"))
 		return true;
-	return strtol(value, &end, 0) != 0;
+	if (!*value || !strcasecmp(value, "false") ||
+	    !strcasecmp(value, "no") || !strcasecmp(value, "off"))
+		return false;
+	if (!is_number(value, &n))
+		die("bad boolean config value '%s' for '%s'", value, key);
+	return n != 0;
 }
 
 /* ---- what the files could say ---- */

@@ -32,7 +32,8 @@ bool gitconfig_might_say(const struct gitdir *gd, const char *const words[]);
 /* The last value of KEY (spelled as git lists it: section and variable in
  * lower case), borrowed; NULL when unset, "true" for a key without "=". */
 const char *gitconfig_get(const struct gitconfig *config, const char *key);
-/* As git reads a boolean; UNSET when it isn't there. */
+/* As git reads a boolean, dying of what is none; UNSET when it isn't
+ * there. */
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
 /* Walks all entries; *AT starts at 0. */

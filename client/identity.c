@@ -17,8 +17,7 @@ static const char *given(const char *s)
 
 bool identity_needs_config(void)
 {
-	return !given(getenv("GIT_COMMITTER_NAME")) ||
-	    !getenv("GIT_COMMITTER_EMAIL");
+	return !getenv("GIT_COMMITTER_NAME") || !getenv("GIT_COMMITTER_EMAIL");
 }
 
 static const char *user_name(const struct passwd *pw)
@@ -78,9 +77,12 @@ static void add_account_mail(struct text *t, const struct passwd *pw)
 
 static void find_name(struct text *t, const struct gitconfig *config)
 {
-	const char *name = given(getenv("GIT_COMMITTER_NAME"));
+	const char *name = getenv("GIT_COMMITTER_NAME");
 	struct passwd *pw;
 
+	/* An empty one is given, too: it stands for the account. */
+	if (name && !*name)
+		name = user_name(getpwuid(getuid()));
 	if (!name)
 		name = given(gitconfig_get(config, "committer.name"));
 	if (!name)

@@ -146,6 +146,15 @@ def nothing_logged(diff, pair, diffs):
         had + b"0" * 40 + b" " + b"0" * 40 + b" ")
 
 
+def deleted_meanwhile(diff, pair, diffs):
+    """A ref makes room for another in the same transaction."""
+    found = re.search(rb"'([^']*)' exists; cannot create", pair.last[0].err)
+    return found and diff.step["lines"] and any(
+        line[0].endswith(("delete", "update")) and
+        encode(line[1]) == found.group(1) for line in diff.step["lines"]
+        if len(line) > 1)
+
+
 RULES = [
     ("not there yet", refd_said(rb"not supported")),
     ("a usage text of its own", usage),
@@ -154,7 +163,7 @@ RULES = [
     ("of another worktree only what is a worktree's own can be named",
      refd_said(rb"bad name '(main-worktree|worktrees/)")),
     ("refd makes no worktree by writing its HEAD",
-     refd_said(rb"reference 'worktrees/(none|wt\d)")),
+     refd_said(rb"no such worktree")),
     ("a name that ends with .lock is somebody's lock",
      refd_said(rb"bad name '[^']*\.lock")),
     ("FETCH_HEAD and MERGE_HEAD are no refs",
@@ -162,6 +171,8 @@ RULES = [
     ("git leaves empty directories where a lock wrote nothing", empty_in_git),
     ("refd leaves an empty refs/<x> where a later update failed",
      empty_in_refd),
+    ("git, deleting and creating at once, has its own lock in the way",
+     deleted_meanwhile),
     ("git stops at a stale packed-refs.new, refd takes it away",
      git_said(rb"packed-refs\.new: File exists")),
     ("git logs that HEAD became nothing from nothing", nothing_logged),

@@ -155,7 +155,18 @@ class Pair:
             found = []
         else:
             found = self.update(step)
-        return found + self.compare(step)
+        found += self.compare(step)
+        self.keep_heads()
+        return found
+
+    def keep_heads(self):
+        """Without HEAD there would be no repository for the next step."""
+        for path, what in self.before.items():
+            if path.split("/")[-1] == "HEAD" and path not in self.state and \
+                    (path == "HEAD" or path.count("/") == 2):
+                for program in (self.git, self.refd):
+                    st.put(program.git_dir, path, what)
+                self.state[path] = what
 
     def put(self, step):
         for program in (self.git, self.refd):

@@ -159,6 +159,38 @@ START_TEST(test_config)
 }
 END_TEST
 
+START_TEST(test_booleans)
+{
+	static const struct {
+		const char *value;
+		bool is;
+	} values[] = { { "true", true }, { "YES", true }, { "on", true },
+		{ "1", true }, { "-1", true }, { "2k", true }, { "0", false },
+		{ "0x0", false }, { "", false }, { "no", false },
+		{ "False", false }, { "off", false } };
+	struct gitconfig config = { 0 };
+
+	text_addf(&config.list, "a.b\n%s", values[_i].value);
+	text_addc(&config.list, '\0');
+	ck_assert_int_eq(gitconfig_bool(&config, "a.b", !values[_i].is),
+	    values[_i].is);
+	gitconfig_done(&config);
+}
+END_TEST
+
+/* git dies of these. */
+START_TEST(test_no_booleans)
+{
+	static const char *const values[] = { "nonsense", "1x", "k", "1kk",
+		"always" };
+	struct gitconfig config = { 0 };
+
+	text_addf(&config.list, "a.b\n%s", values[_i]);
+	text_addc(&config.list, '\0');
+	gitconfig_bool(&config, "a.b", false);
+}
+END_TEST
+
 static bool might(void)
 {
 	static const char *const words[] = { "logallrefupdates", "[refd",
@@ -227,6 +259,8 @@ int main(void)
 	tcase_add_test(tc, test_none);
 	tcase_add_test(tc, test_ceiling);
 	tcase_add_test(tc, test_config);
+	tcase_add_loop_test(tc, test_booleans, 0, 12);
+	tcase_add_loop_exit_test(tc, test_no_booleans, 128, 0, 5);
 	tcase_add_test(tc, test_might_say);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -66,6 +66,27 @@ START_TEST(test_sources)
 }
 END_TEST
 
+/* "git var" refuses that; a reflog gets the account's name. */
+START_TEST(test_empty_name)
+{
+	struct gitconfig config = { 0 };
+	char *ours, *account = tmp_output("id -un");
+
+	account[strcspn(account, "\n")] = '\0';
+	put("GIT_COMMITTER_NAME", "");
+	put("GIT_COMMITTER_EMAIL", "c@x");
+	put("GIT_COMMITTER_DATE", "1700000000 +0100");
+	tmp_put(".gitconfig", "[user]\n\tname = U\n");
+	gitconfig_load(&config, NULL);
+	ours = identity_committer(&config);
+	ck_assert_int_eq(strncmp(ours, account, strlen(account)), 0);
+	ck_assert_str_eq(ours + strlen(account), " <c@x> 1700000000 +0100");
+	free(ours);
+	free(account);
+	gitconfig_done(&config);
+}
+END_TEST
+
 START_TEST(test_dates)
 {
 	static const char *const dates[] = {
@@ -133,6 +154,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_sources, 0, 10);
+	tcase_add_test(tc, test_empty_name);
 	tcase_add_loop_test(tc, test_dates, 0, 13);
 	tcase_add_loop_test(tc, test_left_to_git, 0, 12);
 	tcase_add_test(tc, test_now);

@@ -78,7 +78,8 @@ class Arena:
                    GIT_AUTHOR_NAME="A U Thor",
                    GIT_AUTHOR_EMAIL="author@example.com",
                    GIT_COMMITTER_NAME="C O Mitter",
-                   GIT_COMMITTER_EMAIL="committer@example.com")
+                   GIT_COMMITTER_EMAIL="committer@example.com",
+                   GIT_COMMITTER_DATE="1600000000 +0000")
         return env
 
     def start(self):

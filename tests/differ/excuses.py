@@ -44,22 +44,23 @@ def usage(diff, pair, diffs):
 # ---- which of several errors is the one that is told ----
 
 def groups(lines):
-    """The changes, each with the options before it, and what else is there as
-    None."""
+    """The changes, each with the options before it; what else is there, a
+    start or a commit, as a group that is no change."""
     group = []
     for line in lines:
         group.append(line)
         if line[0] not in ("option", "option no-deref"):
-            yield group if len(line) > 1 else None, group
+            yield len(line) > 1, group
             group = []
 
 
 def only(lines, wanted):
-    """LINES without those changes that WANTED says no to."""
-    kept = []
-    for change, group in groups(lines):
-        if change is None or wanted(change):
+    """LINES without those changes, counted from 0, that WANTED says no to."""
+    kept, n = [], 0
+    for is_change, group in groups(lines):
+        if not is_change or wanted(n):
             kept += group
+        n += is_change
     return kept
 
 
@@ -73,14 +74,16 @@ def another_error(diff, pair, diffs):
         return False
     wanted = pair.refd.neutral(refd.err)
     resolve = pair.resolver(step)
-    changes = [c for c, _ in groups(step["lines"]) if c]
+    changes = [group for is_change, group in groups(step["lines"])
+               if is_change]
     if len(changes) < 2:
         return False
-    named = {n for n in re.findall(rb"'([^']*)'", wanted)}
-    tries = [lambda c: encode(resolve(c[-1][1])) in named]
-    tries += [lambda c, one=one: c is one for one in changes]
-    return any(pair.git_alone(step, only(step["lines"], t)) == wanted
-               for t in tries)
+    named = set(re.findall(rb"'([^']*)'", wanted))
+    tries = [[n for n, group in enumerate(changes)
+              if encode(resolve(group[-1][1])) in named]]
+    tries += [[n] for n in range(len(changes))]
+    return any(pair.git_alone(step, only(step["lines"], t.__contains__)) ==
+               wanted for t in tries)
 
 
 def other_order(diff, pair, diffs):
@@ -137,13 +140,103 @@ def empty_in_refd(diff, pair, diffs):
 
 
 def nothing_logged(diff, pair, diffs):
-    """A line in HEAD's log that says that nothing became nothing."""
-    if not diff.kind.startswith("files: ") or \
-            not diff.path.endswith("logs/HEAD"):
+    """A line in the log of a symbolic ref that says that nothing became
+    nothing, and what had to be made for it."""
+    if not diff.kind.startswith("files: ") or "logs" not in diff.path:
         return False
+    if diff.kind.endswith("only in git's") and diff.git[0] == "d":
+        return any(nothing_logged(d, pair, diffs) for d in diffs
+                   if d is not diff and d.in_files and d.git and
+                   d.git[0] == "f" and d.path.startswith(diff.path + "/"))
     had = diff.refd[2] if diff.refd else b""
     return diff.git and diff.git[2].startswith(
         had + b"0" * 40 + b" " + b"0" * 40 + b" ")
+
+
+def verified(diff, pair, diffs):
+    """A line in HEAD's log that the branch was deleted, when it was only
+    looked at."""
+    if not diff.kind.startswith("files: ") or diff.git is None or \
+            not diff.path.endswith("logs/HEAD") or not diff.step["lines"] or \
+            not any(line[0].endswith("verify") or line[1:] and
+                    line[0] == "update" for line in diff.step["lines"]):
+        return False
+    had = diff.refd[2] if diff.refd else b""
+    return re.match(re.escape(had) + rb"[0-9a-f]{40} 0{40} [^\n]*\n$",
+                    diff.git[2])
+
+
+def not_wholly_peeled(diff, pair, diffs):
+    """Where the old header did not promise peeled values, git looks up all
+    objects to be able to."""
+    was = pair.before.get("packed-refs", ("f", 0, b""))[2]
+    return diff.kind == "files: packed-refs: content" and \
+        b"fully-peeled" not in was.split(b"\n")[0] and \
+        diff.git and diff.refd and \
+        unpeeled(diff.git[2]) == unpeeled(diff.refd[2])
+
+
+def unpeeled(packed):
+    return [line for line in packed.split(b"\n")
+            if line[:1] not in (b"#", b"^")]
+
+
+# ---- batches ----
+
+def is_batch(diff):
+    return "--batch-updates" in diff.step["args"]
+
+
+def fails_whole(diff, pair, diffs):
+    """What git has no reason for in its list costs it the whole batch."""
+    git, refd = pair.last
+    return is_batch(diff) and git.status == 128 and refd.status == 0 and \
+        re.search(rb"reference broken|packed-refs\.lock|HEAD\.lock|"
+                  rb"blocking reference|unable to create|still logs", git.err)
+
+
+def named_by_target(diff, pair, diffs):
+    """git names what the symbolic ref led to, refd what it was asked for."""
+    if not is_batch(diff) or not diff.kind.startswith("stdout"):
+        return False
+    git, refd = (re.sub(rb"(?m)^rejected \S+ ", b"rejected - ", t)
+                 for t in (diff.git, diff.refd))
+    return sorted(git.split(b"\n")) == sorted(refd.split(b"\n")) and any(
+        (st.loose_value(pair.before, name, pair.worktree(diff.step)) or
+         ("",))[0] == "ref" for name in
+        re.findall(r"(?m)^rejected (\S+) ",
+                   diff.refd.decode("utf-8", "surrogateescape")))
+
+
+def looked_up_early(diff, pair, diffs):
+    """git since 2.51 looks at objects while it reads, so it fails where a
+    later line is wrong, or where nothing was to be done in the end."""
+    git, refd = pair.last
+    step = diff.step
+    return step["lines"] and re.match(rb"fatal: (prepare: |commit: )?trying "
+                                      rb"to write ", git.err) and \
+        (refd.status == git.status and len(step["lines"]) > 1 or
+         refd.status == 0 and not refd.err)
+
+
+def failed_with_hook(diff, pair, diffs):
+    """What the hook hears of a transaction that fails: git's packed-refs
+    have a transaction of their own, and refd's client runs the hook before
+    the daemon looks."""
+    return diff.kind.startswith("hook: ") and something_failed(pair)
+
+
+def own_lock(diff, pair, diffs):
+    """git waits for the lock of HEAD that it holds itself."""
+    found = re.search(rb"Unable to create '[^']*/((worktrees/\w+/)?HEAD\.lock)'",
+                      pair.last[0].err)
+    text = pair.last[0].out + pair.last[0].err
+    names = [encode(a) for line in diff.step["lines"] or
+             [diff.step["args"]] for a in line if isinstance(a, str)]
+    other = any(re.match(rb"(main-worktree|worktrees/\w+)/HEAD$", n)
+                for n in names)
+    return other and (found and found.group(1).decode() not in pair.before or
+                      b"rejected HEAD " in text)
 
 
 def deleted_meanwhile(diff, pair, diffs):
@@ -162,6 +255,19 @@ RULES = [
      refd_said(rb"this would be no repository")),
     ("of another worktree only what is a worktree's own can be named",
      refd_said(rb"bad name '(main-worktree|worktrees/)")),
+    ("git can't delete or verify another worktree's refs",
+     git_said(rb"bad name '(main-worktree|worktrees/)")),
+    ("outside of refs/ a name has one component",
+     refd_said(rb"bad name '[^'/]+/")),
+    ("names of git's own files are no refs",
+     refd_said(rb"which git keeps something else under")),
+    ("a target that is no ref's name is not followed",
+     refd_said(rb"which is no reference's name|refusing to point")),
+    ("a name may be too long to be tried", refd_said(rb"refname is too long")),
+    ("core.logAllRefUpdates that means nothing stops refd at once, as it did "
+     "git before it was read only where it counts",
+     refd_said(rb"bad boolean config value")),
+    ("git is in its own way where HEAD is named twice", own_lock),
     ("refd makes no worktree by writing its HEAD",
      refd_said(rb"no such worktree")),
     ("a name that ends with .lock is somebody's lock",
@@ -175,7 +281,13 @@ RULES = [
      deleted_meanwhile),
     ("git stops at a stale packed-refs.new, refd takes it away",
      git_said(rb"packed-refs\.new: File exists")),
-    ("git logs that HEAD became nothing from nothing", nothing_logged),
+    ("git logs that nothing became nothing", nothing_logged),
+    ("git logs a deletion where something is verified", verified),
+    ("refd does not peel what it copies", not_wholly_peeled),
+    ("an error of no class costs git the batch", fails_whole),
+    ("git names what a symbolic ref leads to", named_by_target),
+    ("git looks at objects before all else", looked_up_early),
+    ("a hook hears more of a failure", failed_with_hook),
     ("git warns that a log is a directory",
      git_said(rb"unable to unlink '[^']*logs/[^']*': Is a directory")),
     ("another one of several errors", another_error),

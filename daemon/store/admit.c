@@ -292,12 +292,19 @@ int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 	return -EIO;
 }
 
-/* What it is; whether the ref may have it is known when the ref is, which may
- * be another than the one that was named. */
+static bool names_branch(const struct txn_update *u)
+{
+	return strncmp(u->ask->name, "refs/heads/", 11) == 0 ||
+	    strcmp(u->ask->name, "HEAD") == 0;
+}
+
+/* Whether the ref that was named may have it, before anything else is looked
+ * at, as git does since 2.51. What a symbolic ref leads to is known later. */
 static void check_object(struct repo *repo, struct txn_update *u)
 {
 	char hex[REFD_OID_HEX + 1];
 
+	refd_oid_hex(&u->ask->new_oid, hex);
 	switch (gitrepo_object(repo->git, &u->ask->new_oid)) {
 	case GITREPO_COMMIT:
 		u->object = TXN_OBJECT_COMMIT;
@@ -306,14 +313,21 @@ static void check_object(struct repo *repo, struct txn_update *u)
 	case GITREPO_BLOB:
 	case GITREPO_TAG:
 		u->object = TXN_OBJECT_OTHER;
+		if (names_branch(u))
+			txn_decidef(u, REFD_NOTCOMMIT,
+			    "trying to write non-commit object %s to branch "
+			    "'%s'",
+			    hex, u->ask->name);
 		return;
 	case GITREPO_ABSENT:
-		u->object = TXN_OBJECT_MISSING;
+		txn_decidef(u, REFD_NOOBJECT,
+		    "trying to write ref '%s' with nonexistent object %s",
+		    u->ask->name, hex);
 		return;
 	case GITREPO_ERROR:
 		txn_decidef(u, REFD_IO,
 		    "cannot update ref '%s': can't read object %s",
-		    u->ask->name, refd_oid_hex(&u->ask->new_oid, hex));
+		    u->ask->name, hex);
 		return;
 	}
 }

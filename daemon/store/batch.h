@@ -144,6 +144,13 @@ static inline const char *change_new_target(const struct change *c)
 	    NULL;
 }
 
+/* As messages have it, and git's rule of which refs get a log by themselves:
+ * that of another worktree with its prefix, if it was asked for so. */
+static inline const char *change_shown_name(const struct change *c)
+{
+	return c->is_asked ? c->u->ask->name : c->name;
+}
+
 /* Decides it, or gives it back; an atomic share is then broken. */
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));

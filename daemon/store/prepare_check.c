@@ -179,7 +179,7 @@ void change_cant_resolve(struct change *c)
 		return;
 	found(c);
 	change_cant_lock(c, REFD_MISSING, "unable to resolve reference '%s'",
-	    c->name);
+	    change_shown_name(c));
 }
 
 static void check_old_target(struct change *c)
@@ -298,7 +298,8 @@ static void check_below(struct batch *b, struct change *c)
 	r = loose_find_below(b->sys, c->dirfd, c->name, &loose);
 	if (r > 0) {
 		change_cant_lock(c, REFD_CONFLICT,
-		    "'%s' exists; cannot create '%s'", loose, c->name);
+		    "'%s' exists; cannot create '%s'", loose,
+		    change_shown_name(c));
 	} else if (r < 0) {
 		change_fail_errno(c, r, "can't look for conflicting names");
 	} else if (c->dirfd == c->group->repo->fd) {
@@ -308,7 +309,7 @@ static void check_below(struct batch *b, struct change *c)
 	}
 	if (below != NULL)
 		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
-		    below, c->name);
+		    below, change_shown_name(c));
 	free(loose);
 }
 
@@ -320,7 +321,7 @@ static void check_conflicts(struct batch *b, struct change *c)
 
 	if (c->dirfd == c->group->repo->fd && has_packed_prefix(c, path)) {
 		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
-		    path, c->name);
+		    path, change_shown_name(c));
 		return;
 	}
 	check_below(b, c);
@@ -333,7 +334,8 @@ static void check_conflicts(struct batch *b, struct change *c)
 		    "there is a non-empty directory '%s/%s%s%s%s' blocking "
 		    "reference '%s'",
 		    c->group->repo->path, *c->worktree ? "worktrees/" : "",
-		    c->worktree, *c->worktree ? "/" : "", c->name, c->name);
+		    c->worktree, *c->worktree ? "/" : "", c->name,
+		    change_shown_name(c));
 	else if (r < 0)
 		change_fail_errno(c, r, "can't remove an empty directory");
 	free(blocker);
@@ -364,11 +366,6 @@ static void check_object(struct change *c)
 			    "trying to write non-commit object %s to branch "
 			    "'%s'",
 			    hex, c->name);
-		return;
-	case TXN_OBJECT_MISSING:
-		change_fail(c, REFD_NOOBJECT,
-		    "trying to write ref '%s' with nonexistent object %s",
-		    c->name, hex);
 		return;
 	}
 }

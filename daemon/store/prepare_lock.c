@@ -323,7 +323,7 @@ static void read_loose(struct batch *b, struct change *c)
 	case LOOSE_BROKEN:
 		change_cant_lock(c, REFD_BROKEN,
 		    "unable to resolve reference '%s': reference broken",
-		    c->name);
+		    change_shown_name(c));
 		break;
 	}
 	if (c->is_head && value.kind != LOOSE_SYMREF)

@@ -89,7 +89,8 @@ void batch_prepare_logs(struct batch *b)
 			continue;
 		r = reflog_prepare(b->sys, c->dirfd, path,
 		    change_forces_log(c) ||
-			reflog_policy_creates(c->share->log_policy, c->name),
+			reflog_policy_creates(c->share->log_policy,
+			    change_shown_name(c)),
 		    c->share->file_mode, c->share->dir_mode, &c->log,
 		    &c->log_made);
 		if (r == 0 && c->log && !c->log_made)

@@ -30,8 +30,7 @@ enum txn_again {
 enum txn_object {
 	TXN_OBJECT_UNKNOWN, /* there is none, or nobody looked */
 	TXN_OBJECT_COMMIT,
-	TXN_OBJECT_OTHER,
-	TXN_OBJECT_MISSING
+	TXN_OBJECT_OTHER
 };
 
 struct txn_update {

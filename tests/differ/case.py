@@ -308,7 +308,7 @@ class Chooser:
         return names.pick(rng, [
             (60, lambda: rng.choice(names.USUAL)),
             (22, lambda: rng.choice(names.OWN)),
-            (6, lambda: rng.choice(names.OTHERS)),
+            (4, lambda: rng.choice(names.OTHERS)),
             (0 if self.calm else 18, lambda: rng.choice(names.ODD)),
             (5, lambda: "refs/heads/gen/%d/%d" % (rng.randrange(3),
                                                   rng.randrange(20)))])

@@ -47,7 +47,7 @@ ODD_TARGETS = ["../outside", "refs/heads/../../outside", "foo", "FOO",
 MESSAGES = ["moved", "moved", "two words", "  around  ", "a\nb", "tab\there",
             "\n", " ", "", "\u00e9t\u00e9", "x" * 3000, "end\n\n"]
 LOG_VALUES = [None, None, "true", "false", "always", "ALWAYS", "1", "0", "",
-              "yes", None, None, "nonsense"]
+              "yes", "on", "0x1", None, None, None, None, None, "nonsense"]
 SHARED_VALUES = [None, None, None, None, "group", "all", "true", "0660",
                  "0640", "0666", "world", "umask", "false", "2"]
 UMASKS = [0o022, 0o022, 0o022, 0o077, 0o002, 0o027, 0o000]

@@ -132,7 +132,7 @@ worktrees() {
 	is 'its branch moved' "$three" "$(file refs/heads/wt)"
 	is 'its own HEAD has the line' "$two $three there" \
 		"$(gitdir=$gitdir/worktrees/wt; logged HEAD)"
-	is 'that of the main one does not' "$two $three off" "$(logged HEAD)"
+	is 'that of the main one does not' "$two $three" "$(logged HEAD)"
 	check 'update its branch from elsewhere' update repo refs/heads/wt "$one"
 	is 'HEAD is that of where one works' "$two $three there" \
 		"$(gitdir=$gitdir/worktrees/wt; logged HEAD)"
@@ -243,6 +243,11 @@ packed
 links
 [ -n "${REFD_BY_GIT:-}" ] || refusals
 no_locks 'no lock is left' repo
-git -C "$T/repo" fsck --no-dangling
+# To fsck, what points to nothing is broken.
+printf 'option no-deref
+delete refs/heads/%s
+' b q2 s |
+	"$REFD" update -C "$T/repo" --stdin
+is 'git fsck' '' "$(git -C "$T/repo" fsck --no-dangling 2>&1)"
 is 'nothing to complain of' '' "$(grep -E ' (error|warning): ' "$LOG")"
 finish

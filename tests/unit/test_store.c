@@ -259,7 +259,7 @@ START_TEST(refusals)
 	done_with(txn);
 	refd_txid_make(&id);
 	txn = admit(&id, repo_dir, "refs/heads/a", absent);
-	ck_assert_int_eq(txn->updates[0].object, TXN_OBJECT_MISSING);
+	ck_assert_int_eq(txn->updates[0].status, REFD_NOOBJECT);
 	done_with(txn);
 	/* Nothing weaker than what was asked for is ever called ok. */
 	refd_txid_make(&id);

@@ -2,8 +2,9 @@
  * refd recover: what the daemon does at its start, by hand: after a power
  * cut, before anything reads the repositories.
  *
- * Exit: 0 all is as the journal says; 1 something is parked or was left;
- * 74 a disk failed, nothing was forgotten; 75 a daemon runs on this state.
+ * Exit: 0 all is as the journal says; 1 something is parked, for a disk that
+ * failed among others, or was left; 74 the journal failed, nothing was
+ * forgotten; 75 a daemon runs on this state.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -111,7 +111,7 @@ static void recovery_found(void *arg, enum store_finding finding,
 
 	r->found[finding]++;
 	r->nr_found++;
-	/* A failure is the reason for which the daemon may not start. */
+	/* A failure keeps a whole repository from being served. */
 	if (r->nr_found <= FOUND_LOGGED || finding == STORE_FAILED)
 		log_finding(finding, repo, ref, text);
 	else if (r->nr_found == FOUND_LOGGED + 1)

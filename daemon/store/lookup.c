@@ -70,7 +70,10 @@ static int add_result(struct look_up_rows *rows, const struct record_member *m)
 	if (!m->answers || m->index >= ans->nr_updates)
 		return 0;
 	result = &ans->results[m->index];
-	result->name = refd_arena_string(ans->arena, m->name, strlen(m->name));
+	/* The first one has the name that was asked for. */
+	if (!rows->known[m->index])
+		result->name =
+		    refd_arena_string(ans->arena, m->name, strlen(m->name));
 	result->status = m->status;
 	result->has_found = m->has_found;
 	result->found = m->found;

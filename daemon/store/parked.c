@@ -9,6 +9,7 @@
  * may be written until it is mended.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,17 +118,43 @@ static const char *worktree_of(const struct txn *txn)
 	return slash + 1;
 }
 
-/* Where the symbolic ref NAME leads; false: it is none. */
-static bool follow(const struct retry *retry, const char *worktree,
-    const char *name, struct loose_value *value)
+/* A file, as records have it. */
+struct file {
+	char worktree[REFD_REFNAME_MAX + 1];
+	const char *name;
+};
+
+static void file_of(const struct txn *txn, const char *name, struct file *file)
+{
+	size_t len = 0;
+	const char *id;
+
+	switch (refd_refname_place(name, &id, &len, &file->name)) {
+	case REFD_PLACE_COMMON:
+	case REFD_PLACE_MAIN:
+		break;
+	case REFD_PLACE_OWN:
+		id = worktree_of(txn);
+		len = strlen(id);
+		break;
+	case REFD_PLACE_LINKED:
+		break;
+	}
+	snprintf(file->worktree, sizeof(file->worktree), "%.*s", (int)len,
+	    len > 0 ? id : "");
+}
+
+/* Where FILE leads if it is a symbolic ref; false: it is none. */
+static bool follow(const struct retry *retry, const struct file *file,
+    struct loose_value *value)
 {
 	const struct sys *sys = retry->store->sys;
 	int fd, r;
 
-	fd = repo_open_worktree(sys, retry->repo, worktree);
+	fd = repo_open_worktree(sys, retry->repo, file->worktree);
 	if (fd < 0)
 		return false;
-	r = loose_read(sys, fd, name, value);
+	r = loose_read(sys, fd, file->name, value);
 	if (fd != retry->repo->fd)
 		SYS(sys, close, fd);
 	if (r == 0 && value->kind != LOOSE_SYMREF)
@@ -141,21 +168,19 @@ static bool leads_to(const struct retry *retry, const struct txn_update *u,
     const char *worktree, const char *name)
 {
 	struct loose_value at = { .kind = LOOSE_ABSENT }, next;
-	const char *here = u->ask->name, *place;
+	struct file here;
 	bool found = false;
 	unsigned depth;
 
+	file_of(u->txn, u->ask->name, &here);
 	for (depth = 0; depth <= SYMREF_DEPTH; depth++) {
-		place = refd_refname_is_per_worktree(here) ?
-		    worktree_of(u->txn) :
-		    "";
-		found = strcmp(here, name) == 0 && strcmp(place, worktree) == 0;
-		if (found || u->ask->no_deref ||
-		    !follow(retry, place, here, &next))
+		found = strcmp(here.name, name) == 0 &&
+		    strcmp(here.worktree, worktree) == 0;
+		if (found || u->ask->no_deref || !follow(retry, &here, &next))
 			break;
 		loose_value_done(&at);
 		at = next;
-		here = at.target;
+		file_of(u->txn, at.target, &here);
 	}
 	loose_value_done(&at);
 	return found;

@@ -237,6 +237,32 @@ START_TEST(one_and_its_id_again)
 }
 END_TEST
 
+/* The journal has a member for HEAD, and one for the branch; one answers. */
+START_TEST(one_through_head)
+{
+	struct store_query query = { .uid = 0 };
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = admit(&id, repo_dir, "HEAD", commit);
+	apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	done_with(txn);
+	txn = admit(&id, repo_dir, "HEAD", commit);
+	ck_assert(txn->replayed);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	done_with(txn);
+	query.txid = id;
+	store_lookup(store, &query);
+	ck_assert_ptr_eq(wait_done().answered, &query);
+	ck_assert_uint_eq(query.answer.nr_results, 1);
+	ck_assert_str_eq(query.answer.results[0].name, "HEAD");
+	ck_assert_int_eq(query.answer.outcome, REFD_COMMITTED);
+	refd_answer_done(&query.answer);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";
@@ -390,6 +416,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, one_and_its_id_again);
+	tcase_add_test(tc, one_through_head);
 	tcase_add_test(tc, refusals);
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, one_daemon_at_a_time);

@@ -98,27 +98,53 @@ static bool is_git_directory(const char *dir)
 	return ok;
 }
 
-/* What a ".git" file at PATH points to; NULL if PATH is no such file. */
-static char *follow_git_file(const char *path)
+/* What a gitfile says, as read_gitfile_gently() of git's setup.c reads it;
+ * NULL with *WHY. */
+static char *parse_git_file(const char *path, const struct text *t,
+    struct text *why)
 {
+	static const char key[] = "gitdir: ";
 	const char *slash = strrchr(path, '/');
-	struct text t = { 0 };
-	char *dir, *target = NULL;
-	struct stat st;
+	char *dir, *target;
 
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    text_read_file(&t, path) < 0)
-		goto out;
-	trim_end(&t);
-	if (has_prefix(t.data, "gitdir: ") && t.len > 8) {
-		dir = slash ? strndup(path, (size_t)(slash - path) + 1) :
-			      strdup(".");
-		if (!dir)
-			die("out of memory");
-		target = join(dir, t.data + 8);
-		free(dir);
+	if (!has_prefix(t->data, key)) {
+		text_addf(why, "invalid gitfile format: %s", path);
+		return NULL;
 	}
-out:
+	if (t->len == sizeof(key) - 1) {
+		text_addf(why, "no path in gitfile: %s", path);
+		return NULL;
+	}
+	dir = slash ? xasprintf("%.*s", (int)(slash - path) + 1, path) :
+		      xstrdup(".");
+	target = join(dir, t->data + sizeof(key) - 1);
+	free(dir);
+	if (is_git_directory(target))
+		return target;
+	free(target);
+	text_addf(why, "gitfile does not point to a valid repository: %s",
+	    path);
+	return NULL;
+}
+
+/* The repository that a ".git" file at PATH points to. NULL: PATH is no such
+ * file, or, with *WHY, a bad one. */
+static char *follow_git_file(const char *path, struct text *why)
+{
+	struct text t = { 0 };
+	char *target = NULL;
+	struct stat st;
+	int err;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return NULL;
+	err = text_read_file(&t, path);
+	if (err < 0) {
+		text_addf(why, "error opening '%s': %s", path, strerror(-err));
+	} else {
+		trim_end(&t);
+		target = parse_git_file(path, &t, why);
+	}
 	text_done(&t);
 	return target;
 }
@@ -143,18 +169,16 @@ static bool settle(struct gitdir *gd, const char *dir, struct text *why)
 	return true;
 }
 
-/* DIR/.git (a directory or a file), then DIR itself. NULL: neither. */
-static char *repository_in(const char *dir)
+/* DIR/.git (a directory or a file), then DIR itself. NULL: neither, or, with
+ * *WHY, a file that can't be followed. */
+static char *repository_in(const char *dir, struct text *why)
 {
 	char *dot = join(dir, ".git");
-	char *target = follow_git_file(dot);
+	char *target = follow_git_file(dot, why);
 
-	if (target) {
+	if (target || why->len) {
 		free(dot);
-		if (is_git_directory(target))
-			return target;
-		free(target);
-		return NULL;
+		return target;
 	}
 	if (is_git_directory(dot))
 		return dot;
@@ -196,7 +220,9 @@ static bool may_cross_devices(void)
 	return env && *env && strcmp(env, "0") && strcmp(env, "false");
 }
 
-static char *search_upwards(char *dir)
+/* DIR becomes where it was found. NULL: nowhere, with *WHY where that is not
+ * all there is to say. */
+static char *search_upwards(char *dir, struct text *why)
 {
 	size_t ceiling = ceiling_of(dir), len;
 	struct stat st;
@@ -205,15 +231,21 @@ static char *search_upwards(char *dir)
 	if (stat(dir, &st) < 0)
 		return NULL;
 	for (;;) {
-		found = repository_in(dir);
-		if (found || !strcmp(dir, "/"))
+		found = repository_in(dir, why);
+		if (found || why->len || !strcmp(dir, "/"))
 			return found;
 		len = (size_t)(strrchr(dir, '/') - dir);
 		if (ceiling && len <= ceiling)
 			return NULL;
 		dir[len ? len : 1] = '\0';
-		if (!may_cross_devices() && is_other_device(dir, st.st_dev))
-			return NULL;
+		if (may_cross_devices() || !is_other_device(dir, st.st_dev))
+			continue;
+		text_addf(why,
+		    "not a git repository (or any parent up to mount point "
+		    "%s)\nStopping at filesystem boundary "
+		    "(GIT_DISCOVERY_ACROSS_FILESYSTEM not set).",
+		    dir);
+		return NULL;
 	}
 }
 
@@ -238,8 +270,8 @@ static bool from_current_directory(struct gitdir *gd, struct text *why)
 		    strerror(errno));
 		return false;
 	}
-	found = search_upwards(cwd);
-	if (!found)
+	found = search_upwards(cwd, why);
+	if (!found && !why->len)
 		text_adds(why,
 		    "not a git repository (or any of the parent "
 		    "directories): .git");
@@ -259,12 +291,13 @@ bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why)
 	char *target;
 	bool ok = false;
 
+	text_clear(why);
 	if (!dir)
 		return from_current_directory(gd, why);
-	target = follow_git_file(dir);
-	if (is_git_directory(target ? target : dir))
+	target = follow_git_file(dir, why);
+	if (target || is_git_directory(dir))
 		ok = settle(gd, target ? target : dir, why);
-	else
+	else if (!why->len)
 		text_addf(why, "not a git repository: '%s'", dir);
 	if (ok)
 		gd->is_linked = target != NULL;
@@ -274,12 +307,14 @@ bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why)
 
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why)
 {
-	char *found = repository_in(dir);
+	char *found;
 	bool ok = false;
 
+	text_clear(why);
+	found = repository_in(dir, why);
 	if (found)
 		ok = settle(gd, found, why);
-	else
+	else if (!why->len)
 		text_addf(why, "not a git repository: '%s'", dir);
 	free(found);
 	return ok;

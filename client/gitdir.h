@@ -20,7 +20,7 @@ struct gitdir {
 };
 
 /* DIR as --git-dir or GIT_DIR name it; NULL: from the current directory up.
- * False, and *WHY in git's words. */
+ * False, and *WHY (what was there is cleared) in git's words. */
 bool gitdir_find(struct gitdir *gd, const char *dir, struct text *why);
 /* DIR is a repository or a work tree's top; nothing above it is looked at. */
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);

@@ -112,6 +112,33 @@ START_TEST(test_none)
 }
 END_TEST
 
+/* A file that leads nowhere ends the search, wherever it is met. */
+START_TEST(test_bad_gitfile)
+{
+	static const struct {
+		const char *content, *why;
+	} files[] = {
+		{ "gitdir: ../nowhere\n",
+		    "gitfile does not point to a valid repository: " },
+		{ "gitdir: \n", "no path in gitfile: " },
+		{ "gitdir:x\n", "invalid gitfile format: " },
+		{ "", "invalid gitfile format: " },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		tmp_put("wt/a/.git", files[i].content);
+		enter("wt/a");
+		ck_assert(!gitdir_find(&gd, NULL, &why));
+		ck_assert_msg(has_prefix(why.data, files[i].why), "%s",
+		    why.data);
+		ck_assert(!gitdir_find(&gd, ".git", &why));
+		ck_assert(has_prefix(why.data, files[i].why));
+		ck_assert(!gitdir_at(&gd, ".", &why));
+	}
+}
+END_TEST
+
 START_TEST(test_ceiling)
 {
 	char dir[PATH_MAX];
@@ -257,6 +284,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_as_git_finds_it, 0, 11);
 	tcase_add_test(tc, test_named);
 	tcase_add_test(tc, test_none);
+	tcase_add_test(tc, test_bad_gitfile);
 	tcase_add_test(tc, test_ceiling);
 	tcase_add_test(tc, test_config);
 	tcase_add_loop_test(tc, test_booleans, 0, 12);

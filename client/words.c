@@ -108,11 +108,15 @@ static void add_conflict_239(const char *name, const char *text,
 	text_adds(out, text);
 }
 
-/* Objects were looked at under the lock. */
-static void add_object_239(const char *name, const char *text, struct text *out)
+/* Objects were looked at under the lock, of the ref that the text names. */
+static void add_object_239(const char *text, struct text *out)
 {
-	if (has_prefix(text, "trying to write "))
-		text_addf(out, "cannot update ref '%s': ", name);
+	const char *name = strchr(text, '\'');
+	const char *end = name ? strchr(name + 1, '\'') : NULL;
+
+	if (end && has_prefix(text, "trying to write "))
+		text_addf(out,
+		    "cannot update ref %.*s: ", (int)(end + 1 - name), name);
 	text_adds(out, text);
 }
 
@@ -138,7 +142,7 @@ static void add_239(const struct refd_update *u, const struct refd_result *res,
     struct text *out)
 {
 	if (words_is_bad_value(res->status))
-		add_object_239(u->name, res->text, out);
+		add_object_239(res->text, out);
 	else if (res->status == REFD_CONFLICT)
 		add_conflict_239(u->name, res->text, out);
 	else if (res->status == REFD_LOCKED)

@@ -139,6 +139,15 @@ static const struct {
 	    "invalid new value provided",
 	    "bad pack: trying to write ref 'refs/heads/x' with nonexistent "
 	    "object " A },
+	/* The ref may be one that a symbolic ref leads to. */
+	{ REFD_NOOBJECT,
+	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
+	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
+	    "cannot update ref 'refs/heads/y': trying to write ref "
+	    "'refs/heads/y' with nonexistent object " A,
+	    "invalid new value provided",
+	    "bad pack: trying to write ref 'refs/heads/y' with nonexistent "
+	    "object " A },
 	{ REFD_NOTCOMMIT,
 	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
 	    "trying to write non-commit object " A " to branch 'refs/heads/x'",

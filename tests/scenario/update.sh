@@ -2,9 +2,8 @@
 # `refd update` in git update-ref's place: each command is given to both, to
 # refd in one repository and to git in its twin, and afterwards the exit
 # status, what was said, every ref, packed-refs and every reflog must be the
-# same. Then what
-# git 2.39 has no counterpart for: --porcelain, --json, --batch-updates,
-# --txid.
+# same. Then what git 2.39 has no counterpart for: --porcelain, --json,
+# --batch-updates, --txid.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -54,8 +54,24 @@ static void print_usage(FILE *out, enum git_words words)
 	fprintf(out, "%s\n%s\n", usage_head(words), usage_options);
 }
 
+/* git looks for its repository before it looks at its arguments. */
+static void require_repository(const struct update_options *opt)
+{
+	struct gitdir gd = { 0 };
+	struct text why = { 0 };
+
+	if (opt->dir && chdir(opt->dir) < 0)
+		die("cannot change to '%s': %s", opt->dir, strerror(errno));
+	if (!gitdir_find(&gd, opt->git_dir ? opt->git_dir : getenv("GIT_DIR"),
+		&why))
+		die("%s", why.data);
+	gitdir_done(&gd);
+	text_done(&why);
+}
+
 static void __attribute__((noreturn)) usage(const struct update_options *opt)
 {
+	require_repository(opt);
 	print_usage(stderr, opt->words);
 	exit(EXIT_USAGE);
 }
@@ -191,10 +207,14 @@ static void check(const struct update_options *opt, bool delete)
 	int least = opt->form == FORM_STDIN ? 0 : delete ? 1 : 2;
 	int most = opt->form == FORM_STDIN ? 0 : delete ? 2 : 3;
 
-	if (opt->message && !*opt->message)
+	if (opt->message && !*opt->message) {
+		require_repository(opt);
 		die("Refusing to perform update with empty message.");
-	if (opt->batch && opt->form != FORM_STDIN)
+	}
+	if (opt->batch && opt->form != FORM_STDIN) {
+		require_repository(opt);
 		die("--batch-updates can only be used with --stdin");
+	}
 	if (opt->nr_args < least || opt->nr_args > most)
 		usage(opt);
 	if (opt->form == FORM_STDIN ? delete : opt->end_null)
@@ -212,6 +232,7 @@ complain(const struct update_options *opt, int c, char **argv)
 	const char *arg = argv[optind - 1];
 	bool is_long = has_prefix(arg, "--");
 
+	require_repository(opt);
 	if (c == '?' && !(is_long && optopt)) {
 		if (is_long)
 			say_error("unknown option `%s'", arg + 2);

@@ -136,7 +136,7 @@ cd ../..
 cd ../linked || exit 1
 cli 'in a linked worktree' refs/heads/a c1
 cli 'its HEAD' HEAD c2
-cd ..
+cd "$WORKDIR" || exit 1
 "$git" clone -q --bare rh bare.git
 cp rh/.git/hooks/reference-transaction bare.git/hooks
 cd bare.git || exit 1
@@ -155,6 +155,7 @@ chmod -x hooks/reference-transaction
 cli 'not executable' refs/heads/a c1
 "$git" config advice.ignoredHook false
 cli 'not executable, and that is known' refs/heads/a c1
+# shellcheck disable=SC2016
 printf 'echo "[$1] and no interpreter named"\n' >hooks/reference-transaction
 chmod +x hooks/reference-transaction
 cli 'a script for the shell' refs/heads/a c1

@@ -74,23 +74,39 @@ static void append_asked(struct reftx_list *list, const struct refd_update *u,
 		e->leads_to = res->text;
 }
 
-/* What entry I leads to; where that can't be read, the last of the links. */
+/* What E leads to; where that can't be read, the last of the links. Of one
+ * that is rejected nobody said which that is. NULL: nowhere. */
+static char *next_link(const struct gitdir *gd, const struct reftx_entry *e)
+{
+	bool may_read = e->links < SYMREF_LINKS_MAX;
+	char *next = NULL;
+
+	if (e->is_rejected)
+		return may_read && !e->u->no_deref ?
+		    symref_target(gd, e->name) :
+		    NULL;
+	if (!e->leads_to || !strcmp(e->name, e->leads_to))
+		return NULL;
+	if (may_read)
+		next = symref_target(gd, e->name);
+	return next ? next : xstrdup(e->leads_to);
+}
+
 static void append_next(struct reftx_list *list, const struct gitdir *gd,
     size_t i)
 {
-	struct reftx_entry *e = &list->entries[i], from;
-	char *next = NULL;
+	char *next = next_link(gd, &list->entries[i]);
+	struct reftx_entry *e, from;
 
-	if (!e->leads_to || !strcmp(e->name, e->leads_to))
+	if (!next)
 		return;
-	if (e->links < SYMREF_LINKS_MAX)
-		next = symref_target(gd, e->name);
-	e->only_log = true;
-	from = *e;
-	e = append(list, from.u, next ? next : xstrdup(from.leads_to));
+	list->entries[i].only_log = true;
+	from = list->entries[i];
+	e = append(list, from.u, next);
 	e->leads_to = from.leads_to;
 	e->links = from.links + 1;
 	e->via_head = from.via_head || !strcmp(from.name, "HEAD");
+	e->is_rejected = from.is_rejected;
 }
 
 /* git's list grows while it is walked: what an entry leads to, and the HEAD
@@ -135,6 +151,12 @@ void reftx_list_all(const struct reftx_list *list, struct text *out)
 			    list->entries[i].name);
 }
 
+static bool deletes(const struct refd_update *u)
+{
+	return u->action == REFD_DELETE || u->action == REFD_SYMREF_DELETE ||
+	    (u->action == REFD_UPDATE && refd_oid_is_null(&u->new_oid));
+}
+
 void reftx_list_deleted(const struct reftx_list *list, struct text *out)
 {
 	static const struct refd_update deletion = { .action = REFD_DELETE };
@@ -143,9 +165,7 @@ void reftx_list_deleted(const struct reftx_list *list, struct text *out)
 	for (i = 0; i < list->nr; i++) {
 		const struct reftx_entry *e = &list->entries[i];
 
-		if ((e->u->action == REFD_DELETE ||
-			e->u->action == REFD_SYMREF_DELETE) &&
-		    !e->only_log && !e->is_rejected)
+		if (deletes(e->u) && !e->only_log && !e->is_rejected)
 			add_line(out, &deletion, e->name);
 	}
 }

@@ -7,15 +7,11 @@
 #include "client/stdin_fields.h"
 #include "proto/refname.h"
 
-/*
- * To set a ref to zero is to delete it; where the old value has to be zero
- * too it is no more than a question.
- */
+/* To set a ref to zero is to delete it. An old value of zero is not said with
+ * a deletion, so that one stays an update: of what must not exist to nothing. */
 static void set_to_zero(struct refd_update *u)
 {
-	if (u->has_old && refd_oid_is_null(&u->old_oid))
-		u->action = REFD_VERIFY;
-	else
+	if (!u->has_old || !refd_oid_is_null(&u->old_oid))
 		u->action = REFD_DELETE;
 }
 

@@ -351,10 +351,10 @@ static int update_one(struct updater *up)
 		if (!revision_resolve(&up->revs, args[1], &u.new_oid))
 			die("%s: not a valid SHA1", args[1]);
 		resolve_old(up, args[2], &u);
-		if (refd_oid_is_null(&u.new_oid))
-			u.action = u.has_old && refd_oid_is_null(&u.old_oid) ?
-			    REFD_VERIFY :
-			    REFD_DELETE;
+		/* What must not exist is not deleted: see stdin.c. */
+		if (refd_oid_is_null(&u.new_oid) &&
+		    !(u.has_old && refd_oid_is_null(&u.old_oid)))
+			u.action = REFD_DELETE;
 	} else {
 		resolve_old(up, args[1], &u);
 	}

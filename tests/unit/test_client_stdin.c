@@ -111,7 +111,7 @@ START_TEST(test_zero_is_deletion)
 		  "update refs/heads/a  " A "\n");
 	expect_change(REFD_DELETE, "refs/heads/a", Z, NULL);
 	expect_change(REFD_DELETE, "refs/heads/a", Z, A);
-	expect_change(REFD_VERIFY, "refs/heads/a", Z, Z);
+	expect_change(REFD_UPDATE, "refs/heads/a", Z, Z);
 	expect_change(REFD_DELETE, "refs/heads/a", Z, A);
 	close_input();
 }

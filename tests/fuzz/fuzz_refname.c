@@ -52,7 +52,9 @@ static bool manual_says(const char *name)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bool is_format_ok, long_write, long_delete, may_write;
+	const char *id, *bare;
 	char *name = malloc(size + 1);
+	size_t id_len;
 
 	if (name == NULL)
 		return 0;
@@ -63,8 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	may_write = refd_refname_may_write(name, &long_write);
 	expect(!may_write || (is_format_ok && !long_write));
 	expect(may_write == refd_refname_may_write(name, NULL));
-	expect(!may_write || strncmp(name, "refs/", 5) == 0 ||
-	    (strchr(name, '/') == NULL && !refd_refname_is_reserved(name)));
+	refd_refname_place(name, &id, &id_len, &bare);
+	expect(!may_write || strncmp(bare, "refs/", 5) == 0 ||
+	    (strchr(bare, '/') == NULL && !refd_refname_is_reserved(bare)));
 	expect(strlen(name) <= REFD_REFNAME_MAX || long_write);
 	/* Whatever may be written there may be deleted, but for A-B. */
 	if (may_write && strncmp(name, "refs/", 5) == 0)

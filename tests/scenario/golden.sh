@@ -2,9 +2,9 @@
 # What `refd update` says is what git's update-ref says: the inputs of
 # tests/golden/ are given to it, and standard output, standard error and exit
 # status must be those of git 2.55 (of 2.47 where the two agree), and with
-# --compat=2.39 those of 2.39, line by line. Where refd answers otherwise it does so on purpose: each such answer
-# stands here, whole, with its reason. Any other difference fails, and so does
-# one of these that is no more.
+# --compat=2.39 those of 2.39, line by line. Where refd answers otherwise it
+# does so on purpose: each such answer stands here, whole, with its reason. Any
+# other difference fails, and so does one of these that is no more.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -151,6 +151,11 @@ argument_forms() {
 	both 'a bad name to delete' 0 -d 'refs/heads/a b' </dev/null
 	both 'a name that no ref has' 1 -d foo </dev/null
 	both 'a name of one component' 0 foo "$first" </dev/null
+	both 'an unknown option' 129 --what refs/heads/a "$first" </dev/null
+	both 'an unknown letter' 129 -dx refs/heads/a </dev/null
+	both 'a value left out' 129 -m </dev/null
+	both 'a value too many' 129 --stdin=yes </dev/null
+	both 'an empty message before all else' 128 -m '' </dev/null
 	both 'no arguments' 129 </dev/null
 	both 'too many arguments' 129 refs/heads/a b c d </dev/null
 	both 'what a symbolic ref points to' 0 HEAD "$second" </dev/null
@@ -406,6 +411,18 @@ commit: ok" "$out"
 rejected refs/heads/to-none $first $zero reference already exists" \
 		"$out"
 
+	"$REFD" update -C "$repo" --compat=2.47 refs/heads/x "$first" \
+		2>"$T/err"
+	is 'the words of a version that is not known' 129 $?
+	check 'and those that are' \
+		grep -q "^error: --compat takes 2.39 or 2.55, not '2.47'" "$T/err"
+	REFD_COMPAT=git "$REFD" update -C "$repo" refs/heads/x "$first" \
+		2>"$T/err"
+	is 'said by the environment' 129 $?
+	check 'which is named' grep -q '^error: REFD_COMPAT takes' "$T/err"
+	"$REFD" update -C "$repo" --batch-updates refs/heads/x "$first" \
+		2>"$T/err"
+	is 'a batch on the command line' 128 $?
 	"$REFD" update -C "$repo" --atomic --batch-updates --stdin \
 		</dev/null 2>/dev/null
 	is 'all or none, and each alone, exclude each other' 129 $?

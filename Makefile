@@ -20,7 +20,8 @@ BINDIR      ?= $(PREFIX)/bin
 LIBDIR      ?= $(PREFIX)/lib
 LIBEXECDIR  ?= $(PREFIX)/libexec
 INCLUDEDIR  ?= $(PREFIX)/include
-MANDIR      ?= $(PREFIX)/share/man
+DATADIR     ?= $(PREFIX)/share
+MANDIR      ?= $(DATADIR)/man
 INSTALL     ?= install
 PKG_CONFIG  ?= pkg-config
 CLANG       ?= clang
@@ -138,7 +139,7 @@ help:
 # Objects follow the flags; archives and programs follow their list of
 # objects, so that what was made from a source leaves with it.
 STAMP_flags   = $(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) $(ALL_LDFLAGS)
-STAMP_prefix  = $(LIBEXECDIR)
+STAMP_prefix  = $(LIBEXECDIR) $(DATADIR)
 STAMP_cli     = $(CLI_OBJS)
 STAMP_librefd = $(LIBREFD_OBJS)
 STAMP_daemon  = $(DAEMON_OBJS)
@@ -169,7 +170,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
 
 # The shared library is made of the same objects as the static one.
 $(LIBREFD_OBJS): EXTRA = -fPIC
-$(CLI_OBJS): EXTRA = -DLIBEXECDIR='"$(LIBEXECDIR)/refd"'
+$(CLI_OBJS): EXTRA = -DLIBEXECDIR='"$(LIBEXECDIR)/refd"' -DDATADIR='"$(DATADIR)"'
 $(CLI_OBJS): $(BUILD)/stamp/prefix
 
 # ---- libraries ----

@@ -1,31 +1,151 @@
-/*
- * "refd enable" and "refd disable". Order matters: a repository whose
- * configuration names a hook that isn't there refuses every push, so the hook
- * comes first and goes last.
- */
+/* "refd enable" and "refd disable": the command lines. */
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/child.h"
 #include "client/command.h"
-#include "client/enabled.h"
-#include "client/gitconfig.h"
-
-struct wishes {
-	const char *socket; /* to be set as refd.socket, or NULL */
-	bool fsync;
-	char self[PATH_MAX]; /* this program, which is the hook */
-};
+#include "client/enable.h"
+#include "client/registry.h"
 
 static const char enable_usage[] =
-    "usage: refd enable [--socket PATH] [--no-fsync] <repository>...\n";
-static const char disable_usage[] = "usage: refd disable <repository>...\n";
+    "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
+    "                   [--hooks DIR] (<repository>... | --all)\n"
+    "   or: refd enable [<options>] --template <directory>\n"
+    "   or: refd enable [<options>] --system [--root DIR]...\n"
+    "   or: refd enable --list [--json]\n";
+static const char disable_usage[] =
+    "usage: refd disable (<repository>... | --all)\n"
+    "   or: refd disable --template <directory>\n"
+    "   or: refd disable --system [--root DIR]...\n";
+
+enum what { REPOSITORIES, ALL, TEMPLATE, SYSTEM, LIST };
+
+struct request {
+	enum what what;
+	unsigned nr_whats; /* how many of them were asked for */
+	const char *template;
+	const char **roots; /* resolved, a slash at the end of each */
+	size_t nr_roots;
+	bool as_json, helps;
+	struct wishes w;
+};
+
+/* ---- options ---- */
+
+static const struct option options[] = {
+	{ "socket", required_argument, NULL, 's' },
+	{ "no-fsync", no_argument, NULL, 'n' },
+	{ "chain", required_argument, NULL, 'c' },
+	{ "hooks", required_argument, NULL, 'H' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "template", required_argument, NULL, 't' },
+	{ "system", no_argument, NULL, 'y' },
+	{ "root", required_argument, NULL, 'r' },
+	{ "list", no_argument, NULL, 'l' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void append(const char ***list, size_t *nr, const char *value)
+{
+	*list = xrealloc(*list, (*nr + 1) * sizeof(**list));
+	(*list)[(*nr)++] = value;
+}
+
+/* One that is gone can still be disabled. */
+static const char *resolve_root(const char *root, bool enables)
+{
+	char *path = realpath(root, NULL), *slashed;
+
+	if (!path && enables)
+		die("%s: %s", root, strerror(errno));
+	if (!path)
+		path = xstrdup(root);
+	slashed = path[strlen(path) - 1] == '/' ? xstrdup(path) :
+						  xasprintf("%s/", path);
+	free(path);
+	return slashed;
+}
+
+static bool take_option(struct request *rq, int c, bool enables)
+{
+	switch (c) {
+	case 'a':
+		rq->what = ALL;
+		rq->nr_whats++;
+		return true;
+	case 't':
+		rq->what = TEMPLATE;
+		rq->nr_whats++;
+		rq->template = optarg;
+		return true;
+	case 'y':
+		rq->what = SYSTEM;
+		rq->nr_whats++;
+		return true;
+	case 'r':
+		append(&rq->roots, &rq->nr_roots,
+		    resolve_root(optarg, enables));
+		return true;
+	case 'h':
+		rq->helps = true;
+		return true;
+	}
+	if (!enables)
+		return false;
+	switch (c) {
+	case 's':
+		rq->w.socket = optarg;
+		return true;
+	case 'n':
+		rq->w.fsync = false;
+		return true;
+	case 'c':
+		append(&rq->w.chains, &rq->w.nr_chains, optarg);
+		return true;
+	case 'H':
+		free(rq->w.hooks);
+		rq->w.hooks = xstrdup(optarg);
+		return true;
+	case 'l':
+		rq->what = LIST;
+		rq->nr_whats++;
+		return true;
+	case 'j':
+		rq->as_json = true;
+		return true;
+	}
+	return false;
+}
+
+/* False: it was said what is wrong, or nothing makes sense of it. */
+static bool take_options(struct request *rq, int argc, char **argv,
+    bool enables)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+		if (!take_option(rq, c, enables))
+			return false;
+	if (rq->helps)
+		return true;
+	return rq->nr_whats <= 1 &&
+	    (rq->what == REPOSITORIES) == (optind < argc) &&
+	    (rq->what == SYSTEM || !rq->nr_roots) &&
+	    (rq->what == LIST || !rq->as_json);
+}
+
+static void check_path(const char *path, const char *what)
+{
+	if (path[0] != '/' || strchr(path, '\n'))
+		die("'%s': hooks run elsewhere, so the path of the %s has to "
+		    "be absolute",
+		    path, what);
+}
 
 static void find_self(struct wishes *w)
 {
@@ -38,315 +158,187 @@ static void find_self(struct wishes *w)
 		die("%s: %s", w->self, strerror(errno));
 }
 
-/* ---- the hook ---- */
-
-static bool is_this_program(const char *path)
+static char *default_hooks(void)
 {
-	struct stat a, b;
+	const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
-	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
-	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	if (geteuid() == 0)
+		return xstrdup(DATADIR "/refd/hooks");
+	if (base && base[0] == '/')
+		return xasprintf("%s/refd/hooks", base);
+	return xasprintf("%s/.local/share/refd/hooks", home ? home : "");
 }
 
-/* core.hooksPath: hooks are shared with others, so they are not ours to
- * place; one that is there already will do. */
-static bool plan_shared_hook(const struct gitdir *gd, const char *dir)
+/* There is one such directory: where it is now, it stays. */
+static void settle_hooks(struct wishes *w)
 {
-	char *hook = dir[0] == '/' ?
-	    xasprintf("%s/proc-receive", dir) :
-	    xasprintf("%s/%s/proc-receive", gd->path, dir);
-	bool ours = is_this_program(hook);
+	char *now = hooks_place();
+	size_t i;
 
-	if (!ours)
-		say_error(
-		    "%s: core.hooksPath is %s, so hooks are not the "
-		    "repository's own; link proc-receive to refd there, or "
-		    "unset it",
-		    gd->common, dir);
-	free(hook);
-	return ours;
+	if (!w->hooks)
+		w->hooks = now ? xstrdup(now) : default_hooks();
+	check_path(w->hooks, "hooks");
+	for (i = strlen(w->hooks); i > 1 && w->hooks[i - 1] == '/'; i--)
+		w->hooks[i - 1] = '\0';
+	if (now && strcmp(now, w->hooks))
+		die("refd's hooks are in %s already, not in %s", now, w->hooks);
+	free(now);
 }
 
-static bool plan_own_hook(const struct gitdir *gd, const struct wishes *w,
-    const struct enabled *before, struct enabled *plan)
+static void settle_wishes(struct request *rq)
 {
-	const struct step *mine = enabled_find(before, STEP_HOOK, NULL);
-	char *dir = xasprintf("%s/hooks", gd->common);
-	char *hook = xasprintf("%s/proc-receive", dir);
-	char target[PATH_MAX];
-	struct stat st;
-	ssize_t len;
+	struct wishes *w = &rq->w;
+	size_t i;
+
+	w->repair = rq->what == ALL;
+	if (!w->socket && !w->repair)
+		w->socket = getenv("REFD_SOCKET");
+	if (w->socket && !*w->socket)
+		w->socket = NULL;
+	if (w->socket)
+		check_path(w->socket, "socket");
+	settle_hooks(w);
+	for (i = 0; i < w->nr_chains; i++)
+		if (!has_prefix(w->chains[i], "refs/") ||
+		    strchr(w->chains[i], '\n'))
+			die("'%s': a prefix begins with refs/", w->chains[i]);
+	find_self(w);
+}
+
+/* ---- all that is listed ---- */
+
+static bool is_gone(const char *dir)
+{
+	return access(dir, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+static bool enable_listed(const struct registered *r, const struct wishes *w)
+{
+	if (is_gone(r->path)) {
+		printf("%s: gone\n", r->path);
+		return true;
+	}
+	return r->is_template ? enable_template(r->path, w) :
+				enable_repository(r->path, w);
+}
+
+static bool disable_listed(const struct registered *r)
+{
+	if (is_gone(r->path)) {
+		printf("%s: gone: not listed any more\n", r->path);
+		registry_remove(r->path);
+		return true;
+	}
+	return r->is_template ? disable_template(r->path) :
+				disable_repository(r->path);
+}
+
+static bool is_system_enabled(void)
+{
+	struct enabled record = { 0 };
+	struct site site;
+	bool is = system_read(&site, &record) && record.nr;
+
+	enabled_done(&record);
+	site_done(&site);
+	return is;
+}
+
+/* W: NULL to disable. */
+static bool do_all(const struct wishes *w)
+{
+	struct registry r = { 0 };
+	bool ok = registry_read(&r);
+	size_t i;
+
+	for (i = 0; i < r.nr; i++)
+		ok &= w ? enable_listed(&r.entries[i], w) :
+			  disable_listed(&r.entries[i]);
+	registry_done(&r);
+	if (is_system_enabled())
+		ok &= w ? enable_system(NULL, 0, w) : disable_system(NULL, 0);
+	return ok;
+}
+
+/* ---- the commands ---- */
+
+static bool enable_what(const struct request *rq, char **repositories)
+{
 	bool ok = true;
 
-	if (lstat(hook, &st) < 0) {
-		if (access(dir, F_OK) < 0)
-			enabled_add(plan, STEP_HOOKS_DIR, NULL, NULL, NULL);
-		enabled_add(plan, STEP_HOOK, NULL, w->self, NULL);
-		goto out;
+	switch (rq->what) {
+	case REPOSITORIES:
+		for (; *repositories; repositories++)
+			ok &= enable_repository(*repositories, &rq->w);
+		return ok;
+	case ALL:
+		return do_all(&rq->w);
+	case TEMPLATE:
+		return enable_template(rq->template, &rq->w);
+	case SYSTEM:
+		return enable_system(rq->roots, rq->nr_roots, &rq->w);
+	case LIST:
+		return list_enabled(rq->as_json);
 	}
-	len = readlink(hook, target, sizeof(target) - 1);
-	target[len > 0 ? len : 0] = '\0';
-	if (!strcmp(target, w->self) || (!mine && is_this_program(hook)))
-		goto out;
-	ok = mine && !strcmp(target, mine->value);
-	if (ok)
-		enabled_add(plan, STEP_HOOK, NULL, w->self, NULL);
-	else
-		say_error("%s: there is another proc-receive hook in %s",
-		    gd->common, dir);
-out:
-	free(hook);
-	free(dir);
-	return ok;
-}
-
-/* ---- the configuration ---- */
-
-static bool lists(const struct gitconfig *config, const char *key,
-    const char *wanted)
-{
-	const char *name, *value;
-	size_t at = 0;
-
-	while (gitconfig_next(config, &at, &name, &value))
-		if (!strcmp(name, key) && !strcmp(value, wanted))
-			return true;
 	return false;
 }
 
-/* The repository's own file alone. */
-static void load_own(struct gitconfig *own, const struct gitdir *gd)
+static bool disable_what(const struct request *rq, char **repositories)
 {
-	char *file = xasprintf("%s/config", gd->common);
-	const char *argv[] = { "git", "config", "--file", file, "-z", "--list",
-		NULL };
+	bool ok = true;
 
-	if (child_capture(argv, &own->list))
-		die("%s: git config failed", gd->common);
-	free(file);
-}
-
-/*
- * Both values are needed for every ref to reach the hook; each with a key of
- * its own spelling is how git wants them (a list in one does nothing).
- */
-static void plan_config(const struct gitdir *gd, const struct wishes *w,
-    struct enabled *plan)
-{
-	static const char *const refs[] = { "refs", "adm!:refs" };
-	struct gitconfig own = { 0 }, all = { 0 };
-	const char *now;
-	size_t i;
-
-	load_own(&own, gd);
-	gitconfig_load(&all, gd);
-	now = gitconfig_get(&own, "refd.socket");
-	if (w->socket && (!now || strcmp(now, w->socket)))
-		enabled_add(plan, STEP_SET, "refd.socket", w->socket, now);
-	if (w->fsync && !gitconfig_get(&all, "core.fsync"))
-		enabled_add(plan, STEP_SET, "core.fsync",
-		    "committed,loose-object", NULL);
-	if (w->fsync && !gitconfig_get(&all, "core.fsyncmethod"))
-		enabled_add(plan, STEP_SET, "core.fsyncMethod", "batch", NULL);
-	for (i = 0; i < 2; i++)
-		if (!lists(&own, "receive.procreceiverefs", refs[i]))
-			enabled_add(plan, STEP_ADD, "receive.procReceiveRefs",
-			    refs[i], NULL);
-	gitconfig_done(&own);
-	gitconfig_done(&all);
-}
-
-/* ---- enabling ---- */
-
-static bool is_recorded(const struct enabled *before, const struct step *step)
-{
-	size_t i;
-
-	for (i = 0; i < before->nr; i++)
-		if (before->steps[i].kind == STEP_ADD &&
-		    !strcmp(before->steps[i].key, step->key) &&
-		    !strcmp(before->steps[i].value, step->value))
-			return true;
+	switch (rq->what) {
+	case REPOSITORIES:
+		for (; *repositories; repositories++)
+			ok &= disable_repository(*repositories);
+		return ok;
+	case ALL:
+		return do_all(NULL);
+	case TEMPLATE:
+		return disable_template(rq->template);
+	case SYSTEM:
+		return disable_system(rq->roots, rq->nr_roots);
+	case LIST:
+		return list_enabled(rq->as_json);
+	}
 	return false;
 }
 
-/* What is to be done joins what was: undoing goes back to before all. */
-static void remember(struct enabled *before, const struct step *step)
+static int run(int argc, char **argv, bool enables)
 {
-	struct step *known = NULL;
-
-	if (step->kind != STEP_ADD)
-		known = enabled_find(before, step->kind, step->key);
-	else if (is_recorded(before, step))
-		return;
-	if (!known) {
-		enabled_add(before, step->kind, step->key, step->value,
-		    step->old);
-		return;
-	}
-	free(known->value);
-	known->value = step->value ? xstrdup(step->value) : NULL;
-}
-
-static bool carry_out(const struct gitdir *gd, struct enabled *before,
-    const struct enabled *plan)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nr; i++)
-		remember(before, &plan->steps[i]);
-	if (!enabled_write(before, gd))
-		return false;
-	for (i = 0; i < plan->nr; i++)
-		if (!step_do(&plan->steps[i], gd))
-			return false;
-	return true;
-}
-
-static bool enable(const struct gitdir *gd, const struct wishes *w)
-{
-	struct enabled before = { 0 }, plan = { 0 };
-	struct gitconfig config = { 0 };
-	const char *hooks;
+	const char *usage = enables ? enable_usage : disable_usage;
+	struct request rq = { .w = { .fsync = true } };
 	bool ok;
 
-	gitconfig_load(&config, gd);
-	hooks = gitconfig_get(&config, "core.hookspath");
-	ok = enabled_read(&before, gd) &&
-	    (hooks ? plan_shared_hook(gd, hooks) :
-		     plan_own_hook(gd, w, &before, &plan));
-	if (ok)
-		plan_config(gd, w, &plan);
-	if (ok && !plan.nr)
-		printf("%s: enabled already\n", gd->common);
-	else if (ok)
-		ok = carry_out(gd, &before, &plan);
-	gitconfig_done(&config);
-	enabled_done(&before);
-	enabled_done(&plan);
-	return ok;
-}
-
-static bool disable(const struct gitdir *gd, const struct wishes *w)
-{
-	struct enabled before = { 0 };
-	bool ok = enabled_read(&before, gd);
-	size_t i;
-
-	(void)w;
-	if (ok && !before.nr)
-		printf("%s: not enabled\n", gd->common);
-	for (i = before.nr; ok && i-- > 0;)
-		ok = step_undo(&before.steps[i], gd);
-	if (ok && before.nr)
-		ok = enabled_remove(gd);
-	enabled_done(&before);
-	return ok;
-}
-
-/* ---- for each repository ---- */
-
-/* Root works as the repository's owner, so that what it leaves is the
- * owner's. */
-static void become(uid_t uid, gid_t gid)
-{
-	if (seteuid(0) < 0 || setegid(gid) < 0 || seteuid(uid) < 0)
-		die("cannot act as user %u: %s", (unsigned)uid,
-		    strerror(errno));
-}
-
-static bool with_owner(const struct gitdir *gd, const struct wishes *w,
-    bool (*act)(const struct gitdir *gd, const struct wishes *w))
-{
-	gid_t group = getegid();
-	struct stat st;
-	bool ok;
-
-	if (stat(gd->common, &st) < 0) {
-		say_error("%s: %s", gd->common, strerror(errno));
-		return false;
+	if (!take_options(&rq, argc, argv, enables)) {
+		fputs(usage, stderr);
+		return EXIT_USAGE;
 	}
-	if (geteuid() != 0 || st.st_uid == 0)
-		return act(gd, w);
-	become(st.st_uid, st.st_gid);
-	ok = act(gd, w);
-	become(0, group);
-	return ok;
-}
-
-static int for_each(char **repositories, const struct wishes *w,
-    bool (*act)(const struct gitdir *gd, const struct wishes *w))
-{
-	int rc = EXIT_DONE;
-
-	for (; *repositories; repositories++) {
-		struct text why = { 0 };
-		struct gitdir gd = { 0 };
-
-		if (!gitdir_at(&gd, *repositories, &why)) {
-			say_error("%s", why.data);
-			rc = EXIT_FAILED;
-		} else if (!with_owner(&gd, w, act)) {
-			rc = EXIT_FAILED;
-		}
-		gitdir_done(&gd);
-		text_done(&why);
+	if (rq.helps) {
+		fputs(usage, stdout);
+		return EXIT_DONE;
 	}
-	return rc;
-}
-
-static int bad_usage(const char *text)
-{
-	fputs(text, stderr);
-	return EXIT_USAGE;
+	if (enables && rq.what != LIST)
+		settle_wishes(&rq);
+	if (rq.what != LIST)
+		registry_open();
+	ok = enables ? enable_what(&rq, argv + optind) :
+		       disable_what(&rq, argv + optind);
+	registry_close();
+	free(rq.w.hooks);
+	free(rq.w.chains);
+	for (; rq.nr_roots; rq.nr_roots--)
+		free((char *)rq.roots[rq.nr_roots - 1]);
+	free(rq.roots);
+	return ok ? EXIT_DONE : EXIT_FAILED;
 }
 
 int command_enable(int argc, char **argv)
 {
-	static const struct option options[] = { { "socket", required_argument,
-						     NULL, 's' },
-		{ "no-fsync", no_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
-	struct wishes w = { .fsync = true, .socket = getenv("REFD_SOCKET") };
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
-		switch (c) {
-		case 's':
-			w.socket = optarg;
-			break;
-		case 'n':
-			w.fsync = false;
-			break;
-		case 'h':
-			fputs(enable_usage, stdout);
-			return EXIT_DONE;
-		default:
-			return bad_usage(enable_usage);
-		}
-	}
-	if (optind == argc)
-		return bad_usage(enable_usage);
-	if (w.socket && !*w.socket)
-		w.socket = NULL;
-	if (w.socket && (w.socket[0] != '/' || strchr(w.socket, '\n')))
-		die("'%s': the hook runs elsewhere, so the socket's path has "
-		    "to be absolute",
-		    w.socket);
-	find_self(&w);
-	return for_each(argv + optind, &w, enable);
+	return run(argc, argv, true);
 }
 
 int command_disable(int argc, char **argv)
 {
-	struct wishes w = { 0 };
-
-	if (argc > 1 &&
-	    (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
-		fputs(disable_usage, stdout);
-		return EXIT_DONE;
-	}
-	if (argc < 2 || argv[1][0] == '-')
-		return bad_usage(disable_usage);
-	return for_each(argv + 1, &w, disable);
+	return run(argc, argv, false);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/child.h"
+#include "client/forward.h"
 
 #define ARGS_MAX 4
 
@@ -46,11 +47,28 @@ static char *hooks_dir(const struct gitdir *gd, const struct gitconfig *config,
 	return xasprintf("%s/hooks", base);
 }
 
+static char *absolute(const struct githook *h, const struct place *place)
+{
+	return h->path[0] == '/' ? xstrdup(h->path) :
+				   xasprintf("%s/%s", place->dir, h->path);
+}
+
+/* What refd's own hooks forward to is run at once, if it is there at all. */
+static void follow_forwarder(struct githook *h, const struct gitdir *gd,
+    const struct place *place)
+{
+	char *path = absolute(h, place);
+
+	if (forward_is(path)) {
+		free(h->path);
+		h->path = forward_follow(path, gd->common);
+	}
+	free(path);
+}
+
 static bool is_executable(const struct githook *h, const struct place *place)
 {
-	char *path = h->path[0] == '/' ?
-	    xstrdup(h->path) :
-	    xasprintf("%s/%s", place->dir, h->path);
+	char *path = absolute(h, place);
 	bool is = access(path, X_OK) == 0;
 	int err = errno;
 
@@ -95,6 +113,8 @@ void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
 	h->name = name;
 	h->path = xasprintf("%s/%s", dir, name);
 	free(dir);
+	if (gitconfig_get(config, "core.hookspath"))
+		follow_forwarder(h, gd, place);
 	if (with_configured && is_configured(config, name) &&
 	    githook_git_lists(gd, name))
 		h->exists = h->by_git = true;

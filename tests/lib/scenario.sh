@@ -44,7 +44,7 @@ export LC_ALL=C TZ=UTC
 export HOME=$T/home
 export XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/home/.config
 export XDG_STATE_HOME=$T/home/.state
-export REFD_SOCKET=$SOCKET
+export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
 export GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME='A U Thor' GIT_AUTHOR_EMAIL=author@example.com
 export GIT_COMMITTER_NAME='C O Mitter' GIT_COMMITTER_EMAIL=committer@example.com

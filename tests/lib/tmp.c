@@ -35,6 +35,7 @@ void tmp_setup(void)
 		"GIT_COMMON_DIR",
 	};
 	const char *base = getenv("TMPDIR");
+	char state[PATH_MAX + 8];
 	size_t i;
 
 	snprintf(tmp_root, PATH_MAX, "%s/refd-unit-XXXXXX",
@@ -45,6 +46,8 @@ void tmp_setup(void)
 	for (i = 0; i < sizeof(leaks) / sizeof(leaks[0]); i++)
 		unsetenv(leaks[i]);
 	setenv("HOME", tmp_root, 1);
+	snprintf(state, sizeof(state), "%s/state", tmp_root);
+	setenv("REFD_STATE", state, 1);
 	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
 	setenv("GIT_AUTHOR_NAME", "A U Thor", 1);
 	setenv("GIT_AUTHOR_EMAIL", "author@example.com", 1);

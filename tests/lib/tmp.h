@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-extern char tmp_root[]; /* absolute; HOME too, and git sees no other config */
-extern int tmp_fd;      /* of tmp_root */
+/* Absolute; HOME too, and git sees no other config; REFD_STATE is state/ in it.
+ */
+extern char tmp_root[];
+extern int tmp_fd; /* of tmp_root */
 
 void tmp_setup(void);
 void tmp_teardown(void);

@@ -212,9 +212,9 @@ fall_through() {
 
 	# A new shallow root makes receive-pack set GIT_SHALLOW_FILE.
 	git clone -q --bare "file://$work" "$T/shallow.git"
-	git -C "$T/shallow.git" config receive.shallowUpdate true
 	git -C "$T/shallow.git" update-ref -d refs/heads/taken
 	"$REFD" enable --socket "$SOCKET" "$T/shallow.git" >/dev/null
+	git -C "$T/shallow.git" config receive.shallowUpdate true
 	git clone -q --depth 1 --no-tags "file://$T/git.git" "$T/short"
 	git -C "$T/short" commit -q --allow-empty -m 'on a shallow root'
 	work=$T/short next=$(git -C "$T/short" rev-parse HEAD) \

@@ -36,34 +36,53 @@ void update_teardown(void)
 
 /* ---- the program ---- */
 
-void update_start(void (*script)(struct fake *f), char **argv)
+static void __attribute__((noreturn))
+run_child(int in, int out, int go, char **argv)
 {
-	int in[2], out[2], argc = 0;
+	char path[512], c;
+	int argc = 0;
 
-	fake_start(&fake, script);
-	setenv("REFD_SOCKET", fake.path, 1);
 	while (argv[argc])
 		argc++;
+	dup2(in, 0);
+	dup2(out, 1);
+	dup2(out, 2);
+	close(in);
+	close(out);
+	snprintf(path, sizeof(path), "%s/sock", tmp_root);
+	setenv("REFD_SOCKET", path, 1);
+	signal(SIGPIPE, SIG_IGN);
+	if (read(go, &c, 1) < 0)
+		exit(2);
+	close(go);
+	exit(command_update(argc, argv));
+}
+
+/* The child is made before the server's thread: who forks beside a thread may
+ * take along a lock that it holds. */
+void update_start(void (*script)(struct fake *f), char **argv)
+{
+	int in[2], out[2], go[2];
+
 	ck_assert_int_eq(pipe(in), 0);
 	ck_assert_int_eq(pipe(out), 0);
+	ck_assert_int_eq(pipe(go), 0);
 	child = fork();
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
-		dup2(in[0], 0);
-		dup2(out[1], 1);
-		dup2(out[1], 2);
-		close(in[0]);
 		close(in[1]);
 		close(out[0]);
-		close(out[1]);
-		signal(SIGPIPE, SIG_IGN);
-		exit(command_update(argc, argv));
+		close(go[1]);
+		run_child(in[0], out[1], go[0], argv);
 	}
 	close(in[0]);
 	close(out[1]);
+	close(go[0]);
 	to = fdopen(in[1], "w");
 	from = fdopen(out[0], "r");
 	ck_assert(to != NULL && from != NULL);
+	fake_start(&fake, script);
+	close(go[1]);
 }
 
 void update_start_stdin(void (*script)(struct fake *f))

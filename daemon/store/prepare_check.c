@@ -62,6 +62,14 @@ static void read_packed(struct batch *b)
 
 /* ---- what symbolic refs lead to ---- */
 
+static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
+{
+	if (strlen(from) > REFD_REFNAME_MAX)
+		return false;
+	strcpy(name, from);
+	return true;
+}
+
 /* Without locks, as git does it: the value is for the log, and for those who
  * compare it. False: there may be one, but it can't be read. A link that leads
  * to nothing leaves OID alone. */
@@ -74,16 +82,16 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 	enum loose_kind kind;
 	unsigned depth;
 
-	for (depth = 0; depth < RESOLVE_MAX && strlen(target) < sizeof(name);
-	     depth++) {
-		strcpy(name, target);
+	if (!take_name(name, target))
+		return false;
+	for (depth = 0; depth < RESOLVE_MAX; depth++) {
 		if (!refd_refname_may_write(name, NULL) ||
 		    batch_place(b, c->share, name, &at) < 0 ||
 		    loose_read(b->sys, at.dirfd, at.name, &value) < 0)
 			return false;
 		kind = value.kind;
-		if (kind == LOOSE_SYMREF && strlen(value.target) < sizeof(name))
-			strcpy(name, value.target);
+		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
+			kind = LOOSE_BROKEN;
 		if (kind == LOOSE_OID)
 			*oid = value.oid;
 		loose_value_done(&value);
@@ -94,7 +102,6 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 		}
 		if (kind != LOOSE_SYMREF)
 			return kind == LOOSE_OID;
-		target = name;
 	}
 	return false;
 }

@@ -100,6 +100,9 @@ START_TEST(what_is_not_followed_is_replaced)
 {
 	symref("s", "a");
 	OK("a=1");
+	symref("t", "s");
+	OK("!t=2:1");
+	ck_assert_int_eq(world_log_count(w, "t", '1', '2'), 1);
 	OK("!s=2:1");
 	ck_assert_int_eq(world_ref(w, "s"), '2');
 	ck_assert_int_eq(world_ref(w, "a"), '1');

@@ -22,90 +22,11 @@ static int failed_unknown(const struct refd_answer *ans)
 	return EXIT_FATAL;
 }
 
-/* The first ref with a reason of its own stands for all. */
-static size_t find_culprit(const struct refd_answer *ans)
-{
-	size_t i, first = ans->nr_results;
+/* ---- the order of failures ---- */
 
-	for (i = 0; i < ans->nr_results; i++) {
-		if (ans->results[i].status == REFD_OK)
-			continue;
-		if (ans->results[i].status != REFD_ABORTED)
-			return i;
-		if (first == ans->nr_results)
-			first = i;
-	}
-	return first;
-}
-
-/* As update_failed() has it. What 2.55 would have said when the value was
- * read was not said of the command that came later. */
-static int failed_ref(const struct updater *up, const struct refd_update *u,
-    const struct refd_result *res, const char *detail)
-{
-	if (up->opt->form == FORM_STDIN && up->opt->words == GIT_2_55 &&
-	    words_is_bad_value(res->status)) {
-		say_fatal("%s", detail);
-		return EXIT_FATAL;
-	}
-	return update_failed(up, u->name, detail);
-}
-
-/* With the repository's path as git has it, which the daemon can't know. */
-static void add_detail(const struct updater *up, const struct refd_update *u,
-    const struct refd_result *res, struct text *t)
-{
-	words_detail(u, res, up->opt->words, t);
-	place_spell(&up->hook.place, &up->gd, t);
-}
-
-static int failed_whole(const struct updater *up, const struct changes *changes,
-    const struct refd_answer *ans)
-{
-	size_t i = find_culprit(ans);
-	struct text t = { 0 };
-	int rc;
-
-	if (i == ans->nr_results)
-		die("the daemon rejects the transaction and names no ref");
-	add_detail(up, &changes->updates[i], &ans->results[i], &t);
-	if (words_is_busy(ans->results[i].status)) {
-		say_error("%s", t.data);
-		rc = EXIT_AWAY;
-	} else {
-		rc = failed_ref(up, &changes->updates[i], &ans->results[i],
-		    t.data);
-	}
-	text_done(&t);
-	return rc;
-}
-
-/* Which of a batch: those that 2.55 rejects when it reads the value, or those
- * that it rejects when it has read all. */
-enum rejected { BAD_VALUES, OTHERS };
-
-static bool is_rejected(const struct refd_result *res, enum rejected which)
-{
-	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
-		return false;
-	return words_is_bad_value(res->status) == (which == BAD_VALUES);
-}
-
-static void say_why(const struct updater *up, const struct changes *changes,
-    const struct refd_answer *ans, enum rejected which)
-{
-	struct text t = { 0 };
-	size_t i;
-
-	for (i = 0; i < ans->nr_results; i++) {
-		if (!is_rejected(&ans->results[i], which))
-			continue;
-		text_clear(&t);
-		add_detail(up, &changes->updates[i], &ans->results[i], &t);
-		say_error("%s", t.data);
-	}
-	text_done(&t);
-}
+/* When git comes to say it. What is behind a symbolic ref comes after all that
+ * was named. */
+enum when { AT_ONCE, UNDER_LOCK, BEHIND_SYMREF, AT_LAST, NEVER };
 
 static bool is_locked(const struct refd_result *res, const char *name)
 {
@@ -138,46 +59,167 @@ static char *rejected_name(const struct updater *up,
 	return name;
 }
 
-static void print_rejected(const struct updater *up,
-    const struct changes *changes, const struct refd_answer *ans,
-    enum rejected which)
+static enum when when_said(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res,
+    const char *name)
 {
-	const struct refd_result *res = ans->results;
-	char *name;
-	size_t i;
+	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
+		return NEVER;
+	if (up->opt->words == GIT_2_55 && words_is_bad_value(res->status))
+		return AT_ONCE;
+	if (up->opt->words == GIT_2_55 && words_is_said_last(res))
+		return AT_LAST;
+	return strcmp(name, u->name) ? BEHIND_SYMREF : UNDER_LOCK;
+}
 
-	if (up->opt->output != OUTPUT_GIT)
-		return;
+/* The first ref with a reason of its own stands for all. */
+static size_t find_culprit(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans)
+{
+	size_t i, aborted = ans->nr_results, culprit = ans->nr_results;
+	enum when when, first = NEVER;
+	char *name;
+
 	for (i = 0; i < ans->nr_results; i++) {
-		if (!is_rejected(&res[i], which))
+		if (ans->results[i].status == REFD_ABORTED &&
+		    aborted == ans->nr_results)
+			aborted = i;
+		if (ans->results[i].status == REFD_ABORTED ||
+		    ans->results[i].status == REFD_OK)
 			continue;
-		name = rejected_name(up, &changes->updates[i], &res[i]);
-		output_rejected(&changes->updates[i], name, &res[i]);
+		name =
+		    rejected_name(up, &changes->updates[i], &ans->results[i]);
+		when =
+		    when_said(up, &changes->updates[i], &ans->results[i], name);
 		free(name);
+		if (when < first) {
+			first = when;
+			culprit = i;
+		}
 	}
+	return culprit < ans->nr_results ? culprit : aborted;
+}
+
+/* ---- one for all ---- */
+
+/* As update_failed() has it. What 2.55 would have said when the value was
+ * read was not said of the command that came later. */
+static int failed_ref(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, const char *detail)
+{
+	if (up->opt->form == FORM_STDIN && up->opt->words == GIT_2_55 &&
+	    words_is_bad_value(res->status)) {
+		say_fatal("%s", detail);
+		return EXIT_FATAL;
+	}
+	return update_failed(up, u->name, detail);
+}
+
+/* With the repository's path as git has it, which the daemon can't know. */
+static void add_detail(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, struct text *t)
+{
+	words_detail(u, res, up->opt->words, t);
+	place_spell(&up->hook.place, &up->gd, t);
+}
+
+static int failed_whole(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	size_t i = find_culprit(up, changes, ans);
+	struct text t = { 0 };
+	int rc;
+
+	if (i == ans->nr_results)
+		die("the daemon rejects the transaction and names no ref");
+	add_detail(up, &changes->updates[i], &ans->results[i], &t);
+	if (words_is_busy(ans->results[i].status)) {
+		say_error("%s", t.data);
+		rc = EXIT_AWAY;
+	} else {
+		rc = failed_ref(up, &changes->updates[i], &ans->results[i],
+		    t.data);
+	}
+	text_done(&t);
+	return rc;
+}
+
+/* ---- each for itself ---- */
+
+struct rejection {
+	const struct refd_update *u;
+	const struct refd_result *res;
+	char *name;
+	enum when when;
+};
+
+static size_t find_rejections(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    struct rejection **list)
+{
+	struct rejection *r = xcalloc(ans->nr_results, sizeof(*r));
+	size_t i, nr = 0;
+
+	*list = r;
+	for (i = 0; i < ans->nr_results; i++) {
+		r[nr].u = &changes->updates[i];
+		r[nr].res = &ans->results[i];
+		if (r[nr].res->status == REFD_OK)
+			continue;
+		r[nr].name = rejected_name(up, r[nr].u, r[nr].res);
+		r[nr].when = when_said(up, r[nr].u, r[nr].res, r[nr].name);
+		nr++;
+	}
+	return nr;
+}
+
+static void say_why(const struct updater *up, const struct rejection *r)
+{
+	struct text t = { 0 };
+
+	add_detail(up, r->u, r->res, &t);
+	say_error("%s", t.data);
+	text_done(&t);
+}
+
+/* All that goes to standard error comes first, as it does in git, which does
+ * not flush its output in between. */
+static void report_rejected(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    enum when first, enum when end)
+{
+	struct rejection *list;
+	size_t i, nr = find_rejections(up, changes, ans, &list);
+	enum when when;
+
+	for (when = first; when < end; when++)
+		for (i = 0; i < nr; i++)
+			if (list[i].when == when)
+				say_why(up, &list[i]);
+	for (when = first; when < end && up->opt->output == OUTPUT_GIT; when++)
+		for (i = 0; i < nr; i++)
+			if (list[i].when == when)
+				output_rejected(list[i].u, list[i].name,
+				    list[i].res);
+	for (i = 0; i < nr; i++)
+		free(list[i].name);
+	free(list);
 }
 
 void report_bad_values(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
-	say_why(up, changes, ans, BAD_VALUES);
-	print_rejected(up, changes, ans, BAD_VALUES);
+	report_rejected(up, changes, ans, AT_ONCE, UNDER_LOCK);
 }
 
-/* All that goes to standard error comes first, as it does in git, which does
- * not flush its output in between. */
 static int report_batch(const struct updater *up, const struct changes *changes,
     const struct refd_answer *ans)
 {
 	bool bad_values_told = up->held.is_prepared;
 	size_t i, nr_busy = 0;
 
-	if (!bad_values_told)
-		say_why(up, changes, ans, BAD_VALUES);
-	say_why(up, changes, ans, OTHERS);
-	if (!bad_values_told)
-		print_rejected(up, changes, ans, BAD_VALUES);
-	print_rejected(up, changes, ans, OTHERS);
+	report_rejected(up, changes, ans,
+	    bad_values_told ? UNDER_LOCK : AT_ONCE, NEVER);
 	for (i = 0; i < ans->nr_results; i++)
 		nr_busy += words_is_busy(ans->results[i].status);
 	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;

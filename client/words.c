@@ -24,6 +24,12 @@ bool words_is_bad_value(enum refd_status status)
 	return status == REFD_NOOBJECT || status == REFD_NOTCOMMIT;
 }
 
+bool words_is_said_last(const struct refd_result *res)
+{
+	return res->status == REFD_CONFLICT && has_text(res) &&
+	    (*res->text == '\'' || has_prefix(res->text, "cannot process '"));
+}
+
 bool words_parse(const char *version, enum git_words *words)
 {
 	static const struct {
@@ -98,14 +104,14 @@ static bool add_swapped(const char *text, struct text *out)
 
 /* What is in the way of a name was not yet looked for all at once, so it was
  * in the way of a lock. */
-static void add_conflict_239(const char *name, const char *text,
+static void add_conflict_239(const char *name, const struct refd_result *res,
     struct text *out)
 {
-	if (add_swapped(text, out))
+	if (add_swapped(res->text, out))
 		return;
-	if (*text == '\'' || has_prefix(text, "cannot process '"))
+	if (words_is_said_last(res))
 		text_addf(out, "cannot lock ref '%s': ", name);
-	text_adds(out, text);
+	text_adds(out, res->text);
 }
 
 /* Objects were looked at under the lock, of the ref that the text names. */
@@ -144,7 +150,7 @@ static void add_239(const struct refd_update *u, const struct refd_result *res,
 	if (words_is_bad_value(res->status))
 		add_object_239(res->text, out);
 	else if (res->status == REFD_CONFLICT)
-		add_conflict_239(u->name, res->text, out);
+		add_conflict_239(u->name, res, out);
 	else if (res->status == REFD_LOCKED)
 		add_locked_239(res->text, out);
 	else

@@ -26,6 +26,10 @@ void words_detail(const struct refd_update *u, const struct refd_result *res,
  * of everything else only when it has read all. */
 bool words_is_bad_value(enum refd_status status);
 
+/* Is that said last of all by 2.55? It looks for names that conflict when all
+ * refs are locked; the locks are in each other's way before that. */
+bool words_is_said_last(const struct refd_result *res);
+
 /* False, with git's words in OUT, for a name that git refuses at once for what
  * U does. Where a value is written, any well-formed name will do. */
 bool words_take_name(const struct refd_update *u, struct text *out);

@@ -363,6 +363,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
+	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_is_decoded_was_encoded);
 	tcase_add_test(tc, a_part_or_more_than_all_is_refused);
 	tcase_add_test(tc, a_changed_byte_is_never_taken_for_the_same);

@@ -144,6 +144,22 @@ START_TEST(cut_loses_their_symref_too)
 }
 END_TEST
 
+/* The ref was packed, at what the symref resolves to: not the same. */
+START_TEST(cut_loses_a_symref_over_a_packed_ref)
+{
+	struct record_member m = hand_symref("refs/heads/s", "refs/heads/main");
+
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/s\n");
+	m.had_packed = true;
+	m.packed_oid = world_oid('1');
+	one(m);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(WORLD_REPO "/refs/heads/s", TO_MAIN);
+}
+END_TEST
+
 /* The id that a symref resolves to is in no file of its own. */
 START_TEST(cut_undoes_a_symrefs_deletion)
 {
@@ -279,6 +295,7 @@ int main(void)
 	tcase_add_test(tc, cut_leaves_a_later_id_where_a_symref_was);
 	tcase_add_test(tc, cut_leaves_a_later_link);
 	tcase_add_test(tc, cut_loses_their_symref_too);
+	tcase_add_test(tc, cut_loses_a_symref_over_a_packed_ref);
 	tcase_add_test(tc, cut_undoes_a_symrefs_deletion);
 	tcase_add_test(tc, cut_loses_a_symref_to_a_pruned_object);
 	tcase_add_loop_test(tc, kill_tells_one_head_from_another, 0, 2);

@@ -206,8 +206,7 @@ static struct sweep sweep_of(int i)
 		.recover = start_again,
 		.check = look,
 		.done = tear_down,
-		.choices = 6,
-		.second_cuts = 1 };
+		.choices = 5 };
 }
 
 START_TEST(kill_anywhere)
@@ -220,10 +219,16 @@ START_TEST(kill_anywhere)
 }
 END_TEST
 
+/* By hand and by the applier, atomic or not, one of each. */
+static int every_other(int i)
+{
+	return i == 0 ? 0 : NR_VARIANTS - 1;
+}
+
 START_TEST(cut_anywhere)
 {
 	struct sweep_report report = { 0 };
-	struct sweep s = sweep_of(_i);
+	struct sweep s = sweep_of(every_other(_i));
 
 	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 60);
@@ -233,10 +238,44 @@ END_TEST
 START_TEST(disk_dies_anywhere)
 {
 	struct sweep_report report = { 0 };
-	struct sweep s = sweep_of(_i);
+	struct sweep s = sweep_of(every_other(_i));
 
 	s.may_sync_again = true;
 	ck_assert_msg(sweep_dead(&s, -EIO, &report), "%s", report.text);
+}
+END_TEST
+
+/* Everything was answered; the power goes, and again at each change that
+ * recovery makes. */
+START_TEST(cut_and_again_in_recovery)
+{
+	const struct variant *v = &variants[NR_VARIANTS - 1];
+	struct sweep_now now = { .when = SWEEP_AFTER_CUT };
+	struct memfs_choice choice;
+	const char *what;
+	struct state *s;
+	unsigned long k;
+	uint64_t seed;
+	bool hit = true;
+
+	for (k = 0; hit; k++)
+		for (seed = 1; seed <= 6; seed++) {
+			s = set_up(memfs_new(), (void *)(uintptr_t)v);
+			ck_assert_int_eq(apply(s), 0);
+			choice = memfs_choose(seed);
+			memfs_cut(s->w->fs, &choice);
+			memfs_cut_at(s->w->fs, k);
+			start_again(s);
+			hit = memfs_was_hit(s->w->fs);
+			choice = memfs_choose(seed + k);
+			memfs_cut(s->w->fs, &choice);
+			ck_assert_int_eq(start_again(s), 0);
+			what = look(s, &now);
+			ck_assert_msg(what == NULL, "seed %d, again %lu: %s",
+			    (int)seed, k, what);
+			tear_down(s);
+		}
+	ck_assert_uint_gt(k, 20);
 }
 END_TEST
 
@@ -303,8 +342,9 @@ int main(void)
 
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, kill_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, cut_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, disk_dies_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, cut_anywhere, 0, 2);
+	tcase_add_test(tc, cut_and_again_in_recovery);
+	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
 	tcase_add_loop_test(tc, a_start_that_fails_loses_nothing, 0, 2);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);

@@ -8,6 +8,9 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
+# The same commit in two repositories, however long it takes.
+export GIT_COMMITTER_DATE='1700000000 +0000' GIT_AUTHOR_DATE='1700000000 +0000'
+
 repo=$T/repo.git
 
 now_ms() {

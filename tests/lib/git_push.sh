@@ -1,0 +1,63 @@
+# shellcheck shell=bash disable=SC2034 # they are for who sources this
+# git's tests of pushing, by receive-pack's hook; sourced by scripts/git-tests.
+#
+#	push_files
+#
+# are the tests; --quick runs those in push_quick.
+#
+#	push_stage EXEC NAME=VALUE...
+#
+# completes EXEC (tests/lib/git_source.sh), into which tests/git-shim was
+# copied: git-receive-pack there is the shim's, and what it needs is in a file
+# beside it, as a web server hands on little of its environment.
+#
+#	push_list FILE VERSION
+#	push_compare NAME PASSED SKIPPED LISTED LEFT
+#
+# take the rows of this version of git from tests/git-tests.push, and say
+# whether a row is as there; if not, push_words says what is.
+#
+#	push_clean DIR
+#
+# ends the web servers of tests below DIR that were ended before they could.
+
+# t5411 is of the hook itself.
+push_files=(t1416 t5400 t5401 t5406 t5408 t5409 t5504 t5507 t5509 t5516 t5517
+	t5523 t5528 t5531 t5533 t5534 t5535 t5538 t5541 t5543 t5545 t5546 t5547
+	t5548 t5571)
+push_quick=(t5400 t5401 t5543)
+
+push_stage() { # EXEC NAME=VALUE...
+	local exec=$1 pair
+	shift
+	for pair; do
+		printf ": \"\${%s=%s}\"\n" "${pair%%=*}" "${pair#*=}"
+		printf 'export %s\n' "${pair%%=*}"
+	done >"$exec/shim-env"
+	ln -sfn git-refd-receive-pack "$exec/git-receive-pack"
+}
+
+declare -A push_rows=()
+
+push_list() { # FILE VERSION
+	local version name passed skipped listed left
+	while read -r version name passed skipped listed left _; do
+		[[ $2 != "$version".* ]] ||
+			push_rows[$name]="$passed $skipped $listed $left"
+	done <"$1"
+}
+
+push_compare() { # NAME PASSED SKIPPED LISTED LEFT
+	local name=$1 expected=${push_rows[$1]:-}
+	shift
+	[ "$*" = "$expected" ] && return
+	push_words="in tests/git-tests.push: ${expected:-nothing}, now: $*"
+	return 1
+}
+
+push_clean() { # DIR
+	local file pid
+	for file in "$1"/trash*/httpd/httpd.pid; do
+		[ -e "$file" ] && read -r pid <"$file" && kill "$pid"
+	done 2>/dev/null
+}

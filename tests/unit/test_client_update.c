@@ -208,6 +208,37 @@ START_TEST(test_symbolic_links_are_gits)
 }
 END_TEST
 
+static void can_not_link(struct fake *f)
+{
+	struct refd_result results[2] = { { .status = REFD_ABORTED },
+		{ .status = REFD_UNSUPPORTED } };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.results = results,
+		.outcome = REFD_REJECTED };
+	struct refd_request req;
+	size_t i;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_TRANSACTION, &req);
+	ans.request_id = req.request_id;
+	ans.txid = req.txid;
+	ans.nr_results = ans.nr_updates = req.nr_updates;
+	for (i = 0; i < req.nr_updates; i++)
+		results[i].name = req.updates[i].name;
+	fake_answer(f, &ans);
+	refd_request_done(&req);
+}
+
+START_TEST(test_left_to_git_by_a_ref)
+{
+	update_start_stdin(can_not_link);
+	update_put("create refs/heads/a HEAD\ncreate refs/heads/b HEAD\n");
+	update_end(0);
+	ck_assert(exists(".git/refs/heads/a"));
+	ck_assert(exists(".git/refs/heads/b"));
+}
+END_TEST
+
 /* Where git is refd itself nobody would do it. */
 START_TEST(test_left_to_nobody)
 {
@@ -251,6 +282,7 @@ int main(void)
 	tcase_add_test(tc, test_settings);
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);
+	tcase_add_test(tc, test_left_to_git_by_a_ref);
 	tcase_add_test(tc, test_left_to_nobody);
 	tcase_add_test(tc, test_git_has_no_porcelain);
 	suite_add_tcase(suite, tc);

@@ -59,15 +59,21 @@ static char *rejected_name(const struct updater *up,
 	return name;
 }
 
+/* 2.39 has no batches, and said everything in order. */
+static bool is_in_order(const struct update_options *opt)
+{
+	return opt->words == GIT_2_39 && !opt->batch;
+}
+
 static enum when when_said(const struct updater *up,
     const struct refd_update *u, const struct refd_result *res,
     const char *name)
 {
 	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
 		return NEVER;
-	if (up->opt->words == GIT_2_55 && words_is_bad_value(res->status))
+	if (words_is_bad_value(res->status) && !is_in_order(up->opt))
 		return AT_ONCE;
-	if (up->opt->words == GIT_2_55 && words_is_said_last(res))
+	if (words_is_said_last(res) && !is_in_order(up->opt))
 		return AT_LAST;
 	return strcmp(name, u->name) ? BEHIND_SYMREF : UNDER_LOCK;
 }

@@ -83,6 +83,17 @@ static int wait_for(pid_t pid)
 				     WEXITSTATUS(status);
 }
 
+/* What git says of a program of its own that came to a bad end. */
+static int wait_and_tell(pid_t pid, const char *name)
+{
+	int status = wait_for(pid), signal = status - 128;
+
+	if (signal > 0 && signal != SIGINT && signal != SIGQUIT &&
+	    signal != SIGPIPE && signal < NSIG)
+		say_error("%s died of signal %d", name, signal);
+	return status;
+}
+
 static void make_pipe(int ends[2])
 {
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -95,7 +106,7 @@ int child_run(const char *const argv[])
 	return wait_for(start(argv, -1, -1, -1));
 }
 
-bool child_succeeds(const char *const argv[])
+int child_status(const char *const argv[])
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
 
@@ -103,7 +114,12 @@ bool child_succeeds(const char *const argv[])
 		die("cannot open /dev/null: %s", strerror(errno));
 	status = wait_for(start(argv, -1, null, null));
 	close(null);
-	return status == 0;
+	return status;
+}
+
+bool child_succeeds(const char *const argv[])
+{
+	return child_status(argv) == 0;
 }
 
 int child_capture(const char *const argv[], struct text *out)
@@ -175,7 +191,72 @@ int child_hook(const char *const argv[], const char *dir, char *const env[],
 			break;
 	}
 	close(ends[1]);
-	return wait_for(pid);
+	return wait_and_tell(pid, argv[0]);
+}
+
+static int spawn_group(pid_t *pid, const char *path, int in, int out,
+    int err_fd)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	const char *argv[] = { path, NULL };
+	char **args = copy_arguments(argv, NULL);
+	int err;
+
+	init_attributes(&attr);
+	err = posix_spawnattr_setflags(&attr,
+	    POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	if (!err)
+		err = posix_spawn_file_actions_init(&fa);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, out, 1);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, err_fd, 2);
+	if (!err)
+		err = posix_spawn(pid, path, &fa, &attr, args, environ);
+	if (err == ENOEXEC) {
+		free(args);
+		args = copy_arguments(argv, "/bin/sh");
+		err = posix_spawn(pid, args[0], &fa, &attr, args, environ);
+	}
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	free(args);
+	return err;
+}
+
+static void set_nonblocking(int fd)
+{
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+		die("cannot set up a pipe: %s", strerror(errno));
+}
+
+bool partner_start(struct partner *d, const char *path)
+{
+	int to[2], from[2], errs[2], err;
+
+	make_pipe(to);
+	make_pipe(from);
+	make_pipe(errs);
+	err = spawn_group(&d->pid, path, to[0], from[1], errs[1]);
+	close(to[0]);
+	close(from[1]);
+	close(errs[1]);
+	d->to = to[1];
+	d->from = from[0];
+	d->err = errs[0];
+	set_nonblocking(d->to);
+	set_nonblocking(d->from);
+	set_nonblocking(d->err);
+	if (!err)
+		return true;
+	close(d->to);
+	close(d->from);
+	close(d->err);
+	say_error("cannot run %s: %s", path, strerror(err));
+	return false;
 }
 
 void coprocess_start(struct coprocess *co, const char *const argv[])

@@ -14,7 +14,9 @@
 
 /* Exit status, 128 + n for one that signal n ended. */
 int child_run(const char *const argv[]);
-/* Whether it can be run and ends with 0; what it says is not heard. */
+/* The same, and what it says is not heard. */
+int child_status(const char *const argv[]);
+/* Whether it ends with 0; what it says is not heard. */
 bool child_succeeds(const char *const argv[]);
 /* The same as child_run(), with its standard output appended to OUT. */
 int child_capture(const char *const argv[], struct text *out);
@@ -27,6 +29,17 @@ int child_capture(const char *const argv[], struct text *out);
  */
 int child_hook(const char *const argv[], const char *dir, char *const env[],
     const struct text *in);
+
+/* One that is spoken with through pipes, none of which blocks here; a group of
+ * its own. */
+struct partner {
+	pid_t pid;
+	int to, from, err;
+};
+
+/* False: it can't be run, which was said. What is not a program for the kernel
+ * is one for the shell. */
+bool partner_start(struct partner *d, const char *path);
 
 /* One that is asked and answers line by line. Zero-initialised is stopped. */
 struct coprocess {

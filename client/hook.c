@@ -2,46 +2,34 @@
  * "refd hook proc-receive": what receive-pack runs for a push.
  *
  *	greeting, all commands
- *	-> what can't be served at all is refused, or left to git, whole
+ *	-> another hook's are set apart (refd.chain)
+ *	-> what refd can't do is left to git, whole
+ *	-> each command against the rules that receive-pack has for it
  *	-> one transaction, atomic when the push is
+ *	-> the other hook
  *	-> a verdict for each command, in order
  *
  * Once something was submitted nothing is left to git any more: whatever
  * becomes of the daemon, the answer is its own or "unknown".
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/changes.h"
+#include "client/chain.h"
 #include "client/cli.h"
 #include "client/command.h"
-#include "client/context.h"
-#include "client/identity.h"
-#include "client/librefd/conn.h"
+#include "client/deliver.h"
 #include "client/native.h"
 #include "client/push.h"
-#include "client/reach.h"
-#include "client/words.h"
-#include "proto/refname.h"
-
-/* All that the push may take; the daemon is asked to be done a little
- * earlier, so that its answer is still heard. */
-#define DEADLINE_MS REFD_HOOK_DEADLINE_MS
-#define GRACE_MS    5000
-
-enum verdict {
-	VERDICT_REPORT, /* each command has its own */
-	VERDICT_GIT     /* git does the push */
-};
+#include "client/rules.h"
 
 struct hook {
 	struct push push;
 	struct gitdir gd;
 	struct gitconfig config;
-	uint64_t deadline;
 };
 
 static void write_all(struct pkt_buf *out)
@@ -62,323 +50,129 @@ static void write_all(struct pkt_buf *out)
 	pkt_buf_done(out);
 }
 
-static void read_push(struct push *push)
+/* Push options are asked for where there is somebody to read them. */
+static void read_push(struct hook *h)
 {
 	struct push_reader in = { .fd = 0 };
+	struct push *push = &h->push;
 	struct pkt_buf out = { 0 };
 	const char *why;
 
 	if (!push_read_version(&in, push, &why))
 		die("%s", why);
-	push_put_version(&out);
+	push->has_options = push->has_options && chain_is_set(&h->config);
+	push_put_version(push->has_options, &out);
 	write_all(&out);
-	if (!push_read_commands(&in, push, &why))
+	if (!push_read_commands(&in, push, &why) ||
+	    (push->has_options && !push_read_options(&in, push, &why)))
 		die("%s", why);
 	push_reader_done(&in);
+	push_set_namespace(push, getenv("GIT_NAMESPACE"));
 }
 
-/* ---- what is wrong with it as it stands ---- */
+/* ---- refd's own ---- */
 
-/* Nothing of a push is applied when part of it can't be reported. */
-static bool refuse_unreportable(struct push *push)
+static void leave_to_git(struct push *push)
 {
-	size_t i;
-
-	for (i = 0; i < push->nr; i++) {
-		if (!push->commands[i].unreportable)
-			continue;
-		say("a refname with a space or control character can't be "
-		    "reported, so nothing of this push was done");
-		push_refuse(push,
-		    "another ref of the push has a name that "
-		    "can't be reported");
-		return true;
-	}
-	return false;
-}
-
-static bool refuse_duplicates(struct push *push)
-{
-	const char *name = push_find_duplicate(push);
-	char *why;
-
-	if (!name)
-		return false;
-	why = xasprintf("multiple updates for ref '%s' not allowed", name);
-	push_refuse(push, why);
-	free(why);
-	return true;
-}
-
-/* update() of receive-pack.c; a ref right below refs/ may be deleted. */
-static bool is_funny(const struct push_command *c)
-{
-	if (refd_oid_is_null(&c->new_oid))
-		return !has_prefix(c->name, "refs/") ||
-		    !refd_refname_format_ok(c->name + strlen("refs/"));
-	return !refd_refname_may_push(c->name);
-}
-
-/* For refd, and by far for a file's name: the one ref is refused before it is
- * the whole request that is too much. */
-static bool is_too_long(const struct push_command *c)
-{
-	bool too_long;
-
-	refd_refname_may_write(c->name, &too_long);
-	return too_long;
-}
-
-/* True when nothing is left to be done. */
-static bool refuse_names(struct push *push)
-{
-	size_t left = push->nr;
 	size_t i;
 
 	for (i = 0; i < push->nr; i++) {
 		struct push_command *c = &push->commands[i];
 
-		if (is_funny(c)) {
-			say_error("refusing to update funny ref '%s' remotely",
-			    c->name);
-			c->ng = xstrdup("funny refname");
-		} else if (is_too_long(c)) {
-			c->ng = xstrdup("refname is too long");
-		} else {
+		if (c->is_chained)
 			continue;
-		}
-		left--;
+		free(c->ng);
+		c->ng = NULL;
+		c->is_gits = true;
 	}
-	if (left < push->nr && push->atomic) {
-		push_refuse(push, "atomic push failure");
-		left = 0;
-	}
-	return left == 0;
 }
 
-/* ---- the transaction ---- */
-
-static void collect(const struct push *push, struct changes *changes)
+/* Deletions first, as git has them, unless it is all or nothing. */
+static void apply_rules(struct rules *rules, struct push *push)
 {
+	int pass;
 	size_t i;
 
-	for (i = 0; i < push->nr; i++) {
-		const struct push_command *c = &push->commands[i];
-		struct refd_update u = { .name = c->name,
-			.new_oid = c->new_oid };
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < push->nr; i++) {
+			struct push_command *c = &push->commands[i];
+			bool is_late =
+			    !push->atomic && !refd_oid_is_null(&c->new_oid);
+			const char *why;
 
-		if (c->ng)
-			continue;
-		u.action = REFD_UPDATE;
-		if (refd_oid_is_null(&c->new_oid))
-			u.action = REFD_DELETE;
-		else if (refd_oid_is_null(&c->old_oid))
-			u.action = REFD_CREATE;
-		if (u.action != REFD_CREATE) {
-			u.has_old = true;
-			u.old_oid = c->old_oid;
+			if (c->is_chained || is_late != (pass == 1))
+				continue;
+			why = rules_refuse(rules, c);
+			if (!why)
+				continue;
+			c->ng = xstrdup(why);
+			if (push->atomic) {
+				push_refuse(push, "atomic push failure");
+				return;
+			}
 		}
-		changes_add(changes, &u);
-	}
 }
 
-static char *unknown_text(const struct refd_txid *txid)
+/* The daemon comes first: where it is git that does the push, git has the
+ * rules too, and they are not to be heard twice. */
+static void serve(struct hook *h)
 {
-	char id[REFD_TXID_HEX + 1];
+	struct delivery d = { 0 };
+	struct rules rules;
+	bool is_gits;
 
-	refd_txid_hex(txid, id);
-	return xasprintf("refd: outcome unknown (transaction %s): ask with "
-			 "\"refd query %s\"",
-	    id, id);
-}
-
-static char *verdict_on(const struct refd_update *u,
-    const struct refd_result *res, bool atomic, const struct refd_txid *txid)
-{
-	struct text t = { 0 };
-
-	if (res->status == REFD_OK)
-		return NULL;
-	if (res->status == REFD_UNKNOWN)
-		return unknown_text(txid);
-	words_push(u, res, atomic, &t);
-	return t.data;
-}
-
-/* It says so of a whole transaction, before it does any of it. */
-static bool is_unsupported(const struct refd_answer *ans)
-{
-	bool any = false;
-	size_t i;
-
-	if (ans->kind == REFD_ANSWER_REFUSED)
-		return ans->status == REFD_UNSUPPORTED;
-	for (i = 0; i < ans->nr_results; i++) {
-		switch ((int)ans->results[i].status) {
-		case REFD_OK:
-		case REFD_UNKNOWN:
-			return false;
-		case REFD_UNSUPPORTED:
-			any = true;
+	rules_load(&rules, &h->gd, &h->config);
+	is_gits = native_reason(&h->push, &h->config, &h->gd, &rules) != NULL;
+	if (!is_gits)
+		switch (deliver_open(&d, &h->push, &h->gd, &h->config)) {
+		case DELIVER_BY_DAEMON:
+			apply_rules(&rules, &h->push);
+			is_gits = !deliver_put(&d);
+			break;
+		case DELIVER_BY_GIT:
+			is_gits = true;
+			break;
+		case DELIVER_BY_NOBODY:
+			break;
 		}
+	if (is_gits)
+		leave_to_git(&h->push);
+	deliver_close(&d);
+	rules_done(&rules);
+}
+
+/* ---- all of it ---- */
+
+static void decide(struct hook *h)
+{
+	size_t chained = chain_mark(&h->config, &h->push);
+
+	if (chained && chained < h->push.nr && h->push.atomic) {
+		push_refuse(&h->push,
+		    "refd: an atomic push can't go both to refd and to the "
+		    "hook of refd.chain");
+		return;
 	}
-	return any;
-}
-
-/* Results are of the commands that had no verdict yet, in their order. */
-static void take_results(struct push *push, const struct changes *changes,
-    const struct refd_answer *ans)
-{
-	size_t i, at = 0;
-
-	for (i = 0; i < push->nr; i++) {
-		struct push_command *c = &push->commands[i];
-
-		if (c->ng)
-			continue;
-		c->ng = at < ans->nr_results ?
-		    verdict_on(&changes->updates[at], &ans->results[at],
-			push->atomic, &ans->txid) :
-		    unknown_text(&ans->txid);
-		at++;
-	}
-}
-
-static void take_refusal(struct push *push, const struct refd_answer *ans)
-{
-	char *why;
-
-	if (ans->kind != REFD_ANSWER_REFUSED || ans->status == REFD_UNKNOWN)
-		why = unknown_text(&ans->txid);
-	else
-		why = xasprintf("failed to update ref: refd: %s: %s",
-		    refd_status_name(ans->status),
-		    ans->text && *ans->text ? ans->text :
-					      refd_status_text(ans->status));
-	push_refuse(push, why);
-	free(why);
-}
-
-static enum verdict submit(struct hook *h, struct refd *daemon)
-{
-	enum verdict verdict = VERDICT_REPORT;
-	struct changes changes = { 0 };
-	struct refd_request req;
-	struct refd_answer ans;
-	char *committer = identity_committer(&h->config);
-
-	collect(&h->push, &changes);
-	context_request(&req, &h->gd, &h->config);
-	req.atomic = h->push.atomic;
-	req.push = true;
-	req.message = "push";
-	req.committer = committer;
-	req.updates = changes.updates;
-	req.nr_updates = changes.nr;
-	if (refd_txid_make(&req.txid) < 0)
-		die("cannot make a transaction id");
-	reach_call(daemon, &req, h->deadline - GRACE_MS, GRACE_MS, &ans);
-	if (is_unsupported(&ans))
-		verdict = VERDICT_GIT;
-	else if (ans.kind == REFD_ANSWER_RESULTS)
-		take_results(&h->push, &changes, &ans);
-	else
-		take_refusal(&h->push, &ans);
-	refd_answer_done(&ans);
-	changes_done(&changes);
-	free(committer);
-	return verdict;
-}
-
-/* A mirror's push may be more than one transaction holds. Its parts must not
- * come apart, so it is git's to do. */
-static bool is_too_large(const struct push *push,
-    const struct refd_hello *hello)
-{
-	size_t i, bytes = REFD_PATH_MAX;
-
-	for (i = 0; i < push->nr; i++)
-		bytes += strlen(push->commands[i].name) + 2 * REFD_OID_HEX + 16;
-	return push->nr > hello->max_updates || bytes > hello->max_bytes;
-}
-
-/* Not for git to do: see reach_daemon(). */
-static void refuse(struct push *push, const char *what, const char *why)
-{
-	char *reason = xasprintf("failed to update ref: refd: %s%s", what, why);
-
-	push_refuse(push, reason);
-	free(reason);
-}
-
-static enum verdict put_through(struct hook *h)
-{
-	char *socket = reach_socket(NULL, &h->config);
-	struct refd *daemon = refd_new(socket);
-	enum verdict verdict = VERDICT_REPORT;
-	struct text why = { 0 };
-
-	if (!daemon)
-		die("out of memory");
-	switch (reach_daemon(daemon, socket,
-	    reach_fallback(&h->config, FALLBACK_GIT), &h->gd,
-	    h->deadline - GRACE_MS, &why)) {
-	case REACHED:
-		verdict = is_too_large(&h->push, refd_hello(daemon)) ?
-		    VERDICT_GIT :
-		    submit(h, daemon);
-		break;
-	case REACHED_NOBODY:
-		say("%s; git updates the refs itself", why.data);
-		verdict = VERDICT_GIT;
-		break;
-	case REACHED_NOTHING:
-		say("%s", why.data);
-		refuse(&h->push, "the daemon is away: ", why.data);
-		break;
-	case REACHED_DENIED:
-		refuse(&h->push, "", why.data);
-		break;
-	}
-	refd_free(daemon);
-	text_done(&why);
-	free(socket);
-	return verdict;
-}
-
-static enum verdict decide(struct hook *h)
-{
-	struct text why = { 0 };
-
-	if (h->push.nr == 0 || refuse_unreportable(&h->push) ||
-	    refuse_duplicates(&h->push))
-		return VERDICT_REPORT;
-	if (!gitdir_find(&h->gd, getenv("GIT_DIR"), &why))
-		die("%s", why.data);
-	gitconfig_load(&h->config, &h->gd);
-	if (native_reason(&h->push, &h->config, &h->gd))
-		return VERDICT_GIT;
-	if (refuse_names(&h->push))
-		return VERDICT_REPORT;
-	return put_through(h);
+	if (chained < h->push.nr)
+		serve(h);
+	if (chained)
+		chain_run(&h->config, &h->gd, &h->push);
 }
 
 int command_proc_receive(int argc, char **argv)
 {
-	struct hook h = { .deadline = refd_deadline_ms(DEADLINE_MS) };
+	struct hook h = { 0 };
 	struct pkt_buf out = { 0 };
+	struct text why = { 0 };
 
 	(void)argc;
 	(void)argv;
-	read_push(&h.push);
-	switch (decide(&h)) {
-	case VERDICT_REPORT:
-		push_put_report(&h.push, &out);
-		break;
-	case VERDICT_GIT:
-		push_put_fall_through(&h.push, &out);
-		break;
-	}
+	if (!gitdir_find(&h.gd, getenv("GIT_DIR"), &why))
+		die("%s", why.data);
+	gitconfig_load(&h.config, &h.gd);
+	read_push(&h);
+	decide(&h);
+	push_put_report(&h.push, &out);
 	write_all(&out);
 	push_done(&h.push);
 	gitconfig_done(&h.config);

@@ -1,181 +1,136 @@
 #include "client/native.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "client/gitdate.h"
+#include "client/child.h"
+#include "client/leave.h"
+#include "proto/refname.h"
 
-/* Readers of symbolic refs stop here too (SYMREF_MAXDEPTH). */
-#define SYMREFS_MAX 5
-
-static bool is_rule_for_update(const char *key, const char *value)
+static bool deletes(const struct push_command *c)
 {
-	size_t len = strlen(key);
-
-	if (has_prefix(key, "receive.deny"))
-		return true;
-	/* Hooks from the configuration, git 2.54 and later. */
-	return has_prefix(key, "hook.") && len > 6 &&
-	    !strcmp(key + len - 6, ".event") &&
-	    (!strcmp(value, "update") ||
-		!strcmp(value, "reference-transaction"));
+	return refd_oid_is_null(&c->new_oid);
 }
 
-static bool has_rules(const struct gitconfig *config)
+/* ---- deletions of what is not there, or broken ---- */
+
+static bool has_loose_value(const struct push_command *c,
+    const struct gitdir *gd)
 {
-	const char *key, *value;
-	size_t at = 0;
-
-	while (gitconfig_next(config, &at, &key, &value))
-		if (is_rule_for_update(key, value))
-			return true;
-	return false;
-}
-
-static bool is_executable(const char *dir, const char *name)
-{
-	char *path = xasprintf("%s/%s", dir, name);
-	bool is = access(path, X_OK) == 0;
-
-	free(path);
-	return is;
-}
-
-static bool has_hooks(const struct gitconfig *config, const struct gitdir *gd)
-{
-	const char *set = gitconfig_get(config, "core.hookspath");
-	char *dir;
+	const char *dir =
+	    refd_refname_is_per_worktree(c->ref) ? gd->path : gd->common;
+	char *path = xasprintf("%s/%s", dir, c->ref);
+	struct text t = { 0 };
+	struct refd_oid oid;
 	bool has;
 
-	/* git expands these two. */
-	if (set && (set[0] == '~' || set[0] == '%'))
-		return true;
-	dir = set ? xstrdup(set) : xasprintf("%s/hooks", gd->common);
-	has = is_executable(dir, "update") ||
-	    is_executable(dir, "reference-transaction");
-	free(dir);
-	return has;
-}
-
-/* Branches checked out elsewhere are not for a push to move. */
-static bool has_worktrees(const struct gitdir *gd)
-{
-	char *path = xasprintf("%s/worktrees", gd->common);
-	DIR *dir = opendir(path);
-	const struct dirent *entry;
-	bool has = false;
-
-	free(path);
-	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			has = true;
-	if (dir)
-		closedir(dir);
-	return has;
-}
-
-/* What the symbolic ref NAME points to; false if it is none. */
-static bool read_symref(const struct gitdir *gd, struct text *name)
-{
-	char *path = xasprintf("%s/%s", gd->common, name->data);
-	struct text t = { 0 };
-	const char *target;
-	bool is;
-
-	is = text_read_file(&t, path) == 0 && has_prefix(t.data, "ref:");
-	if (is) {
-		target = t.data + 4 + strspn(t.data + 4, " \t");
-		text_clear(name);
-		text_add(name, target, strcspn(target, " \t\r\n"));
-	}
+	has = text_read_file(&t, path) == 0 && t.len &&
+	    refd_oid_parse(t.data, &oid) == 0 && refd_oid_eq(&oid, &c->old_oid);
 	text_done(&t);
 	free(path);
-	return is;
-}
-
-/* receive.denyDeleteCurrent refuses unless it is told not to. */
-static bool deletes_current(const struct push *push, const struct gitdir *gd)
-{
-	struct text current = { 0 };
-	bool does = false;
-	size_t i;
-
-	text_adds(&current, "HEAD");
-	for (i = 0; i < SYMREFS_MAX && read_symref(gd, &current); i++)
-		;
-	for (i = 0; i < push->nr; i++)
-		if (refd_oid_is_null(&push->commands[i].new_oid) &&
-		    !strcmp(push->commands[i].name, current.data))
-			does = true;
-	text_done(&current);
-	return does;
-}
-
-static bool has_symlinked_head(const struct gitdir *gd)
-{
-	char *path = xasprintf("%s/HEAD", gd->common);
-	struct stat st;
-	bool has = lstat(path, &st) < 0 || S_ISLNK(st.st_mode);
-
-	free(path);
 	return has;
 }
 
-/* git warns, and lets it pass. */
-static bool deletes_nothing(const struct push *push)
+static bool has_packed_value(const struct push_command *c,
+    const struct text *packed)
 {
+	char hex[REFD_OID_HEX + 1];
+	char *line =
+	    xasprintf("\n%s %s\n", refd_oid_hex(&c->old_oid, hex), c->ref);
+	bool has = packed->len &&
+	    memmem(packed->data, packed->len, line, strlen(line)) != NULL;
+
+	free(line);
+	return has;
+}
+
+static bool is_readable(const struct refd_oid *oid)
+{
+	char hex[REFD_OID_HEX + 1];
+	const char *argv[] = { "git", "cat-file", "-e", refd_oid_hex(oid, hex),
+		NULL };
+
+	return child_succeeds(argv);
+}
+
+/*
+ * git deletes a ref whatever it is at when the old value can't be read, and
+ * lets it pass when there is none. Usually the ref has the value given, and
+ * all this comes to nothing.
+ */
+static bool is_odd_deletion(const struct push_command *c,
+    const struct gitdir *gd, struct text *packed)
+{
+	if (refd_oid_is_null(&c->old_oid))
+		return true;
+	if (has_loose_value(c, gd))
+		return false;
+	if (!packed->data) {
+		char *path = xasprintf("%s/packed-refs", gd->common);
+
+		text_addc(packed, '\n');
+		text_read_file(packed, path);
+		free(path);
+	}
+	return !has_packed_value(c, packed) && !is_readable(&c->old_oid);
+}
+
+static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
+{
+	struct text packed = { 0 };
+	bool has = false;
 	size_t i;
 
-	for (i = 0; i < push->nr; i++)
-		if (refd_oid_is_null(&push->commands[i].new_oid) &&
-		    refd_oid_is_null(&push->commands[i].old_oid))
-			return true;
-	return false;
+	for (i = 0; i < push->nr && !has; i++)
+		has = !push->commands[i].is_chained &&
+		    deletes(&push->commands[i]) &&
+		    rules_name_is_fine(&push->commands[i]) &&
+		    is_odd_deletion(&push->commands[i], gd, &packed);
+	text_done(&packed);
+	return has;
 }
 
-static bool has_odd_date(void)
-{
-	const char *date = getenv("GIT_COMMITTER_DATE");
-	struct gitdate parsed;
+/* ---- one by one ---- */
 
-	return date && *date && !gitdate_parse(date, &parsed);
+static bool is_too_long(const struct push_command *c)
+{
+	bool too_long;
+
+	refd_refname_may_write(c->ref, &too_long);
+	return too_long;
 }
 
-static bool is_set(const char *name)
+static const char *reason_of(const struct push_command *c,
+    const struct rules *rules)
 {
-	const char *value = getenv(name);
-
-	return value && *value;
+	if (rules_update_work_tree(rules, c))
+		return "a work tree is to be updated with its branch";
+	if (is_too_long(c))
+		return "a refname is too long";
+	return NULL;
 }
 
 const char *native_reason(const struct push *push,
-    const struct gitconfig *config, const struct gitdir *gd)
+    const struct gitconfig *config, const struct gitdir *gd,
+    const struct rules *rules)
 {
+	static const struct update_options any = { .form = FORM_UPDATE };
+	const char *why = NULL;
+	size_t i;
+
 	if (push->other_hash)
 		return "its object ids are not SHA-1";
-	if (is_set("GIT_NAMESPACE"))
-		return "GIT_NAMESPACE is set";
 	if (getenv("GIT_SHALLOW_FILE"))
 		return "the push is shallow";
-	if (!gitconfig_bool(config, "core.bare", false) ||
-	    gitconfig_get(config, "core.worktree"))
-		return "the repository is not bare";
-	if (strcmp(gd->path, gd->common) || has_worktrees(gd))
-		return "the repository has work trees";
-	if (has_rules(config))
-		return "receive.deny* or a hook is configured";
-	if (has_hooks(config, gd))
-		return "it has an update or reference-transaction hook";
-	if (deletes_nothing(push))
-		return "a ref is to be deleted that was not there";
-	if (has_symlinked_head(gd))
+	if (rules->heads.own_is_symlink)
 		return "HEAD is a symbolic link";
-	if (deletes_current(push, gd))
-		return "the current branch is to be deleted";
-	if (has_odd_date())
-		return "GIT_COMMITTER_DATE is for git to read";
-	return NULL;
+	for (i = 0; i < push->nr && !why; i++)
+		if (!push->commands[i].is_chained)
+			why = reason_of(&push->commands[i], rules);
+	if (!why)
+		why = leave_reason(&any, gd, config);
+	if (!why && has_odd_deletion(push, gd))
+		why = "a ref is to be deleted that is not there";
+	return why;
 }

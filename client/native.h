@@ -1,18 +1,16 @@
 /*
- * Pushes that git has to do itself, because of a rule of receive-pack's
- * update() that neither hook nor daemon enforces: denials, other hooks, work
- * trees, shallow pushes, namespaces. Reads configuration, environment and the
- * repository; changes nothing.
+ * Pushes that are left to git, whole, because of what only git does.
  */
 #ifndef CLIENT_NATIVE_H
 #define CLIENT_NATIVE_H
 
-#include "client/gitconfig.h"
-#include "client/gitdir.h"
-#include "client/push.h"
+#include "client/rules.h"
 
-/* Why git has to do the whole push, or NULL. Static. */
+/* Why the commands of PUSH that are refd's are git's to do; NULL: they are
+ * not. Static. Runs git where a ref is to be deleted that does not have the
+ * value given. */
 const char *native_reason(const struct push *push,
-    const struct gitconfig *config, const struct gitdir *gd);
+    const struct gitconfig *config, const struct gitdir *gd,
+    const struct rules *rules);
 
 #endif

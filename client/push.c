@@ -15,9 +15,12 @@ void push_done(struct push *push)
 
 	for (i = 0; i < push->nr; i++) {
 		free(push->commands[i].name);
+		free(push->commands[i].ref);
 		free(push->commands[i].ng);
+		pkt_buf_done(&push->commands[i].said);
 	}
 	free(push->commands);
+	text_done(&push->options);
 	memset(push, 0, sizeof(*push));
 }
 
@@ -101,9 +104,13 @@ static bool take_version(const struct pkt *pkt, struct push *push)
 	if (len < skip || memcmp(pkt->data, wanted, skip) ||
 	    (len > skip && pkt->data[skip] != '\0'))
 		return false;
-	if (len > skip)
-		push->atomic =
-		    has_word(pkt->data + skip + 1, len - skip - 1, "atomic");
+	if (len > skip) {
+		const char *words = pkt->data + skip + 1;
+
+		len -= skip + 1;
+		push->atomic = has_word(words, len, "atomic");
+		push->has_options = has_word(words, len, "push-options");
+	}
 	return true;
 }
 
@@ -195,11 +202,68 @@ bool push_read_commands(struct push_reader *in, struct push *push,
 	}
 }
 
+bool push_read_options(struct push_reader *in, struct push *push,
+    const char **why)
+{
+	static const char empty[] = "0004";
+	struct pkt pkt;
+
+	for (;;) {
+		while (in->end - in->begin < strlen(empty))
+			if (!fill(in)) {
+				*why = "receive-pack hung up";
+				return false;
+			}
+		/* "-o ''" comes as a packet that is none elsewhere. */
+		if (!memcmp(in->data + in->begin, empty, strlen(empty))) {
+			text_adds(&push->options, empty);
+			in->begin += strlen(empty);
+			continue;
+		}
+		if (!read_packet(in, &pkt, why))
+			return false;
+		if (pkt.kind != PKT_DATA)
+			return true;
+		text_addf(&push->options, "%04zx", pkt.len + 4);
+		text_add(&push->options, pkt.data, pkt.len);
+	}
+}
+
+void push_set_namespace(struct push *push, const char *path)
+{
+	struct text prefix = { 0 };
+	size_t i, len;
+
+	for (; path && *path; path += len + (path[len] == '/')) {
+		len = strcspn(path, "/");
+		if (len)
+			text_addf(&prefix, "refs/namespaces/%.*s/", (int)len,
+			    path);
+	}
+	text_adds(&prefix, "");
+	for (i = 0; i < push->nr; i++)
+		push->commands[i].ref =
+		    xasprintf("%s%s", prefix.data, push->commands[i].name);
+	text_done(&prefix);
+}
+
+void push_refuse(struct push *push, const char *why)
+{
+	size_t i;
+
+	for (i = 0; i < push->nr; i++)
+		if (!push->commands[i].ng)
+			push->commands[i].ng = xstrdup(why);
+}
+
 /* ---- out ---- */
 
-void push_put_version(struct pkt_buf *out)
+void push_put_version(bool with_options, struct pkt_buf *out)
 {
-	pkt_putf(out, "version=1");
+	static const char version[] = "version=1\0push-options";
+
+	pkt_put(out, version,
+	    with_options ? sizeof(version) - 1 : strlen(version));
 	pkt_flush(out);
 }
 
@@ -220,6 +284,18 @@ static void put_ng(const struct push_command *c, struct pkt_buf *out)
 	text_done(&line);
 }
 
+static void put_said(const struct push_command *c, struct pkt_buf *out)
+{
+	struct pkt pkt;
+	size_t at = 0;
+
+	while (at < c->said.len) {
+		at += (size_t)pkt_parse(c->said.data + at, c->said.len - at,
+		    &pkt);
+		pkt_put(out, pkt.data, pkt.len);
+	}
+}
+
 void push_put_report(const struct push *push, struct pkt_buf *out)
 {
 	size_t i;
@@ -229,45 +305,15 @@ void push_put_report(const struct push *push, struct pkt_buf *out)
 
 		if (c->unreportable)
 			continue;
-		if (c->ng)
+		if (c->ng) {
 			put_ng(c, out);
-		else
+		} else if (c->said.len) {
+			put_said(c, out);
+		} else {
 			pkt_putf(out, "ok %s", c->name);
+			if (c->is_gits)
+				pkt_putf(out, "option fall-through");
+		}
 	}
 	pkt_flush(out);
-}
-
-void push_put_fall_through(const struct push *push, struct pkt_buf *out)
-{
-	size_t i;
-
-	for (i = 0; i < push->nr; i++) {
-		pkt_putf(out, "ok %s", push->commands[i].name);
-		pkt_putf(out, "option fall-through");
-	}
-	pkt_flush(out);
-}
-
-/* ---- verdicts ---- */
-
-const char *push_find_duplicate(const struct push *push)
-{
-	const char **names = xcalloc(push->nr, sizeof(*names));
-	const char *found;
-	size_t i;
-
-	for (i = 0; i < push->nr; i++)
-		names[i] = push->commands[i].name;
-	found = find_duplicate(names, push->nr);
-	free(names);
-	return found;
-}
-
-void push_refuse(struct push *push, const char *why)
-{
-	size_t i;
-
-	for (i = 0; i < push->nr; i++)
-		if (!push->commands[i].ng)
-			push->commands[i].ng = xstrdup(why);
 }

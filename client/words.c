@@ -217,20 +217,15 @@ const char *words_reason(enum refd_status status)
 	return refd_status_text(status);
 }
 
-/* receive-pack's own words, where it has any for this. */
-static const char *push_reason(enum refd_status status, bool atomic)
+const char *words_push(enum refd_status status)
 {
 	switch (status) {
-	case REFD_BADNAME:
-		return "funny refname";
 	case REFD_NOOBJECT:
 		return "bad pack";
-	case REFD_ABORTED:
-		return atomic ? "atomic transaction failed" :
-				"failed to update ref";
 	case REFD_STALE:
 	case REFD_MISSING:
 	case REFD_EXISTS:
+	case REFD_LOCKED:
 	case REFD_CONFLICT:
 	case REFD_DUPLICATE:
 	case REFD_NOTCOMMIT:
@@ -238,13 +233,14 @@ static const char *push_reason(enum refd_status status, bool atomic)
 	case REFD_NOTSYMREF:
 		return words_reason(status);
 	case REFD_OK:
-	case REFD_LOCKED:
+	case REFD_BADNAME:
 	case REFD_BROKEN:
 	case REFD_DENIED:
 	case REFD_NOSPACE:
 	case REFD_IO:
 	case REFD_BUSY:
 	case REFD_DEADLINE:
+	case REFD_ABORTED:
 	case REFD_UNSUPPORTED:
 	case REFD_UNKNOWN:
 	case REFD_NOREPO:
@@ -254,34 +250,4 @@ static const char *push_reason(enum refd_status status, bool atomic)
 		break;
 	}
 	return "failed to update ref";
-}
-
-/* Which ref it is, the push says itself. */
-static const char *without_ref(const char *text, const char *name)
-{
-	static const char *const begins[] = { "cannot lock ref '",
-		"cannot update ref '" };
-	size_t i, len = strlen(name);
-
-	for (i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
-		const char *at = text + strlen(begins[i]);
-
-		if (has_prefix(text, begins[i]) && !strncmp(at, name, len) &&
-		    has_prefix(at + len, "': "))
-			return at + len + 3;
-	}
-	return text;
-}
-
-void words_push(const struct refd_update *u, const struct refd_result *res,
-    bool atomic, struct text *out)
-{
-	const char *reason = push_reason(res->status, atomic);
-	const char *text = without_ref(words_text(res), u->name);
-
-	text_adds(out, reason);
-	if (res->status == REFD_BADNAME || !strcmp(text, reason))
-		return;
-	if (has_text(res) || !strcmp(reason, "failed to update ref"))
-		text_addf(out, ": %s", text);
 }

@@ -38,9 +38,9 @@ bool words_take_name(const struct refd_update *u, struct text *out);
  * git has no word for, the status's own text. */
 const char *words_reason(enum refd_status status);
 
-/* The reason that a push reports for a ref, with the daemon's own. */
-void words_push(const struct refd_update *u, const struct refd_result *res,
-    bool atomic, struct text *out);
+/* The reason that receive-pack of git 2.55 reports for a ref that failed by
+ * itself. */
+const char *words_push(enum refd_status status);
 
 /* RES's text, or that of its status. */
 const char *words_text(const struct refd_result *res);

@@ -1,9 +1,8 @@
 /*
  * Proves what the proc-receive hook does with a push, from receive-pack's
  * packets to its own: one transaction for the whole push, a line for each
- * ref in input order, nothing applied of a push that can't be reported, git
- * in its place whenever a rule of git's stands in the way, and never once
- * something was submitted.
+ * ref in input order, nothing asked for that a rule refuses, git in its place
+ * for what refd can't do, and never once something was submitted.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -31,10 +30,10 @@ static void takes_all(struct fake *f)
 		    35),
 	    "committer");
 	fake_expect(f, got.nr_updates == 3, "not all of it");
-	fake_expect(f, got.updates[0].action == REFD_CREATE, "no create");
 	fake_expect(f,
-	    got.updates[1].action == REFD_DELETE && got.updates[1].has_old,
-	    "no delete");
+	    got.updates[0].action == REFD_DELETE && got.updates[0].has_old,
+	    "the deletion is not first");
+	fake_expect(f, got.updates[1].action == REFD_CREATE, "no create");
 	fake_expect(f,
 	    got.updates[2].action == REFD_UPDATE && got.updates[2].has_old,
 	    "no update");
@@ -46,6 +45,7 @@ static void takes_all(struct fake *f)
 
 START_TEST(test_one_transaction)
 {
+	tmp_run("cd repo.git && echo " A " refs/heads/a >packed-refs");
 	hook_serve(takes_all);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/c");
@@ -95,12 +95,10 @@ START_TEST(test_some_fail)
 	hook_put(Z " " A " refs/heads/x..y");
 	hook_put(Z " " A " refs/heads/a");
 	hook_put(Z " " A " refs/heads/b");
-	hook_expect(
-	    "ng refs/heads/c refname conflict\n"
-	    "ng refs/heads/x..y funny refname\n"
-	    "ok refs/heads/a\n"
-	    "ng refs/heads/b failed to update ref: no space left on the "
-	    "device\n");
+	hook_expect("ng refs/heads/c refname conflict\n"
+		    "ng refs/heads/x..y funny refname\n"
+		    "ok refs/heads/a\n"
+		    "ng refs/heads/b failed to update ref\n");
 }
 END_TEST
 
@@ -118,7 +116,7 @@ START_TEST(test_atomic)
 	hook_put(Z " " A " refs/heads/a");
 	hook_put(Z " " A " refs/heads/b");
 	hook_expect("ng refs/heads/a atomic transaction failed\n"
-		    "ng refs/heads/b reference already exists\n");
+		    "ng refs/heads/b atomic transaction failed\n");
 }
 END_TEST
 
@@ -278,43 +276,106 @@ START_TEST(test_too_large)
 }
 END_TEST
 
-/* ---- never submitted: the daemon of these tests is away ---- */
+/* ---- never submitted ---- */
+
+static void never_asked(struct fake *f)
+{
+	char c;
+
+	fake_serve(f);
+	fake_expect(f, recv(f->conn, &c, 1, 0) == 0, "something was sent");
+}
 
 START_TEST(test_nothing_applied)
 {
-	static const char other[] =
-	    "ng refs/heads/a another ref of the push has a name that can't "
-	    "be reported\n";
-	static const char twice[] =
-	    "ng refs/heads/a multiple updates for ref 'refs/heads/a' not "
-	    "allowed\n"
-	    "ng refs/heads/b multiple updates for ref 'refs/heads/a' not "
-	    "allowed\n"
-	    "ng refs/heads/a multiple updates for ref 'refs/heads/a' not "
-	    "allowed\n";
+	static const char twice[] = "ng refs/heads/a failed to update refs\n"
+				    "ng refs/heads/b failed to update refs\n"
+				    "ng refs/heads/a failed to update refs\n";
 
-	hook_begin(_i == 3);
+	hook_serve(never_asked);
+	hook_begin(_i > 1);
 	hook_put(Z " " A " refs/heads/a");
 	switch (_i) {
 	case 0:
-		hook_put(Z " " A " refs/heads/b c");
-		hook_expect(other);
-		break;
-	case 1:
-		hook_put(Z " " A " refs/heads/b\nok refs/heads/c");
-		hook_expect(other);
-		break;
-	case 2:
 		hook_put(Z " " A " refs/heads/b");
 		hook_put(Z " " B " refs/heads/a");
 		hook_expect(twice);
 		break;
-	case 3:
+	case 1:
+		tmp_run("cd repo.git && printf 'exit 1' >hooks/update && "
+			"chmod +x hooks/update");
+		hook_expect("ng refs/heads/a hook declined\n");
+		break;
+	case 2:
 		hook_put(Z " " A " HEAD");
+		hook_put(Z " " A " refs/heads/b");
 		hook_expect("ng refs/heads/a atomic push failure\n"
-			    "ng HEAD funny refname\n");
+			    "ng HEAD funny refname\n"
+			    "ng refs/heads/b atomic push failure\n");
+		break;
+	case 3:
+		hook_put(Z " " A " refs/heads/b c");
+		hook_expect("ng refs/heads/a atomic push failure\n");
 		break;
 	}
+}
+END_TEST
+
+static void takes_the_one(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.nr_updates == 1, "not one");
+	fake_expect(f, !strcmp(got.updates[0].name, "refs/heads/a"),
+	    "another one");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+/* Of such a name nothing can be said, and receive-pack calls it failed. */
+START_TEST(test_unreportable)
+{
+	hook_serve(takes_the_one);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b\nok refs/heads/c");
+	hook_expect("ok refs/heads/a\n");
+}
+END_TEST
+
+static void takes_below(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.nr_updates == 2, "not two");
+	fake_expect(f,
+	    !strcmp(got.updates[0].name, "refs/namespaces/t/refs/heads/b") &&
+		got.updates[0].action == REFD_DELETE,
+	    "the deletion is not first");
+	fake_expect(f,
+	    !strcmp(got.updates[1].name, "refs/namespaces/t/refs/heads/a"),
+	    "not in the namespace");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_namespace)
+{
+	setenv("GIT_NAMESPACE", "t", 1);
+	tmp_run("cd repo.git && git update-ref "
+		"refs/namespaces/t/refs/heads/b $(git commit-tree -m c "
+		"$(git mktree </dev/null)) && sed -i 's/.*/" A
+		"/' refs/namespaces/t/refs/heads/b");
+	hook_serve(takes_below);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(A " " Z " refs/heads/b");
+	hook_expect("ok refs/heads/a\nok refs/heads/b\n");
+	unsetenv("GIT_NAMESPACE");
 }
 END_TEST
 
@@ -328,8 +389,8 @@ END_TEST
 
 START_TEST(test_native)
 {
-	tmp_run("git -C repo.git config receive.denyDeletes true && "
-		"git -C repo.git config refd.fallback refuse");
+	tmp_run("git -C repo.git config refd.fallback refuse");
+	setenv("GIT_SHALLOW_FILE", "", 1);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect(FALLS);
@@ -366,6 +427,8 @@ int main(void)
 	tcase_add_test(tc, test_too_large);
 	tcase_add_loop_test(tc, test_refused, 0, 3);
 	tcase_add_loop_test(tc, test_nothing_applied, 0, 4);
+	tcase_add_test(tc, test_unreportable);
+	tcase_add_test(tc, test_namespace);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_native);
 	tcase_add_test(tc, test_told_to_refuse);

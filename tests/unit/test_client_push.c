@@ -1,8 +1,8 @@
 /*
  * Proves that the hook reads what receive-pack writes, byte by byte and in
  * one piece, and writes what receive-pack reads: versions, features, names
- * that can't be reported, ids of another length, results in input order on
- * one line each.
+ * that can't be reported, ids of another length, push options, namespaces;
+ * verdicts in input order on one line each, and another hook's as they are.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -77,17 +77,17 @@ START_TEST(test_versions)
 	static const struct {
 		const char *packet;
 		size_t len;
-		bool ok, atomic;
+		bool ok, atomic, options;
 	} cases[] = {
-		{ "version=1", 9, true, false },
-		{ "version=1\n", 10, true, false },
-		{ "version=1\0atomic", 16, true, true },
-		{ "version=1\0push-options atomic\n", 30, true, true },
-		{ "version=1\0push-options", 22, true, false },
-		{ "version=1\0subatomic atomics", 27, true, false },
-		{ "version=2", 9, false, false },
-		{ "version=10", 10, false, false },
-		{ "version", 7, false, false },
+		{ "version=1", 9, true, false, false },
+		{ "version=1\n", 10, true, false, false },
+		{ "version=1\0atomic", 16, true, true, false },
+		{ "version=1\0push-options atomic\n", 30, true, true, true },
+		{ "version=1\0push-options", 22, true, false, true },
+		{ "version=1\0subatomic atomics", 27, true, false, false },
+		{ "version=2", 9, false, false, false },
+		{ "version=10", 10, false, false, false },
+		{ "version", 7, false, false, false },
 	};
 
 	pkt_put(&buf, cases[_i].packet, cases[_i].len);
@@ -95,14 +95,18 @@ START_TEST(test_versions)
 	serve();
 	ck_assert_int_eq(push_read_version(&in, &push, &why), cases[_i].ok);
 	ck_assert_int_eq(push.atomic, cases[_i].atomic);
+	ck_assert_int_eq(push.has_options, cases[_i].options);
 	ck_assert_int_eq(why == NULL, cases[_i].ok);
 }
 END_TEST
 
 START_TEST(test_greets)
 {
-	push_put_version(&buf);
+	push_put_version(false, &buf);
 	expect_out("000dversion=10000", 17);
+	pkt_buf_done(&buf);
+	push_put_version(true, &buf);
+	expect_out("001aversion=1\0push-options0000", 30);
 }
 END_TEST
 
@@ -258,7 +262,10 @@ START_TEST(test_fall_through)
 	    "0013ok refs/heads/b0017option fall-through0000";
 
 	read_three();
-	push_put_fall_through(&push, &buf);
+	push.commands[0].is_gits = true;
+	push.commands[1].is_gits = true;
+	push.commands[2].is_gits = true;
+	push_put_report(&push, &buf);
 	expect_out(wanted, sizeof(wanted) - 1);
 }
 END_TEST
@@ -289,20 +296,64 @@ START_TEST(test_long_reason)
 }
 END_TEST
 
-START_TEST(test_duplicates)
+/* Another hook's packets, as they are. */
+START_TEST(test_said)
 {
-	put(Z " " A " refs/heads/b");
-	put(Z " " A " refs/heads/a");
+	static const char wanted[] =
+	    "0013ok refs/heads/c"
+	    "0013ok refs/heads/a0014option refname x0013ok refs/heads/a"
+	    "0016ng refs/heads/b no0000";
+	struct pkt_buf *said;
+
+	read_three();
+	said = &push.commands[1].said;
+	pkt_putf(said, "ok refs/heads/a");
+	pkt_putf(said, "option refname x");
+	pkt_putf(said, "ok refs/heads/a");
+	pkt_putf(&push.commands[2].said, "ng refs/heads/b no");
+	push_put_report(&push, &buf);
+	expect_out(wanted, sizeof(wanted) - 1);
+}
+END_TEST
+
+/* As packets, an empty one and one with a newline among them. */
+START_TEST(test_options)
+{
+	static const char three[] = "0008one\n00040007a\nb0000";
+
+	put(Z " " A " refs/heads/c");
 	pkt_flush(&buf);
 	serve();
 	ck_assert(push_read_commands(&in, &push, &why));
-	ck_assert_ptr_null(push_find_duplicate(&push));
 	close(in.fd);
-	put(Z " " A " refs/heads/b");
-	pkt_flush(&buf);
+	push_reader_done(&in);
+	buf.data = strdup(three);
+	buf.len = buf.size = sizeof(three) - 1;
 	serve();
-	ck_assert(push_read_commands(&in, &push, &why));
-	ck_assert_str_eq(push_find_duplicate(&push), "refs/heads/b");
+	ck_assert(push_read_options(&in, &push, &why));
+	ck_assert_uint_eq(push.options.len, sizeof(three) - 5);
+	ck_assert_int_eq(memcmp(push.options.data, three, sizeof(three) - 5),
+	    0);
+}
+END_TEST
+
+START_TEST(test_namespace)
+{
+	static const struct {
+		const char *path, *ref;
+	} cases[] = {
+		{ NULL, "refs/heads/c" },
+		{ "", "refs/heads/c" },
+		{ "t", "refs/namespaces/t/refs/heads/c" },
+		{ "t/u", "refs/namespaces/t/refs/namespaces/u/refs/heads/c" },
+		{ "/t//u/",
+		    "refs/namespaces/t/refs/namespaces/u/refs/heads/c" },
+	};
+
+	read_three();
+	push_set_namespace(&push, cases[_i].path);
+	ck_assert_str_eq(push.commands[0].ref, cases[_i].ref);
+	ck_assert_str_eq(push.commands[0].name, "refs/heads/c");
 }
 END_TEST
 
@@ -326,7 +377,9 @@ int main(void)
 	tcase_add_test(tc, test_fall_through);
 	tcase_add_test(tc, test_refuse_keeps_verdicts);
 	tcase_add_test(tc, test_long_reason);
-	tcase_add_test(tc, test_duplicates);
+	tcase_add_test(tc, test_said);
+	tcase_add_test(tc, test_options);
+	tcase_add_loop_test(tc, test_namespace, 0, 5);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -62,16 +62,14 @@ static const struct {
 	{ REFD_STALE,
 	    "cannot lock ref 'refs/heads/x': is at " B " but expected " A,
 	    "cannot lock ref 'refs/heads/x': is at " B " but expected " A, NULL,
-	    "incorrect old value provided",
-	    "incorrect old value provided: is at " B " but expected " A },
+	    "incorrect old value provided", "incorrect old value provided" },
 	{ REFD_STALE,
 	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but "
 	    "expected refs/heads/z",
 	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but "
 	    "expected refs/heads/z",
 	    NULL, "incorrect old value provided",
-	    "incorrect old value provided: verifying symref target: "
-	    "'refs/heads/x': is at refs/heads/y but expected refs/heads/z" },
+	    "incorrect old value provided" },
 	{ REFD_STALE, NULL,
 	    "cannot update ref 'refs/heads/x': is at a different value", NULL,
 	    "incorrect old value provided", "incorrect old value provided" },
@@ -80,9 +78,7 @@ static const struct {
 	    "'refs/heads/x'",
 	    "cannot lock ref 'refs/heads/x': unable to resolve reference "
 	    "'refs/heads/x'",
-	    NULL, "reference does not exist",
-	    "reference does not exist: unable to resolve reference "
-	    "'refs/heads/x'" },
+	    NULL, "reference does not exist", "reference does not exist" },
 	{ REFD_EXISTS,
 	    "cannot lock ref 'refs/heads/x': reference already exists",
 	    "cannot lock ref 'refs/heads/x': reference already exists", NULL,
@@ -93,24 +89,19 @@ static const struct {
 	    "cannot lock ref 'refs/heads/x': expected symref with target "
 	    "'refs/heads/y': but is a regular ref",
 	    NULL, "expected symref but found regular ref",
-	    "expected symref but found regular ref: expected symref with "
-	    "target 'refs/heads/y': but is a regular ref" },
+	    "expected symref but found regular ref" },
 	{ REFD_CONFLICT,
 	    "'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
 	    "'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
 	    "cannot lock ref 'refs/heads/x': 'refs/heads/x/y' exists; cannot "
 	    "create 'refs/heads/x'",
-	    "refname conflict",
-	    "refname conflict: 'refs/heads/x/y' exists; cannot create "
-	    "'refs/heads/x'" },
+	    "refname conflict", "refname conflict" },
 	{ REFD_CONFLICT,
 	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create "
 	    "'refs/heads/x'",
 	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create "
 	    "'refs/heads/x'",
-	    NULL, "refname conflict",
-	    "refname conflict: 'refs/heads' exists; cannot create "
-	    "'refs/heads/x'" },
+	    NULL, "refname conflict", "refname conflict" },
 	{ REFD_CONFLICT,
 	    "cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same "
 	    "time",
@@ -118,9 +109,7 @@ static const struct {
 	    "time",
 	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
 	    "'refs/heads/x/y' at the same time",
-	    "refname conflict",
-	    "refname conflict: cannot process 'refs/heads/x' and "
-	    "'refs/heads/x/y' at the same time" },
+	    "refname conflict", "refname conflict" },
 	{ REFD_CONFLICT,
 	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
 	    "'refs/heads/x/y' at the same time",
@@ -128,34 +117,26 @@ static const struct {
 	    "'refs/heads/x/y' at the same time",
 	    "cannot lock ref 'refs/heads/x/y': cannot process 'refs/heads/x/y' "
 	    "and 'refs/heads/x' at the same time",
-	    "refname conflict",
-	    "refname conflict: cannot process 'refs/heads/x' and "
-	    "'refs/heads/x/y' at the same time" },
+	    "refname conflict", "refname conflict" },
 	{ REFD_NOOBJECT,
 	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
 	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
 	    "cannot update ref 'refs/heads/x': trying to write ref "
 	    "'refs/heads/x' with nonexistent object " A,
-	    "invalid new value provided",
-	    "bad pack: trying to write ref 'refs/heads/x' with nonexistent "
-	    "object " A },
+	    "invalid new value provided", "bad pack" },
 	/* The ref may be one that a symbolic ref leads to. */
 	{ REFD_NOOBJECT,
 	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
 	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
 	    "cannot update ref 'refs/heads/y': trying to write ref "
 	    "'refs/heads/y' with nonexistent object " A,
-	    "invalid new value provided",
-	    "bad pack: trying to write ref 'refs/heads/y' with nonexistent "
-	    "object " A },
+	    "invalid new value provided", "bad pack" },
 	{ REFD_NOTCOMMIT,
 	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
 	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
 	    "cannot update ref 'refs/heads/x': trying to write non-commit "
 	    "object " A " to branch 'refs/heads/x'",
-	    "invalid new value provided",
-	    "invalid new value provided: trying to write non-commit object " A
-	    " to branch 'refs/heads/x'" },
+	    "invalid new value provided", "invalid new value provided" },
 	{ REFD_LOCKED,
 	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
 	    "exists.\n\nAnother git process seems to be running in this "
@@ -169,27 +150,21 @@ static const struct {
 	    "sure all processes\nare terminated then try again. If it still "
 	    "fails, a git process\nmay have crashed in this repository "
 	    "earlier:\nremove the file manually to continue.",
-	    "reference already exists",
-	    "failed to update ref: Unable to create '/x.lock': File "
-	    "exists.\n\nAnother git process seems to be running in this "
-	    "repository, or the lock file may be stale" },
+	    "reference already exists", "reference already exists" },
 	{ REFD_BADNAME, "refusing to update ref with bad name 'refs/heads/x'",
 	    "refusing to update ref with bad name 'refs/heads/x'", NULL,
-	    "refname is not valid", "funny refname" },
+	    "refname is not valid", "failed to update ref" },
 	{ REFD_DUPLICATE, "multiple updates for ref 'refs/heads/x' not allowed",
 	    "multiple updates for ref 'refs/heads/x' not allowed", NULL,
-	    "refname conflict",
-	    "refname conflict: multiple updates for ref 'refs/heads/x' not "
-	    "allowed" },
+	    "refname conflict", "refname conflict" },
 	{ REFD_NOSPACE, NULL,
 	    "cannot update ref 'refs/heads/x': no space left on the device",
-	    NULL, "no space left on the device",
-	    "failed to update ref: no space left on the device" },
+	    NULL, "no space left on the device", "failed to update ref" },
 	{ REFD_DENIED, "not yours", "not yours", NULL, "not permitted",
-	    "failed to update ref: not yours" },
+	    "failed to update ref" },
 	{ REFD_ABORTED, NULL,
 	    "cannot update ref 'refs/heads/x': a sibling update failed", NULL,
-	    "a sibling update failed", "atomic transaction failed" },
+	    "a sibling update failed", "failed to update ref" },
 };
 
 START_TEST(test_words)
@@ -205,9 +180,7 @@ START_TEST(test_words)
 	ck_assert_str_eq(t.data,
 	    cases[_i].detail_239 ? cases[_i].detail_239 : cases[_i].detail);
 	ck_assert_str_eq(words_reason(cases[_i].status), cases[_i].reason);
-	text_clear(&t);
-	words_push(&u, &res, true, &t);
-	ck_assert_str_eq(t.data, cases[_i].push);
+	ck_assert_str_eq(words_push(cases[_i].status), cases[_i].push);
 	text_done(&t);
 }
 END_TEST
@@ -286,9 +259,7 @@ START_TEST(test_all)
 		words_detail(&u, &res, GIT_2_39, &t);
 		ck_assert_uint_gt(t.len, 0);
 		ck_assert_uint_gt(strlen(words_reason(res.status)), 0);
-		text_clear(&t);
-		words_push(&u, &res, false, &t);
-		ck_assert_uint_gt(t.len, 0);
+		ck_assert_uint_gt(strlen(words_push(res.status)), 0);
 	}
 	text_done(&t);
 }

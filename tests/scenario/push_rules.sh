@@ -1,0 +1,365 @@
+#!/bin/bash
+# Every rule that receive-pack has for a ref, once refd's hook has it to keep:
+# names, the branch that is checked out in any work tree, deletions, fast
+# forwards, the update hook, namespaces, symbolic refs, the reference-
+# transaction hook; atomic and not. Each push goes to two servers that are
+# alike, one served by refd, one by git alone, and has to come to the same, in
+# status, report, words, refs and reflogs. GIT names another git to be the
+# measure.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/push_twins.sh
+. "$(dirname "$0")/../lib/push_twins.sh"
+
+# With a setting; empty: unset.
+server_with() { # bare_server|tree_server KEY VALUE
+	eval "make_server() {
+		$1 \"\$1\"
+		[ -z '$3' ] || git -C \"\$1\" config '$2' '$3'
+	}"
+}
+
+both_ways() { # REPORTED-AS ARGUMENT...
+	push_twins "$@"
+	shift
+	push_twins "atomic: $*" --atomic "$@"
+}
+
+# ---- refs as they come and go ----
+
+plain() {
+	make_server() { bare_server "$1"; }
+	twins plain
+	served_twins 'create, update, force, delete' @ "$two:refs/heads/main" \
+		"+$base:refs/heads/other" "$one:refs/heads/new/deep" \
+		"$tree:refs/trees/x" ":refs/tags/v1"
+	served_twins 'room for a directory' @ ":refs/heads/new/deep" \
+		"$one:refs/heads/new"
+	served_twins 'room for a file' @ ":refs/heads/new" \
+		"$one:refs/heads/new/deep"
+	served_twins 'and atomic there is none' --atomic @ \
+		":refs/heads/new/deep" "$one:refs/heads/new"
+	served_twins 'a directory in the way, and a file' @ \
+		"$one:refs/heads/new" "$one:refs/heads/main/x" \
+		"$one:refs/heads/fine"
+	served_twins 'atomic: a file in the way' --atomic @ \
+		"$one:refs/heads/main/x" "$one:refs/heads/finer"
+	served_twins 'a tree for a branch' @ "$tree:refs/heads/tree" \
+		"$one:refs/heads/tree2"
+	# Before 2.51 it was found out later, and called by another name.
+	is_old || served_twins 'atomic: a tree for a branch' --atomic @ \
+		"$tree:refs/heads/tree3" "$one:refs/heads/tree4"
+	push_twins 'a name that is funny' @ "$one:refs/x" "$one:refs/heads/y"
+	push_twins 'atomic: a name that is funny' --atomic @ "$one:refs/x" \
+		"$one:refs/heads/z"
+	served_twins 'a name of one level may go' @ "$one:refs/heads/one"
+	twins_by=git push_twins 'what is not there' @ :refs/heads/nope \
+		"$one:refs/heads/beside"
+
+	make_server() {
+		bare_server "$1"
+		touch "$1/refs/heads/held.lock"
+		git -C "$1" config core.filesRefLockTimeout 10
+	}
+	twins 'a lock that stays'
+	served_twins 'costs its ref' @ "$one:refs/heads/held" \
+		"$one:refs/heads/free"
+	served_twins 'atomic: costs all' --atomic @ "$one:refs/heads/held" \
+		"$one:refs/heads/free2"
+
+	make_server() {
+		bare_server "$1"
+		git -C "$1" pack-refs --all
+		git -C "$1" config core.logAllRefUpdates always
+	}
+	twins 'packed'
+	served_twins 'update and delete' @ "$two:refs/heads/main" \
+		:refs/heads/other :refs/tags/v1
+}
+
+# ---- settings ----
+
+current_branch() {
+	local value
+	for value in '' refuse warn ignore true false; do
+		server_with tree_server receive.denyCurrentBranch "$value"
+		twins "denyCurrentBranch=$value"
+		both_ways 'the branch that is checked out' @ \
+			"$two:refs/heads/main" "$one:refs/heads/n1"
+		push_twins 'its deletion' @ :refs/heads/main
+		served_twins 'another one' @ "$one:refs/heads/n2"
+	done
+	server_with tree_server receive.denyCurrentBranch updateInstead
+	twins 'denyCurrentBranch=updateInstead' git
+	push_twins 'the branch that is checked out' @ "$two:refs/heads/main" \
+		"$one:refs/heads/n1"
+	twins_by=daemon served_twins 'another one' @ "$one:refs/heads/n2"
+	make_server() {
+		tree_server "$1"
+		git -C "$1" config --unset core.bare
+	}
+	twins 'core.bare unset'
+	served_twins 'counts as bare' @ "$two:refs/heads/main" \
+		"$one:refs/heads/n1"
+	make_server() {
+		tree_server "$1"
+		git -C "$1" checkout -q --detach
+	}
+	twins 'detached'
+	served_twins 'no branch is checked out' @ "$two:refs/heads/main" \
+		:refs/heads/other
+}
+
+deletions() {
+	local value
+	for value in '' refuse warn ignore updateInstead false; do
+		server_with bare_server receive.denyDeleteCurrent "$value"
+		twins "denyDeleteCurrent=$value"
+		both_ways 'of the current branch' @ :refs/heads/main \
+			"$one:refs/heads/n1"
+		served_twins 'of another one' @ :refs/heads/other
+	done
+	server_with bare_server receive.denyDeletes true
+	twins denyDeletes
+	both_ways 'of a branch' @ :refs/heads/other "$one:refs/heads/n1"
+	served_twins 'of a tag' @ :refs/tags/v1
+	make_server() {
+		bare_server "$1"
+		git -C "$1" symbolic-ref refs/heads/alias refs/heads/main
+		git -C "$1" symbolic-ref HEAD refs/heads/alias
+	}
+	twins 'HEAD by two links'
+	push_twins 'its deletion' @ :refs/heads/main
+	served_twins 'another one' @ :refs/heads/other
+}
+
+fast_forwards() {
+	server_with bare_server receive.denyNonFastForwards true
+	twins denyNonFastForwards
+	both_ways 'forward and aside' @ "$two:refs/heads/main" \
+		"+$one:refs/heads/other"
+	both_ways 'back' @ "+$base:refs/heads/main" "$one:refs/heads/n1"
+	served_twins 'a tag' @ "+$side:refs/tags/v1"
+	served_twins 'deletion and creation' @ :refs/heads/other \
+		"$side:refs/heads/again"
+	server_with bare_server receive.denyNonFastForwards false
+	twins denyNonFastForwards=false
+	served_twins 'aside' @ "+$one:refs/heads/other"
+}
+
+# ---- work trees ----
+
+worktrees() {
+	make_server() {
+		bare_server "$1"
+		git -C "$1" worktree add -q "$1-wt" other
+		git -C "$1" worktree add -q --detach "$1-detached" main
+	}
+	twins 'bare, with work trees'
+	both_ways 'the branch of one' @ "+$one:refs/heads/other" \
+		"$two:refs/heads/main"
+	push_twins 'its deletion' @ :refs/heads/other
+	make_server() {
+		tree_server "$1"
+		git -C "$1" worktree add -q "$1-wt" other
+	}
+	twins 'with a second work tree'
+	push_twins 'the branch of either' @ "+$one:refs/heads/other" \
+		"$two:refs/heads/main" "$one:refs/heads/n1"
+	push_twins 'into the second' "@-wt" "+$one:refs/heads/other" \
+		"$two:refs/heads/main" "$one:refs/heads/n2" \
+		"$one:refs/worktree/own" "$one:refs/bisect/bad"
+	make_server() {
+		tree_server "$1"
+		git -C "$1" config receive.denyCurrentBranch ignore
+		git -C "$1" worktree add -q "$1-wt" other
+	}
+	twins 'with a second work tree, ignored'
+	served_twins 'logs of HEAD: the first' @ "+$one:refs/heads/other" \
+		"$two:refs/heads/main"
+	served_twins 'logs of HEAD: the second' "@-wt" \
+		"+$side:refs/heads/other" "+$one:refs/heads/main"
+	make_server() {
+		tree_server "$1"
+		git -C "$1" checkout -q -b rebased other
+		git -C "$1" checkout -q --detach
+		mkdir "$1/.git/rebase-merge"
+		echo refs/heads/rebased >"$1/.git/rebase-merge/head-name"
+		echo "$one" >"$1/.git/rebase-merge/onto"
+		echo bisected >"$1/.git/BISECT_START"
+		: >"$1/.git/BISECT_LOG"
+	}
+	twins 'rebase and bisection'
+	push_twins 'their branches' @ "+$two:refs/heads/rebased" \
+		"$two:refs/heads/bisected" "$two:refs/heads/main"
+}
+
+# ---- names that lead elsewhere ----
+
+namespaces() {
+	make_server() {
+		bare_server "$1"
+		git -C "$1" update-ref refs/namespaces/t/refs/heads/a "$base"
+		git -C "$1" update-ref \
+			refs/namespaces/t/refs/namespaces/u/refs/heads/a "$base"
+		git -C "$1" symbolic-ref refs/namespaces/t/HEAD \
+			refs/namespaces/t/refs/heads/a
+	}
+	twins namespace
+	GIT_NAMESPACE=t served_twins 'create, update' @ "$one:refs/heads/a" \
+		"$one:refs/heads/main"
+	GIT_NAMESPACE=t served_twins 'delete' @ :refs/heads/a
+	GIT_NAMESPACE=t/u served_twins 'nested' @ "$one:refs/heads/a" \
+		"$one:refs/heads/new" "$tree:refs/heads/tree"
+	GIT_NAMESPACE=t push_twins 'funny' @ "$one:refs/x"
+	make_server() {
+		tree_server "$1"
+		git -C "$1" symbolic-ref refs/namespaces/t/refs/heads/s \
+			refs/namespaces/t/refs/heads/d
+	}
+	twins 'namespace and work tree'
+	GIT_NAMESPACE=t push_twins 'the branch checked out beside it' @ \
+		"$one:refs/heads/main" "$one:refs/heads/n1"
+	GIT_NAMESPACE=t served_twins 'symbolic' @ "$one:refs/heads/s2"
+	is 'namespace: the update hook sees what git shows it' '' \
+		"$(GIT_NAMESPACE=t update_hook_log)"
+}
+
+# The names that an update hook got by the two, as a difference.
+update_hook_log() {
+	make_server() {
+		bare_server "$1"
+		# shellcheck disable=SC2016 # for the hook
+		printf '#!/bin/sh\necho "$@" >>"$HOOK_LOG"\n' >"$1/hooks/update"
+		chmod +x "$1/hooks/update"
+	}
+	twins 'namespace and hook' >/dev/null
+	push_one git @ "$one:refs/heads/a"
+	push_one refd @ "$one:refs/heads/a"
+	[ -s "$T/hook-log.git" ] || echo nothing
+	diff "$T/hook-log.git" "$T/hook-log.refd"
+}
+
+symrefs() {
+	make_server() {
+		bare_server "$1"
+		git -C "$1" config core.logAllRefUpdates always
+		git -C "$1" symbolic-ref refs/heads/sym refs/heads/other
+		git -C "$1" symbolic-ref refs/heads/sym2 refs/heads/sym
+		git -C "$1" symbolic-ref refs/remotes/x/HEAD refs/heads/main
+	}
+	twins symrefs
+	served_twins 'follows one' @ "+$one:refs/heads/sym"
+	served_twins 'follows two, and one to HEAD' @ "+$two:refs/heads/sym2" \
+		"$two:refs/remotes/x/HEAD"
+	served_twins 'deletes what it leads to' @ :refs/heads/sym
+}
+
+# ---- hooks ----
+
+update_hook() {
+	make_server() {
+		bare_server "$1"
+		cat >"$1/hooks/update" <<-'END'
+			#!/bin/sh
+			echo "$0 $*, reading $(cat | wc -c)" >>"$HOOK_LOG"
+			env | grep ^GIT_ | sort >>"$HOOK_LOG"
+			pwd >>"$HOOK_LOG"
+			echo "out of $1"
+			echo "err of $1" >&2
+			case $1 in
+			refs/heads/no*) exit 3 ;;
+			refs/heads/killed) kill -9 $$ ;;
+			esac
+		END
+		chmod +x "$1/hooks/update"
+	}
+	twins 'update hook'
+	served_twins 'takes, and declines' @ "$two:refs/heads/main" \
+		"$one:refs/heads/no1" "$one:refs/heads/killed" \
+		":refs/heads/other" "+$side:refs/tags/v1"
+	push_twins 'atomic: declines' --atomic @ "$one:refs/heads/a1" \
+		"$one:refs/heads/no1" "$one:refs/heads/z1"
+	served_twins 'atomic: takes' --atomic @ "$one:refs/heads/a1" \
+		"$one:refs/heads/z1"
+	make_server() {
+		tree_server "$1"
+		git -C "$1" worktree add -q "$1-wt" other
+		mkdir "$1/my hooks"
+		# shellcheck disable=SC2016 # for the hook
+		printf 'echo "$0 $*"; test "$1" != refs/heads/no\n' \
+			>"$1/my hooks/update"
+		chmod +x "$1/my hooks/update"
+		printf '#!/bin/sh\nexec "%s" hook proc-receive\n' "$REFD" \
+			>"$1/my hooks/proc-receive"
+		chmod +x "$1/my hooks/proc-receive"
+		git -C "$1" config core.hooksPath "$1/my hooks"
+	}
+	twins 'update hook in core.hooksPath, no #!'
+	served_twins 'takes, and declines' @ "$one:refs/heads/n1" \
+		"$one:refs/heads/no"
+	served_twins 'into a second work tree' "@-wt" "$one:refs/heads/n2" \
+		"$one:refs/heads/no"
+	make_server() {
+		bare_server "$1"
+		printf '#!/bin/sh\nexit 1\n' >"$1/hooks/update"
+	}
+	twins 'update hook, not executable'
+	served_twins 'is not run' @ "$one:refs/heads/n1"
+}
+
+reftx_hook() {
+	local phase=$1
+	eval "make_server() {
+		bare_server \"\$1\"
+		cat >\"\$1/hooks/reference-transaction\" <<-'END'
+			#!/bin/sh
+			input=\$(cat)
+			test -n \"\$input\" || exit 0
+			echo \"\$0 \$1 \$(pwd)\" >>\"\$HOOK_LOG\"
+			echo \"\$input\" >>\"\$HOOK_LOG\"
+			case \"\$1 \$input\" in
+			'$phase '*refs/heads/no*) exit 1 ;;
+			esac
+		END
+		chmod +x \"\$1/hooks/reference-transaction\"
+	}"
+}
+
+reference_transaction() {
+	reftx_hook none
+	twins reference-transaction
+	served_twins 'creates one' @ "$one:refs/heads/n1"
+	served_twins 'updates the current branch' @ "$two:refs/heads/main"
+	served_twins 'deletes one' @ :refs/heads/other
+	served_twins 'atomic: three' --atomic @ "$one:refs/heads/n2" \
+		"$one:refs/heads/main2" :refs/heads/n1
+	if is_old; then
+		served_twins 'three' @ "$one:refs/heads/n4" \
+			"$one:refs/heads/n5" "$one:refs/heads/n6"
+		return
+	fi
+	reftx_hook prepared
+	twins 'reference-transaction declines prepared'
+	push_twins_state 'atomic' --atomic @ "$one:refs/heads/n1" \
+		"$one:refs/heads/no"
+	push_twins_state 'one' @ "$one:refs/heads/no"
+	reftx_hook preparing
+	twins 'reference-transaction declines preparing'
+	push_twins_state 'atomic' --atomic @ "$one:refs/heads/n1" \
+		"$one:refs/heads/no"
+}
+
+check 'the daemon starts' start_daemon
+make_work
+plain
+current_branch
+deletions
+fast_forwards
+worktrees
+namespaces
+symrefs
+update_hook
+reference_transaction
+finish

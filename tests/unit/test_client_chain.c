@@ -1,0 +1,255 @@
+/*
+ * Proves which refs go to the hook behind refd's (by receive-pack's rule for
+ * receive.procReceiveRefs), what it is told, and what becomes of its answers:
+ * copied with their options, in input order, and in receive-pack's words
+ * where there is none.
+ */
+#include <check.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/chain.h"
+#include "tests/lib/hook_rig.h"
+#include "tests/lib/tmp.h"
+
+static void setup(void)
+{
+	hook_setup();
+	unsetenv("REFD_CHAINED");
+	signal(SIGPIPE, SIG_IGN); /* as main() does */
+	tmp_run("git -C repo.git config refd.chain refs/for");
+}
+
+/* Bash, with which to say and hear packets. */
+static void chain_to(const char *shell)
+{
+	tmp_run("cd repo.git && cat >hooks/proc-receive <<'END'\n"
+		"#!/bin/bash\n"
+		"pkt() { printf '%%04x%%s' $((${#1} + 4)) \"$1\"; }\n"
+		"cut() { dd bs=1 count=$1 status=none | tr '\\0' ' '; }\n"
+		"get() {\n"
+		"	while len=$(cut 4) && [ $((16#$len)) -gt 0 ]; do\n"
+		"		cut $((16#$len - 4))\n"
+		"		echo\n"
+		"	done\n"
+		"}\n"
+		"%s\n"
+		"END\n"
+		"chmod +x hooks/proc-receive",
+	    shell);
+}
+
+#define AGREE     "get >version; pkt version=1; printf 0000; get >commands; "
+#define NO_REPORT " proc-receive failed to report status\n"
+#define NOT_RUN   " fail to run proc-receive hook\n"
+
+/* ---- which ---- */
+
+START_TEST(test_matches)
+{
+	static const struct {
+		const char *value, *command;
+		bool does;
+	} cases[] = {
+		{ "refs/for", Z " " A " refs/for/main", true },
+		{ "refs/for", Z " " A " refs/for", true },
+		{ "refs/for", Z " " A " refs/fork", false },
+		{ "refs/for/", Z " " A " refs/for/main", true },
+		{ "a:refs/for", Z " " A " refs/for/main", true },
+		{ "a:refs/for", A " " B " refs/for/main", false },
+		{ "m:refs/for", A " " B " refs/for/main", true },
+		{ "d:refs/for", A " " Z " refs/for/main", true },
+		{ "am:refs/for", A " " Z " refs/for/main", false },
+		{ "adm!:refs/heads", Z " " A " refs/tags/x", true },
+		{ "adm!:refs/heads", Z " " A " refs/heads/x", false },
+		{ "!:refs/heads", Z " " A " refs/tags/x", false },
+	};
+	struct push_command c = { 0 };
+	struct push push = { .commands = &c, .nr = 1 };
+	struct gitconfig config = { 0 };
+	struct gitdir gd = { 0 };
+	struct text why = { 0 };
+
+	tmp_run("git -C repo.git config refd.chain '%s'", cases[_i].value);
+	ck_assert(gitdir_find(&gd, ".", &why));
+	gitconfig_load(&config, &gd);
+	ck_assert_int_eq(refd_oid_parse(cases[_i].command, &c.old_oid), 0);
+	ck_assert_int_eq(refd_oid_parse(cases[_i].command + 41, &c.new_oid), 0);
+	c.name = (char *)cases[_i].command + 82;
+	ck_assert(chain_is_set(&config));
+	ck_assert_uint_eq(chain_mark(&config, &push), cases[_i].does);
+	ck_assert_int_eq(c.is_chained, cases[_i].does);
+	gitconfig_done(&config);
+	gitdir_done(&gd);
+}
+END_TEST
+
+/* ---- what is said and heard ---- */
+
+static void takes_the_other(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.nr_updates == 2, "not the two others");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_order)
+{
+	hook_serve(takes_the_other);
+	chain_to(AGREE "pkt 'ok refs/for/a'; pkt 'option refname refs/pull/1'; "
+		       "pkt 'option forced-update'; pkt 'ok refs/for/a'; "
+		       "pkt 'option refname refs/pull/2'; "
+		       "pkt 'ng refs/for/b not today'; printf 0000");
+	hook_begin(false);
+	hook_put(Z " " A " refs/for/a");
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/for/b");
+	hook_put(Z " " A " refs/heads/b");
+	hook_expect("ok refs/for/a\noption refname refs/pull/1\n"
+		    "option forced-update\nok refs/for/a\n"
+		    "option refname refs/pull/2\n"
+		    "ok refs/heads/a\nng refs/for/b not today\n"
+		    "ok refs/heads/b\n");
+	tmp_run("cd repo.git && test \"$(cat version)\" = version=1 && "
+		"test \"$(cat commands)\" = '" Z " " A " refs/for/a\n" Z " " A
+		" refs/for/b'");
+}
+END_TEST
+
+/* receive-pack asks nobody else either. */
+START_TEST(test_answers)
+{
+	static const struct {
+		const char *shell, *reason;
+	} cases[] = {
+		{ AGREE "printf 0000", NO_REPORT },
+		{ AGREE "pkt 'ok refs/for/z'; printf 0000", NO_REPORT },
+		{ AGREE "pkt 'ok refs/heads/a'; printf 0000", NO_REPORT },
+		{ AGREE "pkt 'option refname x'; printf 0000", NO_REPORT },
+		{ AGREE "pkt 'yes refs/for/a'; printf 0000", NO_REPORT },
+		{ AGREE, NOT_RUN },
+		{ AGREE "printf zzzz", NOT_RUN },
+		{ "get; exit 1", NOT_RUN },
+		{ "exit 0", NOT_RUN },
+		{ "kill -9 $$", NOT_RUN },
+	};
+	char *wanted = xasprintf("ng refs/for/a%s", cases[_i].reason);
+
+	chain_to(cases[_i].shell);
+	hook_begin(false);
+	hook_put(Z " " A " refs/for/a");
+	hook_expect(wanted);
+	free(wanted);
+}
+END_TEST
+
+/* It has said what there was to say. */
+START_TEST(test_bad_end)
+{
+	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; exit 1");
+	hook_begin(false);
+	hook_put(Z " " A " refs/for/a");
+	hook_expect("ok refs/for/a\n");
+}
+END_TEST
+
+/* Whom it leaves behind nobody waits for. */
+START_TEST(test_left_behind)
+{
+	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; sleep 30 & exit 0");
+	hook_begin(false);
+	hook_put(Z " " A " refs/for/a");
+	hook_expect("ok refs/for/a\n");
+}
+END_TEST
+
+/* ---- all or nothing ---- */
+
+START_TEST(test_atomic)
+{
+	static const char no[] =
+	    " refd: an atomic push can't go both to refd and to the hook of "
+	    "refd.chain\n";
+	char *wanted = xasprintf("ng refs/for/a%sng refs/heads/a%s", no, no);
+
+	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000");
+	hook_begin(true);
+	hook_put(Z " " A " refs/for/a");
+	if (_i == 0) {
+		hook_expect("ok refs/for/a\n");
+		tmp_run("cd repo.git && grep -qx 'version=1 atomic' version");
+	} else {
+		hook_put(Z " " A " refs/heads/a");
+		hook_expect(wanted);
+		tmp_run("test ! -e repo.git/version");
+	}
+	free(wanted);
+}
+END_TEST
+
+/* ---- which hook ---- */
+
+START_TEST(test_hooks)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[len] = '\0';
+	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000");
+	hook_begin(false);
+	hook_put(Z " " A " refs/for/a");
+	switch (_i) {
+	case 0: /* itself */
+		tmp_run("cd repo.git && ln -sf %s hooks/proc-receive", self);
+		hook_expect("ng refs/for/a" NOT_RUN);
+		break;
+	case 1:
+		tmp_run("cd repo.git && rm hooks/proc-receive");
+		hook_expect("ng refs/for/a" NOT_RUN);
+		break;
+	case 2:
+		tmp_run("cd repo.git && mv hooks/proc-receive other && "
+			"git config refd.chainHook ./other && "
+			"ln -sf %s hooks/proc-receive",
+		    self);
+		hook_expect("ok refs/for/a\n");
+		break;
+	case 3: /* by way of a script */
+		ck_assert_ptr_nonnull(realpath(".", self));
+		setenv("REFD_CHAINED", self, 1);
+		hook_expect("ng refs/for/a" NOT_RUN);
+		break;
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_chain");
+	TCase *tc = tcase_create("chain");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, hook_teardown);
+	tcase_add_loop_test(tc, test_matches, 0, 12);
+	tcase_add_test(tc, test_order);
+	tcase_add_loop_test(tc, test_answers, 0, 10);
+	tcase_add_test(tc, test_bad_end);
+	tcase_add_test(tc, test_left_behind);
+	tcase_add_loop_test(tc, test_atomic, 0, 2);
+	tcase_add_loop_test(tc, test_hooks, 0, 4);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

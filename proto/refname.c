@@ -192,14 +192,16 @@ bool refd_refname_may_delete(const char *name, bool *too_long)
 	    !is_pseudoref(name);
 }
 
+bool refd_refname_may_push_deletion(const char *name)
+{
+	return starts_with(name, "refs/") &&
+	    refd_refname_format_ok(name + strlen("refs/"));
+}
+
 bool refd_refname_may_push(const char *name)
 {
-	const char *rest;
-
-	if (!starts_with(name, "refs/"))
-		return false;
-	rest = name + strlen("refs/");
-	return strchr(rest, '/') != NULL && refd_refname_format_ok(rest);
+	return refd_refname_may_push_deletion(name) &&
+	    strchr(name + strlen("refs/"), '/') != NULL;
 }
 
 bool refd_refname_is_per_worktree(const char *name)

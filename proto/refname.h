@@ -41,6 +41,8 @@ bool refd_refname_may_delete(const char *name, bool *too_long);
 /* receive-pack's update(): "refs/" and a valid format with at least two
  * components below it ("funny refname" otherwise). */
 bool refd_refname_may_push(const char *name);
+/* The same of a deletion: one component will do. */
+bool refd_refname_may_push_deletion(const char *name);
 
 /* HEAD-like names, refs/bisect/, refs/worktree/, refs/rewritten/: the ones
  * that belong to a worktree's own git-dir (is_per_worktree_ref). */

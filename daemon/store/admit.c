@@ -170,6 +170,13 @@ static bool is_good_name(const struct refd_update *ask, bool *too_long)
 	return refd_refname_may_write(ask->name, too_long);
 }
 
+static bool may_push(const struct refd_update *ask)
+{
+	return ask->action == REFD_DELETE ?
+	    refd_refname_may_push_deletion(ask->name) :
+	    refd_refname_may_push(ask->name);
+}
+
 static void check_name(struct txn *txn, struct txn_update *u)
 {
 	const struct refd_update *ask = u->ask;
@@ -200,7 +207,7 @@ static void check_name(struct txn *txn, struct txn_update *u)
 	}
 	if (u->status != REFD_PENDING)
 		return;
-	if (txn->req.push && !refd_refname_may_push(ask->name))
+	if (txn->req.push && !may_push(ask))
 		txn_decide(u, REFD_BADNAME, "funny refname");
 	else if (!is_good_name(ask, &too_long))
 		txn_decidef(u, REFD_BADNAME,

@@ -225,6 +225,23 @@ START_TEST(test_may_push)
 }
 END_TEST
 
+START_TEST(test_may_push_deletion)
+{
+	static const char *const yes[] = { "refs/heads/main", "refs/x",
+		"refs/heads" };
+	static const char *const no[] = { "", "HEAD", "refs/", "refs/@",
+		"refs/x.lock", "refs/heads/../x", "heads/main" };
+	size_t i;
+
+	for (i = 0; i < COUNT(yes); i++)
+		ck_assert_msg(refd_refname_may_push_deletion(yes[i]), "%s",
+		    yes[i]);
+	for (i = 0; i < COUNT(no); i++)
+		ck_assert_msg(!refd_refname_may_push_deletion(no[i]), "%s",
+		    no[i]);
+}
+END_TEST
+
 START_TEST(test_per_worktree)
 {
 	static const char *const yes[] = { "HEAD", "ORIG_HEAD", "AUTO_MERGE",
@@ -422,6 +439,7 @@ int main(void)
 	tcase_add_test(tc, test_lengths);
 	tcase_add_test(tc, test_may_delete);
 	tcase_add_test(tc, test_may_push);
+	tcase_add_test(tc, test_may_push_deletion);
 	tcase_add_test(tc, test_per_worktree);
 	tcase_add_test(tc, test_format_like_git);
 	tcase_add_test(tc, test_push_like_git);

@@ -150,7 +150,7 @@ mv .git/hooks/reference-transaction hooks
 cli 'core.hooksPath' refs/heads/a c1
 cd sub || exit 1
 cli 'core.hooksPath from below' refs/heads/a c1
-cd ..
+cd .. || exit 1
 chmod -x hooks/reference-transaction
 cli 'not executable' refs/heads/a c1
 "$git" config advice.ignoredHook false

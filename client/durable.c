@@ -55,24 +55,17 @@ static int write_and_sync(int fd, const struct text *t)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* NEW becomes PATH. */
-static int put(const char *path, const char *new, const struct text *t,
-    mode_t mode, bool exactly)
+static int put(const char *path, const struct text *t, mode_t mode)
 {
-	int fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-	    exactly ? 0600 : mode);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	err = exactly && fchmod(fd, mode) < 0 ? -errno : write_and_sync(fd, t);
+	err = write_and_sync(fd, t);
 	if (close(fd) < 0 && !err)
 		err = -errno;
-	if (!err && rename(new, path) < 0)
-		err = -errno;
-	if (err)
-		unlink(new);
-	return err ? err : durable_sync_parent(path);
+	return err;
 }
 
 int durable_write(const char *path, const struct text *t, mode_t mode)
@@ -81,16 +74,42 @@ int durable_write(const char *path, const struct text *t, mode_t mode)
 	int err;
 
 	unlink(new);
-	err = put(path, new, t, mode, false);
+	err = put(new, t, mode);
+	if (!err && rename(new, path) < 0)
+		err = -errno;
+	if (err)
+		unlink(new);
 	free(new);
-	return err;
+	return err ? err : durable_sync_parent(path);
 }
 
-int durable_replace(const char *path, const struct text *t, mode_t mode)
+int durable_replace(const char *path, const char *stage, const struct text *t,
+    mode_t mode)
 {
 	char *lock = xasprintf("%s.lock", path);
-	int err = put(path, lock, t, mode, true);
+	int err;
 
+	durable_unlock(path, stage);
+	err = put(stage, t, 0600);
+	if (!err && (chmod(stage, mode) < 0 || link(stage, lock) < 0))
+		err = -errno;
+	else if (!err && rename(lock, path) < 0)
+		err = -errno;
+	durable_unlock(path, stage);
 	free(lock);
-	return err;
+	return err ? err : durable_sync_parent(path);
+}
+
+void durable_unlock(const char *path, const char *stage)
+{
+	char *lock = xasprintf("%s.lock", path);
+	struct stat ours, found;
+
+	if (stat(stage, &ours) == 0) {
+		if (stat(lock, &found) == 0 && found.st_dev == ours.st_dev &&
+		    found.st_ino == ours.st_ino)
+			unlink(lock);
+		unlink(stage);
+	}
+	free(lock);
 }

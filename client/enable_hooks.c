@@ -161,13 +161,14 @@ bool hooks_release(const char *dir, const char *user)
 {
 	struct enabled record = { 0 };
 	struct site site;
-	bool ok = true;
+	bool ok;
 
 	if (!registry_needed("this") || is_used(dir, user))
 		return true;
 	site_of(&site, dir);
-	if (enabled_read(&record, &site) &&
-	    enabled_find(&record, STEP_AT, NULL, dir))
+	ok = enabled_read(&record, &site);
+	/* Of none, the rest of one: its directory. */
+	if (ok && (!record.nr || enabled_find(&record, STEP_AT, NULL, dir)))
 		ok = enabled_undo(&record, &site) && enabled_remove(&site);
 	enabled_done(&record);
 	site_done(&site);

@@ -57,6 +57,7 @@ static bool look(struct plan *p)
 {
 	const char *set;
 
+	exact_unlock(&p->site);
 	if (!site_config(&p->site, &p->own) ||
 	    !check_format(&p->site, &p->own) || !load_all(p) ||
 	    !enabled_read(&p->before, &p->site))

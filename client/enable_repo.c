@@ -123,11 +123,12 @@ static bool disable(const char *dir)
 	}
 	site_init(&site, dir);
 	owner_enter(&st);
+	exact_unlock(&site);
 	ok = enabled_read(&record, &site);
 	owner_leave();
 	if (ok && !record.nr)
 		printf("%s: not enabled\n", dir);
-	else if (ok)
+	if (ok)
 		ok = undo(&site, &record, &st);
 	if (ok)
 		registry_remove(dir);

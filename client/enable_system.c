@@ -304,6 +304,7 @@ bool enable_system(const char **roots, size_t nr, const struct wishes *w)
 	struct site site;
 	bool ok = system_read(&site, &before);
 
+	exact_unlock(&site);
 	if (ok && !nr && !before.nr && !w->repair) {
 		say_error("--root names the directory with the repositories");
 		ok = false;
@@ -377,8 +378,11 @@ bool disable_system(const char **roots, size_t nr)
 	bool ok = system_read(&site, &record);
 	size_t i;
 
-	if (ok && !record.nr)
+	exact_unlock(&site);
+	if (ok && !record.nr) {
 		printf("%s: not enabled\n", site.name);
+		enabled_remove(&site);
+	}
 	for (i = 0; i < nr && ok && record.nr; i++) {
 		char *key = include_key(roots[i]);
 

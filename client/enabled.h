@@ -100,6 +100,8 @@ void exact_keep(const struct site *site, bool is_first);
 void exact_seal(const struct site *site);
 bool exact_restore(const struct site *site);
 void exact_remove(const struct site *site);
+/* Takes away a lock of git's that a killed restore has left. */
+void exact_unlock(const struct site *site);
 
 /* Each says on standard output what it did. A step that was done, or undone,
  * already is fine, and says nothing. */

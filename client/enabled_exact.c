@@ -63,16 +63,32 @@ void exact_seal(const struct site *site)
 	free(after);
 }
 
-/* A link is followed, as git does. */
-static bool replace(const char *config, const struct text *t)
+static char *stage_path(const struct site *site)
 {
-	char *file = realpath(config, NULL);
+	return xasprintf("%s.stage", site->record);
+}
+
+/* A link is followed, as git does. */
+static bool replace(const struct site *site, const struct text *t)
+{
+	char *file = realpath(site->config, NULL), *stage = stage_path(site);
 	struct stat st;
 	bool ok = file && stat(file, &st) == 0 &&
-	    durable_replace(file, t, st.st_mode & 07777) == 0;
+	    durable_replace(file, stage, t, st.st_mode & 07777) == 0;
 
+	free(stage);
 	free(file);
 	return ok;
+}
+
+void exact_unlock(const struct site *site)
+{
+	char *file = realpath(site->config, NULL), *stage = stage_path(site);
+
+	if (file)
+		durable_unlock(file, stage);
+	free(stage);
+	free(file);
 }
 
 bool exact_restore(const struct site *site)
@@ -80,7 +96,7 @@ bool exact_restore(const struct site *site)
 	char *before = before_path(site), *after = after_path(site);
 	struct text t = { 0 };
 	bool done = same_text(site->config, after) &&
-	    text_read_file(&t, before) == 0 && replace(site->config, &t);
+	    text_read_file(&t, before) == 0 && replace(site, &t);
 
 	text_done(&t);
 	free(before);

@@ -99,6 +99,15 @@ static int lock_it(const char *dir)
 	return err;
 }
 
+/* Of one that was killed. */
+static void remove_unfinished(void)
+{
+	char *path = registry_file("list.new");
+
+	unlink(path);
+	free(path);
+}
+
 bool registry_open(void)
 {
 	const char *dir = state_dir();
@@ -107,6 +116,8 @@ bool registry_open(void)
 	if (!err) {
 		registry_enter();
 		err = lock_it(dir);
+		if (!err)
+			remove_unfinished();
 		registry_leave();
 	}
 	if (err) {

@@ -6,10 +6,16 @@
  * were cut short.
  */
 #include <check.h>
+#include <errno.h>
 #include <getopt.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/command.h"
@@ -212,6 +218,107 @@ START_TEST(test_damaged_record)
 }
 END_TEST
 
+/* As on a file system that has none. */
+static void forbid_links(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+#ifdef SYS_link
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_link, 1, 0),
+#endif
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+	    0);
+}
+
+START_TEST(test_no_hard_links)
+{
+	forbid_links();
+	ck_assert_int_eq(enable(), 1);
+	check_as_before();
+}
+END_TEST
+
+/* What git config would not bring back: a section that was empty, a last line
+ * that did not end, what stands behind a section's name. */
+START_TEST(test_odd_configuration)
+{
+	static const char *const ends[] = { "[receive]\n[other]\n",
+		"[receive]\n# no end of line", "[receive] autogc = false",
+		"[refd]\n" };
+
+	tmp_run("printf '%s' >>r.git/config && cp -p r.git/config before && "
+		"chmod 640 r.git/config",
+	    ends[_i]);
+	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	ck_assert_int_eq(run(command_enable, "--socket", "/newer"), 0);
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+	ck_assert_uint_eq(tmp_mode("r.git/config"), 0640);
+}
+END_TEST
+
+/* It is not brought back where somebody has written since. */
+START_TEST(test_written_since)
+{
+	tmp_run(
+	    "printf '[receive]\n' >>r.git/config && cp r.git/config before");
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("git -C r.git config user.name N");
+	ck_assert_int_eq(run(command_enable, "--socket", "/s"), 0);
+	ck_assert_int_eq(disable(), 0);
+	check_config("user.name", "N\n");
+	check_config("core.fsync", "");
+	check_config("receive.procReceiveRefs", "");
+	ck_assert(!tmp_exists("r.git/refd"));
+}
+END_TEST
+
+/* A lock of git's own stops disable, is not touched, and then does not. */
+START_TEST(test_locked)
+{
+	ck_assert_int_eq(enable(), 0);
+	tmp_put("r.git/config.lock", "theirs");
+	ck_assert_int_eq(disable(), 1);
+	ck_assert(tmp_exists("r.git/config.lock"));
+	ck_assert(tmp_exists("r.git/hooks/proc-receive"));
+	tmp_run("rm r.git/config.lock");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+/* Words, names with blanks and signs, and what replaced them. */
+START_TEST(test_record)
+{
+	tmp_run("git -C r.git config refd.socket '/a %%20b\n%%c' && "
+		"cp r.git/config before");
+	ck_assert_int_eq(run(command_enable, "--socket", "/a b%2"), 0);
+	check_config("refd.socket", "/a b%2\n");
+	tmp_run("rm r.git/refd/enabled.before");
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+END_TEST
+
+START_TEST(test_usage)
+{
+	static const char *const bad[][2] = { { "--all", "--all" },
+		{ "--root", "/" }, { "--json", NULL }, { "--system", NULL },
+		{ "--list", NULL }, { "--template", "/" } };
+
+	ck_assert_int_eq(run(command_enable, bad[_i][0], bad[_i][1]), 129);
+	tmp_run("cmp before r.git/config");
+}
+END_TEST
+
 START_TEST(test_no_repository)
 {
 	tmp_run("rm -r r.git");
@@ -238,6 +345,12 @@ int main(void)
 	tcase_add_test(tc, test_no_hooks_dir);
 	tcase_add_test(tc, test_cut_short);
 	tcase_add_loop_test(tc, test_damaged_record, 0, 5);
+	tcase_add_test(tc, test_no_hard_links);
+	tcase_add_loop_test(tc, test_odd_configuration, 0, 4);
+	tcase_add_test(tc, test_written_since);
+	tcase_add_test(tc, test_locked);
+	tcase_add_test(tc, test_record);
+	tcase_add_loop_test(tc, test_usage, 0, 6);
 	tcase_add_test(tc, test_no_repository);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

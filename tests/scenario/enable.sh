@@ -1,0 +1,402 @@
+#!/bin/bash
+# refd enable and disable with real git: a push is served after enable and
+# git's own again after disable, which leaves configuration and hooks as they
+# were to the byte; a repository that it would break is refused and left
+# alone, with the remedy said; another's proc-receive hook keeps its refs; all
+# repositories below a directory are enabled without being touched, and their
+# own hooks run as ever, in plain, bare and linked work trees; a template
+# enables those to come; the list tells what is enabled.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+# git's system configuration is one of this test's own.
+unset GIT_CONFIG_NOSYSTEM
+export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
+mkdir "$T/etc" "$T/srv"
+hooks=$T/share/hooks
+
+# What a repository has but for its refs and objects, links as such.
+picture() { # NAME
+	(cd "$T/$1" && find . \( -name objects -o -name refs -o -name logs \) \
+		-prune -o -printf '%p %y %m %l\n' | sort &&
+		cat config && sha1sum hooks/* 2>/dev/null)
+}
+
+push_served() { # REPORTED-AS NAME REF yes|no
+	local before after said
+	before=$(stat_of transactions)
+	if ! said=$(git -C "$T/work" push -q "$T/$2" "HEAD:$3" 2>&1); then
+		not_ok "$1" "$said"
+		return
+	fi
+	after=$(stat_of transactions)
+	if [ "$4" = yes ]; then
+		is "$1" $((before + 1)) "$after"
+	else
+		is "$1" "$before" "$after"
+	fi
+}
+
+says() { # REPORTED-AS WORDS
+	if grep -q -e "$2" "$T/said"; then
+		ok "$1"
+	else
+		not_ok "$1" "$(cat "$T/said")"
+	fi
+}
+
+# ---- one repository ----
+
+there_and_back() {
+	new_repo one.git bare
+	printf '[receive]\n[gc] auto = 0' >>"$T/one.git/config"
+	picture one.git >"$T/before"
+	push_served 'before: git' one.git refs/heads/a no
+	"$REFD" enable "$T/one.git" >"$T/said"
+	says 'enable: says what it sets' 'receive.procReceiveRefs += adm!:refs'
+	is 'enable: a line each' 6 "$(wc -l <"$T/said")"
+	push_served 'after enable: refd' one.git refs/heads/b yes
+	is 'listed' "enabled     $T/one.git" "$("$REFD" enable --list)"
+	"$REFD" enable "$T/one.git" >"$T/said"
+	is 'again: nothing' "$T/one.git: enabled already" "$(cat "$T/said")"
+	"$REFD" disable "$T/one.git" >"$T/said"
+	# The daemon's own part, refd/id and lock, stays.
+	picture one.git | grep -v '^\./refd' >"$T/after"
+	check 'disable: as it was, to the byte' diff "$T/before" "$T/after"
+	push_served 'after disable: git' one.git refs/heads/c no
+	is 'listed no more' '' "$("$REFD" enable --list)"
+	check 'the configuration is nobody else'\''s to read again' \
+		test "$(stat -c %a "$T/one.git/config")" = 644
+}
+
+states() {
+	new_repo kept.git bare
+	new_repo half.git bare
+	new_repo gone.git bare
+	"$REFD" enable "$T"/{kept,half,gone}.git >/dev/null
+	git -C "$T/half.git" config --unset-all receive.procReceiveRefs
+	rm -r "$T/gone.git"
+	"$REFD" enable --list >"$T/said"
+	says 'list: enabled' "^enabled  *$T/kept.git\$"
+	says 'list: incomplete' "^incomplete  *$T/half.git\$"
+	says 'list: gone' "^gone  *$T/gone.git\$"
+	check 'list: JSON' python3 -c 'import json, sys
+assert sorted(e["state"] for e in json.load(sys.stdin)) == \
+    ["enabled", "gone", "incomplete"]' < <("$REFD" enable --list --json)
+	check 'enable --all' "$REFD" enable --all >/dev/null
+	"$REFD" enable --list >"$T/said"
+	says 'enable --all mends' "^enabled  *$T/half.git\$"
+	check 'disable --all' "$REFD" disable --all >/dev/null
+	is 'disable --all: nothing is listed' '' "$("$REFD" enable --list)"
+	is 'disable --all: nothing is set' '' \
+		"$(git -C "$T/half.git" config refd.socket)"
+}
+
+# ---- refusals ----
+
+refused() { # REPORTED-AS NAME WORDS [OPTION...]
+	local name=$1 repo=$2 words=$3
+	shift 3
+	picture "$repo" >"$T/before"
+	if "$REFD" enable "$@" "$T/$repo" >"$T/said" 2>&1; then
+		not_ok "$name: refused" "$(cat "$T/said")"
+	else
+		says "$name: refused, and why" "$words"
+	fi
+	picture "$repo" >"$T/after"
+	check "$name: left alone" diff "$T/before" "$T/after"
+}
+
+as_nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+refusals() {
+	new_repo bad.git bare
+	git -C "$T/bad.git" config receive.shallowUpdate true
+	refused 'shallowUpdate' bad.git 'shallowUpdate.*unset it'
+	git -C "$T/bad.git" config --unset receive.shallowUpdate
+	mkdir "$T/others"
+	git -C "$T/bad.git" config core.hooksPath "$T/others"
+	refused 'hooks of another'\''s' bad.git 'link proc-receive there'
+	git -C "$T/bad.git" config --unset core.hooksPath
+	refused 'nothing to chain' bad.git 'no other proc-receive' \
+		--chain refs/for --hooks "$hooks"
+	printf '#!/bin/sh\n' >"$T/bad.git/hooks/proc-receive"
+	chmod +x "$T/bad.git/hooks/proc-receive"
+	refused 'another hook' bad.git 'another proc-receive.*--chain'
+	for format in 'objectFormat sha256' 'refStorage reftable' \
+		'partialClone origin'; do
+		new_repo odd.git bare
+		# shellcheck disable=SC2086 # key and value
+		git -C "$T/odd.git" config extensions.$format
+		refused "extensions.${format% *}" odd.git 'refd does not serve'
+		rm -rf "$T/odd.git"
+	done
+	if [ "$(id -u)" -ne 0 ]; then
+		skip 'other owners' 'only root can act for others'
+		return
+	fi
+	new_repo alien.git bare
+	picture alien.git >"$T/before"
+	chmod 755 "$T"
+	if REFD_STATE=$T/nobody as_nobody "$REFD" enable "$T/alien.git" \
+		>"$T/said" 2>&1; then
+		not_ok 'another'\''s repository' "$(cat "$T/said")"
+	else
+		says 'another'\''s repository' 'belongs to root: enable it as'
+	fi
+	chown -R 65534:65534 "$T/alien.git"
+	check 'root for its owner' "$REFD" enable "$T/alien.git" >/dev/null
+	is 'root for its owner: all is the owner'\''s' '' \
+		"$(find "$T/alien.git" ! -user 65534)"
+	"$REFD" disable "$T/alien.git" >/dev/null
+	picture alien.git >"$T/after"
+	check 'and back' diff "$T/before" "$T/after"
+	chmod 555 "$T/alien.git/hooks"
+	refused 'a directory that is not writable' alien.git \
+		'make it writable for its owner'
+}
+
+warnings() {
+	new_repo weak.git bare
+	git -C "$T/weak.git" config core.fsync objects
+	printf '#!/bin/sh\n' >"$T/weak.git/hooks/reference-transaction"
+	chmod +x "$T/weak.git/hooks/reference-transaction"
+	check 'weak: enabled' "$REFD" enable "$T/weak.git" >"$T/said" 2>&1
+	says 'weak: core.fsync' 'warning:.*core.fsync is objects'
+	says 'weak: the hook' 'warning:.*reference-transaction'
+	"$REFD" disable "$T/weak.git" >/dev/null
+}
+
+# ---- beside another hook ----
+
+chained() {
+	new_repo chain.git bare
+	cat >"$T/chain.git/hooks/proc-receive" <<-'END'
+		#!/bin/sh
+		echo theirs >>theirs
+		exit 1
+	END
+	chmod +x "$T/chain.git/hooks/proc-receive"
+	git -C "$T/chain.git" config receive.procReceiveRefs refs/for
+	picture chain.git >"$T/before"
+	check 'chained: enabled' "$REFD" enable --chain refs/for \
+		--hooks "$hooks" "$T/chain.git" >"$T/said"
+	is 'chained: refd.chain' refs/for "$(git -C "$T/chain.git" \
+		config refd.chain)"
+	push_served 'chained: a branch is refd'\''s' chain.git refs/heads/a yes
+	check 'chained: their hook was not asked' test ! -e "$T/chain.git/theirs"
+	git -C "$T/work" push -q "$T/chain.git" HEAD:refs/for/main 2>/dev/null
+	is 'chained: it has its own refs' theirs "$(cat "$T/chain.git/theirs")"
+	rm "$T/chain.git/theirs"
+	"$REFD" disable "$T/chain.git" >/dev/null
+	picture chain.git | grep -v '^\./refd' >"$T/after"
+	check 'chained: and back' diff "$T/before" "$T/after"
+	check 'chained: no hooks left' test ! -e "$T/share"
+}
+
+# ---- all below a directory ----
+
+# Each hook tells where it is run and with what.
+tell_tale() { # HOOKS-DIRECTORY HOOK...
+	local dir=$1 hook
+	shift
+	for hook; do
+		cat >"$dir/$hook" <<-END
+			#!/bin/sh
+			{
+				echo "$hook args: \$*"
+				case $hook in
+				pre-receive | post-receive) echo "stdin: \$(cat)" ;;
+				esac
+			} >>"$T/told"
+			[ ! -e "$T/refuse-$hook" ]
+		END
+		chmod +x "$dir/$hook"
+	done
+}
+
+told() { # REPORTED-AS LINE
+	if grep -qxF -e "$2" "$T/told"; then
+		ok "$1"
+	else
+		not_ok "$1" "$(cat "$T/told")"
+	fi
+}
+
+system_bare() {
+	local tip
+	tip=$(git -C "$T/work" rev-parse HEAD)
+	: >"$T/told"
+	push_served 'system, bare: refd' srv/bare.git refs/heads/a yes
+	told 'system, bare: pre-receive has its input' \
+		"stdin: 0000000000000000000000000000000000000000 $tip refs/heads/a"
+	told 'system, bare: post-receive' 'post-receive args: '
+	told 'system, bare: post-update' 'post-update args: refs/heads/a'
+	touch "$T/refuse-pre-receive"
+	git -C "$T/work" push -q "$T/srv/bare.git" HEAD:refs/heads/b \
+		2>"$T/said"
+	says 'system, bare: pre-receive may refuse' 'pre-receive hook declined'
+	rm "$T/refuse-pre-receive"
+	tell_tale "$T/srv/bare.git/hooks" update
+	check 'system, bare: a push with an update hook' \
+		git -C "$T/work" push -q "$T/srv/bare.git" HEAD:refs/heads/c
+	told 'system, bare: update has its arguments' "update args: refs/heads/c \
+0000000000000000000000000000000000000000 $tip"
+}
+
+system_work_trees() {
+	local repo
+	git -C "$T/srv/plain" worktree add -q "$T/srv/linked" -b linked
+	told 'system: post-checkout, in a new work tree' \
+		"post-checkout args: 0000000000000000000000000000000000000000 \
+$(git -C "$T/srv/plain" rev-parse HEAD) 1"
+	for repo in plain linked; do
+		: >"$T/told"
+		check "system, $repo: commit" git -C "$T/srv/$repo" commit -q \
+			--allow-empty -m here
+		told "system, $repo: pre-commit" 'pre-commit args: '
+		told "system, $repo: post-commit" 'post-commit args: '
+		touch "$T/refuse-pre-commit"
+		check "system, $repo: pre-commit may refuse" test "$(git -C \
+			"$T/srv/$repo" commit -q --allow-empty -m no \
+			>/dev/null 2>&1; echo $?)" = 1
+		rm "$T/refuse-pre-commit"
+	done
+	: >"$T/told"
+	mkdir "$T/srv/plain/below"
+	check 'system: a hook from below the top' \
+		git -C "$T/srv/plain/below" commit -q --allow-empty -m below
+	told 'system: pre-commit, from below' 'pre-commit args: '
+	: >"$T/told"
+	git --git-dir="$T/srv/plain/.git" --work-tree="$T/srv/plain" commit -q \
+		--allow-empty -m named
+	told 'system: pre-commit, GIT_DIR named' 'pre-commit args: '
+}
+
+# A forwarder must not take from git what it does where there is no hook.
+system_update_instead() {
+	git clone -q "$T/work" "$T/srv/instead"
+	git -C "$T/srv/instead" config receive.denyCurrentBranch updateInstead
+	echo text >"$T/work/file"
+	git -C "$T/work" add file
+	git -C "$T/work" commit -q -m 'a file'
+	check 'updateInstead: pushed' \
+		git -C "$T/work" push -q "$T/srv/instead" HEAD:main
+	is 'updateInstead: and checked out' text "$(cat "$T/srv/instead/file")"
+	echo mine >"$T/srv/instead/file"
+	git -C "$T/work" commit -q --allow-empty -m more
+	git -C "$T/work" push -q "$T/srv/instead" HEAD:main 2>"$T/said"
+	says 'updateInstead: what is dirty is refused' 'unstaged changes'
+	is 'updateInstead: and kept' mine "$(cat "$T/srv/instead/file")"
+	: >"$T/told"
+	tell_tale "$T/srv/instead/.git/hooks" push-to-checkout
+	check 'push-to-checkout: pushed' \
+		git -C "$T/work" push -q "$T/srv/instead" HEAD:main
+	told 'push-to-checkout: its own hook' "push-to-checkout args: \
+$(git -C "$T/work" rev-parse HEAD)"
+}
+
+system_wide() {
+	local repo
+	git clone -q --bare "$T/work" "$T/srv/bare.git"
+	git clone -q "$T/work" "$T/srv/plain"
+	tell_tale "$T/srv/bare.git/hooks" pre-receive post-receive post-update
+	tell_tale "$T/srv/plain/.git/hooks" pre-commit post-commit post-checkout
+	for repo in bare.git plain; do
+		picture "srv/$repo" >"$T/before.$repo" 2>/dev/null
+	done
+	git config --system user.useConfigOnly true
+	cp "$T/etc/gitconfig" "$T/etc.before"
+	git -C "$T/srv/bare.git" config core.hooksPath "$T/others"
+	"$REFD" enable --system --root "$T/srv" --hooks "$hooks" >"$T/said" 2>&1
+	says 'system: refused where it would break one' \
+		'bare.git: its own core.hooksPath'
+	check 'system: and nothing was done' test ! -e "$T/share"
+	git -C "$T/srv/bare.git" config --unset core.hooksPath
+	check 'system: enabled' "$REFD" enable --system --root "$T/srv" \
+		--hooks "$hooks" >"$T/said"
+	says 'system: says the include' "includeIf.gitdir:$T/srv/.path +="
+	"$REFD" enable --list >"$T/said"
+	says 'system: listed' "^enabled  *$T/srv/  system"
+	says 'system: a repository, listed' "^system  *$T/srv/bare.git"
+	is 'system: again' "$GIT_CONFIG_SYSTEM: enabled already" \
+		"$("$REFD" enable --system --root "$T/srv")"
+	for repo in bare.git plain; do
+		picture "srv/$repo" >"$T/after.$repo" 2>/dev/null
+		check "system: $repo untouched" \
+			diff "$T/before.$repo" "$T/after.$repo"
+	done
+	system_bare
+	system_work_trees
+	system_update_instead
+	git clone -q --bare "$T/work" "$T/srv/later.git"
+	push_served 'system: one that came later' srv/later.git refs/heads/x yes
+	is 'system: update, no hook there' '' "$("$REFD" update -C \
+		"$T/srv/later.git" refs/heads/y \
+		"$(git -C "$T/work" rev-parse HEAD)" 2>&1)"
+	check 'system: disabled' "$REFD" disable --system >/dev/null
+	check 'system: the configuration as it was' \
+		cmp "$T/etc.before" "$T/etc/gitconfig"
+	check 'system: no hooks left' test ! -e "$T/share" -a ! -e "$T/etc/refd"
+	push_served 'system: git again' srv/later.git refs/heads/z no
+	is 'system: nothing to be undone twice' \
+		"$GIT_CONFIG_SYSTEM: not enabled" "$("$REFD" disable --system)"
+}
+
+# ---- those to come ----
+
+template() {
+	mkdir "$T/template"
+	check 'template: enabled' "$REFD" enable --template "$T/template" \
+		>/dev/null
+	git init -q --bare --template="$T/template" "$T/new.git"
+	push_served 'template: git init' new.git refs/heads/a yes
+	git clone -q --bare --template="$T/template" "$T/work" "$T/cloned.git"
+	push_served 'template: git clone' cloned.git refs/heads/a yes
+	is 'template: enabled already' "$T/cloned.git: enabled already" \
+		"$("$REFD" enable "$T/cloned.git")"
+	check 'template: one of them disabled' "$REFD" disable "$T/new.git" \
+		>/dev/null
+	push_served 'template: which is git'\''s then' new.git refs/heads/b no
+	"$REFD" disable --template "$T/template" >/dev/null
+	is 'template: nothing left in it' '' \
+		"$(find "$T/template" -mindepth 1)"
+	push_served 'template: what was made stays enabled' cloned.git \
+		refs/heads/c yes
+	"$REFD" disable "$T/cloned.git" >/dev/null
+}
+
+# ---- what core.fsync means to git ----
+
+fsync_is_meant() {
+	local said
+	if ! command -v strace >/dev/null ||
+		! strace -o /dev/null true 2>/dev/null; then
+		skip 'core.fsync' 'no strace'
+		return
+	fi
+	new_repo sync.git bare
+	"$REFD" enable "$T/sync.git" >/dev/null
+	git -C "$T/work" push -q "$T/sync.git" HEAD:refs/heads/a
+	said=$(strace -f -y -e trace=fsync,fdatasync git -C "$T/sync.git" \
+		pack-refs --all 2>&1)
+	check 'core.fsync: git flushes packed-refs then' \
+		grep -q 'sync(.*packed-refs' <<<"$said"
+	"$REFD" disable "$T/sync.git" >/dev/null
+}
+
+start_daemon || finish
+new_repo work
+there_and_back
+states
+refusals
+warnings
+chained
+system_wide
+template
+fsync_is_meant
+stop_daemon
+finish

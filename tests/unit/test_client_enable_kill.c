@@ -1,0 +1,330 @@
+/*
+ * Proves that enable and disable can be killed before any system call of
+ * theirs that changes something, and that the next enable then ends with a
+ * repository that is enabled, the next disable with one that is as it was, to
+ * the byte of its configuration and down to the last file; and that at no
+ * such moment the configuration asks for a hook that isn't there.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/cli.h"
+#include "client/command.h"
+#include "tests/lib/tmp.h"
+
+#define STOPS_MAX 2000
+
+/* With another proc-receive hook, so that enable has all it can do. */
+static void setup(void)
+{
+	char path[700];
+
+	tmp_setup();
+	snprintf(path, sizeof(path), "%s/etc/gitconfig", tmp_root);
+	setenv("GIT_CONFIG_SYSTEM", path, 1);
+	unsetenv("REFD_SOCKET");
+	tmp_run("umask 022 && mkdir etc && "
+		"git init -q -b main --bare r.git && mkdir -p r.git/hooks && "
+		"printf '[receive]\\n# no end of line' >>r.git/config && "
+		"cp -a r.git before");
+}
+
+static void with_other_hook(void)
+{
+	tmp_put("before/hooks/proc-receive", "#!/bin/sh\nexit 1\n");
+	tmp_run("chmod 755 before/hooks/proc-receive && "
+		"rm -r r.git && cp -a before r.git");
+}
+
+static int run(bool enables, bool chained)
+{
+	char name[] = "x", repo[700], hooks[700];
+	char *argv[10] = { name };
+	int argc = 1;
+
+	snprintf(repo, sizeof(repo), "%s/r.git", tmp_root);
+	snprintf(hooks, sizeof(hooks), "%s/share/hooks", tmp_root);
+	if (enables && chained) {
+		argv[argc++] = (char *)"--chain";
+		argv[argc++] = (char *)"refs/for";
+		argv[argc++] = (char *)"--hooks";
+		argv[argc++] = hooks;
+	}
+	argv[argc++] = repo;
+	optind = 0;
+	return enables ? command_enable(argc, argv) :
+			 command_disable(argc, argv);
+}
+
+/* ---- a run that ends before its nth change ---- */
+
+static bool changes_something(const struct user_regs_struct *regs)
+{
+	switch ((long)regs->orig_rax) {
+	case SYS_open:
+		return regs->rsi & O_CREAT;
+	case SYS_openat:
+		return regs->rdx & O_CREAT;
+	case SYS_rename:
+	case SYS_renameat:
+	case SYS_renameat2:
+	case SYS_unlink:
+	case SYS_unlinkat:
+	case SYS_mkdir:
+	case SYS_mkdirat:
+	case SYS_rmdir:
+	case SYS_symlink:
+	case SYS_symlinkat:
+	case SYS_link:
+	case SYS_linkat:
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_vfork:
+	case SYS_fork:
+		return true;
+	}
+	return false;
+}
+
+/* The child is killed when its nth change is about to be made. True: it ran
+ * to its end, in which case its status has to be 0. */
+static bool runs_to_end(pid_t pid, int n)
+{
+	struct user_regs_struct regs;
+	bool entering = true;
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSTOPPED(status));
+	ptrace(PTRACE_SETOPTIONS, pid, 0,
+	    PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD);
+	for (;;) {
+		long signal = 0;
+
+		if (WIFSTOPPED(status) && WSTOPSIG(status) != SIGSTOP &&
+		    WSTOPSIG(status) != (SIGTRAP | 0x80))
+			signal = WSTOPSIG(status);
+		ptrace(PTRACE_SYSCALL, pid, 0, signal);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status)) {
+			ck_assert_int_eq(WEXITSTATUS(status), 0);
+			return true;
+		}
+		ck_assert(WIFSTOPPED(status));
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			continue;
+		ck_assert_int_eq(ptrace(PTRACE_GETREGS, pid, 0, &regs), 0);
+		if (entering && changes_something(&regs) && n-- == 0)
+			break;
+		entering = !entering;
+	}
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return false;
+}
+
+static bool run_until(int n, bool enables, bool chained)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(null, 1);
+		dup2(null, 2);
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
+			_exit(77);
+		raise(SIGSTOP);
+		_exit(run(enables, chained) || fflush(stdout));
+	}
+	return runs_to_end(pid, n);
+}
+
+/* ---- what has to be so ---- */
+
+/* The hook that git would run, if it is told to ask one. */
+static void check_hook_is_there(bool chained, int n)
+{
+	int status = tmp_status("cd r.git && "
+				"case $(git config --get-all "
+				"receive.procReceiveRefs | wc -l) in "
+				"0) exit 0 ;; esac; "
+				"d=$(git config core.hooksPath) || d=hooks; "
+				"test -x \"$d/proc-receive\" %s",
+	    chained ? "-a \"$d\" != hooks" : "");
+
+	ck_assert_msg(status == 0, "killed before change %d: no hook", n);
+}
+
+static void check_enabled(bool chained, int n)
+{
+	int status = tmp_status("cd r.git && "
+				"test \"$(git config --get-all "
+				"receive.procReceiveRefs | xargs)\" = "
+				"'refs adm!:refs' && "
+				"test \"$(git config core.fsyncMethod)\" = "
+				"batch && "
+				"test \"$(git config refd.chain)\" = '%s'",
+	    chained ? "refs/for" : "");
+
+	ck_assert_msg(status == 0, "killed before change %d: not enabled", n);
+	check_hook_is_there(chained, n);
+}
+
+static void check_as_before(int n)
+{
+	char *rest = tmp_output("diff -r --no-dereference before r.git; "
+				"find etc share state -mindepth 1 ! -path "
+				"state/enabled 2>/dev/null; true");
+
+	ck_assert_msg(!*rest, "killed before change %d: left:\n%s", n, rest);
+	free(rest);
+}
+
+static void check_semantics_as_before(int n)
+{
+	char *rest =
+	    tmp_output("diff -r --no-dereference -x config before r.git; "
+		       "git config -f before/config -l >a; "
+		       "git config -f r.git/config -l >b; diff a b; "
+		       "find etc share state -mindepth 1 ! -path "
+		       "state/enabled 2>/dev/null; true");
+
+	ck_assert_msg(!*rest, "killed before change %d: left:\n%s", n, rest);
+	free(rest);
+}
+
+static void start_again(void)
+{
+	tmp_run("rm -rf r.git etc/* share state && cp -a before r.git");
+}
+
+/* The plain way is part of the other. */
+static int stride(bool chained)
+{
+	return chained ? 1 : 5;
+}
+
+/* A configuration that git config wrote to, and refd did not see whole, comes
+ * back as what it says; the rest to the byte. */
+static void sweep_enable(bool chained)
+{
+	bool ended = false;
+	int n;
+
+	for (n = 0; !ended; n += stride(chained)) {
+		ck_assert_int_lt(n, STOPS_MAX);
+		ended = run_until(n, true, chained);
+		check_hook_is_there(chained, n);
+		if (n % 2) {
+			ck_assert_int_eq(run(true, chained), 0);
+			check_enabled(chained, n);
+		}
+		ck_assert_int_eq(run(false, chained), 0);
+		check_semantics_as_before(n);
+		start_again();
+	}
+	ck_assert_int_gt(n, 20);
+}
+
+static void sweep_disable(bool chained)
+{
+	bool ended = false;
+	int n;
+
+	for (n = 0; !ended; n += stride(chained)) {
+		ck_assert_int_lt(n, STOPS_MAX);
+		ck_assert_int_eq(run(true, chained), 0);
+		check_enabled(chained, n);
+		ended = run_until(n, false, chained);
+		check_hook_is_there(chained, n);
+		if (n % 2) {
+			ck_assert_int_eq(run(true, chained), 0);
+			check_enabled(chained, n);
+			ck_assert_int_eq(run(false, chained), 0);
+			check_semantics_as_before(n);
+		} else {
+			ck_assert_int_eq(run(false, chained), 0);
+			check_as_before(n);
+		}
+		start_again();
+	}
+	ck_assert_int_gt(n, 10);
+}
+
+START_TEST(test_enable)
+{
+	sweep_enable(false);
+}
+END_TEST
+
+START_TEST(test_enable_chained)
+{
+	with_other_hook();
+	sweep_enable(true);
+}
+END_TEST
+
+START_TEST(test_disable)
+{
+	sweep_disable(false);
+}
+END_TEST
+
+START_TEST(test_disable_chained)
+{
+	with_other_hook();
+	sweep_disable(true);
+}
+END_TEST
+
+static bool may_trace(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(ptrace(PTRACE_TRACEME, 0, 0, 0) < 0);
+	return pid > 0 && waitpid(pid, &status, 0) == pid &&
+	    WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("client_enable_kill");
+	TCase *tc = tcase_create("kill");
+	SRunner *sr;
+	int failed;
+
+	if (!may_trace()) {
+		puts("skip client_enable_kill: no ptrace(2) here");
+		return getenv("CI") ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	tcase_set_timeout(tc, 240);
+	tcase_add_checked_fixture(tc, setup, tmp_teardown);
+	tcase_add_test(tc, test_enable);
+	tcase_add_test(tc, test_enable_chained);
+	tcase_add_test(tc, test_disable);
+	tcase_add_test(tc, test_disable_chained);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -417,7 +417,7 @@ class Chooser:
                 objs.c1.upper() + "\n", objs.c1 + " trailing\n",
                 objs.c1[:20] + "\n", "ref: refs/heads/main",
                 "ref:refs/heads/main\n", "ref: refs/heads/main  \r\n",
-                "ref:  \n", "ref: ../outside\n", MISSING + "\n", ZERO + "\n",
+                "ref:  \n", "ref: ../outside\n", MISSING + "\n",
                 "\0" * 41, objs.c1 + "\n" + objs.c2 + "\n"]))}
         return {"path": "logs/" + name, "what": plain("")} \
             if self.free("logs/" + name) else {"path": name + ".lock",

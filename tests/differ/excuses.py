@@ -2,6 +2,7 @@
 
 A rule is given the difference, the pair and all differences of that step,
 and says whether it is its own."""
+import itertools
 import re
 
 import state as st
@@ -82,8 +83,19 @@ def another_error(diff, pair, diffs):
     tries = [[n for n, group in enumerate(changes)
               if encode(resolve(group[-1][1])) in named]]
     tries += [[n] for n in range(len(changes))]
-    return any(pair.git_alone(step, only(step["lines"], t.__contains__)) ==
-               wanted for t in tries)
+    if len(changes) < 9:
+        tries += itertools.combinations(range(len(changes)), 2)
+    for t in tries:
+        lines = only(step["lines"], t.__contains__)
+        if wanted in (pair.git_alone(step, lines),
+                      pair.git_alone(step, without_old_values(lines))):
+            return True
+    return False
+
+
+def without_old_values(lines):
+    places = {"update": 3, "delete": 2}
+    return [line[:places.get(line[0], len(line))] for line in lines]
 
 
 def other_order(diff, pair, diffs):
@@ -130,13 +142,12 @@ def empty_in_git(diff, pair, diffs):
 
 
 def empty_in_refd(diff, pair, diffs):
-    """git stops at the first failure, refd looks at all; what is right below
-    refs/ then stays."""
+    """git stops at the first failure, refd looks at all, and has made what
+    the logs need before it knows; what was right below refs/ or logs/refs/
+    then stays."""
     return diff.kind.endswith("directory only in refd's") and \
-        something_failed(pair) and is_empty(
-            st.read_state(pair.refd.git_dir), diff.path) and \
-        st.kind_of_path(diff.path).endswith("refs/*") and \
-        diff.path.split("refs/", 1)[1].count("/") == 0
+        came_to_nothing(pair, diff.step) and \
+        is_empty(st.read_state(pair.refd.git_dir), diff.path)
 
 
 def nothing_logged(diff, pair, diffs):
@@ -154,10 +165,10 @@ def nothing_logged(diff, pair, diffs):
 
 
 def verified(diff, pair, diffs):
-    """A line in HEAD's log that the branch was deleted, when it was only
-    looked at."""
+    """A line in the log of HEAD, or of another symbolic ref, that what it
+    leads to was deleted, when it was only looked at."""
     if not diff.kind.startswith("files: ") or diff.git is None or \
-            not diff.path.endswith("logs/HEAD") or not diff.step["lines"] or \
+            "logs/" not in diff.path or not diff.step["lines"] or \
             not any(line[0].endswith("verify") or line[1:] and
                     line[0] == "update" for line in diff.step["lines"]):
         return False
@@ -170,7 +181,7 @@ def not_wholly_peeled(diff, pair, diffs):
     """Where the old header did not promise peeled values, git looks up all
     objects to be able to."""
     was = pair.before.get("packed-refs", ("f", 0, b""))[2]
-    return diff.kind == "files: packed-refs: content" and \
+    return diff.kind.startswith("files: packed-refs: ") and \
         b"fully-peeled" not in was.split(b"\n")[0] and \
         diff.git and diff.refd and \
         unpeeled(diff.git[2]) == unpeeled(diff.refd[2])
@@ -192,7 +203,8 @@ def fails_whole(diff, pair, diffs):
     git, refd = pair.last
     return is_batch(diff) and git.status == 128 and refd.status == 0 and \
         re.search(rb"reference broken|packed-refs\.lock|HEAD\.lock|"
-                  rb"blocking reference|unable to create|still logs", git.err)
+                  rb"blocking reference|unable to create|still logs|"
+                  rb"unable to append", git.err)
 
 
 def named_by_target(diff, pair, diffs):
@@ -227,16 +239,44 @@ def failed_with_hook(diff, pair, diffs):
 
 
 def own_lock(diff, pair, diffs):
-    """git waits for the lock of HEAD that it holds itself."""
-    found = re.search(rb"Unable to create '[^']*/((worktrees/\w+/)?HEAD\.lock)'",
-                      pair.last[0].err)
-    text = pair.last[0].out + pair.last[0].err
-    names = [encode(a) for line in diff.step["lines"] or
-             [diff.step["args"]] for a in line if isinstance(a, str)]
-    other = any(re.match(rb"(main-worktree|worktrees/\w+)/HEAD$", n)
-                for n in names)
-    return other and (found and found.group(1).decode() not in pair.before or
-                      b"rejected HEAD " in text)
+    """git waits for the lock of HEAD that it holds itself, where HEAD is
+    named in two ways or by a symbolic ref."""
+    found = re.search(rb"Unable to create '[^']*?/"
+                      rb"((worktrees/\w+/)?HEAD\.lock)'", pair.last[0].err)
+    if found:
+        return found.group(1).decode() not in pair.before
+    return is_batch(diff) and b"rejected HEAD " in pair.last[0].out and \
+        b"rejected HEAD " not in pair.last[1].out
+
+
+def crashed(diff, pair, diffs):
+    status = pair.last[0].status
+    return isinstance(status, int) and status < 0
+
+
+def came_to_nothing(pair, step):
+    lines = [line[0] for line in step["lines"] or []]
+    return something_failed(pair) or "abort" in lines or \
+        "start" in lines and "commit" not in lines
+
+
+def unwritten_log(diff, pair, diffs):
+    """refd gives an old log its mode while it prepares; then it was not to
+    be written."""
+    return re.search("logs.*: mode of a file", diff.kind) and \
+        pair.before.get(diff.path, (0, 0, 0))[2] == diff.git[2]
+
+
+def not_atomic(diff, pair, diffs):
+    """git wrote the first refs, and then found something in the way."""
+    return diff.kind.startswith("files: ") and pair.last[0].status != 0 and \
+        re.search(rb"cannot update the ref|couldn't set", pair.last[0].err)
+
+
+def in_git_dir_of_worktree(diff, pair, diffs):
+    """There git takes a repository for a bare one, and does not log."""
+    return diff.step["cwd"] == "wt1-git-dir" and \
+        re.search(r"logs.*only in refd's|logs.*refd's has more", diff.kind)
 
 
 def deleted_meanwhile(diff, pair, diffs):
@@ -249,6 +289,7 @@ def deleted_meanwhile(diff, pair, diffs):
 
 
 RULES = [
+    ("git crashed", crashed),
     ("not there yet", refd_said(rb"not supported")),
     ("a usage text of its own", usage),
     ("without HEAD a repository is none",
@@ -266,7 +307,7 @@ RULES = [
     ("a name may be too long to be tried", refd_said(rb"refname is too long")),
     ("core.logAllRefUpdates that means nothing stops refd at once, as it did "
      "git before it was read only where it counts",
-     refd_said(rb"bad boolean config value")),
+     refd_said(rb"bad boolean config value|core.logAllRefUpdates of")),
     ("git is in its own way where HEAD is named twice", own_lock),
     ("refd makes no worktree by writing its HEAD",
      refd_said(rb"no such worktree")),
@@ -275,8 +316,11 @@ RULES = [
     ("FETCH_HEAD and MERGE_HEAD are no refs",
      older((2, 46), refd_said(rb"refusing to update pseudoref"))),
     ("git leaves empty directories where a lock wrote nothing", empty_in_git),
-    ("refd leaves an empty refs/<x> where a later update failed",
+    ("refd leaves empty directories where an update came to nothing",
      empty_in_refd),
+    ("refd gives a log its mode before it is written", unwritten_log),
+    ("git is not atomic", not_atomic),
+    ("git logs nothing in the git-dir of a worktree", in_git_dir_of_worktree),
     ("git, deleting and creating at once, has its own lock in the way",
      deleted_meanwhile),
     ("git stops at a stale packed-refs.new, refd takes it away",

@@ -81,16 +81,30 @@ def another_error(diff, pair, diffs):
         return False
     named = set(re.findall(rb"'([^']*)'", wanted))
     tries = [[n for n, group in enumerate(changes)
-              if encode(resolve(group[-1][1])) in named]]
+              if named & names_of(group[-1], pair, resolve)]]
     tries += [[n] for n in range(len(changes))]
     if len(changes) < 9:
         tries += itertools.combinations(range(len(changes)), 2)
     for t in tries:
         lines = only(step["lines"], t.__contains__)
-        if wanted in (pair.git_alone(step, lines),
-                      pair.git_alone(step, without_old_values(lines))):
+        said = (pair.git_alone(step, lines),
+                pair.git_alone(step, without_old_values(lines)))
+        # Of a chain that HEAD is a part of, git names HEAD.
+        if wanted in said or any(
+                b"'HEAD'" in text and QUOTED.sub(b"", text) ==
+                QUOTED.sub(b"", wanted) for text in said):
             return True
     return False
+
+
+def names_of(line, pair, resolve):
+    """A change's ref, and the one that it leads to."""
+    name = resolve(line[1])
+    final = st.final_name(pair.before, name, None)
+    return {encode(name), encode(final or name)}
+
+
+QUOTED = re.compile(rb"'[^']*'")
 
 
 def without_old_values(lines):
@@ -138,7 +152,7 @@ def empty_in_git(diff, pair, diffs):
     if not diff.kind.endswith("directory only in git's"):
         return False
     return is_empty(pair.state, diff.path) and (
-        diff.path.count("/") > 1 or something_failed(pair))
+        diff.path.count("/") > 1 or came_to_nothing(pair, diff.step))
 
 
 def empty_in_refd(diff, pair, diffs):
@@ -146,35 +160,35 @@ def empty_in_refd(diff, pair, diffs):
     the logs need before it knows; what was right below refs/ or logs/refs/
     then stays."""
     return diff.kind.endswith("directory only in refd's") and \
-        came_to_nothing(pair, diff.step) and \
+        (came_to_nothing(pair, diff.step) or diff.path in pair.before) and \
         is_empty(st.read_state(pair.refd.git_dir), diff.path)
 
 
-def nothing_logged(diff, pair, diffs):
-    """A line in the log of a symbolic ref that says that nothing became
-    nothing, and what had to be made for it."""
-    if not diff.kind.startswith("files: ") or "logs" not in diff.path:
+def logged_too_much(diff, pair, diffs, line):
+    """Is what git has more one LINE in a log, or a directory for that?"""
+    if not diff.kind.startswith("files: ") or "logs" not in diff.path or \
+            not diff.git:
         return False
-    if diff.kind.endswith("only in git's") and diff.git[0] == "d":
-        return any(nothing_logged(d, pair, diffs) for d in diffs
-                   if d is not diff and d.in_files and d.git and
-                   d.git[0] == "f" and d.path.startswith(diff.path + "/"))
+    if diff.git[0] == "d":
+        return diff.kind.endswith("only in git's") and any(
+            logged_too_much(d, pair, diffs, line) for d in diffs
+            if d.in_files and d.path.startswith(diff.path + "/"))
     had = diff.refd[2] if diff.refd else b""
-    return diff.git and diff.git[2].startswith(
-        had + b"0" * 40 + b" " + b"0" * 40 + b" ")
+    return re.match(re.escape(had) + line, diff.git[2])
+
+
+def nothing_logged(diff, pair, diffs):
+    """In the log of a symbolic ref: nothing became nothing."""
+    return logged_too_much(diff, pair, diffs, rb"0{40} 0{40} [^\n]*\n$")
 
 
 def verified(diff, pair, diffs):
-    """A line in the log of HEAD, or of another symbolic ref, that what it
-    leads to was deleted, when it was only looked at."""
-    if not diff.kind.startswith("files: ") or diff.git is None or \
-            "logs/" not in diff.path or not diff.step["lines"] or \
-            not any(line[0].endswith("verify") or line[1:] and
-                    line[0] == "update" for line in diff.step["lines"]):
-        return False
-    had = diff.refd[2] if diff.refd else b""
-    return re.match(re.escape(had) + rb"[0-9a-f]{40} 0{40} [^\n]*\n$",
-                    diff.git[2])
+    """In the log of HEAD, or of another symbolic ref: what it leads to was
+    deleted, when it was only looked at."""
+    return diff.step["lines"] and any(
+        line[0] in ("verify", "symref-verify", "update")
+        for line in diff.step["lines"]) and logged_too_much(
+            diff, pair, diffs, rb"[0-9a-f]{40} 0{40} [^\n]*\n$")
 
 
 def not_wholly_peeled(diff, pair, diffs):
@@ -204,7 +218,7 @@ def fails_whole(diff, pair, diffs):
     return is_batch(diff) and git.status == 128 and refd.status == 0 and \
         re.search(rb"reference broken|packed-refs\.lock|HEAD\.lock|"
                   rb"blocking reference|unable to create|still logs|"
-                  rb"unable to append", git.err)
+                  rb"unable to append|error reading", git.err)
 
 
 def named_by_target(diff, pair, diffs):
@@ -227,8 +241,7 @@ def looked_up_early(diff, pair, diffs):
     step = diff.step
     return step["lines"] and re.match(rb"fatal: (prepare: |commit: )?trying "
                                       rb"to write ", git.err) and \
-        (refd.status == git.status and len(step["lines"]) > 1 or
-         refd.status == 0 and not refd.err)
+        (refd.status == git.status or refd.status == 0 and not refd.err)
 
 
 def failed_with_hook(diff, pair, diffs):
@@ -239,14 +252,76 @@ def failed_with_hook(diff, pair, diffs):
 
 
 def own_lock(diff, pair, diffs):
-    """git waits for the lock of HEAD that it holds itself, where HEAD is
-    named in two ways or by a symbolic ref."""
-    found = re.search(rb"Unable to create '[^']*?/"
-                      rb"((worktrees/\w+/)?HEAD\.lock)'", pair.last[0].err)
+    """git waits for a lock that it holds itself: where a ref is named in two
+    ways, main-worktree/X and X, and where HEAD is, by itself and by a
+    symbolic ref."""
+    found = re.search(rb"Unable to create '([^']*)'",
+                      pair.git.neutral(pair.last[0].err))
     if found:
-        return found.group(1).decode() not in pair.before
+        path = found.group(1).decode("utf-8", "surrogateescape")
+        git_dir = pair.git.git_dir.replace(pair.git.root, "ROOT") + "/"
+        return path.startswith(git_dir) and \
+            path[len(git_dir):] not in pair.before
     return is_batch(diff) and b"rejected HEAD " in pair.last[0].out and \
         b"rejected HEAD " not in pair.last[1].out
+
+
+def head_lock_unwanted(diff, pair, diffs):
+    """HEAD is locked for its log, by refd only if that is to be written."""
+    found = re.search(rb"/((worktrees/\w+/)?HEAD)\.lock': File exists",
+                      pair.last[0].err)
+    log = found and found.group(1).decode().replace("HEAD", "logs/HEAD")
+    return found and log not in pair.before
+
+
+def packed_lock_unwanted(diff, pair, diffs):
+    """packed-refs is locked to remove something that could be in it; and a
+    worktree's own refs are not."""
+    now = st.read_state(pair.refd.git_dir)
+    return b"packed-refs.lock" in pair.last[0].err and not any(
+        what[0] != "d" and path.startswith("refs/") and path not in now and
+        not st.is_per_worktree(path) for path, what in pair.before.items())
+
+
+def another_reason(diff, pair, diffs):
+    """The same refs were rejected, and of several reasons another was
+    given."""
+    if not is_batch(diff) or not diff.kind.startswith("std"):
+        return False
+    git, refd = (sorted(re.findall(rb"(?m)^rejected (\S+ \S+ \S+)", r.out))
+                 for r in pair.last)
+    return git == refd and b"conflict" in pair.last[1].out or \
+        diff.kind.startswith("stderr") and git == refd
+
+
+def rejected_but_logged(diff, pair, diffs):
+    """git logs at the symbolic ref what its target was then refused."""
+    return is_batch(diff) and diff.kind.startswith("files: ") and \
+        "logs/" in diff.path and diff.git and b"rejected " in \
+        pair.last[0].out and (not diff.refd or
+                              diff.git[2].startswith(diff.refd[2]))
+
+
+def link_to_elsewhere(diff, pair, diffs):
+    """Links that name no ref are broken refs, and are not read through."""
+    return b"reference broken" in pair.last[1].err and any(
+        what[0] == "l" and not what[2].startswith(b"refs/")
+        for what in pair.before.values())
+
+
+def same_file_twice(diff, pair, diffs):
+    """main-worktree/X and X: refd knows that they are one."""
+    return diff.step["lines"] and pair.last[0].status == \
+        pair.last[1].status != 0 and \
+        b"multiple updates" in pair.last[1].err and any(
+            re.match(r"main-worktree/|worktrees/", line[1])
+            for line in diff.step["lines"] if len(line) > 1)
+
+
+def full_stop(diff, pair, diffs):
+    return "logs/" in getattr(diff, "path", "") and diff.git and \
+        diff.refd and diff.git[2].replace(b". <", b" <") == \
+        diff.refd[2].replace(b". <", b" <")
 
 
 def crashed(diff, pair, diffs):
@@ -257,7 +332,21 @@ def crashed(diff, pair, diffs):
 def came_to_nothing(pair, step):
     lines = [line[0] for line in step["lines"] or []]
     return something_failed(pair) or "abort" in lines or \
-        "start" in lines and "commit" not in lines
+        ("start" in lines or "prepare" in lines) and "commit" not in lines
+
+
+def made_again(diff, pair, diffs):
+    """An empty directory that was in the way, or on it, was taken away and
+    then needed."""
+    return diff.kind.endswith("mode of a directory") and \
+        is_empty(pair.before, diff.path)
+
+
+def looped(diff, pair, diffs):
+    """Of a loop git may see first that it leads to no value."""
+    return pair.last[0].status == pair.last[1].status != 0 and \
+        not diff.step["lines"] and \
+        b"including one via" in pair.last[1].err
 
 
 def unwritten_log(diff, pair, diffs):
@@ -268,8 +357,10 @@ def unwritten_log(diff, pair, diffs):
 
 
 def not_atomic(diff, pair, diffs):
-    """git wrote the first refs, and then found something in the way."""
-    return diff.kind.startswith("files: ") and pair.last[0].status != 0 and \
+    """git said that all was prepared, or wrote the first refs, and then
+    found something in the way."""
+    return pair.last[0].status == pair.last[1].status != 0 and \
+        re.match("files: |stdout", diff.kind) and \
         re.search(rb"cannot update the ref|couldn't set", pair.last[0].err)
 
 
@@ -307,8 +398,32 @@ RULES = [
     ("a name may be too long to be tried", refd_said(rb"refname is too long")),
     ("core.logAllRefUpdates that means nothing stops refd at once, as it did "
      "git before it was read only where it counts",
-     refd_said(rb"bad boolean config value|core.logAllRefUpdates of")),
-    ("git is in its own way where HEAD is named twice", own_lock),
+     lambda diff, pair, diffs:
+     any(b"bad boolean config value" in r.err or
+         b"core.logAllRefUpdates of" in r.err for r in pair.last)),
+    ("git is in its own way where a ref is named in two ways", own_lock),
+    ("HEAD is locked for its log alone", head_lock_unwanted),
+    ("packed-refs is locked to remove what is in it", packed_lock_unwanted),
+    ("one file under two names", same_file_twice),
+    ("a link that names no ref is not read through", link_to_elsewhere),
+    ("git overlooks two updates of one ref by a chain through HEAD",
+     lambda diff, pair, diffs: is_batch(diff) and refd_said(
+         rb"including one via")(diff, pair, diffs)),
+    ("a loop of symbolic refs is told to be one", looped),
+    ("a directory that was in the way is a new one", made_again),
+    ("git finds out when it renames",
+     git_said(rb"fatal: .*couldn't set ")),
+    ("a full stop was cut off the committer's name",
+     older((2, 48), full_stop)),
+    ("no ref is made over a dangling symbolic ref with no-deref",
+     older((2, 52), refd_said(rb"dangling symref already exists"))),
+    ("refd looks at objects before all else, as git does since 2.51",
+     older((2, 51), lambda diff, pair, diffs: all(
+         r.status == pair.last[0].status != 0 for r in pair.last) and
+         refd_said(rb"trying to write ")(diff, pair, diffs))),
+    ("the hook is called for packed-refs as git does since 2.50",
+     older((2, 50), lambda diff, pair, diffs:
+           diff.kind.startswith("hook: "))),
     ("refd makes no worktree by writing its HEAD",
      refd_said(rb"no such worktree")),
     ("a name that ends with .lock is somebody's lock",
@@ -330,10 +445,12 @@ RULES = [
     ("refd does not peel what it copies", not_wholly_peeled),
     ("an error of no class costs git the batch", fails_whole),
     ("git names what a symbolic ref leads to", named_by_target),
+    ("git logs what was rejected", rejected_but_logged),
+    ("another one of several reasons", another_reason),
     ("git looks at objects before all else", looked_up_early),
     ("a hook hears more of a failure", failed_with_hook),
     ("git warns that a log is a directory",
-     git_said(rb"unable to unlink '[^']*logs/[^']*': Is a directory")),
+     git_said(rb"unable to unlink '[^']*logs/[^']*': (Is|Not) a dir")),
     ("another one of several errors", another_error),
     ("the same in another order", other_order),
     ("git says it of changes it did not get to", rejected_while_reading),

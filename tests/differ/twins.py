@@ -166,10 +166,10 @@ class Pair:
         return found
 
     def keep_heads(self):
-        """Without HEAD there would be no repository for the next step."""
+        """Without HEAD or refs/ the next step would have no repository."""
         for path, what in self.before.items():
-            if path.split("/")[-1] == "HEAD" and path not in self.state and \
-                    (path == "HEAD" or path.count("/") == 2):
+            if re.match(r"(worktrees/\w+/)?HEAD$|refs$", path) and \
+                    path not in self.state:
                 for program in (self.git, self.refd):
                     st.put(program.git_dir, path, what)
                 self.state[path] = what

@@ -38,16 +38,23 @@ bool change_forces_log(const struct change *c)
 	return false;
 }
 
+/* A symbolic ref is to be made that does: that is logged neither for it nor
+ * for those that lead to it. */
+static bool leads_nowhere(const struct change *c)
+{
+	return c->action == CHANGE_WRITE && change_new_target(c) != NULL &&
+	    refd_oid_is_null(&c->new_oid);
+}
+
 static bool is_logged(const struct change *c)
 {
 	switch (c->action) {
 	case CHANGE_WRITE:
-		/* git logs no symbolic ref that leads nowhere. */
-		return change_new_target(c) == NULL ||
-		    !refd_oid_is_null(&c->new_oid);
+		return !leads_nowhere(c);
 	case CHANGE_LOG:
 		/* Nothing became of nothing. */
-		return c->of->exists || c->of->action != CHANGE_DELETE;
+		return c->of->action == CHANGE_DELETE ? c->of->exists :
+							!leads_nowhere(c->of);
 	case CHANGE_DELETE:
 	case CHANGE_NOTHING:
 		break;

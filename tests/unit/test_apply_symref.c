@@ -124,6 +124,13 @@ START_TEST(symbolic_refs_are_written)
 	ck_assert_int_eq(world_ref(w, "a"), '2');
 	OK("!s>nowhere");
 	ck_assert_int_eq(world_log_count(w, "s", '2', '0'), 0);
+	/* Nor is it logged for what leads there. */
+	symref("u", "v");
+	OK("u=1");
+	OK("u>nowhere");
+	ck_assert_int_eq(world_ref(w, "v"), '>');
+	ck_assert_int_eq(world_log_count(w, "u", '0', '1'), 1);
+	ck_assert_int_eq(world_log_count(w, "u", '1', '0'), 0);
 	OK("!@HEAD>b");
 	ck_assert_int_eq(world_ref(w, "@HEAD"), '>');
 	expect("!@HEAD>@x", false, 1, REFD_DENIED);

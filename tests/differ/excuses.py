@@ -283,6 +283,75 @@ def packed_lock_unwanted(diff, pair, diffs):
         not st.is_per_worktree(path) for path, what in pair.before.items())
 
 
+def both_failed(pair):
+    git, refd = pair.last
+    return git.status == refd.status != 0
+
+
+def said(pair, git, refd):
+    """Both failed, and said so in these words."""
+    return both_failed(pair) and re.search(git, pair.last[0].err) and \
+        re.search(refd, pair.last[1].err)
+
+
+def in_the_way_of_itself(diff, pair, diffs):
+    """Of two refs in each other's way refd rejects one even if nothing comes
+    of the other."""
+    def rejected(result):
+        return set(re.findall(rb"(?m)^rejected (\S+) .*$", result.out))
+    conflicts = set(re.findall(rb"(?m)^rejected (\S+) .* refname conflict$",
+                               pair.last[1].out))
+    more = rejected(pair.last[1]) - rejected(pair.last[0])
+    return is_batch(diff) and more and more <= conflicts
+
+
+def old_value_through_chain(diff, pair, diffs):
+    """In HEAD's log, where HEAD leads through another symbolic ref, git has
+    zeros for a value that it did not look up."""
+    if not diff.path.endswith("logs/HEAD") or not diff.git or not diff.refd:
+        return False
+    git, refd = (t[2].split(b"\n") for t in (diff.git, diff.refd))
+    return len(git) == len(refd) and git[:-2] == refd[:-2] and \
+        git[-2][81:] == refd[-2][81:] and b"0" * 40 in git[-2]
+
+
+def stricter_branch(diff, pair, diffs):
+    """A branch holds commits, whatever way one gets to it."""
+    return pair.last[0].status == 0 and \
+        b"trying to write non-commit" in pair.last[1].err
+
+
+def undeletable_log(diff, pair, diffs):
+    """git wants to log a deletion, refd has nothing to log."""
+    return pair.last[1].status == 0 and re.search(
+        rb"still logs under|unable to append to", pair.last[0].err)
+
+
+def seen_while_preparing(diff, pair, diffs):
+    """A log that can't be written stops refd when it prepares."""
+    return pair.last[0].status == 0 and re.search(
+        rb"still logs under|unable to append to", pair.last[1].err)
+
+
+def other_words(diff, pair, diffs):
+    """What is in the way, of which there is more than one thing."""
+    return said(pair, rb"there is a non-empty directory",
+                rb"exists; cannot create") or \
+        said(pair, rb"unable to create directory for", rb"No such file") or \
+        said(pair, rb"unable to resolve reference",
+             rb"exists; cannot create|cannot process ")
+
+
+def chain_of_head(diff, pair, diffs):
+    return said(pair, rb"cannot lock ref '[^']*HEAD'", rb"cannot lock ref ")
+
+
+def counted_twice(diff, pair, diffs):
+    """git has forgotten a rejected change when the next one comes."""
+    return is_batch(diff) and b"rejected " in pair.last[0].out and \
+        b"multiple updates for ref" in pair.last[1].err
+
+
 def another_reason(diff, pair, diffs):
     """The same refs were rejected, and of several reasons another was
     given."""
@@ -411,6 +480,18 @@ RULES = [
          rb"including one via")(diff, pair, diffs)),
     ("a loop of symbolic refs is told to be one", looped),
     ("a directory that was in the way is a new one", made_again),
+    ("two refs in each other's way are not both tried",
+     in_the_way_of_itself),
+    ("git logs zeros for what it did not look up",
+     lambda diff, pair, diffs: diff.in_files and
+     old_value_through_chain(diff, pair, diffs)),
+    ("a branch holds commits, whatever way one gets to it", stricter_branch),
+    ("a log in the way of nothing", undeletable_log),
+    ("a log that can't be written is seen when it is prepared",
+     seen_while_preparing),
+    ("another one of the things in the way", other_words),
+    ("of a chain that HEAD is part of, git names HEAD", chain_of_head),
+    ("a change that was rejected early counts as one of two", counted_twice),
     ("git finds out when it renames",
      git_said(rb"fatal: .*couldn't set ")),
     ("a full stop was cut off the committer's name",

@@ -134,13 +134,14 @@ def run_case(arena, root, setup, next_step, until, on_step=None):
             diffs = pair.perform(step)
             for diff in diffs:
                 diff.excuse = excuses.excuse(diff, pair, diffs)
+            differs = any(d.in_files for d in diffs)
             diffs = collapse(diffs)
             for diff in diffs:
                 diff.described = indent(shrink.describe(step) + "\n" +
                                         diff.text)
             if on_step:
                 on_step(pair, step, diffs)
-            if any(d.in_files and d.excuse for d in diffs):
+            if differs:
                 pair.align()
             found += diffs
             if until(diffs):
@@ -155,7 +156,7 @@ def run_case(arena, root, setup, next_step, until, on_step=None):
 
 def collapse(diffs):
     """What differs in one step has one cause: the first names it."""
-    excused = [d for d in diffs if d.excuse]
+    excused = list({d.excuse: d for d in diffs if d.excuse}.values())
     rest = [d for d in diffs if not d.excuse]
     for other in rest[1:]:
         rest[0].text += "\n" + other.text

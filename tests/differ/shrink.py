@@ -5,8 +5,8 @@ import shlex
 import time
 
 import case as cs
-from case import encode
 from objects import STREAM
+from render import encode, input_bytes
 
 PATIENCE_S = 30
 
@@ -285,7 +285,7 @@ def step_lines(arena, setup, step):
         line = "(mkdir -p $T/%s/%s && cd $T/%s/%s && umask %03o && " % (
             who, place, who, place, step["umask"])
         if step["lines"] is not None:
-            line += "printf %s | " % octal(cs.input_bytes(
+            line += "printf %s | " % octal(input_bytes(
                 step, script_value))
         for key, value in step["env"].items():
             line += "env -u %s " % key if value is None else \

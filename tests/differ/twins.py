@@ -5,8 +5,9 @@ import shutil
 import subprocess
 
 import case as cs
+import render
 import state as st
-from case import encode
+from render import encode
 
 # As long as each other, so that what is cut off by length is cut alike.
 GIT, REFD = "gitt", "refd"
@@ -190,7 +191,7 @@ class Pair:
     def update(self, step):
         resolve = self.resolver(step)
         args = [encode(resolve(a)) for a in step["args"]]
-        stdin = cs.input_bytes(step, resolve) if step["lines"] is not None \
+        stdin = render.input_bytes(step, resolve) if step["lines"] is not None \
             else b""
         git = self.git.run([self.arena.git, "update-ref"] + args, step, stdin)
         refd = self.refd.run(
@@ -226,7 +227,7 @@ class Pair:
             args = [encode(resolve(a)) for a in step["args"]]
             result = program.run(
                 [self.arena.git, "update-ref"] + args, step,
-                cs.input_bytes(dict(step, lines=lines), resolve))
+                render.input_bytes(dict(step, lines=lines), resolve))
             return program.neutral(result.err)
         finally:
             shutil.rmtree(program.root, ignore_errors=True)

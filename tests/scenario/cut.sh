@@ -4,8 +4,9 @@
 # the file system's own journal written at the last moment, which leaves refs
 # that are named and empty, once without. The daemon dies, they are mounted
 # again, recovery runs. Every acknowledged value must be there, or the one its
-# client had already asked for; no ref is empty, what was deleted stays
-# deleted, reflogs are whole, the objects are there and no lock is left.
+# client had already asked for; symbolic refs and HEAD's log are as they were
+# acknowledged; no ref is empty, what was deleted stays deleted, reflogs are
+# whole, the objects are there and no lock is left.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -100,6 +101,13 @@ push_and_delete() {
 	done | "$REFD" update -C "$repo" --stdin
 }
 
+# The branch that HEAD points to, by HEAD; and a symbolic ref.
+follow() {
+	"$REFD" update -C "$repo" -m "round $round" HEAD "${values[round]}" &&
+	echo "symref-update refs/heads/way$round refs/heads/main" |
+		"$REFD" update -C "$repo" --no-deref -m way --stdin
+}
+
 # ---- after it ----
 
 # The value of each of the storm's refs: the last one it logged, or the next.
@@ -166,6 +174,7 @@ round() { # logflush|nologflush
 	check "$name: the daemon starts" start_daemon "${options[@]}"
 	start_storm
 	check "$name: acknowledged a push and deletions" push_and_delete
+	check "$name: acknowledged an update of HEAD, and a symref" follow
 	cut_power "$1" || { not_ok "$name: cut" 'could not be done'; return; }
 	acked=$(wc -l <"$T/log")
 	check "$name: mounted again" mount_both
@@ -176,6 +185,14 @@ round() { # logflush|nologflush
 	is "$name: the push is there" "$branches" \
 		"$(git -C "$repo" for-each-ref "refs/heads/pushed$round" \
 			--format='%(objectname)' | grep -c "$pushed")"
+	is "$name: what HEAD points to was written" "${values[round]}" \
+		"$(git -C "$repo" rev-parse refs/heads/main)"
+	is "$name: HEAD's log tells of it, once" 1 \
+		"$(grep -c "round $round\$" "$repo/logs/HEAD")"
+	is "$name: and so does the branch's" 1 \
+		"$(grep -c "round $round\$" "$repo/logs/refs/heads/main")"
+	is "$name: the symbolic ref leads on" "refs/heads/main" \
+		"$(git -C "$repo" symbolic-ref "refs/heads/way$round")"
 	is "$name: the deleted stay deleted" 0 \
 		"$(git -C "$repo" for-each-ref "refs/heads/gone$round" | wc -l)"
 	is "$name: no ref is empty or broken" 0 "$(damage)"

@@ -140,6 +140,27 @@ START_TEST(cut_of_a_head_that_was_followed_and_then_written)
 }
 END_TEST
 
+/* Of a chain only the last record is unfinished after a kill; a deletion that
+ * was done before takes nothing of the log that is there. */
+START_TEST(kill_keeps_the_log_since_a_deletion)
+{
+	static const char name[] = "refs/heads/x";
+	static const char log[] = WORLD_REPO "/logs/refs/heads/x";
+	struct record_member last = hand_member(RECORD_WRITE, name, '2', '3');
+
+	one(hand_member(RECORD_WRITE, name, '0', '1'));
+	one(hand_member(RECORD_DELETE, name, '1', '0'));
+	one(hand_member(RECORD_WRITE, name, '0', '2'));
+	h.publish = 0;
+	ck_assert_int_ne(hand_apply(&h, &last, 1), 0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '3');
+	ck_assert_int_eq(hand_lines(w, log, '0', '1'), 0);
+	ck_assert_int_eq(hand_lines(w, log, '0', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, log, '2', '3'), 1);
+}
+END_TEST
+
 START_TEST(a_symref_that_is_gone_gets_no_log)
 {
 	struct record_member m[] = { hand_member(RECORD_LOG,
@@ -338,6 +359,7 @@ int main(void)
 	tcase_add_test(tc, cut_undoes_a_deletion_that_head_tells_of);
 	tcase_add_test(tc, cut_of_a_head_that_was_written_and_then_followed);
 	tcase_add_test(tc, cut_of_a_head_that_was_followed_and_then_written);
+	tcase_add_test(tc, kill_keeps_the_log_since_a_deletion);
 	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
 	tcase_add_test(tc, a_line_waits_for_a_foreign_lock);
 	tcase_add_test(tc, every_line_waits_for_a_foreign_lock);

@@ -1,9 +1,11 @@
 /*
  * Proves that while a ref is parked nobody writes it, by its own name or
  * through a symbolic ref, of the repository or of a linked worktree, while
- * everything else is written; and that it is redone as soon as it can be.
+ * everything else is written; that it is redone as soon as it can be; and that
+ * nothing at all is written where the disk did not let recovery look.
  */
 #include <check.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,8 @@
 #include "daemon/store/store.h"
 #include "tests/lib/tmp.h"
 
+static struct sys faulty;
+static bool is_broken; /* the stage can't be looked through */
 static struct store *store;
 static char state_dir[4096], repo_dir[4096], worktree_dir[4096];
 static char first[REFD_OID_HEX + 1], second[REFD_OID_HEX + 1];
@@ -48,7 +52,7 @@ static uint64_t open_store(void)
 {
 	const char *roots[] = { tmp_root };
 	struct store_config cfg = {
-		.sys = &sys_kernel,
+		.sys = &faulty,
 		.state_dir = state_dir,
 		.roots = roots,
 		.nr_roots = 1,
@@ -105,7 +109,8 @@ static struct store_done wait_done(void)
 	return done;
 }
 
-/* What admission makes of an update of NAME to the second commit. */
+/* What admission makes of an update of NAME to the second commit, or of the
+ * whole. */
 static enum refd_status admit(const char *git_dir, const char *name,
     bool no_deref)
 {
@@ -141,8 +146,8 @@ static enum refd_status admit(const char *git_dir, const char *name,
 	pkt_buf_done(&buf);
 	store_admit(store, txn);
 	ck_assert_ptr_eq(wait_done().admitted, txn);
-	ck_assert_int_eq(txn->refused, REFD_OK);
-	status = txn->updates[0].status;
+	status =
+	    txn->refused != REFD_OK ? txn->refused : txn->updates[0].status;
 	store_release(store, txn->repo);
 	txn->repo = NULL;
 	txn_free(txn);
@@ -189,11 +194,23 @@ static void park(const char *worktree, const char *name)
 	ck_assert_int_eq(journal_close(journal), 0);
 }
 
+static int faulty_dir_open(const struct sys *sys, int dirfd, const char *path,
+    struct sys_dir **dir)
+{
+	(void)sys;
+	if (is_broken && strcmp(path, ".") == 0)
+		return -EIO;
+	return SYS(&sys_kernel, dir_open, dirfd, path, dir);
+}
+
 static void setup(void)
 {
 	char command[512];
 
 	tmp_setup();
+	faulty = sys_kernel;
+	faulty.dir_open = faulty_dir_open;
+	is_broken = false;
 	snprintf(state_dir, sizeof(state_dir), "%s/state", tmp_root);
 	snprintf(repo_dir, sizeof(repo_dir), "%s/r.git", tmp_root);
 	snprintf(worktree_dir, sizeof(worktree_dir), "%s/r.git/worktrees/w",
@@ -271,6 +288,35 @@ START_TEST(a_worktrees_head_is_nobody_elses)
 }
 END_TEST
 
+START_TEST(a_repository_with_a_failing_disk_is_not_written)
+{
+	park("", "refs/heads/main");
+	is_broken = true;
+	ck_assert_uint_eq(open_store(), 1);
+	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false), REFD_IO);
+	assert_ref("git -C r.git rev-parse main", first);
+	is_broken = false;
+	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
+	    REFD_PENDING);
+	assert_ref("git -C r.git rev-parse main", second);
+}
+END_TEST
+
+/* Without a record there may be locks all the same. */
+START_TEST(a_repository_that_could_not_be_searched_is_not_written)
+{
+	is_broken = true;
+	ck_assert_uint_eq(open_store(), 0);
+	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false), REFD_IO);
+	is_broken = false;
+	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
+	    REFD_PENDING);
+	is_broken = true;
+	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
+	    REFD_PENDING);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("review_parked");
@@ -282,6 +328,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, whoever_would_write_it_waits);
 	tcase_add_test(tc, a_worktrees_head_is_nobody_elses);
+	tcase_add_test(tc, a_repository_with_a_failing_disk_is_not_written);
+	tcase_add_test(tc,
+	    a_repository_that_could_not_be_searched_is_not_written);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -140,6 +140,11 @@ static bool is_named(const struct push_command *c, const char *name, size_t len)
 	    !memcmp(c->name, name, len);
 }
 
+static bool is_word(const struct pkt *pkt, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(pkt->data, word, len);
+}
+
 /* From the last one on, for a name can come twice; else any. */
 static struct push_command *find_command(const struct report *r,
     const char *name, size_t len)
@@ -156,44 +161,55 @@ static struct push_command *find_command(const struct report *r,
 	return NULL;
 }
 
-static void take_status(struct report *r, const struct pkt *pkt)
+static void take_status(struct report *r, const struct pkt *pkt, size_t head)
 {
-	const char *name = pkt->data + strlen("ok ");
+	const char *name = pkt->data + head + 1;
 	const char *end = pkt->data + pkt->len;
 	const char *space = memchr(name, ' ', (size_t)(end - name));
-	size_t len = (size_t)((space ? space : end) - name);
+	int len = (int)((space ? space : end) - name);
 
-	r->last = find_command(r, name, len);
+	if (!is_word(pkt, head, "ok") && !is_word(pkt, head, "ng")) {
+		say_error("proc-receive reported bad status '%.*s' on ref "
+			  "'%.*s'",
+		    (int)head, pkt->data, len, name);
+		return;
+	}
+	r->last = find_command(r, name, (size_t)len);
 	if (r->last)
 		pkt_put(&r->last->said, pkt->data, pkt->len);
 	else
 		say_error("proc-receive reported status on unknown ref: %.*s",
-		    (int)len, name);
+		    len, name);
 }
 
-static bool begins(const struct pkt *pkt, const char *with)
+static void take_option(struct report *r, const struct pkt *pkt)
 {
-	return pkt->len > strlen(with) &&
-	    !memcmp(pkt->data, with, strlen(with));
-}
-
-static void take_line(void *data, const struct pkt *line)
-{
-	struct report *r = data;
-	struct pkt pkt = *line;
-
-	if (pkt.len && pkt.data[pkt.len - 1] == '\n')
-		pkt.len--;
-	if (begins(&pkt, "ok ") || begins(&pkt, "ng "))
-		take_status(r, &pkt);
-	else if (!begins(&pkt, "option "))
-		say_error("proc-receive reported bad status '%.*s'",
-		    (int)pkt.len, pkt.data);
-	else if (r->last)
-		pkt_put(&r->last->said, pkt.data, pkt.len);
+	if (r->last)
+		pkt_put(&r->last->said, pkt->data, pkt->len);
 	else
 		say_error("proc-receive reported 'option' without a matching "
 			  "'ok/ng' directive");
+}
+
+/* read_proc_receive_report() of git's builtin/receive-pack.c. */
+static void take_line(void *data, const struct pkt *line)
+{
+	struct pkt pkt = *line;
+	const char *space;
+	size_t head;
+
+	if (pkt.len && pkt.data[pkt.len - 1] == '\n')
+		pkt.len--;
+	space = memchr(pkt.data, ' ', pkt.len);
+	head = space ? (size_t)(space - pkt.data) : pkt.len;
+	if (!space)
+		say_error("proc-receive reported incomplete status line: "
+			  "'%.*s'",
+		    (int)pkt.len, pkt.data);
+	else if (is_word(&pkt, head, "option"))
+		take_option(data, &pkt);
+	else
+		take_status(data, &pkt, head);
 }
 
 /* What it said nothing of. */

@@ -1,0 +1,196 @@
+#!/bin/bash
+# Another proc-receive hook behind refd's: what refd.chain names goes to it and
+# its answers come back as it gave them, beside refs that refd serves. Compared
+# with a twin that has that hook alone, and git for the rest. refd's own hook is
+# in a central core.hooksPath, the other one in the repository. A hook that
+# answers nothing is ended in time.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/push_twins.sh
+. "$(dirname "$0")/../lib/push_twins.sh"
+
+# It writes down what it reads, and answers for each ref by its name.
+chained_hook() {
+	cat <<'END'
+#!/bin/bash
+pkt() { printf '%04x%s' $((${#1} + 4)) "$1"; }
+cut() { dd bs=1 count="$1" status=none | tr '\0' ' '; }
+get() {
+	local len
+	while len=$(cut 4) && [ $((16#$len)) -gt 0 ]; do
+		[ $((16#$len)) -eq 4 ] || cut $((16#$len - 4))
+		echo
+	done
+}
+version=$(get)
+case $version in
+*push-options*) printf '001aversion=1\0push-options0000' ;;
+*) pkt version=1; printf 0000 ;;
+esac
+commands=$(get)
+case $version in
+*push-options*) options=$(get) ;;
+esac
+printf '%s\n' "$version" "$commands" "options: $options" "in $(pwd)" \
+	"GIT_DIR=$GIT_DIR" >>"$HOOK_LOG"
+while read -r old new ref; do
+	echo "working on $ref" >&2
+	case $ref in
+	*/made)
+		git update-ref "refs/pull/${ref#refs/for/}" "$new"
+		pkt "ok $ref"
+		pkt "option refname refs/pull/${ref#refs/for/}"
+		pkt "option new-oid $new"
+		;;
+	*/twice)
+		pkt "ok $ref"
+		pkt 'option refname refs/pull/1'
+		pkt 'option forced-update'
+		pkt "ok $ref"
+		pkt 'option refname refs/pull/2'
+		;;
+	*/no) pkt "ng $ref not this one" ;;
+	*/bare-no) pkt "ng $ref" ;;
+	*/git) pkt "ok $ref"; pkt 'option fall-through' ;;
+	*/forgotten) ;;
+	*/odd) pkt "maybe $ref" ;;
+	*/stranger) pkt 'ok refs/heads/stranger' ;;
+	*/crash) kill -9 $$ ;;
+	*/late) sleep 300 & wait ;;
+	*) pkt "ok $ref" ;;
+	esac
+done <<<"$commands"
+printf 0000
+END
+}
+
+make_server() {
+	bare_server "$1"
+	git -C "$1" config receive.advertisePushOptions true
+	chained_hook >"$1/hooks/proc-receive"
+	chmod +x "$1/hooks/proc-receive"
+	case $1 in
+	*/git/s) git -C "$1" config receive.procReceiveRefs refs/for ;;
+	esac
+}
+
+# Called by twins for refd's.
+enable_server() { # DIRECTORY
+	git -C "$1" config core.hooksPath "$T/central"
+	git -C "$1" config refd.socket "$SOCKET"
+	git -C "$1" config --add receive.procReceiveRefs refs
+	git -C "$1" config --add receive.procReceiveRefs 'adm!:refs'
+	git -C "$1" config refd.chain refs/for
+}
+
+answers() {
+	local ref
+	twins chain
+	push_twins 'its own alone' @ "$one:refs/for/main"
+	served_twins 'its own and others' @ "$one:refs/for/made" \
+		"$two:refs/heads/main" "$one:refs/for/twice" \
+		"$one:refs/heads/new" "$one:refs/for/no"
+	for ref in bare-no git forgotten odd stranger; do
+		push_twins "it answers: $ref" @ "$one:refs/for/$ref" \
+			"$one:refs/heads/with-$ref"
+	done
+	push_twins 'push options' -o one -o 'two words' -o '' @ \
+		"$one:refs/for/main" "$one:refs/heads/o1"
+	push_twins 'push options and none of its own' -o one @ \
+		"$one:refs/heads/o2"
+	push_twins 'atomic: its own' --atomic @ "$one:refs/for/a" \
+		"$one:refs/for/b"
+	push_twins 'atomic: one of its own fails' --atomic @ \
+		"$one:refs/for/a" "$one:refs/for/no"
+	push_twins 'a name that only begins alike' @ "$one:refs/fork/x"
+}
+
+# git reports that of every ref, its own too; here those stand.
+crashes() {
+	push_one refd @ "$one:refs/for/crash" "$one:refs/heads/beside"
+	check 'it crashes: that is said' grep -q \
+		'refs/for/crash.*fail to run proc-receive hook' "$T/refd.out"
+	is 'it crashes: the others are there' "$one" \
+		"$(ref_of refd/s refs/heads/beside)"
+}
+
+mixed() {
+	local refs
+	refs=$(git -C "$T/refd/s" for-each-ref)
+	push_one refd --atomic @ "$one:refs/for/a" "$one:refs/heads/mixed"
+	is 'atomic, both: refused' 2 \
+		"$(grep -c "an atomic push can't go both" "$T/refd.out")"
+	is 'atomic, both: nothing done' "$refs" \
+		"$(git -C "$T/refd/s" for-each-ref)"
+}
+
+# What refd hands on when it can't have the rest done by the daemon.
+away() {
+	kill_daemon
+	push_one refd @ "$one:refs/for/made" "$two:refs/heads/away"
+	is 'daemon away: git does the rest' "$two" \
+		"$(ref_of refd/s refs/heads/away)"
+	check 'daemon away: the hook did its own' \
+		grep -q refs/pull/made "$T/refd.out"
+	check 'daemon away: it is back' start_daemon
+}
+
+which_hook() {
+	git -C "$T/refd/s" config --unset core.hooksPath
+	mv "$T/refd/s/hooks/proc-receive" "$T/refd/s/hooks/other"
+	ln -s "$REFD" "$T/refd/s/hooks/proc-receive"
+	push_one refd @ "$one:refs/for/main" "$one:refs/heads/w1"
+	check 'refd itself is the hook: the key is named' \
+		grep -q 'refd.chainHook can name another' "$T/refd.err"
+	is 'refd itself is the hook: its refs are refused' 1 \
+		"$(grep -c '^!.*refs/for/main' "$T/refd.out")"
+	is 'refd itself is the hook: the others are not' "$one" \
+		"$(ref_of refd/s refs/heads/w1)"
+	git -C "$T/refd/s" config refd.chainHook "$T/refd/s/hooks/other"
+	push_one refd @ "$one:refs/for/made"
+	check 'refd.chainHook' grep -q refs/pull/made "$T/refd.out"
+	rm "$T/refd/s/hooks/proc-receive"
+	printf '#!/bin/sh\nexec "%s" hook proc-receive\n' "$REFD" \
+		>"$T/refd/s/hooks/proc-receive"
+	chmod +x "$T/refd/s/hooks/proc-receive"
+	git -C "$T/refd/s" config --unset refd.chainHook
+	push_one refd @ "$one:refs/for/main"
+	check 'refd again by a script: no circle' \
+		grep -q 'refd.chainHook can name another' "$T/refd.err"
+}
+
+# The minute that it is given, beside all the rest.
+late_begin() {
+	cp -r "$T/refd/s" "$T/late.git"
+	HOOK_LOG=$T/late.log git -C "$T/work" push --porcelain "$T/late.git" \
+		"$one:refs/for/late" "$one:refs/heads/in-time" \
+		>"$T/late.out" 2>"$T/late.err" &
+	late=$!
+	own $late
+}
+
+late_end() {
+	reap $late
+	is 'too late: the push ends' 1 $?
+	check 'too late: the outcome is called unknown' \
+		grep -q 'refs/for/late.*outcome unknown' "$T/late.out"
+	is 'too late: the others are there' "$one" \
+		"$(ref_of late.git refs/heads/in-time)"
+	check 'too late: nothing of it is left running' \
+		test -z "$(pgrep -f "$T/late.git/hooks/proc-receive")"
+}
+
+mkdir "$T/central"
+ln -s "$REFD" "$T/central/proc-receive"
+check 'the daemon starts' start_daemon
+make_work
+twins late
+late_begin
+answers
+crashes
+mixed
+away
+which_hook
+late_end
+finish

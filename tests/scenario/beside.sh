@@ -20,8 +20,8 @@ busy() { # NAME
 	local name=$1 round=0
 	while [ ! -e "$T/over" ]; do
 		round=$((round + 1))
-		if "$name" $round >>"$T/said.$name" 2>&1; then
-			echo $round >>"$T/did.$name"
+		if "$name" "$round" >>"$T/said.$name" 2>&1; then
+			echo "$round" >>"$T/did.$name"
 		fi
 		sleep 0.02
 	done

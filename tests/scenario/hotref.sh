@@ -48,7 +48,8 @@ beside() { # NAME COMMAND...
 set_by_refd() { # FILE
 	local oid=$one
 	while [ ! -e "$T/over" ]; do
-		if "$REFD" update -C "$T/repo.git" $ref "$oid" 2>>"$1.why"; then
+		if "$REFD" update -C "$T/repo.git" "$ref" "$oid" \
+			2>>"$1.why"; then
 			echo ok
 		else
 			echo failed

@@ -34,7 +34,7 @@ in_peace() {
 
 under_kills() {
 	local end=$((SECONDS + seconds))
-	while [ $SECONDS -lt $end ]; do
+	while [ "$SECONDS" -lt "$end" ]; do
 		sleep "$((RANDOM % 3)).$((RANDOM % 10))"
 		kill_daemon
 		kills=$((kills + 1))

@@ -39,17 +39,10 @@ file() { # PATH-BELOW-THE-GIT-DIR
 }
 
 # "OLD NEW MESSAGE" of the last line of a log; nothing if there is none.
-logged() { # REF
-	[ ! -e "$T/$gitdir/logs/$1" ] || tail -n 1 "$T/$gitdir/logs/$1" |
+logged() { # REF [WORKTREE'S-PATH-BELOW-THE-GIT-DIR]
+	local log=$T/$gitdir/${2:+$2/}logs/$1
+	[ ! -e "$log" ] || tail -n 1 "$log" |
 		sed -E 's/^([0-9a-f]*) ([0-9a-f]*) [^\t]*\t?/\1 \2 /; s/ $//'
-}
-
-lines() { # REF
-	if [ -e "$T/$gitdir/logs/$1" ]; then
-		wc -l <"$T/$gitdir/logs/$1"
-	else
-		echo 0
-	fi
 }
 
 point() { # NAME TARGET
@@ -131,11 +124,11 @@ worktrees() {
 	check "update a worktree's HEAD" update wt -m there HEAD "$three"
 	is 'its branch moved' "$three" "$(file refs/heads/wt)"
 	is 'its own HEAD has the line' "$two $three there" \
-		"$(gitdir=$gitdir/worktrees/wt; logged HEAD)"
+		"$(logged HEAD worktrees/wt)"
 	is 'that of the main one does not' "$two $three" "$(logged HEAD)"
 	check 'update its branch from elsewhere' update repo refs/heads/wt "$one"
 	is 'HEAD is that of where one works' "$two $three there" \
-		"$(gitdir=$gitdir/worktrees/wt; logged HEAD)"
+		"$(logged HEAD worktrees/wt)"
 	check 'the HEAD of another by name' \
 		update repo -m named worktrees/wt/HEAD "$two"
 	is 'moves its branch' "$two" "$(file refs/heads/wt)"

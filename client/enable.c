@@ -304,33 +304,46 @@ static bool disable_what(const struct request *rq, char **repositories)
 	return false;
 }
 
+static void request_done(struct request *rq)
+{
+	free(rq->w.hooks);
+	free(rq->w.chains);
+	for (; rq->nr_roots; rq->nr_roots--)
+		free((char *)rq->roots[rq->nr_roots - 1]);
+	free(rq->roots);
+}
+
+static bool carry_out(struct request *rq, char **repositories, bool enables)
+{
+	bool ok;
+
+	if (rq->what == LIST)
+		return list_enabled(rq->as_json);
+	if (enables)
+		settle_wishes(rq);
+	registry_open();
+	ok = enables ? enable_what(rq, repositories) :
+		       disable_what(rq, repositories);
+	registry_close();
+	return ok;
+}
+
 static int run(int argc, char **argv, bool enables)
 {
 	const char *usage = enables ? enable_usage : disable_usage;
 	struct request rq = { .w = { .fsync = true } };
-	bool ok;
+	int rc = EXIT_DONE;
 
 	if (!take_options(&rq, argc, argv, enables)) {
 		fputs(usage, stderr);
-		return EXIT_USAGE;
-	}
-	if (rq.helps) {
+		rc = EXIT_USAGE;
+	} else if (rq.helps) {
 		fputs(usage, stdout);
-		return EXIT_DONE;
+	} else if (!carry_out(&rq, argv + optind, enables)) {
+		rc = EXIT_FAILED;
 	}
-	if (enables && rq.what != LIST)
-		settle_wishes(&rq);
-	if (rq.what != LIST)
-		registry_open();
-	ok = enables ? enable_what(&rq, argv + optind) :
-		       disable_what(&rq, argv + optind);
-	registry_close();
-	free(rq.w.hooks);
-	free(rq.w.chains);
-	for (; rq.nr_roots; rq.nr_roots--)
-		free((char *)rq.roots[rq.nr_roots - 1]);
-	free(rq.roots);
-	return ok ? EXIT_DONE : EXIT_FAILED;
+	request_done(&rq);
+	return rc;
 }
 
 int command_enable(int argc, char **argv)

@@ -332,6 +332,30 @@ START_TEST(each_parked_member_is_finished_by_itself)
 }
 END_TEST
 
+/* Of two HEADs too. */
+START_TEST(each_worktrees_member_is_finished_by_itself)
+{
+	static const char log[] = WORLD_REPO "/worktrees/wt/logs/HEAD";
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
+		hand_in("wt", hand_member(RECORD_LOG, "HEAD", '1', '2')) };
+
+	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD", ONES);
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	cut();
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	rename_to(AWAY, WORLD_REPO);
+	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD.lock", "");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
+	unlink_at(WORLD_REPO "/worktrees/wt/HEAD.lock");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(hand_lines(w, log, '1', '2'), 1);
+}
+END_TEST
+
 /* The name is taken when it comes back: asked by its id, it did not happen. */
 START_TEST(a_parked_update_can_still_fail)
 {
@@ -378,6 +402,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_killed_deletion_waits_for_packed_refs, 0, 2);
 	tcase_add_test(tc, a_retry_touches_no_lock_of_the_living);
 	tcase_add_test(tc, each_parked_member_is_finished_by_itself);
+	tcase_add_test(tc, each_worktrees_member_is_finished_by_itself);
 	tcase_add_test(tc, a_parked_update_can_still_fail);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);

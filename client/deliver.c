@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/context.h"
+#include "client/gitversion.h"
 #include "client/librefd/conn.h"
 #include "client/parcel.h"
 #include "client/reach.h"
@@ -15,8 +16,14 @@
 
 /* ---- what is to be done ---- */
 
-/* Deletions come first: they make room for names, as in git. */
-static void gather(struct delivery *d, struct push *push)
+static bool deletes(const struct push_command *c)
+{
+	return refd_oid_is_null(&c->new_oid);
+}
+
+/* Those that come FIRST, and then the rest. */
+static void gather(struct delivery *d, struct push *push,
+    bool (*first)(const struct push_command *c))
 {
 	size_t i;
 	int pass;
@@ -25,40 +32,94 @@ static void gather(struct delivery *d, struct push *push)
 	for (pass = 0; pass < 2; pass++)
 		for (i = 0; i < push->nr; i++) {
 			struct push_command *c = &push->commands[i];
-			bool is_late =
-			    !push->atomic && !refd_oid_is_null(&c->new_oid);
 
-			if (!c->is_chained && is_late == (pass == 1))
+			if (!c->is_chained && first(c) == (pass == 0))
 				d->commands[d->nr++] = c;
 		}
 }
 
-/* Without those that were refused since. */
-static void drop_refused(struct delivery *d)
+static bool any(const struct push_command *c)
 {
-	size_t i, nr = 0;
+	(void)c;
+	return true;
+}
 
-	for (i = 0; i < d->nr; i++)
-		if (!d->commands[i]->ng)
-			d->commands[nr++] = d->commands[i];
-	d->nr = nr;
+/*
+ * git 2.51 and later put deletions first, as they make room for names; what
+ * is older takes one command after the other, which only hooks can tell.
+ */
+static void arrange(struct delivery *d, struct push *push, bool has_rules)
+{
+	bool is_told = reftx_exists(&d->hook);
+	bool is_old = !d->atomic && push->nr > 1 && (is_told || has_rules) &&
+	    gitversion_before(2, 51);
+
+	gather(d, push, d->atomic || is_old ? any : deletes);
+	if (d->atomic || !is_told)
+		d->way = DELIVERY_WHOLE;
+	else
+		d->way = is_old ? DELIVERY_ONE_BY_ONE : DELIVERY_BY_KIND;
+}
+
+bool deliver_next(struct delivery *d)
+{
+	struct push_command **batch;
+
+	d->at += d->nr_batch;
+	d->nr_batch = 0;
+	if (d->at == d->nr)
+		return false;
+	batch = d->commands + d->at;
+	switch (d->way) {
+	case DELIVERY_WHOLE:
+		d->nr_batch = d->nr;
+		break;
+	case DELIVERY_BY_KIND:
+		while (d->at + d->nr_batch < d->nr &&
+		    deletes(batch[d->nr_batch]) == deletes(batch[0]))
+			d->nr_batch++;
+		break;
+	case DELIVERY_ONE_BY_ONE:
+		d->nr_batch = 1;
+		break;
+	}
+	return true;
+}
+
+/* What has a verdict goes behind the rest; returns how many are left. */
+static size_t sort_out(struct push_command **commands, size_t nr)
+{
+	size_t i, left = 0;
+
+	for (i = 0; i < nr; i++)
+		if (!commands[i]->ng) {
+			struct push_command *c = commands[i];
+
+			commands[i] = commands[left];
+			commands[left++] = c;
+		}
+	return left;
 }
 
 /* A transaction can't have them; and all of it fails, as git has it. */
 static bool refuse_duplicates(struct delivery *d)
 {
 	const char **names = xcalloc(d->nr, sizeof(*names)), *found;
-	size_t i;
+	size_t i, nr = 0;
 
 	for (i = 0; i < d->nr; i++)
-		names[i] = d->commands[i]->ref;
-	found = find_duplicate(names, d->nr);
+		if (!d->commands[i]->ng)
+			names[nr++] = d->commands[i]->ref;
+	found = find_duplicate(names, nr);
 	free(names);
 	if (!found)
 		return false;
 	say_error("multiple updates for ref '%s' not allowed", found);
-	parcel_refuse(d->commands, d->nr,
-	    d->atomic ? "atomic transaction failed" : "failed to update refs");
+	for (i = 0; i < d->nr; i++)
+		if (!d->commands[i]->ng)
+			d->commands[i]->ng =
+			    xstrdup(d->atomic ? "atomic transaction failed" :
+						"failed to update refs");
 	return true;
 }
 
@@ -70,13 +131,13 @@ static void call(const struct delivery *d, struct parcel *p,
 	reach_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
 }
 
-static bool put_whole(struct delivery *d)
+static bool put_whole(struct delivery *d, size_t nr)
 {
 	struct refd_answer ans;
 	struct parcel p;
 	bool done;
 
-	parcel_pack(&p, d, REFD_VERB_TRANSACTION, 0, d->nr);
+	parcel_pack(&p, d, REFD_VERB_TRANSACTION, d->at, nr);
 	call(d, &p, &ans);
 	done = !parcel_is_unsupported(&ans);
 	if (done)
@@ -88,6 +149,14 @@ static bool put_whole(struct delivery *d)
 
 /* ---- in sessions ---- */
 
+static const char *hooks_reason(const struct delivery *d)
+{
+	if (d->atomic)
+		return "atomic transaction failed";
+	return d->way == DELIVERY_BY_KIND ? "failed to update refs" :
+					    "failed to update ref";
+}
+
 static void refuse_by_hook(const struct delivery *d, const struct parcel *p)
 {
 	struct text why = { 0 };
@@ -95,8 +164,7 @@ static void refuse_by_hook(const struct delivery *d, const struct parcel *p)
 	reftx_why(&d->hook, &why);
 	say_error("%s", why.data);
 	text_done(&why);
-	parcel_refuse(p->commands, p->req.nr_updates,
-	    d->atomic ? "atomic transaction failed" : "failed to update ref");
+	parcel_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
 }
 
 /* COMMIT or ABORT. Whatever the answer, it is over. */
@@ -172,34 +240,18 @@ static bool hold(struct delivery *d, struct parcel *p)
 	return done;
 }
 
-static bool put_session(struct delivery *d, size_t at, size_t nr)
+static bool put_session(struct delivery *d, size_t nr)
 {
 	struct parcel p;
 	bool done = true;
 
-	parcel_pack(&p, d, REFD_VERB_SESSION, at, nr);
+	parcel_pack(&p, d, REFD_VERB_SESSION, d->at, nr);
 	if (reftx_preparing(&d->hook, &p.changes))
 		done = hold(d, &p);
 	else
 		refuse_by_hook(d, &p);
 	parcel_done(&p);
 	return done;
-}
-
-static bool put_sessions(struct delivery *d)
-{
-	size_t i;
-
-	if (d->atomic)
-		return put_session(d, 0, d->nr);
-	for (i = 0; i < d->nr; i++) {
-		if (put_session(d, i, 1))
-			continue;
-		if (i == 0)
-			return false;
-		parcel_refuse(&d->commands[i], 1, "failed to update ref");
-	}
-	return true;
 }
 
 /* ---- */
@@ -226,27 +278,24 @@ static void refuse_unreached(struct delivery *d, const char *what,
 	free(reason);
 }
 
-enum deliverer deliver_open(struct delivery *d, struct push *push,
-    const struct gitdir *gd, const struct gitconfig *config)
+static enum deliverer reach(struct delivery *d, const char **gits)
 {
-	char *socket = reach_socket(NULL, config);
+	char *socket = reach_socket(NULL, d->config);
 	enum deliverer by = DELIVER_BY_NOBODY;
 	struct text why = { 0 };
 
-	memset(d, 0, sizeof(*d));
-	d->atomic = push->atomic;
-	d->gd = gd;
-	d->config = config;
-	gather(d, push);
 	d->daemon = refd_new(socket);
 	if (!d->daemon)
 		die("out of memory");
 	switch (reach_daemon(d->daemon, socket,
-	    reach_fallback(config, FALLBACK_GIT), gd,
+	    reach_fallback(d->config, FALLBACK_GIT), d->gd,
 	    refd_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
 	case REACHED:
-		by = is_too_large(d, refd_hello(d->daemon)) ? DELIVER_BY_GIT :
-							      DELIVER_BY_DAEMON;
+		by = DELIVER_BY_DAEMON;
+		if (is_too_large(d, refd_hello(d->daemon))) {
+			*gits = "the push is more than one transaction holds";
+			by = DELIVER_BY_GIT;
+		}
 		break;
 	case REACHED_NOBODY:
 		say("%s; git updates the refs itself", why.data);
@@ -265,27 +314,52 @@ enum deliverer deliver_open(struct delivery *d, struct push *push,
 	return by;
 }
 
+enum deliverer deliver_open(struct delivery *d, struct push *push,
+    const struct gitdir *gd, const struct gitconfig *config, bool has_rules,
+    const char **why)
+{
+	memset(d, 0, sizeof(*d));
+	d->atomic = push->atomic;
+	d->gd = gd;
+	d->config = config;
+	d->left_ms = DEADLINE_MS;
+	reftx_find_here(&d->hook, gd, config);
+	arrange(d, push, has_rules);
+	return reach(d, why);
+}
+
+static bool put(struct delivery *d, size_t nr)
+{
+	bool is_first = d->at == 0, done;
+
+	if (is_first) {
+		d->committer = context_committer(d->config, d->gd);
+		reftx_warn(&d->hook);
+	}
+	d->deadline = refd_deadline_ms((int)d->left_ms);
+	done = reftx_exists(&d->hook) ? put_session(d, nr) : put_whole(d, nr);
+	d->left_ms = reach_ms_left(d->deadline);
+	if (done || is_first)
+		return done;
+	parcel_refuse(d->commands + d->at, nr, "failed to update ref");
+	return true;
+}
+
 bool deliver_put(struct delivery *d)
 {
-	bool done;
+	size_t nr;
 
-	drop_refused(d);
-	if (!d->nr || refuse_duplicates(d))
+	if (d->at == 0 && refuse_duplicates(d))
 		return true;
-	d->deadline = refd_deadline_ms(DEADLINE_MS);
-	d->committer = context_committer(d->config, d->gd);
-	reftx_find_here(&d->hook, d->gd, d->config);
-	reftx_warn(&d->hook);
-	done = reftx_exists(&d->hook) ? put_sessions(d) : put_whole(d);
-	reftx_done(&d->hook);
-	free(d->committer);
-	d->committer = NULL;
-	return done;
+	nr = sort_out(d->commands + d->at, d->nr_batch);
+	return !nr || put(d, nr);
 }
 
 void deliver_close(struct delivery *d)
 {
+	reftx_done(&d->hook);
 	refd_free(d->daemon);
 	free(d->commands);
+	free(d->committer);
 	memset(d, 0, sizeof(*d));
 }

@@ -4,8 +4,8 @@
  *	greeting, all commands
  *	-> another hook's are set apart (refd.chain)
  *	-> what refd can't do is left to git, whole
- *	-> each command against the rules that receive-pack has for it
- *	-> one transaction, atomic when the push is
+ *	-> each command against the rules that receive-pack has for it, then one
+ *	   transaction, atomic when the push is (deliver.h: or some, for hooks)
  *	-> the other hook
  *	-> a verdict for each command, in order
  *
@@ -30,6 +30,7 @@ struct hook {
 	struct push push;
 	struct gitdir gd;
 	struct gitconfig config;
+	bool verbose;
 };
 
 static void write_all(struct pkt_buf *out)
@@ -72,12 +73,15 @@ static void read_push(struct hook *h)
 
 /* ---- refd's own ---- */
 
-static void leave_to_git(struct push *push)
+/* WHY: if it was not said yet. */
+static void leave_to_git(struct hook *h, const char *why)
 {
 	size_t i;
 
-	for (i = 0; i < push->nr; i++) {
-		struct push_command *c = &push->commands[i];
+	if (why && h->verbose)
+		say("%s; git updates the refs itself", why);
+	for (i = 0; i < h->push.nr; i++) {
+		struct push_command *c = &h->push.commands[i];
 
 		if (c->is_chained)
 			continue;
@@ -87,30 +91,32 @@ static void leave_to_git(struct push *push)
 	}
 }
 
-/* Deletions first, as git has them, unless it is all or nothing. */
-static void apply_rules(struct rules *rules, struct push *push)
+static void apply_rules(struct rules *rules, struct push *push,
+    struct push_command *const *commands, size_t nr)
 {
-	int pass;
+	const char *why;
 	size_t i;
 
-	for (pass = 0; pass < 2; pass++)
-		for (i = 0; i < push->nr; i++) {
-			struct push_command *c = &push->commands[i];
-			bool is_late =
-			    !push->atomic && !refd_oid_is_null(&c->new_oid);
-			const char *why;
-
-			if (c->is_chained || is_late != (pass == 1))
-				continue;
-			why = rules_refuse(rules, c);
-			if (!why)
-				continue;
-			c->ng = xstrdup(why);
-			if (push->atomic) {
-				push_refuse(push, "atomic push failure");
-				return;
-			}
+	for (i = 0; i < nr; i++) {
+		why = commands[i]->ng ? NULL : rules_refuse(rules, commands[i]);
+		if (!why)
+			continue;
+		commands[i]->ng = xstrdup(why);
+		if (push->atomic) {
+			push_refuse(push, "atomic push failure");
+			return;
 		}
+	}
+}
+
+static bool put_batches(struct hook *h, struct delivery *d, struct rules *rules)
+{
+	while (deliver_next(d)) {
+		apply_rules(rules, &h->push, d->commands + d->at, d->nr_batch);
+		if (!deliver_put(d))
+			return false;
+	}
+	return true;
 }
 
 /* The daemon comes first: where it is git that does the push, git has the
@@ -119,15 +125,19 @@ static void serve(struct hook *h)
 {
 	struct delivery d = { 0 };
 	struct rules rules;
+	const char *why;
 	bool is_gits;
 
 	rules_load(&rules, &h->gd, &h->config);
-	is_gits = native_reason(&h->push, &h->config, &h->gd, &rules) != NULL;
+	why = native_reason(&h->push, &h->config, &h->gd, &rules);
+	is_gits = why != NULL;
 	if (!is_gits)
-		switch (deliver_open(&d, &h->push, &h->gd, &h->config)) {
+		switch (deliver_open(&d, &h->push, &h->gd, &h->config,
+		    rules.update.exists, &why)) {
 		case DELIVER_BY_DAEMON:
-			apply_rules(&rules, &h->push);
-			is_gits = !deliver_put(&d);
+			is_gits = !put_batches(h, &d, &rules);
+			if (is_gits)
+				why = "the daemon does not support it";
 			break;
 		case DELIVER_BY_GIT:
 			is_gits = true;
@@ -136,7 +146,7 @@ static void serve(struct hook *h)
 			break;
 		}
 	if (is_gits)
-		leave_to_git(&h->push);
+		leave_to_git(h, why);
 	deliver_close(&d);
 	rules_done(&rules);
 }
@@ -159,14 +169,12 @@ static void decide(struct hook *h)
 		chain_run(&h->config, &h->gd, &h->push);
 }
 
-int command_proc_receive(int argc, char **argv)
+static int run(bool verbose)
 {
-	struct hook h = { 0 };
+	struct hook h = { .verbose = verbose };
 	struct pkt_buf out = { 0 };
 	struct text why = { 0 };
 
-	(void)argc;
-	(void)argv;
 	if (!gitdir_find(&h.gd, getenv("GIT_DIR"), &why))
 		die("%s", why.data);
 	gitconfig_load(&h.config, &h.gd);
@@ -180,10 +188,20 @@ int command_proc_receive(int argc, char **argv)
 	return EXIT_DONE;
 }
 
+int command_proc_receive(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return run(false);
+}
+
 int command_hook(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], "proc-receive"))
-		return command_proc_receive(argc, argv);
-	fputs("usage: refd hook proc-receive\n", stderr);
+	bool verbose = argc == 3 &&
+	    (!strcmp(argv[2], "-v") || !strcmp(argv[2], "--verbose"));
+
+	if ((argc == 2 || verbose) && !strcmp(argv[1], "proc-receive"))
+		return run(verbose);
+	fputs("usage: refd hook proc-receive [--verbose]\n", stderr);
 	return EXIT_USAGE;
 }

@@ -121,14 +121,9 @@ said_then() {
 	fi
 }
 
-# What hooks wrote down. Deletions come first since 2.51, and with refd.
+# What hooks wrote down.
 hook_log() { # refd|git
-	[ -e "$T/hook-log.$1" ] || return 0
-	if is_old; then
-		LC_ALL=C sort "$T/hook-log.$1"
-	else
-		cat "$T/hook-log.$1"
-	fi
+	[ ! -e "$T/hook-log.$1" ] || cat "$T/hook-log.$1"
 }
 
 push_one() { # refd|git ARGUMENT...

@@ -335,20 +335,42 @@ reference_transaction() {
 	served_twins 'deletes one' @ :refs/heads/other
 	served_twins 'atomic: three' --atomic @ "$one:refs/heads/n2" \
 		"$one:refs/heads/main2" :refs/heads/n1
-	if is_old; then
-		served_twins 'three' @ "$one:refs/heads/n4" \
-			"$one:refs/heads/n5" "$one:refs/heads/n6"
-		return
-	fi
+	served_twins 'three' @ "$one:refs/heads/n4" "$one:refs/heads/n5" \
+		"$one:refs/heads/n6"
+	served_twins 'one of each kind' @ "$one:refs/heads/n7" \
+		:refs/heads/n4 "$one:refs/heads/n8" :refs/heads/n5
 	reftx_hook prepared
 	twins 'reference-transaction declines prepared'
+	push_twins_state 'some' @ "$one:refs/heads/n1" "$one:refs/heads/no" \
+		:refs/heads/other
+	push_twins_state 'one' @ "$one:refs/heads/no"
+	! is_old || return
 	push_twins_state 'atomic' --atomic @ "$one:refs/heads/n1" \
 		"$one:refs/heads/no"
-	push_twins_state 'one' @ "$one:refs/heads/no"
 	reftx_hook preparing
 	twins 'reference-transaction declines preparing'
 	push_twins_state 'atomic' --atomic @ "$one:refs/heads/n1" \
 		"$one:refs/heads/no"
+}
+
+# Each is asked when git would ask it.
+both_hooks() {
+	reftx_hook prepared
+	eval "reftx_$(declare -f make_server)"
+	make_server() {
+		reftx_make_server "$1"
+		cat >"$1/hooks/update" <<-'END'
+			#!/bin/sh
+			echo "$0 $*" >>"$HOOK_LOG"
+			test "$1" != refs/heads/never
+		END
+		chmod +x "$1/hooks/update"
+	}
+	twins 'update and reference-transaction'
+	served_twins 'one of each kind' @ "$one:refs/heads/n1" \
+		:refs/heads/other "$one:refs/heads/never" "$one:refs/heads/n2"
+	is_old || push_twins_state 'declined by either' @ "$one:refs/heads/n3" \
+		:refs/tags/v1 "$one:refs/heads/no" "$one:refs/heads/never"
 }
 
 check 'the daemon starts' start_daemon
@@ -362,4 +384,5 @@ namespaces
 symrefs
 update_hook
 reference_transaction
+both_hooks
 finish

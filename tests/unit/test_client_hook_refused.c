@@ -28,7 +28,8 @@ static void turns_away(struct fake *f)
 	turn_away(f, REFD_DENIED);
 }
 
-/* Denied is not away, although git is allowed to do it then. */
+/* Denied is not away, although git is allowed to do it then. Whether that is
+ * heard before the names are judged is a matter of luck. */
 START_TEST(test_turned_away)
 {
 	char *got;
@@ -41,7 +42,7 @@ START_TEST(test_turned_away)
 	ck_assert_ptr_eq(
 	    strstr(got, "ng refs/heads/a failed to update ref: refd: "), got);
 	ck_assert_ptr_nonnull(strstr(got, "turned us away: because\n"));
-	ck_assert_ptr_nonnull(strstr(got, "ng refs/heads/x..y failed"));
+	ck_assert_ptr_nonnull(strstr(got, "\nng refs/heads/x..y "));
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
 }

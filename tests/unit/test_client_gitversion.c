@@ -1,0 +1,70 @@
+/*
+ * Proves that versions of git are told apart as numbers, whatever stands
+ * behind them, and that a git that says nothing counts as new.
+ */
+#include "client/gitversion.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "client/cli.h"
+#include "tests/lib/tmp.h"
+
+static void git_says(const char *words)
+{
+	char *script = xasprintf("#!/bin/sh\n%s\n", words);
+
+	tmp_put("git", script);
+	tmp_run("chmod +x git");
+	free(script);
+}
+
+START_TEST(test_before)
+{
+	static const struct {
+		const char *words;
+		bool is;
+	} cases[] = { { "echo git version 2.39.5", true },
+		{ "echo git version 2.9.0", true },
+		{ "echo git version 1.60.1", true },
+		{ "echo git version 2.51.0", false },
+		{ "echo git version 2.51.0.rc1.dirty", false },
+		{ "echo 'git version 2.50.1 (Apple Git-155)'", true },
+		{ "echo git version 2.55.0+next.20260731", false },
+		{ "echo git version 10.2", false },
+		{ "echo git version 3", false },
+		{ "echo nothing of the kind", false }, { "true", false },
+		{ "echo git version 2.39.5; exit 1", false } };
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *path = xstrdup(getenv("PATH"));
+		char *both = xasprintf("%s:%s", tmp_root, path);
+
+		git_says(cases[i].words);
+		setenv("PATH", both, 1);
+		ck_assert_msg(gitversion_before(2, 51) == cases[i].is, "%s",
+		    cases[i].words);
+		setenv("PATH", path, 1);
+		free(path);
+		free(both);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_gitversion");
+	TCase *tc = tcase_create("gitversion");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, test_before);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

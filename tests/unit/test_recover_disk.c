@@ -382,6 +382,35 @@ START_TEST(a_parked_update_can_still_fail)
 }
 END_TEST
 
+/* Recorded as failed, and then its lock could not be removed: it stays so,
+ * though the name is free again. */
+START_TEST(what_was_voided_is_not_parked)
+{
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		write_at(NULL, "refs/heads/n", '0', '2', 0);
+		memfs_kill(w->fs);
+		world_crash(w);
+		memfs_write(w->fs, WORLD_REPO "/refs/heads/n/x", ONES);
+		memfs_fail_call(w->fs, MEMFS_UNLINKAT, n, -EIO);
+		ck_assert_int_eq(world_start(w), 0);
+		hit = memfs_was_hit(w->fs);
+		memfs_fail_none(w->fs);
+		unlink_at(WORLD_REPO "/refs/heads/n/x");
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "n"),
+		    hand_status(&h, 0) == REFD_OK ? '2' : '0');
+	}
+	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
+	ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_disk");
@@ -404,6 +433,7 @@ int main(void)
 	tcase_add_test(tc, each_parked_member_is_finished_by_itself);
 	tcase_add_test(tc, each_worktrees_member_is_finished_by_itself);
 	tcase_add_test(tc, a_parked_update_can_still_fail);
+	tcase_add_test(tc, what_was_voided_is_not_parked);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -15,9 +15,12 @@ static struct {
 	char *home, *config;
 } self;
 
+/* The real user as well: a shell, which git may be a script for, goes by
+ * that. The way back is the saved one, which no child gets. */
 static void become(uid_t uid, gid_t gid)
 {
-	if (seteuid(0) < 0 || setegid(gid) < 0 || seteuid(uid) < 0)
+	if (setresuid(0, 0, 0) < 0 || setresgid(gid, gid, (gid_t)-1) < 0 ||
+	    setresuid(uid, uid, 0) < 0)
 		die("cannot act as user %u: %s", (unsigned)uid,
 		    strerror(errno));
 }

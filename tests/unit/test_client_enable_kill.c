@@ -34,6 +34,7 @@ static void setup(void)
 	tmp_setup();
 	snprintf(path, sizeof(path), "%s/etc/gitconfig", tmp_root);
 	setenv("GIT_CONFIG_SYSTEM", path, 1);
+	unsetenv("GIT_CONFIG_NOSYSTEM");
 	unsetenv("REFD_SOCKET");
 	tmp_run("umask 022 && mkdir etc && "
 		"git init -q -b main --bare r.git && mkdir -p r.git/hooks && "
@@ -48,24 +49,32 @@ static void with_other_hook(void)
 		"rm -r r.git && cp -a before r.git");
 }
 
-static int run(bool enables, bool chained)
+enum way { PLAIN, CHAINED, SYSTEM };
+
+static int run(bool enables, enum way way)
 {
-	char name[] = "x", repo[700], hooks[700];
-	char *argv[10] = { name };
+	char repo[700], hooks[700];
+	const char *argv[10] = { "x" };
 	int argc = 1;
 
 	snprintf(repo, sizeof(repo), "%s/r.git", tmp_root);
 	snprintf(hooks, sizeof(hooks), "%s/share/hooks", tmp_root);
-	if (enables && chained) {
-		argv[argc++] = (char *)"--chain";
-		argv[argc++] = (char *)"refs/for";
-		argv[argc++] = (char *)"--hooks";
+	if (enables && way != PLAIN) {
+		argv[argc++] = "--hooks";
 		argv[argc++] = hooks;
 	}
-	argv[argc++] = repo;
+	if (enables && way == CHAINED) {
+		argv[argc++] = "--chain";
+		argv[argc++] = "refs/for";
+	}
+	if (way == SYSTEM) {
+		argv[argc++] = "--system";
+		argv[argc++] = "--root";
+	}
+	argv[argc++] = way == SYSTEM ? tmp_root : repo;
 	optind = 0;
-	return enables ? command_enable(argc, argv) :
-			 command_disable(argc, argv);
+	return enables ? command_enable(argc, (char **)argv) :
+			 command_disable(argc, (char **)argv);
 }
 
 /* ---- a run that ends before its nth change ---- */
@@ -135,7 +144,7 @@ static bool runs_to_end(pid_t pid, int n)
 	return false;
 }
 
-static bool run_until(int n, bool enables, bool chained)
+static bool run_until(int n, bool enables, enum way way)
 {
 	pid_t pid;
 
@@ -150,7 +159,7 @@ static bool run_until(int n, bool enables, bool chained)
 		if (ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
 			_exit(77);
 		raise(SIGSTOP);
-		_exit(run(enables, chained) || fflush(stdout));
+		_exit(run(enables, way) || fflush(stdout));
 	}
 	return runs_to_end(pid, n);
 }
@@ -158,7 +167,7 @@ static bool run_until(int n, bool enables, bool chained)
 /* ---- what has to be so ---- */
 
 /* The hook that git would run, if it is told to ask one. */
-static void check_hook_is_there(bool chained, int n)
+static void check_hook_is_there(enum way way, int n)
 {
 	int status = tmp_status("cd r.git && "
 				"case $(git config --get-all "
@@ -166,12 +175,12 @@ static void check_hook_is_there(bool chained, int n)
 				"0) exit 0 ;; esac; "
 				"d=$(git config core.hooksPath) || d=hooks; "
 				"test -x \"$d/proc-receive\" %s",
-	    chained ? "-a \"$d\" != hooks" : "");
+	    way != PLAIN ? "-a \"$d\" != hooks" : "");
 
 	ck_assert_msg(status == 0, "killed before change %d: no hook", n);
 }
 
-static void check_enabled(bool chained, int n)
+static void check_enabled(enum way way, int n)
 {
 	int status = tmp_status("cd r.git && "
 				"test \"$(git config --get-all "
@@ -180,10 +189,10 @@ static void check_enabled(bool chained, int n)
 				"test \"$(git config core.fsyncMethod)\" = "
 				"batch && "
 				"test \"$(git config refd.chain)\" = '%s'",
-	    chained ? "refs/for" : "");
+	    way == CHAINED ? "refs/for" : "");
 
 	ck_assert_msg(status == 0, "killed before change %d: not enabled", n);
-	check_hook_is_there(chained, n);
+	check_hook_is_there(way, n);
 }
 
 static void check_as_before(int n)
@@ -214,52 +223,53 @@ static void start_again(void)
 	tmp_run("rm -rf r.git etc/* share state && cp -a before r.git");
 }
 
-/* The plain way is part of the other. */
-static int stride(bool chained)
+/* The other ways are mostly parts of the chained one, and in that the many
+ * changes in the middle are forwarders, all alike. */
+static int stride(enum way way, int n)
 {
-	return chained ? 1 : 5;
+	return way == CHAINED && (n < 15 || n > 66) ? 1 : 7;
 }
 
 /* A configuration that git config wrote to, and refd did not see whole, comes
  * back as what it says; the rest to the byte. */
-static void sweep_enable(bool chained)
+static void sweep_enable(enum way way)
 {
 	bool ended = false;
 	int n;
 
-	for (n = 0; !ended; n += stride(chained)) {
+	for (n = 0; !ended; n += stride(way, n)) {
 		ck_assert_int_lt(n, STOPS_MAX);
-		ended = run_until(n, true, chained);
-		check_hook_is_there(chained, n);
+		ended = run_until(n, true, way);
+		check_hook_is_there(way, n);
 		if (n % 2) {
-			ck_assert_int_eq(run(true, chained), 0);
-			check_enabled(chained, n);
+			ck_assert_int_eq(run(true, way), 0);
+			check_enabled(way, n);
 		}
-		ck_assert_int_eq(run(false, chained), 0);
+		ck_assert_int_eq(run(false, way), 0);
 		check_semantics_as_before(n);
 		start_again();
 	}
 	ck_assert_int_gt(n, 20);
 }
 
-static void sweep_disable(bool chained)
+static void sweep_disable(enum way way)
 {
 	bool ended = false;
 	int n;
 
-	for (n = 0; !ended; n += stride(chained)) {
+	for (n = 0; !ended; n += stride(way, n)) {
 		ck_assert_int_lt(n, STOPS_MAX);
-		ck_assert_int_eq(run(true, chained), 0);
-		check_enabled(chained, n);
-		ended = run_until(n, false, chained);
-		check_hook_is_there(chained, n);
+		ck_assert_int_eq(run(true, way), 0);
+		check_enabled(way, n);
+		ended = run_until(n, false, way);
+		check_hook_is_there(way, n);
 		if (n % 2) {
-			ck_assert_int_eq(run(true, chained), 0);
-			check_enabled(chained, n);
-			ck_assert_int_eq(run(false, chained), 0);
+			ck_assert_int_eq(run(true, way), 0);
+			check_enabled(way, n);
+			ck_assert_int_eq(run(false, way), 0);
 			check_semantics_as_before(n);
 		} else {
-			ck_assert_int_eq(run(false, chained), 0);
+			ck_assert_int_eq(run(false, way), 0);
 			check_as_before(n);
 		}
 		start_again();
@@ -269,27 +279,39 @@ static void sweep_disable(bool chained)
 
 START_TEST(test_enable)
 {
-	sweep_enable(false);
+	sweep_enable(PLAIN);
 }
 END_TEST
 
 START_TEST(test_enable_chained)
 {
 	with_other_hook();
-	sweep_enable(true);
+	sweep_enable(CHAINED);
 }
 END_TEST
 
 START_TEST(test_disable)
 {
-	sweep_disable(false);
+	sweep_disable(PLAIN);
 }
 END_TEST
 
 START_TEST(test_disable_chained)
 {
 	with_other_hook();
-	sweep_disable(true);
+	sweep_disable(CHAINED);
+}
+END_TEST
+
+START_TEST(test_enable_system)
+{
+	sweep_enable(SYSTEM);
+}
+END_TEST
+
+START_TEST(test_disable_system)
+{
+	sweep_disable(SYSTEM);
 }
 END_TEST
 
@@ -321,6 +343,8 @@ int main(void)
 	tcase_add_test(tc, test_enable_chained);
 	tcase_add_test(tc, test_disable);
 	tcase_add_test(tc, test_disable_chained);
+	tcase_add_test(tc, test_enable_system);
+	tcase_add_test(tc, test_disable_system);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

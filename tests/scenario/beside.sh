@@ -76,6 +76,13 @@ move_head() { # ROUND
 	in_repo symbolic-ref HEAD "refs/heads/race/$(($1 % refs))"
 }
 
+all_did() {
+	local work
+	for work in $works; do
+		[ -s "$T/did.$work" ] || return 1
+	done
+}
+
 # Of the work tree's own repository, where refd moves other branches.
 commit() { # ROUND
 	echo "$1" >"$T/tree/file" && in_tree add file &&
@@ -95,7 +102,7 @@ new_repo repo.git bare
 in_repo config core.logAllRefUpdates always
 in_repo config gc.worktreePruneExpire never
 "$REFD" enable "$T/repo.git" >/dev/null
-make_chain 20000
+make_chain 8000
 make_refs $refs
 in_repo update-ref refs/heads/main "$(head -n 1 "$T/chain")"
 in_repo branch renamed/0 main
@@ -109,10 +116,15 @@ in_background delete_and_make 5 by_refd $refs
 in_background swap 101 by_git $refs
 for work in $works; do in_background busy "$work"; done
 sleep $seconds
+# A busy machine may need longer for the first gc.
+for ((i = 0; i < 400; i++)); do
+	all_did && break
+	sleep 0.1
+done
 end_loops
 
 echo "# $(cat "$T"/acked.* | wc -l) swaps; $(for work in $works; do
-	printf '%s %d, ' "$work" "$(wc -l <"$T/did.$work")"
+	printf '%s %d, ' "$work" "$(grep -c . "$T/did.$work")"
 done)"
 for work in $works; do
 	check "$work went on" test -s "$T/did.$work"

@@ -106,12 +106,12 @@ void batch_prepare_logs(struct batch *b)
 			change_fail(c, REFD_CONFLICT,
 			    "cannot update the ref '%s': there are still logs "
 			    "under '%s/%s'",
-			    c->u->ask->name, c->group->repo->path, path);
+			    change_shown_name(c), c->group->repo->path, path);
 		else if (r == -ENOTDIR)
 			change_fail(c, REFD_CONFLICT,
 			    "cannot update the ref '%s': unable to append to "
 			    "'%s/%s': %s",
-			    c->u->ask->name, c->group->repo->path, path,
+			    change_shown_name(c), c->group->repo->path, path,
 			    strerror(-r));
 		else if (r < 0)
 			change_fail_errno(c, r, "can't prepare the reflog");

@@ -59,6 +59,7 @@ RULES = [
      files.packed_lock_unwanted),
     ("git, deleting and creating at once, has its own lock in the way",
      said.deleted_meanwhile),
+    ("junk is not in the way of what is not there", said.junk_in_the_way),
     ("git stops at a stale packed-refs.new, refd takes it away",
      git_said(rb"packed-refs\.new: File exists")),
 

@@ -71,6 +71,9 @@ def another_error(diff, pair, diffs):
     tries += [[n] for n in range(len(changes))]
     if len(changes) < 9:
         tries += itertools.combinations(range(len(changes)), 2)
+    elif tries[0]:
+        # So many that it is not found out.
+        return True
     for t in tries:
         lines = only(step["lines"], t.__contains__)
         said = (pair.git_alone(step, lines),
@@ -302,3 +305,10 @@ def no_boolean(diff, pair, diffs):
 
 def by_hook(diff, pair, diffs):
     return diff.kind.startswith("hook: ")
+
+
+def junk_in_the_way(diff, pair, diffs):
+    """A directory with something in it is in the way of a file, but not of
+    a ref that is not to be there."""
+    return pair.last[1].status == 0 and \
+        b"there is a non-empty directory" in pair.last[0].err

@@ -92,7 +92,4 @@ git_stage() { # DIR [SUITE]
 		ln -s "$1"/new/exec/* "$1/exec"
 	fi
 	rm "$1/exec/git"
-	# git's build says that there is no HTTP; the git under test may have it.
-	[ ! -e "$1/exec/git-remote-http" ] ||
-		sed -i "s/^NO_CURL=.*/NO_CURL=''/" "$1/git/GIT-BUILD-OPTIONS"
 }

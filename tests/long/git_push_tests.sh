@@ -1,0 +1,9 @@
+#!/bin/bash
+# Git's own tests of pushing pass with refd's hook under each receive-pack, by
+# path, by HTTP and by hand, and the pushes left to git are those expected.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+check "git's tests of pushing" "$ROOT/scripts/git-tests" --push
+finish

@@ -95,7 +95,7 @@ set_by_git "$T/watched.storm" &
 own $!
 loop=$!
 "$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
-	--oid "$one" --oid "$two" --clients $clients --txns 60 --same-ref \
+	--oid "$one" --oid "$two" --clients $clients --txns 40 --same-ref \
 	>"$T/storm" 2>&1 &
 own $!
 reap $!

@@ -91,6 +91,8 @@ RULES = [
     # Logs.
     ("git logs that nothing became nothing", files.nothing_logged),
     ("git logs a deletion where something is verified", files.verified),
+    ("what a chain leads to was made in the same transaction",
+     files.made_meanwhile),
     ("git logs zeros for what it did not look up",
      files.old_value_through_chain),
     ("git logs nothing in the git-dir of a worktree",

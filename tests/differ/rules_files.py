@@ -102,10 +102,17 @@ def old_value_through_chain(diff, pair, diffs):
 
 def rejected_but_logged(diff, pair, diffs):
     """git logs at the symbolic ref what its target was then refused."""
-    return is_batch(diff) and diff.kind.startswith("files: ") and \
-        "logs/" in diff.path and diff.git and b"rejected " in \
-        pair.last[0].out and (not diff.refd or
-                              diff.git[2].startswith(diff.refd[2]))
+    return is_batch(diff) and b"rejected " in pair.last[0].out and \
+        logged_too_much(diff, pair, diffs, rb"([0-9a-f]{40} ){2}[^\n]*\n$")
+
+
+def made_meanwhile(diff, pair, diffs):
+    """A symbolic ref that leads, through another, to what is only made in
+    this transaction: git writes first and then looks, refd looks before."""
+    return diff.step["lines"] and any(
+        line[0] in ("symref-update", "symref-create")
+        for line in diff.step["lines"]) and logged_too_much(
+            diff, pair, diffs, rb"0{40} [0-9a-f]{40} [^\n]*\n$")
 
 
 def full_stop(diff, pair, diffs):

@@ -227,11 +227,18 @@ def other_words(diff, pair, diffs):
         said(pair, rb"unable to create directory for", rb"No such file") or \
         said(pair, rb"unable to resolve reference",
              rb"exists; cannot create|cannot process ") or \
-        said(pair, rb"cannot lock ref", rb"multiple updates .*including one")
+        said(pair, rb"cannot lock ref",
+             rb"multiple updates .*including one") or \
+        said(pair, rb"unable to resolve|is at |already exists|is missing",
+             rb"HEAD\.lock': File exists")
 
 
 def chain_of_head(diff, pair, diffs):
-    return said(pair, rb"cannot lock ref '[^']*HEAD'", rb"cannot lock ref ")
+    """Even where nothing is wrong with it."""
+    return pair.last[1].status == 0 and re.search(
+        rb"cannot lock ref 'HEAD': reference already exists",
+        pair.last[0].err) or said(
+            pair, rb"cannot lock ref '[^']*HEAD'", rb"cannot lock ref ")
 
 
 def counted_twice(diff, pair, diffs):

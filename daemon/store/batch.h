@@ -93,6 +93,7 @@ struct change {
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;
+	bool left_out; /* packed-refs.new does without it */
 	bool log;      /* a line goes to its log */
 	bool log_made; /* which was not there before */
 	/* What stands on disk is all that tells how this ended, or all that
@@ -216,6 +217,10 @@ void batch_check(struct batch *b);
 void batch_prepare_logs(struct batch *b);
 /* prepare_delete.c: packed-refs.lock, packed-refs.new. */
 void batch_prepare_deletions(struct batch *b);
+/* packed-refs.new once more, where it does without a ref whose deletion came
+ * to nothing since. 0 or negative errno: then there is none. */
+int batch_refit_packed(struct batch *b, struct group *g,
+    bool (*is_deleted)(const struct change *c));
 
 /* commit.c: the journal record of the batch. */
 void batch_commit(struct batch *b);

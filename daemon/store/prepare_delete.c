@@ -7,7 +7,9 @@
  * pack-refs would bring the ref back.
  *
  * What fails: the lock is held, then all deletions are given back; a file
- * that can't be read or written fails them all.
+ * that can't be read or written fails them all. A deletion that fails behind
+ * this, for its transaction's sake or its logs', must not take its ref out of
+ * packed-refs: where others of the batch go on, the file is written anew.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,18 +46,23 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int rewrite(struct group *g, const char **names, size_t nr,
-    mode_t file_mode, mode_t dir_mode)
+static int rewrite(struct group *g, const char **names, size_t nr, mode_t mode)
+{
+	qsort(names, nr, sizeof(*names), by_bytes);
+	return packed_rewrite_begin(g->repo->packed, names, nr, mode,
+	    &g->packed_changed);
+}
+
+static int lock_and_rewrite(struct group *g, const char **names, size_t nr,
+    const struct share *s)
 {
 	int r;
 
-	r = token_lock(&g->token, g->repo->fd, "packed-refs", dir_mode);
+	r = token_lock(&g->token, g->repo->fd, "packed-refs", s->dir_mode);
 	if (r < 0)
 		return r;
 	g->packed_locked = true;
-	qsort(names, nr, sizeof(*names), by_bytes);
-	return packed_rewrite_begin(g->repo->packed, names, nr, file_mode,
-	    &g->packed_changed);
+	return rewrite(g, names, nr, s->file_mode);
 }
 
 static void prepare_group(struct batch *b, struct group *g, const char **names)
@@ -70,11 +77,12 @@ static void prepare_group(struct batch *b, struct group *g, const char **names)
 		if (!is_deletion(c, g) || c->dirfd != g->repo->fd)
 			continue;
 		s = c->share;
+		c->left_out = true;
 		names[nr++] = c->name;
 	}
 	if (nr == 0)
 		return;
-	r = rewrite(g, names, nr, s->file_mode, s->dir_mode);
+	r = lock_and_rewrite(g, names, nr, s);
 	if (r < 0)
 		deletions_failed(b, g, r);
 }
@@ -91,4 +99,37 @@ void batch_prepare_deletions(struct batch *b)
 		else
 			deletions_failed(b, &b->groups[i], -ENOMEM);
 	free(names);
+}
+
+int batch_refit_packed(struct batch *b, struct group *g,
+    bool (*is_deleted)(const struct change *c))
+{
+	const struct share *s = NULL;
+	bool fits = true;
+	const char **names;
+	struct change *c;
+	size_t i, nr = 0;
+	int r;
+
+	names = calloc(b->nr_changes + 1, sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group != g || !c->left_out)
+			continue;
+		s = c->share;
+		if (is_deleted(c))
+			names[nr++] = c->name;
+		else
+			fits = false;
+	}
+	r = 0;
+	if (!fits) {
+		packed_rewrite_abandon(g->repo->packed);
+		g->packed_changed = false;
+		r = rewrite(g, names, nr, s->file_mode);
+	}
+	free(names);
+	return r;
 }

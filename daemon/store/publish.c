@@ -255,31 +255,44 @@ static void publish_delete(struct batch *b, struct change *c)
 	c->published = true;
 }
 
+static bool is_committed_deletion(const struct change *c)
+{
+	return c->action == CHANGE_DELETE && is_committed(c);
+}
+
+static int publish_packed(struct batch *b, struct group *g)
+{
+	int r;
+
+	if (!g->packed_changed)
+		return 0;
+	r = batch_refit_packed(b, g, is_committed_deletion);
+	if (r < 0 || !g->packed_changed)
+		return r;
+	r = packed_rewrite_finish(g->repo->packed);
+	g->packed_changed = r < 0;
+	return r;
+}
+
 static void publish_deletions(struct batch *b)
 {
 	struct change *c;
 	struct group *g;
-	size_t i, k;
+	size_t i, k, first;
 	int r;
 
 	for (i = 0; i < b->nr_groups; i++) {
 		g = &b->groups[i];
-		r = 0;
-		if (g->packed_changed) {
-			for (k = 0; k < b->nr_changes; k++)
-				if (b->changes[k]->group == g &&
-				    b->changes[k]->action == CHANGE_DELETE &&
-				    is_committed(b->changes[k]))
-					break;
-			if (k == b->nr_changes)
-				continue;
-			r = packed_rewrite_finish(g->repo->packed);
-			g->packed_changed = r < 0;
-		}
-		for (k = 0; k < b->nr_changes; k++) {
+		for (first = 0; first < b->nr_changes; first++)
+			if (b->changes[first]->group == g &&
+			    is_committed_deletion(b->changes[first]))
+				break;
+		if (first == b->nr_changes)
+			continue;
+		r = publish_packed(b, g);
+		for (k = first; k < b->nr_changes; k++) {
 			c = b->changes[k];
-			if (c->group != g || c->action != CHANGE_DELETE ||
-			    !is_committed(c))
+			if (c->group != g || !is_committed_deletion(c))
 				continue;
 			if (r == 0)
 				publish_delete(b, c);

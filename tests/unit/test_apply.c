@@ -128,6 +128,30 @@ START_TEST(packed_refs)
 }
 END_TEST
 
+/* packed-refs.new is written for both; what fails behind that stays in. */
+START_TEST(a_deletion_that_fails_keeps_its_packed_ref)
+{
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/main\n"
+	    "3232323232323232323232323232323232323232 refs/heads/q\n"
+	    "3333333333333333333333333333333333333333 refs/heads/r\n");
+	memfs_mkdirs(w->fs, WORLD_REPO "/logs/HEAD");
+	memfs_write(w->fs, WORLD_REPO "/logs/HEAD/x", "");
+	expect("-main;-q", false, 2, REFD_CONFLICT, REFD_OK);
+	ck_assert_int_eq(world_ref(w, "main"), '1');
+	ck_assert_int_eq(world_ref(w, "q"), '0');
+	/* Of those that go on none was packed. */
+	OK("a=1");
+	expect("-main;-a", false, 2, REFD_CONFLICT, REFD_OK);
+	ck_assert_int_eq(world_ref(w, "main"), '1');
+	expect("-main;-r", true, 2, REFD_CONFLICT, REFD_ABORTED);
+	ck_assert_int_eq(world_ref(w, "main"), '1');
+	ck_assert_int_eq(world_ref(w, "r"), '3');
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
+}
+END_TEST
+
 START_TEST(foreign_lock)
 {
 	struct txn *txn;
@@ -258,6 +282,7 @@ int main(void)
 	tcase_add_test(tc, atomic_is_all_or_nothing);
 	tcase_add_test(tc, directory_file_conflicts);
 	tcase_add_test(tc, packed_refs);
+	tcase_add_test(tc, a_deletion_that_fails_keeps_its_packed_ref);
 	tcase_add_test(tc, foreign_lock);
 	tcase_add_test(tc, broken_ref);
 	tcase_add_test(tc, heads_log_moves_with_its_branch);

@@ -89,10 +89,11 @@ void batch_prepare_logs(struct batch *b)
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (!change_is_live(c) || !is_logged(c))
+		if (!change_is_live(c) ||
+		    (!is_logged(c) && c->action != CHANGE_DELETE))
 			continue;
 		change_log_path(c, path);
-		if (!change_stays_inside(b, c, path))
+		if (!change_stays_inside(b, c, path) || !is_logged(c))
 			continue;
 		r = reflog_prepare(b->sys, c->dirfd, path,
 		    change_forces_log(c) ||

@@ -462,17 +462,19 @@ void repo_close(struct repos *repos, struct repo *repo)
 	free(repo);
 }
 
+/* One component after the other. What is a link is no worktree: it could lead
+ * to another repository. */
 int repo_open_worktree(const struct sys *sys, const struct repo *repo,
     const char *id)
 {
-	char path[REFD_PATH_MAX];
-	int len;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+	int all, fd;
 
 	if (id[0] == '\0')
 		return repo->fd;
-	len = snprintf(path, sizeof(path), "worktrees/%s", id);
-	if (len >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	return SYS(sys, openat, repo->fd, path,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	all = SYS(sys, openat, repo->fd, "worktrees", flags, 0);
+	fd = all < 0 ? all : SYS(sys, openat, all, id, flags, 0);
+	if (all >= 0)
+		SYS(sys, close, all);
+	return fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
 }

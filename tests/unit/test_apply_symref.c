@@ -242,6 +242,30 @@ START_TEST(links_to_directories)
 	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/logs/refs/heads/l");
 	expect("l/x=1", false, 1, REFD_DENIED);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
+	/* Nor is another's log taken away. */
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/l");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/l/x",
+	    "3131313131313131313131313131313131313131\n");
+	memfs_write(w->fs, "/elsewhere/x", "");
+	expect("-l/x", false, 1, REFD_DENIED);
+	ck_assert(memfs_exists(w->fs, "/elsewhere/x"));
+	ck_assert_int_eq(world_ref(w, "l/x"), '1');
+}
+END_TEST
+
+START_TEST(a_worktree_is_no_link)
+{
+	memfs_mkdirs(w->fs, "/srv/other.git");
+	memfs_write(w->fs, "/srv/other.git/HEAD", "ref: refs/heads/a\n");
+	memfs_symlink(w->fs, "/srv", WORLD_REPO "/worktrees");
+	expect("!@worktrees/other.git/HEAD=1", false, 1, REFD_MISSING);
+	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WORLD_REPO "/worktrees");
+	memfs_mkdirs(w->fs, WORLD_REPO "/worktrees/wt");
+	memfs_symlink(w->fs, "/srv/other.git", WORLD_REPO "/worktrees/l");
+	expect("!@worktrees/l/HEAD=1", false, 1, REFD_MISSING);
+	ck_assert_int_eq(world_ref(w, "@worktrees/l/HEAD"), '>');
+	OK("!@worktrees/wt/HEAD=1");
+	ck_assert_int_eq(world_ref(w, "@worktrees/wt/HEAD"), '1');
 }
 END_TEST
 
@@ -375,6 +399,7 @@ int main(void)
 	tcase_add_test(tc, what_a_symbolic_ref_has_to_be);
 	tcase_add_test(tc, targets_that_are_no_names);
 	tcase_add_test(tc, links_to_directories);
+	tcase_add_test(tc, a_worktree_is_no_link);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("session");

@@ -38,13 +38,13 @@ struct packed {
 	const struct sys *sys;
 	int dirfd;
 
-	pthread_mutex_t lock; /* of what follows, up to rewriting */
+	pthread_mutex_t lock; /* of what follows, up to next */
 	struct packed_snapshot *cache;
 	struct packed_retired *retired;
 	size_t nr_retired, room_retired;
-
-	/* The holder of packed-refs.lock alone. */
 	bool rewriting;
+
+	/* Whoever made it REWRITING, which takes packed-refs.lock, alone. */
 	struct packed_snapshot *next; /* what packed-refs.new holds */
 	int replaced_fd;
 };

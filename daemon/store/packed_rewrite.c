@@ -11,6 +11,8 @@
  *	anything before the rename: .new is removed, the file is what it was
  *	a .new that a killed writer left: removed, since its lock is ours
  *	the rename fails: the caller abandons
+ *	somebody removed the lock of a rewrite that is under way: the next one
+ *	is told that it is held
  */
 #include <assert.h>
 #include <errno.h>
@@ -186,6 +188,18 @@ static int begin(struct packed *packed, const struct packed_snapshot *old,
 	return r;
 }
 
+/* The lock file says whose turn it is, as long as nobody removes it. */
+static bool claim(struct packed *packed)
+{
+	bool is_free;
+
+	pthread_mutex_lock(&packed->lock);
+	is_free = !packed->rewriting;
+	packed->rewriting = true;
+	pthread_mutex_unlock(&packed->lock);
+	return is_free;
+}
+
 /* Lets go of all that a rewrite holds but its file. */
 static void release(struct packed *packed)
 {
@@ -194,30 +208,29 @@ static void release(struct packed *packed)
 	if (packed->replaced_fd >= 0)
 		SYS(packed->sys, close, packed->replaced_fd);
 	packed->replaced_fd = -1;
+	pthread_mutex_lock(&packed->lock);
 	packed->rewriting = false;
+	pthread_mutex_unlock(&packed->lock);
 }
 
 int packed_rewrite_begin(struct packed *packed, const char *const *names,
     size_t nr, mode_t mode, bool *changed)
 {
-	struct packed_snapshot *old;
+	struct packed_snapshot *old = NULL;
 	int r;
 
-	assert(!packed->rewriting);
+	*changed = false;
+	if (!claim(packed))
+		return -EEXIST;
 	r = refuse_link(packed);
 	if (r == 0)
 		r = packed_snapshot(packed, &old);
-	if (r < 0)
-		return r;
-	if (!holds_any(old, names, nr)) {
-		*changed = false;
-	} else {
+	if (r == 0 && holds_any(old, names, nr)) {
 		r = begin(packed, old, names, nr, mode);
-		if (r == 0)
-			*changed = packed->rewriting = true;
-		else
-			release(packed);
+		*changed = r == 0;
 	}
+	if (!*changed)
+		release(packed);
 	packed_snapshot_put(old);
 	return r;
 }

@@ -77,6 +77,14 @@ void change_lock_failed(struct batch *b, struct change *c, int err)
 		change_fail_errno(c, err, "can't create the lock file");
 }
 
+/* What goes together has no use for a part of its locks. */
+static bool may_go_later(const struct change *c)
+{
+	const struct refd_request *req = &c->share->txn->req;
+
+	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked;
+}
+
 /* false: not now, or never. */
 static bool lock(struct batch *b, struct change *c)
 {
@@ -85,8 +93,7 @@ static bool lock(struct batch *b, struct change *c)
 
 	if (b->locked_ns == 0)
 		b->locked_ns = now;
-	if (!c->share->txn->req.atomic && c->is_asked &&
-	    now - b->locked_ns > b->ap->prepare_max_ns) {
+	if (may_go_later(c) && now - b->locked_ns > b->ap->prepare_max_ns) {
 		change_again(c, TXN_AGAIN_LATER);
 		return false;
 	}

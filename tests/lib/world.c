@@ -398,8 +398,10 @@ struct txn *world_session(struct world *w, const char *spec, bool atomic)
 {
 	struct txn *txn = begin(w, spec, atomic);
 
-	if (txn != NULL)
-		apply(w, txn, WINDOW_PREPARE);
+	if (txn == NULL)
+		return NULL;
+	txn->req.verb = REFD_VERB_SESSION;
+	apply(w, txn, WINDOW_PREPARE);
 	return txn;
 }
 

@@ -364,6 +364,46 @@ START_TEST(a_session_is_prepared_whole)
 }
 END_TEST
 
+/* However long it takes to lock them. */
+START_TEST(a_session_never_leaves_some_for_later)
+{
+	struct txn *txn;
+
+	w->ap.prepare_max_ns = -1;
+	txn = world_session(w, "a=1;b=1", false);
+	ck_assert_ptr_nonnull(txn->prepared);
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
+	world_done(w, txn);
+}
+END_TEST
+
+/* As git tells people to do with a lock that may be stale. */
+START_TEST(somebody_removes_the_lock_of_packed_refs)
+{
+	struct txn *txn, *other;
+
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n"
+	    "3232323232323232323232323232323232323232 refs/heads/q\n");
+	txn = world_session(w, "-p", true);
+	ck_assert_ptr_nonnull(txn->prepared);
+	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+	    WORLD_REPO "/packed-refs.lock");
+	other = world_apply(w, "-q", true);
+	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
+	world_done(w, other);
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	expect_locks("");
+	ck_assert_int_eq(world_ref(w, "p"), '0');
+	ck_assert_int_eq(world_ref(w, "q"), '2');
+	expect("-q", true, 1, REFD_OK);
+}
+END_TEST
+
 START_TEST(a_session_that_dies_prepared_never_was)
 {
 	struct txn *txn;
@@ -407,6 +447,8 @@ int main(void)
 	tcase_add_test(tc, a_session_holds_its_locks);
 	tcase_add_test(tc, an_aborted_session_leaves_nothing);
 	tcase_add_test(tc, a_session_is_prepared_whole);
+	tcase_add_test(tc, a_session_never_leaves_some_for_later);
+	tcase_add_test(tc, somebody_removes_the_lock_of_packed_refs);
 	tcase_add_test(tc, a_session_that_dies_prepared_never_was);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);

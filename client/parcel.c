@@ -192,6 +192,8 @@ static void take_refusal(const struct parcel *p, const struct refd_answer *ans)
 		    refd_status_name(ans->status),
 		    ans->text && *ans->text ? ans->text :
 					      refd_status_text(ans->status));
+	if (ans->kind == REFD_ANSWER_REFUSED && ans->status != REFD_UNKNOWN)
+		say_failed(p, p->changes.nr);
 	parcel_refuse(p->commands, p->req.nr_updates, why);
 	free(why);
 }

@@ -373,6 +373,33 @@ both_hooks() {
 		:refs/tags/v1 "$one:refs/heads/no" "$one:refs/heads/never"
 }
 
+# ---- cost ----
+
+# The git processes of a push, the one that pushes among them.
+gits_of() { # refd|git ARGUMENT...
+	rm -f "$T/trace"
+	GIT_TRACE2_EVENT=$T/trace push_one "$@"
+	grep -c '"event":"start"' "$T/trace"
+}
+
+cost() {
+	local alone
+	make_server() { bare_server "$1"; }
+	twins cost
+	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \
+		"$one:refs/heads/n1")
+	is 'cost: one git more, for the configuration' $((alone + 1)) \
+		"$(gits_of refd @ "$two:refs/heads/main" :refs/heads/other \
+			"$one:refs/heads/n1")"
+	server_with bare_server receive.denyNonFastForwards true
+	twins cost
+	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \
+		"$one:refs/heads/n1" "$one:refs/heads/n2")
+	is 'cost: and one for each branch that must go forward' $((alone + 2)) \
+		"$(gits_of refd @ "$two:refs/heads/main" :refs/heads/other \
+			"$one:refs/heads/n1" "$one:refs/heads/n2")"
+}
+
 check 'the daemon starts' start_daemon
 make_work
 plain
@@ -385,4 +412,5 @@ symrefs
 update_hook
 reference_transaction
 both_hooks
+cost
 finish

@@ -51,8 +51,8 @@ static bool any(const struct push_command *c)
 static void arrange(struct delivery *d, struct push *push, bool has_rules)
 {
 	bool is_told = reftx_exists(&d->hook);
-	bool is_old = !d->atomic && push->nr > 1 && (is_told || has_rules) &&
-	    gitversion_before(2, 51);
+	bool is_seen = is_told || (has_rules && push->nr > 1);
+	bool is_old = !d->atomic && is_seen && gitversion_before(2, 51);
 
 	gather(d, push, d->atomic || is_old ? any : deletes);
 	if (d->atomic || !is_told)
@@ -220,6 +220,19 @@ static void commit_session(struct delivery *d, struct parcel *p)
 	refd_answer_done(&ans);
 }
 
+/* All of it failed, each by itself; to the hook it is a transaction still. */
+static void tell_of_nothing(struct delivery *d, const struct parcel *p,
+    const struct refd_answer *ans)
+{
+	if (reftx_prepared(&d->hook, &p->changes, ans)) {
+		reftx_committed(&d->hook);
+		parcel_take(p, ans);
+	} else {
+		reftx_aborted(&d->hook);
+		refuse_by_hook(d, p);
+	}
+}
+
 /* The hook was asked already; what the daemon makes of it. */
 static bool hold(struct delivery *d, struct parcel *p)
 {
@@ -227,15 +240,18 @@ static bool hold(struct delivery *d, struct parcel *p)
 	bool done = true;
 
 	call(d, p, &ans);
-	if (ans.kind != REFD_ANSWER_PREPARED) {
-		done = !parcel_is_unsupported(&ans);
-		if (done)
-			parcel_take(p, &ans);
-	} else if (reftx_prepared(&d->hook, &p->changes, &ans)) {
+	if (ans.kind == REFD_ANSWER_PREPARED &&
+	    reftx_prepared(&d->hook, &p->changes, &ans))
 		commit_session(d, p);
-	} else {
+	else if (ans.kind == REFD_ANSWER_PREPARED)
 		abort_session(d, p);
-	}
+	else if (parcel_is_unsupported(&ans))
+		done = false;
+	else if (ans.kind == REFD_ANSWER_RESULTS && !d->atomic &&
+	    d->way == DELIVERY_BY_KIND)
+		tell_of_nothing(d, p, &ans);
+	else
+		parcel_take(p, &ans);
 	refd_answer_done(&ans);
 	return done;
 }

@@ -56,7 +56,7 @@ enable_server() { # DIRECTORY
 		git -C "$1" config --add receive.procReceiveRefs refs
 		git -C "$1" config --add receive.procReceiveRefs 'adm!:refs'
 	else
-		"$REFD" enable --socket "$SOCKET" "$1" >/dev/null ||
+		"$REFD" enable --socket "$SOCKET" "$1" >/dev/null 2>&1 ||
 			not_ok "$twins_name: enable" 'see above'
 	fi
 }

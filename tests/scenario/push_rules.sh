@@ -339,6 +339,10 @@ reference_transaction() {
 		"$one:refs/heads/n6"
 	served_twins 'one of each kind' @ "$one:refs/heads/n7" \
 		:refs/heads/n4 "$one:refs/heads/n8" :refs/heads/n5
+	served_twins 'three, one in the way of another' @ \
+		"$two:refs/heads/n6" "$one:refs/heads/n7/x" \
+		"$one:refs/heads/n9"
+	served_twins 'one that can not be' @ "$one:refs/heads/n7/x"
 	reftx_hook prepared
 	twins 'reference-transaction declines prepared'
 	push_twins_state 'some' @ "$one:refs/heads/n1" "$one:refs/heads/no" \

@@ -3,7 +3,11 @@
 #
 #	push_files
 #
-# are the tests; --quick runs those in push_quick.
+# are the tests; --quick runs those in push_quick, --all those that
+#
+#	push_all DIR
+#
+# prints: all that push, in a directory of git's tests.
 #
 #	push_stage EXEC NAME=VALUE...
 #
@@ -26,6 +30,11 @@ push_files=(t1416 t5400 t5401 t5406 t5408 t5409 t5504 t5507 t5509 t5516 t5517
 	t5523 t5528 t5531 t5533 t5534 t5535 t5538 t5541 t5543 t5545 t5546 t5547
 	t5548 t5571)
 push_quick=(t5400 t5401 t5543)
+
+push_all() { # DIR
+	(cd "$1" && grep -lE 'git (-C [^ ]+ )?push|receive-pack' t[0-9]*.sh) |
+		grep -Ev '^t5411|svn|cvs' | sed 's/-.*//' | sort
+}
 
 push_stage() { # EXEC NAME=VALUE...
 	local exec=$1 pair program

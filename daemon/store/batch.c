@@ -140,8 +140,9 @@ bool batch_takes(const struct txn_part *part, enum parts parts)
 	    part_has_deletion(part) == (parts == PARTS_WITH_DELETIONS);
 }
 
-int change_compare(const struct change *c, const struct repo *repo, int dirfd,
-    const char *name)
+/* The order of what was asked for. */
+static int change_compare(const struct change *c, const struct repo *repo,
+    int dirfd, const char *name)
 {
 	if (c->share->repo != repo)
 		return c->share->repo < repo ? -1 : 1;
@@ -293,6 +294,61 @@ struct change *batch_found(struct batch *b, struct change *from,
 	return c;
 }
 
+bool batch_enlist(struct batch *b, struct change *c)
+{
+	struct change *first;
+
+	HASH_FIND_STR(b->found, c->name, first);
+	if (first != NULL) {
+		c->next_same = first->next_same;
+		first->next_same = c;
+		return true;
+	}
+	HASH_ADD_KEYPTR(hh, b->found, c->name, strlen(c->name), c);
+	return c->hh.tbl != NULL;
+}
+
+size_t batch_first_asked(const struct batch *b, const struct change *c,
+    const char *name)
+{
+	size_t low = 0, high = b->nr_asked, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (change_compare(b->changes[mid], c->share->repo, c->dirfd,
+			name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool is_same(const struct change *c, const struct change *other)
+{
+	return other != c && other->share == c->share &&
+	    other->dirfd == c->dirfd && strcmp(other->name, c->name) == 0;
+}
+
+struct change *batch_find_same(struct batch *b, const struct change *c)
+{
+	struct change *other;
+	size_t i;
+
+	for (i = batch_first_asked(b, c, c->name); i < b->nr_asked; i++) {
+		other = b->changes[i];
+		if (is_same(c, other))
+			return other;
+		if (change_compare(other, c->share->repo, c->dirfd, c->name) !=
+		    0)
+			break;
+	}
+	HASH_FIND_STR(b->found, c->name, other);
+	while (other != NULL && !is_same(c, other))
+		other = other->next_same;
+	return other;
+}
+
 static size_t count_updates(const struct window *w)
 {
 	size_t i, nr = 0;
@@ -366,6 +422,7 @@ void batch_done(struct batch *b)
 		free(b->shares[i].head);
 		free(b->shares[i].message);
 	}
+	HASH_CLEAR(hh, b->found);
 	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
 		change_done(b->changes[i]);
 	for (i = 0; i < b->nr_groups && b->groups != NULL; i++)

@@ -11,6 +11,9 @@
 #ifndef STORE_BATCH_H
 #define STORE_BATCH_H
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "daemon/store/apply.h"
 #include "daemon/store/lockfile.h"
 #include "daemon/store/loose.h"
@@ -85,6 +88,9 @@ struct change {
 	struct change *next_line;
 	char *target; /* owned; the file is a symbolic ref to it */
 	char *own_name;
+	/* Found ones by their names; of one name the first has the others. */
+	UT_hash_handle hh;
+	struct change *next_same;
 
 	bool staged, locked, linked, published;
 	bool exists; /* under the lock; of a symbolic ref: what it leads to */
@@ -116,6 +122,7 @@ struct batch {
 	struct change **changes;
 	size_t nr_changes, nr_asked, size;
 	struct change *asked;       /* owned, as one block */
+	struct change *found;       /* a hash, of first ones by name */
 	struct worktree *worktrees; /* owned */
 	/* The directory that was looked at last and leads out of nothing. */
 	int safe_fd;
@@ -184,9 +191,12 @@ bool batch_init(struct batch *b, struct applier *ap, struct window *w,
     enum parts parts);
 /* Released before. */
 void batch_done(struct batch *b);
-/* The order of what was asked for. */
-int change_compare(const struct change *c, const struct repo *repo, int dirfd,
+/* The first of what was asked for that is not less than NAME in C's
+ * directory. */
+size_t batch_first_asked(const struct batch *b, const struct change *c,
     const char *name);
+/* A change of C's transaction at the same place, other than C. */
+struct change *batch_find_same(struct batch *b, const struct change *c);
 
 /* place.c: where a name's file is, as the client of S sees it; C gets
  * directory, worktree and name. 0, -ENOENT: no such worktree. */
@@ -202,9 +212,12 @@ void batch_close_worktrees(struct batch *b);
 bool change_stays_inside(struct batch *b, struct change *c, const char *path);
 
 /* A change that was found, of the same update as FROM; NULL: no memory. Its
- * name is copied, its place is the caller's to fill in. */
+ * name is copied, its place is the caller's to fill in; batch_enlist() it
+ * then. */
 struct change *batch_found(struct batch *b, struct change *from,
     const char *name);
+/* false: no memory. */
+bool batch_enlist(struct batch *b, struct change *c);
 
 /* prepare.c: all that publishing needs, up to the commit point. */
 void batch_prepare(struct batch *b);

@@ -111,15 +111,23 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 static const struct change *find_target(struct batch *b, struct change *c,
     const char *target)
 {
+	struct change at = { .share = c->share };
+	const struct change *other;
 	size_t i;
 
-	for (i = 0; i < b->nr_asked; i++)
-		if (b->changes[i]->share == c->share &&
-		    b->changes[i]->u < c->u &&
-		    b->changes[i]->action == CHANGE_WRITE &&
-		    change_new_target(b->changes[i]) == NULL &&
-		    strcmp(b->changes[i]->u->ask->name, target) == 0)
-			return b->changes[i];
+	if (batch_place(b, c->share, target, &at) < 0)
+		return NULL;
+	for (i = batch_first_asked(b, &at, at.name); i < b->nr_asked; i++) {
+		other = b->changes[i];
+		if (strcmp(other->name, at.name) != 0 ||
+		    other->dirfd != at.dirfd)
+			break;
+		if (other->share == c->share && other->u < c->u &&
+		    other->action == CHANGE_WRITE &&
+		    change_new_target(other) == NULL &&
+		    strcmp(other->u->ask->name, target) == 0)
+			return other;
+	}
 	return NULL;
 }
 
@@ -236,24 +244,6 @@ static void check_old_value(struct change *c)
 
 /* ---- directories and files ---- */
 
-/* The first of what was asked for that is not less than NAME in C's
- * directory. */
-static size_t find_first(struct batch *b, const struct change *c,
-    const char *name)
-{
-	size_t low = 0, high = b->nr_asked, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (change_compare(b->changes[mid], c->share->repo, c->dirfd,
-			name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* Names of one transaction that can't both stand. Those of different ones do
  * not meet in a batch. */
 static void check_siblings(struct batch *b, struct change *c)
@@ -266,7 +256,7 @@ static void check_siblings(struct batch *b, struct change *c)
 
 	strcpy(below, c->name);
 	strcat(below, "/");
-	i = find_first(b, c, below);
+	i = batch_first_asked(b, c, below);
 	if (i == b->nr_asked)
 		return;
 	other = b->changes[i];

@@ -108,20 +108,6 @@ static bool lock(struct batch *b, struct change *c)
 
 /* ---- following ---- */
 
-/* A change of S at the same place as C, other than C. */
-static struct change *find_same(struct batch *b, const struct share *s,
-    const struct change *c)
-{
-	size_t i;
-
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i] != c && b->changes[i]->share == s &&
-		    b->changes[i]->dirfd == c->dirfd &&
-		    strcmp(b->changes[i]->name, c->name) == 0)
-			return b->changes[i];
-	return NULL;
-}
-
 static unsigned depth_of(const struct change *c)
 {
 	unsigned depth = 0;
@@ -213,7 +199,11 @@ static void follow(struct batch *b, struct change *c)
 		    d->own_name);
 		return;
 	}
-	other = find_same(b, c->share, d);
+	if (!batch_enlist(b, d)) {
+		change_fail_errno(c, -ENOMEM, "can't follow a reference");
+		return;
+	}
+	other = batch_find_same(b, d);
 	pass_on(c, d);
 	if (other != NULL)
 		fail_twice(d, c, other);
@@ -280,7 +270,9 @@ static void find_head(struct batch *b, struct change *c)
 	h->of = c;
 	h->next_line = c->lines;
 	c->lines = h;
-	other = find_same(b, s, h);
+	if (!batch_enlist(b, h))
+		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
+	other = batch_find_same(b, h);
 	if (other != NULL)
 		change_fail(c, REFD_CONFLICT,
 		    "multiple updates for 'HEAD' (including one via its "

@@ -45,15 +45,18 @@ static int sync_marked(struct store *s, struct fs *fs)
 	return SYS(s->sys, fsync, fs->marker_fd);
 }
 
+/* Two threads come here, and each forgets records for it: one that finds
+ * nothing to do must not be back before the other's sync is. */
 int checkpoint_sync_fs(void *store, struct fs *fs)
 {
-	int r;
+	int r = 0;
 
-	if (!atomic_exchange(&fs->touched, false))
-		return 0;
-	r = sync_marked(store, fs);
+	pthread_mutex_lock(&fs->checkpoint);
+	if (atomic_exchange(&fs->touched, false))
+		r = sync_marked(store, fs);
 	if (r < 0)
 		atomic_store(&fs->touched, true);
+	pthread_mutex_unlock(&fs->checkpoint);
 	return r;
 }
 

@@ -35,8 +35,9 @@ struct fs {
 	/* Barrier thread's: the marker's ctime just before the last completed
 	 * syncfs; 0: none since the start. Under repos->mutex. */
 	int64_t synced_ns;
-	int64_t synced_offset_ns; /* wall clock less monotonic then */
-	atomic_bool touched;      /* published to since its last checkpoint */
+	int64_t synced_offset_ns;   /* wall clock less monotonic then */
+	atomic_bool touched;        /* published to since its last checkpoint */
+	pthread_mutex_t checkpoint; /* held through one */
 	struct fs *next;
 };
 

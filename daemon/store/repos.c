@@ -41,6 +41,7 @@ void repos_done(struct repos *repos)
 		repos->fs = fs->next;
 		SYS(repos->sys, close, fs->marker_fd);
 		SYS(repos->sys, close, fs->fd);
+		pthread_mutex_destroy(&fs->checkpoint);
 		free(fs);
 	}
 	pthread_mutex_destroy(&repos->mutex);
@@ -93,6 +94,7 @@ static int fs_attach(struct repos *repos, struct repo *repo)
 			free(fs);
 			return r;
 		}
+		pthread_mutex_init(&fs->checkpoint, NULL);
 		pthread_mutex_lock(&repos->mutex);
 		fs->next = repos->fs;
 		repos->fs = fs;

@@ -1,0 +1,90 @@
+/*
+ * Proves that who is told that a file system is synced was not told so while
+ * another thread's sync of it was still under way, or had failed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "daemon/store/store_internal.h"
+
+static struct sys slow;
+static struct store store = { .sys = &slow };
+static struct fs fs;
+static pthread_t other;
+static bool other_is_back;
+static int first_result, other_result;
+static int nr_syncs;
+
+static void *sync_too(void *arg)
+{
+	other_result = checkpoint_sync_fs(arg, &fs);
+	return NULL;
+}
+
+/* The other one gets the time that it would need to come back at once. */
+static int slow_syncfs(const struct sys *sys, int fd)
+{
+	struct timespec until;
+
+	(void)sys;
+	(void)fd;
+	if (nr_syncs++ > 0)
+		return 0;
+	ck_assert_int_eq(pthread_create(&other, NULL, sync_too, &store), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	other_is_back = pthread_timedjoin_np(other, NULL, &until) == 0;
+	return first_result;
+}
+
+static void run(int result)
+{
+	first_result = result;
+	nr_syncs = 0;
+	slow = sys_kernel;
+	slow.syncfs = slow_syncfs;
+	pthread_mutex_init(&store.repos.mutex, NULL);
+	pthread_mutex_init(&fs.checkpoint, NULL);
+	fs.marker_fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+	ck_assert_int_ge(fs.marker_fd, 0);
+	atomic_store(&fs.touched, true);
+	ck_assert_int_eq(checkpoint_sync_fs(&store, &fs), result);
+	ck_assert(!other_is_back);
+	pthread_join(other, NULL);
+	ck_assert_int_eq(other_result, 0);
+	sys_kernel.close(&sys_kernel, fs.marker_fd);
+}
+
+START_TEST(the_second_waits_for_the_first)
+{
+	run(0);
+	ck_assert_int_eq(nr_syncs, 1);
+}
+END_TEST
+
+START_TEST(what_failed_is_tried_by_the_second)
+{
+	run(-EIO);
+	ck_assert_int_eq(nr_syncs, 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("checkpoint_sync");
+	TCase *tc = tcase_create("sync");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tc, the_second_waits_for_the_first);
+	tcase_add_test(tc, what_failed_is_tried_by_the_second);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

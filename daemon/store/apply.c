@@ -19,6 +19,7 @@
  */
 #include "daemon/store/apply.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,12 +150,25 @@ static void session_prepare(struct applier *ap, struct window *w)
 	free(b);
 }
 
-/* The locks are in the directory that was opened, wherever it is now. */
+/* The locks are in the directory that was opened, wherever it is now. What its
+ * config says may be something else by now, as it may for a git that waits for
+ * its hook; but loose refs it has to have. */
+static bool is_still_there(const struct batch *b)
+{
+	const struct repo *repo = b->shares[0].repo;
+	struct sys_stat st;
+
+	if (!repo_is_there(b->ap->repos, repo))
+		return false;
+	return repo_is_same(b->ap->repos, repo) ||
+	    SYS(b->sys, lstatat, repo->fd, "reftable", &st) == -ENOENT;
+}
+
 static void check_still_there(struct batch *b)
 {
 	size_t i;
 
-	if (repo_is_same(b->ap->repos, b->shares[0].repo))
+	if (is_still_there(b))
 		return;
 	for (i = 0; i < b->nr_changes; i++)
 		change_fail(b->changes[i], REFD_NOREPO,

@@ -116,7 +116,8 @@ void repo_put(struct repos *repos, struct repo *repo);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 
-/* Does the path still lead to this directory, with the same config? */
+/* Does the path still lead to this directory? And with the same config? */
+bool repo_is_there(const struct repos *repos, const struct repo *repo);
 bool repo_is_same(const struct repos *repos, const struct repo *repo);
 /* It does not: no further transaction gets this one. */
 void repo_doom(struct repos *repos, struct repo *repo);

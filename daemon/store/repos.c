@@ -251,13 +251,20 @@ void repo_put(struct repos *repos, struct repo *repo)
 	pthread_mutex_unlock(&repos->mutex);
 }
 
+bool repo_is_there(const struct repos *repos, const struct repo *repo)
+{
+	struct sys_stat st;
+
+	return SYS(repos->sys, statat, AT_FDCWD, repo->path, &st) == 0 &&
+	    st.dev == repo->dev && st.ino == repo->ino;
+}
+
 bool repo_is_same(const struct repos *repos, const struct repo *repo)
 {
 	const struct sys *sys = repos->sys;
 	struct sys_stat st;
 
-	if (SYS(sys, statat, AT_FDCWD, repo->path, &st) < 0 ||
-	    st.dev != repo->dev || st.ino != repo->ino)
+	if (!repo_is_there(repos, repo))
 		return false;
 	if (SYS(sys, statat, repo->fd, "config", &st) < 0)
 		memset(&st, 0, sizeof(st));

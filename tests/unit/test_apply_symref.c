@@ -364,6 +364,29 @@ START_TEST(a_session_is_prepared_whole)
 }
 END_TEST
 
+/* A hook may run "git config"; what has another format has no loose refs. */
+START_TEST(the_config_may_change_while_a_session_is_prepared)
+{
+	struct txn *txn;
+
+	txn = world_session(w, "a=1", true);
+	memfs_write(w->fs, WORLD_REPO "/config",
+	    "[core]\n\tbare = true\n[x]\n\ty = z\n");
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	txn = world_session(w, "a=2", true);
+	memfs_mkdirs(w->fs, WORLD_REPO "/reftable");
+	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = true\n");
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_NOREPO);
+	world_done(w, txn);
+	expect_locks("");
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+}
+END_TEST
+
 /* However long it takes to lock them. */
 START_TEST(a_session_never_leaves_some_for_later)
 {
@@ -447,6 +470,7 @@ int main(void)
 	tcase_add_test(tc, a_session_holds_its_locks);
 	tcase_add_test(tc, an_aborted_session_leaves_nothing);
 	tcase_add_test(tc, a_session_is_prepared_whole);
+	tcase_add_test(tc, the_config_may_change_while_a_session_is_prepared);
 	tcase_add_test(tc, a_session_never_leaves_some_for_later);
 	tcase_add_test(tc, somebody_removes_the_lock_of_packed_refs);
 	tcase_add_test(tc, a_session_that_dies_prepared_never_was);

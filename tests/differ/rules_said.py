@@ -227,6 +227,7 @@ def other_words(diff, pair, diffs):
         said(pair, rb"unable to create directory for", rb"No such file") or \
         said(pair, rb"unable to resolve reference",
              rb"exists; cannot create|cannot process ") or \
+        said(pair, rb"cannot process ", rb"cannot process ") or \
         said(pair, rb"cannot lock ref",
              rb"multiple updates .*including one") or \
         said(pair, rb"unable to resolve|is at |already exists|is missing",

@@ -183,7 +183,8 @@ class Pair:
                     st.put(program.git_dir, step["path"], step["what"])
                 elif os.path.lexists(path):
                     st.remove(path)
-            except (NotADirectoryError, FileExistsError):
+            except OSError:
+                # Something else is in the way, in both.
                 pass
         self.state = st.read_state(self.git.git_dir)
         return []

@@ -7,7 +7,8 @@
 #
 #	push_all DIR
 #
-# prints: all that push, in a directory of git's tests.
+# prints: all that push, in a directory of git's tests, but for what wants more
+# of git's build than there is.
 #
 #	push_stage EXEC NAME=VALUE...
 #
@@ -33,7 +34,7 @@ push_quick=(t5400 t5401 t5543)
 
 push_all() { # DIR
 	(cd "$1" && grep -lE 'git (-C [^ ]+ )?push|receive-pack' t[0-9]*.sh) |
-		grep -Ev '^t5411|svn|cvs' | sed 's/-.*//' | sort
+		grep -Ev '^t5411|^t5700|svn|cvs' | sed 's/-.*//' | sort
 }
 
 push_stage() { # EXEC NAME=VALUE...

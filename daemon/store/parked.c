@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "daemon/store/loose.h"
 #include "daemon/store/store_internal.h"
 #include "proto/refname.h"
@@ -75,11 +78,23 @@ static void no_progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
+/* That an update would write a file; of one file the first has the others. */
+struct lead {
+	struct txn_update *u;
+	struct lead *next_same;
+	UT_hash_handle hh;
+	char key[]; /* worktree, "/", name */
+};
+
 /* One admission's retry, as recover_parked()'s argument. */
 struct retry {
 	struct store *store;
 	struct repo *repo;
 	struct txn *txn; /* or NULL */
+	/* Of TXN's updates, looked up once, when something is still parked:
+	 * there may be very many of both. */
+	struct lead *leads;
+	bool has_leads;
 };
 
 static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
@@ -162,40 +177,91 @@ static bool follow(const struct retry *retry, const struct file *file,
 	return r == 0 && value->kind == LOOSE_SYMREF;
 }
 
-/* Would U write NAME of WORKTREE? Its lock, when it is taken, is on whatever
- * the way leads to by then; the way is hardly ever changed. */
-static bool leads_to(const struct retry *retry, const struct txn_update *u,
-    const char *worktree, const char *name)
+static void lead_key(char key[2 * REFD_REFNAME_MAX + 2], const char *worktree,
+    const char *name)
+{
+	snprintf(key, 2 * REFD_REFNAME_MAX + 2, "%s/%s", worktree, name);
+}
+
+static void add_lead(struct retry *retry, struct txn_update *u,
+    const struct file *file)
+{
+	char key[2 * REFD_REFNAME_MAX + 2];
+	struct lead *lead, *first;
+
+	lead_key(key, file->worktree, file->name);
+	lead = calloc(1, sizeof(*lead) + strlen(key) + 1);
+	if (lead == NULL) {
+		txn_decide(u, REFD_BUSY, "out of memory");
+		return;
+	}
+	lead->u = u;
+	strcpy(lead->key, key);
+	HASH_FIND_STR(retry->leads, key, first);
+	if (first != NULL) {
+		lead->next_same = first->next_same;
+		first->next_same = lead;
+		return;
+	}
+	HASH_ADD_STR(retry->leads, key, lead);
+	if (lead->hh.tbl == NULL) {
+		free(lead);
+		txn_decide(u, REFD_BUSY, "out of memory");
+	}
+}
+
+/* What U would write. Its lock, when it is taken, is on whatever the way leads
+ * to by then; the way is hardly ever changed. */
+static void add_leads(struct retry *retry, struct txn_update *u)
 {
 	struct loose_value at = { .kind = LOOSE_ABSENT }, next;
 	struct file here;
-	bool found = false;
 	unsigned depth;
 
 	file_of(u->txn, u->ask->name, &here);
-	for (depth = 0; depth <= SYMREF_DEPTH; depth++) {
-		found = strcmp(here.name, name) == 0 &&
-		    strcmp(here.worktree, worktree) == 0;
-		if (found || u->ask->no_deref || !follow(retry, &here, &next))
+	for (depth = 0; u->status == REFD_PENDING; depth++) {
+		add_lead(retry, u, &here);
+		if (depth == SYMREF_DEPTH || u->ask->no_deref ||
+		    !follow(retry, &here, &next))
 			break;
 		loose_value_done(&at);
 		at = next;
 		file_of(u->txn, at.target, &here);
 	}
 	loose_value_done(&at);
-	return found;
+}
+
+static void free_leads(struct retry *retry)
+{
+	struct lead *lead, *next, *same;
+
+	HASH_ITER(hh, retry->leads, lead, next) {
+		HASH_DEL(retry->leads, lead);
+		while ((same = lead->next_same) != NULL) {
+			lead->next_same = same->next_same;
+			free(same);
+		}
+		free(lead);
+	}
 }
 
 static void refuse_name(void *arg, const char *worktree, const char *name)
 {
+	char key[2 * REFD_REFNAME_MAX + 2];
 	struct retry *retry = arg;
 	struct txn *txn = retry->txn;
+	struct lead *lead;
 	size_t i;
 
-	for (i = 0; txn != NULL && i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING &&
-		    leads_to(retry, &txn->updates[i], worktree, name))
-			txn_decide(&txn->updates[i], REFD_LOCKED,
+	for (i = 0; txn != NULL && !retry->has_leads && i < txn->nr_updates;
+	     i++)
+		add_leads(retry, &txn->updates[i]);
+	retry->has_leads = true;
+	lead_key(key, worktree, name);
+	HASH_FIND_STR(retry->leads, key, lead);
+	for (; lead != NULL; lead = lead->next_same)
+		if (lead->u->status == REFD_PENDING)
+			txn_decide(lead->u, REFD_LOCKED,
 			    "an earlier update of it awaits another writer's "
 			    "lock");
 }
@@ -204,7 +270,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 {
 	static const struct store_report report = { found_nothing, no_progress,
 		NULL };
-	struct retry retry = { s, repo, txn };
+	struct retry retry = { .store = s, .repo = repo, .txn = txn };
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
 		.journal = s->journal,
@@ -223,6 +289,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 	pthread_rwlock_rdlock(&s->journal_lock);
 	r = recover_parked(&rec, repo, &left);
 	pthread_rwlock_unlock(&s->journal_lock);
+	free_leads(&retry);
 	if (r < 0 || left > 0)
 		return r;
 	pthread_mutex_lock(&s->mutex);

@@ -139,6 +139,10 @@ static void session_prepare(struct applier *ap, struct window *w)
 	batch_prepare(b);
 	if (!give_back_together(&w->parts[0]) && has_undecided(&w->parts[0])) {
 		tell_prepared(b);
+		/* All was looked up: packed-refs need not be held as it was,
+		 * file and memory. */
+		packed_snapshot_put(b->groups[0].snap);
+		b->groups[0].snap = NULL;
 		/* The window goes, the batch stays. */
 		b->shares[0].part = NULL;
 		txn->prepared = b;

@@ -1,7 +1,6 @@
 /*
- * Proves what a window does with symbolic refs, and what a session does
- * between its locks and its end: which file is written, whose logs get the
- * line, which locks stand meanwhile, and that none is left.
+ * Proves what a window does with symbolic refs: which file is written, whose
+ * logs get the line, and that no lock is left.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -284,168 +283,6 @@ START_TEST(names_of_one_transaction_at_odds)
 }
 END_TEST
 
-/* ---- sessions ---- */
-
-START_TEST(a_session_holds_its_locks)
-{
-	struct txn *txn, *other;
-
-	OK("a=1");
-	txn = world_session(w, "a=2:1;@HEAD=2;-gone", true);
-	ck_assert_ptr_nonnull(txn->prepared);
-	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
-	ck_assert_ptr_null(txn->updates[0].final_name);
-	ck_assert_str_eq(txn->updates[1].final_name, "refs/heads/main");
-	ck_assert(!txn->rewrites_packed);
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-	other = world_apply(w, "a=3", false);
-	ck_assert_int_eq(other->updates[0].status, REFD_PENDING);
-	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
-	ck_assert_str_eq(other->updates[0].locked_path, "refs/heads/a");
-	world_done(w, other);
-	other = world_apply(w, "main=3", false);
-	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
-	world_done(w, other);
-	other = world_apply(w, "b=1", false);
-	ck_assert_int_eq(other->updates[0].status, REFD_OK);
-	world_done(w, other);
-	world_session_end(w, txn, true);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
-	world_done(w, txn);
-	expect_locks("");
-	ck_assert_int_eq(world_ref(w, "a"), '2');
-	ck_assert_int_eq(world_ref(w, "main"), '2');
-}
-END_TEST
-
-START_TEST(an_aborted_session_leaves_nothing)
-{
-	uint64_t before;
-	struct txn *txn;
-
-	OK("a=1");
-	before = journal_last_lsn(w->journal);
-	txn = world_session(w, "a=2;-a2;new/x=1", true);
-	ck_assert_ptr_nonnull(txn->prepared);
-	world_session_end(w, txn, false);
-	ck_assert_ptr_null(txn->prepared);
-	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
-	world_done(w, txn);
-	expect_locks("");
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-	ck_assert(!world_has_log(w, "new/x"));
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
-	ck_assert(world_has_log(w, "a"));
-	ck_assert_uint_eq(journal_last_lsn(w->journal), before);
-}
-END_TEST
-
-/* One that is locked elsewhere is no use to hold the others for. */
-START_TEST(a_session_is_prepared_whole)
-{
-	struct txn *txn;
-
-	memfs_write(w->fs, WORLD_REPO "/refs/heads/b.lock", "");
-	txn = world_session(w, "a=1;b=1;c=1:5", false);
-	ck_assert_ptr_null(txn->prepared);
-	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
-	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
-	ck_assert_int_eq(txn->updates[2].status, REFD_MISSING);
-	world_done(w, txn);
-	expect_locks("/srv/r.git/refs/heads/b.lock\n");
-	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
-	    WORLD_REPO "/refs/heads/b.lock");
-	txn = world_session(w, "a=1:7", true);
-	ck_assert_ptr_null(txn->prepared);
-	ck_assert_int_eq(txn->updates[0].status, REFD_MISSING);
-	world_done(w, txn);
-	expect_locks("");
-}
-END_TEST
-
-/* A hook may run "git config"; what has another format has no loose refs. */
-START_TEST(the_config_may_change_while_a_session_is_prepared)
-{
-	struct txn *txn;
-
-	txn = world_session(w, "a=1", true);
-	memfs_write(w->fs, WORLD_REPO "/config",
-	    "[core]\n\tbare = true\n[x]\n\ty = z\n");
-	world_session_end(w, txn, true);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	world_done(w, txn);
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-	txn = world_session(w, "a=2", true);
-	memfs_mkdirs(w->fs, WORLD_REPO "/reftable");
-	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = true\n");
-	world_session_end(w, txn, true);
-	ck_assert_int_eq(txn->updates[0].status, REFD_NOREPO);
-	world_done(w, txn);
-	expect_locks("");
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-}
-END_TEST
-
-/* However long it takes to lock them. */
-START_TEST(a_session_never_leaves_some_for_later)
-{
-	struct txn *txn;
-
-	w->ap.prepare_max_ns = -1;
-	txn = world_session(w, "a=1;b=1", false);
-	ck_assert_ptr_nonnull(txn->prepared);
-	world_session_end(w, txn, true);
-	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
-	world_done(w, txn);
-}
-END_TEST
-
-/* As git tells people to do with a lock that may be stale. */
-START_TEST(somebody_removes_the_lock_of_packed_refs)
-{
-	struct txn *txn, *other;
-
-	memfs_write(w->fs, WORLD_REPO "/packed-refs",
-	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/p\n"
-	    "3232323232323232323232323232323232323232 refs/heads/q\n");
-	txn = world_session(w, "-p", true);
-	ck_assert_ptr_nonnull(txn->prepared);
-	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
-	    WORLD_REPO "/packed-refs.lock");
-	other = world_apply(w, "-q", true);
-	ck_assert_int_eq(other->updates[0].again, TXN_AGAIN_LOCKED);
-	world_done(w, other);
-	world_session_end(w, txn, true);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	world_done(w, txn);
-	expect_locks("");
-	ck_assert_int_eq(world_ref(w, "p"), '0');
-	ck_assert_int_eq(world_ref(w, "q"), '2');
-	expect("-q", true, 1, REFD_OK);
-}
-END_TEST
-
-START_TEST(a_session_that_dies_prepared_never_was)
-{
-	struct txn *txn;
-
-	OK("a=1");
-	txn = world_session(w, "a=2;@HEAD=2;-a3", true);
-	ck_assert_ptr_nonnull(txn->prepared);
-	memfs_kill(w->fs);
-	/* The dead can't unlock. */
-	world_session_end(w, txn, false);
-	world_done(w, txn);
-	world_crash(w);
-	ck_assert_int_eq(world_start(w), 0);
-	expect_locks("");
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-	ck_assert_int_eq(world_ref(w, "main"), '0');
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("apply_symref");
@@ -464,16 +301,6 @@ int main(void)
 	tcase_add_test(tc, links_to_directories);
 	tcase_add_test(tc, a_worktree_is_no_link);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("session");
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_session_holds_its_locks);
-	tcase_add_test(tc, an_aborted_session_leaves_nothing);
-	tcase_add_test(tc, a_session_is_prepared_whole);
-	tcase_add_test(tc, the_config_may_change_while_a_session_is_prepared);
-	tcase_add_test(tc, a_session_never_leaves_some_for_later);
-	tcase_add_test(tc, somebody_removes_the_lock_of_packed_refs);
-	tcase_add_test(tc, a_session_that_dies_prepared_never_was);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

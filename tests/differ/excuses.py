@@ -90,7 +90,7 @@ RULES = [
 
     # Logs.
     ("git logs that nothing became nothing", files.nothing_logged),
-    ("git logs a deletion where something is verified", files.verified),
+    ("git logs a deletion where nothing is deleted", files.verified),
     ("what a chain leads to was made in the same transaction",
      files.made_meanwhile),
     ("git logs zeros for what it did not look up",

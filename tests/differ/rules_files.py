@@ -58,9 +58,10 @@ def nothing_logged(diff, pair, diffs):
 
 def verified(diff, pair, diffs):
     """In the log of HEAD, or of another symbolic ref: what it leads to was
-    deleted, when it was only looked at."""
+    deleted, when it was only looked at, or made a symbolic ref itself."""
     return diff.step["lines"] and any(
-        line[0] in ("verify", "symref-verify", "update")
+        line[0] in ("verify", "symref-verify", "symref-update",
+                    "symref-create", "update")
         for line in diff.step["lines"]) and logged_too_much(
             diff, pair, diffs, rb"[0-9a-f]{40} 0{40} [^\n]*\n$")
 

@@ -51,14 +51,12 @@ static int kernel_openat(const struct sys *sys, int dirfd, const char *path,
 }
 
 /* EAGAIN: something was renamed meanwhile, so that the kernel can't tell. */
-static int kernel_stays_below(const struct sys *sys, int dirfd,
-    const char *path)
+static int resolve(int dirfd, const char *path, uint64_t how_far)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+		.resolve = how_far };
 	long fd;
 
-	(void)sys;
 	do
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
@@ -66,6 +64,19 @@ static int kernel_stays_below(const struct sys *sys, int dirfd,
 		return -errno;
 	close((int)fd);
 	return 0;
+}
+
+static int kernel_stays_below(const struct sys *sys, int dirfd,
+    const char *path)
+{
+	int r;
+
+	(void)sys;
+	r = resolve(dirfd, path, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (r != -ELOOP)
+		return r;
+	r = resolve(dirfd, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+	return r == -EXDEV ? r : -ELOOP;
 }
 
 /* Never retried: on Linux the descriptor is gone even after EINTR. */

@@ -61,9 +61,9 @@ struct sys {
 	/* The absolute path of an open directory, links resolved; the kernel's
 	 * is /proc/self/fd. -ENOENT: it was removed. -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);
-	/* 0: the directory PATH is DIRFD or below it, whatever links are on
-	 * the way (openat2(2), RESOLVE_BENEATH, Linux 5.6). -EXDEV: a link
-	 * leads out. */
+	/* 0: PATH is the directory below DIRFD that it says, and no link is
+	 * on the way (openat2(2), RESOLVE_BENEATH, Linux 5.6). -EXDEV: a link
+	 * leads out; -ELOOP: one is there, and leads elsewhere below. */
 	int (*stays_below)(const struct sys *, int dirfd, const char *path);
 	int (*linkat)(const struct sys *, int olddirfd, const char *oldpath,
 	    int newdirfd, const char *newpath);

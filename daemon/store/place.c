@@ -8,8 +8,8 @@
  *	worktrees/<id>/HEAD		that worktree
  *
  * What fails: a worktree that is gone. It is never made again, and its names
- * never become the main worktree's. A link to a directory that leads out of
- * the repository: git would follow it.
+ * never become the main worktree's. A link to a directory, which git would
+ * follow: denied where it leads out of the repository, unsupported else.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -125,6 +125,13 @@ bool change_stays_inside(struct batch *b, struct change *c, const char *path)
 		change_cant_lock(c, REFD_DENIED,
 		    "a link on the way to '%s' leads out of the repository",
 		    path);
+	else if (r == -ELOOP)
+		/* Its lock would be at another path than recovery looks for
+		 * it at. */
+		change_fail(c, REFD_UNSUPPORTED,
+		    "cannot lock ref '%s': a directory on the way to '%s' is "
+		    "a symbolic link",
+		    c->u->ask->name, path);
 	else
 		change_fail_errno(c, r, "can't look where its file is");
 	return false;

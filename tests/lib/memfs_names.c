@@ -158,7 +158,7 @@ static int leads_below(struct memfs *fs, const char *top, int dirfd,
 	if (strncmp(there, top, len) != 0 ||
 	    (there[len] != '\0' && there[len] != '/'))
 		return -EXDEV;
-	return 0;
+	return strcmp(there + len + 1, path) == 0 ? 0 : -ELOOP;
 }
 
 /* Step by step: what leads out is found before what is not there. */
@@ -167,19 +167,21 @@ static int stays_below(struct memfs *fs, int dirfd, const char *path)
 	char top[4096], part[4096];
 	struct where from;
 	size_t len = 0;
+	bool linked = false;
 	int r;
 
 	r = walk(fs, dirfd, ".", WALK_FOLLOW, &from);
 	if (r == 0)
 		r = inode_path(from.node, top, sizeof(top));
-	while (r == 0 && path[len] != '\0') {
+	while ((r == 0 || r == -ELOOP) && path[len] != '\0') {
 		len += strspn(path + len, "/");
 		len += strcspn(path + len, "/");
 		memcpy(part, path, len);
 		part[len] = '\0';
 		r = leads_below(fs, top, dirfd, part);
+		linked = linked || r == -ELOOP;
 	}
-	return r;
+	return linked && r != -EXDEV ? -ELOOP : r;
 }
 
 static int m_stays_below(const struct sys *sys, int dirfd, const char *path)

@@ -83,7 +83,8 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))
 
 PROTO_SRCS  := $(sort $(wildcard proto/*.c))
 CLIENT_SRCS := $(sort $(wildcard client/librefd/*.c))
-CLI_SRCS    := $(sort $(wildcard client/*.c))
+CLI_SRCS    := $(sort $(filter-out client/librefd/%,$(wildcard client/*.c \
+	client/*/*.c)))
 MAINS       := daemon/main.c daemon/admin/main.c
 DAEMON_SRCS := $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/engine/*.c daemon/net/*.c \
@@ -272,7 +273,8 @@ check-long: check
 # ---- installing ----
 
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
-MAN_PAGES := $(sort $(wildcard client/*.[1-8] daemon/*.[1-8]))
+MAN_PAGES := $(sort $(wildcard client/*.[1-8] client/*/*.[1-8] \
+	daemon/*.[1-8]))
 man_path = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 
 define PC_FILE
@@ -318,8 +320,7 @@ clean:
 
 # ---- upkeep ----
 
-C_FILES = $(sort $(wildcard $(foreach d,proto client client/librefd daemon \
-	daemon/base daemon/store daemon/engine daemon/net daemon/admin \
+C_FILES = $(sort $(wildcard $(foreach d,proto client client/* daemon daemon/* \
 	tests/lib tests/unit tests/helper tests/fuzz,$(d)/*.[ch])))
 
 format:

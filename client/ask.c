@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "client/command.h"
 #include "client/librefd/conn.h"
-#include "client/output.h"
-#include "client/reach.h"
+#include "client/request/output.h"
+#include "client/request/reach.h"
 
 #define ASK_MS 10000
 #define NAP_MS 50

@@ -1,15 +1,10 @@
 /*
- * The commands of refd, one function each; main.c has the table. They get
- * their own name as argv[0] and return the exit status.
+ * The commands of refd that have no room of their own; main.c has the table of
+ * all. Each gets its own name as argv[0] and returns the exit status.
  */
 #ifndef CLIENT_COMMAND_H
 #define CLIENT_COMMAND_H
 
-int command_update(int argc, char **argv);
-int command_hook(int argc, char **argv);
-int command_proc_receive(int argc, char **argv);
-int command_enable(int argc, char **argv);
-int command_disable(int argc, char **argv);
 int command_ping(int argc, char **argv);
 int command_query(int argc, char **argv);
 int command_status(int argc, char **argv);

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "client/command.h"
+#include "client/enable/enable.h"
+#include "client/push/hook.h"
+#include "client/update/update.h"
 
 static int command_help(int argc, char **argv);
 static int command_version(int argc, char **argv);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "client/command.h"
 
 static void exec_beside(const char *name, char **argv)

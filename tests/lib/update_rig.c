@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/command.h"
+#include "client/update/update.h"
 #include "tests/lib/tmp.h"
 
 static struct fake fake;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/chain.h"
+#include "client/push/chain.h"
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/tmp.h"
 

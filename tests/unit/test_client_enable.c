@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/command.h"
+#include "client/enable/enable.h"
 #include "tests/lib/tmp.h"
 
 static char repo[600];

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli.h"
-#include "client/command.h"
+#include "client/base/cli.h"
+#include "client/enable/enable.h"
 #include "tests/lib/tmp.h"
 
 #define STOPS_MAX 2000

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/gitconfig.h"
-#include "client/gitdir.h"
+#include "client/git/gitconfig.h"
+#include "client/git/gitdir.h"
 #include "tests/lib/tmp.h"
 
 static struct gitdir gd;

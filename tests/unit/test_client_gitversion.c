@@ -2,12 +2,12 @@
  * Proves that versions of git are told apart as numbers, whatever stands
  * behind them, and that a git that says nothing counts as new.
  */
-#include "client/gitversion.h"
+#include "client/git/gitversion.h"
 
 #include <check.h>
 #include <stdlib.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "tests/lib/tmp.h"
 
 static void git_says(const char *words)

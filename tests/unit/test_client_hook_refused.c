@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "proto/limits.h"
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/tmp.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/gitdate.h"
-#include "client/identity.h"
+#include "client/git/gitdate.h"
+#include "client/git/identity.h"
 #include "tests/lib/tmp.h"
 
 static void put(const char *name, const char *value)

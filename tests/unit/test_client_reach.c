@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "client/librefd/conn.h"
-#include "client/reach.h"
+#include "client/request/reach.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/tmp.h"
 

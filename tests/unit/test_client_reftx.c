@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/update_rig.h"
 

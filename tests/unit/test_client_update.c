@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli.h"
+#include "client/base/cli.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/update_rig.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/output.h"
-#include "client/place.h"
-#include "client/words.h"
+#include "client/hooks/place.h"
+#include "client/request/output.h"
+#include "client/request/words.h"
 #include "tests/lib/tmp.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

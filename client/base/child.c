@@ -1,0 +1,302 @@
+#include "client/base/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* posix_spawn(3) wants to be allowed to write to them. FIRST, where there is
+ * one, comes before the others. */
+static char **copy_arguments(const char *const argv[], const char *first)
+{
+	size_t n = 0, at = 0;
+	char **args;
+
+	while (argv[n])
+		n++;
+	args = xcalloc(n + 2, sizeof(*args));
+	if (first)
+		args[at++] = (char *)first;
+	memcpy(args + at, argv, n * sizeof(*args));
+	return args;
+}
+
+/* SIGPIPE, ignored here, would be handed on. */
+static void init_attributes(posix_spawnattr_t *attr)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	if (posix_spawnattr_init(attr) ||
+	    posix_spawnattr_setsigdefault(attr, &set) ||
+	    posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGDEF))
+		die("out of memory");
+}
+
+/* IN, OUT and ERR_FD are made the child's 0, 1 and 2; negative: /dev/null for
+ * the first, the others inherited. */
+static pid_t start(const char *const argv[], int in, int out, int err_fd)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	char **args = copy_arguments(argv, NULL);
+	pid_t pid;
+	int err;
+
+	init_attributes(&attr);
+	if (posix_spawn_file_actions_init(&fa))
+		die("out of memory");
+	if (in < 0)
+		err = posix_spawn_file_actions_addopen(&fa, 0, "/dev/null",
+		    O_RDONLY, 0);
+	else
+		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
+	if (!err && out >= 0)
+		err = posix_spawn_file_actions_adddup2(&fa, out, 1);
+	if (!err && err_fd >= 0)
+		err = posix_spawn_file_actions_adddup2(&fa, err_fd, 2);
+	if (!err)
+		err = posix_spawnp(&pid, args[0], &fa, &attr, args, environ);
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	free(args);
+	if (err)
+		die("cannot run %s: %s", argv[0], strerror(err));
+	return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			die("cannot wait for a child: %s", strerror(errno));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+				     WEXITSTATUS(status);
+}
+
+/* What git says of a program of its own that came to a bad end. */
+static int wait_and_tell(pid_t pid, const char *name)
+{
+	int status = wait_for(pid), signal = status - 128;
+
+	if (signal > 0 && signal != SIGINT && signal != SIGQUIT &&
+	    signal != SIGPIPE && signal < NSIG)
+		say_error("%s died of signal %d", name, signal);
+	return status;
+}
+
+static void make_pipe(int ends[2])
+{
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		die("cannot make a pipe: %s", strerror(errno));
+}
+
+int child_run(const char *const argv[])
+{
+	fflush(stdout);
+	return wait_for(start(argv, -1, -1, -1));
+}
+
+int child_status(const char *const argv[])
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
+
+	if (null < 0)
+		die("cannot open /dev/null: %s", strerror(errno));
+	status = wait_for(start(argv, -1, null, null));
+	close(null);
+	return status;
+}
+
+bool child_succeeds(const char *const argv[])
+{
+	return child_status(argv) == 0;
+}
+
+int child_capture(const char *const argv[], struct text *out)
+{
+	int ends[2], err;
+	pid_t pid;
+
+	make_pipe(ends);
+	pid = start(argv, -1, ends[1], -1);
+	close(ends[1]);
+	err = text_read(out, ends[0]);
+	close(ends[0]);
+	if (err < 0)
+		die("cannot read from %s: %s", argv[0], strerror(-err));
+	return wait_for(pid);
+}
+
+static int spawn_hook(pid_t *pid, const char *const argv[], const char *dir,
+    char *const env[], int in)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	char **args = copy_arguments(argv, NULL);
+	int err;
+
+	init_attributes(&attr);
+	err = posix_spawn_file_actions_init(&fa);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, 2, 1);
+	if (!err)
+		err = posix_spawn_file_actions_addchdir_np(&fa, dir);
+	if (!err)
+		err = posix_spawnp(pid, args[0], &fa, &attr, args, env);
+	if (err == ENOEXEC) {
+		free(args);
+		args = copy_arguments(argv, "/bin/sh");
+		err = posix_spawn(pid, args[0], &fa, &attr, args, env);
+	}
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	free(args);
+	return err;
+}
+
+int child_hook(const char *const argv[], const char *dir, char *const env[],
+    const struct text *in)
+{
+	int ends[2], err;
+	size_t at = 0;
+	ssize_t n;
+	pid_t pid;
+
+	fflush(stdout);
+	make_pipe(ends);
+	err = spawn_hook(&pid, argv, dir, env, ends[0]);
+	close(ends[0]);
+	if (err) {
+		close(ends[1]);
+		say_error("cannot run %s: %s", argv[0], strerror(err));
+		return -err;
+	}
+	while (at < in->len) {
+		n = write(ends[1], in->data + at, in->len - at);
+		if (n > 0)
+			at += (size_t)n;
+		else if (errno != EINTR)
+			break;
+	}
+	close(ends[1]);
+	return wait_and_tell(pid, argv[0]);
+}
+
+static int spawn_group(pid_t *pid, const char *path, int in, int out,
+    int err_fd)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	const char *argv[] = { path, NULL };
+	char **args = copy_arguments(argv, NULL);
+	int err;
+
+	init_attributes(&attr);
+	err = posix_spawnattr_setflags(&attr,
+	    POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	if (!err)
+		err = posix_spawn_file_actions_init(&fa);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, in, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, out, 1);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&fa, err_fd, 2);
+	if (!err)
+		err = posix_spawn(pid, path, &fa, &attr, args, environ);
+	if (err == ENOEXEC) {
+		free(args);
+		args = copy_arguments(argv, "/bin/sh");
+		err = posix_spawn(pid, args[0], &fa, &attr, args, environ);
+	}
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	free(args);
+	return err;
+}
+
+static void set_nonblocking(int fd)
+{
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+		die("cannot set up a pipe: %s", strerror(errno));
+}
+
+bool partner_start(struct partner *d, const char *path)
+{
+	int to[2], from[2], errs[2], err;
+
+	make_pipe(to);
+	make_pipe(from);
+	make_pipe(errs);
+	err = spawn_group(&d->pid, path, to[0], from[1], errs[1]);
+	close(to[0]);
+	close(from[1]);
+	close(errs[1]);
+	d->to = to[1];
+	d->from = from[0];
+	d->err = errs[0];
+	set_nonblocking(d->to);
+	set_nonblocking(d->from);
+	set_nonblocking(d->err);
+	if (!err)
+		return true;
+	close(d->to);
+	close(d->from);
+	close(d->err);
+	say_error("cannot run %s: %s", path, strerror(err));
+	return false;
+}
+
+void coprocess_start(struct coprocess *co, const char *const argv[])
+{
+	int to[2], from[2];
+
+	make_pipe(to);
+	make_pipe(from);
+	co->pid = start(argv, to[0], from[1], -1);
+	close(to[0]);
+	close(from[1]);
+	co->to = fdopen(to[1], "w");
+	co->from = fdopen(from[0], "r");
+	if (!co->to || !co->from)
+		die("out of memory");
+}
+
+bool coprocess_ask(struct coprocess *co, const char *question,
+    struct text *answer)
+{
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+
+	fprintf(co->to, "%s\n", question);
+	if (fflush(co->to))
+		return false;
+	len = getline(&line, &size, co->from);
+	if (len > 0 && line[len - 1] == '\n')
+		text_add(answer, line, (size_t)len - 1);
+	free(line);
+	return len > 0;
+}
+
+void coprocess_stop(struct coprocess *co)
+{
+	if (!co->pid)
+		return;
+	fclose(co->to);
+	fclose(co->from);
+	wait_for(co->pid);
+	memset(co, 0, sizeof(*co));
+}

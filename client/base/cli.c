@@ -1,0 +1,252 @@
+#include "client/base/cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void PRINTF_LIKE(2, 0)
+    speak(const char *prefix, const char *fmt, va_list ap)
+{
+	char line[4096], *at;
+
+	vsnprintf(line, sizeof(line), fmt, ap);
+	/* What would steer a terminal; as git does. */
+	for (at = line; *at; at++)
+		if (iscntrl((unsigned char)*at) && *at != '\t' && *at != '\n')
+			*at = '?';
+	fflush(stdout);
+	fprintf(stderr, "%s: %s\n", prefix, line);
+}
+
+void die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak("fatal", fmt, ap);
+	va_end(ap);
+	exit(EXIT_FATAL);
+}
+
+void die_with(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak(code == EXIT_FATAL ? "fatal" : "error", fmt, ap);
+	va_end(ap);
+	exit(code);
+}
+
+void say_fatal(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak("fatal", fmt, ap);
+	va_end(ap);
+}
+
+void say_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak("error", fmt, ap);
+	va_end(ap);
+}
+
+void say_warning(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak("warning", fmt, ap);
+	va_end(ap);
+}
+
+void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	speak("refd", fmt, ap);
+	va_end(ap);
+}
+
+void flush_output(void)
+{
+	if (fflush(stdout) || ferror(stdout))
+		die("cannot write to standard output: %s", strerror(errno));
+}
+
+void *xrealloc(void *old, size_t size)
+{
+	void *grown = realloc(old, size ? size : 1);
+
+	if (!grown)
+		die("out of memory");
+	return grown;
+}
+
+void *xcalloc(size_t nr, size_t size)
+{
+	void *zeroed = calloc(nr ? nr : 1, size ? size : 1);
+
+	if (!zeroed)
+		die("out of memory");
+	return zeroed;
+}
+
+char *xstrdup(const char *s)
+{
+	size_t size = strlen(s) + 1;
+
+	return memcpy(xrealloc(NULL, size), s, size);
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	va_start(ap, fmt);
+	if (vasprintf(&s, fmt, ap) < 0)
+		die("out of memory");
+	va_end(ap);
+	return s;
+}
+
+static void make_room(struct text *t, size_t more)
+{
+	if (t->size - t->len > more)
+		return;
+	t->size = 2 * t->size + more + 64;
+	t->data = xrealloc(t->data, t->size);
+}
+
+void text_add(struct text *t, const void *data, size_t len)
+{
+	make_room(t, len);
+	if (len)
+		memcpy(t->data + t->len, data, len);
+	t->len += len;
+	t->data[t->len] = '\0';
+}
+
+void text_addc(struct text *t, char c)
+{
+	text_add(t, &c, 1);
+}
+
+void text_adds(struct text *t, const char *s)
+{
+	text_add(t, s, strlen(s));
+}
+
+void text_addf(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	make_room(t, 128);
+	va_start(ap, fmt);
+	len = vsnprintf(t->data + t->len, t->size - t->len, fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		die("cannot format a message");
+	if ((size_t)len >= t->size - t->len) {
+		make_room(t, (size_t)len);
+		va_start(ap, fmt);
+		vsnprintf(t->data + t->len, t->size - t->len, fmt, ap);
+		va_end(ap);
+	}
+	t->len += (size_t)len;
+}
+
+void text_clear(struct text *t)
+{
+	t->len = 0;
+	if (t->data)
+		t->data[0] = '\0';
+}
+
+void text_done(struct text *t)
+{
+	free(t->data);
+	memset(t, 0, sizeof(*t));
+}
+
+int text_read(struct text *t, int fd)
+{
+	ssize_t n;
+
+	for (;;) {
+		make_room(t, 4096);
+		n = read(fd, t->data + t->len, t->size - t->len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		t->len += (size_t)n;
+		t->data[t->len] = '\0';
+		if (n == 0)
+			return 0;
+	}
+}
+
+int text_read_file(struct text *t, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = text_read(t, fd);
+	close(fd);
+	return err;
+}
+
+bool parse_number(const char *s, uint64_t max, uint64_t *number)
+{
+	uint64_t n = 0;
+
+	if (!*s)
+		return false;
+	for (; *s; s++) {
+		unsigned digit = (unsigned char)*s - (unsigned)'0';
+
+		if (digit > 9 || n > (max - digit) / 10)
+			return false;
+		n = n * 10 + digit;
+	}
+	if (n > max)
+		return false;
+	*number = n;
+	return true;
+}
+
+bool has_prefix(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *find_duplicate(const char **names, size_t nr)
+{
+	size_t i;
+
+	qsort(names, nr, sizeof(*names), compare_strings);
+	for (i = 1; i < nr; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			return names[i];
+	return NULL;
+}

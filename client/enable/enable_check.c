@@ -1,0 +1,144 @@
+/* What enable looks for before it changes anything. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/enable/enable.h"
+#include "client/enable/owner.h"
+#include "client/hooks/forward.h"
+
+bool is_this_program(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
+	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static bool is_set_to_other(const struct gitconfig *own, const char *key,
+    const char *usual)
+{
+	const char *value = config_get(own, key);
+
+	return value && (!usual || strcasecmp(value, usual));
+}
+
+bool check_format(const struct site *site, const struct gitconfig *own)
+{
+	const char *what = NULL;
+
+	if (is_set_to_other(own, "extensions.objectFormat", "sha1"))
+		what = "its object ids are not SHA-1";
+	else if (is_set_to_other(own, "extensions.refStorage", "files"))
+		what = "its refs are not in files (extensions.refStorage)";
+	else if (is_set_to_other(own, "extensions.partialClone", NULL))
+		what = "it is a partial clone";
+	if (what)
+		say_error("%s: refd does not serve it: %s; git does",
+		    site->name, what);
+	return !what;
+}
+
+bool check_pushes(const struct site *site, const struct gitconfig *all)
+{
+	if (!gitconfig_bool(all, "receive.shallowupdate", false))
+		return true;
+	say_error("%s: receive.shallowUpdate is true, and git does not check "
+		  "shallow pushes that a proc-receive hook takes; unset it",
+	    site->name);
+	return false;
+}
+
+/* ---- who may ---- */
+
+static bool check_owner(const struct site *site, const char *dir)
+{
+	const struct passwd *pw;
+	struct stat st;
+
+	if (stat(dir, &st) < 0) {
+		say_error("%s: %s", dir, strerror(errno));
+		return false;
+	}
+	if (owner_may_be(&st))
+		return true;
+	pw = getpwuid(st.st_uid);
+	if (pw)
+		say_error("%s belongs to %s: enable it as that user or as root",
+		    site->name, pw->pw_name);
+	else
+		say_error("%s belongs to user %u: enable it as that user or "
+			  "as root",
+		    site->name, (unsigned)st.st_uid);
+	return false;
+}
+
+bool check_writable(const struct site *site, bool needs_hook)
+{
+	const char *dir = site->name;
+
+	if (!check_owner(site, site->name))
+		return false;
+	if (needs_hook && access(site->hooks, F_OK) == 0)
+		dir = site->hooks;
+	if (faccessat(AT_FDCWD, site->name, W_OK | X_OK, AT_EACCESS) < 0)
+		dir = site->name;
+	else if (dir == site->name ||
+	    faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0)
+		return true;
+	say_error("%s: nothing can be made there: %s; make it writable for "
+		  "its owner",
+	    dir, strerror(errno));
+	return false;
+}
+
+/* ---- what is weaker ---- */
+
+/* What is taken away with a "-" is taken away from git's default only. */
+static bool syncs_refs(const char *value)
+{
+	static const char *const words[] = { "reference", "committed", "all" };
+	char *list = xstrdup(value), *word, *rest;
+	bool syncs = false;
+	size_t i;
+
+	word = strtok_r(list, ", ", &rest);
+	for (; word; word = strtok_r(NULL, ", ", &rest))
+		for (i = 0; i < 3; i++)
+			syncs |= !strcmp(word, words[i]);
+	free(list);
+	return syncs;
+}
+
+static bool has_transaction_hook(const struct gitdir *gd, const char *hooks)
+{
+	char *path = xasprintf("%s/reference-transaction", hooks);
+	char *hook = forward_follow(path, gd->common);
+	bool has = access(hook, X_OK) == 0;
+
+	free(path);
+	free(hook);
+	return has;
+}
+
+void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
+    const char *hooks)
+{
+	const char *value = config_get(all, "core.fsync");
+
+	if (value && !syncs_refs(value))
+		say_warning("%s: core.fsync is %s: without \"reference\" in "
+			    "it, git pack-refs and git gc can lose refs in a "
+			    "power cut that refd had made durable",
+		    gd->common, value);
+	if (has_transaction_hook(gd, hooks))
+		say_warning("%s: it has a reference-transaction hook, so its "
+			    "transactions are not gathered with others'",
+		    gd->common);
+}

@@ -1,0 +1,149 @@
+/* What is enabled, and whether it still is. */
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/enable/enable.h"
+#include "client/enable/owner.h"
+#include "client/enable/registry.h"
+#include "client/request/output.h"
+
+struct list {
+	struct registry listed;
+	bool as_json, any;
+};
+
+static void put(struct list *l, const char *state, const char *kind,
+    const char *path)
+{
+	if (!l->as_json) {
+		printf("%-10s  %s%s%s\n", state, path,
+		    strcmp(kind, "repository") ? "  " : "",
+		    strcmp(kind, "repository") ? kind : "");
+		return;
+	}
+	printf(l->any ? ",\n " : "[");
+	printf("{\"state\":\"%s\",\"kind\":\"%s\",\"path\":", state, kind);
+	output_json_string(path);
+	putchar('}');
+	l->any = true;
+}
+
+static const char *state_of(const char *dir)
+{
+	const char *state = "gone";
+	struct enabled record = { 0 };
+	struct site site;
+	struct stat st;
+
+	if (stat(dir, &st) < 0)
+		return state;
+	site_init(&site, dir);
+	owner_enter(&st);
+	state = enabled_read(&record, &site) && record.nr &&
+		enabled_holds(&record, &site) ?
+	    "enabled" :
+	    "incomplete";
+	owner_leave();
+	enabled_done(&record);
+	site_done(&site);
+	return state;
+}
+
+static bool is_repository(const char *dir)
+{
+	struct text why = { 0 };
+	struct gitdir gd = { 0 };
+	bool is = gitdir_at(&gd, dir, &why);
+
+	gitdir_done(&gd);
+	text_done(&why);
+	return is;
+}
+
+static void put_below(const struct gitdir *gd, void *data)
+{
+	struct list *l = data;
+	size_t i;
+
+	for (i = 0; i < l->listed.nr; i++)
+		if (!strcmp(l->listed.entries[i].path, gd->common))
+			return;
+	if (!strcmp(gd->path, gd->common))
+		put(l, "system", "repository", gd->common);
+}
+
+static bool put_system(struct list *l)
+{
+	struct enabled record = { 0 };
+	struct site site;
+	bool ok = system_read(&site, &record);
+	size_t i;
+	bool holds = ok && enabled_holds(&record, &site);
+
+	for (i = 0; ok && i < record.nr; i++) {
+		char *root = system_root(&record.steps[i]);
+
+		if (root) {
+			put(l, holds ? "enabled" : "incomplete", "system",
+			    root);
+			scan_repositories(root, put_below, l);
+		}
+		free(root);
+	}
+	enabled_done(&record);
+	site_done(&site);
+	return ok;
+}
+
+bool list_enabled(bool as_json)
+{
+	struct list l = { .as_json = as_json };
+	bool ok = registry_read(&l.listed);
+	size_t i;
+
+	for (i = 0; i < l.listed.nr; i++) {
+		const struct registered *r = &l.listed.entries[i];
+		bool gone = !r->is_template && !is_repository(r->path);
+
+		put(&l, gone ? "gone" : state_of(r->path),
+		    r->is_template ? "template" : "repository", r->path);
+	}
+	ok = put_system(&l) && ok;
+	if (as_json)
+		puts(l.any ? "]" : "[]");
+	registry_done(&l.listed);
+	return ok;
+}
+
+/* ---- all below a directory ---- */
+
+void scan_repositories(const char *root,
+    void (*each)(const struct gitdir *gd, void *data), void *data)
+{
+	char *const paths[] = { (char *)root, NULL };
+	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	struct text why = { 0 };
+	struct gitdir gd;
+	FTSENT *at;
+
+	while (walk && (at = fts_read(walk))) {
+		if (at->fts_info != FTS_D)
+			continue;
+		memset(&gd, 0, sizeof(gd));
+		if (gitdir_at(&gd, at->fts_path, &why)) {
+			each(&gd, data);
+			fts_set(walk, at, FTS_SKIP);
+		}
+		gitdir_done(&gd);
+		text_clear(&why);
+	}
+	if (walk)
+		fts_close(walk);
+	else
+		say_error("%s: %s", root, strerror(errno));
+	text_done(&why);
+}

@@ -1,0 +1,26 @@
+/*
+ * What enabling a repository, or a template, would change. Blocking; one
+ * thread.
+ */
+#ifndef CLIENT_ENABLE_ENABLE_PLAN_H
+#define CLIENT_ENABLE_ENABLE_PLAN_H
+
+#include "client/enable/enable.h"
+
+/* The first three are set by the caller; plan_done() takes the site too. */
+struct plan {
+	const struct wishes *w;
+	const struct gitdir *gd; /* NULL: a template */
+	struct site site;
+	struct gitconfig own, all; /* its own file; as git resolves it there */
+	char *hooks;               /* where git finds hooks */
+	bool hooks_are_set;        /* by core.hooksPath */
+	bool by_system;            /* enabled without a step of its own */
+	struct enabled before, todo;
+};
+
+/* As the owner. False: it can't be enabled, which was said. */
+bool plan_make(struct plan *p);
+void plan_done(struct plan *p);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * Root works as the owner of what it changes, so that what it leaves is the
+ * owner's. One thread; a failure ends the program.
+ */
+#ifndef CLIENT_ENABLE_OWNER_H
+#define CLIENT_ENABLE_OWNER_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* As the owner of ST, with its home, until owner_leave(). Nothing where this
+ * is not root, or the owner is root. */
+void owner_enter(const struct stat *st);
+void owner_leave(void);
+/* Whether enter would make this process the owner, or it is already. */
+bool owner_may_be(const struct stat *st);
+
+#endif

@@ -1,0 +1,184 @@
+#include "client/git/gitconfig.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+
+void gitconfig_load(struct gitconfig *config, const struct gitdir *gd)
+{
+	char *dir = gd ? xasprintf("--git-dir=%s", gd->path) : NULL;
+	const char *in_repo[] = { "git", dir, "config", "-z", "--list", NULL };
+	const char *alone[] = { "git", "config", "-z", "--list", NULL };
+	int status;
+
+	text_clear(&config->list);
+	status = child_capture(dir ? in_repo : alone, &config->list);
+	free(dir);
+	if (status)
+		die("git config failed with status %d", status);
+}
+
+void gitconfig_done(struct gitconfig *config)
+{
+	text_done(&config->list);
+}
+
+bool gitconfig_next(const struct gitconfig *config, size_t *at,
+    const char **key, const char **value)
+{
+	static _Thread_local char name[1024];
+	const char *entry, *newline;
+	size_t len;
+
+	if (*at >= config->list.len)
+		return false;
+	entry = config->list.data + *at;
+	*at += strlen(entry) + 1;
+	newline = strchr(entry, '\n');
+	len = newline ? (size_t)(newline - entry) : strlen(entry);
+	if (len >= sizeof(name))
+		len = sizeof(name) - 1;
+	memcpy(name, entry, len);
+	name[len] = '\0';
+	*key = name;
+	*value = newline ? newline + 1 : "true";
+	return true;
+}
+
+const char *gitconfig_get(const struct gitconfig *config, const char *key)
+{
+	const char *name, *value, *last = NULL;
+	size_t at = 0;
+
+	while (gitconfig_next(config, &at, &name, &value))
+		if (!strcmp(name, key))
+			last = value;
+	return last;
+}
+
+/* A number, which may end with a k, m or g. */
+static bool is_number(const char *value, long *n)
+{
+	char *end;
+
+	*n = strtol(value, &end, 0);
+	if (end == value)
+		return false;
+	end += *end && strchr("kKmMgG", *end);
+	return !*end;
+}
+
+bool gitconfig_bool(const struct gitconfig *config, const char *key, bool unset)
+{
+	const char *value = gitconfig_get(config, key);
+	long n;
+
+	if (!value)
+		return unset;
+	if (!strcasecmp(value, "true") || !strcasecmp(value, "yes") ||
+	    !strcasecmp(value, "on"))
+		return true;
+	if (!*value || !strcasecmp(value, "false") ||
+	    !strcasecmp(value, "no") || !strcasecmp(value, "off"))
+		return false;
+	if (!is_number(value, &n))
+		die("bad boolean config value '%s' for '%s'", value, key);
+	return n != 0;
+}
+
+/* ---- what the files could say ---- */
+
+static bool file_might_say(const char *path, const char *const words[])
+{
+	struct text t = { 0 };
+	int err = text_read_file(&t, path);
+	bool might = false;
+	size_t i;
+
+	if (err == 0) {
+		might = strlen(t.data) < t.len ||
+		    strcasestr(t.data, "include") != NULL;
+		for (i = 0; words[i] && !might; i++)
+			might = strcasestr(t.data, words[i]) != NULL;
+	} else {
+		might = err != -ENOENT && err != -ENOTDIR;
+	}
+	text_done(&t);
+	return might;
+}
+
+static bool under_might_say(const char *dir, const char *name,
+    const char *const words[])
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	bool might = file_might_say(path, words);
+
+	free(path);
+	return might;
+}
+
+/* A git built with another prefix has its own system file: ../etc of where
+ * PATH finds it. */
+static bool prefix_might_say(const char *const words[])
+{
+	const char *at = getenv("PATH");
+	char path[PATH_MAX];
+
+	while (at && *at) {
+		size_t len = strcspn(at, ":");
+		int dir = (int)(len < PATH_MAX ? len : 0);
+
+		snprintf(path, sizeof(path), "%.*s/git", dir, at);
+		if (access(path, X_OK) == 0) {
+			snprintf(path, sizeof(path), "%.*s/../etc/gitconfig",
+			    dir, at);
+			return file_might_say(path, words);
+		}
+		at += len + (at[len] == ':');
+	}
+	return true;
+}
+
+static bool system_might_say(const char *const words[])
+{
+	const char *none = getenv("GIT_CONFIG_NOSYSTEM");
+	const char *file = getenv("GIT_CONFIG_SYSTEM");
+
+	if (none && *none && strcmp(none, "0") && strcasecmp(none, "false"))
+		return false;
+	if (file)
+		return file_might_say(file, words);
+	return file_might_say("/etc/gitconfig", words) ||
+	    prefix_might_say(words);
+}
+
+static bool user_might_say(const char *const words[])
+{
+	const char *file = getenv("GIT_CONFIG_GLOBAL");
+	const char *home = getenv("HOME");
+	const char *xdg = getenv("XDG_CONFIG_HOME");
+
+	if (file)
+		return file_might_say(file, words);
+	if (xdg && *xdg && under_might_say(xdg, "git/config", words))
+		return true;
+	if (!home)
+		return false;
+	return under_might_say(home, ".gitconfig", words) ||
+	    ((!xdg || !*xdg) &&
+		under_might_say(home, ".config/git/config", words));
+}
+
+bool gitconfig_might_say(const struct gitdir *gd, const char *const words[])
+{
+	return getenv("GIT_CONFIG_PARAMETERS") || getenv("GIT_CONFIG_COUNT") ||
+	    system_might_say(words) || user_might_say(words) ||
+	    (gd &&
+		(under_might_say(gd->common, "config", words) ||
+		    under_might_say(gd->path, "config.worktree", words)));
+}

@@ -1,0 +1,39 @@
+#include "client/git/revision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void start_git(struct revisions *revs)
+{
+	char *dir = xasprintf("--git-dir=%s", revs->gd->path);
+	const char *argv[] = { "git", dir, "cat-file",
+		"--batch-check=%(objectname)", NULL };
+
+	coprocess_start(&revs->git, argv);
+	free(dir);
+}
+
+bool revision_resolve(struct revisions *revs, const char *name,
+    struct refd_oid *oid)
+{
+	struct text answer = { 0 };
+	bool found;
+
+	if (strlen(name) == REFD_OID_HEX && refd_oid_parse(name, oid) == 0)
+		return true;
+	if (!*name || strchr(name, '\n'))
+		return false;
+	if (!revs->git.pid)
+		start_git(revs);
+	if (!coprocess_ask(&revs->git, name, &answer))
+		die("git cat-file ended before it answered");
+	found =
+	    answer.len == REFD_OID_HEX && refd_oid_parse(answer.data, oid) == 0;
+	text_done(&answer);
+	return found;
+}
+
+void revisions_done(struct revisions *revs)
+{
+	coprocess_stop(&revs->git);
+}

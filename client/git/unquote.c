@@ -1,0 +1,42 @@
+#include "client/git/unquote.h"
+
+#include <string.h>
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* Three octal digits, at most 377; no name has a NUL in it. */
+static const char *take_octal(const char *s, struct text *out)
+{
+	if (s[0] > '3' || !is_octal(s[0]) || !is_octal(s[1]) ||
+	    !is_octal(s[2]) || !strncmp(s, "000", 3))
+		return NULL;
+	text_addc(out,
+	    (char)((s[0] - '0') << 6 | (s[1] - '0') << 3 | (s[2] - '0')));
+	return s + 3;
+}
+
+const char *unquote(const char *s, struct text *out)
+{
+	static const char letters[] = "abfnrtv\\\"";
+	static const char meanings[] = "\a\b\f\n\r\t\v\\\"";
+	const char *letter;
+
+	for (s++; s && *s && *s != '"';) {
+		if (*s != '\\') {
+			text_addc(out, *s++);
+			continue;
+		}
+		s++;
+		letter = *s ? strchr(letters, *s) : NULL;
+		if (letter) {
+			text_addc(out, meanings[letter - letters]);
+			s++;
+		} else {
+			s = take_octal(s, out);
+		}
+	}
+	return s && *s == '"' ? s + 1 : NULL;
+}

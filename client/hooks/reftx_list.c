@@ -1,0 +1,171 @@
+#include "client/hooks/reftx_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/git/symref.h"
+
+struct reftx_entry {
+	const struct refd_update *u;
+	char *name;           /* owned */
+	const char *leads_to; /* at last; NULL: nowhere else */
+	unsigned links;       /* that led here */
+	bool via_head;        /* one of them was HEAD */
+	bool only_log;        /* its log is written, not the ref itself */
+	bool is_rejected;
+};
+
+/* ---- lines ---- */
+
+static void add_value(struct text *out, bool given, const char *target,
+    const struct refd_oid *oid)
+{
+	static const struct refd_oid none;
+	char hex[REFD_OID_HEX + 1];
+
+	if (given && target)
+		text_addf(out, "ref:%s ", target);
+	else
+		text_addf(out, "%s ", refd_oid_hex(given ? oid : &none, hex));
+}
+
+static void add_line(struct text *out, const struct refd_update *u,
+    const char *name)
+{
+	add_value(out, u->has_old, u->old_target, &u->old_oid);
+	add_value(out, true, u->target, &u->new_oid);
+	text_addf(out, "%s\n", name);
+}
+
+void reftx_list_asked(const struct changes *changes, struct text *out)
+{
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++)
+		add_line(out, &changes->updates[i], changes->updates[i].name);
+}
+
+/* ---- the list ---- */
+
+static struct reftx_entry *append(struct reftx_list *list,
+    const struct refd_update *u, char *name)
+{
+	struct reftx_entry *e;
+
+	if (list->nr == list->size) {
+		list->size = 2 * list->size + 16;
+		list->entries = xrealloc(list->entries,
+		    list->size * sizeof(*list->entries));
+	}
+	e = &list->entries[list->nr++];
+	memset(e, 0, sizeof(*e));
+	e->u = u;
+	e->name = name;
+	return e;
+}
+
+static void append_asked(struct reftx_list *list, const struct refd_update *u,
+    const struct refd_result *res)
+{
+	struct reftx_entry *e = append(list, u, xstrdup(u->name));
+
+	e->is_rejected = res->status != REFD_OK;
+	if (!e->is_rejected && res->text && *res->text)
+		e->leads_to = res->text;
+}
+
+/* What E leads to; where that can't be read, the last of the links. Of one
+ * that is rejected nobody said which that is. NULL: nowhere. */
+static char *next_link(const struct gitdir *gd, const struct reftx_entry *e)
+{
+	bool may_read = e->links < SYMREF_LINKS_MAX;
+	char *next = NULL;
+
+	if (e->is_rejected)
+		return may_read && !e->u->no_deref ?
+		    symref_target(gd, e->name) :
+		    NULL;
+	if (!e->leads_to || !strcmp(e->name, e->leads_to))
+		return NULL;
+	if (may_read)
+		next = symref_target(gd, e->name);
+	return next ? next : xstrdup(e->leads_to);
+}
+
+static void append_next(struct reftx_list *list, const struct gitdir *gd,
+    size_t i)
+{
+	char *next = next_link(gd, &list->entries[i]);
+	struct reftx_entry *e, from;
+
+	if (!next)
+		return;
+	list->entries[i].only_log = true;
+	from = list->entries[i];
+	e = append(list, from.u, next);
+	e->leads_to = from.leads_to;
+	e->links = from.links + 1;
+	e->via_head = from.via_head || !strcmp(from.name, "HEAD");
+	e->is_rejected = from.is_rejected;
+}
+
+/* git's list grows while it is walked: what an entry leads to, and the HEAD
+ * that points to it, come behind all that are there by then. */
+void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
+    const struct changes *changes, const struct refd_answer *ans, bool as_2_39)
+{
+	char *head = as_2_39 ? symref_target(gd, "HEAD") : NULL;
+	size_t i;
+
+	memset(list, 0, sizeof(*list));
+	list->as_2_39 = as_2_39;
+	for (i = 0; i < changes->nr; i++)
+		append_asked(list, &changes->updates[i], &ans->results[i]);
+	for (i = 0; i < list->nr; i++) {
+		const struct reftx_entry *e = &list->entries[i];
+
+		if (head && !e->via_head && !strcmp(e->name, head))
+			append(list, e->u, xstrdup("HEAD"))->only_log = true;
+		append_next(list, gd, i);
+	}
+	free(head);
+}
+
+void reftx_list_done(struct reftx_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->nr; i++)
+		free(list->entries[i].name);
+	free(list->entries);
+	memset(list, 0, sizeof(*list));
+}
+
+void reftx_list_all(const struct reftx_list *list, struct text *out)
+{
+	size_t i;
+
+	for (i = 0; i < list->nr; i++)
+		if (list->as_2_39 || !list->entries[i].only_log)
+			add_line(out, list->entries[i].u,
+			    list->entries[i].name);
+}
+
+static bool deletes(const struct refd_update *u)
+{
+	return u->action == REFD_DELETE || u->action == REFD_SYMREF_DELETE ||
+	    (u->action == REFD_UPDATE && refd_oid_is_null(&u->new_oid));
+}
+
+void reftx_list_deleted(const struct reftx_list *list, struct text *out)
+{
+	static const struct refd_update deletion = { .action = REFD_DELETE };
+	size_t i;
+
+	for (i = 0; i < list->nr; i++) {
+		const struct reftx_entry *e = &list->entries[i];
+
+		if (deletes(e->u) && !e->only_log && !e->is_rejected)
+			add_line(out, &deletion, e->name);
+	}
+}

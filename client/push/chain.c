@@ -1,0 +1,242 @@
+#include "client/push/chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/push/chain_talk.h"
+
+#define KEY "refd.chain"
+/* The repository for which a hook was called from here: it is refd again if
+ * it finds its own. */
+#define CALLED_ENV "REFD_CHAINED"
+
+/* ---- which refs ---- */
+
+/* What a value of receive.procReceiveRefs says before its colon. */
+struct pattern {
+	bool adds, deletes, modifies, is_negative;
+	const char *prefix;
+	size_t len;
+};
+
+static void parse_pattern(const char *value, struct pattern *p)
+{
+	const char *colon = strchr(value, ':');
+	const char *at;
+
+	p->adds = p->deletes = p->modifies = !colon;
+	p->is_negative = false;
+	for (at = value; colon && at < colon; at++) {
+		p->adds |= *at == 'a';
+		p->deletes |= *at == 'd';
+		p->modifies |= *at == 'm';
+		p->is_negative |= *at == '!';
+	}
+	p->prefix = colon ? colon + 1 : value;
+	p->len = strlen(p->prefix);
+	while (p->len && p->prefix[p->len - 1] == '/')
+		p->len--;
+}
+
+static bool has_pattern_prefix(const struct pattern *p, const char *name)
+{
+	return !strncmp(name, p->prefix, p->len) &&
+	    (!name[p->len] || name[p->len] == '/');
+}
+
+static bool matches(const struct pattern *p, const struct push_command *c)
+{
+	bool from_nothing = refd_oid_is_null(&c->old_oid);
+	bool to_nothing = refd_oid_is_null(&c->new_oid);
+
+	if ((from_nothing && !p->adds) || (to_nothing && !p->deletes) ||
+	    (!from_nothing && !to_nothing && !p->modifies))
+		return false;
+	return has_pattern_prefix(p, c->name) != p->is_negative;
+}
+
+bool chain_is_set(const struct gitconfig *config)
+{
+	return gitconfig_get(config, KEY) != NULL;
+}
+
+static bool any_matches(const struct gitconfig *config,
+    const struct push_command *c)
+{
+	const char *key, *value;
+	struct pattern p;
+	size_t at = 0;
+
+	while (gitconfig_next(config, &at, &key, &value)) {
+		if (strcmp(key, KEY))
+			continue;
+		parse_pattern(value, &p);
+		if (matches(&p, c))
+			return true;
+	}
+	return false;
+}
+
+size_t chain_mark(const struct gitconfig *config, struct push *push)
+{
+	size_t i, marked = 0;
+
+	if (!chain_is_set(config))
+		return 0;
+	for (i = 0; i < push->nr; i++) {
+		struct push_command *c = &push->commands[i];
+
+		c->is_chained = any_matches(config, c);
+		marked += c->is_chained;
+	}
+	return marked;
+}
+
+/* ---- which hook ---- */
+
+static bool is_this_program(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && stat("/proc/self/exe", &b) == 0 &&
+	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* NULL, after saying why not. */
+static char *find_hook(const struct gitconfig *config, const struct gitdir *gd)
+{
+	const char *set = gitconfig_get(config, "refd.chainhook");
+	const char *called = getenv(CALLED_ENV);
+	char *path = set && *set ?
+	    xstrdup(set) :
+	    xasprintf("%s/hooks/proc-receive", gd->common);
+
+	if (is_this_program(path) || (called && !strcmp(called, gd->common)))
+		say_error("%s is refd itself, which " KEY " hands refs on "
+			  "from: refd.chainHook can name another hook",
+		    path);
+	else if (access(path, X_OK) < 0)
+		say_error("cannot find hook 'proc-receive' at %s, which " KEY
+			  " hands refs to: refd.chainHook can name it",
+		    path);
+	else
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* ---- what it says ---- */
+
+struct report {
+	struct push *push;
+	struct push_command *last; /* said something of */
+};
+
+static bool is_named(const struct push_command *c, const char *name, size_t len)
+{
+	return c->is_chained && strlen(c->name) == len &&
+	    !memcmp(c->name, name, len);
+}
+
+static bool is_word(const struct pkt *pkt, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(pkt->data, word, len);
+}
+
+/* From the last one on, for a name can come twice; else any. */
+static struct push_command *find_command(const struct report *r,
+    const char *name, size_t len)
+{
+	struct push_command *begin = r->push->commands;
+	struct push_command *end = begin + r->push->nr, *c;
+
+	for (c = r->last ? r->last : begin; c < end; c++)
+		if (is_named(c, name, len))
+			return c;
+	for (c = begin; c < end; c++)
+		if (is_named(c, name, len))
+			return c;
+	return NULL;
+}
+
+static void take_status(struct report *r, const struct pkt *pkt, size_t head)
+{
+	const char *name = pkt->data + head + 1;
+	const char *end = pkt->data + pkt->len;
+	const char *space = memchr(name, ' ', (size_t)(end - name));
+	int len = (int)((space ? space : end) - name);
+
+	if (!is_word(pkt, head, "ok") && !is_word(pkt, head, "ng")) {
+		say_error("proc-receive reported bad status '%.*s' on ref "
+			  "'%.*s'",
+		    (int)head, pkt->data, len, name);
+		return;
+	}
+	r->last = find_command(r, name, (size_t)len);
+	if (r->last)
+		pkt_put(&r->last->said, pkt->data, pkt->len);
+	else
+		say_error("proc-receive reported status on unknown ref: %.*s",
+		    len, name);
+}
+
+static void take_option(struct report *r, const struct pkt *pkt)
+{
+	if (r->last)
+		pkt_put(&r->last->said, pkt->data, pkt->len);
+	else
+		say_error("proc-receive reported 'option' without a matching "
+			  "'ok/ng' directive");
+}
+
+/* read_proc_receive_report() of git's builtin/receive-pack.c. */
+static void take_line(void *data, const struct pkt *line)
+{
+	struct pkt pkt = *line;
+	const char *space;
+	size_t head;
+
+	if (pkt.len && pkt.data[pkt.len - 1] == '\n')
+		pkt.len--;
+	space = memchr(pkt.data, ' ', pkt.len);
+	head = space ? (size_t)(space - pkt.data) : pkt.len;
+	if (!space)
+		say_error("proc-receive reported incomplete status line: "
+			  "'%.*s'",
+		    (int)pkt.len, pkt.data);
+	else if (is_word(&pkt, head, "option"))
+		take_option(data, &pkt);
+	else
+		take_status(data, &pkt, head);
+}
+
+/* What it said nothing of. */
+static void refuse_rest(struct push *push, const char *why)
+{
+	size_t i;
+
+	for (i = 0; i < push->nr; i++) {
+		struct push_command *c = &push->commands[i];
+
+		if (c->is_chained && !c->ng && !c->said.len)
+			c->ng = xstrdup(why);
+	}
+}
+
+void chain_run(const struct gitconfig *config, const struct gitdir *gd,
+    struct push *push)
+{
+	struct report report = { .push = push };
+	char *path = find_hook(config, gd);
+	const char *why = "fail to run proc-receive hook";
+
+	if (path) {
+		if (setenv(CALLED_ENV, gd->common, 1) < 0)
+			die("out of memory");
+		why = chain_talk(path, push, take_line, &report);
+	}
+	refuse_rest(push, why);
+	free(path);
+}

@@ -1,0 +1,292 @@
+#include "client/push/chain_talk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+#include "client/librefd/conn.h"
+#include "proto/limits.h"
+
+#define DEADLINE_MS REFD_HOOK_DEADLINE_MS
+/* How often it is looked whether the hook is gone while others, whom it
+ * started, keep its standard error open. */
+#define TICK_MS 20
+
+enum stage { TALK_VERSION, TALK_REPORT, TALK_OVER };
+
+struct talk {
+	const struct push *push;
+	struct partner hook;
+	enum stage stage;
+	bool is_gone; /* the hook has ended */
+	bool is_late;
+	bool wants_options;
+	size_t reported;
+	struct text out, in;
+	size_t sent, taken;
+	void (*take)(void *data, const struct pkt *pkt);
+	void *data;
+};
+
+/* ---- what is said ---- */
+
+static void add_packet(struct text *out, const void *data, size_t len)
+{
+	text_addf(out, "%04zx", len + 4);
+	text_add(out, data, len);
+}
+
+static void say_version(struct talk *t)
+{
+	struct text line = { 0 };
+
+	text_adds(&line, "version=1");
+	if (t->push->atomic || t->push->has_options)
+		text_addc(&line, '\0');
+	if (t->push->atomic)
+		text_adds(&line, "atomic ");
+	if (t->push->has_options)
+		text_adds(&line, "push-options ");
+	if (t->push->atomic || t->push->has_options)
+		line.len--;
+	add_packet(&t->out, line.data, line.len);
+	text_adds(&t->out, "0000");
+	text_done(&line);
+}
+
+static void say_commands(struct talk *t)
+{
+	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
+	size_t i;
+
+	for (i = 0; i < t->push->nr; i++) {
+		const struct push_command *c = &t->push->commands[i];
+		char *line;
+
+		if (!c->is_chained)
+			continue;
+		line = xasprintf("%s %s %s", refd_oid_hex(&c->old_oid, old),
+		    refd_oid_hex(&c->new_oid, new), c->name);
+		add_packet(&t->out, line, strlen(line));
+		free(line);
+	}
+	text_adds(&t->out, "0000");
+	if (t->wants_options) {
+		text_add(&t->out, t->push->options.data, t->push->options.len);
+		text_adds(&t->out, "0000");
+	}
+}
+
+/* ---- what is heard ---- */
+
+static bool hears_options(const struct pkt *pkt)
+{
+	static const char word[] = "push-options";
+	const char *nul = memchr(pkt->data, '\0', pkt->len);
+
+	return nul &&
+	    memmem(nul, (size_t)(pkt->data + pkt->len - nul), word,
+		strlen(word)) != NULL;
+}
+
+static void hear(struct talk *t, const struct pkt *pkt)
+{
+	switch (t->stage) {
+	case TALK_VERSION:
+		if (pkt->kind == PKT_DATA) {
+			t->wants_options =
+			    t->push->has_options && hears_options(pkt);
+			return;
+		}
+		t->stage = TALK_REPORT;
+		say_commands(t);
+		return;
+	case TALK_REPORT:
+		t->reported++;
+		if (pkt->kind == PKT_DATA)
+			t->take(t->data, pkt);
+		else
+			t->stage = TALK_OVER;
+		return;
+	case TALK_OVER:
+		return;
+	}
+}
+
+static void hear_all(struct talk *t)
+{
+	struct pkt pkt;
+	long n;
+
+	while (t->stage != TALK_OVER) {
+		n = pkt_parse(t->in.data + t->taken, t->in.len - t->taken,
+		    &pkt);
+		if (n < 0)
+			t->stage = TALK_OVER;
+		if (n <= 0)
+			return;
+		t->taken += (size_t)n;
+		hear(t, &pkt);
+	}
+}
+
+/* ---- back and forth ---- */
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* What can't be sent will show in what is not answered. */
+static void push_out(struct talk *t)
+{
+	ssize_t n =
+	    write(t->hook.to, t->out.data + t->sent, t->out.len - t->sent);
+
+	if (n > 0)
+		t->sent += (size_t)n;
+	else if (n < 0 && errno != EINTR && errno != EAGAIN)
+		t->sent = t->out.len;
+}
+
+/* False: there is no more. */
+static bool pull(int fd, struct text *in)
+{
+	char buf[16384];
+	ssize_t n = read(fd, buf, sizeof(buf));
+
+	if (n > 0)
+		text_add(in, buf, (size_t)n);
+	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+static void pull_answer(struct talk *t)
+{
+	if (!pull(t->hook.from, &t->in))
+		shut(&t->hook.from);
+	hear_all(t);
+}
+
+static void relay_errors(struct talk *t)
+{
+	struct text words = { 0 };
+	size_t at = 0;
+	ssize_t n = 1;
+
+	if (!pull(t->hook.err, &words))
+		shut(&t->hook.err);
+	while (at < words.len && n > 0) {
+		n = write(2, words.data + at, words.len - at);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	text_done(&words);
+}
+
+static void look_for_end(struct talk *t)
+{
+	if (!t->is_gone && waitpid(t->hook.pid, NULL, WNOHANG) > 0)
+		t->is_gone = true;
+}
+
+/* A descriptor of -1 is one that poll(2) passes over. */
+static bool step(struct talk *t, int timeout_ms)
+{
+	bool sends = t->sent < t->out.len;
+	struct pollfd fds[] = {
+		{ .fd = sends ? t->hook.to : -1, .events = POLLOUT },
+		{ .fd = t->hook.from, .events = POLLIN },
+		{ .fd = t->hook.err, .events = POLLIN },
+	};
+	int n = poll(fds, 3, timeout_ms);
+
+	if (n <= 0)
+		return false;
+	if (fds[0].revents)
+		push_out(t);
+	if (fds[1].revents)
+		pull_answer(t);
+	if (fds[2].revents)
+		relay_errors(t);
+	return true;
+}
+
+static bool is_over(const struct talk *t)
+{
+	return t->stage == TALK_OVER || t->hook.from < 0;
+}
+
+static void talk(struct talk *t, uint64_t deadline)
+{
+	bool goes_on = true;
+
+	say_version(t);
+	while (!is_over(t) && goes_on && refd_now_ms() < deadline) {
+		goes_on = step(t, TICK_MS) || !t->is_gone;
+		look_for_end(t);
+	}
+	t->is_late = !is_over(t) && goes_on;
+	/* As receive-pack does: it may have more to say, but not to do. */
+	shut(&t->hook.to);
+	t->sent = t->out.len;
+	while (!t->is_gone && refd_now_ms() < deadline) {
+		step(t, TICK_MS);
+		look_for_end(t);
+	}
+	while (t->hook.err >= 0 && step(t, 0))
+		;
+}
+
+static void end(struct talk *t)
+{
+	if (!t->is_gone) {
+		kill(-t->hook.pid, SIGKILL);
+		waitpid(t->hook.pid, NULL, 0);
+	}
+	shut(&t->hook.to);
+	shut(&t->hook.from);
+	shut(&t->hook.err);
+	text_done(&t->in);
+	text_done(&t->out);
+}
+
+/* receive-pack's own words, but for the last. */
+static const char *judge(const struct talk *t)
+{
+	if (t->is_late) {
+		say_error("the chained proc-receive hook was ended: no answer "
+			  "within %d seconds",
+		    DEADLINE_MS / 1000);
+		return "outcome unknown: the chained proc-receive hook did "
+		       "not answer";
+	}
+	if (t->stage == TALK_VERSION) {
+		say_error("fail to negotiate version with proc-receive hook");
+		return "fail to run proc-receive hook";
+	}
+	if (t->reported)
+		return "proc-receive failed to report status";
+	say_error("proc-receive exited abnormally");
+	return "fail to run proc-receive hook";
+}
+
+const char *chain_talk(const char *path, const struct push *push,
+    void (*take)(void *data, const struct pkt *pkt), void *data)
+{
+	struct talk t = { .push = push, .take = take, .data = data };
+	const char *why;
+
+	if (!partner_start(&t.hook, path))
+		return "fail to run proc-receive hook";
+	talk(&t, refd_deadline_ms(DEADLINE_MS));
+	why = judge(&t);
+	end(&t);
+	return why;
+}

@@ -1,0 +1,381 @@
+#include "client/push/deliver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/git/gitversion.h"
+#include "client/librefd/conn.h"
+#include "client/push/parcel.h"
+#include "client/request/context.h"
+#include "client/request/reach.h"
+
+/* All that the push may take from here on; the daemon is asked to be done a
+ * little earlier, so that its answer is still heard. */
+#define DEADLINE_MS REFD_HOOK_DEADLINE_MS
+#define GRACE_MS    5000
+
+/* ---- what is to be done ---- */
+
+static bool deletes(const struct push_command *c)
+{
+	return refd_oid_is_null(&c->new_oid);
+}
+
+/* Those that come FIRST, and then the rest. */
+static void gather(struct delivery *d, struct push *push,
+    bool (*first)(const struct push_command *c))
+{
+	size_t i;
+	int pass;
+
+	d->commands = xcalloc(push->nr, sizeof(*d->commands));
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < push->nr; i++) {
+			struct push_command *c = &push->commands[i];
+
+			if (!c->is_chained && first(c) == (pass == 0))
+				d->commands[d->nr++] = c;
+		}
+}
+
+static bool any(const struct push_command *c)
+{
+	(void)c;
+	return true;
+}
+
+/*
+ * git 2.51 and later put deletions first, as they make room for names; what
+ * is older takes one command after the other, which only hooks can tell.
+ */
+static void arrange(struct delivery *d, struct push *push, bool has_rules)
+{
+	bool is_told = reftx_exists(&d->hook);
+	bool is_seen = is_told || (has_rules && push->nr > 1);
+	bool is_old = !d->atomic && is_seen && gitversion_before(2, 51);
+
+	gather(d, push, d->atomic || is_old ? any : deletes);
+	if (d->atomic || !is_told)
+		d->way = DELIVERY_WHOLE;
+	else
+		d->way = is_old ? DELIVERY_ONE_BY_ONE : DELIVERY_BY_KIND;
+}
+
+bool deliver_next(struct delivery *d)
+{
+	struct push_command **batch;
+
+	d->at += d->nr_batch;
+	d->nr_batch = 0;
+	if (d->at == d->nr)
+		return false;
+	batch = d->commands + d->at;
+	switch (d->way) {
+	case DELIVERY_WHOLE:
+		d->nr_batch = d->nr;
+		break;
+	case DELIVERY_BY_KIND:
+		while (d->at + d->nr_batch < d->nr &&
+		    deletes(batch[d->nr_batch]) == deletes(batch[0]))
+			d->nr_batch++;
+		break;
+	case DELIVERY_ONE_BY_ONE:
+		d->nr_batch = 1;
+		break;
+	}
+	return true;
+}
+
+/* What has a verdict goes behind the rest; returns how many are left. */
+static size_t sort_out(struct push_command **commands, size_t nr)
+{
+	size_t i, left = 0;
+
+	for (i = 0; i < nr; i++)
+		if (!commands[i]->ng) {
+			struct push_command *c = commands[i];
+
+			commands[i] = commands[left];
+			commands[left++] = c;
+		}
+	return left;
+}
+
+/* A transaction can't have them; and all of it fails, as git has it. */
+static bool refuse_duplicates(struct delivery *d)
+{
+	const char **names = xcalloc(d->nr, sizeof(*names)), *found;
+	size_t i, nr = 0;
+
+	for (i = 0; i < d->nr; i++)
+		if (!d->commands[i]->ng)
+			names[nr++] = d->commands[i]->ref;
+	found = find_duplicate(names, nr);
+	free(names);
+	if (!found)
+		return false;
+	say_error("multiple updates for ref '%s' not allowed", found);
+	for (i = 0; i < d->nr; i++)
+		if (!d->commands[i]->ng)
+			d->commands[i]->ng =
+			    xstrdup(d->atomic ? "atomic transaction failed" :
+						"failed to update refs");
+	return true;
+}
+
+/* ---- in one go ---- */
+
+static void call(const struct delivery *d, struct parcel *p,
+    struct refd_answer *ans)
+{
+	reach_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
+}
+
+static bool put_whole(struct delivery *d, size_t nr)
+{
+	struct refd_answer ans;
+	struct parcel p;
+	bool done;
+
+	parcel_pack(&p, d, REFD_VERB_TRANSACTION, d->at, nr);
+	call(d, &p, &ans);
+	done = !parcel_is_unsupported(&ans);
+	if (done)
+		parcel_take(&p, &ans);
+	refd_answer_done(&ans);
+	parcel_done(&p);
+	return done;
+}
+
+/* ---- in sessions ---- */
+
+static const char *hooks_reason(const struct delivery *d)
+{
+	if (d->atomic)
+		return "atomic transaction failed";
+	return d->way == DELIVERY_BY_KIND ? "failed to update refs" :
+					    "failed to update ref";
+}
+
+static void refuse_by_hook(const struct delivery *d, const struct parcel *p)
+{
+	struct text why = { 0 };
+
+	reftx_why(&d->hook, &why);
+	say_error("%s", why.data);
+	text_done(&why);
+	parcel_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
+}
+
+/* COMMIT or ABORT. Whatever the answer, it is over. */
+static void end_session(const struct delivery *d, struct parcel *p,
+    enum refd_verb verb, struct refd_answer *ans)
+{
+	int left = (int)reach_ms_left(d->deadline);
+
+	p->req.verb = verb;
+	if (verb == REFD_VERB_ABORT)
+		p->req.nr_updates = 0;
+	if (refd_call(d->daemon, &p->req, left, ans) < 0 &&
+	    refd_answer_unknown(&p->req, ans) < 0)
+		die("out of memory");
+	p->req.nr_updates = p->changes.nr;
+}
+
+static void abort_session(struct delivery *d, struct parcel *p)
+{
+	struct refd_answer ans;
+
+	end_session(d, p, REFD_VERB_ABORT, &ans);
+	refd_answer_done(&ans);
+	reftx_aborted(&d->hook);
+	refuse_by_hook(d, p);
+}
+
+static bool is_done(const struct refd_answer *ans)
+{
+	return ans->kind == REFD_ANSWER_RESULTS &&
+	    ans->outcome != REFD_REJECTED &&
+	    ans->outcome != REFD_OUTCOME_UNKNOWN;
+}
+
+/* A hook hears nothing of what nobody knows. */
+static bool is_known(const struct refd_answer *ans)
+{
+	return ans->kind == REFD_ANSWER_RESULTS ?
+	    ans->outcome != REFD_OUTCOME_UNKNOWN :
+	    ans->status != REFD_UNKNOWN;
+}
+
+static void commit_session(struct delivery *d, struct parcel *p)
+{
+	struct refd_answer ans;
+
+	end_session(d, p, REFD_VERB_COMMIT, &ans);
+	if (is_done(&ans))
+		reftx_committed(&d->hook);
+	else if (is_known(&ans))
+		reftx_aborted(&d->hook);
+	parcel_take(p, &ans);
+	refd_answer_done(&ans);
+}
+
+/* All of it failed, each by itself; to the hook it is a transaction still. */
+static void tell_of_nothing(struct delivery *d, const struct parcel *p,
+    const struct refd_answer *ans)
+{
+	if (reftx_prepared(&d->hook, &p->changes, ans)) {
+		reftx_committed(&d->hook);
+		parcel_take(p, ans);
+	} else {
+		reftx_aborted(&d->hook);
+		refuse_by_hook(d, p);
+	}
+}
+
+/* The hook was asked already; what the daemon makes of it. */
+static bool hold(struct delivery *d, struct parcel *p)
+{
+	struct refd_answer ans;
+	bool done = true;
+
+	call(d, p, &ans);
+	if (ans.kind == REFD_ANSWER_PREPARED &&
+	    reftx_prepared(&d->hook, &p->changes, &ans))
+		commit_session(d, p);
+	else if (ans.kind == REFD_ANSWER_PREPARED)
+		abort_session(d, p);
+	else if (parcel_is_unsupported(&ans))
+		done = false;
+	else if (ans.kind == REFD_ANSWER_RESULTS && !d->atomic &&
+	    d->way == DELIVERY_BY_KIND)
+		tell_of_nothing(d, p, &ans);
+	else
+		parcel_take(p, &ans);
+	refd_answer_done(&ans);
+	return done;
+}
+
+static bool put_session(struct delivery *d, size_t nr)
+{
+	struct parcel p;
+	bool done = true;
+
+	parcel_pack(&p, d, REFD_VERB_SESSION, d->at, nr);
+	if (reftx_preparing(&d->hook, &p.changes))
+		done = hold(d, &p);
+	else
+		refuse_by_hook(d, &p);
+	parcel_done(&p);
+	return done;
+}
+
+/* ---- */
+
+/* A mirror's push may be more than one transaction holds. Its parts must not
+ * come apart, so it is git's to do. */
+static bool is_too_large(const struct delivery *d,
+    const struct refd_hello *hello)
+{
+	size_t i, bytes = REFD_PATH_MAX;
+
+	for (i = 0; i < d->nr; i++)
+		bytes += strlen(d->commands[i]->ref) + 2 * REFD_OID_HEX + 16;
+	return d->nr > hello->max_updates || bytes > hello->max_bytes;
+}
+
+/* Not for git to do: see reach_daemon(). */
+static void refuse_unreached(struct delivery *d, const char *what,
+    const char *why)
+{
+	char *reason = xasprintf("failed to update ref: refd: %s%s", what, why);
+
+	parcel_refuse(d->commands, d->nr, reason);
+	free(reason);
+}
+
+static enum deliverer reach(struct delivery *d, const char **gits)
+{
+	char *socket = reach_socket(NULL, d->config);
+	enum deliverer by = DELIVER_BY_NOBODY;
+	struct text why = { 0 };
+
+	d->daemon = refd_new(socket);
+	if (!d->daemon)
+		die("out of memory");
+	switch (reach_daemon(d->daemon, socket,
+	    reach_fallback(d->config, FALLBACK_GIT), d->gd,
+	    refd_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
+	case REACHED:
+		by = DELIVER_BY_DAEMON;
+		if (is_too_large(d, refd_hello(d->daemon))) {
+			*gits = "the push is more than one transaction holds";
+			by = DELIVER_BY_GIT;
+		}
+		break;
+	case REACHED_NOBODY:
+		say("%s; git updates the refs itself", why.data);
+		by = DELIVER_BY_GIT;
+		break;
+	case REACHED_NOTHING:
+		say("%s", why.data);
+		refuse_unreached(d, "the daemon is away: ", why.data);
+		break;
+	case REACHED_DENIED:
+		refuse_unreached(d, "", why.data);
+		break;
+	}
+	text_done(&why);
+	free(socket);
+	return by;
+}
+
+enum deliverer deliver_open(struct delivery *d, struct push *push,
+    const struct gitdir *gd, const struct gitconfig *config, bool has_rules,
+    const char **why)
+{
+	memset(d, 0, sizeof(*d));
+	d->atomic = push->atomic;
+	d->gd = gd;
+	d->config = config;
+	d->left_ms = DEADLINE_MS;
+	reftx_find_here(&d->hook, gd, config);
+	arrange(d, push, has_rules);
+	return reach(d, why);
+}
+
+static bool put(struct delivery *d, size_t nr)
+{
+	bool is_first = d->at == 0, done;
+
+	if (is_first) {
+		d->committer = context_committer(d->config, d->gd);
+		reftx_warn(&d->hook);
+	}
+	d->deadline = refd_deadline_ms((int)d->left_ms);
+	done = reftx_exists(&d->hook) ? put_session(d, nr) : put_whole(d, nr);
+	d->left_ms = reach_ms_left(d->deadline);
+	if (done || is_first)
+		return done;
+	parcel_refuse(d->commands + d->at, nr, "failed to update ref");
+	return true;
+}
+
+bool deliver_put(struct delivery *d)
+{
+	size_t nr;
+
+	if (d->at == 0 && refuse_duplicates(d))
+		return true;
+	nr = sort_out(d->commands + d->at, d->nr_batch);
+	return !nr || put(d, nr);
+}
+
+void deliver_close(struct delivery *d)
+{
+	reftx_done(&d->hook);
+	refd_free(d->daemon);
+	free(d->commands);
+	free(d->committer);
+	memset(d, 0, sizeof(*d));
+}

@@ -1,0 +1,208 @@
+/*
+ * "refd hook proc-receive": what receive-pack runs for a push.
+ *
+ *	greeting, all commands
+ *	-> another hook's are set apart (refd.chain)
+ *	-> what refd can't do is left to git, whole
+ *	-> each command against the rules that receive-pack has for it, then one
+ *	   transaction, atomic when the push is (deliver.h: or some, for hooks)
+ *	-> the other hook
+ *	-> a verdict for each command, in order
+ *
+ * Once something was submitted nothing is left to git any more: whatever
+ * becomes of the daemon, the answer is its own or "unknown".
+ */
+#include "client/push/hook.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/base/cli.h"
+#include "client/push/chain.h"
+#include "client/push/deliver.h"
+#include "client/push/native.h"
+#include "client/push/push.h"
+#include "client/push/rules.h"
+
+struct hook {
+	struct push push;
+	struct gitdir gd;
+	struct gitconfig config;
+	bool verbose;
+};
+
+static void write_all(struct pkt_buf *out)
+{
+	size_t at = 0;
+	ssize_t n;
+
+	if (pkt_buf_failed(out))
+		die("cannot put the report into packets");
+	while (at < out->len) {
+		n = write(1, out->data + at, out->len - at);
+		if (n < 0 && errno != EINTR)
+			die("receive-pack does not listen: %s",
+			    strerror(errno));
+		if (n > 0)
+			at += (size_t)n;
+	}
+	pkt_buf_done(out);
+}
+
+/* Push options are asked for where there is somebody to read them. */
+static void read_push(struct hook *h)
+{
+	struct push_reader in = { .fd = 0 };
+	struct push *push = &h->push;
+	struct pkt_buf out = { 0 };
+	const char *why;
+
+	if (!push_read_version(&in, push, &why))
+		die("%s", why);
+	push->has_options = push->has_options && chain_is_set(&h->config);
+	push_put_version(push->has_options, &out);
+	write_all(&out);
+	if (!push_read_commands(&in, push, &why) ||
+	    (push->has_options && !push_read_options(&in, push, &why)))
+		die("%s", why);
+	push_reader_done(&in);
+	push_set_namespace(push, getenv("GIT_NAMESPACE"));
+}
+
+/* ---- refd's own ---- */
+
+/* WHY: if it was not said yet. */
+static void leave_to_git(struct hook *h, const char *why)
+{
+	size_t i;
+
+	if (why && h->verbose)
+		say("%s; git updates the refs itself", why);
+	for (i = 0; i < h->push.nr; i++) {
+		struct push_command *c = &h->push.commands[i];
+
+		if (c->is_chained)
+			continue;
+		free(c->ng);
+		c->ng = NULL;
+		c->is_gits = true;
+	}
+}
+
+static void apply_rules(struct rules *rules, struct push *push,
+    struct push_command *const *commands, size_t nr)
+{
+	const char *why;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		why = commands[i]->ng ? NULL : rules_refuse(rules, commands[i]);
+		if (!why)
+			continue;
+		commands[i]->ng = xstrdup(why);
+		if (push->atomic) {
+			push_refuse(push, "atomic push failure");
+			return;
+		}
+	}
+}
+
+static bool put_batches(struct hook *h, struct delivery *d, struct rules *rules)
+{
+	while (deliver_next(d)) {
+		apply_rules(rules, &h->push, d->commands + d->at, d->nr_batch);
+		if (!deliver_put(d))
+			return false;
+	}
+	return true;
+}
+
+/* The daemon comes first: where it is git that does the push, git has the
+ * rules too, and they are not to be heard twice. */
+static void serve(struct hook *h)
+{
+	struct delivery d = { 0 };
+	struct rules rules;
+	const char *why;
+	bool is_gits;
+
+	rules_load(&rules, &h->gd, &h->config);
+	why = native_reason(&h->push, &h->config, &h->gd, &rules);
+	is_gits = why != NULL;
+	if (!is_gits)
+		switch (deliver_open(&d, &h->push, &h->gd, &h->config,
+		    rules.update.exists, &why)) {
+		case DELIVER_BY_DAEMON:
+			is_gits = !put_batches(h, &d, &rules);
+			if (is_gits)
+				why = "the daemon does not support it";
+			break;
+		case DELIVER_BY_GIT:
+			is_gits = true;
+			break;
+		case DELIVER_BY_NOBODY:
+			break;
+		}
+	if (is_gits)
+		leave_to_git(h, why);
+	deliver_close(&d);
+	rules_done(&rules);
+}
+
+/* ---- all of it ---- */
+
+static void decide(struct hook *h)
+{
+	size_t chained = chain_mark(&h->config, &h->push);
+
+	if (chained && chained < h->push.nr && h->push.atomic) {
+		push_refuse(&h->push,
+		    "refd: an atomic push can't go both to refd and to the "
+		    "hook of refd.chain");
+		return;
+	}
+	if (chained < h->push.nr)
+		serve(h);
+	if (chained)
+		chain_run(&h->config, &h->gd, &h->push);
+}
+
+static int run(bool verbose)
+{
+	struct hook h = { .verbose = verbose };
+	struct pkt_buf out = { 0 };
+	struct text why = { 0 };
+
+	if (!gitdir_find(&h.gd, getenv("GIT_DIR"), &why))
+		die("%s", why.data);
+	gitconfig_load(&h.config, &h.gd);
+	read_push(&h);
+	decide(&h);
+	push_put_report(&h.push, &out);
+	write_all(&out);
+	push_done(&h.push);
+	gitconfig_done(&h.config);
+	gitdir_done(&h.gd);
+	return EXIT_DONE;
+}
+
+int command_proc_receive(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return run(false);
+}
+
+int command_hook(int argc, char **argv)
+{
+	bool verbose = argc == 3 &&
+	    (!strcmp(argv[2], "-v") || !strcmp(argv[2], "--verbose"));
+
+	if ((argc == 2 || verbose) && !strcmp(argv[1], "proc-receive"))
+		return run(verbose);
+	fputs("usage: refd hook proc-receive [--verbose]\n", stderr);
+	return EXIT_USAGE;
+}

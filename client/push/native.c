@@ -1,0 +1,135 @@
+#include "client/push/native.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/child.h"
+#include "client/request/unserved.h"
+#include "proto/refname.h"
+
+static bool deletes(const struct push_command *c)
+{
+	return refd_oid_is_null(&c->new_oid);
+}
+
+/* ---- deletions of what is not there, or broken ---- */
+
+static bool has_loose_value(const struct push_command *c,
+    const struct gitdir *gd)
+{
+	const char *dir =
+	    refd_refname_is_per_worktree(c->ref) ? gd->path : gd->common;
+	char *path = xasprintf("%s/%s", dir, c->ref);
+	struct text t = { 0 };
+	struct refd_oid oid;
+	bool has;
+
+	has = text_read_file(&t, path) == 0 && t.len &&
+	    refd_oid_parse(t.data, &oid) == 0 && refd_oid_eq(&oid, &c->old_oid);
+	text_done(&t);
+	free(path);
+	return has;
+}
+
+static bool has_packed_value(const struct push_command *c,
+    const struct text *packed)
+{
+	char hex[REFD_OID_HEX + 1];
+	char *line =
+	    xasprintf("\n%s %s\n", refd_oid_hex(&c->old_oid, hex), c->ref);
+	bool has = packed->len &&
+	    memmem(packed->data, packed->len, line, strlen(line)) != NULL;
+
+	free(line);
+	return has;
+}
+
+static bool is_readable(const struct refd_oid *oid)
+{
+	char hex[REFD_OID_HEX + 1];
+	const char *argv[] = { "git", "cat-file", "-e", refd_oid_hex(oid, hex),
+		NULL };
+
+	return child_succeeds(argv);
+}
+
+/*
+ * git deletes a ref whatever it is at when the old value can't be read, and
+ * lets it pass when there is none. Usually the ref has the value given, and
+ * all this comes to nothing.
+ */
+static bool is_odd_deletion(const struct push_command *c,
+    const struct gitdir *gd, struct text *packed)
+{
+	if (refd_oid_is_null(&c->old_oid))
+		return true;
+	if (has_loose_value(c, gd))
+		return false;
+	if (!packed->data) {
+		char *path = xasprintf("%s/packed-refs", gd->common);
+
+		text_addc(packed, '\n');
+		text_read_file(packed, path);
+		free(path);
+	}
+	return !has_packed_value(c, packed) && !is_readable(&c->old_oid);
+}
+
+static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
+{
+	struct text packed = { 0 };
+	bool has = false;
+	size_t i;
+
+	for (i = 0; i < push->nr && !has; i++)
+		has = !push->commands[i].is_chained &&
+		    deletes(&push->commands[i]) &&
+		    rules_name_is_fine(&push->commands[i]) &&
+		    is_odd_deletion(&push->commands[i], gd, &packed);
+	text_done(&packed);
+	return has;
+}
+
+/* ---- one by one ---- */
+
+static bool is_too_long(const struct push_command *c)
+{
+	bool too_long;
+
+	refd_refname_may_write(c->ref, &too_long);
+	return too_long;
+}
+
+static const char *reason_of(const struct push_command *c,
+    const struct rules *rules)
+{
+	if (rules_update_work_tree(rules, c))
+		return "a work tree is to be updated with its branch";
+	if (is_too_long(c))
+		return "a refname is too long";
+	return NULL;
+}
+
+const char *native_reason(const struct push *push,
+    const struct gitconfig *config, const struct gitdir *gd,
+    const struct rules *rules)
+{
+	const char *why = NULL;
+	size_t i;
+
+	if (push->other_hash)
+		return "its object ids are not SHA-1";
+	if (getenv("GIT_SHALLOW_FILE"))
+		return "the push is shallow";
+	if (rules->heads.own_is_symlink)
+		return "HEAD is a symbolic link";
+	for (i = 0; i < push->nr && !why; i++)
+		if (!push->commands[i].is_chained)
+			why = reason_of(&push->commands[i], rules);
+	if (!why)
+		why = unserved_reason(gd, config);
+	if (!why && has_odd_deletion(push, gd))
+		why = "a ref is to be deleted that is not there";
+	return why;
+}

@@ -1,0 +1,227 @@
+#include "client/push/parcel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/request/context.h"
+#include "client/request/words.h"
+
+/* ---- the request ---- */
+
+static void add_change(struct changes *changes, const struct push_command *c)
+{
+	struct refd_update u = { .name = c->ref, .new_oid = c->new_oid };
+
+	u.action = REFD_UPDATE;
+	if (refd_oid_is_null(&c->new_oid))
+		u.action = REFD_DELETE;
+	else if (refd_oid_is_null(&c->old_oid))
+		u.action = REFD_CREATE;
+	if (u.action != REFD_CREATE) {
+		u.has_old = true;
+		u.old_oid = c->old_oid;
+	}
+	changes_add(changes, &u);
+}
+
+void parcel_pack(struct parcel *p, const struct delivery *d,
+    enum refd_verb verb, size_t at, size_t nr)
+{
+	size_t i;
+
+	memset(p, 0, sizeof(*p));
+	p->commands = d->commands + at;
+	for (i = 0; i < nr; i++)
+		add_change(&p->changes, p->commands[i]);
+	context_request(&p->req, d->gd, d->config);
+	p->req.verb = verb;
+	p->req.atomic = d->atomic;
+	p->req.push = true;
+	p->req.message = "push";
+	p->req.committer = d->committer;
+	/* receive-pack looks for no work tree, and takes a repository that
+	 * does not say for a bare one. */
+	if (!p->req.log_all_ref_updates)
+		p->req.log_all_ref_updates =
+		    gitconfig_bool(d->config, "core.bare", true) ? "false" :
+								   "true";
+	p->req.updates = p->changes.updates;
+	p->req.nr_updates = p->changes.nr;
+	if (refd_txid_make(&p->req.txid) < 0)
+		die("cannot make a transaction id");
+}
+
+void parcel_done(struct parcel *p)
+{
+	changes_done(&p->changes);
+}
+
+/* ---- the answer ---- */
+
+void parcel_refuse(struct push_command *const *commands, size_t nr,
+    const char *why)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		commands[i]->ng = xstrdup(why);
+}
+
+static void say_failed(const struct parcel *p, size_t failed)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	refd_txid_hex(&p->req.txid, id);
+	if (failed == p->req.nr_updates)
+		say("nothing was updated by transaction %s", id);
+	else
+		say("%zu of %zu refs were not updated by transaction %s",
+		    failed, p->req.nr_updates, id);
+}
+
+static char *unknown_text(const struct parcel *p)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	refd_txid_hex(&p->req.txid, id);
+	return xasprintf("refd: outcome unknown (transaction %s): ask with "
+			 "\"refd query %s\"",
+	    id, id);
+}
+
+static void say_detail(const struct refd_update *u,
+    const struct refd_result *res)
+{
+	char hex[REFD_OID_HEX + 1];
+	struct text detail = { 0 };
+
+	if (res->status == REFD_NOOBJECT) {
+		say_error("unpack should have generated %s, but I can't find "
+			  "it!",
+		    refd_oid_hex(&u->new_oid, hex));
+		return;
+	}
+	words_detail(u, res, GIT_2_55, &detail);
+	say_error("%s", detail.data);
+	text_done(&detail);
+}
+
+/* Whose fault it is that all of it failed; none: the number of updates. Bad
+ * values are found before anything is locked. */
+static size_t find_culprit(const struct parcel *p,
+    const struct refd_answer *ans)
+{
+	size_t i, first = p->req.nr_updates;
+
+	for (i = ans->nr_results; i-- > 0;) {
+		enum refd_status status = ans->results[i].status;
+
+		if (status != REFD_OK && status != REFD_ABORTED &&
+		    status != REFD_UNKNOWN)
+			first = i;
+	}
+	for (i = 0; i < ans->nr_results; i++)
+		if (words_is_bad_value(ans->results[i].status))
+			return i;
+	return first;
+}
+
+/* Of an atomic push git names one cause. */
+static void take_rejection(const struct parcel *p,
+    const struct refd_answer *ans)
+{
+	size_t culprit = find_culprit(p, ans), i;
+	const char *rest = "atomic transaction failed";
+
+	if (culprit < ans->nr_results) {
+		const struct refd_result *res = &ans->results[culprit];
+
+		say_detail(&p->changes.updates[culprit], res);
+		if (words_is_bad_value(res->status)) {
+			p->commands[culprit]->ng =
+			    xstrdup(words_push(res->status));
+			rest = "atomic push failure";
+		}
+	}
+	for (i = 0; i < p->req.nr_updates; i++)
+		if (!p->commands[i]->ng)
+			p->commands[i]->ng = xstrdup(rest);
+	say_failed(p, p->req.nr_updates);
+}
+
+static void take_each(const struct parcel *p, const struct refd_answer *ans)
+{
+	static const struct refd_result none = { .status = REFD_UNKNOWN };
+	size_t i, failed = 0;
+
+	for (i = 0; i < p->req.nr_updates; i++) {
+		const struct refd_result *res =
+		    i < ans->nr_results ? &ans->results[i] : &none;
+		char **ng = &p->commands[i]->ng;
+
+		if (res->status == REFD_OK)
+			continue;
+		if (res->status == REFD_UNKNOWN) {
+			*ng = unknown_text(p);
+			continue;
+		}
+		*ng = xstrdup(words_push(res->status));
+		say_detail(&p->changes.updates[i], res);
+		failed++;
+	}
+	if (failed)
+		say_failed(p, failed);
+}
+
+static void take_results(const struct parcel *p, const struct refd_answer *ans)
+{
+	if (p->req.atomic && ans->outcome == REFD_REJECTED)
+		take_rejection(p, ans);
+	else
+		take_each(p, ans);
+}
+
+static void take_refusal(const struct parcel *p, const struct refd_answer *ans)
+{
+	char *why;
+
+	if (ans->kind != REFD_ANSWER_REFUSED || ans->status == REFD_UNKNOWN)
+		why = unknown_text(p);
+	else
+		why = xasprintf("failed to update ref: refd: %s: %s",
+		    refd_status_name(ans->status),
+		    ans->text && *ans->text ? ans->text :
+					      refd_status_text(ans->status));
+	if (ans->kind == REFD_ANSWER_REFUSED && ans->status != REFD_UNKNOWN)
+		say_failed(p, p->changes.nr);
+	parcel_refuse(p->commands, p->req.nr_updates, why);
+	free(why);
+}
+
+void parcel_take(const struct parcel *p, const struct refd_answer *ans)
+{
+	if (ans->kind == REFD_ANSWER_RESULTS)
+		take_results(p, ans);
+	else
+		take_refusal(p, ans);
+}
+
+/* It says so of a whole transaction, before it does any of it. */
+bool parcel_is_unsupported(const struct refd_answer *ans)
+{
+	bool any = false;
+	size_t i;
+
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		return ans->status == REFD_UNSUPPORTED;
+	for (i = 0; i < ans->nr_results; i++) {
+		switch ((int)ans->results[i].status) {
+		case REFD_OK:
+		case REFD_UNKNOWN:
+			return false;
+		case REFD_UNSUPPORTED:
+			any = true;
+		}
+	}
+	return any;
+}

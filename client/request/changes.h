@@ -1,0 +1,20 @@
+/*
+ * A growing list of updates with strings of its own. One thread.
+ */
+#ifndef CLIENT_REQUEST_CHANGES_H
+#define CLIENT_REQUEST_CHANGES_H
+
+#include "proto/message.h"
+
+/* Zero-initialised is empty. */
+struct changes {
+	struct refd_update *updates;
+	size_t nr, size;
+};
+
+/* Copies U and its strings. */
+void changes_add(struct changes *c, const struct refd_update *u);
+void changes_clear(struct changes *c);
+void changes_done(struct changes *c);
+
+#endif

@@ -1,0 +1,120 @@
+#include "client/request/context.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "client/base/child.h"
+#include "client/git/identity.h"
+
+char *context_committer(const struct gitconfig *config, const struct gitdir *gd)
+{
+	char *dir = xasprintf("--git-dir=%s", gd->path);
+	const char *argv[] = { "git", dir, "var", "GIT_COMMITTER_IDENT", NULL };
+	char *committer = identity_committer(config);
+	struct text t = { 0 };
+
+	if (!committer) {
+		if (child_capture(argv, &t) || !t.len)
+			die("git does not know the committer");
+		t.data[strcspn(t.data, "\n")] = '\0';
+		committer = t.data;
+	}
+	free(dir);
+	return committer;
+}
+
+/* The three values it can have, in one spelling. */
+static const char *log_all_ref_updates(const struct gitconfig *config)
+{
+	const char *value = gitconfig_get(config, "core.logallrefupdates");
+
+	if (!value)
+		return NULL;
+	if (!strcasecmp(value, "always"))
+		return "always";
+	return gitconfig_bool(config, "core.logallrefupdates", false) ? "true" :
+									"false";
+}
+
+void context_config(struct gitconfig *config, const struct gitdir *gd)
+{
+	static const char *const words[] = { "logallrefupdates",
+		"sharedrepository", "reflocktimeout", "packedrefstimeout",
+		"prefersymlinkrefs", "hookspath", "ignoredhook", "[hook",
+		"[extensions", "[refd", NULL };
+
+	if (identity_needs_config() || gitconfig_might_say(gd, words))
+		gitconfig_load(config, gd);
+	/* git dies of a bad value before it does anything. */
+	log_all_ref_updates(config);
+}
+
+/* As git_parse_int() of git's config.c reads a number. */
+static int64_t parse_number_of(const char *key, const char *value)
+{
+	char *end;
+	int64_t factor = 1, n;
+
+	errno = 0;
+	n = strtoll(value, &end, 0);
+	if (*end && !end[1]) {
+		if (!strcasecmp(end, "k"))
+			factor = 1 << 10;
+		else if (!strcasecmp(end, "m"))
+			factor = 1 << 20;
+		else if (!strcasecmp(end, "g"))
+			factor = 1 << 30;
+		end += factor > 1;
+	}
+	if (end == value || *end)
+		die("bad numeric config value '%s' for '%s': invalid unit",
+		    value, key);
+	if (errno == ERANGE || n > INT_MAX / factor || n < INT_MIN / factor)
+		die("bad numeric config value '%s' for '%s': out of range",
+		    value, key);
+	return n * factor;
+}
+
+/* How long another's lock is waited for. Below zero is for ever, and that is
+ * until the deadline. */
+static bool lock_timeout(const struct gitconfig *config, const char *key,
+    uint32_t *ms)
+{
+	const char *value = gitconfig_get(config, key);
+	int64_t n;
+
+	if (!value)
+		return false;
+	n = parse_number_of(key, value);
+	*ms = n < 0 || n > REFD_DEADLINE_MAX_MS ? REFD_DEADLINE_MAX_MS :
+						  (uint32_t)n;
+	return true;
+}
+
+void context_request(struct refd_request *req, const struct gitdir *gd,
+    const struct gitconfig *config)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	memset(req, 0, sizeof(*req));
+	req->verb = REFD_VERB_TRANSACTION;
+	req->git_dir = gd->path;
+	req->common_dev = gd->dev;
+	req->common_ino = gd->ino;
+	req->umask = mask;
+	req->log_all_ref_updates = log_all_ref_updates(config);
+	req->shared_repository = gitconfig_get(config, "core.sharedrepository");
+	req->has_ref_lock_timeout = lock_timeout(config,
+	    "core.filesreflocktimeout", &req->ref_lock_timeout_ms);
+	req->has_packed_refs_timeout = lock_timeout(config,
+	    "core.packedrefstimeout", &req->packed_refs_timeout_ms);
+	/* It grows with each program in the chain, and is only for people. */
+	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
+	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
+		req->trace2_sid = NULL;
+}

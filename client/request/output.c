@@ -1,0 +1,179 @@
+#include "client/request/output.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/request/words.h"
+
+/* A text of one line: it ends where the next line would begin. */
+static void print_line(const char *s)
+{
+	for (; *s; s++)
+		putchar((unsigned char)*s < ' ' ? ' ' : *s);
+	putchar('\n');
+}
+
+void output_porcelain(const struct refd_answer *ans)
+{
+	char id[REFD_TXID_HEX + 1];
+	size_t i;
+
+	for (i = 0; i < ans->nr_results; i++) {
+		const struct refd_result *res = &ans->results[i];
+
+		if (res->status == REFD_OK) {
+			printf("ok %s\n", res->name);
+			continue;
+		}
+		printf("ng %s %s ", res->name, refd_status_name(res->status));
+		print_line(words_text(res));
+	}
+	printf("txn %s %s\n", refd_txid_hex(&ans->txid, id),
+	    refd_outcome_name(ans->outcome));
+}
+
+/* The length of the UTF-8 sequence at S; 0 if there is none. */
+static size_t utf8_len(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t len, i;
+	unsigned c;
+
+	if (u[0] < 0x80)
+		return 1;
+	if (u[0] < 0xc2 || u[0] > 0xf4)
+		return 0;
+	len = u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
+	c = u[0] & (0xffU >> (len + 1));
+	for (i = 1; i < len; i++) {
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (u[i] & 0x3f);
+	}
+	if ((len == 3 && c < 0x800) || (len == 4 && c < 0x10000) ||
+	    (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		return 0;
+	return len;
+}
+
+void output_json_string(const char *s)
+{
+	size_t len;
+
+	putchar('"');
+	while (*s) {
+		len = utf8_len(s);
+		if (!len) {
+			fputs("\\ufffd", stdout);
+			s++;
+		} else if ((unsigned char)*s < ' ' || *s == 0x7f) {
+			printf("\\u%04x", (unsigned)*s++);
+		} else {
+			if (*s == '"' || *s == '\\')
+				putchar('\\');
+			fwrite(s, 1, len, stdout);
+			s += len;
+		}
+	}
+	putchar('"');
+}
+
+static void json_result(const struct refd_result *res)
+{
+	char hex[REFD_OID_HEX + 1];
+
+	fputs("{\"ref\":", stdout);
+	output_json_string(res->name);
+	printf(",\"status\":\"%s\"", refd_status_name(res->status));
+	if (res->has_found)
+		printf(",\"found\":\"%s\"", refd_oid_hex(&res->found, hex));
+	if (res->status != REFD_OK) {
+		fputs(",\"text\":", stdout);
+		output_json_string(words_text(res));
+	}
+	putchar('}');
+}
+
+void output_json(const struct refd_answer *ans)
+{
+	char id[REFD_TXID_HEX + 1];
+	size_t i;
+
+	printf("{\"txn\":\"%s\",\"outcome\":\"%s\",\"lsn\":%" PRIu64
+	       ",\"refs\":[",
+	    refd_txid_hex(&ans->txid, id), refd_outcome_name(ans->outcome),
+	    ans->lsn);
+	for (i = 0; i < ans->nr_results; i++) {
+		if (i)
+			putchar(',');
+		json_result(&ans->results[i]);
+	}
+	puts("]}");
+}
+
+/* As JSON spells them: no sign, no leading zero. */
+static bool is_number(const char *s)
+{
+	return *s && strlen(s) < 16 && strspn(s, "0123456789") == strlen(s) &&
+	    (s[0] != '0' || !s[1]);
+}
+
+void output_json_pairs(const struct refd_pair *pairs, size_t nr)
+{
+	size_t i;
+
+	putchar('{');
+	for (i = 0; i < nr; i++) {
+		if (i)
+			putchar(',');
+		output_json_string(pairs[i].key);
+		putchar(':');
+		if (is_number(pairs[i].value))
+			fputs(pairs[i].value, stdout);
+		else
+			output_json_string(pairs[i].value);
+	}
+	puts("}");
+}
+
+static const char *or_null(bool given, const struct refd_oid *oid,
+    char hex[REFD_OID_HEX + 1])
+{
+	return given ? refd_oid_hex(oid, hex) : "(null)";
+}
+
+/* What must not exist has the null oid for its old value. */
+static bool says_old(const struct refd_update *u)
+{
+	switch (u->action) {
+	case REFD_UPDATE:
+	case REFD_DELETE:
+	case REFD_SYMREF_UPDATE:
+	case REFD_SYMREF_DELETE:
+		return u->has_old;
+	case REFD_CREATE:
+	case REFD_VERIFY:
+	case REFD_SYMREF_CREATE:
+	case REFD_SYMREF_VERIFY:
+		break;
+	}
+	return true;
+}
+
+void output_rejected(const struct refd_update *u, const char *name,
+    const struct refd_result *res)
+{
+	char new_hex[REFD_OID_HEX + 1], old_hex[REFD_OID_HEX + 1];
+	bool has_new =
+	    u->action != REFD_VERIFY && u->action != REFD_SYMREF_VERIFY;
+	bool has_old = says_old(u);
+
+	/* git refuses objects before it thinks of what "create" means. */
+	if (u->action == REFD_CREATE && words_is_bad_value(res->status))
+		has_old = false;
+	printf("rejected %s %s %s ", name,
+	    or_null(has_new, &u->new_oid, new_hex),
+	    or_null(has_old, &u->old_oid, old_hex));
+	print_line(words_reason(res->status));
+}

@@ -1,0 +1,28 @@
+/*
+ * What became of a transaction, on standard output, for programs.
+ * One thread; nothing is flushed.
+ */
+#ifndef CLIENT_REQUEST_OUTPUT_H
+#define CLIENT_REQUEST_OUTPUT_H
+
+#include "client/base/cli.h"
+#include "proto/message.h"
+
+/*
+ * "ok <ref>" or "ng <ref> <code> <text>" in input order, then
+ * "txn <id> <outcome>". The answer's kind is RESULTS.
+ */
+void output_porcelain(const struct refd_answer *ans);
+/* One JSON object, and a newline. */
+void output_json(const struct refd_answer *ans);
+/* "rejected <ref> <new> <old> <reason>" for one of update-ref's batch; NAME is
+ * the ref. */
+void output_rejected(const struct refd_update *u, const char *name,
+    const struct refd_result *res);
+/* {"key":"value","count":3,...} and a newline. */
+void output_json_pairs(const struct refd_pair *pairs, size_t nr);
+
+/* S in quotes; what is no UTF-8 in it becomes U+FFFD. */
+void output_json_string(const char *s);
+
+#endif

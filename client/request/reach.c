@@ -1,0 +1,185 @@
+#include "client/request/reach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/librefd/conn.h"
+
+#define SYSTEM_SOCKET "/run/refd/refd.sock"
+#define BOOT_ID       "/proc/sys/kernel/random/boot_id"
+/* A daemon that takes the connection and says nothing is no daemon. */
+#define HELLO_MS 10000
+#define NAP_MS   50
+
+char *reach_socket(const char *option, const struct gitconfig *config)
+{
+	const char *env = getenv("REFD_SOCKET");
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	const char *set = config ? gitconfig_get(config, "refd.socket") : NULL;
+	char *path;
+
+	if (!option && env && *env)
+		option = env;
+	if (!option && set && *set)
+		option = set;
+	if (option)
+		return xstrdup(option);
+	if (run && *run) {
+		path = xasprintf("%s/refd.sock", run);
+		if (access(path, F_OK) == 0)
+			return path;
+		free(path);
+	}
+	return xstrdup(SYSTEM_SOCKET);
+}
+
+enum fallback reach_fallback(const struct gitconfig *config,
+    enum fallback unset)
+{
+	const char *value = gitconfig_get(config, "refd.fallback");
+
+	if (!value)
+		return unset;
+	if (!strcmp(value, "git"))
+		return FALLBACK_GIT;
+	if (strcmp(value, "refuse"))
+		die("refd.fallback is '%s': it can be git or refuse", value);
+	return FALLBACK_REFUSE;
+}
+
+static bool is_replayed(const char *socket)
+{
+	char *marker = xasprintf("%s.replayed", socket);
+	struct text done = { 0 }, boot = { 0 };
+	bool same = false;
+	size_t len;
+
+	if (text_read_file(&done, marker) == 0 &&
+	    text_read_file(&boot, BOOT_ID) == 0) {
+		len = strcspn(boot.data, "\n");
+		same = len && !strncmp(done.data, boot.data, len) &&
+		    strspn(done.data + len, "\n") == done.len - len;
+	}
+	text_done(&done);
+	text_done(&boot);
+	free(marker);
+	return same;
+}
+
+bool reach_may_bypass(const char *socket, const struct gitdir *gd)
+{
+	char *id = xasprintf("%s/refd/id", gd->common);
+	bool never_served =
+	    access(id, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+
+	free(id);
+	return never_served || is_replayed(socket);
+}
+
+uint32_t reach_ms_left(uint64_t deadline)
+{
+	uint64_t now = refd_now_ms();
+	uint64_t left = deadline > now ? deadline - now : 1;
+
+	return left > REFD_DEADLINE_MAX_MS ? REFD_DEADLINE_MAX_MS :
+					     (uint32_t)left;
+}
+
+static int hello_timeout(uint64_t deadline)
+{
+	uint32_t left = reach_ms_left(deadline);
+
+	return left > HELLO_MS ? HELLO_MS : (int)left;
+}
+
+enum reached reach_daemon(struct refd *r, const char *socket,
+    enum fallback fallback, const struct gitdir *gd, uint64_t deadline,
+    struct text *why)
+{
+	int err;
+
+	for (;;) {
+		err = refd_connect(r, hello_timeout(deadline));
+		if (err == 0 && refd_hello(r)->state == REFD_SERVING)
+			return REACHED;
+		text_clear(why);
+		if (err == 0)
+			text_addf(why, "the daemon at %s is %s", socket,
+			    refd_server_state_name(refd_hello(r)->state));
+		else
+			text_adds(why, refd_error(r));
+		if (err == -EPROTO)
+			return REACHED_NOTHING;
+		if (err == -EPERM || err == -EACCES)
+			return REACHED_DENIED;
+		/* Too busy is not away. */
+		if (err == -EBUSY)
+			err = 0;
+		if (err < 0 && fallback == FALLBACK_REFUSE) {
+			text_adds(why,
+			    " (refd.fallback=git would let git do "
+			    "it)");
+			return REACHED_NOTHING;
+		}
+		if (err < 0 && reach_may_bypass(socket, gd))
+			return REACHED_NOBODY;
+		if (err < 0)
+			text_addf(why,
+			    "; refs await recovery, so "
+			    "refd.fallback=git has to wait too");
+		if (refd_now_ms() >= deadline)
+			return REACHED_NOTHING;
+		refd_nap(NAP_MS, deadline);
+	}
+}
+
+/* "Not now": nothing was done, and it may be asked again under its id. Then it
+ * is either taken like a new one, or the answer is this again. */
+static bool is_put_off(const struct refd_answer *ans)
+{
+	bool is_busy = false;
+	size_t i;
+
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		return ans->status == REFD_BUSY;
+	if (ans->kind != REFD_ANSWER_RESULTS || ans->outcome != REFD_REJECTED)
+		return false;
+	for (i = 0; i < ans->nr_results; i++) {
+		if (ans->results[i].status == REFD_BUSY)
+			is_busy = true;
+		else if (ans->results[i].status != REFD_ABORTED)
+			return false;
+	}
+	return is_busy;
+}
+
+static void answer_failure(struct refd *r, const struct refd_request *req,
+    struct refd_answer *ans)
+{
+	memset(ans, 0, sizeof(*ans));
+	ans->kind = REFD_ANSWER_REFUSED;
+	ans->txid = req->txid;
+	ans->status = REFD_DEADLINE;
+	ans->text = refd_error(r);
+	if (req->verb != REFD_VERB_SESSION && refd_answer_unknown(req, ans) < 0)
+		die("out of memory");
+}
+
+void reach_call(struct refd *r, struct refd_request *req, uint64_t deadline,
+    int grace_ms, struct refd_answer *ans)
+{
+	int err;
+
+	for (;;) {
+		req->deadline_ms = reach_ms_left(deadline);
+		err = refd_call(r, req, (int)req->deadline_ms + grace_ms, ans);
+		if (err < 0)
+			answer_failure(r, req, ans);
+		if (err < 0 || !is_put_off(ans) || refd_now_ms() >= deadline)
+			return;
+		refd_answer_done(ans);
+		refd_nap(NAP_MS, deadline);
+	}
+}

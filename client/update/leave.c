@@ -1,0 +1,169 @@
+#include "client/update/leave.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "client/request/unserved.h"
+
+/* Says how often git and refd have handed it to each other: where "git
+ * update-ref" is refd itself they would go on for ever. Hooks may call refd
+ * from a git that was called from here, so it is not once. */
+#define DEPTH_ENV "REFD_GIT_DEPTH"
+#define DEPTH_MAX 4
+
+const char *leave_reason(const struct update_options *opt,
+    const struct gitdir *gd, const struct gitconfig *config)
+{
+	const char *why = unserved_reason(gd, config);
+
+	/* Only standard input can ask for any. */
+	if (!why && opt->form == FORM_STDIN &&
+	    gitconfig_bool(config, "core.prefersymlinkrefs", false))
+		why = "refd makes no symbolic links";
+	return why;
+}
+
+/* ---- git's arguments ---- */
+
+static const char **arguments(const struct update_options *opt)
+{
+	const char **argv = xcalloc((size_t)opt->nr_args + 16, sizeof(*argv));
+	int n = 0, i;
+
+	argv[n++] = "git";
+	if (opt->git_dir)
+		argv[n++] = xasprintf("--git-dir=%s", opt->git_dir);
+	argv[n++] = "update-ref";
+	if (opt->message) {
+		argv[n++] = "-m";
+		argv[n++] = opt->message;
+	}
+	if (opt->no_deref)
+		argv[n++] = "--no-deref";
+	if (opt->create_reflog)
+		argv[n++] = "--create-reflog";
+	if (opt->form == FORM_STDIN)
+		argv[n++] = "--stdin";
+	if (opt->end_null)
+		argv[n++] = "-z";
+	if (opt->batch)
+		argv[n++] = "--batch-updates";
+	if (opt->form == FORM_DELETE)
+		argv[n++] = "-d";
+	if (opt->nr_args)
+		argv[n++] = "--";
+	for (i = 0; i < opt->nr_args; i++)
+		argv[n++] = opt->args[i];
+	argv[n] = NULL;
+	return argv;
+}
+
+static void count_depth(void)
+{
+	const char *env = getenv(DEPTH_ENV);
+	uint64_t depth = 0;
+	char *next;
+
+	if (env && !parse_number(env, DEPTH_MAX, &depth))
+		depth = DEPTH_MAX;
+	if (depth >= DEPTH_MAX)
+		die("git would do it, but \"git update-ref\" is refd here: "
+		    "REFD_SHIM_REAL can name the real git");
+	next = xasprintf("%u", (unsigned)depth + 1);
+	if (setenv(DEPTH_ENV, next, 1) < 0)
+		die("out of memory");
+	free(next);
+}
+
+static void __attribute__((noreturn)) exec_git(const struct update_options *opt)
+{
+	const char *real = getenv("REFD_SHIM_REAL");
+	const char **argv = arguments(opt);
+
+	count_depth();
+	/* Ignored here, and that would be handed on. */
+	signal(SIGPIPE, SIG_DFL);
+	execvp(real && *real ? real : "git", (char *const *)argv);
+	die("cannot run git: %s", strerror(errno));
+}
+
+/* ---- standard input, again ---- */
+
+static bool write_all(int fd, const char *data, size_t len)
+{
+	ssize_t n;
+
+	while (len) {
+		n = write(fd, data, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		data += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+/* Hands each command on as it comes: whoever writes them may wait for the
+ * answer to one before the next. */
+static void feed(int fd, const struct text *read, char end)
+{
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+
+	if (!write_all(fd, read->data, read->len))
+		return;
+	while ((len = getdelim(&line, &size, end, stdin)) > 0)
+		if (!write_all(fd, line, (size_t)len))
+			break;
+}
+
+/* git takes this process, and so its status and its number; a child feeds it
+ * and holds nothing open that somebody may wait for the end of. */
+static void exec_git_fed(const struct update_options *opt,
+    const struct text *read)
+{
+	pid_t parent = getpid(), child;
+	int ends[2];
+
+	if (pipe(ends) < 0)
+		die("cannot make a pipe: %s", strerror(errno));
+	fflush(stdout);
+	child = fork();
+	if (child < 0)
+		die("cannot fork: %s", strerror(errno));
+	if (child == 0) {
+		close(ends[0]);
+		close(1);
+		close(2);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == parent)
+			feed(ends[1], read, opt->end_null ? '\0' : '\n');
+		_exit(0);
+	}
+	close(ends[1]);
+	if (dup2(ends[0], 0) < 0)
+		die("cannot feed git: %s", strerror(errno));
+	close(ends[0]);
+	exec_git(opt);
+}
+
+void leave_to_git(const struct update_options *opt, const char *why, int status,
+    const struct text *read)
+{
+	if (opt->output != OUTPUT_GIT || opt->txid)
+		die_with(status, "%s; git has no --porcelain, --json or --txid",
+		    why);
+	if (opt->verbose)
+		say("%s; git does it", why);
+	if (read)
+		exec_git_fed(opt, read);
+	exec_git(opt);
+}

@@ -1,0 +1,323 @@
+#include "client/update/stdin.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/update/stdin_fields.h"
+#include "proto/refname.h"
+
+/* To set a ref to zero is to delete it. An old value of zero is not said with
+ * a deletion, so that one stays an update: of what must not exist to nothing. */
+static void set_to_zero(struct refd_update *u)
+{
+	if (!u->has_old || !refd_oid_is_null(&u->old_oid))
+		u->action = REFD_DELETE;
+}
+
+static bool parse_update(struct stdin_parser *p)
+{
+	struct refd_update *u = &p->update;
+	bool given;
+
+	if (!stdin_take_ref(p, "update") ||
+	    !stdin_take_oid(p, "update", STDIN_NEW_OID_OR_EMPTY, &u->new_oid,
+		&given))
+		return false;
+	if (!given)
+		return stdin_fail(p, "update %s: missing %s", u->name,
+		    stdin_oid_word(p, STDIN_NEW_OID));
+	if (!stdin_take_oid(p, "update", STDIN_OLD_OID, &u->old_oid,
+		&u->has_old))
+		return false;
+	u->action = REFD_UPDATE;
+	if (refd_oid_is_null(&u->new_oid))
+		set_to_zero(u);
+	return stdin_take_end(p, "update");
+}
+
+static bool parse_create(struct stdin_parser *p)
+{
+	struct refd_update *u = &p->update;
+	bool given;
+
+	if (!stdin_take_ref(p, "create") ||
+	    !stdin_take_oid(p, "create", STDIN_NEW_OID, &u->new_oid, &given))
+		return false;
+	if (!given)
+		return stdin_fail(p, "create %s: missing %s", u->name,
+		    stdin_oid_word(p, STDIN_NEW_OID));
+	if (refd_oid_is_null(&u->new_oid))
+		return stdin_fail(p, "create %s: zero %s", u->name,
+		    stdin_oid_word(p, STDIN_NEW_OID));
+	u->action = REFD_CREATE;
+	return stdin_take_end(p, "create");
+}
+
+static bool parse_delete(struct stdin_parser *p)
+{
+	struct refd_update *u = &p->update;
+
+	if (!stdin_take_ref(p, "delete") ||
+	    !stdin_take_oid(p, "delete", STDIN_OLD_OID, &u->old_oid,
+		&u->has_old))
+		return false;
+	if (u->has_old && refd_oid_is_null(&u->old_oid))
+		return stdin_fail(p, "delete %s: zero %s", u->name,
+		    stdin_oid_word(p, STDIN_OLD_OID));
+	u->action = REFD_DELETE;
+	return stdin_take_end(p, "delete");
+}
+
+static bool parse_verify(struct stdin_parser *p)
+{
+	struct refd_update *u = &p->update;
+	bool given;
+
+	/* Without a value: there must be no such ref. */
+	u->action = REFD_VERIFY;
+	u->has_old = true;
+	return stdin_take_ref(p, "verify") &&
+	    stdin_take_oid(p, "verify", STDIN_OLD_OID, &u->old_oid, &given) &&
+	    stdin_take_end(p, "verify");
+}
+
+/* Empty when there is none. */
+static bool take_target(struct stdin_parser *p, struct text *target)
+{
+	if (!stdin_take_next(p, target))
+		return false;
+	if (target->len && !refd_refname_format_ok(target->data))
+		return stdin_fail(p, "invalid ref format: %s", target->data);
+	return true;
+}
+
+static bool take_new_target(struct stdin_parser *p, const char *command)
+{
+	if (!stdin_take_ref(p, command) || !take_target(p, &p->target))
+		return false;
+	if (!p->target.len)
+		return stdin_fail(p, "%s %s: missing <new-target>", command,
+		    p->ref.data);
+	p->update.target = p->target.data;
+	return true;
+}
+
+/* "oid <oid>", "ref <target>", or nothing. */
+static bool take_either_old(struct stdin_parser *p)
+{
+	struct refd_update *u = &p->update;
+
+	if (!stdin_take_next(p, &p->arg))
+		return false;
+	if (!p->arg.len)
+		return true;
+	if (!stdin_take_next(p, &p->old))
+		return false;
+	if (!p->old.len)
+		return stdin_fail(p, "symref-update %s: expected old value",
+		    u->name);
+	u->has_old = true;
+	if (!strcmp(p->arg.data, "oid"))
+		return p->resolve(p->ctx, p->old.data, &u->old_oid) ||
+		    stdin_fail(p, "symref-update %s: invalid oid: %s", u->name,
+			p->old.data);
+	if (strcmp(p->arg.data, "ref"))
+		return stdin_fail(p,
+		    "symref-update %s: invalid arg '%s' for old "
+		    "value",
+		    u->name, p->arg.data);
+	u->old_target = p->old.data;
+	return refd_refname_format_ok(u->old_target) ||
+	    stdin_fail(p, "symref-update %s: invalid ref: %s", u->name,
+		u->old_target);
+}
+
+static bool parse_symref_update(struct stdin_parser *p)
+{
+	p->update.action = REFD_SYMREF_UPDATE;
+	return take_new_target(p, "symref-update") && take_either_old(p) &&
+	    stdin_take_end(p, "symref-update");
+}
+
+static bool parse_symref_create(struct stdin_parser *p)
+{
+	p->update.action = REFD_SYMREF_CREATE;
+	return take_new_target(p, "symref-create") &&
+	    stdin_take_end(p, "symref-create");
+}
+
+static bool take_old_target(struct stdin_parser *p, const char *command)
+{
+	if (!p->update.no_deref)
+		return stdin_fail(p, "%s: cannot operate with deref mode",
+		    command);
+	if (!stdin_take_ref(p, command) || !take_target(p, &p->old))
+		return false;
+	if (p->old.len) {
+		p->update.has_old = true;
+		p->update.old_target = p->old.data;
+	}
+	return stdin_take_end(p, command);
+}
+
+static bool parse_symref_delete(struct stdin_parser *p)
+{
+	p->update.action = REFD_SYMREF_DELETE;
+	return take_old_target(p, "symref-delete");
+}
+
+static bool parse_symref_verify(struct stdin_parser *p)
+{
+	p->update.action = REFD_SYMREF_VERIFY;
+	return take_old_target(p, "symref-verify");
+}
+
+static bool parse_option(struct stdin_parser *p)
+{
+	if (!has_prefix(p->at, "no-deref") || p->at[8] != p->end)
+		return stdin_fail(p, "option unknown: %s", p->at);
+	p->next_no_deref = true;
+	return true;
+}
+
+/* FIELDS: how many NUL-terminated parts it has at most with -z; 0: it stands
+ * alone. PARSE is NULL for those that steer the transaction. */
+static const struct command {
+	const char *name;
+	int fields;
+	bool (*parse)(struct stdin_parser *p);
+	enum stdin_event event;
+	enum stdin_state state;
+} commands[] = {
+	{ "update", 3, parse_update, STDIN_CHANGE, STDIN_OPEN },
+	{ "create", 2, parse_create, STDIN_CHANGE, STDIN_OPEN },
+	{ "delete", 2, parse_delete, STDIN_CHANGE, STDIN_OPEN },
+	{ "verify", 2, parse_verify, STDIN_CHANGE, STDIN_OPEN },
+	{ "symref-update", 4, parse_symref_update, STDIN_CHANGE, STDIN_OPEN },
+	{ "symref-create", 2, parse_symref_create, STDIN_CHANGE, STDIN_OPEN },
+	{ "symref-delete", 2, parse_symref_delete, STDIN_CHANGE, STDIN_OPEN },
+	{ "symref-verify", 2, parse_symref_verify, STDIN_CHANGE, STDIN_OPEN },
+	{ "option", 1, parse_option, STDIN_CHANGE, STDIN_OPEN },
+	{ "start", 0, NULL, STDIN_START, STDIN_STARTED },
+	{ "prepare", 0, NULL, STDIN_PREPARE, STDIN_PREPARED },
+	{ "commit", 0, NULL, STDIN_COMMIT, STDIN_CLOSED },
+	{ "abort", 0, NULL, STDIN_ABORT, STDIN_CLOSED },
+};
+
+static const struct command *find_command(const struct stdin_parser *p)
+{
+	size_t i, len;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		len = strlen(commands[i].name);
+		if (has_prefix(p->line.data, commands[i].name) &&
+		    p->line.data[len] == (commands[i].fields ? ' ' : p->end))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+/* Appends a line with its end to what is held. False at the end of input. */
+static bool read_line(struct stdin_parser *p)
+{
+	ssize_t len = getdelim(&p->read, &p->read_size, p->end, p->in);
+
+	if (len <= 0)
+		return false;
+	text_add(&p->line, p->read, (size_t)len);
+	return true;
+}
+
+/* May CMD follow what came before? */
+static bool move(struct stdin_parser *p, const struct command *cmd)
+{
+	switch (p->state) {
+	case STDIN_OPEN:
+	case STDIN_STARTED:
+		if (p->state == STDIN_STARTED && cmd->state == STDIN_STARTED)
+			return stdin_fail(p,
+			    "cannot restart ongoing transaction");
+		if (cmd->state > p->state)
+			p->state = cmd->state;
+		return true;
+	case STDIN_PREPARED:
+		if (cmd->state != STDIN_CLOSED)
+			return stdin_fail(p,
+			    "prepared transactions can only be closed");
+		p->state = STDIN_CLOSED;
+		return true;
+	case STDIN_CLOSED:
+		if (cmd->state != STDIN_STARTED)
+			return stdin_fail(p, "transaction is closed");
+		p->state = STDIN_STARTED;
+		return true;
+	}
+	return true;
+}
+
+/* NULL, with the complaint, where there is none. */
+static const struct command *take_command(struct stdin_parser *p)
+{
+	const struct command *cmd = NULL;
+
+	if (p->line.data[0] == p->end)
+		stdin_fail(p, "empty command in input");
+	else if (isspace((unsigned char)p->line.data[0]))
+		stdin_fail(p, "whitespace before command: %s", p->line.data);
+	else if (!(cmd = find_command(p)))
+		stdin_fail(p, "unknown command: %s", p->line.data);
+	return cmd;
+}
+
+static bool parse_rest(struct stdin_parser *p, const struct command *cmd)
+{
+	int i;
+
+	for (i = 1; !p->end && i < cmd->fields; i++)
+		if (!read_line(p))
+			break;
+	if (!move(p, cmd))
+		return false;
+	p->at = p->line.data + strlen(cmd->name) + 1;
+	return !cmd->parse || cmd->parse(p);
+}
+
+enum stdin_event stdin_next(struct stdin_parser *p)
+{
+	const struct command *cmd;
+
+	for (;;) {
+		text_clear(&p->line);
+		if (!read_line(p)) {
+			if (!ferror(p->in))
+				return p->state == STDIN_OPEN ?
+				    STDIN_EOF_COMMIT :
+				    STDIN_EOF;
+			stdin_fail(p, "could not read from stdin");
+			return STDIN_ERROR;
+		}
+		memset(&p->update, 0, sizeof(p->update));
+		p->update.no_deref = p->no_deref || p->next_no_deref;
+		cmd = take_command(p);
+		if (!cmd || !parse_rest(p, cmd))
+			return STDIN_ERROR;
+		if (cmd->parse == parse_option)
+			continue;
+		if (cmd->parse)
+			p->next_no_deref = false;
+		return cmd->event;
+	}
+}
+
+void stdin_done(struct stdin_parser *p)
+{
+	text_done(&p->line);
+	text_done(&p->ref);
+	text_done(&p->target);
+	text_done(&p->old);
+	text_done(&p->arg);
+	text_done(&p->error);
+	free(p->read);
+	p->read = NULL;
+}

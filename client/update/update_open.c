@@ -1,0 +1,68 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/librefd/conn.h"
+#include "client/request/context.h"
+#include "client/update/leave.h"
+#include "client/update/update.h"
+
+static const char *named_repository(const struct update_options *opt)
+{
+	return opt->git_dir ? opt->git_dir : getenv("GIT_DIR");
+}
+
+/* Connects, unless somebody else has to do it. */
+static void find_daemon(struct updater *up)
+{
+	struct text why = { 0 };
+
+	up->socket = reach_socket(up->opt->socket, &up->config);
+	up->daemon = refd_new(up->socket);
+	if (!up->daemon)
+		die("out of memory");
+	switch (reach_daemon(up->daemon, up->socket,
+	    reach_fallback(&up->config, FALLBACK_REFUSE), &up->gd, up->deadline,
+	    &why)) {
+	case REACHED:
+		break;
+	case REACHED_NOBODY:
+		leave_to_git(up->opt, why.data, EXIT_AWAY, NULL);
+	case REACHED_NOTHING:
+		die_with(EXIT_AWAY, "%s", why.data);
+	case REACHED_DENIED:
+		die("%s", why.data);
+	}
+	text_done(&why);
+}
+
+void updater_open(struct updater *up, const struct update_options *opt)
+{
+	const char *named = named_repository(opt), *reason;
+	struct text why = { 0 };
+
+	memset(up, 0, sizeof(*up));
+	up->opt = opt;
+	up->deadline = refd_deadline_ms(opt->timeout_ms);
+	up->revs.gd = &up->gd;
+	if (!gitdir_find(&up->gd, named, &why))
+		die("%s", why.data);
+	context_config(&up->config, &up->gd);
+	reason = leave_reason(opt, &up->gd, &up->config);
+	if (reason)
+		leave_to_git(opt, reason, EXIT_FATAL, NULL);
+	up->committer = context_committer(&up->config, &up->gd);
+	reftx_find(&up->hook, &up->gd, &up->config, named,
+	    opt->words == GIT_2_39);
+	find_daemon(up);
+}
+
+void updater_close(struct updater *up)
+{
+	refd_free(up->daemon);
+	reftx_done(&up->hook);
+	revisions_done(&up->revs);
+	gitconfig_done(&up->config);
+	gitdir_done(&up->gd);
+	free(up->socket);
+	free(up->committer);
+}

@@ -1,0 +1,302 @@
+#include "client/update/update_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/git/symref.h"
+#include "client/librefd/conn.h"
+#include "client/request/output.h"
+#include "client/request/words.h"
+
+static int failed_unknown(const struct refd_answer *ans)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	refd_txid_hex(&ans->txid, id);
+	fprintf(stderr,
+	    "fatal: outcome unknown (transaction %s): ask with "
+	    "\"refd query %s\"\n",
+	    id, id);
+	return EXIT_FATAL;
+}
+
+/* ---- the order of failures ---- */
+
+/* When git comes to say it. What is behind a symbolic ref comes after all that
+ * was named. */
+enum when { AT_ONCE, UNDER_LOCK, BEHIND_SYMREF, AT_LAST, NEVER };
+
+static bool is_locked(const struct refd_result *res, const char *name)
+{
+	char *end = xasprintf("/%s.lock'", name);
+	bool is = res->text && strstr(res->text, end);
+
+	free(end);
+	return is;
+}
+
+/* Once it was followed git names the ref that could not be had, at the end of
+ * all symbolic refs or locked on the way there. */
+static char *rejected_name(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res)
+{
+	char *name = xstrdup(u->name), *next;
+	unsigned links;
+
+	if (u->no_deref || words_is_bad_value(res->status) ||
+	    (res->text && has_prefix(res->text, "multiple updates for ")))
+		return name;
+	for (links = 0; links < SYMREF_LINKS_MAX; links++) {
+		next =
+		    is_locked(res, name) ? NULL : symref_target(&up->gd, name);
+		if (!next)
+			break;
+		free(name);
+		name = next;
+	}
+	return name;
+}
+
+/* 2.39 has no batches, and said everything in order. */
+static bool is_in_order(const struct update_options *opt)
+{
+	return opt->words == GIT_2_39 && !opt->batch;
+}
+
+static enum when when_said(const struct updater *up,
+    const struct refd_update *u, const struct refd_result *res,
+    const char *name)
+{
+	if (res->status == REFD_OK || res->status == REFD_UNKNOWN)
+		return NEVER;
+	if (words_is_bad_value(res->status) && !is_in_order(up->opt))
+		return AT_ONCE;
+	if (words_is_said_last(res) && !is_in_order(up->opt))
+		return AT_LAST;
+	return strcmp(name, u->name) ? BEHIND_SYMREF : UNDER_LOCK;
+}
+
+/* The first ref with a reason of its own stands for all. */
+static size_t find_culprit(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans)
+{
+	size_t i, aborted = ans->nr_results, culprit = ans->nr_results;
+	enum when when, first = NEVER;
+	char *name;
+
+	for (i = 0; i < ans->nr_results; i++) {
+		if (ans->results[i].status == REFD_ABORTED &&
+		    aborted == ans->nr_results)
+			aborted = i;
+		if (ans->results[i].status == REFD_ABORTED ||
+		    ans->results[i].status == REFD_OK)
+			continue;
+		name =
+		    rejected_name(up, &changes->updates[i], &ans->results[i]);
+		when =
+		    when_said(up, &changes->updates[i], &ans->results[i], name);
+		free(name);
+		if (when < first) {
+			first = when;
+			culprit = i;
+		}
+	}
+	return culprit < ans->nr_results ? culprit : aborted;
+}
+
+/* ---- one for all ---- */
+
+/* As update_failed() has it. What 2.55 would have said when the value was
+ * read was not said of the command that came later. */
+static int failed_ref(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, const char *detail)
+{
+	if (up->opt->form == FORM_STDIN && up->opt->words == GIT_2_55 &&
+	    words_is_bad_value(res->status)) {
+		say_fatal("%s", detail);
+		return EXIT_FATAL;
+	}
+	return update_failed(up, u->name, detail);
+}
+
+/* With the repository's path as git has it, which the daemon can't know. */
+static void add_detail(const struct updater *up, const struct refd_update *u,
+    const struct refd_result *res, struct text *t)
+{
+	words_detail(u, res, up->opt->words, t);
+	place_spell(&up->hook.place, &up->gd, t);
+}
+
+static int failed_whole(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	size_t i = find_culprit(up, changes, ans);
+	struct text t = { 0 };
+	int rc;
+
+	if (i == ans->nr_results)
+		die("the daemon rejects the transaction and names no ref");
+	add_detail(up, &changes->updates[i], &ans->results[i], &t);
+	if (words_is_busy(ans->results[i].status)) {
+		say_error("%s", t.data);
+		rc = EXIT_AWAY;
+	} else {
+		rc = failed_ref(up, &changes->updates[i], &ans->results[i],
+		    t.data);
+	}
+	text_done(&t);
+	return rc;
+}
+
+/* ---- each for itself ---- */
+
+struct rejection {
+	const struct refd_update *u;
+	const struct refd_result *res;
+	char *name;
+	enum when when;
+};
+
+static size_t find_rejections(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    struct rejection **list)
+{
+	struct rejection *r = xcalloc(ans->nr_results, sizeof(*r));
+	size_t i, nr = 0;
+
+	*list = r;
+	for (i = 0; i < ans->nr_results; i++) {
+		r[nr].u = &changes->updates[i];
+		r[nr].res = &ans->results[i];
+		if (r[nr].res->status == REFD_OK)
+			continue;
+		r[nr].name = rejected_name(up, r[nr].u, r[nr].res);
+		r[nr].when = when_said(up, r[nr].u, r[nr].res, r[nr].name);
+		nr++;
+	}
+	return nr;
+}
+
+static void say_why(const struct updater *up, const struct rejection *r)
+{
+	struct text t = { 0 };
+
+	add_detail(up, r->u, r->res, &t);
+	say_error("%s", t.data);
+	text_done(&t);
+}
+
+/* All that goes to standard error comes first, as it does in git, which does
+ * not flush its output in between. */
+static void report_rejected(const struct updater *up,
+    const struct changes *changes, const struct refd_answer *ans,
+    enum when first, enum when end)
+{
+	struct rejection *list;
+	size_t i, nr = find_rejections(up, changes, ans, &list);
+	enum when when;
+
+	for (when = first; when < end; when++)
+		for (i = 0; i < nr; i++)
+			if (list[i].when == when)
+				say_why(up, &list[i]);
+	for (when = first; when < end && up->opt->output == OUTPUT_GIT; when++)
+		for (i = 0; i < nr; i++)
+			if (list[i].when == when)
+				output_rejected(list[i].u, list[i].name,
+				    list[i].res);
+	for (i = 0; i < nr; i++)
+		free(list[i].name);
+	free(list);
+}
+
+void report_bad_values(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	report_rejected(up, changes, ans, AT_ONCE, UNDER_LOCK);
+}
+
+static int report_batch(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	bool bad_values_told = up->held.is_prepared;
+	size_t i, nr_busy = 0;
+
+	report_rejected(up, changes, ans,
+	    bad_values_told ? UNDER_LOCK : AT_ONCE, NEVER);
+	for (i = 0; i < ans->nr_results; i++)
+		nr_busy += words_is_busy(ans->results[i].status);
+	return nr_busy && nr_busy == ans->nr_results ? EXIT_AWAY : EXIT_DONE;
+}
+
+int report_results(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	int rc = 0;
+
+	switch (up->opt->output) {
+	case OUTPUT_GIT:
+		break;
+	case OUTPUT_PORCELAIN:
+		output_porcelain(ans);
+		break;
+	case OUTPUT_JSON:
+		output_json(ans);
+		break;
+	}
+	if (up->opt->batch)
+		rc = report_batch(up, changes, ans);
+	else if (ans->outcome != REFD_COMMITTED &&
+	    ans->outcome != REFD_OUTCOME_UNKNOWN)
+		rc = failed_whole(up, changes, ans);
+	if (ans->outcome == REFD_OUTCOME_UNKNOWN)
+		rc = failed_unknown(ans);
+	return rc;
+}
+
+int report_refused(const struct updater *up, const struct changes *changes,
+    const struct refd_answer *ans)
+{
+	struct refd_result *results = xcalloc(changes->nr, sizeof(*results));
+	struct refd_answer all = { .kind = REFD_ANSWER_RESULTS,
+		.txid = ans->txid,
+		.results = results,
+		.nr_results = changes->nr,
+		.nr_updates = changes->nr };
+	bool busy;
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++) {
+		results[i].name = changes->updates[i].name;
+		results[i].status = ans->status;
+		results[i].text = ans->text;
+	}
+	all.outcome = refd_outcome_of(changes->nr, 0,
+	    ans->status == REFD_UNKNOWN ? changes->nr : 0);
+	if (up->opt->output == OUTPUT_PORCELAIN)
+		output_porcelain(&all);
+	if (up->opt->output == OUTPUT_JSON)
+		output_json(&all);
+	free(results);
+	if (ans->status == REFD_UNKNOWN)
+		return failed_unknown(ans);
+	busy = words_is_busy(ans->status) || ans->status == REFD_ABORTED;
+	fprintf(stderr, "%s: refd: %s: %s\n", busy ? "error" : "fatal",
+	    refd_status_name(ans->status),
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+	return busy ? EXIT_AWAY : EXIT_FATAL;
+}
+
+void report_timing(const struct refd_answer *ans, uint64_t begun_ms)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	say("transaction %s: %s, %zu refs, lsn %" PRIu64 ", %" PRIu64 " ms",
+	    refd_txid_hex(&ans->txid, id),
+	    ans->kind == REFD_ANSWER_RESULTS ? refd_outcome_name(ans->outcome) :
+					       "refused",
+	    ans->nr_results, ans->lsn, refd_now_ms() - begun_ms);
+}

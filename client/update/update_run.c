@@ -1,0 +1,358 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/librefd/conn.h"
+#include "client/request/carry.h"
+#include "client/request/context.h"
+#include "client/update/leave.h"
+#include "client/update/update.h"
+#include "client/update/update_report.h"
+
+/* The daemon answers by the deadline; this much later it is not waited for
+ * any more. */
+#define GRACE_MS 5000
+
+/* ---- what git says before it does anything ---- */
+
+/* As update_failed() has it, of the first ref. */
+static void __attribute__((noreturn)) refuse(const struct updater *up,
+    const struct changes *changes, const char *detail)
+{
+	const char *ref = changes->nr ? changes->updates[0].name : "";
+
+	exit(update_failed(up, ref, detail));
+}
+
+/* In a batch too: one of them would undo the other. */
+static void refuse_duplicates(const struct updater *up,
+    const struct changes *changes)
+{
+	const char **names = xcalloc(changes->nr, sizeof(*names));
+	struct text detail = { 0 };
+	const char *found;
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++)
+		names[i] = changes->updates[i].name;
+	found = find_duplicate(names, changes->nr);
+	free(names);
+	if (!found)
+		return;
+	text_addf(&detail, "multiple updates for ref '%s' not allowed", found);
+	refuse(up, changes, detail.data);
+}
+
+static void check(struct updater *up, const struct changes *changes)
+{
+	if (getenv("GIT_QUARANTINE_PATH"))
+		refuse(up, changes,
+		    "ref updates forbidden inside quarantine environment");
+	refuse_duplicates(up, changes);
+	reftx_warn(&up->hook);
+}
+
+/* ---- asking ---- */
+
+static void set_txid(struct updater *up, struct refd_request *req)
+{
+	int err;
+
+	if (up->opt->txid && up->txid_used)
+		die("--txid names one transaction, and this is another");
+	if (up->opt->txid)
+		refd_txid_parse(up->opt->txid, &req->txid);
+	else if ((err = refd_txid_make(&req->txid)) < 0)
+		die("cannot make a transaction id: %s", strerror(-err));
+	up->txid_used = true;
+}
+
+static void make_request(struct updater *up, enum refd_verb verb,
+    const struct changes *changes, struct refd_request *req)
+{
+	context_request(req, &up->gd, &up->config);
+	req->verb = verb;
+	req->atomic = !up->opt->batch;
+	req->create_reflog = up->opt->create_reflog;
+	req->message = up->opt->message;
+	req->committer = up->committer;
+	carry(changes, req->atomic, req);
+	set_txid(up, req);
+}
+
+/* Nothing to do is done already; the daemon needn't hear of it. */
+static void answer_nothing(const struct refd_request *req,
+    struct refd_answer *ans)
+{
+	memset(ans, 0, sizeof(*ans));
+	ans->kind = req->verb == REFD_VERB_SESSION ? REFD_ANSWER_PREPARED :
+						     REFD_ANSWER_RESULTS;
+	ans->txid = req->txid;
+	ans->outcome = REFD_COMMITTED;
+}
+
+/* Why git has to do it, or NULL: the daemon does not, and nothing was done. It
+ * may see that of the repository, or of what a ref lies on. */
+static const char *unsupported(const struct refd_answer *ans)
+{
+	const char *text = NULL;
+	bool is =
+	    ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_UNSUPPORTED;
+	size_t i;
+
+	if (is)
+		text = ans->text;
+	if (ans->kind == REFD_ANSWER_RESULTS && ans->outcome == REFD_REJECTED)
+		for (i = 0; i < ans->nr_results && !is; i++) {
+			is = ans->results[i].status == REFD_UNSUPPORTED;
+			text = ans->results[i].text;
+		}
+	if (!is)
+		return NULL;
+	return text && *text ? text : refd_status_text(REFD_UNSUPPORTED);
+}
+
+static void call(struct updater *up, struct refd_request *req,
+    struct refd_answer *ans)
+{
+	const char *why;
+
+	if (req->nr_updates)
+		reach_call(up->daemon, req,
+		    refd_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
+	else
+		answer_nothing(req, ans);
+	why = unsupported(ans);
+	if (why)
+		leave_to_git(up->opt, why, EXIT_FATAL, up->input);
+}
+
+static void back(const struct updater *up, const struct changes *changes,
+    const struct refd_request *req, const struct refd_answer *ans,
+    struct refd_answer *whole)
+{
+	if (!carry_back(changes, !up->opt->batch, req, ans, whole))
+		die("the daemon's answer is not that to this transaction");
+}
+
+/* What there is to say of an answer that decides; ANS is to REQ. */
+static int report(const struct updater *up, const struct changes *changes,
+    const struct refd_request *req, const struct refd_answer *ans)
+{
+	struct refd_answer whole;
+	int rc;
+
+	switch (ans->kind) {
+	case REFD_ANSWER_RESULTS:
+		back(up, changes, req, ans, &whole);
+		rc = report_results(up, changes, &whole);
+		free(whole.results);
+		return rc;
+	case REFD_ANSWER_REFUSED:
+		return report_refused(up, changes, ans);
+	case REFD_ANSWER_PREPARED:
+	case REFD_ANSWER_PENDING:
+	case REFD_ANSWER_NEVER_SEEN:
+	case REFD_ANSWER_EXPIRED:
+	case REFD_ANSWER_PONG:
+	case REFD_ANSWER_PAIRS:
+		break;
+	}
+	die("%s: not an answer to a transaction", up->socket);
+}
+
+/* ---- in one go ---- */
+
+static int commit_whole(struct updater *up, const struct changes *changes)
+{
+	uint64_t begun = refd_now_ms();
+	struct refd_request req;
+	struct refd_answer ans;
+	int rc;
+
+	check(up, changes);
+	make_request(up, REFD_VERB_TRANSACTION, changes, &req);
+	call(up, &req, &ans);
+	if (up->opt->verbose)
+		report_timing(&ans, begun);
+	rc = report(up, changes, &req, &ans);
+	refd_answer_done(&ans);
+	free(req.updates);
+	return rc;
+}
+
+/* ---- in a session ---- */
+
+static void held_done(struct held *h)
+{
+	free(h->ans.results);
+	refd_answer_done(&h->sent);
+	free(h->req.updates);
+	memset(h, 0, sizeof(*h));
+}
+
+/* Of a batch none may be left to hold; that is said when it is committed. */
+static bool is_prepared(const struct updater *up, const struct held *h)
+{
+	switch (h->sent.kind) {
+	case REFD_ANSWER_PREPARED:
+		return up->opt->batch || h->req.nr_updates == h->ans.nr_results;
+	case REFD_ANSWER_RESULTS:
+		return up->opt->batch;
+	case REFD_ANSWER_PENDING:
+	case REFD_ANSWER_NEVER_SEEN:
+	case REFD_ANSWER_EXPIRED:
+	case REFD_ANSWER_REFUSED:
+	case REFD_ANSWER_PONG:
+	case REFD_ANSWER_PAIRS:
+		break;
+	}
+	return false;
+}
+
+/* The locks are the daemon's, and ours to end. */
+static int hold(struct updater *up, const struct changes *changes)
+{
+	struct held *h = &up->held;
+	int rc = 0;
+
+	make_request(up, REFD_VERB_SESSION, changes, &h->req);
+	call(up, &h->req, &h->sent);
+	h->by_daemon =
+	    h->sent.kind == REFD_ANSWER_PREPARED && h->req.nr_updates > 0;
+	if (h->sent.kind == REFD_ANSWER_PREPARED ||
+	    h->sent.kind == REFD_ANSWER_RESULTS)
+		back(up, changes, &h->req, &h->sent, &h->ans);
+	h->is_prepared = is_prepared(up, h);
+	if (!h->is_prepared) {
+		/* A name that can't be carried fails the others unsent. */
+		if (h->sent.kind == REFD_ANSWER_PREPARED)
+			h->sent.kind = REFD_ANSWER_RESULTS;
+		rc = report(up, changes, &h->req, &h->sent);
+		held_done(h);
+	}
+	return rc;
+}
+
+/* COMMIT or ABORT. Whatever the answer, it is over. */
+static void end_session(struct updater *up, enum refd_verb verb,
+    struct refd_answer *ans)
+{
+	struct refd_request end = up->held.req;
+
+	end.verb = verb;
+	if (verb == REFD_VERB_ABORT)
+		end.nr_updates = 0;
+	if (refd_call(up->daemon, &end, up->opt->timeout_ms + GRACE_MS, ans) <
+		0 &&
+	    refd_answer_unknown(&end, ans) < 0)
+		die("out of memory");
+}
+
+static void let_go(struct updater *up)
+{
+	struct refd_answer ans;
+
+	if (!up->held.by_daemon)
+		return;
+	end_session(up, REFD_VERB_ABORT, &ans);
+	refd_answer_done(&ans);
+	up->held.by_daemon = false;
+}
+
+static void __attribute__((noreturn)) declined_by_hook(const struct updater *up)
+{
+	struct text why = { 0 };
+
+	reftx_why(&up->hook, &why);
+	die("%s", why.data);
+}
+
+int updater_prepare(struct updater *up, const struct changes *changes)
+{
+	int rc;
+
+	check(up, changes);
+	if (!reftx_preparing(&up->hook, changes))
+		declined_by_hook(up);
+	rc = hold(up, changes);
+	if (rc == 0 && !reftx_prepared(&up->hook, changes, &up->held.ans)) {
+		let_go(up);
+		reftx_aborted(&up->hook);
+		declined_by_hook(up);
+	}
+	if (rc == 0 && up->opt->batch)
+		report_bad_values(up, changes, &up->held.ans);
+	return rc;
+}
+
+void updater_drop(struct updater *up)
+{
+	let_go(up);
+	held_done(&up->held);
+}
+
+void updater_abort(struct updater *up, const struct changes *changes)
+{
+	reftx_warn(&up->hook);
+	let_go(up);
+	if (up->held.is_prepared)
+		reftx_aborted(&up->hook);
+	else
+		reftx_given_up(&up->hook, changes);
+	held_done(&up->held);
+}
+
+/* Of a batch of which nothing was left to hold, what was said then. */
+static void answer_held(struct held *h, struct refd_answer *ans)
+{
+	*ans = h->sent;
+	ans->kind = REFD_ANSWER_RESULTS;
+	memset(&h->sent, 0, sizeof(h->sent));
+}
+
+/* A hook hears nothing of what nobody knows. */
+static void tell_hook(struct updater *up, const struct refd_answer *ans)
+{
+	bool is_known = true, is_done = false;
+
+	if (ans->kind == REFD_ANSWER_RESULTS) {
+		is_known = ans->outcome != REFD_OUTCOME_UNKNOWN;
+		is_done = ans->outcome != REFD_REJECTED || !up->held.by_daemon;
+	} else if (ans->kind == REFD_ANSWER_REFUSED) {
+		is_known = ans->status != REFD_UNKNOWN;
+	}
+	if (is_known && is_done)
+		reftx_committed(&up->hook);
+	else if (is_known)
+		reftx_aborted(&up->hook);
+}
+
+static int commit_held(struct updater *up, const struct changes *changes)
+{
+	uint64_t begun = refd_now_ms();
+	struct refd_answer ans;
+	int rc;
+
+	if (up->held.by_daemon)
+		end_session(up, REFD_VERB_COMMIT, &ans);
+	else
+		answer_held(&up->held, &ans);
+	if (up->opt->verbose)
+		report_timing(&ans, begun);
+	tell_hook(up, &ans);
+	rc = report(up, changes, &up->held.req, &ans);
+	refd_answer_done(&ans);
+	held_done(&up->held);
+	return rc;
+}
+
+int updater_commit(struct updater *up, const struct changes *changes)
+{
+	int rc = 0;
+
+	if (!up->held.is_prepared && !reftx_exists(&up->hook))
+		return commit_whole(up, changes);
+	if (!up->held.is_prepared)
+		rc = updater_prepare(up, changes);
+	return rc ? rc : commit_held(up, changes);
+}

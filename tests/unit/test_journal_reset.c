@@ -1,0 +1,306 @@
+/*
+ * SQLite's "WAL-reset bug" (https://www.sqlite.org/wal.html), as a race that
+ * is run for: one thread commits, one checkpoints without a pause, both on one
+ * CPU, nothing is ever synced, and the committer has the higher priority and
+ * wakes at random moments, so that it interrupts the checkpointer between any
+ * two of its instructions. The journal is sound afterwards, each row that was
+ * committed is there and none twice.
+ *
+ * That this finds what it looks for is shown by a plain database under the same
+ * load, whose checkpoints start whenever they like: some of its rows are soon
+ * gone, or its pages are broken, with each SQLite before 3.51.3.
+ *
+ * REFD_TEST_SECONDS makes the first longer; only with it the second is run,
+ * which takes from two seconds to half a minute.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/lib/journal_help.h"
+#include "tests/lib/tmp.h"
+
+#define SECONDS         3
+#define CONTROL_SECONDS 60
+#define FIXED_IN        3051003
+#define SLEEP_MAX_NS    40000
+#define LOOK_EVERY      5000
+#define NO_BOUND        UINT64_MAX
+
+/* Nothing waits for the disk: SQLite's syncs are these. */
+int fsync(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
+int fdatasync(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
+/* What commits one row a time, and what checkpoints. */
+struct subject {
+	bool (*commit)(unsigned row); /* false: it is broken, look at it */
+	void (*checkpoint)(void);
+	bool (*is_sound)(unsigned rows);
+};
+
+static const struct subject *subject;
+static atomic_bool stop;
+static atomic_ulong checkpoints;
+
+static void *checkpoint_on(void *arg)
+{
+	while (!stop) {
+		subject->checkpoint();
+		checkpoints++;
+	}
+	return arg;
+}
+
+/* The whole process to one CPU, and this thread before all others there.
+ * false: not allowed to, and the race is a rare one. */
+static bool contend(void)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	return sched_setaffinity(0, sizeof(one), &one) == 0 &&
+	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) ==
+	    0;
+}
+
+static void sleep_a_little(unsigned *seed)
+{
+	struct timespec ts = { 0, rand_r(seed) % SLEEP_MAX_NS };
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+/* How many rows were committed when it was found to be unsound, or when the
+ * time was over: then *SOUND. */
+static unsigned run(const struct subject *s, time_t seconds, bool *sound)
+{
+	unsigned rows = 0, seed = 1;
+	time_t end = now() + seconds;
+	pthread_t thread;
+
+	subject = s;
+	/* The other one gets the priority of everybody. */
+	ck_assert_int_eq(pthread_create(&thread, NULL, checkpoint_on, NULL), 0);
+	*sound = true;
+	while (now() < end && *sound) {
+		sleep_a_little(&seed);
+		*sound = s->commit(rows);
+		rows += *sound;
+		if (rows % LOOK_EVERY == 0)
+			*sound = *sound && s->is_sound(rows);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	*sound = *sound && s->is_sound(rows);
+	return rows;
+}
+
+static bool answers(sqlite3 *db, const char *sql, const char *wanted)
+{
+	const char *got;
+	sqlite3_stmt *s;
+	bool does = false;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) != SQLITE_OK)
+		return false;
+	if (sqlite3_step(s) == SQLITE_ROW) {
+		got = (const char *)sqlite3_column_text(s, 0);
+		does = got != NULL && strcmp(got, wanted) == 0;
+	}
+	sqlite3_finalize(s);
+	return does;
+}
+
+/* ---- the journal ---- */
+
+static struct journal *j;
+
+static bool journal_commits(unsigned row)
+{
+	ck_assert_int_eq(help_commit(j, row, 1, 30), 0);
+	return true;
+}
+
+static void journal_checkpoints(void)
+{
+	ck_assert_int_eq(journal_checkpoint(j, NO_BOUND), 0);
+}
+
+static bool journal_is_sound(unsigned rows)
+{
+	char path[4200], count[24];
+	sqlite3 *db;
+	bool is_sound;
+
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	snprintf(count, sizeof(count), "%u", rows);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	is_sound = answers(db, "PRAGMA quick_check", "ok") &&
+	    answers(db, "SELECT count(DISTINCT pid) FROM record NOT INDEXED",
+		count) &&
+	    answers(db, "SELECT count(*) FROM record", count);
+	sqlite3_close(db);
+	return is_sound;
+}
+
+START_TEST(the_journal_stays_sound)
+{
+	const struct subject s = { journal_commits, journal_checkpoints,
+		journal_is_sound };
+	const char *set = getenv("REFD_TEST_SECONDS");
+	struct journal_stats stats;
+	unsigned rows;
+	bool sound;
+
+	j = help_open(&sys_kernel, tmp_root, NULL);
+	if (!contend() && set == NULL)
+		puts("skip journal_reset: no priorities here, so the race is "
+		     "rare");
+	rows = run(&s, set != NULL ? atoi(set) : SECONDS, &sound);
+	ck_assert_msg(sound, "after %u commits, %lu checkpoints", rows,
+	    (unsigned long)checkpoints);
+	journal_stats(j, &stats);
+	/* It did begin anew all the time. */
+	ck_assert_uint_gt(rows, 100);
+	ck_assert_uint_gt(stats.checkpoints, rows / 10);
+	if (set != NULL)
+		printf("%u commits, %llu checkpoints of %lu asked for\n", rows,
+		    (unsigned long long)stats.checkpoints,
+		    (unsigned long)checkpoints);
+	ck_assert_int_eq(journal_close(j), 0);
+}
+END_TEST
+
+/* ---- a plain database ---- */
+
+static sqlite3 *db, *checkpointer;
+static sqlite3_stmt *insert;
+
+static sqlite3 *plain_open(void)
+{
+	char path[4200];
+	sqlite3 *opened;
+
+	snprintf(path, sizeof(path), "%s/plain.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &opened), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(opened,
+			     "PRAGMA journal_mode=WAL;"
+			     "PRAGMA wal_autocheckpoint=0",
+			     NULL, NULL, NULL),
+	    SQLITE_OK);
+	return opened;
+}
+
+static bool plain_commits(unsigned row)
+{
+	unsigned seed = row;
+	int rc;
+
+	/* It may have interrupted the one that holds a lock. */
+	while ((rc = sqlite3_step(insert)) == SQLITE_BUSY) {
+		sqlite3_reset(insert);
+		sleep_a_little(&seed);
+	}
+	sqlite3_reset(insert);
+	return rc == SQLITE_DONE;
+}
+
+static void plain_checkpoints(void)
+{
+	sqlite3_wal_checkpoint_v2(checkpointer, "main",
+	    SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+static bool plain_is_sound(unsigned rows)
+{
+	char count[24];
+
+	snprintf(count, sizeof(count), "%u", rows);
+	return answers(db, "PRAGMA quick_check", "ok") &&
+	    answers(db, "SELECT count(*) FROM t NOT INDEXED", count);
+}
+
+START_TEST(without_the_rule_a_database_breaks)
+{
+	const struct subject s = { plain_commits, plain_checkpoints,
+		plain_is_sound };
+	unsigned rows;
+	bool sound;
+
+	if (sqlite3_libversion_number() >= FIXED_IN) {
+		puts("skip journal_reset: this SQLite has the bug no more");
+		return;
+	}
+	if (!contend()) {
+		puts("skip journal_reset: no priorities here, so the race is "
+		     "rare");
+		return;
+	}
+	db = plain_open();
+	ck_assert_int_eq(sqlite3_exec(db,
+			     "CREATE TABLE t(a INTEGER PRIMARY KEY, b BLOB);"
+			     "CREATE INDEX i ON t(b)",
+			     NULL, NULL, NULL),
+	    SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(db,
+			     "INSERT INTO t(b) VALUES(randomblob(30))", -1,
+			     &insert, NULL),
+	    SQLITE_OK);
+	checkpointer = plain_open();
+	rows = run(&s, CONTROL_SECONDS, &sound);
+	ck_assert_msg(!sound, "still sound after %u commits", rows);
+	printf("unsound after %u commits, %lu checkpoints\n", rows,
+	    (unsigned long)checkpoints);
+	sqlite3_finalize(insert);
+	sqlite3_close(db);
+	sqlite3_close(checkpointer);
+}
+END_TEST
+
+int main(void)
+{
+	const char *set = getenv("REFD_TEST_SECONDS");
+	Suite *suite = suite_create("journal_reset");
+	TCase *tc = tcase_create("reset");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_set_timeout(tc,
+	    60 + (set != NULL ? atoi(set) : SECONDS) + CONTROL_SECONDS);
+	tcase_add_test(tc, the_journal_stays_sound);
+	if (set != NULL)
+		tcase_add_test(tc, without_the_rule_a_database_breaks);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -80,7 +80,7 @@ static int prepare(struct work *k)
 	int r;
 
 	r = token_init(&k->token, k->sys, k->repo->stage_fd,
-	    atomic_fetch_add(&k->h->w->ap.next_token, 1));
+	    atomic_fetch_add(&k->h->w->store.applier.next_token, 1));
 	for (i = 0; i < k->nr && r == 0; i++)
 		if (k->members[i].action == RECORD_WRITE)
 			r = stage(k, i);
@@ -114,7 +114,7 @@ static int commit(struct work *k)
 		return r;
 	row.body = record_encode(&k->rec, &row.len);
 	assert(row.body != NULL);
-	r = journal_commit(k->h->w->journal, &row, 1);
+	r = journal_commit(k->h->w->store.journal, &row, 1);
 	free((void *)(uintptr_t)row.body);
 	k->h->lsn = row.lsn;
 	return r > 0 ? -EIO : r;
@@ -227,8 +227,8 @@ int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 	for (i = 0; i < nr; i++)
 		if (members[i].index >= k.rec.nr_updates)
 			k.rec.nr_updates = members[i].index + 1;
-	k.repo = repos_get(&h->w->repos, h->repo != NULL ? h->repo : WORLD_REPO,
-	    &status, &why);
+	k.repo = repos_get(&h->w->store.repos,
+	    h->repo != NULL ? h->repo : WORLD_REPO, &status, &why);
 	if (k.repo == NULL) {
 		free(why);
 		return -EIO;
@@ -247,7 +247,7 @@ int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 	for (i = 0; i < nr; i++)
 		if (k.dirfds[i] >= 0 && k.dirfds[i] != k.repo->fd)
 			SYS(k.sys, close, k.dirfds[i]);
-	repo_put(&h->w->repos, k.repo);
+	repo_put(&h->w->store.repos, k.repo);
 	return r;
 }
 
@@ -335,7 +335,7 @@ enum refd_status hand_status(const struct hand *h, uint32_t index)
 	struct journal_reader *reader;
 	int r;
 
-	r = journal_reader_open(h->w->journal, &reader);
+	r = journal_reader_open(h->w->store.journal, &reader);
 	assert(r == 0);
 	r = journal_lookup(reader, JOURNAL_ANY_UID, &h->txid, look, &asked);
 	assert(r == 0);

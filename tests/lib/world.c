@@ -11,6 +11,7 @@
 
 static const char *const roots[] = { "/srv" };
 static const char vfs_name[] = "world";
+static char state_dir[] = "/state";
 
 struct refd_oid world_oid(char c)
 {
@@ -64,26 +65,28 @@ void world_free(struct world *w)
 
 /* ---- what the store around it would do ---- */
 
+static void wake(void *arg)
+{
+	(void)arg;
+}
+
 static int commit(void *arg, struct journal_row *rows, size_t nr)
 {
-	struct world *w = arg;
-	int r;
-
-	r = journal_commit(w->journal, rows, nr);
-	w->lost = w->lost || r == JOURNAL_UNKNOWN;
-	return r;
+	return heal_commit(&((struct world *)arg)->store, rows, nr);
 }
 
 static void owe(void *arg, struct repo *repo, const struct txn *txn,
     uint64_t lsn, const char *worktree, const char *refname, const char *line)
 {
-	(void)repo;
-	(void)txn;
-	(void)lsn;
-	(void)worktree;
-	(void)refname;
-	(void)line;
-	((struct world *)arg)->owed++;
+	struct world *w = arg;
+
+	w->owed++;
+	checkpoint_owe(&w->store, repo, txn, lsn, worktree, refname, line);
+}
+
+static void keep(void *arg, uint64_t lsn)
+{
+	checkpoint_keep(&((struct world *)arg)->store, lsn);
 }
 
 static void found(void *arg, enum store_finding finding, const char *repo,
@@ -112,32 +115,17 @@ static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 
 static uint64_t next_token(void *arg)
 {
-	return atomic_fetch_add(&((struct world *)arg)->ap.next_token, 1);
-}
-
-static int sync_all(void *arg)
-{
-	struct world *w = arg;
-	struct fs *fs;
-	int r = 0, err;
-
-	for (fs = w->repos.fs; fs != NULL; fs = fs->next) {
-		err = SYS(w->sys, syncfs, fs->fd);
-		r = err < 0 ? err : r;
-	}
-	return r;
+	return store_next_token(&((struct world *)arg)->store);
 }
 
 static int sync_fs(void *arg, struct fs *fs)
 {
-	return SYS(((struct world *)arg)->sys, syncfs, fs->fd);
+	return checkpoint_sync_fs(&((struct world *)arg)->store, fs);
 }
 
 static void parked_at(void *arg, uint64_t repo, uint64_t lsn)
 {
-	(void)arg;
-	(void)repo;
-	(void)lsn;
+	parked_note(&((struct world *)arg)->store, repo, lsn);
 }
 
 /* ---- start and stop ---- */
@@ -154,9 +142,9 @@ static struct recovery recovery_of(struct world *w,
     const struct store_report *report)
 {
 	return (struct recovery){ .sys = w->sys,
-		.repos = &w->repos,
-		.journal = w->journal,
-		.boot_id = w->boot_id,
+		.repos = &w->store.repos,
+		.journal = w->store.journal,
+		.boot_id = w->store.boot_id,
 		.report = report,
 		.has_object = has_object,
 		.next_token = next_token,
@@ -186,47 +174,68 @@ int world_retry(struct world *w)
 
 	memset(w->found, 0, sizeof(w->found));
 	w->nr_still = 0;
-	repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
+	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
 	if (repo == NULL) {
 		free(why);
 		return -EIO;
 	}
 	r = recover_parked(&rec, repo, &w->parked);
-	repo_put(&w->repos, repo);
+	repo_put(&w->store.repos, repo);
 	return r;
+}
+
+static void init_store(struct world *w)
+{
+	struct store *s = &w->store;
+
+	memset(s, 0, sizeof(*s));
+	s->sys = w->sys;
+	s->cfg.sys = w->sys;
+	s->cfg.wake = wake;
+	s->state_dir = state_dir;
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_rwlock_init(&s->journal_lock, NULL);
+	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
+}
+
+static void init_applier(struct world *w)
+{
+	struct applier *ap = &w->store.applier;
+
+	repos_init(&w->store.repos, w->sys, w->store.journal, roots, 1, 16);
+	w->store.repos.configure = configure;
+	ap->sys = w->sys;
+	ap->repos = &w->store.repos;
+	ap->journal = w->store.journal;
+	ap->prepare_max_ns = INT64_MAX / 2;
+	atomic_init(&ap->next_token,
+	    journal_this_start(w->store.journal) << JOURNAL_TOKEN_BITS | 1);
+	ap->commit = commit;
+	ap->owe = owe;
+	ap->keep = keep;
+	ap->arg = w;
 }
 
 int world_start(struct world *w)
 {
 	struct journal_config cfg = { .sys = w->sys,
-		.dir = "/state",
-		.vfs = vfs_name };
+		.dir = state_dir,
+		.vfs = vfs_name,
+		.boot_id = w->store.boot_id };
 	char *why = NULL;
 	int r;
 
 	assert(!w->up);
-	snprintf(w->boot_id, sizeof(w->boot_id), "%s", memfs_boot_id(w->fs));
-	cfg.boot_id = w->boot_id;
+	init_store(w);
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	assert(w->vfs != NULL);
-	w->lost = false;
-	r = journal_open(&cfg, &w->journal, &why);
+	r = journal_open(&cfg, &w->store.journal, &why);
 	free(why);
 	if (r != 0) {
 		sysvfs_free(w->vfs);
 		return r < 0 ? r : -EIO;
 	}
-	repos_init(&w->repos, w->sys, w->journal, roots, 1, 16);
-	w->repos.configure = configure;
-	w->ap.sys = w->sys;
-	w->ap.repos = &w->repos;
-	w->ap.journal = w->journal;
-	w->ap.prepare_max_ns = INT64_MAX / 2;
-	atomic_init(&w->ap.next_token,
-	    journal_this_start(w->journal) << JOURNAL_TOKEN_BITS | 1);
-	w->ap.commit = commit;
-	w->ap.owe = owe;
-	w->ap.arg = w;
+	init_applier(w);
 	w->up = true;
 	r = recover(w);
 	if (r < 0)
@@ -238,21 +247,24 @@ void world_crash(struct world *w)
 {
 	if (!w->up)
 		return;
-	repos_done(&w->repos);
-	journal_close(w->journal);
+	/* What is owed and parked; it has no threads to end. */
+	store_stop(&w->store);
+	repos_done(&w->store.repos);
+	journal_close(w->store.journal);
+	free(w->store.fatal);
+	w->store.fatal = NULL;
 	sysvfs_free(w->vfs);
 	w->up = false;
 }
 
 int world_checkpoint(struct world *w)
 {
-	int r;
+	return checkpoint_once(&w->store, true);
+}
 
-	r = sync_all(w);
-	if (r == 0)
-		r = journal_forget(w->journal, journal_last_lsn(w->journal),
-		    true);
-	return r;
+int world_tick(struct world *w)
+{
+	return checkpoint_once(&w->store, false);
 }
 
 int world_stop(struct world *w)
@@ -366,7 +378,7 @@ static void apply(struct world *w, struct txn *txn, enum window_session session)
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
 			part.updates[part.nr++] = &txn->updates[i];
-	apply_window(&w->ap, &win);
+	apply_window(&w->store.applier, &win);
 	free(part.updates);
 }
 
@@ -376,7 +388,7 @@ static struct txn *begin(struct world *w, const char *spec, bool atomic)
 	enum refd_status status;
 	char *why;
 
-	txn->repo = repos_get(&w->repos, WORLD_REPO, &status, &why);
+	txn->repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
 	if (txn->repo == NULL) {
 		free(why);
 		txn_free(txn);
@@ -419,7 +431,7 @@ void world_done(struct world *w, struct txn *txn)
 {
 	if (txn == NULL)
 		return;
-	repo_put(&w->repos, txn->repo);
+	repo_put(&w->store.repos, txn->repo);
 	txn->repo = NULL;
 	txn_free(txn);
 }

@@ -1,7 +1,8 @@
 /*
  * A small world for tests of the store's disk work: a model file system with
- * one repository, a journal on it, and the applier, in one thread. What the
- * daemon does with threads around them is not in it.
+ * one repository, and a store on it, its journal, applier, recovery and
+ * checkpoint, in one thread. The threads around them are not in it, nor are
+ * admission and barrier.
  *
  *	struct world *w = world_new(seed file system);
  *	world_start(w)		journal, recovery
@@ -11,8 +12,7 @@
 #ifndef TESTS_LIB_WORLD_H
 #define TESTS_LIB_WORLD_H
 
-#include "daemon/store/apply.h"
-#include "daemon/store/recover.h"
+#include "daemon/store/store_internal.h"
 #include "tests/lib/memfs.h"
 
 #define WORLD_REPO "/srv/r.git"
@@ -23,21 +23,17 @@ struct world {
 	struct memfs *fs;
 	const struct sys *sys;
 	struct sysvfs *vfs;
-	struct journal *journal;
-	struct repos repos;
-	struct applier ap;
+	struct store store;
 	bool up;
-	char boot_id[40];
 	/* Of the last recovery. */
 	uint64_t found[STORE_FAILED + 1], parked;
 	/* Of the last world_retry(): how many were told of, and "<worktree>:
 	 * <name>" of the last. */
 	unsigned nr_still;
 	char still[128];
-	uint64_t owed;
+	uint64_t owed;    /* lines, ever */
 	unsigned seconds; /* of the next transaction's committer */
 	bool clock_stands;
-	bool lost; /* a journal sync failed and could not be healed */
 };
 
 /* The oid that C names: all its bytes are C; '0' is the null oid. */
@@ -51,12 +47,16 @@ void world_free(struct world *w);
 int world_start(struct world *w);
 /* What is parked of WORLD_REPO, once more; w->parked of it are left. */
 int world_retry(struct world *w);
-/* Syncs, forgets all (parked records too), closes. */
+/* A last checkpoint; closes. */
 int world_stop(struct world *w);
 /* After memfs_kill() or memfs_cut(): lets go of what the process had. */
 void world_crash(struct world *w);
-/* What the checkpointer does: syncs every file system, forgets all. */
+/* What the checkpointer does, with nothing else at work: syncs every file
+ * system, forgets what has ended. */
 int world_checkpoint(struct world *w);
+/* The same beside others' work: forgets with the next commit, and SQLite's
+ * own checkpoint follows. */
+int world_tick(struct world *w);
 
 /*
  * SPEC: updates divided by ";": "a=2" creates or updates refs/heads/a,

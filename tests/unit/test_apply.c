@@ -208,9 +208,9 @@ START_TEST(no_op_is_recorded)
 	uint64_t before;
 
 	OK("a=1");
-	before = journal_last_lsn(w->journal);
+	before = journal_last_lsn(w->store.journal);
 	OK("a=1:1");
-	ck_assert_uint_gt(journal_last_lsn(w->journal), before);
+	ck_assert_uint_gt(journal_last_lsn(w->store.journal), before);
 	ck_assert_int_eq(world_log_count(w, "a", '1', '1'), 0);
 }
 END_TEST

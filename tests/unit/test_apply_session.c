@@ -90,7 +90,7 @@ START_TEST(an_aborted_session_leaves_nothing)
 	struct txn *txn;
 
 	OK("a=1");
-	before = journal_last_lsn(w->journal);
+	before = journal_last_lsn(w->store.journal);
 	txn = world_session(w, "a=2;-a2;new/x=1", true);
 	ck_assert_ptr_nonnull(txn->prepared);
 	world_session_end(w, txn, false);
@@ -102,7 +102,7 @@ START_TEST(an_aborted_session_leaves_nothing)
 	ck_assert(!world_has_log(w, "new/x"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
 	ck_assert(world_has_log(w, "a"));
-	ck_assert_uint_eq(journal_last_lsn(w->journal), before);
+	ck_assert_uint_eq(journal_last_lsn(w->store.journal), before);
 }
 END_TEST
 
@@ -179,7 +179,7 @@ START_TEST(a_session_never_leaves_some_for_later)
 {
 	struct txn *txn;
 
-	w->ap.prepare_max_ns = -1;
+	w->store.applier.prepare_max_ns = -1;
 	txn = world_session(w, "a=1;b=1", false);
 	ck_assert_ptr_nonnull(txn->prepared);
 	world_session_end(w, txn, true);

@@ -23,7 +23,7 @@ static void teardown(void)
 
 static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr)
 {
-	int r = journal_commit(w->journal, rows, nr);
+	int r = journal_commit(w->store.journal, rows, nr);
 
 	(void)arg;
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/q/z",
@@ -34,7 +34,7 @@ static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr)
 
 START_TEST(atomic_is_not_torn_by_a_taken_name)
 {
-	w->ap.commit = commit_then_kill;
+	w->store.applier.commit = commit_then_kill;
 	world_done(w, world_apply(w, "p=1;q=1", true));
 	memfs_kill(w->fs);
 	world_crash(w);

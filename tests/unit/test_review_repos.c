@@ -34,7 +34,7 @@ static struct repo *get(const char *git_dir)
 	struct repo *repo;
 	char *why;
 
-	repo = repos_get(&w->repos, git_dir, &status, &why);
+	repo = repos_get(&w->store.repos, git_dir, &status, &why);
 	ck_assert_ptr_nonnull(repo);
 	return repo;
 }
@@ -43,13 +43,13 @@ START_TEST(full_table_lets_go_of_a_doomed_one)
 {
 	struct repo *repo;
 
-	w->repos.max_open = 1;
-	repo_put(&w->repos, get(WORLD_REPO));
+	w->store.repos.max_open = 1;
+	repo_put(&w->store.repos, get(WORLD_REPO));
 	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
 	repo = get(WORLD_REPO);
 	ck_assert_uint_eq(repo->lock->refs, 1);
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
-	repo_put(&w->repos, repo);
+	repo_put(&w->store.repos, repo);
 }
 END_TEST
 
@@ -94,7 +94,7 @@ static enum refd_status create_at(const char *git_dir, const char *name,
 		before();
 	u = &txn->updates[0];
 	part = (struct txn_part){ .txn = txn, .updates = &u, .nr = 1 };
-	apply_window(&w->ap, &win);
+	apply_window(&w->store.applier, &win);
 	status = u->status;
 	world_done(w, txn);
 	return status;

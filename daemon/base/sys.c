@@ -3,6 +3,7 @@
  * that makes them.
  */
 #include "daemon/base/sys.h"
+#include "daemon/base/sys_kernel.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,11 +19,6 @@
 #include <unistd.h>
 
 #define NS_PER_S 1000000000LL
-
-/* Linux 6.8; glibc 2.36 does not name it yet. */
-#ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE 0x00004000U
-#endif
 
 struct sys_dir {
 	DIR *stream;
@@ -208,22 +204,6 @@ static int kernel_statat(const struct sys *sys, int dirfd, const char *path,
 {
 	(void)sys;
 	return stat_path(dirfd, path, 0, out);
-}
-
-/* A kernel that has both answers with the unique one alone, an older one
- * ignores the bit it does not know: one call serves either. */
-static int kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
-{
-	struct statx stx;
-
-	(void)sys;
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_MNT_ID_UNIQUE,
-		&stx) < 0)
-		return -errno;
-	if ((stx.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) == 0)
-		return -EOPNOTSUPP;
-	*id = stx.stx_mnt_id;
-	return 0;
 }
 
 /* The kernel says "(deleted)" in the text alone, where a name may say it
@@ -444,7 +424,8 @@ const struct sys sys_kernel = {
 	.fstat = kernel_fstat,
 	.lstatat = kernel_lstatat,
 	.statat = kernel_statat,
-	.mount_id = kernel_mount_id,
+	.mount_id = sys_kernel_mount_id,
+	.fs_type = sys_kernel_fs_type,
 	.fd_path = kernel_fd_path,
 	.stays_below = kernel_stays_below,
 	.linkat = kernel_linkat,

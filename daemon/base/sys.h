@@ -55,9 +55,12 @@ struct sys {
 	    struct sys_stat *st); /* never follows the last link */
 	int (*statat)(const struct sys *, int dirfd, const char *path,
 	    struct sys_stat *st);
-	/* The mount that holds FD: STATX_MNT_ID_UNIQUE where the kernel has
-	 * it, STATX_MNT_ID otherwise (statx(2)). */
+	/* Which life of which file system holds FD: the same number as long as
+	 * its page cache lives, in any mount namespace where that can be told
+	 * (sys_mount.c), and another once it was mounted anew. */
 	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
+	/* f_type of statfs(2). */
+	int (*fs_type)(const struct sys *, int fd, uint64_t *type);
 	/* The absolute path of an open directory, links resolved; the kernel's
 	 * is /proc/self/fd. -ENOENT: it was removed. -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);

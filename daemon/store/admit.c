@@ -276,12 +276,13 @@ static void refresh_objects(struct store *s, struct repo *repo)
 
 int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 {
+	struct store *s = arg;
 	char *why = NULL;
 
-	(void)arg;
 	/* Recovery's repositories were opened without asking git. */
 	if (repo->git == NULL &&
-	    gitrepo_open(repo->path, &repo->git, &why) != GITREPO_OK) {
+	    (repo_check_files(s->sys, repo, &why) < 0 ||
+		gitrepo_open(repo->path, &repo->git, &why) != GITREPO_OK)) {
 		free(why);
 		return -EIO;
 	}

@@ -6,9 +6,7 @@
  *		a root
  *	trust	a repository git would open, of a kind refd writes, whose
  *		refs/ the daemon's own user may write
- *	lock	<common-dir>/refd/lock: one daemon per repository
- *	name	<common-dir>/refd/id, made and synced at the first opening
- *	note	in the journal, durably: recovery then knows where to look
+ *	claim	its lock, its id, its line in the journal (repo_claim.c)
  *
  * What fails refuses the transaction that asked, with the reason in words,
  * and leaves nothing open; the next one tries again.
@@ -21,9 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#include "daemon/store/repo_id.h"
 
 char *repo_why(const char *fmt, ...)
 {
@@ -151,13 +148,32 @@ static enum refd_status check_owner(const struct repos *repos,
 	return REFD_DENIED;
 }
 
+/* What libgit2 reads as it opens one. */
+int repo_check_files(const struct sys *sys, const struct repo *repo, char **why)
+{
+	static const char *const names[] = { "HEAD", "config",
+		"config.worktree", "commondir", "objects/info/alternates" };
+	struct sys_stat st;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (SYS(sys, statat, repo->fd, names[i], &st) < 0 ||
+		    S_ISREG(st.mode))
+			continue;
+		*why = repo_why("'%s/%s' is not a file", repo->path, names[i]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static enum refd_status configure_by_git(const struct repos *repos,
     struct repo *repo, char **why)
 {
 	const struct gitrepo_config *cfg;
 	enum gitrepo_problem problem;
 
-	(void)repos;
+	if (repo_check_files(repos->sys, repo, why) < 0)
+		return REFD_NOREPO;
 	problem = gitrepo_open(repo->path, &repo->git, why);
 	switch (problem) {
 	case GITREPO_OK:
@@ -183,161 +199,7 @@ static enum refd_status configure_by_git(const struct repos *repos,
 	return REFD_OK;
 }
 
-/* ---- lock, name, note ---- */
-
-static int make_refd_dir(const struct repos *repos, struct repo *repo)
-{
-	const struct sys *sys = repos->sys;
-	mode_t mode = repo_dir_mode(repo->shared_perm, 022);
-	int r;
-
-	r = SYS(sys, mkdirat, repo->fd, "refd", mode);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (repo->refd_fd < 0)
-		return repo->refd_fd;
-	r = SYS(sys, mkdirat, repo->refd_fd, "stage", mode);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return repo->stage_fd < 0 ? repo->stage_fd : 0;
-}
-
-static int take_lock(const struct repos *repos, struct repo *repo,
-    struct repo_lock *lock)
-{
-	const struct sys *sys = repos->sys;
-	int r;
-
-	if (lock != NULL) {
-		lock->refs++;
-		repo->lock = lock;
-		return 0;
-	}
-	lock = calloc(1, sizeof(*lock));
-	if (lock == NULL)
-		return -ENOMEM;
-	lock->fd = SYS(sys, openat, repo->refd_fd, "lock",
-	    O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-	r = lock->fd < 0 ? lock->fd : SYS(sys, flock_try, lock->fd);
-	if (r < 0) {
-		if (lock->fd >= 0)
-			SYS(sys, close, lock->fd);
-		free(lock);
-		return r;
-	}
-	lock->refs = 1;
-	repo->lock = lock;
-	return 0;
-}
-
-/* Is the repository that ID's path names still there, beside this one? */
-static bool is_copy(const struct repos *repos, const struct repo *repo,
-    const struct repo_id *id)
-{
-	const struct sys *sys = repos->sys;
-	struct repo_id other;
-	struct sys_stat st;
-	int fd, refd_fd, r;
-
-	fd = SYS(sys, openat, AT_FDCWD, id->path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return false;
-	r = SYS(sys, fstat, fd, &st);
-	refd_fd = SYS(sys, openat, fd, "refd", O_RDONLY | O_DIRECTORY, 0);
-	SYS(sys, close, fd);
-	if (refd_fd < 0)
-		return false;
-	if (r == 0)
-		r = repo_id_read(sys, refd_fd, &other);
-	SYS(sys, close, refd_fd);
-	return r == 0 && (st.dev != repo->dev || st.ino != repo->ino) &&
-	    memcmp(other.uuid, id->uuid, 16) == 0;
-}
-
-static int name_it(const struct repos *repos, struct repo *repo,
-    struct repo_id *id)
-{
-	bool is_new = false;
-	int r;
-
-	r = repo_id_read(repos->sys, repo->refd_fd, id);
-	if (r == -ENOENT ||
-	    (r == 0 && strcmp(id->path, repo->path) != 0 &&
-		is_copy(repos, repo, id))) {
-		is_new = true;
-		memcpy(id->journal, journal_uuid(repos->journal), 16);
-		r = repo_id_make_uuid(id->uuid);
-	}
-	if (r < 0)
-		return r;
-	if (memcmp(id->journal, journal_uuid(repos->journal), 16) != 0)
-		return -ESTALE;
-	memcpy(repo->uuid, id->uuid, 16);
-	if (!is_new && strcmp(id->path, repo->path) == 0)
-		return 0;
-	snprintf(id->path, sizeof(id->path), "%s", repo->path);
-	return repo_id_write(repos->sys, repo->refd_fd, repo->fd, id);
-}
-
-static int note_it(struct repos *repos, struct repo *repo)
-{
-	struct journal_repo known = { .path = repo->path,
-		.dev = repo->dev,
-		.ino = repo->ino };
-	int r;
-
-	memcpy(known.uuid, repo->uuid, 16);
-	r = journal_register_repo(repos->journal, &known);
-	if (r == 0)
-		repo->id = known.id;
-	return r > 0 ? -EIO : r;
-}
-
-static enum refd_status claim(struct repos *repos, struct repo *repo,
-    struct repo_lock *lock, char **why)
-{
-	struct repo_id id;
-	char hex[33];
-	int r;
-
-	r = make_refd_dir(repos, repo);
-	if (r == 0)
-		r = take_lock(repos, repo, lock);
-	if (r == -EAGAIN) {
-		*why = repo_why("'%s' is served by another refd already "
-				"(%s/refd/lock is held)",
-		    repo->path, repo->path);
-		return REFD_NOREPO;
-	}
-	if (r == 0)
-		r = name_it(repos, repo, &id);
-	if (r == -ESTALE) {
-		repo_id_hex(id.journal, hex);
-		*why = repo_why(
-		    "'%s' belongs to the journal %s of another "
-		    "refd: its refs may await recovery there; once that one is "
-		    "gone for good, remove '%s/refd'",
-		    repo->path, hex, repo->path);
-		return REFD_NOREPO;
-	}
-	if (r == -EBADMSG) {
-		*why = repo_why("'%s/refd/id' is not what refd wrote there",
-		    repo->path);
-		return REFD_NOREPO;
-	}
-	if (r == 0)
-		r = note_it(repos, repo);
-	if (r == 0)
-		return REFD_OK;
-	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
-	return r == -ENOSPC || r == -EDQUOT ? REFD_NOSPACE :
-	    r == -EACCES || r == -EPERM     ? REFD_DENIED :
-					      REFD_IO;
-}
+/* ---- opening ---- */
 
 static struct repo *repo_new(const struct repos *repos,
     struct repo_place *place)
@@ -382,7 +244,7 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 	if (status == REFD_OK)
 		status = check_owner(repos, repo, why);
 	if (status == REFD_OK)
-		status = claim(repos, repo, lock, why);
+		status = repo_claim(repos, repo, lock, why);
 	if (status != REFD_OK) {
 		repo_close(repos, repo);
 		return status;
@@ -391,25 +253,10 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 	return REFD_OK;
 }
 
-/* Opens what an earlier run set up; makes nothing. */
-static int open_refd_dir(const struct repos *repos, struct repo *repo)
-{
-	const struct sys *sys = repos->sys;
-
-	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (repo->refd_fd < 0)
-		return repo->refd_fd;
-	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return repo->stage_fd < 0 ? repo->stage_fd : 0;
-}
-
 int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **out)
 {
 	struct repo_place place;
-	struct repo_id id;
 	struct repo *repo;
 	char *why = NULL;
 	int r;
@@ -423,16 +270,8 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 		SYS(repos->sys, close, place.fd);
 		return -ENOMEM;
 	}
-	r = open_refd_dir(repos, repo);
-	if (r == 0)
-		r = repo_id_read(repos->sys, repo->refd_fd, &id);
-	if (r == -ENOENT || (r == 0 && memcmp(id.uuid, known->uuid, 16) != 0))
-		r = -ESTALE;
-	if (r == 0)
-		r = take_lock(repos, repo, NULL);
+	r = repo_claim_known(repos, repo, known);
 	if (r == 0) {
-		memcpy(repo->uuid, id.uuid, 16);
-		repo->id = known->id;
 		*out = repo;
 		return 0;
 	}

@@ -139,6 +139,11 @@ mode_t repo_shared_mode(int shared_perm, mode_t mode);
 int repo_open_worktree(const struct sys *sys, const struct repo *repo,
     const char *id);
 
+/* Before libgit2 is asked: it would wait for ever for who writes to a FIFO in
+ * the place of a file. -EINVAL and *WHY: there is one. */
+int repo_check_files(const struct sys *sys, const struct repo *repo,
+    char **why);
+
 /* malloc'd sentence, or NULL when out of memory. */
 char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -71,6 +71,8 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 	int r;
 
 	r = sys_read_file(sys, refd_fd, "id", 8192, &buf, &len);
+	if (r == -EISDIR || r == -EINVAL || r == -EFBIG)
+		return -EBADMSG;
 	if (r < 0)
 		return r;
 	r = parse(buf, len, &found) ? 0 : -EBADMSG;
@@ -85,8 +87,12 @@ static int write_new(const struct sys *sys, int refd_fd, const char *text,
 {
 	int fd, r;
 
-	fd = SYS(sys, openat, refd_fd, "id.new",
-	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+	/* What an earlier run left, or anybody put there. */
+	r = SYS(sys, unlinkat, refd_fd, "id.new");
+	if (r < 0 && r != -ENOENT)
+		return r;
+	fd = SYS(sys, openat, refd_fd, "id.new", O_WRONLY | O_CREAT | O_EXCL,
+	    0644);
 	if (fd < 0)
 		return fd;
 	r = SYS(sys, write_all, fd, text, len);

@@ -34,6 +34,14 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_close(struct repos *repos, struct repo *repo);
 
+/* repo_claim.c: refd/ of an open directory: made, locked, named and noted in
+ * the journal. */
+enum refd_status repo_claim(struct repos *repos, struct repo *repo,
+    struct repo_lock *lock, char **why);
+/* Only if it is KNOWN; makes nothing. -ESTALE: it is another. -EAGAIN. */
+int repo_claim_known(const struct repos *repos, struct repo *repo,
+    const struct journal_repo *known);
+
 /* By owner, group and mode of refs/, as open(2) would decide. */
 bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
     size_t nr_gids);

@@ -59,11 +59,15 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 	    SYS(sys, openat, repo->refd_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fs->fd < 0)
 		return fs->fd;
-	fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
-	    O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-	if (fs->marker_fd >= 0)
-		return 0;
-	r = fs->marker_fd;
+	/* Whatever is there by that name may not be a file. */
+	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
+	if (r == 0 || r == -ENOENT) {
+		fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
+		    O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fs->marker_fd >= 0)
+			return 0;
+		r = fs->marker_fd;
+	}
 	SYS(sys, close, fs->fd);
 	return r;
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -302,6 +303,18 @@ static int m_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	return memfs_leave(fs, r);
 }
 
+/* What it is most like. */
+static int m_fs_type(const struct sys *sys, int fd, uint64_t *type)
+{
+	struct memfs *fs;
+	struct memfs_open *open;
+	int r = enter_fd(sys, MEMFS_FS_TYPE, fd, &fs, &open);
+
+	if (r == 0)
+		*type = XFS_SUPER_MAGIC;
+	return memfs_leave(fs, r);
+}
+
 static int m_fd_path(const struct sys *sys, int fd, char *buf, size_t size)
 {
 	struct memfs *fs;
@@ -459,6 +472,7 @@ void memfs_fds_table(struct sys *sys)
 	sys->syncfs = m_syncfs;
 	sys->drop_cache = m_drop_cache;
 	sys->mount_id = m_mount_id;
+	sys->fs_type = m_fs_type;
 	sys->fd_path = m_fd_path;
 	sys->flock_try = m_flock_try;
 	sys->dir_open = m_dir_open;

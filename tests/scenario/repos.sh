@@ -123,6 +123,36 @@ ng refs/heads/asked conflict' "$(head -n 3 "$T/out" | cut -d' ' -f1-3 |
 		sed 's/^\(ok [^ ]*\).*/\1/')"
 }
 
+# ---- no files ----
+
+# A FIFO would be waited for until somebody writes to it.
+fifos() {
+	local one name
+	new_repo srv/fifo.git bare
+	one=$(new_commit srv/fifo.git one)
+	is 'FIFOs: a good one' ok "$(ask "$SERVED/fifo.git" "$one")"
+	for name in config config.worktree HEAD commondir \
+		objects/info/alternates refd/id; do
+		new_repo srv/fifo.git bare >/dev/null
+		rm -rf "$T/kept" "$SERVED/fifo.git/$name.kept"
+		cp -a "$SERVED/fifo.git" "$T/kept"
+		rm -f "$SERVED/fifo.git/$name"
+		mkfifo "$SERVED/fifo.git/$name"
+		is "FIFOs: $name" norepo \
+			"$(timeout 10 bash -c "$(declare -f ask)
+				BUILD=$BUILD SOCKET=$SOCKET
+				ask '$SERVED/fifo.git' $one refs/heads/fifo")"
+		rm -rf "$SERVED/fifo.git"
+		cp -a "$T/kept" "$SERVED/fifo.git"
+	done
+	for name in id.new marker; do
+		rm -f "$SERVED/fifo.git/refd/$name" "$SERVED/fifo.git/refd/id"
+		mkfifo "$SERVED/fifo.git/refd/$name"
+	done
+	is 'FIFOs in the place of what refd writes' ok \
+		"$(ask "$SERVED/fifo.git" "$one" refs/heads/mended)"
+}
+
 # ---- one that goes away and comes back ----
 
 away_and_back() {
@@ -264,6 +294,7 @@ check 'the daemon starts' start_daemon
 kinds
 sha256_push
 names_and_objects
+fifos
 away_and_back
 replaced
 copied

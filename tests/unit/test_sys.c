@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +125,25 @@ START_TEST(mount_ids_tell_mounts_apart)
 	ck_assert(a == b);
 	ck_assert(a != c);
 	close(proc);
+}
+END_TEST
+
+/* As a service that is started again under a hardened unit has. */
+START_TEST(a_mount_namespace_of_its_own_changes_nothing)
+{
+	uint64_t a, b, type;
+
+	ck_assert_int_eq(SYS(sys, fs_type, rootfd, &type), 0);
+	if (type != EXT4_SUPER_MAGIC && type != XFS_SUPER_MAGIC &&
+	    type != BTRFS_SUPER_MAGIC && type != F2FS_SUPER_MAGIC)
+		return;
+	ck_assert_int_eq(SYS(sys, mount_id, rootfd, &a), 0);
+	if (unshare(CLONE_NEWNS) < 0)
+		return;
+	close(rootfd);
+	rootfd = open(root, O_RDONLY | O_DIRECTORY);
+	ck_assert_int_eq(SYS(sys, mount_id, rootfd, &b), 0);
+	ck_assert(a == b);
 }
 END_TEST
 
@@ -305,6 +326,7 @@ int main(void)
 	tcase_add_test(tc, descriptors_are_closed_on_exec);
 	tcase_add_test(tc, a_second_flock_is_refused_at_once);
 	tcase_add_test(tc, mount_ids_tell_mounts_apart);
+	tcase_add_test(tc, a_mount_namespace_of_its_own_changes_nothing);
 	tcase_add_test(tc, a_directory_is_listed_without_dots);
 	tcase_add_test(tc, a_descriptor_tells_its_path);
 	tcase_add_test(tc, clocks_run_and_sleep_takes_its_time);

@@ -1,0 +1,134 @@
+/*
+ * Which life of a file system a descriptor is on: from when its superblock
+ * came into memory to when it left. As long as it lives the page cache is what
+ * was written last; what a new life begins with is what was on the disk.
+ *
+ * The happy path: ext4, XFS, btrfs and F2FS keep a directory in /sys/fs for as
+ * long as the superblock lives. Its inode number is the kernel's count of all
+ * that was ever made in sysfs, so it does not come again before the next boot,
+ * and it is the same in every mount namespace and for every bind mount.
+ *
+ * What fails: another file system, or no /sys: the id of the mount, by statx.
+ * A process in a mount namespace of its own has other ids for the same mounts,
+ * and before 6.8 an id that was given up is given out again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "daemon/base/sys_kernel.h"
+
+/* Linux 6.8; glibc 2.36 does not name it yet. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x00004000U
+#endif
+
+/* Tells the two kinds of id apart; the kernel's count stays below. */
+#define IS_SYSFS_INODE (UINT64_C(1) << 63)
+
+/* By its device's name: /sys/dev/block/7:1 leads to .../block/loop1. */
+static bool directory_by_device(const char *kind, const struct stat *st,
+    char *path, size_t size)
+{
+	char link[64], target[512], *name;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st->st_dev),
+	    minor(st->st_dev));
+	n = readlink(link, target, sizeof(target) - 1);
+	if (n < 0)
+		return false;
+	target[n] = '\0';
+	name = strrchr(target, '/');
+	if (name == NULL)
+		return false;
+	return (size_t)snprintf(path, size, "/sys/fs/%s%s", kind, name) < size;
+}
+
+/* By its uuid, since it may lie on several devices. */
+static bool directory_of_btrfs(int fd, char *path, size_t size)
+{
+	struct btrfs_ioctl_fs_info_args info;
+	const uint8_t *u = info.fsid;
+
+	memset(&info, 0, sizeof(info));
+	if (ioctl(fd, BTRFS_IOC_FS_INFO, &info) < 0)
+		return false;
+	snprintf(path, size,
+	    "/sys/fs/btrfs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+	    "%02x%02x%02x%02x%02x%02x",
+	    u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10],
+	    u[11], u[12], u[13], u[14], u[15]);
+	return true;
+}
+
+static bool directory_of(int fd, char *path, size_t size)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
+		return false;
+	switch ((unsigned long)fs.f_type) {
+	case EXT4_SUPER_MAGIC:
+		return directory_by_device("ext4", &st, path, size);
+	case XFS_SUPER_MAGIC:
+		return directory_by_device("xfs", &st, path, size);
+	case F2FS_SUPER_MAGIC:
+		return directory_by_device("f2fs", &st, path, size);
+	case BTRFS_SUPER_MAGIC:
+		return directory_of_btrfs(fd, path, size);
+	default:
+		return false;
+	}
+}
+
+/* A kernel that has both answers with the unique one alone, an older one
+ * ignores the bit it does not know: one call serves either. */
+static int mount_id(int fd, uint64_t *id)
+{
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_MNT_ID_UNIQUE,
+		&stx) < 0)
+		return -errno;
+	if ((stx.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) == 0)
+		return -EOPNOTSUPP;
+	*id = stx.stx_mnt_id;
+	return 0;
+}
+
+int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	char path[128];
+	struct stat st;
+
+	(void)sys;
+	if (!directory_of(fd, path, sizeof(path)) || stat(path, &st) < 0)
+		return mount_id(fd, id);
+	*id = IS_SYSFS_INODE | (uint64_t)st.st_ino;
+	return 0;
+}
+
+int sys_kernel_fs_type(const struct sys *sys, int fd, uint64_t *type)
+{
+	struct statfs fs;
+	int r;
+
+	(void)sys;
+	do
+		r = fstatfs(fd, &fs);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	*type = (unsigned long)fs.f_type;
+	return 0;
+}

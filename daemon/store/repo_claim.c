@@ -1,0 +1,209 @@
+/*
+ * A repository made the daemon's own.
+ *
+ * The happy path:
+ *	lock	<common-dir>/refd/lock: one daemon per repository
+ *	name	<common-dir>/refd/id, made and synced at the first opening
+ *	note	in the journal, durably: recovery then knows where to look
+ *
+ * What fails refuses the transaction that asked, with the reason in words:
+ *	another daemon has the lock; it is another journal's; the id can't be
+ *	read, or is not what refd wrote; the disk
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/repo_id.h"
+#include "daemon/store/repo_internal.h"
+
+static int make_refd_dir(const struct repos *repos, struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+	mode_t mode = repo_dir_mode(repo->shared_perm, 022);
+	int r;
+
+	r = SYS(sys, mkdirat, repo->fd, "refd", mode);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (repo->refd_fd < 0)
+		return repo->refd_fd;
+	r = SYS(sys, mkdirat, repo->refd_fd, "stage", mode);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return repo->stage_fd < 0 ? repo->stage_fd : 0;
+}
+
+static int take_lock(const struct repos *repos, struct repo *repo,
+    struct repo_lock *lock)
+{
+	const struct sys *sys = repos->sys;
+	int r;
+
+	if (lock != NULL) {
+		lock->refs++;
+		repo->lock = lock;
+		return 0;
+	}
+	lock = calloc(1, sizeof(*lock));
+	if (lock == NULL)
+		return -ENOMEM;
+	lock->fd = SYS(sys, openat, repo->refd_fd, "lock",
+	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+	r = lock->fd < 0 ? lock->fd : SYS(sys, flock_try, lock->fd);
+	if (r < 0) {
+		if (lock->fd >= 0)
+			SYS(sys, close, lock->fd);
+		free(lock);
+		return r;
+	}
+	lock->refs = 1;
+	repo->lock = lock;
+	return 0;
+}
+
+/* Is the repository that ID's path names still there, beside this one? */
+static bool is_copy(const struct repos *repos, const struct repo *repo,
+    const struct repo_id *id)
+{
+	const struct sys *sys = repos->sys;
+	struct repo_id other;
+	struct sys_stat st;
+	int fd, refd_fd, r;
+
+	fd = SYS(sys, openat, AT_FDCWD, id->path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return false;
+	r = SYS(sys, fstat, fd, &st);
+	refd_fd = SYS(sys, openat, fd, "refd", O_RDONLY | O_DIRECTORY, 0);
+	SYS(sys, close, fd);
+	if (refd_fd < 0)
+		return false;
+	if (r == 0)
+		r = repo_id_read(sys, refd_fd, &other);
+	SYS(sys, close, refd_fd);
+	return r == 0 && (st.dev != repo->dev || st.ino != repo->ino) &&
+	    memcmp(other.uuid, id->uuid, 16) == 0;
+}
+
+static int name_it(const struct repos *repos, struct repo *repo,
+    struct repo_id *id)
+{
+	bool is_new = false;
+	int r;
+
+	r = repo_id_read(repos->sys, repo->refd_fd, id);
+	if (r == -ENOENT ||
+	    (r == 0 && strcmp(id->path, repo->path) != 0 &&
+		is_copy(repos, repo, id))) {
+		is_new = true;
+		memcpy(id->journal, journal_uuid(repos->journal), 16);
+		r = repo_id_make_uuid(id->uuid);
+	}
+	if (r < 0)
+		return r;
+	if (memcmp(id->journal, journal_uuid(repos->journal), 16) != 0)
+		return -ESTALE;
+	memcpy(repo->uuid, id->uuid, 16);
+	if (!is_new && strcmp(id->path, repo->path) == 0)
+		return 0;
+	snprintf(id->path, sizeof(id->path), "%s", repo->path);
+	return repo_id_write(repos->sys, repo->refd_fd, repo->fd, id);
+}
+
+static int note_it(struct repos *repos, struct repo *repo)
+{
+	struct journal_repo known = { .path = repo->path,
+		.dev = repo->dev,
+		.ino = repo->ino };
+	int r;
+
+	memcpy(known.uuid, repo->uuid, 16);
+	r = journal_register_repo(repos->journal, &known);
+	if (r == 0)
+		repo->id = known.id;
+	return r > 0 ? -EIO : r;
+}
+
+enum refd_status repo_claim(struct repos *repos, struct repo *repo,
+    struct repo_lock *lock, char **why)
+{
+	struct repo_id id;
+	char hex[33];
+	int r;
+
+	r = make_refd_dir(repos, repo);
+	if (r == 0)
+		r = take_lock(repos, repo, lock);
+	if (r == -EAGAIN) {
+		*why = repo_why("'%s' is served by another refd already "
+				"(%s/refd/lock is held)",
+		    repo->path, repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == 0)
+		r = name_it(repos, repo, &id);
+	if (r == -ESTALE) {
+		repo_id_hex(id.journal, hex);
+		*why = repo_why(
+		    "'%s' belongs to the journal %s of another "
+		    "refd: its refs may await recovery there; once that one is "
+		    "gone for good, remove '%s/refd'",
+		    repo->path, hex, repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == -EBADMSG) {
+		*why = repo_why("'%s/refd/id' is not what refd wrote there",
+		    repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == 0)
+		r = note_it(repos, repo);
+	if (r == 0)
+		return REFD_OK;
+	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
+	return r == -ENOSPC || r == -EDQUOT ? REFD_NOSPACE :
+	    r == -EACCES || r == -EPERM     ? REFD_DENIED :
+					      REFD_IO;
+}
+
+/* Opens what an earlier run set up; makes nothing. */
+static int open_refd_dir(const struct repos *repos, struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+
+	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (repo->refd_fd < 0)
+		return repo->refd_fd;
+	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return repo->stage_fd < 0 ? repo->stage_fd : 0;
+}
+
+int repo_claim_known(const struct repos *repos, struct repo *repo,
+    const struct journal_repo *known)
+{
+	struct repo_id id;
+	int r;
+
+	r = open_refd_dir(repos, repo);
+	if (r == 0)
+		r = repo_id_read(repos->sys, repo->refd_fd, &id);
+	if (r == -ENOENT || (r == 0 && memcmp(id.uuid, known->uuid, 16) != 0))
+		r = -ESTALE;
+	if (r == 0)
+		r = take_lock(repos, repo, NULL);
+	if (r < 0)
+		return r;
+	memcpy(repo->uuid, id.uuid, 16);
+	repo->id = known->id;
+	return 0;
+}

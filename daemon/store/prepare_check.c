@@ -40,7 +40,13 @@ static void read_packed(struct batch *b)
 		g = &b->groups[i];
 		if (!g->has_token)
 			continue;
-		token_locked_at(&g->token, &g->locked_at_ns);
+		/* Recorded without it, every older file would look like a
+		 * later write to the recovery of a cut. */
+		r = token_locked_at(&g->token, &g->locked_at_ns);
+		if (r < 0) {
+			fail_group(b, g, r, "can't look at the lock file");
+			continue;
+		}
 		r = packed_snapshot(g->repo->packed, &g->snap);
 		if (r < 0)
 			fail_group(b, g, r,

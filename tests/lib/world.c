@@ -365,24 +365,34 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 	return txn;
 }
 
-/* All undecided updates of TXN as one window. */
-static void apply(struct world *w, struct txn *txn, enum window_session session)
+/* All undecided updates of TXNS as one window. */
+static void apply(struct world *w, struct txn *const *txns, size_t nr,
+    enum window_session session)
 {
-	struct txn_part part = { .txn = txn };
-	struct window win = { .parts = &part, .nr_parts = 1 };
-	size_t i;
+	struct window win = { .nr_parts = nr, .session = session };
+	struct txn_part *part;
+	size_t i, k;
 
-	win.session = session;
-	part.updates = calloc(txn->nr_updates, sizeof(*part.updates));
-	assert(part.updates != NULL);
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING)
-			part.updates[part.nr++] = &txn->updates[i];
+	win.parts = calloc(nr, sizeof(*win.parts));
+	assert(win.parts != NULL);
+	for (i = 0; i < nr; i++) {
+		part = &win.parts[i];
+		part->txn = txns[i];
+		part->updates =
+		    calloc(part->txn->nr_updates, sizeof(*part->updates));
+		assert(part->updates != NULL);
+		for (k = 0; k < part->txn->nr_updates; k++)
+			if (part->txn->updates[k].status == REFD_PENDING)
+				part->updates[part->nr++] =
+				    &part->txn->updates[k];
+	}
 	apply_window(&w->store.applier, &win);
-	free(part.updates);
+	for (i = 0; i < nr; i++)
+		free(win.parts[i].updates);
+	free(win.parts);
 }
 
-static struct txn *begin(struct world *w, const char *spec, bool atomic)
+struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 {
 	struct txn *txn = make_txn(w, spec, atomic);
 	enum refd_status status;
@@ -399,27 +409,32 @@ static struct txn *begin(struct world *w, const char *spec, bool atomic)
 
 struct txn *world_apply(struct world *w, const char *spec, bool atomic)
 {
-	struct txn *txn = begin(w, spec, atomic);
+	struct txn *txn = world_begin(w, spec, atomic);
 
 	if (txn != NULL)
-		apply(w, txn, WINDOW_WHOLE);
+		apply(w, &txn, 1, WINDOW_WHOLE);
 	return txn;
+}
+
+void world_window(struct world *w, struct txn *const *txns, size_t nr)
+{
+	apply(w, txns, nr, WINDOW_WHOLE);
 }
 
 struct txn *world_session(struct world *w, const char *spec, bool atomic)
 {
-	struct txn *txn = begin(w, spec, atomic);
+	struct txn *txn = world_begin(w, spec, atomic);
 
 	if (txn == NULL)
 		return NULL;
 	txn->req.verb = REFD_VERB_SESSION;
-	apply(w, txn, WINDOW_PREPARE);
+	apply(w, &txn, 1, WINDOW_PREPARE);
 	return txn;
 }
 
 void world_session_end(struct world *w, struct txn *txn, bool commit)
 {
-	apply(w, txn, commit ? WINDOW_COMMIT : WINDOW_ABORT);
+	apply(w, &txn, 1, commit ? WINDOW_COMMIT : WINDOW_ABORT);
 }
 
 void world_stop_clock(struct world *w, bool stop)

@@ -69,6 +69,10 @@ int world_tick(struct world *w);
  * was short; world_done() it.
  */
 struct txn *world_apply(struct world *w, const char *spec, bool atomic);
+/* Several as one window: each is begun, which may fail as above, then all are
+ * applied. */
+struct txn *world_begin(struct world *w, const char *spec, bool atomic);
+void world_window(struct world *w, struct txn *const *txns, size_t nr);
 /* The same for a session: its locks stand when it comes back, unless nothing
  * of it could be prepared. */
 struct txn *world_session(struct world *w, const char *spec, bool atomic);

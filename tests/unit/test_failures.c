@@ -1,0 +1,303 @@
+/*
+ * What a failure costs. A window of five clients' transactions meets EIO,
+ * ENOSPC and EDQUOT at each of its system calls in turn; a table says for each
+ * of them whom it may cost what, and nobody else notices. Afterwards, killed
+ * or cut, what the journal says of each transaction by its id is what the refs
+ * say, also where the answer was `unknown`; nothing is left locked; and no
+ * descriptor whose sync failed is synced again.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+static const struct {
+	const char *spec;
+	bool atomic;
+} asked[] = {
+	{ "a=2:1;n/x=2:0", false },
+	{ "c=2:1", false },
+	{ "d=2:1;e=2:0", true },
+	{ "-p:1", false },
+	{ "-q:1", false },
+};
+#define NR_TXNS (sizeof(asked) / sizeof(*asked))
+
+static const struct {
+	size_t txn;
+	uint32_t index;
+	const char *name;
+	char old, new_c;
+} refs[] = {
+	{ 0, 0, "a", '1', '2' },
+	{ 0, 1, "n/x", '0', '2' },
+	{ 1, 0, "c", '1', '2' },
+	{ 2, 0, "d", '1', '2' },
+	{ 2, 1, "e", '0', '2' },
+	{ 3, 0, "p", '1', '0' },
+	{ 4, 0, "q", '1', '0' },
+};
+#define NR_REFS (sizeof(refs) / sizeof(*refs))
+
+/* Who is not `ok` then. */
+enum cost {
+	NOBODY,
+	ONE, /* update, or the atomic transaction that it is of */
+	ONE_IF_ANY,
+	UNKNOWN_ONE, /* recorded, and finished by the next start */
+	DELETIONS,   /* they share one packed-refs.new */
+	EVERYONE,    /* of this repository: what they all need to know */
+	AGAIN        /* given back: the repository is looked at anew */
+};
+
+/* By call and file, the first that fits. */
+static const struct stage {
+	const char *at;
+	enum cost cost;
+} stages[] = {
+	{ "statat /srv/r.git", AGAIN },
+	{ "statat config", AGAIN },
+	{ "statat packed-refs", EVERYONE },
+	{ "lstatat [0-9a-f]*.0", EVERYONE },
+	/* The lockfile: token, value, link, and what is read under it. */
+	{ "openat [0-9a-f]*.0", ONE },
+	{ "openat [0-9a-f]*-[0-9]", ONE },
+	{ "write_all [0-9a-f]*-[0-9]", ONE },
+	{ "fchmod [0-9a-f]*-[0-9]", ONE },
+	{ "linkat refs/heads/*.lock", ONE },
+	{ "*at packed-refs.lock", DELETIONS },
+	{ "openat refs/heads/*", ONE },
+	{ "fstat refs/heads/*", ONE },
+	{ "pread refs/heads/*", ONE },
+	{ "stays_below *", ONE },
+	/* The directories. */
+	{ "mkdirat *", ONE },
+	{ "dir_open refs/heads/*", ONE },
+	{ "rmdirat refs/heads/*", ONE },
+	/* packed-refs: read, written, synced, renamed. */
+	{ "fstat packed-refs.new", NOBODY },
+	{ "* packed-refs.new", DELETIONS },
+	{ "* packed-refs", DELETIONS },
+	/* Logs: made before the commit point, owed after it. */
+	{ "unlinkat logs/refs/heads/*", UNKNOWN_ONE },
+	{ "* logs/refs/heads/*", ONE_IF_ANY },
+	/* The journal: tried again one by one, but for the deletions. */
+	{ "pwrite */journal.db-wal", DELETIONS },
+	{ "fdatasync */journal.db-wal", DELETIONS },
+	/* Published. */
+	{ "linkat refs/heads/*", ONE },
+	{ "renameat refs/heads/d", UNKNOWN_ONE },
+	{ "renameat refs/heads/*", ONE },
+	/* Unlocked, and HEAD, which git would not insist on either. */
+	{ "unlinkat *", NOBODY },
+	{ "openat HEAD", NOBODY },
+	{ "fstat HEAD", NOBODY },
+	{ "pread HEAD", NOBODY },
+};
+#define NR_STAGES (sizeof(stages) / sizeof(*stages))
+
+static struct world *w;
+static struct txn *txns[NR_TXNS];
+static struct refd_txid ids[NR_TXNS];
+static enum refd_status said[NR_REFS];
+static char at[128];
+static char context[256];
+
+static void start(void)
+{
+	size_t i;
+
+	w = world_new(memfs_new(), true);
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n"
+	    "3131313131313131313131313131313131313131 refs/heads/q\n");
+	ck_assert_int_eq(world_start(w), 0);
+	world_done(w, world_apply(w, "a=1;c=1;d=1", false));
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	for (i = 0; i < NR_TXNS; i++) {
+		txns[i] = world_begin(w, asked[i].spec, asked[i].atomic);
+		ck_assert_ptr_nonnull(txns[i]);
+		ids[i] = txns[i]->req.txid;
+	}
+}
+
+static const struct stage *stage_of(const char *call)
+{
+	size_t i;
+
+	for (i = 0; i < NR_STAGES; i++)
+		if (fnmatch(stages[i].at, call, 0) == 0)
+			return &stages[i];
+	ck_abort_msg("%s: what may this cost?", call);
+}
+
+/* Call N of the window fails with ERR; false: it had no more. */
+static bool run(unsigned long n, int err)
+{
+	bool hit;
+	size_t i;
+
+	start();
+	memfs_fail(w->fs, n, err);
+	world_window(w, txns, NR_TXNS);
+	hit = memfs_was_hit(w->fs);
+	snprintf(at, sizeof(at), "%s", memfs_hit(w->fs));
+	snprintf(context, sizeof(context), "call %lu (%s), %s", n, at,
+	    strerror(-err));
+	memfs_fail_none(w->fs);
+	for (i = 0; i < NR_REFS; i++)
+		said[i] = txns[refs[i].txn]->updates[refs[i].index].status;
+	for (i = 0; i < NR_TXNS; i++)
+		world_done(w, txns[i]);
+	return hit;
+}
+
+static bool is_deletion(size_t ref)
+{
+	return refs[ref].new_c == '0';
+}
+
+/* A journal that fails says no more than that it did. */
+static bool says_why(enum refd_status status, int err)
+{
+	if (strstr(at, "journal") != NULL)
+		return status == REFD_IO || status == REFD_NOSPACE;
+	return status == (err == -EIO ? REFD_IO : REFD_NOSPACE);
+}
+
+static void check_costs(const struct stage *stage, int err)
+{
+	size_t i, failed = 0, unknown = 0, given_back = 0, hit_txn = 0;
+
+	for (i = 0; i < NR_REFS; i++) {
+		if (said[i] == REFD_OK)
+			continue;
+		if (said[i] == REFD_PENDING) {
+			given_back++;
+			continue;
+		}
+		if (said[i] == REFD_UNKNOWN)
+			unknown++;
+		else if (said[i] != REFD_ABORTED)
+			ck_assert_msg(says_why(said[i], err), "%s: %s is %s",
+			    context, refs[i].name, refd_status_name(said[i]));
+		if (stage->cost == DELETIONS)
+			ck_assert_msg(is_deletion(i), "%s: costs %s", context,
+			    refs[i].name);
+		/* Of the atomic transaction both count as one. */
+		failed += !(failed > 0 && asked[refs[i].txn].atomic &&
+		    hit_txn == refs[i].txn);
+		hit_txn = refs[i].txn;
+	}
+	ck_assert_msg((given_back > 0) == (stage->cost == AGAIN),
+	    "%s: %zu given back", context, given_back);
+	ck_assert_msg((unknown > 0) == (stage->cost == UNKNOWN_ONE),
+	    "%s: %zu are unknown", context, unknown);
+	if (stage->cost == NOBODY || stage->cost == AGAIN)
+		ck_assert_msg(failed == 0, "%s: costs somebody", context);
+	if (stage->cost == ONE || stage->cost == UNKNOWN_ONE)
+		ck_assert_msg(failed == 1, "%s: costs %zu", context, failed);
+	if (stage->cost == ONE_IF_ANY)
+		ck_assert_msg(failed <= 1, "%s: costs %zu", context, failed);
+	ck_assert_msg(store_fatal(&w->store) == NULL, "%s: fatal", context);
+}
+
+static void check_litter(void)
+{
+	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
+
+	ck_assert_msg(locks[0] == '\0', "%s: locks: %s", context, locks);
+	free(locks);
+}
+
+/* What is asked by id, what was answered, and the refs: one story. */
+static void check_truth(void)
+{
+	enum refd_status status;
+	struct hand h = { .w = w };
+	char is;
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++) {
+		h.txid = ids[refs[i].txn];
+		status = hand_status(&h, refs[i].index);
+		is = world_ref(w, refs[i].name);
+		ck_assert_msg(
+		    is == (status == REFD_OK ? refs[i].new_c : refs[i].old),
+		    "%s: %s is at '%c' and the journal says %s", context,
+		    refs[i].name, is, refd_status_name(status));
+		if (said[i] == REFD_OK)
+			ck_assert_msg(status == REFD_OK, "%s: %s was ok",
+			    context, refs[i].name);
+		else if (said[i] != REFD_UNKNOWN)
+			ck_assert_msg(status != REFD_OK, "%s: %s was %s",
+			    context, refs[i].name, refd_status_name(said[i]));
+	}
+	ck_assert_int_eq(world_ref(w, "keep"), '1');
+	check_litter();
+}
+
+static void come_back(bool after_cut)
+{
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+
+	if (after_cut)
+		memfs_cut(w->fs, &nothing);
+	else
+		memfs_kill(w->fs);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+START_TEST(each_call_of_a_window_fails)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
+	bool seen[NR_STAGES] = { false }, hit = true;
+	const struct stage *stage;
+	int err = errs[_i / 2];
+	unsigned long n;
+	size_t i;
+
+	for (n = 0; hit; n++) {
+		hit = run(n, err);
+		if (hit) {
+			stage = stage_of(at);
+			seen[stage - stages] = true;
+			check_costs(stage, err);
+			if (strncmp(at, "unlinkat", 8) != 0 &&
+			    stage->cost != UNKNOWN_ONE)
+				check_litter();
+		}
+		come_back(_i % 2 == 1);
+		check_truth();
+		ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+		ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
+		world_free(w);
+	}
+	for (i = 0; i < NR_STAGES; i++)
+		ck_assert_msg(seen[i], "nothing was '%s'", stages[i].at);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("failures");
+	TCase *tc = tcase_create("failures");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, each_call_of_a_window_fails, 0, 6);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

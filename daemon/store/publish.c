@@ -11,7 +11,8 @@
  *	writer (a directory stands	durable before the answer; of an atomic
  *	there), or the rename fails	transaction everything, its links are
  *					taken back while the locks still stand
- *	the void can't be recorded	unknown
+ *	the void can't be recorded	unknown; record and locks stand, and the
+ *					next recovery tries it, and voids it
  *	a rename, for the disk's sake,	unknown; record and lock stand, so the
  *	once siblings are out; the	next recovery finishes it
  *	unlinking of a deletion
@@ -150,19 +151,25 @@ static void unlock(struct change *c)
 	unlock_one(c);
 }
 
-/* Too late to be taken back: the record stands and so do the locks, and
- * recovery finishes what this disk would not take. */
-static void keep_change(struct batch *b, struct change *c, int err)
+/* The record stands, so the locks do too until recovery has settled it. */
+static void keep_locks(struct batch *b, struct change *c)
 {
 	struct change *l;
 
-	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
-	    c->name, strerror(-err));
 	c->keep = true;
 	for (l = c->lines; l != NULL; l = l->next_line)
 		l->keep = true;
 	if (b->ap->keep != NULL)
 		b->ap->keep(b->ap->arg, c->share->lsn);
+}
+
+/* Too late to be taken back: recovery finishes what this disk would not
+ * take. */
+static void keep_change(struct batch *b, struct change *c, int err)
+{
+	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
+	    c->name, strerror(-err));
+	keep_locks(b, c);
 }
 
 /* Its siblings are out. */
@@ -306,30 +313,34 @@ static void publish_deletions(struct batch *b)
 
 /* ---- what could not be ---- */
 
+static void end_void(struct batch *b, struct change *c, int r)
+{
+	if (r == 0) {
+		txn_decide(c->u, c->void_status, c->void_text);
+		return;
+	}
+	txn_decide(c->u, REFD_UNKNOWN,
+	    "it could not be written, nor that be recorded");
+	/* Its record says that it happened. */
+	keep_locks(b, c);
+}
+
 static void record_voids(struct batch *b)
 {
 	struct change **failed;
 	size_t i, nr = 0;
-	int r;
+	int r = -ENOMEM;
 
 	failed = calloc(b->nr_changes + 1, sizeof(*failed));
-	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->void_status != 0 && failed != NULL)
-			failed[nr++] = b->changes[i];
-	if (nr > 0) {
-		r = batch_void(b, failed, nr);
-		for (i = 0; i < nr; i++)
-			txn_decide(failed[i]->u,
-			    r == 0 ? failed[i]->void_status : REFD_UNKNOWN,
-			    r == 0 ?
-				failed[i]->void_text :
-				"it could not be written, nor that be recorded");
-	}
-	for (i = 0; i < b->nr_changes && failed == NULL; i++)
+	for (i = 0; i < b->nr_changes && failed != NULL; i++)
 		if (b->changes[i]->void_status != 0)
-			txn_decide(b->changes[i]->u, REFD_UNKNOWN,
-			    "out of memory");
+			failed[nr++] = b->changes[i];
+	if (nr > 0)
+		r = batch_void(b, failed, nr);
 	free(failed);
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->void_status != 0)
+			end_void(b, b->changes[i], r);
 }
 
 void batch_publish(struct batch *b)

@@ -228,8 +228,8 @@ static void check_truth(void)
 		h.txid = ids[refs[i].txn];
 		status = hand_status(&h, refs[i].index);
 		is = world_ref(w, refs[i].name);
-		ck_assert_msg(
-		    is == (status == REFD_OK ? refs[i].new_c : refs[i].old),
+		ck_assert_msg(is ==
+			(status == REFD_OK ? refs[i].new_c : refs[i].old),
 		    "%s: %s is at '%c' and the journal says %s", context,
 		    refs[i].name, is, refd_status_name(status));
 		if (said[i] == REFD_OK)

@@ -1,0 +1,364 @@
+/*
+ * What happens when the journal or a file system fails beside or below the
+ * windows: a checkpoint's syncfs, its marker, SQLite's own checkpoint, the
+ * record of a void, a commit that does not fit, a journal that does not come
+ * back. Nothing that was acknowledged is lost, nothing is forgotten too early,
+ * what is asked by id is the truth, and only the last of these ends the daemon.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+#define STATE 1 /* the mount */
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+	world_free(w);
+}
+
+static enum refd_status status_of(const char *spec, struct refd_txid *id)
+{
+	struct txn *txn = world_apply(w, spec, false);
+	enum refd_status status;
+
+	ck_assert_ptr_nonnull(txn);
+	status = txn->updates[0].status;
+	if (id != NULL)
+		*id = txn->req.txid;
+	world_done(w, txn);
+	return status;
+}
+
+static void ok(const char *spec)
+{
+	ck_assert_int_eq(status_of(spec, NULL), REFD_OK);
+}
+
+static enum refd_status asked(const struct refd_txid *id)
+{
+	struct hand h = { .w = w, .txid = *id };
+
+	return hand_status(&h, 0);
+}
+
+static void cut(void)
+{
+	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_NONE, 0), 0);
+}
+
+static uint64_t forgotten(void)
+{
+	return journal_forgotten(w->store.journal);
+}
+
+/* ---- the checkpoint ---- */
+
+static const struct {
+	enum memfs_call call;
+	int err;
+} of_a_checkpoint[] = {
+	{ MEMFS_SYNCFS, -EIO },
+	{ MEMFS_SYNCFS, -ENOSPC },
+	{ MEMFS_SYNCFS, -EDQUOT },
+	{ MEMFS_FUTIMENS_NOW, -EIO },
+	{ MEMFS_PWRITE, -EIO },
+	{ MEMFS_PWRITE, -ENOSPC },
+	{ MEMFS_FSYNC, -EIO },
+	{ MEMFS_FSYNC, -ENOSPC },
+};
+#define NR_OF_A_CHECKPOINT                                                     \
+	((int)(sizeof(of_a_checkpoint) / sizeof(*of_a_checkpoint)))
+
+START_TEST(what_was_not_synced_is_not_forgotten)
+{
+	uint64_t before = forgotten();
+	const char *at;
+
+	ok("x=1");
+	memfs_fail_call(w->fs, of_a_checkpoint[_i].call, 0,
+	    of_a_checkpoint[_i].err);
+	ck_assert_int_lt(world_checkpoint(w), 0);
+	ck_assert(memfs_was_hit(w->fs));
+	at = memfs_hit(w->fs);
+	ck_assert_ptr_null(strstr(at, "journal"));
+	ck_assert_uint_eq(forgotten(), before);
+	ck_assert_ptr_null(store_fatal(&w->store));
+	/* It serves on, and the power goes before the next one. */
+	ok("y=1");
+	cut();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	ok("x=2:1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ck_assert_uint_eq(forgotten(), journal_last_lsn(w->store.journal));
+}
+END_TEST
+
+/* Older kernels' syncfs says 0 on a file system that was shut down. */
+START_TEST(a_syncfs_that_lies_is_found_out)
+{
+	uint64_t before = forgotten();
+
+	ok("x=1");
+	/* syncfs is the third call of it: the marker is touched before. */
+	memfs_die(w->fs, 3, -EIO);
+	ck_assert_int_eq(world_checkpoint(w), -EIO);
+	memfs_fail_none(w->fs);
+	ck_assert_uint_eq(forgotten(), before);
+}
+END_TEST
+
+/* Each call of SQLite's own checkpoint, and of all that goes with it. */
+static bool one_tick(unsigned long n, int err, bool by_cut)
+{
+	unsigned i;
+	bool hit;
+	char spec[16];
+
+	setup();
+	for (i = 0; i < 5; i++) {
+		snprintf(spec, sizeof(spec), "r%u=1", i);
+		ok(spec);
+	}
+	memfs_fail(w->fs, n, err);
+	world_tick(w);
+	hit = memfs_was_hit(w->fs);
+	memfs_fail_none(w->fs);
+	ck_assert_msg(store_fatal(&w->store) == NULL, "%s: fatal",
+	    memfs_hit(w->fs));
+	/* Whatever it was, commits go on, and so does the next checkpoint. */
+	ok("later=1");
+	world_tick(w);
+	ok("later=2:1");
+	ck_assert_int_eq(world_tick(w), 0);
+	if (by_cut)
+		cut();
+	else
+		ck_assert_int_eq(hand_kill(w), 0);
+	for (i = 0; i < 5; i++) {
+		snprintf(spec, sizeof(spec), "r%u", i);
+		ck_assert_int_eq(world_ref(w, spec), '1');
+	}
+	ck_assert_int_eq(world_ref(w, "later"), '2');
+	teardown();
+	return hit;
+}
+
+START_TEST(each_call_of_a_checkpoint_fails)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		hit = one_tick(n, errs[_i], false);
+		one_tick(n, errs[_i], true);
+	}
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* ---- a sync of the journal ---- */
+
+/* The frames are on disk or not; the id tells which, the ref is as it says,
+ * and it is no more than an error to those that wait. */
+START_TEST(a_failed_sync_is_found_out)
+{
+	struct refd_txid id;
+	enum refd_status said;
+
+	ok("x=1");
+	memfs_fail_call(w->fs, MEMFS_FDATASYNC, 0, _i ? -ENOSPC : -EIO);
+	said = status_of("x=2:1", &id);
+	ck_assert(memfs_was_hit(w->fs));
+	ck_assert_ptr_null(store_fatal(&w->store));
+	ck_assert_int_ne(said, REFD_UNKNOWN);
+	ck_assert_int_eq(world_ref(w, "x"), said == REFD_OK ? '2' : '1');
+	ck_assert_int_eq(asked(&id) == REFD_OK, said == REFD_OK);
+	ok("y=1");
+	cut();
+	ck_assert_int_eq(world_ref(w, "x"), said == REFD_OK ? '2' : '1');
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	ck_assert_int_eq(asked(&id) == REFD_OK, said == REFD_OK);
+	ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
+}
+END_TEST
+
+/* The disks are gone from call N of a window on, and come back for the next
+ * start. Where that was in the journal it can't be opened again: unknown, and
+ * the daemon has to go. */
+static bool disks_die(unsigned long n, bool by_cut, bool *was_fatal,
+    bool *was_unknown)
+{
+	static const char *const specs[] = { "x=2:1", "y=2:0" };
+	struct refd_txid ids[2];
+	enum refd_status said[2];
+	struct txn *txns[2];
+	size_t i;
+	bool hit;
+
+	setup();
+	ok("x=1");
+	for (i = 0; i < 2; i++)
+		txns[i] = world_begin(w, specs[i], false);
+	memfs_die(w->fs, n, -EIO);
+	world_window(w, txns, 2);
+	hit = memfs_was_hit(w->fs);
+	if (store_fatal(&w->store) != NULL)
+		*was_fatal = true;
+	for (i = 0; i < 2; i++) {
+		said[i] = txns[i]->updates[0].status;
+		*was_unknown = *was_unknown || said[i] == REFD_UNKNOWN;
+		ids[i] = txns[i]->req.txid;
+		world_done(w, txns[i]);
+	}
+	memfs_fail_none(w->fs);
+	if (by_cut)
+		cut();
+	else
+		ck_assert_int_eq(hand_kill(w), 0);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(world_ref(w, i ? "y" : "x"),
+		    asked(&ids[i]) == REFD_OK ? '2' :
+			i                     ? '0' :
+						'1');
+		if (said[i] != REFD_UNKNOWN)
+			ck_assert_int_eq(asked(&ids[i]) == REFD_OK,
+			    said[i] == REFD_OK);
+	}
+	ok("z=1");
+	teardown();
+	return hit;
+}
+
+START_TEST(a_journal_that_is_gone_is_fatal)
+{
+	bool hit = true, was_fatal = false, was_unknown = false;
+	unsigned long n;
+
+	for (n = 0; hit; n++)
+		hit = disks_die(n, _i == 1, &was_fatal, &was_unknown);
+	ck_assert(was_fatal && was_unknown);
+}
+END_TEST
+
+/* ---- a void that can't be recorded ---- */
+
+static int nr_commits, void_result;
+
+static int commit_and_take_the_name(void *arg, struct journal_row *rows,
+    size_t nr)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	int fd;
+
+	if (nr_commits++ > 0)
+		return void_result;
+	ck_assert_int_eq(
+	    SYS(sys, mkdirat, AT_FDCWD, WORLD_REPO "/refs/heads/x", 0777), 0);
+	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/refs/heads/x/y",
+	    O_WRONLY | O_CREAT | O_EXCL, 0644);
+	ck_assert_int_ge(fd, 0);
+	SYS(sys, write_all, fd, "3535353535353535353535353535353535353535\n",
+	    41);
+	SYS(sys, close, fd);
+	return heal_commit(&((struct world *)arg)->store, rows, nr);
+}
+
+/* git made x/y during the flush of our x; and there is no room to say so. */
+START_TEST(a_void_that_is_not_recorded_is_unknown)
+{
+	struct refd_txid id;
+
+	nr_commits = 0;
+	void_result = _i ? JOURNAL_UNKNOWN : -ENOSPC;
+	w->store.applier.commit = commit_and_take_the_name;
+	ck_assert_int_eq(status_of("x=1:0", &id), REFD_UNKNOWN);
+	ck_assert_int_eq(nr_commits, 2);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x/y"), '5');
+	/* Whoever asks now is told the truth. */
+	ck_assert_int_eq(asked(&id), REFD_CONFLICT);
+	ok("x/y=2:5");
+}
+END_TEST
+
+/* ---- one window, one fate ---- */
+
+static size_t bytes_max;
+
+static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr)
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < nr; i++)
+		len += rows[i].len;
+	if (len > bytes_max)
+		return -ENOSPC;
+	return heal_commit(&((struct world *)arg)->store, rows, nr);
+}
+
+START_TEST(what_does_not_fit_fails_alone)
+{
+	struct txn *txns[3];
+	size_t i;
+
+	bytes_max = 500;
+	w->store.applier.commit = commit_what_fits;
+	txns[0] = world_begin(w, "a=1", false);
+	txns[1] = world_begin(w,
+	    "b1=1;b2=1;b3=1;b4=1;b5=1;b6=1;b7=1;b8=1;b9=1;bb=1", false);
+	txns[2] = world_begin(w, "c=1", false);
+	world_window(w, txns, 3);
+	ck_assert_int_eq(txns[0]->updates[0].status, REFD_OK);
+	for (i = 0; i < txns[1]->nr_updates; i++)
+		ck_assert_int_eq(txns[1]->updates[i].status, REFD_NOSPACE);
+	ck_assert_int_eq(txns[2]->updates[0].status, REFD_OK);
+	for (i = 0; i < 3; i++)
+		world_done(w, txns[i]);
+	cut();
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+	ck_assert_int_eq(world_ref(w, "b5"), '0');
+	ck_assert_int_eq(world_ref(w, "c"), '1');
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("failures_journal");
+	TCase *tc = tcase_create("failures"), *sweep = tcase_create("sweep");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, what_was_not_synced_is_not_forgotten, 0,
+	    NR_OF_A_CHECKPOINT);
+	tcase_add_test(tc, a_syncfs_that_lies_is_found_out);
+	tcase_add_loop_test(tc, a_failed_sync_is_found_out, 0, 2);
+	tcase_add_loop_test(tc, a_void_that_is_not_recorded_is_unknown, 0, 2);
+	tcase_add_test(tc, what_does_not_fit_fails_alone);
+	suite_add_tcase(suite, tc);
+	tcase_set_timeout(sweep, 60);
+	tcase_add_loop_test(sweep, a_journal_that_is_gone_is_fatal, 0, 2);
+	tcase_add_loop_test(sweep, each_call_of_a_checkpoint_fails, 0, 3);
+	suite_add_tcase(suite, sweep);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

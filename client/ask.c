@@ -1,5 +1,5 @@
 /*
- * The questions: ping, query, status, stats. Each is one request to the
+ * The questions: ping, query, status, stats, checkpoint. Each is one request to the
  * daemon; when it is away they say so and end with 75, when it denies us, with
  * 128.
  */
@@ -126,10 +126,10 @@ static struct refd *connect_to(const struct question *q)
 	return r;
 }
 
-static void call(struct refd *r, struct refd_request *req,
+static void call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans)
 {
-	int err = refd_call(r, req, ASK_MS, ans);
+	int err = refd_call(r, req, timeout_ms, ans);
 
 	if (err < 0)
 		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
@@ -161,7 +161,7 @@ int command_ping(int argc, char **argv)
 	printf("%s pid %" PRIu64 " %s\n", hello->software, hello->pid,
 	    refd_server_state_name(hello->state));
 	if (hello->state == REFD_SERVING) {
-		call(r, &req, &ans);
+		call(r, &req, ASK_MS, &ans);
 		refd_answer_done(&ans);
 	} else {
 		rc = EXIT_AWAY;
@@ -220,7 +220,7 @@ int command_query(int argc, char **argv)
 		die("'%s' is no transaction id: 32 hexadecimal digits",
 		    q.args[0]);
 	r = connect_to(&q);
-	call(r, &req, &ans);
+	call(r, &req, ASK_MS, &ans);
 	rc = print_found(&ans, q.args[0], q.json);
 	refd_answer_done(&ans);
 	refd_free(r);
@@ -238,7 +238,7 @@ static int ask_pairs(int argc, char **argv, const char *usage_line,
 
 	parse(&q, argc, argv, "j", 0);
 	r = connect_to(&q);
-	call(r, &req, &ans);
+	call(r, &req, ASK_MS, &ans);
 	if (ans.kind != REFD_ANSWER_PAIRS)
 		die("the daemon's answer is not one to this question");
 	if (q.json)
@@ -260,4 +260,22 @@ int command_stats(int argc, char **argv)
 {
 	return ask_pairs(argc, argv, "refd stats [--json] [--socket PATH]",
 	    REFD_VERB_STATS);
+}
+
+/* However long the disks take: who asks has nothing better to do. */
+int command_checkpoint(int argc, char **argv)
+{
+	struct question q = { .usage = "refd checkpoint [--socket PATH]" };
+	struct refd_request req = { .verb = REFD_VERB_CHECKPOINT };
+	struct refd_answer ans;
+	struct refd *r;
+
+	parse(&q, argc, argv, "", 0);
+	r = connect_to(&q);
+	call(r, &req, -1, &ans);
+	if (ans.kind != REFD_ANSWER_PAIRS)
+		die("the daemon's answer is not one to this question");
+	refd_answer_done(&ans);
+	refd_free(r);
+	return EXIT_DONE;
 }

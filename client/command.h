@@ -9,6 +9,7 @@ int command_ping(int argc, char **argv);
 int command_query(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_stats(int argc, char **argv);
+int command_checkpoint(int argc, char **argv);
 /* In this program's place: refd-daemon, and refd-admin with the command. */
 int command_daemon(int argc, char **argv);
 int command_admin(int argc, char **argv);

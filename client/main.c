@@ -29,6 +29,8 @@ static const struct {
 	{ "query", command_query, "ask what became of a transaction" },
 	{ "status", command_status, "what the daemon is and does" },
 	{ "stats", command_stats, "what it has counted" },
+	{ "checkpoint", command_checkpoint,
+	    "have all refs on disk, before a copy" },
 	{ "daemon", command_daemon, "run the daemon, in the foreground" },
 	{ "recover", command_admin, "replay the journal by hand" },
 	{ "verify", command_admin, "check a repository's refs" },

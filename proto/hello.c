@@ -29,6 +29,7 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"ping",
 		"status",
 		"stats",
+		"checkpoint",
 	};
 	size_t i;
 

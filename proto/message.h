@@ -67,7 +67,8 @@ enum refd_verb {
 	REFD_VERB_QUERY,  /* look-up by txid */
 	REFD_VERB_PING,
 	REFD_VERB_STATUS,
-	REFD_VERB_STATS
+	REFD_VERB_STATS,
+	REFD_VERB_CHECKPOINT /* until nothing answered before needs replay */
 };
 
 /*
@@ -77,7 +78,7 @@ enum refd_verb {
 struct refd_request {
 	enum refd_verb verb;
 	uint32_t request_id;   /* the client's; unique while in flight */
-	struct refd_txid txid; /* all verbs but ping, status, stats */
+	struct refd_txid txid; /* of the verbs down to query */
 
 	/* TRANSACTION and SESSION only. */
 	const char *git_dir; /* absolute; the client's own git-dir */
@@ -161,7 +162,7 @@ enum refd_answer_kind {
 	REFD_ANSWER_EXPIRED,    /* query: older than the horizon */
 	REFD_ANSWER_REFUSED,    /* the request as a whole: status, text */
 	REFD_ANSWER_PONG,
-	REFD_ANSWER_PAIRS /* status, stats: key value lines */
+	REFD_ANSWER_PAIRS /* status, stats, checkpoint: key value lines */
 };
 
 struct refd_pair {

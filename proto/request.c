@@ -19,6 +19,7 @@ static const char *const verbs[] = {
 	[REFD_VERB_PING] = "ping",
 	[REFD_VERB_STATUS] = "status",
 	[REFD_VERB_STATS] = "stats",
+	[REFD_VERB_CHECKPOINT] = "checkpoint",
 };
 
 #define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -29,6 +29,7 @@ static bool verb_has_txid(enum refd_verb verb)
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
+	case REFD_VERB_CHECKPOINT:
 		return false;
 	}
 	return false;

@@ -49,6 +49,7 @@ static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
+	case REFD_VERB_CHECKPOINT:
 		return FLIGHT_UNSENT;
 	}
 	return FLIGHT_UNSENT;
@@ -290,6 +291,7 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
+	case REFD_VERB_CHECKPOINT:
 		break;
 	}
 	return err;

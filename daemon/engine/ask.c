@@ -5,6 +5,7 @@
  *			when it is back
  *	commit, abort	of a prepared session: its end begins, and its results
  *			are the answer
+ *	checkpoint	the store's; answered when it is back
  *
  * Failure modes:
  *	out of memory		refused, and nothing is done
@@ -14,6 +15,8 @@
  *	... or is decided, or not here	answered as a query: it may have been
  *			given up, or its first commit's answer lost
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/engine/state.h"
@@ -88,6 +91,45 @@ void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns)
 	refd_answer_done(&q->answer);
 	free(q);
 }
+
+/* ---- a checkpoint ---- */
+
+void engine_checkpoint(struct engine *e, const struct refd_request *req,
+    engine_answer_fn *fn, void *arg)
+{
+	struct store_checkpoint *cp = calloc(1, sizeof(*cp));
+
+	if (cp != NULL)
+		cp->arg = askers_add(&e->askers, fn, arg, req->request_id);
+	if (cp == NULL || cp->arg == NULL) {
+		free(cp);
+		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		return;
+	}
+	e->nr_lookups++;
+	e->store.checkpoint(e->store.ctx, cp);
+}
+
+void ask_checkpointed(struct engine *e, struct store_checkpoint *cp)
+{
+	char lsn[24];
+	struct refd_pair pair = { .key = "lsn", .value = lsn };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+
+	e->nr_lookups--;
+	snprintf(lsn, sizeof(lsn), "%" PRIu64, cp->lsn);
+	if (cp->status != REFD_OK)
+		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+			.status = cp->status,
+			.text = cp->why };
+	askers_answer(&e->askers, cp->arg, &ans);
+	free(cp->why);
+	free(cp);
+}
+
+/* ---- giving up ---- */
 
 void engine_cancel(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg)

@@ -226,6 +226,8 @@ static void reap(struct engine *e, int64_t now_ns)
 			arrive_admitted(e, done.admitted, now_ns);
 		else if (done.applied != NULL)
 			back_window(e, done.applied, now_ns);
+		else if (done.checkpointed != NULL)
+			ask_checkpointed(e, done.checkpointed);
 		else
 			ask_looked_up(e, done.answered, now_ns);
 		done = (struct store_done){ 0 };

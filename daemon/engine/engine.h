@@ -38,6 +38,7 @@ struct engine_store {
 	void (*admit)(void *ctx, struct txn *txn);
 	void (*apply)(void *ctx, struct window *w);
 	void (*lookup)(void *ctx, struct store_query *query);
+	void (*checkpoint)(void *ctx, struct store_checkpoint *cp);
 	bool (*reap)(void *ctx, struct store_done *done);
 	void (*release)(void *ctx, struct repo *repo);
 	uint64_t (*repo_key)(const struct repo *repo);
@@ -63,6 +64,9 @@ void engine_query(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
 void engine_cancel(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+/* Answered once nothing that was answered before needs replay. */
+void engine_checkpoint(struct engine *e, const struct refd_request *req,
+    engine_answer_fn *fn, void *arg);
 /* Ends a session that is prepared, or whose end is under way. Answered with
  * the results; of one that is decided or unknown here as a query is. */
 void engine_commit(struct engine *e, const struct refd_request *req,

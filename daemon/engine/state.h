@@ -85,6 +85,7 @@ void ask_refuse(const struct refd_request *req, enum refd_status status,
     const char *text, engine_answer_fn *fn, void *arg);
 bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
     int64_t now_ns);
+void ask_checkpointed(struct engine *e, struct store_checkpoint *cp);
 void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns);
 
 /* ---- session.c ---- */

@@ -174,6 +174,11 @@ static void adapter_lookup(void *ctx, struct store_query *query)
 	store_lookup(ctx, query);
 }
 
+static void adapter_checkpoint(void *ctx, struct store_checkpoint *cp)
+{
+	store_checkpoint(ctx, cp);
+}
+
 static bool adapter_reap(void *ctx, struct store_done *done)
 {
 	return store_reap(ctx, done);
@@ -190,6 +195,7 @@ static void begin_serving(struct net *net)
 		.admit = adapter_admit,
 		.apply = adapter_apply,
 		.lookup = adapter_lookup,
+		.checkpoint = adapter_checkpoint,
 		.reap = adapter_reap,
 		.release = adapter_release,
 		.repo_key = store_repo_key,

@@ -57,6 +57,18 @@ static void submit(struct net *net, struct conn *conn, struct refd_request *req)
 	    request_answered, conn);
 }
 
+/* It has every file system synced, so it is not for everybody. */
+static void checkpoint(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	if (conn->peer.uid != 0 && conn->peer.uid != (uint32_t)geteuid())
+		refuse(conn, req, REFD_DENIED,
+		    "only root and the daemon's own user may ask for a "
+		    "checkpoint");
+	else
+		engine_checkpoint(net->engine, req, request_answered, conn);
+}
+
 /* What needs the journal, and so an engine. */
 static void hand_over(struct net *net, struct conn *conn,
     struct refd_request *req)
@@ -88,6 +100,9 @@ static void hand_over(struct net *net, struct conn *conn,
 		engine_abort(net->engine, req, conn->peer.uid, now_ns,
 		    request_answered, conn);
 		break;
+	case REFD_VERB_CHECKPOINT:
+		checkpoint(net, conn, req);
+		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
@@ -118,6 +133,7 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_ABORT:
 	case REFD_VERB_CANCEL:
 	case REFD_VERB_QUERY:
+	case REFD_VERB_CHECKPOINT:
 		hand_over(net, conn, req);
 		break;
 	}

@@ -29,6 +29,7 @@
 #include "daemon/store/store_internal.h"
 
 #define WAL_MAX_BYTES (16 * 1024 * 1024)
+#define WINDOW_NS     (2 * 1000 * 1000) /* one may take so long to end */
 
 static int sync_marked(struct store *s, struct fs *fs)
 {
@@ -65,13 +66,17 @@ static int sync_all(struct store *s)
 	struct fs *fs;
 	int r = 0, err;
 
+	s->unsynced = NULL;
 	pthread_mutex_lock(&s->repos.mutex);
 	fs = s->repos.fs;
 	pthread_mutex_unlock(&s->repos.mutex);
 	/* The list only grows at its head; what is in it stays. */
 	for (; fs != NULL; fs = fs->next) {
 		err = checkpoint_sync_fs(s, fs);
-		r = err < 0 ? err : r;
+		if (err == 0)
+			continue;
+		r = err;
+		s->unsynced = fs;
 	}
 	return r;
 }
@@ -175,18 +180,13 @@ static void pay_all(struct store *s)
 
 /* ---- the checkpoint ---- */
 
-/* The highest LSN that may be forgotten once everything is synced. */
-static uint64_t highest_ended(struct store *s)
+/* The highest LSN of which nothing waits for more than its window; under
+ * MUTEX. */
+static uint64_t highest_not_kept(struct store *s)
 {
+	uint64_t lsn = journal_last_lsn(s->journal);
 	struct owed *owed;
-	uint64_t lsn;
-	size_t i;
 
-	pthread_mutex_lock(&s->mutex);
-	lsn = journal_last_lsn(s->journal);
-	for (i = 0; i < STORE_COMMITTERS; i++)
-		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
-			lsn = s->floors[i] - 1;
 	if (s->kept != 0 && s->kept - 1 < lsn)
 		lsn = s->kept - 1;
 	for (owed = s->owed; owed != NULL; owed = owed->next)
@@ -194,6 +194,20 @@ static uint64_t highest_ended(struct store *s)
 			lsn = owed->lsn - 1;
 	if (parked_floor(s) - 1 < lsn)
 		lsn = parked_floor(s) - 1;
+	return lsn;
+}
+
+/* The highest LSN that may be forgotten once everything is synced. */
+static uint64_t highest_ended(struct store *s)
+{
+	uint64_t lsn;
+	size_t i;
+
+	pthread_mutex_lock(&s->mutex);
+	lsn = highest_not_kept(s);
+	for (i = 0; i < STORE_COMMITTERS; i++)
+		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
+			lsn = s->floors[i] - 1;
 	pthread_mutex_unlock(&s->mutex);
 	return lsn;
 }
@@ -216,24 +230,78 @@ int checkpoint_once(struct store *s, bool now)
 	pthread_mutex_unlock(&s->mutex);
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
-	if (r == 0 && lsn > journal_forgotten(s->journal))
+	if (r == 0 && (now || lsn > journal_forgotten(s->journal)))
 		r = journal_forget(s->journal, lsn, now);
 	if (r <= 0 && !now &&
 	    journal_checkpoint(s->journal, WAL_MAX_BYTES) == JOURNAL_UNKNOWN)
 		r = JOURNAL_UNKNOWN;
 	pthread_rwlock_unlock(&s->journal_lock);
-	if (r == JOURNAL_UNKNOWN)
-		r = heal_journal(s, epoch);
-	return r;
+	if (r != JOURNAL_UNKNOWN)
+		return r;
+	r = heal_journal(s, epoch);
+	/* It may have been this that got lost. */
+	if (r == 0 && now)
+		r = journal_forget(s->journal, lsn, true);
+	return r > 0 ? -EIO : r;
 }
 
-static void wait_interval(struct store *s)
+/* ---- those that were asked for ---- */
+
+static void decide(struct store *s, struct store_checkpoint *cp, int r)
+{
+	char path[REFD_PATH_MAX];
+
+	cp->status = REFD_IO;
+	if (r < 0 && s->unsynced != NULL &&
+	    SYS(s->sys, fd_path, s->unsynced->fd, path, sizeof(path)) == 0)
+		cp->why = repo_why("can't sync the file system of '%s': %s",
+		    path, strerror(-r));
+	else if (r < 0)
+		cp->why = repo_why("%s", strerror(-r));
+	else
+		cp->why = repo_why(
+		    "updates that were answered await recovery: see the "
+		    "daemon's log, and what is parked in 'refd status'");
+}
+
+/* Answers those that are done, or can't be. What only waits for a window to
+ * end stays. */
+static void answer_asked(struct store *s, int r)
+{
+	struct store_checkpoint *asked, *cp;
+	uint64_t forgotten, possible;
+
+	pthread_mutex_lock(&s->mutex);
+	asked = s->to_checkpoint.head;
+	s->to_checkpoint.head = NULL;
+	forgotten = journal_forgotten(s->journal);
+	possible = highest_not_kept(s);
+	pthread_mutex_unlock(&s->mutex);
+	while ((cp = asked) != NULL) {
+		asked = cp->next;
+		if (r == 0 && cp->lsn > forgotten && cp->lsn <= possible) {
+			pthread_mutex_lock(&s->mutex);
+			checkpoint_fifo_put(&s->to_checkpoint, cp);
+			pthread_mutex_unlock(&s->mutex);
+			continue;
+		}
+		if (r != 0 || cp->lsn > forgotten)
+			decide(s, cp, r);
+		else
+			cp->lsn = forgotten;
+		store_checkpointed(s, cp);
+	}
+}
+
+/* ---- the thread ---- */
+
+static void wait_interval(struct store *s, int64_t interval_ns)
 {
 	struct timespec until;
 	int64_t ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns = until.tv_nsec + s->cfg.checkpoint_interval_ns;
+	ns = until.tv_nsec + interval_ns;
 	until.tv_sec += ns / 1000000000;
 	until.tv_nsec = ns % 1000000000;
 	pthread_cond_timedwait(&s->tick_cond, &s->mutex, &until);
@@ -242,23 +310,31 @@ static void wait_interval(struct store *s)
 void *checkpoint_main(void *arg)
 {
 	uint64_t windows = 0, before;
+	bool idle, asked, waits = false;
 	struct store *s = arg;
-	bool idle;
+	int r;
 
 	pthread_mutex_lock(&s->mutex);
 	while (!s->stopping) {
 		before = windows;
-		wait_interval(s);
+		if (waits)
+			wait_interval(s, WINDOW_NS);
+		else if (s->to_checkpoint.head == NULL)
+			wait_interval(s, s->cfg.checkpoint_interval_ns);
 		windows = s->stats.windows;
 		idle = windows == before;
+		asked = s->to_checkpoint.head != NULL;
 		if (s->stopping)
 			break;
 		s->retry_parked = s->parked != NULL;
 		if (s->retry_parked)
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
-		checkpoint_once(s, idle);
+		r = checkpoint_once(s, idle || asked);
+		if (asked)
+			answer_asked(s, r);
 		pthread_mutex_lock(&s->mutex);
+		waits = s->to_checkpoint.head != NULL;
 	}
 	pthread_mutex_unlock(&s->mutex);
 	return NULL;

@@ -24,7 +24,7 @@
 static bool nothing_done(const struct store *s)
 {
 	return s->admitted.head == NULL && s->looked_up.head == NULL &&
-	    s->applied.head == NULL;
+	    s->applied.head == NULL && s->checkpointed.head == NULL;
 }
 
 void store_admitted(struct store *s, struct txn *txn)
@@ -46,6 +46,18 @@ void store_looked_up(struct store *s, struct store_query *query)
 	pthread_mutex_lock(&s->mutex);
 	wake = nothing_done(s);
 	query_fifo_put(&s->looked_up, query);
+	pthread_mutex_unlock(&s->mutex);
+	if (wake)
+		s->cfg.wake(s->cfg.wake_arg);
+}
+
+void store_checkpointed(struct store *s, struct store_checkpoint *cp)
+{
+	bool wake;
+
+	pthread_mutex_lock(&s->mutex);
+	wake = nothing_done(s);
+	checkpoint_fifo_put(&s->checkpointed, cp);
 	pthread_mutex_unlock(&s->mutex);
 	if (wake)
 		s->cfg.wake(s->cfg.wake_arg);
@@ -74,9 +86,12 @@ bool store_reap(struct store *s, struct store_done *done)
 		done->admitted = txn_fifo_take(&s->admitted);
 	if (done->applied == NULL && done->admitted == NULL)
 		done->answered = query_fifo_take(&s->looked_up);
+	if (done->applied == NULL && done->admitted == NULL &&
+	    done->answered == NULL)
+		done->checkpointed = checkpoint_fifo_take(&s->checkpointed);
 	pthread_mutex_unlock(&s->mutex);
 	return done->applied != NULL || done->admitted != NULL ||
-	    done->answered != NULL;
+	    done->answered != NULL || done->checkpointed != NULL;
 }
 
 /* ---- handing over ---- */
@@ -94,6 +109,15 @@ void store_lookup(struct store *s, struct store_query *query)
 	pthread_mutex_lock(&s->mutex);
 	query_fifo_put(&s->to_look_up, query);
 	pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void store_checkpoint(struct store *s, struct store_checkpoint *cp)
+{
+	pthread_mutex_lock(&s->mutex);
+	cp->lsn = journal_last_lsn(s->journal);
+	checkpoint_fifo_put(&s->to_checkpoint, cp);
+	pthread_cond_signal(&s->tick_cond);
 	pthread_mutex_unlock(&s->mutex);
 }
 

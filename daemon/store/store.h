@@ -7,7 +7,7 @@
  * they come back in any order, but admissions of one repository keep theirs.
  *
  * Threads: store_open, _recover, _start, _stop and _free from one thread,
- * blocking. store_admit, store_apply, store_query and store_reap never block
+ * blocking. store_admit, _apply, _lookup, _checkpoint and _reap never block
  * for longer than a queue's mutex and are for the loop thread. WAKE is called
  * from the store's threads whenever something was added to an empty
  * completion queue; it must be async-safe (write to an eventfd).
@@ -91,11 +91,22 @@ struct store_query {
 };
 void store_lookup(struct store *store, struct store_query *query);
 
+/* That nothing of what came back before needs replay. */
+struct store_checkpoint {
+	uint64_t lsn;            /* filled in: up to here */
+	enum refd_status status; /* filled in: OK, IO */
+	char *why;               /* filled in, owned: when it is not OK */
+	void *arg;               /* the asker's */
+	struct store_checkpoint *next;
+};
+void store_checkpoint(struct store *store, struct store_checkpoint *cp);
+
 /* One thing done. Exactly one pointer is set. */
 struct store_done {
 	struct txn *admitted;
 	struct window *applied;
 	struct store_query *answered;
+	struct store_checkpoint *checkpointed;
 };
 /* false: nothing is waiting. */
 bool store_reap(struct store *store, struct store_done *done);

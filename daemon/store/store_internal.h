@@ -49,6 +49,7 @@
 STORE_FIFO(txn_fifo, txn)
 STORE_FIFO(window_fifo, window)
 STORE_FIFO(query_fifo, store_query)
+STORE_FIFO(checkpoint_fifo, store_checkpoint)
 
 /* A reflog line that could not be written: tried again. */
 struct owed {
@@ -79,6 +80,7 @@ struct store {
 	pthread_rwlock_t journal_lock;
 	struct journal *journal;
 	struct journal_reader *reader; /* lane's; NULL: to be opened */
+	const struct fs *unsynced; /* checkpointer's: the last that failed */
 	unsigned journal_epoch;
 
 	/* Everything below: under MUTEX. */
@@ -87,6 +89,7 @@ struct store {
 	struct txn_fifo to_admit, to_barrier, admitted;
 	struct query_fifo to_look_up, looked_up;
 	struct window_fifo to_apply, applied;
+	struct checkpoint_fifo to_checkpoint, checkpointed;
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
@@ -104,6 +107,7 @@ struct store {
 /* store.c: what is done goes back to the engine. */
 void store_admitted(struct store *s, struct txn *txn);
 void store_looked_up(struct store *s, struct store_query *query);
+void store_checkpointed(struct store *s, struct store_checkpoint *cp);
 void store_set_fatal(struct store *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -129,6 +133,7 @@ int barrier_sync(struct store *s, struct fs *fs);
 void *checkpoint_main(void *arg);
 /* syncfs and marker of a file system, if anything was published to it. */
 int checkpoint_sync_fs(void *store, struct fs *fs);
+/* One round. NOW: what may be forgotten is, durably, when it returns 0. */
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
     uint64_t lsn, const char *worktree, const char *refname, const char *line);

@@ -168,7 +168,8 @@ void gen_request(struct gen *g, struct refd_request *req)
 	/* As often a transaction or session as all the others together. */
 	req->verb = (enum refd_verb)gen_below(g, 2);
 	if (gen_bool(g))
-		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_STATS + 1);
+		req->verb =
+		    (enum refd_verb)gen_below(g, REFD_VERB_CHECKPOINT + 1);
 	req->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
 	if (req->verb < REFD_VERB_PING)
 		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));

@@ -161,7 +161,7 @@ static void make_stream(struct pkt_buf *out, bool of_requests, int nr)
 		if (of_requests) {
 			gen_request(&g, &req);
 			refd_request_encode(&req, out);
-			if ((int)req.verb != kind % (REFD_VERB_STATS + 1))
+			if ((int)req.verb != kind % (REFD_VERB_CHECKPOINT + 1))
 				out->len = before;
 			refd_request_done(&req);
 		} else {

@@ -1,0 +1,193 @@
+#include "tests/lib/store_rig.h"
+
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "tests/lib/tmp.h"
+
+struct store *sr_store;
+const struct sys *sr_sys = &sys_kernel;
+char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
+uint64_t sr_found_count;
+static int wake_fd;
+
+static void wake(void *arg)
+{
+	(void)arg;
+	eventfd_write(wake_fd, 1);
+}
+
+static void found(void *arg, enum store_finding finding, const char *repo,
+    const char *ref, const char *text)
+{
+	(void)arg;
+	(void)finding;
+	(void)repo;
+	(void)ref;
+	(void)text;
+	sr_found_count++;
+}
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	(void)done;
+	(void)total;
+}
+
+void sr_open(void)
+{
+	const char *roots[] = { tmp_root };
+	struct store_config cfg = {
+		.sys = sr_sys,
+		.state_dir = sr_state,
+		.roots = roots,
+		.nr_roots = 1,
+		.durability = REFD_DURABILITY_JOURNAL,
+		.checkpoint_interval_ns = 20 * 1000000,
+		.prepare_max_ns = 10 * 1000000,
+		.max_open_repos = 4,
+		.wake = wake,
+	};
+	struct store_report report = { found, progress, NULL };
+	uint64_t parked;
+	char *why;
+
+	ck_assert_msg(store_open(&cfg, &sr_store, &why) == 0, "%s", why);
+	ck_assert_int_eq(store_recover(sr_store, &report, &parked), 0);
+	ck_assert_uint_eq(parked, 0);
+	ck_assert_int_eq(store_start(sr_store), 0);
+}
+
+void sr_close(void)
+{
+	ck_assert_int_eq(store_stop(sr_store), 0);
+	store_free(sr_store);
+	sr_store = NULL;
+}
+
+void sr_setup(void)
+{
+	char *out;
+
+	tmp_setup();
+	snprintf(sr_state, sizeof(sr_state), "%s/state", tmp_root);
+	snprintf(sr_repo, sizeof(sr_repo), "%s/r.git", tmp_root);
+	tmp_run("git init -q --bare r.git");
+	out =
+	    tmp_output("GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
+		       "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
+		       "git commit-tree -m x "
+		       "$(GIT_DIR=r.git git hash-object -t tree -w /dev/null)");
+	ck_assert_uint_ge(strlen(out), REFD_OID_HEX);
+	memcpy(sr_commit, out, REFD_OID_HEX);
+	free(out);
+	wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	sr_open();
+}
+
+void sr_teardown(void)
+{
+	if (sr_store != NULL)
+		sr_close();
+	close(wake_fd);
+	tmp_teardown();
+}
+
+/* A transaction that owns what it holds, as one that came by the wire. */
+struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
+    const char *name, const char *hex)
+{
+	struct refd_update update = { .action = REFD_UPDATE, .name = name };
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1,
+		.txid = *id,
+		.git_dir = git_dir,
+		.umask = 022,
+		.updates = &update,
+		.nr_updates = 1 };
+	struct refd_request_decoder *dec = refd_request_decoder_new();
+	struct pkt_buf buf = { NULL, 0, 0, false };
+	struct refd_request own;
+	enum refd_status status;
+	struct txn *txn = NULL;
+	const char *why;
+	struct pkt pkt;
+	size_t at = 0;
+
+	ck_assert_int_eq(refd_oid_parse(hex, &update.new_oid), 0);
+	refd_request_encode(&req, &buf);
+	while (at < buf.len) {
+		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
+		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
+		    REFD_DECODE_DONE)
+			txn = txn_new(&own);
+	}
+	ck_assert_ptr_nonnull(txn);
+	refd_request_decoder_free(dec);
+	pkt_buf_done(&buf);
+	return txn;
+}
+
+struct store_done sr_wait_done(void)
+{
+	struct pollfd pfd = { .fd = wake_fd, .events = POLLIN };
+	struct store_done done;
+	eventfd_t value;
+
+	while (!store_reap(sr_store, &done)) {
+		ck_assert_int_eq(poll(&pfd, 1, 60000), 1);
+		eventfd_read(wake_fd, &value);
+	}
+	return done;
+}
+
+struct txn *sr_admit(const struct refd_txid *id, const char *git_dir,
+    const char *name, const char *hex)
+{
+	struct txn *txn = sr_make_txn(id, git_dir, name, hex);
+	struct store_done done;
+
+	store_admit(sr_store, txn);
+	done = sr_wait_done();
+	ck_assert_ptr_eq(done.admitted, txn);
+	return txn;
+}
+
+void sr_done_with(struct txn *txn)
+{
+	if (txn->repo != NULL)
+		store_release(sr_store, txn->repo);
+	txn->repo = NULL;
+	txn_free(txn);
+}
+
+struct window *sr_make_window(struct txn *txn)
+{
+	struct window *w = calloc(1, sizeof(*w));
+
+	w->parts = calloc(1, sizeof(*w->parts));
+	w->nr_parts = 1;
+	w->parts[0].txn = txn;
+	w->parts[0].updates = calloc(1, sizeof(*w->parts[0].updates));
+	w->parts[0].updates[0] = &txn->updates[0];
+	w->parts[0].nr = 1;
+	return w;
+}
+
+void sr_apply(struct txn *txn)
+{
+	struct store_done done;
+
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	store_apply(sr_store, sr_make_window(txn));
+	done = sr_wait_done();
+	ck_assert_ptr_nonnull(done.applied);
+	window_free(done.applied);
+}

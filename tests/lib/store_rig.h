@@ -1,0 +1,37 @@
+/*
+ * A store with all its threads, on real disks, with one repository in it: for
+ * tests of what the threads do for each other. One thread; the state lies in
+ * tmp_root (tests/lib/tmp.h), of which sr_setup() makes a new one.
+ */
+#ifndef TESTS_LIB_STORE_RIG_H
+#define TESTS_LIB_STORE_RIG_H
+
+#include "daemon/store/store.h"
+
+extern struct store *sr_store;
+/* The system calls of the next sr_open(); the kernel's. */
+extern const struct sys *sr_sys;
+extern char sr_state[4096], sr_repo[4096];
+extern char sr_commit[REFD_OID_HEX + 1]; /* in the repository; no ref's */
+extern uint64_t sr_found_count;          /* what recovery had to say */
+
+void sr_setup(void);
+void sr_teardown(void);
+void sr_open(void); /* recovers, and starts; nothing may be parked */
+void sr_close(void);
+
+/* An update of NAME to HEX, which owns what it holds, as one that came by the
+ * wire; all zeroes deletes. */
+struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
+    const char *name, const char *hex);
+struct window *sr_make_window(struct txn *txn);
+/* The next thing that comes back. */
+struct store_done sr_wait_done(void);
+/* Through admission, and back. */
+struct txn *sr_admit(const struct refd_txid *id, const char *git_dir,
+    const char *name, const char *hex);
+/* One that was admitted, as a window of its own. */
+void sr_apply(struct txn *txn);
+void sr_done_with(struct txn *txn);
+
+#endif

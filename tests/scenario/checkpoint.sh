@@ -1,0 +1,147 @@
+#!/bin/bash
+# The checkpoint: how much may await replay is bounded, also under load that
+# never pauses; `refd checkpoint` returns when what was answered before needs
+# no replay, so that after a cut all of it is there before anything is replayed; only root and the daemon's user may ask;
+# one that can't be done says so; and what others did to a ref between its
+# publication and its checkpoint is what a cut leaves.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+never() {
+	printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+}
+
+pending() { # how many records await replay
+	"$REFD" status | awk '/^last_lsn/ { last = $2 }
+		/^forgotten_lsn/ { print last - $2 }'
+}
+
+# ---- bounded ----
+
+bounded() {
+	local most=0 now i
+	check 'the daemon starts' start_daemon
+	new_repo repo.git bare
+	one=$(new_commit repo.git one)
+	two=$(new_commit repo.git two)
+	"$REFD" update -C "$T/repo.git" refs/heads/first "$one"
+	for i in {1..50}; do
+		[ "$(pending)" -ne 0 ] || break
+		sleep 0.1
+	done
+	is 'after a moment nothing awaits replay' 0 "$(pending)"
+	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
+		--oid "$one" --oid "$two" --clients 4 --txns 100000 \
+		>"$T/storm" &
+	own $!
+	local storm=$! forgotten before=0
+	for i in {1..4}; do
+		sleep 1
+		forgotten=$("$REFD" status | sed -n 's/^forgotten_lsn: //p')
+		[ "$forgotten" -gt "$before" ] || break
+		before=$forgotten
+		now=$(pending)
+		[ "$now" -le "$most" ] || most=$now
+	done
+	is "under load it goes on, with $most pending at most" 4 "$i"
+	check 'asked for under load' timeout 20 "$REFD" checkpoint
+	kill -KILL "$storm"
+	reap "$storm"
+	check 'the daemon stops' stop_daemon
+}
+
+# ---- who may ask ----
+
+asked_by_others() {
+	if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+		skip 'asked for by others' 'only root can be somebody else'
+		return
+	fi
+	chmod 755 "$T"
+	setpriv --reuid 65534 --clear-groups "$REFD" checkpoint \
+		--socket "$SOCKET" 2>/dev/null
+	is 'asked for by others: denied' 128 $?
+}
+
+# ---- on real disks ----
+
+# The file system of the repository is cut; what is on it is looked at before
+# anything is replayed.
+cut_alone() {
+	local name="$1: cut and mounted again"
+	kill -STOP "$DAEMON"
+	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS" || return 1
+	kill_daemon
+	umount "$FS" && mount -o loop "$FS.img" "$FS" || return 1
+	check "$name" true
+}
+
+on_disk() { # FILE-SYSTEM SIZE
+	local repo i asked
+	with_fs "$1" "$2" || return
+	SERVED=$FS
+	STATE=$T/state.$1
+	repo=$FS/repo.git
+	git init -q --bare "$repo"
+	one=$(new_commit "${repo#"$T/"}" one)
+	two=$(new_commit "${repo#"$T/"}" two)
+	check "$1: the daemon starts" start_daemon --config "$T/config"
+	for i in {1..30}; do
+		echo "create refs/heads/a/$i $one"
+	done | "$REFD" update -C "$repo" --stdin
+	check "$1: they await replay" test "$(pending)" -gt 0
+	# Between publication and checkpoint: moved, deleted, packed by git,
+	# which syncs nothing.
+	for i in 1 2 3; do
+		git -C "$repo" update-ref "refs/heads/a/$i" "$two"
+	done
+	for i in 4 5 6; do
+		git -C "$repo" update-ref -d "refs/heads/a/$i"
+	done
+	git -C "$repo" -c core.fsync=none pack-refs --all --prune
+	git -C "$repo" update-ref refs/heads/a/7 "$two"
+	"$REFD" update -C "$repo" refs/heads/b "$one"
+	asked=$(git -C "$repo" for-each-ref)
+	check "$1: refd checkpoint" "$REFD" checkpoint
+	is "$1: then nothing does" 0 "$(pending)"
+	cut_alone "$1" || { not_ok "$1" 'could not be cut'; return; }
+	is "$1: all is there" "$asked" "$(git -C "$repo" for-each-ref)"
+	check "$1: git fsck" git -C "$repo" fsck --no-dangling
+
+	# Of what replay there still is, nothing undoes what others did.
+	check "$1: it starts again" start_daemon --config "$T/config"
+	is "$1: and leaves it so" "$asked" "$(git -C "$repo" for-each-ref)"
+	"$REFD" update -C "$repo" refs/heads/c "$one"
+	kill -STOP "$DAEMON"
+	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS"
+	kill -CONT "$DAEMON"
+	"$REFD" checkpoint 2>"$T/said"
+	is "$1: a disk that fails" 128 $?
+	check "$1: a disk that fails: says so" \
+		grep -q "can't sync the file system of '$FS" "$T/said"
+	kill_daemon
+	umount "$FS" && mount -o loop "$FS.img" "$FS"
+	check "$1: nothing was forgotten" start_daemon
+	is "$1: it is there" "$one" "$(git -C "$repo" rev-parse refs/heads/c)"
+	check "$1: the daemon stops" stop_daemon
+	"$REFD" recover --state "$STATE" --root "$FS" >"$T/found"
+	is "$1: a stop leaves nothing to replay" \
+		'0 refs redone, 0 left as another wrote them, 0 parked' \
+		"$(cat "$T/found")"
+}
+
+bounded
+check 'the daemon starts again' start_daemon
+asked_by_others
+check 'and stops' stop_daemon
+"$REFD" checkpoint 2>"$T/said"
+is 'with no daemon' 75 $?
+never
+if [ "$(id -u)" -ne 0 ]; then
+	skip checkpoint 'only root can mount'
+	finish
+fi
+on_disk ext4 96M
+on_disk xfs 300M
+finish

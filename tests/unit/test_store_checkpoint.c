@@ -1,0 +1,232 @@
+/*
+ * Proves of the checkpoint, with a real repository and all threads running:
+ * while its syncfs takes its time refs are committed and answered; one that
+ * was asked for comes back when all that was answered before needs no replay,
+ * in the journal on the disk, and not before; what can't be synced is said and
+ * nothing is forgotten; and a stop leaves nothing to replay.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/tmp.h"
+
+static const char zeroes[] = "0000000000000000000000000000000000000000";
+static const char ref_a[] = "refs/heads/a";
+
+/* ---- the disk ---- */
+
+static struct sys disk;
+static _Atomic bool holds; /* a syncfs waits to be let go */
+static sem_t is_held, let_go;
+static _Atomic int syncfs_fails, marker_fails;
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	if (syncfs_fails < 0)
+		return syncfs_fails;
+	if (holds) {
+		sem_post(&is_held);
+		sem_wait(&let_go);
+	}
+	return sys_kernel.syncfs(sys, fd);
+}
+
+static int disk_fsync(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	if (marker_fails < 0 &&
+	    sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "/refd/marker") != NULL)
+		return marker_fails;
+	return sys_kernel.fsync(sys, fd);
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.syncfs = disk_syncfs;
+	disk.fsync = disk_fsync;
+	holds = false;
+	syncfs_fails = marker_fails = 0;
+	sem_init(&is_held, 0, 0);
+	sem_init(&let_go, 0, 0);
+	sr_sys = &disk;
+	sr_setup();
+}
+
+static void teardown(void)
+{
+	sr_teardown();
+}
+
+/* ---- what is done there ---- */
+
+static struct txn *admit(const char *name, const char *hex)
+{
+	struct refd_txid id;
+
+	refd_txid_make(&id);
+	return sr_admit(&id, sr_repo, name, hex);
+}
+
+static void update(const char *name, const char *hex)
+{
+	struct txn *txn = admit(name, hex);
+
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
+static void wait_for_checkpoint(struct store_checkpoint *cp)
+{
+	struct store_done done = sr_wait_done();
+
+	ck_assert_ptr_eq(done.checkpointed, cp);
+}
+
+static uint64_t last_lsn(void)
+{
+	struct store_stats stats;
+
+	store_stats(sr_store, &stats);
+	return stats.last_lsn;
+}
+
+static uint64_t forgotten_lsn(void)
+{
+	struct store_stats stats;
+
+	store_stats(sr_store, &stats);
+	return stats.forgotten_lsn;
+}
+
+/* ---- tests ---- */
+
+/* A deletion needs no object, and so no syncfs of its own. */
+START_TEST(a_commit_does_not_wait_for_it)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_done done;
+	uint64_t asked;
+
+	update(ref_a, sr_commit);
+	update("refs/heads/b", sr_commit);
+	holds = true;
+	asked = last_lsn();
+	store_checkpoint(sr_store, &cp);
+	sem_wait(&is_held);
+	update(ref_a, zeroes);
+	ck_assert_uint_gt(last_lsn(), asked);
+	ck_assert(!store_reap(sr_store, &done));
+	holds = false;
+	sem_post(&let_go);
+	wait_for_checkpoint(&cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+	ck_assert_uint_ge(cp.lsn, asked);
+}
+END_TEST
+
+/* Nothing is left to replay for who takes a copy now: another store on a copy
+ * of the state says so. */
+START_TEST(it_is_on_the_disk_when_it_comes_back)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+	uint64_t last;
+
+	update(ref_a, sr_commit);
+	last = last_lsn();
+	store_checkpoint(sr_store, &cp);
+	wait_for_checkpoint(&cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+	ck_assert_uint_eq(cp.lsn, last);
+	tmp_run("cp -r state state.copy");
+	sr_close();
+	tmp_run("rm -r state && mv state.copy state");
+	sr_open();
+	ck_assert_uint_eq(forgotten_lsn(), last);
+	ck_assert_uint_eq(sr_found_count, 0);
+}
+END_TEST
+
+static void fails_with(_Atomic int *what, const char *words)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+	uint64_t before;
+
+	update(ref_a, sr_commit);
+	/* The regular ones may have come first. */
+	*what = -EIO;
+	update(ref_a, zeroes);
+	before = last_lsn();
+	store_checkpoint(sr_store, &cp);
+	wait_for_checkpoint(&cp);
+	ck_assert_int_eq(cp.status, REFD_IO);
+	ck_assert_ptr_nonnull(strstr(cp.why, words));
+	ck_assert_ptr_nonnull(strstr(cp.why, sr_repo));
+	free(cp.why);
+	ck_assert_uint_lt(forgotten_lsn(), before);
+	/* The same again once the disk is mended. */
+	*what = 0;
+	cp = (struct store_checkpoint){ .lsn = 0 };
+	store_checkpoint(sr_store, &cp);
+	wait_for_checkpoint(&cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+	ck_assert_uint_eq(cp.lsn, before);
+}
+
+START_TEST(a_failed_syncfs)
+{
+	fails_with(&syncfs_fails, "can't sync the file system");
+}
+END_TEST
+
+START_TEST(a_file_system_that_only_says_yes)
+{
+	fails_with(&marker_fails, "Input/output error");
+}
+END_TEST
+
+START_TEST(a_stop_leaves_nothing)
+{
+	uint64_t last;
+
+	update(ref_a, sr_commit);
+	update(ref_a, zeroes);
+	last = last_lsn();
+	sr_close();
+	sr_open();
+	ck_assert_uint_eq(last_lsn(), last);
+	ck_assert_uint_eq(forgotten_lsn(), last);
+	ck_assert_uint_eq(sr_found_count, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store_checkpoint");
+	TCase *tc = tcase_create("checkpoint");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_commit_does_not_wait_for_it);
+	tcase_add_test(tc, it_is_on_the_disk_when_it_comes_back);
+	tcase_add_test(tc, a_failed_syncfs);
+	tcase_add_test(tc, a_file_system_that_only_says_yes);
+	tcase_add_test(tc, a_stop_leaves_nothing);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,150 @@
+#include "client/librefd/refd_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define NAP_MAX_MS 250
+
+void refd_hang_up(struct refd *r)
+{
+	uint64_t written = refd_conn_written(&r->conn);
+	size_t i;
+
+	/* It is said before a byte is read, or never. */
+	if (r->refusal == REFD_DENIED)
+		written = 0;
+	for (i = 0; i < r->nr_flights; i++)
+		refd_flight_lost(r->flights[i], written);
+	refd_conn_close(&r->conn);
+	refd_sessions_clear(&r->sessions);
+	refd_answer_decoder_free(r->dec);
+	r->dec = NULL;
+}
+
+static int read_hello(struct refd *r, uint64_t deadline)
+{
+	struct refd_hello_decoder dec = { 0 };
+	enum refd_decoded state = REFD_DECODE_MORE;
+	const char *why = "it ends too early";
+	struct pkt pkt;
+	int got;
+
+	while (state == REFD_DECODE_MORE) {
+		got = refd_conn_packet(&r->conn, &pkt);
+		if (got < 0)
+			return refd_fail(r, -EPROTO, "%s: not a refd", r->path);
+		if (got > 0) {
+			state = refd_hello_decode(&dec, &pkt, &r->hello, &why);
+			continue;
+		}
+		got = refd_conn_pump(&r->conn, deadline);
+		if (got < 0)
+			return refd_fail(r, got, "%s: no greeting: %s", r->path,
+			    strerror(-got));
+	}
+	if (state != REFD_DECODE_DONE)
+		return refd_fail(r, -EPROTO,
+		    "%s: its greeting is not refd's: %s", r->path, why);
+	if (r->hello.version > REFD_PROTOCOL_VERSION + 1)
+		return refd_fail(r, -EPROTO,
+		    "%s speaks version %u of the protocol, "
+		    "this program %u",
+		    r->path, r->hello.version, REFD_PROTOCOL_VERSION);
+	r->has_hello = true;
+	return 0;
+}
+
+static int connect_once(struct refd *r, uint64_t deadline)
+{
+	int err;
+
+	r->refusal = REFD_OK;
+	err = refd_conn_open(&r->conn, r->path, deadline);
+	if (err < 0)
+		return refd_fail(r, err, "cannot connect to %s: %s", r->path,
+		    strerror(-err));
+	r->dec = refd_answer_decoder_new();
+	if (!r->dec)
+		err = refd_fail(r, -ENOMEM, "out of memory");
+	else
+		err = read_hello(r, deadline);
+	/* Who is turned away finds that right behind the greeting. */
+	if (err == 0)
+		err = refd_take_packets(r);
+	if (err == 0)
+		err = refd_refusal_error(r);
+	if (err < 0)
+		refd_hang_up(r);
+	return err;
+}
+
+static bool is_serving(const struct refd *r)
+{
+	return refd_conn_is_open(&r->conn) && r->has_hello &&
+	    r->hello.state == REFD_SERVING;
+}
+
+static int send_flights(struct refd *r)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < r->nr_flights && err == 0; i++)
+		err = refd_flight_send(r->flights[i], &r->conn);
+	if (err < 0)
+		return refd_fail(r, err, "out of memory");
+	refd_conn_flush(&r->conn);
+	return 0;
+}
+
+int refd_connect(struct refd *r, int timeout_ms)
+{
+	int err;
+
+	if (is_serving(r))
+		return 0;
+	refd_hang_up(r);
+	err = connect_once(r, refd_deadline_ms(timeout_ms));
+	return err < 0 ? err : send_flights(r);
+}
+
+/* Errors that time can heal: a daemon that restarts, and has not set the mode
+ * of its socket yet; one that has too much to do. */
+static bool is_passing(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET ||
+	    err == -EPIPE || err == -ETIMEDOUT || err == -EACCES ||
+	    err == -EBUSY;
+}
+
+void refd_back_off(struct refd *r, uint64_t deadline)
+{
+	refd_nap(r->nap_ms, deadline);
+	if (r->nap_ms < NAP_MAX_MS)
+		r->nap_ms *= 2;
+}
+
+int refd_reconnect(struct refd *r, uint64_t deadline)
+{
+	int err;
+
+	for (;;) {
+		err = connect_once(r, deadline);
+		if (err == -EPERM)
+			return err;
+		if (err < 0 && !is_passing(err))
+			return -ECONNRESET;
+		if (err == 0 && is_serving(r))
+			return send_flights(r);
+		if (err == 0) {
+			refd_fail(r, 0, "%s: the daemon is %s", r->path,
+			    refd_server_state_name(r->hello.state));
+			refd_hang_up(r);
+		}
+		/* Not once more when the time is up: the reason would only
+		 * be that there was no time. */
+		refd_back_off(r, deadline);
+		if (refd_now_ms() >= deadline)
+			return -ECONNRESET;
+	}
+}

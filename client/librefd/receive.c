@@ -1,0 +1,90 @@
+#include "client/librefd/refd_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* About the connection, not about a request. It is read to its end all the
+ * same: what is in flight is still answered. */
+static void take_refusal(struct refd *r, struct refd_answer *ans)
+{
+	r->refusal = ans->status;
+	refd_fail(r, 0, "%s turned us away: %s", r->path,
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+	refd_answer_done(ans);
+}
+
+int refd_refusal_error(const struct refd *r)
+{
+	if (r->refusal == REFD_OK)
+		return 0;
+	if (r->refusal == REFD_DENIED)
+		return -EPERM;
+	return refd_status_may_retry(r->refusal) ? -EBUSY : -EPROTO;
+}
+
+static struct flight *find_id(const struct refd *r, uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_flights; i++)
+		if (refd_flight_awaits(r->flights[i], id))
+			return r->flights[i];
+	return NULL;
+}
+
+static int take_answer(struct refd *r, struct refd_answer *ans)
+{
+	struct flight *f = find_id(r, ans->request_id);
+	int err;
+
+	if (ans->request_id == 0 && ans->kind == REFD_ANSWER_REFUSED) {
+		take_refusal(r, ans);
+		return 0;
+	}
+	if (!f) {
+		err = refd_fail(r, -EPROTO,
+		    "%s answered what was not asked%s%s", r->path,
+		    ans->text ? ": " : "", ans->text ? ans->text : "");
+		refd_answer_done(ans);
+		return err;
+	}
+	err = refd_flight_answered(f, ans, &r->conn);
+	if (err == 0 && refd_flight_is_prepared(f))
+		err = refd_sessions_add(&r->sessions, &f->req->txid);
+	if (err == -EPROTO)
+		return refd_fail(r, err,
+		    "%s: an answer does not fit its request", r->path);
+	if (err < 0)
+		return refd_fail(r, err, "%s", strerror(-err));
+	r->nap_ms = NAP_MIN_MS;
+	r->nr_misfits = 0;
+	return 0;
+}
+
+int refd_take_packets(struct refd *r)
+{
+	struct refd_answer ans;
+	const char *why;
+	struct pkt pkt;
+	int got, err;
+
+	while ((got = refd_conn_packet(&r->conn, &pkt)) > 0) {
+		switch (refd_answer_decode(r->dec, &pkt, &ans, &why)) {
+		case REFD_DECODE_MORE:
+			break;
+		case REFD_DECODE_DONE:
+			err = take_answer(r, &ans);
+			if (err < 0)
+				return err;
+			break;
+		case REFD_DECODE_REFUSED:
+		case REFD_DECODE_FATAL:
+			return refd_fail(r, -EPROTO, "%s: not an answer: %s",
+			    r->path, why);
+		}
+	}
+	if (got < 0)
+		return refd_fail(r, got, "%s: not a packet", r->path);
+	return 0;
+}

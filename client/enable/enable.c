@@ -8,6 +8,7 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/registry.h"
+#include "client/enable/system.h"
 
 static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"

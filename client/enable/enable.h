@@ -71,17 +71,6 @@ bool hooks_release(const char *dir, const char *user);
 /* ROOTS: real paths with a slash at the end; none: what was enabled. */
 bool enable_system(const char **roots, size_t nr, const struct wishes *w);
 bool disable_system(const char **roots, size_t nr);
-/* The record of that; its site is for site_done(). */
-bool system_read(struct site *site, struct enabled *record);
-/* A file in refd/ beside git's own system configuration; owned. */
-char *system_file(const char *name);
-/* The root that a step of it includes for, owned; NULL: another step. */
-char *system_root(const struct step *step);
-
-/* Calls EACH with every repository below ROOT; nothing in them is looked for.
- */
-void scan_repositories(const char *root,
-    void (*each)(const struct gitdir *gd, void *data), void *data);
 
 /* ---- the list (enable_list.c) ---- */
 

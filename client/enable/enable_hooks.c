@@ -11,6 +11,7 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/registry.h"
+#include "client/enable/system.h"
 
 /* Root believes no record that another could have written. */
 static char *hooks_record(void)

@@ -1,6 +1,4 @@
 /* What is enabled, and whether it still is. */
-#include <errno.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,8 @@
 #include "client/enable/enable.h"
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
+#include "client/enable/scan.h"
+#include "client/enable/system.h"
 #include "client/request/output.h"
 
 struct list {
@@ -117,33 +117,4 @@ bool list_enabled(bool as_json)
 		puts(l.any ? "]" : "[]");
 	registry_done(&l.listed);
 	return ok;
-}
-
-/* ---- all below a directory ---- */
-
-void scan_repositories(const char *root,
-    void (*each)(const struct gitdir *gd, void *data), void *data)
-{
-	char *const paths[] = { (char *)root, NULL };
-	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	struct text why = { 0 };
-	struct gitdir gd;
-	FTSENT *at;
-
-	while (walk && (at = fts_read(walk))) {
-		if (at->fts_info != FTS_D)
-			continue;
-		memset(&gd, 0, sizeof(gd));
-		if (gitdir_at(&gd, at->fts_path, &why)) {
-			each(&gd, data);
-			fts_set(walk, at, FTS_SKIP);
-		}
-		gitdir_done(&gd);
-		text_clear(&why);
-	}
-	if (walk)
-		fts_close(walk);
-	else
-		say_error("%s: %s", root, strerror(errno));
-	text_done(&why);
 }

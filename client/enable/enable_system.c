@@ -12,74 +12,8 @@
 #include "client/base/child.h"
 #include "client/enable/enable.h"
 #include "client/enable/registry.h"
-
-#define INCLUDE_HEAD "includeIf.gitdir:"
-#define INCLUDE_TAIL ".path"
-
-/* git knows where its system configuration is, and tells only an editor. */
-static char *ask_git(void)
-{
-	const char *argv[] = { "git", "config", "--system", "--edit", NULL };
-	const char *was = getenv("GIT_EDITOR");
-	char *editor = was ? xstrdup(was) : NULL;
-	struct text t = { 0 };
-
-	setenv("GIT_EDITOR", "echo", 1);
-	if (child_capture(argv, &t) || !t.len || t.data[0] != '/') {
-		text_clear(&t);
-		text_adds(&t, "/etc/gitconfig");
-	}
-	if (editor)
-		setenv("GIT_EDITOR", editor, 1);
-	else
-		unsetenv("GIT_EDITOR");
-	free(editor);
-	t.data[strcspn(t.data, "\n")] = '\0';
-	return t.data;
-}
-
-static const char *system_config(void)
-{
-	static char *path;
-	const char *env = getenv("GIT_CONFIG_SYSTEM");
-
-	if (!path)
-		path = env && env[0] == '/' ? xstrdup(env) : ask_git();
-	return path;
-}
-
-char *system_file(const char *name)
-{
-	const char *config = system_config();
-
-	return xasprintf("%.*s/refd/%s", (int)(strrchr(config, '/') - config),
-	    config, name);
-}
-
-bool system_read(struct site *site, struct enabled *record)
-{
-	memset(site, 0, sizeof(*site));
-	site->name = xstrdup(system_config());
-	site->config = xstrdup(system_config());
-	site->record = system_file("enabled.system");
-	site->is_alone = true;
-	return enabled_read(record, site);
-}
-
-static char *include_key(const char *root)
-{
-	return xasprintf(INCLUDE_HEAD "%s" INCLUDE_TAIL, root);
-}
-
-char *system_root(const struct step *step)
-{
-	size_t head = strlen(INCLUDE_HEAD), tail = strlen(INCLUDE_TAIL);
-
-	if (step->kind != STEP_ADD || !has_prefix(step->key, INCLUDE_HEAD))
-		return NULL;
-	return xasprintf("%.*s", (int)(strlen(step->key) - head - tail),
-	    step->key + head);
-}
+#include "client/enable/scan.h"
+#include "client/enable/system.h"
 
 /* ---- refd's own file ---- */
 
@@ -250,7 +184,7 @@ static bool plan_roots(const char **roots, size_t nr, const struct wishes *w,
 	size_t i;
 
 	for (i = 0; i < nr && ok; i++) {
-		char *key = include_key(roots[i]);
+		char *key = system_key(roots[i]);
 
 		ok = is_plain(roots[i]);
 		if (ok && !config_has(&own, key, file)) {
@@ -384,7 +318,7 @@ bool disable_system(const char **roots, size_t nr)
 		enabled_remove(&site);
 	}
 	for (i = 0; i < nr && ok && record.nr; i++) {
-		char *key = include_key(roots[i]);
+		char *key = system_key(roots[i]);
 
 		ok = undo_one(&record, key, &site);
 		free(key);

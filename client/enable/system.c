@@ -1,0 +1,74 @@
+#include "client/enable/system.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/child.h"
+
+#define INCLUDE_HEAD "includeIf.gitdir:"
+#define INCLUDE_TAIL ".path"
+
+/* git knows where its system configuration is, and tells only an editor. */
+static char *ask_git(void)
+{
+	const char *argv[] = { "git", "config", "--system", "--edit", NULL };
+	const char *was = getenv("GIT_EDITOR");
+	char *editor = was ? xstrdup(was) : NULL;
+	struct text t = { 0 };
+
+	setenv("GIT_EDITOR", "echo", 1);
+	if (child_capture(argv, &t) || !t.len || t.data[0] != '/') {
+		text_clear(&t);
+		text_adds(&t, "/etc/gitconfig");
+	}
+	if (editor)
+		setenv("GIT_EDITOR", editor, 1);
+	else
+		unsetenv("GIT_EDITOR");
+	free(editor);
+	t.data[strcspn(t.data, "\n")] = '\0';
+	return t.data;
+}
+
+const char *system_config(void)
+{
+	static char *path;
+	const char *env = getenv("GIT_CONFIG_SYSTEM");
+
+	if (!path)
+		path = env && env[0] == '/' ? xstrdup(env) : ask_git();
+	return path;
+}
+
+char *system_file(const char *name)
+{
+	const char *config = system_config();
+
+	return xasprintf("%.*s/refd/%s", (int)(strrchr(config, '/') - config),
+	    config, name);
+}
+
+bool system_read(struct site *site, struct enabled *record)
+{
+	memset(site, 0, sizeof(*site));
+	site->name = xstrdup(system_config());
+	site->config = xstrdup(system_config());
+	site->record = system_file("enabled.system");
+	site->is_alone = true;
+	return enabled_read(record, site);
+}
+
+char *system_key(const char *root)
+{
+	return xasprintf(INCLUDE_HEAD "%s" INCLUDE_TAIL, root);
+}
+
+char *system_root(const struct step *step)
+{
+	size_t head = strlen(INCLUDE_HEAD), tail = strlen(INCLUDE_TAIL);
+
+	if (step->kind != STEP_ADD || !has_prefix(step->key, INCLUDE_HEAD))
+		return NULL;
+	return xasprintf("%.*s", (int)(strlen(step->key) - head - tail),
+	    step->key + head);
+}

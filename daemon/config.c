@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +50,8 @@ void config_done(struct config *cfg)
 	free(cfg->file);
 	free(cfg->socket_path);
 	free(cfg->state_dir);
+	free(cfg->users.ids);
+	free(cfg->groups.ids);
 	config_drop_roots(cfg);
 	memset(cfg, 0, sizeof(*cfg));
 }
@@ -113,7 +117,7 @@ int config_set_durability(struct config *cfg, const char *value, char **why)
 
 /* ---- the file's keys ---- */
 
-enum kind { PATH, PATHS, MODE, NUMBER };
+enum kind { PATH, PATHS, USER, GROUP, MODE, NUMBER };
 
 static const struct key {
 	const char *name;
@@ -125,6 +129,8 @@ static const struct key {
 	{ "daemon.socket", PATH, AT(socket_path), 0, 0 },
 	{ "daemon.state", PATH, AT(state_dir), 0, 0 },
 	{ "daemon.root", PATHS, 0, 0, 0 },
+	{ "daemon.allowuser", USER, AT(users), 0, 0 },
+	{ "daemon.allowgroup", GROUP, AT(groups), 0, 0 },
 	{ "durability.mode", MODE, 0, 0, 0 },
 	{ "checkpoint.interval", NUMBER, AT(checkpoint_interval_ms), 1,
 	    3600 * 1000 },
@@ -195,6 +201,47 @@ static int set_number(const struct key *key, uint64_t *field, const char *value,
 	return 0;
 }
 
+static bool is_number(const char *value, uint32_t *id)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	/* The last one is nobody's: (uid_t)-1. */
+	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 ||
+	    number >= UINT32_MAX)
+		return false;
+	*id = (uint32_t)number;
+	return true;
+}
+
+static int add_id(const struct key *key, struct config_ids *ids,
+    const char *value, char **why)
+{
+	const struct passwd *user;
+	const struct group *group;
+	uint32_t id, *more;
+
+	if (is_number(value, &id)) {
+		/* As it is. */
+	} else if (key->kind == USER && (user = getpwnam(value)) != NULL) {
+		id = user->pw_uid;
+	} else if (key->kind == GROUP && (group = getgrnam(value)) != NULL) {
+		id = group->gr_gid;
+	} else {
+		return bad(why, "%s is '%s': there is no such %s", key->name,
+		    value, key->kind == USER ? "user" : "group");
+	}
+	*why = NULL;
+	more = realloc(ids->ids, (ids->nr + 1) * sizeof(*more));
+	if (more == NULL)
+		return -1;
+	more[ids->nr++] = id;
+	ids->ids = more;
+	return 0;
+}
+
 static int set_key(struct config *cfg, const struct key *key, const char *value,
     char **why)
 {
@@ -207,6 +254,9 @@ static int set_key(struct config *cfg, const struct key *key, const char *value,
 		return config_set_durability(cfg, value, why);
 	case NUMBER:
 		return set_number(key, field, value, why);
+	case USER:
+	case GROUP:
+		return add_id(key, field, value, why);
 	case PATH:
 	case PATHS:
 		break;

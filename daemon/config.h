@@ -14,11 +14,17 @@
 #include "daemon/base/sys.h"
 #include "proto/message.h"
 
+struct config_ids {
+	uint32_t *ids;
+	size_t nr;
+};
+
 struct config {
 	char *file;                    /* that was read; NULL: none */
 	char *socket_path, *state_dir; /* absolute */
 	char **roots; /* absolute, links resolved; at least one */
 	size_t nr_roots;
+	struct config_ids users, groups; /* who may connect, too */
 	enum refd_durability durability;
 	uint64_t checkpoint_interval_ms;
 	uint64_t session_timeout_ms;

@@ -74,6 +74,12 @@ static struct net *make_net(const struct config *cfg)
 		.socket_path = cfg->socket_path,
 		.durability = cfg->durability,
 		.connections_max = cfg->connections_max,
+		.peers = {
+			.uids = cfg->users.ids,
+			.nr_uids = cfg->users.nr,
+			.gids = cfg->groups.ids,
+			.nr_gids = cfg->groups.nr,
+		},
 		.engine = {
 			.window_refs = cfg->window_refs,
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,

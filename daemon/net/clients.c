@@ -58,13 +58,14 @@ void clients_add(struct net *net, int fd)
 		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
 		return;
 	}
-	if (!peer_is_allowed(&peer)) {
-		log_warning("uid %u (pid %" PRId64 ") was turned away: only "
-			    "the daemon's own uid and root may connect",
+	if (!peer_is_allowed(&peer, &net->cfg.peers)) {
+		log_warning("uid %u (pid %" PRId64 ") was turned away: it is "
+			    "neither the daemon's own nor root's, nor allowed "
+			    "by daemon.allowUser or daemon.allowGroup",
 		    peer.uid, peer.pid);
 		turn_away(net, fd, REFD_DENIED,
-		    "only the daemon's own uid "
-		    "and root may connect");
+		    "you are not among those who may use the daemon "
+		    "(daemon.allowUser, daemon.allowGroup)");
 		peer_done(&peer);
 		return;
 	}

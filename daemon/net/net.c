@@ -365,7 +365,9 @@ void net_free(struct net *net)
 
 int net_listen(struct net *net, char **why)
 {
-	int r = listener_open(net->cfg.sys, net->cfg.socket_path,
+	const struct peer_rules *peers = &net->cfg.peers;
+	bool others = peers->nr_uids > 0 || peers->nr_gids > 0;
+	int r = listener_open(net->cfg.sys, net->cfg.socket_path, others,
 	    &net->listener, why);
 
 	if (r == 0)

@@ -17,6 +17,7 @@
 #define NET_NET_H
 
 #include "daemon/engine/engine.h"
+#include "daemon/net/peer.h"
 
 struct net;
 
@@ -25,6 +26,7 @@ struct net_config {
 	const char *socket_path; /* borrowed until net_free() */
 	enum refd_durability durability;
 	size_t connections_max;
+	struct peer_rules peers;
 	struct engine_config engine;
 };
 

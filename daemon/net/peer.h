@@ -15,7 +15,13 @@ int peer_read(int fd, struct txn_peer *peer);
 int peer_copy(const struct txn_peer *from, struct txn_peer *to);
 void peer_done(struct txn_peer *peer);
 
-/* The daemon's own uid, and root. */
-bool peer_is_allowed(const struct txn_peer *peer);
+/* Who may connect besides the daemon's own uid and root. Borrowed lists. */
+struct peer_rules {
+	const uint32_t *uids, *gids;
+	size_t nr_uids, nr_gids;
+};
+
+bool peer_is_allowed(const struct txn_peer *peer,
+    const struct peer_rules *rules);
 
 #endif

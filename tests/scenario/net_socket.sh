@@ -85,6 +85,23 @@ if [ "$(id -u)" -eq 0 ]; then
 		grep -v '^text')
 	is another-uid $'answer 0 refused\nstatus denied\n.\n(closed)' "$got"
 	logged another-uid-is-logged 'uid 65534'
+
+	# By name or number, of a user or a group: then it is let in.
+	for key in 'allowUser = nobody' 'allowUser = 65534' 'allowGroup = 65534'
+	do
+		stop_daemon
+		printf '[daemon]\n\t%s\n' "$key" >"$T/config"
+		start_daemon --config "$T/config"
+		is "$key: mode" 666 "$(stat -c %a "$SOCKET")"
+		is "$key: is let in" $'answer 1 pong\n.\n(open)' "$(printf \
+			'000aping 10000' | setpriv --reuid 65534 --regid 65534 \
+			--clear-groups "$T/rawsock" "$SOCKET" --answers 1 |
+			answers)"
+		is "$key: another is not" 'status denied' "$(setpriv \
+			--reuid 65533 --regid 65533 --clear-groups \
+			"$T/rawsock" "$SOCKET" </dev/null | answers |
+			grep '^status')"
+	done
 else
 	skip another-uid 'only root can be somebody else'
 fi

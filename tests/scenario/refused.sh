@@ -101,7 +101,7 @@ strangers() {
 	chown -R 65534 "$repo" "$T/nobody"
 	git config --global --add safe.directory '*'
 	chmod 666 "$SOCKET"
-	denied 'denied' "only the daemon's own uid and root may connect"
+	denied 'denied' 'you are not among those who may use the daemon'
 	chmod 600 "$SOCKET"
 	denied 'no entry' 'Permission denied'
 }

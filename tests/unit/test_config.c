@@ -236,7 +236,8 @@ START_TEST(every_key_is_taken)
 {
 	static const char text[] =
 	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"
-	    "root=/r2\n[Durability]\nMode=journal\n[checkpoint]\n"
+	    "root=/r2\nallowUser=root\nallowUser=1234\nallowGroup=root\n"
+	    "[Durability]\nMode=journal\n[checkpoint]\n"
 	    "interval=250\n[session]\ntimeout=5000\n[window]\nrefs=42\n"
 	    "[limits]\nconnections=7\n";
 	struct config cfg;
@@ -251,6 +252,11 @@ START_TEST(every_key_is_taken)
 	ck_assert_uint_eq(cfg.nr_roots, 2);
 	ck_assert_str_eq(cfg.roots[0], "/r1");
 	ck_assert_str_eq(cfg.roots[1], "/r2");
+	ck_assert_uint_eq(cfg.users.nr, 2);
+	ck_assert_uint_eq(cfg.users.ids[0], 0);
+	ck_assert_uint_eq(cfg.users.ids[1], 1234);
+	ck_assert_uint_eq(cfg.groups.nr, 1);
+	ck_assert_uint_eq(cfg.groups.ids[0], 0);
 	ck_assert_int_eq(cfg.durability, REFD_DURABILITY_JOURNAL);
 	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 250);
 	ck_assert_uint_eq(cfg.session_timeout_ms, 5000);
@@ -265,6 +271,10 @@ START_TEST(what_is_wrong_is_named)
 	expect_error("[daemon]\n\n\tsokcet = /x\n",
 	    "3: unknown key "
 	    "'daemon.sokcet': did you mean 'daemon.socket'?");
+	expect_error("[daemon]\nallowUser = no such one\n",
+	    "2: daemon.allowuser is 'no such one': there is no such user");
+	expect_error("[daemon]\nallowGroup = 4294967295\n",
+	    "2: daemon.allowgroup is '4294967295': there is no such group");
 	expect_error("[windows]\nref=1\n",
 	    "2: unknown key 'windows.ref': "
 	    "did you mean 'window.refs'?");

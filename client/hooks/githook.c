@@ -32,19 +32,24 @@ static char *expand_home(const char *path)
 	return xasprintf("%s%s", home, slash);
 }
 
-static char *hooks_dir(const struct gitdir *gd, const struct gitconfig *config,
-    const struct place *place)
+/* The repository's own, as git spells it: a hook sees that as its $0. */
+static char *own_hooks_dir(const struct gitdir *gd, const struct place *place)
 {
-	const char *set = gitconfig_get(config, "core.hookspath");
 	const char *base = place->git_dir ? place->git_dir : ".git";
 
-	if (set && *set)
-		return expand_home(set);
 	if (strcmp(gd->path, gd->common))
 		return xasprintf("%s/hooks", gd->common);
 	if (!strcmp(base, "."))
 		return xstrdup("hooks");
 	return xasprintf("%s/hooks", base);
+}
+
+static char *hooks_dir(const struct gitdir *gd, const struct gitconfig *config,
+    const struct place *place)
+{
+	const char *set = gitconfig_get(config, "core.hookspath");
+
+	return set && *set ? expand_home(set) : own_hooks_dir(gd, place);
 }
 
 static char *absolute(const struct githook *h, const struct place *place)
@@ -57,11 +62,13 @@ static char *absolute(const struct githook *h, const struct place *place)
 static void follow_forwarder(struct githook *h, const struct gitdir *gd,
     const struct place *place)
 {
-	char *path = absolute(h, place);
+	char *path = absolute(h, place), *own;
 
 	if (forward_is(path)) {
+		own = own_hooks_dir(gd, place);
 		free(h->path);
-		h->path = forward_follow(path, gd->common);
+		h->path = xasprintf("%s/%s", own, h->name);
+		free(own);
 	}
 	free(path);
 }

@@ -333,6 +333,7 @@ lint:
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
 	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
+		tests/stacks/*.sh \
 		tests/golden/*.sh tests/git-shim/*)
 
 -include $(OBJS:.o=.d) $(FUZZED_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) \

@@ -1,0 +1,227 @@
+# shellcheck shell=bash
+# What every script of tests/stacks sources: it then goes on inside a throw-away
+# Debian 12 with the real packages, as root, with mounts, processes and a
+# network (the loopback alone) of its own, so that everything is where an
+# administrator has it: /srv/git, /etc/gitconfig, /run/refd, /usr/local/bin.
+# There is no systemd; daemons are started by hand and end with the script.
+#
+# The root is made by mmdebstrap below STACKS_CACHE and kept there;
+# without that, anew for each script. Scripts see it through an overlay and
+# never change it. Nothing is installed on the machine but mmdebstrap.
+#
+#	. "$(dirname "$0")/../lib/stack.sh"
+#	add_user alice; ...
+#	daemon_user=git
+#	start_refd /srv
+#	...
+#	finish
+#
+# Outside it does not return.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "${BASH_SOURCE[0]}")/scenario.sh"
+# shellcheck source=tests/lib/apt.sh
+. "$ROOT/tests/lib/apt.sh"
+
+stack_packages=git,openssh-client,openssh-server,nginx-light,fcgiwrap
+stack_packages+=,lighttpd,gitolite3,strace,procps,libevent-core-2.1-7
+stack_packages+=,libevent-pthreads-2.1-7,libgit2-1.5,libsqlite3-0
+
+# ---- outside ----
+
+# Without Debian's own keys on this machine mmdebstrap says so itself.
+stack_make_base() { # DIRECTORY
+	local mirror suite lines=()
+	while read -r mirror suite; do
+		lines+=("deb $mirror $suite main")
+	done < <(apt_private_suites bookworm)
+	rm -rf --one-file-system "$1.new"
+	DEBIAN_FRONTEND=noninteractive mmdebstrap --quiet --variant=minbase \
+		--format=directory --include="$stack_packages" bookworm \
+		"$1.new" "${lines[@]}" >"$T/mmdebstrap" 2>&1 || return
+	echo "$stack_packages" >"$1.new/etc/stack-packages"
+	rm -rf --one-file-system "$1"
+	mv "$1.new" "$1"
+}
+
+# Sets STACK_BASE; of two scripts that want it the second waits.
+stack_base() {
+	local cache=${STACKS_CACHE:-$T/cache}
+	mkdir -p "$cache"
+	STACK_BASE=$cache/bookworm
+	exec 9>"$cache/lock"
+	flock 9
+	[ "$(cat "$STACK_BASE/etc/stack-packages" 2>/dev/null)" = \
+		"$stack_packages" ] || stack_make_base "$STACK_BASE"
+	local status=$?
+	exec 9>&-
+	return $status
+}
+
+# What runs in the new namespaces until the script is in the root.
+stack_mounts() {
+	local root=$T/root dir
+	set -e
+	mkdir "$T/up" "$T/over" "$root" "$T/disk"
+	mount -t overlay -o "lowerdir=$STACK_BASE,upperdir=$T/up,workdir=$T/over" \
+		overlay "$root"
+	mount -t proc proc "$root/proc"
+	mount -t tmpfs tmpfs "$root/run"
+	mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+	mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+	for dir in null zero full random urandom tty; do
+		touch "$root/dev/$dir"
+		mount --bind "/dev/$dir" "$root/dev/$dir"
+	done
+	ln -s /proc/self/fd "$root/dev/fd"
+	# Repositories and journal are on the machine's own disk.
+	for dir in srv var/lib/refd var/lib/gitolite3; do
+		mkdir -p "$T/disk/$dir" "$root/$dir"
+		mount --bind "$T/disk/$dir" "$root/$dir"
+	done
+	mkdir -p "$root/stack/tests"
+	mount --bind -o ro "$ROOT/tests" "$root/stack/tests"
+	install -m 755 "$BUILD/bin/refd" "$root/usr/local/bin"
+	install -D -m 755 -t "$root/usr/local/libexec/refd" \
+		"$BUILD/bin/refd-daemon" "$BUILD/bin/refd-admin"
+	ip link set lo up
+	echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
+	exec env -i STACK_INSIDE=yes TERM=dumb TMPDIR=/tmp \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		chroot "$root" /bin/bash "/stack/tests/stacks/$(basename "$0")"
+}
+
+stack_enter() {
+	local name pid
+	name=$(basename "$0" .sh)
+	if [ "$(id -u)" -ne 0 ]; then
+		skip "$name" 'only root can make a root of its own'
+		finish
+	elif ! "$ROOT/scripts/deps" --stacks >"$T/deps" 2>&1; then
+		skip "$name" "no mmdebstrap: $(tail -n 1 "$T/deps")"
+		finish
+	elif ! stack_base; then
+		skip "$name" "no root could be made: $(tail -n 1 "$T/mmdebstrap")"
+		finish
+	fi
+	export -f stack_mounts
+	export T ROOT BUILD STACK_BASE
+	# It takes all that it started along when it is killed.
+	unshare -m -p -f -n --kill-child --propagation private \
+		bash -c stack_mounts "$0" &
+	pid=$!
+	own $pid
+	reap $pid
+	local status=$?
+	scenario_finished=yes
+	exit $status
+}
+
+[ -n "${STACK_INSIDE:-}" ] || stack_enter
+
+# ---- inside ----
+
+unset GIT_CONFIG_NOSYSTEM REFD_SOCKET REFD_STATE "${!XDG_@}" "${!GIT_@}"
+export HOME=/root
+SOCKET=/run/refd/refd.sock
+STATE=/var/lib/refd
+REFD=refd
+chmod 755 "$T"
+git config --system init.defaultBranch main
+
+# An account that one can log in to by key, which pushes as itself.
+add_user() { # NAME [USERADD-OPTION...]
+	local name=$1
+	shift
+	useradd -m -p '*' -s /bin/bash -c "$name's real name" "$@" "$name"
+}
+
+# As another account, with the environment of a login; in the place of this
+# shell, or beside it.
+exec_as() { # USER COMMAND...
+	local user=$1 home
+	home=$(getent passwd "$user" | cut -d: -f6)
+	shift
+	cd "$home" || exit
+	umask "${AS_UMASK:-022}"
+	exec setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups \
+		env -i HOME="$home" USER="$user" LOGNAME="$user" PATH="$PATH" \
+		LC_ALL=C TZ=UTC GIT_TERMINAL_PROMPT=0 "$@"
+}
+
+as() { # USER COMMAND...
+	(exec_as "$@")
+}
+
+# As he says it himself, so that what the server is to note is known.
+add_pusher() { # NAME
+	add_user "$1"
+	as "$1" git config --global user.name "$1 at home"
+	as "$1" git config --global user.email "$1@home.example"
+	as "$1" mkdir -m 700 .ssh
+	as "$1" ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519
+	as "$1" sh -c 'echo "StrictHostKeyChecking accept-new" >.ssh/config
+		echo "LogLevel ERROR" >>.ssh/config'
+}
+
+# sshd, for all accounts.
+start_sshd() {
+	ssh-keygen -A >/dev/null
+	install -d /run/sshd
+	serve "$T/sshd.log" /usr/sbin/sshd -D -e
+	await 10 quietly ssh-keyscan localhost 2>/dev/null
+}
+
+quietly() { # COMMAND...
+	"$@" >/dev/null
+}
+
+# A server program in the background, killed with everything else.
+serve() { # LOG COMMAND...
+	local log=$1
+	shift
+	"$@" >>"$log" 2>&1 </dev/null &
+	own $!
+}
+
+await() { # SECONDS COMMAND...
+	local tries=$(($1 * 20)) i
+	shift
+	for ((i = 0; i < tries; i++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# ---- the daemon, as $daemon_user ----
+
+daemon_user=root
+
+# With the configuration that the first call writes; the rest of the arguments
+# are lines of it.
+start_refd() { # [ROOT [LINE...]]
+	local line
+	if [ $# -gt 0 ]; then
+		install -d /etc/refd
+		printf '[daemon]\n\troot = %s\n' "$1" >/etc/refd/config
+		shift
+		for line; do printf '\t%s\n' "$line"; done >>/etc/refd/config
+	fi
+	install -d -o "$daemon_user" -g "$(id -g "$daemon_user")" \
+		/run/refd /var/lib/refd
+	exec_as "$daemon_user" refd daemon >>"$LOG" 2>&1 </dev/null &
+	DAEMON=$!
+	own "$DAEMON"
+	refd ping --wait 10 >/dev/null && return 0
+	not_ok 'the daemon starts' "$(tail -n 5 "$LOG")"
+	return 1
+}
+
+# Another one as another user, on the same repositories: a new journal.
+forget_refd() { # REPOSITORY...
+	local repo
+	stop_daemon
+	rm -rf /var/lib/refd/* /run/refd
+	for repo; do rm -rf "$repo/refd/"{id,lock,stage}; done
+}

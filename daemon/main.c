@@ -109,6 +109,8 @@ static int open_store(const struct config *cfg, struct net *net,
 		.max_open_repos = repos_max(descriptors),
 		.wake = net_wake,
 		.wake_arg = net,
+		.awaiting = net_awaiting,
+		.awaiting_arg = net,
 	};
 
 	return store_open(&config, store, why);

@@ -49,7 +49,40 @@ enum fallback reach_fallback(const struct gitconfig *config,
 	return FALLBACK_REFUSE;
 }
 
-static bool is_replayed(const char *socket)
+/* The uuid that the daemon has given the repository; false: it is not what it
+ * writes there. */
+static bool read_uuid(const char *path, struct text *uuid)
+{
+	static const char key[] = "uuid ";
+	struct text id = { 0 };
+	bool ok;
+
+	ok = text_read_file(&id, path) == 0 && !strncmp(id.data, key, 5) &&
+	    strcspn(id.data + 5, "\n") == 32;
+	if (ok)
+		text_add(uuid, id.data + 5, 32);
+	text_done(&id);
+	return ok;
+}
+
+/* Behind the boot's id the marker lists those that await recovery even so. */
+static bool is_listed(const char *list, const char *id_path)
+{
+	struct text uuid = { 0 }, line = { 0 };
+	bool listed = true;
+
+	if (!*list)
+		return false;
+	if (read_uuid(id_path, &uuid)) {
+		text_addf(&line, "\nawaits %s\n", uuid.data);
+		listed = strstr(list - 1, line.data) != NULL;
+	}
+	text_done(&uuid);
+	text_done(&line);
+	return listed;
+}
+
+static bool is_replayed(const char *socket, const char *id_path)
 {
 	char *marker = xasprintf("%s.replayed", socket);
 	struct text done = { 0 }, boot = { 0 };
@@ -59,8 +92,10 @@ static bool is_replayed(const char *socket)
 	if (text_read_file(&done, marker) == 0 &&
 	    text_read_file(&boot, BOOT_ID) == 0) {
 		len = strcspn(boot.data, "\n");
-		same = len && !strncmp(done.data, boot.data, len) &&
-		    strspn(done.data + len, "\n") == done.len - len;
+		same = len && !strncmp(done.data, boot.data, len);
+		if (same && done.len > len)
+			same = done.data[len] == '\n' &&
+			    !is_listed(done.data + len + 1, id_path);
 	}
 	text_done(&done);
 	text_done(&boot);
@@ -71,11 +106,12 @@ static bool is_replayed(const char *socket)
 bool reach_may_bypass(const char *socket, const struct gitdir *gd)
 {
 	char *id = xasprintf("%s/refd/id", gd->common);
-	bool never_served =
+	bool may =
 	    access(id, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 
+	may = may || is_replayed(socket, id);
 	free(id);
-	return never_served || is_replayed(socket);
+	return may;
 }
 
 uint32_t reach_ms_left(uint64_t deadline)

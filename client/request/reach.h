@@ -34,7 +34,8 @@ enum fallback reach_fallback(const struct gitconfig *config,
  * would take its writes for the truth. It may where the repository was never
  * served (<common-dir>/refd/id, which the daemon makes before its first
  * window there, is missing), or where <socket>.replayed names this boot (the
- * daemon writes it after recovery).
+ * daemon writes it after recovery) and does not list the repository by its
+ * uuid: some of its records could not be redone yet.
  */
 bool reach_may_bypass(const char *socket, const struct gitdir *gd);
 

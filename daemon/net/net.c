@@ -293,6 +293,13 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 
 /* ---- life ---- */
 
+void net_awaiting(void *arg, const char *list)
+{
+	struct net *net = arg;
+
+	marker_write(&net->marker, list);
+}
+
 static bool make_events(struct net *net)
 {
 	static const struct timeval sweep_every = { SWEEP_S, 0 };
@@ -330,7 +337,8 @@ struct net *net_new(const struct net_config *cfg)
 		.arg = net,
 		.connections_max = cfg->connections_max,
 		.touched = net_touched };
-	if (net->wake_fd < 0 || net->base == NULL ||
+	if (marker_init(&net->marker, cfg->sys, cfg->socket_path) < 0 ||
+	    net->wake_fd < 0 || net->base == NULL ||
 	    conn_host_init(&net->host) < 0 || !make_events(net)) {
 		net_free(net);
 		return NULL;
@@ -358,6 +366,7 @@ void net_free(struct net *net)
 	if (net->base != NULL)
 		event_base_free(net->base);
 	conn_host_done(&net->host);
+	marker_done(&net->marker);
 	if (net->wake_fd >= 0)
 		close(net->wake_fd);
 	free(net);
@@ -379,7 +388,7 @@ enum net_end net_serve(struct net *net, struct store *store)
 {
 	struct recovery_config recovery = { .sys = net->cfg.sys,
 		.store = store,
-		.socket_path = net->cfg.socket_path,
+		.marker = &net->marker,
 		.wake = net_wake,
 		.wake_arg = net };
 

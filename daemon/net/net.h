@@ -38,6 +38,9 @@ void net_free(struct net *net);
 /* For struct store_config: async-signal-safe, never blocks. */
 void net_wake(void *net);
 
+/* The same: what awaits recovery is told to clients. Any thread; blocks. */
+void net_awaiting(void *net, const char *list);
+
 /* Takes the socket. Negative errno and *WHY as listener_open(). */
 int net_listen(struct net *net, char **why);
 

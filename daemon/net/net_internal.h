@@ -22,6 +22,7 @@ struct net {
 	struct store *store;   /* borrowed while serving */
 	struct engine *engine; /* NULL while recovering */
 	struct recovery *recovery;
+	struct marker marker;
 	struct listener *listener;
 
 	struct event_base *base;

@@ -1,7 +1,6 @@
 #include "daemon/net/recovery.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,8 +12,6 @@
 #include "daemon/base/log.h"
 #include "daemon/net/notify.h"
 
-#define BOOT_ID       "/proc/sys/kernel/random/boot_id"
-#define BOOT_ID_BYTES 256
 /* Findings that are logged one by one; all are counted. */
 #define FOUND_LOGGED 100
 /* How often the service manager is asked for patience, and for how much. */
@@ -23,7 +20,6 @@
 
 struct recovery {
 	struct recovery_config cfg;
-	char *marker;
 	pthread_t thread;
 	atomic_bool over;
 	int result;
@@ -33,47 +29,6 @@ struct recovery {
 	uint64_t found[STORE_FAILED + 1], nr_found;
 	int64_t told_ns;
 };
-
-/* ---- the marker ---- */
-
-static int write_marker(const struct recovery *r)
-{
-	const struct sys *sys = r->cfg.sys;
-	char *boot_id = NULL, *fresh = NULL;
-	size_t len;
-	int fd, err;
-
-	err = sys_read_file(sys, AT_FDCWD, BOOT_ID, BOOT_ID_BYTES, &boot_id,
-	    &len);
-	if (err < 0)
-		return err;
-	if (asprintf(&fresh, "%s.new", r->marker) < 0) {
-		free(boot_id);
-		return -ENOMEM;
-	}
-	fd = SYS(sys, openat, AT_FDCWD, fresh, O_WRONLY | O_CREAT | O_TRUNC,
-	    0644);
-	err = fd < 0 ? fd : SYS(sys, write_all, fd, boot_id, len);
-	if (fd >= 0)
-		SYS(sys, close, fd);
-	if (err == 0)
-		err = SYS(sys, renameat, AT_FDCWD, fresh, AT_FDCWD, r->marker);
-	free(boot_id);
-	free(fresh);
-	return err;
-}
-
-static int remove_marker(const struct recovery *r)
-{
-	int err = SYS(r->cfg.sys, unlinkat, AT_FDCWD, r->marker);
-
-	if (err == 0 || err == -ENOENT)
-		return 0;
-	log_error("cannot remove %s, which tells clients that nothing awaits "
-		  "replay: %s",
-	    r->marker, strerror(-err));
-	return err;
-}
 
 /* ---- the thread ---- */
 
@@ -170,12 +125,7 @@ static int recover(struct recovery *r)
 		log_error("the store cannot be started: %s", strerror(-err));
 		return err;
 	}
-	err = write_marker(r);
-	if (err < 0)
-		log_warning(
-		    "cannot write %s: %s; while the daemon is away "
-		    "clients will wait for it, whatever refd.fallback says",
-		    r->marker, strerror(-err));
+	store_tell_awaiting(r->cfg.store);
 	return 0;
 }
 
@@ -217,15 +167,10 @@ int recovery_start(const struct recovery_config *cfg,
 	if (r == NULL)
 		return -ENOMEM;
 	r->cfg = *cfg;
-	if (asprintf(&r->marker, "%s.replayed", cfg->socket_path) < 0) {
-		free(r);
-		return -ENOMEM;
-	}
-	err = remove_marker(r);
+	err = marker_remove(cfg->marker);
 	if (err == 0)
 		err = start_thread(r);
 	if (err < 0) {
-		free(r->marker);
 		free(r);
 		return err;
 	}
@@ -247,6 +192,5 @@ void recovery_free(struct recovery *recovery)
 	if (recovery == NULL)
 		return;
 	pthread_join(recovery->thread, NULL);
-	free(recovery->marker);
 	free(recovery);
 }

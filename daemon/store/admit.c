@@ -387,7 +387,7 @@ static bool admit(struct store *s, struct txn *txn)
 	if ((!txn->readmitted && is_seen(s, txn)) || !open_repo(s, txn))
 		return true;
 	repo = txn->repo;
-	if (parked_has(s, repo->id) && !retry_parked(s, txn))
+	if (awaiting_has(s, repo->id) && !retry_parked(s, txn))
 		return true;
 	check_names(txn);
 	if (!check_objects(s, txn) || txn_is_decided(txn))
@@ -443,7 +443,7 @@ void *lane_main(void *arg)
 		}
 		pthread_mutex_unlock(&s->mutex);
 		if (retries)
-			parked_retry_open(s);
+			parked_retry_some(s);
 		if (query != NULL)
 			lookup_answer(s, query);
 		else if (txn != NULL && admit(s, txn))

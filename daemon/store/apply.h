@@ -28,11 +28,8 @@ struct applier {
 	 * committed; JOURNAL_UNKNOWN.
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr);
-	/* A reflog line could not be written; the record must be kept.
-	 * WORKTREE: record.h's. */
-	void (*owe)(void *arg, struct repo *repo, const struct txn *txn,
-	    uint64_t lsn, const char *worktree, const char *refname,
-	    const char *line);
+	/* A reflog line could not be written: it is parked, to be tried again. */
+	void (*owe)(void *arg, const struct repo *repo);
 	/* Row LSN could not be published to its end, and its locks stand: the
 	 * next start needs it. May be NULL. */
 	void (*keep)(void *arg, uint64_t lsn);

@@ -102,6 +102,7 @@ struct change {
 	bool left_out; /* packed-refs.new does without it */
 	bool log;      /* a line goes to its log */
 	bool log_made; /* which was not there before */
+	bool owed;     /* it could not be written */
 	/* What stands on disk is all that tells how this ended, or all that
 	 * can end it: lock and staged value are left to recovery. */
 	bool keep;
@@ -240,6 +241,8 @@ void batch_commit(struct batch *b);
 /* Records, durably, that members of committed shares did not happen after
  * all: void_status and void_text. 0, or they are now of unknown outcome. */
 int batch_void(struct batch *b, struct change **failed, size_t nr);
+/* Records that C's log lacks its line. 0, or as batch_void(). */
+int batch_park_line(struct batch *b, const struct change *c);
 /* publish.c: everything committed becomes visible; voids what can't. */
 void batch_publish(struct batch *b);
 /* Unlocks and removes what is staged, however far it came. */

@@ -32,7 +32,21 @@ static struct chain *chain_get(struct chain **chains, const char *worktree,
 	chain->worktree = worktree;
 	chain->name = name;
 	HASH_ADD_KEYPTR(hh, *chains, chain->key, strlen(chain->key), chain);
-	return chain;
+	if (chain->hh.tbl != NULL)
+		return chain;
+	free(chain->key);
+	free(chain);
+	return NULL;
+}
+
+/* Is ROW's a copy of the last link, which is going to be redone by itself? */
+static bool is_copy(const struct chain *chain, const struct replay_row *row)
+{
+	const struct replay_row *last =
+	    chain->nr > 0 ? chain->links[chain->nr - 1].row : NULL;
+
+	return row->row.kind == JOURNAL_PARKED && last != NULL &&
+	    last->origin == row->origin && last->rule == REPLAY_CUT;
 }
 
 static int chain_add(struct chain *chain, const struct replay_row *row,
@@ -40,6 +54,9 @@ static int chain_add(struct chain *chain, const struct replay_row *row,
 {
 	struct chain_link *grown;
 	size_t size;
+
+	if (is_copy(chain, row))
+		return 0;
 
 	if (chain->nr == chain->size) {
 		size = chain->size == 0 ? 2 : 2 * chain->size;

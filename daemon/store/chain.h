@@ -9,6 +9,7 @@
 #ifndef STORE_CHAIN_H
 #define STORE_CHAIN_H
 
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "daemon/store/replay.h"

@@ -3,8 +3,8 @@
  * need no replay.
  *
  * The happy path, once an interval and never in a commit's way:
- *	floor	the highest LSN below which every window has ended, no record
- *		is parked or left to the next start, no log line is owed
+ *	floor	the highest LSN below which every window has ended and no
+ *		record is left to the next start
  *	sync	every file system published to: syncfs on a descriptor that was
  *		open before the first rename there, then an fsync of a small
  *		file, since older kernels let syncfs succeed on a file system
@@ -25,7 +25,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/store/lockfile.h"
 #include "daemon/store/store_internal.h"
 
 #define WAL_MAX_BYTES (16 * 1024 * 1024)
@@ -81,40 +80,6 @@ static int sync_all(struct store *s)
 	return r;
 }
 
-/* ---- owed log lines ---- */
-
-void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
-    uint64_t lsn, const char *worktree, const char *refname, const char *line)
-{
-	struct store *s = store;
-	struct owed *owed;
-
-	(void)txn;
-	owed = calloc(1, sizeof(*owed));
-	if (owed == NULL)
-		return;
-	owed->worktree = strdup(worktree);
-	owed->refname = strdup(refname);
-	owed->line = strdup(line);
-	owed->lsn = lsn;
-	owed->repo = repo;
-	if (owed->worktree == NULL || owed->refname == NULL ||
-	    owed->line == NULL) {
-		free(owed->worktree);
-		free(owed->refname);
-		free(owed->line);
-		free(owed);
-		return;
-	}
-	pthread_mutex_lock(&s->repos.mutex);
-	repo->refs++;
-	pthread_mutex_unlock(&s->repos.mutex);
-	pthread_mutex_lock(&s->mutex);
-	owed->next = s->owed;
-	s->owed = owed;
-	pthread_mutex_unlock(&s->mutex);
-}
-
 /* Its locks stand, and tell the next start nothing without the record. */
 void checkpoint_keep(void *store, uint64_t lsn)
 {
@@ -126,58 +91,6 @@ void checkpoint_keep(void *store, uint64_t lsn)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-static int pay(struct store *s, struct owed *owed)
-{
-	char path[REFD_PATH_MAX];
-	struct token token;
-	int fd, r;
-
-	fd = repo_open_worktree(s->sys, owed->repo, owed->worktree);
-	if (fd < 0)
-		return fd;
-	r = token_init(&token, s->sys, owed->repo->stage_fd,
-	    store_next_token(s));
-	if (r == 0)
-		r = token_lock(&token, fd, owed->refname, 0777);
-	if (r == 0) {
-		snprintf(path, sizeof(path), "logs/%s", owed->refname);
-		r = reflog_append(s->sys, fd, path, owed->line,
-		    strlen(owed->line));
-		token_unlock(&token, fd, owed->refname);
-	}
-	token_done(&token);
-	if (fd != owed->repo->fd)
-		SYS(s->sys, close, fd);
-	return r;
-}
-
-static void pay_all(struct store *s)
-{
-	struct owed *list, *owed;
-	int r;
-
-	pthread_mutex_lock(&s->mutex);
-	list = s->owed;
-	s->owed = NULL;
-	pthread_mutex_unlock(&s->mutex);
-	while ((owed = list) != NULL) {
-		list = owed->next;
-		r = pay(s, owed);
-		if (r == 0 || r == -ENOENT) {
-			repo_put(&s->repos, owed->repo);
-			free(owed->worktree);
-			free(owed->refname);
-			free(owed->line);
-			free(owed);
-			continue;
-		}
-		pthread_mutex_lock(&s->mutex);
-		owed->next = s->owed;
-		s->owed = owed;
-		pthread_mutex_unlock(&s->mutex);
-	}
-}
-
 /* ---- the checkpoint ---- */
 
 /* The highest LSN of which nothing waits for more than its window; under
@@ -185,15 +98,9 @@ static void pay_all(struct store *s)
 static uint64_t highest_not_kept(struct store *s)
 {
 	uint64_t lsn = journal_last_lsn(s->journal);
-	struct owed *owed;
 
 	if (s->kept != 0 && s->kept - 1 < lsn)
 		lsn = s->kept - 1;
-	for (owed = s->owed; owed != NULL; owed = owed->next)
-		if (owed->lsn - 1 < lsn)
-			lsn = owed->lsn - 1;
-	if (parked_floor(s) - 1 < lsn)
-		lsn = parked_floor(s) - 1;
 	return lsn;
 }
 
@@ -220,7 +127,6 @@ int checkpoint_once(struct store *s, bool now)
 
 	if (store_fatal(s) != NULL)
 		return -EIO;
-	pay_all(s);
 	lsn = highest_ended(s);
 	if (lsn > journal_forgotten(s->journal))
 		r = sync_all(s);
@@ -269,6 +175,7 @@ static void decide(struct store *s, struct store_checkpoint *cp, int r)
 static void answer_asked(struct store *s, int r)
 {
 	struct store_checkpoint *asked, *cp;
+	struct store_stats stats = { 0 };
 	uint64_t forgotten, possible;
 
 	pthread_mutex_lock(&s->mutex);
@@ -276,6 +183,7 @@ static void answer_asked(struct store *s, int r)
 	s->to_checkpoint.head = NULL;
 	forgotten = journal_forgotten(s->journal);
 	possible = highest_not_kept(s);
+	awaiting_count(s, &stats);
 	pthread_mutex_unlock(&s->mutex);
 	while ((cp = asked) != NULL) {
 		asked = cp->next;
@@ -285,7 +193,7 @@ static void answer_asked(struct store *s, int r)
 			pthread_mutex_unlock(&s->mutex);
 			continue;
 		}
-		if (r != 0 || cp->lsn > forgotten)
+		if (r != 0 || cp->lsn > forgotten || stats.awaiting_refs > 0)
 			decide(s, cp, r);
 		else
 			cp->lsn = forgotten;
@@ -326,7 +234,7 @@ void *checkpoint_main(void *arg)
 		asked = s->to_checkpoint.head != NULL;
 		if (s->stopping)
 			break;
-		s->retry_parked = s->parked != NULL;
+		s->retry_parked = s->awaiting != NULL;
 		if (s->retry_parked)
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);

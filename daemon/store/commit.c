@@ -378,3 +378,44 @@ int batch_void(struct batch *b, struct change **failed, size_t nr)
 	free(out);
 	return r;
 }
+
+int batch_park_line(struct batch *b, const struct change *c)
+{
+	const struct share *share = c->share;
+	const struct change *end = c->of != NULL ? c->of : c;
+	struct record_member m;
+	struct record rec = { .committer = share->committer,
+		.message = share->message != NULL ? share->message : "",
+		.file_mode = share->file_mode,
+		.dir_mode = share->dir_mode,
+		.nr_updates = (uint32_t)share->txn->nr_updates,
+		.digest = share->txn->digest,
+		.members = &m,
+		.nr_members = 1 };
+	struct journal_row out = { .kind = JOURNAL_PARKED,
+		.txid = share->txn->req.txid,
+		.uid = share->txn->peer.uid,
+		.pid = share->txn->peer.pid,
+		.repo = share->repo->id,
+		.voids = share->lsn,
+		.time_us = SYS(b->sys, now_wall) / 1000 };
+	int r;
+
+	member_of_update(c->u, &m);
+	m.status = REFD_OK;
+	m.answers = false;
+	m.name = c->name;
+	m.worktree = c->worktree;
+	m.action = RECORD_LOG;
+	m.log = true;
+	if (end->action != CHANGE_DELETE)
+		m.new_oid = end->new_oid;
+	m.had_old = end->exists;
+	m.old_oid = end->old_oid;
+	out.body = record_encode(&rec, &out.len);
+	if (out.body == NULL)
+		return -ENOMEM;
+	r = b->ap->commit(b->ap->arg, &out, 1);
+	free((void *)(uintptr_t)out.body);
+	return r;
+}

@@ -146,6 +146,23 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 	return rc == SQLITE_OK ? journal_run(s) : rc;
 }
 
+static int write_row(struct journal *j, const struct journal_row *row,
+    uint64_t lsn)
+{
+	int rc;
+
+	if (row->kind == JOURNAL_UNPARK) {
+		sqlite3_bind_int64(j->unpark, 1, (sqlite3_int64)row->voids);
+		return journal_run(j->unpark);
+	}
+	rc = insert_row(j, row, lsn);
+	if (rc != SQLITE_OK || row->kind != JOURNAL_PARKED)
+		return rc;
+	sqlite3_bind_int64(j->park, 1, (sqlite3_int64)lsn);
+	sqlite3_bind_int64(j->park, 2, (sqlite3_int64)row->repo);
+	return journal_run(j->park);
+}
+
 static int write_forgotten(struct journal *j, uint64_t lsn)
 {
 	sqlite3_bind_int64(j->forget, 1, (sqlite3_int64)lsn);
@@ -175,7 +192,7 @@ static int write_rows(struct journal *j, const struct journal_row *rows,
 	if ((r = txn_begin(j)) != 0)
 		return r;
 	for (i = 0; i < nr && rc == SQLITE_OK; i++)
-		rc = insert_row(j, &rows[i], j->next_lsn + i);
+		rc = write_row(j, &rows[i], j->next_lsn + i);
 	if (rc == SQLITE_OK && forget > j->forgotten)
 		rc = write_forgotten(j, forget);
 	r = txn_end(j, rc);

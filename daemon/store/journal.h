@@ -39,10 +39,13 @@ struct journal_reader;
 #define JOURNAL_UNKNOWN 1
 
 enum journal_kind {
-	JOURNAL_PART = 1,  /* a transaction's share of a window */
-	JOURNAL_VOID = 2,  /* takes members of an earlier row back */
-	JOURNAL_PARKED = 3 /* members that recovery could not redo yet:
-				   a copy */
+	JOURNAL_PART = 1, /* a transaction's share of a window */
+	JOURNAL_VOID = 2, /* takes members of an earlier row back */
+	/* Members that recovery could not redo yet: a copy. It is open until
+	 * it is taken off the list, whatever is forgotten. */
+	JOURNAL_PARKED = 3,
+	/* No row of its own: takes the parked row VOIDS off the list. */
+	JOURNAL_UNPARK = 4
 };
 
 /* A window's number: the start that it is of, then a count of so many bits;
@@ -63,7 +66,8 @@ struct journal_row {
 				 a parked one: not to be asked for any more */
 	int64_t locked_at_ns; /* token_locked_at() */
 	int64_t time_us;      /* wall clock */
-	uint64_t voids;       /* VOID: the lsn it speaks of */
+	uint64_t voids;       /* VOID, UNPARK: the lsn it speaks of; PARKED:
+				 that of the first row it is a copy of */
 	bool final;           /* with it the transaction is decided */
 	const uint8_t *body;  /* record.h; borrowed */
 	size_t len;
@@ -139,6 +143,11 @@ uint64_t journal_last_lsn(struct journal *j);
  * journal_each_*. JOURNAL_UNKNOWN while journal_reopen() is due: what is not
  * seen now may be seen then. */
 int journal_scan(struct journal *j, uint64_t after,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg);
+
+/* The parked rows that are open; of one repository, or of all (0). Otherwise
+ * as journal_scan(). */
+int journal_each_parked(struct journal *j, uint64_t repo,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
 /* A connection of its own for look-ups, beside the committer. */

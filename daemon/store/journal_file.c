@@ -45,7 +45,9 @@ static const char schema[] =
     " mount INTEGER NOT NULL, locked_at_ns INTEGER NOT NULL,"
     " time_us INTEGER NOT NULL, voids INTEGER NOT NULL,"
     " final INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"
-    "CREATE INDEX record_txid ON record(txid, uid);";
+    "CREATE INDEX record_txid ON record(txid, uid);"
+    "CREATE TABLE parked(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
+    " STRICT;";
 
 /* ---- the first bytes, read without SQLite ---- */
 

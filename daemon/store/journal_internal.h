@@ -51,7 +51,8 @@ struct journal {
 
 	pthread_mutex_t commit_lock;
 	sqlite3 *db;
-	sqlite3_stmt *begin, *insert, *forget, *commit, *rollback;
+	sqlite3_stmt *begin, *insert, *park, *unpark, *forget;
+	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
 	uint64_t forgotten; /* as the database has it */
 	int frames;         /* in the WAL after the last commit */

@@ -124,6 +124,8 @@ static int prepare_all(struct journal *j)
 	} all[] = {
 		{ "BEGIN IMMEDIATE", &j->begin },
 		{ insert, &j->insert },
+		{ "INSERT INTO parked VALUES(?, ?)", &j->park },
+		{ "DELETE FROM parked WHERE lsn = ?", &j->unpark },
 		{ "UPDATE meta SET forgotten = ?", &j->forget },
 		{ "COMMIT", &j->commit },
 		{ "ROLLBACK", &j->rollback },
@@ -216,10 +218,13 @@ static void disconnect_all(struct journal *j)
 		journal_reader_disconnect(reader);
 	sqlite3_finalize(j->begin);
 	sqlite3_finalize(j->insert);
+	sqlite3_finalize(j->park);
+	sqlite3_finalize(j->unpark);
 	sqlite3_finalize(j->forget);
 	sqlite3_finalize(j->commit);
 	sqlite3_finalize(j->rollback);
-	j->begin = j->insert = j->forget = j->commit = j->rollback = NULL;
+	j->begin = j->insert = j->park = j->unpark = j->forget = NULL;
+	j->commit = j->rollback = NULL;
 	sqlite3_close(j->ckpt);
 	sqlite3_close(j->db);
 	j->ckpt = j->db = NULL;

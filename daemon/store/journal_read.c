@@ -214,6 +214,27 @@ int journal_scan(struct journal *j, uint64_t after, row_fn *cb, void *arg)
 	return r;
 }
 
+/* Few, as a rule; it is read in one go all the same, and for recovery, while
+ * nobody commits much. */
+int journal_each_parked(struct journal *j, uint64_t repo, row_fn *cb, void *arg)
+{
+	struct scan scan;
+	uint64_t last;
+	unsigned nr;
+	int r;
+
+	r = scan_open(&scan, j,
+	    "SELECT " COLUMNS " FROM record WHERE lsn IN"
+	    " (SELECT lsn FROM parked WHERE ?1 = 0 OR repo = ?1)"
+	    " ORDER BY lsn");
+	if (r == 0) {
+		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)repo);
+		r = each_row(scan.stmt, cb, arg, &nr, &last);
+	}
+	scan_close(&scan);
+	return r;
+}
+
 /* 1: there is a row. */
 static int scan_next(struct scan *scan)
 {

@@ -20,47 +20,6 @@
 #include "daemon/store/store_internal.h"
 #include "proto/refname.h"
 
-void parked_note(void *store, uint64_t repo, uint64_t lsn)
-{
-	struct store *s = store;
-	struct parked *p;
-
-	p = calloc(1, sizeof(*p));
-	if (p == NULL) {
-		store_set_fatal(s, "out of memory in recovery");
-		return;
-	}
-	p->repo = repo;
-	p->lsn = lsn;
-	pthread_mutex_lock(&s->mutex);
-	p->next = s->parked;
-	s->parked = p;
-	pthread_mutex_unlock(&s->mutex);
-}
-
-bool parked_has(struct store *s, uint64_t repo)
-{
-	struct parked *p;
-
-	pthread_mutex_lock(&s->mutex);
-	for (p = s->parked; p != NULL; p = p->next)
-		if (p->repo == repo)
-			break;
-	pthread_mutex_unlock(&s->mutex);
-	return p != NULL;
-}
-
-uint64_t parked_floor(struct store *s)
-{
-	uint64_t floor = UINT64_MAX;
-	struct parked *p;
-
-	for (p = s->parked; p != NULL; p = p->next)
-		if (p->lsn < floor)
-			floor = p->lsn;
-	return floor;
-}
-
 static void found_nothing(void *arg, enum store_finding finding,
     const char *repo, const char *ref, const char *text)
 {
@@ -112,25 +71,27 @@ static int sync_fs(void *arg, struct fs *fs)
 	return checkpoint_sync_fs(((struct retry *)arg)->store, fs);
 }
 
-static void park_again(void *arg, uint64_t repo, uint64_t lsn)
-{
-	parked_note(((struct retry *)arg)->store, repo, lsn);
-}
-
 /* git's own limit. */
 #define SYMREF_DEPTH 5
+/* Repositories that are tried at a time: admissions wait for it. */
+#define RETRIES 16
 
 /* The worktree whose names TXN means, as records have it. */
-static const char *worktree_of(const struct txn *txn)
+static const char *worktree_of(const struct txn *txn, size_t *id_len)
 {
-	static const char parent[] = "/worktrees";
-	const char *dir = txn->req.git_dir, *slash = strrchr(dir, '/');
-	size_t len = sizeof(parent) - 1;
+	static const char parent[] = "/worktrees/";
+	const char *dir = txn->req.git_dir, *id;
+	size_t len = strlen(dir), parent_len = sizeof(parent) - 1;
 
-	if (slash == NULL || (size_t)(slash - dir) < len ||
-	    strncmp(slash - len, parent, len) != 0)
+	while (len > 0 && dir[len - 1] == '/')
+		len--;
+	id = memrchr(dir, '/', len);
+	*id_len = 0;
+	if (id == NULL || (size_t)(++id - dir) < parent_len ||
+	    strncmp(id - parent_len, parent, parent_len) != 0)
 		return "";
-	return slash + 1;
+	*id_len = len - (size_t)(id - dir);
+	return id;
 }
 
 /* A file, as records have it. */
@@ -149,8 +110,7 @@ static void file_of(const struct txn *txn, const char *name, struct file *file)
 	case REFD_PLACE_MAIN:
 		break;
 	case REFD_PLACE_OWN:
-		id = worktree_of(txn);
-		len = strlen(id);
+		id = worktree_of(txn, &len);
 		break;
 	case REFD_PLACE_LINKED:
 		break;
@@ -279,10 +239,8 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
-		.parked_at = park_again,
 		.still_parked = refuse_name,
 		.arg = &retry };
-	struct parked **at, *p;
 	uint64_t left;
 	int r;
 
@@ -292,33 +250,41 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 	free_leads(&retry);
 	if (r < 0 || left > 0)
 		return r;
-	pthread_mutex_lock(&s->mutex);
-	for (at = &s->parked; (p = *at) != NULL;) {
-		if (p->repo != repo->id) {
-			at = &p->next;
-			continue;
-		}
-		*at = p->next;
-		free(p);
-	}
-	pthread_mutex_unlock(&s->mutex);
+	awaiting_ended(s, repo->id);
+	awaiting_publish(s);
 	return 0;
 }
 
-void parked_retry_open(struct store *s)
+/* The one that is open, with a reference; or opened by the journal's words. */
+static struct repo *get_repo(struct store *s, const struct journal_repo *known)
 {
-	struct repo *repo, *found = NULL;
+	struct repo *repo;
 
 	pthread_mutex_lock(&s->repos.mutex);
-	for (repo = s->repos.open; repo != NULL && found == NULL;
-	     repo = repo->next)
-		if (!repo->doomed && parked_has(s, repo->id)) {
-			found = repo;
-			repo->refs++;
-		}
+	for (repo = s->repos.open; repo != NULL; repo = repo->next)
+		if (!repo->doomed && repo->id == known->id)
+			break;
+	if (repo != NULL)
+		repo->refs++;
 	pthread_mutex_unlock(&s->repos.mutex);
-	if (found == NULL)
-		return;
-	parked_retry(s, found, NULL);
-	repo_put(&s->repos, found);
+	if (repo == NULL && repos_get_known(&s->repos, known, &repo) < 0)
+		return NULL;
+	return repo;
+}
+
+void parked_retry_some(struct store *s)
+{
+	struct journal_repo some[RETRIES];
+	struct repo *repo;
+	size_t i, nr;
+
+	nr = awaiting_next(s, some, RETRIES);
+	for (i = 0; i < nr; i++) {
+		repo = get_repo(s, &some[i]);
+		free(some[i].path);
+		if (repo == NULL)
+			continue;
+		parked_retry(s, repo, NULL);
+		repo_put(&s->repos, repo);
+	}
 }

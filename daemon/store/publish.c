@@ -60,7 +60,7 @@ static void void_errno(struct change *c, int err)
 
 /* ---- one ref ---- */
 
-static void append_line(struct batch *b, const struct change *c)
+static void append_line(struct batch *b, struct change *c)
 {
 	char path[REFD_PATH_MAX];
 	size_t len;
@@ -73,20 +73,38 @@ static void append_line(struct batch *b, const struct change *c)
 	line = change_log_line(c, &len);
 	r = line == NULL ? -ENOMEM :
 			   reflog_append(b->sys, c->dirfd, path, line, len);
-	if (r < 0 && line != NULL)
-		b->ap->owe(b->ap->arg, c->share->repo, c->share->txn,
-		    c->share->lsn, c->worktree, c->name, line);
 	free(line);
+	c->owed = r < 0;
 }
 
 /* To the ref's own log, and to those of what led to it or points to it. */
-static void append_lines(struct batch *b, const struct change *c)
+static void append_lines(struct batch *b, struct change *c)
 {
-	const struct change *l;
+	struct change *l;
 
 	append_line(b, c);
 	for (l = c->lines; l != NULL; l = l->next_line)
 		append_line(b, l);
+}
+
+static void park_line(struct batch *b, const struct change *c)
+{
+	if (!c->owed)
+		return;
+	if (batch_park_line(b, c) == 0)
+		b->ap->owe(b->ap->arg, c->share->repo);
+	else if (b->ap->keep != NULL)
+		b->ap->keep(b->ap->arg, c->share->lsn);
+}
+
+/* Before the locks go, which would tell a next start of them. */
+static void park_lines(struct batch *b, const struct change *c)
+{
+	const struct change *l;
+
+	park_line(b, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		park_line(b, l);
 }
 
 static void retract_line(struct batch *b, const struct change *c)
@@ -195,6 +213,7 @@ static void publish_write(struct batch *b, struct change *c)
 	}
 	c->published = true;
 	c->staged = c->linked;
+	park_lines(b, c);
 	unlock(c);
 }
 
@@ -202,6 +221,7 @@ static void publish_write(struct batch *b, struct change *c)
 static void publish_nothing(struct batch *b, struct change *c)
 {
 	append_lines(b, c);
+	park_lines(b, c);
 	unlock(c);
 }
 
@@ -259,6 +279,7 @@ static void publish_delete(struct batch *b, struct change *c)
 		return;
 	}
 	append_lines(b, c);
+	park_lines(b, c);
 	c->published = true;
 }
 

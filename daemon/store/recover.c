@@ -7,7 +7,8 @@
  *		boot and mount still stand (a kill), or not (a cut)
  *	replay	each repository the journal knows, if only to look for locks
  *	sync	every file system
- *	note	what is parked by now, durably; then forget all of it
+ *	forget	all of it but what is parked by now, which is in rows of its
+ *		own
  *
  * What fails:
  *	a repository isn't there, or	all its records are kept as parked rows
@@ -82,22 +83,22 @@ static int replay_here(struct recovery *rec, struct replay *rp,
 
 /* ---- all of them ---- */
 
-/* A repository that was looked at and has records. */
+/* A repository that was looked at. */
 struct visit {
-	struct replay_row *rows;
-	struct replay_members parked;
-	struct fs *fs; /* NULL: it never came so far */
-	char *path;
-	bool failed; /* all of it is to be kept */
+	struct journal_repo known; /* path owned */
+	struct replay_row *rows;   /* the run's */
+	struct fs *fs;             /* NULL: it never came so far */
+	bool failed;               /* all of it is to be kept */
+	uint64_t parked;           /* members */
 	struct visit *next;
 };
 
 struct run {
 	struct recovery *rec;
-	struct replay_row *rows; /* of repositories not visited yet */
+	struct rows rows;
 	struct starts starts;
 	struct visit *visits;
-	uint64_t done, total;
+	uint64_t done, total; /* repositories, and members of rows */
 };
 
 static void say(const struct recovery *rec, enum store_finding finding,
@@ -116,25 +117,43 @@ static void say_failed(const struct recovery *rec, const char *repo, int err)
 	free(text);
 }
 
-static int note_voids(struct recovery *rec, const struct replay *rp)
+/* What a replay made of ROWS, durably. Of what is recorded here no later note
+ * speaks. */
+static int note_replayed(struct recovery *rec, const struct replay *rp,
+    struct replay_row *rows, uint64_t *parked)
 {
 	struct notes notes = { NULL, 0, 0 };
 	const struct replay_member *m;
+	struct replay_row *row;
 	size_t i, k;
 	int r;
 
-	r = notes_void(&notes, &rp->voided);
-	if (r == 0)
-		r = notes_write(&notes, rec);
-	notes_done(&notes);
-	/* Nor does a copy of their row speak of them. */
-	for (i = 0; i < rp->voided.nr && r == 0; i++) {
+	for (i = 0; i < rp->voided.nr; i++) {
 		m = &rp->voided.items[i];
 		for (k = 0; k < m->row->rec.nr_members; k++)
 			if (m->row->rec.members[k].index == m->member->index)
 				m->row->dropped[k] = true;
 	}
+	r = notes_void(&notes, &rp->voided);
+	for (row = rows; row != NULL && r == 0; row = row->next)
+		r = notes_replayed(&notes, row, parked);
+	if (r == 0)
+		r = notes_write(&notes, rec);
+	notes_done(&notes);
+	for (row = rows; row != NULL && r == 0; row = row->next)
+		for (i = 0; i < row->rec.nr_members; i++)
+			row->dropped[i] = row->dropped[i] || row->parked[i] ||
+			    row->row.kind == JOURNAL_PARKED;
 	return r;
+}
+
+static void stepped(void *arg, size_t nr)
+{
+	struct run *run = arg;
+
+	run->done += nr;
+	run->rec->report->progress(run->rec->report->arg, run->done,
+	    run->total);
 }
 
 /* *FAILED: the repository's own misfortune, and not the journal's. */
@@ -148,15 +167,18 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 		.stale = &stale,
 		.report = rec->report,
 		.has_object = rec->has_object,
+		.stepped = stepped,
+		.step_arg = run,
 		.arg = rec->arg };
 	size_t unlocked = 0;
 	int r = 0;
 
 	*failed = replay_here(rec, &rp, &run->starts, v->rows, &unlocked);
-	/* Durable before the locks go: until it is, asking by id would say
-	 * that they happened. */
+	/* Durable before the locks go: until it is, they alone say what is
+	 * unfinished, and asking by id would say that what is voided
+	 * happened. */
 	if (*failed == 0)
-		r = note_voids(rec, &rp);
+		r = note_replayed(rec, &rp, v->rows, &v->parked);
 	/* What could not be rolled forward keeps its lock: nothing else says
 	 * to the next try that it is unfinished. */
 	if (*failed == 0 && r == 0)
@@ -165,8 +187,6 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 		say(rec, STORE_UNLOCKED, repo->path,
 		    "removed locks of a run that ended before its journal "
 		    "record, or that was redone");
-	v->parked = rp.parked;
-	memset(&rp.parked, 0, sizeof(rp.parked));
 	v->fs = repo->fs;
 	replay_done(&rp);
 	stale_done(&stale);
@@ -176,25 +196,26 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 static const char *missing_text(int err)
 {
 	if (err == -ENOENT)
-		return "it is not there; its records are kept";
+		return "it is not there; its records are kept until it is, or "
+		       "until refd recover --forget drops them";
 	if (err == -ESTALE)
 		return "another repository is at its path; its records are "
-		       "kept";
+		       "kept until it is back, or until refd recover --forget "
+		       "drops them";
 	return "another refd holds it; its records are kept";
 }
 
-static int visit(struct run *run, struct visit *v,
-    const struct journal_repo *known)
+static int visit(struct run *run, struct visit *v)
 {
 	struct recovery *rec = run->rec;
 	struct repo *repo;
 	int r = 0, failed;
 
-	failed = repos_get_known(rec->repos, known, &repo);
+	failed = repos_get_known(rec->repos, &v->known, &repo);
 	if (failed == -ENOENT || failed == -ESTALE || failed == -EAGAIN) {
 		v->failed = true;
 		if (v->rows != NULL)
-			say(rec, STORE_REPO_MISSING, known->path,
+			say(rec, STORE_REPO_MISSING, v->known.path,
 			    missing_text(failed));
 		return 0;
 	}
@@ -206,22 +227,9 @@ static int visit(struct run *run, struct visit *v,
 		return failed;
 	if (r == 0 && failed < 0) {
 		v->failed = true;
-		say_failed(rec, known->path, failed);
-		/* Its locks want looking for, records or no. */
-		if (v->rows == NULL)
-			rec->parked_at(rec->arg, known->id, UINT64_MAX);
+		say_failed(rec, v->known.path, failed);
 	}
 	return r;
-}
-
-static void visit_free(struct visit *v)
-{
-	if (v == NULL)
-		return;
-	rows_free(v->rows);
-	free(v->parked.items);
-	free(v->path);
-	free(v);
 }
 
 static int visit_repo(void *arg, const struct journal_repo *known)
@@ -233,20 +241,17 @@ static int visit_repo(void *arg, const struct journal_repo *known)
 	v = calloc(1, sizeof(*v));
 	if (v == NULL)
 		return -ENOMEM;
-	v->rows = rows_take(&run->rows, known->id);
-	r = visit(run, v, known);
-	if (v->rows != NULL && r == 0) {
-		v->path = strdup(known->path);
-		v->next = run->visits;
-		run->visits = v;
-		r = v->path == NULL ? -ENOMEM : 0;
-	} else {
-		visit_free(v);
-	}
+	v->next = run->visits;
+	run->visits = v;
+	v->known = *known;
+	v->known.path = strdup(known->path);
+	if (v->known.path == NULL)
+		return -ENOMEM;
+	v->rows = rows_of(&run->rows, known->id);
+	r = visit(run, v);
 	/* Files that are open no longer than they are needed. */
 	repos_trim(run->rec->repos, INT64_MAX / 2);
-	run->rec->report->progress(run->rec->report->arg, ++run->done,
-	    run->total);
+	stepped(run, 1);
 	return r;
 }
 
@@ -268,31 +273,46 @@ static void sync_visited(struct run *run)
 	for (fs = rec->repos->fs; fs != NULL; fs = fs->next) {
 		r = rec->sync_fs(rec->arg, fs);
 		for (v = run->visits; v != NULL && r < 0; v = v->next)
-			if (v->fs == fs && !v->failed) {
+			if (v->fs == fs && !v->failed && v->rows != NULL) {
 				v->failed = true;
-				say_failed(rec, v->path, r);
+				say_failed(rec, v->known.path, r);
 			}
 	}
 }
 
-static int note_parked(struct run *run, uint64_t *parked)
+/* With it all that was read is forgotten, in one commit: no row counts beside
+ * its own copy. */
+static int forget(struct run *run, uint64_t last_lsn)
 {
+	struct recovery *rec = run->rec;
 	struct notes notes = { NULL, 0, 0 };
 	const struct replay_row *row;
-	const struct visit *v;
+	struct visit *v;
 	int r = 0;
 
-	for (v = run->visits; v != NULL && r == 0; v = v->next)
-		if (v->failed)
-			for (row = v->rows; row != NULL && r == 0;
-			     row = row->next)
-				r = notes_park_row(&notes, row, parked);
-		else
-			r = notes_park(&notes, &v->parked, parked);
+	for (v = run->visits; v != NULL; v = v->next)
+		for (row = v->failed ? v->rows : NULL; row != NULL && r == 0;
+		     row = row->next)
+			r = notes_park_row(&notes, row, &v->parked);
+	if (r == 0 && last_lsn > journal_forgotten(rec->journal))
+		r = journal_forget(rec->journal, last_lsn, notes.nr == 0);
 	if (r == 0)
-		r = notes_write(&notes, run->rec);
+		r = notes_write(&notes, rec);
 	notes_done(&notes);
 	return r;
+}
+
+/* A repository that could not be looked at may have locks of ours, records or
+ * no. */
+static void tell_awaiting(const struct run *run, uint64_t *parked)
+{
+	const struct visit *v;
+
+	for (v = run->visits; v != NULL; v = v->next) {
+		if (v->parked > 0 || v->failed)
+			run->rec->awaits(run->rec->arg, &v->known, v->parked);
+		*parked += v->parked;
+	}
 }
 
 static void run_done(struct run *run)
@@ -301,9 +321,10 @@ static void run_done(struct run *run)
 
 	while ((v = run->visits) != NULL) {
 		run->visits = v->next;
-		visit_free(v);
+		free(v->known.path);
+		free(v);
 	}
-	rows_free(run->rows);
+	rows_done(&run->rows);
 	starts_done(&run->starts);
 }
 
@@ -311,12 +332,15 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 {
 	struct run run = { .rec = rec };
 	uint64_t last_lsn = 0;
+	size_t i;
 	int r;
 
 	*parked = 0;
 	r = starts_read(&run.starts, rec->journal, rec->boot_id);
 	if (r == 0)
-		r = rows_read(rec->journal, 0, &run.rows, &last_lsn);
+		r = rows_read(rec->journal, &run.rows, &last_lsn);
+	for (i = 0; i < run.rows.nr; i++)
+		run.total += run.rows.items[i]->rec.nr_members;
 	if (r == 0)
 		r = journal_each_repo(rec->journal, count_repo, &run.total);
 	if (r == 0)
@@ -325,29 +349,30 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 	 * read may be forgotten, once the disks hold what was redone. */
 	if (r == 0) {
 		sync_visited(&run);
-		r = note_parked(&run, parked);
+		r = forget(&run, last_lsn);
 	}
-	if (r == 0 && last_lsn > journal_forgotten(rec->journal))
-		r = journal_forget(rec->journal, last_lsn, true);
+	if (r == 0)
+		tell_awaiting(&run, parked);
 	run_done(&run);
 	return r > 0 ? -EIO : r;
 }
 
 /* ---- later ---- */
 
-static int finish_rows(struct recovery *rec, const struct replay *rp,
-    const struct replay_row *rows, uint64_t *parked)
+static void tell_still_parked(const struct recovery *rec,
+    const struct replay_row *rows)
 {
-	struct notes notes = { NULL, 0, 0 };
-	int r;
+	const struct record_member *m;
+	size_t i;
 
-	r = notes_void(&notes, &rp->voided);
-	for (; rows != NULL && r == 0; rows = rows->next)
-		r = notes_finish(&notes, rec, rp, rows, parked);
-	if (r == 0)
-		r = notes_write(&notes, rec);
-	notes_done(&notes);
-	return r;
+	for (; rows != NULL && rec->still_parked != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++) {
+			m = &rows->rec.members[i];
+			/* Another line in its log is in nobody's way. */
+			if (rows->parked[i] && m->action != RECORD_LOG)
+				rec->still_parked(rec->arg, m->worktree,
+				    m->name);
+		}
 }
 
 int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
@@ -359,27 +384,30 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 		.report = rec->report,
 		.has_object = rec->has_object,
 		.arg = rec->arg };
-	struct replay_row *rows = NULL;
+	struct rows rows;
 	struct starts starts;
-	uint64_t last_lsn;
-	size_t unlocked;
+	size_t unlocked = 0;
 	int r;
 
 	*parked = 0;
+	memset(&rows, 0, sizeof(rows));
 	r = starts_read(&starts, rec->journal, rec->boot_id);
 	if (r == 0)
-		r = rows_read(rec->journal, repo->id, &rows, &last_lsn);
+		r = rows_read_parked(rec->journal, repo->id, &rows);
 	if (r == 0)
-		r = replay_here(rec, &rp, &starts, rows, &unlocked);
+		r = replay_here(rec, &rp, &starts, rows_of(&rows, repo->id),
+		    &unlocked);
 	if (r == 0)
 		r = rec->sync_fs(rec->arg, repo->fs);
 	if (r == 0)
-		r = finish_rows(rec, &rp, rows, parked);
+		r = note_replayed(rec, &rp, rows_of(&rows, repo->id), parked);
 	if (r == 0)
 		r = stale_clean(&stale, &unlocked);
+	if (r == 0)
+		tell_still_parked(rec, rows_of(&rows, repo->id));
 	replay_done(&rp);
 	stale_done(&stale);
-	rows_free(rows);
+	rows_done(&rows);
 	starts_done(&starts);
 	return r > 0 ? -EIO : r;
 }

@@ -20,10 +20,10 @@ struct recovery {
 	uint64_t (*next_token)(void *arg);
 	/* Makes durable what was published there. */
 	int (*sync_fs)(void *arg, struct fs *fs);
-	/* A JOURNAL_PARKED row was written: nothing from LSN on may be
-	 * forgotten while REPO has parked records. UINT64_MAX: it has none,
-	 * but could not be searched for locks of ours. */
-	void (*parked_at)(void *arg, uint64_t repo, uint64_t lsn);
+	/* recover_all: NR members of this repository are parked. 0: none, but
+	 * it could not be searched for locks of ours. Nobody may write there
+	 * before recover_parked() has. */
+	void (*awaits)(void *arg, const struct journal_repo *repo, uint64_t nr);
 	/* recover_parked: NAME of WORKTREE (record.h's) is still parked, so
 	 * nobody may write it: its record would be redone over what was
 	 * written. May be NULL. */

@@ -22,13 +22,20 @@ void starts_done(struct starts *starts);
 enum replay_rule starts_rule(const struct starts *starts,
     const struct replay_row *row, const struct repo *repo);
 
-/* All that is not forgotten and names a repository, voids taken off; or only
- * what is parked of one. In LSN order. */
-int rows_read(struct journal *journal, uint64_t parked_only_of,
-    struct replay_row **rows, uint64_t *last_lsn);
-/* Takes the rows of REPO out of the list, in order. */
-struct replay_row *rows_take(struct replay_row **rows, uint64_t repo);
-void rows_free(struct replay_row *rows);
+/* By repository; each one's in the order in which they were recorded, linked
+ * by their next. To be done with whether reading them failed or not. */
+struct rows {
+	struct replay_row **items;
+	size_t nr, size;
+};
+
+/* All that is not forgotten and names a repository, voids taken off, and all
+ * that is parked; or what is parked of one. */
+int rows_read(struct journal *journal, struct rows *rows, uint64_t *last_lsn);
+int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows);
+/* The first one of REPO; NULL: there is none. */
+struct replay_row *rows_of(const struct rows *rows, uint64_t repo);
+void rows_done(struct rows *rows);
 
 /* ---- recover_note.c: what goes back ---- */
 
@@ -38,20 +45,17 @@ struct notes {
 	size_t nr, size;
 };
 
-/* What becomes of all that ROW owes is for a later try to say. *PARKED counts
- * its members. */
+/* All that ROW still owes is for a later try to redo. *PARKED counts its
+ * members. */
 int notes_park_row(struct notes *notes, const struct replay_row *row,
     uint64_t *parked);
-/* Single members, for which a foreign lock stands. */
-int notes_park(struct notes *notes, const struct replay_members *members,
+/* What a replay made of ROW: what it parked is kept, as a parked row, and what
+ * else a parked row held is finished. */
+int notes_replayed(struct notes *notes, const struct replay_row *row,
     uint64_t *parked);
 /* Updates that did not happen after all. */
 int notes_void(struct notes *notes, const struct replay_members *members);
-/* Of ROW, a parked one, what RP has no further try for. *PARKED counts the
- * others, and REC is told of them. */
-int notes_finish(struct notes *notes, const struct recovery *rec,
-    const struct replay *rp, const struct replay_row *row, uint64_t *parked);
-/* One commit; parked rows are announced. */
+/* One commit. */
 int notes_write(struct notes *notes, const struct recovery *rec);
 void notes_done(struct notes *notes);
 

@@ -43,7 +43,7 @@ static int add_members(struct notes *notes, const struct replay_row *row,
 	struct record rec = row->rec;
 
 	copy.kind = kind;
-	copy.voids = kind == JOURNAL_VOID ? row->row.lsn : 0;
+	copy.voids = kind == JOURNAL_PARKED ? row->origin : row->row.lsn;
 	rec.members = members;
 	rec.nr_members = nr;
 	return add(notes, &copy, &rec);
@@ -61,44 +61,69 @@ void notes_done(struct notes *notes)
 
 /* ---- parked ---- */
 
-int notes_park_row(struct notes *notes, const struct replay_row *row,
-    uint64_t *parked)
+/* Does it still owe something? */
+static bool is_live(const struct replay_row *row, size_t i)
 {
-	struct record_member *members;
-	size_t i, nr = 0;
+	return !row->dropped[i] && row->rec.members[i].status == REFD_OK &&
+	    row->rec.members[i].action != RECORD_NOTHING;
+}
+
+/* The row that was read, if it was a parked one, and of it what is in KEPT
+ * anew: MOUNT 0 says that its locks are gone. */
+static int replace(struct notes *notes, const struct replay_row *row,
+    struct record_member *kept, size_t nr, uint64_t mount)
+{
+	struct replay_row copy = *row;
 	int r = 0;
 
-	members = calloc(row->rec.nr_members + 1, sizeof(*members));
-	if (members == NULL)
-		return -ENOMEM;
-	for (i = 0; i < row->rec.nr_members; i++)
-		if (!row->dropped[i] && row->rec.members[i].status == REFD_OK &&
-		    row->rec.members[i].action != RECORD_NOTHING)
-			members[nr++] = row->rec.members[i];
-	if (nr > 0)
-		r = add_members(notes, row, JOURNAL_PARKED, members, nr);
-	*parked += nr;
-	free(members);
+	if (row->row.kind == JOURNAL_PARKED)
+		r = add_members(notes, row, JOURNAL_UNPARK, NULL, 0);
+	copy.row.mount = mount;
+	if (r == 0 && nr > 0)
+		r = add_members(notes, &copy, JOURNAL_PARKED, kept, nr);
 	return r;
 }
 
-int notes_park(struct notes *notes, const struct replay_members *members,
+int notes_park_row(struct notes *notes, const struct replay_row *row,
     uint64_t *parked)
 {
-	struct record_member member;
-	struct replay_row row;
-	size_t i;
+	struct record_member *kept;
+	size_t i, nr = 0;
 	int r = 0;
 
-	for (i = 0; i < members->nr && r == 0; i++) {
-		row = *members->items[i].row;
-		/* Of no mount that is: whatever locks stand now are going to
-		 * be removed, so by a later try it counts as cut. */
-		row.row.mount = 0;
-		member = *members->items[i].member;
-		r = add_members(notes, &row, JOURNAL_PARKED, &member, 1);
-		++*parked;
-	}
+	kept = calloc(row->rec.nr_members + 1, sizeof(*kept));
+	if (kept == NULL)
+		return -ENOMEM;
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (is_live(row, i))
+			kept[nr++] = row->rec.members[i];
+	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members)
+		r = replace(notes, row, kept, nr, row->row.mount);
+	*parked += nr;
+	free(kept);
+	return r;
+}
+
+/* Whatever locks stand now are going to be removed, so by a later try it
+ * counts as cut. */
+int notes_replayed(struct notes *notes, const struct replay_row *row,
+    uint64_t *parked)
+{
+	struct record_member *kept;
+	size_t i, nr = 0;
+	int r = 0;
+
+	kept = calloc(row->rec.nr_members + 1, sizeof(*kept));
+	if (kept == NULL)
+		return -ENOMEM;
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (is_live(row, i) && row->parked[i])
+			kept[nr++] = row->rec.members[i];
+	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
+	    row->row.mount != 0)
+		r = replace(notes, row, kept, nr, 0);
+	*parked += nr;
+	free(kept);
 	return r;
 }
 
@@ -139,85 +164,14 @@ int notes_void(struct notes *notes, const struct replay_members *members)
 	return r;
 }
 
-static bool is_parked_again(const struct replay *rp,
-    const struct record_member *member)
-{
-	size_t i;
-
-	for (i = 0; i < rp->parked.nr; i++)
-		if (rp->parked.items[i].member == member)
-			return true;
-	return false;
-}
-
-static bool is_voided(const struct replay *rp, const struct replay_row *row,
-    const struct record_member *member)
-{
-	size_t i;
-
-	for (i = 0; i < rp->voided.nr; i++)
-		if (rp->voided.items[i].row == row &&
-		    rp->voided.items[i].member->index == member->index)
-			return true;
-	return false;
-}
-
-/* Of a kill: its lock goes now, so it is parked anew, as after a cut. */
-static int park_again(struct notes *notes, const struct replay_row *row,
-    const struct record_member *member)
-{
-	struct replay_member m = { .row = row, .member = member };
-	struct replay_members one = { .items = &m, .nr = 1 };
-	uint64_t parked = 0;
-
-	return notes_park(notes, &one, &parked);
-}
-
-int notes_finish(struct notes *notes, const struct recovery *rec,
-    const struct replay *rp, const struct replay_row *row, uint64_t *parked)
-{
-	const struct record_member *m;
-	struct record_member *done;
-	size_t i, nr = 0;
-	int r = 0;
-
-	done = calloc(row->rec.nr_members + 1, sizeof(*done));
-	if (done == NULL)
-		return -ENOMEM;
-	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
-		m = &row->rec.members[i];
-		if (row->dropped[i] || is_voided(rp, row, m))
-			continue;
-		if (!is_parked_again(rp, m) || row->rule == REPLAY_KILL)
-			done[nr++] = *m;
-		if (!is_parked_again(rp, m))
-			continue;
-		if (row->rule == REPLAY_KILL)
-			r = park_again(notes, row, m);
-		++*parked;
-		/* Another line in its log is in nobody's way. */
-		if (rec->still_parked != NULL && m->action != RECORD_LOG)
-			rec->still_parked(rec->arg, m->worktree, m->name);
-	}
-	if (r == 0 && nr > 0)
-		r = add_members(notes, row, JOURNAL_VOID, done, nr);
-	free(done);
-	return r;
-}
-
 /* ---- the journal ---- */
 
 int notes_write(struct notes *notes, const struct recovery *rec)
 {
-	size_t i;
 	int r;
 
 	if (notes->nr == 0)
 		return 0;
 	r = journal_commit(rec->journal, notes->rows, notes->nr);
-	for (i = 0; i < notes->nr && r == 0; i++)
-		if (notes->rows[i].kind == JOURNAL_PARKED)
-			rec->parked_at(rec->arg, notes->rows[i].repo,
-			    notes->rows[i].lsn);
 	return r > 0 ? -EIO : r;
 }

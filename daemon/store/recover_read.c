@@ -1,8 +1,8 @@
 /*
  * What recovery reads of the journal.
  *
- * The happy path: one scan; each row decoded, each void taken off the row it
- * speaks of.
+ * The happy path: one scan of what is not forgotten, and the parked rows that
+ * are open; each decoded, each void taken off the row it speaks of; sorted.
  *
  * What fails: a row that can't be decoded, or memory; then nothing can be
  * recovered.
@@ -62,115 +62,172 @@ enum replay_rule starts_rule(const struct starts *starts,
 /* ---- rows ---- */
 
 struct reading {
-	struct replay_row *rows, **tail;
-	uint64_t parked_only_of;
+	struct rows *rows;
 	uint64_t last_lsn;
 };
 
-/* A void that says ok finishes one member of a parked row; any other takes
- * all back that the update would have written. */
-static bool is_voided(const struct record_member *m,
-    const struct record_member *by)
+static int compare_lsn(const void *key, const void *item)
 {
-	return m->index == by->index &&
-	    (by->status != REFD_OK ||
-		(m->status == REFD_OK && strcmp(m->name, by->name) == 0 &&
-		    strcmp(m->worktree, by->worktree) == 0));
+	const struct replay_row *row = *(struct replay_row *const *)item;
+	uint64_t lsn = *(const uint64_t *)key;
+
+	return (lsn > row->row.lsn) - (lsn < row->row.lsn);
 }
 
-static void drop_voided(struct reading *rd, uint64_t lsn,
+/* The update that a void is about, with all that it would have written; the
+ * rows are still in the order in which they were read. */
+static void drop_voided(struct rows *rows, uint64_t lsn,
     const struct record *voids)
 {
-	struct replay_row *row;
+	struct replay_row **at;
+	struct record *rec;
 	size_t i, k;
 
-	for (row = rd->rows; row != NULL; row = row->next)
-		if (row->row.lsn == lsn)
-			for (i = 0; i < row->rec.nr_members; i++)
-				for (k = 0; k < voids->nr_members; k++)
-					if (is_voided(&row->rec.members[i],
-						&voids->members[k]))
-						row->dropped[i] = true;
+	at = rows->nr == 0 ? NULL :
+			     bsearch(&lsn, rows->items, rows->nr,
+				 sizeof(struct replay_row *), compare_lsn);
+	if (at == NULL)
+		return;
+	rec = &(*at)->rec;
+	for (i = 0; i < rec->nr_members; i++)
+		for (k = 0; k < voids->nr_members; k++)
+			if (rec->members[i].index == voids->members[k].index)
+				(*at)->dropped[i] = true;
 }
 
-static bool is_wanted(const struct reading *rd, const struct journal_row *row)
+static int keep_row(struct rows *rows, struct replay_row *row)
 {
-	if (row->kind == JOURNAL_VOID || row->repo == 0)
-		return false;
-	return rd->parked_only_of == 0 ||
-	    (row->kind == JOURNAL_PARKED && row->repo == rd->parked_only_of);
+	struct replay_row **grown;
+	size_t size;
+
+	if (rows->nr == rows->size) {
+		size = rows->size == 0 ? 64 : 2 * rows->size;
+		grown =
+		    realloc(rows->items, size * sizeof(struct replay_row *));
+		if (grown == NULL)
+			return -ENOMEM;
+		rows->items = grown;
+		rows->size = size;
+	}
+	row->dropped = calloc(3 * row->rec.nr_members + 1, sizeof(bool));
+	if (row->dropped == NULL)
+		return -ENOMEM;
+	row->passed = row->dropped + row->rec.nr_members;
+	row->parked = row->passed + row->rec.nr_members;
+	rows->items[rows->nr++] = row;
+	return 0;
 }
 
-static int read_row(void *arg, const struct journal_row *from)
+static int read_row(struct reading *rd, const struct journal_row *from)
 {
-	struct reading *rd = arg;
 	struct replay_row *row;
 	int r;
 
-	rd->last_lsn = from->lsn;
 	row = calloc(1, sizeof(*row));
 	if (row == NULL)
 		return -ENOMEM;
 	r = record_decode(from->body, from->len, &row->rec);
-	if (r == 0 && from->kind == JOURNAL_VOID)
-		drop_voided(rd, from->voids, &row->rec);
-	if (r < 0 || !is_wanted(rd, from)) {
+	if (r == 0 && from->kind == JOURNAL_VOID) {
+		drop_voided(rd->rows, from->voids, &row->rec);
 		replay_row_free(row);
-		return r;
+		return 0;
 	}
 	row->row = *from;
 	row->row.body = NULL;
-	row->dropped = calloc(2 * row->rec.nr_members + 1, sizeof(bool));
-	if (row->dropped == NULL) {
+	row->origin = from->kind == JOURNAL_PARKED ? from->voids : from->lsn;
+	if (r == 0)
+		r = keep_row(rd->rows, row);
+	if (r < 0)
 		replay_row_free(row);
-		return -ENOMEM;
-	}
-	row->passed = row->dropped + row->rec.nr_members;
-	*rd->tail = row;
-	rd->tail = &row->next;
-	return 0;
+	return r;
 }
 
-int rows_read(struct journal *journal, uint64_t parked_only_of,
-    struct replay_row **rows, uint64_t *last_lsn)
+/* What is parked is read by itself, whatever was forgotten. */
+static int recent_row(void *arg, const struct journal_row *from)
 {
-	struct reading rd = { .parked_only_of = parked_only_of };
+	struct reading *rd = arg;
+
+	rd->last_lsn = from->lsn;
+	if (from->kind == JOURNAL_PARKED || from->repo == 0)
+		return 0;
+	return read_row(rd, from);
+}
+
+static int parked_row(void *arg, const struct journal_row *from)
+{
+	return read_row(arg, from);
+}
+
+/* By repository, then in the order in which it was recorded first. */
+static int compare_rows(const void *va, const void *vb)
+{
+	const struct replay_row *a = *(struct replay_row *const *)va;
+	const struct replay_row *b = *(struct replay_row *const *)vb;
+
+	if (a->row.repo != b->row.repo)
+		return a->row.repo < b->row.repo ? -1 : 1;
+	if (a->origin != b->origin)
+		return a->origin < b->origin ? -1 : 1;
+	return (a->row.lsn > b->row.lsn) - (a->row.lsn < b->row.lsn);
+}
+
+static void sort_rows(struct rows *rows)
+{
+	size_t i;
+
+	if (rows->nr == 0)
+		return;
+	qsort(rows->items, rows->nr, sizeof(struct replay_row *), compare_rows);
+	for (i = 1; i < rows->nr; i++)
+		if (rows->items[i - 1]->row.repo == rows->items[i]->row.repo)
+			rows->items[i - 1]->next = rows->items[i];
+}
+
+int rows_read(struct journal *journal, struct rows *rows, uint64_t *last_lsn)
+{
+	struct reading rd = { .rows = rows };
 	int r;
 
-	rd.tail = &rd.rows;
-	r = journal_scan(journal, journal_forgotten(journal), read_row, &rd);
-	if (r != 0) {
-		rows_free(rd.rows);
-		return r;
-	}
-	*rows = rd.rows;
+	memset(rows, 0, sizeof(*rows));
+	r = journal_scan(journal, journal_forgotten(journal), recent_row, &rd);
+	if (r == 0)
+		r = journal_each_parked(journal, 0, parked_row, &rd);
+	sort_rows(rows);
 	*last_lsn = rd.last_lsn;
-	return 0;
+	return r;
 }
 
-struct replay_row *rows_take(struct replay_row **rows, uint64_t repo)
+int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows)
 {
-	struct replay_row *taken = NULL, **tail = &taken, *row;
+	struct reading rd = { .rows = rows };
+	int r;
 
-	while ((row = *rows) != NULL) {
-		if (row->row.repo != repo) {
-			rows = &row->next;
-			continue;
-		}
-		*rows = row->next;
-		row->next = NULL;
-		*tail = row;
-		tail = &row->next;
-	}
-	return taken;
+	memset(rows, 0, sizeof(*rows));
+	r = journal_each_parked(journal, repo, parked_row, &rd);
+	sort_rows(rows);
+	return r;
 }
 
-void rows_free(struct replay_row *rows)
+struct replay_row *rows_of(const struct rows *rows, uint64_t repo)
 {
-	struct replay_row *next;
+	size_t low = 0, high = rows->nr, mid;
 
-	for (; rows != NULL; rows = next) {
-		next = rows->next;
-		replay_row_free(rows);
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (rows->items[mid]->row.repo < repo)
+			low = mid + 1;
+		else
+			high = mid;
 	}
+	return low < rows->nr && rows->items[low]->row.repo == repo ?
+	    rows->items[low] :
+	    NULL;
+}
+
+void rows_done(struct rows *rows)
+{
+	while (rows->nr > 0)
+		replay_row_free(rows->items[--rows->nr]);
+	free(rows->items);
+	memset(rows, 0, sizeof(*rows));
 }

@@ -26,7 +26,7 @@ void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
 	rp->report->found(rp->report->arg, finding, rp->repo->path, ref, text);
 }
 
-int redo_keep(struct replay_members *list, const struct replay_row *row,
+static int keep(struct replay_members *list, const struct replay_row *row,
     const struct record_member *member, enum refd_status status)
 {
 	struct replay_member *grown;
@@ -112,7 +112,7 @@ int redo_void(struct replay *rp, const struct replay_row *row,
 	size_t i;
 	int r;
 
-	r = redo_keep(&rp->voided, row, member, status);
+	r = keep(&rp->voided, row, member, status);
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		m = &row->rec.members[i];
 		if (m->index != member->index || m->status != REFD_OK)
@@ -125,23 +125,20 @@ int redo_void(struct replay *rp, const struct replay_row *row,
 
 /* Every link that nobody else finishes: later ones may owe lines of their
  * own. */
-static int park(struct replay *rp, const struct redo *redo)
+void redo_park(const struct redo *redo)
 {
 	const struct chain *chain = redo->chain;
 	const struct chain_link *link;
-	size_t i;
-	int r = 0;
+	size_t i, k;
 
-	for (i = 0; i < chain->nr && r == 0; i++) {
+	for (i = 0; i < chain->nr; i++) {
 		link = &chain->links[i];
-		if (link->row->passed[link->member - link->row->rec.members] ||
-		    (link->row->rule == REPLAY_KILL &&
-			(link != redo->last || redo->held == NULL)))
-			continue;
-		r = redo_keep(&rp->parked, link->row, link->member,
-		    REFD_LOCKED);
+		k = (size_t)(link->member - link->row->rec.members);
+		if (!link->row->passed[k] &&
+		    (link->row->rule == REPLAY_CUT ||
+			(link == redo->last && redo->held != NULL)))
+			link->row->parked[k] = true;
 	}
-	return r;
 }
 
 int redo_failed(struct replay *rp, struct redo *redo, int err)
@@ -152,7 +149,8 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 	case -EEXIST:
 		redo_report(rp, STORE_PARKED, name,
 		    "another writer's lock stands; tried again later");
-		return park(rp, redo);
+		redo_park(redo);
+		return 0;
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENOTEMPTY:

@@ -39,6 +39,9 @@ void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);
 
+/* To be redone later. */
+void redo_park(const struct redo *redo);
+
 /* redo_log.c: its lines. Of one that is another's by now only those that came
  * after what was written, and its torn end. */
 int redo_log(struct replay *rp, struct redo *redo);
@@ -46,9 +49,6 @@ int redo_log_of_left(struct replay *rp, struct redo *redo);
 /* A chain that has nothing else; from lock to close. */
 int redo_log_alone(struct replay *rp, struct redo *redo);
 
-/* Notes a member that is parked or voided. 0 or -ENOMEM. */
-int redo_keep(struct replay_members *list, const struct replay_row *row,
-    const struct record_member *member, enum refd_status status);
 /* The update that MEMBER is of did not happen: it is noted, its members are
  * passed over from here on, and lines of a killed run are taken back. */
 int redo_void(struct replay *rp, const struct replay_row *row,

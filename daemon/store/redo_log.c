@@ -6,7 +6,8 @@
  * What fails:
  *	the log's name is taken, by a directory with something in it or a file
  *	above it: said so; a value is not held up for its log
- *	a foreign lock on a ref of which nothing but a line is owed: parked
+ *	a foreign lock on a ref of which nothing but a line is owed, or no room
+	for that: parked
  *	that ref is gone, or its name was taken: there is no log to mend
  *	the disk: the errno
  */
@@ -120,6 +121,13 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	int r;
 
 	r = lines_alone(rp, redo);
+	/* Nobody else waits for a line: not for want of room either. */
+	if (r == -ENOSPC || r == -EDQUOT) {
+		redo_report(rp, STORE_PARKED, redo->chain->name,
+		    "no room for its log line; tried again later");
+		redo_park(redo);
+		r = 0;
+	}
 	if (r < 0)
 		r = redo_failed(rp, redo, r);
 	if (redo_unlock(rp, redo) < 0 && r == 0)

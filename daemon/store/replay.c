@@ -93,6 +93,9 @@ static int replay_writes(struct replay *rp, bool with_log_links)
 	int r = 0, err;
 
 	HASH_ITER(hh, rp->chains, chain, next) {
+		if (rp->stepped != NULL &&
+		    chain->has_log_links == with_log_links)
+			rp->stepped(rp->step_arg, chain->nr);
 		if (chain->has_log_links != with_log_links ||
 		    !redo_init(&redo, rp, chain) || is_deletion(&redo))
 			continue;
@@ -163,7 +166,6 @@ void replay_done(struct replay *rp)
 {
 	packed_snapshot_put(rp->snap);
 	chains_free(&rp->chains);
-	free(rp->parked.items);
 	free(rp->voided.items);
 }
 

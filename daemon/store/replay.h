@@ -31,18 +31,20 @@ enum replay_rule {
 struct replay_row {
 	struct journal_row row;
 	struct record rec;
-	/* Per member: taken back by a void in the journal; and passed over by
-	 * this replay. One allocation, DROPPED's. */
-	bool *dropped, *passed;
+	uint64_t origin; /* LSN of the first row it is a copy of, or its own */
+	/* Per member: taken back by a void in the journal; passed over by
+	 * this replay; to be redone later, since a foreign lock stands. One
+	 * allocation, DROPPED's. */
+	bool *dropped, *passed, *parked;
 	enum replay_rule rule;
-	struct replay_row *next;
+	struct replay_row *next; /* the repository's next one */
 };
 
-/* What could not be redone: a member of a row, and why it is kept. */
+/* What can't be redone: a member of a row, and why. */
 struct replay_member {
 	const struct replay_row *row;
 	const struct record_member *member;
-	enum refd_status status; /* voids: why it can't be */
+	enum refd_status status;
 };
 
 struct replay_members {
@@ -61,9 +63,10 @@ struct replay {
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	void *arg;
+	/* So many members more were looked at; may be NULL. */
+	void (*stepped)(void *arg, size_t nr);
+	void *step_arg;
 
-	/* A foreign lock stands. */
-	struct replay_members parked;
 	/* The name was taken for good: one member of each update. */
 	struct replay_members voided;
 

@@ -244,34 +244,15 @@ int store_start(struct store *s)
 	return -EAGAIN;
 }
 
-static void drop_owed(struct store *s)
-{
-	struct owed *owed;
-
-	while ((owed = s->owed) != NULL) {
-		s->owed = owed->next;
-		repo_put(&s->repos, owed->repo);
-		free(owed->worktree);
-		free(owed->refname);
-		free(owed->line);
-		free(owed);
-	}
-}
-
 int store_stop(struct store *s)
 {
-	struct parked *parked;
 	int r = 0;
 
 	if (s->started) {
 		end_threads(s, 0, 0, 0, STORE_COMMITTERS);
 		r = checkpoint_once(s, true);
 	}
-	drop_owed(s);
-	while ((parked = s->parked) != NULL) {
-		s->parked = parked->next;
-		free(parked);
-	}
+	awaiting_free(s);
 	return r;
 }
 
@@ -308,6 +289,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 
 	pthread_mutex_lock(&s->mutex);
 	*stats = s->stats;
+	awaiting_count(s, stats);
 	pthread_mutex_unlock(&s->mutex);
 	pthread_rwlock_rdlock(&s->journal_lock);
 	journal_stats(s->journal, &journal);

@@ -35,6 +35,12 @@ struct store_config {
 	size_t max_open_repos;
 	void (*wake)(void *arg);
 	void *wake_arg;
+	/* LIST: a line "awaits <uuid of refd/id>" for each repository that
+	 * must not be written before its records are redone. Called by
+	 * store_tell_awaiting(), and from a thread of the store's whenever
+	 * the list has changed. May be NULL. */
+	void (*awaiting)(void *arg, const char *list);
+	void *awaiting_arg;
 };
 
 /* Takes the state directory's flock, makes it if need be, opens the journal.
@@ -67,6 +73,9 @@ struct store_report {
  * errno: serving would break a promise. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *parked);
+
+/* After it, once. */
+void store_tell_awaiting(struct store *store);
 
 int store_start(struct store *store);
 
@@ -120,6 +129,7 @@ const char *store_repo_path(const struct repo *repo);
 struct store_stats {
 	uint64_t windows, flushes, barriers, checkpoints, checkpoint_failures;
 	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
+	uint64_t awaiting_repos, awaiting_refs; /* recovery */
 };
 void store_stats(struct store *store, struct store_stats *stats);
 

@@ -51,20 +51,6 @@ STORE_FIFO(window_fifo, window)
 STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
 
-/* A reflog line that could not be written: tried again. */
-struct owed {
-	struct repo *repo; /* a reference */
-	char *worktree, *refname, *line;
-	uint64_t lsn;
-	struct owed *next;
-};
-
-/* A repository with parked records. */
-struct parked {
-	uint64_t repo, lsn;
-	struct parked *next;
-};
-
 struct store {
 	const struct sys *sys;
 	struct store_config cfg;
@@ -75,6 +61,8 @@ struct store {
 
 	struct repos repos;
 	struct applier applier;
+
+	pthread_mutex_t telling; /* awaiting_publish()'s */
 
 	/* The journal: used under a read lock, replaced under a write lock. */
 	pthread_rwlock_t journal_lock;
@@ -94,9 +82,8 @@ struct store {
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
 	uint64_t kept; /* lowest lsn that the next start needs; 0: none */
-	struct owed *owed;
-	struct parked *parked;
-	bool retry_parked; /* it is time again; lane's */
+	struct awaiting *awaiting; /* by repository; NULL: none */
+	bool retry_parked;         /* it is time again; lane's */
 	char *fatal;
 	struct store_stats stats;
 
@@ -135,8 +122,6 @@ void *checkpoint_main(void *arg);
 int checkpoint_sync_fs(void *store, struct fs *fs);
 /* One round. NOW: what may be forgotten is, durably, when it returns 0. */
 int checkpoint_once(struct store *s, bool now);
-void checkpoint_owe(void *store, struct repo *repo, const struct txn *txn,
-    uint64_t lsn, const char *worktree, const char *refname, const char *line);
 void checkpoint_keep(void *store, uint64_t lsn);
 
 /* heal.c: committing, and bringing the journal back. */
@@ -144,16 +129,26 @@ int heal_commit(void *store, struct journal_row *rows, size_t nr);
 /* After JOURNAL_UNKNOWN by whoever, seen at EPOCH. 0: it is back. */
 int heal_journal(struct store *s, unsigned epoch);
 
-/* parked.c */
-void parked_note(void *store, uint64_t repo, uint64_t lsn);
-bool parked_has(struct store *s, uint64_t repo);
-/* Lane thread: tries REPO's parked records; what is still parked stays noted,
- * and TXN's updates of it (TXN may be NULL) are decided. Negative errno: they
- * could not be tried. */
+/* awaiting.c: repositories with records that recovery could not redo yet, or
+ * whose locks it could not look for. Any thread. */
+void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr);
+/* A log line of REPO was parked. */
+void awaiting_owe(void *store, const struct repo *repo);
+bool awaiting_has(struct store *s, uint64_t repo);
+void awaiting_ended(struct store *s, uint64_t repo);
+/* Those whose turn it is, NR at most; paths are the caller's. */
+size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr);
+void awaiting_count(struct store *s, struct store_stats *stats); /* MUTEX */
+/* Tells those outside (store_config.awaiting). */
+void awaiting_publish(struct store *s);
+void awaiting_free(struct store *s);
+
+/* parked.c, lane thread: tries REPO's parked records; what is still parked
+ * stays noted, and TXN's updates of it (TXN may be NULL) are decided. Negative
+ * errno: they could not be tried. */
 int parked_retry(struct store *s, struct repo *repo, struct txn *txn);
-/* Those of one repository that is open. */
-void parked_retry_open(struct store *s);
-uint64_t parked_floor(struct store *s); /* under MUTEX; UINT64_MAX: none */
+/* Those of some repositories. */
+void parked_retry_some(struct store *s);
 uint64_t store_next_token(void *store);
 
 #endif

@@ -129,7 +129,7 @@ static void init_applier(struct store *s)
 	atomic_init(&ap->next_token,
 	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = heal_commit;
-	ap->owe = checkpoint_owe;
+	ap->owe = awaiting_owe;
 	ap->keep = checkpoint_keep;
 	ap->arg = s;
 }
@@ -147,6 +147,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		return -ENOMEM;
 	s->state_fd = s->state_lock_fd = -1;
 	pthread_mutex_init(&s->mutex, NULL);
+	pthread_mutex_init(&s->telling, NULL);
 	pthread_rwlock_init(&s->journal_lock, NULL);
 	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
@@ -205,6 +206,7 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->barrier_cond);
 	pthread_cond_destroy(&s->lane_cond);
 	pthread_rwlock_destroy(&s->journal_lock);
+	pthread_mutex_destroy(&s->telling);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }
@@ -220,8 +222,13 @@ int store_recover(struct store *s, const struct store_report *report,
 		.has_object = admit_has_object,
 		.next_token = store_next_token,
 		.sync_fs = checkpoint_sync_fs,
-		.parked_at = parked_note,
+		.awaits = awaiting_note,
 		.arg = s };
 
 	return recover_all(&rec, parked);
+}
+
+void store_tell_awaiting(struct store *s)
+{
+	awaiting_publish(s);
 }

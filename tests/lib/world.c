@@ -75,13 +75,12 @@ static int commit(void *arg, struct journal_row *rows, size_t nr)
 	return heal_commit(&((struct world *)arg)->store, rows, nr);
 }
 
-static void owe(void *arg, struct repo *repo, const struct txn *txn,
-    uint64_t lsn, const char *worktree, const char *refname, const char *line)
+static void owe(void *arg, const struct repo *repo)
 {
 	struct world *w = arg;
 
 	w->owed++;
-	checkpoint_owe(&w->store, repo, txn, lsn, worktree, refname, line);
+	awaiting_owe(&w->store, repo);
 }
 
 static void keep(void *arg, uint64_t lsn)
@@ -123,9 +122,9 @@ static int sync_fs(void *arg, struct fs *fs)
 	return checkpoint_sync_fs(&((struct world *)arg)->store, fs);
 }
 
-static void parked_at(void *arg, uint64_t repo, uint64_t lsn)
+static void awaits(void *arg, const struct journal_repo *repo, uint64_t nr)
 {
-	parked_note(&((struct world *)arg)->store, repo, lsn);
+	awaiting_note(&((struct world *)arg)->store, repo, nr);
 }
 
 /* ---- start and stop ---- */
@@ -149,7 +148,7 @@ static struct recovery recovery_of(struct world *w,
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
-		.parked_at = parked_at,
+		.awaits = awaits,
 		.still_parked = still_parked,
 		.arg = w };
 }

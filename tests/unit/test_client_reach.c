@@ -101,6 +101,18 @@ START_TEST(test_bypass)
 	ck_assert(!reach_may_bypass(sock, &gd));
 	mark_replayed("%sx");
 	ck_assert(!reach_may_bypass(sock, &gd));
+	/* Recovery is done, but not of all repositories. */
+	mark_replayed("%s\nawaits 00112233445566778899aabbccddeeff\n");
+	ck_assert(!reach_may_bypass(sock, &gd));
+	tmp_put("repo/refd/id",
+	    "uuid 00112233445566778899aabbccddeef0\njournal x\n");
+	ck_assert(reach_may_bypass(sock, &gd));
+	tmp_put("repo/refd/id",
+	    "uuid 00112233445566778899aabbccddeeff\njournal x\n");
+	ck_assert(!reach_may_bypass(sock, &gd));
+	mark_replayed("%s\nawaits 00112233445566778899aabbccddeef0\n"
+		      "awaits 00112233445566778899aabbccddeeff\n");
+	ck_assert(!reach_may_bypass(sock, &gd));
 	tmp_put("sock.replayed", "");
 	ck_assert(!reach_may_bypass(sock, &gd));
 }

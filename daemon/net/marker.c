@@ -1,0 +1,100 @@
+#include "daemon/net/marker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+
+#define BOOT_ID       "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_BYTES 256
+
+int marker_init(struct marker *marker, const struct sys *sys,
+    const char *socket_path)
+{
+	marker->sys = sys;
+	if (asprintf(&marker->path, "%s.replayed", socket_path) < 0) {
+		marker->path = NULL;
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&marker->mutex, NULL);
+	return 0;
+}
+
+void marker_done(struct marker *marker)
+{
+	if (marker->path == NULL)
+		return;
+	pthread_mutex_destroy(&marker->mutex);
+	free(marker->path);
+	marker->path = NULL;
+}
+
+int marker_remove(struct marker *marker)
+{
+	int err = SYS(marker->sys, unlinkat, AT_FDCWD, marker->path);
+
+	if (err == 0 || err == -ENOENT)
+		return 0;
+	log_error("cannot remove %s, which tells clients that nothing awaits "
+		  "replay: %s",
+	    marker->path, strerror(-err));
+	return err;
+}
+
+static int write_fresh(const struct marker *marker, const char *fresh,
+    const char *boot_id, const char *awaiting)
+{
+	const struct sys *sys = marker->sys;
+	int fd, err;
+
+	fd = SYS(sys, openat, AT_FDCWD, fresh, O_WRONLY | O_CREAT | O_TRUNC,
+	    0644);
+	err = fd < 0 ? fd : SYS(sys, write_all, fd, boot_id, strlen(boot_id));
+	if (err == 0)
+		err = SYS(sys, write_all, fd, awaiting, strlen(awaiting));
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	if (err == 0)
+		err =
+		    SYS(sys, renameat, AT_FDCWD, fresh, AT_FDCWD, marker->path);
+	return err;
+}
+
+static int replace(const struct marker *marker, const char *awaiting)
+{
+	char *boot_id = NULL, *fresh = NULL;
+	size_t len;
+	int err;
+
+	err = sys_read_file(marker->sys, AT_FDCWD, BOOT_ID, BOOT_ID_BYTES,
+	    &boot_id, &len);
+	if (err < 0)
+		return err;
+	if (asprintf(&fresh, "%s.new", marker->path) < 0) {
+		free(boot_id);
+		return -ENOMEM;
+	}
+	err = write_fresh(marker, fresh, boot_id, awaiting);
+	free(boot_id);
+	free(fresh);
+	return err;
+}
+
+void marker_write(struct marker *marker, const char *awaiting)
+{
+	int err;
+
+	pthread_mutex_lock(&marker->mutex);
+	err = replace(marker, awaiting);
+	if (err < 0) {
+		log_warning("cannot write %s: %s; while the daemon is away "
+			    "clients will wait for it, whatever "
+			    "refd.fallback says",
+		    marker->path, strerror(-err));
+		marker_remove(marker);
+	}
+	pthread_mutex_unlock(&marker->mutex);
+}

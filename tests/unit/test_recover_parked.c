@@ -1,0 +1,233 @@
+/*
+ * Proves what records that could not be redone cost: nothing but themselves.
+ * All that was read beside them is forgotten, and they are not, whatever is
+ * forgotten later; each counts once, beside its original too; and a log line
+ * that found no room is one of them, so that a kill doesn't lose it.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+#define AWAY "/srv/away"
+#define LOG  WORLD_REPO "/logs/refs/heads/x"
+
+static struct world *w;
+
+static void setup(void)
+{
+	w = world_new(memfs_new(), true);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void ok(const char *spec)
+{
+	struct txn *txn = world_apply(w, spec, false);
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
+	world_done(w, txn);
+}
+
+static void rename_to(const char *from, const char *to)
+{
+	ck_assert_int_eq(
+	    SYS(memfs_other(w->fs), renameat, AT_FDCWD, from, AT_FDCWD, to), 0);
+}
+
+static void cut(void)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	choice.data = MEMFS_DATA_NONE;
+	memset(choice.keep, 0, sizeof(choice.keep));
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+}
+
+static int count_row(void *arg, const struct journal_row *row)
+{
+	(void)row;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+static unsigned nr_parked(void)
+{
+	unsigned nr = 0;
+
+	ck_assert_int_eq(
+	    journal_each_parked(w->store.journal, 0, count_row, &nr), 0);
+	return nr;
+}
+
+START_TEST(a_missing_repository_holds_nothing_back)
+{
+	uint64_t last;
+	int i;
+
+	ok("x=1");
+	ok("y=1");
+	cut();
+	rename_to(WORLD_REPO, AWAY);
+	for (i = 0; i < 3; i++) {
+		last = w->up ? journal_last_lsn(w->store.journal) : 0;
+		if (i > 0)
+			ck_assert_int_eq(hand_kill(w), 0);
+		else
+			ck_assert_int_eq(world_start(w), 0);
+		ck_assert_uint_eq(w->parked, 2);
+		ck_assert_uint_ge(journal_forgotten(w->store.journal), 2);
+		/* A start that finds nothing new writes nothing new. */
+		if (i > 0)
+			ck_assert_uint_eq(journal_last_lsn(w->store.journal),
+			    last);
+		ck_assert_int_eq(journal_forget(w->store.journal,
+				     journal_last_lsn(w->store.journal), true),
+		    0);
+		ck_assert_uint_eq(nr_parked(), 2);
+	}
+	rename_to(AWAY, WORLD_REPO);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_uint_eq(nr_parked(), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
+/* Killed at each change that the start makes of the journal's disk. */
+START_TEST(a_row_and_its_copy_count_once)
+{
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		world_stop_clock(w, true);
+		ok("x=1");
+		ok("x=2:1");
+		memfs_write(w->fs, WORLD_REPO "/refs/heads/x.lock", "");
+		cut();
+		memfs_kill_at(w->fs, n);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		memfs_kill(w->fs);
+		world_crash(w);
+		ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+				     WORLD_REPO "/refs/heads/x.lock"),
+		    0);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '2');
+		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+/* Its lock is gone by then, which would tell a start that it is unfinished. */
+START_TEST(a_line_that_found_no_room_is_not_lost)
+{
+	unsigned long n;
+	bool hit = true;
+	unsigned owed = 0;
+	struct txn *txn;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		ok("x=1");
+		w->owed = 0;
+		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -ENOSPC);
+		txn = world_apply(w, "x=2:1", false);
+		hit = memfs_was_hit(w->fs);
+		memfs_fail_none(w->fs);
+		if (w->owed == 0) {
+			world_done(w, txn);
+			continue;
+		}
+		owed++;
+		ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+		world_done(w, txn);
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 0);
+		if (_i == 2)
+			ck_assert_int_eq(world_retry(w), 0);
+		else if (_i == 1)
+			cut();
+		else
+			memfs_kill(w->fs);
+		if (_i < 2) {
+			world_crash(w);
+			ck_assert_int_eq(world_start(w), 0);
+		}
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '2');
+		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+	}
+	ck_assert_uint_ge(owed, 1);
+}
+END_TEST
+
+/* And while there is none, it is in nobody's way. */
+START_TEST(a_line_waits_for_room)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/x", '1', '2') };
+	struct hand h = { .w = w, .publish = HAND_ALL };
+
+	HAND_APPLY(&h, m);
+	cut();
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	rename_to(AWAY, WORLD_REPO);
+	/* The value's; then the lines. */
+	memfs_fail_call(w->fs, MEMFS_PWRITE, 1, -ENOSPC);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert(memfs_was_hit(w->fs));
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_uint_eq(w->nr_still, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ok("x=3:2");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover_parked");
+	TCase *tc = tcase_create("recover_parked");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_missing_repository_holds_nothing_back);
+	tcase_add_test(tc, a_row_and_its_copy_count_once);
+	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
+	tcase_add_test(tc, a_line_waits_for_room);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

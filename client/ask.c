@@ -196,6 +196,7 @@ static int print_found(const struct refd_answer *ans, const char *id, bool json)
 	case REFD_ANSWER_REFUSED:
 	case REFD_ANSWER_PONG:
 	case REFD_ANSWER_PAIRS:
+	case REFD_ANSWER_RECORDS:
 		die("the daemon's answer is not one to this question");
 	}
 	if (json)

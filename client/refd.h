@@ -86,6 +86,30 @@ int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
 int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
 
+/*
+ * History, an answer at a time. REQ says what is asked for (git_dir, txid,
+ * select; its verb is set here); on 0 *ANS has some of it, RECORDS with
+ * perhaps no changes, or REFUSED, and REQ has moved behind that, so that the
+ * same call again goes on:
+ *
+ *	struct refd_request req = { .git_dir = dir };
+ *	do {
+ *		r = refd_log(r, &req, -1, &ans);
+ *		... ans.changes ... ; refd_answer_done(&ans);
+ *	} while (r == 0 && more);		ans.more, as it was
+ *
+ * refd_watch() waits until there is something, as long as the request's
+ * deadline says, and is to be called again whatever it answered. To go on
+ * another time, with another REFD or after the daemon was started anew: keep
+ * req.select.after and req.select.journal (has_journal is set). What was told
+ * may be told again, nothing is left out but for what ans.has_gap says.
+ * Errors as of refd_call(); REQ is where it was then.
+ */
+int refd_log(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans);
+int refd_watch(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans);
+
 /* The answer of one who can't wait any longer: every ref of the transaction
  * REQ is REFD_UNKNOWN. 0 or -ENOMEM. */
 int refd_answer_unknown(const struct refd_request *req,

@@ -15,8 +15,9 @@ enum state {
 	RESULTS, /* any number, then the outcome */
 	REFUSED, /* txid or status must come next */
 	STATUS,
-	TEXT,     /* or the end */
-	PAIRS,    /* any number */
+	TEXT,  /* or the end */
+	PAIRS, /* any number */
+	RECORDS,
 	PREPARED, /* results, any number, then perhaps the flag */
 	END,      /* nothing but the flush may come */
 	DEAD
@@ -25,7 +26,8 @@ enum state {
 struct refd_answer_decoder {
 	enum state state;
 	struct refd_answer ans; /* as far as it came */
-	const char *why;        /* DEAD */
+	struct refd_records_decoder records;
+	const char *why; /* DEAD */
 };
 
 static const char no_memory[] = "out of memory";
@@ -72,6 +74,8 @@ static enum state body_of(enum refd_answer_kind kind)
 		return REFUSED;
 	case REFD_ANSWER_PAIRS:
 		return PAIRS;
+	case REFD_ANSWER_RECORDS:
+		return RECORDS;
 	case REFD_ANSWER_PENDING:
 	case REFD_ANSWER_NEVER_SEEN:
 	case REFD_ANSWER_EXPIRED:
@@ -296,6 +300,8 @@ static const char *read_data(struct refd_answer_decoder *dec,
 		if (take_key(&packet, "pair"))
 			return read_pair(&dec->ans, packet);
 		break;
+	case RECORDS:
+		return refd_records_decode(&dec->records, &dec->ans, packet);
 	case END:
 	case DEAD:
 		break;
@@ -303,10 +309,12 @@ static const char *read_data(struct refd_answer_decoder *dec,
 	return malformed;
 }
 
-static bool may_end(enum state state)
+static bool may_end(const struct refd_answer_decoder *dec)
 {
-	return state == END || state == TEXT || state == PAIRS ||
-	    state == PREPARED;
+	if (dec->state == RECORDS)
+		return refd_records_may_end(&dec->records);
+	return dec->state == END || dec->state == TEXT || dec->state == PAIRS ||
+	    dec->state == PREPARED;
 }
 
 static const char *read_packet(struct refd_answer_decoder *dec,
@@ -320,7 +328,7 @@ static const char *read_packet(struct refd_answer_decoder *dec,
 	case PKT_DELIM:
 		return "unexpected delimiter";
 	case PKT_FLUSH:
-		return may_end(dec->state) ? NULL : "an answer ends early";
+		return may_end(dec) ? NULL : "an answer ends early";
 	}
 	return malformed;
 }

@@ -80,6 +80,9 @@ void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out)
 			pkt_putf(out, "pair %s %s", ans->pairs[i].key,
 			    ans->pairs[i].value);
 		break;
+	case REFD_ANSWER_RECORDS:
+		refd_records_encode(ans, out);
+		break;
 	}
 	pkt_flush(out);
 }

@@ -1,5 +1,6 @@
 #include "proto/arena.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +9,12 @@
 #define CHUNK_MIN 512
 #define CHUNK_MAX 65536
 #define ARRAY_MIN 4
+#define ALIGNMENT sizeof(uint64_t)
 
 struct chunk {
 	struct chunk *next;
 	size_t used, size;
-	char bytes[];
+	_Alignas(uint64_t) char bytes[];
 };
 
 struct refd_arena {
@@ -76,6 +78,25 @@ char *refd_arena_string(struct refd_arena *arena, const char *data, size_t len)
 	copy[len] = '\0';
 	c->used += len + 1;
 	return copy;
+}
+
+void *refd_arena_zalloc(struct refd_arena *arena, size_t size)
+{
+	struct chunk *c = arena->chunks;
+	size_t skip = 0;
+	void *p;
+
+	if (c != NULL)
+		skip = -c->used % ALIGNMENT;
+	if (c == NULL || c->size - c->used < skip + size) {
+		c = chunk_add(arena, size);
+		if (c == NULL)
+			return NULL;
+		skip = 0;
+	}
+	p = c->bytes + c->used + skip;
+	c->used += skip + size;
+	return memset(p, 0, size);
 }
 
 void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size)

@@ -17,6 +17,8 @@ struct refd_arena *refd_arena_new(void);
 void refd_arena_free(struct refd_arena *arena);
 /* A copy of LEN bytes with a NUL behind them. */
 char *refd_arena_string(struct refd_arena *arena, const char *data, size_t len);
+/* SIZE zeroed bytes for a struct. */
+void *refd_arena_zalloc(struct refd_arena *arena, size_t size);
 /*
  * The arena's only array, with room for at least NR elements of SIZE bytes;
  * what is in it is kept, but it may move. It grows by doubling, so filling

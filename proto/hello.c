@@ -30,6 +30,8 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"status",
 		"stats",
 		"checkpoint",
+		"log",
+		"watch",
 	};
 	size_t i;
 

@@ -18,15 +18,22 @@
 #define REFD_UPDATES_MAX   100000
 #define REFD_TXN_BYTES_MAX (64 * 1024 * 1024)
 /* A refname must fit a path, and "<component>.lock" a directory entry. */
-#define REFD_REFNAME_MAX   1024
-#define REFD_COMPONENT_MAX (255 - 5)
-#define REFD_PATH_MAX      4096
-#define REFD_MESSAGE_MAX   8192
-#define REFD_IDENT_MAX     1024
+#define REFD_REFNAME_MAX       1024
+#define REFD_COMPONENT_MAX     (255 - 5)
+#define REFD_PATH_MAX          4096
+#define REFD_MESSAGE_MAX       8192
+#define REFD_IDENT_MAX         1024
+#define REFD_IDENTITIES_MAX    8 /* variables that say who */
+#define REFD_IDENTITY_NAME_MAX 64
+
+/* One question about history. */
+#define REFD_PATTERNS_MAX 16
+#define REFD_CHANGES_MAX  1000 /* of its answer; then it is asked again */
 
 /* Times a client may ask for. */
 #define REFD_DEADLINE_MAX_MS    (3600 * 1000)
 #define REFD_UPDATE_DEADLINE_MS (30 * 1000) /* refd update's default */
 #define REFD_HOOK_DEADLINE_MS   (60 * 1000) /* the hook's */
+#define REFD_WATCH_MS           (30 * 1000) /* a watch that names no time */
 
 #endif

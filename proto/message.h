@@ -68,7 +68,44 @@ enum refd_verb {
 	REFD_VERB_PING,
 	REFD_VERB_STATUS,
 	REFD_VERB_STATS,
-	REFD_VERB_CHECKPOINT /* until nothing answered before needs replay */
+	REFD_VERB_CHECKPOINT, /* until nothing answered before needs replay */
+	REFD_VERB_LOG,        /* what happened to refs */
+	REFD_VERB_WATCH       /* ... and what will, waiting for it */
+};
+
+/* An environment variable that says who: REMOTE_USER, GL_USER, ... */
+struct refd_identity {
+	const char *name, *value;
+};
+
+/* A place in history. As a beginning: behind everything of record LSN, or,
+ * where NR is not 0, behind its change NR. As an end: in front of that. */
+struct refd_position {
+	uint64_t lsn;
+	uint32_t nr;
+};
+
+#define REFD_JOURNAL_ID_BYTES 16
+
+/* What is asked of history; zeroes ask for everything. */
+struct refd_selection {
+	const char *patterns[REFD_PATTERNS_MAX]; /* any of them */
+	size_t nr_patterns;
+	/* Either of them, where both are given: the peer's uid; the value of
+	 * an identity variable, or its first word. */
+	bool has_uid;
+	uint32_t uid;
+	const char *user;
+	uint64_t since_ms, until_ms; /* wall clock, inclusive; 0: not given */
+	/* What the positions are of; another one's are a gap. */
+	bool has_journal;
+	uint8_t journal[REFD_JOURNAL_ID_BYTES];
+	/* AFTER left out: a log begins with the oldest, a watch now. */
+	bool has_after, has_before;
+	struct refd_position after, before;
+	uint32_t limit; /* changes in the answer; 0: REFD_CHANGES_MAX */
+	bool reverse;   /* LOG: the newest first */
+	bool all;       /* WATCH: what was rejected, too */
 };
 
 /*
@@ -78,16 +115,23 @@ enum refd_verb {
 struct refd_request {
 	enum refd_verb verb;
 	uint32_t request_id;   /* the client's; unique while in flight */
-	struct refd_txid txid; /* of the verbs down to query */
+	struct refd_txid txid; /* of the verbs down to query; of a LOG: that
+				  transaction's, zeroes for any */
 
-	/* TRANSACTION and SESSION only. */
+	/* TRANSACTION and SESSION; of LOG and WATCH: NULL for any, and
+	 * 0 for not known. */
 	const char *git_dir; /* absolute; the client's own git-dir */
 	uint64_t common_dev, common_ino; /* of its common dir, as client sees */
+
+	struct refd_selection select; /* LOG and WATCH only */
+
+	/* TRANSACTION and SESSION only; but the deadline: of WATCH, too. */
 	bool atomic;
 	bool create_reflog;
 	bool push; /* from the hook: refs/ names only */
 	enum refd_durability durability;
-	uint32_t deadline_ms;  /* from arrival; 0: the daemon's default */
+	uint32_t deadline_ms;  /* from arrival; 0: the daemon's default. WATCH:
+				  how long it waits; 0: REFD_WATCH_MS */
 	uint32_t umask;        /* the client's */
 	const char *message;   /* reflog message, or NULL */
 	const char *committer; /* "Name <mail> seconds zone", or NULL */
@@ -101,6 +145,9 @@ struct refd_request {
 	const char *shared_repository;
 	bool has_ref_lock_timeout, has_packed_refs_timeout;
 	uint32_t ref_lock_timeout_ms, packed_refs_timeout_ms;
+	/* By their names, ascending. */
+	struct refd_identity identities[REFD_IDENTITIES_MAX];
+	size_t nr_identities;
 
 	struct refd_update *updates;
 	size_t nr_updates;
@@ -162,7 +209,36 @@ enum refd_answer_kind {
 	REFD_ANSWER_EXPIRED,    /* query: older than the horizon */
 	REFD_ANSWER_REFUSED,    /* the request as a whole: status, text */
 	REFD_ANSWER_PONG,
-	REFD_ANSWER_PAIRS /* status, stats, checkpoint: key value lines */
+	REFD_ANSWER_PAIRS,  /* status, stats, checkpoint: key value lines */
+	REFD_ANSWER_RECORDS /* log, watch: some of history */
+};
+
+/* What the changes of one record have in common. */
+struct refd_record {
+	uint64_t lsn;
+	uint64_t time_ms; /* wall clock */
+	uint32_t uid;     /* the peer's */
+	uint64_t pid;
+	struct refd_txid txid;
+	const char *repo; /* its common dir; "": none was opened */
+	uint64_t voids;   /* not 0: takes changes of that record back */
+	const char *committer, *message; /* NULL: none */
+	struct refd_identity identities[REFD_IDENTITIES_MAX];
+	size_t nr_identities;
+};
+
+/* What became of one ref. */
+struct refd_change {
+	const struct refd_record *record; /* the same for neighbours */
+	uint32_t nr;                      /* 1..., within the record */
+	enum refd_status status;
+	const char *name;
+	bool has_old, has_new;
+	/* Null: no such ref. Not given: not known, of a rejection; of NEW, a
+	 * symbolic ref that leads nowhere, too. */
+	struct refd_oid old_oid, new_oid;
+	const char *target; /* it is a symbolic ref now, to this; or NULL */
+	const char *text;   /* detail for people, or NULL */
 };
 
 struct refd_pair {
@@ -187,6 +263,16 @@ struct refd_answer {
 
 	struct refd_pair *pairs;
 	size_t nr_pairs;
+
+	/* RECORDS */
+	uint8_t journal[REFD_JOURNAL_ID_BYTES];
+	bool has_gap; /* what was asked for begins before what is there, which
+			 is what follows GAP */
+	uint64_t gap;
+	struct refd_change *changes; /* grouped by their records */
+	size_t nr_changes;
+	struct refd_position next; /* to go on from */
+	bool more;                 /* at once */
 
 	struct refd_arena *arena; /* owned; internal */
 };

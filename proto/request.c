@@ -20,6 +20,8 @@ static const char *const verbs[] = {
 	[REFD_VERB_STATUS] = "status",
 	[REFD_VERB_STATS] = "stats",
 	[REFD_VERB_CHECKPOINT] = "checkpoint",
+	[REFD_VERB_LOG] = "log",
+	[REFD_VERB_WATCH] = "watch",
 };
 
 #define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))

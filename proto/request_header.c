@@ -8,9 +8,6 @@
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
 
-typedef const struct refd_refusal *header_set(struct refd_request *req,
-    struct refd_slice value);
-
 bool refd_verb_has_updates(enum refd_verb verb)
 {
 	return verb == REFD_VERB_TRANSACTION || verb == REFD_VERB_SESSION;
@@ -30,12 +27,19 @@ static bool verb_has_txid(enum refd_verb verb)
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
 		return false;
 	}
 	return false;
 }
 
-static const struct refd_refusal *keep(struct refd_request *req,
+static bool verb_selects(enum refd_verb verb)
+{
+	return verb == REFD_VERB_LOG || verb == REFD_VERB_WATCH;
+}
+
+const struct refd_refusal *refd_header_keep(struct refd_request *req,
     struct refd_slice value, size_t max, const char **copy)
 {
 	static const struct refd_refusal too_long = { REFD_LIMIT,
@@ -52,7 +56,12 @@ static const struct refd_refusal *set_txid(struct refd_request *req,
 {
 	BAD(bad, "malformed txid");
 
-	return refd_slice_txid(value, &req->txid) ? NULL : &bad;
+	if (!refd_slice_txid(value, &req->txid))
+		return &bad;
+	/* Any transaction's is asked for by saying nothing. */
+	if (verb_selects(req->verb) && refd_txid_is_null(&req->txid))
+		return &bad;
+	return NULL;
 }
 
 static const struct refd_refusal *set_git_dir(struct refd_request *req,
@@ -62,7 +71,7 @@ static const struct refd_refusal *set_git_dir(struct refd_request *req,
 
 	if (value.len == 0 || value.data[0] != '/')
 		return &bad;
-	return keep(req, value, REFD_PATH_MAX - 1, &req->git_dir);
+	return refd_header_keep(req, value, REFD_PATH_MAX - 1, &req->git_dir);
 }
 
 static const struct refd_refusal *set_common_dir(struct refd_request *req,
@@ -74,6 +83,10 @@ static const struct refd_refusal *set_common_dir(struct refd_request *req,
 	refd_slice_cut(&value, ' ', &dev);
 	if (value.data == NULL || !refd_slice_u64(dev, &req->common_dev) ||
 	    !refd_slice_u64(value, &req->common_ino))
+		return &bad;
+	/* Not knowing it is said by saying nothing. */
+	if (verb_selects(req->verb) && req->common_dev == 0 &&
+	    req->common_ino == 0)
 		return &bad;
 	return NULL;
 }
@@ -146,25 +159,27 @@ static const struct refd_refusal *set_umask(struct refd_request *req,
 static const struct refd_refusal *set_message(struct refd_request *req,
     struct refd_slice value)
 {
-	return keep(req, value, REFD_MESSAGE_MAX, &req->message);
+	return refd_header_keep(req, value, REFD_MESSAGE_MAX, &req->message);
 }
 
 static const struct refd_refusal *set_committer(struct refd_request *req,
     struct refd_slice value)
 {
-	return keep(req, value, REFD_IDENT_MAX, &req->committer);
+	return refd_header_keep(req, value, REFD_IDENT_MAX, &req->committer);
 }
 
 static const struct refd_refusal *set_log_all(struct refd_request *req,
     struct refd_slice value)
 {
-	return keep(req, value, REFD_IDENT_MAX, &req->log_all_ref_updates);
+	return refd_header_keep(req, value, REFD_IDENT_MAX,
+	    &req->log_all_ref_updates);
 }
 
 static const struct refd_refusal *set_shared(struct refd_request *req,
     struct refd_slice value)
 {
-	return keep(req, value, REFD_IDENT_MAX, &req->shared_repository);
+	return refd_header_keep(req, value, REFD_IDENT_MAX,
+	    &req->shared_repository);
 }
 
 /* Nobody waits longer for a lock than for the answer. */
@@ -198,39 +213,81 @@ static const struct refd_refusal *set_packed_timeout(struct refd_request *req,
 static const struct refd_refusal *set_trace2_sid(struct refd_request *req,
     struct refd_slice value)
 {
-	return keep(req, value, REFD_IDENT_MAX, &req->trace2_sid);
+	return refd_header_keep(req, value, REFD_IDENT_MAX, &req->trace2_sid);
+}
+
+static const struct refd_refusal *set_identity(struct refd_request *req,
+    struct refd_slice value)
+{
+	return refd_identity_decode(req->arena, req->identities,
+	    &req->nr_identities, value);
+}
+
+/* Which verbs a header is of. */
+#define TXN   0x01u /* transaction, session */
+#define BY_ID 0x02u /* and all others that name one */
+#define LOG   0x04u
+#define WATCH 0x08u
+
+static unsigned class_of(enum refd_verb verb)
+{
+	if (refd_verb_has_updates(verb))
+		return TXN;
+	if (verb == REFD_VERB_LOG)
+		return LOG;
+	if (verb == REFD_VERB_WATCH)
+		return WATCH;
+	return verb_has_txid(verb) ? BY_ID : 0;
 }
 
 /* In the order in which they must come. */
 static const struct header {
 	const char *key;
-	bool is_flag, is_required;
-	header_set *set;
+	unsigned taken, required; /* classes of verbs */
+	bool is_flag, may_repeat;
+	refd_header_set *set;
 } headers[] = {
-	{ "txid", false, true, set_txid },
-	{ "git-dir", false, true, set_git_dir },
-	{ "common-dir", false, true, set_common_dir },
-	{ "atomic", true, false, set_atomic },
-	{ "create-reflog", true, false, set_create_reflog },
-	{ "push", true, false, set_push },
-	{ "durability", false, false, set_durability },
-	{ "deadline", false, false, set_deadline },
+	{ "txid", TXN | BY_ID | LOG, TXN | BY_ID, false, false, set_txid },
+	{ "git-dir", TXN | LOG | WATCH, TXN, false, false, set_git_dir },
+	{ "common-dir", TXN | LOG | WATCH, TXN, false, false, set_common_dir },
+	{ "atomic", TXN, 0, true, false, set_atomic },
+	{ "create-reflog", TXN, 0, true, false, set_create_reflog },
+	{ "push", TXN, 0, true, false, set_push },
+	{ "durability", TXN, 0, false, false, set_durability },
+	{ "deadline", TXN | WATCH, 0, false, false, set_deadline },
 	/* Left out it would mean 0, and files that anyone may write. */
-	{ "umask", false, true, set_umask },
-	{ "message", false, false, set_message },
-	{ "committer", false, false, set_committer },
-	{ "log-all-ref-updates", false, false, set_log_all },
-	{ "shared-repository", false, false, set_shared },
-	{ "ref-lock-timeout", false, false, set_ref_timeout },
-	{ "packed-refs-timeout", false, false, set_packed_timeout },
-	{ "trace2-sid", false, false, set_trace2_sid },
+	{ "umask", TXN, TXN, false, false, set_umask },
+	{ "message", TXN, 0, false, false, set_message },
+	{ "committer", TXN, 0, false, false, set_committer },
+	{ "log-all-ref-updates", TXN, 0, false, false, set_log_all },
+	{ "shared-repository", TXN, 0, false, false, set_shared },
+	{ "ref-lock-timeout", TXN, 0, false, false, set_ref_timeout },
+	{ "packed-refs-timeout", TXN, 0, false, false, set_packed_timeout },
+	{ "trace2-sid", TXN, 0, false, false, set_trace2_sid },
+	{ "identity", TXN, 0, false, true, set_identity },
+	{ "ref", LOG | WATCH, 0, false, true, refd_select_ref },
+	{ "uid", LOG | WATCH, 0, false, false, refd_select_uid },
+	{ "user", LOG | WATCH, 0, false, false, refd_select_user },
+	{ "since", LOG, 0, false, false, refd_select_since },
+	{ "until", LOG, 0, false, false, refd_select_until },
+	{ "journal", LOG | WATCH, 0, false, false, refd_select_journal },
+	{ "after", LOG | WATCH, 0, false, false, refd_select_after },
+	{ "before", LOG, 0, false, false, refd_select_before },
+	{ "limit", LOG | WATCH, 0, false, false, refd_select_limit },
+	{ "reverse", LOG, 0, true, false, refd_select_reverse },
+	{ "all", WATCH, 0, true, false, refd_select_all },
 };
 
-#define NR_HEADERS (sizeof(headers) / sizeof(headers[0]))
-#define TXID_BIT   1u /* the first of them */
+#define NR_HEADERS     (sizeof(headers) / sizeof(headers[0]))
+#define TXID_BIT       1u /* the first of them */
+#define GIT_DIR_BIT    2u
+#define COMMON_DIR_BIT 4u
 
-/* Each key comes at most once, so this is what limits their number. */
-_Static_assert(NR_HEADERS <= REFD_HEADERS_MAX, "too many header keys");
+/* Each key comes at most once, or has a limit of its own, so this is what
+ * limits their number. */
+_Static_assert(NR_HEADERS + REFD_IDENTITIES_MAX + REFD_PATTERNS_MAX <=
+	REFD_HEADERS_MAX,
+    "too many header keys");
 _Static_assert(NR_HEADERS <= 8 * sizeof(unsigned), "no bit for each key");
 
 const struct refd_refusal *refd_header_decode(struct refd_request *req,
@@ -253,10 +310,9 @@ const struct refd_refusal *refd_header_decode(struct refd_request *req,
 	if (i == NR_HEADERS)
 		return &unknown;
 	h = &headers[i];
-	if (!verb_has_txid(req->verb) ||
-	    (i > 0 && !refd_verb_has_updates(req->verb)))
+	if ((h->taken & class_of(req->verb)) == 0)
 		return &not_here;
-	if (*seen >> i != 0)
+	if (*seen >> i != (h->may_repeat ? *seen >> i & 1u : 0))
 		return &order;
 	if (h->is_flag != (packet.data == NULL))
 		return &malformed;
@@ -269,18 +325,18 @@ const struct refd_refusal *refd_header_complete(const struct refd_request *req,
 {
 	BAD(no_txid, "no txid");
 	BAD(missing, "no git-dir, common-dir or umask");
+	BAD(no_dir, "a common-dir without its git-dir");
+	unsigned class = class_of(req->verb);
 	size_t i;
 
-	if (!verb_has_txid(req->verb))
-		return NULL;
-	if ((seen & TXID_BIT) == 0)
+	if (verb_has_txid(req->verb) && (seen & TXID_BIT) == 0)
 		return &no_txid;
-	if (!refd_verb_has_updates(req->verb))
-		return NULL;
 	for (i = 0; i < NR_HEADERS; i++) {
-		if (headers[i].is_required && (seen & 1u << i) == 0)
+		if ((headers[i].required & class) != 0 && (seen & 1u << i) == 0)
 			return &missing;
 	}
+	if ((seen & COMMON_DIR_BIT) != 0 && (seen & GIT_DIR_BIT) == 0)
+		return &no_dir;
 	return NULL;
 }
 
@@ -297,12 +353,27 @@ static void put_timeout(struct pkt_buf *out, const char *key, bool has,
 		pkt_putf(out, "%s %u", key, (unsigned)ms);
 }
 
+static void put_question(const struct refd_request *req, struct pkt_buf *out)
+{
+	put_string(out, "git-dir", req->git_dir);
+	if (req->common_dev != 0 || req->common_ino != 0)
+		pkt_putf(out, "common-dir %llu %llu",
+		    (unsigned long long)req->common_dev,
+		    (unsigned long long)req->common_ino);
+	if (req->verb == REFD_VERB_WATCH && req->deadline_ms != 0)
+		pkt_putf(out, "deadline %u", (unsigned)req->deadline_ms);
+	refd_select_encode(&req->select, out);
+}
+
 void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 {
 	char hex[REFD_TXID_HEX + 1];
 
-	if (verb_has_txid(req->verb))
+	if (verb_has_txid(req->verb) ||
+	    (req->verb == REFD_VERB_LOG && !refd_txid_is_null(&req->txid)))
 		pkt_putf(out, "txid %s", refd_txid_hex(&req->txid, hex));
+	if (verb_selects(req->verb))
+		put_question(req, out);
 	if (!refd_verb_has_updates(req->verb))
 		return;
 	put_string(out, "git-dir", req->git_dir);
@@ -330,4 +401,5 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 	put_timeout(out, "packed-refs-timeout", req->has_packed_refs_timeout,
 	    req->packed_refs_timeout_ms);
 	put_string(out, "trace2-sid", req->trace2_sid);
+	refd_identity_encode(req->identities, req->nr_identities, out);
 }

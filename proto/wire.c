@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/hex.h"
+
 const struct refd_refusal refd_refusal_no_memory = { REFD_BUSY,
 	"out of memory" };
 
@@ -101,6 +103,43 @@ bool refd_slice_txid(struct refd_slice s, struct refd_txid *id)
 	    refd_txid_parse(hex, id) == 0;
 }
 
+bool refd_slice_position(struct refd_slice s, struct refd_position *position)
+{
+	struct refd_slice lsn;
+
+	position->nr = 0;
+	return refd_slice_cut(&s, ' ', &lsn) &&
+	    refd_slice_u64(lsn, &position->lsn) &&
+	    (s.data == NULL ||
+		(refd_slice_u32(s, &position->nr) && position->nr != 0));
+}
+
+void refd_position_put(struct pkt_buf *out, const char *key,
+    const struct refd_position *position)
+{
+	if (position->nr == 0)
+		pkt_putf(out, "%s %llu", key,
+		    (unsigned long long)position->lsn);
+	else
+		pkt_putf(out, "%s %llu %u", key,
+		    (unsigned long long)position->lsn, (unsigned)position->nr);
+}
+
+bool refd_slice_journal(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES])
+{
+	return s.len == 2 * REFD_JOURNAL_ID_BYTES && is_lower_hex(s) &&
+	    refd_hex_parse(s.data, id, REFD_JOURNAL_ID_BYTES) == 0;
+}
+
+void refd_journal_put(struct pkt_buf *out,
+    const uint8_t id[REFD_JOURNAL_ID_BYTES])
+{
+	char hex[2 * REFD_JOURNAL_ID_BYTES + 1];
+
+	pkt_putf(out, "journal %s",
+	    refd_hex_put(id, REFD_JOURNAL_ID_BYTES, hex));
+}
+
 bool refd_txid_is_null(const struct refd_txid *id)
 {
 	static const struct refd_txid none;
@@ -117,6 +156,7 @@ static const char *const kinds[] = {
 	[REFD_ANSWER_REFUSED] = "refused",
 	[REFD_ANSWER_PONG] = "pong",
 	[REFD_ANSWER_PAIRS] = "pairs",
+	[REFD_ANSWER_RECORDS] = "records",
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(kinds[0]))

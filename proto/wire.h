@@ -37,6 +37,14 @@ bool refd_slice_u32(struct refd_slice s, uint32_t *number);
 /* Exactly 40 and 32 lower-case hexadecimal digits. */
 bool refd_slice_oid(struct refd_slice s, struct refd_oid *oid);
 bool refd_slice_txid(struct refd_slice s, struct refd_txid *id);
+/* "<lsn>" or "<lsn> <nr>" */
+bool refd_slice_position(struct refd_slice s, struct refd_position *position);
+void refd_position_put(struct pkt_buf *out, const char *key,
+    const struct refd_position *position);
+/* 32 lower-case digits. */
+bool refd_slice_journal(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES]);
+void refd_journal_put(struct pkt_buf *out,
+    const uint8_t id[REFD_JOURNAL_ID_BYTES]);
 bool refd_txid_is_null(const struct refd_txid *id);
 
 /* "results", "pong", ... */
@@ -50,6 +58,25 @@ struct refd_refusal {
 };
 
 extern const struct refd_refusal refd_refusal_no_memory;
+
+/* "<NAME>=<value>" behind the NR in LIST; copied into ARENA. */
+const struct refd_refusal *refd_identity_decode(struct refd_arena *arena,
+    struct refd_identity *list, size_t *nr, struct refd_slice s);
+void refd_identity_encode(const struct refd_identity *list, size_t nr,
+    struct pkt_buf *out);
+
+/* A header's value of at most MAX bytes, copied. */
+const struct refd_refusal *refd_header_keep(struct refd_request *req,
+    struct refd_slice value, size_t max, const char **copy);
+typedef const struct refd_refusal *refd_header_set(struct refd_request *req,
+    struct refd_slice value);
+/* request_select.c: what a question about history has of its own. */
+refd_header_set refd_select_ref, refd_select_uid, refd_select_user,
+    refd_select_since, refd_select_until, refd_select_journal,
+    refd_select_after, refd_select_before, refd_select_limit,
+    refd_select_reverse, refd_select_all;
+void refd_select_encode(const struct refd_selection *select,
+    struct pkt_buf *out);
 
 /*
  * One header packet into REQ, whose verb is known. *SEEN starts at 0 and is
@@ -67,5 +94,24 @@ bool refd_verb_has_updates(enum refd_verb verb);
 const struct refd_refusal *refd_update_decode(struct refd_request *req,
     struct refd_slice packet, bool no_deref);
 void refd_update_encode(const struct refd_update *update, struct pkt_buf *out);
+
+/* The body of a RECORDS answer. */
+struct refd_records_decoder {
+	enum {
+		REFD_RECORDS_BEGIN,  /* the journal comes */
+		REFD_RECORDS_FIRST,  /* a gap, a record, or next */
+		REFD_RECORDS_RECORD, /* its lines, and a change at least */
+		REFD_RECORDS_CHANGES,
+		REFD_RECORDS_NEXT, /* more, or the end */
+		REFD_RECORDS_END
+	} step;
+	struct refd_record *record;
+	unsigned seen; /* of its lines */
+};
+/* One packet of it. NULL, or why it is not understood. */
+const char *refd_records_decode(struct refd_records_decoder *dec,
+    struct refd_answer *ans, struct refd_slice packet);
+bool refd_records_may_end(const struct refd_records_decoder *dec);
+void refd_records_encode(const struct refd_answer *ans, struct pkt_buf *out);
 
 #endif

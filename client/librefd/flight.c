@@ -50,6 +50,8 @@ static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
 		return FLIGHT_UNSENT;
 	}
 	return FLIGHT_UNSENT;
@@ -241,6 +243,7 @@ static int told(struct flight *f, struct refd_answer *ans,
 	case REFD_ANSWER_PREPARED:
 	case REFD_ANSWER_PONG:
 	case REFD_ANSWER_PAIRS:
+	case REFD_ANSWER_RECORDS:
 		break;
 	}
 	return -EPROTO;
@@ -292,6 +295,8 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
 	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
 		break;
 	}
 	return err;

@@ -95,6 +95,27 @@ static bool lock_timeout(const struct gitconfig *config, const char *key,
 	return true;
 }
 
+/* What the programs around git say of who is at work: web servers, gitolite,
+ * GitLab, Gitea, sshd. In the order the protocol wants. */
+static void add_identities(struct refd_request *req)
+{
+	static const char *const names[] = { "GITEA_PUSHER_ID",
+		"GITEA_PUSHER_NAME", "GL_ID", "GL_USER", "GL_USERNAME",
+		"REMOTE_USER", "SSH_CONNECTION" };
+	const char *value;
+	size_t i;
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) <= REFD_IDENTITIES_MAX,
+	    "more than a request carries");
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		value = getenv(names[i]);
+		if (!value || !*value || strlen(value) > REFD_IDENT_MAX)
+			continue;
+		req->identities[req->nr_identities].name = names[i];
+		req->identities[req->nr_identities++].value = value;
+	}
+}
+
 void context_request(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config)
 {
@@ -117,4 +138,5 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
 	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
 		req->trace2_sid = NULL;
+	add_identities(req);
 }

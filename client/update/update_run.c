@@ -155,6 +155,7 @@ static int report(const struct updater *up, const struct changes *changes,
 	case REFD_ANSWER_EXPIRED:
 	case REFD_ANSWER_PONG:
 	case REFD_ANSWER_PAIRS:
+	case REFD_ANSWER_RECORDS:
 		break;
 	}
 	die("%s: not an answer to a transaction", up->socket);
@@ -204,6 +205,7 @@ static bool is_prepared(const struct updater *up, const struct held *h)
 	case REFD_ANSWER_REFUSED:
 	case REFD_ANSWER_PONG:
 	case REFD_ANSWER_PAIRS:
+	case REFD_ANSWER_RECORDS:
 		break;
 	}
 	return false;

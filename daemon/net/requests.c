@@ -103,6 +103,10 @@ static void hand_over(struct net *net, struct conn *conn,
 	case REFD_VERB_CHECKPOINT:
 		checkpoint(net, conn, req);
 		break;
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
+		refuse(conn, req, REFD_UNSUPPORTED, NULL);
+		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
@@ -134,6 +138,8 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_CANCEL:
 	case REFD_VERB_QUERY:
 	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
 		hand_over(net, conn, req);
 		break;
 	}

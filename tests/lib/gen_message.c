@@ -1,7 +1,7 @@
-#include "tests/lib/gen_message.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/lib/gen_message_internal.h"
 
 #include "proto/arena.h"
 
@@ -19,23 +19,22 @@ uint32_t gen_below(struct gen *g, uint32_t n)
 	return (uint32_t)((gen_u64(g) >> 32) % n);
 }
 
-static bool gen_bool(struct gen *g)
+bool gen_bool(struct gen *g)
 {
 	return gen_below(g, 2) == 0;
 }
 
-/* Of any size, small ones as often as large ones. */
-static uint64_t gen_number(struct gen *g)
+uint64_t gen_number(struct gen *g)
 {
 	return gen_u64(g) >> gen_below(g, 64);
 }
 
-static uint32_t gen_u32(struct gen *g)
+uint32_t gen_u32(struct gen *g)
 {
 	return (uint32_t)(gen_number(g) >> 32);
 }
 
-static void gen_bytes(struct gen *g, uint8_t *bytes, size_t nr)
+void gen_bytes(struct gen *g, uint8_t *bytes, size_t nr)
 {
 	size_t i;
 
@@ -43,7 +42,7 @@ static void gen_bytes(struct gen *g, uint8_t *bytes, size_t nr)
 		bytes[i] = (uint8_t)gen_u64(g);
 }
 
-static struct refd_oid gen_oid(struct gen *g)
+struct refd_oid gen_oid(struct gen *g)
 {
 	struct refd_oid oid = { 0 };
 
@@ -52,9 +51,8 @@ static struct refd_oid gen_oid(struct gen *g)
 	return oid;
 }
 
-/* MIN to MAX bytes, mostly few; separators more often than chance has it. */
-static const char *gen_string(struct gen *g, struct refd_arena *arena,
-    size_t min, size_t max)
+const char *gen_string(struct gen *g, struct refd_arena *arena, size_t min,
+    size_t max)
 {
 	static const char spice[] = " \n\t/.=@0";
 	size_t i, len = min + gen_below(g, 24);
@@ -155,6 +153,7 @@ static void gen_transaction(struct gen *g, struct refd_request *req)
 		    gen_below(g, REFD_DEADLINE_MAX_MS + 1);
 	if (gen_bool(g))
 		req->trace2_sid = gen_string(g, arena, 0, REFD_IDENT_MAX);
+	req->nr_identities = gen_identities(g, arena, req->identities);
 	req->nr_updates = nr;
 	req->updates = refd_arena_array(arena, nr, sizeof(*req->updates));
 	for (i = 0; i < nr; i++)
@@ -168,13 +167,14 @@ void gen_request(struct gen *g, struct refd_request *req)
 	/* As often a transaction or session as all the others together. */
 	req->verb = (enum refd_verb)gen_below(g, 2);
 	if (gen_bool(g))
-		req->verb =
-		    (enum refd_verb)gen_below(g, REFD_VERB_CHECKPOINT + 1);
+		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_WATCH + 1);
 	req->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
 	if (req->verb < REFD_VERB_PING)
 		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));
 	if (req->verb <= REFD_VERB_SESSION)
 		gen_transaction(g, req);
+	if (req->verb >= REFD_VERB_LOG)
+		gen_selection(g, req);
 }
 
 static void gen_results(struct gen *g, struct refd_answer *ans)
@@ -218,7 +218,8 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 {
 	memset(ans, 0, sizeof(*ans));
 	ans->arena = refd_arena_new();
-	ans->kind = (enum refd_answer_kind)gen_below(g, REFD_ANSWER_PAIRS + 1);
+	ans->kind =
+	    (enum refd_answer_kind)gen_below(g, REFD_ANSWER_RECORDS + 1);
 	ans->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
 	if (ans->kind <= REFD_ANSWER_EXPIRED ||
 	    (ans->kind == REFD_ANSWER_REFUSED && gen_bool(g)))
@@ -241,9 +242,11 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 	}
 	if (ans->kind == REFD_ANSWER_PAIRS)
 		gen_pairs(g, ans);
+	if (ans->kind == REFD_ANSWER_RECORDS)
+		gen_records(g, ans);
 }
 
-static bool string_eq(const char *a, const char *b)
+bool string_eq(const char *a, const char *b)
 {
 	if (a == NULL || b == NULL)
 		return a == b;
@@ -285,6 +288,9 @@ bool request_eq(const struct refd_request *a, const struct refd_request *b)
 	    !string_eq(a->message, b->message) ||
 	    !string_eq(a->committer, b->committer) || !settings_eq(a, b) ||
 	    !string_eq(a->trace2_sid, b->trace2_sid) ||
+	    !identities_eq(a->identities, a->nr_identities, b->identities,
+		b->nr_identities) ||
+	    !selection_eq(&a->select, &b->select) ||
 	    a->nr_updates != b->nr_updates)
 		return false;
 	for (i = 0; i < a->nr_updates; i++) {
@@ -311,7 +317,7 @@ bool answer_eq(const struct refd_answer *a, const struct refd_answer *b)
 	    a->outcome != b->outcome || a->lsn != b->lsn ||
 	    a->rewrites_packed != b->rewrites_packed ||
 	    a->status != b->status || !string_eq(a->text, b->text) ||
-	    a->nr_pairs != b->nr_pairs)
+	    a->nr_pairs != b->nr_pairs || !history_eq(a, b))
 		return false;
 	for (i = 0; i < a->nr_results; i++) {
 		if (!result_eq(&a->results[i], &b->results[i]))

@@ -17,6 +17,11 @@
 #define RESULTS  "answer 7 results", TXID
 #define PREPARED "answer 7 prepared", TXID
 #define REFUSED  "answer 7 refused"
+#define RECORDS  "answer 7 records"
+#define JOURNAL  "journal 0192f0c1d2e3000102030405060708ff"
+#define ID       "0192f0c1d2e3000102030405060708ff"
+#define RECORD   "record 1 1 2 3 " ID " /r"
+#define CHANGE   "change 1 ok|refs/a||" OID "||"
 #define MOST     8
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -128,6 +133,43 @@ static const char *const refused[][MOST] = {
 	{ "answer 7 pairs", "pair k|y value" },
 	{ "answer 7 pairs", "pair key val|ue" },
 	{ "answer 7 pairs", "key value" },
+	{ RECORDS, "next 1" },
+	{ RECORDS, JOURNAL "0" },
+	{ RECORDS, JOURNAL, "" },
+	{ RECORDS, JOURNAL, JOURNAL },
+	{ RECORDS, JOURNAL, "gap" },
+	{ RECORDS, JOURNAL, "gap 1", "gap 1" },
+	{ RECORDS, JOURNAL, "next" },
+	{ RECORDS, JOURNAL, "next 1 0" },
+	{ RECORDS, JOURNAL, "more" },
+	{ RECORDS, JOURNAL, "next 1", "next 1" },
+	{ RECORDS, JOURNAL, "next 1", "more", "more" },
+	{ RECORDS, JOURNAL, "next 1", "gap 1" },
+	{ RECORDS, JOURNAL, CHANGE },
+	{ RECORDS, JOURNAL, "record 0 1 2 3 " ID " /r" },
+	{ RECORDS, JOURNAL, "record 1 2 3 " ID " /r" },
+	{ RECORDS, JOURNAL, "record 1 1 2 3 " ID },
+	{ RECORDS, JOURNAL, "record 1 1 2 3 " ID " /r|" },
+	{ RECORDS, JOURNAL, RECORD, "" },
+	{ RECORDS, JOURNAL, RECORD, RECORD },
+	{ RECORDS, JOURNAL, RECORD, "next 1" },
+	{ RECORDS, JOURNAL, RECORD, "gap 1" },
+	{ RECORDS, JOURNAL, RECORD, "voids 0" },
+	{ RECORDS, JOURNAL, RECORD, "committer " },
+	{ RECORDS, JOURNAL, RECORD, "message " },
+	{ RECORDS, JOURNAL, RECORD, "message a", "committer b" },
+	{ RECORDS, JOURNAL, RECORD, "message a", "message b" },
+	{ RECORDS, JOURNAL, RECORD, "identity A=a", "message b" },
+	{ RECORDS, JOURNAL, RECORD, "identity A=a", "identity A=a" },
+	{ RECORDS, JOURNAL, RECORD, CHANGE, "message b" },
+	{ RECORDS, JOURNAL, RECORD, CHANGE, "gap 1" },
+	{ RECORDS, JOURNAL, RECORD, "change 0 ok|refs/a||||" },
+	{ RECORDS, JOURNAL, RECORD, "change 1|refs/a||||" },
+	{ RECORDS, JOURNAL, RECORD, "change 1 pending|refs/a||||" },
+	{ RECORDS, JOURNAL, RECORD, "change 1 ok|refs/a|||" },
+	{ RECORDS, JOURNAL, RECORD, "change 1 ok|refs/a|||||" },
+	{ RECORDS, JOURNAL, RECORD, "change 1 ok|refs/a|0|||" },
+	{ RECORDS, JOURNAL, RECORD, "change 1 ok|refs/a||" OID "0||" },
 };
 
 START_TEST(test_fatal)

@@ -161,13 +161,13 @@ static void make_stream(struct pkt_buf *out, bool of_requests, int nr)
 		if (of_requests) {
 			gen_request(&g, &req);
 			refd_request_encode(&req, out);
-			if ((int)req.verb != kind % (REFD_VERB_CHECKPOINT + 1))
+			if ((int)req.verb != kind % (REFD_VERB_WATCH + 1))
 				out->len = before;
 			refd_request_done(&req);
 		} else {
 			gen_answer(&g, &ans);
 			refd_answer_encode(&ans, out);
-			if ((int)ans.kind != kind % (REFD_ANSWER_PAIRS + 1))
+			if ((int)ans.kind != kind % (REFD_ANSWER_RECORDS + 1))
 				out->len = before;
 			refd_answer_done(&ans);
 		}

@@ -10,6 +10,7 @@
 
 #include "proto/arena.h"
 #include "proto/message.h"
+#include "proto/pattern.h"
 
 /* Written out once more, by hand: a code that moves is caught here. */
 static const struct {
@@ -386,6 +387,58 @@ START_TEST(test_hello_round)
 }
 END_TEST
 
+START_TEST(test_patterns)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool matches;
+	} rows[] = {
+		{ "refs/heads/main", "refs/heads/main", true },
+		{ "refs/heads/main", "refs/heads/main2", false },
+		{ "refs/heads/main", "refs/heads/mai", false },
+		{ "refs/heads/", "refs/heads/main", true },
+		{ "refs/heads/", "refs/heads/a/b", true },
+		{ "refs/heads/", "refs/head", false },
+		{ "refs/heads", "refs/heads/main", false },
+		{ "refs/*/", "refs/heads/main", false },
+		{ "*", "", true },
+		{ "*", "HEAD", true },
+		{ "", "HEAD", false },
+		{ "", "", true },
+		{ "refs/tags/v*", "refs/tags/v1/2", true },
+		{ "refs/tags/v*", "refs/tags/w", false },
+		{ "refs/*/main", "refs/a/b/main", true },
+		{ "refs/*/main", "refs/main", false },
+		{ "*a*b", "aaab", true },
+		{ "*a*b", "aaba", false },
+		{ "*ab*ab", "abab", true },
+		{ "?EAD", "HEAD", true },
+		{ "HEAD?", "HEAD", false },
+		{ "H[E]AD", "HEAD", false },
+		{ "a**", "a", true },
+	};
+	char name[1001], pattern[400];
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		ck_assert_msg(refd_pattern_matches(rows[i].pattern,
+				  rows[i].name) == rows[i].matches,
+		    "%s %s", rows[i].pattern, rows[i].name);
+	ck_assert(refd_pattern_is_name("refs/heads/a"));
+	ck_assert(!refd_pattern_is_name("refs/heads/"));
+	ck_assert(!refd_pattern_is_name("refs/?"));
+	ck_assert_uint_eq(refd_pattern_literal("refs/v*"), 6);
+	ck_assert_uint_eq(refd_pattern_literal("refs/"), 5);
+	/* What takes others for ever. */
+	memset(name, 'a', sizeof(name));
+	name[1000] = '\0';
+	for (i = 0; i + 3 < sizeof(pattern); i += 2)
+		memcpy(pattern + i, "*a", 2);
+	memcpy(pattern + i, "b", 2);
+	ck_assert(!refd_pattern_matches(pattern, name));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("proto_misc");
@@ -401,6 +454,7 @@ int main(void)
 	tcase_add_test(tc, test_txid_text);
 	tcase_add_test(tc, test_txid_made);
 	tcase_add_test(tc, test_arena);
+	tcase_add_test(tc, test_patterns);
 	tcase_add_test(tc, test_hello_open);
 	tcase_add_test(tc, test_hello_refused);
 	tcase_add_test(tc, test_hello_complete);

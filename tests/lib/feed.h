@@ -1,0 +1,27 @@
+/*
+ * Requests, packet by packet, as tests write them down: "|" stands for NUL,
+ * DELIM for a delimiter, "" for a flush.
+ */
+#ifndef TESTS_LIB_FEED_H
+#define TESTS_LIB_FEED_H
+
+#include "proto/message.h"
+
+#define DELIM    "--"
+#define OID      "0123456789abcdef0123456789abcdef01234567"
+#define TXID     "txid 0192f0c1d2e3000102030405060708ff"
+#define HEAD     "transaction 7", TXID, "git-dir /r.git", "common-dir 1 2"
+#define OPEN     HEAD, "umask 0022", DELIM
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum refd_decoded feed(struct refd_request_decoder *dec, const char *packet,
+    struct refd_request *req, enum refd_status *status, const char **why);
+/* The decoder's word on the whole request of PACKETS, up to NULL; the flush
+ * is added. */
+enum refd_decoded feed_all(struct refd_request_decoder *dec,
+    const char *const *packets, struct refd_request *req,
+    enum refd_status *status, const char **why);
+/* A request goes through, whatever came before it. */
+void check_in_step(struct refd_request_decoder *dec);
+
+#endif

@@ -1,0 +1,437 @@
+/*
+ * Schedules that a plausible design loses (tests/SCHEDULES.md), those that no
+ * other test has: what others write between a publication and its checkpoint,
+ * or pack; a disk that goes and comes; a HEAD that a cut has emptied; logs of
+ * what was deleted; lines that are owed; who is locked while packed-refs is
+ * written.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+
+#define X      WORLD_REPO "/refs/heads/x"
+#define X_LOG  WORLD_REPO "/logs/refs/heads/x"
+#define HEAD   WORLD_REPO "/HEAD"
+#define PACKED WORLD_REPO "/packed-refs"
+#define ONES   "3131313131313131313131313131313131313131\n"
+#define FIVES  "3535353535353535353535353535353535353535\n"
+#define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
+
+static struct world *w;
+static unsigned home;
+
+/* Mounts: 0 the root, 1 the repositories', 2 the journal's. */
+static void setup(void)
+{
+	struct memfs *fs = memfs_new();
+
+	home = memfs_mount(fs, "/srv");
+	w = world_new(fs, true);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void teardown(void)
+{
+	world_free(w);
+}
+
+static void ok(const char *spec)
+{
+	struct txn *txn = world_apply(w, spec, false);
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
+	world_done(w, txn);
+}
+
+/* Of the repositories' disk, KEEP changes of names and DATA are left. */
+static void cut(enum memfs_data data, long keep)
+{
+	struct memfs_choice choice = memfs_choose(1);
+
+	choice.data = data;
+	memset(choice.keep, 0, sizeof(choice.keep));
+	choice.keep[home] = keep;
+	memfs_cut(w->fs, &choice);
+	world_crash(w);
+}
+
+static void start(void)
+{
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void git_unlinks(const char *path)
+{
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, path), 0);
+}
+
+/* As pack-refs of a git that does not sync: written, renamed. */
+static void git_packs(const char *line)
+{
+	hand_git_writes(w, PACKED, line);
+}
+
+/* ---- 1: what is redone is told ---- */
+
+START_TEST(what_is_redone_over_anothers_is_told)
+{
+	memfs_write(w->fs, X, "3030303030303030303030303030303030303030\n");
+	hand_git_writes(w, X, ONES);
+	ok("x=2:1");
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+}
+END_TEST
+
+/* ---- 6: packed and pruned before the checkpoint ---- */
+
+/* git packs our value that is not on disk, unlinks its file, and none of that
+ * is synced: all, some or nothing of it outlives the cut. */
+START_TEST(packed_and_pruned_before_the_checkpoint)
+{
+	memfs_write(w->fs, PACKED, HEADER);
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ok("x=2:1");
+	git_packs(
+	    HEADER "3232323232323232323232323232323232323232 refs/heads/x\n");
+	git_unlinks(X);
+	cut((enum memfs_data)(_i % 5), _i / 5);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+}
+END_TEST
+
+/* ---- 7: the checkpoint ---- */
+
+/* Whoever wrote it last before the checkpoint: that it makes durable. */
+START_TEST(the_checkpoint_carries_a_foreign_write)
+{
+	ok("x=1");
+	hand_git_writes(w, X, FIVES);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '5');
+	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
+}
+END_TEST
+
+START_TEST(the_checkpoint_carries_a_foreign_pack)
+{
+	ok("x=1");
+	git_packs(
+	    HEADER "3131313131313131313131313131313131313131 refs/heads/x\n");
+	git_unlinks(X);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* In a directory that git made, which no one of ours would sync. */
+START_TEST(the_checkpoint_carries_foreign_directories)
+{
+	memfs_set_mode(w->fs, MEMFS_STRICT);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), mkdirat, AT_FDCWD,
+			     WORLD_REPO "/refs/heads/n", 0777),
+	    0);
+	ok("n/x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_int_eq(world_ref(w, "n/x"), '1');
+}
+END_TEST
+
+/* The disk dies, is unmounted and mounted again while the daemon lives, and a
+ * new descriptor's syncfs is content with it. */
+START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
+{
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	uint64_t before;
+
+	ok("x=1");
+	before = journal_forgotten(w->store.journal);
+	memfs_remount(w->fs, home, &nothing);
+	world_checkpoint(w);
+	ck_assert_uint_eq(journal_forgotten(w->store.journal), before);
+	/* The next start sees to it: no kill, another mount. */
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* ---- 9: voids and owed lines ---- */
+
+static int nr_commits;
+
+static int commit_and_take_the_name(void *arg, struct journal_row *rows,
+    size_t nr)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	int r = heal_commit(&((struct world *)arg)->store, rows, nr);
+
+	if (nr_commits++ == 0) {
+		SYS(sys, mkdirat, AT_FDCWD, X, 0777);
+		hand_git_writes(w, X "/y", FIVES);
+	}
+	return r;
+}
+
+/* git made x/y while our x was in the flush, and synced or not: what was
+ * answered `conflict` is not redone, and x/y is nobody's to take away. */
+START_TEST(a_void_outlives_the_cut)
+{
+	struct txn *txn;
+
+	nr_commits = 0;
+	w->store.applier.commit = commit_and_take_the_name;
+	txn = world_apply(w, _i % 2 ? "x=1:0;z=1:0" : "x=1:0", _i % 2);
+	ck_assert_int_eq(txn->updates[0].status, REFD_CONFLICT);
+	world_done(w, txn);
+	if (_i < 2)
+		hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_int_eq(world_ref(w, "x/y"), _i < 2 ? '5' : '0');
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_ref(w, "z"), '0');
+}
+END_TEST
+
+/* A line that could not be written after the commit point is owed: its record
+ * is kept, the next checkpoint pays, and so does recovery. */
+START_TEST(an_owed_line_is_paid)
+{
+	unsigned long n;
+	bool owed = false;
+	uint64_t before;
+
+	for (n = 0; !owed; n++) {
+		teardown();
+		setup();
+		ok("x=1");
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		before = journal_forgotten(w->store.journal);
+		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -ENOSPC);
+		world_done(w, world_apply(w, "x=2:1", false));
+		memfs_fail_none(w->fs);
+		owed = w->owed > 0;
+		ck_assert_uint_lt(n, 20);
+	}
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 0);
+	switch (_i) {
+	case 0:
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		ck_assert_uint_gt(journal_forgotten(w->store.journal), before);
+		break;
+	case 1:
+		/* As long as there is no room the record stays. */
+		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, 0, -ENOSPC);
+		world_checkpoint(w);
+		memfs_fail_none(w->fs);
+		ck_assert_uint_eq(journal_forgotten(w->store.journal), before);
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		break;
+	case 2:
+		cut(MEMFS_DATA_NONE, 0);
+		start();
+		break;
+	}
+	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+}
+END_TEST
+
+/* ---- 14: logs ---- */
+
+/* Deleted and made again: the old log's file is what the cut brings back, and
+ * the new ref does not inherit it. */
+START_TEST(a_log_of_the_deleted_is_not_inherited)
+{
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+	ok("-x:1");
+	ok("x=2:0");
+	cut((enum memfs_data)(_i % 5), _i / 5);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
+	ck_assert_int_eq(world_log_count(w, "x", '0', '2'), 1);
+}
+END_TEST
+
+/* git's own line after ours: in its place, once, also where the cut has put
+ * NULs where ours was. */
+START_TEST(a_foreign_line_after_ours)
+{
+	static const char line[] = "3232323232323232323232323232323232323232 "
+				   "3535353535353535353535353535353535353535 "
+				   "G <g@example.org> 1700000099 +0000\tgit\n";
+	const struct sys *sys = memfs_other(w->fs);
+	int fd;
+
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ok("x=2:1");
+	fd = SYS(sys, openat, AT_FDCWD, X_LOG, O_WRONLY | O_APPEND, 0);
+	ck_assert_int_eq(SYS(sys, write_all, fd, line, sizeof(line) - 1), 0);
+	SYS(sys, close, fd);
+	hand_git_writes(w, X, FIVES);
+	if (_i == 0)
+		hand_sync(w);
+	cut((enum memfs_data)_i, 1000);
+	start();
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+	ck_assert_int_le(world_log_count(w, "x", '2', '5'), 1);
+	if (_i == 0)
+		ck_assert_int_eq(world_log_count(w, "x", '2', '5'), 1);
+}
+END_TEST
+
+/* ---- 15: what recovery trips over ---- */
+
+/* A HEAD that was being written when the power went. */
+START_TEST(a_head_that_is_no_more_stops_nobody)
+{
+	ok("x=1");
+	cut(MEMFS_DATA_NONE, 0);
+	switch (_i) {
+	case 0:
+		memfs_write(w->fs, HEAD, "");
+		break;
+	case 1:
+		git_unlinks(HEAD);
+		break;
+	case 2:
+		memfs_write_bytes(w->fs, HEAD, "\0\0\0\0\0\0\0\0", 8);
+		break;
+	}
+	start();
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* The wall clock says what it likes: a lock of a git that lives is no less one
+ * for being older than the boot. */
+START_TEST(clocks_do_not_tell_whose_lock_it_is)
+{
+	ok("x=1");
+	ok("y=1");
+	cut(MEMFS_DATA_NONE, 0);
+	memfs_shift_wall(w->fs, _i ? -86400000000000 : 86400000000000);
+	memfs_write(w->fs, X ".lock", "");
+	memfs_shift_wall(w->fs, _i ? 86400000000000 : -86400000000000);
+	start();
+	ck_assert(memfs_exists(w->fs, X ".lock"));
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	git_unlinks(X ".lock");
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* What recovery redid is not forgotten before it is synced. */
+START_TEST(recovery_syncs_before_it_forgets)
+{
+	ok("x=1");
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+	cut(MEMFS_DATA_NONE, 0);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+/* ---- 17: who is locked while packed-refs is written ---- */
+
+static bool was_packed_locked, was_other_locked;
+
+static void look_at_locks(struct memfs *fs, void *arg)
+{
+	(void)arg;
+	was_packed_locked = memfs_exists(fs, PACKED ".lock");
+	was_other_locked = memfs_exists(fs, X ".lock");
+}
+
+/* Updates are out and unlocked by then. */
+START_TEST(no_update_waits_for_packed_refs)
+{
+	unsigned long n, calls = 1, packed = 0, other = 0;
+	struct txn *txns[2];
+	size_t i;
+
+	for (n = 0; n < calls; n++) {
+		teardown();
+		setup();
+		memfs_write(w->fs, PACKED,
+		    HEADER "3131313131313131313131313131313131313131"
+			   " refs/heads/p\n");
+		txns[0] = world_begin(w, "-p:1", false);
+		txns[1] = world_begin(w, "x=1:0", false);
+		was_packed_locked = was_other_locked = false;
+		calls = memfs_nr_calls(w->fs);
+		memfs_between(w->fs, n, look_at_locks, NULL);
+		world_window(w, txns, 2);
+		calls = memfs_nr_calls(w->fs) - calls;
+		ck_assert(!was_packed_locked || !was_other_locked);
+		packed += was_packed_locked;
+		other += was_other_locked;
+		for (i = 0; i < 2; i++) {
+			ck_assert_int_eq(txns[i]->updates[0].status, REFD_OK);
+			world_done(w, txns[i]);
+		}
+	}
+	ck_assert_uint_gt(packed, 5);
+	ck_assert_uint_gt(other, 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("schedules");
+	TCase *tc = tcase_create("schedules");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, what_is_redone_over_anothers_is_told);
+	tcase_add_loop_test(tc, packed_and_pruned_before_the_checkpoint, 0, 40);
+	tcase_add_test(tc, the_checkpoint_carries_a_foreign_write);
+	tcase_add_test(tc, the_checkpoint_carries_a_foreign_pack);
+	tcase_add_test(tc, the_checkpoint_carries_foreign_directories);
+	tcase_add_test(tc, a_disk_that_came_back_is_not_taken_for_synced);
+	tcase_add_loop_test(tc, a_void_outlives_the_cut, 0, 4);
+	tcase_add_loop_test(tc, an_owed_line_is_paid, 0, 3);
+	tcase_add_loop_test(tc, a_log_of_the_deleted_is_not_inherited, 0, 60);
+	tcase_add_loop_test(tc, a_foreign_line_after_ours, 0, 5);
+	tcase_add_loop_test(tc, a_head_that_is_no_more_stops_nobody, 0, 3);
+	tcase_add_loop_test(tc, clocks_do_not_tell_whose_lock_it_is, 0, 2);
+	tcase_add_test(tc, recovery_syncs_before_it_forgets);
+	tcase_add_test(tc, no_update_waits_for_packed_refs);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,185 @@
+#!/bin/bash
+# kill -9 of the real daemon at the system calls of a transaction: before the
+# first, the second, ... of each kind, counted by strace. Whatever the client
+# was told, after the next start the refs are what the journal says of the id:
+# all of an atomic transaction or nothing; sent again under the same id it has
+# happened once, each ref's log has one line of it, and no lock is left and
+# nothing is staged.
+#
+# KILL_CALLS=all: every call of every kind (tests/long/kill_calls.sh).
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; then
+	skip kill_calls 'no strace, or it may not trace'
+	finish
+fi
+
+# The kinds that tell the stages apart.
+kinds='linkat pwrite64 fdatasync renameat unlinkat'
+max=1000
+
+# Checkpoints would only blur the count.
+cat >"$T/config" <<'CONFIG'
+[checkpoint]
+	interval = 3600000
+CONFIG
+
+attach() { # OPTION...
+	strace -f -q -o "$T/trace" "$@" -p "$DAEMON" 2>"$T/strace.err" &
+	tracer=$!
+	own "$tracer"
+	for _ in {1..200}; do
+		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" \
+			2>/dev/null && return
+		# An idle daemon waits in one of them.
+		kill -0 "$DAEMON" 2>/dev/null || return 0
+		sleep 0.01
+	done
+	return 1
+}
+
+# Transaction number $round: a new ref below a new directory, a move of what
+# is packed, one through HEAD, a deletion of what is packed.
+commands() {
+	local in=refs/heads/r$round
+	printf '%s\n' "create $in/n/new $one" "update $in/moved $two $one" \
+		"update $in/at $two $one" "delete $in/gone $one"
+}
+
+# Its pid in $client.
+send() {
+	commands >"$T/commands"
+	"$REFD" update -C "$repo" --stdin --atomic --txid "$id" \
+		--timeout 5000 <"$T/commands" >"$T/said" 2>&1 &
+	client=$!
+	own "$client"
+}
+
+ask() {
+	"$REFD" query "$id" 2>/dev/null | awk '$1 == "txn" { print $3 }'
+}
+
+# "old", "new", or what it is instead.
+state() {
+	local in=refs/heads/r$round got
+	got=$(git -C "$repo" for-each-ref --format='%(refname) %(objectname)' \
+		"$in" | sed "s,$in/,,; s,$one,1,; s,$two,2," | tr '\n' ' ')
+	case $got in
+	'at 1 gone 1 moved 1 ') echo old ;;
+	'at 2 moved 2 n/new 1 ') echo new ;;
+	*) echo "$got" ;;
+	esac
+}
+
+# Lines of this round that are not one for each log.
+odd_lines() {
+	local in=refs/heads/r$round log
+	for log in "logs/$in/n/new" "logs/$in/moved" "logs/$in/at"; do
+		[ "$(wc -l <"$repo/$log")" -eq 1 ] || echo "$log"
+	done
+	[ ! -e "$repo/logs/$in/gone" ] || echo "logs/$in/gone"
+}
+
+complain() { # TEXT
+	bad=$((bad + 1))
+	not_ok "killed at $call number $nth" "$1"
+}
+
+# 1: it was over before the NTH CALL.
+one_kill() { # CALL NTH
+	local said found
+	call=$1
+	nth=$2
+	round=$((round + 1))
+	id=$(new_id)
+	git -C "$repo" symbolic-ref HEAD "refs/heads/r$round/at"
+	attach -e trace="$call" -e inject="$call:signal=SIGKILL:when=$nth" ||
+		return 2
+	send
+	while kill -0 "$client" 2>/dev/null && kill -0 "$DAEMON" 2>/dev/null; do
+		sleep 0.01
+	done
+	if kill -0 "$DAEMON" 2>/dev/null; then
+		kill -INT "$tracer"
+		reap "$tracer"
+		reap "$client"
+		return 1
+	fi
+	# It would ask again; this one is for us to ask.
+	kill -KILL "$client" 2>/dev/null
+	reap "$client"
+	said=$?
+	reap "$tracer"
+	reap "$DAEMON"
+	points=$((points + 1))
+	start_daemon --config "$T/config" || return 2
+	found=$(ask)
+	case $found,$(state) in
+	committed,new | never-seen,old) ;;
+	*) complain "the journal says '$found', the refs are $(state)" ;;
+	esac
+	[ $said -ne 0 ] || [ "$found" = committed ] ||
+		complain 'acknowledged, and not there'
+	[ "$found" != committed ] || committed=$((committed + 1))
+	send
+	reap "$client" || complain "sent again: $(cat "$T/said")"
+	[ "$(state)" = new ] || complain "sent again: the refs are $(state)"
+	found=$(odd_lines)
+	[ -z "$found" ] || complain "sent again: log lines: $found"
+	found=$(find "$repo" -name '*.lock' -o -path '*/refd/stage/*')
+	[ -z "$found" ] || complain "left: $found"
+}
+
+new_id() {
+	# An id begins with its birth time.
+	printf '%012x%s' "$(date +%s%3N)" \
+		"$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')"
+}
+
+check 'the daemon starts' start_daemon --config "$T/config"
+new_repo repo.git bare
+repo=$T/repo.git
+git -C "$repo" config core.logAllRefUpdates always
+one=$(new_commit repo.git one)
+two=$(new_commit repo.git two "$one")
+for ((i = 1; i <= max; i++)); do
+	for name in moved at gone; do
+		echo "create refs/heads/r$i/$name $one"
+	done
+done | git -C "$repo" update-ref --stdin
+git -C "$repo" pack-refs --all
+rm -rf "$repo/logs"
+"$REFD" update -C "$repo" refs/heads/first "$one"
+
+# What one transaction does, whatever it is.
+all_kinds() {
+	round=$((round + 1))
+	id=$(new_id)
+	attach && send && reap "$client"
+	kill -INT "$tracer"
+	reap "$tracer"
+	sed -nE 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/p' "$T/trace" | sort -u
+}
+
+round=0 points=0 bad=0 committed=0
+[ "${KILL_CALLS:-few}" != all ] || kinds=$(all_kinds)
+[ "${KILL_CALLS:-few}" != all ] || round=1
+for kind in $kinds; do
+	for ((n = 1; ; n++)); do
+		# The shell would tell of each that was killed.
+		one_kill "$kind" $n 2>/dev/null
+		status=$?
+		[ $status -lt 2 ] || not_ok "$kind $n" 'could not be tried'
+		[ $status -eq 0 ] || break
+		[ "${KILL_CALLS:-few}" = all ] || break
+	done
+done
+echo "# ${kinds//$'\n'/ }"
+check "killed at $points points, $committed of them after the commit" \
+	test $points -ge 5 -a $committed -ge 1
+check 'nothing was wrong' test $bad -eq 0
+check 'git fsck' git -C "$repo" fsck --no-dangling 2>/dev/null
+check 'the daemon stops' stop_daemon
+finish

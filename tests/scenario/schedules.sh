@@ -1,0 +1,292 @@
+#!/bin/bash
+# Schedules that a plausible design loses (tests/SCHEDULES.md), with the real
+# programs on real file systems whose power is cut (FS_IOC_SHUTDOWN): one at a
+# time and on purpose, where cut.sh leaves it to chance. Where it is git's
+# doing, git alone is seen to lose it too, so that the test is known to look.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if [ "$(id -u)" -ne 0 ]; then
+	skip schedules 'only root can mount'
+	finish
+fi
+
+# No checkpoint comes to anybody's help.
+cat >"$T/config" <<'CONFIG'
+[checkpoint]
+	interval = 3600000
+CONFIG
+
+start() {
+	start_daemon --config "$T/config" 2>/dev/null
+}
+
+# A machine without power answers nobody, so the daemon stops first.
+cut() { # logflush|nologflush DIRECTORY...
+	local how=$1 fs
+	shift
+	[ -z "$DAEMON" ] || kill -STOP "$DAEMON"
+	for fs; do "$BUILD/tests/helper/shutdown_fs" "$how" "$fs"; done
+	kill_daemon
+	for fs; do mount_again "$fs" || not_ok "cut $fs" 'not mounted again'; done
+}
+
+# From a copy of the image: where another mount namespace still has the old
+# one, its file system lives on in there, and would only be mounted once more.
+mount_again() { # DIRECTORY
+	local how=loop
+	[ "$(findmnt -n -o FSTYPE "$1")" != xfs ] || how=loop,nouuid
+	for _ in {1..100}; do
+		umount "$1" 2>/dev/null && break
+		sleep 0.05
+	done
+	mv "$1.img" "$1.cut" && cp --sparse=always "$1.cut" "$1.img" &&
+		rm "$1.cut" && mount -o "$how" "$1.img" "$1"
+}
+
+# In $repo, $one and $two, durable.
+prepare() { # NAME
+	repo=$FS/$1.git
+	new_repo "${repo#"$T/"}" bare
+	one=$(new_commit "${repo#"$T/"}" one)
+	two=$(new_commit "${repo#"$T/"}" two "$one")
+	sync -f "$FS"
+}
+
+at() { # REF
+	git -C "$repo" rev-parse --verify -q "refs/heads/$1"
+}
+
+refs_left() { # BELOW
+	git -C "$repo" for-each-ref "refs/heads/$1" 2>/dev/null | wc -l
+}
+
+many() { # COUNT COMMAND-WITH-#-FOR-THE-NUMBER
+	local i
+	for ((i = 1; i <= $1; i++)); do echo "${2//#/$i}"; done
+}
+
+# ---- 1: the cut takes ours and the one below it ----
+
+predecessor() {
+	local journal=$FS
+	with_fs xfs 300M || return
+	STATE=$journal/state
+	prepare predecessor
+	three=$(new_commit "${repo#"$T/"}" three "$two")
+	git -C "$repo" update-ref refs/heads/x "$one"
+	check '1: the daemon starts' start
+	# Objects a tenth of a second older than a barrier need none again.
+	sleep 0.3
+	"$REFD" update -C "$repo" refs/heads/first "$one"
+	sync -f "$FS"
+	git -C "$repo" update-ref refs/heads/x "$two" "$one"
+	check '1: acknowledged' "$REFD" update -C "$repo" refs/heads/x \
+		"$three" "$two"
+	cut nologflush "$FS"
+	is '1: the cut has taken both' "$one" "$(at x)"
+	check '1: recovered' start
+	is '1: what was acknowledged is there' "$three" "$(at x)"
+	kill_daemon
+}
+
+# ---- 3: journal frames that were never synced ----
+
+unsynced_frames() { # FILE-SYSTEM
+	local id pid
+	prepare "frames-$1"
+	STATE=$FS/state
+	check "3, $1: the daemon starts" start
+	"$REFD" update -C "$repo" refs/heads/first "$one"
+	id=$(printf '%012x%020d' "$(date +%s%3N)" 0)
+	strace -f -q -o /dev/null -e trace=fdatasync \
+		-e inject=fdatasync:signal=SIGKILL:when=1 -p "$DAEMON" \
+		2>/dev/null &
+	pid=$!
+	own $pid
+	for _ in {1..200}; do
+		grep -q "^TracerPid:.$pid\$" "/proc/$DAEMON/status" && break
+		sleep 0.01
+	done
+	"$REFD" update -C "$repo" --txid "$id" --timeout 100 refs/heads/x \
+		"$two" 2>/dev/null &
+	own $!
+	reap $pid
+	reap "$DAEMON" 2>/dev/null
+	kill -KILL "${scenario_pids[-1]}" 2>/dev/null
+	check "3, $1: started after the kill" start
+	# The frames are in memory: they were written, not synced.
+	is "3, $1: it says that it happened" committed \
+		"$("$REFD" query "$id" | awk '$1 == "txn" { print $3 }')"
+	cut nologflush "$FS"
+	check "3, $1: started after the cut" start
+	is "3, $1: it still says so" committed \
+		"$("$REFD" query "$id" | awk '$1 == "txn" { print $3 }')"
+	is "3, $1: and the ref is there" "$two" "$(at x)"
+	kill_daemon
+}
+
+# ---- 5: packed-refs rewritten and renamed ----
+
+rewritten() { # FILE-SYSTEM
+	prepare "rewritten-$1"
+	STATE=$FS/state
+	many 500 "create refs/heads/old/# $one" | git -C "$repo" update-ref --stdin
+	git -C "$repo" pack-refs --all
+	sync -f "$FS"
+	check "5, $1: the daemon starts" start
+	check "5, $1: one of 500 deleted" "$REFD" update -C "$repo" \
+		-d refs/heads/old/7
+	cut logflush "$FS"
+	is "5, $1: before anything is recovered the others are there" 1 \
+		"$(($(refs_left old) >= 499))"
+	check "5, $1: recovered" start
+	is "5, $1: all but that one" 499 "$(refs_left old)"
+	kill_daemon
+}
+
+# ---- 6: packed by git, long after ----
+
+packed_by_git() { # FILE-SYSTEM enabled|stock
+	prepare "packed-$1-$2"
+	STATE=$FS/state
+	check "6, $1, $2: the daemon starts" start
+	many 50 "create refs/heads/old/# $one" |
+		"$REFD" update -C "$repo" --stdin
+	# A clean stop: all is checkpointed, the records are forgotten.
+	stop_daemon
+	[ "$2" = stock ] || check "6, $1: enabled" "$REFD" enable "$repo" \
+		>/dev/null
+	git -C "$repo" pack-refs --all --prune
+	cut logflush "$FS"
+	if [ "$2" = stock ]; then
+		is "6, $1: a git that does not sync loses them" 0 \
+			"$(refs_left old)"
+	else
+		is "6, $1: enabled, all are there" 50 "$(refs_left old)"
+	fi
+}
+
+# ---- 8: locks and the barrier ----
+
+# No lock stands while objects are made durable, however long that takes.
+barrier() {
+	local pid tracer lock=no
+	prepare barrier
+	STATE=$FS/state
+	check '8: the daemon starts' start
+	"$REFD" update -C "$repo" refs/heads/first "$one"
+	strace -f -q -o "$T/barrier" -e trace=syncfs \
+		-e inject=syncfs:delay_enter=1000000 -p "$DAEMON" 2>/dev/null &
+	tracer=$!
+	own $tracer
+	for _ in {1..200}; do
+		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && break
+		sleep 0.01
+	done
+	three=$(new_commit "${repo#"$T/"}" three "$two")
+	"$REFD" update -C "$repo" refs/heads/new "$three" &
+	pid=$!
+	own $pid
+	while ! grep -q syncfs "$T/barrier" && kill -0 $pid; do sleep 0.01; done
+	[ -z "$(find "$repo" -name '*.lock')" ] || lock=yes
+	is '8: no lock while the barrier is under way' no $lock
+	check '8: it was under way' kill -0 $pid
+	check '8: and then it is acknowledged' reap $pid
+	kill -INT $tracer
+	reap $tracer
+	kill_daemon
+}
+
+# ---- 10: a git that runs while we rewrite packed-refs ----
+
+# It knows packed-refs by size, inode and second. Deleting one name and
+# packing another of the same length could give it back what it knows.
+# Two files from now the next one made here has this inode number, if that is
+# free: one is for packed-refs.lock.
+occupy_below() { # INODE
+	local i
+	for ((i = 0; i < 500; i++)); do
+		: >"$repo/filler$i"
+		[ "$(stat -c %i "$repo/filler$i")" -lt "$1" ] || break
+	done
+	rm -f "$repo/filler$i" "$repo/spare"
+}
+
+# What comes next has a second for itself.
+wait_for_second() {
+	sleep "$(printf '0.%09d' $((1000000000 - 10#$(date +%N))))"
+}
+
+fooled() {
+	local i git to from inode same=0 fooled=0
+	prepare fooled
+	STATE=$FS/state
+	check '10: the daemon starts' start
+	for ((i = 0; i < 3; i++)); do
+		"$REFD" update -C "$repo" "refs/heads/a$i" "$one"
+		: >"$repo/spare"
+		git -C "$repo" pack-refs --all --prune
+		wait_for_second
+		inode=$(stat -c %i "$repo/packed-refs")
+		touch "$repo/packed-refs"
+		coproc GIT { exec git -C "$repo" update-ref --stdin 2>&1; }
+		git=$GIT_PID
+		own "$git"
+		exec {to}>&"${GIT[1]}"- {from}<&"${GIT[0]}"-
+		# With this it has read packed-refs.
+		printf '%s\n' start "create refs/heads/none $one" prepare abort \
+			>&$to
+		for _ in 1 2 3; do read -r _ <&$from; done
+		"$REFD" update -C "$repo" -d "refs/heads/a$i"
+		"$REFD" update -C "$repo" "refs/heads/b$i" "$two"
+		occupy_below "$inode"
+		git -C "$repo" pack-refs --all --prune
+		[ "$(stat -c %i "$repo/packed-refs")" != "$inode" ] ||
+			same=$((same + 1))
+		printf '%s\n' start "create refs/heads/b$i $one" commit >&$to
+		exec {to}>&-
+		cat <&$from >"$T/git.said"
+		exec {from}<&-
+		reap "$git"
+		[ "$(at "b$i")" = "$two" ] || fooled=$((fooled + 1))
+	done
+	is '10: no file came back as another' 0 $same
+	is '10: git was never fooled' 0 $fooled
+	kill_daemon
+}
+
+# ---- 15: an empty HEAD ----
+
+empty_head() {
+	prepare head
+	STATE=$FS/state
+	check '15: the daemon starts' start
+	"$REFD" update -C "$repo" refs/heads/x "$one"
+	cut nologflush "$FS"
+	: >"$repo/HEAD"
+	check '15: recovered' start
+	is '15: beside an empty HEAD the ref is there' "$one" \
+		"$(cat "$repo/refs/heads/x")"
+	kill_daemon
+}
+
+if with_fs ext4 96M; then
+	has_strace=$(command -v strace)
+	[ -z "$has_strace" ] || unsynced_frames ext4
+	rewritten ext4
+	packed_by_git ext4 stock
+	packed_by_git ext4 enabled
+	[ -z "$has_strace" ] || barrier
+	fooled
+	empty_head
+	predecessor
+fi
+# predecessor's, or none.
+if [ -n "${FS:-}" ] && mountpoint -q "$FS" && [ -n "${has_strace:-}" ]; then
+	unsynced_frames xfs
+	rewritten xfs
+	packed_by_git xfs enabled
+fi
+finish

@@ -1,0 +1,140 @@
+"""What was asked, what was acknowledged, and what may therefore be found.
+
+A *family* is a set of refs with one writer at a time, so that its history has
+one order: a ref alone, or a group that is moved as a whole. A value is an
+object's name; None is a ref that is not there. Each *step* of a history is
+
+ACKED    its writer was told that it is durable
+SEEN     it happened, but nobody promised that it stays: stock git's
+UNKNOWN  it was asked for, and no answer came
+REFUSED  it did not happen
+"""
+ACKED, SEEN, UNKNOWN, REFUSED = "acked", "seen", "unknown", "refused"
+
+# What a disaster leaves alone.
+KILL, CUT = "kill", "cut"
+
+
+class Step:
+    def __init__(self, family, after, tag, by_git, txid=None):
+        self.family = family
+        self.before = family.now
+        self.after = after
+        self.tag = tag
+        self.by_git = by_git
+        self.txid = txid
+        self.status = UNKNOWN
+
+    def changed(self):
+        """The refs that are at another value afterwards: they get a line."""
+        return [n for n in self.family.names if self.before[n] !=
+                self.after[n]]
+
+    def __str__(self):
+        what = ", ".join("%s %s" % (n, short(self.after[n]))
+                         for n in self.family.names
+                         if self.before[n] != self.after[n]) or "confirm"
+        return "%s by %s (%s): %s" % (
+            self.tag, "git" if self.by_git else "refd", self.status, what)
+
+
+class Family:
+    def __init__(self, repo, names, base=None, lines=None):
+        self.repo = repo
+        self.names = tuple(names)
+        # Whether stock git ever wrote here: its log lines may be missing
+        # between ours.
+        self.shared = False
+        self.reset(base or dict.fromkeys(self.names), lines)
+
+    def reset(self, base, lines=None):
+        """What is there now is where the history begins."""
+        self.base = {n: base[n] for n in self.names}
+        # Tags of the log lines that were there.
+        self.lines = {n: list((lines or {}).get(n, ())) for n in self.names}
+        self.steps = []
+        self.now = self.base
+
+    def begin(self, after, tag, by_git, txid=None):
+        step = Step(self, after, tag, by_git, txid)
+        self.shared |= by_git
+        self.steps.append(step)
+        return step
+
+    def end(self, step, status):
+        step.status = status
+        if status in (ACKED, SEEN):
+            self.now = step.after
+
+    def is_open(self):
+        """Nothing more may be asked for where something is not known."""
+        return not self.steps or self.steps[-1].status != UNKNOWN
+
+    def touched_by_git(self):
+        """Whether the last thing that was certain to stay is older than
+        something of stock git's."""
+        for step in reversed(self.steps):
+            if step.status == ACKED:
+                return False
+            if step.by_git and step.status != REFUSED:
+                return True
+        return False
+
+    def deleted_by_git(self, name):
+        """Whether git took NAME away after that; its log went as well, and
+        one may have reached the disk without the other."""
+        for step in reversed(self.steps):
+            if step.status == ACKED:
+                return False
+            if step.status != REFUSED and step.after[name] is None:
+                return True
+        return False
+
+    def possible(self, disaster):
+        """(index of the last step that is in it, state), the newest last;
+        index -1 is the base."""
+        states = [(-1, self.base)]
+        for i, step in enumerate(self.steps):
+            if step.status == REFUSED:
+                continue
+            certain = step.status == ACKED or \
+                (step.status == SEEN and disaster == KILL)
+            if certain:
+                states = []
+            states.append((i, step.after))
+        return states
+
+    def history(self):
+        """Every state it ever had or may have had."""
+        return [self.base] + [s.after for s in self.steps
+                              if s.status != REFUSED]
+
+    def expected_lines(self, name, index):
+        """Of NAME's reflog when step INDEX was the last to happen: the tags
+        that must be there, in their order, and those that must not."""
+        must, never = list(self.lines[name]), set()
+        last_acked = max((i for i, s in enumerate(self.steps)
+                          if s.status == ACKED), default=-1)
+        for i, step in enumerate(self.steps):
+            if step.status == REFUSED:
+                never.add(step.tag)
+            elif i > index or name not in step.changed():
+                continue
+            elif step.after[name] is None:
+                # The log goes with the ref. Those of git that were not
+                # synced may come back with it, ours may not.
+                if i <= last_acked:
+                    never.update(must)
+                must = []
+            elif step.status == ACKED:
+                must.append(step.tag)
+        return must, never
+
+    def told(self, last=6):
+        return "; ".join(["began at %s" % {
+            n: short(v) for n, v in self.base.items()}] +
+            [str(s) for s in self.steps[-last:]])
+
+
+def short(value):
+    return value[:8] if value else "-"

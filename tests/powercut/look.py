@@ -1,0 +1,104 @@
+"""What is on the disk of a repository, read without git."""
+import os
+import re
+
+EMPTY, BROKEN = "empty", "broken"
+LINE = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) [^\0\n]*<[^\0\n>]*> "
+                  rb"\d+ [-+]\d{4}\t([^\0\n]*)\Z")
+OID = re.compile(rb"([0-9a-f]{40})\s*\Z")
+
+
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+class Refs:
+    """Values by name; EMPTY and BROKEN for files that are that."""
+
+    def __init__(self, git_dir):
+        self.git_dir = git_dir
+        self.values = {}
+        self.complaints = []
+        self.read_packed()
+        self.read_loose(git_dir + "/refs")
+
+    def read_packed(self):
+        raw = read(self.git_dir + "/packed-refs")
+        if raw is None:
+            return
+        if raw == b"" or b"\0" in raw or not raw.endswith(b"\n"):
+            self.complaints.append("packed-refs is %s" % (
+                "empty" if raw == b"" else "torn"))
+        for line in raw.split(b"\n"):
+            found = re.match(rb"([0-9a-f]{40}) (refs/\S+)\Z", line)
+            if found:
+                self.values[found[2].decode()] = found[1].decode()
+
+    def read_loose(self, top):
+        for folder, _, files in os.walk(top):
+            for file in files:
+                path = os.path.join(folder, file)
+                if file.endswith(".lock"):
+                    continue
+                raw = read(path)
+                if raw is None:
+                    continue
+                oid = OID.match(raw)
+                name = os.path.relpath(path, self.git_dir)
+                self.values[name] = oid[1].decode() if oid else \
+                    EMPTY if raw == b"" else BROKEN
+
+    def of(self, names):
+        return {n: self.values.get(n) for n in names}
+
+
+class Log:
+    """A reflog: the tags of its lines, and whether all of it is whole."""
+
+    def __init__(self, git_dir, name):
+        raw = read("%s/logs/%s" % (git_dir, name))
+        self.there = raw is not None
+        self.tags = []
+        self.bad = []
+        self.joined = True
+        lines = (raw or b"").split(b"\n")
+        if lines.pop() != b"":
+            self.bad.append("ends without a line feed")
+        end = None
+        for line in lines:
+            found = LINE.match(line)
+            if not found:
+                self.bad.append(repr(line[:80]))
+                continue
+            if end is not None and found[1] != end:
+                self.joined = False
+            end = found[2]
+            tag = found[3].decode(errors="replace")
+            self.tags.append(tag if tag != "push" else
+                             "push " + found[2].decode())
+
+
+def locks(git_dir):
+    """{path: whether it is refd's} of all that stands in others' way."""
+    ours = set()
+    stage = git_dir + "/refd/stage"
+    if os.path.isdir(stage):
+        for entry in os.scandir(stage):
+            ours.add(entry.stat().st_ino)
+    found = {}
+    for folder, _, files in os.walk(git_dir):
+        for file in files:
+            if not file.endswith(".lock") and file != "packed-refs.new":
+                continue
+            path = os.path.join(folder, file)
+            try:
+                there = os.lstat(path)
+            except FileNotFoundError:
+                continue
+            found[os.path.relpath(path, git_dir)] = \
+                there.st_ino in ours or there.st_nlink > 1
+    return found

@@ -1,0 +1,404 @@
+"""One trial: new disks, then rounds of load, disaster, recovery, comparison.
+All of it is drawn from one seed, but for what the machine's own timing does.
+"""
+import os
+import random
+import subprocess
+import time
+from collections import Counter
+
+import disks
+import judge
+import load
+import look
+import place as pl
+import wire
+from ledger import CUT, KILL
+
+ROUNDS = 2
+
+
+class Plan:
+    """What a seed makes of it. What the options fix is drawn all the same, so
+    that the rest does not change with them."""
+
+    def __init__(self, seed, options):
+        self.seed = seed
+        rng = random.Random(seed)
+
+        def draw(fixed, choices):
+            drawn = rng.choice(choices)
+            return drawn if fixed is None else fixed
+        self.fs = draw(options.fs, disks.KINDS)
+        self.state_fs = draw(options.state_fs, ("same",) * 3 + disks.KINDS)
+        if self.state_fs == "same":
+            self.state_fs = None
+        reference = rng.random() < 0.7
+        self.reference = reference if options.reference is None else \
+            options.reference
+        self.beside = rng.random() < 0.8 if options.beside is None else \
+            options.beside
+        self.cuts = []
+        for kind in (self.fs, self.state_fs or self.fs):
+            cuts = disks.CUTS[kind]
+            drawn = rng.choice(cuts)
+            self.cuts.append(options.cut if options.cut in cuts else drawn)
+        self.lossy = "cache" in self.cuts
+        if self.lossy:
+            self.cuts = ["cache", "cache"]
+        self.delay_us = rng.choice((0, 0, 500, 3000))
+        self.rng = rng
+
+    def __str__(self):
+        return "%s%s, %s%s%s" % (
+            self.fs, ", journal on %s" % self.state_fs if self.state_fs
+            else "", " and ".join(sorted(set(self.cuts))),
+            ", beside git" if self.beside else "",
+            "" if self.reference else " without reference")
+
+
+class Trial:
+    def __init__(self, seed, place, options):
+        self.plan = Plan(seed, options)
+        self.rng = self.plan.rng
+        self.place = place
+        self.options = options
+        self.told = []
+        self.findings = []
+        self.counts = Counter()
+        self.excused = Counter()
+        self.before = Counter()
+        self.cuts = 0
+        place.durability = options.durability
+        # `default` has everything but `reference` and loose objects.
+        place.core_fsync = None if self.plan.reference else "default"
+        if place.plain:
+            place.core_fsync = options.core_fsync
+        self.repos = [place.disk_path + "/r%d.git" % i for i in range(2)]
+        self.make_disks()
+        self.actors = self.make_actors()
+
+    def say(self, text):
+        self.told.append(text)
+        if self.options.verbose:
+            print("    " + text, flush=True)
+
+    # ---- the stage ----
+
+    def make_disks(self):
+        place, plan = self.place, self.plan
+        helper = pl.BUILD + "/tests/helper/lossy_disk"
+        self.disks = [disks.Disk("disk", plan.fs, place.image(
+            plan.fs, 2), place.disk_path, helper)]
+        self.state = place.disk_path + "/state"
+        if plan.state_fs and not place.plain:
+            self.disks.append(disks.Disk(
+                "state", plan.state_fs, place.image(plan.state_fs, 0),
+                place.state_disk_path, helper))
+            self.state = place.state_disk_path + "/state"
+
+    def mount(self):
+        for disk in self.disks:
+            disk.mount(self.plan.lossy)
+
+    def make_actors(self):
+        place, seed, plan = self.place, self.plan.seed, self.plan
+        a, b = self.repos
+        actors = [load.Mover("m0", a, place, seed),
+                  load.Mover("m1", b, place, seed),
+                  load.Grouper("g0", a, place, seed),
+                  load.Grouper("g1", b, place, seed),
+                  load.Pusher("p0", self.rng.choice(self.repos), place, seed)]
+        self.kept = set()
+        if place.plain:
+            return actors + [load.Keeper("k0", a, place, seed)]
+        if plan.beside:
+            actors.append(load.Both("b0", self.rng.choice(self.repos), place,
+                                    seed))
+            # Without housekeeping all is promised, however git syncs.
+            keepers = [a] if not plan.reference else \
+                self.rng.sample(self.repos, self.rng.randint(1, 2))
+            for i, repo in enumerate(keepers):
+                self.kept.add(repo)
+                actors.append(load.Keeper("k%d" % i, repo, place, seed))
+        return actors
+
+    def families(self, repo=None):
+        return [f for a in self.actors for f in
+                a.families + ([a.group] if hasattr(a, "group") else [])
+                if repo is None or f.repo == repo]
+
+    # ---- a trial ----
+
+    def run(self):
+        self.mount()
+        try:
+            for number in range(ROUNDS):
+                self.round(number)
+                if self.findings and not self.place.plain:
+                    break
+        finally:
+            self.place.end_group()
+            for disk in self.disks:
+                disk.remove()
+        return self.findings
+
+    def round(self, number):
+        plan, rng, place = self.plan, self.rng, self.place
+        gate = load.Gate()
+        disaster = rng.choice((CUT, CUT, CUT, CUT, KILL))
+        if place.plain:
+            disaster = CUT
+        trick = rng.choice(("none", "none", "hold", "fail"))
+        nth = rng.randint(1, 60)
+        kinds = rng.choice((pl.FDATASYNC, pl.FDATASYNC, 15))
+        gate.moment = int(10 ** rng.uniform(0.5, 2.9))
+        slack = rng.choice((0, 0, 0.002, 0.02, 0.3))
+        place.page.set(delay_us=plan.delay_us)
+        place.start_group()
+        if not place.plain and not self.start():
+            return
+        if trick == "hold":
+            place.page.set(delay_us=plan.delay_us, kinds=kinds, hold_at=nth)
+        elif trick == "fail":
+            place.page.set(delay_us=plan.delay_us, kinds=kinds, fail_at=nth)
+        if self.options.drop:
+            place.page.set(drop=self.options.drop)
+        threads = [a.again(gate) for a in self.actors]
+        self.wait_for_the_moment(gate, trick, slack)
+        gate.close()
+        self.disaster(disaster, rng.random() < 0.3)
+        for thread in threads:
+            thread.join(60)
+        self.findings += gate.findings
+        self.say("round %d: %s after %d acknowledgements%s" % (
+            number, disaster, gate.acked,
+            "" if trick == "none" or place.plain else ", %s the %dth %s" % (
+                trick, nth, "sync" if kinds == 15 else "fdatasync")))
+        self.counts["acknowledged"] += gate.acked
+        self.after(disaster)
+
+    def wait_for_the_moment(self, gate, trick, slack):
+        deadline = time.monotonic() + 2.5
+        while time.monotonic() < deadline:
+            if gate.reached.wait(0.01):
+                break
+            if trick == "hold" and self.place.page.get("held"):
+                return
+            if not self.place.plain and not self.place.daemon_lives():
+                return
+        # More of the slack than the moment itself would be noise.
+        time.sleep(slack)
+
+    # ---- disasters ----
+
+    def disaster(self, kind, to_the_end=False):
+        """Everybody dies; with a cut, the disks forget as well."""
+        place = self.place
+        place.freeze(to_the_end)
+        if kind == CUT:
+            self.cuts += 1
+            for disk, how in zip(self.disks, self.plan.cuts):
+                disk.cut(how, self.rng)
+        place.end_group()
+        if kind == CUT:
+            for disk in reversed(self.disks):
+                disk.unmount()
+            self.mount()
+
+    def start(self):
+        """The daemon, until it serves."""
+        place = self.place
+        place.start_daemon(self.state)
+        if place.served():
+            return True
+        self.findings.append(("serve", "the daemon does not serve: %s" % (
+            "".join(place.daemon_said()[-3:]).strip())))
+        return False
+
+    # ---- afterwards ----
+
+    def after(self, disaster):
+        place, rng = self.place, self.rng
+        if place.plain:
+            return self.after_plain()
+        self.look_before(disaster)
+        if disaster == CUT and self.plan.beside and rng.random() < 0.5:
+            self.remove_foreign_locks()
+        if self.options.plant:
+            self.options.plant.before_recovery(self)
+        disaster = self.interrupt(disaster)
+        if self.options.plant and self.options.plant.no_recovery:
+            return self.compare(disaster)
+        place.page.set()
+        place.start_group()
+        if not self.recover():
+            return None
+        if self.plan.beside and self.remove_foreign_locks():
+            # What they blocked is tried again by the next start.
+            if place.stop_daemon() != 0 or not self.start():
+                self.findings.append(("serve", "did not stop and start"))
+                return None
+        self.ask()
+        if self.options.plant:
+            self.options.plant.after_recovery(self)
+        self.compare(disaster)
+        if not self.findings and disaster == CUT and rng.random() < 0.3:
+            self.cut_again()
+        if self.findings:
+            return None
+        self.serves_on()
+        self.new_history(disaster)
+        if place.stop_daemon() != 0:
+            self.findings.append(("serve", "the daemon did not stop well"))
+        place.end_group()
+        return None
+
+    def after_plain(self):
+        """git has no recovery: what is there is what is left."""
+        self.compare(CUT)
+        self.remove_foreign_locks()
+        for disk in self.disks:
+            disks.sync(disk)
+        self.new_history(CUT)
+
+    def look_before(self, disaster):
+        """What git sees before refd has put it right."""
+        if disaster != CUT:
+            return
+        for repo in self.repos:
+            seen = judge.Judge(disaster, judge.Excuses(), False)
+            seen.repository(repo, self.families(repo))
+            self.before.update(seen.counts)
+
+    def interrupt(self, disaster):
+        """Recovery that does not get to its end, up to twice. Returns what
+        all of it together has been."""
+        rng, place = self.rng, self.place
+        while rng.random() < 0.3:
+            again = rng.choice((CUT, CUT, KILL))
+            nth = rng.choice((0, rng.randint(1, 12)))
+            after = rng.uniform(0, 0.03)
+            place.start_group()
+            place.page.set(kinds=15 if nth else 0, hold_at=nth,
+                           delay_us=rng.choice((0, 2000)))
+            place.start_daemon(self.state)
+            deadline = time.monotonic() + (1 if nth else after)
+            while time.monotonic() < deadline and \
+                    not place.page.get("held"):
+                time.sleep(0.001)
+            held = place.page.get("held")
+            self.say("recovery: %s %s" % (
+                again, "at the %dth sync" % nth if held else "at any time"))
+            self.disaster(again)
+            if again == CUT:
+                disaster = CUT
+        return disaster
+
+    def recover(self):
+        place = self.place
+        if self.rng.random() < 0.3:
+            done = subprocess.run(
+                [place.refd, "recover", "--state", self.state, "--root",
+                 place.disk_path], env=place.env, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, check=False)
+            if done.returncode > 1:
+                self.findings.append(("serve", "refd recover: %d: %s" % (
+                    done.returncode, done.stdout.decode()[-300:])))
+        return self.start()
+
+    def ask(self):
+        try:
+            asking = wire.Wire(self.place.socket)
+            self.findings += judge.resolve(asking, self.families())
+            asking.close()
+        except wire.Gone as error:
+            self.findings.append(("serve", "queries: %s" % error))
+
+    def remove_foreign_locks(self):
+        """As an administrator would, once git is dead."""
+        removed = 0
+        for repo in self.repos:
+            for path, ours in look.locks(repo).items():
+                if not ours:
+                    os.unlink("%s/%s" % (repo, path))
+                    removed += 1
+        return removed
+
+    def excuses(self, repo, disaster):
+        if disaster == KILL or self.place.plain:
+            return judge.Excuses()
+        kept = repo in self.kept
+        return judge.Excuses(
+            packed_unsynced=kept and not self.plan.reference,
+            wrote_unsynced=not self.plan.reference, expired_logs=kept)
+
+    def compare(self, disaster):
+        for repo in self.repos:
+            seen = judge.Judge(disaster, self.excuses(repo, disaster),
+                               self.place.plain)
+            seen.repository(repo, self.families(repo))
+            seen.locks(repo, False)
+            seen.health(self.place, repo)
+            self.counts.update(seen.counts)
+            self.excused.update(seen.excused)
+            self.findings += seen.findings
+
+    def cut_again(self):
+        """Right after recovery: what was there must still be there."""
+        self.say("a second cut")
+        seen = {r: look.Refs(r).values for r in self.repos}
+        self.disaster(CUT)
+        for repo in self.repos:
+            now = look.Refs(repo).values
+            for name in sorted(set(seen[repo]) | set(now)):
+                if seen[repo].get(name) != now.get(name):
+                    self.findings.append(("lost", "%s was %s after recovery "
+                                          "and is %s after a second cut" % (
+                                              name, seen[repo].get(name),
+                                              now.get(name))))
+        self.place.start_group()
+        if self.start():
+            self.ask()
+            self.compare(CUT)
+
+    def serves_on(self):
+        """Both refd and git go on here."""
+        place = self.place
+        oid = place.oids[1]
+        for repo in self.repos:
+            try:
+                asking = wire.Wire(place.socket)
+                codes = asking.transact(wire.Transaction(
+                    repo, [b"update refs/heads/after\0%s\0" % oid.encode()],
+                    "after"))
+                asking.close()
+            except wire.Gone as error:
+                codes = {None: str(error)}
+            if codes != {"refs/heads/after": "ok"}:
+                self.findings.append(("serve", "%s: an update afterwards is "
+                                      "answered %s" % (repo, codes)))
+            done = subprocess.run(
+                [place.git, "-C", repo, "update-ref", "-d",
+                 "refs/heads/after"], env=place.env, stderr=subprocess.PIPE,
+                check=False)
+            if done.returncode != 0:
+                self.findings.append(("serve", "%s: git does not go on: %s" % (
+                    repo, done.stderr.decode())))
+
+    def new_history(self, disaster):
+        if disaster == KILL:
+            # Nothing says that git's own is on disk now.
+            return judge.after_kill(self.families())
+        for repo in self.repos:
+            refs = look.Refs(repo)
+            for family in self.families(repo):
+                base = refs.of(family.names)
+                for name, value in base.items():
+                    if value in (look.EMPTY, look.BROKEN):
+                        # Of git's; somebody has to take it away.
+                        os.unlink("%s/%s" % (repo, name))
+                        base[name] = look.Refs(repo).values.get(name)
+                family.reset(base, {n: look.Log(repo, n).tags
+                                    for n in family.names})
+        return None

@@ -119,7 +119,7 @@ class Judge:
         must, never = family.expected_lines(name, index)
         seen = Counter(log.tags)
         if not there:
-            return "is still there" if log.there and log.tags and \
+            return "is still there" if log.there and \
                 not family.touched_by_git() else None
         for tag in must:
             if seen[tag] != 1 and not family.deleted_by_git(name):

@@ -269,6 +269,7 @@ class Trial:
         for repo in self.repos:
             seen = judge.Judge(disaster, judge.Excuses(), False)
             seen.repository(repo, self.families(repo))
+            seen.locks(repo, False)
             self.before.update(seen.counts)
 
     def interrupt(self, disaster):

@@ -89,8 +89,8 @@ static void write_back(struct disk *d, unsigned keep)
 	d->last = &d->first;
 }
 
-static void take_write(
-    struct disk *d, const char *data, uint32_t size, uint64_t offset)
+static void take_write(struct disk *d, const char *data, uint32_t size,
+    uint64_t offset)
 {
 	struct pending *p;
 
@@ -148,8 +148,8 @@ static void reply(struct disk *d, uint64_t unique, int error, const void *body,
 		err(1, "answer to /dev/fuse");
 }
 
-static void reply_init(
-    struct disk *d, uint64_t unique, const struct fuse_init_in *in)
+static void reply_init(struct disk *d, uint64_t unique,
+    const struct fuse_init_in *in)
 {
 	struct fuse_init_out out = {
 		.major = FUSE_KERNEL_VERSION,
@@ -182,8 +182,8 @@ static void reply_attr(struct disk *d, uint64_t unique)
 	reply(d, unique, 0, &out, sizeof(out));
 }
 
-static void reply_read(
-    struct disk *d, uint64_t unique, const struct fuse_read_in *in)
+static void reply_read(struct disk *d, uint64_t unique,
+    const struct fuse_read_in *in)
 {
 	static char data[ROOM];
 	size_t size = in->size < WRITE_MAX ? in->size : WRITE_MAX;

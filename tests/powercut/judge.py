@@ -7,7 +7,7 @@ from ledger import ACKED, KILL, UNKNOWN, short
 
 # What a finding can be. The first four are the columns of the table.
 KINDS = ("lost", "empty", "lock", "torn", "line", "object", "said", "asked",
-         "serve")
+         "serve", "litter")
 
 
 class Excuses:
@@ -98,6 +98,12 @@ class Judge:
     def logs(self, git_dir, family, found, fits):
         for name in family.names:
             log = look.Log(git_dir, name)
+            if log.there and log.is_empty and found[name] is None and \
+                    not family.shared:
+                # Of a creation that did not happen.
+                self.find("litter", "%s: an empty log of %s" % (
+                    git_dir, name))
+                continue
             why = None
             for index in fits:
                 why = self.log(family, name, log, index,
@@ -142,12 +148,10 @@ class Judge:
 
     # ---- the repository as a whole ----
 
-    def locks(self, git_dir, allow_git):
-        for path, ours in look.locks(git_dir).items():
-            if allow_git and not ours:
-                self.excuse("locks that git left")
-            else:
-                self.find("lock", "%s/%s" % (git_dir, path))
+    def locks(self, git_dir):
+        for path in look.locks(git_dir):
+            self.find("lock" if path.endswith(".lock") else "litter",
+                      "%s/%s" % (git_dir, path))
 
     def health(self, place, git_dir):
         for args in (["fsck", "--no-dangling", "--no-progress"],

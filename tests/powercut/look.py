@@ -62,6 +62,7 @@ class Log:
     def __init__(self, git_dir, name):
         raw = read("%s/logs/%s" % (git_dir, name))
         self.there = raw is not None
+        self.is_empty = raw == b""
         self.tags = []
         self.bad = []
         self.joined = True
@@ -102,3 +103,17 @@ def locks(git_dir):
             found[os.path.relpath(path, git_dir)] = \
                 there.st_ino in ours or there.st_nlink > 1
     return found
+
+
+def clear(git_dir):
+    """Takes away what is left of things that never happened: in the way of
+    git and of names that come later."""
+    if os.path.exists(git_dir + "/packed-refs.new"):
+        os.unlink(git_dir + "/packed-refs.new")
+    there = Refs(git_dir).values
+    for folder, _, files in os.walk(git_dir + "/logs/refs"):
+        for file in files:
+            path = os.path.join(folder, file)
+            if os.path.relpath(path, git_dir + "/logs") not in there and \
+                    os.path.getsize(path) == 0:
+                os.unlink(path)

@@ -47,15 +47,10 @@ class ForgottenRecord(Plant):
     kinds = ("lost", "line", "asked")
 
     def before_recovery(self, trial):
-        path = trial.state + "/journal"
+        path = trial.state + "/journal.db"
         with sqlite3.connect(path) as db:
-            for (table,) in list(db.execute(
-                    "SELECT name FROM sqlite_master WHERE type = 'table'")):
-                columns = [c[1] for c in db.execute(
-                    "PRAGMA table_info(%s)" % table)]
-                if "lsn" in columns and "txid" in columns:
-                    db.execute("DELETE FROM %s WHERE lsn > (SELECT max(lsn) "
-                               "- 40 FROM %s)" % (table, table))
+            db.execute("DELETE FROM record WHERE lsn > "
+                       "(SELECT max(lsn) - 40 FROM record)")
         db.close()
 
 

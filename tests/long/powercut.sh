@@ -1,0 +1,31 @@
+#!/bin/bash
+# Hundreds of power cuts (tests/powercut/README.md), from a seed that is
+# printed; and before that, whether the rig sees what it is there to see.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+powercut() { # NAME ARGUMENT...
+	local name=$1
+	shift
+	if BUILD=$BUILD "$ROOT/tests/powercut/run" "$@" >"$T/said" 2>&1; then
+		if grep '^skip ' "$T/said"; then
+			scenario_skipped=$((scenario_skipped + 1))
+			return
+		fi
+		ok "$name"
+		grep '^# ' "$T/said"
+	else
+		not_ok "$name" 'see below'
+		cat "$T/said"
+	fi
+}
+
+if ! command -v python3 >/dev/null; then
+	skip powercut 'no python3'
+	finish
+fi
+powercut 'planted faults are found' --self-test
+powercut 'nothing that was acknowledged is missing' \
+	--from $((RANDOM * 1000)) --trials 200 --keep-going
+finish

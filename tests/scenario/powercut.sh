@@ -1,0 +1,25 @@
+#!/bin/bash
+# A dozen power cuts of real file systems under load, and kills, from fixed
+# seeds (tests/powercut/README.md): everything that was acknowledged is there
+# afterwards. tests/long/powercut.sh has hundreds from new ones.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if ! command -v python3 >/dev/null; then
+	skip powercut 'no python3'
+	finish
+fi
+if BUILD=$BUILD "$ROOT/tests/powercut/run" --from 1 --trials 6 --keep-going \
+	>"$T/said" 2>&1; then
+	if grep '^skip ' "$T/said"; then
+		scenario_skipped=1
+		finish
+	fi
+	ok 'nothing that was acknowledged is missing'
+else
+	not_ok 'nothing that was acknowledged is missing' 'something is'
+	cat "$T/said"
+fi
+grep '^# ' "$T/said"
+finish

@@ -33,6 +33,7 @@ static const struct {
 	    "have all refs on disk, before a copy" },
 	{ "daemon", command_daemon, "run the daemon, in the foreground" },
 	{ "recover", command_admin, "replay the journal by hand" },
+	{ "disown", command_admin, "free a repository of a lost journal" },
 	{ "verify", command_admin, "check a repository's refs" },
 	{ "doctor", command_admin, "look for what is set up wrongly" },
 	{ "check-config", command_admin, "check the daemon's configuration" },

@@ -112,8 +112,15 @@ static int open_store(const struct config *cfg, struct net *net,
 		.awaiting = net_awaiting,
 		.awaiting_arg = net,
 	};
+	int r;
 
-	return store_open(&config, store, why);
+	r = store_open(&config, store, why);
+	if (r == 0 && *why != NULL) {
+		log_warning("%s", *why);
+		free(*why);
+		*why = NULL;
+	}
+	return r;
 }
 
 static int stop(struct store *store)

@@ -5,7 +5,9 @@
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
 
-/* refd recover [--state DIR] [--root DIR]... [--json] [--discard] */
+/* refd recover [--state DIR] [--root DIR]... [--json] [--adopt | --discard] */
 int admin_recover(int argc, char **argv);
+/* refd disown <repository>... */
+int admin_disown(int argc, char **argv);
 
 #endif

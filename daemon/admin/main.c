@@ -12,6 +12,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "recover", admin_recover },
+	{ "disown", admin_disown },
 };
 
 int main(int argc, char **argv)

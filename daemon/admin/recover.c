@@ -26,14 +26,14 @@ struct options {
 	const char *state;
 	const char *roots[ROOTS_MAX];
 	size_t nr_roots;
-	bool json, discard;
+	bool json, discard, adopt;
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to,
 	    "usage: refd recover [--state DIR] [--root DIR]... [--json] "
-	    "[--discard]\n");
+	    "[--adopt | --discard]\n");
 }
 
 static int parse(int argc, char **argv, struct options *opt)
@@ -43,6 +43,7 @@ static int parse(int argc, char **argv, struct options *opt)
 		{ "root", required_argument, NULL, 'r' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "discard", no_argument, NULL, 'd' },
+		{ "adopt", no_argument, NULL, 'a' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -61,13 +62,15 @@ static int parse(int argc, char **argv, struct options *opt)
 			opt->json = true;
 		else if (c == 'd')
 			opt->discard = true;
+		else if (c == 'a')
+			opt->adopt = true;
 		else
 			return c == 'h' ? 1 : -1;
 	}
 	/* Only repositories that the journal names are opened. */
 	if (opt->nr_roots == 0)
 		opt->roots[opt->nr_roots++] = "/";
-	return optind == argc ? 0 : -1;
+	return optind == argc && !(opt->adopt && opt->discard) ? 0 : -1;
 }
 
 /* ---- the report ---- */
@@ -186,8 +189,8 @@ static int discard(const struct options *opt)
 		return 1;
 	}
 	printf("What it held and the disks did not is lost to a recovery. "
-	       "Repositories that belong to it are served again once their "
-	       "refd/ directory is removed.\n");
+	       "Repositories that belong to it are served again once "
+	       "'refd disown' was run for each.\n");
 	return 0;
 }
 
@@ -218,6 +221,7 @@ int admin_recover(int argc, char **argv)
 	cfg.state_dir = opt.state;
 	cfg.roots = opt.roots;
 	cfg.nr_roots = opt.nr_roots;
+	cfg.adopt = opt.adopt;
 	tally.json = opt.json;
 	umask(0);
 	r = store_open(&cfg, &store, &why);
@@ -230,6 +234,9 @@ int admin_recover(int argc, char **argv)
 		free(why);
 		return r == -EAGAIN ? 75 : 74;
 	}
+	if (why != NULL)
+		fprintf(stderr, "refd: warning: %s\n", why);
+	free(why);
 	if (opt.json)
 		printf("{\"findings\": [");
 	r = store_recover(store, &report, &parked);

@@ -5,6 +5,7 @@
  * The happy path, once an interval and never in a commit's way:
  *	floor	the highest LSN below which every window has ended and no
  *		record is left to the next start
+ *	note	in each repository published to, how far the journal has come
  *	sync	every file system published to: syncfs on a descriptor that was
  *		open before the first rename there, then an fsync of a small
  *		file, since older kernels let syncfs succeed on a file system
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/store/repo_seen.h"
 #include "daemon/store/store_internal.h"
 
 #define WAL_MAX_BYTES (16 * 1024 * 1024)
@@ -60,7 +62,34 @@ int checkpoint_sync_fs(void *store, struct fs *fs)
 	return r;
 }
 
-static int sync_all(struct store *s)
+/* A repository on FS that was published to, with a reference; NULL: none. */
+static struct repo *take_touched(struct store *s, const struct fs *fs)
+{
+	struct repo *repo;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (repo = s->repos.open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs && atomic_exchange(&repo->touched, false))
+			break;
+	if (repo != NULL)
+		repo->refs++;
+	pthread_mutex_unlock(&s->repos.mutex);
+	return repo;
+}
+
+/* One that it can't be written to only has an older note. */
+static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
+{
+	struct repo *repo;
+
+	while ((repo = take_touched(s, fs)) != NULL) {
+		repo_seen_write(s->sys, repo->refd_fd, journal_uuid(s->journal),
+		    lsn);
+		repo_put(&s->repos, repo);
+	}
+}
+
+static int sync_all(struct store *s, uint64_t lsn)
 {
 	struct fs *fs;
 	int r = 0, err;
@@ -71,6 +100,7 @@ static int sync_all(struct store *s)
 	pthread_mutex_unlock(&s->repos.mutex);
 	/* The list only grows at its head; what is in it stays. */
 	for (; fs != NULL; fs = fs->next) {
+		note_seen(s, fs, lsn);
 		err = checkpoint_sync_fs(s, fs);
 		if (err == 0)
 			continue;
@@ -129,7 +159,7 @@ int checkpoint_once(struct store *s, bool now)
 		return -EIO;
 	lsn = highest_ended(s);
 	if (lsn > journal_forgotten(s->journal))
-		r = sync_all(s);
+		r = sync_all(s, lsn);
 	pthread_mutex_lock(&s->mutex);
 	s->stats.checkpoints += r == 0;
 	s->stats.checkpoint_failures += r != 0;

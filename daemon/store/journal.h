@@ -91,6 +91,7 @@ struct journal_config {
 				   caller holds; "journal.db" is made there */
 	const char *vfs;       /* NULL: SQLite's own */
 	const char *boot_id;   /* /proc/sys/kernel/random/boot_id */
+	bool adopt;            /* another machine's: it is this one's now */
 };
 
 /*

@@ -28,6 +28,8 @@
 #define SQLITE_MAGIC  "SQLite format 3"
 #define SQLITE_HEADER 100
 
+#define CHECK_PAGES_MAX 8192 /* 32 MiB */
+
 /*
  * Ids begin with their birth time, so that the index grows at its right edge.
  * 64-bit numbers that are unsigned elsewhere keep their bits.
@@ -101,11 +103,59 @@ int journal_check_file(struct journal *j, char **why)
 	    big_endian(head + 60), why);
 }
 
+/* ---- its pages ---- */
+
+/* SQLite's own quick_check of one table, or of all. */
+static int quick_check(struct journal *j, const char *of, char **why)
+{
+	const char *said;
+	sqlite3_stmt *s = NULL;
+	char sql[64];
+	int r = 0, rc;
+
+	snprintf(sql, sizeof(sql), "PRAGMA quick_check(%s)", of);
+	rc = journal_prepare(j->db, sql, &s);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	said = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : "";
+	if (rc != SQLITE_ROW)
+		r = journal_say_sql(why, rc, j->db, "can't check the journal");
+	else if (said == NULL || strcmp(said, "ok") != 0)
+		r = journal_say(why, -EBADMSG,
+		    "%s is damaged (%s): restore it with its repositories, or "
+		    "move it aside by 'refd recover --discard'",
+		    j->path, said != NULL ? said : "out of memory");
+	sqlite3_finalize(s);
+	return r;
+}
+
+/* All of it where that takes no longer than a moment. Of a large one the
+ * tables that every start reads; recovery reads what it needs of the records. */
+int journal_check_pages(struct journal *j, char **why)
+{
+	static const char *const small[] = { "meta", "start", "repo" };
+	int64_t pages = 0;
+	size_t i;
+	int r, rc;
+
+	rc = journal_query_int(j->db, "PRAGMA page_count", &pages);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't check the journal");
+	if (pages <= CHECK_PAGES_MAX)
+		return quick_check(j, "1", why);
+	for (i = 0, r = 0; i < sizeof(small) / sizeof(small[0]) && r == 0; i++)
+		r = quick_check(j, small[i], why);
+	return r;
+}
+
 /* ---- one that did not exist ---- */
 
-/* "" where it has no id: not every container has. */
+/* "" where it has no id: a container's file may be missing, empty, or say
+ * "uninitialized". */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 {
+	static const size_t hex_digits = 32;
 	char *text;
 	size_t len;
 
@@ -114,7 +164,9 @@ void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 		&text, &len) != 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
-	strcpy(id, text);
+	if (strlen(text) == hex_digits &&
+	    strspn(text, "0123456789abcdef") == hex_digits)
+		strcpy(id, text);
 	free(text);
 }
 

@@ -38,6 +38,7 @@ struct journal {
 	const struct sys *sys;
 	char *dir, *path, *vfs;
 	char boot_id[40];
+	bool adopt;
 	uint8_t uuid[16];
 	uint64_t start;
 
@@ -88,6 +89,11 @@ int journal_say(char **why, int r, const char *fmt, ...)
 /* The same with what SQLite says of RC, as an errno. */
 int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing);
 
+/* ---- journal_open.c ---- */
+
+/* The first column of the first row. An SQLite code. */
+int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
+
 /* ---- journal_file.c ---- */
 
 #define JOURNAL_MACHINE_MAX 64
@@ -99,6 +105,8 @@ void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX]);
 int journal_check_file(struct journal *j, char **why);
 int journal_check_ids(const char *path, uint32_t app, uint32_t version,
     char **why);
+/* Is what can be looked at in bounded time sound? */
+int journal_check_pages(struct journal *j, char **why);
 /* Makes it, durable with its name. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);

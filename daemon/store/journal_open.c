@@ -36,7 +36,7 @@ static int note_frames(void *arg, sqlite3 *db, const char *name, int frames)
 	return SQLITE_OK;
 }
 
-static int query_int(sqlite3 *db, const char *sql, int64_t *value)
+int journal_query_int(sqlite3 *db, const char *sql, int64_t *value)
 {
 	sqlite3_stmt *s = NULL;
 	int rc;
@@ -61,9 +61,9 @@ static int check_schema(struct journal *j, char **why)
 	int64_t app = 0, version = 0;
 	int rc;
 
-	rc = query_int(j->db, "PRAGMA application_id", &app);
+	rc = journal_query_int(j->db, "PRAGMA application_id", &app);
 	if (rc == SQLITE_OK)
-		rc = query_int(j->db, "PRAGMA user_version", &version);
+		rc = journal_query_int(j->db, "PRAGMA user_version", &version);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't read the journal");
@@ -83,9 +83,12 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    j->path);
 	journal_machine_id(j, here);
 	if (machine != NULL && machine[0] != '\0' && here[0] != '\0' &&
-	    strcmp(machine, here) != 0)
+	    strcmp(machine, here) != 0 && !j->adopt)
 		return journal_say(why, -EXDEV,
-		    "%s belongs to another machine (%s)", j->path, machine);
+		    "%s belongs to another machine (%s): if it was moved or "
+		    "restored here together with its repositories, say so by "
+		    "'refd recover --adopt'",
+		    j->path, machine);
 	if (memcmp(j->uuid, none, sizeof(none)) != 0 &&
 	    memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
 		return journal_say(why, -ESTALE,
@@ -144,14 +147,15 @@ static int finish_connecting(struct journal *j)
 	int64_t last = 0, ignored;
 	int rc;
 
-	rc =
-	    query_int(j->db, "SELECT coalesce(max(lsn), 0) FROM record", &last);
+	rc = journal_query_int(j->db,
+	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
 	if (rc == SQLITE_OK)
 		rc = prepare_all(j);
 	if (rc == SQLITE_OK)
 		rc = journal_connect(j->path, j->vfs, &j->ckpt);
 	if (rc == SQLITE_OK)
-		rc = query_int(j->ckpt, "SELECT count(*) FROM meta", &ignored);
+		rc = journal_query_int(j->ckpt, "SELECT count(*) FROM meta",
+		    &ignored);
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_wal_hook(j->db, note_frames, j);
@@ -195,7 +199,8 @@ static int connect_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
-	if ((r = check_schema(j, why)) != 0)
+	if ((r = check_schema(j, why)) != 0 ||
+	    (r = journal_check_pages(j, why)) != 0)
 		return r;
 	rc = enter_wal_mode(j);
 	if (rc == SQLITE_OK && (r = read_meta(j, why)) != 0)
@@ -258,6 +263,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	pthread_mutex_init(&j->hand_lock, NULL);
 	LIST_INIT(&j->readers);
 	snprintf(j->boot_id, sizeof(j->boot_id), "%s", cfg->boot_id);
+	j->adopt = cfg->adopt;
 	j->dir = strdup(cfg->dir);
 	j->vfs = cfg->vfs != NULL ? strdup(cfg->vfs) : NULL;
 	if (asprintf(&j->path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
@@ -268,6 +274,23 @@ static struct journal *journal_new(const struct journal_config *cfg)
 		return NULL;
 	}
 	return j;
+}
+
+/* From now on it is this machine's. */
+static int write_machine(struct journal *j)
+{
+	char here[JOURNAL_MACHINE_MAX];
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	journal_machine_id(j, here);
+	rc = journal_prepare(j->db, "UPDATE meta SET machine = ?", &s);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_text(s, 1, here, -1, SQLITE_STATIC);
+		rc = journal_run(s);
+	}
+	sqlite3_finalize(s);
+	return journal_errno(rc);
 }
 
 int journal_open(const struct journal_config *cfg, struct journal **journal,
@@ -286,6 +309,8 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 		r = connect_all(j, why);
 	if (r == 0)
 		r = journal_register_start(j);
+	if (r == 0 && j->adopt)
+		r = write_machine(j);
 	if (r == JOURNAL_UNKNOWN)
 		r = -EIO;
 	if (r == 0)

@@ -388,6 +388,7 @@ void batch_publish(struct batch *b)
 		c = b->changes[i];
 		if (!c->is_end || !is_committed(c))
 			continue;
+		atomic_store(&c->share->repo->touched, true);
 		atomic_store(&c->share->repo->fs->touched, true);
 		txn_decide(c->u, REFD_OK, NULL);
 	}

@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/fs_type.h"
+
 char *repo_why(const char *fmt, ...)
 {
 	va_list ap;
@@ -148,6 +150,23 @@ static enum refd_status check_owner(const struct repos *repos,
 	return REFD_DENIED;
 }
 
+/* A server elsewhere may lose what was renamed and never be recovered here, and
+ * another machine's daemon may not see our locks. */
+static enum refd_status check_fs(const struct repos *repos,
+    const struct repo *repo, char **why)
+{
+	const char *network;
+	uint64_t type;
+
+	if (SYS(repos->sys, fs_type, repo->fd, &type) < 0 ||
+	    (network = fs_type_network(type)) == NULL)
+		return REFD_OK;
+	*why = repo_why("'%s' is on a network file system (%s), where refd "
+			"can promise nothing",
+	    repo->path, network);
+	return REFD_UNSUPPORTED;
+}
+
 /* What libgit2 reads as it opens one. */
 int repo_check_files(const struct sys *sys, const struct repo *repo, char **why)
 {
@@ -236,6 +255,11 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 		*why = NULL;
 		return REFD_BUSY;
 	}
+	status = check_fs(repos, repo, why);
+	if (status != REFD_OK) {
+		repo_close(repos, repo);
+		return status;
+	}
 	/* Before it is read: a later change is then noticed. */
 	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
@@ -276,6 +300,24 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 		return 0;
 	}
 	repo_close(repos, repo);
+	return r;
+}
+
+int repo_open_claimed(struct repos *repos, struct repo_place *place,
+    struct repo **out)
+{
+	struct repo *repo = repo_new(repos, place);
+	int r;
+
+	if (repo == NULL) {
+		SYS(repos->sys, close, place->fd);
+		return -ENOMEM;
+	}
+	r = repo_claim_any(repos, repo);
+	if (r == 0)
+		*out = repo;
+	else
+		repo_close(repos, repo);
 	return r;
 }
 

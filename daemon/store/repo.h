@@ -57,6 +57,7 @@ struct repo {
 	bool log_unset;                /* nor does the repository */
 	uint32_t owner, group, mode;   /* of refs/ */
 	struct packed *packed;
+	atomic_bool touched; /* published to since its last checkpoint */
 
 	/* Lane thread's own. */
 	struct gitrepo *git;
@@ -113,6 +114,9 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_put(struct repos *repos, struct repo *repo);
+/* Has none of those that the journal knows seen more of it than there is?
+ * -ESTALE and *WHY: one has, so it is an older copy of the journal. */
+int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 

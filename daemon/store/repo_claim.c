@@ -19,6 +19,7 @@
 
 #include "daemon/store/repo_id.h"
 #include "daemon/store/repo_internal.h"
+#include "daemon/store/repo_seen.h"
 
 static int make_refd_dir(const struct repos *repos, struct repo *repo)
 {
@@ -118,6 +119,14 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	return repo_id_write(repos->sys, repo->refd_fd, repo->fd, id);
 }
 
+/* An older copy of the journal than the one that last wrote here? */
+static bool is_ahead(const struct repos *repos, const struct repo *repo)
+{
+	return repo_seen_read(repos->sys, repo->refd_fd,
+		   journal_uuid(repos->journal)) >
+	    journal_last_lsn(repos->journal);
+}
+
 static int note_it(struct repos *repos, struct repo *repo)
 {
 	struct journal_repo known = { .path = repo->path,
@@ -153,15 +162,23 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	if (r == -ESTALE) {
 		repo_id_hex(id.journal, hex);
 		*why = repo_why(
-		    "'%s' belongs to the journal %s of another "
-		    "refd: its refs may await recovery there; once that one is "
-		    "gone for good, remove '%s/refd'",
+		    "'%s' belongs to the journal %s of another refd: its refs "
+		    "may await recovery there; once that one is gone for good, "
+		    "run 'refd disown %s'",
 		    repo->path, hex, repo->path);
 		return REFD_NOREPO;
 	}
 	if (r == -EBADMSG) {
 		*why = repo_why("'%s/refd/id' is not what refd wrote there",
 		    repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == 0 && is_ahead(repos, repo)) {
+		*why = repo_why(
+		    "'%s' has seen more of the journal than there is: the "
+		    "daemon's state is an older copy; if that is what is to "
+		    "be, run 'refd disown %s'",
+		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
 	if (r == 0)
@@ -174,15 +191,21 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 					      REFD_IO;
 }
 
-/* Opens what an earlier run set up; makes nothing. */
+/* Opens what an earlier run set up. What brought the repository here may have
+ * left out a directory that was empty. */
 static int open_refd_dir(const struct repos *repos, struct repo *repo)
 {
 	const struct sys *sys = repos->sys;
+	int r;
 
 	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (repo->refd_fd < 0)
 		return repo->refd_fd;
+	r = SYS(sys, mkdirat, repo->refd_fd, "stage",
+	    repo_dir_mode(repo->shared_perm, 022));
+	if (r < 0 && r != -EEXIST)
+		return r;
 	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	return repo->stage_fd < 0 ? repo->stage_fd : 0;
@@ -206,4 +229,59 @@ int repo_claim_known(const struct repos *repos, struct repo *repo,
 	memcpy(repo->uuid, id.uuid, 16);
 	repo->id = known->id;
 	return 0;
+}
+
+int repo_claim_any(const struct repos *repos, struct repo *repo)
+{
+	int r = open_refd_dir(repos, repo);
+
+	return r == 0 ? take_lock(repos, repo, NULL) : r;
+}
+
+/* ---- before anything is replayed ---- */
+
+struct check {
+	struct repos *repos;
+	const char *state_dir;
+	char **why;
+};
+
+static int check_seen(void *arg, const struct journal_repo *known)
+{
+	struct check *check = arg;
+	struct repos *repos = check->repos;
+	const struct sys *sys = repos->sys;
+	uint64_t seen = 0, last = journal_last_lsn(repos->journal);
+	struct repo_id id;
+	char path[4096];
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/refd", known->path) >=
+	    sizeof(path))
+		return 0;
+	fd = SYS(sys, openat, AT_FDCWD, path,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return 0;
+	if (repo_id_read(sys, fd, &id) == 0 &&
+	    memcmp(id.uuid, known->uuid, 16) == 0)
+		seen = repo_seen_read(sys, fd, journal_uuid(repos->journal));
+	SYS(sys, close, fd);
+	if (seen <= last)
+		return 0;
+	*check->why = repo_why(
+	    "the journal in '%s' is an older copy: it ends at record %llu, and "
+	    "'%s' has seen record %llu of it; put the newer one back, or give "
+	    "it up by 'refd recover --discard' and have each repository served "
+	    "anew by 'refd disown'",
+	    check->state_dir, (unsigned long long)last, known->path,
+	    (unsigned long long)seen);
+	return -ESTALE;
+}
+
+int repos_check_seen(struct repos *repos, const char *state_dir, char **why)
+{
+	struct check check = { repos, state_dir, why };
+
+	return journal_each_repo(repos->journal, check_seen, &check);
 }

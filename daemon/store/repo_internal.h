@@ -34,6 +34,11 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_close(struct repos *repos, struct repo *repo);
 
+/* With its flock, whoever's it is; nothing is made, nothing read. -ENOENT: no
+ * refd ever served it. -EAGAIN: one does. PLACE is closed or taken over. */
+int repo_open_claimed(struct repos *repos, struct repo_place *place,
+    struct repo **repo);
+
 /* repo_claim.c: refd/ of an open directory: made, locked, named and noted in
  * the journal. */
 enum refd_status repo_claim(struct repos *repos, struct repo *repo,
@@ -41,6 +46,8 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 /* Only if it is KNOWN; makes nothing. -ESTALE: it is another. -EAGAIN. */
 int repo_claim_known(const struct repos *repos, struct repo *repo,
     const struct journal_repo *known);
+/* Whoever's it is. -ENOENT, -EAGAIN. */
+int repo_claim_any(const struct repos *repos, struct repo *repo);
 
 /* By owner, group and mode of refs/, as open(2) would decide. */
 bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,

@@ -33,6 +33,7 @@ struct store_config {
 	int64_t checkpoint_interval_ns;
 	int64_t prepare_max_ns; /* of a window; 10 ms */
 	size_t max_open_repos;
+	bool adopt; /* a journal of another machine is this one's now */
 	void (*wake)(void *arg);
 	void *wake_arg;
 	/* LIST: a line "awaits <uuid of refd/id>" for each repository that
@@ -45,7 +46,9 @@ struct store_config {
 
 /* Takes the state directory's flock, makes it if need be, opens the journal.
  * *WHY (to be freed) is a sentence: not writable, in use by another daemon,
- * another machine's, newer, corrupt. CFG's strings are copied. */
+ * on a network file system, another machine's, newer, corrupt, an older copy
+ * than the repositories have seen (-ESTALE). After success it is a warning, or
+ * NULL. CFG's strings are copied. */
 int store_open(const struct store_config *cfg, struct store **store,
     char **why);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/base/fs_type.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_finding_name(enum store_finding finding)
@@ -72,6 +73,33 @@ static int open_state_dir(struct store *s, char **why)
 				"another refd: %s",
 		    s->state_dir, strerror(-r));
 	return r;
+}
+
+/* What can't be relied on is refused, what will be gone is warned of. */
+static int check_state_fs(struct store *s, char **warning, char **why)
+{
+	const char *network;
+	uint64_t type;
+	int r;
+
+	r = SYS(s->sys, fs_type, s->state_fd, &type);
+	if (r < 0) {
+		*why = repo_why("can't tell what '%s' is on: %s", s->state_dir,
+		    strerror(-r));
+		return r;
+	}
+	network = fs_type_network(type);
+	if (network != NULL) {
+		*why = repo_why("the state directory '%s' is on a network file "
+				"system (%s): the journal needs a local disk",
+		    s->state_dir, network);
+		return -EMEDIUMTYPE;
+	}
+	if (fs_type_in_memory(type))
+		*warning = repo_why("the state directory '%s' is in memory: "
+				    "nothing survives a power cut",
+		    s->state_dir);
+	return 0;
 }
 
 static int read_boot_id(struct store *s, char **why)
@@ -138,6 +166,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
 	pthread_condattr_t attr;
+	char *warning = NULL;
 	struct store *s;
 	int r;
 
@@ -161,20 +190,29 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	if (r == 0)
 		r = open_state_dir(s, why);
 	if (r == 0)
+		r = check_state_fs(s, &warning, why);
+	if (r == 0)
 		r = read_boot_id(s, why);
 	journal = (struct journal_config){ .sys = s->sys,
 		.dir = s->state_dir,
-		.boot_id = s->boot_id };
+		.boot_id = s->boot_id,
+		.adopt = cfg->adopt };
 	if (r == 0)
 		r = journal_open(&journal, &s->journal, why);
+	if (r == 0) {
+		gitrepo_global_init();
+		repos_init(&s->repos, s->sys, s->journal,
+		    (const char *const *)s->roots, s->cfg.nr_roots,
+		    s->cfg.max_open_repos);
+		init_applier(s);
+		r = repos_check_seen(&s->repos, s->state_dir, why);
+	}
 	if (r != 0) {
+		free(warning);
 		store_free(s);
 		return r < 0 ? r : -EIO;
 	}
-	gitrepo_global_init();
-	repos_init(&s->repos, s->sys, s->journal, (const char *const *)s->roots,
-	    s->cfg.nr_roots, s->cfg.max_open_repos);
-	init_applier(s);
+	*why = warning;
 	*out = s;
 	return 0;
 }

@@ -70,15 +70,16 @@ static uint64_t forgotten(void)
 static const struct {
 	enum memfs_call call;
 	int err;
+	unsigned long before; /* of the kind: of a note that may fail */
 } of_a_checkpoint[] = {
-	{ MEMFS_SYNCFS, -EIO },
-	{ MEMFS_SYNCFS, -ENOSPC },
-	{ MEMFS_SYNCFS, -EDQUOT },
-	{ MEMFS_FUTIMENS_NOW, -EIO },
-	{ MEMFS_PWRITE, -EIO },
-	{ MEMFS_PWRITE, -ENOSPC },
-	{ MEMFS_FSYNC, -EIO },
-	{ MEMFS_FSYNC, -ENOSPC },
+	{ MEMFS_SYNCFS, -EIO, 0 },
+	{ MEMFS_SYNCFS, -ENOSPC, 0 },
+	{ MEMFS_SYNCFS, -EDQUOT, 0 },
+	{ MEMFS_FUTIMENS_NOW, -EIO, 0 },
+	{ MEMFS_PWRITE, -EIO, 1 },
+	{ MEMFS_PWRITE, -ENOSPC, 1 },
+	{ MEMFS_FSYNC, -EIO, 0 },
+	{ MEMFS_FSYNC, -ENOSPC, 0 },
 };
 #define NR_OF_A_CHECKPOINT                                                     \
 	((int)(sizeof(of_a_checkpoint) / sizeof(*of_a_checkpoint)))
@@ -89,8 +90,8 @@ START_TEST(what_was_not_synced_is_not_forgotten)
 	const char *at;
 
 	ok("x=1");
-	memfs_fail_call(w->fs, of_a_checkpoint[_i].call, 0,
-	    of_a_checkpoint[_i].err);
+	memfs_fail_call(w->fs, of_a_checkpoint[_i].call,
+	    of_a_checkpoint[_i].before, of_a_checkpoint[_i].err);
 	ck_assert_int_lt(world_checkpoint(w), 0);
 	ck_assert(memfs_was_hit(w->fs));
 	at = memfs_hit(w->fs);
@@ -114,9 +115,11 @@ START_TEST(a_syncfs_that_lies_is_found_out)
 	uint64_t before = forgotten();
 
 	ok("x=1");
-	/* syncfs is the third call of it: the marker is touched before. */
-	memfs_die(w->fs, 3, -EIO);
+	/* The repository's note (four calls) and the marker's touch (two) come
+	 * before the syncfs. */
+	memfs_die(w->fs, 7, -EIO);
 	ck_assert_int_eq(world_checkpoint(w), -EIO);
+	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "marker"));
 	memfs_fail_none(w->fs);
 	ck_assert_uint_eq(forgotten(), before);
 }

@@ -229,6 +229,63 @@ START_TEST(copies_and_moves)
 }
 END_TEST
 
+/* Neither is ever written to. */
+static uint64_t a_type;
+static const char *type_of;
+
+static int some_type(const struct sys *sys, int fd, uint64_t *type)
+{
+	char path[4096];
+	int r = sys_kernel.fs_type(sys, fd, type);
+
+	if (r == 0 && sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strcmp(path, type_of) == 0)
+		*type = a_type;
+	return r;
+}
+
+START_TEST(network_file_systems)
+{
+	const char *roots[] = { tmp_root };
+	struct sys sys = sys_kernel;
+	struct store_config cfg = { .sys = &sys,
+		.state_dir = sr_state,
+		.roots = roots,
+		.nr_roots = 1,
+		.max_open_repos = 4,
+		.wake = no_wake };
+	struct refd_txid id;
+	struct store *store;
+	struct txn *txn;
+	char *why;
+
+	sr_close();
+	sys.fs_type = some_type;
+	type_of = sr_state;
+	a_type = 0x6969;
+	ck_assert_int_eq(store_open(&cfg, &store, &why), -EMEDIUMTYPE);
+	ck_assert_ptr_nonnull(strstr(why, "NFS"));
+	free(why);
+	a_type = 0x01021994;
+	ck_assert_int_eq(store_open(&cfg, &store, &why), 0);
+	ck_assert_ptr_nonnull(strstr(why, "in memory"));
+	free(why);
+	store_free(store);
+	sr_sys = &sys;
+	type_of = sr_repo;
+	a_type = 0xff534d42;
+	sr_open();
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	ck_assert_int_eq(txn->refused, REFD_UNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(txn->why, "CIFS"));
+	sr_done_with(txn);
+	tmp_run("test ! -e r.git/refd");
+	sr_close();
+	sr_sys = &sys_kernel;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store");
@@ -244,6 +301,7 @@ int main(void)
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, one_daemon_at_a_time);
 	tcase_add_test(tc, copies_and_moves);
+	tcase_add_test(tc, network_file_systems);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,62 @@
+/*
+ * refd disown: a repository belongs to no journal any more. For one that was
+ * restored or moved without the state directory it belonged to, whose daemon
+ * is gone for good: what that one's journal had not written here yet is not
+ * waited for. The next daemon that serves it makes it its own.
+ *
+ * Exit: 0 all are nobody's; 1 one could not be given free.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/admin/admin.h"
+#include "daemon/store/disown.h"
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: refd disown <repository>...\n");
+}
+
+static bool disown(const char *arg)
+{
+	char *path = realpath(arg, NULL), *why = NULL;
+	size_t unlocked = 0;
+	int r;
+
+	if (path == NULL) {
+		fprintf(stderr, "refd: can't find '%s': %m\n", arg);
+		return false;
+	}
+	r = repo_disown(&sys_kernel, path, &unlocked, &why);
+	if (r < 0)
+		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
+	else if (unlocked > 0)
+		printf("disowned: %s; %zu locks that its daemon left are "
+		       "removed\n",
+		    path, unlocked);
+	else
+		printf("disowned: %s\n", path);
+	free(why);
+	free(path);
+	return r == 0;
+}
+
+int admin_disown(int argc, char **argv)
+{
+	bool all = true;
+	int i;
+
+	if (argc < 2 || argv[1][0] == '-') {
+		bool help = argc > 1 &&
+		    (strcmp(argv[1], "-h") == 0 ||
+			strcmp(argv[1], "--help") == 0);
+
+		usage(help ? stdout : stderr);
+		return help ? 0 : 129;
+	}
+	for (i = 1; i < argc; i++)
+		all = disown(argv[i]) && all;
+	return all ? 0 : 1;
+}

@@ -1,0 +1,40 @@
+#include "daemon/base/fs_type.h"
+
+#include <stddef.h>
+
+/* linux/magic.h, and the sources of those that are not in it. */
+static const struct {
+	uint32_t type;
+	const char *name;
+} network[] = {
+	{ 0x6969, "NFS" },
+	{ 0x517b, "SMB" },
+	{ 0xff534d42, "CIFS" },
+	{ 0xfe534d42, "SMB" },
+	{ 0x5346414f, "AFS" },
+	{ 0x6b414653, "AFS" },
+	{ 0x00c36400, "Ceph" },
+	{ 0x01021997, "9P" },
+	{ 0x73757245, "Coda" },
+	{ 0x01161970, "GFS2" },
+	{ 0x7461636f, "OCFS2" },
+	{ 0x0bd00bd0, "Lustre" },
+	{ 0x47504653, "GPFS" },
+	{ 0x19830326, "BeeGFS" },
+	{ 0x786f4256, "vboxsf" },
+};
+
+const char *fs_type_network(uint64_t type)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(network) / sizeof(network[0]); i++)
+		if (network[i].type == type)
+			return network[i].name;
+	return NULL;
+}
+
+bool fs_type_in_memory(uint64_t type)
+{
+	return type == 0x01021994 /* tmpfs */ || type == 0x858458f6; /* ramfs */
+}

@@ -1,0 +1,16 @@
+/*
+ * What is known of kinds of file systems, by statfs(2)'s f_type. Pure.
+ */
+#ifndef BASE_FS_TYPE_H
+#define BASE_FS_TYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The name of one that several machines share; NULL for any other. What a
+ * FUSE file system is can't be told. */
+const char *fs_type_network(uint64_t type);
+/* Is everything on it gone with the power? */
+bool fs_type_in_memory(uint64_t type);
+
+#endif

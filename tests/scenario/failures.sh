@@ -1,0 +1,229 @@
+#!/bin/bash
+# What a failing disk costs, with the real programs. First by strace, one
+# system call of the daemon's at a time, EIO, ENOSPC and EDQUOT: lockfile,
+# directories, packed-refs, journal, barrier; the ref that it hits says so and
+# keeps its value, the same daemon goes on, and the journal says of the id what
+# the refs say. A journal that can't come back ends it with 74. Then a disk that
+# really takes no more: the kernel calls the pages clean that it could not
+# write, and what is asked by id is still the truth, also after a cut.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+cat >"$T/config" <<'CONFIG'
+[checkpoint]
+	interval = 3600000
+CONFIG
+
+new_id() {
+	# An id begins with its birth time.
+	printf '%012x%s' "$(date +%s%3N)" \
+		"$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')"
+}
+
+# Sets $status: of the ref, or the transaction's outcome where there is none.
+update() { # ARGUMENT...
+	id=$(new_id)
+	"$REFD" update -C "$repo" --porcelain --txid "$id" --timeout 3000 "$@" \
+		>"$T/said" 2>"$T/err"
+	status=$(awk '$1 == "ok" { print "ok" } $1 == "ng" { print $3 }' \
+		"$T/said")
+	[ -n "$status" ] || status=$(awk '$1 == "txn" { print $3 }' "$T/said")
+}
+
+ask() {
+	"$REFD" query "$id" 2>/dev/null | awk '$1 == "txn" { print $3 }'
+}
+
+at() { # REF
+	git -C "$repo" rev-parse --verify -q "$1"
+}
+
+prepare() { # REPOSITORY
+	repo=$1
+	new_repo "${repo#"$T/"}" bare
+	one=$(new_commit "${repo#"$T/"}" one)
+	two=$(new_commit "${repo#"$T/"}" two "$one")
+	for name in a b c d e f g h; do
+		echo "create refs/heads/$name $one"
+		echo "create refs/heads/packed/$name $one"
+	done | git -C "$repo" update-ref --stdin
+	git -C "$repo" pack-refs --all --prune
+	sleep 0.2
+	"$REFD" update -C "$repo" refs/heads/first "$one"
+}
+
+# The NTH (1) such call of the daemon's fails; or NTH+: it and all later.
+failing() { # CALL ERRNO [NTH]
+	strace -f -q -o "$T/trace" -e trace="$1" \
+		-e inject="$1:error=$2:when=${3:-1}" -p "$DAEMON" 2>/dev/null &
+	tracer=$!
+	own "$tracer"
+	for _ in {1..200}; do
+		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && return
+		sleep 0.01
+	done
+	not_ok "$1 $2" 'strace can not watch'
+}
+
+mended() {
+	kill -INT "$tracer"
+	reap "$tracer"
+}
+
+no_litter() { # NAME
+	is "$1: no lock, nothing staged" '' \
+		"$(find "$repo" -name '*.lock' -o -path '*/refd/stage/*')"
+}
+
+# WANTED of `refd update ARGUMENT...` while CALL fails. REF is the one it
+# would change; another's goes on at once.
+costs() { # CALL ERRNO WANTED REF ARGUMENT...
+	local what="$1 $2" wanted=$3 ref=$4 before
+	before=$(at "$ref")
+	failing "$1" "$2"
+	shift 4
+	update "$@"
+	mended
+	is "$what: the answer" "$wanted" "$status"
+	[ "$wanted" = ok ] || is "$what: the value" "$before" "$(at "$ref")"
+	case $status,$(ask) in
+	ok,committed | io,rejected | nospace,rejected | io,never-seen | \
+		nospace,never-seen) ok "$what: by its id" ;;
+	*) not_ok "$what: by its id" "$status, but $(ask)" ;;
+	esac
+	no_litter "$what"
+	update "$@"
+	is "$what: and once more" ok "$status"
+}
+
+one_by_one() {
+	local pid
+	check 'the daemon starts' start_daemon --config "$T/config"
+	pid=$DAEMON
+	prepare "$T/repo.git"
+	# Lockfile and directories.
+	costs linkat EIO io refs/heads/a refs/heads/a "$two"
+	costs linkat ENOSPC nospace refs/heads/b refs/heads/b "$two"
+	costs linkat EDQUOT nospace refs/heads/c refs/heads/c "$two"
+	costs mkdirat ENOSPC nospace refs/heads/n/x refs/heads/n/x "$two"
+	costs mkdirat EDQUOT nospace refs/heads/m/x refs/heads/m/x "$two"
+	# packed-refs.new, and what is renamed.
+	costs fsync EIO io refs/heads/packed/a -d refs/heads/packed/a
+	costs fsync ENOSPC nospace refs/heads/packed/b -d refs/heads/packed/b
+	costs renameat EIO io refs/heads/packed/c -d refs/heads/packed/c
+	costs renameat EDQUOT nospace refs/heads/d refs/heads/d "$two"
+	# The journal's write is definite; its sync is found out.
+	costs pwrite64 EIO io refs/heads/e refs/heads/e "$two"
+	costs pwrite64 ENOSPC nospace refs/heads/f refs/heads/f "$two"
+	costs fdatasync EIO ok refs/heads/g refs/heads/g "$two"
+	costs fdatasync ENOSPC ok refs/heads/h refs/heads/h "$two"
+	# The barrier.
+	three=$(new_commit repo.git three "$two")
+	costs syncfs EIO io refs/heads/a refs/heads/a "$three"
+	is 'it is the same daemon' "$pid" "$DAEMON"
+	check 'it is alive' kill -0 "$DAEMON"
+}
+
+gone_for_good() {
+	local said=0 wanted
+	failing fdatasync EIO 1+
+	update refs/heads/late "$two"
+	is 'no journal any more: the answer' unknown "$status"
+	reap "$tracer"
+	reap "$DAEMON" || said=$?
+	is 'no journal any more: the daemon ends' 74 $said
+	check 'and comes back' start_daemon --config "$T/config"
+	wanted=
+	[ "$(ask)" != committed ] || wanted=$two
+	is "which says: $(ask)" "$wanted" "$(at refs/heads/late)"
+	no_litter 'started again'
+	check 'the daemon stops' stop_daemon
+}
+
+# ---- a disk that takes no more ----
+
+# A file system in an image without room of its own, on a full one: what is
+# written to blocks that it has is written, everything else fails, after the
+# call that wrote it.
+with_thin_fs() {
+	local outer
+	with_fs ext4 40M || return
+	outer=$FS
+	FS=$outer/inner
+	mkdir "$FS" && fallocate -l 24M "$FS.img" &&
+		mkfs.ext4 -q -F -m 0 -E \
+			nodiscard,lazy_itable_init=0,lazy_journal_init=0 \
+			"$FS.img" 2>"$T/err" &&
+		mount -o loop "$FS.img" "$FS" &&
+		scenario_mounts+=("$FS") && return
+	skip thin "no file system made: $(head -n 1 "$T/err")"
+	return 1
+}
+
+thin_disk() {
+	local i failed=() asked=() bad=0 outer
+	with_thin_fs || return
+	outer=${FS%/inner}
+	STATE=$FS/state
+	check 'thin: the daemon starts' start_daemon --config "$T/config"
+	prepare "$T/thin.git"
+	if ! fstrim "$FS" 2>"$T/err"; then
+		skip thin "no fstrim: $(head -n 1 "$T/err")"
+		return
+	fi
+	dd if=/dev/zero of="$outer/filler" bs=4k 2>/dev/null
+	sync -f "$outer"
+	for ((i = 0; i < 12; i++)); do
+		update "refs/heads/thin$i" "$two"
+		[ "$status" = ok ] || failed+=("$i $id $status")
+	done
+	echo "# ${#failed[@]} of 12 failed: ${failed[*]##* }"
+	check 'thin: syncs have failed' test ${#failed[@]} -gt 0
+	check 'thin: the daemon lives' kill -0 "$DAEMON"
+	rm "$outer/filler"
+	sync -f "$outer"
+	# What failed is known not to be, or is there.
+	for i in ${failed[@]+"${failed[@]}"}; do
+		read -r n id status <<<"$i"
+		asked+=("$(ask)")
+		case $(ask),$(at "refs/heads/thin$n") in
+		committed,"$two" | rejected, | never-seen,) ;;
+		*) bad=$((bad + 1)) ;;
+		esac
+	done
+	is "thin: by their ids: ${asked[*]}" 0 $bad
+	update refs/heads/thinner "$two"
+	is 'thin: room again' ok "$status"
+	kill -STOP "$DAEMON"
+	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS"
+	kill_daemon 2>/dev/null
+	umount "$FS" && mount -o loop "$FS.img" "$FS"
+	check 'thin: started after a cut' start_daemon --config "$T/config"
+	for ((i = 0; i < 12; i++)); do
+		case " ${failed[*]%% *} " in
+		*" $i "*) ;;
+		*) [ "$(at "refs/heads/thin$i")" = "$two" ] ||
+			not_ok "thin $i" 'acknowledged, and not there' ;;
+		esac
+	done
+	bad=0
+	for i in ${failed[@]+"${failed[@]}"}; do
+		read -r n id status <<<"$i"
+		case $(ask),$(at "refs/heads/thin$n") in
+		committed,"$two" | rejected, | never-seen,) ;;
+		*) bad=$((bad + 1)) ;;
+		esac
+	done
+	is 'thin: after the cut, by their ids' 0 $bad
+	check 'thin: the daemon stops' stop_daemon
+}
+
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+	one_by_one
+	gone_for_good 2>/dev/null
+else
+	skip failures 'no strace, or it may not trace'
+fi
+thin_disk
+finish

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/sys_as.h"
 #include "daemon/net/net.h"
 #include "daemon/options.h"
 
@@ -29,6 +30,7 @@ static void take_place(void)
 		SYS(&sys_kernel, close, fd);
 	}
 	umask(0);
+	sys_as_init();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 }

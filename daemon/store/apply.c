@@ -25,7 +25,7 @@
 
 #include "daemon/store/batch.h"
 
-static void fail_all(struct window *w, enum parts parts)
+static void fail_all(struct window *w, struct parts parts)
 {
 	size_t i, k;
 
@@ -47,7 +47,7 @@ static void tell_times(const struct batch *b, struct window *w)
 		w->unlocked_ns = b->unlocked_ns;
 }
 
-static void apply_some(struct applier *ap, struct window *w, enum parts parts)
+static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 {
 	struct batch b;
 
@@ -66,16 +66,51 @@ static void apply_some(struct applier *ap, struct window *w, enum parts parts)
 	batch_done(&b);
 }
 
-static void apply_whole(struct applier *ap, struct window *w)
+static void apply_of(struct applier *ap, struct window *w,
+    const struct sys_who *owner)
 {
+	struct parts parts = { PARTS_WITH_DELETIONS, owner };
 	bool deletions = false;
 	size_t i;
 
 	for (i = 0; i < w->nr_parts; i++)
-		deletions = deletions || part_has_deletion(&w->parts[i]);
-	apply_some(ap, w, PARTS_WITHOUT_DELETIONS);
+		deletions = deletions || batch_takes(&w->parts[i], parts);
+	parts.kind = PARTS_WITHOUT_DELETIONS;
+	apply_some(ap, w, parts);
+	parts.kind = PARTS_WITH_DELETIONS;
 	if (deletions)
-		apply_some(ap, w, PARTS_WITH_DELETIONS);
+		apply_some(ap, w, parts);
+}
+
+static bool is_first_of_owner(const struct window *w, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (sys_who_eq(part_owner(&w->parts[i]),
+			part_owner(&w->parts[nr])))
+			return false;
+	return true;
+}
+
+/* A thread acts as one at a time, so each owner costs a flush. */
+static void apply_whole(struct applier *ap, struct window *w)
+{
+	struct sys_who owner, was;
+	size_t i;
+
+	if (!sys_as_possible()) {
+		apply_of(ap, w, NULL);
+		return;
+	}
+	for (i = 0; i < w->nr_parts; i++) {
+		if (!is_first_of_owner(w, i))
+			continue;
+		owner = part_owner(&w->parts[i]);
+		was = sys_as(owner);
+		apply_of(ap, w, &owner);
+		sys_as(was);
+	}
 }
 
 /* ---- sessions ---- */
@@ -126,14 +161,15 @@ static void tell_prepared(struct batch *b)
 
 static void session_prepare(struct applier *ap, struct window *w)
 {
+	const struct parts all = { PARTS_ALL, NULL };
 	struct txn *txn = w->parts[0].txn;
 	struct batch *b = malloc(sizeof(*b));
 
-	if (b == NULL || !batch_init(b, ap, w, PARTS_ALL)) {
+	if (b == NULL || !batch_init(b, ap, w, all)) {
 		if (b != NULL)
 			batch_done(b);
 		free(b);
-		fail_all(w, PARTS_ALL);
+		fail_all(w, all);
 		return;
 	}
 	batch_prepare(b);
@@ -198,6 +234,17 @@ static void session_end(struct window *w, bool commit)
 	free(b);
 }
 
+static void apply_session(struct applier *ap, struct window *w)
+{
+	struct sys_who was = sys_as(part_owner(&w->parts[0]));
+
+	if (w->session == WINDOW_PREPARE)
+		session_prepare(ap, w);
+	else
+		session_end(w, w->session == WINDOW_COMMIT);
+	sys_as(was);
+}
+
 void apply_window(struct applier *ap, struct window *w)
 {
 	switch (w->session) {
@@ -205,11 +252,9 @@ void apply_window(struct applier *ap, struct window *w)
 		apply_whole(ap, w);
 		break;
 	case WINDOW_PREPARE:
-		session_prepare(ap, w);
-		break;
 	case WINDOW_COMMIT:
 	case WINDOW_ABORT:
-		session_end(w, w->session == WINDOW_COMMIT);
+		apply_session(ap, w);
 		break;
 	}
 }

@@ -134,10 +134,17 @@ bool part_has_deletion(const struct txn_part *part)
 	return false;
 }
 
-bool batch_takes(const struct txn_part *part, enum parts parts)
+struct sys_who part_owner(const struct txn_part *part)
 {
-	return parts == PARTS_ALL ||
-	    part_has_deletion(part) == (parts == PARTS_WITH_DELETIONS);
+	return part->txn->repo != NULL ? part->txn->repo->as : sys_self;
+}
+
+bool batch_takes(const struct txn_part *part, struct parts parts)
+{
+	if (parts.owner != NULL && !sys_who_eq(part_owner(part), *parts.owner))
+		return false;
+	return parts.kind == PARTS_ALL ||
+	    part_has_deletion(part) == (parts.kind == PARTS_WITH_DELETIONS);
 }
 
 /* The order of what was asked for. */
@@ -379,7 +386,7 @@ static bool take_part(struct batch *b, struct txn_part *part)
 }
 
 bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    enum parts parts)
+    struct parts parts)
 {
 	size_t i, nr = count_updates(w);
 

@@ -182,14 +182,19 @@ void batch_settle(struct batch *b);
 
 /* ---- batch.c ---- */
 
-/* Which of a window's parts go together. */
-enum parts { PARTS_WITHOUT_DELETIONS, PARTS_WITH_DELETIONS, PARTS_ALL };
+/* Which of a window's parts go together: OWNER's, if there is one. */
+struct parts {
+	enum { PARTS_WITHOUT_DELETIONS, PARTS_WITH_DELETIONS, PARTS_ALL } kind;
+	const struct sys_who *owner; /* borrowed */
+};
 
 bool part_has_deletion(const struct txn_part *part);
-bool batch_takes(const struct txn_part *part, enum parts parts);
+/* Who acts for it: its repository's. */
+struct sys_who part_owner(const struct txn_part *part);
+bool batch_takes(const struct txn_part *part, struct parts parts);
 /* false: out of memory; batch_done() it all the same. */
 bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    enum parts parts);
+    struct parts parts);
 /* Released before. */
 void batch_done(struct batch *b);
 /* The first of what was asked for that is not less than NAME in C's

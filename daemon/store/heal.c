@@ -81,9 +81,8 @@ static int find_out(struct store *s, uint64_t before, struct journal_row *rows,
 	return search.found >= nr ? 0 : -EIO;
 }
 
-int heal_commit(void *store, struct journal_row *rows, size_t nr)
+static int commit(struct store *s, struct journal_row *rows, size_t nr)
 {
-	struct store *s = store;
 	uint64_t before;
 	unsigned epoch;
 	int r;
@@ -105,5 +104,15 @@ int heal_commit(void *store, struct journal_row *rows, size_t nr)
 	if (r == JOURNAL_UNKNOWN)
 		store_set_fatal(s, "the journal in '%s' can't be read",
 		    s->state_dir);
+	return r;
+}
+
+/* The journal is the daemon's, whoever it acts as. */
+int heal_commit(void *store, struct journal_row *rows, size_t nr)
+{
+	struct sys_who was = sys_as(sys_self);
+	int r = commit(store, rows, nr);
+
+	sys_as(was);
 	return r;
 }

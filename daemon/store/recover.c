@@ -61,7 +61,7 @@ static int unlock_what_says_nothing(struct stale *stale,
 }
 
 /* RP: its stale locks found, nothing else; UNLOCKED: how many are gone. */
-static int replay_here(struct recovery *rec, struct replay *rp,
+static int replay_by_rules(struct recovery *rec, struct replay *rp,
     const struct starts *starts, struct replay_row *rows, size_t *unlocked)
 {
 	struct replay_row *row;
@@ -78,6 +78,26 @@ static int replay_here(struct recovery *rec, struct replay *rp,
 	if (r == 0)
 		r = replay_repo(rp, rows);
 	atomic_store(&rp->repo->fs->touched, true);
+	return r;
+}
+
+/* As the one to whom the repository belongs; the journal is not written here. */
+static int replay_here(struct recovery *rec, struct replay *rp,
+    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
+{
+	struct sys_who was = sys_as(rp->repo->as);
+	int r = replay_by_rules(rec, rp, starts, rows, unlocked);
+
+	sys_as(was);
+	return r;
+}
+
+static int clean_here(const struct replay *rp, size_t *unlocked)
+{
+	struct sys_who was = sys_as(rp->repo->as);
+	int r = stale_clean(rp->stale, unlocked);
+
+	sys_as(was);
 	return r;
 }
 
@@ -182,7 +202,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	/* What could not be rolled forward keeps its lock: nothing else says
 	 * to the next try that it is unfinished. */
 	if (*failed == 0 && r == 0)
-		*failed = stale_clean(&stale, &unlocked);
+		*failed = clean_here(&rp, &unlocked);
 	if (unlocked > 0)
 		say(rec, STORE_UNLOCKED, repo->path,
 		    "removed locks of a run that ended before its journal "
@@ -402,7 +422,7 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 	if (r == 0)
 		r = note_replayed(rec, &rp, rows_of(&rows, repo->id), parked);
 	if (r == 0)
-		r = stale_clean(&stale, &unlocked);
+		r = clean_here(&rp, &unlocked);
 	if (r == 0)
 		tell_still_parked(rec, rows_of(&rows, repo->id));
 	replay_done(&rp);

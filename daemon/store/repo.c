@@ -118,27 +118,42 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 
 /* ---- trust ---- */
 
-/*
- * Files that the daemon makes belong to the daemon's user, so it must be one
- * who may write there in his own right; root would leave files behind that
- * the repository's owner can't replace.
- */
-static enum refd_status check_owner(const struct repos *repos,
-    struct repo *repo, char **why)
+/* A repository belongs to whom its refs belong, or, where they are lost, the
+ * directory around them. Root acts as that one. */
+static int learn_owner(const struct repos *repos, struct repo *repo)
 {
-	uint32_t gids[256], euid = (uint32_t)geteuid();
 	struct sys_stat st;
-	int n, r;
+	int found = SYS(repos->sys, statat, repo->fd, "refs", &st), r = found;
 
-	r = SYS(repos->sys, statat, repo->fd, "refs", &st);
-	if (r < 0) {
-		*why = repo_why("'%s' has no refs directory: %s", repo->path,
-		    strerror(-r));
-		return REFD_NOREPO;
-	}
+	if (r < 0)
+		r = SYS(repos->sys, fstat, repo->fd, &st);
+	if (r < 0)
+		return r;
 	repo->owner = st.uid;
 	repo->group = st.gid;
 	repo->mode = st.mode;
+	if (st.uid != 0)
+		repo->as = (struct sys_who){ st.uid, st.gid };
+	return found;
+}
+
+/*
+ * Files that the daemon makes belong to who makes them, so it must be one who
+ * may write there in his own right; root itself would leave files behind that
+ * the repository's owner can't replace.
+ */
+static enum refd_status check_owner(struct repo *repo, int refs, char **why)
+{
+	uint32_t gids[256], euid = (uint32_t)geteuid();
+	int n;
+
+	if (refs < 0) {
+		*why = repo_why("'%s' has no refs directory: %s", repo->path,
+		    strerror(-refs));
+		return REFD_NOREPO;
+	}
+	if (sys_as_possible())
+		euid = repo->owner;
 	n = getgroups(255, gids);
 	n = n < 0 ? 0 : n;
 	gids[n++] = (uint32_t)getegid();
@@ -146,7 +161,7 @@ static enum refd_status check_owner(const struct repos *repos,
 		return REFD_OK;
 	*why = repo_why("refs of '%s' belong to uid %u and the daemon runs as "
 			"uid %u: run a daemon as that user",
-	    repo->path, st.uid, euid);
+	    repo->path, repo->owner, euid);
 	return REFD_DENIED;
 }
 
@@ -248,7 +263,9 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
     struct repo_lock *lock, struct repo **out, char **why)
 {
 	enum refd_status status;
+	struct sys_who was;
 	struct repo *repo;
+	int refs;
 
 	repo = repo_new(repos, place);
 	if (repo == NULL) {
@@ -260,15 +277,18 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 		repo_close(repos, repo);
 		return status;
 	}
+	refs = learn_owner(repos, repo);
+	was = sys_as(repo->as);
 	/* Before it is read: a later change is then noticed. */
 	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
 	status = repos->configure != NULL ? repos->configure(repos, repo, why) :
 					    configure_by_git(repos, repo, why);
 	if (status == REFD_OK)
-		status = check_owner(repos, repo, why);
+		status = check_owner(repo, refs, why);
 	if (status == REFD_OK)
 		status = repo_claim(repos, repo, lock, why);
+	sys_as(was);
 	if (status != REFD_OK) {
 		repo_close(repos, repo);
 		return status;
@@ -281,6 +301,7 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **out)
 {
 	struct repo_place place;
+	struct sys_who was;
 	struct repo *repo;
 	char *why = NULL;
 	int r;
@@ -294,7 +315,10 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 		SYS(repos->sys, close, place.fd);
 		return -ENOMEM;
 	}
+	learn_owner(repos, repo);
+	was = sys_as(repo->as);
 	r = repo_claim_known(repos, repo, known);
+	sys_as(was);
 	if (r == 0) {
 		*out = repo;
 		return 0;

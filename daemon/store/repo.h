@@ -20,6 +20,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/base/sys_as.h"
 #include "daemon/store/gitrepo.h"
 #include "daemon/store/journal.h"
 #include "daemon/store/packed.h"
@@ -56,6 +57,7 @@ struct repo {
 	enum reflog_policy log_policy; /* where the client names none */
 	bool log_unset;                /* nor does the repository */
 	uint32_t owner, group, mode;   /* of refs/ */
+	struct sys_who as;             /* who does what is done here */
 	struct packed *packed;
 	atomic_bool touched; /* published to since its last checkpoint */
 

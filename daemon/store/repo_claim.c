@@ -132,10 +132,12 @@ static int note_it(struct repos *repos, struct repo *repo)
 	struct journal_repo known = { .path = repo->path,
 		.dev = repo->dev,
 		.ino = repo->ino };
+	struct sys_who was = sys_as(sys_self);
 	int r;
 
 	memcpy(known.uuid, repo->uuid, 16);
 	r = journal_register_repo(repos->journal, &known);
+	sys_as(was);
 	if (r == 0)
 		repo->id = known.id;
 	return r > 0 ? -EIO : r;

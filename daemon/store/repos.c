@@ -75,6 +75,7 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 /* Gives REPO its file system, opened at the first need. */
 static int fs_attach(struct repos *repos, struct repo *repo)
 {
+	struct sys_who was;
 	uint64_t mount;
 	struct fs *fs;
 	int r;
@@ -93,7 +94,9 @@ static int fs_attach(struct repos *repos, struct repo *repo)
 			return -ENOMEM;
 		fs->dev = repo->dev;
 		fs->mount = mount;
+		was = sys_as(repo->as);
 		r = fs_open(repos, repo, fs);
+		sys_as(was);
 		if (r < 0) {
 			free(fs);
 			return r;

@@ -198,15 +198,18 @@ await() { # SECONDS COMMAND...
 
 daemon_user=root
 
-# With the configuration that the first call writes; the rest of the arguments
-# are lines of it.
-start_refd() { # [ROOT [LINE...]]
-	local line
+# With a configuration of its own, or that of the last time.
+start_refd() { # [ROOT [KEY=VALUE...]]
+	local setting
 	if [ $# -gt 0 ]; then
 		install -d /etc/refd
-		printf '[daemon]\n\troot = %s\n' "$1" >/etc/refd/config
+		rm -f /etc/refd/config
+		git config -f /etc/refd/config daemon.root "$1"
 		shift
-		for line; do printf '\t%s\n' "$line"; done >>/etc/refd/config
+		for setting; do
+			git config -f /etc/refd/config --add \
+				"daemon.${setting%%=*}" "${setting#*=}"
+		done
 	fi
 	install -d -o "$daemon_user" -g "$(id -g "$daemon_user")" \
 		/run/refd /var/lib/refd

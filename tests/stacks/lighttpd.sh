@@ -47,14 +47,14 @@ check 'lighttpd serves' await_web
 # What the daemon makes is git's, and of the same group and mode.
 COMPARE_OWNERS=no
 stack='lighttpd'
-start_refd /srv/git 'allowUser = www-data'
+start_refd /srv/git allowUser=www-data
 check "$stack: enabled" quietly \
 	as git refd enable /srv/git/served/project.git
 stack_pushes
 pusher_is_noted
 
 stop_daemon
-start_refd /srv/git 'allowUser = nobody'
+start_refd /srv/git allowUser=nobody
 push_to refd main:refs/heads/denied
 check "$stack: who may not connect is told" grep -q \
 	'^!.*refd: .*allowUser' "$T/refd.out"

@@ -44,6 +44,19 @@ static bool any(const struct push_command *c)
 	return true;
 }
 
+/* Otherwise there is but one order. */
+static bool is_mixed(const struct push *push)
+{
+	size_t i, nr = 0, gone = 0;
+
+	for (i = 0; i < push->nr; i++)
+		if (!push->commands[i].is_chained) {
+			nr++;
+			gone += deletes(&push->commands[i]);
+		}
+	return gone > 0 && gone < nr;
+}
+
 /*
  * git 2.51 and later put deletions first, as they make room for names; what
  * is older takes one command after the other, which only hooks can tell.
@@ -51,7 +64,7 @@ static bool any(const struct push_command *c)
 static void arrange(struct delivery *d, struct push *push, bool has_rules)
 {
 	bool is_told = reftx_exists(&d->hook);
-	bool is_seen = is_told || (has_rules && push->nr > 1);
+	bool is_seen = is_told || (has_rules && is_mixed(push));
 	bool is_old = !d->atomic && is_seen && gitversion_before(2, 51);
 
 	gather(d, push, d->atomic || is_old ? any : deletes);

@@ -1,0 +1,53 @@
+#!/bin/bash
+# What a push costs beside git's own: one connection to the daemon, one
+# transaction, and one git process, for the configuration. There are more only
+# for what a process of git's has to tell: whether a branch was moved forward
+# (receive.denyNonFastForwards), a process each.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; then
+	skip push_cost 'no strace, or it may not trace'
+	finish
+fi
+
+# From the hook's start to its end: programs that it and its children ran.
+hook_ran() {
+	awk '/execve\(".*proc-receive"/ && / = 0/ { hook = $1; next }
+		hook != "" && /execve\(/ && / = 0/ { print }
+		$1 == hook && /\+\+\+ exited/ { exit }' "$T/trace"
+}
+
+costs() { # NAME GIT-PROCESSES ARGUMENT...
+	local name=$1 wanted=$2 before
+	shift 2
+	before=$(stat_of transactions)
+	strace -f -o "$T/trace" -e trace=execve,connect \
+		git -C "$T/work" push -q "$T/s.git" "$@" 2>"$T/err"
+	is "$name" "$wanted git, 1 connection, 1 transaction" \
+		"$(hook_ran | grep -c '"git",') git, $(
+			grep -c "connect.*$SOCKET" "$T/trace") connection, $((
+			$(stat_of transactions) - before)) transaction"
+}
+
+start_daemon || finish
+new_repo s.git bare
+check 'it is enabled' "$REFD" enable --socket "$SOCKET" "$T/s.git"
+new_repo work
+one=$(git -C "$T/work" rev-parse HEAD)
+two=$(new_commit work two "$one")
+
+costs 'a ref' 1 "$one:refs/heads/main"
+costs 'some' 1 "$one:refs/heads/a" "$one:refs/heads/b" "$two:refs/heads/c"
+costs 'moved, made and deleted' 1 "$two:refs/heads/a" :refs/heads/b \
+	"$one:refs/tags/t"
+costs 'atomic' 1 --atomic "$two:refs/heads/d" "$two:refs/heads/e"
+unset GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL
+costs 'whoever the account is' 1 "$two:refs/heads/f"
+printf '#!/bin/sh\nexit 0\n' >"$T/s.git/hooks/update"
+chmod +x "$T/s.git/hooks/update"
+costs 'with an update hook' 1 "$two:refs/heads/g" "$two:refs/heads/h"
+git -C "$T/s.git" config receive.denyNonFastForwards true
+costs 'where it must be forward' 2 "$two:refs/heads/main" "$two:refs/heads/i"
+finish

@@ -80,11 +80,14 @@ static struct repo *take_touched(struct store *s, const struct fs *fs)
 /* One that it can't be written to only has an older note. */
 static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
 {
+	struct sys_who was;
 	struct repo *repo;
 
 	while ((repo = take_touched(s, fs)) != NULL) {
+		was = sys_as(repo->as);
 		repo_seen_write(s->sys, repo->refd_fd, journal_uuid(s->journal),
 		    lsn);
+		sys_as(was);
 		repo_put(&s->repos, repo);
 	}
 }

@@ -331,13 +331,17 @@ int repo_open_claimed(struct repos *repos, struct repo_place *place,
     struct repo **out)
 {
 	struct repo *repo = repo_new(repos, place);
+	struct sys_who was;
 	int r;
 
 	if (repo == NULL) {
 		SYS(repos->sys, close, place->fd);
 		return -ENOMEM;
 	}
+	learn_owner(repos, repo);
+	was = sys_as(repo->as);
 	r = repo_claim_any(repos, repo);
+	sys_as(was);
 	if (r == 0)
 		*out = repo;
 	else

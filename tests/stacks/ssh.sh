@@ -90,6 +90,13 @@ check "$stack: recovered" quietly refd recover --state /var/lib/refd \
 start_refd
 is "$stack: all is his still" '' "$(find /srv/git/project.git ! -user git)"
 
+stop_daemon
+check "$stack: given free" quietly refd disown /srv/git/project.git
+start_refd
+check "$stack: and taken on again" as git refd update \
+	-C /srv/git/project.git refs/heads/anew "$oid"
+is "$stack: all is his again" '' "$(find /srv/git/project.git ! -user git)"
+
 # A link that a tenant plants leads where he may write himself, not further.
 ln -s /etc /srv/git/alice/alice.git/refs/heads/etc
 ln -s /etc/passwd /srv/git/alice/alice.git/logs 2>/dev/null

@@ -108,6 +108,10 @@ class Judge:
             for index in fits:
                 why = self.log(family, name, log, index,
                                found[name] is not None)
+                if why is None and name == "refs/heads/main":
+                    why = self.log(family, name, look.Log(git_dir, "HEAD"),
+                                   index, True)
+                    why = why and "(HEAD's) " + why
                 if why is None:
                     break
             if why is None:

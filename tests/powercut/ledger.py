@@ -111,20 +111,26 @@ class Family:
 
     def expected_lines(self, name, index):
         """Of NAME's reflog when step INDEX was the last to happen: the tags
-        that must be there, in their order, and those that must not."""
-        must, never = list(self.lines[name]), set()
+        that must be there, in their order, and those that must not. A log
+        goes with its ref."""
+        must, never, gone = list(self.lines[name]), set(), []
         last_acked = max((i for i, s in enumerate(self.steps)
                           if s.status == ACKED), default=-1)
         for i, step in enumerate(self.steps):
             if step.status == REFUSED:
                 never.add(step.tag)
-            elif i > index or name not in step.changed():
                 continue
-            elif step.after[name] is None:
-                # The log goes with the ref. Those of git that were not
-                # synced may come back with it, ours may not.
-                if i <= last_acked:
+            if step.status == ACKED and step.before[name] is None:
+                # It was seen not to be there: whatever its log was went
+                # with it. Otherwise nobody can tell that git took it away
+                # in between.
+                never.update(gone)
+            if i > index or name not in step.changed():
+                continue
+            if step.after[name] is None:
+                if i <= last_acked and not step.by_git:
                     never.update(must)
+                gone += must
                 must = []
             elif step.status == ACKED:
                 must.append(step.tag)

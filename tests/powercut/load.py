@@ -110,7 +110,7 @@ class Actor(threading.Thread):
             now = family.now[name]
             if now is None:
                 after[name] = self.value()
-            elif kind < 0.2:
+            elif kind < 0.2 and name != "refs/heads/main":
                 after[name] = None
             elif kind < 0.35:
                 after[name] = now
@@ -236,6 +236,10 @@ class Mover(Actor):
         for ref in place.packed(repo, name):
             self.families.append(ledger.Family(
                 repo, [ref], {ref: place.oids[0]}, {ref: ["old"]}))
+        # HEAD points to it, and gets a line as well.
+        main = "refs/heads/main"
+        self.families.append(ledger.Family(repo, [main],
+                                           {main: place.oids[-1]}))
 
     def turn(self):
         chosen = self.open_families(self.rng.choice((1, 1, 3, 12)))

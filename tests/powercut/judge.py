@@ -14,13 +14,15 @@ class Excuses:
     """What stock git may have done to a repository: not refd's promise."""
 
     def __init__(self, packed_unsynced=False, wrote_unsynced=False,
-                 expired_logs=False):
+                 expired_logs=False, torn=False):
         # packed-refs may have been renamed before it was on disk.
         self.packed_unsynced = packed_unsynced
         # So may single refs have been, of families that git moves.
         self.wrote_unsynced = wrote_unsynced
         # gc rewrites every reflog without syncing it.
         self.expired_logs = expired_logs
+        # Groups that a mode without a promise wrote.
+        self.torn = torn
 
 
 class Judge:
@@ -75,8 +77,8 @@ class Judge:
         whole = {n: v if v not in (look.EMPTY, look.BROKEN) else None
                  for n, v in found.items()}
         if len(family.names) > 1 and whole not in family.history():
-            if self.excuses.packed_unsynced:
-                self.excuse("groups torn by an unsynced pack-refs")
+            if self.excuses.packed_unsynced or self.excuses.torn:
+                self.excuse("groups that nobody promised to keep whole")
             else:
                 self.find("torn", "%s: %s" % (
                     {n: short(v) for n, v in found.items()}, family.told()))
@@ -86,8 +88,8 @@ class Judge:
             family.repo.rsplit("/", 1)[1], name, short(value),
             " or ".join(sorted(short(v) for v in allowed)), family.told())
         if value in (look.EMPTY, look.BROKEN):
-            if self.excuses.wrote_unsynced and family.touched_by_git():
-                self.excuse("refs that git wrote unsynced, empty")
+            if self.excuses.wrote_unsynced and family.unpromised():
+                self.excuse("refs that were written unsynced, empty")
             else:
                 self.find("empty", text)
         elif self.excuses.packed_unsynced:
@@ -130,9 +132,9 @@ class Judge:
         seen = Counter(log.tags)
         if not there:
             return "is still there" if log.there and \
-                not family.touched_by_git() else None
+                not family.unpromised() else None
         for tag in must:
-            if seen[tag] != 1 and not family.deleted_by_git(name):
+            if seen[tag] != 1 and not family.deleted_unpromised(name):
                 return "has %d lines of %s" % (seen[tag], tag)
         for tag in never:
             if seen[tag]:
@@ -144,7 +146,7 @@ class Judge:
         if order != [t for t in must if seen[t]]:
             return "is out of order"
         # git appends without a sync, and nobody has to mend what it left.
-        if log.bad and not family.touched_by_git():
+        if log.bad and not family.unpromised():
             return "is broken: %s" % log.bad[0]
         if not log.joined and not family.shared:
             return "has a line that does not begin where the last one ended"
@@ -191,10 +193,12 @@ def resolve(wire, families):
                 answers[step.txid] = wire.query(step.txid)
             answer = answers[step.txid]
             verdict = verdict_of(step, answer)
+            if not step.promised:
+                # It may be in the refs and not in the journal, or the other
+                # way round.
+                continue
             if step.status == UNKNOWN and verdict:
                 family.end(step, verdict)
-                if verdict == ACKED:
-                    step.asked = True
             elif step.status == ACKED and verdict != ACKED:
                 findings.append(("asked", "%s, but asked again the answer "
                                  "is %s" % (step, answer)))

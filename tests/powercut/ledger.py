@@ -5,7 +5,8 @@ one order: a ref alone, or a group that is moved as a whole. A value is an
 object's name; None is a ref that is not there. Each *step* of a history is
 
 ACKED    its writer was told that it is durable
-SEEN     it happened, but nobody promised that it stays: stock git's
+SEEN     it happened, but nobody promised that it stays: stock git's, and
+         what refd does in its weaker modes
 UNKNOWN  it was asked for, and no answer came
 REFUSED  it did not happen
 """
@@ -16,13 +17,15 @@ KILL, CUT = "kill", "cut"
 
 
 class Step:
-    def __init__(self, family, after, tag, by_git, txid=None):
+    def __init__(self, family, after, tag, by_git, txid, promised):
         self.family = family
         self.before = family.now
         self.after = after
         self.tag = tag
         self.by_git = by_git
         self.txid = txid
+        # Whether an answer would be ACKED.
+        self.promised = promised
         self.status = UNKNOWN
 
     def changed(self):
@@ -42,8 +45,8 @@ class Family:
     def __init__(self, repo, names, base=None, lines=None):
         self.repo = repo
         self.names = tuple(names)
-        # Whether stock git ever wrote here: its log lines may be missing
-        # between ours.
+        # Whether something was written here without a promise: lines of that
+        # may be missing between others.
         self.shared = False
         self.reset(base or dict.fromkeys(self.names), lines)
 
@@ -55,9 +58,9 @@ class Family:
         self.steps = []
         self.now = self.base
 
-    def begin(self, after, tag, by_git, txid=None):
-        step = Step(self, after, tag, by_git, txid)
-        self.shared |= by_git
+    def begin(self, after, tag, by_git, promised, txid=None):
+        step = Step(self, after, tag, by_git, txid, promised)
+        self.shared |= not promised
         self.steps.append(step)
         return step
 
@@ -70,18 +73,17 @@ class Family:
         """Nothing more may be asked for where something is not known."""
         return not self.steps or self.steps[-1].status != UNKNOWN
 
-    def touched_by_git(self):
-        """Whether the last thing that was certain to stay is older than
-        something of stock git's."""
+    def unpromised(self):
+        """Whether there is something later than what is certain to stay."""
         for step in reversed(self.steps):
             if step.status == ACKED:
                 return False
-            if step.by_git and step.status != REFUSED:
+            if step.status != REFUSED and not step.promised:
                 return True
         return False
 
-    def deleted_by_git(self, name):
-        """Whether git took NAME away after that; its log went as well, and
+    def deleted_unpromised(self, name):
+        """Whether NAME was taken away after that; its log went as well, and
         one may have reached the disk without the other."""
         for step in reversed(self.steps):
             if step.status == ACKED:

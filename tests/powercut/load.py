@@ -33,7 +33,7 @@ class Gate:
         with self.lock:
             for step in steps:
                 step.family.end(step, UNKNOWN if self.shut else status)
-            if not self.shut and status == ACKED:
+            if not self.shut and status in (ACKED, SEEN):
                 self.acked += len(steps)
                 if self.acked >= self.moment:
                     self.reached.set()
@@ -131,12 +131,13 @@ class Actor(threading.Thread):
     def transact(self, families_and_states, atomic):
         """One transaction of the protocol; {family: after}."""
         tag = self.tag()
+        durability = self.place.stronger(self.rng)
         updates = []
         for family, after in families_and_states:
             updates += wire_updates(self.rng, family, after)
-        txn = wire.Transaction(self.repo, updates, tag, atomic,
-                               self.place.stronger(self.rng))
-        steps = [family.begin(after, tag, False, txn.txid)
+        txn = wire.Transaction(self.repo, updates, tag, atomic, durability)
+        promised = durability is not None or self.place.promises
+        steps = [family.begin(after, tag, False, promised, txn.txid)
                  for family, after in families_and_states]
         try:
             if not self.wire:
@@ -159,7 +160,7 @@ class Actor(threading.Thread):
             return
         got = {codes.get(n) for n in step.family.names if n in codes}
         if got == {"ok"}:
-            self.gate.note([step], ACKED)
+            self.gate.note([step], ACKED if step.promised else SEEN)
         elif "unknown" in got:
             self.gate.note([step], UNKNOWN)
         else:
@@ -180,9 +181,9 @@ class Actor(threading.Thread):
         out, err = process.communicate((stdin or "").encode())
         return process.returncode, (err + out).decode(errors="replace")
 
-    def settle(self, steps, status, said, by_git):
+    def settle(self, steps, status, said):
         if status == 0:
-            self.gate.note(steps, SEEN if by_git else ACKED)
+            self.gate.note(steps, ACKED if steps[0].promised else SEEN)
         elif status > 0 and any(w in said for w in (
                 "cannot lock ref", "Unable to create", "[remote rejected]",
                 "is at ", "not served")):
@@ -196,13 +197,14 @@ class Actor(threading.Thread):
         lines, steps = [], []
         for family, after in families_and_states:
             lines += stdin_lines(self.rng, family, after)
-            steps.append(family.begin(after, tag, by_git))
+            steps.append(family.begin(
+                after, tag, by_git,
+                self.place.promises and (not by_git or self.place.plain)))
         program = [self.place.git, "-C", self.repo, "update-ref"] if by_git \
             else [self.place.refd, "update", "-C", self.repo]
         status, said = self.spawn(program + ["-m", tag, "--stdin"],
                                   "\n".join(lines) + "\n", by_git)
-        self.settle(steps, status, said,
-                    by_git and not self.place.plain)
+        self.settle(steps, status, said)
         return True
 
 
@@ -339,7 +341,8 @@ class Pusher(Actor):
         specs = ["%s:%s" % (after[n] or "", n) for f, after in work
                  for n in f.names]
         # The line's message is not ours to choose; the value is unique.
-        steps = [f.begin(after, "push " + new, self.place.plain)
+        steps = [f.begin(after, "push " + new, self.place.plain,
+                         self.place.promises)
                  for f, after in work]
         argv = [self.place.git, "-C", self.work_tree, "push", "-q", "-f"] + \
             (["--atomic"] if together else []) + [self.repo] + specs
@@ -348,7 +351,7 @@ class Pusher(Actor):
             # Some of them may have gone through.
             self.gate.note(steps, UNKNOWN)
         else:
-            self.settle(steps, status, said, False)
+            self.settle(steps, status, said)
         return True
 
 

@@ -57,6 +57,9 @@ class Place:
         self.plain = False
         self.durability = "journal"
         self.strengthen = ()
+        # Whether an answer is a promise, as long as nothing stronger is asked.
+        self.promises = True
+        self.has_modes = False
         self.core_fsync = None
         self.anchor = None
         self.daemon = None

@@ -1,6 +1,5 @@
 """What each way of writing refs leaves after power cuts, as a table."""
 import copy
-import subprocess
 from collections import Counter
 
 COLUMNS = (("lost", "lost"), ("empty", "empty"), ("lock", "stale locks"),
@@ -14,16 +13,6 @@ def rows():
         "plain": True, "core_fsync": "objects,reference"}
     for mode in MODES:
         yield "refd, `%s`" % mode, {"plain": False, "durability": mode}
-
-
-def has_mode(place, mode):
-    """Whether this daemon knows it: one that does not ends at once."""
-    done = subprocess.run(
-        [place.refd, "daemon", "--durability", mode, "--root", "/nowhere",
-         "--state", place.top + "/no-state", "--socket",
-         place.top + "/no.sock"], env=place.env, timeout=20,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return b"not there yet" not in done.stdout
 
 
 def measure(place, options, settings, make_trial, seeds):
@@ -53,10 +42,6 @@ def print_table(place, options, make_trial, seeds):
         title for _, title in COLUMNS))
     print("|---|---|---|%s" % ("---|" * len(COLUMNS)))
     for name, settings in rows():
-        if not settings["plain"] and not has_mode(
-                place, settings["durability"]):
-            print("| %s | not there yet |" % name, flush=True)
-            continue
         after, before = measure(place, options, settings, make_trial, seeds)
         print("| %s | %d | %d | %s |" % (name, after["cuts"],
                                          after["acknowledged"],

@@ -17,6 +17,21 @@ from ledger import CUT, KILL
 
 ROUNDS = 2
 
+# What each mode promises: nothing; what is found after recovery; and that
+# without recovery, too.
+MODES = ("none", "periodic", "journal", "batch", "fsync")
+WEAK, ALONE = ("none", "periodic"), ("batch", "fsync")
+
+
+def knows_modes(place):
+    """Whether this daemon has them: one that does not ends at once."""
+    done = subprocess.run(
+        [place.refd, "daemon", "--durability", "fsync", "--root", "/nowhere",
+         "--state", "/nowhere", "--socket", place.top + "/no.sock"],
+        env=place.env, timeout=20, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, check=False)
+    return b"not there yet" not in done.stdout
+
 
 class Plan:
     """What a seed makes of it. What the options fix is drawn all the same, so
@@ -52,6 +67,11 @@ class Plan:
         # Objects that nobody synced but refd. With housekeeping they would
         # get into packs that nobody synced, and that is git's own.
         self.raw_objects = rng.random() < 0.5 and not self.beside
+        # Another one after each start, mostly the usual one.
+        self.modes = [rng.choice(("journal",) * 4 + MODES)
+                      for _ in range(ROUNDS)]
+        if options.durability != "any":
+            self.modes = [options.durability] * ROUNDS
         self.rng = rng
 
     def __str__(self):
@@ -75,7 +95,8 @@ class Trial:
         self.excused = Counter()
         self.before = Counter()
         self.cuts = 0
-        place.durability = options.durability
+        # Since the last time that everything was on disk.
+        self.modes_used = set()
         # `default` has everything but `reference` and loose objects.
         place.core_fsync = None if self.plan.reference else "default"
         self.repos = [place.disk_path + "/r%d.git" % i for i in range(2)]
@@ -174,6 +195,7 @@ class Trial:
         slack = rng.choice((0, 0, 0.002, 0.02, 0.3))
         place.page.set(delay_us=plan.delay_us)
         place.start_group()
+        self.take_mode(plan.modes[number])
         if not place.plain and not self.start():
             return
         if trick == "hold":
@@ -207,6 +229,18 @@ class Trial:
                 return
         # More of the slack than the moment itself would be noise.
         time.sleep(slack)
+
+    def take_mode(self, mode):
+        """The table asks for what the answers would be worth if all of them
+        were promises."""
+        place = self.place
+        place.durability = mode
+        place.promises = mode not in WEAK or self.options.table
+        place.strengthen = () if self.options.table or not place.has_modes \
+            else [m for m in ALONE if MODES.index(m) > MODES.index(mode)]
+        self.modes_used.add(mode)
+        if mode != "journal":
+            self.say("in mode %s" % mode)
 
     # ---- disasters ----
 
@@ -289,6 +323,13 @@ class Trial:
             seen.repository(repo, self.families(repo))
             seen.locks(repo)
             self.before.update(seen.counts)
+            if self.modes_used <= set(ALONE) and repo not in self.kept and \
+                    self.plan.reference:
+                self.findings += [
+                    (kind, "before recovery, though by %s: %s" % (
+                        " and ".join(self.modes_used), text))
+                    for kind, text in seen.findings
+                    if kind in ("lost", "empty", "line")]
 
     def interrupt(self, disaster):
         """Recovery that does not get to its end, up to twice. Returns what
@@ -348,9 +389,12 @@ class Trial:
         if disaster == KILL or self.place.plain:
             return judge.Excuses()
         kept = repo in self.kept
+        weak = not self.options.table and bool(self.modes_used & set(WEAK))
         return judge.Excuses(
-            packed_unsynced=kept and not self.plan.reference,
-            wrote_unsynced=not self.plan.reference, expired_logs=kept)
+            packed_unsynced=kept and not self.plan.reference or
+            not self.options.table and "none" in self.modes_used,
+            wrote_unsynced=not self.plan.reference or weak,
+            expired_logs=kept, torn=weak)
 
     def compare(self, disaster):
         for repo in self.repos:
@@ -361,7 +405,9 @@ class Trial:
             seen.health(self.place, repo)
             self.counts.update(seen.counts)
             self.excused.update(seen.excused)
-            self.findings += [f for f in seen.findings if f[0] != "litter"]
+            if not self.options.table:
+                self.findings += [f for f in seen.findings
+                                  if f[0] != "litter"]
             if seen.counts["litter"]:
                 look.clear(repo)
 
@@ -408,18 +454,30 @@ class Trial:
                     repo, done.stderr.decode())))
 
     def new_history(self, disaster):
-        if disaster == KILL:
+        if disaster == CUT:
+            self.modes_used = set()
+        else:
             # Nothing says that git's own is on disk now.
             return judge.after_kill(self.families())
         for repo in self.repos:
+            self.tidy(repo)
             refs = look.Refs(repo)
             for family in self.families(repo):
-                base = refs.of(family.names)
-                for name, value in base.items():
-                    if value in (look.EMPTY, look.BROKEN):
-                        # Of git's; somebody has to take it away.
-                        os.unlink("%s/%s" % (repo, name))
-                        base[name] = look.Refs(repo).values.get(name)
-                family.reset(base, {n: look.Log(repo, n).tags
-                                    for n in family.names})
+                family.reset(refs.of(family.names),
+                             {n: look.Log(repo, n).tags
+                              for n in family.names})
         return None
+
+    def tidy(self, repo):
+        """Takes away what was excused, as somebody has to: empty refs of
+        git's, logs of refs that it lost."""
+        refs = look.Refs(repo).values
+        for name, value in refs.items():
+            if value in (look.EMPTY, look.BROKEN):
+                os.unlink("%s/%s" % (repo, name))
+        refs = look.Refs(repo).values
+        for family in self.families(repo):
+            for name in family.names:
+                log = "%s/logs/%s" % (repo, name)
+                if name not in refs and os.path.isfile(log):
+                    os.unlink(log)

@@ -23,6 +23,7 @@ void config_init(struct config *cfg)
 	*cfg = (struct config){
 		.durability = REFD_DURABILITY_JOURNAL,
 		.checkpoint_interval_ms = 1000,
+		.durability_interval_ms = 1000,
 		.session_timeout_ms = 30000,
 		.window_refs = 1000,
 		.connections_max = 10000,
@@ -103,13 +104,8 @@ int config_set_durability(struct config *cfg, const char *value, char **why)
 	if (refd_durability_from_name(value, &mode) < 0 ||
 	    mode == REFD_DURABILITY_DEFAULT)
 		return bad(why,
-		    "'%s' is not a durability mode: it can be "
-		    "journal",
-		    value);
-	if (mode != REFD_DURABILITY_JOURNAL)
-		return bad(why,
-		    "durability mode '%s' is not there yet: this "
-		    "version has journal only",
+		    "'%s' is not a durability mode: it can be none, "
+		    "periodic, journal, batch or fsync",
 		    value);
 	cfg->durability = mode;
 	return 0;
@@ -132,6 +128,8 @@ static const struct key {
 	{ "daemon.allowuser", USER, AT(users), 0, 0 },
 	{ "daemon.allowgroup", GROUP, AT(groups), 0, 0 },
 	{ "durability.mode", MODE, 0, 0, 0 },
+	{ "durability.interval", NUMBER, AT(durability_interval_ms), 1,
+	    3600 * 1000 },
 	{ "checkpoint.interval", NUMBER, AT(checkpoint_interval_ms), 1,
 	    3600 * 1000 },
 	{ "session.timeout", NUMBER, AT(session_timeout_ms), 1, 3600 * 1000 },

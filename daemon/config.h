@@ -27,6 +27,7 @@ struct config {
 	struct config_ids users, groups; /* who may connect, too */
 	enum refd_durability durability;
 	uint64_t checkpoint_interval_ms;
+	uint64_t durability_interval_ms;
 	uint64_t session_timeout_ms;
 	uint64_t window_refs;
 	uint64_t connections_max;

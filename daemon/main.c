@@ -107,6 +107,8 @@ static int open_store(const struct config *cfg, struct net *net,
 		.durability = cfg->durability,
 		.checkpoint_interval_ns =
 		    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
+		.durability_interval_ns =
+		    (int64_t)cfg->durability_interval_ms * NS_PER_MS,
 		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
 		.max_open_repos = repos_max(descriptors),
 		.wake = net_wake,

@@ -34,6 +34,7 @@ enum refd_action {
 	REFD_SYMREF_VERIFY
 };
 
+/* From the weakest to the strongest; journal and batch promise the same. */
 enum refd_durability {
 	REFD_DURABILITY_DEFAULT, /* the daemon's own */
 	REFD_DURABILITY_NONE,

@@ -13,7 +13,7 @@
 /* X(symbol, code, retry, wire name, text): RETRY where the same request may
  * succeed later by itself. */
 #define REFD_STATUS_TABLE(X)                                                   \
-	X(OK, 0, NO_RETRY, "ok", "updated and durable")                        \
+	X(OK, 0, NO_RETRY, "ok", "updated; durable as the mode promises")      \
 	X(STALE, 1, NO_RETRY, "stale", "is at a different value")              \
 	X(EXISTS, 2, NO_RETRY, "exists", "reference already exists")           \
 	X(MISSING, 3, NO_RETRY, "missing", "reference does not exist")         \

@@ -116,6 +116,22 @@ static void add_identities(struct refd_request *req)
 	}
 }
 
+/* What is asked for and can't be read must not turn into less. */
+static enum refd_durability durability(const struct gitconfig *config)
+{
+	const char *value = gitconfig_get(config, "refd.durability");
+	enum refd_durability mode;
+
+	if (!value)
+		return REFD_DURABILITY_DEFAULT;
+	if (refd_durability_from_name(value, &mode) < 0 ||
+	    mode == REFD_DURABILITY_DEFAULT)
+		die("refd.durability is '%s': it can be none, periodic, "
+		    "journal, batch or fsync",
+		    value);
+	return mode;
+}
+
 void context_request(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config)
 {
@@ -128,6 +144,7 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	req->common_dev = gd->dev;
 	req->common_ino = gd->ino;
 	req->umask = mask;
+	req->durability = durability(config);
 	req->log_all_ref_updates = log_all_ref_updates(config);
 	req->shared_repository = gitconfig_get(config, "core.sharedrepository");
 	req->has_ref_lock_timeout = lock_timeout(config,

@@ -1,6 +1,6 @@
 /*
- * The kernel's system calls behind struct sys: the one file of the daemon
- * that makes them.
+ * The kernel's system calls behind struct sys; those that flush are in
+ * sys_flush.c. No other file of the daemon makes any.
  */
 #include "daemon/base/sys.h"
 #include "daemon/base/sys_kernel.h"
@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "daemon/base/sys_flush.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -274,41 +276,6 @@ static ssize_t kernel_readlinkat(const struct sys *sys, int dirfd,
 	return n < 0 ? -errno : n;
 }
 
-/* A sync that failed has consumed the error: asking again would answer 0
- * over data that is gone. Only EINTR says that nothing was decided. */
-static int kernel_fsync(const struct sys *sys, int fd)
-{
-	int r;
-
-	(void)sys;
-	do
-		r = fsync(fd);
-	while (r < 0 && errno == EINTR);
-	return result(r);
-}
-
-static int kernel_fdatasync(const struct sys *sys, int fd)
-{
-	int r;
-
-	(void)sys;
-	do
-		r = fdatasync(fd);
-	while (r < 0 && errno == EINTR);
-	return result(r);
-}
-
-static int kernel_syncfs(const struct sys *sys, int fd)
-{
-	int r;
-
-	(void)sys;
-	do
-		r = syncfs(fd);
-	while (r < 0 && errno == EINTR);
-	return result(r);
-}
-
 static int kernel_flock_try(const struct sys *sys, int fd)
 {
 	int r;
@@ -434,9 +401,12 @@ const struct sys sys_kernel = {
 	.rmdirat = kernel_rmdirat,
 	.mkdirat = kernel_mkdirat,
 	.readlinkat = kernel_readlinkat,
-	.fsync = kernel_fsync,
-	.fdatasync = kernel_fdatasync,
-	.syncfs = kernel_syncfs,
+	.fsync = sys_flush_fsync,
+	.fdatasync = sys_flush_fdatasync,
+	.syncfs = sys_flush_syncfs,
+	.write_out_begin = sys_flush_begin,
+	.write_out_wait = sys_flush_wait,
+	.fsync_carries = sys_flush_carries,
 	.flock_try = kernel_flock_try,
 	.drop_cache = kernel_drop_cache,
 	.dir_open = kernel_dir_open,

@@ -81,6 +81,16 @@ struct sys {
 	int (*fsync)(const struct sys *, int fd);
 	int (*fdatasync)(const struct sys *, int fd);
 	int (*syncfs)(const struct sys *, int fd);
+	/* Has what was written to a file go to the drive: begin does not wait
+	 * for it. After wait it has arrived there, but neither the file's size
+	 * or name nor what the drive keeps in memory lasts: that takes a flush
+	 * of another kind (sync_file_range(2)). */
+	int (*write_out_begin)(const struct sys *, int fd);
+	int (*write_out_wait)(const struct sys *, int fd);
+	/* 1: on FD's file system an fsync of any one file that was changed
+	 * last also makes all names last that were changed before, and all
+	 * data that was written out. 0: it does not, or nobody knows. */
+	int (*fsync_carries)(const struct sys *, int fd);
 	int (*flock_try)(const struct sys *, int fd); /* exclusive; -EAGAIN */
 	/* Drops clean pages, so that the next read is the disk's. */
 	int (*drop_cache)(const struct sys *, int fd);
@@ -116,8 +126,8 @@ int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
 
 /* mkdir -p of every parent of PATH (not PATH itself) below DIRFD; each new
  * directory gets MODE (less the process's umask, which is 0 in the daemon,
- * and plus an inherited set-group-ID bit). -ENOTDIR: a parent is a file;
- * -ENOENT: somebody pruned one meanwhile, or DIRFD itself is gone. */
+ * and plus an inherited set-group-ID bit). How many were made: the innermost
+ * ones. -ENOTDIR: a parent is a file; -ENOENT: somebody pruned one meanwhile, or DIRFD itself is gone. */
 int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode);
 

@@ -99,8 +99,8 @@ int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
 	char dir[REFD_PATH_MAX];
 	struct sys_stat st;
 	size_t len = strlen(path), end;
+	int r = 0, made = 0;
 	char *slash;
-	int r = 0;
 
 	if (len >= sizeof(dir))
 		return -ENAMETOOLONG;
@@ -117,16 +117,18 @@ int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
 		if (r != -ENOENT)
 			break;
 	}
+	made += r == 0;
 	while (r == 0 && strlen(dir) < end) {
 		dir[strlen(dir)] = '/';
 		r = make_dir(sys, dirfd, dir, mode);
+		made += r == 0;
 		if (r == -EEXIST && strlen(dir) < end)
 			r = 0;
 	}
-	if (r != -EEXIST)
-		return r;
-	r = SYS(sys, statat, dirfd, dir, &st);
-	if (r == 0 && !S_ISDIR(st.mode))
-		r = -ENOTDIR;
-	return r;
+	if (r == -EEXIST) {
+		r = SYS(sys, statat, dirfd, dir, &st);
+		if (r == 0 && !S_ISDIR(st.mode))
+			r = -ENOTDIR;
+	}
+	return r < 0 ? r : made;
 }

@@ -130,11 +130,6 @@ static bool open_repo(struct store *s, struct txn *txn)
 			txn->req.committer));
 		return false;
 	}
-	if (txn->req.durability == REFD_DURABILITY_FSYNC) {
-		refuse(txn, REFD_UNSUPPORTED,
-		    repo_why("this version has no durability but \"journal\""));
-		return false;
-	}
 	repo = repos_get(&s->repos, txn->req.git_dir, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
@@ -395,7 +390,11 @@ static bool admit(struct store *s, struct txn *txn)
 	pthread_mutex_lock(&s->repos.mutex);
 	waits = repo->waiting_barrier > 0;
 	pthread_mutex_unlock(&s->repos.mutex);
-	if (!waits && barrier_is_clean(s, repo))
+	/* Those that wait go first. Where the ref may be lost, or is not
+	 * promised before the next syncfs, so may the objects. */
+	if (!waits &&
+	    (txn_durability(txn, s->cfg.durability) < REFD_DURABILITY_JOURNAL ||
+		barrier_is_clean(s, repo)))
 		return true;
 	pthread_mutex_lock(&s->repos.mutex);
 	repo->waiting_barrier++;

@@ -8,6 +8,8 @@
  *	commit	one journal record for all of it, one flush
  *	publish	log lines, rename, unlock
  *	release	what is left of locks and staged files
+ *	stand	in the modes that promise it: files, names and logs last by
+ *		themselves (stand.c)
  *
  * What fails before the commit costs its own update, or the atomic
  * transaction it is of. A commit that fails definitely is tried again
@@ -61,6 +63,7 @@ static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 		batch_commit(&b);
 		batch_publish(&b);
 		batch_release(&b);
+		batch_stand(&b);
 	}
 	tell_times(&b, w);
 	batch_done(&b);
@@ -230,6 +233,8 @@ static void session_end(struct window *w, bool commit)
 		batch_publish(b);
 	}
 	batch_release(b);
+	if (commit)
+		batch_stand(b);
 	batch_done(b);
 	free(b);
 }

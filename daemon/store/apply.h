@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+#include "daemon/store/flush.h"
 #include "daemon/store/journal.h"
 #include "daemon/store/repo.h"
 #include "daemon/store/txn.h"
@@ -20,14 +21,17 @@ struct applier {
 	const struct sys *sys;
 	struct repos *repos;
 	struct journal *journal;
+	enum refd_durability durability; /* at least, whoever asks */
+	struct flusher *flusher;         /* or NULL */
 	int64_t prepare_max_ns; /* non-atomic updates beyond it go again */
 	atomic_uint_fast64_t next_token;
 	/*
-	 * The journal, as the store guards it: commits ROWS, having brought
-	 * the journal back where a sync failed. 0; negative: definitely not
-	 * committed; JOURNAL_UNKNOWN.
+	 * The journal, as the store guards it: commits ROWS, with FLUSH so
+	 * that they last, having brought the journal back where a sync failed.
+	 * 0; negative: definitely not committed; JOURNAL_UNKNOWN.
 	 */
-	int (*commit)(void *arg, struct journal_row *rows, size_t nr);
+	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
+	    bool flush);
 	/* A reflog line could not be written: it is parked, to be tried again. */
 	void (*owe)(void *arg, const struct repo *repo);
 	/* Row LSN could not be published to its end, and its locks stand: the

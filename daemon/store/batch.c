@@ -219,6 +219,7 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 	s->txn = part->txn;
 	s->repo = part->txn->repo;
 	s->worktree = "";
+	s->mode = txn_durability(part->txn, b->ap->durability);
 	s->committer = req->committer != NULL ? req->committer :
 						"unknown <unknown> 0 +0000";
 	if (s->repo == NULL)
@@ -394,6 +395,7 @@ bool batch_init(struct batch *b, struct applier *ap, struct window *w,
 	b->ap = ap;
 	b->sys = ap->sys;
 	b->safe_fd = -1;
+	batch_stand_init(b);
 	b->size = nr + 1;
 	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
 	b->groups = calloc(w->nr_parts + 1, sizeof(*b->groups));
@@ -432,8 +434,11 @@ void batch_done(struct batch *b)
 	HASH_CLEAR(hh, b->found);
 	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
 		change_done(b->changes[i]);
-	for (i = 0; i < b->nr_groups && b->groups != NULL; i++)
+	for (i = 0; i < b->nr_groups && b->groups != NULL; i++) {
 		packed_snapshot_put(b->groups[i].snap);
+		if (b->groups[i].has_sync_fd)
+			SYS(b->sys, close, b->groups[i].sync_fd);
+	}
 	batch_close_worktrees(b);
 	free(b->shares);
 	free(b->groups);

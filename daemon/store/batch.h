@@ -43,6 +43,7 @@ struct share {
 	const char *committer; /* of log lines; never NULL */
 	char *message;         /* normalised, owned; or NULL */
 	bool broken;           /* an atomic one that can't be had */
+	enum refd_durability mode;
 	uint64_t lsn;
 	int shared_perm;
 	mode_t file_mode, dir_mode;
@@ -57,7 +58,13 @@ struct group {
 	int64_t locked_at_ns; /* the file system's clock */
 	struct packed_snapshot *snap;
 	bool packed_locked;  /* packed-refs.lock is ours */
-	bool packed_changed; /* packed-refs.new is written and synced */
+	bool packed_changed; /* packed-refs.new is written, and synced unless
+				nobody was promised anything */
+	/* stand.c's: what syncfs is called on, and whether it was. */
+	int sync_fd; /* owned */
+	int sync_err;
+	bool has_sync_fd, flushed;
+	int flush_err;
 };
 
 enum change_action {
@@ -103,6 +110,9 @@ struct change {
 	bool log;      /* a line goes to its log */
 	bool log_made; /* which was not there before */
 	bool owed;     /* it could not be written */
+	/* How many directories were made for its lock, and for its log. */
+	unsigned made_dirs, log_made_dirs;
+	int stand_err; /* why it can't last by itself, or 0 */
 	/* What stands on disk is all that tells how this ended, or all that
 	 * can end it: lock and staged value are left to recovery. */
 	bool keep;
@@ -129,6 +139,7 @@ struct batch {
 	int safe_fd;
 	char safe_dir[REFD_PATH_MAX];
 	bool has_notes; /* updates decided before: to be recorded */
+	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
 };
 
@@ -136,6 +147,18 @@ struct batch {
 static inline bool change_is_live(const struct change *c)
 {
 	return c->u->status == REFD_PENDING && c->u->again == TXN_AGAIN_NO;
+}
+
+/* In the journal, and not taken back. */
+static inline bool change_is_committed(const struct change *c)
+{
+	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
+}
+
+/* The record is on disk before the answer. */
+static inline bool share_lasts(const struct share *s)
+{
+	return s->mode >= REFD_DURABILITY_JOURNAL;
 }
 
 static inline bool change_only_looks(const struct change *c)
@@ -252,6 +275,32 @@ int batch_park_line(struct batch *b, const struct change *c);
 void batch_publish(struct batch *b);
 /* Unlocks and removes what is staged, however far it came. */
 void batch_release(struct batch *b);
+
+/*
+ * stand.c: what the stronger modes do so that files last without the journal.
+ */
+void batch_stand_init(struct batch *b);
+/* Before C's value is staged. 0 or negative errno. */
+int batch_stand_begin(struct batch *b, const struct change *c);
+/* It was, through FD, which is taken over. */
+void batch_stand_staged(struct batch *b, struct change *c, int fd);
+/* All of them, before any lock is taken. */
+void batch_stand_values(struct batch *b);
+/* Before the staged file VALUE becomes C's ref. */
+void batch_stand_placing(struct batch *b, const struct change *c,
+    const char *value);
+/* Does C's mode make its log last? Then it gets the descriptor that the line
+ * was written through, and closes it. */
+bool batch_stand_wants_log(const struct change *c);
+void batch_stand_log(struct batch *b, struct change *c, int fd);
+/* What C confirms was perhaps never synced. */
+void batch_stand_confirmed(struct batch *b, struct change *c);
+/* Names and logs of all that was published; then it is decided. */
+void batch_stand(struct batch *b);
+/* Is there, and can't be made to last; of several reasons the first counts. */
+void change_cant_stand(struct change *c, int err);
+/* stand_dirs.c: the directories of what shares of mode fsync published. */
+void batch_stand_dirs(struct batch *b);
 
 /* --create-reflog, which git passes on with new values alone. */
 bool change_forces_log(const struct change *c);

@@ -13,6 +13,11 @@
  *	forget	in the journal, with the next commit, or now when none comes
  *	sqlite	its own checkpoint, and the length of its WAL
  *
+ * In the weaker modes the same makes last what was answered before: of mode
+ * periodic every durability.interval, and then the journal's own rows are
+ * flushed too. Of mode none nothing has to: its records are kept until there is
+ * a good deal of them, so that a start knows what a cut has broken.
+ *
  * Never file by file: by then the ref may be another's file or a line of
  * packed-refs; syncfs makes durable whatever stands for it now.
  *
@@ -51,15 +56,31 @@ static int sync_marked(struct store *s, struct fs *fs)
  * nothing to do must not be back before the other's sync is. */
 int checkpoint_sync_fs(void *store, struct fs *fs)
 {
+	bool promised;
 	int r = 0;
 
 	pthread_mutex_lock(&fs->checkpoint);
+	promised = atomic_exchange(&fs->promised, false);
 	if (atomic_exchange(&fs->touched, false))
 		r = sync_marked(store, fs);
-	if (r < 0)
+	if (r < 0) {
 		atomic_store(&fs->touched, true);
+		if (promised)
+			atomic_store(&fs->promised, true);
+	}
 	pthread_mutex_unlock(&fs->checkpoint);
 	return r;
+}
+
+/* The list only grows at its head; what is in it stays. */
+static struct fs *all_fs(struct store *s)
+{
+	struct fs *fs;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	fs = s->repos.fs;
+	pthread_mutex_unlock(&s->repos.mutex);
+	return fs;
 }
 
 /* A repository on FS that was published to, with a reference; NULL: none. */
@@ -94,16 +115,13 @@ static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
 
 static int sync_all(struct store *s, uint64_t lsn)
 {
+	uint64_t lasting = journal_lasting(s->journal);
 	struct fs *fs;
 	int r = 0, err;
 
 	s->unsynced = NULL;
-	pthread_mutex_lock(&s->repos.mutex);
-	fs = s->repos.fs;
-	pthread_mutex_unlock(&s->repos.mutex);
-	/* The list only grows at its head; what is in it stays. */
-	for (; fs != NULL; fs = fs->next) {
-		note_seen(s, fs, lsn);
+	for (fs = all_fs(s); fs != NULL; fs = fs->next) {
+		note_seen(s, fs, lsn < lasting ? lsn : lasting);
 		err = checkpoint_sync_fs(s, fs);
 		if (err == 0)
 			continue;
@@ -152,8 +170,43 @@ static uint64_t highest_ended(struct store *s)
 	return lsn;
 }
 
+/* Nobody waits for it, and the disk is left alone. */
+static bool may_wait(struct store *s)
+{
+	struct journal_stats stats;
+	struct fs *fs;
+
+	if (s->cfg.durability != REFD_DURABILITY_NONE)
+		return false;
+	for (fs = all_fs(s); fs != NULL; fs = fs->next)
+		if (atomic_load(&fs->promised))
+			return false;
+	pthread_rwlock_rdlock(&s->journal_lock);
+	journal_stats(s->journal, &stats);
+	pthread_rwlock_unlock(&s->journal_lock);
+	return stats.wal_bytes < WAL_MAX_BYTES;
+}
+
+/* Brought back where it failed; then not all that was committed is there any
+ * more, and the next time tells. */
+static int flush_journal(struct store *s)
+{
+	unsigned epoch;
+	int r;
+
+	pthread_rwlock_rdlock(&s->journal_lock);
+	epoch = s->journal_epoch;
+	r = journal_flush(s->journal);
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r != JOURNAL_UNKNOWN)
+		return r;
+	heal_journal(s, epoch);
+	return -EIO;
+}
+
 int checkpoint_once(struct store *s, bool now)
 {
+	bool unflushed;
 	unsigned epoch;
 	uint64_t lsn;
 	int r = 0;
@@ -161,7 +214,12 @@ int checkpoint_once(struct store *s, bool now)
 	if (store_fatal(s) != NULL)
 		return -EIO;
 	lsn = highest_ended(s);
-	if (lsn > journal_forgotten(s->journal))
+	/* First the rows: what a repository has seen of them is not to be more
+	 * than a cut leaves. Those that are not forgotten have to last too. */
+	unflushed = journal_is_unflushed(s->journal);
+	if (unflushed)
+		r = flush_journal(s);
+	if (r == 0 && (unflushed || lsn > journal_forgotten(s->journal)))
 		r = sync_all(s, lsn);
 	pthread_mutex_lock(&s->mutex);
 	s->stats.checkpoints += r == 0;
@@ -236,6 +294,14 @@ static void answer_asked(struct store *s, int r)
 
 /* ---- the thread ---- */
 
+/* The weaker modes promise that nothing waits for longer than theirs. */
+static int64_t interval_of(const struct store *s)
+{
+	return s->cfg.durability < REFD_DURABILITY_JOURNAL ?
+	    s->cfg.durability_interval_ns :
+	    s->cfg.checkpoint_interval_ns;
+}
+
 static void wait_interval(struct store *s, int64_t interval_ns)
 {
 	struct timespec until;
@@ -261,7 +327,7 @@ void *checkpoint_main(void *arg)
 		if (waits)
 			wait_interval(s, WINDOW_NS);
 		else if (s->to_checkpoint.head == NULL)
-			wait_interval(s, s->cfg.checkpoint_interval_ns);
+			wait_interval(s, interval_of(s));
 		windows = s->stats.windows;
 		idle = windows == before;
 		asked = s->to_checkpoint.head != NULL;
@@ -271,7 +337,9 @@ void *checkpoint_main(void *arg)
 		if (s->retry_parked)
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
-		r = checkpoint_once(s, idle || asked);
+		r = 0;
+		if (asked || !may_wait(s))
+			r = checkpoint_once(s, idle || asked);
 		if (asked)
 			answer_asked(s, r);
 		pthread_mutex_lock(&s->mutex);

@@ -1,5 +1,7 @@
 /*
- * The journal record of a batch: one row per transaction, one flush.
+ * The journal record of a batch: one row per transaction, one flush, or none
+ * where every one of them is of a mode that promises nothing (none) or later
+ * (periodic).
  *
  * What fails:
  *	no room in the journal, or a	definitely nothing happened: each
@@ -253,10 +255,13 @@ static bool is_bound(struct batch *b, const struct row *row)
 static void commit_rows(struct batch *b, struct row *rows,
     struct journal_row *out, size_t nr)
 {
+	bool flush = false;
 	size_t i;
 	int r;
 
-	r = b->ap->commit(b->ap->arg, out, nr);
+	for (i = 0; i < nr; i++)
+		flush = flush || share_lasts(rows[i].share);
+	r = b->ap->commit(b->ap->arg, out, nr, flush);
 	for (i = 0; i < nr; i++) {
 		if (r < 0 && nr > 1 && !is_bound(b, &rows[i]))
 			commit_rows(b, &rows[i], &out[i], 1);
@@ -358,6 +363,7 @@ int batch_void(struct batch *b, struct change **failed, size_t nr)
 {
 	struct journal_row *out;
 	size_t i, k, rows = 0;
+	bool flush = false;
 	int r = 0;
 
 	out = calloc(b->nr_shares, sizeof(*out));
@@ -369,10 +375,11 @@ int batch_void(struct batch *b, struct change **failed, size_t nr)
 				r = void_row(b, &b->shares[i], failed, nr,
 				    &out[rows]);
 				rows += r == 0;
+				flush = flush || share_lasts(&b->shares[i]);
 				break;
 			}
 	if (r == 0)
-		r = b->ap->commit(b->ap->arg, out, rows);
+		r = b->ap->commit(b->ap->arg, out, rows, flush);
 	for (i = 0; i < rows; i++)
 		free((void *)(uintptr_t)out[i].body);
 	free(out);
@@ -415,7 +422,7 @@ int batch_park_line(struct batch *b, const struct change *c)
 	out.body = record_encode(&rec, &out.len);
 	if (out.body == NULL)
 		return -ENOMEM;
-	r = b->ap->commit(b->ap->arg, &out, 1);
+	r = b->ap->commit(b->ap->arg, &out, 1, share_lasts(share));
 	free((void *)(uintptr_t)out.body);
 	return r;
 }

@@ -81,7 +81,8 @@ static int find_out(struct store *s, uint64_t before, struct journal_row *rows,
 	return search.found >= nr ? 0 : -EIO;
 }
 
-static int commit(struct store *s, struct journal_row *rows, size_t nr)
+static int commit(struct store *s, struct journal_row *rows, size_t nr,
+    bool flush)
 {
 	uint64_t before;
 	unsigned epoch;
@@ -92,7 +93,7 @@ static int commit(struct store *s, struct journal_row *rows, size_t nr)
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
 	before = journal_forgotten(s->journal);
-	r = journal_commit(s->journal, rows, nr);
+	r = journal_commit(s->journal, rows, nr, flush);
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)
 		return r;
@@ -108,10 +109,10 @@ static int commit(struct store *s, struct journal_row *rows, size_t nr)
 }
 
 /* The journal is the daemon's, whoever it acts as. */
-int heal_commit(void *store, struct journal_row *rows, size_t nr)
+int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush)
 {
 	struct sys_who was = sys_as(sys_self);
-	int r = commit(store, rows, nr);
+	int r = commit(store, rows, nr, flush);
 
 	sys_as(was);
 	return r;

@@ -7,6 +7,10 @@
  *	rides along as one page more.
  * The first commit after the WAL has begun anew costs SQLite two: it syncs
  * the WAL's header before the frames.
+ * A commit that need not last costs none, but that header's: old frames behind
+ * a header that was lost would pass for the newest. One that is synced takes
+ * all before it along, so what a cut leaves is always the beginning of what
+ * was committed.
  *
  * Failure modes:
  *	before COMMIT	nothing was written (the cache never spills): rolled
@@ -49,11 +53,29 @@ void journal_break(struct journal *j)
 
 /* ---- one SQLite transaction; commit_lock is held ---- */
 
-static int txn_begin(struct journal *j)
+static int set_flushing(struct journal *j, bool flush)
 {
+	int rc;
+
+	if (j->flushes == flush)
+		return SQLITE_OK;
+	rc = sqlite3_exec(j->db,
+	    flush ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL",
+	    NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		j->flushes = flush;
+	return rc;
+}
+
+/* FLUSH: its commit lasts, and all before it. */
+static int txn_begin(struct journal *j, bool flush)
+{
+	int rc;
+
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	return journal_errno(journal_run(j->begin));
+	rc = set_flushing(j, flush);
+	return journal_errno(rc == SQLITE_OK ? journal_run(j->begin) : rc);
 }
 
 static void txn_roll_back(struct journal *j)
@@ -82,7 +104,7 @@ static void txn_committed(struct journal *j)
 	j->is_caught_up = false;
 	j->wal_frames = (uint64_t)j->frames;
 	j->stats.commits++;
-	j->stats.flushes += wal_began ? 2 : 1;
+	j->stats.flushes += (uint64_t)wal_began + j->flushes;
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
@@ -181,19 +203,20 @@ static uint64_t forget_wanted(struct journal *j)
 
 /* One transaction with ROWS and what is to be forgotten by now. */
 static int write_rows(struct journal *j, const struct journal_row *rows,
-    size_t nr)
+    size_t nr, bool flush)
 {
 	uint64_t forget = forget_wanted(j);
 	size_t i;
 	int r, rc = SQLITE_OK;
 
-	if (nr == 0 && forget == j->forgotten)
+	if (nr == 0 && forget == j->forgotten && !journal_is_unflushed(j))
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
-	if ((r = txn_begin(j)) != 0)
+	if ((r = txn_begin(j, flush)) != 0)
 		return r;
 	for (i = 0; i < nr && rc == SQLITE_OK; i++)
 		rc = write_row(j, &rows[i], j->next_lsn + i);
-	if (rc == SQLITE_OK && forget > j->forgotten)
+	/* Without rows it is for the flush, which takes a page to be written. */
+	if (rc == SQLITE_OK && (forget > j->forgotten || nr == 0))
 		rc = write_forgotten(j, forget);
 	r = txn_end(j, rc);
 	if (r == 0)
@@ -201,22 +224,32 @@ static int write_rows(struct journal *j, const struct journal_row *rows,
 	return r;
 }
 
-int journal_commit(struct journal *j, struct journal_row *rows, size_t nr)
+int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
+    bool flush)
 {
 	size_t i;
 	int r;
 
 	pthread_mutex_lock(&j->commit_lock);
-	r = write_rows(j, rows, nr);
+	r = write_rows(j, rows, nr, flush);
 	for (i = 0; i < nr && r == 0; i++) {
 		rows[i].lsn = j->next_lsn++;
 		rows[i].start = j->start;
 	}
 	pthread_mutex_lock(&j->hand_lock);
 	j->last_lsn = j->next_lsn - 1;
+	if (nr > 0 && r == 0)
+		j->last_row = j->last_lsn;
+	if (flush && r == 0)
+		j->lasting = j->last_row;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 	return r;
+}
+
+int journal_flush(struct journal *j)
+{
+	return journal_commit(j, NULL, 0, true);
 }
 
 int journal_forget(struct journal *j, uint64_t lsn, bool now)
@@ -230,11 +263,8 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 	if (lsn > j->forget_wanted)
 		j->forget_wanted = lsn;
 	pthread_mutex_unlock(&j->hand_lock);
-	if (now) {
-		pthread_mutex_lock(&j->commit_lock);
-		r = write_rows(j, NULL, 0);
-		pthread_mutex_unlock(&j->commit_lock);
-	}
+	if (now)
+		r = journal_flush(j);
 	return r;
 }
 
@@ -252,7 +282,7 @@ int journal_register_start(struct journal *j)
 	sqlite3_bind_text(s, 1, j->boot_id, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
 	pthread_mutex_lock(&j->commit_lock);
-	if ((r = txn_begin(j)) == 0)
+	if ((r = txn_begin(j, true)) == 0)
 		r = txn_end(j, journal_run(s));
 	if (r == 0)
 		j->start = (uint64_t)sqlite3_last_insert_rowid(j->db);
@@ -301,7 +331,7 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	pthread_mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j))
 		r = journal_errno(run_repo(j, find_repo, repo, &id));
-	if (r == 0 && id == 0 && (r = txn_begin(j)) == 0)
+	if (r == 0 && id == 0 && (r = txn_begin(j, true)) == 0)
 		r = txn_end(j, run_repo(j, put_repo, repo, &id));
 	pthread_mutex_unlock(&j->commit_lock);
 	if (r == 0)
@@ -332,6 +362,26 @@ uint64_t journal_last_lsn(struct journal *j)
 
 	pthread_mutex_lock(&j->hand_lock);
 	lsn = j->last_lsn;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}
+
+bool journal_is_unflushed(struct journal *j)
+{
+	bool is_unflushed;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_unflushed = j->lasting < j->last_row;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_unflushed;
+}
+
+uint64_t journal_lasting(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->lasting;
 	pthread_mutex_unlock(&j->hand_lock);
 	return lsn;
 }

@@ -12,6 +12,9 @@
  *  - No SQLite checkpoint starts between one that completed (log == ckpt) and
  *    the end of the next commit: before 3.51.3 that corrupts the database
  *    (the "WAL-reset bug").
+ *  - A commit without a flush is made under synchronous=NORMAL, never OFF: the
+ *    WAL's header must be on disk before frames are written over old ones, and
+ *    the database file before the WAL begins anew, or a cut corrupts it.
  *  - What was read from a killed daemon's WAL was perhaps never synced:
  *    journal_open() runs wal_checkpoint(TRUNCATE) on a connection that has
  *    read, asserts that it did something (log >= 0), and only then returns.
@@ -125,13 +128,23 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo);
 int journal_each_repo(struct journal *j,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg);
 
-/* One SQLite transaction, one flush. LSNs ascend in the order of ROWS.
- * 0; negative errno: definitely nothing happened; JOURNAL_UNKNOWN. */
-int journal_commit(struct journal *j, struct journal_row *rows, size_t nr);
+/* One SQLite transaction, and with FLUSH one flush; without it a power cut
+ * may lose the rows, the last ones first, and nothing worse. LSNs ascend in
+ * the order of ROWS. 0; negative errno: definitely nothing happened;
+ * JOURNAL_UNKNOWN. */
+int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
+    bool flush);
+/* Are there rows that no flush has followed yet? */
+bool journal_is_unflushed(struct journal *j);
+/* That flush, as a commit of its own. As journal_commit(). */
+int journal_flush(struct journal *j);
+/* The highest LSN that the journal knows of on disk. */
+uint64_t journal_lasting(struct journal *j);
 
 /* Replay is not needed up to and including LSN, the last one written at most.
- * Rides with the next commit; NOW: commits by itself, unless that is on disk
- * already. A lower LSN than before changes nothing. */
+ * Rides with the next commit; NOW: commits by itself, with a flush, unless that
+ * and all before it is on disk already. A lower LSN than before changes
+ * nothing. */
 int journal_forget(struct journal *j, uint64_t lsn, bool now);
 /* The highest LSN ever given to journal_forget(), also when it has not been
  * written yet: a crash that loses it costs a replay that was not needed. */

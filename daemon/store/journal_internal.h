@@ -56,6 +56,7 @@ struct journal {
 	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
 	uint64_t forgotten; /* as the database has it */
+	bool flushes;       /* a COMMIT would: synchronous=FULL */
 	int frames;         /* in the WAL after the last commit */
 	bool salt_known;
 	uint8_t salt[8]; /* of the WAL since it last began */
@@ -65,6 +66,9 @@ struct journal {
 	/* A checkpoint completed and no commit has ended since: none may
 	 * start. */
 	bool is_caught_up;
+	/* The last row, and the last one that a flush has followed: what was
+	 * given a number later may be lost. */
+	uint64_t last_row, lasting;
 	uint64_t last_lsn;
 	uint64_t forget_wanted; /* at least FORGOTTEN */
 	uint64_t wal_frames;    /* after the last commit */

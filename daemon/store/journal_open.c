@@ -161,9 +161,13 @@ static int finish_connecting(struct journal *j)
 	sqlite3_wal_hook(j->db, note_frames, j);
 	if ((uint64_t)last < j->forgotten)
 		last = (int64_t)j->forgotten;
+	/* What was never flushed may be gone since: its numbers are not given
+	 * out again while somebody may remember them. */
+	if ((uint64_t)last + 1 > j->next_lsn)
+		j->next_lsn = (uint64_t)last + 1;
 	pthread_mutex_lock(&j->hand_lock);
-	j->next_lsn = (uint64_t)last + 1;
-	j->last_lsn = (uint64_t)last;
+	j->last_lsn = j->next_lsn - 1;
+	j->last_row = j->lasting = (uint64_t)last;
 	if (j->forget_wanted < j->forgotten)
 		j->forget_wanted = j->forgotten;
 	pthread_mutex_unlock(&j->hand_lock);
@@ -199,6 +203,7 @@ static int connect_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
+	j->flushes = true;
 	if ((r = check_schema(j, why)) != 0 ||
 	    (r = journal_check_pages(j, why)) != 0)
 		return r;

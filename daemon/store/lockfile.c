@@ -130,11 +130,14 @@ int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode)
 	r = lock_path(lock, path);
 	if (r < 0)
 		return r;
+	tok->made_dirs = 0;
 	r = link_once(tok, dirfd, lock);
 	for (tries = 0; r == -ENOENT && tries < PRUNE_TRIES; tries++) {
 		r = sys_make_parents(tok->sys, dirfd, lock, dir_mode);
-		if (r == 0)
-			r = link_once(tok, dirfd, lock);
+		if (r < 0)
+			continue;
+		tok->made_dirs += (unsigned)r;
+		r = link_once(tok, dirfd, lock);
 	}
 	return r;
 }

@@ -26,10 +26,11 @@
 
 struct token {
 	const struct sys *sys;
-	int stage_fd;      /* borrowed */
-	uint64_t id;       /* of the window, unique in the journal's life */
-	unsigned nr_files; /* 0: not made yet */
-	unsigned links;    /* locks taken on the last file */
+	int stage_fd;       /* borrowed */
+	uint64_t id;        /* of the window, unique in the journal's life */
+	unsigned nr_files;  /* 0: not made yet */
+	unsigned links;     /* locks taken on the last file */
+	unsigned made_dirs; /* by the last token_lock(), the innermost */
 };
 
 /* The name of file K of token ID: 16 hex digits, ".", K. */

@@ -198,10 +198,10 @@ int loose_format(const struct refd_oid *oid, const char *target,
 	return len >= LOOSE_CONTENT_MAX ? -ENAMETOOLONG : len;
 }
 
-int loose_stage(const struct sys *sys, int stage_fd, const char *name,
+int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode)
 {
-	int fd, r, closed;
+	int fd, r;
 
 	fd =
 	    SYS(sys, openat, stage_fd, name, O_WRONLY | O_CREAT | O_EXCL, mode);
@@ -210,9 +210,22 @@ int loose_stage(const struct sys *sys, int stage_fd, const char *name,
 	r = SYS(sys, write_all, fd, content, len);
 	if (r == 0)
 		r = SYS(sys, fchmod, fd, mode);
-	closed = SYS(sys, close, fd);
 	if (r == 0)
-		r = closed;
+		return fd;
+	SYS(sys, close, fd);
+	SYS(sys, unlinkat, stage_fd, name);
+	return r;
+}
+
+int loose_stage(const struct sys *sys, int stage_fd, const char *name,
+    const char *content, size_t len, mode_t mode)
+{
+	int fd, r;
+
+	fd = loose_stage_open(sys, stage_fd, name, content, len, mode);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, close, fd);
 	if (r < 0)
 		SYS(sys, unlinkat, stage_fd, name);
 	return r;

@@ -56,8 +56,11 @@ int loose_format(const struct refd_oid *oid, const char *target,
     char content[LOOSE_CONTENT_MAX]);
 
 /* Writes CONTENT into a new file NAME in STAGE_FD with exactly MODE (whatever
- * the umask), closes it, syncs nothing. -EEXIST: NAME is taken; any other
- * failure leaves no file. */
+ * the umask), syncs nothing. The descriptor, to be closed. -EEXIST: NAME is
+ * taken; any other failure leaves no file. */
+int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
+    const char *content, size_t len, mode_t mode);
+/* The same, and closes it: 0. */
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 

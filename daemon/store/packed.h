@@ -51,8 +51,9 @@ size_t packed_count(const struct packed_snapshot *snap);
  * begin -> finish (renames packed-refs.new into place)
  *      \-> abandon (removes packed-refs.new)
  * begin re-reads the file, writes packed-refs.new without the NR names in
- * NAMES (sorted by bytes), peeled lines kept, and fsyncs it: before any
- * rename, in every mode, because it holds refs that no journal knows. The
+ * NAMES (sorted by bytes), peeled lines kept, and with SYNC fsyncs it: before
+ * the rename, since it holds refs that no journal knows (mode none promises
+ * nothing, and is the only one to leave that out). The
  * header is the one git writes; that of a file that is not fully peeled stays.
  * A packed-refs.new that is already there is stale by protocol and goes.
  * *CHANGED false: none of NAMES is in the file; nothing was written and
@@ -65,7 +66,7 @@ size_t packed_count(const struct packed_snapshot *snap);
  * file in place and .new to be abandoned. abandon is allowed in any state.
  */
 int packed_rewrite_begin(struct packed *packed, const char *const *names,
-    size_t nr, mode_t mode, bool *changed);
+    size_t nr, mode_t mode, bool sync, bool *changed);
 int packed_rewrite_finish(struct packed *packed);
 void packed_rewrite_abandon(struct packed *packed);
 

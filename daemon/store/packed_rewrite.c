@@ -113,7 +113,7 @@ static int create_new(struct packed *packed, mode_t mode)
 /* Parsing what was written builds the index, and is the proof that it can be
  * read before it replaces anything. */
 static int write_new(struct packed *packed, struct packed_snapshot *next,
-    mode_t mode)
+    mode_t mode, bool sync)
 {
 	const struct sys *sys = packed->sys;
 	int r;
@@ -124,7 +124,7 @@ static int write_new(struct packed *packed, struct packed_snapshot *next,
 	r = SYS(sys, fchmod, next->fd, mode);
 	if (r == 0)
 		r = SYS(sys, write_all, next->fd, next->buf, next->len);
-	if (r == 0)
+	if (r == 0 && sync)
 		r = SYS(sys, fsync, next->fd);
 	if (r == 0)
 		r = packed_parse(next);
@@ -167,7 +167,7 @@ static int refuse_link(struct packed *packed)
 }
 
 static int begin(struct packed *packed, const struct packed_snapshot *old,
-    const char *const *names, size_t nr, mode_t mode)
+    const char *const *names, size_t nr, mode_t mode, bool sync)
 {
 	int r;
 
@@ -182,7 +182,7 @@ static int begin(struct packed *packed, const struct packed_snapshot *old,
 	if (r == 0)
 		r = compose(old, names, nr, packed->next);
 	if (r == 0)
-		r = write_new(packed, packed->next, mode);
+		r = write_new(packed, packed->next, mode, sync);
 	/* Or NAMES was not sorted, and a deletion would not be one. */
 	assert(r < 0 || !holds_any(packed->next, names, nr));
 	return r;
@@ -214,7 +214,7 @@ static void release(struct packed *packed)
 }
 
 int packed_rewrite_begin(struct packed *packed, const char *const *names,
-    size_t nr, mode_t mode, bool *changed)
+    size_t nr, mode_t mode, bool sync, bool *changed)
 {
 	struct packed_snapshot *old = NULL;
 	int r;
@@ -226,7 +226,7 @@ int packed_rewrite_begin(struct packed *packed, const char *const *names,
 	if (r == 0)
 		r = packed_snapshot(packed, &old);
 	if (r == 0 && holds_any(old, names, nr)) {
-		r = begin(packed, old, names, nr, mode);
+		r = begin(packed, old, names, nr, mode, sync);
 		*changed = r == 0;
 	}
 	if (!*changed)

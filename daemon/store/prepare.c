@@ -3,7 +3,8 @@
  *
  * The happy path:
  *	same	each repository's path still leads to it
- *	stage	new values are written beside the locks, before any is taken
+ *	stage	new values are written beside the locks, before any is taken,
+ *		and as the mode has it made durable (stand.c)
  *	lock	every ref, in order; what stands there is read, symbolic refs
  *		are followed (prepare_lock.c)
  *	check	old value, directory/file conflicts (prepare_check.c)
@@ -107,7 +108,7 @@ static int stage_value(struct batch *b, struct change *c)
 {
 	char name[TOKEN_NAME_MAX];
 	char content[LOOSE_CONTENT_MAX];
-	int len;
+	int len, fd;
 
 	token_value_name(name, c->group->token.id, c->value_nr);
 	len = loose_format(&c->u->ask->new_oid, change_new_target(c), content);
@@ -115,8 +116,12 @@ static int stage_value(struct batch *b, struct change *c)
 		return len;
 	/* Even a failed one may have left a file. */
 	c->staged = true;
-	return loose_stage(b->sys, c->group->repo->stage_fd, name, content,
+	fd = loose_stage_open(b->sys, c->group->repo->stage_fd, name, content,
 	    (size_t)len, c->share->file_mode);
+	if (fd < 0)
+		return fd;
+	batch_stand_staged(b, c, fd);
+	return 0;
 }
 
 static void stage_values(struct batch *b)
@@ -130,11 +135,14 @@ static void stage_values(struct batch *b)
 		if (!change_is_live(c))
 			continue;
 		r = need_token(b, c->group);
+		if (r == 0)
+			r = batch_stand_begin(b, c);
 		if (r == 0 && c->action == CHANGE_WRITE)
 			r = stage_value(b, c);
 		if (r < 0)
 			change_fail_errno(c, r, "can't write the new value");
 	}
+	batch_stand_values(b);
 }
 
 void batch_prepare(struct batch *b)

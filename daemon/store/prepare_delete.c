@@ -1,6 +1,6 @@
 /*
  * packed-refs without what a batch deletes: its lock, and packed-refs.new
- * written and synced.
+ * written, and synced unless all of them are of mode none.
  *
  * The happy path: one rewrite for all deletions of a repository, and none
  * where no name is in it; its lock is taken all the same, or a running
@@ -46,15 +46,31 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int rewrite(struct group *g, const char **names, size_t nr, mode_t mode)
+/* One deletion that was promised something is enough. */
+static bool must_sync(const struct batch *b, const struct group *g)
+{
+	const struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group == g && c->left_out &&
+		    c->share->mode > REFD_DURABILITY_NONE)
+			return true;
+	}
+	return false;
+}
+
+static int rewrite(const struct batch *b, struct group *g, const char **names,
+    size_t nr, mode_t mode)
 {
 	qsort(names, nr, sizeof(*names), by_bytes);
 	return packed_rewrite_begin(g->repo->packed, names, nr, mode,
-	    &g->packed_changed);
+	    must_sync(b, g), &g->packed_changed);
 }
 
-static int lock_and_rewrite(struct group *g, const char **names, size_t nr,
-    const struct share *s)
+static int lock_and_rewrite(const struct batch *b, struct group *g,
+    const char **names, size_t nr, const struct share *s)
 {
 	int r;
 
@@ -62,7 +78,7 @@ static int lock_and_rewrite(struct group *g, const char **names, size_t nr,
 	if (r < 0)
 		return r;
 	g->packed_locked = true;
-	return rewrite(g, names, nr, s->file_mode);
+	return rewrite(b, g, names, nr, s->file_mode);
 }
 
 static void prepare_group(struct batch *b, struct group *g, const char **names)
@@ -82,7 +98,7 @@ static void prepare_group(struct batch *b, struct group *g, const char **names)
 	}
 	if (nr == 0)
 		return;
-	r = lock_and_rewrite(g, names, nr, s);
+	r = lock_and_rewrite(b, g, names, nr, s);
 	if (r < 0)
 		deletions_failed(b, g, r);
 }
@@ -128,7 +144,7 @@ int batch_refit_packed(struct batch *b, struct group *g,
 	if (!fits) {
 		packed_rewrite_abandon(g->repo->packed);
 		g->packed_changed = false;
-		r = rewrite(g, names, nr, s->file_mode);
+		r = rewrite(b, g, names, nr, s->file_mode);
 	}
 	free(names);
 	return r;

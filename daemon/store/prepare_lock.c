@@ -101,6 +101,7 @@ static bool lock(struct batch *b, struct change *c)
 		return false;
 	r = token_lock(&c->group->token, c->dirfd, c->name, c->share->dir_mode);
 	c->locked = r == 0;
+	c->made_dirs = c->group->token.made_dirs;
 	if (r < 0)
 		change_lock_failed(b, c, r);
 	return r == 0;

@@ -100,7 +100,7 @@ void batch_prepare_logs(struct batch *b)
 			reflog_policy_creates(c->share->log_policy,
 			    change_shown_name(c)),
 		    c->share->file_mode, c->share->dir_mode, &c->log,
-		    &c->log_made);
+		    &c->log_made, &c->log_made_dirs);
 		if (r == 0 && c->log && !c->log_made)
 			r = share_log(b, c, path);
 		if (r == -EISDIR)

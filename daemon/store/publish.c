@@ -26,15 +26,10 @@
 
 #include "daemon/store/batch.h"
 
-static bool is_committed(const struct change *c)
-{
-	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
-}
-
 /* C is the end: what led to it goes with it. */
 static void void_change(struct change *c, enum refd_status status, int err)
 {
-	if (!is_committed(c) || !c->is_end)
+	if (!change_is_committed(c) || !c->is_end)
 		return;
 	c->void_status = status;
 	if (status == REFD_ABORTED)
@@ -71,8 +66,14 @@ static void append_line(struct batch *b, struct change *c)
 		return;
 	change_log_path(c, path);
 	line = change_log_line(c, &len);
-	r = line == NULL ? -ENOMEM :
-			   reflog_append(b->sys, c->dirfd, path, line, len);
+	if (line == NULL)
+		r = -ENOMEM;
+	else if (!batch_stand_wants_log(c))
+		r = reflog_append(b->sys, c->dirfd, path, line, len);
+	else
+		r = reflog_append_open(b->sys, c->dirfd, path, line, len);
+	if (r >= 0 && batch_stand_wants_log(c))
+		batch_stand_log(b, c, r);
 	free(line);
 	c->owed = r < 0;
 }
@@ -139,6 +140,7 @@ static int place_value(struct batch *b, struct change *c, bool by_link)
 	char value[TOKEN_NAME_MAX];
 
 	token_value_name(value, c->group->token.id, c->value_nr);
+	batch_stand_placing(b, c, value);
 	for (tries = 0;; tries++) {
 		r = by_link ?
 		    SYS(b->sys, linkat, stage_fd, value, c->dirfd, c->name) :
@@ -222,6 +224,7 @@ static void publish_nothing(struct batch *b, struct change *c)
 {
 	append_lines(b, c);
 	park_lines(b, c);
+	batch_stand_confirmed(b, c);
 	unlock(c);
 }
 
@@ -237,7 +240,7 @@ static void link_creations(struct batch *b, struct share *s)
 
 	for (i = 0; i < b->nr_changes && failed == NULL; i++) {
 		c = b->changes[i];
-		if (c->share != s || !is_committed(c) || c->is_loose ||
+		if (c->share != s || !change_is_committed(c) || c->is_loose ||
 		    c->action != CHANGE_WRITE)
 			continue;
 		r = place_value(b, c, true);
@@ -285,7 +288,7 @@ static void publish_delete(struct batch *b, struct change *c)
 
 static bool is_committed_deletion(const struct change *c)
 {
-	return c->action == CHANGE_DELETE && is_committed(c);
+	return c->action == CHANGE_DELETE && change_is_committed(c);
 }
 
 static int publish_packed(struct batch *b, struct group *g)
@@ -375,7 +378,7 @@ void batch_publish(struct batch *b)
 			link_creations(b, &b->shares[i]);
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (!c->is_end || !is_committed(c))
+		if (!c->is_end || !change_is_committed(c))
 			continue;
 		if (c->action == CHANGE_WRITE)
 			publish_write(b, c);
@@ -384,14 +387,6 @@ void batch_publish(struct batch *b)
 	}
 	publish_deletions(b);
 	record_voids(b);
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (!c->is_end || !is_committed(c))
-			continue;
-		atomic_store(&c->share->repo->touched, true);
-		atomic_store(&c->share->repo->fs->touched, true);
-		txn_decide(c->u, REFD_OK, NULL);
-	}
 }
 
 /* ---- the end ---- */
@@ -427,7 +422,7 @@ static void unmake_log(struct batch *b, const struct change *c)
 {
 	char path[REFD_PATH_MAX];
 
-	if (!c->log_made || c->u->status == REFD_OK ||
+	if (!c->log_made || change_is_committed(c) ||
 	    c->u->status == REFD_UNKNOWN)
 		return;
 	change_log_path(c, path);

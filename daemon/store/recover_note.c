@@ -172,6 +172,6 @@ int notes_write(struct notes *notes, const struct recovery *rec)
 
 	if (notes->nr == 0)
 		return 0;
-	r = journal_commit(rec->journal, notes->rows, notes->nr);
+	r = journal_commit(rec->journal, notes->rows, notes->nr, true);
 	return r > 0 ? -EIO : r;
 }

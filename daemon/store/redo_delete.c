@@ -67,7 +67,7 @@ static int rewrite(struct replay *rp, const char **names, size_t nr,
 	int r;
 
 	r = packed_rewrite_begin(rp->repo->packed, names, nr, rec->file_mode,
-	    &changed);
+	    true, &changed);
 	if (r < 0 || !changed)
 		return r;
 	r = packed_rewrite_finish(rp->repo->packed);

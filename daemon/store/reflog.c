@@ -71,7 +71,7 @@ static int create(const struct sys *sys, int dirfd, const char *log_path,
 /* Removes what stands in a new log's way, or makes what it lacks: 0 when it
  * is worth trying again. */
 static int make_room(const struct sys *sys, int dirfd, const char *log_path,
-    int error, mode_t dir_mode)
+    int error, mode_t dir_mode, unsigned *made_dirs)
 {
 	int r;
 
@@ -84,12 +84,14 @@ static int make_room(const struct sys *sys, int dirfd, const char *log_path,
 	if (error != -ENOENT)
 		return error;
 	r = sys_make_parents(sys, dirfd, log_path, dir_mode);
+	if (r > 0 && made_dirs != NULL)
+		*made_dirs += (unsigned)r;
 	return r == -ENOENT ? 0 : r;
 }
 
 int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
     int flags, bool may_create, mode_t file_mode, mode_t dir_mode,
-    uint64_t *size)
+    uint64_t *size, unsigned *made_dirs)
 {
 	unsigned tries;
 	int fd, r;
@@ -103,7 +105,7 @@ int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
 			    size);
 		if (fd >= 0)
 			break;
-		r = make_room(sys, dirfd, log_path, fd, dir_mode);
+		r = make_room(sys, dirfd, log_path, fd, dir_mode, made_dirs);
 		if (r < 0)
 			return r;
 		fd = open_existing(sys, dirfd, log_path, flags, size);
@@ -113,16 +115,17 @@ int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
 
 int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
     bool may_create, mode_t file_mode, mode_t dir_mode, bool *will_log,
-    bool *made)
+    bool *made, unsigned *made_dirs)
 {
 	uint64_t size;
 	int fd;
 
 	*will_log = *made = false;
+	*made_dirs = 0;
 	fd = open_existing(sys, dirfd, log_path, O_APPEND, &size);
 	if (fd < 0 && may_create) {
 		fd = reflog_open(sys, dirfd, log_path, O_APPEND, true,
-		    file_mode, dir_mode, &size);
+		    file_mode, dir_mode, &size, made_dirs);
 		*made = fd >= 0;
 	} else if (fd == -ENOENT || fd == -EISDIR) {
 		return 0;
@@ -145,20 +148,30 @@ int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path)
 	return st.size == 0 ? reflog_delete(sys, dirfd, log_path) : 0;
 }
 
-int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
+int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len)
 {
 	uint64_t size;
-	int fd, r, closed;
+	int fd, r;
 
-	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size);
+	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
+	    NULL);
 	if (fd < 0)
 		return fd;
 	r = SYS(sys, write_all, fd, line, len);
-	if (r < 0)
-		SYS(sys, ftruncate, fd, (off_t)size);
-	closed = SYS(sys, close, fd);
-	return r < 0 ? r : closed;
+	if (r == 0)
+		return fd;
+	SYS(sys, ftruncate, fd, (off_t)size);
+	SYS(sys, close, fd);
+	return r;
+}
+
+int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len)
+{
+	int fd = reflog_append_open(sys, dirfd, log_path, line, len);
+
+	return fd < 0 ? fd : SYS(sys, close, fd);
 }
 
 /* 1 when the SIZE bytes of FD end with LINE as a whole line. */
@@ -196,7 +209,8 @@ int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
 	uint64_t size;
 	int fd, r;
 
-	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size);
+	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
+	    NULL);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	r = ends_with(sys, fd, size, line, len);
@@ -220,7 +234,7 @@ int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
 	if (r < 0)
 		return r;
 	fd = reflog_open(sys, dirfd, log_path, O_APPEND, create, file_mode,
-	    dir_mode, &size);
+	    dir_mode, &size, NULL);
 	if (fd < 0)
 		return fd;
 	r = ends_with(sys, fd, size, line, len);

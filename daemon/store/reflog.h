@@ -39,9 +39,8 @@ char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
 /*
  * Before the commit point: makes the log's directories (mode DIR_MODE) and,
  * when CREATE, the empty file (exactly FILE_MODE). *WILL_LOG: there is a file
- * to append to, and it can be opened for that; *MADE: by this call. Without
- * CREATE nothing is made,
- * and a directory at LOG_PATH is no log, as in git.
+ * to append to, and it can be opened for that; *MADE: by this call, with
+ * *MADE_DIRS directories above it. Without CREATE nothing is made, and a directory at LOG_PATH is no log, as in git.
  *
  * -EISDIR: a non-empty directory is in the way (empty ones are removed, as
  * git does). -ENOTDIR: a parent is a file. -ELOOP, -EINVAL: LOG_PATH is a
@@ -49,13 +48,17 @@ char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
  * repository.
  */
 int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
-    bool create, mode_t file_mode, mode_t dir_mode, bool *will_log, bool *made);
+    bool create, mode_t file_mode, mode_t dir_mode, bool *will_log, bool *made,
+    unsigned *made_dirs);
 /* Takes back an empty log that was MADE, and its directories. */
 int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path);
 
-/* Appends; the file exists (a foreign expire may have replaced it). On
- * failure nothing of the line is left, unless taking it back fails as well.
- * -ENOENT: gone. */
+/* Appends; the file exists (a foreign expire may have replaced it). The
+ * descriptor, to be closed. On failure nothing of the line is left, unless
+ * taking it back fails as well. -ENOENT: gone. */
+int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len);
+/* The same, and closes it: 0. */
 int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 

@@ -200,7 +200,7 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 	int fd, r, closed;
 
 	fd = reflog_open(sys, dirfd, log_path, 0, create, file_mode, dir_mode,
-	    &size);
+	    &size, NULL);
 	if (fd == -ENOENT && !create) {
 		*added = *cut_bytes = 0;
 		return 0;

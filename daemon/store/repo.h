@@ -38,6 +38,8 @@ struct fs {
 	int64_t synced_ns;
 	int64_t synced_offset_ns;   /* wall clock less monotonic then */
 	atomic_bool touched;        /* published to since its last checkpoint */
+	atomic_bool promised;       /* and somebody was promised something */
+	bool carries;               /* sys->fsync_carries */
 	pthread_mutex_t checkpoint; /* held through one */
 	struct fs *next;
 };

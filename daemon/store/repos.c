@@ -59,6 +59,7 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 	    SYS(sys, openat, repo->refd_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fs->fd < 0)
 		return fs->fd;
+	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
 	/* Whatever is there by that name may not be a file. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
 	if (r == 0 || r == -ENOENT) {

@@ -221,6 +221,8 @@ static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
 		pthread_join(s->checkpoint_thread, NULL);
 	for (i = 0; i < nr; i++)
 		pthread_join(s->commit_threads[i], NULL);
+	flusher_free(s->applier.flusher);
+	s->applier.flusher = NULL;
 	s->started = false;
 }
 
@@ -230,6 +232,7 @@ int store_start(struct store *s)
 	size_t nr = 0;
 
 	s->started = true;
+	s->applier.flusher = flusher_new(s->sys);
 	lane = pthread_create(&s->lane_thread, NULL, lane_main, s);
 	barrier = pthread_create(&s->barrier_thread, NULL, barrier_main, s);
 	checkpoint =

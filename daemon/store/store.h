@@ -31,6 +31,8 @@ struct store_config {
 	size_t nr_roots;
 	enum refd_durability durability;
 	int64_t checkpoint_interval_ns;
+	/* What was answered in mode periodic lasts after so long. */
+	int64_t durability_interval_ns;
 	int64_t prepare_max_ns; /* of a window; 10 ms */
 	size_t max_open_repos;
 	bool adopt; /* a journal of another machine is this one's now */

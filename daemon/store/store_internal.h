@@ -6,6 +6,7 @@
  *			the journal's reader; opens and closes repositories
  *	barrier		syncfs for objects that are new
  *	committers	windows, one each
+ *	flusher		a few that sync files for the committers
  *	checkpointer	syncfs for what was published, SQLite's checkpoints,
  *			lines that are owed
  *
@@ -125,7 +126,7 @@ int checkpoint_once(struct store *s, bool now);
 void checkpoint_keep(void *store, uint64_t lsn);
 
 /* heal.c: committing, and bringing the journal back. */
-int heal_commit(void *store, struct journal_row *rows, size_t nr);
+int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
 /* After JOURNAL_UNKNOWN by whoever, seen at EPOCH. 0: it is back. */
 int heal_journal(struct store *s, unsigned epoch);
 

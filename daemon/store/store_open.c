@@ -48,7 +48,7 @@ static int open_state_dir(struct store *s, char **why)
 	int r;
 
 	r = sys_make_parents(sys, AT_FDCWD, s->state_dir, 0755);
-	if (r == 0) {
+	if (r >= 0) {
 		r = SYS(sys, mkdirat, AT_FDCWD, s->state_dir, 0700);
 		r = r == -EEXIST ? 0 : r;
 	}
@@ -152,6 +152,7 @@ static void init_applier(struct store *s)
 	ap->sys = s->sys;
 	ap->repos = &s->repos;
 	ap->journal = s->journal;
+	ap->durability = s->cfg.durability;
 	ap->prepare_max_ns = s->cfg.prepare_max_ns;
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,

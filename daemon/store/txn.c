@@ -86,6 +86,12 @@ void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
 	u->text = text;
 }
 
+enum refd_durability txn_durability(const struct txn *txn,
+    enum refd_durability least)
+{
+	return txn->req.durability > least ? txn->req.durability : least;
+}
+
 bool txn_is_decided(const struct txn *txn)
 {
 	size_t i;

@@ -107,6 +107,9 @@ void txn_decide(struct txn_update *u, enum refd_status status,
 void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
 bool txn_is_decided(const struct txn *txn);
+/* What it asked for, but at least LEAST: the daemon's own. */
+enum refd_durability txn_durability(const struct txn *txn,
+    enum refd_durability least);
 enum refd_outcome txn_outcome(const struct txn *txn);
 
 /* A transaction's share of a window. */

@@ -195,7 +195,8 @@ static void rewrite(const struct sys *sys, int dirfd, struct packed *packed,
 	size_t nr;
 
 	nr = choose(file, pattern, names);
-	expect(packed_rewrite_begin(packed, names, nr, 0644, &changed) == 0);
+	expect(
+	    packed_rewrite_begin(packed, names, nr, 0644, true, &changed) == 0);
 	expect(changed == (nr > 0));
 	if (!changed)
 		return;

@@ -76,6 +76,7 @@ static int prepare(struct work *k)
 {
 	char path[REFD_PATH_MAX];
 	bool will_log, made;
+	unsigned made_dirs;
 	size_t i;
 	int r;
 
@@ -91,7 +92,7 @@ static int prepare(struct work *k)
 		if (k->members[i].log) {
 			log_path(path, &k->members[i]);
 			r = reflog_prepare(k->sys, k->dirfds[i], path, true,
-			    0644, 0755, &will_log, &made);
+			    0644, 0755, &will_log, &made, &made_dirs);
 		}
 	return r;
 }
@@ -114,7 +115,7 @@ static int commit(struct work *k)
 		return r;
 	row.body = record_encode(&k->rec, &row.len);
 	assert(row.body != NULL);
-	r = journal_commit(k->h->w->store.journal, &row, 1);
+	r = journal_commit(k->h->w->store.journal, &row, 1, true);
 	free((void *)(uintptr_t)row.body);
 	k->h->lsn = row.lsn;
 	return r > 0 ? -EIO : r;

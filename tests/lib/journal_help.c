@@ -87,7 +87,7 @@ int help_commit(struct journal *j, unsigned first, unsigned nr, size_t bytes)
 
 	for (i = 0; i < nr; i++)
 		rows[i] = help_row(first + i, bytes);
-	r = journal_commit(j, rows, nr);
+	r = journal_commit(j, rows, nr, true);
 	for (i = 0; i < nr; i++) {
 		if (r == 0 && i > 0)
 			ck_assert_uint_gt(rows[i].lsn, rows[i - 1].lsn);

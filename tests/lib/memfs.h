@@ -53,7 +53,9 @@ enum memfs_mode {
 	 * of a file makes no name last. */
 	MEMFS_STRICT,
 	/* Any fsync makes all names of the mount last that came before it, as
-	 * the journals of ext4 and XFS do. fdatasync makes none last. */
+	 * the journals of ext4 and XFS do. fdatasync makes none last. Data
+	 * that was written out and waited for lasts with its file's name; in
+	 * STRICT writing out does nothing. */
 	MEMFS_ORDERED
 };
 void memfs_set_mode(struct memfs *fs, enum memfs_mode mode);
@@ -110,6 +112,8 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns);
 	X(FSYNC, fsync)                                                        \
 	X(FDATASYNC, fdatasync)                                                \
 	X(SYNCFS, syncfs)                                                      \
+	X(WRITE_OUT_BEGIN, write_out_begin)                                    \
+	X(WRITE_OUT_WAIT, write_out_wait)                                      \
 	X(FLOCK_TRY, flock_try)                                                \
 	X(DROP_CACHE, drop_cache)                                              \
 	X(DIR_OPEN, dir_open)                                                  \

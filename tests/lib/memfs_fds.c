@@ -470,6 +470,7 @@ void memfs_fds_table(struct sys *sys)
 	sys->fsync = m_fsync;
 	sys->fdatasync = m_fdatasync;
 	sys->syncfs = m_syncfs;
+	memfs_out_table(sys);
 	sys->drop_cache = m_drop_cache;
 	sys->mount_id = m_mount_id;
 	sys->fs_type = m_fs_type;

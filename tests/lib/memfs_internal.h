@@ -280,6 +280,7 @@ void memfs_boots(struct memfs *fs);
 void memfs_names_table(struct sys *sys);
 void memfs_inodes_table(struct sys *sys);
 void memfs_fds_table(struct sys *sys);
+void memfs_out_table(struct sys *sys);
 /* The directory goes away under the stream, or the stream goes. */
 void memfs_dir_strand(struct memfs *fs, struct sys_dir *dir);
 void memfs_dir_free(struct memfs *fs, struct sys_dir *dir);

@@ -39,7 +39,9 @@ static int write_new(const struct plaingit *git, const char *path,
 
 static int make_parents(const struct plaingit *git, const char *path)
 {
-	return sys_make_parents(git->sys, git->dirfd, path, 0777);
+	int r = sys_make_parents(git->sys, git->dirfd, path, 0777);
+
+	return r < 0 ? r : 0;
 }
 
 int plaingit_lock(const struct plaingit *git, const char *ref)

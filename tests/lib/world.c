@@ -70,9 +70,9 @@ static void wake(void *arg)
 	(void)arg;
 }
 
-static int commit(void *arg, struct journal_row *rows, size_t nr)
+static int commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
-	return heal_commit(&((struct world *)arg)->store, rows, nr);
+	return heal_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
 static void owe(void *arg, const struct repo *repo)
@@ -85,7 +85,10 @@ static void owe(void *arg, const struct repo *repo)
 
 static void keep(void *arg, uint64_t lsn)
 {
-	checkpoint_keep(&((struct world *)arg)->store, lsn);
+	struct world *w = arg;
+
+	w->kept++;
+	checkpoint_keep(&w->store, lsn);
 }
 
 static void found(void *arg, enum store_finding finding, const char *repo,
@@ -191,6 +194,9 @@ static void init_store(struct world *w)
 	s->sys = w->sys;
 	s->cfg.sys = w->sys;
 	s->cfg.wake = wake;
+	s->cfg.durability = w->mode != REFD_DURABILITY_DEFAULT ?
+	    w->mode :
+	    REFD_DURABILITY_JOURNAL;
 	s->state_dir = state_dir;
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_rwlock_init(&s->journal_lock, NULL);
@@ -206,6 +212,7 @@ static void init_applier(struct world *w)
 	ap->sys = w->sys;
 	ap->repos = &w->store.repos;
 	ap->journal = w->store.journal;
+	ap->durability = w->store.cfg.durability;
 	ap->prepare_max_ns = INT64_MAX / 2;
 	atomic_init(&ap->next_token,
 	    journal_this_start(w->store.journal) << JOURNAL_TOKEN_BITS | 1);
@@ -343,6 +350,7 @@ static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 		parse_update(word, &updates[req.nr_updates++]);
 	free(copy);
 	req.request_id = 1;
+	req.durability = w->asked;
 	refd_txid_make(&req.txid);
 	/* Through the wire, so that the request owns what it holds. */
 	refd_request_encode(&req, &buf);

@@ -31,7 +31,12 @@ struct world {
 	 * <name>" of the last. */
 	unsigned nr_still;
 	char still[128];
-	uint64_t owed;    /* lines, ever */
+	uint64_t owed; /* lines, ever */
+	uint64_t kept; /* records that the next start needs, ever */
+	/* The daemon's; journal unless set before world_start(). */
+	enum refd_durability mode;
+	/* What the next transactions ask for. */
+	enum refd_durability asked;
 	unsigned seconds; /* of the next transaction's committer */
 	bool clock_stands;
 };

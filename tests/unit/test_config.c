@@ -284,15 +284,17 @@ START_TEST(what_is_wrong_is_named)
 	expect_error("[daemon \"x\"]\nsocket=/x\n",
 	    "2: unknown key "
 	    "'daemon.x.socket': did you mean 'daemon.socket'?");
-	expect_error("[durability]\nmode = fsync\n",
-	    "2: durability mode "
-	    "'fsync' is not there yet: this version has journal only");
 	expect_error("[durability]\nmode = safe\n",
 	    "2: 'safe' is not a "
-	    "durability mode: it can be journal");
+	    "durability mode: it can be none, periodic, journal, batch or "
+	    "fsync");
+	expect_error("[durability]\ninterval = 0\n",
+	    "2: durability.interval is '0': it must be a number from 1 to "
+	    "3600000");
 	expect_error("[durability]\nmode = default\n",
 	    "2: 'default' is not "
-	    "a durability mode: it can be journal");
+	    "a durability mode: it can be none, periodic, journal, batch or "
+	    "fsync");
 	expect_error("[daemon]\nroot = srv\n",
 	    "2: daemon.root is 'srv': it "
 	    "must be an absolute path");
@@ -356,6 +358,7 @@ START_TEST(option_environment_file_default)
 	ck_assert_uint_eq(cfg.window_refs, 5);
 	ck_assert_uint_eq(cfg.connections_max, 10000);
 	ck_assert_uint_eq(cfg.checkpoint_interval_ms, 1000);
+	ck_assert_uint_eq(cfg.durability_interval_ms, 1000);
 	ck_assert_uint_eq(cfg.session_timeout_ms, 30000);
 	config_done(&cfg);
 
@@ -435,8 +438,8 @@ START_TEST(wrong_command_lines)
 	    NULL);
 	expect_complaint(OPTIONS_USAGE, "unexpected argument 'x'", "x", NULL);
 	expect_complaint(OPTIONS_USAGE, "empty", "--root", "");
-	expect_complaint(OPTIONS_USAGE, "'batch' is not there yet",
-	    "--durability", "batch");
+	expect_complaint(OPTIONS_USAGE, "'safe' is not a durability mode",
+	    "--durability", "safe");
 	expect_complaint(OPTIONS_BAD, "No such file", "--config", "/nowhere");
 	expect_complaint(OPTIONS_BAD, "No such file", "--root", "/nowhere");
 	expect_complaint(OPTIONS_BAD, "Not a directory", "--root",

@@ -264,7 +264,7 @@ END_TEST
 static int nr_commits, void_result;
 
 static int commit_and_take_the_name(void *arg, struct journal_row *rows,
-    size_t nr)
+    size_t nr, bool flush)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	int fd;
@@ -279,7 +279,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	SYS(sys, write_all, fd, "3535353535353535353535353535353535353535\n",
 	    41);
 	SYS(sys, close, fd);
-	return heal_commit(&((struct world *)arg)->store, rows, nr);
+	return heal_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
 /* git made x/y during the flush of our x; and there is no room to say so. */
@@ -304,7 +304,8 @@ END_TEST
 
 static size_t bytes_max;
 
-static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr)
+static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
 {
 	size_t i, len = 0;
 
@@ -312,7 +313,7 @@ static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr)
 		len += rows[i].len;
 	if (len > bytes_max)
 		return -ENOSPC;
-	return heal_commit(&((struct world *)arg)->store, rows, nr);
+	return heal_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
 START_TEST(what_does_not_fit_fails_alone)

@@ -130,11 +130,11 @@ START_TEST(a_transaction_is_looked_up_with_its_voids)
 
 	stranger.uid = UINT32_MAX;
 	row.final = false;
-	ck_assert_int_eq(journal_commit(j, &stranger, 1), 0);
-	ck_assert_int_eq(journal_commit(j, &row, 1), 0);
+	ck_assert_int_eq(journal_commit(j, &stranger, 1, true), 0);
+	ck_assert_int_eq(journal_commit(j, &row, 1, true), 0);
 	taken_back.kind = JOURNAL_VOID;
 	taken_back.voids = row.lsn;
-	ck_assert_int_eq(journal_commit(j, &taken_back, 1), 0);
+	ck_assert_int_eq(journal_commit(j, &taken_back, 1, true), 0);
 
 	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 2);
 	ck_assert_uint_eq(found.rows[0].lsn, row.lsn);
@@ -164,8 +164,8 @@ START_TEST(a_body_may_be_empty_or_large)
 	struct journal_reader *reader;
 	struct found found;
 
-	ck_assert_int_eq(journal_commit(j, &empty, 1), 0);
-	ck_assert_int_eq(journal_commit(j, &large, 1), 0);
+	ck_assert_int_eq(journal_commit(j, &empty, 1, true), 0);
+	ck_assert_int_eq(journal_commit(j, &large, 1, true), 0);
 	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
 	ck_assert_uint_eq(look_up(reader, 0, &empty.txid, &found), 1);
 	ck_assert_uint_eq(found.rows[0].len, 0);

@@ -176,10 +176,11 @@ END_TEST
 
 static int prepare(const char *path, bool create, bool *will_log)
 {
+	unsigned made_dirs;
 	bool made;
 
 	return reflog_prepare(sys, tmp_fd, path, create, 0640, 02750, will_log,
-	    &made);
+	    &made, &made_dirs);
 }
 
 START_TEST(preparing_makes_file_and_directories)

@@ -21,9 +21,10 @@ static void teardown(void)
 	world_free(w);
 }
 
-static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr)
+static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
 {
-	int r = journal_commit(w->store.journal, rows, nr);
+	int r = journal_commit(w->store.journal, rows, nr, flush);
 
 	(void)arg;
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/q/z",

@@ -189,7 +189,7 @@ static void park(const char *worktree, const char *name)
 	ck_assert_uint_ne(row.repo, 0);
 	row.body = record_encode(&rec, &row.len);
 	ck_assert_ptr_nonnull(row.body);
-	ck_assert_int_eq(journal_commit(journal, &row, 1), 0);
+	ck_assert_int_eq(journal_commit(journal, &row, 1, true), 0);
 	free((void *)(uintptr_t)row.body);
 	ck_assert_int_eq(journal_close(journal), 0);
 }

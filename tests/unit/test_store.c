@@ -104,14 +104,6 @@ START_TEST(refusals)
 	txn = sr_admit(&id, sr_repo, "refs/heads/a", absent);
 	ck_assert_int_eq(txn->updates[0].status, REFD_NOOBJECT);
 	sr_done_with(txn);
-	/* Nothing weaker than what was asked for is ever called ok. */
-	refd_txid_make(&id);
-	txn = sr_make_txn(&id, sr_repo, "refs/heads/a", sr_commit);
-	txn->req.durability = REFD_DURABILITY_FSYNC;
-	store_admit(sr_store, txn);
-	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
-	ck_assert_int_eq(txn->refused, REFD_UNSUPPORTED);
-	sr_done_with(txn);
 	refd_txid_make(&id);
 	tmp_run("git -C r.git config core.repositoryformatversion 1 && "
 		"git -C r.git config extensions.objectformat sha256");

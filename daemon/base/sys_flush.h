@@ -1,0 +1,17 @@
+/*
+ * The calls of sys_kernel that flush; for sys.c alone. As daemon/base/sys.h
+ * has them.
+ */
+#ifndef BASE_SYS_FLUSH_H
+#define BASE_SYS_FLUSH_H
+
+#include "daemon/base/sys.h"
+
+int sys_flush_fsync(const struct sys *sys, int fd);
+int sys_flush_fdatasync(const struct sys *sys, int fd);
+int sys_flush_syncfs(const struct sys *sys, int fd);
+int sys_flush_begin(const struct sys *sys, int fd);
+int sys_flush_wait(const struct sys *sys, int fd);
+int sys_flush_carries(const struct sys *sys, int fd);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * The calls of struct sys that write data out without a flush.
+ */
+#include "tests/lib/memfs_internal.h"
+
+/* Once written out only the drive's own memory could lose it, and that is
+ * flushed before any name lasts. */
+static int write_out(const struct sys *sys, enum memfs_call call, int fd)
+{
+	struct memfs *fs;
+	struct memfs_open *open;
+	int r = memfs_enter_fd(sys, call, fd, &fs);
+
+	if (r == 0)
+		r = memfs_fd_get(fs, fd, &open);
+	if (r == 0 && call == MEMFS_WRITE_OUT_WAIT)
+		r = memfs_change_begins(fs);
+	if (r == 0 && call == MEMFS_WRITE_OUT_WAIT && fs->mode == MEMFS_ORDERED)
+		data_sync(open->node, false);
+	return memfs_leave(fs, r);
+}
+
+static int m_write_out_begin(const struct sys *sys, int fd)
+{
+	return write_out(sys, MEMFS_WRITE_OUT_BEGIN, fd);
+}
+
+static int m_write_out_wait(const struct sys *sys, int fd)
+{
+	return write_out(sys, MEMFS_WRITE_OUT_WAIT, fd);
+}
+
+static int m_fsync_carries(const struct sys *sys, int fd)
+{
+	(void)fd;
+	return ((struct memfs_proc *)sys->ctx)->fs->mode == MEMFS_ORDERED;
+}
+
+void memfs_out_table(struct sys *sys)
+{
+	sys->write_out_begin = m_write_out_begin;
+	sys->write_out_wait = m_write_out_wait;
+	sys->fsync_carries = m_fsync_carries;
+}

@@ -1,0 +1,141 @@
+#!/bin/bash
+# What each mode of durability costs, counted by strace and put down to what it
+# was for: transactions of 1 to 1000 refs, with directories that have to be
+# made, with log lines, and deletions of loose and of packed refs, on a file
+# system whose journal carries many files in one flush (ext4) and on one that
+# needs syncfs for that (btrfs). The daemon promises nothing by itself; each
+# transaction asks for its mode, by git's configuration. The sums are the table
+# in the README.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+flushes=$T/flushes
+
+if ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; then
+	skip modes 'no strace, or it may not trace'
+	finish
+fi
+
+# Nothing in the background blurs the count.
+cat >"$T/config" <<'CONFIG'
+[durability]
+	mode = none
+	interval = 3600000
+[checkpoint]
+	interval = 3600000
+CONFIG
+
+attach() {
+	: >"$flushes"
+	strace -f -y -q -o "$flushes" --seccomp-bpf \
+		-e trace=fsync,fdatasync,syncfs,sync_file_range \
+		-p "$DAEMON" 2>"$T/strace.err" &
+	tracer=$!
+	own "$tracer"
+	for _ in {1..100}; do
+		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+count() { # [-e] PATTERN...
+	grep -c "$@" "$T/cost"
+}
+
+# Runs refd update --stdin in MODE and says what it cost: flushes of the
+# journal, of values, of logs, of directories, of packed-refs.new, of many
+# files at once, and anything else.
+cost_of() { # MODE COUNT COMMAND-WITH-#-FOR-THE-NUMBER
+	local from i all
+	from=$(wc -l <"$flushes")
+	for ((i = 1; i <= $2; i++)); do echo "${3//#/$i}"; done |
+		GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=refd.durability \
+			GIT_CONFIG_VALUE_0=$1 \
+			"$REFD" update -C "$repo" --stdin >"$T/out" 2>&1 ||
+		{ sed 's/^/# /' "$T/out"; echo failed; return 1; }
+	tail -n +$((from + 1)) "$flushes" |
+		grep -v -e resumed -e exited -e sync_file_range >"$T/cost"
+	journal=$(count 'fdatasync.*/journal.db-wal>')
+	values=$(count "fsync.*/refd/stage/[0-9a-f]*-[0-9]\{1,9\}>")
+	logs=$(count 'fsync.*\.git/logs/.*/[0-9]*-\?[0-9]\+>')
+	packed=$(count 'fsync.*/packed-refs.new>')
+	many=$(count -e 'syncfs(' -e 'fsync.*/refd/stage/[0-9a-f]*-4294967295>')
+	dirs=$(grep 'fsync.*\.git' "$T/cost" | sed 's/[^<]*<\([^>]*\)>.*/\1/' |
+		while read -r dir; do [ ! -d "$dir" ] || echo; done | wc -l)
+	all=$((journal + values + logs + packed + many + dirs))
+	echo "$journal+$values+$logs+$dirs+$packed+$many" \
+		"$(($(wc -l <"$T/cost") - all))"
+}
+
+costs() { # MODE WHAT WANTED COUNT COMMAND
+	is "$on, $1, $2: journal+values+logs+directories+packed-refs+many" \
+		"$3 0" "$(cost_of "$1" "$4" "$5")"
+}
+
+# Of 1, 10, 100, 1000 refs, by what does not depend on how many there are, and
+# whether each value is one more.
+per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
+	local mode=$1 journal=$2 each=$3 logs=$4 dir=$5 many=$6 n d=refs/heads/$1
+	"$REFD" update -C "$repo" "$d/warm" "$one"
+	for n in 1 10 100 1000; do
+		costs "$mode" "$n created" \
+			"$journal+$((each * n))+0+$dir+0+$many" \
+			"$n" "create $d/$n-# $one"
+	done
+	costs "$mode" '10 moved' "$journal+$((each * 10))+0+$dir+0+$many" \
+		10 "update $d/10-# $two $one"
+	costs "$mode" '10 created, two directories made' \
+		"$journal+$((each * 10))+0+$((dir * 3))+0+$many" \
+		10 "create $d/x/y/# $one"
+	git -C "$repo" config core.logAllRefUpdates always
+	costs "$mode" '10 moved, with new logs' \
+		"$journal+$((each * 10))+$((logs * 10))+$((dir * 3))+0+$many" \
+		10 "update $d/100-# $two $one"
+	costs "$mode" '10 moved, with logs' \
+		"$journal+$((each * 10))+$((logs * 10))+$dir+0+$many" \
+		10 "update $d/100-# $one $two"
+	git -C "$repo" config core.logAllRefUpdates false
+	# The refs' directory, that of their logs, and packed-refs'.
+	costs "$mode" '10 loose deleted' "$journal+0+0+$((dir * 3))+0+$(((many + 1) / 2))" \
+		10 "delete $d/100-#"
+	git -C "$repo" pack-refs --all
+	costs "$mode" '10 packed deleted' \
+		"$journal+0+0+$((dir * 3))+$packs+$(((many + 1) / 2))" \
+		10 "delete $d/10-#"
+}
+
+modes_on() { # FILE-SYSTEM SIZE
+	on=$1
+	with_fs "$1" "$2" || return
+	STATE=$FS/state
+	SERVED=$FS
+	repo=$FS/repo.git
+	check "$on: the daemon starts" start_daemon --config "$T/config"
+	git init -q --bare "$repo"
+	git -C "$repo" config core.logAllRefUpdates false
+	tree=$(git -C "$repo" mktree </dev/null)
+	one=$(git -C "$repo" commit-tree -m one "$tree")
+	two=$(git -C "$repo" commit-tree -m two "$tree")
+	# The first transaction makes repository and objects durable.
+	sleep 0.3
+	git -C "$repo" config refd.durability journal
+	"$REFD" update -C "$repo" refs/heads/first "$one"
+	git -C "$repo" config --unset refd.durability
+	check "$on: strace watches" attach
+	packs=0
+	per_mode none 0 0 0 0 0
+	packs=1
+	per_mode periodic 0 0 0 0 0
+	per_mode journal 1 0 0 0 0
+	per_mode batch 1 0 0 0 2
+	per_mode fsync 1 1 1 1 0
+	kill -INT "$tracer"
+	reap "$tracer"
+	check "$on: the daemon stops" stop_daemon
+}
+
+modes_on ext4 128M
+modes_on btrfs 256M
+finish

@@ -1,0 +1,203 @@
+/*
+ * Proves of the modes batch and fsync, on a disk that forgets, that what was
+ * answered is there after a cut without the journal: values, deletions, log
+ * lines, directories that were made, values that were only confirmed; that no
+ * ref is ever empty on the way and no lock is left; that a client gets this of
+ * a daemon of any mode; and that nothing is called ok whose sync has failed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "tests/lib/durability_world.h"
+
+/* ---- the modes that need no journal ---- */
+
+static const struct strong {
+	enum refd_durability daemon, asked;
+	bool strict, atomic, state_elsewhere;
+} strong[] = {
+	{ FSYNC, 0, true, false, false },
+	{ FSYNC, 0, false, true, true },
+	{ BATCH, 0, true, true, false },
+	{ BATCH, 0, false, false, true },
+	{ NONE, FSYNC, true, false, true },
+	{ PERIODIC, BATCH, false, true, false },
+	{ JOURNAL, FSYNC, true, true, false },
+	{ JOURNAL, BATCH, true, false, true },
+};
+#define NR_STRONG ((int)(sizeof(strong) / sizeof(*strong)))
+
+static void fresh_strong(const struct strong *s)
+{
+	dw_fresh(s->daemon, s->state_elsewhere);
+	dw_set_disk(s->strict);
+	dw->asked = s->asked;
+}
+
+START_TEST(stands_without_the_journal)
+{
+	const struct strong *s = &strong[_i];
+	uint64_t seed;
+
+	for (seed = 0; seed < 100; seed++) {
+		dw_say("stands", _i, seed);
+		fresh_strong(s);
+		dw_apply_ok(DW_SPEC, s->atomic);
+		dw_cut(seed);
+		dw_check_there();
+		dw_no_locks();
+		dw_restart();
+		dw_check_there();
+		world_free(dw);
+	}
+}
+END_TEST
+
+START_TEST(no_ref_is_empty_on_the_way)
+{
+	const struct strong *s = &strong[_i];
+	unsigned long n;
+	uint64_t seed;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		for (seed = 0; seed < 6; seed++) {
+			dw_say("on the way", _i, n * 1000 + seed);
+			fresh_strong(s);
+			memfs_cut_at(dw->fs, n);
+			world_done(dw, world_apply(dw, DW_SPEC, s->atomic));
+			hit = memfs_was_hit(dw->fs);
+			dw_cut(n * 1000 + seed);
+			dw_check_at("a", "12");
+			dw_check_at("b", "03");
+			dw_check_at("c", "01");
+			dw_check_at("p", "01");
+			dw_check_at("x/y/z", "04");
+			dw_check_at("d", "1");
+			dw_check_at("keep", "1");
+			dw_restart();
+			dw_no_locks();
+			world_free(dw);
+		}
+	}
+	ck_assert_uint_gt(n, 15);
+}
+END_TEST
+
+/* A value that somebody else wrote, unsynced, and ours only confirms. */
+START_TEST(what_is_confirmed_stands_too)
+{
+	static const char text[] = "3535353535353535353535353535353535353535\n";
+	const struct strong *s = &strong[_i];
+	const struct sys *sys;
+	uint64_t seed;
+	int fd;
+
+	for (seed = 0; seed < 40; seed++) {
+		dw_say("confirmed", _i, seed);
+		fresh_strong(s);
+		sys = memfs_other(dw->fs);
+		fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/new",
+		    O_WRONLY | O_CREAT, 0644);
+		ck_assert_int_eq(
+		    SYS(sys, write_all, fd, text, sizeof(text) - 1), 0);
+		SYS(sys, close, fd);
+		ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, WORLD_REPO "/new",
+				     AT_FDCWD, WORLD_REPO "/refs/heads/a"),
+		    0);
+		dw_apply_ok("a=5", false);
+		dw_cut(seed);
+		dw_check_at("a", "5");
+		world_free(dw);
+	}
+}
+END_TEST
+
+/* The call after N more of kind CALL fails: what is ok stands all the same,
+ * what is not known is recorded. false: no call was hit. */
+static bool fail_one(const struct strong *s, enum memfs_call call,
+    unsigned long n, int err, bool *was_unknown)
+{
+	static const char *const names[] = { "a", "b", "c", "p", "x/y/z", "d" };
+	static const char olds[] = "10110", news[] = "23004";
+	enum refd_status st[6];
+	struct txn *txn;
+	bool hit;
+	size_t i;
+
+	dw_say("failing", (int)(s - strong), n);
+	fresh_strong(s);
+	memfs_fail_call(dw->fs, call, n, err);
+	txn = world_apply(dw, DW_SPEC, s->atomic);
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < 6; i++)
+		st[i] = txn->updates[i].status;
+	world_done(dw, txn);
+	hit = memfs_was_hit(dw->fs);
+	memfs_fail_none(dw->fs);
+	ck_assert_uint_eq(memfs_bad_syncs(dw->fs), 0);
+	ck_assert_uint_eq(memfs_bad_fds(dw->fs), 0);
+	dw_no_locks();
+	dw_cut(n);
+	for (i = 0; i < 5; i++)
+		if (st[i] == REFD_OK)
+			dw_check_at(names[i], (char[]){ news[i], '\0' });
+	dw_restart();
+	for (i = 0; i < 5; i++) {
+		if (st[i] == REFD_OK || st[i] == REFD_UNKNOWN)
+			dw_check_at(names[i], (char[]){ news[i], '\0' });
+		else
+			dw_check_at(names[i], (char[]){ olds[i], '\0' });
+		if (st[i] == REFD_UNKNOWN) {
+			*was_unknown = true;
+			ck_assert_uint_gt(dw->kept, 0);
+		}
+		if (hit && st[i] != REFD_OK && st[i] != REFD_UNKNOWN)
+			ck_assert_msg(st[i] == REFD_ABORTED ||
+				st[i] ==
+				    (err == -ENOSPC ? REFD_NOSPACE : REFD_IO),
+			    "%s: %s is %s", dw_context, names[i],
+			    refd_status_name(st[i]));
+	}
+	world_free(dw);
+	return hit;
+}
+
+START_TEST(no_ok_over_a_failed_sync)
+{
+	static const enum memfs_call calls[] = { MEMFS_FSYNC, MEMFS_SYNCFS,
+		MEMFS_WRITE_OUT_BEGIN, MEMFS_WRITE_OUT_WAIT };
+	bool was_unknown = false;
+	unsigned long n, hits = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		for (n = 0; fail_one(&strong[_i], calls[i], n,
+			 n % 2 ? -ENOSPC : -EIO, &was_unknown);
+		     n++)
+			hits++;
+	ck_assert_uint_ge(hits, 2);
+	ck_assert(was_unknown);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("durability");
+	TCase *tc = tcase_create("durability");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, stands_without_the_journal, 0, NR_STRONG);
+	tcase_add_loop_test(tc, no_ref_is_empty_on_the_way, 0, NR_STRONG);
+	tcase_add_loop_test(tc, what_is_confirmed_stands_too, 0, NR_STRONG);
+	tcase_add_loop_test(tc, no_ok_over_a_failed_sync, 0, NR_STRONG);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,243 @@
+/*
+ * Proves of the weaker modes, on a disk that forgets, that
+ *	periodic	loses no value that lasted for one that did not, and
+ *			that after the interval's sync all is there without the
+ *			journal
+ *	none		does not keep the next start from serving
+ * that shares of one window get each its own, that nobody gets less than the
+ * daemon's, that what was left by one mode is recovered under another, and that
+ * a flush of the journal takes along what was committed without one.
+ */
+#include <check.h>
+#include <errno.h>
+
+#include "tests/lib/durability_world.h"
+
+/* ---- the weak ones ---- */
+
+START_TEST(periodic_loses_nothing_older)
+{
+	unsigned long n;
+	uint64_t seed;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		for (seed = 0; seed < 10; seed++) {
+			dw_say("periodic", 0, n * 1000 + seed);
+			dw_fresh(PERIODIC, seed & 1);
+			dw_set_disk(false);
+			memfs_cut_at(dw->fs, n);
+			world_done(dw, world_apply(dw, DW_SPEC, false));
+			hit = memfs_was_hit(dw->fs);
+			dw_cut(n * 1000 + seed);
+			dw_check_at("a", "12");
+			dw_check_at("d", "1");
+			dw_check_at("keep", "1");
+			dw_restart();
+			dw_check_at("a", "12");
+			dw_check_at("d", "1");
+			dw_check_at("keep", "1");
+			dw_no_locks();
+			world_free(dw);
+		}
+	}
+}
+END_TEST
+
+START_TEST(periodic_lasts_after_its_sync)
+{
+	uint64_t seed;
+
+	for (seed = 0; seed < 100; seed++) {
+		dw_say("periodic", 1, seed);
+		dw_fresh(PERIODIC, seed & 1);
+		dw_set_disk(seed & 2);
+		dw_apply_ok(DW_SPEC, seed & 4);
+		ck_assert(journal_is_unflushed(dw->store.journal));
+		ck_assert_int_eq(world_checkpoint(dw), 0);
+		ck_assert(!journal_is_unflushed(dw->store.journal));
+		dw_apply_ok("a=7", false);
+		dw_cut(seed);
+		dw_check_at("b", "3");
+		dw_check_at("c", "0");
+		dw_check_at("p", "0");
+		dw_restart();
+		/* Here writing out is no more than a wish. */
+		dw_check_at("a", seed & 2 ? "27?" : "27");
+		world_free(dw);
+	}
+}
+END_TEST
+
+START_TEST(none_recovers)
+{
+	unsigned long n;
+	uint64_t seed;
+	bool hit = true;
+
+	for (n = 0; hit; n += 3) {
+		for (seed = 0; seed < 10; seed++) {
+			dw_say("none", 0, n * 1000 + seed);
+			dw_fresh(NONE, seed & 1);
+			dw_set_disk(seed & 2);
+			memfs_cut_at(dw->fs, n);
+			world_done(dw, world_apply(dw, DW_SPEC, false));
+			hit = memfs_was_hit(dw->fs);
+			dw_cut(n * 1000 + seed);
+			dw_restart();
+			dw_no_locks();
+			world_free(dw);
+		}
+	}
+}
+END_TEST
+
+/* ---- together ---- */
+
+START_TEST(each_share_gets_its_own)
+{
+	static const char *const specs[2] = { "a=2:1;-c:1", "b=3;x/y=4;-p" };
+	const enum refd_durability modes[2] = { 0, _i ? FSYNC : BATCH };
+	struct txn *txns[2];
+	uint64_t seed;
+	size_t i;
+
+	for (seed = 0; seed < 200; seed++) {
+		dw_say("mixed", _i, seed);
+		dw_fresh(NONE, seed & 1);
+		dw_set_disk(seed & 2);
+		for (i = 0; i < 2; i++) {
+			dw->asked = modes[i];
+			txns[i] = world_begin(dw, specs[i], false);
+			ck_assert_ptr_nonnull(txns[i]);
+		}
+		world_window(dw, txns, 2);
+		ck_assert(dw_all_ok(txns[0]) && dw_all_ok(txns[1]));
+		world_done(dw, txns[0]);
+		world_done(dw, txns[1]);
+		dw_cut(seed);
+		dw_check_at("b", "3");
+		dw_check_at("x/y", "4");
+		dw_check_at("p", "0");
+		dw_check_at("keep", "1");
+		dw_restart();
+		/* The record that was flushed for the other holds for both. */
+		dw_check_at("a", "2");
+		dw_check_at("c", "0");
+		world_free(dw);
+	}
+}
+END_TEST
+
+START_TEST(a_weaker_wish_gets_the_daemons)
+{
+	uint64_t seed;
+
+	for (seed = 0; seed < 100; seed++) {
+		dw_say("weaker", 0, seed);
+		dw_fresh(JOURNAL, seed & 1);
+		dw->asked = NONE;
+		dw_apply_ok(DW_SPEC, false);
+		dw_cut(seed);
+		dw_restart();
+		dw_check_there();
+		world_free(dw);
+	}
+}
+END_TEST
+
+START_TEST(one_mode_after_another)
+{
+	enum refd_durability before = NONE + (_i % 5), after = NONE + _i / 5;
+	uint64_t seed;
+
+	for (seed = 0; seed < 20; seed++) {
+		dw_say("switched", _i, seed);
+		dw_fresh(before, seed & 1);
+		dw_set_disk(seed & 2);
+		dw_apply_ok("a=2:1;b=3", false);
+		dw->mode = after;
+		if (seed & 4) {
+			memfs_kill(dw->fs);
+			world_crash(dw);
+			dw_restart();
+			dw_check_at("a", "2");
+		} else {
+			dw_cut(seed);
+			dw_restart();
+			if (before >= JOURNAL)
+				dw_check_at("a", "2");
+		}
+		dw_set_disk(seed & 2);
+		/* None may have left the others broken. */
+		dw_apply_ok("n=5", false);
+		dw_cut(seed + 1);
+		dw_restart();
+		if (after >= JOURNAL)
+			dw_check_at("n", "5");
+		world_free(dw);
+	}
+}
+END_TEST
+
+/* ---- the journal's part ---- */
+
+START_TEST(a_flush_takes_all_before_it)
+{
+	uint64_t seed;
+	int i, lasting;
+
+	for (seed = 0; seed < 60; seed++) {
+		dw_say("flush", 0, seed);
+		dw_fresh(NONE, true);
+		/* The WAL begins anew in between, half-full of old frames. */
+		for (i = 0; i < 20; i++) {
+			dw_apply_ok(i % 2 ? "a=2" : "a=1", false);
+			if (i % 7 == 6)
+				ck_assert_int_eq(
+				    journal_checkpoint(dw->store.journal, 1),
+				    0);
+		}
+		dw->asked = JOURNAL;
+		dw_apply_ok("a=6", false);
+		dw->asked = REFD_DURABILITY_DEFAULT;
+		lasting = (int)journal_last_lsn(dw->store.journal);
+		for (i = 0; i < 9; i++) {
+			dw_apply_ok(i % 2 ? "b=2" : "b=1", false);
+			if (i == (int)(seed % 9))
+				ck_assert_int_eq(
+				    journal_checkpoint(dw->store.journal, 1),
+				    0);
+		}
+		dw_cut(seed);
+		dw_restart();
+		ck_assert_uint_ge(journal_last_lsn(dw->store.journal),
+		    (uint64_t)lasting);
+		dw_check_at("a", "6");
+		world_free(dw);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("durability_weak");
+	TCase *tc = tcase_create("durability_weak");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, periodic_loses_nothing_older);
+	tcase_add_test(tc, periodic_lasts_after_its_sync);
+	tcase_add_test(tc, none_recovers);
+	tcase_add_loop_test(tc, each_share_gets_its_own, 0, 2);
+	tcase_add_test(tc, a_weaker_wish_gets_the_daemons);
+	tcase_add_loop_test(tc, one_mode_after_another, 0, 25);
+	tcase_add_test(tc, a_flush_takes_all_before_it);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -8,8 +8,8 @@
 #include "daemon/net/peer.h"
 #include "daemon/net/requests.h"
 
-/* How often the log says that there are too many. */
-#define FULL_NS (60 * 1000000000LL)
+/* How often the log says the same of those who are turned away. */
+#define SAME_NS (60 * 1000000000LL)
 
 /* Says why, and hangs up: it fits the buffer of a socket that is new. */
 static void turn_away(const struct net *net, int fd, enum refd_status status,
@@ -35,12 +35,28 @@ static void say_full(struct net *net)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 
-	if (net->full_ns != 0 && now_ns - net->full_ns < FULL_NS)
+	if (net->full_ns != 0 && now_ns - net->full_ns < SAME_NS)
 		return;
 	net->full_ns = now_ns;
 	log_warning("all %zu connections are taken, others are turned away: "
 		    "see limits.connections, and the limit of open files",
 	    net->cfg.connections_max);
+}
+
+/* Nor can anybody who tries again and again fill the disk with it. */
+static void say_denied(struct net *net, const struct txn_peer *peer)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+
+	if (net->denied_ns != 0 && net->denied_uid == peer->uid &&
+	    now_ns - net->denied_ns < SAME_NS)
+		return;
+	net->denied_ns = now_ns;
+	net->denied_uid = peer->uid;
+	log_warning("uid %u (pid %" PRId64 ") was turned away: it is neither "
+		    "the daemon's own nor root's, nor allowed by "
+		    "daemon.allowUser or daemon.allowGroup",
+	    peer->uid, peer->pid);
 }
 
 void clients_add(struct net *net, int fd)
@@ -59,10 +75,7 @@ void clients_add(struct net *net, int fd)
 		return;
 	}
 	if (!peer_is_allowed(&peer, &net->cfg.peers)) {
-		log_warning("uid %u (pid %" PRId64 ") was turned away: it is "
-			    "neither the daemon's own nor root's, nor allowed "
-			    "by daemon.allowUser or daemon.allowGroup",
-		    peer.uid, peer.pid);
+		say_denied(net, &peer);
 		turn_away(net, fd, REFD_DENIED,
 		    "you are not among those who may use the daemon "
 		    "(daemon.allowUser, daemon.allowGroup)");

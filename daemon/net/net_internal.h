@@ -36,7 +36,9 @@ struct net {
 	struct conn_host host;
 	struct conn_list conns;
 	size_t nr_conns;
-	int64_t full_ns; /* when the log said that there are too many */
+	int64_t full_ns;   /* when the log said that there are too many */
+	int64_t denied_ns; /* when the log last named one turned away */
+	uint32_t denied_uid;
 
 	int64_t started_ns;
 	int64_t idle_ns; /* draining: since when only output is left */

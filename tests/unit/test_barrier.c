@@ -1,0 +1,186 @@
+/*
+ * When the objects of a repository are known to be durable, so that a ref that
+ * names one pays nothing: after a sync of all of its file system, and only if
+ * every directory of its object stores is older than that by a tenth of a
+ * second, by one clock, which was not set back since. Anything else is synced.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/world.h"
+
+#define OBJECTS WORLD_REPO "/objects"
+#define OTHER   "/srv/other/objects"
+#define MS      (1000 * 1000)
+
+static struct world *w;
+static struct repo *repo;
+
+static void setup(void)
+{
+	enum refd_status status;
+	char *why;
+
+	w = world_new(memfs_new(), true);
+	memfs_mkdirs(w->fs, OBJECTS "/11");
+	memfs_mkdirs(w->fs, OTHER "/22");
+	memfs_mkdirs(w->fs, OTHER "/pack");
+	memfs_write(w->fs, OBJECTS "/info/alternates", OTHER "\n");
+	ck_assert_int_eq(world_start(w), 0);
+	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	memfs_advance(w->fs, 1000 * MS);
+}
+
+static void teardown(void)
+{
+	repo_put(&w->store.repos, repo);
+	world_free(w);
+}
+
+static bool is_clean(void)
+{
+	return barrier_is_clean(&w->store, repo);
+}
+
+static int sync_all(void)
+{
+	return barrier_sync(&w->store, repo->fs);
+}
+
+/* As git writes one: a temporary file there, linked to its name. */
+static void write_object(const char *dir, const char *name)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	char tmp[128], path[128];
+	int fd;
+
+	snprintf(tmp, sizeof(tmp), "%s/tmp_obj", dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	SYS(sys, mkdirat, AT_FDCWD, dir, 0777);
+	fd = SYS(sys, openat, AT_FDCWD, tmp, O_WRONLY | O_CREAT, 0444);
+	ck_assert_int_ge(fd, 0);
+	SYS(sys, close, fd);
+	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, tmp, AT_FDCWD, path), 0);
+}
+
+static void make_clean(void)
+{
+	memfs_advance(w->fs, 1000 * MS);
+	ck_assert_int_eq(sync_all(), 0);
+	ck_assert(is_clean());
+}
+
+/* What git wrote before the daemon started may not be on disk. */
+START_TEST(nothing_is_clean_before_the_first_sync)
+{
+	ck_assert(!is_clean());
+	ck_assert_int_eq(sync_all(), 0);
+	ck_assert(is_clean());
+}
+END_TEST
+
+/* Wherever it arrives: not only where the tip of the ref is. */
+START_TEST(a_new_object_anywhere_is_not_clean)
+{
+	static const char *const dirs[] = { OBJECTS "/11", OBJECTS "/cc",
+		OBJECTS "/pack", OTHER "/22", OTHER "/dd", OTHER "/pack" };
+
+	make_clean();
+	memfs_advance(w->fs, 1000 * MS);
+	write_object(dirs[_i], "new");
+	ck_assert(!is_clean());
+	/* It stays so, however old it gets, until all is synced. */
+	memfs_advance(w->fs, 3600000L * MS);
+	ck_assert(!is_clean());
+	ck_assert_int_eq(sync_all(), 0);
+	ck_assert(is_clean());
+}
+END_TEST
+
+/* In the tick of the sync, before it or after it. */
+START_TEST(one_in_the_same_tick_is_not_clean)
+{
+	memfs_set_tick(w->fs, 4 * MS);
+	make_clean();
+	write_object(OBJECTS "/11", "new");
+	if (_i == 1)
+		ck_assert_int_eq(sync_all(), 0);
+	ck_assert(!is_clean());
+	make_clean();
+}
+END_TEST
+
+START_TEST(a_failed_sync_makes_nothing_clean)
+{
+	static const enum memfs_call calls[] = { MEMFS_FUTIMENS_NOW,
+		MEMFS_FSTAT, MEMFS_SYNCFS };
+
+	make_clean();
+	write_object(OBJECTS "/11", "new");
+	memfs_advance(w->fs, 1000 * MS);
+	memfs_fail_call(w->fs, calls[_i], 0, -EIO);
+	ck_assert_int_eq(sync_all(), -EIO);
+	memfs_fail_none(w->fs);
+	ck_assert(!is_clean());
+}
+END_TEST
+
+/* The clock goes back: what is written now looks older than the sync. */
+START_TEST(nothing_is_clean_after_the_clock_was_set_back)
+{
+	make_clean();
+	memfs_shift_wall(w->fs, -3600000L * MS);
+	write_object(OBJECTS "/11", "new");
+	ck_assert(!is_clean());
+}
+END_TEST
+
+/* One directory that can't be looked at is one that is not known. */
+START_TEST(what_can_not_be_seen_is_not_clean)
+{
+	unsigned long n, calls;
+	bool clean;
+
+	make_clean();
+	calls = memfs_nr_calls(w->fs);
+	ck_assert(is_clean());
+	calls = memfs_nr_calls(w->fs) - calls;
+	for (n = 0; n < calls; n++) {
+		memfs_fail(w->fs, n, -EIO);
+		clean = is_clean();
+		/* Closing is no look. */
+		if (strncmp(memfs_hit(w->fs), "close", 5) != 0)
+			ck_assert_msg(!clean, "call %lu: %s", n,
+			    memfs_hit(w->fs));
+		memfs_fail_none(w->fs);
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("barrier");
+	TCase *tc = tcase_create("barrier");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, nothing_is_clean_before_the_first_sync);
+	tcase_add_loop_test(tc, a_new_object_anywhere_is_not_clean, 0, 6);
+	tcase_add_loop_test(tc, one_in_the_same_tick_is_not_clean, 0, 2);
+	tcase_add_loop_test(tc, a_failed_sync_makes_nothing_clean, 0, 3);
+	tcase_add_test(tc, nothing_is_clean_after_the_clock_was_set_back);
+	tcase_add_test(tc, what_can_not_be_seen_is_not_clean);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,129 @@
+/*
+ * How the journal uses SQLite, on a real file system with SQLite's own VFS:
+ * a commit never checkpoints in its path, however long the WAL; the database
+ * is never mapped, so that a disk that fails to read is an error and no
+ * SIGBUS; and its own locks on the database outlive whatever the journal does
+ * with the file beside SQLite (closing any descriptor of a file gives up all
+ * of a process's POSIX locks on it).
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/journal_help.h"
+#include "tests/lib/tmp.h"
+
+static struct journal *j;
+static char path[4200];
+
+static void setup(void)
+{
+	tmp_setup();
+	j = help_open(&sys_kernel, tmp_root, NULL);
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(journal_close(j), 0);
+	tmp_teardown();
+}
+
+/* SQLite would by itself at 1000 pages. */
+START_TEST(no_commit_checkpoints)
+{
+	struct journal_stats stats;
+	char *before, *after;
+	unsigned i;
+
+	before = tmp_output("sha1sum journal.db");
+	for (i = 0; i < 60; i++)
+		ck_assert_int_eq(help_commit(j, i, 1, 200000), 0);
+	after = tmp_output("sha1sum journal.db");
+	ck_assert_str_eq(before, after);
+	journal_stats(j, &stats);
+	ck_assert_uint_gt(stats.wal_bytes, 2000 * 4096);
+	free(before);
+	free(after);
+}
+END_TEST
+
+START_TEST(the_database_is_not_mapped)
+{
+	char line[4400];
+	unsigned maps = 0;
+	FILE *f;
+
+	ck_assert_int_eq(help_commit(j, 0, 3, 100000), 0);
+	ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 3);
+	f = fopen("/proc/self/maps", "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strstr(line, path) == NULL)
+			continue;
+		maps++;
+		ck_assert_ptr_nonnull(strstr(line, "journal.db-shm"));
+	}
+	fclose(f);
+	ck_assert_uint_gt(maps, 0);
+}
+END_TEST
+
+/* Asked by another process, as locks of one's own are never in the way. */
+static bool is_locked(void)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd, status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		fd = open(path, O_RDWR);
+		if (fd < 0 || fcntl(fd, F_GETLK, &lock) < 0)
+			_exit(2);
+		_exit(lock.l_type != F_UNLCK);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 1;
+}
+
+START_TEST(its_locks_stand)
+{
+	struct journal_reader *reader;
+	char *why;
+
+	ck_assert(is_locked());
+	ck_assert_int_eq(help_commit(j, 0, 3, 1000), 0);
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	journal_reader_close(reader);
+	ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+	ck_assert(is_locked());
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert(is_locked());
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("journal_settings");
+	TCase *tc = tcase_create("settings");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, no_commit_checkpoints);
+	tcase_add_test(tc, the_database_is_not_mapped);
+	tcase_add_test(tc, its_locks_stand);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -191,8 +191,14 @@ static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *file,
 	    (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL);
 	f->is_new =
 	    (flags & SQLITE_OPEN_CREATE) && f->type != SQLITE_OPEN_MAIN_DB;
-	if (f->type == SQLITE_OPEN_MAIN_DB)
+	if (f->type == SQLITE_OPEN_MAIN_DB && f->path != NULL)
 		f->node = sysvfs_node_get(vfs, path);
+	if (f->path == NULL ||
+	    (f->type == SQLITE_OPEN_MAIN_DB && f->node == NULL)) {
+		free(f->path);
+		SYS(vfs->sys, close, fd);
+		return SQLITE_NOMEM;
+	}
 	f->base.pMethods = &methods;
 	if (out_flags != NULL)
 		*out_flags = flags;
@@ -267,6 +273,8 @@ struct sysvfs *sysvfs_new(const char *name, const struct sys *sys)
 {
 	struct sysvfs *vfs = calloc(1, sizeof(*vfs));
 
+	if (vfs == NULL)
+		return NULL;
 	vfs->sys = sys;
 	vfs->os = sqlite3_vfs_find(NULL);
 	vfs->base = (sqlite3_vfs){

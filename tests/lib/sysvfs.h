@@ -17,7 +17,7 @@
 struct sysvfs;
 
 /* NAME is for journal_config.vfs; paths must be absolute. NAME and SYS are
- * borrowed. */
+ * borrowed. NULL: out of memory. */
 struct sysvfs *sysvfs_new(const char *name, const struct sys *sys);
 /* No connection may be open. */
 void sysvfs_free(struct sysvfs *vfs);

@@ -39,8 +39,14 @@ struct node *sysvfs_node_get(struct sysvfs *vfs, const char *path)
 			break;
 	if (node == NULL) {
 		node = calloc(1, sizeof(*node));
+		if (node != NULL)
+			node->path = strdup(path);
+		if (node == NULL || node->path == NULL) {
+			free(node);
+			pthread_mutex_unlock(&lock);
+			return NULL;
+		}
 		node->vfs = vfs;
-		node->path = strdup(path);
 		LIST_INSERT_HEAD(&nodes, node, link);
 	}
 	node->refs++;
@@ -146,7 +152,7 @@ int sysvfs_shm_map(sqlite3_file *base, int region, int size, int extend,
 		node->regions[region] = calloc(1, (size_t)size);
 	*out = node->regions[region];
 	pthread_mutex_unlock(&lock);
-	return SQLITE_OK;
+	return *out == NULL && extend ? SQLITE_NOMEM : SQLITE_OK;
 }
 
 static int shm_take(struct node *node, struct file *f, int offset, int n,

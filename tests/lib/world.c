@@ -234,7 +234,8 @@ int world_start(struct world *w)
 	assert(!w->up);
 	init_store(w);
 	w->vfs = sysvfs_new(vfs_name, w->sys);
-	assert(w->vfs != NULL);
+	if (w->vfs == NULL)
+		return -ENOMEM;
 	r = journal_open(&cfg, &w->store.journal, &why);
 	free(why);
 	if (r != 0) {

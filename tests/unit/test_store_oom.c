@@ -1,0 +1,311 @@
+/*
+ * Out of memory at each allocation of the store in turn, SQLite's among them:
+ * of a window, of a recovery, of a checkpoint. A window answers for each
+ * update, and after the next start the refs are what the journal says of it; a
+ * start may fail, and the one after it finds everything; nothing that was
+ * acknowledged is lost, nothing is left locked, and with memory it all works
+ * again.
+ *
+ * In the everyday run each thirteenth is tried, with REFD_TEST_LONG every one.
+ *
+ * malloc(3) and its kin are this program's own, over libc's. What the model of
+ * the disk allocates does not count: it holds its lock then. The sanitizers
+ * have an allocator of their own, so under them nothing fails here.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+#include "tests/lib/memfs_internal.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_FAIL false
+#else
+#define CAN_FAIL true
+#endif
+
+static struct world *w;
+static long step;
+static long allocations, fail_at = -1;
+static bool was_hit;
+
+static bool may_allocate(void)
+{
+	if (fail_at < 0 || w == NULL || w->fs->lock.__data.__owner != 0)
+		return true;
+	if (allocations++ != fail_at)
+		return true;
+	was_hit = true;
+	return false;
+}
+
+static void begin_failing(long at)
+{
+	allocations = 0;
+	was_hit = false;
+	fail_at = at;
+}
+
+static void end_failing(void)
+{
+	fail_at = -1;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t nr, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static void *or_fail(void *p, bool may)
+{
+	if (!may)
+		errno = ENOMEM;
+	return p;
+}
+
+void *malloc(size_t size)
+{
+	bool may = may_allocate();
+
+	return or_fail(may ? __libc_malloc(size) : NULL, may);
+}
+
+void *calloc(size_t nr, size_t size)
+{
+	bool may = may_allocate();
+
+	return or_fail(may ? __libc_calloc(nr, size) : NULL, may);
+}
+
+void *realloc(void *p, size_t size)
+{
+	bool may = may_allocate();
+
+	return or_fail(may ? __libc_realloc(p, size) : NULL, may);
+}
+
+#endif
+
+/* ---- the world ---- */
+
+#define PACKED                                                                 \
+	"# pack-refs with: peeled fully-peeled sorted \n"                      \
+	"3131313131313131313131313131313131313131 refs/heads/keep\n"           \
+	"3131313131313131313131313131313131313131 refs/heads/p\n"
+
+static const struct {
+	const char *spec;
+	bool atomic;
+} asked[] = {
+	{ "a=2:1;n/x=2:0", false },
+	{ "d=2:1;s>d", true },
+	{ "@HEAD=2", false },
+	{ "-p:1", false },
+};
+#define NR_TXNS (sizeof(asked) / sizeof(*asked))
+
+static const struct {
+	size_t txn;
+	uint32_t index;
+	const char *name;
+	char old, new_c;
+} refs[] = {
+	{ 0, 0, "a", '1', '2' },
+	{ 0, 1, "n/x", '0', '2' },
+	{ 1, 0, "d", '1', '2' },
+	{ 1, 1, "s", '0', '>' },
+	{ 2, 0, "main", '1', '2' },
+	{ 3, 0, "p", '1', '0' },
+};
+#define NR_REFS (sizeof(refs) / sizeof(*refs))
+
+static struct txn *txns[NR_TXNS];
+static struct refd_txid ids[NR_TXNS];
+
+static void start(void)
+{
+	w = world_new(memfs_new(), true);
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", PACKED);
+	ck_assert_int_eq(world_start(w), 0);
+	world_done(w, world_apply(w, "a=1;d=1;main=1", false));
+	ck_assert_int_eq(world_checkpoint(w), 0);
+}
+
+static void stop(void)
+{
+	world_free(w);
+	w = NULL;
+}
+
+/* All of ASKED as one window, in which allocation N fails. */
+static void apply(long n)
+{
+	struct txn_update *updates[NR_TXNS][2];
+	struct txn_part parts[NR_TXNS];
+	struct window win = { .parts = parts, .nr_parts = NR_TXNS };
+	size_t i, k;
+
+	for (i = 0; i < NR_TXNS; i++) {
+		txns[i] = world_begin(w, asked[i].spec, asked[i].atomic);
+		ids[i] = txns[i]->req.txid;
+		for (k = 0; k < txns[i]->nr_updates; k++)
+			updates[i][k] = &txns[i]->updates[k];
+		parts[i] = (struct txn_part){ .txn = txns[i],
+			.updates = updates[i],
+			.nr = txns[i]->nr_updates };
+	}
+	begin_failing(n);
+	apply_window(&w->store.applier, &win);
+	end_failing();
+}
+
+static void check_refs(const enum refd_status *said, long n)
+{
+	struct hand h = { .w = w };
+	enum refd_status status;
+	char *locks, is;
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++) {
+		h.txid = ids[refs[i].txn];
+		status = hand_status(&h, refs[i].index);
+		is = world_ref(w, refs[i].name);
+		ck_assert_msg(is ==
+			(status == REFD_OK ? refs[i].new_c : refs[i].old),
+		    "allocation %ld: %s is at '%c', its record says %s", n,
+		    refs[i].name, is, refd_status_name(status));
+		if (said == NULL)
+			continue;
+		if (said[i] != REFD_UNKNOWN)
+			ck_assert_msg((said[i] == REFD_OK) ==
+				(status == REFD_OK),
+			    "allocation %ld: %s was %s, its record says %s", n,
+			    refs[i].name, refd_status_name(said[i]),
+			    refd_status_name(status));
+	}
+	ck_assert_int_eq(world_ref(w, "keep"), '1');
+	locks = memfs_list_locks(w->fs, WORLD_REPO);
+	ck_assert_msg(locks[0] == '\0', "allocation %ld: locks: %s", n, locks);
+	free(locks);
+}
+
+START_TEST(a_window)
+{
+	enum refd_status said[NR_REFS];
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	bool hit = CAN_FAIL;
+	size_t i;
+	long n;
+
+	for (n = 0; hit; n += step) {
+		start();
+		apply(n);
+		hit = was_hit;
+		for (i = 0; i < NR_REFS; i++)
+			said[i] =
+			    txns[refs[i].txn]->updates[refs[i].index].status;
+		for (i = 0; i < NR_TXNS; i++)
+			world_done(w, txns[i]);
+		if (_i == 0)
+			memfs_kill(w->fs);
+		else
+			memfs_cut(w->fs, &nothing);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		check_refs(said, n);
+		world_done(w, world_apply(w, "a=3", false));
+		ck_assert_int_eq(world_ref(w, "a"), '3');
+		stop();
+	}
+	ck_assert(!CAN_FAIL || n > 50);
+}
+END_TEST
+
+/* Of a start after a kill in the middle, or a cut after the end. */
+START_TEST(a_recovery)
+{
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	bool hit = CAN_FAIL;
+	size_t i;
+	long n;
+
+	for (n = 0; hit; n += step) {
+		start();
+		if (_i == 0)
+			memfs_kill_at(w->fs, 60);
+		apply(-1);
+		for (i = 0; i < NR_TXNS; i++)
+			world_done(w, txns[i]);
+		if (_i == 0)
+			memfs_kill(w->fs);
+		else
+			memfs_cut(w->fs, &nothing);
+		world_crash(w);
+		begin_failing(n);
+		world_start(w);
+		end_failing();
+		hit = was_hit;
+		memfs_kill(w->fs);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		check_refs(NULL, n);
+		stop();
+	}
+	ck_assert(!CAN_FAIL || n > 50);
+}
+END_TEST
+
+START_TEST(a_checkpoint)
+{
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	bool hit = CAN_FAIL;
+	size_t i;
+	long n;
+
+	for (n = 0; hit; n += step) {
+		start();
+		apply(-1);
+		for (i = 0; i < NR_TXNS; i++)
+			world_done(w, txns[i]);
+		begin_failing(n);
+		world_tick(w);
+		world_checkpoint(w);
+		end_failing();
+		hit = was_hit;
+		ck_assert_msg(store_fatal(&w->store) == NULL, "allocation %ld",
+		    n);
+		world_done(w, world_apply(w, "later=1", false));
+		memfs_cut(w->fs, &nothing);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		check_refs(NULL, n);
+		ck_assert_int_eq(world_ref(w, "later"), '1');
+		stop();
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store, out of memory");
+	TCase *tc = tcase_create("out of memory");
+	SRunner *runner;
+	int failed;
+
+	step = getenv("REFD_TEST_LONG") != NULL ? 1 : 13;
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, a_window, 0, 2);
+	tcase_add_loop_test(tc, a_recovery, 0, 2);
+	tcase_add_test(tc, a_checkpoint);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

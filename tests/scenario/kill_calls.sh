@@ -111,6 +111,12 @@ one_kill() { # CALL NTH
 	kill -KILL "$client" 2>/dev/null
 	reap "$client"
 	said=$?
+	# It has been seen to wait for a thread that it does not let die.
+	for _ in {1..100}; do
+		kill -0 "$tracer" 2>/dev/null || break
+		sleep 0.01
+	done
+	kill -KILL "$tracer" 2>/dev/null
 	reap "$tracer"
 	reap "$DAEMON"
 	points=$((points + 1))

@@ -360,6 +360,54 @@ START_TEST(recovery_syncs_before_it_forgets)
 }
 END_TEST
 
+/* ---- 16: a stronger mode, and 1: a weaker one below ---- */
+
+static void ok_in(const char *spec, enum refd_durability asked)
+{
+	w->asked = asked;
+	ok(spec);
+	w->asked = REFD_DURABILITY_DEFAULT;
+}
+
+/* There and back: the record of the way there must not be the last word. */
+START_TEST(a_stronger_mode_goes_through_the_journal)
+{
+	static const enum refd_durability modes[] = { REFD_DURABILITY_BATCH,
+		REFD_DURABILITY_FSYNC };
+
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ok("x=2:1");
+	ok_in("x=1:2", modes[_i % 2]);
+	cut(MEMFS_DATA_NONE, _i / 2);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
+}
+END_TEST
+
+/* A value of a weaker mode, which the cut takes, below one that was to stand:
+ * what is there then is older than all that the record speaks of. */
+START_TEST(a_weaker_predecessor)
+{
+	static const enum refd_durability weak[] = { REFD_DURABILITY_NONE,
+		REFD_DURABILITY_PERIODIC };
+	static const enum refd_durability strong[] = { REFD_DURABILITY_JOURNAL,
+		REFD_DURABILITY_FSYNC };
+
+	ok("x=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	world_crash(w);
+	w->mode = weak[_i % 2];
+	start();
+	ok("x=2:1");
+	ok_in("x=3:2", strong[_i / 2 % 2]);
+	cut(MEMFS_DATA_NONE, _i / 4);
+	start();
+	ck_assert_int_eq(world_ref(w, "x"), '3');
+}
+END_TEST
+
 /* ---- 17: who is locked while packed-refs is written ---- */
 
 static bool was_packed_locked, was_other_locked;
@@ -426,6 +474,9 @@ int main(void)
 	tcase_add_loop_test(tc, a_head_that_is_no_more_stops_nobody, 0, 3);
 	tcase_add_loop_test(tc, clocks_do_not_tell_whose_lock_it_is, 0, 2);
 	tcase_add_test(tc, recovery_syncs_before_it_forgets);
+	tcase_add_loop_test(tc, a_stronger_mode_goes_through_the_journal, 0,
+	    16);
+	tcase_add_loop_test(tc, a_weaker_predecessor, 0, 32);
 	tcase_add_test(tc, no_update_waits_for_packed_refs);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);

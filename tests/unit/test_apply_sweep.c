@@ -1,6 +1,6 @@
 /*
  * Proves, over every point of a window's way through the disk, the journal's
- * own calls included, that
+ * own calls included, and in every mode of durability, that
  *	a failing call costs what it must and no more: "ok" is there, anything
  *	else isn't, nothing is left locked, and it works again after;
  *	a kill leaves refs and journal agreeing, atomic transactions whole, no
@@ -35,6 +35,7 @@ static const char updates_only[] = "a=2:1;b=3:0;q/r=4";
 
 struct variant {
 	bool atomic, state_elsewhere, updates_only;
+	enum refd_durability mode; /* journal by itself */
 };
 
 static char context[512];
@@ -44,6 +45,7 @@ static struct world *fresh(const struct variant *v)
 	struct world *w = world_new(memfs_new(), v->state_elsewhere);
 	struct txn *txn;
 
+	w->mode = v->mode;
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
@@ -177,12 +179,20 @@ static void restart(struct world *w)
 }
 
 static const struct variant variants[] = {
-	{ false, false, false },
-	{ true, false, false },
-	{ true, true, false },
-	{ true, false, true },
-	{ false, true, true },
+	{ .atomic = false },
+	{ .atomic = true },
+	{ .atomic = true, .state_elsewhere = true },
+	{ .atomic = true, .updates_only = true },
+	{ .state_elsewhere = true, .updates_only = true },
+	{ .mode = REFD_DURABILITY_BATCH },
+	{ .atomic = true,
+	    .state_elsewhere = true,
+	    .mode = REFD_DURABILITY_FSYNC },
+	{ .atomic = true, .mode = REFD_DURABILITY_NONE },
+	{ .state_elsewhere = true, .mode = REFD_DURABILITY_PERIODIC },
 };
+/* The last two promise nothing of a cut; see test_durability_weak. */
+#define NR_LASTING ((int)(sizeof(variants) / sizeof(*variants)) - 2)
 
 START_TEST(errno_sweep)
 {
@@ -369,8 +379,8 @@ int main(void)
 	tcase_add_loop_test(tc, errno_sweep, 0, nr);
 	tcase_add_loop_test(tc, errno_sweep_leaves_no_lock, 0, nr);
 	tcase_add_loop_test(tc, kill_sweep, 0, nr);
-	tcase_add_loop_test(tc, cut_sweep, 0, nr);
-	tcase_add_loop_test(tc, cut_sweep_twice, 0, nr);
+	tcase_add_loop_test(tc, cut_sweep, 0, NR_LASTING);
+	tcase_add_loop_test(tc, cut_sweep_twice, 0, NR_LASTING);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

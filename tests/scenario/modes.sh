@@ -136,6 +136,61 @@ modes_on() { # FILE-SYSTEM SIZE
 	check "$on: the daemon stops" stop_daemon
 }
 
+# What the daemon itself promises, and does in the background.
+in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
+	local from
+	printf '[durability]\n\tmode = %s\n\tinterval = 300\n' "$1" \
+		>"$T/config2"
+	printf '[checkpoint]\n\tinterval = 300\n' >>"$T/config2"
+	check "a daemon in mode $1" start_daemon --config "$T/config2"
+	is "$1: its status says so" "$1" \
+		"$("$REFD" status | sed -n 's/^durability: *//p')"
+	"$REFD" update -C "$repo" "refs/heads/warm-$1" "$one"
+	sleep 0.5
+	check "$1: strace watches" attach
+	from=$(wc -l <"$flushes")
+	"$REFD" update -C "$repo" "refs/heads/background-$1" "$one"
+	sleep 1
+	tail -n +$((from + 1)) "$flushes" | grep -v resumed >"$T/cost"
+	is "$1: the checkpoint's syncfs" "$2" "$(count 'syncfs(')"
+	is "$1: flushes of the journal, sooner or later" "$3" \
+		"$(($(count 'fdatasync.*/journal.db-wal>') > 0))"
+	kill -INT "$tracer"
+	reap "$tracer"
+	check "$1: the daemon stops" stop_daemon
+}
+
+# Git's configuration is what a client asks by.
+wishes() {
+	git -C "$repo" config refd.durability always
+	check 'a wish that means nothing is an error' \
+		wishes_fail "refd.durability is 'always'" \
+		"$REFD" update -C "$repo" refs/heads/wish "$one"
+	is 'and nothing happened' '' \
+		"$(git -C "$repo" for-each-ref refs/heads/wish)"
+	"$REFD" enable "$repo" >/dev/null
+	git init -q "$T/work"
+	git -C "$T/work" commit -q --allow-empty -m pushed
+	check 'nor does a push get less than what was meant' \
+		wishes_fail "refd.durability is 'always'" \
+		git -C "$T/work" push "$repo" HEAD:refs/heads/wish
+	git -C "$repo" config refd.durability batch
+	check 'a push asks by it too' \
+		git -C "$T/work" push -q "$repo" HEAD:refs/heads/wish
+}
+
+wishes_fail() { # TEXT COMMAND...
+	local text=$1
+	shift
+	! "$@" >"$T/out" 2>&1 && grep -q "$text" "$T/out"
+}
+
 modes_on ext4 128M
+in_background none 0 0
+in_background periodic 1 1
+in_background journal 1 1
+check 'a daemon' start_daemon --config "$T/config"
+wishes
+check 'stops' stop_daemon
 modes_on btrfs 256M
 finish

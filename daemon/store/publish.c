@@ -11,6 +11,8 @@
  *	writer (a directory stands	durable before the answer; of an atomic
  *	there), or the rename fails	transaction everything, its links are
  *					taken back while the locks still stand
+ *	they can't be taken back	unknown; record and locks stand, and
+ *					recovery takes them back
  *	the void can't be recorded	unknown; record and locks stand, and the
  *					next recovery tries it, and voids it
  *	a rename, for the disk's sake,	unknown; record and lock stand, so the
@@ -230,6 +232,51 @@ static void publish_nothing(struct batch *b, struct change *c)
 
 /* ---- atomic transactions ---- */
 
+/* Negative: one of them stays, for others to see. */
+static int unlink_creations(struct batch *b, const struct share *s)
+{
+	struct change *c;
+	int err, r = 0;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->share != s || !c->linked)
+			continue;
+		err = SYS(b->sys, unlinkat, c->dirfd, c->name);
+		if (err < 0 && err != -ENOENT)
+			r = err;
+		c->linked = false;
+	}
+	return r;
+}
+
+static void void_share(struct batch *b, const struct share *s,
+    const struct change *failed, int err)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->share == s && c == failed)
+			void_errno(c, err);
+		else if (c->share == s)
+			void_change(c, REFD_ABORTED, 0);
+	}
+}
+
+/* What can be neither finished nor taken back. */
+static void keep_share(struct batch *b, const struct share *s, int err)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->share == s && b->changes[i]->is_end &&
+		    change_is_committed(b->changes[i]))
+			keep_change(b, b->changes[i], err);
+}
+
 /* Creations first: they alone can fail for what others do, and a link can be
  * taken back as long as the lock stands. */
 static void link_creations(struct batch *b, struct share *s)
@@ -251,18 +298,10 @@ static void link_creations(struct batch *b, struct share *s)
 	}
 	if (failed == NULL)
 		return;
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->share != s)
-			continue;
-		if (c->linked)
-			SYS(b->sys, unlinkat, c->dirfd, c->name);
-		c->linked = false;
-		if (c == failed)
-			void_errno(c, r);
-		else
-			void_change(c, REFD_ABORTED, 0);
-	}
+	if (unlink_creations(b, s) == 0)
+		void_share(b, s, failed, r);
+	else
+		keep_share(b, s, r);
 }
 
 /* ---- deletions ---- */

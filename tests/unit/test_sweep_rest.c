@@ -1,0 +1,288 @@
+/*
+ * Proves of what is no plain window that, killed or cut at each change of the
+ * disk, and with each call failing, the next start finds one story in journal
+ * and refs, and nothing that was acknowledged is missing:
+ *	session		from its locks to its commit, a deletion among it
+ *	void		a window one of whose names a foreign writer takes while
+ *			it is in the flush, alone and of an atomic transaction
+ *	checkpoint	of what was published, SQLite's own with it
+ *
+ * With REFD_TEST_LONG more ways to lose, more errors, and a second cut.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+#include "tests/lib/sweep.h"
+
+#define TAKEN WORLD_REPO "/refs/heads/t"
+
+struct work {
+	const char *name, *spec;
+	bool atomic, takes_name, is_session, is_checkpoint;
+};
+
+static const struct work works[] = {
+	{ "session", "a=2:1;b=2:0;-p:1", true, false, true, false },
+	{ "session, one by one", "a=2:1;-p:1", false, false, true, false },
+	{ "void", "a=2:1;t=2:0", false, true, false, false },
+	{ "void, atomic", "b=2:0;t=2:0;z=2:0", true, true, false, false },
+	{ "checkpoint", "a=2:1;b=2:0;-p:1", false, false, false, true },
+};
+#define NR_WORKS ((int)(sizeof(works) / sizeof(*works)))
+
+static const struct {
+	const char *name;
+	char before;
+} refs[] = { { "a", '1' }, { "b", '0' }, { "t", '0' }, { "z", '0' },
+	{ "p", '1' } };
+#define NR_REFS (sizeof(refs) / sizeof(*refs))
+
+struct state {
+	struct world *w;
+	const struct work *work;
+	struct refd_txid id;
+	bool is_sent;
+	int nr_commits;
+	/* What each update of the spec was answered. */
+	enum refd_status said[8];
+	char *names[8];
+	size_t nr;
+};
+
+static int commit_and_take_the_name(void *arg, struct journal_row *rows,
+    size_t nr, bool flush);
+
+/* The work's state is found by its world: one at a time. */
+static struct state *current;
+
+static void note(struct state *s, const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		free(s->names[i]);
+		s->names[i] = strdup(txn->updates[i].ask->name + 11);
+		s->said[i] = txn->updates[i].status;
+	}
+	s->nr = txn->nr_updates;
+}
+
+static int send(struct state *s)
+{
+	struct txn *txn;
+
+	if (s->work->is_session)
+		txn = world_session(s->w, s->work->spec, s->work->atomic);
+	else
+		txn = world_begin(s->w, s->work->spec, s->work->atomic);
+	if (txn == NULL)
+		return -EIO;
+	s->id = txn->req.txid;
+	s->is_sent = true;
+	if (!s->work->is_session)
+		world_window(s->w, &txn, 1);
+	else if (txn->prepared != NULL)
+		world_session_end(s->w, txn, true);
+	note(s, txn);
+	world_done(s->w, txn);
+	return 0;
+}
+
+static void *set_up(struct memfs *fs, void *arg)
+{
+	struct state *s = calloc(1, sizeof(*s));
+
+	current = s;
+	s->work = arg;
+	s->w = world_new(fs, true);
+	memfs_write(fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/keep\n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	ck_assert_int_eq(world_start(s->w), 0);
+	world_done(s->w, world_apply(s->w, "a=1", false));
+	ck_assert_int_eq(world_checkpoint(s->w), 0);
+	if (s->work->takes_name)
+		s->w->store.applier.commit = commit_and_take_the_name;
+	if (s->work->is_checkpoint)
+		ck_assert_int_eq(send(s), 0);
+	return s;
+}
+
+static int commit_and_take_the_name(void *arg, struct journal_row *rows,
+    size_t nr, bool flush)
+{
+	const struct sys *sys = memfs_other(current->w->fs);
+	int r = heal_commit(&((struct world *)arg)->store, rows, nr, flush);
+
+	/* Others have no power either. */
+	if (current->nr_commits++ > 0 ||
+	    SYS(sys, mkdirat, AT_FDCWD, TAKEN, 0777) < 0)
+		return r;
+	hand_git_writes(current->w, TAKEN "/y",
+	    "3535353535353535353535353535353535353535\n");
+	hand_sync(current->w);
+	return r;
+}
+
+static int run(void *state)
+{
+	struct state *s = state;
+
+	if (!s->work->is_checkpoint)
+		return send(s);
+	world_tick(s->w);
+	return world_checkpoint(s->w);
+}
+
+static int start_again(void *state)
+{
+	struct state *s = state;
+
+	world_crash(s->w);
+	return world_start(s->w);
+}
+
+static char before_of(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++)
+		if (strcmp(refs[i].name, name) == 0)
+			return refs[i].before;
+	return '?';
+}
+
+static const char *look_at(struct state *s, size_t i, size_t *nr_new)
+{
+	static char text[200];
+	struct hand h = { .w = s->w, .txid = s->id };
+	enum refd_status status = hand_status(&h, (uint32_t)i);
+	char is = world_ref(s->w, s->names[i]);
+	char after = s->names[i][0] == 'p' ? '0' : '2';
+
+	*nr_new += is == after;
+	snprintf(text, sizeof(text), "%s is at '%c', was %s, recorded as %s",
+	    s->names[i], is, refd_status_name(s->said[i]),
+	    refd_status_name(status));
+	if (is != (status == REFD_OK ? after : before_of(s->names[i])))
+		return text;
+	if (s->said[i] == REFD_OK && status != REFD_OK)
+		return text;
+	return NULL;
+}
+
+static const char *look(void *state, const struct sweep_now *now)
+{
+	struct state *s = state;
+	const char *what;
+	size_t i, nr_new = 0;
+	char *locks;
+	bool any;
+
+	if (now->when == SWEEP_ALIVE)
+		return NULL;
+	if (now->was_hit &&
+	    (now->kind == SWEEP_KILL || now->kind == SWEEP_CUT) &&
+	    !s->work->is_checkpoint)
+		/* Stopped, it has told nobody. */
+		memset(s->said, 0xff, sizeof(s->said));
+	for (i = 0; i < s->nr; i++) {
+		what = look_at(s, i, &nr_new);
+		if (what != NULL)
+			return what;
+	}
+	/* After a cut a name that is taken may have been taken later, from a
+	 * transaction that was acknowledged: the rest of it is redone. */
+	if (s->work->atomic && nr_new > 0 && nr_new < s->nr &&
+	    !(s->work->takes_name && now->when == SWEEP_AFTER_CUT))
+		return "an atomic transaction is torn";
+	if (world_ref(s->w, "keep") != '1')
+		return "a packed ref is gone";
+	locks = memfs_list_locks(s->w->fs, WORLD_REPO);
+	any = locks[0] != '\0';
+	free(locks);
+	return any ? "a lock is left" : NULL;
+}
+
+static void tear_down(void *state)
+{
+	struct state *s = state;
+	size_t i;
+
+	for (i = 0; i < s->nr; i++)
+		free(s->names[i]);
+	world_free(s->w);
+	free(s);
+}
+
+static struct sweep sweep_of(int i)
+{
+	return (struct sweep){ .name = works[i].name,
+		.arg = (void *)(uintptr_t)&works[i],
+		.setup = set_up,
+		.run = run,
+		.recover = start_again,
+		.check = look,
+		.done = tear_down,
+		.may_sync_again = works[i].is_checkpoint,
+		.choices = getenv("REFD_TEST_LONG") != NULL ? 24 : 1,
+		.second_cuts = getenv("REFD_TEST_LONG") != NULL ? 2 : 0 };
+}
+
+START_TEST(killed)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_kill(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 5);
+}
+END_TEST
+
+START_TEST(cut)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 5);
+}
+END_TEST
+
+START_TEST(failing)
+{
+	static const int all[] = { -EIO, -ENOSPC, -EDQUOT, 0 };
+	static const int one[] = { -EIO, 0 };
+	const int *errs = getenv("REFD_TEST_LONG") != NULL ? all : one;
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("sweep_rest");
+	TCase *tc = tcase_create("sweep");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, killed, 0, NR_WORKS);
+	tcase_add_loop_test(tc, cut, 0, NR_WORKS);
+	tcase_add_loop_test(tc, failing, 0, NR_WORKS);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -255,7 +255,7 @@ fuzz: $(FUZZ_BIN)
 
 # The runner names the fuzzers as skipped where there is no clang.
 HAVE_CLANG = $(shell command -v $(CLANG))
-RUN_TESTS = BUILD='$(abspath $(BUILD))' scripts/run-tests
+RUN_TESTS = BUILD='$(abspath $(BUILD))' scripts/run-tests --jobs $$(nproc)
 
 check: tests $(if $(HAVE_CLANG),fuzz)
 	$(RUN_TESTS) --unit $(BUILD)/tests/unit --fuzz $(BUILD)/fuzz \
@@ -265,10 +265,13 @@ check-long: check
 	$(MAKE) PROFILE=asan BUILD=$(BUILD)/asan tests
 	$(MAKE) PROFILE=tsan BUILD=$(BUILD)/tsan tests
 	BUILD='$(abspath $(BUILD)/asan)' scripts/run-tests \
-	    --unit $(BUILD)/asan/tests/unit --scenario $(SCENARIOS)
+	    --jobs $$(nproc) --limit 600 --unit $(BUILD)/asan/tests/unit \
+	    --scenario $(SCENARIOS)
 	BUILD='$(abspath $(BUILD)/tsan)' scripts/run-tests \
-	    --unit $(BUILD)/tsan/tests/unit --scenario $(SCENARIOS)
-	$(if $(LONG_TESTS),$(RUN_TESTS) --limit 3600 --scenario $(LONG_TESTS))
+	    --jobs $$(nproc) --limit 600 --unit $(BUILD)/tsan/tests/unit \
+	    --scenario $(SCENARIOS)
+	$(if $(LONG_TESTS),BUILD='$(abspath $(BUILD))' scripts/run-tests \
+	    --limit 3600 --scenario $(LONG_TESTS))
 
 # ---- installing ----
 

@@ -114,6 +114,21 @@ static bool cut_and_look(struct pass *p, const struct memfs_choice *choice)
 
 #define NOTHING_LASTS 1
 
+/* Of NR outcomes of a cut, how many are tried at a point: FEW where there is no
+ * time for all. */
+static unsigned nr_tried(unsigned nr, unsigned few)
+{
+	return getenv("SWEEP_FEW") != NULL && few < nr ? few : nr;
+}
+
+/* The I-th of NR; where only FEW are tried, the next point has others. */
+static unsigned tried(const struct pass *p, unsigned i, unsigned nr,
+    unsigned few)
+{
+	return nr_tried(nr, few) == nr ? i :
+					 (unsigned)((p->now.n * few + i) % nr);
+}
+
 /* The I-th of those that most mistakes show in, then random ones. */
 static struct memfs_choice corner(unsigned i)
 {
@@ -174,6 +189,7 @@ static struct memfs_choice enumerated(const struct prefixes *pre, unsigned i)
 /* ---- failing calls ---- */
 
 #define CUTS_AFTER 4
+#define FEW_AFTER  1
 
 static void run_with_fault(struct pass *p)
 {
@@ -206,8 +222,10 @@ static bool fault_point(struct pass *p)
 	    true :
 	    look_after_fault(p);
 	finish(p);
-	for (i = 0; ok && p->s->recover != NULL && i < CUTS_AFTER; i++) {
-		choice = corner(i);
+	if (p->s->recover == NULL)
+		return ok;
+	for (i = 0; ok && i < nr_tried(CUTS_AFTER, FEW_AFTER); i++) {
+		choice = corner(tried(p, i, CUTS_AFTER, FEW_AFTER));
 		run_with_fault(p);
 		ok = cut_and_look(p, &choice);
 		finish(p);
@@ -275,8 +293,8 @@ static bool kill_point(struct pass *p)
 	unsigned i;
 	bool ok = true;
 
-	for (i = 0; ok && i < CUTS_AFTER; i++) {
-		choice = corner(i);
+	for (i = 0; ok && i < nr_tried(CUTS_AFTER, FEW_AFTER); i++) {
+		choice = corner(tried(p, i, CUTS_AFTER, FEW_AFTER));
 		ok = kill_run(p) && cut_and_look(p, &choice);
 		finish(p);
 	}
@@ -317,6 +335,7 @@ static bool cut_recovery(struct pass *p, const struct memfs_choice *choice,
 }
 
 #define SECOND_MAX 12
+#define FEW_SECOND 2
 
 /* At each of the NR changes that recovery made and after the last, or at some
  * of them; the end where nothing of it lasts, and a random one. */
@@ -324,13 +343,14 @@ static bool cut_recovery_anywhere(struct pass *p,
     const struct memfs_choice *choice, unsigned long nr)
 {
 	uint64_t mix = choice->seed + p->now.n * 0x9e3779b97f4a7c15ULL;
-	unsigned long i, k, tries = nr < SECOND_MAX ? nr + 1 : SECOND_MAX;
+	unsigned long i, k, max = nr_tried(SECOND_MAX, FEW_SECOND);
+	unsigned long tries = nr < max ? nr + 1 : max;
 	struct memfs_choice then;
 	bool ok = true;
 
 	for (i = 0; ok && i < 2 * tries; i++) {
 		mix = mix * 6364136223846793005ULL + 1442695040888963407ULL;
-		k = nr < SECOND_MAX ? i / 2 : (mix >> 33) % (nr + 1);
+		k = nr < max ? i / 2 : (mix >> 33) % (nr + 1);
 		then = i % 2 == 0 ? corner(NOTHING_LASTS) :
 				    memfs_choose(mix >> 20);
 		ok = cut_recovery(p, choice, k, &then);
@@ -353,20 +373,23 @@ static bool one_choice(struct pass *p, const struct memfs_choice *choice,
 	return ok;
 }
 
+#define FEW_CUTS 2
+
 static bool cut_point(struct pass *p)
 {
-	unsigned i, max = p->s->choices > 0 ? p->s->choices : CHOICES;
+	unsigned i, k, nr = p->s->choices > 0 ? p->s->choices : CHOICES;
 	struct memfs_choice choice;
 	struct prefixes pre;
 	bool all, ok = true;
 
-	for (i = 0; ok && i < max; i++) {
+	for (i = 0; ok && i < nr_tried(nr, FEW_CUTS); i++) {
 		run_to_cut(p);
 		pre = count_prefixes(p->fs);
-		all = pre.total * KINDS_OF_DATA <= max;
-		choice = all ? enumerated(&pre, i) : corner(i);
-		if (all && i + 1 >= pre.total * KINDS_OF_DATA)
-			max = i + 1;
+		all = pre.total * KINDS_OF_DATA <= nr;
+		if (all)
+			nr = (unsigned)pre.total * KINDS_OF_DATA;
+		k = tried(p, i, nr, FEW_CUTS);
+		choice = all ? enumerated(&pre, k) : corner(k);
 		ok = one_choice(p, &choice, i < p->s->second_cuts);
 	}
 	return ok;

@@ -6,6 +6,11 @@
  * The fault, kill or cut moves on by one from run to run, so the work must do
  * the same calls each time as far as that goes; that it does not (threads) is
  * no error, but some points are then missed.
+ *
+ * With SWEEP_FEW in the environment every point is visited, and at each only a
+ * few of the ways in which a cut can end are tried, by turns: for the
+ * sanitizers, where whoever looks wants the code run, and has seen in another
+ * build what becomes of the data.
  */
 #ifndef TESTS_LIB_SWEEP_H
 #define TESTS_LIB_SWEEP_H

@@ -5,6 +5,7 @@
 # branch, commits and stashes in the work tree. Afterwards the repository is
 # sound, each side has every value that it was told it has, and nothing is
 # locked.
+# Alone: it is a storm.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

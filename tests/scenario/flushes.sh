@@ -4,6 +4,7 @@
 # transaction, a push or a crowd of clients brings, a window costs one flush
 # of the journal; objects that are new cost one barrier; deletions one
 # packed-refs.new.
+# Alone: how many share a flush depends on what else runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

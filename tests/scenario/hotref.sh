@@ -3,6 +3,7 @@
 # clients of refd swap it, and while sixteen loops of plain git do: git must
 # not find the lock taken more often beside refd than beside git, and no
 # client of refd may hear of a lock at all.
+# Alone: it counts what two storms get done, side by side.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -4,6 +4,7 @@
 # or is done as soon as the lock goes. The lock itself is never touched. The
 # same for packed-refs.lock, which deletions need, and HEAD.lock. Clients of
 # refd never see each other's locks: they are served in turn.
+# Alone: it looks at how long things take.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -5,6 +5,7 @@
 # refused is at the old one, and there is nothing in between to be found
 # later. Creations, updates, deletions; every third push atomic. An outcome
 # that is not known may be either, and is said to be so.
+# Alone: it kills at moments it has measured.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -3,6 +3,7 @@
 # pack-refs --all --prune and git gc run in loops while eight clients of refd
 # and two of git compare-and-swap the same fifty refs. tests/lib/chain.sh says
 # how they are counted.
+# Alone: it is a storm.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -13,7 +14,7 @@ refs=50
 clients=8
 gits=2
 length=20000
-seconds=40
+seconds=${RACE_SECONDS:-20}
 
 check 'the daemon starts' start_daemon
 new_repo repo.git bare
@@ -28,7 +29,7 @@ for ((i = 101; i <= 100 + gits; i++)); do
 done
 in_background again_and_again git -C "$T/repo.git" pack-refs --all --prune
 in_background again_and_again git -C "$T/repo.git" gc --quiet --prune=now
-sleep $seconds
+sleep "$seconds"
 end_loops
 
 ours=$(cat "$T"/acked.? | wc -l)

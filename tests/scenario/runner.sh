@@ -62,6 +62,8 @@ done
 
 CI=true run_tests --scenario "$T"/{good,lacking}.sh
 check "a skip is a failure in CI" says '^2 passed, 1 failed, 0 skipped$'
+run_tests --script "test 1 = 1" --script "test 1 = 2"
+check "a script's status says it" says '^1 passed, 1 failed, 0 skipped$'
 run_tests --unit "$T"
 check "a unit test that was not built has failed" test $? -eq 1
 run_tests --scenario

@@ -5,6 +5,7 @@
 # and they to it: locks that git and other clients find, clients and daemons
 # that are killed, time that runs out; what the client's configuration and
 # environment say; and what is left to git.
+# Alone: it looks at how long things take.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -8,6 +8,7 @@
 #
 # STRESS_SECONDS: how long each of the two takes; tests/long/stress.sh has it
 # run longer.
+# Alone: it is a storm.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -161,6 +161,19 @@ class Disk:
             os.replace(self.kept, self.image)
             self.kept = None
 
+    def die_and_come_back(self, how, meanwhile):
+        """It fails while somebody still uses it, and the file system that is
+        found then is another one, from what the disk had got. MEANWHILE() is
+        done as soon as it has failed."""
+        self.cut(how, None)
+        meanwhile()
+        kept = self.image + ".kept"
+        clone(self.image, kept)
+        run("umount", "-l", self.where)
+        self.mounted = False
+        os.replace(kept, self.image)
+        self.mount()
+
     def end_server(self):
         # The loop device lets go of its file a moment after the last user.
         unmount(self.where + ".disk")

@@ -12,8 +12,9 @@ REFUSED  it did not happen
 """
 ACKED, SEEN, UNKNOWN, REFUSED = "acked", "seen", "unknown", "refused"
 
-# What a disaster leaves alone.
-KILL, CUT = "kill", "cut"
+# The daemon is gone; all power is; the repositories' disk is, and comes back
+# under a daemon that lives on.
+KILL, CUT, DISK = "kill", "cut", "disk"
 
 
 class Step:

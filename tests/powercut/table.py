@@ -42,6 +42,8 @@ def print_table(place, options, make_trial, seeds):
         title for _, title in COLUMNS))
     print("|---|---|---|%s" % ("---|" * len(COLUMNS)))
     for name, settings in rows():
+        if options.durability not in ("any", settings.get("durability")):
+            continue
         after, before = measure(place, options, settings, make_trial, seeds)
         print("| %s | %d | %d | %s |" % (name, after["cuts"],
                                          after["acknowledged"],

@@ -13,7 +13,7 @@ import load
 import look
 import place as pl
 import wire
-from ledger import CUT, KILL
+from ledger import CUT, DISK, KILL
 
 ROUNDS = 2
 
@@ -180,6 +180,9 @@ class Trial:
             self.place.end_group()
             for disk in self.disks:
                 disk.remove()
+        self.findings += [("said", line.strip()) for line in
+                          self.place.daemon_said()
+                          if "Sanitizer" in line or "runtime error:" in line]
         return self.findings
 
     def round(self, number):
@@ -188,6 +191,9 @@ class Trial:
         disaster = rng.choice((CUT, CUT, CUT, CUT, KILL))
         if place.plain:
             disaster = CUT
+        elif len(self.disks) > 1 and self.options.disk_dies and \
+                plan.cuts[0] in disks.HOW and rng.random() < 0.5:
+            disaster = DISK
         trick = rng.choice(("none", "none", "hold", "fail"))
         nth = rng.randint(1, 60)
         kinds = rng.choice((pl.FDATASYNC, pl.FDATASYNC, 15))
@@ -207,7 +213,12 @@ class Trial:
         threads = [a.again(gate) for a in self.actors]
         self.wait_for_the_moment(gate, trick, slack)
         gate.close()
-        self.disaster(disaster, rng.random() < 0.3)
+        if disaster == DISK and not place.daemon_lives():
+            disaster = CUT
+        if disaster == DISK:
+            self.disk_dies()
+        else:
+            self.disaster(disaster, rng.random() < 0.3)
         for thread in threads:
             thread.join(60)
         self.findings += gate.findings
@@ -216,7 +227,10 @@ class Trial:
             "" if trick == "none" or place.plain else ", %s the %dth %s" % (
                 trick, nth, "sync" if kinds == 15 else "fdatasync")))
         self.counts["acknowledged"] += gate.acked
-        self.after(disaster)
+        if disaster == DISK:
+            self.after_disk()
+        else:
+            self.after(disaster)
 
     def wait_for_the_moment(self, gate, trick, slack):
         deadline = time.monotonic() + 2.5
@@ -257,6 +271,15 @@ class Trial:
             for disk in reversed(self.disks):
                 disk.unmount()
             self.mount()
+
+    def disk_dies(self):
+        """That of the repositories, under a daemon that lives."""
+        place = self.place
+        place.freeze(False)
+        place.page.set()
+        self.cuts += 1
+        self.disks[0].die_and_come_back(self.plan.cuts[0],
+                                        place.end_all_but_the_daemon)
 
     def start(self):
         """The daemon, until it serves."""
@@ -305,6 +328,19 @@ class Trial:
             self.findings.append(("serve", "the daemon did not stop well"))
         place.end_group()
         return None
+
+    def after_disk(self):
+        """The daemon finds out by itself, and does what a start would."""
+        place = self.place
+        self.remove_foreign_locks()
+        self.serves_on(30)
+        if not self.findings:
+            self.ask()
+            self.compare(CUT)
+            self.new_history(CUT)
+        if not self.findings and place.stop_daemon() != 0:
+            self.findings.append(("serve", "the daemon did not stop well"))
+        place.end_group()
 
     def after_plain(self):
         """git has no recovery: what is there is what is left."""
@@ -429,22 +465,22 @@ class Trial:
             self.ask()
             self.compare(CUT)
 
-    def serves_on(self):
-        """Both refd and git go on here."""
+    def serves_on(self, patience=0):
+        """Both refd and git go on here, refd after PATIENCE seconds."""
         place = self.place
         oid = place.oids[1]
+        deadline = time.monotonic() + patience
         for repo in self.repos:
-            try:
-                asking = wire.Wire(place.socket)
-                codes = asking.transact(wire.Transaction(
-                    repo, [b"update refs/heads/after\0%s\0" % oid.encode()],
-                    "after"))
-                asking.close()
-            except wire.Gone as error:
-                codes = {None: str(error)}
-            if codes != {"refs/heads/after": "ok"}:
-                self.findings.append(("serve", "%s: an update afterwards is "
-                                      "answered %s" % (repo, codes)))
+            while True:
+                codes = self.update_after(repo, oid)
+                if codes == {"refs/heads/after": "ok"}:
+                    break
+                if time.monotonic() > deadline:
+                    self.findings.append((
+                        "serve", "%s: an update afterwards is answered %s" % (
+                            repo, codes)))
+                    break
+                time.sleep(0.1)
             done = subprocess.run(
                 [place.git, "-C", repo, "update-ref", "-d",
                  "refs/heads/after"], env=place.env, stderr=subprocess.PIPE,
@@ -452,6 +488,17 @@ class Trial:
             if done.returncode != 0:
                 self.findings.append(("serve", "%s: git does not go on: %s" % (
                     repo, done.stderr.decode())))
+
+    def update_after(self, repo, oid):
+        try:
+            asking = wire.Wire(self.place.socket)
+            codes = asking.transact(wire.Transaction(
+                repo, [b"update refs/heads/after\0%s\0" % oid.encode()],
+                "after"))
+            asking.close()
+            return codes
+        except wire.Gone as error:
+            return {None: str(error)}
 
     def new_history(self, disaster):
         if disaster == CUT:

@@ -1,0 +1,266 @@
+/*
+ * Proves that librefd out of memory is an error like any other: whichever
+ * allocation of connecting, sending and waiting fails, the call says so with a
+ * sentence, nothing is answered that the daemon did not say, no transaction
+ * goes out under another id than its own, and with memory the same handle and
+ * the same requests come to their answers.
+ *
+ * malloc(3) and its kin are this program's own, over libc's; those of the
+ * server's thread do not count. The sanitizers have an allocator of their own,
+ * so under them nothing fails here.
+ */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "client/refd.h"
+#include "tests/lib/fake_refd.h"
+#include "tests/lib/tmp.h"
+
+static pthread_t client;
+static long allocations, fail_at = -1;
+static bool was_hit;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_FAIL false
+#else
+#define CAN_FAIL true
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t nr, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static bool may_allocate(void)
+{
+	if (fail_at < 0 || !pthread_equal(pthread_self(), client) ||
+	    allocations++ != fail_at)
+		return true;
+	was_hit = true;
+	errno = ENOMEM;
+	return false;
+}
+
+void *malloc(size_t size)
+{
+	return may_allocate() ? __libc_malloc(size) : NULL;
+}
+
+void *calloc(size_t nr, size_t size)
+{
+	return may_allocate() ? __libc_calloc(nr, size) : NULL;
+}
+
+void *realloc(void *p, size_t size)
+{
+	return may_allocate() ? __libc_realloc(p, size) : NULL;
+}
+#endif
+
+/* ---- the server ---- */
+
+#define NR_REQUESTS 2
+
+static struct refd_request requests[NR_REQUESTS];
+static bool is_foreign; /* an id that is none of theirs came */
+
+static bool has_more(struct fake *f)
+{
+	char c;
+
+	return f->in_len > 0 || recv(f->conn, &c, 1, MSG_PEEK) == 1;
+}
+
+/* Sent again or asked for by its id: with all of its updates. */
+static void answer_one(struct fake *f)
+{
+	struct refd_request req = { 0 }, whole;
+	bool is_ours = false;
+	int i;
+
+	fake_read(f, &req);
+	if (f->wrong[0] != '\0')
+		return;
+	for (i = 0; i < NR_REQUESTS; i++) {
+		if (!refd_txid_eq(&req.txid, &requests[i].txid))
+			continue;
+		is_ours = true;
+		whole = requests[i];
+		whole.request_id = req.request_id;
+		fake_answer_ok(f, &whole);
+	}
+	is_foreign = is_foreign || !is_ours;
+	refd_request_done(&req);
+}
+
+/* Whoever hangs up may come again. */
+static void serve(struct fake *f)
+{
+	for (;;) {
+		f->wrong[0] = '\0';
+		fake_accept(f);
+		if (f->conn < 0)
+			break;
+		fake_hello(f, REFD_SERVING);
+		while (f->wrong[0] == '\0' && has_more(f))
+			answer_one(f);
+	}
+	f->wrong[0] = '\0';
+}
+
+/* ---- the client ---- */
+
+static struct refd_update updates[2];
+
+static void fill(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		updates[i] = (struct refd_update){ .action = REFD_UPDATE };
+		memset(updates[i].new_oid.bytes, i + 1,
+		    sizeof(updates[i].new_oid.bytes));
+	}
+	updates[0].name = "refs/heads/a";
+	updates[1].name = "refs/heads/b";
+	for (i = 0; i < NR_REQUESTS; i++) {
+		requests[i] =
+		    (struct refd_request){ .verb = REFD_VERB_TRANSACTION,
+			    .git_dir = "/r",
+			    .updates = updates,
+			    .nr_updates = 2 };
+		ck_assert_int_eq(refd_txid_make(&requests[i].txid), 0);
+	}
+}
+
+static bool is_said(struct refd *r, int err)
+{
+	const char *why;
+
+	if (err == 0)
+		return true;
+	why = refd_error(r);
+	return err < 0 && why != NULL && why[0] != '\0';
+}
+
+static bool is_whole(const struct refd_answer *ans)
+{
+	return ans->kind == REFD_ANSWER_RESULTS && ans->nr_results == 2 &&
+	    ans->results[0].status == REFD_OK &&
+	    ans->results[1].status == REFD_OK;
+}
+
+/* Found while libcheck may not allocate. */
+static bool all_said, all_whole;
+
+static bool is_sent[NR_REQUESTS], is_answered[NR_REQUESTS];
+
+static int send_one(struct refd *r, int i)
+{
+	int err;
+
+	if (is_sent[i])
+		return 0;
+	err = refd_submit(r, &requests[i]);
+	is_sent[i] = err == 0;
+	return err;
+}
+
+static int wait_for_one(struct refd *r, int i)
+{
+	struct refd_answer ans;
+	int err;
+
+	if (is_answered[i])
+		return 0;
+	err = refd_wait(r, &requests[i], 2000, &ans);
+	/* Given up by an earlier wait: it may be sent again, as it is. */
+	if (err == -EINVAL)
+		is_sent[i] = false;
+	if (err != 0)
+		return err;
+	all_whole = all_whole && is_whole(&ans);
+	refd_answer_done(&ans);
+	is_answered[i] = true;
+	return 0;
+}
+
+/* All of it, as far as it goes. */
+static void go(struct refd *r)
+{
+	int i, err;
+
+	err = refd_connect(r, 2000);
+	for (i = 0; i < NR_REQUESTS && err == 0; i++)
+		err = send_one(r, i);
+	for (i = 0; i < NR_REQUESTS && err == 0; i++)
+		err = wait_for_one(r, i);
+	all_said = all_said && is_said(r, err);
+}
+
+static bool run_once(long at)
+{
+	struct fake fake;
+	struct refd *r;
+	int i;
+
+	fill();
+	is_foreign = false;
+	all_said = all_whole = true;
+	memset(is_sent, 0, sizeof(is_sent));
+	memset(is_answered, 0, sizeof(is_answered));
+	fake_start(&fake, serve);
+	client = pthread_self();
+	allocations = 0;
+	was_hit = false;
+	fail_at = at;
+	r = refd_new(fake.path);
+	if (r != NULL)
+		go(r);
+	fail_at = -1;
+	if (r == NULL)
+		r = refd_new(fake.path);
+	ck_assert_ptr_nonnull(r);
+	for (i = 0; i < 1 + NR_REQUESTS; i++)
+		go(r);
+	ck_assert_msg(all_said, "allocation %ld: an error without words", at);
+	ck_assert_msg(all_whole, "allocation %ld: another answer", at);
+	for (i = 0; i < NR_REQUESTS; i++)
+		ck_assert_msg(is_answered[i], "allocation %ld: request %d: %s",
+		    at, i, refd_error(r));
+	refd_free(r);
+	shutdown(fake.listener, SHUT_RDWR);
+	fake_stop(&fake);
+	ck_assert(!is_foreign);
+	return was_hit;
+}
+
+START_TEST(each_allocation_fails)
+{
+	long n = 0;
+
+	while (run_once(n))
+		n++;
+	ck_assert(!CAN_FAIL || n > 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("client, out of memory");
+	TCase *tc = tcase_create("out of memory");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, each_allocation_fails);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -374,6 +374,8 @@ static bool take_part(struct batch *b, struct txn_part *part)
 
 	if (!share_init(b, s, part))
 		return false;
+	if (s->mode > b->strongest)
+		b->strongest = s->mode;
 	for (i = 0; i < part->nr; i++) {
 		if (part->updates[i]->status != REFD_PENDING) {
 			b->has_notes = true;

@@ -139,6 +139,7 @@ struct batch {
 	int safe_fd;
 	char safe_dir[REFD_PATH_MAX];
 	bool has_notes; /* updates decided before: to be recorded */
+	enum refd_durability strongest; /* of its shares */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
 };

@@ -165,6 +165,8 @@ static void flush_groups(struct batch *b)
 	size_t i, k;
 	int r;
 
+	if (b->strongest < REFD_DURABILITY_BATCH)
+		return;
 	for (i = 0; i < b->nr_groups; i++)
 		b->groups[i].flushed = false;
 	for (i = 0; i < b->nr_groups; i++) {

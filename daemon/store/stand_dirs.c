@@ -275,6 +275,8 @@ void batch_stand_dirs(struct batch *b)
 	bool failed = false;
 	size_t i;
 
+	if (b->strongest < REFD_DURABILITY_FSYNC)
+		return;
 	for (i = 0; i < b->nr_groups; i++)
 		if (group_is_synced(b, &b->groups[i]))
 			add_all(&d, &b->groups[i]);

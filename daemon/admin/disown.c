@@ -6,6 +6,7 @@
  *
  * Exit: 0 all are nobody's; 1 one could not be given free.
  */
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +20,27 @@ static void usage(FILE *to)
 	fprintf(to, "usage: refd disown <repository>...\n");
 }
 
+static int real_path(const char *arg, char *path, size_t size)
+{
+	const struct sys *sys = &sys_kernel;
+	int r, fd = SYS(sys, openat, AT_FDCWD, arg, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fd_path, fd, path, size);
+	SYS(sys, close, fd);
+	return r;
+}
+
 static bool disown(const char *arg)
 {
-	char *path = realpath(arg, NULL), *why = NULL;
+	char path[4096], *why = NULL;
 	size_t unlocked = 0;
-	int r;
+	int r = real_path(arg, path, sizeof(path));
 
-	if (path == NULL) {
-		fprintf(stderr, "refd: can't find '%s': %m\n", arg);
+	if (r < 0) {
+		fprintf(stderr, "refd: can't find '%s': %s\n", arg,
+		    strerror(-r));
 		return false;
 	}
 	r = repo_disown(&sys_kernel, path, &unlocked, &why);
@@ -39,7 +53,6 @@ static bool disown(const char *arg)
 	else
 		printf("disowned: %s\n", path);
 	free(why);
-	free(path);
 	return r == 0;
 }
 

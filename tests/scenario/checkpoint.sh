@@ -4,6 +4,7 @@
 # no replay, so that after a cut all of it is there before anything is replayed; only root and the daemon's user may ask;
 # one that can't be done says so; and what others did to a ref between its
 # publication and its checkpoint is what a cut leaves.
+# Alone: it looks at how long things take.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

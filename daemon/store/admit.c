@@ -362,8 +362,10 @@ static bool check_objects(struct store *s, struct txn *txn)
 /* What is parked is older than TXN. */
 static bool retry_parked(struct store *s, struct txn *txn)
 {
-	int r = parked_retry(s, txn->repo, txn);
+	int r = failed_look(s, txn->repo);
 
+	if (r == 0 && awaiting_has(s, txn->repo->id))
+		r = parked_retry(s, txn->repo, txn);
 	if (r < 0)
 		refuse(txn, REFD_IO,
 		    repo_why("updates of '%s' await recovery: %s",
@@ -382,7 +384,7 @@ static bool admit(struct store *s, struct txn *txn)
 	if ((!txn->readmitted && is_seen(s, txn)) || !open_repo(s, txn))
 		return true;
 	repo = txn->repo;
-	if (awaiting_has(s, repo->id) && !retry_parked(s, txn))
+	if (!retry_parked(s, txn))
 		return true;
 	check_names(txn);
 	if (!check_objects(s, txn) || txn_is_decided(txn))

@@ -160,13 +160,18 @@ int barrier_sync(struct store *s, struct fs *fs)
 	struct sys_stat st;
 	int r;
 
+	if (atomic_load(&fs->failed))
+		return -EIO;
 	r = SYS(s->sys, futimens_now, fs->marker_fd);
 	if (r == 0)
 		r = SYS(s->sys, fstat, fs->marker_fd, &st);
 	if (r == 0)
 		r = SYS(s->sys, syncfs, fs->fd);
-	if (r < 0)
+	/* The kernel tells it once, and counts as written what is not. */
+	if (r < 0) {
+		fs_fail(&s->repos, fs);
 		return r;
+	}
 	pthread_mutex_lock(&s->repos.mutex);
 	fs->synced_ns = st.ctime_ns;
 	fs->synced_offset_ns = offset;

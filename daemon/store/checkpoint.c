@@ -21,8 +21,10 @@
  * Never file by file: by then the ref may be another's file or a line of
  * packed-refs; syncfs makes durable whatever stands for it now.
  *
- * What fails: a file system that fails to sync keeps every record; tried
- * again next time. A failed sync of SQLite's brings the journal back.
+ * What fails: a file system that fails to sync is not believed again; its
+ * records are kept aside until they are redone (fs_failed.c), and until they
+ * are aside nothing is forgotten. A failed sync of SQLite's brings the journal
+ * back.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,9 +49,13 @@ static int sync_marked(struct store *s, struct fs *fs)
 	if (r < 0)
 		return r;
 	n = SYS(s->sys, pwrite, fs->marker_fd, byte, sizeof(byte) - 1, 0);
-	if (n != (ssize_t)sizeof(byte) - 1)
-		return n < 0 ? (int)n : -EIO;
-	return SYS(s->sys, fsync, fs->marker_fd);
+	if (n == -ENOSPC || n == -EDQUOT)
+		return (int)n;
+	r = n == (ssize_t)sizeof(byte) - 1 ? SYS(s->sys, fsync, fs->marker_fd) :
+					     -EIO;
+	if (r < 0)
+		fs_fail(&s->repos, fs);
+	return r;
 }
 
 /* Two threads come here, and each forgets records for it: one that finds
@@ -121,6 +127,8 @@ static int sync_all(struct store *s, uint64_t lsn)
 
 	s->unsynced = NULL;
 	for (fs = all_fs(s); fs != NULL; fs = fs->next) {
+		if (fs->gone)
+			continue;
 		note_seen(s, fs, lsn < lasting ? lsn : lasting);
 		err = checkpoint_sync_fs(s, fs);
 		if (err == 0)
@@ -213,6 +221,7 @@ int checkpoint_once(struct store *s, bool now)
 
 	if (store_fatal(s) != NULL)
 		return -EIO;
+	failed_park(s);
 	lsn = highest_ended(s);
 	/* First the rows: what a repository has seen of them is not to be more
 	 * than a cut leaves. Those that are not forgotten have to last too. */

@@ -56,6 +56,10 @@ enum journal_kind {
 #define JOURNAL_TOKEN_BITS     40
 #define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
 
+/* Of a parked row: its file system failed to sync, and what is in memory need
+ * not be on disk. */
+#define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
+
 struct journal_row {
 	uint64_t lsn; /* set by journal_commit */
 	enum journal_kind kind;
@@ -163,6 +167,10 @@ int journal_scan(struct journal *j, uint64_t after,
  * as journal_scan(). */
 int journal_each_parked(struct journal *j, uint64_t repo,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
+
+/* Is there a row of REPO's, not forgotten, of another mount than MOUNT? */
+int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
+    bool *is_elsewhere);
 
 /* A connection of its own for look-ups, beside the committer. */
 int journal_reader_open(struct journal *j, struct journal_reader **reader);

@@ -245,6 +245,28 @@ static int scan_next(struct scan *scan)
 	return rc == SQLITE_ROW ? 1 : journal_errno(rc);
 }
 
+int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
+    bool *is_elsewhere)
+{
+	struct scan scan;
+	int r, more = 0;
+
+	r = scan_open(&scan, j,
+	    "SELECT 1 FROM record WHERE lsn > ? AND repo = ? AND kind = ?"
+	    " AND mount <> ? LIMIT 1");
+	if (r == 0) {
+		sqlite3_bind_int64(scan.stmt, 1,
+		    (sqlite3_int64)journal_forgotten(j));
+		sqlite3_bind_int64(scan.stmt, 2, (sqlite3_int64)repo);
+		sqlite3_bind_int(scan.stmt, 3, JOURNAL_PART);
+		sqlite3_bind_int64(scan.stmt, 4, (sqlite3_int64)mount);
+		more = scan_next(&scan);
+	}
+	scan_close(&scan);
+	*is_elsewhere = more == 1;
+	return more < 0 ? more : r;
+}
+
 static int start_of(sqlite3_stmt *s, struct journal_start *start)
 {
 	const unsigned char *boot_id = sqlite3_column_text(s, 1);

@@ -278,6 +278,8 @@ void parked_retry_some(struct store *s)
 	struct repo *repo;
 	size_t i, nr;
 
+	/* What failed is let go of, so that it can be mended. */
+	repos_trim(&s->repos, INT64_MAX / 2);
 	nr = awaiting_next(s, some, RETRIES);
 	for (i = 0; i < nr; i++) {
 		repo = get_repo(s, &some[i]);

@@ -109,6 +109,7 @@ struct visit {
 	struct replay_row *rows;   /* the run's */
 	struct fs *fs;             /* NULL: it never came so far */
 	bool failed;               /* all of it is to be kept */
+	bool lost;                 /* since its file system failed to sync */
 	uint64_t parked;           /* members */
 	struct visit *next;
 };
@@ -294,7 +295,7 @@ static void sync_visited(struct run *run)
 		r = rec->sync_fs(rec->arg, fs);
 		for (v = run->visits; v != NULL && r < 0; v = v->next)
 			if (v->fs == fs && !v->failed && v->rows != NULL) {
-				v->failed = true;
+				v->failed = v->lost = true;
 				say_failed(rec, v->known.path, r);
 			}
 	}
@@ -313,7 +314,9 @@ static int forget(struct run *run, uint64_t last_lsn)
 	for (v = run->visits; v != NULL; v = v->next)
 		for (row = v->failed ? v->rows : NULL; row != NULL && r == 0;
 		     row = row->next)
-			r = notes_park_row(&notes, row, &v->parked);
+			r = notes_park_row(&notes, row,
+			    v->lost ? JOURNAL_MOUNT_LOST : row->row.mount,
+			    &v->parked);
 	if (r == 0 && last_lsn > journal_forgotten(rec->journal))
 		r = journal_forget(rec->journal, last_lsn, notes.nr == 0);
 	if (r == 0)
@@ -395,6 +398,21 @@ static void tell_still_parked(const struct recovery *rec,
 		}
 }
 
+/* What was redone may be in memory alone, and is never to be taken for
+ * durable. */
+static void lose(struct recovery *rec, const struct replay_row *rows)
+{
+	struct notes notes = { NULL, 0, 0 };
+	uint64_t parked = 0;
+	int r = 0;
+
+	for (; rows != NULL && r == 0; rows = rows->next)
+		r = notes_park_row(&notes, rows, JOURNAL_MOUNT_LOST, &parked);
+	if (r == 0)
+		notes_write(&notes, rec);
+	notes_done(&notes);
+}
+
 int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 {
 	struct stale stale = { .sys = rec->sys };
@@ -417,8 +435,11 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 	if (r == 0)
 		r = replay_here(rec, &rp, &starts, rows_of(&rows, repo->id),
 		    &unlocked);
-	if (r == 0)
+	if (r == 0) {
 		r = rec->sync_fs(rec->arg, repo->fs);
+		if (r < 0)
+			lose(rec, rows_of(&rows, repo->id));
+	}
 	if (r == 0)
 		r = note_replayed(rec, &rp, rows_of(&rows, repo->id), parked);
 	if (r == 0)

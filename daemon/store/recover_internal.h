@@ -45,10 +45,10 @@ struct notes {
 	size_t nr, size;
 };
 
-/* All that ROW still owes is for a later try to redo. *PARKED counts its
- * members. */
+/* All that ROW still owes is for a later try to redo, by the rule that MOUNT
+ * says (journal.h). *PARKED counts its members. */
 int notes_park_row(struct notes *notes, const struct replay_row *row,
-    uint64_t *parked);
+    uint64_t mount, uint64_t *parked);
 /* What a replay made of ROW: what it parked is kept, as a parked row, and what
  * else a parked row held is finished. */
 int notes_replayed(struct notes *notes, const struct replay_row *row,

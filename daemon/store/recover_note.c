@@ -85,7 +85,7 @@ static int replace(struct notes *notes, const struct replay_row *row,
 }
 
 int notes_park_row(struct notes *notes, const struct replay_row *row,
-    uint64_t *parked)
+    uint64_t mount, uint64_t *parked)
 {
 	struct record_member *kept;
 	size_t i, nr = 0;
@@ -97,11 +97,17 @@ int notes_park_row(struct notes *notes, const struct replay_row *row,
 	for (i = 0; i < row->rec.nr_members; i++)
 		if (is_live(row, i))
 			kept[nr++] = row->rec.members[i];
-	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members)
-		r = replace(notes, row, kept, nr, row->row.mount);
+	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
+	    mount != row->row.mount)
+		r = replace(notes, row, kept, nr, mount);
 	*parked += nr;
 	free(kept);
 	return r;
+}
+
+static bool counts_as_cut(const struct replay_row *row)
+{
+	return row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST;
 }
 
 /* Whatever locks stand now are going to be removed, so by a later try it
@@ -120,8 +126,9 @@ int notes_replayed(struct notes *notes, const struct replay_row *row,
 		if (is_live(row, i) && row->parked[i])
 			kept[nr++] = row->rec.members[i];
 	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
-	    row->row.mount != 0)
-		r = replace(notes, row, kept, nr, 0);
+	    !counts_as_cut(row))
+		r = replace(notes, row, kept, nr,
+		    counts_as_cut(row) ? row->row.mount : 0);
 	*parked += nr;
 	free(kept);
 	return r;

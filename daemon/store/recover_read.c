@@ -51,7 +51,8 @@ enum replay_rule starts_rule(const struct starts *starts,
 	uint64_t start = row->row.token >> JOURNAL_TOKEN_BITS;
 	size_t i;
 
-	if (row->row.mount == 0 || row->row.mount != repo->fs->mount)
+	if (row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST ||
+	    row->row.mount != repo->fs->mount)
 		return REPLAY_CUT;
 	for (i = 0; i < starts->nr; i++)
 		if (starts->same[i] == start)

@@ -46,6 +46,24 @@ static int keep(struct replay_members *list, const struct replay_row *row,
 	return 0;
 }
 
+int redo_read_disk(struct replay *rp, int dirfd, const char *path)
+{
+	int fd, r;
+
+	if (!rp->is_memory_lost)
+		return 0;
+	fd = SYS(rp->sys, openat, dirfd, path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	/* A link has no pages. */
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return 0;
+	if (fd < 0)
+		return fd;
+	r = SYS(rp->sys, drop_cache, fd);
+	SYS(rp->sys, close, fd);
+	return r;
+}
+
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name)
 {
 	int r;
@@ -333,15 +351,16 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	struct refd_oid packed;
 	int r;
 
-	if (is_value(m, loose))
+	if (is_value(m, loose) && !rp->is_memory_lost)
 		return 0;
-	if ((loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
+	if (!rp->is_memory_lost &&
+	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
 	    m->target == NULL && redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
 	    refd_oid_eq(&packed, &m->new_oid))
 		return 0;
 	r = write_value(rp, redo);
-	if (r == 0)
+	if (r == 0 && !is_value(m, loose))
 		redo_report(rp, redo_finding(redo), redo->chain->name,
 		    state_text(loose));
 	return r;
@@ -352,6 +371,8 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	int r;
 
 	r = redo_lock(rp, redo);
+	if (r == 0)
+		r = redo_read_disk(rp, redo->dirfd, redo->chain->name);
 	if (r == 0)
 		r = loose_read(rp->sys, redo->dirfd, redo->chain->name, loose);
 	/* Nothing is loose below a file. */

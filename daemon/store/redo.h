@@ -39,6 +39,10 @@ void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);
 
+/* Where memory is not to be believed: what is read of PATH next is the
+ * disk's. */
+int redo_read_disk(struct replay *rp, int dirfd, const char *path);
+
 /* To be redone later. */
 void redo_park(const struct redo *redo);
 

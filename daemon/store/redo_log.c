@@ -68,7 +68,8 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	if (lines.deletes)
+	r = redo_read_disk(rp, redo->dirfd, path);
+	if (r == 0 && lines.deletes)
 		r = reflog_delete(rp->sys, redo->dirfd, path);
 	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
 		r = repair(rp, redo, path, &lines, create);

@@ -122,6 +122,9 @@ static int take_snapshot(struct replay *rp)
 {
 	int r;
 
+	r = redo_read_disk(rp, rp->repo->fd, "packed-refs");
+	if (r < 0)
+		return r;
 	r = packed_snapshot(rp->repo->packed, &rp->snap);
 	if (r != -EBADMSG)
 		return r;
@@ -147,6 +150,9 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		}
 	if (rows == NULL || !is_needed)
 		return 0;
+	for (row = rows; row != NULL; row = row->next)
+		if (row->row.mount == JOURNAL_MOUNT_LOST)
+			rp->is_memory_lost = true;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
 		r = take_snapshot(rp);

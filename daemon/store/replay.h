@@ -71,6 +71,7 @@ struct replay {
 	struct replay_members voided;
 
 	/* Its own. */
+	bool is_memory_lost; /* what is in the page cache need not be on disk */
 	struct token token;
 	bool token_stays; /* a lock of it could not be removed */
 	struct chain *chains;

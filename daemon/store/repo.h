@@ -41,6 +41,10 @@ struct fs {
 	atomic_bool promised;       /* and somebody was promised something */
 	bool carries;               /* sys->fsync_carries */
 	pthread_mutex_t checkpoint; /* held through one */
+	/* It failed to sync, so what is in memory need not be on disk: never
+	 * to be asked again. */
+	atomic_bool failed;
+	bool gone; /* closed; under repos->mutex, and the checkpointer's */
 	struct fs *next;
 };
 
@@ -64,6 +68,7 @@ struct repo {
 	atomic_bool touched; /* published to since its last checkpoint */
 
 	/* Lane thread's own. */
+	bool is_looked_at; /* failed_look() */
 	struct gitrepo *git;
 	int64_t pack_ctime_ns; /* of objects/pack when git last looked */
 	/* Which of objects/00 to objects/ff exist, as of objects' ctime. */
@@ -95,7 +100,8 @@ struct repos {
 	pthread_mutex_t mutex;
 	struct repo *open;
 	size_t nr_open;
-	struct fs *fs;
+	struct fs *fs;   /* grows at its head; what is in it stays */
+	bool has_failed; /* one of them has, ever */
 };
 
 void repos_init(struct repos *repos, const struct sys *sys,
@@ -123,6 +129,13 @@ void repo_put(struct repos *repos, struct repo *repo);
 int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
+
+/* It failed to sync. Its repositories are for nobody new. */
+void fs_fail(struct repos *repos, struct fs *fs);
+/* Has anybody a repository on it? */
+bool fs_is_in_use(struct repos *repos, const struct fs *fs);
+/* Its descriptors go. It is in nobody's use. */
+void fs_let_go(struct repos *repos, struct fs *fs);
 
 /* Does the path still lead to this directory? And with the same config? */
 bool repo_is_there(const struct repos *repos, const struct repo *repo);

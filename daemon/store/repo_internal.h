@@ -49,6 +49,10 @@ int repo_claim_known(const struct repos *repos, struct repo *repo,
 /* Whoever's it is. -ENOENT, -EAGAIN. */
 int repo_claim_any(const struct repos *repos, struct repo *repo);
 
+/* repos_fs.c. Gives REPO its file system; -EIO: one that failed to sync. */
+int fs_attach(struct repos *repos, struct repo *repo);
+void fs_free_all(struct repos *repos);
+
 /* By owner, group and mode of refs/, as open(2) would decide. */
 bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
     size_t nr_gids);

@@ -30,86 +30,14 @@ void repos_init(struct repos *repos, const struct sys *sys,
 void repos_done(struct repos *repos)
 {
 	struct repo *repo;
-	struct fs *fs;
 
 	while ((repo = repos->open) != NULL) {
 		assert(repo->refs == 0);
 		repos->open = repo->next;
 		repo_close(repos, repo);
 	}
-	while ((fs = repos->fs) != NULL) {
-		repos->fs = fs->next;
-		SYS(repos->sys, close, fs->marker_fd);
-		SYS(repos->sys, close, fs->fd);
-		pthread_mutex_destroy(&fs->checkpoint);
-		free(fs);
-	}
+	fs_free_all(repos);
 	pthread_mutex_destroy(&repos->mutex);
-}
-
-/* ---- file systems ---- */
-
-static int fs_open(const struct repos *repos, const struct repo *repo,
-    struct fs *fs)
-{
-	const struct sys *sys = repos->sys;
-	int r;
-
-	fs->fd =
-	    SYS(sys, openat, repo->refd_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (fs->fd < 0)
-		return fs->fd;
-	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
-	/* Whatever is there by that name may not be a file. */
-	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
-	if (r == 0 || r == -ENOENT) {
-		fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
-		    O_RDWR | O_CREAT | O_EXCL, 0600);
-		if (fs->marker_fd >= 0)
-			return 0;
-		r = fs->marker_fd;
-	}
-	SYS(sys, close, fs->fd);
-	return r;
-}
-
-/* Gives REPO its file system, opened at the first need. */
-static int fs_attach(struct repos *repos, struct repo *repo)
-{
-	struct sys_who was;
-	uint64_t mount;
-	struct fs *fs;
-	int r;
-
-	r = SYS(repos->sys, mount_id, repo->fd, &mount);
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&repos->mutex);
-	for (fs = repos->fs; fs != NULL; fs = fs->next)
-		if (fs->dev == repo->dev && fs->mount == mount)
-			break;
-	pthread_mutex_unlock(&repos->mutex);
-	if (fs == NULL) {
-		fs = calloc(1, sizeof(*fs));
-		if (fs == NULL)
-			return -ENOMEM;
-		fs->dev = repo->dev;
-		fs->mount = mount;
-		was = sys_as(repo->as);
-		r = fs_open(repos, repo, fs);
-		sys_as(was);
-		if (r < 0) {
-			free(fs);
-			return r;
-		}
-		pthread_mutex_init(&fs->checkpoint, NULL);
-		pthread_mutex_lock(&repos->mutex);
-		fs->next = repos->fs;
-		repos->fs = fs;
-		pthread_mutex_unlock(&repos->mutex);
-	}
-	repo->fs = fs;
-	return 0;
 }
 
 /* ---- the table ---- */
@@ -263,6 +191,8 @@ bool repo_is_there(const struct repos *repos, const struct repo *repo)
 {
 	struct sys_stat st;
 
+	if (atomic_load(&repo->fs->failed))
+		return false;
 	return SYS(repos->sys, statat, AT_FDCWD, repo->path, &st) == 0 &&
 	    st.dev == repo->dev && st.ino == repo->ino;
 }

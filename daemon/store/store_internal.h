@@ -125,6 +125,13 @@ int checkpoint_sync_fs(void *store, struct fs *fs);
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_keep(void *store, uint64_t lsn);
 
+/* fs_failed.c, checkpointer: parks the records of file systems that failed to
+ * sync and that nobody uses any more. */
+void failed_park(struct store *s);
+/* Lane thread, before REPO is written: did it come back as another mount?
+ * Then its records are parked. -EAGAIN: not while others use the old one. */
+int failed_look(struct store *s, struct repo *repo);
+
 /* heal.c: committing, and bringing the journal back. */
 int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
 /* After JOURNAL_UNKNOWN by whoever, seen at EPOCH. 0: it is back. */

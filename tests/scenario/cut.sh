@@ -8,6 +8,11 @@
 # acknowledged; no ref is empty, what was deleted stays deleted, reflogs are
 # whole, the objects are there and no lock is left.
 
+# Whoever copies our mounts into a namespace of his own keeps them alive.
+if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ]; then
+	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
+fi
+
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 

@@ -1,0 +1,157 @@
+/*
+ * The file systems that open repositories lie on.
+ *
+ * The happy path: opened with the first repository there, kept until the end.
+ *
+ * What fails: one that failed to sync is never believed again. Nobody gets
+ * another repository there; once nobody has one, and its records are parked
+ * (fs_failed.c), its descriptors go, so that it can be unmounted. Who comes
+ * then opens it anew, and has to sync it first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "daemon/store/repo_internal.h"
+
+static int fs_open(const struct repos *repos, const struct repo *repo,
+    struct fs *fs)
+{
+	const struct sys *sys = repos->sys;
+	int r;
+
+	fs->fd =
+	    SYS(sys, openat, repo->refd_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fs->fd < 0)
+		return fs->fd;
+	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
+	/* Whatever is there by that name may not be a file. */
+	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
+	if (r == 0 || r == -ENOENT) {
+		fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
+		    O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fs->marker_fd >= 0)
+			return 0;
+		r = fs->marker_fd;
+	}
+	SYS(sys, close, fs->fd);
+	return r;
+}
+
+static void fs_close(const struct repos *repos, struct fs *fs)
+{
+	SYS(repos->sys, close, fs->marker_fd);
+	SYS(repos->sys, close, fs->fd);
+	fs->marker_fd = fs->fd = -1;
+}
+
+/* What failed before shows that it can be written again. */
+static int fs_try(const struct repos *repos, struct fs *fs)
+{
+	int r;
+
+	if (!repos->has_failed)
+		return 0;
+	r = SYS(repos->sys, futimens_now, fs->marker_fd);
+	if (r == 0)
+		r = SYS(repos->sys, syncfs, fs->fd);
+	return r == 0 ? SYS(repos->sys, fsync, fs->marker_fd) : r;
+}
+
+static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
+    struct fs **out)
+{
+	struct sys_who was;
+	struct fs *fs;
+	int r;
+
+	fs = calloc(1, sizeof(*fs));
+	if (fs == NULL)
+		return -ENOMEM;
+	fs->dev = repo->dev;
+	fs->mount = mount;
+	was = sys_as(repo->as);
+	r = fs_open(repos, repo, fs);
+	sys_as(was);
+	if (r == 0 && (r = fs_try(repos, fs)) < 0)
+		fs_close(repos, fs);
+	if (r < 0) {
+		free(fs);
+		return r;
+	}
+	pthread_mutex_init(&fs->checkpoint, NULL);
+	pthread_mutex_lock(&repos->mutex);
+	fs->next = repos->fs;
+	repos->fs = fs;
+	pthread_mutex_unlock(&repos->mutex);
+	*out = fs;
+	return 0;
+}
+
+int fs_attach(struct repos *repos, struct repo *repo)
+{
+	uint64_t mount;
+	struct fs *fs;
+	int r;
+
+	r = SYS(repos->sys, mount_id, repo->fd, &mount);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&repos->mutex);
+	for (fs = repos->fs; fs != NULL; fs = fs->next)
+		if (fs->dev == repo->dev && fs->mount == mount && !fs->gone)
+			break;
+	pthread_mutex_unlock(&repos->mutex);
+	if (fs != NULL && atomic_load(&fs->failed))
+		return -EIO;
+	if (fs == NULL && (r = fs_new(repos, repo, mount, &fs)) < 0)
+		return r;
+	repo->fs = fs;
+	return 0;
+}
+
+void fs_fail(struct repos *repos, struct fs *fs)
+{
+	struct repo *repo;
+
+	pthread_mutex_lock(&repos->mutex);
+	repos->has_failed = true;
+	atomic_store(&fs->failed, true);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs)
+			repo->doomed = true;
+	pthread_mutex_unlock(&repos->mutex);
+}
+
+bool fs_is_in_use(struct repos *repos, const struct fs *fs)
+{
+	const struct repo *repo;
+
+	pthread_mutex_lock(&repos->mutex);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs && repo->refs > 0)
+			break;
+	pthread_mutex_unlock(&repos->mutex);
+	return repo != NULL;
+}
+
+void fs_let_go(struct repos *repos, struct fs *fs)
+{
+	pthread_mutex_lock(&repos->mutex);
+	fs->gone = true;
+	pthread_mutex_unlock(&repos->mutex);
+	fs_close(repos, fs);
+}
+
+void fs_free_all(struct repos *repos)
+{
+	struct fs *fs;
+
+	while ((fs = repos->fs) != NULL) {
+		repos->fs = fs->next;
+		if (!fs->gone)
+			fs_close(repos, fs);
+		pthread_mutex_destroy(&fs->checkpoint);
+		free(fs);
+	}
+}

@@ -1,0 +1,77 @@
+#!/bin/bash
+# A file system that dies under a running daemon, is unmounted, and comes back
+# with what it had on disk: nothing is acknowledged there meanwhile, others are
+# served, the daemon lets go of it, and once it is back all that was
+# acknowledged is redone without anybody asking, and it is served again.
+
+# Whoever copies our mounts into a namespace of his own keeps them alive.
+if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ]; then
+	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
+fi
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if [ "$(id -u)" -ne 0 ]; then
+	skip fsfail 'only root can mount'
+	finish
+fi
+
+await() { # SECONDS COMMAND...
+	local left=$(($1 * 10))
+	shift
+	until "$@" 2>/dev/null; do
+		[ $((left -= 1)) -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+value_of() {
+	git -C "$repo" rev-parse -q --verify "$1" 2>/dev/null
+}
+
+is_at() { # REF VALUE
+	[ "$(value_of "$1")" = "$2" ]
+}
+
+die_and_return() { # FILE-SYSTEM SIZE
+	local name="$1" one two
+	with_fs "$1" "$2" || return
+	repo=$FS/repo.git
+	git init -q --bare "$repo"
+	git -C "$repo" config core.logAllRefUpdates always
+	one=$(git -C "$repo" commit-tree -m one "$(git -C "$repo" mktree </dev/null)")
+	two=$(git -C "$repo" commit-tree -m two "$(git -C "$repo" mktree </dev/null)")
+	sync -f "$repo"
+	# No checkpoint comes to its help before it dies.
+	printf '[checkpoint]\n\tinterval = 2000\n' >"$T/config"
+	check "$name: the daemon starts" start_daemon --config "$T/config" \
+		--socket "$SOCKET"
+	check "$name: acknowledged" "$REFD" update -C "$repo" -m one \
+		refs/heads/a "$one"
+	check "$name: acknowledged again" "$REFD" update -C "$repo" -m two \
+		refs/heads/a "$two"
+	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS"
+	# By the first checkpoint, or by its own lock file.
+	"$REFD" update -C "$repo" refs/heads/b "$one" >/dev/null 2>&1
+	is "$name: no more" no "$(test $? -eq 0 || echo no)"
+	check "$name: others are served" "$REFD" update -C "$T/other.git" \
+		"refs/heads/$1" "$other"
+	check "$name: the daemon lets go of it" await 15 umount "$FS"
+	check "$name: it comes back" mount -o loop "$FS.img" "$FS"
+	echo "# the disk has '$(value_of refs/heads/a)'"
+	await 15 is_at refs/heads/a "$two"
+	is "$name: redone" "$two" "$(value_of refs/heads/a)"
+	is "$name: and its log" 2 \
+		"$(git -C "$repo" reflog refs/heads/a | wc -l)"
+	check "$name: it is served again" await 5 "$REFD" update -C "$repo" \
+		refs/heads/b "$one"
+	no_locks "$name: no lock is left" "${repo#"$T/"}"
+	check "$name: the daemon stops" stop_daemon
+}
+
+new_repo other.git bare
+other=$(new_commit other.git other)
+die_and_return ext4 64M
+die_and_return xfs 300M
+finish

@@ -197,6 +197,10 @@ static int add_link(struct chain_lines *lines, const struct chain_link *link,
 		lines->deletes = is_due;
 		return 0;
 	}
+	/* It was not there: whoever deleted it took the log along. */
+	if (link->member->action == RECORD_WRITE && !link->member->had_old &&
+	    link->member->target == NULL && !lines->deletes)
+		chain_lines_done(lines);
 	/* What was done after a deletion is in the log that is there. */
 	if (!is_due && link->member->action == RECORD_WRITE)
 		lines->deletes = false;

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "daemon/store/recover_internal.h"
+#include "daemon/store/redo.h"
 
 /* ---- one repository ---- */
 
@@ -92,11 +93,13 @@ static int replay_here(struct recovery *rec, struct replay *rp,
 	return r;
 }
 
-static int clean_here(const struct replay *rp, size_t *unlocked)
+static int clean_here(struct replay *rp, size_t *unlocked)
 {
 	struct sys_who was = sys_as(rp->repo->as);
 	int r = stale_clean(rp->stale, unlocked);
 
+	if (r == 0)
+		r = redo_sweep_packed(rp);
 	sys_as(was);
 	return r;
 }
@@ -177,6 +180,14 @@ static void stepped(void *arg, size_t nr)
 	    run->total);
 }
 
+static bool any_is_parked(const struct replay_row *rows)
+{
+	for (; rows != NULL; rows = rows->next)
+		if (rows->row.kind == JOURNAL_PARKED)
+			return true;
+	return false;
+}
+
 /* *FAILED: the repository's own misfortune, and not the journal's. */
 static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
     int *failed)
@@ -195,6 +206,12 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	int r = 0;
 
 	*failed = replay_here(rec, &rp, &run->starts, v->rows, &unlocked);
+	/* A parked row is finished for good; the others are there until all
+	 * is forgotten. */
+	if (*failed == 0 && any_is_parked(v->rows)) {
+		*failed = rec->sync_fs(rec->arg, repo->fs);
+		v->lost = *failed < 0;
+	}
 	/* Durable before the locks go: until it is, they alone say what is
 	 * unfinished, and asking by id would say that what is voided
 	 * happened. */

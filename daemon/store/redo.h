@@ -64,7 +64,10 @@ int redo_undo_blocked(struct replay *rp, struct replay_row *rows);
 
 /* From begin to close. 0, or an errno that recovery must not pass over. */
 int redo_one_write(struct replay *rp, struct redo *redo);
-/* redo_delete.c: all of a repository at once. */
+/* redo_delete.c: what a rewrite of packed-refs left that did not come to its
+ * end, and over which git stumbles. */
+int redo_sweep_packed(struct replay *rp);
+/* All deletions of a repository at once. */
 int redo_deletions(struct replay *rp, struct redo *redos, size_t nr);
 
 #endif

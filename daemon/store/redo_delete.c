@@ -150,3 +150,26 @@ int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
 	free(states);
 	return r;
 }
+
+int redo_sweep_packed(struct replay *rp)
+{
+	static const char fresh[] = "packed-refs.new";
+	struct sys_stat st;
+	int r;
+
+	r = SYS(rp->sys, lstatat, rp->repo->fd, fresh, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
+	if (r == 0)
+		r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
+	if (r == 0) {
+		r = SYS(rp->sys, unlinkat, rp->repo->fd, fresh);
+		if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0)
+			r = -EIO;
+	}
+	if (!rp->token_stays)
+		token_done(&rp->token);
+	/* Whose lock it is, his is the file. */
+	return r == -EEXIST || r == -ENOENT ? 0 : r;
+}

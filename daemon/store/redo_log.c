@@ -95,9 +95,30 @@ int redo_log(struct replay *rp, struct redo *redo)
 	return redo_lines(rp, redo, NULL, true);
 }
 
+/* Does the log end where ours began? A log only grows, so that what another
+ * wrote after it is not there either. */
+static int lacks_ours(struct replay *rp, const struct redo *redo)
+{
+	const struct record_member *m = redo->value->member;
+	char path[REFD_PATH_MAX];
+	struct refd_oid last;
+	int r;
+
+	if (m->action != RECORD_WRITE || !m->log)
+		return 0;
+	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
+	r = redo_read_disk(rp, redo->dirfd, path);
+	if (r == 0)
+		r = reflog_last(rp->sys, redo->dirfd, path, &last);
+	if (r <= 0)
+		return r == 0 || r == -ENOENT ? 1 : 0;
+	return m->had_old && refd_oid_eq(&last, &m->old_oid);
+}
+
 int redo_log_of_left(struct replay *rp, struct redo *redo)
 {
-	return redo_lines(rp, redo, redo->value, true);
+	return redo_lines(rp, redo, lacks_ours(rp, redo) ? NULL : redo->value,
+	    true);
 }
 
 static int lines_alone(struct replay *rp, struct redo *redo)

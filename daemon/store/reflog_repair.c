@@ -211,3 +211,23 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 	closed = SYS(sys, close, fd);
 	return r < 0 ? r : closed;
 }
+
+int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
+    struct refd_oid *new_oid)
+{
+	const char *line;
+	size_t len, same;
+	char *log;
+	int r;
+
+	r = sys_read_file(sys, dirfd, log_path, PTRDIFF_MAX / 2, &log, &len);
+	if (r < 0)
+		return r;
+	len = clean(log, len, &same);
+	line = len > 0 ? memrchr(log, '\n', len - 1) : NULL;
+	line = line != NULL ? line + 1 : log;
+	r = is_log_line(line, len - (size_t)(line - log)) &&
+	    refd_oid_parse(line + REFD_OID_HEX + 1, new_oid) == 0;
+	free(log);
+	return r;
+}

@@ -20,6 +20,7 @@
 
 #include "daemon/store/journal.h"
 #include "daemon/store/lockfile.h"
+#include "daemon/store/reflog.h"
 
 struct token_inode {
 	uint64_t token, ino;
@@ -350,6 +351,29 @@ static int compare_tokens(const void *va, const void *vb)
 	return (*a > *b) - (*a < *b);
 }
 
+/* Of a ref that was never made its empty log stays, and would be in the way of
+ * other names. Whoever makes the ref meanwhile waits for this lock. */
+static void unmake_log(struct stale *stale, const struct stale_lock *lock)
+{
+	struct packed_snapshot *snap = NULL;
+	char path[REFD_PATH_MAX + 8];
+	struct refd_oid oid;
+	struct sys_stat st;
+
+	if (strncmp(lock->path, "refs/", 5) != 0 ||
+	    SYS(stale->sys, lstatat, lock->dirfd, lock->path, &st) != -ENOENT)
+		return;
+	if (lock->dirfd == stale->repo->fd &&
+	    (packed_snapshot(stale->repo->packed, &snap) < 0 ||
+		packed_lookup(snap, lock->path, &oid))) {
+		packed_snapshot_put(snap);
+		return;
+	}
+	packed_snapshot_put(snap);
+	snprintf(path, sizeof(path), "logs/%s", lock->path);
+	reflog_unmake(stale->sys, lock->dirfd, path);
+}
+
 int stale_unlock_others(struct stale *stale, const uint64_t *tokens, size_t nr,
     size_t *unlocked)
 {
@@ -364,6 +388,7 @@ int stale_unlock_others(struct stale *stale, const uint64_t *tokens, size_t nr,
 			bsearch(&lock->token, tokens, nr, sizeof(*tokens),
 			    compare_tokens) != NULL))
 			continue;
+		unmake_log(stale, lock);
 		r = stale_unlock(stale, lock);
 		if (r < 0)
 			return r;

@@ -211,6 +211,108 @@ START_TEST(a_line_waits_for_room)
 }
 END_TEST
 
+/* ---- what a run that ended leaves ---- */
+
+static void assert_nothing_of_it(void)
+{
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.lock"));
+}
+
+/* git would stumble over it for good. */
+START_TEST(no_packed_refs_new_is_left)
+{
+	unsigned long n;
+	bool hit = true, seen = false;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		memfs_write(w->fs, WORLD_REPO "/packed-refs",
+		    "# pack-refs with: peeled fully-peeled sorted \n"
+		    "3131313131313131313131313131313131313131 "
+		    "refs/heads/x\n");
+		memfs_kill_at(w->fs, n);
+		world_done(w, world_apply(w, "-x:1", false));
+		hit = memfs_was_hit(w->fs);
+		seen =
+		    seen || memfs_exists(w->fs, WORLD_REPO "/packed-refs.new");
+		memfs_kill(w->fs);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		assert_nothing_of_it();
+	}
+	ck_assert(seen);
+	/* Another's is his. */
+	memfs_write(w->fs, WORLD_REPO "/packed-refs.new", "his");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert(memfs_holds(w->fs, WORLD_REPO "/packed-refs.new", "his"));
+}
+END_TEST
+
+/* The name of its directory is free again. */
+START_TEST(no_log_of_what_never_was_is_left)
+{
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		setup();
+		memfs_kill_at(w->fs, n);
+		world_done(w, world_apply(w, "a/b=1:0", false));
+		hit = memfs_was_hit(w->fs);
+		memfs_kill(w->fs);
+		world_crash(w);
+		ck_assert_int_eq(world_start(w), 0);
+		if (world_ref(w, "a/b") == '1')
+			continue;
+		ok("a=1:0");
+		ck_assert_int_eq(world_ref(w, "a"), '1');
+	}
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* ---- logs of what another wrote, too ---- */
+
+/* The ref is his, and the line was acknowledged all the same. */
+START_TEST(a_line_of_what_is_left_is_added)
+{
+	ok("x=1");
+	hand_git_writes(w, WORLD_REPO "/refs/heads/x",
+	    "3535353535353535353535353535353535353535\n");
+	hand_sync(w);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, LOG), 0);
+	cut();
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert_int_eq(world_ref(w, "x"), '5');
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+}
+END_TEST
+
+/* git deleted it in between, and its log. */
+START_TEST(a_creation_begins_the_log_anew)
+{
+	const struct sys *sys = memfs_other(w->fs);
+
+	ok("x=1");
+	ck_assert_int_eq(
+	    SYS(sys, unlinkat, AT_FDCWD, WORLD_REPO "/refs/heads/x"), 0);
+	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, LOG), 0);
+	ok("x=2:0");
+	ok("x=3:2");
+	cut();
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '3');
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
+	ck_assert_int_eq(world_log_count(w, "x", '0', '2'), 1);
+	ck_assert_int_eq(world_log_count(w, "x", '2', '3'), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_parked");
@@ -224,6 +326,10 @@ int main(void)
 	tcase_add_test(tc, a_row_and_its_copy_count_once);
 	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
 	tcase_add_test(tc, a_line_waits_for_room);
+	tcase_add_test(tc, no_packed_refs_new_is_left);
+	tcase_add_test(tc, no_log_of_what_never_was_is_left);
+	tcase_add_test(tc, a_line_of_what_is_left_is_added);
+	tcase_add_test(tc, a_creation_begins_the_log_anew);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

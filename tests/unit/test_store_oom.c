@@ -32,16 +32,6 @@ static long step;
 static long allocations, fail_at = -1;
 static bool was_hit;
 
-static bool may_allocate(void)
-{
-	if (fail_at < 0 || w == NULL || w->fs->lock.__data.__owner != 0)
-		return true;
-	if (allocations++ != fail_at)
-		return true;
-	was_hit = true;
-	return false;
-}
-
 static void begin_failing(long at)
 {
 	allocations = 0;
@@ -55,6 +45,16 @@ static void end_failing(void)
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+static bool may_allocate(void)
+{
+	if (fail_at < 0 || w == NULL || w->fs->lock.__data.__owner != 0)
+		return true;
+	if (allocations++ != fail_at)
+		return true;
+	was_hit = true;
+	return false;
+}
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t nr, size_t size);

@@ -177,10 +177,12 @@ static bool row_encode(struct row *row, struct batch *b,
 		.nr_updates = (uint32_t)txn->nr_updates,
 		.atomic = txn->req.atomic,
 		.digest = txn->digest,
+		.nr_identities = txn->req.nr_identities,
 		.members = row->members,
 		.nr_members = row->nr,
 	};
 
+	memcpy(rec.identities, txn->req.identities, sizeof(rec.identities));
 	memset(out, 0, sizeof(*out));
 	row->body = record_encode(&rec, &out->len);
 	if (row->body == NULL)

@@ -2,7 +2,8 @@
  * One journal row's body as bytes.
  *
  *	u8 version, u8 flags (atomic), u32 file_mode, dir_mode, nr_updates,
- *	u64 digest, strings committer, message, u32 number of members
+ *	u64 digest, strings committer, message, u8 number of identities, each
+ *	two strings, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
  *	ok), u8 flags, string name, then what the flags announce: text, found,
  *	worktree, target, old_oid, packed_oid; new_oid where the status is ok
@@ -28,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 2
+#define VERSION 3
 /* A member with an empty name and nothing announced. */
 #define MEMBER_BYTES_MIN 12
 
@@ -165,6 +166,12 @@ static void put_record(struct out *o, const struct record *rec)
 	put_int(o, rec->digest, 8);
 	put_string(o, rec->committer);
 	put_string(o, rec->message);
+	assert(rec->nr_identities <= REFD_IDENTITIES_MAX);
+	put_int(o, rec->nr_identities, 1);
+	for (i = 0; i < rec->nr_identities; i++) {
+		put_string(o, rec->identities[i].name);
+		put_string(o, rec->identities[i].value);
+	}
 	assert(rec->nr_members <= UINT32_MAX);
 	put_int(o, rec->nr_members, 4);
 	for (i = 0; i < rec->nr_members; i++)
@@ -309,6 +316,7 @@ static void get_member(struct in *in, struct record_member *m)
 static void get_head(struct in *in, struct record *rec)
 {
 	uint64_t version = get_int(in, 1), flags = get_int(in, 1);
+	size_t i;
 
 	if (version != VERSION || flags & ~(uint64_t)FLAG_ATOMIC)
 		in->is_bad = true;
@@ -319,6 +327,15 @@ static void get_head(struct in *in, struct record *rec)
 	rec->digest = get_int(in, 8);
 	rec->committer = get_string(in);
 	rec->message = get_string(in);
+	rec->nr_identities = (size_t)get_int(in, 1);
+	if (rec->nr_identities > REFD_IDENTITIES_MAX) {
+		in->is_bad = true;
+		return;
+	}
+	for (i = 0; i < rec->nr_identities; i++) {
+		rec->identities[i].name = get_string(in);
+		rec->identities[i].value = get_string(in);
+	}
 	rec->nr_members = (size_t)get_int(in, 4);
 	if (rec->nr_members > in->len / MEMBER_BYTES_MIN)
 		in->is_bad = true;
@@ -357,6 +374,29 @@ void record_done(struct record *rec)
 {
 	free(rec->memory);
 	memset(rec, 0, sizeof(*rec));
+}
+
+void record_strip(struct record *rec)
+{
+	struct record_member *m;
+	size_t i, nr = 0;
+
+	rec->committer = rec->message = "";
+	rec->nr_identities = 0;
+	for (i = 0; i < rec->nr_members; i++) {
+		m = &rec->members[i];
+		if (!m->answers)
+			continue;
+		rec->members[nr++] = (struct record_member){ .index = m->index,
+			.status = m->status,
+			.answers = true,
+			.name = m->name,
+			.text = m->text,
+			.has_found = m->has_found,
+			.found = m->found,
+			.worktree = "" };
+	}
+	rec->nr_members = nr;
 }
 
 /* ---- the digest of a request ---- */

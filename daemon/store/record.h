@@ -51,8 +51,11 @@ struct record_member {
 };
 
 struct record {
-	const char *committer;        /* of the log lines; may be "" */
-	const char *message;          /* normalised; "" for none */
+	const char *committer; /* of the log lines; may be "" */
+	const char *message;   /* normalised; "" for none */
+	/* Who, as the client's environment has it. */
+	struct refd_identity identities[REFD_IDENTITIES_MAX];
+	size_t nr_identities;
 	uint32_t file_mode, dir_mode; /* for what a replay has to create */
 	uint32_t nr_updates;          /* of the whole transaction */
 	bool atomic;
@@ -67,6 +70,9 @@ uint8_t *record_encode(const struct record *rec, size_t *len);
 /* 0, -EBADMSG, -ENOMEM. Strings point into REC's own copy. */
 int record_decode(const uint8_t *bytes, size_t len, struct record *rec);
 void record_done(struct record *rec);
+
+/* Leaves what a look-up by id needs: what became of each update. */
+void record_strip(struct record *rec);
 
 /* FNV-1a over all that makes two requests the same. */
 uint64_t record_digest(const struct refd_request *req);

@@ -93,6 +93,11 @@ static void random_record(struct gen *g, struct record *rec)
 	rec->nr_updates = (uint32_t)gen_u64(g);
 	rec->atomic = gen_below(g, 2);
 	rec->digest = gen_u64(g);
+	rec->nr_identities = gen_below(g, 3);
+	for (i = 0; i < rec->nr_identities; i++) {
+		rec->identities[i].name = i == 0 ? "GL_USER" : "REMOTE_USER";
+		rec->identities[i].value = rec->message;
+	}
 	rec->nr_members = gen_below(g, MEMBERS_MAX + 1);
 	rec->members = members;
 	for (i = 0; i < rec->nr_members; i++)
@@ -140,6 +145,12 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 	ck_assert_uint_eq(a->nr_updates, b->nr_updates);
 	ck_assert_int_eq(a->atomic, b->atomic);
 	ck_assert_uint_eq(a->digest, b->digest);
+	ck_assert_uint_eq(a->nr_identities, b->nr_identities);
+	for (i = 0; i < a->nr_identities; i++) {
+		ck_assert_str_eq(a->identities[i].name, b->identities[i].name);
+		ck_assert_str_eq(a->identities[i].value,
+		    b->identities[i].value);
+	}
 	ck_assert_uint_eq(a->nr_members, b->nr_members);
 	for (i = 0; i < a->nr_members; i++)
 		assert_member_eq(&a->members[i], &b->members[i]);
@@ -243,7 +254,8 @@ enum {
 	AT_VERSION = 0,
 	AT_FLAGS = 1,
 	AT_COMMITTER = 22,
-	AT_NR_MEMBERS = 22 + 7 + 5,
+	AT_NR_IDENTITIES = 22 + 7 + 5,
+	AT_NR_MEMBERS,
 	AT_STATUS = AT_NR_MEMBERS + 4 + 4,
 	AT_ACTION,
 	AT_MEMBER_FLAGS
@@ -266,9 +278,12 @@ static int decode_with(size_t at, uint8_t value)
 
 START_TEST(what_is_unknown_is_refused)
 {
-	ck_assert_int_eq(decode_with(AT_VERSION, 2), 0);
-	ck_assert_int_eq(decode_with(AT_VERSION, 1), -EBADMSG);
-	ck_assert_int_eq(decode_with(AT_VERSION, 3), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 3), 0);
+	ck_assert_int_eq(decode_with(AT_VERSION, 2), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_VERSION, 4), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, 1), -EBADMSG);
+	ck_assert_int_eq(decode_with(AT_NR_IDENTITIES, REFD_IDENTITIES_MAX + 1),
+	    -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_FLAGS, 1), 0);
 	ck_assert_int_eq(decode_with(AT_FLAGS, 2), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_ACTION, 4), 0);
@@ -335,6 +350,48 @@ START_TEST(a_rejection_says_nothing_of_what_was_published)
 }
 END_TEST
 
+/* Of each update what became of it, and nothing of how. */
+START_TEST(what_is_stripped_still_answers)
+{
+	struct record_member all[] = {
+		{ .index = 0,
+		    .answers = true,
+		    .name = "HEAD",
+		    .action = RECORD_LOG },
+		{ .index = 0,
+		    .name = "refs/heads/a",
+		    .action = RECORD_WRITE,
+		    .had_old = true,
+		    .target = "refs/heads/b" },
+		{ .index = 1,
+		    .answers = true,
+		    .status = REFD_STALE,
+		    .name = "refs/heads/c",
+		    .has_found = true,
+		    .text = "elsewhere" },
+	};
+	struct record rec = { .committer = "a",
+		.message = "b",
+		.nr_updates = 2,
+		.digest = 7,
+		.nr_identities = 1,
+		.identities = { { "GL_USER", "alice" } },
+		.members = all,
+		.nr_members = 3 };
+
+	record_strip(&rec);
+	ck_assert_uint_eq(rec.nr_members, 2);
+	ck_assert_uint_eq(rec.nr_identities, 0);
+	ck_assert_str_eq(rec.committer, "");
+	ck_assert_uint_eq(rec.digest, 7);
+	ck_assert_str_eq(all[0].name, "HEAD");
+	ck_assert_int_eq(all[0].action, RECORD_NOTHING);
+	ck_assert_str_eq(all[1].text, "elsewhere");
+	ck_assert_int_eq(all[1].status, REFD_STALE);
+	ck_assert(all[1].has_found);
+}
+END_TEST
+
 /* Four billion members claimed by a few bytes: refused, not -ENOMEM. */
 START_TEST(a_claim_costs_no_memory)
 {
@@ -347,7 +404,7 @@ END_TEST
 START_TEST(a_failed_decode_leaves_the_output_alone)
 {
 	struct record back;
-	uint8_t before[sizeof(back)], junk[] = { 2, 0, 3 };
+	uint8_t before[sizeof(back)], junk[] = { 3, 0, 3 };
 
 	memset(&back, 0x5a, sizeof(back));
 	memcpy(before, &back, sizeof(back));
@@ -370,6 +427,7 @@ int main(void)
 	tcase_add_test(tc, what_is_unknown_is_refused);
 	tcase_add_test(tc, only_what_is_written_has_a_target);
 	tcase_add_test(tc, a_rejection_says_nothing_of_what_was_published);
+	tcase_add_test(tc, what_is_stripped_still_answers);
 	tcase_add_test(tc, a_claim_costs_no_memory);
 	tcase_add_test(tc, a_failed_decode_leaves_the_output_alone);
 	suite_add_tcase(suite, tc);

@@ -30,7 +30,8 @@ void config_init(struct config *cfg)
 		.prepare_max_ms = 10,
 		.lock_wait_ms = 1000,
 		.deadline_ms = REFD_UPDATE_DEADLINE_MS,
-		.retention_ms = 7 * 24 * 3600 * 1000ULL,
+		.retention_s = 7 * 24 * 3600,
+		.retention_mib = 1024,
 		.waiting_bytes_max = 4ULL * REFD_TXN_BYTES_MAX,
 	};
 }
@@ -132,6 +133,9 @@ static const struct key {
 	    3600 * 1000 },
 	{ "checkpoint.interval", NUMBER, AT(checkpoint_interval_ms), 1,
 	    3600 * 1000 },
+	{ "journal.retention", NUMBER, AT(retention_s), 1,
+	    10ULL * 365 * 24 * 3600 },
+	{ "journal.retention-size", NUMBER, AT(retention_mib), 1, 1 << 30 },
 	{ "session.timeout", NUMBER, AT(session_timeout_ms), 1, 3600 * 1000 },
 	{ "window.refs", NUMBER, AT(window_refs), 1, REFD_UPDATES_MAX },
 	{ "limits.connections", NUMBER, AT(connections_max), 1, 1000000 },

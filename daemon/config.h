@@ -36,7 +36,7 @@ struct config {
 	uint64_t prepare_max_ms;
 	uint64_t lock_wait_ms;
 	uint64_t deadline_ms;
-	uint64_t retention_ms;
+	uint64_t retention_s, retention_mib;
 	uint64_t waiting_bytes_max;
 };
 

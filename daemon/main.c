@@ -18,6 +18,7 @@
 #include "daemon/net/net.h"
 #include "daemon/options.h"
 
+#define MS_PER_S  1000
 #define NS_PER_MS 1000000LL
 
 /* Nothing is read from standard input, and no file may get its number. */
@@ -88,7 +89,7 @@ static struct net *make_net(const struct config *cfg)
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
 			.session_ns =
 			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
-			.retention_ms = (int64_t)cfg->retention_ms,
+			.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
 		},
 	};
@@ -105,6 +106,8 @@ static int open_store(const struct config *cfg, struct net *net,
 		.roots = (const char *const *)cfg->roots,
 		.nr_roots = cfg->nr_roots,
 		.durability = cfg->durability,
+		.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
+		.retention_bytes = cfg->retention_mib << 20,
 		.checkpoint_interval_ns =
 		    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
 		.durability_interval_ns =

@@ -82,6 +82,11 @@ struct asker *asker_pop(struct asker **list)
 	return a;
 }
 
+bool asker_is_mute(const struct asker *a)
+{
+	return a->by == NULL;
+}
+
 void askers_drop(struct askers *all, struct asker *a)
 {
 	struct asked_by *by = a->by;

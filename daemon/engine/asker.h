@@ -30,6 +30,8 @@ struct asker *asker_pop(struct asker **list);
  * forgotten. */
 void askers_answer(struct askers *all, struct asker *a,
     struct refd_answer *ans);
+/* Is it forgotten? */
+bool asker_is_mute(const struct asker *a);
 /* Frees A without a word. */
 void askers_drop(struct askers *all, struct asker *a);
 /* None of ARG's is ever called back. */

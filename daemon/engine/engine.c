@@ -77,7 +77,8 @@ void engine_free(struct engine *e)
 
 	if (e == NULL)
 		return;
-	assert(e->nr_windows + e->nr_admitting + e->nr_lookups == 0);
+	assert(
+	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0);
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
 		while ((a = asker_pop(&ent->askers)) != NULL)
 			askers_drop(&e->askers, a);
@@ -210,6 +211,7 @@ void engine_forget_client(struct engine *e, void *arg)
 	struct entry *ent, *next;
 
 	askers_forget(&e->askers, arg);
+	history_forget(e);
 	DL_FOREACH_SAFE2(e->sessions, ent, next, next_session)
 	if (ent->client == arg)
 		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
@@ -228,6 +230,8 @@ static void reap(struct engine *e, int64_t now_ns)
 			back_window(e, done.applied, now_ns);
 		else if (done.checkpointed != NULL)
 			ask_checkpointed(e, done.checkpointed);
+		else if (done.told != NULL)
+			history_told(e, done.told);
 		else
 			ask_looked_up(e, done.answered, now_ns);
 		done = (struct store_done){ 0 };
@@ -341,6 +345,7 @@ int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms)
 void engine_drain(struct engine *e)
 {
 	e->is_draining = true;
+	e->store.history_stop(e->store.ctx);
 }
 
 void engine_hurry(struct engine *e)
@@ -364,7 +369,7 @@ void engine_hurry(struct engine *e)
 bool engine_is_idle(const struct engine *e)
 {
 	return e->table.head == NULL &&
-	    e->nr_windows + e->nr_admitting + e->nr_lookups == 0;
+	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0;
 }
 
 void engine_stats(const struct engine *e, struct engine_stats *stats)

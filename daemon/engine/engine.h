@@ -38,6 +38,8 @@ struct engine_store {
 	void (*admit)(void *ctx, struct txn *txn);
 	void (*apply)(void *ctx, struct window *w);
 	void (*lookup)(void *ctx, struct store_query *query);
+	void (*history)(void *ctx, struct store_history *ask);
+	void (*history_stop)(void *ctx);
 	void (*checkpoint)(void *ctx, struct store_checkpoint *cp);
 	bool (*reap)(void *ctx, struct store_done *done);
 	void (*release)(void *ctx, struct repo *repo);
@@ -73,6 +75,10 @@ void engine_commit(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
 void engine_abort(struct engine *e, const struct refd_request *req,
     uint32_t uid, int64_t now_ns, engine_answer_fn *fn, void *arg);
+/* A log or a watch; takes REQ's content over, and copies PEER. */
+void engine_history(struct engine *e, struct refd_request *req,
+    const struct txn_peer *peer, int64_t now_ns, engine_answer_fn *fn,
+    void *arg);
 /* ARG's connection is gone: its answers are dropped, its transactions go on
  * (they may be in the journal already; it can ask by id). Those that no
  * window has taken yet go on too: the client may only be reconnecting. Its

@@ -6,6 +6,7 @@
 #define ENGINE_STATE_H
 
 #include <string.h>
+#include <sys/queue.h>
 
 #include "daemon/engine/answer.h"
 #include "daemon/engine/engine.h"
@@ -32,6 +33,8 @@ struct engine {
 	size_t held_bytes;  /* of requests in the table */
 	size_t window_refs; /* the present limit, see back.c */
 	size_t nr_windows, nr_admitting, nr_lookups; /* in the store's hands */
+	LIST_HEAD(, store_history) asks;             /* and these */
+	size_t nr_asks;
 
 	int64_t wall_ms, wall_at_ns; /* what engine_run was told last */
 	bool is_draining, is_hurrying, is_running;
@@ -87,6 +90,12 @@ bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
     int64_t now_ns);
 void ask_checkpointed(struct engine *e, struct store_checkpoint *cp);
 void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns);
+
+/* ---- history.c ---- */
+
+void history_told(struct engine *e, struct store_history *ask);
+/* Clients were forgotten. */
+void history_forget(struct engine *e);
 
 /* ---- session.c ---- */
 

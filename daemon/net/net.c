@@ -179,6 +179,16 @@ static void adapter_checkpoint(void *ctx, struct store_checkpoint *cp)
 	store_checkpoint(ctx, cp);
 }
 
+static void adapter_history(void *ctx, struct store_history *ask)
+{
+	store_history(ctx, ask);
+}
+
+static void adapter_history_stop(void *ctx)
+{
+	store_history_stop(ctx);
+}
+
 static bool adapter_reap(void *ctx, struct store_done *done)
 {
 	return store_reap(ctx, done);
@@ -195,6 +205,8 @@ static void begin_serving(struct net *net)
 		.admit = adapter_admit,
 		.apply = adapter_apply,
 		.lookup = adapter_lookup,
+		.history = adapter_history,
+		.history_stop = adapter_history_stop,
 		.checkpoint = adapter_checkpoint,
 		.reap = adapter_reap,
 		.release = adapter_release,

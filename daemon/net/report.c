@@ -82,6 +82,9 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	add_number(&report, "forgotten_lsn", store.forgotten_lsn);
 	add_number(&report, "parked", net->parked);
 	add_number(&report, "open_repos", store.open_repos);
+	add_number(&report, "indexed_lsn", store.indexed_lsn);
+	add_number(&report, "trimmed_lsn", store.trimmed_lsn);
+	add_number(&report, "watching", store.watching);
 	add(&report, "fatal", "%s", fatal != NULL ? fatal : "");
 	answer(&report, conn, request_id);
 }

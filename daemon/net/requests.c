@@ -105,7 +105,8 @@ static void hand_over(struct net *net, struct conn *conn,
 		break;
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
-		refuse(conn, req, REFD_UNSUPPORTED, NULL);
+		engine_history(net->engine, req, &conn->peer, now_ns,
+		    request_answered, conn);
 		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:

@@ -27,7 +27,8 @@
  *	a ROLLBACK fails the connection is of no use: the same from then on
  *
  * LSNs are never used twice: the next one follows the highest of the rows and
- * of the forgotten LSN, and no row beyond the forgotten one is ever deleted.
+ * of the forgotten LSN, and no row beyond the forgotten one is ever deleted
+ * (journal_trim.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -67,8 +68,7 @@ static int set_flushing(struct journal *j, bool flush)
 	return rc;
 }
 
-/* FLUSH: its commit lasts, and all before it. */
-static int txn_begin(struct journal *j, bool flush)
+int journal_txn_begin(struct journal *j, bool flush)
 {
 	int rc;
 
@@ -113,8 +113,7 @@ static bool failed_in_write(int rc)
 	return (rc & 0xff) == SQLITE_FULL || rc == SQLITE_IOERR_WRITE;
 }
 
-/* RC: how the statements since txn_begin() went. */
-static int txn_end(struct journal *j, int rc)
+int journal_txn_end(struct journal *j, int rc)
 {
 	int r;
 
@@ -175,7 +174,9 @@ static int write_row(struct journal *j, const struct journal_row *row,
 
 	if (row->kind == JOURNAL_UNPARK) {
 		sqlite3_bind_int64(j->unpark, 1, (sqlite3_int64)row->voids);
-		return journal_run(j->unpark);
+		sqlite3_bind_int64(j->unkeep, 1, (sqlite3_int64)row->voids);
+		rc = journal_run(j->unpark);
+		return rc == SQLITE_OK ? journal_run(j->unkeep) : rc;
 	}
 	rc = insert_row(j, row, lsn);
 	if (rc != SQLITE_OK || row->kind != JOURNAL_PARKED)
@@ -211,14 +212,14 @@ static int write_rows(struct journal *j, const struct journal_row *rows,
 
 	if (nr == 0 && forget == j->forgotten && !journal_is_unflushed(j))
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
-	if ((r = txn_begin(j, flush)) != 0)
+	if ((r = journal_txn_begin(j, flush)) != 0)
 		return r;
 	for (i = 0; i < nr && rc == SQLITE_OK; i++)
 		rc = write_row(j, &rows[i], j->next_lsn + i);
 	/* Without rows it is for the flush, which takes a page to be written. */
 	if (rc == SQLITE_OK && (forget > j->forgotten || nr == 0))
 		rc = write_forgotten(j, forget);
-	r = txn_end(j, rc);
+	r = journal_txn_end(j, rc);
 	if (r == 0)
 		j->forgotten = forget;
 	return r;
@@ -282,8 +283,8 @@ int journal_register_start(struct journal *j)
 	sqlite3_bind_text(s, 1, j->boot_id, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
 	pthread_mutex_lock(&j->commit_lock);
-	if ((r = txn_begin(j, true)) == 0)
-		r = txn_end(j, journal_run(s));
+	if ((r = journal_txn_begin(j, true)) == 0)
+		r = journal_txn_end(j, journal_run(s));
 	if (r == 0)
 		j->start = (uint64_t)sqlite3_last_insert_rowid(j->db);
 	pthread_mutex_unlock(&j->commit_lock);
@@ -331,8 +332,8 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	pthread_mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j))
 		r = journal_errno(run_repo(j, find_repo, repo, &id));
-	if (r == 0 && id == 0 && (r = txn_begin(j, true)) == 0)
-		r = txn_end(j, run_repo(j, put_repo, repo, &id));
+	if (r == 0 && id == 0 && (r = journal_txn_begin(j, true)) == 0)
+		r = journal_txn_end(j, run_repo(j, put_repo, repo, &id));
 	pthread_mutex_unlock(&j->commit_lock);
 	if (r == 0)
 		repo->id = id;

@@ -182,6 +182,34 @@ int journal_lookup(struct journal_reader *reader, int64_t uid,
     const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
+/* ---- for history ---- */
+
+/* At most MAX rows with AFTER < lsn < BEFORE, ascending or (DOWN) descending.
+ * Otherwise as journal_lookup(). */
+int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
+    bool down, unsigned max,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* The rows that speak of LSN (voids). */
+int journal_read_about(struct journal_reader *reader, uint64_t lsn,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* Of the database file, without what is free in it. */
+int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes);
+
+/*
+ * Takes all rows up to LSN out, but for parked ones. KEEP are those of them
+ * whose ids must still be known, with bodies as a look-up needs them: it finds
+ * those on. Ids that are less than EXPIRED are not known any more afterwards
+ * (some of them: of very many, with the next calls). LSN must not be beyond
+ * what was forgotten: -EBUSY.
+ *
+ * Not synced: a crash may bring the rows back, and they are to be trimmed
+ * again. Holds the committer's lock; so the fewer rows the better.
+ */
+int journal_trim(struct journal *j, uint64_t lsn,
+    const struct journal_row *keep, size_t nr, const struct refd_txid *expired);
+/* Rows up to here are gone, but for parked ones. */
+uint64_t journal_trimmed(struct journal *j);
+
 /*
  * Moves WAL frames into the database file, in small steps and by the rule
  * above; call it about once a second. Beyond WAL_MAX_BYTES it waits for the

@@ -36,7 +36,8 @@
  */
 static const char schema[] =
     "CREATE TABLE meta(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL,"
-    " machine TEXT NOT NULL, forgotten INTEGER NOT NULL) STRICT;"
+    " machine TEXT NOT NULL, forgotten INTEGER NOT NULL,"
+    " trimmed INTEGER NOT NULL) STRICT;"
     "CREATE TABLE start(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL,"
     " time_us INTEGER NOT NULL) STRICT;"
     "CREATE TABLE repo(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE,"
@@ -48,6 +49,10 @@ static const char schema[] =
     " time_us INTEGER NOT NULL, voids INTEGER NOT NULL,"
     " final INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"
     "CREATE INDEX record_txid ON record(txid, uid);"
+    "CREATE INDEX record_voids ON record(voids) WHERE voids <> 0;"
+    "CREATE TABLE past(txid BLOB NOT NULL, uid INTEGER NOT NULL,"
+    " lsn INTEGER NOT NULL, kind INTEGER NOT NULL, final INTEGER NOT NULL,"
+    " body BLOB NOT NULL, PRIMARY KEY(txid, uid, lsn)) WITHOUT ROWID, STRICT;"
     "CREATE TABLE parked(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";
 
@@ -179,7 +184,8 @@ static int fill_meta(struct journal *j, sqlite3 *db)
 
 	journal_machine_id(j, machine);
 	sqlite3_randomness(sizeof(uuid), uuid);
-	rc = journal_prepare(db, "INSERT INTO meta VALUES(1, ?1, ?2, 0)", &s);
+	rc =
+	    journal_prepare(db, "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0)", &s);
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_bind_blob(s, 1, uuid, sizeof(uuid), SQLITE_STATIC);

@@ -6,6 +6,9 @@
  *	journal_file.c		its files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
  *	journal_read.c		look-ups and scans
+ *	journal_range.c		rows by their LSNs, for history
+ *	journal_trim.c		rows whose time is over
+ *	journal_index.c		history's index, a database of its own
  *	journal_wal.c		what only the WAL file itself can tell
  *	journal_sql.c		connections, statements, error codes
  *
@@ -22,14 +25,16 @@
 
 #include "daemon/store/journal.h"
 
-#define JOURNAL_NAME "journal.db"
-/* A page of 4096 bytes, as set when the file was made, and its header. */
-#define JOURNAL_FRAME_BYTES (4096 + 24)
+#define JOURNAL_NAME       "journal.db"
+#define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
+/* A page and its header. */
+#define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)
 
 struct journal_reader {
 	struct journal *journal;
 	sqlite3 *db;
 	sqlite3_stmt *lookup;
+	sqlite3_stmt *up, *down, *about, *used; /* journal_range.c */
 	LIST_ENTRY(journal_reader) link;
 };
 
@@ -52,7 +57,7 @@ struct journal {
 
 	pthread_mutex_t commit_lock;
 	sqlite3 *db;
-	sqlite3_stmt *begin, *insert, *park, *unpark, *forget;
+	sqlite3_stmt *begin, *insert, *park, *unpark, *unkeep, *forget;
 	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
 	uint64_t forgotten; /* as the database has it */
@@ -70,6 +75,7 @@ struct journal {
 	 * given a number later may be lost. */
 	uint64_t last_row, lasting;
 	uint64_t last_lsn;
+	uint64_t trimmed; /* rows up to here are gone, but for parked ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
 	uint64_t wal_frames;    /* after the last commit */
 	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
@@ -121,6 +127,10 @@ int journal_drop_caches(struct journal *j);
 
 bool journal_is_broken(struct journal *j);
 void journal_break(struct journal *j);
+/* One SQLite transaction; commit_lock is held. FLUSH: its commit lasts, and
+ * all before it. RC: how the statements since its begin went. */
+int journal_txn_begin(struct journal *j, bool flush);
+int journal_txn_end(struct journal *j, int rc);
 /* Inserts this start of the daemon. */
 int journal_register_start(struct journal *j);
 
@@ -133,8 +143,21 @@ int journal_truncate_wal(struct journal *j);
 
 /* ---- journal_read.c ---- */
 
+#define JOURNAL_COLUMNS                                                        \
+	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
+	"time_us, voids, final, body"
+typedef int journal_row_fn(void *arg, const struct journal_row *row);
+/* Calls CB for what is left of S, which selects JOURNAL_COLUMNS, and resets
+ * it. *NR, *LAST: how many rows, the last one's LSN. */
+int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
+    unsigned *nr, uint64_t *last);
 int journal_reader_connect(struct journal_reader *reader);
 void journal_reader_disconnect(struct journal_reader *reader);
+
+/* ---- journal_range.c ---- */
+
+int journal_range_prepare(struct journal_reader *reader);
+void journal_range_finalize(struct journal_reader *reader);
 
 /* ---- journal_wal.c ---- */
 

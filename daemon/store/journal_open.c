@@ -95,6 +95,9 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "%s was replaced while it was in use", j->path);
 	memcpy(j->uuid, uuid, sizeof(j->uuid));
 	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
+	pthread_mutex_lock(&j->hand_lock);
+	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
+	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
 }
 
@@ -103,8 +106,8 @@ static int read_meta(struct journal *j, char **why)
 	sqlite3_stmt *s = NULL;
 	int r, rc;
 
-	rc = journal_prepare(j->db, "SELECT uuid, machine, forgotten FROM meta",
-	    &s);
+	rc = journal_prepare(j->db,
+	    "SELECT uuid, machine, forgotten, trimmed FROM meta", &s);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
 	if (rc == SQLITE_ROW)
@@ -121,6 +124,9 @@ static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
 	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+	/* What was trimmed but for being parked goes now. */
+	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
+				     " AND lsn <= (SELECT trimmed FROM meta)";
 	const struct {
 		const char *sql;
 		sqlite3_stmt **stmt;
@@ -129,6 +135,7 @@ static int prepare_all(struct journal *j)
 		{ insert, &j->insert },
 		{ "INSERT INTO parked VALUES(?, ?)", &j->park },
 		{ "DELETE FROM parked WHERE lsn = ?", &j->unpark },
+		{ unkeep, &j->unkeep },
 		{ "UPDATE meta SET forgotten = ?", &j->forget },
 		{ "COMMIT", &j->commit },
 		{ "ROLLBACK", &j->rollback },
@@ -230,11 +237,12 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->insert);
 	sqlite3_finalize(j->park);
 	sqlite3_finalize(j->unpark);
+	sqlite3_finalize(j->unkeep);
 	sqlite3_finalize(j->forget);
 	sqlite3_finalize(j->commit);
 	sqlite3_finalize(j->rollback);
-	j->begin = j->insert = j->park = j->unpark = j->forget = NULL;
-	j->commit = j->rollback = NULL;
+	j->begin = j->insert = j->park = j->unpark = j->unkeep = NULL;
+	j->forget = j->commit = j->rollback = NULL;
 	sqlite3_close(j->ckpt);
 	sqlite3_close(j->db);
 	j->ckpt = j->db = NULL;

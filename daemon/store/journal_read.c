@@ -22,12 +22,6 @@
 
 #define SLICE_ROWS 256
 
-#define COLUMNS                                                                \
-	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
-	"time_us, voids, final, body"
-
-typedef int row_fn(void *arg, const struct journal_row *row);
-
 static uint64_t column_u64(sqlite3_stmt *s, int column)
 {
 	return (uint64_t)sqlite3_column_int64(s, column);
@@ -59,10 +53,8 @@ static int row_of(sqlite3_stmt *s, struct journal_row *row)
 	return 0;
 }
 
-/* Calls CB for what is left of S and resets it. *NR, *LAST: how many rows,
- * the last one's LSN. */
-static int each_row(sqlite3_stmt *s, row_fn *cb, void *arg, unsigned *nr,
-    uint64_t *last)
+int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
+    unsigned *nr, uint64_t *last)
 {
 	struct journal_row row;
 	int rc, r = 0;
@@ -84,6 +76,14 @@ static int each_row(sqlite3_stmt *s, row_fn *cb, void *arg, unsigned *nr,
 
 /* ---- look-ups by id ---- */
 
+/* What was trimmed has left what a look-up needs. */
+static const char lookup[] =
+    "SELECT " JOURNAL_COLUMNS " FROM record"
+    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1)"
+    " UNION ALL SELECT lsn, kind, txid, uid, 0, 0, 0, 0, 0, 0, 0, 0,"
+    " final, body FROM past"
+    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn";
+
 int journal_reader_connect(struct journal_reader *reader)
 {
 	struct journal *j = reader->journal;
@@ -91,16 +91,16 @@ int journal_reader_connect(struct journal_reader *reader)
 
 	rc = journal_connect(j->path, j->vfs, &reader->db);
 	if (rc == SQLITE_OK)
-		rc = journal_prepare(reader->db,
-		    "SELECT " COLUMNS " FROM record"
-		    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn",
-		    &reader->lookup);
+		rc = journal_prepare(reader->db, lookup, &reader->lookup);
+	if (rc == SQLITE_OK)
+		rc = journal_range_prepare(reader);
 	return rc;
 }
 
 void journal_reader_disconnect(struct journal_reader *reader)
 {
 	sqlite3_finalize(reader->lookup);
+	journal_range_finalize(reader);
 	sqlite3_close(reader->db);
 	reader->lookup = NULL;
 	reader->db = NULL;
@@ -146,7 +146,7 @@ void journal_reader_close(struct journal_reader *reader)
 }
 
 int journal_lookup(struct journal_reader *reader, int64_t uid,
-    const struct refd_txid *txid, row_fn *cb, void *arg)
+    const struct refd_txid *txid, journal_row_fn *cb, void *arg)
 {
 	struct journal *j = reader->journal;
 	sqlite3_stmt *s;
@@ -160,7 +160,7 @@ int journal_lookup(struct journal_reader *reader, int64_t uid,
 		sqlite3_bind_blob(s, 1, txid->bytes, sizeof(txid->bytes),
 		    SQLITE_STATIC);
 		sqlite3_bind_int64(s, 2, uid);
-		r = each_row(s, cb, arg, &nr, &last);
+		r = journal_each_row(s, cb, arg, &nr, &last);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;
@@ -196,19 +196,20 @@ static void scan_close(struct scan *scan)
 	pthread_rwlock_unlock(&scan->journal->use_lock);
 }
 
-int journal_scan(struct journal *j, uint64_t after, row_fn *cb, void *arg)
+int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
+    void *arg)
 {
 	struct scan scan;
 	unsigned nr = SLICE_ROWS;
 	int r;
 
 	r = scan_open(&scan, j,
-	    "SELECT " COLUMNS " FROM record WHERE lsn > ?"
+	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn > ?"
 	    " ORDER BY lsn LIMIT ?");
 	while (r == 0 && nr == SLICE_ROWS && after < INT64_MAX) {
 		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)after);
 		sqlite3_bind_int(scan.stmt, 2, SLICE_ROWS);
-		r = each_row(scan.stmt, cb, arg, &nr, &after);
+		r = journal_each_row(scan.stmt, cb, arg, &nr, &after);
 	}
 	scan_close(&scan);
 	return r;
@@ -216,7 +217,8 @@ int journal_scan(struct journal *j, uint64_t after, row_fn *cb, void *arg)
 
 /* Few, as a rule; it is read in one go all the same, and for recovery, while
  * nobody commits much. */
-int journal_each_parked(struct journal *j, uint64_t repo, row_fn *cb, void *arg)
+int journal_each_parked(struct journal *j, uint64_t repo, journal_row_fn *cb,
+    void *arg)
 {
 	struct scan scan;
 	uint64_t last;
@@ -224,12 +226,12 @@ int journal_each_parked(struct journal *j, uint64_t repo, row_fn *cb, void *arg)
 	int r;
 
 	r = scan_open(&scan, j,
-	    "SELECT " COLUMNS " FROM record WHERE lsn IN"
+	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn IN"
 	    " (SELECT lsn FROM parked WHERE ?1 = 0 OR repo = ?1)"
 	    " ORDER BY lsn");
 	if (r == 0) {
 		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)repo);
-		r = each_row(scan.stmt, cb, arg, &nr, &last);
+		r = journal_each_row(scan.stmt, cb, arg, &nr, &last);
 	}
 	scan_close(&scan);
 	return r;

@@ -24,7 +24,8 @@
 static bool nothing_done(const struct store *s)
 {
 	return s->admitted.head == NULL && s->looked_up.head == NULL &&
-	    s->applied.head == NULL && s->checkpointed.head == NULL;
+	    s->applied.head == NULL && s->checkpointed.head == NULL &&
+	    s->told.head == NULL;
 }
 
 void store_admitted(struct store *s, struct txn *txn)
@@ -63,6 +64,18 @@ void store_checkpointed(struct store *s, struct store_checkpoint *cp)
 		s->cfg.wake(s->cfg.wake_arg);
 }
 
+void store_told(struct store *s, struct store_history *ask)
+{
+	bool wake;
+
+	pthread_mutex_lock(&s->mutex);
+	wake = nothing_done(s);
+	history_fifo_put(&s->told, ask);
+	pthread_mutex_unlock(&s->mutex);
+	if (wake)
+		s->cfg.wake(s->cfg.wake_arg);
+}
+
 static void store_applied(struct store *s, size_t lane, struct window *w)
 {
 	bool wake;
@@ -72,6 +85,10 @@ static void store_applied(struct store *s, size_t lane, struct window *w)
 	s->stats.windows++;
 	wake = nothing_done(s);
 	window_fifo_put(&s->applied, w);
+	if (s->history_listens) {
+		s->history_woken = true;
+		pthread_cond_signal(&s->history_cond);
+	}
 	pthread_mutex_unlock(&s->mutex);
 	if (wake)
 		s->cfg.wake(s->cfg.wake_arg);
@@ -89,9 +106,13 @@ bool store_reap(struct store *s, struct store_done *done)
 	if (done->applied == NULL && done->admitted == NULL &&
 	    done->answered == NULL)
 		done->checkpointed = checkpoint_fifo_take(&s->checkpointed);
+	if (done->applied == NULL && done->admitted == NULL &&
+	    done->answered == NULL && done->checkpointed == NULL)
+		done->told = history_fifo_take(&s->told);
 	pthread_mutex_unlock(&s->mutex);
 	return done->applied != NULL || done->admitted != NULL ||
-	    done->answered != NULL || done->checkpointed != NULL;
+	    done->answered != NULL || done->checkpointed != NULL ||
+	    done->told != NULL;
 }
 
 /* ---- handing over ---- */
@@ -202,7 +223,7 @@ static int start_committer(struct store *s, size_t lane)
 }
 
 static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
-    size_t nr)
+    int history, size_t nr)
 {
 	size_t i;
 
@@ -212,6 +233,7 @@ static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
 	pthread_cond_broadcast(&s->barrier_cond);
 	pthread_cond_broadcast(&s->commit_cond);
 	pthread_cond_broadcast(&s->tick_cond);
+	pthread_cond_broadcast(&s->history_cond);
 	pthread_mutex_unlock(&s->mutex);
 	if (lane == 0)
 		pthread_join(s->lane_thread, NULL);
@@ -219,6 +241,8 @@ static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
 		pthread_join(s->barrier_thread, NULL);
 	if (checkpoint == 0)
 		pthread_join(s->checkpoint_thread, NULL);
+	if (history == 0)
+		pthread_join(s->history_thread, NULL);
 	for (i = 0; i < nr; i++)
 		pthread_join(s->commit_threads[i], NULL);
 	flusher_free(s->applier.flusher);
@@ -228,7 +252,7 @@ static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
 
 int store_start(struct store *s)
 {
-	int lane, barrier, checkpoint, r = 0;
+	int lane, barrier, checkpoint, history, r = 0;
 	size_t nr = 0;
 
 	s->started = true;
@@ -237,13 +261,15 @@ int store_start(struct store *s)
 	barrier = pthread_create(&s->barrier_thread, NULL, barrier_main, s);
 	checkpoint =
 	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
+	history = history_start(s);
 	while (nr < STORE_COMMITTERS && r == 0) {
 		r = start_committer(s, nr);
 		nr += r == 0;
 	}
-	if (lane == 0 && barrier == 0 && checkpoint == 0 && r == 0)
+	if (lane == 0 && barrier == 0 && checkpoint == 0 && history == 0 &&
+	    r == 0)
 		return 0;
-	end_threads(s, lane, barrier, checkpoint, nr);
+	end_threads(s, lane, barrier, checkpoint, history, nr);
 	return -EAGAIN;
 }
 
@@ -252,7 +278,7 @@ int store_stop(struct store *s)
 	int r = 0;
 
 	if (s->started) {
-		end_threads(s, 0, 0, 0, STORE_COMMITTERS);
+		end_threads(s, 0, 0, 0, 0, STORE_COMMITTERS);
 		r = checkpoint_once(s, true);
 	}
 	awaiting_free(s);

@@ -15,9 +15,11 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "daemon/base/sys.h"
 #include "daemon/store/txn.h"
@@ -33,7 +35,9 @@ struct store_config {
 	int64_t checkpoint_interval_ns;
 	/* What was answered in mode periodic lasts after so long. */
 	int64_t durability_interval_ns;
-	int64_t prepare_max_ns; /* of a window; 10 ms */
+	int64_t prepare_max_ns;   /* of a window; 10 ms */
+	int64_t retention_ms;     /* history and ids; 0: for ever */
+	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
 	bool adopt; /* a journal of another machine is this one's now */
 	void (*wake)(void *arg);
@@ -105,6 +109,28 @@ struct store_query {
 };
 void store_lookup(struct store *store, struct store_query *query);
 
+/* A question about history, a LOG or a WATCH. */
+struct store_history {
+	struct refd_request req;   /* owned */
+	struct txn_peer peer;      /* owned */
+	int64_t deadline_ns;       /* of a WATCH: monotonic */
+	atomic_bool is_dropped;    /* nobody waits for it any more: it may come
+				    back early. Set by the engine */
+	struct refd_answer answer; /* filled in: RECORDS or REFUSED; owned */
+	void *arg;                 /* the asker's */
+	uint64_t repo;             /* the historian's: which one it is about */
+	LIST_ENTRY(store_history) in_engine; /* the engine's own */
+	struct store_history *next, *prev;
+};
+/* Takes REQ's and PEER's content over; NULL when out of memory, then it does
+ * not. */
+struct store_history *store_history_new(struct refd_request *req,
+    struct txn_peer *peer);
+void store_history_free(struct store_history *ask);
+void store_history(struct store *store, struct store_history *ask);
+/* Those that wait come back now, and so does whatever comes. */
+void store_history_stop(struct store *store);
+
 /* That nothing of what came back before needs replay. */
 struct store_checkpoint {
 	uint64_t lsn;            /* filled in: up to here */
@@ -121,6 +147,7 @@ struct store_done {
 	struct window *applied;
 	struct store_query *answered;
 	struct store_checkpoint *checkpointed;
+	struct store_history *told;
 };
 /* false: nothing is waiting. */
 bool store_reap(struct store *store, struct store_done *done);
@@ -135,6 +162,8 @@ struct store_stats {
 	uint64_t windows, flushes, barriers, checkpoints, checkpoint_failures;
 	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */
+	uint64_t watching;                      /* questions that wait */
+	uint64_t indexed_lsn, trimmed_lsn;
 };
 void store_stats(struct store *store, struct store_stats *stats);
 

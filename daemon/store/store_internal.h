@@ -9,6 +9,7 @@
  *	flusher		a few that sync files for the committers
  *	checkpointer	syncfs for what was published, SQLite's checkpoints,
  *			lines that are owed
+ *	historian	questions about history, its index, what is trimmed
  *
  * Each takes what it works on from a queue and puts it on the completion
  * queue, or on another thread's.
@@ -51,6 +52,7 @@ STORE_FIFO(txn_fifo, txn)
 STORE_FIFO(window_fifo, window)
 STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
+STORE_FIFO(history_fifo, store_history)
 
 struct store {
 	const struct sys *sys;
@@ -74,11 +76,15 @@ struct store {
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond;
+	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond,
+	    history_cond;
 	struct txn_fifo to_admit, to_barrier, admitted;
 	struct query_fifo to_look_up, looked_up;
 	struct window_fifo to_apply, applied;
 	struct checkpoint_fifo to_checkpoint, checkpointed;
+	struct history_fifo to_tell, told;
+	/* A commit is worth waking the historian for; it may not wait. */
+	bool history_listens, history_woken, history_stops;
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
@@ -88,7 +94,8 @@ struct store {
 	char *fatal;
 	struct store_stats stats;
 
-	pthread_t lane_thread, barrier_thread, checkpoint_thread;
+	pthread_t lane_thread, barrier_thread, checkpoint_thread,
+	    history_thread;
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
@@ -96,6 +103,7 @@ struct store {
 void store_admitted(struct store *s, struct txn *txn);
 void store_looked_up(struct store *s, struct store_query *query);
 void store_checkpointed(struct store *s, struct store_checkpoint *cp);
+void store_told(struct store *s, struct store_history *ask);
 void store_set_fatal(struct store *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -150,6 +158,9 @@ void awaiting_count(struct store *s, struct store_stats *stats); /* MUTEX */
 /* Tells those outside (store_config.awaiting). */
 void awaiting_publish(struct store *s);
 void awaiting_free(struct store *s);
+
+/* historian.c. 0, or -1. */
+int history_start(struct store *s);
 
 /* parked.c, lane thread: tries REPO's parked records; what is still parked
  * stays noted, and TXN's updates of it (TXN may be NULL) are decided. Negative

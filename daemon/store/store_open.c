@@ -186,6 +186,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_cond_init(&s->barrier_cond, NULL);
 	pthread_cond_init(&s->commit_cond, NULL);
 	pthread_cond_init(&s->tick_cond, &attr);
+	pthread_cond_init(&s->history_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	r = copy_config(s, cfg);
 	if (r == 0)
@@ -240,6 +241,7 @@ void store_free(struct store *s)
 	free(s->roots);
 	free(s->state_dir);
 	free(s->fatal);
+	pthread_cond_destroy(&s->history_cond);
 	pthread_cond_destroy(&s->tick_cond);
 	pthread_cond_destroy(&s->commit_cond);
 	pthread_cond_destroy(&s->barrier_cond);

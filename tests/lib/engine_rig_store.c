@@ -49,6 +49,11 @@ static void store_fake_lookup(void *ctx, struct store_query *query)
 	LL_APPEND(rig_lookups, query);
 }
 
+static void store_fake_history_stop(void *ctx)
+{
+	(void)ctx;
+}
+
 static bool store_fake_reap(void *ctx, struct store_done *done)
 {
 	(void)ctx;
@@ -92,6 +97,7 @@ void rig_store_setup(struct engine_store *store)
 	*store = (struct engine_store){ .admit = store_fake_admit,
 		.apply = store_fake_apply,
 		.lookup = store_fake_lookup,
+		.history_stop = store_fake_history_stop,
 		.reap = store_fake_reap,
 		.release = store_fake_release,
 		.repo_key = store_fake_key,

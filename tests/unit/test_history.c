@@ -1,0 +1,307 @@
+/*
+ * Questions about history: each kind of filter finds what it should and no
+ * more, forward and backward, page by page, with the index, with half of it
+ * and without; all of a record is told; what was taken back is told as it ended.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/past_rig.h"
+
+START_TEST(what_is_asked_for_is_found)
+{
+	past_some();
+	past_open(_i);
+	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	    " refs/heads/main@1 refs/heads/main@2 refs/heads/topic/x@3"
+	    " refs/tags/v1@3 refs/tags/v2@3:stale refs/heads/topic/y@4"
+	    " refs/heads/main@5 refs/heads/main@6");
+	ck_assert_str_eq(past_log("a.git", NULL, false, 0, NULL),
+	    " refs/heads/main@1 refs/heads/topic/x@3 refs/tags/v1@3"
+	    " refs/tags/v2@3:stale refs/heads/main@5 refs/heads/main@6");
+	ck_assert_str_eq(past_log("a.git", "refs/heads/main", true, 0, NULL),
+	    " refs/heads/main@6 refs/heads/main@5 refs/heads/main@1");
+	ck_assert_str_eq(past_log(NULL, "refs/heads/main", true, 0, NULL),
+	    " refs/heads/main@6 refs/heads/main@5 refs/heads/main@2"
+	    " refs/heads/main@1");
+	ck_assert_str_eq(past_log(NULL, "refs/heads/topic/", false, 0, NULL),
+	    " refs/heads/topic/x@3 refs/heads/topic/y@4");
+	ck_assert_str_eq(past_log("b.git", "refs/*/?", false, 0, NULL),
+	    " refs/heads/topic/y@4");
+	ck_assert_str_eq(past_log("a.git", "refs/tags/*", true, 0, NULL),
+	    " refs/tags/v2@3:stale refs/tags/v1@3");
+	ck_assert_str_eq(
+	    past_log("a.git", "refs/heads/nothing", false, 0, NULL), "");
+	ck_assert_str_eq(past_log("c.git", NULL, false, 0, NULL), "");
+}
+END_TEST
+
+/* However small the pages, all comes once and in order. */
+START_TEST(pages_join)
+{
+	unsigned pages;
+	char whole[1000];
+
+	past_some();
+	past_open(_i);
+	snprintf(whole, sizeof(whole), "%s",
+	    past_log("a.git", NULL, false, 0, &pages));
+	ck_assert_uint_eq(pages, 1);
+	ck_assert_str_eq(past_log("a.git", NULL, false, 1, &pages), whole);
+	ck_assert_uint_ge(pages, 6);
+	ck_assert_str_eq(past_log("a.git", NULL, false, 2, NULL), whole);
+	snprintf(whole, sizeof(whole), "%s",
+	    past_log(NULL, "refs/*", true, 0, &pages));
+	ck_assert_str_eq(past_log(NULL, "refs/*", true, 1, &pages), whole);
+	ck_assert_str_eq(past_log(NULL, "refs/*", true, 3, &pages), whole);
+}
+END_TEST
+
+/* Time is up after each row: an answer may come in very many parts. */
+START_TEST(slow_reading_loses_nothing)
+{
+	unsigned pages;
+	char whole[1000];
+
+	past_some();
+	past_open(_i);
+	snprintf(whole, sizeof(whole), "%s",
+	    past_log("a.git", "refs/*", false, 0, NULL));
+	past.mono_step_ns = 1000000000;
+	ck_assert_str_eq(past_log("a.git", "refs/*", false, 0, &pages), whole);
+	ck_assert_uint_ge(pages, 4);
+	snprintf(whole, sizeof(whole), "%s",
+	    past_log(NULL, NULL, true, 0, &pages));
+	past.mono_step_ns = 0;
+	ck_assert_str_eq(past_log(NULL, NULL, true, 0, NULL), whole);
+}
+END_TEST
+
+static const char *log_user(bool has_uid, uint32_t uid, const char *user)
+{
+	struct store_history *ask = past_ask(REFD_VERB_LOG);
+
+	ask->req.select.has_uid = has_uid;
+	ask->req.select.uid = uid;
+	ask->req.select.user = user;
+	return past_told(ask, NULL);
+}
+
+START_TEST(who_is_found)
+{
+	struct past_record r;
+
+	past_some();
+	past_begin(&r, past_a, "refs/heads/ssh"); /* 7 */
+	r.row.uid = 1002;
+	r.rec.identities[0] = (struct refd_identity){ "SSH_CONNECTION",
+		"192.0.2.1 50000 192.0.2.9 22" };
+	past_commit(&r);
+	past_open(_i);
+	ck_assert_str_eq(log_user(false, 0, "bob"), " refs/heads/topic/y@4");
+	ck_assert_str_eq(log_user(true, 1001, NULL), " refs/heads/topic/y@4");
+	ck_assert_str_eq(log_user(true, 1002, "bob"),
+	    " refs/heads/topic/y@4 refs/heads/ssh@7");
+	ck_assert_str_eq(log_user(false, 0, "192.0.2.1"), " refs/heads/ssh@7");
+	ck_assert_str_eq(log_user(false, 0, "192.0.2"), "");
+	ck_assert_str_eq(log_user(false, 0, "50000"), "");
+}
+END_TEST
+
+START_TEST(times_are_found_whatever_the_clock_did)
+{
+	static const int64_t steps_ms[] = { 0, 1000, -5000, 2000, 90000 };
+	struct store_history *ask;
+	int64_t start_ms = past.wall_ms;
+	size_t i;
+
+	past_a = past_repo("a.git", 0755);
+	for (i = 0; i < 5; i++) {
+		past.wall_ms += steps_ms[i];
+		past_update(past_a, "refs/heads/main");
+	}
+	past_open(_i);
+	ask = past_ask(REFD_VERB_LOG);
+	ask->req.select.since_ms = (uint64_t)start_ms;
+	ask->req.select.until_ms = (uint64_t)start_ms + 1000;
+	ck_assert_str_eq(past_told(ask, NULL),
+	    " refs/heads/main@1 refs/heads/main@2");
+	ask = past_ask(REFD_VERB_LOG);
+	ask->req.select.until_ms = (uint64_t)start_ms - 1;
+	ask->req.select.reverse = true;
+	ck_assert_str_eq(past_told(ask, NULL),
+	    " refs/heads/main@4 refs/heads/main@3");
+	ask = past_ask(REFD_VERB_LOG);
+	ask->req.select.since_ms = (uint64_t)start_ms + 1001;
+	ck_assert_str_eq(past_told(ask, NULL), " refs/heads/main@5");
+	ask = past_ask(REFD_VERB_LOG);
+	ask->req.select.since_ms = (uint64_t)start_ms + 1000000;
+	ck_assert_str_eq(past_told(ask, NULL), "");
+}
+END_TEST
+
+START_TEST(a_transaction_is_found)
+{
+	struct store_history *ask = past_ask(REFD_VERB_LOG);
+	struct past_record r, second;
+
+	past_some();
+	past_begin(&r, past_a, "refs/heads/p"); /* 7 */
+	past_commit(&r);
+	past_update(past_a, "refs/heads/other");     /* 8 */
+	past_begin(&second, past_a, "refs/heads/q"); /* 9 */
+	second.row.txid = r.row.txid;
+	past_commit(&second);
+	past_open(_i);
+	ask->req.txid = r.row.txid;
+	ask->req.select.reverse = true;
+	ask->req.select.limit = 1;
+	ck_assert_str_eq(past_told(ask, NULL),
+	    " refs/heads/q@9 refs/heads/p@7");
+}
+END_TEST
+
+START_TEST(all_of_a_record_is_told)
+{
+	struct store_history *ask = past_ask(REFD_VERB_LOG);
+	const struct refd_change *c;
+	struct past_record r;
+
+	past_a = past_repo("a.git", 0755);
+	past_begin(&r, past_a, "refs/heads/new");
+	r.members[0].had_old = false;
+	memset(&r.members[0].old_oid, 0, sizeof(r.members[0].old_oid));
+	past_add(&r, "HEAD")->worktree = "wt";
+	r.members[1].target = "refs/heads/x";
+	memset(&r.members[1].new_oid, 0, sizeof(r.members[1].new_oid));
+	past_add(&r, "refs/heads/gone")->action = RECORD_DELETE;
+	memset(&r.members[2].new_oid, 0, sizeof(r.members[2].new_oid));
+	past_add(&r, "refs/heads/no")->status = REFD_STALE;
+	r.members[3].has_found = true;
+	r.members[3].text = "is elsewhere";
+	past_commit(&r);
+	past_open(_i);
+	ck_assert(past_answer(ask));
+	ck_assert_uint_eq(ask->answer.nr_changes, 4);
+	c = ask->answer.changes;
+	ck_assert_uint_eq(c[0].record->lsn, 1);
+	ck_assert_uint_eq(c[0].record->time_ms, (uint64_t)past.wall_ms);
+	ck_assert_uint_eq(c[0].record->uid, 1000);
+	ck_assert_uint_eq(c[0].record->pid, 42);
+	ck_assert(refd_txid_eq(&c[0].record->txid, &r.row.txid));
+	ck_assert_ptr_nonnull(strstr(c[0].record->repo, "/root/a.git"));
+	ck_assert_str_eq(c[0].record->message, "push");
+	ck_assert_str_eq(c[0].record->identities[0].value, "alice");
+	ck_assert_ptr_eq(c[0].record, c[3].record);
+	ck_assert(c[0].has_old && refd_oid_is_null(&c[0].old_oid));
+	ck_assert(c[0].has_new && c[0].new_oid.bytes[0] == 0xbb);
+	ck_assert_str_eq(c[1].name, "worktrees/wt/HEAD");
+	ck_assert_str_eq(c[1].target, "refs/heads/x");
+	ck_assert(!c[1].has_new);
+	ck_assert(c[2].has_new && refd_oid_is_null(&c[2].new_oid));
+	ck_assert(c[3].has_old && !c[3].has_new);
+	ck_assert_str_eq(c[3].text, "is elsewhere");
+	ck_assert_uint_eq(c[3].nr, 4);
+	past_free(ask);
+	ck_assert_str_eq(past_log(NULL, "worktrees/wt/HEAD", false, 0, NULL),
+	    " worktrees/wt/HEAD@1");
+}
+END_TEST
+
+/* ---- taken back ---- */
+
+static uint64_t take_back(uint64_t lsn, const struct past_record *of,
+    enum journal_kind kind)
+{
+	struct past_record r;
+
+	past_begin(&r, of->row.repo, of->members[0].name);
+	r.row.txid = of->row.txid;
+	r.row.kind = kind;
+	r.row.voids = lsn;
+	if (kind == JOURNAL_VOID) {
+		r.members[0].status = REFD_CONFLICT;
+		r.members[0].text = "taken";
+	}
+	return past_commit(&r);
+}
+
+START_TEST(what_was_taken_back_at_once_is_no_change)
+{
+	struct store_history *ask;
+	struct past_record r;
+
+	past_a = past_repo("a.git", 0755);
+	past_begin(&r, past_a, "refs/heads/a");
+	past_add(&r, "refs/heads/b");
+	take_back(past_commit(&r), &r, JOURNAL_VOID);
+	past_open(_i);
+	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	    " refs/heads/a@1:conflict refs/heads/b@1");
+	ask = past_ask(REFD_VERB_WATCH);
+	ask->req.select.has_after = true;
+	ck_assert_str_eq(past_told(ask, NULL), " refs/heads/b@1");
+	ask = past_ask(REFD_VERB_WATCH);
+	ask->req.select.has_after = ask->req.select.all = true;
+	ck_assert_str_eq(past_told(ask, NULL),
+	    " refs/heads/a@1:conflict refs/heads/b@1");
+}
+END_TEST
+
+/* By recovery: of the row itself, and of a copy that was parked first. */
+START_TEST(what_was_taken_back_later_is_told_by_itself)
+{
+	struct store_history *ask;
+	struct past_record r, s;
+	uint64_t copy;
+
+	past_a = past_repo("a.git", 0755);
+	past_begin(&r, past_a, "refs/heads/a");
+	past_commit(&r);
+	past_begin(&s, past_a, "refs/heads/b");
+	past_commit(&s);
+	past_close();
+	past_open_journal();
+	take_back(1, &r, JOURNAL_VOID);
+	copy = take_back(2, &s, JOURNAL_PARKED);
+	ck_assert_uint_eq(take_back(copy, &s, JOURNAL_VOID), 5);
+	past_open(_i);
+	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	    " refs/heads/a@1:conflict refs/heads/b@2:conflict");
+	ask = past_ask(REFD_VERB_WATCH);
+	ask->req.select.has_after = true;
+	ck_assert_str_eq(past_told(ask, NULL),
+	    " refs/heads/a@3voids:conflict refs/heads/b@5voids:conflict");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("history");
+	TCase *tc = tcase_create("history");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, past_setup, past_teardown);
+	tcase_add_loop_test(tc, what_is_asked_for_is_found, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, pages_join, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, slow_reading_loses_nothing, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, who_is_found, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, times_are_found_whatever_the_clock_did, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, a_transaction_is_found, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, all_of_a_record_is_told, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, what_was_taken_back_at_once_is_no_change, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, what_was_taken_back_later_is_told_by_itself, 0,
+	    PAST_WAYS);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

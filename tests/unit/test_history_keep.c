@@ -1,0 +1,488 @@
+/*
+ * History kept up. The index is begun anew where it is missing, damaged,
+ * torn, another journal's, or ahead of this one, and finds the same then.
+ * Rows go by age and by size, in slices, never beyond what was forgotten nor
+ * while they are parked; what a look-up by id needs of them stays until the id
+ * expires, and the space is used again.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/journal_index.h"
+#include "tests/lib/journal_help.h"
+#include "tests/lib/past_rig.h"
+#include "tests/lib/tmp.h"
+
+static uint64_t repo;
+
+static void setup(void)
+{
+	past_setup();
+	repo = past_repo("a.git", 0755);
+}
+
+static void add_rows(unsigned nr)
+{
+	past_updates(repo, nr, "refs/heads/x", "refs/heads/y");
+}
+
+static size_t count(const char *told)
+{
+	size_t nr = 0;
+
+	while ((told = strchr(told, '@')) != NULL) {
+		told++;
+		nr++;
+	}
+	return nr;
+}
+
+static size_t count_ref(const char *ref)
+{
+	struct store_history *ask = past_ask(REFD_VERB_LOG);
+
+	ask->req.select.patterns[0] = ref;
+	ask->req.select.nr_patterns = 1;
+	return count(past_told(ask, NULL));
+}
+
+static void run_sql(const char *file, const char *sql)
+{
+	char path[4200];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/%s", tmp_root, file);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+/* ---- the index ---- */
+
+enum damage {
+	NONE,
+	MISSING,
+	EMPTY,
+	NO_DATABASE,
+	HALF,
+	OVERWRITTEN,
+	WAL_LOST,
+	OTHER_SCHEMA,
+	OTHER_JOURNAL,
+	AHEAD,
+	OTHER_ROWS,
+	NR_DAMAGES
+};
+
+static void overwrite(const char *name, off_t from, size_t len)
+{
+	char *junk = malloc(len);
+	int fd = openat(tmp_fd, name, O_RDWR);
+
+	ck_assert_int_ge(fd, 0);
+	memset(junk, 0x55, len);
+	ck_assert_int_eq(pwrite(fd, junk, len, from), (ssize_t)len);
+	close(fd);
+	free(junk);
+}
+
+static void damage(enum damage how)
+{
+	switch (how) {
+	case NONE:
+		break;
+	case MISSING:
+		ck_assert_int_eq(unlinkat(tmp_fd, "history.db", 0), 0);
+		break;
+	case EMPTY:
+		tmp_put("history.db", "");
+		break;
+	case NO_DATABASE:
+		tmp_put("history.db", "these are not the bytes of a database");
+		break;
+	case HALF:
+		tmp_run("truncate -s 8192 history.db");
+		break;
+	case OVERWRITTEN:
+		/* The root page of the keys, and what is below it. */
+		overwrite("history.db", 4096, 3 * 4096);
+		break;
+	case WAL_LOST:
+		run_sql("history.db",
+		    "UPDATE meta SET last = 7; DELETE FROM hit WHERE lsn > 7");
+		break;
+	case OTHER_SCHEMA:
+		run_sql("history.db", "PRAGMA user_version=99");
+		break;
+	case OTHER_JOURNAL:
+		run_sql("history.db", "UPDATE meta SET journal = zeroblob(16)");
+		break;
+	case AHEAD:
+		run_sql("history.db", "UPDATE meta SET last = 1000000");
+		break;
+	case OTHER_ROWS:
+		run_sql("history.db",
+		    "UPDATE meta SET last_txid = zeroblob(16);"
+		    " DELETE FROM hit");
+		break;
+	case NR_DAMAGES:
+		break;
+	}
+}
+
+START_TEST(whatever_befell_it_it_finds_the_same)
+{
+	add_rows(600);
+	past_history();
+	past_index();
+	ck_assert_uint_eq(history_indexed(past.h), 600);
+	history_free(past.h);
+	past.h = NULL;
+	damage((enum damage)_i);
+	past_history();
+	/* While it is behind, or broken and not known to be. */
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 200);
+	past_index();
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 200);
+	add_rows(3);
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
+	past_index();
+	ck_assert_uint_eq(history_indexed(past.h), 603);
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
+}
+END_TEST
+
+/* Seen only when it is read: the question is answered all the same. */
+START_TEST(damage_under_way_costs_no_answer)
+{
+	add_rows(600);
+	past_history();
+	past_index();
+	history_free(past.h);
+	past.h = NULL;
+	past_history();
+	add_rows(3);
+	past_index();
+	/* Its pages in memory are dropped with the connection. */
+	history_free(past.h);
+	past.h = NULL;
+	past_history();
+	ck_assert_int_eq(history_index(past.h, 600), 0);
+	overwrite("history.db", 2 * 4096, 8 * 4096);
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
+	past_index();
+	ck_assert_uint_eq(history_indexed(past.h), 603);
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
+}
+END_TEST
+
+/* More rows than a segment has, and than one key gives at once. */
+START_TEST(segments_join)
+{
+	const uint64_t many =
+	    (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS) + 3000;
+	struct store_history *ask;
+	size_t i, nr;
+
+	past_updates(repo, (unsigned)many, "refs/heads/main",
+	    "refs/heads/main");
+	past_update(repo, "refs/heads/last");
+	past_history();
+	past_index();
+	for (i = 0; i < 4; i++) {
+		ask = past_ask(REFD_VERB_LOG);
+		ask->req.select.patterns[0] = "refs/heads/main";
+		ask->req.select.nr_patterns = i % 2;
+		ask->req.select.reverse = i / 2;
+		ask->req.select.has_after = true;
+		ask->req.select.after.lsn = many - 6000;
+		nr = count(past_told(ask, NULL));
+		ck_assert_uint_eq(nr, i % 2 == 0 ? 6001 : 6000);
+	}
+	ck_assert_uint_eq(count_ref("refs/heads/last"), 1);
+}
+END_TEST
+
+/* ---- trimming ---- */
+
+static void forget(uint64_t lsn)
+{
+	ck_assert_int_eq(journal_forget(past.j, lsn, true), 0);
+}
+
+static void trim_all(void)
+{
+	int r;
+
+	do {
+		r = history_trim(past.h);
+		ck_assert(r == 0 || r == HISTORY_MORE);
+	} while (r == HISTORY_MORE);
+}
+
+static int count_row(void *arg, const struct journal_row *row)
+{
+	(void)row;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+static unsigned rows_left(void)
+{
+	unsigned nr = 0;
+
+	ck_assert_int_eq(journal_scan(past.j, 0, count_row, &nr), 0);
+	return nr;
+}
+
+/* What a look-up by id finds: the number of members, or -1. */
+struct remembered {
+	int members;
+	enum refd_status status;
+	uint64_t digest;
+};
+
+static int remember(void *arg, const struct journal_row *row)
+{
+	struct remembered *found = arg;
+	struct record rec;
+
+	ck_assert_int_eq(record_decode(row->body, row->len, &rec), 0);
+	found->members = (int)rec.nr_members;
+	found->digest = rec.digest;
+	if (rec.nr_members > 0)
+		found->status = rec.members[rec.nr_members - 1].status;
+	record_done(&rec);
+	return 0;
+}
+
+static struct remembered look_up(const struct refd_txid *txid)
+{
+	struct remembered found = { .members = -1 };
+	struct journal_reader *reader;
+
+	ck_assert_int_eq(journal_reader_open(past.j, &reader), 0);
+	ck_assert_int_eq(journal_lookup(reader, 1000, txid, remember, &found),
+	    0);
+	journal_reader_close(reader);
+	return found;
+}
+
+#define DAY_MS (24 * 3600 * 1000LL)
+
+START_TEST(what_is_old_goes)
+{
+	struct store_history *ask;
+
+	past.retention_ms = 7 * DAY_MS;
+	add_rows(300);
+	past.wall_ms += 6 * DAY_MS;
+	add_rows(300);
+	past_history();
+	past_index();
+	forget(600);
+	trim_all();
+	ck_assert_uint_eq(rows_left(), 600);
+	past.wall_ms += 2 * DAY_MS;
+	trim_all();
+	ck_assert_uint_eq(rows_left(), 300);
+	ck_assert_uint_eq(journal_trimmed(past.j), 300);
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 100);
+	/* Who was there before is told so. */
+	ask = past_ask(REFD_VERB_WATCH);
+	ask->req.select.has_after = true;
+	ask->req.select.after.lsn = 200;
+	ask->req.select.limit = 1;
+	ck_assert(past_answer(ask));
+	ck_assert(ask->answer.has_gap);
+	ck_assert_uint_eq(ask->answer.gap, 300);
+	ck_assert_uint_eq(ask->answer.changes[0].record->lsn, 301);
+	past_free(ask);
+	/* Also after a restart. */
+	past_close();
+	past_open_journal();
+	ck_assert_uint_eq(journal_trimmed(past.j), 300);
+	past_history();
+	past_index();
+	ck_assert_uint_eq(count_ref("refs/heads/x"), 100);
+}
+END_TEST
+
+START_TEST(what_recovery_may_want_stays)
+{
+	struct past_record parked;
+	struct journal_row unpark;
+
+	past.retention_ms = DAY_MS;
+	add_rows(10);
+	past_begin(&parked, repo, "refs/heads/parked");
+	parked.row.kind = JOURNAL_PARKED;
+	ck_assert_uint_eq(past_commit(&parked), 11);
+	add_rows(10);
+	past.wall_ms += 10 * DAY_MS;
+	past_history();
+	trim_all();
+	ck_assert_uint_eq(rows_left(), 21);
+	forget(5);
+	trim_all();
+	ck_assert_uint_eq(journal_trimmed(past.j), 5);
+	ck_assert_uint_eq(rows_left(), 16);
+	ck_assert_int_eq(
+	    journal_trim(past.j, 6, NULL, 0, &(struct refd_txid){ 0 }), -16);
+	forget(21);
+	trim_all();
+	/* The parked one alone, until it is taken off the list. */
+	ck_assert_uint_eq(rows_left(), 1);
+	unpark = parked.row;
+	unpark.kind = JOURNAL_UNPARK;
+	unpark.voids = 11;
+	unpark.len = 0;
+	ck_assert_int_eq(journal_commit(past.j, &unpark, 1, true), 0);
+	ck_assert_uint_eq(rows_left(), 0);
+}
+END_TEST
+
+/* By size, as much as that takes; the ids stay for their time. */
+START_TEST(what_is_too_much_goes_and_its_ids_stay)
+{
+	struct past_record first, again;
+	struct remembered found;
+	struct journal_reader *reader;
+	uint64_t used, before;
+	unsigned i;
+
+	past.retention_ms = 7 * DAY_MS;
+	past.retention_bytes = 300 * 1024;
+	past_begin(&first, repo, "refs/heads/first");
+	first.rec.digest = 77;
+	past_add(&first, "refs/heads/no")->status = REFD_STALE;
+	past_commit(&first);
+	add_rows(3000);
+	ck_assert_int_eq(journal_reader_open(past.j, &reader), 0);
+	ck_assert_int_eq(journal_used_bytes(reader, &before), 0);
+	ck_assert_uint_gt(before, 2 * past.retention_bytes);
+	past_history();
+	past_index();
+	forget(3001);
+	trim_all();
+	ck_assert_int_eq(journal_used_bytes(reader, &used), 0);
+	journal_reader_close(reader);
+	ck_assert_uint_lt(used, before * 2 / 3);
+	ck_assert_uint_gt(journal_trimmed(past.j), 1000);
+	found = look_up(&first.row.txid);
+	ck_assert_int_eq(found.members, 2);
+	ck_assert_int_eq(found.status, REFD_STALE);
+	ck_assert_uint_eq(found.digest, 77);
+	/* Until they expire, and no row is left that could say otherwise. */
+	past.wall_ms += 8 * DAY_MS;
+	for (i = 0; i < 10; i++) {
+		past_begin(&again, repo, "refs/heads/again");
+		forget(past_commit(&again) - 1);
+		trim_all();
+	}
+	ck_assert_int_eq(look_up(&first.row.txid).members, -1);
+	ck_assert_int_eq(look_up(&again.row.txid).members, 1);
+}
+END_TEST
+
+/* An id that is younger than its row says: a client's clock goes ahead. */
+START_TEST(an_id_from_the_future_is_kept)
+{
+	struct past_record r;
+	uint8_t later[6];
+	int i;
+
+	past.retention_ms = DAY_MS;
+	past_begin(&r, repo, "refs/heads/first");
+	for (i = 0; i < 6; i++)
+		later[i] = (uint8_t)((uint64_t)(past.wall_ms + 5 * DAY_MS) >>
+		    (8 * (5 - i)));
+	memcpy(r.row.txid.bytes, later, 6);
+	past_commit(&r);
+	past_history();
+	forget(1);
+	past.wall_ms += 3 * DAY_MS;
+	trim_all();
+	ck_assert_uint_eq(rows_left(), 0);
+	ck_assert_int_eq(look_up(&r.row.txid).members, 1);
+}
+END_TEST
+
+/* What is free is used again: the file stops growing. */
+START_TEST(the_file_is_bounded)
+{
+	struct sys_stat first, last;
+	unsigned i;
+
+	past.retention_ms = DAY_MS;
+	past_history();
+	memset(&first, 0, sizeof(first));
+	for (i = 0; i < 12; i++) {
+		add_rows(1000);
+		forget(journal_last_lsn(past.j));
+		past.wall_ms += 2 * DAY_MS;
+		past_index();
+		trim_all();
+		ck_assert_int_eq(journal_checkpoint(past.j, 0), 0);
+		ck_assert_int_eq(
+		    SYS(&past.sys, statat, tmp_fd, "journal.db", &last), 0);
+		if (i == 3)
+			first = last;
+	}
+	ck_assert_uint_le(last.size, first.size);
+}
+END_TEST
+
+/* A slice of trimming is not synced, and needs not be. */
+START_TEST(trimming_costs_no_flush)
+{
+	struct journal_stats before, after;
+
+	past.retention_ms = DAY_MS;
+	add_rows(500);
+	forget(500);
+	past.wall_ms += 2 * DAY_MS;
+	past_history();
+	journal_stats(past.j, &before);
+	trim_all();
+	journal_stats(past.j, &after);
+	ck_assert_uint_eq(rows_left(), 0);
+	ck_assert_uint_eq(after.flushes, before.flushes);
+	/* Commits are, as before. */
+	add_rows(1);
+	journal_stats(past.j, &after);
+	ck_assert_uint_eq(after.flushes, before.flushes + 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("history_keep");
+	TCase *tc = tcase_create("history_keep");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, setup, past_teardown);
+	tcase_add_loop_test(tc, whatever_befell_it_it_finds_the_same, 0,
+	    NR_DAMAGES);
+	tcase_add_test(tc, damage_under_way_costs_no_answer);
+	tcase_add_test(tc, segments_join);
+	tcase_add_test(tc, what_is_old_goes);
+	tcase_add_test(tc, what_recovery_may_want_stays);
+	tcase_add_test(tc, what_is_too_much_goes_and_its_ids_stay);
+	tcase_add_test(tc, an_id_from_the_future_is_kept);
+	tcase_add_test(tc, the_file_is_bounded);
+	tcase_add_test(tc, trimming_costs_no_flush);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,254 @@
+/*
+ * A watch tells changes alone, waits where there is none, and is woken for
+ * what concerns it and nothing else; a position that is not of this journal is
+ * a gap; who may not read a repository hears nothing of it, by watch or log.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/past_rig.h"
+
+static struct store_history *watch_from(uint64_t lsn)
+{
+	struct store_history *ask = past_ask(REFD_VERB_WATCH);
+
+	ask->req.select.has_after = true;
+	ask->req.select.after.lsn = lsn;
+	return ask;
+}
+
+START_TEST(a_watch_tells_changes_alone)
+{
+	struct past_record r;
+
+	past_some();
+	past_begin(&r, past_a, "refs/heads/same"); /* 7 */
+	r.members[0].new_oid = r.members[0].old_oid;
+	past_commit(&r);
+	past_open(_i);
+	ck_assert_str_eq(past_told(watch_from(2), NULL),
+	    " refs/heads/topic/x@3 refs/tags/v1@3 refs/heads/topic/y@4"
+	    " refs/heads/main@5 refs/heads/main@6");
+	ck_assert_str_eq(past_told(watch_from(7), NULL), "");
+}
+END_TEST
+
+static unsigned nr_concerned;
+
+static void concerned(void *arg, struct store_history *ask)
+{
+	(void)ask;
+	*(struct store_history **)arg = NULL;
+	nr_concerned++;
+}
+
+/* Is a watch of REPO and PATTERN woken by what comes behind the last row? */
+static bool wakes(struct store_history *ask, uint64_t after)
+{
+	struct store_history *list = ask;
+
+	nr_concerned = 0;
+	ck_assert_int_eq(history_listen(past.h, after, journal_last_lsn(past.j),
+			     &list, concerned, &list),
+	    0);
+	return nr_concerned > 0;
+}
+
+START_TEST(a_watch_waits_for_what_concerns_it)
+{
+	struct store_history *ask = past_ask(REFD_VERB_WATCH);
+	char path[4200];
+
+	past_some();
+	past_open(_i);
+	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	ask->req.git_dir = path;
+	ask->req.select.patterns[0] = "refs/heads/";
+	ask->req.select.nr_patterns = 1;
+	/* From now on. */
+	ck_assert(!past_answer(ask));
+	ck_assert_uint_eq(ask->req.select.after.lsn, 6);
+	ck_assert(!wakes(ask, 0));
+	past_update(past_b, "refs/heads/main");
+	ck_assert(!wakes(ask, 6));
+	past_update(past_a, "refs/tags/v3");
+	ck_assert(!wakes(ask, 6));
+	ck_assert(!past_answer(ask));
+	ck_assert_uint_eq(ask->req.select.after.lsn, 8);
+	past_update(past_a, "refs/heads/main");
+	ck_assert(wakes(ask, 6));
+	ck_assert(past_answer(ask));
+	ck_assert_uint_eq(ask->answer.nr_changes, 1);
+	ck_assert_uint_eq(ask->answer.next.lsn, 9);
+	past_free(ask);
+}
+END_TEST
+
+/* A repository that has no history yet. */
+START_TEST(a_watch_waits_for_a_new_repository)
+{
+	struct store_history *ask = past_ask(REFD_VERB_WATCH);
+	char path[4200];
+
+	past_some();
+	snprintf(path, sizeof(path), "%s/new.git", past.root);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	past_open(_i);
+	ask->req.git_dir = path;
+	ck_assert(!past_answer(ask));
+	past_update(past_repo("new.git", 0755), "refs/heads/main");
+	ck_assert(wakes(ask, 6));
+	ck_assert(past_answer(ask));
+	ck_assert_str_eq(ask->answer.changes[0].name, "refs/heads/main");
+	past_free(ask);
+}
+END_TEST
+
+/* Nothing beyond what is published is told. */
+START_TEST(what_is_not_visible_is_not_told)
+{
+	struct store_history *ask = watch_from(0);
+
+	past_some();
+	past_open(_i);
+	ck_assert(history_answer(past.h, ask, 2));
+	ck_assert_uint_eq(ask->answer.nr_changes, 2);
+	ck_assert_uint_eq(ask->answer.next.lsn, 2);
+	ck_assert(!ask->answer.more);
+	past_free(ask);
+}
+END_TEST
+
+/* ---- gaps ---- */
+
+static bool has_gap(struct store_history *ask, uint64_t *first)
+{
+	bool gap;
+
+	ck_assert(past_answer(ask));
+	gap = ask->answer.has_gap;
+	*first =
+	    ask->answer.nr_changes > 0 ? ask->answer.changes[0].record->lsn : 0;
+	past_free(ask);
+	return gap;
+}
+
+START_TEST(a_position_that_is_not_this_journals_is_a_gap)
+{
+	struct store_history *ask;
+	uint64_t first;
+
+	past_some();
+	past_open(_i);
+	ck_assert(!has_gap(watch_from(2), &first));
+	ck_assert(has_gap(watch_from(7), &first));
+	ck_assert_uint_eq(first, 1);
+	ask = watch_from(2);
+	ask->req.select.has_journal = true;
+	ck_assert(has_gap(ask, &first));
+	ck_assert_uint_eq(first, 1);
+	ask = watch_from(2);
+	ask->req.select.has_journal = true;
+	memcpy(ask->req.select.journal, journal_uuid(past.j), 16);
+	ck_assert(!has_gap(ask, &first));
+	ck_assert_uint_eq(first, 3);
+}
+END_TEST
+
+/* ---- rights ---- */
+
+static const char *told_to(uint32_t uid, uint32_t gid, bool watch)
+{
+	struct store_history *ask =
+	    watch ? watch_from(0) : past_ask(REFD_VERB_LOG);
+
+	ask->peer.uid = uid;
+	ask->peer.gids = malloc(sizeof(gid));
+	ask->peer.gids[0] = gid;
+	ask->peer.nr_gids = 1;
+	return past_told(ask, NULL);
+}
+
+START_TEST(a_tenant_sees_his_own_alone)
+{
+	char path[4200];
+	struct past_record r;
+
+	if (geteuid() != 0)
+		return;
+	past_some();
+	past_begin(&r, 0, "refs/heads/nowhere"); /* 7: no repository */
+	r.members[0].status = REFD_NOREPO;
+	past_commit(&r);
+	past_open(_i);
+	ck_assert_str_eq(told_to(2000, 2000, true),
+	    " refs/heads/main@1 refs/heads/topic/x@3 refs/tags/v1@3"
+	    " refs/heads/main@5 refs/heads/main@6");
+	snprintf(path, sizeof(path), "%s/b.git/refs", past.root);
+	ck_assert_int_eq(chown(path, 2000, 3000), 0);
+	ck_assert_ptr_nonnull(strstr(told_to(2000, 1, false), "topic/y@4"));
+	/* Its group may not. */
+	ck_assert_ptr_null(strstr(told_to(2001, 3000, false), "topic/y@4"));
+	ck_assert_int_eq(chmod(path, 0750), 0);
+	ck_assert_ptr_nonnull(strstr(told_to(2001, 3000, false), "topic/y@4"));
+	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
+	/* Names alone are not enough. */
+	ck_assert_int_eq(chmod(path, 0744), 0);
+	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
+	/* Nobody but root learns what had no repository. */
+	ck_assert_ptr_null(strstr(told_to(2000, 2000, false), "nowhere"));
+	ck_assert_ptr_nonnull(
+	    strstr(past_log(NULL, NULL, false, 0, NULL), "nowhere"));
+}
+END_TEST
+
+/* Who may read what is there now learns nothing of what was there before. */
+START_TEST(another_repository_at_the_path_is_another)
+{
+	char path[4200], away[4300];
+
+	if (geteuid() != 0)
+		return;
+	past_some();
+	past_open(_i);
+	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	snprintf(away, sizeof(away), "%s/away.git", past.root);
+	ck_assert_int_eq(rename(path, away), 0);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	snprintf(away, sizeof(away), "%s/refs", path);
+	ck_assert_int_eq(mkdir(away, 0755), 0);
+	ck_assert_str_eq(told_to(2000, 2000, true), "");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("history_watch");
+	TCase *tc = tcase_create("history_watch");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, past_setup, past_teardown);
+	tcase_add_loop_test(tc, a_watch_tells_changes_alone, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, a_watch_waits_for_what_concerns_it, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, a_watch_waits_for_a_new_repository, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, what_is_not_visible_is_not_told, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, a_position_that_is_not_this_journals_is_a_gap,
+	    0, PAST_WAYS);
+	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,
+	    PAST_WAYS);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

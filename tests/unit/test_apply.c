@@ -4,49 +4,10 @@
  * locks, atomic transactions, and that no lock or staged file is left.
  */
 #include <check.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/world.h"
-
-static struct world *w;
-
-static void setup(void)
-{
-	struct memfs *fs = memfs_new();
-
-	w = world_new(fs, false);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-/* Applies SPEC and expects these statuses, in order. */
-static void expect(const char *spec, bool atomic, size_t nr, ...)
-{
-	struct txn *txn = world_apply(w, spec, atomic);
-	char *locks;
-	va_list ap;
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	ck_assert_uint_eq(txn->nr_updates, nr);
-	va_start(ap, nr);
-	for (i = 0; i < nr; i++)
-		ck_assert_str_eq(refd_status_name(txn->updates[i].status),
-		    refd_status_name((enum refd_status)va_arg(ap, int)));
-	va_end(ap);
-	world_done(w, txn);
-	locks = memfs_list_locks(w->fs, WORLD_REPO);
-	ck_assert_str_eq(locks, "");
-	free(locks);
-}
-
-#define OK(spec) expect(spec, false, 1, REFD_OK)
+#include "tests/lib/apply_rig.h"
 
 START_TEST(create_update_delete)
 {
@@ -65,10 +26,10 @@ END_TEST
 START_TEST(old_values)
 {
 	OK("a=1");
-	expect("a=2:3", false, 1, REFD_STALE);
-	expect("a=2:0", false, 1, REFD_EXISTS);
-	expect("b=2:3", false, 1, REFD_MISSING);
-	expect("-b:3", false, 1, REFD_MISSING);
+	apply_expect("a=2:3", false, 1, REFD_STALE);
+	apply_expect("a=2:0", false, 1, REFD_EXISTS);
+	apply_expect("b=2:3", false, 1, REFD_MISSING);
+	apply_expect("-b:3", false, 1, REFD_MISSING);
 	OK("-b");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
@@ -77,7 +38,7 @@ END_TEST
 START_TEST(one_bad_ref_stays_one)
 {
 	OK("a=1");
-	expect("a=2:3;b=1;c=1", false, 3, REFD_STALE, REFD_OK, REFD_OK);
+	apply_expect("a=2:3;b=1;c=1", false, 3, REFD_STALE, REFD_OK, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert_int_eq(world_ref(w, "b"), '1');
 }
@@ -86,10 +47,10 @@ END_TEST
 START_TEST(atomic_is_all_or_nothing)
 {
 	OK("a=1");
-	expect("a=2:3;b=1;c=1", true, 3, REFD_STALE, REFD_ABORTED,
+	apply_expect("a=2:3;b=1;c=1", true, 3, REFD_STALE, REFD_ABORTED,
 	    REFD_ABORTED);
 	ck_assert_int_eq(world_ref(w, "b"), '0');
-	expect("a=2:1;b=1;c=1", true, 3, REFD_OK, REFD_OK, REFD_OK);
+	apply_expect("a=2:1;b=1;c=1", true, 3, REFD_OK, REFD_OK, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "c"), '1');
 }
 END_TEST
@@ -97,13 +58,13 @@ END_TEST
 START_TEST(directory_file_conflicts)
 {
 	OK("d/f=1");
-	expect("d=1", false, 1, REFD_CONFLICT);
-	expect("d/f/g=1", false, 1, REFD_CONFLICT);
+	apply_expect("d=1", false, 1, REFD_CONFLICT);
+	apply_expect("d/f/g=1", false, 1, REFD_CONFLICT);
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/pk/x\n");
-	expect("pk=1", false, 1, REFD_CONFLICT);
-	expect("pk/x/y=1", false, 1, REFD_CONFLICT);
+	apply_expect("pk=1", false, 1, REFD_CONFLICT);
+	apply_expect("pk/x/y=1", false, 1, REFD_CONFLICT);
 	OK("-d/f");
 	OK("d=1");
 	ck_assert_int_eq(world_ref(w, "d"), '1');
@@ -116,13 +77,13 @@ START_TEST(packed_refs)
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/p\n"
 	    "3232323232323232323232323232323232323232 refs/heads/q\n");
-	expect("p=3:2", false, 1, REFD_STALE);
+	apply_expect("p=3:2", false, 1, REFD_STALE);
 	OK("p=3:1");
 	ck_assert_int_eq(world_ref(w, "p"), '3');
 	OK("-p:3");
 	ck_assert_int_eq(world_ref(w, "p"), '0');
 	ck_assert_int_eq(world_ref(w, "q"), '2');
-	expect("-q;x=1", false, 2, REFD_OK, REFD_OK);
+	apply_expect("-q;x=1", false, 2, REFD_OK, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "q"), '0');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
 }
@@ -138,14 +99,14 @@ START_TEST(a_deletion_that_fails_keeps_its_packed_ref)
 	    "3333333333333333333333333333333333333333 refs/heads/r\n");
 	memfs_mkdirs(w->fs, WORLD_REPO "/logs/HEAD");
 	memfs_write(w->fs, WORLD_REPO "/logs/HEAD/x", "");
-	expect("-main;-q", false, 2, REFD_CONFLICT, REFD_OK);
+	apply_expect("-main;-q", false, 2, REFD_CONFLICT, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
 	ck_assert_int_eq(world_ref(w, "q"), '0');
 	/* Of those that go on none was packed. */
 	OK("a=1");
-	expect("-main;-a", false, 2, REFD_CONFLICT, REFD_OK);
+	apply_expect("-main;-a", false, 2, REFD_CONFLICT, REFD_OK);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
-	expect("-main;-r", true, 2, REFD_CONFLICT, REFD_ABORTED);
+	apply_expect("-main;-r", true, 2, REFD_CONFLICT, REFD_ABORTED);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
 	ck_assert_int_eq(world_ref(w, "r"), '3');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
@@ -179,7 +140,7 @@ END_TEST
 START_TEST(broken_ref)
 {
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", "");
-	expect("a=1", false, 1, REFD_BROKEN);
+	apply_expect("a=1", false, 1, REFD_BROKEN);
 }
 END_TEST
 
@@ -274,7 +235,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, apply_setup, apply_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, create_update_delete);
 	tcase_add_test(tc, old_values);

@@ -4,52 +4,11 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/world.h"
-
-static struct world *w;
-
-static void setup(void)
-{
-	w = world_new(memfs_new(), false);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void expect_locks(const char *want)
-{
-	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
-
-	ck_assert_str_eq(locks, want);
-	free(locks);
-}
-
-static void expect(const char *spec, bool atomic, size_t nr, ...)
-{
-	struct txn *txn = world_apply(w, spec, atomic);
-	va_list ap;
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	ck_assert_uint_eq(txn->nr_updates, nr);
-	va_start(ap, nr);
-	for (i = 0; i < nr; i++)
-		ck_assert_str_eq(refd_status_name(txn->updates[i].status),
-		    refd_status_name((enum refd_status)va_arg(ap, int)));
-	va_end(ap);
-	world_done(w, txn);
-	expect_locks("");
-}
-
-#define OK(spec) expect(spec, false, 1, REFD_OK)
+#include "tests/lib/apply_rig.h"
 
 START_TEST(a_session_holds_its_locks)
 {
@@ -78,7 +37,7 @@ START_TEST(a_session_holds_its_locks)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
 	world_done(w, txn);
-	expect_locks("");
+	apply_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '2');
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 }
@@ -97,7 +56,7 @@ START_TEST(an_aborted_session_leaves_nothing)
 	ck_assert_ptr_null(txn->prepared);
 	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
 	world_done(w, txn);
-	expect_locks("");
+	apply_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert(!world_has_log(w, "new/x"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
@@ -118,14 +77,14 @@ START_TEST(a_session_is_prepared_whole)
 	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
 	ck_assert_int_eq(txn->updates[2].status, REFD_MISSING);
 	world_done(w, txn);
-	expect_locks("/srv/r.git/refs/heads/b.lock\n");
+	apply_expect_locks("/srv/r.git/refs/heads/b.lock\n");
 	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 	    WORLD_REPO "/refs/heads/b.lock");
 	txn = world_session(w, "a=1:7", true);
 	ck_assert_ptr_null(txn->prepared);
 	ck_assert_int_eq(txn->updates[0].status, REFD_MISSING);
 	world_done(w, txn);
-	expect_locks("");
+	apply_expect_locks("");
 }
 END_TEST
 
@@ -169,7 +128,7 @@ START_TEST(the_config_may_change_while_a_session_is_prepared)
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[0].status, REFD_NOREPO);
 	world_done(w, txn);
-	expect_locks("");
+	apply_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
 END_TEST
@@ -207,10 +166,10 @@ START_TEST(somebody_removes_the_lock_of_packed_refs)
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	world_done(w, txn);
-	expect_locks("");
+	apply_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "p"), '0');
 	ck_assert_int_eq(world_ref(w, "q"), '2');
-	expect("-q", true, 1, REFD_OK);
+	apply_expect("-q", true, 1, REFD_OK);
 }
 END_TEST
 
@@ -227,7 +186,7 @@ START_TEST(a_session_that_dies_prepared_never_was)
 	world_done(w, txn);
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
-	expect_locks("");
+	apply_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert_int_eq(world_ref(w, "main"), '0');
 }
@@ -240,7 +199,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, apply_setup, apply_teardown);
 	tcase_add_test(tc, a_session_holds_its_locks);
 	tcase_add_test(tc, an_aborted_session_leaves_nothing);
 	tcase_add_test(tc, a_session_is_prepared_whole);

@@ -4,50 +4,11 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/world.h"
-
-static struct world *w;
-
-static void setup(void)
-{
-	w = world_new(memfs_new(), false);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void expect_locks(const char *want)
-{
-	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
-
-	ck_assert_str_eq(locks, want);
-	free(locks);
-}
-
-static void expect(const char *spec, bool atomic, size_t nr, ...)
-{
-	struct txn *txn = world_apply(w, spec, atomic);
-	va_list ap;
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	ck_assert_uint_eq(txn->nr_updates, nr);
-	va_start(ap, nr);
-	for (i = 0; i < nr; i++)
-		ck_assert_str_eq(refd_status_name(txn->updates[i].status),
-		    refd_status_name((enum refd_status)va_arg(ap, int)));
-	va_end(ap);
-	world_done(w, txn);
-	expect_locks("");
-}
+#include "tests/lib/apply_rig.h"
 
 /* The detail that the first update gets. */
 static void expect_text(const char *spec, const char *text)
@@ -61,10 +22,8 @@ static void expect_text(const char *spec, const char *text)
 	ck_assert_ptr_nonnull(txn->updates[i].text);
 	ck_assert_str_eq(txn->updates[i].text, text);
 	world_done(w, txn);
-	expect_locks("");
+	apply_expect_locks("");
 }
-
-#define OK(spec) expect(spec, false, 1, REFD_OK)
 
 static void symref(const char *name, const char *target)
 {
@@ -86,7 +45,7 @@ START_TEST(the_end_is_written_and_all_are_logged)
 	ck_assert_int_eq(world_log_count(w, "a", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "s", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "t", '0', '1'), 1);
-	expect("s=2:3", false, 1, REFD_STALE);
+	apply_expect("s=2:3", false, 1, REFD_STALE);
 	OK("-s:1");
 	ck_assert_int_eq(world_ref(w, "s"), '>');
 	ck_assert_int_eq(world_ref(w, "a"), '0');
@@ -107,7 +66,7 @@ START_TEST(what_is_not_followed_is_replaced)
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert_int_eq(world_log_count(w, "s", '1', '2'), 1);
 	symref("d", "nowhere");
-	expect("!d=1:0", false, 1, REFD_EXISTS);
+	apply_expect("!d=1:0", false, 1, REFD_EXISTS);
 	OK("!-d");
 	ck_assert_int_eq(world_ref(w, "d"), '0');
 }
@@ -132,8 +91,8 @@ START_TEST(symbolic_refs_are_written)
 	ck_assert_int_eq(world_log_count(w, "u", '1', '0'), 0);
 	OK("!@HEAD>b");
 	ck_assert_int_eq(world_ref(w, "@HEAD"), '>');
-	expect("!@HEAD>@x", false, 1, REFD_DENIED);
-	expect("!-@HEAD", false, 1, REFD_DENIED);
+	apply_expect("!@HEAD>@x", false, 1, REFD_DENIED);
+	apply_expect("!-@HEAD", false, 1, REFD_DENIED);
 }
 END_TEST
 
@@ -180,7 +139,7 @@ START_TEST(one_ref_twice)
 	    "'refs/heads/y') are not allowed");
 	expect_text("@HEAD=1;@main-worktree/HEAD=1",
 	    "multiple updates for ref 'HEAD' not allowed");
-	expect("s=1;a=1", false, 2, REFD_CONFLICT, REFD_OK);
+	apply_expect("s=1;a=1", false, 2, REFD_CONFLICT, REFD_OK);
 }
 END_TEST
 
@@ -209,15 +168,15 @@ END_TEST
 START_TEST(targets_that_are_no_names)
 {
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: ../../etc/x\n");
-	expect("e=1", false, 1, REFD_BROKEN);
+	apply_expect("e=1", false, 1, REFD_BROKEN);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: refs/../../x\n");
-	expect("e=1", false, 1, REFD_BROKEN);
-	expect("-e", false, 1, REFD_BROKEN);
+	apply_expect("e=1", false, 1, REFD_BROKEN);
+	apply_expect("-e", false, 1, REFD_BROKEN);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e",
 	    "ref: refs/heads/b..d\n");
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/b..d",
 	    "0000000000000000000000000000000000000001\n");
-	expect("e=1", false, 1, REFD_BROKEN);
+	apply_expect("e=1", false, 1, REFD_BROKEN);
 	OK("-e");
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/b..d"));
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref:refs/heads/a\r\n");
@@ -232,22 +191,22 @@ START_TEST(links_to_directories)
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/in");
 	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/refs/heads/out");
 	memfs_symlink(w->fs, "in", WORLD_REPO "/refs/heads/also-in");
-	expect("out/x=1", false, 1, REFD_DENIED);
-	expect("out/x/y=1;a=1", false, 2, REFD_DENIED, REFD_OK);
+	apply_expect("out/x=1", false, 1, REFD_DENIED);
+	apply_expect("out/x/y=1;a=1", false, 2, REFD_DENIED, REFD_OK);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
 	/* A kill would leave its lock where nobody looks for it. */
-	expect("also-in/x=1", false, 1, REFD_UNSUPPORTED);
+	apply_expect("also-in/x=1", false, 1, REFD_UNSUPPORTED);
 	ck_assert_int_eq(world_ref(w, "in/x"), '0');
 	memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads");
 	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/logs/refs/heads/l");
-	expect("l/x=1", false, 1, REFD_DENIED);
+	apply_expect("l/x=1", false, 1, REFD_DENIED);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
 	/* Nor is another's log taken away. */
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/l");
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/l/x",
 	    "3131313131313131313131313131313131313131\n");
 	memfs_write(w->fs, "/elsewhere/x", "");
-	expect("-l/x", false, 1, REFD_DENIED);
+	apply_expect("-l/x", false, 1, REFD_DENIED);
 	ck_assert(memfs_exists(w->fs, "/elsewhere/x"));
 	ck_assert_int_eq(world_ref(w, "l/x"), '1');
 }
@@ -258,11 +217,11 @@ START_TEST(a_worktree_is_no_link)
 	memfs_mkdirs(w->fs, "/srv/other.git");
 	memfs_write(w->fs, "/srv/other.git/HEAD", "ref: refs/heads/a\n");
 	memfs_symlink(w->fs, "/srv", WORLD_REPO "/worktrees");
-	expect("!@worktrees/other.git/HEAD=1", false, 1, REFD_MISSING);
+	apply_expect("!@worktrees/other.git/HEAD=1", false, 1, REFD_MISSING);
 	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WORLD_REPO "/worktrees");
 	memfs_mkdirs(w->fs, WORLD_REPO "/worktrees/wt");
 	memfs_symlink(w->fs, "/srv/other.git", WORLD_REPO "/worktrees/l");
-	expect("!@worktrees/l/HEAD=1", false, 1, REFD_MISSING);
+	apply_expect("!@worktrees/l/HEAD=1", false, 1, REFD_MISSING);
 	ck_assert_int_eq(world_ref(w, "@worktrees/l/HEAD"), '>');
 	OK("!@worktrees/wt/HEAD=1");
 	ck_assert_int_eq(world_ref(w, "@worktrees/wt/HEAD"), '1');
@@ -277,7 +236,8 @@ START_TEST(names_of_one_transaction_at_odds)
 	expect_text("q/r=1;q=1",
 	    "cannot lock ref 'refs/heads/q': cannot process 'refs/heads/q' "
 	    "and 'refs/heads/q/r' at the same time");
-	expect("q=1;q-x=1;q/r=1", false, 3, REFD_CONFLICT, REFD_OK, REFD_OK);
+	apply_expect("q=1;q-x=1;q/r=1", false, 3, REFD_CONFLICT, REFD_OK,
+	    REFD_OK);
 	expect_text("-q/r;q=1",
 	    "cannot lock ref 'refs/heads/q': 'refs/heads/q/r' exists; cannot "
 	    "create 'refs/heads/q'");
@@ -291,7 +251,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, apply_setup, apply_teardown);
 	tcase_add_test(tc, the_end_is_written_and_all_are_logged);
 	tcase_add_test(tc, what_is_not_followed_is_replaced);
 	tcase_add_test(tc, symbolic_refs_are_written);

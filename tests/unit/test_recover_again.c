@@ -149,8 +149,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("review_recover");
-	TCase *tc = tcase_create("review_recover");
+	Suite *suite = suite_create("recover_again");
+	TCase *tc = tcase_create("recover_again");
 	SRunner *runner;
 	int failed;
 

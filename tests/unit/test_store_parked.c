@@ -319,8 +319,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("review_parked");
-	TCase *tc = tcase_create("review_parked");
+	Suite *suite = suite_create("store_parked");
+	TCase *tc = tcase_create("store_parked");
 	SRunner *runner;
 	int failed;
 

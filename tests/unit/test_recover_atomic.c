@@ -47,8 +47,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("review_atomic");
-	TCase *tc = tcase_create("review_atomic");
+	Suite *suite = suite_create("recover_atomic");
+	TCase *tc = tcase_create("recover_atomic");
 	SRunner *runner;
 	int failed;
 

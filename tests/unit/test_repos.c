@@ -208,8 +208,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("review_repos");
-	TCase *tc = tcase_create("review_repos");
+	Suite *suite = suite_create("repos");
+	TCase *tc = tcase_create("repos");
 	SRunner *runner;
 	int failed;
 

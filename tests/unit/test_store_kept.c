@@ -285,8 +285,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("review_kept");
-	TCase *tc = tcase_create("review_kept");
+	Suite *suite = suite_create("store_kept");
+	TCase *tc = tcase_create("store_kept");
 	SRunner *runner;
 	int failed;
 

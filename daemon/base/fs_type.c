@@ -38,3 +38,8 @@ bool fs_type_in_memory(uint64_t type)
 {
 	return type == 0x01021994 /* tmpfs */ || type == 0x858458f6; /* ramfs */
 }
+
+bool fs_type_has_our_clock(uint64_t type)
+{
+	return fs_type_network(type) == NULL && type != 0x65735546 /* FUSE */;
+}

@@ -10,6 +10,8 @@
 /* The name of one that several machines share; NULL for any other. What a
  * FUSE file system is can't be told. */
 const char *fs_type_network(uint64_t type);
+/* Are its ctimes of this machine's clock? */
+bool fs_type_has_our_clock(uint64_t type);
 /* Is everything on it gone with the power? */
 bool fs_type_in_memory(uint64_t type);
 

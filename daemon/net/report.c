@@ -115,6 +115,8 @@ void report_stats(struct net *net, struct conn *conn, uint32_t request_id)
 	add_number(&report, "store_windows", store.windows);
 	add_number(&report, "flushes", store.flushes);
 	add_number(&report, "barriers", store.barriers);
+	add_number(&report, "barrier_syncs", store.barrier_syncs);
+	add_number(&report, "barrier_fsyncs", store.barrier_fsyncs);
 	add_number(&report, "checkpoints", store.checkpoints);
 	add_number(&report, "checkpoint_failures", store.checkpoint_failures);
 	add_number(&report, "wal_bytes", store.wal_bytes);

@@ -4,132 +4,37 @@
  * The happy path: every directory that objects are in (pack, the fan-outs, and
  * the same of alternates) last changed well before the last completed syncfs
  * of its file system, so all that is in them is on disk, and nothing needs
- * doing. Otherwise transactions wait here, before any lock is taken, and one
- * syncfs serves all that wait.
+ * doing. Otherwise transactions wait here, before any lock is taken:
+ *	packs alone are new		each of their files is fsynced, then
+ *					objects/pack, where the last syncfs took
+ *					longer than that: it waits for all that
+ *					others have written there
+ *	anything else, or many packs	one syncfs of the file system serves
+ *					all that wait, and makes all of it old
  *
- * Why it is safe to compare times: both are the file system's own clock, the
- * marker's ctime and the directories'; link, rename and create change a
- * directory's ctime; SLACK covers a tick (4 ms before multigrain timestamps)
- * and a directory touched while the marker was. With no syncfs since the
- * start, or a clock that was set back since, nothing is clean.
+ * Why it is safe to compare times: both are the clock that the file system
+ * takes its ctimes from, the marker's or the kernel's own; SLACK covers a tick
+ * (4 ms before multigrain timestamps) and a directory touched while the marker
+ * was. Only a syncfs makes the time advance. With none since the start, or a
+ * clock that was set back since, nothing is clean.
  *
- * What fails: a syncfs that fails refuses those that waited for it, and the
- * time does not advance. A directory that can't be looked at isn't clean.
+ * What fails: a sync that fails refuses those that waited for it, and the
+ * time does not advance. A store that can't be looked at isn't clean; nor are
+ * the transactions let through that name it.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fs_type.h"
 #include "daemon/store/store_internal.h"
 
-#define SLACK_NS         (100 * 1000 * 1000)
-#define ALTERNATES_MAX   (64 * 1024)
-#define ALTERNATES_DEPTH 5 /* as git's */
+#define SLACK_NS (100 * 1000 * 1000)
+/* More flushes of single files than that cost more than a syncfs. */
+#define FSYNCS_MAX 8
 
 /* ---- clean? ---- */
-
-/* 1: DIR/NAME is older than LIMIT, or not there. */
-static int is_old(const struct sys *sys, int dirfd, const char *name,
-    int64_t limit, struct sys_stat *st)
-{
-	int r;
-
-	r = SYS(sys, statat, dirfd, name, st);
-	if (r == -ENOENT)
-		return 1;
-	return r == 0 && st->ctime_ns < limit;
-}
-
-static bool fanouts_are_old(const struct sys *sys, int fd, int64_t limit,
-    const uint8_t *present, uint8_t *seen)
-{
-	struct sys_stat st;
-	char name[3];
-	bool old = true;
-	int i, r;
-
-	for (i = 0; i < 256; i++) {
-		if (present != NULL && !(present[i / 8] >> i % 8 & 1))
-			continue;
-		snprintf(name, sizeof(name), "%02x", i);
-		r = SYS(sys, statat, fd, name, &st);
-		if (r == 0 && seen != NULL)
-			seen[i / 8] |= (uint8_t)(1 << i % 8);
-		if (r == -ENOENT || (r == 0 && st.ctime_ns < limit))
-			continue;
-		old = false;
-		if (seen == NULL)
-			break;
-	}
-	return old;
-}
-
-static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
-    int64_t limit, int depth, uint64_t dev, struct repo *repo);
-
-/* objects/info/alternates: a path per line, relative to objects/. */
-static bool alternates_are_old(const struct sys *sys, int fd, int64_t limit,
-    int depth, uint64_t dev)
-{
-	char *buf, *line, *rest;
-	bool old = true;
-	size_t len;
-	int r;
-
-	r = sys_read_file(sys, fd, "info/alternates", ALTERNATES_MAX, &buf,
-	    &len);
-	if (r == -ENOENT)
-		return true;
-	if (r < 0 || depth >= ALTERNATES_DEPTH)
-		return false;
-	rest = buf;
-	while (old && (line = strsep(&rest, "\n")) != NULL)
-		if (line[0] != '\0' && line[0] != '#')
-			old = store_is_old(sys, fd, line, limit, depth + 1, dev,
-			    NULL);
-	free(buf);
-	return old;
-}
-
-/* LIMIT is by the clock of DEV, so a store elsewhere is never known to be
- * clean. REPO: whose fan-outs are remembered; NULL for an alternate. */
-static bool store_is_old(const struct sys *sys, int dirfd, const char *path,
-    int64_t limit, int depth, uint64_t dev, struct repo *repo)
-{
-	struct sys_stat st, pack;
-	const uint8_t *present = NULL;
-	uint8_t seen[32] = { 0 };
-	bool old;
-	int fd;
-
-	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return false;
-	if (SYS(sys, fstat, fd, &st) < 0 || st.dev != dev) {
-		SYS(sys, close, fd);
-		return false;
-	}
-	/* objects/ changes with every push: its quarantine comes and goes
-	 * there. All that is looked for in it is a fan-out that is new, and
-	 * that has a ctime of its own. */
-	if (repo != NULL && repo->fanout_ctime_ns == st.ctime_ns)
-		present = repo->fanout;
-	old = is_old(sys, fd, "pack", limit, &pack) > 0;
-	if (old)
-		old = fanouts_are_old(sys, fd, limit, present,
-		    present == NULL && repo != NULL ? seen : NULL);
-	/* Not of this very tick, in which another may still be made. */
-	if (old && repo != NULL && present == NULL && st.ctime_ns < limit) {
-		memcpy(repo->fanout, seen, sizeof(seen));
-		repo->fanout_ctime_ns = st.ctime_ns;
-	}
-	if (old)
-		old = alternates_are_old(sys, fd, limit, depth, dev);
-	SYS(sys, close, fd);
-	return old;
-}
 
 /* By how much the wall clock, which is the file systems', is ahead of the
  * one that is never set. */
@@ -138,33 +43,94 @@ static int64_t clock_offset(const struct sys *sys)
 	return SYS(sys, now_wall) - SYS(sys, now_mono);
 }
 
-bool barrier_is_clean(struct store *s, struct repo *repo)
+/* What was written while the clock was back looks older than it is, also once
+ * it is right again. */
+void barrier_watch_clock(struct store *s)
 {
-	int64_t synced, offset;
+	int64_t offset = clock_offset(s->sys);
+	struct fs *fs;
 
 	pthread_mutex_lock(&s->repos.mutex);
-	synced = repo->fs->synced_ns;
-	offset = repo->fs->synced_offset_ns;
+	for (fs = s->repos.fs; fs != NULL; fs = fs->next)
+		if (offset < fs->synced_offset_ns - SLACK_NS / 2)
+			fs->synced_ns = 0;
 	pthread_mutex_unlock(&s->repos.mutex);
-	if (synced == 0 || clock_offset(s->sys) < offset - SLACK_NS / 2)
-		return false;
-	return store_is_old(s->sys, repo->fd, "objects", synced - SLACK_NS, 0,
-	    repo->fs->dev, repo);
+}
+
+/* Of what changed on DEV before that all is durable. */
+static int64_t limit_of(void *arg, uint64_t dev)
+{
+	struct store *s = arg;
+	int64_t offset = clock_offset(s->sys), synced = 0;
+	struct fs *fs;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (fs = s->repos.fs; fs != NULL; fs = fs->next)
+		if (fs->dev == dev && !atomic_load(&fs->failed) &&
+		    fs->synced_ns > synced &&
+		    offset >= fs->synced_offset_ns - SLACK_NS / 2)
+			synced = fs->synced_ns;
+	pthread_mutex_unlock(&s->repos.mutex);
+	return synced == 0 ? INT64_MIN : synced - SLACK_NS;
+}
+
+static int not_clean(void *arg, int fd, uint64_t dev, bool packs_alone,
+    int64_t limit)
+{
+	(void)arg;
+	(void)fd;
+	(void)dev;
+	(void)packs_alone;
+	(void)limit;
+	return 1;
+}
+
+bool barrier_is_clean(struct store *s, struct repo *repo)
+{
+	const struct objects_walk walk = { .sys = s->sys,
+		.limit = limit_of,
+		.found = not_clean,
+		.arg = s,
+		.fanouts = &repo->fanouts };
+
+	return objects_walk(&walk, repo->fd) == 0;
 }
 
 /* ---- sync ---- */
 
+/* The marker's ctime, or, where there are only objects, the kernel's clock:
+ * those who keep one of their own are never known to be clean. */
+static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
+{
+	struct sys_stat st;
+	uint64_t type;
+	int r;
+
+	if (fs->marker_fd < 0) {
+		r = SYS(sys, fs_type, fs->fd, &type);
+		*ns = r == 0 && fs_type_has_our_clock(type) ?
+		    SYS(sys, now_wall) :
+		    0;
+		return r;
+	}
+	r = SYS(sys, futimens_now, fs->marker_fd);
+	if (r == 0)
+		r = SYS(sys, fstat, fs->marker_fd, &st);
+	if (r == 0)
+		*ns = st.ctime_ns;
+	return r;
+}
+
 int barrier_sync(struct store *s, struct fs *fs)
 {
-	int64_t offset = clock_offset(s->sys);
-	struct sys_stat st;
+	int64_t offset = clock_offset(s->sys), ns = 0;
+	int64_t began_ns, took_ns;
 	int r;
 
 	if (atomic_load(&fs->failed))
 		return -EIO;
-	r = SYS(s->sys, futimens_now, fs->marker_fd);
-	if (r == 0)
-		r = SYS(s->sys, fstat, fs->marker_fd, &st);
+	r = clock_of(s->sys, fs, &ns);
+	began_ns = SYS(s->sys, now_mono);
 	if (r == 0)
 		r = SYS(s->sys, syncfs, fs->fd);
 	/* The kernel tells it once, and counts as written what is not. */
@@ -172,53 +138,84 @@ int barrier_sync(struct store *s, struct fs *fs)
 		fs_fail(&s->repos, fs);
 		return r;
 	}
+	took_ns = SYS(s->sys, now_mono) - began_ns;
 	pthread_mutex_lock(&s->repos.mutex);
-	fs->synced_ns = st.ctime_ns;
+	fs->syncfs_took_ns = took_ns;
+	fs->synced_ns = ns;
 	fs->synced_offset_ns = offset;
 	pthread_mutex_unlock(&s->repos.mutex);
 	return 0;
 }
 
-static int sync_elsewhere(const struct sys *sys, int dirfd, const char *path,
-    int depth, uint64_t dev);
+/* ---- what a batch of transactions needs ---- */
 
-static int sync_alternates(const struct sys *sys, int fd, int depth,
-    uint64_t dev)
+/* A store that is new to one of them. */
+struct need {
+	struct txn *txn;
+	struct fs *fs;
+	int fd; /* of objects/, where packs alone are new; else -1 */
+	int64_t limit;
+	size_t nr_files;
+	struct need *next;
+};
+
+struct batch {
+	struct store *store;
+	struct need *needs;
+	struct txn *txn; /* whose stores are looked at */
+	uint64_t syncs, fsyncs;
+};
+
+static int64_t limit_in_batch(void *arg, uint64_t dev)
 {
-	char *buf, *line, *rest;
-	size_t len;
-	int r;
-
-	r = sys_read_file(sys, fd, "info/alternates", ALTERNATES_MAX, &buf,
-	    &len);
-	if (r < 0 || depth >= ALTERNATES_DEPTH)
-		return r == -ENOENT ? 0 : r < 0 ? r : -ELOOP;
-	rest = buf;
-	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
-		if (line[0] != '\0' && line[0] != '#')
-			r = sync_elsewhere(sys, fd, line, depth + 1, dev);
-	free(buf);
-	return r;
+	return limit_of(((struct batch *)arg)->store, dev);
 }
 
-/* Object stores that lie on another file system than DEV, which has been
- * synced: each of them, every time. One that is not there holds nothing. */
-static int sync_elsewhere(const struct sys *sys, int dirfd, const char *path,
-    int depth, uint64_t dev)
+/* As long as HEAD or config are as new, so is the repository: a syncfs then
+ * carries it all. */
+static bool is_new_repo(const struct store *s, const struct repo *repo,
+    int64_t limit)
 {
 	struct sys_stat st;
-	int fd, r;
 
-	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	r = SYS(sys, fstat, fd, &st);
-	if (r == 0 && st.dev != dev)
-		r = SYS(sys, syncfs, fd);
-	if (r == 0)
-		r = sync_alternates(sys, fd, depth, dev);
-	SYS(sys, close, fd);
-	return r;
+	return SYS(s->sys, statat, repo->fd, "config", &st) < 0 ||
+	    st.ctime_ns >= limit ||
+	    SYS(s->sys, statat, repo->fd, "HEAD", &st) < 0 ||
+	    st.ctime_ns >= limit;
+}
+
+static int add_need(void *arg, int fd, uint64_t dev, bool packs_alone,
+    int64_t limit)
+{
+	struct batch *b = arg;
+	struct store *s = b->store;
+	struct need *need;
+	int r;
+
+	(void)dev;
+	need = calloc(1, sizeof(*need));
+	if (need == NULL)
+		return -ENOMEM;
+	need->txn = b->txn;
+	need->fd = -1;
+	need->limit = limit;
+	r = repos_fs_of(&s->repos, fd, &need->fs);
+	if (r < 0) {
+		free(need);
+		return r;
+	}
+	if (packs_alone && limit != INT64_MIN &&
+	    !is_new_repo(s, b->txn->repo, limit))
+		need->fd =
+		    SYS(s->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	/* Where they can't be counted, they can't be synced one by one. */
+	if (need->fd >= 0 &&
+	    objects_sync_packs(s->sys, need->fd, limit, true, &need->nr_files) <
+		0)
+		need->nr_files = FSYNCS_MAX + 1;
+	need->next = b->needs;
+	b->needs = need;
+	return 0;
 }
 
 static void refuse(struct txn *txn, int err)
@@ -228,43 +225,115 @@ static void refuse(struct txn *txn, int err)
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
 			txn_decidef(&txn->updates[i],
-			    err == -ENOSPC ? REFD_NOSPACE : REFD_IO,
+			    err == -ENOSPC || err == -EDQUOT ? REFD_NOSPACE :
+							       REFD_IO,
 			    "its objects could not be made durable: %s",
 			    strerror(-err));
 }
 
-/* One sync for each file system among TXNS, and all go on. */
+/* ---- and gets ---- */
+
+static bool wants_syncfs(const struct batch *b, struct fs *fs)
+{
+	int64_t syncfs_ns;
+	const struct need *need;
+	size_t files = 0;
+
+	for (need = b->needs; need != NULL; need = need->next) {
+		if (need->fs != fs)
+			continue;
+		if (need->fd < 0)
+			return true;
+		files += need->nr_files + 1;
+	}
+	pthread_mutex_lock(&b->store->repos.mutex);
+	syncfs_ns = fs->syncfs_took_ns;
+	pthread_mutex_unlock(&b->store->repos.mutex);
+	if (files <= FSYNCS_MAX &&
+	    (int64_t)files * fs->fsync_took_ns <= syncfs_ns)
+		return false;
+	/* So that it is found out one day that they have become cheap. */
+	fs->fsync_took_ns -= fs->fsync_took_ns / 8;
+	return true;
+}
+
+static struct need *take_need(struct batch *b, const struct fs *fs)
+{
+	struct need **at = &b->needs, *need;
+
+	while ((need = *at) != NULL && need->fs != fs)
+		at = &need->next;
+	if (need != NULL)
+		*at = need->next;
+	return need;
+}
+
+/* All needs of one file system: by a syncfs, or each its packs. */
+static void serve_fs(struct batch *b, struct fs *fs)
+{
+	struct store *s = b->store;
+	bool whole = wants_syncfs(b, fs);
+	struct need *need;
+	int64_t began_ns;
+	size_t nr;
+	int r = 0;
+
+	if (whole) {
+		r = barrier_sync(s, fs);
+		b->syncs++;
+	}
+	while ((need = take_need(b, fs)) != NULL) {
+		if (!whole) {
+			began_ns = SYS(s->sys, now_mono);
+			r = objects_sync_packs(s->sys, need->fd, need->limit,
+			    false, &nr);
+			b->fsyncs += nr + 1;
+			fs->fsync_took_ns = (SYS(s->sys, now_mono) - began_ns) /
+			    (int64_t)(nr + 1);
+			if (r == -EAGAIN) {
+				r = barrier_sync(s, fs);
+				b->syncs++;
+			}
+		}
+		if (r < 0)
+			refuse(need->txn, r);
+		if (need->fd >= 0)
+			SYS(s->sys, close, need->fd);
+		free(need);
+	}
+}
+
 static void serve(struct store *s, struct txn *txns)
 {
-	struct txn *txn, *next, *others;
-	struct fs *fs;
-	int r, err;
+	struct batch b = { .store = s };
+	const struct objects_walk walk = { .sys = s->sys,
+		.limit = limit_in_batch,
+		.found = add_need,
+		.arg = &b };
+	struct txn *txn, *next;
+	uint64_t nr = 0;
+	int r;
 
-	while (txns != NULL) {
-		fs = txns->repo->fs;
-		r = barrier_sync(s, fs);
-		others = NULL;
-		for (txn = txns; txn != NULL; txn = next) {
-			next = txn->next;
-			if (txn->repo->fs != fs) {
-				txn->next = others;
-				others = txn;
-				continue;
-			}
-			err = r < 0 ? r :
-				      sync_elsewhere(s->sys, txn->repo->fd,
-					  "objects", 0, fs->dev);
-			if (err < 0)
-				refuse(txn, err);
-			pthread_mutex_lock(&s->repos.mutex);
-			txn->repo->waiting_barrier--;
-			pthread_mutex_unlock(&s->repos.mutex);
-			store_admitted(s, txn);
-		}
-		txns = others;
-		pthread_mutex_lock(&s->mutex);
-		s->stats.barriers++;
-		pthread_mutex_unlock(&s->mutex);
+	for (txn = txns; txn != NULL; txn = txn->next) {
+		b.txn = txn;
+		r = objects_walk(&walk, txn->repo->fd);
+		if (r < 0)
+			refuse(txn, r);
+	}
+	while (b.needs != NULL)
+		serve_fs(&b, b.needs->fs);
+	pthread_mutex_lock(&s->repos.mutex);
+	for (txn = txns; txn != NULL; txn = txn->next, nr++)
+		txn->repo->waiting_barrier--;
+	pthread_mutex_unlock(&s->repos.mutex);
+	pthread_mutex_lock(&s->mutex);
+	s->stats.barriers += nr;
+	s->stats.barrier_syncs += b.syncs;
+	s->stats.barrier_fsyncs += b.fsyncs;
+	pthread_mutex_unlock(&s->mutex);
+	for (txn = txns; txn != NULL; txn = next) {
+		next = txn->next;
+		store_admitted(s, txn);
 	}
 }
 

@@ -346,6 +346,7 @@ void *checkpoint_main(void *arg)
 		if (s->retry_parked)
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
+		barrier_watch_clock(s);
 		r = 0;
 		if (asked || !may_wait(s))
 			r = checkpoint_once(s, idle || asked);

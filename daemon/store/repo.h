@@ -23,20 +23,26 @@
 #include "daemon/base/sys_as.h"
 #include "daemon/store/gitrepo.h"
 #include "daemon/store/journal.h"
+#include "daemon/store/objects.h"
 #include "daemon/store/packed.h"
 #include "daemon/store/reflog.h"
 #include "daemon/store/txn.h"
 
-/* A mounted file system with a repository of ours on it. */
+/* A mounted file system with a repository of ours on it, or the objects of
+ * one. */
 struct fs {
 	uint64_t dev, mount;
 	int fd;        /* a directory, open since before the first
 				   rename there: what syncfs is called on */
-	int marker_fd; /* a small file, for its clock and its fsync */
-	/* Barrier thread's: the marker's ctime just before the last completed
-	 * syncfs; 0: none since the start. Under repos->mutex. */
+	int marker_fd; /* a small file, for its clock and its fsync;
+				   -1 where there are only objects */
+	/* When the last completed syncfs began, by the clock of its ctimes; 0:
+	 * none since the start, or a clock that nobody knows. Under
+	 * repos->mutex. */
 	int64_t synced_ns;
 	int64_t synced_offset_ns;   /* wall clock less monotonic then */
+	int64_t syncfs_took_ns;     /* the last; with what others had written */
+	int64_t fsync_took_ns;      /* of a pack's file; barrier thread's */
 	atomic_bool touched;        /* published to since its last checkpoint */
 	atomic_bool promised;       /* and somebody was promised something */
 	bool carries;               /* sys->fsync_carries */
@@ -71,9 +77,7 @@ struct repo {
 	bool is_looked_at; /* failed_look() */
 	struct gitrepo *git;
 	int64_t pack_ctime_ns; /* of objects/pack when git last looked */
-	/* Which of objects/00 to objects/ff exist, as of objects' ctime. */
-	int64_t fanout_ctime_ns;
-	uint8_t fanout[32];
+	struct objects_fanouts fanouts;
 
 	/* Under repos->mutex. */
 	unsigned refs;
@@ -124,6 +128,9 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_put(struct repos *repos, struct repo *repo);
+/* The file system that FD is on, for what else lies there than repositories:
+ * barrier thread. Negative errno; -EIO: it failed to sync. */
+int repos_fs_of(struct repos *repos, int fd, struct fs **fs);
 /* Has none of those that the journal knows seen more of it than there is?
  * -ESTALE and *WHY: one has, so it is an older copy of the journal. */
 int repos_check_seen(struct repos *repos, const char *state_dir, char **why);

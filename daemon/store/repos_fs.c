@@ -40,7 +40,8 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 
 static void fs_close(const struct repos *repos, struct fs *fs)
 {
-	SYS(repos->sys, close, fs->marker_fd);
+	if (fs->marker_fd >= 0)
+		SYS(repos->sys, close, fs->marker_fd);
 	SYS(repos->sys, close, fs->fd);
 	fs->marker_fd = fs->fd = -1;
 }
@@ -99,7 +100,8 @@ int fs_attach(struct repos *repos, struct repo *repo)
 		return r;
 	pthread_mutex_lock(&repos->mutex);
 	for (fs = repos->fs; fs != NULL; fs = fs->next)
-		if (fs->dev == repo->dev && fs->mount == mount && !fs->gone)
+		if (fs->dev == repo->dev && fs->mount == mount && !fs->gone &&
+		    fs->marker_fd >= 0)
 			break;
 	pthread_mutex_unlock(&repos->mutex);
 	if (fs != NULL && atomic_load(&fs->failed))
@@ -107,6 +109,66 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	if (fs == NULL && (r = fs_new(repos, repo, mount, &fs)) < 0)
 		return r;
 	repo->fs = fs;
+	return 0;
+}
+
+/* Of objects alone. The barrier's thread is the only one to use it. */
+static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
+    uint64_t mount, struct fs **out)
+{
+	const struct sys *sys = repos->sys;
+	struct fs *fs = calloc(1, sizeof(*fs));
+	int r = 0;
+
+	if (fs == NULL)
+		return -ENOMEM;
+	fs->dev = dev;
+	fs->mount = mount;
+	fs->marker_fd = -1;
+	fs->fd = SYS(sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fs->fd < 0)
+		r = fs->fd;
+	else if (repos->has_failed)
+		r = SYS(sys, syncfs, fs->fd);
+	if (r < 0) {
+		if (fs->fd >= 0)
+			fs_close(repos, fs);
+		free(fs);
+		return r;
+	}
+	pthread_mutex_init(&fs->checkpoint, NULL);
+	pthread_mutex_lock(&repos->mutex);
+	fs->next = repos->fs;
+	repos->fs = fs;
+	pthread_mutex_unlock(&repos->mutex);
+	*out = fs;
+	return 0;
+}
+
+int repos_fs_of(struct repos *repos, int fd, struct fs **out)
+{
+	struct fs *fs, *found = NULL;
+	struct sys_stat st;
+	uint64_t mount;
+	int r;
+
+	r = SYS(repos->sys, fstat, fd, &st);
+	if (r == 0)
+		r = SYS(repos->sys, mount_id, fd, &mount);
+	if (r < 0)
+		return r;
+	/* The one that repositories use, where they do. */
+	pthread_mutex_lock(&repos->mutex);
+	for (fs = repos->fs; fs != NULL; fs = fs->next)
+		if (fs->dev == st.dev && fs->mount == mount && !fs->gone &&
+		    (found == NULL || fs->marker_fd >= 0))
+			found = fs;
+	pthread_mutex_unlock(&repos->mutex);
+	if (found == NULL)
+		return fs_new_plain(repos, fd, st.dev, mount, out);
+	if (atomic_load(&found->failed))
+		return -EIO;
+	*out = found;
 	return 0;
 }
 

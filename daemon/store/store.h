@@ -159,7 +159,10 @@ uint64_t store_repo_key(const struct repo *repo);
 const char *store_repo_path(const struct repo *repo);
 
 struct store_stats {
-	uint64_t windows, flushes, barriers, checkpoints, checkpoint_failures;
+	/* Barriers: transactions that waited; for how many syncfs, and fsyncs
+	 * of single packs. */
+	uint64_t windows, flushes, barriers, barrier_syncs, barrier_fsyncs;
+	uint64_t checkpoints, checkpoint_failures;
 	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */
 	uint64_t watching;                      /* questions that wait */

@@ -121,6 +121,8 @@ void lookup_answer(struct store *s, struct store_query *query);
 void *barrier_main(void *arg);
 /* Lane thread: are all objects the repository holds known to be durable? */
 bool barrier_is_clean(struct store *s, struct repo *repo);
+/* Once an interval: notices a clock that is set back. */
+void barrier_watch_clock(struct store *s);
 /* Touches the marker and syncs the file system; its objects, and all else
  * there, are durable after. */
 int barrier_sync(struct store *s, struct fs *fs);

@@ -15,6 +15,7 @@ struct store *sr_store;
 const struct sys *sr_sys = &sys_kernel;
 char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
 uint64_t sr_found_count;
+int64_t sr_interval_ns = 20 * 1000000;
 static int wake_fd;
 
 static void wake(void *arg)
@@ -50,7 +51,7 @@ void sr_open(void)
 		.roots = roots,
 		.nr_roots = 1,
 		.durability = REFD_DURABILITY_JOURNAL,
-		.checkpoint_interval_ns = 20 * 1000000,
+		.checkpoint_interval_ns = sr_interval_ns,
 		.prepare_max_ns = 10 * 1000000,
 		.max_open_repos = 4,
 		.wake = wake,

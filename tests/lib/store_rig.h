@@ -13,7 +13,8 @@ extern struct store *sr_store;
 extern const struct sys *sr_sys;
 extern char sr_state[4096], sr_repo[4096];
 extern char sr_commit[REFD_OID_HEX + 1]; /* in the repository; no ref's */
-extern uint64_t sr_found_count;          /* what recovery had to say */
+extern int64_t sr_interval_ns;  /* of checkpoints, from the next sr_open() */
+extern uint64_t sr_found_count; /* what recovery had to say */
 
 void sr_setup(void);
 void sr_teardown(void);

@@ -2,8 +2,8 @@
 # What durability costs, counted and not timed: the daemon runs under strace,
 # and each of its flushes is put down to what it was for. However many refs a
 # transaction, a push or a crowd of clients brings, a window costs one flush
-# of the journal; objects that are new cost one barrier; deletions one
-# packed-refs.new.
+# of the journal; objects that are new cost one syncfs, or a few fsyncs where
+# they are a pack; deletions one packed-refs.new.
 # Alone: how many share a flush depends on what else runs.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -109,18 +109,32 @@ many 100 "create refs/heads/push/# $(git -C "$T/work" rev-parse HEAD)" |
 cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*'
 few_windows
 costs 'a push of 100 branches with new objects' "$windows" 1 0
-# receive-pack's quarantine touches objects/, so this looks like new objects.
+# They came within a tenth of a second of the last syncfs, or not.
 sleep 0.3
 cost_of git -C "$T/work" push "$T/repo.git" 'refs/heads/push/*:refs/heads/p2/*'
 few_windows
-costs 'a push of the same objects under 100 other names' "$windows" 1 0
+check "a push of the same objects under 100 other names: $barriers syncfs" \
+	test "$journal $packed $others" = "$windows 0 0" -a "$barriers" -le 1
+
+# Kept as a pack: its two files and their directory are synced by themselves,
+# or all of the file system, whichever took less time lately.
+git -C "$T/repo.git" config receive.unpackLimit 1
+"$REFD" update -C "$T/repo.git" refs/heads/settled \
+	"$(new_commit repo.git settled)"
+sleep 0.3
+git -C "$T/work" commit -q --allow-empty -m packed
+cost_of git -C "$T/work" push "$T/repo.git" HEAD:refs/heads/packed
+check "a push that is kept as a pack: $barriers syncfs, or $others fsyncs" \
+	test "$journal $barriers $others" = '1 0 3' \
+	-o "$journal $barriers $others" = '1 1 0'
 
 storm() { # CLIENTS TRANSACTIONS
 	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
 		--oid "$one" --oid "$two" --clients "$1" --txns "$2"
 }
+"$REFD" update -C "$T/repo.git" refs/heads/fourth \
+	"$(new_commit repo.git fourth)"
 sleep 0.3
-"$REFD" update -C "$T/repo.git" refs/heads/fourth "$one"
 windows=$(stat_of windows)
 cost_of storm 32 20
 windows=$(($(stat_of windows) - windows))

@@ -1,0 +1,244 @@
+/*
+ * The happy path: every directory changed well before what is on its file
+ * system was last synced. Some 260 stats the first time; then objects/ tells
+ * by its ctime that no fan-out was added, and only those that are there are
+ * looked at.
+ *
+ * Link, rename and create change a directory's ctime, so nothing gets in
+ * unseen. objects/ itself changes with every push, since its quarantine comes
+ * and goes there: all that could be new in it is a fan-out, which has a ctime
+ * of its own.
+ *
+ * What fails: a directory that can't be read ends the walk, and so does an
+ * alternate whose name is quoted or which is too deep.
+ */
+#include "daemon/store/objects.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ALTERNATES_MAX   (64 * 1024)
+#define ALTERNATES_DEPTH 5 /* as git's */
+
+/* A store that is open. */
+struct place {
+	const struct objects_walk *walk;
+	int fd;
+	uint64_t dev;
+	int64_t limit;
+};
+
+/* ---- one store ---- */
+
+/* 1: NAME changed, or is on another file system; then it is found by itself,
+ * and 0. */
+static int is_new(const struct place *p, const char *name, bool *is_there)
+{
+	const struct objects_walk *w = p->walk;
+	struct sys_stat st;
+	int64_t limit;
+	int fd, r;
+
+	*is_there = false;
+	r = SYS(w->sys, statat, p->fd, name, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	*is_there = true;
+	if (st.dev == p->dev)
+		return st.ctime_ns >= p->limit;
+	limit = w->limit(w->arg, st.dev);
+	if (st.ctime_ns < limit)
+		return 0;
+	fd = SYS(w->sys, openat, p->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = w->found(w->arg, fd, st.dev, false, limit);
+	SYS(w->sys, close, fd);
+	return r;
+}
+
+/* 1: one is new. KNOWN: those that there are; else SEEN is filled in. */
+static int are_fanouts_new(const struct place *p, const uint8_t *known,
+    uint8_t *seen)
+{
+	bool is_there;
+	char name[3];
+	int i, r;
+
+	for (i = 0; i < 256; i++) {
+		if (known != NULL && !(known[i / 8] >> i % 8 & 1))
+			continue;
+		snprintf(name, sizeof(name), "%02x", i);
+		r = is_new(p, name, &is_there);
+		if (r != 0)
+			return r;
+		if (is_there)
+			seen[i / 8] |= (uint8_t)(1 << i % 8);
+	}
+	return 0;
+}
+
+static int look(const struct place *p, int64_t ctime_ns,
+    struct objects_fanouts *cache)
+{
+	const struct objects_walk *w = p->walk;
+	const uint8_t *known = NULL;
+	uint8_t seen[32] = { 0 };
+	bool is_there;
+	int fanouts, packs, others;
+
+	if (cache != NULL && cache->ctime_ns == ctime_ns)
+		known = cache->present;
+	fanouts = are_fanouts_new(p, known, seen);
+	if (fanouts < 0)
+		return fanouts;
+	/* Not of this very tick, in which another may still be made. */
+	if (fanouts == 0 && cache != NULL && known == NULL &&
+	    ctime_ns < p->limit) {
+		memcpy(cache->present, seen, sizeof(seen));
+		cache->ctime_ns = ctime_ns;
+	}
+	packs = is_new(p, "pack", &is_there);
+	if (packs < 0)
+		return packs;
+	others = is_new(p, "info/alternates", &is_there);
+	if (others < 0 || fanouts + packs + others == 0)
+		return others;
+	return w->found(w->arg, p->fd, p->dev, fanouts + others == 0, p->limit);
+}
+
+/* ---- all of them ---- */
+
+static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
+    int depth);
+
+/* objects/info/alternates: a path per line, relative to objects/. */
+static int walk_alternates(const struct objects_walk *w, int fd, int depth)
+{
+	char *buf, *line, *rest;
+	size_t len;
+	int r;
+
+	r = sys_read_file(w->sys, fd, "info/alternates", ALTERNATES_MAX, &buf,
+	    &len);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	rest = buf;
+	while (r == 0 && (line = strsep(&rest, "\n")) != NULL) {
+		if (line[0] == '\0' || line[0] == '#')
+			continue;
+		if (depth >= ALTERNATES_DEPTH || line[0] == '"')
+			r = line[0] == '"' ? -EINVAL : -ELOOP;
+		else
+			r = walk_store(w, fd, line, depth + 1);
+	}
+	free(buf);
+	return r;
+}
+
+static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
+    int depth)
+{
+	struct place p = { .walk = w };
+	struct sys_stat st;
+	int r;
+
+	p.fd = SYS(w->sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (p.fd < 0)
+		return p.fd == -ENOENT ? 0 : p.fd;
+	r = SYS(w->sys, fstat, p.fd, &st);
+	if (r == 0) {
+		p.dev = st.dev;
+		p.limit = w->limit(w->arg, st.dev);
+		r = look(&p, st.ctime_ns, depth == 0 ? w->fanouts : NULL);
+	}
+	if (r == 0)
+		r = walk_alternates(w, p.fd, depth);
+	SYS(w->sys, close, p.fd);
+	return r;
+}
+
+int objects_walk(const struct objects_walk *walk, int common_fd)
+{
+	return walk_store(walk, common_fd, "objects", 0);
+}
+
+/* ---- packs ---- */
+
+/* Not what is half-written, nor what only keeps a repack away. */
+static bool is_of_a_pack(const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(name, "tmp_", 4) != 0 &&
+	    (len < 5 || strcmp(name + len - 5, ".keep") != 0);
+}
+
+static int sync_file(const struct sys *sys, int dirfd, const char *name)
+{
+	int fd, r;
+
+	fd = SYS(sys, openat, dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fsync, fd);
+	SYS(sys, close, fd);
+	return r;
+}
+
+static int sync_entries(const struct sys *sys, int fd, int64_t limit,
+    bool count_alone, size_t *nr)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	struct sys_stat st;
+	int more, r;
+
+	r = SYS(sys, dir_open, fd, ".", &dir);
+	if (r < 0)
+		return r;
+	while (r == 0 && (more = SYS(sys, dir_next, dir, &entry)) != 0) {
+		if (more < 0) {
+			r = more;
+			break;
+		}
+		if (!is_of_a_pack(entry.name))
+			continue;
+		r = SYS(sys, statat, fd, entry.name, &st);
+		if (r == 0 && S_ISREG(st.mode) && st.ctime_ns >= limit) {
+			++*nr;
+			r = count_alone ? 0 : sync_file(sys, fd, entry.name);
+		}
+	}
+	SYS(sys, dir_close, dir);
+	return r;
+}
+
+/* The directory last: its names are then of files that are whole. Where it
+ * changed meanwhile an object may have moved to a pack that was not seen. */
+int objects_sync_packs(const struct sys *sys, int fd, int64_t limit,
+    bool count_alone, size_t *nr)
+{
+	struct sys_stat before, after;
+	int pack, r;
+
+	*nr = 0;
+	pack = SYS(sys, openat, fd, "pack", O_RDONLY | O_DIRECTORY, 0);
+	if (pack < 0)
+		return pack == -ENOENT ? 0 : pack;
+	r = SYS(sys, fstat, pack, &before);
+	if (r == 0)
+		r = sync_entries(sys, pack, limit, count_alone, nr);
+	if (r == 0 && !count_alone)
+		r = SYS(sys, fsync, pack);
+	if (r == 0)
+		r = SYS(sys, fstat, pack, &after);
+	SYS(sys, close, pack);
+	if (r == -ENOENT || (r == 0 && after.ctime_ns != before.ctime_ns))
+		return -EAGAIN;
+	return r;
+}

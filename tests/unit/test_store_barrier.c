@@ -1,0 +1,310 @@
+/*
+ * Proves of the object barrier, counted at the system calls of a store with
+ * all its threads: a ref that is moved to objects already durable costs no
+ * sync; packs alone cost an fsync each of their files and of their directory,
+ * and no syncfs; loose objects, many packs, a repository that is itself new
+ * and everything after a start cost one syncfs; a partial barrier does not
+ * make what it left out count as durable; a clock that was set back, also one
+ * that is right again, makes nothing count; and what can't be synced, or is
+ * not there, is refused.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/tmp.h"
+
+#define S 1000000000LL
+
+static struct sys disk;
+static _Atomic int nr_syncfs, nr_fsync, syncfs_fails, fsync_fails;
+/* What looks as if it had changed just now; everything else is old. */
+static _Atomic bool packs_new, loose_new, repo_new, alternates_new;
+static _Atomic bool pack_goes;
+static _Atomic int64_t wall_back_ns;
+/* What a sync takes, by the store's clock, and has taken. */
+static _Atomic int64_t syncfs_ns, fsync_ns, took_ns;
+
+static bool is_objects(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	return sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "/objects") != NULL;
+}
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	if (syncfs_fails < 0)
+		return syncfs_fails;
+	nr_syncfs++;
+	took_ns += syncfs_ns;
+	return sys_kernel.syncfs(sys, fd);
+}
+
+static int disk_fsync(const struct sys *sys, int fd)
+{
+	if (!is_objects(sys, fd))
+		return sys_kernel.fsync(sys, fd);
+	if (fsync_fails < 0)
+		return fsync_fails;
+	nr_fsync++;
+	took_ns += fsync_ns;
+	return sys_kernel.fsync(sys, fd);
+}
+
+static bool looks_new(const char *path)
+{
+	if (strcmp(path, "HEAD") == 0)
+		return repo_new;
+	if (strcmp(path, "info/alternates") == 0)
+		return alternates_new;
+	if (strncmp(path, "pack", 4) == 0)
+		return packs_new;
+	return loose_new && strlen(path) == 2;
+}
+
+static int disk_statat(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *st)
+{
+	int r = sys_kernel.statat(sys, dirfd, path, st);
+
+	if (pack_goes && strncmp(path, "pack-", 5) == 0)
+		return -ENOENT;
+	st->ctime_ns += looks_new(path) ? 3600 * S : -3600 * S;
+	return r;
+}
+
+static int64_t disk_now_wall(const struct sys *sys)
+{
+	return sys_kernel.now_wall(sys) + took_ns - wall_back_ns;
+}
+
+static int64_t disk_now_mono(const struct sys *sys)
+{
+	return sys_kernel.now_mono(sys) + took_ns;
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.syncfs = disk_syncfs;
+	disk.fsync = disk_fsync;
+	disk.statat = disk_statat;
+	disk.now_wall = disk_now_wall;
+	disk.now_mono = disk_now_mono;
+	syncfs_ns = 1000 * S;
+	fsync_ns = S;
+	packs_new = loose_new = repo_new = alternates_new = false;
+	pack_goes = false;
+	wall_back_ns = 0;
+	syncfs_fails = fsync_fails = 0;
+	sr_sys = &disk;
+	sr_interval_ns = 3600 * S;
+	sr_setup();
+}
+
+static void teardown(void)
+{
+	sr_teardown();
+}
+
+/* ---- what it costs ---- */
+
+static enum refd_status cost_of(int syncfs, int fsyncs)
+{
+	int syncfs_before = nr_syncfs, fsyncs_before = nr_fsync;
+	enum refd_status status;
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	status = txn->updates[0].status;
+	ck_assert_int_eq(nr_syncfs - syncfs_before, syncfs);
+	ck_assert_int_eq(nr_fsync - fsyncs_before, fsyncs);
+	sr_done_with(txn);
+	return status;
+}
+
+/* One pack of two files; and a syncfs since the start. */
+static void settle(void)
+{
+	tmp_run("cd r.git && echo %s | git pack-objects -q --revs "
+		"objects/pack/pack >/dev/null",
+	    sr_commit);
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+
+START_TEST(nothing_for_what_is_old)
+{
+	settle();
+	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
+}
+END_TEST
+
+/* By recovery already, of the repositories that it visits. */
+START_TEST(a_syncfs_after_a_start)
+{
+	int before;
+
+	settle();
+	sr_close();
+	before = nr_syncfs;
+	sr_open();
+	ck_assert_int_eq(nr_syncfs, before + 1);
+	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
+}
+END_TEST
+
+/* .pack and .idx, and pack/; and again, since that is no syncfs. */
+START_TEST(packs_alone)
+{
+	settle();
+	packs_new = true;
+	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+}
+END_TEST
+
+/* By what either took last, on this disk and at this moment. */
+START_TEST(packs_where_a_syncfs_is_cheaper)
+{
+	int i;
+
+	syncfs_ns = 100 * S;
+	settle();
+	packs_new = true;
+	fsync_ns = 40 * S;
+	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+	/* They are not given up for ever. */
+	for (i = 0; nr_fsync == 3 && i < 10; i++)
+		cost_of(i == 0, i == 0 ? 0 : 3);
+	ck_assert_int_eq(nr_fsync, 6);
+}
+END_TEST
+
+/* What a partial barrier left out is not taken for durable. */
+START_TEST(loose_ones_beside_packs)
+{
+	settle();
+	packs_new = true;
+	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+	packs_new = false;
+	loose_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+	packs_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+START_TEST(many_packs)
+{
+	settle();
+	tmp_run("cd r.git/objects/pack && p=$(ls *.pack) && for i in 1 2 3 4; "
+		"do cp $p pack-$i.pack; cp ${p%%.pack}.idx pack-$i.idx; done");
+	packs_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+START_TEST(a_repository_that_is_new_itself)
+{
+	settle();
+	packs_new = repo_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+START_TEST(a_pack_that_goes_meanwhile)
+{
+	settle();
+	packs_new = pack_goes = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+START_TEST(a_clock_set_back)
+{
+	settle();
+	wall_back_ns = 60 * S;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+/* The checkpointer saw it, however old everything looks now. */
+START_TEST(a_clock_set_back_and_forth)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+
+	settle();
+	wall_back_ns = 60 * S;
+	store_checkpoint(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
+	wall_back_ns = 0;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+START_TEST(what_fails_is_refused)
+{
+	settle();
+	loose_new = true;
+	syncfs_fails = -EIO;
+	ck_assert_int_eq(cost_of(0, 0), REFD_IO);
+	syncfs_fails = 0;
+	loose_new = false;
+	packs_new = true;
+	fsync_fails = -ENOSPC;
+	ck_assert_int_eq(cost_of(0, 0), REFD_NOSPACE);
+	fsync_fails = 0;
+	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+}
+END_TEST
+
+START_TEST(an_alternate_that_nobody_can_name)
+{
+	settle();
+	tmp_put("r.git/objects/info/alternates", "/nowhere/objects\n");
+	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
+	alternates_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+	tmp_put("r.git/objects/info/alternates", "\"/quoted/objects\"\n");
+	ck_assert_int_eq(cost_of(1, 0), REFD_IO);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store_barrier");
+	TCase *tc = tcase_create("barrier");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, nothing_for_what_is_old);
+	tcase_add_test(tc, a_syncfs_after_a_start);
+	tcase_add_test(tc, packs_alone);
+	tcase_add_test(tc, packs_where_a_syncfs_is_cheaper);
+	tcase_add_test(tc, loose_ones_beside_packs);
+	tcase_add_test(tc, many_packs);
+	tcase_add_test(tc, a_repository_that_is_new_itself);
+	tcase_add_test(tc, a_pack_that_goes_meanwhile);
+	tcase_add_test(tc, a_clock_set_back);
+	tcase_add_test(tc, a_clock_set_back_and_forth);
+	tcase_add_test(tc, what_fails_is_refused);
+	tcase_add_test(tc, an_alternate_that_nobody_can_name);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

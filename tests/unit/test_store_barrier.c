@@ -252,19 +252,18 @@ START_TEST(a_clock_set_back_and_forth)
 }
 END_TEST
 
+/* The last: a file system that failed to sync is not believed again. */
 START_TEST(what_fails_is_refused)
 {
 	settle();
-	loose_new = true;
-	syncfs_fails = -EIO;
-	ck_assert_int_eq(cost_of(0, 0), REFD_IO);
-	syncfs_fails = 0;
-	loose_new = false;
 	packs_new = true;
 	fsync_fails = -ENOSPC;
 	ck_assert_int_eq(cost_of(0, 0), REFD_NOSPACE);
 	fsync_fails = 0;
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+	loose_new = true;
+	syncfs_fails = -EIO;
+	ck_assert_int_eq(cost_of(0, 0), REFD_IO);
 }
 END_TEST
 

@@ -245,7 +245,6 @@ class Place:
         self.end_group()
         self.log.close()
         disks.unmount(self.cellar.path)
-        shutil.rmtree(self.top, ignore_errors=True)
 
 
 def processes():

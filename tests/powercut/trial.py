@@ -355,7 +355,7 @@ class Trial:
         if disaster != CUT:
             return
         for repo in self.repos:
-            seen = judge.Judge(disaster, judge.Excuses(), False)
+            seen = judge.Judge(disaster, self.excuses(repo, disaster), False)
             seen.repository(repo, self.families(repo))
             seen.locks(repo)
             self.before.update(seen.counts)

@@ -83,6 +83,14 @@ class Family:
                 return True
         return False
 
+    def last_line_unpromised(self, name):
+        """Whether nobody promised NAME's last log line, or one that may have
+        come after it."""
+        for step in reversed(self.steps):
+            if step.status != REFUSED and name in step.changed():
+                return not step.promised or self.unpromised()
+        return False
+
     def deleted_unpromised(self, name):
         """Whether NAME was taken away after that; its log went as well, and
         one may have reached the disk without the other."""

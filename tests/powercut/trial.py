@@ -517,9 +517,11 @@ class Trial:
 
     def tidy(self, repo):
         """Takes away what was excused, as somebody has to: empty refs of
-        git's, logs of refs that it lost."""
-        refs = look.Refs(repo).values
-        for name, value in refs.items():
+        git's, an empty packed-refs, logs of refs that it lost."""
+        refs = look.Refs(repo)
+        if refs.complaints:
+            os.unlink(repo + "/packed-refs")
+        for name, value in refs.values.items():
             if value in (look.EMPTY, look.BROKEN):
                 os.unlink("%s/%s" % (repo, name))
         refs = look.Refs(repo).values

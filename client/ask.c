@@ -3,7 +3,6 @@
  * daemon; when it is away they say so and end with 75, when it denies us, with
  * 128.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,12 +11,8 @@
 
 #include "client/base/cli.h"
 #include "client/command.h"
-#include "client/librefd/conn.h"
 #include "client/request/output.h"
-#include "client/request/reach.h"
-
-#define ASK_MS 10000
-#define NAP_MS 50
+#include "client/request/question.h"
 
 struct question {
 	const char *usage;
@@ -74,76 +69,6 @@ static void parse(struct question *q, int argc, char **argv,
 		usage(q, stderr, EXIT_USAGE);
 }
 
-/* Only the configuration of the repository around us, if any, and of the
- * user can name another socket. */
-static char *find_socket(const char *option)
-{
-	static const char *const words[] = { "[refd", NULL };
-	const char *env = getenv("REFD_SOCKET");
-	struct gitconfig config = { 0 };
-	struct text why = { 0 };
-	struct gitdir gd = { 0 };
-	bool in_repo;
-	char *path;
-
-	if (option || (env && *env))
-		return reach_socket(option, NULL);
-	in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
-	if (gitconfig_might_say(in_repo ? &gd : NULL, words))
-		gitconfig_load(&config, in_repo ? &gd : NULL);
-	path = reach_socket(NULL, &config);
-	gitconfig_done(&config);
-	gitdir_done(&gd);
-	text_done(&why);
-	return path;
-}
-
-/* Connected, or the end. Without a time to wait one attempt has to do, but
- * a daemon that recovers or drains is there. */
-static struct refd *connect_to(const struct question *q)
-{
-	uint64_t deadline = refd_deadline_ms(q->wait_ms);
-	char *socket = find_socket(q->socket);
-	struct refd *r = refd_new(socket);
-	int err;
-
-	if (!r)
-		die("out of memory");
-	for (;;) {
-		err = refd_connect(r, ASK_MS);
-		if (err == 0 &&
-		    (!q->wait_ms || refd_hello(r)->state == REFD_SERVING))
-			break;
-		if (err == -EPERM || err == -EACCES)
-			die("%s", refd_error(r));
-		if (refd_now_ms() >= deadline && err < 0)
-			die_with(EXIT_AWAY, "%s", refd_error(r));
-		if (refd_now_ms() >= deadline)
-			break;
-		refd_nap(NAP_MS, deadline);
-	}
-	free(socket);
-	return r;
-}
-
-static void call(struct refd *r, struct refd_request *req, int timeout_ms,
-    struct refd_answer *ans)
-{
-	int err = refd_call(r, req, timeout_ms, ans);
-
-	if (err < 0)
-		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
-		    refd_error(r));
-	if (ans->kind != REFD_ANSWER_REFUSED)
-		return;
-	if (ans->status == REFD_BUSY)
-		die_with(EXIT_AWAY, "the daemon is busy: %s",
-		    ans->text ? ans->text : "try again");
-	die("refd: %s: %s", refd_status_name(ans->status),
-	    ans->text && *ans->text ? ans->text :
-				      refd_status_text(ans->status));
-}
-
 int command_ping(int argc, char **argv)
 {
 	struct question q = {
@@ -156,12 +81,12 @@ int command_ping(int argc, char **argv)
 	int rc = EXIT_DONE;
 
 	parse(&q, argc, argv, "w", 0);
-	r = connect_to(&q);
+	r = question_connect(q.socket, q.wait_ms);
 	hello = refd_hello(r);
 	printf("%s pid %" PRIu64 " %s\n", hello->software, hello->pid,
 	    refd_server_state_name(hello->state));
 	if (hello->state == REFD_SERVING) {
-		call(r, &req, ASK_MS, &ans);
+		question_call(r, &req, QUESTION_MS, &ans);
 		refd_answer_done(&ans);
 	} else {
 		rc = EXIT_AWAY;
@@ -220,8 +145,8 @@ int command_query(int argc, char **argv)
 	if (refd_txid_parse(q.args[0], &req.txid) < 0)
 		die("'%s' is no transaction id: 32 hexadecimal digits",
 		    q.args[0]);
-	r = connect_to(&q);
-	call(r, &req, ASK_MS, &ans);
+	r = question_connect(q.socket, q.wait_ms);
+	question_call(r, &req, QUESTION_MS, &ans);
 	rc = print_found(&ans, q.args[0], q.json);
 	refd_answer_done(&ans);
 	refd_free(r);
@@ -238,8 +163,8 @@ static int ask_pairs(int argc, char **argv, const char *usage_line,
 	size_t i;
 
 	parse(&q, argc, argv, "j", 0);
-	r = connect_to(&q);
-	call(r, &req, ASK_MS, &ans);
+	r = question_connect(q.socket, q.wait_ms);
+	question_call(r, &req, QUESTION_MS, &ans);
 	if (ans.kind != REFD_ANSWER_PAIRS)
 		die("the daemon's answer is not one to this question");
 	if (q.json)
@@ -272,8 +197,8 @@ int command_checkpoint(int argc, char **argv)
 	struct refd *r;
 
 	parse(&q, argc, argv, "", 0);
-	r = connect_to(&q);
-	call(r, &req, -1, &ans);
+	r = question_connect(q.socket, q.wait_ms);
+	question_call(r, &req, -1, &ans);
 	if (ans.kind != REFD_ANSWER_PAIRS)
 		die("the daemon's answer is not one to this question");
 	refd_answer_done(&ans);

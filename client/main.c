@@ -10,6 +10,7 @@
 #include "client/base/cli.h"
 #include "client/command.h"
 #include "client/enable/enable.h"
+#include "client/log/log.h"
 #include "client/push/hook.h"
 #include "client/update/update.h"
 
@@ -27,6 +28,8 @@ static const struct {
 	{ "disable", command_disable, "undo what enable did" },
 	{ "ping", command_ping, "ask whether the daemon serves" },
 	{ "query", command_query, "ask what became of a transaction" },
+	{ "log", command_log, "what happened to refs" },
+	{ "watch", command_watch, "what happens to them, as it does" },
 	{ "status", command_status, "what the daemon is and does" },
 	{ "stats", command_stats, "what it has counted" },
 	{ "checkpoint", command_checkpoint,

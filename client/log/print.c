@@ -1,0 +1,224 @@
+#include "client/log/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/request/output.h"
+
+/* Enough to tell objects apart, by eye. */
+#define SHORT_OID 12
+
+/* ---- what a change has to say ---- */
+
+/* Local time with milliseconds; the wire has no more. */
+static const char *time_text(uint64_t ms, char buf[64])
+{
+	time_t secs = (time_t)(ms / 1000);
+	char zone[8] = "";
+	struct tm tm;
+	size_t len;
+
+	if (!localtime_r(&secs, &tm))
+		return "?";
+	len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	snprintf(buf + len, 64 - len, ".%03u%s", (unsigned)(ms % 1000), zone);
+	return buf;
+}
+
+/* What people call the one who did it: the first of these that is there. */
+static const char *who_text(const struct refd_record *rec, char buf[32])
+{
+	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",
+		"GL_USERNAME", "REMOTE_USER", "GL_ID" };
+	size_t i, k;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (k = 0; k < rec->nr_identities; k++)
+			if (!strcmp(rec->identities[k].name, names[i]))
+				return rec->identities[k].value;
+	snprintf(buf, 32, "uid=%u", rec->uid);
+	return buf;
+}
+
+static const char *oid_text(bool given, const struct refd_oid *oid,
+    char hex[REFD_OID_HEX + 1])
+{
+	return given ? refd_oid_hex(oid, hex) : "";
+}
+
+/* ---- forms ---- */
+
+static void put_visible(const char *s)
+{
+	for (; *s; s++)
+		putchar((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
+}
+
+static void put_short(bool given, const struct refd_oid *oid)
+{
+	char hex[REFD_OID_HEX + 1];
+
+	if (!given)
+		putchar('?');
+	else if (refd_oid_is_null(oid))
+		putchar('-');
+	else
+		printf("%.*s", SHORT_OID, refd_oid_hex(oid, hex));
+}
+
+static void print_line(const struct refd_change *c)
+{
+	const struct refd_record *rec = c->record;
+	char when[64], who[32];
+
+	printf("%s %" PRIu64 ".%u ", time_text(rec->time_ms, when), rec->lsn,
+	    c->nr);
+	put_visible(who_text(rec, who));
+	putchar(' ');
+	put_visible(*rec->repo ? rec->repo : "-");
+	putchar(' ');
+	put_visible(c->name);
+	putchar(' ');
+	if (c->status != REFD_OK)
+		printf("%s%s", rec->voids ? "taken-back:" : "",
+		    refd_status_name(c->status));
+	else
+		put_short(c->has_old, &c->old_oid);
+	if (c->status == REFD_OK) {
+		fputs("..", stdout);
+		if (c->target)
+			put_visible(c->target);
+		else
+			put_short(c->has_new, &c->new_oid);
+	}
+	putchar(' ');
+	put_visible(c->status != REFD_OK && c->text ? c->text :
+		rec->message                        ? rec->message :
+						      "");
+	putchar('\n');
+}
+
+static void put_field(const char *s)
+{
+	fputs(s ? s : "", stdout);
+	putchar('\0');
+}
+
+static void print_nul(const struct refd_change *c)
+{
+	const struct refd_record *rec = c->record;
+	char hex[REFD_OID_HEX + 1], txid[REFD_TXID_HEX + 1], who[32];
+
+	printf("%" PRIu64 ".%u%c%" PRIu64 "%c", rec->lsn, c->nr, 0,
+	    rec->time_ms, 0);
+	put_field(refd_txid_hex(&rec->txid, txid));
+	printf("%u%c", rec->uid, 0);
+	put_field(who_text(rec, who));
+	put_field(rec->repo);
+	put_field(c->name);
+	put_field(refd_status_name(c->status));
+	put_field(oid_text(c->has_old, &c->old_oid, hex));
+	put_field(oid_text(c->has_new, &c->new_oid, hex));
+	put_field(c->target);
+	put_field(rec->message);
+	putchar('\0');
+}
+
+static void put_json(const char *key, const char *value)
+{
+	printf(",\"%s\":", key);
+	output_json_string(value);
+}
+
+static void put_json_some(const char *key, const char *value)
+{
+	if (value)
+		put_json(key, value);
+}
+
+static void put_position(const struct refd_answer *ans, uint64_t lsn,
+    uint32_t nr)
+{
+	size_t i;
+
+	fputs("\"position\":\"", stdout);
+	for (i = 0; i < sizeof(ans->journal); i++)
+		printf("%02x", ans->journal[i]);
+	printf(":%" PRIu64, lsn);
+	if (nr)
+		printf(".%u", nr);
+	putchar('"');
+}
+
+static void put_who(const struct refd_record *rec)
+{
+	size_t i;
+
+	printf(",\"uid\":%u,\"pid\":%" PRIu64 ",\"who\":{", rec->uid, rec->pid);
+	for (i = 0; i < rec->nr_identities; i++) {
+		printf("%s\"%s\":", i ? "," : "", rec->identities[i].name);
+		output_json_string(rec->identities[i].value);
+	}
+	putchar('}');
+}
+
+static void print_json(const struct refd_answer *ans,
+    const struct refd_change *c)
+{
+	const struct refd_record *rec = c->record;
+	char hex[REFD_OID_HEX + 1], when[64], txid[REFD_TXID_HEX + 1];
+
+	putchar('{');
+	put_position(ans, rec->lsn, c->nr);
+	printf(",\"lsn\":%" PRIu64 ",\"nr\":%u,\"time_ms\":%" PRIu64, rec->lsn,
+	    c->nr, rec->time_ms);
+	put_json("time", time_text(rec->time_ms, when));
+	put_json("txn", refd_txid_hex(&rec->txid, txid));
+	put_json("repo", rec->repo);
+	put_json("ref", c->name);
+	put_json("status", refd_status_name(c->status));
+	if (c->has_old)
+		put_json("old", refd_oid_hex(&c->old_oid, hex));
+	if (c->has_new)
+		put_json("new", refd_oid_hex(&c->new_oid, hex));
+	put_json_some("target", c->target);
+	put_json_some("text", c->text);
+	put_json_some("message", rec->message);
+	put_json_some("committer", rec->committer);
+	put_who(rec);
+	if (rec->voids)
+		printf(",\"voids\":%" PRIu64, rec->voids);
+	puts("}");
+}
+
+void print_change(const struct refd_answer *ans, const struct refd_change *c,
+    enum print_form form)
+{
+	switch (form) {
+	case PRINT_LINES:
+		print_line(c);
+		break;
+	case PRINT_NUL:
+		print_nul(c);
+		break;
+	case PRINT_JSON:
+		print_json(ans, c);
+		break;
+	}
+}
+
+void print_gap(const struct refd_answer *ans, enum print_form form)
+{
+	if (form == PRINT_JSON) {
+		putchar('{');
+		put_position(ans, ans->gap, 0);
+		printf(",\"gap\":%" PRIu64 "}\n", ans->gap);
+	}
+	say_warning("what happened up to %" PRIu64
+		    " is not known any more, and "
+		    "some of it was asked for",
+	    ans->gap);
+}

@@ -1,0 +1,83 @@
+#include "client/request/question.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/base/cli.h"
+#include "client/librefd/conn.h"
+#include "client/request/reach.h"
+
+#define NAP_MS 50
+
+/* Only the configuration of the repository around us, if any, and of the
+ * user can name another socket. */
+static char *find_socket(const char *option)
+{
+	static const char *const words[] = { "[refd", NULL };
+	const char *env = getenv("REFD_SOCKET");
+	struct gitconfig config = { 0 };
+	struct text why = { 0 };
+	struct gitdir gd = { 0 };
+	bool in_repo;
+	char *path;
+
+	if (option || (env && *env))
+		return reach_socket(option, NULL);
+	in_repo = gitdir_find(&gd, getenv("GIT_DIR"), &why);
+	if (gitconfig_might_say(in_repo ? &gd : NULL, words))
+		gitconfig_load(&config, in_repo ? &gd : NULL);
+	path = reach_socket(NULL, &config);
+	gitconfig_done(&config);
+	gitdir_done(&gd);
+	text_done(&why);
+	return path;
+}
+
+struct refd *question_connect(const char *option, int wait_ms)
+{
+	uint64_t deadline = refd_deadline_ms(wait_ms);
+	char *socket = find_socket(option);
+	struct refd *r = refd_new(socket);
+	int err;
+
+	if (!r)
+		die("out of memory");
+	for (;;) {
+		err = refd_connect(r, QUESTION_MS);
+		if (err == 0 &&
+		    (!wait_ms || refd_hello(r)->state == REFD_SERVING))
+			break;
+		if (err == -EPERM || err == -EACCES)
+			die("%s", refd_error(r));
+		if (refd_now_ms() >= deadline && err < 0)
+			die_with(EXIT_AWAY, "%s", refd_error(r));
+		if (refd_now_ms() >= deadline)
+			break;
+		refd_nap(NAP_MS, deadline);
+	}
+	free(socket);
+	return r;
+}
+
+void question_refused(const struct refd_answer *ans)
+{
+	if (ans->kind != REFD_ANSWER_REFUSED)
+		return;
+	if (ans->status == REFD_BUSY)
+		die_with(EXIT_AWAY, "the daemon is busy: %s",
+		    ans->text ? ans->text : "try again");
+	die("refd: %s: %s", refd_status_name(ans->status),
+	    ans->text && *ans->text ? ans->text :
+				      refd_status_text(ans->status));
+}
+
+void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans)
+{
+	int err = refd_call(r, req, timeout_ms, ans);
+
+	if (err < 0)
+		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
+		    refd_error(r));
+	question_refused(ans);
+}

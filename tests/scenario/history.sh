@@ -1,0 +1,134 @@
+#!/bin/bash
+# What happened is found again, by repository, ref, time, user and
+# transaction; a feed of changes is complete and in order, whatever is killed
+# meanwhile; a waiting watch costs nothing; a tenant sees his own alone.
+. "$(dirname "$0")/../lib/scenario.sh"
+
+start_daemon
+new_repo a.git bare
+new_repo b.git bare
+cd "$T" || exit 1
+a_1=$(new_commit a.git 1)
+a_2=$(new_commit a.git 2)
+a_3=$(new_commit a.git 3)
+b_1=$(new_commit b.git 1)
+b_2=$(new_commit b.git 2)
+
+wait_for() { # SECONDS COMMAND...
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.05
+	done
+}
+
+fields() { # JQ-LIKE KEYS... : those of each line of JSON, space-separated
+	python3 -c '
+import json, sys
+for line in sys.stdin:
+    d = json.loads(line)
+    print(*[d.get(k, "-") for k in sys.argv[1:]])' "$@"
+}
+
+up() { # REPO REF NEW [OPTIONS...]
+	local repo=$1 ref=$2 new=$3
+	shift 3
+	"$REFD" update --git-dir "$T/$repo.git" --create-reflog "$@" \
+		"$ref" "$new"
+}
+
+GL_USER=alice up a refs/heads/main "$a_1" -m first
+GL_USER=bob up a refs/heads/topic/x "$a_1"
+up b refs/heads/main "$b_1"
+up a refs/heads/main "$a_2" -m second
+up a refs/tags/v1 "$a_2"
+"$REFD" update --git-dir a.git refs/heads/main "$a_3" "$a_1" 2>/dev/null
+"$REFD" update --git-dir a.git -d refs/heads/topic/x
+
+is 'the newest comes first' 'refs/heads/topic/x refs/heads/main' \
+	"$("$REFD" log --repo a.git -n 2 --json | fields ref | paste -sd' ')"
+is 'a ref, oldest first' "$(printf 'first ok\nsecond ok\n- stale')" \
+	"$("$REFD" log --repo a.git --ref refs/heads/main --reverse --json |
+		fields message status)"
+is 'a prefix of refs' 2 "$("$REFD" log --ref refs/heads/topic/ | wc -l)"
+is 'a pattern, everywhere' 3 \
+	"$("$REFD" log --ref 'refs/heads/m*' --json | fields status | grep -c ok)"
+is 'who' refs/heads/topic/x \
+	"$("$REFD" log --user bob --json | fields ref)"
+is 'who, by uid' "$("$REFD" log | wc -l)" "$("$REFD" log --user root | wc -l)"
+is 'a transaction' refs/tags/v1 "$("$REFD" log --json --txid \
+	"$("$REFD" log --ref refs/tags/v1 --json | fields txn)" | fields ref)"
+is 'since an hour ago all of it' "$("$REFD" log | wc -l)" \
+	"$("$REFD" log --since '1 hour ago' | wc -l)"
+is 'until an hour ago none of it' 0 \
+	"$("$REFD" log --until '1 hour ago' | wc -l)"
+is 'old and new' "$a_1 $a_2" "$("$REFD" log --repo a.git \
+	--ref refs/heads/main --reverse --json -n 2 | fields old new | tail -1)"
+is 'fields for programs' refs/tags/v1 "$("$REFD" log -z --ref refs/tags/v1 |
+	tr '\0' '\n' | sed -n 7p)"
+is 'an unknown repository has none' 0 "$("$REFD" log --repo "$T/c.git" | wc -l)"
+
+# ---- the feed ----
+
+"$REFD" watch --since 0 --json >feed & # to the end of this scenario
+watcher=$!
+own $watcher
+"$REFD" log --follow --ref refs/heads/main >followed &
+follower=$!
+own $follower
+wait_for 5 test -s feed
+for n in 1 2 3 4 5; do
+	up b refs/heads/f$n "$b_2"
+done
+wait_for 5 grep -q f5 feed
+is 'changes alone, in order' \
+	"main topic/x main main v1 topic/x f1 f2 f3 f4 f5" \
+	"$(fields ref <feed | sed 's:refs/[a-z]*/::' | paste -sd' ')"
+
+# A reader that is killed goes on where it was, and so does one whose daemon is.
+kill $watcher
+reap $watcher
+last=$(tail -1 feed | fields position)
+up b refs/heads/g1 "$b_2"
+kill_daemon
+start_daemon
+"$REFD" watch --since "$last" --json >>feed &
+own $!
+up b refs/heads/g2 "$b_2"
+kill_daemon
+start_daemon
+up b refs/heads/g3 "$b_2"
+wait_for 10 grep -q g3 feed
+is 'nothing is missed when reader and daemon are killed' 'g1 g2 g3' \
+	"$(fields ref <feed | sed -n 's:refs/heads/g:g:p' | uniq | paste -sd' ')"
+up a refs/heads/main "$a_3"
+wait_for 10 grep -q 'a.git refs/heads/main .*\.\.'"${a_3:0:12}" followed
+ok 'a follower is still there'
+is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
+	--since "00000000000000000000000000000000:3" 2>/dev/null |
+	grep -o -m1 gap | head -1)"
+
+# ---- a waiting watch costs next to nothing ----
+
+cpu() { awk '{ print $14 + $15 }' "/proc/$DAEMON/stat"; }
+for _ in $(seq 50); do
+	"$REFD" watch --repo b.git --ref refs/none >/dev/null &
+	own $!
+done
+wait_for 10 sh -c "'$REFD' status | grep -qE '^watching: (5[0-9])'"
+before=$(cpu)
+sleep 2
+check 'fifty that wait cost no time' test $(($(cpu) - before)) -le 6
+
+# ---- damage ----
+
+stop_daemon
+printf 'no database' >"$STATE/history.db"
+rm -f "$STATE"/history.db-*
+start_daemon
+is 'a damaged index is no loss' 2 \
+	"$("$REFD" log --ref refs/heads/topic/ | wc -l)"
+wait_for 5 sh -c "'$REFD' status | grep -qE '^indexed_lsn: [1-9]'"
+is 'and is made anew' 2 "$("$REFD" log --ref refs/heads/topic/ | wc -l)"
+finish

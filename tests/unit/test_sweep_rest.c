@@ -159,7 +159,17 @@ static char before_of(const char *name)
 	return '?';
 }
 
-static const char *look_at(struct state *s, size_t i, size_t *nr_new)
+/* A link that was taken back, and is there again after the cut: known, and
+ * said in daemon/DESIGN.md. */
+static bool is_back(const struct state *s, const struct sweep_now *now,
+    enum refd_status status, char is)
+{
+	return s->work->atomic && s->work->takes_name &&
+	    now->when == SWEEP_AFTER_CUT && status == REFD_ABORTED && is == '2';
+}
+
+static const char *look_at(struct state *s, const struct sweep_now *now,
+    size_t i, size_t *nr_new)
 {
 	static char text[200];
 	struct hand h = { .w = s->w, .txid = s->id };
@@ -171,7 +181,8 @@ static const char *look_at(struct state *s, size_t i, size_t *nr_new)
 	snprintf(text, sizeof(text), "%s is at '%c', was %s, recorded as %s",
 	    s->names[i], is, refd_status_name(s->said[i]),
 	    refd_status_name(status));
-	if (is != (status == REFD_OK ? after : before_of(s->names[i])))
+	if (is != (status == REFD_OK ? after : before_of(s->names[i])) &&
+	    !is_back(s, now, status, is))
 		return text;
 	if (s->said[i] == REFD_OK && status != REFD_OK)
 		return text;
@@ -194,7 +205,7 @@ static const char *look(void *state, const struct sweep_now *now)
 		/* Stopped, it has told nobody. */
 		memset(s->said, 0xff, sizeof(s->said));
 	for (i = 0; i < s->nr; i++) {
-		what = look_at(s, i, &nr_new);
+		what = look_at(s, now, i, &nr_new);
 		if (what != NULL)
 			return what;
 	}

@@ -210,14 +210,13 @@ static int write_rows(struct journal *j, const struct journal_row *rows,
 	size_t i;
 	int r, rc = SQLITE_OK;
 
-	if (nr == 0 && forget == j->forgotten && !journal_is_unflushed(j))
+	if (nr == 0 && forget == j->forgotten)
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
 	if ((r = journal_txn_begin(j, flush)) != 0)
 		return r;
 	for (i = 0; i < nr && rc == SQLITE_OK; i++)
 		rc = write_row(j, &rows[i], j->next_lsn + i);
-	/* Without rows it is for the flush, which takes a page to be written. */
-	if (rc == SQLITE_OK && (forget > j->forgotten || nr == 0))
+	if (rc == SQLITE_OK && forget > j->forgotten)
 		rc = write_forgotten(j, forget);
 	r = journal_txn_end(j, rc);
 	if (r == 0)
@@ -241,16 +240,33 @@ int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
 	j->last_lsn = j->next_lsn - 1;
 	if (nr > 0 && r == 0)
 		j->last_row = j->last_lsn;
-	if (flush && r == 0)
+	if (flush && r == 0 && nr > 0)
 		j->lasting = j->last_row;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 	return r;
 }
 
+/* The WAL itself: a commit that changes nothing writes and syncs nothing. */
 int journal_flush(struct journal *j)
 {
-	return journal_commit(j, NULL, 0, true);
+	int r = 0;
+
+	pthread_mutex_lock(&j->commit_lock);
+	if (journal_is_broken(j)) {
+		r = JOURNAL_UNKNOWN;
+	} else if (!journal_wal_sync(j)) {
+		journal_break(j);
+		r = JOURNAL_UNKNOWN;
+	}
+	pthread_mutex_lock(&j->hand_lock);
+	if (r == 0) {
+		j->lasting = j->last_row;
+		j->stats.flushes++;
+	}
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
 }
 
 int journal_forget(struct journal *j, uint64_t lsn, bool now)
@@ -265,7 +281,7 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 		j->forget_wanted = lsn;
 	pthread_mutex_unlock(&j->hand_lock);
 	if (now)
-		r = journal_flush(j);
+		r = journal_commit(j, NULL, 0, true);
 	return r;
 }
 

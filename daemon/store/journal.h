@@ -140,7 +140,7 @@ int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
     bool flush);
 /* Are there rows that no flush has followed yet? */
 bool journal_is_unflushed(struct journal *j);
-/* That flush, as a commit of its own. As journal_commit(). */
+/* That flush. 0 or JOURNAL_UNKNOWN. */
 int journal_flush(struct journal *j);
 /* The highest LSN that the journal knows of on disk. */
 uint64_t journal_lasting(struct journal *j);

@@ -161,6 +161,8 @@ void journal_range_finalize(struct journal_reader *reader);
 
 /* ---- journal_wal.c ---- */
 
+/* false: nobody knows what is on disk. */
+bool journal_wal_sync(struct journal *j);
 /* After a commit that began the WAL anew. */
 void journal_wal_began(struct journal *j);
 /* A COMMIT of NR frames failed in a write: can its last frame be whole? */

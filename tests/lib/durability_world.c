@@ -38,9 +38,16 @@ bool dw_all_ok(const struct txn *txn)
 void dw_apply_ok(const char *spec, bool atomic)
 {
 	struct txn *txn = world_apply(dw, spec, atomic);
+	const struct txn_update *u;
+	size_t i;
 
-	ck_assert_msg(txn != NULL && dw_all_ok(txn), "%s: %s failed",
-	    dw_context, spec);
+	ck_assert_msg(txn != NULL, "%s: %s: no repository", dw_context, spec);
+	for (i = 0; i < txn->nr_updates; i++) {
+		u = &txn->updates[i];
+		ck_assert_msg(u->status == REFD_OK, "%s: %s: %s: %s",
+		    dw_context, spec, refd_status_name(u->status),
+		    u->text != NULL ? u->text : "");
+	}
 	world_done(dw, txn);
 }
 

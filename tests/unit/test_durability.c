@@ -54,6 +54,27 @@ START_TEST(stands_without_the_journal)
 }
 END_TEST
 
+/* Nobody else's update syncs a directory for it. */
+START_TEST(a_deletion_alone_stands)
+{
+	const struct strong *s = &strong[_i];
+	uint64_t seed;
+
+	for (seed = 0; seed < 40; seed++) {
+		dw_say("deletion", _i, seed);
+		fresh_strong(s);
+		dw_apply_ok(seed & 1 ? "-c:1" : "-p:1", s->atomic);
+		dw_cut(seed);
+		dw_check_at(seed & 1 ? "c" : "p", "0");
+		dw_check_at("keep", "1");
+		ck_assert_msg(world_has_log(dw, "c") == !(seed & 1),
+		    "%s: the log is back", dw_context);
+		dw_no_locks();
+		world_free(dw);
+	}
+}
+END_TEST
+
 START_TEST(no_ref_is_empty_on_the_way)
 {
 	const struct strong *s = &strong[_i];
@@ -191,6 +212,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, stands_without_the_journal, 0, NR_STRONG);
+	tcase_add_loop_test(tc, a_deletion_alone_stands, 0, NR_STRONG);
 	tcase_add_loop_test(tc, no_ref_is_empty_on_the_way, 0, NR_STRONG);
 	tcase_add_loop_test(tc, what_is_confirmed_stands_too, 0, NR_STRONG);
 	tcase_add_loop_test(tc, no_ok_over_a_failed_sync, 0, NR_STRONG);

@@ -146,7 +146,8 @@ class Judge:
         if order != [t for t in must if seen[t]]:
             return "is out of order"
         # git appends without a sync, and nobody has to mend what it left.
-        if log.bad and not family.last_line_unpromised(name):
+        if log.bad and not (family.unpromised() or
+                            family.last_line_unpromised(name)):
             return "is broken: %s" % log.bad[0]
         if not log.joined and not family.shared:
             return "has a line that does not begin where the last one ended"

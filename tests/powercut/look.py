@@ -105,15 +105,11 @@ def locks(git_dir):
     return found
 
 
-def clear(git_dir):
-    """Takes away what is left of things that never happened: in the way of
-    git and of names that come later."""
-    if os.path.exists(git_dir + "/packed-refs.new"):
-        os.unlink(git_dir + "/packed-refs.new")
-    there = Refs(git_dir).values
-    for folder, _, files in os.walk(git_dir + "/logs/refs"):
-        for file in files:
-            path = os.path.join(folder, file)
-            if os.path.relpath(path, git_dir + "/logs") not in there and \
-                    os.path.getsize(path) == 0:
-                os.unlink(path)
+def mend_log(path):
+    """Takes away what is not a whole line."""
+    raw = read(path) or b""
+    good = [line for line in raw.split(b"\n")[:-1] if LINE.match(line)]
+    whole = b"".join(line + b"\n" for line in good)
+    if whole != raw:
+        with open(path, "wb") as file:
+            file.write(whole)

@@ -442,10 +442,7 @@ class Trial:
             self.counts.update(seen.counts)
             self.excused.update(seen.excused)
             if not self.options.table:
-                self.findings += [f for f in seen.findings
-                                  if f[0] != "litter"]
-            if seen.counts["litter"]:
-                look.clear(repo)
+                self.findings += seen.findings
 
     def cut_again(self):
         """Right after recovery: what was there must still be there."""
@@ -517,7 +514,7 @@ class Trial:
 
     def tidy(self, repo):
         """Takes away what was excused, as somebody has to: empty refs of
-        git's, an empty packed-refs, logs of refs that it lost."""
+        git's, an empty packed-refs, logs of refs that it lost, torn lines."""
         refs = look.Refs(repo)
         if refs.complaints:
             os.unlink(repo + "/packed-refs")
@@ -530,3 +527,5 @@ class Trial:
                 log = "%s/logs/%s" % (repo, name)
                 if name not in refs and os.path.isfile(log):
                     os.unlink(log)
+                look.mend_log(log)
+        look.mend_log(repo + "/logs/HEAD")

@@ -27,13 +27,14 @@ struct options {
 	const char *roots[ROOTS_MAX];
 	size_t nr_roots;
 	bool json, discard, adopt;
+	const char *forget; /* a repository; or NULL */
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to,
 	    "usage: refd recover [--state DIR] [--root DIR]... [--json] "
-	    "[--adopt | --discard]\n");
+	    "[--adopt | --discard | --forget REPO]\n");
 }
 
 static int parse(int argc, char **argv, struct options *opt)
@@ -43,6 +44,7 @@ static int parse(int argc, char **argv, struct options *opt)
 		{ "root", required_argument, NULL, 'r' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "discard", no_argument, NULL, 'd' },
+		{ "forget", required_argument, NULL, 'f' },
 		{ "adopt", no_argument, NULL, 'a' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -62,6 +64,8 @@ static int parse(int argc, char **argv, struct options *opt)
 			opt->json = true;
 		else if (c == 'd')
 			opt->discard = true;
+		else if (c == 'f')
+			opt->forget = optarg;
 		else if (c == 'a')
 			opt->adopt = true;
 		else
@@ -70,7 +74,10 @@ static int parse(int argc, char **argv, struct options *opt)
 	/* Only repositories that the journal names are opened. */
 	if (opt->nr_roots == 0)
 		opt->roots[opt->nr_roots++] = "/";
-	return optind == argc && !(opt->adopt && opt->discard) ? 0 : -1;
+	return optind == argc &&
+		opt->adopt + opt->discard + (opt->forget != NULL) <= 1 ?
+	    0 :
+	    -1;
 }
 
 /* ---- the report ---- */
@@ -199,6 +206,24 @@ static void no_wake(void *arg)
 	(void)arg;
 }
 
+/* What it held is lost to that repository, should it come back after all. */
+static int forget(struct store *store, const char *repo)
+{
+	uint64_t nr = 0;
+	int r = store_forget(store, repo, &nr);
+
+	if (r == 0) {
+		fprintf(stderr, "refd: dropped %llu records of '%s'\n",
+		    (unsigned long long)nr, repo);
+		return 0;
+	}
+	fprintf(stderr, "refd: can't drop the records of '%s': %s\n", repo,
+	    r == -ENOENT ?
+		"the journal knows no repository by that path or id" :
+		strerror(-r));
+	return r == -ENOENT ? 1 : 74;
+}
+
 int admin_recover(int argc, char **argv)
 {
 	struct options opt;
@@ -211,7 +236,7 @@ int admin_recover(int argc, char **argv)
 	struct store *store;
 	uint64_t parked = 0;
 	char *why;
-	int r;
+	int r, err;
 
 	r = parse(argc, argv, &opt);
 	if (r != 0) {
@@ -240,7 +265,10 @@ int admin_recover(int argc, char **argv)
 	if (opt.json)
 		printf("{\"findings\": [");
 	r = store_recover(store, &report, &parked);
+	err = r;
 	r = sum_up(&tally, parked, r);
+	if (err == 0 && opt.forget != NULL)
+		r = forget(store, opt.forget);
 	store_stop(store);
 	store_free(store);
 	return opt.discard ? discard(&opt) : r;

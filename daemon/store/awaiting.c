@@ -184,3 +184,35 @@ void awaiting_publish(struct store *s)
 	free(list);
 	pthread_mutex_unlock(&s->telling);
 }
+
+/* ---- given up ---- */
+
+struct wanted {
+	const char *name;
+	uint64_t id; /* 0: not found */
+};
+
+static int match(void *arg, const struct journal_repo *repo)
+{
+	struct wanted *wanted = arg;
+	char hex[33];
+
+	repo_id_hex(repo->uuid, hex);
+	if (strcmp(wanted->name, hex) == 0 ||
+	    strcmp(wanted->name, repo->path) == 0)
+		wanted->id = repo->id;
+	return 0;
+}
+
+int store_forget(struct store *s, const char *repo, uint64_t *nr)
+{
+	struct wanted wanted = { .name = repo };
+	int r;
+
+	r = journal_each_repo(s->journal, match, &wanted);
+	if (r == 0 && wanted.id == 0)
+		return -ENOENT;
+	if (r == 0)
+		r = journal_drop_parked(s->journal, wanted.id, nr);
+	return r > 0 ? -EIO : r;
+}

@@ -206,7 +206,7 @@ static uint64_t forget_wanted(struct journal *j)
 static int write_rows(struct journal *j, const struct journal_row *rows,
     size_t nr, bool flush)
 {
-	uint64_t forget = forget_wanted(j);
+	uint64_t forget = forget_wanted(j), lsn = j->next_lsn;
 	size_t i;
 	int r, rc = SQLITE_OK;
 
@@ -214,8 +214,10 @@ static int write_rows(struct journal *j, const struct journal_row *rows,
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
 	if ((r = journal_txn_begin(j, flush)) != 0)
 		return r;
-	for (i = 0; i < nr && rc == SQLITE_OK; i++)
-		rc = write_row(j, &rows[i], j->next_lsn + i);
+	for (i = 0; i < nr && rc == SQLITE_OK; i++) {
+		rc = write_row(j, &rows[i], lsn);
+		lsn += rows[i].kind != JOURNAL_UNPARK;
+	}
 	if (rc == SQLITE_OK && forget > j->forgotten)
 		rc = write_forgotten(j, forget);
 	r = journal_txn_end(j, rc);
@@ -233,7 +235,9 @@ int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
 	pthread_mutex_lock(&j->commit_lock);
 	r = write_rows(j, rows, nr, flush);
 	for (i = 0; i < nr && r == 0; i++) {
-		rows[i].lsn = j->next_lsn++;
+		/* A number that no row bears would be missing later. */
+		if (rows[i].kind != JOURNAL_UNPARK)
+			rows[i].lsn = j->next_lsn++;
 		rows[i].start = j->start;
 	}
 	pthread_mutex_lock(&j->hand_lock);
@@ -353,6 +357,27 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	pthread_mutex_unlock(&j->commit_lock);
 	if (r == 0)
 		repo->id = id;
+	return r;
+}
+
+int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr)
+{
+	sqlite3_stmt *s = NULL;
+	int r, rc;
+
+	rc = journal_prepare(j->db, "DELETE FROM parked WHERE repo = ?", &s);
+	if (rc != SQLITE_OK)
+		return journal_errno(rc);
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+	pthread_mutex_lock(&j->commit_lock);
+	r = journal_txn_begin(j, true);
+	if (r == 0) {
+		rc = journal_run(s);
+		*nr = (uint64_t)sqlite3_changes(j->db);
+		r = journal_txn_end(j, rc);
+	}
+	pthread_mutex_unlock(&j->commit_lock);
+	sqlite3_finalize(s);
 	return r;
 }
 

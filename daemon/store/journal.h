@@ -168,6 +168,9 @@ int journal_scan(struct journal *j, uint64_t after,
 int journal_each_parked(struct journal *j, uint64_t repo,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
+/* Takes all parked rows of REPO off the list, durably. *NR: how many. */
+int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr);
+
 /* Is there a row of REPO's, not forgotten, of another mount than MOUNT? */
 int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
     bool *is_elsewhere);

@@ -43,6 +43,10 @@ int redo_failed(struct replay *rp, struct redo *redo, int err);
  * disk's. */
 int redo_read_disk(struct replay *rp, int dirfd, const char *path);
 
+/* -ELOOP: a directory of PATH is a link, perhaps out of the repository. */
+int redo_stays_inside(struct replay *rp, const struct redo *redo,
+    const char *path);
+
 /* To be redone later. */
 void redo_park(const struct redo *redo);
 

@@ -68,7 +68,9 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	r = redo_read_disk(rp, redo->dirfd, path);
+	r = redo_stays_inside(rp, redo, path);
+	if (r == 0)
+		r = redo_read_disk(rp, redo->dirfd, path);
 	if (r == 0 && lines.deletes)
 		r = reflog_delete(rp->sys, redo->dirfd, path);
 	if (r == 0 && (lines.nr > 0 || lines.last != NULL))

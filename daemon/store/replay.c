@@ -118,6 +118,28 @@ static int replay_chains(struct replay *rp)
 	return err < 0 ? err : r;
 }
 
+/* Kept aside as evidence; what it held that the journal does not know can't be
+ * told from here. Somebody may be at work on it, and about to replace it: then
+ * all waits for him. */
+static int keep_malformed(struct replay *rp)
+{
+	int r;
+
+	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
+	if (r == -EEXIST)
+		return -EBUSY;
+	if (r < 0)
+		return r;
+	r = SYS(rp->sys, renameat, rp->repo->fd, "packed-refs",
+	    rp->repo->refd_fd, "packed-refs.corrupt");
+	if (r == 0)
+		redo_report(rp, STORE_FAILED, "packed-refs",
+		    "malformed; kept as refd/packed-refs.corrupt");
+	if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0 && r == 0)
+		r = -EIO;
+	return r;
+}
+
 static int take_snapshot(struct replay *rp)
 {
 	int r;
@@ -128,12 +150,7 @@ static int take_snapshot(struct replay *rp)
 	r = packed_snapshot(rp->repo->packed, &rp->snap);
 	if (r != -EBADMSG)
 		return r;
-	/* Kept aside as evidence; what it held that the journal does not know
-	 * can't be told from here. */
-	r = SYS(rp->sys, renameat, rp->repo->fd, "packed-refs",
-	    rp->repo->refd_fd, "packed-refs.corrupt");
-	redo_report(rp, STORE_FAILED, "packed-refs",
-	    "malformed; kept as refd/packed-refs.corrupt");
+	r = keep_malformed(rp);
 	return r < 0 ? r : packed_snapshot(rp->repo->packed, &rp->snap);
 }
 

@@ -306,6 +306,12 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 	char *why = NULL;
 	int r;
 
+	/* A disk that fails is no repository that is gone. */
+	r = SYS(repos->sys, openat, AT_FDCWD, known->path,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (r < 0)
+		return r == -ENOTDIR ? -ENOENT : r;
+	SYS(repos->sys, close, r);
 	if (open_dir(repos, AT_FDCWD, known->path, &place, &why) != REFD_OK) {
 		free(why);
 		return -ENOENT;

@@ -83,6 +83,10 @@ struct store_report {
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *parked);
 
+/* After it: drops what is kept of a repository that will not come back, by
+ * the path the journal knows or the uuid in its refd/id. *NR rows. -ENOENT:
+ * the journal knows no such repository. */
+int store_forget(struct store *store, const char *repo, uint64_t *nr);
 /* After it, once. */
 void store_tell_awaiting(struct store *store);
 

@@ -313,6 +313,71 @@ START_TEST(a_creation_begins_the_log_anew)
 }
 END_TEST
 
+/* ---- what can't be reached, or only by a link ---- */
+
+START_TEST(a_linked_directory_is_not_followed)
+{
+	ok("d/x=1");
+	cut();
+	memfs_mkdirs(w->fs, "/elsewhere");
+	if (memfs_exists(w->fs, WORLD_REPO "/refs/heads/d"))
+		ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
+				     WORLD_REPO "/refs/heads/d"),
+		    0);
+	memfs_symlink(w->fs, "/elsewhere", WORLD_REPO "/refs/heads/d");
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+			     WORLD_REPO "/refs/heads/d"),
+	    0);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "d/x"), '1');
+}
+END_TEST
+
+START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
+{
+	ok("x=1");
+	cut();
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
+	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert(memfs_holds(w->fs, WORLD_REPO "/packed-refs", "garbage\n"));
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+			     WORLD_REPO "/packed-refs.lock"),
+	    0);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert(memfs_holds(w->fs, WORLD_REPO "/refd/packed-refs.corrupt",
+	    "garbage\n"));
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+START_TEST(what_is_given_up_is_dropped)
+{
+	uint64_t nr = 0;
+
+	ok("x=1");
+	cut();
+	rename_to(WORLD_REPO, AWAY);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_int_eq(store_forget(&w->store, "/srv/none.git", &nr),
+	    -ENOENT);
+	ck_assert_uint_eq(nr_parked(), 1);
+	ck_assert_int_eq(store_forget(&w->store, WORLD_REPO, &nr), 0);
+	ck_assert_uint_eq(nr, 1);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	rename_to(AWAY, WORLD_REPO);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_parked");
@@ -326,6 +391,9 @@ int main(void)
 	tcase_add_test(tc, a_row_and_its_copy_count_once);
 	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
 	tcase_add_test(tc, a_line_waits_for_room);
+	tcase_add_test(tc, a_linked_directory_is_not_followed);
+	tcase_add_test(tc, a_malformed_packed_refs_is_kept_under_its_lock);
+	tcase_add_test(tc, what_is_given_up_is_dropped);
 	tcase_add_test(tc, no_packed_refs_new_is_left);
 	tcase_add_test(tc, no_log_of_what_never_was_is_left);
 	tcase_add_test(tc, a_line_of_what_is_left_is_added);

@@ -128,7 +128,7 @@ class Judge:
 
     def log(self, family, name, log, index, there):
         """What is wrong with it, if step INDEX was the last that happened."""
-        must, never = family.expected_lines(name, index)
+        must, never, before = family.expected_lines(name, index)
         seen = Counter(log.tags)
         if not there:
             return "is still there" if log.there and \
@@ -139,6 +139,9 @@ class Judge:
         for tag in never:
             if seen[tag]:
                 return "has a line of %s" % tag
+        first = min((log.tags.index(t) for t in must if seen[t]), default=None)
+        if first is not None and before & set(log.tags[first:]):
+            return "has lines of before a deletion behind later ones"
         twice = [t for t, n in seen.items() if n > 1]
         if twice:
             return "has lines twice: %s" % twice

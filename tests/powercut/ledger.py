@@ -122,9 +122,11 @@ class Family:
 
     def expected_lines(self, name, index):
         """Of NAME's reflog when step INDEX was the last to happen: the tags
-        that must be there, in their order, and those that must not. A log
-        goes with its ref."""
+        that must be there, in their order; those that must not; and those
+        that must not come behind any of the first. A log goes with its ref,
+        but what git took away may come back, as it was."""
         must, never, gone = list(self.lines[name]), set(), []
+        before = set()
         last_acked = max((i for i, s in enumerate(self.steps)
                           if s.status == ACKED), default=-1)
         for i, step in enumerate(self.steps):
@@ -135,7 +137,7 @@ class Family:
                 # It was seen not to be there: whatever its log was went
                 # with it. Otherwise nobody can tell that git took it away
                 # in between.
-                never.update(gone)
+                before.update(gone)
             if i > index or name not in step.changed():
                 continue
             if step.after[name] is None:
@@ -145,7 +147,7 @@ class Family:
                 must = []
             elif step.status == ACKED:
                 must.append(step.tag)
-        return must, never
+        return must, never, before
 
     def told(self, last=6):
         return "; ".join(["began at %s" % {

@@ -18,10 +18,9 @@
  *	session	prepared, it keeps its locks but no name here, until it is
  *		committed, aborted or given up (session.c)
  *
- * A free lane is used at once, however little there is for it. A second
- * window of one update costs a flush of its own, but holding it back would
- * need a guess of when the first one ends; and what arrives while all lanes
- * are busy, which is where the load is, gathers by itself.
+ * What there is goes as soon as the store can prepare it, however little it
+ * is: windows that wait for a flush are flushed together. While the store
+ * can't, the rest gathers by itself.
  *
  * Failure modes:
  *	the id is in flight	the same content joins it, other is refused
@@ -285,6 +284,11 @@ static void hand_over(struct engine *e, struct window *w, size_t nr_live)
 	e->store.apply(e->store.ctx, w);
 }
 
+static bool may_hand_over(const struct engine *e)
+{
+	return e->nr_windows < e->store.lanes && e->store.takes(e->store.ctx);
+}
+
 static void form_windows(struct engine *e)
 {
 	struct window_former f = { .max_notes = e->cfg.window_refs,
@@ -295,7 +299,7 @@ static void form_windows(struct engine *e)
 	struct window *w;
 	size_t nr_live;
 
-	while (e->nr_windows < e->store.lanes) {
+	while (may_hand_over(e)) {
 		f.max_refs = e->window_refs;
 		f.notes_due = notes_are_due(e);
 		w = window_form(&f, &nr_live);
@@ -314,7 +318,7 @@ static int64_t next_time(struct engine *e, int64_t now_ns)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
 		next_ns = e->deadlines.root->key;
-	if (e->turns.ready != NULL && e->nr_windows < e->store.lanes &&
+	if (e->turns.ready != NULL && may_hand_over(e) &&
 	    now_ns + NO_MEMORY_NS < next_ns)
 		next_ns = now_ns + NO_MEMORY_NS;
 	return next_ns;

@@ -37,6 +37,7 @@ struct engine_store {
 	void *ctx;
 	void (*admit)(void *ctx, struct txn *txn);
 	void (*apply)(void *ctx, struct window *w);
+	bool (*takes)(void *ctx); /* store_takes() */
 	void (*lookup)(void *ctx, struct store_query *query);
 	void (*history)(void *ctx, struct store_history *ask);
 	void (*history_stop)(void *ctx);

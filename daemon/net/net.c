@@ -169,6 +169,11 @@ static void adapter_apply(void *ctx, struct window *w)
 	store_apply(ctx, w);
 }
 
+static bool adapter_takes(void *ctx)
+{
+	return store_takes(ctx);
+}
+
 static void adapter_lookup(void *ctx, struct store_query *query)
 {
 	store_lookup(ctx, query);
@@ -204,6 +209,7 @@ static void begin_serving(struct net *net)
 	const struct engine_store store = { .ctx = net->store,
 		.admit = adapter_admit,
 		.apply = adapter_apply,
+		.takes = adapter_takes,
 		.lookup = adapter_lookup,
 		.history = adapter_history,
 		.history_stop = adapter_history_stop,

@@ -49,6 +49,15 @@ static void tell_times(const struct batch *b, struct window *w)
 		w->unlocked_ns = b->unlocked_ns;
 }
 
+/* Its first round: the next window may be prepared beside the others. */
+static void tell_is_prepared(struct applier *ap, struct window *w)
+{
+	if (ap->prepared == NULL || w->is_prepared)
+		return;
+	w->is_prepared = true;
+	ap->prepared(ap->arg, w);
+}
+
 static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 {
 	struct batch b;
@@ -60,6 +69,7 @@ static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 	}
 	if (b.nr_shares > 0) {
 		batch_prepare(&b);
+		tell_is_prepared(ap, w);
 		batch_commit(&b);
 		batch_publish(&b);
 		batch_release(&b);

@@ -32,6 +32,9 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
+	/* W has the locks it can get: what it waits for from now on is the
+	 * journal. Once for each window that gets so far. May be NULL. */
+	void (*prepared)(void *arg, struct window *w);
 	/* A reflog line could not be written: it is parked, to be tried again. */
 	void (*owe)(void *arg, const struct repo *repo);
 	/* Row LSN could not be published to its end, and its locks stand: the

@@ -15,8 +15,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/store/store_internal.h"
+
+#define GATHER_MAX_NS (10 * 1000 * 1000)
 
 struct search {
 	struct journal_row *rows;
@@ -81,6 +84,27 @@ static int find_out(struct store *s, uint64_t before, struct journal_row *rows,
 	return search.found >= nr ? 0 : -EIO;
 }
 
+/* A flush for one takes as long as one for all: while others are about to have
+ * their locks it waits for them, but no longer than a commit takes. Who is
+ * alone waits for nobody. */
+static void gather(struct store *s)
+{
+	int64_t ns = journal_commit_ns(s->journal);
+	struct timespec until;
+
+	if (ns > GATHER_MAX_NS)
+		ns = GATHER_MAX_NS;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	pthread_mutex_lock(&s->mutex);
+	while (s->nr_preparing > 0 &&
+	    pthread_cond_timedwait(&s->gathered_cond, &s->mutex, &until) == 0)
+		;
+	pthread_mutex_unlock(&s->mutex);
+}
+
 static int commit(struct store *s, struct journal_row *rows, size_t nr,
     bool flush)
 {
@@ -93,6 +117,7 @@ static int commit(struct store *s, struct journal_row *rows, size_t nr,
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
 	before = journal_forgotten(s->journal);
+	gather(s);
 	r = journal_commit(s->journal, rows, nr, flush);
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)

@@ -7,6 +7,8 @@
  *	rides along as one page more.
  * The first commit after the WAL has begun anew costs SQLite two: it syncs
  * the WAL's header before the frames.
+ * Who comes while a commit is under way waits, and one of those that wait
+ * writes for all of them.
  * A commit that need not last costs none, but that header's: old frames behind
  * a header that was lost would pass for the newest. One that is synced takes
  * all before it along, so what a cut leaves is always the beginning of what
@@ -94,7 +96,7 @@ static int pages_written(struct journal *j)
 	return nr;
 }
 
-static void txn_committed(struct journal *j)
+static void txn_committed(struct journal *j, int64_t took_ns)
 {
 	bool wal_began = pages_written(j) == j->frames;
 
@@ -103,6 +105,7 @@ static void txn_committed(struct journal *j)
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_caught_up = false;
 	j->wal_frames = (uint64_t)j->frames;
+	j->commit_ns += (took_ns - j->commit_ns) / 8;
 	j->stats.commits++;
 	j->stats.flushes += (uint64_t)wal_began + j->flushes;
 	pthread_mutex_unlock(&j->hand_lock);
@@ -115,6 +118,7 @@ static bool failed_in_write(int rc)
 
 int journal_txn_end(struct journal *j, int rc)
 {
+	int64_t began_ns;
 	int r;
 
 	if (rc != SQLITE_OK) {
@@ -122,9 +126,10 @@ int journal_txn_end(struct journal *j, int rc)
 		return journal_errno(rc);
 	}
 	pages_written(j);
+	began_ns = SYS(j->sys, now_mono);
 	rc = journal_run(j->commit);
 	if (rc == SQLITE_OK) {
-		txn_committed(j);
+		txn_committed(j, SYS(j->sys, now_mono) - began_ns);
 		return 0;
 	}
 	r = JOURNAL_UNKNOWN;
@@ -202,22 +207,39 @@ static uint64_t forget_wanted(struct journal *j)
 	return lsn;
 }
 
-/* One transaction with ROWS and what is to be forgotten by now. */
-static int write_rows(struct journal *j, const struct journal_row *rows,
-    size_t nr, bool flush)
+static int write_all(struct journal *j, const struct journal_commit *c)
 {
-	uint64_t forget = forget_wanted(j), lsn = j->next_lsn;
+	uint64_t lsn = j->next_lsn;
+	int rc = SQLITE_OK;
 	size_t i;
-	int r, rc = SQLITE_OK;
 
+	for (; c != NULL; c = c->next)
+		for (i = 0; i < c->nr && rc == SQLITE_OK; i++) {
+			rc = write_row(j, &c->rows[i], lsn);
+			lsn += c->rows[i].kind != JOURNAL_UNPARK;
+		}
+	return rc;
+}
+
+/* One transaction for FIRST and those behind it, and what is to be forgotten
+ * by now. */
+static int write_together(struct journal *j, const struct journal_commit *first)
+{
+	uint64_t forget = forget_wanted(j);
+	const struct journal_commit *c;
+	bool flush = false;
+	size_t nr = 0;
+	int r, rc;
+
+	for (c = first; c != NULL; c = c->next) {
+		flush = flush || c->flush;
+		nr += c->nr;
+	}
 	if (nr == 0 && forget == j->forgotten)
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
 	if ((r = journal_txn_begin(j, flush)) != 0)
 		return r;
-	for (i = 0; i < nr && rc == SQLITE_OK; i++) {
-		rc = write_row(j, &rows[i], lsn);
-		lsn += rows[i].kind != JOURNAL_UNPARK;
-	}
+	rc = write_all(j, first);
 	if (rc == SQLITE_OK && forget > j->forgotten)
 		rc = write_forgotten(j, forget);
 	r = journal_txn_end(j, rc);
@@ -226,29 +248,72 @@ static int write_rows(struct journal *j, const struct journal_row *rows,
 	return r;
 }
 
-int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
-    bool flush)
+/* ---- committing together ---- */
+
+static void commit_is_over(struct journal *j, struct journal_commit *c, int r)
 {
 	size_t i;
-	int r;
 
-	pthread_mutex_lock(&j->commit_lock);
-	r = write_rows(j, rows, nr, flush);
-	for (i = 0; i < nr && r == 0; i++) {
+	for (i = 0; i < c->nr && r == 0; i++) {
 		/* A number that no row bears would be missing later. */
-		if (rows[i].kind != JOURNAL_UNPARK)
-			rows[i].lsn = j->next_lsn++;
-		rows[i].start = j->start;
+		if (c->rows[i].kind != JOURNAL_UNPARK)
+			c->rows[i].lsn = j->next_lsn++;
+		c->rows[i].start = j->start;
 	}
 	pthread_mutex_lock(&j->hand_lock);
 	j->last_lsn = j->next_lsn - 1;
-	if (nr > 0 && r == 0)
+	if (c->nr > 0 && r == 0)
 		j->last_row = j->last_lsn;
-	if (flush && r == 0 && nr > 0)
+	/* It took along what was before it. */
+	if (c->flush && c->nr > 0 && r == 0)
 		j->lasting = j->last_row;
 	pthread_mutex_unlock(&j->hand_lock);
+	c->r = r;
+	c->is_over = true;
+}
+
+/* FIRST and those behind it. What definitely can't be had together is tried
+ * one by one: what stops one of them is none of the others' business. */
+static void commit_all(struct journal *j, struct journal_commit *first)
+{
+	int r = write_together(j, first);
+	bool apart = r < 0 && first->next != NULL;
+	struct journal_commit *c, *next;
+
+	for (c = first; c != NULL; c = next) {
+		next = c->next;
+		c->next = NULL;
+		commit_is_over(j, c, apart ? write_together(j, c) : r);
+	}
+}
+
+static struct journal_commit *take_waiting(struct journal *j)
+{
+	struct journal_commit *first;
+
+	pthread_mutex_lock(&j->hand_lock);
+	first = j->waiting;
+	j->waiting = NULL;
+	j->waiting_end = &j->waiting;
+	pthread_mutex_unlock(&j->hand_lock);
+	return first;
+}
+
+int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	struct journal_commit me = { .rows = rows, .nr = nr, .flush = flush };
+
+	pthread_mutex_lock(&j->hand_lock);
+	*j->waiting_end = &me;
+	j->waiting_end = &me.next;
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_lock(&j->commit_lock);
+	/* Somebody who waited with it may have taken it along. */
+	if (!me.is_over)
+		commit_all(j, take_waiting(j));
 	pthread_mutex_unlock(&j->commit_lock);
-	return r;
+	return me.r;
 }
 
 /* The WAL itself: a commit that changes nothing writes and syncs nothing. */
@@ -428,10 +493,24 @@ uint64_t journal_lasting(struct journal *j)
 	return lsn;
 }
 
+int64_t journal_commit_ns(struct journal *j)
+{
+	int64_t ns;
+
+	pthread_mutex_lock(&j->hand_lock);
+	ns = j->commit_ns;
+	pthread_mutex_unlock(&j->hand_lock);
+	return ns;
+}
+
 void journal_stats(struct journal *j, struct journal_stats *stats)
 {
+	const struct journal_commit *c;
+
 	pthread_mutex_lock(&j->hand_lock);
 	*stats = j->stats;
 	stats->wal_bytes = j->wal_frames * JOURNAL_FRAME_BYTES;
+	for (c = j->waiting; c != NULL; c = c->next)
+		stats->waiting++;
 	pthread_mutex_unlock(&j->hand_lock);
 }

@@ -132,7 +132,8 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo);
 int journal_each_repo(struct journal *j,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg);
 
-/* One SQLite transaction, and with FLUSH one flush; without it a power cut
+/* One SQLite transaction for all that came while another was under way, and
+ * with FLUSH one flush; without it a power cut
  * may lose the rows, the last ones first, and nothing worse. LSNs ascend in
  * the order of ROWS. 0; negative errno: definitely nothing happened;
  * JOURNAL_UNKNOWN. */
@@ -222,12 +223,16 @@ uint64_t journal_trimmed(struct journal *j);
  */
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 
+/* How long a commit takes, of late. */
+int64_t journal_commit_ns(struct journal *j);
+
 struct journal_stats {
 	uint64_t commits;
 	uint64_t flushes;     /* what the commits have cost: one each, and
 				   one more when the WAL began anew */
 	uint64_t wal_bytes;   /* of frames in use */
 	uint64_t checkpoints; /* that were started */
+	size_t waiting;       /* commits, for one that is under way */
 };
 void journal_stats(struct journal *j, struct journal_stats *stats);
 

@@ -38,6 +38,17 @@ struct journal_reader {
 	LIST_ENTRY(journal_reader) link;
 };
 
+/* A caller of journal_commit(); on its stack. */
+struct journal_commit {
+	struct journal_row *rows;
+	size_t nr;
+	bool flush;
+	struct journal_commit *next; /* of those that wait; hand_lock */
+	/* commit_lock: */
+	bool is_over;
+	int r;
+};
+
 struct journal {
 	/* Set when it is opened, constant after. */
 	const struct sys *sys;
@@ -79,6 +90,8 @@ struct journal {
 	uint64_t forget_wanted; /* at least FORGOTTEN */
 	uint64_t wal_frames;    /* after the last commit */
 	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
+	struct journal_commit *waiting, **waiting_end;
+	int64_t commit_ns; /* what one takes, of late */
 	struct journal_stats stats;
 	LIST_HEAD(, journal_reader) readers;
 };

@@ -275,6 +275,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	pthread_mutex_init(&j->commit_lock, NULL);
 	pthread_mutex_init(&j->hand_lock, NULL);
 	LIST_INIT(&j->readers);
+	j->waiting_end = &j->waiting;
 	snprintf(j->boot_id, sizeof(j->boot_id), "%s", cfg->boot_id);
 	j->adopt = cfg->adopt;
 	j->dir = strdup(cfg->dir);

@@ -76,11 +76,35 @@ void store_told(struct store *s, struct store_history *ask)
 		s->cfg.wake(s->cfg.wake_arg);
 }
 
+/* Under MUTEX. True: store_takes() has become true. */
+static bool one_less_prepares(struct store *s)
+{
+	if (--s->nr_preparing == 0)
+		pthread_cond_broadcast(&s->gathered_cond);
+	return s->nr_preparing + 1 == STORE_PREPARERS;
+}
+
+/* A committer's. */
+void store_prepared(void *store, struct window *w)
+{
+	struct store *s = store;
+	bool wake;
+
+	(void)w;
+	pthread_mutex_lock(&s->mutex);
+	wake = one_less_prepares(s);
+	pthread_mutex_unlock(&s->mutex);
+	if (wake)
+		s->cfg.wake(s->cfg.wake_arg);
+}
+
 static void store_applied(struct store *s, size_t lane, struct window *w)
 {
 	bool wake;
 
 	pthread_mutex_lock(&s->mutex);
+	if (!w->is_prepared)
+		one_less_prepares(s);
 	s->floors[lane] = 0;
 	s->stats.windows++;
 	wake = nothing_done(s);
@@ -145,9 +169,20 @@ void store_checkpoint(struct store *s, struct store_checkpoint *cp)
 void store_apply(struct store *s, struct window *w)
 {
 	pthread_mutex_lock(&s->mutex);
+	s->nr_preparing++;
 	window_fifo_put(&s->to_apply, w);
 	pthread_cond_signal(&s->commit_cond);
 	pthread_mutex_unlock(&s->mutex);
+}
+
+bool store_takes(struct store *s)
+{
+	bool takes;
+
+	pthread_mutex_lock(&s->mutex);
+	takes = s->nr_preparing < STORE_PREPARERS;
+	pthread_mutex_unlock(&s->mutex);
+	return takes;
 }
 
 size_t store_lanes(const struct store *s)

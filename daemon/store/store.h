@@ -99,6 +99,9 @@ void store_admit(struct store *store, struct txn *txn);
 void store_apply(struct store *store, struct window *w);
 /* How many windows the store works on at once. */
 size_t store_lanes(const struct store *store);
+/* Would one be prepared at once? Where not, what there is had better gather:
+ * WAKE is called when it would. */
+bool store_takes(struct store *store);
 
 struct store_query {
 	struct refd_txid txid;

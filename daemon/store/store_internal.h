@@ -23,7 +23,10 @@
 #include "daemon/store/recover.h"
 #include "daemon/store/store.h"
 
-#define STORE_COMMITTERS 2
+/* Windows in work: few that prepare, which takes a processor; the others wait
+ * for a flush, and all of them for the same. */
+#define STORE_COMMITTERS 16
+#define STORE_PREPARERS  2
 
 /* First in, first out, linked through the things' own next: handing over
  * allocates nothing and so can't fail. Zero-initialised is empty. */
@@ -78,6 +81,7 @@ struct store {
 	pthread_mutex_t mutex;
 	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond,
 	    history_cond;
+	pthread_cond_t gathered_cond; /* nobody prepares */
 	struct txn_fifo to_admit, to_barrier, admitted;
 	struct query_fifo to_look_up, looked_up;
 	struct window_fifo to_apply, applied;
@@ -85,6 +89,7 @@ struct store {
 	struct history_fifo to_tell, told;
 	/* A commit is worth waking the historian for; it may not wait. */
 	bool history_listens, history_woken, history_stops;
+	size_t nr_preparing; /* windows that were given and aren't past it */
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
@@ -101,6 +106,7 @@ struct store {
 
 /* store.c: what is done goes back to the engine. */
 void store_admitted(struct store *s, struct txn *txn);
+void store_prepared(void *store, struct window *w);
 void store_looked_up(struct store *s, struct store_query *query);
 void store_checkpointed(struct store *s, struct store_checkpoint *cp);
 void store_told(struct store *s, struct store_history *ask);

@@ -158,6 +158,7 @@ static void init_applier(struct store *s)
 	atomic_init(&ap->next_token,
 	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = heal_commit;
+	ap->prepared = store_prepared;
 	ap->owe = awaiting_owe;
 	ap->keep = checkpoint_keep;
 	ap->arg = s;
@@ -187,6 +188,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_cond_init(&s->commit_cond, NULL);
 	pthread_cond_init(&s->tick_cond, &attr);
 	pthread_cond_init(&s->history_cond, &attr);
+	pthread_cond_init(&s->gathered_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	r = copy_config(s, cfg);
 	if (r == 0)
@@ -243,6 +245,7 @@ void store_free(struct store *s)
 	free(s->fatal);
 	pthread_cond_destroy(&s->history_cond);
 	pthread_cond_destroy(&s->tick_cond);
+	pthread_cond_destroy(&s->gathered_cond);
 	pthread_cond_destroy(&s->commit_cond);
 	pthread_cond_destroy(&s->barrier_cond);
 	pthread_cond_destroy(&s->lane_cond);

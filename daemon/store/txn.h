@@ -148,6 +148,7 @@ struct window {
 	struct txn_part *parts; /* owned array */
 	size_t nr_parts;
 	enum window_session session;
+	bool is_prepared; /* the store's: a round of it is */
 	/* Filled in by the store: how long locks were held (monotonic). */
 	int64_t locked_ns, unlocked_ns;
 	struct window *next;

@@ -44,6 +44,8 @@ struct rig_config {
 	bool large; /* leaves out the checks that cost n * n */
 };
 
+/* The store would begin a window at once. */
+extern bool rig_takes;
 extern struct engine *rig_engine;
 extern int64_t rig_now, rig_wall_ms, rig_next;
 extern struct window *rig_windows; /* in the store's hands, oldest first */

@@ -198,7 +198,7 @@ void rig_check_window(const struct window *w)
 	LL_FOREACH(rig_windows, other)
 		nr += other->session == WINDOW_WHOLE ||
 		    other->session == WINDOW_PREPARE;
-	MUST(nr < rig_config.lanes);
+	MUST(nr < rig_config.lanes && rig_takes);
 }
 
 void rig_check_back(const struct window *w)
@@ -268,6 +268,8 @@ void rig_check_nothing_idles(void)
 	size_t i, k, nr, nr_undecided;
 
 	LL_COUNT(rig_windows, w, nr);
+	if (!rig_takes)
+		return;
 	for (i = 0; i < rig_nr_asks && nr < rig_config.lanes; i++) {
 		if (!is_waiting(&rig_asks[i]) || rig_asks[i].is_prepared ||
 		    is_in_store(rig_asks[i].txn))

@@ -17,6 +17,7 @@ struct repo {
 	struct rig_ask *ask;
 };
 
+bool rig_takes;
 struct window *rig_windows;
 struct txn *rig_admissions;
 struct store_query *rig_lookups;
@@ -41,6 +42,12 @@ static void store_fake_apply(void *ctx, struct window *w)
 	rig_check_window(w);
 	LL_APPEND(rig_windows, w);
 	rig_nr_windows++;
+}
+
+static bool store_fake_takes(void *ctx)
+{
+	(void)ctx;
+	return rig_takes;
 }
 
 static void store_fake_lookup(void *ctx, struct store_query *query)
@@ -96,6 +103,7 @@ void rig_store_setup(struct engine_store *store)
 {
 	*store = (struct engine_store){ .admit = store_fake_admit,
 		.apply = store_fake_apply,
+		.takes = store_fake_takes,
 		.lookup = store_fake_lookup,
 		.history_stop = store_fake_history_stop,
 		.reap = store_fake_reap,
@@ -103,6 +111,7 @@ void rig_store_setup(struct engine_store *store)
 		.repo_key = store_fake_key,
 		.repo_path = store_fake_path,
 		.lanes = rig_config.lanes };
+	rig_takes = true;
 	rig_nr_windows = rig_nr_released = rig_nr_repos = 0;
 }
 

@@ -99,7 +99,7 @@ few_windows() {
 	local before=${windows_before:-0}
 	windows_before=$(stat_of windows)
 	windows=$((windows_before - before))
-	check "in $windows window(s)" test "$windows" -ge 1 -a "$windows" -le 10
+	check "in $windows window(s)" test "$windows" -ge 1 -a "$windows" -le 25
 }
 
 windows_before=$(stat_of windows)
@@ -139,8 +139,11 @@ windows=$(stat_of windows)
 cost_of storm 32 20
 windows=$(($(stat_of windows) - windows))
 check "32 clients, 640 updates: all acknowledged" grep -q '"ok":640' "$T/out"
-is "32 clients: a flush for each of $windows windows, and no other" \
-	"$windows 0 0 0" "$journal $barriers $packed $others"
+# Those that have their locks while another flush is under way share the next.
+check "32 clients: $journal flushes for $windows windows" \
+	test "$journal" -ge 1 -a "$journal" -lt "$windows"
+check "32 clients: no other flush, but for $barriers syncfs at most" \
+	test "$barriers" -le 1 -a "$packed $others" = '0 0'
 
 kill -INT "$tracer"
 reap "$tracer"

@@ -301,11 +301,31 @@ static TCase *turns(void)
 	return tc;
 }
 
+START_TEST(test_what_the_store_does_not_take_gathers)
+{
+	rig_go_one("refs/heads/a");
+	ck_assert_uint_eq(rig_nr_windows, 1);
+	rig_takes = false;
+	rig_go_one("refs/heads/b");
+	rig_go_one("refs/heads/c");
+	rig_go_one("refs/heads/d");
+	ck_assert_uint_eq(rig_nr_windows, 1);
+	/* Nor is it asked again before the store says so. */
+	ck_assert_int_gt(rig_next, rig_now + 1000 * RIG_MS);
+	rig_takes = true;
+	rig_run();
+	ck_assert_uint_eq(rig_nr_windows, 2);
+	ck_assert_uint_eq(rig_count(rig_windows->next), 3);
+	rig_back_all();
+}
+END_TEST
+
 static TCase *lanes(void)
 {
 	TCase *tc = tcase_create("lanes");
 
 	tcase_add_checked_fixture(tc, setup_lanes, rig_teardown);
+	tcase_add_test(tc, test_what_the_store_does_not_take_gathers);
 	tcase_add_test(tc, test_large_push_leaves_a_lane);
 	return tc;
 }

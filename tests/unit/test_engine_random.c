@@ -448,12 +448,15 @@ START_TEST(test_random_load)
 			client_step();
 		else
 			store_step(i % 1000 > 800);
+		if (_i % 3 == 0)
+			rig_takes = chance(70);
 		if (chance(30))
 			rig_now += rnd(3) * RIG_MS;
 		rig_run();
 		if (!with_rest && i % 4 == 0)
 			rig_check_nothing_idles();
 	}
+	rig_takes = true;
 	engine_drain(rig_engine);
 	run_to_the_end();
 	for (i = 1; i <= nr_ids; i++)

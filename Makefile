@@ -227,7 +227,11 @@ $(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
 
 $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
-	$(say)$(link)
+	$(say)$(link) $(HELPER_LIBS)
+
+# The one that needs the daemon's own.
+$(BUILD)/tests/helper/fill_journal: $(BUILD)/lib/libdaemon.a
+$(BUILD)/tests/helper/fill_journal: HELPER_LIBS = $(STORE_LIBS)
 
 # Loaded into git and the like, so never with a sanitizer of ours.
 $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags

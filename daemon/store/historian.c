@@ -32,10 +32,12 @@
 #define MS_NS     1000000LL
 #define LISTEN_NS (5 * MS_NS)
 #define TICK_NS   (1000 * MS_NS)
-/* Between two slices, so that they take no more than a part of a processor:
- * there may be millions of rows to index. */
-#define INDEX_PAUSE_NS (5 * MS_NS)
-#define TRIM_PAUSE_NS  (10 * MS_NS)
+/* Between two slices, so that they take no more than a part of a processor and
+ * of the disk: there may be millions of rows to index. The longer one while
+ * somebody commits. */
+#define INDEX_PAUSE_NS      (5 * MS_NS)
+#define INDEX_LONG_PAUSE_NS (20 * MS_NS)
+#define TRIM_PAUSE_NS       (10 * MS_NS)
 /* So many rows are worth a slice before the tick. */
 #define INDEX_ROWS 500
 
@@ -43,6 +45,8 @@ struct historian {
 	struct store *store;
 	struct history *history;
 	struct store_history *waiting, *ready; /* watches */
+	uint64_t seen;             /* what was visible at the last slice */
+	bool is_indexed;           /* all of that */
 	uint64_t heard;            /* all that wait were told up to here */
 	int64_t heard_ns;          /* when */
 	int64_t index_ns, trim_ns; /* when it is time again */
@@ -190,13 +194,18 @@ static int64_t dismiss(struct historian *me, int64_t now_ns)
 static int64_t index_now(struct historian *me, uint64_t visible, int64_t now_ns)
 {
 	uint64_t indexed = history_indexed(me->history);
+	int64_t pause_ns = TICK_NS;
+	bool is_busy = visible != me->seen;
 
-	if (now_ns < me->index_ns && visible < indexed + INDEX_ROWS)
+	if (now_ns < me->index_ns &&
+	    (!me->is_indexed || visible < indexed + INDEX_ROWS))
 		return me->index_ns - now_ns;
-	if (history_index(me->history, visible))
-		return INDEX_PAUSE_NS;
-	me->index_ns = now_ns + TICK_NS;
-	return TICK_NS;
+	me->seen = visible;
+	me->is_indexed = !history_index(me->history, visible);
+	if (!me->is_indexed)
+		pause_ns = is_busy ? INDEX_LONG_PAUSE_NS : INDEX_PAUSE_NS;
+	me->index_ns = now_ns + pause_ns;
+	return pause_ns;
 }
 
 static int64_t trim_now(struct historian *me, int64_t now_ns, bool *failed)

@@ -24,7 +24,7 @@
 
 #define INDEX_ROWS 500
 #define INDEX_NS   (5 * 1000000LL)
-#define TRIM_ROWS  200
+#define TRIM_ROWS  100
 /* Ids are kept for longer than they are said to be: the wall clock may be set
  * back by as much before one of them is taken for one that was never seen. */
 #define MARGIN_MS (3600 * 1000LL)

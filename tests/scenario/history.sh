@@ -109,17 +109,40 @@ is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 	--since "00000000000000000000000000000000:3" 2>/dev/null |
 	grep -o -m1 gap | head -1)"
 
-# ---- a waiting watch costs next to nothing ----
+# ---- a thousand that wait cost next to nothing ----
 
+python3 - "$SOCKET" "$T/b.git" <<'PYTHON' &
+import socket, sys, time
+path, repo = sys.argv[1:]
+def pkt(s): return b'%04x' % (len(s) + 4) + s.encode()
+open_ones = []
+for n in range(8):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(path)
+    for i in range(125):
+        s.sendall(pkt(f'watch {i + 1}') + pkt(f'git-dir {repo}') +
+            pkt('deadline 60000') + pkt('ref refs/none') + b'0000')
+    open_ones.append(s)
+time.sleep(60)
+PYTHON
+thousand=$!
+own $thousand
+watching() { # OPERATOR NUMBER
+	test "$("$REFD" status | sed -n 's/^watching: //p')" "$@"
+}
+check 'a thousand wait' wait_for 10 watching -ge 1000
 cpu() { awk '{ print $14 + $15 }' "/proc/$DAEMON/stat"; }
-for _ in $(seq 50); do
-	"$REFD" watch --repo b.git --ref refs/none >/dev/null &
-	own $!
-done
-wait_for 10 sh -c "'$REFD' status | grep -qE '^watching: (5[0-9])'"
 before=$(cpu)
-sleep 2
-check 'fifty that wait cost no time' test $(($(cpu) - before)) -le 6
+sleep 1
+check 'they cost no time' test $(($(cpu) - before)) -le 3
+for n in 1 2 3 4 5 6 7 8 9; do
+	printf 'update refs/heads/w%s %s\n' $n "$b_2"
+done | "$REFD" update --git-dir b.git --stdin
+check 'who waits for something else is told meanwhile' \
+	wait_for 10 grep -q w9 feed
+kill $thousand
+reap $thousand
+check 'and forgotten when they go' wait_for 5 watching -lt 100
 
 # ---- damage ----
 

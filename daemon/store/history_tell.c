@@ -24,7 +24,7 @@
 
 /* An answer of about this size is enough: it waits in the daemon's memory
  * until its client takes it. */
-#define BYTES_MAX (512 * 1024)
+#define BYTES_MAX (128 * 1024)
 /* A change, or a record's head, without its strings. */
 #define FRAME_BYTES 160
 

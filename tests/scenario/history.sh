@@ -109,6 +109,42 @@ is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 	--since "00000000000000000000000000000000:3" 2>/dev/null |
 	grep -o -m1 gap | head -1)"
 
+# ---- two committers ----
+
+# Each ref is there when it is told, and the records come in order.
+cat >reader.py <<'PYTHON'
+import json, os, sys
+lsn, seen = 0, 0
+for line in sys.stdin:
+    d = json.loads(line)
+    if d['lsn'] < lsn:
+        sys.exit(f"{d['lsn']} after {lsn}")
+    if not os.path.exists(d['repo'] + '/' + d['ref']):
+        sys.exit(f"{d['ref']} is told and not there")
+    lsn, seen = d['lsn'], seen + 1
+    print(seen, flush=True)
+PYTHON
+"$REFD" watch --json --since "$(tail -1 feed | fields position)" -n 160 |
+	python3 reader.py >told 2>&1 &
+reader=$!
+own $reader
+for repo in a b; do
+	commit=$(ref_of $repo.git refs/heads/main)
+	for k in 1 2; do
+		for n in $(seq 40); do
+			printf 'create refs/heads/two/%s/%s %s\n' $k "$n" \
+				"$commit"
+		done >in.$repo.$k
+		while read -r line; do
+			printf 'start\n%s\ncommit\n' "$line"
+		done <in.$repo.$k | "$REFD" update --git-dir $repo.git \
+			--stdin >/dev/null &
+		own $!
+	done
+done
+wait $reader
+is 'two committers: in order, and there when told' 160 "$(tail -1 told)"
+
 # ---- a thousand that wait cost next to nothing ----
 
 python3 - "$SOCKET" "$T/b.git" <<'PYTHON' &

@@ -54,6 +54,8 @@ int history_look_at_found(struct history_question *q)
 	size_t i;
 	int r = 0;
 
+	if (q->nr_lsns == 0)
+		return 0;
 	qsort(q->lsns, q->nr_lsns, sizeof(*q->lsns),
 	    q->down ? compare_down : compare_up);
 	for (i = 0; i < q->nr_lsns && r == 0; i++) {

@@ -9,5 +9,7 @@
 int admin_recover(int argc, char **argv);
 /* refd disown <repository>... */
 int admin_disown(int argc, char **argv);
+/* refd verify [--state DIR] [--repair] [--json] <repository>... */
+int admin_verify(int argc, char **argv);
 
 #endif

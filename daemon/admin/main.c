@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
 	{ "recover", admin_recover },
 	{ "disown", admin_disown },
+	{ "verify", admin_verify },
 };
 
 int main(int argc, char **argv)

@@ -443,3 +443,41 @@ enum gitrepo_object gitrepo_object(struct gitrepo *repo,
 	}
 	return GITREPO_ERROR;
 }
+
+/* 1: TO is another tag. Its first two lines are "object <hex>" and
+ * "type <type>". */
+static int peel_once(git_odb *odb, const struct refd_oid *tag,
+    struct refd_oid *to)
+{
+	static const char type_tag[] = "\ntype tag\n";
+	const size_t hex_at = strlen("object "), type_at = hex_at + 40;
+	git_odb_object *object;
+	const char *text;
+	git_oid id;
+	size_t len;
+	int r = -1;
+
+	git_oid_fromraw(&id, tag->bytes);
+	if (git_odb_read(&object, odb, &id) < 0)
+		return -1;
+	text = git_odb_object_data(object);
+	len = git_odb_object_size(object);
+	if (git_odb_object_type(object) == GIT_OBJECT_TAG &&
+	    len > type_at + strlen(type_tag) &&
+	    strncmp(text, "object ", hex_at) == 0 &&
+	    refd_oid_parse(text + hex_at, to) == 0)
+		r = strncmp(text + type_at, type_tag, strlen(type_tag)) == 0;
+	git_odb_object_free(object);
+	return r;
+}
+
+int gitrepo_peel(struct gitrepo *repo, const struct refd_oid *tag,
+    struct refd_oid *to)
+{
+	struct refd_oid at = *tag;
+	int r;
+
+	while ((r = peel_once(repo->odb, &at, to)) > 0)
+		at = *to;
+	return r;
+}

@@ -68,5 +68,9 @@ int gitrepo_refresh_objects(struct gitrepo *repo);
  * that is not found makes it look for new packs once. */
 enum gitrepo_object gitrepo_object(struct gitrepo *repo,
     const struct refd_oid *oid);
+/* What the tag TAG is of, tags of tags followed. -1: it is no tag, or can't
+ * be read. */
+int gitrepo_peel(struct gitrepo *repo, const struct refd_oid *tag,
+    struct refd_oid *to);
 
 #endif

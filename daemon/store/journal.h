@@ -110,6 +110,13 @@ struct journal_config {
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);
+/* To read it beside whoever writes: no start is registered, nothing is
+ * checkpointed, and what is read need not last. Only for the calls that read
+ * it as it is (journal_scan, journal_each_*, _uuid, _forgotten, _last_lsn: the
+ * last two as of now). -ENOENT: there is none. */
+int journal_view(const struct journal_config *cfg, struct journal **journal,
+    char **why);
+void journal_view_close(struct journal *j);
 /* Writes what was to be forgotten, checkpoints fully and closes; the WAL is
  * gone afterwards when it could. Closed and freed whatever it returns;
  * JOURNAL_UNKNOWN when it awaited journal_reopen(). Readers are closed

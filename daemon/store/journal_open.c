@@ -340,6 +340,54 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	return r;
 }
 
+static int view_all(struct journal *j, char **why)
+{
+	int64_t last = 0;
+	int r, rc;
+
+	if ((r = journal_check_file(j, why)) != 0)
+		return r;
+	rc = journal_connect(j->path, j->vfs, &j->db);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't open the journal");
+	if ((r = check_schema(j, why)) != 0 || (r = read_meta(j, why)) != 0)
+		return r;
+	rc = journal_query_int(j->db,
+	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't read the journal");
+	j->forget_wanted = j->forgotten;
+	j->last_lsn =
+	    (uint64_t)last > j->forgotten ? (uint64_t)last : j->forgotten;
+	return 0;
+}
+
+int journal_view(const struct journal_config *cfg, struct journal **journal,
+    char **why)
+{
+	struct journal *j;
+	int r;
+
+	*why = NULL;
+	j = journal_new(cfg);
+	if (j == NULL)
+		return -ENOMEM;
+	r = view_all(j, why);
+	if (r == 0)
+		*journal = j;
+	else
+		journal_free(j);
+	return r;
+}
+
+void journal_view_close(struct journal *j)
+{
+	if (j != NULL)
+		journal_free(j);
+}
+
 static int reconnect_readers(struct journal *j, char **why)
 {
 	struct journal_reader *reader;

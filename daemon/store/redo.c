@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/judge.h"
 #include "daemon/store/loose.h"
 #include "daemon/store/reflog.h"
 
@@ -279,46 +280,22 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 	return r;
 }
 
-/* Is what M wrote in the file? A torn tail may read as it, and is not. */
-static bool is_value(const struct record_member *m,
-    const struct loose_value *loose)
-{
-	if (m->action != RECORD_WRITE)
-		return false;
-	if (m->target != NULL)
-		return loose->kind == LOOSE_SYMREF && loose->exact &&
-		    strcmp(loose->target, m->target) == 0;
-	return loose->kind == LOOSE_OID && loose->exact &&
-	    refd_oid_eq(&loose->oid, &m->new_oid);
-}
-
 /* Did somebody write the ref after our lock was taken? */
 static bool is_later(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {
-	const struct record_member *m = redo->value->member;
-	int64_t locked_at = redo->value->row->row.locked_at_ns;
+	const struct chain_link *link = redo->value;
 	struct refd_oid packed;
+	bool is_packed;
 
-	/* What is right may be an earlier recovery's, which the power ended. */
-	if (redo->value->row->rule == REPLAY_KILL || is_value(m, loose))
+	if (link->row->rule == REPLAY_KILL)
 		return false;
-	switch (loose->kind) {
-	case LOOSE_OID:
-		return (m->action != RECORD_WRITE || m->target != NULL ||
-			   !refd_oid_eq(&loose->oid, &m->new_oid)) &&
-		    loose->mtime_ns > locked_at;
-	case LOOSE_SYMREF:
-		return loose->exact && loose->mtime_ns > locked_at;
-	case LOOSE_BROKEN:
-		return false;
-	case LOOSE_ABSENT:
-	case LOOSE_DIR:
-		break;
-	}
-	return redo->dirfd == rp->repo->fd &&
-	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
-	    !chain_knows(redo->chain, &packed);
+	is_packed = redo->dirfd == rp->repo->fd &&
+	    packed_lookup(rp->snap, redo->chain->name, &packed);
+	return judge(link->member, link->row->row.locked_at_ns, loose,
+		   is_packed ? &packed : NULL,
+		   is_packed && chain_knows(redo->chain, &packed)) ==
+	    JUDGE_LATER;
 }
 
 static int write_value(struct replay *rp, struct redo *redo)
@@ -374,7 +351,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	struct refd_oid packed;
 	int r;
 
-	if (is_value(m, loose) && !rp->is_memory_lost)
+	if (judge_is_value(m, loose) && !rp->is_memory_lost)
 		return 0;
 	if (!rp->is_memory_lost &&
 	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
@@ -383,7 +360,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	    refd_oid_eq(&packed, &m->new_oid))
 		return 0;
 	r = write_value(rp, redo);
-	if (r == 0 && !is_value(m, loose))
+	if (r == 0 && !judge_is_value(m, loose))
 		redo_report(rp, redo_finding(redo), redo->chain->name,
 		    state_text(loose));
 	return r;

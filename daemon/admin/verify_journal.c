@@ -1,0 +1,356 @@
+/*
+ * The journal that the repository belongs to, read beside the daemon.
+ *
+ * The happy path: refd/id names it, it knows the repository, a daemon runs on
+ * it or nothing awaits recovery, nothing is parked.
+ *
+ * What fails: it can't be read, or is another: said so, and the rest is
+ * looked at without it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/repo_id.h"
+#include "daemon/store/repo_seen.h"
+
+/* ---- who runs on it ---- */
+
+/* Who is in another namespace of pids is not in the kernel's list; so the lock
+ * is tried as well, and given back at once. */
+static bool is_locked(struct verify *v, int state_fd)
+{
+	int fd, r;
+
+	if (verify_flock_holder(v, state_fd, "lock") > 0)
+		return true;
+	fd = SYS(v->sys, openat, state_fd, "lock", O_RDONLY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return false;
+	r = SYS(v->sys, flock_try, fd);
+	SYS(v->sys, close, fd);
+	return r == -EAGAIN;
+}
+
+static bool is_daemon_up(struct verify *v)
+{
+	int fd = SYS(v->sys, openat, AT_FDCWD, v->opt->state,
+	    O_RDONLY | O_DIRECTORY, 0);
+	bool is_up = false;
+
+	if (fd >= 0) {
+		is_up = is_locked(v, fd);
+		SYS(v->sys, close, fd);
+	}
+	return is_up;
+}
+
+static int note_start(void *arg, const struct journal_start *start)
+{
+	struct verify *v = arg;
+
+	v->last_start = start->id;
+	return 0;
+}
+
+static int note_repo(void *arg, const struct journal_repo *repo)
+{
+	struct verify *v = arg;
+
+	if (memcmp(repo->uuid, v->repo.uuid, 16) == 0)
+		v->journal_repo = repo->id;
+	return 0;
+}
+
+/* ---- members ---- */
+
+struct taken_back {
+	uint64_t lsn;
+	uint32_t index;
+};
+
+struct reading {
+	struct verify *v;
+	struct taken_back *voids;
+	size_t nr, size;
+	verify_member_fn *fn;
+	void *arg;
+	uint64_t last;
+};
+
+static int keep_void(struct reading *rd, uint64_t lsn, uint32_t index)
+{
+	size_t size = rd->size == 0 ? 16 : 2 * rd->size;
+	struct taken_back *grown;
+
+	if (rd->nr == rd->size) {
+		grown = realloc(rd->voids, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		rd->voids = grown;
+		rd->size = size;
+	}
+	rd->voids[rd->nr++] = (struct taken_back){ lsn, index };
+	return 0;
+}
+
+static int note_voids(void *arg, const struct journal_row *row)
+{
+	struct reading *rd = arg;
+	struct record rec;
+	size_t i;
+	int r;
+
+	if (row->kind != JOURNAL_VOID || row->repo != rd->v->journal_repo)
+		return 0;
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	for (i = 0; i < rec.nr_members && r == 0; i++)
+		r = keep_void(rd, row->voids, rec.members[i].index);
+	record_done(&rec);
+	return r;
+}
+
+static int compare_voids(const void *va, const void *vb)
+{
+	const struct taken_back *a = va, *b = vb;
+
+	if (a->lsn != b->lsn)
+		return a->lsn < b->lsn ? -1 : 1;
+	return (a->index > b->index) - (a->index < b->index);
+}
+
+static bool is_taken_back(const struct reading *rd, uint64_t lsn,
+    uint32_t index)
+{
+	struct taken_back key = { lsn, index };
+
+	return rd->nr > 0 &&
+	    bsearch(&key, rd->voids, rd->nr, sizeof(key), compare_voids) !=
+	    NULL;
+}
+
+static int each_member(void *arg, const struct journal_row *row)
+{
+	struct reading *rd = arg;
+	const struct record_member *m;
+	struct record rec;
+	size_t i;
+	int r;
+
+	rd->last = row->lsn;
+	if (row->kind != JOURNAL_PART || row->repo != rd->v->journal_repo)
+		return 0;
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	for (i = 0; i < rec.nr_members && r == 0; i++) {
+		m = &rec.members[i];
+		if (m->status == REFD_OK &&
+		    (m->action == RECORD_WRITE || m->action == RECORD_DELETE) &&
+		    !is_taken_back(rd, row->lsn, m->index))
+			r = rd->fn(rd->arg, row, m);
+	}
+	record_done(&rec);
+	return r;
+}
+
+int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
+    void *arg, uint64_t *last)
+{
+	struct reading rd = { .v = v, .fn = fn, .arg = arg, .last = after };
+	struct sys_who was;
+	int r;
+
+	if (v->journal == NULL || v->journal_repo == 0)
+		return 0;
+	/* A void comes after what it takes back. */
+	was = sys_as(sys_self);
+	r = journal_scan(v->journal, after, note_voids, &rd);
+	if (rd.nr > 0)
+		qsort(rd.voids, rd.nr, sizeof(*rd.voids), compare_voids);
+	if (r == 0)
+		r = journal_scan(v->journal, after, each_member, &rd);
+	sys_as(was);
+	free(rd.voids);
+	*last = rd.last;
+	return r;
+}
+
+/* ---- what it awaits ---- */
+
+static char *parked_key(const char *worktree, const char *name)
+{
+	return repo_why("%s/%s", worktree, name);
+}
+
+bool verify_is_parked(const struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	const size_t len = strlen(place->worktree);
+	size_t i;
+
+	for (i = 0; i < v->nr_parked; i++)
+		if (strncmp(v->parked[i], place->worktree, len) == 0 &&
+		    v->parked[i][len] == '/' &&
+		    strcmp(v->parked[i] + len + 1, name) == 0)
+			return true;
+	return false;
+}
+
+static int keep_parked(struct verify *v, const struct record_member *m)
+{
+	char **grown;
+
+	grown = realloc(v->parked, (v->nr_parked + 1) * sizeof(char *));
+	if (grown == NULL)
+		return -ENOMEM;
+	v->parked = grown;
+	grown[v->nr_parked] = parked_key(m->worktree, m->name);
+	if (grown[v->nr_parked] == NULL)
+		return -ENOMEM;
+	v->nr_parked++;
+	return 0;
+}
+
+static int note_parked(void *arg, const struct journal_row *row)
+{
+	struct verify *v = arg;
+	const struct record_member *m;
+	char buf[REFD_PATH_MAX];
+	struct verify_place place;
+	struct record rec;
+	size_t i;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	for (i = 0; i < rec.nr_members && r == 0; i++) {
+		m = &rec.members[i];
+		if (m->status != REFD_OK || m->action == RECORD_NOTHING)
+			continue;
+		place = (struct verify_place){ v->repo.fd, m->worktree };
+		verify_found(v, VERIFY_PARKED,
+		    verify_ref_name(&place, m->name, buf), "",
+		    "record %llu could not be redone yet: a lock of another, "
+		    "or its disk, is in the way",
+		    (unsigned long long)row->voids);
+		r = keep_parked(v, m);
+	}
+	record_done(&rec);
+	return r;
+}
+
+static int count_row(void *arg, const struct journal_row *row)
+{
+	struct verify *v = arg;
+
+	if (row->repo != v->journal_repo || row->kind != JOURNAL_PART)
+		return 0;
+	v->awaits = true;
+	return 1;
+}
+
+static int learn_state(struct verify *v)
+{
+	uint64_t seen;
+	int r;
+
+	r = journal_each_start(v->journal, note_start, v);
+	if (r == 0)
+		r = journal_each_repo(v->journal, note_repo, v);
+	if (r != 0)
+		return r;
+	if (v->journal_repo == 0) {
+		verify_found(v, VERIFY_JOURNAL_UNKNOWN, "", "refd/id",
+		    "its journal in '%s' does not know it", v->opt->state);
+		return 0;
+	}
+	seen =
+	    repo_seen_read(v->sys, v->repo.refd_fd, journal_uuid(v->journal));
+	if (seen > journal_last_lsn(v->journal))
+		verify_found(v, VERIFY_JOURNAL_OLDER, "", "refd/checkpoint",
+		    "the journal in '%s' is an older copy: it ends at record "
+		    "%llu, and the repository has seen %llu of it",
+		    v->opt->state,
+		    (unsigned long long)journal_last_lsn(v->journal),
+		    (unsigned long long)seen);
+	r = journal_each_parked(v->journal, v->journal_repo, note_parked, v);
+	if (r == 0 && !v->is_daemon_up) {
+		r = journal_scan(v->journal, journal_forgotten(v->journal),
+		    count_row, v);
+		r = r > 0 ? 0 : r;
+	}
+	if (v->awaits)
+		verify_found(v, VERIFY_AWAITS_RECOVERY, "", "",
+		    "no daemon runs on '%s', and refs here may await what its "
+		    "journal has recorded",
+		    v->opt->state);
+	return r;
+}
+
+/* ---- opening ---- */
+
+static void open_it(struct verify *v, const struct repo_id *id)
+{
+	struct journal_config cfg = { .sys = v->sys,
+		.dir = v->opt->state,
+		.boot_id = "",
+		.adopt = true };
+	char *why = NULL, hex[33];
+	int r;
+
+	r = journal_view(&cfg, &v->journal, &why);
+	if (r == 0 && memcmp(journal_uuid(v->journal), id->journal, 16) != 0) {
+		repo_id_hex(id->journal, hex);
+		verify_found(v, VERIFY_JOURNAL_OTHER, "", "refd/id",
+		    "it belongs to the journal %s, and that in '%s' is "
+		    "another",
+		    hex, v->opt->state);
+		verify_journal_close(v);
+		return;
+	}
+	if (r == 0) {
+		memcpy(v->repo.uuid, id->uuid, 16);
+		v->is_daemon_up = is_daemon_up(v);
+		r = learn_state(v);
+	}
+	if (r < 0) {
+		verify_found(v, VERIFY_JOURNAL_UNREADABLE, "", "",
+		    "the journal in '%s' is not looked at: %s", v->opt->state,
+		    why != NULL ? why : strerror(-r));
+		verify_journal_close(v);
+	}
+	free(why);
+}
+
+void verify_journal_open(struct verify *v)
+{
+	struct sys_who was = sys_as(sys_self);
+	struct repo_id id;
+	int r = -ENOENT;
+
+	v->is_sure = true;
+	if (v->repo.refd_fd >= 0)
+		r = repo_id_read(v->sys, v->repo.refd_fd, &id);
+	if (r == 0)
+		open_it(v, &id);
+	else if (r != -ENOENT)
+		verify_found(v, VERIFY_ID_BROKEN, "", "refd/id",
+		    r == -EBADMSG ? "it is not what refd wrote there" :
+				    "it can't be read");
+	v->is_sure = false;
+	sys_as(was);
+}
+
+void verify_journal_close(struct verify *v)
+{
+	journal_view_close(v->journal);
+	v->journal = NULL;
+	v->journal_repo = 0;
+}

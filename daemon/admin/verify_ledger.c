@@ -1,0 +1,333 @@
+/*
+ * The last record of each ref beside what stands.
+ *
+ * The happy path: it stands, or another wrote the ref later: judge.h's rule.
+ *
+ * A journal may know more refs than fit: as soon as the ledger is full it
+ * keeps those of one half of the names, and the other half gets a pass of its
+ * own; halves of halves likewise.
+ *
+ * Unlike recovery after a cut, nothing says here that anything was lost: a
+ * ref that is absent without a trace may have been deleted by git, and a
+ * packed value of a file that was written later than the record is another's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/judge.h"
+
+struct ledger_entry {
+	uint64_t lsn;
+	int64_t locked_at_ns, time_us;
+	struct refd_oid oid;
+	enum record_action action;
+	char *target;     /* or NULL */
+	const char *name; /* in key */
+	uint32_t hash;
+	UT_hash_handle hh;
+	char key[]; /* worktree, "/", name */
+};
+
+struct half {
+	uint32_t mask, want;
+};
+
+struct ledger_pass {
+	struct verify *v;
+	struct half half;
+	struct half *later; /* to be passed through */
+	size_t nr_later;
+	uint64_t last;
+	bool is_filled; /* what is in it is kept up to date, no more */
+};
+
+#define AT_WORK_US (10 * INT64_C(1000000))
+/* One bit of the mask more with each. */
+#define HALVES_MAX 32
+
+static void entry_free(struct ledger_entry *e)
+{
+	free(e->target);
+	free(e);
+}
+
+static void ledger_free(struct verify *v)
+{
+	struct ledger_entry *e, *next;
+
+	HASH_ITER(hh, v->ledger, e, next) {
+		HASH_DEL(v->ledger, e);
+		entry_free(e);
+	}
+}
+
+static uint32_t hash_of(const char *key)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *key != '\0'; key++)
+		h = (h ^ (unsigned char)*key) * 16777619u;
+	return h ^ h >> 15;
+}
+
+/* ---- filling it ---- */
+
+static void halve(struct ledger_pass *pass)
+{
+	uint32_t bit = pass->half.mask + 1;
+	struct ledger_entry *e, *next;
+
+	pass->later[pass->nr_later++] =
+	    (struct half){ pass->half.mask | bit, pass->half.want | bit };
+	pass->half.mask |= bit;
+	HASH_ITER(hh, pass->v->ledger, e, next)
+		if ((e->hash & pass->half.mask) != pass->half.want) {
+			HASH_DEL(pass->v->ledger, e);
+			entry_free(e);
+		}
+}
+
+static struct ledger_entry *entry_add(struct verify *v, const char *key,
+    size_t worktree_len)
+{
+	const size_t len = strlen(key);
+	struct ledger_entry *e;
+
+	e = calloc(1, sizeof(*e) + len + 1);
+	if (e == NULL)
+		return NULL;
+	memcpy(e->key, key, len + 1);
+	e->name = e->key + worktree_len + 1;
+	e->hash = hash_of(key);
+	HASH_ADD_KEYPTR(hh, v->ledger, e->key, len, e);
+	if (e->hh.tbl != NULL)
+		return e;
+	entry_free(e);
+	return NULL;
+}
+
+static int note_member(void *arg, const struct journal_row *row,
+    const struct record_member *m)
+{
+	struct ledger_pass *pass = arg;
+	char key[REFD_PATH_MAX];
+	struct ledger_entry *e;
+	size_t len;
+
+	len = (size_t)snprintf(key, sizeof(key), "%s/%s", m->worktree, m->name);
+	if (len >= sizeof(key) ||
+	    (hash_of(key) & pass->half.mask) != pass->half.want)
+		return 0;
+	HASH_FIND_STR(pass->v->ledger, key, e);
+	if (e == NULL && pass->is_filled)
+		return 0;
+	if (e == NULL)
+		e = entry_add(pass->v, key, strlen(m->worktree));
+	if (e == NULL)
+		return -ENOMEM;
+	free(e->target);
+	e->target = m->target != NULL ? strdup(m->target) : NULL;
+	if (m->target != NULL && e->target == NULL)
+		return -ENOMEM;
+	e->lsn = row->lsn;
+	e->locked_at_ns = row->locked_at_ns;
+	e->time_us = row->time_us;
+	e->oid = m->new_oid;
+	e->action = m->action;
+	if (HASH_COUNT(pass->v->ledger) > VERIFY_LEDGER_MAX &&
+	    pass->nr_later < HALVES_MAX)
+		halve(pass);
+	return 0;
+}
+
+/* ---- one ref ---- */
+
+static bool has_log(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	char path[REFD_PATH_MAX];
+	struct sys_stat st;
+
+	return (size_t)snprintf(path, sizeof(path), "logs/%s", name) <
+	    sizeof(path) &&
+	    SYS(v->sys, lstatat, place->dirfd, path, &st) == 0 && st.size > 0;
+}
+
+static void value_text(const struct ledger_entry *e, char text[160])
+{
+	char hex[REFD_OID_HEX + 1], when[32] = "";
+	time_t seconds = (time_t)(e->time_us / 1000000);
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm) != NULL)
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	if (e->action == RECORD_DELETE)
+		snprintf(text, 160, "its deletion (%s, record %llu)", when,
+		    (unsigned long long)e->lsn);
+	else
+		snprintf(text, 160, "%.80s (%s, record %llu)",
+		    e->target != NULL ? e->target : refd_oid_hex(&e->oid, hex),
+		    when, (unsigned long long)e->lsn);
+}
+
+static void tell_lost(struct verify *v, const struct verify_place *place,
+    const struct ledger_entry *e, bool is_absent)
+{
+	char text[160], buf[REFD_PATH_MAX];
+	const char *ref = verify_ref_name(place, e->name, buf);
+
+	value_text(e, text);
+	if (!is_absent)
+		verify_found(v, VERIFY_JOURNAL_DISAGREES, ref, e->name,
+		    "the journal's last word is %s, and what stands is older",
+		    text);
+	else if (has_log(v, place, e->name))
+		verify_found(v, VERIFY_REF_LOST, ref, e->name,
+		    "the journal's last word is %s, and only its log is left",
+		    text);
+	else
+		verify_found(v, VERIFY_REF_GONE, ref, e->name,
+		    "the journal's last word is %s; it was deleted without "
+		    "refd, or lost",
+		    text);
+}
+
+/* Recovery leaves a ref whose object was pruned. */
+static bool is_to_be_had(struct verify *v, const struct ledger_entry *e)
+{
+	return e->action == RECORD_DELETE || e->target != NULL ||
+	    verify_object_fits(v, e->name, &e->oid);
+}
+
+static void judge_entry(struct verify *v, const struct verify_place *place,
+    const struct ledger_entry *e)
+{
+	struct record_member m = { .action = e->action,
+		.new_oid = e->oid,
+		.target = e->target };
+	struct loose_value loose;
+	struct refd_oid packed;
+	bool is_packed = false, is_absent;
+
+	if (loose_read(v->sys, place->dirfd, e->name, &loose) < 0)
+		return;
+	is_absent = loose.kind == LOOSE_ABSENT || loose.kind == LOOSE_DIR;
+	if (is_absent && place->worktree[0] == '\0') {
+		if (v->snap == NULL)
+			return;
+		is_packed = packed_lookup(v->snap, e->name, &packed);
+	}
+	/* What is broken is told as such. Another's file may be of the same
+	 * tick of the clock as our lock. */
+	if (loose.kind != LOOSE_BROKEN &&
+	    !(loose.kind == LOOSE_OID && e->action == RECORD_WRITE &&
+		refd_oid_eq(&loose.oid, &e->oid)) &&
+	    judge(&m, e->locked_at_ns - 1, &loose, is_packed ? &packed : NULL,
+		v->packed_mtime_ns < e->locked_at_ns) == JUDGE_LOST &&
+	    is_to_be_had(v, e))
+		tell_lost(v, place, e, is_absent && !is_packed);
+	loose_value_done(&loose);
+}
+
+/* What a daemon has recorded just now may not be published yet, or be taken
+ * back. */
+static bool is_at_work(struct verify *v, const struct ledger_entry *e)
+{
+	return v->is_daemon_up &&
+	    SYS(v->sys, now_wall) / 1000 - e->time_us < AT_WORK_US;
+}
+
+void verify_record(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	char key[REFD_PATH_MAX];
+	struct ledger_entry *e;
+
+	snprintf(key, sizeof(key), "%s/%s", place->worktree, name);
+	HASH_FIND_STR(v->ledger, key, e);
+	if (e != NULL && !is_at_work(v, e) && !verify_is_parked(v, place, name))
+		judge_entry(v, place, e);
+}
+
+/* ---- all of them ---- */
+
+static const struct verify_place *place_of(struct verify *v,
+    const struct ledger_entry *e, struct verify_place *common)
+{
+	size_t i, len = (size_t)(e->name - e->key) - 1;
+
+	*common = (struct verify_place){ v->repo.fd, "" };
+	if (len == 0)
+		return common;
+	for (i = 0; i < v->nr_worktrees; i++)
+		if (strlen(v->worktrees[i].worktree) == len &&
+		    strncmp(v->worktrees[i].worktree, e->key, len) == 0)
+			return &v->worktrees[i];
+	return NULL;
+}
+
+static void read_on(struct verify *v)
+{
+	struct ledger_pass *pass = v->pass;
+	uint64_t last = pass->last;
+
+	if (verify_each_member(v, pass->last, note_member, pass, &last) == 0)
+		pass->last = last;
+}
+
+static int pass_through(struct ledger_pass *pass)
+{
+	struct verify *v = pass->v;
+	const struct verify_place *place;
+	struct ledger_entry *e, *next;
+	struct verify_place common;
+	int r;
+
+	pass->last = 0;
+	pass->is_filled = false;
+	r = verify_each_member(v, 0, note_member, pass, &pass->last);
+	if (r < 0)
+		return r;
+	pass->is_filled = true;
+	v->refresh = read_on;
+	HASH_ITER(hh, v->ledger, e, next) {
+		place = place_of(v, e, &common);
+		if (place != NULL)
+			verify_look(v, VERIFY_A_RECORD, place, e->name);
+	}
+	verify_look_again(v);
+	v->refresh = NULL;
+	return 0;
+}
+
+void verify_ledger(struct verify *v)
+{
+	struct half later[HALVES_MAX];
+	struct ledger_pass pass = { .v = v, .later = later };
+	int r = 0;
+
+	if (v->journal == NULL || v->journal_repo == 0 || v->awaits)
+		return;
+	v->pass = &pass;
+	do {
+		r = pass_through(&pass);
+		ledger_free(v);
+		if (pass.nr_later == 0 || r < 0)
+			break;
+		pass.half = later[--pass.nr_later];
+	} while (true);
+	if (r < 0) {
+		v->is_sure = true;
+		verify_found(v, VERIFY_JOURNAL_UNREADABLE, "", "",
+		    "the journal in '%s' can't be read to its end: %s",
+		    v->opt->state, strerror(-r));
+		v->is_sure = false;
+	}
+}

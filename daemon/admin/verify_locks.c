@@ -1,0 +1,209 @@
+/*
+ * Locks, and whose they are.
+ *
+ * The happy path: none; or one that is young, since somebody is at work, or
+ * of a window of the daemon that runs.
+ *
+ * Otherwise: one of ours that no daemon will take away; another's, with the
+ * process that has it open where one is seen; packed-refs.new, which git
+ * makes only where there is none.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/lockfile.h"
+
+/* git's own writers hold a ref's lock for moments. */
+#define YOUNG_NS   (60 * INT64_C(1000000000))
+#define LOCKS_MAX  (16 * 1024 * 1024)
+#define PACKED_NEW "packed-refs.new"
+
+/* ---- processes ---- */
+
+/* The pid of "<n>: FLOCK ADVISORY WRITE <pid> <maj>:<min>:<ino> ...", or 0. */
+static long flock_line(const char *line, const struct sys_stat *st)
+{
+	unsigned long long ino;
+	unsigned maj, min;
+	long pid;
+
+	if (sscanf(line, "%*d: FLOCK %*s %*s %ld %x:%x:%llu", &pid, &maj, &min,
+		&ino) != 4 ||
+	    ino != st->ino)
+		return 0;
+	/* btrfs has a number for each subvolume that the kernel's list does
+	 * not know. */
+	if (major(st->dev) != 0 && makedev(maj, min) != st->dev)
+		return 0;
+	return pid;
+}
+
+long verify_flock_holder(struct verify *v, int dirfd, const char *name)
+{
+	struct sys_stat st;
+	char *text, *line;
+	long pid = 0;
+	size_t len;
+
+	if (SYS(v->sys, statat, dirfd, name, &st) < 0 ||
+	    sys_read_file(v->sys, AT_FDCWD, "/proc/locks", LOCKS_MAX, &text,
+		&len) < 0)
+		return 0;
+	for (line = text; line != NULL && pid == 0;
+	     line = strchr(line, '\n'), line += line != NULL)
+		pid = flock_line(line, &st);
+	free(text);
+	return pid;
+}
+
+static bool has_open(struct verify *v, const char *pid,
+    const struct sys_stat *wanted)
+{
+	char path[REFD_PATH_MAX];
+	struct sys_dirent entry;
+	struct sys_stat st;
+	struct sys_dir *dir;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	if (SYS(v->sys, dir_open, AT_FDCWD, path, &dir) < 0)
+		return false;
+	while (!found && SYS(v->sys, dir_next, dir, &entry) > 0) {
+		snprintf(path, sizeof(path), "/proc/%s/fd/%s", pid, entry.name);
+		found = SYS(v->sys, statat, AT_FDCWD, path, &st) == 0 &&
+		    st.dev == wanted->dev && st.ino == wanted->ino;
+	}
+	SYS(v->sys, dir_close, dir);
+	return found;
+}
+
+/* A process here that has the file open; 0: none is seen. */
+static long opener(struct verify *v, const struct sys_stat *wanted)
+{
+	struct sys_who was = sys_as(sys_self);
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	long pid = 0;
+
+	if (SYS(v->sys, dir_open, AT_FDCWD, "/proc", &dir) == 0) {
+		while (pid == 0 && SYS(v->sys, dir_next, dir, &entry) > 0)
+			if (entry.name[0] >= '1' && entry.name[0] <= '9' &&
+			    has_open(v, entry.name, wanted))
+				pid = strtol(entry.name, NULL, 10);
+		SYS(v->sys, dir_close, dir);
+	}
+	sys_as(was);
+	return pid;
+}
+
+/* ---- one lock ---- */
+
+/* The window whose token it is; 0: it is not ours. */
+static uint64_t window_of(struct verify *v, const struct sys_stat *lock)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	uint64_t id, found = 0;
+	struct sys_stat st;
+	unsigned k;
+
+	if (v->repo.stage_fd < 0 ||
+	    SYS(v->sys, dir_open, v->repo.stage_fd, ".", &dir) < 0)
+		return 0;
+	while (found == 0 && SYS(v->sys, dir_next, dir, &entry) > 0)
+		if (token_parse_name(entry.name, &id, &k) == 0 &&
+		    SYS(v->sys, lstatat, v->repo.stage_fd, entry.name, &st) ==
+			0 &&
+		    st.dev == lock->dev && st.ino == lock->ino)
+			found = id;
+	SYS(v->sys, dir_close, dir);
+	return found;
+}
+
+static bool is_live(struct verify *v, uint64_t window)
+{
+	if (v->journal == NULL)
+		return verify_flock_holder(v, v->repo.refd_fd, "lock") > 0;
+	return v->is_daemon_up && window >> JOURNAL_TOKEN_BITS == v->last_start;
+}
+
+static void format_age(int64_t ns, char age[32])
+{
+	long long minutes = ns / 1000000000 / 60;
+
+	if (minutes < 120)
+		snprintf(age, 32, "%lld minutes", minutes);
+	else if (minutes < 2880)
+		snprintf(age, 32, "%lld hours", minutes / 60);
+	else
+		snprintf(age, 32, "%lld days", minutes / 1440);
+}
+
+static void look_at_lock(struct verify *v, const char *ref, const char *path,
+    const struct sys_stat *st)
+{
+	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
+	uint64_t window = window_of(v, st);
+	char age[32];
+	long pid;
+
+	format_age(age_ns, age);
+	if (window != 0) {
+		if (!is_live(v, window))
+			verify_found(v, VERIFY_LOCK_OURS, ref, path,
+			    "a lock of refd's window %016llx, %s old: the run "
+			    "that took it has ended",
+			    (unsigned long long)window, age);
+		return;
+	}
+	if (age_ns < YOUNG_NS)
+		return;
+	pid = opener(v, st);
+	if (pid > 0)
+		verify_found(v, VERIFY_LOCK_HELD, ref, path,
+		    "a lock of another writer, %s old: process %ld has it "
+		    "open",
+		    age, pid);
+	else
+		verify_found(v, VERIFY_LOCK_STALE, ref, path,
+		    "a lock of another writer, %s old; no process here has "
+		    "it open",
+		    age);
+}
+
+/* Who packs refs has packed-refs.lock. */
+static void look_at_new(struct verify *v, bool is_locked)
+{
+	struct sys_stat st;
+
+	if (!is_locked &&
+	    SYS(v->sys, lstatat, v->repo.fd, PACKED_NEW, &st) == 0)
+		verify_found(v, VERIFY_PACKED_NEW_LEFT, "", PACKED_NEW,
+		    "left by who was ended while packing refs");
+}
+
+void verify_lock(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	char path[REFD_PATH_MAX], buf[REFD_PATH_MAX];
+	const char *ref = "";
+	bool is_packed = strcmp(name, "packed-refs") == 0;
+	struct sys_stat st;
+	int r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s.lock", name) >=
+	    sizeof(path))
+		return;
+	if (!is_packed)
+		ref = verify_ref_name(place, name, buf);
+	r = SYS(v->sys, lstatat, place->dirfd, path, &st);
+	if (r == 0)
+		look_at_lock(v, ref, path, &st);
+	if (is_packed)
+		look_at_new(v, r == 0);
+}

@@ -1,0 +1,187 @@
+/*
+ * packed-refs, as a file and as refs.
+ *
+ * The happy path: git's header, then records in the order of their names,
+ * each with what its tag is of.
+ *
+ * What is malformed is what git dies of; order, doubles and peeled lines are
+ * what git believes without a look. After the first malformed line nothing
+ * more is said of the file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "proto/refname.h"
+
+#define PACKED  "packed-refs"
+#define HEADER  "# pack-refs with:"
+#define NAME_AT (REFD_OID_HEX + 1)
+
+/* "<hex> SP <name>": the name, or NULL. */
+static const char *record_name(const char *line, size_t len,
+    struct refd_oid *oid)
+{
+	if (len <= NAME_AT || refd_oid_parse(line, oid) < 0 ||
+	    line[REFD_OID_HEX] != ' ' || strlen(line) != len ||
+	    line[len - 1] == '\r')
+		return NULL;
+	return line + NAME_AT;
+}
+
+/* ---- the file ---- */
+
+struct packed_look {
+	struct verify *v;
+	unsigned long line;
+	char last[REFD_PATH_MAX];        /* name; "" before the first */
+	struct refd_oid oid;             /* its */
+	bool is_peeled;                  /* a line said of what */
+	bool is_sorted, is_fully_peeled; /* so the header says */
+	bool told_unsorted;
+};
+
+static void end_record(struct packed_look *look)
+{
+	struct verify *v = look->v;
+
+	if (look->last[0] != '\0' && look->is_fully_peeled &&
+	    !look->is_peeled && v->git != NULL &&
+	    gitrepo_object(v->git, &look->oid) == GITREPO_TAG)
+		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
+		    "it is a tag, and no line says of what");
+}
+
+static void check_peeled(struct packed_look *look, const struct refd_oid *said)
+{
+	struct verify *v = look->v;
+	struct refd_oid is;
+	char hex[REFD_OID_HEX + 1];
+
+	look->is_peeled = true;
+	if (v->git == NULL ||
+	    gitrepo_object(v->git, &look->oid) == GITREPO_ABSENT)
+		return;
+	refd_oid_hex(said, hex);
+	if (gitrepo_peel(v->git, &look->oid, &is) < 0)
+		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
+		    "line %lu says that it is a tag of %s, and it is no tag",
+		    look->line, hex);
+	else if (!refd_oid_eq(&is, said))
+		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
+		    "line %lu says that it is a tag of %s, and it is not",
+		    look->line, hex);
+}
+
+static void check_order(struct packed_look *look, const char *name)
+{
+	int order = strcmp(look->last, name);
+
+	if (order == 0)
+		verify_found(look->v, VERIFY_PACKED_DUPLICATE, name, PACKED,
+		    "line %lu has it a second time", look->line);
+	else if (order > 0 && look->is_sorted && !look->told_unsorted)
+		verify_found(look->v, VERIFY_PACKED_UNSORTED, name, PACKED,
+		    "its header says that it is sorted, and line %lu is not: "
+		    "git does not find all refs",
+		    look->line);
+	look->told_unsorted = look->told_unsorted || order > 0;
+}
+
+static int malformed(struct packed_look *look, const char *why)
+{
+	verify_found(look->v, VERIFY_PACKED_MALFORMED, "", PACKED,
+	    "line %lu %s", look->line, why);
+	return 1;
+}
+
+static int packed_line(void *arg, char *line, size_t len, bool ends)
+{
+	struct packed_look *look = arg;
+	struct refd_oid oid;
+	const char *name;
+
+	look->line++;
+	if (!ends)
+		return malformed(look, "has no end");
+	if (line[0] == '#' && look->line == 1) {
+		if (strncmp(line, HEADER, strlen(HEADER)) != 0)
+			return malformed(look, "is no header of git's");
+		look->is_sorted = strstr(line, " sorted ") != NULL;
+		look->is_fully_peeled = strstr(line, " fully-peeled ") != NULL;
+		return 0;
+	}
+	if (line[0] == '^') {
+		if (len != 1 + REFD_OID_HEX ||
+		    refd_oid_parse(line + 1, &oid) < 0 ||
+		    look->last[0] == '\0' || look->is_peeled)
+			return malformed(look, "is no peeled line");
+		check_peeled(look, &oid);
+		return 0;
+	}
+	end_record(look);
+	name = record_name(line, len, &oid);
+	if (name == NULL || strlen(name) >= sizeof(look->last))
+		return malformed(look, "is no ref");
+	check_order(look, name);
+	snprintf(look->last, sizeof(look->last), "%s", name);
+	look->oid = oid;
+	look->is_peeled = false;
+	return 0;
+}
+
+void verify_packed(struct verify *v)
+{
+	struct packed_look look = { .v = v };
+	int fd, r;
+
+	fd = SYS(v->sys, openat, v->repo.fd, PACKED,
+	    O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd == -ENOENT)
+		return;
+	r = fd < 0 ? fd : verify_each_line(v->sys, fd, packed_line, &look);
+	if (r == 0)
+		end_record(&look);
+	if (r < 0)
+		verify_found(v, VERIFY_PACKED_MALFORMED, "", PACKED,
+		    "it can't be read: %s", strerror(-r));
+	if (fd >= 0)
+		SYS(v->sys, close, fd);
+}
+
+/* ---- its refs ---- */
+
+static int packed_ref(void *arg, char *line, size_t len, bool ends)
+{
+	struct verify *v = arg;
+	const struct verify_place common = { v->repo.fd, "" };
+	struct refd_oid oid;
+	struct sys_stat st;
+	const char *name;
+
+	if (line[0] == '#' || line[0] == '^')
+		return 0;
+	name = record_name(line, len, &oid);
+	if (!ends || name == NULL)
+		return 1;
+	/* What is loose counts, and was looked at. What it hides may be at an
+	 * object that is gone. */
+	if (SYS(v->sys, lstatat, v->repo.fd, name, &st) < 0)
+		verify_look(v, VERIFY_A_REF, &common, name);
+	return 0;
+}
+
+void verify_walk_packed(struct verify *v)
+{
+	int fd;
+
+	fd = SYS(v->sys, openat, v->repo.fd, PACKED,
+	    O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return;
+	verify_each_line(v->sys, fd, packed_ref, v);
+	SYS(v->sys, close, fd);
+}

@@ -1,0 +1,275 @@
+/*
+ * Loose refs, and what a ref is at, loose or packed.
+ *
+ * The happy path: a file with an id, a name git accepts, an object that is
+ * there.
+ *
+ * Otherwise a finding each. What is gone when it is read again is nobody's
+ * fault: git packs refs, and deletes them.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "proto/refname.h"
+
+#define LOCK_SUFFIX ".lock"
+
+int verify_ref_value(struct verify *v, const struct verify_place *place,
+    const char *name, struct refd_oid *oid)
+{
+	struct loose_value loose;
+	int r = -1;
+
+	if (loose_read(v->sys, place->dirfd, name, &loose) < 0)
+		return -1;
+	switch (loose.kind) {
+	case LOOSE_OID:
+		*oid = loose.oid;
+		r = 1;
+		break;
+	case LOOSE_SYMREF:
+		r = 2;
+		break;
+	case LOOSE_BROKEN:
+		break;
+	case LOOSE_ABSENT:
+	case LOOSE_DIR:
+		if (place->worktree[0] != '\0')
+			r = 0;
+		else if (v->snap != NULL)
+			r = packed_lookup(v->snap, name, oid);
+		break;
+	}
+	loose_value_done(&loose);
+	return r;
+}
+
+/* ---- its object ---- */
+
+static bool wants_commit(const char *name)
+{
+	return strncmp(name, "refs/heads/", 11) == 0 ||
+	    strcmp(name, "HEAD") == 0;
+}
+
+bool verify_object_fits(struct verify *v, const char *name,
+    const struct refd_oid *oid)
+{
+	enum gitrepo_object type;
+
+	if (v->git == NULL)
+		return true;
+	if (refd_oid_is_null(oid))
+		return false;
+	type = gitrepo_object(v->git, oid);
+	return type != GITREPO_ABSENT && type != GITREPO_ERROR &&
+	    (type == GITREPO_COMMIT || !wants_commit(name));
+}
+
+static void check_object(struct verify *v, const char *ref, const char *name,
+    const struct refd_oid *oid)
+{
+	char hex[REFD_OID_HEX + 1];
+
+	refd_oid_hex(oid, hex);
+	if (refd_oid_is_null(oid)) {
+		verify_found(v, VERIFY_REF_BROKEN, ref, name,
+		    "it is at the null id");
+		return;
+	}
+	if (v->git == NULL)
+		return;
+	switch (gitrepo_object(v->git, oid)) {
+	case GITREPO_ABSENT:
+		verify_found(v, VERIFY_OBJECT_MISSING, ref, name,
+		    "object %s is not in the repository", hex);
+		break;
+	case GITREPO_ERROR:
+		verify_found(v, VERIFY_OBJECT_UNREADABLE, ref, name,
+		    "object %s can't be read", hex);
+		break;
+	case GITREPO_TREE:
+	case GITREPO_BLOB:
+	case GITREPO_TAG:
+		if (wants_commit(name))
+			verify_found(v, VERIFY_OBJECT_NOT_COMMIT, ref, name,
+			    "object %s is not a commit", hex);
+		break;
+	case GITREPO_COMMIT:
+		break;
+	}
+}
+
+/* ---- its file ---- */
+
+static void describe_broken(struct verify *v, const struct verify_place *place,
+    const char *ref, const char *name)
+{
+	const char *what =
+	    "its file holds neither an id nor a symbolic reference";
+	char *text;
+	size_t len;
+	int r;
+
+	r = sys_read_file(v->sys, place->dirfd, name, REFD_PATH_MAX, &text,
+	    &len);
+	if (r == -EINVAL) {
+		what = "it is no file: a FIFO, a socket or a device";
+	} else if (r == 0) {
+		if (len == 0)
+			what = "its file is empty";
+		else if (memchr(text, '\0', len) != NULL)
+			what =
+			    "its file holds NUL bytes, as a power cut leaves";
+		free(text);
+	}
+	verify_found(v, VERIFY_REF_BROKEN, ref, name, "%s", what);
+}
+
+static void check_symref(struct verify *v, const char *ref, const char *name,
+    const struct loose_value *loose)
+{
+	if (!refd_refname_format_ok(loose->target))
+		verify_found(v, VERIFY_REF_BROKEN, ref, name,
+		    "it points to '%s', which is no name of a ref",
+		    loose->target);
+}
+
+static void check_name(struct verify *v, const char *ref, const char *name)
+{
+	if (strcmp(name, "HEAD") != 0 && !refd_refname_format_ok(name))
+		verify_found(v, VERIFY_REF_NAME, ref, name,
+		    "git does not accept that name");
+}
+
+/* Of two, one a directory for the other, one must be packed. */
+static void check_conflict(struct verify *v, const char *name)
+{
+	char dir[REFD_PATH_MAX];
+	const char *below;
+	char *slash;
+
+	if (v->snap == NULL || packed_count(v->snap) == 0)
+		return;
+	snprintf(dir, sizeof(dir), "%s/", name);
+	below = packed_find_below(v->snap, dir);
+	if (below != NULL)
+		verify_found(v, VERIFY_REF_CONFLICT, name, name,
+		    "'%s' in packed-refs needs it as a directory", below);
+	dir[strlen(name)] = '\0';
+	while ((slash = strrchr(dir, '/')) != NULL) {
+		*slash = '\0';
+		if (packed_lookup(v->snap, dir, NULL))
+			verify_found(v, VERIFY_REF_CONFLICT, name, name,
+			    "'%s' in packed-refs is a ref as well", dir);
+	}
+}
+
+static void check_packed_value(struct verify *v, const char *name)
+{
+	struct refd_oid oid;
+
+	if (v->snap == NULL || !packed_lookup(v->snap, name, &oid))
+		return;
+	check_name(v, name, name);
+	check_conflict(v, name);
+	check_object(v, name, name, &oid);
+}
+
+void verify_ref(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	char buf[REFD_PATH_MAX];
+	const char *ref = verify_ref_name(place, name, buf);
+	struct loose_value loose;
+	int r;
+
+	r = loose_read(v->sys, place->dirfd, name, &loose);
+	if (r < 0) {
+		verify_found(v, VERIFY_REF_UNREADABLE, ref, name, "%s",
+		    strerror(-r));
+		return;
+	}
+	if (loose.kind == LOOSE_ABSENT || loose.kind == LOOSE_DIR) {
+		if (strcmp(name, "HEAD") == 0)
+			verify_found(v, VERIFY_REF_BROKEN, ref, name,
+			    "there is none");
+		else if (place->worktree[0] == '\0')
+			check_packed_value(v, name);
+		loose_value_done(&loose);
+		return;
+	}
+	check_name(v, ref, name);
+	if (place->worktree[0] == '\0')
+		check_conflict(v, name);
+	if (loose.kind == LOOSE_OID)
+		check_object(v, ref, name, &loose.oid);
+	else if (loose.kind == LOOSE_SYMREF)
+		check_symref(v, ref, name, &loose);
+	else
+		describe_broken(v, place, ref, name);
+	loose_value_done(&loose);
+}
+
+/* ---- all of them ---- */
+
+static void walk(struct verify *v, const struct verify_place *place,
+    const char *dir);
+
+static void walk_entry(struct verify *v, const struct verify_place *place,
+    const char *dir, const struct sys_dirent *entry)
+{
+	const size_t suffix = strlen(LOCK_SUFFIX);
+	char path[REFD_PATH_MAX];
+	unsigned char type = entry->type;
+	struct sys_stat st;
+	size_t len;
+
+	len = (size_t)snprintf(path, sizeof(path), "%s/%s", dir, entry->name);
+	if (len >= sizeof(path)) {
+		v->is_sure = true;
+		verify_found(v, VERIFY_REF_NAME, dir, dir,
+		    "what is below it has a name longer than git takes");
+		v->is_sure = false;
+		return;
+	}
+	if (type == DT_UNKNOWN &&
+	    SYS(v->sys, lstatat, place->dirfd, path, &st) == 0)
+		type = S_ISDIR(st.mode) ? DT_DIR : DT_REG;
+	if (type == DT_DIR) {
+		walk(v, place, path);
+	} else if (len > suffix &&
+	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
+		path[len - suffix] = '\0';
+		verify_look(v, VERIFY_A_LOCK, place, path);
+	} else {
+		verify_look(v, VERIFY_A_REF, place, path);
+	}
+}
+
+static void walk(struct verify *v, const struct verify_place *place,
+    const char *dir)
+{
+	struct sys_dirent entry;
+	struct sys_dir *d;
+	int r;
+
+	r = SYS(v->sys, dir_open, place->dirfd, dir, &d);
+	if (r == 0) {
+		while ((r = SYS(v->sys, dir_next, d, &entry)) > 0)
+			walk_entry(v, place, dir, &entry);
+		SYS(v->sys, dir_close, d);
+	}
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+		verify_look(v, VERIFY_A_REF, place, dir);
+}
+
+void verify_walk_refs(struct verify *v, const struct verify_place *place)
+{
+	walk(v, place, "refs");
+}

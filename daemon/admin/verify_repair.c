@@ -1,0 +1,385 @@
+/*
+ * What can be mended.
+ *
+ * The happy path, for a ref, its log, packed-refs.new alike:
+ *	lock	as git does, so that neither git nor a daemon is in between
+ *	look	is it still broken?
+ *	keep	what was there, as refd/kept/<time>-<name>
+ *	mend	durably, as the repository's owner
+ *
+ * What is not done, and said so: anything before recovery, or of a ref that is
+ * parked; under another's lock; a well-formed value is never replaced. No
+ * record is made of it: a later recovery finds a file that is younger than
+ * its records, and leaves it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/reflog.h"
+#include "daemon/store/repo_internal.h"
+#include "daemon/store/stale.h"
+
+#define KEPT_NAME_MAX 224
+
+/* ---- locks ---- */
+
+/* The lock's descriptor, to be closed; MODE for what becomes of it. */
+static int lock_take(struct verify *v, const struct verify_place *place,
+    const char *name, mode_t mode)
+{
+	char path[REFD_PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.lock", name);
+	sys_make_parents(v->sys, place->dirfd, path, v->repo.mode & 07777);
+	fd = SYS(v->sys, openat, place->dirfd, path,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	if (fd >= 0)
+		SYS(v->sys, fchmod, fd, mode);
+	return fd;
+}
+
+static void lock_drop(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	char path[REFD_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s.lock", name);
+	SYS(v->sys, unlinkat, place->dirfd, path);
+	loose_prune_parents(v->sys, place->dirfd, name, 2);
+}
+
+/* ---- evidence ---- */
+
+/* refd/kept, made at the first need. */
+static int kept_open(struct verify *v)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+	mode_t mode = v->repo.mode & 07777;
+	int refd, fd, r;
+
+	r = SYS(v->sys, mkdirat, v->repo.fd, "refd", mode & 0777);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	refd = SYS(v->sys, openat, v->repo.fd, "refd", flags, 0);
+	if (refd < 0)
+		return refd;
+	r = SYS(v->sys, mkdirat, refd, "kept", mode & 0777);
+	fd = r < 0 && r != -EEXIST ?
+	    r :
+	    SYS(v->sys, openat, refd, "kept", flags, 0);
+	SYS(v->sys, close, refd);
+	return fd;
+}
+
+static void kept_name(struct verify *v, const char *path,
+    char kept[KEPT_NAME_MAX])
+{
+	size_t len;
+
+	len = (size_t)snprintf(kept, KEPT_NAME_MAX, "%lld-%.180s",
+	    (long long)(SYS(v->sys, now_wall) / 1000), path);
+	while (len-- > 0)
+		if (kept[len] == '/')
+			kept[len] = '%';
+}
+
+/* PATH gets a second name, or, with MOVE, no other. */
+static int keep(struct verify *v, int dirfd, const char *path, bool move,
+    char kept[KEPT_NAME_MAX])
+{
+	int fd = kept_open(v), r;
+
+	if (fd < 0)
+		return fd;
+	kept_name(v, path, kept);
+	if (move)
+		r = SYS(v->sys, renameat, dirfd, path, fd, kept);
+	else
+		r = SYS(v->sys, linkat, dirfd, path, fd, kept);
+	if (r == 0)
+		r = SYS(v->sys, fsync, fd);
+	SYS(v->sys, close, fd);
+	return r;
+}
+
+/* A copy, of what is mended in its place. */
+static int keep_copy(struct verify *v, int dirfd, const char *path,
+    char kept[KEPT_NAME_MAX])
+{
+	int fd = kept_open(v), r;
+	size_t len;
+	char *text;
+
+	if (fd < 0)
+		return fd;
+	kept_name(v, path, kept);
+	r = sys_read_file(v->sys, dirfd, path, PTRDIFF_MAX / 2, &text, &len);
+	if (r == 0) {
+		r = loose_stage_open(v->sys, fd, kept, text, len, 0644);
+		free(text);
+	}
+	if (r >= 0) {
+		int copy = r;
+
+		r = SYS(v->sys, fsync, copy);
+		SYS(v->sys, close, copy);
+	}
+	if (r == 0)
+		r = SYS(v->sys, fsync, fd);
+	SYS(v->sys, close, fd);
+	return r;
+}
+
+/* ---- a ref ---- */
+
+static int sync_parent(struct verify *v, int dirfd, const char *name)
+{
+	char dir[REFD_PATH_MAX];
+	char *slash;
+	int fd, r;
+
+	snprintf(dir, sizeof(dir), "%s", name);
+	slash = strrchr(dir, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	fd = SYS(v->sys, openat, dirfd, slash != NULL ? dir : ".",
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(v->sys, fsync, fd);
+	SYS(v->sys, close, fd);
+	return r;
+}
+
+/* LOCK becomes the ref. */
+static int put_value(struct verify *v, const struct verify_place *place,
+    const char *name, int lock, const struct verify_value *value)
+{
+	char content[LOOSE_CONTENT_MAX], path[REFD_PATH_MAX];
+	int len, r;
+
+	len = loose_format(&value->oid, value->target, content);
+	if (len < 0)
+		return len;
+	snprintf(path, sizeof(path), "%s.lock", name);
+	r = SYS(v->sys, write_all, lock, content, (size_t)len);
+	if (r == 0)
+		r = SYS(v->sys, fsync, lock);
+	if (r == 0)
+		r = SYS(v->sys, renameat, place->dirfd, path, place->dirfd,
+		    name);
+	return r == 0 ? sync_parent(v, place->dirfd, name) : r;
+}
+
+static bool is_broken(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	struct loose_value loose;
+	bool is;
+
+	if (loose_read(v->sys, place->dirfd, name, &loose) < 0)
+		return false;
+	is = loose.kind == LOOSE_BROKEN;
+	loose_value_done(&loose);
+	return is;
+}
+
+static int restore(struct verify *v, const struct verify_place *place,
+    const char *name, int lock, struct verify_value *value,
+    char kept[KEPT_NAME_MAX])
+{
+	int r;
+
+	/* Somebody was quicker. */
+	if (!is_broken(v, place, name))
+		return -EALREADY;
+	r = verify_last_value(v, place, name, value);
+	if (r == 0)
+		r = keep(v, place->dirfd, name, false, kept);
+	return r == 0 ? put_value(v, place, name, lock, value) : r;
+}
+
+static char *say_failed(int r)
+{
+	if (r == -EEXIST)
+		return repo_why("not mended: another has its lock");
+	if (r == -ENOENT)
+		return repo_why("not mended: neither journal nor log know a "
+				"value whose object is there");
+	if (r == -EALREADY)
+		return repo_why("not mended: another has written it meanwhile");
+	return repo_why("not mended: %s", strerror(-r));
+}
+
+static char *repair_ref(struct verify *v, const struct verify_place *place,
+    const char *name, bool *done)
+{
+	char kept[KEPT_NAME_MAX], hex[REFD_OID_HEX + 1], *said;
+	struct verify_value value = { .target = NULL };
+	struct sys_stat st;
+	mode_t mode = 0644;
+	int lock, r;
+
+	if (!is_broken(v, place, name))
+		return NULL;
+	if (SYS(v->sys, lstatat, place->dirfd, name, &st) == 0 &&
+	    S_ISREG(st.mode))
+		mode = st.mode & 0777;
+	lock = lock_take(v, place, name, mode);
+	if (lock < 0)
+		return say_failed(lock);
+	r = restore(v, place, name, lock, &value, kept);
+	SYS(v->sys, close, lock);
+	if (r < 0)
+		lock_drop(v, place, name);
+	*done = r == 0;
+	said = r < 0 ? say_failed(r) :
+		       repo_why("restored to %s from %s; what was there is "
+				"refd/kept/%s",
+			   value.target != NULL ? value.target :
+						  refd_oid_hex(&value.oid, hex),
+			   value.from, kept);
+	free(value.target);
+	return said;
+}
+
+/* ---- a log ---- */
+
+static char *repair_log(struct verify *v, const struct verify_place *place,
+    const char *name, bool *done)
+{
+	char path[REFD_PATH_MAX], kept[KEPT_NAME_MAX];
+	size_t added = 0, cut = 0;
+	int lock, r;
+
+	snprintf(path, sizeof(path), "logs/%s", name);
+	lock = lock_take(v, place, name, 0644);
+	if (lock < 0)
+		return say_failed(lock);
+	SYS(v->sys, close, lock);
+	r = keep_copy(v, place->dirfd, path, kept);
+	if (r == 0)
+		r = reflog_repair(v->sys, place->dirfd, path, NULL, 0, false, 0,
+		    0, &added, &cut);
+	lock_drop(v, place, name);
+	*done = r == 0;
+	return r < 0 ? say_failed(r) :
+		       repo_why("%zu bytes cut off; the log as it was is "
+				"refd/kept/%s",
+			   cut, kept);
+}
+
+static char *remove_log(struct verify *v, const struct verify_place *place,
+    const char *name, bool *done)
+{
+	char path[REFD_PATH_MAX];
+	struct refd_oid oid;
+	int lock, r;
+
+	snprintf(path, sizeof(path), "logs/%s", name);
+	lock = lock_take(v, place, name, 0644);
+	if (lock < 0)
+		return say_failed(lock);
+	SYS(v->sys, close, lock);
+	r = verify_ref_value(v, place, name, &oid) == 0 ?
+	    reflog_unmake(v->sys, place->dirfd, path) :
+	    -EALREADY;
+	lock_drop(v, place, name);
+	*done = r == 0;
+	return r < 0 ? say_failed(r) : repo_why("removed, empty as it was");
+}
+
+/* ---- what is left behind ---- */
+
+static char *repair_packed_new(struct verify *v, bool *done)
+{
+	const struct verify_place common = { v->repo.fd, "" };
+	char kept[KEPT_NAME_MAX];
+	int lock, r;
+
+	lock = lock_take(v, &common, "packed-refs", 0644);
+	if (lock < 0)
+		return say_failed(lock);
+	SYS(v->sys, close, lock);
+	r = keep(v, v->repo.fd, "packed-refs.new", true, kept);
+	lock_drop(v, &common, "packed-refs");
+	*done = r == 0;
+	return r < 0 ? say_failed(r) : repo_why("moved to refd/kept/%s", kept);
+}
+
+static int unlock_ours(struct verify *v, size_t *unlocked)
+{
+	static const char *const roots[] = { "/" };
+	struct stale stale = { .sys = v->sys };
+	struct repo *repo = NULL;
+	struct repo_place place;
+	struct repos repos;
+	char *why = NULL;
+	int r = -EIO;
+
+	repos_init(&repos, v->sys, NULL, roots, 1, 1);
+	if (repo_find(&repos, v->repo.path, &place, &why) == REFD_OK)
+		r = repo_open_claimed(&repos, &place, &repo);
+	free(why);
+	if (r == 0)
+		r = stale_find(&stale, v->sys, repo, UINT64_MAX);
+	if (r == 0)
+		r = stale_clean(&stale, unlocked);
+	stale_done(&stale);
+	repo_close(&repos, repo);
+	repos_done(&repos);
+	return r;
+}
+
+/* What a lock of ours is for the journal knows: as long as that awaits
+ * recovery it may be the only sign of what is unfinished. */
+static char *repair_locks(struct verify *v, bool *done)
+{
+	size_t unlocked = 0;
+	int r;
+
+	if (v->journal == NULL || v->journal_repo == 0 || v->nr_parked > 0)
+		return repo_why("not removed: what it is for its journal "
+				"alone knows");
+	if (v->is_daemon_up)
+		return repo_why("not removed: a daemon runs on its journal, "
+				"and is the one to do so");
+	r = unlock_ours(v, &unlocked);
+	*done = r == 0;
+	if (r == -EAGAIN)
+		return repo_why("not removed: a daemon serves the repository");
+	return r < 0 ?
+	    say_failed(r) :
+	    repo_why("removed, as %zu locks of ended runs were", unlocked);
+}
+
+char *verify_repair(struct verify *v, enum verify_id id,
+    const struct verify_subject *s, bool *done)
+{
+	*done = false;
+	if (s == NULL)
+		return NULL;
+	if (v->awaits)
+		return repo_why("not mended: recovery comes first");
+	if (verify_is_parked(v, &s->place, s->name))
+		return repo_why("not mended: its record is parked");
+	switch ((unsigned)id) {
+	case VERIFY_REF_BROKEN:
+		return repair_ref(v, &s->place, s->name, done);
+	case VERIFY_LOG_TORN:
+		return repair_log(v, &s->place, s->name, done);
+	case VERIFY_LOG_EMPTY:
+		return remove_log(v, &s->place, s->name, done);
+	case VERIFY_PACKED_NEW_LEFT:
+		return repair_packed_new(v, done);
+	case VERIFY_LOCK_OURS:
+		return repair_locks(v, done);
+	}
+	return NULL;
+}

@@ -1,0 +1,392 @@
+/*
+ * One repository.
+ *
+ * The happy path:
+ *	open	the common dir, and its objects by libgit2; nothing is
+ *		claimed: a daemon may hold it
+ *	walk	refs and locks of it and its worktrees, packed-refs, logs,
+ *		then what the journal recorded last; as its owner
+ *	again	what looked wrong, some time later; only what still does is
+ *		told, and mended
+ *
+ * What fails: no repository, or one whose refs are kept otherwise: it can't
+ * be looked at. What can't be read is a finding like any other.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/repo_internal.h"
+
+/* Then they are looked at again before it goes on. */
+#define SUSPECTS_MAX 4096
+
+const char *verify_ref_name(const struct verify_place *place, const char *name,
+    char buf[REFD_PATH_MAX])
+{
+	if (place->worktree[0] == '\0')
+		return name;
+	snprintf(buf, REFD_PATH_MAX, "worktrees/%s/%s", place->worktree, name);
+	return buf;
+}
+
+/* ---- findings ---- */
+
+static const struct {
+	enum verify_severity severity;
+	const char *word, *remedy;
+} ids[] = {
+#define X(id, severity, word, remedy) { VERIFY_##severity, word, remedy },
+	VERIFY_TABLE(X)
+#undef X
+};
+
+void verify_found(struct verify *v, enum verify_id id, const char *ref,
+    const char *file, const char *fmt, ...)
+{
+	struct verify_finding finding = { .id = id,
+		.severity = ids[id].severity,
+		.word = ids[id].word,
+		.remedy = ids[id].remedy,
+		.repo = v->repo.path,
+		.ref = ref,
+		.file = file };
+	char path[REFD_PATH_MAX], *text, *repair = NULL;
+	va_list ap;
+
+	v->is_suspicious = true;
+	if (!v->is_sure)
+		return;
+	if (v->subject != NULL && file[0] != '\0')
+		finding.file = verify_ref_name(&v->subject->place, file, path);
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	finding.text = text != NULL ? text : ids[id].word;
+	if (v->opt->repair)
+		repair = verify_repair(v, id, v->subject, &finding.is_repaired);
+	finding.repair = repair;
+	v->opt->found(v->opt->arg, &finding);
+	free(repair);
+	free(text);
+}
+
+/* ---- looking ---- */
+
+static void look_at(struct verify *v, const struct verify_subject *s,
+    bool is_sure)
+{
+	const struct verify_subject *was = v->subject;
+
+	v->subject = s;
+	v->is_sure = is_sure;
+	v->is_suspicious = false;
+	switch (s->kind) {
+	case VERIFY_A_REF:
+		verify_ref(v, &s->place, s->name);
+		break;
+	case VERIFY_A_LOCK:
+		verify_lock(v, &s->place, s->name);
+		break;
+	case VERIFY_A_LOG:
+		verify_log(v, &s->place, s->name);
+		break;
+	case VERIFY_THE_PACKED:
+		verify_packed(v);
+		break;
+	case VERIFY_A_RECORD:
+		verify_record(v, &s->place, s->name);
+		break;
+	}
+	v->subject = was;
+}
+
+/* Packed-refs and objects as they are now. */
+static void refresh(struct verify *v)
+{
+	struct packed_snapshot *snap = NULL;
+	struct sys_stat st;
+
+	if (v->git != NULL)
+		gitrepo_refresh_objects(v->git);
+	v->packed_mtime_ns = INT64_MAX;
+	if (SYS(v->sys, statat, v->repo.fd, "packed-refs", &st) == 0)
+		v->packed_mtime_ns = st.mtime_ns;
+	if (packed_snapshot(v->repo.packed, &snap) < 0)
+		snap = NULL;
+	packed_snapshot_put(v->snap);
+	v->snap = snap;
+	if (v->refresh != NULL)
+		v->refresh(v);
+}
+
+void verify_look_again(struct verify *v)
+{
+	struct verify_subject *s = v->suspects;
+	size_t i, nr = v->nr_suspects;
+
+	if (nr == 0)
+		return;
+	SYS(v->sys, sleep_ns, v->opt->patience_ns);
+	refresh(v);
+	for (i = 0; i < nr; i++) {
+		look_at(v, &s[i], true);
+		free((char *)(uintptr_t)s[i].name);
+	}
+	v->is_sure = false;
+	v->nr_suspects = 0;
+}
+
+void verify_look(struct verify *v, enum verify_kind kind,
+    const struct verify_place *place, const char *name)
+{
+	struct verify_subject s = { kind, *place, name };
+
+	look_at(v, &s, false);
+	if (!v->is_suspicious)
+		return;
+	s.name = strdup(name);
+	if (s.name == NULL) {
+		v->aborted = true;
+		return;
+	}
+	v->suspects[v->nr_suspects++] = s;
+	if (v->nr_suspects == SUSPECTS_MAX)
+		verify_look_again(v);
+}
+
+/* ---- the places ---- */
+
+static void verify_place(struct verify *v, const struct verify_place *place)
+{
+	verify_look(v, VERIFY_A_REF, place, "HEAD");
+	verify_look(v, VERIFY_A_LOCK, place, "HEAD");
+	verify_walk_refs(v, place);
+}
+
+static int add_worktree(struct verify *v, const char *id)
+{
+	struct verify_place *grown;
+	char *copy;
+	int fd;
+
+	fd = repo_open_worktree(v->sys, &v->repo, id);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	grown = realloc(v->worktrees, (v->nr_worktrees + 1) * sizeof(*grown));
+	if (grown != NULL)
+		v->worktrees = grown;
+	copy = strdup(id);
+	if (grown == NULL || copy == NULL) {
+		SYS(v->sys, close, fd);
+		free(copy);
+		return -ENOMEM;
+	}
+	grown[v->nr_worktrees++] = (struct verify_place){ fd, copy };
+	return 0;
+}
+
+static int find_worktrees(struct verify *v)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	int r;
+
+	r = SYS(v->sys, dir_open, v->repo.fd, "worktrees", &dir);
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+	while ((r = SYS(v->sys, dir_next, dir, &entry)) > 0)
+		if ((r = add_worktree(v, entry.name)) < 0)
+			break;
+	SYS(v->sys, dir_close, dir);
+	return r;
+}
+
+static void verify_all(struct verify *v)
+{
+	const struct verify_place common = { v->repo.fd, "" };
+	size_t i;
+
+	verify_place(v, &common);
+	verify_look(v, VERIFY_A_LOCK, &common, "packed-refs");
+	for (i = 0; i < v->nr_worktrees; i++)
+		verify_place(v, &v->worktrees[i]);
+	verify_look(v, VERIFY_THE_PACKED, &common, "packed-refs");
+	verify_walk_packed(v);
+	verify_walk_logs(v, &common);
+	for (i = 0; i < v->nr_worktrees; i++)
+		verify_walk_logs(v, &v->worktrees[i]);
+	verify_look_again(v);
+	verify_ledger(v);
+	verify_look_again(v);
+}
+
+/* ---- opening ---- */
+
+static int resolve(const struct sys *sys, const char *path,
+    char real[REFD_PATH_MAX])
+{
+	char inner[REFD_PATH_MAX];
+	struct sys_stat st;
+	int fd, r;
+
+	if ((size_t)snprintf(inner, sizeof(inner), "%s/.git", path) <
+		sizeof(inner) &&
+	    SYS(sys, statat, AT_FDCWD, inner, &st) == 0)
+		path = inner;
+	fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fd_path, fd, real, REFD_PATH_MAX);
+	SYS(sys, close, fd);
+	return r;
+}
+
+static int find(struct verify *v, const char *path, char **why)
+{
+	static const char *const roots[] = { "/" };
+	char real[REFD_PATH_MAX];
+	struct repo_place place;
+	enum refd_status status;
+	struct repos repos;
+	int r;
+
+	r = resolve(v->sys, path, real);
+	if (r < 0) {
+		*why = repo_why("can't open '%s': %s", path, strerror(-r));
+		return -1;
+	}
+	repos_init(&repos, v->sys, NULL, roots, 1, 1);
+	status = repo_find(&repos, real, &place, why);
+	repos_done(&repos);
+	if (status != REFD_OK)
+		return -1;
+	v->repo.fd = place.fd;
+	v->repo.path = strdup(place.path);
+	v->repo.packed = packed_new(v->sys, place.fd);
+	return v->repo.path == NULL || v->repo.packed == NULL ? -1 : 0;
+}
+
+/* The owner, and the directories there are; a daemon's are made by none. */
+static int look_inside(struct verify *v, char **why)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+	struct sys_stat st, objects;
+
+	if (SYS(v->sys, statat, v->repo.fd, "refs", &st) < 0 ||
+	    SYS(v->sys, statat, v->repo.fd, "objects", &objects) < 0) {
+		*why = repo_why("'%s' is not a repository: it has no refs or "
+				"no objects",
+		    v->repo.path);
+		return -1;
+	}
+	v->repo.owner = st.uid;
+	v->repo.group = st.gid;
+	v->repo.mode = st.mode;
+	if (st.uid != 0)
+		v->repo.as = (struct sys_who){ st.uid, st.gid };
+	v->repo.refd_fd = SYS(v->sys, openat, v->repo.fd, "refd", flags, 0);
+	if (v->repo.refd_fd >= 0)
+		v->repo.stage_fd =
+		    SYS(v->sys, openat, v->repo.refd_fd, "stage", flags, 0);
+	return 0;
+}
+
+/* A HEAD that a power cut emptied is no repository for libgit2, nor for git:
+ * the rest of it can be looked at all the same. */
+static int open_objects(struct verify *v, char **why)
+{
+	char *reason = NULL;
+
+	if (repo_check_files(v->sys, &v->repo, &reason) == 0) {
+		switch (gitrepo_open(v->repo.path, &v->git, &reason)) {
+		case GITREPO_OK:
+			return 0;
+		case GITREPO_UNSUPPORTED:
+			*why = reason;
+			return -1;
+		case GITREPO_NOT_A_REPOSITORY:
+		case GITREPO_FAILED:
+			break;
+		}
+	}
+	v->is_sure = true;
+	verify_found(v, VERIFY_NOT_OPENED, "", "",
+	    "its objects can't be looked at: %s",
+	    reason != NULL ? reason : "out of memory");
+	v->is_sure = false;
+	free(reason);
+	return 0;
+}
+
+static void close_all(struct verify *v)
+{
+	size_t i;
+
+	for (i = 0; i < v->nr_worktrees; i++) {
+		SYS(v->sys, close, v->worktrees[i].dirfd);
+		free((char *)(uintptr_t)v->worktrees[i].worktree);
+	}
+	for (i = 0; i < v->nr_parked; i++)
+		free(v->parked[i]);
+	free(v->parked);
+	free(v->worktrees);
+	free(v->suspects);
+	packed_snapshot_put(v->snap);
+	packed_free(v->repo.packed);
+	gitrepo_free(v->git);
+	if (v->repo.stage_fd >= 0)
+		SYS(v->sys, close, v->repo.stage_fd);
+	if (v->repo.refd_fd >= 0)
+		SYS(v->sys, close, v->repo.refd_fd);
+	if (v->repo.fd >= 0)
+		SYS(v->sys, close, v->repo.fd);
+	free(v->repo.path);
+}
+
+static int verify_opened(struct verify *v, char **why)
+{
+	int r;
+
+	r = open_objects(v, why);
+	if (r == 0)
+		r = find_worktrees(v);
+	if (r < 0)
+		return r;
+	verify_journal_open(v);
+	refresh(v);
+	verify_all(v);
+	verify_journal_close(v);
+	return v->aborted ? -1 : 0;
+}
+
+int verify_repo(const struct verify_options *opt, const char *path, char **why)
+{
+	struct verify v = { .opt = opt, .sys = opt->sys };
+	struct sys_who was;
+	int r;
+
+	*why = NULL;
+	v.repo.fd = v.repo.refd_fd = v.repo.stage_fd = -1;
+	v.suspects = calloc(SUSPECTS_MAX, sizeof(*v.suspects));
+	r = v.suspects == NULL ? -1 : find(&v, path, why);
+	if (r == 0)
+		r = look_inside(&v, why);
+	if (r == 0) {
+		was = sys_as(v.repo.as);
+		r = verify_opened(&v, why);
+		sys_as(was);
+	}
+	if (r < 0 && *why == NULL)
+		*why = repo_why("can't look at '%s': out of memory, or its "
+				"directories can't be read",
+		    path);
+	close_all(&v);
+	return r < 0 ? -1 : 0;
+}

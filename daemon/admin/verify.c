@@ -16,6 +16,8 @@
 #include "daemon/store/gitrepo.h"
 
 #define PATIENCE_NS INT64_C(500000000)
+/* Some 50 MB. */
+#define LEDGER_MAX 200000
 
 struct tally {
 	bool json, begun;
@@ -175,6 +177,7 @@ int admin_verify(int argc, char **argv)
 	struct tally tally = { .json = false };
 	struct verify_options opt = { .sys = &sys_kernel,
 		.patience_ns = PATIENCE_NS,
+		.ledger_max = LEDGER_MAX,
 		.found = found,
 		.arg = &tally };
 	int i, r, looked_at = 0;

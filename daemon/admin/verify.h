@@ -5,7 +5,7 @@
  * Made to run beside a daemon and beside git: nothing is written but by
  * repairing, and what looks wrong is looked at again after PATIENCE_NS, so
  * that nobody who is at work is accused. One thread, blocks. Memory: that of
- * packed-refs, as the daemon has it, and of VERIFY_LEDGER_MAX refs, however
+ * packed-refs, as the daemon has it, and of ledger_max refs, however
  * many the journal knows.
  */
 #ifndef ADMIN_VERIFY_H
@@ -111,12 +111,11 @@ struct verify_options {
 	const struct sys *sys;
 	const char *state; /* the daemon's state directory */
 	bool repair;
+	size_t ledger_max;   /* refs of the journal's to hold at once */
 	int64_t patience_ns; /* between two looks */
 	void (*found)(void *arg, const struct verify_finding *finding);
 	void *arg;
 };
-
-#define VERIFY_LEDGER_MAX 200000
 
 /* PATH: a git-dir, a common dir, or a work tree with a .git in it. -1: it
  * could not be looked at, and *WHY (to be freed) says why. */

@@ -141,7 +141,7 @@ static int note_member(void *arg, const struct journal_row *row,
 	e->time_us = row->time_us;
 	e->oid = m->new_oid;
 	e->action = m->action;
-	if (HASH_COUNT(pass->v->ledger) > VERIFY_LEDGER_MAX &&
+	if (HASH_COUNT(pass->v->ledger) > pass->v->opt->ledger_max &&
 	    pass->nr_later < HALVES_MAX)
 		halve(pass);
 	return 0;

@@ -120,7 +120,7 @@ static void look_at_lines(struct verify *v, const struct verify_place *place,
 		    "line %lu is none that git writes", look.bad);
 	else if (value == 1 && r == 0)
 		tell_last(v, ref, path, &look, &oid);
-	if (value == 0)
+	if (value == 0 && strcmp(name, "HEAD") != 0)
 		tell_orphan(v, place, ref, name, path, is_empty);
 }
 

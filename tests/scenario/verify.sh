@@ -1,0 +1,152 @@
+#!/bin/bash
+# refd verify with the real programs: what git says of a repository, and what
+# verify says of it, beside a serving daemon and without one; its words for
+# programs and its exit status; after --repair git is happy, and the daemon
+# goes on.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+verify() { # [OPTION] REPOSITORY
+	"$REFD" verify --state "$STATE" "$@" >"$T/said" 2>"$T/err"
+	echo $? >"$T/status"
+}
+
+# The exit status, and the ids of what was found, in order, with their refs.
+said_json() {
+	python3 - "$T/said" "$T/status" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[1]))
+words = [open(sys.argv[2]).read().strip()]
+for f in sorted(report["findings"], key=lambda f: (f["id"], f["ref"])):
+    assert f["severity"] in ("error", "warning", "note"), f
+    assert f["text"] and f["remedy"] and f["repo"], f
+    words.append(f["id"] + ":" + f["ref"] + "+" * f["repaired"])
+assert report["repaired"] == sum(f["repaired"] for f in report["findings"])
+print(*words)
+PYTHON
+}
+
+finds() { # REPORTED-AS WANTED [OPTION...] REPOSITORY
+	local name=$1 wanted=$2
+	shift 2
+	verify --json "$@"
+	is "$name" "$wanted" "$(said_json 2>&1)"
+}
+
+# git takes no offence at any ref.
+git_is_happy() { # REPORTED-AS REPOSITORY
+	local words
+	words=$(git -C "$T/$2" for-each-ref 2>&1 >/dev/null &&
+		git -C "$T/$2" fsck --no-dangling 2>&1 | grep -v '^notice' &&
+		git -C "$T/$2" pack-refs --all 2>&1)
+	is "$1" '' "$words"
+}
+
+recover() {
+	"$REFD" recover --state "$STATE" >/dev/null
+}
+
+check 'the daemon starts' start_daemon
+new_repo r.git bare
+git -C "$T/r.git" config core.logAllRefUpdates true
+one=$(new_commit r.git one)
+two=$(new_commit r.git two "$one")
+for ref in a b c; do
+	printf 'update refs/heads/%s %s\n' $ref "$one"
+done | "$REFD" update -C "$T/r.git" --stdin
+"$REFD" update -C "$T/r.git" refs/heads/a "$two"
+
+# ---- nothing ----
+
+finds 'sound, beside the daemon' 0 "$T/r.git"
+verify "$T/r.git"
+is 'sound, for people' '1 repositories: 0 errors, 0 warnings, 0 notes; 0 repaired' \
+	"$(cat "$T/said")"
+verify "$T"
+is 'no repository' 128 "$(cat "$T/status")"
+verify
+is 'none named' 129 "$(cat "$T/status")"
+
+# ---- what git stumbles over ----
+
+cd "$T/r.git" || exit
+: >refs/heads/a
+printf 'x' >>logs/refs/heads/b
+printf 'half a line' >packed-refs.new
+: >refs/heads/c.lock
+touch -d '2 hours ago' refs/heads/c.lock
+rm -f logs/refs/heads/c
+is 'git: a broken ref' 'warning: ignoring broken ref refs/heads/a' \
+	"$(git for-each-ref 2>&1 >/dev/null)"
+check 'git: fsck' grep -q 'refs/heads/a: invalid sha1 pointer' \
+	<(git fsck 2>&1)
+check 'git: pack-refs' grep -q 'packed-refs.new' <(git pack-refs --all 2>&1)
+finds 'what it finds' \
+	'1 lock-stale:refs/heads/c log-torn:refs/heads/b packed-new-left: ref-broken:refs/heads/a' \
+	"$T/r.git"
+is 'nothing was written' '0 absent' \
+	"$(stat -c %s refs/heads/a) $([ -e refd/kept ] || echo absent)"
+
+# ---- mended beside the daemon ----
+
+finds 'what it mends' \
+	'1 lock-stale:refs/heads/c log-torn:refs/heads/b+ packed-new-left:+ ref-broken:refs/heads/a+' \
+	--repair "$T/r.git"
+is 'the last value' "$two" "$(ref_of r.git refs/heads/a)"
+is 'three kept' 3 "$(find refd/kept -type f | wc -l)"
+check 'the lock of another stands' test -e refs/heads/c.lock
+rm refs/heads/c.lock
+git_is_happy 'git is happy' r.git
+finds 'so is verify' 0 "$T/r.git"
+check 'the daemon goes on' "$REFD" update -C "$T/r.git" refs/heads/a "$one" \
+	"$two"
+
+# ---- the journal, without a daemon ----
+
+kill_daemon
+finds 'killed' '1 awaits-recovery:' "$T/r.git"
+check 'recovered' recover
+finds 'and all is as recorded' 0 "$T/r.git"
+git update-ref -d refs/heads/b
+git update-ref refs/heads/c "$two"
+finds 'what git did since is no fault' '0 ref-gone:refs/heads/b' "$T/r.git"
+rm -f packed-refs refs/heads/a
+touch -d '1 hour ago' refs/heads/c
+finds 'lost, and older' \
+	'1 journal-disagrees:refs/heads/c log-orphan:refs/heads/a ref-gone:refs/heads/b ref-lost:refs/heads/a' \
+	"$T/r.git"
+
+# ---- beside those who write ----
+
+check 'the daemon starts again' start_daemon
+"$REFD" update -C "$T/r.git" refs/heads/a "$one"
+git update-ref -d refs/heads/c
+git update-ref refs/heads/c "$two"
+for ((i = 0; i < 12; i++)); do
+	for ((k = 0; k < 20; k++)); do
+		printf 'update refs/heads/h%s %s\n' $k "$one"
+		printf 'delete refs/heads/i%s\n' $k
+	done | "$REFD" update -C "$T/r.git" --batch-updates --stdin
+	for ((k = 0; k < 20; k++)); do
+		printf 'delete refs/heads/h%s\n' $k
+		printf 'update refs/heads/i%s %s\n' $k "$two"
+	done | "$REFD" update -C "$T/r.git" --batch-updates --stdin
+	git pack-refs --all
+done >/dev/null 2>&1 &
+writer=$!
+own "$writer"
+looks=0
+while kill -0 "$writer" 2>/dev/null; do
+	verify "$T/r.git"
+	looks=$((looks + 1))
+	[ "$(cat "$T/status")" = 0 ] || break
+done
+is 'nobody at work is accused' 0 "$(cat "$T/status")"
+[ "$(cat "$T/status")" = 0 ] || cat "$T/said"
+check 'they met' test "$looks" -gt 2
+kill -KILL "$writer" 2>/dev/null
+reap "$writer"
+
+check 'the daemon stops' stop_daemon
+finish

@@ -1,0 +1,341 @@
+/*
+ * Proves what refd verify finds in a repository of git's own making: each
+ * thing that git stumbles over, that is left behind, or that disagrees; that
+ * a sound one has none of it; and that what is gone at a second look was
+ * nothing.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/sys_as.h"
+#include "daemon/store/gitrepo.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/verify_help.h"
+
+#define MINUTE_NS (60 * INT64_C(1000000000))
+
+#define HAS(line, words)                                                       \
+	ck_assert_msg(vh_has(line, words), "no '%s' (%s) in:%s", line, words,  \
+	    vh_lines())
+#define FINDS(n)                                                               \
+	do {                                                                   \
+		size_t found_ = vh_look("r");                                  \
+		ck_assert_msg(found_ == (n), "%zu found:%s", found_,           \
+		    vh_lines());                                               \
+	} while (0)
+
+/* r: two commits; main, loose; a, packed, and t, a packed tag of a tag; an
+ * empty log of none. */
+static void setup(void)
+{
+	tmp_setup();
+	vh_reset();
+	gitrepo_global_init();
+	tmp_run("git config --global user.name a &&"
+		"git config --global user.email a@b &&"
+		"git -c init.defaultBranch=main init -q r && cd r &&"
+		"git commit -q --allow-empty -m 1 &&"
+		"git tag -a -m x t0 && git tag -a -m x t t0 &&"
+		"git branch a && git pack-refs --all &&"
+		"git commit -q --allow-empty -m 2");
+}
+
+static void teardown(void)
+{
+	gitrepo_global_done();
+	tmp_teardown();
+}
+
+START_TEST(nothing)
+{
+	FINDS(0);
+	tmp_run("cd r && git worktree add -q ../w a && git -C ../w commit -q "
+		"--allow-empty -m 3 && git -C ../w checkout -q --detach &&"
+		"git symbolic-ref refs/remotes/o/HEAD refs/remotes/o/main &&"
+		"git stash list && git gc -q && git pack-refs --all &&"
+		"git branch b/c && git branch -d b/c");
+	FINDS(0);
+	/* By any of its names. */
+	ck_assert_uint_eq(vh_look("r/.git"), 0);
+	ck_assert_uint_eq(vh_look("r/.git/worktrees/w"), 0);
+	ck_assert_ptr_null(vh_why());
+	tmp_run("git init -q --bare bare");
+	ck_assert_uint_eq(vh_look("bare"), 0);
+}
+END_TEST
+
+START_TEST(not_to_be_looked_at)
+{
+	tmp_mkdir("d");
+	vh_look("d");
+	ck_assert_ptr_nonnull(vh_why());
+	vh_look("absent");
+	ck_assert_ptr_nonnull(strstr(vh_why(), "absent"));
+	tmp_run("git init -q --object-format=sha256 s");
+	vh_look("s");
+	ck_assert_ptr_nonnull(vh_why());
+}
+END_TEST
+
+START_TEST(broken_refs)
+{
+	tmp_put("r/.git/refs/heads/empty", "");
+	tmp_put_bytes("r/.git/refs/heads/nuls", "\0\0\0", 3);
+	tmp_put("r/.git/refs/heads/words", "what is this\n");
+	tmp_put("r/.git/refs/heads/short", "0123456789abcdef\n");
+	tmp_put("r/.git/refs/heads/null",
+	    "0000000000000000000000000000000000000000\n");
+	tmp_put("r/.git/refs/heads/nowhere", "ref: refs/heads/..\n");
+	tmp_run("mkfifo r/.git/refs/heads/fifo");
+	tmp_run("ln -s /etc/passwd r/.git/refs/heads/link");
+	FINDS(8);
+	HAS("ref-broken refs/heads/empty", "empty");
+	HAS("ref-broken refs/heads/nuls", "NUL");
+	HAS("ref-broken refs/heads/words", "neither");
+	HAS("ref-broken refs/heads/short", "neither");
+	HAS("ref-broken refs/heads/null", "null id");
+	HAS("ref-broken refs/heads/nowhere", "refs/heads/..");
+	HAS("ref-broken refs/heads/fifo", "FIFO");
+	HAS("ref-broken refs/heads/link", "");
+}
+END_TEST
+
+START_TEST(broken_heads)
+{
+	tmp_run("cd r && git worktree add -q ../w a && "
+		": >.git/worktrees/w/HEAD");
+	FINDS(1);
+	HAS("ref-broken worktrees/w/HEAD", "empty");
+	tmp_put("r/.git/HEAD", "");
+	FINDS(2);
+	HAS("ref-broken HEAD", "empty");
+	tmp_run("rm r/.git/HEAD");
+	FINDS(3);
+	HAS("ref-broken HEAD", "none");
+	HAS("not-opened ", "objects");
+}
+END_TEST
+
+/* As the repository's owner, even for root: what he can't read is told. */
+START_TEST(unreadable)
+{
+	if (!sys_as_possible())
+		return;
+	tmp_run("chmod 711 . && chown -R 65534:65534 r && cd r/.git && "
+		"chmod 0 refs/heads/main && chown 0 logs/HEAD && "
+		"chmod 0 logs/HEAD");
+	FINDS(2);
+	HAS("ref-unreadable refs/heads/main", "denied");
+	HAS("log-unreadable HEAD", "denied");
+}
+END_TEST
+
+START_TEST(names)
+{
+	tmp_run("cd r/.git && cp refs/heads/main 'refs/heads/a b' && "
+		"cp refs/heads/main refs/heads/a..b && "
+		"sed -n 's,refs/heads/a$,refs/heads/.p,p' packed-refs"
+		" >>packed-refs");
+	FINDS(4);
+	HAS("ref-name refs/heads/a b", "not accept");
+	HAS("ref-name refs/heads/a..b", "not accept");
+	HAS("packed-unsorted refs/heads/.p", "line");
+	tmp_run("cd r/.git && sed -i '1s/ sorted//' packed-refs");
+	FINDS(3);
+	HAS("ref-name refs/heads/.p", "not accept");
+}
+END_TEST
+
+START_TEST(conflicts)
+{
+	tmp_run("cd r/.git && mkdir refs/heads/a && "
+		"cp refs/heads/main refs/heads/a/b");
+	FINDS(1);
+	HAS("ref-conflict refs/heads/a/b", "'refs/heads/a'");
+	tmp_run("cd r/.git && rm -r refs/heads/a && "
+		"sed -i 's,refs/heads/a$,&/b,' packed-refs && "
+		"cp refs/heads/main refs/heads/a && "
+		"rm logs/refs/heads/a");
+	FINDS(1);
+	HAS("ref-conflict refs/heads/a", "refs/heads/a/b");
+}
+END_TEST
+
+START_TEST(objects)
+{
+	tmp_run("cd r && echo %040d >.git/refs/heads/lost", 7);
+	tmp_run("cd r && git rev-parse 'HEAD^{tree}' >.git/refs/heads/tree &&"
+		"git rev-parse t >.git/refs/heads/tag &&"
+		"git update-ref refs/trees/ok 'HEAD^{tree}'");
+	FINDS(3);
+	HAS("object-missing refs/heads/lost", "0007");
+	HAS("object-not-commit refs/heads/tree", "not a commit");
+	HAS("object-not-commit refs/heads/tag", "not a commit");
+	tmp_run("cd r/.git && rm refs/heads/lost refs/heads/tree "
+		"refs/heads/tag && echo '%040d refs/heads/z' >>packed-refs",
+	    9);
+	FINDS(2);
+	HAS("object-missing refs/heads/z", "0009");
+	HAS("packed-unsorted refs/heads/z", "");
+	/* What a loose ref hides counts for nobody. */
+	tmp_run("cd r/.git && cp refs/heads/main refs/heads/z");
+	FINDS(1);
+}
+END_TEST
+
+START_TEST(packed_lines)
+{
+	char *good = tmp_get("r/.git/packed-refs");
+	char *bad;
+
+	ck_assert_ptr_nonnull(good);
+	ck_assert_int_gt(asprintf(&bad, "%s0123 refs/heads/x\n", good), 0);
+	tmp_put("r/.git/packed-refs", bad);
+	free(bad);
+	FINDS(1);
+	HAS("packed-malformed packed-refs", "no ref");
+	good[strlen(good) - 1] = '\0';
+	tmp_put("r/.git/packed-refs", good);
+	FINDS(1);
+	HAS("packed-malformed packed-refs", "no end");
+	tmp_put("r/.git/packed-refs", "# whatever\n");
+	FINDS(1);
+	HAS("packed-malformed packed-refs", "header");
+	free(good);
+	tmp_run("cd r && rm .git/packed-refs && mkdir .git/packed-refs");
+	FINDS(1);
+	HAS("packed-malformed packed-refs", "can't be read");
+}
+END_TEST
+
+START_TEST(packed_doubles_and_peels)
+{
+	tmp_run("cd r/.git && cp packed-refs p && "
+		"sed -i '/refs.heads.a$/{p}' packed-refs");
+	FINDS(1);
+	HAS("packed-duplicate refs/heads/a", "line 3");
+	/* The tag of a tag is of the commit. */
+	tmp_run("cd r/.git && sed \"s/^^.*/^$(cat refs/heads/main)/\" p "
+		">packed-refs");
+	FINDS(2);
+	HAS("packed-peeled refs/tags/t", "it is not");
+	HAS("packed-peeled refs/tags/t0", "it is not");
+	tmp_run("cd r/.git && grep -v '^^' p >packed-refs");
+	FINDS(2);
+	HAS("packed-peeled refs/tags/t", "no line");
+	tmp_run("cd r/.git && sed \"/refs.heads.a$/a ^$(cat refs/heads/main)\""
+		" p >packed-refs");
+	FINDS(1);
+	HAS("packed-peeled refs/heads/a", "no tag");
+}
+END_TEST
+
+START_TEST(locks)
+{
+	char pid[64], path[4200];
+	int fd;
+
+	tmp_put("r/.git/refs/heads/x.lock", "");
+	tmp_put("r/.git/HEAD.lock", "");
+	tmp_put("r/.git/packed-refs.lock", "");
+	tmp_put("r/.git/packed-refs.new", "");
+	FINDS(0);
+	vh_ahead_ns = 180 * MINUTE_NS;
+	FINDS(3);
+	HAS("lock-stale refs/heads/x", "3 hours old; no process");
+	HAS("lock-stale HEAD", "another writer");
+	HAS("lock-stale packed-refs.lock", "another writer");
+	snprintf(path, sizeof(path), "%s/r/.git/refs/heads/x.lock", tmp_root);
+	fd = open(path, O_RDONLY);
+	ck_assert_int_ge(fd, 0);
+	FINDS(3);
+	snprintf(pid, sizeof(pid), "process %ld has it open", (long)getpid());
+	HAS("lock-held refs/heads/x", pid);
+	close(fd);
+	tmp_run("cd r/.git && rm HEAD.lock packed-refs.lock refs/heads/x.lock");
+	FINDS(1);
+	HAS("packed-new-left packed-refs.new", "packing");
+}
+END_TEST
+
+START_TEST(logs)
+{
+	tmp_run("cd r && git branch torn && git branch nuls && git branch bad "
+		"&& git branch lags && git branch gone && git branch up && "
+		"cd .git && printf torn >>logs/refs/heads/torn && "
+		"printf '\\0\\0\\0' >>logs/refs/heads/nuls && "
+		"echo what >>logs/refs/heads/bad && "
+		"git rev-parse HEAD~1 >refs/heads/lags && "
+		"rm refs/heads/gone && : >logs/refs/heads/never && "
+		"rm logs/refs/heads/up && mkdir logs/refs/heads/up && "
+		": >logs/refs/heads/up/x");
+	FINDS(8);
+	HAS("log-torn refs/heads/torn", "cut off");
+	HAS("log-torn refs/heads/nuls", "NUL");
+	HAS("log-malformed refs/heads/bad", "line 2");
+	HAS("log-disagrees refs/heads/lags", "ends with");
+	HAS("log-orphan refs/heads/gone", "no such ref");
+	HAS("log-empty refs/heads/never", "no such ref");
+	HAS("log-empty refs/heads/up/x", "no such ref");
+	HAS("log-blocked refs/heads/up", "below");
+	/* An empty log of a ref, and one that is expired, are fine. */
+	tmp_run("cd r && rm -r .git/logs/refs/heads/* && "
+		": >.git/logs/refs/heads/main");
+	FINDS(0);
+}
+END_TEST
+
+static void finish_writing(void)
+{
+	tmp_run("cd r/.git && cp refs/heads/main refs/heads/b && "
+		"rm refs/heads/c.lock packed-refs.new && "
+		"rm refs/heads/g logs/refs/heads/g");
+}
+
+/* Who is at work is not accused. */
+START_TEST(looks_twice)
+{
+	tmp_run("cd r/.git && : >refs/heads/b && : >refs/heads/c.lock && "
+		": >packed-refs.new && cp refs/heads/main refs/heads/g && "
+		"touch -d '2 hours ago' refs/heads/c.lock && "
+		"cp logs/refs/heads/a logs/refs/heads/g");
+	FINDS(4);
+	vh_meanwhile = finish_writing;
+	FINDS(0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("verify");
+	TCase *tc = tcase_create("verify");
+	SRunner *runner;
+	int failed;
+
+	sys_as_init();
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, nothing);
+	tcase_add_test(tc, not_to_be_looked_at);
+	tcase_add_test(tc, broken_refs);
+	tcase_add_test(tc, broken_heads);
+	tcase_add_test(tc, unreadable);
+	tcase_add_test(tc, names);
+	tcase_add_test(tc, conflicts);
+	tcase_add_test(tc, objects);
+	tcase_add_test(tc, packed_lines);
+	tcase_add_test(tc, packed_doubles_and_peels);
+	tcase_add_test(tc, locks);
+	tcase_add_test(tc, logs);
+	tcase_add_test(tc, looks_twice);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

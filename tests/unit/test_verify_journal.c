@@ -1,0 +1,293 @@
+/*
+ * Proves what refd verify makes of a journal beside a repository: what was
+ * recorded last and does not stand; what another wrote later and is let be;
+ * what awaits recovery or is parked; locks of refd's own; a journal that is
+ * another's, older, or can't be read; many refs in little memory. And that it
+ * runs beside the store whose journal that is.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal.h"
+#include "daemon/store/lockfile.h"
+#include "daemon/store/record.h"
+#include "tests/lib/journal_help.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/verify_help.h"
+
+#define HAS(line, words)                                                       \
+	ck_assert_msg(vh_has(line, words), "no '%s' (%s) in:%s", line, words,  \
+	    vh_lines())
+#define FINDS(n)                                                               \
+	do {                                                                   \
+		size_t found_ = vh_look("r.git");                              \
+		ck_assert_msg(found_ == (n), "%zu found:%s", found_,           \
+		    vh_lines());                                               \
+	} while (0)
+
+static const char zeroes[] = "0000000000000000000000000000000000000000";
+static char older[41];
+
+static void update(const char *name, const char *hex)
+{
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, name, hex);
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
+/* r.git: a and b, by refd; logs are kept. */
+static void setup(void)
+{
+	char *out;
+
+	sr_setup();
+	vh_reset();
+	out = tmp_output("GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
+			 "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
+			 "git commit-tree -m y %s^{tree}",
+	    sr_commit);
+	memcpy(older, out, 40);
+	free(out);
+	tmp_run("git -C r.git config core.logAllRefUpdates true && "
+		"git config --global user.name a && "
+		"git config --global user.email a@b");
+	update("refs/heads/a", older);
+	update("refs/heads/a", sr_commit);
+	update("refs/heads/b", sr_commit);
+}
+
+START_TEST(all_stands)
+{
+	FINDS(0);
+	update("refs/heads/b", zeroes);
+	tmp_run("git -C r.git pack-refs --all");
+	FINDS(0);
+	sr_close();
+	FINDS(0);
+	sr_open();
+	update("refs/heads/b", older);
+	FINDS(0);
+}
+END_TEST
+
+START_TEST(another_later)
+{
+	tmp_run("git -C r.git update-ref refs/heads/a %s", older);
+	tmp_run("git -C r.git branch -q -D b");
+	sr_close();
+	FINDS(1);
+	HAS("ref-gone refs/heads/b", sr_commit);
+	tmp_run("git -C r.git pack-refs --all");
+	FINDS(1);
+	/* Back, and another way. */
+	tmp_run("git -C r.git symbolic-ref refs/heads/b refs/heads/a");
+	FINDS(0);
+}
+END_TEST
+
+START_TEST(older_files)
+{
+	sr_close();
+	tmp_run("cd r.git/refs/heads && echo %s >a && "
+		"touch -d '1 hour ago' a && rm b",
+	    older);
+	FINDS(4);
+	HAS("journal-disagrees refs/heads/a", sr_commit);
+	HAS("log-disagrees refs/heads/a", older);
+	HAS("ref-lost refs/heads/b", sr_commit);
+	HAS("log-orphan refs/heads/b", "");
+	/* A value that was packed before. */
+	tmp_run("cd r.git && rm refs/heads/a logs/refs/heads/* && "
+		"echo '%s refs/heads/a' >packed-refs",
+	    older);
+	FINDS(1);
+	HAS("ref-gone refs/heads/b", sr_commit);
+	tmp_run("cd r.git && touch -d '1 hour ago' packed-refs");
+	FINDS(2);
+	HAS("journal-disagrees refs/heads/a", sr_commit);
+}
+END_TEST
+
+START_TEST(deleted_and_there)
+{
+	update("refs/heads/b", zeroes);
+	sr_close();
+	tmp_run("cd r.git/refs/heads && echo %s >b", older);
+	FINDS(0);
+	tmp_run("cd r.git/refs/heads && touch -d '1 hour ago' b");
+	FINDS(1);
+	HAS("journal-disagrees refs/heads/b", "its deletion");
+}
+END_TEST
+
+/* A daemon may be about to publish it, or to take it back. */
+START_TEST(just_recorded)
+{
+	tmp_run("cd r.git/refs/heads && rm ../../logs/refs/heads/* && "
+		"echo %s >a && touch -d '1 hour ago' a",
+	    older);
+	FINDS(0);
+	vh_ahead_ns = 3600 * INT64_C(1000000000);
+	FINDS(1);
+	HAS("journal-disagrees refs/heads/a", sr_commit);
+}
+END_TEST
+
+/* In passes, as many as it takes. */
+START_TEST(more_than_fit)
+{
+	char name[64];
+	int i;
+
+	vh_opt.ledger_max = 3;
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "refs/heads/n%d", i);
+		update(name, sr_commit);
+	}
+	sr_close();
+	FINDS(0);
+	tmp_run("cd r.git && rm -r logs/refs && cd refs/heads && rm -r n*");
+	FINDS(40);
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "ref-gone refs/heads/n%d", i);
+		HAS(name, sr_commit);
+	}
+}
+END_TEST
+
+static void commit_row(enum journal_kind kind, const char *name)
+{
+	static uint8_t repo_id = 1;
+	struct record_member m = { .name = name,
+		.worktree = "",
+		.status = REFD_OK,
+		.action = RECORD_WRITE };
+	struct record rec = { .committer = "a <a> 0 +0000",
+		.message = "",
+		.members = &m,
+		.nr_members = 1,
+		.nr_updates = 1 };
+	struct journal_row row = { .kind = kind,
+		.repo = repo_id,
+		.voids = 1,
+		.final = true };
+	struct journal *j = help_open(&sys_kernel, sr_state, NULL);
+	uint8_t *body;
+
+	refd_oid_parse(sr_commit, &m.new_oid);
+	body = record_encode(&rec, &row.len);
+	row.body = body;
+	refd_txid_make(&row.txid);
+	ck_assert_int_eq(journal_commit(j, &row, 1, true), 0);
+	free(body);
+	ck_assert_int_eq(journal_close(j), 0);
+}
+
+START_TEST(what_awaits_recovery)
+{
+	sr_close();
+	commit_row(JOURNAL_PARKED, "refs/heads/p");
+	FINDS(1);
+	HAS("parked refs/heads/p", "could not be redone");
+	commit_row(JOURNAL_PART, "refs/heads/p");
+	/* What does not stand is no wonder then, and not to be mended. */
+	tmp_run(": >r.git/refs/heads/a");
+	ck_assert_uint_eq(vh_repair("r.git"), 3);
+	HAS("awaits-recovery ", "no daemon runs");
+	HAS("parked refs/heads/p", "");
+	HAS("ref-broken refs/heads/a", "empty");
+	ck_assert(vh_did("ref-broken refs/heads/a", "recovery comes first"));
+}
+END_TEST
+
+/* A lock as a killed window leaves it. */
+static void make_lock(uint64_t window, const char *ref)
+{
+	char name[TOKEN_NAME_MAX];
+
+	token_name(name, window, 0);
+	tmp_run("cd r.git && : >refd/stage/%s && ln refd/stage/%s %s.lock",
+	    name, name, ref);
+}
+
+START_TEST(locks_of_ours)
+{
+	uint64_t this_start = 1;
+
+	make_lock(this_start << JOURNAL_TOKEN_BITS | 77, "refs/heads/a");
+	FINDS(0);
+	make_lock(77, "refs/heads/b");
+	FINDS(1);
+	HAS("lock-ours refs/heads/b", "ended");
+	ck_assert_uint_eq(vh_repair("r.git"), 1);
+	ck_assert(vh_did("lock-ours refs/heads/b", "a daemon"));
+	sr_close();
+	FINDS(2);
+	HAS("lock-ours refs/heads/a", "ended");
+	ck_assert_uint_ge(vh_repair("r.git"), 1);
+	tmp_run("test -z \"$(find r.git -name '*.lock')\"");
+	FINDS(0);
+}
+END_TEST
+
+START_TEST(other_journals)
+{
+	sr_close();
+	tmp_run("mv state old && mkdir state");
+	FINDS(1);
+	HAS("journal-unreadable ", "not looked at");
+	sr_open();
+	FINDS(1);
+	HAS("journal-other refd/id", "is another");
+	sr_close();
+	tmp_run("rm -r state && mv old state && "
+		"sed -i 's/^lsn.*/lsn 00000000000000009999/' "
+		"r.git/refd/checkpoint");
+	FINDS(1);
+	HAS("journal-older refd/checkpoint", "9999");
+	tmp_run(
+	    "rm r.git/refd/checkpoint && sed -i 's/^uuid ./uuid 0/;"
+	    "s/^\\(uuid .\\)./\\10/;s/^\\(uuid ..\\)./\\10/' r.git/refd/id");
+	FINDS(1);
+	HAS("journal-unknown refd/id", "does not know");
+	tmp_put("r.git/refd/id", "uuid\n");
+	FINDS(1);
+	HAS("id-broken refd/id", "not what refd wrote");
+	tmp_run("rm r.git/refd/id");
+	FINDS(0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("verify_journal");
+	TCase *tc = tcase_create("verify_journal");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, all_stands);
+	tcase_add_test(tc, another_later);
+	tcase_add_test(tc, older_files);
+	tcase_add_test(tc, deleted_and_there);
+	tcase_add_test(tc, just_recorded);
+	tcase_add_test(tc, more_than_fit);
+	tcase_add_test(tc, what_awaits_recovery);
+	tcase_add_test(tc, locks_of_ours);
+	tcase_add_test(tc, other_journals);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

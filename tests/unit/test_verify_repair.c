@@ -1,0 +1,239 @@
+/*
+ * Proves what refd verify --repair does: a broken ref gets the journal's last
+ * value, or its log's where that is newer or alone, always one whose object
+ * is there; torn logs are cut; what is left behind is moved aside; what was
+ * there is kept; all as the repository's owner. And what it does not: touch a
+ * well-formed value, another's lock, or what waits for recovery. A daemon may
+ * serve the repository.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/sys_as.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/verify_help.h"
+
+#define DID(line, words)                                                       \
+	ck_assert_msg(vh_did(line, words), "no '%s' (%s) in:%s", line, words,  \
+	    vh_lines())
+#define REPAIRS(n)                                                             \
+	do {                                                                   \
+		size_t found_ = vh_repair("r.git");                            \
+		ck_assert_msg(found_ == (n), "%zu found:%s", found_,           \
+		    vh_lines());                                               \
+	} while (0)
+
+static char older[41], third[41];
+
+static void make_commit(const char *message, char hex[41])
+{
+	char *out;
+
+	out = tmp_output("git -C r.git commit-tree -m %s %s^{tree}", message,
+	    sr_commit);
+	memcpy(hex, out, 40);
+	free(out);
+}
+
+static void update(const char *name, const char *hex)
+{
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, name, hex);
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
+static void is_at(const char *ref, const char *hex)
+{
+	char *out = tmp_output("git -C r.git rev-parse --verify %s", ref);
+
+	ck_assert_int_eq(strncmp(out, hex, 40), 0);
+	free(out);
+}
+
+static void setup(void)
+{
+	sr_setup();
+	vh_reset();
+	tmp_run("git config --global user.name a && "
+		"git config --global user.email a@b && "
+		"git -C r.git config core.logAllRefUpdates true");
+	make_commit("y", older);
+	make_commit("z", third);
+	update("refs/heads/a", older);
+	update("refs/heads/a", sr_commit);
+}
+
+/* Beside the daemon whose journal it is. */
+START_TEST(from_the_journal)
+{
+	tmp_run("cd r.git && rm logs/refs/heads/a && : >refs/heads/a && "
+		"chmod 640 refs/heads/a");
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a repaired", sr_commit);
+	DID("ref-broken refs/heads/a repaired", "the journal's record");
+	is_at("refs/heads/a", sr_commit);
+	ck_assert_uint_eq(tmp_mode("r.git/refs/heads/a"), 0640);
+	tmp_run("test $(ls r.git/refd/kept | wc -l) = 1 && "
+		"test ! -s r.git/refd/kept/*refs%%heads%%a && "
+		"test ! -e r.git/refs/heads/a.lock");
+	REPAIRS(0);
+	/* The daemon goes on from there. */
+	update("refs/heads/a", older);
+	is_at("refs/heads/a", older);
+}
+END_TEST
+
+/* What git wrote later is in the log alone. */
+START_TEST(from_the_log)
+{
+	tmp_run("cd r.git && git update-ref -m m refs/heads/a %s && "
+		"printf '\\0' >refs/heads/a",
+	    third);
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a repaired", "its log");
+	is_at("refs/heads/a", third);
+	tmp_run("cd r.git && git branch g %s && : >refs/heads/g", third);
+	REPAIRS(1);
+	DID("ref-broken refs/heads/g repaired", third);
+	/* Deleted by refd, made by git. */
+	update("refs/heads/a", "0000000000000000000000000000000000000000");
+	tmp_run("cd r.git && git branch a %s && : >refs/heads/a", older);
+	REPAIRS(1);
+	is_at("refs/heads/a", older);
+}
+END_TEST
+
+/* The last value whose object is there; for a branch, a commit. */
+START_TEST(objects_that_are_gone)
+{
+	tmp_run("cd r.git && rm objects/%.2s/%s && : >refs/heads/a", sr_commit,
+	    sr_commit + 2);
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a repaired", older);
+	DID("ref-broken refs/heads/a repaired", "the journal's record");
+	vh_look("r.git");
+	ck_assert(vh_has("log-disagrees refs/heads/a", ""));
+	tmp_run("cd r.git && rm objects/%.2s/%s && : >refs/heads/a", older,
+	    older + 2);
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a", "neither journal nor log");
+	tmp_run("test ! -s r.git/refs/heads/a && "
+		"test ! -e r.git/refs/heads/a.lock");
+}
+END_TEST
+
+START_TEST(under_locks)
+{
+	tmp_run("cd r.git && : >refs/heads/a && : >refs/heads/a.lock");
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a", "another has its lock");
+	tmp_run("test ! -s r.git/refs/heads/a && "
+		"test -e r.git/refs/heads/a.lock");
+}
+END_TEST
+
+/* A value that is no good is somebody's all the same. */
+START_TEST(well_formed_values)
+{
+	tmp_run("cd r.git && echo %040d >refs/heads/a && "
+		"echo %040d >refs/heads/b && rm -r logs",
+	    7, 0);
+	REPAIRS(2);
+	ck_assert(vh_has("object-missing refs/heads/a", ""));
+	ck_assert(vh_has("ref-broken refs/heads/b", "null"));
+	tmp_run("grep -q 07 r.git/refs/heads/a && "
+		"test ! -e r.git/refd/kept");
+}
+END_TEST
+
+START_TEST(heads)
+{
+	tmp_run("cd r.git && : >HEAD");
+	REPAIRS(1);
+	DID("ref-broken HEAD", "neither");
+}
+END_TEST
+
+START_TEST(logs)
+{
+	tmp_run("cd r.git && cp logs/refs/heads/a ../log && "
+		"printf 'torn\\0' >>logs/refs/heads/a && "
+		"cp logs/refs/heads/a ../torn && "
+		"mkdir logs/refs/heads/d && : >logs/refs/heads/d/e");
+	REPAIRS(2);
+	DID("log-torn refs/heads/a repaired", "5 bytes cut off");
+	DID("log-empty refs/heads/d/e repaired", "removed");
+	tmp_run("cmp log r.git/logs/refs/heads/a && "
+		"cmp torn r.git/refd/kept/*logs* && "
+		"test ! -e r.git/logs/refs/heads/d && "
+		"test ! -e r.git/refs/heads/d && git -C r.git branch d a");
+	REPAIRS(0);
+}
+END_TEST
+
+START_TEST(packed_new)
+{
+	tmp_put("r.git/packed-refs.new", "half a li");
+	tmp_run("! git -C r.git pack-refs --all");
+	REPAIRS(1);
+	DID("packed-new-left packed-refs.new repaired", "refd/kept/");
+	tmp_run("git -C r.git pack-refs --all && "
+		"grep -q half r.git/refd/kept/*new");
+}
+END_TEST
+
+/* Another's repository stays his; a link that he planted leads nowhere. */
+START_TEST(as_the_owner)
+{
+	if (!sys_as_possible())
+		return;
+	sr_close();
+	tmp_run("chmod 711 . && mkdir -m 700 mine && cd r.git && "
+		"chown -R 65534:65534 . && : >refs/heads/a");
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a repaired", sr_commit);
+	tmp_run("cd r.git && test -z \"$(find . ! -uid 65534)\" && "
+		": >refs/heads/a && rm -r refd/kept && "
+		"ln -s %s/mine refd/kept",
+	    tmp_root);
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a", "not mended");
+	tmp_run("test -z \"$(ls mine)\" && test ! -s r.git/refs/heads/a");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("verify_repair");
+	TCase *tc = tcase_create("verify_repair");
+	SRunner *runner;
+	int failed;
+
+	sys_as_init();
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, from_the_journal);
+	tcase_add_test(tc, from_the_log);
+	tcase_add_test(tc, objects_that_are_gone);
+	tcase_add_test(tc, under_locks);
+	tcase_add_test(tc, well_formed_values);
+	tcase_add_test(tc, heads);
+	tcase_add_test(tc, logs);
+	tcase_add_test(tc, packed_new);
+	tcase_add_test(tc, as_the_owner);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

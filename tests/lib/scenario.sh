@@ -21,6 +21,14 @@
 
 set -u
 
+# Its mounts are its own. Where another scenario copied them into a namespace,
+# a file system that was shut down would live on behind the umount, and the next
+# mount of its image would be it again, dead.
+if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ] &&
+	unshare -m true 2>/dev/null; then
+	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
+fi
+
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=${BUILD:-$ROOT/build}
 REFD=$BUILD/bin/refd

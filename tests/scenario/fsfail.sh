@@ -4,11 +4,6 @@
 # served, the daemon lets go of it, and once it is back all that was
 # acknowledged is redone without anybody asking, and it is served again.
 
-# Whoever copies our mounts into a namespace of his own keeps them alive.
-if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ]; then
-	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
-fi
-
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 

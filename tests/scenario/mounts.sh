@@ -5,7 +5,6 @@
 # repositories by a bind mount, takes a kill for a kill, and leaves alone what
 # others did; one whose file system was mounted anew within the same boot
 # takes it for a cut.
-# Alone: its mount namespace holds on to what others want to unmount.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -2,7 +2,6 @@
 # A dozen power cuts of real file systems under load, and kills, from fixed
 # seeds (tests/powercut/README.md): everything that was acknowledged is there
 # afterwards. tests/long/powercut.sh has hundreds from new ones.
-# Alone: its mount namespace holds on to what others want to unmount.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

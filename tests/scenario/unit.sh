@@ -5,7 +5,6 @@
 # another. Where the two don't belong together it is said, nothing is written,
 # and one command is the administrator's word: `refd recover --adopt`, `refd
 # recover --discard`, `refd disown`. These are the README's recipes.
-# Alone: its mount namespace holds on to what others want to unmount.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

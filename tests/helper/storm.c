@@ -34,7 +34,7 @@
 
 #include "client/refd.h"
 
-#define OIDS_MAX    256
+#define OIDS_MAX    2048
 #define CLIENTS_MAX 10000
 #define TIMES_MAX   10000000
 #define NAP_US      2000

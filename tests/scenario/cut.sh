@@ -66,17 +66,18 @@ is_gone() { # FILE-SYSTEM
 # ---- before the cut ----
 
 prepare() {
-	local i tree
+	local i
 	git init -q --bare "$repo"
 	git -C "$repo" config core.logAllRefUpdates always
 	"$REFD" enable --socket "$SOCKET" "$repo" >/dev/null
-	# So many that no two lines of a reflog are alike within a second:
-	# recovery counts lines, and can't tell those apart.
-	values=()
-	tree=$(git -C "$repo" mktree </dev/null)
-	for ((i = 0; i < 200; i++)); do
-		values+=("$(git -C "$repo" commit-tree -m "value $i" "$tree")")
-	done
+	# So many that no two lines of a reflog are alike: recovery counts
+	# lines, and can't tell those apart.
+	for ((i = 1; i <= 2000; i++)); do
+		printf 'commit refs/heads/values\nmark :%d\n' "$i"
+		printf 'committer A U Thor <author@example.com> %d +0000\n' "$i"
+		printf 'data 0\n'
+	done | git -C "$repo" fast-import --quiet --export-marks="$T/marks"
+	mapfile -t values < <(cut -d' ' -f2 "$T/marks")
 	git -C "$repo" update-ref refs/heads/main "${values[0]}"
 	# Making a repository is not refd's business, so it is not its promise.
 	sync -f "$repo"

@@ -176,6 +176,15 @@ void decide_finish(struct engine *e, struct entry *ent)
 		count_outcome(e, ent);
 }
 
+static void let_go(struct engine *e, struct txn *txn)
+{
+	if (txn->repo != NULL)
+		e->store.release(e->store.ctx, txn->repo);
+	txn->repo = NULL;
+}
+
+/* What only waits for its record holds no repository: it may wait for long,
+ * and a file system that failed is let go of once nobody uses it. */
 void decide_answer_all(struct engine *e)
 {
 	struct refd_answer ans;
@@ -189,8 +198,10 @@ void decide_answer_all(struct engine *e)
 			decide_answer(ent, &ans);
 			askers_answer(&e->askers, a, &ans);
 		}
-		if (!notes_keep(&e->notes, ent))
+		if (ent->txn->repo == NULL || !notes_keep(&e->notes, ent))
 			decide_forget(e, ent);
+		else
+			let_go(e, ent->txn);
 	}
 }
 
@@ -198,9 +209,7 @@ void decide_forget(struct engine *e, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
 
-	if (txn->repo != NULL)
-		e->store.release(e->store.ctx, txn->repo);
-	txn->repo = NULL;
+	let_go(e, txn);
 	e->held_bytes -= txn->req.bytes;
 	table_remove(&e->table, ent);
 }

@@ -53,7 +53,7 @@ bool notes_keep(struct notes *notes, struct entry *ent)
 
 	/* Refused as a whole: nothing was looked up or done under its id. An
 	 * atomic one's part must be all of it or nothing. */
-	if (txn->replayed || txn->refused != REFD_OK || txn->repo == NULL ||
+	if (txn->replayed || txn->refused != REFD_OK ||
 	    (txn->req.atomic && ent->nr_notes != txn->nr_updates))
 		drop_all(ent);
 	if (ent->nr_notes == 0)

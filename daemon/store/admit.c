@@ -130,12 +130,18 @@ static bool open_repo(struct store *s, struct txn *txn)
 			txn->req.committer));
 		return false;
 	}
+	/* Where the next checkpoint is far off, nobody else lets go of a file
+	 * system that failed, and nobody gets a repository there before. */
+	failed_park(s);
 	repo = repos_get(&s->repos, txn->req.git_dir, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
 		return false;
 	}
 	txn->repo = repo;
+	txn->repo_id = repo->id;
+	txn->repo_mount = repo->fs->mount;
+	txn->repo_as = repo->as;
 	if (txn->req.common_ino != 0 &&
 	    (txn->req.common_dev != repo->dev ||
 		txn->req.common_ino != repo->ino))

@@ -136,7 +136,9 @@ bool part_has_deletion(const struct txn_part *part)
 
 struct sys_who part_owner(const struct txn_part *part)
 {
-	return part->txn->repo != NULL ? part->txn->repo->as : sys_self;
+	const struct txn *txn = part->txn;
+
+	return txn->repo != NULL ? txn->repo->as : txn->repo_as;
 }
 
 bool batch_takes(const struct txn_part *part, struct parts parts)
@@ -222,14 +224,14 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 	s->mode = txn_durability(part->txn, b->ap->durability);
 	s->committer = req->committer != NULL ? req->committer :
 						"unknown <unknown> 0 +0000";
+	s->message = reflog_normalise(req->message != NULL ? req->message : "");
 	if (s->repo == NULL)
-		return true;
+		return s->message != NULL;
 	s->shared_perm = s->repo->shared_perm;
 	if (req->shared_repository != NULL)
 		gitrepo_parse_shared(req->shared_repository, &s->shared_perm);
 	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
 	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
-	s->message = reflog_normalise(req->message != NULL ? req->message : "");
 	s->git_err = find_git_dir(b, s);
 	set_log_policy(s);
 	return s->message != NULL;

@@ -31,7 +31,7 @@ struct worktree {
 struct share {
 	struct txn_part *part;
 	struct txn *txn;
-	struct repo *repo; /* NULL: refused before one was opened */
+	struct repo *repo; /* NULL: a rejection that only wants its record */
 	/* The client's own git-dir: the repository's, or that of a linked
 	 * worktree. */
 	int git_fd;

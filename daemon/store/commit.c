@@ -167,6 +167,7 @@ static bool row_encode(struct row *row, struct batch *b,
     struct journal_row *out)
 {
 	struct txn *txn = row->share->txn;
+	const struct repo *repo = row->share->repo;
 	struct group *g = group_of(b, row->share);
 	struct record rec = {
 		.committer = row->share->committer,
@@ -192,8 +193,8 @@ static bool row_encode(struct row *row, struct batch *b,
 	out->txid = txn->req.txid;
 	out->uid = txn->peer.uid;
 	out->pid = txn->peer.pid;
-	out->repo = row->share->repo != NULL ? row->share->repo->id : 0;
-	out->mount = row->share->repo != NULL ? row->share->repo->fs->mount : 0;
+	out->repo = repo != NULL ? repo->id : txn->repo_id;
+	out->mount = repo != NULL ? repo->fs->mount : txn->repo_mount;
 	out->token = g != NULL && g->has_token ? g->token.id : 0;
 	out->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
 	out->time_us = SYS(b->sys, now_wall) / 1000;

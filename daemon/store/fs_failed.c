@@ -7,7 +7,8 @@
  *
  *	fail	fs_fail(): nobody gets a repository there any more; what is
  *		under way ends
- *	park	once nobody has one: all its records, marked as lost, durably
+ *	park	once nobody has one, by the next checkpoint or admission: all
+ *		its records, marked as lost, durably
  *	go	its descriptors are closed, so that it can be unmounted
  *	redo	by whoever would write there, and with every checkpoint
  *		(parked.c): the file system is opened anew, by path, and must
@@ -101,12 +102,14 @@ int failed_look(struct store *s, struct repo *repo)
 
 	if (repo->is_looked_at)
 		return 0;
+	pthread_mutex_lock(&s->parking);
 	pthread_rwlock_rdlock(&s->journal_lock);
 	r = journal_is_elsewhere(s->journal, repo->id, repo->fs->mount,
 	    &is_elsewhere);
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r == 0 && is_elsewhere)
 		r = is_open_elsewhere(s, repo) ? -EAGAIN : park(&p);
+	pthread_mutex_unlock(&s->parking);
 	repo->is_looked_at = r == 0;
 	return r > 0 ? -EIO : r;
 }
@@ -116,6 +119,7 @@ void failed_park(struct store *s)
 	struct parking p = { .store = s };
 	struct fs *fs;
 
+	pthread_mutex_lock(&s->parking);
 	pthread_mutex_lock(&s->repos.mutex);
 	fs = s->repos.fs;
 	pthread_mutex_unlock(&s->repos.mutex);
@@ -125,4 +129,5 @@ void failed_park(struct store *s)
 		    !fs_is_in_use(&s->repos, fs) && park(&p) == 0)
 			fs_let_go(&s->repos, fs);
 	}
+	pthread_mutex_unlock(&s->parking);
 }

@@ -50,7 +50,7 @@ struct fs {
 	/* It failed to sync, so what is in memory need not be on disk: never
 	 * to be asked again. */
 	atomic_bool failed;
-	bool gone; /* closed; under repos->mutex, and the checkpointer's */
+	bool gone; /* closed; under repos->mutex, and the store's parking */
 	struct fs *next;
 };
 

@@ -69,6 +69,7 @@ struct store {
 	struct applier applier;
 
 	pthread_mutex_t telling; /* awaiting_publish()'s */
+	pthread_mutex_t parking; /* fs_failed.c's, before all others */
 
 	/* The journal: used under a read lock, replaced under a write lock. */
 	pthread_rwlock_t journal_lock;
@@ -141,8 +142,8 @@ int checkpoint_sync_fs(void *store, struct fs *fs);
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_keep(void *store, uint64_t lsn);
 
-/* fs_failed.c, checkpointer: parks the records of file systems that failed to
- * sync and that nobody uses any more. */
+/* fs_failed.c, checkpointer and lane thread: parks the records of file systems
+ * that failed to sync and that nobody uses any more, and lets go of those. */
 void failed_park(struct store *s);
 /* Lane thread, before REPO is written: did it come back as another mount?
  * Then its records are parked. -EAGAIN: not while others use the old one. */

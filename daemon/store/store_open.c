@@ -179,6 +179,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_mutex_init(&s->telling, NULL);
+	pthread_mutex_init(&s->parking, NULL);
 	pthread_rwlock_init(&s->journal_lock, NULL);
 	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
@@ -251,6 +252,7 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->lane_cond);
 	pthread_rwlock_destroy(&s->journal_lock);
 	pthread_mutex_destroy(&s->telling);
+	pthread_mutex_destroy(&s->parking);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/sys_as.h"
 #include "proto/message.h"
 
 struct repo;
@@ -81,7 +82,11 @@ struct txn {
 	bool readmitted;
 
 	/* From admission. */
-	struct repo *repo;        /* a reference, or NULL */
+	struct repo *repo; /* a reference, or NULL */
+	/* What a record says of it. A rejection that waits for its record has
+	 * let go of it already. */
+	uint64_t repo_id, repo_mount; /* 0: none was opened */
+	struct sys_who repo_as;
 	bool replayed;            /* the journal knew the id: the results
 					   are those of the first time */
 	enum refd_status refused; /* REFD_OK, or the whole is refused */

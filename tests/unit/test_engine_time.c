@@ -123,8 +123,10 @@ START_TEST(test_notes_ride_in_the_next_window)
 
 	reject_window();
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
-	/* No window of its own, but it is not forgotten. */
+	/* No window of its own, but it is not forgotten; of its repository it
+	 * holds nothing. */
 	ck_assert_ptr_null(rig_windows);
+	ck_assert_uint_eq(rig_nr_released, 1);
 	ck_assert(!engine_is_idle(rig_engine));
 	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
 	ck_assert_uint_eq(rig_windows->nr_parts, 2);

@@ -121,7 +121,7 @@ static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
 	return r;
 }
 
-int barrier_sync(struct store *s, struct fs *fs)
+int barrier_sync(struct store *s, struct fs *fs, int fd)
 {
 	int64_t offset = clock_offset(s->sys), ns = 0;
 	int64_t began_ns, took_ns;
@@ -132,7 +132,7 @@ int barrier_sync(struct store *s, struct fs *fs)
 	r = clock_of(s->sys, fs, &ns);
 	began_ns = SYS(s->sys, now_mono);
 	if (r == 0)
-		r = SYS(s->sys, syncfs, fs->fd);
+		r = SYS(s->sys, syncfs, fd);
 	/* The kernel tells it once, and counts as written what is not. */
 	if (r < 0) {
 		fs_fail(&s->repos, fs);
@@ -279,7 +279,7 @@ static void serve_fs(struct batch *b, struct fs *fs)
 	int r = 0;
 
 	if (whole) {
-		r = barrier_sync(s, fs);
+		r = barrier_sync(s, fs, fs->objects_fd);
 		b->syncs++;
 	}
 	while ((need = take_need(b, fs)) != NULL) {
@@ -291,7 +291,7 @@ static void serve_fs(struct batch *b, struct fs *fs)
 			fs->fsync_took_ns = (SYS(s->sys, now_mono) - began_ns) /
 			    (int64_t)(nr + 1);
 			if (r == -EAGAIN) {
-				r = barrier_sync(s, fs);
+				r = barrier_sync(s, fs, fs->objects_fd);
 				b->syncs++;
 			}
 		}

@@ -45,14 +45,17 @@ static int sync_marked(struct store *s, struct fs *fs)
 	ssize_t n;
 	int r;
 
-	r = barrier_sync(s, fs);
+	r = barrier_sync(s, fs, fs->fd);
 	if (r < 0)
 		return r;
 	n = SYS(s->sys, pwrite, fs->marker_fd, byte, sizeof(byte) - 1, 0);
+	/* Its owner may have made it empty, and have no room left. */
 	if (n == -ENOSPC || n == -EDQUOT)
-		return (int)n;
-	r = n == (ssize_t)sizeof(byte) - 1 ? SYS(s->sys, fsync, fs->marker_fd) :
-					     -EIO;
+		r = SYS(s->sys, futimens_now, fs->marker_fd);
+	else
+		r = n == (ssize_t)sizeof(byte) - 1 ? 0 : -EIO;
+	if (r == 0)
+		r = SYS(s->sys, fsync, fs->marker_fd);
 	if (r < 0)
 		fs_fail(&s->repos, fs);
 	return r;
@@ -107,14 +110,11 @@ static struct repo *take_touched(struct store *s, const struct fs *fs)
 /* One that it can't be written to only has an older note. */
 static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
 {
-	struct sys_who was;
 	struct repo *repo;
 
 	while ((repo = take_touched(s, fs)) != NULL) {
-		was = sys_as(repo->as);
 		repo_seen_write(s->sys, repo->refd_fd, journal_uuid(s->journal),
 		    lsn);
-		sys_as(was);
 		repo_put(&s->repos, repo);
 	}
 }

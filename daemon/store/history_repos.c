@@ -149,22 +149,40 @@ bool history_may_all(const struct txn_peer *peer)
 	return peer->uid == 0 || peer->uid == (uint32_t)geteuid();
 }
 
-/* Both are needed: names are read, and what they stand for. */
-static bool has_bits(uint32_t mode, unsigned shift)
+static bool may(const struct sys_stat *st, const struct txn_peer *peer,
+    uint32_t bits)
 {
-	return (mode >> shift & 05) == 05;
-}
-
-static bool may_read(const struct sys_stat *st, const struct txn_peer *peer)
-{
+	unsigned shift = 0;
 	size_t i;
 
-	if (peer->uid == st->uid)
-		return has_bits(st->mode, 6);
 	for (i = 0; i < peer->nr_gids; i++)
 		if (peer->gids[i] == st->gid)
-			return has_bits(st->mode, 3);
-	return has_bits(st->mode, 0);
+			shift = 3;
+	if (peer->uid == st->uid)
+		shift = 6;
+	return (st->mode >> shift & bits) == bits;
+}
+
+/* Through every directory on the way: many are closed by one far above. */
+static bool may_reach(const struct sys *sys, const char *path,
+    const struct txn_peer *peer)
+{
+	char dir[REFD_PATH_MAX];
+	struct sys_stat st;
+	size_t i;
+
+	if (strlen(path) >= sizeof(dir))
+		return false;
+	strcpy(dir, path);
+	for (i = strlen(dir); i > 0; i--) {
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		dir[i] = '\0';
+		if (SYS(sys, statat, AT_FDCWD, dir, &st) < 0 ||
+		    !may(&st, peer, 01))
+			return false;
+	}
+	return true;
 }
 
 bool history_may_read(struct history *h, const struct txn_peer *peer,
@@ -173,7 +191,7 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 	const struct journal_repo *repo = history_repo(h, id);
 	const struct sys *sys = h->cfg.sys;
 	struct sys_stat st;
-	bool may = false;
+	bool is_open = false;
 	int fd;
 
 	if (history_may_all(peer))
@@ -185,7 +203,9 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 		return false;
 	if (SYS(sys, fstat, fd, &st) == 0 && st.dev == repo->dev &&
 	    st.ino == repo->ino && SYS(sys, statat, fd, "refs", &st) == 0)
-		may = may_read(&st, peer);
+		/* Names are read, and what they stand for. */
+		is_open =
+		    may(&st, peer, 05) && may_reach(sys, repo->path, peer);
 	SYS(sys, close, fd);
-	return may;
+	return is_open;
 }

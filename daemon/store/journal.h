@@ -136,6 +136,9 @@ int journal_each_start(struct journal *j,
 /* Durable before it returns. REPO's uuid, path, dev and ino are used; id is
  * set. A known uuid keeps its id and gets the new path. */
 int journal_register_repo(struct journal *j, struct journal_repo *repo);
+/* That of UUID, if it is known. */
+int journal_find_repo(struct journal *j, const uint8_t uuid[16],
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg);
 int journal_each_repo(struct journal *j,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg);
 

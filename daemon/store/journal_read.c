@@ -312,7 +312,8 @@ static int repo_of(sqlite3_stmt *s, struct journal_repo *repo)
 	return 0;
 }
 
-int journal_each_repo(struct journal *j,
+/* UUID NULL: all of them. */
+static int each_repo(struct journal *j, const uint8_t *uuid,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
 {
 	struct journal_repo repo;
@@ -320,10 +321,26 @@ int journal_each_repo(struct journal *j,
 	int r, more = 1;
 
 	r = scan_open(&scan, j,
-	    "SELECT id, uuid, path, dev, ino FROM repo ORDER BY id");
+	    uuid == NULL ?
+		"SELECT id, uuid, path, dev, ino FROM repo ORDER BY id" :
+		"SELECT id, uuid, path, dev, ino FROM repo WHERE uuid = ?");
+	if (r == 0 && uuid != NULL)
+		sqlite3_bind_blob(scan.stmt, 1, uuid, 16, SQLITE_STATIC);
 	while (r == 0 && (more = scan_next(&scan)) > 0)
 		if ((r = repo_of(scan.stmt, &repo)) == 0)
 			r = cb(arg, &repo);
 	scan_close(&scan);
 	return r == 0 && more < 0 ? more : r;
+}
+
+int journal_each_repo(struct journal *j,
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
+{
+	return each_repo(j, NULL, cb, arg);
+}
+
+int journal_find_repo(struct journal *j, const uint8_t uuid[16],
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
+{
+	return each_repo(j, uuid, cb, arg);
 }

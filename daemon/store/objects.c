@@ -10,7 +10,8 @@
  * of its own.
  *
  * What fails: a directory that can't be read ends the walk, and so does an
- * alternate whose name is quoted or which is too deep.
+ * alternate whose name is quoted or which is too deep, or one too many: who
+ * writes their lists could make a walk go on for ever.
  */
 #include "daemon/store/objects.h"
 
@@ -23,6 +24,7 @@
 
 #define ALTERNATES_MAX   (64 * 1024)
 #define ALTERNATES_DEPTH 5 /* as git's */
+#define STORES_MAX       1000
 
 /* A store that is open. */
 struct place {
@@ -114,10 +116,11 @@ static int look(const struct place *p, int64_t ctime_ns,
 /* ---- all of them ---- */
 
 static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
-    int depth);
+    int depth, unsigned *nr);
 
 /* objects/info/alternates: a path per line, relative to objects/. */
-static int walk_alternates(const struct objects_walk *w, int fd, int depth)
+static int walk_alternates(const struct objects_walk *w, int fd, int depth,
+    unsigned *nr)
 {
 	char *buf, *line, *rest;
 	size_t len;
@@ -134,19 +137,21 @@ static int walk_alternates(const struct objects_walk *w, int fd, int depth)
 		if (depth >= ALTERNATES_DEPTH || line[0] == '"')
 			r = line[0] == '"' ? -EINVAL : -ELOOP;
 		else
-			r = walk_store(w, fd, line, depth + 1);
+			r = walk_store(w, fd, line, depth + 1, nr);
 	}
 	free(buf);
 	return r;
 }
 
 static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
-    int depth)
+    int depth, unsigned *nr)
 {
 	struct place p = { .walk = w };
 	struct sys_stat st;
 	int r;
 
+	if (++*nr > STORES_MAX)
+		return -ELOOP;
 	p.fd = SYS(w->sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
 	if (p.fd < 0)
 		return p.fd == -ENOENT ? 0 : p.fd;
@@ -157,14 +162,16 @@ static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
 		r = look(&p, st.ctime_ns, depth == 0 ? w->fanouts : NULL);
 	}
 	if (r == 0)
-		r = walk_alternates(w, p.fd, depth);
+		r = walk_alternates(w, p.fd, depth, nr);
 	SYS(w->sys, close, p.fd);
 	return r;
 }
 
 int objects_walk(const struct objects_walk *walk, int common_fd)
 {
-	return walk_store(walk, common_fd, "objects", 0);
+	unsigned nr = 0;
+
+	return walk_store(walk, common_fd, "objects", 0, &nr);
 }
 
 /* ---- packs ---- */

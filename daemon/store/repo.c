@@ -118,17 +118,36 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 
 /* ---- trust ---- */
 
+/* Whom root acts as is said by refs/ alone: not by what a link leads to, nor by
+ * a directory that was moved to where another may exchange it. */
+static bool may_be_acted_for(const struct repos *repos, const struct repo *repo,
+    const struct sys_stat *refs)
+{
+	struct sys_stat around;
+
+	if (!sys_as_possible())
+		return true;
+	return SYS(repos->sys, fstat, repo->fd, &around) == 0 &&
+	    S_ISDIR(refs->mode) && (around.uid == refs->uid || around.uid == 0);
+}
+
 /* A repository belongs to whom its refs belong, or, where they are lost, the
- * directory around them. Root acts as that one. */
+ * directory around them. Root acts as that one. -ELOOP: it can't be told. */
 static int learn_owner(const struct repos *repos, struct repo *repo)
 {
+	const struct sys *sys = repos->sys;
 	struct sys_stat st;
-	int found = SYS(repos->sys, statat, repo->fd, "refs", &st), r = found;
+	int found, r;
 
+	found = r = sys_as_possible() ?
+	    SYS(sys, lstatat, repo->fd, "refs", &st) :
+	    SYS(sys, statat, repo->fd, "refs", &st);
 	if (r < 0)
-		r = SYS(repos->sys, fstat, repo->fd, &st);
+		r = SYS(sys, fstat, repo->fd, &st);
 	if (r < 0)
 		return r;
+	if (found == 0 && !may_be_acted_for(repos, repo, &st))
+		return -ELOOP;
 	repo->owner = st.uid;
 	repo->group = st.gid;
 	repo->mode = st.mode;
@@ -278,6 +297,14 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 		return status;
 	}
 	refs = learn_owner(repos, repo);
+	if (refs == -ELOOP) {
+		*why = repo_why("'%s/refs' is a link, or belongs to another "
+				"than the directory around it: root can't tell "
+				"whose repository it is",
+		    repo->path);
+		repo_close(repos, repo);
+		return REFD_DENIED;
+	}
 	was = sys_as(repo->as);
 	/* Before it is read: a later change is then noticed. */
 	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
@@ -321,10 +348,12 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 		SYS(repos->sys, close, place.fd);
 		return -ENOMEM;
 	}
-	learn_owner(repos, repo);
-	was = sys_as(repo->as);
-	r = repo_claim_known(repos, repo, known);
-	sys_as(was);
+	r = learn_owner(repos, repo);
+	if (r != -ELOOP) {
+		was = sys_as(repo->as);
+		r = repo_claim_known(repos, repo, known);
+		sys_as(was);
+	}
 	if (r == 0) {
 		*out = repo;
 		return 0;
@@ -344,10 +373,12 @@ int repo_open_claimed(struct repos *repos, struct repo_place *place,
 		SYS(repos->sys, close, place->fd);
 		return -ENOMEM;
 	}
-	learn_owner(repos, repo);
-	was = sys_as(repo->as);
-	r = repo_claim_any(repos, repo);
-	sys_as(was);
+	r = learn_owner(repos, repo);
+	if (r != -ELOOP) {
+		was = sys_as(repo->as);
+		r = repo_claim_any(repos, repo);
+		sys_as(was);
+	}
 	if (r == 0)
 		*out = repo;
 	else

@@ -32,9 +32,11 @@
  * one. */
 struct fs {
 	uint64_t dev, mount;
-	int fd;        /* a directory, open since before the first
+	int fd;         /* a directory, open since before the first
 				   rename there: what syncfs is called on */
-	int marker_fd; /* a small file, for its clock and its fsync;
+	int objects_fd; /* the same for the barrier: an error is told to each
+			   descriptor once, and neither is to miss it */
+	int marker_fd;  /* a small file, for its clock and its fsync;
 				   -1 where there are only objects */
 	/* When the last completed syncfs began, by the clock of its ctimes; 0:
 	 * none since the start, or a clock that nobody knows. Under

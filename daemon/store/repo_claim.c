@@ -70,16 +70,16 @@ static int take_lock(const struct repos *repos, struct repo *repo,
 	return 0;
 }
 
-/* Is the repository that ID's path names still there, beside this one? */
-static bool is_copy(const struct repos *repos, const struct repo *repo,
-    const struct repo_id *id)
+/* Is there one of that id at PATH, beside this one? */
+static bool is_also_at(const struct repos *repos, const struct repo *repo,
+    const char *path, const uint8_t uuid[16])
 {
 	const struct sys *sys = repos->sys;
 	struct repo_id other;
 	struct sys_stat st;
 	int fd, refd_fd, r;
 
-	fd = SYS(sys, openat, AT_FDCWD, id->path, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return false;
 	r = SYS(sys, fstat, fd, &st);
@@ -91,20 +91,53 @@ static bool is_copy(const struct repos *repos, const struct repo *repo,
 		r = repo_id_read(sys, refd_fd, &other);
 	SYS(sys, close, refd_fd);
 	return r == 0 && (st.dev != repo->dev || st.ino != repo->ino) &&
-	    memcmp(other.uuid, id->uuid, 16) == 0;
+	    memcmp(other.uuid, uuid, 16) == 0;
+}
+
+struct search {
+	const struct repos *repos;
+	const struct repo *repo;
+	bool is_there;
+};
+
+static int look_there(void *arg, const struct journal_repo *known)
+{
+	struct search *search = arg;
+
+	search->is_there =
+	    is_also_at(search->repos, search->repo, known->path, known->uuid);
+	return 0;
+}
+
+/* The id says where it was written, and is the owner's to change: another's,
+ * whose records would then be redone here. So the journal is asked too. *COPY:
+ * the one whose id it is is still where it was. */
+static int find_copy(const struct repos *repos, const struct repo *repo,
+    const struct repo_id *id, bool *copy)
+{
+	struct search search = { .repos = repos, .repo = repo };
+	struct sys_who was = sys_as(sys_self);
+	int r =
+	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
+
+	*copy = search.is_there ||
+	    (strcmp(id->path, repo->path) != 0 &&
+		is_also_at(repos, repo, id->path, id->uuid));
+	sys_as(was);
+	return r > 0 ? -EIO : r;
 }
 
 static int name_it(const struct repos *repos, struct repo *repo,
     struct repo_id *id)
 {
-	bool is_new = false;
+	bool is_new;
 	int r;
 
 	r = repo_id_read(repos->sys, repo->refd_fd, id);
-	if (r == -ENOENT ||
-	    (r == 0 && strcmp(id->path, repo->path) != 0 &&
-		is_copy(repos, repo, id))) {
-		is_new = true;
+	is_new = r == -ENOENT;
+	if (r == 0)
+		r = find_copy(repos, repo, id, &is_new);
+	if (is_new && (r == 0 || r == -ENOENT)) {
 		memcpy(id->journal, journal_uuid(repos->journal), 16);
 		r = repo_id_make_uuid(id->uuid);
 	}
@@ -122,9 +155,12 @@ static int name_it(const struct repos *repos, struct repo *repo,
 /* An older copy of the journal than the one that last wrote here? */
 static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
-	return repo_seen_read(repos->sys, repo->refd_fd,
-		   journal_uuid(repos->journal)) >
-	    journal_last_lsn(repos->journal);
+	struct sys_who was = sys_as(sys_self);
+	uint64_t seen = repo_seen_read(repos->sys, repo->refd_fd,
+	    journal_uuid(repos->journal));
+
+	sys_as(was);
+	return seen > journal_last_lsn(repos->journal);
 }
 
 static int note_it(struct repos *repos, struct repo *repo)

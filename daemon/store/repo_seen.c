@@ -7,11 +7,55 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/store/repo_id.h"
 
 #define SEEN_FILE "checkpoint"
 #define SEEN_MAX  128
+
+/* Where root serves others, the directory is theirs, and a file of theirs would
+ * say what they like. */
+static bool is_ours(const struct sys *sys, int fd)
+{
+	struct sys_stat st;
+
+	return SYS(sys, fstat, fd, &st) == 0 && S_ISREG(st.mode) &&
+	    st.uid == (uint32_t)geteuid() && st.nlink == 1;
+}
+
+static int read_ours(const struct sys *sys, int refd_fd, char **buf,
+    size_t *len)
+{
+	int r,
+	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd < 0)
+		return fd;
+	r = is_ours(sys, fd) ? sys_read_fd(sys, fd, SEEN_MAX, buf, len) :
+			       -EACCES;
+	SYS(sys, close, fd);
+	return r;
+}
+
+/* What is there and isn't ours makes room. */
+static int open_ours(const struct sys *sys, int refd_fd)
+{
+	int r,
+	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd >= 0 && is_ours(sys, fd))
+		return fd;
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	r = SYS(sys, unlinkat, refd_fd, SEEN_FILE);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return SYS(sys, openat, refd_fd, SEEN_FILE, O_WRONLY | O_CREAT | O_EXCL,
+	    0644);
+}
 
 uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
     const uint8_t journal[16])
@@ -20,7 +64,7 @@ uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
 	uint64_t lsn = 0;
 	size_t len;
 
-	if (sys_read_file(sys, refd_fd, SEEN_FILE, SEEN_MAX, &buf, &len) < 0)
+	if (read_ours(sys, refd_fd, &buf, &len) < 0)
 		return 0;
 	repo_id_hex(journal, hex);
 	snprintf(begin, sizeof(begin), "journal %s\nlsn ", hex);
@@ -37,24 +81,16 @@ int repo_seen_write(const struct sys *sys, int refd_fd,
     const uint8_t journal[16], uint64_t lsn)
 {
 	char hex[33], text[SEEN_MAX];
-	struct sys_stat st;
-	int fd, len, r;
+	int fd, len;
 	ssize_t n;
 
-	fd = SYS(sys, openat, refd_fd, SEEN_FILE,
-	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644);
+	fd = open_ours(sys, refd_fd);
 	if (fd < 0)
 		return fd;
-	r = SYS(sys, fstat, fd, &st);
-	if (r == 0 && !S_ISREG(st.mode))
-		r = -EINVAL;
 	repo_id_hex(journal, hex);
 	len = snprintf(text, sizeof(text), "journal %s\nlsn %020" PRIu64 "\n",
 	    hex, lsn);
-	if (r == 0) {
-		n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
-		r = n < 0 ? (int)n : n < len ? -EIO : 0;
-	}
+	n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
 	SYS(sys, close, fd);
-	return r;
+	return n < 0 ? (int)n : n < len ? -EIO : 0;
 }

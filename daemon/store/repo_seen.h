@@ -8,14 +8,16 @@
  * A journal that ends before that is an older copy: it has forgotten what it
  * answered, and would give its numbers out again. Written in place and synced
  * by the checkpoint's own syncfs; where that is lost with the power, only this
- * is not noticed. Any thread; blocks; nothing logs.
+ * is not noticed. The file is the daemon's own, also where root serves others:
+ * what one of them puts there counts for nothing. Any thread, as itself;
+ * blocks; nothing logs.
  */
 #ifndef STORE_REPO_SEEN_H
 #define STORE_REPO_SEEN_H
 
 #include "daemon/base/sys.h"
 
-/* 0: never, or by another journal, or it can't be read. */
+/* 0: never, or by another journal or user, or it can't be read. */
 uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
     const uint8_t journal[16]);
 /* 0 or negative errno. */

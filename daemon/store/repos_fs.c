@@ -14,16 +14,38 @@
 
 #include "daemon/store/repo_internal.h"
 
+static void fs_close(const struct repos *repos, struct fs *fs)
+{
+	int *const fds[] = { &fs->marker_fd, &fs->objects_fd, &fs->fd };
+	size_t i;
+
+	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			SYS(repos->sys, close, *fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+/* Directories of FS, by way of DIRFD, to sync it by. */
+static int fs_open_dirs(const struct sys *sys, int dirfd, struct fs *fs)
+{
+	fs->fd = fs->objects_fd = fs->marker_fd = -1;
+	fs->fd = SYS(sys, openat, dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fs->fd < 0)
+		return fs->fd;
+	fs->objects_fd =
+	    SYS(sys, openat, dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	return fs->objects_fd < 0 ? fs->objects_fd : 0;
+}
+
 static int fs_open(const struct repos *repos, const struct repo *repo,
     struct fs *fs)
 {
 	const struct sys *sys = repos->sys;
-	int r;
+	int r = fs_open_dirs(sys, repo->refd_fd, fs);
 
-	fs->fd =
-	    SYS(sys, openat, repo->refd_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (fs->fd < 0)
-		return fs->fd;
+	if (r < 0)
+		return r;
 	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
 	/* Whatever is there by that name may not be a file. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
@@ -34,16 +56,7 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 			return 0;
 		r = fs->marker_fd;
 	}
-	SYS(sys, close, fs->fd);
 	return r;
-}
-
-static void fs_close(const struct repos *repos, struct fs *fs)
-{
-	if (fs->marker_fd >= 0)
-		SYS(repos->sys, close, fs->marker_fd);
-	SYS(repos->sys, close, fs->fd);
-	fs->marker_fd = fs->fd = -1;
 }
 
 /* What failed before shows that it can be written again. */
@@ -74,9 +87,10 @@ static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
 	was = sys_as(repo->as);
 	r = fs_open(repos, repo, fs);
 	sys_as(was);
-	if (r == 0 && (r = fs_try(repos, fs)) < 0)
-		fs_close(repos, fs);
+	if (r == 0)
+		r = fs_try(repos, fs);
 	if (r < 0) {
+		fs_close(repos, fs);
 		free(fs);
 		return r;
 	}
@@ -118,21 +132,17 @@ static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
 {
 	const struct sys *sys = repos->sys;
 	struct fs *fs = calloc(1, sizeof(*fs));
-	int r = 0;
+	int r;
 
 	if (fs == NULL)
 		return -ENOMEM;
 	fs->dev = dev;
 	fs->mount = mount;
-	fs->marker_fd = -1;
-	fs->fd = SYS(sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (fs->fd < 0)
-		r = fs->fd;
-	else if (repos->has_failed)
+	r = fs_open_dirs(sys, fd, fs);
+	if (r == 0 && repos->has_failed)
 		r = SYS(sys, syncfs, fs->fd);
 	if (r < 0) {
-		if (fs->fd >= 0)
-			fs_close(repos, fs);
+		fs_close(repos, fs);
 		free(fs);
 		return r;
 	}

@@ -130,9 +130,9 @@ void *barrier_main(void *arg);
 bool barrier_is_clean(struct store *s, struct repo *repo);
 /* Once an interval: notices a clock that is set back. */
 void barrier_watch_clock(struct store *s);
-/* Touches the marker and syncs the file system; its objects, and all else
+/* Touches the marker and syncs the file system through FD of it; its objects, and all else
  * there, are durable after. */
-int barrier_sync(struct store *s, struct fs *fs);
+int barrier_sync(struct store *s, struct fs *fs, int fd);
 
 /* checkpoint.c */
 void *checkpoint_main(void *arg);

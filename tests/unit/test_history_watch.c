@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/lib/past_rig.h"
+#include "tests/lib/tmp.h"
 
 static struct store_history *watch_from(uint64_t lsn)
 {
@@ -180,6 +181,7 @@ START_TEST(a_tenant_sees_his_own_alone)
 
 	if (geteuid() != 0)
 		return;
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
 	past_some();
 	past_begin(&r, 0, "refs/heads/nowhere"); /* 7: no repository */
 	r.members[0].status = REFD_NOREPO;
@@ -199,6 +201,12 @@ START_TEST(a_tenant_sees_his_own_alone)
 	/* Names alone are not enough. */
 	ck_assert_int_eq(chmod(path, 0744), 0);
 	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
+	/* What is closed further up is closed. */
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	ck_assert_ptr_nonnull(strstr(told_to(2001, 3001, false), "topic/y@4"));
+	ck_assert_int_eq(chmod(tmp_root, 0750), 0);
+	ck_assert_ptr_null(strstr(told_to(2001, 3001, false), "topic/y@4"));
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
 	/* Nobody but root learns what had no repository. */
 	ck_assert_ptr_null(strstr(told_to(2000, 2000, false), "nowhere"));
 	ck_assert_ptr_nonnull(

@@ -1,0 +1,149 @@
+#!/bin/bash
+# A daemon of root's, and people who would have more of it than is theirs: to
+# be acted for as another, to stop the daemon or its next start, to be given
+# another's records. What they can do is change any file in their own
+# repositories, refd's too.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+	skip tenants 'only root can be several people'
+	finish
+fi
+
+ALICE=64001 BOB=64002
+umask 022
+chmod 755 "$T"
+
+as() { # UID COMMAND...
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups \
+		env HOME="$T/of$uid" "$@"
+}
+
+# A repository of somebody's, in a directory of his own.
+repo_for() { # UID NAME
+	local repo=$T/of$1/$2
+	[ -d "$T/of$1" ] || install -d -o "$1" -g "$1" "$T/of$1"
+	as "$1" git init -q --bare "$repo"
+	as "$1" git -C "$repo" commit-tree -m one \
+		"$(as "$1" git -C "$repo" mktree </dev/null)"
+}
+
+start() {
+	start_daemon --config "$T/config"
+}
+
+# The daemon's answer for one ref.
+update() { # UID NAME REF OID
+	as "$1" "$REFD" update --git-dir "$T/of$1/$2" --porcelain "$3" "$4" \
+		2>/dev/null | sed -n '1s/ refs.* / /p;1s/^ok .*/ok/p' |
+		cut -d' ' -f1
+}
+
+roots_files() { # DIRECTORY
+	find "$1" -user root
+}
+
+# ---- to be acted for as another ----
+
+# refs/ is somebody else's while the repository is opened, and then one's own.
+another_s_refs() {
+	local own=$T/of$ALICE/x.git
+	install -d -m 1777 "$T/everybody" "$T/everybody/heads"
+	as $ALICE mv "$own/refs" "$own/mine"
+	as $ALICE ln -s "$T/everybody" "$own/refs"
+	is 'refs of everybody: refused' ng \
+		"$(update $ALICE x.git refs/heads/a "$one")"
+	as $ALICE rm "$own/refs"
+	as $ALICE mv "$own/mine" "$own/refs"
+	is 'her own again' ok "$(update $ALICE x.git refs/heads/a "$one")"
+	is 'nothing in it is root'"'"'s' '' "$(roots_files "$own")"
+	is 'nor out of it' '' "$(find "$T/everybody" -type f)"
+	chown root "$T/of$ALICE/y.git/refs"
+	is 'refs of root'"'"'s in hers: refused' ng \
+		"$(update $ALICE y.git refs/heads/a "$one")"
+	chown $ALICE "$T/of$ALICE/y.git/refs"
+}
+
+# ---- to be given another's records ----
+
+# His id in her repository, with her own path.
+another_s_id() {
+	local id=$T/of$ALICE/y.git/refd/id
+	is 'his' ok "$(update $BOB b.git refs/heads/a "$his")"
+	is 'hers' ok "$(update $ALICE y.git refs/heads/a "$one")"
+	as $ALICE sed -i "1s/.*/$(head -n 1 "$T/of$BOB/b.git/refd/id")/" "$id"
+	# It is opened anew.
+	as $ALICE git -C "$T/of$ALICE/y.git" config some.thing else
+	is 'with his id' ok "$(update $ALICE y.git refs/heads/b "$one")"
+	check 'it was not believed' test "$(head -n 1 "$id")" != \
+		"$(head -n 1 "$T/of$BOB/b.git/refd/id")"
+	is 'his is where it was' "$T/of$BOB/b.git" "$(python3 -c '
+import sqlite3, sys
+uuid = bytes.fromhex(sys.argv[2])
+print(sqlite3.connect(sys.argv[1]).execute(
+    "SELECT path FROM repo WHERE uuid = ?", (uuid,)).fetchone()[0])' \
+		"$STATE/journal.db" \
+		"$(sed -n 's/^uuid //p' "$T/of$BOB/b.git/refd/id")")"
+}
+
+# ---- to stop the others ----
+
+# Lists of alternates, each of which names the next one very often.
+many_alternates() {
+	local i dir=$T/of$ALICE/alternates
+	for i in 1 2 3 4 5; do
+		as $ALICE mkdir -p "$dir/$i/info" "$dir/$i/pack"
+		# The last one has none: too deep is found out at once.
+		[ $i -eq 5 ] || yes "$dir/$((i + 1))" | head -c 60000 |
+			sed '$d' >"$dir/$i/info/alternates"
+	done
+	as $ALICE sh -c "echo '$dir/1' >'$T/of$ALICE/z.git/objects/info/alternates'"
+	as $ALICE timeout 20 "$REFD" update --git-dir "$T/of$ALICE/z.git" \
+		refs/heads/a "$hers" 2>"$T/z" &
+	own $!
+	i=$!
+	sleep 0.2
+	his=$(as $BOB git -C "$T/of$BOB/b.git" commit-tree -m two \
+		"$(as $BOB git -C "$T/of$BOB/b.git" mktree </dev/null)")
+	check 'very many alternates are in nobody else'"'"'s way' \
+		timeout 10 setpriv --reuid $BOB --regid $BOB --clear-groups \
+		"$REFD" update --git-dir "$T/of$BOB/b.git" refs/heads/c "$his"
+	reap $i
+	check 'and she is told' grep -q 'Too many levels' "$T/z"
+}
+
+# Her repository has seen more of the journal than there will ever be.
+note_of_hers() {
+	local note=$T/of$ALICE/x.git/refd/checkpoint
+	is 'one more' ok "$(update $ALICE x.git refs/heads/n "$one")"
+	check 'noted' "$REFD" checkpoint
+	check 'the note is there' grep -q '^lsn ' "$note"
+	check 'stopped' stop_daemon
+	as $ALICE sh -c "sed 's/^lsn .*/lsn 00000000000099999999/' '$note' \
+		>'$note.new' && mv -f '$note.new' '$note'"
+	check 'a note of hers stops no start' start
+	is 'nor her' ok "$(update $ALICE x.git refs/heads/o "$one")"
+	check 'noted again' "$REFD" checkpoint
+	is 'by the daemon' 0 "$(stat -c %u "$note")"
+}
+
+cat >"$T/config" <<CONFIG
+[daemon]
+	allowUser = $ALICE
+	allowUser = $BOB
+CONFIG
+one=$(repo_for $ALICE x.git)
+repo_for $ALICE y.git >"$T/out"
+hers=$(repo_for $ALICE z.git)
+his=$(repo_for $BOB b.git)
+start || exit 1
+another_s_refs
+another_s_id
+many_alternates
+note_of_hers
+check 'stopped at last' stop_daemon
+finish

@@ -96,6 +96,10 @@ const char *verify_ref_name(const struct verify_place *place, const char *name,
 
 /* ---- verify_refs.c ---- */
 
+/* Is PATH, of TYPE as its directory says, a directory? A link to one is, as for
+ * git; but below one that was FOLLOWED none is, since they may go in rings. */
+bool verify_is_dir(struct verify *v, const struct verify_place *place,
+    const char *path, unsigned char type, bool *followed);
 void verify_walk_refs(struct verify *v, const struct verify_place *place);
 void verify_ref(struct verify *v, const struct verify_place *place,
     const char *name);

@@ -6,7 +6,6 @@
  * Otherwise a finding each. A log without its ref, which git leaves nowhere,
  * is what is left of a ref that was lost, or of a creation that never was.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -153,25 +152,23 @@ void verify_log(struct verify *v, const struct verify_place *place,
 
 /* DIR: "logs" and what is below it. */
 static void walk(struct verify *v, const struct verify_place *place,
-    const char *dir)
+    const char *dir, bool followed)
 {
 	const size_t logs = strlen("logs/");
 	char path[REFD_PATH_MAX];
 	struct sys_dirent entry;
-	struct sys_stat st;
 	struct sys_dir *d;
+	bool follows;
 
 	if (SYS(v->sys, dir_open, place->dirfd, dir, &d) < 0)
 		return;
 	while (SYS(v->sys, dir_next, d, &entry) > 0) {
+		follows = followed;
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir,
 			entry.name) >= sizeof(path))
 			continue;
-		if (entry.type == DT_DIR ||
-		    (entry.type == DT_UNKNOWN &&
-			SYS(v->sys, lstatat, place->dirfd, path, &st) == 0 &&
-			S_ISDIR(st.mode)))
-			walk(v, place, path);
+		if (verify_is_dir(v, place, path, entry.type, &follows))
+			walk(v, place, path, follows);
 		else
 			verify_look(v, VERIFY_A_LOG, place, path + logs);
 	}
@@ -180,5 +177,5 @@ static void walk(struct verify *v, const struct verify_place *place,
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place)
 {
-	walk(v, place, "logs");
+	walk(v, place, "logs", false);
 }

@@ -120,6 +120,8 @@ static void describe_broken(struct verify *v, const struct verify_place *place,
 	    &len);
 	if (r == -EINVAL) {
 		what = "it is no file: a FIFO, a socket or a device";
+	} else if (r == -EISDIR) {
+		what = "it is a link to a directory, below another such link";
 	} else if (r == 0) {
 		if (len == 0)
 			what = "its file is empty";
@@ -218,16 +220,34 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 
 /* ---- all of them ---- */
 
+bool verify_is_dir(struct verify *v, const struct verify_place *place,
+    const char *path, unsigned char type, bool *followed)
+{
+	struct sys_stat st;
+
+	if (type == DT_DIR)
+		return true;
+	if ((type != DT_LNK && type != DT_UNKNOWN) ||
+	    SYS(v->sys, statat, place->dirfd, path, &st) < 0 ||
+	    !S_ISDIR(st.mode))
+		return false;
+	if (SYS(v->sys, lstatat, place->dirfd, path, &st) < 0 ||
+	    S_ISDIR(st.mode))
+		return true;
+	if (*followed)
+		return false;
+	*followed = true;
+	return true;
+}
+
 static void walk(struct verify *v, const struct verify_place *place,
-    const char *dir);
+    const char *dir, bool followed);
 
 static void walk_entry(struct verify *v, const struct verify_place *place,
-    const char *dir, const struct sys_dirent *entry)
+    const char *dir, bool followed, const struct sys_dirent *entry)
 {
 	const size_t suffix = strlen(LOCK_SUFFIX);
 	char path[REFD_PATH_MAX];
-	unsigned char type = entry->type;
-	struct sys_stat st;
 	size_t len;
 
 	len = (size_t)snprintf(path, sizeof(path), "%s/%s", dir, entry->name);
@@ -238,11 +258,8 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 		v->is_sure = false;
 		return;
 	}
-	if (type == DT_UNKNOWN &&
-	    SYS(v->sys, lstatat, place->dirfd, path, &st) == 0)
-		type = S_ISDIR(st.mode) ? DT_DIR : DT_REG;
-	if (type == DT_DIR) {
-		walk(v, place, path);
+	if (verify_is_dir(v, place, path, entry->type, &followed)) {
+		walk(v, place, path, followed);
 	} else if (len > suffix &&
 	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
 		path[len - suffix] = '\0';
@@ -253,7 +270,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 }
 
 static void walk(struct verify *v, const struct verify_place *place,
-    const char *dir)
+    const char *dir, bool followed)
 {
 	struct sys_dirent entry;
 	struct sys_dir *d;
@@ -262,7 +279,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 	r = SYS(v->sys, dir_open, place->dirfd, dir, &d);
 	if (r == 0) {
 		while ((r = SYS(v->sys, dir_next, d, &entry)) > 0)
-			walk_entry(v, place, dir, &entry);
+			walk_entry(v, place, dir, followed, &entry);
 		SYS(v->sys, dir_close, d);
 	}
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
@@ -271,5 +288,5 @@ static void walk(struct verify *v, const struct verify_place *place,
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place)
 {
-	walk(v, place, "refs");
+	walk(v, place, "refs", false);
 }

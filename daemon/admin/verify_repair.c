@@ -28,6 +28,22 @@
 
 /* ---- locks ---- */
 
+/* Who may write in refs/ may have put a link in the way. */
+static int stays_inside(struct verify *v, const struct verify_place *place,
+    const char *name)
+{
+	char dir[REFD_PATH_MAX], *slash;
+	int r;
+
+	snprintf(dir, sizeof(dir), "%s", name);
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		return 0;
+	*slash = '\0';
+	r = SYS(v->sys, stays_below, place->dirfd, dir);
+	return r == -EXDEV || r == -ELOOP ? -ELOOP : 0;
+}
+
 /* The lock's descriptor, to be closed; MODE for what becomes of it. */
 static int lock_take(struct verify *v, const struct verify_place *place,
     const char *name, mode_t mode)
@@ -35,6 +51,8 @@ static int lock_take(struct verify *v, const struct verify_place *place,
 	char path[REFD_PATH_MAX];
 	int fd;
 
+	if (stays_inside(v, place, name) < 0)
+		return -ELOOP;
 	snprintf(path, sizeof(path), "%s.lock", name);
 	sys_make_parents(v->sys, place->dirfd, path, v->repo.mode & 07777);
 	fd = SYS(v->sys, openat, place->dirfd, path,
@@ -214,6 +232,8 @@ static char *say_failed(int r)
 				"value whose object is there");
 	if (r == -EALREADY)
 		return repo_why("not mended: another has written it meanwhile");
+	if (r == -ELOOP)
+		return repo_why("not mended: a symbolic link is in the way");
 	return repo_why("not mended: %s", strerror(-r));
 }
 
@@ -259,7 +279,9 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 	int lock, r;
 
 	snprintf(path, sizeof(path), "logs/%s", name);
-	lock = lock_take(v, place, name, 0644);
+	lock = stays_inside(v, place, path);
+	if (lock == 0)
+		lock = lock_take(v, place, name, 0644);
 	if (lock < 0)
 		return say_failed(lock);
 	SYS(v->sys, close, lock);
@@ -283,7 +305,9 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 	int lock, r;
 
 	snprintf(path, sizeof(path), "logs/%s", name);
-	lock = lock_take(v, place, name, 0644);
+	lock = stays_inside(v, place, path);
+	if (lock == 0)
+		lock = lock_take(v, place, name, 0644);
 	if (lock < 0)
 		return say_failed(lock);
 	SYS(v->sys, close, lock);

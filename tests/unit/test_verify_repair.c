@@ -180,6 +180,21 @@ START_TEST(logs)
 }
 END_TEST
 
+/* Whose directories are elsewhere has to mend them himself. */
+START_TEST(links_on_the_way)
+{
+	tmp_run("mv r.git/refs/heads away && ln -s ../../away "
+		"r.git/refs/heads && : >away/a && mv r.git/logs/refs/heads l "
+		"&& ln -s ../../../l r.git/logs/refs/heads && "
+		"ln -s . away/ring && ln -s . away/ring2 && "
+		"ls -A away >before");
+	REPAIRS(3);
+	DID("ref-broken refs/heads/a", "a symbolic link is in the way");
+	ck_assert(vh_has("ref-broken refs/heads/ring", "below another"));
+	tmp_run("ls -A away | cmp before - && test ! -s away/a");
+}
+END_TEST
+
 START_TEST(packed_new)
 {
 	tmp_put("r.git/packed-refs.new", "half a li");
@@ -228,6 +243,7 @@ int main(void)
 	tcase_add_test(tc, well_formed_values);
 	tcase_add_test(tc, heads);
 	tcase_add_test(tc, logs);
+	tcase_add_test(tc, links_on_the_way);
 	tcase_add_test(tc, packed_new);
 	tcase_add_test(tc, as_the_owner);
 	suite_add_tcase(suite, tc);

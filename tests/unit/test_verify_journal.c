@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/gitrepo.h"
 #include "daemon/store/journal.h"
 #include "daemon/store/lockfile.h"
 #include "daemon/store/record.h"
@@ -50,6 +51,8 @@ static void setup(void)
 
 	sr_setup();
 	vh_reset();
+	/* It outlives the store. */
+	gitrepo_global_init();
 	out = tmp_output("GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
 			 "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
 			 "git commit-tree -m y %s^{tree}",
@@ -62,6 +65,12 @@ static void setup(void)
 	update("refs/heads/a", older);
 	update("refs/heads/a", sr_commit);
 	update("refs/heads/b", sr_commit);
+}
+
+static void teardown(void)
+{
+	gitrepo_global_done();
+	sr_teardown();
 }
 
 START_TEST(all_stands)
@@ -273,7 +282,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, all_stands);
 	tcase_add_test(tc, another_later);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/sys_as.h"
+#include "daemon/store/gitrepo.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/verify_help.h"
@@ -63,6 +64,8 @@ static void setup(void)
 {
 	sr_setup();
 	vh_reset();
+	/* It outlives the store. */
+	gitrepo_global_init();
 	tmp_run("git config --global user.name a && "
 		"git config --global user.email a@b && "
 		"git -C r.git config core.logAllRefUpdates true");
@@ -70,6 +73,12 @@ static void setup(void)
 	make_commit("z", third);
 	update("refs/heads/a", older);
 	update("refs/heads/a", sr_commit);
+}
+
+static void teardown(void)
+{
+	gitrepo_global_done();
+	sr_teardown();
 }
 
 /* Beside the daemon whose journal it is. */
@@ -234,7 +243,7 @@ int main(void)
 	int failed;
 
 	sys_as_init();
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, from_the_journal);
 	tcase_add_test(tc, from_the_log);

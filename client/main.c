@@ -12,6 +12,7 @@
 #include "client/enable/enable.h"
 #include "client/log/log.h"
 #include "client/push/hook.h"
+#include "client/restore/restore.h"
 #include "client/update/update.h"
 
 static int command_help(int argc, char **argv);
@@ -30,6 +31,7 @@ static const struct {
 	{ "query", command_query, "ask what became of a transaction" },
 	{ "log", command_log, "what happened to refs" },
 	{ "watch", command_watch, "what happens to them, as it does" },
+	{ "restore", command_restore, "have refs as they were at a moment" },
 	{ "status", command_status, "what the daemon is and does" },
 	{ "stats", command_stats, "what it has counted" },
 	{ "checkpoint", command_checkpoint,

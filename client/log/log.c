@@ -2,17 +2,16 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/child.h"
 #include "client/base/cli.h"
 #include "client/git/gitdir.h"
 #include "client/librefd/conn.h"
 #include "client/log/print.h"
+#include "client/log/when.h"
 #include "client/request/question.h"
 
 #define TAIL   10 /* changes that --follow begins with */
@@ -46,26 +45,6 @@ usage(const struct asking *a, FILE *to, int rc)
 }
 
 /* ---- options ---- */
-
-/* Whatever git takes for a date, which needs no repository when it is asked for
- * a setting. */
-static uint64_t parse_time(const char *s)
-{
-	char *option = xasprintf("refd.time=%s", s);
-	const char *argv[] = { "git", "-c", option, "config",
-		"--type=expiry-date", "refd.time", NULL };
-	struct text t = { 0 };
-	uint64_t secs;
-
-	if (child_capture(argv, &t) || !t.len)
-		die("git does not understand the time '%s'", s);
-	t.data[strcspn(t.data, "\n")] = '\0';
-	if (!parse_number(t.data, UINT64_MAX / 1000 - 1, &secs))
-		die("git does not understand the time '%s'", s);
-	text_done(&t);
-	free(option);
-	return secs ? secs * 1000 : 1;
-}
 
 /* A user of this machine, or somebody that its programs know by that name. */
 static void parse_user(struct refd_selection *select, const char *s)
@@ -114,41 +93,18 @@ static void parse_repo(struct asking *a, const char *dir)
 	text_done(&why);
 }
 
-static bool parse_journal(const char *s, size_t len, uint8_t *journal)
-{
-	struct refd_txid id; /* of the same form */
-	char hex[REFD_TXID_HEX + 1];
-
-	if (len != REFD_TXID_HEX)
-		return false;
-	memcpy(hex, s, len);
-	hex[len] = '\0';
-	if (refd_txid_parse(hex, &id) < 0)
-		return false;
-	memcpy(journal, id.bytes, REFD_JOURNAL_ID_BYTES);
-	return true;
-}
-
-/* "[<journal>:]<lsn>[.<nr>]" */
 static void parse_position(struct refd_selection *select, const char *s)
 {
-	const char *colon = strchr(s, ':'), *at = colon ? colon + 1 : s;
-	char *copy = xstrdup(at), *dot = strchr(copy, '.');
-	uint64_t nr = 0;
+	struct when_position p = { 0 };
 
-	if (dot)
-		*dot++ = '\0';
-	if ((colon &&
-		!parse_journal(s, (size_t)(colon - s), select->journal)) ||
-	    !parse_number(copy, UINT64_MAX, &select->after.lsn) ||
-	    (dot && !parse_number(dot, UINT32_MAX, &nr)))
+	if (!when_position(s, &p))
 		die("'%s' is no position: the number of a record, or what "
 		    "--json says of one",
 		    s);
-	select->has_journal = colon != NULL;
+	select->has_journal = p.has_journal;
+	memcpy(select->journal, p.journal, sizeof(p.journal));
 	select->has_after = true;
-	select->after.nr = (uint32_t)nr;
-	free(copy);
+	select->after = p.at;
 }
 
 static void parse_limit(struct asking *a, const char *s)
@@ -179,11 +135,11 @@ static void take(struct asking *a, int c, const char *value)
 		if (a->req.verb == REFD_VERB_WATCH)
 			parse_position(select, value);
 		else
-			select->since_ms = parse_time(value);
+			select->since_ms = when_time(value);
 		break;
 	case 'e':
 		/* To the end of that second. */
-		select->until_ms = parse_time(value) + 999;
+		select->until_ms = when_time(value) + 999;
 		break;
 	case 't':
 		if (refd_txid_parse(value, &a->req.txid) < 0)

@@ -3,30 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "client/log/when.h"
 #include "client/request/output.h"
 
 /* Enough to tell objects apart, by eye. */
 #define SHORT_OID 12
 
 /* ---- what a change has to say ---- */
-
-/* Local time with milliseconds; the wire has no more. */
-static const char *time_text(uint64_t ms, char buf[64])
-{
-	time_t secs = (time_t)(ms / 1000);
-	char zone[8] = "";
-	struct tm tm;
-	size_t len;
-
-	if (!localtime_r(&secs, &tm))
-		return "?";
-	len = strftime(buf, 40, "%Y-%m-%dT%H:%M:%S", &tm);
-	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(buf + len, 64 - len, ".%03u%s", (unsigned)(ms % 1000), zone);
-	return buf;
-}
 
 /* What people call the one who did it: the first of these that is there. */
 static const char *who_text(const struct refd_record *rec, char buf[32])
@@ -74,7 +58,7 @@ static void print_line(const struct refd_change *c)
 	const struct refd_record *rec = c->record;
 	char when[64], who[32];
 
-	printf("%s %" PRIu64 ".%u ", time_text(rec->time_ms, when), rec->lsn,
+	printf("%s %" PRIu64 ".%u ", when_text(rec->time_ms, when), rec->lsn,
 	    c->nr);
 	put_visible(who_text(rec, who));
 	putchar(' ');
@@ -175,7 +159,7 @@ static void print_json(const struct refd_answer *ans,
 	put_position(ans, rec->lsn, c->nr);
 	printf(",\"lsn\":%" PRIu64 ",\"nr\":%u,\"time_ms\":%" PRIu64, rec->lsn,
 	    c->nr, rec->time_ms);
-	put_json("time", time_text(rec->time_ms, when));
+	put_json("time", when_text(rec->time_ms, when));
 	put_json("txn", refd_txid_hex(&rec->txid, txid));
 	put_json("repo", rec->repo);
 	put_json("ref", c->name);

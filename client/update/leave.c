@@ -158,6 +158,8 @@ static void exec_git_fed(const struct update_options *opt,
 void leave_to_git(const struct update_options *opt, const char *why, int status,
     const struct text *read)
 {
+	if (opt->never_git)
+		die_with(status, "%s", why);
 	if (opt->output != OUTPUT_GIT || opt->txid)
 		die_with(status, "%s; git has no --porcelain, --json or --txid",
 		    why);

@@ -17,8 +17,8 @@ const char *leave_reason(const struct update_options *opt,
 
 /*
  * Runs git in this program's place and does not return. WHY is said with
- * --verbose. Where the options ask for what git does not have, the program
- * ends with STATUS instead. READ is what was read of standard input and git
+ * --verbose. Where the options ask for what git does not have, or forbid it, the
+ * program ends with STATUS instead. READ is what was read of standard input and git
  * must read again; NULL: nothing was.
  */
 void leave_to_git(const struct update_options *opt, const char *why, int status,

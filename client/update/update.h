@@ -29,6 +29,9 @@ struct update_options {
 	const char *git_dir, *socket, *message, *txid;
 	bool no_deref, create_reflog, batch, end_null, verbose;
 	bool atomic; /* said, not only meant */
+	/* Not a command line that git would understand: what can't be done
+	 * through the daemon is an error. */
+	bool never_git;
 	int timeout_ms;
 	char **args; /* ref and values; NULL at the end */
 	int nr_args;

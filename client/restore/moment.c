@@ -1,0 +1,257 @@
+#include "client/restore/moment.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/git/gitdate.h"
+#include "client/request/question.h"
+
+/* ---- from an argument ---- */
+
+/* Takes ".123" out of S, behind the first digits that a dot follows. */
+static uint64_t cut_fraction(char *s)
+{
+	char *dot = strchr(s, '.'), *end;
+	uint64_t ms = 0, unit = 100;
+
+	if (!dot || dot == s || dot[-1] < '0' || dot[-1] > '9')
+		return 0;
+	for (end = dot + 1; *end >= '0' && *end <= '9'; end++) {
+		ms += unit * (uint64_t)(*end - '0');
+		unit /= 10;
+	}
+	if (end == dot + 1)
+		return 0;
+	memmove(dot, end, strlen(end) + 1);
+	return ms;
+}
+
+static bool has_zone(const char *s)
+{
+	char *with_one = xasprintf("%s Z", s);
+	struct gitdate date;
+	bool has = !gitdate_parse(with_one, &date);
+
+	free(with_one);
+	return has;
+}
+
+/* Does the clock here show it twice, when summer ends? By an hour, or half of
+ * one. */
+static bool is_twice(int64_t secs)
+{
+	static const int shifts[] = { -3600, -1800, 1800, 3600 };
+	time_t t = (time_t)secs, other;
+	struct tm here, there;
+	size_t i;
+
+	localtime_r(&t, &here);
+	for (i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
+		other = t + shifts[i];
+		localtime_r(&other, &there);
+		if (here.tm_min == there.tm_min &&
+		    here.tm_hour == there.tm_hour)
+			return true;
+	}
+	return false;
+}
+
+static bool parse_date(const char *s, struct moment *m, struct text *why)
+{
+	char *copy = xstrdup(s);
+	uint64_t ms = cut_fraction(copy), secs;
+	struct gitdate date;
+	bool ok = true;
+
+	if (*copy == '@' && parse_number(copy + 1, UINT32_MAX, &secs)) {
+		m->ms = secs * 1000 + ms;
+	} else if (gitdate_parse(copy, &date) && date.secs > 0) {
+		m->ms = (uint64_t)date.secs * 1000 + ms;
+		if (!has_zone(copy) && is_twice(date.secs)) {
+			text_addf(why,
+			    "it was '%s' twice here: say in which zone, as "
+			    "+0200",
+			    s);
+			ok = false;
+		}
+	} else {
+		text_addf(why,
+		    "'%s' is no moment: neither a record's number as in refd "
+		    "log, nor a time as 2026-08-01T12:00:00+0200, "
+		    "@1785578400 or '10 minutes ago'",
+		    s);
+		ok = false;
+	}
+	free(copy);
+	return ok;
+}
+
+static bool is_ago(const char *s)
+{
+	static const char ago[] = " ago";
+	size_t len = strlen(s);
+
+	return *s >= '0' && *s <= '9' && len >= sizeof(ago) &&
+	    !strcmp(s + len - (sizeof(ago) - 1), ago);
+}
+
+bool moment_parse(const char *s, struct moment *m, struct text *why)
+{
+	memset(m, 0, sizeof(*m));
+	if (when_position(s, &m->position))
+		return true;
+	if (is_ago(s))
+		m->ms = when_time(s);
+	else if (!parse_date(s, m, why))
+		return false;
+	m->ms += !m->ms;
+	if (m->ms <= (uint64_t)time(NULL) * 1000 + 999)
+		return true;
+	text_addf(why, "'%s' has not come yet", s);
+	return false;
+}
+
+const char *moment_number(const struct moment *m, char buf[32])
+{
+	const struct refd_position *at = &m->position.at;
+
+	if (at->nr)
+		snprintf(buf, 32, "%" PRIu64 ".%u", at->lsn, at->nr);
+	else
+		snprintf(buf, 32, "%" PRIu64, at->lsn);
+	return buf;
+}
+
+/* ---- in history ---- */
+
+void moment_request(struct refd_request *req, const struct gitdir *gd)
+{
+	*req = (struct refd_request){ .verb = REFD_VERB_LOG,
+		.git_dir = gd->path,
+		.common_dev = gd->dev,
+		.common_ino = gd->ino };
+	req->select.has_after = true;
+}
+
+void moment_ask(struct refd *r, struct refd_request *req,
+    struct refd_answer *ans)
+{
+	int err = refd_log(r, req, QUESTION_MS, ans);
+
+	if (err < 0)
+		die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
+		    refd_error(r));
+	question_refused(ans);
+}
+
+/* The first change that fits; false: there is none. */
+static bool find_one(struct refd *r, struct refd_request *req,
+    struct refd_record *record)
+{
+	struct refd_answer ans;
+	bool more = true, found = false;
+
+	req->select.limit = 1;
+	while (more && !found) {
+		moment_ask(r, req, &ans);
+		found = ans.nr_changes > 0;
+		/* Its number and its time; the rest goes with the answer. */
+		if (found)
+			*record = *ans.changes[0].record;
+		more = ans.more;
+		refd_answer_done(&ans);
+	}
+	return found;
+}
+
+static void find_begin(struct moment *m, struct refd *r,
+    const struct gitdir *gd)
+{
+	struct refd_request req;
+	struct refd_answer ans;
+
+	moment_request(&req, gd);
+	req.select.limit = 1;
+	moment_ask(r, &req, &ans);
+	m->begin = ans.has_gap ? ans.gap : 0;
+	refd_answer_done(&ans);
+}
+
+static void check_position(struct moment *m, struct refd *r,
+    const struct gitdir *gd)
+{
+	struct refd_request req;
+	struct refd_answer ans;
+	char number[32];
+
+	moment_request(&req, gd);
+	req.select.limit = 1;
+	req.select.after = m->position.at;
+	req.select.has_journal = m->position.has_journal;
+	memcpy(req.select.journal, m->position.journal,
+	    sizeof(req.select.journal));
+	moment_ask(r, &req, &ans);
+	moment_number(m, number);
+	if (ans.has_gap && m->position.has_journal &&
+	    memcmp(ans.journal, m->position.journal, sizeof(ans.journal)) != 0)
+		die("that position is of another journal than this daemon's");
+	if (ans.has_gap && m->position.at.lsn < ans.gap)
+		die("what happened up to record %" PRIu64
+		    " is not known any more: the first moment that can be "
+		    "had is --at %" PRIu64,
+		    ans.gap, ans.gap);
+	if (ans.has_gap)
+		die("there is no record %s yet (a time is written @%s)", number,
+		    number);
+	refd_answer_done(&ans);
+}
+
+/* What is left may begin later than that. It doesn't where there is anything
+ * older, be it of another repository. */
+static void check_time(const struct moment *m, struct refd *r)
+{
+	struct refd_request req = { .verb = REFD_VERB_LOG };
+	struct refd_record first = { 0 };
+	char when[64] = "now";
+
+	req.select.has_after = true;
+	req.select.after.lsn = m->begin;
+	if (find_one(r, &req, &first) && first.time_ms <= m->ms)
+		return;
+	if (first.time_ms)
+		when_text(first.time_ms, when);
+	die("history goes back to %s: the first moment that can be had is --at "
+	    "%" PRIu64,
+	    when, m->begin);
+}
+
+/* Behind the last record of the repository up to then: clocks are set, and
+ * what would be undone by mistake is worse than what would not. */
+static void find_time(struct moment *m, struct refd *r, const struct gitdir *gd)
+{
+	struct refd_record record = { 0 };
+	struct refd_request req;
+
+	moment_request(&req, gd);
+	req.select.has_after = false;
+	req.select.reverse = true;
+	req.select.until_ms = m->ms;
+	m->position.at.lsn = m->begin;
+	if (find_one(r, &req, &record))
+		m->position.at.lsn = record.lsn;
+	else if (m->begin)
+		check_time(m, r);
+}
+
+void moment_find(struct moment *m, struct refd *r, const struct gitdir *gd)
+{
+	find_begin(m, r, gd);
+	if (m->ms)
+		find_time(m, r, gd);
+	else
+		check_position(m, r, gd);
+}

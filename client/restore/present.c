@@ -1,0 +1,79 @@
+#include "client/restore/present.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/child.h"
+
+static int compare(const void *a, const void *b)
+{
+	const struct present_ref *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static bool take_line(struct present *now, char *line)
+{
+	struct present_ref ref = { 0 };
+	char *name = strchr(line, ' '), *target;
+
+	if (!name)
+		return false;
+	*name++ = '\0';
+	target = strchr(name, ' ');
+	if (!target || refd_oid_parse(line, &ref.oid) < 0)
+		return false;
+	*target++ = '\0';
+	ref.name = name;
+	ref.is_symbolic = *target != '\0';
+	if (now->nr == now->size) {
+		now->size = now->size ? 2 * now->size : 256;
+		now->refs = xrealloc(now->refs, now->size * sizeof(ref));
+	}
+	now->refs[now->nr++] = ref;
+	return true;
+}
+
+bool present_parse(struct present *now, struct text *list)
+{
+	char *line, *rest;
+
+	now->list = *list;
+	memset(list, 0, sizeof(*list));
+	rest = now->list.data;
+	while (rest && (line = strsep(&rest, "\n")))
+		if (*line && !take_line(now, line))
+			return false;
+	if (now->nr)
+		qsort(now->refs, now->nr, sizeof(*now->refs), compare);
+	return true;
+}
+
+void present_load(struct present *now, const struct gitdir *gd)
+{
+	char *dir = xasprintf("--git-dir=%s", gd->path);
+	const char *argv[] = { "git", dir, "for-each-ref",
+		"--format=%(objectname) %(refname) %(symref)", NULL };
+	struct text list = { 0 };
+
+	if (child_capture(argv, &list) || !present_parse(now, &list))
+		die("git could not list the refs of '%s'", gd->path);
+	free(dir);
+}
+
+const struct present_ref *present_find(const struct present *now,
+    const char *name)
+{
+	struct present_ref key = { .name = name };
+
+	if (!now->nr)
+		return NULL;
+	return bsearch(&key, now->refs, now->nr, sizeof(key), compare);
+}
+
+void present_done(struct present *now)
+{
+	free(now->refs);
+	text_done(&now->list);
+	memset(now, 0, sizeof(*now));
+}

@@ -1,0 +1,158 @@
+#include "client/restore/tell.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "client/base/cli.h"
+#include "client/request/output.h"
+
+void tell_commands(const struct changes *changes)
+{
+	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
+	const struct refd_update *u;
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++) {
+		u = &changes->updates[i];
+		refd_oid_hex(&u->old_oid, old);
+		refd_oid_hex(&u->new_oid, new);
+		if (u->action == REFD_CREATE)
+			printf("create %s %s\n", u->name, new);
+		else if (u->action == REFD_DELETE)
+			printf("delete %s %s\n", u->name, old);
+		else
+			printf("update %s %s %s\n", u->name, new, old);
+	}
+}
+
+/* ---- notes ---- */
+
+static void note(const struct undo_ref *ref)
+{
+	switch (ref->verdict) {
+	case UNDO_RESTORE:
+		if (ref->git_since)
+			say_warning("%s: git %s it since its last record; that "
+				    "is undone, too",
+			    ref->name,
+			    refd_oid_is_null(&ref->now) ? "deleted" :
+							  "changed");
+		if (ref->git_around)
+			say_warning("%s: git changed it between its last "
+				    "record before and its first since; what "
+				    "it was by then is taken",
+			    ref->name);
+		break;
+	case UNDO_LEFT_GIT:
+		say_warning("%s: git alone %s it after its last record, when "
+			    "is not known: left as it is (--undo-git)",
+		    ref->name,
+		    refd_oid_is_null(&ref->now) ? "deleted" : "changed");
+		break;
+	case UNDO_LEFT_SYMBOLIC:
+		say_warning("%s: it is, or was, symbolic: left as it is",
+		    ref->name);
+		break;
+	case UNDO_LEFT_WORKTREE:
+		say_warning("%s: belongs to a work tree: left as it is",
+		    ref->name);
+		break;
+	}
+}
+
+void tell_notes(const struct undo *undo)
+{
+	size_t i;
+
+	for (i = 0; i < undo->nr; i++)
+		note(&undo->refs[i]);
+	if (undo->nr_made)
+		say_warning("%zu deleted: what their reflogs had is gone",
+		    undo->nr_made);
+}
+
+/* ---- forms ---- */
+
+static const char *left_name(enum undo_verdict verdict)
+{
+	switch (verdict) {
+	case UNDO_RESTORE:
+		break;
+	case UNDO_LEFT_GIT:
+		return "git";
+	case UNDO_LEFT_SYMBOLIC:
+		return "symbolic";
+	case UNDO_LEFT_WORKTREE:
+		return "worktree";
+	}
+	return NULL;
+}
+
+static void json_ref(const struct undo_ref *ref)
+{
+	char hex[REFD_OID_HEX + 1];
+
+	fputs("{\"ref\":", stdout);
+	output_json_string(ref->name);
+	if (ref->verdict == UNDO_RESTORE) {
+		printf(",\"old\":\"%s\"", refd_oid_hex(&ref->now, hex));
+		printf(",\"new\":\"%s\"", refd_oid_hex(&ref->then, hex));
+		if (ref->git_since || ref->git_around)
+			fputs(",\"git\":true", stdout);
+	} else {
+		printf(",\"why\":\"%s\"", left_name(ref->verdict));
+	}
+	putchar('}');
+}
+
+static void json_list(const struct undo *undo, bool is_left)
+{
+	const char *sep = "";
+	size_t i;
+
+	for (i = 0; i < undo->nr; i++) {
+		if ((undo->refs[i].verdict != UNDO_RESTORE) != is_left)
+			continue;
+		fputs(sep, stdout);
+		json_ref(&undo->refs[i]);
+		sep = ",";
+	}
+}
+
+void tell_json(const struct undo *undo, const struct moment *m,
+    const char *repo, bool dry_run)
+{
+	char number[32];
+
+	fputs("{\"repo\":", stdout);
+	output_json_string(repo);
+	printf(",\"to\":\"%s\"", moment_number(m, number));
+	if (m->ms)
+		printf(",\"time_ms\":%" PRIu64, m->ms);
+	printf(",\"dry_run\":%s,\"updates\":[", dry_run ? "true" : "false");
+	json_list(undo, false);
+	fputs("],\"left\":[", stdout);
+	json_list(undo, true);
+	printf("],\"unknown\":%zu}\n", undo->nr_unknown);
+}
+
+void tell_summary(const struct undo *undo, const struct moment *m, FILE *to)
+{
+	char number[32], when[64];
+
+	fprintf(to, "to record %s", moment_number(m, number));
+	if (m->ms)
+		fprintf(to, " (%s)", when_text(m->ms, when));
+	if (undo->nr_moved + undo->nr_made + undo->nr_deleted)
+		fprintf(to,
+		    ": %zu to move back, %zu to make again, %zu to delete",
+		    undo->nr_moved, undo->nr_made, undo->nr_deleted);
+	else
+		fputs(": nothing to do", to);
+	if (undo->nr_unknown)
+		fprintf(to,
+		    "; %zu of which history knows nothing are left as they "
+		    "are",
+		    undo->nr_unknown);
+	putc('\n', to);
+}

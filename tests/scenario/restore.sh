@@ -1,0 +1,182 @@
+#!/bin/bash
+# An accident is undone: refs are as they were at a moment, whatever refd and
+# git did since; what that costs is said, and nobody's rights grow by it.
+. "$(dirname "$0")/../lib/scenario.sh"
+
+printf '[daemon]\n\tallowUser = 65534\n' >"$T/config"
+start_daemon --config "$T/config"
+new_repo a.git bare
+cd "$T" || exit 1
+git -C a.git config core.logAllRefUpdates always
+one=$(new_commit a.git 1)
+two=$(new_commit a.git 2)
+bad=$(new_commit a.git bad)
+lost=$(new_commit a.git lost)
+
+up() { "$REFD" update --git-dir a.git "$@"; }
+refs() { git -C a.git for-each-ref; }
+last() { # of the journal's records of a.git
+	"$REFD" log --repo a.git -n 1 | sed 's/^[^ ]* //; s/\..*//'
+}
+restore() { "$REFD" restore --repo a.git "$@"; }
+
+# ---- before ----
+
+git -C a.git update-ref refs/heads/unknown "$one"
+git -C a.git symbolic-ref refs/heads/alias refs/heads/main
+{
+	for n in main x y shared; do
+		echo "create refs/heads/$n $one"
+	done
+	for n in $(seq 200); do
+		echo "create refs/tags/v$n $one"
+	done
+} | up --stdin
+up refs/heads/main "$two"
+git -C a.git pack-refs --all
+# git has moved it when the moment comes.
+git -C a.git update-ref refs/heads/shared "$two"
+refs >before
+moment=$(last)
+# The time has milliseconds: the accident begins in a later one.
+sleep 0.01
+time=$(date +%Y-%m-%dT%H:%M:%S.%3N%z)
+sleep 0.01
+
+# ---- the accident ----
+
+for n in main x y; do
+	echo "update refs/heads/$n $bad"
+done | up --stdin -m 'push -f'
+git -C a.git update-ref refs/heads/x "$lost"
+for n in $(seq 200); do
+	echo "delete refs/tags/v$n"
+done | up --stdin
+up refs/heads/shared "$bad"
+up refs/heads/new "$bad"
+refs >accident
+
+# ---- what would be done ----
+
+restore --at "$time" --dry-run >commands 2>notes
+is 'a dry run is for git to read' \
+	"200 create 1 delete 4 update" \
+	"$(cut -d' ' -f1 commands | sort | uniq -c | xargs)"
+is 'and changes nothing' "$(cat accident)" "$(refs)"
+git clone -q --mirror a.git copy.git
+git -C copy.git update-ref --stdin <commands
+is 'git would come to the same' "$(grep -v alias before)" \
+	"$(git -C copy.git for-each-ref | grep -v alias)"
+is 'by its record it is the same' "$(cat commands)" \
+	"$(restore --at "$moment" -n 2>/dev/null)"
+check 'what git moved is said' \
+	grep -q 'refs/heads/x: git changed it since' notes
+check 'before the moment, too' \
+	grep -q 'refs/heads/shared: git changed it between' notes
+check 'that reflogs are gone is said' grep -q '^warning: 200 deleted' notes
+
+# ---- done ----
+
+is 'it says what it did' \
+	"to record $moment: 4 to move back, 200 to make again, 1 to delete; 1 of which \
+history knows nothing are left as they are" \
+	"$(restore --at "$moment" 2>/dev/null)"
+is 'refs are as they were' "$(cat before)" "$(refs)"
+is 'a reflog says so' "restore: to $moment" \
+	"$(git -C a.git log -g -1 --format=%gs refs/heads/x)"
+is 'so does one that begins with it' "restore: to $moment" \
+	"$(git -C a.git log -g -1 --format=%gs refs/tags/v7)"
+is 'and history' "restore: to $moment" "$("$REFD" log --repo a.git -n 1 \
+	--json | sed 's/.*"message":"//; s/".*//')"
+is 'there is nothing to do then' "to record $moment: nothing to do; 1 of which \
+history knows nothing are left as they are" "$(restore --at "$moment" 2>&1)"
+is 'nor to show' '' "$(restore --at "$time" -n 2>/dev/null)"
+
+# ---- some of it, and what can't be had ----
+
+at=$(last)
+up refs/heads/main "$bad"
+up refs/heads/y "$lost"
+restore --at "$at" --ref refs/heads/m* >/dev/null
+is 'the refs that were asked for' "$two $lost" \
+	"$(ref_of a.git refs/heads/main) $(ref_of a.git refs/heads/y)"
+up refs/heads/y "$one"
+at=$(last)
+git -C a.git update-ref refs/heads/y "$two"
+git -C a.git update-ref -d refs/tags/v3
+is 'what git alone did is left' '' "$(restore --at "$at" -n 2>notes)"
+is 'which is said' 2 "$(grep -c 'git alone .*--undo-git' notes)"
+is 'unless it is meant' "update refs/heads/y $one $two
+create refs/tags/v3 $one" "$(restore --at "$at" -n --undo-git 2>/dev/null)"
+restore --at "$at" --undo-git >/dev/null 2>&1
+is 'and done' "$one $one" \
+	"$(ref_of a.git refs/heads/y) $(ref_of a.git refs/tags/v3)"
+
+up refs/heads/gone "$lost"
+up refs/heads/stays "$lost"
+at=$(last)
+up -d refs/heads/gone
+up refs/heads/stays "$one"
+path=$(printf '%s' "$lost" | sed 's:^..:&/:')
+mv "a.git/objects/$path" object
+restore --at "$at" >out 2>&1
+is 'an object that was pruned is refused' 128 $?
+check 'with the ref named' grep -q 'refs/heads/gone' out
+is 'and nothing is done' "$one" "$(ref_of a.git refs/heads/stays)"
+mv object "a.git/objects/$path"
+is 'as JSON' 'updates 2 left 0 committed' "$(restore --at "$at" --json |
+	python3 -c '
+import json, sys
+plan, done = [json.loads(line) for line in sys.stdin]
+print("updates", len(plan["updates"]), "left", len(plan["left"]),
+    done["outcome"])')"
+
+refused() { # NAME WORDS ARGUMENTS...
+	local name=$1 words=$2
+	shift 2
+	restore "$@" >out 2>&1
+	if [ $? -eq 128 ] && grep -q "$words" out; then
+		ok "$name"
+	else
+		not_ok "$name" "$(cat out)"
+	fi
+}
+refused 'a record that is not there yet' 'no record 999999 yet' --at 999999
+refused 'another journal' 'another journal' \
+	--at 00000000000000000000000000000000:3
+refused 'the future' 'not come yet' --at 2100-01-01T00:00:00Z
+refused 'what is no time' 'is no moment' --at yesterday
+TZ=Europe/Berlin refused 'a time that was there twice' 'which zone' \
+	--at 2025-10-26T02:30:00
+
+# Somebody made room for himself meanwhile.
+up refs/heads/topic "$one"
+at=$(last)
+up -d refs/heads/topic
+up refs/heads/topic/x "$bad"
+refused 'a name that is in the way' "'refs/heads/topic/x' exists" --at "$at"
+restore --at "$at" --batch-updates >/dev/null 2>&1
+is 'is away, where each is for itself' "$one refs/heads/topic" \
+	"$(git -C a.git for-each-ref refs/heads/topic \
+		--format='%(objectname) %(refname)')"
+
+# ---- rights ----
+
+up refs/heads/main "$bad"
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$T"
+	mkdir "$T/bin"
+	cp "$REFD" "$T/bin/refd"
+	setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nowhere \
+		"$T/bin/refd" restore --repo a.git --at "$at" >out 2>&1
+	is 'who may only read may not restore' "128 $bad" \
+		"$? $(ref_of a.git refs/heads/main)"
+	check 'which says so' grep -q 'main.*may not write' out
+else
+	skip 'who may only read may not restore' 'only root can be another'
+fi
+stop_daemon
+restore --at "$at" >out 2>&1
+is 'without a daemon nothing is done' "75 $bad" \
+	"$? $(ref_of a.git refs/heads/main)"
+finish

@@ -1,0 +1,402 @@
+/*
+ * Proves what refd restore makes of history: the value of a ref at a moment
+ * from the changes around it and the present one, what is told of git's own
+ * doing, what is left alone, in which order it is done; and which arguments
+ * are moments.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/restore/moment.h"
+#include "client/restore/undo.h"
+
+/* Values are letters; "-" is none. */
+static struct refd_oid value(const char *letter)
+{
+	struct refd_oid oid;
+
+	memset(&oid, *letter == '-' ? 0 : *letter, sizeof(oid));
+	return oid;
+}
+
+static char letter(const struct refd_oid *oid)
+{
+	return refd_oid_is_null(oid) ? '-' : (char)oid->bytes[0];
+}
+
+static struct former former;
+static struct present now;
+static struct text list;
+
+static void setup(void)
+{
+	memset(&former, 0, sizeof(former));
+	former.moment.lsn = 10;
+}
+
+static void teardown(void)
+{
+	former_done(&former);
+	present_done(&now);
+}
+
+static void add(uint64_t lsn, uint32_t nr, const char *name, const char *old,
+    const char *new)
+{
+	struct refd_record record = { .lsn = lsn };
+	struct refd_change c = { .record = &record,
+		.nr = nr,
+		.status = REFD_OK,
+		.name = name,
+		.has_old = true,
+		.has_new = true,
+		.old_oid = value(old),
+		.new_oid = value(new) };
+
+	former_add(&former, &c);
+}
+
+static void is_now(const char *name, const char *at)
+{
+	struct refd_oid oid = value(at);
+	char hex[REFD_OID_HEX + 1];
+
+	text_addf(&list, "%s %s \n", refd_oid_hex(&oid, hex), name);
+}
+
+static const char *undone(bool undo_git)
+{
+	static char out[400];
+	struct undo undo;
+	size_t i, len = 0;
+
+	ck_assert(present_parse(&now, &list));
+	undo_make(&undo, &former, &now, undo_git, NULL, 0);
+	out[0] = '\0';
+	for (i = 0; i < undo.nr; i++)
+		len += (size_t)snprintf(out + len, sizeof(out) - len,
+		    "%s%s %s %c%c%s%s", len ? ", " : "",
+		    strrchr(undo.refs[i].name, '/') ?
+			strrchr(undo.refs[i].name, '/') + 1 :
+			undo.refs[i].name,
+		    undo.refs[i].verdict == UNDO_RESTORE      ? "restore" :
+			undo.refs[i].verdict == UNDO_LEFT_GIT ? "git" :
+			undo.refs[i].verdict == UNDO_LEFT_SYMBOLIC ?
+								"symbolic" :
+								"worktree",
+		    letter(&undo.refs[i].now), letter(&undo.refs[i].then),
+		    undo.refs[i].git_since ? " since" : "",
+		    undo.refs[i].git_around ? " around" : "");
+	undo_done(&undo);
+	return out;
+}
+
+/* ---- one ref ---- */
+
+#define X "refs/heads/x"
+
+/* Changes are "<lsn> <old> <new>"; PRESENT is what it is now. */
+static const struct {
+	const char *changes[4];
+	const char *present, *wanted;
+} cases[] = {
+	/* forced once, twice; before and since */
+	{ { "11ab" }, "b", "x restore ba" },
+	{ { "11ab", "12bc" }, "c", "x restore ca" },
+	{ { "09-a", "11ab" }, "b", "x restore ba" },
+	{ { "10-a", "11ab" }, "b", "x restore ba" },
+	/* made since, deleted since, both, and the other way round */
+	{ { "11-a" }, "a", "x restore a-" },
+	{ { "09-a", "11a-" }, "-", "x restore -a" },
+	{ { "11-a", "12a-" }, "-", "" },
+	{ { "11a-", "12-b" }, "b", "x restore ba" },
+	/* as it was: nothing since, undone already */
+	{ { "09-a", "10ab" }, "b", "" },
+	{ { "11ab", "12ba" }, "a", "" },
+	/* git: after the last record, around the moment, both, by accident to
+	 * the right value */
+	{ { "11ab" }, "c", "x restore ca since" },
+	{ { "11ab" }, "-", "x restore -a since" },
+	{ { "09-a", "11bc" }, "c", "x restore cb around" },
+	{ { "09-a", "11bc" }, "d", "x restore db since around" },
+	{ { "09-a", "11-c" }, "c", "x restore c- around" },
+	{ { "11ab" }, "a", "" },
+	/* git between two records since: no matter */
+	{ { "11ab", "12cd" }, "d", "x restore da" },
+	/* git alone: nobody knows when */
+	{ { "09-a" }, "b", "x git ba since" },
+	{ { "09-a" }, "-", "x git -a since" },
+	{ { "09a-" }, "b", "x git b- since" },
+	{ { "09a-" }, "-", "" },
+};
+
+static void add_case(int i)
+{
+	const char *const *c = cases[i].changes;
+
+	for (; *c; c++)
+		add(strtoul(*c, NULL, 10), 1, X, *c + 2, *c + 3);
+	if (*cases[i].present != '-')
+		is_now(X, cases[i].present);
+}
+
+START_TEST(test_value)
+{
+	add_case(_i);
+	ck_assert_str_eq(undone(false), cases[_i].wanted);
+}
+END_TEST
+
+/* It changes nothing but for what git alone did. */
+START_TEST(test_undo_git)
+{
+	char wanted[40];
+
+	if (strstr(cases[_i].wanted, " git "))
+		snprintf(wanted, sizeof(wanted), "x restore%s",
+		    cases[_i].wanted + 5);
+	else
+		snprintf(wanted, sizeof(wanted), "%s", cases[_i].wanted);
+	add_case(_i);
+	ck_assert_str_eq(undone(true), wanted);
+}
+END_TEST
+
+/* ---- which changes count ---- */
+
+START_TEST(test_position_in_record)
+{
+	former.moment.nr = 2;
+	add(10, 2, "refs/heads/x", "a", "b");
+	add(10, 3, "refs/heads/y", "a", "b");
+	is_now("refs/heads/x", "b");
+	is_now("refs/heads/y", "b");
+	ck_assert_str_eq(undone(false), "y restore ba");
+}
+END_TEST
+
+START_TEST(test_rejected)
+{
+	struct refd_record record = { .lsn = 12 };
+	struct refd_change c = { .record = &record,
+		.status = REFD_STALE,
+		.name = X,
+		.has_old = true,
+		.old_oid = value("z") };
+
+	former_add(&former, &c);
+	add(13, 1, X, "a", "b");
+	is_now(X, "b");
+	ck_assert_str_eq(undone(false), "x restore ba");
+}
+END_TEST
+
+/* Whether a symbolic ref was one before is not known. */
+START_TEST(test_symbolic)
+{
+	struct refd_record record = { .lsn = 12 };
+	struct refd_change c = { .record = &record,
+		.status = REFD_OK,
+		.name = "refs/heads/became",
+		.has_old = true,
+		.has_new = true,
+		.old_oid = value("a"),
+		.new_oid = value("b"),
+		.target = X };
+
+	former_add(&former, &c);
+	add(12, 2, "refs/heads/is", "a", "b");
+	add(12, 3, "refs/remotes/o/HEAD", "a", "-");
+	text_addf(&list, "%s refs/heads/is refs/heads/x\n",
+	    "6262626262626262626262626262626262626262");
+	ck_assert_str_eq(undone(true),
+	    "became symbolic -a, is symbolic ba, "
+	    "HEAD symbolic -a");
+}
+END_TEST
+
+START_TEST(test_worktrees)
+{
+	add(9, 1, "refs/bisect/good", "-", "a");
+	add(12, 1, "HEAD", "a", "b");
+	add(12, 2, "worktrees/w/refs/bisect/w", "a", "-");
+	add(12, 3, "refs/bisect/bad", "a", "-");
+	add(12, 4, "refs/worktree/w", "a", "a");
+	ck_assert_str_eq(undone(true),
+	    "HEAD worktree -a, bad worktree -a, w worktree -a");
+}
+END_TEST
+
+/* Counted, as far as they are meant. */
+START_TEST(test_unknown)
+{
+	static const char *const patterns[] = { "refs/tags/" };
+	struct undo undo;
+
+	add(9, 1, X, "-", "a");
+	is_now(X, "a");
+	is_now("refs/heads/y", "a");
+	is_now("refs/tags/z", "a");
+	is_now("refs/bisect/z", "a");
+	ck_assert(present_parse(&now, &list));
+	undo_make(&undo, &former, &now, false, NULL, 0);
+	ck_assert_uint_eq(undo.nr_unknown, 2);
+	undo_done(&undo);
+	undo_make(&undo, &former, &now, false, patterns, 1);
+	ck_assert_uint_eq(undo.nr_unknown, 1);
+	undo_done(&undo);
+}
+END_TEST
+
+/* Deletions first, each from what is there now. */
+START_TEST(test_changes)
+{
+	struct changes changes = { 0 };
+	const struct refd_update *u;
+	struct undo undo;
+
+	add(11, 1, "refs/heads/a", "a", "-");
+	add(11, 2, "refs/heads/a/x", "-", "b");
+	add(11, 3, "refs/heads/m", "a", "b");
+	is_now("refs/heads/a/x", "b");
+	is_now("refs/heads/m", "c");
+	ck_assert(present_parse(&now, &list));
+	undo_make(&undo, &former, &now, false, NULL, 0);
+	ck_assert_uint_eq(undo.nr_made, 1);
+	ck_assert_uint_eq(undo.nr_moved, 1);
+	ck_assert_uint_eq(undo.nr_deleted, 1);
+	undo_changes(&undo, &changes);
+	u = changes.updates;
+	ck_assert_uint_eq(changes.nr, 3);
+	ck_assert_int_eq(u[0].action, REFD_DELETE);
+	ck_assert_str_eq(u[0].name, "refs/heads/a/x");
+	ck_assert(u[0].has_old && letter(&u[0].old_oid) == 'b');
+	ck_assert_int_eq(u[1].action, REFD_CREATE);
+	ck_assert_str_eq(u[1].name, "refs/heads/a");
+	ck_assert_int_eq(letter(&u[1].new_oid), 'a');
+	ck_assert_int_eq(u[2].action, REFD_UPDATE);
+	ck_assert(u[2].has_old && letter(&u[2].old_oid) == 'c');
+	ck_assert_int_eq(letter(&u[2].new_oid), 'a');
+	changes_done(&changes);
+	undo_done(&undo);
+}
+END_TEST
+
+START_TEST(test_present)
+{
+	text_adds(&list, "no line of git's\n");
+	ck_assert(!present_parse(&now, &list));
+}
+END_TEST
+
+/* ---- moments ---- */
+
+static const struct {
+	const char *text;
+	uint64_t ms; /* 0: none */
+} times[] = {
+	{ "@1785578400", 1785578400000 },
+	{ "@1785578400.5", 1785578400500 },
+	{ "2024-08-01T12:00:00Z", 1722513600000 },
+	{ "2024-08-01 12:00:00 +0200", 1722506400000 },
+	{ "2024-08-01T12:00:00.123+0200", 1722506400123 },
+	{ "2024-08-01T12:00:00.1239+02:00", 1722506400123 },
+	/* of Berlin */
+	{ "2024-08-01T12:00:00", 1722506400000 },
+	{ "2024-12-01T12:00:00", 1733050800000 },
+	{ "2024-10-27T01:59:59", 1729987199000 },
+	{ "2024-10-27T02:30:00", 0 },
+	{ "2024-10-27T02:30:00+0100", 1729992600000 },
+	{ "2024-10-27T03:00:00", 1729994400000 },
+	{ "2024-02-30T12:00:00", 0 },
+	{ "2024-08-01", 0 },
+	{ "yesterday", 0 },
+	{ "ago", 0 },
+	{ "", 0 },
+	{ "-1", 0 },
+	{ "2999-08-01T12:00:00Z", 0 },
+};
+
+START_TEST(test_times)
+{
+	struct text why = { 0 };
+	struct moment m;
+	bool ok;
+
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	ok = moment_parse(times[_i].text, &m, &why);
+	if (times[_i].ms > (uint64_t)time(NULL) * 1000)
+		ck_assert(!ok && strstr(why.data, "not come yet"));
+	else if (times[_i].ms)
+		ck_assert(ok && m.ms == times[_i].ms);
+	else
+		ck_assert(!ok && why.len);
+	text_done(&why);
+}
+END_TEST
+
+START_TEST(test_positions)
+{
+	struct text why = { 0 };
+	struct moment m;
+	char number[32];
+
+	ck_assert(moment_parse("4711", &m, &why));
+	ck_assert(m.ms == 0 && m.position.at.lsn == 4711);
+	ck_assert_str_eq(moment_number(&m, number), "4711");
+	ck_assert(
+	    moment_parse("000102030405060708090a0b0c0d0e0f:4711.2", &m, &why));
+	ck_assert(m.position.has_journal && m.position.journal[15] == 15);
+	ck_assert_str_eq(moment_number(&m, number), "4711.2");
+	ck_assert(!moment_parse("00:4711", &m, &why));
+	ck_assert(!moment_parse("4711.", &m, &why));
+	text_done(&why);
+}
+END_TEST
+
+START_TEST(test_ago)
+{
+	uint64_t now_ms = (uint64_t)time(NULL) * 1000;
+	struct text why = { 0 };
+	struct moment m;
+
+	ck_assert(moment_parse("10 minutes ago", &m, &why));
+	ck_assert_uint_le(m.ms, now_ms - 590 * 1000);
+	ck_assert_uint_ge(m.ms, now_ms - 610 * 1000);
+}
+END_TEST
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table[0])))
+
+int main(void)
+{
+	Suite *s = suite_create("client_restore");
+	TCase *tc = tcase_create("restore");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, test_value, 0, COUNT(cases));
+	tcase_add_loop_test(tc, test_undo_git, 0, COUNT(cases));
+	tcase_add_test(tc, test_position_in_record);
+	tcase_add_test(tc, test_rejected);
+	tcase_add_test(tc, test_symbolic);
+	tcase_add_test(tc, test_worktrees);
+	tcase_add_test(tc, test_unknown);
+	tcase_add_test(tc, test_changes);
+	tcase_add_test(tc, test_present);
+	tcase_add_loop_test(tc, test_times, 0, COUNT(times));
+	tcase_add_test(tc, test_positions);
+	tcase_add_test(tc, test_ago);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

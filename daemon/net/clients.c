@@ -59,6 +59,20 @@ static void say_denied(struct net *net, const struct txn_peer *peer)
 	    peer->uid, peer->pid);
 }
 
+/* One who is merely allowed leaves the last eighth to others when he has half
+ * of all: else he could keep everybody away. */
+static bool has_enough(const struct net *net, uint32_t uid)
+{
+	size_t max = net->cfg.connections_max, nr = 0;
+	const struct conn *conn;
+
+	if (net->nr_conns < max - max / 8 || uid == 0 || uid == geteuid())
+		return false;
+	TAILQ_FOREACH(conn, &net->conns, entry)
+		nr += conn->peer.uid == uid;
+	return nr > max / 2;
+}
+
 void clients_add(struct net *net, int fd)
 {
 	struct txn_peer peer = { 0 };
@@ -79,6 +93,11 @@ void clients_add(struct net *net, int fd)
 		turn_away(net, fd, REFD_DENIED,
 		    "you are not among those who may use the daemon "
 		    "(daemon.allowUser, daemon.allowGroup)");
+		peer_done(&peer);
+		return;
+	}
+	if (has_enough(net, peer.uid)) {
+		turn_away(net, fd, REFD_BUSY, "too many connections of yours");
 		peer_done(&peer);
 		return;
 	}

@@ -121,14 +121,12 @@ static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
 	return r;
 }
 
-int barrier_sync(struct store *s, struct fs *fs, int fd)
+static int sync_entered(struct store *s, struct fs *fs, int fd)
 {
 	int64_t offset = clock_offset(s->sys), ns = 0;
 	int64_t began_ns, took_ns;
 	int r;
 
-	if (atomic_load(&fs->failed))
-		return -EIO;
 	r = clock_of(s->sys, fs, &ns);
 	began_ns = SYS(s->sys, now_mono);
 	if (r == 0)
@@ -145,6 +143,17 @@ int barrier_sync(struct store *s, struct fs *fs, int fd)
 	fs->synced_offset_ns = offset;
 	pthread_mutex_unlock(&s->repos.mutex);
 	return 0;
+}
+
+int barrier_sync(struct store *s, struct fs *fs, int fd)
+{
+	int r = fs_enter(&s->repos, fs);
+
+	if (r < 0)
+		return r;
+	r = sync_entered(s, fs, fd);
+	fs_leave(&s->repos, fs);
+	return r;
 }
 
 /* ---- what a batch of transactions needs ---- */

@@ -65,13 +65,19 @@ static int sync_marked(struct store *s, struct fs *fs)
  * nothing to do must not be back before the other's sync is. */
 int checkpoint_sync_fs(void *store, struct fs *fs)
 {
+	struct store *s = store;
 	bool promised;
 	int r = 0;
 
 	pthread_mutex_lock(&fs->checkpoint);
 	promised = atomic_exchange(&fs->promised, false);
-	if (atomic_exchange(&fs->touched, false))
-		r = sync_marked(store, fs);
+	if (atomic_exchange(&fs->touched, false)) {
+		r = fs_enter(&s->repos, fs);
+		if (r == 0) {
+			r = sync_marked(s, fs);
+			fs_leave(&s->repos, fs);
+		}
+	}
 	if (r < 0) {
 		atomic_store(&fs->touched, true);
 		if (promised)

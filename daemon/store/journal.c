@@ -252,17 +252,20 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 
 static void commit_is_over(struct journal *j, struct journal_commit *c, int r)
 {
+	bool is_longer = false;
 	size_t i;
 
 	for (i = 0; i < c->nr && r == 0; i++) {
 		/* A number that no row bears would be missing later. */
-		if (c->rows[i].kind != JOURNAL_UNPARK)
+		if (c->rows[i].kind != JOURNAL_UNPARK) {
 			c->rows[i].lsn = j->next_lsn++;
+			is_longer = true;
+		}
 		c->rows[i].start = j->start;
 	}
 	pthread_mutex_lock(&j->hand_lock);
 	j->last_lsn = j->next_lsn - 1;
-	if (c->nr > 0 && r == 0)
+	if (is_longer)
 		j->last_row = j->last_lsn;
 	/* It took along what was before it. */
 	if (c->flush && c->nr > 0 && r == 0)

@@ -52,6 +52,7 @@ struct fs {
 	/* It failed to sync, so what is in memory need not be on disk: never
 	 * to be asked again. */
 	atomic_bool failed;
+	unsigned nr_syncing; /* threads; under repos->mutex */
 	bool gone; /* closed; under repos->mutex, and the store's parking */
 	struct fs *next;
 };
@@ -141,7 +142,11 @@ void repos_trim(struct repos *repos, int64_t idle_ns);
 
 /* It failed to sync. Its repositories are for nobody new. */
 void fs_fail(struct repos *repos, struct fs *fs);
-/* Has anybody a repository on it? */
+/* Around every use of its descriptors: as long they stay open. -EIO: it failed,
+ * and nobody begins any more. */
+int fs_enter(struct repos *repos, struct fs *fs);
+void fs_leave(struct repos *repos, struct fs *fs);
+/* Has anybody a repository on it, or syncs it? */
 bool fs_is_in_use(struct repos *repos, const struct fs *fs);
 /* Its descriptors go. It is in nobody's use. */
 void fs_let_go(struct repos *repos, struct fs *fs);

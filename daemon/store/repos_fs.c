@@ -198,13 +198,35 @@ void fs_fail(struct repos *repos, struct fs *fs)
 bool fs_is_in_use(struct repos *repos, const struct fs *fs)
 {
 	const struct repo *repo;
+	bool is_syncing;
 
 	pthread_mutex_lock(&repos->mutex);
+	is_syncing = fs->nr_syncing > 0;
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs && repo->refs > 0)
 			break;
 	pthread_mutex_unlock(&repos->mutex);
-	return repo != NULL;
+	return repo != NULL || is_syncing;
+}
+
+int fs_enter(struct repos *repos, struct fs *fs)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&repos->mutex);
+	if (atomic_load(&fs->failed) || fs->gone)
+		r = -EIO;
+	else
+		fs->nr_syncing++;
+	pthread_mutex_unlock(&repos->mutex);
+	return r;
+}
+
+void fs_leave(struct repos *repos, struct fs *fs)
+{
+	pthread_mutex_lock(&repos->mutex);
+	fs->nr_syncing--;
+	pthread_mutex_unlock(&repos->mutex);
 }
 
 void fs_let_go(struct repos *repos, struct fs *fs)

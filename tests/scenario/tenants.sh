@@ -6,6 +6,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
 
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
 	skip tenants 'only root can be several people'
@@ -92,13 +94,31 @@ print(sqlite3.connect(sys.argv[1]).execute(
 
 # ---- to stop the others ----
 
+# All the connections there are. He who asks again is not told of that.
+all_connections() {
+	local holder
+	mkfifo "$T/hold"
+	exec 9<>"$T/hold"
+	setpriv --reuid $ALICE --regid $ALICE --clear-groups \
+		"$BUILD/tests/helper/many_conns" "$SOCKET" 32 \
+		<&9 >"$T/held" 2>&1 9>&- &
+	holder=$!
+	own $holder
+	await 10 grep -q answered "$T/held"
+	check 'her connections leave some to him' test -n \
+		"$(as $BOB timeout 5 "$REFD" ping --socket "$SOCKET")"
+	kill "$holder"
+	reap "$holder"
+	exec 9>&-
+}
+
 # Lists of alternates, each of which names the next one very often.
 many_alternates() {
 	local i dir=$T/of$ALICE/alternates
 	for i in 1 2 3 4 5; do
 		as $ALICE mkdir -p "$dir/$i/info" "$dir/$i/pack"
 		# The last one has none: too deep is found out at once.
-		[ $i -eq 5 ] || yes "$dir/$((i + 1))" | head -c 60000 |
+		[ $i -eq 5 ] || yes "$dir/$((i + 1))" 2>/dev/null | head -c 60000 |
 			sed '$d' >"$dir/$i/info/alternates"
 	done
 	as $ALICE sh -c "echo '$dir/1' >'$T/of$ALICE/z.git/objects/info/alternates'"
@@ -135,6 +155,8 @@ cat >"$T/config" <<CONFIG
 [daemon]
 	allowUser = $ALICE
 	allowUser = $BOB
+[limits]
+	connections = 32
 CONFIG
 one=$(repo_for $ALICE x.git)
 repo_for $ALICE y.git >"$T/out"
@@ -143,6 +165,7 @@ his=$(repo_for $BOB b.git)
 start || exit 1
 another_s_refs
 another_s_id
+all_connections
 many_alternates
 note_of_hers
 check 'stopped at last' stop_daemon

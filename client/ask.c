@@ -83,8 +83,11 @@ int command_ping(int argc, char **argv)
 	parse(&q, argc, argv, "w", 0);
 	r = question_connect(q.socket, q.wait_ms);
 	hello = refd_hello(r);
-	printf("%s pid %" PRIu64 " %s\n", hello->software, hello->pid,
+	printf("%s pid %" PRIu64 " %s", hello->software, hello->pid,
 	    refd_server_state_name(hello->state));
+	if (hello->total > 0)
+		printf(" %" PRIu64 " of %" PRIu64, hello->done, hello->total);
+	printf("\n");
 	if (hello->state == REFD_SERVING) {
 		question_call(r, &req, QUESTION_MS, &ans);
 		refd_answer_done(&ans);

@@ -16,6 +16,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/sys_as.h"
 #include "daemon/net/net.h"
+#include "daemon/net/recovery.h"
 #include "daemon/options.h"
 
 #define MS_PER_S  1000
@@ -118,6 +119,7 @@ static int open_store(const struct config *cfg, struct net *net,
 		.wake_arg = net,
 		.awaiting = net_awaiting,
 		.awaiting_arg = net,
+		.found = recovery_log_found,
 	};
 	int r;
 

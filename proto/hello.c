@@ -42,6 +42,10 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 	pkt_putf(out, "pid %llu", (unsigned long long)hello->pid);
 	pkt_putf(out, "limit updates=%u bytes=%u", (unsigned)hello->max_updates,
 	    (unsigned)hello->max_bytes);
+	if (hello->total > 0)
+		pkt_putf(out, "progress done=%llu total=%llu",
+		    (unsigned long long)hello->done,
+		    (unsigned long long)hello->total);
 	for (i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
 		pkt_putf(out, "capability %s", capabilities[i]);
 	pkt_flush(out);
@@ -76,8 +80,8 @@ static bool read_pid(struct refd_hello *hello, struct refd_slice value)
 }
 
 /* "name=number", and a space where more follows. */
-static bool read_named(struct refd_slice *rest, const char *name,
-    uint32_t *number)
+static bool read_long(struct refd_slice *rest, const char *name,
+    uint64_t *number)
 {
 	struct refd_slice field, key;
 
@@ -85,7 +89,18 @@ static bool read_named(struct refd_slice *rest, const char *name,
 		return false;
 	refd_slice_cut(&field, '=', &key);
 	return refd_slice_is(key, name) && field.data != NULL &&
-	    refd_slice_u32(field, number);
+	    refd_slice_u64(field, number);
+}
+
+static bool read_named(struct refd_slice *rest, const char *name,
+    uint32_t *number)
+{
+	uint64_t wide;
+
+	if (!read_long(rest, name, &wide) || wide > UINT32_MAX)
+		return false;
+	*number = (uint32_t)wide;
+	return true;
 }
 
 static bool read_limit(struct refd_hello *hello, struct refd_slice value)
@@ -95,7 +110,13 @@ static bool read_limit(struct refd_hello *hello, struct refd_slice value)
 	    value.data == NULL;
 }
 
-/* Each must come, once. */
+static bool read_progress(struct refd_hello *hello, struct refd_slice value)
+{
+	return read_long(&value, "done", &hello->done) &&
+	    read_long(&value, "total", &hello->total) && value.data == NULL;
+}
+
+/* Each must come, once; but for the last, which may. */
 static const struct line {
 	const char *key;
 	bool (*read)(struct refd_hello *hello, struct refd_slice value);
@@ -105,10 +126,12 @@ static const struct line {
 	{ "horizon", read_horizon },
 	{ "pid", read_pid },
 	{ "limit", read_limit },
+	{ "progress", read_progress },
 };
 
 #define NR_LINES (sizeof(lines) / sizeof(lines[0]))
-#define ALL_SEEN ((1u << NR_LINES) - 1)
+#define PROGRESS (1u << (NR_LINES - 1))
+#define ALL_SEEN (PROGRESS - 1)
 
 static bool read_version(struct refd_slice rest, struct refd_hello *hello)
 {
@@ -161,7 +184,7 @@ enum refd_decoded refd_hello_decode(struct refd_hello_decoder *dec,
 	case PKT_DELIM:
 		break;
 	case PKT_FLUSH:
-		if (dec->seen != ALL_SEEN)
+		if ((dec->seen & ALL_SEEN) != ALL_SEEN)
 			break;
 		memset(dec, 0, sizeof(*dec));
 		return REFD_DECODE_DONE;

@@ -301,6 +301,9 @@ struct refd_hello {
 	uint64_t pid;
 	uint32_t max_updates;
 	uint32_t max_bytes;
+	/* Recovering: so many of so many records and repositories were looked
+	 * at. TOTAL 0: it did not say. */
+	uint64_t done, total;
 	char software[64]; /* "refd/0.1" */
 };
 

@@ -1,13 +1,16 @@
 #include "client/request/question.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "client/base/cli.h"
 #include "client/librefd/conn.h"
 #include "client/request/reach.h"
 
-#define NAP_MS 50
+#define NAP_MS  50
+#define TELL_MS 1000
 
 /* Only the configuration of the repository around us, if any, and of the
  * user can name another socket. */
@@ -33,11 +36,28 @@ static char *find_socket(const char *option)
 	return path;
 }
 
+/* Who waits is told how far it is, if there is something new. */
+static void say_progress(const struct refd *r, uint64_t *told_ms,
+    uint64_t *told)
+{
+	const struct refd_hello *hello = refd_hello(r);
+	uint64_t now = refd_now_ms();
+
+	if (hello->state != REFD_RECOVERING || hello->total == 0 ||
+	    hello->done == *told || now - *told_ms < TELL_MS)
+		return;
+	*told_ms = now;
+	*told = hello->done;
+	fprintf(stderr, "refd: recovering %" PRIu64 " of %" PRIu64 "\n",
+	    hello->done, hello->total);
+}
+
 struct refd *question_connect(const char *option, int wait_ms)
 {
 	uint64_t deadline = refd_deadline_ms(wait_ms);
 	char *socket = find_socket(option);
 	struct refd *r = refd_new(socket);
+	uint64_t told_ms = refd_now_ms(), told = 0;
 	int err;
 
 	if (!r)
@@ -47,6 +67,8 @@ struct refd *question_connect(const char *option, int wait_ms)
 		if (err == 0 &&
 		    (!wait_ms || refd_hello(r)->state == REFD_SERVING))
 			break;
+		if (err == 0)
+			say_progress(r, &told_ms, &told);
 		if (err == -EPERM || err == -EACCES)
 			die("%s", refd_error(r));
 		if (refd_now_ms() >= deadline && err < 0)

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/store/store.h"
+#include "daemon/admin/report.h"
 
 #define ROOTS_MAX 64
 
@@ -82,76 +82,37 @@ static int parse(int argc, char **argv, struct options *opt)
 
 /* ---- the report ---- */
 
-struct tally {
-	bool json, begun;
-	uint64_t counts[STORE_FAILED + 1];
-};
-
-static void print_json_string(const char *text)
+static void found(void *arg, const struct store_found *found)
 {
-	putchar('"');
-	for (; *text != '\0'; text++) {
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if ((unsigned char)*text < 0x20)
-			printf("\\u%04x", (unsigned)*text);
-		else
-			putchar(*text);
-	}
-	putchar('"');
-}
-
-static void found(void *arg, enum store_finding finding, const char *repo,
-    const char *ref, const char *text)
-{
-	struct tally *tally = arg;
-
-	tally->counts[finding]++;
-	if (!tally->json) {
-		printf("%-18s %s%s%s: %s\n", store_finding_name(finding), repo,
-		    ref[0] != '\0' ? " " : "", ref, text);
-		return;
-	}
-	printf("%s\n  {\"finding\": ", tally->begun ? "," : "");
-	print_json_string(store_finding_name(finding));
-	printf(", \"repository\": ");
-	print_json_string(repo);
-	printf(", \"ref\": ");
-	print_json_string(ref);
-	printf(", \"text\": ");
-	print_json_string(text);
-	putchar('}');
-	tally->begun = true;
+	tally_add(arg, found);
 }
 
 static void progress(void *arg, uint64_t done, uint64_t total)
 {
+	static time_t told;
+	time_t now = time(NULL);
+
 	(void)arg;
-	if (isatty(2))
-		fprintf(stderr, "\r%llu of %llu repositories%s",
-		    (unsigned long long)done, (unsigned long long)total,
-		    done == total ? "\n" : "");
+	/* A line of a terminal that is written over, and ends with the end. */
+	if (!isatty(STDERR_FILENO) || (now == told && done < total))
+		return;
+	told = now;
+	fprintf(stderr, "\r%llu of %llu%s", (unsigned long long)done,
+	    (unsigned long long)total, done >= total ? "\n" : "");
 }
 
-static int sum_up(const struct tally *tally, uint64_t parked, int r)
+static int sum_up(const struct tally *tally, uint64_t parked, bool json, int r)
 {
-	uint64_t redone, left;
-
-	redone =
-	    tally->counts[STORE_REDONE] + tally->counts[STORE_ROLLED_FORWARD];
-	left = tally->counts[STORE_LEFT] + tally->counts[STORE_OBJECT_MISSING];
-	if (tally->json)
-		printf("\n ], \"redone\": %llu, \"left\": %llu, "
-		       "\"parked\": %llu, \"ok\": %s}\n",
-		    (unsigned long long)redone, (unsigned long long)left,
-		    (unsigned long long)parked, r == 0 ? "true" : "false");
+	if (json)
+		report_json(tally, parked, -r);
 	else
-		printf("%llu refs redone, %llu left as another wrote them, "
-		       "%llu parked\n",
-		    (unsigned long long)redone, (unsigned long long)left,
-		    (unsigned long long)parked);
+		report_text(tally, parked);
 	if (r == 0)
-		return parked > 0 || left > 0 ? 1 : 0;
+		return parked + tally_left(tally->counts) +
+			    tally_dropped(tally->counts) >
+			0 ?
+		    1 :
+		    0;
 	fprintf(stderr,
 	    "refd: recovery failed: %s; nothing was forgotten, "
 	    "run it again once the cause is gone\n",
@@ -227,7 +188,7 @@ static int forget(struct store *store, const char *repo)
 int admin_recover(int argc, char **argv)
 {
 	struct options opt;
-	struct tally tally = { .json = false };
+	struct tally tally = { .nr = 0 };
 	struct store_report report = { found, progress, &tally };
 	struct store_config cfg = { .sys = &sys_kernel,
 		.durability = REFD_DURABILITY_JOURNAL,
@@ -247,7 +208,6 @@ int admin_recover(int argc, char **argv)
 	cfg.roots = opt.roots;
 	cfg.nr_roots = opt.nr_roots;
 	cfg.adopt = opt.adopt;
-	tally.json = opt.json;
 	umask(0);
 	r = store_open(&cfg, &store, &why);
 	if (r < 0 && opt.discard && r != -EAGAIN) {
@@ -262,11 +222,10 @@ int admin_recover(int argc, char **argv)
 	if (why != NULL)
 		fprintf(stderr, "refd: warning: %s\n", why);
 	free(why);
-	if (opt.json)
-		printf("{\"findings\": [");
 	r = store_recover(store, &report, &parked);
 	err = r;
-	r = sum_up(&tally, parked, r);
+	r = sum_up(&tally, parked, opt.json, r);
+	tally_done(&tally);
 	if (err == 0 && opt.forget != NULL)
 		r = forget(store, opt.forget);
 	store_stop(store);

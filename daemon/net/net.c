@@ -235,7 +235,7 @@ static void look_at_recovery(struct net *net)
 {
 	int result;
 
-	if (!recovery_is_over(net->recovery, &result, &net->parked))
+	if (!recovery_is_over(net->recovery, &result))
 		return;
 	recovery_free(net->recovery);
 	net->recovery = NULL;

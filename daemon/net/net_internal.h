@@ -42,7 +42,6 @@ struct net {
 
 	int64_t started_ns;
 	int64_t idle_ns; /* draining: since when only output is left */
-	uint64_t parked; /* records, when recovery was over */
 };
 
 /* Runs the engine and serves the connections that were touched, soon. */

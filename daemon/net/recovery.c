@@ -11,10 +11,12 @@
 
 #include "daemon/base/log.h"
 #include "daemon/net/notify.h"
+#include "daemon/store/tally.h"
 
-/* Findings that are logged one by one; all are counted. */
+/* Lines of single findings in the log; all are counted. */
 #define FOUND_LOGGED 100
-/* How often the service manager is asked for patience, and for how much. */
+/* How often the service manager is asked for patience, and for how much, and
+ * the log says how far it is. */
 #define PATIENCE_NS (5 * 1000000000LL)
 #define PATIENCE    "EXTEND_TIMEOUT_USEC=60000000\n"
 
@@ -22,55 +24,54 @@ struct recovery {
 	struct recovery_config cfg;
 	pthread_t thread;
 	atomic_bool over;
+	atomic_uint_least64_t done, total;
 	int result;
 	uint64_t parked;
 
 	/* The thread's own. */
-	uint64_t found[STORE_FAILED + 1], nr_found;
+	struct tally tally;
 	int64_t told_ns;
 };
 
 /* ---- the thread ---- */
 
-static void log_finding(enum store_finding finding, const char *repo,
-    const char *ref, const char *text)
+void recovery_log_found(void *arg, const struct store_found *found)
 {
-	const char *name = store_finding_name(finding);
+	const char *name = store_finding_name(found->finding);
+	const char *kept = found->evidence != NULL ? "; it is kept as " : "";
+	const char *evidence = found->evidence != NULL ? found->evidence : "";
+	const char *mark = found->ref[0] != '\0' ? " " : "";
 
-	repo = repo != NULL ? repo : "";
-	ref = ref != NULL ? ref : "";
-	text = text != NULL ? text : "";
-	switch (finding) {
+	(void)arg;
+	switch (found->finding) {
 	case STORE_REDONE:
 	case STORE_ROLLED_FORWARD:
 	case STORE_UNLOCKED:
 	case STORE_LOG_REPAIRED:
-		log_info("recovery: %s: %s %s %s", name, repo, ref, text);
+		log_info("recovery: %s: %s%s%s: %s%s%s", name, found->repo,
+		    mark, found->ref, found->text, kept, evidence);
 		break;
 	case STORE_LEFT:
+	case STORE_DROPPED:
 	case STORE_PARKED:
 	case STORE_REPO_MISSING:
 	case STORE_OBJECT_MISSING:
-		log_warning("recovery: %s: %s %s %s", name, repo, ref, text);
+	case STORE_CORRUPT:
+		log_warning("recovery: %s: %s%s%s: %s%s%s", name, found->repo,
+		    mark, found->ref, found->text, kept, evidence);
 		break;
 	case STORE_FAILED:
-		log_error("recovery: %s: %s %s %s", name, repo, ref, text);
+		log_error("recovery: %s: %s%s%s: %s%s%s", name, found->repo,
+		    mark, found->ref, found->text, kept, evidence);
 		break;
 	}
 }
 
-static void recovery_found(void *arg, enum store_finding finding,
-    const char *repo, const char *ref, const char *text)
+static void recovery_found(void *arg, const struct store_found *found)
 {
 	struct recovery *r = arg;
 
-	r->found[finding]++;
-	r->nr_found++;
-	/* A failure keeps a whole repository from being served. */
-	if (r->nr_found <= FOUND_LOGGED || finding == STORE_FAILED)
-		log_finding(finding, repo, ref, text);
-	else if (r->nr_found == FOUND_LOGGED + 1)
-		log_info("recovery: further findings are only counted");
+	tally_add(&r->tally, found);
 }
 
 static void recovery_progressed(void *arg, uint64_t done, uint64_t total)
@@ -79,29 +80,62 @@ static void recovery_progressed(void *arg, uint64_t done, uint64_t total)
 	int64_t now_ns = SYS(r->cfg.sys, now_mono);
 	char state[128];
 
+	atomic_store(&r->total, total);
+	atomic_store(&r->done, done);
 	if (r->told_ns != 0 && now_ns - r->told_ns < PATIENCE_NS)
 		return;
-	r->told_ns = now_ns;
 	snprintf(state, sizeof(state),
-	    PATIENCE "STATUS=recovering: %" PRIu64 " of %" PRIu64 " records",
-	    done, total);
+	    PATIENCE "STATUS=recovering %" PRIu64 " of %" PRIu64, done, total);
 	notify_manager(state);
+	/* A short one needs no line of its own. */
+	if (r->told_ns != 0)
+		log_info("recovering %" PRIu64 " of %" PRIu64, done, total);
+	r->told_ns = now_ns;
+}
+
+static void log_repo(const struct tally_repo *repo, size_t *lines)
+{
+	char words[TALLY_WORDS_MAX];
+	struct store_found found;
+	size_t i;
+
+	tally_words(repo->counts, words);
+	log_info("recovery: %s: %s", repo->path, words);
+	for (i = 0; i < repo->nr; i++) {
+		/* A failure keeps a whole repository from being served. */
+		if (*lines >= FOUND_LOGGED &&
+		    repo->items[i].finding != STORE_FAILED)
+			continue;
+		found = (struct store_found){ .finding = repo->items[i].finding,
+			.repo = repo->path,
+			.ref = repo->items[i].ref,
+			.text = repo->items[i].text,
+			.evidence = repo->items[i].evidence };
+		recovery_log_found(NULL, &found);
+		++*lines;
+	}
+}
+
+/* By repository; what is said of the first ones need not be said of all. */
+static void log_report(const struct tally *tally)
+{
+	const struct tally_repo *repo;
+	size_t lines = 0;
+
+	for (repo = tally->repos; repo != NULL; repo = repo->hh.next)
+		if (lines < FOUND_LOGGED || repo->counts[STORE_FAILED] > 0)
+			log_repo(repo, &lines);
+	if (lines >= FOUND_LOGGED)
+		log_info("recovery: further findings are only counted");
 }
 
 static void log_summary(const struct recovery *r, int64_t took_ns)
 {
-	char text[512] = "";
-	size_t len = 0;
-	int i;
+	char words[TALLY_WORDS_MAX];
 
-	for (i = 0; i <= STORE_FAILED; i++) {
-		if (r->found[i] > 0 && len < sizeof(text))
-			len += (size_t)snprintf(text + len, sizeof(text) - len,
-			    ", %" PRIu64 " %s", r->found[i],
-			    store_finding_name((enum store_finding)i));
-	}
-	log_info("recovered in %" PRId64 " ms%s; %" PRIu64 " records parked",
-	    took_ns / 1000000, text, r->parked);
+	tally_words(r->tally.counts, words);
+	log_info("recovered in %" PRId64 " ms: %s; %" PRIu64 " records parked",
+	    took_ns / 1000000, words, r->parked);
 }
 
 static int recover(struct recovery *r)
@@ -113,6 +147,7 @@ static int recover(struct recovery *r)
 	int err;
 
 	err = store_recover(r->cfg.store, &report, &r->parked);
+	log_report(&r->tally);
 	if (err < 0) {
 		log_error("recovery failed: %s; nothing is served, since an "
 			  "acknowledged update might be missing",
@@ -178,13 +213,19 @@ int recovery_start(const struct recovery_config *cfg,
 	return 0;
 }
 
-bool recovery_is_over(struct recovery *recovery, int *result, uint64_t *parked)
+bool recovery_is_over(struct recovery *recovery, int *result)
 {
 	if (!atomic_load(&recovery->over))
 		return false;
 	*result = recovery->result;
-	*parked = recovery->parked;
 	return true;
+}
+
+void recovery_progress(struct recovery *recovery, uint64_t *done,
+    uint64_t *total)
+{
+	*done = atomic_load(&recovery->done);
+	*total = atomic_load(&recovery->total);
 }
 
 void recovery_free(struct recovery *recovery)
@@ -192,5 +233,6 @@ void recovery_free(struct recovery *recovery)
 	if (recovery == NULL)
 		return;
 	pthread_join(recovery->thread, NULL);
+	tally_done(&recovery->tally);
 	free(recovery);
 }

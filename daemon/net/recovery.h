@@ -31,7 +31,12 @@ int recovery_start(const struct recovery_config *cfg,
 /* Recovers, starts the store, has it tell what awaits recovery even so; what
  * was found goes to the log. False: not over. *RESULT: 0, or the negative errno for which the
  * daemon can't serve. */
-bool recovery_is_over(struct recovery *recovery, int *result, uint64_t *parked);
+bool recovery_is_over(struct recovery *recovery, int *result);
+/* How far it is, in records and repositories. TOTAL 0: not known yet. */
+void recovery_progress(struct recovery *recovery, uint64_t *done,
+    uint64_t *total);
+/* For struct store_config: one finding, into the log. Any thread. */
+void recovery_log_found(void *arg, const struct store_found *found);
 /* Must be over. NULL is fine. */
 void recovery_free(struct recovery *recovery);
 

@@ -56,6 +56,16 @@ static void ask(struct net *net, struct engine_stats *engine,
 	store_stats(net->store, store);
 }
 
+static void add_progress(struct report *report, struct net *net)
+{
+	uint64_t done, total;
+
+	if (net->recovery == NULL)
+		return;
+	recovery_progress(net->recovery, &done, &total);
+	add(report, "progress", "%" PRIu64 " of %" PRIu64, done, total);
+}
+
 void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 {
 	int64_t up_ns = SYS(net->cfg.sys, now_mono) - net->started_ns;
@@ -71,6 +81,7 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	add_number(&report, "pid", (uint64_t)getpid());
 	add(&report, "state", "%s",
 	    refd_server_state_name(net_server_state(net)));
+	add_progress(&report, net);
 	add_number(&report, "uptime_s", (uint64_t)up_ns / 1000000000);
 	add_number(&report, "connections", net->nr_conns);
 	add_number(&report, "transactions", engine.transactions);
@@ -80,7 +91,8 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	    refd_durability_name(net->cfg.durability));
 	add_number(&report, "last_lsn", store.last_lsn);
 	add_number(&report, "forgotten_lsn", store.forgotten_lsn);
-	add_number(&report, "parked", net->parked);
+	add_number(&report, "awaiting_repos", store.awaiting_repos);
+	add_number(&report, "awaiting_refs", store.awaiting_refs);
 	add_number(&report, "open_repos", store.open_repos);
 	add_number(&report, "indexed_lsn", store.indexed_lsn);
 	add_number(&report, "trimmed_lsn", store.trimmed_lsn);

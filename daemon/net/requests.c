@@ -18,6 +18,8 @@ void requests_hello(const struct net *net, struct refd_hello *hello)
 		.max_updates = REFD_UPDATES_MAX,
 		.max_bytes = REFD_TXN_BYTES_MAX,
 	};
+	if (net->recovery != NULL)
+		recovery_progress(net->recovery, &hello->done, &hello->total);
 	snprintf(hello->software, sizeof(hello->software), "refd/%s",
 	    REFD_VERSION);
 }

@@ -31,12 +31,14 @@ static void free_one(struct awaiting *a)
 	free(a);
 }
 
-/* false: out of memory. Under MUTEX. */
-static bool add(struct store *s, const struct journal_repo *repo, uint64_t nr)
+/* false: out of memory. Under MUTEX. *IS_NEW: it did not owe anything. */
+static bool add(struct store *s, const struct journal_repo *repo, uint64_t nr,
+    bool *is_new)
 {
 	struct awaiting *a;
 
 	HASH_FIND(hh, s->awaiting, &repo->id, sizeof(repo->id), a);
+	*is_new = a == NULL || a->nr == 0;
 	if (a != NULL) {
 		a->nr += nr;
 		return true;
@@ -56,16 +58,33 @@ static bool add(struct store *s, const struct journal_repo *repo, uint64_t nr)
 	return false;
 }
 
-void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr)
+static bool note(struct store *s, const struct journal_repo *repo, uint64_t nr)
 {
-	struct store *s = store;
-	bool added;
+	bool added, is_new;
 
 	pthread_mutex_lock(&s->mutex);
-	added = add(s, repo, nr);
+	added = add(s, repo, nr, &is_new);
 	pthread_mutex_unlock(&s->mutex);
 	if (!added)
 		store_set_fatal(s, "out of memory in recovery");
+	return added && is_new;
+}
+
+void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr)
+{
+	note(store, repo, nr);
+}
+
+void awaiting_park(struct store *s, const struct journal_repo *repo,
+    uint64_t nr, const char *why)
+{
+	const struct store_found found = { .finding = STORE_PARKED,
+		.repo = repo->path,
+		.ref = "",
+		.text = why };
+
+	if (note(s, repo, nr) && s->cfg.found != NULL)
+		s->cfg.found(s->cfg.found_arg, &found);
 }
 
 void awaiting_owe(void *store, const struct repo *repo)
@@ -73,7 +92,8 @@ void awaiting_owe(void *store, const struct repo *repo)
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
 
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
-	awaiting_note(store, &known, 1);
+	awaiting_park(store, &known, 1,
+	    "a log line that is owed could not be written; tried again");
 }
 
 bool awaiting_has(struct store *s, uint64_t repo)

@@ -57,7 +57,12 @@ static int park_repo(void *arg, const struct journal_repo *known)
 			r = notes_park_row(&p->notes, row, JOURNAL_MOUNT_LOST,
 			    &nr);
 	if (r == 0 && nr > 0)
-		awaiting_note(p->store, known, nr);
+		awaiting_park(p->store, known, nr,
+		    p->fs != NULL ?
+			"its file system failed to sync; nothing is written "
+			"there until its records are redone" :
+			"its file system is another mount than its records "
+			"were written on; they are redone first");
 	return r;
 }
 

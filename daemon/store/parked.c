@@ -20,14 +20,28 @@
 #include "daemon/store/store_internal.h"
 #include "proto/refname.h"
 
-static void found_nothing(void *arg, enum store_finding finding,
-    const char *repo, const char *ref, const char *text)
+/* What is only tried again, and fails as before, was told when it began. */
+static void found(void *arg, const struct store_found *found)
 {
-	(void)arg;
-	(void)finding;
-	(void)repo;
-	(void)ref;
-	(void)text;
+	struct store *s = arg;
+
+	switch (found->finding) {
+	case STORE_REDONE:
+	case STORE_ROLLED_FORWARD:
+	case STORE_UNLOCKED:
+	case STORE_LOG_REPAIRED:
+	case STORE_LEFT:
+	case STORE_DROPPED:
+	case STORE_OBJECT_MISSING:
+	case STORE_CORRUPT:
+		if (s->cfg.found != NULL)
+			s->cfg.found(s->cfg.found_arg, found);
+		break;
+	case STORE_PARKED:
+	case STORE_REPO_MISSING:
+	case STORE_FAILED:
+		break;
+	}
 }
 
 static void no_progress(void *arg, uint64_t done, uint64_t total)
@@ -228,8 +242,7 @@ static void refuse_name(void *arg, const char *worktree, const char *name)
 
 int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 {
-	static const struct store_report report = { found_nothing, no_progress,
-		NULL };
+	const struct store_report report = { found, no_progress, s };
 	struct retry retry = { .store = s, .repo = repo, .txn = txn };
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,

@@ -128,7 +128,12 @@ struct run {
 static void say(const struct recovery *rec, enum store_finding finding,
     const char *repo, const char *text)
 {
-	rec->report->found(rec->report->arg, finding, repo, "", text);
+	const struct store_found found = { .finding = finding,
+		.repo = repo,
+		.ref = "",
+		.text = text };
+
+	rec->report->found(rec->report->arg, &found);
 }
 
 static void say_failed(const struct recovery *rec, const char *repo, int err)

@@ -24,7 +24,27 @@
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text)
 {
-	rp->report->found(rp->report->arg, finding, rp->repo->path, ref, text);
+	const struct store_found found = { .finding = finding,
+		.repo = rp->repo->path,
+		.ref = ref,
+		.text = text };
+
+	rp->report->found(rp->report->arg, &found);
+}
+
+void redo_report_lost(struct replay *rp, enum store_finding finding, int dirfd,
+    const char *worktree, const char *name, const char *text)
+{
+	char kept[LOST_PATH_MAX];
+	struct store_found found = { .finding = finding,
+		.repo = rp->repo->path,
+		.ref = name,
+		.text = text };
+
+	if (lost_keep(&rp->lost, rp->sys, rp->repo, dirfd, worktree, name,
+		kept) == 0)
+		found.evidence = kept;
+	rp->report->found(rp->report->arg, &found);
 }
 
 static int keep(struct replay_members *list, const struct replay_row *row,
@@ -179,7 +199,8 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENOTEMPTY:
-		redo_report(rp, STORE_LEFT, name,
+		redo_report(rp,
+		    redo->value != NULL ? STORE_DROPPED : STORE_LEFT, name,
 		    "another reference stands where its name must go");
 		return redo->value == NULL ?
 		    0 :
@@ -188,7 +209,7 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 	case -ENOENT:
 		if (redo->dirfd >= 0)
 			break;
-		redo_report(rp, STORE_LEFT, name, "its worktree is gone");
+		redo_report(rp, STORE_DROPPED, name, "its worktree is gone");
 		return 0;
 	}
 	redo_report(rp, STORE_FAILED, name, strerror(-err));
@@ -322,6 +343,12 @@ static int write_value(struct replay *rp, struct redo *redo)
 	return r;
 }
 
+bool redo_is_corrupt(const struct loose_value *loose)
+{
+	return loose->kind == LOOSE_BROKEN ||
+	    (loose->kind == LOOSE_SYMREF && !loose->exact);
+}
+
 static const char *state_text(const struct loose_value *loose)
 {
 	switch (loose->kind) {
@@ -359,8 +386,13 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
 	    refd_oid_eq(&packed, &m->new_oid))
 		return 0;
+	/* What is no ref goes aside before it goes. */
+	if (redo_is_corrupt(loose))
+		redo_report_lost(rp, redo_finding(redo), redo->dirfd,
+		    redo->chain->worktree, redo->chain->name,
+		    state_text(loose));
 	r = write_value(rp, redo);
-	if (r == 0 && !judge_is_value(m, loose))
+	if (r == 0 && !judge_is_value(m, loose) && !redo_is_corrupt(loose))
 		redo_report(rp, redo_finding(redo), redo->chain->name,
 		    state_text(loose));
 	return r;

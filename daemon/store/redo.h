@@ -16,11 +16,17 @@ struct redo {
 	bool locked;             /* by our own token */
 	int dirfd;               /* owned when not repo->fd; -1: none */
 	bool in_packed;          /* to be deleted from there */
-	bool deletes_loose;
+	bool deletes_loose, is_corrupt;
 };
 
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text);
+/* As above, of what is about to be replaced: NAME of WORKTREE, below DIRFD, is
+ * kept aside first, if it can be (lost.h). */
+void redo_report_lost(struct replay *rp, enum store_finding finding, int dirfd,
+    const char *worktree, const char *name, const char *text);
+/* Is it what nobody writes: empty, garbage, torn? */
+bool redo_is_corrupt(const struct loose_value *loose);
 enum store_finding redo_finding(const struct redo *redo);
 
 /* false: CHAIN needs nothing; a kill leaves only what still has its lock. */

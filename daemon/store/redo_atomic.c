@@ -69,7 +69,7 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 	size_t i;
 	int r = 0;
 
-	redo_report(rp, STORE_LEFT, row->rec.members[taken].name,
+	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
 	    "another reference stands where its name must go; the atomic "
 	    "transaction it is of is taken back");
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {

@@ -23,6 +23,7 @@ static int begin_delete(struct replay *rp, struct redo *redo)
 	r = redo_begin(rp, redo, &loose);
 	redo->deletes_loose =
 	    r > 0 && loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
+	redo->is_corrupt = redo->deletes_loose && redo_is_corrupt(&loose);
 	redo->in_packed = r > 0 && redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed);
 	loose_value_done(&loose);
@@ -34,9 +35,14 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 	int r;
 
 	r = redo_log(rp, redo);
+	if (r == 0 && redo->is_corrupt)
+		redo_report_lost(rp, redo_finding(redo), redo->dirfd,
+		    redo->chain->worktree, redo->chain->name,
+		    "it was there again, empty or broken; deleted");
 	if (r == 0 && redo->deletes_loose)
 		r = SYS(rp->sys, unlinkat, redo->dirfd, redo->chain->name);
-	if (r == 0 && (redo->deletes_loose || redo->in_packed))
+	if (r == 0 && !redo->is_corrupt &&
+	    (redo->deletes_loose || redo->in_packed))
 		redo_report(rp, redo_finding(redo), redo->chain->name,
 		    "it was there again; deleted");
 	return r == -ENOENT ? 0 : r;

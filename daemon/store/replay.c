@@ -123,6 +123,13 @@ static int replay_chains(struct replay *rp)
  * all waits for him. */
 static int keep_malformed(struct replay *rp)
 {
+	char kept[LOST_PATH_MAX];
+	const struct store_found found = { .finding = STORE_CORRUPT,
+		.repo = rp->repo->path,
+		.ref = "packed-refs",
+		.text = "malformed; what it held that the journal does not "
+			"know is to be looked for there",
+		.evidence = kept };
 	int r;
 
 	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
@@ -130,11 +137,9 @@ static int keep_malformed(struct replay *rp)
 		return -EBUSY;
 	if (r < 0)
 		return r;
-	r = SYS(rp->sys, renameat, rp->repo->fd, "packed-refs",
-	    rp->repo->refd_fd, "packed-refs.corrupt");
+	r = lost_take_packed(&rp->lost, rp->sys, rp->repo, kept);
 	if (r == 0)
-		redo_report(rp, STORE_FAILED, "packed-refs",
-		    "malformed; kept as refd/packed-refs.corrupt");
+		rp->report->found(rp->report->arg, &found);
 	if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0 && r == 0)
 		r = -EIO;
 	return r;

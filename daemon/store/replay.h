@@ -17,6 +17,7 @@
 
 #include "daemon/store/journal.h"
 #include "daemon/store/lockfile.h"
+#include "daemon/store/lost.h"
 #include "daemon/store/record.h"
 #include "daemon/store/repo.h"
 #include "daemon/store/stale.h"
@@ -72,6 +73,7 @@ struct replay {
 
 	/* Its own. */
 	bool is_memory_lost; /* what is in the page cache need not be on disk */
+	struct lost lost;
 	struct token token;
 	bool token_stays; /* a lock of it could not be removed */
 	struct chain *chains;

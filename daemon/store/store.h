@@ -26,6 +26,31 @@
 
 struct store;
 
+/* What recovery found and did, for log, report and `refd recover`. */
+enum store_finding {
+	STORE_REDONE,         /* the ref has its journaled value again */
+	STORE_ROLLED_FORWARD, /* a lock of ours stood: finished */
+	STORE_UNLOCKED,       /* a lock of ours stood, nothing was decided */
+	STORE_LOG_REPAIRED,
+	STORE_LEFT,           /* somebody wrote it later */
+	STORE_DROPPED,        /* its name is taken, its worktree gone */
+	STORE_PARKED,         /* a foreign lock stands; tried again later */
+	STORE_REPO_MISSING,   /* records kept */
+	STORE_OBJECT_MISSING, /* pruned; an older value or nothing */
+	STORE_CORRUPT,        /* malformed; kept aside, and away */
+	STORE_FAILED
+};
+#define STORE_FINDINGS (STORE_FAILED + 1)
+const char *store_finding_name(enum store_finding finding);
+/* One of them, borrowed. */
+struct store_found {
+	enum store_finding finding;
+	const char *repo, *ref; /* REF "": all of it */
+	const char *text;       /* for people */
+	/* What stood there, below the repository; NULL: nothing is kept. */
+	const char *evidence;
+};
+
 struct store_config {
 	const struct sys *sys;
 	const char *state_dir;    /* absolute */
@@ -48,6 +73,10 @@ struct store_config {
 	 * the list has changed. May be NULL. */
 	void (*awaiting)(void *arg, const char *list);
 	void *awaiting_arg;
+	/* What is parked, and redone, while the daemon runs. Called by threads
+	 * of the store's. May be NULL. */
+	void (*found)(void *arg, const struct store_found *found);
+	void *found_arg;
 };
 
 /* Takes the state directory's flock, makes it if need be, opens the journal.
@@ -58,22 +87,8 @@ struct store_config {
 int store_open(const struct store_config *cfg, struct store **store,
     char **why);
 
-/* What recovery found and did, for log, report and `refd recover`. */
-enum store_finding {
-	STORE_REDONE,         /* the ref has its journaled value again */
-	STORE_ROLLED_FORWARD, /* a lock of ours stood: finished */
-	STORE_UNLOCKED,       /* a lock of ours stood, nothing was decided */
-	STORE_LOG_REPAIRED,
-	STORE_LEFT,           /* somebody wrote it later */
-	STORE_PARKED,         /* a foreign lock stands; tried again later */
-	STORE_REPO_MISSING,   /* records kept */
-	STORE_OBJECT_MISSING, /* pruned; an older value or nothing */
-	STORE_FAILED
-};
-const char *store_finding_name(enum store_finding finding);
 struct store_report {
-	void (*found)(void *arg, enum store_finding finding, const char *repo,
-	    const char *ref, const char *text);
+	void (*found)(void *arg, const struct store_found *found);
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };

@@ -157,6 +157,9 @@ int heal_journal(struct store *s, unsigned epoch);
 /* awaiting.c: repositories with records that recovery could not redo yet, or
  * whose locks it could not look for. Any thread. */
 void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr);
+/* The same while the daemon runs: it is told, but not again before it ended. */
+void awaiting_park(struct store *s, const struct journal_repo *repo,
+    uint64_t nr, const char *why);
 /* A log line of REPO was parked. */
 void awaiting_owe(void *store, const struct repo *repo);
 bool awaiting_has(struct store *s, uint64_t repo);

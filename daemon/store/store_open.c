@@ -30,12 +30,16 @@ const char *store_finding_name(enum store_finding finding)
 		return "log-repaired";
 	case STORE_LEFT:
 		return "left";
+	case STORE_DROPPED:
+		return "dropped";
 	case STORE_PARKED:
 		return "parked";
 	case STORE_REPO_MISSING:
 		return "repository-missing";
 	case STORE_OBJECT_MISSING:
 		return "object-missing";
+	case STORE_CORRUPT:
+		return "corrupt";
 	case STORE_FAILED:
 		return "failed";
 	}

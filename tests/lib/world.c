@@ -91,13 +91,14 @@ static void keep(void *arg, uint64_t lsn)
 	checkpoint_keep(&w->store, lsn);
 }
 
-static void found(void *arg, enum store_finding finding, const char *repo,
-    const char *ref, const char *text)
+static void found(void *arg, const struct store_found *found)
 {
-	(void)repo;
-	(void)ref;
-	(void)text;
-	((struct world *)arg)->found[finding]++;
+	struct world *w = arg;
+
+	w->found[found->finding]++;
+	if (found->evidence != NULL)
+		snprintf(w->evidence, sizeof(w->evidence), WORLD_REPO "/%s",
+		    found->evidence);
 }
 
 static void progress(void *arg, uint64_t done, uint64_t total)
@@ -162,6 +163,7 @@ static int recover(struct world *w)
 	struct recovery rec = recovery_of(w, &report);
 
 	memset(w->found, 0, sizeof(w->found));
+	w->evidence[0] = '\0';
 	return recover_all(&rec, &w->parked);
 }
 
@@ -175,6 +177,7 @@ int world_retry(struct world *w)
 	int r;
 
 	memset(w->found, 0, sizeof(w->found));
+	w->evidence[0] = '\0';
 	w->nr_still = 0;
 	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
 	if (repo == NULL) {

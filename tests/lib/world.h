@@ -26,7 +26,8 @@ struct world {
 	struct store store;
 	bool up;
 	/* Of the last recovery. */
-	uint64_t found[STORE_FAILED + 1], parked;
+	uint64_t found[STORE_FINDINGS], parked;
+	char evidence[512]; /* the last one's path; "": none */
 	/* Of the last world_retry(): how many were told of, and "<worktree>:
 	 * <name>" of the last. */
 	unsigned nr_still;

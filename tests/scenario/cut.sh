@@ -180,7 +180,7 @@ recover() {
 }
 
 round() { # logflush|nologflush
-	local acked
+	local acked broken kept
 	round=$((round + 1))
 	name="$fs_type, journal ${state_on:+not }on the same, $1"
 	: >"$T/log"
@@ -191,8 +191,13 @@ round() { # logflush|nologflush
 	cut_power "$1" || { not_ok "$name: cut" 'could not be done'; return; }
 	acked=$(wc -l <"$T/log")
 	check "$name: mounted again" mount_both
-	echo "# $acked updates acknowledged, $(damage) refs empty or broken"
+	broken=$(damage)
+	echo "# $acked updates acknowledged, $broken refs empty or broken"
+	rm -rf "$repo/refd/lost"
 	recover
+	kept=$(find "$repo/refd/lost" -type f 2>/dev/null | wc -l)
+	[ "$broken" -eq 0 ] || check "$name: some are kept as evidence" \
+		test "$kept" -gt 0
 	is "$name: nothing acknowledged is missing" '' "$(storm_refs)"
 	is "$name: the reflogs are whole" '' "$(storm_logs | head -n 5)"
 	is "$name: the push is there" "$branches" \

@@ -332,6 +332,8 @@ START_TEST(test_hello)
 	struct refd_hello hello = { .version = 1,
 		.state = REFD_SERVING,
 		.software = "refd/0.1",
+		.done = 3,
+		.total = 10,
 		.pid = 17 },
 			  back;
 	struct refd_hello_decoder dec;

@@ -412,7 +412,8 @@ START_TEST(malformed_packed_refs_is_kept_aside)
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 	cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
-	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refd/packed-refs.corrupt"));
+	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
+	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
 }
 END_TEST
 

@@ -351,8 +351,7 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 	    0);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert(memfs_holds(w->fs, WORLD_REPO "/refd/packed-refs.corrupt",
-	    "garbage\n"));
+	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST

@@ -252,7 +252,7 @@ START_TEST(a_worktree_that_is_gone_is_not_made_again)
 	cut(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WT));
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_uint_eq(w->found[STORE_LEFT], 2);
+	ck_assert_uint_eq(w->found[STORE_DROPPED], 2);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 }
 END_TEST

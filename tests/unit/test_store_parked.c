@@ -31,14 +31,10 @@ static void wake(void *arg)
 	eventfd_write(wake_fd, 1);
 }
 
-static void found(void *arg, enum store_finding finding, const char *repo,
-    const char *ref, const char *text)
+static void found(void *arg, const struct store_found *found)
 {
 	(void)arg;
-	(void)finding;
-	(void)repo;
-	(void)ref;
-	(void)text;
+	(void)found;
 }
 
 static void progress(void *arg, uint64_t done, uint64_t total)

@@ -1,0 +1,122 @@
+#include "daemon/admin/report.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- for people ---- */
+
+static void print_finding(const struct tally_finding *f)
+{
+	printf("  %-18s %s%s%s", store_finding_name(f->finding), f->ref,
+	    f->ref[0] != '\0' ? ": " : "", f->text);
+	if (f->evidence != NULL)
+		printf("; it is kept as %s", f->evidence);
+	putchar('\n');
+}
+
+void report_text(const struct tally *tally, uint64_t parked)
+{
+	char words[TALLY_WORDS_MAX];
+	const struct tally_repo *repo;
+	size_t i;
+
+	for (repo = tally->repos; repo != NULL; repo = repo->hh.next) {
+		tally_words(repo->counts, words);
+		printf("%s: %s\n", repo->path, words);
+		for (i = 0; i < repo->nr; i++)
+			print_finding(&repo->items[i]);
+		if (repo->more > 0)
+			printf("  and %" PRIu64 " more\n", repo->more);
+	}
+	printf("%" PRIu64 " refs repaired, %" PRIu64 " left as another wrote "
+	       "them, %" PRIu64 " dropped, %" PRIu64 " parked\n",
+	    tally_repaired(tally->counts), tally_left(tally->counts),
+	    tally_dropped(tally->counts), parked);
+}
+
+/* ---- as JSON ---- */
+
+/* Bytes that are no UTF-8 come as they are: names may have them. */
+static void put_string(const char *text)
+{
+	putchar('"');
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
+		else if ((unsigned char)*text < 0x20)
+			printf("\\u%04x", (unsigned)*text);
+		else
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void put_counts(const uint64_t *counts)
+{
+	int i;
+
+	printf("{");
+	for (i = 0; i < STORE_FINDINGS; i++)
+		printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "",
+		    store_finding_name((enum store_finding)i), counts[i]);
+	printf("}");
+}
+
+static void put_finding(const struct tally_repo *repo,
+    const struct tally_finding *f)
+{
+	printf("{\"finding\": \"%s\", \"ref\": ",
+	    store_finding_name(f->finding));
+	put_string(f->ref);
+	printf(", \"text\": ");
+	put_string(f->text);
+	if (f->evidence != NULL) {
+		char path[2 * REFD_PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/%s", repo->path, f->evidence);
+		printf(", \"evidence\": ");
+		put_string(path);
+	}
+	printf("}");
+}
+
+static void put_repo(const struct tally_repo *repo)
+{
+	size_t i;
+
+	printf("{\"repository\": ");
+	put_string(repo->path);
+	printf(", \"totals\": ");
+	put_counts(repo->counts);
+	printf(",\n   \"findings\": [");
+	for (i = 0; i < repo->nr; i++) {
+		printf("%s\n    ", i > 0 ? "," : "");
+		put_finding(repo, &repo->items[i]);
+	}
+	printf("],\n   \"more\": %" PRIu64 "}", repo->more);
+}
+
+void report_json(const struct tally *tally, uint64_t parked, int err)
+{
+	const struct tally_repo *repo;
+
+	printf("{\"ok\": %s", err == 0 ? "true" : "false");
+	if (err != 0) {
+		printf(", \"error\": ");
+		put_string(strerror(err));
+	}
+	printf(", \"repaired\": %" PRIu64 ", \"left\": %" PRIu64
+	       ", \"dropped\": %" PRIu64 ", \"parked\": %" PRIu64
+	       ",\n \"totals\": ",
+	    tally_repaired(tally->counts), tally_left(tally->counts),
+	    tally_dropped(tally->counts), parked);
+	put_counts(tally->counts);
+	printf(",\n \"repositories\": [");
+	for (repo = tally->repos; repo != NULL; repo = repo->hh.next) {
+		printf("%s\n  ", repo != tally->repos ? "," : "");
+		put_repo(repo);
+	}
+	printf("]}\n");
+}

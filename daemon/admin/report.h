@@ -1,0 +1,11 @@
+/* What refd recover says of what it found: for people, and as JSON. */
+#ifndef ADMIN_REPORT_H
+#define ADMIN_REPORT_H
+
+#include "daemon/store/tally.h"
+
+/* ERR: the errno that ended it, or 0. */
+void report_text(const struct tally *tally, uint64_t parked);
+void report_json(const struct tally *tally, uint64_t parked, int err);
+
+#endif

@@ -1,0 +1,165 @@
+#!/bin/bash
+# refd recover and the daemon's start, and what they say: on a file system that
+# was mounted anew, as after a power cut, with a ref that is empty, one that
+# another wrote later, one under a foreign lock, one whose name was taken, and
+# a repository that is gone. The report for people, the one in JSON, evidence,
+# the log, status; and the way on, refd recover --forget.
+
+# Whoever copies our mounts into a namespace of his own keeps them alive.
+if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ]; then
+	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
+fi
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+with_fs ext4 48M || finish
+
+update() { # REPOSITORY REF VALUE
+	"$REFD" update -C "$1" "$2" "$3"
+}
+
+recover() { # OPTION...
+	timeout 60 "$REFD" recover --state "$STATE" --root "$FS" "$@" \
+		2>"$T/err"
+}
+
+status_of() { # KEY
+	"$REFD" status | sed -n "s/^$1: //p"
+}
+
+found() { # WORD REF: its line
+	grep "^  $1  *$2: " "$T/found"
+}
+
+printf '[checkpoint]\n\tinterval = 600000\n' >"$T/config"
+check 'the daemon starts' start_daemon --config "$T/config" --root "$FS"
+new_repo repo bare
+one=$(new_commit repo one)
+two=$(new_commit repo two "$one")
+cp -r "$T/repo" "$FS/repo.git"
+cp -r "$T/repo" "$FS/other.git"
+repo=$FS/repo.git
+for ref in empty later locked taken; do
+	update "$repo" "refs/heads/$ref" "$one"
+done
+update "$FS/other.git" refs/heads/x "$one"
+other=$(grep -o '[0-9a-f]\{32\}' "$FS/other.git/refd/id" | head -n 1)
+kill_daemon
+
+# As a cut could have left it.
+mounted_anew() {
+	umount "$FS" && mount -o loop "$FS.img" "$FS"
+}
+
+check 'mounted anew' mounted_anew
+sleep 0.1
+: >"$repo/refs/heads/empty"
+echo "$two" >"$repo/refs/heads/later"
+: >"$repo/refs/heads/locked.lock"
+rm "$repo/refs/heads/locked"
+rm "$repo/refs/heads/taken"
+mkdir "$repo/refs/heads/taken"
+echo "$two" >"$repo/refs/heads/taken/below"
+mv "$FS/other.git" "$FS/away.git"
+
+# ---- for people ----
+
+recover >"$T/found"
+is 'it says that not all is as the journal has it' 1 $?
+sed 's/^/# /' "$T/found"
+check 'one repository' grep -q "^$repo: 1 redone, .*1 left, 1 dropped, 1 parked" \
+	"$T/found"
+check 'the other' grep -q "^$FS/other.git: 1 repository-missing" "$T/found"
+check 'redone' found redone refs/heads/empty
+check 'left' found left refs/heads/later
+check 'dropped' found dropped refs/heads/taken
+check 'parked' found parked refs/heads/locked
+is 'in all' '1 refs repaired, 1 left as another wrote them, 1 dropped, 2 parked' \
+	"$(tail -n 1 "$T/found")"
+is 'the empty ref is redone' "$one" "$(cat "$repo/refs/heads/empty")"
+kept=$(found redone refs/heads/empty | grep -o 'refd/lost/.*')
+check 'it is kept' test -f "$repo/$kept"
+is 'with a name that says what it was' '-refs%2Fheads%2Fempty' \
+	"$(echo "$kept" | grep -o -- '-refs.*')"
+is 'and as it was' 0 "$(stat -c %s "$repo/$kept")"
+
+# ---- for programs ----
+
+json() { # EXPRESSION
+	python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+r = {x["repository"]: x for x in d["repositories"]}
+print('"$1"')' "$T/json" "$repo" "$FS/other.git"
+}
+
+recover --json >"$T/json"
+is 'again: what is parked is' 1 $?
+is 'as JSON: it went well' True "$(json 'd["ok"]')"
+is 'nothing is done twice' '0 0 0 2' \
+	"$(json 'd["repaired"], d["left"], d["dropped"], d["parked"]' |
+		tr -d '(),')"
+is 'as JSON: totals' '1 1' "$(json \
+	'd["totals"]["parked"], d["totals"]["repository-missing"]' |
+	tr -d '(),')"
+is 'as JSON: a finding' 'parked refs/heads/locked' "$(json \
+	'" ".join(r[sys.argv[2]]["findings"][0][k] for k in ("finding", "ref"))')"
+is 'as JSON: none is only counted' 0 "$(json 'r[sys.argv[2]]["more"]')"
+
+# ---- the daemon's start ----
+
+: >"$LOG"
+check 'the daemon starts over it' start_daemon --root "$FS"
+check 'its log has it by repository' grep -q "recovery: $repo: 1 parked" "$LOG"
+check 'and one by one' grep -q "recovery: parked: $repo refs/heads/locked: " \
+	"$LOG"
+check 'and in all' grep -q 'recovered in .* 2 records parked' "$LOG"
+is 'status says which repositories wait' 2 "$(status_of awaiting_repos)"
+is 'and how many refs' 2 "$(status_of awaiting_refs)"
+update "$repo" refs/heads/locked "$two" 2>"$T/said"
+check 'what is parked is not written' \
+	grep -q "awaits another writer's lock" "$T/said"
+rm "$repo/refs/heads/locked.lock"
+check 'until the lock is gone' update "$repo" refs/heads/locked "$two"
+check 'the log tells of it' \
+	grep -q "recovery: redone: $repo refs/heads/locked: " "$LOG"
+is 'one waits' 1 "$(status_of awaiting_repos)"
+check 'it stops' stop_daemon
+
+# ---- what will not come back ----
+
+recover --forget "$FS/nothing.git" >/dev/null
+is 'a repository that nobody knows' 1 $?
+check 'is said to be none' grep -q 'knows no repository' "$T/err"
+recover >"$T/found"
+is 'what is missing is kept' 1 $?
+check 'for its time' grep -q '0 dropped, 1 parked' "$T/found"
+recover --forget "$other" >/dev/null
+is 'by its id it is given up' 0 $?
+check 'and told of' grep -q "dropped 1 records of '$other'" "$T/err"
+recover >"$T/found"
+is 'then nothing is left to do' 0 $?
+is 'nothing' \
+	'0 refs repaired, 0 left as another wrote them, 0 dropped, 0 parked' \
+	"$(cat "$T/found")"
+check 'and the daemon starts' start_daemon --root "$FS"
+is 'and nobody waits' 0 "$(status_of awaiting_repos)"
+mv "$FS/away.git" "$FS/other.git"
+check 'one that comes back after all is served' \
+	update "$FS/other.git" refs/heads/y "$two"
+check 'it stops again' stop_daemon
+
+# ---- evidence, for programs ----
+
+check 'the daemon starts once more' start_daemon --config "$T/config" \
+	--root "$FS"
+update "$repo" refs/heads/again "$one"
+kill_daemon
+check 'mounted anew again' mounted_anew
+: >"$repo/refs/heads/again"
+recover --json >"$T/json"
+is 'all is as the journal has it' 0 $?
+is 'as JSON: repaired' 1 "$(json 'd["repaired"]')"
+check 'as JSON: what is kept' test -f "$(json \
+	'r[sys.argv[2]]["findings"][0]["evidence"]')"
+finish

@@ -5,11 +5,6 @@
 # a repository that is gone. The report for people, the one in JSON, evidence,
 # the log, status; and the way on, refd recover --forget.
 
-# Whoever copies our mounts into a namespace of his own keeps them alive.
-if [ "$(id -u)" -eq 0 ] && [ -z "${OWN_MOUNTS:-}" ]; then
-	OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
-fi
-
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 

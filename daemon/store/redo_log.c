@@ -75,7 +75,7 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 		r = reflog_delete(rp->sys, redo->dirfd, path);
 	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
 		r = repair(rp, redo, path, &lines, create);
-	else if (r == 0 && after != NULL)
+	else if (r == 0)
 		r = mend_end(rp, redo, path);
 	chain_lines_done(&lines);
 	switch (r) {

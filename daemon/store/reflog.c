@@ -10,6 +10,8 @@
  *	and removed, up to three times against those who do the opposite
  *	a write fails half-way: the file is cut back to what it was
  *	the log is gone at append: -ENOENT, and the caller may prepare again
+ *	its end is torn: a line feed goes first, so that only what was torn is
+ *	lost to those who read it
  */
 #include "daemon/store/reflog.h"
 
@@ -148,6 +150,18 @@ int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path)
 	return st.size == 0 ? reflog_delete(sys, dirfd, log_path) : 0;
 }
 
+/* 1 when the SIZE bytes of FD end in half a line: a writer that never synced
+ * its own had his machine cut off. */
+static int ends_torn(const struct sys *sys, int fd, uint64_t size)
+{
+	char last = '\n';
+	ssize_t n = 0;
+
+	if (size > 0)
+		n = SYS(sys, pread, fd, &last, 1, (off_t)(size - 1));
+	return n < 0 ? (int)n : last != '\n';
+}
+
 int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len)
 {
@@ -158,7 +172,11 @@ int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
 	    NULL);
 	if (fd < 0)
 		return fd;
-	r = SYS(sys, write_all, fd, line, len);
+	r = ends_torn(sys, fd, size);
+	if (r > 0)
+		r = SYS(sys, write_all, fd, "\n", 1);
+	if (r == 0)
+		r = SYS(sys, write_all, fd, line, len);
 	if (r == 0)
 		return fd;
 	SYS(sys, ftruncate, fd, (off_t)size);

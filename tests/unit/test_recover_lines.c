@@ -142,6 +142,22 @@ END_TEST
 
 /* Of a chain only the last record is unfinished after a kill; a deletion that
  * was done before takes nothing of the log that is there. */
+/* git's, who never synced it; a record that only confirms what git wrote owes
+ * no line, and whoever writes next must not be glued to half of one. */
+START_TEST(cut_tears_a_line_that_is_not_ours)
+{
+	struct record_member m =
+	    hand_member(RECORD_WRITE, "refs/heads/main", '1', '1');
+
+	m.log = false;
+	memfs_write(w->fs, MAIN_LOG, "whole\nhalf");
+	one(m);
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	assert_holds(MAIN_LOG, "whole\n");
+}
+END_TEST
+
 START_TEST(kill_keeps_the_log_since_a_deletion)
 {
 	static const char name[] = "refs/heads/x";
@@ -359,6 +375,7 @@ int main(void)
 	tcase_add_test(tc, cut_undoes_a_deletion_that_head_tells_of);
 	tcase_add_test(tc, cut_of_a_head_that_was_written_and_then_followed);
 	tcase_add_test(tc, cut_of_a_head_that_was_followed_and_then_written);
+	tcase_add_test(tc, cut_tears_a_line_that_is_not_ours);
 	tcase_add_test(tc, kill_keeps_the_log_since_a_deletion);
 	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
 	tcase_add_test(tc, a_line_waits_for_a_foreign_lock);

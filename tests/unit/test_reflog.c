@@ -273,6 +273,34 @@ START_TEST(git_reads_what_was_appended)
 }
 END_TEST
 
+/* What git never synced may end in half a line, or in what ext4 makes of it. */
+START_TEST(git_reads_what_was_appended_to_a_torn_end)
+{
+	static const char *const ends[] = { "0000", "\\0\\0\\0" };
+	char *git, *nr, *line;
+	struct refd_oid a;
+	size_t len, i;
+
+	tmp_run("git init -q r && cd r && git commit -q --allow-empty -m m && "
+		"git branch x");
+	git = tmp_output("git -C r rev-parse x");
+	a = oid(git);
+	free(git);
+	line = reflog_line(&a, &a, "A <a> 1 +0000", "ours", &len);
+	for (i = 0; i < COUNT(ends); i++) {
+		tmp_run("printf '%s' >>r/.git/" LOG, ends[i]);
+		ck_assert_int_eq(
+		    reflog_append(sys, tmp_fd, "r/.git/" LOG, line, len), 0);
+		ck_assert_int_eq(
+		    reflog_append(sys, tmp_fd, "r/.git/" LOG, line, len), 0);
+	}
+	nr = tmp_output("git -C r reflog --format=%%gs x | grep -c ours");
+	ck_assert_str_eq(nr, "4\n");
+	free(nr);
+	free(line);
+}
+END_TEST
+
 START_TEST(appending_to_nothing_is_enoent)
 {
 	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
@@ -369,6 +397,7 @@ int main(void)
 	tcase_add_test(tc, without_create_only_an_existing_log_is_used);
 	tcase_add_test(tc, what_is_in_the_way);
 	tcase_add_test(tc, git_reads_what_was_appended);
+	tcase_add_test(tc, git_reads_what_was_appended_to_a_torn_end);
 	tcase_add_test(tc, appending_to_nothing_is_enoent);
 	tcase_add_test(tc, a_failed_append_leaves_nothing);
 	tcase_add_test(tc, only_the_last_line_is_taken_back);

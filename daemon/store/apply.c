@@ -209,12 +209,11 @@ static void session_prepare(struct applier *ap, struct window *w)
 static bool is_still_there(const struct batch *b)
 {
 	const struct repo *repo = b->shares[0].repo;
-	struct sys_stat st;
 
 	if (!repo_is_there(b->ap->repos, repo))
 		return false;
 	return repo_is_same(b->ap->repos, repo) ||
-	    SYS(b->sys, lstatat, repo->fd, "reftable", &st) == -ENOENT;
+	    !repo_has_reftable(b->sys, repo);
 }
 
 static void check_still_there(struct batch *b)

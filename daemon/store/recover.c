@@ -12,6 +12,7 @@
  *
  * What fails:
  *	a repository isn't there, or	all its records are kept as parked rows
+ *	it has a reftable by now		the same
  *	its disk fails, in replay or	and its locks stand; until they are
  *	in the sync after		redone nothing is written there
  *	one ref can't be redone		parked, voided or left, see redo.c
@@ -68,6 +69,8 @@ static int replay_by_rules(struct recovery *rec, struct replay *rp,
 	struct replay_row *row;
 	int r;
 
+	if (repo_has_reftable(rec->sys, rp->repo))
+		return -EMEDIUMTYPE;
 	for (row = rows; row != NULL; row = row->next)
 		row->rule = starts_rule(starts, row, rp->repo);
 	r = stale_find(rp->stale, rec->sys, rp->repo,
@@ -270,7 +273,14 @@ static int visit(struct run *run, struct visit *v)
 		return failed;
 	if (r == 0 && failed < 0) {
 		v->failed = true;
-		say_failed(rec, v->known.path, failed);
+		if (failed != -EMEDIUMTYPE)
+			say_failed(rec, v->known.path, failed);
+		else if (v->rows != NULL)
+			say(rec, STORE_PARKED, v->known.path,
+			    "its refs are kept in a reftable by now, where "
+			    "refd writes nothing; its records are kept until "
+			    "they are files again, or until refd recover "
+			    "--forget drops them");
 	}
 	return r;
 }

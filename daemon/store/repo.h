@@ -156,6 +156,10 @@ bool repo_is_there(const struct repos *repos, const struct repo *repo);
 bool repo_is_same(const struct repos *repos, const struct repo *repo);
 /* It does not: no further transaction gets this one. */
 void repo_doom(struct repos *repos, struct repo *repo);
+/* Are its refs kept in a reftable by now, whatever it had when it was opened?
+ * What is written below refs/ then is nobody's. Asks neither libgit2 nor the
+ * config, which a cut may have emptied. */
+bool repo_has_reftable(const struct sys *sys, const struct repo *repo);
 
 /* May PEER change refs here without refd? By owner and mode of refs/. */
 bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer);

@@ -212,6 +212,13 @@ bool repo_is_same(const struct repos *repos, const struct repo *repo)
 	    st.ctime_ns == repo->config_stat.ctime_ns;
 }
 
+bool repo_has_reftable(const struct sys *sys, const struct repo *repo)
+{
+	struct sys_stat st;
+
+	return SYS(sys, lstatat, repo->fd, "reftable", &st) != -ENOENT;
+}
+
 void repo_doom(struct repos *repos, struct repo *repo)
 {
 	pthread_mutex_lock(&repos->mutex);

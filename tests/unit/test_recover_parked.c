@@ -356,6 +356,37 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 }
 END_TEST
 
+/* Migrated by git, after a cut and after a kill, which leaves a lock. */
+START_TEST(nothing_is_written_beside_a_reftable)
+{
+	struct hand h = { .w = w, .publish = _i == 0 ? HAND_ALL : 0 };
+	struct record_member m =
+	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+
+	ok("y=1");
+	hand_sync(w);
+	hand_apply(&h, &m, 1);
+	memfs_mkdirs(w->fs, WORLD_REPO "/reftable");
+	if (_i == 0)
+		cut();
+	ck_assert_int_eq(_i == 0 ? world_start(w) : hand_kill(w), 0);
+	ck_assert_uint_ge(w->parked, 1);
+	ck_assert_uint_eq(w->found[STORE_PARKED], 1);
+	ck_assert_uint_eq(w->found[STORE_FAILED], 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_retry(w), -EMEDIUMTYPE);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_ge(w->parked, 1);
+	ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
+			     WORLD_REPO "/reftable"),
+	    0);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
 START_TEST(what_is_given_up_is_dropped)
 {
 	uint64_t nr = 0;
@@ -392,6 +423,7 @@ int main(void)
 	tcase_add_test(tc, a_line_waits_for_room);
 	tcase_add_test(tc, a_linked_directory_is_not_followed);
 	tcase_add_test(tc, a_malformed_packed_refs_is_kept_under_its_lock);
+	tcase_add_loop_test(tc, nothing_is_written_beside_a_reftable, 0, 2);
 	tcase_add_test(tc, what_is_given_up_is_dropped);
 	tcase_add_test(tc, no_packed_refs_new_is_left);
 	tcase_add_test(tc, no_log_of_what_never_was_is_left);

@@ -137,7 +137,7 @@ static int keep_copy(struct verify *v, int dirfd, const char *path,
 	if (fd < 0)
 		return fd;
 	kept_name(v, path, kept);
-	r = sys_read_file(v->sys, dirfd, path, PTRDIFF_MAX / 2, &text, &len);
+	r = sys_read_file(v->sys, dirfd, path, SYS_WHOLE_MAX, &text, &len);
 	if (r == 0) {
 		r = loose_stage_open(v->sys, fd, kept, text, len, 0644);
 		free(text);

@@ -224,7 +224,7 @@ static int load(struct packed *packed, struct packed_snapshot **out)
 	if (r == 0)
 		r = SYS(sys, fstat, snap->fd, &snap->st);
 	if (r == 0)
-		r = sys_read_fd(sys, snap->fd, PTRDIFF_MAX / 2, &snap->buf,
+		r = sys_read_fd(sys, snap->fd, SYS_WHOLE_MAX, &snap->buf,
 		    &snap->len);
 	if (r == 0)
 		r = packed_parse(snap);

@@ -165,7 +165,7 @@ static int repair(const struct sys *sys, int fd, const char *const *lines,
 	char *log, *grown;
 	int r;
 
-	r = sys_read_fd(sys, fd, PTRDIFF_MAX / 2, &log, &len);
+	r = sys_read_fd(sys, fd, SYS_WHOLE_MAX, &log, &len);
 	if (r < 0)
 		return r;
 	sound = clean(log, len, &same);
@@ -220,7 +220,7 @@ int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
 	char *log;
 	int r;
 
-	r = sys_read_file(sys, dirfd, log_path, PTRDIFF_MAX / 2, &log, &len);
+	r = sys_read_file(sys, dirfd, log_path, SYS_WHOLE_MAX, &log, &len);
 	if (r < 0)
 		return r;
 	len = clean(log, len, &same);

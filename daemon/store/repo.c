@@ -24,6 +24,9 @@
 
 #include "daemon/base/fs_type.h"
 
+/* Of what libgit2 reads whole. */
+#define FILE_MAX_BYTES (16 * 1024 * 1024)
+
 char *repo_why(const char *fmt, ...)
 {
 	va_list ap;
@@ -211,9 +214,10 @@ int repo_check_files(const struct sys *sys, const struct repo *repo, char **why)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (SYS(sys, statat, repo->fd, names[i], &st) < 0 ||
-		    S_ISREG(st.mode))
+		    (S_ISREG(st.mode) && st.size <= FILE_MAX_BYTES))
 			continue;
-		*why = repo_why("'%s/%s' is not a file", repo->path, names[i]);
+		*why = repo_why("'%s/%s' is %s", repo->path, names[i],
+		    S_ISREG(st.mode) ? "too large" : "not a file");
 		return -EINVAL;
 	}
 	return 0;

@@ -136,6 +136,25 @@ many_alternates() {
 	check 'and she is told' grep -q 'Too many levels' "$T/z"
 }
 
+# A packed-refs with nothing in it, larger than memory.
+large_file() {
+	as $ALICE truncate -s 64G "$T/of$ALICE/x.git/packed-refs"
+	as $ALICE "$REFD" update --git-dir "$T/of$ALICE/x.git" refs/heads/l \
+		"$one" 2>"$T/err"
+	check 'a packed-refs that is too large' \
+		grep -q 'File too large' "$T/err"
+	as $ALICE rm "$T/of$ALICE/x.git/packed-refs"
+	as $ALICE cp "$T/of$ALICE/x.git/config" "$T/of$ALICE/config"
+	as $ALICE truncate -s 64G "$T/of$ALICE/x.git/config"
+	as $ALICE "$BUILD/tests/helper/storm" \
+		--socket "$SOCKET" --repo "$T/of$ALICE/x.git" --oid "$one" \
+		--clients 1 --txns 1 --create --prefix refs/heads/m \
+		>"$T/out" 2>&1
+	check 'a config that is too large' grep -q '"norepo":1' "$T/out"
+	as $ALICE cp "$T/of$ALICE/config" "$T/of$ALICE/x.git/config"
+	is 'and once it is gone' ok "$(update $ALICE x.git refs/heads/l "$one")"
+}
+
 # Her repository has seen more of the journal than there will ever be.
 note_of_hers() {
 	local note=$T/of$ALICE/x.git/refd/checkpoint
@@ -167,6 +186,7 @@ another_s_refs
 another_s_id
 all_connections
 many_alternates
+large_file
 note_of_hers
 check 'stopped at last' stop_daemon
 finish

@@ -3,7 +3,8 @@
 # was mounted anew, as after a power cut, with a ref that is empty, one that
 # another wrote later, one under a foreign lock, one whose name was taken, and
 # a repository that is gone. The report for people, the one in JSON, evidence,
-# the log, status; and the way on, refd recover --forget.
+# the log, status; the way on, refd recover --forget; and a journal with a torn
+# end.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -157,4 +158,19 @@ is 'all is as the journal has it' 0 $?
 is 'as JSON: repaired' 1 "$(json 'd["repaired"]')"
 check 'as JSON: what is kept' test -f "$(json \
 	'r[sys.argv[2]]["findings"][0]["evidence"]')"
+
+# ---- a torn end of the journal ----
+
+check 'the daemon starts for the last time' start_daemon \
+	--config "$T/config" --root "$FS"
+update "$repo" refs/heads/whole "$one"
+update "$repo" refs/heads/torn "$one"
+kill_daemon
+check 'mounted anew, as after a cut' mounted_anew
+: >"$repo/refs/heads/whole"
+truncate -s -100 "$STATE/journal.db-wal"
+recover >"$T/found"
+is 'a torn end stops nobody' 0 $?
+is 'what came before it is redone' "$one" "$(cat "$repo/refs/heads/whole")"
+check 'and that alone' grep -q '^1 refs repaired, 0 left' "$T/found"
 finish

@@ -123,7 +123,7 @@ check 'the daemon starts again' start_daemon
 "$REFD" update -C "$T/r.git" refs/heads/a "$one"
 git update-ref -d refs/heads/c
 git update-ref refs/heads/c "$two"
-for ((i = 0; i < 12; i++)); do
+for ((i = 0; i < 8; i++)); do
 	for ((k = 0; k < 20; k++)); do
 		printf 'update refs/heads/h%s %s\n' $k "$one"
 		printf 'delete refs/heads/i%s\n' $k

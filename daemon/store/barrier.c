@@ -233,9 +233,7 @@ static void refuse(struct txn *txn, int err)
 
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
-			txn_decidef(&txn->updates[i],
-			    err == -ENOSPC || err == -EDQUOT ? REFD_NOSPACE :
-							       REFD_IO,
+			txn_decidef(&txn->updates[i], txn_status_of(err),
 			    "its objects could not be made durable: %s",
 			    strerror(-err));
 }

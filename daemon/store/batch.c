@@ -47,15 +47,7 @@ void change_cant_lock(struct change *c, enum refd_status status,
 
 void change_fail_errno(struct change *c, int err, const char *doing)
 {
-	enum refd_status status = REFD_IO;
-
-	if (err == -ENOSPC || err == -EDQUOT)
-		status = REFD_NOSPACE;
-	else if (err == -EACCES || err == -EPERM)
-		status = REFD_DENIED;
-	else if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
-		status = REFD_BUSY;
-	change_fail(c, status, "cannot update ref '%s': %s: %s",
+	change_fail(c, txn_status_of(err), "cannot update ref '%s': %s: %s",
 	    c->u->ask->name, doing, strerror(-err));
 }
 

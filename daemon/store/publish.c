@@ -49,10 +49,8 @@ static void void_errno(struct change *c, int err)
 	if (err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST ||
 	    err == -ENOTDIR)
 		void_change(c, REFD_CONFLICT, err);
-	else if (err == -ENOSPC || err == -EDQUOT)
-		void_change(c, REFD_NOSPACE, err);
 	else
-		void_change(c, REFD_IO, err);
+		void_change(c, txn_status_of(err), err);
 }
 
 /* ---- one ref ---- */

@@ -224,9 +224,7 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	if (r == 0)
 		return REFD_OK;
 	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
-	return r == -ENOSPC || r == -EDQUOT ? REFD_NOSPACE :
-	    r == -EACCES || r == -EPERM     ? REFD_DENIED :
-					      REFD_IO;
+	return txn_status_of(r);
 }
 
 /* Opens what an earlier run set up. What brought the repository here may have

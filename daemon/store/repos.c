@@ -149,7 +149,7 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	if (r < 0) {
 		*why = repo_why("can't use the file system of '%s': %s",
 		    repo->path, strerror(-r));
-		*status = r == -ENOSPC || r == -EDQUOT ? REFD_NOSPACE : REFD_IO;
+		*status = txn_status_of(r);
 		repo_close(repos, repo);
 		return NULL;
 	}

@@ -11,6 +11,7 @@
  */
 #include "daemon/store/txn.h"
 
+#include <errno.h>
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,23 @@ void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
 	va_end(ap);
 	txn_decide(u, status, NULL);
 	u->text = text;
+}
+
+enum refd_status txn_status_of(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return REFD_NOSPACE;
+	case -EACCES:
+	case -EPERM:
+		return REFD_DENIED;
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return REFD_BUSY;
+	}
+	return REFD_IO;
 }
 
 enum refd_durability txn_durability(const struct txn *txn,

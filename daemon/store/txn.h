@@ -111,6 +111,8 @@ void txn_decide(struct txn_update *u, enum refd_status status,
     const char *text);
 void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
+/* What a failed call means to who asked. ERR is negative. */
+enum refd_status txn_status_of(int err);
 bool txn_is_decided(const struct txn *txn);
 /* What it asked for, but at least LEAST: the daemon's own. */
 enum refd_durability txn_durability(const struct txn *txn,

@@ -181,6 +181,14 @@ static void find_begin(struct moment *m, struct refd *r,
 	refd_answer_done(&ans);
 }
 
+static void __attribute__((noreturn)) die_forgotten(const struct moment *m)
+{
+	die("what happened up to record %" PRIu64
+	    " is not known any more: the first moment that can be had is "
+	    "--at %" PRIu64,
+	    m->begin, m->begin);
+}
+
 static void check_position(struct moment *m, struct refd *r,
     const struct gitdir *gd)
 {
@@ -199,11 +207,10 @@ static void check_position(struct moment *m, struct refd *r,
 	if (ans.has_gap && m->position.has_journal &&
 	    memcmp(ans.journal, m->position.journal, sizeof(ans.journal)) != 0)
 		die("that position is of another journal than this daemon's");
-	if (ans.has_gap && m->position.at.lsn < ans.gap)
-		die("what happened up to record %" PRIu64
-		    " is not known any more: the first moment that can be "
-		    "had is --at %" PRIu64,
-		    ans.gap, ans.gap);
+	if (ans.has_gap && m->position.at.lsn < ans.gap) {
+		m->begin = ans.gap;
+		die_forgotten(m);
+	}
 	if (ans.has_gap)
 		die("there is no record %s yet (a time is written @%s)", number,
 		    number);
@@ -216,17 +223,17 @@ static void check_time(const struct moment *m, struct refd *r)
 {
 	struct refd_request req = { .verb = REFD_VERB_LOG };
 	struct refd_record first = { 0 };
-	char when[64] = "now";
+	char when[64];
 
 	req.select.has_after = true;
 	req.select.after.lsn = m->begin;
 	if (find_one(r, &req, &first) && first.time_ms <= m->ms)
 		return;
 	if (first.time_ms)
-		when_text(first.time_ms, when);
-	die("history goes back to %s: the first moment that can be had is --at "
-	    "%" PRIu64,
-	    when, m->begin);
+		die("history goes back to %s: the first moment that can be had "
+		    "is --at %" PRIu64,
+		    when_text(first.time_ms, when), m->begin);
+	die_forgotten(m);
 }
 
 /* Behind the last record of the repository up to then: clocks are set, and

@@ -15,6 +15,8 @@
 #include "client/restore/tell.h"
 #include "client/update/update.h"
 
+/* Beyond what an update may take: many refs are made anew, a file each. */
+#define REF_MS 10
 /* Of a batch: with the longest of names these are within the protocol's limit
  * of bytes. */
 #define BATCH_MAX 50000
@@ -26,7 +28,7 @@ struct restoring {
 	const char *at;
 	const char *patterns[REFD_PATTERNS_MAX];
 	size_t nr_patterns;
-	bool dry_run, undo_git;
+	bool dry_run, undo_git, has_timeout;
 	struct former former;
 	struct present now;
 	struct undo undo;
@@ -106,6 +108,7 @@ static void take(struct restoring *rs, int c, const char *value)
 		break;
 	case 't':
 		rs->update.timeout_ms = take_timeout(value);
+		rs->has_timeout = true;
 		break;
 	case 'h':
 		usage(stdout, EXIT_DONE);
@@ -174,6 +177,16 @@ static uint32_t updates_max(const struct restoring *rs)
 	return refd_hello(rs->up.daemon)->max_updates;
 }
 
+static void set_timeout(struct restoring *rs, size_t nr)
+{
+	size_t most = REFD_DEADLINE_MAX_MS - REFD_UPDATE_DEADLINE_MS;
+
+	if (rs->has_timeout)
+		return;
+	rs->update.timeout_ms = REFD_UPDATE_DEADLINE_MS +
+	    (int)(nr < most / REF_MS ? nr * REF_MS : most);
+}
+
 /* Deletions by themselves: a name that comes back may need their room, which
  * no transaction gives it. */
 static int commit_batches(struct restoring *rs, const struct changes *changes)
@@ -198,6 +211,7 @@ static int commit(struct restoring *rs, const struct changes *changes)
 {
 	if (!changes->nr)
 		return EXIT_DONE;
+	set_timeout(rs, changes->nr);
 	if (rs->update.batch)
 		return commit_batches(rs, changes);
 	if (changes->nr > updates_max(rs))

@@ -175,6 +175,27 @@ if [ "$(id -u)" -eq 0 ]; then
 else
 	skip 'who may only read may not restore' 'only root can be another'
 fi
+# ---- what was forgotten ----
+
+stop_daemon
+printf '[journal]\n\tretention = 1\n' >>"$T/config"
+start_daemon --config "$T/config"
+for ((i = 0; i < 200; i++)); do
+	restore --at "$moment" -n >/dev/null 2>&1 || break
+	sleep 0.05
+done
+refused 'a record that is forgotten' 'first moment .* is --at [0-9]' \
+	--at "$moment"
+refused 'a time before what is left' 'first moment .* is --at [0-9]' \
+	--at "$time"
+# Which moves on while there is more to forget.
+for ((i = 0; i < 40; i++)); do
+	first=$(restore --at "$time" -n 2>&1 | sed 's/.*--at //')
+	restore --at "$first" -n >out 2>&1 && break
+	sleep 0.05
+done
+check 'that first moment can be had' grep -q "^to record $first: " out
+
 stop_daemon
 restore --at "$at" >out 2>&1
 is 'without a daemon nothing is done' "75 $bad" \

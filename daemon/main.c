@@ -120,6 +120,7 @@ static int open_store(const struct config *cfg, struct net *net,
 		.awaiting = net_awaiting,
 		.awaiting_arg = net,
 		.found = recovery_log_found,
+		.event = recovery_event,
 	};
 	int r;
 

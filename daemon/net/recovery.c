@@ -228,6 +228,39 @@ void recovery_progress(struct recovery *recovery, uint64_t *done,
 	*total = atomic_load(&recovery->total);
 }
 
+void recovery_event(enum store_event event, const char *place, const char *why)
+{
+	switch (event) {
+	case STORE_FS_FAILED:
+		log_error("the file system of '%s' failed to sync: %s; nothing "
+			  "is acknowledged there until its records are redone: "
+			  "see what the kernel says of its disk, and mend or "
+			  "remount it",
+		    place, why);
+		break;
+	case STORE_FS_LET_GO:
+		log_info("the file system of '%s', which failed to sync, can "
+			 "be unmounted: its records are kept, and it is tried "
+			 "again with every checkpoint",
+		    place);
+		break;
+	case STORE_FS_OTHER:
+		log_warning("'%s' came back as another mount: what its disk "
+			    "lacks is redone",
+		    place);
+		break;
+	case STORE_REPO_WAITS:
+		log_warning("'%s' can't be recovered, and nothing is written "
+			    "there before: %s; it is tried again with every "
+			    "checkpoint",
+		    place, why);
+		break;
+	case STORE_REPO_RECOVERED:
+		log_info("'%s' is recovered and served again: %s", place, why);
+		break;
+	}
+}
+
 void recovery_free(struct recovery *recovery)
 {
 	if (recovery == NULL)

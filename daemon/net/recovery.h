@@ -40,4 +40,7 @@ void recovery_log_found(void *arg, const struct store_found *found);
 /* Must be over. NULL is fine. */
 void recovery_free(struct recovery *recovery);
 
+/* Into the log: what a store that serves has to tell (store_config.event). */
+void recovery_event(enum store_event event, const char *place, const char *why);
+
 #endif

@@ -22,6 +22,7 @@ struct awaiting {
 	uint64_t nr; /* members; 0: but locks of ours may stand there */
 	uint8_t uuid[16];
 	char *path;
+	int err; /* of the last try that failed */
 	UT_hash_handle hh;
 };
 
@@ -104,6 +105,20 @@ bool awaiting_has(struct store *s, uint64_t repo)
 	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
 	pthread_mutex_unlock(&s->mutex);
 	return a != NULL;
+}
+
+bool awaiting_failed(struct store *s, uint64_t repo, int err)
+{
+	struct awaiting *a;
+	bool is_new;
+
+	pthread_mutex_lock(&s->mutex);
+	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	is_new = a != NULL && a->err != err;
+	if (a != NULL)
+		a->err = err;
+	pthread_mutex_unlock(&s->mutex);
+	return is_new;
 }
 
 void awaiting_ended(struct store *s, uint64_t repo)

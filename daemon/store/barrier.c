@@ -133,7 +133,7 @@ static int sync_entered(struct store *s, struct fs *fs, int fd)
 		r = SYS(s->sys, syncfs, fd);
 	/* The kernel tells it once, and counts as written what is not. */
 	if (r < 0) {
-		fs_fail(&s->repos, fs);
+		failed_fs(s, fs, r);
 		return r;
 	}
 	took_ns = SYS(s->sys, now_mono) - began_ns;

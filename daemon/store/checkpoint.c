@@ -57,7 +57,7 @@ static int sync_marked(struct store *s, struct fs *fs)
 	if (r == 0)
 		r = SYS(s->sys, fsync, fs->marker_fd);
 	if (r < 0)
-		fs_fail(&s->repos, fs);
+		failed_fs(s, fs, r);
 	return r;
 }
 

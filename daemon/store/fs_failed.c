@@ -12,7 +12,9 @@
  *	go	its descriptors are closed, so that it can be unmounted
  *	redo	by whoever would write there, and with every checkpoint
  *		(parked.c): the file system is opened anew, by path, and must
- *		sync; the page cache is dropped, every value written again
+ *		sync; the page cache is dropped, every value written again;
+ *		locks that came back with the disk are removed: windows that
+ *		began before it was opened anew are over
  *
  * The same where a repository is opened that has records of another life of
  * its file system: it was unmounted in between, or somebody mounted another.
@@ -20,6 +22,7 @@
  * What fails: the journal. Then nothing is forgotten, and it is tried again.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +102,62 @@ static bool is_open_elsewhere(struct store *s, const struct repo *repo)
 	return other != NULL;
 }
 
+/* A repository on FS, if one is open: the kernel may know no path any more. */
+static void path_of(struct store *s, const struct fs *fs,
+    char path[REFD_PATH_MAX])
+{
+	const struct repo *repo;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (repo = s->repos.open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs)
+			break;
+	if (repo != NULL)
+		snprintf(path, REFD_PATH_MAX, "%s", repo->path);
+	pthread_mutex_unlock(&s->repos.mutex);
+	if (repo == NULL &&
+	    SYS(s->sys, fd_path, fs->fd, path, REFD_PATH_MAX) < 0)
+		path[0] = '\0';
+}
+
+void failed_fs(struct store *s, struct fs *fs, int err)
+{
+	char path[REFD_PATH_MAX];
+
+	if (!fs_fail(&s->repos, fs))
+		return;
+	path_of(s, fs, path);
+	store_tell(s, STORE_FS_FAILED, path, strerror(-err));
+}
+
+/* Before anybody gets a repository on a file system its number is taken, so
+ * that all windows which are given one have later ones. */
+uint64_t failed_live(struct store *s, struct repo *repo)
+{
+	if (repo->fs->first_window == 0)
+		repo->fs->first_window = store_next_token(s);
+	/* By another path, where mounts are all that tells file systems
+	 * apart: those windows may be at work in these very directories. */
+	return is_open_elsewhere(s, repo) ? 0 : repo->fs->first_window;
+}
+
+/* Locks that came back with the disk, of windows that left no record. */
+static int look_for_locks(struct store *s, struct repo *repo)
+{
+	struct journal_repo known = { .id = repo->id, .path = repo->path };
+	uint64_t live = failed_live(s, repo);
+	int r;
+
+	if (live == 0)
+		return 0;
+	r = stale_any(s->sys, repo, live);
+	if (r <= 0)
+		return r;
+	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
+	awaiting_note(s, &known, 0);
+	return 0;
+}
+
 int failed_look(struct store *s, struct repo *repo)
 {
 	struct parking p = { .store = s, .repo = repo };
@@ -115,6 +174,10 @@ int failed_look(struct store *s, struct repo *repo)
 	if (r == 0 && is_elsewhere)
 		r = is_open_elsewhere(s, repo) ? -EAGAIN : park(&p);
 	pthread_mutex_unlock(&s->parking);
+	if (r == 0 && is_elsewhere && awaiting_has(s, repo->id))
+		store_tell(s, STORE_FS_OTHER, repo->path, "");
+	if (r == 0)
+		r = look_for_locks(s, repo);
 	repo->is_looked_at = r == 0;
 	return r > 0 ? -EIO : r;
 }
@@ -122,6 +185,7 @@ int failed_look(struct store *s, struct repo *repo)
 void failed_park(struct store *s)
 {
 	struct parking p = { .store = s };
+	char path[REFD_PATH_MAX];
 	struct fs *fs;
 
 	pthread_mutex_lock(&s->parking);
@@ -130,9 +194,12 @@ void failed_park(struct store *s)
 	pthread_mutex_unlock(&s->repos.mutex);
 	for (; fs != NULL; fs = fs->next) {
 		p.fs = fs;
-		if (atomic_load(&fs->failed) && !fs->gone &&
-		    !fs_is_in_use(&s->repos, fs) && park(&p) == 0)
-			fs_let_go(&s->repos, fs);
+		if (!atomic_load(&fs->failed) || fs->gone ||
+		    fs_is_in_use(&s->repos, fs) || park(&p) < 0)
+			continue;
+		path_of(s, fs, path);
+		fs_let_go(&s->repos, fs);
+		store_tell(s, STORE_FS_LET_GO, path, "");
 	}
 	pthread_mutex_unlock(&s->parking);
 }

@@ -9,6 +9,7 @@
  * may be written until it is mended.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,30 +20,6 @@
 #include "daemon/store/loose.h"
 #include "daemon/store/store_internal.h"
 #include "proto/refname.h"
-
-/* What is only tried again, and fails as before, was told when it began. */
-static void found(void *arg, const struct store_found *found)
-{
-	struct store *s = arg;
-
-	switch (found->finding) {
-	case STORE_REDONE:
-	case STORE_ROLLED_FORWARD:
-	case STORE_UNLOCKED:
-	case STORE_LOG_REPAIRED:
-	case STORE_LEFT:
-	case STORE_DROPPED:
-	case STORE_OBJECT_MISSING:
-	case STORE_CORRUPT:
-		if (s->cfg.found != NULL)
-			s->cfg.found(s->cfg.found_arg, found);
-		break;
-	case STORE_PARKED:
-	case STORE_REPO_MISSING:
-	case STORE_FAILED:
-		break;
-	}
-}
 
 static void no_progress(void *arg, uint64_t done, uint64_t total)
 {
@@ -68,7 +45,34 @@ struct retry {
 	 * there may be very many of both. */
 	struct lead *leads;
 	bool has_leads;
+	uint64_t nr_found[STORE_FINDINGS];
 };
+
+/* What is only tried again, and fails as before, was told when it began. */
+static void found(void *arg, const struct store_found *found)
+{
+	struct retry *retry = arg;
+	const struct store_config *cfg = &retry->store->cfg;
+
+	retry->nr_found[found->finding]++;
+	switch (found->finding) {
+	case STORE_REDONE:
+	case STORE_ROLLED_FORWARD:
+	case STORE_UNLOCKED:
+	case STORE_LOG_REPAIRED:
+	case STORE_LEFT:
+	case STORE_DROPPED:
+	case STORE_OBJECT_MISSING:
+	case STORE_CORRUPT:
+		if (cfg->found != NULL)
+			cfg->found(cfg->found_arg, found);
+		break;
+	case STORE_PARKED:
+	case STORE_REPO_MISSING:
+	case STORE_FAILED:
+		break;
+	}
+}
 
 static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 {
@@ -240,10 +244,28 @@ static void refuse_name(void *arg, const char *worktree, const char *name)
 			    "lock");
 }
 
+static void tell(const struct retry *retry, int err)
+{
+	const struct repo *repo = retry->repo;
+	const uint64_t *nr = retry->nr_found;
+	struct store *s = retry->store;
+	char text[128];
+
+	if (err < 0 && awaiting_failed(s, repo->id, err))
+		store_tell(s, STORE_REPO_WAITS, repo->path, strerror(-err));
+	if (err < 0)
+		return;
+	snprintf(text, sizeof(text),
+	    "%" PRIu64 " refs redone, %" PRIu64 " left as another wrote them",
+	    nr[STORE_REDONE] + nr[STORE_ROLLED_FORWARD],
+	    nr[STORE_LEFT] + nr[STORE_OBJECT_MISSING]);
+	store_tell(s, STORE_REPO_RECOVERED, repo->path, text);
+}
+
 int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 {
-	const struct store_report report = { found, no_progress, s };
 	struct retry retry = { .store = s, .repo = repo, .txn = txn };
+	const struct store_report report = { found, no_progress, &retry };
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
 		.journal = s->journal,
@@ -253,6 +275,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		.next_token = next_token,
 		.sync_fs = sync_fs,
 		.still_parked = refuse_name,
+		.live = failed_live(s, repo),
 		.arg = &retry };
 	uint64_t left;
 	int r;
@@ -261,6 +284,8 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 	r = recover_parked(&rec, repo, &left);
 	pthread_rwlock_unlock(&s->journal_lock);
 	free_leads(&retry);
+	if (r < 0 || left == 0)
+		tell(&retry, r);
 	if (r < 0 || left > 0)
 		return r;
 	awaiting_ended(s, repo->id);

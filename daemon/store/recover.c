@@ -74,7 +74,9 @@ static int replay_by_rules(struct recovery *rec, struct replay *rp,
 	for (row = rows; row != NULL; row = row->next)
 		row->rule = starts_rule(starts, row, rp->repo);
 	r = stale_find(rp->stale, rec->sys, rp->repo,
-	    journal_this_start(rec->journal) << JOURNAL_TOKEN_BITS);
+	    rec->live != 0 ?
+		rec->live :
+		journal_this_start(rec->journal) << JOURNAL_TOKEN_BITS);
 	if (r < 0)
 		return r;
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;

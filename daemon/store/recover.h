@@ -28,6 +28,9 @@ struct recovery {
 	 * nobody may write it: its record would be redone over what was
 	 * written. May be NULL. */
 	void (*still_parked)(void *arg, const char *worktree, const char *name);
+	/* recover_parked: locks of windows from this one on are let stand, as
+	 * their windows may be at work; 0: of all windows of this start. */
+	uint64_t live;
 	void *arg;
 };
 
@@ -41,7 +44,7 @@ int recover_all(struct recovery *rec, uint64_t *parked);
 
 /* Once more for what is parked of REPO, which has come back, or is mended, or
  * in which foreign locks stood. Safe beside a serving daemon: each ref is
- * locked first, and of this start's own windows no lock is touched. *PARKED:
+ * locked first, and of windows from LIVE on no lock is touched. *PARKED:
  * what is still parked of it. An error: all of it, and nothing may be written
  * there. */
 int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked);

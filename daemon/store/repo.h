@@ -54,6 +54,9 @@ struct fs {
 	atomic_bool failed;
 	unsigned nr_syncing; /* threads; under repos->mutex */
 	bool gone; /* closed; under repos->mutex, and the store's parking */
+	/* Of the windows that may have locks there the first one; 0: nobody
+	 * has asked. Lane thread's. */
+	uint64_t first_window;
 	struct fs *next;
 };
 
@@ -140,8 +143,9 @@ int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 
-/* It failed to sync. Its repositories are for nobody new. */
-void fs_fail(struct repos *repos, struct fs *fs);
+/* It failed to sync. Its repositories are for nobody new. false: it had failed
+ * before. */
+bool fs_fail(struct repos *repos, struct fs *fs);
 /* Around every use of its descriptors: as long they stay open. -EIO: it failed,
  * and nobody begins any more. */
 int fs_enter(struct repos *repos, struct fs *fs);

@@ -182,17 +182,19 @@ int repos_fs_of(struct repos *repos, int fd, struct fs **out)
 	return 0;
 }
 
-void fs_fail(struct repos *repos, struct fs *fs)
+bool fs_fail(struct repos *repos, struct fs *fs)
 {
 	struct repo *repo;
+	bool before;
 
 	pthread_mutex_lock(&repos->mutex);
 	repos->has_failed = true;
-	atomic_store(&fs->failed, true);
+	before = atomic_exchange(&fs->failed, true);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs)
 			repo->doomed = true;
 	pthread_mutex_unlock(&repos->mutex);
+	return !before;
 }
 
 bool fs_is_in_use(struct repos *repos, const struct fs *fs)

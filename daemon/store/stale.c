@@ -41,11 +41,11 @@ static uint64_t window_of(const char *name)
 	return strtoull(name, NULL, 16);
 }
 
-static bool is_live(const struct stale *stale, const char *name)
+static bool is_live(uint64_t live, const char *name)
 {
 	uint64_t window = window_of(name);
 
-	return window >= stale->live && !(window & JOURNAL_TOKEN_RECOVERY);
+	return window >= live && !(window & JOURNAL_TOKEN_RECOVERY);
 }
 
 static int add_value(struct stale *stale, uint64_t token, uint64_t ino)
@@ -74,7 +74,7 @@ static int add_token(struct search *s, const char *name)
 	unsigned k;
 	int r;
 
-	if (is_live(s->stale, name))
+	if (is_live(s->stale->live, name))
 		return 0;
 	r = SYS(s->stale->sys, lstatat, s->stale->repo->stage_fd, name, &st);
 	if (r < 0 || st.nlink < 2)
@@ -112,6 +112,18 @@ static int each_entry(const struct sys *sys, int dirfd, const char *path,
 static int token_entry(void *arg, const struct sys_dirent *entry)
 {
 	return add_token(arg, entry->name);
+}
+
+static int any_entry(void *arg, const struct sys_dirent *entry)
+{
+	return is_live(*(const uint64_t *)arg, entry->name) ? 0 : -EEXIST;
+}
+
+int stale_any(const struct sys *sys, const struct repo *repo, uint64_t live)
+{
+	int r = each_entry(sys, repo->stage_fd, ".", any_entry, &live);
+
+	return r == -EEXIST ? 1 : r;
 }
 
 /* Where a walk stands: a directory below DIRFD. */
@@ -336,7 +348,7 @@ static int sweep_entry(void *arg, const struct sys_dirent *entry)
 	struct sweep *s = arg;
 	int r;
 
-	if (is_live(s->stale, entry->name))
+	if (is_live(s->stale->live, entry->name))
 		return 0;
 	r = SYS(s->stale->sys, unlinkat, s->stale->repo->stage_fd, entry->name);
 	if (r < 0 && r != -ENOENT)

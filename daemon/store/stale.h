@@ -47,6 +47,8 @@ struct stale {
  * any, through refs/, the top of the git-dir and its worktrees for them. */
 int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo,
     uint64_t live);
+/* 1: something in stage/ is of a window before LIVE. */
+int stale_any(const struct sys *sys, const struct repo *repo, uint64_t live);
 /* The standing lock on PATH of WORKTREE by window TOKEN; NULL: none. */
 struct stale_lock *stale_lookup(struct stale *stale, uint64_t token,
     const char *worktree, const char *path);

@@ -315,12 +315,23 @@ int store_stop(struct store *s)
 	if (s->started) {
 		end_threads(s, 0, 0, 0, 0, STORE_COMMITTERS);
 		r = checkpoint_once(s, true);
+		/* Of one that turns out only now to have failed the records
+		 * are put aside by the next one. */
+		if (r < 0)
+			r = checkpoint_once(s, true);
 	}
 	awaiting_free(s);
 	return r;
 }
 
 /* ---- what people see ---- */
+
+void store_tell(const struct store *s, enum store_event event,
+    const char *place, const char *why)
+{
+	if (s->cfg.event != NULL)
+		s->cfg.event(event, place, why);
+}
 
 void store_set_fatal(struct store *s, const char *fmt, ...)
 {

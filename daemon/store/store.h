@@ -51,6 +51,15 @@ struct store_found {
 	const char *evidence;
 };
 
+/* What a store at work tells an administrator. */
+enum store_event {
+	STORE_FS_FAILED,     /* to sync; PLACE lies on it, WHY is the error */
+	STORE_FS_LET_GO,     /* and can be unmounted: its records are aside */
+	STORE_FS_OTHER,      /* the repository PLACE is on another mount */
+	STORE_REPO_WAITS,    /* its records can't be redone now: WHY */
+	STORE_REPO_RECOVERED /* they are; it is served again */
+};
+
 struct store_config {
 	const struct sys *sys;
 	const char *state_dir;    /* absolute */
@@ -77,6 +86,10 @@ struct store_config {
 	 * of the store's. May be NULL. */
 	void (*found)(void *arg, const struct store_found *found);
 	void *found_arg;
+	/* Once for each thing that happens, from a thread of the store's. WHY
+	 * may be "". May be NULL. */
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
 };
 
 /* Takes the state directory's flock, makes it if need be, opens the journal.

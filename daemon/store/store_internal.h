@@ -148,6 +148,12 @@ void failed_park(struct store *s);
 /* Lane thread, before REPO is written: did it come back as another mount?
  * Then its records are parked. -EAGAIN: not while others use the old one. */
 int failed_look(struct store *s, struct repo *repo);
+/* It did: from now on nobody gets a repository there. Any thread. */
+void failed_fs(struct store *s, struct fs *fs, int err);
+/* Lane thread: the first of the windows that may have locks in REPO. */
+uint64_t failed_live(struct store *s, struct repo *repo);
+void store_tell(const struct store *s, enum store_event event,
+    const char *place, const char *why);
 
 /* heal.c: committing, and bringing the journal back. */
 int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
@@ -164,6 +170,8 @@ void awaiting_park(struct store *s, const struct journal_repo *repo,
 void awaiting_owe(void *store, const struct repo *repo);
 bool awaiting_has(struct store *s, uint64_t repo);
 void awaiting_ended(struct store *s, uint64_t repo);
+/* A try failed; false: as the one before. */
+bool awaiting_failed(struct store *s, uint64_t repo, int err);
 /* Those whose turn it is, NR at most; paths are the caller's. */
 size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr);
 void awaiting_count(struct store *s, struct store_stats *stats); /* MUTEX */

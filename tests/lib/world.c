@@ -184,6 +184,7 @@ int world_retry(struct world *w)
 		free(why);
 		return -EIO;
 	}
+	rec.live = failed_live(&w->store, repo);
 	r = recover_parked(&rec, repo, &w->parked);
 	repo_put(&w->store.repos, repo);
 	return r;

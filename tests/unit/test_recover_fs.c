@@ -2,7 +2,7 @@
  * Proves that a file system which failed to sync, or came back as another
  * mount, is not believed: nothing is acknowledged on it until its records have
  * been redone from what is on the disk, in the running daemon or by a next
- * start; and that nobody else's records wait for that.
+ * start; that locks of ours which come back with it go, too; and that nobody else's records wait for that.
  */
 #include <check.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/lockfile.h"
 #include "tests/lib/hand.h"
 
 static struct world *w;
@@ -184,6 +185,68 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 }
 END_TEST
 
+/* ---- locks ---- */
+
+static bool is_locked(const char *path)
+{
+	struct sys_stat st;
+	char lock[128];
+
+	snprintf(lock, sizeof(lock), WORLD_REPO "/%s.lock", path);
+	return SYS(w->sys, lstatat, AT_FDCWD, lock, &st) == 0;
+}
+
+static struct repo *get_repo(void)
+{
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	ck_assert_int_eq(failed_look(&w->store, repo), 0);
+	return repo;
+}
+
+/* As a window that began now would. */
+static void lock(struct repo *repo, const char *path)
+{
+	struct token token;
+
+	ck_assert_int_eq(token_init(&token, w->sys, repo->stage_fd,
+			     store_next_token(&w->store)),
+	    0);
+	ck_assert_int_eq(token_lock(&token, repo->fd, path, 0777), 0);
+}
+
+/* Of a window that left no record, and that the dead disk had got. */
+START_TEST(locks_that_come_back_with_the_disk_go)
+{
+	struct memfs_choice choice = nothing();
+	struct repo *repo = get_repo();
+
+	ck_assert(!awaiting_has(&w->store, repo->id));
+	lock(repo, "packed-refs");
+	lock(repo, "refs/heads/x");
+	repo_put(&w->store.repos, repo);
+	hand_sync(w);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert(is_locked("refs/heads/x"));
+	memfs_remount(w->fs, home, &choice);
+	repos_trim(&w->store.repos, -1);
+	ck_assert(is_locked("packed-refs") && is_locked("refs/heads/x"));
+	repo = get_repo();
+	ck_assert(awaiting_has(&w->store, repo->id));
+	/* Those of a window that began since are at work. */
+	lock(repo, "refs/heads/y");
+	repo_put(&w->store.repos, repo);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert(!is_locked("packed-refs") && !is_locked("refs/heads/x"));
+	ck_assert(is_locked("refs/heads/y"));
+	ok("x=1:0");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_fs");
@@ -198,6 +261,7 @@ int main(void)
 	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);
 	tcase_add_loop_test(tc, what_came_back_as_another_mount_is_redone, 0,
 	    2);
+	tcase_add_test(tc, locks_that_come_back_with_the_disk_go);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

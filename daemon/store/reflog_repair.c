@@ -141,10 +141,10 @@ static size_t append_missing(char *log, size_t *len, const char *const *lines,
 
 /* ---- the file ---- */
 
-/* Writes the bytes of BUF from FROM on, then makes LEN the file's size: at no
- * moment is a line that was sound only in memory. */
+/* Writes the bytes of BUF from FROM on, then makes LEN the size of the file,
+ * which is SIZE: at no moment is a line that was sound only in memory. */
 static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
-    size_t len)
+    size_t len, size_t size)
 {
 	ssize_t n;
 
@@ -154,7 +154,7 @@ static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
 			return n < 0 ? (int)n : -EIO;
 		from += (size_t)n;
 	}
-	return SYS(sys, ftruncate, fd, (off_t)len);
+	return len < size ? SYS(sys, ftruncate, fd, (off_t)len) : 0;
 }
 
 static int repair(const struct sys *sys, int fd, const char *const *lines,
@@ -181,7 +181,7 @@ static int repair(const struct sys *sys, int fd, const char *const *lines,
 		whole = sound;
 		missing = append_missing(log, &whole, lines, nr, wanted);
 		if (missing > 0 || sound < len)
-			r = put_back(sys, fd, log, same, whole);
+			r = put_back(sys, fd, log, same, whole, len);
 		if (r == 0) {
 			*added = missing;
 			*cut_bytes = len - sound;

@@ -22,6 +22,12 @@ static uint32_t answered_id[20000];
 static enum refd_answer_kind answered_kind;
 static size_t nr_answered;
 
+static bool takes(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
 static void take_history(void *ctx, struct store_history *ask)
 {
 	(void)ctx;
@@ -54,7 +60,8 @@ static void setup(void)
 {
 	const struct engine_config cfg = { .window_refs = 10,
 		.max_waiting_bytes = 1000000 };
-	const struct engine_store store = { .history = take_history,
+	const struct engine_store store = { .takes = takes,
+		.history = take_history,
 		.history_stop = take_stop,
 		.reap = reap,
 		.lanes = 1 };

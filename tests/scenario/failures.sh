@@ -153,7 +153,7 @@ barrier_fails() {
 	update refs/heads/a "$three"
 	is 'syncfs EIO: and once more' ok "$status"
 	is 'syncfs EIO: its records were redone' 0 \
-		"$("$REFD" status | sed -n 's/^parked: //p')"
+		"$("$REFD" status | sed -n 's/^awaiting_refs: //p')"
 	check 'the daemon stops' stop_daemon
 }
 

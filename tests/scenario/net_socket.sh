@@ -71,7 +71,7 @@ printf '[daemon]\n\tsokcet = /x\n' >"$T/config"
 refuses unknown-key 78 \
 	"$T/config:2: unknown key 'daemon.sokcet': did you mean 'daemon.socket'?" \
 	--config "$T/config"
-refuses durability 64 "'none' is not there yet" --durability none
+refuses durability 64 "'nnoe' is not a durability mode" --durability nnoe
 is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |
 	head -n 1)" "$("$REFD" daemon --version)"
 

@@ -5,12 +5,15 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
+# Where it is a failure to skip, this is tried below.
+unset CI
+
 plant() { # NAME: its text on standard input
 	cat >"$T/$1.sh"
 }
 
 run_tests() { # ARGUMENT... -> $T/said, and its status
-	env -u CI "$ROOT/scripts/run-tests" "$@" >"$T/said" 2>/dev/null
+	"$ROOT/scripts/run-tests" "$@" >"$T/said" 2>/dev/null
 }
 
 says() { # PATTERN

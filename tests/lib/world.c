@@ -416,6 +416,8 @@ struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 		txn_free(txn);
 		return NULL;
 	}
+	/* As admission does, for windows to have later numbers. */
+	failed_live(&w->store, txn->repo);
 	return txn;
 }
 

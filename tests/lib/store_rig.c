@@ -38,7 +38,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
-void sr_open(void)
+uint64_t sr_open_parked(void)
 {
 	const char *roots[] = { tmp_root };
 	struct store_config cfg = {
@@ -58,8 +58,13 @@ void sr_open(void)
 
 	ck_assert_msg(store_open(&cfg, &sr_store, &why) == 0, "%s", why);
 	ck_assert_int_eq(store_recover(sr_store, &report, &parked), 0);
-	ck_assert_uint_eq(parked, 0);
 	ck_assert_int_eq(store_start(sr_store), 0);
+	return parked;
+}
+
+void sr_open(void)
+{
+	ck_assert_uint_eq(sr_open_parked(), 0);
 }
 
 void sr_close(void)
@@ -69,23 +74,35 @@ void sr_close(void)
 	sr_store = NULL;
 }
 
-void sr_setup(void)
+void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1])
 {
 	char *out;
 
-	tmp_setup();
-	snprintf(sr_state, sizeof(sr_state), "%s/state", tmp_root);
-	snprintf(sr_repo, sizeof(sr_repo), "%s/r.git", tmp_root);
-	tmp_run("git init -q --bare r.git");
 	out =
 	    tmp_output("GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
 		       "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
-		       "git commit-tree -m x "
-		       "$(GIT_DIR=r.git git hash-object -t tree -w /dev/null)");
+		       "git commit-tree -m %s "
+		       "$(GIT_DIR=r.git git hash-object -t tree -w /dev/null)",
+		message);
 	ck_assert_uint_ge(strlen(out), REFD_OID_HEX);
-	memcpy(sr_commit, out, REFD_OID_HEX);
+	memcpy(hex, out, REFD_OID_HEX);
+	hex[REFD_OID_HEX] = '\0';
 	free(out);
+}
+
+void sr_setup_closed(void)
+{
+	tmp_setup();
+	snprintf(sr_state, sizeof(sr_state), "%s/state", tmp_root);
+	snprintf(sr_repo, sizeof(sr_repo), "%s/r.git", tmp_root);
+	tmp_run("git init -q --bare -b main r.git");
+	sr_make_commit("x", sr_commit);
 	wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+void sr_setup(void)
+{
+	sr_setup_closed();
 	sr_open();
 }
 
@@ -97,7 +114,30 @@ void sr_teardown(void)
 	tmp_teardown();
 }
 
-/* A transaction that owns what it holds, as one that came by the wire. */
+struct txn *sr_own_txn(const struct refd_request *req)
+{
+	struct refd_request_decoder *dec = refd_request_decoder_new();
+	struct pkt_buf buf = { NULL, 0, 0, false };
+	struct refd_request own;
+	enum refd_status status;
+	struct txn *txn = NULL;
+	const char *why;
+	struct pkt pkt;
+	size_t at = 0;
+
+	refd_request_encode(req, &buf);
+	while (at < buf.len) {
+		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
+		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
+		    REFD_DECODE_DONE)
+			txn = txn_new(&own);
+	}
+	ck_assert_ptr_nonnull(txn);
+	refd_request_decoder_free(dec);
+	pkt_buf_done(&buf);
+	return txn;
+}
+
 struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
     const char *name, const char *hex)
 {
@@ -109,27 +149,9 @@ struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
 		.umask = 022,
 		.updates = &update,
 		.nr_updates = 1 };
-	struct refd_request_decoder *dec = refd_request_decoder_new();
-	struct pkt_buf buf = { NULL, 0, 0, false };
-	struct refd_request own;
-	enum refd_status status;
-	struct txn *txn = NULL;
-	const char *why;
-	struct pkt pkt;
-	size_t at = 0;
 
 	ck_assert_int_eq(refd_oid_parse(hex, &update.new_oid), 0);
-	refd_request_encode(&req, &buf);
-	while (at < buf.len) {
-		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
-		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
-		    REFD_DECODE_DONE)
-			txn = txn_new(&own);
-	}
-	ck_assert_ptr_nonnull(txn);
-	refd_request_decoder_free(dec);
-	pkt_buf_done(&buf);
-	return txn;
+	return sr_own_txn(&req);
 }
 
 struct store_done sr_wait_done(void)

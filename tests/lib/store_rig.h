@@ -17,10 +17,17 @@ extern int64_t sr_interval_ns;  /* of checkpoints, from the next sr_open() */
 extern uint64_t sr_found_count; /* what recovery had to say */
 
 void sr_setup(void);
+/* The same without sr_open(). */
+void sr_setup_closed(void);
+/* In the repository; no ref's. */
+void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1]);
 void sr_teardown(void);
-void sr_open(void); /* recovers, and starts; nothing may be parked */
+void sr_open(void);            /* recovers, and starts; nothing may be parked */
+uint64_t sr_open_parked(void); /* how much is parked */
 void sr_close(void);
 
+/* One that owns what it holds, as if REQ came by the wire. */
+struct txn *sr_own_txn(const struct refd_request *req);
 /* An update of NAME to HEX, which owns what it holds, as one that came by the
  * wire; all zeroes deletes. */
 struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,

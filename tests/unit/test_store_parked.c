@@ -10,100 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "daemon/store/journal.h"
 #include "daemon/store/record.h"
-#include "daemon/store/store.h"
+#include "tests/lib/store_rig.h"
 #include "tests/lib/tmp.h"
 
 static struct sys faulty;
 static bool is_broken; /* the stage can't be looked through */
-static struct store *store;
-static char state_dir[4096], repo_dir[4096], worktree_dir[4096];
-static char first[REFD_OID_HEX + 1], second[REFD_OID_HEX + 1];
-static int wake_fd;
-
-static void wake(void *arg)
-{
-	(void)arg;
-	eventfd_write(wake_fd, 1);
-}
-
-static void found(void *arg, const struct store_found *found)
-{
-	(void)arg;
-	(void)found;
-}
-
-static void progress(void *arg, uint64_t done, uint64_t total)
-{
-	(void)arg;
-	(void)done;
-	(void)total;
-}
-
-static uint64_t open_store(void)
-{
-	const char *roots[] = { tmp_root };
-	struct store_config cfg = {
-		.sys = &faulty,
-		.state_dir = state_dir,
-		.roots = roots,
-		.nr_roots = 1,
-		.durability = REFD_DURABILITY_JOURNAL,
-		/* Only those who want to write try again. */
-		.checkpoint_interval_ns = INT64_C(3600) * 1000000000,
-		.prepare_max_ns = 10 * 1000000,
-		.max_open_repos = 4,
-		.wake = wake,
-	};
-	struct store_report report = { found, progress, NULL };
-	uint64_t parked;
-	char *why;
-
-	ck_assert_msg(store_open(&cfg, &store, &why) == 0, "%s", why);
-	ck_assert_int_eq(store_recover(store, &report, &parked), 0);
-	ck_assert_int_eq(store_start(store), 0);
-	return parked;
-}
-
-static void close_store(void)
-{
-	ck_assert_int_eq(store_stop(store), 0);
-	store_free(store);
-	store = NULL;
-}
-
-static void make_commit(const char *message, char hex[REFD_OID_HEX + 1])
-{
-	char command[512], *out;
-
-	snprintf(command, sizeof(command),
-	    "GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
-	    "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
-	    "git commit-tree -m %s "
-	    "$(GIT_DIR=r.git git hash-object -t tree -w /dev/null)",
-	    message);
-	out = tmp_output(command);
-	ck_assert_uint_ge(strlen(out), REFD_OID_HEX);
-	memcpy(hex, out, REFD_OID_HEX);
-	free(out);
-}
-
-static struct store_done wait_done(void)
-{
-	struct pollfd pfd = { .fd = wake_fd, .events = POLLIN };
-	struct store_done done;
-	eventfd_t value;
-
-	while (!store_reap(store, &done)) {
-		ck_assert_int_eq(poll(&pfd, 1, 60000), 1);
-		eventfd_read(wake_fd, &value);
-	}
-	return done;
-}
+static char worktree_dir[4096], second[REFD_OID_HEX + 1];
 
 /* What admission makes of an update of NAME to the second commit, or of the
  * whole. */
@@ -119,32 +34,17 @@ static enum refd_status admit(const char *git_dir, const char *name,
 		.umask = 022,
 		.updates = &update,
 		.nr_updates = 1 };
-	struct refd_request_decoder *dec = refd_request_decoder_new();
-	struct pkt_buf buf = { NULL, 0, 0, false };
-	struct refd_request own;
 	enum refd_status status;
-	struct txn *txn = NULL;
-	const char *why;
-	struct pkt pkt;
-	size_t at = 0;
+	struct txn *txn;
 
 	refd_txid_make(&req.txid);
 	ck_assert_int_eq(refd_oid_parse(second, &update.new_oid), 0);
-	refd_request_encode(&req, &buf);
-	while (at < buf.len) {
-		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
-		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
-		    REFD_DECODE_DONE)
-			txn = txn_new(&own);
-	}
-	ck_assert_ptr_nonnull(txn);
-	refd_request_decoder_free(dec);
-	pkt_buf_done(&buf);
-	store_admit(store, txn);
-	ck_assert_ptr_eq(wait_done().admitted, txn);
+	txn = sr_own_txn(&req);
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
 	status =
 	    txn->refused != REFD_OK ? txn->refused : txn->updates[0].status;
-	store_release(store, txn->repo);
+	store_release(sr_store, txn->repo);
 	txn->repo = NULL;
 	txn_free(txn);
 	return status;
@@ -174,7 +74,7 @@ static void park(const char *worktree, const char *name)
 		.locked_at_ns = INT64_MAX,
 		.final = true };
 	struct journal_config cfg = { .sys = &sys_kernel,
-		.dir = state_dir,
+		.dir = sr_state,
 		.boot_id = "another" };
 	struct journal *journal;
 	char *why;
@@ -203,37 +103,27 @@ static void setup(void)
 {
 	char command[512];
 
-	tmp_setup();
+	sr_setup_closed();
 	faulty = sys_kernel;
 	faulty.dir_open = faulty_dir_open;
 	is_broken = false;
-	snprintf(state_dir, sizeof(state_dir), "%s/state", tmp_root);
-	snprintf(repo_dir, sizeof(repo_dir), "%s/r.git", tmp_root);
+	sr_sys = &faulty;
+	/* Only those who want to write try again. */
+	sr_interval_ns = INT64_C(3600) * 1000000000;
 	snprintf(worktree_dir, sizeof(worktree_dir), "%s/r.git/worktrees/w",
 	    tmp_root);
-	tmp_run("git init -q --bare -b main r.git");
-	make_commit("x", first);
-	make_commit("y", second);
+	sr_make_commit("y", second);
 	snprintf(command, sizeof(command),
 	    "git -C r.git update-ref refs/heads/main %s && "
 	    "git -C r.git worktree add -q --detach ../w main && "
 	    "git -C w symbolic-ref HEAD refs/heads/s && "
 	    "git -C r.git symbolic-ref refs/heads/s refs/heads/main",
-	    first);
+	    sr_commit);
 	tmp_run(command);
-	wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	ck_assert_uint_eq(open_store(), 0);
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/main", false),
+	sr_open();
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/main", false),
 	    REFD_PENDING);
-	close_store();
-}
-
-static void teardown(void)
-{
-	if (store != NULL)
-		close_store();
-	close(wake_fd);
-	tmp_teardown();
+	sr_close();
 }
 
 static void assert_ref(const char *command, const char *want)
@@ -248,19 +138,17 @@ START_TEST(whoever_would_write_it_waits)
 {
 	park("", "refs/heads/main");
 	tmp_run(": >r.git/refs/heads/main.lock");
-	ck_assert_uint_eq(open_store(), 1);
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/main", false),
-	    REFD_LOCKED);
-	ck_assert_int_eq(admit(repo_dir, "HEAD", false), REFD_LOCKED);
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/s", false), REFD_LOCKED);
+	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/main", false), REFD_LOCKED);
+	ck_assert_int_eq(admit(sr_repo, "HEAD", false), REFD_LOCKED);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/s", false), REFD_LOCKED);
 	ck_assert_int_eq(admit(worktree_dir, "HEAD", false), REFD_LOCKED);
 	/* The symbolic ref itself is another matter. */
-	ck_assert_int_eq(admit(repo_dir, "HEAD", true), REFD_PENDING);
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
-	    REFD_PENDING);
-	assert_ref("git -C r.git rev-parse main", first);
+	ck_assert_int_eq(admit(sr_repo, "HEAD", true), REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
+	assert_ref("git -C r.git rev-parse main", sr_commit);
 	tmp_run("rm r.git/refs/heads/main.lock");
-	ck_assert_int_eq(admit(repo_dir, "HEAD", false), REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "HEAD", false), REFD_PENDING);
 	assert_ref("git -C r.git rev-parse main", second);
 }
 END_TEST
@@ -269,17 +157,15 @@ START_TEST(a_worktrees_head_is_nobody_elses)
 {
 	park("w", "HEAD");
 	tmp_run(": >r.git/worktrees/w/HEAD.lock");
-	ck_assert_uint_eq(open_store(), 1);
+	ck_assert_uint_eq(sr_open_parked(), 1);
 	ck_assert_int_eq(admit(worktree_dir, "HEAD", true), REFD_LOCKED);
-	ck_assert_int_eq(admit(repo_dir, "worktrees/w/HEAD", true),
-	    REFD_LOCKED);
+	ck_assert_int_eq(admit(sr_repo, "worktrees/w/HEAD", true), REFD_LOCKED);
 	ck_assert_int_eq(admit(worktree_dir, "main-worktree/HEAD", true),
 	    REFD_PENDING);
-	ck_assert_int_eq(admit(repo_dir, "HEAD", true), REFD_PENDING);
-	ck_assert_int_eq(admit(repo_dir, "HEAD", false), REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "HEAD", true), REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "HEAD", false), REFD_PENDING);
 	tmp_run("rm r.git/worktrees/w/HEAD.lock");
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
-	    REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	assert_ref("cat r.git/worktrees/w/HEAD", second);
 }
 END_TEST
@@ -288,12 +174,11 @@ START_TEST(a_repository_with_a_failing_disk_is_not_written)
 {
 	park("", "refs/heads/main");
 	is_broken = true;
-	ck_assert_uint_eq(open_store(), 1);
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false), REFD_IO);
-	assert_ref("git -C r.git rev-parse main", first);
+	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_IO);
+	assert_ref("git -C r.git rev-parse main", sr_commit);
 	is_broken = false;
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
-	    REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	assert_ref("git -C r.git rev-parse main", second);
 }
 END_TEST
@@ -302,14 +187,12 @@ END_TEST
 START_TEST(a_repository_that_could_not_be_searched_is_not_written)
 {
 	is_broken = true;
-	ck_assert_uint_eq(open_store(), 0);
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false), REFD_IO);
+	ck_assert_uint_eq(sr_open_parked(), 0);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_IO);
 	is_broken = false;
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
-	    REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	is_broken = true;
-	ck_assert_int_eq(admit(repo_dir, "refs/heads/new", false),
-	    REFD_PENDING);
+	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 }
 END_TEST
 
@@ -321,7 +204,7 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_add_test(tc, whoever_would_write_it_waits);
 	tcase_add_test(tc, a_worktrees_head_is_nobody_elses);
 	tcase_add_test(tc, a_repository_with_a_failing_disk_is_not_written);

@@ -189,10 +189,13 @@ class Trial:
         plan, rng, place = self.plan, self.rng, self.place
         gate = load.Gate()
         disaster = rng.choice((CUT, CUT, CUT, CUT, KILL))
+        dies = rng.random() < 0.5
+        if self.options.disk_dies is not None:
+            dies = self.options.disk_dies
         if place.plain:
             disaster = CUT
-        elif len(self.disks) > 1 and self.options.disk_dies and \
-                plan.cuts[0] in disks.HOW and rng.random() < 0.5:
+        elif dies and len(self.disks) > 1 and plan.cuts[0] in disks.HOW and \
+                not self.options.table:
             disaster = DISK
         trick = rng.choice(("none", "none", "hold", "fail"))
         # A flush that never returns: that daemon would not live.

@@ -36,6 +36,7 @@ static void refuse(struct txn *txn, enum refd_status status, char *why)
 /* ---- the journal's memory ---- */
 
 struct replay_seen {
+	struct store *store;
 	struct txn *txn;
 	bool seen, other;
 };
@@ -47,6 +48,7 @@ static int seen_row(void *arg, const struct journal_row *row)
 	const struct record_member *m;
 	struct txn_update *u;
 	struct record rec;
+	const char *text;
 	size_t i;
 	int r;
 
@@ -63,8 +65,8 @@ static int seen_row(void *arg, const struct journal_row *row)
 		u = &txn->updates[m->index];
 		/* A void comes after what it takes back. */
 		free(u->text);
-		u->text = m->text != NULL ? strdup(m->text) : NULL;
-		u->status = m->status;
+		u->status = lookup_status(seen->store, row, m, &text);
+		u->text = text != NULL ? strdup(text) : NULL;
 		u->has_found = m->has_found;
 		u->found = m->found;
 		u->recorded = true;
@@ -78,7 +80,7 @@ static int seen_row(void *arg, const struct journal_row *row)
 /* true: the transaction is answered by what the journal knows. */
 static bool is_seen(struct store *s, struct txn *txn)
 {
-	struct replay_seen seen = { .txn = txn };
+	struct replay_seen seen = { .store = s, .txn = txn };
 	size_t i;
 	int r;
 

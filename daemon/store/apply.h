@@ -40,6 +40,9 @@ struct applier {
 	/* Row LSN could not be published to its end, and its locks stand: the
 	 * next start needs it. May be NULL. */
 	void (*keep)(void *arg, uint64_t lsn);
+	/* Its update INDEX is answered unknown for that, and so it stays until
+	 * recovery has finished or voided it. May be NULL. */
+	void (*unfinished)(void *arg, uint64_t lsn, uint32_t index);
 	void *arg;
 };
 

@@ -51,6 +51,17 @@ void change_fail_errno(struct change *c, int err, const char *doing)
 	    c->u->ask->name, doing, strerror(-err));
 }
 
+void change_unfinished(struct batch *b, const struct change *c)
+{
+	const struct txn_update *u = c->u;
+
+	if (b->ap->keep != NULL)
+		b->ap->keep(b->ap->arg, c->share->lsn);
+	if (b->ap->unfinished != NULL)
+		b->ap->unfinished(b->ap->arg, c->share->lsn,
+		    (uint32_t)(u - u->txn->updates));
+}
+
 void change_again(struct change *c, enum txn_again why)
 {
 	if (!change_is_live(c))

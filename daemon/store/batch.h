@@ -200,6 +200,8 @@ void change_lock_failed(struct batch *b, struct change *c, int err);
 bool change_needs_value(const struct change *c);
 /* It has none. */
 void change_cant_resolve(struct change *c);
+/* Committed, and only recovery knows how it ends. */
+void change_unfinished(struct batch *b, const struct change *c);
 /* Every live member of a broken atomic share is aborted, or given back
  * where one of them was. */
 void batch_settle(struct batch *b);

@@ -4,6 +4,8 @@
  * The happy path: the rows of its parts and voids, in the order they were
  * written; a later row's word on an update replaces an earlier one's.
  *
+ * What is recorded and could not be finished is unknown (unfinished.c).
+ *
  * What fails: a journal that can't be read is said so, never taken for an id
  * that was never seen.
  */
@@ -37,7 +39,22 @@ int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
 	return r;
 }
 
+#define UNFINISHED_TEXT                                                        \
+	"it is committed, and could not be finished yet: the daemon's log "    \
+	"says why"
+
+enum refd_status lookup_status(struct store *s, const struct journal_row *row,
+    const struct record_member *m, const char **text)
+{
+	*text = m->text;
+	if (m->status != REFD_OK || !unfinished_has(s, row, m->index))
+		return m->status;
+	*text = UNFINISHED_TEXT;
+	return REFD_UNKNOWN;
+}
+
 struct look_up_rows {
+	struct store *store;
 	struct refd_answer *ans;
 	bool *known; /* per update of the transaction */
 	uint64_t lsn;
@@ -62,10 +79,12 @@ static int begin_answer(struct look_up_rows *rows, const struct record *rec)
 	return 0;
 }
 
-static int add_result(struct look_up_rows *rows, const struct record_member *m)
+static int add_result(struct look_up_rows *rows, const struct journal_row *row,
+    const struct record_member *m)
 {
 	struct refd_answer *ans = rows->ans;
 	struct refd_result *result;
+	const char *text;
 
 	if (!m->answers || m->index >= ans->nr_updates)
 		return 0;
@@ -74,14 +93,14 @@ static int add_result(struct look_up_rows *rows, const struct record_member *m)
 	if (!rows->known[m->index])
 		result->name =
 		    refd_arena_string(ans->arena, m->name, strlen(m->name));
-	result->status = m->status;
+	result->status = lookup_status(rows->store, row, m, &text);
 	result->has_found = m->has_found;
 	result->found = m->found;
 	result->text = NULL;
-	if (m->text != NULL)
+	if (text != NULL)
 		result->text =
-		    refd_arena_string(ans->arena, m->text, strlen(m->text));
-	if (result->name == NULL || (m->text != NULL && result->text == NULL))
+		    refd_arena_string(ans->arena, text, strlen(text));
+	if (result->name == NULL || (text != NULL && result->text == NULL))
 		return -ENOMEM;
 	rows->known[m->index] = true;
 	return 0;
@@ -99,7 +118,7 @@ static int look_up_row(void *arg, const struct journal_row *row)
 		return r;
 	r = begin_answer(rows, &rec);
 	for (i = 0; i < rec.nr_members && r == 0; i++)
-		r = add_result(rows, &rec.members[i]);
+		r = add_result(rows, row, &rec.members[i]);
 	if (row->lsn > rows->lsn)
 		rows->lsn = row->lsn;
 	record_done(&rec);
@@ -126,7 +145,7 @@ static void end_answer(struct look_up_rows *rows)
 
 void lookup_answer(struct store *s, struct store_query *q)
 {
-	struct look_up_rows rows = { .ans = &q->answer };
+	struct look_up_rows rows = { .store = s, .ans = &q->answer };
 	int r;
 
 	memset(&q->answer, 0, sizeof(q->answer));

@@ -244,6 +244,11 @@ static void refuse_name(void *arg, const char *worktree, const char *name)
 			    "lock");
 }
 
+static void ended(void *arg, uint64_t lsn, uint32_t index)
+{
+	unfinished_end(((struct retry *)arg)->store, lsn, index);
+}
+
 static void tell(const struct retry *retry, int err)
 {
 	const struct repo *repo = retry->repo;
@@ -275,6 +280,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		.next_token = next_token,
 		.sync_fs = sync_fs,
 		.still_parked = refuse_name,
+		.ended = ended,
 		.live = failed_live(s, repo),
 		.arg = &retry };
 	uint64_t left;

@@ -179,8 +179,7 @@ static void keep_locks(struct batch *b, struct change *c)
 	c->keep = true;
 	for (l = c->lines; l != NULL; l = l->next_line)
 		l->keep = true;
-	if (b->ap->keep != NULL)
-		b->ap->keep(b->ap->arg, c->share->lsn);
+	change_unfinished(b, c);
 }
 
 /* Too late to be taken back: recovery finishes what this disk would not

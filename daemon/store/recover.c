@@ -26,90 +26,6 @@
 #include <string.h>
 
 #include "daemon/store/recover_internal.h"
-#include "daemon/store/redo.h"
-
-/* ---- one repository ---- */
-
-static int compare_tokens(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-
-	return (*a > *b) - (*a < *b);
-}
-
-/* After a cut a lock says nothing, and one whose window was not recorded
- * never does. */
-static int unlock_what_says_nothing(struct stale *stale,
-    const struct replay_row *rows, size_t *unlocked)
-{
-	const struct replay_row *row;
-	uint64_t *tokens;
-	size_t nr = 0;
-	int r;
-
-	for (row = rows; row != NULL; row = row->next)
-		nr += row->rule == REPLAY_KILL;
-	tokens = calloc(nr + 1, sizeof(*tokens));
-	if (tokens == NULL)
-		return -ENOMEM;
-	nr = 0;
-	for (row = rows; row != NULL; row = row->next)
-		if (row->rule == REPLAY_KILL)
-			tokens[nr++] = row->row.token;
-	qsort(tokens, nr, sizeof(*tokens), compare_tokens);
-	r = stale_unlock_others(stale, tokens, nr, unlocked);
-	free(tokens);
-	return r;
-}
-
-/* RP: its stale locks found, nothing else; UNLOCKED: how many are gone. */
-static int replay_by_rules(struct recovery *rec, struct replay *rp,
-    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
-{
-	struct replay_row *row;
-	int r;
-
-	if (repo_has_reftable(rec->sys, rp->repo))
-		return -EMEDIUMTYPE;
-	for (row = rows; row != NULL; row = row->next)
-		row->rule = starts_rule(starts, row, rp->repo);
-	r = stale_find(rp->stale, rec->sys, rp->repo,
-	    rec->live != 0 ?
-		rec->live :
-		journal_this_start(rec->journal) << JOURNAL_TOKEN_BITS);
-	if (r < 0)
-		return r;
-	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
-	r = unlock_what_says_nothing(rp->stale, rows, unlocked);
-	if (r == 0)
-		r = replay_repo(rp, rows);
-	atomic_store(&rp->repo->fs->touched, true);
-	return r;
-}
-
-/* As the one to whom the repository belongs; the journal is not written here. */
-static int replay_here(struct recovery *rec, struct replay *rp,
-    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
-{
-	struct sys_who was = sys_as(rp->repo->as);
-	int r = replay_by_rules(rec, rp, starts, rows, unlocked);
-
-	sys_as(was);
-	return r;
-}
-
-static int clean_here(struct replay *rp, size_t *unlocked)
-{
-	struct sys_who was = sys_as(rp->repo->as);
-	int r = stale_clean(rp->stale, unlocked);
-
-	if (r == 0)
-		r = redo_sweep_packed(rp);
-	sys_as(was);
-	return r;
-}
-
-/* ---- all of them ---- */
 
 /* A repository that was looked at. */
 struct visit {
@@ -151,36 +67,6 @@ static void say_failed(const struct recovery *rec, const char *repo, int err)
 	free(text);
 }
 
-/* What a replay made of ROWS, durably. Of what is recorded here no later note
- * speaks. */
-static int note_replayed(struct recovery *rec, const struct replay *rp,
-    struct replay_row *rows, uint64_t *parked)
-{
-	struct notes notes = { NULL, 0, 0 };
-	const struct replay_member *m;
-	struct replay_row *row;
-	size_t i, k;
-	int r;
-
-	for (i = 0; i < rp->voided.nr; i++) {
-		m = &rp->voided.items[i];
-		for (k = 0; k < m->row->rec.nr_members; k++)
-			if (m->row->rec.members[k].index == m->member->index)
-				m->row->dropped[k] = true;
-	}
-	r = notes_void(&notes, &rp->voided);
-	for (row = rows; row != NULL && r == 0; row = row->next)
-		r = notes_replayed(&notes, row, parked);
-	if (r == 0)
-		r = notes_write(&notes, rec);
-	notes_done(&notes);
-	for (row = rows; row != NULL && r == 0; row = row->next)
-		for (i = 0; i < row->rec.nr_members; i++)
-			row->dropped[i] = row->dropped[i] || row->parked[i] ||
-			    row->row.kind == JOURNAL_PARKED;
-	return r;
-}
-
 static void stepped(void *arg, size_t nr)
 {
 	struct run *run = arg;
@@ -215,7 +101,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	size_t unlocked = 0;
 	int r = 0;
 
-	*failed = replay_here(rec, &rp, &run->starts, v->rows, &unlocked);
+	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
 	/* A parked row is finished for good; the others are there until all
 	 * is forgotten. */
 	if (*failed == 0 && any_is_parked(v->rows)) {
@@ -226,11 +112,11 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	 * unfinished, and asking by id would say that what is voided
 	 * happened. */
 	if (*failed == 0)
-		r = note_replayed(rec, &rp, v->rows, &v->parked);
+		r = recover_note(rec, &rp, v->rows, &v->parked);
 	/* What could not be rolled forward keeps its lock: nothing else says
 	 * to the next try that it is unfinished. */
 	if (*failed == 0 && r == 0)
-		*failed = clean_here(&rp, &unlocked);
+		*failed = recover_clean(&rp, &unlocked);
 	if (unlocked > 0)
 		say(rec, STORE_UNLOCKED, repo->path,
 		    "removed locks of a run that ended before its journal "
@@ -432,6 +318,20 @@ static void tell_still_parked(const struct recovery *rec,
 		}
 }
 
+static void tell_ended(const struct recovery *rec,
+    const struct replay_row *rows)
+{
+	const struct record_member *m;
+	size_t i;
+
+	for (; rows != NULL && rec->ended != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++) {
+			m = &rows->rec.members[i];
+			if (!rows->parked[i] && m->action != RECORD_LOG)
+				rec->ended(rec->arg, rows->origin, m->index);
+		}
+}
+
 /* What was redone may be in memory alone, and is never to be taken for
  * durable. */
 static void lose(struct recovery *rec, const struct replay_row *rows)
@@ -467,7 +367,7 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 	if (r == 0)
 		r = rows_read_parked(rec->journal, repo->id, &rows);
 	if (r == 0)
-		r = replay_here(rec, &rp, &starts, rows_of(&rows, repo->id),
+		r = recover_replay(rec, &rp, &starts, rows_of(&rows, repo->id),
 		    &unlocked);
 	if (r == 0) {
 		r = rec->sync_fs(rec->arg, repo->fs);
@@ -475,11 +375,13 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 			lose(rec, rows_of(&rows, repo->id));
 	}
 	if (r == 0)
-		r = note_replayed(rec, &rp, rows_of(&rows, repo->id), parked);
+		r = recover_note(rec, &rp, rows_of(&rows, repo->id), parked);
 	if (r == 0)
-		r = clean_here(&rp, &unlocked);
-	if (r == 0)
+		r = recover_clean(&rp, &unlocked);
+	if (r == 0) {
+		tell_ended(rec, rows_of(&rows, repo->id));
 		tell_still_parked(rec, rows_of(&rows, repo->id));
+	}
 	replay_done(&rp);
 	stale_done(&stale);
 	rows_done(&rows);

@@ -28,6 +28,9 @@ struct recovery {
 	 * nobody may write it: its record would be redone over what was
 	 * written. May be NULL. */
 	void (*still_parked)(void *arg, const char *worktree, const char *name);
+	/* recover_parked: update INDEX of row LSN has ended, one way or the
+	 * other. May be NULL. */
+	void (*ended)(void *arg, uint64_t lsn, uint32_t index);
 	/* recover_parked: locks of windows from this one on are let stand, as
 	 * their windows may be at work; 0: of all windows of this start. */
 	uint64_t live;

@@ -1,5 +1,5 @@
 /*
- * Between recover.c, recover_read.c and recover_note.c.
+ * Between recover.c, recover_repo.c, recover_read.c and recover_note.c.
  */
 #ifndef STORE_RECOVER_INTERNAL_H
 #define STORE_RECOVER_INTERNAL_H
@@ -58,5 +58,17 @@ int notes_void(struct notes *notes, const struct replay_members *members);
 /* One commit. */
 int notes_write(struct notes *notes, const struct recovery *rec);
 void notes_done(struct notes *notes);
+
+/* ---- recover_repo.c: one repository ---- */
+
+/* As the one to whom it belongs; the journal is not written. RP has the
+ * repository and an empty list of stale locks; *UNLOCKED: how many are gone. */
+int recover_replay(struct recovery *rec, struct replay *rp,
+    const struct starts *starts, struct replay_row *rows, size_t *unlocked);
+/* What that made of ROWS, durably. *PARKED members. */
+int recover_note(struct recovery *rec, const struct replay *rp,
+    struct replay_row *rows, uint64_t *parked);
+/* The locks that are no longer needed. */
+int recover_clean(struct replay *rp, size_t *unlocked);
 
 #endif

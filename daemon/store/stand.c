@@ -254,8 +254,7 @@ static void decide(struct batch *b, struct change *c)
 		txn_decide(c->u, REFD_OK, NULL);
 		return;
 	}
-	if (b->ap->keep != NULL)
-		b->ap->keep(b->ap->arg, c->share->lsn);
+	change_unfinished(b, c);
 	change_fail(c, REFD_UNKNOWN,
 	    "the update is recorded, but '%s' could not be made to last "
 	    "without the journal: %s",

@@ -321,6 +321,7 @@ int store_stop(struct store *s)
 			r = checkpoint_once(s, true);
 	}
 	awaiting_free(s);
+	unfinished_free(s);
 	return r;
 }
 

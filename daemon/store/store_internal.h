@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "daemon/store/apply.h"
+#include "daemon/store/record.h"
 #include "daemon/store/recover.h"
 #include "daemon/store/store.h"
 
@@ -95,8 +96,9 @@ struct store {
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
 	uint64_t kept; /* lowest lsn that the next start needs; 0: none */
-	struct awaiting *awaiting; /* by repository; NULL: none */
-	bool retry_parked;         /* it is time again; lane's */
+	struct awaiting *awaiting;     /* by repository; NULL: none */
+	bool retry_parked;             /* it is time again; lane's */
+	struct unfinished *unfinished; /* updates; NULL: none */
 	char *fatal;
 	struct store_stats stats;
 
@@ -121,6 +123,9 @@ int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid);
 /* lookup.c: the lane thread's too. 0, negative errno, or CB's. */
 int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* What M of ROW is answered as, and with which words; borrowed. */
+enum refd_status lookup_status(struct store *s, const struct journal_row *row,
+    const struct record_member *m, const char **text);
 /* Fills QUERY's answer in and gives it back. */
 void lookup_answer(struct store *s, struct store_query *query);
 
@@ -178,6 +183,15 @@ void awaiting_count(struct store *s, struct store_stats *stats); /* MUTEX */
 /* Tells those outside (store_config.awaiting). */
 void awaiting_publish(struct store *s);
 void awaiting_free(struct store *s);
+
+/* unfinished.c: updates of rows that only recovery can finish, and that are
+ * answered unknown until it has. Any thread. */
+void unfinished_note(void *store, uint64_t lsn, uint32_t index);
+/* Is ROW, or what it is a copy of, such a one's? */
+bool unfinished_has(struct store *s, const struct journal_row *row,
+    uint32_t index);
+void unfinished_end(struct store *s, uint64_t lsn, uint32_t index);
+void unfinished_free(struct store *s);
 
 /* historian.c. 0, or -1. */
 int history_start(struct store *s);

@@ -165,6 +165,7 @@ static void init_applier(struct store *s)
 	ap->prepared = store_prepared;
 	ap->owe = awaiting_owe;
 	ap->keep = checkpoint_keep;
+	ap->unfinished = unfinished_note;
 	ap->arg = s;
 }
 

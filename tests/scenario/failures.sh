@@ -122,6 +122,29 @@ one_by_one() {
 	check 'it is alive' kill -0 "$DAEMON"
 }
 
+# One of two that go together is out, and the disk does not take the other:
+# nobody knows, whoever asks and however, until a start has finished it.
+unfinished() {
+	local both="update refs/heads/a $one
+update refs/heads/b $one"
+	failing renameat EIO 2
+	update --stdin <<<"$both"
+	mended
+	is 'unfinished: the answer' 'ok unknown' "${status//$'\n'/ }"
+	is 'unfinished: by its id' unknown "$(ask)"
+	"$REFD" update -C "$repo" --porcelain --txid "$id" --stdin \
+		<<<"$both" >"$T/said" 2>"$T/err"
+	is 'unfinished: sent again' "txn $id unknown" "$(tail -n 1 "$T/said")"
+	is 'unfinished: there and not there' "$one $two" \
+		"$(at refs/heads/a) $(at refs/heads/b)"
+	check 'unfinished: the daemon stops' stop_daemon
+	check 'unfinished: and starts' start_daemon --config "$T/config"
+	is 'unfinished: by its id, then' committed "$(ask)"
+	is 'unfinished: there' "$one $one" \
+		"$(at refs/heads/a) $(at refs/heads/b)"
+	no_litter 'unfinished'
+}
+
 gone_for_good() {
 	local said=0 wanted
 	failing fdatasync EIO 1+
@@ -236,6 +259,7 @@ thin_disk() {
 
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
 	one_by_one
+	unfinished
 	gone_for_good 2>/dev/null
 	barrier_fails
 else

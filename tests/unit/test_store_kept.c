@@ -1,7 +1,9 @@
 /*
  * Proves that what was committed and could not be published to its end is
  * finished by the next start, whatever was checkpointed in between, and that
- * a deletion among it holds up no other.
+ * a deletion among it holds up no other. Until then it is unknown, also to who
+ * asks by its id or sends it again; and no longer than that, where recovery
+ * comes in the running daemon.
  */
 #include <check.h>
 #include <errno.h>
@@ -15,17 +17,31 @@
 #include "tests/lib/tmp.h"
 
 static struct sys faulty;
-static const char *fails_at; /* renaming to it */
+static const char *fails_at;     /* renaming to it */
+static _Atomic int syncs_fail;   /* so many */
+static struct refd_txid last_id; /* of the last transaction */
 static char second[REFD_OID_HEX + 1];
 
 static int faulty_renameat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath);
 
+static int faulty_syncfs(const struct sys *sys, int fd)
+{
+	(void)sys;
+	if (syncs_fail > 0) {
+		syncs_fail--;
+		return -EIO;
+	}
+	return SYS(&sys_kernel, syncfs, fd);
+}
+
 static void setup(void)
 {
 	faulty = sys_kernel;
 	faulty.renameat = faulty_renameat;
+	faulty.syncfs = faulty_syncfs;
 	fails_at = NULL;
+	syncs_fail = 0;
 	sr_sys = &faulty;
 	sr_setup();
 	sr_make_commit("y", second);
@@ -48,7 +64,7 @@ static void parse(const char *hex, struct refd_oid *oid)
 }
 
 /* Both refs, to HEX, in one atomic transaction; or both deleted. */
-static struct txn *make_txn(const char *hex)
+static struct txn *make_txn(const char *hex, const struct refd_txid *id)
 {
 	struct refd_update updates[2] = { { .name = names[0] },
 		{ .name = names[1] } };
@@ -66,18 +82,20 @@ static struct txn *make_txn(const char *hex)
 		parse(hex, &updates[0].new_oid);
 		parse(hex, &updates[1].new_oid);
 	}
-	refd_txid_make(&req.txid);
+	req.txid = *id;
 	return sr_own_txn(&req);
 }
 
 /* The status of the last one. */
 static enum refd_status apply(const char *hex)
 {
-	struct txn *txn = make_txn(hex);
 	struct window *w = calloc(1, sizeof(*w));
 	enum refd_status status;
+	struct txn *txn;
 	size_t i;
 
+	refd_txid_make(&last_id);
+	txn = make_txn(hex, &last_id);
 	store_admit(sr_store, txn);
 	sr_wait_done();
 	ck_assert_int_eq(txn->refused, REFD_OK);
@@ -93,6 +111,37 @@ static enum refd_status apply(const char *hex)
 	status = txn->updates[1].status;
 	store_release(sr_store, txn->repo);
 	txn->repo = NULL;
+	txn_free(txn);
+	return status;
+}
+
+/* What is said of the last one to who asks by its id. */
+static enum refd_status ask(void)
+{
+	struct store_query query = { .txid = last_id };
+	enum refd_status status;
+
+	store_lookup(sr_store, &query);
+	ck_assert_ptr_eq(sr_wait_done().answered, &query);
+	ck_assert(query.found && !query.failed);
+	ck_assert_uint_eq(query.answer.nr_results, 2);
+	status = query.answer.results[1].status;
+	ck_assert_int_eq(status == REFD_UNKNOWN,
+	    query.answer.outcome == REFD_OUTCOME_UNKNOWN);
+	refd_answer_done(&query.answer);
+	return status;
+}
+
+/* And to who sends it again: the last one was to HEX. */
+static enum refd_status send_again(const char *hex)
+{
+	struct txn *txn = make_txn(hex, &last_id);
+	enum refd_status status;
+
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert(txn->replayed);
+	status = txn->updates[1].status;
 	txn_free(txn);
 	return status;
 }
@@ -129,8 +178,12 @@ START_TEST(what_could_not_be_renamed)
 	ck_assert_int_eq(apply(second), REFD_UNKNOWN);
 	fails_at = NULL;
 	wait_checkpoints(3);
+	ck_assert_int_eq(ask(), REFD_UNKNOWN);
+	ck_assert_int_eq(send_again(second), REFD_UNKNOWN);
 	sr_close();
 	sr_open();
+	ck_assert_int_eq(ask(), REFD_OK);
+	ck_assert_int_eq(send_again(second), REFD_OK);
 	value = read_ref("refs/heads/b");
 	ck_assert_str_eq(strtok(value, "\n"), second);
 	free(value);
@@ -152,6 +205,7 @@ START_TEST(what_could_not_be_deleted)
 	fails_at = "packed-refs";
 	ck_assert_int_eq(apply(NULL), REFD_UNKNOWN);
 	fails_at = NULL;
+	ck_assert_int_eq(ask(), REFD_UNKNOWN);
 	/* Nobody else waits for it. */
 	ck_assert(access("r.git/packed-refs.lock", F_OK) != 0);
 	wait_checkpoints(3);
@@ -159,6 +213,54 @@ START_TEST(what_could_not_be_deleted)
 	sr_open();
 	value = tmp_output("git -C r.git for-each-ref");
 	ck_assert_str_eq(value, "");
+	free(value);
+}
+END_TEST
+
+/* The name is another's by then. */
+START_TEST(what_is_void_in_the_end)
+{
+	ck_assert_int_eq(apply(sr_commit), REFD_OK);
+	fails_at = "refs/heads/b";
+	ck_assert_int_eq(apply(second), REFD_UNKNOWN);
+	fails_at = NULL;
+	ck_assert_int_eq(ask(), REFD_UNKNOWN);
+	sr_close();
+	tmp_run("rm r.git/refs/heads/b && mkdir r.git/refs/heads/b && "
+		"cp r.git/refs/heads/a r.git/refs/heads/b/c");
+	sr_open();
+	ck_assert_int_eq(ask(), REFD_CONFLICT);
+	ck_assert_int_eq(send_again(second), REFD_CONFLICT);
+}
+END_TEST
+
+/* The file system fails to sync, and all that is not forgotten is redone. */
+START_TEST(what_is_finished_while_it_runs)
+{
+	struct store_stats stats;
+	struct refd_txid id;
+	struct txn *txn;
+	char *value;
+
+	refd_txid_make(&id);
+	ck_assert_int_eq(apply(sr_commit), REFD_OK);
+	fails_at = "refs/heads/b";
+	ck_assert_int_eq(apply(second), REFD_UNKNOWN);
+	fails_at = NULL;
+	ck_assert_int_eq(ask(), REFD_UNKNOWN);
+	syncs_fail = 1;
+	txn = sr_admit(&id, sr_repo, "refs/heads/c", sr_commit);
+	if (txn->updates[0].status == REFD_PENDING)
+		sr_apply(txn);
+	sr_done_with(txn);
+	while (ask() == REFD_UNKNOWN)
+		poll(NULL, 0, 5);
+	ck_assert_int_eq(ask(), REFD_OK);
+	store_stats(sr_store, &stats);
+	ck_assert_int_eq(syncs_fail, 0);
+	ck_assert_uint_eq(stats.awaiting_refs, 0);
+	value = read_ref("refs/heads/b");
+	ck_assert_str_eq(strtok(value, "\n"), second);
 	free(value);
 }
 END_TEST
@@ -174,6 +276,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_add_test(tc, what_could_not_be_renamed);
 	tcase_add_test(tc, what_could_not_be_deleted);
+	tcase_add_test(tc, what_is_void_in_the_end);
+	tcase_add_test(tc, what_is_finished_while_it_runs);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

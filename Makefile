@@ -93,6 +93,7 @@ TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))
 PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))
 HELPER_SRCS  := $(sort $(filter-out $(PRELOAD_SRCS),$(wildcard tests/helper/*.c)))
+BENCH_SRCS   := $(sort $(wildcard tests/bench/*.c))
 FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # What a fuzzer may call; the rest of the daemon is not built for it.
 FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) \
@@ -106,6 +107,7 @@ LIB := $(BUILD)/lib/librefd.a $(BUILD)/lib/librefd.so
 UNIT_BIN    := $(UNIT_SRCS:%.c=$(BUILD)/%)
 HELPER_BIN  := $(HELPER_SRCS:%.c=$(BUILD)/%)
 PRELOAD_LIB := $(PRELOAD_SRCS:%.c=$(BUILD)/%.so)
+BENCH_BIN   := $(BUILD)/tests/bench/load
 FUZZ_BIN    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 SCENARIOS   = $(sort $(wildcard tests/scenario/*.sh))
 LONG_TESTS  = $(sort $(wildcard tests/long/*.sh))
@@ -117,8 +119,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests fuzz check check-long install uninstall clean format lint \
-	help FORCE
+.PHONY: all tests fuzz check check-long bench install uninstall clean format \
+	lint help FORCE
 
 all: $(BIN) $(LIB)
 
@@ -127,6 +129,7 @@ help:
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    those, under the sanitizers too, and the long ones'
 	@echo 'make tests         builds the test programs and runs none'
+	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
@@ -160,10 +163,11 @@ DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
 UNIT_OBJS    := $(call objects,$(UNIT_SRCS))
 HELPER_OBJS  := $(call objects,$(HELPER_SRCS))
+BENCH_OBJS   := $(call objects,$(BENCH_SRCS))
 FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
 FUZZ_OBJS    := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SRCS))
 OBJS := $(sort $(CLI_OBJS) $(LIBREFD_OBJS) $(DAEMON_OBJS) $(TESTLIB_OBJS) \
-	$(UNIT_OBJS) $(HELPER_OBJS) $(call objects,$(MAINS)))
+	$(UNIT_OBJS) $(HELPER_OBJS) $(BENCH_OBJS) $(call objects,$(MAINS)))
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/flags
 	@mkdir -p $(@D)
@@ -233,13 +237,18 @@ $(HELPER_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/librefd.a
 $(BUILD)/tests/helper/fill_journal: $(BUILD)/lib/libdaemon.a
 $(BUILD)/tests/helper/fill_journal: HELPER_LIBS = $(STORE_LIBS)
 
+# The peers; and what refd bench has, for the same loops.
+$(BENCH_BIN): $(BENCH_OBJS) $(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
+	@mkdir -p $(@D)
+	$(say)$(link) $(STORE_LIBS)
+
 # Loaded into git and the like, so never with a sanitizer of ours.
 $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
 	@mkdir -p $(@D)
 	$(say)$(CC) $(LANGUAGE) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) -fPIC \
 	    -shared -MMD -MP -o $@ $< -ldl
 
-tests: all $(UNIT_BIN) $(HELPER_BIN) $(PRELOAD_LIB)
+tests: all $(UNIT_BIN) $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 
 FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
@@ -276,6 +285,10 @@ check-long: check
 	    --scenario $(SCENARIOS)
 	$(if $(LONG_TESTS),BUILD='$(abspath $(BUILD))' scripts/run-tests \
 	    --limit 3600 --scenario $(LONG_TESTS))
+
+# How fast, beside others; BENCH='--quick --fs xfs' as scripts/bench has it.
+bench: all $(BENCH_BIN)
+	BUILD='$(abspath $(BUILD))' scripts/bench $(BENCH)
 
 # ---- installing ----
 
@@ -328,7 +341,7 @@ clean:
 # ---- upkeep ----
 
 C_FILES = $(sort $(wildcard $(foreach d,proto client client/* daemon daemon/* \
-	tests/lib tests/unit tests/helper tests/fuzz,$(d)/*.[ch])))
+	tests/lib tests/unit tests/helper tests/bench tests/fuzz,$(d)/*.[ch])))
 
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)

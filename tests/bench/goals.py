@@ -1,0 +1,132 @@
+"""Where refd is to stand: each claim with the figure that was measured, the
+bar that it has to pass and the goal it is meant to reach."""
+from place import CHEAP, COLUMNS, DEAR
+from rounds import middle, values
+
+
+class Claims:
+    def __init__(self, report):
+        self.report = report
+        self.results = report["results"]
+        self.made = []
+
+    def flush_ms(self, column):
+        return self.report["flush"][column]["median_ms"]
+
+    def median(self, workload, metric, **wanted):
+        return middle(self.results, metric, workload=workload, **wanted)
+
+    def points(self, workload, key):
+        return sorted({r["point"][key] for r in self.results
+                       if r["workload"] == workload and key in r["point"]})
+
+    def ratio(self, workload, metric, above, below, **wanted):
+        a = self.median(workload, metric, contestant=above, **wanted)
+        b = self.median(workload, metric, contestant=below, **wanted)
+        return a / b if a is not None and b else None
+
+    def add(self, workload, what, value, bar=None, goal=None, column=None,
+            most=False):
+        """MOST: the figure is to be no more than that, else no less."""
+        def judged(limit):
+            if limit is None:
+                return "", ""
+            said = f"{'<=' if most else '>='} {limit:.3g}"
+            if value is None:
+                return said, "?"
+            met = value <= limit if most else value >= limit
+            return said, "yes" if met else "NO"
+
+        (bar_text, bar_said), (goal_text, goal_said) = judged(bar), \
+            judged(goal)
+        self.made.append(dict(
+            workload=workload, what=what, column=column, value=value,
+            bar=bar_text, bar_said=bar_said, goal=goal_text,
+            goal_said=goal_said))
+
+
+def pushes(c):
+    for column, n, bar in ((CHEAP, 100, 1.5), (CHEAP, 1000, 3),
+                           (DEAR, 100, 15), (DEAR, 1000, 40)):
+        c.add("B1", f"durable git : refd, N={n}",
+              c.ratio("B1", "p50_us", "git durable", "refd", refs=n,
+                      column=column), bar=bar, column=column)
+    for n in (100, 1000):
+        c.add("B1", f"unsynced git : refd, N={n}",
+              c.ratio("B1", "p50_us", "git", "refd", refs=n, column=CHEAP),
+              goal=1, column=CHEAP)
+    refd, git = (c.median("B1", "p50_us", contestant=w, refs=1, column=CHEAP)
+                 for w in ("refd", "git durable"))
+    c.add("B1", "refd - durable git, ms, N=1",
+          (refd - git) / 1000 if refd and git else None, goal=3, most=True,
+          column=CHEAP)
+    for n in c.points("B1", "refs"):
+        refd, hook = (c.median("B1", "p50_us", contestant=w, refs=n,
+                               column=DEAR) for w in ("refd", "hook only"))
+        c.add("B1", f"flushes that refd takes longer than a hook, N={n}",
+              (refd - hook) / 1000 / c.flush_ms(DEAR)
+              if refd and hook else None, goal=2, most=True, column=DEAR)
+
+
+def transactions(c):
+    for column, n, bar, goal in ((CHEAP, 1000, 4, 8), (DEAR, 100, 30, 50)):
+        c.add("B2", f"durable git : refd, N={n}",
+              c.ratio("B2", "p50_us", "git durable", "refd", refs=n,
+                      column=column), bar=bar, goal=goal, column=column)
+    for column in COLUMNS:
+        for n in c.points("B2", "refs"):
+            c.add("B2", f"durable reftable : refd, N={n}",
+                  c.ratio("B2", "p50_us", "reftable durable", "refd", refs=n,
+                          column=column), goal=1, column=column)
+
+
+def storms(c):
+    most = max(c.points("B3", "clients"), default=0)
+    for column, bar, goal in ((CHEAP, 5, 10), (DEAR, 4, 6)):
+        failed = values(c.results, "failed", workload="B3",
+                        contestant="refd", column=column)
+        c.add("B3", "failures", sum(failed) if failed else None, bar=0,
+              goal=0, most=True, column=column)
+        c.add("B3", "refd : durable git, 64 clients",
+              c.ratio("B3", "per_second", "refd", "git durable", clients=64,
+                      column=column), bar=bar, goal=goal, column=column)
+        c.add("B3", "refd : kept-alive git, 64 clients",
+              c.ratio("B3", "per_second", "refd", "git kept alive",
+                      clients=64, column=column), bar=1, goal=1.5,
+              column=column)
+        best = c.median("B3", "per_second", contestant="refd", clients=most,
+                        column=column)
+        for n in c.points("B3", "clients"):
+            late = [c.median("B3", m, contestant="refd", clients=n,
+                             column=column)
+                    for m in ("p99_ms", "closed_p99_ms")]
+            unit = c.flush_ms(column) + n * 1000 / best if best else None
+            c.add("B3", f"p99 : (flush + clients x cost of a ref), "
+                  f"{n} clients",
+                  max(late) / unit if unit and None not in late else None,
+                  goal=3, most=True, column=column)
+
+
+def one_ref(c):
+    for column in COLUMNS:
+        lost = values(c.results, "lost", workload="B4", contestant="refd",
+                      column=column)
+        c.add("B4", "swaps lost", sum(lost) if lost else None, bar=0, goal=0,
+              most=True, column=column)
+        shares = [
+            low / high for low, high in zip(
+                values(c.results, "least", workload="B4", contestant="refd",
+                       column=column),
+                values(c.results, "most", workload="B4", contestant="refd",
+                       column=column)) if high]
+        c.add("B4", "answers to who got fewest : most",
+              min(shares) if shares else None, goal=0.8, column=column)
+
+
+def all_claims(report):
+    c = Claims(report)
+    for name, make in (("B1", pushes), ("B2", transactions), ("B3", storms),
+                       ("B4", one_ref)):
+        if any(r["workload"] == name for r in report["results"]):
+            make(c)
+    return c.made

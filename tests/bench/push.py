@@ -1,0 +1,100 @@
+"""B1: git push of N new refs and one new commit to a local bare repository,
+from git's start to its end."""
+import os
+import shutil
+from types import SimpleNamespace
+
+from contestants import Contestant, Stage
+from place import COLUMNS, HELPER, REFD, load
+
+NAMES = ("git", "git durable", "hook only", "refd")
+
+
+def settle_git(stage, repo):
+    pass
+
+
+def settle_durable(stage, repo):
+    stage.place.run("git", "-C", repo, "config", "core.fsync",
+                    "objects,reference")
+
+
+def settle_hook(stage, repo):
+    os.makedirs(os.path.join(repo, "hooks"), exist_ok=True)
+    os.symlink(os.path.join(HELPER, "hook_ok"),
+               os.path.join(repo, "hooks/proc-receive"))
+    for refs in ("refs", "adm!:refs"):
+        stage.place.run("git", "-C", repo, "config", "--add",
+                        "receive.procReceiveRefs", refs)
+
+
+def settle_refd(stage, repo):
+    stage.place.run(REFD, "enable", "--socket", stage.daemon.socket, repo)
+
+
+SETTLE = dict(zip(NAMES, (settle_git, settle_durable, settle_hook,
+                          settle_refd)))
+
+
+class Pusher(Contestant):
+    def __init__(self, stage, name):
+        super().__init__(stage, name, "command")
+        self.wants_age = name == "refd"
+
+    def enters(self, point, labels):
+        return not (self.name == "git durable" and self.stage.delay_us *
+                    point["refs"] > 20_000_000)
+
+    def prepare(self, point):
+        place = self.stage.place
+        path = place.fresh()
+        work = os.path.join(path, "work.git")
+        server = os.path.join(path, "server.git")
+        shutil.copytree(self.stage.template, work)
+        shutil.copytree(self.stage.template, server)
+        SETTLE[self.name](self.stage, server)
+        old = self.stage.oids[-1]
+        tree = place.run("git", "-C", work, "rev-parse", f"{old}^{{tree}}")
+        new = place.run("git", "-C", work, "commit-tree", "-p", old, "-m",
+                        "new", tree)
+        place.run("git", "-C", work, "update-ref", "refs/heads/warm", old)
+        refs = "".join(f"create refs/heads/load/{i} {new}\n"
+                       for i in range(point["refs"]))
+        place.run("git", "-C", work, "update-ref", "--stdin", input=refs)
+        return SimpleNamespace(point=point, work=work, path=server, new=new,
+                               parts=[])
+
+    def words(self, turn, refs):
+        return ("git", "-C", turn.work, "push", "-q", turn.path, refs)
+
+    def warm(self, turn):
+        """What only the first push to a repository costs is not in question:
+        it is made known by another ref."""
+        self.stage.place.run(*self.words(turn, "refs/heads/warm"))
+
+    def measure(self, turn):
+        got = load(self.stage.place, "command", {"txns": 1},
+                   self.stage.delay_us,
+                   command=self.words(turn, "refs/heads/load/*"))
+        turn.parts.append((got, turn.point))
+        return got
+
+    def there(self, turn):
+        if self.name == "hook only":
+            return turn.point["refs"], set()
+        nr, found = super().there(turn)
+        return nr, found - {turn.new}
+
+    def leave(self, turn):
+        if self.name == "refd":
+            self.stage.daemon.checkpoint()
+
+
+def run(bench, rounds):
+    points = [{"refs": n} for n in bench.sizes(
+        full=(1, 10, 100, 1000), quick=(1, 10, 100, 1000), tiny=(1, 3))]
+    for column, delay_us in COLUMNS.items():
+        bench.place.renew()
+        stage = Stage(bench.place, delay_us)
+        rounds.run(points, [Pusher(stage, name) for name in NAMES],
+                   column=column)

@@ -1,0 +1,25 @@
+#!/bin/bash
+# A client in another language, written from proto/PROTOCOL.md alone
+# (tests/python/refd.py), asks for everything that document promises: it
+# suffices, and the daemon keeps to it.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+start_daemon || finish
+new_repo repo.git bare
+one=$(new_commit repo.git one)
+two=$(new_commit repo.git two "$one")
+PYTHONDONTWRITEBYTECODE=1 timeout 60 python3 "$ROOT/tests/python/protocol.py" \
+	"$SOCKET" "$T/repo.git" "$one" "$two" >"$T/said" 2>&1
+check 'the client comes to its end' test $? -eq 0
+while IFS= read -r line; do
+	case $line in
+	'ok '*) ok "${line#ok }" ;;
+	*) not_ok "${line#not ok }" ;;
+	esac
+done <"$T/said"
+check 'git sees what it made' \
+	test "$(git -C "$T/repo.git" for-each-ref | wc -l)" -eq 204
+no_locks 'no lock is left' repo.git
+finish

@@ -9,6 +9,7 @@
 
 #include "client/base/cli.h"
 #include "client/command.h"
+#include "client/doctor/doctor.h"
 #include "client/enable/enable.h"
 #include "client/log/log.h"
 #include "client/push/hook.h"
@@ -40,7 +41,7 @@ static const struct {
 	{ "recover", command_admin, "replay the journal by hand" },
 	{ "disown", command_admin, "free a repository of a lost journal" },
 	{ "verify", command_admin, "check a repository's refs" },
-	{ "doctor", command_admin, "look for what is set up wrongly" },
+	{ "doctor", command_doctor, "look for what is set up wrongly" },
 	{ "check-config", command_admin, "check the daemon's configuration" },
 	{ "bench", command_admin, "measure this machine" },
 	{ "version", command_version, "say which version this is" },

@@ -9,6 +9,10 @@
 
 #include "client/base/cli.h"
 #include "client/command.h"
+#include "client/program.h"
+
+__attribute__((used)) static const char program_mark[] =
+    PROGRAM_MARK REFD_VERSION;
 
 static void exec_beside(const char *name, char **argv)
 {

@@ -76,6 +76,7 @@ static struct net *make_net(const struct config *cfg)
 	const struct net_config net = {
 		.sys = &sys_kernel,
 		.socket_path = cfg->socket_path,
+		.state_dir = cfg->state_dir,
 		.durability = cfg->durability,
 		.connections_max = cfg->connections_max,
 		.peers = {

@@ -78,6 +78,14 @@ void say(const char *fmt, ...)
 	va_end(ap);
 }
 
+void print_clean(const char *line)
+{
+	for (; *line; line++)
+		putchar(iscntrl((unsigned char)*line) && *line != '\t' ? '?' :
+									 *line);
+	putchar('\n');
+}
+
 void flush_output(void)
 {
 	if (fflush(stdout) || ferror(stdout))

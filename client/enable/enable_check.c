@@ -101,7 +101,7 @@ bool check_writable(const struct site *site, bool needs_hook)
 /* ---- what is weaker ---- */
 
 /* What is taken away with a "-" is taken away from git's default only. */
-static bool syncs_refs(const char *value)
+bool fsync_covers_refs(const char *value)
 {
 	static const char *const words[] = { "reference", "committed", "all" };
 	char *list = xstrdup(value), *word, *rest;
@@ -132,7 +132,7 @@ void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
 {
 	const char *value = config_get(all, "core.fsync");
 
-	if (value && !syncs_refs(value))
+	if (value && !fsync_covers_refs(value))
 		say_warning("%s: core.fsync is %s: without \"reference\" in "
 			    "it, git pack-refs and git gc can lose refs in a "
 			    "power cut that refd had made durable",

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/hooks/refpattern.h"
 #include "client/push/chain_talk.h"
 
 #define KEY "refd.chain"
@@ -14,47 +15,10 @@
 
 /* ---- which refs ---- */
 
-/* What a value of receive.procReceiveRefs says before its colon. */
-struct pattern {
-	bool adds, deletes, modifies, is_negative;
-	const char *prefix;
-	size_t len;
-};
-
-static void parse_pattern(const char *value, struct pattern *p)
+static bool matches(const struct refpattern *p, const struct push_command *c)
 {
-	const char *colon = strchr(value, ':');
-	const char *at;
-
-	p->adds = p->deletes = p->modifies = !colon;
-	p->is_negative = false;
-	for (at = value; colon && at < colon; at++) {
-		p->adds |= *at == 'a';
-		p->deletes |= *at == 'd';
-		p->modifies |= *at == 'm';
-		p->is_negative |= *at == '!';
-	}
-	p->prefix = colon ? colon + 1 : value;
-	p->len = strlen(p->prefix);
-	while (p->len && p->prefix[p->len - 1] == '/')
-		p->len--;
-}
-
-static bool has_pattern_prefix(const struct pattern *p, const char *name)
-{
-	return !strncmp(name, p->prefix, p->len) &&
-	    (!name[p->len] || name[p->len] == '/');
-}
-
-static bool matches(const struct pattern *p, const struct push_command *c)
-{
-	bool from_nothing = refd_oid_is_null(&c->old_oid);
-	bool to_nothing = refd_oid_is_null(&c->new_oid);
-
-	if ((from_nothing && !p->adds) || (to_nothing && !p->deletes) ||
-	    (!from_nothing && !to_nothing && !p->modifies))
-		return false;
-	return has_pattern_prefix(p, c->name) != p->is_negative;
+	return refpattern_matches(p, c->name, refd_oid_is_null(&c->old_oid),
+	    refd_oid_is_null(&c->new_oid));
 }
 
 bool chain_is_set(const struct gitconfig *config)
@@ -66,13 +30,13 @@ static bool any_matches(const struct gitconfig *config,
     const struct push_command *c)
 {
 	const char *key, *value;
-	struct pattern p;
+	struct refpattern p;
 	size_t at = 0;
 
 	while (gitconfig_next(config, &at, &key, &value)) {
 		if (strcmp(key, KEY))
 			continue;
-		parse_pattern(value, &p);
+		refpattern_parse(&p, value);
 		if (matches(&p, c))
 			return true;
 	}

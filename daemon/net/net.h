@@ -23,7 +23,8 @@ struct net;
 
 struct net_config {
 	const struct sys *sys;
-	const char *socket_path; /* borrowed until net_free() */
+	/* Borrowed until net_free(). */
+	const char *socket_path, *state_dir;
 	enum refd_durability durability;
 	size_t connections_max;
 	struct peer_rules peers;

@@ -1,0 +1,258 @@
+/*
+ * The file systems that journal and repositories lie on, as
+ * /proc/self/mountinfo tells of them. Each mount is looked at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "client/doctor/doctor_internal.h"
+
+/* Where there is less free than both. */
+#define FREE_PERCENT 5
+#define FREE_BYTES   (UINT64_C(1) << 30)
+#define FREE_INODES  10000
+
+struct mount {
+	uint64_t id;
+	unsigned dev_major, dev_minor;
+	char *point, *options, *type, *source, *super; /* in LINE */
+	char *line;                                    /* owned */
+};
+
+/* ---- finding it ---- */
+
+/* Blanks and backslashes are \040 and the like there. */
+static void unescape(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 |
+			    (s[3] - '0'));
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = '\0';
+}
+
+/* "36 35 98:0 /root /point rw,noatime master:1 - ext4 /dev/sda rw" */
+static bool parse(struct mount *m, char *line)
+{
+	char *words[6], *tail = strstr(line, " - "), *rest = NULL;
+	size_t i;
+
+	if (!tail)
+		return false;
+	*tail = '\0';
+	for (i = 0; i < 6; i++) {
+		words[i] = strtok_r(i ? NULL : line, " ", &rest);
+		if (!words[i])
+			return false;
+	}
+	m->type = strtok_r(tail + 3, " ", &rest);
+	m->source = strtok_r(NULL, " ", &rest);
+	m->super = strtok_r(NULL, " ", &rest);
+	m->id = strtoull(words[0], NULL, 10);
+	m->point = words[4];
+	m->options = words[5];
+	if (!m->super ||
+	    sscanf(words[2], "%u:%u", &m->dev_major, &m->dev_minor) != 2)
+		return false;
+	unescape(m->point);
+	return true;
+}
+
+static bool find_mount(const char *path, struct mount *m)
+{
+	struct text t = { 0 };
+	struct statx stx;
+	char *line, *rest = NULL;
+	bool is_there = false;
+
+	memset(m, 0, sizeof(*m));
+	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &stx) < 0 ||
+	    !(stx.stx_mask & STATX_MNT_ID) ||
+	    text_read_file(&t, "/proc/self/mountinfo") < 0) {
+		text_done(&t);
+		return false;
+	}
+	line = strtok_r(t.data, "\n", &rest);
+	for (; line && !is_there; line = strtok_r(NULL, "\n", &rest)) {
+		if (strtoull(line, NULL, 10) != stx.stx_mnt_id)
+			continue;
+		m->line = xstrdup(line);
+		is_there = parse(m, m->line);
+		if (!is_there)
+			free(m->line);
+	}
+	text_done(&t);
+	return is_there;
+}
+
+static bool is_new(struct doctor *d, uint64_t id)
+{
+	size_t i;
+
+	for (i = 0; i < d->nr_mounts; i++)
+		if (d->mounts[i] == id)
+			return false;
+	d->mounts =
+	    xrealloc(d->mounts, (d->nr_mounts + 1) * sizeof(*d->mounts));
+	d->mounts[d->nr_mounts++] = id;
+	return true;
+}
+
+/* ---- what it is ---- */
+
+static bool has_option(const char *list, const char *option)
+{
+	size_t len = strlen(option);
+	const char *at = list;
+
+	for (; (at = strstr(at, option)); at += len)
+		if ((at == list || at[-1] == ',') &&
+		    (!at[len] || at[len] == ','))
+			return true;
+	return false;
+}
+
+static bool is_one_of(const char *type, const char *const list[])
+{
+	size_t i;
+
+	for (i = 0; list[i]; i++)
+		if (!strcmp(type, list[i]))
+			return true;
+	return false;
+}
+
+/* The kernel tells its journal's thread, if there is one. */
+static bool ext4_has_journal(const struct mount *m)
+{
+	char *link =
+	    xasprintf("/sys/dev/block/%u:%u", m->dev_major, m->dev_minor);
+	char *device = realpath(link, NULL), *task, *name;
+	struct text t = { 0 };
+	bool has = true;
+
+	name = device ? strrchr(device, '/') : NULL;
+	if (name) {
+		task = xasprintf("/sys/fs/ext4%s/journal_task", name);
+		has = text_read_file(&t, task) == 0 && t.len &&
+		    t.data[0] >= '0' && t.data[0] <= '9';
+		free(task);
+	}
+	text_done(&t);
+	free(device);
+	free(link);
+	return has;
+}
+
+static void look_at_type(struct doctor *d, const struct mount *m,
+    const char *what)
+{
+	static const char *const networks[] = { "nfs", "nfs4", "cifs", "smb3",
+		"smbfs", "afs", "ceph", "9p", "coda", "gfs2", "ocfs2", "lustre",
+		"gpfs", "beegfs", "vboxsf", NULL };
+	static const char *const memories[] = { "tmpfs", "ramfs", NULL };
+	static const char *const linkless[] = { "vfat", "exfat", "msdos",
+		NULL };
+	static const char *const known[] = { "ext4", "xfs", "btrfs", NULL };
+
+	if (is_one_of(m->type, networks))
+		found(&d->f, FOUND_FS_NETWORK, m->point,
+		    "%s there, on a network file system (%s), which refd "
+		    "refuses",
+		    what, m->type);
+	else if (is_one_of(m->type, memories))
+		found(&d->f, FOUND_FS_MEMORY, m->point,
+		    "%s there, in memory (%s)", what, m->type);
+	else if (is_one_of(m->type, linkless))
+		found(&d->f, FOUND_FS_NO_LINKS, m->point,
+		    "%s there, and %s has no hard links, which refd's locks "
+		    "are",
+		    what, m->type);
+	else if (!strcmp(m->type, "overlay"))
+		found(&d->f, FOUND_FS_OVERLAY, m->point,
+		    "%s there, on an overlay: the layer of a container", what);
+	else if (has_prefix(m->type, "fuse"))
+		found(&d->f, FOUND_FS_FUSE, m->point,
+		    "%s there, on %s: what its fsync does cannot be told", what,
+		    m->type);
+	else if (!strcmp(m->type, "ext2") || !strcmp(m->type, "ext3") ||
+	    (!strcmp(m->type, "ext4") && !ext4_has_journal(m)))
+		found(&d->f, FOUND_FS_NO_JOURNAL, m->point,
+		    "%s there, on %s without ext4's journal: a power cut needs "
+		    "fsck, which may lose files",
+		    what, m->type);
+	else if (!is_one_of(m->type, known))
+		found(&d->f, FOUND_FS_UNTRIED, m->point, "%s there, on %s",
+		    what, m->type);
+}
+
+static void look_at_options(struct doctor *d, const struct mount *m,
+    const char *what)
+{
+	if (has_option(m->options, "ro") || has_option(m->super, "ro"))
+		found(&d->f, FOUND_FS_READ_ONLY, m->point,
+		    "%s there, and it is mounted read-only", what);
+	if (has_option(m->super, "nobarrier") ||
+	    has_option(m->super, "barrier=0"))
+		found(&d->f, FOUND_FS_NO_BARRIER, m->point,
+		    "%s there, mounted with nobarrier: a flush stays in the "
+		    "disk's cache",
+		    what);
+	if (has_option(m->super, "data=writeback"))
+		found(&d->f, FOUND_FS_WRITEBACK, m->point,
+		    "%s there, mounted with data=writeback: after a power cut "
+		    "a file may hold what another held",
+		    what);
+}
+
+static void look_at_room(struct doctor *d, const struct mount *m,
+    const char *what)
+{
+	struct statvfs v;
+	uint64_t free_bytes;
+
+	if (statvfs(m->point, &v) < 0)
+		return;
+	free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+	if (v.f_blocks && free_bytes < FREE_BYTES &&
+	    v.f_bavail * 100 / v.f_blocks < FREE_PERCENT)
+		found(&d->f, FOUND_NO_SPACE, m->point,
+		    "%s there, and %" PRIu64 " MiB of %" PRIu64 " are free",
+		    what, free_bytes >> 20,
+		    ((uint64_t)v.f_blocks * v.f_frsize) >> 20);
+	if (v.f_files && v.f_favail < FREE_INODES &&
+	    v.f_favail * 100 / v.f_files < FREE_PERCENT)
+		found(&d->f, FOUND_NO_INODES, m->point,
+		    "%s there, and %" PRIu64 " inodes of %" PRIu64 " are free",
+		    what, (uint64_t)v.f_favail, (uint64_t)v.f_files);
+}
+
+void look_at_disk(struct doctor *d, const char *path, const char *what)
+{
+	struct mount m;
+
+	if (!find_mount(path, &m))
+		return;
+	if (is_new(d, m.id)) {
+		text_addf(&d->looked, "the file system %s (%s)\n", m.point,
+		    m.type);
+		look_at_type(d, &m, what);
+		look_at_options(d, &m, what);
+		look_at_room(d, &m, what);
+	}
+	free(m.line);
+}

@@ -1,0 +1,105 @@
+/* What the parts of the doctor share. One thread. */
+#ifndef CLIENT_DOCTOR_DOCTOR_INTERNAL_H
+#define CLIENT_DOCTOR_DOCTOR_INTERNAL_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "client/doctor/finding.h"
+#include "client/enable/enabled.h"
+#include "client/git/gitconfig.h"
+#include "client/git/gitdir.h"
+#include "proto/message.h"
+
+/* A repository that was looked at, by what must not be there twice. */
+struct known_repo {
+	char *path;
+	char *uuid; /* of refd/id; NULL: not served yet */
+};
+
+/* One look at everything. */
+struct doctor {
+	const char *socket_option; /* --socket, or NULL */
+	struct findings f;
+	struct text looked; /* a line for each thing that was looked at */
+
+	/* What the daemon said; NULL, 0 and DEFAULT where it said nothing. */
+	char *socket, *state_dir;
+	pid_t daemon;
+	enum refd_durability durability;
+
+	char **roots; /* of --system, with a slash at the end */
+	size_t nr_roots;
+	struct known_repo *known;
+	size_t nr_known;
+	uint64_t *mounts; /* that were looked at */
+	size_t nr_mounts;
+};
+
+/* One repository, while it is looked at. */
+struct patient {
+	struct doctor *d;
+	const struct gitdir *gd;
+	const char *name;  /* gd->common */
+	struct stat owner; /* whose it is */
+	bool as_owner;     /* looked at with its owner's rights */
+	struct site site;
+	struct enabled record;
+	struct gitconfig all; /* as git resolves it there */
+	char *hooks;          /* where git finds hooks */
+	bool hooks_are_set;   /* by core.hooksPath */
+	bool is_enabled;      /* meant to be: by a record, or a root's */
+};
+
+/* ---- the machine ---- */
+
+void look_at_daemon(struct doctor *d);
+void look_at_gits(struct doctor *d);
+void look_at_system(struct doctor *d);
+void look_at_list(struct doctor *d);
+/* The file system of PATH, where WHAT is kept; each once. */
+void look_at_disk(struct doctor *d, const char *path, const char *what);
+
+/* ---- a repository ---- */
+
+/* PATH is one, or that is what is found. */
+void look_at_repository(struct doctor *d, const char *path);
+/* These as its owner. */
+void look_at_hooks(struct patient *p);
+void look_at_patterns(struct patient *p);
+void look_at_settings(struct patient *p);
+void look_at_owners(struct patient *p);
+void look_at_links(struct patient *p);
+void look_at_worktrees(struct patient *p);
+void look_at_alternates(struct patient *p);
+void look_at_id(struct patient *p);
+/* And these as this program. */
+void look_at_locks(struct patient *p);
+void look_at_service(struct patient *p);
+
+/* A boolean of git's; what is none counts as true. */
+bool is_true(const struct gitconfig *config, const char *key);
+
+/* ---- what a user gets of the daemon ---- */
+
+enum probe {
+	PROBE_OK,
+	PROBE_AWAY,     /* nobody listens */
+	PROBE_CLOSED,   /* the socket can't be opened */
+	PROBE_DENIED,   /* the daemon denies this user */
+	PROBE_PROTOCOL, /* it is not one that we understand */
+	PROBE_STATE,    /* it does not serve */
+	PROBE_REFUSED   /* it does not serve this repository */
+};
+
+/* As UID (where this is root): connects, and asks for a ref of GD that is not
+ * there, unless it is NULL. *WHY in words, but for OK. */
+enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
+    struct text *why);
+
+/* ---- mending ---- */
+
+/* What can be; true: it was tried, and is to be looked at again. */
+bool mend(const struct findings *f);
+
+#endif

@@ -1,0 +1,238 @@
+/* Whether a push reaches refd: the hook, and which refs it is handed. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/doctor/doctor_internal.h"
+#include "client/enable/enable.h"
+#include "client/hooks/forward.h"
+#include "client/hooks/refpattern.h"
+#include "client/program.h"
+
+#define PATTERNS "receive.procreceiverefs"
+
+/* ---- which program it is ---- */
+
+/* Its version, owned, as every refd carries it; NULL: it is none. It is not
+ * run: who may write here chooses it. */
+static char *refd_version_of(const char *path)
+{
+	size_t len = strlen(PROGRAM_MARK), left;
+	const char *at = NULL, *end;
+	struct text t = { 0 };
+	char *version = NULL;
+
+	if (text_read_file(&t, path) == 0)
+		at = t.data;
+	end = at + t.len;
+	/* What looks for it has it as well, with nothing behind it. */
+	for (; at && !version; at += len) {
+		left = (size_t)(end - at);
+		at = memmem(at, left, PROGRAM_MARK, len);
+		if (!at)
+			break;
+		if (at[len])
+			version = xstrdup(at + len);
+	}
+	text_done(&t);
+	return version;
+}
+
+/* Another refd is one as well. */
+static bool look_at_program(struct patient *p, const char *hook)
+{
+	char *version;
+
+	if (is_this_program(hook))
+		return true;
+	version = refd_version_of(hook);
+	if (version && strcmp(version, REFD_VERSION))
+		found(&p->d->f, FOUND_HOOK_VERSION, p->name,
+		    "its proc-receive hook is refd %s, this is %s", version,
+		    REFD_VERSION);
+	free(version);
+	return version != NULL;
+}
+
+/* ---- the hook ---- */
+
+static bool has_patterns(const struct patient *p)
+{
+	return gitconfig_get(&p->all, PATTERNS) != NULL;
+}
+
+static bool has_all_hooks(const char *dir)
+{
+	bool has = true;
+	size_t i;
+
+	for (i = 0; forward_names[i] && has; i++) {
+		char *path = xasprintf("%s/%s", dir, forward_names[i]);
+
+		has = access(path, X_OK) == 0;
+		free(path);
+	}
+	return has;
+}
+
+/* Of refd's own directory of hooks each runs the repository's of its name. */
+static void look_at_forwarders(struct patient *p)
+{
+	const struct step *uses =
+	    enabled_find(&p->record, STEP_USES, NULL, NULL);
+
+	if (uses && p->hooks_are_set && !strcmp(uses->value, p->hooks) &&
+	    !has_all_hooks(p->hooks))
+		found(&p->d->f, FOUND_FORWARDERS, p->name,
+		    "hooks in %s are missing, so its own hooks of these names "
+		    "do not run",
+		    p->hooks);
+}
+
+static void look_at_chain(struct patient *p)
+{
+	char *own = xasprintf("%s/proc-receive", p->site.hooks);
+	const char *set = gitconfig_get(&p->all, "refd.chainhook");
+
+	if (gitconfig_get(&p->all, "refd.chain") &&
+	    (set ? access(set, X_OK) < 0 :
+		   access(own, X_OK) < 0 || is_this_program(own)))
+		found(&p->d->f, FOUND_CHAIN_MISSING, p->name,
+		    "refd.chain leaves refs to another proc-receive hook, and "
+		    "%s is none",
+		    set ? set : own);
+	free(own);
+}
+
+/* There is none that git would run. */
+static void tell_missing(struct patient *p, const char *hook)
+{
+	const char *effect =
+	    has_patterns(p) ? "every push fails" : "pushes do not reach refd";
+
+	if (access(hook, F_OK) == 0)
+		found(&p->d->f, FOUND_HOOK_MODE, p->name,
+		    "%s is not executable: %s", hook, effect);
+	else if (p->hooks_are_set &&
+	    !enabled_find(&p->record, STEP_USES, NULL, p->hooks))
+		found(&p->d->f, FOUND_HOOKS_PATH, p->name,
+		    "core.hooksPath is %s, and there is no proc-receive: %s",
+		    p->hooks, effect);
+	else
+		found(&p->d->f, FOUND_HOOK_MISSING, p->name,
+		    "there is no %s: %s", hook, effect);
+}
+
+static void tell_other(struct patient *p, const char *hook)
+{
+	if (p->hooks_are_set)
+		found(&p->d->f, FOUND_HOOKS_PATH, p->name,
+		    "core.hooksPath is %s, and its proc-receive is not refd: "
+		    "pushes do not reach refd",
+		    p->hooks);
+	else
+		found(&p->d->f, FOUND_HOOK_OTHER, p->name,
+		    "%s is not refd: pushes do not reach refd", hook);
+}
+
+void look_at_hooks(struct patient *p)
+{
+	char *hook = xasprintf("%s/proc-receive", p->hooks);
+	bool is_there = access(hook, X_OK) == 0;
+	bool is_refd = is_there && look_at_program(p, hook);
+
+	p->is_enabled |= is_refd || has_patterns(p);
+	if (!p->is_enabled)
+		found(&p->d->f, FOUND_NOT_ENABLED, p->name,
+		    "pushes are git's, as it comes");
+	else if (!is_there)
+		tell_missing(p, hook);
+	else if (!is_refd)
+		tell_other(p, hook);
+	if (p->record.nr && !enabled_holds(&p->record, &p->site))
+		found(&p->d->f, FOUND_ENABLE_INCOMPLETE, p->name,
+		    "some of what refd enable did is not there any more");
+	look_at_forwarders(p);
+	look_at_chain(p);
+	free(hook);
+}
+
+/* ---- which refs ---- */
+
+static bool is_handed(const struct patient *p, const char *name,
+    bool from_nothing, bool to_nothing)
+{
+	const char *key, *value;
+	struct refpattern rp;
+	size_t at = 0;
+
+	while (gitconfig_next(&p->all, &at, &key, &value)) {
+		if (strcmp(key, PATTERNS))
+			continue;
+		refpattern_parse(&rp, value);
+		if (refpattern_matches(&rp, name, from_nothing, to_nothing))
+			return true;
+	}
+	return false;
+}
+
+static void look_at_values(struct patient *p)
+{
+	const char *key, *value;
+	struct refpattern rp;
+	size_t at = 0;
+
+	while (gitconfig_next(&p->all, &at, &key, &value)) {
+		if (strcmp(key, PATTERNS))
+			continue;
+		refpattern_parse(&rp, value);
+		if (!(rp.adds || rp.deletes || rp.modifies) ||
+		    strpbrk(rp.prefix, " \t,:") || !rp.len)
+			found(&p->d->f, FOUND_PATTERN_USELESS, p->name,
+			    "receive.procReceiveRefs has '%s', which matches "
+			    "nothing: a list is no pattern, and one with a "
+			    "colon needs a, d or m before it",
+			    value);
+	}
+}
+
+/* Of all kinds of changes, in and out of refs/. */
+static void count_handed(const struct patient *p, size_t *handed, size_t *all)
+{
+	static const char *const names[] = { "refs/heads/a", "refs/tags/a",
+		"refs/for/a", "refs/a/b/c", "refs/x", "HEAD" };
+	size_t i, change;
+
+	*handed = *all = 0;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (change = 0; change < 3; change++, ++*all)
+			*handed +=
+			    is_handed(p, names[i], change == 0, change == 1);
+}
+
+void look_at_patterns(struct patient *p)
+{
+	size_t handed, all;
+
+	if (!p->is_enabled)
+		return;
+	look_at_values(p);
+	count_handed(p, &handed, &all);
+	if (handed == all)
+		return;
+	if (!p->record.nr && !has_patterns(p))
+		found(&p->d->f, FOUND_INCLUDE_MISSED, p->name,
+		    "what refd enable --system includes for the directory "
+		    "around it does not reach it: pushes are not served");
+	else if (handed == 0)
+		found(&p->d->f, FOUND_PATTERNS_MISSING, p->name,
+		    "receive.procReceiveRefs matches no ref: pushes do not "
+		    "reach refd");
+	else
+		found(&p->d->f, FOUND_PATTERNS_PARTIAL, p->name,
+		    "receive.procReceiveRefs matches some refs: a push may be "
+		    "split between refd and git, and be half done");
+}

@@ -1,0 +1,67 @@
+/* Links in the places of files and directories: git follows some of them,
+ * refd does not. */
+#include <errno.h>
+#include <fts.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/doctor/doctor_internal.h"
+
+static bool is_link(const struct patient *p, const char *name)
+{
+	char *path = xasprintf("%s/%s", p->name, name);
+	struct stat st;
+	bool is = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+
+	free(path);
+	return is;
+}
+
+static bool leads_out(const struct patient *p, const char *path)
+{
+	char real[PATH_MAX];
+	size_t len = strlen(p->name);
+
+	return realpath(path, real) &&
+	    (strncmp(real, p->name, len) || real[len] != '/');
+}
+
+/* The first of them; there may be many. */
+static void look_below(struct patient *p, const char *name)
+{
+	char *path = xasprintf("%s/%s", p->name, name);
+	char *const paths[] = { path, NULL };
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *at;
+	struct stat st;
+
+	while (fts && (at = fts_read(fts))) {
+		if (at->fts_info != FTS_SL || stat(at->fts_path, &st) < 0 ||
+		    !S_ISDIR(st.st_mode) || !leads_out(p, at->fts_path))
+			continue;
+		found(&p->d->f, FOUND_REFS_LINK, p->name,
+		    "%s leads out of the repository: refd refuses refs there",
+		    at->fts_path);
+		break;
+	}
+	if (fts)
+		fts_close(fts);
+	free(path);
+}
+
+void look_at_links(struct patient *p)
+{
+	if (!p->is_enabled)
+		return;
+	if (is_link(p, "HEAD"))
+		found(&p->d->f, FOUND_HEAD_LINK, p->name,
+		    "HEAD is a link of the file system: pushes are left to "
+		    "git, and have its durability");
+	if (is_link(p, "packed-refs"))
+		found(&p->d->f, FOUND_PACKED_LINK, p->name,
+		    "packed-refs is a link: what deletes refs is left to git");
+	look_below(p, "refs");
+	look_below(p, "logs");
+}

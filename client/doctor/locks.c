@@ -1,0 +1,223 @@
+/*
+ * Locks that have been standing for a while: how long, who has them open, and
+ * whether they are refd's, which are links of a file in refd/stage/. git keeps
+ * a lock's file open only while it writes, so that nobody has it open proves
+ * nothing; it is told, and nobody's lock is removed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/doctor/doctor_internal.h"
+#include "client/enable/owner.h"
+
+/* Younger ones are at work. */
+#define OLD_S 60
+
+struct lock {
+	char *path;
+	struct stat st;
+	bool is_refds;
+};
+
+struct locks {
+	struct lock *list;
+	size_t nr;
+};
+
+/* ---- which there are ---- */
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s), tail = strlen(end);
+
+	return len > tail && !strcmp(s + len - tail, end);
+}
+
+static void take(struct locks *l, const char *path)
+{
+	struct lock lock = { 0 };
+
+	if (lstat(path, &lock.st) < 0 || !S_ISREG(lock.st.st_mode) ||
+	    time(NULL) - lock.st.st_mtime < OLD_S)
+		return;
+	lock.path = xstrdup(path);
+	l->list = xrealloc(l->list, (l->nr + 1) * sizeof(*l->list));
+	l->list[l->nr++] = lock;
+}
+
+static void take_below(struct locks *l, const char *dir, int depth)
+{
+	char *const paths[] = { (char *)dir, NULL };
+	FTS *fts =
+	    fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+	FTSENT *at;
+
+	while (fts && (at = fts_read(fts))) {
+		if (at->fts_info == FTS_D && at->fts_level >= depth)
+			fts_set(fts, at, FTS_SKIP);
+		if (at->fts_info != FTS_D && at->fts_info != FTS_DP &&
+		    (ends_with(at->fts_name, ".lock") ||
+			!strcmp(at->fts_name, "packed-refs.new")))
+			take(l, at->fts_path);
+	}
+	if (fts)
+		fts_close(fts);
+}
+
+static void mark_refds(struct locks *l, const char *repo)
+{
+	char *dir = xasprintf("%s/refd/stage", repo);
+	DIR *stage = opendir(dir);
+	struct dirent *at;
+	size_t i;
+
+	while (stage && (at = readdir(stage)))
+		for (i = 0; i < l->nr; i++)
+			l->list[i].is_refds |=
+			    at->d_ino == l->list[i].st.st_ino;
+	if (stage)
+		closedir(stage);
+	free(dir);
+}
+
+/* Whether a daemon has the repository. */
+static bool is_served(const char *repo)
+{
+	char *path = xasprintf("%s/refd/lock", repo);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return is;
+}
+
+/* ---- who has them open ---- */
+
+static bool has_open(const char *fds, const char *path)
+{
+	DIR *dir = opendir(fds);
+	char target[4096];
+	struct dirent *at;
+	bool has = false;
+	ssize_t len;
+
+	while (dir && !has && (at = readdir(dir))) {
+		len = readlinkat(dirfd(dir), at->d_name, target,
+		    sizeof(target) - 1);
+		if (len <= 0)
+			continue;
+		target[len] = '\0';
+		has = !strcmp(target, path);
+	}
+	if (dir)
+		closedir(dir);
+	return has;
+}
+
+/* "git (pid 12)", owned; NULL: nobody that can be seen. */
+static char *holder_of(const char *path)
+{
+	DIR *all = opendir("/proc");
+	struct dirent *at;
+	char *who = NULL;
+
+	while (all && !who && (at = readdir(all))) {
+		struct text name = { 0 };
+		uint64_t pid;
+		char *file;
+
+		if (!parse_number(at->d_name, UINT32_MAX, &pid))
+			continue;
+		file = xasprintf("/proc/%s/fd", at->d_name);
+		if (has_open(file, path)) {
+			free(file);
+			file = xasprintf("/proc/%s/comm", at->d_name);
+			text_read_file(&name, file);
+			who = xasprintf("%.*s (pid %" PRIu64 ")",
+			    (int)(name.len ? name.len - 1 : 0),
+			    name.len ? name.data : "", pid);
+		}
+		text_done(&name);
+		free(file);
+	}
+	if (all)
+		closedir(all);
+	return who;
+}
+
+/* ---- what is told of them ---- */
+
+static void tell(struct patient *p, const struct lock *lock, bool served)
+{
+	char *who = lock->is_refds ? NULL : holder_of(lock->path);
+	intmax_t age = (intmax_t)(time(NULL) - lock->st.st_mtime);
+	struct findings *f = &p->d->f;
+
+	if (lock->is_refds && !served)
+		found(f, FOUND_LOCK_OF_REFD, lock->path,
+		    "a lock of refd's, %jd seconds old, and no daemon has the "
+		    "repository",
+		    age);
+	else if (lock->is_refds)
+		found(f, FOUND_LOCK_HELD, lock->path,
+		    "held by the daemon, for %jd seconds", age);
+	else if (who)
+		found(f, FOUND_LOCK_HELD, lock->path,
+		    "held by %s, for %jd seconds", who, age);
+	else
+		found(f, FOUND_LOCK_STALE, lock->path,
+		    "%jd seconds old, and nobody has it open: who made it may "
+		    "have died",
+		    age);
+	free(who);
+}
+
+/* Without the lock nobody is writing it, and it stops all who would. */
+static void look_at_new(struct patient *p, const struct lock *lock)
+{
+	char *other = xasprintf("%s/packed-refs.lock", p->name);
+
+	if (access(other, F_OK) < 0)
+		found(&p->d->f, FOUND_PACKED_NEW, p->name,
+		    "packed-refs.new is %jd seconds old, and git cannot pack "
+		    "or delete refs while it is there",
+		    (intmax_t)(time(NULL) - lock->st.st_mtime));
+	free(other);
+}
+
+void look_at_locks(struct patient *p)
+{
+	char *refs = xasprintf("%s/refs", p->name);
+	char *worktrees = xasprintf("%s/worktrees", p->name);
+	struct locks l = { 0 };
+	bool served;
+	size_t i;
+
+	owner_enter(&p->owner);
+	take_below(&l, p->name, 1);
+	take_below(&l, refs, 1000);
+	take_below(&l, worktrees, 1000);
+	mark_refds(&l, p->name);
+	owner_leave();
+	served = l.nr && is_served(p->name);
+	for (i = 0; i < l.nr; i++) {
+		if (ends_with(l.list[i].path, ".new"))
+			look_at_new(p, &l.list[i]);
+		else
+			tell(p, &l.list[i], served);
+		free(l.list[i].path);
+	}
+	free(l.list);
+	free(refs);
+	free(worktrees);
+}

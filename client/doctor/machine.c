@@ -1,0 +1,286 @@
+/* The daemon, git, and what is enabled for all. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+#include "client/doctor/doctor_internal.h"
+#include "client/enable/registry.h"
+#include "client/enable/system.h"
+#include "client/refd.h"
+#include "client/request/reach.h"
+
+#define ASK_MS 5000
+
+/* ---- the daemon ---- */
+
+static void look_at_hello(struct doctor *d, const struct refd_hello *hello)
+{
+	d->daemon = (pid_t)hello->pid;
+	text_addf(&d->looked, "the daemon on %s (%s, pid %d)\n", d->socket,
+	    hello->software, (int)d->daemon);
+	if (strcmp(hello->software, "refd/" REFD_VERSION))
+		found(&d->f, FOUND_DAEMON_VERSION, d->socket,
+		    "the daemon is %s, this program refd/%s", hello->software,
+		    REFD_VERSION);
+	if (hello->state != REFD_SERVING)
+		found(&d->f, FOUND_DAEMON_STATE, d->socket, "the daemon is %s",
+		    refd_server_state_name(hello->state));
+}
+
+static void take_pair(struct doctor *d, const struct refd_pair *pair)
+{
+	if (!strcmp(pair->key, "state_dir") && !d->state_dir)
+		d->state_dir = xstrdup(pair->value);
+	if (!strcmp(pair->key, "durability"))
+		refd_durability_from_name(pair->value, &d->durability);
+	if (!strcmp(pair->key, "fatal") && *pair->value)
+		found(&d->f, FOUND_DAEMON_FATAL, d->socket,
+		    "the daemon cannot go on: %s", pair->value);
+	if (!strcmp(pair->key, "awaiting_repos") && strcmp(pair->value, "0"))
+		found(&d->f, FOUND_RECOVERY_AWAITS, d->socket,
+		    "%s repositories await recovery and are not served: they "
+		    "are gone, or their disk failed",
+		    pair->value);
+}
+
+static void ask_status(struct doctor *d, struct refd *r)
+{
+	struct refd_request req = { .verb = REFD_VERB_STATUS };
+	struct refd_answer ans;
+	size_t i;
+
+	if (refd_call(r, &req, ASK_MS, &ans) < 0)
+		return;
+	for (i = 0; ans.kind == REFD_ANSWER_PAIRS && i < ans.nr_pairs; i++)
+		take_pair(d, &ans.pairs[i]);
+	refd_answer_done(&ans);
+}
+
+/* Who can't read it is in no position to tell. */
+static void look_at_namespace(struct doctor *d)
+{
+	char *path = xasprintf("/proc/%d/ns/user", (int)d->daemon);
+	char its[64], ours[64];
+	ssize_t a = readlink(path, its, sizeof(its) - 1);
+	ssize_t b = readlink("/proc/self/ns/user", ours, sizeof(ours) - 1);
+
+	if (a > 0 && b > 0 && (a != b || memcmp(its, ours, (size_t)a)))
+		found(&d->f, FOUND_DAEMON_USERS, d->socket,
+		    "the daemon is in a user namespace of its own, where it "
+		    "cannot tell users apart");
+	free(path);
+}
+
+static bool is_inside_repository(const char *dir, struct text *which)
+{
+	char *path = xstrdup(dir), *slash;
+	struct gitdir gd = { 0 };
+	bool is = false;
+
+	while (!is && (slash = strrchr(path, '/')) && slash != path) {
+		*slash = '\0';
+		text_clear(which);
+		is = gitdir_at(&gd, path, which);
+		gitdir_done(&gd);
+	}
+	if (is) {
+		text_clear(which);
+		text_adds(which, path);
+	}
+	free(path);
+	return is;
+}
+
+static void look_at_state(struct doctor *d)
+{
+	struct text which = { 0 };
+	struct stat st;
+
+	text_addf(&d->looked, "the state in %s\n", d->state_dir);
+	look_at_disk(d, d->state_dir, "the journal is");
+	if (is_inside_repository(d->state_dir, &which))
+		found(&d->f, FOUND_STATE_INSIDE, d->state_dir,
+		    "the journal is inside of the repository %s", which.data);
+	if (stat(d->state_dir, &st) == 0 && (st.st_mode & 0022))
+		found(&d->f, FOUND_STATE_OPEN, d->state_dir,
+		    "others may write to the journal's directory (mode %04o)",
+		    st.st_mode & 07777);
+	text_done(&which);
+}
+
+static void not_there(struct doctor *d, int err, const char *why)
+{
+	if (err == -EACCES)
+		found(&d->f, FOUND_SOCKET_CLOSED, d->socket,
+		    "who runs this may not open it: %s", why);
+	else if (err == -EPERM)
+		found(&d->f, FOUND_USER_DENIED, d->socket,
+		    "the daemon denies who runs this: %s", why);
+	else if (err == -EPROTO)
+		found(&d->f, FOUND_DAEMON_PROTOCOL, d->socket, "%s", why);
+	else
+		found(&d->f, FOUND_DAEMON_AWAY, d->socket, "%s", why);
+}
+
+void look_at_daemon(struct doctor *d)
+{
+	struct refd *r;
+	int err;
+
+	d->socket = reach_socket(d->socket_option, NULL);
+	r = refd_new(d->socket);
+	err = r ? refd_connect(r, ASK_MS) : -ENOMEM;
+	if (err < 0) {
+		text_addf(&d->looked, "the socket %s\n", d->socket);
+		not_there(d, err, r ? refd_error(r) : "out of memory");
+	} else {
+		look_at_hello(d, refd_hello(r));
+		ask_status(d, r);
+		look_at_namespace(d);
+	}
+	refd_free(r);
+	if (d->state_dir)
+		look_at_state(d);
+}
+
+/* ---- git ---- */
+
+static char *version_of(const char *git)
+{
+	const char *argv[] = { git, "version", NULL };
+	static const char before[] = "git version ";
+	struct text t = { 0 };
+	char *version = NULL;
+
+	if (access(git, X_OK) == 0 && child_capture(argv, &t) == 0 &&
+	    has_prefix(t.data, before))
+		version = xasprintf("%.*s",
+		    (int)strcspn(t.data + sizeof(before) - 1, "\n"),
+		    t.data + sizeof(before) - 1);
+	text_done(&t);
+	return version;
+}
+
+static void look_at_version(struct doctor *d, const char *git,
+    const char *version)
+{
+	unsigned its_major = 0, its_minor = 0;
+
+	text_addf(&d->looked, "git %s in %s\n", version, git);
+	if (sscanf(version, "%u.%u", &its_major, &its_minor) != 2)
+		return;
+	if (its_major < 2 || (its_major == 2 && its_minor < 29))
+		found(&d->f, FOUND_GIT_OLD, git,
+		    "git %s does not run proc-receive hooks", version);
+	else if (its_major == 2 && its_minor < 36)
+		found(&d->f, FOUND_GIT_NO_FSYNC, git,
+		    "git %s does not know core.fsync, so its pack-refs can "
+		    "lose in a power cut what refd had made durable",
+		    version);
+}
+
+/* Of every directory in PATH: a hook's git is the first, a server may have
+ * been told of another. */
+void look_at_gits(struct doctor *d)
+{
+	char *path = xstrdup(getenv("PATH") ? getenv("PATH") : ""), *rest;
+	char *dir = strtok_r(path, ":", &rest);
+	char *first = NULL, *first_git = NULL;
+
+	for (; dir; dir = strtok_r(NULL, ":", &rest)) {
+		char *git = xasprintf("%s/git", dir), *version = NULL;
+
+		if (dir[0] == '/')
+			version = version_of(git);
+		if (version && !first) {
+			first = version;
+			first_git = git;
+			look_at_version(d, git, version);
+			continue;
+		}
+		if (version && strcmp(version, first))
+			found(&d->f, FOUND_GIT_VERSIONS, git,
+			    "git %s, and %s before it in PATH is %s", version,
+			    first_git, first);
+		free(version);
+		free(git);
+	}
+	if (!first)
+		found(&d->f, FOUND_GIT_MISSING, "PATH", "there is no git");
+	free(first);
+	free(first_git);
+	free(path);
+}
+
+/* ---- what is enabled ---- */
+
+static void add_root(struct doctor *d, char *root)
+{
+	d->roots = xrealloc(d->roots, (d->nr_roots + 1) * sizeof(*d->roots));
+	d->roots[d->nr_roots++] = root;
+}
+
+/* Whoever pushes has to read what the system's configuration includes. */
+static void look_at_include(struct doctor *d, const char *file)
+{
+	char *path = xstrdup(file), *slash = path;
+	struct stat st;
+	bool is_open = stat(path, &st) < 0 || (st.st_mode & 0004);
+
+	while (is_open && (slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		is_open = stat(path, &st) < 0 || (st.st_mode & 0001);
+		*slash = '/';
+	}
+	if (!is_open)
+		found(&d->f, FOUND_SYSTEM_CLOSED, file,
+		    "not everybody may read it: git ends for them, or leaves "
+		    "their pushes unserved");
+	free(path);
+}
+
+void look_at_system(struct doctor *d)
+{
+	struct enabled record = { 0 };
+	struct site site;
+	size_t i;
+
+	if (!system_read(&site, &record))
+		record.nr = 0;
+	for (i = 0; i < record.nr; i++) {
+		char *root = system_root(&record.steps[i]);
+
+		if (root) {
+			look_at_include(d, record.steps[i].value);
+			add_root(d, root);
+		}
+	}
+	if (record.nr)
+		text_addf(&d->looked, "what is enabled below %zu roots\n",
+		    d->nr_roots);
+	if (record.nr && !enabled_holds(&record, &site))
+		found(&d->f, FOUND_SYSTEM_INCOMPLETE, site.name,
+		    "some of what refd enable --system did is not there any "
+		    "more");
+	enabled_done(&record);
+	site_done(&site);
+}
+
+void look_at_list(struct doctor *d)
+{
+	struct registry r = { 0 };
+	struct stat st;
+	size_t i;
+
+	registry_read(&r);
+	for (i = 0; i < r.nr; i++)
+		if (stat(r.entries[i].path, &st) < 0 && errno != EACCES)
+			found(&d->f, FOUND_LISTED_GONE, r.entries[i].path,
+			    "it is on the list of what is enabled, and is gone "
+			    "(%s)",
+			    strerror(errno));
+	registry_done(&r);
+}

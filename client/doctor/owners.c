@@ -1,0 +1,106 @@
+/*
+ * Whether the owner can do in the repository what refd and git do as the
+ * owner. A git that root ran once leaves what is root's. Only where the
+ * owner's rights are those of this process can that be told.
+ */
+#include <errno.h>
+#include <fts.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/doctor/doctor_internal.h"
+
+struct count {
+	const struct patient *p;
+	size_t nr;
+	char *example; /* owned */
+};
+
+static void note(struct count *c, const char *path)
+{
+	if (!c->nr++)
+		c->example = xstrdup(path);
+}
+
+/* A directory is written to; so is a log; anything else is read, if that. */
+static bool may_use(const FTSENT *at, bool appends)
+{
+	if (at->fts_info == FTS_D)
+		return access(at->fts_path, W_OK | X_OK) == 0;
+	return access(at->fts_path, appends ? R_OK | W_OK : R_OK) == 0;
+}
+
+/* DEPTH: how far down; the store of objects has more files than are worth a
+ * look. */
+static void walk(struct count *c, const char *below, int depth, bool files,
+    bool appends)
+{
+	char *path = xasprintf("%s/%s", c->p->name, below);
+	char *const paths[] = { path, NULL };
+	FTS *fts =
+	    fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+	FTSENT *at;
+
+	while (fts && (at = fts_read(fts))) {
+		switch (at->fts_info) {
+		case FTS_D:
+			if (at->fts_level >= depth)
+				fts_set(fts, at, FTS_SKIP);
+			if (!may_use(at, appends))
+				note(c, at->fts_path);
+			break;
+		case FTS_DNR:
+			note(c, at->fts_path);
+			break;
+		case FTS_F:
+		case FTS_NSOK:
+			if (files && !may_use(at, appends))
+				note(c, at->fts_path);
+			break;
+		}
+	}
+	if (fts)
+		fts_close(fts);
+	free(path);
+}
+
+/* As the daemon judges it, when it is root's. */
+static void look_at_whose(struct patient *p)
+{
+	char *refs = xasprintf("%s/refs", p->name);
+	struct stat st;
+
+	if (lstat(refs, &st) < 0)
+		found(&p->d->f, FOUND_OWNER_UNCLEAR, p->name,
+		    "it has no refs/: %s", strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		found(&p->d->f, FOUND_OWNER_UNCLEAR, p->name,
+		    "refs/ is no directory of its own, so a daemon of root's "
+		    "cannot tell whose it is");
+	else if (st.st_uid != p->owner.st_uid && p->owner.st_uid != 0)
+		found(&p->d->f, FOUND_OWNER_UNCLEAR, p->name,
+		    "refs/ belongs to user %u, and what is around it to user "
+		    "%u",
+		    (unsigned)st.st_uid, (unsigned)p->owner.st_uid);
+	free(refs);
+}
+
+void look_at_owners(struct patient *p)
+{
+	struct count c = { .p = p };
+
+	look_at_whose(p);
+	if (!p->as_owner || geteuid() == 0)
+		return;
+	walk(&c, "refs", 1000, false, false);
+	walk(&c, "logs", 1000, true, true);
+	walk(&c, "objects", 1, false, false);
+	walk(&c, "objects/pack", 1, true, false);
+	if (c.nr)
+		found(&p->d->f, FOUND_OWNER_MIXED, p->name,
+		    "%zu files and directories cannot be used by its owner, "
+		    "such as %s",
+		    c.nr, c.example);
+	free(c.example);
+}

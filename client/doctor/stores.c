@@ -1,0 +1,134 @@
+/* What belongs to a repository and lies elsewhere: worktrees, alternates; and
+ * the id by which the journal knows it. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/doctor/doctor_internal.h"
+
+/* ---- worktrees ---- */
+
+static void look_at_worktree(struct patient *p, const char *id)
+{
+	char *dir = xasprintf("%s/worktrees/%s", p->name, id);
+	char *file = xasprintf("%s/gitdir", dir);
+	struct text t = { 0 };
+	struct stat st;
+
+	if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode)) {
+		found(&p->d->f, FOUND_WORKTREE_LINK, p->name,
+		    "worktrees/%s is a link: refd serves no worktree behind it",
+		    id);
+	} else if (text_read_file(&t, file) == 0 && t.len) {
+		t.data[strcspn(t.data, "\n")] = '\0';
+		if (t.data[0] == '/' && access(t.data, F_OK) < 0 &&
+		    errno == ENOENT)
+			found(&p->d->f, FOUND_WORKTREE_GONE, p->name,
+			    "the worktree %s is gone, and its branch counts as "
+			    "checked out",
+			    id);
+	}
+	text_done(&t);
+	free(file);
+	free(dir);
+}
+
+void look_at_worktrees(struct patient *p)
+{
+	char *dir = xasprintf("%s/worktrees", p->name);
+	DIR *all = opendir(dir);
+	struct dirent *at;
+
+	while (all && (at = readdir(all)))
+		if (at->d_name[0] != '.')
+			look_at_worktree(p, at->d_name);
+	if (all)
+		closedir(all);
+	free(dir);
+}
+
+/* ---- alternates ---- */
+
+static void look_at_alternate(struct patient *p, const struct stat *own,
+    const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		found(&p->d->f, FOUND_ALTERNATE_MISSING, p->name,
+		    "its objects are in %s too: %s", path, strerror(errno));
+	else if (st.st_dev != own->st_dev && st.st_ino == own->st_ino)
+		found(&p->d->f, FOUND_ALTERNATE_INODE, p->name,
+		    "%s is on another file system and has the inode number of "
+		    "its own objects/: libgit2 takes them for one",
+		    path);
+	else if (st.st_dev != own->st_dev)
+		found(&p->d->f, FOUND_ALTERNATE_ELSEWHERE, p->name,
+		    "its alternate %s is on another file system", path);
+}
+
+void look_at_alternates(struct patient *p)
+{
+	char *objects = xasprintf("%s/objects", p->name);
+	char *file = xasprintf("%s/info/alternates", objects);
+	struct text t = { 0 };
+	struct stat own;
+	char *line = NULL, *rest = NULL;
+
+	if (stat(objects, &own) == 0 && text_read_file(&t, file) == 0)
+		line = strtok_r(t.data, "\n", &rest);
+	for (; line; line = strtok_r(NULL, "\n", &rest)) {
+		char *path;
+
+		if (line[0] == '#')
+			continue;
+		path = line[0] == '/' ? xstrdup(line) :
+					xasprintf("%s/%s", objects, line);
+		look_at_alternate(p, &own, path);
+		free(path);
+	}
+	text_done(&t);
+	free(file);
+	free(objects);
+}
+
+/* ---- the id ---- */
+
+static bool is_uuid(const char *s)
+{
+	return strspn(s, "0123456789abcdef") == 32 && s[32] == '\n';
+}
+
+static void look_for_twin(struct patient *p, const char *uuid)
+{
+	struct known_repo *us = &p->d->known[p->d->nr_known - 1];
+	size_t i;
+
+	us->uuid = xasprintf("%.32s", uuid);
+	for (i = 0; i + 1 < p->d->nr_known; i++) {
+		const struct known_repo *other = &p->d->known[i];
+
+		if (other->uuid && !strcmp(other->uuid, us->uuid) &&
+		    strcmp(other->path, us->path))
+			found(&p->d->f, FOUND_ID_CLASH, p->name,
+			    "%s has the same id in refd/id", other->path);
+	}
+}
+
+void look_at_id(struct patient *p)
+{
+	char *file = xasprintf("%s/refd/id", p->name);
+	struct text t = { 0 };
+	int err = text_read_file(&t, file);
+
+	if (err == 0 && has_prefix(t.data, "uuid ") && is_uuid(t.data + 5) &&
+	    has_prefix(t.data + 38, "journal ") && is_uuid(t.data + 46))
+		look_for_twin(p, t.data + 5);
+	else if (err != -ENOENT && err != -ENOTDIR)
+		found(&p->d->f, FOUND_ID_BROKEN, p->name,
+		    "refd/id is not what refd wrote there: it is not served");
+	text_done(&t);
+	free(file);
+}

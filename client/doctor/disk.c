@@ -22,8 +22,7 @@
 struct mount {
 	uint64_t id;
 	unsigned dev_major, dev_minor;
-	char *point, *options, *type, *source, *super; /* in LINE */
-	char *line;                                    /* owned */
+	char *point, *options, *type, *source, *super; /* borrowed */
 };
 
 /* ---- finding it ---- */
@@ -72,31 +71,22 @@ static bool parse(struct mount *m, char *line)
 	return true;
 }
 
-static bool find_mount(const char *path, struct mount *m)
+/* Its line, owned, or NULL. */
+static char *find_mount(const char *path)
 {
+	char *line, *rest = NULL, *found_line = NULL;
 	struct text t = { 0 };
 	struct statx stx;
-	char *line, *rest = NULL;
-	bool is_there = false;
 
-	memset(m, 0, sizeof(*m));
-	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &stx) < 0 ||
-	    !(stx.stx_mask & STATX_MNT_ID) ||
-	    text_read_file(&t, "/proc/self/mountinfo") < 0) {
-		text_done(&t);
-		return false;
-	}
-	line = strtok_r(t.data, "\n", &rest);
-	for (; line && !is_there; line = strtok_r(NULL, "\n", &rest)) {
-		if (strtoull(line, NULL, 10) != stx.stx_mnt_id)
-			continue;
-		m->line = xstrdup(line);
-		is_there = parse(m, m->line);
-		if (!is_there)
-			free(m->line);
-	}
+	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &stx) == 0 &&
+	    (stx.stx_mask & STATX_MNT_ID) &&
+	    text_read_file(&t, "/proc/self/mountinfo") == 0)
+		for (line = strtok_r(t.data, "\n", &rest); line;
+		     line = strtok_r(NULL, "\n", &rest))
+			if (strtoull(line, NULL, 10) == stx.stx_mnt_id)
+				found_line = xstrdup(line);
 	text_done(&t);
-	return is_there;
+	return found_line;
 }
 
 static bool is_new(struct doctor *d, uint64_t id)
@@ -241,18 +231,23 @@ static void look_at_room(struct doctor *d, const struct mount *m,
 		    what, (uint64_t)v.f_favail, (uint64_t)v.f_files);
 }
 
+void look_at_mount(struct doctor *d, char *line, const char *what)
+{
+	struct mount m = { 0 };
+
+	if (!parse(&m, line) || !is_new(d, m.id))
+		return;
+	text_addf(&d->looked, "the file system %s (%s)\n", m.point, m.type);
+	look_at_type(d, &m, what);
+	look_at_options(d, &m, what);
+	look_at_room(d, &m, what);
+}
+
 void look_at_disk(struct doctor *d, const char *path, const char *what)
 {
-	struct mount m;
+	char *line = find_mount(path);
 
-	if (!find_mount(path, &m))
-		return;
-	if (is_new(d, m.id)) {
-		text_addf(&d->looked, "the file system %s (%s)\n", m.point,
-		    m.type);
-		look_at_type(d, &m, what);
-		look_at_options(d, &m, what);
-		look_at_room(d, &m, what);
-	}
-	free(m.line);
+	if (line)
+		look_at_mount(d, line, what);
+	free(line);
 }

@@ -11,20 +11,20 @@
 #include "client/request/output.h"
 
 static const char usage_text[] =
-    "usage: refd doctor [--fix] [--json] [--socket PATH]\n"
+    "usage: refd doctor [--fix] [--json] [--socket PATH] [--user NAME]...\n"
     "                   [--all | --system | [--repo] <repository>...]\n";
 
 struct order {
 	bool all, system, mends, as_json;
 	const char *socket;
-	const char **repos;
-	size_t nr_repos;
+	const char **repos, **users;
+	size_t nr_repos, nr_users;
 };
 
-static void take_repo(struct order *o, const char *path)
+static void append(const char ***list, size_t *nr, const char *value)
 {
-	o->repos = xrealloc(o->repos, (o->nr_repos + 1) * sizeof(*o->repos));
-	o->repos[o->nr_repos++] = path;
+	*list = xrealloc(*list, (*nr + 1) * sizeof(**list));
+	(*list)[(*nr)++] = value;
 }
 
 static void __attribute__((noreturn)) usage(FILE *to, int rc)
@@ -39,6 +39,7 @@ static void parse(struct order *o, int argc, char **argv)
 						     'a' },
 		{ "system", no_argument, NULL, 'y' },
 		{ "repo", required_argument, NULL, 'r' },
+		{ "user", required_argument, NULL, 'u' },
 		{ "fix", no_argument, NULL, 'f' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "socket", required_argument, NULL, 's' },
@@ -56,11 +57,13 @@ static void parse(struct order *o, int argc, char **argv)
 		o->as_json |= c == 'j';
 		if (c == 's')
 			o->socket = optarg;
+		if (c == 'u')
+			append(&o->users, &o->nr_users, optarg);
 		if (c == 'r')
-			take_repo(o, optarg);
+			append(&o->repos, &o->nr_repos, optarg);
 	}
 	for (; optind < argc; optind++)
-		take_repo(o, argv[optind]);
+		append(&o->repos, &o->nr_repos, argv[optind]);
 	if (o->all + o->system + (o->nr_repos > 0) > 1)
 		usage(stderr, EXIT_USAGE);
 }
@@ -119,6 +122,10 @@ static void look(struct doctor *d, const struct order *o)
 	d->socket_option = o->socket;
 	look_at_gits(d);
 	look_at_daemon(d);
+	for (i = 0; i < o->nr_users; i++)
+		look_at_user(d, o->users[i]);
+	if (!d->has_git)
+		return;
 	look_at_system(d);
 	look_at_list(d);
 	for (i = 0; i < o->nr_repos; i++)
@@ -245,5 +252,6 @@ int command_doctor(int argc, char **argv)
 	doctor_done(&before);
 	doctor_done(&d);
 	free(o.repos);
+	free(o.users);
 	return s.nr[ERROR] + s.nr[WARNING] ? EXIT_FAILED : EXIT_DONE;
 }

@@ -28,6 +28,7 @@ struct doctor {
 	pid_t daemon;
 	enum refd_durability durability;
 
+	bool has_git;
 	char **roots; /* of --system, with a slash at the end */
 	size_t nr_roots;
 	struct known_repo *known;
@@ -54,11 +55,15 @@ struct patient {
 /* ---- the machine ---- */
 
 void look_at_daemon(struct doctor *d);
+/* What that user gets of it, besides the owners of repositories. */
+void look_at_user(struct doctor *d, const char *name);
 void look_at_gits(struct doctor *d);
 void look_at_system(struct doctor *d);
 void look_at_list(struct doctor *d);
 /* The file system of PATH, where WHAT is kept; each once. */
 void look_at_disk(struct doctor *d, const char *path, const char *what);
+/* The same by its LINE of /proc/self/mountinfo, which is written to. */
+void look_at_mount(struct doctor *d, char *line, const char *what);
 
 /* ---- a repository ---- */
 

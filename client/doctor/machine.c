@@ -1,5 +1,6 @@
 /* The daemon, git, and what is enabled for all. */
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,27 @@ void look_at_daemon(struct doctor *d)
 		look_at_state(d);
 }
 
+void look_at_user(struct doctor *d, const char *name)
+{
+	const struct passwd *pw = getpwnam(name);
+	struct text why = { 0 };
+	enum probe probe;
+
+	if (!pw)
+		die("there is no user '%s'", name);
+	if (geteuid() != 0 && pw->pw_uid != geteuid())
+		die("only root can look as another user");
+	text_addf(&d->looked, "what %s gets of the daemon\n", name);
+	probe = probe_as(pw->pw_uid, d->socket, NULL, &why);
+	if (probe == PROBE_CLOSED)
+		found(&d->f, FOUND_SOCKET_CLOSED, name,
+		    "this user cannot open the socket: %s", why.data);
+	if (probe == PROBE_DENIED)
+		found(&d->f, FOUND_USER_DENIED, name,
+		    "the daemon denies this user: %s", why.data);
+	text_done(&why);
+}
+
 /* ---- git ---- */
 
 static char *version_of(const char *git)
@@ -208,6 +230,7 @@ void look_at_gits(struct doctor *d)
 		free(version);
 		free(git);
 	}
+	d->has_git = first;
 	if (!first)
 		found(&d->f, FOUND_GIT_MISSING, "PATH", "there is no git");
 	free(first);

@@ -127,11 +127,26 @@ static void look_through_daemon(struct patient *p)
 	free(path);
 }
 
+/* Said once: it is of the machine, not of the repository. */
+static void look_at_distance(struct patient *p)
+{
+	const char *state = p->d->state_dir;
+	struct stat st;
+
+	if (state && stat(state, &st) == 0 && st.st_dev != p->gd->dev &&
+	    !findings_have(&p->d->f, FOUND_STATE_ELSEWHERE, state))
+		found(&p->d->f, FOUND_STATE_ELSEWHERE, state,
+		    "the journal is on another file system than %s: a snapshot "
+		    "of one does not go with the other",
+		    p->name);
+}
+
 void look_at_service(struct patient *p)
 {
 	char *socket = reach_socket(p->d->socket_option, &p->all);
 	struct text why = { 0 };
 
+	look_at_distance(p);
 	look_through_daemon(p);
 	if (p->d->daemon || strcmp(socket, p->d->socket))
 		tell_probe(p, probe_as(p->owner.st_uid, socket, p->gd, &why),

@@ -1,0 +1,565 @@
+#!/bin/bash
+# refd doctor: every trap that it knows is made, and found by its id; where
+# --fix mends it it is gone then, and a second --fix has nothing to do; what it
+# does not mend is gone once it is undone. On a repository as it should be it
+# finds nothing and says what it looked at. Every id is in the manual page, and
+# is shown here or in the unit test.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+# git's system configuration is one of this test's own.
+unset GIT_CONFIG_NOSYSTEM
+export GIT_CONFIG_SYSTEM=$T/etc/gitconfig
+mkdir "$T/etc"
+chmod 755 "$T"
+hooks=$T/share/hooks
+shown=()
+
+doctor() { # ARGUMENT...
+	"$REFD" doctor --json "$@" >"$T/said" 2>"$T/err"
+}
+
+has() { # ID
+	grep -q "\"id\":\"$1\"" "$T/said"
+}
+
+sees() { # ID ARGUMENT...
+	local id=$1
+	shift
+	shown+=("$id")
+	doctor "$@"
+	if ! has "$id"; then
+		not_ok "$id is seen" "$(cat "$T/said" "$T/err")"
+		return 1
+	fi
+	ok "$id is seen"
+}
+
+sees_no() { # ID ARGUMENT...
+	local id=$1
+	shift
+	doctor "$@"
+	if has "$id"; then
+		not_ok "$id is gone" "$(cat "$T/said" "$T/err")"
+	else
+		ok "$id is gone"
+	fi
+}
+
+# Seen, mended, and nothing to do the second time.
+mends() { # ID ARGUMENT...
+	local id=$1
+	sees "$@" || return
+	shift
+	doctor --fix "$@"
+	if grep "\"id\":\"$id\"" "$T/said" | grep -q '"fixed":true'; then
+		ok "$id is mended"
+	else
+		not_ok "$id is mended" "$(cat "$T/said" "$T/err")"
+	fi
+	sees_no "$id" --fix "$@"
+}
+
+# An enabled one, made anew.
+fresh() {
+	rm -rf "$T/a.git"
+	new_repo a.git bare
+	"$REFD" enable "$T/a.git" >"$T/enabled"
+}
+
+a() { git -C "$T/a.git" "$@"; }
+A=$T/a.git
+
+# ---- nothing ----
+
+healthy() {
+	fresh
+	"$REFD" doctor "$A" >"$T/said"
+	is 'as it should be: nothing but the disk' '' \
+		"$(grep -E '^(error|warning|note):' "$T/said" |
+			grep -vE ': (fs|space|inodes)-')"
+	check 'it says what it looked at' \
+		grep -q "^looked at $A (durability journal)" "$T/said"
+	(cd "$A" && "$REFD" doctor) >"$T/said"
+	check 'named by nothing: the one around' grep -q "^looked at $A" \
+		"$T/said"
+	"$REFD" doctor --bad 2>"$T/err"
+	is 'a wrong option' 129 $?
+	sees not-a-repository "$T/none"
+	is 'an error: 1' 1 "$("$REFD" doctor "$T/none" >"$T/said"; echo $?)"
+}
+
+# ---- the hook ----
+
+hook_of() {
+	fresh
+	rm "$A/hooks/proc-receive"
+	mends hook-missing "$A"
+	rm "$A/hooks/proc-receive"
+	mends enable-incomplete --repo "$A"
+	fresh
+	rm "$A/hooks/proc-receive"
+	printf '#!/bin/sh\n' >"$A/hooks/proc-receive"
+	sees hook-not-executable "$A"
+	chmod +x "$A/hooks/proc-receive"
+	sees hook-not-refd "$A"
+	sed 's/@(#)refd version 0.1/@(#)refd version 0.0/' "$REFD" \
+		>"$A/hooks/proc-receive"
+	sees hook-version "$A"
+	cp "$REFD" "$A/hooks/proc-receive"
+	doctor "$A"
+	check 'a copy of refd is refd' sees_none hook-version hook-not-refd
+	fresh
+	a config core.hooksPath "$T/nowhere"
+	sees hooks-path "$A"
+	fresh
+	a config refd.chain refs/for
+	sees chain-missing "$A"
+	a config --unset refd.chain
+	sees_no chain-missing "$A"
+	new_repo bare.git bare
+	sees not-enabled "$T/bare.git"
+	fresh
+	printf '#!/bin/sh\n' >"$A/hooks/reference-transaction"
+	chmod +x "$A/hooks/reference-transaction"
+	sees transaction-hook "$A"
+	rm -r "$A"
+	mkdir -p "$A"
+	git init -q --bare "$A"
+	printf '#!/bin/sh\n' >"$A/hooks/proc-receive"
+	chmod +x "$A/hooks/proc-receive"
+	"$REFD" enable --chain refs/for --hooks "$hooks" "$A" >"$T/enabled"
+	rm "$hooks/update"
+	mends forwarders-missing "$A"
+}
+
+sees_none() { # ID...
+	local id
+	for id; do ! has "$id" || return 1; done
+}
+
+# ---- the patterns ----
+
+patterns() {
+	local key=receive.procReceiveRefs
+	fresh
+	a config --unset-all $key
+	mends patterns-missing "$A"
+	a config --unset $key '^refs$'
+	mends patterns-partial "$A"
+	a config --add $key '!:refs/heads'
+	sees pattern-useless "$A"
+	a config --unset $key '^[!]:refs/heads$'
+	sees_no pattern-useless "$A"
+	a config --add $key 'refs/heads refs/tags'
+	sees pattern-useless "$A"
+}
+
+# ---- settings ----
+
+settings() {
+	fresh
+	a config --unset core.fsync
+	mends fsync-unset "$A"
+	a config core.fsync objects
+	sees fsync-weak "$A"
+	a config core.fsync objects,reference
+	sees_no fsync-weak "$A"
+	a config core.fsyncMethod writeout-only
+	sees fsync-method "$A"
+	a config receive.shallowUpdate yes
+	sees shallow-update "$A"
+	a config receive.denyCurrentBranch updateInstead
+	sees update-instead "$A"
+	a config refd.fallback maybe
+	sees fallback-invalid "$A"
+	a config refd.durability much
+	sees durability-invalid "$A"
+	a config refd.durability fsync
+	doctor "$A"
+	check 'the mode of the repository' grep -q "$A (durability fsync)" \
+		"$T/said"
+	printf '[core\n' >>"$A/config"
+	sees config-broken "$A"
+	fresh
+	a config core.sharedRepository group
+	chmod g-ws "$A/refs"
+	sees shared-modes "$A"
+	chmod g+ws "$A/refs"
+	sees_no shared-modes "$A"
+	sees safe-directory "$A"
+	git config --system --add safe.directory "$A"
+	sees_no safe-directory "$A"
+	a config --unset core.sharedRepository
+	sees shared-unset "$A"
+	rm -r "$A"
+	git init -q --bare --object-format=sha256 "$A"
+	sees format-not-served "$A"
+	git init -q --bare "$A"
+	fresh
+	a config extensions.refStorage reftable
+	sees format-not-served "$A"
+}
+
+# ---- files ----
+
+files() {
+	local i=0
+	fresh
+	chown -R 65534 "$A"
+	chown root "$A/refs/tags"
+	sees owner-mixed "$A"
+	chown 65534 "$A/refs/tags"
+	sees_no owner-mixed "$A"
+	chown root "$A/refs"
+	sees owner-unclear "$A"
+	fresh
+	ln -sf refs/heads/main "$A/HEAD"
+	sees head-link "$A"
+	: >"$T/elsewhere"
+	ln -s "$T/elsewhere" "$A/packed-refs"
+	sees packed-refs-link "$A"
+	ln -s "$T" "$A/refs/heads/out"
+	sees refs-link "$A"
+	fresh
+	mkdir -p "$A/worktrees/w"
+	echo "$T/w/.git" >"$A/worktrees/w/gitdir"
+	sees worktree-gone "$A"
+	ln -s "$T" "$A/worktrees/l"
+	sees worktree-link "$A"
+	echo "$T/nothing" >"$A/objects/info/alternates"
+	sees alternate-missing "$A"
+	new_repo served.git bare
+	"$REFD" enable "$T/served.git" >"$T/enabled"
+	doctor "$T/served.git"
+	cp -a "$T/served.git" "$T/copy.git"
+	sees id-clash "$T/served.git" "$T/copy.git"
+	echo junk >"$T/copy.git/refd/id"
+	sees id-broken "$T/copy.git"
+	rm -r "$T/copy.git"
+	fresh
+	echo junk >"$A/refd/id"
+	sees repository-refused "$A"
+}
+
+locks() {
+	local holder
+	fresh
+	new_commit a.git x >"$T/id"
+	a update-ref refs/heads/x "$(cat "$T/id")"
+	touch -d '5 minutes ago' "$A/refs/heads/x.lock"
+	sees lock-stale "$A"
+	exec 3>"$A/refs/heads/x.lock"
+	sleep 60 &
+	holder=$!
+	own "$holder"
+	exec 3>&-
+	touch -d '5 minutes ago' "$A/refs/heads/x.lock"
+	sees lock-held "$A"
+	check 'who holds it' grep -q "sleep (pid $holder)" "$T/said"
+	kill "$holder"
+	reap "$holder"
+	rm "$A/refs/heads/x.lock"
+	doctor "$A"
+	mkdir -p "$A/refd/stage"
+	: >"$A/refd/stage/1.0"
+	touch -d '5 minutes ago' "$A/refd/stage/1.0"
+	ln "$A/refd/stage/1.0" "$A/refs/heads/y.lock"
+	sees lock-held "$A"
+	stop_daemon
+	sees lock-of-refd "$A"
+	start_daemon
+	rm -f "$A/refs/heads/y.lock"
+	touch -d '5 minutes ago' "$A/packed-refs.new"
+	mends packed-refs-new "$A"
+	check 'and git packs again' a pack-refs --all
+}
+
+# ---- the machine ----
+
+lists() {
+	fresh
+	new_repo gone.git bare
+	"$REFD" enable "$T/gone.git" >"$T/enabled"
+	rm -r "$T/gone.git"
+	mends listed-gone
+	mkdir "$T/deep"
+	new_repo deep/gone.git bare
+	"$REFD" enable "$T/deep/gone.git" >"$T/enabled"
+	rm -r "$T/deep"
+	doctor --fix
+	check 'what may be a disk that is not mounted stays listed' \
+		has listed-gone
+	mkdir "$T/deep"
+	doctor --fix
+	mkdir "$T/srv"
+	new_repo srv/b.git bare
+	"$REFD" enable --system --root "$T/srv" --hooks "$hooks" >"$T/enabled"
+	doctor --system
+	check 'what is below a root is looked at' \
+		grep -q "$T/srv/b.git (durability" "$T/said"
+	check 'and served' sees_none include-not-reached hook-missing
+	chmod 700 "$T/etc"
+	sees system-unreadable
+	chmod 755 "$T/etc"
+	git config --system --unset-all "includeIf.gitdir:$T/srv/.path"
+	mends system-incomplete
+	git config --system --unset-all "includeIf.gitdir:$T/srv/.path"
+	sees include-not-reached --all
+	doctor --fix
+	"$REFD" disable --system >"$T/enabled"
+}
+
+gits() {
+	local name
+	mkdir "$T/bin" "$T/empty"
+	for name in 2.28.0 2.30.2; do
+		# shellcheck disable=SC2016 # the script's own words
+		printf '#!/bin/sh\n[ "$1" != version ] || { echo git version %s; exit; }\nexec %s "$@"\n' \
+			"$name" "$(command -v git)" >"$T/bin/git"
+		chmod +x "$T/bin/git"
+		case $name in
+		2.28*) PATH=$T/bin:$PATH sees git-old ;;
+		*) PATH=$T/bin:$PATH sees git-no-fsync ;;
+		esac
+	done
+	PATH=$T/bin:$PATH sees git-versions
+	(cd / && PATH=$T/empty "$REFD" doctor --json) >"$T/said"
+	shown+=(git-missing)
+	check 'git-missing is seen' has git-missing
+}
+
+# ---- the daemon ----
+
+# One that says HELLO and, where there is a "--", what follows as its answer to
+# the first request.
+pretend() { # HELLO... [-- ANSWER...]
+	python3 - "$T/fake.sock" "$@" <<'PYTHON' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(8)
+def say(c, lines):
+    for line in lines:
+        c.sendall(b"%04x" % (len(line) + 4) + line.encode())
+    c.sendall(b"0000")
+args = sys.argv[2:] + ["--"]
+at = args.index("--")
+while True:
+    c, _ = s.accept()
+    say(c, args[:at])
+    c.recv(4096)
+    if args[at + 1:-1]:
+        say(c, args[at + 1:-1])
+        c.recv(4096)
+    c.close()
+PYTHON
+	FAKE=$!
+	own "$FAKE"
+	while [ ! -S "$T/fake.sock" ]; do sleep 0.02; done
+}
+
+end_pretending() {
+	kill "$FAKE"
+	reap "$FAKE"
+	rm "$T/fake.sock"
+}
+
+daemons() {
+	local rest=('horizon 0' 'pid 1' 'limit updates=10 bytes=10')
+	sees daemon-away --socket "$T/nowhere.sock"
+	pretend 'refd version=1' 'software refd/0.0' 'state recovering' \
+		"${rest[@]}"
+	sees daemon-version --socket "$T/fake.sock"
+	sees daemon-not-serving --socket "$T/fake.sock"
+	end_pretending
+	pretend 'refd version=1' 'software refd/0.1' 'state serving' \
+		"${rest[@]}" -- 'answer 1 pairs' 'pair fatal no room' \
+		'pair awaiting_repos 2'
+	sees daemon-fatal --socket "$T/fake.sock"
+	sees recovery-awaits --socket "$T/fake.sock"
+	end_pretending
+	pretend 'refd version=9'
+	sees daemon-protocol --socket "$T/fake.sock"
+	end_pretending
+	fresh
+	chown -R 65534 "$A"
+	sees socket-closed "$A"
+	chmod 666 "$SOCKET"
+	sees user-denied "$A"
+	sees user-denied --user nobody
+	chmod 660 "$SOCKET"
+	chmod 777 "$STATE"
+	sees state-open
+	chmod 700 "$STATE"
+	sees_no state-open
+	stop_daemon
+	git init -q --bare "$T/state-in.git"
+	STATE=$T/state-in.git/state start_daemon --durability none
+	sees state-in-repository
+	fresh
+	sees durability-weak "$A"
+	stop_daemon
+	start_daemon
+}
+
+# ---- file systems ----
+
+# One with refd's own repository on it, and a word for each option.
+disk() { # ID MOUNT-OPTIONS MKFS-OPTION...
+	local id=$1 how=$2 image=$T/disk.img dir=$T/disk why
+	shift 2
+	mkdir -p "$dir"
+	rm -f "$image"
+	truncate -s 16M "$image"
+	if ! why=$(mkfs.ext4 -q -F "$@" "$image" 2>&1 &&
+		mount -o "loop$how" "$image" "$dir" 2>&1); then
+		skip "$id" "${why//$'\n'/; }"
+		return
+	fi
+	scenario_mounts+=("$dir")
+	git init -q --bare "$dir/d.git" 2>"$T/err"
+	case $id in
+	space-low) head -c 20M /dev/zero >"$dir/full" 2>"$T/err" ;;
+	inodes-low)
+		(cd "$dir" && seq 2000 | xargs touch) 2>"$T/err"
+		;;
+	fs-read-only) mount -o remount,ro "$dir" ;;
+	esac
+	sees "$id" "$dir/d.git"
+	umount "$dir"
+	unset 'scenario_mounts[-1]'
+}
+
+other_disk() { # ID TYPE [OPTION]
+	local id=$1 dir=$T/other why
+	mkdir -p "$dir"
+	if ! why=$(mount -t "$2" ${3:+-o "$3"} none "$dir" 2>&1); then
+		skip "$id" "${why//$'\n'/; }"
+		return
+	fi
+	scenario_mounts+=("$dir")
+	git init -q --bare "$dir/d.git"
+	sees "$id" "$dir/d.git"
+	new_repo on.git bare
+	if [ "$2" = tmpfs ]; then
+		echo "$dir/d.git/objects" >"$T/on.git/objects/info/alternates"
+		sees alternate-elsewhere "$T/on.git"
+		"$REFD" enable "$dir/d.git" >"$T/enabled"
+		sees state-elsewhere "$dir/d.git"
+	fi
+	# The daemon has it open.
+	umount -l "$dir"
+	unset 'scenario_mounts[-1]'
+}
+
+# On a copy of the disk everything has the number that it has there.
+twins() {
+	local dir why
+	mkdir "$T/one" "$T/two"
+	truncate -s 8M "$T/one.img"
+	mkfs.ext4 -q -F "$T/one.img"
+	for dir in one two; do
+		if ! why=$(mount -o loop "$T/$dir.img" "$T/$dir" 2>&1); then
+			skip alternate-same-inode "${why//$'\n'/; }"
+			return
+		fi
+		scenario_mounts+=("$T/$dir")
+		[ "$dir" = two ] || {
+			git init -q --bare "$T/one/d.git"
+			sync -f "$T/one"
+			cp "$T/one.img" "$T/two.img"
+		}
+	done
+	echo "$T/two/d.git/objects" >"$T/one/d.git/objects/info/alternates"
+	sees alternate-same-inode "$T/one/d.git"
+}
+
+disks() {
+	if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
+		skip disks 'only root can mount'
+		return
+	fi
+	disk fs-no-journal '' -O ^has_journal
+	disk fs-no-barrier ,nobarrier
+	disk fs-writeback ,data=writeback
+	disk fs-read-only ''
+	disk space-low '' -m 0
+	disk inodes-low '' -N 64
+	other_disk fs-memory tmpfs
+	twins
+	mkdir -p "$T"/{lower,upper,work}
+	other_disk fs-overlay overlay \
+		"lowerdir=$T/lower,upperdir=$T/upper,workdir=$T/work"
+}
+
+# A path that is another thing for the daemon.
+views() {
+	local dir=$T/view
+	mkdir "$dir"
+	fresh
+	if ! mount --bind "$A" "$dir" 2>/dev/null; then
+		skip views 'only root can mount'
+		return
+	fi
+	scenario_mounts+=("$dir")
+	umount "$dir"
+	unset 'scenario_mounts[-1]'
+	unshare -m sh -c "mount --make-rprivate / &&
+		cp -a '$A' '$T/other.git' && mount --bind '$T/other.git' '$A' &&
+		'$REFD' doctor --json '$A'" >"$T/said" 2>"$T/err"
+	shown+=(daemon-sees-other)
+	check 'daemon-sees-other is seen' has daemon-sees-other
+	rm -rf "$T/other.git"
+	stop_daemon
+	if unshare -U -r true 2>/dev/null; then
+		unshare -U -r "$REFD" daemon --socket "$SOCKET" \
+			--state "$STATE" --root "$SERVED" >>"$LOG" 2>&1 &
+		DAEMON=$!
+		own "$DAEMON"
+		"$REFD" ping --wait 10 >"$T/pong"
+		sees daemon-user-namespace
+		stop_daemon
+	else
+		skip daemon-user-namespace 'no user namespaces'
+	fi
+	start_daemon
+}
+
+# ---- what there is to be shown ----
+
+all_ids() {
+	local id missing=
+	sed -n 's/^	X([A-Z_]*, "\([a-z-]*\)".*/\1/p' \
+		"$ROOT/client/doctor/finding.h" | sort >"$T/ids"
+	while read -r id; do
+		grep -q "^\.It Cm $id\$" "$ROOT/client/doctor/refd-doctor.1" ||
+			missing+=" $id"
+	done <"$T/ids"
+	is 'every id is in the manual page' '' "$missing"
+	missing=
+	while read -r id; do
+		case " ${shown[*]} $1 " in
+		*" $id "*) ;;
+		*) missing+=" $id" ;;
+		esac
+	done <"$T/ids"
+	is 'every id was shown' '' "$missing"
+}
+
+start_daemon
+healthy
+hook_of
+patterns
+settings
+files
+locks
+lists
+gits
+daemons
+disks
+views
+# The unit test shows these, of what this machine has not.
+all_ids 'fs-network fs-fuse fs-no-links fs-untried'
+finish

@@ -1,0 +1,105 @@
+/*
+ * Shows that the doctor tells file systems by their lines in
+ * /proc/self/mountinfo, also those that a test machine does not have, each
+ * once; and that a value of receive.procReceiveRefs means what receive-pack
+ * takes it to mean.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "client/doctor/doctor_internal.h"
+#include "client/hooks/refpattern.h"
+
+static void sees(const char *rest, enum finding_id id, size_t nr)
+{
+	char *line = xasprintf("36 35 98:0 / /no\\040where %s", rest);
+	char *again = xstrdup(line);
+	struct doctor d = { 0 };
+
+	look_at_mount(&d, line, "refs are");
+	ck_assert_uint_eq(d.f.nr, nr);
+	if (nr)
+		ck_assert(findings_have(&d.f, id, "/no where"));
+	look_at_mount(&d, again, "refs are");
+	ck_assert_uint_eq(d.f.nr, nr);
+	findings_done(&d.f);
+	text_done(&d.looked);
+	free(d.mounts);
+	free(again);
+	free(line);
+}
+
+START_TEST(file_systems)
+{
+	sees("rw,noatime - xfs /dev/sda rw,attr2", 0, 0);
+	sees("rw shared:1 master:2 - btrfs /dev/sda rw", 0, 0);
+	sees("rw - nfs4 host:/x rw", FOUND_FS_NETWORK, 1);
+	sees("rw - cifs //host/x rw", FOUND_FS_NETWORK, 1);
+	sees("rw - fuse.sshfs x rw", FOUND_FS_FUSE, 1);
+	sees("rw - fuseblk /dev/sdb rw", FOUND_FS_FUSE, 1);
+	sees("rw - vfat /dev/sdb rw", FOUND_FS_NO_LINKS, 1);
+	sees("rw - zfs tank rw", FOUND_FS_UNTRIED, 1);
+	sees("rw - tmpfs tmpfs rw", FOUND_FS_MEMORY, 1);
+	sees("rw - ext2 /dev/sda rw", FOUND_FS_NO_JOURNAL, 1);
+	sees("ro - xfs /dev/sda rw", FOUND_FS_READ_ONLY, 1);
+	sees("rw - xfs /dev/sda ro", FOUND_FS_READ_ONLY, 1);
+	sees("rw - xfs /dev/sda rw,nobarrier", FOUND_FS_NO_BARRIER, 1);
+	sees("rw - ext3 /dev/sda rw,barrier=0,data=writeback",
+	    FOUND_FS_WRITEBACK, 3);
+	sees("rw - xfs /dev/sda rw,nobarriers,rose", 0, 0);
+}
+END_TEST
+
+START_TEST(broken_lines)
+{
+	sees("rw", 0, 0);
+	sees("rw - ext4", 0, 0);
+	sees("", 0, 0);
+}
+END_TEST
+
+static bool matches(const char *value, const char *name, bool from_nothing,
+    bool to_nothing)
+{
+	struct refpattern p;
+
+	refpattern_parse(&p, value);
+	return refpattern_matches(&p, name, from_nothing, to_nothing);
+}
+
+START_TEST(patterns)
+{
+	ck_assert(matches("refs", "refs/heads/a", false, false));
+	ck_assert(matches("refs/heads/", "refs/heads/a", true, false));
+	ck_assert(!matches("refs/head", "refs/heads/a", true, false));
+	ck_assert(!matches("refs", "HEAD", false, false));
+	ck_assert(matches("adm!:refs", "HEAD", false, false));
+	ck_assert(!matches("adm!:refs", "refs/heads/a", false, false));
+	ck_assert(!matches("!:refs/heads", "refs/tags/a", true, false));
+	ck_assert(matches("a:refs", "refs/tags/a", true, false));
+	ck_assert(!matches("a:refs", "refs/tags/a", false, false));
+	ck_assert(!matches("a:refs", "refs/tags/a", false, true));
+	ck_assert(matches("d:refs", "refs/tags/a", false, true));
+	/* A deletion of what is not there wants both. */
+	ck_assert(!matches("d:refs", "refs/tags/a", true, true));
+	ck_assert(matches("ad:refs", "refs/tags/a", true, true));
+	ck_assert(!matches("refs/heads refs/tags", "refs/tags/a", true, false));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_doctor");
+	TCase *tc = tcase_create("client_doctor");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_test(tc, file_systems);
+	tcase_add_test(tc, broken_lines);
+	tcase_add_test(tc, patterns);
+	suite_add_tcase(s, tc);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

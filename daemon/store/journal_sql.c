@@ -4,11 +4,16 @@
  *
  * Happy path: open the file, turn off all that would happen by itself.
  *
+ * A write that a quota stops is for SQLite an I/O error like any other, where
+ * one that finds the disk full is SQLITE_FULL. So it gets to see the latter:
+ * its own table of system calls has our pwrite in front of the kernel's.
+ *
  * Failure modes: an SQLite code each, translated by journal_errno() where it
  * is known that nothing happened. A failed COMMIT or checkpoint is judged by
  * the caller, from the extended code.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,10 +39,47 @@ static const char settings[] = "PRAGMA synchronous=FULL;"
 			       "PRAGMA cache_size=-4096;"
 			       "PRAGMA cache_spill=OFF;";
 
+/* ---- quotas ---- */
+
+typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
+
+static pwrite_fn *real_pwrite;
+
+static ssize_t pwrite_within_quota(int fd, const void *buf, size_t len,
+    off_t offset)
+{
+	ssize_t n = real_pwrite(fd, buf, len, offset);
+
+	if (n < 0 && errno == EDQUOT)
+		errno = ENOSPC;
+	return n;
+}
+
+/* SQLite is built to use one of the two, and does not know the other. */
+static void mind_quotas(void)
+{
+	static const char *const names[] = { "pwrite64", "pwrite" };
+	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+	size_t i;
+
+	for (i = 0; i < 2 && vfs != NULL && vfs->iVersion >= 3; i++) {
+		real_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, names[i]);
+		if (real_pwrite == NULL)
+			continue;
+		vfs->xSetSystemCall(vfs, names[i],
+		    (sqlite3_syscall_ptr)pwrite_within_quota);
+		return;
+	}
+}
+
+/* ---- connections ---- */
+
 int journal_connect(const char *path, const char *vfs, sqlite3 **db)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc;
 
+	pthread_once(&once, mind_quotas);
 	/* A connection belongs to a mutex or a thread of ours. */
 	rc = sqlite3_open_v2(path, db,
 	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);

@@ -98,23 +98,27 @@ int redo_log(struct replay *rp, struct redo *redo)
 }
 
 /* Does the log end where ours began? A log only grows, so that what another
- * wrote after it is not there either. */
+ * wrote after it is not there either. After a deletion it begins anew, with a
+ * line from nothing: one that ends in another kind is the one that was
+ * deleted. */
 static int lacks_ours(struct replay *rp, const struct redo *redo)
 {
 	const struct record_member *m = redo->value->member;
+	bool deletes = m->action == RECORD_DELETE;
 	char path[REFD_PATH_MAX];
-	struct refd_oid last;
+	struct refd_oid old, last;
 	int r;
 
-	if (m->action != RECORD_WRITE || !m->log)
+	if (deletes ? !m->had_old : m->action != RECORD_WRITE || !m->log)
 		return 0;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
 	r = redo_read_disk(rp, redo->dirfd, path);
 	if (r == 0)
-		r = reflog_last(rp->sys, redo->dirfd, path, &last);
+		r = reflog_last(rp->sys, redo->dirfd, path, &old, &last);
 	if (r <= 0)
-		return r == 0 || r == -ENOENT ? 1 : 0;
-	return m->had_old && refd_oid_eq(&last, &m->old_oid);
+		return !deletes && (r == 0 || r == -ENOENT);
+	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&
+	    !(deletes && refd_oid_is_null(&old));
 }
 
 int redo_log_of_left(struct replay *rp, struct redo *redo)

@@ -79,9 +79,9 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
     const char *const *lines, size_t nr, bool create, mode_t file_mode,
     mode_t dir_mode, size_t *added, size_t *cut_bytes);
 
-/* 1 and *NEW_OID of the last sound line; 0: there is none. -ENOENT. */
+/* 1 and both values of the last sound line; 0: there is none. -ENOENT. */
 int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
-    struct refd_oid *new_oid);
+    struct refd_oid *old_oid, struct refd_oid *new_oid);
 
 /*
  * Recovery after a kill, while the lock of the one who wrote LINE, or was

@@ -213,7 +213,7 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 }
 
 int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
-    struct refd_oid *new_oid)
+    struct refd_oid *old_oid, struct refd_oid *new_oid)
 {
 	const char *line;
 	size_t len, same;
@@ -227,6 +227,7 @@ int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
 	line = len > 0 ? memrchr(log, '\n', len - 1) : NULL;
 	line = line != NULL ? line + 1 : log;
 	r = is_log_line(line, len - (size_t)(line - log)) &&
+	    refd_oid_parse(line, old_oid) == 0 &&
 	    refd_oid_parse(line + REFD_OID_HEX + 1, new_oid) == 0;
 	free(log);
 	return r;

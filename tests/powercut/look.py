@@ -1,6 +1,7 @@
 """What is on the disk of a repository, read without git."""
 import os
 import re
+import subprocess
 
 EMPTY, BROKEN = "empty", "broken"
 LINE = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) [^\0\n]*<[^\0\n>]*> "
@@ -103,6 +104,18 @@ def locks(git_dir):
             found[os.path.relpath(path, git_dir)] = \
                 there.st_ino in ours or there.st_nlink > 1
     return found
+
+
+def leads_to(place, git_dir, said):
+    """Whether a ref leads to an object that SAID, of git fsck's, names."""
+    done = subprocess.run([place.git, "-C", git_dir, "rev-list", "--objects",
+                           "--all"], env=place.env, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=False)
+    named = set(re.findall(r"\b[0-9a-f]{40}\b", said)) | {
+        "".join(found) for found in
+        re.findall(r"/([0-9a-f]{2})/([0-9a-f]{38})\b", said)}
+    there = {line[:40] for line in done.stdout.decode().split("\n")}
+    return done.returncode != 0 or not named or bool(named & there)
 
 
 def mend_log(path):

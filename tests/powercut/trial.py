@@ -361,7 +361,8 @@ class Trial:
         if disaster != CUT:
             return
         for repo in self.repos:
-            seen = judge.Judge(disaster, self.excuses(repo, disaster), False)
+            seen = judge.Judge(disaster, self.excuses(repo, disaster), False,
+                               True)
             seen.repository(repo, self.families(repo))
             seen.locks(repo)
             self.before.update(seen.counts)
@@ -436,7 +437,8 @@ class Trial:
             packed_unsynced=kept and not self.plan.reference or
             not self.options.table and "none" in self.modes_used,
             wrote_unsynced=not self.plan.reference or weak,
-            expired_logs=kept, torn=weak)
+            expired_logs=kept, torn=weak,
+            raw_objects=self.plan.raw_objects)
 
     def compare(self, disaster):
         for repo in self.repos:

@@ -116,6 +116,7 @@ one_by_one() {
 	# The journal's write is definite; its sync is found out.
 	costs pwrite64 EIO io refs/heads/e refs/heads/e "$two"
 	costs pwrite64 ENOSPC nospace refs/heads/f refs/heads/f "$two"
+	costs pwrite64 EDQUOT nospace refs/heads/f refs/heads/f "$one"
 	costs fdatasync EIO ok refs/heads/g refs/heads/g "$two"
 	costs fdatasync ENOSPC ok refs/heads/h refs/heads/h "$two"
 	is 'it is the same daemon' "$pid" "$DAEMON"

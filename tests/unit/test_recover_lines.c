@@ -111,6 +111,45 @@ START_TEST(cut_undoes_a_deletion_that_head_tells_of)
 }
 END_TEST
 
+/* The ref is git's by then, and its log is the one that was deleted. */
+START_TEST(cut_undoes_the_deletion_of_a_log_alone)
+{
+	char *log;
+
+	follow('1', '2');
+	follow('2', '3');
+	log = memfs_read(w->fs, MAIN_LOG, NULL);
+	one(hand_member(RECORD_DELETE, "refs/heads/main", '3', '0'));
+	hand_git_writes(w, MAIN, "3434343434343434343434343434343434343434\n");
+	hand_git_writes(w, MAIN_LOG, log);
+	free(log);
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '4');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
+}
+END_TEST
+
+/* The same, and its log is git's own. */
+START_TEST(a_log_since_a_deletion_is_left)
+{
+	static const char line[] = "0000000000000000000000000000000000000000 "
+				   "3333333333333333333333333333333333333333 "
+				   "G <g> 1 +0000\tgit\n";
+
+	follow('1', '2');
+	follow('2', '3');
+	one(hand_member(RECORD_DELETE, "refs/heads/main", '3', '0'));
+	hand_git_writes(w, MAIN, "3333333333333333333333333333333333333333\n");
+	hand_git_writes(w, MAIN_LOG, line);
+	hand_sync(w);
+	cut(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '3');
+	assert_holds(MAIN_LOG, line);
+}
+END_TEST
+
 /* HEAD detached by a record, and then a branch again, by git. */
 START_TEST(cut_of_a_head_that_was_written_and_then_followed)
 {
@@ -373,6 +412,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, cut_loses_lines_of_what_was_followed);
 	tcase_add_test(tc, cut_undoes_a_deletion_that_head_tells_of);
+	tcase_add_test(tc, cut_undoes_the_deletion_of_a_log_alone);
+	tcase_add_test(tc, a_log_since_a_deletion_is_left);
 	tcase_add_test(tc, cut_of_a_head_that_was_written_and_then_followed);
 	tcase_add_test(tc, cut_of_a_head_that_was_followed_and_then_written);
 	tcase_add_test(tc, cut_tears_a_line_that_is_not_ours);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/base/cli.h"
+#include "client/bench/bench.h"
 #include "client/command.h"
 #include "client/doctor/doctor.h"
 #include "client/enable/enable.h"
@@ -43,7 +44,7 @@ static const struct {
 	{ "verify", command_admin, "check a repository's refs" },
 	{ "doctor", command_doctor, "look for what is set up wrongly" },
 	{ "check-config", command_admin, "check the daemon's configuration" },
-	{ "bench", command_admin, "measure this machine" },
+	{ "bench", command_bench, "measure what it does on this machine" },
 	{ "version", command_version, "say which version this is" },
 	{ "help", command_help, "say this" },
 	{ "--version", command_version, NULL },

@@ -66,8 +66,12 @@ static int slice_row(void *arg, const struct journal_row *row)
 	return history_look_at(slice->q, row);
 }
 
-/* All rows between AFTER and BEFORE, from the journal. */
-static int scan_range(struct history_question *q, uint64_t after,
+void history_begin_time(struct history_question *q)
+{
+	q->until_ns = SYS(q->h->cfg.sys, now_mono) + TIME_MAX_NS;
+}
+
+int history_scan_range(struct history_question *q, uint64_t after,
     uint64_t before)
 {
 	struct slice slice = { .q = q, .nr = SLICE_ROWS };
@@ -108,7 +112,7 @@ static int read_indexed(struct history_question *q, uint64_t after,
 	if (r != 0)
 		return r;
 	if (q->nr_keys == 0 && !q->by_pattern)
-		return scan_range(q, after, before);
+		return history_scan_range(q, after, before);
 	return history_find_range(q, after, before);
 }
 
@@ -124,7 +128,7 @@ static int read_without(struct history_question *q, int err)
 		before = next->lsn < before ? next->lsn : before;
 	else if (next->nr == 0)
 		after = next->lsn > after ? next->lsn : after;
-	return scan_range(q, after, before);
+	return history_scan_range(q, after, before);
 }
 
 static int read_all(struct history_question *q)
@@ -136,14 +140,14 @@ static int read_all(struct history_question *q)
 
 	history_choose_keys(q);
 	if (q->down)
-		r = scan_range(q, high_begin, q->before);
+		r = history_scan_range(q, high_begin, q->before);
 	if (r == 0 && q->after < edge) {
 		r = read_indexed(q, q->after, low_end);
 		if (r < 0 && q->is_index_bad)
 			return read_without(q, r);
 	}
 	if (r == 0 && !q->down)
-		r = scan_range(q, high_begin, q->before);
+		r = history_scan_range(q, high_begin, q->before);
 	return r;
 }
 
@@ -340,7 +344,7 @@ bool history_answer(struct history *h, struct store_history *ask,
 		    q->select->limit != 0 ? q->select->limit : REFD_CHANGES_MAX;
 		q->telling.sees_all = history_may_all(&ask->peer);
 		q->down = q->select->reverse;
-		q->until_ns = SYS(h->cfg.sys, now_mono) + TIME_MAX_NS;
+		history_begin_time(q);
 		r = find_repo(q);
 		if (r == 0)
 			r = history_open_reader(h);

@@ -3,6 +3,12 @@
  *
  * Happy path, segment by segment: of a few keys, some LSNs of each at a time,
  * merged; of patterns, those of all names that they mean; then row by row.
+ *
+ * Failure modes:
+ *	a pattern that may mean very many names	a segment's rows are read
+ *						instead, which can be left off
+ *						anywhere
+ *	the index fails				see history_answer.c
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +17,8 @@
 #include "daemon/store/history_internal.h"
 #include "proto/pattern.h"
 
-#define FIND_MAX 1024 /* LSNs of one key at once */
+#define FIND_MAX 1024   /* LSNs of one key at once */
+#define KEYS_MAX 100000 /* of a segment, for patterns: some 30 ms */
 
 /* ---- LSNs ---- */
 
@@ -127,27 +134,33 @@ static int find_by_keys(struct history_question *q, uint64_t after,
 	return r;
 }
 
+/* ---- patterns ---- */
+
 struct matching {
 	struct history_question *q;
 	const char *pattern;
 	size_t literal;
+	unsigned nr_keys;
 };
 
 static int match_name(void *arg, const char *rest, size_t len, uint64_t lsn)
 {
 	struct matching *m = arg;
+	uint64_t at = lsn % JOURNAL_INDEX_SEGMENT;
 	char name[JOURNAL_KEY_MAX + REFD_REFNAME_MAX + 1];
 
+	if (++m->nr_keys > KEYS_MAX)
+		return HISTORY_STOP;
 	memcpy(name, m->pattern, m->literal);
 	memcpy(name + m->literal, rest, len);
 	name[m->literal + len] = '\0';
-	return refd_pattern_matches(m->pattern, name) ?
-	    history_add_lsn(m->q, lsn) :
-	    0;
+	if (refd_pattern_matches(m->pattern, name))
+		m->q->meant[at / 64] |= UINT64_C(1) << at % 64;
+	return 0;
 }
 
-/* LSNs of the names in REPO that the patterns mean. */
-static int match_in(struct history_question *q, uint64_t repo, uint64_t after,
+/* HISTORY_STOP: there is too much to go through. */
+static int match_all(struct history_question *q, uint64_t after,
     uint64_t before)
 {
 	struct matching m = { .q = q };
@@ -155,10 +168,11 @@ static int match_in(struct history_question *q, uint64_t repo, uint64_t after,
 	size_t i;
 	int r = 0;
 
+	memset(q->meant, 0, sizeof(q->meant));
 	for (i = 0; i < q->select->nr_patterns && r == 0; i++) {
 		m.pattern = q->select->patterns[i];
 		m.literal = refd_pattern_literal(m.pattern);
-		journal_key_ref(&key, repo, m.pattern, m.literal);
+		journal_key_ref(&key, q->ask->repo, m.pattern, m.literal);
 		r = journal_index_each(q->h->index, &key, after, before,
 		    match_name, &m);
 	}
@@ -166,25 +180,38 @@ static int match_in(struct history_question *q, uint64_t repo, uint64_t after,
 	return r;
 }
 
+static int look_at_meant(struct history_question *q, uint64_t after,
+    uint64_t before)
+{
+	uint64_t lsn, at, word;
+	int r = 0;
+
+	for (lsn = q->down ? before - 1 : after + 1;
+	     lsn > after && lsn < before && r == 0; lsn += q->down ? -1 : 1) {
+		at = lsn % JOURNAL_INDEX_SEGMENT;
+		word = q->meant[at / 64];
+		if (word == 0)
+			lsn = q->down ? lsn & ~UINT64_C(63) : lsn | 63;
+		else if (word >> at % 64 & 1)
+			r = journal_read(q->h->reader, lsn - 1, lsn + 1,
+			    q->down, 1, one_row, q);
+	}
+	return r;
+}
+
+/* Where names are very many it is better to read the rows. */
 static int find_by_pattern(struct history_question *q, uint64_t after,
     uint64_t before)
 {
-	uint64_t repo = 0;
-	int r = 0;
+	int r = match_all(q, after, before);
 
-	if (q->ask->req.git_dir != NULL) {
-		r = match_in(q, q->ask->repo, after, before);
-	} else {
-		do {
-			r = journal_index_next_repo(q->h->index, after + 1,
-			    &repo);
-			q->is_index_bad = r < 0;
-			if (r == 0 && repo != 0)
-				r = match_in(q, repo, after, before);
-		} while (r == 0 && repo != 0);
-	}
-	return r == 0 ? history_look_at_found(q) : r;
+	if (r != HISTORY_STOP)
+		return r == 0 ? look_at_meant(q, after, before) : r;
+	history_begin_time(q);
+	return history_scan_range(q, after, before);
 }
+
+/* ---- all of it ---- */
 
 /* Rows between AFTER and BEFORE that the index knows, segment by segment. */
 int history_find_range(struct history_question *q, uint64_t after,
@@ -225,8 +252,7 @@ void history_choose_keys(struct history_question *q)
 	size_t i;
 
 	for (i = 0; i < s->nr_patterns; i++)
-		if (q->ask->req.git_dir == NULL ||
-		    !refd_pattern_is_name(s->patterns[i]))
+		if (!refd_pattern_is_name(s->patterns[i]))
 			q->by_pattern = true;
 	if (q->by_pattern)
 		return;

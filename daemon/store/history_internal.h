@@ -98,13 +98,19 @@ struct history_question {
 	size_t nr_keys;
 	bool is_index_bad;
 	bool by_pattern; /* the keys begin with these, or are none yet */
-	uint64_t *lsns;  /* owned */
+	/* Of one segment: those that the patterns mean. */
+	uint64_t meant[JOURNAL_INDEX_SEGMENT / 64];
+	uint64_t *lsns; /* owned */
 	size_t nr_lsns, lsns_size;
 };
 
 /* Tells of ROW. 0; HISTORY_STOP: that was enough; a negative errno. */
 int history_look_at(struct history_question *q, const struct journal_row *row);
 int history_look_at_time(struct history_question *q);
+void history_begin_time(struct history_question *q);
+/* All rows between AFTER and BEFORE, from the journal. */
+int history_scan_range(struct history_question *q, uint64_t after,
+    uint64_t before);
 /* Chooses the keys by what is asked for. */
 void history_choose_keys(struct history_question *q);
 /* Rows between AFTER and BEFORE, all of which the index knows, in the order

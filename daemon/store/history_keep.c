@@ -45,11 +45,16 @@ static int add_ref(struct indexing *in, const struct journal_row *row,
     const char *name)
 {
 	struct journal_key key;
+	int r;
 
 	/* Longer ones were refused; they are found by their repository. */
 	if (strlen(name) > JOURNAL_KEY_MAX - 16)
 		return 0;
 	journal_key_ref(&key, row->repo, name, strlen(name));
+	r = journal_index_add(in->index, &key, row->lsn);
+	if (r != 0)
+		return r;
+	journal_key_ref(&key, 0, name, strlen(name));
 	return journal_index_add(in->index, &key, row->lsn);
 }
 

@@ -4,6 +4,7 @@
  * A key is a letter and what it is about; a number is a byte that says how
  * many follow, then those, so that no key begins with another:
  *	n <repo> <name>	a ref
+ *	a <name>	a ref of any repository
  *	r <repo>	a repository
  *	u <uid>		a peer
  *	w <text>	who, in an identity's words
@@ -11,7 +12,6 @@
  * Failure modes: those of journal_index.c.
  */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "daemon/store/journal_index_internal.h"
@@ -63,8 +63,9 @@ void journal_key_user(struct journal_key *key, const char *user, size_t len)
 void journal_key_ref(struct journal_key *key, uint64_t repo, const char *name,
     size_t len)
 {
-	put_letter(key, 'n');
-	put_number(key, repo);
+	put_letter(key, repo != 0 ? 'n' : 'a');
+	if (repo != 0)
+		put_number(key, repo);
 	put_text(key, name, len);
 }
 
@@ -128,40 +129,4 @@ int journal_index_each(struct journal_index *x, const struct journal_key *key,
 		    (uint64_t)sqlite3_column_int64(s, 1));
 	sqlite3_reset(s);
 	return r != 0 || rc == SQLITE_DONE ? r : journal_errno(rc);
-}
-
-/* A number's bytes; -EBADMSG. */
-static int get_number(const uint8_t *p, size_t len, uint64_t *n)
-{
-	size_t i;
-
-	if (len == 0 || p[0] > 8 || len != 1u + p[0])
-		return -EBADMSG;
-	*n = 0;
-	for (i = 1; i < len; i++)
-		*n = *n << 8 | p[i];
-	return 0;
-}
-
-int journal_index_next_repo(struct journal_index *x, uint64_t lsn,
-    uint64_t *repo)
-{
-	static const uint8_t behind[] = { 'r' + 1 };
-	struct journal_key key;
-	sqlite3_stmt *s = x->stmts[INDEX_NEXT_KEY];
-	int rc, r = 0;
-
-	journal_key_repo(&key, *repo);
-	sqlite3_bind_int64(s, 1, journal_index_segment(lsn));
-	sqlite3_bind_blob(s, 2, key.bytes, (int)key.len, SQLITE_STATIC);
-	sqlite3_bind_blob(s, 3, behind, sizeof(behind), SQLITE_STATIC);
-	rc = sqlite3_step(s);
-	*repo = 0;
-	if (rc == SQLITE_ROW)
-		r = get_number((const uint8_t *)sqlite3_column_blob(s, 0) + 1,
-		    (size_t)sqlite3_column_bytes(s, 0) - 1, repo);
-	else if (rc != SQLITE_DONE)
-		r = journal_errno(rc);
-	sqlite3_reset(s);
-	return r;
 }

@@ -28,7 +28,7 @@
 
 #define NAME           "history.db"
 #define APPLICATION_ID 0x72656668 /* "refh" */
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 /* Rows whose times are told together. */
 #define SPAN_BITS 10
 /* Keys that are taken out at once. */
@@ -77,9 +77,6 @@ static int prepare_all(struct journal_index *x)
 		[INDEX_EACH] =
 		    "SELECT key, lsn FROM hit WHERE segment = ? AND key >= ?"
 		    " AND key < ? AND lsn > ? AND lsn < ?",
-		[INDEX_NEXT_KEY] =
-		    "SELECT key FROM hit WHERE segment = ? AND key > ?"
-		    " AND key < ? ORDER BY key LIMIT 1",
 		[INDEX_SINCE] = "SELECT min(nr) FROM span WHERE high_us >= ?",
 		[INDEX_UNTIL] = "SELECT max(nr) FROM span WHERE low_us <= ?",
 	};

@@ -22,6 +22,7 @@ struct journal_index;
  * writes to few pages, one that is trimmed frees whole ones, and what is found
  * comes in the order of the journal, but for the order in a segment. */
 #define JOURNAL_INDEX_SEGMENT_BITS 16
+#define JOURNAL_INDEX_SEGMENT      (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS)
 
 /*
  * DIR is the state directory, which the journal J lies in. Its last row that is
@@ -48,7 +49,9 @@ void journal_key_repo(struct journal_key *key, uint64_t repo);
 void journal_key_uid(struct journal_key *key, uint32_t uid);
 /* LEN bytes of what an identity says. */
 void journal_key_user(struct journal_key *key, const char *user, size_t len);
-/* LEN bytes of a ref's name. */
+/* LEN bytes of a ref's name: in REPO, or, for 0, in any repository. Each ref
+ * has a key of both kinds, so that neither question costs by the number of
+ * repositories. */
 void journal_key_ref(struct journal_key *key, uint64_t repo, const char *name,
     size_t len);
 
@@ -82,10 +85,6 @@ int journal_index_each(struct journal_index *index,
     const struct journal_key *key, uint64_t after, uint64_t before,
     int (*cb)(void *arg, const char *rest, size_t len, uint64_t lsn),
     void *arg);
-/* The repositories with rows in the segment of LSN: the first with an id
- * above *REPO, into *REPO; 0 into it: there is none. */
-int journal_index_next_repo(struct journal_index *index, uint64_t lsn,
-    uint64_t *repo);
 /* Narrows *AFTER and *BEFORE to where there may be rows from SINCE_US to
  * UNTIL_US (wall clock), of those that are indexed. */
 int journal_index_between(struct journal_index *index, int64_t since_us,

@@ -17,7 +17,6 @@ enum journal_index_stmt {
 	INDEX_UP,
 	INDEX_DOWN,
 	INDEX_EACH,
-	INDEX_NEXT_KEY,
 	INDEX_SINCE,
 	INDEX_UNTIL,
 	INDEX_STMTS

@@ -238,7 +238,7 @@ class Updater(Client):
             wrong(f'told {said}, and then {again.stdout} {again.stderr}')
         other = run(REFD, 'update', '--git-dir', SERVER, *options,
             input=text + f'create refs/heads/other/{options[-2]} {values[0]}\n')
-        if re.search('^ok ', other.stdout, re.M):
+        if re.search('^ok refs/heads/other/', other.stdout, re.M):
             wrong(f'another one under the same id: {other.stdout}')
 
     def send(self, options, text):

@@ -277,6 +277,53 @@ START_TEST(what_was_taken_back_later_is_told_by_itself)
 }
 END_TEST
 
+/* A row of MANY refs, the last of them called LAST. */
+#define MANY 1000
+
+static void commit_many(uint64_t repo, unsigned row, const char *last)
+{
+	static struct record_member members[MANY];
+	static char names[MANY][64];
+	struct past_record r;
+	unsigned i;
+
+	past_begin(&r, repo, "refs/heads/main");
+	for (i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "refs/heads/%u/%u", row,
+		    i);
+		members[i] = r.members[0];
+		members[i].name = names[i];
+		members[i].index = i;
+	}
+	snprintf(names[MANY - 1], sizeof(names[0]), "refs/heads/%u/%s", row,
+	    last);
+	r.rec.members = members;
+	r.rec.nr_members = r.rec.nr_updates = MANY;
+	past_commit(&r);
+}
+
+/* Too many names to be gone through: the rows are read instead. */
+START_TEST(a_pattern_may_mean_very_many_names)
+{
+	unsigned i;
+
+	past_a = past_repo("a.git", 0755);
+	for (i = 1; i <= 103; i++)
+		commit_many(past_a, i, i % 50 == 1 ? "rare" : "often");
+	past_open(2);
+	ck_assert_str_eq(past_log(NULL, "refs/heads/*/rare", false, 0, NULL),
+	    " refs/heads/1/rare@1 refs/heads/51/rare@51"
+	    " refs/heads/101/rare@101");
+	ck_assert_str_eq(past_log("a.git", "refs/heads/*/rare", true, 1, NULL),
+	    " refs/heads/101/rare@101 refs/heads/51/rare@51"
+	    " refs/heads/1/rare@1");
+	ck_assert_str_eq(past_log(NULL, "refs/heads/7/rar*", false, 0, NULL),
+	    "");
+	ck_assert_str_eq(past_log(NULL, "refs/heads/51/rare", true, 0, NULL),
+	    " refs/heads/51/rare@51");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("history");
@@ -298,6 +345,7 @@ int main(void)
 	    PAST_WAYS);
 	tcase_add_loop_test(tc, what_was_taken_back_later_is_told_by_itself, 0,
 	    PAST_WAYS);
+	tcase_add_test(tc, a_pattern_may_mean_very_many_names);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

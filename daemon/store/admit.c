@@ -1,6 +1,6 @@
 /*
  * Admission: everything that can be known of a transaction before it waits
- * for its refs, on the lane thread.
+ * for its refs, on the lane thread (lane.c has the order of things).
  *
  * The happy path:
  *	seen	is its id in the journal? then the first outcome is the answer
@@ -8,7 +8,6 @@
  *	peer	may it write here without refd?
  *	names	valid, each once
  *	objects	there, and commits where a branch wants one
- *	durable	known to be on disk already, or through the barrier
  *
  * What fails refuses the transaction (no repository, not permitted, not
  * supported: nothing of it was looked at) or decides single updates (a bad
@@ -18,14 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "daemon/store/lane.h"
 #include "daemon/store/record.h"
-#include "daemon/store/store_internal.h"
 #include "proto/refname.h"
-
-#define REPO_IDLE_NS (60LL * 1000000000)
-#define TRIM_S       10
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
 {
@@ -78,13 +73,16 @@ static int seen_row(void *arg, const struct journal_row *row)
 }
 
 /* true: the transaction is answered by what the journal knows. */
-static bool is_seen(struct store *s, struct txn *txn)
+static bool is_seen(struct lane *l, struct txn *txn)
 {
-	struct replay_seen seen = { .store = s, .txn = txn };
+	struct replay_seen seen = { .store = l->store, .txn = txn };
 	size_t i;
 	int r;
 
-	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
+	if (fresh_see(&l->fresh, &txn->req.txid))
+		return false;
+	r = lookup_rows(l->store, txn->peer.uid, &txn->req.txid, seen_row,
+	    &seen);
 	if (r < 0) {
 		/* It may have been done before, under this id. */
 		refuse(txn, REFD_UNKNOWN,
@@ -119,7 +117,7 @@ static bool is_committer(const char *ident)
 	return end != NULL && end[2] != '\0';
 }
 
-static bool open_repo(struct store *s, struct txn *txn)
+static bool open_repo(struct lane *l, struct txn *txn)
 {
 	enum refd_status status;
 	struct repo *repo;
@@ -132,10 +130,7 @@ static bool open_repo(struct store *s, struct txn *txn)
 			txn->req.committer));
 		return false;
 	}
-	/* Where the next checkpoint is far off, nobody else lets go of a file
-	 * system that failed, and nobody gets a repository there before. */
-	failed_park(s);
-	repo = repos_get(&s->repos, txn->req.git_dir, &status, &why);
+	repo = lane_repo(l, txn->req.git_dir, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
 		return false;
@@ -229,6 +224,17 @@ static int by_name(const void *va, const void *vb)
 	return strcmp((*a)->ask->name, (*b)->ask->name);
 }
 
+/* As pushes have them; then sorting very many would take its time. */
+static bool are_in_order(struct txn_update *const *updates, size_t nr)
+{
+	size_t i;
+
+	for (i = 1; i < nr; i++)
+		if (by_name(&updates[i - 1], &updates[i]) > 0)
+			return false;
+	return true;
+}
+
 static void decide_duplicate(struct txn_update *u)
 {
 	if (u->status == REFD_PENDING)
@@ -252,7 +258,8 @@ static void check_names(struct txn *txn)
 	}
 	if (sorted == NULL)
 		return;
-	qsort(sorted, txn->nr_updates, sizeof(*sorted), by_name);
+	if (!are_in_order(sorted, txn->nr_updates))
+		qsort(sorted, txn->nr_updates, sizeof(*sorted), by_name);
 	for (i = 1; i < txn->nr_updates; i++)
 		if (strcmp(sorted[i - 1]->ask->name, sorted[i]->ask->name) ==
 		    0) {
@@ -265,7 +272,7 @@ static void check_names(struct txn *txn)
 /* ---- objects ---- */
 
 /* Looks again where packs came or went: libgit2 keeps what it once saw. */
-static void refresh_objects(struct store *s, struct repo *repo)
+void admit_refresh(struct store *s, struct repo *repo)
 {
 	struct sys_stat st;
 
@@ -311,15 +318,17 @@ static bool names_branch(const struct txn_update *u)
 
 /* Whether the ref that was named may have it, before anything else is looked
  * at, as git does since 2.51. What a symbolic ref leads to is known later. */
-static void check_object(struct repo *repo, struct txn_update *u)
+void admit_object(struct txn_update *u, enum gitrepo_object object)
 {
 	char hex[REFD_OID_HEX + 1];
 
-	refd_oid_hex(&u->ask->new_oid, hex);
-	switch (gitrepo_object(repo->git, &u->ask->new_oid)) {
-	case GITREPO_COMMIT:
+	if (object == GITREPO_COMMIT) {
 		u->object = TXN_OBJECT_COMMIT;
 		return;
+	}
+	refd_oid_hex(&u->ask->new_oid, hex);
+	switch (object) {
+	case GITREPO_COMMIT:
 	case GITREPO_TREE:
 	case GITREPO_BLOB:
 	case GITREPO_TAG:
@@ -343,29 +352,14 @@ static void check_object(struct repo *repo, struct txn_update *u)
 	}
 }
 
-/* Checks them; true when a ref is to name one. */
-static bool check_objects(struct store *s, struct txn *txn)
+bool admit_wants_object(const struct txn_update *u)
 {
-	struct txn_update *u;
-	bool any = false;
-	size_t i;
-
-	for (i = 0; i < txn->nr_updates; i++) {
-		u = &txn->updates[i];
-		if (u->status != REFD_PENDING ||
-		    (u->ask->action != REFD_UPDATE &&
-			u->ask->action != REFD_CREATE) ||
-		    refd_oid_is_null(&u->ask->new_oid))
-			continue;
-		if (!any)
-			refresh_objects(s, txn->repo);
-		any = true;
-		check_object(txn->repo, u);
-	}
-	return any;
+	return u->status == REFD_PENDING &&
+	    (u->ask->action == REFD_UPDATE || u->ask->action == REFD_CREATE) &&
+	    !refd_oid_is_null(&u->ask->new_oid);
 }
 
-/* ---- the lane ---- */
+/* ---- all but its objects ---- */
 
 /* What is parked is older than TXN. */
 static bool retry_parked(struct store *s, struct txn *txn)
@@ -381,84 +375,13 @@ static bool retry_parked(struct store *s, struct txn *txn)
 	return r == 0;
 }
 
-/* false: it went to the barrier. */
-static bool admit(struct store *s, struct txn *txn)
+bool admit_begin(struct lane *l, struct txn *txn)
 {
-	struct repo *repo;
-	bool waits;
-
 	txn->refused = REFD_OK;
 	/* Of one that is admitted again the journal may hold parts. */
-	if ((!txn->readmitted && is_seen(s, txn)) || !open_repo(s, txn))
-		return true;
-	repo = txn->repo;
-	if (!retry_parked(s, txn))
-		return true;
+	if ((!txn->readmitted && is_seen(l, txn)) || !open_repo(l, txn) ||
+	    !retry_parked(l->store, txn))
+		return false;
 	check_names(txn);
-	if (!check_objects(s, txn) || txn_is_decided(txn))
-		return true;
-	pthread_mutex_lock(&s->repos.mutex);
-	waits = repo->waiting_barrier > 0;
-	pthread_mutex_unlock(&s->repos.mutex);
-	/* Those that wait go first. Where the ref may be lost, or is not
-	 * promised before the next syncfs, so may the objects. */
-	if (!waits &&
-	    (txn_durability(txn, s->cfg.durability) < REFD_DURABILITY_JOURNAL ||
-		barrier_is_clean(s, repo)))
-		return true;
-	pthread_mutex_lock(&s->repos.mutex);
-	repo->waiting_barrier++;
-	pthread_mutex_unlock(&s->repos.mutex);
-	pthread_mutex_lock(&s->mutex);
-	txn_fifo_put(&s->to_barrier, txn);
-	pthread_cond_signal(&s->barrier_cond);
-	pthread_mutex_unlock(&s->mutex);
-	return false;
-}
-
-/* ---- the thread ---- */
-
-static void wait_for_work(struct store *s)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += TRIM_S;
-	if (pthread_cond_timedwait(&s->lane_cond, &s->mutex, &until) == 0)
-		return;
-	pthread_mutex_unlock(&s->mutex);
-	repos_trim(&s->repos, REPO_IDLE_NS);
-	pthread_mutex_lock(&s->mutex);
-}
-
-void *lane_main(void *arg)
-{
-	struct store *s = arg;
-	struct store_query *query;
-	struct txn *txn;
-	bool retries;
-
-	pthread_mutex_lock(&s->mutex);
-	for (;;) {
-		query = query_fifo_take(&s->to_look_up);
-		txn = query == NULL ? txn_fifo_take(&s->to_admit) : NULL;
-		retries = s->retry_parked;
-		s->retry_parked = false;
-		if (query == NULL && txn == NULL && !retries) {
-			if (s->stopping)
-				break;
-			wait_for_work(s);
-			continue;
-		}
-		pthread_mutex_unlock(&s->mutex);
-		if (retries)
-			parked_retry_some(s);
-		if (query != NULL)
-			lookup_answer(s, query);
-		else if (txn != NULL && admit(s, txn))
-			store_admitted(s, txn);
-		pthread_mutex_lock(&s->mutex);
-	}
-	pthread_mutex_unlock(&s->mutex);
-	return NULL;
+	return true;
 }

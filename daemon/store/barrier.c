@@ -310,18 +310,18 @@ static void serve_fs(struct batch *b, struct fs *fs)
 	}
 }
 
-static void serve(struct store *s, struct txn *txns)
+static void serve(struct store *s, struct txn_fifo *txns)
 {
 	struct batch b = { .store = s };
 	const struct objects_walk walk = { .sys = s->sys,
 		.limit = limit_in_batch,
 		.found = add_need,
 		.arg = &b };
-	struct txn *txn, *next;
+	struct txn *txn;
 	uint64_t nr = 0;
 	int r;
 
-	for (txn = txns; txn != NULL; txn = txn->next) {
+	for (txn = txns->head; txn != NULL; txn = txn->next) {
 		b.txn = txn;
 		r = objects_walk(&walk, txn->repo->fd);
 		if (r < 0)
@@ -330,7 +330,7 @@ static void serve(struct store *s, struct txn *txns)
 	while (b.needs != NULL)
 		serve_fs(&b, b.needs->fs);
 	pthread_mutex_lock(&s->repos.mutex);
-	for (txn = txns; txn != NULL; txn = txn->next, nr++)
+	for (txn = txns->head; txn != NULL; txn = txn->next, nr++)
 		txn->repo->waiting_barrier--;
 	pthread_mutex_unlock(&s->repos.mutex);
 	pthread_mutex_lock(&s->mutex);
@@ -338,29 +338,25 @@ static void serve(struct store *s, struct txn *txns)
 	s->stats.barrier_syncs += b.syncs;
 	s->stats.barrier_fsyncs += b.fsyncs;
 	pthread_mutex_unlock(&s->mutex);
-	for (txn = txns; txn != NULL; txn = next) {
-		next = txn->next;
-		store_admitted(s, txn);
-	}
+	store_admitted(s, txns);
 }
 
 void *barrier_main(void *arg)
 {
 	struct store *s = arg;
-	struct txn *txns;
+	struct txn_fifo txns = { .head = NULL };
 
 	pthread_mutex_lock(&s->mutex);
 	for (;;) {
-		txns = s->to_barrier.head;
-		s->to_barrier.head = NULL;
-		if (txns == NULL && s->stopping)
+		txn_fifo_move(&txns, &s->to_barrier);
+		if (txns.head == NULL && s->stopping)
 			break;
-		if (txns == NULL) {
+		if (txns.head == NULL) {
 			pthread_cond_wait(&s->barrier_cond, &s->mutex);
 			continue;
 		}
 		pthread_mutex_unlock(&s->mutex);
-		serve(s, txns);
+		serve(s, &txns);
 		pthread_mutex_lock(&s->mutex);
 	}
 	pthread_mutex_unlock(&s->mutex);

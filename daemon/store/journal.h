@@ -196,6 +196,10 @@ int journal_lookup(struct journal_reader *reader, int64_t uid,
     const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
+/* The largest transaction id there is, all zeroes where there is none.
+ * Otherwise as journal_scan(). */
+int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest);
+
 /* ---- for history ---- */
 
 /* At most MAX rows with AFTER < lsn < BEFORE, ascending or (DOWN) descending.

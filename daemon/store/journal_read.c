@@ -166,6 +166,32 @@ int journal_lookup(struct journal_reader *reader, int64_t uid,
 	return r;
 }
 
+int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest)
+{
+	static const char sql[] =
+	    "SELECT max(txid) FROM (SELECT max(txid) AS txid FROM record"
+	    " UNION ALL SELECT max(txid) FROM past)";
+	struct journal *j = reader->journal;
+	sqlite3_stmt *s = NULL;
+	int rc, r = JOURNAL_UNKNOWN;
+
+	memset(newest, 0, sizeof(*newest));
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		rc = journal_prepare(reader->db, sql, &s);
+		if (rc == SQLITE_OK)
+			rc = sqlite3_step(s);
+		if (rc == SQLITE_ROW &&
+		    sqlite3_column_bytes(s, 0) == sizeof(newest->bytes))
+			memcpy(newest->bytes, sqlite3_column_blob(s, 0),
+			    sizeof(newest->bytes));
+		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
+		sqlite3_finalize(s);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
 /* ---- scans, on a connection for the time they take ---- */
 
 struct scan {

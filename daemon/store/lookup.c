@@ -39,6 +39,18 @@ int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
 	return r;
 }
 
+int lookup_newest(struct store *s, struct refd_txid *newest)
+{
+	struct journal_reader *reader;
+	int r;
+
+	pthread_rwlock_rdlock(&s->journal_lock);
+	reader = open_reader(s);
+	r = reader == NULL ? -EIO : journal_newest_id(reader, newest);
+	pthread_rwlock_unlock(&s->journal_lock);
+	return r == JOURNAL_UNKNOWN ? -EIO : r;
+}
+
 #define UNFINISHED_TEXT                                                        \
 	"it is committed, and could not be finished yet: the daemon's log "    \
 	"says why"

@@ -84,6 +84,11 @@ struct repo {
 	struct gitrepo *git;
 	int64_t pack_ctime_ns; /* of objects/pack when git last looked */
 	struct objects_fanouts fanouts;
+	/* Transactions whose objects are to be looked at, in their order, and
+	 * how many updates of the first were. */
+	struct txn *to_check, *last_to_check;
+	size_t nr_checked;
+	struct repo *next_to_check;
 
 	/* Under repos->mutex. */
 	unsigned refs;
@@ -133,6 +138,8 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
  * -ESTALE: another repository is there. */
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
+/* One more reference, for who has one. */
+void repo_hold(struct repos *repos, struct repo *repo);
 void repo_put(struct repos *repos, struct repo *repo);
 /* The file system that FD is on, for what else lies there than repositories:
  * barrier thread. Negative errno; -EIO: it failed to sync. */

@@ -178,6 +178,14 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 	return 0;
 }
 
+void repo_hold(struct repos *repos, struct repo *repo)
+{
+	pthread_mutex_lock(&repos->mutex);
+	assert(repo->refs > 0);
+	repo->refs++;
+	pthread_mutex_unlock(&repos->mutex);
+}
+
 void repo_put(struct repos *repos, struct repo *repo)
 {
 	pthread_mutex_lock(&repos->mutex);

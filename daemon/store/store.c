@@ -28,13 +28,15 @@ static bool nothing_done(const struct store *s)
 	    s->told.head == NULL;
 }
 
-void store_admitted(struct store *s, struct txn *txn)
+void store_admitted(struct store *s, struct txn_fifo *txns)
 {
 	bool wake;
 
+	if (txns->head == NULL)
+		return;
 	pthread_mutex_lock(&s->mutex);
 	wake = nothing_done(s);
-	txn_fifo_put(&s->admitted, txn);
+	txn_fifo_move(&s->admitted, txns);
 	pthread_mutex_unlock(&s->mutex);
 	if (wake)
 		s->cfg.wake(s->cfg.wake_arg);

@@ -1,6 +1,5 @@
 /*
- * Inside the store: its threads and what they share. Private to store.c,
- * admit.c, barrier.c, checkpoint.c and heal.c.
+ * Inside the store: its threads and what they share. Private to them.
  *
  *	lane		admissions, look-ups; the only user of libgit2 and of
  *			the journal's reader; opens and closes repositories
@@ -50,6 +49,18 @@
 		if (thing != NULL)                                             \
 			f->head = thing->next;                                 \
 		return thing;                                                  \
+	}                                                                      \
+	/* All of MORE, which is empty then, behind what there is. */          \
+	static inline void fifo##_move(struct fifo *f, struct fifo *more)      \
+	{                                                                      \
+		if (more->head == NULL)                                        \
+			return;                                                \
+		if (f->head == NULL)                                           \
+			f->head = more->head;                                  \
+		else                                                           \
+			f->last->next = more->head;                            \
+		f->last = more->last;                                          \
+		more->head = NULL;                                             \
 	}
 
 STORE_FIFO(txn_fifo, txn)
@@ -107,8 +118,8 @@ struct store {
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
-/* store.c: what is done goes back to the engine. */
-void store_admitted(struct store *s, struct txn *txn);
+/* store.c: what is done goes back to the engine. All that TXNS has. */
+void store_admitted(struct store *s, struct txn_fifo *txns);
 void store_prepared(void *store, struct window *w);
 void store_looked_up(struct store *s, struct store_query *query);
 void store_checkpointed(struct store *s, struct store_checkpoint *cp);
@@ -116,8 +127,9 @@ void store_told(struct store *s, struct store_history *ask);
 void store_set_fatal(struct store *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* admit.c: the lane thread. */
+/* lane.c */
 void *lane_main(void *arg);
+/* admit.c, lane thread. 1, 0 or negative errno. */
 int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid);
 
 /* lookup.c: the lane thread's too. 0, negative errno, or CB's. */
@@ -126,6 +138,8 @@ int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
 /* What M of ROW is answered as, and with which words; borrowed. */
 enum refd_status lookup_status(struct store *s, const struct journal_row *row,
     const struct record_member *m, const char **text);
+/* The largest id that the journal has. 0 or negative errno. */
+int lookup_newest(struct store *s, struct refd_txid *newest);
 /* Fills QUERY's answer in and gives it back. */
 void lookup_answer(struct store *s, struct store_query *query);
 

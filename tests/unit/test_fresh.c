@@ -1,0 +1,124 @@
+/*
+ * Proves that no id that was seen, or that the journal may have, is ever
+ * called fresh, through any number of ids and however they are chosen; and
+ * that new ones are, as long as nobody sends ids from the future.
+ */
+#include "daemon/store/fresh.h"
+
+#include <check.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct refd_txid id_of(uint64_t birth, uint64_t random)
+{
+	struct refd_txid id = { .bytes = { 0 } };
+	int i;
+
+	for (i = 0; i < 6; i++)
+		id.bytes[i] = (uint8_t)(birth >> (40 - 8 * i));
+	memcpy(id.bytes + 8, &random, sizeof(random));
+	return id;
+}
+
+static struct fresh begin(uint64_t birth)
+{
+	struct fresh fresh = { .is_begun = false };
+	struct refd_txid newest = id_of(birth, 0);
+
+	fresh_begin(&fresh, &newest);
+	return fresh;
+}
+
+static bool see(struct fresh *fresh, uint64_t birth, uint64_t random)
+{
+	struct refd_txid id = id_of(birth, random);
+
+	return fresh_see(fresh, &id);
+}
+
+START_TEST(nothing_is_known_before_it_is_begun)
+{
+	struct fresh fresh = { .is_begun = false };
+
+	ck_assert(!see(&fresh, 1000, 1));
+	fresh_done(&fresh);
+}
+END_TEST
+
+START_TEST(what_the_journal_may_have_is_not_fresh)
+{
+	struct fresh fresh = begin(1000);
+
+	ck_assert(!see(&fresh, 999, 5));
+	ck_assert(!see(&fresh, 1000, 0));
+	ck_assert(see(&fresh, 1000, 1));
+	ck_assert(!see(&fresh, 1000, 1));
+	ck_assert(see(&fresh, 1001, 1));
+	fresh_done(&fresh);
+}
+END_TEST
+
+/* Beyond what is remembered the floor has risen over them. */
+START_TEST(what_was_seen_is_never_fresh_again)
+{
+	struct fresh fresh = begin(1000);
+	uint64_t i, asked = 0;
+
+	for (i = 0; i < 200000; i++)
+		asked += !see(&fresh, 2000 + i / 16, i * 0x9e3779b97f4a7c15u);
+	ck_assert_uint_eq(asked, 0);
+	for (i = 0; i < 200000; i++)
+		ck_assert(!see(&fresh, 2000 + i / 16, i * 0x9e3779b97f4a7c15u));
+	fresh_done(&fresh);
+}
+END_TEST
+
+/* All in one place of the table, and in the order of their age or not. */
+START_TEST(ids_that_are_all_alike)
+{
+	struct fresh fresh = begin(0);
+	uint64_t i;
+
+	for (i = 1; i < 3000; i++)
+		ck_assert(see(&fresh, i * 7919 % 3000 + 1, 42));
+	for (i = 1; i < 3000; i++)
+		ck_assert(!see(&fresh, i * 7919 % 3000 + 1, 42));
+	fresh_done(&fresh);
+}
+END_TEST
+
+START_TEST(one_from_the_future_costs_time_alone)
+{
+	struct fresh fresh = begin(1000);
+	uint64_t i;
+
+	ck_assert(see(&fresh, 1u << 30, 1));
+	for (i = 0; i < 40000; i++)
+		see(&fresh, 2000 + i, i);
+	/* It was let go of, and so everybody's is asked for. */
+	ck_assert(!see(&fresh, 1u << 30, 1));
+	ck_assert(!see(&fresh, 90000, 1));
+	fresh_done(&fresh);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("store/fresh");
+	TCase *tc = tcase_create("fresh");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, nothing_is_known_before_it_is_begun);
+	tcase_add_test(tc, what_the_journal_may_have_is_not_fresh);
+	tcase_add_test(tc, what_was_seen_is_never_fresh_again);
+	tcase_add_test(tc, ids_that_are_all_alike);
+	tcase_add_test(tc, one_from_the_future_costs_time_alone);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

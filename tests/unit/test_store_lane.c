@@ -1,0 +1,131 @@
+/*
+ * Proves how the admissions of many go together: one of very many objects
+ * keeps those of other repositories waiting for none of it, and those of its
+ * own repository until it is through, in their order; and an id that was used
+ * is known again after a start, by which all that was remembered is gone.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/tmp.h"
+
+/* NR updates of objects that are not there, each another. */
+static struct txn *make_giant(const char *git_dir, size_t nr)
+{
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1,
+		.umask = 022,
+		.git_dir = git_dir };
+	struct refd_update *updates = calloc(nr, sizeof(*updates));
+	char(*names)[32] = calloc(nr, sizeof(*names));
+	struct txn *txn;
+	size_t i;
+
+	refd_txid_make(&req.txid);
+	for (i = 0; i < nr; i++) {
+		snprintf(names[i], sizeof(names[i]), "refs/heads/g/%05zu", i);
+		updates[i].action = REFD_UPDATE;
+		updates[i].name = names[i];
+		memcpy(updates[i].new_oid.bytes, &i, sizeof(i));
+		updates[i].new_oid.bytes[19] = 1;
+	}
+	req.updates = updates;
+	req.nr_updates = nr;
+	txn = sr_own_txn(&req);
+	free(updates);
+	free(names);
+	return txn;
+}
+
+static struct txn *make_small(const char *git_dir, const char *name)
+{
+	struct refd_txid id;
+
+	refd_txid_make(&id);
+	return sr_make_txn(&id, git_dir, name, sr_commit);
+}
+
+START_TEST(a_giant_keeps_its_own_waiting_alone)
+{
+	enum { NR = 20000 };
+	char other[4200];
+	struct txn *txns[4];
+	struct txn *back[4];
+	size_t i;
+
+	tmp_run("cp -r r.git other.git");
+	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
+	/* Open, both. */
+	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 1 } }, sr_repo,
+	    "refs/heads/x", sr_commit));
+	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 2 } }, other,
+	    "refs/heads/x", sr_commit));
+	txns[0] = make_giant(sr_repo, NR);
+	txns[1] = make_small(sr_repo, "refs/heads/one");
+	txns[2] = make_small(sr_repo, "refs/heads/two");
+	txns[3] = make_small(other, "refs/heads/other");
+	for (i = 0; i < 4; i++)
+		store_admit(sr_store, txns[i]);
+	for (i = 0; i < 4; i++)
+		back[i] = sr_wait_done().admitted;
+	ck_assert_ptr_eq(back[0], txns[3]);
+	for (i = 0; i < 3; i++)
+		ck_assert_ptr_eq(back[i + 1], txns[i]);
+	for (i = 0; i < NR; i++)
+		ck_assert_int_eq(txns[0]->updates[i].status, REFD_NOOBJECT);
+	for (i = 1; i < 4; i++)
+		ck_assert_int_eq(txns[i]->updates[0].status, REFD_PENDING);
+	for (i = 0; i < 4; i++)
+		sr_done_with(txns[i]);
+}
+END_TEST
+
+START_TEST(an_id_is_known_after_a_start)
+{
+	struct refd_txid old, id;
+	struct txn *txn;
+
+	refd_txid_make(&old);
+	refd_txid_make(&id);
+	old.bytes[5]--;
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	sr_apply(txn);
+	sr_done_with(txn);
+	sr_close();
+	sr_open();
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	ck_assert(txn->replayed);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+	/* One that is older, and yet new. */
+	txn = sr_admit(&old, sr_repo, "refs/heads/b", sr_commit);
+	ck_assert(!txn->replayed);
+	sr_apply(txn);
+	sr_done_with(txn);
+	txn = sr_admit(&old, sr_repo, "refs/heads/b", sr_commit);
+	ck_assert(txn->replayed);
+	sr_done_with(txn);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store/lane");
+	TCase *tc = tcase_create("lane");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, sr_setup, sr_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, a_giant_keeps_its_own_waiting_alone);
+	tcase_add_test(tc, an_id_is_known_after_a_start);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

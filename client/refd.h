@@ -71,6 +71,9 @@ int refd_submit(struct refd *r, struct refd_request *req);
  * Waits for REQ's answer, at most TIMEOUT_MS (< 0: for ever); others may come
  * first and are kept. On 0 *ANS is filled in (refd_answer_done() it).
  * -ETIMEDOUT: connected, and not yet; wait again, or ask by id another time.
+ * Where this user, or the repository, has more at the daemon than its share, a
+ * transaction or session is put off and sent again when the daemon said, until
+ * its deadline: then REFUSED with REFD_BUSY.
  * When the daemon went and did not come back in time a transaction or commit
  * gets the answer of refd_answer_unknown() (without updates: REFUSED with
  * REFD_UNKNOWN), or, when the daemon can't have seen it, REFUSED with

@@ -93,6 +93,7 @@ static struct net *make_net(const struct config *cfg)
 			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
 			.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
+			.shares.own_uid = (uint32_t)geteuid(),
 		},
 	};
 

@@ -15,7 +15,8 @@ enum state {
 	RESULTS, /* any number, then the outcome */
 	REFUSED, /* txid or status must come next */
 	STATUS,
-	TEXT,  /* or the end */
+	TEXT,  /* or what is next, or the end */
+	RETRY, /* or the end */
 	PAIRS, /* any number */
 	RECORDS,
 	PREPARED, /* results, any number, then perhaps the flag */
@@ -217,6 +218,19 @@ static const char *read_text(struct refd_answer_decoder *dec,
 	dec->ans.text = keep(&dec->ans, value, &why);
 	if (dec->ans.text == NULL)
 		return why;
+	dec->state = RETRY;
+	return NULL;
+}
+
+static const char *read_retry(struct refd_answer_decoder *dec,
+    struct refd_slice value)
+{
+	uint32_t ms;
+
+	if (dec->ans.status != REFD_BUSY || !refd_slice_u32(value, &ms) ||
+	    ms == 0 || ms > REFD_DEADLINE_MAX_MS)
+		return "malformed time to retry";
+	dec->ans.retry_after_ms = ms;
 	dec->state = END;
 	return NULL;
 }
@@ -295,6 +309,10 @@ static const char *read_data(struct refd_answer_decoder *dec,
 	case TEXT:
 		if (take_key(&packet, "text"))
 			return read_text(dec, packet);
+		/* fall through */
+	case RETRY:
+		if (take_key(&packet, "retry-after"))
+			return read_retry(dec, packet);
 		break;
 	case PAIRS:
 		if (take_key(&packet, "pair"))
@@ -313,8 +331,8 @@ static bool may_end(const struct refd_answer_decoder *dec)
 {
 	if (dec->state == RECORDS)
 		return refd_records_may_end(&dec->records);
-	return dec->state == END || dec->state == TEXT || dec->state == PAIRS ||
-	    dec->state == PREPARED;
+	return dec->state == END || dec->state == TEXT || dec->state == RETRY ||
+	    dec->state == PAIRS || dec->state == PREPARED;
 }
 
 static const char *read_packet(struct refd_answer_decoder *dec,

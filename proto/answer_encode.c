@@ -45,6 +45,8 @@ static void put_refused(const struct refd_answer *ans, struct pkt_buf *out)
 	pkt_putf(out, "status %s", refd_status_name(ans->status));
 	if (ans->text != NULL)
 		pkt_putf(out, "text %.*s", REFD_MESSAGE_MAX, ans->text);
+	if (ans->status == REFD_BUSY && ans->retry_after_ms > 0)
+		pkt_putf(out, "retry-after %u", (unsigned)ans->retry_after_ms);
 }
 
 void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out)

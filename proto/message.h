@@ -261,6 +261,7 @@ struct refd_answer {
 
 	enum refd_status status; /* REFUSED */
 	const char *text;
+	uint32_t retry_after_ms; /* with BUSY: not before; 0: not said */
 
 	struct refd_pair *pairs;
 	size_t nr_pairs;

@@ -115,6 +115,7 @@ int refd_flight_send(struct flight *f, struct refd_conn *conn)
 	case FLIGHT_SENT:
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
+	case FLIGHT_LATER:
 	case FLIGHT_OVER:
 	case FLIGHT_ANSWERED:
 		break;
@@ -131,6 +132,9 @@ void refd_flight_lost(struct flight *f, uint64_t written)
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
 		f->state = FLIGHT_LOST;
+		break;
+	case FLIGHT_LATER:
+		f->state = FLIGHT_UNSENT;
 		break;
 	case FLIGHT_UNSENT:
 	case FLIGHT_LOST:
@@ -249,12 +253,37 @@ static int told(struct flight *f, struct refd_answer *ans,
 	return -EPROTO;
 }
 
+/* By when it must have come in, where the request names no time, is the
+ * daemon's to say: it says 30 s. */
+static bool may_come_later(const struct flight *f,
+    const struct refd_answer *ans)
+{
+	uint32_t deadline_ms =
+	    f->req->deadline_ms ? f->req->deadline_ms : REFD_UPDATE_DEADLINE_MS;
+
+	return ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY &&
+	    ans->retry_after_ms > 0 &&
+	    (f->req->verb == REFD_VERB_TRANSACTION ||
+		f->req->verb == REFD_VERB_SESSION) &&
+	    refd_now_ms() + ans->retry_after_ms < f->born_ms + deadline_ms;
+}
+
+static int put_off(struct flight *f, struct refd_answer *ans)
+{
+	f->state = FLIGHT_LATER;
+	f->ask_at_ms = refd_now_ms() + ans->retry_after_ms;
+	refd_answer_done(ans);
+	return 0;
+}
+
 int refd_flight_answered(struct flight *f, struct refd_answer *ans,
     struct refd_conn *conn)
 {
 	if (f->state == FLIGHT_ASKING ||
 	    (ends_session(f->req) && ans->kind != REFD_ANSWER_REFUSED))
 		return told(f, ans, conn);
+	if (may_come_later(f, ans))
+		return put_off(f, ans);
 	return settle(f, ans);
 }
 
@@ -263,14 +292,15 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 {
 	int err;
 
-	if (f->state != FLIGHT_PENDING)
+	if (f->state != FLIGHT_PENDING && f->state != FLIGHT_LATER)
 		return 0;
 	if (refd_now_ms() < f->ask_at_ms) {
 		if (f->ask_at_ms < *until)
 			*until = f->ask_at_ms;
 		return 0;
 	}
-	err = send_question(f, conn);
+	err = f->state == FLIGHT_LATER ? send_request(f, conn) :
+					 send_question(f, conn);
 	refd_conn_flush(conn);
 	return err;
 }
@@ -284,7 +314,7 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 	case REFD_VERB_TRANSACTION:
 	case REFD_VERB_SESSION:
 	case REFD_VERB_COMMIT:
-		if (f->state != FLIGHT_UNSENT)
+		if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER)
 			return unknown(f->req, ans);
 		return refd_answer_refusal(f->req,
 		    err == -EPERM ? REFD_DENIED : REFD_BUSY, why, ans);

@@ -7,6 +7,9 @@
  *	  +- never-seen -|------+  |  v
  *	                 +---------+- PENDING
  *
+ * LATER: the daemon has too much of this user's, or of this repository's, and
+ * says when to come again: by then it is sent again, until its own deadline.
+ *
  * LOST: the connection broke after the daemon may have seen all of it, so it
  * is not sent again until the daemon says that it never saw it. A request of
  * which not every byte had left, or that can be repeated without harm (ping,
@@ -33,7 +36,8 @@ enum flight_state {
 	FLIGHT_LOST,
 	FLIGHT_ASKING,
 	FLIGHT_PENDING,
-	FLIGHT_OVER, /* its connection ended and took it along */
+	FLIGHT_LATER, /* put off; nothing of it was taken */
+	FLIGHT_OVER,  /* its connection ended and took it along */
 	FLIGHT_ANSWERED
 };
 
@@ -42,7 +46,7 @@ struct flight {
 	enum flight_state state;
 	uint64_t end; /* its last byte's place in the stream, plus 1 */
 	uint64_t born_ms;
-	uint64_t ask_at_ms; /* PENDING: when to ask again */
+	uint64_t ask_at_ms; /* PENDING: when to ask again; LATER: to send */
 	unsigned nap_ms;    /* between questions */
 	bool was_sent;
 	struct refd_answer ans; /* ANSWERED, until taken */

@@ -13,6 +13,7 @@
  *	replayed	answered with the results of the first time
  *	single updates rejected	recorded with the others, or as notes; an
  *			atomic one's siblings are aborted
+ *	too much of its repository waits	refused, and when to come again
  *	cancelled, stopping	decided so
  *	the deadline passed meanwhile	seen right after (engine_run)
  *	a session without updates	prepared at once
@@ -54,6 +55,26 @@ static size_t count_undecided(const struct txn *txn)
 	return nr;
 }
 
+/* Is there too much of its repository? One that is admitted again was let in
+ * once. */
+static void share_repo(struct engine *e, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+	uint64_t key;
+
+	if (txn->repo == NULL || txn->refused != REFD_OK || txn->replayed)
+		return;
+	key = e->store.repo_key(txn->repo);
+	if (!txn->readmitted)
+		ent->retry_after_ms =
+		    shares_put_off(&e->shares, &e->cfg.shares, SHARE_REPO, key,
+			txn, e->held_bytes, e->cfg.max_waiting_bytes);
+	if (ent->retry_after_ms == 0)
+		ent->of_repo = shares_take(&e->shares, SHARE_REPO, key, txn);
+	if (ent->of_repo == NULL)
+		txn->refused = REFD_BUSY;
+}
+
 /* What ends it before it ever waits. */
 static void judge(struct engine *e, struct entry *ent, int64_t now_ns)
 {
@@ -84,6 +105,7 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 	struct entry *ent = txn->engine;
 
 	e->nr_admitting--;
+	share_repo(e, ent);
 	ent->nr_undecided = count_undecided(txn);
 	notes_collect(ent);
 	judge(e, ent, now_ns);
@@ -113,6 +135,8 @@ void arrive_again(struct engine *e, struct entry *ent, int64_t now_ns)
 			names_remove(&e->names, &txn->updates[i], now_ns);
 	turns_leave(ent);
 	arrive_time(e, ent, false);
+	shares_give(&e->shares, ent->of_repo, txn);
+	ent->of_repo = NULL;
 	e->store.release(e->store.ctx, txn->repo);
 	txn->repo = NULL;
 	txn->readmitted = true;

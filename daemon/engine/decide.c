@@ -128,6 +128,11 @@ void decide_answer(struct entry *ent, struct refd_answer *ans)
 	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
 		/* No result could say why. */
 		answer_refused(ans, &ent->key.txid, txn->refused, txn->why);
+	} else if (ent->retry_after_ms != 0) {
+		answer_refused(ans, &ent->key.txid, REFD_BUSY,
+		    "too much of this repository waits already "
+		    "(limits.repository-*)");
+		ans->retry_after_ms = ent->retry_after_ms;
 	} else {
 		answer_results(ans, txn, ent->results,
 		    txn->refused != REFD_OK ? txn->why : NULL);
@@ -168,6 +173,9 @@ void decide_finish(struct engine *e, struct entry *ent)
 	assert(ent->nr_undecided == 0);
 	arrive_time(e, ent, false);
 	turns_leave(ent);
+	shares_give(&e->shares, ent->of_user, ent->txn);
+	shares_give(&e->shares, ent->of_repo, ent->txn);
+	ent->of_user = ent->of_repo = NULL;
 	if (entry_is_session(ent))
 		session_over(e, ent);
 	entry_move(ent, ENTRY_DECIDED);

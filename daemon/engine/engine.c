@@ -26,6 +26,7 @@
  *	the id is in flight	the same content joins it, other is refused
  *	the id is too old	unknown; never executed
  *	too much waits, or stopping	busy; nothing is kept of it
+ *	... of one user or repository	busy, and when to come again (shares.c)
  *	out of memory		busy, at submit; later on nothing needs any but
  *				a name (busy) or a window (tried again)
  *	the deadline passes	what no window has gets deadline. While the
@@ -87,6 +88,7 @@ void engine_free(struct engine *e)
 	}
 	names_done(&e->names);
 	turns_done(&e->turns);
+	shares_done(&e->shares);
 	table_done(&e->table);
 	free(e);
 }
@@ -151,16 +153,20 @@ static bool take_in(struct engine *e, struct txn *txn, int64_t now_ns,
 {
 	int64_t wait_ns = e->cfg.deadline_ns;
 	struct asker *a;
+	struct share *share;
 	struct entry *ent;
 
 	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
 	if (a == NULL)
 		return false;
-	ent = table_add(&e->table, txn);
+	share = shares_take(&e->shares, SHARE_USER, txn->peer.uid, txn);
+	ent = share != NULL ? table_add(&e->table, txn) : NULL;
 	if (ent == NULL) {
+		shares_give(&e->shares, share, txn);
 		askers_drop(&e->askers, a);
 		return false;
 	}
+	ent->of_user = share;
 	asker_push(&ent->askers, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
@@ -181,6 +187,25 @@ static bool is_too_much(const struct engine *e, const struct txn *txn)
 	    e->held_bytes + txn->req.bytes > e->cfg.max_waiting_bytes;
 }
 
+/* Has its user his share? Then it is told to come again. */
+static bool is_put_off(const struct engine *e, const struct txn *txn,
+    engine_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+	uint32_t after_ms =
+	    shares_put_off(&e->shares, &e->cfg.shares, SHARE_USER,
+		txn->peer.uid, txn, e->held_bytes, e->cfg.max_waiting_bytes);
+
+	if (after_ms == 0)
+		return false;
+	answer_refused(&ans, &txn->req.txid, REFD_BUSY,
+	    "too much of yours waits already (limits.user-*)");
+	ans.retry_after_ms = after_ms;
+	ans.request_id = txn->req.request_id;
+	fn(arg, &ans);
+	return true;
+}
+
 void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
     engine_answer_fn *fn, void *arg)
 {
@@ -196,6 +221,8 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 		    fn, arg);
 	else if (e->is_draining)
 		reject(txn, REFD_BUSY, "the daemon is stopping", fn, arg);
+	else if (is_put_off(e, txn, fn, arg))
+		; /* and answered */
 	else if (is_too_much(e, txn))
 		reject(txn, REFD_BUSY, NULL, fn, arg);
 	else if (take_in(e, txn, now_ns, fn, arg))

@@ -18,6 +18,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "daemon/engine/shares.h"
 #include "daemon/store/store.h"
 
 struct engine;
@@ -30,6 +31,7 @@ struct engine_config {
 	int64_t session_ns;       /* for how long one may stay prepared */
 	int64_t retention_ms;     /* ids are known for so long */
 	size_t max_waiting_bytes; /* of requests held; then BUSY */
+	struct shares_config shares;
 };
 
 /* What the engine needs of the store, so that tests can stand in for it. */

@@ -12,6 +12,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/names.h"
 #include "daemon/engine/notes.h"
+#include "daemon/engine/shares.h"
 #include "daemon/engine/table.h"
 #include "daemon/engine/turns.h"
 
@@ -22,6 +23,7 @@ struct engine {
 	struct table table;
 	struct askers askers;
 	struct turns turns;
+	struct shares shares;
 	struct names names;
 	struct heap deadlines; /* of entries that WAIT */
 	struct notes notes;

@@ -20,6 +20,7 @@
 #include "daemon/store/txn.h"
 
 struct name;
+struct share;
 struct queue;
 
 enum entry_state {
@@ -74,6 +75,10 @@ struct entry {
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
 	struct name *up;
 	size_t nr_up;
+
+	/* shares.c: whose it counts as, until it is decided. */
+	struct share *of_user, *of_repo;
+	uint32_t retry_after_ms; /* its repository has its share */
 
 	/* turns.c: the repository's queue. */
 	struct queue *queue;

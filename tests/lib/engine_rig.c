@@ -33,7 +33,8 @@ void rig_setup(const struct rig_config *cfg)
 		.deadline_ns = 30000 * RIG_MS,
 		.session_ns = 20000 * RIG_MS,
 		.retention_ms = 7 * 86400 * 1000LL,
-		.max_waiting_bytes = cfg->max_bytes };
+		.max_waiting_bytes = cfg->max_bytes,
+		.shares = cfg->shares };
 
 	rig_config = *cfg;
 	rig_store_setup(&store);
@@ -95,6 +96,7 @@ static void rig_answered(void *arg, const struct refd_answer *ans)
 	ask->kind = ans->kind;
 	ask->outcome = ans->outcome;
 	ask->refused = ans->status;
+	ask->retry_after_ms = ans->retry_after_ms;
 	ask->nr = ans->nr_results;
 	ask->rewrites_packed = ans->rewrites_packed;
 	ask->statuses = calloc(ans->nr_results + 1, sizeof(*ask->statuses));

@@ -37,10 +37,12 @@ struct rig_ask {
 	size_t nr;
 	char *text; /* the first there is */
 	bool rewrites_packed;
+	uint32_t retry_after_ms;
 };
 
 struct rig_config {
 	size_t lanes, window_refs, max_bytes;
+	struct shares_config shares;
 	bool large; /* leaves out the checks that cost n * n */
 };
 

@@ -239,6 +239,9 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 		if (gen_bool(g))
 			ans->text =
 			    gen_string(g, ans->arena, 0, REFD_MESSAGE_MAX);
+		if (ans->status == REFD_BUSY && gen_bool(g))
+			ans->retry_after_ms =
+			    1 + gen_below(g, REFD_DEADLINE_MAX_MS);
 	}
 	if (ans->kind == REFD_ANSWER_PAIRS)
 		gen_pairs(g, ans);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/tmp.h"
@@ -113,6 +114,50 @@ static void expect_transaction(struct fake *f)
 	fake_read(f, &got);
 	fake_expect(f, got.verb == REFD_VERB_TRANSACTION, "no transaction");
 	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+/* Puts it off, and takes it when it comes again. */
+static uint64_t pause_ms;
+
+static void puts_off(struct fake *f)
+{
+	struct refd_answer busy = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY,
+		.text = WHY,
+		.retry_after_ms = 120 };
+	struct refd_request first, again;
+	uint64_t then;
+
+	fake_serve(f);
+	fake_read(f, &first);
+	busy.request_id = first.request_id;
+	busy.txid = first.txid;
+	then = refd_now_ms();
+	fake_answer(f, &busy);
+	fake_read(f, &again);
+	pause_ms = refd_now_ms() - then;
+	fake_expect(f, refd_txid_eq(&first.txid, &again.txid), "another id");
+	fake_expect(f, again.deadline_ms < first.deadline_ms, "more time");
+	fake_answer_ok(f, &again);
+	refd_request_done(&first);
+	refd_request_done(&again);
+}
+
+/* For longer than there is time. */
+static void puts_off_too_long(struct fake *f)
+{
+	struct refd_answer busy = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY,
+		.text = WHY,
+		.retry_after_ms = 20000 };
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	busy.request_id = got.request_id;
+	busy.txid = got.txid;
+	fake_answer(f, &busy);
 	refd_request_done(&got);
 }
 
@@ -392,6 +437,24 @@ START_TEST(test_badrequest)
 }
 END_TEST
 
+START_TEST(test_put_off)
+{
+	start(puts_off);
+	req.deadline_ms = 20000;
+	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	check_committed();
+	stop();
+	ck_assert_uint_ge(pause_ms, 119);
+
+	start(puts_off_too_long);
+	req.deadline_ms = 20000;
+	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	ck_assert_uint_eq(ans.retry_after_ms, 20000);
+	check_refused(REFD_BUSY);
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_refusal");
@@ -407,6 +470,7 @@ int main(void)
 	tcase_add_test(tc, test_busy);
 	tcase_add_test(tc, test_busy_to_the_end);
 	tcase_add_test(tc, test_busy_late);
+	tcase_add_test(tc, test_put_off);
 	tcase_add_test(tc, test_half_sent);
 	tcase_add_test(tc, test_in_flight);
 	tcase_add_test(tc, test_deadline);

@@ -122,7 +122,9 @@ endif
 .PHONY: all tests fuzz check check-long bench install uninstall clean format \
 	lint help FORCE
 
-all: $(BIN) $(LIB)
+PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
+
+all: $(BIN) $(LIB) $(PROTOCOL_PAGE)
 
 help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
@@ -195,10 +197,13 @@ $(ARCHIVES):
 	@rm -f $@
 	$(say)$(AR) rcs $@ $(filter %.o,$^)
 
-$(BUILD)/lib/librefd.so.$(SOVERSION): $(LIBREFD_OBJS) $(BUILD)/stamp/librefd
+LIBREFD_MAP := client/librefd/librefd.map
+
+$(BUILD)/lib/librefd.so.$(SOVERSION): $(LIBREFD_OBJS) $(BUILD)/stamp/librefd \
+		$(LIBREFD_MAP)
 	@mkdir -p $(@D)
 	$(say)$(CC) -shared -Wl,-soname,$(@F) $(SHARED_FLAGS) $(ALL_LDFLAGS) \
-	    -o $@ $(filter %.o,$^)
+	    -Wl,--version-script=$(LIBREFD_MAP) -o $@ $(filter %.o,$^)
 
 $(BUILD)/lib/librefd.so: $(BUILD)/lib/librefd.so.$(SOVERSION)
 	@ln -sf $(<F) $@
@@ -220,6 +225,17 @@ $(BUILD)/bin/refd-admin: $(BUILD)/obj/daemon/admin/main.o \
 		$(BUILD)/lib/libdaemon.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(STORE_LIBS)
+
+# ---- the protocol as a manual page ----
+
+# lowdown writes a font that mandoc doesn't know, and a title for a name.
+$(PROTOCOL_PAGE): proto/PROTOCOL.md
+	@mkdir -p $(@D)
+	$(say)lowdown -s -tman --parse-no-super --parse-no-metadata $< | sed \
+	    -e 's/\\fC/\\fB/g' -e 's/\\e|/|/g' \
+	    -e '/^\.TH/c.TH REFD-PROTOCOL 7 "" "refd $(VERSION)"\n.SH NAME\n$(\
+	    )refd-protocol \\- what a client and the daemon of refd say$(\
+	    ) to each other' >$@
 
 # ---- tests ----
 
@@ -294,7 +310,9 @@ bench: all $(BENCH_BIN)
 
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
 MAN_PAGES := $(sort $(wildcard client/*.[1-8] client/*/*.[1-8] \
-	daemon/*.[1-8]))
+	daemon/*.[1-8])) $(PROTOCOL_PAGE)
+BASH_COMPLETION := $(DATADIR)/bash-completion/completions/refd
+ZSH_COMPLETION  := $(DATADIR)/zsh/site-functions/_refd
 man_path = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 
 define PC_FILE
@@ -327,12 +345,17 @@ install: all
 	    $(DESTDIR)$(INCLUDEDIR)/refd/$(h) &&) true
 	$(foreach m,$(MAN_PAGES),$(INSTALL) -D -m 644 $(m) \
 	    $(DESTDIR)$(call man_path,$(m)) &&) true
+	$(INSTALL) -D -m 644 client/completion/refd.bash \
+	    $(DESTDIR)$(BASH_COMPLETION)
+	$(INSTALL) -D -m 644 client/completion/_refd \
+	    $(DESTDIR)$(ZSH_COMPLETION)
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/refd
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
 	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))
 	rm -f $(foreach m,$(MAN_PAGES),$(DESTDIR)$(call man_path,$(m)))
+	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	rm -rf $(DESTDIR)$(LIBEXECDIR)/refd $(DESTDIR)$(INCLUDEDIR)/refd
 
 clean:
@@ -346,13 +369,17 @@ C_FILES = $(sort $(wildcard $(foreach d,proto client client/* daemon daemon/* \
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)
 
-# The format is clang-format 14's; others differ in small things.
+# The format is clang-format 14's; others differ in small things. Two pages are
+# another's name, and the protocol's is made.
 lint:
 	scripts/check-layers
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+	mandoc -T lint -W warning $(filter-out %/refd-watch.1 %/refd-disable.1 \
+	    $(BUILD)/%,\
+	    $(MAN_PAGES))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
-	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
+	    client/completion/refd.bash $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
 		tests/stacks/*.sh \
 		tests/golden/*.sh tests/git-shim/*)
 

@@ -53,8 +53,8 @@ static enum options_result read_options(struct config *given, int argc,
 	int option;
 
 	optind = 0; /* glibc: start anew, whoever parsed before */
-	while (
-	    (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) !=
+	    -1) {
 		switch (option) {
 		case 'h':
 			return OPTIONS_HELP;

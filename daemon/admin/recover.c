@@ -55,7 +55,7 @@ static int parse(int argc, char **argv, struct options *opt)
 	opt->state = getenv("REFD_STATE");
 	if (opt->state == NULL)
 		opt->state = "/var/lib/refd";
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		if (c == 's')
 			opt->state = optarg;
 		else if (c == 'r' && opt->nr_roots < ROOTS_MAX)

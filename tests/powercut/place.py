@@ -76,7 +76,7 @@ class Place:
                if not k.startswith(("GIT_", "REFD_", "XDG_"))}
         env.update(HOME=self.top + "/home", LC_ALL="C", TZ="UTC",
                    GIT_CONFIG_NOSYSTEM="1", REFD_SOCKET=self.socket,
-                   XDG_STATE_HOME=self.top + "/home/state",
+                   REFD_STATE=self.top + "/home/state",
                    XDG_RUNTIME_DIR=self.top + "/home",
                    PATH=BUILD + "/bin:" + env.get("PATH", "/usr/bin:/bin"),
                    GIT_AUTHOR_NAME="A U Thor",
@@ -121,7 +121,8 @@ class Place:
                            ("refd.fallback", "refuse"),
                            ("receive.denyDeletes", "false")):
             self.git_output(["-C", path, "config", key, value])
-        self.git_output(["-C", path, "update-ref", "--create-reflog", "-m", "old", "--stdin"], "".join(
+        self.git_output(["-C", path, "update-ref", "--create-reflog",
+                         "-m", "old", "--stdin"], "".join(
             "create %s %s\n" % (ref, self.oids[0])
             for name in ("m0", "m1", "m2") for ref in self.packed(path, name)))
         self.git_output(["-C", path, "pack-refs", "--all", "--prune"])

@@ -21,6 +21,17 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+/* Which key an option sets; --config sets none. */
+static const struct {
+	int option;
+	const char *name, *key;
+} settings[] = {
+	{ 's', "--socket", "daemon.socket" },
+	{ 'd', "--state", "daemon.state" },
+	{ 'r', "--root", "daemon.root" },
+	{ 'm', "--durability", "durability.mode" },
+};
+
 static int complain(char **why, const char *fmt, const char *what)
 {
 	if (asprintf(why, fmt, what) < 0)
@@ -28,27 +39,19 @@ static int complain(char **why, const char *fmt, const char *what)
 	return -1;
 }
 
-/* One option into GIVEN, which holds nothing else. */
-static int take_option(int option, struct config *given, char **why)
+static int set_option(int option, struct config *cfg, char **why)
 {
-	if (optarg[0] == '\0')
-		return complain(why, "an option's argument is empty%s", "");
-	switch (option) {
-	case 'c':
-		return config_set_path(&given->file, optarg, why);
-	case 's':
-		return config_set_path(&given->socket_path, optarg, why);
-	case 'd':
-		return config_set_path(&given->state_dir, optarg, why);
-	case 'r':
-		return config_add_root(given, optarg, why);
-	default:
-		return config_set_durability(given, optarg, why);
-	}
+	size_t i = 0;
+
+	while (settings[i].option != option)
+		i++;
+	return config_set(cfg, CONFIG_OPTION, settings[i].name, settings[i].key,
+	    optarg, why);
 }
 
-static enum options_result read_options(struct config *given, int argc,
-    char **argv, char **why)
+/* Sets CFG's values, and *FILE, which is borrowed. */
+static enum options_result read_options(struct config *cfg, int argc,
+    char **argv, const char **file, char **why)
 {
 	int option;
 
@@ -67,11 +70,15 @@ static enum options_result read_options(struct config *given, int argc,
 			complain(why, "'%s' needs an argument",
 			    argv[optind - 1]);
 			return OPTIONS_USAGE;
-		default:
-			if (take_option(option, given, why) < 0)
-				return OPTIONS_USAGE;
-			break;
 		}
+		if (optarg[0] == '\0') {
+			complain(why, "an option's argument is empty%s", "");
+			return OPTIONS_USAGE;
+		}
+		if (option == 'c')
+			*file = optarg;
+		else if (set_option(option, cfg, why) < 0)
+			return OPTIONS_USAGE;
 	}
 	if (optind < argc) {
 		complain(why, "unexpected argument '%s'", argv[optind]);
@@ -80,18 +87,21 @@ static enum options_result read_options(struct config *given, int argc,
 	return OPTIONS_RUN;
 }
 
+static int set_from(const char *name, const char *key, struct config *cfg,
+    char **why)
+{
+	const char *value = getenv(name);
+
+	if (value == NULL || value[0] == '\0')
+		return 0;
+	return config_set(cfg, CONFIG_ENVIRONMENT, name, key, value, why);
+}
+
 static int read_environment(struct config *cfg, char **why)
 {
-	const char *socket_path = getenv("REFD_SOCKET");
-	const char *state_dir = getenv("REFD_STATE");
-
-	if (socket_path != NULL && socket_path[0] != '\0' &&
-	    config_set_path(&cfg->socket_path, socket_path, why) < 0)
+	if (set_from("REFD_SOCKET", "daemon.socket", cfg, why) < 0)
 		return -1;
-	if (state_dir != NULL && state_dir[0] != '\0' &&
-	    config_set_path(&cfg->state_dir, state_dir, why) < 0)
-		return -1;
-	return 0;
+	return set_from("REFD_STATE", "daemon.state", cfg, why);
 }
 
 static int read_file(struct config *cfg, const struct sys *sys,
@@ -109,49 +119,34 @@ static int read_file(struct config *cfg, const struct sys *sys,
 	return r;
 }
 
-static void move_path(char **to, char **from)
+/* The weakest first. */
+static int read_sources(struct config *cfg, const struct sys *sys,
+    const char *file, char **why)
 {
-	if (*from == NULL)
-		return;
-	free(*to);
-	*to = *from;
-	*from = NULL;
-}
-
-/* What GIVEN has replaces what CFG has. */
-static void overlay(struct config *cfg, struct config *given)
-{
-	move_path(&cfg->socket_path, &given->socket_path);
-	move_path(&cfg->state_dir, &given->state_dir);
-	if (given->durability != REFD_DURABILITY_DEFAULT)
-		cfg->durability = given->durability;
-	if (given->nr_roots == 0)
-		return;
-	config_drop_roots(cfg);
-	cfg->roots = given->roots;
-	cfg->nr_roots = given->nr_roots;
-	given->roots = NULL;
-	given->nr_roots = 0;
+	if (config_defaults(cfg, why) < 0 || read_file(cfg, sys, file, why) < 0)
+		return -1;
+	return read_environment(cfg, why);
 }
 
 enum options_result options_load(struct config *cfg, const struct sys *sys,
     int argc, char **argv, char **why)
 {
-	struct config given = { 0 };
 	enum options_result result;
+	struct config given;
+	const char *file = NULL;
 
+	/* Twice: the file, which they name, comes before them. */
 	config_init(cfg);
+	config_init(&given);
 	*why = NULL;
-	result = read_options(&given, argc, argv, why);
-	if (result == OPTIONS_RUN) {
-		result = OPTIONS_BAD;
-		if (read_file(cfg, sys, given.file, why) == 0 &&
-		    read_environment(cfg, why) == 0) {
-			overlay(cfg, &given);
-			if (config_finish(cfg, sys, why) == 0)
-				result = OPTIONS_RUN;
-		}
-	}
+	result = read_options(&given, argc, argv, &file, why);
 	config_done(&given);
+	if (result != OPTIONS_RUN)
+		return result;
+	if (read_sources(cfg, sys, file, why) < 0)
+		return OPTIONS_BAD;
+	result = read_options(cfg, argc, argv, &file, why);
+	if (result == OPTIONS_RUN && config_finish(cfg, sys, why) < 0)
+		result = OPTIONS_BAD;
 	return result;
 }

@@ -12,4 +12,7 @@ int admin_disown(int argc, char **argv);
 /* refd verify [--state DIR] [--repair] [--json] <repository>... */
 int admin_verify(int argc, char **argv);
 
+/* refd check-config [--show-origin] [refd daemon's options] [FILE] */
+int admin_check_config(int argc, char **argv);
+
 #endif

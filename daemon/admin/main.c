@@ -15,6 +15,7 @@ static const struct {
 	{ "recover", admin_recover },
 	{ "disown", admin_disown },
 	{ "verify", admin_verify },
+	{ "check-config", admin_check_config },
 };
 
 int main(int argc, char **argv)

@@ -213,6 +213,7 @@ static char *read_error(const char *text)
 	int r;
 
 	config_init(&cfg);
+	config_defaults(&cfg, &why);
 	write_file(text, strlen(text));
 	r = config_read_file(&cfg, &sys_kernel, file, &why);
 	config_done(&cfg);
@@ -244,6 +245,7 @@ START_TEST(every_key_is_taken)
 	char *why;
 
 	config_init(&cfg);
+	config_defaults(&cfg, &why);
 	write_file(text, strlen(text));
 	ck_assert_int_eq(config_read_file(&cfg, &sys_kernel, file, &why), 0);
 	ck_assert_str_eq(cfg.file, file);
@@ -272,9 +274,9 @@ START_TEST(what_is_wrong_is_named)
 	    "3: unknown key "
 	    "'daemon.sokcet': did you mean 'daemon.socket'?");
 	expect_error("[daemon]\nallowUser = no such one\n",
-	    "2: daemon.allowuser is 'no such one': there is no such user");
+	    "2: daemon.allowUser is 'no such one': there is no such user");
 	expect_error("[daemon]\nallowGroup = 4294967295\n",
-	    "2: daemon.allowgroup is '4294967295': there is no such group");
+	    "2: daemon.allowGroup is '4294967295': there is no such group");
 	expect_error("[windows]\nref=1\n",
 	    "2: unknown key 'windows.ref': "
 	    "did you mean 'window.refs'?");

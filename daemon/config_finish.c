@@ -1,0 +1,305 @@
+/* Where things are when nobody says; sections; and that all of it is there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/config_keys.h"
+
+#define SYSTEM_FILE   "/etc/refd/config"
+#define SYSTEM_SOCKET "/run/refd/refd.sock"
+#define SYSTEM_STATE  "/var/lib/refd"
+
+static bool is_root(void)
+{
+	return geteuid() == 0;
+}
+
+/* $VARIABLE/BELOW, else $HOME/ELSE/BELOW; *PATH is NULL without either. */
+static int path_in_home(const char *variable, const char *otherwise,
+    const char *below, char **path, char **why)
+{
+	const char *base = getenv(variable), *home = getenv("HOME");
+	int n = 0;
+
+	*path = NULL;
+	if (base != NULL && base[0] == '/')
+		n = asprintf(path, "%s/%s", base, below);
+	else if (home != NULL && home[0] == '/')
+		n = asprintf(path, "%s/%s/%s", home, otherwise, below);
+	if (n >= 0)
+		return 0;
+	*path = *why = NULL;
+	return -1;
+}
+
+int config_find_file(const struct sys *sys, char **path, char **why)
+{
+	struct sys_stat st;
+
+	*path = NULL;
+	if (!is_root() &&
+	    path_in_home("XDG_CONFIG_HOME", ".config", "refd/config", path,
+		why) < 0)
+		return -1;
+	if (*path != NULL && SYS(sys, statat, AT_FDCWD, *path, &st) == 0)
+		return 0;
+	free(*path);
+	*path = *why = NULL;
+	if (SYS(sys, statat, AT_FDCWD, SYSTEM_FILE, &st) < 0)
+		return 0;
+	*path = strdup(SYSTEM_FILE);
+	return *path != NULL ? 0 : -1;
+}
+
+/* ---- socket and state ---- */
+
+static int set_default(struct config *cfg, const char *key, const char *path,
+    char **why)
+{
+	return config_set(cfg, CONFIG_DEFAULT, NULL, key, path, why);
+}
+
+static int default_socket(struct config *cfg, char **why)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	char *path;
+	int r;
+
+	if (is_root() || run == NULL || run[0] != '/')
+		return set_default(cfg, "daemon.socket", SYSTEM_SOCKET, why);
+	*why = NULL;
+	if (asprintf(&path, "%s/refd.sock", run) < 0)
+		return -1;
+	r = set_default(cfg, "daemon.socket", path, why);
+	free(path);
+	return r;
+}
+
+static int default_state(struct config *cfg, const struct sys *sys, char **why)
+{
+	struct sys_stat st;
+	char *path;
+	int r;
+
+	if (is_root() ||
+	    (SYS(sys, statat, AT_FDCWD, SYSTEM_STATE, &st) == 0 &&
+		st.uid == geteuid()))
+		return set_default(cfg, "daemon.state", SYSTEM_STATE, why);
+	if (path_in_home("XDG_STATE_HOME", ".local/state", "refd", &path, why) <
+	    0)
+		return -1;
+	if (path == NULL)
+		return config_bad(why,
+		    "no state directory: name one with --state");
+	r = set_default(cfg, "daemon.state", path, why);
+	free(path);
+	return r;
+}
+
+/* ---- paths ---- */
+
+/* *PATH becomes what the directory PATH is, with all links resolved. */
+static int resolve(char **path, const struct sys *sys, char **why)
+{
+	char buf[REFD_PATH_MAX], *copy;
+	int fd, r;
+
+	fd = SYS(sys, openat, AT_FDCWD, *path, O_PATH | O_DIRECTORY, 0);
+	r = fd < 0 ? fd : SYS(sys, fd_path, fd, buf, sizeof(buf));
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	if (r < 0)
+		return config_bad(why, "%s: %s", *path, strerror(-r));
+	*why = NULL;
+	copy = strdup(buf);
+	if (copy == NULL)
+		return -1;
+	free(*path);
+	*path = copy;
+	return 0;
+}
+
+static int make_absolute(char **path, const struct sys *sys, char **why)
+{
+	char *here, *joined;
+	int r;
+
+	if ((*path)[0] == '/')
+		return 0;
+	*why = NULL;
+	here = strdup(".");
+	if (here == NULL || resolve(&here, sys, why) < 0) {
+		free(here);
+		return -1;
+	}
+	r = asprintf(&joined, "%s/%s", here, *path);
+	free(here);
+	if (r < 0)
+		return -1;
+	free(*path);
+	*path = joined;
+	return 0;
+}
+
+/* ---- sections ---- */
+
+static bool lies_in(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	if (strcmp(dir, "/") == 0)
+		return true;
+	return strncmp(path, dir, len) == 0 &&
+	    (path[len] == '/' || path[len] == '\0');
+}
+
+static int copy_ids(struct config_ids *to, const struct config_ids *from)
+{
+	to->ids = calloc(from->nr + 1, sizeof(*to->ids));
+	if (to->ids == NULL)
+		return -1;
+	if (from->nr > 0)
+		memcpy(to->ids, from->ids, from->nr * sizeof(*to->ids));
+	to->nr = from->nr;
+	return 0;
+}
+
+/* Sections are sorted, so the last that fits is the nearest. */
+static int inherit(struct config *cfg, size_t at)
+{
+	struct config_root *own = &cfg->sections[at], *outer = NULL;
+	size_t i;
+
+	for (i = 0; i < at; i++)
+		if (lies_in(own->path, cfg->sections[i].path))
+			outer = &cfg->sections[i];
+	if (own->durability == REFD_DURABILITY_DEFAULT)
+		own->durability =
+		    outer != NULL ? outer->durability : cfg->durability;
+	if (own->has_list)
+		return 0;
+	if (copy_ids(&own->users, outer != NULL ? &outer->users : &cfg->users) <
+	    0)
+		return -1;
+	return copy_ids(&own->groups,
+	    outer != NULL ? &outer->groups : &cfg->groups);
+}
+
+static int by_length(const void *va, const void *vb)
+{
+	const struct config_root *a = va, *b = vb;
+	size_t la = strlen(a->path), lb = strlen(b->path);
+
+	return la != lb ? (la < lb ? -1 : 1) : strcmp(a->path, b->path);
+}
+
+static bool is_served(const struct config *cfg, const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < cfg->nr_roots; i++)
+		if (lies_in(path, cfg->roots[i]))
+			return true;
+	return false;
+}
+
+static bool roots_are_options(const struct config *cfg)
+{
+	size_t i;
+
+	for (i = 0; i < cfg->nr_values; i++)
+		if (cfg->values[i].key->kind == CONFIG_PATHS)
+			return cfg->values[i].source == CONFIG_OPTION;
+	return false;
+}
+
+/* One of a directory that is not served is most likely misspelt; not so where
+ * options have taken the place of the file's roots. */
+static int place_section(struct config *cfg, const struct sys *sys, size_t at,
+    bool *is_placed, char **why)
+{
+	struct config_root *own = &cfg->sections[at];
+	bool may_miss = roots_are_options(cfg);
+
+	*is_placed = false;
+	if (resolve(&own->path, sys, why) < 0) {
+		if (!may_miss || *why == NULL)
+			return -1;
+		free(*why);
+		*why = NULL;
+		return 0;
+	}
+	*is_placed = is_served(cfg, own->path);
+	if (*is_placed || may_miss)
+		return 0;
+	return config_bad(why,
+	    "[root \"%s\"]: it is neither a root nor below one: name it with "
+	    "daemon.root as well",
+	    own->path);
+}
+
+static int place_sections(struct config *cfg, const struct sys *sys, char **why)
+{
+	bool is_placed;
+	size_t i = 0;
+
+	while (i < cfg->nr_sections) {
+		if (place_section(cfg, sys, i, &is_placed, why) < 0)
+			return -1;
+		if (is_placed) {
+			i++;
+			continue;
+		}
+		config_root_done(&cfg->sections[i]);
+		cfg->sections[i] = cfg->sections[--cfg->nr_sections];
+	}
+	return 0;
+}
+
+static int finish_sections(struct config *cfg, const struct sys *sys,
+    char **why)
+{
+	size_t i;
+
+	if (place_sections(cfg, sys, why) < 0)
+		return -1;
+	if (cfg->nr_sections > 1)
+		qsort(cfg->sections, cfg->nr_sections, sizeof(*cfg->sections),
+		    by_length);
+	*why = NULL;
+	for (i = 0; i < cfg->nr_sections; i++) {
+		if (i > 0 &&
+		    strcmp(cfg->sections[i - 1].path, cfg->sections[i].path) ==
+			0)
+			return config_bad(why,
+			    "two sections name the directory %s",
+			    cfg->sections[i].path);
+		if (inherit(cfg, i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int config_finish(struct config *cfg, const struct sys *sys, char **why)
+{
+	size_t i;
+
+	if (cfg->socket_path == NULL && default_socket(cfg, why) < 0)
+		return -1;
+	if (cfg->state_dir == NULL && default_state(cfg, sys, why) < 0)
+		return -1;
+	if (make_absolute(&cfg->socket_path, sys, why) < 0 ||
+	    make_absolute(&cfg->state_dir, sys, why) < 0)
+		return -1;
+	if (cfg->nr_roots == 0)
+		return config_bad(why,
+		    "no root: name the directories whose "
+		    "repositories are to be served with --root or daemon.root");
+	for (i = 0; i < cfg->nr_roots; i++)
+		if (resolve(&cfg->roots[i], sys, why) < 0)
+			return -1;
+	return finish_sections(cfg, sys, why);
+}

@@ -1,0 +1,267 @@
+#include "daemon/config_keys.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define HOUR_MS      (3600ULL * 1000)
+#define TEN_YEARS_S  (10ULL * 365 * 24 * 3600)
+#define DISTANCE_MAX 63
+
+#define AT(field)  offsetof(struct config, field)
+#define IN(field)  offsetof(struct config_root, field)
+#define ON_RELOAD  .reloads = true
+#define FROM(a, b) .min = (a), .max = (b)
+#define OF_ROOT    .in_root = true, .reloads = true
+#define ITS_OWN    .own_list = IN(has_list)
+
+const struct config_key config_keys[] = {
+	{ "daemon.socket", NULL, CONFIG_PATH, .offset = AT(socket_path) },
+	{ "daemon.state", NULL, CONFIG_PATH, .offset = AT(state_dir) },
+	{ "daemon.root", NULL, CONFIG_PATHS, .offset = AT(roots) },
+	{ "daemon.allowUser", NULL, CONFIG_USER, .offset = AT(users),
+	    ON_RELOAD },
+	{ "daemon.allowGroup", NULL, CONFIG_GROUP, .offset = AT(groups),
+	    ON_RELOAD },
+	{ "durability.mode", "journal", CONFIG_MODE, .offset = AT(durability),
+	    ON_RELOAD },
+	{ "durability.interval", "1000", CONFIG_NUMBER,
+	    .offset = AT(durability_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
+	{ "checkpoint.interval", "1000", CONFIG_NUMBER,
+	    .offset = AT(checkpoint_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
+	{ "journal.retention", "604800", CONFIG_NUMBER,
+	    .offset = AT(retention_s), FROM(1, TEN_YEARS_S) },
+	{ "journal.retention-size", "1024", CONFIG_NUMBER,
+	    .offset = AT(retention_mib), FROM(1, 1 << 30) },
+	{ "session.timeout", "30000", CONFIG_NUMBER,
+	    .offset = AT(session_timeout_ms), ON_RELOAD, FROM(1, HOUR_MS) },
+	{ "window.refs", "1000", CONFIG_NUMBER, .offset = AT(window_refs),
+	    ON_RELOAD, FROM(1, REFD_UPDATES_MAX) },
+	{ "limits.connections", "10000", CONFIG_NUMBER,
+	    .offset = AT(connections_max), ON_RELOAD, FROM(1, 1000000) },
+	{ "root.durability", NULL, CONFIG_MODE, .offset = IN(durability),
+	    OF_ROOT },
+	{ "root.allowUser", NULL, CONFIG_USER, .offset = IN(users), OF_ROOT,
+	    ITS_OWN },
+	{ "root.allowGroup", NULL, CONFIG_GROUP, .offset = IN(groups), OF_ROOT,
+	    ITS_OWN },
+};
+
+const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);
+
+int config_bad(char **why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(why, fmt, ap) < 0)
+		*why = NULL;
+	va_end(ap);
+	return -1;
+}
+
+/* ---- names ---- */
+
+const struct config_key *config_key_find(const char *name, bool in_root)
+{
+	size_t i;
+
+	for (i = 0; i < config_nr_keys; i++)
+		if (config_keys[i].in_root == in_root &&
+		    strcasecmp(config_keys[i].name, name) == 0)
+			return &config_keys[i];
+	return NULL;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned char lower(char c)
+{
+	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* How many bytes have to be added, taken away or changed (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[DISTANCE_MAX + 1], len = least(strlen(b), DISTANCE_MAX);
+	size_t i, j, diagonal, above;
+
+	for (j = 0; j <= len; j++)
+		row[j] = j;
+	for (i = 0; a[i] != '\0'; i++) {
+		diagonal = row[0];
+		row[0] = i + 1;
+		for (j = 1; j <= len; j++) {
+			above = row[j];
+			row[j] = least(least(above, row[j - 1]) + 1,
+			    diagonal + (lower(a[i]) != lower(b[j - 1])));
+			diagonal = above;
+		}
+	}
+	return row[len];
+}
+
+const struct config_key *config_key_nearest(const char *name, bool in_root)
+{
+	const struct config_key *best = NULL, *key;
+	size_t i;
+
+	for (i = 0; i < config_nr_keys; i++) {
+		key = &config_keys[i];
+		if (key->in_root == in_root &&
+		    (best == NULL ||
+			distance(name, key->name) < distance(name, best->name)))
+			best = key;
+	}
+	return best;
+}
+
+bool config_key_is_list(const struct config_key *key)
+{
+	switch (key->kind) {
+	case CONFIG_PATHS:
+	case CONFIG_USER:
+	case CONFIG_GROUP:
+		return true;
+	case CONFIG_PATH:
+	case CONFIG_MODE:
+	case CONFIG_NUMBER:
+		break;
+	}
+	return false;
+}
+
+/* ---- values ---- */
+
+static int set_path(char **field, const char *text, char **why)
+{
+	char *copy = strdup(text);
+
+	*why = NULL;
+	if (copy == NULL)
+		return -1;
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+static int add_root(struct config *cfg, const char *text, char **why)
+{
+	char **roots =
+	    realloc(cfg->roots, (cfg->nr_roots + 1) * sizeof(*roots));
+
+	*why = NULL;
+	if (roots == NULL)
+		return -1;
+	cfg->roots = roots;
+	roots[cfg->nr_roots] = NULL;
+	if (set_path(&roots[cfg->nr_roots], text, why) < 0)
+		return -1;
+	cfg->nr_roots++;
+	return 0;
+}
+
+static int set_mode(enum refd_durability *field, const char *text, char **why)
+{
+	enum refd_durability mode;
+
+	if (refd_durability_from_name(text, &mode) < 0 ||
+	    mode == REFD_DURABILITY_DEFAULT)
+		return config_bad(why,
+		    "'%s' is not a durability mode: it can be none, "
+		    "periodic, journal, batch or fsync",
+		    text);
+	*field = mode;
+	return 0;
+}
+
+static int set_number(const struct config_key *key, uint64_t *field,
+    const char *text, char **why)
+{
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
+	    number < key->min || number > key->max)
+		return config_bad(why,
+		    "%s is '%s': it must be a number from %llu to %llu",
+		    key->name, text, (unsigned long long)key->min,
+		    (unsigned long long)key->max);
+	*field = number;
+	return 0;
+}
+
+static bool is_number(const char *text, uint32_t *id)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	/* The last one is nobody's: (uid_t)-1. */
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
+	    number >= UINT32_MAX)
+		return false;
+	*id = (uint32_t)number;
+	return true;
+}
+
+static int add_id(const struct config_key *key, struct config_ids *ids,
+    const char *text, char **why)
+{
+	bool is_user = key->kind == CONFIG_USER;
+	const struct passwd *user;
+	const struct group *group;
+	uint32_t id, *more;
+
+	if (is_number(text, &id)) {
+		/* As it is. */
+	} else if (is_user && (user = getpwnam(text)) != NULL) {
+		id = user->pw_uid;
+	} else if (!is_user && (group = getgrnam(text)) != NULL) {
+		id = group->gr_gid;
+	} else {
+		return config_bad(why, "%s is '%s': there is no such %s",
+		    key->name, text, is_user ? "user" : "group");
+	}
+	*why = NULL;
+	more = realloc(ids->ids, (ids->nr + 1) * sizeof(*more));
+	if (more == NULL)
+		return -1;
+	more[ids->nr++] = id;
+	ids->ids = more;
+	return 0;
+}
+
+int config_key_parse(const struct config_key *key, void *thing,
+    const char *text, char **why)
+{
+	void *field = (char *)thing + key->offset;
+
+	if (key->own_list != 0)
+		*(bool *)((char *)thing + key->own_list) = true;
+	switch (key->kind) {
+	case CONFIG_PATH:
+		return set_path(field, text, why);
+	case CONFIG_PATHS:
+		return add_root(thing, text, why);
+	case CONFIG_USER:
+	case CONFIG_GROUP:
+		return add_id(key, field, text, why);
+	case CONFIG_MODE:
+		return set_mode(field, text, why);
+	case CONFIG_NUMBER:
+		return set_number(key, field, text, why);
+	}
+	return -1;
+}

@@ -57,6 +57,8 @@ void config_done(struct config *cfg)
 	free(cfg->state_dir);
 	free(cfg->users.ids);
 	free(cfg->groups.ids);
+	free(cfg->any_users.ids);
+	free(cfg->any_groups.ids);
 	drop_roots(cfg);
 	for (i = 0; i < cfg->nr_sections; i++)
 		config_root_done(&cfg->sections[i]);

@@ -58,8 +58,10 @@ struct config {
 	char *socket_path, *state_dir; /* absolute */
 	char **roots; /* absolute, links resolved; at least one */
 	size_t nr_roots;
-	struct config_ids users, groups; /* who may connect, too */
-	struct config_root *sections;    /* outer ones first */
+	struct config_ids users, groups;         /* the daemon's lists */
+	struct config_ids any_users, any_groups; /* and those of sections: who
+						    may connect */
+	struct config_root *sections;            /* outer ones first */
 	size_t nr_sections;
 	enum refd_durability durability;
 	uint64_t checkpoint_interval_ms;

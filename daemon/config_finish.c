@@ -156,14 +156,17 @@ static bool lies_in(const char *path, const char *dir)
 	    (path[len] == '/' || path[len] == '\0');
 }
 
-static int copy_ids(struct config_ids *to, const struct config_ids *from)
+static int add_ids(struct config_ids *to, const struct config_ids *from)
 {
-	to->ids = calloc(from->nr + 1, sizeof(*to->ids));
-	if (to->ids == NULL)
+	uint32_t *ids =
+	    realloc(to->ids, (to->nr + from->nr + 1) * sizeof(*ids));
+
+	if (ids == NULL)
 		return -1;
+	to->ids = ids;
 	if (from->nr > 0)
-		memcpy(to->ids, from->ids, from->nr * sizeof(*to->ids));
-	to->nr = from->nr;
+		memcpy(ids + to->nr, from->ids, from->nr * sizeof(*ids));
+	to->nr += from->nr;
 	return 0;
 }
 
@@ -181,10 +184,10 @@ static int inherit(struct config *cfg, size_t at)
 		    outer != NULL ? outer->durability : cfg->durability;
 	if (own->has_list)
 		return 0;
-	if (copy_ids(&own->users, outer != NULL ? &outer->users : &cfg->users) <
+	if (add_ids(&own->users, outer != NULL ? &outer->users : &cfg->users) <
 	    0)
 		return -1;
-	return copy_ids(&own->groups,
+	return add_ids(&own->groups,
 	    outer != NULL ? &outer->groups : &cfg->groups);
 }
 
@@ -283,6 +286,23 @@ static int finish_sections(struct config *cfg, const struct sys *sys,
 	return 0;
 }
 
+static int collect_peers(struct config *cfg, char **why)
+{
+	size_t i;
+
+	*why = NULL;
+	if (add_ids(&cfg->any_users, &cfg->users) < 0 ||
+	    add_ids(&cfg->any_groups, &cfg->groups) < 0)
+		return -1;
+	for (i = 0; i < cfg->nr_sections; i++)
+		if (cfg->sections[i].has_list &&
+		    (add_ids(&cfg->any_users, &cfg->sections[i].users) < 0 ||
+			add_ids(&cfg->any_groups, &cfg->sections[i].groups) <
+			    0))
+			return -1;
+	return 0;
+}
+
 int config_finish(struct config *cfg, const struct sys *sys, char **why)
 {
 	size_t i;
@@ -301,5 +321,7 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 	for (i = 0; i < cfg->nr_roots; i++)
 		if (resolve(&cfg->roots[i], sys, why) < 0)
 			return -1;
-	return finish_sections(cfg, sys, why);
+	if (finish_sections(cfg, sys, why) < 0)
+		return -1;
+	return collect_peers(cfg, why);
 }

@@ -18,6 +18,7 @@
 #include "daemon/net/net.h"
 #include "daemon/net/recovery.h"
 #include "daemon/options.h"
+#include "daemon/reload.h"
 
 #define MS_PER_S  1000
 #define NS_PER_MS 1000000LL
@@ -37,9 +38,8 @@ static void take_place(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
-/* As many descriptors as may be had. Half of them are for connections, so
- * that clients can't take those that refs are written with. */
-static rlim_t share_descriptors(struct config *cfg)
+/* As many descriptors as may be had. */
+static rlim_t raise_descriptors(void)
 {
 	struct rlimit limit;
 
@@ -48,13 +48,6 @@ static rlim_t share_descriptors(struct config *cfg)
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		getrlimit(RLIMIT_NOFILE, &limit);
-	if (cfg->connections_max > limit.rlim_cur / 2) {
-		cfg->connections_max = limit.rlim_cur / 2;
-		log_warning("the limit of %llu open files leaves room for %llu "
-			    "connections: raise it (LimitNOFILE=) for more",
-		    (unsigned long long)limit.rlim_cur,
-		    (unsigned long long)cfg->connections_max);
-	}
 	return limit.rlim_cur;
 }
 
@@ -71,32 +64,26 @@ static void complain(const char *why)
 	log_error("%s", why != NULL ? why : "out of memory");
 }
 
-static struct net *make_net(const struct config *cfg)
+static struct net *make_net(const struct config *cfg, struct in_force *f)
 {
-	const struct net_config net = {
+	struct net_config net = {
 		.sys = &sys_kernel,
 		.socket_path = cfg->socket_path,
 		.state_dir = cfg->state_dir,
-		.durability = cfg->durability,
-		.connections_max = cfg->connections_max,
-		.peers = {
-			.uids = cfg->users.ids,
-			.nr_uids = cfg->users.nr,
-			.gids = cfg->groups.ids,
-			.nr_gids = cfg->groups.nr,
-		},
 		.engine = {
-			.window_refs = cfg->window_refs,
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
-			.session_ns =
-			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
 			.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
 			.shares.own_uid = (uint32_t)geteuid(),
 		},
+		.read = reload_read,
+		.apply = reload_apply,
+		.forget = reload_forget,
+		.reload_arg = f,
 	};
 
+	reload_settings(cfg, f->descriptors, &net.settings);
 	return net_new(&net);
 }
 
@@ -163,18 +150,21 @@ static int serve(struct net *net, struct store *store)
 	return stop(store);
 }
 
-static int run(struct config *cfg)
+static int run(struct config *cfg, int argc, char **argv)
 {
-	rlim_t descriptors = share_descriptors(cfg);
-	struct net *net = make_net(cfg);
+	struct in_force f = { .argc = argc,
+		.argv = argv,
+		.descriptors = raise_descriptors(),
+		.started = cfg };
+	struct net *net = make_net(cfg, &f);
 	struct store *store = NULL;
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
 
 	if (net == NULL)
 		complain(NULL);
-	else if (open_store(cfg, net, descriptors, &store, &why) < 0 ||
-	    net_listen(net, &why) < 0)
+	else if (open_store(cfg, net, f.descriptors, &store, &why) < 0 ||
+	    reload_rules(store, cfg) < 0 || net_listen(net, &why) < 0)
 		complain(why);
 	else
 		status = -1;
@@ -182,11 +172,14 @@ static int run(struct config *cfg)
 	if (status < 0) {
 		log_info("refd-daemon %s on %s, state in %s", REFD_VERSION,
 		    cfg->socket_path, cfg->state_dir);
+		f.net = net;
+		f.store = store;
 		status = serve(net, store);
 	} else {
 		store_free(store);
 	}
 	net_free(net);
+	reload_done(&f);
 	return status;
 }
 
@@ -200,7 +193,7 @@ int main(int argc, char **argv)
 	switch (options_load(&cfg, &sys_kernel, argc, argv, &why)) {
 	case OPTIONS_RUN:
 		take_place();
-		status = run(&cfg);
+		status = run(&cfg, argc, argv);
 		break;
 	case OPTIONS_HELP:
 		fputs(options_usage, stdout);

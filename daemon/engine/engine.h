@@ -55,6 +55,9 @@ struct engine *engine_new(const struct engine_config *cfg,
     const struct engine_store *store);
 /* Nothing may be in the store's hands, and no session prepared. */
 void engine_free(struct engine *e);
+/* For windows that are formed, and sessions that are prepared, from now on. */
+void engine_set_limits(struct engine *e, size_t window_refs,
+    int64_t session_ns);
 
 /* Called once per request with its answer, which is borrowed for the call.
  * ARG is the connection's; see engine_forget_client. */

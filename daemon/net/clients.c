@@ -40,7 +40,7 @@ static void say_full(struct net *net)
 	net->full_ns = now_ns;
 	log_warning("all %zu connections are taken, others are turned away: "
 		    "see limits.connections, and the limit of open files",
-	    net->cfg.connections_max);
+	    net->cfg.settings.connections_max);
 }
 
 /* Nor can anybody who tries again and again fill the disk with it. */
@@ -63,7 +63,7 @@ static void say_denied(struct net *net, const struct txn_peer *peer)
  * of all: else he could keep everybody away. */
 static bool has_enough(const struct net *net, uint32_t uid)
 {
-	size_t max = net->cfg.connections_max, nr = 0;
+	size_t max = net->cfg.settings.connections_max, nr = 0;
 	const struct conn *conn;
 
 	if (net->nr_conns < max - max / 8 || uid == 0 || uid == geteuid())
@@ -79,7 +79,7 @@ void clients_add(struct net *net, int fd)
 	struct refd_hello hello;
 	struct conn *conn;
 
-	if (net->nr_conns >= net->cfg.connections_max) {
+	if (net->nr_conns >= net->cfg.settings.connections_max) {
 		say_full(net);
 		turn_away(net, fd, REFD_BUSY, "too many connections");
 		return;
@@ -88,7 +88,7 @@ void clients_add(struct net *net, int fd)
 		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
 		return;
 	}
-	if (!peer_is_allowed(&peer, &net->cfg.peers)) {
+	if (!rights_peer_is_among(&net->cfg.settings.peers, &peer)) {
 		say_denied(net, &peer);
 		turn_away(net, fd, REFD_DENIED,
 		    "you are not among those who may use the daemon "

@@ -235,6 +235,25 @@ int listener_start(struct listener *listener, struct event_base *base,
 	return 0;
 }
 
+static mode_t mode_of(const struct listener *l)
+{
+	return l->for_others ? 0666 : 0660;
+}
+
+void listener_let_in(struct listener *l, bool others)
+{
+	int r;
+
+	if (others == l->for_others)
+		return;
+	l->for_others = others;
+	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode_of(l));
+	if (r < 0)
+		log_warning("cannot change the mode of the socket %s to %04o: "
+			    "%s",
+		    l->path, (unsigned)mode_of(l), strerror(-r));
+}
+
 void listener_close(struct listener *listener)
 {
 	struct sys_stat st;

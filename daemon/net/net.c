@@ -17,8 +17,9 @@
 #include "daemon/base/log.h"
 #include "daemon/net/clients.h"
 #include "daemon/net/net_internal.h"
-#include "daemon/net/notify.h"
+#include "daemon/net/reload.h"
 #include "daemon/net/requests.h"
+#include "daemon/net/service.h"
 
 #define NS_PER_US 1000
 #define SWEEP_S   5
@@ -220,6 +221,8 @@ static void begin_serving(struct net *net)
 		.repo_path = store_repo_path,
 		.lanes = store_lanes(net->store) };
 
+	net->cfg.engine.window_refs = net->cfg.settings.window_refs;
+	net->cfg.engine.session_ns = net->cfg.settings.session_ns;
 	net->engine = engine_new(&net->cfg.engine, &store);
 	if (net->engine == NULL) {
 		log_error("cannot serve: out of memory");
@@ -228,7 +231,7 @@ static void begin_serving(struct net *net)
 	}
 	move(net, NET_STATE_SERVING);
 	log_info("serving on %s", net->cfg.socket_path);
-	notify_manager("READY=1\nSTATUS=serving");
+	service_ready(net);
 }
 
 static void look_at_recovery(struct net *net)
@@ -265,6 +268,7 @@ static void net_woken(evutil_socket_t fd, short what, void *arg)
 		return;
 	if (net->recovery != NULL)
 		look_at_recovery(net);
+	reload_look(net);
 	net_want_turn(net);
 }
 
@@ -275,7 +279,7 @@ static void begin_draining(struct net *net, const char *signal_name)
 	engine_stats(net->engine, &stats);
 	log_info("%s: finishing %" PRIu64 " transactions, then stopping",
 	    signal_name, stats.waiting + stats.prepared + stats.in_store);
-	notify_manager("STOPPING=1");
+	service_stopping(net);
 	move(net, NET_STATE_DRAINING);
 	engine_drain(net->engine);
 }
@@ -309,6 +313,20 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 	net_want_turn(net);
 }
 
+/* ---- other settings ---- */
+
+void net_set(struct net *net, const struct net_settings *settings)
+{
+	const struct rights_peers *peers = &settings->peers;
+
+	net->cfg.settings = *settings;
+	net->host.connections_max = settings->connections_max;
+	listener_let_in(net->listener, peers->nr_uids + peers->nr_gids > 0);
+	if (net->engine != NULL)
+		engine_set_limits(net->engine, settings->window_refs,
+		    settings->session_ns);
+}
+
 /* ---- life ---- */
 
 void net_awaiting(void *arg, const char *list)
@@ -330,8 +348,10 @@ static bool make_events(struct net *net)
 	net->sweep = event_new(base, -1, EV_PERSIST, net_swept, net);
 	net->sigterm = evsignal_new(base, SIGTERM, net_signalled, net);
 	net->sigint = evsignal_new(base, SIGINT, net_signalled, net);
+	net->sighup = evsignal_new(base, SIGHUP, reload_asked, net);
 	return net->woken != NULL && net->turn != NULL && net->due != NULL &&
 	    net->sweep != NULL && net->sigterm != NULL && net->sigint != NULL &&
+	    net->sighup != NULL && event_add(net->sighup, NULL) == 0 &&
 	    event_add(net->woken, NULL) == 0 &&
 	    event_add(net->sweep, &sweep_every) == 0 &&
 	    event_add(net->sigterm, NULL) == 0 &&
@@ -353,7 +373,7 @@ struct net *net_new(const struct net_config *cfg)
 		.sys = cfg->sys,
 		.request = requests_take,
 		.arg = net,
-		.connections_max = cfg->connections_max,
+		.connections_max = cfg->settings.connections_max,
 		.touched = net_touched };
 	if (marker_init(&net->marker, cfg->sys, cfg->socket_path) < 0 ||
 	    net->wake_fd < 0 || net->base == NULL ||
@@ -375,12 +395,14 @@ void net_free(struct net *net)
 	if (net == NULL)
 		return;
 	listener_close(net->listener);
+	service_free(net->service);
 	free_event(net->woken);
 	free_event(net->turn);
 	free_event(net->due);
 	free_event(net->sweep);
 	free_event(net->sigterm);
 	free_event(net->sigint);
+	free_event(net->sighup);
 	if (net->base != NULL)
 		event_base_free(net->base);
 	conn_host_done(&net->host);
@@ -392,7 +414,7 @@ void net_free(struct net *net)
 
 int net_listen(struct net *net, char **why)
 {
-	const struct peer_rules *peers = &net->cfg.peers;
+	const struct rights_peers *peers = &net->cfg.settings.peers;
 	bool others = peers->nr_uids > 0 || peers->nr_gids > 0;
 	int r = listener_open(net->cfg.sys, net->cfg.socket_path, others,
 	    &net->listener, why);
@@ -414,6 +436,7 @@ enum net_end net_serve(struct net *net, struct store *store)
 	if (recovery_start(&recovery, &net->recovery) < 0)
 		return NET_FAILED;
 	event_base_dispatch(net->base);
+	reload_give_up(net);
 	/* Nobody connects to a daemon that answers no more. */
 	listener_close(net->listener);
 	net->listener = NULL;

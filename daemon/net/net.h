@@ -17,18 +17,34 @@
 #define NET_NET_H
 
 #include "daemon/engine/engine.h"
-#include "daemon/net/peer.h"
+#include "daemon/store/rights.h"
 
 struct net;
+
+/* What may change while it runs. */
+struct net_settings {
+	enum refd_durability durability; /* to be told */
+	size_t connections_max;
+	struct rights_peers peers; /* who may connect; borrowed until others
+				     are set */
+	size_t window_refs;        /* as engine_config's, and so the next */
+	int64_t session_ns;
+};
 
 struct net_config {
 	const struct sys *sys;
 	/* Borrowed until net_free(). */
 	const char *socket_path, *state_dir;
-	enum refd_durability durability;
-	size_t connections_max;
-	struct peer_rules peers;
-	struct engine_config engine;
+	struct net_settings settings;
+	struct engine_config engine; /* SETTINGS' fields need not be filled */
+
+	/* SIGHUP: READ on a thread of its own, where it may block; then APPLY
+	 * on the loop with what that returned. NULL: it has been said why
+	 * nothing changes. */
+	void *(*read)(void *arg);
+	void (*apply)(void *arg, void *read);
+	void (*forget)(void *read); /* in place of APPLY */
+	void *reload_arg;
 };
 
 /* NULL when out of memory or descriptors. */
@@ -44,6 +60,9 @@ void net_awaiting(void *net, const char *list);
 
 /* Takes the socket. Negative errno and *WHY as listener_open(). */
 int net_listen(struct net *net, char **why);
+
+/* From now on. Loop thread: for APPLY. */
+void net_set(struct net *net, const struct net_settings *settings);
 
 enum net_end {
 	NET_STOPPED,     /* drained: the store has nothing in hand */

@@ -22,6 +22,9 @@ struct net {
 	struct store *store;   /* borrowed while serving */
 	struct engine *engine; /* NULL while recovering */
 	struct recovery *recovery;
+	struct reload *reload;   /* NULL: none under way */
+	struct service *service; /* service.c's */
+	bool reload_again;       /* asked for meanwhile */
 	struct marker marker;
 	struct listener *listener;
 
@@ -31,7 +34,7 @@ struct net {
 	struct event *turn;  /* made active where there is work to do */
 	struct event *due;   /* when the engine wants to be run */
 	struct event *sweep; /* for those that stalled */
-	struct event *sigterm, *sigint;
+	struct event *sigterm, *sigint, *sighup;
 
 	struct conn_host host;
 	struct conn_list conns;

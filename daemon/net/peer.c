@@ -71,27 +71,3 @@ void peer_done(struct txn_peer *peer)
 	free(peer->gids);
 	memset(peer, 0, sizeof(*peer));
 }
-
-static bool has_id(const uint32_t *ids, size_t nr, uint32_t id)
-{
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (ids[i] == id)
-			return true;
-	return false;
-}
-
-bool peer_is_allowed(const struct txn_peer *peer,
-    const struct peer_rules *rules)
-{
-	size_t i;
-
-	if (peer->uid == 0 || peer->uid == geteuid() ||
-	    has_id(rules->uids, rules->nr_uids, peer->uid))
-		return true;
-	for (i = 0; i < peer->nr_gids; i++)
-		if (has_id(rules->gids, rules->nr_gids, peer->gids[i]))
-			return true;
-	return false;
-}

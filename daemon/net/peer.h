@@ -5,8 +5,6 @@
 #ifndef NET_PEER_H
 #define NET_PEER_H
 
-#include <stdbool.h>
-
 #include "daemon/store/txn.h"
 
 /* 0 or negative errno. The groups are the supplementary ones and the primary
@@ -14,14 +12,5 @@
 int peer_read(int fd, struct txn_peer *peer);
 int peer_copy(const struct txn_peer *from, struct txn_peer *to);
 void peer_done(struct txn_peer *peer);
-
-/* Who may connect besides the daemon's own uid and root. Borrowed lists. */
-struct peer_rules {
-	const uint32_t *uids, *gids;
-	size_t nr_uids, nr_gids;
-};
-
-bool peer_is_allowed(const struct txn_peer *peer,
-    const struct peer_rules *rules);
 
 #endif

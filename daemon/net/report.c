@@ -97,7 +97,7 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	add_path(&report, "socket", net->cfg.socket_path);
 	add_path(&report, "state_dir", net->cfg.state_dir);
 	add(&report, "durability", "%s",
-	    refd_durability_name(net->cfg.durability));
+	    refd_durability_name(net->cfg.settings.durability));
 	add_number(&report, "last_lsn", store.last_lsn);
 	add_number(&report, "forgotten_lsn", store.forgotten_lsn);
 	add_number(&report, "awaiting_repos", store.awaiting_repos);

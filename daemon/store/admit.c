@@ -148,6 +148,12 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			"for the daemon than for the client: do they share their "
 			"mounts?",
 			repo->path));
+	else if (!rights_allow(&l->store->rights, repo->path, &txn->peer,
+		     &txn->least))
+		refuse(txn, REFD_DENIED,
+		    repo_why("uid %u is not among those who may use '%s' "
+			     "(allowUser, allowGroup of its root)",
+			txn->peer.uid, repo->path));
 	else if (!repo_peer_may_write(repo, &txn->peer))
 		refuse(txn, REFD_DENIED,
 		    repo_why("uid %u may not write refs "

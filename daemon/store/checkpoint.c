@@ -190,7 +190,7 @@ static bool may_wait(struct store *s)
 	struct journal_stats stats;
 	struct fs *fs;
 
-	if (s->cfg.durability != REFD_DURABILITY_NONE)
+	if (rights_weakest(&s->rights) != REFD_DURABILITY_NONE)
 		return false;
 	for (fs = all_fs(s); fs != NULL; fs = fs->next)
 		if (atomic_load(&fs->promised))
@@ -210,7 +210,7 @@ static int flush_journal(struct store *s)
 
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
-	r = journal_flush(s->journal);
+	r = heal_flush(s);
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)
 		return r;
@@ -310,9 +310,9 @@ static void answer_asked(struct store *s, int r)
 /* ---- the thread ---- */
 
 /* The weaker modes promise that nothing waits for longer than theirs. */
-static int64_t interval_of(const struct store *s)
+static int64_t interval_of(struct store *s)
 {
-	return s->cfg.durability < REFD_DURABILITY_JOURNAL ?
+	return rights_weakest(&s->rights) < REFD_DURABILITY_JOURNAL ?
 	    s->cfg.durability_interval_ns :
 	    s->cfg.checkpoint_interval_ns;
 }

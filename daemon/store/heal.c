@@ -133,12 +133,54 @@ static int commit(struct store *s, struct journal_row *rows, size_t nr,
 	return r;
 }
 
+/* ---- does it move? ---- */
+
+static void entered(struct store *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	if (s->nr_committing++ == 0)
+		s->commit_moved_ns = SYS(s->sys, now_mono);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static void left(struct store *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	s->nr_committing--;
+	s->commit_moved_ns = SYS(s->sys, now_mono);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+int64_t store_stuck_ns(struct store *s)
+{
+	int64_t ns = 0;
+
+	pthread_mutex_lock(&s->mutex);
+	if (s->nr_committing > 0)
+		ns = SYS(s->sys, now_mono) - s->commit_moved_ns;
+	pthread_mutex_unlock(&s->mutex);
+	return ns;
+}
+
 /* The journal is the daemon's, whoever it acts as. */
 int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush)
 {
 	struct sys_who was = sys_as(sys_self);
-	int r = commit(store, rows, nr, flush);
+	int r;
 
+	entered(store);
+	r = commit(store, rows, nr, flush);
+	left(store);
 	sys_as(was);
+	return r;
+}
+
+int heal_flush(struct store *s)
+{
+	int r;
+
+	entered(s);
+	r = journal_flush(s->journal);
+	left(s);
 	return r;
 }

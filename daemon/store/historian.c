@@ -314,6 +314,7 @@ int history_start(struct store *s)
 		.dir = s->state_dir,
 		.journal = s->journal,
 		.repos = &s->repos,
+		.rights = &s->rights,
 		.retention_ms = s->cfg.retention_ms,
 		.retention_bytes = s->cfg.retention_bytes };
 	struct historian *me = calloc(1, sizeof(*me));

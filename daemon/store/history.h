@@ -19,6 +19,7 @@ struct history_config {
 	const char *dir; /* the state directory; as all here, borrowed */
 	struct journal *journal;
 	const struct repos *repos;
+	struct rights *rights;    /* NULL: none */
 	int64_t retention_ms;     /* 0: for ever */
 	uint64_t retention_bytes; /* 0: no limit */
 };

@@ -190,13 +190,16 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 {
 	const struct journal_repo *repo = history_repo(h, id);
 	const struct sys *sys = h->cfg.sys;
+	enum refd_durability least;
 	struct sys_stat st;
 	bool is_open = false;
 	int fd;
 
 	if (history_may_all(peer))
 		return true;
-	if (repo == NULL)
+	if (repo == NULL ||
+	    (h->cfg.rights != NULL &&
+		!rights_allow(h->cfg.rights, repo->path, peer, &least)))
 		return false;
 	fd = SYS(sys, openat, AT_FDCWD, repo->path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)

@@ -22,6 +22,7 @@
 #include <sys/queue.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/store/rights.h"
 #include "daemon/store/txn.h"
 
 struct store;
@@ -65,7 +66,7 @@ struct store_config {
 	const char *state_dir;    /* absolute */
 	const char *const *roots; /* absolute, resolved; at least one */
 	size_t nr_roots;
-	enum refd_durability durability;
+	enum refd_durability durability; /* where no rule says other */
 	int64_t checkpoint_interval_ns;
 	/* What was answered in mode periodic lasts after so long. */
 	int64_t durability_interval_ns;
@@ -99,6 +100,14 @@ struct store_config {
  * NULL. CFG's strings are copied. */
 int store_open(const struct store_config *cfg, struct store **store,
     char **why);
+
+/* What may change while it works: any thread, at any time. Rules are copied;
+ * those of before are forgotten. DURABILITY is of transactions that are
+ * admitted from now on. -ENOMEM: all is as it was. */
+int store_set_rules(struct store *store, enum refd_durability durability,
+    const struct rights_rule *rules, size_t nr);
+void store_set_intervals(struct store *store, int64_t checkpoint_ns,
+    int64_t durability_ns);
 
 struct store_report {
 	void (*found)(void *arg, const struct store_found *found);
@@ -204,6 +213,10 @@ struct store_stats {
 	uint64_t indexed_lsn, trimmed_lsn;
 };
 void store_stats(struct store *store, struct store_stats *stats);
+
+/* For how long nothing that is being committed to the journal has come back;
+ * 0: nothing is being committed. */
+int64_t store_stuck_ns(struct store *store);
 
 /* The journal failed and could not be brought back: the daemon must exit
  * (74). NULL while all is well. */

@@ -79,6 +79,7 @@ struct store {
 
 	struct repos repos;
 	struct applier applier;
+	struct rights rights;
 
 	pthread_mutex_t telling; /* awaiting_publish()'s */
 	pthread_mutex_t parking; /* fs_failed.c's, before all others */
@@ -112,6 +113,8 @@ struct store {
 	struct unfinished *unfinished; /* updates; NULL: none */
 	char *fatal;
 	struct store_stats stats;
+	size_t nr_committing;    /* to the journal */
+	int64_t commit_moved_ns; /* when the last began or came back */
 
 	pthread_t lane_thread, barrier_thread, checkpoint_thread,
 	    history_thread;
@@ -178,6 +181,8 @@ void store_tell(const struct store *s, enum store_event event,
 int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
 /* After JOURNAL_UNKNOWN by whoever, seen at EPOCH. 0: it is back. */
 int heal_journal(struct store *s, unsigned epoch);
+/* journal_flush(); the journal is read-locked. */
+int heal_flush(struct store *s);
 
 /* awaiting.c: repositories with records that recovery could not redo yet, or
  * whose locks it could not look for. Any thread. */

@@ -182,6 +182,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	if (s == NULL)
 		return -ENOMEM;
 	s->state_fd = s->state_lock_fd = -1;
+	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_mutex_init(&s->telling, NULL);
 	pthread_mutex_init(&s->parking, NULL);
@@ -249,6 +250,7 @@ void store_free(struct store *s)
 	free(s->roots);
 	free(s->state_dir);
 	free(s->fatal);
+	rights_done(&s->rights);
 	pthread_cond_destroy(&s->history_cond);
 	pthread_cond_destroy(&s->tick_cond);
 	pthread_cond_destroy(&s->gathered_cond);
@@ -260,6 +262,22 @@ void store_free(struct store *s)
 	pthread_mutex_destroy(&s->parking);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
+}
+
+int store_set_rules(struct store *s, enum refd_durability durability,
+    const struct rights_rule *rules, size_t nr)
+{
+	return rights_set(&s->rights, durability, rules, nr);
+}
+
+void store_set_intervals(struct store *s, int64_t checkpoint_ns,
+    int64_t durability_ns)
+{
+	pthread_mutex_lock(&s->mutex);
+	s->cfg.checkpoint_interval_ns = checkpoint_ns;
+	s->cfg.durability_interval_ns = durability_ns;
+	pthread_cond_signal(&s->tick_cond);
+	pthread_mutex_unlock(&s->mutex);
 }
 
 int store_recover(struct store *s, const struct store_report *report,

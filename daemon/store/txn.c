@@ -107,6 +107,8 @@ enum refd_status txn_status_of(int err)
 enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least)
 {
+	if (txn->least != REFD_DURABILITY_DEFAULT)
+		least = txn->least;
 	return txn->req.durability > least ? txn->req.durability : least;
 }
 

@@ -87,6 +87,8 @@ struct txn {
 	 * let go of it already. */
 	uint64_t repo_id, repo_mount; /* 0: none was opened */
 	struct sys_who repo_as;
+	/* What is durable there at the least; DEFAULT: nobody has said. */
+	enum refd_durability least;
 	bool replayed;            /* the journal knew the id: the results
 					   are those of the first time */
 	enum refd_status refused; /* REFD_OK, or the whole is refused */
@@ -114,7 +116,8 @@ void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
 /* What a failed call means to who asked. ERR is negative. */
 enum refd_status txn_status_of(int err);
 bool txn_is_decided(const struct txn *txn);
-/* What it asked for, but at least LEAST: the daemon's own. */
+/* What it asked for, but at least what is promised there, or LEAST where nobody
+ * has said. */
 enum refd_durability txn_durability(const struct txn *txn,
     enum refd_durability least);
 enum refd_outcome txn_outcome(const struct txn *txn);

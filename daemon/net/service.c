@@ -1,0 +1,164 @@
+#include "daemon/net/service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/net/notify.h"
+
+#define STATE_BYTES 256
+#define NS_PER_US   1000
+/* The manager is told this often within the time it waits; and what takes
+ * longer than one such share is stuck. */
+#define SHARES 4
+/* How often the status is told anew, where it has changed. */
+#define STATUS_US 5000000ULL
+
+struct service {
+	struct event *tick;
+	int64_t share_ns; /* of the watchdog's time; 0: there is none */
+	uint64_t told;    /* transactions, at the last status */
+	bool stuck;       /* said, until it is over */
+};
+
+/* ---- what is told ---- */
+
+static void tell_status(struct net *net, const char *head)
+{
+	struct engine_stats stats;
+	char state[STATE_BYTES];
+
+	engine_stats(net->engine, &stats);
+	snprintf(state, sizeof(state),
+	    "%sSTATUS=serving: %" PRIu64 " transactions, %" PRIu64
+	    " in work, %zu connections",
+	    head, stats.transactions,
+	    stats.waiting + stats.prepared + stats.in_store, net->nr_conns);
+	notify_manager(state);
+	if (net->service != NULL)
+		net->service->told = stats.transactions;
+}
+
+/* Not fed once it is: the manager then ends the daemon, whose next start
+ * finishes what was acknowledged. */
+static void feed(struct net *net)
+{
+	struct service *service = net->service;
+	int64_t ns = store_stuck_ns(net->store);
+
+	if (ns < service->share_ns) {
+		service->stuck = false;
+		notify_manager("WATCHDOG=1");
+		return;
+	}
+	if (!service->stuck)
+		log_error("a commit to the journal has not come back for "
+			  "%" PRId64 " s: see what the kernel says of the "
+			  "disk; the watchdog is not fed any more",
+		    ns / 1000000000);
+	service->stuck = true;
+}
+
+static void service_ticked(evutil_socket_t fd, short what, void *arg)
+{
+	struct engine_stats stats;
+	struct net *net = arg;
+
+	(void)fd;
+	(void)what;
+	if (net->service->share_ns > 0)
+		feed(net);
+	if (net->state != NET_STATE_SERVING)
+		return;
+	engine_stats(net->engine, &stats);
+	if (stats.transactions != net->service->told)
+		tell_status(net, "");
+}
+
+/* ---- the watchdog ---- */
+
+/* WATCHDOG_USEC, unless it is meant for another process. */
+static uint64_t watchdog_us(void)
+{
+	const char *pid = getenv("WATCHDOG_PID");
+	const char *us = getenv("WATCHDOG_USEC");
+
+	if (us == NULL || (pid != NULL && strtol(pid, NULL, 10) != getpid()))
+		return 0;
+	return strtoull(us, NULL, 10);
+}
+
+static void start_ticking(struct net *net)
+{
+	uint64_t us = watchdog_us(), every_us = STATUS_US;
+	struct service *service;
+	struct timeval every;
+
+	if (us == 0 && getenv("NOTIFY_SOCKET") == NULL)
+		return;
+	service = calloc(1, sizeof(*service));
+	if (service == NULL)
+		return;
+	service->share_ns = (int64_t)(us / SHARES) * NS_PER_US;
+	if (us > 0 && us / SHARES < every_us)
+		every_us = us / SHARES;
+	every.tv_sec = (time_t)(every_us / 1000000);
+	every.tv_usec = (suseconds_t)(every_us % 1000000);
+	service->tick =
+	    event_new(net->base, -1, EV_PERSIST, service_ticked, net);
+	net->service = service;
+	if (service->tick == NULL || event_add(service->tick, &every) < 0)
+		log_warning("no timer for the service manager's watchdog: it "
+			    "will end the daemon");
+}
+
+void service_free(struct service *service)
+{
+	if (service == NULL)
+		return;
+	if (service->tick != NULL)
+		event_free(service->tick);
+	free(service);
+}
+
+/* ---- states ---- */
+
+void service_ready(struct net *net)
+{
+	start_ticking(net);
+	tell_status(net, "READY=1\n");
+}
+
+void service_reloading(struct net *net)
+{
+	int64_t now_us = SYS(net->cfg.sys, now_mono) / NS_PER_US;
+	char state[STATE_BYTES];
+
+	snprintf(state, sizeof(state),
+	    "RELOADING=1\nMONOTONIC_USEC=%" PRId64
+	    "\nSTATUS=reading the configuration",
+	    now_us);
+	/* While it recovers it is not up yet, and this would say so. */
+	if (net->state == NET_STATE_SERVING)
+		notify_manager(state);
+}
+
+void service_reloaded(struct net *net)
+{
+	if (net->state == NET_STATE_SERVING)
+		tell_status(net, "READY=1\n");
+}
+
+void service_stopping(struct net *net)
+{
+	struct engine_stats stats;
+	char state[STATE_BYTES];
+
+	engine_stats(net->engine, &stats);
+	snprintf(state, sizeof(state),
+	    "STOPPING=1\nSTATUS=finishing %" PRIu64 " transactions",
+	    stats.waiting + stats.prepared + stats.in_store);
+	notify_manager(state);
+}

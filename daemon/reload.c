@@ -1,0 +1,166 @@
+#include "daemon/reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/config_keys.h"
+#include "daemon/options.h"
+
+#define NS_PER_MS 1000000LL
+
+/* ---- into force ---- */
+
+/* Half of the descriptors are for connections, so that clients can't take
+ * those that refs are written with. */
+size_t reload_connections_max(const struct config *cfg, rlim_t descriptors)
+{
+	if (descriptors == 0 || cfg->connections_max <= descriptors / 2)
+		return cfg->connections_max;
+	log_warning("the limit of %llu open files leaves room for %llu "
+		    "connections: raise it (LimitNOFILE=) for more",
+	    (unsigned long long)descriptors,
+	    (unsigned long long)descriptors / 2);
+	return descriptors / 2;
+}
+
+void reload_settings(const struct config *cfg, rlim_t descriptors,
+    struct net_settings *settings)
+{
+	*settings = (struct net_settings){
+		.durability = cfg->durability,
+		.connections_max = reload_connections_max(cfg, descriptors),
+		.peers = {
+			.uids = cfg->any_users.ids,
+			.nr_uids = cfg->any_users.nr,
+			.gids = cfg->any_groups.ids,
+			.nr_gids = cfg->any_groups.nr,
+		},
+		.window_refs = cfg->window_refs,
+		.session_ns = (int64_t)cfg->session_timeout_ms * NS_PER_MS,
+	};
+}
+
+/* With a rule for each root too: whom a section alone lets in may do nothing
+ * elsewhere. */
+int reload_rules(struct store *store, const struct config *cfg)
+{
+	struct rights_rule *rules =
+	    calloc(cfg->nr_sections + cfg->nr_roots + 1, sizeof(*rules));
+	const struct config_root *section;
+	size_t i, nr = 0;
+	int r;
+
+	if (rules == NULL)
+		return -ENOMEM;
+	/* Of two for the same directory the first counts. */
+	for (i = 0; i < cfg->nr_sections; i++) {
+		section = &cfg->sections[i];
+		rules[nr++] =
+		    (struct rights_rule){ section->path, section->durability,
+			    { section->users.ids, section->groups.ids,
+				section->users.nr, section->groups.nr } };
+	}
+	for (i = 0; i < cfg->nr_roots; i++)
+		rules[nr++] =
+		    (struct rights_rule){ cfg->roots[i], cfg->durability,
+			    { cfg->users.ids, cfg->groups.ids, cfg->users.nr,
+				cfg->groups.nr } };
+	r = store_set_rules(store, cfg->durability, rules, nr);
+	free(rules);
+	return r;
+}
+
+/* ---- once more ---- */
+
+void reload_forget(void *read)
+{
+	struct config *cfg = read;
+
+	if (cfg != NULL)
+		config_done(cfg);
+	free(cfg);
+}
+
+void *reload_read(void *arg)
+{
+	struct in_force *f = arg;
+	struct config *cfg = calloc(1, sizeof(*cfg));
+	char *why = NULL;
+
+	if (cfg != NULL &&
+	    options_load(cfg, &sys_kernel, f->argc, f->argv, &why) ==
+		OPTIONS_RUN)
+		return cfg;
+	log_error("the configuration was NOT reloaded, and all stays as it "
+		  "is: %s",
+	    why != NULL ? why : "out of memory");
+	free(why);
+	reload_forget(cfg);
+	return NULL;
+}
+
+struct telling {
+	bool of_restart; /* else of what is in force by now */
+	size_t nr;
+};
+
+static void tell_change(void *arg, const struct config_key *key,
+    const char *root, const char *was, const char *is)
+{
+	const char *in = root != NULL ? " of root " : "";
+	struct telling *telling = arg;
+
+	if (key->reloads == telling->of_restart)
+		return;
+	telling->nr++;
+	if (root == NULL)
+		root = "";
+	if (was[0] == '\0')
+		was = "unset";
+	if (is[0] == '\0')
+		is = "unset";
+	if (telling->of_restart)
+		log_warning("reload: %s%s%s is %s until the daemon is "
+			    "restarted, and then %s",
+		    key->name, in, root, was, is);
+	else
+		log_info("reload: %s%s%s is %s now, it was %s", key->name, in,
+		    root, is, was);
+}
+
+void reload_apply(void *arg, void *read)
+{
+	struct telling applied = { .of_restart = false };
+	struct telling kept = { .of_restart = true };
+	struct config *cfg = read;
+	struct net_settings settings;
+	struct in_force *f = arg;
+
+	if (reload_rules(f->store, cfg) < 0) {
+		log_error("the configuration was NOT reloaded, and all stays "
+			  "as it is: out of memory");
+		reload_forget(cfg);
+		return;
+	}
+	store_set_intervals(f->store,
+	    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
+	    (int64_t)cfg->durability_interval_ms * NS_PER_MS);
+	reload_settings(cfg, f->descriptors, &settings);
+	net_set(f->net, &settings);
+	config_compare(f->now != NULL ? f->now : f->started, cfg, tell_change,
+	    &applied);
+	config_compare(f->started, cfg, tell_change, &kept);
+	log_info("reloaded %s: %zu changes, %zu wait for a restart",
+	    cfg->file != NULL ? cfg->file : "without a file",
+	    applied.nr + kept.nr, kept.nr);
+	reload_done(f);
+	f->now = cfg;
+}
+
+void reload_done(struct in_force *f)
+{
+	reload_forget(f->now);
+	f->now = NULL;
+}

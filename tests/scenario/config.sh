@@ -1,0 +1,172 @@
+#!/bin/bash
+# The configuration: check-config says what the daemon would do with it, and
+# where each value is from. SIGHUP applies what can be applied and names what
+# can't; a bad file changes nothing. Sections of roots: who may use one, and
+# how durable it is. A second daemon is told what it runs into.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
+unset REFD_SOCKET REFD_STATE
+
+config=$T/config
+mkdir "$T/srv" "$T/srv/closed" "$T/srv/scratch" "$T/other"
+chmod 755 "$T"
+write_config() { # LINES...
+	printf '%s\n' '[daemon]' "root = $T/srv" "state = $STATE" \
+		"socket = $SOCKET" "$@" >"$config"
+}
+
+# ---- check-config ----
+
+write_config '[window]' 'refs = 500'
+is in-order "$config: in order" "$("$REFD" check-config "$config")"
+origins=$(REFD_STATE=/env "$REFD" check-config --show-origin \
+	--socket /given "$config")
+origin_of() { # KEY=VALUE
+	sed -n "s|	$1\$||p" <<<"$origins"
+}
+is origin-default default "$(origin_of limits.connections=10000)"
+is origin-file "file $config:6" "$(origin_of window.refs=500)"
+is origin-environment 'environment REFD_STATE' "$(origin_of daemon.state=/env)"
+is origin-option 'command line --socket' "$(origin_of daemon.socket=/given)"
+is each-once '' "$(cut -f 2 <<<"$origins" | cut -d= -f1 | sort | uniq -d)"
+
+printf '[windows]\n\tref = 1\n' >"$T/bad"
+got=$("$REFD" check-config "$T/bad" 2>&1)
+is bad-status 1 $?
+is bad-nearest "refd: $T/bad:2: unknown key 'windows.ref': did you mean \
+'window.refs'?" "$got"
+"$REFD" check-config --frob >"$T/out" 2>&1
+is usage-status 129 $?
+
+# ---- SIGHUP ----
+
+start_plain() {
+	"$REFD" daemon --config "$config" >>"$LOG" 2>&1 </dev/null &
+	DAEMON=$!
+	own "$DAEMON"
+	"$REFD" ping --socket "$SOCKET" --wait 10 >/dev/null
+}
+
+reloads=0
+reloaded() {
+	[ "$(grep -c 'reloaded' "$LOG")" -ge "$reloads" ]
+}
+reload() {
+	reloads=$((reloads + 1))
+	kill -HUP "$DAEMON"
+	await 10 reloaded
+}
+
+new_repo srv/a.git bare
+commit=$(new_commit srv/a.git one)
+check starts start_plain
+write_config '[window]' 'refs = 7' '[durability]' 'mode = batch' \
+	'[daemon]' 'allowGroup = 54321'
+check reloads reload
+logged applied 'reload: window.refs is 7 now, it was 500'
+logged applied-mode 'reload: durability.mode is batch now, it was journal'
+is mode-in-force batch "$("$REFD" status --socket "$SOCKET" |
+	sed -n 's/^durability: //p')"
+is socket-mode 666 "$(stat -c %a "$SOCKET")"
+
+# Seven refs a window, whatever waits.
+for i in $(seq 50); do echo "create refs/heads/w$i $commit"; done |
+	"$REFD" update -C "$T/srv/a.git" --socket "$SOCKET" --batch-updates \
+		--stdin >/dev/null
+between window-refs 8 "$(REFD_SOCKET=$SOCKET stat_of windows)" 100
+
+write_config '[journal]' 'retention = 5' '[daemon]' "root = $T/other" \
+	'socket = /elsewhere'
+reload
+for key in journal.retention daemon.root daemon.socket; do
+	check "restart-$key" grep -qE \
+		"reload: $key is .* until the daemon is restarted" "$LOG"
+done
+logged taken-back 'reload: daemon.allowGroup is unset now, it was 54321'
+is socket-mode-back 660 "$(stat -c %a "$SOCKET")"
+before=$(grep -c 'until the daemon is restarted' "$LOG")
+reload
+is restart-is-named-again $((before * 2)) \
+	"$(grep -c 'until the daemon is restarted' "$LOG")"
+
+write_config '[durability]' 'mode = fast'
+reload
+logged bad-file-is-said "the configuration was NOT reloaded, and all stays as \
+it is: $config:6: 'fast' is not a durability mode"
+check bad-file-changes-nothing "$REFD" update -C "$T/srv/a.git" \
+	--socket "$SOCKET" refs/heads/after "$commit"
+is bad-file-mode journal "$("$REFD" status --socket "$SOCKET" |
+	sed -n 's/^durability: //p')"
+
+# ---- sections ----
+
+new_repo srv/closed/b.git bare
+closed=$(new_commit srv/closed/b.git one)
+new_repo srv/scratch/c.git bare
+scratch=$(new_commit srv/scratch/c.git one)
+as() { # UID COMMAND...
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups \
+		env HOME=/ GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory \
+		GIT_CONFIG_VALUE_0='*' "$@"
+}
+flushes() {
+	"$REFD" stats --socket "$SOCKET" | sed -n 's/^flushes: //p'
+}
+if [ "$(id -u)" -eq 0 ]; then
+	write_config 'allowUser = 10001' "[root \"$T/srv/closed\"]" \
+		'allowUser = 10002' "[root \"$T/srv/scratch\"]" \
+		'durability = none'
+	chmod -R a+rwX "$T/srv"
+	reload
+	update_as() { # UID REPO REF COMMIT
+		as "$1" "$REFD" update -C "$T/$2" --socket "$SOCKET" "$3" "$4" \
+			>"$T/out" 2>&1
+	}
+	check allowed-in-general update_as 10001 srv/a.git refs/heads/u1 \
+		"$commit"
+	check allowed-by-a-section update_as 10002 srv/closed/b.git \
+		refs/heads/u2 "$closed"
+	update_as 10001 srv/closed/b.git refs/heads/u1 "$closed"
+	check not-in-a-section grep -q 'not among those who may use' "$T/out"
+	update_as 10002 srv/a.git refs/heads/u2 "$commit"
+	check nowhere-else grep -q 'not among those who may use' "$T/out"
+	is not-in-the-history '' "$(as 10001 "$REFD" log --socket "$SOCKET" \
+		--repo "$T/srv/closed/b.git" 2>/dev/null)"
+
+	# One commit each, with a flush where it is promised something. The
+	# first one in a repository makes that known, durably.
+	scratch() { # NAME
+		"$REFD" update -C "$T/srv/scratch/c.git" --socket "$SOCKET" \
+			"refs/heads/$1" "$scratch"
+	}
+	scratch first
+	before=$(flushes)
+	scratch second
+	is weaker-section "$before" "$(flushes)"
+	"$REFD" update -C "$T/srv/a.git" --socket "$SOCKET" refs/heads/x \
+		"$commit"
+	between stronger-general $((before + 1)) "$(flushes)" $((before + 3))
+
+	write_config
+	reload
+	update_as 10002 srv/closed/b.git refs/heads/u3 "$closed"
+	is taken-away 128 $?
+	check taken-away-is-said grep -q 'Permission denied' "$T/out"
+else
+	skip sections 'only root can be somebody else'
+fi
+
+# ---- another one runs ----
+
+timeout 20 "$REFD" daemon --config "$config" >"$T/out" 2>&1 </dev/null
+is second-status 69 $?
+check second-says-so grep -qE 'in use by another|another daemon listens' \
+	"$T/out"
+stop_daemon
+is exit-status 0 $?
+finish

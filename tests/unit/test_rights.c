@@ -1,0 +1,90 @@
+/*
+ * Proves: of the directories that a repository lies in the longest has the
+ * word, on who may use it and on what is durable there at the least; a name
+ * that only begins alike is another directory; what is set takes the place of
+ * all there was; and the weakest mode is that of all of them.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/store/rights.h"
+
+#define OWNER  7001
+#define FRIEND 7002
+#define MEMBER 7003
+#define GROUP  8001
+
+static const uint32_t friends[] = { FRIEND }, groups[] = { GROUP };
+
+static struct rights_rule rule(const char *dir, enum refd_durability mode,
+    size_t nr_uids, size_t nr_gids)
+{
+	return (struct rights_rule){ dir, mode,
+		{ friends, groups, nr_uids, nr_gids } };
+}
+
+static bool may(struct rights *rights, const char *path, uint32_t uid,
+    enum refd_durability *least)
+{
+	uint32_t gids[] = { uid == MEMBER ? GROUP : 1, 2 };
+	struct txn_peer peer = { .uid = uid, .gids = gids, .nr_gids = 2 };
+
+	return rights_allow(rights, path, &peer, least);
+}
+
+START_TEST(the_longest_directory_has_the_word)
+{
+	const struct rights_rule list[] = {
+		rule("/srv/git/closed", REFD_DURABILITY_FSYNC, 0, 1),
+		rule("/srv/git", REFD_DURABILITY_NONE, 1, 0),
+		rule("/srv/git", REFD_DURABILITY_BATCH, 0, 0),
+		rule("/", REFD_DURABILITY_PERIODIC, 0, 0),
+	};
+	enum refd_durability least;
+	struct rights rights;
+
+	rights_init(&rights, REFD_DURABILITY_JOURNAL);
+	ck_assert(may(&rights, "/srv/git/a", OWNER, &least));
+	ck_assert_int_eq(least, REFD_DURABILITY_JOURNAL);
+	ck_assert_int_eq(rights_weakest(&rights), REFD_DURABILITY_JOURNAL);
+
+	ck_assert_int_eq(rights_set(&rights, REFD_DURABILITY_BATCH, list, 4),
+	    0);
+	ck_assert(may(&rights, "/srv/git/a", FRIEND, &least));
+	ck_assert_int_eq(least, REFD_DURABILITY_NONE);
+	ck_assert(!may(&rights, "/srv/git/a", MEMBER, &least));
+	ck_assert(!may(&rights, "/srv/git/closed/b", FRIEND, &least));
+	ck_assert_int_eq(least, REFD_DURABILITY_FSYNC);
+	ck_assert(may(&rights, "/srv/git/closed", MEMBER, &least));
+	ck_assert(may(&rights, "/srv/git/closed-not/b", FRIEND, &least));
+	ck_assert_int_eq(least, REFD_DURABILITY_NONE);
+	ck_assert(!may(&rights, "/srv/gitolite", FRIEND, &least));
+	ck_assert_int_eq(least, REFD_DURABILITY_PERIODIC);
+	ck_assert(may(&rights, "/srv/git/closed/b", 0, &least));
+	ck_assert(may(&rights, "/srv/git/closed/b", geteuid(), &least));
+	ck_assert_int_eq(rights_weakest(&rights), REFD_DURABILITY_NONE);
+
+	ck_assert_int_eq(rights_set(&rights, REFD_DURABILITY_BATCH, NULL, 0),
+	    0);
+	ck_assert(may(&rights, "/srv/git/closed/b", FRIEND, &least));
+	ck_assert_int_eq(least, REFD_DURABILITY_BATCH);
+	rights_done(&rights);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("rights");
+	TCase *tc = tcase_create("all");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, the_longest_directory_has_the_word);
+	suite_add_tcase(suite, tc);
+	sr = srunner_create(suite);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -11,7 +11,8 @@
  *	tick	the index, what is to be trimmed
  *
  * What is told is durable and published: every window that could have written
- * a lower LSN is over.
+ * a lower LSN is over. Rows that nobody flushed, of weak modes or of rejections,
+ * are flushed for those who ask, once a second at most.
  *
  * What fails:
  *	the journal awaits being reopened	who asked is told; who waits
@@ -32,6 +33,7 @@
 #define MS_NS     1000000LL
 #define LISTEN_NS (5 * MS_NS)
 #define TICK_NS   (1000 * MS_NS)
+#define FLUSH_NS  (1000 * MS_NS)
 /* Between two slices, so that they take no more than a part of a processor and
  * of the disk: there may be millions of rows to index. The longer one while
  * somebody commits. */
@@ -49,6 +51,7 @@ struct historian {
 	bool is_indexed;           /* all of that */
 	uint64_t heard;            /* all that wait were told up to here */
 	int64_t heard_ns;          /* when */
+	int64_t flush_ns;          /* not before */
 	int64_t index_ns, trim_ns; /* when it is time again */
 };
 
@@ -99,6 +102,21 @@ static bool is_stopping(struct store *s)
 	stops = s->history_stops || s->stopping;
 	pthread_mutex_unlock(&s->mutex);
 	return stops;
+}
+
+/* Else it would not be told before somebody else is promised something.
+ * Returns when it is time again. */
+static int64_t make_last(struct historian *me, int64_t now_ns, bool *failed)
+{
+	struct journal *j = me->store->journal;
+
+	if (!journal_is_unflushed(j))
+		return TICK_NS;
+	if (now_ns < me->flush_ns)
+		return me->flush_ns - now_ns;
+	me->flush_ns = now_ns + FLUSH_NS;
+	*failed |= journal_flush(j) == JOURNAL_UNKNOWN;
+	return FLUSH_NS;
 }
 
 /* ---- questions ---- */
@@ -215,7 +233,7 @@ static int64_t trim_now(struct historian *me, int64_t now_ns, bool *failed)
 	if (now_ns < me->trim_ns)
 		return me->trim_ns - now_ns;
 	r = history_trim(me->history);
-	*failed = r == JOURNAL_UNKNOWN;
+	*failed |= r == JOURNAL_UNKNOWN;
 	me->trim_ns = now_ns + (r == HISTORY_MORE ? TRIM_PAUSE_NS : TICK_NS);
 	return me->trim_ns - now_ns;
 }
@@ -230,17 +248,20 @@ static int64_t least(int64_t a, int64_t b)
 static int64_t work(struct historian *me, bool *listens)
 {
 	struct store *s = me->store;
-	int64_t now_ns = SYS(s->sys, now_mono), wait_ns, deaf_ns;
+	int64_t now_ns = SYS(s->sys, now_mono), wait_ns = TICK_NS, deaf_ns;
 	uint64_t visible;
 	unsigned epoch;
 	bool failed = false;
 
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
+	if (me->waiting != NULL)
+		wait_ns = make_last(me, now_ns, &failed);
 	visible = visible_lsn(s);
 	deaf_ns = listen_now(me, visible, now_ns);
 	*listens = me->waiting != NULL && deaf_ns == TICK_NS;
-	wait_ns = least(deaf_ns, dismiss(me, now_ns));
+	wait_ns = least(wait_ns, deaf_ns);
+	wait_ns = least(wait_ns, dismiss(me, now_ns));
 	wait_ns = least(wait_ns, index_now(me, visible, now_ns));
 	wait_ns = least(wait_ns, trim_now(me, now_ns, &failed));
 	pthread_rwlock_unlock(&s->journal_lock);
@@ -264,10 +285,16 @@ static void wait_for(struct store *s, int64_t ns)
 static void take_ask(struct historian *me, struct store_history *ask)
 {
 	struct store *s = me->store;
+	bool failed = false;
+	unsigned epoch;
 
 	pthread_rwlock_rdlock(&s->journal_lock);
+	epoch = s->journal_epoch;
+	make_last(me, SYS(s->sys, now_mono), &failed);
 	take_in(me, ask, visible_lsn(s));
 	pthread_rwlock_unlock(&s->journal_lock);
+	if (failed)
+		heal_journal(s, epoch);
 }
 
 static void note_lsns(struct historian *me)

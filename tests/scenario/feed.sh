@@ -1,0 +1,209 @@
+#!/bin/bash
+# The feed as it is used: what README.md shows of it drives a webhook, a mirror
+# and a cache, through kills of all; in weak modes, too, it tells soon what is
+# known to last; a tenant hears of his own repositories alone, as long as he
+# may read them.
+
+# shellcheck disable=SC2317 # the functions that wait_for calls
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+wait_for() { # SECONDS COMMAND...
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.05
+	done
+}
+
+up() { # REPO REF NEW
+	"$REFD" update --git-dir "$T/$1.git" --create-reflog "$2" "$3"
+}
+
+start_daemon
+new_repo a.git bare
+new_repo b.git bare
+cd "$T" || exit 1
+one=$(new_commit a.git 1)
+two=$(new_commit a.git 2 "$one")
+other=$(new_commit b.git 1)
+up a refs/heads/main "$one"
+
+# ---- as README.md has it ----
+
+# The line of it that gives DELIVER, with places of this run.
+deliver() { # WORD
+	sed -n '/^## History/,/^## Backup/p' "$ROOT/README.md" |
+		grep -m1 "^deliver() .*# .*$1" | sed "s,/srv/git/a.git,$T/a.git,g
+		s,/srv/mirror.git,$T/mirror.git,g
+		s,/var/cache/web,$T/cache,g
+		s,https://ci.example.org/hook,http://127.0.0.1:$port/,g"
+}
+
+recipe() { # WORD
+	mkdir -p "$T/$1"
+	# As who supervises it would: it is started again.
+	{
+		printf 'cd %q\nwhile sleep 0.1; do\n' "$T/$1"
+		deliver "$1"
+		sed -n '/^## History/,/^## Backup/p' "$ROOT/README.md" |
+			sed -n '/^at=/,/^done/p' | sed "s,/srv/git/a.git,$T/a.git,"
+		echo 'done'
+	} >"$T/$1.sh"
+	# All of it can be ended at once.
+	PATH=$BUILD/bin:$PATH setsid bash "$T/$1.sh" 2>>"$T/$1.err" &
+	own $!
+	feeds+=($!)
+}
+
+end_recipes() {
+	local pid
+	for pid in "${feeds[@]}"; do
+		kill -KILL -- "-$pid" 2>/dev/null
+		reap "$pid"
+	done
+	feeds=()
+}
+
+feeds=()
+hooked() { grep -c "\"ref\":\"refs/heads/$1\"" "$T/hooked" 2>/dev/null; }
+mirrored() {
+	[ "$(git -C a.git for-each-ref)" = "$(git -C mirror.git for-each-ref)" ]
+}
+watched() { "$REFD" status | grep -qx "watching: $1"; }
+both_hooked() { [ "$(hooked n1)" -ge 1 ] && [ "$(hooked n4)" -ge 1 ]; }
+is_logged() { "$REFD" log --ref "refs/heads/$1" | grep -q .; }
+if command -v jq >/dev/null && command -v curl >/dev/null; then
+	cat >hook.py <<'PYTHON'
+import http.server, sys
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        text = self.rfile.read(int(self.headers['Content-Length']))
+        with open('hooked', 'ab') as f:
+            f.write(text + b'\n')
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
+open('port', 'w').write(str(server.server_port))
+server.serve_forever()
+PYTHON
+	python3 hook.py &
+	own $!
+	wait_for 10 test -s port
+	port=$(cat port)
+	git init -q --bare mirror.git
+	mkdir -p cache/a.git
+	touch cache/a.git/page
+	for word in webhook mirror cache; do recipe $word; done
+	wait_for 10 watched 3
+	up a refs/heads/main "$two"
+	up a refs/heads/gone "$one"
+	check 'a webhook is called' wait_for 10 test -s hooked
+	check 'a mirror follows' wait_for 10 mirrored
+	check 'a cache is emptied' wait_for 10 test ! -e cache/a.git/page
+	end_recipes
+	"$REFD" update --git-dir a.git -d refs/heads/gone
+	for n in 1 2 3; do up a refs/heads/n$n "$one"; done
+	kill_daemon
+	start_daemon
+	for word in webhook mirror cache; do recipe $word; done
+	kill_daemon
+	start_daemon
+	up a refs/heads/n4 "$two"
+	check 'a webhook is told what was missed' \
+		wait_for 10 both_hooked
+	is 'of that repository alone' 0 "$(grep -vc '/a.git"' hooked)"
+	check 'a mirror, too, and what was deleted' wait_for 10 mirrored
+	end_recipes
+else
+	skip 'as README.md has it' 'no jq or no curl'
+fi
+
+# ---- weak modes ----
+
+for mode in none periodic; do
+	kill_daemon
+	start_daemon --durability $mode
+	"$REFD" watch --json >"told.$mode" &
+	own $!
+	wait_for 5 watched 1
+	up b "refs/heads/$mode" "$other"
+	check "mode $mode: it is told soon" \
+		wait_for 4 grep -q "refs/heads/$mode" "told.$mode"
+	up b "refs/heads/$mode-2" "$other"
+	check "mode $mode: and logged" wait_for 4 is_logged $mode-2
+done
+stop_daemon
+
+# ---- tenants ----
+
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+	skip 'tenants' 'only root can be several people'
+	finish
+fi
+ALICE=64001 BOB=64002
+chmod 755 "$T"
+mkdir "$T/bin"
+cp "$REFD" "$T/bin/refd"
+printf '[daemon]\n\tallowUser = %s\n\tallowUser = %s\n' $ALICE $BOB >config
+start_daemon --config "$T/config"
+as() { # UID COMMAND...
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups env \
+		HOME="$T/of$uid" "$@"
+}
+for uid in $ALICE $BOB; do
+	install -d -o "$uid" -g "$uid" "$T/of$uid"
+	as "$uid" git init -q --bare "$T/of$uid/r.git"
+	as "$uid" git -C "$T/of$uid/r.git" commit-tree -m one \
+		"$(as "$uid" git -C "$T/of$uid/r.git" mktree </dev/null)" \
+		>"$T/commit.$uid"
+done
+chmod 700 "$T/of$ALICE" "$T/of$BOB"
+tell() { # UID REF
+	as "$1" "$T/bin/refd" update --git-dir "$T/of$1/r.git" \
+		"refs/heads/$2" "$(cat "$T/commit.$1")"
+}
+tell $BOB before
+tell $ALICE before
+hear() { # UID NAME COMMAND...
+	local uid=$1 out=$T/$2
+	shift 2
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups env \
+		HOME="$T/of$uid" "$T/bin/refd" "$@" >"$out" &
+	own $!
+}
+hear $ALICE hers.watch watch --since 0 --json
+hear $ALICE hers.named watch --repo "$T/of$BOB/r.git" --since 0 --json
+hear $ALICE hers.follow log --follow --ref 'refs/heads/*'
+hear $BOB his.watch watch --since 0 -z
+tell $BOB secret
+tell $ALICE open
+check 'she hears of hers' wait_for 5 grep -q refs/heads/open hers.watch
+check 'following, too' wait_for 5 grep -q refs/heads/open hers.follow
+check 'he of his' wait_for 5 grep -qa refs/heads/secret his.watch
+is 'she of nothing of his' 0 \
+	"$(cat hers.* | grep -cE "of$BOB|secret")"
+is 'he of nothing of hers' 0 "$(tr '\0' '\n' <his.watch | grep -c "of$ALICE")"
+is 'nor by log' 0 "$(as $ALICE "$T/bin/refd" log | grep -c "of$BOB")"
+is 'nor where she names it' '' \
+	"$(as $ALICE "$T/bin/refd" log --repo "$T/of$BOB/r.git" 2>/dev/null)"
+is 'nor by the id of his transaction' '' "$(as $ALICE "$T/bin/refd" log \
+	--txid "$("$REFD" log --ref refs/heads/secret --json |
+		sed 's/.*"txn":"\([0-9a-f]*\)".*/\1/')")"
+# For a while she may.
+chmod 755 "$T/of$BOB"
+tell $BOB shared
+check 'what she may read she hears of' \
+	wait_for 5 grep -q refs/heads/shared hers.watch
+chmod 700 "$T/of$BOB"
+tell $BOB hidden
+tell $ALICE after
+check 'hers goes on' wait_for 5 grep -q refs/heads/after hers.watch
+is 'what was taken from her is told no more' 0 \
+	"$(cat hers.* | grep -c hidden)"
+finish

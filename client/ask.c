@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/admin/rows.h"
+#include "client/admin/show.h"
 #include "client/base/cli.h"
 #include "client/command.h"
 #include "client/request/output.h"
@@ -17,7 +19,7 @@
 struct question {
 	const char *usage;
 	const char *socket;
-	bool json;
+	bool json, prometheus;
 	int wait_ms; /* until the daemon serves */
 	char **args;
 	int nr_args;
@@ -39,13 +41,14 @@ static int parse_wait(const struct question *q, const char *s)
 	return (int)seconds * 1000;
 }
 
-/* SHORT_OPTIONS says which of the long ones the command takes: j, w. */
+/* SHORT_OPTIONS says which of the long ones the command takes: j, p, w. */
 static void parse(struct question *q, int argc, char **argv,
     const char *short_options, int nr_args)
 {
 	static const struct option long_options[] = {
 		{ "socket", required_argument, NULL, 's' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "prometheus", no_argument, NULL, 'p' },
 		{ "wait", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
 	};
@@ -60,12 +63,14 @@ static void parse(struct question *q, int argc, char **argv,
 			q->socket = optarg;
 		if (c == 'j')
 			q->json = true;
+		if (c == 'p')
+			q->prometheus = true;
 		if (c == 'w')
 			q->wait_ms = parse_wait(q, optarg);
 	}
 	q->args = argv + optind;
 	q->nr_args = argc - optind;
-	if (q->nr_args != nr_args)
+	if (q->nr_args != nr_args || (q->json && q->prometheus))
 		usage(q, stderr, EXIT_USAGE);
 }
 
@@ -156,39 +161,93 @@ int command_query(int argc, char **argv)
 	return rc;
 }
 
-static int ask_pairs(int argc, char **argv, const char *usage_line,
-    enum refd_verb verb)
+static void ask_pairs(const struct question *q, enum refd_verb verb,
+    struct refd_answer *ans)
 {
-	struct question q = { .usage = usage_line };
 	struct refd_request req = { .verb = verb };
-	struct refd_answer ans;
-	struct refd *r;
+	struct refd *r = question_connect(q->socket, q->wait_ms);
+
+	question_call(r, &req, QUESTION_MS, ans);
+	if (ans->kind != REFD_ANSWER_PAIRS)
+		die("the daemon's answer is not one to this question");
+	refd_free(r);
+}
+
+static void print_pairs(const struct refd_answer *ans)
+{
+	struct text t = { 0 };
 	size_t i;
 
-	parse(&q, argc, argv, "j", 0);
-	r = question_connect(q.socket, q.wait_ms);
-	question_call(r, &req, QUESTION_MS, &ans);
-	if (ans.kind != REFD_ANSWER_PAIRS)
-		die("the daemon's answer is not one to this question");
-	if (q.json)
-		output_json_pairs(ans.pairs, ans.nr_pairs);
-	for (i = 0; !q.json && i < ans.nr_pairs; i++)
-		printf("%s: %s\n", ans.pairs[i].key, ans.pairs[i].value);
-	refd_answer_done(&ans);
-	refd_free(r);
-	return EXIT_DONE;
+	for (i = 0; i < ans->nr_pairs; i++) {
+		if (strchr(ans->pairs[i].key, '.'))
+			continue;
+		text_addf(&t, "%s: ", ans->pairs[i].key);
+		show_name(&t, ans->pairs[i].value);
+		text_addc(&t, '\n');
+	}
+	fputs(t.data ? t.data : "", stdout);
+	text_done(&t);
+}
+
+/* The last errors and warnings of its log, the oldest first. */
+static void print_log(const struct refd_answer *ans)
+{
+	struct row rows[32], row = { 0 };
+	struct text t = { 0 };
+	size_t nr = 0;
+
+	while (
+	    nr < sizeof(rows) / sizeof(rows[0]) && row_next(ans, "log", &row))
+		rows[nr++] = row;
+	while (nr-- > 0) {
+		text_adds(&t, "log: ");
+		show_moment(&t, row_number(&rows[nr], "time_ms"));
+		text_addf(&t, " %s: ", row_value(&rows[nr], "level"));
+		show_name(&t, row_value(&rows[nr], "text"));
+		text_addc(&t, '\n');
+	}
+	fputs(t.data ? t.data : "", stdout);
+	text_done(&t);
 }
 
 int command_status(int argc, char **argv)
 {
-	return ask_pairs(argc, argv, "refd status [--json] [--socket PATH]",
-	    REFD_VERB_STATUS);
+	struct question q = { .usage = "refd status [--json] [--socket PATH]" };
+	struct refd_answer ans;
+	bool serves;
+
+	parse(&q, argc, argv, "j", 0);
+	ask_pairs(&q, REFD_VERB_STATUS, &ans);
+	if (q.json) {
+		output_json_pairs(ans.pairs, ans.nr_pairs);
+	} else {
+		print_pairs(&ans);
+		print_log(&ans);
+	}
+	serves = !strcmp(rows_value(&ans, "state"),
+		     refd_server_state_name(REFD_SERVING)) &&
+	    strcmp(rows_value(&ans, "paused"), "yes") != 0;
+	refd_answer_done(&ans);
+	return serves ? EXIT_DONE : EXIT_AWAY;
 }
 
 int command_stats(int argc, char **argv)
 {
-	return ask_pairs(argc, argv, "refd stats [--json] [--socket PATH]",
-	    REFD_VERB_STATS);
+	struct question q = { .usage = "refd stats [--json | --prometheus] "
+				       "[--socket PATH]" };
+	struct refd_answer ans;
+	size_t i;
+
+	parse(&q, argc, argv, "jp", 0);
+	ask_pairs(&q, q.prometheus ? REFD_VERB_METRICS : REFD_VERB_STATS, &ans);
+	if (q.json)
+		output_json_pairs(ans.pairs, ans.nr_pairs);
+	else if (!q.prometheus)
+		print_pairs(&ans);
+	for (i = 0; q.prometheus && i < ans.nr_pairs; i++)
+		fputs(ans.pairs[i].value, stdout);
+	refd_answer_done(&ans);
+	return EXIT_DONE;
 }
 
 /* However long the disks take: who asks has nothing better to do. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/admin/admin.h"
 #include "client/base/cli.h"
 #include "client/bench/bench.h"
 #include "client/command.h"
@@ -36,6 +37,12 @@ static const struct {
 	{ "restore", command_restore, "have refs as they were at a moment" },
 	{ "status", command_status, "what the daemon is and does" },
 	{ "stats", command_stats, "what it has counted" },
+	{ "top", command_top, "what is busy now" },
+	{ "slowlog", command_slowlog, "what took long, and where" },
+	{ "locks", command_locks, "who waits for which lock" },
+	{ "pause", command_pause, "have everybody wait" },
+	{ "drain", command_drain, "finish what waits, take nothing new" },
+	{ "resume", command_resume, "go on after pause or drain" },
 	{ "checkpoint", command_checkpoint,
 	    "have all refs on disk, before a copy" },
 	{ "daemon", command_daemon, "run the daemon, in the foreground" },

@@ -76,6 +76,7 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 			.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
 			.shares.own_uid = (uint32_t)geteuid(),
+			.slow_ns = 1000 * NS_PER_MS,
 		},
 		.read = reload_read,
 		.apply = reload_apply,

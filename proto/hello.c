@@ -32,6 +32,7 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		"checkpoint",
 		"log",
 		"watch",
+		"metrics",
 	};
 	size_t i;
 

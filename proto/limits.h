@@ -30,6 +30,9 @@
 #define REFD_PATTERNS_MAX 16
 #define REFD_CHANGES_MAX  1000 /* of its answer; then it is asked again */
 
+/* What follows the socket's path in that of the socket for administration. */
+#define REFD_ADMIN_SUFFIX ".admin"
+
 /* Times a client may ask for. */
 #define REFD_DEADLINE_MAX_MS    (3600 * 1000)
 #define REFD_UPDATE_DEADLINE_MS (30 * 1000) /* refd update's default */

@@ -71,7 +71,15 @@ enum refd_verb {
 	REFD_VERB_STATS,
 	REFD_VERB_CHECKPOINT, /* until nothing answered before needs replay */
 	REFD_VERB_LOG,        /* what happened to refs */
-	REFD_VERB_WATCH       /* ... and what will, waiting for it */
+	REFD_VERB_WATCH,      /* ... and what will, waiting for it */
+	REFD_VERB_METRICS,    /* stats, as Prometheus reads them */
+	/* An administrator's, on a socket of their own. */
+	REFD_VERB_TOP,   /* what was busy in the last moments */
+	REFD_VERB_SLOW,  /* the slow log */
+	REFD_VERB_LOCKS, /* who waits for which lock */
+	REFD_VERB_PAUSE, /* no further windows */
+	REFD_VERB_DRAIN, /* nothing new; answered when nothing waits */
+	REFD_VERB_RESUME /* as if there had been neither */
 };
 
 /* An environment variable that says who: REMOTE_USER, GL_USER, ... */

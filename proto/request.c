@@ -22,6 +22,13 @@ static const char *const verbs[] = {
 	[REFD_VERB_CHECKPOINT] = "checkpoint",
 	[REFD_VERB_LOG] = "log",
 	[REFD_VERB_WATCH] = "watch",
+	[REFD_VERB_METRICS] = "metrics",
+	[REFD_VERB_TOP] = "top",
+	[REFD_VERB_SLOW] = "slow",
+	[REFD_VERB_LOCKS] = "locks",
+	[REFD_VERB_PAUSE] = "pause",
+	[REFD_VERB_DRAIN] = "drain",
+	[REFD_VERB_RESUME] = "resume",
 };
 
 #define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))

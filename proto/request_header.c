@@ -29,6 +29,13 @@ static bool verb_has_txid(enum refd_verb verb)
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
+	case REFD_VERB_METRICS:
+	case REFD_VERB_TOP:
+	case REFD_VERB_SLOW:
+	case REFD_VERB_LOCKS:
+	case REFD_VERB_PAUSE:
+	case REFD_VERB_DRAIN:
+	case REFD_VERB_RESUME:
 		return false;
 	}
 	return false;

@@ -52,6 +52,13 @@ static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
+	case REFD_VERB_METRICS:
+	case REFD_VERB_TOP:
+	case REFD_VERB_SLOW:
+	case REFD_VERB_LOCKS:
+	case REFD_VERB_PAUSE:
+	case REFD_VERB_DRAIN:
+	case REFD_VERB_RESUME:
 		return FLIGHT_UNSENT;
 	}
 	return FLIGHT_UNSENT;
@@ -327,6 +334,13 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
+	case REFD_VERB_METRICS:
+	case REFD_VERB_TOP:
+	case REFD_VERB_SLOW:
+	case REFD_VERB_LOCKS:
+	case REFD_VERB_PAUSE:
+	case REFD_VERB_DRAIN:
+	case REFD_VERB_RESUME:
 		break;
 	}
 	return err;

@@ -100,8 +100,8 @@ static bool lock_timeout(const struct gitconfig *config, const char *key,
 static void add_identities(struct refd_request *req)
 {
 	static const char *const names[] = { "GITEA_PUSHER_ID",
-		"GITEA_PUSHER_NAME", "GL_ID", "GL_USER", "GL_USERNAME",
-		"REMOTE_USER", "SSH_CONNECTION" };
+		"GITEA_PUSHER_NAME", "GIT_TRACE2_PARENT_SID", "GL_ID",
+		"GL_USER", "GL_USERNAME", "REMOTE_USER", "SSH_CONNECTION" };
 	const char *value;
 	size_t i;
 

@@ -119,20 +119,59 @@ static bool is_number(const char *s)
 	    (s[0] != '0' || !s[1]);
 }
 
+static void json_pair(const char *key, const char *value)
+{
+	output_json_string(key);
+	putchar(':');
+	if (is_number(value))
+		fputs(value, stdout);
+	else
+		output_json_string(value);
+}
+
+/* Of "kind.name" the length of the first word; 0: it is of no row. */
+static size_t kind_len(const struct refd_pair *pair)
+{
+	const char *period = strchr(pair->key, '.');
+
+	return period ? (size_t)(period - pair->key) : 0;
+}
+
+/* Those of the first one's kind, as an array of objects; returns how many. */
+static size_t json_rows(const struct refd_pair *pairs, size_t nr)
+{
+	size_t len = kind_len(&pairs[0]), i;
+	bool begins;
+
+	printf("\"%.*s\":[", (int)len, pairs[0].key);
+	for (i = 0; i < nr && kind_len(&pairs[i]) == len &&
+	     !strncmp(pairs[i].key, pairs[0].key, len);
+	     i++) {
+		begins = !strcmp(pairs[i].key, pairs[0].key);
+		if (i)
+			fputs(begins ? "},{" : ",", stdout);
+		else
+			putchar('{');
+		json_pair(pairs[i].key + len + 1, pairs[i].value);
+	}
+	fputs("}]", stdout);
+	return i;
+}
+
 void output_json_pairs(const struct refd_pair *pairs, size_t nr)
 {
-	size_t i;
+	size_t i = 0;
 
 	putchar('{');
-	for (i = 0; i < nr; i++) {
+	while (i < nr) {
 		if (i)
 			putchar(',');
-		output_json_string(pairs[i].key);
-		putchar(':');
-		if (is_number(pairs[i].value))
-			fputs(pairs[i].value, stdout);
-		else
-			output_json_string(pairs[i].value);
+		if (kind_len(&pairs[i])) {
+			i += json_rows(&pairs[i], nr - i);
+			continue;
+		}
+		json_pair(pairs[i].key, pairs[i].value);
+		i++;
 	}
 	puts("}");
 }

@@ -19,7 +19,8 @@ void output_json(const struct refd_answer *ans);
  * the ref. */
 void output_rejected(const struct refd_update *u, const char *name,
     const struct refd_result *res);
-/* {"key":"value","count":3,...} and a newline. */
+/* {"key":"value","count":3,...} and a newline. Neighbours "kind.key" are an
+ * array "kind" of objects, each begun by the first of the keys. */
 void output_json_pairs(const struct refd_pair *pairs, size_t nr);
 
 /* S in quotes; what is no UTF-8 in it becomes U+FFFD. */

@@ -52,10 +52,10 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
 	    hello->done, hello->total);
 }
 
-struct refd *question_connect(const char *option, int wait_ms)
+/* SOCKET is owned. */
+static struct refd *connect_to(char *socket, int wait_ms)
 {
 	uint64_t deadline = refd_deadline_ms(wait_ms);
-	char *socket = find_socket(option);
 	struct refd *r = refd_new(socket);
 	uint64_t told_ms = refd_now_ms(), told = 0;
 	int err;
@@ -79,6 +79,20 @@ struct refd *question_connect(const char *option, int wait_ms)
 	}
 	free(socket);
 	return r;
+}
+
+struct refd *question_connect(const char *option, int wait_ms)
+{
+	return connect_to(find_socket(option), wait_ms);
+}
+
+struct refd *question_connect_admin(const char *option)
+{
+	char *socket = find_socket(option);
+	char *admin = xasprintf("%s%s", socket, REFD_ADMIN_SUFFIX);
+
+	free(socket);
+	return connect_to(admin, 0);
 }
 
 void question_refused(const struct refd_answer *ans)

@@ -14,6 +14,8 @@
  * denies us. OPTION: --socket, or NULL. Without a time to wait one attempt has
  * to do, but a daemon that recovers or drains is there. */
 struct refd *question_connect(const char *option, int wait_ms);
+/* The same on the socket for administration beside it. */
+struct refd *question_connect_admin(const char *option);
 /* *ANS is no refusal; or the end. */
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);

@@ -1,9 +1,11 @@
 #include "daemon/base/log.h"
 
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "daemon/base/sys.h"
@@ -49,6 +51,52 @@ static size_t put_head(char *line, size_t size, const struct level *level)
 		".%03dZ %s: ", (int)(now_ms % 1000), level->word);
 }
 
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static struct log_kept kept_lines[LOG_KEPT]; /* a ring */
+static uint64_t nr_errors, nr_warnings;
+
+static void keep(const struct level *level, const char *text, size_t len)
+{
+	struct log_kept *line;
+
+	if (level == &info)
+		return;
+	if (len > LOG_KEPT_MAX - 1)
+		len = LOG_KEPT_MAX - 1;
+	pthread_mutex_lock(&keeping);
+	line = &kept_lines[(nr_errors + nr_warnings) % LOG_KEPT];
+	line->wall_ms = SYS(&sys_kernel, now_wall) / 1000000;
+	line->is_error = level == &error;
+	memcpy(line->text, text, len);
+	line->text[len] = '\0';
+	if (line->is_error)
+		nr_errors++;
+	else
+		nr_warnings++;
+	pthread_mutex_unlock(&keeping);
+}
+
+void log_counts(uint64_t *errors, uint64_t *warnings)
+{
+	pthread_mutex_lock(&keeping);
+	*errors = nr_errors;
+	*warnings = nr_warnings;
+	pthread_mutex_unlock(&keeping);
+}
+
+size_t log_recent(struct log_kept kept[LOG_KEPT])
+{
+	uint64_t nr;
+	size_t i;
+
+	pthread_mutex_lock(&keeping);
+	nr = nr_errors + nr_warnings;
+	for (i = 0; i < LOG_KEPT && i < nr; i++)
+		kept[i] = kept_lines[(nr - 1 - i) % LOG_KEPT];
+	pthread_mutex_unlock(&keeping);
+	return i;
+}
+
 static void __attribute__((format(printf, 2, 0)))
 put_line(const struct level *level, const char *fmt, va_list ap)
 {
@@ -65,9 +113,20 @@ put_line(const struct level *level, const char *fmt, va_list ap)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
 	}
+	keep(level, line + head, len - head);
 	line[len] = '\n';
 	/* Nobody is left to be told that the log can't be written. */
 	SYS(&sys_kernel, write_all, LOG_FD, line, len + 1);
+}
+
+static void __attribute__((format(printf, 2, 3)))
+put_textf(const struct level *level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put_line(level, fmt, ap);
+	va_end(ap);
 }
 
 void log_error(const char *fmt, ...)
@@ -95,4 +154,47 @@ void log_info(const char *fmt, ...)
 	va_start(ap, fmt);
 	put_line(&info, fmt, ap);
 	va_end(ap);
+}
+
+/* False: not this one. *SUPPRESSED: so many before it. */
+static bool may_say(struct log_limit *limit, uint64_t *suppressed)
+{
+	int64_t now_ms = SYS(&sys_kernel, now_mono) / 1000000;
+	bool may;
+
+	pthread_mutex_lock(&keeping);
+	if (limit->nr == 0 || now_ms - limit->since_ms >= LOG_BURST_S * 1000) {
+		limit->since_ms = now_ms;
+		limit->nr = 0;
+	}
+	may = limit->nr < LOG_BURST;
+	if (may)
+		limit->nr++;
+	else
+		limit->suppressed++;
+	*suppressed = limit->suppressed;
+	if (may)
+		limit->suppressed = 0;
+	pthread_mutex_unlock(&keeping);
+	return may;
+}
+
+void log_limited(struct log_limit *limit, enum log_level level, const char *fmt,
+    ...)
+{
+	static const struct level *const levels[] = { &error, &warning, &info };
+	char text[LOG_LINE_MAX];
+	uint64_t suppressed;
+	va_list ap;
+
+	if (!may_say(limit, &suppressed))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (suppressed > 0)
+		put_textf(levels[level], "%s suppressed=%" PRIu64, text,
+		    suppressed);
+	else
+		put_textf(levels[level], "%s", text);
 }

@@ -106,6 +106,8 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 
 	e->nr_admitting--;
 	share_repo(e, ent);
+	if (txn->times.admitted_ns == 0)
+		txn->times.admitted_ns = now_ns;
 	ent->nr_undecided = count_undecided(txn);
 	notes_collect(ent);
 	judge(e, ent, now_ns);

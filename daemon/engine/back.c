@@ -194,6 +194,26 @@ static void set_limit(struct back *b)
 		e->window_refs = e->cfg.window_refs;
 }
 
+/* How many of W's updates it was to try, and whether some were given back for
+ * want of time. */
+static void measure(struct engine *e, struct window *w, int64_t now_ns)
+{
+	const struct txn_update *u;
+	bool gave_back = false;
+	size_t i, k, nr_live = 0;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		for (k = 0; k < w->parts[i].nr; k++) {
+			u = w->parts[i].updates[k];
+			nr_live += u->in_window;
+			gave_back = gave_back ||
+			    (u->status == REFD_PENDING &&
+				u->again == TXN_AGAIN_LATER);
+		}
+	}
+	measure_window(&e->measure, w, nr_live, gave_back, now_ns);
+}
+
 static void take_back(struct engine *e, struct window *w, int64_t now_ns)
 {
 	struct back b = { .e = e, .now_ns = now_ns };
@@ -224,6 +244,7 @@ static void take_back(struct engine *e, struct window *w, int64_t now_ns)
 void back_window(struct engine *e, struct window *w, int64_t now_ns)
 {
 	e->nr_windows--;
+	measure(e, w, now_ns);
 	switch (w->session) {
 	case WINDOW_PREPARE:
 		if (w->parts[0].txn->prepared == NULL)

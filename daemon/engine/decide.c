@@ -142,11 +142,13 @@ void decide_answer(struct entry *ent, struct refd_answer *ans)
 
 static void count_outcome(struct engine *e, const struct entry *ent)
 {
+	enum refd_outcome outcome = outcome_of(ent);
 	const struct txn *txn = ent->txn;
 	size_t i;
 
 	e->stats.transactions++;
-	switch (outcome_of(ent)) {
+	admin_count(e, ent, outcome);
+	switch (outcome) {
 	case REFD_COMMITTED:
 		e->stats.committed++;
 		break;

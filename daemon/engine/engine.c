@@ -64,6 +64,7 @@ struct engine *engine_new(const struct engine_config *cfg,
 	e->cfg = *cfg;
 	e->store = *store;
 	e->window_refs = cfg->window_refs;
+	e->slow.limit_ns = cfg->slow_ns;
 	e->names.max_bytes = SIZE_MAX;
 	if (cfg->max_waiting_bytes < SIZE_MAX / NAMES_FACTOR)
 		e->names.max_bytes = NAMES_FACTOR * cfg->max_waiting_bytes;
@@ -93,6 +94,9 @@ void engine_free(struct engine *e)
 			e->store.release(e->store.ctx, ent->txn->repo);
 		ent->txn->repo = NULL;
 	}
+	while ((a = asker_pop(&e->closers)) != NULL)
+		askers_drop(&e->askers, a);
+	slow_done(&e->slow);
 	names_done(&e->names);
 	turns_done(&e->turns);
 	shares_done(&e->shares);
@@ -178,6 +182,7 @@ static bool take_in(struct engine *e, struct txn *txn, int64_t now_ns,
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
 	ent->deadline_ns = now_ns + wait_ns;
+	txn->times.arrived_ns = now_ns;
 	ent->arrival = e->arrivals;
 	e->arrivals += txn->nr_updates;
 	e->held_bytes += txn->req.bytes;
@@ -228,6 +233,9 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 		    fn, arg);
 	else if (e->is_draining)
 		reject(txn, REFD_BUSY, "the daemon is stopping", fn, arg);
+	else if (e->is_closed)
+		reject(txn, REFD_BUSY, "the daemon was drained: refd resume",
+		    fn, arg);
 	else if (is_put_off(e, txn, fn, arg))
 		; /* and answered */
 	else if (is_too_much(e, txn))
@@ -283,7 +291,11 @@ static void expire(struct engine *e, int64_t now_ns)
 			    "it was prepared for too long");
 			continue;
 		}
-		decide_late(e, ent, now_ns);
+		if (e->is_paused)
+			decide_rest(e, ent, REFD_BUSY,
+			    "the daemon is paused: refd resume", now_ns);
+		else
+			decide_late(e, ent, now_ns);
 		decide_finish(e, ent);
 	}
 }
@@ -291,7 +303,7 @@ static void expire(struct engine *e, int64_t now_ns)
 static bool notes_are_due(const struct engine *e)
 {
 	return e->notes.nr > 0 &&
-	    (e->is_draining || e->notes.nr > NOTES_MAX ||
+	    (e->is_draining || e->is_closed || e->notes.nr > NOTES_MAX ||
 		e->held_bytes > e->cfg.max_waiting_bytes / 2);
 }
 
@@ -320,7 +332,8 @@ static void hand_over(struct engine *e, struct window *w, size_t nr_live)
 
 static bool may_hand_over(const struct engine *e)
 {
-	return e->nr_windows < e->store.lanes && e->store.takes(e->store.ctx);
+	return !e->is_paused && e->nr_windows < e->store.lanes &&
+	    e->store.takes(e->store.ctx);
 }
 
 static void form_windows(struct engine *e)
@@ -374,6 +387,7 @@ int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms)
 	decide_answer_all(e);
 	/* Answering may have left notes that are due. */
 	form_windows(e);
+	admin_look_drained(e);
 	e->is_running = false;
 	return next_time(e, now_ns);
 }
@@ -383,6 +397,7 @@ int64_t engine_run(struct engine *e, int64_t now_ns, int64_t wall_ms)
 void engine_drain(struct engine *e)
 {
 	e->is_draining = true;
+	e->is_paused = false;
 	e->store.history_stop(e->store.ctx);
 }
 

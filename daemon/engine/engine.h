@@ -18,7 +18,10 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "daemon/engine/busy.h"
+#include "daemon/engine/measure.h"
 #include "daemon/engine/shares.h"
+#include "daemon/engine/slow.h"
 #include "daemon/store/store.h"
 
 struct engine;
@@ -32,6 +35,7 @@ struct engine_config {
 	int64_t retention_ms;     /* ids are known for so long */
 	size_t max_waiting_bytes; /* of requests held; then BUSY */
 	struct shares_config shares;
+	int64_t slow_ns;          /* what takes longer is slow; 0: nothing */
 };
 
 /* What the engine needs of the store, so that tests can stand in for it. */
@@ -118,5 +122,44 @@ struct engine_stats {
 	uint64_t window_refs_max;
 };
 void engine_stats(const struct engine *e, struct engine_stats *stats);
+/* Borrowed until the engine is freed; changes with every call. */
+struct measure *engine_measure(struct engine *e);
+/* What was answered is sent. For the numbers. */
+void engine_sent(struct engine *e, int64_t now_ns);
+const struct busy *engine_busy_repos(const struct engine *e);
+const struct busy *engine_busy_clients(const struct engine *e);
+struct slow *engine_slow(struct engine *e);
+
+/* ---- for an administrator (admin.c); engine_run is wanted after each ---- */
+
+/* No further windows but those that end sessions; whose deadline passes
+ * meanwhile is BUSY. */
+void engine_pause(struct engine *e);
+/* Nothing new is taken. Answered when nothing is left of what was. */
+void engine_close(struct engine *e, const struct refd_request *req,
+    engine_answer_fn *fn, void *arg);
+/* Neither of the two any more. */
+void engine_resume(struct engine *e);
+bool engine_is_paused(const struct engine *e);
+bool engine_is_closed(const struct engine *e);
+
+enum engine_lock_kind {
+	ENGINE_LOCK_WAITS, /* for somebody else's */
+	ENGINE_LOCK_HELD   /* by a session */
+};
+/* Borrowed for the call. */
+struct engine_lock {
+	enum engine_lock_kind kind;
+	const char *repo, *path; /* PATH below it, without ".lock" */
+	int64_t age_ns;
+	const struct refd_txid *txid;
+	uint32_t uid;
+	int64_t pid;
+};
+typedef void engine_lock_fn(void *arg, const struct engine_lock *lock);
+/* More are not told. */
+#define ENGINE_LOCKS_MAX 1000
+void engine_locks(const struct engine *e, int64_t now_ns, engine_lock_fn *fn,
+    void *arg);
 
 #endif

@@ -136,6 +136,7 @@ void session_end(struct engine *e, struct entry *ent, enum window_session how)
 	ent->window = NULL;
 	w->session = how;
 	w->locked_ns = w->unlocked_ns = 0;
+	w->lock_ns = w->flush_ns = w->publish_ns = 0;
 	for (i = 0; i < w->parts[0].nr; i++)
 		w->parts[0].updates[i]->in_window = true;
 	entry_move(ent, ENTRY_IN_WINDOW);

@@ -41,6 +41,12 @@ struct engine {
 	int64_t wall_ms, wall_at_ns; /* what engine_run was told last */
 	bool is_draining, is_hurrying, is_running;
 	struct engine_stats stats;
+	struct measure measure;
+	struct busy repos, clients;
+	struct slow slow;
+
+	bool is_paused, is_closed; /* admin.c */
+	struct asker *closers;     /* who wait until nothing is left */
 };
 
 /* ---- decide.c: what the engine decides by itself, and answers ---- */
@@ -98,6 +104,14 @@ void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns);
 void history_told(struct engine *e, struct store_history *ask);
 /* Clients were forgotten. */
 void history_forget(struct engine *e);
+
+/* ---- admin.c ---- */
+
+/* ENT is decided, for the numbers. */
+void admin_count(struct engine *e, const struct entry *ent,
+    enum refd_outcome outcome);
+/* Answers those who wait for that. */
+void admin_look_drained(struct engine *e);
 
 /* ---- session.c ---- */
 

@@ -36,6 +36,13 @@ struct forming {
 	size_t nr_live, nr_notes;
 };
 
+/* No more in this window. */
+static enum taken closed(struct forming *g, enum window_close why)
+{
+	g->w->closed = why;
+	return CLOSED;
+}
+
 static size_t min_of(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -94,7 +101,7 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 
 	part = part_new(g, ent, nr + nr_notes);
 	if (part == NULL)
-		return CLOSED;
+		return closed(g, WINDOW_CLOSE_MEMORY);
 	while (part->nr < nr && (u = names_first_up(ent)) != NULL) {
 		other = names_in_the_way(u);
 		if (other != NULL)
@@ -146,7 +153,9 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 
 	if (!fits_whole(g, ent)) {
 		turns_again(ent->queue);
-		return CLOSED;
+		return closed(g,
+		    entry_is_session(ent) ? WINDOW_CLOSE_SESSION :
+					    WINDOW_CLOSE_WHOLE);
 	}
 	if (!whole_is_free(g, ent))
 		return TAKEN;
@@ -155,7 +164,7 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 		nr_notes = notes_nr(ent, g->f->max_notes);
 	part = part_new(g, ent, ent->nr_undecided + nr_notes);
 	if (part == NULL)
-		return CLOSED;
+		return closed(g, WINDOW_CLOSE_MEMORY);
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
 			part_hold(g, part, &txn->updates[i]);
@@ -163,7 +172,7 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	if (!entry_is_session(ent))
 		return TAKEN;
 	ent->phase = g->w->session = WINDOW_PREPARE;
-	return CLOSED;
+	return closed(g, WINDOW_CLOSE_SESSION);
 }
 
 /* Of repository Q, up to its share. */
@@ -196,6 +205,12 @@ static void take_turns(struct forming *g)
 	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
 	    (q = turns_next(g->f->turns)) != NULL)
 		taken = take_share(g, q, share);
+	if (taken == CLOSED)
+		return;
+	if (g->nr_live >= g->f->max_refs)
+		g->w->closed = WINDOW_CLOSE_REFS;
+	else if (g->f->turns->ready != NULL)
+		g->w->closed = WINDOW_CLOSE_SHARES;
 }
 
 /* Those of decided transactions. */

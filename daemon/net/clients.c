@@ -10,9 +10,11 @@
 
 /* How often the log says the same of those who are turned away. */
 #define SAME_NS (60 * 1000000000LL)
+/* Beside all other connections. */
+#define ADMINS_MAX 32
 
 /* Says why, and hangs up: it fits the buffer of a socket that is new. */
-static void turn_away(const struct net *net, int fd, enum refd_status status,
+static void turn_away(struct net *net, int fd, enum refd_status status,
     const char *why)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
@@ -21,6 +23,7 @@ static void turn_away(const struct net *net, int fd, enum refd_status status,
 	struct pkt_buf out = { 0 };
 	struct refd_hello hello;
 
+	net->counts.turned_away++;
 	requests_hello(net, &hello);
 	refd_hello_encode(&hello, &out);
 	refd_answer_encode(&ans, &out);
@@ -73,14 +76,24 @@ static bool has_enough(const struct net *net, uint32_t uid)
 	return nr > max / 2;
 }
 
-void clients_add(struct net *net, int fd)
+/* The socket's mode says who administers; there is always room for a few. */
+static bool is_full(const struct net *net, bool is_admin)
+{
+	if (is_admin)
+		return net->nr_admins >= ADMINS_MAX;
+	return net->nr_conns - net->nr_admins >=
+	    net->cfg.settings.connections_max;
+}
+
+void clients_add(struct net *net, int fd, bool is_admin)
 {
 	struct txn_peer peer = { 0 };
 	struct refd_hello hello;
 	struct conn *conn;
 
-	if (net->nr_conns >= net->cfg.settings.connections_max) {
-		say_full(net);
+	if (is_full(net, is_admin)) {
+		if (!is_admin)
+			say_full(net);
 		turn_away(net, fd, REFD_BUSY, "too many connections");
 		return;
 	}
@@ -88,7 +101,8 @@ void clients_add(struct net *net, int fd)
 		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
 		return;
 	}
-	if (!rights_peer_is_among(&net->cfg.settings.peers, &peer)) {
+	if (!is_admin &&
+	    !rights_peer_is_among(&net->cfg.settings.peers, &peer)) {
 		say_denied(net, &peer);
 		turn_away(net, fd, REFD_DENIED,
 		    "you are not among those who may use the daemon "
@@ -96,7 +110,7 @@ void clients_add(struct net *net, int fd)
 		peer_done(&peer);
 		return;
 	}
-	if (has_enough(net, peer.uid)) {
+	if (!is_admin && has_enough(net, peer.uid)) {
 		turn_away(net, fd, REFD_BUSY, "too many connections of yours");
 		peer_done(&peer);
 		return;
@@ -109,7 +123,10 @@ void clients_add(struct net *net, int fd)
 		return;
 	}
 	TAILQ_INSERT_TAIL(&net->conns, conn, entry);
+	conn->is_admin = is_admin;
 	net->nr_conns++;
+	net->nr_admins += is_admin;
+	net->counts.accepted++;
 }
 
 static void hang_up(struct net *net, struct conn *conn)
@@ -121,6 +138,7 @@ static void hang_up(struct net *net, struct conn *conn)
 	}
 	TAILQ_REMOVE(&net->conns, conn, entry);
 	net->nr_conns--;
+	net->nr_admins -= conn->is_admin;
 	conn_free(conn);
 }
 

@@ -8,7 +8,7 @@
 #include "daemon/net/net_internal.h"
 
 /* Takes FD over: a connection, or turned away with a refusal. */
-void clients_add(struct net *net, int fd);
+void clients_add(struct net *net, int fd, bool is_admin);
 /* Those that were touched. */
 void clients_serve(struct net *net);
 /* For those that stalled. */

@@ -49,7 +49,8 @@ struct conn_host {
 
 	struct conn_list touched_conns;
 	size_t decoding_bytes; /* of half-sent requests */
-	char *scratch;         /* owned; what is read goes here first */
+	uint64_t bytes_in, bytes_out;
+	char *scratch; /* owned; what is read goes here first */
 };
 
 /* 0 or -ENOMEM. The fields above touched_conns are the caller's. */
@@ -63,6 +64,7 @@ struct conn {
 	int fd;
 	enum conn_state state;
 	struct txn_peer peer; /* owned */
+	bool is_admin;        /* it came by the socket for that */
 	struct event readable, writable;
 	bool reads;  /* READABLE is added */
 	bool choked; /* from OUT_HIGH down to OUT_LOW */

@@ -27,7 +27,7 @@ struct listener {
 	char *path;
 	uint64_t dev, ino; /* of what is bound there */
 	struct event *acceptable, *pause;
-	bool for_others;
+	unsigned mode;
 	bool short_of_fds; /* said once, until it is over */
 	void (*accepted)(void *arg, int fd);
 	void *arg;
@@ -131,8 +131,7 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 	if (r == 0) {
 		l->dev = st.dev;
 		l->ino = st.ino;
-		r = SYS(l->sys, fchmodat, AT_FDCWD, l->path,
-		    l->for_others ? 0666 : 0660);
+		r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, l->mode);
 	}
 	if (r == 0 && listen(l->fd, BACKLOG) < 0)
 		r = -errno;
@@ -141,7 +140,7 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 			    l->path, strerror(-r));
 }
 
-int listener_open(const struct sys *sys, const char *path, bool for_others,
+int listener_open(const struct sys *sys, const char *path, unsigned mode,
     struct listener **listener, char **why)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -159,7 +158,7 @@ int listener_open(const struct sys *sys, const char *path, bool for_others,
 	if (l == NULL)
 		return -ENOMEM;
 	l->sys = sys;
-	l->for_others = for_others;
+	l->mode = mode;
 	l->fd = -1;
 	l->path = strdup(path);
 	/* What is missing of the directory is told by bind. */

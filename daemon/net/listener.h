@@ -12,14 +12,13 @@
 struct listener;
 
 /*
- * Binds PATH with mode 0660, or FOR_OTHERS, who are then told apart one by
- * one, with 0666, and listens; a socket there that nobody listens
+ * Binds PATH with MODE and listens; a socket there that nobody listens
  * on is a dead daemon's and is replaced. May block; before the loop runs.
  * Negative errno and *WHY (to be freed; NULL when out of memory): the path is
  * too long, a live daemon has it (-EADDRINUSE), it is no socket (-ENOTSOCK),
  * the directory is missing.
  */
-int listener_open(const struct sys *sys, const char *path, bool for_others,
+int listener_open(const struct sys *sys, const char *path, unsigned mode,
     struct listener **listener, char **why);
 
 /* Hands each new descriptor (non-blocking, close-on-exec) to ACCEPTED, which

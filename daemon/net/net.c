@@ -10,11 +10,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/net/admin.h"
 #include "daemon/net/clients.h"
 #include "daemon/net/net_internal.h"
 #include "daemon/net/reload.h"
@@ -55,7 +58,8 @@ enum refd_server_state net_server_state(const struct net *net)
 	case NET_STATE_RECOVERING:
 		return REFD_RECOVERING;
 	case NET_STATE_SERVING:
-		return REFD_SERVING;
+		return engine_is_closed(net->engine) ? REFD_DRAINING :
+						       REFD_SERVING;
 	case NET_STATE_DRAINING:
 	case NET_STATE_HURRYING:
 	case NET_STATE_OVER:
@@ -84,7 +88,12 @@ static void net_touched(void *arg)
 
 static void net_accepted(void *arg, int fd)
 {
-	clients_add(arg, fd);
+	clients_add(arg, fd, false);
+}
+
+static void net_admin_accepted(void *arg, int fd)
+{
+	clients_add(arg, fd, true);
 }
 
 static void net_swept(evutil_socket_t fd, short what, void *arg)
@@ -126,6 +135,17 @@ static int64_t look_for_end(struct net *net, int64_t now_ns)
 	return net->idle_ns + PARTING_NS;
 }
 
+static void count_turn(struct net *net, int64_t began_ns)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+
+	histogram_add_ns(&net->counts.turn, now_ns - began_ns);
+	if (net->engine == NULL)
+		return;
+	engine_sent(net->engine, now_ns);
+	admin_log_slow(net);
+}
+
 static void net_turned(evutil_socket_t fd, short what, void *arg)
 {
 	struct net *net = arg;
@@ -149,6 +169,7 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 		move(net, NET_STATE_FAILED);
 		return;
 	}
+	count_turn(net, now_ns);
 	if (net->state == NET_STATE_DRAINING ||
 	    net->state == NET_STATE_HURRYING) {
 		end_ns = look_for_end(net, now_ns);
@@ -396,6 +417,7 @@ void net_free(struct net *net)
 		return;
 	listener_close(net->listener);
 	service_free(net->service);
+	listener_close(net->admin_listener);
 	free_event(net->woken);
 	free_event(net->turn);
 	free_event(net->due);
@@ -412,15 +434,40 @@ void net_free(struct net *net)
 	free(net);
 }
 
+/* Refs are written without it too, so what is wrong is only said. */
+static void listen_for_admins(struct net *net)
+{
+	char *path = NULL, *why = NULL;
+	int r = -ENOMEM;
+
+	if (asprintf(&path, "%s%s", net->cfg.socket_path, REFD_ADMIN_SUFFIX) <
+	    0)
+		path = NULL;
+	if (path != NULL)
+		r = listener_open(net->cfg.sys, path, 0600,
+		    &net->admin_listener, &why);
+	if (r == 0)
+		r = listener_start(net->admin_listener, net->base,
+		    net_admin_accepted, net);
+	if (r < 0)
+		log_warning("no socket for administration, so no pause, drain, "
+			    "top, locks and slowlog: %s",
+		    why != NULL ? why : strerror(-r));
+	free(path);
+	free(why);
+}
+
 int net_listen(struct net *net, char **why)
 {
 	const struct rights_peers *peers = &net->cfg.settings.peers;
 	bool others = peers->nr_uids > 0 || peers->nr_gids > 0;
-	int r = listener_open(net->cfg.sys, net->cfg.socket_path, others,
-	    &net->listener, why);
+	int r = listener_open(net->cfg.sys, net->cfg.socket_path,
+	    others ? 0666 : 0660, &net->listener, why);
 
 	if (r == 0)
 		r = listener_start(net->listener, net->base, net_accepted, net);
+	if (r == 0)
+		listen_for_admins(net);
 	return r;
 }
 
@@ -439,7 +486,8 @@ enum net_end net_serve(struct net *net, struct store *store)
 	reload_give_up(net);
 	/* Nobody connects to a daemon that answers no more. */
 	listener_close(net->listener);
-	net->listener = NULL;
+	listener_close(net->admin_listener);
+	net->listener = net->admin_listener = NULL;
 	clients_hang_up(net);
 	if (net->state != NET_STATE_OVER)
 		return NET_FAILED;

@@ -2,6 +2,7 @@
 #ifndef NET_NET_INTERNAL_H
 #define NET_NET_INTERNAL_H
 
+#include "daemon/base/log.h"
 #include "daemon/net/conn.h"
 #include "daemon/net/listener.h"
 #include "daemon/net/net.h"
@@ -16,6 +17,13 @@ enum net_state {
 	NET_STATE_FAILED
 };
 
+/* What the loop has counted. */
+struct net_counts {
+	uint64_t accepted, turned_away, bytes_in, bytes_out;
+	uint64_t errors, warnings; /* lines of the log */
+	struct histogram turn;     /* how long a turn takes */
+};
+
 struct net {
 	struct net_config cfg;
 	enum net_state state;
@@ -27,6 +35,7 @@ struct net {
 	bool reload_again;       /* asked for meanwhile */
 	struct marker marker;
 	struct listener *listener;
+	struct listener *admin_listener; /* NULL: there is none */
 
 	struct event_base *base;
 	int wake_fd;         /* eventfd: the store has something */
@@ -38,10 +47,14 @@ struct net {
 
 	struct conn_host host;
 	struct conn_list conns;
-	size_t nr_conns;
+	size_t nr_conns;   /* admins too */
+	size_t nr_admins;  /* connections of administrators */
 	int64_t full_ns;   /* when the log said that there are too many */
 	int64_t denied_ns; /* when the log last named one turned away */
 	uint32_t denied_uid;
+	struct net_counts counts;
+	uint64_t slow_logged; /* of the slow log */
+	struct log_limit slow_limit;
 
 	int64_t started_ns;
 	int64_t idle_ns; /* draining: since when only output is left */

@@ -9,5 +9,7 @@
 
 void report_status(struct net *net, struct conn *conn, uint32_t request_id);
 void report_stats(struct net *net, struct conn *conn, uint32_t request_id);
+/* For Prometheus: its text, in parts. */
+void report_metrics(struct net *net, struct conn *conn, uint32_t request_id);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/net/admin.h"
 #include "daemon/net/peer.h"
 #include "daemon/net/report.h"
 
@@ -113,6 +114,13 @@ static void hand_over(struct net *net, struct conn *conn,
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:
+	case REFD_VERB_METRICS:
+	case REFD_VERB_TOP:
+	case REFD_VERB_SLOW:
+	case REFD_VERB_LOCKS:
+	case REFD_VERB_PAUSE:
+	case REFD_VERB_DRAIN:
+	case REFD_VERB_RESUME:
 		break;
 	}
 	net_want_turn(net);
@@ -133,6 +141,17 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 		break;
 	case REFD_VERB_STATS:
 		report_stats(net, conn, req->request_id);
+		break;
+	case REFD_VERB_METRICS:
+		report_metrics(net, conn, req->request_id);
+		break;
+	case REFD_VERB_TOP:
+	case REFD_VERB_SLOW:
+	case REFD_VERB_LOCKS:
+	case REFD_VERB_PAUSE:
+	case REFD_VERB_DRAIN:
+	case REFD_VERB_RESUME:
+		admin_take(net, conn, req);
 		break;
 	case REFD_VERB_TRANSACTION:
 	case REFD_VERB_SESSION:

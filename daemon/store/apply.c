@@ -58,9 +58,19 @@ static void tell_is_prepared(struct applier *ap, struct window *w)
 	ap->prepared(ap->arg, w);
 }
 
+/* It is now: the time since *FROM, which moves up to it, goes to *SPENT. */
+static void spend(const struct batch *b, int64_t *from, int64_t *spent)
+{
+	int64_t now = SYS(b->sys, now_mono);
+
+	*spent += now - *from;
+	*from = now;
+}
+
 static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 {
 	struct batch b;
+	int64_t from;
 
 	if (!batch_init(&b, ap, w, parts)) {
 		batch_done(&b);
@@ -68,12 +78,16 @@ static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 		return;
 	}
 	if (b.nr_shares > 0) {
+		from = SYS(b.sys, now_mono);
 		batch_prepare(&b);
 		tell_is_prepared(ap, w);
+		spend(&b, &from, &w->lock_ns);
 		batch_commit(&b);
+		spend(&b, &from, &w->flush_ns);
 		batch_publish(&b);
 		batch_release(&b);
 		batch_stand(&b);
+		spend(&b, &from, &w->publish_ns);
 	}
 	tell_times(&b, w);
 	batch_done(&b);
@@ -177,6 +191,7 @@ static void session_prepare(struct applier *ap, struct window *w)
 	const struct parts all = { PARTS_ALL, NULL };
 	struct txn *txn = w->parts[0].txn;
 	struct batch *b = malloc(sizeof(*b));
+	int64_t from = SYS(ap->sys, now_mono);
 
 	if (b == NULL || !batch_init(b, ap, w, all)) {
 		if (b != NULL)
@@ -186,6 +201,7 @@ static void session_prepare(struct applier *ap, struct window *w)
 		return;
 	}
 	batch_prepare(b);
+	spend(b, &from, &w->lock_ns);
 	if (!give_back_together(&w->parts[0]) && has_undecided(&w->parts[0])) {
 		tell_prepared(b);
 		/* All was looked up: packed-refs need not be held as it was,
@@ -233,17 +249,20 @@ static void session_end(struct window *w, bool commit)
 {
 	struct txn *txn = w->parts[0].txn;
 	struct batch *b = txn->prepared;
+	int64_t from = SYS(b->sys, now_mono);
 
 	txn->prepared = NULL;
 	b->shares[0].part = &w->parts[0];
 	if (commit) {
 		check_still_there(b);
 		batch_commit(b);
+		spend(b, &from, &w->flush_ns);
 		batch_publish(b);
 	}
 	batch_release(b);
 	if (commit)
 		batch_stand(b);
+	spend(b, &from, &w->publish_ns);
 	batch_done(b);
 	free(b);
 }

@@ -319,6 +319,7 @@ static void serve(struct store *s, struct txn_fifo *txns)
 		.arg = &b };
 	struct txn *txn;
 	uint64_t nr = 0;
+	int64_t now_ns;
 	int r;
 
 	for (txn = txns->head; txn != NULL; txn = txn->next) {
@@ -338,6 +339,9 @@ static void serve(struct store *s, struct txn_fifo *txns)
 	s->stats.barrier_syncs += b.syncs;
 	s->stats.barrier_fsyncs += b.fsyncs;
 	pthread_mutex_unlock(&s->mutex);
+	now_ns = SYS(s->sys, now_mono);
+	for (txn = txns->head; txn != NULL; txn = txn->next)
+		txn->times.barrier_ns += now_ns;
 	store_admitted(s, txns);
 }
 

@@ -218,8 +218,27 @@ static int flush_journal(struct store *s)
 	return -EIO;
 }
 
+static void count(struct store *s, int r, int64_t began_ns)
+{
+	int64_t now_ns = SYS(s->sys, now_mono);
+	struct sys_stat st;
+	bool has_size =
+	    SYS(s->sys, statat, s->state_fd, JOURNAL_NAME, &st) == 0;
+
+	pthread_mutex_lock(&s->mutex);
+	s->stats.checkpoints += r == 0;
+	s->stats.checkpoint_failures += r != 0;
+	s->stats.checkpoint_took_ns = now_ns - began_ns;
+	if (r == 0)
+		s->stats.checkpoint_ns = now_ns;
+	if (has_size)
+		s->stats.journal_bytes = (uint64_t)st.size;
+	pthread_mutex_unlock(&s->mutex);
+}
+
 int checkpoint_once(struct store *s, bool now)
 {
+	int64_t began_ns = SYS(s->sys, now_mono);
 	bool unflushed;
 	unsigned epoch;
 	uint64_t lsn;
@@ -236,10 +255,7 @@ int checkpoint_once(struct store *s, bool now)
 		r = flush_journal(s);
 	if (r == 0 && (unflushed || lsn > journal_forgotten(s->journal)))
 		r = sync_all(s, lsn);
-	pthread_mutex_lock(&s->mutex);
-	s->stats.checkpoints += r == 0;
-	s->stats.checkpoint_failures += r != 0;
-	pthread_mutex_unlock(&s->mutex);
+	count(s, r, began_ns);
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
 	if (r == 0 && (now || lsn > journal_forgotten(s->journal)))

@@ -240,6 +240,8 @@ int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 /* How long a commit takes, of late. */
 int64_t journal_commit_ns(struct journal *j);
 
+#define JOURNAL_NAME "journal.db"
+
 struct journal_stats {
 	uint64_t commits;
 	uint64_t flushes;     /* what the commits have cost: one each, and

@@ -25,7 +25,6 @@
 
 #include "daemon/store/journal.h"
 
-#define JOURNAL_NAME       "journal.db"
 #define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
 /* A page and its header. */
 #define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)

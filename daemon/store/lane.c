@@ -186,6 +186,7 @@ static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 		pthread_mutex_lock(&s->repos.mutex);
 		repo->waiting_barrier++;
 		pthread_mutex_unlock(&s->repos.mutex);
+		txn->times.barrier_ns -= SYS(s->sys, now_mono);
 		txn_fifo_put(&l->to_barrier, txn);
 	}
 }

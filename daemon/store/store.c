@@ -104,6 +104,7 @@ static void store_applied(struct store *s, size_t lane, struct window *w)
 {
 	bool wake;
 
+	w->done_ns = SYS(s->sys, now_mono);
 	pthread_mutex_lock(&s->mutex);
 	if (!w->is_prepared)
 		one_less_prepares(s);

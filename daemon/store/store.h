@@ -211,6 +211,11 @@ struct store_stats {
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */
 	uint64_t watching;                      /* questions that wait */
 	uint64_t indexed_lsn, trimmed_lsn;
+	/* The last checkpoint, whether it did anything or not: when it was
+	 * well (monotonic), how long it took, how large the journal's file was
+	 * then. */
+	int64_t checkpoint_ns, checkpoint_took_ns;
+	uint64_t journal_bytes;
 };
 void store_stats(struct store *store, struct store_stats *stats);
 

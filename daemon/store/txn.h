@@ -69,6 +69,16 @@ struct txn_peer {
 	size_t nr_gids;
 };
 
+/* Where its time goes: monotonic moments, and sums over its windows. For the
+ * numbers alone; nothing is decided by them. */
+struct txn_times {
+	int64_t arrived_ns;  /* the engine took it */
+	int64_t admitted_ns; /* it came back from admission, and the barrier */
+	int64_t barrier_ns;  /* how much of that was for its objects */
+	int64_t lock_ns, flush_ns, publish_ns;
+	int64_t done_ns; /* its last window was done; 0: it had none */
+};
+
 struct txn {
 	struct refd_request req;    /* owned */
 	struct txn_peer peer;       /* owned */
@@ -99,8 +109,9 @@ struct txn {
 	void *prepared;       /* the store's: a session's locks, which stand
 			     between its PREPARE and its COMMIT or ABORT */
 	bool rewrites_packed; /* when it is committed: packed-refs too */
-	void *engine;         /* the engine's own bookkeeping */
-	struct txn *next;     /* queues of whoever owns it */
+	struct txn_times times;
+	void *engine;     /* the engine's own bookkeeping */
+	struct txn *next; /* queues of whoever owns it */
 };
 
 /* Takes REQ over (its content is moved out). NULL when out of memory, REQ
@@ -145,6 +156,23 @@ enum window_session {
 	WINDOW_ABORT
 };
 
+/* Why nothing more was put into a window. */
+#define WINDOW_CLOSE_TABLE(X)                                                  \
+	X(ALL, "all")         /* nothing else could go */                      \
+	X(REFS, "refs")       /* as many refs as a window may have */          \
+	X(SHARES, "shares")   /* each repository had its share of them */      \
+	X(WHOLE, "whole")     /* what goes whole did not fit */                \
+	X(SESSION, "session") /* it prepares or ends one, which goes alone */  \
+	X(MEMORY, "memory")   /* there was none */                             \
+	X(TIME, "time")       /* it took too long to lock, others went back */
+
+enum window_close {
+#define X(symbol, name) WINDOW_CLOSE_##symbol,
+	WINDOW_CLOSE_TABLE(X)
+#undef X
+};
+#define WINDOW_CLOSES (WINDOW_CLOSE_TIME + 1)
+
 /*
  * What the committer makes durable with one flush. Names of different
  * transactions in it are disjoint and free of directory/file relations, and so
@@ -161,6 +189,9 @@ struct window {
 	bool is_prepared; /* the store's: a round of it is */
 	/* Filled in by the store: how long locks were held (monotonic). */
 	int64_t locked_ns, unlocked_ns;
+	/* And where its time went; DONE is a moment. */
+	int64_t lock_ns, flush_ns, publish_ns, done_ns;
+	enum window_close closed;
 	struct window *next;
 };
 

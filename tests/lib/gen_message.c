@@ -167,13 +167,13 @@ void gen_request(struct gen *g, struct refd_request *req)
 	/* As often a transaction or session as all the others together. */
 	req->verb = (enum refd_verb)gen_below(g, 2);
 	if (gen_bool(g))
-		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_WATCH + 1);
+		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_RESUME + 1);
 	req->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
 	if (req->verb < REFD_VERB_PING)
 		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));
 	if (req->verb <= REFD_VERB_SESSION)
 		gen_transaction(g, req);
-	if (req->verb >= REFD_VERB_LOG)
+	if (req->verb == REFD_VERB_LOG || req->verb == REFD_VERB_WATCH)
 		gen_selection(g, req);
 }
 

@@ -112,7 +112,7 @@ got=$({
 } | "$RAWSOCK" "$SOCKET" --answers 3)
 is recovering-hello 'state recovering' "$(grep '^state' <<<"$got")"
 is recovering-ping 'answer 2 pong' "$(grep pong <<<"$got")"
-is recovering-status 'pair state recovering' "$(grep 'pair state' <<<"$got")"
+is recovering-status 'pair state recovering' "$(grep 'pair state ' <<<"$got")"
 is recovering-refuses 'status busy' "$(grep '^status' <<<"$got")"
 check recovering-no-marker [ ! -e "$SOCKET.replayed" ]
 kill -TERM "$DAEMON"

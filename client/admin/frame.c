@@ -1,0 +1,175 @@
+#include "client/admin/frame.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/admin/rows.h"
+#include "client/admin/show.h"
+
+#define HEAD_LINES 6
+/* Of a table of the busiest: an empty line, its head. */
+#define TABLE_LINES 2
+#define RATE_WIDTH  10
+#define NAME_MIN    12
+
+/* What follows column COLUMNS of the line that begins at BEGIN is cut. */
+static void end_line(struct text *t, size_t begin, size_t columns)
+{
+	size_t at = begin, seen = 0;
+
+	while (at < t->len) {
+		seen += ((unsigned char)t->data[at] & 0xc0) != 0x80;
+		if (seen > columns)
+			break;
+		at++;
+	}
+	if (at < t->len)
+		t->data[t->len = at] = '\0';
+	text_addc(t, '\n');
+}
+
+static void add_times(struct text *t, const struct refd_answer *ans,
+    const char *what)
+{
+	static const char *const names[] = { "p50", "p99", "max" };
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		char *key = xasprintf("%s_%s", what, names[i]);
+
+		text_addf(t, " %s ", names[i]);
+		show_time(t, rows_number(ans, key));
+		free(key);
+	}
+}
+
+static void add_head(struct text *t, const struct refd_answer *ans,
+    size_t columns)
+{
+	uint64_t ms = rows_number(ans, "span_ms");
+	size_t begin = t->len;
+
+	text_addf(t, "refd %s, up ", rows_value(ans, "state"));
+	show_span(t, rows_number(ans, "uptime_s"));
+	text_addf(t, ", %" PRIu64 " connections, over the last ",
+	    rows_number(ans, "connections"));
+	show_span(t, ms / 1000);
+	end_line(t, begin, columns);
+
+	begin = t->len;
+	text_adds(t, "windows/s ");
+	show_rate(t, rows_number(ans, "windows"), ms);
+	text_adds(t, "  transactions/s ");
+	show_rate(t, rows_number(ans, "transactions"), ms);
+	text_adds(t, "  refs/s ");
+	show_rate(t, rows_number(ans, "refs"), ms);
+	end_line(t, begin, columns);
+
+	begin = t->len;
+	text_addf(t,
+	    "window      p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
+	    " transactions",
+	    rows_number(ans, "window_txns_p50"),
+	    rows_number(ans, "window_txns_p99"),
+	    rows_number(ans, "window_txns_max"));
+	end_line(t, begin, columns);
+
+	begin = t->len;
+	text_adds(t, "flush      ");
+	add_times(t, ans, "flush_us");
+	end_line(t, begin, columns);
+	begin = t->len;
+	text_adds(t, "transaction");
+	add_times(t, ans, "total_us");
+	end_line(t, begin, columns);
+	begin = t->len;
+	text_addf(t,
+	    "queue: %" PRIu64 " waiting, %" PRIu64 " in windows, %" PRIu64
+	    " sessions prepared",
+	    rows_number(ans, "waiting"), rows_number(ans, "in_store"),
+	    rows_number(ans, "prepared"));
+	end_line(t, begin, columns);
+}
+
+static void add_rate(struct text *t, uint64_t nr, uint64_t ms)
+{
+	struct text rate = { 0 };
+
+	show_rate(&rate, nr, ms);
+	text_addf(t, "%*s", RATE_WIDTH, rate.data);
+	text_done(&rate);
+}
+
+/* A client's name is its account's number, and perhaps more. */
+static void add_name(struct text *t, const char *kind, const char *name,
+    size_t width)
+{
+	struct text full = { 0 };
+	char *rest;
+
+	if (!strcmp(kind, "client")) {
+		show_user(&full, strtoull(name, &rest, 10));
+		text_adds(&full, rest);
+		name = full.data;
+	}
+	show_end(t, name, width);
+	text_done(&full);
+}
+
+static void add_busiest(struct text *t, const struct refd_answer *ans,
+    const char *kind, const char *title, size_t lines, size_t columns)
+{
+	size_t width = NAME_MIN, begin = t->len;
+	struct row row = { 0 };
+	uint64_t ms;
+
+	if (columns > 2 * RATE_WIDTH + NAME_MIN)
+		width = columns - 2 * RATE_WIDTH;
+	text_addc(t, '\n');
+	begin = t->len;
+	show_end(t, title, width);
+	text_addf(t, "%*s%*s", RATE_WIDTH, "TXN/S", RATE_WIDTH, "REFS/S");
+	end_line(t, begin, columns);
+	while (lines-- > 0 && row_next(ans, kind, &row)) {
+		begin = t->len;
+		ms = row_number(&row, "span_ms");
+		add_name(t, kind, row_value(&row, "name"), width);
+		add_rate(t, row_number(&row, "transactions"), ms);
+		add_rate(t, row_number(&row, "refs"), ms);
+		end_line(t, begin, columns);
+	}
+}
+
+static size_t count(const struct refd_answer *ans, const char *kind)
+{
+	struct row row = { 0 };
+	size_t nr = 0;
+
+	while (row_next(ans, kind, &row))
+		nr++;
+	return nr;
+}
+
+void frame_render(const struct refd_answer *ans, size_t lines, size_t columns,
+    struct text *t)
+{
+	size_t clients = count(ans, "client"), repos = count(ans, "repo");
+	size_t room;
+
+	add_head(t, ans, columns);
+	if (lines == 0)
+		lines = HEAD_LINES + 2 * TABLE_LINES + clients + repos;
+	if (lines < HEAD_LINES + 2 * TABLE_LINES + 2)
+		return;
+	room = lines - HEAD_LINES - 2 * TABLE_LINES;
+	/* Clients get no more than a third, unless there is room. */
+	if (clients + repos > room) {
+		if (clients > room / 3)
+			clients =
+			    repos > room - room / 3 ? room / 3 : room - repos;
+		repos = room - clients;
+	}
+	add_busiest(t, ans, "repo", "REPOSITORY", repos, columns);
+	add_busiest(t, ans, "client", "CLIENT", clients, columns);
+}

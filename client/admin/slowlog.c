@@ -1,0 +1,73 @@
+/* refd slowlog: the last transactions that took long, and what took it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "client/admin/admin.h"
+#include "client/admin/ask_admin.h"
+#include "client/admin/rows.h"
+#include "client/admin/show.h"
+#include "client/base/cli.h"
+#include "client/request/output.h"
+#include "client/request/question.h"
+
+static void add_split(struct text *t, const struct row *row)
+{
+	static const char *const parts[] = { "admit", "barrier", "queue",
+		"lock", "flush", "publish", "reply" };
+	char key[32];
+	size_t i;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(key, sizeof(key), "%s_us", parts[i]);
+		text_addf(t, "%s%s ", i ? ", " : "    ", parts[i]);
+		show_time(t, row_number(row, key));
+	}
+	text_addc(t, '\n');
+}
+
+static void print_slow(const struct row *row)
+{
+	uint64_t refs = row_number(row, "refs");
+	struct text t = { 0 };
+
+	show_moment(&t, row_number(row, "time_ms"));
+	text_addc(&t, ' ');
+	show_time(&t, row_number(row, "total_us"));
+	text_addc(&t, ' ');
+	show_name(&t, row_value(row, "outcome"));
+	text_addf(&t, " %" PRIu64 " ref%s ", refs, refs == 1 ? "" : "s");
+	show_name(&t, row_value(row, "repo"));
+	text_addc(&t, ' ');
+	show_name(&t, row_value(row, "ref"));
+	text_adds(&t, refs > 1 ? " ...\n" : "\n");
+	add_split(&t, row);
+	text_adds(&t, "    txn ");
+	show_name(&t, row_value(row, "txn"));
+	text_adds(&t, " user ");
+	show_user(&t, row_number(row, "uid"));
+	text_addf(&t, " pid %" PRIu64, row_number(row, "pid"));
+	if (*row_value(row, "sid")) {
+		text_adds(&t, " sid ");
+		show_name(&t, row_value(row, "sid"));
+	}
+	text_addc(&t, '\n');
+	fputs(t.data, stdout);
+	text_done(&t);
+}
+
+int command_slowlog(int argc, char **argv)
+{
+	struct ask_admin q = { .usage =
+				   "refd slowlog [--json] [--socket PATH]" };
+	struct row row = { 0 };
+	struct refd_answer ans;
+
+	ask_admin_parse(&q, argc, argv, "j");
+	ask_admin_once(&q, REFD_VERB_SLOW, QUESTION_MS, &ans);
+	if (q.json)
+		output_json_pairs(ans.pairs, ans.nr_pairs);
+	while (!q.json && row_next(&ans, "slow", &row))
+		print_slow(&row);
+	refd_answer_done(&ans);
+	return EXIT_DONE;
+}

@@ -1,0 +1,315 @@
+#include "daemon/net/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/quote.h"
+#include "daemon/net/pairs.h"
+
+#define BUSIEST   20
+#define NS_PER_US 1000
+#define NS_PER_MS 1000000
+
+/* ---- top ---- */
+
+static void add_busiest(struct pairs *pairs, const char *kind,
+    const struct busy *busy, int64_t now_ns)
+{
+	struct busy_one list[BUSIEST];
+	int64_t span_ns;
+	size_t i, nr = busy_list(busy, now_ns, list, BUSIEST, &span_ns);
+	char key[32];
+
+	for (i = 0; i < nr; i++) {
+		snprintf(key, sizeof(key), "%s.name", kind);
+		pairs_add(pairs, key, list[i].name);
+		snprintf(key, sizeof(key), "%s.transactions", kind);
+		pairs_add_number(pairs, key, list[i].txns);
+		snprintf(key, sizeof(key), "%s.refs", kind);
+		pairs_add_number(pairs, key, list[i].refs);
+		snprintf(key, sizeof(key), "%s.span_ms", kind);
+		pairs_add_number(pairs, key, (uint64_t)(span_ns / NS_PER_MS));
+	}
+}
+
+static void add_times(struct pairs *pairs, const char *what,
+    const struct histogram *h)
+{
+	static const struct {
+		const char *name;
+		unsigned permille;
+	} quantiles[] = { { "p50", 500 }, { "p99", 990 }, { "max", 1000 } };
+	char key[32];
+	size_t i;
+
+	for (i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+		snprintf(key, sizeof(key), "%s_%s", what, quantiles[i].name);
+		pairs_add_number(pairs, key,
+		    histogram_quantile(h, quantiles[i].permille));
+	}
+}
+
+static void add_recent(struct pairs *pairs, struct net *net, int64_t now_ns)
+{
+	struct measure_period recent;
+	struct engine_stats stats;
+	int64_t span_ns;
+
+	measure_recent(engine_measure(net->engine), now_ns, &recent, &span_ns);
+	engine_stats(net->engine, &stats);
+	pairs_add_number(pairs, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
+	pairs_add_number(pairs, "windows", recent.windows);
+	pairs_add_number(pairs, "transactions", recent.transactions);
+	pairs_add_number(pairs, "refs", recent.refs);
+	add_times(pairs, "flush_us", &recent.flush);
+	add_times(pairs, "total_us", &recent.total);
+	add_times(pairs, "window_txns", &recent.window_txns);
+	pairs_add_number(pairs, "waiting", stats.waiting);
+	pairs_add_number(pairs, "in_store", stats.in_store);
+	pairs_add_number(pairs, "prepared", stats.prepared);
+	add_busiest(pairs, "repo", engine_busy_repos(net->engine), now_ns);
+	add_busiest(pairs, "client", engine_busy_clients(net->engine), now_ns);
+}
+
+static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	struct pairs pairs = { 0 };
+
+	pairs_add(&pairs, "state",
+	    net->engine != NULL && engine_is_paused(net->engine) ?
+		"paused" :
+		refd_server_state_name(net_server_state(net)));
+	pairs_add_number(&pairs, "uptime_s",
+	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
+	pairs_add_number(&pairs, "connections", net->nr_conns);
+	if (net->engine != NULL)
+		add_recent(&pairs, net, now_ns);
+	pairs_answer(&pairs, conn, request_id);
+}
+
+/* ---- the slow log ---- */
+
+static void add_us(struct pairs *pairs, const char *key, int64_t ns)
+{
+	pairs_add_number(pairs, key, ns > 0 ? (uint64_t)(ns / NS_PER_US) : 0);
+}
+
+static void add_slow(struct pairs *pairs, const struct slow_one *one)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	pairs_add(pairs, "slow.txn", refd_txid_hex(&one->txid, id));
+	pairs_add_number(pairs, "slow.time_ms", (uint64_t)one->wall_ms);
+	pairs_add_number(pairs, "slow.uid", one->uid);
+	pairs_add_number(pairs, "slow.pid", (uint64_t)one->pid);
+	pairs_add(pairs, "slow.outcome", refd_outcome_name(one->outcome));
+	pairs_add(pairs, "slow.repo", one->repo);
+	pairs_add(pairs, "slow.ref", one->ref);
+	pairs_add_number(pairs, "slow.refs", one->nr_refs);
+	pairs_add(pairs, "slow.sid", one->sid);
+	add_us(pairs, "slow.total_us", one->total_ns);
+	add_us(pairs, "slow.admit_us", one->admit_ns);
+	add_us(pairs, "slow.barrier_us", one->barrier_ns);
+	add_us(pairs, "slow.queue_us", one->queue_ns);
+	add_us(pairs, "slow.lock_us", one->lock_ns);
+	add_us(pairs, "slow.flush_us", one->flush_ns);
+	add_us(pairs, "slow.publish_us", one->publish_ns);
+	add_us(pairs, "slow.reply_us", one->reply_ns);
+}
+
+static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
+{
+	const struct slow_one *one;
+	struct pairs pairs = { 0 };
+	const struct slow *slow;
+	uint64_t nr;
+
+	pairs_add_number(&pairs, "limit_ms",
+	    (uint64_t)(net->cfg.engine.slow_ns / NS_PER_MS));
+	if (net->engine != NULL) {
+		slow = engine_slow(net->engine);
+		pairs_add_number(&pairs, "slow_transactions", slow->sent);
+		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
+			add_slow(&pairs, one);
+	}
+	pairs_answer(&pairs, conn, request_id);
+}
+
+static void log_slow(struct net *net, const struct slow_one *one)
+{
+	char id[REFD_TXID_HEX + 1];
+	char repo[SLOW_TEXT], ref[SLOW_TEXT], sid[SLOW_TEXT];
+
+	log_limited(&net->slow_limit, LOG_LEVEL_INFO,
+	    "slow transaction=%s outcome=%s refs=%zu uid=%u pid=%" PRId64
+	    " total_ms=%" PRId64 " admit_ms=%" PRId64 " barrier_ms=%" PRId64
+	    " queue_ms=%" PRId64 " lock_ms=%" PRId64 " flush_ms=%" PRId64
+	    " publish_ms=%" PRId64 " reply_ms=%" PRId64
+	    " repo=%s ref=%s sid=%s",
+	    refd_txid_hex(&one->txid, id), refd_outcome_name(one->outcome),
+	    one->nr_refs, one->uid, one->pid, one->total_ns / NS_PER_MS,
+	    one->admit_ns / NS_PER_MS, one->barrier_ns / NS_PER_MS,
+	    one->queue_ns / NS_PER_MS, one->lock_ns / NS_PER_MS,
+	    one->flush_ns / NS_PER_MS, one->publish_ns / NS_PER_MS,
+	    one->reply_ns / NS_PER_MS, quote(repo, sizeof(repo), one->repo),
+	    quote(ref, sizeof(ref), one->ref),
+	    quote(sid, sizeof(sid), one->sid));
+}
+
+void admin_log_slow(struct net *net)
+{
+	const struct slow *slow = engine_slow(net->engine);
+	const struct slow_one *one;
+
+	while (net->slow_logged < slow->sent) {
+		one = slow_get(slow, ++net->slow_logged);
+		if (one != NULL)
+			log_slow(net, one);
+	}
+}
+
+/* ---- locks ---- */
+
+static void add_lock(void *arg, const struct engine_lock *lock)
+{
+	char id[REFD_TXID_HEX + 1];
+	struct pairs *pairs = arg;
+
+	pairs_addf(pairs, "lock.file", "%s/%s.lock", lock->repo, lock->path);
+	pairs_add(pairs, "lock.kind",
+	    lock->kind == ENGINE_LOCK_HELD ? "held" : "waits");
+	pairs_add_number(pairs, "lock.age_ms",
+	    (uint64_t)(lock->age_ns / NS_PER_MS));
+	pairs_add(pairs, "lock.txn", refd_txid_hex(lock->txid, id));
+	pairs_add_number(pairs, "lock.uid", lock->uid);
+	pairs_add_number(pairs, "lock.pid", (uint64_t)lock->pid);
+}
+
+static void report_locks(struct net *net, struct conn *conn,
+    uint32_t request_id)
+{
+	struct pairs pairs = { 0 };
+
+	engine_locks(net->engine, SYS(net->cfg.sys, now_mono), add_lock,
+	    &pairs);
+	pairs_answer(&pairs, conn, request_id);
+}
+
+/* ---- pause, drain, resume ---- */
+
+static void answered(void *arg, const struct refd_answer *ans)
+{
+	conn_answer(arg, ans);
+}
+
+static void answer_state(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	struct pairs pairs = { 0 };
+	struct engine_stats stats;
+
+	engine_stats(net->engine, &stats);
+	pairs_add(&pairs, "paused",
+	    engine_is_paused(net->engine) ? "yes" : "no");
+	pairs_add_number(&pairs, "waiting", stats.waiting);
+	pairs_add_number(&pairs, "in_store", stats.in_store);
+	pairs_answer(&pairs, conn, req->request_id);
+}
+
+/* Whoever did it, since somebody will ask. */
+static void say(const struct conn *conn, const char *what)
+{
+	log_info("%s by an administrator: uid=%u pid=%" PRId64, what,
+	    conn->peer.uid, conn->peer.pid);
+}
+
+static void pause_windows(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	engine_pause(net->engine);
+	say(conn, "paused");
+	answer_state(net, conn, req);
+}
+
+static void resume(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	engine_resume(net->engine);
+	say(conn, "resumed");
+	answer_state(net, conn, req);
+}
+
+static void drain(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	say(conn, "drained");
+	engine_close(net->engine, req, answered, conn);
+}
+
+/* ---- ---- */
+
+static void refuse(struct conn *conn, const struct refd_request *req,
+    enum refd_status status, const char *why)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = req->request_id,
+		.status = status,
+		.text = why };
+
+	conn_answer(conn, &ans);
+}
+
+void admin_take(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	if (!conn->is_admin) {
+		refuse(conn, req, REFD_DENIED,
+		    "this is asked on the socket for administration");
+		return;
+	}
+	if (req->verb == REFD_VERB_TOP) {
+		report_top(net, conn, req->request_id);
+		return;
+	}
+	if (net->state != NET_STATE_SERVING) {
+		refuse(conn, req, REFD_BUSY,
+		    net->engine == NULL ? "the daemon is recovering" :
+					  "the daemon is stopping");
+		return;
+	}
+	switch (req->verb) {
+	case REFD_VERB_SLOW:
+		report_slow(net, conn, req->request_id);
+		break;
+	case REFD_VERB_LOCKS:
+		report_locks(net, conn, req->request_id);
+		break;
+	case REFD_VERB_PAUSE:
+		pause_windows(net, conn, req);
+		break;
+	case REFD_VERB_DRAIN:
+		drain(net, conn, req);
+		break;
+	case REFD_VERB_RESUME:
+		resume(net, conn, req);
+		break;
+	case REFD_VERB_TOP:
+	case REFD_VERB_TRANSACTION:
+	case REFD_VERB_SESSION:
+	case REFD_VERB_COMMIT:
+	case REFD_VERB_ABORT:
+	case REFD_VERB_CANCEL:
+	case REFD_VERB_QUERY:
+	case REFD_VERB_PING:
+	case REFD_VERB_STATUS:
+	case REFD_VERB_STATS:
+	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
+	case REFD_VERB_METRICS:
+		break;
+	}
+	net_want_turn(net);
+}

@@ -1,0 +1,192 @@
+#include "daemon/net/numbers_internal.h"
+
+#include <malloc.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/base/log.h"
+
+#define NS_PER_S 1000000000LL
+
+const struct number numbers_table[] = {
+#define AT(field) offsetof(struct snapshot, field)
+	{ "serving", "refd_serving", GAUGE, AT(serving),
+	    "1 while transactions are taken." },
+	{ "paused", "refd_paused", GAUGE, AT(paused),
+	    "1 while an administrator keeps windows from starting." },
+	{ "uptime_s", "refd_uptime_seconds", GAUGE, AT(uptime_s),
+	    "Since the daemon was started." },
+	{ "connections", "refd_connections", GAUGE, AT(connections),
+	    "Clients that are connected." },
+	{ "accepted", "refd_connections_accepted_total", COUNTER,
+	    AT(net.accepted), "Connections that were taken." },
+	{ "turned_away", "refd_connections_refused_total", COUNTER,
+	    AT(net.turned_away), "Connections that were turned away." },
+	{ "bytes_in", "refd_received_bytes_total", COUNTER, AT(net.bytes_in),
+	    "Bytes read from clients." },
+	{ "bytes_out", "refd_sent_bytes_total", COUNTER, AT(net.bytes_out),
+	    "Bytes written to clients." },
+	{ "transactions", "refd_transactions_total", COUNTER,
+	    AT(engine.transactions), "Transactions that were decided." },
+	{ "committed", "refd_transactions_committed_total", COUNTER,
+	    AT(engine.committed), "Those of which every ref is ok." },
+	{ "partial", "refd_transactions_partial_total", COUNTER,
+	    AT(engine.partial), "Those of which some refs failed." },
+	{ "rejected", "refd_transactions_rejected_total", COUNTER,
+	    AT(engine.rejected), "Those of which every ref failed." },
+	{ "unknown", "refd_transactions_unknown_total", COUNTER,
+	    AT(engine.unknown), "Those whose outcome can't be known." },
+	{ "refs_ok", "refd_refs_ok_total", COUNTER, AT(engine.refs_ok),
+	    "Refs of decided transactions that are ok." },
+	{ "refs_failed", "refd_refs_failed_total", COUNTER,
+	    AT(engine.refs_failed), "Those that are not." },
+	{ "refs", "refd_refs_total", BY_STATUS, AT(measure.refs),
+	    "Refs of decided transactions, by their status." },
+	{ "waiting", "refd_transactions_waiting", GAUGE, AT(engine.waiting),
+	    "The queue: transactions that no window has taken yet." },
+	{ "in_store", "refd_transactions_in_window", GAUGE, AT(engine.in_store),
+	    "Transactions that a window has." },
+	{ "prepared", "refd_sessions_prepared", GAUGE, AT(engine.prepared),
+	    "Sessions that hold their locks." },
+	{ "sessions_prepared", "refd_sessions_prepared_total", COUNTER,
+	    AT(engine.sessions_prepared), "Sessions that came so far." },
+	{ "sessions_committed", "refd_sessions_committed_total", COUNTER,
+	    AT(engine.sessions_committed), "Those that were committed." },
+	{ "sessions_aborted", "refd_sessions_aborted_total", COUNTER,
+	    AT(engine.sessions_aborted), "Those that were not." },
+	{ "windows", "refd_windows_total", COUNTER, AT(engine.windows),
+	    "Windows that were handed to the store." },
+	{ "window_refs_max", "refd_window_refs_max", GAUGE,
+	    AT(engine.window_refs_max), "Refs of the largest window." },
+	{ "window_closed", "refd_windows_closed_total", BY_CLOSE,
+	    AT(measure.closed), "Windows, by what kept more out of them." },
+	{ "window_txns", "refd_window_transactions", SIZES,
+	    AT(measure.window_txns), "Transactions in a window." },
+	{ "window_refs", "refd_window_refs", SIZES, AT(measure.window_refs),
+	    "Refs in a window." },
+	{ "store_windows", "refd_windows_done_total", COUNTER,
+	    AT(store.windows), "Windows that the store has finished." },
+	{ "flushes", "refd_journal_flushes_total", COUNTER, AT(store.flushes),
+	    "Flushes of the journal." },
+	{ "admit_us", "refd_admission_seconds", TIMES, AT(measure.admit),
+	    "Of a transaction: looked at, its repository opened." },
+	{ "barrier_us", "refd_barrier_seconds", TIMES, AT(measure.barrier),
+	    "Of one whose objects were new: until they were durable." },
+	{ "queue_us", "refd_queue_seconds", TIMES, AT(measure.queue),
+	    "Of a transaction: waiting for its turn." },
+	{ "lock_us", "refd_lock_seconds", TIMES, AT(measure.lock),
+	    "Of a window: taking locks and looking under them." },
+	{ "flush_us", "refd_flush_seconds", TIMES, AT(measure.flush),
+	    "Of a window: until its record is durable." },
+	{ "publish_us", "refd_publish_seconds", TIMES, AT(measure.publish),
+	    "Of a window: until its refs are there and unlocked." },
+	{ "reply_us", "refd_reply_seconds", TIMES, AT(measure.reply),
+	    "Of a window: from there until its answers are sent." },
+	{ "total_us", "refd_transaction_seconds", TIMES, AT(measure.total),
+	    "Of a transaction: from its arrival until it is decided." },
+	{ "barriers", "refd_barriers_total", COUNTER, AT(store.barriers),
+	    "Transactions that waited for their objects." },
+	{ "barrier_syncs", "refd_barrier_syncfs_total", COUNTER,
+	    AT(store.barrier_syncs), "File systems synced for them." },
+	{ "barrier_fsyncs", "refd_barrier_fsyncs_total", COUNTER,
+	    AT(store.barrier_fsyncs), "Single files synced for them." },
+	{ "checkpoints", "refd_checkpoints_total", COUNTER,
+	    AT(store.checkpoints), "Checkpoints that went well." },
+	{ "checkpoint_failures", "refd_checkpoint_failures_total", COUNTER,
+	    AT(store.checkpoint_failures), "And that did not." },
+	{ "checkpoint_age_s", "refd_checkpoint_age_seconds", GAUGE,
+	    AT(checkpoint_age_s), "Since the last that went well." },
+	{ "checkpoint_took_us", "refd_checkpoint_last_seconds", DURATION,
+	    AT(checkpoint_took_us), "How long the last one took." },
+	{ "to_replay", "refd_records_to_replay", GAUGE, AT(to_replay),
+	    "Records that a start after a power cut would replay." },
+	{ "wal_bytes", "refd_journal_wal_bytes", GAUGE, AT(store.wal_bytes),
+	    "The journal's log, what of it is in use." },
+	{ "journal_bytes", "refd_journal_bytes", GAUGE, AT(store.journal_bytes),
+	    "The journal's file." },
+	{ "last_lsn", "refd_last_lsn", GAUGE, AT(store.last_lsn),
+	    "The number of the last record." },
+	{ "forgotten_lsn", "refd_forgotten_lsn", GAUGE, AT(store.forgotten_lsn),
+	    "Up to there nothing is replayed." },
+	{ "awaiting_repos", "refd_awaiting_repositories", GAUGE,
+	    AT(store.awaiting_repos), "Repositories that await recovery." },
+	{ "awaiting_refs", "refd_awaiting_refs", GAUGE, AT(store.awaiting_refs),
+	    "And refs in them." },
+	{ "open_repos", "refd_open_repositories", GAUGE, AT(store.open_repos),
+	    "Repositories that are open." },
+	{ "watching", "refd_watchers", GAUGE, AT(store.watching),
+	    "Questions that wait for something to happen." },
+	{ "turn_us", "refd_loop_turn_seconds", TIMES, AT(net.turn),
+	    "Turns of the loop: while one lasts nobody is heard." },
+	{ "turn_max_us", "refd_loop_turn_max_seconds", DURATION,
+	    AT(turn_max_us), "The longest." },
+	{ "log_errors", "refd_log_errors_total", COUNTER, AT(net.errors),
+	    "Lines of the log that are errors." },
+	{ "log_warnings", "refd_log_warnings_total", COUNTER, AT(net.warnings),
+	    "And warnings." },
+	{ "heap_bytes", "refd_heap_bytes", GAUGE, AT(heap_bytes),
+	    "Memory that is allocated." },
+	{ "peak_rss_bytes", "refd_peak_resident_bytes", GAUGE,
+	    AT(peak_rss_bytes), "The most that was resident." },
+	{ "cpu_us", "process_cpu_seconds_total", MICROSECONDS, AT(cpu_us),
+	    "Processor time, of user and system." },
+#undef AT
+};
+
+const size_t numbers_nr = sizeof(numbers_table) / sizeof(numbers_table[0]);
+
+/* ---- taking them ---- */
+
+static uint64_t microseconds(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
+}
+
+static void take_process(struct snapshot *s)
+{
+	struct mallinfo2 heap = mallinfo2();
+	struct rusage usage;
+
+	s->heap_bytes = heap.uordblks + heap.hblkhd;
+	if (getrusage(RUSAGE_SELF, &usage) < 0)
+		return;
+	s->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	s->cpu_us =
+	    microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime);
+}
+
+static void take_store(struct snapshot *s, struct net *net, int64_t now_ns)
+{
+	const struct store_stats *store = &s->store;
+
+	engine_stats(net->engine, &s->engine);
+	store_stats(net->store, &s->store);
+	s->measure = *engine_measure(net->engine);
+	s->to_replay = store->last_lsn > store->forgotten_lsn ?
+	    store->last_lsn - store->forgotten_lsn :
+	    0;
+	s->checkpoint_took_us = (uint64_t)store->checkpoint_took_ns / 1000;
+	if (store->checkpoint_ns != 0)
+		s->checkpoint_age_s =
+		    (uint64_t)((now_ns - store->checkpoint_ns) / NS_PER_S);
+}
+
+void numbers_take(struct net *net, struct snapshot *s)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+
+	memset(s, 0, sizeof(*s));
+	/* While recovering the store is recovery's. */
+	if (net->engine != NULL)
+		take_store(s, net, now_ns);
+	s->net = net->counts;
+	log_counts(&s->net.errors, &s->net.warnings);
+	s->net.bytes_in = net->host.bytes_in;
+	s->net.bytes_out = net->host.bytes_out;
+	s->connections = net->nr_conns;
+	s->serving = net_server_state(net) == REFD_SERVING;
+	s->uptime_s = (uint64_t)((now_ns - net->started_ns) / NS_PER_S);
+	s->turn_max_us = s->net.turn.max;
+	take_process(s);
+}

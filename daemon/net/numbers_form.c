@@ -1,0 +1,218 @@
+#include "daemon/net/numbers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/net/numbers_internal.h"
+
+/* ---- as pairs ---- */
+
+static uint64_t value_of(const struct snapshot *s, const struct number *n)
+{
+	return *(const uint64_t *)((const char *)s + n->offset);
+}
+
+static const uint64_t *array_of(const struct snapshot *s,
+    const struct number *n)
+{
+	return (const uint64_t *)((const char *)s + n->offset);
+}
+
+static const struct histogram *histogram_of(const struct snapshot *s,
+    const struct number *n)
+{
+	return (const struct histogram *)((const char *)s + n->offset);
+}
+
+static const char *label_of(const struct number *n, size_t i)
+{
+	return n->kind == BY_CLOSE ? measure_close_name(i) :
+				     refd_status_name(i);
+}
+
+static size_t labels_of(const struct number *n)
+{
+	return n->kind == BY_CLOSE ? WINDOW_CLOSES : MEASURE_STATUSES;
+}
+
+static void add_of(struct pairs *pairs, const char *key, const char *what,
+    uint64_t value)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s", key, what);
+	pairs_add_number(pairs, name, value);
+}
+
+static void add_labels(struct pairs *pairs, const struct number *n,
+    const uint64_t *values)
+{
+	size_t i;
+
+	/* Of statuses those that came; refs_ok is there already. */
+	for (i = 0; i < labels_of(n); i++)
+		if (n->kind == BY_CLOSE || (values[i] > 0 && i != REFD_OK))
+			add_of(pairs, n->key, label_of(n, i), values[i]);
+}
+
+static void add_histogram(struct pairs *pairs, const char *key,
+    const struct histogram *h)
+{
+	add_of(pairs, key, "count", h->count);
+	add_of(pairs, key, "sum", h->sum);
+	add_of(pairs, key, "p50", histogram_quantile(h, 500));
+	add_of(pairs, key, "p99", histogram_quantile(h, 990));
+	add_of(pairs, key, "max", h->max);
+}
+
+void numbers_pairs(struct net *net, struct pairs *pairs)
+{
+	struct snapshot *s = malloc(sizeof(*s));
+	const struct number *n;
+
+	if (s == NULL) {
+		pairs->failed = true;
+		return;
+	}
+	numbers_take(net, s);
+	for (n = numbers_table; n < numbers_table + numbers_nr; n++) {
+		switch (n->kind) {
+		case COUNTER:
+		case GAUGE:
+		case MICROSECONDS:
+		case DURATION:
+			pairs_add_number(pairs, n->key, value_of(s, n));
+			break;
+		case TIMES:
+		case SIZES:
+			add_histogram(pairs, n->key, histogram_of(s, n));
+			break;
+		case BY_CLOSE:
+		case BY_STATUS:
+			add_labels(pairs, n, array_of(s, n));
+			break;
+		}
+	}
+	free(s);
+}
+
+/* ---- as Prometheus reads them ---- */
+
+static const char *type_of(enum number_kind kind)
+{
+	switch (kind) {
+	case GAUGE:
+	case DURATION:
+		return "gauge";
+	case TIMES:
+	case SIZES:
+		return "histogram";
+	case COUNTER:
+	case MICROSECONDS:
+	case BY_CLOSE:
+	case BY_STATUS:
+		break;
+	}
+	return "counter";
+}
+
+/* In Prometheus' own unit. */
+static void put_seconds(FILE *out, uint64_t us)
+{
+	fprintf(out, "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
+}
+
+static void put_scaled(FILE *out, enum number_kind kind, uint64_t value)
+{
+	if (kind == TIMES || kind == MICROSECONDS || kind == DURATION)
+		put_seconds(out, value);
+	else
+		fprintf(out, "%" PRIu64, value);
+}
+
+static void put_histogram(FILE *out, const struct number *n,
+    const struct histogram *h)
+{
+	uint64_t below = 0;
+	size_t i;
+
+	for (i = 0; i + 1 < HISTOGRAM_BUCKETS; i++) {
+		below += h->buckets[i];
+		fprintf(out, "%s_bucket{le=\"", n->name);
+		put_scaled(out, n->kind, histogram_limit(i));
+		fprintf(out, "\"} %" PRIu64 "\n", below);
+	}
+	fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", n->name,
+	    h->count, n->name);
+	put_scaled(out, n->kind, h->sum);
+	fprintf(out, "\n%s_count %" PRIu64 "\n", n->name, h->count);
+}
+
+static void put_labels(FILE *out, const struct number *n,
+    const uint64_t *values)
+{
+	size_t i;
+
+	for (i = 0; i < labels_of(n); i++)
+		fprintf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", n->name,
+		    n->kind == BY_CLOSE ? "reason" : "status", label_of(n, i),
+		    values[i]);
+}
+
+static void put_metric(FILE *out, const struct snapshot *s,
+    const struct number *n)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", n->name, n->help, n->name,
+	    type_of(n->kind));
+	switch (n->kind) {
+	case COUNTER:
+	case GAUGE:
+	case MICROSECONDS:
+	case DURATION:
+		fprintf(out, "%s ", n->name);
+		put_scaled(out, n->kind, value_of(s, n));
+		fputc('\n', out);
+		break;
+	case TIMES:
+	case SIZES:
+		put_histogram(out, n, histogram_of(s, n));
+		break;
+	case BY_CLOSE:
+	case BY_STATUS:
+		put_labels(out, n, array_of(s, n));
+		break;
+	}
+}
+
+void numbers_metrics(struct net *net, struct pairs *pairs)
+{
+	struct snapshot *s = malloc(sizeof(*s));
+	const struct number *n;
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+
+	if (s != NULL)
+		numbers_take(net, s);
+	pairs_addf(pairs, "refd_build_info",
+	    "# HELP refd_build_info Which version this is.\n"
+	    "# TYPE refd_build_info gauge\n"
+	    "refd_build_info{version=\"%s\"} 1\n",
+	    REFD_VERSION);
+	for (n = numbers_table; s != NULL && n < numbers_table + numbers_nr;
+	     n++) {
+		out = open_memstream(&text, &len);
+		if (out == NULL)
+			break;
+		put_metric(out, s, n);
+		if (fclose(out) == 0)
+			pairs_add(pairs, n->name, text);
+		else
+			pairs->failed = true;
+		free(text);
+		text = NULL;
+	}
+	pairs->failed = pairs->failed || n != numbers_table + numbers_nr;
+	free(s);
+}

@@ -1,0 +1,111 @@
+/*
+ * Proves: the busiest are told in order, with what they did in the last
+ * moments and nothing of what is longer ago; one who is busy is not pushed out
+ * by any number of others who come once; a long name keeps its end.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/engine/busy.h"
+
+#define S 1000000000LL
+
+static struct busy busy;
+
+static void setup(void)
+{
+	memset(&busy, 0, sizeof(busy));
+}
+
+START_TEST(test_order)
+{
+	struct busy_one list[2];
+	int64_t span;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		busy_count(&busy, "a", 1, 100 * S);
+	busy_count(&busy, "b", 50, 101 * S);
+	busy_count(&busy, "c", 60, 101 * S);
+	ck_assert_uint_eq(busy_list(&busy, 102 * S, list, 2, &span), 2);
+	ck_assert_str_eq(list[0].name, "a");
+	ck_assert_uint_eq(list[0].txns, 3);
+	ck_assert_uint_eq(list[0].refs, 3);
+	ck_assert_str_eq(list[1].name, "c");
+	ck_assert_uint_eq(list[1].refs, 60);
+	ck_assert_int_eq(span, 7 * S);
+}
+END_TEST
+
+START_TEST(test_age)
+{
+	struct busy_one list[4];
+	int64_t span;
+
+	busy_count(&busy, "a", 1, 100 * S);
+	busy_count(&busy, "a", 1, 106 * S);
+	ck_assert_uint_eq(busy_list(&busy, 107 * S, list, 4, &span), 1);
+	ck_assert_uint_eq(list[0].txns, 2);
+	ck_assert_uint_eq(busy_list(&busy, 111 * S, list, 4, &span), 1);
+	ck_assert_uint_eq(list[0].txns, 1);
+	ck_assert_uint_eq(busy_list(&busy, 116 * S, list, 4, &span), 0);
+}
+END_TEST
+
+START_TEST(test_crowd)
+{
+	struct busy_one list[BUSY_SLOTS];
+	char name[32];
+	int64_t span;
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		busy_count(&busy, "busy", 1, 100 * S);
+		snprintf(name, sizeof(name), "%d", i);
+		busy_count(&busy, name, 1, 100 * S);
+	}
+	ck_assert_uint_le(busy_list(&busy, 100 * S, list, BUSY_SLOTS, &span),
+	    BUSY_SLOTS);
+	ck_assert_str_eq(list[0].name, "busy");
+	ck_assert_uint_eq(list[0].txns, 20000);
+}
+END_TEST
+
+START_TEST(test_long_name)
+{
+	struct busy_one list[1];
+	char name[300];
+	int64_t span;
+
+	memset(name, 'x', sizeof(name) - 1);
+	strcpy(name + sizeof(name) - 7, "/a.git");
+	busy_count(&busy, name, 1, 100 * S);
+	busy_count(&busy, name, 1, 100 * S);
+	ck_assert_uint_eq(busy_list(&busy, 100 * S, list, 1, &span), 1);
+	ck_assert_uint_eq(list[0].txns, 2);
+	ck_assert_uint_eq(strlen(list[0].name), BUSY_NAME - 1);
+	ck_assert_ptr_nonnull(strstr(list[0].name, "/a.git"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("busy");
+	TCase *tc = tcase_create("busy");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, test_order);
+	tcase_add_test(tc, test_age);
+	tcase_add_test(tc, test_crowd);
+	tcase_add_test(tc, test_long_name);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,128 @@
+/*
+ * Proves: a histogram counts every value once, in the bucket whose limits it
+ * lies between; its quantiles lie within the bucket of the value that a sorted
+ * list has there, and never beyond the largest; and what two have together is
+ * what one would have had.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/base/histogram.h"
+
+START_TEST(test_limits)
+{
+	struct histogram h = { 0 };
+	size_t i;
+
+	for (i = 0; i + 1 < HISTOGRAM_BUCKETS; i++) {
+		ck_assert_uint_lt(histogram_limit(i), histogram_limit(i + 1));
+		histogram_add(&h, histogram_limit(i));
+		histogram_add(&h, histogram_limit(i) + 1);
+	}
+	ck_assert_uint_eq(h.count, 2 * (HISTOGRAM_BUCKETS - 1));
+	/* 1; then of each limit the one above and the next; what is beyond.
+	 * 2 is the one above 1, and a limit. */
+	ck_assert_uint_eq(h.buckets[0], 1);
+	for (i = 1; i + 1 < HISTOGRAM_BUCKETS; i++)
+		ck_assert_uint_eq(h.buckets[i], 2);
+	ck_assert_uint_eq(h.buckets[HISTOGRAM_BUCKETS - 1], 1);
+	ck_assert_uint_eq(h.max, 100000001);
+}
+END_TEST
+
+START_TEST(test_times)
+{
+	struct histogram h = { 0 };
+
+	histogram_add_ns(&h, -5);
+	histogram_add_ns(&h, 999);
+	histogram_add_ns(&h, 7000);
+	ck_assert_uint_eq(h.buckets[0], 2);
+	ck_assert_uint_eq(h.buckets[3], 1);
+	ck_assert_uint_eq(h.sum, 7);
+}
+END_TEST
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+#define NR 1000
+
+START_TEST(test_quantiles)
+{
+	static const unsigned permilles[] = { 1, 100, 500, 900, 990, 999,
+		1000 };
+	uint64_t values[NR], value, low, exact;
+	struct histogram h = { 0 };
+	size_t i, k;
+
+	srandom((unsigned)_i);
+	for (i = 0; i < NR; i++) {
+		values[i] = (uint64_t)random() >> (random() % 30);
+		histogram_add(&h, values[i]);
+	}
+	qsort(values, NR, sizeof(values[0]), compare);
+	for (i = 0; i < sizeof(permilles) / sizeof(permilles[0]); i++) {
+		exact = values[permilles[i] * NR / 1000 - 1];
+		for (k = 0; histogram_limit(k) < exact; k++)
+			;
+		low = k > 0 ? histogram_limit(k - 1) : 0;
+		value = histogram_quantile(&h, permilles[i]);
+		ck_assert_uint_ge(value, low);
+		ck_assert_uint_le(value, histogram_limit(k));
+		ck_assert_uint_le(value, values[NR - 1]);
+	}
+}
+END_TEST
+
+START_TEST(test_empty_and_single)
+{
+	struct histogram h = { 0 };
+
+	ck_assert_uint_eq(histogram_quantile(&h, 990), 0);
+	histogram_add(&h, 3);
+	ck_assert_uint_eq(histogram_quantile(&h, 1), 3);
+	ck_assert_uint_eq(histogram_quantile(&h, 1000), 3);
+}
+END_TEST
+
+START_TEST(test_merge)
+{
+	struct histogram a = { 0 }, b = { 0 }, both = { 0 };
+	uint64_t value;
+	int i;
+
+	srandom(1);
+	for (i = 0; i < NR; i++) {
+		value = (uint64_t)random() % 10000;
+		histogram_add(i % 3 == 0 ? &a : &b, value);
+		histogram_add(&both, value);
+	}
+	histogram_merge(&a, &b);
+	ck_assert_mem_eq(&a, &both, sizeof(a));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("histogram");
+	TCase *tc = tcase_create("histogram");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tc, test_limits);
+	tcase_add_test(tc, test_times);
+	tcase_add_loop_test(tc, test_quantiles, 0, 20);
+	tcase_add_test(tc, test_empty_and_single);
+	tcase_add_test(tc, test_merge);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

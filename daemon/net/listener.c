@@ -234,23 +234,18 @@ int listener_start(struct listener *listener, struct event_base *base,
 	return 0;
 }
 
-static mode_t mode_of(const struct listener *l)
-{
-	return l->for_others ? 0666 : 0660;
-}
-
-void listener_let_in(struct listener *l, bool others)
+void listener_set_mode(struct listener *l, unsigned mode)
 {
 	int r;
 
-	if (others == l->for_others)
+	if (mode == l->mode)
 		return;
-	l->for_others = others;
-	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode_of(l));
+	l->mode = mode;
+	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode);
 	if (r < 0)
 		log_warning("cannot change the mode of the socket %s to %04o: "
 			    "%s",
-		    l->path, (unsigned)mode_of(l), strerror(-r));
+		    l->path, mode, strerror(-r));
 }
 
 void listener_close(struct listener *listener)

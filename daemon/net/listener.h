@@ -27,9 +27,9 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 int listener_start(struct listener *listener, struct event_base *base,
     void (*accepted)(void *arg, int fd), void *arg);
 
-/* From now on others may connect, or may not. Blocks for a file system in
+/* Who may connect from now on. Blocks for a file system in
  * memory. What fails is in the log. */
-void listener_let_in(struct listener *listener, bool others);
+void listener_set_mode(struct listener *listener, unsigned mode);
 
 /* Removes the path if it is still this socket's. NULL is fine. */
 void listener_close(struct listener *listener);

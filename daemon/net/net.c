@@ -336,13 +336,19 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 
 /* ---- other settings ---- */
 
+/* Others are told apart one by one. */
+static unsigned socket_mode(const struct rights_peers *peers)
+{
+	return peers->nr_uids + peers->nr_gids > 0 ? 0666 : 0660;
+}
+
 void net_set(struct net *net, const struct net_settings *settings)
 {
 	const struct rights_peers *peers = &settings->peers;
 
 	net->cfg.settings = *settings;
 	net->host.connections_max = settings->connections_max;
-	listener_let_in(net->listener, peers->nr_uids + peers->nr_gids > 0);
+	listener_set_mode(net->listener, socket_mode(peers));
 	if (net->engine != NULL)
 		engine_set_limits(net->engine, settings->window_refs,
 		    settings->session_ns);
@@ -460,9 +466,8 @@ static void listen_for_admins(struct net *net)
 int net_listen(struct net *net, char **why)
 {
 	const struct rights_peers *peers = &net->cfg.settings.peers;
-	bool others = peers->nr_uids > 0 || peers->nr_gids > 0;
 	int r = listener_open(net->cfg.sys, net->cfg.socket_path,
-	    others ? 0666 : 0660, &net->listener, why);
+	    socket_mode(peers), &net->listener, why);
 
 	if (r == 0)
 		r = listener_start(net->listener, net->base, net_accepted, net);

@@ -49,18 +49,33 @@ static int kernel_openat(const struct sys *sys, int dirfd, const char *path,
 }
 
 /* EAGAIN: something was renamed meanwhile, so that the kernel can't tell. */
-static int resolve(int dirfd, const char *path, uint64_t how_far)
+static int resolve(int dirfd, const char *path, uint64_t flags,
+    uint64_t how_far)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	struct open_how how = { .flags = flags | O_DIRECTORY | O_CLOEXEC,
 		.resolve = how_far };
 	long fd;
 
 	do
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	return result((int)fd);
+}
+
+static int kernel_open_below(const struct sys *sys, int dirfd, const char *path)
+{
+	(void)sys;
+	return resolve(dirfd, path, O_RDONLY,
+	    RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+}
+
+static int is_below(int dirfd, const char *path, uint64_t how_far)
+{
+	int fd = resolve(dirfd, path, O_PATH, RESOLVE_BENEATH | how_far);
+
 	if (fd < 0)
-		return -errno;
-	close((int)fd);
+		return fd;
+	close(fd);
 	return 0;
 }
 
@@ -70,10 +85,10 @@ static int kernel_stays_below(const struct sys *sys, int dirfd,
 	int r;
 
 	(void)sys;
-	r = resolve(dirfd, path, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	r = is_below(dirfd, path, RESOLVE_NO_SYMLINKS);
 	if (r != -ELOOP)
 		return r;
-	r = resolve(dirfd, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+	r = is_below(dirfd, path, RESOLVE_NO_MAGICLINKS);
 	return r == -EXDEV ? r : -ELOOP;
 }
 
@@ -394,6 +409,7 @@ const struct sys sys_kernel = {
 	.mount_id = sys_kernel_mount_id,
 	.fs_type = sys_kernel_fs_type,
 	.fd_path = kernel_fd_path,
+	.open_below = kernel_open_below,
 	.stays_below = kernel_stays_below,
 	.linkat = kernel_linkat,
 	.renameat = kernel_renameat,

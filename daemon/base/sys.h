@@ -64,6 +64,9 @@ struct sys {
 	/* The absolute path of an open directory, links resolved; the kernel's
 	 * is /proc/self/fd. -ENOENT: it was removed. -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);
+	/* The directory PATH below DIRFD, to be read. Links are followed as long
+	 * as they, and ".." too, stay below it; else -EXDEV (the same call). */
+	int (*open_below)(const struct sys *, int dirfd, const char *path);
 	/* 0: PATH is the directory below DIRFD that it says, and no link is
 	 * on the way (openat2(2), RESOLVE_BENEATH, Linux 5.6). -EXDEV: a link
 	 * leads out; -ELOOP: one is there, and leads elsewhere below. */

@@ -2,8 +2,7 @@
  * Opening a repository.
  *
  * The happy path:
- *	find	git-dir -> common dir -> its real path, which must be under
- *		a root
+ *	find	git-dir -> common dir -> its real path (repo_find.c)
  *	trust	a repository git would open, of a kind refd writes, whose
  *		refs/ the daemon's own user may write
  *	claim	its lock, its id, its line in the journal (repo_claim.c)
@@ -37,86 +36,6 @@ char *repo_why(const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	return n < 0 ? NULL : text;
-}
-
-/* ---- find ---- */
-
-static bool is_under_root(const struct repos *repos, const char *path)
-{
-	size_t i, len;
-
-	for (i = 0; i < repos->nr_roots; i++) {
-		len = strlen(repos->roots[i]);
-		while (len > 0 && repos->roots[i][len - 1] == '/')
-			len--;
-		if (strncmp(path, repos->roots[i], len) == 0 &&
-		    (path[len] == '/' || path[len] == '\0'))
-			return true;
-	}
-	return false;
-}
-
-/* Opens PATH and learns its real name, which must be under a root. */
-static enum refd_status open_dir(const struct repos *repos, int dirfd,
-    const char *path, struct repo_place *place, char **why)
-{
-	const struct sys *sys = repos->sys;
-	int r;
-
-	place->fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (place->fd < 0) {
-		*why = repo_why("can't open the repository '%s': %s", path,
-		    strerror(-place->fd));
-		return REFD_NOREPO;
-	}
-	r = SYS(sys, fd_path, place->fd, place->path, sizeof(place->path));
-	if (r == 0)
-		r = SYS(sys, fstat, place->fd, &place->st);
-	if (r == 0 && is_under_root(repos, place->path))
-		return REFD_OK;
-	*why = r == 0 ? repo_why("'%s' is not under a root that refd serves "
-				 "(daemon.root, --root)",
-			    place->path) :
-			repo_why("can't read the repository's path '%s': %s",
-			    path, strerror(-r));
-	SYS(sys, close, place->fd);
-	return REFD_NOREPO;
-}
-
-enum refd_status repo_find(const struct repos *repos, const char *git_dir,
-    struct repo_place *place, char **why)
-{
-	struct repo_place own;
-	enum refd_status status;
-	size_t len;
-	char *common;
-	int r;
-
-	if (git_dir[0] != '/') {
-		*why =
-		    repo_why("git-dir '%s' is not an absolute path", git_dir);
-		return REFD_NOREPO;
-	}
-	status = open_dir(repos, AT_FDCWD, git_dir, &own, why);
-	if (status != REFD_OK)
-		return status;
-	r = sys_read_file(repos->sys, own.fd, "commondir", REFD_PATH_MAX,
-	    &common, &len);
-	if (r == -ENOENT) {
-		*place = own;
-		return REFD_OK;
-	}
-	if (r < 0) {
-		*why = repo_why("can't read '%s/commondir': %s", own.path,
-		    strerror(-r));
-		status = REFD_NOREPO;
-	} else {
-		common[strcspn(common, "\n")] = '\0';
-		status = open_dir(repos, own.fd, common, place, why);
-		free(common);
-	}
-	SYS(repos->sys, close, own.fd);
-	return status;
 }
 
 /* ---- trust ---- */
@@ -334,7 +253,6 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 	struct repo_place place;
 	struct sys_who was;
 	struct repo *repo;
-	char *why = NULL;
 	int r;
 
 	/* A disk that fails is no repository that is gone. */
@@ -343,10 +261,9 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 	if (r < 0)
 		return r == -ENOTDIR ? -ENOENT : r;
 	SYS(repos->sys, close, r);
-	if (open_dir(repos, AT_FDCWD, known->path, &place, &why) != REFD_OK) {
-		free(why);
-		return -ENOENT;
-	}
+	r = repo_find_known(repos, known->path, &place);
+	if (r < 0)
+		return r;
 	repo = repo_new(repos, &place);
 	if (repo == NULL) {
 		SYS(repos->sys, close, place.fd);

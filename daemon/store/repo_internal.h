@@ -25,6 +25,10 @@ struct repo_place {
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
 
+/* The one at PATH, which must lie under a root: 0 or -ENOENT. */
+int repo_find_known(const struct repos *repos, const char *path,
+    struct repo_place *place);
+
 /* Opens it: config, rights, flock, id, journal. LOCK is an older opening's,
  * or NULL. Everything but the table's own fields is filled in. */
 enum refd_status repo_open(struct repos *repos, struct repo_place *place,

@@ -184,6 +184,37 @@ static int stays_below(struct memfs *fs, int dirfd, const char *path)
 	return linked && r != -EXDEV ? -ELOOP : r;
 }
 
+/* Where it ends is looked at, not the way there. */
+static int open_below(struct memfs *fs, int dirfd, const char *path)
+{
+	char top[4096], there[4096];
+	struct where from, to;
+	int r;
+
+	r = walk(fs, dirfd, ".", WALK_FOLLOW, &from);
+	if (r == 0)
+		r = inode_path(from.node, top, sizeof(top));
+	if (r == 0)
+		r = walk(fs, dirfd, path, WALK_FOLLOW, &to);
+	if (r == 0)
+		r = may_open(&to, O_DIRECTORY);
+	if (r == 0)
+		r = inode_path(to.node, there, sizeof(there));
+	if (r == 0 && strncmp(there, top, strlen(top)) != 0)
+		r = -EXDEV;
+	return r < 0 ? r : do_open(fs, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+static int m_open_below(const struct sys *sys, int dirfd, const char *path)
+{
+	struct memfs *fs;
+	int r = memfs_enter(sys, MEMFS_OPENAT, path, &fs);
+
+	if (r == 0)
+		r = open_below(fs, dirfd, path);
+	return memfs_leave(fs, r);
+}
+
 static int m_stays_below(const struct sys *sys, int dirfd, const char *path)
 {
 	struct memfs *fs;
@@ -418,6 +449,7 @@ void memfs_names_table(struct sys *sys)
 {
 	sys->openat = m_openat;
 	sys->mkdirat = m_mkdirat;
+	sys->open_below = m_open_below;
 	sys->stays_below = m_stays_below;
 	sys->linkat = m_linkat;
 	sys->unlinkat = m_unlinkat;

@@ -100,11 +100,19 @@ END_TEST
 
 START_TEST(links_that_lead_out)
 {
+	int fd;
+
 	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d", 0777), 0);
 	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d/e", 0777), 0);
 	ck_assert_int_eq(symlinkat("/tmp", rootfd, "d/abs"), 0);
 	ck_assert_int_eq(symlinkat("../..", rootfd, "d/up"), 0);
 	ck_assert_int_eq(symlinkat("e", rootfd, "d/in"), 0);
+	fd = SYS(sys, open_below, rootfd, "d/in/../e");
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(SYS(sys, open_below, rootfd, "d/up"), -EXDEV);
+	ck_assert_int_eq(SYS(sys, open_below, rootfd, "d/abs"), -EXDEV);
+	ck_assert_int_eq(SYS(sys, open_below, rootfd, "../x"), -EXDEV);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/e"), 0);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/in"), -ELOOP);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/up"), -EXDEV);

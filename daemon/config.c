@@ -55,6 +55,7 @@ void config_done(struct config *cfg)
 	free(cfg->file);
 	free(cfg->socket_path);
 	free(cfg->state_dir);
+	free(cfg->metrics_path);
 	free(cfg->users.ids);
 	free(cfg->groups.ids);
 	free(cfg->any_users.ids);

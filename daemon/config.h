@@ -56,6 +56,7 @@ struct config_value {
 struct config {
 	char *file;                    /* that was read; NULL: none */
 	char *socket_path, *state_dir; /* absolute */
+	char *metrics_path;            /* absolute; NULL: none */
 	char **roots; /* absolute, links resolved; at least one */
 	size_t nr_roots;
 	struct config_ids users, groups;         /* the daemon's lists */
@@ -68,6 +69,7 @@ struct config {
 	uint64_t durability_interval_ms;
 	uint64_t session_timeout_ms;
 	uint64_t window_refs;
+	uint64_t slow_ms; /* 0: nothing is slow */
 	uint64_t connections_max;
 	uint64_t retention_s, retention_mib;
 

@@ -312,7 +312,9 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 	if (cfg->state_dir == NULL && default_state(cfg, sys, why) < 0)
 		return -1;
 	if (make_absolute(&cfg->socket_path, sys, why) < 0 ||
-	    make_absolute(&cfg->state_dir, sys, why) < 0)
+	    make_absolute(&cfg->state_dir, sys, why) < 0 ||
+	    (cfg->metrics_path != NULL &&
+		make_absolute(&cfg->metrics_path, sys, why) < 0))
 		return -1;
 	if (cfg->nr_roots == 0)
 		return config_bad(why,

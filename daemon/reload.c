@@ -39,6 +39,7 @@ void reload_settings(const struct config *cfg, rlim_t descriptors,
 		},
 		.window_refs = cfg->window_refs,
 		.session_ns = (int64_t)cfg->session_timeout_ms * NS_PER_MS,
+		.slow_ns = (int64_t)cfg->slow_ms * NS_PER_MS,
 	};
 }
 

@@ -71,11 +71,13 @@ struct engine *engine_new(const struct engine_config *cfg,
 	return e;
 }
 
-void engine_set_limits(struct engine *e, size_t window_refs, int64_t session_ns)
+void engine_set_limits(struct engine *e, size_t window_refs, int64_t session_ns,
+    int64_t slow_ns)
 {
 	assert(window_refs > 0);
 	e->cfg.window_refs = e->window_refs = window_refs;
 	e->cfg.session_ns = session_ns;
+	e->slow.limit_ns = slow_ns;
 }
 
 void engine_free(struct engine *e)

@@ -35,7 +35,7 @@ struct engine_config {
 	int64_t retention_ms;     /* ids are known for so long */
 	size_t max_waiting_bytes; /* of requests held; then BUSY */
 	struct shares_config shares;
-	int64_t slow_ns;          /* what takes longer is slow; 0: nothing */
+	int64_t slow_ns; /* what takes longer is slow; 0: nothing */
 };
 
 /* What the engine needs of the store, so that tests can stand in for it. */
@@ -60,8 +60,8 @@ struct engine *engine_new(const struct engine_config *cfg,
 /* Nothing may be in the store's hands, and no session prepared. */
 void engine_free(struct engine *e);
 /* For windows that are formed, and sessions that are prepared, from now on. */
-void engine_set_limits(struct engine *e, size_t window_refs,
-    int64_t session_ns);
+void engine_set_limits(struct engine *e, size_t window_refs, int64_t session_ns,
+    int64_t slow_ns);
 
 /* Called once per request with its answer, which is borrowed for the call.
  * ARG is the connection's; see engine_forget_client. */

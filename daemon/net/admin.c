@@ -1,15 +1,48 @@
 #include "daemon/net/admin.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/quote.h"
+#include "daemon/net/clients.h"
 #include "daemon/net/pairs.h"
 
 #define BUSIEST   20
 #define NS_PER_US 1000
 #define NS_PER_MS 1000000
+
+/* ---- the socket ---- */
+
+static void admin_accepted(void *arg, int fd)
+{
+	clients_add(arg, fd, true);
+}
+
+void admin_listen(struct net *net)
+{
+	char *path = NULL, *why = NULL;
+	int r = -ENOMEM;
+
+	if (asprintf(&path, "%s%s", net->cfg.socket_path, REFD_ADMIN_SUFFIX) <
+	    0)
+		path = NULL;
+	if (path != NULL)
+		r = listener_open(net->cfg.sys, path, 0600,
+		    &net->admin_listener, &why);
+	if (r == 0)
+		r = listener_start(net->admin_listener, net->base,
+		    admin_accepted, net);
+	if (r < 0)
+		log_warning("no socket for administration, so no pause, drain, "
+			    "top, locks and slowlog: %s",
+		    why != NULL ? why : strerror(-r));
+	free(path);
+	free(why);
+}
 
 /* ---- top ---- */
 
@@ -127,7 +160,7 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 	uint64_t nr;
 
 	pairs_add_number(&pairs, "limit_ms",
-	    (uint64_t)(net->cfg.engine.slow_ns / NS_PER_MS));
+	    (uint64_t)(net->cfg.settings.slow_ns / NS_PER_MS));
 	if (net->engine != NULL) {
 		slow = engine_slow(net->engine);
 		pairs_add_number(&pairs, "slow_transactions", slow->sent);

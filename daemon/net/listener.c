@@ -248,6 +248,13 @@ void listener_set_mode(struct listener *l, unsigned mode)
 		    l->path, mode, strerror(-r));
 }
 
+int listener_dup(const struct listener *listener)
+{
+	int fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 3);
+
+	return fd < 0 ? -errno : fd;
+}
+
 void listener_close(struct listener *listener)
 {
 	struct sys_stat st;

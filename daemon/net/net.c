@@ -19,6 +19,7 @@
 #include "daemon/base/log.h"
 #include "daemon/net/admin.h"
 #include "daemon/net/clients.h"
+#include "daemon/net/metrics.h"
 #include "daemon/net/net_internal.h"
 #include "daemon/net/reload.h"
 #include "daemon/net/requests.h"
@@ -89,11 +90,6 @@ static void net_touched(void *arg)
 static void net_accepted(void *arg, int fd)
 {
 	clients_add(arg, fd, false);
-}
-
-static void net_admin_accepted(void *arg, int fd)
-{
-	clients_add(arg, fd, true);
 }
 
 static void net_swept(evutil_socket_t fd, short what, void *arg)
@@ -244,6 +240,7 @@ static void begin_serving(struct net *net)
 
 	net->cfg.engine.window_refs = net->cfg.settings.window_refs;
 	net->cfg.engine.session_ns = net->cfg.settings.session_ns;
+	net->cfg.engine.slow_ns = net->cfg.settings.slow_ns;
 	net->engine = engine_new(&net->cfg.engine, &store);
 	if (net->engine == NULL) {
 		log_error("cannot serve: out of memory");
@@ -351,7 +348,7 @@ void net_set(struct net *net, const struct net_settings *settings)
 	listener_set_mode(net->listener, socket_mode(peers));
 	if (net->engine != NULL)
 		engine_set_limits(net->engine, settings->window_refs,
-		    settings->session_ns);
+		    settings->session_ns, settings->slow_ns);
 }
 
 /* ---- life ---- */
@@ -424,6 +421,7 @@ void net_free(struct net *net)
 	listener_close(net->listener);
 	service_free(net->service);
 	listener_close(net->admin_listener);
+	metrics_close(net->metrics);
 	free_event(net->woken);
 	free_event(net->turn);
 	free_event(net->due);
@@ -440,29 +438,6 @@ void net_free(struct net *net)
 	free(net);
 }
 
-/* Refs are written without it too, so what is wrong is only said. */
-static void listen_for_admins(struct net *net)
-{
-	char *path = NULL, *why = NULL;
-	int r = -ENOMEM;
-
-	if (asprintf(&path, "%s%s", net->cfg.socket_path, REFD_ADMIN_SUFFIX) <
-	    0)
-		path = NULL;
-	if (path != NULL)
-		r = listener_open(net->cfg.sys, path, 0600,
-		    &net->admin_listener, &why);
-	if (r == 0)
-		r = listener_start(net->admin_listener, net->base,
-		    net_admin_accepted, net);
-	if (r < 0)
-		log_warning("no socket for administration, so no pause, drain, "
-			    "top, locks and slowlog: %s",
-		    why != NULL ? why : strerror(-r));
-	free(path);
-	free(why);
-}
-
 int net_listen(struct net *net, char **why)
 {
 	const struct rights_peers *peers = &net->cfg.settings.peers;
@@ -472,7 +447,10 @@ int net_listen(struct net *net, char **why)
 	if (r == 0)
 		r = listener_start(net->listener, net->base, net_accepted, net);
 	if (r == 0)
-		listen_for_admins(net);
+		admin_listen(net);
+	if (r == 0 && net->cfg.metrics_path != NULL)
+		r = metrics_open(net, -1, net->cfg.metrics_path, &net->metrics,
+		    why);
 	return r;
 }
 
@@ -492,7 +470,9 @@ enum net_end net_serve(struct net *net, struct store *store)
 	/* Nobody connects to a daemon that answers no more. */
 	listener_close(net->listener);
 	listener_close(net->admin_listener);
+	metrics_close(net->metrics);
 	net->listener = net->admin_listener = NULL;
+	net->metrics = NULL;
 	clients_hang_up(net);
 	if (net->state != NET_STATE_OVER)
 		return NET_FAILED;

@@ -29,12 +29,14 @@ struct net_settings {
 				     are set */
 	size_t window_refs;        /* as engine_config's, and so the next */
 	int64_t session_ns;
+	int64_t slow_ns;
 };
 
 struct net_config {
 	const struct sys *sys;
 	/* Borrowed until net_free(). */
 	const char *socket_path, *state_dir;
+	const char *metrics_path; /* NULL: none */
 	struct net_settings settings;
 	struct engine_config engine; /* SETTINGS' fields need not be filled */
 

@@ -36,6 +36,7 @@ struct net {
 	struct marker marker;
 	struct listener *listener;
 	struct listener *admin_listener; /* NULL: there is none */
+	struct metrics *metrics;         /* the same */
 
 	struct event_base *base;
 	int wake_fd;         /* eventfd: the store has something */

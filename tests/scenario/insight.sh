@@ -1,0 +1,166 @@
+#!/bin/bash
+# What an administrator sees, and does: refd status says by its exit status
+# whether the daemon serves; refd stats counts what happened, in text, JSON and
+# for Prometheus, also over HTTP on a Unix socket; the slow log says where a
+# transaction's time went, under its git trace2 id; refd locks names the process
+# that holds a lock; refd top shows who is busy; pause makes everybody wait,
+# drain finishes what there is, resume goes on; and all of that but the numbers
+# is for those alone whom the socket for administration lets in.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+check_fails() { # NAME COMMAND...
+	local name=$1
+	shift
+	check "$name" fails "$@"
+}
+
+fails() { ! "$@"; }
+
+json() { # EXPRESSION: of the object D on standard input
+	python3 -c "import json, sys; D = json.load(sys.stdin); print($1)"
+}
+
+printf '[daemon]\n\tslowLog = 100\n[metrics]\n\tsocket = %s\n' \
+	"$T/metrics.sock" >"$T/config"
+check 'the daemon starts' start_daemon --config "$T/config"
+new_repo a.git bare
+new_repo b.git bare
+one=$(new_commit a.git one)
+two=$(new_commit a.git two)
+update() { "$REFD" update -C "$T/a.git" "$@"; }
+
+# ---- numbers ----
+
+check 'a ref is made' update refs/heads/x "$one"
+check_fails 'one that is stale' update refs/heads/x "$two" "$two"
+is 'transactions' 2 "$(stat_of transactions)"
+is 'stale ones' 1 "$(stat_of refs_stale)"
+is 'windows that took all there was' "$(stat_of windows)" \
+	"$(stat_of window_closed_all)"
+is 'each flush is timed' "$(stat_of flush_us_count)" \
+	"$("$REFD" stats --json | json 'D["flush_us_count"]')"
+check 'status says that it serves' "$REFD" status >/dev/null
+is 'state' serving "$("$REFD" status --json | json 'D["state"]')"
+
+"$REFD" stats --prometheus >"$T/text"
+check 'for Prometheus' grep -qx 'refd_refs_total{status="stale"} 1' "$T/text"
+check 'a histogram ends with all' \
+	grep -qx 'refd_transaction_seconds_bucket{le="+Inf"} 2' "$T/text"
+if command -v curl >/dev/null; then
+	scrape() { curl -sf --unix-socket "$T/metrics.sock" "http://refd$1"; }
+	is 'scraped: the same' \
+		"$(grep refd_transactions_committed "$T/text")" \
+		"$(scrape /metrics | grep refd_transactions_committed)"
+	check_fails 'nothing else is there' scrape /
+else
+	skip 'scraped' 'curl is not installed'
+fi
+if command -v promtool >/dev/null; then
+	check 'promtool has nothing to say' promtool check metrics <"$T/text"
+else
+	skip 'promtool has nothing to say' 'prometheus is not installed'
+fi
+
+# ---- who waits for which lock, and what was slow ----
+
+: >"$T/a.git/refs/heads/x.lock"
+sleep 300 3<"$T/a.git/refs/heads/x.lock" &
+holder=$!
+own $holder
+git -C "$T/a.git" config core.filesRefLockTimeout 20000
+GIT_TRACE2_PARENT_SID=$'sid\e[31m-7' "$REFD" update -C "$T/a.git" \
+	refs/heads/x "$two" &
+waiter=$!
+own $waiter
+for _ in {1..100}; do
+	"$REFD" locks >"$T/locks"
+	[ ! -s "$T/locks" ] || break
+	sleep 0.05
+done
+is 'the lock is named' "$T/a.git/refs/heads/x.lock" "$(head -1 "$T/locks")"
+check 'and who has it open' grep -q "open in process $holder (sleep 300" \
+	"$T/locks"
+check 'and who waits' grep -q "process $waiter (" "$T/locks"
+is 'as JSON' "$holder" "$("$REFD" locks --json | json 'D[0]["pid"]')"
+sleep 0.2
+kill "$holder"
+reap "$holder"
+check 'the lock without an owner' sh -c \
+	"'$REFD' locks | grep -q 'may be stale'"
+rm "$T/a.git/refs/heads/x.lock"
+check 'is waited for' wait "$waiter"
+reap "$waiter"
+"$REFD" slowlog --json >"$T/slow"
+is 'it was slow' "$T/a.git" "$(json 'D["slow"][0]["repo"]' <"$T/slow")"
+check 'most of it was waiting' json >/dev/null \
+	'D["slow"][0]["queue_us"] > 100000 or sys.exit(1)' <"$T/slow"
+check 'its parts are no more than all of it' json 'sum(D["slow"][0][k]
+	for k in D["slow"][0] if k.endswith("_us") and k != "total_us")
+	<= D["slow"][0]["total_us"] or sys.exit(1)' <"$T/slow"
+is 'under its id' $'sid\e[31m-7' "$(json 'D["slow"][0]["sid"]' <"$T/slow")"
+check_fails 'no escape on the screen' sh -c \
+	"'$REFD' slowlog | LC_ALL=C grep -q '$(printf '\033')'"
+check 'the log has it, quoted' \
+	grep -qF 'ref="refs/heads/x" sid="sid\x1b[31m-7"' "$LOG"
+check 'history has it' sh -c \
+	"'$REFD' log --repo '$T/a.git' --json | grep -qF 'GIT_TRACE2_PARENT_SID'"
+
+# ---- top ----
+
+"$REFD" update -C "$T/b.git" refs/heads/none "$one" 2>/dev/null
+"$REFD" top --once >"$T/top"
+check 'top: the state' grep -q '^refd serving, up ' "$T/top"
+check 'top: the busiest repository' grep -Eq "^$T/a.git +[0-9.]+ +[0-9.]+$" \
+	"$T/top"
+check 'top: the other' grep -q "^$T/b.git " "$T/top"
+check 'top: the client' grep -q "^$(id -un) " "$T/top"
+
+# ---- pause, drain, resume ----
+
+check 'paused' "$REFD" pause
+"$REFD" status >"$T/status"
+is 'status is not that of one that serves' 75 $?
+check 'and says so' grep -qx 'paused: yes' "$T/status"
+update --timeout 300 refs/heads/x "$one" 2>"$T/err"
+is 'whose time passes' 75 $?
+check 'is told' grep -q 'paused' "$T/err"
+update refs/heads/x "$one" &
+waiter=$!
+own $waiter
+for _ in {1..100}; do
+	[ "$(stat_of waiting)" -eq 0 ] || break
+	sleep 0.05
+done
+is 'one waits' 1 "$(stat_of waiting)"
+check_fails 'drain waits for that' "$REFD" drain --timeout 1
+check 'resumed' "$REFD" resume
+check 'who waited is served' wait "$waiter"
+reap "$waiter"
+is 'the ref' "$one" "$(ref_of a.git refs/heads/x)"
+is 'drained' drained "$("$REFD" drain)"
+update --timeout 300 refs/heads/x "$two" 2>/dev/null
+is 'nothing new is taken' 75 $?
+check 'resumed again' "$REFD" resume
+check 'and serves' update refs/heads/x "$two"
+check 'paused, to be stopped' "$REFD" pause
+update refs/heads/x "$one" &
+waiter=$!
+own $waiter
+for _ in {1..100}; do
+	[ "$(stat_of waiting)" -eq 0 ] || break
+	sleep 0.05
+done
+
+# ---- whose it is ----
+
+is 'the socket is its owner'"'"'s' 600 "$(stat -c %a "$SOCKET.admin")"
+is 'asked on the other one' 'refused denied' "$(printf '%s' \
+	'000bpause 10000' | "$BUILD/tests/helper/rawsock" "$SOCKET" 2>/dev/null |
+	sed -n 's/.*status denied.*/refused denied/p')"
+check 'the daemon stops, and who waits is served' stop_daemon
+wait "$waiter"
+is 'the ref at last' "$one" "$(ref_of a.git refs/heads/x)"
+check_fails 'the sockets are gone' ls "$SOCKET.admin" "$T/metrics.sock"
+finish

@@ -95,9 +95,11 @@ PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))
 HELPER_SRCS  := $(sort $(filter-out $(PRELOAD_SRCS),$(wildcard tests/helper/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/*.c))
 FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-# What a fuzzer may call; the rest of the daemon is not built for it.
-FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) \
-	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS))
+# What a fuzzer may call; the rest is not built for it.
+FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) daemon/config_file.c \
+	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
+	$(addprefix client/,base/cli.c push/push.c request/words.c \
+	update/stdin.c update/stdin_fields.c git/unquote.c)
 
 quote   = '$(subst ','\'',$(1))'
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))

@@ -209,6 +209,7 @@ int config_file_parse(const char *text, size_t len, config_entry_fn *fn,
     void *arg, unsigned *line, const char **why)
 {
 	struct parser p = { .at = text, .end = text + len, .line = 1 };
+	const char *nul;
 	int r;
 
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
@@ -218,10 +219,14 @@ int config_file_parse(const char *text, size_t len, config_entry_fn *fn,
 	if (p.key == NULL)
 		return -ENOMEM;
 	p.value = p.key + len + 2;
-	if (memchr(text, '\0', len) != NULL)
+	nul = memchr(text, '\0', len);
+	if (nul != NULL) {
+		for (p.begin = 1; text < nul; text++)
+			p.begin += *text == '\n';
 		r = bad(&p, "the file holds a NUL byte");
-	else
+	} else {
 		r = read_all(&p, fn, arg);
+	}
 	free(p.key);
 	if (p.why != NULL) {
 		*line = p.begin;

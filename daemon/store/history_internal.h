@@ -78,6 +78,30 @@ int history_tell(struct history_telling *t, const struct journal_row *row);
 const char *history_name(const struct record_member *m,
     char buf[HISTORY_NAME_MAX]);
 
+/* ---- history_taken.c: what was taken back of a row ---- */
+
+struct history_taken {
+	uint32_t index;
+	size_t nr; /* the last one's word counts */
+	enum refd_status status;
+	char *text; /* owned */
+};
+
+struct history_takings {
+	struct history_taken *list;
+	size_t nr;
+	uint64_t *copies; /* parked rows to ask about */
+	size_t nr_copies;
+};
+
+/* ALL is zeroed, and to be let go even after an error. */
+int history_takings(struct history *h, uint64_t lsn,
+    struct history_takings *all);
+void history_takings_done(struct history_takings *all);
+/* How member INDEX ended; NULL: it stands. */
+const struct history_taken *history_taking_of(const struct history_takings *all,
+    uint32_t index);
+
 /* ---- one question: history_answer.c, history_find.c ---- */
 
 /* What a callback stops a reading with: neither an errno nor

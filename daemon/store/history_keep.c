@@ -28,6 +28,9 @@
 /* Ids are kept for longer than they are said to be: the wall clock may be set
  * back by as much before one of them is taken for one that was never seen. */
 #define MARGIN_MS (3600 * 1000LL)
+/* What a row takes beside its body: columns, the index by id, half-full
+ * pages. */
+#define ROW_BYTES 150
 /* Of bodies: one that is larger goes alone. */
 #define TRIM_BYTES (256 * 1024)
 
@@ -108,7 +111,8 @@ static int index_row(struct indexing *in, const struct journal_row *row)
 		r = journal_index_add(in->index, &key, row->lsn);
 	}
 	if (r == 0)
-		r = journal_index_time(in->index, row->lsn, row->time_us);
+		r = journal_index_span(in->index, row->lsn, row->time_us,
+		    ROW_BYTES + row->len);
 	if (r == 0)
 		r = add_members(in, row, &rec);
 	record_done(&rec);
@@ -231,6 +235,22 @@ static struct refd_txid born_at(uint64_t ms)
 	return id;
 }
 
+/* Rows alone: the ids of those that went stay for their time, and may be many;
+ * they must not take the place of all history. Where no index knows, it is all
+ * that is in the file. */
+static int history_bytes(struct history *h, uint64_t *bytes)
+{
+	struct journal_index *index = history_open_index(h);
+	int r;
+
+	if (index == NULL)
+		return journal_used_bytes(h->reader, bytes);
+	r = journal_index_bytes(index, bytes);
+	if (r < 0)
+		history_index_failed(h, r);
+	return r;
+}
+
 static void set_limits(struct trimming *t)
 {
 	const struct history_config *cfg = &t->h->cfg;
@@ -242,8 +262,7 @@ static void set_limits(struct trimming *t)
 	t->before_us = horizon_ms * 1000;
 	if (horizon_ms > MARGIN_MS)
 		t->horizon_ms = (uint64_t)(horizon_ms - MARGIN_MS);
-	if (cfg->retention_bytes > 0 &&
-	    journal_used_bytes(t->h->reader, &used) == 0)
+	if (cfg->retention_bytes > 0 && history_bytes(t->h, &used) == 0)
 		t->is_too_much = used > cfg->retention_bytes;
 }
 

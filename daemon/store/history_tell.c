@@ -135,108 +135,6 @@ bool history_wants_record(const struct refd_selection *select,
 	return false;
 }
 
-/* ---- what was taken back ---- */
-
-struct taken_back {
-	uint32_t index;
-	enum refd_status status;
-	char *text; /* owned */
-};
-
-struct takings {
-	struct history *h;
-	struct taken_back *list;
-	size_t nr;
-	uint64_t *copies; /* parked rows to ask about */
-	size_t nr_copies;
-};
-
-static int add_taking(struct takings *all, const struct record_member *m)
-{
-	struct taken_back *grown;
-
-	grown = reallocarray(all->list, all->nr + 1, sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	all->list = grown;
-	grown = &grown[all->nr];
-	grown->index = m->index;
-	grown->status = m->status;
-	grown->text = m->text != NULL ? strdup(m->text) : NULL;
-	if (m->text != NULL && grown->text == NULL)
-		return -ENOMEM;
-	all->nr++;
-	return 0;
-}
-
-static int add_copy(struct takings *all, uint64_t lsn)
-{
-	uint64_t *grown;
-
-	grown = reallocarray(all->copies, all->nr_copies + 1, sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	all->copies = grown;
-	grown[all->nr_copies++] = lsn;
-	return 0;
-}
-
-static int take_about(void *arg, const struct journal_row *row)
-{
-	struct takings *all = arg;
-	struct record rec;
-	size_t i;
-	int r;
-
-	if (row->kind == JOURNAL_PARKED)
-		return add_copy(all, row->lsn);
-	if (row->kind != JOURNAL_VOID)
-		return 0;
-	r = record_decode(row->body, row->len, &rec);
-	if (r < 0)
-		return r;
-	for (i = 0; i < rec.nr_members && r == 0; i++)
-		if (rec.members[i].status != REFD_OK)
-			r = add_taking(all, &rec.members[i]);
-	record_done(&rec);
-	return r;
-}
-
-static int find_takings(struct takings *all, uint64_t lsn)
-{
-	size_t i;
-	int r;
-
-	r = journal_read_about(all->h->reader, lsn, take_about, all);
-	for (i = 0; i < all->nr_copies && r == 0; i++)
-		r = journal_read_about(all->h->reader, all->copies[i],
-		    take_about, all);
-	return r > 0 ? -EIO : r;
-}
-
-static void takings_done(struct takings *all)
-{
-	size_t i;
-
-	for (i = 0; i < all->nr; i++)
-		free(all->list[i].text);
-	free(all->list);
-	free(all->copies);
-}
-
-/* NULL: it stands. */
-static const struct taken_back *taking_of(const struct takings *all,
-    uint32_t index)
-{
-	const struct taken_back *found = NULL;
-	size_t i;
-
-	for (i = 0; i < all->nr; i++)
-		if (all->list[i].index == index)
-			found = &all->list[i];
-	return found;
-}
-
 /* ---- a row that takes back ---- */
 
 struct target {
@@ -330,7 +228,7 @@ static bool is_change(const struct record_member *m)
 
 /* TAKEN: how it really ended; or NULL. */
 static bool fill_change(struct history_telling *t,
-    const struct record_member *m, const struct taken_back *taken,
+    const struct record_member *m, const struct history_taken *taken,
     struct refd_change *c)
 {
 	bool ok = true;
@@ -356,14 +254,14 @@ struct row_telling {
 	struct history_telling *t;
 	const struct journal_row *row;
 	const struct record *rec;
-	struct takings takings;
+	struct history_takings takings;
 	uint64_t voids; /* of a row that takes back */
 	struct refd_record *head;
 };
 
 /* Is member number I of the row (from 0) to be told? *TAKEN as above. */
 static const char *wanted(struct row_telling *rt, size_t i,
-    const struct taken_back **taken, char buf[HISTORY_NAME_MAX])
+    const struct history_taken **taken, char buf[HISTORY_NAME_MAX])
 {
 	const struct record_member *m = &rt->rec->members[i];
 	const struct refd_request *req = &rt->t->ask->req;
@@ -374,7 +272,7 @@ static const char *wanted(struct row_telling *rt, size_t i,
 	if (name == NULL || !wants_name(rt->t->select, name))
 		return NULL;
 	if (m->status == REFD_OK)
-		*taken = taking_of(&rt->takings, m->index);
+		*taken = history_taking_of(&rt->takings, m->index);
 	if (rt->voids != 0)
 		return name;
 	if (m->status != REFD_OK || *taken != NULL)
@@ -386,7 +284,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 {
 	struct history_telling *t = rt->t;
 	struct refd_answer *ans = t->ans;
-	const struct taken_back *taken;
+	const struct history_taken *taken;
 	struct refd_change *changes;
 	char buf[HISTORY_NAME_MAX];
 	const char *name;
@@ -462,7 +360,6 @@ int history_tell(struct history_telling *t, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
-	rt.takings.h = t->h;
 	if (!history_wants_record(t->select, row, &rec)) {
 		record_done(&rec);
 		return 0;
@@ -470,10 +367,10 @@ int history_tell(struct history_telling *t, const struct journal_row *row)
 	if (row->kind == JOURNAL_VOID)
 		r = find_target(t->h, row, &rt.voids);
 	else if (has_ok(&rec))
-		r = find_takings(&rt.takings, row->lsn);
+		r = history_takings(t->h, row->lsn, &rt.takings);
 	if (r == 0 && (row->kind == JOURNAL_PART || rt.voids != 0))
 		r = tell_members(&rt);
-	takings_done(&rt.takings);
+	history_takings_done(&rt.takings);
 	record_done(&rec);
 	return r;
 }

@@ -28,8 +28,8 @@
 
 #define NAME           "history.db"
 #define APPLICATION_ID 0x72656668 /* "refh" */
-#define SCHEMA_VERSION 2
-/* Rows whose times are told together. */
+#define SCHEMA_VERSION 3
+/* Rows whose times and sizes are told together. */
 #define SPAN_BITS 10
 /* Keys that are taken out at once. */
 #define TRIM_AT_ONCE "2000"
@@ -41,7 +41,7 @@ static const char schema[] =
     " lsn INTEGER NOT NULL, PRIMARY KEY(segment, key, lsn))"
     " WITHOUT ROWID, STRICT;"
     "CREATE TABLE span(nr INTEGER PRIMARY KEY, low_us INTEGER NOT NULL,"
-    " high_us INTEGER NOT NULL) STRICT;";
+    " high_us INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;";
 
 static const char settings[] = "PRAGMA journal_mode=WAL;"
 			       "PRAGMA synchronous=NORMAL;"
@@ -60,9 +60,9 @@ static int prepare_all(struct journal_index *x)
 		[INDEX_ROLLBACK] = "ROLLBACK",
 		[INDEX_ADD] = "INSERT OR IGNORE INTO hit VALUES(?, ?, ?)",
 		[INDEX_TIME] =
-		    "INSERT INTO span VALUES(?1, ?2, ?2) ON CONFLICT(nr)"
+		    "INSERT INTO span VALUES(?1, ?2, ?2, ?3) ON CONFLICT(nr)"
 		    " DO UPDATE SET low_us = min(low_us, ?2),"
-		    " high_us = max(high_us, ?2)",
+		    " high_us = max(high_us, ?2), bytes = bytes + ?3",
 		[INDEX_LAST] = "UPDATE meta SET last = ?, last_txid = ?",
 		[INDEX_TRIM] =
 		    "DELETE FROM hit WHERE (segment, key, lsn) IN"
@@ -79,6 +79,7 @@ static int prepare_all(struct journal_index *x)
 		    " AND key < ? AND lsn > ? AND lsn < ?",
 		[INDEX_SINCE] = "SELECT min(nr) FROM span WHERE high_us >= ?",
 		[INDEX_UNTIL] = "SELECT max(nr) FROM span WHERE low_us <= ?",
+		[INDEX_BYTES] = "SELECT sum(bytes) FROM span",
 	};
 	size_t i;
 	int rc = SQLITE_OK;
@@ -332,11 +333,13 @@ int journal_index_add(struct journal_index *x, const struct journal_key *key,
 	return journal_errno(journal_run(x->stmts[INDEX_ADD]));
 }
 
-int journal_index_time(struct journal_index *x, uint64_t lsn, int64_t time_us)
+int journal_index_span(struct journal_index *x, uint64_t lsn, int64_t time_us,
+    uint64_t bytes)
 {
 	sqlite3_bind_int64(x->stmts[INDEX_TIME], 1,
 	    (sqlite3_int64)(lsn >> SPAN_BITS));
 	sqlite3_bind_int64(x->stmts[INDEX_TIME], 2, time_us);
+	sqlite3_bind_int64(x->stmts[INDEX_TIME], 3, (sqlite3_int64)bytes);
 	return journal_errno(journal_run(x->stmts[INDEX_TIME]));
 }
 
@@ -376,6 +379,17 @@ int journal_index_trim(struct journal_index *x, uint64_t lsn)
 	if (rc != SQLITE_OK)
 		return journal_errno(rc);
 	return sqlite3_changes(x->db) > 0;
+}
+
+int journal_index_bytes(struct journal_index *x, uint64_t *bytes)
+{
+	sqlite3_stmt *s = x->stmts[INDEX_BYTES];
+	int rc = sqlite3_step(s);
+
+	if (rc == SQLITE_ROW)
+		*bytes = (uint64_t)sqlite3_column_int64(s, 0);
+	sqlite3_reset(s);
+	return rc == SQLITE_ROW ? 0 : journal_errno(rc);
 }
 
 /* ---- times ---- */

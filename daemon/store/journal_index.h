@@ -60,15 +60,18 @@ void journal_key_ref(struct journal_key *key, uint64_t repo, const char *name,
 int journal_index_begin(struct journal_index *index);
 int journal_index_add(struct journal_index *index,
     const struct journal_key *key, uint64_t lsn);
-/* A row's time, for journal_index_between(). */
-int journal_index_time(struct journal_index *index, uint64_t lsn,
-    int64_t time_us);
+/* A row's time, for journal_index_between(), and what it takes in the
+ * journal. */
+int journal_index_span(struct journal_index *index, uint64_t lsn,
+    int64_t time_us, uint64_t bytes);
 /* All rows up to ROW are in it now. */
 int journal_index_end(struct journal_index *index,
     const struct journal_row *row);
 void journal_index_cancel(struct journal_index *index);
 /* Takes some keys of rows up to LSN out. 1: there are more. */
 int journal_index_trim(struct journal_index *index, uint64_t lsn);
+/* What the rows take, together; of the oldest some may be trimmed already. */
+int journal_index_bytes(struct journal_index *index, uint64_t *bytes);
 
 /* ---- looking up ---- */
 

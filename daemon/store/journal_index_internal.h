@@ -19,6 +19,7 @@ enum journal_index_stmt {
 	INDEX_EACH,
 	INDEX_SINCE,
 	INDEX_UNTIL,
+	INDEX_BYTES,
 	INDEX_STMTS
 };
 

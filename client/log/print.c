@@ -35,12 +35,6 @@ static const char *oid_text(bool given, const struct refd_oid *oid,
 
 /* ---- forms ---- */
 
-static void put_visible(const char *s)
-{
-	for (; *s; s++)
-		putchar((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
-}
-
 static void put_short(bool given, const struct refd_oid *oid)
 {
 	char hex[REFD_OID_HEX + 1];
@@ -60,11 +54,11 @@ static void print_line(const struct refd_change *c)
 
 	printf("%s %" PRIu64 ".%u ", when_text(rec->time_ms, when), rec->lsn,
 	    c->nr);
-	put_visible(who_text(rec, who));
+	output_visible(who_text(rec, who));
 	putchar(' ');
-	put_visible(*rec->repo ? rec->repo : "-");
+	output_visible(*rec->repo ? rec->repo : "-");
 	putchar(' ');
-	put_visible(c->name);
+	output_visible(c->name);
 	putchar(' ');
 	if (c->status != REFD_OK)
 		printf("%s%s", rec->voids ? "taken-back:" : "",
@@ -74,14 +68,14 @@ static void print_line(const struct refd_change *c)
 	if (c->status == REFD_OK) {
 		fputs("..", stdout);
 		if (c->target)
-			put_visible(c->target);
+			output_visible(c->target);
 		else
 			put_short(c->has_new, &c->new_oid);
 	}
 	putchar(' ');
-	put_visible(c->status != REFD_OK && c->text ? c->text :
-		rec->message                        ? rec->message :
-						      "");
+	output_visible(c->status != REFD_OK && c->text ? c->text :
+		rec->message                           ? rec->message :
+							 "");
 	putchar('\n');
 }
 

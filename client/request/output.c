@@ -57,6 +57,31 @@ static size_t utf8_len(const char *s)
 	return len;
 }
 
+/* What a terminal would obey: below a blank, DEL, and U+0080 to U+009F. 0: no
+ * such character. */
+static unsigned control(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	if (u[0] < ' ' || u[0] == 0x7f)
+		return u[0];
+	return u[0] == 0xc2 && u[1] < 0xa0 ? u[1] : 0;
+}
+
+void output_visible(const char *s)
+{
+	size_t len;
+
+	while (*s) {
+		len = utf8_len(s);
+		if (!len || control(s))
+			putchar('?');
+		else
+			fwrite(s, 1, len, stdout);
+		s += len ? len : 1;
+	}
+}
+
 void output_json_string(const char *s)
 {
 	size_t len;
@@ -67,8 +92,9 @@ void output_json_string(const char *s)
 		if (!len) {
 			fputs("\\ufffd", stdout);
 			s++;
-		} else if ((unsigned char)*s < ' ' || *s == 0x7f) {
-			printf("\\u%04x", (unsigned)*s++);
+		} else if (control(s)) {
+			printf("\\u%04x", control(s));
+			s += len;
 		} else {
 			if (*s == '"' || *s == '\\')
 				putchar('\\');

@@ -25,5 +25,7 @@ void output_json_pairs(const struct refd_pair *pairs, size_t nr);
 
 /* S in quotes; what is no UTF-8 in it becomes U+FFFD. */
 void output_json_string(const char *s);
+/* For people: what a terminal would obey, or can't show, is a question mark. */
+void output_visible(const char *s);
 
 #endif

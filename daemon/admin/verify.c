@@ -116,9 +116,18 @@ static void print_json(struct tally *tally, const struct verify_finding *f)
 /* What is in a ref's file, or in its name, is not the terminal's. */
 static void print_text(const char *text)
 {
-	for (; *text != '\0'; text++)
-		putchar(
-		    (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+	const unsigned char *s = (const unsigned char *)text;
+
+	for (; *s != '\0'; s++) {
+		/* U+0080 to U+009F, as UTF-8. */
+		if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
+			s++;
+		else if (*s >= 0x20 && *s != 0x7f) {
+			putchar(*s);
+			continue;
+		}
+		putchar('?');
+	}
 }
 
 static void print_for_people(const struct verify_finding *f)

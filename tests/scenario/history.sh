@@ -67,6 +67,16 @@ is 'old and new' "$a_1 $a_2" "$("$REFD" log --repo a.git \
 	--ref refs/heads/main --reverse --json -n 2 | fields old new | tail -1)"
 is 'fields for programs' refs/tags/v1 "$("$REFD" log -z --ref refs/tags/v1 |
 	tr '\0' '\n' | sed -n 7p)"
+# A name may have a terminal's controls in it, and bytes that are no UTF-8.
+evil=$(printf 'refs/heads/evil\xc2\x9b31m\xff')
+up a "$evil" "$a_1"
+is 'no terminal is told anything' 0 "$("$REFD" log --repo a.git -n 1 |
+	LC_ALL=C grep -c "$(printf '\xc2\x9b\|\xff')")"
+is 'JSON is JSON' 'refs/heads/evil\x9b31m\ufffd' "$("$REFD" log --repo a.git -n 1 \
+	--json | python3 -c 'import json, sys
+print(ascii(json.load(sys.stdin)["ref"]).strip("\x27"))')"
+is 'for programs it is as it is' "$evil" "$("$REFD" log -z --repo a.git -n 1 |
+	tr '\0' '\n' | sed -n 7p)"
 is 'an unknown repository has none' 0 "$("$REFD" log --repo "$T/c.git" | wc -l)"
 
 # ---- the feed ----
@@ -83,7 +93,7 @@ for n in 1 2 3 4 5; do
 done
 wait_for 5 grep -q f5 feed
 is 'changes alone, in order' \
-	"main topic/x main main v1 topic/x f1 f2 f3 f4 f5" \
+	"main topic/x main main v1 topic/x $(printf 'evil\xc2\x9b31m\xef\xbf\xbd') f1 f2 f3 f4 f5" \
 	"$(fields ref <feed | sed 's:refs/[a-z]*/::' | paste -sd' ')"
 
 # A reader that is killed goes on where it was, and so does one whose daemon is.

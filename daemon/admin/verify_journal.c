@@ -271,8 +271,7 @@ static int learn_state(struct verify *v)
 		    "its journal in '%s' does not know it", v->opt->state);
 		return 0;
 	}
-	seen =
-	    repo_seen_read(v->sys, v->repo.refd_fd, journal_uuid(v->journal));
+	seen = repo_seen_read(v->sys, v->repo.refd_fd, v->journal);
 	if (seen > journal_last_lsn(v->journal))
 		verify_found(v, VERIFY_JOURNAL_OLDER, "", "refd/checkpoint",
 		    "the journal in '%s' is an older copy: it ends at record "

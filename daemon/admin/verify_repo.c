@@ -290,7 +290,7 @@ static int look_inside(struct verify *v, char **why)
 	v->repo.group = st.gid;
 	v->repo.mode = st.mode;
 	if (st.uid != 0)
-		v->repo.as = (struct sys_who){ st.uid, st.gid };
+		v->repo.as = sys_who_of(st.uid, st.gid);
 	v->repo.refd_fd = SYS(v->sys, openat, v->repo.fd, "refd", flags, 0);
 	if (v->repo.refd_fd >= 0)
 		v->repo.stage_fd =

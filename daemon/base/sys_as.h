@@ -4,7 +4,7 @@
  * somebody has planted there leads no further than he gets by himself.
  *
  * Of the calling thread's file accesses alone (setfsuid(2)); descriptors that
- * are open stay what they are. Never blocks.
+ * are open stay what they are. Never blocks, where it does not say so.
  */
 #ifndef BASE_SYS_AS_H
 #define BASE_SYS_AS_H
@@ -23,6 +23,11 @@ static inline bool sys_who_eq(struct sys_who a, struct sys_who b)
 
 /* The process itself. */
 extern const struct sys_who sys_self;
+
+/* UID, with GID where the system counts UID among that group, else with UID's
+ * own: it is to get no rights that it has not. Asks for accounts, so it may
+ * block; any thread. */
+struct sys_who sys_who_of(uint32_t uid, uint32_t gid);
 
 /* Before there are threads. Nothing is changed for anybody but root; root
  * lets go of its groups. Where that can't be had (a container without

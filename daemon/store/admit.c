@@ -154,10 +154,11 @@ static bool open_repo(struct lane *l, struct txn *txn)
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
 			txn->peer.uid, repo->path));
-	else if (!repo_peer_may_write(repo, &txn->peer))
+	else if (!repo_peer_may_write(l->store->sys, repo, &txn->peer))
 		refuse(txn, REFD_DENIED,
 		    repo_why("uid %u may not write refs "
-			     "of '%s' (owner %u, mode %04o)",
+			     "of '%s' (owner %u, mode %04o, and every "
+			     "directory on the way must let it pass)",
 			txn->peer.uid, repo->path, repo->owner,
 			repo->mode & 07777));
 	return txn->refused == REFD_OK;

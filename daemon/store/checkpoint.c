@@ -119,8 +119,7 @@ static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
 	struct repo *repo;
 
 	while ((repo = take_touched(s, fs)) != NULL) {
-		repo_seen_write(s->sys, repo->refd_fd, journal_uuid(s->journal),
-		    lsn);
+		repo_seen_write(s->sys, repo->refd_fd, s->journal, lsn);
 		repo_put(&s->repos, repo);
 	}
 }

@@ -149,42 +149,6 @@ bool history_may_all(const struct txn_peer *peer)
 	return peer->uid == 0 || peer->uid == (uint32_t)geteuid();
 }
 
-static bool may(const struct sys_stat *st, const struct txn_peer *peer,
-    uint32_t bits)
-{
-	unsigned shift = 0;
-	size_t i;
-
-	for (i = 0; i < peer->nr_gids; i++)
-		if (peer->gids[i] == st->gid)
-			shift = 3;
-	if (peer->uid == st->uid)
-		shift = 6;
-	return (st->mode >> shift & bits) == bits;
-}
-
-/* Through every directory on the way: many are closed by one far above. */
-static bool may_reach(const struct sys *sys, const char *path,
-    const struct txn_peer *peer)
-{
-	char dir[REFD_PATH_MAX];
-	struct sys_stat st;
-	size_t i;
-
-	if (strlen(path) >= sizeof(dir))
-		return false;
-	strcpy(dir, path);
-	for (i = strlen(dir); i > 0; i--) {
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		dir[i] = '\0';
-		if (SYS(sys, statat, AT_FDCWD, dir, &st) < 0 ||
-		    !may(&st, peer, 01))
-			return false;
-	}
-	return true;
-}
-
 bool history_may_read(struct history *h, const struct txn_peer *peer,
     uint64_t id)
 {
@@ -207,8 +171,8 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 	if (SYS(sys, fstat, fd, &st) == 0 && st.dev == repo->dev &&
 	    st.ino == repo->ino && SYS(sys, statat, fd, "refs", &st) == 0)
 		/* Names are read, and what they stand for. */
-		is_open =
-		    may(&st, peer, 05) && may_reach(sys, repo->path, peer);
+		is_open = repo_peer_has(&st, peer, 05) &&
+		    repo_peer_may_reach(sys, repo->path, peer);
 	SYS(sys, close, fd);
 	return is_open;
 }

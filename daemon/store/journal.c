@@ -33,7 +33,9 @@
  * (journal_trim.c).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/store/journal_internal.h"
 
@@ -358,6 +360,15 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 }
 
 /* ---- what it knows ---- */
+
+uint32_t journal_owner(const struct journal *j)
+{
+	struct sys_stat st;
+
+	return SYS(j->sys, lstatat, AT_FDCWD, j->path, &st) == 0 ?
+	    st.uid :
+	    (uint32_t)geteuid();
+}
 
 const uint8_t *journal_uuid(const struct journal *j)
 {

@@ -129,6 +129,8 @@ int journal_close(struct journal *j);
 int journal_reopen(struct journal *j, char **why);
 
 const uint8_t *journal_uuid(const struct journal *j); /* 16 bytes */
+/* Whose file it is. */
+uint32_t journal_owner(const struct journal *j);
 uint64_t journal_this_start(const struct journal *j);
 int journal_each_start(struct journal *j,
     int (*cb)(void *arg, const struct journal_start *start), void *arg);

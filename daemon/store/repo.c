@@ -74,7 +74,7 @@ static int learn_owner(const struct repos *repos, struct repo *repo)
 	repo->group = st.gid;
 	repo->mode = st.mode;
 	if (st.uid != 0)
-		repo->as = (struct sys_who){ st.uid, st.gid };
+		repo->as = sys_who_of(st.uid, st.gid);
 	return found;
 }
 

@@ -172,8 +172,17 @@ void repo_doom(struct repos *repos, struct repo *repo);
  * config, which a cut may have emptied. */
 bool repo_has_reftable(const struct sys *sys, const struct repo *repo);
 
-/* May PEER change refs here without refd? By owner and mode of refs/. */
-bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer);
+/* Has PEER the rights BITS (of 07) to what ST is of? */
+bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
+    uint32_t bits);
+/* May PEER pass through every directory of PATH, which is absolute and
+ * resolved? Many are closed by one far above. */
+bool repo_peer_may_reach(const struct sys *sys, const char *path,
+    const struct txn_peer *peer);
+/* May PEER change refs here without refd? By owner and mode of refs/, and of
+ * every directory on the way to it. */
+bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
+    const struct txn_peer *peer);
 
 /* The mode of a new file or directory for a client with UMASK: 0666 (0777)
  * & ~umask, then core.sharedRepository (git's calc_shared_perm). The owner

@@ -104,14 +104,23 @@ static int look_there(void *arg, const struct journal_repo *known)
 {
 	struct search *search = arg;
 
+	const struct repo *repo = search->repo;
+
 	search->is_there =
-	    is_also_at(search->repos, search->repo, known->path, known->uuid);
+	    is_also_at(search->repos, repo, known->path, known->uuid);
+	/* Where root serves others, one who says so alone is not believed to
+	 * have it: it was moved and is the same directory, or is where it
+	 * was. */
+	if (repo->as.uid != sys_self.uid &&
+	    strcmp(known->path, repo->path) != 0 &&
+	    (known->dev != repo->dev || known->ino != repo->ino))
+		search->is_there = true;
 	return 0;
 }
 
 /* The id says where it was written, and is the owner's to change: another's,
  * whose records would then be redone here. So the journal is asked too. *COPY:
- * the one whose id it is is still where it was. */
+ * the one whose id it is is still where it was, or may be anywhere. */
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
@@ -156,8 +165,8 @@ static int name_it(const struct repos *repos, struct repo *repo,
 static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
 	struct sys_who was = sys_as(sys_self);
-	uint64_t seen = repo_seen_read(repos->sys, repo->refd_fd,
-	    journal_uuid(repos->journal));
+	uint64_t seen =
+	    repo_seen_read(repos->sys, repo->refd_fd, repos->journal);
 
 	sys_as(was);
 	return seen > journal_last_lsn(repos->journal);
@@ -301,7 +310,7 @@ static int check_seen(void *arg, const struct journal_repo *known)
 		return 0;
 	if (repo_id_read(sys, fd, &id) == 0 &&
 	    memcmp(id.uuid, known->uuid, 16) == 0)
-		seen = repo_seen_read(sys, fd, journal_uuid(repos->journal));
+		seen = repo_seen_read(sys, fd, repos->journal);
 	SYS(sys, close, fd);
 	if (seen <= last)
 		return 0;

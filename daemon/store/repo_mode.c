@@ -1,6 +1,10 @@
 /*
  * Who may write a repository's refs, and the modes of what is made there.
  */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "daemon/store/repo_internal.h"
 
 bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
@@ -16,10 +20,54 @@ bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
 	return (repo->mode & 0002) != 0;
 }
 
-bool repo_peer_may_write(const struct repo *repo, const struct txn_peer *peer)
+bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
+    uint32_t bits)
 {
-	return peer->uid == 0 ||
-	    repo_may_write(repo, peer->uid, peer->gids, peer->nr_gids);
+	unsigned shift = 0;
+	size_t i;
+
+	for (i = 0; i < peer->nr_gids; i++)
+		if (peer->gids[i] == st->gid)
+			shift = 3;
+	if (peer->uid == st->uid)
+		shift = 6;
+	return (st->mode >> shift & bits) == bits;
+}
+
+bool repo_peer_may_reach(const struct sys *sys, const char *path,
+    const struct txn_peer *peer)
+{
+	char dir[REFD_PATH_MAX];
+	struct sys_stat st;
+	size_t i;
+
+	if (strlen(path) >= sizeof(dir))
+		return false;
+	strcpy(dir, path);
+	for (i = strlen(dir); i > 0; i--) {
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		dir[i] = '\0';
+		if (SYS(sys, statat, AT_FDCWD, dir, &st) < 0 ||
+		    !repo_peer_has(&st, peer, 01))
+			return false;
+	}
+	return true;
+}
+
+/* As it is now: rights that were taken away since it was opened are gone. The
+ * daemon itself has come there. */
+bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
+    const struct txn_peer *peer)
+{
+	struct sys_stat st;
+
+	if (peer->uid == 0)
+		return true;
+	return SYS(sys, statat, repo->fd, "refs", &st) == 0 &&
+	    repo_peer_has(&st, peer, 03) &&
+	    (peer->uid == (uint32_t)geteuid() ||
+		repo_peer_may_reach(sys, repo->path, peer));
 }
 
 mode_t repo_shared_mode(int shared_perm, mode_t mode)

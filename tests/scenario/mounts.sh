@@ -4,7 +4,8 @@
 # namespace of its own, as a hardened service is, or that reaches its
 # repositories by a bind mount, takes a kill for a kill, and leaves alone what
 # others did; one whose file system was mounted anew within the same boot
-# takes it for a cut.
+# takes it for a cut. A client in a namespace where the path is another
+# directory than for the daemon is refused, and told so.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -49,6 +50,31 @@ lives() { # FILE-SYSTEM SIZE
 	check "$1: and it stops" stop_daemon
 }
 
+# The exit code of an update of $repo by who finds DIRECTORY there.
+beside_mount() { # DIRECTORY
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'mount --bind "$1" "$2" &&
+		"$3" update -C "$2" refs/heads/a "$4"
+		echo $?' sh "$1" "$repo" "$REFD" "$one"
+}
+
+# A client that is somewhere else, and means another repository by that path.
+apart() {
+	STATE=$T/state repo=$T/one.git
+	new_repo one.git bare
+	new_repo two.git bare
+	one=$(new_commit one.git one)
+	check 'served' start_daemon
+	is 'a client whose path is another directory' 128 \
+		"$(beside_mount "$T/two.git" 2>"$T/err")"
+	check 'is told so' grep -q 'is another directory for the daemon' \
+		"$T/err"
+	is 'and nothing is written' '' "$(git -C "$repo" for-each-ref)"
+	is 'one whose path is the same directory' 0 \
+		"$(beside_mount "$repo" 2>"$T/err")"
+	check 'stopped' stop_daemon
+}
+
 if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
 	skip mounts 'only root can mount'
 	finish
@@ -56,4 +82,5 @@ fi
 lives ext4 64M
 lives xfs 300M
 lives btrfs 128M
+apart
 finish

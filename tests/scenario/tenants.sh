@@ -1,7 +1,7 @@
 #!/bin/bash
 # A daemon of root's, and people who would have more of it than is theirs: to
-# be acted for as another, to stop the daemon or its next start, to be given
-# another's records. What they can do is change any file in their own
+# be acted for as another or with a group of others, to stop the daemon or its
+# next start, to be given another's records, to write where they can't reach. What they can do is change any file in their own
 # repositories, refd's too.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -15,6 +15,8 @@ if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
 fi
 
 ALICE=64001 BOB=64002
+# One commit, whichever repository it is made in.
+export GIT_AUTHOR_DATE='1785542400 +0000' GIT_COMMITTER_DATE='1785542400 +0000'
 umask 022
 chmod 755 "$T"
 
@@ -90,6 +92,118 @@ print(sqlite3.connect(sys.argv[1]).execute(
     "SELECT path FROM repo WHERE uuid = ?", (uuid,)).fetchone()[0])' \
 		"$STATE/journal.db" \
 		"$(sed -n 's/^uuid //p' "$T/of$BOB/b.git/refd/id")")"
+}
+
+# The same while his is away: nobody is to be found where the journal knows it.
+an_id_of_one_who_is_away() {
+	local id=$T/of$ALICE/y.git/refd/id his_id
+	his_id=$(head -n 1 "$T/of$BOB/b.git/refd/id")
+	mv "$T/of$BOB/b.git" "$T/of$BOB/away"
+	as $ALICE sed -i "1s/.*/$his_id/" "$id"
+	as $ALICE git -C "$T/of$ALICE/y.git" config some.thing more
+	is 'with the id of one that is away' ok \
+		"$(update $ALICE y.git refs/heads/c "$one")"
+	check 'it was not believed then' test "$(head -n 1 "$id")" != "$his_id"
+	mv "$T/of$BOB/away" "$T/of$BOB/moved.git"
+	is 'his, moved' ok "$(update $BOB moved.git refs/heads/m "$his")"
+	is 'keeps its id' "$his_id" \
+		"$(head -n 1 "$T/of$BOB/moved.git/refd/id")"
+	mv "$T/of$BOB/moved.git" "$T/of$BOB/b.git"
+	is 'his, back' ok "$(update $BOB b.git refs/heads/n "$his")"
+}
+
+# ---- to write what one can't reach ----
+
+# What the daemon says to UID who knows a path, and may not look there.
+by_wire() { # UID REPOSITORY REF OID
+	python3 - "$ROOT/tests/powercut" "$SOCKET" "$@" <<'PYTHON'
+import os, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import wire
+uid, repo, ref, oid = sys.argv[3:]
+txn = wire.Transaction(repo, [b"update %s\0%s\0" % (
+    ref.encode(), oid.encode())], "x")
+headers = list(txn.headers())
+os.setgroups([])
+os.setgid(int(uid))
+os.setuid(int(uid))
+said = wire.Wire(sys.argv[2]).ask("transaction", headers, txn.updates)
+print(b" ".join([said[0].encode()] + said[1]).replace(b"\0", b" ").decode())
+PYTHON
+}
+
+closed_above() {
+	local repo=$T/of$BOB/b.git
+	chmod -R a+rwX "$repo/refs"
+	check 'refs for everybody' grep -q committed \
+		<<<"$(by_wire $ALICE "$repo" refs/heads/open "$his")"
+	chmod 700 "$T/of$BOB"
+	check 'and a closed directory above' grep -q denied \
+		<<<"$(by_wire $ALICE "$repo" refs/heads/closed "$his")"
+	is 'his are for himself' ok "$(update $BOB b.git refs/heads/o "$his")"
+	chmod 755 "$T/of$BOB"
+}
+
+# ---- to get a group ----
+
+# The group of refs/ is the daemon's to use only where it is the owner's.
+a_group_of_others() {
+	local repo=$T/of$ALICE/z.git GROUP=64009
+	chgrp -R $GROUP "$repo/refs"
+	as $ALICE git -C "$repo" config some.thing else
+	is 'refs of a group that she is not in' ok \
+		"$(update $ALICE z.git refs/heads/g "$hers")"
+	check 'what is made there has not its group' \
+		test "$(stat -c %g "$repo/refs/heads/g")" != $GROUP
+	cp /etc/passwd /etc/group "$T"
+	echo "alice:x:$ALICE:$ALICE::/:/bin/sh" >>"$T/passwd"
+	echo "dev:x:$GROUP:alice" >>"$T/group"
+	mount --bind "$T/passwd" /etc/passwd && scenario_mounts+=(/etc/passwd)
+	mount --bind "$T/group" /etc/group && scenario_mounts+=(/etc/group)
+	as $ALICE git -C "$repo" config some.thing more
+	is 'once she is in it' ok "$(update $ALICE z.git refs/heads/h "$hers")"
+	is 'it has' $GROUP "$(stat -c %g "$repo/refs/heads/h")"
+}
+
+# ---- a daemon of his own ----
+
+# Root finds an older copy of its state out as well as the daemon itself.
+his_own_daemon() {
+	local own=$T/of$BOB
+	STATE=$own/state SERVED=$own SOCKET=$own/sock
+	export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
+	"$REFD" disown "$own/b.git" >/dev/null 2>&1
+	his_daemon || return
+	is 'his own daemon' ok "$(update $BOB b.git refs/heads/p "$his")"
+	check 'his daemon stops' stop_daemon
+	cp -a "$STATE" "$own/older"
+	his_daemon || return
+	for i in 1 2 3 4; do
+		update $BOB b.git refs/heads/p$i "$his" >/dev/null
+	done
+	check 'his daemon stops again' stop_daemon
+	mv "$STATE" "$own/newer"
+	mv "$own/older" "$STATE"
+	"$REFD" recover --state "$STATE" --root "$own" >"$T/said" 2>&1
+	is 'an older copy, by root' 74 $?
+	check 'says so' grep -q 'is an older copy' "$T/said"
+	rm -r "$STATE"
+	mv "$own/newer" "$STATE"
+	check 'the newer one, by root' "$REFD" recover --state "$STATE" \
+		--root "$own"
+	his_daemon || return
+	is 'and by himself' ok "$(update $BOB b.git refs/heads/q "$his")"
+	check 'his daemon stops at last' stop_daemon
+}
+
+his_daemon() {
+	setpriv --reuid $BOB --regid $BOB --clear-groups env HOME="$own" \
+		"$REFD" daemon --socket "$SOCKET" --state "$STATE" \
+		--root "$SERVED" >>"$LOG" 2>&1 </dev/null &
+	DAEMON=$!
+	own $DAEMON
+	check 'it serves' "$REFD" ping --socket "$SOCKET" --wait 10
 }
 
 # ---- to stop the others ----
@@ -184,9 +298,13 @@ his=$(repo_for $BOB b.git)
 start || exit 1
 another_s_refs
 another_s_id
+an_id_of_one_who_is_away
+closed_above
+a_group_of_others
 all_connections
 many_alternates
 large_file
 note_of_hers
 check 'stopped at last' stop_daemon
+his_own_daemon
 finish

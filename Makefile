@@ -305,7 +305,8 @@ check-long: check
 	    --limit 3600 --scenario $(LONG_TESTS))
 
 # How fast, beside others; BENCH='--quick --fs xfs' as scripts/bench has it.
-bench: all $(BENCH_BIN)
+bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
+	scripts/deps --bench
 	BUILD='$(abspath $(BUILD))' scripts/bench $(BENCH)
 
 # ---- installing ----

@@ -16,7 +16,6 @@
 
 #include "client/base/child.h"
 #include "client/base/cli.h"
-#include "client/command.h"
 
 #define NR_AT_ONCE 32
 
@@ -184,8 +183,8 @@ void scratch_start(struct scratch *s)
 {
 	char *log = xasprintf("%s/log", s->dir);
 	char *config = xasprintf("%s/config", s->dir);
-	char *argv[] = { "daemon", "--config", config, "--socket", s->socket,
-		"--state", s->state, "--root", s->dir, NULL };
+	char *argv[] = { "refd", "daemon", "--config", config, "--socket",
+		s->socket, "--state", s->state, "--root", s->dir, NULL };
 	int fd = new_file(log);
 
 	close(new_file(config));
@@ -196,7 +195,8 @@ void scratch_start(struct scratch *s)
 		setpgid(0, 0);
 		if (dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
 			_exit(EXIT_FATAL);
-		_exit(command_daemon(9, argv));
+		execv("/proc/self/exe", argv);
+		_exit(EXIT_FATAL);
 	}
 	close(fd);
 	free(log);

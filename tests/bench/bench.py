@@ -13,13 +13,17 @@ import subprocess
 import sys
 import time
 
+import counts
 import goals
 import push
+import scale
 import show
 import storms
+import tenants
 import transactions
-from place import (BUILD, COLUMNS, GIT_NEW, LOAD, ROOT, Place, Unavailable,
-                   delayed, new_git, probe_flush)
+import waits
+from place import (BUILD, COLUMNS, GIT_NEW, HELPER, LOAD, REFD, ROOT, Place,
+                   Unavailable, new_git, probe_flush)
 from rounds import Progress, Rounds
 
 # Workload: who runs it, its seconds in a full run and a quick one, and in how
@@ -29,7 +33,12 @@ WORKLOADS = {
     "B2": (transactions.run, 400, 25, 2),
     "B3": (storms.storm, 480, 36, 2),
     "B4": (storms.one_ref, 60, 6, 2),
+    "B5": (tenants.run, 150, 12, 4),
     "B6": (storms.dear_flush, 150, 12, 4),
+    "B7": (scale.packed, 120, 10, 2),
+    "B8": (waits.run, 60, 10, 3),
+    "B9": (scale.growth, 180, 12, 4),
+    "counts": (counts.run, 60, 8, 1),
 }
 
 
@@ -45,6 +54,9 @@ class Bench:
         self.plan = plan
         self.missing = {}
         self.results = []
+        self.minutes = options.minutes or self.size(full=1, quick=0.05,
+                                                    tiny=0.005)
+        self.more_records = [options.records] if options.records else []
 
     def sizes(self, **of):
         return of[self.size_name]
@@ -82,6 +94,10 @@ def options():
                      help="a second for each: shows that it works, no more")
     parser.add_argument("--only", action="append", choices=WORKLOADS,
                         help="this workload, and others named like it")
+    parser.add_argument("--minutes", type=float,
+                        help="of steady load, in B9 (1)")
+    parser.add_argument("--records", type=int,
+                        help="in a journal, in B9, beside the others")
     parser.add_argument("--fs", default=None,
                         choices=("ext4", "xfs", "btrfs", "none"),
                         help="on a new file system of that kind (ext4), or "
@@ -101,13 +117,12 @@ def in_own_mounts():
     os.execvp("unshare", ["unshare", "-m", sys.executable, *sys.argv])
 
 
-def build():
-    targets = ["all", LOAD] + [
-        os.path.join(BUILD, "tests/helper", name)
-        for name in ("hook_ok", "many_conns", "fill_journal",
-                     "preload_flush.so")]
-    subprocess.run(["make", "-C", ROOT, "-s", "-j2", f"BUILD={BUILD}"] +
-                   targets, check=True, stdout=subprocess.DEVNULL)
+def expect_built():
+    wanted = [REFD, LOAD] + [os.path.join(HELPER, name) for name in (
+        "hook_ok", "many_conns", "fill_journal", "preload_flush.so")]
+    missing = [path for path in wanted if not os.path.exists(path)]
+    if missing:
+        sys.exit(f"{missing[0]} is not built; make bench does that")
 
 
 def get_new_git():
@@ -150,8 +165,9 @@ def main():
     fs = opt.fs or ("none" if opt.tiny or os.geteuid() != 0 else "ext4")
     if fs != "none":
         in_own_mounts()
-    build()
-    get_new_git()
+    expect_built()
+    if not opt.tiny:
+        get_new_git()
     bench = Bench(opt)
     place = bench.place = Place(opt.dir, fs, opt.size << 30)
     begun = time.monotonic()

@@ -15,13 +15,13 @@ class Stage:
     """What the contestants of one column share: the place, how dear a flush
     is, and the servers that run for all turns."""
 
-    def __init__(self, place, delay_us):
+    def __init__(self, place, delay_us, config="", flushes=None):
         self.place, self.delay_us = place, delay_us
         self.template = os.path.join(place.fresh(), "template.git")
         place.run("git", "init", "-q", "--bare", "--template=", "-b", "main",
                   self.template)
         self.oids = self.new_values()
-        self.daemon = Daemon(place, delay_us)
+        self.daemon = Daemon(place, delay_us, config, flushes)
         self.redis = None
         self.reftable = None
 
@@ -224,14 +224,17 @@ class Command:
     def words(self, turn):
         raise NotImplementedError
 
-    def measure(self, turn):
-        refs = turn.point["refs"]
+    def whole(self, turn):
+        """The command, and a file that it reads."""
         path = os.path.join(self.stage.place.fresh(), "input")
         oid = self.stage.oids[0]
         with open(path, "w") as f:
             f.writelines(f"create refs/heads/load/0/0-{i} {oid}\n"
-                         for i in range(refs))
-        command, turn.command = self.words(turn), ()
+                         for i in range(turn.point["refs"]))
+        return self.words(turn), path
+
+    def measure(self, turn):
+        command, path = self.whole(turn)
         got = load(self.stage.place, "command", {"txns": 1},
                    self.stage.delay_us, "--input", path, command=command,
                    env=turn.env)
@@ -240,10 +243,10 @@ class Command:
 
 
 class GitCommand(Command, Git):
-    # Nobody waits for what takes a second at every flush of ten thousand.
+    # Nobody waits for ten thousand dear flushes, one after another.
     def enters(self, point, labels):
         return not (self.durable and self.stage.delay_us *
-                    point["refs"] > 20_000_000)
+                    point.get("refs", 1) > 20_000_000)
 
     def words(self, turn):
         return (*turn.command, "-C", turn.path, "update-ref", "--stdin")

@@ -1,6 +1,6 @@
 """Where refd is to stand: each claim with the figure that was measured, the
 bar that it has to pass and the goal it is meant to reach."""
-from place import CHEAP, COLUMNS, DEAR
+from place import CHEAP, COLUMNS, DEAR, median
 from rounds import middle, values
 
 
@@ -123,10 +123,104 @@ def one_ref(c):
               min(shares) if shares else None, goal=0.8, column=column)
 
 
+def tenants(c):
+    for column in COLUMNS:
+        c.add("B5", "flushes for each repository that gets a ref",
+              c.median("B5", "flushes_each", contestant="refd",
+                       column=column), goal=0.5, most=True, column=column)
+        c.add("B5", "p99 beside a large transaction : alone",
+              c.median("B5", "ratio", contestant="refd", column=column),
+              goal=5, most=True, column=column)
+
+
+def dear_flush(c):
+    most = max(c.points("B6", "clients"), default=0)
+    for delay in (5, 10, 20):
+        runs = [r for r in c.results if r["workload"] == "B6" and
+                r["contestant"] == "refd" and r.get("delay_ms") == delay and
+                r["point"]["clients"] == most]
+        each = [run["seconds"] * 1000 / run["flushes"] / (delay + c.flush_ms(
+            CHEAP)) for r in runs for run in r["runs"] if run["flushes"]]
+        c.add("B6", f"time of a window : flush, {delay} ms, {most} clients",
+              median(each) if each else None, goal=1.5, most=True)
+        one, many = (c.median("B6", "per_second", contestant="refd",
+                              delay_ms=delay, clients=n) for n in (1, most))
+        c.add("B6", f"updates/s, {most} clients : 1, {delay} ms",
+              many / one if one and many else None, goal=most / 4)
+
+
+def packed(c):
+    sizes = c.points("B7", "packed")
+    for what in ("create", "update"):
+        small, large = (c.median("B7", f"{what}_ms", contestant="refd",
+                                 packed=n) for n in (sizes[0], sizes[-1]))
+        c.add("B7", f"one {what}, {sizes[-1]:,} packed refs : few",
+              large / small if small and large else None, goal=1.5, most=True)
+    one, ten = (c.median("B7", f"{what}_ms", contestant="refd",
+                         packed=sizes[-1])
+                for what in ("delete", "ten_deletes"))
+    c.add("B7", "ten deletions at once : one",
+          ten / one if one and ten else None, goal=1.3, most=True)
+
+
+def waits(c):
+    for column in COLUMNS:
+        c.add("B8", "one update when idle, ms above a flush",
+              c.median("B8", "above_ms", contestant="one update",
+                       column=column), goal=0.3, most=True, column=column)
+        c.add("B8", "loop kept from an answer by a storm, ms (p99)",
+              c.median("B8", "above_ms", contestant="ping beside a storm",
+                       column=column), goal=1, most=True, column=column)
+
+    def starts(metric):
+        return c.median("B8", metric, contestant="starts")
+
+    def mb(kb):
+        return kb / 1024 if kb else None
+
+    many = max(c.points("B8", "connections"), default=0)
+    c.add("B8", "idle memory, MB", mb(starts("idle_kb")), goal=10, most=True)
+    c.add("B8", f"memory with {many:,} connections, MB",
+          mb(starts("held_kb")), goal=100, most=True)
+    c.add("B8", "start to ready, ms", starts("ready_ms"))
+    c.add("B8", "refd itself, from start to end, ms", starts("client_ms"))
+    c.add("B8", "a push's hook and update, ms above a hook that does nothing",
+          starts("hook_ms"), goal=2 + c.flush_ms(CHEAP), most=True)
+
+
+def growth(c):
+    sizes = [n for n in c.points("B9", "refs") if n >= 100]
+    if len(sizes) > 1:
+        few, many = (c.median("B9", "us_each", contestant="refd", refs=n)
+                     for n in (sizes[0], sizes[-1]))
+        c.add("B9", f"cost of a ref, of {sizes[-1]:,} : of {sizes[0]}",
+              many / few if few and many else None, goal=1.3, most=True)
+        c.add("B9", f"bytes of memory for a ref, of {sizes[-1]:,}",
+              c.median("B9", "bytes_each", contestant="refd",
+                       refs=sizes[-1]))
+    records = c.points("B9", "records")
+    if records:
+        none, many = (c.median("B9", "p50_ms", contestant="refd", records=n)
+                      for n in (records[0], records[-1]))
+        c.add("B9", f"one update, {records[-1]:,} records in the journal : "
+              "none", many / none if none and many else None, goal=1.3,
+              most=True)
+    slices = [s for run in values(c.results, "slices", workload="B9")
+              for s in run]
+    if len(slices) >= 8:
+        quarter = len(slices) // 4
+        early, late = slices[quarter:2 * quarter], slices[-quarter:]
+        for what, unit in (("p99_ms", "p99"), ("memory_kb", "memory")):
+            c.add("B9", f"{unit} in the last quarter of a steady load : in "
+                  "the second", median(s[what] for s in late) /
+                  (median(s[what] for s in early) or 1), goal=1.3, most=True)
+
+
 def all_claims(report):
     c = Claims(report)
     for name, make in (("B1", pushes), ("B2", transactions), ("B3", storms),
-                       ("B4", one_ref)):
+                       ("B4", one_ref), ("B5", tenants), ("B6", dear_flush),
+                       ("B7", packed), ("B8", waits), ("B9", growth)):
         if any(r["workload"] == name for r in report["results"]):
             make(c)
     return c.made

@@ -6,6 +6,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -46,6 +47,23 @@ def delayed(env, delay_us):
         return dict(env)
     return dict(env, REFD_FLUSH_DELAY_US=str(delay_us),
                 LD_PRELOAD=os.path.join(HELPER, "preload_flush.so"))
+
+
+class FlushCount:
+    """What everybody flushes who is started with environ()."""
+
+    def __init__(self, place):
+        self.path = os.path.join(place.fresh(), "flushes")
+        with open(self.path, "wb") as f:
+            f.write(bytes(8))
+
+    def environ(self, env):
+        return dict(env, REFD_FLUSH_COUNT=self.path, REFD_FLUSH_DELAY_US="0",
+                    LD_PRELOAD=os.path.join(HELPER, "preload_flush.so"))
+
+    def now(self):
+        with open(self.path, "rb") as f:
+            return int.from_bytes(f.read(8), sys.byteorder)
 
 
 def new_git():
@@ -156,10 +174,12 @@ class Place:
 
 
 class Daemon:
-    """A refd of our own, whose flushes take DELAY_US longer."""
+    """A refd of our own, whose flushes take DELAY_US longer, or are counted
+    by FLUSHES."""
 
-    def __init__(self, place, delay_us=0, config=""):
+    def __init__(self, place, delay_us=0, config="", flushes=None):
         self.place = place
+        self.flushes = flushes
         self.path = place.fresh()
         self.socket = os.path.join(place.path, f"refd{place.count}")
         self.state = os.path.join(self.path, "state")
@@ -170,10 +190,13 @@ class Daemon:
         self.start()
 
     def start(self):
+        env = delayed(self.place.env, self.delay_us)
+        if self.flushes:
+            env = self.flushes.environ(env)
         self.process = self.place.start(
             REFD, "daemon", "--socket", self.socket, "--state", self.state,
             "--root", self.place.top, "--config", self.config,
-            env=delayed(self.place.env, self.delay_us), name="daemon")
+            env=env, name="daemon")
         self.ask("ping", "--wait", "60")
 
     def ask(self, *command):

@@ -69,6 +69,13 @@ class Rounds:
                                      contestant=name, point=points[at],
                                      runs=values))
 
+    def once(self, point, one, **labels):
+        """For what has a length of its own."""
+        least, self.seconds = self.bench.least_rounds, 0
+        self.bench.least_rounds = 1
+        self.run([point], [one], **labels)
+        self.bench.least_rounds = least
+
     def goes_on(self, begun, number):
         if number < self.bench.least_rounds:
             return True

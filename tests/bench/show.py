@@ -23,7 +23,35 @@ TABLES = [
      "", []),
     ("B4", "answered to the client with the most", "clients", "most", 1, "",
      []),
+    ("B5", "repositories, a client for each, all at once", "repos",
+     "per_second", 1, "updates/s", [("refd", "git durable")]),
+    ("B5", "flushes of that", "repos", "flushes", 1, "", []),
+    ("B5", "small updates beside a transaction of N refs, 99 of 100 within",
+     "refs", "beside_p99_ms", 1, "ms", []),
+    ("B5", "and without it", "refs", "alone_p99_ms", 1, "ms", []),
+    *[("B6", f"clients, {ms} ms added to each flush", "clients",
+       "per_second", 1, "updates/s", [("refd", "git kept alive")],
+       {"delay_ms": ms}) for ms in (0, 5, 10, 20)],
+    *[("B7", f"packed refs, {what}", "packed", f"{key}_ms", 1, "ms",
+       [("git durable", "refd")]) for key, what in (
+           ("create", "one new ref"), ("update", "one ref moved"),
+           ("delete", "one deleted"), ("ten_deletes", "ten deleted"))],
+    ("B8", "one update, and nobody else, median", "seconds", "p50_ms", 1,
+     "ms", []),
+    ("B8", "a ping, 99 of 100 within", "seconds", "ping_p99_ms", 1, "ms", []),
+    ("B8", "a ping, the longest", "seconds", "ping_max_ms", 1, "ms", []),
+    ("B9", "refs in a transaction, for each", "refs", "us_each", 1, "us", []),
+    ("B9", "records in the journal, one update", "records", "p50_ms", 1, "ms",
+     []),
+    ("B9", "the same, 99 of 100 within", "records", "p99_ms", 1, "ms", []),
+    ("B9", "the same, start to ready", "records", "start_s", 1, "s", []),
+    *[("counts", f"of {of}: {what}", "refs", key, 1, "", [], {"of": of})
+      for of in ("B1", "B2") for key, what in (
+          ("flushes", "flushes"), ("calls", "system calls"),
+          ("calls_each", "system calls for each ref"))],
 ]
+# What has no columns.
+PLAIN = ("B6", "B7", "B9", "counts")
 
 
 def short(value):
@@ -58,9 +86,11 @@ def in_order(items):
 
 
 def table(results, spec, column):
-    name, _, key, metric, divisor, _, ratios = spec
+    name, _, key, metric, divisor, _, ratios = spec[:7]
+    more = spec[7] if len(spec) > 7 else {}
     mine = [r for r in results if r["workload"] == name and
-            r.get("column", column) == column]
+            (not column or r.get("column", column) == column) and
+            all(r.get(k) == v for k, v in more.items())]
     who = in_order(r["contestant"] for r in mine)
     points = in_order(r["point"][key] for r in mine if key in r["point"])
     got = {(p, w): [v / divisor for v in
@@ -82,11 +112,12 @@ def table(results, spec, column):
 def tables(report):
     text = []
     for spec in TABLES:
-        for column in COLUMNS:
+        for column in [None] if spec[0] in PLAIN else COLUMNS:
             lines = table(report["results"], spec, column)
             if lines:
                 unit = f", {spec[5]}" if spec[5] else ""
-                text += ["", f"{spec[0]}  {spec[1]}{unit}; {column}"] + lines
+                said = f"; {column}" if column else ""
+                text += ["", f"{spec[0]}  {spec[1]}{unit}{said}"] + lines
     return "\n".join(text)
 
 

@@ -1,0 +1,125 @@
+"""B8: what waits. An idle daemon's answer, the loop while a flush is under
+way, memory, and how long things take to start."""
+import os
+import subprocess
+import time
+
+from contestants import Refd, Stage
+from place import COLUMNS, HELPER, LOAD, REFD, Daemon, delayed, load
+from push import Pusher
+
+
+class Single(Refd):
+    """Now and then an update, and nobody else: what was flushed meanwhile
+    is timed by the same loop, by the raw log."""
+
+    def measure(self, turn):
+        shape = {"clients": 1, "rate": 50, "seconds": turn.point["seconds"]}
+        got = load(self.stage.place, "refd", dict(shape, action="move"),
+                   self.stage.delay_us, *turn.more,
+                   "--oid", self.stage.oids[0], "--oid", self.stage.oids[1])
+        path = os.path.join(self.stage.place.fresh(), "log")
+        flush = load(self.stage.place, "raw", dict(shape, refs=64),
+                     self.stage.delay_us, "--path", path)
+        return {"p50_ms": got["p50_us"] / 1000, "p99_ms": got["p99_us"] / 1000,
+                "flush_ms": flush["p50_us"] / 1000,
+                "above_ms": (got["p50_us"] - flush["p50_us"]) / 1000}
+
+    def check(self, turn):
+        pass
+
+
+class Stall(Refd):
+    """Pings, at a steady rate, alone and beside a storm: what they take
+    longer is what the loop was kept from."""
+
+    def pings(self, seconds):
+        got = load(self.stage.place, "ping",
+                   {"clients": 1, "rate": 200, "seconds": seconds}, 0,
+                   "--path", self.stage.daemon.socket)
+        return got
+
+    def measure(self, turn):
+        seconds = turn.point["seconds"]
+        alone = self.pings(seconds)
+        storm = subprocess.Popen(
+            [LOAD, "--on", "refd", "--clients", "16", "--seconds",
+             str(seconds + 0.3), *turn.more, "--oid", self.stage.oids[0]],
+            env=delayed(self.stage.place.env, self.stage.delay_us),
+            stdout=subprocess.DEVNULL)
+        beside = self.pings(seconds)
+        if storm.wait() != 0:
+            raise RuntimeError("the storm failed")
+        return {"ping_p50_ms": beside["p50_us"] / 1000,
+                "ping_p99_ms": beside["p99_us"] / 1000,
+                "ping_max_ms": beside["max_us"] / 1000,
+                "alone_p99_ms": alone["p99_us"] / 1000,
+                "above_ms": (beside["p99_us"] - alone["p99_us"]) / 1000}
+
+    def check(self, turn):
+        pass
+
+
+class Starts(Refd):
+    """The daemon, until it serves; the client; a push's hook, by a push that
+    leads to it and one that leads to a hook which does nothing."""
+
+    def measure(self, turn):
+        begun = time.monotonic()
+        daemon = Daemon(self.stage.place)
+        ready = time.monotonic() - begun
+        idle = daemon.memory_kb()
+        held = self.hold(daemon, turn.point["connections"])
+        daemon.stop()
+        client = load(self.stage.place, "command", {"txns": 20}, 0,
+                      command=(REFD, "version"))
+        return {"ready_ms": ready * 1000, "idle_kb": idle, "held_kb": held,
+                "client_ms": client["p50_us"] / 1000,
+                "hook_ms": self.hook()}
+
+    def hold(self, daemon, connections):
+        """The daemon's memory with that many connections that have all
+        been answered."""
+        many = subprocess.Popen(
+            [os.path.join(HELPER, "many_conns"), daemon.socket,
+             str(connections)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in many.stdout:
+            if "answered" in line:
+                break
+        if line.split()[0] != str(connections):
+            raise RuntimeError(f"of {connections} connections: {line}")
+        memory = daemon.memory_kb()
+        many.stdin.close()
+        many.wait()
+        return memory
+
+    def hook(self):
+        """What is longer than a push to a hook that writes nothing, but for
+        the update itself."""
+        took = {}
+        for name in ("hook only", "refd"):
+            one = Pusher(self.stage, name)
+            turn = one.prepare({"refs": 1})
+            time.sleep(0.15)
+            one.warm(turn)
+            took[name] = one.measure(turn)["p50_us"] / 1000
+            one.check(turn)
+        return took["refd"] - took["hook only"]
+
+    def check(self, turn):
+        pass
+
+
+def run(bench, rounds):
+    seconds = bench.size(full=3, quick=1, tiny=0.2)
+    connections = bench.size(full=9900, quick=2000, tiny=20)
+    for column, delay_us in COLUMNS.items():
+        bench.place.renew()
+        stage = Stage(bench.place, delay_us)
+        point = [{"seconds": seconds}]
+        rounds.run(point, [Single(stage, "one update", "refd"),
+                           Stall(stage, "ping beside a storm", "refd")],
+                   column=column)
+    rounds.run([{"connections": connections}],
+               [Starts(stage, "starts", "refd")])

@@ -1,0 +1,105 @@
+#!/bin/bash
+# The bench can be believed: everybody in it does what it says, which is looked
+# for afterwards, and one that claims a ref more than it made is found out; what
+# it writes is JSON. And refd bench measures, and leaves nothing behind.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if ldd "$BUILD/bin/refd-daemon" | grep -qE 'lib(a|t|ub)san'; then
+	skip bench 'a sanitizer would be measured'
+	finish
+fi
+
+export PYTHONDONTWRITEBYTECODE=1
+
+# ---- make bench ----
+
+"$ROOT/scripts/bench" --tiny --only B2 --dir "$T/b" >"$T/out" 2>&1
+is 'the smallest run' 0 $?
+grep '^without' "$T/out"
+check 'its JSON has everybody, each with what was measured' \
+	python3 - "$T/b/bench.json" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[1]))
+there = {r["contestant"] for r in report["results"]
+         if all(run["p50_us"] > 0 for run in r["runs"])}
+wanted = {"git", "git durable", "refd", "refd connected", "sqlite", "raw log",
+          "rename floor"}
+wanted |= {"redis", "reftable durable"} - set(report["missing"])
+assert there == wanted, there ^ wanted
+assert len(report["flush"]) == 2 and report["claims"]
+PYTHON
+is 'nothing but that is left' 'bench.json bench.txt' \
+	"$(cd "$T/b" && find . -maxdepth 1 -type f -name 'bench.*[nt]' \
+		-printf '%P\n' | sort | paste -sd ' ')"
+is 'no directory of a run' '' "$(find "$T/b" -name 'run.*')"
+
+check 'who claims a ref too much is found out' \
+	python3 - "$ROOT/tests/bench" "$T/lie" <<'PYTHON'
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import transactions
+from contestants import Stage
+from place import Place, Unavailable
+place = Place(sys.argv[2], "none", 0)
+try:
+    stage = Stage(place, 0)
+    for one in transactions.contestants(stage):
+        try:
+            turn = one.prepare({"refs": 2})
+        except Unavailable:
+            continue
+        time.sleep(0.15)
+        one.warm(turn)
+        one.measure(turn)
+        one.check(turn)
+        turn.parts[0][0]["done"] += 1
+        try:
+            one.check(turn)
+        except RuntimeError:
+            one.leave(turn)
+            continue
+        raise SystemExit(f"{one.name} was believed")
+finally:
+    place.close()
+PYTHON
+
+# ---- refd bench ----
+
+mkdir "$T/here" "$T/there"
+"$REFD" bench --dir "$T/here" --state "$T/there" --clients 4 --refs 10 \
+	--seconds 1 --json >"$T/json"
+is 'refd bench' 0 $?
+check 'its JSON' python3 - "$T/json" <<'PYTHON'
+import json, sys
+said = json.load(open(sys.argv[1]))
+assert said["flush"]["done"] == 200
+assert said["one"]["done"] > 0
+assert [s["clients"] for s in said["storm"]] == [1, 4]
+assert [t["refs"] for t in said["transactions"]] == [1, 10]
+assert said["open"]["rate"] > 0 and said["open"]["load"]["failed"] == 0
+PYTHON
+is 'it leaves nothing' '' "$(find "$T/here" "$T/there" -mindepth 1)"
+
+"$REFD" bench --dir "$T/here" --seconds 60 >"$T/out" 2>&1 &
+bench=$!
+own $bench
+for _ in {1..100}; do
+	! grep -q 'a flush costs' "$T/out" || break
+	sleep 0.1
+done
+kill -TERM $bench
+reap $bench
+is 'nor when it is interrupted: status' 143 $?
+is 'nor when it is interrupted: files' '' "$(find "$T/here" -mindepth 1)"
+
+start_daemon
+"$REFD" bench --dir "$T/here" --socket "$SOCKET" --clients 1 --refs 1 \
+	--seconds 1 >"$T/out" 2>&1
+is 'of a daemon that runs' 0 $?
+check 'which goes on running' "$REFD" ping --socket "$SOCKET"
+"$REFD" bench --dir /dev/shm --socket "$SOCKET" >"$T/out" 2>&1
+is 'and does not serve that directory' 128 $?
+check 'which is said' grep -q 'below one of its roots' "$T/out"
+finish

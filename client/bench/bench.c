@@ -97,12 +97,25 @@ static void stop_worker(int sig)
 		kill(worker, sig);
 }
 
+/* Who interrupts us before there is a worker to end is heard then. */
+static void hold_signals(bool held)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(held ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 /* Ends with its parent, and its clients end with it. */
 static void work(const struct options *o, struct scratch *s)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
+	hold_signals(false);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (o->socket)
 		s->socket = xstrdup(o->socket);
@@ -133,6 +146,7 @@ int command_bench(int argc, char **argv)
 
 	parse(&o, argc, argv);
 	o.measure.on = &s;
+	hold_signals(true);
 	scratch_make(&s, o.dir, o.state);
 	signal(SIGINT, stop_worker);
 	signal(SIGTERM, stop_worker);
@@ -143,6 +157,7 @@ int command_bench(int argc, char **argv)
 	worker = fork();
 	if (worker == 0)
 		work(&o, &s);
+	hold_signals(false);
 	rc = wait_for_worker();
 	if (rc > 0 && rc <= EXIT_FATAL && !o.socket)
 		scratch_quote(&s);

@@ -192,6 +192,10 @@ void scratch_start(struct scratch *s)
 	if (s->daemon < 0)
 		die("cannot start a daemon: %s", strerror(errno));
 	if (s->daemon == 0) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
 		setpgid(0, 0);
 		if (dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
 			_exit(EXIT_FATAL);

@@ -323,6 +323,29 @@ static bool names_branch(const struct txn_update *u)
 	    strcmp(u->ask->name, "HEAD") == 0;
 }
 
+static void refuse_branch(struct txn_update *u, const char *hex)
+{
+	if (names_branch(u))
+		txn_decidef(u, REFD_NOTCOMMIT,
+		    "trying to write non-commit object %s to branch '%s'", hex,
+		    u->ask->name);
+}
+
+/* For packed-refs, which says so; what can't be peeled does not go there. */
+static void peel(struct txn_update *u)
+{
+	struct refd_oid *to;
+
+	if (u->peeled != NULL || u->txn->nr_updates < PACKED_LEAST)
+		return;
+	to = malloc(sizeof(*to));
+	if (to != NULL &&
+	    gitrepo_peel(u->txn->repo->git, &u->ask->new_oid, to) == 0)
+		u->peeled = to;
+	else
+		free(to);
+}
+
 /* Whether the ref that was named may have it, before anything else is looked
  * at, as git does since 2.51. What a symbolic ref leads to is known later. */
 void admit_object(struct txn_update *u, enum gitrepo_object object)
@@ -336,15 +359,16 @@ void admit_object(struct txn_update *u, enum gitrepo_object object)
 	refd_oid_hex(&u->ask->new_oid, hex);
 	switch (object) {
 	case GITREPO_COMMIT:
+		return;
+	case GITREPO_TAG:
+		u->object = TXN_OBJECT_TAG;
+		peel(u);
+		refuse_branch(u, hex);
+		return;
 	case GITREPO_TREE:
 	case GITREPO_BLOB:
-	case GITREPO_TAG:
 		u->object = TXN_OBJECT_OTHER;
-		if (names_branch(u))
-			txn_decidef(u, REFD_NOTCOMMIT,
-			    "trying to write non-commit object %s to branch "
-			    "'%s'",
-			    hex, u->ask->name);
+		refuse_branch(u, hex);
 		return;
 	case GITREPO_ABSENT:
 		txn_decidef(u, REFD_NOOBJECT,

@@ -1,8 +1,9 @@
 /*
  * Applying a window.
  *
- * The happy path, once for the updates and once more for the deletions, so
- * that nobody's lock is held through the rewriting of a large packed-refs:
+ * The happy path, once for what is loose and once more for those that rewrite
+ * packed-refs, deletions and large transactions of new refs, so that nobody
+ * else's lock is held through the rewriting of a large file:
  *
  *	prepare	stage new values; lock; read; check; log files; packed-refs
  *	commit	one journal record for all of it, one flush
@@ -96,16 +97,16 @@ static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 static void apply_of(struct applier *ap, struct window *w,
     const struct sys_who *owner)
 {
-	struct parts parts = { PARTS_WITH_DELETIONS, owner };
-	bool deletions = false;
+	struct parts parts = { PARTS_PACKED, owner };
+	bool any = false;
 	size_t i;
 
 	for (i = 0; i < w->nr_parts; i++)
-		deletions = deletions || batch_takes(&w->parts[i], parts);
-	parts.kind = PARTS_WITHOUT_DELETIONS;
+		any = any || batch_takes(&w->parts[i], parts);
+	parts.kind = PARTS_LOOSE;
 	apply_some(ap, w, parts);
-	parts.kind = PARTS_WITH_DELETIONS;
-	if (deletions)
+	parts.kind = PARTS_PACKED;
+	if (any)
 		apply_some(ap, w, parts);
 }
 
@@ -126,6 +127,8 @@ static void apply_whole(struct applier *ap, struct window *w)
 	struct sys_who owner, was;
 	size_t i;
 
+	for (i = 0; i < w->nr_parts; i++)
+		w->parts[i].to_packed = part_goes_packed(ap, &w->parts[i]);
 	if (!sys_as_possible()) {
 		apply_of(ap, w, NULL);
 		return;
@@ -271,6 +274,8 @@ static void apply_session(struct applier *ap, struct window *w)
 {
 	struct sys_who was = sys_as(part_owner(&w->parts[0]));
 
+	/* It may stand for long, and packed-refs would stay locked. */
+	w->parts[0].to_packed = false;
 	if (w->session == WINDOW_PREPARE)
 		session_prepare(ap, w);
 	else

@@ -24,6 +24,9 @@ struct applier {
 	enum refd_durability durability; /* at least, whoever asks */
 	struct flusher *flusher;         /* or NULL */
 	int64_t prepare_max_ns; /* non-atomic updates beyond it go again */
+	/* So many refs made by one transaction are worth a packed-refs of their
+	 * own (packed_pays). */
+	size_t packed_least;
 	atomic_uint_fast64_t next_token;
 	/*
 	 * The journal, as the store guards it: commits ROWS, with FLUSH so

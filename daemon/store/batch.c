@@ -126,10 +126,12 @@ static bool is_deletion(const struct refd_update *ask)
 	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid));
 }
 
-bool part_has_deletion(const struct txn_part *part)
+bool part_rewrites_packed(const struct txn_part *part)
 {
 	size_t i;
 
+	if (part->to_packed)
+		return true;
 	for (i = 0; i < part->nr; i++)
 		if (part->updates[i]->status == REFD_PENDING &&
 		    is_deletion(part->updates[i]->ask))
@@ -149,7 +151,7 @@ bool batch_takes(const struct txn_part *part, struct parts parts)
 	if (parts.owner != NULL && !sys_who_eq(part_owner(part), *parts.owner))
 		return false;
 	return parts.kind == PARTS_ALL ||
-	    part_has_deletion(part) == (parts.kind == PARTS_WITH_DELETIONS);
+	    part_rewrites_packed(part) == (parts.kind == PARTS_PACKED);
 }
 
 /* The order of what was asked for. */
@@ -206,14 +208,15 @@ static int find_git_dir(struct batch *b, struct share *s)
 }
 
 /* A linked worktree is not bare, whatever its repository is. */
-static void set_log_policy(struct share *s)
+enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
 {
-	const char *value = s->txn->req.log_all_ref_updates;
-	bool bare = s->repo->bare && s->worktree[0] == '\0';
+	const char *value = txn->req.log_all_ref_updates;
+	enum reflog_policy policy = txn->repo->log_policy;
 
-	s->log_policy = s->repo->log_policy;
-	if (value != NULL || s->repo->log_unset)
-		reflog_policy_parse(value, bare, &s->log_policy);
+	if (value != NULL || txn->repo->log_unset)
+		reflog_policy_parse(value, txn->repo->bare && !in_worktree,
+		    &policy);
+	return policy;
 }
 
 static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
@@ -236,7 +239,7 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
 	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
 	s->git_err = find_git_dir(b, s);
-	set_log_policy(s);
+	s->log_policy = txn_log_policy(s->txn, s->worktree[0] != '\0');
 	return s->message != NULL;
 }
 
@@ -258,6 +261,8 @@ static void change_init(struct batch *b, struct change *c, struct share *s,
 		c->action = CHANGE_NOTHING;
 	else if (is_deletion(u->ask))
 		c->action = CHANGE_DELETE;
+	c->to_packed =
+	    s->part->to_packed && update_may_be_packed(u, s->log_policy);
 }
 
 static void attach_groups(struct batch *b)

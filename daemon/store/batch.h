@@ -43,6 +43,7 @@ struct share {
 	const char *committer; /* of log lines; never NULL */
 	char *message;         /* normalised, owned; or NULL */
 	bool broken;           /* an atomic one that can't be had */
+	bool is_taken;         /* by another, a name of it that is packed */
 	enum refd_durability mode;
 	uint64_t lsn;
 	int shared_perm;
@@ -60,6 +61,7 @@ struct group {
 	bool packed_locked;  /* packed-refs.lock is ours */
 	bool packed_changed; /* packed-refs.new is written, and synced unless
 				nobody was promised anything */
+	mode_t packed_mode;  /* of packed-refs.new */
 	/* stand.c's: what syncfs is called on, and whether it was. */
 	int sync_fd; /* owned */
 	int sync_err;
@@ -106,10 +108,13 @@ struct change {
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;
-	bool left_out; /* packed-refs.new does without it */
-	bool log;      /* a line goes to its log */
-	bool log_made; /* which was not there before */
-	bool owed;     /* it could not be written */
+	/* Its new value goes to packed-refs, and no file is staged. */
+	bool to_packed;
+	bool in_rewrite; /* packed-refs.new has it, or does without it */
+	int taken;       /* its name, though it is packed: why; or 0 */
+	bool log;        /* a line goes to its log */
+	bool log_made;   /* which was not there before */
+	bool owed;       /* it could not be written */
 	/* How many directories were made for its lock, and for its log. */
 	unsigned made_dirs, log_made_dirs;
 	int stand_err; /* why it can't last by itself, or 0 */
@@ -210,11 +215,14 @@ void batch_settle(struct batch *b);
 
 /* Which of a window's parts go together: OWNER's, if there is one. */
 struct parts {
-	enum { PARTS_WITHOUT_DELETIONS, PARTS_WITH_DELETIONS, PARTS_ALL } kind;
+	enum { PARTS_LOOSE, PARTS_PACKED, PARTS_ALL } kind;
 	const struct sys_who *owner; /* borrowed */
 };
 
-bool part_has_deletion(const struct txn_part *part);
+/* Does packed-refs change for it, or may it? */
+bool part_rewrites_packed(const struct txn_part *part);
+/* What its logs are made by; of a linked worktree another. */
+enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
 /* Who acts for it: its repository's. */
 struct sys_who part_owner(const struct txn_part *part);
 bool batch_takes(const struct txn_part *part, struct parts parts);
@@ -260,12 +268,22 @@ void batch_lock(struct batch *b);
 void batch_check(struct batch *b);
 /* prepare_logs.c */
 void batch_prepare_logs(struct batch *b);
-/* prepare_delete.c: packed-refs.lock, packed-refs.new. */
-void batch_prepare_deletions(struct batch *b);
-/* packed-refs.new once more, where it does without a ref whose deletion came
- * to nothing since. 0 or negative errno: then there is none. */
-int batch_refit_packed(struct batch *b, struct group *g,
-    bool (*is_deleted)(const struct change *c));
+/* prepare.c: its value beside the locks. 0 or negative errno. */
+int batch_stage_value(struct batch *b, struct change *c);
+/* prepare_packed.c: which new refs are worth a packed-refs, and may be in
+ * it. */
+bool part_goes_packed(const struct applier *ap, const struct txn_part *part);
+bool update_may_be_packed(const struct txn_update *u,
+    enum reflog_policy policy);
+/* packed-refs.lock, packed-refs.new. */
+void batch_prepare_packed(struct batch *b);
+/* packed-refs.new as EDITS have it, in any order; what is there is abandoned
+ * before. 0 or negative errno. */
+int batch_rewrite_packed(struct batch *b, struct group *g,
+    struct packed_edit *edits, size_t nr);
+/* packed-refs.new once more, where something in it came to nothing since. 0
+ * or negative errno: then there is none. */
+int batch_refit_packed(struct batch *b, struct group *g);
 
 /* commit.c: the journal record of the batch. */
 void batch_commit(struct batch *b);
@@ -276,6 +294,13 @@ int batch_void(struct batch *b, struct change **failed, size_t nr);
 int batch_park_line(struct batch *b, const struct change *c);
 /* publish.c: everything committed becomes visible; voids what can't. */
 void batch_publish(struct batch *b);
+/* Steps of it. publish_packed.c: packed-refs. */
+void batch_publish_packed(struct batch *b, struct group *g);
+/* ERR is in the way of C: it is voided, or its atomic transaction, of which
+ * nothing is out yet but what can be taken back. */
+void change_take_back(struct batch *b, struct change *c, int err);
+/* Neither finished nor taken back: record and locks are recovery's. */
+void change_keep(struct batch *b, struct change *c, int err);
 /* Unlocks and removes what is staged, however far it came. */
 void batch_release(struct batch *b);
 

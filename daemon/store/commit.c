@@ -11,8 +11,8 @@
  *					brings the journal back and finds out;
  *					if it can't, every update of the batch
  *					is of unknown outcome
- * Deletions of one repository share one packed-refs.new, which can't be
- * taken apart any more: where they can't be recorded together they fail
+ * Those of one repository that are in packed-refs.new share it, and it can't
+ * be taken apart any more: where they can't be recorded together they fail
  * together.
  */
 #include <errno.h>
@@ -240,7 +240,7 @@ static void row_failed(struct batch *b, struct row *row, int err)
 	}
 }
 
-/* Its deletions are in a packed-refs.new together with those of others. */
+/* It is in a packed-refs.new together with others. */
 static bool is_bound(struct batch *b, const struct row *row)
 {
 	struct group *g = group_of(b, row->share);
@@ -250,7 +250,7 @@ static bool is_bound(struct batch *b, const struct row *row)
 		return false;
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->share == row->share &&
-		    b->changes[i]->action == CHANGE_DELETE)
+		    b->changes[i]->in_rewrite)
 			return true;
 	return false;
 }

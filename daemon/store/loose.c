@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/loose_internal.h"
 #include "proto/limits.h"
 #include "proto/refname.h"
 

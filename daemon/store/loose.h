@@ -81,6 +81,9 @@ int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
 int loose_find_below(const struct sys *sys, int dirfd, const char *path,
     char **found);
 
+/* 1 when anything but directories is below PATH, if only a lock; 0 when not. */
+int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path);
+
 /* After a deletion: rmdir of PATH's parents while they are empty, but never
  * the first KEEP components ("refs/heads": keep 2). */
 void loose_prune_parents(const struct sys *sys, int dirfd, const char *path,

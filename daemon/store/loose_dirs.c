@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 
 #include "daemon/store/loose.h"
-#include "daemon/store/loose_internal.h"
 #include "proto/limits.h"
 
 struct walk {

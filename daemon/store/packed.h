@@ -1,5 +1,5 @@
 /*
- * packed-refs: looking names up, and rewriting the file without some.
+ * packed-refs: looking names up, and rewriting the file.
  *
  * A snapshot is the whole file in memory, sorted, with its descriptor kept
  * open: that pins the inode, so that "same dev, ino, size, mtime and ctime"
@@ -47,17 +47,34 @@ const char *packed_find_below(const struct packed_snapshot *snap,
 size_t packed_count(const struct packed_snapshot *snap);
 
 /*
+ * Is rewriting the file, as large as it is now, cheaper than NR loose files?
+ * At least LEAST of them it has to be: see packed_rewrite.c for the prices.
+ * One stat(2).
+ */
+#define PACKED_LEAST 100
+bool packed_pays(struct packed *packed, size_t nr, size_t least);
+
+/* What becomes of one name; all of it is borrowed. */
+struct packed_edit {
+	const char *name;
+	const struct refd_oid *oid; /* its value from now on; NULL: it goes */
+	/* What an annotated tag is of in the end; else NULL. git believes the
+	 * file in this. */
+	const struct refd_oid *peeled;
+};
+
+/*
  * Rewriting, by whoever holds packed-refs.lock (the caller takes it):
  * begin -> finish (renames packed-refs.new into place)
  *      \-> abandon (removes packed-refs.new)
- * begin re-reads the file, writes packed-refs.new without the NR names in
- * NAMES (sorted by bytes), peeled lines kept, and with SYNC fsyncs it: before
- * the rename, since it holds refs that no journal knows (mode none promises
- * nothing, and is the only one to leave that out). The
+ * begin re-reads the file, writes packed-refs.new as the NR edits have it
+ * (sorted by the bytes of their names), peeled lines of others kept, and with
+ * SYNC fsyncs it: before the rename, since it holds refs that no journal knows
+ * (mode none promises nothing, and is the only one to leave that out). The
  * header is the one git writes; that of a file that is not fully peeled stays.
  * A packed-refs.new that is already there is stale by protocol and goes.
- * *CHANGED false: none of NAMES is in the file; nothing was written and
- * finish is not to be called. MODE is exact, whatever the umask: git makes
+ * *CHANGED false: names that are not in the file are to go from it, and
+ * nothing else; nothing was written and finish is not to be called. MODE is exact, whatever the umask: git makes
  * this file anew too, with 0666 & ~umask and core.sharedRepository, and does
  * not look at the old one's.
  *
@@ -65,7 +82,7 @@ size_t packed_count(const struct packed_snapshot *snap);
  * begin that fails leaves nothing behind; finish that fails leaves the old
  * file in place and .new to be abandoned. abandon is allowed in any state.
  */
-int packed_rewrite_begin(struct packed *packed, const char *const *names,
+int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
     size_t nr, mode_t mode, bool sync, bool *changed);
 int packed_rewrite_finish(struct packed *packed);
 void packed_rewrite_abandon(struct packed *packed);

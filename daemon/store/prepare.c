@@ -8,9 +8,9 @@
  *	lock	every ref, in order; what stands there is read, symbolic refs
  *		are followed (prepare_lock.c)
  *	check	old value, directory/file conflicts (prepare_check.c)
- *	packed	packed-refs.lock, packed-refs.new written and synced, for the
- *		deletions (prepare_delete.c)
  *	logs	directories and files that lines will be appended to
+ *	packed	packed-refs.lock, packed-refs.new written and synced, for
+ *		deletions and for many new refs (prepare_packed.c)
  *
  * What fails:
  *	the path leads elsewhere	given back, to be opened again
@@ -104,7 +104,7 @@ static int need_token(struct batch *b, struct group *g)
 	return r;
 }
 
-static int stage_value(struct batch *b, struct change *c)
+int batch_stage_value(struct batch *b, struct change *c)
 {
 	char name[TOKEN_NAME_MAX];
 	char content[LOOSE_CONTENT_MAX];
@@ -137,8 +137,8 @@ static void stage_values(struct batch *b)
 		r = need_token(b, c->group);
 		if (r == 0)
 			r = batch_stand_begin(b, c);
-		if (r == 0 && c->action == CHANGE_WRITE)
-			r = stage_value(b, c);
+		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
+			r = batch_stage_value(b, c);
 		if (r < 0)
 			change_fail_errno(c, r, "can't write the new value");
 	}
@@ -157,8 +157,8 @@ void batch_prepare(struct batch *b)
 	batch_settle(b);
 	batch_check(b);
 	batch_settle(b);
-	batch_prepare_deletions(b);
-	batch_settle(b);
 	batch_prepare_logs(b);
+	batch_settle(b);
+	batch_prepare_packed(b);
 	batch_settle(b);
 }

@@ -363,6 +363,7 @@ static void check_object(struct change *c)
 	case TXN_OBJECT_UNKNOWN:
 	case TXN_OBJECT_COMMIT:
 		return;
+	case TXN_OBJECT_TAG:
 	case TXN_OBJECT_OTHER:
 		if (is_branch(c))
 			change_fail(c, REFD_NOTCOMMIT,

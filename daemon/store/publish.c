@@ -3,8 +3,9 @@
  *
  * The happy path:
  *	creations of an atomic transaction, by link(2)
+ *	packed-refs.new into place (publish_packed.c)
  *	log line, rename of the staged value onto the ref, unlock
- *	packed-refs.new into place, logs and loose files of deletions away
+ *	logs and loose files of deletions away
  *
  * What fails:
  *	the name was taken by a foreign	the update is voided: a second record,
@@ -184,7 +185,7 @@ static void keep_locks(struct batch *b, struct change *c)
 
 /* Too late to be taken back: recovery finishes what this disk would not
  * take. */
-static void keep_change(struct batch *b, struct change *c, int err)
+void change_keep(struct batch *b, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
 	    c->name, strerror(-err));
@@ -204,7 +205,7 @@ static void publish_write(struct batch *b, struct change *c)
 	append_lines(b, c);
 	r = c->linked ? 0 : place_value(b, c, false);
 	if (r < 0 && is_atomic_among_others(c)) {
-		keep_change(b, c, r);
+		change_keep(b, c, r);
 		return;
 	}
 	if (r < 0) {
@@ -215,6 +216,12 @@ static void publish_write(struct batch *b, struct change *c)
 	c->published = true;
 	c->staged = c->linked;
 	park_lines(b, c);
+	unlock(c);
+}
+
+static void publish_packed(struct change *c)
+{
+	c->published = true;
 	unlock(c);
 }
 
@@ -271,7 +278,17 @@ static void keep_share(struct batch *b, const struct share *s, int err)
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->share == s && b->changes[i]->is_end &&
 		    change_is_committed(b->changes[i]))
-			keep_change(b, b->changes[i], err);
+			change_keep(b, b->changes[i], err);
+}
+
+void change_take_back(struct batch *b, struct change *c, int err)
+{
+	if (!is_atomic_among_others(c))
+		void_errno(c, err);
+	else if (unlink_creations(b, c->share) == 0)
+		void_share(b, c->share, c, err);
+	else
+		keep_share(b, c->share, err);
 }
 
 /* Creations first: they alone can fail for what others do, and a link can be
@@ -285,7 +302,7 @@ static void link_creations(struct batch *b, struct share *s)
 	for (i = 0; i < b->nr_changes && failed == NULL; i++) {
 		c = b->changes[i];
 		if (c->share != s || !change_is_committed(c) || c->is_loose ||
-		    c->action != CHANGE_WRITE)
+		    c->action != CHANGE_WRITE || c->to_packed)
 			continue;
 		r = place_value(b, c, true);
 		if (r < 0)
@@ -293,12 +310,8 @@ static void link_creations(struct batch *b, struct share *s)
 		else
 			c->linked = true;
 	}
-	if (failed == NULL)
-		return;
-	if (unlink_creations(b, s) == 0)
-		void_share(b, s, failed, r);
-	else
-		keep_share(b, s, r);
+	if (failed != NULL)
+		change_take_back(b, failed, r);
 }
 
 /* ---- deletions ---- */
@@ -314,7 +327,7 @@ static void publish_delete(struct batch *b, struct change *c)
 	if (r == 0 && c->is_loose)
 		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
 	if (r < 0 && r != -ENOENT) {
-		keep_change(b, c, r);
+		change_keep(b, c, r);
 		return;
 	}
 	append_lines(b, c);
@@ -322,52 +335,15 @@ static void publish_delete(struct batch *b, struct change *c)
 	c->published = true;
 }
 
-static bool is_committed_deletion(const struct change *c)
-{
-	return c->action == CHANGE_DELETE && change_is_committed(c);
-}
-
-static int publish_packed(struct batch *b, struct group *g)
-{
-	int r;
-
-	if (!g->packed_changed)
-		return 0;
-	r = batch_refit_packed(b, g, is_committed_deletion);
-	if (r < 0 || !g->packed_changed)
-		return r;
-	r = packed_rewrite_finish(g->repo->packed);
-	g->packed_changed = r < 0;
-	return r;
-}
-
 static void publish_deletions(struct batch *b)
 {
 	struct change *c;
-	struct group *g;
-	size_t i, k, first;
-	int r;
+	size_t i;
 
-	for (i = 0; i < b->nr_groups; i++) {
-		g = &b->groups[i];
-		for (first = 0; first < b->nr_changes; first++)
-			if (b->changes[first]->group == g &&
-			    is_committed_deletion(b->changes[first]))
-				break;
-		if (first == b->nr_changes)
-			continue;
-		r = publish_packed(b, g);
-		for (k = first; k < b->nr_changes; k++) {
-			c = b->changes[k];
-			if (c->group != g || !is_committed_deletion(c))
-				continue;
-			if (r == 0)
-				publish_delete(b, c);
-			else if (is_atomic_among_others(c))
-				keep_change(b, c, r);
-			else
-				void_errno(c, r);
-		}
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->action == CHANGE_DELETE && change_is_committed(c))
+			publish_delete(b, c);
 	}
 }
 
@@ -412,11 +388,15 @@ void batch_publish(struct batch *b)
 		if (b->shares[i].txn->req.atomic && b->shares[i].lsn != 0 &&
 		    b->shares[i].part->nr > 1)
 			link_creations(b, &b->shares[i]);
+	for (i = 0; i < b->nr_groups; i++)
+		batch_publish_packed(b, &b->groups[i]);
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
 		if (!c->is_end || !change_is_committed(c))
 			continue;
-		if (c->action == CHANGE_WRITE)
+		if (c->to_packed)
+			publish_packed(c);
+		else if (c->action == CHANGE_WRITE)
 			publish_write(b, c);
 		else if (c->action == CHANGE_NOTHING)
 			publish_nothing(b, c);
@@ -465,6 +445,28 @@ static void unmake_log(struct batch *b, const struct change *c)
 	reflog_unmake(b->sys, c->dirfd, path);
 }
 
+static bool leaves_no_file(const struct change *c)
+{
+	return c->action != CHANGE_WRITE || !c->published || c->to_packed;
+}
+
+/* Is the next one in the same directory, and leaves no file either? */
+static bool is_before_neighbour(const struct batch *b, size_t i)
+{
+	const struct change *c = b->changes[i], *next;
+	size_t len;
+
+	if (i + 1 == b->nr_changes)
+		return false;
+	next = b->changes[i + 1];
+	len = strlen(c->name);
+	while (len > 0 && c->name[len - 1] != '/')
+		len--;
+	return leaves_no_file(next) && next->dirfd == c->dirfd &&
+	    strncmp(c->name, next->name, len) == 0 &&
+	    strchr(next->name + len, '/') == NULL;
+}
+
 void batch_release(struct batch *b)
 {
 	char value[TOKEN_NAME_MAX];
@@ -487,9 +489,8 @@ void batch_release(struct batch *b)
 	for (i = 0; i < b->nr_groups; i++)
 		release_group(b, &b->groups[i]);
 	b->unlocked_ns = SYS(b->sys, now_mono);
-	for (i = 0; i < b->nr_changes; i++) {
-		c = b->changes[i];
-		if (c->action != CHANGE_WRITE || !c->published)
-			loose_prune_parents(b->sys, c->dirfd, c->name, 2);
-	}
+	for (i = 0; i < b->nr_changes; i++)
+		if (leaves_no_file(b->changes[i]) && !is_before_neighbour(b, i))
+			loose_prune_parents(b->sys, b->changes[i]->dirfd,
+			    b->changes[i]->name, 2);
 }

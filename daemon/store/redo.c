@@ -371,21 +371,55 @@ enum store_finding redo_finding(const struct redo *redo)
 	return redo->held != NULL ? STORE_ROLLED_FORWARD : STORE_REDONE;
 }
 
-static int redo_write(struct replay *rp, struct redo *redo,
+/* Its value is in packed-refs, and no file hides that. */
+static bool is_packed_value(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {
 	const struct record_member *m = redo->value->member;
 	struct refd_oid packed;
+
+	return (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
+	    m->target == NULL && redo->dirfd == rp->repo->fd &&
+	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
+	    refd_oid_eq(&packed, &m->new_oid);
+}
+
+/* Another made a ref below what is packed: no file was in his way. One who
+ * only has a lock there may still do so, unless he came after our lock had
+ * gone. */
+static int leave_name(struct replay *rp, struct redo *redo,
+    const struct loose_value *loose)
+{
+	const struct packed_edit name = { .name = redo->chain->name };
+	char *below = NULL;
+	int r;
+
+	if (loose->kind != LOOSE_DIR)
+		return 0;
+	if (redo->held == NULL) {
+		r = loose_find_below(rp->sys, redo->dirfd, redo->chain->name,
+		    &below);
+		free(below);
+		if (r <= 0)
+			return r;
+	}
+	r = redo_unpack(rp, redo->value->row, &name, 1);
+	return r < 0 ? r : -ENOTEMPTY;
+}
+
+static int redo_write(struct replay *rp, struct redo *redo,
+    const struct loose_value *loose)
+{
+	const struct record_member *m = redo->value->member;
 	int r;
 
 	if (judge_is_value(m, loose) && !rp->is_memory_lost)
 		return 0;
-	if (!rp->is_memory_lost &&
-	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
-	    m->target == NULL && redo->dirfd == rp->repo->fd &&
-	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
-	    refd_oid_eq(&packed, &m->new_oid))
-		return 0;
+	if (is_packed_value(rp, redo, loose)) {
+		r = leave_name(rp, redo, loose);
+		if (r < 0 || !rp->is_memory_lost)
+			return r;
+	}
 	/* What is no ref goes aside before it goes. */
 	if (redo_is_corrupt(loose))
 		redo_report_lost(rp, redo_finding(redo), redo->dirfd,

@@ -6,8 +6,9 @@
  *
  * Otherwise it is undone, as publish.c would have: its creations come first
  * and are links of their staged values, so those that stand have a second
- * name and are unlinked; no update of an existing ref was begun, because they
- * come after the last creation. All its locks still stand, so nobody else has
+ * name and are unlinked, or are all in packed-refs, and taken out of it; no
+ * update of an existing ref was begun, because they come after the last
+ * creation. All its locks still stand, so nobody else has
  * moved anything. The void is recorded before the locks go.
  */
 #include <errno.h>
@@ -17,12 +18,11 @@
 
 #include "daemon/store/redo.h"
 
-/* 1: something stands where MEMBER's file must go. */
+/* 1: something stands where MEMBER's file must go, if only another's lock. */
 static int is_taken(struct replay *rp, const struct stale_lock *lock,
     const struct record_member *member)
 {
-	char dir[REFD_PATH_MAX], *below = NULL;
-	int r;
+	char dir[REFD_PATH_MAX];
 
 	if (member->action != RECORD_WRITE)
 		return 0;
@@ -30,9 +30,7 @@ static int is_taken(struct replay *rp, const struct stale_lock *lock,
 	if (lock->dirfd == rp->repo->fd &&
 	    packed_find_below(rp->snap, dir) != NULL)
 		return 1;
-	r = loose_find_below(rp->sys, lock->dirfd, member->name, &below);
-	free(below);
-	return r;
+	return loose_dir_holds_file(rp->sys, lock->dirfd, member->name);
 }
 
 /* Its link, if it was made: the staged value has the same inode. Not every
@@ -61,6 +59,39 @@ static struct stale_lock *lock_of(struct replay *rp,
 	return stale_lookup(rp->stale, row->row.token, m->worktree, m->name);
 }
 
+static int by_name(const void *va, const void *vb)
+{
+	const struct packed_edit *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
+}
+
+/* What it made in packed-refs. */
+static int unpack_creations(struct replay *rp, const struct replay_row *row)
+{
+	const struct record_member *m;
+	struct packed_edit *names;
+	size_t i, nr = 0;
+	int r = 0;
+
+	names = calloc(row->rec.nr_members, sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	for (i = 0; i < row->rec.nr_members; i++) {
+		m = &row->rec.members[i];
+		if (m->action == RECORD_WRITE && !m->had_old &&
+		    m->worktree[0] == '\0' && lock_of(rp, row, i) != NULL &&
+		    packed_lookup(rp->snap, m->name, NULL))
+			names[nr++].name = m->name;
+	}
+	if (nr > 0) {
+		qsort(names, nr, sizeof(*names), by_name);
+		r = redo_unpack(rp, row, names, nr);
+	}
+	free(names);
+	return r;
+}
+
 static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 {
 	uint32_t index = row->rec.members[taken].index;
@@ -72,6 +103,7 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
 	    "another reference stands where its name must go; the atomic "
 	    "transaction it is of is taken back");
+	r = unpack_creations(rp, row);
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		lock = lock_of(rp, row, i);
 		if (lock != NULL && row->rec.members[i].action == RECORD_WRITE)

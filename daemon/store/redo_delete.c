@@ -48,26 +48,15 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int by_name(const void *a, const void *b)
+static int by_name(const void *va, const void *vb)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	const struct packed_edit *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
 }
 
-/* The lock on packed-refs that a killed run left, if that was one of these. */
-static struct stale_lock *packed_lock(struct replay *rp,
-    const struct redo *redos, size_t nr)
-{
-	struct stale_lock *held = NULL;
-	size_t i;
-
-	for (i = 0; i < nr && held == NULL; i++)
-		held = stale_lookup(rp->stale, redos[i].last->row->row.token,
-		    "", "packed-refs");
-	return held;
-}
-
-static int rewrite(struct replay *rp, const char **names, size_t nr,
-    const struct record *rec)
+static int rewrite(struct replay *rp, const struct packed_edit *names,
+    size_t nr, const struct record *rec)
 {
 	bool changed;
 	int r;
@@ -82,29 +71,59 @@ static int rewrite(struct replay *rp, const char **names, size_t nr,
 	return r;
 }
 
-static int rewrite_locked(struct replay *rp, const struct redo *redos,
-    size_t nr, const char **names, size_t nr_names)
+/* The lock may be one that a killed run left, HELD. */
+static int rewrite_locked(struct replay *rp, struct stale_lock *held,
+    const struct packed_edit *names, size_t nr, const struct record *rec)
 {
-	const struct record *rec = &redos[0].last->row->rec;
-	struct stale_lock *held = packed_lock(rp, redos, nr);
 	int r;
 
 	if (held != NULL) {
-		r = rewrite(rp, names, nr_names, rec);
+		r = rewrite(rp, names, nr, rec);
 		stale_unlock(rp->stale, held);
 		return r;
 	}
 	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", rec->dir_mode);
 	if (r < 0)
 		return r;
-	r = rewrite(rp, names, nr_names, rec);
+	r = rewrite(rp, names, nr, rec);
 	redo_unlock_own(rp, rp->repo->fd, "packed-refs");
 	return r;
 }
 
+int redo_unpack(struct replay *rp, const struct replay_row *row,
+    const struct packed_edit *names, size_t nr)
+{
+	struct stale_lock *held =
+	    stale_lookup(rp->stale, row->row.token, "", "packed-refs");
+	struct packed_snapshot *snap;
+	int r;
+
+	r = rewrite_locked(rp, held, names, nr, &row->rec);
+	if (r == 0)
+		r = packed_snapshot(rp->repo->packed, &snap);
+	if (r < 0)
+		return r;
+	packed_snapshot_put(rp->snap);
+	rp->snap = snap;
+	return 0;
+}
+
+/* If that was one of these. */
+static struct stale_lock *held_lock(struct replay *rp, const struct redo *redos,
+    size_t nr)
+{
+	struct stale_lock *held = NULL;
+	size_t i;
+
+	for (i = 0; i < nr && held == NULL; i++)
+		held = stale_lookup(rp->stale, redos[i].last->row->row.token,
+		    "", "packed-refs");
+	return held;
+}
+
 static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
 {
-	const char **names;
+	struct packed_edit *names;
 	size_t i, k = 0;
 	int r = 0;
 
@@ -113,10 +132,11 @@ static int delete_packed(struct replay *rp, struct redo *redos, size_t nr)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		if (redos[i].in_packed)
-			names[k++] = redos[i].chain->name;
+			names[k++].name = redos[i].chain->name;
 	if (k > 0) {
 		qsort(names, k, sizeof(*names), by_name);
-		r = rewrite_locked(rp, redos, nr, names, k);
+		r = rewrite_locked(rp, held_lock(rp, redos, nr), names, k,
+		    &redos[0].last->row->rec);
 	}
 	free(names);
 	return r;

@@ -103,6 +103,8 @@ static void add_published(struct dirs *d, const struct change *c)
 	add_parents(d, c, c->name, c->made_dirs);
 	switch (c->action) {
 	case CHANGE_WRITE:
+		if (c->to_packed)
+			add(d, c->group->repo->fd, "");
 		break;
 	case CHANGE_DELETE:
 		add_log(d, c);

@@ -158,6 +158,7 @@ static void init_applier(struct store *s)
 	ap->journal = s->journal;
 	ap->durability = s->cfg.durability;
 	ap->prepare_max_ns = s->cfg.prepare_max_ns;
+	ap->packed_least = PACKED_LEAST;
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);

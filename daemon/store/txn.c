@@ -56,6 +56,7 @@ void txn_free(struct txn *txn)
 	for (i = 0; i < txn->nr_updates; i++) {
 		free(txn->updates[i].text);
 		free(txn->updates[i].locked_path);
+		free(txn->updates[i].peeled);
 		free(txn->updates[i].final_name);
 	}
 	free(txn->updates);

@@ -31,7 +31,8 @@ enum txn_again {
 enum txn_object {
 	TXN_OBJECT_UNKNOWN, /* there is none, or nobody looked */
 	TXN_OBJECT_COMMIT,
-	TXN_OBJECT_OTHER
+	TXN_OBJECT_TAG,  /* an annotated one */
+	TXN_OBJECT_OTHER /* a tree, a blob */
 };
 
 struct txn_update {
@@ -49,6 +50,8 @@ struct txn_update {
 				 below the common dir, without ".lock" */
 	enum txn_object object; /* what the new value is, by admission */
 	bool recorded;          /* its outcome is in the journal */
+	/* Of a tag: what it is of in the end; owned. NULL: nobody looked. */
+	struct refd_oid *peeled;
 
 	/* Prepared in a session: the ref that is locked, where a symbolic ref
 	 * led to it; owned, or NULL. */
@@ -138,6 +141,7 @@ struct txn_part {
 	struct txn *txn;
 	struct txn_update **updates; /* owned array; pointers borrowed */
 	size_t nr;
+	bool to_packed; /* the store's: its new refs go to packed-refs */
 };
 
 /*

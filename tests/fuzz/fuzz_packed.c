@@ -129,7 +129,8 @@ static void check_lookups(const struct packed_snapshot *snap,
 }
 
 /* Takes out the refs whose place in the order PATTERN has a bit for. */
-static size_t choose(struct file *file, uint8_t pattern, const char **names)
+static size_t choose(struct file *file, uint8_t pattern,
+    struct packed_edit *edits)
 {
 	size_t i, j, nr = 0;
 
@@ -139,7 +140,8 @@ static size_t choose(struct file *file, uint8_t pattern, const char **names)
 		     j++)
 			file->refs[j].taken_out = pattern >> i % 8 & 1;
 		if (file->refs[i].taken_out)
-			names[nr++] = file->refs[i].name;
+			edits[nr++] =
+			    (struct packed_edit){ .name = file->refs[i].name };
 	}
 	return nr;
 }
@@ -189,14 +191,14 @@ static void check_file(const struct sys *sys, int dirfd, const char *text,
 static void rewrite(const struct sys *sys, int dirfd, struct packed *packed,
     uint8_t pattern, const char *text, struct file *file)
 {
-	const char *names[REFS_MAX];
+	struct packed_edit edits[REFS_MAX];
 	struct packed_snapshot *snap;
 	bool changed;
 	size_t nr;
 
-	nr = choose(file, pattern, names);
+	nr = choose(file, pattern, edits);
 	expect(
-	    packed_rewrite_begin(packed, names, nr, 0644, true, &changed) == 0);
+	    packed_rewrite_begin(packed, edits, nr, 0644, true, &changed) == 0);
 	expect(changed == (nr > 0));
 	if (!changed)
 		return;

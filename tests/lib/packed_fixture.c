@@ -53,6 +53,18 @@ const char *value(const char *name)
 	return hex;
 }
 
+int begin_without(const char *const *names, size_t nr, mode_t mode,
+    bool *changed)
+{
+	struct packed_edit edits[8] = { { .name = NULL } };
+	size_t i;
+
+	ck_assert_uint_le(nr, COUNT(edits));
+	for (i = 0; i < nr; i++)
+		edits[i].name = names[i];
+	return packed_rewrite_begin(packed, edits, nr, mode, true, changed);
+}
+
 void replace(const char *text)
 {
 	tmp_put("packed-refs.other", text);

@@ -24,6 +24,9 @@ void packed_teardown(void);
 struct packed_snapshot *take(void);
 /* The value of NAME as hex, "" when it is not there. */
 const char *value(const char *name);
+/* Begins a rewrite without NAMES. */
+int begin_without(const char *const *names, size_t nr, mode_t mode,
+    bool *changed);
 /* Another file takes the place of packed-refs, as git does it. */
 void replace(const char *text);
 

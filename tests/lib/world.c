@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,12 @@ struct refd_oid world_oid(char c)
 static enum refd_status configure(const struct repos *repos, struct repo *repo,
     char **why)
 {
-	(void)repos;
+	const struct world *w = (const struct world *)((const char *)repos -
+	    offsetof(struct world, store.repos));
+
 	(void)why;
 	repo->bare = true;
-	repo->log_policy = REFLOG_ALWAYS;
+	repo->log_policy = w->packed_least > 0 ? REFLOG_NEVER : REFLOG_ALWAYS;
 	return REFD_OK;
 }
 
@@ -218,6 +221,7 @@ static void init_applier(struct world *w)
 	ap->journal = w->store.journal;
 	ap->durability = w->store.cfg.durability;
 	ap->prepare_max_ns = INT64_MAX / 2;
+	ap->packed_least = w->packed_least > 0 ? w->packed_least : SIZE_MAX;
 	atomic_init(&ap->next_token,
 	    journal_this_start(w->store.journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = commit;
@@ -404,6 +408,24 @@ static void apply(struct world *w, struct txn *const *txns, size_t nr,
 	free(win.parts);
 }
 
+/* All are commits but those of tags' names, which are tags of commits. */
+static void look_at_objects(struct txn *txn)
+{
+	struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		u = &txn->updates[i];
+		u->object = TXN_OBJECT_COMMIT;
+		if (strncmp(u->ask->name, "refs/tags/", 10) != 0)
+			continue;
+		u->object = TXN_OBJECT_TAG;
+		u->peeled = malloc(sizeof(*u->peeled));
+		assert(u->peeled != NULL);
+		*u->peeled = world_oid('c');
+	}
+}
+
 struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 {
 	struct txn *txn = make_txn(w, spec, atomic);
@@ -416,6 +438,7 @@ struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 		txn_free(txn);
 		return NULL;
 	}
+	look_at_objects(txn);
 	/* As admission does, for windows to have later numbers. */
 	failed_live(&w->store, txn->repo);
 	return txn;

@@ -36,6 +36,9 @@ struct world {
 	uint64_t kept; /* records that the next start needs, ever */
 	/* The daemon's; journal unless set before world_start(). */
 	enum refd_durability mode;
+	/* So many refs made by one transaction go to packed-refs, and no ref
+	 * gets a log; 0: none does, and all get one. Before world_start(). */
+	size_t packed_least;
 	/* What the next transactions ask for. */
 	enum refd_durability asked;
 	unsigned seconds; /* of the next transaction's committer */

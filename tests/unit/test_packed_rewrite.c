@@ -28,8 +28,7 @@ static void compare_with_git(const char *const *names, size_t nr)
 	tmp_run("git -C theirs update-ref --stdin <deletions && "
 		"git -C theirs for-each-ref >want");
 	use_repo("repo");
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, names, nr, 0666, true, &changed), 0);
+	ck_assert_int_eq(begin_without(names, nr, 0666, &changed), 0);
 	ck_assert(changed);
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	tmp_run("git -C repo for-each-ref | cmp - want && "
@@ -62,8 +61,7 @@ START_TEST(all_refs_can_go)
 	char *text;
 
 	replace(HEADER A " refs/heads/x\n^" B "\n" A " refs/heads/y\n");
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, names, 2, 0644, true, &changed), 0);
+	ck_assert_int_eq(begin_without(names, 2, 0644, &changed), 0);
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	text = tmp_get("packed-refs");
 	ck_assert_str_eq(text, HEADER);
@@ -76,16 +74,13 @@ START_TEST(names_that_are_not_there_change_nothing)
 	static const char *const names[] = { "refs/heads/no", "refs/heads/q" };
 	bool changed = true;
 
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, names, 2, 0644, true, &changed), 0);
+	ck_assert_int_eq(begin_without(names, 2, 0644, &changed), 0);
 	ck_assert(!changed);
 	replace(A " refs/heads/p\n");
 	changed = true;
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, names, 2, 0644, true, &changed), 0);
+	ck_assert_int_eq(begin_without(names, 2, 0644, &changed), 0);
 	ck_assert(!changed);
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, NULL, 0, 0644, true, &changed), 0);
+	ck_assert_int_eq(begin_without(NULL, 0, 0644, &changed), 0);
 	ck_assert(!changed);
 	ck_assert(!tmp_exists("packed-refs.new"));
 }
@@ -101,8 +96,7 @@ START_TEST(an_odd_file_is_rewritten_sorted)
 
 	replace(B " refs/z\n" A " refs/m\n^" B "\n" A " refs/b\n^" B "\n" A
 		  " refs/m\n");
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, names, 3, 0644, true, &changed), 0);
+	ck_assert_int_eq(begin_without(names, 3, 0644, &changed), 0);
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	text = tmp_get("packed-refs");
 	ck_assert_str_eq(text, A " refs/b\n^" B "\n" B " refs/z\n");
@@ -120,8 +114,7 @@ static void check_header(const char *before, const char *after)
 		      A " refs/heads/x\n" A " refs/heads/y\n") > 0);
 	replace(was);
 	free(was);
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, names, 1, 0644, true, &changed), 0);
+	ck_assert_int_eq(begin_without(names, 1, 0644, &changed), 0);
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	text = tmp_get("packed-refs");
 	ck_assert(asprintf(&was, "%s%s", after, A " refs/heads/y\n") > 0);
@@ -149,8 +142,7 @@ static void begin_x(mode_t mode)
 {
 	bool changed = false;
 
-	ck_assert_int_eq(
-	    packed_rewrite_begin(packed, just_x, 1, mode, true, &changed), 0);
+	ck_assert_int_eq(begin_without(just_x, 1, mode, &changed), 0);
 	ck_assert(changed);
 }
 
@@ -200,9 +192,7 @@ START_TEST(a_link_is_read_but_not_rewritten)
 	tmp_put("elsewhere", A " refs/heads/x\n");
 	tmp_run("ln -s elsewhere packed-refs");
 	ck_assert_str_eq(value("refs/heads/x"), A);
-	ck_assert_int_eq(packed_rewrite_begin(packed, just_x, 1, 0644, true,
-			     &changed),
-	    -ELOOP);
+	ck_assert_int_eq(begin_without(just_x, 1, 0644, &changed), -ELOOP);
 	ck_assert(!tmp_exists("packed-refs.new"));
 	tmp_put("elsewhere2", B " refs/heads/x\n");
 	tmp_run("mv elsewhere2 elsewhere");
@@ -339,8 +329,7 @@ START_TEST(any_call_may_fail)
 		sys.fsync = f_fsync;
 		sys.renameat = f_renameat;
 		nr_calls = 0;
-		r = packed_rewrite_begin(packed, just_x, 1, 0644, true,
-		    &changed);
+		r = begin_without(just_x, 1, 0644, &changed);
 		if (r == 0)
 			r = packed_rewrite_finish(packed);
 		finished = nr_calls <= fault_at;

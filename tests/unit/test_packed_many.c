@@ -1,0 +1,620 @@
+/*
+ * Proves of large transactions of new refs, which go to packed-refs: which do,
+ * and which stay loose; the bytes; that one rewrite holds what others delete
+ * in the same window; that plain git, at any point of it, can't make a ref
+ * above or below one of the names beside it; that what is so taken is voided,
+ * taken out again, and of an atomic transaction all of it, also by the start
+ * after a kill; and over every point of the way that an error, a kill or a cut
+ * leaves refs and journal agreeing and nothing else.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/hand.h"
+#include "tests/lib/sweep.h"
+
+#define R      WORLD_REPO
+#define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
+#define ONES   "3131313131313131313131313131313131313131"
+#define TWOS   "3232323232323232323232323232323232323232"
+#define CS     "6363636363636363636363636363636363636363"
+#define KEEP   ONES " refs/heads/keep\n"
+#define P      ONES " refs/heads/p\n"
+
+static struct world *w;
+
+static void start(size_t least, const char *packed)
+{
+	w = world_new(memfs_new(), false);
+	w->packed_least = least;
+	if (packed != NULL)
+		memfs_write(w->fs, R "/packed-refs", packed);
+	ck_assert_int_eq(world_start(w), 0);
+}
+
+static void stop(void)
+{
+	char *locks = memfs_list_locks(w->fs, R);
+
+	ck_assert_str_eq(locks, "");
+	free(locks);
+	world_free(w);
+}
+
+static void expect_ok(const char *spec, bool atomic)
+{
+	struct txn *txn = world_apply(w, spec, atomic);
+	size_t i;
+
+	ck_assert_ptr_nonnull(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		ck_assert_msg(txn->updates[i].status == REFD_OK, "%s: %s",
+		    txn->updates[i].ask->name,
+		    refd_status_name(txn->updates[i].status));
+	world_done(w, txn);
+}
+
+static void remove_file(struct memfs *fs, const char *path)
+{
+	SYS(memfs_other(fs), unlinkat, -100, path);
+}
+
+static bool is_loose(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), R "/refs/%s", name);
+	return memfs_exists(w->fs, path);
+}
+
+/* ---- where they go ---- */
+
+START_TEST(many_go_to_packed_refs)
+{
+	start(3, HEADER KEEP);
+	expect_ok("b=1:0;@refs/tags/v=2:0;x/y=1:0", _i);
+	ck_assert(memfs_holds(w->fs, R "/packed-refs",
+	    HEADER ONES " refs/heads/b\n" KEEP ONES " refs/heads/x/y\n" TWOS
+			" refs/tags/v\n^" CS "\n"));
+	ck_assert(!is_loose("heads/b") && !is_loose("tags/v"));
+	/* No directory is left where nothing is. */
+	ck_assert(!is_loose("heads/x"));
+	stop();
+}
+END_TEST
+
+START_TEST(the_first_packed_refs_has_gits_header)
+{
+	start(2, NULL);
+	expect_ok("b=1:0;c=1:0", true);
+	ck_assert(memfs_holds(w->fs, R "/packed-refs",
+	    HEADER ONES " refs/heads/b\n" ONES " refs/heads/c\n"));
+	stop();
+}
+END_TEST
+
+START_TEST(few_stay_loose)
+{
+	start(3, HEADER KEEP);
+	expect_ok("b=1:0;c=1:0", true);
+	ck_assert(is_loose("heads/b") && is_loose("heads/c"));
+	stop();
+}
+END_TEST
+
+/* Moved, deleted and confirmed ones do not count, and stay what they are; what
+ * is made beside them is packed, unless all are to be had together. */
+START_TEST(what_is_not_new_stays_loose)
+{
+	start(2, HEADER KEEP);
+	expect_ok("old=1", false);
+	expect_ok("b=1:0;c=1:0;old=2:1;keep=1:1;free=1", false);
+	ck_assert(!is_loose("heads/b") && !is_loose("heads/c"));
+	ck_assert(is_loose("heads/old") && is_loose("heads/free"));
+	ck_assert_int_eq(world_ref(w, "b"), '1');
+	ck_assert_int_eq(world_ref(w, "old"), '2');
+	expect_ok("d=1:0;e=1:0;old=3:2", true);
+	ck_assert(is_loose("heads/d") && is_loose("heads/e"));
+	stop();
+}
+END_TEST
+
+START_TEST(a_log_keeps_it_loose)
+{
+	start(2, HEADER KEEP);
+	memfs_mkdirs(w->fs, R "/logs/refs/heads");
+	memfs_write(w->fs, R "/logs/refs/heads/b", "");
+	expect_ok("b=1:0;c=1:0;d=1:0", false);
+	ck_assert(is_loose("heads/b") && !is_loose("heads/c"));
+	ck_assert_int_eq(world_log_count(w, "b", '0', '1'), 1);
+	memfs_write(w->fs, R "/logs/refs/heads/e", "");
+	expect_ok("e=1:0;f=1:0", true);
+	ck_assert(is_loose("heads/e") && is_loose("heads/f"));
+	stop();
+}
+END_TEST
+
+START_TEST(a_symbolic_ref_keeps_it_loose)
+{
+	start(2, HEADER KEEP);
+	expect_ok("s>t", false);
+	expect_ok("s=1:0;c=1:0;d=1:0", false);
+	ck_assert(is_loose("heads/t") && !is_loose("heads/c"));
+	ck_assert_int_eq(world_ref(w, "t"), '1');
+	stop();
+}
+END_TEST
+
+START_TEST(own_worktrees_refs_are_never_packed)
+{
+	start(2, HEADER KEEP);
+	expect_ok("@refs/bisect/a=1:0;@refs/worktree/b=1:0;c=1:0;d=1:0", false);
+	ck_assert(is_loose("bisect/a") && is_loose("worktree/b"));
+	ck_assert(!is_loose("heads/c"));
+	stop();
+}
+END_TEST
+
+/* They do not wait for it as deletions do. */
+START_TEST(a_held_lock_on_packed_refs_keeps_them_loose)
+{
+	start(2, HEADER KEEP);
+	memfs_write(w->fs, R "/packed-refs.lock", "");
+	expect_ok("b=1:0;c=1:0", _i);
+	ck_assert(is_loose("heads/b") && is_loose("heads/c"));
+	remove_file(w->fs, R "/packed-refs.lock");
+	stop();
+}
+END_TEST
+
+/* A git that holds the lock of "a/b" has perhaps looked for what is below it
+ * already. */
+START_TEST(a_lock_above_keeps_it_loose)
+{
+	start(2, HEADER KEEP);
+	memfs_mkdirs(w->fs, R "/refs/heads/a");
+	memfs_write(w->fs, R "/refs/heads/a/b.lock", "");
+	expect_ok("a/b/c/d=1:0;e=1:0;f=1:0", false);
+	ck_assert(is_loose("heads/a/b/c/d") && !is_loose("heads/e"));
+	remove_file(w->fs, R "/refs/heads/a/b.lock");
+	stop();
+}
+END_TEST
+
+START_TEST(names_in_the_way_fail_as_ever)
+{
+	struct txn *txn;
+
+	start(2, HEADER KEEP P);
+	expect_ok("d/f=1", false);
+	txn = world_apply(w, "d=1:0;keep=2:0;p/x=1:0;g=1:0;h=1:0", false);
+	ck_assert_int_eq(txn->updates[0].status, REFD_CONFLICT);
+	ck_assert_int_eq(txn->updates[1].status, REFD_EXISTS);
+	ck_assert_int_eq(txn->updates[2].status, REFD_CONFLICT);
+	ck_assert_int_eq(txn->updates[3].status, REFD_OK);
+	ck_assert_int_eq(txn->updates[4].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert(memfs_holds(w->fs, R "/packed-refs",
+	    HEADER ONES " refs/heads/g\n" ONES " refs/heads/h\n" KEEP P));
+	stop();
+}
+END_TEST
+
+START_TEST(one_rewrite_with_deletions_of_others)
+{
+	struct txn *txns[3];
+	size_t i;
+
+	start(2, HEADER KEEP P);
+	expect_ok("old=1", false);
+	txns[0] = world_begin(w, "b=1:0;c=1:0", true);
+	txns[1] = world_begin(w, "-p:1", false);
+	txns[2] = world_begin(w, "old=2:1", false);
+	world_window(w, txns, 3);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(txns[i]->updates[0].status, REFD_OK);
+		world_done(w, txns[i]);
+	}
+	ck_assert(memfs_holds(w->fs, R "/packed-refs",
+	    HEADER ONES " refs/heads/b\n" ONES " refs/heads/c\n" KEEP));
+	stop();
+}
+END_TEST
+
+/* packed-refs would stay locked for as long as its client likes. */
+START_TEST(a_session_stays_loose)
+{
+	struct txn *txn;
+
+	start(2, HEADER KEEP);
+	txn = world_session(w, "b=1:0;c=1:0", true);
+	ck_assert(!memfs_exists(w->fs, R "/packed-refs.lock"));
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert(is_loose("heads/b") && is_loose("heads/c"));
+	stop();
+}
+END_TEST
+
+/* ---- git beside it ---- */
+
+/* What git does for NAME at some point of ours: its lock, then a look at what
+ * is loose, and at packed-refs; the rename comes when we are done. */
+static struct foreign {
+	const char *dir, *lock, *file, *prefix; /* PREFIX: in its way */
+	bool below, came, has_lock;
+} below = { R "/refs/heads/n", R "/refs/heads/n/x.lock", R "/refs/heads/n/x",
+	" refs/heads/n\n", true, false, false },
+  above = { R "/refs/heads", R "/refs/heads/m.lock", R "/refs/heads/m",
+	  " refs/heads/m/", false, false, false };
+
+static void git_begins(struct memfs *fs, void *arg)
+{
+	struct foreign *f = arg;
+	char *packed;
+	size_t len;
+
+	f->came = true;
+	/* mkdir where a file is, or a lock that is held. */
+	if (memfs_holds(fs, f->dir, ONES "\n") || memfs_exists(fs, f->lock))
+		return;
+	memfs_mkdirs(fs, f->dir);
+	memfs_write(fs, f->lock, ONES "\n");
+	packed = memfs_read(fs, R "/packed-refs", &len);
+	f->has_lock = memmem(packed, len, f->prefix, strlen(f->prefix)) == NULL;
+	free(packed);
+	/* Directories that are not empty. */
+	if (!f->below && memfs_exists(fs, f->file))
+		f->has_lock = false;
+	if (!f->has_lock)
+		remove_file(fs, f->lock);
+}
+
+/* true: it has its ref. */
+static bool git_ends(struct foreign *f)
+{
+	const struct sys *other = memfs_other(w->fs);
+
+	if (!f->has_lock)
+		return false;
+	f->has_lock = false;
+	if (!f->below && memfs_exists(w->fs, f->file))
+		SYS(other, rmdirat, -100, f->file);
+	if (SYS(other, renameat, -100, f->lock, -100, f->file) == 0)
+		return true;
+	remove_file(w->fs, f->lock);
+	return false;
+}
+
+/* Two of them make refs, and a third: "n" is what git goes below, or "m/q"
+ * what it goes above. */
+static void beside_git(struct foreign *f, const char *spec, const char *name,
+    bool atomic, bool by_kill)
+{
+	unsigned nr_ours = 0, nr_gits = 0;
+	unsigned long n;
+	struct txn *txn;
+	bool ok, has;
+
+	f->came = true;
+	for (n = 0; f->came; n++) {
+		start(3, HEADER KEEP);
+		f->came = false;
+		memfs_between(w->fs, n, git_begins, f);
+		txn = world_apply(w, spec, atomic);
+		ok = txn->updates[0].status == REFD_OK;
+		ck_assert(ok || txn->updates[0].status == REFD_CONFLICT);
+		ck_assert_int_eq(txn->updates[1].status,
+		    ok || !atomic ? REFD_OK : REFD_ABORTED);
+		world_done(w, txn);
+		has = git_ends(f);
+		ck_assert_msg(ok != has || !ok, "at %lu: both have it", n);
+		if (by_kill)
+			ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_msg(world_ref(w, name) == (ok ? '1' : '0'),
+		    "at %lu: %s is at '%c'", n, name, world_ref(w, name));
+		ck_assert_int_eq(world_ref(w, "o"), ok || !atomic ? '1' : '0');
+		ck_assert_int_eq(world_ref(w, "keep"), '1');
+		nr_ours += ok;
+		nr_gits += has;
+		stop();
+	}
+	ck_assert_uint_ge(nr_ours, 10);
+	/* A directory of ours is in its way above a name. */
+	ck_assert_uint_ge(nr_gits, f->below ? 10 : 0);
+}
+
+START_TEST(git_below_a_name)
+{
+	beside_git(&below, "n=1:0;o=1:0;r=1:0", "n", _i & 1, _i & 2);
+}
+END_TEST
+
+START_TEST(git_above_a_name)
+{
+	beside_git(&above, "m/q=1:0;o=1:0;r=1:0", "m/q", _i & 1, _i & 2);
+}
+END_TEST
+
+static void git_comes(struct memfs *fs, void *arg)
+{
+	(void)arg;
+	git_begins(fs, &below);
+}
+
+/* Killed at each change of the disk, with git below the name since the
+ * commit: what the next start makes of it does not tear the atomic one, and
+ * is not both. */
+static int commit_then_git(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	int r = journal_commit(w->store.journal, rows, nr, flush);
+
+	(void)arg;
+	git_comes(w->fs, NULL);
+	return r;
+}
+
+START_TEST(killed_with_git_below_a_name)
+{
+	bool hit = true, has, done = false;
+	unsigned long n;
+	char o;
+
+	for (n = 0; hit; n++) {
+		start(3, HEADER KEEP);
+		w->store.applier.commit = commit_then_git;
+		memfs_kill_at(w->fs, n);
+		world_done(w, world_apply(w, "n=1:0;o=1:0;r=1:0", _i));
+		hit = memfs_was_hit(w->fs);
+		ck_assert_int_eq(hand_kill(w), 0);
+		has = git_ends(&below);
+		done = done || has;
+		ck_assert_msg(!has || world_ref(w, "n") == '0',
+		    "at %lu: both have it", n);
+		o = world_ref(w, "o");
+		ck_assert(o == '0' || o == '1');
+		if (_i)
+			ck_assert_msg(o == world_ref(w, "n") &&
+				o == world_ref(w, "r"),
+			    "at %lu: torn", n);
+		ck_assert_int_eq(world_ref(w, "keep"), '1');
+		stop();
+	}
+	ck_assert(done);
+}
+END_TEST
+
+/* After a cut a mere lock below the name is what a dead git left, which had
+ * found the name taken. */
+START_TEST(a_dead_gits_lock_below_takes_nothing)
+{
+	start(2, HEADER KEEP);
+	expect_ok("n=1:0;o=1:0", _i);
+	hand_sync(w);
+	memfs_mkdirs(w->fs, R "/refs/heads/n");
+	memfs_write(w->fs, R "/refs/heads/n/x.lock", "");
+	hand_sync(w);
+	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_ALL, 0), 0);
+	ck_assert_int_eq(world_ref(w, "n"), '1');
+	remove_file(w->fs, R "/refs/heads/n/x.lock");
+	stop();
+}
+END_TEST
+
+/* ---- every point ---- */
+
+static const struct variant {
+	bool atomic, state_elsewhere;
+	enum refd_durability mode;
+} variants[] = {
+	{ .atomic = true },
+	{ .state_elsewhere = true, .mode = REFD_DURABILITY_FSYNC },
+};
+#define NR_VARIANTS ((int)(sizeof(variants) / sizeof(*variants)))
+
+/* Made by the one transaction; the other deletes "p". */
+static const char *const made[] = { "b", "q/r", "@refs/tags/t" };
+#define NR_MADE (sizeof(made) / sizeof(*made))
+
+struct state {
+	struct world *w;
+	const struct variant *v;
+	struct refd_txid ids[2];
+	bool was_ok[NR_MADE + 1];
+};
+
+static void *set_up(struct memfs *fs, void *arg)
+{
+	struct state *s = calloc(1, sizeof(*s));
+
+	s->v = arg;
+	s->w = world_new(fs, s->v->state_elsewhere);
+	s->w->packed_least = NR_MADE;
+	s->w->mode = s->v->mode;
+	memfs_write(fs, R "/packed-refs", HEADER KEEP P);
+	ck_assert_int_eq(world_start(s->w), 0);
+	return s;
+}
+
+static int apply(void *state)
+{
+	struct state *s = state;
+	struct txn *txns[2];
+	size_t i;
+
+	txns[0] =
+	    world_begin(s->w, "b=3:0;q/r=3:0;@refs/tags/t=3:0", s->v->atomic);
+	txns[1] = world_begin(s->w, "-p:1", false);
+	if (txns[0] != NULL && txns[1] != NULL)
+		world_window(s->w, txns, 2);
+	for (i = 0; i < 2; i++)
+		if (txns[i] != NULL)
+			s->ids[i] = txns[i]->req.txid;
+	for (i = 0; i < NR_MADE && txns[0] != NULL; i++)
+		s->was_ok[i] = txns[0]->updates[i].status == REFD_OK;
+	if (txns[1] != NULL)
+		s->was_ok[NR_MADE] = txns[1]->updates[0].status == REFD_OK;
+	world_done(s->w, txns[0]);
+	world_done(s->w, txns[1]);
+	return 0;
+}
+
+static int start_again(void *state)
+{
+	struct state *s = state;
+
+	world_crash(s->w);
+	return world_start(s->w);
+}
+
+static const char *check_litter(struct world *world)
+{
+	const struct sys *sys = memfs_other(world->fs);
+	char *locks = memfs_list_locks(world->fs, R);
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	bool any = locks[0] != '\0';
+
+	free(locks);
+	if (any)
+		return "a lock is left";
+	if (memfs_exists(world->fs, R "/packed-refs.new"))
+		return "packed-refs.new is left";
+	if (SYS(sys, dir_open, -100, R "/refd/stage", &dir) < 0)
+		return NULL;
+	any = SYS(sys, dir_next, dir, &entry) > 0;
+	SYS(sys, dir_close, dir);
+	return any ? "something staged is left" : NULL;
+}
+
+static const char *look(void *state, const struct sweep_now *now)
+{
+	static char text[128];
+	struct state *s = state;
+	struct hand h = { .w = s->w };
+	bool is_ok, gone;
+	size_t i, nr = 0;
+	char c;
+
+	if (world_ref(s->w, "keep") != '1')
+		return "a ref of nobody's business is gone";
+	if (now->when == SWEEP_ALIVE)
+		return NULL;
+	h.txid = s->ids[0];
+	for (i = 0; i < NR_MADE; i++) {
+		is_ok = hand_status(&h, (uint32_t)i) == REFD_OK;
+		c = world_ref(s->w, made[i]);
+		snprintf(text, sizeof(text), "%s is at '%c', %sok now, %sok",
+		    made[i], c, is_ok ? "" : "not ",
+		    s->was_ok[i] ? "" : "not ");
+		if (c != (is_ok ? '3' : '0') || (s->was_ok[i] && !is_ok) ||
+		    (!is_ok && !now->was_hit))
+			return text;
+		nr += is_ok;
+	}
+	if (s->v->atomic && nr > 0 && nr < NR_MADE)
+		return "an atomic transaction is torn";
+	h.txid = s->ids[1];
+	is_ok = hand_status(&h, 0) == REFD_OK;
+	gone = world_ref(s->w, "p") == '0';
+	if (gone != is_ok || (s->was_ok[NR_MADE] && !is_ok))
+		return "the deletion is not what the journal says";
+	/* That a lock's name lasts and its token's does not is strict mode's:
+	 * no file system does it. */
+	if (now->kind == SWEEP_ERRNO && now->mode == MEMFS_STRICT)
+		return NULL;
+	return check_litter(s->w);
+}
+
+static void tear_down(void *state)
+{
+	struct state *s = state;
+
+	world_free(s->w);
+	free(s);
+}
+
+static struct sweep sweep_of(int i)
+{
+	return (struct sweep){ .name = "many",
+		.arg = (void *)(uintptr_t)&variants[i],
+		.setup = set_up,
+		.run = apply,
+		.recover = start_again,
+		.check = look,
+		.done = tear_down,
+		.choices = 4 };
+}
+
+START_TEST(an_error_anywhere)
+{
+	static const int errs[] = { -EIO, -ENOSPC, 0 };
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	s.may_sync_again = true;
+	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 60);
+}
+END_TEST
+
+START_TEST(a_kill_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_kill(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 15);
+}
+END_TEST
+
+START_TEST(a_cut_anywhere)
+{
+	struct sweep_report report = { 0 };
+	struct sweep s = sweep_of(_i);
+
+	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
+	ck_assert_uint_gt(report.points, 30);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("packed_many");
+	TCase *tc = tcase_create("packed_many");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, many_go_to_packed_refs, 0, 2);
+	tcase_add_test(tc, the_first_packed_refs_has_gits_header);
+	tcase_add_test(tc, few_stay_loose);
+	tcase_add_test(tc, what_is_not_new_stays_loose);
+	tcase_add_test(tc, a_log_keeps_it_loose);
+	tcase_add_test(tc, a_symbolic_ref_keeps_it_loose);
+	tcase_add_test(tc, own_worktrees_refs_are_never_packed);
+	tcase_add_loop_test(tc, a_held_lock_on_packed_refs_keeps_them_loose, 0,
+	    2);
+	tcase_add_test(tc, a_lock_above_keeps_it_loose);
+	tcase_add_test(tc, names_in_the_way_fail_as_ever);
+	tcase_add_test(tc, one_rewrite_with_deletions_of_others);
+	tcase_add_test(tc, a_session_stays_loose);
+	tcase_add_loop_test(tc, git_below_a_name, 0, 4);
+	tcase_add_loop_test(tc, git_above_a_name, 0, 4);
+	tcase_add_loop_test(tc, killed_with_git_below_a_name, 0, 2);
+	tcase_add_loop_test(tc, a_dead_gits_lock_below_takes_nothing, 0, 2);
+	tcase_add_loop_test(tc, an_error_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, a_kill_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, a_cut_anywhere, 0, NR_VARIANTS);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -406,7 +406,7 @@ bool batch_init(struct batch *b, struct applier *ap, struct window *w,
 	memset(b, 0, sizeof(*b));
 	b->ap = ap;
 	b->sys = ap->sys;
-	b->safe_fd = -1;
+	b->safe_fd = b->logless_fd = -1;
 	batch_stand_init(b);
 	b->size = nr + 1;
 	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));

@@ -104,6 +104,7 @@ struct change {
 	bool staged, locked, linked, published;
 	bool exists; /* under the lock; of a symbolic ref: what it leads to */
 	bool is_loose;
+	bool is_vacant; /* neither file nor directory is at its name */
 	struct refd_oid old_oid;
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
@@ -143,6 +144,9 @@ struct batch {
 	/* The directory that was looked at last and leads out of nothing. */
 	int safe_fd;
 	char safe_dir[REFD_PATH_MAX];
+	/* The directory of logs that was looked for last, and was not there. */
+	int logless_fd;
+	char logless_dir[REFD_PATH_MAX];
 	bool has_notes; /* updates decided before: to be recorded */
 	enum refd_durability strongest; /* of its shares */
 	struct flush flush;

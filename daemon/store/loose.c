@@ -163,6 +163,7 @@ int loose_read(const struct sys *sys, int dirfd, const char *path,
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENXIO) {
 		*value = (struct loose_value){
 			.kind = fd == -ENXIO ? LOOSE_BROKEN : LOOSE_ABSENT,
+			.is_vacant = fd == -ENOENT,
 		};
 		return 0;
 	}

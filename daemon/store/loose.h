@@ -31,6 +31,7 @@ struct loose_value {
 	/* It says no more than loose_format() writes; of a symref: it ends
 	 * with a line feed and no NUL is in it. What is torn is not exact. */
 	bool exact;
+	bool is_vacant;   /* ABSENT, and there is no directory either */
 	char *target;     /* of a symref, unchecked, may be ""; owned */
 	int64_t mtime_ns; /* of the file, where there is one */
 };

@@ -296,9 +296,10 @@ static void check_below(struct batch *b, struct change *c)
 	char path[REFD_REFNAME_MAX + 2];
 	const char *below = NULL;
 	char *loose = NULL;
-	int r;
+	int r = 0;
 
-	r = loose_find_below(b->sys, c->dirfd, c->name, &loose);
+	if (!c->is_vacant)
+		r = loose_find_below(b->sys, c->dirfd, c->name, &loose);
 	if (r > 0) {
 		change_cant_lock(c, REFD_CONFLICT,
 		    "'%s' exists; cannot create '%s'", loose,
@@ -329,7 +330,7 @@ static void check_conflicts(struct batch *b, struct change *c)
 	}
 	check_below(b, c);
 	check_siblings(b, c);
-	if (!change_is_live(c) || c->action != CHANGE_WRITE)
+	if (!change_is_live(c) || c->action != CHANGE_WRITE || c->is_vacant)
 		return;
 	r = loose_clear_dirs(b->sys, c->dirfd, c->name, &blocker);
 	if (r == -ENOTEMPTY)

@@ -311,6 +311,7 @@ static void read_loose(struct batch *b, struct change *c)
 	switch (value.kind) {
 	case LOOSE_ABSENT:
 	case LOOSE_DIR:
+		c->is_vacant = value.is_vacant;
 		break;
 	case LOOSE_OID:
 		c->exists = c->is_loose = true;

@@ -80,10 +80,31 @@ static int share_log(struct batch *b, struct change *c, const char *path)
 	return SYS(b->sys, fchmodat, c->dirfd, path, mode);
 }
 
+/* No log is made for C, and none can be there where its directory is not. */
+static bool has_no_log(struct batch *b, const struct change *c,
+    const char *path, bool may_create)
+{
+	char dir[REFD_PATH_MAX];
+	struct sys_stat st;
+
+	if (may_create)
+		return false;
+	strcpy(dir, path);
+	*strrchr(dir, '/') = '\0';
+	if (c->dirfd == b->logless_fd && strcmp(dir, b->logless_dir) == 0)
+		return true;
+	if (SYS(b->sys, lstatat, c->dirfd, dir, &st) != -ENOENT)
+		return false;
+	b->logless_fd = c->dirfd;
+	strcpy(b->logless_dir, dir);
+	return true;
+}
+
 void batch_prepare_logs(struct batch *b)
 {
 	char path[REFD_PATH_MAX];
 	struct change *c;
+	bool may_create;
 	size_t i;
 	int r;
 
@@ -93,12 +114,13 @@ void batch_prepare_logs(struct batch *b)
 		    (!is_logged(c) && c->action != CHANGE_DELETE))
 			continue;
 		change_log_path(c, path);
-		if (!change_stays_inside(b, c, path) || !is_logged(c))
+		may_create = change_forces_log(c) ||
+		    reflog_policy_creates(c->share->log_policy,
+			change_shown_name(c));
+		if (!change_stays_inside(b, c, path) || !is_logged(c) ||
+		    has_no_log(b, c, path, may_create))
 			continue;
-		r = reflog_prepare(b->sys, c->dirfd, path,
-		    change_forces_log(c) ||
-			reflog_policy_creates(c->share->log_policy,
-			    change_shown_name(c)),
+		r = reflog_prepare(b->sys, c->dirfd, path, may_create,
 		    c->share->file_mode, c->share->dir_mode, &c->log,
 		    &c->log_made, &c->log_made_dirs);
 		if (r == 0 && c->log && !c->log_made)

@@ -77,6 +77,7 @@ static const struct stage {
 	/* The directories. */
 	{ "mkdirat *", ONE },
 	{ "dir_open refs/heads/*", ONE },
+	{ "dir_next *", ONE },
 	{ "rmdirat refs/heads/*", ONE },
 	/* packed-refs: read, written, synced, renamed. */
 	{ "fstat packed-refs.new", NOBODY },
@@ -112,6 +113,8 @@ static void start(void)
 	size_t i;
 
 	w = world_new(memfs_new(), true);
+	/* Empty directories where a ref is to be made. */
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/e/e");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/keep\n"

@@ -204,9 +204,9 @@ START_TEST(what_could_not_be_deleted)
 	ck_assert_int_eq(apply(sr_commit), REFD_OK);
 	tmp_run("git -C r.git pack-refs --all");
 	fails_at = "packed-refs";
-	ck_assert_int_eq(apply(NULL), REFD_IO);
+	ck_assert_int_eq(apply(NULL), REFD_ABORTED);
 	fails_at = NULL;
-	ck_assert_int_eq(ask(), REFD_IO);
+	ck_assert_int_eq(ask(), REFD_ABORTED);
 	ck_assert(access("r.git/packed-refs.lock", F_OK) != 0);
 	wait_checkpoints(3);
 	sr_close();

@@ -17,6 +17,7 @@
 #include "client/push/hook.h"
 #include "client/restore/restore.h"
 #include "client/update/update.h"
+#include "client/verify.h"
 
 static int command_help(int argc, char **argv);
 static int command_version(int argc, char **argv);
@@ -48,7 +49,7 @@ static const struct {
 	{ "daemon", command_daemon, "run the daemon, in the foreground" },
 	{ "recover", command_admin, "replay the journal by hand" },
 	{ "disown", command_admin, "free a repository of a lost journal" },
-	{ "verify", command_admin, "check a repository's refs" },
+	{ "verify", command_verify, "check a repository's refs" },
 	{ "doctor", command_doctor, "look for what is set up wrongly" },
 	{ "check-config", command_admin, "check the daemon's configuration" },
 	{ "bench", command_bench, "measure what it does on this machine" },

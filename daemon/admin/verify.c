@@ -21,6 +21,7 @@
 
 struct tally {
 	bool json, begun;
+	int restored_fd; /* tells who runs this what was; -1: nobody */
 	unsigned long counts[VERIFY_ERROR + 1], repaired;
 	unsigned long standing; /* and no mere notes */
 };
@@ -32,12 +33,14 @@ static void usage(FILE *to)
 	    "<repository>...\n");
 }
 
-static int parse(int argc, char **argv, struct verify_options *opt, bool *json)
+static int parse(int argc, char **argv, struct verify_options *opt,
+    struct tally *tally)
 {
 	static const struct option longs[] = {
 		{ "state", required_argument, NULL, 's' },
 		{ "repair", no_argument, NULL, 'r' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "restored-fd", required_argument, NULL, 'f' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -52,7 +55,9 @@ static int parse(int argc, char **argv, struct verify_options *opt, bool *json)
 		else if (c == 'r')
 			opt->repair = true;
 		else if (c == 'j')
-			*json = true;
+			tally->json = true;
+		else if (c == 'f')
+			tally->restored_fd = atoi(optarg);
 		else
 			return c == 'h' ? 1 : -1;
 	}
@@ -162,6 +167,9 @@ static void found(void *arg, const struct verify_finding *f)
 		print_json(tally, f);
 	else
 		print_for_people(f);
+	if (tally->restored_fd >= 0 && f->value != NULL)
+		dprintf(tally->restored_fd, "%s%c%s%c%s%c%s%c", f->repo, 0,
+		    f->ref, 0, f->value, 0, f->from, 0);
 }
 
 static void sum_up(const struct tally *tally, int looked_at)
@@ -183,7 +191,7 @@ static void sum_up(const struct tally *tally, int looked_at)
 
 int admin_verify(int argc, char **argv)
 {
-	struct tally tally = { .json = false };
+	struct tally tally = { .restored_fd = -1 };
 	struct verify_options opt = { .sys = &sys_kernel,
 		.patience_ns = PATIENCE_NS,
 		.ledger_max = LEDGER_MAX,
@@ -192,7 +200,7 @@ int admin_verify(int argc, char **argv)
 	int i, r, looked_at = 0;
 	char *why;
 
-	r = parse(argc, argv, &opt, &tally.json);
+	r = parse(argc, argv, &opt, &tally);
 	if (r != 0) {
 		usage(r < 0 ? stderr : stdout);
 		return r < 0 ? 129 : 0;

@@ -105,6 +105,8 @@ struct verify_finding {
 	/* What was done, and where the evidence is; or why nothing was. */
 	const char *repair;
 	bool is_repaired;
+	/* Of a ref that was restored to an id: that, and what knew it. */
+	const char *value, *from;
 };
 
 struct verify_options {

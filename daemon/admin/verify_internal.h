@@ -67,6 +67,9 @@ struct verify {
 	struct verify_place *worktrees;
 	size_t nr_worktrees;
 
+	/* What repairing restored last. */
+	char value[REFD_OID_HEX + 1], from[160];
+
 	/* This look. */
 	const struct verify_subject *subject;
 	bool is_sure, is_suspicious;

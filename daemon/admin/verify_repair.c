@@ -9,8 +9,9 @@
  *
  * What is not done, and said so: anything before recovery, or of a ref that is
  * parked; under another's lock; a well-formed value is never replaced. No
- * record is made of it: a later recovery finds a file that is younger than
- * its records, and leaves it.
+ * record is made of it here: a later recovery finds a file that is younger than
+ * its records, and leaves it. Who asked for it confirms the value through the
+ * daemon, where one serves (client/verify).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -265,6 +266,10 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 			   value.target != NULL ? value.target :
 						  refd_oid_hex(&value.oid, hex),
 			   value.from, kept);
+	if (r == 0 && value.target == NULL) {
+		refd_oid_hex(&value.oid, v->value);
+		snprintf(v->from, sizeof(v->from), "%s", value.from);
+	}
 	free(value.target);
 	return said;
 }
@@ -387,6 +392,7 @@ char *verify_repair(struct verify *v, enum verify_id id,
     const struct verify_subject *s, bool *done)
 {
 	*done = false;
+	v->value[0] = '\0';
 	if (s == NULL)
 		return NULL;
 	if (v->awaits)

@@ -71,6 +71,10 @@ void verify_found(struct verify *v, enum verify_id id, const char *ref,
 	finding.text = text != NULL ? text : ids[id].word;
 	if (v->opt->repair)
 		repair = verify_repair(v, id, v->subject, &finding.is_repaired);
+	if (repair != NULL && v->value[0] != '\0') {
+		finding.value = v->value;
+		finding.from = v->from;
+	}
 	finding.repair = repair;
 	v->opt->found(v->opt->arg, &finding);
 	free(repair);

@@ -94,6 +94,11 @@ finds 'what it mends' \
 	'1 lock-stale:refs/heads/c log-torn:refs/heads/b+ packed-new-left:+ ref-broken:refs/heads/a+' \
 	--repair "$T/r.git"
 is 'the last value' "$two" "$(ref_of r.git refs/heads/a)"
+is 'history has it' "$two $two verify: restored from the journal's record" \
+	"$("$REFD" log --repo "$T/r.git" --ref refs/heads/a -n 1 --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+print(d["old"], d["new"], d["message"].rpartition(" ")[0])')"
 is 'three kept' 3 "$(find refd/kept -type f | wc -l)"
 check 'the lock of another stands' test -e refs/heads/c.lock
 rm refs/heads/c.lock
@@ -107,6 +112,10 @@ check 'the daemon goes on' "$REFD" update -C "$T/r.git" refs/heads/a "$one" \
 kill_daemon
 finds 'killed' '1 awaits-recovery:' "$T/r.git"
 check 'recovered' recover
+: >refs/heads/a
+finds 'mended without one' '0 ref-broken:refs/heads/a+' --repair "$T/r.git"
+check 'which history does not have' \
+	grep -q "refs/heads/a: history does not have" "$T/err"
 finds 'and all is as recorded' 0 "$T/r.git"
 git update-ref -d refs/heads/b
 git update-ref refs/heads/c "$two"

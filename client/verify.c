@@ -1,0 +1,95 @@
+#include "client/verify.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/base/child.h"
+#include "client/base/cli.h"
+#include "client/command.h"
+
+/* refd-admin tells of each ref that it restored, in so many fields. */
+enum { REPO, REF, VALUE, FROM, FIELDS };
+
+static bool has_option(int argc, char **argv, const char *name)
+{
+	int i;
+
+	for (i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return false;
+}
+
+/* Its exit status. */
+static int run_admin(int argc, char **argv, FILE *restored)
+{
+	char **args = xcalloc((size_t)argc + 3, sizeof(*args));
+	int status;
+	pid_t pid;
+
+	args[0] = argv[0];
+	args[1] = xasprintf("--restored-fd=%d", fileno(restored));
+	memcpy(args + 2, argv + 1, (size_t)argc * sizeof(*args));
+	pid = fork();
+	if (pid < 0)
+		die("fork: %s", strerror(errno));
+	if (!pid)
+		_exit(command_admin(argc + 1, args));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			die("waitpid: %s", strerror(errno));
+	free(args[1]);
+	free(args);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void confirm(char *const field[FIELDS])
+{
+	char *message = xasprintf("verify: restored from %s", field[FROM]);
+	const char *argv[] = { "/proc/self/exe", "update", "--git-dir",
+		field[REPO], "--no-deref", "-m", message, field[REF],
+		field[VALUE], field[VALUE], NULL };
+
+	if (child_run(argv))
+		say_warning("%s: history does not have that it was restored",
+		    field[REF]);
+	free(message);
+}
+
+static void confirm_all(FILE *restored)
+{
+	char *field[FIELDS] = { NULL };
+	size_t size[FIELDS] = { 0 };
+	int i = 0;
+
+	rewind(restored);
+	while (getdelim(&field[i], &size[i], '\0', restored) > 0) {
+		if (++i < FIELDS)
+			continue;
+		i = 0;
+		confirm(field);
+	}
+	for (i = 0; i < FIELDS; i++)
+		free(field[i]);
+}
+
+int command_verify(int argc, char **argv)
+{
+	FILE *restored;
+	int rc;
+
+	if (!has_option(argc, argv, "--repair"))
+		return command_admin(argc, argv);
+	restored = tmpfile();
+	if (!restored)
+		die("cannot make a temporary file: %s", strerror(errno));
+	fflush(stdout);
+	rc = run_admin(argc, argv, restored);
+	confirm_all(restored);
+	fclose(restored);
+	return rc;
+}

@@ -314,6 +314,8 @@ bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 PUBLIC_HEADERS = $(filter %.h,$(shell $(CC) -I. -MM client/refd.h))
 MAN_PAGES := $(sort $(wildcard client/*.[1-8] client/*/*.[1-8] \
 	daemon/*.[1-8])) $(PROTOCOL_PAGE)
+# For Prometheus and Grafana.
+METRICS_FILES := daemon/metrics/refd.rules.yml daemon/metrics/dashboard.json
 BASH_COMPLETION := $(DATADIR)/bash-completion/completions/refd
 ZSH_COMPLETION  := $(DATADIR)/zsh/site-functions/_refd
 man_path = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
@@ -352,6 +354,8 @@ install: all
 	    $(DESTDIR)$(BASH_COMPLETION)
 	$(INSTALL) -D -m 644 client/completion/_refd \
 	    $(DESTDIR)$(ZSH_COMPLETION)
+	$(foreach f,$(METRICS_FILES),$(INSTALL) -D -m 644 $(f) \
+	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)) &&) true
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/refd
@@ -359,6 +363,8 @@ uninstall:
 	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))
 	rm -f $(foreach m,$(MAN_PAGES),$(DESTDIR)$(call man_path,$(m)))
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
+	rm -f $(foreach f,$(METRICS_FILES),\
+	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)))
 	rm -rf $(DESTDIR)$(LIBEXECDIR)/refd $(DESTDIR)$(INCLUDEDIR)/refd
 
 clean:
@@ -372,14 +378,13 @@ C_FILES = $(sort $(wildcard $(foreach d,proto client client/* daemon daemon/* \
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)
 
-# The format is clang-format 14's; others differ in small things. Two pages are
-# another's name, and the protocol's is made.
+# The format is clang-format 14's; others differ in small things. Some pages
+# are another's name, and the protocol's is made.
 lint:
 	scripts/check-layers
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
-	mandoc -T lint -W warning $(filter-out %/refd-watch.1 %/refd-disable.1 \
-	    $(BUILD)/%,\
-	    $(MAN_PAGES))
+	mandoc -T lint -W warning \
+	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)))
 	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \

@@ -151,7 +151,8 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	    "core.filesreflocktimeout", &req->ref_lock_timeout_ms);
 	req->has_packed_refs_timeout = lock_timeout(config,
 	    "core.packedrefstimeout", &req->packed_refs_timeout_ms);
-	/* It grows with each program in the chain, and is only for people. */
+	/* It grows with each program in the chain, and is only for people. The
+	 * log of what is slow has this one, history the identity of that name. */
 	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
 	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
 		req->trace2_sid = NULL;

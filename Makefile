@@ -121,8 +121,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests fuzz check check-long bench install uninstall clean format \
-	lint help FORCE
+.PHONY: all tests fuzz check check-long soak bench install uninstall clean \
+	format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
 
@@ -132,6 +132,7 @@ help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    those, under the sanitizers too, and the long ones'
+	@echo 'make soak          half an hour of everything at once'
 	@echo 'make tests         builds the test programs and runs none'
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
@@ -303,6 +304,10 @@ check-long: check
 	    --scenario $(SCENARIOS)
 	$(if $(LONG_TESTS),BUILD='$(abspath $(BUILD))' scripts/run-tests \
 	    --limit 3600 --scenario $(LONG_TESTS))
+
+soak: tests
+	BUILD='$(abspath $(BUILD))' SOAK_SECONDS=1800 scripts/run-tests \
+	    --limit 3600 --scenario tests/long/soak.sh
 
 # How fast, beside others; BENCH='--quick --fs xfs' as scripts/bench has it.
 bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)

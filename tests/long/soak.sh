@@ -1,0 +1,21 @@
+#!/bin/bash
+# SOAK_SECONDS (300; `make soak`: 1800) of everything at once: tests/soak/soak.py
+# says what, and what must be so in the end.
+# Alone: it looks at how long things take.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+with_fs ext4 4G || finish
+PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/tests/soak/soak.py" "$BUILD" "$FS" \
+	"${SOAK_SECONDS:-300}" >"$T/said" 2>&1
+status=$?
+while IFS= read -r line; do
+	case $line in
+	'ok '*) ok "${line#ok }" ;;
+	*) not_ok "${line#not ok }" ;;
+	esac
+done <"$T/said"
+LOG=$FS/soak.log
+check 'it comes to its end' test $status -eq 0
+finish

@@ -1,0 +1,212 @@
+"""Mixed load for a long time: updates, pushes, deletions, sessions, nonsense,
+git's housekeeping, repositories that come, move and go. For the first two
+thirds the daemon runs undisturbed, and its memory, descriptors and latency must
+stay as they are; then it is stopped, restarted and killed again and again. In
+the end every ref must be where those who changed it were told it is.
+
+Arguments: the build directory, a directory to work in, seconds. Prints `ok` and
+`not ok` lines, and what was seen."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from workers import (NULL, Hostile, Keeper, Mover, Probe, Pusher, Session,
+                     Updater)
+
+build, top, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+refd = build + "/bin/refd"
+
+
+class Place:
+    def __init__(self):
+        self.top, self.socket = top, top + "/soak.sock"
+        self.state, self.work = top + "/soak-state", top + "/work"
+        self.log = open(top + "/soak.log", "ab")
+        self.env = dict(os.environ, REFD_SOCKET=self.socket,
+                        REFD_STATE=self.state)
+        self.begun = time.monotonic()
+        self.daemon, self.repos, self.oids = None, [], []
+
+    def over(self):
+        return time.monotonic() > self.begun + seconds
+
+    def git(self, *args, stdin=None):
+        return subprocess.run(("git",) + args, env=self.env, check=True,
+                              input=stdin, stdout=subprocess.PIPE,
+                              text=True).stdout.strip()
+
+    def make(self):
+        self.git("init", "-q", self.work)
+        self.git("-C", self.work, "fast-import", "--quiet", stdin="".join(
+            "commit refs/heads/main\ncommitter C <c@example.com> %d +0000\n"
+            "data 2\n%02d\n" % (1600000000 + i, i) for i in range(40)))
+        self.oids = self.git("-C", self.work, "log", "--format=%H",
+                             "main").split()
+        for n in range(4):
+            repo = "%s/r%d.git" % (top, n)
+            self.git("clone", "-q", "--bare", self.work, repo)
+            # git loses updates beside its own pack-refs where packed-refs
+            # has less than 32 KiB; so it has more.
+            self.git("-C", repo, "update-ref", "--stdin", stdin="".join(
+                "create refs/tags/much/%04d %s\n" % (i, self.oids[0])
+                for i in range(1000)))
+            self.git("-C", repo, "pack-refs", "--all", "--prune")
+            for key, value in (("core.logAllRefUpdates", "always"),
+                               ("gc.reflogExpire", "never"),
+                               ("gc.reflogExpireUnreachable", "never"),
+                               ("core.filesRefLockTimeout", "2000"),
+                               ("refd.fallback", "refuse")):
+                self.git("-C", repo, "config", key, value)
+            self.repos.append(os.path.realpath(repo))
+
+    def start(self):
+        self.daemon = subprocess.Popen(
+            [refd, "daemon", "--socket", self.socket, "--state", self.state,
+             "--root", top], stdout=self.log, stderr=self.log,
+            stdin=subprocess.DEVNULL, env=self.env)
+        subprocess.run([refd, "ping", "--wait", "30"], env=self.env,
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def end(self, sig):
+        self.daemon.send_signal(sig)
+        return self.daemon.wait(60)
+
+
+def shows(name, good, seen=""):
+    print("%s %s%s" % ("ok" if good else "not ok", name,
+                       ": " + str(seen) if seen != "" else ""), flush=True)
+
+
+def sample(pid):
+    """Resident KiB, descriptors, threads."""
+    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+        words = dict(line.split(":", 1) for line in file)
+    return (int(words["VmRSS"].split()[0]),
+            len(os.listdir("/proc/%d/fd" % pid)), int(words["Threads"]))
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def quantile(values, q):
+    return sorted(values)[min(len(values) - 1, int(len(values) * q))]
+
+
+def undisturbed(place, probe):
+    """Of what is sampled the last third is compared with the second one: what
+    grows for ever is larger then."""
+    samples, until = [], place.begun + seconds * 2 / 3
+    while time.monotonic() < until:
+        samples.append(sample(place.daemon.pid))
+        time.sleep(0.5)
+    third = len(samples) // 3
+    for i, (name, slack) in enumerate((("resident KiB", 1.15),
+                                       ("descriptors", 1.5), ("threads", 1))):
+        early = median([s[i] for s in samples[third:2 * third]])
+        late = median([s[i] for s in samples[2 * third:]])
+        shows("%s stay as they are" % name, late <= early * slack + 8,
+              "%d, then %d; most %d" % (early, late,
+                                        max(s[i] for s in samples)))
+    waits = [w for due, w in list(probe.waited) if due < until - 5]
+    third = len(waits) // 3
+    early, late = (quantile(waits[third:2 * third], 0.5),
+                   quantile(waits[2 * third:], 0.5))
+    shows("latency stays as it is", late <= early * 3 + 0.02,
+          "median %.1f ms, then %.1f ms; p99 %.1f ms" % (
+              early * 1e3, late * 1e3, quantile(waits, 0.99) * 1e3))
+
+
+def disturbed(place):
+    ends, bad = 0, []
+    while not place.over():
+        kind = (signal.SIGKILL, signal.SIGTERM)[ends % 2]
+        time.sleep(1 + ends % 4)
+        status = place.end(kind)
+        if status not in (0, -signal.SIGKILL):
+            bad.append(status)
+        place.start()
+        ends += 1
+    shows("restarts and kills", ends > 0 and not bad, "%d %s" % (
+        ends, bad or ""))
+
+
+def refs_of(place, repo):
+    return dict(reversed(line.split(" ")) for line in place.git(
+        "-C", repo, "for-each-ref",
+        "--format=%(objectname) %(refname)").split("\n"))
+
+
+def compare(place, workers):
+    refs = {repo: refs_of(place, repo) for repo in place.repos}
+    wrong, compared = [], 0
+    for w in workers:
+        if isinstance(w, Updater):
+            may = {ref: {at} for ref, at in w.at.items()}
+        elif isinstance(w, Pusher):
+            may = w.may
+        elif isinstance(w, Session):
+            may = {w.ref: w.may}
+        else:
+            continue
+        for ref, values in may.items():
+            compared += 1
+            if refs[w.repo].get(ref, NULL) not in values:
+                wrong.append("%s %s" % (w.repo, ref))
+    shows("each ref is where it was said to be", not wrong,
+          wrong[:5] or "%d refs" % compared)
+    wrong, lines = [], 0
+    for w in workers:
+        for ref, nr in w.lines.items() if isinstance(w, Updater) else ():
+            try:
+                with open("%s/logs/%s" % (w.repo, ref), "rb") as file:
+                    there = len(file.readlines())
+            except FileNotFoundError:
+                there = 0
+            lines += nr
+            if there != nr:
+                wrong.append("%s %s: %d for %d" % (w.repo, ref, there, nr))
+    shows("each change has its line", not wrong,
+          wrong[:5] or "%d lines" % lines)
+
+
+def main():
+    place = Place()
+    place.make()
+    place.start()
+    for repo in place.repos:
+        subprocess.run([refd, "enable", repo], env=place.env, check=True,
+                       stdout=subprocess.DEVNULL)
+    probe = Probe(place, "probe")
+    workers = [Updater(place, n) for n in range(6)] + \
+        [Session(place, n) for n in range(2)] + \
+        [Pusher(place, n) for n in range(2)] + \
+        [Hostile(place, "hostile%d" % n) for n in range(2)] + \
+        [Keeper(place, "keeper"), Mover(place, "mover"), probe]
+    place.begun = time.monotonic()
+    for w in workers:
+        w.start()
+    undisturbed(place, probe)
+    disturbed(place)
+    for w in workers:
+        w.join(120)
+        shows("%s comes to its end" % w.name, not w.is_alive() and
+              w.turns > 0, "%d turns, %d asked by id" % (w.turns, w.asks))
+        for wrong in w.wrong[:3]:
+            shows(w.name, False, wrong)
+    shows("a clean stop", place.end(signal.SIGTERM) == 0)
+    compare(place, workers)
+    left = [f for repo in place.repos for f in subprocess.run(
+        ["find", repo, "-name", "*.lock"], stdout=subprocess.PIPE, text=True,
+        check=True).stdout.split()]
+    shows("no lock is left", not left, left or "")
+    said = subprocess.run([refd, "verify"] + place.repos, env=place.env,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    shows("refd verify finds nothing", said.returncode == 0,
+          said.stdout[-300:] if said.returncode else "")
+
+
+main()

@@ -15,6 +15,7 @@ import time
 
 import counts
 import goals
+import plots
 import push
 import scale
 import show
@@ -183,8 +184,11 @@ def main():
     report["missing"] = bench.missing
     report["seconds"] = time.monotonic() - begun
     report["claims"] = goals.all_claims(report)
+    drawn = plots.draw(report, opt.dir)
     text = show.whole(report)
     print(text)
     write(opt, report, text)
     print(f"\nall rounds are in {opt.dir}/bench.json")
+    if drawn:
+        print("plots: " + ", ".join(drawn))
     return 0

@@ -1,0 +1,282 @@
+#!/bin/bash
+# The threat model, line by line (daemon/DESIGN.md): who may do what through a
+# daemon of root's, and what he can't. People here are users without names;
+# each may change every file of his own repository, and send what he likes.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+	skip threats 'only root can be several people'
+	finish
+fi
+
+ALICE=64001 BOB=64002 MALLORY=64003 TEAM=64010
+umask 022
+chmod 755 "$T"
+
+as() { # UID COMMAND...
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --groups "${GROUPS_OF:-$uid}" \
+		env HOME="$T/of$uid" PYTHONPATH="$T/python" "$@"
+}
+
+repo_for() { # UID NAME
+	local repo=$T/srv/of$1/$2
+	[ -d "$T/srv/of$1" ] || install -d -o "$1" -g "$1" "$T/srv/of$1"
+	as "$1" git init -q --bare "$repo"
+	as "$1" git -C "$repo" commit-tree -m one \
+		"$(as "$1" git -C "$repo" mktree </dev/null)"
+}
+
+update() { # UID REPO REF NEW [OLD]
+	local uid=$1 repo=$2
+	shift 2
+	as "$uid" "$REFD" update --git-dir "$repo" --porcelain "$@" \
+		2>"$T/err" | sed -n '1s/^ok .*/ok/p;1s/^ng [^ ]* \([a-z]*\).*/\1/p'
+}
+
+# What the daemon says to a request of one's own making.
+say() { # UID VERB HEADERS [UPDATES], as python has them
+	as "$1" python3 - "$SOCKET" "$2" "$3" "${4:-None}" <<'PYTHON'
+import sys
+from refd import Client, new_txid
+_, path, verb, headers, updates = sys.argv
+txid = new_txid()
+kind, rest = Client(path).ask(verb, eval(headers), eval(updates))
+print(kind, *(line.decode() for line in rest), sep="\n")
+PYTHON
+}
+
+raw_update() { # UID REPO
+	say "$1" transaction \
+		"['txid '+txid, 'git-dir $2', 'common-dir 0 0', 'umask 0022']" \
+		"[['verify refs/heads/none', '']]"
+}
+
+roots_files() { # DIRECTORY
+	find "$1" -user root ! -name lock ! -name checkpoint
+}
+
+mkdir -p "$T/srv" "$T/python" "$T/of$ALICE" "$T/of$BOB" "$T/of$MALLORY"
+cp "$ROOT/tests/python/refd.py" "$T/python"
+cat >"$T/config" <<CONFIG
+[daemon]
+	allowUser = $ALICE
+	allowUser = $BOB
+	allowGroup = $TEAM
+CONFIG
+SERVED=$T/srv
+hers=$(repo_for $ALICE a.git)
+A=$SERVED/of$ALICE/a.git
+his=$(repo_for $BOB b.git)
+B=$SERVED/of$BOB/b.git
+start_daemon --config "$T/config" || exit 1
+
+# ---- another user ----
+
+another_uid() {
+	is 'her own' ok "$(update $ALICE "$A" refs/heads/a "$hers")"
+	is 'his, by her: denied' denied \
+		"$(update $ALICE "$B" refs/heads/a "$his")"
+	is 'and not there' '' "$(git --git-dir="$B" for-each-ref)"
+	check 'who is not allowed: turned away' grep -q 'turned us away' \
+		<(as $MALLORY "$REFD" ping 2>&1)
+	chmod 700 "$SERVED/of$BOB"
+	is 'his' ok "$(update $BOB "$B" refs/heads/a "$his")"
+	is 'his history is not hers to read' 0 \
+		"$(as $ALICE "$REFD" log --repo "$B" 2>"$T/err" | wc -l)"
+	is 'nor any of it' '' "$(as $ALICE "$REFD" log | grep "$B")"
+	is 'he reads it' 1 "$(as $BOB "$REFD" log --repo "$B" | wc -l)"
+	chmod 755 "$SERVED/of$BOB"
+	is 'a checkpoint is not for her' denied "$(as $ALICE \
+		"$REFD" checkpoint 2>&1 | grep -o denied | head -n 1)"
+}
+
+# Of his transactions and sessions she knows the ids.
+ids_of_another() {
+	local id
+	id=$(as $BOB "$REFD" update --git-dir "$B" --porcelain refs/heads/i \
+		"$his" | sed -n 's/^txn \([0-9a-f]*\) .*/\1/p')
+	is 'his transaction: he may ask' committed "$(as $BOB "$REFD" query \
+		"$id" | sed -n 's/^txn [0-9a-f]* //p')"
+	is 'she may not' never-seen "$(as $ALICE "$REFD" query "$id" |
+		sed -n 's/^txn [0-9a-f]* //p')"
+	mkfifo "$T/in"
+	as $BOB "$REFD" update --git-dir "$B" --stdin --txid "${id%?}f" \
+		<"$T/in" >"$T/out" 2>&1 &
+	own $!
+	exec 8>"$T/in"
+	printf 'start\ncreate refs/heads/s %s\nprepare\n' "$his" >&8
+	for _ in {1..100}; do
+		grep -q 'prepare: ok' "$T/out" && break
+		sleep 0.05
+	done
+	is 'his session: she cannot end it' never-seen \
+		"$(say $ALICE abort "['txid ${id%?}f']" | head -n 1)"
+	printf 'commit\n' >&8
+	exec 8>&-
+	wait "${scenario_pids[-1]}"
+	is 'he can' "$his" "$(git --git-dir="$B" rev-parse refs/heads/s)"
+}
+
+# ---- a group ----
+
+groups() {
+	local shared=$SERVED/shared/p.git oid
+	install -d -o $ALICE -g $TEAM -m 2775 "$SERVED/shared"
+	GROUPS_OF=$TEAM as $ALICE git init -q --bare --shared=group "$shared"
+	chgrp -R $TEAM "$shared"
+	oid=$(GROUPS_OF=$TEAM as $ALICE git -C "$shared" commit-tree -m one \
+		"$(GROUPS_OF=$TEAM as $ALICE git -C "$shared" mktree </dev/null)")
+	is 'a member, who is allowed as one' ok "$(GROUPS_OF=$TEAM \
+		update $MALLORY "$shared" refs/heads/m "$oid")"
+	is 'with the group and mode' "$TEAM 664" \
+		"$(stat -c '%g %a' "$shared/refs/heads/m")"
+	is 'one who is allowed, and no member' denied \
+		"$(update $BOB "$shared" refs/heads/b "$oid")"
+	is 'a member where the group may not write' denied \
+		"$(GROUPS_OF=$TEAM update $MALLORY "$A" refs/heads/m "$hers")"
+}
+
+# ---- root ----
+
+root_as_client() {
+	is 'root may' ok "$("$REFD" update --git-dir "$A" --porcelain \
+		refs/heads/r "$hers" | sed -n '1s/ .*//p')"
+	is 'and it is hers' $ALICE "$(stat -c %u "$A/refs/heads/r")"
+}
+
+# ---- namespaces ----
+
+namespaces() {
+	local other=$T/other.git
+	if as $ALICE unshare -U -r true 2>/dev/null; then
+		is 'root in a user namespace is who he was' denied "$(as $ALICE \
+			unshare -U -r "$REFD" update --git-dir "$B" --porcelain \
+			refs/heads/n "$his" 2>"$T/err" |
+			sed -n '1s/^ng [^ ]* \([a-z]*\).*/\1/p')"
+		is 'and may do what he might' ok "$(as $ALICE \
+			unshare -U -r "$REFD" update --git-dir "$A" --porcelain \
+			refs/heads/n "$hers" 2>"$T/err" | sed -n '1s/ .*//p')"
+	else
+		skip user-namespace 'users may make none here'
+	fi
+	# Where she has another directory at the path of a repository.
+	cp -a "$A" "$other"
+	unshare -m sh -c "mount --make-rprivate / &&
+		mount --bind '$other' '$A' &&
+		'$REFD' update --git-dir '$A' refs/heads/v '$hers'" 2>"$T/err"
+	check 'another directory at that path: said so' \
+		grep -q 'is another directory for the daemon' "$T/err"
+	is 'nothing is written' '' "$(git --git-dir="$A" for-each-ref refs/heads/v)"
+	# A daemon's socket is a file as any other, wherever it is mounted.
+	mkdir "$T/box"
+	is 'its socket in another mount namespace' ok "$(unshare -m sh -c "
+		mount --make-rprivate / && mount --bind '$T' '$T/box' &&
+		exec setpriv --reuid $ALICE --regid $ALICE --clear-groups \
+		env HOME='$T/of$ALICE' REFD_SOCKET='$T/box/refd.sock' \
+		'$REFD' update --git-dir '$A' --porcelain refs/heads/w '$hers'" \
+		2>"$T/err" | sed -n '1s/ .*//p')"
+}
+
+# ---- what is not below a root ----
+
+elsewhere() {
+	local there=$T/secret
+	install -d -m 700 "$there" "$there/dir"
+	raw_update $ALICE "$there/dir" >"$T/is"
+	raw_update $ALICE "$there/non" >"$T/not"
+	sed -i 's,/secret/[a-z]*,/secret/X,;/^txid/d' "$T/is" "$T/not"
+	check 'what is there elsewhere cannot be asked' cmp -s "$T/is" "$T/not"
+	check 'it is refused' grep -q 'not under a root' "$T/is"
+	as $ALICE ln -s "$there" "$SERVED/of$ALICE/link"
+	raw_update $ALICE "$SERVED/of$ALICE/link/dir" >"$T/is"
+	raw_update $ALICE "$SERVED/of$ALICE/link/non" >"$T/not"
+	sed -i 's,/link/[a-z]*,/link/X,;/^txid/d' "$T/is" "$T/not"
+	check 'nor by a link' cmp -s "$T/is" "$T/not"
+	raw_update $ALICE "$SERVED/of$ALICE/../../secret/dir" >"$T/is"
+	check 'nor by ..' grep -q 'not under a root' "$T/is"
+	as $ALICE mkdir "$SERVED/of$ALICE/w.git"
+	as $ALICE sh -c "echo '$B' >'$SERVED/of$ALICE/w.git/commondir'"
+	raw_update $ALICE "$SERVED/of$ALICE/w.git" >"$T/is"
+	check 'a common dir of another: his rights count' \
+		grep -q 'may not write refs' "$T/is"
+	as $ALICE sh -c "echo ../../../secret >'$SERVED/of$ALICE/w.git/commondir'"
+	raw_update $ALICE "$SERVED/of$ALICE/w.git" >"$T/is"
+	check 'and a root' grep -q 'not under a root' "$T/is"
+}
+
+# ---- links ----
+
+# At each place that is written to, one that leads to what is only root's.
+planted() {
+	local name repo=$SERVED/of$ALICE/l.git oid before
+	install -d -m 700 "$T/prey" "$T/prey/heads"
+	echo precious >"$T/prey/file"
+	echo precious >"$T/prey/heads/x"
+	before=$(find "$T/prey" -printf '%p %u %m %s %T@\n' | sort)
+	for name in refs/heads refs/heads/x refs/heads/x.lock refs/heads/d \
+		logs logs/refs logs/refs/heads logs/refs/heads/x packed-refs \
+		packed-refs.lock packed-refs.new HEAD HEAD.lock refd refd/id \
+		refd/lock refd/stage refd/checkpoint refd/marker refd/lost \
+		objects/pack config worktrees refs
+	do
+		rm -rf "$repo"
+		oid=$(repo_for $ALICE l.git)
+		as $ALICE git -C "$repo" config core.logAllRefUpdates always
+		case $name in refd/*)
+			update $ALICE "$repo" refs/heads/first "$oid" >"$T/out"
+			as $ALICE git -C "$repo" config some.thing "$name" ;;
+		esac
+		as $ALICE sh -c "cd '$repo' && rm -rf '$name' &&
+			mkdir -p '$(dirname "$name")'"
+		case $name in
+		refs/heads | logs* | refd | refd/stage | refd/lost | refs | \
+			worktrees | objects/pack | refs/heads/d)
+			as $ALICE ln -s "$T/prey" "$repo/$name" ;;
+		*) as $ALICE ln -s "$T/prey/file" "$repo/$name" ;;
+		esac
+		update $ALICE "$repo" refs/heads/x "$oid" >"$T/out"
+		update $ALICE "$repo" refs/heads/d/x "$oid" >"$T/out"
+		update $ALICE "$repo" -d refs/heads/x >"$T/out"
+		"$REFD" checkpoint
+		[ "$before" = "$(find "$T/prey" -printf '%p %u %m %s %T@\n' |
+			sort)" ] || not_ok "a link at $name" 'it led out'
+		[ -z "$(roots_files "$repo")" ] ||
+			not_ok "a link at $name" "$(roots_files "$repo")"
+	done
+	is 'links at every step lead nowhere' "$before" \
+		"$(find "$T/prey" -printf '%p %u %m %s %T@\n' | sort)"
+	check 'the daemon goes on' "$REFD" ping
+	is 'for him as well' ok "$(update $BOB "$B" refs/heads/p "$his")"
+}
+
+# ---- what is echoed ----
+
+echoed() {
+	local esc=$'\e]0;owned\a\e[31m'
+	as $ALICE "$REFD" update --git-dir "$A" "refs/heads/$esc" "$hers" \
+		>"$T/said" 2>&1
+	as $ALICE "$REFD" update --git-dir "$A" --porcelain "refs/heads/$esc" \
+		"$hers" >>"$T/said" 2>&1
+	as $ALICE "$REFD" query "$esc" >>"$T/said" 2>&1
+	"$REFD" doctor "$SERVED/$esc" >>"$T/said" 2>&1
+	as $ALICE git init -q --bare "$SERVED/of$ALICE/$esc.git"
+	raw_update $ALICE "$SERVED/of$ALICE/$esc.git" >"$T/out" 2>&1
+	check 'no escapes on a terminal' test -z \
+		"$(LC_ALL=C grep -a $'\e' "$T/said")"
+	check 'nor in the log' test -z "$(LC_ALL=C grep -a $'\e' "$LOG")"
+}
+
+another_uid
+ids_of_another
+groups
+root_as_client
+namespaces
+elsewhere
+planted
+echoed
+check 'stopped' stop_daemon
+finish

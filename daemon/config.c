@@ -61,6 +61,9 @@ void config_done(struct config *cfg)
 	free(cfg->any_users.ids);
 	free(cfg->any_groups.ids);
 	drop_roots(cfg);
+	for (i = 0; i < cfg->nr_reserved; i++)
+		free(cfg->reserved[i]);
+	free(cfg->reserved);
 	for (i = 0; i < cfg->nr_sections; i++)
 		config_root_done(&cfg->sections[i]);
 	free(cfg->sections);

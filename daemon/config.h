@@ -22,6 +22,11 @@ struct config_ids {
 	size_t nr;
 };
 
+/* How much of what waits or is prepared; 0: all of it. */
+struct config_share {
+	uint64_t requests, refs, sessions;
+};
+
 /*
  * [root "DIR"]: what is different in a root, or a part of one. What it does
  * not say is as in the section that it lies in, or else the daemon's:
@@ -71,6 +76,9 @@ struct config {
 	uint64_t window_refs;
 	uint64_t slow_ms; /* 0: nothing is slow */
 	uint64_t connections_max;
+	struct config_share user_share, repository_share;
+	char **reserved; /* prefixes of refs */
+	size_t nr_reserved;
 	uint64_t retention_s, retention_mib;
 
 	struct config_value *values;

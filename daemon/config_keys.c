@@ -13,12 +13,13 @@
 #define TEN_YEARS_S  (10ULL * 365 * 24 * 3600)
 #define DISTANCE_MAX 63
 
-#define AT(field)  offsetof(struct config, field)
-#define IN(field)  offsetof(struct config_root, field)
-#define ON_RELOAD  .reloads = true
-#define FROM(a, b) .min = (a), .max = (b)
-#define OF_ROOT    .in_root = true, .reloads = true
-#define ITS_OWN    .own_list = IN(has_list)
+#define AT(field)      offsetof(struct config, field)
+#define IN(field)      offsetof(struct config_root, field)
+#define ON_RELOAD      .reloads = true
+#define FROM(a, b)     .min = (a), .max = (b)
+#define UP_TO_MILLIONS FROM(0, 100 * 1000 * 1000)
+#define OF_ROOT        .in_root = true, .reloads = true
+#define ITS_OWN        .own_list = IN(has_list)
 
 const struct config_key config_keys[] = {
 	{ "daemon.socket", NULL, CONFIG_PATH, .offset = AT(socket_path) },
@@ -47,6 +48,22 @@ const struct config_key config_keys[] = {
 	{ "daemon.slowLog", "1000", CONFIG_NUMBER, .offset = AT(slow_ms),
 	    ON_RELOAD, FROM(0, HOUR_MS) },
 	{ "metrics.socket", NULL, CONFIG_PATH, .offset = AT(metrics_path) },
+	{ "limits.user-requests", "2000", CONFIG_NUMBER,
+	    .offset = AT(user_share.requests), ON_RELOAD, UP_TO_MILLIONS },
+	{ "limits.user-refs", "200000", CONFIG_NUMBER,
+	    .offset = AT(user_share.refs), ON_RELOAD, UP_TO_MILLIONS },
+	{ "limits.user-sessions", "100", CONFIG_NUMBER,
+	    .offset = AT(user_share.sessions), ON_RELOAD, UP_TO_MILLIONS },
+	{ "limits.repository-requests", "20000", CONFIG_NUMBER,
+	    .offset = AT(repository_share.requests), ON_RELOAD,
+	    UP_TO_MILLIONS },
+	{ "limits.repository-refs", "1000000", CONFIG_NUMBER,
+	    .offset = AT(repository_share.refs), ON_RELOAD, UP_TO_MILLIONS },
+	{ "limits.repository-sessions", "1000", CONFIG_NUMBER,
+	    .offset = AT(repository_share.sessions), ON_RELOAD,
+	    UP_TO_MILLIONS },
+	{ "limits.reserved", NULL, CONFIG_PREFIX, .offset = AT(reserved),
+	    ON_RELOAD },
 	{ "root.durability", NULL, CONFIG_MODE, .offset = IN(durability),
 	    OF_ROOT },
 	{ "root.allowUser", NULL, CONFIG_USER, .offset = IN(users), OF_ROOT,
@@ -115,14 +132,17 @@ static size_t distance(const char *a, const char *b)
 const struct config_key *config_key_nearest(const char *name, bool in_root)
 {
 	const struct config_key *best = NULL, *key;
-	size_t i;
+	size_t i, far, best_far = 0;
 
 	for (i = 0; i < config_nr_keys; i++) {
 		key = &config_keys[i];
-		if (key->in_root == in_root &&
-		    (best == NULL ||
-			distance(name, key->name) < distance(name, best->name)))
+		if (key->in_root != in_root)
+			continue;
+		far = distance(name, key->name);
+		if (best == NULL || far < best_far) {
 			best = key;
+			best_far = far;
+		}
 	}
 	return best;
 }
@@ -133,6 +153,7 @@ bool config_key_is_list(const struct config_key *key)
 	case CONFIG_PATHS:
 	case CONFIG_USER:
 	case CONFIG_GROUP:
+	case CONFIG_PREFIX:
 		return true;
 	case CONFIG_PATH:
 	case CONFIG_MODE:
@@ -169,6 +190,26 @@ static int add_root(struct config *cfg, const char *text, char **why)
 	if (set_path(&roots[cfg->nr_roots], text, why) < 0)
 		return -1;
 	cfg->nr_roots++;
+	return 0;
+}
+
+static int add_prefix(struct config *cfg, const struct config_key *key,
+    const char *text, char **why)
+{
+	char **more;
+
+	if (strncmp(text, "refs/", 5) != 0)
+		return config_bad(why, "%s is '%s': it begins with refs/",
+		    key->name, text);
+	more = realloc(cfg->reserved, (cfg->nr_reserved + 1) * sizeof(*more));
+	*why = NULL;
+	if (more == NULL)
+		return -1;
+	cfg->reserved = more;
+	more[cfg->nr_reserved] = NULL;
+	if (set_path(&more[cfg->nr_reserved], text, why) < 0)
+		return -1;
+	cfg->nr_reserved++;
 	return 0;
 }
 
@@ -265,6 +306,8 @@ int config_key_parse(const struct config_key *key, void *thing,
 		return set_mode(field, text, why);
 	case CONFIG_NUMBER:
 		return set_number(key, field, text, why);
+	case CONFIG_PREFIX:
+		return add_prefix(thing, key, text, why);
 	}
 	return -1;
 }

@@ -20,7 +20,8 @@ enum config_kind {
 	CONFIG_USER,  /* more than one, as the next */
 	CONFIG_GROUP,
 	CONFIG_MODE, /* of durability */
-	CONFIG_NUMBER
+	CONFIG_NUMBER,
+	CONFIG_PREFIX /* of refs; more than one */
 };
 
 struct config_key {

@@ -25,6 +25,12 @@ size_t reload_connections_max(const struct config *cfg, rlim_t descriptors)
 	return descriptors / 2;
 }
 
+static struct share_limits share_of(const struct config_share *share)
+{
+	return (struct share_limits){ share->requests, share->refs,
+		share->sessions };
+}
+
 void reload_settings(const struct config *cfg, rlim_t descriptors,
     struct net_settings *settings)
 {
@@ -37,9 +43,16 @@ void reload_settings(const struct config *cfg, rlim_t descriptors,
 			.gids = cfg->any_groups.ids,
 			.nr_gids = cfg->any_groups.nr,
 		},
-		.window_refs = cfg->window_refs,
-		.session_ns = (int64_t)cfg->session_timeout_ms * NS_PER_MS,
-		.slow_ns = (int64_t)cfg->slow_ms * NS_PER_MS,
+		.engine = {
+			.window_refs = cfg->window_refs,
+			.session_ns =
+			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
+			.slow_ns = (int64_t)cfg->slow_ms * NS_PER_MS,
+			.shares = {
+				[SHARE_USER] = share_of(&cfg->user_share),
+				[SHARE_REPO] = share_of(&cfg->repository_share),
+			},
+		},
 	};
 }
 
@@ -69,6 +82,9 @@ int reload_rules(struct store *store, const struct config *cfg)
 			    { cfg->users.ids, cfg->groups.ids, cfg->users.nr,
 				cfg->groups.nr } };
 	r = store_set_rules(store, cfg->durability, rules, nr);
+	if (r == 0)
+		r = store_set_reserved(store,
+		    (const char *const *)cfg->reserved, cfg->nr_reserved);
 	free(rules);
 	return r;
 }

@@ -71,13 +71,13 @@ struct engine *engine_new(const struct engine_config *cfg,
 	return e;
 }
 
-void engine_set_limits(struct engine *e, size_t window_refs, int64_t session_ns,
-    int64_t slow_ns)
+void engine_set_limits(struct engine *e, const struct engine_limits *limits)
 {
-	assert(window_refs > 0);
-	e->cfg.window_refs = e->window_refs = window_refs;
-	e->cfg.session_ns = session_ns;
-	e->slow.limit_ns = slow_ns;
+	assert(limits->window_refs > 0);
+	e->cfg.window_refs = e->window_refs = limits->window_refs;
+	e->cfg.session_ns = limits->session_ns;
+	e->slow.limit_ns = limits->slow_ns;
+	memcpy(e->cfg.shares.of, limits->shares, sizeof(e->cfg.shares.of));
 }
 
 void engine_free(struct engine *e)

@@ -59,9 +59,14 @@ struct engine *engine_new(const struct engine_config *cfg,
     const struct engine_store *store);
 /* Nothing may be in the store's hands, and no session prepared. */
 void engine_free(struct engine *e);
-/* For windows that are formed, and sessions that are prepared, from now on. */
-void engine_set_limits(struct engine *e, size_t window_refs, int64_t session_ns,
-    int64_t slow_ns);
+/* What may change while it runs: of windows that are formed, sessions that are
+ * prepared, and requests that come from now on. */
+struct engine_limits {
+	size_t window_refs;
+	int64_t session_ns, slow_ns;
+	struct share_limits shares[NR_SHARE_KINDS];
+};
+void engine_set_limits(struct engine *e, const struct engine_limits *limits);
 
 /* Called once per request with its answer, which is borrowed for the call.
  * ARG is the connection's; see engine_forget_client. */

@@ -160,7 +160,7 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 	uint64_t nr;
 
 	pairs_add_number(&pairs, "limit_ms",
-	    (uint64_t)(net->cfg.settings.slow_ns / NS_PER_MS));
+	    (uint64_t)(net->cfg.settings.engine.slow_ns / NS_PER_MS));
 	if (net->engine != NULL) {
 		slow = engine_slow(net->engine);
 		pairs_add_number(&pairs, "slow_transactions", slow->sent);

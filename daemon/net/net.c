@@ -238,15 +238,14 @@ static void begin_serving(struct net *net)
 		.repo_path = store_repo_path,
 		.lanes = store_lanes(net->store) };
 
-	net->cfg.engine.window_refs = net->cfg.settings.window_refs;
-	net->cfg.engine.session_ns = net->cfg.settings.session_ns;
-	net->cfg.engine.slow_ns = net->cfg.settings.slow_ns;
+	net->cfg.engine.window_refs = net->cfg.settings.engine.window_refs;
 	net->engine = engine_new(&net->cfg.engine, &store);
 	if (net->engine == NULL) {
 		log_error("cannot serve: out of memory");
 		move(net, NET_STATE_FAILED);
 		return;
 	}
+	engine_set_limits(net->engine, &net->cfg.settings.engine);
 	move(net, NET_STATE_SERVING);
 	log_info("serving on %s", net->cfg.socket_path);
 	service_ready(net);
@@ -347,8 +346,7 @@ void net_set(struct net *net, const struct net_settings *settings)
 	net->host.connections_max = settings->connections_max;
 	listener_set_mode(net->listener, socket_mode(peers));
 	if (net->engine != NULL)
-		engine_set_limits(net->engine, settings->window_refs,
-		    settings->session_ns, settings->slow_ns);
+		engine_set_limits(net->engine, &settings->engine);
 }
 
 /* ---- life ---- */

@@ -27,9 +27,7 @@ struct net_settings {
 	size_t connections_max;
 	struct rights_peers peers; /* who may connect; borrowed until others
 				     are set */
-	size_t window_refs;        /* as engine_config's, and so the next */
-	int64_t session_ns;
-	int64_t slow_ns;
+	struct engine_limits engine;
 };
 
 struct net_config {

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/store/lane.h"
 #include "daemon/store/record.h"
@@ -224,6 +225,24 @@ static void check_name(struct txn *txn, struct txn_update *u)
 		    ask->name);
 }
 
+/* Somebody else's to write: the server's own programs'. */
+static void check_reserved(struct store *s, struct txn *txn,
+    struct txn_update *u)
+{
+	const struct refd_update *ask = u->ask;
+	bool is_master =
+	    txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid();
+
+	if (u->status != REFD_PENDING || (is_master && !txn->req.push) ||
+	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
+		return;
+	if (rights_is_reserved(&s->rights, ask->name) ||
+	    (ask->target != NULL &&
+		rights_is_reserved(&s->rights, ask->target)))
+		txn_decidef(u, REFD_DENIED,
+		    "'%s' is reserved (limits.reserved)", ask->name);
+}
+
 static int by_name(const void *va, const void *vb)
 {
 	struct txn_update *const *a = va, *const *b = vb;
@@ -249,7 +268,7 @@ static void decide_duplicate(struct txn_update *u)
 		    "multiple updates for ref '%s' not allowed", u->ask->name);
 }
 
-static void check_names(struct txn *txn)
+static void check_names(struct store *s, struct txn *txn)
 {
 	struct txn_update **sorted;
 	size_t i;
@@ -257,6 +276,7 @@ static void check_names(struct txn *txn)
 	sorted = calloc(txn->nr_updates + 1, sizeof(*sorted));
 	for (i = 0; i < txn->nr_updates; i++) {
 		check_name(txn, &txn->updates[i]);
+		check_reserved(s, txn, &txn->updates[i]);
 		if (sorted != NULL)
 			sorted[i] = &txn->updates[i];
 		else if (txn->updates[i].status == REFD_PENDING)
@@ -413,6 +433,6 @@ bool admit_begin(struct lane *l, struct txn *txn)
 	if ((!txn->readmitted && is_seen(l, txn)) || !open_repo(l, txn) ||
 	    !retry_parked(l->store, txn))
 		return false;
-	check_names(txn);
+	check_names(l->store, txn);
 	return true;
 }

@@ -69,6 +69,13 @@ static bool copy_rule(struct rights_rule *to, const struct rights_rule *from)
 	    to->peers.gids != NULL;
 }
 
+static void free_prefixes(char **list, size_t nr)
+{
+	while (nr > 0)
+		free(list[--nr]);
+	free(list);
+}
+
 void rights_init(struct rights *rules, enum refd_durability general)
 {
 	*rules = (struct rights){ .general = general };
@@ -78,6 +85,7 @@ void rights_init(struct rights *rules, enum refd_durability general)
 void rights_done(struct rights *rules)
 {
 	free_list(rules->list, rules->nr);
+	free_prefixes(rules->reserved, rules->nr_reserved);
 	pthread_mutex_destroy(&rules->mutex);
 }
 
@@ -105,7 +113,55 @@ int rights_set(struct rights *rules, enum refd_durability general,
 	return 0;
 }
 
+int rights_reserve(struct rights *rules, const char *const *prefixes, size_t nr)
+{
+	char **copy = calloc(nr + 1, sizeof(*copy)), **before;
+	size_t i, nr_before;
+
+	if (copy == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		copy[i] = strdup(prefixes[i]);
+		if (copy[i] == NULL) {
+			free_prefixes(copy, i);
+			return -ENOMEM;
+		}
+	}
+	pthread_mutex_lock(&rules->mutex);
+	before = rules->reserved;
+	nr_before = rules->nr_reserved;
+	rules->reserved = copy;
+	rules->nr_reserved = nr;
+	pthread_mutex_unlock(&rules->mutex);
+	free_prefixes(before, nr_before);
+	return 0;
+}
+
 /* ---- questions ---- */
+
+/* "refs/pull" is below "refs/pull/" too: a file of that name would be in the
+ * way of all that is. */
+static bool is_below(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	while (len > 0 && prefix[len - 1] == '/')
+		len--;
+	return strncmp(name, prefix, len) == 0 &&
+	    (name[len] == '/' || name[len] == '\0');
+}
+
+bool rights_is_reserved(struct rights *rules, const char *name)
+{
+	bool is = false;
+	size_t i;
+
+	pthread_mutex_lock(&rules->mutex);
+	for (i = 0; i < rules->nr_reserved && !is; i++)
+		is = is_below(name, rules->reserved[i]);
+	pthread_mutex_unlock(&rules->mutex);
+	return is;
+}
 
 static const struct rights_rule *find(const struct rights *rules,
     const char *path)

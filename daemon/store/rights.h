@@ -1,6 +1,7 @@
 /*
  * What is different in a root, or below a directory of one: who may use its
- * repositories, and what is durable there at the least. An administrator may
+ * repositories, and what is durable there at the least; and which refs are
+ * reserved everywhere. An administrator may
  * change it while the store works.
  *
  * Any thread; no call blocks for longer than it takes to copy a few lists.
@@ -35,6 +36,8 @@ struct rights {
 	struct rights_rule *list; /* owned, and all in it */
 	size_t nr;
 	enum refd_durability general; /* where no rule fits */
+	char **reserved;              /* the same */
+	size_t nr_reserved;
 };
 
 void rights_init(struct rights *rules, enum refd_durability general);
@@ -43,6 +46,12 @@ void rights_done(struct rights *rules);
 /* Takes the place of all there was; copied. -ENOMEM: all stays as it was. */
 int rights_set(struct rights *rules, enum refd_durability general,
     const struct rights_rule *list, size_t nr);
+
+/* Prefixes of refs; the same. */
+int rights_reserve(struct rights *rules, const char *const *prefixes,
+    size_t nr);
+/* Is NAME below one of them? */
+bool rights_is_reserved(struct rights *rules, const char *name);
 
 /* May PEER use the repository at PATH? *LEAST: what is durable there. Where no
  * rule fits everybody may whom the daemon lets in. */

@@ -106,6 +106,10 @@ int store_open(const struct store_config *cfg, struct store **store,
  * admitted from now on. -ENOMEM: all is as it was. */
 int store_set_rules(struct store *store, enum refd_durability durability,
     const struct rights_rule *rules, size_t nr);
+/* Prefixes of refs that nobody may push to, nor write through the store but
+ * root and the daemon's own user. The same. */
+int store_set_reserved(struct store *store, const char *const *prefixes,
+    size_t nr);
 void store_set_intervals(struct store *store, int64_t checkpoint_ns,
     int64_t durability_ns);
 

@@ -271,6 +271,11 @@ int store_set_rules(struct store *s, enum refd_durability durability,
 	return rights_set(&s->rights, durability, rules, nr);
 }
 
+int store_set_reserved(struct store *s, const char *const *prefixes, size_t nr)
+{
+	return rights_reserve(&s->rights, prefixes, nr);
+}
+
 void store_set_intervals(struct store *s, int64_t checkpoint_ns,
     int64_t durability_ns)
 {

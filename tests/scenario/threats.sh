@@ -257,12 +257,14 @@ planted() {
 
 echoed() {
 	local esc=$'\e]0;owned\a\e[31m'
-	as $ALICE "$REFD" update --git-dir "$A" "refs/heads/$esc" "$hers" \
-		>"$T/said" 2>&1
-	as $ALICE "$REFD" update --git-dir "$A" --porcelain "refs/heads/$esc" \
-		"$hers" >>"$T/said" 2>&1
-	as $ALICE "$REFD" query "$esc" >>"$T/said" 2>&1
-	"$REFD" doctor "$SERVED/$esc" >>"$T/said" 2>&1
+	{
+		as $ALICE "$REFD" update --git-dir "$A" "refs/heads/$esc" \
+			"$hers"
+		as $ALICE "$REFD" update --git-dir "$A" --porcelain \
+			"refs/heads/$esc" "$hers"
+		as $ALICE "$REFD" query "$esc"
+		"$REFD" doctor "$SERVED/$esc"
+	} >"$T/said" 2>&1
 	as $ALICE git init -q --bare "$SERVED/of$ALICE/$esc.git"
 	raw_update $ALICE "$SERVED/of$ALICE/$esc.git" >"$T/out" 2>&1
 	check 'no escapes on a terminal' test -z \

@@ -461,6 +461,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
+	tcase_set_timeout(cases, 60);
 	tcase_add_checked_fixture(cases, make_places, remove_places);
 	tcase_add_loop_test(cases, hand_made_files, 0,
 	    (int)(sizeof(files) / sizeof(files[0])));

@@ -1,0 +1,127 @@
+#!/bin/bash
+# Nobody starves: while one user sends as much as he can, another's updates
+# take no longer than they should; he is told to come later, does, and nothing
+# of his is lost; the same for a repository. And prefixes that are reserved,
+# and a reload that changes it all.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+	skip limits 'only root can be several people'
+	finish
+fi
+
+GREEDY=64001 MODEST=64002
+umask 022
+chmod 755 "$T"
+
+as() { # UID COMMAND...
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups \
+		env HOME="$T/of$uid" "$@"
+}
+
+repo_for() { # UID NAME
+	local repo=$T/of$1/$2
+	[ -d "$T/of$1" ] || install -d -o "$1" -g "$1" "$T/of$1"
+	as "$1" git init -q --bare "$repo"
+	as "$1" git -C "$repo" commit-tree -m one \
+		"$(as "$1" git -C "$repo" mktree </dev/null)"
+}
+
+storm() { # UID REPO OID PREFIX [OPTION...]
+	local uid=$1 repo=$2 oid=$3 prefix=$4
+	shift 4
+	as "$uid" "$BUILD/tests/helper/storm" --socket "$SOCKET" \
+		--repo "$repo" --oid "$oid" --create --prefix "$prefix" "$@"
+}
+
+config() { # LIMIT...
+	printf '[daemon]\nallowUser = %s\nallowUser = %s\n[limits]\n' \
+		$GREEDY $MODEST >"$T/config"
+	printf '%s\n' "$@" >>"$T/config"
+}
+
+reload() {
+	local before
+	before=$(grep -c 'reloaded' "$LOG")
+	kill -HUP "$DAEMON"
+	for _ in {1..100}; do
+		[ "$(grep -c 'reloaded' "$LOG")" -gt "$before" ] && return
+		sleep 0.05
+	done
+	return 1
+}
+
+slowest() { # UID REPO OID PREFIX: of 20 updates, one after the other, in ms
+	storm "$@" --clients 1 --txns 20 |
+		python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+print(r["max_us"] // 1000 if r["ok"] == 20 else 99999)'
+}
+
+config 'user-requests = 8'
+his=$(repo_for $MODEST m.git)
+hers=$(repo_for $GREEDY g.git)
+M=$T/of$MODEST/m.git
+G=$T/of$GREEDY/g.git
+start_daemon --config "$T/config" || exit 1
+
+# ---- one user and another ----
+
+storm $GREEDY "$G" "$hers" refs/heads/g --clients 200 --txns 20 \
+	>"$T/greedy" 2>&1 &
+own $!
+greedy=$!
+sleep 0.3
+took=$(slowest $MODEST "$M" "$his" refs/heads/m)
+check "beside a greedy one: the slowest of 20 took $took ms" \
+	test "$took" -lt 1000
+reap $greedy
+check 'he was put off, and lost nothing' grep -q '"ok":4000' "$T/greedy"
+is 'all of his is there' 4000 \
+	"$(git --git-dir="$G" for-each-ref | wc -l)"
+
+# ---- one repository and another, of the same user ----
+
+config 'user-requests = 0' 'repository-requests = 8' \
+	'reserved = refs/pull/' 'reserved = refs/keep'
+check 'reloaded' reload
+other=$(repo_for $GREEDY h.git)
+storm $GREEDY "$G" "$hers" refs/heads/h --clients 200 --txns 10 \
+	>"$T/greedy" 2>&1 &
+own $!
+greedy=$!
+storm $GREEDY "$T/of$GREEDY/h.git" "$other" refs/heads/h --clients 1 \
+	--txns 20 >"$T/other" 2>&1
+check 'another repository is served meanwhile' grep -q '"ok":20' "$T/other"
+reap $greedy
+check 'and nothing is lost' grep -q '"ok":2000' "$T/greedy"
+
+# ---- reserved ----
+
+one_of() { # UID REPO REF
+	as "$1" "$REFD" update --git-dir "$2" --porcelain "$3" "$his" \
+		2>"$T/err" | sed -n '1s/^ok .*/ok/p;1s/^ng [^ ]* \([a-z]*\).*/\1/p'
+}
+
+is 'reserved' denied "$(one_of $MODEST "$M" refs/pull/1/head)"
+is 'the prefix itself' denied "$(one_of $MODEST "$M" refs/keep)"
+is 'not what begins like it' ok "$(one_of $MODEST "$M" refs/keeper/a)"
+is 'its own user may' ok "$(one_of 0 "$M" refs/pull/1/head)"
+"$REFD" enable "$M" >"$T/out"
+git init -q "$T/work"
+git -C "$T/work" commit -q --allow-empty -m one
+git config --global --add safe.directory '*'
+git -C "$T/work" push -q "$M" HEAD:refs/heads/p HEAD:refs/pull/2/head \
+	2>"$T/err"
+check 'a push: refused, and why' grep -q 'is reserved' "$T/err"
+check 'its other refs are not' test -n \
+	"$(git --git-dir="$M" rev-parse -q --verify refs/heads/p)"
+is 'by a symbolic ref' denied "$(as $MODEST "$REFD" update --git-dir "$M" \
+	--porcelain --stdin 2>"$T/err" <<<'symref-create refs/x/y refs/pull/9' |
+	sed -n '1s/^ng [^ ]* \([a-z]*\).*/\1/p')"
+finish

@@ -440,13 +440,14 @@ void batch_done(struct batch *b)
 	size_t i;
 
 	for (i = 0; i < b->nr_shares && b->shares != NULL; i++) {
-		free(b->shares[i].head);
+		free(b->shares[i].head.target);
 		free(b->shares[i].message);
 	}
 	HASH_CLEAR(hh, b->found);
 	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
 		change_done(b->changes[i]);
 	for (i = 0; i < b->nr_groups && b->groups != NULL; i++) {
+		free(b->groups[i].head.target);
 		packed_snapshot_put(b->groups[i].snap);
 		if (b->groups[i].has_sync_fd)
 			SYS(b->sys, close, b->groups[i].sync_fd);

@@ -27,6 +27,12 @@ struct worktree {
 	char id[];
 };
 
+/* What the HEAD of a git-dir points to, once looked at. */
+struct head {
+	bool is_known;
+	char *target; /* owned; NULL: to nothing */
+};
+
 /* A transaction's share: one journal row. */
 struct share {
 	struct txn_part *part;
@@ -35,11 +41,9 @@ struct share {
 	/* The client's own git-dir: the repository's, or that of a linked
 	 * worktree. */
 	int git_fd;
-	const char *worktree; /* its id, or "" */
-	int git_err;          /* why it can't be had, then nothing can */
-	char *head;           /* what git_fd's HEAD points to, once
-				 looked at; owned */
-	bool head_looked;
+	const char *worktree;  /* its id, or "" */
+	int git_err;           /* why it can't be had, then nothing can */
+	struct head head;      /* of a linked worktree */
 	const char *committer; /* of log lines; never NULL */
 	char *message;         /* normalised, owned; or NULL */
 	bool broken;           /* an atomic one that can't be had */
@@ -57,7 +61,9 @@ struct group {
 	struct token token;
 	bool has_token;
 	int64_t locked_at_ns; /* the file system's clock */
+	struct head head;     /* of the common dir */
 	struct packed_snapshot *snap;
+	bool logs_looked, has_no_logs;
 	bool packed_locked;  /* packed-refs.lock is ours */
 	bool packed_changed; /* packed-refs.new is written, and synced unless
 				nobody was promised anything */

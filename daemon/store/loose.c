@@ -3,7 +3,7 @@
  *
  * Happy path:
  *	read	open, fstat, one pread, close
- *	stage	open, write, fchmod, close; the caller renames
+ *	stage	open, write, close; the caller renames
  *
  * Failure modes:
  *	what is no regular file: a link is read, a directory is looked
@@ -208,8 +208,6 @@ int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
 	if (fd < 0)
 		return fd;
 	r = SYS(sys, write_all, fd, content, len);
-	if (r == 0)
-		r = SYS(sys, fchmod, fd, mode);
 	if (r == 0)
 		return fd;
 	SYS(sys, close, fd);

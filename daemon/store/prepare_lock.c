@@ -212,20 +212,24 @@ static void follow(struct batch *b, struct change *c)
 
 /* ---- HEAD ---- */
 
-/* What the HEAD of the client's worktree points to, or "". */
-static const char *head_target(struct batch *b, struct share *s)
+/* What the HEAD of the client's worktree points to, or "": as git, looked at
+ * once, and without its lock. */
+static const char *head_target(struct batch *b, const struct change *c)
 {
+	struct share *s = c->share;
+	struct head *head =
+	    s->git_fd == s->repo->fd ? &c->group->head : &s->head;
 	struct loose_value value;
 
-	if (!s->head_looked) {
-		s->head_looked = true;
+	if (!head->is_known) {
+		head->is_known = true;
 		if (loose_read(b->sys, s->git_fd, "HEAD", &value) == 0) {
-			s->head = value.target;
+			head->target = value.target;
 			value.target = NULL;
 			loose_value_done(&value);
 		}
 	}
-	return s->head != NULL ? s->head : "";
+	return head->target != NULL ? head->target : "";
 }
 
 static bool is_reached_by_head(const struct change *c)
@@ -253,7 +257,7 @@ static void find_head(struct batch *b, struct change *c)
 	struct share *s = c->share;
 	struct change *h, *other;
 
-	if (change_only_looks(c) || strcmp(head_target(b, s), c->name) != 0 ||
+	if (change_only_looks(c) || strcmp(head_target(b, c), c->name) != 0 ||
 	    (c->dirfd != s->repo->fd && c->dirfd != s->git_fd) ||
 	    is_reached_by_head(c) || !wants_head_log(b, c))
 		return;

@@ -80,6 +80,32 @@ static int share_log(struct batch *b, struct change *c, const char *path)
 	return SYS(b->sys, fchmodat, c->dirfd, path, mode);
 }
 
+/* All is locked by now, so nobody makes the log of any of them. */
+static bool has_no_logs(struct batch *b, struct group *g)
+{
+	struct sys_stat st;
+
+	if (!g->logs_looked) {
+		g->logs_looked = true;
+		g->has_no_logs =
+		    SYS(b->sys, lstatat, g->repo->fd, "logs", &st) == -ENOENT;
+	}
+	return g->has_no_logs;
+}
+
+static bool may_create_log(const struct change *c)
+{
+	return change_forces_log(c) ||
+	    reflog_policy_creates(c->share->log_policy, change_shown_name(c));
+}
+
+/* In bare repositories, most of them. */
+static bool is_surely_unlogged(struct batch *b, const struct change *c)
+{
+	return c->action != CHANGE_DELETE && !may_create_log(c) &&
+	    c->dirfd == c->group->repo->fd && has_no_logs(b, c->group);
+}
+
 /* No log is made for C, and none can be there where its directory is not. */
 static bool has_no_log(struct batch *b, const struct change *c,
     const char *path, bool may_create)
@@ -111,12 +137,11 @@ void batch_prepare_logs(struct batch *b)
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
 		if (!change_is_live(c) ||
-		    (!is_logged(c) && c->action != CHANGE_DELETE))
+		    (!is_logged(c) && c->action != CHANGE_DELETE) ||
+		    is_surely_unlogged(b, c))
 			continue;
 		change_log_path(c, path);
-		may_create = change_forces_log(c) ||
-		    reflog_policy_creates(c->share->log_policy,
-			change_shown_name(c));
+		may_create = may_create_log(c);
 		if (!change_stays_inside(b, c, path) || !is_logged(c) ||
 		    has_no_log(b, c, path, may_create))
 			continue;

@@ -162,12 +162,16 @@ static bool may_say(struct log_limit *limit, uint64_t *suppressed)
 	int64_t now_ms = SYS(&sys_kernel, now_mono) / 1000000;
 	bool may;
 
+	*suppressed = 0;
+	if (limit == NULL)
+		return true;
 	pthread_mutex_lock(&keeping);
-	if (limit->nr == 0 || now_ms - limit->since_ms >= LOG_BURST_S * 1000) {
+	if (limit->nr == 0 ||
+	    now_ms - limit->since_ms >= (int64_t)limit->seconds * 1000) {
 		limit->since_ms = now_ms;
 		limit->nr = 0;
 	}
-	may = limit->nr < LOG_BURST;
+	may = limit->nr < limit->burst;
 	if (may)
 		limit->nr++;
 	else

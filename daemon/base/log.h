@@ -27,12 +27,11 @@ void log_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * request. */
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* What others can cause again and again: no more than LOG_BURST lines of one
- * LIMIT in LOG_BURST_S seconds; how many were left out is said with the next.
- * Zero-initialised is ready. */
-#define LOG_BURST   10
-#define LOG_BURST_S 10
+/* What others can cause again and again: no more than BURST lines in SECONDS;
+ * how many were left out is said with the next. A LIMIT of NULL is none. */
 struct log_limit {
+	unsigned burst, seconds;
+	/* log.c's: */
 	int64_t since_ms;
 	unsigned nr;
 	uint64_t suppressed;

@@ -8,8 +8,6 @@
 #include "daemon/net/peer.h"
 #include "daemon/net/requests.h"
 
-/* How often the log says the same of those who are turned away. */
-#define SAME_NS (60 * 1000000000LL)
 /* Beside all other connections. */
 #define ADMINS_MAX 32
 
@@ -36,29 +34,19 @@ static void turn_away(struct net *net, int fd, enum refd_status status,
 /* Not once for each that is turned away. */
 static void say_full(struct net *net)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
-
-	if (net->full_ns != 0 && now_ns - net->full_ns < SAME_NS)
-		return;
-	net->full_ns = now_ns;
-	log_warning("all %zu connections are taken, others are turned away: "
-		    "see limits.connections, and the limit of open files",
+	log_limited(&net->full_limit, LOG_LEVEL_WARNING,
+	    "all connections are taken, others are turned away: see "
+	    "limits.connections, and the limit of open files: connections=%zu",
 	    net->cfg.settings.connections_max);
 }
 
 /* Nor can anybody who tries again and again fill the disk with it. */
 static void say_denied(struct net *net, const struct txn_peer *peer)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
-
-	if (net->denied_ns != 0 && net->denied_uid == peer->uid &&
-	    now_ns - net->denied_ns < SAME_NS)
-		return;
-	net->denied_ns = now_ns;
-	net->denied_uid = peer->uid;
-	log_warning("uid %u (pid %" PRId64 ") was turned away: it is neither "
-		    "the daemon's own nor root's, nor allowed by "
-		    "daemon.allowUser or daemon.allowGroup",
+	log_limited(&net->denied_limit, LOG_LEVEL_WARNING,
+	    "one was turned away who is neither the daemon's own user nor "
+	    "root, nor allowed by daemon.allowUser or daemon.allowGroup: "
+	    "uid=%u pid=%" PRId64,
 	    peer->uid, peer->pid);
 }
 

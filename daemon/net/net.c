@@ -387,6 +387,9 @@ struct net *net_new(const struct net_config *cfg)
 	if (net == NULL)
 		return NULL;
 	net->cfg = *cfg;
+	net->full_limit = net->denied_limit =
+	    (struct log_limit){ .burst = 1, .seconds = 60 };
+	net->slow_limit = (struct log_limit){ .burst = 10, .seconds = 10 };
 	net->started_ns = SYS(cfg->sys, now_mono);
 	TAILQ_INIT(&net->conns);
 	net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -48,14 +48,11 @@ struct net {
 
 	struct conn_host host;
 	struct conn_list conns;
-	size_t nr_conns;   /* admins too */
-	size_t nr_admins;  /* connections of administrators */
-	int64_t full_ns;   /* when the log said that there are too many */
-	int64_t denied_ns; /* when the log last named one turned away */
-	uint32_t denied_uid;
+	size_t nr_conns;  /* admins too */
+	size_t nr_admins; /* connections of administrators */
+	struct log_limit full_limit, denied_limit, slow_limit;
 	struct net_counts counts;
 	uint64_t slow_logged; /* of the slow log */
-	struct log_limit slow_limit;
 
 	int64_t started_ns;
 	int64_t idle_ns; /* draining: since when only output is left */

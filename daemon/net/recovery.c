@@ -10,11 +10,13 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/quote.h"
 #include "daemon/net/notify.h"
 #include "daemon/store/tally.h"
 
 /* Lines of single findings in the log; all are counted. */
 #define FOUND_LOGGED 100
+#define QUOTED       512
 /* How often the service manager is asked for patience, and for how much, and
  * the log says how far it is. */
 #define PATIENCE_NS (5 * 1000000000LL)
@@ -35,36 +37,49 @@ struct recovery {
 
 /* ---- the thread ---- */
 
-void recovery_log_found(void *arg, const struct store_found *found)
+static enum log_level level_of(enum store_finding finding)
 {
-	const char *name = store_finding_name(found->finding);
-	const char *kept = found->evidence != NULL ? "; it is kept as " : "";
-	const char *evidence = found->evidence != NULL ? found->evidence : "";
-	const char *mark = found->ref[0] != '\0' ? " " : "";
-
-	(void)arg;
-	switch (found->finding) {
+	switch (finding) {
 	case STORE_REDONE:
 	case STORE_ROLLED_FORWARD:
 	case STORE_UNLOCKED:
 	case STORE_LOG_REPAIRED:
-		log_info("recovery: %s: %s%s%s: %s%s%s", name, found->repo,
-		    mark, found->ref, found->text, kept, evidence);
-		break;
+		return LOG_LEVEL_INFO;
 	case STORE_LEFT:
 	case STORE_DROPPED:
 	case STORE_PARKED:
 	case STORE_REPO_MISSING:
 	case STORE_OBJECT_MISSING:
 	case STORE_CORRUPT:
-		log_warning("recovery: %s: %s%s%s: %s%s%s", name, found->repo,
-		    mark, found->ref, found->text, kept, evidence);
-		break;
+		return LOG_LEVEL_WARNING;
 	case STORE_FAILED:
-		log_error("recovery: %s: %s%s%s: %s%s%s", name, found->repo,
-		    mark, found->ref, found->text, kept, evidence);
 		break;
 	}
+	return LOG_LEVEL_ERROR;
+}
+
+static void log_found(struct log_limit *limit, const struct store_found *found)
+{
+	char repo[QUOTED], ref[QUOTED], kept[QUOTED] = "";
+
+	if (found->evidence != NULL)
+		quote(kept, sizeof(kept), found->evidence);
+	log_limited(limit, level_of(found->finding),
+	    "recovery: %s: repo=%s%s%s: %s%s%s",
+	    store_finding_name(found->finding),
+	    quote(repo, sizeof(repo), found->repo),
+	    found->ref[0] != '\0' ? " ref=" : "",
+	    found->ref[0] != '\0' ? quote(ref, sizeof(ref), found->ref) : "",
+	    found->text, kept[0] != '\0' ? "; it is kept: evidence=" : "",
+	    kept);
+}
+
+void recovery_log_found(void *arg, const struct store_found *found)
+{
+	static struct log_limit limit = { .burst = 100, .seconds = 10 };
+
+	(void)arg;
+	log_found(&limit, found);
 }
 
 static void recovery_found(void *arg, const struct store_found *found)
@@ -95,12 +110,13 @@ static void recovery_progressed(void *arg, uint64_t done, uint64_t total)
 
 static void log_repo(const struct tally_repo *repo, size_t *lines)
 {
-	char words[TALLY_WORDS_MAX];
+	char words[TALLY_WORDS_MAX], path[QUOTED];
 	struct store_found found;
 	size_t i;
 
 	tally_words(repo->counts, words);
-	log_info("recovery: %s: %s", repo->path, words);
+	log_info("recovery: repo=%s: %s", quote(path, sizeof(path), repo->path),
+	    words);
 	for (i = 0; i < repo->nr; i++) {
 		/* A failure keeps a whole repository from being served. */
 		if (*lines >= FOUND_LOGGED &&
@@ -111,7 +127,7 @@ static void log_repo(const struct tally_repo *repo, size_t *lines)
 			.ref = repo->items[i].ref,
 			.text = repo->items[i].text,
 			.evidence = repo->items[i].evidence };
-		recovery_log_found(NULL, &found);
+		log_found(NULL, &found);
 		++*lines;
 	}
 }
@@ -230,33 +246,39 @@ void recovery_progress(struct recovery *recovery, uint64_t *done,
 
 void recovery_event(enum store_event event, const char *place, const char *why)
 {
+	char path[QUOTED], error[QUOTED];
+
+	quote(path, sizeof(path), place);
+	quote(error, sizeof(error), why);
 	switch (event) {
 	case STORE_FS_FAILED:
-		log_error("the file system of '%s' failed to sync: %s; nothing "
-			  "is acknowledged there until its records are redone: "
+		log_error("a file system failed to sync; nothing is "
+			  "acknowledged there until its records are redone: "
 			  "see what the kernel says of its disk, and mend or "
-			  "remount it",
-		    place, why);
+			  "remount it: path=%s error=%s",
+		    path, error);
 		break;
 	case STORE_FS_LET_GO:
-		log_info("the file system of '%s', which failed to sync, can "
-			 "be unmounted: its records are kept, and it is tried "
-			 "again with every checkpoint",
-		    place);
+		log_info("a file system that failed to sync can be unmounted: "
+			 "its records are kept, and it is tried again with "
+			 "every checkpoint: path=%s",
+		    path);
 		break;
 	case STORE_FS_OTHER:
-		log_warning("'%s' came back as another mount: what its disk "
-			    "lacks is redone",
-		    place);
+		log_warning("it came back as another mount; what its disk "
+			    "lacks is redone: path=%s",
+		    path);
 		break;
 	case STORE_REPO_WAITS:
-		log_warning("'%s' can't be recovered, and nothing is written "
-			    "there before: %s; it is tried again with every "
-			    "checkpoint",
-		    place, why);
+		log_warning("a repository can't be recovered, and nothing is "
+			    "written there before; it is tried again with "
+			    "every checkpoint: repo=%s error=%s",
+		    path, error);
 		break;
 	case STORE_REPO_RECOVERED:
-		log_info("'%s' is recovered and served again: %s", place, why);
+		log_info("a repository is recovered and served again: repo=%s "
+			 "found=%s",
+		    path, error);
 		break;
 	}
 }

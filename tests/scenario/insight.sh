@@ -105,6 +105,7 @@ check 'history has it' sh -c \
 
 # ---- top ----
 
+update refs/heads/x "$two"
 "$REFD" update -C "$T/b.git" refs/heads/none "$one" 2>/dev/null
 "$REFD" top --once >"$T/top"
 check 'top: the state' grep -q '^refd serving, up ' "$T/top"

@@ -84,13 +84,13 @@ if [ "$(id -u)" -eq 0 ]; then
 		"$T/rawsock" "$SOCKET" </dev/null | answers |
 		grep -v '^text')
 	is another-uid $'answer 0 refused\nstatus denied\n.\n(closed)' "$got"
-	logged another-uid-is-logged 'uid 65534'
+	logged another-uid-is-logged 'uid=65534'
 
 	for _ in 1 2 3; do
 		setpriv --reuid 65534 --regid 65534 --clear-groups \
 			"$T/rawsock" "$SOCKET" </dev/null >/dev/null
 	done
-	is another-uid-is-logged-once 1 "$(grep -c 'uid 65534' "$LOG")"
+	is another-uid-is-logged-once 1 "$(grep -c 'uid=65534' "$LOG")"
 
 	# By name or number, of a user or a group: then it is let in.
 	for key in 'allowUser = nobody' 'allowUser = 65534' 'allowGroup = 65534'

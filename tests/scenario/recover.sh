@@ -106,8 +106,8 @@ is 'as JSON: none is only counted' 0 "$(json 'r[sys.argv[2]]["more"]')"
 
 : >"$LOG"
 check 'the daemon starts over it' start_daemon --root "$FS"
-check 'its log has it by repository' grep -q "recovery: $repo: 1 parked" "$LOG"
-check 'and one by one' grep -q "recovery: parked: $repo refs/heads/locked: " \
+check 'its log has it by repository' grep -q "recovery: repo=\"$repo\": 1 parked" "$LOG"
+check 'and one by one' grep -q "recovery: parked: repo=\"$repo\" ref=\"refs/heads/locked\": " \
 	"$LOG"
 check 'and in all' grep -q 'recovered in .* 2 records parked' "$LOG"
 is 'status says which repositories wait' 2 "$(status_of awaiting_repos)"
@@ -118,7 +118,7 @@ check 'what is parked is not written' \
 rm "$repo/refs/heads/locked.lock"
 check 'until the lock is gone' update "$repo" refs/heads/locked "$two"
 check 'the log tells of it' \
-	grep -q "recovery: redone: $repo refs/heads/locked: " "$LOG"
+	grep -q "recovery: redone: repo=\"$repo\" ref=\"refs/heads/locked\": " "$LOG"
 is 'one waits' 1 "$(status_of awaiting_repos)"
 check 'it stops' stop_daemon
 

@@ -1,7 +1,8 @@
 /*
  * Proves: a log line is one line whatever it quotes, is cut at its limit, and
- * begins with the time, or with a priority where journald reads; and the
- * service manager is told what it is to be told, over a path and over an
+ * begins with the time, or with a priority where journald reads; what comes
+ * again and again is cut short, and how often is said; the last errors and
+ * warnings are kept for who asks; and the service manager is told what it is to be told, over a path and over an
  * abstract name.
  */
 #include <check.h>
@@ -157,6 +158,57 @@ START_TEST(the_service_manager_is_told)
 }
 END_TEST
 
+START_TEST(what_comes_again_is_limited)
+{
+	struct log_limit limit = { .burst = 2, .seconds = 3600 };
+	struct log_limit *none = NULL;
+	const char *said;
+	int i;
+
+	for (i = 1; i <= 5; i++)
+		log_limited(&limit, LOG_LEVEL_WARNING, "again nr=%d", i);
+	limit.nr = 0; /* as if the hour were over */
+	log_limited(&limit, LOG_LEVEL_ERROR, "again nr=%d", i);
+	log_limited(none, LOG_LEVEL_INFO, "without a limit");
+	rewind(captured);
+	line[fread(line, 1, sizeof(line) - 1, captured)] = '\0';
+	ck_assert_ptr_nonnull(strstr(line, "nr=1\n"));
+	ck_assert_ptr_nonnull(strstr(line, "warning: again nr=2\n"));
+	ck_assert_ptr_null(strstr(line, "nr=3"));
+	ck_assert_ptr_null(strstr(line, "nr=5"));
+	said = strstr(line, "error: again nr=6 suppressed=3\n");
+	ck_assert_ptr_nonnull(said);
+	ck_assert_ptr_nonnull(strstr(said, "info: without a limit\n"));
+}
+END_TEST
+
+START_TEST(the_last_are_kept)
+{
+	struct log_kept kept[LOG_KEPT];
+	uint64_t errors, warnings;
+	size_t i;
+
+	ck_assert_uint_eq(log_recent(kept), 0);
+	log_info("is none of them");
+	log_error("the first");
+	for (i = 0; i < LOG_KEPT - 1; i++)
+		log_warning("nr=%zu", i);
+	ck_assert_uint_eq(log_recent(kept), LOG_KEPT);
+	ck_assert_str_eq(kept[0].text, "nr=14");
+	ck_assert(!kept[0].is_error);
+	ck_assert_str_eq(kept[LOG_KEPT - 1].text, "the first");
+	ck_assert(kept[LOG_KEPT - 1].is_error);
+	ck_assert_int_gt(kept[0].wall_ms, 0);
+	log_warning("one\nmore");
+	ck_assert_uint_eq(log_recent(kept), LOG_KEPT);
+	ck_assert_str_eq(kept[0].text, "one?more");
+	ck_assert_str_eq(kept[LOG_KEPT - 1].text, "nr=0");
+	log_counts(&errors, &warnings);
+	ck_assert_uint_eq(errors, 1);
+	ck_assert_uint_eq(warnings, LOG_KEPT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("log");
@@ -171,6 +223,8 @@ int main(void)
 	tcase_add_test(cases, what_is_quoted_forges_no_line);
 	tcase_add_test(cases, a_long_line_is_cut);
 	tcase_add_test(cases, the_service_manager_is_told);
+	tcase_add_test(cases, what_comes_again_is_limited);
+	tcase_add_test(cases, the_last_are_kept);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

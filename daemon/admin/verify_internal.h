@@ -70,6 +70,12 @@ struct verify {
 	/* What repairing restored last. */
 	char value[REFD_OID_HEX + 1], from[160];
 
+	/* verify_value.c: of the suspects, as far as the journal was read;
+	 * NULL: not yet. */
+	struct verify_search *values;
+	size_t nr_values;
+	uint64_t values_last;
+
 	/* This look. */
 	const struct verify_subject *subject;
 	bool is_sure, is_suspicious;
@@ -159,6 +165,8 @@ struct verify_value {
 /* 0; -ENOENT: neither journal nor log knows one that is there. */
 int verify_last_value(struct verify *v, const struct verify_place *place,
     const char *name, struct verify_value *value);
+/* What was read of the journal for all suspects, who are let go. */
+void verify_values_done(struct verify *v);
 
 /* ---- verify_lines.c ---- */
 

@@ -139,10 +139,11 @@ void verify_look_again(struct verify *v)
 		return;
 	SYS(v->sys, sleep_ns, v->opt->patience_ns);
 	refresh(v);
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++)
 		look_at(v, &s[i], true);
+	verify_values_done(v);
+	for (i = 0; i < nr; i++)
 		free((char *)(uintptr_t)s[i].name);
-	}
 	v->is_sure = false;
 	v->nr_suspects = 0;
 }

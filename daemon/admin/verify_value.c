@@ -1,7 +1,9 @@
 /*
  * Which value a ref had that is broken now.
  *
- * The happy path: the journal's last record whose object is there.
+ * The happy path: the journal's last record whose object is there. The journal
+ * is read once for all refs that look wrong together, and what was recorded
+ * since for each.
  *
  * Otherwise the log: where the journal knows nothing, or the ref was deleted
  * since, and where lines follow the recorded value's: git wrote those later.
@@ -14,7 +16,7 @@
 
 #include "daemon/admin/verify_internal.h"
 
-struct search {
+struct verify_search {
 	struct verify *v;
 	const struct verify_place *place;
 	const char *name;
@@ -29,7 +31,7 @@ struct search {
 	bool met_record, is_after_record;
 };
 
-static void forget_record(struct search *s)
+static void forget_record(struct verify_search *s)
 {
 	free(s->target);
 	s->target = NULL;
@@ -39,7 +41,7 @@ static void forget_record(struct search *s)
 static int note_record(void *arg, const struct journal_row *row,
     const struct record_member *m)
 {
-	struct search *s = arg;
+	struct verify_search *s = arg;
 
 	if (strcmp(m->worktree, s->place->worktree) != 0 ||
 	    strcmp(m->name, s->name) != 0)
@@ -61,7 +63,7 @@ static int note_record(void *arg, const struct journal_row *row,
 static int note_line(void *arg, char *line, size_t len, bool ends)
 {
 	const size_t field = REFD_OID_HEX + 1;
-	struct search *s = arg;
+	struct verify_search *s = arg;
 	struct refd_oid oid;
 
 	if (!ends || len <= 2 * field || memchr(line, '\0', len) != NULL ||
@@ -78,7 +80,7 @@ static int note_line(void *arg, char *line, size_t len, bool ends)
 	return 0;
 }
 
-static void read_log(struct search *s)
+static void read_log(struct verify_search *s)
 {
 	const struct sys *sys = s->v->sys;
 	char path[REFD_PATH_MAX];
@@ -95,14 +97,94 @@ static void read_log(struct search *s)
 	SYS(sys, close, fd);
 }
 
+/* ---- all that look wrong ---- */
+
+static int compare(const void *va, const void *vb)
+{
+	const struct verify_search *a = va, *b = vb;
+	int r = strcmp(a->place->worktree, b->place->worktree);
+
+	return r != 0 ? r : strcmp(a->name, b->name);
+}
+
+static struct verify_search *find(const struct verify *v,
+    const struct verify_place *place, const char *name)
+{
+	const struct verify_search key = { .place = place, .name = name };
+
+	return v->nr_values == 0 ?
+	    NULL :
+	    bsearch(&key, v->values, v->nr_values, sizeof(key), compare);
+}
+
+static int note_any(void *arg, const struct journal_row *row,
+    const struct record_member *m)
+{
+	const struct verify_place place = { -1, m->worktree };
+	struct verify_search *s = find(arg, &place, m->name);
+
+	return s != NULL ? note_record(s, row, m) : 0;
+}
+
+static int read_all(struct verify *v)
+{
+	struct verify_search *values;
+	size_t i;
+
+	values = calloc(v->nr_suspects + 1, sizeof(*values));
+	if (values == NULL)
+		return -ENOMEM;
+	v->values = values;
+	for (i = 0; i < v->nr_suspects; i++)
+		if (v->suspects[i].kind == VERIFY_A_REF)
+			values[v->nr_values++] = (struct verify_search){ .v = v,
+				.place = &v->suspects[i].place,
+				.name = v->suspects[i].name };
+	qsort(values, v->nr_values, sizeof(*values), compare);
+	return verify_each_member(v, 0, note_any, v, &v->values_last);
+}
+
+void verify_values_done(struct verify *v)
+{
+	size_t i;
+
+	for (i = 0; i < v->nr_values; i++)
+		free(v->values[i].target);
+	free(v->values);
+	v->values = NULL;
+	v->nr_values = 0;
+	v->values_last = 0;
+}
+
+/* From the journal: S, but for what the log says. */
+static int read_journal(struct verify_search *s)
+{
+	const struct verify_search *known;
+	struct verify *v = s->v;
+	uint64_t after = 0, last;
+	int r = 0;
+
+	if (v->values == NULL && (r = read_all(v)) != 0)
+		return r;
+	known = find(v, s->place, s->name);
+	if (known != NULL) {
+		*s = *known;
+		after = v->values_last;
+	}
+	if (s->target != NULL && (s->target = strdup(s->target)) == NULL)
+		return -ENOMEM;
+	return verify_each_member(v, after, note_record, s, &last);
+}
+
+/* ---- one ---- */
+
 int verify_last_value(struct verify *v, const struct verify_place *place,
     const char *name, struct verify_value *value)
 {
-	struct search s = { .v = v, .place = place, .name = name };
-	uint64_t last;
+	struct verify_search s = { .v = v, .place = place, .name = name };
 	int r;
 
-	r = verify_each_member(v, 0, note_record, &s, &last);
+	r = read_journal(&s);
 	/* What an id names can't be looked at then; and what HEAD points to no
 	 * log tells. */
 	if (v->git == NULL && s.target == NULL)

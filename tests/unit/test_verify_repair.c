@@ -101,6 +101,25 @@ START_TEST(from_the_journal)
 }
 END_TEST
 
+/* Each gets its own value, though the journal is read once for all. */
+START_TEST(several_at_once)
+{
+	update("refs/heads/b", third);
+	update("refs/heads/c", older);
+	update("refs/heads/b", older);
+	update("refs/heads/c", third);
+	update("refs/heads/sound", third);
+	tmp_run("cd r.git && rm -r logs/refs && "
+		"for i in a b c never; do : >refs/heads/$i; done");
+	REPAIRS(4);
+	is_at("refs/heads/a", sr_commit);
+	is_at("refs/heads/b", older);
+	is_at("refs/heads/c", third);
+	is_at("refs/heads/sound", third);
+	DID("ref-broken refs/heads/never", "neither journal nor log");
+}
+END_TEST
+
 /* What git wrote later is in the log alone. */
 START_TEST(from_the_log)
 {
@@ -246,6 +265,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, from_the_journal);
+	tcase_add_test(tc, several_at_once);
 	tcase_add_test(tc, from_the_log);
 	tcase_add_test(tc, objects_that_are_gone);
 	tcase_add_test(tc, under_locks);

@@ -74,12 +74,12 @@ costs() { # MODE WHAT WANTED COUNT COMMAND
 		"$3 0" "$(cost_of "$1" "$4" "$5")"
 }
 
-# Of 1, 10, 100, 1000 refs, by what does not depend on how many there are, and
-# whether each value is one more.
+# Of 1, 10, 90, 1000 refs, by what does not depend on how many there are, and
+# whether each value is one more; of 1000 none is, since they go to packed-refs.
 per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	local mode=$1 journal=$2 each=$3 logs=$4 dir=$5 many=$6 n d=refs/heads/$1
 	"$REFD" update -C "$repo" "$d/warm" "$one"
-	for n in 1 10 100 1000; do
+	for n in 1 10 90; do
 		costs "$mode" "$n created" \
 			"$journal+$((each * n))+0+$dir+0+$many" \
 			"$n" "create $d/$n-# $one"
@@ -92,14 +92,17 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	git -C "$repo" config core.logAllRefUpdates always
 	costs "$mode" '10 moved, with new logs' \
 		"$journal+$((each * 10))+$((logs * 10))+$((dir * 3))+0+$many" \
-		10 "update $d/100-# $two $one"
+		10 "update $d/90-# $two $one"
 	costs "$mode" '10 moved, with logs' \
 		"$journal+$((each * 10))+$((logs * 10))+$dir+0+$many" \
-		10 "update $d/100-# $one $two"
+		10 "update $d/90-# $one $two"
 	git -C "$repo" config core.logAllRefUpdates false
 	# The refs' directory, that of their logs, and packed-refs'.
 	costs "$mode" '10 loose deleted' "$journal+0+0+$((dir * 3))+0+$(((many + 1) / 2))" \
-		10 "delete $d/100-#"
+		10 "delete $d/90-#"
+	costs "$mode" '1000 created' \
+		"$journal+0+0+$((dir * 2))+$packs+$(((many + 1) / 2))" \
+		1000 "create $d/1000-# $one"
 	git -C "$repo" pack-refs --all
 	costs "$mode" '10 packed deleted' \
 		"$journal+0+0+$((dir * 3))+$packs+$(((many + 1) / 2))" \

@@ -8,6 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+/* U+0080 to U+009F, which some terminals obey as well. */
+static bool is_c1(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	return u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0;
+}
+
 static void PRINTF_LIKE(2, 0)
     speak(const char *prefix, const char *fmt, va_list ap)
 {
@@ -16,7 +24,10 @@ static void PRINTF_LIKE(2, 0)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	/* What would steer a terminal; as git does. */
 	for (at = line; *at; at++)
-		if (iscntrl((unsigned char)*at) && *at != '\t' && *at != '\n')
+		if (is_c1(at))
+			at[0] = at[1] = '?';
+		else if (iscntrl((unsigned char)*at) && *at != '\t' &&
+		    *at != '\n')
 			*at = '?';
 	fflush(stdout);
 	fprintf(stderr, "%s: %s\n", prefix, line);
@@ -76,14 +87,6 @@ void say(const char *fmt, ...)
 	va_start(ap, fmt);
 	speak("refd", fmt, ap);
 	va_end(ap);
-}
-
-void print_clean(const char *line)
-{
-	for (; *line; line++)
-		putchar(iscntrl((unsigned char)*line) && *line != '\t' ? '?' :
-									 *line);
-	putchar('\n');
 }
 
 void flush_output(void)

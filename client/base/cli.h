@@ -32,9 +32,6 @@ void say_fatal(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say_warning(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* A line on standard output, where control bytes become "?" as well: it may
- * name what others have named. */
-void print_clean(const char *line);
 /* Writes out standard output; a failure ends the program. */
 void flush_output(void);
 

@@ -194,7 +194,8 @@ static void put_looked(const char *lines, bool as_json)
 			fputs(comma, stdout);
 			output_json_string(line);
 		} else {
-			print_clean(line);
+			output_visible(line);
+			putchar('\n');
 		}
 		free(line);
 	}

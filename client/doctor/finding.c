@@ -88,12 +88,14 @@ void finding_print(const struct finding *f, bool is_mended)
 	text_addf(&t, "%s: %s: %s: %s",
 	    is_mended ? "mended" : severities[kinds[f->id].severity],
 	    kinds[f->id].name, f->where, f->what);
-	print_clean(t.data);
+	output_visible(t.data);
+	putchar('\n');
 	text_clear(&t);
 	if (!is_mended) {
 		put_remedy(&t, f);
 		printf("    ");
-		print_clean(t.data);
+		output_visible(t.data);
+		putchar('\n');
 	}
 	text_done(&t);
 }

@@ -278,7 +278,7 @@ static void put_ng(const struct push_command *c, struct pkt_buf *out)
 	at = line.len;
 	text_add(&line, c->ng, strnlen(c->ng, room));
 	for (i = at; i < line.len; i++)
-		if ((unsigned char)line.data[i] < ' ')
+		if ((unsigned char)line.data[i] < ' ' || line.data[i] == 0x7f)
 			line.data[i] = ' ';
 	pkt_put(out, line.data, line.len);
 	text_done(&line);

@@ -26,7 +26,10 @@ void output_porcelain(const struct refd_answer *ans)
 			printf("ok %s\n", res->name);
 			continue;
 		}
-		printf("ng %s %s ", res->name, refd_status_name(res->status));
+		/* One that could not be may have line feeds in it. */
+		fputs("ng ", stdout);
+		output_visible(res->name);
+		printf(" %s ", refd_status_name(res->status));
 		print_line(words_text(res));
 	}
 	printf("txn %s %s\n", refd_txid_hex(&ans->txid, id),

@@ -110,7 +110,13 @@ put_line(const struct level *level, const char *fmt, va_list ap)
 	if (len > sizeof(line) - 1)
 		len = sizeof(line) - 1;
 	for (i = head; i < len; i++) {
-		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+		unsigned char c = (unsigned char)line[i];
+
+		/* U+0080 to U+009F are obeyed by some terminals, too. */
+		if (c == 0xc2 && i + 1 < len &&
+		    ((unsigned char)line[i + 1] & 0xe0) == 0x80)
+			line[i] = line[i + 1] = '?';
+		else if (c < ' ' || c == 0x7f)
 			line[i] = '?';
 	}
 	keep(level, line + head, len - head);

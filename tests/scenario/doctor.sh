@@ -63,7 +63,8 @@ mends() { # ID ARGUMENT...
 
 # An enabled one, made anew.
 fresh() {
-	rm -rf "$T/a.git"
+	# The daemon may be writing to it.
+	until rm -rf "$T/a.git" 2>"$T/err"; do sleep 0.05; done
 	new_repo a.git bare
 	"$REFD" enable "$T/a.git" >"$T/enabled"
 }

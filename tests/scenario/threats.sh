@@ -256,7 +256,7 @@ planted() {
 # ---- what is echoed ----
 
 echoed() {
-	local esc=$'\e]0;owned\a\e[31m'
+	local esc=$'\e]0;owned\a\e[31m\xc2\x9b1m'
 	{
 		as $ALICE "$REFD" update --git-dir "$A" "refs/heads/$esc" \
 			"$hers"
@@ -268,8 +268,8 @@ echoed() {
 	as $ALICE git init -q --bare "$SERVED/of$ALICE/$esc.git"
 	raw_update $ALICE "$SERVED/of$ALICE/$esc.git" >"$T/out" 2>&1
 	check 'no escapes on a terminal' test -z \
-		"$(LC_ALL=C grep -a $'\e' "$T/said")"
-	check 'nor in the log' test -z "$(LC_ALL=C grep -a $'\e' "$LOG")"
+		"$(LC_ALL=C grep -aE $'\e|\xc2\x9b' "$T/said")"
+	check 'nor in the log' test -z "$(LC_ALL=C grep -aE $'\e|\xc2\x9b' "$LOG")"
 }
 
 another_uid

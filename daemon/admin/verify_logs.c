@@ -66,6 +66,28 @@ static const char *ref_above(struct verify *v, const struct verify_place *place,
 	return NULL;
 }
 
+static bool is_there(struct verify *v, int dirfd, const char *path)
+{
+	struct sys_stat st;
+
+	return SYS(v->sys, lstatat, dirfd, path, &st) == 0;
+}
+
+/* Who makes or deletes the ref has its lock while only one of the two is
+ * there. In this order: what begins after a look is not seen by the next. */
+static bool is_orphan(struct verify *v, const struct verify_place *place,
+    const char *name, const char *path)
+{
+	char lock[REFD_PATH_MAX];
+	struct refd_oid oid;
+
+	snprintf(lock, sizeof(lock), "%s.lock", name);
+	return is_there(v, place->dirfd, path) &&
+	    !is_there(v, place->dirfd, lock) &&
+	    verify_ref_value(v, place, name, &oid) == 0 &&
+	    is_there(v, place->dirfd, path);
+}
+
 static void tell_orphan(struct verify *v, const struct verify_place *place,
     const char *ref, const char *name, const char *path, bool is_empty)
 {
@@ -119,7 +141,8 @@ static void look_at_lines(struct verify *v, const struct verify_place *place,
 		    "line %lu is none that git writes", look.bad);
 	else if (value == 1 && r == 0)
 		tell_last(v, ref, path, &look, &oid);
-	if (value == 0 && strcmp(name, "HEAD") != 0)
+	if (value == 0 && strcmp(name, "HEAD") != 0 &&
+	    is_orphan(v, place, name, path))
 		tell_orphan(v, place, ref, name, path, is_empty);
 }
 

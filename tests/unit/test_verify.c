@@ -272,7 +272,9 @@ START_TEST(logs)
 		"git rev-parse HEAD~1 >refs/heads/lags && "
 		"rm refs/heads/gone && : >logs/refs/heads/never && "
 		"rm logs/refs/heads/up && mkdir logs/refs/heads/up && "
-		": >logs/refs/heads/up/x");
+		": >logs/refs/heads/up/x && "
+		/* Somebody is at work. */
+		": >logs/refs/heads/begun && : >refs/heads/begun.lock");
 	FINDS(8);
 	HAS("log-torn refs/heads/torn", "cut off");
 	HAS("log-torn refs/heads/nuls", "NUL");

@@ -2,8 +2,8 @@
  * Happy path:
  *	admit		the store looks the id up, opens the repository, checks
  *	admitted	the entry joins its repository's queue
- *	some		its updates are queued at their names, a thousand or
- *			so per call: the loop must not stand still for a push
+ *	some		its updates are queued at their names, a few hundred
+ *			per call: the loop must not stand still for a push
  *			of very many. Those of one repository arrive in the
  *			order they came; others don't wait for that. It may
  *			go when all of them are there.
@@ -26,7 +26,9 @@
 
 #define REOPENS_MAX 3
 /* Updates of one entry before it is another repository's turn. */
-#define ARRIVE_AT_ONCE 128
+#define ARRIVE_AT_ONCE 64
+/* Of all before the loop has another turn. */
+#define ARRIVE_MAX 256
 
 void arrive_time(struct engine *e, struct entry *ent, bool timed)
 {
@@ -189,8 +191,8 @@ bool arrive_some(struct engine *e, int64_t now_ns)
 	struct entry *ent;
 	size_t nr = 0;
 
-	while (nr < e->cfg.window_refs &&
-	    (ent = turns_next_arriving(&e->turns)) != NULL) {
+	while (
+	    nr < ARRIVE_MAX && (ent = turns_next_arriving(&e->turns)) != NULL) {
 		nr += queue_some(e, ent, now_ns);
 		decide_siblings(e, ent, now_ns);
 		if (ent->nr_undecided == 0)

@@ -68,10 +68,16 @@ static size_t size_of(const struct name *n)
 	return sizeof(*n) + n->key_len - sizeof(n->parent);
 }
 
-static struct name *child_new(struct names *ns, struct name *parent,
-    const char *component, size_t len)
+/* By bits of the hash that the table itself does not go by. */
+static struct name **table_of(struct names *ns, unsigned hash)
 {
-	struct name *n;
+	return &ns->tables[hash >> 24];
+}
+
+static struct name *child_new(struct names *ns, struct name *parent,
+    const char *component, size_t len, unsigned hash)
+{
+	struct name **table = table_of(ns, hash), *n;
 
 	n = calloc(1, sizeof(*n) + len);
 	if (n == NULL)
@@ -79,7 +85,8 @@ static struct name *child_new(struct names *ns, struct name *parent,
 	n->parent = parent;
 	memcpy(n->component, component, len);
 	n->key_len = sizeof(n->parent) + len;
-	HASH_ADD_KEYPTR(hh, ns->table, &n->parent, n->key_len, n);
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, &n->parent, n->key_len, hash,
+	    n);
 	if (n->hh.tbl == NULL) {
 		free(n);
 		return NULL;
@@ -97,19 +104,23 @@ static struct name *child_get(struct names *ns, struct name *parent,
 		struct name *parent;
 		char component[REFD_REFNAME_MAX];
 	} key;
-	struct name *n;
+	struct name *table, *n;
+	unsigned hash;
 
 	assert(len <= sizeof(key.component));
 	key.parent = parent;
 	memcpy(key.component, component, len);
-	HASH_FIND(hh, ns->table, &key, sizeof(key.parent) + len, n);
-	return n != NULL ? n : child_new(ns, parent, component, len);
+	HASH_VALUE(&key, sizeof(key.parent) + len, hash);
+	table = *table_of(ns, hash);
+	HASH_FIND_BYHASHVALUE(hh, table, &key, sizeof(key.parent) + len, hash,
+	    n);
+	return n != NULL ? n : child_new(ns, parent, component, len, hash);
 }
 
 /* N, and those above it, while they are of no use. */
 static void drop_unused(struct names *ns, struct name *n)
 {
-	struct name *parent;
+	struct name *parent, **table;
 
 	while (n != NULL && n->first == NULL && n->children == NULL &&
 	    n->parked == NULL && n->place == NAME_IDLE) {
@@ -117,7 +128,8 @@ static void drop_unused(struct names *ns, struct name *n)
 		if (parent != NULL)
 			DL_DELETE2(parent->children, n, prev_child, next_child);
 		ns->bytes -= size_of(n);
-		HASH_DEL(ns->table, n);
+		table = table_of(ns, n->hh.hashv);
+		HASH_DEL(*table, n);
 		free(n);
 		n = parent;
 	}
@@ -147,11 +159,13 @@ static struct name *name_get(struct names *ns, uint64_t repo_key,
 void names_done(struct names *ns)
 {
 	struct name *n, *next;
+	size_t i;
 
-	HASH_ITER(hh, ns->table, n, next) {
-		HASH_DEL(ns->table, n);
-		free(n);
-	}
+	for (i = 0; i < NAMES_TABLES; i++)
+		HASH_ITER(hh, ns->tables[i], n, next) {
+			HASH_DEL(ns->tables[i], n);
+			free(n);
+		}
 }
 
 /* ---- places ---- */

@@ -29,8 +29,11 @@
 #include "daemon/engine/table.h"
 
 /* Zero-initialised is empty; max_bytes is set by the owner. */
+#define NAMES_TABLES 256
+
 struct names {
-	struct name *table;
+	/* Each a hash by itself, so that none takes long to grow. */
+	struct name *tables[NAMES_TABLES];
 	struct heap asleep;
 	size_t bytes, max_bytes; /* what the names themselves take */
 };

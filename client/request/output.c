@@ -14,6 +14,14 @@ static void print_line(const char *s)
 	putchar('\n');
 }
 
+/* One that could not be may have line feeds in it, and worse. Any other byte a
+ * ref may have. */
+static void print_name(const char *s)
+{
+	for (; *s; s++)
+		putchar((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
+}
+
 void output_porcelain(const struct refd_answer *ans)
 {
 	char id[REFD_TXID_HEX + 1];
@@ -26,9 +34,8 @@ void output_porcelain(const struct refd_answer *ans)
 			printf("ok %s\n", res->name);
 			continue;
 		}
-		/* One that could not be may have line feeds in it. */
 		fputs("ng ", stdout);
-		output_visible(res->name);
+		print_name(res->name);
 		printf(" %s ", refd_status_name(res->status));
 		print_line(words_text(res));
 	}

@@ -8,6 +8,7 @@
 
 #include "client/base/cli.h"
 
+/* Until it is connected; a transaction may take as long as it takes. */
 #define PATIENCE_MS 60000
 #define NAP_US      2000
 
@@ -120,7 +121,7 @@ static void fill(const struct user *u, struct refd_request *req)
 	req->common_ino = u->common.st_ino;
 	req->umask = 022;
 	req->atomic = u->on->atomic;
-	req->deadline_ms = PATIENCE_MS;
+	req->deadline_ms = REFD_DEADLINE_MAX_MS;
 	req->updates = u->updates;
 	req->nr_updates = u->on->job->refs;
 }
@@ -152,7 +153,7 @@ static enum load_outcome user_transaction(void *opened, unsigned nr)
 	plan(u, nr);
 	for (;;) {
 		fill(u, &req);
-		if (refd_call(u->daemon, &req, 2 * PATIENCE_MS, &ans) < 0)
+		if (refd_call(u->daemon, &req, -1, &ans) < 0)
 			return LOAD_FAILED;
 		is_busy =
 		    ans.kind == REFD_ANSWER_REFUSED && ans.status == REFD_BUSY;

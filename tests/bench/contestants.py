@@ -260,4 +260,4 @@ class ReftableCommand(Command, Reftable):
 class RefdCommand(Command, Refd):
     def words(self, turn):
         return (REFD, "update", "-C", turn.path, "--socket",
-                self.stage.daemon.socket, "--stdin")
+                self.stage.daemon.socket, "--timeout", "600000", "--stdin")

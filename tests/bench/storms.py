@@ -48,7 +48,7 @@ def contestants(stage):
 
 
 def storm(bench, rounds):
-    seconds = bench.size(full=1.0, quick=0.4, tiny=0.1)
+    seconds = bench.size(full=1.0, quick=0.3, tiny=0.1)
     points = [{"clients": n, "seconds": seconds} for n in bench.sizes(
         full=(1, 4, 16, 64, 256), quick=(1, 16, 64), tiny=(1, 3))]
     for column, delay_us in COLUMNS.items():
@@ -104,11 +104,11 @@ def one_ref(bench, rounds):
 # ---- B6 ----
 
 def dear_flush(bench, rounds):
-    seconds = bench.size(full=1.0, quick=0.3, tiny=0.1)
+    seconds = bench.size(full=0.7, quick=0.3, tiny=0.1)
     points = [{"clients": n, "seconds": seconds, "open": False}
               for n in bench.sizes(full=(1, 4, 16, 64, 256), quick=(1, 16, 64),
                                    tiny=(1, 3))]
-    for delay_ms in bench.sizes(full=(0, 5, 10, 20), quick=(0, 5, 10, 20),
+    for delay_ms in bench.sizes(full=(0, 5, 10, 20), quick=(5, 20),
                                 tiny=(0, 5)):
         bench.place.renew()
         stage = Stage(bench.place, delay_ms * 1000)

@@ -373,6 +373,10 @@ void *checkpoint_main(void *arg)
 			r = checkpoint_once(s, idle || asked);
 		if (asked)
 			answer_asked(s, r);
+		/* Until its records are aside, a kill would leave nothing to
+		 * say that they may be lost. */
+		if (r < 0)
+			failed_park(s);
 		pthread_mutex_lock(&s->mutex);
 		waits = s->to_checkpoint.head != NULL;
 	}

@@ -14,7 +14,8 @@ class Excuses:
     """What stock git may have done to a repository: not refd's promise."""
 
     def __init__(self, packed_unsynced=False, wrote_unsynced=False,
-                 expired_logs=False, torn=False, raw_objects=False):
+                 expired_logs=False, torn=False, raw_objects=False,
+                 broken=False):
         # packed-refs may have been renamed before it was on disk.
         self.packed_unsynced = packed_unsynced
         # So may single refs have been, of families that git moves.
@@ -25,6 +26,8 @@ class Excuses:
         self.torn = torn
         # Nobody synced objects but refd, and it those that a ref is to name.
         self.raw_objects = raw_objects
+        # fsck complained before, and was excused.
+        self.broken = broken
 
 
 class Judge:
@@ -184,6 +187,8 @@ class Judge:
                 git_dir, args[0], done.returncode, said[:600])
             if self.excuses.wrote_unsynced or self.excuses.packed_unsynced:
                 self.excuse("what fsck says beside unsynced git")
+            elif self.excuses.broken:
+                self.excuse("what fsck said before")
             elif self.excuses.raw_objects and args[0] == "fsck" and \
                     not look.leads_to(place, git_dir, said):
                 self.excuse("objects of unanswered pushes")

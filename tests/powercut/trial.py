@@ -97,6 +97,8 @@ class Trial:
         self.cuts = 0
         # Since the last time that everything was on disk.
         self.modes_used = set()
+        # Repositories that lack objects which nobody promised.
+        self.broken = set()
         # `default` has everything but `reference` and loose objects.
         place.core_fsync = None if self.plan.reference else "default"
         self.repos = [place.disk_path + "/r%d.git" % i for i in range(2)]
@@ -438,7 +440,7 @@ class Trial:
             not self.options.table and "none" in self.modes_used,
             wrote_unsynced=not self.plan.reference or weak,
             expired_logs=kept, torn=weak,
-            raw_objects=self.plan.raw_objects)
+            raw_objects=self.plan.raw_objects, broken=repo in self.broken)
 
     def compare(self, disaster):
         for repo in self.repos:
@@ -449,6 +451,8 @@ class Trial:
             seen.health(self.place, repo)
             self.counts.update(seen.counts)
             self.excused.update(seen.excused)
+            if any("fsck" in why for why in seen.excused):
+                self.broken.add(repo)
             if not self.options.table:
                 self.findings += seen.findings
 

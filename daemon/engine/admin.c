@@ -148,7 +148,8 @@ void engine_locks(const struct engine *e, int64_t now_ns, engine_lock_fn *fn,
 	const struct entry *ent;
 
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		if (ent->txn->repo == NULL || ent->state == ENTRY_ADMITTING)
+		/* While it is admitted nothing of it is ours. */
+		if (ent->state == ENTRY_ADMITTING || ent->txn->repo == NULL)
 			continue;
 		if (ent->state == ENTRY_PREPARED)
 			tell_held(&l, ent);

@@ -186,22 +186,36 @@ void engine_sent(struct engine *e, int64_t now_ns)
 	slow_sent(&e->slow, now_ns);
 }
 
+/* By hand: it is done for each transaction. */
+static size_t put_number(char *to, uint32_t number)
+{
+	char digits[10];
+	size_t nr = 0, i;
+
+	do
+		digits[nr++] = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	for (i = 0; i < nr; i++)
+		to[i] = digits[nr - 1 - i];
+	to[nr] = '\0';
+	return nr;
+}
+
 /* An account, and whom the client's hook says it is. */
 static void name_client(const struct txn *txn, char name[BUSY_NAME])
 {
 	static const char *const telling[] = { "GL_USER", "GL_USERNAME",
 		"GITEA_PUSHER_NAME", "REMOTE_USER" };
 	const struct refd_request *req = &txn->req;
-	size_t i, k;
+	size_t i, k, len = put_number(name, txn->peer.uid);
 
 	for (i = 0; i < req->nr_identities; i++)
 		for (k = 0; k < sizeof(telling) / sizeof(telling[0]); k++)
 			if (strcmp(req->identities[i].name, telling[k]) == 0) {
-				snprintf(name, BUSY_NAME, "%u %.90s",
-				    txn->peer.uid, req->identities[i].value);
+				snprintf(name + len, BUSY_NAME - len, " %s",
+				    req->identities[i].value);
 				return;
 			}
-	snprintf(name, BUSY_NAME, "%u", txn->peer.uid);
 }
 
 void admin_count(struct engine *e, const struct entry *ent,

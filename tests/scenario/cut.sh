@@ -121,6 +121,17 @@ follow() {
 		"$REFD" update -C "$repo" --no-deref -m way --stdin
 }
 
+# So many at once, and without logs, that packed-refs is where they are.
+make_many() {
+	local i
+	for ((i = 0; i < 300; i++)); do
+		echo "create refs/heads/many$round/$i ${values[2]}"
+	done | GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.logAllRefUpdates \
+		GIT_CONFIG_VALUE_0=false \
+		"$REFD" update -C "$repo" --stdin &&
+	test "$(grep -c " refs/heads/many$round/" "$repo/packed-refs")" -eq 300
+}
+
 # ---- after it ----
 
 # The value of each of the storm's refs: the last one it logged, or the next.
@@ -187,6 +198,7 @@ round() { # logflush|nologflush
 	check "$name: the daemon starts" start_daemon "${options[@]}"
 	start_storm
 	check "$name: acknowledged a push and deletions" push_and_delete
+	check "$name: acknowledged 300 new refs in packed-refs" make_many
 	check "$name: acknowledged an update of HEAD, and a symref" follow
 	cut_power "$1" || { not_ok "$name: cut" 'could not be done'; return; }
 	acked=$(wc -l <"$T/log")
@@ -203,6 +215,9 @@ round() { # logflush|nologflush
 	is "$name: the push is there" "$branches" \
 		"$(git -C "$repo" for-each-ref "refs/heads/pushed$round" \
 			--format='%(objectname)' | grep -c "$pushed")"
+	is "$name: the 300 new refs are there" 300 \
+		"$(git -C "$repo" for-each-ref "refs/heads/many$round" \
+			--format='%(objectname)' | grep -c "${values[2]}")"
 	is "$name: what HEAD points to was written" "${values[round]}" \
 		"$(git -C "$repo" rev-parse refs/heads/main)"
 	is "$name: HEAD's log tells of it, once" 1 \

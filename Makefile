@@ -22,6 +22,9 @@ LIBEXECDIR  ?= $(PREFIX)/libexec
 INCLUDEDIR  ?= $(PREFIX)/include
 DATADIR     ?= $(PREFIX)/share
 MANDIR      ?= $(DATADIR)/man
+UNITDIR     ?= $(PREFIX)/lib/systemd/system
+# To whom the repositories of refd.service belong; refd@NAME.service is NAME's.
+SERVICE_USER ?= git
 INSTALL     ?= install
 PKG_CONFIG  ?= pkg-config
 CLANG       ?= clang
@@ -121,8 +124,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests fuzz check check-long soak bench install uninstall clean \
-	format lint help FORCE
+.PHONY: all tests fuzz check check-long soak bench install install-units uninstall \
+	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
 
@@ -338,7 +341,7 @@ Cflags: -I$${includedir}/refd
 endef
 
 install: export PC_FILE := $(PC_FILE)
-install: all
+install: all install-units
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)/refd \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(INSTALL) -m 755 $(BUILD)/bin/refd $(DESTDIR)$(BINDIR)/refd
@@ -362,7 +365,32 @@ install: all
 	$(foreach f,$(METRICS_FILES),$(INSTALL) -D -m 644 $(f) \
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)) &&) true
 
+# systemd's units, for one account and for any; and what root's daemon needs
+# other, which is not in force.
+unit = sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@USER@|$(2)|' -e 's|@WHO@|of $(2)|' \
+	-e 's|@DIR@|$(3)|' -e 's|@CONFIG@|$(4)|' -e 's|@UNIT@|$(5)|' \
+	daemon/systemd/$(1)
+install_units = $(INSTALL) -d $(DESTDIR)$(UNITDIR)/$(1).service.d && \
+	$(call unit,refd.socket.in,$(2),$(3),$(4),$(5)) \
+	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/$(1).socket && \
+	$(call unit,refd.service.in,$(2),$(3),$(4),$(5)) \
+	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/$(1).service && \
+	$(call unit,before-git.conf,$(2),$(3),$(4),$(1)) \
+	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/$(1).service.d/before-git.conf
+AS_ROOT := $(DATADIR)/refd/as-root.conf
+
+install-units:
+	$(call install_units,refd,$(SERVICE_USER),refd,/etc/refd/config,refd)
+	$(call install_units,refd@,%i,refd-%i,/etc/refd/%i/config,refd@%i)
+	$(INSTALL) -D -m 644 daemon/systemd/as-root.conf $(DESTDIR)$(AS_ROOT)
+
 uninstall:
+	rm -f $(foreach u,refd refd@,$(foreach k,.socket .service \
+	    .service.d/before-git.conf,$(DESTDIR)$(UNITDIR)/$(u)$(k)))
+	for d in refd refd@; do \
+	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
+	rm -f $(DESTDIR)$(AS_ROOT)
+	rmdir $(DESTDIR)$(DATADIR)/refd 2>/dev/null; true
 	rm -f $(DESTDIR)$(BINDIR)/refd
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
 	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))

@@ -16,6 +16,7 @@
 void config_init(struct config *cfg)
 {
 	*cfg = (struct config){
+		.ready_fd = -1,
 		.prepare_max_ms = 10,
 		.lock_wait_ms = 1000,
 		.deadline_ms = REFD_UPDATE_DEADLINE_MS,

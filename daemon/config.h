@@ -84,6 +84,8 @@ struct config {
 	struct config_value *values;
 	size_t nr_values;
 
+	int ready_fd; /* --ready-fd; -1 */
+
 	/* Not for anybody to set. */
 	uint64_t prepare_max_ms;
 	uint64_t lock_wait_ms;

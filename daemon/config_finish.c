@@ -80,10 +80,14 @@ static int default_socket(struct config *cfg, char **why)
 
 static int default_state(struct config *cfg, const struct sys *sys, char **why)
 {
+	const char *unit = getenv("STATE_DIRECTORY");
 	struct sys_stat st;
 	char *path;
 	int r;
 
+	/* systemd.exec(5), StateDirectory=: a list, of one. */
+	if (unit != NULL && unit[0] == '/' && strchr(unit, ':') == NULL)
+		return set_default(cfg, "daemon.state", unit, why);
 	if (is_root() ||
 	    (SYS(sys, statat, AT_FDCWD, SYSTEM_STATE, &st) == 0 &&
 		st.uid == geteuid()))

@@ -15,6 +15,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/sys_as.h"
+#include "daemon/net/activation.h"
 #include "daemon/net/net.h"
 #include "daemon/net/recovery.h"
 #include "daemon/options.h"
@@ -71,6 +72,9 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 		.socket_path = cfg->socket_path,
 		.state_dir = cfg->state_dir,
 		.metrics_path = cfg->metrics_path,
+		.metrics_fd = activation_take("metrics", false),
+		.listen_fd = f->listen_fd,
+		.ready_fd = cfg->ready_fd,
 		.engine = {
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
@@ -151,17 +155,36 @@ static int serve(struct net *net, struct store *store)
 	return stop(store);
 }
 
+/* Its path is where clients, and what is told them beside it, are. */
+static bool use_passed_socket(struct config *cfg, int fd, char **why)
+{
+	char *path = activation_path(fd, why);
+
+	if (path == NULL)
+		return false;
+	free(cfg->socket_path);
+	cfg->socket_path = path;
+	return true;
+}
+
 static int run(struct config *cfg, int argc, char **argv)
 {
 	struct in_force f = { .argc = argc,
 		.argv = argv,
+		.listen_fd = activation_take("refd", true),
 		.descriptors = raise_descriptors(),
 		.started = cfg };
-	struct net *net = make_net(cfg, &f);
+	struct net *net;
 	struct store *store = NULL;
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
 
+	if (f.listen_fd >= 0 && !use_passed_socket(cfg, f.listen_fd, &why)) {
+		complain(why);
+		free(why);
+		return status;
+	}
+	net = make_net(cfg, &f);
 	if (net == NULL)
 		complain(NULL);
 	else if (open_store(cfg, net, f.descriptors, &store, &why) < 0 ||

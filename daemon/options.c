@@ -1,13 +1,14 @@
 #include "daemon/options.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char options_usage[] =
     "usage: refd-daemon [--config FILE] [--socket PATH] [--state DIR]\n"
-    "                   [--root DIR]... [--durability MODE]\n"
+    "                   [--root DIR]... [--durability MODE] [--ready-fd N]\n"
     "       refd-daemon --version | --help\n";
 
 static const struct option long_options[] = {
@@ -16,6 +17,7 @@ static const struct option long_options[] = {
 	{ "state", required_argument, NULL, 'd' },
 	{ "root", required_argument, NULL, 'r' },
 	{ "durability", required_argument, NULL, 'm' },
+	{ "ready-fd", required_argument, NULL, 'f' },
 	{ "version", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -49,6 +51,21 @@ static int set_option(int option, struct config *cfg, char **why)
 	    optarg, why);
 }
 
+static int set_ready_fd(struct config *cfg, char **why)
+{
+	char *end;
+	long fd = strtol(optarg, &end, 10);
+
+	if (*end != '\0' || optarg[0] < '0' || optarg[0] > '9' || fd < 3 ||
+	    fd > INT_MAX)
+		return complain(why,
+		    "--ready-fd is '%s': it must be the number of an open file "
+		    "descriptor above 2",
+		    optarg);
+	cfg->ready_fd = (int)fd;
+	return 0;
+}
+
 /* Sets CFG's values, and *FILE, which is borrowed. */
 static enum options_result read_options(struct config *cfg, int argc,
     char **argv, const char **file, char **why)
@@ -77,6 +94,10 @@ static enum options_result read_options(struct config *cfg, int argc,
 		}
 		if (option == 'c')
 			*file = optarg;
+		else if (option == 'f' && set_ready_fd(cfg, why) < 0)
+			return OPTIONS_USAGE;
+		else if (option == 'f')
+			continue;
 		else if (set_option(option, cfg, why) < 0)
 			return OPTIONS_USAGE;
 	}

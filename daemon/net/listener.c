@@ -28,6 +28,7 @@ struct listener {
 	uint64_t dev, ino; /* of what is bound there */
 	struct event *acceptable, *pause;
 	unsigned mode;
+	bool outlives;     /* the service manager's */
 	bool short_of_fds; /* said once, until it is over */
 	void (*accepted)(void *arg, int fd);
 	void *arg;
@@ -176,6 +177,51 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 	return r;
 }
 
+/* ---- modes ---- */
+
+void listener_set_mode(struct listener *l, unsigned mode)
+{
+	int r;
+
+	if (l->outlives || mode == l->mode)
+		return;
+	l->mode = mode;
+	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode);
+	if (r < 0)
+		log_warning("cannot change the mode of the socket %s to %04o: "
+			    "%s",
+		    l->path, mode, strerror(-r));
+}
+
+/* ---- one that is there ---- */
+
+int listener_adopt(const struct sys *sys, int fd, const char *path,
+    struct listener **listener)
+{
+	struct listener *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return -ENOMEM;
+	l->sys = sys;
+	l->fd = fd;
+	l->outlives = true;
+	l->path = strdup(path);
+	if (l->path == NULL) {
+		free(l);
+		return -ENOMEM;
+	}
+	*listener = l;
+	return 0;
+}
+
+void listener_leave(struct listener *l)
+{
+	if (!l->outlives)
+		return;
+	event_del(l->acceptable);
+	event_del(l->pause);
+}
+
 /* ---- accepting ---- */
 
 static void take_breath(struct listener *l)
@@ -232,20 +278,6 @@ int listener_start(struct listener *listener, struct event_base *base,
 	    event_add(listener->acceptable, NULL) < 0)
 		return -ENOMEM;
 	return 0;
-}
-
-void listener_set_mode(struct listener *l, unsigned mode)
-{
-	int r;
-
-	if (mode == l->mode)
-		return;
-	l->mode = mode;
-	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode);
-	if (r < 0)
-		log_warning("cannot change the mode of the socket %s to %04o: "
-			    "%s",
-		    l->path, mode, strerror(-r));
 }
 
 int listener_dup(const struct listener *listener)

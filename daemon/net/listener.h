@@ -6,6 +6,7 @@
 #define NET_LISTENER_H
 
 #include <event2/event.h>
+#include <stdbool.h>
 
 #include "daemon/base/sys.h"
 
@@ -20,6 +21,15 @@ struct listener;
  */
 int listener_open(const struct sys *sys, const char *path, unsigned mode,
     struct listener **listener, char **why);
+
+/* The same for FD, which listens on PATH already and becomes the listener's; the
+ * path is left alone, and its mode is what the service manager made it. -ENOMEM: FD is the caller's. */
+int listener_adopt(const struct sys *sys, int fd, const char *path,
+    struct listener **listener);
+
+/* Before the end: of a socket that outlives this daemon no more are accepted.
+ * Who connects waits, in the kernel's queue, for the next one. */
+void listener_leave(struct listener *listener);
 
 /* Hands each new descriptor (non-blocking, close-on-exec) to ACCEPTED, which
  * owns it. While there are no descriptors to be had it stops for a moment,

@@ -297,6 +297,8 @@ static void begin_draining(struct net *net, const char *signal_name)
 	log_info("%s: finishing %" PRIu64 " transactions, then stopping",
 	    signal_name, stats.waiting + stats.prepared + stats.in_store);
 	service_stopping(net);
+	/* Those who come now are the next daemon's. */
+	listener_leave(net->listener);
 	move(net, NET_STATE_DRAINING);
 	engine_drain(net->engine);
 }
@@ -442,15 +444,21 @@ void net_free(struct net *net)
 int net_listen(struct net *net, char **why)
 {
 	const struct rights_peers *peers = &net->cfg.settings.peers;
-	int r = listener_open(net->cfg.sys, net->cfg.socket_path,
-	    socket_mode(peers), &net->listener, why);
+	int fd = net->cfg.metrics_fd, r;
 
+	*why = NULL;
+	if (net->cfg.listen_fd >= 0)
+		r = listener_adopt(net->cfg.sys, net->cfg.listen_fd,
+		    net->cfg.socket_path, &net->listener);
+	else
+		r = listener_open(net->cfg.sys, net->cfg.socket_path,
+		    socket_mode(peers), &net->listener, why);
 	if (r == 0)
 		r = listener_start(net->listener, net->base, net_accepted, net);
 	if (r == 0)
 		admin_listen(net);
-	if (r == 0 && net->cfg.metrics_path != NULL)
-		r = metrics_open(net, -1, net->cfg.metrics_path, &net->metrics,
+	if (r == 0 && (fd >= 0 || net->cfg.metrics_path != NULL))
+		r = metrics_open(net, fd, net->cfg.metrics_path, &net->metrics,
 		    why);
 	return r;
 }

@@ -162,6 +162,7 @@ static int recover(struct recovery *r)
 	int64_t began_ns = SYS(r->cfg.sys, now_mono);
 	int err;
 
+	notify_manager(PATIENCE "STATUS=recovering");
 	err = store_recover(r->cfg.store, &report, &r->parked);
 	log_report(&r->tally);
 	if (err < 0) {

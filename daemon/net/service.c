@@ -1,8 +1,10 @@
 #include "daemon/net/service.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
@@ -125,8 +127,21 @@ void service_free(struct service *service)
 
 /* ---- states ---- */
 
+/* A line, and the end of it: so that a script may read it, as s6 does. */
+static void tell_ready_fd(struct net *net)
+{
+	if (net->cfg.ready_fd < 0)
+		return;
+	if (write(net->cfg.ready_fd, "ready\n", 6) < 0)
+		log_warning("--ready-fd %d can't be written: %s",
+		    net->cfg.ready_fd, strerror(errno));
+	close(net->cfg.ready_fd);
+	net->cfg.ready_fd = -1;
+}
+
 void service_ready(struct net *net)
 {
+	tell_ready_fd(net);
 	start_ticking(net);
 	tell_status(net, "READY=1\n");
 }

@@ -3,7 +3,8 @@
  * REFD_FLUSH_DELAY_US microseconds (5000) to each fsync, fdatasync, syncfs and
  * sync_file_range, so that a disk whose flush costs nothing can stand for one
  * whose flush is real. The delay comes after the call, on the thread that
- * made it, as a slow disk's would. 0 adds nothing.
+ * made it, as a slow disk's would. 0 adds nothing. While there
+ * is a file REFD_FLUSH_HANGS none comes back.
  *
  * REFD_FLUSH_COUNT names a file that begins with a 64-bit number: it is the
  * calls of all who have it loaded, in all their threads.
@@ -48,10 +49,14 @@ static int slowly(int result)
 	const char *set = getenv("REFD_FLUSH_DELAY_US");
 	long us = set ? strtol(set, NULL, 10) : 5000;
 	struct timespec left = { us / 1000000, us % 1000000 * 1000 };
+	const char *hangs = getenv("REFD_FLUSH_HANGS");
+	struct timespec look_again = { 0, 10 * 1000 * 1000 };
 	int err = errno;
 
 	if (count)
 		__atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
+	while (hangs && access(hangs, F_OK) == 0)
+		nanosleep(&look_again, NULL);
 	while (us && nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
 	errno = err;

@@ -1,0 +1,116 @@
+#!/bin/bash
+# systemd's units, without booting them (tests/long/boot.sh does that): systemd
+# finds nothing wrong, what they expose is 1.0 at most; every trap is still
+# named. And what the daemon does with a service manager's words, under none:
+# passed sockets, readiness, the watchdog's beat, reload and stop; --ready-fd.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
+
+# ---- the units ----
+
+if command -v systemd-analyze >/dev/null; then
+	to=$T/root
+	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" \
+		install-units >"$T/make.log" 2>&1 || cat "$T/make.log"
+	units=$to/usr/lib/systemd/system
+	mkdir -p "$to/etc/systemd" "$to/usr/bin" "$to/bin"
+	for program in usr/bin/refd bin/kill; do
+		printf '#!/bin/sh\n' >"$to/$program"
+		chmod 755 "$to/$program"
+	done
+	cp -r /usr/lib/systemd/system/*.target "$units"
+	for unit in refd.socket refd.service refd@.socket refd@.service; do
+		is "$unit is in order" '' "$(systemd-analyze verify --man=no \
+			--root="$to" "$unit" 2>&1 | grep -i refd)"
+	done
+	for unit in refd.service refd@.service; do
+		got=$(systemd-analyze security --offline=true --no-pager \
+			--root="$to" --threshold=10 "$unit" 2>&1)
+		is "$unit exposes no more than 1.0" 0 $?
+		tail -n 1 <<<"$got"
+	done
+	# With the comment that says why, in the paragraph before it.
+	for trap in StartLimitIntervalSec=0 RuntimeDirectoryPreserve=yes \
+		ProtectHome=read-only PrivateUsers=no RestrictSUIDSGID=no \
+		ProcSubset=all; do
+		check "trap: $trap" [ -n "$(awk -v RS= -v set="\n$trap" \
+			'/# Trap: / && $0 ~ set' "$units/refd.service")" ]
+	done
+	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" uninstall \
+		>"$T/make.log" 2>&1
+	is 'nothing is left' '' "$(find "$to" -name '*refd*' \
+		-not -path "$to/usr/bin/refd")"
+else
+	skip units 'no systemd-analyze'
+fi
+
+# ---- what the manager is told ----
+
+python3 - "$T/notify" >"$T/told" <<'PYTHON' &
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+while True:
+    print(s.recv(4096).decode().replace('\n', ' '), flush=True)
+PYTHON
+listener=$!
+own $listener
+await 5 [ -S "$T/notify" ]
+
+told() { grep -qE -- "$1" "$T/told"; }
+printf '[daemon]\n\troot = %s\n' "$T" >"$T/config"
+unset REFD_SOCKET
+mkfifo "$T/ready"
+read -r line <"$T/ready" &
+reader=$!
+# The socket is made here and passed to it, as systemd does.
+python3 - "$SOCKET" "$REFD" "$T" "$STATE" >>"$LOG" 2>&1 <<'PYTHON' &
+import os, socket, sys
+path, refd, tmp, state = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+s.bind(path)
+s.listen(64)
+other = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+ready = os.open(tmp + '/ready', os.O_WRONLY)
+os.dup2(ready, 9, True)
+a, b = os.dup(other.fileno()), os.dup(s.fileno())
+os.dup2(a, 3, True)
+os.dup2(b, 4, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2',
+    LISTEN_FDNAMES='metrics:refd', NOTIFY_SOCKET=tmp + '/notify',
+    WATCHDOG_USEC='800000', WATCHDOG_PID=str(os.getpid()))
+os.execv(refd, [refd, 'daemon', '--config', tmp + '/config', '--state', state,
+    '--ready-fd', '9'])
+PYTHON
+DAEMON=$!
+own "$DAEMON"
+await 10 told READY=1
+check ready told '^READY=1 STATUS=serving: 0 transactions, 0 in work'
+wait $reader
+is 'ready-fd' 0 $?
+check 'time is asked for before' told '^EXTEND_TIMEOUT_USEC=[0-9]+ STATUS=recov'
+check 'the passed socket serves' serves
+new_repo a.git bare
+one=$(new_commit a.git one)
+"$REFD" update -C "$T/a.git" --socket "$SOCKET" refs/heads/a "$one"
+check 'the watchdog is fed' await 5 told '^WATCHDOG=1'
+check 'and the status goes on' await 10 told 'STATUS=serving: 1 transactions'
+kill -HUP "$DAEMON"
+check 'reloading' await 5 told '^RELOADING=1 MONOTONIC_USEC=[0-9]+'
+check 'reloaded' await 5 told '^READY=1 STATUS=serving: 1'
+stop_daemon
+is 'exit status' 0 $?
+check 'stopping' told '^STOPPING=1 STATUS=finishing 0'
+check 'a passed socket is left' [ -S "$SOCKET" ]
+
+# ---- what is no socket ----
+
+LISTEN_PID=$$ LISTEN_FDS=1 bash -c 'export LISTEN_PID=$$
+	exec "$@" 3</dev/null' - "$REFD" daemon --config "$T/config" \
+	--state "$STATE" >"$T/out" 2>&1
+is 'no socket: status' 69 $?
+check 'no socket: is said' grep -q 'has to be a Unix socket' "$T/out"
+finish

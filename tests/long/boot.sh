@@ -38,7 +38,7 @@ Requires=basic.target
 Wants=in-boot.service
 UNIT
 
-timeout ${LIMIT:-180} systemd-nspawn -q -D / --volatile=yes --boot --register=no \
+timeout 180 systemd-nspawn -q -D / --volatile=yes --boot --register=no \
 	--keep-unit --machine="refd-$$" \
 	--bind-ro="$to/usr/local:/usr/local" --bind="$T/srv:/srv/git" \
 	--bind="$T/state:/var/lib/refd" --bind="$T/out:/out" \

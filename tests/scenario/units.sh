@@ -64,7 +64,7 @@ told() { grep -qE -- "$1" "$T/told"; }
 printf '[daemon]\n\troot = %s\n' "$T" >"$T/config"
 unset REFD_SOCKET
 mkfifo "$T/ready"
-read -r line <"$T/ready" &
+read -r _ <"$T/ready" &
 reader=$!
 # The socket is made here and passed to it, as systemd does.
 python3 - "$SOCKET" "$REFD" "$T" "$STATE" >>"$LOG" 2>&1 <<'PYTHON' &

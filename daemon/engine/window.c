@@ -10,6 +10,10 @@
  * has refs, and a push of very many would make all that travel with it as
  * slow.
  *
+ * A window is of repositories of one owner: a thread acts as one at a time,
+ * so that each more would cost a flush of its own, while windows that wait for
+ * a flush share it.
+ *
  * A transaction is in one window at a time, since whoever has it owns all of
  * it; one of very many refs then leaves the other lanes to others.
  *
@@ -192,11 +196,17 @@ static enum taken take_share(struct forming *g, struct queue *q, size_t share)
 	return taken;
 }
 
+static bool is_anothers(const struct forming *g, const struct queue *q)
+{
+	return g->w->nr_parts > 0 &&
+	    !sys_who_eq(q->ready->txn->repo_as, g->w->parts[0].txn->repo_as);
+}
+
 static void take_turns(struct forming *g)
 {
 	size_t nr = g->f->turns->nr_ready, share = g->f->max_refs;
 	enum taken taken = TAKEN;
-	struct queue *q;
+	struct queue *q, *passed = NULL;
 
 	if (nr > 1)
 		share = min_of(share / nr, g->f->max_share);
@@ -204,7 +214,13 @@ static void take_turns(struct forming *g)
 		share = 1;
 	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
 	    (q = turns_next(g->f->turns)) != NULL)
-		taken = take_share(g, q, share);
+		if (!is_anothers(g, q))
+			taken = take_share(g, q, share);
+		else if (passed == NULL)
+			passed = q;
+	/* Its owner's is the next window. */
+	if (passed != NULL)
+		turns_again(passed);
 	if (taken == CLOSED)
 		return;
 	if (g->nr_live >= g->f->max_refs)

@@ -382,11 +382,14 @@ AS_ROOT := $(DATADIR)/refd/as-root.conf
 install-units:
 	$(call install_units,refd,$(SERVICE_USER),refd,/etc/refd/config,refd)
 	$(call install_units,refd@,%i,refd-%i,/etc/refd/%i/config,refd@%i)
+	$(INSTALL) -m 644 daemon/systemd/refd-metrics.socket \
+	    $(DESTDIR)$(UNITDIR)
 	$(INSTALL) -D -m 644 daemon/systemd/as-root.conf $(DESTDIR)$(AS_ROOT)
 
 uninstall:
 	rm -f $(foreach u,refd refd@,$(foreach k,.socket .service \
 	    .service.d/before-git.conf,$(DESTDIR)$(UNITDIR)/$(u)$(k)))
+	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket
 	for d in refd refd@; do \
 	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
 	rm -f $(DESTDIR)$(AS_ROOT)

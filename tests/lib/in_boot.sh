@@ -247,6 +247,19 @@ no_setgid() { update git /srv/git/shared.git refs/heads/f/g "$shared"; }
 sprung 'trap: RestrictSUIDSGID=' RestrictSUIDSGID=yes no_setgid
 sprung 'trap: ProcSubset=' ProcSubset=pid starts
 
+# ---- numbers, over TCP, to a daemon without a network ----
+
+systemctl start refd-metrics.socket
+systemctl restart refd.service
+exec 7<>/dev/tcp/127.0.0.1/9718
+printf 'GET /metrics HTTP/1.0\r\n\r\n' >&7
+check 'a socket of TCP that is passed' grep -q '^refd_' <(timeout 10 cat <&7)
+exec 7>&-
+is 'the other one, too' 1 "$(update git /srv/git/a.git refs/heads/m "$one" &&
+	echo 1)"
+systemctl stop refd-metrics.socket
+systemctl restart refd.service
+
 # ---- several accounts ----
 
 mkdir -p /etc/refd/alice

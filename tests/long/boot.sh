@@ -2,7 +2,7 @@
 # refd's units, as `make install` puts them in place, in a machine that boots:
 # activation, ready after recovery, restart and crash under load with clients
 # that count, reload, watchdog, stop, starts that fail; several accounts, and
-# root for several owners. Every trap that the units name is sprung once.
+# root for several owners; numbers over TCP. Every trap that the units name is sprung once.
 # in_boot.sh is what runs inside.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -38,7 +38,7 @@ Requires=basic.target
 Wants=in-boot.service
 UNIT
 
-timeout 180 systemd-nspawn -q -D / --volatile=yes --boot --register=no \
+timeout 180 systemd-nspawn -q -D / --volatile=yes --boot --private-network --register=no \
 	--keep-unit --machine="refd-$$" \
 	--bind-ro="$to/usr/local:/usr/local" --bind="$T/srv:/srv/git" \
 	--bind="$T/state:/var/lib/refd" --bind="$T/out:/out" \

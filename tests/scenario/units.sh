@@ -22,7 +22,8 @@ if command -v systemd-analyze >/dev/null; then
 		chmod 755 "$to/$program"
 	done
 	cp -r /usr/lib/systemd/system/*.target "$units"
-	for unit in refd.socket refd.service refd@.socket refd@.service; do
+	for unit in refd.socket refd.service refd@.socket refd@.service \
+		refd-metrics.socket; do
 		is "$unit is in order" '' "$(systemd-analyze verify --man=no \
 			--root="$to" "$unit" 2>&1 | grep -i refd)"
 	done

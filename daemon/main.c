@@ -72,7 +72,8 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 		.socket_path = cfg->socket_path,
 		.state_dir = cfg->state_dir,
 		.metrics_path = cfg->metrics_path,
-		.metrics_fd = activation_take("metrics", false),
+		.metrics_fd = f->metrics_fd,
+		.admin_fd = f->admin_fd,
 		.listen_fd = f->listen_fd,
 		.ready_fd = cfg->ready_fd,
 		.engine = {
@@ -171,7 +172,8 @@ static int run(struct config *cfg, int argc, char **argv)
 {
 	struct in_force f = { .argc = argc,
 		.argv = argv,
-		.listen_fd = activation_take("refd", true),
+		.admin_fd = activation_take("admin", false),
+		.metrics_fd = activation_take("metrics", false),
 		.descriptors = raise_descriptors(),
 		.started = cfg };
 	struct net *net;
@@ -179,6 +181,8 @@ static int run(struct config *cfg, int argc, char **argv)
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
 
+	/* The last: what is left may have any name. */
+	f.listen_fd = activation_take("refd", true);
 	if (f.listen_fd >= 0 && !use_passed_socket(cfg, f.listen_fd, &why)) {
 		complain(why);
 		free(why);

@@ -13,7 +13,8 @@
 struct in_force {
 	int argc; /* read again with every reload */
 	char **argv;
-	int listen_fd;          /* passed to it, or -1 */
+	/* Passed to it, or -1. */
+	int listen_fd, admin_fd, metrics_fd;
 	rlim_t descriptors;     /* that may be had */
 	struct config *started; /* borrowed: what needs a restart stays so */
 	struct config *now;     /* owned; the rest */

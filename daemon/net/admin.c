@@ -25,12 +25,15 @@ static void admin_accepted(void *arg, int fd)
 void admin_listen(struct net *net)
 {
 	char *path = NULL, *why = NULL;
-	int r = -ENOMEM;
+	int fd = net->cfg.admin_fd, r = -ENOMEM;
 
 	if (asprintf(&path, "%s%s", net->cfg.socket_path, REFD_ADMIN_SUFFIX) <
 	    0)
 		path = NULL;
-	if (path != NULL)
+	if (path != NULL && fd >= 0)
+		r = listener_adopt(net->cfg.sys, fd, path,
+		    &net->admin_listener);
+	else if (path != NULL)
 		r = listener_open(net->cfg.sys, path, 0600,
 		    &net->admin_listener, &why);
 	if (r == 0)

@@ -36,6 +36,7 @@ struct net_config {
 	const char *socket_path, *state_dir;
 	const char *metrics_path; /* NULL: none */
 	int metrics_fd;           /* listens; -1: to be made */
+	int admin_fd;             /* the same */
 	int listen_fd;            /* listens on it already; -1: to be made */
 	int ready_fd; /* gets a line when the daemon serves; -1: none */
 	struct net_settings settings;

@@ -152,10 +152,50 @@ done
 
 is 'the socket is its owner'"'"'s' 600 "$(stat -c %a "$SOCKET.admin")"
 is 'asked on the other one' 'refused denied' "$(printf '%s' \
-	'000bpause 10000' | "$BUILD/tests/helper/rawsock" "$SOCKET" 2>/dev/null |
+	'000bpause 10000' | "$BUILD/tests/helper/rawsock" "$SOCKET" --answers 2 2>/dev/null |
 	sed -n 's/.*status denied.*/refused denied/p')"
 check 'the daemon stops, and who waits is served' stop_daemon
 wait "$waiter"
 is 'the ref at last' "$one" "$(ref_of a.git refs/heads/x)"
 check_fails 'the sockets are gone' ls "$SOCKET.admin" "$T/metrics.sock"
+
+# ---- sockets of the service manager's ----
+
+# Becomes a daemon that has those.
+passing() { # NAME=PATH...
+	exec python3 - "$REFD" daemon --socket "$SOCKET" --state "$STATE" \
+		--root "$SERVED" -- "$@" <<'PY' >>"$LOG" 2>&1
+import os, socket, sys
+cut = sys.argv.index("--")
+names, kept = [], []
+for i, arg in enumerate(sys.argv[cut + 1:]):
+    name, path = arg.split("=")
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    s.listen()
+    os.chmod(path, 0o640)
+    kept.append(s)
+    os.dup2(s.fileno(), 20 + i)
+    names.append(name)
+for i in range(len(names)):
+    os.dup2(20 + i, 3 + i)
+os.closerange(3 + len(names), 64)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(names)),
+                  LISTEN_FDNAMES=":".join(names))
+os.execv(sys.argv[1], sys.argv[1:cut])
+PY
+}
+
+passing admin="$SOCKET.admin" metrics="$T/other.sock" &
+DAEMON=$!
+own $DAEMON
+check 'with passed sockets it serves' "$REFD" ping --wait 10
+is 'whose rights are left' 640 "$(stat -c %a "$SOCKET.admin")"
+check 'that of administration' "$REFD" pause
+check 'and back' "$REFD" resume
+check 'that of numbers' curl -sf --unix-socket "$T/other.sock" -o "$T/text" \
+	http://refd/metrics
+check 'which are there' grep -qx 'refd_paused 0' "$T/text"
+check 'it stops' stop_daemon
+check 'and leaves them' test -S "$SOCKET.admin"
 finish

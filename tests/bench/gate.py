@@ -17,6 +17,7 @@ from rounds import AGE_S
 
 CONFIG = "[checkpoint]\n\tinterval = 3600000\n"
 LOW = 0.7
+TURNS = 4
 
 
 def work(stage, daemon, repo, txns, refs, action, prefix):
@@ -100,10 +101,14 @@ def instructions(stage, grind):
     measured = {}
     grind.counted()
     for name in ("single-creation", "400-creations"):
-        shape = SHAPES[name]
-        work(stage, grind.daemon, repo, *shape)
-        measured[f"instructions-{name}"] = \
-            grind.counted() / (shape[0] * shape[1])
+        txns, refs, action, prefix = SHAPES[name]
+        counts = []
+        # What else the daemon does meanwhile can only add to it.
+        for again in range(TURNS):
+            work(stage, grind.daemon, repo, txns, refs, action,
+                 f"{prefix}{again}")
+            counts.append(grind.counted() / (txns * refs))
+        measured[f"instructions-{name}"] = min(counts)
     return measured
 
 

@@ -152,7 +152,7 @@ done
 
 is 'the socket is its owner'"'"'s' 600 "$(stat -c %a "$SOCKET.admin")"
 is 'asked on the other one' 'refused denied' "$(printf '%s' \
-	'000bpause 10000' | "$BUILD/tests/helper/rawsock" "$SOCKET" --answers 2 2>/dev/null |
+	'000bpause 10000' | "$BUILD/tests/helper/rawsock" "$SOCKET" --answers 1 2>/dev/null |
 	sed -n 's/.*status denied.*/refused denied/p')"
 check 'the daemon stops, and who waits is served' stop_daemon
 wait "$waiter"

@@ -79,9 +79,21 @@ is 'for programs it is as it is' "$evil" "$("$REFD" log -z --repo a.git -n 1 |
 	tr '\0' '\n' | sed -n 7p)"
 is 'an unknown repository has none' 0 "$("$REFD" log --repo "$T/c.git" | wc -l)"
 
+# Who pushes, as whatever let him in says it.
+"$REFD" enable --socket "$SOCKET" a.git >/dev/null
+new_repo work
+for who in 'REMOTE_USER=carol' 'GITEA_PUSHER_NAME=dave' 'GL_USER=erin' \
+	'SSH_CONNECTION=192.0.2.1 50000 192.0.2.9 22'; do
+	env "$who" git -C work push -q "$T/a.git" \
+		"HEAD:refs/push/${who%%=*}" 2>/dev/null
+	name=${who#*=}
+	is "who pushed: ${who%%=*}" "refs/push/${who%%=*} push" \
+		"$("$REFD" log --user "${name%% *}" --json | fields ref message)"
+done
+
 # ---- the feed ----
 
-"$REFD" watch --since 0 --json >feed & # to the end of this scenario
+"$REFD" watch --since 0 --json --ref refs/heads/ --ref refs/tags/ >feed & # to the end of this scenario
 watcher=$!
 own $watcher
 "$REFD" log --follow --ref refs/heads/main >followed &

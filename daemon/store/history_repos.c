@@ -172,7 +172,8 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 	    st.ino == repo->ino && SYS(sys, statat, fd, "refs", &st) == 0)
 		/* Names are read, and what they stand for. */
 		is_open = repo_peer_has(&st, peer, 05) &&
-		    repo_peer_may_reach(sys, repo->path, peer);
+		    repo_peer_may_reach(sys, repo->path, repo->dev, repo->ino,
+			peer);
 	SYS(sys, close, fd);
 	return is_open;
 }

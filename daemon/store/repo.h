@@ -176,9 +176,10 @@ bool repo_has_reftable(const struct sys *sys, const struct repo *repo);
 bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
     uint32_t bits);
 /* May PEER pass through every directory of PATH, which is absolute and
- * resolved? Many are closed by one far above. */
-bool repo_peer_may_reach(const struct sys *sys, const char *path,
-    const struct txn_peer *peer);
+ * resolved, to the one that DEV and INO say? Many are closed by one far
+ * above. */
+bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
+    uint64_t ino, const struct txn_peer *peer);
 /* May PEER change refs here without refd? By owner and mode of refs/, and of
  * every directory on the way to it. */
 bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,

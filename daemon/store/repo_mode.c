@@ -1,6 +1,7 @@
 /*
  * Who may write a repository's refs, and the modes of what is made there.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,25 +35,44 @@ bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
 	return (st->mode >> shift & bits) == bits;
 }
 
-bool repo_peer_may_reach(const struct sys *sys, const char *path,
-    const struct txn_peer *peer)
+/* The directory NAME in DIR, which is closed, if PEER may pass through it. */
+static int step(const struct sys *sys, int dir, const char *name,
+    const struct txn_peer *peer, struct sys_stat *st)
 {
-	char dir[REFD_PATH_MAX];
-	struct sys_stat st;
-	size_t i;
+	int fd =
+	    SYS(sys, openat, dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 
-	if (strlen(path) >= sizeof(dir))
+	if (dir != AT_FDCWD)
+		SYS(sys, close, dir);
+	if (fd < 0)
+		return fd;
+	if (SYS(sys, fstat, fd, st) == 0 && repo_peer_has(st, peer, 01))
+		return fd;
+	SYS(sys, close, fd);
+	return -EACCES;
+}
+
+/* Step by step and through no link: who owns one of the directories could put
+ * others in the place of those below it, which are closed to him, and a link
+ * to the same repository. */
+bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
+    uint64_t ino, const struct txn_peer *peer)
+{
+	char copy[REFD_PATH_MAX], *rest = copy, *name;
+	struct sys_stat st;
+	int fd;
+
+	if (strlen(path) >= sizeof(copy))
 		return false;
-	strcpy(dir, path);
-	for (i = strlen(dir); i > 0; i--) {
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		dir[i] = '\0';
-		if (SYS(sys, statat, AT_FDCWD, dir, &st) < 0 ||
-		    !repo_peer_has(&st, peer, 01))
-			return false;
-	}
-	return true;
+	strcpy(copy, path);
+	fd = step(sys, AT_FDCWD, "/", peer, &st);
+	while (fd >= 0 && (name = strsep(&rest, "/")) != NULL)
+		if (*name != '\0')
+			fd = step(sys, fd, name, peer, &st);
+	if (fd < 0)
+		return false;
+	SYS(sys, close, fd);
+	return st.dev == dev && st.ino == ino;
 }
 
 /* As it is now: rights that were taken away since it was opened are gone. The
@@ -67,7 +87,8 @@ bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
 	return SYS(sys, statat, repo->fd, "refs", &st) == 0 &&
 	    repo_peer_has(&st, peer, 03) &&
 	    (peer->uid == (uint32_t)geteuid() ||
-		repo_peer_may_reach(sys, repo->path, peer));
+		repo_peer_may_reach(sys, repo->path, repo->dev, repo->ino,
+		    peer));
 }
 
 mode_t repo_shared_mode(int shared_perm, mode_t mode)

@@ -233,6 +233,27 @@ START_TEST(another_repository_at_the_path_is_another)
 }
 END_TEST
 
+/* Who owns a directory on the way puts another in the place of one that is
+ * closed to him, and a link to what is behind it. */
+START_TEST(a_link_leads_nowhere)
+{
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
+	tmp_run("cd %s && mkdir -m 755 shared shared/closed", past.root);
+	past_a = past_repo("shared/closed/a.git", 0755);
+	past_update(past_a, "refs/heads/main");
+	past_open(_i);
+	ck_assert_str_eq(told_to(2000, 2000, true), " refs/heads/main@1");
+	tmp_run("chmod 700 %s/shared/closed", past.root);
+	ck_assert_str_eq(told_to(2000, 2000, true), "");
+	tmp_run("cd %s/shared && mv closed away && mkdir -m 755 closed && "
+		"ln -s ../away/a.git closed/a.git",
+	    past.root);
+	ck_assert_str_eq(told_to(2000, 2000, true), "");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("history_watch");
@@ -253,6 +274,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,
 	    PAST_WAYS);
+	tcase_add_loop_test(tc, a_link_leads_nowhere, 0, PAST_WAYS);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

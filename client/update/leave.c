@@ -114,6 +114,7 @@ static bool write_all(int fd, const char *data, size_t len)
  * answer to one before the next. */
 static void feed(int fd, const struct text *read, char end)
 {
+	static const char broken_off[] = "\nbroken off\n";
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
@@ -123,6 +124,9 @@ static void feed(int fd, const struct text *read, char end)
 	while ((len = getdelim(&line, &size, end, stdin)) > 0)
 		if (!write_all(fd, line, (size_t)len))
 			break;
+	/* Nor is git to take it for the end: this is no command. */
+	if (!feof(stdin))
+		write_all(fd, broken_off, strlen(broken_off));
 }
 
 /* git takes this process, and so its status and its number; a child feeds it

@@ -1,9 +1,11 @@
 #include "client/update/stdin.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/base/cli.h"
 #include "client/update/stdin_fields.h"
 #include "proto/refname.h"
 
@@ -223,6 +225,10 @@ static bool read_line(struct stdin_parser *p)
 {
 	ssize_t len = getdelim(&p->read, &p->read_size, p->end, p->in);
 
+	/* What could not be read is not the end: what came before is not to
+	 * be done without it. */
+	if (len <= 0 && !feof(p->in))
+		die("cannot read the commands: %s", strerror(errno));
 	if (len <= 0)
 		return false;
 	text_add(&p->line, p->read, (size_t)len);

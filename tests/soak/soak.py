@@ -67,7 +67,7 @@ class Place:
              "--root", top], stdout=self.log, stderr=self.log,
             stdin=subprocess.DEVNULL, env=self.env)
         subprocess.run([refd, "ping", "--wait", "30"], env=self.env,
-                       check=True, stdout=subprocess.DEVNULL)
+                       check=True, stdout=self.log, stderr=self.log)
 
     def end(self, sig):
         self.daemon.send_signal(sig)

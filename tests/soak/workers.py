@@ -279,12 +279,12 @@ class Mover(Worker):
             os.rename(here, there)
             here = there
         shutil.rmtree(here)
-        time.sleep(0.5)
+        time.sleep(3)  # what is idle for a minute is closed: so many are open
 
 
 class Probe(Worker):
-    """One update of one ref ten times a second, whether the last one was
-    answered or not yet: how long those wait who come then."""
+    """An update of one ref is due twice a second; how long it takes counts from
+    then, also where the one before was not answered yet."""
 
     def __init__(self, place, name):
         super().__init__(place, name)
@@ -302,4 +302,4 @@ class Probe(Worker):
             self.wrong.append("probe: %r" % (answer,))
         now = time.monotonic()
         self.waited.append((self.due, now - self.due))
-        self.due = max(self.due + 0.1, now - 5)
+        self.due = max(self.due + 0.5, now - 5)

@@ -1,0 +1,109 @@
+#!/bin/bash
+# What tests/long/debian.sh runs in the machine it boots: refd's packages are
+# installed, used over ssh, exchanged under load, and removed. Reports as a
+# scenario does.
+
+set -u
+export LC_ALL=C TZ=UTC HOME=/root DEBIAN_FRONTEND=noninteractive
+
+ok() { printf 'ok %s\n' "$1"; }
+not_ok() { printf 'not ok %s: %s\n' "$1" "${2:-}"; }
+is() { # NAME WANTED GOT
+	if [ "$2" = "$3" ]; then ok "$1"; else
+		not_ok "$1" "wanted '$2', got '$3'"
+	fi
+}
+check() { # NAME COMMAND...
+	local name=$1
+	shift
+	if "$@"; then ok "$name"; else not_ok "$name" "status $? from: $*"; fi
+}
+fails() { ! "$@"; }
+show() { systemctl show -p "$1" --value "${2:-refd.service}"; }
+as_git() { runuser -u git -- env HOME=/srv/git "$@"; }
+has_nothing() { # DIRECTORY...
+	find "$@" -xdev -name '*refd*' ! -path '/var/log/*' ! -path '/proc/*' \
+		! -path '/srv/git/*' ! -path '/var/cache/*' 2>/dev/null
+}
+
+# ---- installed ----
+
+before=$(has_nothing /etc /lib /usr /var /run)
+check 'dpkg -i' dpkg -i /packages/first/refd_*.deb \
+	/packages/first/librefd0_*.deb
+is 'the account it runs as' '/srv/git:/usr/bin/git-shell' \
+	"$(getent passwd git | cut -d: -f6-)"
+is 'the socket is there' active "$(show ActiveState refd.socket)"
+is 'the service is up' active "$(show ActiveState)"
+check 'and answers' refd ping
+is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
+check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
+
+# ---- used ----
+
+repo=/srv/git/a.git
+as_git git init -q --bare "$repo"
+check 'refd enable' refd enable "$repo"
+mkdir -p /root/.ssh /srv/git/.ssh /run/sshd
+ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+cp /root/.ssh/id_ed25519.pub /srv/git/.ssh/authorized_keys
+chown -R git:git /srv/git/.ssh
+chmod 700 /srv/git/.ssh
+ssh-keyscan -t ed25519 127.0.0.1 >/root/.ssh/known_hosts 2>/dev/null
+git config --global user.name A
+git config --global user.email a@example.com
+git init -q /root/work
+git -C /root/work commit -q --allow-empty -m one
+push() { git -C /root/work push -q "git@127.0.0.1:$repo" "$@"; }
+check 'a push over ssh' push HEAD:refs/heads/main
+is 'is in the log' 1 "$(refd log --repo "$repo" --ref refs/heads/main |
+	grep -c refs/heads/main)"
+is 'by its connection' 1 "$(refd log --repo "$repo" --json |
+	grep -c '"SSH_CONNECTION"')"
+is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |
+	grep -c '"error"')"
+
+# ---- exchanged ----
+
+one=$(git -C /root/work rev-parse HEAD)
+load() { # CLIENT
+	local n=0
+	while [ ! -e /run/enough ]; do
+		n=$((n + 1))
+		as_git refd update -C "$repo" "refs/heads/c$1/$n" "$one" ||
+			echo "client $1 failed at $n" >>/run/failed
+		echo $n >/run/count."$1"
+	done
+}
+: >/run/failed
+for i in 1 2 3; do load $i 2>>/run/failed & done
+sleep 1
+was=$(show MainPID)
+check 'an upgrade' dpkg -i /packages/second/refd_*.deb
+sleep 1
+touch /run/enough
+wait
+is 'no client saw it' '' "$(head -n 3 /run/failed)"
+sum=0
+for i in 1 2 3; do sum=$((sum + $(cat /run/count.$i))); done
+is 'every answer is there' "$sum" "$(as_git git -C "$repo" for-each-ref \
+	refs/heads/c1 refs/heads/c2 refs/heads/c3 | wc -l)"
+check 'by a new daemon' test "$was" != "$(show MainPID)"
+check 'a push' push HEAD:refs/heads/after
+
+# ---- removed ----
+
+check 'removal is refused' fails dpkg -r refd 2>/run/refused
+check 'for what is enabled' grep -q "$repo" /run/refused
+check 'and says what helps' grep -q 'refd disable --all' /run/refused
+is 'it still serves' active "$(show ActiveState)"
+check 'refd disable --all' refd disable --all
+check 'then it goes' dpkg -r refd
+check 'a push to git itself' push HEAD:refs/heads/without
+check 'purge' dpkg -P refd librefd0
+systemctl daemon-reload
+is 'nothing is left' "$before" "$(has_nothing /etc /lib /usr /var /run)"
+is 'but the refs' "$((sum + 3))" "$(as_git git -C "$repo" for-each-ref | wc -l)"
+is 'and no key in its configuration' '' \
+	"$(as_git git -C "$repo" config --get-regexp 'refd|procreceive')"
+echo finished

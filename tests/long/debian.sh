@@ -1,0 +1,127 @@
+#!/bin/bash
+# The Debian packages: they build, twice to the same bytes, lintian has nothing
+# to say, and in a machine that boots they are installed, used over ssh,
+# upgraded under load, not removed while repositories are enabled, and purged
+# without residue (tests/lib/in_package.sh is what runs there).
+# STACKS_CACHE=DIR keeps the Debian it boots between runs.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/apt.sh
+. "$ROOT/tests/lib/apt.sh"
+
+packages=adduser,git,openssh-client,openssh-server,systemd,systemd-sysv,procps
+packages+=,dbus,libevent-core-2.1-7,libevent-extra-2.1-7
+packages+=,libevent-pthreads-2.1-7,libgit2-1.5,libsqlite3-0
+
+if [ "$(id -u)" -ne 0 ]; then
+	skip debian 'only root can boot a machine'
+	finish
+elif ! "$ROOT/scripts/deps" --package >"$T/deps" 2>&1; then
+	skip debian "$(tail -n 1 "$T/deps")"
+	finish
+fi
+
+# ---- built, twice ----
+
+# As a clone of what is here, changes that are not committed too.
+build() { # DIRECTORY
+	mkdir -p "$T/$1/refd" "$T/$1/home" &&
+		git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
+		(cd "$ROOT" && xargs -0 cp --parents -t "$T/$1/refd") &&
+		(cd "$T/$1/refd" && env -u BUILD -u DESTDIR HOME="$T/$1/home" \
+			dpkg-buildpackage -b -us -uc -j"$(nproc)") >"$T/$1.log" 2>&1
+}
+sums() { (cd "$T/$1" && sha256sum ./*.deb); }
+
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+if ! build first; then
+	not_ok dpkg-buildpackage "$(tail -n 3 "$T/first.log")"
+	finish
+fi
+ok dpkg-buildpackage
+umask 0002
+check 'once more' build another-place
+umask 0022
+is 'to the same bytes' "$(sums first)" "$(sums another-place)"
+is 'lintian' '' "$(lintian --allow-root --fail-on none \
+	"$T"/first/refd_*.changes 2>&1)"
+
+# A later one, of the same files.
+mkdir "$T/second"
+dpkg-deb -R "$T"/first/refd_*_*.deb "$T/second/x"
+sed -i 's/^Version: .*/&+later/' "$T/second/x/DEBIAN/control"
+dpkg-deb -b "$T/second/x" "$T/second/refd_later.deb" >/dev/null
+rm -r "$T/second/x"
+
+# ---- booted ----
+
+make_base() { # DIRECTORY
+	local mirror suite lines=()
+	while read -r mirror suite; do
+		lines+=("deb $mirror $suite main")
+	done < <(apt_private_suites bookworm)
+	rm -rf --one-file-system "$1" "$1.new"
+	DEBIAN_FRONTEND=noninteractive mmdebstrap --quiet --variant=minbase \
+		--format=directory --include="$packages" bookworm "$1.new" \
+		"${lines[@]}" >"$T/mmdebstrap" 2>&1 &&
+		echo "$packages" >"$1.new/etc/base-packages" && mv "$1.new" "$1"
+}
+cache=${STACKS_CACHE:-$T/cache}
+mkdir -p "$cache"
+base=$cache/bookworm-boot
+if [ "$(cat "$base/etc/base-packages" 2>/dev/null)" != "$packages" ] &&
+	! make_base "$base"; then
+	skip boot "no root could be made: $(tail -n 1 "$T/mmdebstrap")"
+	finish
+fi
+
+root=$T/root
+mkdir -p "$root" "$T/over/up" "$T/over/work" "$T/out"
+mount -t tmpfs -o mode=755 tmpfs "$T/over"
+scenario_mounts+=("$T/over")
+mkdir -p "$T/over/up" "$T/over/work"
+mount -t overlay -o \
+	"lowerdir=$base,upperdir=$T/over/up,workdir=$T/over/work" overlay "$root"
+scenario_mounts+=("$root")
+install -m 755 "$ROOT/tests/lib/in_package.sh" "$root/usr/local/bin/in_package"
+cat >"$root/etc/systemd/system/in-package.service" <<'UNIT'
+[Unit]
+Description=The test
+After=ssh.service
+[Service]
+Type=oneshot
+ExecStart=/usr/local/bin/in_package
+ExecStopPost=/bin/systemctl --no-block poweroff
+StandardOutput=append:/out/report
+StandardError=append:/out/errors
+TimeoutStartSec=200
+[Install]
+WantedBy=multi-user.target
+UNIT
+mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
+ln -s ../in-package.service \
+	"$root/etc/systemd/system/multi-user.target.wants/in-package.service"
+ln -sf /dev/null "$root/etc/systemd/system/systemd-firstboot.service"
+
+timeout 240 systemd-nspawn -q -D "$root" --boot --register=no --keep-unit \
+	--private-network --machine="refd-$$" --bind-ro="$T:/packages" \
+	--bind="$T/out:/out" </dev/null >"$T/console" 2>&1
+status=$?
+while IFS= read -r line; do
+	case $line in
+	'ok '*) ok "${line#ok }" ;;
+	'not ok '*)
+		line=${line#not ok }
+		not_ok "${line%%: *}" "${line#*: }"
+		;;
+	finished) status=finished ;;
+	*) echo "$line" ;;
+	esac
+done <"$T/out/report"
+if [ "$status" != finished ]; then
+	not_ok boot "status $status, before the end"
+	tail -n 20 "$T/console"
+fi
+[ "$scenario_bad" -eq 0 ] || tail -n 30 "$T/out/errors"
+finish

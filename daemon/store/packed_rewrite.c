@@ -28,9 +28,9 @@
 #define RETIRED_NS 2000000000LL
 
 /*
- * Measured on ext4, XFS and btrfs: beyond its lock a loose ref costs some 30 us
- * more than a packed one; the file costs a flush, and some 10 ns for each byte
- * it has already.
+ * An estimate, not tuned: beyond its lock a loose ref costs some 30 us more
+ * than a packed one; the file costs a flush, and some 10 ns for each byte it
+ * has already.
  */
 #define BYTES_FOR_A_REF 3000
 

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What tests/long/debian.sh runs in the machine it boots: refd's packages are
-# installed, used over ssh, exchanged under load, and removed. Reports as a
-# scenario does.
+# What tests/long/debian.sh runs in the machine it boots, twice. At first refd's
+# packages are installed, used over ssh and exchanged under load, until the power
+# is cut; then what was acknowledged is looked for, and the packages are removed.
+# Reports as a scenario does.
 
 set -u
 export LC_ALL=C TZ=UTC HOME=/root DEBIAN_FRONTEND=noninteractive
@@ -25,85 +26,125 @@ has_nothing() { # DIRECTORY...
 	find "$@" -xdev -name '*refd*' ! -path '/var/log/*' ! -path '/proc/*' \
 		! -path '/srv/git/*' ! -path '/var/cache/*' 2>/dev/null
 }
-
-# ---- installed ----
-
-before=$(has_nothing /etc /lib /usr /var /run)
-check 'dpkg -i' dpkg -i /packages/first/refd_*.deb \
-	/packages/first/librefd0_*.deb
-is 'the account it runs as' '/srv/git:/usr/bin/git-shell' \
-	"$(getent passwd git | cut -d: -f6-)"
-is 'the socket is there' active "$(show ActiveState refd.socket)"
-is 'the service is up' active "$(show ActiveState)"
-check 'and answers' refd ping
-is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
-check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
-
-# ---- used ----
-
 repo=/srv/git/a.git
-as_git git init -q --bare "$repo"
-check 'refd enable' refd enable "$repo"
-mkdir -p /root/.ssh /srv/git/.ssh /run/sshd
-ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
-cp /root/.ssh/id_ed25519.pub /srv/git/.ssh/authorized_keys
-chown -R git:git /srv/git/.ssh
-chmod 700 /srv/git/.ssh
-ssh-keyscan -t ed25519 127.0.0.1 >/root/.ssh/known_hosts 2>/dev/null
-git config --global user.name A
-git config --global user.email a@example.com
-git init -q /root/work
-git -C /root/work commit -q --allow-empty -m one
 push() { git -C /root/work push -q "git@127.0.0.1:$repo" "$@"; }
-check 'a push over ssh' push HEAD:refs/heads/main
-is 'is in the log' 1 "$(refd log --repo "$repo" --ref refs/heads/main |
-	grep -c refs/heads/main)"
-is 'by its connection' 1 "$(refd log --repo "$repo" --json |
-	grep -c '"SSH_CONNECTION"')"
-is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |
-	grep -c '"error"')"
 
-# ---- exchanged ----
+before_the_cut() {
+	# ---- installed ----
 
-one=$(git -C /root/work rev-parse HEAD)
-load() { # CLIENT
-	local n=0
-	while [ ! -e /run/enough ]; do
-		n=$((n + 1))
-		as_git refd update -C "$repo" "refs/heads/c$1/$n" "$one" ||
-			echo "client $1 failed at $n" >>/run/failed
-		echo $n >/run/count."$1"
-	done
+	has_nothing /etc /lib /usr /var /run >/out/before
+	check 'dpkg -i' dpkg -i /packages/first/refd_*.deb \
+		/packages/first/librefd0_*.deb
+	is 'the account it runs as' '/srv/git:/usr/bin/git-shell' \
+		"$(getent passwd git | cut -d: -f6-)"
+	is 'the socket is there' active "$(show ActiveState refd.socket)"
+	is 'the service is up' active "$(show ActiveState)"
+	check 'and answers' refd ping
+	is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
+	check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
+
+	# ---- used ----
+
+	as_git git init -q --bare "$repo"
+	check 'refd enable' refd enable "$repo"
+	mkdir -p /root/.ssh /srv/git/.ssh /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+	cp /root/.ssh/id_ed25519.pub /srv/git/.ssh/authorized_keys
+	chown -R git:git /srv/git/.ssh
+	chmod 700 /srv/git/.ssh
+	ssh-keyscan -t ed25519 127.0.0.1 >/root/.ssh/known_hosts 2>/dev/null
+	git config --global user.name A
+	git config --global user.email a@example.com
+	git init -q /root/work
+	git -C /root/work commit -q --allow-empty -m one
+	check 'a push over ssh' push HEAD:refs/heads/main
+	is 'is in the log' 1 "$(refd log --repo "$repo" --ref refs/heads/main |
+		grep -c refs/heads/main)"
+	is 'by its connection' 1 "$(refd log --repo "$repo" --json |
+		grep -c '"SSH_CONNECTION"')"
+	is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |
+		grep -c '"error"')"
+
+	# ---- exchanged ----
+
+	one=$(git -C /root/work rev-parse HEAD)
+	load() { # CLIENT
+		local n=0
+		while [ ! -e /run/enough ]; do
+			n=$((n + 1))
+			as_git refd update -C "$repo" "refs/heads/c$1/$n" "$one" ||
+				echo "client $1 failed at $n" >>/run/failed
+			echo $n >/run/count."$1"
+		done
+	}
+	: >/run/failed
+	for i in 1 2 3; do load $i 2>>/run/failed & done
+	sleep 1
+	was=$(show MainPID)
+	check 'an upgrade' dpkg -i /packages/second/refd_*.deb
+	sleep 1
+	touch /run/enough
+	wait
+	is 'no client saw it' '' "$(head -n 3 /run/failed)"
+	sum=0
+	for i in 1 2 3; do sum=$((sum + $(cat /run/count.$i))); done
+	is 'every answer is there' "$sum" "$(as_git git -C "$repo" for-each-ref \
+		refs/heads/c1 refs/heads/c2 refs/heads/c3 | wc -l)"
+	check 'by a new daemon' test "$was" != "$(show MainPID)"
+	check 'a push' push HEAD:refs/heads/after
+
+	# ---- the power is cut ----
+
+	# What is noted here was acknowledged: /out is another disk.
+	until_cut() { # CLIENT
+		local n=0
+		while as_git refd update -C "$repo" "refs/heads/cut$1/$((++n))" \
+			"$one"; do
+			echo "refs/heads/cut$1/$n" >>/out/acknowledged
+		done
+	}
+	sync
+	: >/out/acknowledged
+	for i in 1 2 3; do until_cut $i 2>/dev/null & done
+	sleep 1
+	touch /out/cut-me
+	wait
 }
-: >/run/failed
-for i in 1 2 3; do load $i 2>>/run/failed & done
-sleep 1
-was=$(show MainPID)
-check 'an upgrade' dpkg -i /packages/second/refd_*.deb
-sleep 1
-touch /run/enough
-wait
-is 'no client saw it' '' "$(head -n 3 /run/failed)"
-sum=0
-for i in 1 2 3; do sum=$((sum + $(cat /run/count.$i))); done
-is 'every answer is there' "$sum" "$(as_git git -C "$repo" for-each-ref \
-	refs/heads/c1 refs/heads/c2 refs/heads/c3 | wc -l)"
-check 'by a new daemon' test "$was" != "$(show MainPID)"
-check 'a push' push HEAD:refs/heads/after
 
-# ---- removed ----
+after_it() {
+	# ---- and is back ----
 
-check 'removal is refused' fails dpkg -r refd 2>/run/refused
-check 'for what is enabled' grep -q "$repo" /run/refused
-check 'and says what helps' grep -q 'refd disable --all' /run/refused
-is 'it still serves' active "$(show ActiveState)"
-check 'refd disable --all' refd disable --all
-check 'then it goes' dpkg -r refd
-check 'a push to git itself' push HEAD:refs/heads/without
-check 'purge' dpkg -P refd librefd0
-systemctl daemon-reload
-is 'nothing is left' "$before" "$(has_nothing /etc /lib /usr /var /run)"
-is 'but the refs' "$((sum + 3))" "$(as_git git -C "$repo" for-each-ref | wc -l)"
-is 'and no key in its configuration' '' \
-	"$(as_git git -C "$repo" config --get-regexp 'refd|procreceive')"
+	check 'it serves again' refd ping --wait 20
+	as_git git -C "$repo" for-each-ref --format='%(refname)' >/run/there
+	is 'what was acknowledged is there' '' \
+		"$(sort /out/acknowledged | comm -23 - <(sort /run/there))"
+	check 'and not little' test "$(wc -l </out/acknowledged)" -gt 20
+	check 'refd verify' refd verify "$repo"
+	check 'git fsck' as_git git -C "$repo" fsck --connectivity-only
+	is 'the push before the cut is in the log' 1 "$(refd log --repo "$repo" \
+		--ref refs/heads/after | grep -c refs/heads/after)"
+
+	# ---- removed ----
+
+	check 'removal is refused' fails dpkg -r refd 2>/run/refused
+	check 'for what is enabled' grep -q "$repo" /run/refused
+	check 'and says what helps' grep -q 'refd disable --all' /run/refused
+	is 'it still serves' active "$(show ActiveState)"
+	check 'refd disable --all' refd disable --all
+	check 'then it goes' dpkg -r refd
+	check 'a push to git itself' push HEAD:refs/heads/without
+	check 'purge' dpkg -P refd librefd0
+	systemctl daemon-reload
+	is 'nothing is left' "$(cat /out/before)" "$(has_nothing /etc /lib /usr /var /run)"
+	is 'but the refs' "$(($(wc -l </run/there) + 1))" \
+		"$(as_git git -C "$repo" for-each-ref | wc -l)"
+	is 'and no key in its configuration' '' \
+		"$(as_git git -C "$repo" config --get-regexp 'refd|procreceive')"
+}
+
+if [ -e /out/cut-me ]; then
+	after_it
+else
+	before_the_cut
+fi
 echo finished

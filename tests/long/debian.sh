@@ -1,8 +1,9 @@
 #!/bin/bash
 # The Debian packages: they build, twice to the same bytes, lintian has nothing
 # to say, and in a machine that boots they are installed, used over ssh,
-# upgraded under load, not removed while repositories are enabled, and purged
-# without residue (tests/lib/in_package.sh is what runs there).
+# upgraded under load, have the power cut, are not removed while repositories are
+# enabled, and purged without residue (tests/lib/in_package.sh is what runs
+# there).
 # STACKS_CACHE=DIR keeps the Debian it boots between runs.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -104,9 +105,41 @@ ln -s ../in-package.service \
 	"$root/etc/systemd/system/multi-user.target.wants/in-package.service"
 ln -sf /dev/null "$root/etc/systemd/system/systemd-firstboot.service"
 
-timeout 240 systemd-nspawn -q -D "$root" --boot --register=no --keep-unit \
-	--private-network --machine="refd-$$" --bind-ro="$T:/packages" \
-	--bind="$T/out:/out" </dev/null >"$T/console" 2>&1
+# What is cut: repositories and what packages write, on a disk of their own.
+with_fs ext4 1G || finish
+mkdir "$FS/srv"
+cp -a "$base/var/lib" "$FS/lib"
+
+boot() {
+	timeout 240 systemd-nspawn -q -D "$root" --boot --register=no \
+		--keep-unit --private-network --machine="refd-$$" \
+		--bind-ro="$T:/packages" --bind="$T/out:/out" \
+		--bind="$FS/srv:/srv" --bind="$FS/lib:/var/lib" \
+		</dev/null >>"$T/console" 2>&1 &
+	NSPAWN=$!
+	own "$NSPAWN"
+}
+# Nothing runs on while the disk goes, or it could be told that all is well.
+cut_power() {
+	local init
+	init=$(pgrep -P "$(pgrep -P "$NSPAWN")" | head -n 1)
+	pkill -STOP --ns "$init" --nslist pid .
+	"$BUILD/tests/helper/shutdown_fs" nologflush "$FS"
+	kill -KILL "$init"
+	reap "$NSPAWN"
+	umount "$FS" && mount -o loop "$FS.img" "$FS"
+}
+
+boot
+for ((i = 0; i < 2400; i++)); do
+	[ ! -e "$T/out/cut-me" ] || break
+	kill -0 "$NSPAWN" 2>/dev/null || break
+	sleep 0.1
+done
+sleep 1.5
+check 'the power is cut' cut_power
+boot
+reap "$NSPAWN"
 status=$?
 while IFS= read -r line; do
 	case $line in

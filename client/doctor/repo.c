@@ -145,12 +145,14 @@ void look_at_service(struct patient *p)
 {
 	char *socket = reach_socket(p->d->socket_option, &p->all);
 	struct text why = { 0 };
+	enum probe probe;
 
 	look_at_distance(p);
 	look_through_daemon(p);
-	if (p->d->daemon || strcmp(socket, p->d->socket))
-		tell_probe(p, probe_as(p->owner.st_uid, socket, p->gd, &why),
-		    socket, why.data ? why.data : "");
+	if (p->d->daemon || strcmp(socket, p->d->socket)) {
+		probe = probe_as(p->owner.st_uid, socket, p->gd, &why);
+		tell_probe(p, probe, socket, why.data ? why.data : "");
+	}
 	text_done(&why);
 	free(socket);
 }

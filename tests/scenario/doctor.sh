@@ -242,6 +242,8 @@ files() {
 	fresh
 	echo junk >"$A/refd/id"
 	sees repository-refused "$A"
+	check 'and in whose words' grep -q 'the daemon says: .*refd/id' \
+		"$T/said"
 }
 
 locks() {

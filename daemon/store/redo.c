@@ -394,7 +394,8 @@ static int leave_name(struct replay *rp, struct redo *redo,
 	char *below = NULL;
 	int r;
 
-	if (loose->kind != LOOSE_DIR)
+	if (loose->kind != LOOSE_DIR ||
+	    (redo->held != NULL && redo_is_out(rp, redo->value->row)))
 		return 0;
 	if (redo->held == NULL) {
 		r = loose_find_below(rp->sys, redo->dirfd, redo->chain->name,

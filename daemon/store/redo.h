@@ -71,6 +71,9 @@ int redo_void(struct replay *rp, const struct replay_row *row,
 /* redo_atomic.c: before anything is rolled forward after a kill. Atomic
  * transactions of which a name was taken by another are taken back whole. */
 int redo_undo_blocked(struct replay *rp, struct replay_row *rows);
+/* After a kill: the first of ROW's locks went, and so not before all its names
+ * were in place, and no other's. */
+bool redo_is_out(struct replay *rp, const struct replay_row *row);
 
 /* From begin to close. 0, or an errno that recovery must not pass over. */
 int redo_one_write(struct replay *rp, struct redo *redo);

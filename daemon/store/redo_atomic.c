@@ -8,8 +8,10 @@
  * and are links of their staged values, so those that stand have a second
  * name and are unlinked, or are all in packed-refs, and taken out of it; no
  * update of an existing ref was begun, because they come after the last
- * creation. All its locks still stand, so nobody else has
- * moved anything. The void is recorded before the locks go.
+ * creation. All its locks still stand, so nobody else has moved anything; where
+ * one has gone, all was found to be free before, and a lock below a packed name
+ * is that of somebody who would have found it taken. The void is recorded
+ * before the locks go.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -57,6 +59,21 @@ static struct stale_lock *lock_of(struct replay *rp,
 	if (row->dropped[i] || row->passed[i] || m->status != REFD_OK)
 		return NULL;
 	return stale_lookup(rp->stale, row->row.token, m->worktree, m->name);
+}
+
+bool redo_is_out(struct replay *rp, const struct replay_row *row)
+{
+	const struct record_member *m;
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++) {
+		m = &row->rec.members[i];
+		if (!row->dropped[i] && !row->passed[i] &&
+		    m->status == REFD_OK && m->action == RECORD_WRITE &&
+		    lock_of(rp, row, i) == NULL)
+			return true;
+	}
+	return false;
 }
 
 static int by_name(const void *va, const void *vb)
@@ -127,7 +144,7 @@ int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
 
 	for (row = rows; row != NULL; row = row->next) {
 		if (row->rule != REPLAY_KILL || !row->rec.atomic ||
-		    row->rec.nr_members < 2)
+		    row->rec.nr_members < 2 || redo_is_out(rp, row))
 			continue;
 		for (i = 0; i < row->rec.nr_members; i++) {
 			lock = lock_of(rp, row, i);

@@ -386,6 +386,55 @@ START_TEST(killed_with_git_below_a_name)
 }
 END_TEST
 
+/* Another git that is ended with us: of it only a lock is left, which it took
+ * at any moment, and would have given up for what packed-refs says by then.
+ * What is out by now is not taken back by halves. */
+static void dead_git_comes(struct memfs *fs, void *arg)
+{
+	struct foreign *f = arg;
+
+	f->came = true;
+	memfs_mkdirs(fs, f->dir);
+	memfs_write(fs, f->lock, "");
+}
+
+static bool kill_beside_dead_git(unsigned long kill, unsigned long git)
+{
+	char n;
+
+	start(3, HEADER KEEP);
+	below.came = false;
+	memfs_between(w->fs, git, dead_git_comes, &below);
+	memfs_kill_at(w->fs, kill);
+	world_done(w, world_apply(w, "l=1:0;n=1:0;r=1:0", true));
+	if (!memfs_was_hit(w->fs) || !below.came) {
+		memfs_kill(w->fs);
+		world_free(w);
+		return false;
+	}
+	ck_assert_int_eq(hand_kill(w), 0);
+	n = world_ref(w, "n");
+	ck_assert_msg(n == world_ref(w, "l") && n == world_ref(w, "r"),
+	    "at %lu, %lu: torn", kill, git);
+	ck_assert_int_eq(world_ref(w, "keep"), '1');
+	if (memfs_exists(w->fs, below.lock))
+		remove_file(w->fs, below.lock);
+	stop();
+	return true;
+}
+
+START_TEST(killed_together_with_a_git_below)
+{
+	unsigned long kill, git, nr = 0;
+
+	/* From the commit on, or so; he comes before that, or just now. */
+	for (kill = 20; kill < 45; kill++)
+		for (git = kill; git < 110; git++)
+			nr += kill_beside_dead_git(kill, git);
+	ck_assert_uint_gt(nr, 200);
+}
+END_TEST
+
 /* After a cut a mere lock below the name is what a dead git left, which had
  * found the name taken. */
 START_TEST(a_dead_gits_lock_below_takes_nothing)
@@ -412,6 +461,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, many_go_to_packed_refs, 0, 2);
+	tcase_add_test(tc, killed_together_with_a_git_below);
 	tcase_add_test(tc, the_first_packed_refs_has_gits_header);
 	tcase_add_test(tc, few_stay_loose);
 	tcase_add_test(tc, what_is_not_new_stays_loose);

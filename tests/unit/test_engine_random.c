@@ -45,7 +45,7 @@ static struct rig_client clients[5];
 static uint64_t nr_ids;
 static struct known *held[IDS_MAX]; /* sessions that are prepared */
 static size_t nr_held;
-static bool with_rest;
+static bool with_rest, is_narrow;
 
 static unsigned rnd(unsigned n)
 {
@@ -414,6 +414,13 @@ static void check_answers(const struct known *k)
 	if (a->is_forgotten)
 		return;
 	ck_assert_uint_eq(a->nr_answers, 1);
+	/* As a whole, since too much of his was there; another with this id may
+	 * have been let in later. */
+	if (a->kind == REFD_ANSWER_REFUSED && k->t.nr > 0) {
+		ck_assert(is_narrow);
+		ck_assert_int_eq(a->refused, REFD_BUSY);
+		return;
+	}
 	if (k->t.session && a->kind == REFD_ANSWER_PREPARED)
 		ck_assert_uint_eq(a->nr, k->t.nr);
 	else if (k->t.nr > 0)
@@ -438,6 +445,7 @@ START_TEST(test_random_load)
 		.max_bytes = _i % 4 == 0 ? 5000 : 1000000 };
 	size_t i;
 
+	is_narrow = _i % 4 == 0;
 	rig_setup(&cfg);
 	srandom((unsigned)_i + 1);
 	nr_ids = nr_held = 0;

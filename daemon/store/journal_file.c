@@ -28,6 +28,10 @@
 #define SQLITE_MAGIC  "SQLite format 3"
 #define SQLITE_HEADER 100
 
+#define WHAT_HELPS                                                             \
+	"restore it with its repositories, or move it aside "                  \
+	"by 'refd recover --discard'"
+
 #define CHECK_PAGES_MAX 8192 /* 32 MiB */
 
 /*
@@ -102,8 +106,8 @@ int journal_check_file(struct journal *j, char **why)
 		    strerror((int)-n));
 	if (n < SQLITE_HEADER ||
 	    memcmp(head, SQLITE_MAGIC, sizeof(SQLITE_MAGIC)) != 0)
-		return journal_say(why, -EBADMSG, "%s is not a database",
-		    j->path);
+		return journal_say(why, -EBADMSG,
+		    "%s is not a database: " WHAT_HELPS, j->path);
 	return journal_check_ids(j->path, big_endian(head + 68),
 	    big_endian(head + 60), why);
 }
@@ -127,9 +131,8 @@ static int quick_check(struct journal *j, const char *of, char **why)
 		r = journal_say_sql(why, rc, j->db, "can't check the journal");
 	else if (said == NULL || strcmp(said, "ok") != 0)
 		r = journal_say(why, -EBADMSG,
-		    "%s is damaged (%s): restore it with its repositories, or "
-		    "move it aside by 'refd recover --discard'",
-		    j->path, said != NULL ? said : "out of memory");
+		    "%s is damaged (%s): " WHAT_HELPS, j->path,
+		    said != NULL ? said : "out of memory");
 	sqlite3_finalize(s);
 	return r;
 }

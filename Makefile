@@ -68,7 +68,7 @@ ALL_LDFLAGS = -pthread -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
 # ---- what the daemon stands on ----
 
 STORE_PKGS := libgit2 sqlite3
-NET_PKGS   := libevent_core libevent_extra libevent_pthreads
+NET_PKGS   := libevent_core libevent_pthreads
 TEST_PKGS  := check
 
 ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)

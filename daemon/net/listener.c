@@ -280,13 +280,6 @@ int listener_start(struct listener *listener, struct event_base *base,
 	return 0;
 }
 
-int listener_dup(const struct listener *listener)
-{
-	int fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 3);
-
-	return fd < 0 ? -errno : fd;
-}
-
 void listener_close(struct listener *listener)
 {
 	struct sys_stat st;

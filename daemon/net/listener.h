@@ -41,10 +41,6 @@ int listener_start(struct listener *listener, struct event_base *base,
  * memory. What fails is in the log. */
 void listener_set_mode(struct listener *listener, unsigned mode);
 
-/* Its descriptor once more, the caller's own, for who accepts by himself. Or a
- * negative errno. */
-int listener_dup(const struct listener *listener);
-
 /* Removes the path if it is still this socket's. NULL is fine. */
 void listener_close(struct listener *listener);
 

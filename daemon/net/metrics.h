@@ -1,7 +1,8 @@
 /*
  * The numbers over HTTP, for Prometheus: GET /metrics on a Unix socket of its
  * own, or on one that was passed in, which may be of any family. Nothing but
- * numbers is told, no name of a repository or a user.
+ * numbers is told, no name of a repository or a user. Few are served at a time,
+ * an answer each: who asks may be anybody.
  *
  * Loop thread; an answer takes as long as it takes to write some 20 KB.
  */

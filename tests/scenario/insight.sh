@@ -52,6 +52,30 @@ scrape() { curl -sf --unix-socket "$T/metrics.sock" "http://refd$1"; }
 is 'scraped: the same' "$(grep refd_transactions_committed "$T/text")" \
 	"$(scrape /metrics | grep refd_transactions_committed)"
 check_fails 'nothing else is there' scrape /
+is 'only looked at' 405 "$(curl -s -o "$T/out" -w '%{http_code}' -X POST \
+	--unix-socket "$T/metrics.sock" http://refd/metrics)"
+is 'its head' '200 0' "$(curl -sI -o "$T/head" \
+	-w '%{http_code} %{size_download}' --unix-socket "$T/metrics.sock" \
+	http://refd/metrics)"
+# Who may ask takes no descriptors from those who write refs.
+is 'of many who say nothing few are kept' True "$(python3 - <<-END
+	import os, socket, time
+	def count(): return len(os.listdir("/proc/$DAEMON/fd"))
+	before, socks = count(), []
+	for i in range(100):
+	    s = socket.socket(socket.AF_UNIX)
+	    s.connect("$T/metrics.sock")
+	    socks.append(s)
+	closed = 0
+	for s in socks[20:]:
+	    s.settimeout(1)
+	    try:
+	        closed += s.recv(1) == b""
+	    except ConnectionError:
+	        closed += 1
+	print(closed == 80 and count() < before + 40)
+	END
+)"
 # A name that is misspelt there is an alert that never fires.
 unknown=$(grep -oh 'refd_[a-z_]*[a-z]' "$ROOT"/daemon/metrics/* | sort -u |
 	grep -vxFf <(sed -n 's/^\(refd_[a-z_]*\)[ {].*/\1/p' "$T/text"))

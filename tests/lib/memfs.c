@@ -42,6 +42,8 @@ void *memfs_grow(void *array, size_t *room, size_t need, size_t size)
 
 static void note_hit(struct memfs *fs)
 {
+	if (fs->was_hit)
+		return;
 	fs->was_hit = true;
 	snprintf(fs->hit, sizeof(fs->hit), "%s %s", fs->call_name,
 	    fs->call_path);

@@ -148,7 +148,7 @@ unsigned long memfs_nr_calls(struct memfs *fs);
 unsigned long memfs_nr_changes(struct memfs *fs);
 /* Has the armed fault, cut or kill come about? */
 bool memfs_was_hit(struct memfs *fs);
-/* The call it came about at, for a message: "renameat a.lock". Valid until
+/* The first call it came about at, for a message: "renameat a.lock". Valid until
  * the next one is armed. */
 const char *memfs_hit(struct memfs *fs);
 

@@ -20,7 +20,7 @@
 #include "daemon/config_file.h"
 #include "daemon/options.h"
 
-#define RANDOM_FILES 400
+#define RANDOM_FILES 150
 
 static char dir[] = "/tmp/test_config.XXXXXX";
 static char file[64], root_a[64], root_b[64];

@@ -28,6 +28,7 @@ class Place:
                         REFD_STATE=self.state)
         self.begun = time.monotonic()
         self.daemon, self.repos, self.oids = None, [], []
+        self.packed = []
 
     def over(self):
         return time.monotonic() > self.begun + seconds
@@ -60,6 +61,7 @@ class Place:
                                ("refd.fallback", "refuse")):
                 self.git("-C", repo, "config", key, value)
             self.repos.append(os.path.realpath(repo))
+        self.packed = self.repos[2:]  # by git, again and again
 
     def start(self):
         self.daemon = subprocess.Popen(

@@ -116,7 +116,8 @@ class Updater(Worker):
         wanted, updates = {}, []
         for ref in chosen:
             old, new = self.at[ref], self.random.choice(self.place.oids)
-            if old != NULL and self.random.random() < 0.1:
+            if old != NULL and self.random.random() < 0.1 and \
+                    self.repo not in self.place.packed:
                 new = NULL
             while new == old:
                 new = self.random.choice(self.place.oids)
@@ -188,7 +189,8 @@ class Pusher(Worker):
         chosen = self.random.sample(self.refs, self.random.randint(1, 6))
         wanted = {}
         for ref in chosen:
-            wanted[ref] = self.random.choice(self.place.oids + [NULL])
+            wanted[ref] = self.random.choice(self.place.oids + (
+                [] if self.repo in self.place.packed else [NULL]))
         said = subprocess.run(
             ["git", "-C", self.place.work, "push", "--porcelain", "--force",
              self.repo] + [("" if new == NULL else new) + ":" + ref
@@ -244,14 +246,18 @@ class Hostile(Worker):
 
 
 class Keeper(Worker):
-    """git's own housekeeping."""
+    """git's own housekeeping. Its pack-refs, also when gc runs it, loses refs
+    beside deletions, of git update-ref as well: 33 of 89,460 transactions in a
+    minute with no refd at all. So it is run where nobody deletes."""
 
     def turn(self):
         repo = self.random.choice(self.place.repos)
-        args = self.random.choice((
-            ["pack-refs", "--all"], ["pack-refs", "--all", "--prune"],
-            ["repack", "-q", "-d"], ["gc", "-q", "--prune=never"],
-            ["for-each-ref"], ["fsck", "--connectivity-only"]))
+        choice = [["repack", "-q", "-d"], ["for-each-ref"],
+                  ["fsck", "--connectivity-only"]]
+        if repo in self.place.packed:
+            choice += [["pack-refs", "--all"], ["gc", "-q", "--prune=never"],
+                       ["pack-refs", "--all", "--prune"]]
+        args = self.random.choice(choice)
         done = subprocess.run(["git", "-C", repo] + args, env=self.place.env,
                               stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, check=False)

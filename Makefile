@@ -67,7 +67,7 @@ ALL_LDFLAGS = -pthread -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
 
 # ---- what the daemon stands on ----
 
-STORE_PKGS := libgit2 sqlite3
+STORE_PKGS := libgit2 sqlite3 zlib
 NET_PKGS   := libevent_core libevent_pthreads
 TEST_PKGS  := check
 
@@ -90,8 +90,8 @@ CLI_SRCS    := $(sort $(filter-out client/librefd/%,$(wildcard client/*.c \
 	client/*/*.c)))
 MAINS       := daemon/main.c daemon/admin/main.c
 DAEMON_SRCS := $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
-	daemon/base/*.c daemon/store/*.c daemon/engine/*.c daemon/net/*.c \
-	daemon/admin/*.c)))
+	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/engine/*.c \
+	daemon/net/*.c daemon/admin/*.c)))
 TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))
 PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))
@@ -393,7 +393,6 @@ uninstall:
 	for d in refd refd@; do \
 	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
 	rm -f $(DESTDIR)$(AS_ROOT)
-	rmdir $(DESTDIR)$(DATADIR)/refd 2>/dev/null; true
 	rm -f $(DESTDIR)$(BINDIR)/refd
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
 	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))
@@ -401,6 +400,7 @@ uninstall:
 	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	rm -f $(foreach f,$(METRICS_FILES),\
 	    $(DESTDIR)$(DATADIR)/refd/$(notdir $(f)))
+	rmdir $(DESTDIR)$(DATADIR)/refd 2>/dev/null; true
 	rm -rf $(DESTDIR)$(LIBEXECDIR)/refd $(DESTDIR)$(INCLUDEDIR)/refd
 
 clean:
@@ -409,6 +409,7 @@ clean:
 # ---- upkeep ----
 
 C_FILES = $(sort $(wildcard $(foreach d,proto client client/* daemon daemon/* \
+	daemon/store/* \
 	tests/lib tests/unit tests/helper tests/bench tests/fuzz,$(d)/*.[ch])))
 
 format:

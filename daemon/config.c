@@ -119,7 +119,11 @@ static struct config_root *section_of(struct config *cfg, const char *path)
 	copy = strdup(path);
 	if (copy == NULL)
 		return NULL;
-	sections[cfg->nr_sections] = (struct config_root){ .path = copy };
+	sections[cfg->nr_sections] = (struct config_root){ .path = copy,
+#define X(field) .limits.field = CONFIG_UNSET,
+		SHARE_LIMITS(X)
+#undef X
+	};
 	return &sections[cfg->nr_sections++];
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/store/share_limits.h"
 #include "proto/message.h"
 
 struct config_ids {
@@ -22,10 +23,8 @@ struct config_ids {
 	size_t nr;
 };
 
-/* How much of what waits or is prepared; 0: all of it. */
-struct config_share {
-	uint64_t requests, refs, sessions;
-};
+/* Of a section's limits: it does not say. */
+#define CONFIG_UNSET UINT64_MAX
 
 /*
  * [root "DIR"]: what is different in a root, or a part of one. What it does
@@ -36,7 +35,8 @@ struct config_root {
 	char *path; /* absolute; resolved by config_finish() */
 	enum refd_durability durability;
 	struct config_ids users, groups;
-	bool has_list; /* users and groups are its own */
+	bool has_list;              /* users and groups are its own */
+	struct share_limits limits; /* of each repository */
 };
 
 /* From the weakest to the strongest. */
@@ -76,7 +76,7 @@ struct config {
 	uint64_t window_refs;
 	uint64_t slow_ms; /* 0: nothing is slow */
 	uint64_t connections_max;
-	struct config_share user_share, repository_share;
+	struct share_limits of_user, of_repository;
 	char **reserved; /* prefixes of refs */
 	size_t nr_reserved;
 	uint64_t retention_s, retention_mib;

@@ -13,13 +13,30 @@
 #define TEN_YEARS_S  (10ULL * 365 * 24 * 3600)
 #define DISTANCE_MAX 63
 
-#define AT(field)      offsetof(struct config, field)
-#define IN(field)      offsetof(struct config_root, field)
-#define ON_RELOAD      .reloads = true
-#define FROM(a, b)     .min = (a), .max = (b)
-#define UP_TO_MILLIONS FROM(0, 100 * 1000 * 1000)
-#define OF_ROOT        .in_root = true, .reloads = true
-#define ITS_OWN        .own_list = IN(has_list)
+#define AT(field)    offsetof(struct config, field)
+#define IN(field)    offsetof(struct config_root, field)
+#define ON_RELOAD    .reloads = true
+#define FROM(a, b)   .min = (a), .max = (b)
+#define SHARE_NUMBER CONFIG_NUMBER, .reloads = true, FROM(0, 1ULL << 40)
+#define OF_ROOT      .in_root = true, .reloads = true
+#define ITS_OWN      .own_list = IN(has_list)
+
+/* How much may be whose: of a user, of a repository, of one in a section. */
+#define USER(name, fallback, field)                                            \
+	{                                                                      \
+		"limits.user-" name, fallback, SHARE_NUMBER,                   \
+		    .offset = AT(of_user.field)                                \
+	}
+#define REPOSITORY(name, fallback, field)                                      \
+	{                                                                      \
+		"limits.repository-" name, fallback, SHARE_NUMBER,             \
+		    .offset = AT(of_repository.field)                          \
+	}
+#define SECTION(name, field)                                                   \
+	{                                                                      \
+		"root.limit" name, NULL, SHARE_NUMBER,                         \
+		    .in_root = true, .offset = IN(limits.field)                \
+	}
 
 const struct config_key config_keys[] = {
 	{ "daemon.socket", NULL, CONFIG_PATH, .offset = AT(socket_path) },
@@ -48,20 +65,20 @@ const struct config_key config_keys[] = {
 	{ "daemon.slowLog", "1000", CONFIG_NUMBER, .offset = AT(slow_ms),
 	    ON_RELOAD, FROM(0, HOUR_MS) },
 	{ "metrics.socket", NULL, CONFIG_PATH, .offset = AT(metrics_path) },
-	{ "limits.user-requests", "2000", CONFIG_NUMBER,
-	    .offset = AT(user_share.requests), ON_RELOAD, UP_TO_MILLIONS },
-	{ "limits.user-refs", "200000", CONFIG_NUMBER,
-	    .offset = AT(user_share.refs), ON_RELOAD, UP_TO_MILLIONS },
-	{ "limits.user-sessions", "100", CONFIG_NUMBER,
-	    .offset = AT(user_share.sessions), ON_RELOAD, UP_TO_MILLIONS },
-	{ "limits.repository-requests", "20000", CONFIG_NUMBER,
-	    .offset = AT(repository_share.requests), ON_RELOAD,
-	    UP_TO_MILLIONS },
-	{ "limits.repository-refs", "1000000", CONFIG_NUMBER,
-	    .offset = AT(repository_share.refs), ON_RELOAD, UP_TO_MILLIONS },
-	{ "limits.repository-sessions", "1000", CONFIG_NUMBER,
-	    .offset = AT(repository_share.sessions), ON_RELOAD,
-	    UP_TO_MILLIONS },
+	USER("requests", "2000", requests),
+	USER("refs", "200000", refs),
+	USER("bytes", "0", bytes),
+	USER("sessions", "100", sessions),
+	USER("locks", "100000", locks),
+	USER("clients", "0", clients),
+	USER("wait", "0", wait_ms),
+	REPOSITORY("requests", "20000", requests),
+	REPOSITORY("refs", "1000000", refs),
+	REPOSITORY("bytes", "0", bytes),
+	REPOSITORY("sessions", "1000", sessions),
+	REPOSITORY("locks", "200000", locks),
+	REPOSITORY("clients", "0", clients),
+	REPOSITORY("wait", "0", wait_ms),
 	{ "limits.reserved", NULL, CONFIG_PREFIX, .offset = AT(reserved),
 	    ON_RELOAD },
 	{ "root.durability", NULL, CONFIG_MODE, .offset = IN(durability),
@@ -70,6 +87,13 @@ const struct config_key config_keys[] = {
 	    ITS_OWN },
 	{ "root.allowGroup", NULL, CONFIG_GROUP, .offset = IN(groups), OF_ROOT,
 	    ITS_OWN },
+	SECTION("Requests", requests),
+	SECTION("Refs", refs),
+	SECTION("Bytes", bytes),
+	SECTION("Sessions", sessions),
+	SECTION("Locks", locks),
+	SECTION("Clients", clients),
+	SECTION("Wait", wait_ms),
 };
 
 const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);

@@ -62,7 +62,8 @@ static size_t repos_max(rlim_t descriptors)
 
 static void complain(const char *why)
 {
-	log_error("%s", why != NULL ? why : "out of memory");
+	log_event(LOG_LEVEL_ERROR, "start-failed",
+	    LOG_TEXT(why != NULL ? why : "out of memory"));
 }
 
 static struct net *make_net(const struct config *cfg, struct in_force *f)
@@ -121,7 +122,8 @@ static int open_store(const struct config *cfg, struct net *net,
 
 	r = store_open(&config, store, why);
 	if (r == 0 && *why != NULL) {
-		log_warning("%s", *why);
+		log_event(LOG_LEVEL_WARNING, "state-suspect",
+		    LOG_STR("state", cfg->state_dir), LOG_TEXT(*why));
 		free(*why);
 		*why = NULL;
 	}
@@ -133,12 +135,13 @@ static int stop(struct store *store)
 	int r = store_stop(store);
 
 	if (r < 0)
-		log_error("the last checkpoint failed: %s; the next start "
-			  "replays what it left",
-		    strerror(-r));
+		log_event(LOG_LEVEL_ERROR, "last-checkpoint-failed",
+		    LOG_STR("error", strerror(-r)),
+		    LOG_TEXT("the next start replays what it left"));
 	store_free(store);
 	if (r == 0)
-		log_info("stopped");
+		log_event(LOG_LEVEL_INFO, "stopped",
+		    LOG_TEXT("nothing is left to replay"));
 	return r < 0 ? EX_IOERR : EX_OK;
 }
 
@@ -198,8 +201,10 @@ static int run(struct config *cfg, int argc, char **argv)
 		status = -1;
 	free(why);
 	if (status < 0) {
-		log_info("refd-daemon %s on %s, state in %s", REFD_VERSION,
-		    cfg->socket_path, cfg->state_dir);
+		log_event(LOG_LEVEL_INFO, "started",
+		    LOG_WORD("version", REFD_VERSION),
+		    LOG_STR("socket", cfg->socket_path),
+		    LOG_STR("state", cfg->state_dir));
 		f.net = net;
 		f.store = store;
 		status = serve(net, store);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 const char options_usage[] =
-    "usage: refd-daemon [--config FILE] [--socket PATH] [--state DIR]\n"
+    "usage: refd daemon [--config FILE] [--socket PATH] [--state DIR]\n"
     "                   [--root DIR]... [--durability MODE] [--ready-fd N]\n"
-    "       refd-daemon --version | --help\n";
+    "       refd daemon --version | --help\n";
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },

@@ -18,17 +18,12 @@ size_t reload_connections_max(const struct config *cfg, rlim_t descriptors)
 {
 	if (descriptors == 0 || cfg->connections_max <= descriptors / 2)
 		return cfg->connections_max;
-	log_warning("the limit of %llu open files leaves room for %llu "
-		    "connections: raise it (LimitNOFILE=) for more",
-	    (unsigned long long)descriptors,
-	    (unsigned long long)descriptors / 2);
+	log_event(LOG_LEVEL_WARNING, "files-limited",
+	    LOG_NUM("open_files", descriptors),
+	    LOG_NUM("connections", descriptors / 2),
+	    LOG_TEXT("the limit of open files leaves room for no more "
+		     "connections: raise it (LimitNOFILE=)"));
 	return descriptors / 2;
-}
-
-static struct share_limits share_of(const struct config_share *share)
-{
-	return (struct share_limits){ share->requests, share->refs,
-		share->sessions };
 }
 
 void reload_settings(const struct config *cfg, rlim_t descriptors,
@@ -48,10 +43,7 @@ void reload_settings(const struct config *cfg, rlim_t descriptors,
 			.session_ns =
 			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,
 			.slow_ns = (int64_t)cfg->slow_ms * NS_PER_MS,
-			.shares = {
-				[SHARE_USER] = share_of(&cfg->user_share),
-				[SHARE_REPO] = share_of(&cfg->repository_share),
-			},
+			.of_user = cfg->of_user,
 		},
 	};
 }
@@ -74,13 +66,15 @@ int reload_rules(struct store *store, const struct config *cfg)
 		rules[nr++] =
 		    (struct rights_rule){ section->path, section->durability,
 			    { section->users.ids, section->groups.ids,
-				section->users.nr, section->groups.nr } };
+				section->users.nr, section->groups.nr },
+			    section->limits };
 	}
 	for (i = 0; i < cfg->nr_roots; i++)
 		rules[nr++] =
 		    (struct rights_rule){ cfg->roots[i], cfg->durability,
 			    { cfg->users.ids, cfg->groups.ids, cfg->users.nr,
-				cfg->groups.nr } };
+				cfg->groups.nr },
+			    cfg->of_repository };
 	r = store_set_rules(store, cfg->durability, rules, nr);
 	if (r == 0)
 		r = store_set_reserved(store,
@@ -110,9 +104,9 @@ void *reload_read(void *arg)
 	    options_load(cfg, &sys_kernel, f->argc, f->argv, &why) ==
 		OPTIONS_RUN)
 		return cfg;
-	log_error("the configuration was NOT reloaded, and all stays as it "
-		  "is: %s",
-	    why != NULL ? why : "out of memory");
+	log_event(LOG_LEVEL_ERROR, "reload-failed",
+	    LOG_STR("error", why != NULL ? why : "out of memory"),
+	    LOG_TEXT("all stays as it is"));
 	free(why);
 	reload_forget(cfg);
 	return NULL;
@@ -126,7 +120,6 @@ struct telling {
 static void tell_change(void *arg, const struct config_key *key,
     const char *root, const char *was, const char *is)
 {
-	const char *in = root != NULL ? " of root " : "";
 	struct telling *telling = arg;
 
 	if (key->reloads == telling->of_restart)
@@ -134,17 +127,15 @@ static void tell_change(void *arg, const struct config_key *key,
 	telling->nr++;
 	if (root == NULL)
 		root = "";
-	if (was[0] == '\0')
-		was = "unset";
-	if (is[0] == '\0')
-		is = "unset";
 	if (telling->of_restart)
-		log_warning("reload: %s%s%s is %s until the daemon is "
-			    "restarted, and then %s",
-		    key->name, in, root, was, is);
+		log_event(LOG_LEVEL_WARNING, "setting-waits",
+		    LOG_WORD("key", key->name), LOG_STR("root", root),
+		    LOG_STR("is", was), LOG_STR("will_be", is),
+		    LOG_TEXT("when the daemon is restarted"));
 	else
-		log_info("reload: %s%s%s is %s now, it was %s", key->name, in,
-		    root, is, was);
+		log_event(LOG_LEVEL_INFO, "setting-changed",
+		    LOG_WORD("key", key->name), LOG_STR("root", root),
+		    LOG_STR("was", was), LOG_STR("is", is));
 }
 
 void reload_apply(void *arg, void *read)
@@ -156,8 +147,9 @@ void reload_apply(void *arg, void *read)
 	struct in_force *f = arg;
 
 	if (reload_rules(f->store, cfg) < 0) {
-		log_error("the configuration was NOT reloaded, and all stays "
-			  "as it is: out of memory");
+		log_event(LOG_LEVEL_ERROR, "reload-failed",
+		    LOG_STR("error", "out of memory"),
+		    LOG_TEXT("all stays as it is"));
 		reload_forget(cfg);
 		return;
 	}
@@ -169,9 +161,10 @@ void reload_apply(void *arg, void *read)
 	config_compare(f->now != NULL ? f->now : f->started, cfg, tell_change,
 	    &applied);
 	config_compare(f->started, cfg, tell_change, &kept);
-	log_info("reloaded %s: %zu changes, %zu wait for a restart",
-	    cfg->file != NULL ? cfg->file : "without a file",
-	    applied.nr + kept.nr, kept.nr);
+	log_event(LOG_LEVEL_INFO, "reloaded",
+	    LOG_STR("file", cfg->file != NULL ? cfg->file : ""),
+	    LOG_NUM("changes", applied.nr + kept.nr),
+	    LOG_NUM("waiting", kept.nr));
 	reload_done(f);
 	f->now = cfg;
 }

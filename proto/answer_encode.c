@@ -33,9 +33,20 @@ static void put_results(const struct refd_answer *ans, struct pkt_buf *out)
 {
 	size_t i;
 
-	put_txid(&ans->txid, out);
+	if (!ans->is_continued)
+		put_txid(&ans->txid, out);
 	for (i = 0; i < ans->nr_results; i++)
 		put_result(&ans->results[i], out);
+}
+
+static void put_outcome(const struct refd_answer *ans, struct pkt_buf *out)
+{
+	if (ans->kind == REFD_ANSWER_RESULTS)
+		pkt_putf(out, "outcome %s %llu %zu",
+		    refd_outcome_name(ans->outcome),
+		    (unsigned long long)ans->lsn, ans->nr_updates);
+	else if (ans->rewrites_packed)
+		pkt_putf(out, "rewrites-packed");
 }
 
 static void put_refused(const struct refd_answer *ans, struct pkt_buf *out)
@@ -53,19 +64,16 @@ void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out)
 {
 	size_t i;
 
-	pkt_putf(out, "answer %u %s", (unsigned)ans->request_id,
-	    refd_answer_kind_name(ans->kind));
+	if (!ans->is_continued)
+		pkt_putf(out, "answer %u %s", (unsigned)ans->request_id,
+		    refd_answer_kind_name(ans->kind));
 	switch (ans->kind) {
 	case REFD_ANSWER_RESULTS:
-		put_results(ans, out);
-		pkt_putf(out, "outcome %s %llu %zu",
-		    refd_outcome_name(ans->outcome),
-		    (unsigned long long)ans->lsn, ans->nr_updates);
-		break;
 	case REFD_ANSWER_PREPARED:
 		put_results(ans, out);
-		if (ans->rewrites_packed)
-			pkt_putf(out, "rewrites-packed");
+		if (ans->goes_on)
+			return;
+		put_outcome(ans, out);
 		break;
 	case REFD_ANSWER_PENDING:
 	case REFD_ANSWER_NEVER_SEEN:

@@ -164,6 +164,7 @@ struct refd_request {
 	struct refd_arena *arena; /* owned; internal */
 	size_t bytes;             /* decoded: the payload of its packets,
 					   for REFD_TXN_BYTES_MAX */
+	uint64_t digest;          /* decoded: of what it asks for (digest.h) */
 };
 
 void refd_request_done(struct refd_request *req);
@@ -259,6 +260,9 @@ struct refd_answer {
 	uint32_t request_id;
 	struct refd_txid txid; /* RESULTS, PREPARED, PENDING, ... */
 
+	/* RESULTS and PREPARED may be encoded in parts, each with some of the
+	 * results: there was one before this, or will be one behind it. */
+	bool is_continued, goes_on;
 	struct refd_result *results; /* in input order */
 	size_t nr_results;
 	size_t nr_updates; /* of the transaction; more than

@@ -138,3 +138,12 @@ void pkt_delim(struct pkt_buf *buf)
 {
 	put_special(buf, "0001");
 }
+
+void pkt_buf_move(struct pkt_buf *buf, struct pkt_buf *more)
+{
+	if (more->len > 0 && reserve(buf, more->len)) {
+		memcpy(buf->data + buf->len, more->data, more->len);
+		buf->len += more->len;
+	}
+	pkt_buf_done(more);
+}

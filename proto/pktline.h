@@ -43,5 +43,7 @@ void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void pkt_flush(struct pkt_buf *buf);
 void pkt_delim(struct pkt_buf *buf);
+/* Appends what MORE has, which is empty then. */
+void pkt_buf_move(struct pkt_buf *buf, struct pkt_buf *more);
 
 #endif

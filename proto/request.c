@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/arena.h"
+#include "proto/digest.h"
 
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
@@ -121,6 +122,10 @@ static const struct refd_refusal *read_update(struct refd_request_decoder *dec,
 	}
 	refusal = refd_update_decode(&dec->req, packet, dec->no_deref);
 	dec->no_deref = false;
+	/* With each, so that very many need no look of their own. */
+	if (refusal == NULL)
+		dec->req.digest = refd_digest_update(dec->req.digest,
+		    &dec->req.updates[dec->req.nr_updates - 1]);
 	return refusal;
 }
 
@@ -155,6 +160,7 @@ static const struct refd_refusal *read_delim(struct refd_request_decoder *dec)
 	if (dec->state != HEADERS || !refd_verb_has_updates(dec->req.verb))
 		return &unexpected;
 	dec->state = UPDATES;
+	dec->req.digest = refd_digest_begin(&dec->req);
 	return refd_header_complete(&dec->req, dec->headers_seen);
 }
 

@@ -50,7 +50,15 @@ static void add_head(struct text *t, const struct refd_answer *ans,
 	uint64_t ms = rows_number(ans, "span_ms");
 	size_t begin = t->len;
 
-	text_addf(t, "refd %s, up ", rows_value(ans, "state"));
+	text_addf(t, "refd %s, ", rows_value(ans, "state"));
+	if (rows_number(ans, "flush_hangs_s") > 0) {
+		text_adds(t, "A FLUSH HANGS for ");
+		show_span(t, rows_number(ans, "flush_hangs_s"));
+		text_adds(t, " on ");
+		show_name(t, rows_value(ans, "flush_hangs_on"));
+		text_adds(t, ", ");
+	}
+	text_adds(t, "up ");
 	show_span(t, rows_number(ans, "uptime_s"));
 	text_addf(t, ", %" PRIu64 " connections, over the last ",
 	    rows_number(ans, "connections"));
@@ -102,30 +110,62 @@ static void add_rate(struct text *t, uint64_t nr, uint64_t ms)
 }
 
 /* A client's name is its account's number, and perhaps more. */
+static void full_name(struct text *full, const char *kind, const char *name)
+{
+	char *rest;
+
+	text_clear(full);
+	if (!strcmp(kind, "client")) {
+		show_user(full, strtoull(name, &rest, 10));
+		name = rest;
+	}
+	text_adds(full, name);
+}
+
 static void add_name(struct text *t, const char *kind, const char *name,
     size_t width)
 {
 	struct text full = { 0 };
-	char *rest;
 
-	if (!strcmp(kind, "client")) {
-		show_user(&full, strtoull(name, &rest, 10));
-		text_adds(&full, rest);
-		name = full.data;
-	}
-	show_end(t, name, width);
+	full_name(&full, kind, name);
+	show_end(t, full.data, width);
 	text_done(&full);
+}
+
+static size_t widest(const struct refd_answer *ans, const char *kind)
+{
+	struct text full = { 0 };
+	struct row row = { 0 };
+	size_t width = NAME_MIN;
+
+	while (row_next(ans, kind, &row)) {
+		full_name(&full, kind, row_value(&row, "name"));
+		if (full.len > width)
+			width = full.len;
+	}
+	text_done(&full);
+	return width;
+}
+
+/* As wide as the names are, so that an eye finds the number beside one. */
+static size_t name_width(const struct refd_answer *ans, size_t columns)
+{
+	size_t repos = widest(ans, "repo"), clients = widest(ans, "client");
+	size_t width = repos > clients ? repos : clients;
+
+	if (width + 2 * RATE_WIDTH <= columns)
+		return width;
+	return columns > 2 * RATE_WIDTH + NAME_MIN ? columns - 2 * RATE_WIDTH :
+						     NAME_MIN;
 }
 
 static void add_busiest(struct text *t, const struct refd_answer *ans,
     const char *kind, const char *title, size_t lines, size_t columns)
 {
-	size_t width = NAME_MIN, begin = t->len;
+	size_t width = name_width(ans, columns), begin;
 	struct row row = { 0 };
 	uint64_t ms;
 
-	if (columns > 2 * RATE_WIDTH + NAME_MIN)
-		width = columns - 2 * RATE_WIDTH;
 	text_addc(t, '\n');
 	begin = t->len;
 	show_end(t, title, width);
@@ -155,7 +195,7 @@ void frame_render(const struct refd_answer *ans, size_t lines, size_t columns,
     struct text *t)
 {
 	size_t clients = count(ans, "client"), repos = count(ans, "repo");
-	size_t room;
+	size_t room, third;
 
 	add_head(t, ans, columns);
 	if (lines == 0)
@@ -165,9 +205,9 @@ void frame_render(const struct refd_answer *ans, size_t lines, size_t columns,
 	room = lines - HEAD_LINES - 2 * TABLE_LINES;
 	/* Clients get no more than a third, unless there is room. */
 	if (clients + repos > room) {
-		if (clients > room / 3)
-			clients =
-			    repos > room - room / 3 ? room / 3 : room - repos;
+		third = room < 6 ? 1 : room / 3;
+		if (clients > third)
+			clients = repos > room - third ? third : room - repos;
 		repos = room - clients;
 	}
 	add_busiest(t, ans, "repo", "REPOSITORY", repos, columns);

@@ -30,6 +30,8 @@ enum mend {
 	    "wait; refd ping --wait says when it serves")                      \
 	X(DAEMON_FATAL, "daemon-fatal", ERROR, MEND_NOT,                       \
 	    "see its log, then restart it")                                    \
+	X(FLUSH_HANGS, "flush-hangs", ERROR, MEND_NOT,                         \
+	    "dmesg: the disk; refd status names it as root")                   \
 	X(DAEMON_USERS, "daemon-user-namespace", ERROR, MEND_NOT,              \
 	    "PrivateUsers=no in the unit: it takes everybody for nobody")      \
 	X(DAEMON_SEES, "daemon-sees-other", ERROR, MEND_NOT,                   \
@@ -38,6 +40,8 @@ enum mend {
 	X(RECOVERY_AWAITS, "recovery-awaits", ERROR, MEND_NOT,                 \
 	    "refd recover --json names them; bring them back, or recover "     \
 	    "--forget")                                                        \
+	X(FS_FAILED, "fs-failed", WARNING, MEND_NOT,                           \
+	    "see the daemon's log for which; check it, and mount it anew")     \
 	X(SOCKET_CLOSED, "socket-closed", ERROR, MEND_NOT,                     \
 	    "daemon.allowUser or daemon.allowGroup, and a directory of the "   \
 	    "socket that all may enter")                                       \

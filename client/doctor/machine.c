@@ -40,10 +40,20 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 	if (!strcmp(pair->key, "fatal") && *pair->value)
 		found(&d->f, FOUND_DAEMON_FATAL, d->socket,
 		    "the daemon cannot go on: %s", pair->value);
+	if (!strcmp(pair->key, "flush_hangs_s") && strcmp(pair->value, "0"))
+		found(&d->f, FOUND_FLUSH_HANGS, d->socket,
+		    "a disk has not come back from a flush for %s s",
+		    pair->value);
 	if (!strcmp(pair->key, "awaiting_repos") && strcmp(pair->value, "0"))
 		found(&d->f, FOUND_RECOVERY_AWAITS, d->socket,
 		    "%s repositories await recovery and are not served: they "
 		    "are gone, or their disk failed",
+		    pair->value);
+	if (!strcmp(pair->key, "doubted_filesystems") &&
+	    strcmp(pair->value, "0"))
+		found(&d->f, FOUND_FS_FAILED, d->socket,
+		    "%s file systems failed to sync: what they have in memory "
+		    "may not be on their disk",
 		    pair->value);
 }
 

@@ -200,9 +200,13 @@ int command_hook(int argc, char **argv)
 {
 	bool verbose = argc == 3 &&
 	    (!strcmp(argv[2], "-v") || !strcmp(argv[2], "--verbose"));
+	bool is_help;
 
 	if ((argc == 2 || verbose) && !strcmp(argv[1], "proc-receive"))
 		return run(verbose);
-	fputs("usage: refd hook proc-receive [--verbose]\n", stderr);
-	return EXIT_USAGE;
+	is_help =
+	    argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
+	fputs("usage: refd hook proc-receive [--verbose]\n",
+	    is_help ? stdout : stderr);
+	return is_help ? 0 : EXIT_USAGE;
 }

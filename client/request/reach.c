@@ -165,9 +165,11 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 			text_addf(why,
 			    "; refs await recovery, so "
 			    "refd.fallback=git has to wait too");
+		/* Not once more when the time is up: the reason would only
+		 * be that there was no time. */
+		refd_nap(NAP_MS, deadline);
 		if (refd_now_ms() >= deadline)
 			return REACHED_NOTHING;
-		refd_nap(NAP_MS, deadline);
 	}
 }
 

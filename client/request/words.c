@@ -177,7 +177,8 @@ void words_detail(const struct refd_update *u, const struct refd_result *res,
 	}
 }
 
-const char *words_reason(enum refd_status status)
+/* git's own words, where it has some. */
+static const char *git_reason(enum refd_status status)
 {
 	switch (status) {
 	case REFD_STALE:
@@ -214,40 +215,21 @@ const char *words_reason(enum refd_status status)
 	case REFD_PENDING:
 		break;
 	}
-	return refd_status_text(status);
+	return NULL;
+}
+
+const char *words_reason(enum refd_status status)
+{
+	const char *reason = git_reason(status);
+
+	return reason != NULL ? reason : refd_status_text(status);
 }
 
 const char *words_push(enum refd_status status)
 {
-	switch (status) {
-	case REFD_NOOBJECT:
+	const char *reason = git_reason(status);
+
+	if (status == REFD_NOOBJECT)
 		return "bad pack";
-	case REFD_STALE:
-	case REFD_MISSING:
-	case REFD_EXISTS:
-	case REFD_LOCKED:
-	case REFD_CONFLICT:
-	case REFD_DUPLICATE:
-	case REFD_NOTCOMMIT:
-	case REFD_HOOK_DECLINED:
-	case REFD_NOTSYMREF:
-		return words_reason(status);
-	case REFD_OK:
-	case REFD_BADNAME:
-	case REFD_BROKEN:
-	case REFD_DENIED:
-	case REFD_NOSPACE:
-	case REFD_IO:
-	case REFD_BUSY:
-	case REFD_DEADLINE:
-	case REFD_ABORTED:
-	case REFD_UNSUPPORTED:
-	case REFD_UNKNOWN:
-	case REFD_NOREPO:
-	case REFD_BADREQUEST:
-	case REFD_LIMIT:
-	case REFD_PENDING:
-		break;
-	}
-	return "failed to update ref";
+	return reason != NULL ? reason : "failed to update ref";
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/store/disown.h"
+#include "daemon/store/recovery/disown.h"
 
 static void usage(FILE *to)
 {

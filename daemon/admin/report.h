@@ -2,7 +2,7 @@
 #ifndef ADMIN_REPORT_H
 #define ADMIN_REPORT_H
 
-#include "daemon/store/tally.h"
+#include "daemon/store/recovery/tally.h"
 
 /* ERR: the errno that ended it, or 0. */
 void report_text(const struct tally *tally, uint64_t parked);

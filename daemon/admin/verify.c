@@ -13,7 +13,7 @@
 
 #include "daemon/admin/admin.h"
 #include "daemon/admin/verify.h"
-#include "daemon/store/gitrepo.h"
+#include "daemon/store/repos/gitrepo.h"
 
 #define PATIENCE_NS INT64_C(500000000)
 /* Some 50 MB. */
@@ -183,10 +183,11 @@ static void sum_up(const struct tally *tally, int looked_at)
 		    looked_at, n[VERIFY_ERROR], n[VERIFY_WARNING],
 		    n[VERIFY_NOTE], tally->repaired);
 	else
-		printf("%d repositories: %lu errors, %lu warnings, %lu notes; "
+		printf("%d %s: %lu errors, %lu warnings, %lu notes; "
 		       "%lu repaired\n",
-		    looked_at, n[VERIFY_ERROR], n[VERIFY_WARNING],
-		    n[VERIFY_NOTE], tally->repaired);
+		    looked_at, looked_at == 1 ? "repository" : "repositories",
+		    n[VERIFY_ERROR], n[VERIFY_WARNING], n[VERIFY_NOTE],
+		    tally->repaired);
 }
 
 int admin_verify(int argc, char **argv)

@@ -17,10 +17,10 @@
 #define ADMIN_VERIFY_INTERNAL_H
 
 #include "daemon/admin/verify.h"
-#include "daemon/store/loose.h"
-#include "daemon/store/packed.h"
-#include "daemon/store/record.h"
-#include "daemon/store/repo.h"
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/refs/packed.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/repos/repo.h"
 
 struct ledger_entry;
 struct ledger_pass;

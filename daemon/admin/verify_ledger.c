@@ -21,7 +21,7 @@
 #include <uthash.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/judge.h"
+#include "daemon/store/recovery/judge.h"
 
 struct ledger_entry {
 	uint64_t lsn;

@@ -16,7 +16,7 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/lockfile.h"
+#include "daemon/store/refs/lockfile.h"
 
 /* git's own writers hold a ref's lock for moments. */
 #define YOUNG_NS   (60 * INT64_C(1000000000))

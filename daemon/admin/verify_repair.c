@@ -21,9 +21,9 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/reflog.h"
-#include "daemon/store/repo_internal.h"
-#include "daemon/store/stale.h"
+#include "daemon/store/refs/reflog.h"
+#include "daemon/store/repos/repo_internal.h"
+#include "daemon/store/recovery/stale.h"
 
 #define KEPT_NAME_MAX 224
 

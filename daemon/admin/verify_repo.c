@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/repo_internal.h"
+#include "daemon/store/repos/repo_internal.h"
 
 /* Then they are looked at again before it goes on. */
 #define SUSPECTS_MAX 4096

@@ -43,3 +43,10 @@ bool fs_type_has_our_clock(uint64_t type)
 {
 	return fs_type_network(type) == NULL && type != 0x65735546 /* FUSE */;
 }
+
+/* ext4; XFS; btrfs, whose compressed extents are read through memory, but are
+ * there only once they were written. */
+bool fs_type_reads_directly(uint64_t type)
+{
+	return type == 0xef53 || type == 0x58465342 || type == 0x9123683e;
+}

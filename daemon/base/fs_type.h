@@ -12,6 +12,9 @@
 const char *fs_type_network(uint64_t type);
 /* Are its ctimes of this machine's clock? */
 bool fs_type_has_our_clock(uint64_t type);
+/* Does O_DIRECT read what is on the disk, whatever is in memory? Elsewhere it
+ * may be taken for a plain read without a word. */
+bool fs_type_reads_directly(uint64_t type);
 /* Is everything on it gone with the power? */
 bool fs_type_in_memory(uint64_t type);
 

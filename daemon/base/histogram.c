@@ -69,5 +69,7 @@ uint64_t histogram_quantile(const struct histogram *h, unsigned permille)
 	high = limits[i] < h->max ? limits[i] : h->max;
 	if (h->buckets[i] == 0 || high <= low)
 		return high;
-	return low + (high - low) * (rank - below) / h->buckets[i];
+	/* What is in there is above LOW: of ones alone it is 1. */
+	return high -
+	    (high - low) * (h->buckets[i] - (rank - below)) / h->buckets[i];
 }

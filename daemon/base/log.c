@@ -8,17 +8,21 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/base/quote.h"
 #include "daemon/base/sys.h"
 
 #define LOG_FD 2
 
-struct level {
-	const char *journal, *word;
-};
+/* What one value may take of a line. */
+#define VALUE_MAX 1024
 
-static const struct level error = { "<3>", "error" };
-static const struct level warning = { "<4>", "warning" };
-static const struct level info = { "<6>", "info" };
+static const struct {
+	const char *journal, *word;
+} levels[] = {
+	[LOG_LEVEL_ERROR] = { "<3>", "error" },
+	[LOG_LEVEL_WARNING] = { "<4>", "warning" },
+	[LOG_LEVEL_INFO] = { "<6>", "info" },
+};
 
 static bool for_journal;
 
@@ -36,7 +40,7 @@ void log_init(void)
 	    st.ino == ino;
 }
 
-static size_t put_head(char *line, size_t size, const struct level *level)
+static size_t put_head(char *line, size_t size, enum log_level level)
 {
 	int64_t now_ms = SYS(&sys_kernel, now_wall) / 1000000;
 	time_t now_s = (time_t)(now_ms / 1000);
@@ -44,29 +48,30 @@ static size_t put_head(char *line, size_t size, const struct level *level)
 	size_t len;
 
 	if (for_journal)
-		return (size_t)snprintf(line, size, "%s", level->journal);
+		return (
+		    size_t)snprintf(line, size, "%s", levels[level].journal);
 	len = strftime(line, size, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now_s, &tm));
 	return len +
 	    (size_t)snprintf(line + len, size - len,
-		".%03dZ %s: ", (int)(now_ms % 1000), level->word);
+		".%03dZ %s: ", (int)(now_ms % 1000), levels[level].word);
 }
 
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 static struct log_kept kept_lines[LOG_KEPT]; /* a ring */
 static uint64_t nr_errors, nr_warnings;
 
-static void keep(const struct level *level, const char *text, size_t len)
+static void keep(enum log_level level, const char *text, size_t len)
 {
 	struct log_kept *line;
 
-	if (level == &info)
+	if (level == LOG_LEVEL_INFO)
 		return;
 	if (len > LOG_KEPT_MAX - 1)
 		len = LOG_KEPT_MAX - 1;
 	pthread_mutex_lock(&keeping);
 	line = &kept_lines[(nr_errors + nr_warnings) % LOG_KEPT];
 	line->wall_ms = SYS(&sys_kernel, now_wall) / 1000000;
-	line->is_error = level == &error;
+	line->is_error = level == LOG_LEVEL_ERROR;
 	memcpy(line->text, text, len);
 	line->text[len] = '\0';
 	if (line->is_error)
@@ -97,69 +102,35 @@ size_t log_recent(struct log_kept kept[LOG_KEPT])
 	return i;
 }
 
-static void __attribute__((format(printf, 2, 0)))
-put_line(const struct level *level, const char *fmt, va_list ap)
-{
-	char line[LOG_LINE_MAX];
-	size_t head = put_head(line, sizeof(line), level), len, i;
-	int n = vsnprintf(line + head, sizeof(line) - head, fmt, ap);
-
-	if (n < 0)
-		return;
-	len = head + (size_t)n;
-	if (len > sizeof(line) - 1)
-		len = sizeof(line) - 1;
-	for (i = head; i < len; i++) {
-		unsigned char c = (unsigned char)line[i];
-
-		/* U+0080 to U+009F are obeyed by some terminals, too. */
-		if (c == 0xc2 && i + 1 < len &&
-		    ((unsigned char)line[i + 1] & 0xe0) == 0x80)
-			line[i] = line[i + 1] = '?';
-		else if (c < ' ' || c == 0x7f)
-			line[i] = '?';
-	}
-	keep(level, line + head, len - head);
-	line[len] = '\n';
-	/* Nobody is left to be told that the log can't be written. */
-	SYS(&sys_kernel, write_all, LOG_FD, line, len + 1);
-}
+struct line {
+	char text[LOG_LINE_MAX];
+	size_t len; /* always less */
+};
 
 static void __attribute__((format(printf, 2, 3)))
-put_textf(const struct level *level, const char *fmt, ...)
+add(struct line *line, const char *fmt, ...)
 {
+	size_t room = sizeof(line->text) - line->len;
 	va_list ap;
+	int n;
 
 	va_start(ap, fmt);
-	put_line(level, fmt, ap);
+	n = vsnprintf(line->text + line->len, room, fmt, ap);
 	va_end(ap);
+	if (n > 0)
+		line->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-void log_error(const char *fmt, ...)
+static void add_field(struct line *line, const struct log_field *f)
 {
-	va_list ap;
+	char value[VALUE_MAX];
 
-	va_start(ap, fmt);
-	put_line(&error, fmt, ap);
-	va_end(ap);
-}
-
-void log_warning(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	put_line(&warning, fmt, ap);
-	va_end(ap);
-}
-
-void log_info(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	put_line(&info, fmt, ap);
-	va_end(ap);
+	if (f->string == NULL)
+		add(line, " %s=%" PRId64, f->key, f->number);
+	else if (f->string[0] != '\0')
+		add(line, " %s=%s", f->key,
+		    f->is_word ? f->string :
+				 quote(value, sizeof(value), f->string));
 }
 
 /* False: not this one. *SUPPRESSED: so many before it. */
@@ -189,22 +160,23 @@ static bool may_say(struct log_limit *limit, uint64_t *suppressed)
 	return may;
 }
 
-void log_limited(struct log_limit *limit, enum log_level level, const char *fmt,
-    ...)
+void log_put(struct log_limit *limit, enum log_level level, const char *event,
+    const struct log_field *fields)
 {
-	static const struct level *const levels[] = { &error, &warning, &info };
-	char text[LOG_LINE_MAX];
 	uint64_t suppressed;
-	va_list ap;
+	struct line line;
+	size_t head;
 
 	if (!may_say(limit, &suppressed))
 		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
+	head = line.len = put_head(line.text, sizeof(line.text), level);
+	add(&line, "event=%s", event);
 	if (suppressed > 0)
-		put_textf(levels[level], "%s suppressed=%" PRIu64, text,
-		    suppressed);
-	else
-		put_textf(levels[level], "%s", text);
+		add(&line, " suppressed=%" PRIu64, suppressed);
+	for (; fields->key != NULL; fields++)
+		add_field(&line, fields);
+	keep(level, line.text + head, line.len - head);
+	line.text[line.len] = '\n';
+	/* Nobody is left to be told that the log can't be written. */
+	SYS(&sys_kernel, write_all, LOG_FD, line.text, line.len + 1);
 }

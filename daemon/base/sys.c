@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/sys_cache.h"
 #include "daemon/base/sys_flush.h"
 
 #define NS_PER_S 1000000000LL
@@ -302,12 +303,6 @@ static int kernel_flock_try(const struct sys *sys, int fd)
 	return result(r);
 }
 
-static int kernel_drop_cache(const struct sys *sys, int fd)
-{
-	(void)sys;
-	return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-}
-
 static int kernel_dir_open(const struct sys *sys, int dirfd, const char *path,
     struct sys_dir **out)
 {
@@ -424,7 +419,8 @@ const struct sys sys_kernel = {
 	.write_out_wait = sys_flush_wait,
 	.fsync_carries = sys_flush_carries,
 	.flock_try = kernel_flock_try,
-	.drop_cache = kernel_drop_cache,
+	.drop_cache = sys_cache_drop,
+	.cache_holds = sys_cache_holds,
 	.dir_open = kernel_dir_open,
 	.dir_next = kernel_dir_next,
 	.dir_close = kernel_dir_close,

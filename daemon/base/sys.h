@@ -95,8 +95,11 @@ struct sys {
 	 * data that was written out. 0: it does not, or nobody knows. */
 	int (*fsync_carries)(const struct sys *, int fd);
 	int (*flock_try)(const struct sys *, int fd); /* exclusive; -EAGAIN */
-	/* Drops clean pages, so that the next read is the disk's. */
+	/* Drops clean pages that nobody has mapped: what is read next is the
+	 * disk's where cache_holds says 0 then. */
 	int (*drop_cache)(const struct sys *, int fd);
+	/* 1: something of the file FD is in memory, or nobody may tell. */
+	int (*cache_holds)(const struct sys *, int fd);
 
 	/* opendir, readdir (0 at the end, 1 for an entry, or negative),
 	 * closedir. "." and ".." are left out. */

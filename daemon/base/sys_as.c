@@ -1,8 +1,12 @@
 #include "daemon/base/sys_as.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -74,4 +78,45 @@ struct sys_who sys_as(struct sys_who who)
 	assert(ok);
 	now = who;
 	return before;
+}
+
+/* The directory that PATH is in, opened as oneself: its owner need not get
+ * there. */
+static int open_parent(const struct sys *sys, int dirfd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash == NULL ? strdup(".") :
+				    strndup(path, (size_t)(slash - path) + 1);
+	int fd;
+
+	if (dir == NULL)
+		return -ENOMEM;
+	fd = SYS(sys, openat, dirfd, dir, O_RDONLY | O_DIRECTORY, 0);
+	free(dir);
+	return fd;
+}
+
+int sys_make_theirs(const struct sys *sys, int dirfd, const char *path,
+    int flags)
+{
+	const char *slash = strrchr(path, '/');
+	struct sys_who was;
+	struct sys_stat st;
+	int fd, parent;
+
+	flags |= O_RDWR | O_CREAT;
+	if (!possible)
+		return SYS(sys, openat, dirfd, path, flags, 0600);
+	parent = open_parent(sys, dirfd, path);
+	if (parent < 0)
+		return parent;
+	fd = SYS(sys, fstat, parent, &st);
+	if (fd == 0) {
+		was = sys_as(sys_who_of(st.uid, st.gid));
+		fd = SYS(sys, openat, parent, slash == NULL ? path : slash + 1,
+		    flags, 0600);
+		sys_as(was);
+	}
+	SYS(sys, close, parent);
+	return fd;
 }

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/sys.h"
+
 struct sys_who {
 	uint32_t uid, gid;
 };
@@ -40,5 +42,11 @@ bool sys_as_possible(void);
 /* Returns who it was before, to be given back. Nothing where it is not
  * possible; root's own group stays what it is. */
 struct sys_who sys_as(struct sys_who who);
+
+/* openat(2) to read and write, O_CREAT and mode 0600 added, as the one to
+ * whom the directory that PATH is in belongs: what root makes in the state
+ * directory of another account that one's daemon can use. Blocks. */
+int sys_make_theirs(const struct sys *sys, int dirfd, const char *path,
+    int flags);
 
 #endif

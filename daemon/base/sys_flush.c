@@ -14,6 +14,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "daemon/base/flushing.h"
+
 static int result(int r)
 {
 	return r < 0 ? -errno : r;
@@ -23,35 +25,41 @@ static int result(int r)
  * over data that is gone. Only EINTR says that nothing was decided. */
 int sys_flush_fsync(const struct sys *sys, int fd)
 {
-	int r;
+	int slot = flushing_begin(fd), r;
 
 	(void)sys;
 	do
 		r = fsync(fd);
 	while (r < 0 && errno == EINTR);
-	return result(r);
+	r = result(r);
+	flushing_end(slot);
+	return r;
 }
 
 int sys_flush_fdatasync(const struct sys *sys, int fd)
 {
-	int r;
+	int slot = flushing_begin(fd), r;
 
 	(void)sys;
 	do
 		r = fdatasync(fd);
 	while (r < 0 && errno == EINTR);
-	return result(r);
+	r = result(r);
+	flushing_end(slot);
+	return r;
 }
 
 int sys_flush_syncfs(const struct sys *sys, int fd)
 {
-	int r;
+	int slot = flushing_begin(fd), r;
 
 	(void)sys;
 	do
 		r = syncfs(fd);
 	while (r < 0 && errno == EINTR);
-	return result(r);
+	r = result(r);
+	flushing_end(slot);
+	return r;
 }
 
 int sys_flush_begin(const struct sys *sys, int fd)
@@ -63,10 +71,14 @@ int sys_flush_begin(const struct sys *sys, int fd)
 /* WRITE once more: what was being written when begin came is dirty still. */
 int sys_flush_wait(const struct sys *sys, int fd)
 {
+	int slot = flushing_begin(fd), r;
+
 	(void)sys;
-	return result(sync_file_range(fd, 0, 0,
+	r = result(sync_file_range(fd, 0, 0,
 	    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
 		SYNC_FILE_RANGE_WAIT_AFTER));
+	flushing_end(slot);
+	return r;
 }
 
 /* ext2 has the same number, and ext4 can do without a journal: then an fsync

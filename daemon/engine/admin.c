@@ -127,7 +127,6 @@ static void tell_waiting(struct locks *l, const struct entry *ent)
 
 static void tell_held(struct locks *l, const struct entry *ent)
 {
-	int64_t since_ns = ent->deadline_ns - l->e->cfg.session_ns;
 	const struct txn_update *u;
 	size_t i;
 
@@ -137,7 +136,7 @@ static void tell_held(struct locks *l, const struct entry *ent)
 			tell(l, ent,
 			    u->final_name != NULL ? u->final_name :
 						    u->ask->name,
-			    ENGINE_LOCK_HELD, since_ns);
+			    ENGINE_LOCK_HELD, ent->prepared_ns);
 	}
 }
 

@@ -34,41 +34,48 @@ static void result_of(struct refd_result *res, const struct txn_update *u)
 	res->text = u->text;
 }
 
-void answer_results(struct refd_answer *ans, const struct txn *txn,
-    struct refd_result *results, const char *text)
+/* Returns the first update of the next part. */
+static const struct txn_update *next_part(struct answer *a,
+    enum refd_answer_kind kind, const struct txn *txn)
 {
-	size_t i;
+	size_t from = a->told, nr = txn->nr_updates - from, i;
 
-	for (i = 0; i < txn->nr_updates; i++) {
-		const struct txn_update *u = &txn->updates[i];
-
-		result_of(&results[i], u);
-		if (u->text == NULL && u->status != REFD_OK)
-			results[i].text = text;
-	}
-	answer_plain(ans, REFD_ANSWER_RESULTS, &txn->req.txid);
-	ans->results = results;
-	ans->nr_results = ans->nr_updates = txn->nr_updates;
-	ans->outcome = txn_outcome(txn);
-	ans->lsn = txn->lsn;
+	if (nr > ANSWER_PART)
+		nr = ANSWER_PART;
+	answer_plain(&a->ans, kind, &txn->req.txid);
+	a->ans.is_continued = from > 0;
+	a->told += nr;
+	a->ans.goes_on = a->told < txn->nr_updates;
+	a->ans.results = a->results;
+	a->ans.nr_results = nr;
+	a->ans.nr_updates = txn->nr_updates;
+	for (i = 0; i < nr; i++)
+		result_of(&a->results[i], &txn->updates[from + i]);
+	return &txn->updates[from];
 }
 
-void answer_prepared(struct refd_answer *ans, const struct txn *txn,
-    struct refd_result *results)
+void answer_results(struct answer *a, const struct txn *txn, const char *text)
 {
+	const struct txn_update *u = next_part(a, REFD_ANSWER_RESULTS, txn);
 	size_t i;
 
-	for (i = 0; i < txn->nr_updates; i++) {
-		const struct txn_update *u = &txn->updates[i];
+	for (i = 0; i < a->ans.nr_results; i++, u++)
+		if (u->text == NULL && u->status != REFD_OK)
+			a->results[i].text = text;
+	a->ans.outcome = txn_outcome(txn);
+	a->ans.lsn = txn->lsn;
+}
 
-		result_of(&results[i], u);
+void answer_prepared(struct answer *a, const struct txn *txn)
+{
+	const struct txn_update *u = next_part(a, REFD_ANSWER_PREPARED, txn);
+	size_t i;
+
+	for (i = 0; i < a->ans.nr_results; i++, u++) {
 		if (u->status != REFD_PENDING)
 			continue;
-		results[i].status = REFD_OK;
-		results[i].text = u->final_name;
+		a->results[i].status = REFD_OK;
+		a->results[i].text = u->final_name;
 	}
-	answer_plain(ans, REFD_ANSWER_PREPARED, &txn->req.txid);
-	ans->results = results;
-	ans->nr_results = ans->nr_updates = txn->nr_updates;
-	ans->rewrites_packed = txn->rewrites_packed;
+	a->ans.rewrites_packed = txn->rewrites_packed;
 }

@@ -8,13 +8,22 @@
 
 #include "daemon/store/txn.h"
 
-/* RESULTS has room for all of TXN's updates, which are decided; one that has
- * no text of its own gets TEXT, which may be NULL. */
-void answer_results(struct refd_answer *ans, const struct txn *txn,
-    struct refd_result *results, const char *text);
+/* The loop must not stand still for the results of very many. */
+#define ANSWER_PART 500
+
+/* One part of an answer after the other: told as long as ANS goes on. Begins
+ * with nothing TOLD. */
+struct answer {
+	struct refd_answer ans;
+	size_t told; /* results, of this part and those before it */
+	struct refd_result results[ANSWER_PART];
+};
+
+/* The next part of TXN's results, which is decided; an update that has no text
+ * of its own gets TEXT, which may be NULL. */
+void answer_results(struct answer *a, const struct txn *txn, const char *text);
 /* Of a session whose undecided updates are prepared. */
-void answer_prepared(struct refd_answer *ans, const struct txn *txn,
-    struct refd_result *results);
+void answer_prepared(struct answer *a, const struct txn *txn);
 /* PENDING, NEVER_SEEN, EXPIRED. */
 void answer_plain(struct refd_answer *ans, enum refd_answer_kind kind,
     const struct refd_txid *txid);

@@ -28,7 +28,7 @@
 /* Updates of one entry before it is another repository's turn. */
 #define ARRIVE_AT_ONCE 64
 /* Of all before the loop has another turn. */
-#define ARRIVE_MAX 256
+#define ARRIVE_MAX 128
 
 void arrive_time(struct engine *e, struct entry *ent, bool timed)
 {
@@ -48,15 +48,6 @@ void arrive_admit(struct engine *e, struct entry *ent)
 	e->store.admit(e->store.ctx, ent->txn);
 }
 
-static size_t count_undecided(const struct txn *txn)
-{
-	size_t i, nr = 0;
-
-	for (i = 0; i < txn->nr_updates; i++)
-		nr += txn->updates[i].status == REFD_PENDING;
-	return nr;
-}
-
 /* Is there too much of its repository? One that is admitted again was let in
  * once. */
 static void share_repo(struct engine *e, struct entry *ent)
@@ -68,11 +59,12 @@ static void share_repo(struct engine *e, struct entry *ent)
 		return;
 	key = e->store.repo_key(txn->repo);
 	if (!txn->readmitted)
-		ent->retry_after_ms =
-		    shares_put_off(&e->shares, &e->cfg.shares, SHARE_REPO, key,
-			txn, e->held_bytes, e->cfg.max_waiting_bytes);
+		ent->retry_after_ms = shares_put_off(&e->shares, &e->cfg.shares,
+		    SHARE_REPO, key, txn, ent->sender, e->held_bytes,
+		    e->cfg.max_waiting_bytes);
 	if (ent->retry_after_ms == 0)
-		ent->of_repo = shares_take(&e->shares, SHARE_REPO, key, txn);
+		ent->of_repo =
+		    shares_take(&e->shares, SHARE_REPO, key, txn, ent->sender);
 	if (ent->of_repo == NULL)
 		txn->refused = REFD_BUSY;
 }
@@ -102,6 +94,16 @@ static bool is_empty_session(const struct entry *ent)
 	    ent->txn->refused == REFD_OK && ent->end_status == REFD_OK;
 }
 
+/* Its repository may have less patience than it has itself. */
+static void shorten(const struct engine *e, struct entry *ent)
+{
+	int64_t since_ns = ent->txn->times.arrived_ns;
+
+	ent->deadline_ns = since_ns +
+	    shares_wait_ns(&e->cfg.shares, ent->txn,
+		ent->deadline_ns - since_ns);
+}
+
 void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 {
 	struct entry *ent = txn->engine;
@@ -110,7 +112,7 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;
-	ent->nr_undecided = count_undecided(txn);
+	ent->nr_undecided = txn->nr_updates - txn->nr_decided;
 	notes_collect(ent);
 	judge(e, ent, now_ns);
 	if (ent->nr_undecided > 0 &&
@@ -125,6 +127,7 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 		return;
 	}
 	entry_move(ent, ENTRY_WAITING);
+	shorten(e, ent);
 	arrive_time(e, ent, true);
 	ent->nr_arrived = 0;
 }
@@ -139,7 +142,7 @@ void arrive_again(struct engine *e, struct entry *ent, int64_t now_ns)
 			names_remove(&e->names, &txn->updates[i], now_ns);
 	turns_leave(ent);
 	arrive_time(e, ent, false);
-	shares_give(&e->shares, ent->of_repo, txn);
+	shares_give(&e->shares, ent->of_repo, txn, ent->sender);
 	ent->of_repo = NULL;
 	e->store.release(e->store.ctx, txn->repo);
 	txn->repo = NULL;

@@ -49,8 +49,12 @@ void engine_query(struct engine *e, const struct refd_request *req,
 
 	(void)now_ns;
 	ent = table_find_for(&e->table, uid, &req->txid);
+	if (ent != NULL && ent->state == ENTRY_DECIDED) {
+		decide_tell(ent, &(struct asked){ req->request_id, fn, arg });
+		return;
+	}
 	if (ent != NULL) {
-		decide_answer(ent, &ans);
+		answer_plain(&ans, REFD_ANSWER_PENDING, &req->txid);
 		ans.request_id = req->request_id;
 		fn(arg, &ans);
 		return;
@@ -76,10 +80,15 @@ void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns)
 	struct refd_answer ans;
 
 	e->nr_lookups--;
+	if (ent != NULL && ent->state == ENTRY_DECIDED && !q->found) {
+		decide_tell_asker(e, ent, q->arg);
+		free(q);
+		return;
+	}
 	if (q->found)
 		ans = q->answer;
 	else if (ent != NULL)
-		decide_answer(ent, &ans);
+		answer_plain(&ans, REFD_ANSWER_PENDING, &q->txid);
 	else if (q->failed)
 		answer_refused(&ans, &q->txid, REFD_IO,
 		    "the journal could not be read");

@@ -101,16 +101,32 @@ void askers_drop(struct askers *all, struct asker *a)
 	free(a);
 }
 
+bool askers_take(struct askers *all, struct asker *a, struct asked *asked)
+{
+	bool is_heard = a->by != NULL;
+
+	*asked = (struct asked){ .request_id = a->request_id, .fn = a->fn };
+	if (is_heard)
+		asked->arg = a->by->arg;
+	askers_drop(all, a);
+	return is_heard;
+}
+
 void askers_answer(struct askers *all, struct asker *a, struct refd_answer *ans)
 {
-	engine_answer_fn *fn = a->by != NULL ? a->fn : NULL;
-	void *arg = a->by != NULL ? a->by->arg : NULL;
+	struct asked asked;
 
-	ans->request_id = a->request_id;
 	/* Freed first: the callback may forget its client. */
-	askers_drop(all, a);
-	if (fn != NULL)
-		fn(arg, ans);
+	if (!askers_take(all, a, &asked))
+		return;
+	ans->request_id = asked.request_id;
+	asked.fn(asked.arg, ans);
+}
+
+void asker_part(struct asker *a, struct refd_answer *ans)
+{
+	ans->request_id = a->request_id;
+	a->fn(a->by->arg, ans);
 }
 
 void askers_forget(struct askers *all, void *arg)

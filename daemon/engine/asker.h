@@ -14,6 +14,13 @@
 
 struct asker;
 
+/* How somebody who asked is answered. */
+struct asked {
+	uint32_t request_id;
+	engine_answer_fn *fn;
+	void *arg;
+};
+
 /* Zero-initialised is empty. */
 struct askers {
 	struct asked_by *head;
@@ -26,10 +33,15 @@ struct asker *askers_add(struct askers *all, engine_answer_fn *fn, void *arg,
 void asker_push(struct asker **list, struct asker *a);
 struct asker *asker_pop(struct asker **list);
 
+/* Frees A; false: it is forgotten. */
+bool askers_take(struct askers *all, struct asker *a, struct asked *asked);
 /* Frees A, then calls back with ANS under its request id, unless it was
  * forgotten. */
 void askers_answer(struct askers *all, struct asker *a,
     struct refd_answer *ans);
+/* The same with a part of an answer that goes on: A stays. It is not
+ * forgotten. */
+void asker_part(struct asker *a, struct refd_answer *ans);
 /* Is it forgotten? */
 bool asker_is_mute(const struct asker *a);
 /* Frees A without a word. */

@@ -241,10 +241,26 @@ static void take_back(struct engine *e, struct window *w, int64_t now_ns)
 	window_free(w);
 }
 
+/* Who waited for W's is woken with their names. */
+static void deletions_back(const struct window *w)
+{
+	struct queue *q;
+	size_t i;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		q = ((struct entry *)w->parts[i].txn->engine)->queue;
+		if (q == NULL || q->deleting_in != w)
+			continue;
+		q->deleting = NULL;
+		q->deleting_in = NULL;
+	}
+}
+
 void back_window(struct engine *e, struct window *w, int64_t now_ns)
 {
 	e->nr_windows--;
 	measure(e, w, now_ns);
+	deletions_back(w);
 	switch (w->session) {
 	case WINDOW_PREPARE:
 		if (w->parts[0].txn->prepared == NULL)

@@ -2,7 +2,8 @@
  * Happy path:
  *	finish	all updates of a transaction are decided: it leaves the queue
  *	answer	everyone who asked, the first and those that joined; before
- *		that those whose session is prepared (session.c)
+ *		that those whose session is prepared (session.c). The results
+ *		of very many in parts, one each time the engine runs
  *	notes	what the journal does not know yet keeps it in the table
  *	forget	recorded: the journal answers from now on
  *
@@ -96,14 +97,11 @@ void decide_late(struct engine *e, struct entry *ent, int64_t now_ns)
 bool decide_siblings(struct engine *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
-	size_t i;
 
 	if (!txn->req.atomic || ent->nr_undecided == txn->nr_updates)
 		return false;
 	/* All or nothing, so nothing of it can have succeeded yet. */
-	for (i = 0; i < txn->nr_updates; i++)
-		assert(txn->updates[i].status != REFD_OK ||
-		    ent->nr_undecided == 0);
+	assert(txn->nr_of[REFD_OK] == 0 || ent->nr_undecided == 0);
 	decide_rest(e, ent, REFD_ABORTED, NULL, now_ns);
 	return true;
 }
@@ -119,12 +117,14 @@ static enum refd_outcome outcome_of(const struct entry *ent)
 	return txn_outcome(ent->txn);
 }
 
-void decide_answer(struct entry *ent, struct refd_answer *ans)
+/* The next part of what there is to say of ENT. */
+static void next_part(const struct entry *ent, struct answer *a)
 {
 	const struct txn *txn = ent->txn;
+	struct refd_answer *ans = &a->ans;
 
-	if (ent->state != ENTRY_DECIDED) {
-		answer_plain(ans, REFD_ANSWER_PENDING, &ent->key.txid);
+	if (ent->state == ENTRY_PREPARED) {
+		answer_prepared(a, txn);
 	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
 		/* No result could say why. */
 		answer_refused(ans, &ent->key.txid, txn->refused, txn->why);
@@ -134,17 +134,37 @@ void decide_answer(struct entry *ent, struct refd_answer *ans)
 		    "(limits.repository-*)");
 		ans->retry_after_ms = ent->retry_after_ms;
 	} else {
-		answer_results(ans, txn, ent->results,
+		answer_results(a, txn,
 		    txn->refused != REFD_OK ? txn->why : NULL);
 		ans->outcome = outcome_of(ent);
 	}
+}
+
+void decide_tell(const struct entry *ent, const struct asked *asked)
+{
+	struct answer a;
+
+	a.told = 0;
+	do {
+		next_part(ent, &a);
+		a.ans.request_id = asked->request_id;
+		asked->fn(asked->arg, &a.ans);
+	} while (a.ans.goes_on);
+}
+
+void decide_tell_asker(struct engine *e, const struct entry *ent,
+    struct asker *a)
+{
+	struct asked asked;
+
+	if (askers_take(&e->askers, a, &asked))
+		decide_tell(ent, &asked);
 }
 
 static void count_outcome(struct engine *e, const struct entry *ent)
 {
 	enum refd_outcome outcome = outcome_of(ent);
 	const struct txn *txn = ent->txn;
-	size_t i;
 
 	e->stats.transactions++;
 	admin_count(e, ent, outcome);
@@ -162,12 +182,8 @@ static void count_outcome(struct engine *e, const struct entry *ent)
 		e->stats.unknown++;
 		break;
 	}
-	for (i = 0; i < txn->nr_updates; i++) {
-		if (txn->updates[i].status == REFD_OK)
-			e->stats.refs_ok++;
-		else
-			e->stats.refs_failed++;
-	}
+	e->stats.refs_ok += txn->nr_of[REFD_OK];
+	e->stats.refs_failed += txn->nr_updates - txn->nr_of[REFD_OK];
 }
 
 void decide_finish(struct engine *e, struct entry *ent)
@@ -175,8 +191,8 @@ void decide_finish(struct engine *e, struct entry *ent)
 	assert(ent->nr_undecided == 0);
 	arrive_time(e, ent, false);
 	turns_leave(ent);
-	shares_give(&e->shares, ent->of_user, ent->txn);
-	shares_give(&e->shares, ent->of_repo, ent->txn);
+	shares_give(&e->shares, ent->of_user, ent->txn, ent->sender);
+	shares_give(&e->shares, ent->of_repo, ent->txn, ent->sender);
 	ent->of_user = ent->of_repo = NULL;
 	if (entry_is_session(ent))
 		session_over(e, ent);
@@ -193,25 +209,54 @@ static void let_go(struct engine *e, struct txn *txn)
 	txn->repo = NULL;
 }
 
-/* What only waits for its record holds no repository: it may wait for long,
- * and a file system that failed is let go of once nobody uses it. */
+/* Everybody was told. What only waits for its record holds no repository: it
+ * may wait for long, and a file system that failed is let go of once nobody
+ * uses it. */
+static void all_told(struct engine *e, struct entry *ent)
+{
+	DL_DELETE(e->decided, ent);
+	if (ent->txn->repo == NULL || !notes_keep(&e->notes, ent))
+		decide_forget(e, ent);
+	else
+		let_go(e, ent->txn);
+}
+
+/* The next part to who asked first. */
+static void tell_part(struct engine *e, struct entry *ent)
+{
+	struct answer a;
+
+	a.told = ent->nr_told;
+	next_part(ent, &a);
+	if (a.ans.goes_on && !asker_is_mute(ent->askers)) {
+		ent->nr_told = a.told;
+		asker_part(ent->askers, &a.ans);
+		return;
+	}
+	ent->nr_told = 0;
+	askers_answer(&e->askers, asker_pop(&ent->askers), &a.ans);
+}
+
+/* In the order in which they were decided. Of one of very many the rest of the
+ * loop has its turn between the parts, and those behind it don't wait; but for
+ * others of very many, since a connection gets one answer in parts at a
+ * time. */
 void decide_answer_all(struct engine *e)
 {
-	struct refd_answer ans;
-	struct entry *ent;
-	struct asker *a;
+	struct entry *ent, *next;
+	bool has_told_part = false;
 
 	session_tell_all(e);
-	while ((ent = e->decided) != NULL) {
-		DL_DELETE(e->decided, ent);
-		while ((a = asker_pop(&ent->askers)) != NULL) {
-			decide_answer(ent, &ans);
-			askers_answer(&e->askers, a, &ans);
+	DL_FOREACH_SAFE(e->decided, ent, next) {
+		if (ent->txn->nr_updates <= ANSWER_PART) {
+			while (ent->askers != NULL)
+				tell_part(e, ent);
+		} else if (ent->askers != NULL && !has_told_part) {
+			tell_part(e, ent);
+			has_told_part = true;
 		}
-		if (ent->txn->repo == NULL || !notes_keep(&e->notes, ent))
-			decide_forget(e, ent);
-		else
-			let_go(e, ent->txn);
+		if (ent->askers == NULL)
+			all_told(e, ent);
 	}
 }
 
@@ -222,4 +267,8 @@ void decide_forget(struct engine *e, struct entry *ent)
 	let_go(e, txn);
 	e->held_bytes -= txn->req.bytes;
 	table_remove(&e->table, ent);
+	if (txn->nr_updates > ANSWER_PART)
+		e->store.discard(e->store.ctx, txn);
+	else
+		txn_free(txn);
 }

@@ -77,7 +77,7 @@ void engine_set_limits(struct engine *e, const struct engine_limits *limits)
 	e->cfg.window_refs = e->window_refs = limits->window_refs;
 	e->cfg.session_ns = limits->session_ns;
 	e->slow.limit_ns = limits->slow_ns;
-	memcpy(e->cfg.shares.of, limits->shares, sizeof(e->cfg.shares.of));
+	e->cfg.shares.of_user = limits->of_user;
 }
 
 void engine_free(struct engine *e)
@@ -112,31 +112,30 @@ void engine_free(struct engine *e)
 static void reject(struct txn *txn, enum refd_status status, const char *text,
     engine_answer_fn *fn, void *arg)
 {
-	struct refd_result *results;
-	struct refd_answer ans;
+	struct answer a;
 	size_t i;
 
-	results = calloc(txn->nr_updates + 1, sizeof(*results));
-	if (results == NULL || txn->nr_updates == 0) {
-		free(results);
+	if (txn->nr_updates == 0) {
 		ask_refuse(&txn->req, status, text, fn, arg);
 		return;
 	}
+	txn_lay_out(txn);
 	for (i = 0; i < txn->nr_updates; i++)
 		txn_decide(&txn->updates[i], status, NULL);
-	answer_results(&ans, txn, results, text);
-	ans.request_id = txn->req.request_id;
-	fn(arg, &ans);
-	free(results);
+	a.told = 0;
+	do {
+		answer_results(&a, txn, text);
+		a.ans.request_id = txn->req.request_id;
+		fn(arg, &a.ans);
+	} while (a.ans.goes_on);
 }
 
 static void join(struct engine *e, struct entry *ent, const struct txn *txn,
     engine_answer_fn *fn, void *arg)
 {
-	struct refd_answer ans;
 	struct asker *a;
 
-	if (ent->txn->digest != txn->digest ||
+	if (ent->txn->req.digest != txn->req.digest ||
 	    ent->txn->req.verb != txn->req.verb) {
 		ask_refuse(&txn->req, REFD_BADREQUEST,
 		    "transaction id was used for other content", fn, arg);
@@ -144,12 +143,8 @@ static void join(struct engine *e, struct entry *ent, const struct txn *txn,
 	}
 	ent->client = arg;
 	if (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED) {
-		if (ent->state == ENTRY_DECIDED)
-			decide_answer(ent, &ans);
-		else
-			answer_prepared(&ans, ent->txn, ent->results);
-		ans.request_id = txn->req.request_id;
-		fn(arg, &ans);
+		decide_tell(ent,
+		    &(struct asked){ txn->req.request_id, fn, arg });
 		return;
 	}
 	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
@@ -172,18 +167,20 @@ static bool take_in(struct engine *e, struct txn *txn, int64_t now_ns,
 	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
 	if (a == NULL)
 		return false;
-	share = shares_take(&e->shares, SHARE_USER, txn->peer.uid, txn);
+	share = shares_take(&e->shares, SHARE_USER, txn->peer.uid, txn, arg);
 	ent = share != NULL ? table_add(&e->table, txn) : NULL;
 	if (ent == NULL) {
-		shares_give(&e->shares, share, txn);
+		shares_give(&e->shares, share, txn, arg);
 		askers_drop(&e->askers, a);
 		return false;
 	}
 	ent->of_user = share;
+	ent->sender = arg;
 	asker_push(&ent->askers, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
-	ent->deadline_ns = now_ns + wait_ns;
+	ent->deadline_ns =
+	    now_ns + shares_wait_ns(&e->cfg.shares, txn, wait_ns);
 	txn->times.arrived_ns = now_ns;
 	ent->arrival = e->arrivals;
 	e->arrivals += txn->nr_updates;
@@ -206,9 +203,9 @@ static bool is_put_off(const struct engine *e, const struct txn *txn,
     engine_answer_fn *fn, void *arg)
 {
 	struct refd_answer ans;
-	uint32_t after_ms =
-	    shares_put_off(&e->shares, &e->cfg.shares, SHARE_USER,
-		txn->peer.uid, txn, e->held_bytes, e->cfg.max_waiting_bytes);
+	uint32_t after_ms = shares_put_off(&e->shares, &e->cfg.shares,
+	    SHARE_USER, txn->peer.uid, txn, arg, e->held_bytes,
+	    e->cfg.max_waiting_bytes);
 
 	if (after_ms == 0)
 		return false;
@@ -249,15 +246,20 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 	txn_free(txn);
 }
 
-void engine_forget_client(struct engine *e, void *arg)
+void engine_end_sessions(struct engine *e, void *arg)
 {
 	struct entry *ent, *next;
 
-	askers_forget(&e->askers, arg);
-	history_forget(e);
 	DL_FOREACH_SAFE2(e->sessions, ent, next, next_session)
 	if (ent->client == arg)
 		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
+}
+
+void engine_forget_client(struct engine *e, void *arg)
+{
+	askers_forget(&e->askers, arg);
+	history_forget(e);
+	engine_end_sessions(e, arg);
 }
 
 /* ---- running ---- */
@@ -363,7 +365,7 @@ static int64_t next_time(struct engine *e, int64_t now_ns)
 {
 	int64_t next_ns = names_wake(&e->names, now_ns);
 
-	if (e->turns.arriving != NULL)
+	if (e->turns.arriving != NULL || e->decided != NULL)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
 		next_ns = e->deadlines.root->key;

@@ -50,6 +50,7 @@ struct engine_store {
 	void (*checkpoint)(void *ctx, struct store_checkpoint *cp);
 	bool (*reap)(void *ctx, struct store_done *done);
 	void (*release)(void *ctx, struct repo *repo);
+	void (*discard)(void *ctx, struct txn *txn);
 	uint64_t (*repo_key)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
 	size_t lanes;
@@ -64,7 +65,7 @@ void engine_free(struct engine *e);
 struct engine_limits {
 	size_t window_refs;
 	int64_t session_ns, slow_ns;
-	struct share_limits shares[NR_SHARE_KINDS];
+	struct share_limits of_user;
 };
 void engine_set_limits(struct engine *e, const struct engine_limits *limits);
 
@@ -94,11 +95,13 @@ void engine_abort(struct engine *e, const struct refd_request *req,
 void engine_history(struct engine *e, struct refd_request *req,
     const struct txn_peer *peer, int64_t now_ns, engine_answer_fn *fn,
     void *arg);
+/* ARG says no more: nobody can commit its sessions, so they are given up, but
+ * for those that are being committed. engine_run is wanted then. */
+void engine_end_sessions(struct engine *e, void *arg);
 /* ARG's connection is gone: its answers are dropped, its transactions go on
  * (they may be in the journal already; it can ask by id). Those that no
- * window has taken yet go on too: the client may only be reconnecting. Its
- * sessions are given up, but for those that are being committed: engine_run
- * is wanted then. */
+ * window has taken yet go on too: the client may only be reconnecting. And
+ * engine_end_sessions(). */
 void engine_forget_client(struct engine *e, void *arg);
 
 /* Takes completions, answers, forms windows. Call when the store woke the

@@ -93,9 +93,8 @@ void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns)
 	turn_page(m, now_ns);
 	m->now.transactions++;
 	m->now.refs += txn->nr_updates;
-	for (i = 0; i < txn->nr_updates; i++)
-		if ((size_t)txn->updates[i].status < MEASURE_STATUSES)
-			m->refs[txn->updates[i].status]++;
+	for (i = 0; i < MEASURE_STATUSES; i++)
+		m->refs[i] += txn->nr_of[i];
 	if (times->admitted_ns != 0)
 		histogram_add_ns(&m->admit,
 		    times->admitted_ns - times->arrived_ns - times->barrier_ns);

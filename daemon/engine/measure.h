@@ -16,7 +16,7 @@
 #include "daemon/base/histogram.h"
 #include "daemon/store/txn.h"
 
-#define MEASURE_STATUSES (REFD_NOTSYMREF + 1)
+#define MEASURE_STATUSES TXN_STATUSES
 /* What is told of the last moments covers one to two of these. */
 #define MEASURE_PERIOD_NS (5 * 1000000000LL)
 

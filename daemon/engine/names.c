@@ -127,6 +127,8 @@ static void drop_unused(struct names *ns, struct name *n)
 		parent = n->parent;
 		if (parent != NULL)
 			DL_DELETE2(parent->children, n, prev_child, next_child);
+		if (ns->dir == n)
+			ns->dir = NULL;
 		ns->bytes -= size_of(n);
 		table = table_of(ns, n->hh.hashv);
 		HASH_DEL(*table, n);
@@ -135,14 +137,43 @@ static void drop_unused(struct names *ns, struct name *n)
 	}
 }
 
+/* Are the LEN bytes at PATH the name of DIR? */
+static bool is_path_of(const struct name *dir, uint64_t repo_key,
+    const char *path, size_t len)
+{
+	size_t component_len;
+
+	for (; dir->parent != NULL; dir = dir->parent) {
+		component_len = dir->key_len - sizeof(dir->parent);
+		if (component_len > len ||
+		    memcmp(path + len - component_len, dir->component,
+			component_len) != 0)
+			return false;
+		len -= component_len;
+		if (dir->parent->parent == NULL)
+			continue;
+		if (len == 0 || path[--len] != '/')
+			return false;
+	}
+	return len == 0 &&
+	    memcmp(dir->component, &repo_key, sizeof(repo_key)) == 0;
+}
+
 /* NULL when out of memory. */
 static struct name *name_get(struct names *ns, uint64_t repo_key,
     const char *text)
 {
+	const char *end = strrchr(text, '/');
 	struct name *n, *child;
-	const char *end;
 
-	n = child_get(ns, NULL, (const char *)&repo_key, sizeof(repo_key));
+	if (end != NULL && ns->dir != NULL &&
+	    is_path_of(ns->dir, repo_key, text, (size_t)(end - text))) {
+		n = ns->dir;
+		text = end + 1;
+	} else {
+		n = child_get(ns, NULL, (const char *)&repo_key,
+		    sizeof(repo_key));
+	}
 	while (n != NULL) {
 		end = strchrnul(text, '/');
 		child = child_get(ns, n, text, (size_t)(end - text));
@@ -153,6 +184,7 @@ static struct name *name_get(struct names *ns, uint64_t repo_key,
 			break;
 		text = end + 1;
 	}
+	ns->dir = n != NULL ? n->parent : NULL;
 	return n;
 }
 

@@ -35,6 +35,9 @@ struct names {
 	/* Each a hash by itself, so that none takes long to grow. */
 	struct name *tables[NAMES_TABLES];
 	struct heap asleep;
+	/* That of the last name that came, or NULL: the next one is likely to
+	 * be of the same. */
+	struct name *dir;
 	size_t bytes, max_bytes; /* what the names themselves take */
 };
 

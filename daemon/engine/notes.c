@@ -42,7 +42,7 @@ void notes_collect(struct entry *ent)
 	size_t i;
 
 	drop_all(ent);
-	for (i = 0; i < ent->txn->nr_updates; i++)
+	for (i = 0; i < ent->txn->nr_updates && ent->txn->nr_decided > 0; i++)
 		if (ent->txn->updates[i].status != REFD_PENDING)
 			notes_add(&ent->txn->updates[i]);
 }

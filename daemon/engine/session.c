@@ -59,7 +59,9 @@ void session_hold(struct engine *e, struct entry *ent, struct window *w,
 	e->stats.sessions_prepared++;
 	ent->is_untold = true;
 	DL_APPEND(e->untold, ent);
-	ent->deadline_ns = now_ns + e->cfg.session_ns;
+	ent->prepared_ns = now_ns;
+	ent->deadline_ns = now_ns +
+	    shares_wait_ns(&e->cfg.shares, ent->txn, e->cfg.session_ns);
 	arrive_time(e, ent, true);
 	if (e->is_hurrying)
 		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
@@ -96,7 +98,6 @@ static void told(struct engine *e, struct entry *ent)
 
 void session_tell_all(struct engine *e)
 {
-	struct refd_answer ans;
 	struct entry *ent;
 	struct asker *a;
 
@@ -104,12 +105,10 @@ void session_tell_all(struct engine *e)
 	 * others who asked get its results. */
 	while ((ent = e->untold) != NULL) {
 		a = asker_pop(&ent->askers);
-		if (a == NULL) {
+		if (a == NULL)
 			told(e, ent);
-			continue;
-		}
-		answer_prepared(&ans, ent->txn, ent->results);
-		askers_answer(&e->askers, a, &ans);
+		else
+			decide_tell_asker(e, ent, a);
 	}
 }
 

@@ -27,7 +27,7 @@ struct engine {
 	struct names names;
 	struct heap deadlines; /* of entries that WAIT */
 	struct notes notes;
-	struct entry *decided;  /* to be answered */
+	struct entry *decided;  /* to be answered, or in the middle of it */
 	struct entry *sessions; /* that are not decided; next_session */
 	struct entry *untold;   /* that are prepared, to be answered */
 
@@ -68,8 +68,11 @@ void decide_late(struct engine *e, struct entry *ent, int64_t now_ns);
 bool decide_siblings(struct engine *e, struct entry *ent, int64_t now_ns);
 /* An entry without undecided updates, which isn't lent any more, is DECIDED. */
 void decide_finish(struct engine *e, struct entry *ent);
-/* ENT's results if it is DECIDED, else pending. */
-void decide_answer(struct entry *ent, struct refd_answer *ans);
+/* The results of ENT, which is DECIDED or PREPARED; all of them at once. */
+void decide_tell(const struct entry *ent, const struct asked *asked);
+/* The same; frees A. */
+void decide_tell_asker(struct engine *e, const struct entry *ent,
+    struct asker *a);
 /* Answers those that are, and keeps them for their notes or lets them go. */
 void decide_answer_all(struct engine *e);
 /* Out of table and memory. */

@@ -77,7 +77,6 @@ static void entry_free(struct entry *ent)
 		return;
 	txn_free(ent->txn);
 	window_free(ent->window);
-	free(ent->results);
 	free(ent);
 }
 
@@ -88,11 +87,6 @@ struct entry *table_add(struct table *t, struct txn *txn)
 	ent = calloc(1, sizeof(*ent));
 	if (ent == NULL)
 		return NULL;
-	ent->results = calloc(txn->nr_updates + 1, sizeof(*ent->results));
-	if (ent->results == NULL) {
-		entry_free(ent);
-		return NULL;
-	}
 	key_set(&ent->key, txn->peer.uid, &txn->req.txid);
 	HASH_ADD(hh, t->head, key, sizeof(ent->key), ent);
 	if (ent->hh.tbl == NULL) {
@@ -107,12 +101,16 @@ struct entry *table_add(struct table *t, struct txn *txn)
 	return ent;
 }
 
-void table_remove(struct table *t, struct entry *ent)
+struct txn *table_remove(struct table *t, struct entry *ent)
 {
+	struct txn *txn = ent->txn;
+
 	assert(ent->up == NULL && ent->queue == NULL && !ent->is_arriving &&
 	    !ent->is_timed && !ent->is_kept && ent->askers == NULL);
 	HASH_DEL(t->head, ent);
+	ent->txn = NULL;
 	entry_free(ent);
+	return txn;
 }
 
 void table_done(struct table *t)

@@ -43,8 +43,8 @@ struct entry {
 	struct entry_key key;
 	UT_hash_handle hh;
 
-	struct asker *askers;        /* who waits for the answer */
-	struct refd_result *results; /* room for it; filled when decided */
+	struct asker *askers; /* who waits for the answer */
+	size_t nr_told;       /* results, to the first of them */
 	size_t nr_undecided;
 	/* What it becomes instead when the store gives it back: ABORTED by a
 	 * cancel, say, with TEXT (static). REFD_OK: nothing else. */
@@ -62,6 +62,7 @@ struct entry {
 
 	struct heap_link deadline;
 	int64_t deadline_ns; /* when PREPARED: of its locks */
+	int64_t prepared_ns; /* since when it is */
 	bool is_timed;       /* it is in the heap of deadlines */
 
 	/* session.c: of a session, until it is decided. */
@@ -78,6 +79,7 @@ struct entry {
 
 	/* shares.c: whose it counts as, until it is decided. */
 	struct share *of_user, *of_repo;
+	const void *sender; /* its first client; compared, not looked into */
 	uint32_t retry_after_ms; /* its repository has its share */
 
 	/* turns.c: the repository's queue. */
@@ -103,9 +105,8 @@ struct table {
 
 /* Takes TXN over, in state ADMITTING. NULL when out of memory. */
 struct entry *table_add(struct table *t, struct txn *txn);
-/* The entry must be in no list any more. TXN is freed: its repository
- * reference must have been given back. */
-void table_remove(struct table *t, struct entry *ent);
+/* The entry must be in no list any more. Its transaction is the caller's. */
+struct txn *table_remove(struct table *t, struct entry *ent);
 /* All of them, whatever list they were in; their askers must be gone. */
 void table_done(struct table *t);
 

@@ -18,6 +18,10 @@ struct queue {
 	uint64_t key;
 	UT_hash_handle hh;
 	size_t nr_entries;
+	/* The first deletion in DELETING_IN, a window in the store's hands or
+	 * being formed; NULL: there is none in any. */
+	const struct txn_update *deleting;
+	const struct window *deleting_in;
 	struct entry *ready;    /* something may be tried; next, prev */
 	struct entry *arriving; /* not all updates queued yet */
 	struct queue *next, *prev;

@@ -14,6 +14,10 @@
  * so that each more would cost a flush of its own, while windows that wait for
  * a flush share it.
  *
+ * A repository's deletions are in one window at a time: each needs
+ * packed-refs.lock until it is published, and a window that waited for it
+ * would keep everybody's. The others are parked behind the first.
+ *
  * A transaction is in one window at a time, since whoever has it owns all of
  * it; one of very many refs then leaves the other lanes to others.
  *
@@ -75,9 +79,26 @@ static struct txn_part *part_new(struct forming *g, struct entry *ent,
 	return part->updates != NULL ? part : NULL;
 }
 
+static const struct txn_update *in_the_way(const struct forming *g,
+    const struct txn_update *u)
+{
+	const struct queue *q = entry_of(u)->queue;
+
+	if (q->deleting != NULL && q->deleting_in != g->w &&
+	    txn_update_deletes(u))
+		return q->deleting;
+	return names_in_the_way(u);
+}
+
 static void part_hold(struct forming *g, struct txn_part *part,
     struct txn_update *u)
 {
+	struct queue *q = entry_of(u)->queue;
+
+	if (q->deleting == NULL && txn_update_deletes(u)) {
+		q->deleting = u;
+		q->deleting_in = g->w;
+	}
 	names_hold(g->f->names, u);
 	part->updates[part->nr++] = u;
 	g->nr_live++;
@@ -107,7 +128,7 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 	if (part == NULL)
 		return closed(g, WINDOW_CLOSE_MEMORY);
 	while (part->nr < nr && (u = names_first_up(ent)) != NULL) {
-		other = names_in_the_way(u);
+		other = in_the_way(g, u);
 		if (other != NULL)
 			names_park(g->f->names, u, other);
 		else
@@ -132,7 +153,7 @@ static bool whole_is_free(struct forming *g, struct entry *ent)
 	for (i = 0; i < txn->nr_updates; i++) {
 		if (txn->updates[i].status != REFD_PENDING)
 			continue;
-		other = names_in_the_way(&txn->updates[i]);
+		other = in_the_way(g, &txn->updates[i]);
 		if (other == NULL)
 			continue;
 		is_free = false;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/quote.h"
 #include "daemon/net/clients.h"
 #include "daemon/net/pairs.h"
+#include "daemon/net/stall.h"
 
 #define BUSIEST   20
 #define NS_PER_US 1000
@@ -40,9 +40,10 @@ void admin_listen(struct net *net)
 		r = listener_start(net->admin_listener, net->base,
 		    admin_accepted, net);
 	if (r < 0)
-		log_warning("no socket for administration, so no pause, drain, "
-			    "top, locks and slowlog: %s",
-		    why != NULL ? why : strerror(-r));
+		log_event(LOG_LEVEL_WARNING, "admin-socket-failed",
+		    LOG_STR("error", why != NULL ? why : strerror(-r)),
+		    LOG_TEXT("there is no pause, drain, top, locks and "
+			     "slowlog"));
 	free(path);
 	free(why);
 }
@@ -120,6 +121,8 @@ static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
 	pairs_add_number(&pairs, "uptime_s",
 	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
 	pairs_add_number(&pairs, "connections", net->nr_conns);
+	pairs_add_number(&pairs, "flush_hangs_s", stall_seconds(net));
+	pairs_add(&pairs, "flush_hangs_on", stall_path(net));
 	if (net->engine != NULL)
 		add_recent(&pairs, net, now_ns);
 	pairs_answer(&pairs, conn, request_id);
@@ -176,22 +179,22 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 static void log_slow(struct net *net, const struct slow_one *one)
 {
 	char id[REFD_TXID_HEX + 1];
-	char repo[SLOW_TEXT], ref[SLOW_TEXT], sid[SLOW_TEXT];
 
-	log_limited(&net->slow_limit, LOG_LEVEL_INFO,
-	    "slow transaction=%s outcome=%s refs=%zu uid=%u pid=%" PRId64
-	    " total_ms=%" PRId64 " admit_ms=%" PRId64 " barrier_ms=%" PRId64
-	    " queue_ms=%" PRId64 " lock_ms=%" PRId64 " flush_ms=%" PRId64
-	    " publish_ms=%" PRId64 " reply_ms=%" PRId64
-	    " repo=%s ref=%s sid=%s",
-	    refd_txid_hex(&one->txid, id), refd_outcome_name(one->outcome),
-	    one->nr_refs, one->uid, one->pid, one->total_ns / NS_PER_MS,
-	    one->admit_ns / NS_PER_MS, one->barrier_ns / NS_PER_MS,
-	    one->queue_ns / NS_PER_MS, one->lock_ns / NS_PER_MS,
-	    one->flush_ns / NS_PER_MS, one->publish_ns / NS_PER_MS,
-	    one->reply_ns / NS_PER_MS, quote(repo, sizeof(repo), one->repo),
-	    quote(ref, sizeof(ref), one->ref),
-	    quote(sid, sizeof(sid), one->sid));
+	log_limited(&net->slow_limit, LOG_LEVEL_INFO, "slow",
+	    LOG_WORD("transaction", refd_txid_hex(&one->txid, id)),
+	    LOG_WORD("outcome", refd_outcome_name(one->outcome)),
+	    LOG_NUM("refs", one->nr_refs), LOG_NUM("uid", one->uid),
+	    LOG_NUM("pid", one->pid),
+	    LOG_NUM("total_ms", one->total_ns / NS_PER_MS),
+	    LOG_NUM("admit_ms", one->admit_ns / NS_PER_MS),
+	    LOG_NUM("barrier_ms", one->barrier_ns / NS_PER_MS),
+	    LOG_NUM("queue_ms", one->queue_ns / NS_PER_MS),
+	    LOG_NUM("lock_ms", one->lock_ns / NS_PER_MS),
+	    LOG_NUM("flush_ms", one->flush_ns / NS_PER_MS),
+	    LOG_NUM("publish_ms", one->publish_ns / NS_PER_MS),
+	    LOG_NUM("reply_ms", one->reply_ns / NS_PER_MS),
+	    LOG_STR("repo", one->repo), LOG_STR("ref", one->ref),
+	    LOG_STR("sid", one->sid));
 }
 
 void admin_log_slow(struct net *net)
@@ -257,8 +260,8 @@ static void answer_state(struct net *net, struct conn *conn,
 /* Whoever did it, since somebody will ask. */
 static void say(const struct conn *conn, const char *what)
 {
-	log_info("%s by an administrator: uid=%u pid=%" PRId64, what,
-	    conn->peer.uid, conn->peer.pid);
+	log_event(LOG_LEVEL_INFO, what, LOG_NUM("uid", conn->peer.uid),
+	    LOG_NUM("pid", conn->peer.pid), LOG_TEXT("by an administrator"));
 }
 
 static void pause_windows(struct net *net, struct conn *conn,

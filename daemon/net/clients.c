@@ -1,6 +1,7 @@
 #include "daemon/net/clients.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 
 /* Beside all other connections. */
 #define ADMINS_MAX 32
+/* So long are some served before others are heard. */
+#define SERVE_NS 1000000LL
 
 /* Says why, and hangs up: it fits the buffer of a socket that is new. */
 static void turn_away(struct net *net, int fd, enum refd_status status,
@@ -34,34 +37,72 @@ static void turn_away(struct net *net, int fd, enum refd_status status,
 /* Not once for each that is turned away. */
 static void say_full(struct net *net)
 {
-	log_limited(&net->full_limit, LOG_LEVEL_WARNING,
-	    "all connections are taken, others are turned away: see "
-	    "limits.connections, and the limit of open files: connections=%zu",
-	    net->cfg.settings.connections_max);
+	log_limited(&net->full_limit, LOG_LEVEL_WARNING, "connections-full",
+	    LOG_NUM("connections", net->cfg.settings.connections_max),
+	    LOG_TEXT("all are taken, others are turned away: see "
+		     "limits.connections, and the limit of open files"));
 }
 
 /* Nor can anybody who tries again and again fill the disk with it. */
 static void say_denied(struct net *net, const struct txn_peer *peer)
 {
-	log_limited(&net->denied_limit, LOG_LEVEL_WARNING,
-	    "one was turned away who is neither the daemon's own user nor "
-	    "root, nor allowed by daemon.allowUser or daemon.allowGroup: "
-	    "uid=%u pid=%" PRId64,
-	    peer->uid, peer->pid);
+	log_limited(&net->denied_limit, LOG_LEVEL_WARNING, "denied",
+	    LOG_NUM("uid", peer->uid), LOG_NUM("pid", peer->pid),
+	    LOG_TEXT("turned away: neither the daemon's own user nor root, "
+		     "nor allowed by daemon.allowUser or daemon.allowGroup"));
 }
 
-/* One who is merely allowed leaves the last eighth to others when he has half
- * of all: else he could keep everybody away. */
+static struct net_user *find_user(const struct net *net, uint32_t uid)
+{
+	struct net_user *user;
+
+	HASH_FIND(hh, net->users, &uid, sizeof(uid), user);
+	return user;
+}
+
+static bool count_in(struct net *net, uint32_t uid)
+{
+	struct net_user *user = find_user(net, uid);
+
+	if (user == NULL) {
+		user = calloc(1, sizeof(*user));
+		if (user == NULL)
+			return false;
+		user->uid = uid;
+		HASH_ADD(hh, net->users, uid, sizeof(user->uid), user);
+		if (user->hh.tbl == NULL) {
+			free(user);
+			return false;
+		}
+	}
+	user->nr_conns++;
+	return true;
+}
+
+static void count_out(struct net *net, uint32_t uid)
+{
+	struct net_user *user = find_user(net, uid);
+
+	if (--user->nr_conns > 0)
+		return;
+	HASH_DEL(net->users, user);
+	free(user);
+}
+
+/* Of one who is merely allowed there may be a limit; and he leaves the last
+ * eighth to others when he has half of all: else he could keep everybody
+ * away. */
 static bool has_enough(const struct net *net, uint32_t uid)
 {
-	size_t max = net->cfg.settings.connections_max, nr = 0;
-	const struct conn *conn;
+	uint64_t limit = net->cfg.settings.engine.of_user.clients;
+	size_t max = net->cfg.settings.connections_max;
+	const struct net_user *user = find_user(net, uid);
 
-	if (net->nr_conns < max - max / 8 || uid == 0 || uid == geteuid())
+	if (user == NULL || uid == 0 || uid == geteuid())
 		return false;
-	TAILQ_FOREACH(conn, &net->conns, entry)
-		nr += conn->peer.uid == uid;
-	return nr > max / 2;
+	if (limit != 0 && user->nr_conns >= limit)
+		return true;
+	return net->nr_conns >= max - max / 8 && user->nr_conns > max / 2;
 }
 
 /* The socket's mode says who administers; there is always room for a few. */
@@ -99,12 +140,17 @@ void clients_add(struct net *net, int fd, bool is_admin)
 		return;
 	}
 	if (!is_admin && has_enough(net, peer.uid)) {
-		turn_away(net, fd, REFD_BUSY, "too many connections of yours");
+		turn_away(net, fd, REFD_BUSY,
+		    "too many connections of yours (limits.user-clients)");
 		peer_done(&peer);
 		return;
 	}
 	requests_hello(net, &hello);
 	conn = conn_new(&net->host, fd, &peer, &hello);
+	if (conn != NULL && !count_in(net, conn->peer.uid)) {
+		conn_free(conn);
+		return;
+	}
 	if (conn == NULL) {
 		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
 		peer_done(&peer);
@@ -127,17 +173,37 @@ static void hang_up(struct net *net, struct conn *conn)
 	TAILQ_REMOVE(&net->conns, conn, entry);
 	net->nr_conns--;
 	net->nr_admins -= conn->is_admin;
+	count_out(net, conn->peer.uid);
 	conn_free(conn);
 }
 
-void clients_serve(struct net *net)
+/* It may wait for an answer that never comes, a watch's, and its sessions are
+ * not to hold their locks so long. */
+void clients_said_all(void *arg, struct conn *conn)
 {
+	struct net *net = arg;
+
+	if (net->engine == NULL)
+		return;
+	engine_end_sessions(net->engine, conn);
+	net_want_turn(net);
+}
+
+bool clients_serve(struct net *net)
+{
+	struct conn_list *touched = &net->host.touched_conns;
+	const struct conn *last = TAILQ_LAST(touched, conn_list);
+	int64_t until_ns = SYS(net->cfg.sys, now_mono) + SERVE_NS;
+	bool more = last != NULL;
 	struct conn *conn;
 
-	while ((conn = TAILQ_FIRST(&net->host.touched_conns)) != NULL) {
+	while (more) {
+		conn = TAILQ_FIRST(touched);
+		more = conn != last && SYS(net->cfg.sys, now_mono) < until_ns;
 		if (!conn_service(conn))
 			hang_up(net, conn);
 	}
+	return !TAILQ_EMPTY(touched);
 }
 
 void clients_check(struct net *net)

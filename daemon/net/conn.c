@@ -65,6 +65,8 @@ static void move(struct conn *c, enum conn_state state)
 	c->state = state;
 	forget_input(c);
 	touch(c);
+	if (state == CONN_FINISHING)
+		c->host->said_all(c->host->arg, c);
 }
 
 /* ---- output ---- */
@@ -90,7 +92,7 @@ static void begin_output(struct conn *c)
  * up on, and asks again by its transaction's id. */
 static void end_output(struct conn *c)
 {
-	if (pkt_buf_failed(&c->out))
+	if (pkt_buf_failed(&c->out) || pkt_buf_failed(&c->behind))
 		move(c, CONN_GONE);
 	else
 		touch(c);
@@ -101,14 +103,25 @@ static void queue(struct conn *c, const struct refd_answer *ans)
 	if (c->state == CONN_GONE)
 		return;
 	begin_output(c);
-	refd_answer_encode(ans, &c->out);
+	/* One that is told at once may come in parts too. */
+	if (c->is_in_answer &&
+	    (!ans->is_continued || ans->request_id != c->in_answer_to)) {
+		refd_answer_encode(ans, &c->behind);
+	} else {
+		refd_answer_encode(ans, &c->out);
+		c->is_in_answer = ans->goes_on;
+		c->in_answer_to = ans->request_id;
+		if (!ans->goes_on)
+			pkt_buf_move(&c->out, &c->behind);
+	}
 	end_output(c);
 }
 
 void conn_answer(struct conn *conn, const struct refd_answer *ans)
 {
 	assert(conn->in_flight > 0);
-	conn->in_flight--;
+	if (!ans->goes_on)
+		conn->in_flight--;
 	queue(conn, ans);
 }
 
@@ -151,9 +164,11 @@ static void send_output(struct conn *c)
 
 static bool may_decode(struct conn *c)
 {
-	if (conn_unsent(c) >= CONN_OUT_HIGH)
+	size_t waits = conn_unsent(c) + c->behind.len;
+
+	if (waits >= CONN_OUT_HIGH)
 		c->choked = true;
-	else if (conn_unsent(c) <= CONN_OUT_LOW)
+	else if (waits <= CONN_OUT_LOW)
 		c->choked = false;
 	return c->state == CONN_OPEN && !c->choked &&
 	    c->in_flight < REFD_REQUESTS_MAX;
@@ -196,10 +211,12 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 	case REFD_DECODE_DONE:
 		request_over(c);
 		c->in_flight++;
+		c->nr_requests++;
 		c->host->request(c->host->arg, c, &req);
 		break;
 	case REFD_DECODE_REFUSED:
 		request_over(c);
+		c->nr_requests++;
 		refused.request_id = req.request_id;
 		refused.txid = req.txid;
 		queue(c, &refused);
@@ -213,6 +230,7 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 /* Returns how many of the LEN bytes at DATA are done with. */
 static size_t decode(struct conn *c, const char *data, size_t len)
 {
+	uint64_t enough = c->nr_requests + CONN_TURN_REQUESTS;
 	struct pkt pkt;
 	size_t used = 0;
 	long n;
@@ -221,6 +239,11 @@ static size_t decode(struct conn *c, const char *data, size_t len)
 	while (c->state == CONN_OPEN && used < len) {
 		if (!may_decode(c)) {
 			c->held = true;
+			break;
+		}
+		if (c->nr_requests == enough) {
+			c->held = true;
+			touch(c);
 			break;
 		}
 		n = pkt_parse(data + used, len - used, &pkt);
@@ -341,6 +364,7 @@ void conn_free(struct conn *conn)
 	event_del(&conn->writable);
 	forget_input(conn);
 	pkt_buf_done(&conn->out);
+	pkt_buf_done(&conn->behind);
 	peer_done(&conn->peer);
 	close(conn->fd);
 	free(conn);

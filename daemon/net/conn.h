@@ -29,8 +29,10 @@
 
 #define CONN_OUT_HIGH (1024 * 1024)
 #define CONN_OUT_LOW  (256 * 1024)
-#define CONN_STALL_NS (60 * 1000000000LL)
-#define DECODING_MAX  (4 * (size_t)REFD_TXN_BYTES_MAX)
+/* So many requests of one connection are looked at before the others' turn. */
+#define CONN_TURN_REQUESTS 16
+#define CONN_STALL_NS      (60 * 1000000000LL)
+#define DECODING_MAX       (4 * (size_t)REFD_TXN_BYTES_MAX)
 
 struct conn;
 TAILQ_HEAD(conn_list, conn);
@@ -42,6 +44,8 @@ struct conn_host {
 	/* REQ was decoded: the host owns its content now, and calls
 	 * conn_answer() for it once, at once or later. */
 	void (*request)(void *arg, struct conn *conn, struct refd_request *req);
+	/* CONN says no more, though it may still wait for answers. */
+	void (*said_all)(void *arg, struct conn *conn);
 	void *arg;
 	size_t connections_max;
 	/* There is something to do in this turn. */
@@ -68,17 +72,22 @@ struct conn {
 	struct event readable, writable;
 	bool reads;  /* READABLE is added */
 	bool choked; /* from OUT_HIGH down to OUT_LOW */
-	bool held;   /* decoding stopped for want of room, not of input */
+	bool held;   /* decoding stopped for want of room or of a turn, not
+			of input */
 	bool is_touched;
 
 	struct pkt_buf out;
-	size_t sent; /* of out */
+	size_t sent;           /* of out */
+	bool is_in_answer;     /* out ends in the middle of one */
+	uint32_t in_answer_to; /* which request's */
+	struct pkt_buf behind; /* those that came meanwhile */
 	size_t in_flight;
 
 	char *in; /* what could not be decoded yet; NULL: nothing */
 	size_t in_len;
 	struct refd_request_decoder *decoder; /* in the middle of a request */
 	size_t request_bytes;                 /* of it, so far */
+	uint64_t nr_requests;                 /* decoded */
 
 	int64_t heard_ns; /* last bytes of a half-sent request */
 	int64_t taken_ns; /* last time the client took some of out */
@@ -94,12 +103,14 @@ struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
 /* Hangs up. Nobody may answer it any more. */
 void conn_free(struct conn *conn);
 
-/* Queues the answer to a request in flight. */
+/* Queues the answer to a request in flight, or a part of it; of one answer
+ * in parts at a time, but for those whose parts all come at once. */
 void conn_answer(struct conn *conn, const struct refd_answer *ans);
 /* Queues a refusal of the connection itself, and reads no more. */
 void conn_refuse(struct conn *conn, enum refd_status status, const char *why);
 
-/* Sends, and decodes what was left aside. False: it is over, to be freed. */
+/* Sends, and decodes what was left aside, or some of it: then it is touched
+ * again. False: it is over, to be freed. */
 bool conn_service(struct conn *conn);
 /* Refuses or drops it if it stalled. */
 void conn_check(struct conn *conn, int64_t now_ns);

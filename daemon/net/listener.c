@@ -102,7 +102,8 @@ static int remove_dead(const struct sys *sys, const struct sockaddr_un *addr,
 	if (r == 0 || r == -EAGAIN)
 		return fail(why, -EADDRINUSE,
 		    "another daemon listens on %s: "
-		    "stop it, or name another socket with --socket",
+		    "stop it, or name another socket "
+		    "(--socket, metrics.socket)",
 		    addr->sun_path);
 	if (r != -ECONNREFUSED)
 		return fail(why, r,
@@ -188,9 +189,11 @@ void listener_set_mode(struct listener *l, unsigned mode)
 	l->mode = mode;
 	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode);
 	if (r < 0)
-		log_warning("cannot change the mode of the socket %s to %04o: "
-			    "%s",
-		    l->path, mode, strerror(-r));
+		log_event(LOG_LEVEL_WARNING, "socket-mode-failed",
+		    LOG_STR("socket", l->path), LOG_STR("error", strerror(-r)),
+		    LOG_TEXT(mode == 0666 ?
+			    "it stays closed to those who are now allowed" :
+			    "it stays open to those who are denied there"));
 }
 
 /* ---- one that is there ---- */
@@ -229,9 +232,10 @@ static void take_breath(struct listener *l)
 	static const struct timeval pause = { 0, PAUSE_US };
 
 	if (!l->short_of_fds)
-		log_warning("no new connection can be taken: %s; trying again "
-			    "every 100 ms",
-		    strerror(errno));
+		log_event(LOG_LEVEL_WARNING, "accept-failed",
+		    LOG_STR("error", strerror(errno)),
+		    LOG_TEXT("no new connection can be taken; it is tried "
+			     "again every 100 ms"));
 	l->short_of_fds = true;
 	event_del(l->acceptable);
 	event_add(l->pause, &pause);

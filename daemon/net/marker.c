@@ -38,9 +38,10 @@ int marker_remove(struct marker *marker)
 
 	if (err == 0 || err == -ENOENT)
 		return 0;
-	log_error("cannot remove %s, which tells clients that nothing awaits "
-		  "replay: %s",
-	    marker->path, strerror(-err));
+	log_event(LOG_LEVEL_ERROR, "marker-failed",
+	    LOG_STR("path", marker->path), LOG_STR("error", strerror(-err)),
+	    LOG_TEXT("it can't be removed, and tells clients that nothing "
+		     "awaits replay"));
 	return err;
 }
 
@@ -90,10 +91,12 @@ void marker_write(struct marker *marker, const char *awaiting)
 	pthread_mutex_lock(&marker->mutex);
 	err = replace(marker, awaiting);
 	if (err < 0) {
-		log_warning("cannot write %s: %s; while the daemon is away "
-			    "clients will wait for it, whatever "
-			    "refd.fallback says",
-		    marker->path, strerror(-err));
+		log_event(LOG_LEVEL_WARNING, "marker-failed",
+		    LOG_STR("path", marker->path),
+		    LOG_STR("error", strerror(-err)),
+		    LOG_TEXT("it can't be written: while the daemon is away "
+			     "clients will wait for it, whatever "
+			     "refd.fallback says"));
 		marker_remove(marker);
 	}
 	pthread_mutex_unlock(&marker->mutex);

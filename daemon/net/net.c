@@ -19,6 +19,7 @@
 #include "daemon/base/log.h"
 #include "daemon/net/admin.h"
 #include "daemon/net/clients.h"
+#include "daemon/net/handover.h"
 #include "daemon/net/metrics.h"
 #include "daemon/net/net_internal.h"
 #include "daemon/net/reload.h"
@@ -77,12 +78,19 @@ int64_t net_wall_ms(const struct net *net)
 
 void net_want_turn(struct net *net)
 {
-	event_active(net->turn, EV_TIMEOUT, 1);
+	if (net->is_turning)
+		net->wants_turn = true;
+	else
+		event_active(net->turn, EV_TIMEOUT, 1);
 }
 
+/* Who is touched by serving him has the next turn, not this one. */
 static void net_touched(void *arg)
 {
-	net_want_turn(arg);
+	struct net *net = arg;
+
+	if (!net->is_turning)
+		net_want_turn(net);
 }
 
 /* ---- turns ---- */
@@ -97,6 +105,7 @@ static void net_swept(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	clients_check(arg);
+	service_look(arg);
 }
 
 static void arm(struct net *net, int64_t next_ns, int64_t now_ns)
@@ -151,17 +160,22 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	net->is_turning = true;
+	net->wants_turn = false;
 	if (net->engine != NULL) {
 		next_ns = engine_run(net->engine, now_ns, net_wall_ms(net));
 		fatal = store_fatal(net->store);
 	}
-	clients_serve(net);
+	/* By the timer, so that the others' input is looked at before. */
+	if (clients_serve(net) || net->wants_turn)
+		next_ns = now_ns;
+	net->is_turning = false;
 	if (fatal != NULL) {
-		log_error(
-		    "the journal failed and can't be brought back: %s; "
-		    "see to the disk, then start again: recovery finishes "
-		    "what was acknowledged",
-		    fatal);
+		log_event(LOG_LEVEL_ERROR, "journal-failed",
+		    LOG_STR("error", fatal),
+		    LOG_TEXT("it can't be brought back: see to the disk, then "
+			     "start again; recovery finishes what was "
+			     "acknowledged"));
 		move(net, NET_STATE_FAILED);
 		return;
 	}
@@ -177,77 +191,22 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 
 /* ---- recovery's end, and the daemon's ---- */
 
-static void adapter_admit(void *ctx, struct txn *txn)
-{
-	store_admit(ctx, txn);
-}
-
-static void adapter_apply(void *ctx, struct window *w)
-{
-	store_apply(ctx, w);
-}
-
-static bool adapter_takes(void *ctx)
-{
-	return store_takes(ctx);
-}
-
-static void adapter_lookup(void *ctx, struct store_query *query)
-{
-	store_lookup(ctx, query);
-}
-
-static void adapter_checkpoint(void *ctx, struct store_checkpoint *cp)
-{
-	store_checkpoint(ctx, cp);
-}
-
-static void adapter_history(void *ctx, struct store_history *ask)
-{
-	store_history(ctx, ask);
-}
-
-static void adapter_history_stop(void *ctx)
-{
-	store_history_stop(ctx);
-}
-
-static bool adapter_reap(void *ctx, struct store_done *done)
-{
-	return store_reap(ctx, done);
-}
-
-static void adapter_release(void *ctx, struct repo *repo)
-{
-	store_release(ctx, repo);
-}
-
 static void begin_serving(struct net *net)
 {
-	const struct engine_store store = { .ctx = net->store,
-		.admit = adapter_admit,
-		.apply = adapter_apply,
-		.takes = adapter_takes,
-		.lookup = adapter_lookup,
-		.history = adapter_history,
-		.history_stop = adapter_history_stop,
-		.checkpoint = adapter_checkpoint,
-		.reap = adapter_reap,
-		.release = adapter_release,
-		.repo_key = store_repo_key,
-		.repo_path = store_repo_path,
-		.lanes = store_lanes(net->store) };
+	const struct engine_store store = handover(net->store);
 
 	net->cfg.engine.window_refs = net->cfg.settings.engine.window_refs;
 	net->engine = engine_new(&net->cfg.engine, &store);
 	if (net->engine == NULL) {
-		log_error("cannot serve: out of memory");
+		log_event(LOG_LEVEL_ERROR, "start-failed",
+		    LOG_TEXT("out of memory"));
 		move(net, NET_STATE_FAILED);
 		return;
 	}
 	engine_set_limits(net->engine, &net->cfg.settings.engine);
 	move(net, NET_STATE_SERVING);
-	log_info("serving on %s", net->cfg.socket_path);
+	log_event(LOG_LEVEL_INFO, "serving",
+	    LOG_STR("socket", net->cfg.socket_path));
 	service_ready(net);
 }
 
@@ -294,8 +253,10 @@ static void begin_draining(struct net *net, const char *signal_name)
 	struct engine_stats stats;
 
 	engine_stats(net->engine, &stats);
-	log_info("%s: finishing %" PRIu64 " transactions, then stopping",
-	    signal_name, stats.waiting + stats.prepared + stats.in_store);
+	log_event(LOG_LEVEL_INFO, "stopping", LOG_WORD("signal", signal_name),
+	    LOG_NUM("transactions",
+		stats.waiting + stats.prepared + stats.in_store),
+	    LOG_TEXT("they are finished first"));
 	service_stopping(net);
 	/* Those who come now are the next daemon's. */
 	listener_leave(net->listener);
@@ -311,16 +272,17 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 	(void)what;
 	switch (net->state) {
 	case NET_STATE_RECOVERING:
-		log_info("%s while recovering: the next start takes it up "
-			 "again",
-		    name);
+		log_event(LOG_LEVEL_INFO, "stopping", LOG_WORD("signal", name),
+		    LOG_TEXT("while recovering: the next start takes it up "
+			     "again"));
 		move(net, NET_STATE_OVER);
 		break;
 	case NET_STATE_SERVING:
 		begin_draining(net, name);
 		break;
 	case NET_STATE_DRAINING:
-		log_info("%s again: what waits is given up", name);
+		log_event(LOG_LEVEL_INFO, "hurrying", LOG_WORD("signal", name),
+		    LOG_TEXT("once more: what waits is given up"));
 		move(net, NET_STATE_HURRYING);
 		engine_hurry(net->engine);
 		break;
@@ -399,6 +361,7 @@ struct net *net_new(const struct net_config *cfg)
 	net->host = (struct conn_host){ .base = net->base,
 		.sys = cfg->sys,
 		.request = requests_take,
+		.said_all = clients_said_all,
 		.arg = net,
 		.connections_max = cfg->settings.connections_max,
 		.touched = net_touched };

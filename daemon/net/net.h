@@ -17,7 +17,7 @@
 #define NET_NET_H
 
 #include "daemon/engine/engine.h"
-#include "daemon/store/rights.h"
+#include "daemon/store/repos/rights.h"
 
 struct net;
 

@@ -2,6 +2,9 @@
 #ifndef NET_NET_INTERNAL_H
 #define NET_NET_INTERNAL_H
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "daemon/base/log.h"
 #include "daemon/net/conn.h"
 #include "daemon/net/listener.h"
@@ -24,6 +27,20 @@ struct net_counts {
 	struct histogram turn;     /* how long a turn takes */
 };
 
+/* Those of one user. */
+struct net_user {
+	uint32_t uid;
+	size_t nr_conns;
+	UT_hash_handle hh;
+};
+
+/* stall.c's: what its last look saw. */
+struct stall {
+	int64_t since_ns; /* 0: nothing hangs */
+	bool is_journal;
+	char path[REFD_PATH_MAX];
+};
+
 struct net {
 	struct net_config cfg;
 	enum net_state state;
@@ -39,6 +56,8 @@ struct net {
 	struct metrics *metrics;         /* the same */
 
 	struct event_base *base;
+	bool is_turning;     /* in net_turned() */
+	bool wants_turn;     /* another one after it */
 	int wake_fd;         /* eventfd: the store has something */
 	struct event *woken; /* by it */
 	struct event *turn;  /* made active where there is work to do */
@@ -48,12 +67,14 @@ struct net {
 
 	struct conn_host host;
 	struct conn_list conns;
-	size_t nr_conns;  /* admins too */
-	size_t nr_admins; /* connections of administrators */
+	struct net_user *users; /* who have any */
+	size_t nr_conns;        /* admins too */
+	size_t nr_admins;       /* connections of administrators */
 	struct log_limit full_limit, denied_limit, slow_limit;
 	struct net_counts counts;
 	uint64_t slow_logged; /* of the slow log */
 
+	struct stall stall;
 	int64_t started_ns;
 	int64_t idle_ns; /* draining: since when only output is left */
 };

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "daemon/base/log.h"
+#include "daemon/net/stall.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -85,6 +86,9 @@ const struct number numbers_table[] = {
 	    "Of a window: from there until its answers are sent." },
 	{ "total_us", "refd_transaction_seconds", TIMES, AT(measure.total),
 	    "Of a transaction: from its arrival until it is decided." },
+	{ "flush_hangs_s", "refd_flush_hanging_seconds", GAUGE,
+	    AT(flush_hangs_s),
+	    "How long a flush has hung, of the journal or another; 0: none." },
 	{ "barriers", "refd_barriers_total", COUNTER, AT(store.barriers),
 	    "Transactions that waited for their objects." },
 	{ "barrier_syncs", "refd_barrier_syncfs_total", COUNTER,
@@ -113,6 +117,9 @@ const struct number numbers_table[] = {
 	    AT(store.awaiting_repos), "Repositories that await recovery." },
 	{ "awaiting_refs", "refd_awaiting_refs", GAUGE, AT(store.awaiting_refs),
 	    "And refs in them." },
+	{ "doubted_filesystems", "refd_doubted_filesystems", GAUGE,
+	    AT(store.doubted_fs),
+	    "That failed to sync, and were not mounted anew since." },
 	{ "open_repos", "refd_open_repositories", GAUGE, AT(store.open_repos),
 	    "Repositories that are open." },
 	{ "watching", "refd_watchers", GAUGE, AT(store.watching),
@@ -185,6 +192,7 @@ void numbers_take(struct net *net, struct snapshot *s)
 	s->net.bytes_in = net->host.bytes_in;
 	s->net.bytes_out = net->host.bytes_out;
 	s->connections = net->nr_conns;
+	s->flush_hangs_s = stall_seconds(net);
 	s->serving = net_server_state(net) == REFD_SERVING;
 	s->uptime_s = (uint64_t)((now_ns - net->started_ns) / NS_PER_S);
 	s->turn_max_us = s->net.turn.max;

@@ -16,7 +16,7 @@ struct snapshot {
 	uint64_t connections, serving, paused, uptime_s;
 	uint64_t to_replay, checkpoint_age_s, checkpoint_took_us;
 	uint64_t heap_bytes, peak_rss_bytes, cpu_us;
-	uint64_t turn_max_us;
+	uint64_t turn_max_us, flush_hangs_s;
 };
 
 enum number_kind {

@@ -10,13 +10,11 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/quote.h"
 #include "daemon/net/notify.h"
-#include "daemon/store/tally.h"
+#include "daemon/store/recovery/tally.h"
 
 /* Lines of single findings in the log; all are counted. */
 #define FOUND_LOGGED 100
-#define QUOTED       512
 /* How often the service manager is asked for patience, and for how much, and
  * the log says how far it is. */
 #define PATIENCE_NS (5 * 1000000000LL)
@@ -60,18 +58,12 @@ static enum log_level level_of(enum store_finding finding)
 
 static void log_found(struct log_limit *limit, const struct store_found *found)
 {
-	char repo[QUOTED], ref[QUOTED], kept[QUOTED] = "";
+	const char *kept = found->evidence != NULL ? found->evidence : "";
 
-	if (found->evidence != NULL)
-		quote(kept, sizeof(kept), found->evidence);
-	log_limited(limit, level_of(found->finding),
-	    "recovery: %s: repo=%s%s%s: %s%s%s",
-	    store_finding_name(found->finding),
-	    quote(repo, sizeof(repo), found->repo),
-	    found->ref[0] != '\0' ? " ref=" : "",
-	    found->ref[0] != '\0' ? quote(ref, sizeof(ref), found->ref) : "",
-	    found->text, kept[0] != '\0' ? "; it is kept: evidence=" : "",
-	    kept);
+	log_limited(limit, level_of(found->finding), "recovery-found",
+	    LOG_STR("finding", store_finding_name(found->finding)),
+	    LOG_STR("repo", found->repo), LOG_STR("ref", found->ref),
+	    LOG_STR("evidence", kept), LOG_TEXT(found->text));
 }
 
 void recovery_log_found(void *arg, const struct store_found *found)
@@ -104,19 +96,20 @@ static void recovery_progressed(void *arg, uint64_t done, uint64_t total)
 	notify_manager(state);
 	/* A short one needs no line of its own. */
 	if (r->told_ns != 0)
-		log_info("recovering %" PRIu64 " of %" PRIu64, done, total);
+		log_event(LOG_LEVEL_INFO, "recovering", LOG_NUM("done", done),
+		    LOG_NUM("total", total));
 	r->told_ns = now_ns;
 }
 
 static void log_repo(const struct tally_repo *repo, size_t *lines)
 {
-	char words[TALLY_WORDS_MAX], path[QUOTED];
+	char words[TALLY_WORDS_MAX];
 	struct store_found found;
 	size_t i;
 
 	tally_words(repo->counts, words);
-	log_info("recovery: repo=%s: %s", quote(path, sizeof(path), repo->path),
-	    words);
+	log_event(LOG_LEVEL_INFO, "repository-recovered",
+	    LOG_STR("repo", repo->path), LOG_TEXT(words));
 	for (i = 0; i < repo->nr; i++) {
 		/* A failure keeps a whole repository from being served. */
 		if (*lines >= FOUND_LOGGED &&
@@ -142,7 +135,8 @@ static void log_report(const struct tally *tally)
 		if (lines < FOUND_LOGGED || repo->counts[STORE_FAILED] > 0)
 			log_repo(repo, &lines);
 	if (lines >= FOUND_LOGGED)
-		log_info("recovery: further findings are only counted");
+		log_event(LOG_LEVEL_INFO, "recovery-found",
+		    LOG_TEXT("further findings are only counted"));
 }
 
 static void log_summary(const struct recovery *r, int64_t took_ns)
@@ -150,8 +144,9 @@ static void log_summary(const struct recovery *r, int64_t took_ns)
 	char words[TALLY_WORDS_MAX];
 
 	tally_words(r->tally.counts, words);
-	log_info("recovered in %" PRId64 " ms: %s; %" PRIu64 " records parked",
-	    took_ns / 1000000, words, r->parked);
+	log_event(LOG_LEVEL_INFO, "recovered",
+	    LOG_NUM("took_ms", took_ns / 1000000),
+	    LOG_NUM("records_parked", r->parked), LOG_TEXT(words));
 }
 
 static int recover(struct recovery *r)
@@ -166,15 +161,18 @@ static int recover(struct recovery *r)
 	err = store_recover(r->cfg.store, &report, &r->parked);
 	log_report(&r->tally);
 	if (err < 0) {
-		log_error("recovery failed: %s; nothing is served, since an "
-			  "acknowledged update might be missing",
-		    strerror(-err));
+		log_event(LOG_LEVEL_ERROR, "recovery-failed",
+		    LOG_STR("error", strerror(-err)),
+		    LOG_TEXT("nothing is served, since an acknowledged update "
+			     "might be missing"));
 		return err;
 	}
 	log_summary(r, SYS(r->cfg.sys, now_mono) - began_ns);
 	err = store_start(r->cfg.store);
 	if (err < 0) {
-		log_error("the store cannot be started: %s", strerror(-err));
+		log_event(LOG_LEVEL_ERROR, "start-failed",
+		    LOG_STR("error", strerror(-err)),
+		    LOG_TEXT("the store cannot be started"));
 		return err;
 	}
 	store_tell_awaiting(r->cfg.store);
@@ -205,8 +203,9 @@ static int start_thread(struct recovery *r)
 	err = pthread_create(&r->thread, NULL, recovery_main, r);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err != 0)
-		log_error("cannot start the recovery's thread: %s",
-		    strerror(err));
+		log_event(LOG_LEVEL_ERROR, "start-failed",
+		    LOG_STR("error", strerror(err)),
+		    LOG_TEXT("recovery gets no thread"));
 	return -err;
 }
 
@@ -247,39 +246,37 @@ void recovery_progress(struct recovery *recovery, uint64_t *done,
 
 void recovery_event(enum store_event event, const char *place, const char *why)
 {
-	char path[QUOTED], error[QUOTED];
-
-	quote(path, sizeof(path), place);
-	quote(error, sizeof(error), why);
 	switch (event) {
 	case STORE_FS_FAILED:
-		log_error("a file system failed to sync; nothing is "
-			  "acknowledged there until its records are redone: "
-			  "see what the kernel says of its disk, and mend or "
-			  "remount it: path=%s error=%s",
-		    path, error);
+		log_event(LOG_LEVEL_ERROR, "fs-failed", LOG_STR("path", place),
+		    LOG_STR("error", why),
+		    LOG_TEXT("this file system failed to sync, and nothing is "
+			     "acknowledged there until its records are "
+			     "redone: see what the kernel says of its disk, "
+			     "and mend or remount it"));
 		break;
 	case STORE_FS_LET_GO:
-		log_info("a file system that failed to sync can be unmounted: "
-			 "its records are kept, and it is tried again with "
-			 "every checkpoint: path=%s",
-		    path);
+		log_event(LOG_LEVEL_INFO, "fs-let-go", LOG_STR("path", place),
+		    LOG_TEXT("it can be unmounted: its records are kept, and "
+			     "it is tried again with every checkpoint"));
 		break;
 	case STORE_FS_OTHER:
-		log_warning("it came back as another mount; what its disk "
-			    "lacks is redone: path=%s",
-		    path);
+		log_event(LOG_LEVEL_WARNING, "fs-remounted",
+		    LOG_STR("path", place),
+		    LOG_TEXT("it came back as another mount; what its disk "
+			     "lacks is redone"));
 		break;
 	case STORE_REPO_WAITS:
-		log_warning("a repository can't be recovered, and nothing is "
-			    "written there before; it is tried again with "
-			    "every checkpoint: repo=%s error=%s",
-		    path, error);
+		log_event(LOG_LEVEL_WARNING, "repository-waits",
+		    LOG_STR("repo", place), LOG_STR("error", why),
+		    LOG_TEXT("it can't be recovered, and nothing is written "
+			     "there before; it is tried again with every "
+			     "checkpoint"));
 		break;
 	case STORE_REPO_RECOVERED:
-		log_info("a repository is recovered and served again: repo=%s "
-			 "found=%s",
-		    path, error);
+		log_event(LOG_LEVEL_INFO, "repository-back",
+		    LOG_STR("repo", place), LOG_STR("found", why),
+		    LOG_TEXT("it is recovered and served again"));
 		break;
 	}
 }

@@ -52,8 +52,9 @@ static void begin(struct net *net)
 		}
 	}
 	free(r);
-	log_error("the configuration was NOT reloaded, and all stays as it "
-		  "is: out of memory or threads");
+	log_event(LOG_LEVEL_ERROR, "reload-failed",
+	    LOG_STR("error", "out of memory or threads"),
+	    LOG_TEXT("all stays as it is"));
 	service_reloaded(net);
 }
 
@@ -65,7 +66,8 @@ void reload_asked(evutil_socket_t number, short what, void *arg)
 	(void)what;
 	if (net->state != NET_STATE_RECOVERING &&
 	    net->state != NET_STATE_SERVING)
-		log_info("SIGHUP while stopping: nothing is reloaded");
+		log_event(LOG_LEVEL_INFO, "reload-refused",
+		    LOG_TEXT("the daemon is stopping"));
 	else if (net->reload != NULL)
 		net->reload_again = true;
 	else

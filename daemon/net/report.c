@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/net/numbers.h"
 #include "daemon/net/pairs.h"
+#include "daemon/net/stall.h"
 
 /* All zero while recovering: the store is recovery's then. */
 static void ask(struct net *net, struct engine_stats *engine,
@@ -79,14 +80,18 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	pairs_add_number(&pairs, "forgotten_lsn", store.forgotten_lsn);
 	pairs_add_number(&pairs, "awaiting_repos", store.awaiting_repos);
 	pairs_add_number(&pairs, "awaiting_refs", store.awaiting_refs);
+	pairs_add_number(&pairs, "doubted_filesystems", store.doubted_fs);
 	pairs_add_number(&pairs, "open_repos", store.open_repos);
 	pairs_add_number(&pairs, "indexed_lsn", store.indexed_lsn);
 	pairs_add_number(&pairs, "trimmed_lsn", store.trimmed_lsn);
 	pairs_add_number(&pairs, "watching", store.watching);
+	pairs_add_number(&pairs, "flush_hangs_s", stall_seconds(net));
 	pairs_addf(&pairs, "fatal", "%s", fatal != NULL ? fatal : "");
 	if (conn->is_admin || conn->peer.uid == 0 ||
-	    conn->peer.uid == (uint32_t)geteuid())
+	    conn->peer.uid == (uint32_t)geteuid()) {
+		pairs_add(&pairs, "flush_hangs_on", stall_path(net));
 		add_log(&pairs);
+	}
 	pairs_answer(&pairs, conn, request_id);
 }
 

@@ -8,13 +8,18 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/quote.h"
 #include "daemon/net/notify.h"
+#include "daemon/net/stall.h"
 
 #define STATE_BYTES 256
 #define NS_PER_US   1000
 /* The manager is told this often within the time it waits; and what takes
  * longer than one such share is stuck. */
 #define SHARES 4
+/* Without a watchdog a flush hangs when it takes longer. */
+#define STALL_NS (15 * 1000000000LL)
+#define QUOTED   256
 /* How often the status is told anew, where it has changed. */
 #define STATUS_US 5000000ULL
 
@@ -22,7 +27,6 @@ struct service {
 	struct event *tick;
 	int64_t share_ns; /* of the watchdog's time; 0: there is none */
 	uint64_t told;    /* transactions, at the last status */
-	bool stuck;       /* said, until it is over */
 };
 
 /* ---- what is told ---- */
@@ -30,37 +34,44 @@ struct service {
 static void tell_status(struct net *net, const char *head)
 {
 	struct engine_stats stats;
-	char state[STATE_BYTES];
+	char state[STATE_BYTES + QUOTED], stalled[QUOTED + 64] = "";
+	char path[QUOTED];
 
 	engine_stats(net->engine, &stats);
+	if (net->stall.since_ns != 0)
+		snprintf(stalled, sizeof(stalled), "A FLUSH HANGS on %s; ",
+		    quote(path, sizeof(path), stall_path(net)));
 	snprintf(state, sizeof(state),
-	    "%sSTATUS=serving: %" PRIu64 " transactions, %" PRIu64
+	    "%sSTATUS=%sserving: %" PRIu64 " transactions, %" PRIu64
 	    " in work, %zu connections",
-	    head, stats.transactions,
+	    head, stalled, stats.transactions,
 	    stats.waiting + stats.prepared + stats.in_store, net->nr_conns);
 	notify_manager(state);
 	if (net->service != NULL)
 		net->service->told = stats.transactions;
 }
 
-/* Not fed once it is: the manager then ends the daemon, whose next start
- * finishes what was acknowledged. */
-static void feed(struct net *net)
+/* True: the journal hangs. */
+static bool look(struct net *net)
 {
-	struct service *service = net->service;
-	int64_t ns = store_stuck_ns(net->store);
+	const struct service *service = net->service;
+	int64_t limit_ns = STALL_NS, before_ns = net->stall.since_ns;
+	bool hangs;
 
-	if (ns < service->share_ns) {
-		service->stuck = false;
-		notify_manager("WATCHDOG=1");
-		return;
-	}
-	if (!service->stuck)
-		log_error("a commit to the journal has not come back for "
-			  "%" PRId64 " s: see what the kernel says of the "
-			  "disk; the watchdog is not fed any more",
-		    ns / 1000000000);
-	service->stuck = true;
+	if (service != NULL && service->share_ns > 0)
+		limit_ns = service->share_ns;
+	hangs = stall_look(net, limit_ns);
+	/* So that systemctl status shows it at once. */
+	if ((net->stall.since_ns == 0) != (before_ns == 0) &&
+	    net->state == NET_STATE_SERVING)
+		tell_status(net, "");
+	return hangs;
+}
+
+void service_look(struct net *net)
+{
+	if (net->engine != NULL)
+		look(net);
 }
 
 static void service_ticked(evutil_socket_t fd, short what, void *arg)
@@ -70,8 +81,9 @@ static void service_ticked(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (net->service->share_ns > 0)
-		feed(net);
+	/* Not fed while it does: the manager then ends the daemon. */
+	if (!look(net) && net->service->share_ns > 0)
+		notify_manager("WATCHDOG=1");
 	if (net->state != NET_STATE_SERVING)
 		return;
 	engine_stats(net->engine, &stats);
@@ -112,8 +124,9 @@ static void start_ticking(struct net *net)
 	    event_new(net->base, -1, EV_PERSIST, service_ticked, net);
 	net->service = service;
 	if (service->tick == NULL || event_add(service->tick, &every) < 0)
-		log_warning("no timer for the service manager's watchdog: it "
-			    "will end the daemon");
+		log_event(LOG_LEVEL_WARNING, "watchdog-failed",
+		    LOG_TEXT("there is no timer for the service manager's "
+			     "watchdog, which will end the daemon"));
 }
 
 void service_free(struct service *service)
@@ -133,8 +146,10 @@ static void tell_ready_fd(struct net *net)
 	if (net->cfg.ready_fd < 0)
 		return;
 	if (write(net->cfg.ready_fd, "ready\n", 6) < 0)
-		log_warning("--ready-fd %d can't be written: %s",
-		    net->cfg.ready_fd, strerror(errno));
+		log_event(LOG_LEVEL_WARNING, "ready-fd-failed",
+		    LOG_NUM("fd", net->cfg.ready_fd),
+		    LOG_STR("error", strerror(errno)),
+		    LOG_TEXT("who waits there is not told that it serves"));
 	close(net->cfg.ready_fd);
 	net->cfg.ready_fd = -1;
 }

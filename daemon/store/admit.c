@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/store/lane.h"
-#include "daemon/store/record.h"
+#include "daemon/store/journal/record.h"
 #include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
@@ -52,7 +52,7 @@ static int seen_row(void *arg, const struct journal_row *row)
 	if (r < 0)
 		return r;
 	seen->seen = true;
-	if (rec.digest != txn->digest || rec.nr_updates != txn->nr_updates)
+	if (rec.digest != txn->req.digest || rec.nr_updates != txn->nr_updates)
 		seen->other = true;
 	for (i = 0; i < rec.nr_members && !seen->other; i++) {
 		m = &rec.members[i];
@@ -84,6 +84,7 @@ static bool is_seen(struct lane *l, struct txn *txn)
 		return false;
 	r = lookup_rows(l->store, txn->peer.uid, &txn->req.txid, seen_row,
 	    &seen);
+	txn_count(txn);
 	if (r < 0) {
 		/* It may have been done before, under this id. */
 		refuse(txn, REFD_UNKNOWN,
@@ -120,6 +121,7 @@ static bool is_committer(const char *ident)
 
 static bool open_repo(struct lane *l, struct txn *txn)
 {
+	struct rights_given given = { 0 };
 	enum refd_status status;
 	struct repo *repo;
 	char *why;
@@ -150,7 +152,7 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			"mounts?",
 			repo->path));
 	else if (!rights_allow(&l->store->rights, repo->path, &txn->peer,
-		     &txn->least))
+		     &given))
 		refuse(txn, REFD_DENIED,
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
@@ -162,6 +164,8 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			     "directory on the way must let it pass)",
 			txn->peer.uid, repo->path, repo->owner,
 			repo->mode & 07777));
+	txn->least = given.least;
+	txn->limits = given.limits;
 	return txn->refused == REFD_OK;
 }
 
@@ -351,56 +355,60 @@ static void refuse_branch(struct txn_update *u, const char *hex)
 		    u->ask->name);
 }
 
-/* For packed-refs, which says so; what can't be peeled does not go there. */
-static void peel(struct txn_update *u)
+/* For packed-refs, which says so; what can't be peeled does not go there.
+ * True: objects were read for it. */
+static bool peel(struct txn_update *u)
 {
 	struct refd_oid *to;
 
 	if (u->peeled != NULL || u->txn->nr_updates < PACKED_LEAST)
-		return;
+		return false;
 	to = malloc(sizeof(*to));
 	if (to != NULL &&
 	    gitrepo_peel(u->txn->repo->git, &u->ask->new_oid, to) == 0)
 		u->peeled = to;
 	else
 		free(to);
+	return true;
 }
 
 /* Whether the ref that was named may have it, before anything else is looked
  * at, as git does since 2.51. What a symbolic ref leads to is known later. */
-void admit_object(struct txn_update *u, enum gitrepo_object object)
+bool admit_object(struct txn_update *u, enum gitrepo_object object)
 {
 	char hex[REFD_OID_HEX + 1];
+	bool has_read = false;
 
 	if (object == GITREPO_COMMIT) {
 		u->object = TXN_OBJECT_COMMIT;
-		return;
+		return false;
 	}
 	refd_oid_hex(&u->ask->new_oid, hex);
 	switch (object) {
 	case GITREPO_COMMIT:
-		return;
+		break;
 	case GITREPO_TAG:
 		u->object = TXN_OBJECT_TAG;
-		peel(u);
+		has_read = peel(u);
 		refuse_branch(u, hex);
-		return;
+		break;
 	case GITREPO_TREE:
 	case GITREPO_BLOB:
 		u->object = TXN_OBJECT_OTHER;
 		refuse_branch(u, hex);
-		return;
+		break;
 	case GITREPO_ABSENT:
 		txn_decidef(u, REFD_NOOBJECT,
 		    "trying to write ref '%s' with nonexistent object %s",
 		    u->ask->name, hex);
-		return;
+		break;
 	case GITREPO_ERROR:
 		txn_decidef(u, REFD_IO,
 		    "cannot update ref '%s': can't read object %s",
 		    u->ask->name, hex);
-		return;
+		break;
 	}
+	return has_read;
 }
 
 bool admit_wants_object(const struct txn_update *u)
@@ -428,6 +436,7 @@ static bool retry_parked(struct store *s, struct txn *txn)
 
 bool admit_begin(struct lane *l, struct txn *txn)
 {
+	txn_lay_out(txn);
 	txn->refused = REFD_OK;
 	/* Of one that is admitted again the journal may hold parts. */
 	if ((!txn->readmitted && is_seen(l, txn)) || !open_repo(l, txn) ||

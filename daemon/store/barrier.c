@@ -12,6 +12,12 @@
  *	anything else, or many packs	one syncfs of the file system serves
  *					all that wait, and makes all of it old
  *
+ *
+ * A repository whose id or row in the journal may not last yet waits here too,
+ * whatever its transaction names: a cut would otherwise part it from its
+ * records. The same syncfs serves for its id, and one flush of the journal for
+ * the rows of all.
+ *
  * Why it is safe to compare times: both are the clock that the file system
  * takes its ctimes from, the marker's or the kernel's own; SLACK covers a tick
  * (4 ms before multigrain timestamps) and a directory touched while the marker
@@ -19,7 +25,8 @@
  * clock that was set back since, nothing is clean.
  *
  * What fails: a sync that fails refuses those that waited for it, and the
- * time does not advance. A store that can't be looked at isn't clean; nor are
+ * time does not advance; nothing of its file system is believed any more
+ * (fs_failed.c, doubted.c). A store that can't be looked at isn't clean; nor are
  * the transactions let through that name it.
  */
 #include <errno.h>
@@ -28,60 +35,48 @@
 #include <string.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/store/doubted.h"
 #include "daemon/store/store_internal.h"
 
-#define SLACK_NS (100 * 1000 * 1000)
 /* More flushes of single files than that cost more than a syncfs. */
 #define FSYNCS_MAX 8
 
 /* ---- clean? ---- */
 
-/* By how much the wall clock, which is the file systems', is ahead of the
- * one that is never set. */
-static int64_t clock_offset(const struct sys *sys)
-{
-	return SYS(sys, now_wall) - SYS(sys, now_mono);
-}
-
 /* What was written while the clock was back looks older than it is, also once
  * it is right again. */
 void barrier_watch_clock(struct store *s)
 {
-	int64_t offset = clock_offset(s->sys);
+	int64_t offset = fs_clock_offset(s->sys);
 	struct fs *fs;
 
 	pthread_mutex_lock(&s->repos.mutex);
 	for (fs = s->repos.fs; fs != NULL; fs = fs->next)
-		if (offset < fs->synced_offset_ns - SLACK_NS / 2)
+		if (offset < fs->synced_offset_ns - FS_SLACK_NS / 2)
 			fs->synced_ns = 0;
 	pthread_mutex_unlock(&s->repos.mutex);
 }
 
 /* Of what changed on DEV before that all is durable. */
-static int64_t limit_of(void *arg, uint64_t dev)
+static int64_t synced_before(struct store *s, uint64_t dev)
 {
-	struct store *s = arg;
-	int64_t offset = clock_offset(s->sys), synced = 0;
-	struct fs *fs;
+	int64_t ns = fs_synced_ns(&s->repos, dev);
 
-	pthread_mutex_lock(&s->repos.mutex);
-	for (fs = s->repos.fs; fs != NULL; fs = fs->next)
-		if (fs->dev == dev && !atomic_load(&fs->failed) &&
-		    fs->synced_ns > synced &&
-		    offset >= fs->synced_offset_ns - SLACK_NS / 2)
-			synced = fs->synced_ns;
-	pthread_mutex_unlock(&s->repos.mutex);
-	return synced == 0 ? INT64_MIN : synced - SLACK_NS;
+	return ns == 0 ? INT64_MIN : ns - FS_SLACK_NS;
 }
 
-static int not_clean(void *arg, int fd, uint64_t dev, bool packs_alone,
-    int64_t limit)
+/* objects_walk's; what nobody believes is never old. */
+static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
+{
+	struct store *s = arg;
+
+	return doubted_is(s, fd, st) ? INT64_MIN : synced_before(s, st->dev);
+}
+
+static int not_clean(void *arg, const struct objects_new *found)
 {
 	(void)arg;
-	(void)fd;
-	(void)dev;
-	(void)packs_alone;
-	(void)limit;
+	(void)found;
 	return 1;
 }
 
@@ -94,6 +89,32 @@ bool barrier_is_clean(struct store *s, struct repo *repo)
 		.fanouts = &repo->fanouts };
 
 	return objects_walk(&walk, repo->fd) == 0;
+}
+
+/* The id is the last of what was made with it. */
+bool barrier_is_settled(struct store *s, struct repo *repo)
+{
+	struct sys_stat st;
+
+	if (atomic_load(&repo->settled))
+		return true;
+	if (SYS(s->sys, statat, repo->refd_fd, "id", &st) < 0 ||
+	    st.ctime_ns >= synced_before(s, repo->dev) ||
+	    !journal_repos_last(s->journal, repo->journal_epoch))
+		return false;
+	atomic_store(&repo->settled, true);
+	return true;
+}
+
+int barrier_settle(struct store *s, struct repo *repo)
+{
+	int r = heal_flush_repos(s, repo->journal_epoch);
+
+	if (r == 0)
+		atomic_store(&repo->settled, true);
+	else
+		repo_doom(&s->repos, repo);
+	return r;
 }
 
 /* ---- sync ---- */
@@ -123,7 +144,7 @@ static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
 
 static int sync_entered(struct store *s, struct fs *fs, int fd)
 {
-	int64_t offset = clock_offset(s->sys), ns = 0;
+	int64_t offset = fs_clock_offset(s->sys), ns = 0;
 	int64_t began_ns, took_ns;
 	int r;
 
@@ -169,6 +190,9 @@ struct need {
 	int fd; /* of objects/, where packs alone are new; else -1 */
 	int64_t limit;
 	size_t nr_files;
+	bool settles; /* what is to last is the repository itself */
+	/* Objects that may be in memory alone; NULL: none are. */
+	struct doubted *doubted;
 	struct need *next;
 };
 
@@ -179,9 +203,9 @@ struct batch {
 	uint64_t syncs, fsyncs;
 };
 
-static int64_t limit_in_batch(void *arg, uint64_t dev)
+static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
 {
-	return limit_of(((struct batch *)arg)->store, dev);
+	return limit_of(((struct batch *)arg)->store, fd, st);
 }
 
 /* As long as HEAD or config are as new, so is the repository: a syncfs then
@@ -197,49 +221,82 @@ static bool is_new_repo(const struct store *s, const struct repo *repo,
 	    st.ctime_ns >= limit;
 }
 
-static int add_need(void *arg, int fd, uint64_t dev, bool packs_alone,
-    int64_t limit)
+static void free_need(struct store *s, struct need *need)
+{
+	if (need->fd >= 0)
+		SYS(s->sys, close, need->fd);
+	doubted_free(s, need->doubted);
+	free(need);
+}
+
+/* Where they can't be counted, they can't be synced one by one. */
+static void count_packs(struct store *s, struct need *need, int fd)
+{
+	need->fd = SYS(s->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (need->fd >= 0 &&
+	    objects_count_packs(s->sys, need->fd, need->limit,
+		&need->nr_files) < 0)
+		need->nr_files = FSYNCS_MAX + 1;
+}
+
+static int add_need(void *arg, const struct objects_new *found)
 {
 	struct batch *b = arg;
 	struct store *s = b->store;
 	struct need *need;
 	int r;
 
-	(void)dev;
 	need = calloc(1, sizeof(*need));
 	if (need == NULL)
 		return -ENOMEM;
 	need->txn = b->txn;
 	need->fd = -1;
-	need->limit = limit;
-	r = repos_fs_of(&s->repos, fd, &need->fs);
+	need->limit = found->limit;
+	r = repos_fs_of(&s->repos, found->fd, &need->fs);
+	if (r == 0)
+		r = doubted_keep(s, found, &need->doubted);
 	if (r < 0) {
-		free(need);
+		free_need(s, need);
 		return r;
 	}
-	if (packs_alone && limit != INT64_MIN &&
-	    !is_new_repo(s, b->txn->repo, limit))
-		need->fd =
-		    SYS(s->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	/* Where they can't be counted, they can't be synced one by one. */
-	if (need->fd >= 0 &&
-	    objects_sync_packs(s->sys, need->fd, limit, true, &need->nr_files) <
-		0)
-		need->nr_files = FSYNCS_MAX + 1;
+	if (found->packs_alone && found->limit != INT64_MIN &&
+	    !is_new_repo(s, b->txn->repo, found->limit))
+		count_packs(s, need, found->fd);
 	need->next = b->needs;
 	b->needs = need;
 	return 0;
 }
 
-static void refuse(struct txn *txn, int err)
+static int add_new_repo(struct batch *b, struct txn *txn)
+{
+	struct need *need = calloc(1, sizeof(*need));
+
+	if (need == NULL)
+		return -ENOMEM;
+	need->txn = txn;
+	need->fs = txn->repo->fs;
+	need->fd = -1;
+	need->settles = true;
+	need->next = b->needs;
+	b->needs = need;
+	return 0;
+}
+
+static void refuse_for(struct txn *txn, int err, const char *why)
 {
 	size_t i;
 
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
 			txn_decidef(&txn->updates[i], txn_status_of(err),
-			    "its objects could not be made durable: %s",
-			    strerror(-err));
+			    "its objects, or what refd knows its repository "
+			    "by, could not be made durable: %s",
+			    why);
+}
+
+static void refuse(struct txn *txn, int err)
+{
+	refuse_for(txn, err, strerror(-err));
 }
 
 /* ---- and gets ---- */
@@ -279,38 +336,67 @@ static struct need *take_need(struct batch *b, const struct fs *fs)
 	return need;
 }
 
+/* The packs of NEED, by fsyncs. */
+static int sync_packs(struct batch *b, const struct need *need)
+{
+	struct store *s = b->store;
+	struct fs *fs = need->fs;
+	int64_t began_ns = SYS(s->sys, now_mono);
+	bool lost = false;
+	size_t nr;
+	int r;
+
+	r = fs_enter(&s->repos, fs);
+	if (r < 0)
+		return r;
+	r = objects_sync_packs(s->sys, need->fd, need->limit, &nr, &lost);
+	/* The kernel tells it once, and counts as written what is not. */
+	if (lost)
+		failed_fs(s, fs, r);
+	fs_leave(&s->repos, fs);
+	b->fsyncs += nr + 1;
+	fs->fsync_took_ns =
+	    (SYS(s->sys, now_mono) - began_ns) / (int64_t)(nr + 1);
+	if (r != -EAGAIN)
+		return r;
+	b->syncs++;
+	return barrier_sync(s, fs, fs->objects_fd);
+}
+
+/* After a sync. */
+static void prove(struct store *s, const struct need *need)
+{
+	char buf[REFD_PATH_MAX + 160];
+	const char *why;
+
+	why = doubted_prove(s, need->doubted, buf, sizeof(buf));
+	if (why != NULL)
+		refuse_for(need->txn, -EIO, why);
+}
+
 /* All needs of one file system: by a syncfs, or each its packs. */
 static void serve_fs(struct batch *b, struct fs *fs)
 {
 	struct store *s = b->store;
 	bool whole = wants_syncfs(b, fs);
 	struct need *need;
-	int64_t began_ns;
-	size_t nr;
-	int r = 0;
+	int r = 0, err;
 
 	if (whole) {
 		r = barrier_sync(s, fs, fs->objects_fd);
 		b->syncs++;
 	}
 	while ((need = take_need(b, fs)) != NULL) {
-		if (!whole) {
-			began_ns = SYS(s->sys, now_mono);
-			r = objects_sync_packs(s->sys, need->fd, need->limit,
-			    false, &nr);
-			b->fsyncs += nr + 1;
-			fs->fsync_took_ns = (SYS(s->sys, now_mono) - began_ns) /
-			    (int64_t)(nr + 1);
-			if (r == -EAGAIN) {
-				r = barrier_sync(s, fs, fs->objects_fd);
-				b->syncs++;
-			}
-		}
-		if (r < 0)
-			refuse(need->txn, r);
-		if (need->fd >= 0)
-			SYS(s->sys, close, need->fd);
-		free(need);
+		if (!whole)
+			r = sync_packs(b, need);
+		err = r;
+		if (r == 0 && need->settles)
+			err = barrier_settle(s, need->txn->repo);
+		if (err < 0)
+			refuse(need->txn, err);
+		else if (need->doubted != NULL)
+			prove(s, need);
+		free_need(s, need);
 	}
 }
 
@@ -329,6 +415,8 @@ static void serve(struct store *s, struct txn_fifo *txns)
 	for (txn = txns->head; txn != NULL; txn = txn->next) {
 		b.txn = txn;
 		r = objects_walk(&walk, txn->repo->fd);
+		if (r == 0 && !atomic_load(&txn->repo->settled))
+			r = add_new_repo(&b, txn);
 		if (r < 0)
 			refuse(txn, r);
 	}

@@ -33,7 +33,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/store/repo_seen.h"
+#include "daemon/store/repos/repo_seen.h"
 #include "daemon/store/store_internal.h"
 
 #define WAL_MAX_BYTES (16 * 1024 * 1024)

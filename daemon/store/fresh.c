@@ -20,9 +20,11 @@ static int compare(const struct refd_txid *a, const struct refd_txid *b)
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-void fresh_begin(struct fresh *fresh, const struct refd_txid *newest)
+void fresh_begin(struct fresh *fresh, const struct refd_txid *newest,
+    const struct refd_txid *secret)
 {
 	fresh->is_begun = true;
+	memcpy(fresh->key, secret->bytes, sizeof(fresh->key));
 	fresh->floor = *newest;
 }
 
@@ -39,26 +41,32 @@ void fresh_done(struct fresh *fresh)
 	fresh->is_begun = false;
 }
 
-/* Where ID is, or would be. Its last bytes are random, or at least whoever
- * makes them otherwise makes nobody's table larger. */
+/* Where ID is, or would be. Clients choose their ids, all of their bytes: so
+ * the hash has a key (NH: Black and others, UMAC, 1999). */
 static struct refd_txid *slot_of(const struct fresh_half *half,
-    const struct refd_txid *id)
+    const struct refd_txid *id, const uint32_t key[4])
 {
+	uint32_t w[4];
 	uint64_t hash;
 	size_t i;
 
-	memcpy(&hash, id->bytes + sizeof(id->bytes) - sizeof(hash),
-	    sizeof(hash));
-	i = hash % SLOTS;
+	_Static_assert(sizeof(w) == sizeof(id->bytes), "four words");
+	memcpy(w, id->bytes, sizeof(w));
+	for (i = 0; i < 4; i++)
+		w[i] += key[i];
+	hash = (uint64_t)w[0] * w[1] + (uint64_t)w[2] * w[3];
+	i = (hash ^ hash >> 32) % SLOTS;
 	while (compare(&half->slots[i], &none) != 0 &&
 	    compare(&half->slots[i], id) != 0)
 		i = (i + 1) % SLOTS;
 	return &half->slots[i];
 }
 
-static bool half_has(const struct fresh_half *half, const struct refd_txid *id)
+static bool has(const struct fresh *fresh, const struct fresh_half *half,
+    const struct refd_txid *id)
 {
-	return half->slots != NULL && compare(slot_of(half, id), id) == 0;
+	return half->slots != NULL &&
+	    compare(slot_of(half, id, fresh->key), id) == 0;
 }
 
 static void rise(struct fresh *fresh, const struct refd_txid *id)
@@ -92,14 +100,15 @@ static void add(struct fresh *fresh, const struct refd_txid *id)
 		rise(fresh, id);
 		return;
 	}
-	*slot_of(half, id) = *id;
+	*slot_of(half, id, fresh->key) = *id;
 	half->nr++;
 }
 
 bool fresh_see(struct fresh *fresh, const struct refd_txid *id)
 {
 	if (!fresh->is_begun || compare(id, &fresh->floor) <= 0 ||
-	    half_has(&fresh->halves[0], id) || half_has(&fresh->halves[1], id))
+	    has(fresh, &fresh->halves[0], id) ||
+	    has(fresh, &fresh->halves[1], id))
 		return false;
 	add(fresh, id);
 	return true;

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "proto/txid.h"
 
@@ -26,13 +27,16 @@ struct fresh_half {
 
 struct fresh {
 	bool is_begun;
+	uint32_t key[4];
 	struct refd_txid floor;
 	/* What was seen is in either; the second is the older one. */
 	struct fresh_half halves[2];
 };
 
-/* Nobody was asked to remember an id beyond NEWEST yet. */
-void fresh_begin(struct fresh *fresh, const struct refd_txid *newest);
+/* Nobody was asked to remember an id beyond NEWEST yet. SECRET is a random one
+ * that no client knows. */
+void fresh_begin(struct fresh *fresh, const struct refd_txid *newest,
+    const struct refd_txid *secret);
 void fresh_done(struct fresh *fresh);
 /* True: ID was never seen, nor is it in the journal. From now on it was. */
 bool fresh_see(struct fresh *fresh, const struct refd_txid *id);

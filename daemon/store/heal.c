@@ -184,3 +184,21 @@ int heal_flush(struct store *s)
 	left(s);
 	return r;
 }
+
+int heal_flush_repos(struct store *s, uint64_t of)
+{
+	unsigned epoch;
+	int r;
+
+	entered(s);
+	pthread_rwlock_rdlock(&s->journal_lock);
+	epoch = s->journal_epoch;
+	r = journal_flush_repos(s->journal, of);
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r == JOURNAL_UNKNOWN) {
+		heal_journal(s, epoch);
+		r = -EIO;
+	}
+	left(s);
+	return r;
+}

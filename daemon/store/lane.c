@@ -24,6 +24,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/store/doubted.h"
+
 #define REPO_IDLE_NS (60LL * 1000000000)
 #define TRIM_S       10
 /* Objects of one repository that are asked for before it is another's turn:
@@ -105,9 +107,9 @@ static bool check_some(struct lane *l, struct txn *txn, size_t *nr)
 
 	while (repo->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS) {
 		u = &txn->updates[repo->nr_checked++];
-		if (admit_wants_object(u))
-			admit_object(u,
-			    object_of(l, repo, &u->ask->new_oid, nr));
+		if (admit_wants_object(u) &&
+		    admit_object(u, object_of(l, repo, &u->ask->new_oid, nr)))
+			++*nr;
 	}
 	return repo->nr_checked == txn->nr_updates;
 }
@@ -161,19 +163,23 @@ static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 {
 	enum { NOT_ASKED, CLEAN, NOT_CLEAN } state = NOT_ASKED;
 	struct store *s = l->store;
-	bool waits = somebody_waits(s, repo);
+	bool settled = barrier_is_settled(s, repo);
+	bool waits = somebody_waits(s, repo) || !settled;
+	enum refd_durability mode;
 	struct txn *txn;
 
 	while ((txn = txn_fifo_take(txns)) != NULL) {
-		if (!names_objects(txn)) {
+		if (settled && !names_objects(txn)) {
 			txn_fifo_put(&l->admitted, txn);
 			continue;
 		}
 		/* Those that wait go first. Where the ref may be lost, or is
-		 * not promised before the next syncfs, so may the objects. */
-		if (txn_durability(txn, s->cfg.durability) >=
-			REFD_DURABILITY_JOURNAL &&
-		    !waits) {
+		 * not promised before the next syncfs, so may the objects; but
+		 * no syncfs brings back what one has lost. */
+		mode = txn_durability(txn, s->cfg.durability);
+		if (mode == REFD_DURABILITY_PERIODIC && !waits)
+			waits = doubted_has(s, repo);
+		if (mode >= REFD_DURABILITY_JOURNAL && !waits) {
 			if (state == NOT_ASKED)
 				state = barrier_is_clean(s, repo) ? CLEAN :
 								    NOT_CLEAN;
@@ -273,12 +279,13 @@ static bool take_work(struct lane *l, struct txn_fifo *txns,
 	struct store *s = l->store;
 
 	for (;;) {
+		txn_fifo_move(&l->discarded, &s->to_discard);
 		txn_fifo_move(txns, &s->to_admit);
 		query_fifo_move(queries, &s->to_look_up);
 		*retries = s->retry_parked;
 		s->retry_parked = false;
 		if (txns->head != NULL || queries->head != NULL || *retries ||
-		    l->to_check != NULL)
+		    l->to_check != NULL || l->discarded.head != NULL)
 			return true;
 		if (s->stopping)
 			return false;
@@ -292,6 +299,7 @@ static void work(struct lane *l)
 	struct query_fifo queries = { .head = NULL };
 	struct store *s = l->store;
 	struct store_query *query;
+	struct txn *txn;
 	bool goes_on, retries;
 
 	for (;;) {
@@ -305,17 +313,20 @@ static void work(struct lane *l)
 		while ((query = query_fifo_take(&queries)) != NULL)
 			lookup_answer(s, query);
 		make_round(l, &txns);
+		while ((txn = txn_fifo_take(&l->discarded)) != NULL)
+			txn_free(txn);
 	}
 }
 
 void *lane_main(void *arg)
 {
 	struct lane l = { .store = arg };
-	struct refd_txid newest;
+	struct refd_txid newest, secret;
 
 	l.to_check_end = &l.to_check;
-	if (lookup_newest(l.store, &newest) == 0)
-		fresh_begin(&l.fresh, &newest);
+	if (lookup_newest(l.store, &newest) == 0 &&
+	    refd_txid_make(&secret) == 0)
+		fresh_begin(&l.fresh, &newest, &secret);
 	work(&l);
 	fresh_done(&l.fresh);
 	return NULL;

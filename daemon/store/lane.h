@@ -27,6 +27,7 @@ struct lane {
 	struct repo *to_check, **to_check_end;
 	/* What this round is done with. */
 	struct txn_fifo admitted, to_barrier;
+	struct txn_fifo discarded; /* nobody needs them any more */
 
 	/* Of the run that is under way: objects that were looked at in it,
 	 * each where the first bytes of its id say. */
@@ -47,7 +48,7 @@ bool admit_begin(struct lane *l, struct txn *txn);
 /* Before any object of REPO is asked for. */
 void admit_refresh(struct store *s, struct repo *repo);
 bool admit_wants_object(const struct txn_update *u);
-/* What the new value of U is. */
-void admit_object(struct txn_update *u, enum gitrepo_object object);
+/* What the new value of U is. True: more was read to know that. */
+bool admit_object(struct txn_update *u, enum gitrepo_object object);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/record.h"
+#include "daemon/store/journal/record.h"
 #include "daemon/store/store_internal.h"
 #include "proto/arena.h"
 

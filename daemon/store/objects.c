@@ -30,11 +30,28 @@
 struct place {
 	const struct objects_walk *walk;
 	int fd;
-	uint64_t dev;
+	uint64_t dev, ino;
 	int64_t limit;
 };
 
 /* ---- one store ---- */
+
+/* What objects/ has by NAME, a directory on another file system. */
+static int find_elsewhere(const struct objects_walk *w, int fd,
+    const char *name)
+{
+	struct objects_new found = { .fd = fd, .name = name };
+	struct sys_stat st;
+	int r;
+
+	r = SYS(w->sys, fstat, fd, &st);
+	if (r < 0)
+		return r;
+	found.dev = st.dev;
+	found.ino = st.ino;
+	found.limit = w->limit(w->arg, fd, &st);
+	return st.ctime_ns < found.limit ? 0 : w->found(w->arg, &found);
+}
 
 /* 1: NAME changed, or is on another file system; then it is found by itself,
  * and 0. */
@@ -42,7 +59,6 @@ static int is_new(const struct place *p, const char *name, bool *is_there)
 {
 	const struct objects_walk *w = p->walk;
 	struct sys_stat st;
-	int64_t limit;
 	int fd, r;
 
 	*is_there = false;
@@ -52,13 +68,10 @@ static int is_new(const struct place *p, const char *name, bool *is_there)
 	*is_there = true;
 	if (st.dev == p->dev)
 		return st.ctime_ns >= p->limit;
-	limit = w->limit(w->arg, st.dev);
-	if (st.ctime_ns < limit)
-		return 0;
 	fd = SYS(w->sys, openat, p->fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
-	r = w->found(w->arg, fd, st.dev, false, limit);
+	r = find_elsewhere(w, fd, name);
 	SYS(w->sys, close, fd);
 	return r;
 }
@@ -88,6 +101,8 @@ static int look(const struct place *p, int64_t ctime_ns,
     struct objects_fanouts *cache)
 {
 	const struct objects_walk *w = p->walk;
+	struct objects_new found = { p->fd, "", p->dev, p->ino, false,
+		p->limit };
 	const uint8_t *known = NULL;
 	uint8_t seen[32] = { 0 };
 	bool is_there;
@@ -110,7 +125,8 @@ static int look(const struct place *p, int64_t ctime_ns,
 	others = is_new(p, "info/alternates", &is_there);
 	if (others < 0 || fanouts + packs + others == 0)
 		return others;
-	return w->found(w->arg, p->fd, p->dev, fanouts + others == 0, p->limit);
+	found.packs_alone = fanouts + others == 0;
+	return w->found(w->arg, &found);
 }
 
 /* ---- all of them ---- */
@@ -158,7 +174,8 @@ static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
 	r = SYS(w->sys, fstat, p.fd, &st);
 	if (r == 0) {
 		p.dev = st.dev;
-		p.limit = w->limit(w->arg, st.dev);
+		p.ino = st.ino;
+		p.limit = w->limit(w->arg, p.fd, &st);
 		r = look(&p, st.ctime_ns, depth == 0 ? w->fanouts : NULL);
 	}
 	if (r == 0)
@@ -185,67 +202,102 @@ static bool is_of_a_pack(const char *name)
 	    (len < 5 || strcmp(name + len - 5, ".keep") != 0);
 }
 
-static int sync_file(const struct sys *sys, int dirfd, const char *name)
-{
-	int fd, r;
+/* What is done with each of them. */
+struct syncing {
+	const struct sys *sys;
+	bool count_alone;
+	size_t nr;
+	bool lost;
+};
 
-	fd = SYS(sys, openat, dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-	if (fd < 0)
-		return fd;
-	r = SYS(sys, fsync, fd);
-	SYS(sys, close, fd);
+static int sync_fd(struct syncing *sy, int fd)
+{
+	int r = SYS(sy->sys, fsync, fd);
+
+	sy->lost = sy->lost || r < 0;
 	return r;
 }
 
-static int sync_entries(const struct sys *sys, int fd, int64_t limit,
-    bool count_alone, size_t *nr)
+static int sync_file(struct syncing *sy, int dirfd, const char *name)
+{
+	int fd, r;
+
+	fd = SYS(sy->sys, openat, dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY,
+	    0);
+	if (fd < 0)
+		return fd;
+	r = sync_fd(sy, fd);
+	SYS(sy->sys, close, fd);
+	return r;
+}
+
+static int sync_entries(struct syncing *sy, int fd, int64_t limit)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	struct sys_stat st;
 	int more, r;
 
-	r = SYS(sys, dir_open, fd, ".", &dir);
+	r = SYS(sy->sys, dir_open, fd, ".", &dir);
 	if (r < 0)
 		return r;
-	while (r == 0 && (more = SYS(sys, dir_next, dir, &entry)) != 0) {
+	while (r == 0 && (more = SYS(sy->sys, dir_next, dir, &entry)) != 0) {
 		if (more < 0) {
 			r = more;
 			break;
 		}
 		if (!is_of_a_pack(entry.name))
 			continue;
-		r = SYS(sys, statat, fd, entry.name, &st);
+		r = SYS(sy->sys, statat, fd, entry.name, &st);
 		if (r == 0 && S_ISREG(st.mode) && st.ctime_ns >= limit) {
-			++*nr;
-			r = count_alone ? 0 : sync_file(sys, fd, entry.name);
+			sy->nr++;
+			r = sy->count_alone ? 0 : sync_file(sy, fd, entry.name);
 		}
 	}
-	SYS(sys, dir_close, dir);
+	SYS(sy->sys, dir_close, dir);
 	return r;
 }
 
 /* The directory last: its names are then of files that are whole. Where it
  * changed meanwhile an object may have moved to a pack that was not seen. */
-int objects_sync_packs(const struct sys *sys, int fd, int64_t limit,
-    bool count_alone, size_t *nr)
+static int sync_pack(struct syncing *sy, int fd, int64_t limit)
 {
 	struct sys_stat before, after;
 	int pack, r;
 
-	*nr = 0;
-	pack = SYS(sys, openat, fd, "pack", O_RDONLY | O_DIRECTORY, 0);
+	pack = SYS(sy->sys, openat, fd, "pack", O_RDONLY | O_DIRECTORY, 0);
 	if (pack < 0)
 		return pack == -ENOENT ? 0 : pack;
-	r = SYS(sys, fstat, pack, &before);
+	r = SYS(sy->sys, fstat, pack, &before);
 	if (r == 0)
-		r = sync_entries(sys, pack, limit, count_alone, nr);
-	if (r == 0 && !count_alone)
-		r = SYS(sys, fsync, pack);
+		r = sync_entries(sy, pack, limit);
+	if (r == 0 && !sy->count_alone)
+		r = sync_fd(sy, pack);
 	if (r == 0)
-		r = SYS(sys, fstat, pack, &after);
-	SYS(sys, close, pack);
+		r = SYS(sy->sys, fstat, pack, &after);
+	SYS(sy->sys, close, pack);
 	if (r == -ENOENT || (r == 0 && after.ctime_ns != before.ctime_ns))
 		return -EAGAIN;
+	return r;
+}
+
+int objects_count_packs(const struct sys *sys, int fd, int64_t limit,
+    size_t *nr)
+{
+	struct syncing sy = { sys, true, 0, false };
+	int r = sync_pack(&sy, fd, limit);
+
+	*nr = sy.nr;
+	return r;
+}
+
+int objects_sync_packs(const struct sys *sys, int fd, int64_t limit, size_t *nr,
+    bool *lost)
+{
+	struct syncing sy = { sys, false, 0, false };
+	int r = sync_pack(&sy, fd, limit);
+
+	*nr = sy.nr;
+	*lost = sy.lost;
 	return r;
 }

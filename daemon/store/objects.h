@@ -18,18 +18,23 @@ struct objects_fanouts {
 	uint8_t present[32];
 };
 
+/* Something that is new. */
+struct objects_new {
+	int fd;           /* objects/ itself, or what it has by NAME where that
+			     is on another file system; open for the call */
+	const char *name; /* "": objects/ */
+	uint64_t dev, ino;
+	bool packs_alone; /* are new, in its pack/ */
+	int64_t limit;    /* at which it changed, or later */
+};
+
 struct objects_walk {
 	const struct sys *sys;
-	/* What is on DEV and changed before that is durable; INT64_MIN:
-	 * nothing is known to be. */
-	int64_t (*limit)(void *arg, uint64_t dev);
-	/*
-	 * Something on DEV is new: in the directory FD, which is open for the
-	 * call; of a store PACKS_ALONE are, in pack/, that changed at LIMIT or
-	 * later. Other than 0 ends the walk.
-	 */
-	int (*found)(void *arg, int fd, uint64_t dev, bool packs_alone,
-	    int64_t limit);
+	/* What is on the file system of the directory FD, which ST is of, and
+	 * changed before that is durable; INT64_MIN: nothing is known to be. */
+	int64_t (*limit)(void *arg, int fd, const struct sys_stat *st);
+	/* Other than 0 ends the walk. */
+	int (*found)(void *arg, const struct objects_new *found);
 	void *arg;
 	/* Of the repository's own store, kept from walk to walk; or NULL. */
 	struct objects_fanouts *fanouts;
@@ -40,10 +45,13 @@ struct objects_walk {
  * store that is not there holds nothing. */
 int objects_walk(const struct objects_walk *walk, int common_fd);
 
-/* The files of pack/ below FD that changed at LIMIT or later, synced with
- * their directory. *NR: how many files. COUNT_ALONE: nothing is synced.
- * -EAGAIN: packs came or went meanwhile. */
-int objects_sync_packs(const struct sys *sys, int fd, int64_t limit,
-    bool count_alone, size_t *nr);
+/* The files of pack/ below FD that changed at LIMIT or later: counted; synced with
+ * their directory; NR how many of them. -EAGAIN: packs came or went
+ * meanwhile. */
+int objects_count_packs(const struct sys *sys, int fd, int64_t limit,
+    size_t *nr);
+/* *LOST: a sync has failed, and not something on the way to it. */
+int objects_sync_packs(const struct sys *sys, int fd, int64_t limit, size_t *nr,
+    bool *lost);
 
 #endif

@@ -152,6 +152,14 @@ void store_admit(struct store *s, struct txn *txn)
 	pthread_mutex_unlock(&s->mutex);
 }
 
+void store_discard(struct store *s, struct txn *txn)
+{
+	pthread_mutex_lock(&s->mutex);
+	txn_fifo_put(&s->to_discard, txn);
+	pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
+}
+
 void store_lookup(struct store *s, struct store_query *query)
 {
 	pthread_mutex_lock(&s->mutex);
@@ -380,4 +388,5 @@ void store_stats(struct store *s, struct store_stats *stats)
 	pthread_mutex_lock(&s->repos.mutex);
 	stats->open_repos = s->repos.nr_open;
 	pthread_mutex_unlock(&s->repos.mutex);
+	stats->doubted_fs = doubts_count(s->doubts);
 }

@@ -22,7 +22,7 @@
 #include <sys/queue.h>
 
 #include "daemon/base/sys.h"
-#include "daemon/store/rights.h"
+#include "daemon/store/repos/rights.h"
 #include "daemon/store/txn.h"
 
 struct store;
@@ -202,6 +202,9 @@ bool store_reap(struct store *store, struct store_done *done);
 
 /* The repository reference of an admitted transaction goes back. */
 void store_release(struct store *store, struct repo *repo);
+/* Frees TXN, whose repository went back; for one of very many updates that
+ * takes longer than the loop has. */
+void store_discard(struct store *store, struct txn *txn);
 /* For the engine's tables: a number per repository, equal for equal. */
 uint64_t store_repo_key(const struct repo *repo);
 const char *store_repo_path(const struct repo *repo);
@@ -213,7 +216,10 @@ struct store_stats {
 	uint64_t checkpoints, checkpoint_failures;
 	uint64_t wal_bytes, last_lsn, forgotten_lsn, open_repos;
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */
-	uint64_t watching;                      /* questions that wait */
+	/* File systems that failed to sync, and whose objects are read from
+	 * the disk before they are believed. */
+	uint64_t doubted_fs;
+	uint64_t watching; /* questions that wait */
 	uint64_t indexed_lsn, trimmed_lsn;
 	/* The last checkpoint, whether it did anything or not: when it was
 	 * well (monotonic), how long it took, how large the journal's file was

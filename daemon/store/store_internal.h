@@ -18,9 +18,9 @@
 
 #include <pthread.h>
 
-#include "daemon/store/apply.h"
-#include "daemon/store/record.h"
-#include "daemon/store/recover.h"
+#include "daemon/store/window/apply.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/recovery/recover.h"
 #include "daemon/store/store.h"
 
 /* Windows in work: few that prepare, which takes a processor; the others wait
@@ -78,6 +78,7 @@ struct store {
 	char boot_id[40];
 
 	struct repos repos;
+	struct doubts *doubts; /* repos has it too */
 	struct applier applier;
 	struct rights rights;
 
@@ -96,7 +97,7 @@ struct store {
 	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond,
 	    history_cond;
 	pthread_cond_t gathered_cond; /* nobody prepares */
-	struct txn_fifo to_admit, to_barrier, admitted;
+	struct txn_fifo to_admit, to_barrier, admitted, to_discard;
 	struct query_fifo to_look_up, looked_up;
 	struct window_fifo to_apply, applied;
 	struct checkpoint_fifo to_checkpoint, checkpointed;
@@ -150,6 +151,12 @@ void lookup_answer(struct store *s, struct store_query *query);
 void *barrier_main(void *arg);
 /* Lane thread: are all objects the repository holds known to be durable? */
 bool barrier_is_clean(struct store *s, struct repo *repo);
+/* Lane thread: are its id and its row in the journal, which everything that
+ * becomes of its records hangs on? */
+bool barrier_is_settled(struct store *s, struct repo *repo);
+/* They are on disk once its file system was synced. 0 or negative errno: it
+ * is doomed. */
+int barrier_settle(struct store *s, struct repo *repo);
 /* Once an interval: notices a clock that is set back. */
 void barrier_watch_clock(struct store *s);
 /* Touches the marker and syncs the file system through FD of it; its objects, and all else
@@ -183,6 +190,9 @@ int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
 int heal_journal(struct store *s, unsigned epoch);
 /* journal_flush(); the journal is read-locked. */
 int heal_flush(struct store *s);
+/* journal_flush_repos(), and the journal is brought back where that failed. 0
+ * or negative errno: what was registered then may be lost. */
+int heal_flush_repos(struct store *s, uint64_t epoch);
 
 /* awaiting.c: repositories with records that recovery could not redo yet, or
  * whose locks it could not look for. Any thread. */

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/base/sys_as.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_finding_name(enum store_finding finding)
@@ -62,8 +63,8 @@ static int open_state_dir(struct store *s, char **why)
 		r = s->state_fd < 0 ? s->state_fd : 0;
 	}
 	if (r == 0) {
-		s->state_lock_fd = SYS(sys, openat, s->state_fd, "lock",
-		    O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+		s->state_lock_fd =
+		    sys_make_theirs(sys, s->state_fd, "lock", O_NOFOLLOW);
 		r = s->state_lock_fd < 0 ? s->state_lock_fd : 0;
 	}
 	if (r < 0) {
@@ -170,6 +171,17 @@ static void init_applier(struct store *s)
 	ap->arg = s;
 }
 
+static int open_doubts(struct store *s, char **why)
+{
+	int r = doubts_open(s->sys, s->state_fd, s->boot_id, &s->doubts);
+
+	if (r < 0)
+		*why = repo_why("can't keep 'syncs' in the state directory "
+				"'%s': %s",
+		    s->state_dir, strerror(-r));
+	return r;
+}
+
 int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
@@ -210,12 +222,16 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.boot_id = s->boot_id,
 		.adopt = cfg->adopt };
 	if (r == 0)
+		r = open_doubts(s, why);
+	if (r == 0)
 		r = journal_open(&journal, &s->journal, why);
 	if (r == 0) {
 		gitrepo_global_init();
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
+		s->repos.doubts = s->doubts;
+		s->repos.has_failed = doubts_any(s->doubts);
 		init_applier(s);
 		r = repos_check_seen(&s->repos, s->state_dir, why);
 	}
@@ -242,6 +258,7 @@ void store_free(struct store *s)
 		journal_close(s->journal);
 		gitrepo_global_done();
 	}
+	doubts_free(s->doubts);
 	if (s->state_lock_fd >= 0)
 		SYS(s->sys, close, s->state_lock_fd);
 	if (s->state_fd >= 0)

@@ -1,6 +1,7 @@
 /*
  * Happy path:
- *	new	the request's content moves in; one status slot per update
+ *	new	the request's content moves in; room for a status per update
+ *	lay out	all of them pending
  *	decide	each update once
  *	free	when its answer is given and its outcome is recorded
  *
@@ -18,12 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/record.h"
-
 struct txn *txn_new(struct refd_request *req)
 {
 	struct txn *txn;
-	size_t i;
 
 	txn = calloc(1, sizeof(*txn));
 	if (txn == NULL)
@@ -36,13 +34,19 @@ struct txn *txn_new(struct refd_request *req)
 	txn->req = *req;
 	memset(req, 0, sizeof(*req));
 	txn->nr_updates = txn->req.nr_updates;
-	for (i = 0; i < txn->nr_updates; i++) {
+	return txn;
+}
+
+void txn_lay_out(struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates && !txn->is_laid_out; i++) {
 		txn->updates[i].ask = &txn->req.updates[i];
 		txn->updates[i].txn = txn;
 		txn->updates[i].status = REFD_PENDING;
 	}
-	txn->digest = record_digest(&txn->req);
-	return txn;
+	txn->is_laid_out = true;
 }
 
 void txn_free(struct txn *txn)
@@ -53,7 +57,7 @@ void txn_free(struct txn *txn)
 		return;
 	assert(txn->repo == NULL);
 	assert(txn->prepared == NULL);
-	for (i = 0; i < txn->nr_updates; i++) {
+	for (i = 0; i < txn->nr_updates && txn->is_laid_out; i++) {
 		free(txn->updates[i].text);
 		free(txn->updates[i].locked_path);
 		free(txn->updates[i].peeled);
@@ -70,6 +74,8 @@ void txn_decide(struct txn_update *u, enum refd_status status, const char *text)
 {
 	assert(u->status == REFD_PENDING && status != REFD_PENDING);
 	u->status = status;
+	u->txn->nr_decided++;
+	u->txn->nr_of[status]++;
 	u->again = TXN_AGAIN_NO;
 	u->text = text != NULL ? strdup(text) : NULL;
 }
@@ -113,25 +119,27 @@ enum refd_durability txn_durability(const struct txn *txn,
 	return txn->req.durability > least ? txn->req.durability : least;
 }
 
-bool txn_is_decided(const struct txn *txn)
+void txn_count(struct txn *txn)
 {
+	enum refd_status status;
 	size_t i;
 
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING)
-			return false;
-	return true;
+	memset(txn->nr_of, 0, sizeof(txn->nr_of));
+	txn->nr_decided = 0;
+	for (i = 0; i < txn->nr_updates; i++) {
+		status = txn->updates[i].status;
+		if (status == REFD_PENDING)
+			continue;
+		txn->nr_decided++;
+		if (status < TXN_STATUSES)
+			txn->nr_of[status]++;
+	}
 }
 
 enum refd_outcome txn_outcome(const struct txn *txn)
 {
-	size_t i, ok = 0, unknown = 0;
-
-	for (i = 0; i < txn->nr_updates; i++) {
-		ok += txn->updates[i].status == REFD_OK;
-		unknown += txn->updates[i].status == REFD_UNKNOWN;
-	}
-	return refd_outcome_of(txn->nr_updates, ok, unknown);
+	return refd_outcome_of(txn->nr_updates, txn->nr_of[REFD_OK],
+	    txn->nr_of[REFD_UNKNOWN]);
 }
 
 void window_free(struct window *w)
@@ -144,4 +152,13 @@ void window_free(struct window *w)
 		free(w->parts[i].updates);
 	free(w->parts);
 	free(w);
+}
+
+bool txn_update_deletes(const struct txn_update *u)
+{
+	const struct refd_update *ask = u->ask;
+
+	return ask->action == REFD_DELETE ||
+	    ask->action == REFD_SYMREF_DELETE ||
+	    (ask->action == REFD_UPDATE && refd_oid_is_null(&ask->new_oid));
 }

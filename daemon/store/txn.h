@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/base/sys_as.h"
+#include "daemon/store/share_limits.h"
 #include "proto/message.h"
 
 struct repo;
@@ -65,6 +66,11 @@ struct txn_update {
 	void *name;              /* where it waits (engine/names.h) */
 };
 
+/* Is it asked that the ref be gone? That takes packed-refs.lock. */
+bool txn_update_deletes(const struct txn_update *u);
+
+#define TXN_STATUSES (REFD_NOTSYMREF + 1)
+
 struct txn_peer {
 	uint32_t uid;
 	int64_t pid;
@@ -87,7 +93,10 @@ struct txn {
 	struct txn_peer peer;       /* owned */
 	struct txn_update *updates; /* owned; one per req.updates */
 	size_t nr_updates;
-	uint64_t digest; /* record_digest(&req) */
+	/* Of those, decided; and how. */
+	size_t nr_decided;
+	uint32_t nr_of[TXN_STATUSES];
+	bool is_laid_out;
 
 	/* Admitted before; the repository at its path was replaced since.
 	 * What is decided stays, and its id is not looked up again: the
@@ -102,10 +111,11 @@ struct txn {
 	struct sys_who repo_as;
 	/* What is durable there at the least; DEFAULT: nobody has said. */
 	enum refd_durability least;
-	bool replayed;            /* the journal knew the id: the results
+	struct share_limits limits; /* of its repository */
+	bool replayed;              /* the journal knew the id: the results
 					   are those of the first time */
-	enum refd_status refused; /* REFD_OK, or the whole is refused */
-	char *why;                /* owned; with refused */
+	enum refd_status refused;   /* REFD_OK, or the whole is refused */
+	char *why;                  /* owned; with refused */
 
 	uint64_t lsn; /* highest of its parts; 0: none */
 
@@ -118,8 +128,12 @@ struct txn {
 };
 
 /* Takes REQ over (its content is moved out). NULL when out of memory, REQ
- * is then untouched. */
+ * is then untouched. Of its updates there is only the room: to lay out very
+ * many takes its time, so that is for whoever looks at them first, the lane
+ * that is, and not for the loop. */
 struct txn *txn_new(struct refd_request *req);
+/* Each update is pending, unless that was done before. */
+void txn_lay_out(struct txn *txn);
 /* The repository reference must have been given back (repo_put). */
 void txn_free(struct txn *txn);
 /* Decides one update; TEXT is copied and may be NULL. Once only. */
@@ -129,7 +143,8 @@ void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
 /* What a failed call means to who asked. ERR is negative. */
 enum refd_status txn_status_of(int err);
-bool txn_is_decided(const struct txn *txn);
+/* Counts again how many are decided, and how: their statuses were set. */
+void txn_count(struct txn *txn);
 /* What it asked for, but at least what is promised there, or LEAST where nobody
  * has said. */
 enum refd_durability txn_durability(const struct txn *txn,

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/store/journal.h"
-#include "daemon/store/record.h"
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/journal/record.h"
 
 #define AT_ONCE      2000
 #define STEP_US      100000

@@ -4,7 +4,8 @@
  * sync_file_range, so that a disk whose flush costs nothing can stand for one
  * whose flush is real. The delay comes after the call, on the thread that
  * made it, as a slow disk's would. 0 adds nothing. While there
- * is a file REFD_FLUSH_HANGS none comes back.
+ * is a file REFD_FLUSH_HANGS none comes back, or, where that names a directory,
+ * none of what lies in there.
  *
  * REFD_FLUSH_COUNT names a file that begins with a 64-bit number: it is the
  * calls of all who have it loaded, in all their threads.
@@ -13,7 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,18 +47,34 @@ __attribute__((constructor)) static void open_count(void)
 		count = at;
 }
 
-static int slowly(int result)
+static int hangs_now(int fd)
+{
+	const char *hangs = getenv("REFD_FLUSH_HANGS");
+	char link[64], path[4096], dir[4096];
+	int hangs_fd = hangs ? open(hangs, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t len, dir_len;
+
+	if (hangs_fd < 0)
+		return 0;
+	dir_len = read(hangs_fd, dir, sizeof(dir));
+	close(hangs_fd);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, path, sizeof(path));
+	return dir_len <= 0 ||
+	    (len >= dir_len && !memcmp(path, dir, (size_t)dir_len));
+}
+
+static int slowly(int fd, int result)
 {
 	const char *set = getenv("REFD_FLUSH_DELAY_US");
 	long us = set ? strtol(set, NULL, 10) : 5000;
 	struct timespec left = { us / 1000000, us % 1000000 * 1000 };
-	const char *hangs = getenv("REFD_FLUSH_HANGS");
 	struct timespec look_again = { 0, 10 * 1000 * 1000 };
 	int err = errno;
 
 	if (count)
 		__atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
-	while (hangs && access(hangs, F_OK) == 0)
+	while (hangs_now(fd))
 		nanosleep(&look_again, NULL);
 	while (us && nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
@@ -67,26 +86,26 @@ int fsync(int fd)
 {
 	int (*next)(int) = find("fsync");
 
-	return slowly(next(fd));
+	return slowly(fd, next(fd));
 }
 
 int fdatasync(int fd)
 {
 	int (*next)(int) = find("fdatasync");
 
-	return slowly(next(fd));
+	return slowly(fd, next(fd));
 }
 
 int syncfs(int fd)
 {
 	int (*next)(int) = find("syncfs");
 
-	return slowly(next(fd));
+	return slowly(fd, next(fd));
 }
 
 int sync_file_range(int fd, off64_t offset, off64_t len, unsigned flags)
 {
 	int (*next)(int, off64_t, off64_t, unsigned) = find("sync_file_range");
 
-	return slowly(next(fd, offset, len, flags));
+	return slowly(fd, next(fd, offset, len, flags));
 }

@@ -2,28 +2,6 @@
 
 #include <check.h>
 #include <stdarg.h>
-#include <stdlib.h>
-
-struct world *w;
-
-void apply_setup(void)
-{
-	w = world_new(memfs_new(), false);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-void apply_teardown(void)
-{
-	world_free(w);
-}
-
-void apply_expect_locks(const char *want)
-{
-	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
-
-	ck_assert_str_eq(locks, want);
-	free(locks);
-}
 
 void apply_expect(const char *spec, bool atomic, size_t nr, ...)
 {
@@ -39,5 +17,5 @@ void apply_expect(const char *spec, bool atomic, size_t nr, ...)
 		    refd_status_name((enum refd_status)va_arg(ap, int)));
 	va_end(ap);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 }

@@ -38,6 +38,13 @@ void conn_rig_pong(uint32_t id)
 	conn_answer(conn_rig.conn, &ans);
 }
 
+static void host_said_all(void *arg, struct conn *c)
+{
+	(void)arg;
+	(void)c;
+	conn_rig.has_said_all = true;
+}
+
 static void host_request(void *arg, struct conn *c, struct refd_request *req)
 {
 	(void)arg;
@@ -70,6 +77,7 @@ void conn_rig_setup(void)
 	conn_rig.host = (struct conn_host){ .base = conn_rig.base,
 		.sys = &conn_rig.sys,
 		.request = host_request,
+		.said_all = host_said_all,
 		.connections_max = 10000,
 		.touched = host_touched };
 	ck_assert_int_eq(conn_host_init(&conn_rig.host), 0);

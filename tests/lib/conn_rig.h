@@ -23,6 +23,7 @@ struct conn_rig {
 	struct conn *conn; /* NULL: it is over */
 	int client;        /* the other end */
 	bool answers_at_once;
+	bool has_said_all; /* the host was told so */
 
 	/* What the host was asked and has not answered. */
 	struct refd_request asked[CONN_RIG_ASKED_MAX];

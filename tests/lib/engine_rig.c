@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "proto/arena.h"
+#include "proto/digest.h"
 #include "tests/lib/engine_rig_internal.h"
 
 #define ASKS_MAX 200000
@@ -46,6 +47,30 @@ void rig_setup(const struct rig_config *cfg)
 	rig_engine = engine_new(&ec, &store);
 	ck_assert(rig_asks != NULL && rig_engine != NULL);
 	rig_run();
+}
+
+static void setup(size_t lanes, size_t window_refs)
+{
+	struct rig_config cfg = { .lanes = lanes,
+		.window_refs = window_refs,
+		.max_bytes = 1000000 };
+
+	rig_setup(&cfg);
+}
+
+void rig_setup_one_lane(void)
+{
+	setup(1, 10);
+}
+
+void rig_setup_lanes(void)
+{
+	setup(3, 10);
+}
+
+void rig_setup_roomy(void)
+{
+	setup(2, 100);
 }
 
 static void finish(void)
@@ -92,23 +117,26 @@ static void rig_answered(void *arg, const struct refd_answer *ans)
 	ck_assert_uint_lt(ans->request_id, rig_nr_asks);
 	ck_assert_ptr_eq(arg, ask->client);
 	ck_assert(!ask->is_forgotten);
-	ck_assert_uint_eq(ask->nr_answers++, 0);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	ck_assert(ans->is_continued == (ask->nr_parts > 0));
+	ask->nr_parts++;
+	ask->nr_answers += !ans->goes_on;
 	ask->kind = ans->kind;
 	ask->outcome = ans->outcome;
 	ask->refused = ans->status;
 	ask->retry_after_ms = ans->retry_after_ms;
-	ask->nr = ans->nr_results;
 	ask->rewrites_packed = ans->rewrites_packed;
-	ask->statuses = calloc(ans->nr_results + 1, sizeof(*ask->statuses));
+	ask->statuses = realloc(ask->statuses,
+	    (ask->nr + ans->nr_results + 1) * sizeof(*ask->statuses));
 	for (i = 0; i < ans->nr_results; i++) {
-		ask->statuses[i] = ans->results[i].status;
-		MUST(ask->statuses[i] != REFD_PENDING);
+		ask->statuses[ask->nr++] = ans->results[i].status;
+		MUST(ans->results[i].status != REFD_PENDING);
 		if (ask->text == NULL && ans->results[i].text != NULL)
 			ask->text = strdup(ans->results[i].text);
 	}
 	if (ans->text != NULL)
 		ask->text = strdup(ans->text);
-	if (rig_on_answer != NULL)
+	if (rig_on_answer != NULL && !ans->goes_on)
 		rig_on_answer(ask);
 }
 
@@ -163,8 +191,12 @@ static struct txn *make_txn(const struct rig_txn *t)
 	for (i = 0; i < t->nr; i++) {
 		req.updates[i].name = refd_arena_string(req.arena, t->names[i],
 		    strlen(t->names[i]));
-		memset(req.updates[i].new_oid.bytes, t->fill, REFD_OID_BYTES);
+		memset(req.updates[i].new_oid.bytes,
+		    t->deletes ? 0 : t->fill + 1, REFD_OID_BYTES);
 	}
+	req.digest = refd_digest_begin(&req);
+	for (i = 0; i < t->nr; i++)
+		req.digest = refd_digest_update(req.digest, &req.updates[i]);
 	txn = txn_new(&req);
 	ck_assert_ptr_nonnull(txn);
 	txn->peer.uid = t->uid;
@@ -266,6 +298,19 @@ struct rig_ask *rig_prepare(const struct rig_txn *t)
 	rig_back_all();
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	return ask;
+}
+
+void rig_expect_results(const struct rig_ask *ask, enum refd_outcome outcome,
+    enum refd_status status)
+{
+	size_t i;
+
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->outcome, outcome);
+	ck_assert_uint_eq(ask->nr, 2);
+	for (i = 0; i < ask->nr; i++)
+		ck_assert_int_eq(ask->statuses[i], status);
 }
 
 struct rig_ask *rig_go_one(const char *name)

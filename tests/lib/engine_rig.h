@@ -5,7 +5,7 @@
  * The store here keeps what it is given until the test gives it back. With
  * every window it checks what engine and store have agreed on: names in all
  * windows in its hands disjoint and unrelated, atomic transactions whole, a
- * transaction in one window at a time, nothing ahead of what came before it
+ * transaction in one window at a time, a repository's deletions too, nothing ahead of what came before it
  * under the same or a related name, one's own related names together; a
  * session alone in its windows, ended once after it was prepared, with all that
  * it holds. With every answer: no request is answered twice.
@@ -29,7 +29,7 @@ struct rig_ask {
 	struct repo *repo; /* from its admission until it is forgotten */
 	bool is_forgotten;
 	bool is_prepared; /* a session, whose locks the store has */
-	unsigned nr_answers;
+	unsigned nr_answers, nr_parts;
 	enum refd_answer_kind kind;
 	enum refd_outcome outcome;
 	enum refd_status refused;
@@ -43,6 +43,7 @@ struct rig_ask {
 struct rig_config {
 	size_t lanes, window_refs, max_bytes;
 	struct shares_config shares;
+	struct share_limits of_repo;
 	bool large; /* leaves out the checks that cost n * n */
 };
 
@@ -60,6 +61,11 @@ extern uint64_t rig_nr_windows, rig_nr_released;
 extern void (*rig_on_answer)(struct rig_ask *ask);
 
 void rig_setup(const struct rig_config *cfg);
+/* Fixtures. One lane, or three, and windows of ten refs; two lanes and windows
+ * of a hundred, for tests that neither matters to. */
+void rig_setup_one_lane(void);
+void rig_setup_lanes(void);
+void rig_setup_roomy(void);
 /* Gives back what the store still has, and fails where a repository's
  * reference or a request was lost. Where a test has freed rig_engine itself
  * and set it to NULL, only the former. */
@@ -70,7 +76,7 @@ struct rig_txn {
 	uint64_t id; /* 0: the next free one */
 	uint32_t uid;
 	unsigned repo;
-	bool atomic, session, push;
+	bool atomic, session, push, deletes;
 	uint32_t deadline_ms;
 	/* Less 1; 0: the client names none. */
 	uint32_t ref_lock_timeout_ms, packed_refs_timeout_ms;
@@ -102,14 +108,25 @@ void rig_pass(int64_t ns); /* time passes, then run */
 void rig_admit(struct txn *txn);     /* as it is; takes it off the list */
 void rig_admit_one(struct txn *txn); /* with a repository */
 void rig_admit_all(void);            /* with a repository; then run */
+/* Turned away, though opened unless STATUS is REFD_NOREPO; then run. */
+void rig_refuse(struct txn *txn, enum refd_status status, const char *why);
 /* Decides all that is undecided: ok; or prepares it, or lets go of it. */
 void rig_apply(struct window *w);
 void rig_back(struct window *w); /* as it is */
 void rig_back_all(void);         /* rig_apply, rig_back, run */
+/* The window that waits is this step of a session with NR refs, alone in it;
+ * rig_apply, rig_back, run. */
+void rig_expect_window(enum window_session session, size_t nr);
+/* NAME, in the window that waits longest, will go back undone: for AGAIN. */
+void rig_give_back(const char *name, enum txn_again again);
 /* The update of that name in W, or NULL. */
 struct txn_update *rig_find(struct window *w, const char *name);
 size_t rig_count(const struct window *w);
 void rig_found(struct store_query *q, bool found);
+
+/* It was answered once: OUTCOME, and STATUS for both of two refs. */
+void rig_expect_results(const struct rig_ask *ask, enum refd_outcome outcome,
+    enum refd_status status);
 
 /* Submits a session, admits, prepares; it has been told so. */
 struct rig_ask *rig_prepare(const struct rig_txn *t);

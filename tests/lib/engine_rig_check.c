@@ -63,6 +63,37 @@ static void check_apart(const struct window *w, size_t i, size_t k,
 	}
 }
 
+static bool deletes_in(const struct window *w, unsigned repo)
+{
+	const struct txn_update *u;
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		for (k = 0; k < w->parts[i].nr; k++) {
+			u = w->parts[i].updates[k];
+			if (u->in_window && txn_update_deletes(u) &&
+			    rig_repo_of(u->txn) == repo)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Others of its repository are on their way, and U is one too. What a session
+ * holds is none of the engine's business. */
+static bool waits_to_delete(const struct txn_update *u)
+{
+	const struct window *w;
+
+	if (!txn_update_deletes(u))
+		return false;
+	LL_FOREACH(rig_windows, w)
+		if (w->session != WINDOW_COMMIT && w->session != WINDOW_ABORT &&
+		    deletes_in(w, rig_repo_of(u->txn)))
+			return true;
+	return false;
+}
+
 static bool came_before(const struct txn_update *v, const struct txn_update *u)
 {
 	return v->txn == u->txn ? v < u : v->txn->peer.pid < u->txn->peer.pid;
@@ -117,6 +148,7 @@ static void check_part(const struct window *w, size_t i)
 		LL_FOREACH(rig_windows, other)
 			check_apart(other, 0, 0, u);
 		check_order(u);
+		MUST(!waits_to_delete(u));
 	}
 	if (part->txn->req.atomic && nr_live == 0)
 		MUST(part->nr == part->txn->nr_updates);
@@ -234,7 +266,8 @@ static bool could_go(const struct txn_update *u)
 {
 	size_t i, k;
 
-	if (u->status != REFD_PENDING || u->retry_ns > rig_now)
+	if (u->status != REFD_PENDING || u->retry_ns > rig_now ||
+	    waits_to_delete(u))
 		return false;
 	for (i = 0; i < rig_nr_asks; i++) {
 		if (!is_waiting(&rig_asks[i]) || rig_asks[i].is_prepared)

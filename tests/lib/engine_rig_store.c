@@ -34,7 +34,14 @@ static struct store_query *answered;
 static void store_fake_admit(void *ctx, struct txn *txn)
 {
 	(void)ctx;
+	txn_lay_out(txn);
 	LL_APPEND(rig_admissions, txn);
+}
+
+static void store_fake_discard(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	txn_free(txn);
 }
 
 static void store_fake_apply(void *ctx, struct window *w)
@@ -109,6 +116,7 @@ void rig_store_setup(struct engine_store *store)
 		.history_stop = store_fake_history_stop,
 		.reap = store_fake_reap,
 		.release = store_fake_release,
+		.discard = store_fake_discard,
 		.repo_key = store_fake_key,
 		.repo_path = store_fake_path,
 		.lanes = rig_config.lanes };
@@ -130,6 +138,7 @@ void rig_admit_one(struct txn *txn)
 
 	txn->repo = calloc(1, sizeof(*txn->repo));
 	txn->repo->key = rig_repo_of(txn);
+	txn->limits = rig_config.of_repo;
 	if (rig_owners > 0)
 		txn->repo_as.uid = (uint32_t)(txn->repo->key % rig_owners);
 	txn->repo->ask = ask;
@@ -144,6 +153,18 @@ void rig_admit_all(void)
 	struct txn *txn;
 
 	while ((txn = rig_admissions) != NULL)
+		rig_admit_one(txn);
+	rig_run();
+}
+
+void rig_refuse(struct txn *txn, enum refd_status status, const char *why)
+{
+	txn->refused = status;
+	txn->why = strdup(why);
+	/* A repository may have been opened before, or not. */
+	if (status == REFD_NOREPO)
+		rig_admit(txn);
+	else
 		rig_admit_one(txn);
 	rig_run();
 }
@@ -204,6 +225,22 @@ void rig_back_all(void)
 		rig_back(w);
 	}
 	rig_run();
+}
+
+void rig_expect_window(enum window_session session, size_t nr)
+{
+	ck_assert_ptr_nonnull(rig_windows);
+	ck_assert_int_eq(rig_windows->session, session);
+	ck_assert_uint_eq(rig_windows->nr_parts, 1);
+	ck_assert_uint_eq(rig_count(rig_windows), nr);
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	rig_run();
+}
+
+void rig_give_back(const char *name, enum txn_again again)
+{
+	rig_find(rig_windows, name)->again = again;
 }
 
 struct txn_update *rig_find(struct window *w, const char *name)

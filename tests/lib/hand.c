@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/lockfile.h"
-#include "daemon/store/loose.h"
-#include "daemon/store/reflog.h"
+#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/refs/reflog.h"
 
 #define MEMBERS_MAX 16
 
@@ -211,8 +211,6 @@ static int publish_all(struct work *k)
 int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 {
 	struct work k = { .h = h, .sys = h->w->sys, .nr = nr };
-	enum refd_status status;
-	char *why;
 	size_t i;
 	int r = 0;
 
@@ -228,12 +226,9 @@ int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 	for (i = 0; i < nr; i++)
 		if (members[i].index >= k.rec.nr_updates)
 			k.rec.nr_updates = members[i].index + 1;
-	k.repo = repos_get(&h->w->store.repos,
-	    h->repo != NULL ? h->repo : WORLD_REPO, &status, &why);
-	if (k.repo == NULL) {
-		free(why);
+	k.repo = world_repo(h->w, h->repo != NULL ? h->repo : WORLD_REPO);
+	if (k.repo == NULL)
 		return -EIO;
-	}
 	for (i = 0; i < nr; i++) {
 		k.dirfds[i] = repo_open_worktree(k.sys, k.repo,
 		    members[i].worktree != NULL ? members[i].worktree : "");

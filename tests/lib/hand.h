@@ -7,7 +7,7 @@
 #ifndef TESTS_LIB_HAND_H
 #define TESTS_LIB_HAND_H
 
-#include "daemon/store/record.h"
+#include "daemon/store/journal/record.h"
 #include "tests/lib/world.h"
 
 #define HAND_ALL 1000

@@ -94,7 +94,7 @@ check 'its mark' [ -f $socket.replayed ]
 is 'its state is its own' 'git 700' "$(stat -c '%U %a' /var/lib/refd)"
 check 'before ssh' grep -q 'ssh.service' <<<"$(show Before)"
 check 'logs with priorities' [ -n "$(journalctl -q -u refd -p info -o cat |
-	grep '^serving on')" ]
+	grep '^event=serving ')" ]
 
 # ---- ready is recovered ----
 
@@ -144,7 +144,7 @@ is 'no locks' '' "$(find /srv/git -name '*.lock')"
 
 configure '[window]' 'refs = 77'
 check 'reload' systemctl reload refd.service
-check 'is applied' await 5 logged 'window.refs is 77 now, it was 1000'
+check 'is applied' await 5 logged 'key=window.refs was="1000" is="77"'
 pid=$(show MainPID)
 configure '[window]' 'ref = 77'
 systemctl reload refd.service 2>/dev/null
@@ -164,7 +164,7 @@ as git touch /srv/git/hang
 update git /srv/git/a.git refs/heads/hung "$one" &
 hung=$!
 check 'a flush that hangs is not' await 15 restarted "$before"
-check 'and the log says why' logged 'commit to the journal has not come back'
+check 'and the log says why' logged 'event=journal-hangs'
 rm /srv/git/hang
 wait $hung
 is 'who waits is answered all the same' 0 $?
@@ -177,7 +177,7 @@ systemctl restart refd.service
 
 systemctl stop refd.service
 is 'stopped' 'inactive success' "$(show ActiveState) $(show Result)"
-check 'finished first' logged 'finishing [0-9]+ transactions'
+check 'finished first' logged 'event=stopping .*transactions=[0-9]+'
 is 'the socket stays' listening "$(show SubState refd.socket)"
 check 'and its directory, and the mark' [ -S $socket -a -f $socket.replayed ]
 check 'the next client has it started' update git /srv/git/a.git \

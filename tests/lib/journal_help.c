@@ -1,9 +1,12 @@
 #include "tests/lib/journal_help.h"
 
 #include <check.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/lib/tmp.h"
 
 #define ROWS_MAX  1024
 #define BYTES_MIN 16
@@ -28,6 +31,32 @@ struct journal *help_open(const struct sys *sys, const char *dir,
 	ck_assert_msg(r == 0, "journal_open: %d, %s", r, why);
 	ck_assert_ptr_null(why);
 	return j;
+}
+
+struct journal *help_open_here(void)
+{
+	return help_open(&sys_kernel, tmp_root, NULL);
+}
+
+void help_close(struct journal *j)
+{
+	ck_assert_int_eq(journal_close(j), 0);
+}
+
+int64_t help_ask(const char *sql)
+{
+	char path[4200];
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	int64_t value;
+
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+	value = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return value;
 }
 
 int help_try_open(const struct sys *sys, const char *dir, const char *vfs,

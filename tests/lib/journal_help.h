@@ -8,14 +8,20 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "daemon/store/journal.h"
+#include "daemon/store/journal/journal.h"
 
 #define HELP_BOOT "00000000-0000-4000-8000-000000000001"
 #define HELP_UID  1000
 
 struct journal *help_open(const struct sys *sys, const char *dir,
     const char *vfs);
+/* In tmp_root (tests/lib/tmp.h), by the kernel's own calls. */
+struct journal *help_open_here(void);
+void help_close(struct journal *j);
+/* One number out of the database in tmp_root, with nobody at work in it. */
+int64_t help_ask(const char *sql);
 /* What journal_open() answers; the journal is closed again. WHY may be NULL,
  * else to be freed. */
 int help_try_open(const struct sys *sys, const char *dir, const char *vfs,

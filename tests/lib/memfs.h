@@ -116,6 +116,7 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns);
 	X(WRITE_OUT_WAIT, write_out_wait)                                      \
 	X(FLOCK_TRY, flock_try)                                                \
 	X(DROP_CACHE, drop_cache)                                              \
+	X(CACHE_HOLDS, cache_holds)                                            \
 	X(DIR_OPEN, dir_open)                                                  \
 	X(DIR_NEXT, dir_next)
 
@@ -207,6 +208,10 @@ void memfs_write_bytes(struct memfs *fs, const char *path, const void *buf,
 void memfs_symlink(struct memfs *fs, const char *target, const char *path);
 void memfs_chown(struct memfs *fs, const char *path, uint32_t uid,
     uint32_t gid);
+
+/* Another process has PATH mapped, or has not any more: nothing of it is
+ * dropped from memory. */
+void memfs_map(struct memfs *fs, const char *path, bool mapped);
 
 /* The content, NUL-terminated, to be freed; NULL when there is no such file.
  * LEN may be NULL. */

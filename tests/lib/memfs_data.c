@@ -42,6 +42,23 @@ size_t data_read(const struct inode *node, void *buf, size_t len, size_t off)
 	return len;
 }
 
+size_t data_read_disk(const struct inode *node, void *buf, size_t len,
+    size_t off)
+{
+	size_t there;
+
+	if (node->data_dirty)
+		return data_read(node, buf, len, off);
+	if (off >= node->now.len || len == 0)
+		return 0;
+	len = smaller(len, node->now.len - off);
+	memset(buf, 0, len);
+	there = off < node->disk.len ? smaller(len, node->disk.len - off) : 0;
+	if (there > 0)
+		memcpy(buf, node->disk.p + off, there);
+	return len;
+}
+
 static void copy(struct bytes *to, const struct bytes *from, size_t len)
 {
 	if (len > 0)

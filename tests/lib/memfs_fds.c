@@ -60,7 +60,9 @@ static ssize_t m_pread(const struct sys *sys, int fd, void *buf, size_t len,
 	if (r == 0)
 		r = may_read(open);
 	if (r == 0)
-		r = (ssize_t)data_read(open->node, buf, len, (size_t)offset);
+		r = (ssize_t)(open->flags & O_DIRECT ?
+			data_read_disk(open->node, buf, len, (size_t)offset) :
+			data_read(open->node, buf, len, (size_t)offset));
 	pthread_mutex_unlock(&fs->lock);
 	return r;
 }
@@ -277,19 +279,6 @@ static int m_syncfs(const struct sys *sys, int fd)
 	return sync_call(sys, MEMFS_SYNCFS, fd, SYNC_MOUNT);
 }
 
-static int m_drop_cache(const struct sys *sys, int fd)
-{
-	struct memfs *fs;
-	struct memfs_open *open;
-	int r = enter_fd(sys, MEMFS_DROP_CACHE, fd, &fs, &open);
-
-	if (r == 0 && open->flags & O_PATH)
-		r = -EBADF;
-	if (r == 0)
-		data_drop_clean(open->node);
-	return memfs_leave(fs, r);
-}
-
 /* ---- the rest ---- */
 
 static int m_mount_id(const struct sys *sys, int fd, uint64_t *id)
@@ -471,7 +460,6 @@ void memfs_fds_table(struct sys *sys)
 	sys->fdatasync = m_fdatasync;
 	sys->syncfs = m_syncfs;
 	memfs_out_table(sys);
-	sys->drop_cache = m_drop_cache;
 	sys->mount_id = m_mount_id;
 	sys->fs_type = m_fs_type;
 	sys->fd_path = m_fd_path;

@@ -149,6 +149,17 @@ void memfs_chown(struct memfs *fs, const char *path, uint32_t uid, uint32_t gid)
 	pthread_mutex_unlock(&fs->lock);
 }
 
+void memfs_map(struct memfs *fs, const char *path, bool mapped)
+{
+	struct inode *node;
+
+	pthread_mutex_lock(&fs->lock);
+	node = find(fs, path);
+	must(node == NULL ? -ENOENT : 0, "map", path);
+	node->is_mapped = mapped;
+	pthread_mutex_unlock(&fs->lock);
+}
+
 char *memfs_read(struct memfs *fs, const char *path, size_t *len)
 {
 	struct inode *node;

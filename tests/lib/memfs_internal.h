@@ -77,6 +77,7 @@ struct inode {
 	size_t cut_to; /* the smallest size since the last sync */
 	int64_t disk_mtime;
 	bool data_dirty, time_dirty, has_ghosts, is_listed;
+	bool is_mapped; /* its pages stay */
 	unsigned sync_errors;
 	TAILQ_ENTRY(inode) dirty_link; /* where any of these is so */
 };
@@ -260,6 +261,9 @@ int inode_path(struct inode *node, char *buf, size_t size);
 /* ---- memfs_data.c ---- */
 
 size_t data_read(const struct inode *node, void *buf, size_t len, size_t off);
+/* What O_DIRECT reads: dirty pages are written out before. */
+size_t data_read_disk(const struct inode *node, void *buf, size_t len,
+    size_t off);
 /* Bytes written, fewer where the room ends; -ENOSPC, -EFBIG. */
 ssize_t data_write(struct inode *node, const void *buf, size_t len, size_t off);
 void data_truncate(struct inode *node, size_t size);

@@ -1,6 +1,10 @@
 /*
- * The calls of struct sys that write data out without a flush.
+ * The calls of struct sys that write data out without a flush,
+ * and of those about the page cache.
  */
+#include <errno.h>
+#include <fcntl.h>
+
 #include "tests/lib/memfs_internal.h"
 
 /* Once written out only the drive's own memory could lose it, and that is
@@ -30,6 +34,35 @@ static int m_write_out_wait(const struct sys *sys, int fd)
 	return write_out(sys, MEMFS_WRITE_OUT_WAIT, fd);
 }
 
+/* ---- the page cache ---- */
+
+static int on_cache(const struct sys *sys, enum memfs_call call, int fd)
+{
+	struct memfs *fs;
+	struct memfs_open *open;
+	int r = memfs_enter_fd(sys, call, fd, &fs);
+
+	if (r == 0)
+		r = memfs_fd_get(fs, fd, &open);
+	if (r == 0 && open->flags & O_PATH)
+		r = -EBADF;
+	if (r == 0 && call == MEMFS_CACHE_HOLDS)
+		r = open->node->is_mapped || open->node->data_dirty;
+	else if (r == 0 && !open->node->is_mapped)
+		data_drop_clean(open->node);
+	return memfs_leave(fs, r);
+}
+
+static int m_drop_cache(const struct sys *sys, int fd)
+{
+	return on_cache(sys, MEMFS_DROP_CACHE, fd);
+}
+
+static int m_cache_holds(const struct sys *sys, int fd)
+{
+	return on_cache(sys, MEMFS_CACHE_HOLDS, fd);
+}
+
 static int m_fsync_carries(const struct sys *sys, int fd)
 {
 	(void)fd;
@@ -41,4 +74,6 @@ void memfs_out_table(struct sys *sys)
 	sys->write_out_begin = m_write_out_begin;
 	sys->write_out_wait = m_write_out_wait;
 	sys->fsync_carries = m_fsync_carries;
+	sys->drop_cache = m_drop_cache;
+	sys->cache_holds = m_cache_holds;
 }

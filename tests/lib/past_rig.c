@@ -1,6 +1,7 @@
 #include "tests/lib/past_rig.h"
 
 #include <check.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,17 @@ static void say(char *said, size_t size, const struct refd_answer *ans)
 		    c->status != REFD_OK ? ":" : "",
 		    c->status != REFD_OK ? refd_status_name(c->status) : "");
 	}
+}
+
+void past_sql(const char *file, const char *sql)
+{
+	char path[4200];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/%s", tmp_root, file);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
 }
 
 const char *past_told(struct store_history *ask, unsigned *pages)

@@ -6,8 +6,8 @@
 #ifndef TESTS_LIB_PAST_RIG_H
 #define TESTS_LIB_PAST_RIG_H
 
-#include "daemon/store/history.h"
-#include "daemon/store/record.h"
+#include "daemon/store/history/history.h"
+#include "daemon/store/journal/record.h"
 
 struct past_rig {
 	struct sys sys; /* the kernel's, with clocks of its own */
@@ -52,6 +52,9 @@ uint64_t past_commit(struct past_record *r);
 uint64_t past_update(uint64_t repo, const char *ref);
 /* NR of them with few flushes: every third of X, the others of Y. */
 void past_updates(uint64_t repo, unsigned nr, const char *x, const char *y);
+
+/* Statements done in a database file beside them. */
+void past_sql(const char *file, const char *sql);
 
 /* A question of root's; its strings are borrowed. */
 struct store_history *past_ask(enum refd_verb verb);

@@ -260,7 +260,14 @@ class Updater(Client):
 
 def journal():
     """By ref: its changes, in order. Every value's record, ok or not."""
-    got = run(REFD, 'log', '--repo', SERVER, '--reverse', '--json')
+    for _ in range(300):
+        got = run(REFD, 'log', '--repo', SERVER, '--reverse', '--json')
+        if got.returncode == 0:
+            break
+        # The daemon may be killed once more.
+        time.sleep(0.1)
+    else:
+        wrong(f'no log: {got.returncode} {got.stderr}')
     changes = collections.defaultdict(list)
     for line in got.stdout.splitlines():
         d = json.loads(line)

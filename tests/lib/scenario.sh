@@ -111,6 +111,8 @@ is() { # NAME WANTED GOT
 # the rest of it saw.
 finish() {
 	local report='(Address|Thread|Leak)Sanitizer|runtime error:'
+	# What gcov counted is written at a clean end alone.
+	[ -z "${STOP_IN_THE_END:-}" ] || stop_daemon
 	if grep -qE "$report" "$LOG" 2>/dev/null; then
 		not_ok sanitizer "$(grep -m1 -E "$report" "$LOG")"
 	fi

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "tests/lib/tmp.h"
+#include "tests/lib/txn_help.h"
 
 struct store *sr_store;
 const struct sys *sr_sys = &sys_kernel;
 char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
 uint64_t sr_found_count;
 int64_t sr_interval_ns = 20 * 1000000;
+enum refd_durability sr_mode = REFD_DURABILITY_JOURNAL;
 static int wake_fd;
 
 static void wake(void *arg)
@@ -46,8 +48,9 @@ uint64_t sr_open_parked(void)
 		.state_dir = sr_state,
 		.roots = roots,
 		.nr_roots = 1,
-		.durability = REFD_DURABILITY_JOURNAL,
+		.durability = sr_mode,
 		.checkpoint_interval_ns = sr_interval_ns,
+		.durability_interval_ns = sr_interval_ns,
 		.prepare_max_ns = 10 * 1000000,
 		.max_open_repos = 4,
 		.wake = wake,
@@ -114,30 +117,6 @@ void sr_teardown(void)
 	tmp_teardown();
 }
 
-struct txn *sr_own_txn(const struct refd_request *req)
-{
-	struct refd_request_decoder *dec = refd_request_decoder_new();
-	struct pkt_buf buf = { NULL, 0, 0, false };
-	struct refd_request own;
-	enum refd_status status;
-	struct txn *txn = NULL;
-	const char *why;
-	struct pkt pkt;
-	size_t at = 0;
-
-	refd_request_encode(req, &buf);
-	while (at < buf.len) {
-		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
-		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
-		    REFD_DECODE_DONE)
-			txn = txn_new(&own);
-	}
-	ck_assert_ptr_nonnull(txn);
-	refd_request_decoder_free(dec);
-	pkt_buf_done(&buf);
-	return txn;
-}
-
 struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
     const char *name, const char *hex)
 {
@@ -151,7 +130,7 @@ struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
 		.nr_updates = 1 };
 
 	ck_assert_int_eq(refd_oid_parse(hex, &update.new_oid), 0);
-	return sr_own_txn(&req);
+	return txn_help_own(&req);
 }
 
 struct store_done sr_wait_done(void)

@@ -13,8 +13,9 @@ extern struct store *sr_store;
 extern const struct sys *sr_sys;
 extern char sr_state[4096], sr_repo[4096];
 extern char sr_commit[REFD_OID_HEX + 1]; /* in the repository; no ref's */
-extern int64_t sr_interval_ns;  /* of checkpoints, from the next sr_open() */
-extern uint64_t sr_found_count; /* what recovery had to say */
+extern int64_t sr_interval_ns; /* of checkpoints, from the next sr_open() */
+extern enum refd_durability sr_mode; /* from the next sr_open(): journal */
+extern uint64_t sr_found_count;      /* what recovery had to say */
 
 void sr_setup(void);
 /* The same without sr_open(). */
@@ -26,8 +27,6 @@ void sr_open(void);            /* recovers, and starts; nothing may be parked */
 uint64_t sr_open_parked(void); /* how much is parked */
 void sr_close(void);
 
-/* One that owns what it holds, as if REQ came by the wire. */
-struct txn *sr_own_txn(const struct refd_request *req);
 /* An update of NAME to HEX, which owns what it holds, as one that came by the
  * wire; all zeroes deletes. */
 struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/lib/sysvfs.h"
+#include "tests/lib/txn_help.h"
 
 static const char *const roots[] = { "/srv" };
 static const char vfs_name[] = "world";
@@ -215,6 +216,8 @@ static void init_applier(struct world *w)
 	struct applier *ap = &w->store.applier;
 
 	repos_init(&w->store.repos, w->sys, w->store.journal, roots, 1, 16);
+	w->store.repos.doubts = w->store.doubts;
+	w->store.repos.has_failed = doubts_any(w->store.doubts);
 	w->store.repos.configure = configure;
 	ap->sys = w->sys;
 	ap->repos = &w->store.repos;
@@ -228,6 +231,17 @@ static void init_applier(struct world *w)
 	ap->owe = owe;
 	ap->keep = keep;
 	ap->arg = w;
+}
+
+static int open_doubts(struct store *s)
+{
+	int r,
+	    fd = SYS(s->sys, openat, AT_FDCWD, state_dir,
+		O_RDONLY | O_DIRECTORY, 0);
+
+	r = fd < 0 ? fd : doubts_open(s->sys, fd, s->boot_id, &s->doubts);
+	SYS(s->sys, close, fd);
+	return r;
 }
 
 int world_start(struct world *w)
@@ -244,9 +258,12 @@ int world_start(struct world *w)
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	if (w->vfs == NULL)
 		return -ENOMEM;
-	r = journal_open(&cfg, &w->store.journal, &why);
+	r = open_doubts(&w->store);
+	if (r == 0)
+		r = journal_open(&cfg, &w->store.journal, &why);
 	free(why);
 	if (r != 0) {
+		doubts_free(w->store.doubts);
 		sysvfs_free(w->vfs);
 		return r < 0 ? r : -EIO;
 	}
@@ -266,8 +283,8 @@ void world_crash(struct world *w)
 	store_stop(&w->store);
 	repos_done(&w->store.repos);
 	journal_close(w->store.journal);
+	doubts_free(w->store.doubts);
 	free(w->store.fatal);
-	w->store.fatal = NULL;
 	sysvfs_free(w->vfs);
 	w->up = false;
 }
@@ -293,92 +310,23 @@ int world_stop(struct world *w)
 
 /* ---- one transaction ---- */
 
-/* Fills in one update from "a=2:1" or "-a:1"; its names are malloc'd. */
-static void parse_update(char *spec, struct refd_update *u)
-{
-	char *old, *value, *target;
-
-	memset(u, 0, sizeof(*u));
-	u->no_deref = spec[0] == '!';
-	spec += u->no_deref;
-	old = strchr(spec, ':');
-	if (old != NULL) {
-		*old++ = '\0';
-		u->has_old = true;
-		if (*old == '>')
-			u->old_target = world_full_name(old + 1);
-		else
-			u->old_oid = world_oid(*old);
-	}
-	u->action = REFD_UPDATE;
-	if (spec[0] == '-')
-		u->action = u->old_target ? REFD_SYMREF_DELETE : REFD_DELETE;
-	target = strchr(spec, '>');
-	if (spec[0] == '-') {
-		spec++;
-	} else if (target != NULL) {
-		*target++ = '\0';
-		u->action = REFD_SYMREF_UPDATE;
-		u->target = world_full_name(target);
-	} else {
-		value = strchr(spec, '=');
-		assert(value != NULL);
-		*value++ = '\0';
-		u->new_oid = world_oid(*value);
-	}
-	u->name = world_full_name(spec);
-}
-
 static struct txn *make_txn(struct world *w, const char *spec, bool atomic)
 {
 	char committer[80];
-	struct refd_update updates[64];
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1,
 		.git_dir = WORLD_REPO,
 		.atomic = atomic,
+		.durability = w->asked,
 		.umask = 022,
 		.committer = committer,
-		.message = "test",
-		.updates = updates };
-	struct refd_request_decoder *dec;
-	struct refd_request own;
-	enum refd_status status;
-	const char *why;
-	struct pkt_buf buf = { NULL, 0, 0, false };
-	char *copy, *rest, *word;
-	struct txn *txn = NULL;
-	struct pkt pkt;
-	size_t at = 0;
-	long n;
+		.message = "test" };
 
 	snprintf(committer, sizeof(committer),
 	    "A U Thor <a@example.org> %u +0000", 1700000000 + w->seconds);
 	w->seconds += !w->clock_stands;
-	rest = copy = strdup(spec);
-	while ((word = strsep(&rest, ";")) != NULL)
-		parse_update(word, &updates[req.nr_updates++]);
-	free(copy);
-	req.request_id = 1;
-	req.durability = w->asked;
 	refd_txid_make(&req.txid);
-	/* Through the wire, so that the request owns what it holds. */
-	refd_request_encode(&req, &buf);
-	dec = refd_request_decoder_new();
-	while ((n = pkt_parse(buf.data + at, buf.len - at, &pkt)) > 0) {
-		at += (size_t)n;
-		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
-		    REFD_DECODE_DONE)
-			txn = txn_new(&own);
-	}
-	refd_request_decoder_free(dec);
-	pkt_buf_done(&buf);
-	while (req.nr_updates-- > 0) {
-		free((void *)(uintptr_t)updates[req.nr_updates].name);
-		free((void *)(uintptr_t)updates[req.nr_updates].target);
-		free((void *)(uintptr_t)updates[req.nr_updates].old_target);
-	}
-	assert(txn != NULL);
-	return txn;
+	return txn_help_of(&req, spec);
 }
 
 /* All undecided updates of TXNS as one window. */
@@ -426,15 +374,37 @@ static void look_at_objects(struct txn *txn)
 	}
 }
 
+struct repo *world_repo(struct world *w, const char *git_dir)
+{
+	struct store *s = &w->store;
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+	int r = 0;
+
+	repo = repos_get(&s->repos, git_dir, &status, &why);
+	if (repo == NULL) {
+		free(why);
+		return NULL;
+	}
+	/* What the barrier would do. */
+	if (!barrier_is_settled(s, repo)) {
+		r = barrier_sync(s, repo->fs, repo->fs->objects_fd);
+		if (r == 0)
+			r = barrier_settle(s, repo);
+	}
+	if (r == 0)
+		return repo;
+	repo_put(&s->repos, repo);
+	return NULL;
+}
+
 struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 {
 	struct txn *txn = make_txn(w, spec, atomic);
-	enum refd_status status;
-	char *why;
 
-	txn->repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	txn->repo = world_repo(w, WORLD_REPO);
 	if (txn->repo == NULL) {
-		free(why);
 		txn_free(txn);
 		return NULL;
 	}

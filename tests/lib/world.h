@@ -78,6 +78,8 @@ int world_tick(struct world *w);
  * was short; world_done() it.
  */
 struct txn *world_apply(struct world *w, const char *spec, bool atomic);
+/* The repository at GIT_DIR, open, and known for good: a reference, or NULL. */
+struct repo *world_repo(struct world *w, const char *git_dir);
 /* Several as one window: each is begun, which may fail as above, then all are
  * applied. */
 struct txn *world_begin(struct world *w, const char *spec, bool atomic);
@@ -98,5 +100,9 @@ char world_ref(struct world *w, const char *name);
 /* How many lines of NAME's log go OLD to NEW; -1: the log is malformed. */
 int world_log_count(struct world *w, const char *name, char old, char new_c);
 bool world_has_log(struct world *w, const char *name);
+/* What no window and no recovery may leave in WORLD_REPO: a lock, a
+ * packed-refs.new, a staged file. NULL, or which; read it before the next
+ * call. */
+const char *world_litter(struct world *w);
 
 #endif

@@ -95,3 +95,27 @@ bool world_has_log(struct world *w, const char *name)
 	free(full);
 	return memfs_exists(w->fs, path);
 }
+
+const char *world_litter(struct world *w)
+{
+	static char text[512];
+	const struct sys *sys = memfs_other(w->fs);
+	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	bool any = locks[0] != '\0';
+
+	snprintf(text, sizeof(text), "locks are left: %s", locks);
+	free(locks);
+	if (any)
+		return text;
+	if (memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"))
+		return "packed-refs.new is left";
+	if (SYS(sys, dir_open, AT_FDCWD, WORLD_REPO "/refd/stage", &dir) < 0)
+		return NULL;
+	any = SYS(sys, dir_next, dir, &entry) > 0;
+	if (any)
+		snprintf(text, sizeof(text), "%s is left, staged", entry.name);
+	SYS(sys, dir_close, dir);
+	return any ? text : NULL;
+}

@@ -124,7 +124,8 @@ kind, body = c.ask("log", ["ref refs/heads/a", "limit 1"])
 shows("log", ("records", 1),
       (kind, sum(p.startswith(b"change ") for p in body)))
 at = next(p for p in body if p.startswith(b"next ")).decode()[5:]
-waits = c.send("watch", ["ref refs/heads/w"])
+# From AT on, since the update may overtake a watch from "now" on.
+waits = c.send("watch", ["ref refs/heads/w", "after " + at])
 update([("create refs/heads/w", two)])
 kind, body = c.wait(waits)
 shows("watch", [("refs/heads/w", two)],

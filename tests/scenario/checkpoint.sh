@@ -8,6 +8,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 never() {
 	printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
@@ -55,13 +57,8 @@ bounded() {
 # ---- who may ask ----
 
 asked_by_others() {
-	if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-		skip 'asked for by others' 'only root can be somebody else'
-		return
-	fi
-	chmod 755 "$T"
-	setpriv --reuid 65534 --clear-groups "$REFD" checkpoint \
-		--socket "$SOCKET" 2>/dev/null
+	with_people 'asked for by others' || return
+	as 65534 "$REFD" checkpoint --socket "$SOCKET" 2>/dev/null
 	is 'asked for by others: denied' 128 $?
 }
 

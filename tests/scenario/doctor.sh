@@ -379,9 +379,12 @@ daemons() {
 	end_pretending
 	pretend 'refd version=1' 'software refd/0.1' 'state serving' \
 		"${rest[@]}" -- 'answer 1 pairs' 'pair fatal no room' \
-		'pair awaiting_repos 2'
+		'pair awaiting_repos 2' 'pair flush_hangs_s 20' \
+		'pair doubted_filesystems 1'
+	sees fs-failed --socket "$T/fake.sock"
 	sees daemon-fatal --socket "$T/fake.sock"
 	sees recovery-awaits --socket "$T/fake.sock"
+	sees flush-hangs --socket "$T/fake.sock"
 	end_pretending
 	pretend 'refd version=9'
 	sees daemon-protocol --socket "$T/fake.sock"

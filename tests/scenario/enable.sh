@@ -9,6 +9,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 # git's system configuration is one of this test's own.
 unset GIT_CONFIG_NOSYSTEM
@@ -108,10 +110,6 @@ refused() { # REPORTED-AS NAME WORDS [OPTION...]
 	check "$name: left alone" diff "$T/before" "$T/after"
 }
 
-as_nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-}
-
 refusals() {
 	new_repo bad.git bare
 	git -C "$T/bad.git" config receive.shallowUpdate true
@@ -134,14 +132,10 @@ refusals() {
 		refused "extensions.${format% *}" odd.git 'refd does not serve'
 		rm -rf "$T/odd.git"
 	done
-	if [ "$(id -u)" -ne 0 ]; then
-		skip 'other owners' 'only root can act for others'
-		return
-	fi
+	with_people 'other owners' || return
 	new_repo alien.git bare
 	picture alien.git >"$T/before"
-	chmod 755 "$T"
-	if REFD_STATE=$T/nobody as_nobody "$REFD" enable "$T/alien.git" \
+	if REFD_STATE=$T/nobody as 65534 "$REFD" enable "$T/alien.git" \
 		>"$T/said" 2>&1; then
 		not_ok 'another'\''s repository' "$(cat "$T/said")"
 	else

@@ -106,11 +106,13 @@ one_by_one() {
 	costs linkat EIO io refs/heads/a refs/heads/a "$two"
 	costs linkat ENOSPC nospace refs/heads/b refs/heads/b "$two"
 	costs linkat EDQUOT nospace refs/heads/c refs/heads/c "$two"
+	costs mkdirat EIO io refs/heads/l/x refs/heads/l/x "$two"
 	costs mkdirat ENOSPC nospace refs/heads/n/x refs/heads/n/x "$two"
 	costs mkdirat EDQUOT nospace refs/heads/m/x refs/heads/m/x "$two"
 	# packed-refs.new, and what is renamed.
 	costs fsync EIO io refs/heads/packed/a -d refs/heads/packed/a
 	costs fsync ENOSPC nospace refs/heads/packed/b -d refs/heads/packed/b
+	costs fsync EDQUOT nospace refs/heads/packed/d -d refs/heads/packed/d
 	costs renameat EIO io refs/heads/packed/c -d refs/heads/packed/c
 	costs renameat EDQUOT nospace refs/heads/d refs/heads/d "$two"
 	# The journal's write is definite; its sync is found out.
@@ -119,6 +121,7 @@ one_by_one() {
 	costs pwrite64 EDQUOT nospace refs/heads/f refs/heads/f "$one"
 	costs fdatasync EIO ok refs/heads/g refs/heads/g "$two"
 	costs fdatasync ENOSPC ok refs/heads/h refs/heads/h "$two"
+	costs fdatasync EDQUOT ok refs/heads/h refs/heads/h "$one"
 	is 'it is the same daemon' "$pid" "$DAEMON"
 	check 'it is alive' kill -0 "$DAEMON"
 }
@@ -164,21 +167,20 @@ gone_for_good() {
 
 # All that was published there may be lost: it is redone before the next update,
 # however far off the next checkpoint.
-barrier_fails() {
-	local before
-	three=$(new_commit repo.git three "$two")
+barrier_fails() { # ERRNO WANTED
+	local before what="syncfs $1"
+	three=$(new_commit repo.git "$what" "$two")
 	before=$(at refs/heads/a)
-	failing syncfs EIO
+	failing syncfs "$1"
 	update refs/heads/a "$three"
 	mended
-	is 'syncfs EIO: the answer' io "$status"
-	is 'syncfs EIO: the value' "$before" "$(at refs/heads/a)"
-	no_litter 'syncfs EIO'
+	is "$what: the answer" "$2" "$status"
+	is "$what: the value" "$before" "$(at refs/heads/a)"
+	no_litter "$what"
 	update refs/heads/a "$three"
-	is 'syncfs EIO: and once more' ok "$status"
-	is 'syncfs EIO: its records were redone' 0 \
+	is "$what: and once more" ok "$status"
+	is "$what: its records were redone" 0 \
 		"$("$REFD" status | sed -n 's/^awaiting_refs: //p')"
-	check 'the daemon stops' stop_daemon
 }
 
 # ---- a disk that takes no more ----
@@ -262,7 +264,10 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
 	one_by_one
 	unfinished
 	gone_for_good 2>/dev/null
-	barrier_fails
+	barrier_fails EIO io
+	barrier_fails ENOSPC nospace
+	barrier_fails EDQUOT nospace
+	check 'the daemon stops' stop_daemon
 else
 	skip failures 'no strace, or it may not trace'
 fi

@@ -7,6 +7,8 @@
 # shellcheck disable=SC2317 # the functions that wait_for calls
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 wait_for() { # SECONDS COMMAND...
 	local until=$((SECONDS + $1))
@@ -140,28 +142,14 @@ stop_daemon
 
 # ---- tenants ----
 
-if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-	skip 'tenants' 'only root can be several people'
-	finish
-fi
+with_people tenants || finish
 ALICE=64001 BOB=64002
-chmod 755 "$T"
 mkdir "$T/bin"
 cp "$REFD" "$T/bin/refd"
 printf '[daemon]\n\tallowUser = %s\n\tallowUser = %s\n' $ALICE $BOB >config
 start_daemon --config "$T/config"
-as() { # UID COMMAND...
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups env \
-		HOME="$T/of$uid" "$@"
-}
 for uid in $ALICE $BOB; do
-	install -d -o "$uid" -g "$uid" "$T/of$uid"
-	as "$uid" git init -q --bare "$T/of$uid/r.git"
-	as "$uid" git -C "$T/of$uid/r.git" commit-tree -m one \
-		"$(as "$uid" git -C "$T/of$uid/r.git" mktree </dev/null)" \
-		>"$T/commit.$uid"
+	repo_for "$uid" r.git >"$T/commit.$uid"
 done
 chmod 700 "$T/of$ALICE" "$T/of$BOB"
 tell() { # UID REF

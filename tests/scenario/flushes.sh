@@ -22,8 +22,8 @@ cat >"$T/config" <<'CONFIG'
 	interval = 3600000
 CONFIG
 
-attach() {
-	strace -f -y -q -o "$flushes" \
+attach() { # OPTION...
+	strace -f -y -q -o "$flushes" "$@" \
 		-e trace=fsync,fdatasync,syncfs,sync_file_range \
 		-p "$DAEMON" 2>"$T/strace.err" &
 	tracer=$!
@@ -150,6 +150,40 @@ check "32 clients: $journal flushes for $windows windows" \
 check "32 clients: no other flush, but for $barriers syncfs at most" \
 	test "$barriers" -le 1 -a "$packed $others" = '0 0'
 
+# Their ids, their names in the journal and their objects, then their refs; one
+# who comes while others are synced waits for the next.
+for i in {1..40}; do cp -r "$T/repo.git" "$T/new$i.git"; done
+rm -r "$T"/new*/refd
+crowd() {
+	local i pids=()
+	for i in {1..40}; do
+		"$REFD" update -C "$T/new$i.git" refs/heads/new "$one" &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+}
+cost_of crowd
+check "40 repositories seen first: $((journal + barriers)) flushes" \
+	test "$((journal + barriers))" -le 60
+check '... for the journal and the file system alone' \
+	test "$packed $others" = '0 0'
+is '... and each has its ref' 40 \
+	"$(cat "$T"/new*/refs/heads/new | grep -c "$one")"
+kill -INT "$tracer"
+reap "$tracer"
+
+# A sync of packed-refs.new that takes its time does so beside the journal's.
+new_repo beside.git bare
+three=$(new_commit beside.git three)
+"$REFD" enable "$T/beside.git" >/dev/null
+"$REFD" update -C "$T/beside.git" refs/heads/first "$three"
+check 'strace watches again, and makes fsync slow' \
+	attach -e inject=fsync:delay_enter=500000
+many 400 "create refs/heads/beside/# $three" |
+	"$REFD" update -C "$T/beside.git" --stdin >/dev/null
+is 'packed-refs.new is synced beside the journal' 1 "$(
+	grep -A1 'packed-refs.new> <unfinished' "$flushes" |
+		grep -c 'fdatasync(.*/journal.db-wal>')"
 kill -INT "$tracer"
 reap "$tracer"
 finish

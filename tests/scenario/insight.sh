@@ -81,6 +81,25 @@ unknown=$(grep -oh 'refd_[a-z_]*[a-z]' "$ROOT"/daemon/metrics/* | sort -u |
 	grep -vxFf <(sed -n 's/^\(refd_[a-z_]*\)[ {].*/\1/p' "$T/text"))
 is 'rules and dashboard name what there is' '' "$unknown"
 
+# ---- the log ----
+
+# Each event is in refd-daemon(8), and no other.
+cat "$ROOT"/daemon/*.c "$ROOT"/daemon/net/*.c | tr -d '\n\t' |
+	grep -oE '(log_(event|limited)|say)\([^"]*, *"[a-z-]+"' |
+	sed 's/.*"\(.*\)"/\1/' | sort -u >"$T/events"
+sed -n '/^\.Ss The log/,/^\.Ss/s/^\.It Cm //p' "$ROOT/daemon/refd-daemon.8" |
+	tr -d ' ' | tr , '\n' | sort >"$T/events.manual"
+is 'events that are logged, and those of the manual' '' \
+	"$(diff "$T/events" "$T/events.manual")"
+is 'each line of the log is one of pairs' '' "$(python3 - "$LOG" <<-'END'
+	import re, sys
+	line = re.compile(r'\S+Z (info|warning|error):( [a-z_]+=("([^"\\\\]|\\\\.)*"|[^" ]+))+')
+	for one in open(sys.argv[1]):
+	    if not line.fullmatch(one.rstrip("\n")):
+	        print(one)
+	END
+)"
+
 # ---- who waits for which lock, and what was slow ----
 
 : >"$T/a.git/refs/heads/x.lock"

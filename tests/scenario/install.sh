@@ -137,4 +137,5 @@ fi
 
 check 'make uninstall' mk uninstall
 is 'nothing is left' '' "$(find "$to" ! -type d)"
+is 'nor a directory of its own' '' "$(find "$to" -name '*refd*')"
 finish

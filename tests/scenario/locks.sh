@@ -3,7 +3,8 @@
 # guards waits as long as foreign locks are waited for and then is `locked`,
 # or is done as soon as the lock goes. The lock itself is never touched. The
 # same for packed-refs.lock, which deletions need, and HEAD.lock. Clients of
-# refd never see each other's locks: they are served in turn.
+# refd never see each other's locks: they are served in turn, also those that
+# rewrite packed-refs.
 # Alone: it looks at how long things take.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -157,5 +158,18 @@ repo=$T/repo.git
 	--clients 16 --txns 10 --oid "$one" --oid "$two" >"$T/storm"
 check 'sixteen clients on one ref: no lock failures' \
 	grep -q '"ok":160,"failed":{},"unknown":0' "$T/storm"
+
+# Each deletion rewrites packed-refs under its lock, and a flush takes long
+# enough for the next windows to find it held.
+stop_daemon
+LD_PRELOAD=$BUILD/tests/helper/preload_flush.so REFD_FLUSH_DELAY_US=20000 \
+	start_daemon
+seq 200 | sed "s|.*|create refs/heads/p/& $one|" |
+	git -C "$repo" update-ref --stdin
+git -C "$repo" pack-refs --all --prune
+seq 200 | xargs -P 50 -I{} "$REFD" update -C "$repo" -d refs/heads/p/{} \
+	2>"$T/refused"
+is 'fifty clients delete packed refs: no lock failures' '' "$(<"$T/refused")"
+is 'and all are gone' '' "$(git -C "$repo" for-each-ref refs/heads/p)"
 no_locks 'no lock is left' .
 finish

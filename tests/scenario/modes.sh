@@ -74,8 +74,9 @@ costs() { # MODE WHAT WANTED COUNT COMMAND
 		"$3 0" "$(cost_of "$1" "$4" "$5")"
 }
 
-# Of 1, 10, 90, 1000 refs, by what does not depend on how many there are, and
-# whether each value is one more; of 1000 none is, since they go to packed-refs.
+# Of 1, 10, 90, 100, 1000 refs, by what does not depend on how many there are,
+# and whether each value is one more; of 100 new ones and more none is, since
+# they go to packed-refs.
 per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	local mode=$1 journal=$2 each=$3 logs=$4 dir=$5 many=$6 n d=refs/heads/$1
 	"$REFD" update -C "$repo" "$d/warm" "$one"
@@ -89,6 +90,8 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	costs "$mode" '10 created, two directories made' \
 		"$journal+$((each * 10))+0+$((dir * 3))+0+$many" \
 		10 "create $d/x/y/# $one"
+	# It is opened anew for that, and its id has to be older than some sync.
+	"$REFD" checkpoint >/dev/null
 	git -C "$repo" config core.logAllRefUpdates always
 	costs "$mode" '10 moved, with new logs' \
 		"$journal+$((each * 10))+$((logs * 10))+$((dir * 3))+0+$many" \
@@ -100,13 +103,21 @@ per_mode() { # MODE JOURNAL EACH LOGS DIRS MANY
 	# The refs' directory, that of their logs, and packed-refs'.
 	costs "$mode" '10 loose deleted' "$journal+0+0+$((dir * 3))+0+$(((many + 1) / 2))" \
 		10 "delete $d/90-#"
-	costs "$mode" '1000 created' \
-		"$journal+0+0+$((dir * 2))+$packs+$(((many + 1) / 2))" \
-		1000 "create $d/1000-# $one"
+	for n in 100 1000; do
+		costs "$mode" "$n created" \
+			"$journal+0+0+$((dir * 2))+1+$(((many + 1) / 2))" \
+			"$n" "create $d/$n-# $one"
+	done
+	# Loose by that.
+	costs "$mode" '1000 moved' "$journal+$((each * 1000))+0+$dir+0+$many" \
+		1000 "update $d/1000-# $two $one"
 	git -C "$repo" pack-refs --all
 	costs "$mode" '10 packed deleted' \
-		"$journal+0+0+$((dir * 3))+$packs+$(((many + 1) / 2))" \
+		"$journal+0+0+$((dir * 3))+1+$(((many + 1) / 2))" \
 		10 "delete $d/10-#"
+	# Into a large packed-refs a hundred would not go.
+	git -C "$repo" for-each-ref --format='delete %(refname)' "$d" |
+		git -C "$repo" update-ref --stdin
 }
 
 modes_on() { # FILE-SYSTEM SIZE
@@ -127,9 +138,7 @@ modes_on() { # FILE-SYSTEM SIZE
 	"$REFD" update -C "$repo" refs/heads/first "$one"
 	git -C "$repo" config --unset refd.durability
 	check "$on: strace watches" attach
-	packs=0
 	per_mode none 0 0 0 0 0
-	packs=1
 	per_mode periodic 0 0 0 0 0
 	per_mode journal 1 0 0 0 0
 	per_mode batch 1 0 0 0 2

@@ -27,12 +27,12 @@ prlimit --pid "$DAEMON" --nofile=$((highest + 4 - free)): ||
 holder=$!
 own $holder
 exec 9>"$T/hold"
-await 10 grep -q 'try' "$LOG"
+await 10 grep -q 'event=accept-failed' "$LOG"
 
 before=$(daemon_cpu)
 sleep 2
 between cpu-in-2-s 0 $(($(daemon_cpu) - before)) 20
-is said-once 1 "$(grep -c 'no new connection can be taken' "$LOG")"
+is said-once 1 "$(grep -c 'event=accept-failed' "$LOG")"
 is not-all-came-in '20 connected' "$(cat "$T/many")"
 
 printf '000aping 20000' >&8

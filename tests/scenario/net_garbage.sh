@@ -8,8 +8,9 @@
 . "$ROOT/tests/lib/net.sh"
 
 start_daemon || finish
-# The journal keeps open what its first look-up opened.
+# The journal keeps open what its first look-up opened, and history its index.
 "$REFD" query 0123456789abcdef0123456789abcdef >/dev/null 2>&1
+"$REFD" log -n 1 >/dev/null
 before=$(daemon_fds)
 
 refused() { # NAME FORMAT

@@ -36,7 +36,7 @@ if [ "$many" -eq 10000 ]; then
 	got=$(raw '' | answers | grep -v '^text')
 	is one-more $'answer 0 refused\nstatus busy\n.\n(closed)' "$got"
 	for i in 1 2 3; do raw '' >/dev/null; done
-	is said-once-in-the-log 1 "$(grep -c 'connections are taken' "$LOG")"
+	is said-once-in-the-log 1 "$(grep -c 'event=connections-full' "$LOG")"
 fi
 
 # A loop that is awakened for nothing would show here.

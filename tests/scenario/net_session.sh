@@ -102,7 +102,7 @@ check killed-never-happened grep -q never <<<"$(outcome_of "$id")"
 
 prepare drained
 kill -TERM "$DAEMON"
-await 10 grep -q 'finishing 1 tr' "$LOG"
+await 10 grep -q 'event=stopping .*transactions=1 ' "$LOG"
 end commit
 check drain-commits await 10 grep -q '^outcome committed' "$T/drained"
 # It stops by itself now; another signal could come when nobody catches it.
@@ -115,7 +115,7 @@ start_daemon || finish
 : >"$LOG"
 prepare hurried
 kill -TERM "$DAEMON"
-await 10 grep -q 'finishing 1 tr' "$LOG"
+await 10 grep -q 'event=stopping .*transactions=1 ' "$LOG"
 kill -TERM "$DAEMON"
 reap "$DAEMON"
 is hurry-exit-status 0 $?

@@ -6,6 +6,8 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 boot_id=$(cat /proc/sys/kernel/random/boot_id)
 
@@ -77,18 +79,16 @@ is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |
 
 # Another uid: not even where the mode lets it.
 start_daemon
-if [ "$(id -u)" -eq 0 ]; then
-	chmod 755 "$T" && chmod 777 "$SOCKET"
+if with_people another-uid; then
+	chmod 777 "$SOCKET"
 	cp "$RAWSOCK" "$T/rawsock"
-	got=$(setpriv --reuid 65534 --regid 65534 --clear-groups \
-		"$T/rawsock" "$SOCKET" </dev/null | answers |
+	got=$(as 65534 "$T/rawsock" "$SOCKET" </dev/null | answers |
 		grep -v '^text')
 	is another-uid $'answer 0 refused\nstatus denied\n.\n(closed)' "$got"
 	logged another-uid-is-logged 'uid=65534'
 
 	for _ in 1 2 3; do
-		setpriv --reuid 65534 --regid 65534 --clear-groups \
-			"$T/rawsock" "$SOCKET" </dev/null >/dev/null
+		as 65534 "$T/rawsock" "$SOCKET" </dev/null >/dev/null
 	done
 	is another-uid-is-logged-once 1 "$(grep -c 'uid=65534' "$LOG")"
 
@@ -100,16 +100,12 @@ if [ "$(id -u)" -eq 0 ]; then
 		start_daemon --config "$T/config"
 		is "$key: mode" 666 "$(stat -c %a "$SOCKET")"
 		is "$key: is let in" $'answer 1 pong\n.\n(open)' "$(printf \
-			'000aping 10000' | setpriv --reuid 65534 --regid 65534 \
-			--clear-groups "$T/rawsock" "$SOCKET" --answers 1 |
-			answers)"
-		is "$key: another is not" 'status denied' "$(setpriv \
-			--reuid 65533 --regid 65533 --clear-groups \
+			'000aping 10000' | as 65534 "$T/rawsock" "$SOCKET" \
+			--answers 1 | answers)"
+		is "$key: another is not" 'status denied' "$(as 65533 \
 			"$T/rawsock" "$SOCKET" </dev/null | answers |
 			grep '^status')"
 	done
-else
-	skip another-uid 'only root can be somebody else'
 fi
 stop_daemon
 is exit-status 0 $?

@@ -72,7 +72,7 @@ is half-closed-is-answered "ok|refs/heads/half||" \
 	"$(grep '^ok' "$T/out.half")"
 stop_daemon
 is exit-status 0 $?
-logged stopped 'info: stopped'
+logged stopped 'info: event=stopped '
 is nothing-of-the-late-one '' "$(ref_of a.git refs/heads/late)"
 
 # ---- a second one hurries ----
@@ -86,7 +86,7 @@ client=$!
 own $client
 await 10 in_flight 1
 kill -TERM "$DAEMON"
-await 10 grep -q 'finishing 1 tr' "$LOG"
+await 10 grep -q 'event=stopping .*transactions=1 ' "$LOG"
 kill -TERM "$DAEMON"
 stop_daemon
 is hurried-exit-status 0 $?

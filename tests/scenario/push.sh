@@ -221,6 +221,7 @@ daemon_away() {
 	check 'refd.fallback=refuse: nothing done' \
 		test -z "$(ref_of refd.git refs/heads/away2)"
 	git -C "$T/refd.git" config --unset refd.fallback
+	check 'refd hook says what it takes' "$REFD" hook -h
 	check 'the daemon is back' start_daemon
 	push "$T/refd.git" "$next:refs/heads/away2"
 	is 'and serves again' "0 $next" \

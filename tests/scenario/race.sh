@@ -15,6 +15,8 @@ clients=8
 gits=2
 length=20000
 seconds=${RACE_SECONDS:-20}
+enough=$((seconds * 10))
+enough_of_git=$((seconds / 4))
 
 check 'the daemon starts' start_daemon
 new_repo repo.git bare
@@ -29,15 +31,21 @@ for ((i = 101; i <= 100 + gits; i++)); do
 done
 in_background again_and_again git -C "$T/repo.git" pack-refs --all --prune
 in_background again_and_again git -C "$T/repo.git" gc --quiet --prune=now
-sleep "$seconds"
+ours=0 theirs=0
+for round in 1 2 3; do
+	sleep "$seconds"
+	ours=$(cat "$T"/acked.? | wc -l)
+	theirs=$(cat "$T"/acked.10? | wc -l)
+	# A machine that is busy with others gets on more slowly.
+	[ "$ours" -le $enough ] || [ "$theirs" -le $enough_of_git ] || break
+done
 end_loops
 
-ours=$(cat "$T"/acked.? | wc -l)
-theirs=$(cat "$T"/acked.10? | wc -l)
-echo "# $ours swaps by refd, $theirs by git acknowledged;" \
+echo "# $ours swaps by refd, $theirs by git acknowledged in" \
+	"$((round * seconds)) s;" \
 	"$(grep -c . "$T/maintenance") complaints of pack-refs and gc"
-check 'refd got through' test "$ours" -gt $((seconds * 10))
-check 'git got through' test "$theirs" -gt $((seconds / 4))
+check 'refd got through' test "$ours" -gt $enough
+check 'git got through' test "$theirs" -gt $enough_of_git
 
 compare_steps
 for ((i = 0; i < refs; i++)); do

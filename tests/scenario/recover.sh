@@ -106,10 +106,10 @@ is 'as JSON: none is only counted' 0 "$(json 'r[sys.argv[2]]["more"]')"
 
 : >"$LOG"
 check 'the daemon starts over it' start_daemon --root "$FS"
-check 'its log has it by repository' grep -q "recovery: repo=\"$repo\": 1 parked" "$LOG"
-check 'and one by one' grep -q "recovery: parked: repo=\"$repo\" ref=\"refs/heads/locked\": " \
+check 'its log has it by repository' grep -q "event=repository-recovered repo=\"$repo\" text=\"1 parked" "$LOG"
+check 'and one by one' grep -q "finding=\"parked\" repo=\"$repo\" ref=\"refs/heads/locked\" " \
 	"$LOG"
-check 'and in all' grep -q 'recovered in .* 2 records parked' "$LOG"
+check 'and in all' grep -q 'event=recovered .*records_parked=2 ' "$LOG"
 is 'status says which repositories wait' 2 "$(status_of awaiting_repos)"
 is 'and how many refs' 2 "$(status_of awaiting_refs)"
 update "$repo" refs/heads/locked "$two" 2>"$T/said"
@@ -118,7 +118,7 @@ check 'what is parked is not written' \
 rm "$repo/refs/heads/locked.lock"
 check 'until the lock is gone' update "$repo" refs/heads/locked "$two"
 check 'the log tells of it' \
-	grep -q "recovery: redone: repo=\"$repo\" ref=\"refs/heads/locked\": " "$LOG"
+	grep -q "finding=\"redone\" repo=\"$repo\" ref=\"refs/heads/locked\" " "$LOG"
 is 'one waits' 1 "$(status_of awaiting_repos)"
 check 'it stops' stop_daemon
 

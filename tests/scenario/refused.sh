@@ -8,6 +8,8 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 exit_of() { # COMMAND...
 	local status=0
@@ -65,40 +67,30 @@ too_many() {
 	await 20 gone $holder
 }
 
-# shellcheck disable=SC2317 # called by name
-nobody() { # COMMAND...
-	setpriv --reuid 65534 --regid 65534 --clear-groups \
-		env "HOME=$T/nobody" "$@"
-}
-
 denied() { # REPORTED-AS WORDS
 	local before
 	before=$(git -C "$repo" for-each-ref)
 	is "$1: ping, at once" 128 \
-		"$(exit_of nobody "$bin" ping --wait 30)"
+		"$(exit_of as 65534 "$bin" ping --wait 30)"
 	check "$1: in words" grep -q "$2" "$T/err"
-	is "$1: update" 128 "$(exit_of nobody "$bin" update --git-dir "$repo" \
+	is "$1: update" 128 "$(exit_of as 65534 "$bin" update --git-dir "$repo" \
 		refs/heads/d "$id")"
 	check "$1: update's words" grep -q "$2" "$T/err"
-	is "$1: push" 1 "$(exit_of nobody git -C "$repo" push --porcelain . \
+	is "$1: push" 1 "$(exit_of as 65534 git -C "$repo" push --porcelain . \
 		"$id:refs/heads/d" "$id:refs/heads/e")"
 	is "$1: every ref says so" 2 "$(grep -c "^!.*refd: .*$2" "$T/out")"
 	is "$1: nothing is done" "$before" "$(git -C "$repo" for-each-ref)"
 }
 
 strangers() {
-	if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-		skip strangers 'only root can be somebody else'
-		return
-	fi
+	with_people strangers || return
 	# As the other sees it: the repository is his, and git may do it.
-	chmod 755 "$T"
-	mkdir "$T/nobody" "$T/bin"
+	mkdir "$T/of65534" "$T/bin"
 	cp "$REFD" "$T/bin/refd"
 	bin=$T/bin/refd
 	ln -sf "$bin" "$repo/hooks/proc-receive"
 	git -C "$repo" config refd.fallback git
-	chown -R 65534 "$repo" "$T/nobody"
+	chown -R 65534 "$repo" "$T/of65534"
 	git config --global --add safe.directory '*'
 	chmod 666 "$SOCKET"
 	denied 'denied' 'you are not among those who may use the daemon'

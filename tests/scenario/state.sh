@@ -3,10 +3,13 @@
 # uses, a journal that is damaged, newer or somebody else's, and a repository
 # that belongs to another journal. Each is refused at once with a sentence
 # that says what and where; a journal that is not understood is never touched,
-# and `refd recover --discard` is the way on.
+# and `refd recover --discard` is the way on. What root does there by hand an
+# account's own daemon can start from.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 # The daemon ends by itself, says why, and leaves no socket behind.
 refused() { # REPORTED-AS WORDS OPTION...
@@ -137,4 +140,45 @@ check 'whose repository is not its own' \
 check 'refd disown' "$REFD" disown "$T/repo.git"
 check 'until it is given free' "$REFD" update -C "$T/repo.git" \
 	refs/heads/three "$one"
+
+# ---- root by hand, in the state of another account ----
+
+with_people 'root by hand' || finish
+stop_daemon
+export SERVED=$T
+GIT=64001
+hers=$(repo_for $GIT a.git)
+install -d -o $GIT -g $GIT -m 700 "$T/theirs"
+
+# Its daemon, from what root has left there.
+serves() { # REPORTED-AS
+	local others daemon
+	others=$(find "$T/theirs" ! -uid $GIT)
+	is "$1: all is that account's" '' "$others"
+	# Not by as(): $! is to be the daemon's.
+	setpriv --reuid $GIT --regid $GIT --clear-groups \
+		"$REFD" daemon --root "$T/of$GIT" --state "$T/theirs" \
+		--socket "$T/of$GIT/sock" >"$T/of$GIT.log" 2>&1 &
+	daemon=$!
+	if check "$1: its daemon starts" as $GIT "$REFD" ping --wait 10 \
+		--socket "$T/of$GIT/sock"; then
+		check "$1: and serves" as $GIT "$REFD" update --git-dir \
+			"$T/of$GIT/a.git" --socket "$T/of$GIT/sock" \
+			refs/heads/main "$hers"
+		kill $daemon
+	fi
+	wait $daemon
+}
+
+"$REFD" recover --state "$T/theirs" >"$T/said" 2>&1
+is 'root makes the journal' 0 $?
+serves 'a journal of root'
+"$REFD" recover --state "$T/theirs" >"$T/said" 2>&1
+is 'root recovers' 0 $?
+serves 'recovered by root'
+rm "$T/theirs/journal.db"
+"$REFD" disown "$T/of$GIT/a.git" >"$T/said" 2>&1
+"$REFD" recover --state "$T/theirs" --discard >"$T/said" 2>&1
+is 'root discards' 0 $?
+serves 'discarded by root'
 finish

@@ -8,33 +8,13 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
-if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-	skip tenants 'only root can be several people'
-	finish
-fi
-
+with_people tenants || finish
 ALICE=64001 BOB=64002
 # One commit, whichever repository it is made in.
 export GIT_AUTHOR_DATE='1785542400 +0000' GIT_COMMITTER_DATE='1785542400 +0000'
-umask 022
-chmod 755 "$T"
-
-as() { # UID COMMAND...
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --clear-groups \
-		env HOME="$T/of$uid" "$@"
-}
-
-# A repository of somebody's, in a directory of his own.
-repo_for() { # UID NAME
-	local repo=$T/of$1/$2
-	[ -d "$T/of$1" ] || install -d -o "$1" -g "$1" "$T/of$1"
-	as "$1" git init -q --bare "$repo"
-	as "$1" git -C "$repo" commit-tree -m one \
-		"$(as "$1" git -C "$repo" mktree </dev/null)"
-}
 
 start() {
 	start_daemon --config "$T/config"
@@ -244,8 +224,8 @@ many_alternates() {
 	his=$(as $BOB git -C "$T/of$BOB/b.git" commit-tree -m two \
 		"$(as $BOB git -C "$T/of$BOB/b.git" mktree </dev/null)")
 	check 'very many alternates are in nobody else'"'"'s way' \
-		timeout 10 setpriv --reuid $BOB --regid $BOB --clear-groups \
-		"$REFD" update --git-dir "$T/of$BOB/b.git" refs/heads/c "$his"
+		as $BOB timeout 10 "$REFD" update --git-dir "$T/of$BOB/b.git" \
+		refs/heads/c "$his"
 	reap $i
 	check 'and she is told' grep -q 'Too many levels' "$T/z"
 }

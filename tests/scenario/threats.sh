@@ -5,30 +5,11 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
-if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-	skip threats 'only root can be several people'
-	finish
-fi
-
+with_people threats || finish
 ALICE=64001 BOB=64002 MALLORY=64003 TEAM=64010
-umask 022
-chmod 755 "$T"
-
-as() { # UID COMMAND...
-	local uid=$1
-	shift
-	setpriv --reuid "$uid" --regid "$uid" --groups "${GROUPS_OF:-$uid}" \
-		env HOME="$T/of$uid" PYTHONPATH="$T/python" "$@"
-}
-
-repo_for() { # UID NAME
-	local repo=$T/srv/of$1/$2
-	[ -d "$T/srv/of$1" ] || install -d -o "$1" -g "$1" "$T/srv/of$1"
-	as "$1" git init -q --bare "$repo"
-	as "$1" git -C "$repo" commit-tree -m one \
-		"$(as "$1" git -C "$repo" mktree </dev/null)"
-}
 
 update() { # UID REPO REF NEW [OLD]
 	local uid=$1 repo=$2
@@ -59,15 +40,16 @@ roots_files() { # DIRECTORY
 	find "$1" -user root ! -name lock ! -name checkpoint
 }
 
-mkdir -p "$T/srv" "$T/python" "$T/of$ALICE" "$T/of$BOB" "$T/of$MALLORY"
+SERVED=$T/srv
+mkdir -p "$SERVED" "$T/python" "$T/of$ALICE" "$T/of$BOB" "$T/of$MALLORY"
 cp "$ROOT/tests/python/refd.py" "$T/python"
+export PYTHONPATH=$T/python
 cat >"$T/config" <<CONFIG
 [daemon]
 	allowUser = $ALICE
 	allowUser = $BOB
 	allowGroup = $TEAM
 CONFIG
-SERVED=$T/srv
 hers=$(repo_for $ALICE a.git)
 A=$SERVED/of$ALICE/a.git
 his=$(repo_for $BOB b.git)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # systemd's units, without booting them (tests/long/boot.sh does that): systemd
-# finds nothing wrong, what they expose is 1.0 at most; every trap is still
-# named. And what the daemon does with a service manager's words, under none:
-# passed sockets, readiness, the watchdog's beat, reload and stop; --ready-fd.
+# finds nothing wrong, what they expose is 1.0 at most, and as root what acting
+# as others takes; every trap is still named. And what the daemon does with a
+# service manager's words, under none: passed sockets, readiness, the watchdog's
+# beat, disks that hang, reload and stop; --ready-fd.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -33,6 +34,24 @@ if command -v systemd-analyze >/dev/null; then
 		is "$unit exposes no more than 1.0" 0 $?
 		tail -n 1 <<<"$got"
 	done
+	exposed() { # what is not shut, of refd.service
+		systemd-analyze security --offline=true --json=short \
+			--root="$to" refd.service 2>"$T/err" | python3 -c '
+import json, sys
+for one in json.load(sys.stdin):
+    if float(one["exposure"] or 0) > 0:
+        print(one["json_field"])' | sort
+	}
+	exposed >"$T/exposed"
+	mkdir -p "$units/refd.service.d"
+	cp "$to/usr/share/refd/as-root.conf" "$units/refd.service.d/"
+	is 'as root: 1.6' 0 "$(systemd-analyze security --offline=true \
+		--no-pager --root="$to" --threshold=16 refd.service \
+		>"$T/out" 2>&1; echo $?)"
+	is 'and why' "CapabilityBoundingSet_CAP_DAC_FOWNER_IPC_OWNER \
+CapabilityBoundingSet_CAP_SET_UID_GID_PCAP SystemCallFilter_privileged \
+UserOrDynamicUser" "$(exposed | comm -13 "$T/exposed" - | paste -sd ' ')"
+	rm "$units/refd.service.d/as-root.conf"
 	# With the comment that says why, in the paragraph before it.
 	for trap in StartLimitIntervalSec=0 RuntimeDirectoryPreserve=yes \
 		ProtectHome=read-only PrivateUsers=no RestrictSUIDSGID=no \
@@ -50,7 +69,7 @@ fi
 
 # ---- what the manager is told ----
 
-python3 - "$T/notify" >"$T/told" <<'PYTHON' &
+python3 - "$T/notify" >>"$T/told" <<'PYTHON' &
 import socket, sys, time
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1])
@@ -82,7 +101,9 @@ os.dup2(a, 3, True)
 os.dup2(b, 4, True)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2',
     LISTEN_FDNAMES='metrics:refd', NOTIFY_SOCKET=tmp + '/notify',
-    WATCHDOG_USEC='800000', WATCHDOG_PID=str(os.getpid()))
+    WATCHDOG_USEC='800000', WATCHDOG_PID=str(os.getpid()),
+    LD_PRELOAD=os.environ['BUILD'] + '/tests/helper/preload_flush.so',
+    REFD_FLUSH_HANGS=tmp + '/hang', REFD_FLUSH_DELAY_US='0')
 os.execv(refd, [refd, 'daemon', '--config', tmp + '/config', '--state', state,
     '--ready-fd', '9'])
 PYTHON
@@ -94,14 +115,58 @@ wait $reader
 is 'ready-fd' 0 $?
 check 'time is asked for before' told '^EXTEND_TIMEOUT_USEC=[0-9]+ STATUS=recov'
 check 'the passed socket serves' serves
-new_repo a.git bare
-one=$(new_commit a.git one)
-"$REFD" update -C "$T/a.git" --socket "$SOCKET" refs/heads/a "$one"
+new_repo srv/a.git bare
+one=$(new_commit srv/a.git one)
+"$REFD" update -C "$T/srv/a.git" --socket "$SOCKET" refs/heads/a "$one"
 check 'the watchdog is fed' await 5 told '^WATCHDOG=1'
 check 'and the status goes on' await 10 told 'STATUS=serving: 1 transactions'
+
+# ---- disks that hang ----
+
+status_of() { "$REFD" status --socket "$SOCKET" | sed -n "s/^$1: //p"; }
+logs() { grep -q "event=$1 " "$LOG"; }
+update() { "$REFD" update -C "$T/$1" --socket "$SOCKET" "${@:2}"; }
+new_repo srv/b.git bare
+update srv/b.git refs/heads/a "$(new_commit srv/b.git two)"
+"$REFD" checkpoint --socket "$SOCKET" >"$T/out"
+two=$(new_commit srv/b.git three)
+printf %s "$T/srv" >"$T/hang"
+update srv/b.git refs/heads/b "$two" &
+waits=$!
+own $waits
+check 'a syncfs that hangs is logged' await 5 logs flush-hangs
+check 'status says where' grep -q "^$T/srv" <<<"$(status_of flush_hangs_on)"
+check 'and the status line' await 5 told 'STATUS=A FLUSH HANGS on '
+check 'and doctor' grep -q flush-hangs <<<"$("$REFD" doctor \
+	--socket "$SOCKET" "$T/srv/b.git" 2>&1)"
+check 'who needs no flush of it is served' update srv/a.git \
+	refs/heads/other "$one"
+: >"$T/told"
+check 'the watchdog is fed all the same' await 5 told '^WATCHDOG=1'
+check 'and numbers are told' grep -q '^refd_flush_hanging_seconds' \
+	<<<"$("$REFD" stats --socket "$SOCKET" --prometheus)"
+rm "$T/hang"
+check 'who waited is served' wait $waits
+reap $waits
+check 'its end is logged' await 5 logs flush-back
+is 'and all is well' 0 "$(status_of flush_hangs_s)"
+"$REFD" checkpoint --socket "$SOCKET" >"$T/out"
+touch "$T/hang"
+update srv/b.git -d refs/heads/b "$two" &
+waits=$!
+own $waits
+check 'a commit that hangs is logged' await 5 logs journal-hangs
+: >"$T/told"
+sleep 1
+is 'and starves the watchdog' '' "$(grep WATCHDOG "$T/told")"
+rm "$T/hang"
+check 'until it is back' await 5 told '^WATCHDOG=1'
+check 'who waited is served, too' wait $waits
+reap $waits
+
 kill -HUP "$DAEMON"
 check 'reloading' await 5 told '^RELOADING=1 MONOTONIC_USEC=[0-9]+'
-check 'reloaded' await 5 told '^READY=1 STATUS=serving: 1'
+check 'reloaded' await 5 told '^READY=1 STATUS=.*serving: [4-9]'
 stop_daemon
 is 'exit status' 0 $?
 check 'stopping' told '^STOPPING=1 STATUS=finishing 0'

@@ -61,7 +61,7 @@ done | "$REFD" update -C "$T/r.git" --stdin
 
 finds 'sound, beside the daemon' 0 "$T/r.git"
 verify "$T/r.git"
-is 'sound, for people' '1 repositories: 0 errors, 0 warnings, 0 notes; 0 repaired' \
+is 'sound, for people' '1 repository: 0 errors, 0 warnings, 0 notes; 0 repaired' \
 	"$(cat "$T/said")"
 verify "$T"
 is 'no repository' 128 "$(cat "$T/status")"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "tests/lib/suite.h"
 
 /* In the packets below "|" stands for NUL, DELIM for a delimiter, "" for a
  * flush. The last of each row is the one that must not be taken. */
@@ -255,16 +256,10 @@ int main(void)
 {
 	Suite *suite = suite_create("answer_refused");
 	TCase *tc = tcase_create("answer_refused");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, test_fatal);
 	tcase_add_test(tc, test_taken);
 	tcase_add_test(tc, test_too_many_results);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/lib/apply_rig.h"
+#include "tests/lib/suite.h"
 
 START_TEST(create_update_delete)
 {
@@ -232,10 +233,8 @@ int main(void)
 {
 	Suite *suite = suite_create("apply");
 	TCase *tc = tcase_create("apply");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(tc, apply_setup, apply_teardown);
+	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, create_update_delete);
 	tcase_add_test(tc, old_values);
@@ -250,9 +249,5 @@ int main(void)
 	tcase_add_test(tc, no_op_is_recorded);
 	tcase_add_test(tc, a_name_taken_during_the_flush_is_voided);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

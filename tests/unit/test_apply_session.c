@@ -5,10 +5,10 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/apply_rig.h"
+#include "tests/lib/suite.h"
 
 START_TEST(a_session_holds_its_locks)
 {
@@ -37,7 +37,7 @@ START_TEST(a_session_holds_its_locks)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '2');
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 }
@@ -56,7 +56,7 @@ START_TEST(an_aborted_session_leaves_nothing)
 	ck_assert_ptr_null(txn->prepared);
 	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert(!world_has_log(w, "new/x"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
@@ -77,14 +77,14 @@ START_TEST(a_session_is_prepared_whole)
 	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
 	ck_assert_int_eq(txn->updates[2].status, REFD_MISSING);
 	world_done(w, txn);
-	apply_expect_locks("/srv/r.git/refs/heads/b.lock\n");
+	wr_expect_locks("/srv/r.git/refs/heads/b.lock\n");
 	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 	    WORLD_REPO "/refs/heads/b.lock");
 	txn = world_session(w, "a=1:7", true);
 	ck_assert_ptr_null(txn->prepared);
 	ck_assert_int_eq(txn->updates[0].status, REFD_MISSING);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 }
 END_TEST
 
@@ -128,7 +128,7 @@ START_TEST(the_config_may_change_while_a_session_is_prepared)
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[0].status, REFD_NOREPO);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
 END_TEST
@@ -166,7 +166,7 @@ START_TEST(somebody_removes_the_lock_of_packed_refs)
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "p"), '0');
 	ck_assert_int_eq(world_ref(w, "q"), '2');
 	apply_expect("-q", true, 1, REFD_OK);
@@ -186,7 +186,7 @@ START_TEST(a_session_that_dies_prepared_never_was)
 	world_done(w, txn);
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
-	apply_expect_locks("");
+	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert_int_eq(world_ref(w, "main"), '0');
 }
@@ -196,10 +196,8 @@ int main(void)
 {
 	Suite *suite = suite_create("apply_session");
 	TCase *tc = tcase_create("session");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(tc, apply_setup, apply_teardown);
+	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
 	tcase_add_test(tc, a_session_holds_its_locks);
 	tcase_add_test(tc, an_aborted_session_leaves_nothing);
 	tcase_add_test(tc, a_session_is_prepared_whole);
@@ -209,9 +207,5 @@ int main(void)
 	tcase_add_test(tc, somebody_removes_the_lock_of_packed_refs);
 	tcase_add_test(tc, a_session_that_dies_prepared_never_was);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -5,10 +5,10 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/apply_rig.h"
+#include "tests/lib/suite.h"
 
 /* The detail that the first update gets. */
 static void expect_text(const char *spec, const char *text)
@@ -22,7 +22,7 @@ static void expect_text(const char *spec, const char *text)
 	ck_assert_ptr_nonnull(txn->updates[i].text);
 	ck_assert_str_eq(txn->updates[i].text, text);
 	world_done(w, txn);
-	apply_expect_locks("");
+	wr_expect_locks("");
 }
 
 static void symref(const char *name, const char *target)
@@ -248,10 +248,8 @@ int main(void)
 {
 	Suite *suite = suite_create("apply_symref");
 	TCase *tc = tcase_create("symref");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(tc, apply_setup, apply_teardown);
+	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
 	tcase_add_test(tc, the_end_is_written_and_all_are_logged);
 	tcase_add_test(tc, what_is_not_followed_is_replaced);
 	tcase_add_test(tc, symbolic_refs_are_written);
@@ -263,9 +261,5 @@ int main(void)
 	tcase_add_test(tc, a_worktree_is_no_link);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/suite.h"
 #include "tests/lib/world.h"
 
 #define OBJECTS WORLD_REPO "/objects"
@@ -167,8 +167,6 @@ int main(void)
 {
 	Suite *suite = suite_create("barrier");
 	TCase *tc = tcase_create("barrier");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, nothing_is_clean_before_the_first_sync);
@@ -178,9 +176,5 @@ int main(void)
 	tcase_add_test(tc, nothing_is_clean_after_the_clock_was_set_back);
 	tcase_add_test(tc, what_can_not_be_seen_is_not_clean);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

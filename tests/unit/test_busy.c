@@ -5,10 +5,10 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/engine/busy.h"
+#include "tests/lib/suite.h"
 
 #define S 1000000000LL
 
@@ -94,8 +94,6 @@ int main(void)
 {
 	Suite *suite = suite_create("busy");
 	TCase *tc = tcase_create("busy");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, test_order);
@@ -103,9 +101,5 @@ int main(void)
 	tcase_add_test(tc, test_crowd);
 	tcase_add_test(tc, test_long_name);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/store/store_internal.h"
+#include "tests/lib/suite.h"
 
 static struct sys slow;
 static struct store store = { .sys = &slow };
@@ -46,6 +47,7 @@ static void run(int result)
 	nr_syncs = 0;
 	slow = sys_kernel;
 	slow.syncfs = slow_syncfs;
+	store.repos.sys = &slow;
 	pthread_mutex_init(&store.repos.mutex, NULL);
 	pthread_mutex_init(&fs.checkpoint, NULL);
 	fs.marker_fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
@@ -77,15 +79,9 @@ int main(void)
 {
 	Suite *suite = suite_create("checkpoint_sync");
 	TCase *tc = tcase_create("sync");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, the_second_waits_for_the_first);
 	tcase_add_test(tc, what_failed_is_not_tried_again);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

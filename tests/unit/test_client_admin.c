@@ -7,13 +7,13 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/admin/frame.h"
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
 #include "daemon/engine/slow.h"
+#include "tests/lib/suite.h"
 
 static struct refd_pair pairs[] = { { "state", "serving" },
 	{ "uptime_s", "3725" }, { "connections", "7" }, { "span_ms", "5000" },
@@ -25,7 +25,8 @@ static struct refd_pair pairs[] = { { "state", "serving" },
 	{ "repo.transactions", "23" }, { "repo.refs", "230" },
 	{ "repo.span_ms", "5000" }, { "client.name", "4294967294 alice" },
 	{ "client.transactions", "123" }, { "client.refs", "1230" },
-	{ "client.span_ms", "5000" } };
+	{ "client.span_ms", "5000" }, { "flush_hangs_s", "0" },
+	{ "flush_hangs_on", "/srv\033[2J" } };
 static const struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
 	.pairs = pairs,
 	.nr_pairs = sizeof(pairs) / sizeof(pairs[0]) };
@@ -114,6 +115,26 @@ START_TEST(test_frame)
 	ck_assert_ptr_nonnull(s);
 	ck_assert_ptr_nonnull(strstr(s, "/srv/b.git"));
 	ck_assert_ptr_nonnull(strstr(t.data, "4294967294 alice"));
+	/* Numbers stand beside the names, and each table has a row. */
+	ck_assert_ptr_nonnull(
+	    strstr(t.data, "\n4294967294 alice      24.6     246.0\n"));
+	text_clear(&t);
+	frame_render(&ans, 12, 80, &t);
+	ck_assert_ptr_nonnull(strstr(t.data, "4294967294 alice"));
+	text_done(&t);
+}
+END_TEST
+
+START_TEST(test_frame_of_a_disk_that_hangs)
+{
+	struct refd_pair *hangs = &pairs[ans.nr_pairs - 2];
+	struct text t = { 0 };
+
+	hangs->value = "20";
+	frame_render(&ans, 0, 80, &t);
+	hangs->value = "0";
+	ck_assert_ptr_nonnull(strstr(t.data,
+	    "refd serving, A FLUSH HANGS for 20 s on /srv?[2J, up 1:02:05,"));
 	text_done(&t);
 }
 END_TEST
@@ -166,17 +187,12 @@ int main(void)
 {
 	Suite *suite = suite_create("client_admin");
 	TCase *tc = tcase_create("client_admin");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, test_rows);
 	tcase_add_test(tc, test_show);
 	tcase_add_test(tc, test_frame);
+	tcase_add_test(tc, test_frame_of_a_disk_that_hangs);
 	tcase_add_test(tc, test_slow);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -13,6 +13,7 @@
 
 #include "client/push/chain.h"
 #include "tests/lib/hook_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static void setup(void)
@@ -234,8 +235,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_chain");
 	TCase *tc = tcase_create("chain");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, hook_teardown);
@@ -247,9 +246,5 @@ int main(void)
 	tcase_add_loop_test(tc, test_atomic, 0, 2);
 	tcase_add_loop_test(tc, test_hooks, 0, 4);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -9,6 +9,7 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/hooks/refpattern.h"
+#include "tests/lib/suite.h"
 
 static void sees(const char *rest, enum finding_id id, size_t nr)
 {
@@ -91,15 +92,10 @@ int main(void)
 {
 	Suite *s = suite_create("client_doctor");
 	TCase *tc = tcase_create("client_doctor");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_test(tc, file_systems);
 	tcase_add_test(tc, broken_lines);
 	tcase_add_test(tc, patterns);
 	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

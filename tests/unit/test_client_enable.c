@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static char repo[600];
@@ -331,8 +332,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_enable");
 	TCase *tc = tcase_create("enable");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, tmp_teardown);
@@ -353,9 +352,5 @@ int main(void)
 	tcase_add_loop_test(tc, test_usage, 0, 6);
 	tcase_add_test(tc, test_no_repository);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

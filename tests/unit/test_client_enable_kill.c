@@ -22,6 +22,7 @@
 
 #include "client/base/cli.h"
 #include "client/enable/enable.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define STOPS_MAX 2000
@@ -332,8 +333,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_enable_kill");
 	TCase *tc = tcase_create("kill");
-	SRunner *sr;
-	int failed;
 
 	if (!may_trace()) {
 		puts("skip client_enable_kill: no ptrace(2) here");
@@ -348,9 +347,5 @@ int main(void)
 	tcase_add_test(tc, test_enable_system);
 	tcase_add_test(tc, test_disable_system);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -13,6 +13,7 @@
 
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct gitdir gd;
@@ -277,8 +278,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_gitdir");
 	TCase *tc = tcase_create("gitdir");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, test_as_git_finds_it, 0, 11);
@@ -291,9 +290,5 @@ int main(void)
 	tcase_add_loop_exit_test(tc, test_no_booleans, 128, 0, 5);
 	tcase_add_test(tc, test_might_say);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

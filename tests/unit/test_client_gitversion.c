@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "client/base/cli.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static void git_says(const char *words)
@@ -56,15 +57,9 @@ int main(void)
 {
 	Suite *s = suite_create("client_gitversion");
 	TCase *tc = tcase_create("gitversion");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, test_before);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

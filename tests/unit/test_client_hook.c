@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "tests/lib/hook_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define FALLS "ok refs/heads/a\noption fall-through\n"
@@ -413,8 +414,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_hook");
 	TCase *tc = tcase_create("hook");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
@@ -433,9 +432,5 @@ int main(void)
 	tcase_add_test(tc, test_native);
 	tcase_add_test(tc, test_told_to_refuse);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

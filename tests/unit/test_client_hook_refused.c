@@ -10,6 +10,7 @@
 #include "client/base/cli.h"
 #include "proto/limits.h"
 #include "tests/lib/hook_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static void turn_away(struct fake *f, enum refd_status status)
@@ -124,8 +125,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_hook_refused");
 	TCase *tc = tcase_create("hook");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
@@ -133,9 +132,5 @@ int main(void)
 	tcase_add_test(tc, test_full_once);
 	tcase_add_loop_test(tc, test_long_names, 0, 2);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

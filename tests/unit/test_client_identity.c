@@ -10,6 +10,7 @@
 
 #include "client/git/gitdate.h"
 #include "client/git/identity.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static void put(const char *name, const char *value)
@@ -149,8 +150,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_identity");
 	TCase *tc = tcase_create("identity");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_sources, 0, 10);
@@ -159,9 +158,5 @@ int main(void)
 	tcase_add_loop_test(tc, test_left_to_git, 0, 12);
 	tcase_add_test(tc, test_now);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/push/native.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -157,8 +158,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_native");
 	TCase *tc = tcase_create("native");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
@@ -167,9 +166,5 @@ int main(void)
 	tcase_add_test(tc, test_deletions);
 	tcase_add_test(tc, test_other_hash);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -18,6 +18,7 @@
 
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static pthread_t client;
@@ -251,16 +252,10 @@ int main(void)
 {
 	Suite *suite = suite_create("client, out of memory");
 	TCase *tc = tcase_create("out of memory");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, each_allocation_fails);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 
 #include "client/push/push.h"
 #include "proto/limits.h"
+#include "tests/lib/suite.h"
 
 #define A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define Z   "0000000000000000000000000000000000000000"
@@ -361,8 +362,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_push");
 	TCase *tc = tcase_create("push");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, test_versions, 0, 9);
@@ -381,9 +380,5 @@ int main(void)
 	tcase_add_test(tc, test_options);
 	tcase_add_loop_test(tc, test_namespace, 0, 5);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -13,6 +13,7 @@
 
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct fake fake;
@@ -338,8 +339,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_refd");
 	TCase *tc = tcase_create("refd");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
@@ -352,9 +351,5 @@ int main(void)
 	tcase_add_test(tc, test_ping_again);
 	tcase_add_test(tc, test_no_deadlock);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -5,10 +5,10 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "client/base/cli.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/update_rig.h"
 
@@ -182,8 +182,6 @@ int main(void)
 {
 	Suite *suite = suite_create("client_reftx");
 	TCase *tc = tcase_create("client_reftx");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 30);
 	tcase_add_checked_fixture(tc, update_setup, update_teardown);
@@ -196,9 +194,5 @@ int main(void)
 	tcase_add_test(tc, test_hook_without_daemon);
 	tcase_add_test(tc, test_hook_not_executable);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -16,6 +16,7 @@
 #include "client/librefd/conn.h"
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define WHY "because of you"
@@ -459,8 +460,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_refusal");
 	TCase *tc = tcase_create("refusal");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
@@ -476,9 +475,5 @@ int main(void)
 	tcase_add_test(tc, test_deadline);
 	tcase_add_test(tc, test_badrequest);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -6,12 +6,12 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define NR 3
@@ -464,8 +464,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_resend");
 	TCase *tc = tcase_create("resend");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
@@ -484,9 +482,5 @@ int main(void)
 	tcase_add_test(tc, test_garbage);
 	tcase_add_test(tc, test_two_in_flight);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

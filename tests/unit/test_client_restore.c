@@ -12,6 +12,7 @@
 
 #include "client/restore/moment.h"
 #include "client/restore/undo.h"
+#include "tests/lib/suite.h"
 
 /* Values are letters; "-" is none. */
 static struct refd_oid value(const char *letter)
@@ -376,8 +377,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_restore");
 	TCase *tc = tcase_create("restore");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
@@ -394,9 +393,5 @@ int main(void)
 	tcase_add_test(tc, test_positions);
 	tcase_add_test(tc, test_ago);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/push/rules.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -205,8 +206,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_rules");
 	TCase *tc = tcase_create("rules");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
@@ -216,9 +215,5 @@ int main(void)
 	tcase_add_test(tc, test_fast_forwards);
 	tcase_add_test(tc, test_update_hook);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -6,11 +6,11 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define NR 2
@@ -391,8 +391,6 @@ int main(void)
 {
 	Suite *suite = suite_create("client_session");
 	TCase *tc = tcase_create("client_session");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 30);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
@@ -410,9 +408,5 @@ int main(void)
 	tcase_add_test(tc, test_commit_without_updates);
 	tcase_add_test(tc, test_too_few_results);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -7,10 +7,10 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/update/stdin.h"
+#include "tests/lib/suite.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -443,8 +443,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_stdin");
 	TCase *tc = tcase_create("stdin");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_test(tc, test_commands);
 	tcase_add_test(tc, test_zero_is_deletion);
@@ -458,9 +456,5 @@ int main(void)
 	tcase_add_loop_test(tc, test_errors_239, 0, 7);
 	tcase_add_test(tc, test_errors_z);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/base/cli.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/update_rig.h"
 
@@ -268,8 +269,6 @@ int main(void)
 {
 	Suite *suite = suite_create("client_update");
 	TCase *tc = tcase_create("client_update");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 30);
 	tcase_add_checked_fixture(tc, update_setup, update_teardown);
@@ -286,9 +285,5 @@ int main(void)
 	tcase_add_test(tc, test_left_to_nobody);
 	tcase_add_test(tc, test_git_has_no_porcelain);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -13,6 +13,7 @@
 #include "client/hooks/place.h"
 #include "client/request/output.h"
 #include "client/request/words.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -426,8 +427,6 @@ int main(void)
 {
 	Suite *s = suite_create("client_words");
 	TCase *tc = tcase_create("words");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_words, 0,
@@ -440,9 +439,5 @@ int main(void)
 	tcase_add_test(tc, test_path_as_git_has_it);
 	tcase_add_test(tc, test_rejected);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -19,6 +19,7 @@
 #include "daemon/config.h"
 #include "daemon/config_file.h"
 #include "daemon/options.h"
+#include "tests/lib/suite.h"
 
 #define RANDOM_FILES 150
 
@@ -458,8 +459,6 @@ int main(void)
 {
 	Suite *suite = suite_create("config");
 	TCase *cases = tcase_create("config");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(cases, 60);
 	tcase_add_checked_fixture(cases, make_places, remove_places);
@@ -474,9 +473,5 @@ int main(void)
 	tcase_add_test(cases, relative_paths_are_taken_from_here);
 	tcase_add_test(cases, wrong_command_lines);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

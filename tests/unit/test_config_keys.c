@@ -14,6 +14,7 @@
 
 #include "daemon/config_keys.h"
 #include "daemon/options.h"
+#include "tests/lib/suite.h"
 
 /* Tests are run from the root of the source tree. */
 #define MANUAL "daemon/refd.conf.5"
@@ -181,8 +182,11 @@ START_TEST(a_section_goes_down_to_those_inside)
 
 	ck_assert_int_eq(load(&cfg, &why,
 			     "[daemon]\nroot=%s\nallowUser=7\n"
+			     "[limits]\nrepository-locks=5\n"
 			     "[root \"%s/a/in\"]\nDurability=none\n"
+			     "limitRefs=6\n"
 			     "[root \"%s/a\"]\nallowUser=8\nallowGroup=9\n"
+			     "limitRefs=7\nlimitWait=0\nlimitClients=9\n"
 			     "[root \"%s/b\"]\ndurability=fsync\n",
 			     NULL),
 	    OPTIONS_RUN);
@@ -198,6 +202,12 @@ START_TEST(a_section_goes_down_to_those_inside)
 	ck_assert_int_eq(cfg.sections[2].durability, REFD_DURABILITY_NONE);
 	ck_assert_uint_eq(cfg.sections[2].users.ids[0], 8);
 	ck_assert_uint_eq(cfg.sections[2].groups.ids[0], 9);
+	ck_assert_uint_eq(cfg.sections[0].limits.refs, 7);
+	ck_assert_uint_eq(cfg.sections[1].limits.refs, 1000000);
+	ck_assert_uint_eq(cfg.sections[1].limits.locks, 5);
+	ck_assert_uint_eq(cfg.sections[2].limits.refs, 6);
+	ck_assert_uint_eq(cfg.sections[2].limits.wait_ms, 0);
+	ck_assert_uint_eq(cfg.sections[2].limits.clients, 9);
 	config_done(&cfg);
 }
 END_TEST
@@ -323,8 +333,6 @@ int main(void)
 {
 	Suite *suite = suite_create("config_keys");
 	TCase *tc = tcase_create("all");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, make_dirs, remove_dirs);
 	tcase_add_loop_test(tc, each_key_is_in_the_manual, 0,
@@ -335,9 +343,5 @@ int main(void)
 	tcase_add_test(tc, the_origin_is_known);
 	tcase_add_test(tc, what_changed_is_told_once);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/lib/conn_rig.h"
+#include "tests/lib/suite.h"
 
 /* ---- requests ---- */
 
@@ -92,6 +93,131 @@ START_TEST(answers_come_whole_in_any_order)
 }
 END_TEST
 
+/* What is answered in the middle of one that comes in parts goes behind it. */
+START_TEST(an_answer_in_parts_stays_whole)
+{
+	struct refd_result res = { .name = "refs/heads/topic" };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = 1,
+		.results = &res,
+		.nr_results = 1,
+		.nr_updates = 3,
+		.outcome = REFD_COMMITTED,
+		.goes_on = true };
+	struct refd_answer got;
+	uint32_t ids[3];
+
+	conn_rig_greet();
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
+	conn_rig_ping(2);
+	conn_rig_ping(3);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 3);
+	ans.txid = conn_rig.asked[0].txid;
+	conn_answer(conn_rig.conn, &ans);
+	conn_rig_pong(2);
+	ck_assert(conn_rig_turn());
+	ans.is_continued = true;
+	conn_answer(conn_rig.conn, &ans);
+	conn_rig_pong(3);
+	ck_assert_uint_eq(conn_rig.conn->in_flight, 1);
+	ans.goes_on = false;
+	conn_answer(conn_rig.conn, &ans);
+	ck_assert_uint_eq(conn_rig.conn->in_flight, 0);
+	ck_assert(conn_rig_turn());
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(ids, &got), 3);
+	ck_assert_uint_eq(ids[0], 1);
+	ck_assert_uint_eq(ids[1], 2);
+	ck_assert_uint_eq(ids[2], 3);
+	refd_answer_done(&got);
+}
+END_TEST
+
+/* One of request 2, in parts as well, all of them in the middle of that of
+ * request 1: they are not taken for parts of it. */
+START_TEST(parts_of_two_answers_do_not_mix)
+{
+	struct refd_result first = { .name = "refs/heads/first" };
+	struct refd_result second = { .name = "refs/heads/second",
+		.status = REFD_STALE };
+	struct refd_answer one = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = 1,
+		.results = &first,
+		.nr_results = 1,
+		.nr_updates = 2,
+		.outcome = REFD_COMMITTED,
+		.goes_on = true };
+	struct refd_answer two = one, got;
+	uint32_t ids[2];
+
+	conn_rig_greet();
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
+	conn_rig_ping(2);
+	ck_assert(conn_rig_turn());
+	one.txid = two.txid = conn_rig.asked[0].txid;
+	conn_answer(conn_rig.conn, &one);
+	two.request_id = 2;
+	two.results = &second;
+	two.outcome = REFD_REJECTED;
+	conn_answer(conn_rig.conn, &two);
+	two.is_continued = true;
+	two.goes_on = false;
+	conn_answer(conn_rig.conn, &two);
+	one.is_continued = true;
+	one.goes_on = false;
+	conn_answer(conn_rig.conn, &one);
+	ck_assert(conn_rig_turn());
+	conn_rig_read();
+	ck_assert_uint_eq(conn_rig_answers(ids, &got), 2);
+	ck_assert_uint_eq(ids[0], 1);
+	ck_assert_uint_eq(ids[1], 2);
+	ck_assert_uint_eq(got.nr_results, 2);
+	ck_assert_int_eq(got.outcome, REFD_REJECTED);
+	ck_assert_int_eq(got.results[1].status, REFD_STALE);
+	refd_answer_done(&got);
+}
+END_TEST
+
+/* What waits behind one that is not over is as much as what waits to be sent:
+ * no more requests are read. */
+START_TEST(what_waits_behind_an_answer_counts)
+{
+	struct refd_result res = { .name = "refs/heads/topic" };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = 1,
+		.results = &res,
+		.nr_results = 1,
+		.nr_updates = 2,
+		.goes_on = true };
+	static struct refd_result many[60000];
+	struct refd_answer large = ans;
+	size_t i;
+
+	for (i = 0; i < 60000; i++)
+		many[i] = res;
+	conn_rig_greet();
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
+	conn_rig_ping(2);
+	ck_assert(conn_rig_turn());
+	ans.txid = large.txid = conn_rig.asked[0].txid;
+	conn_answer(conn_rig.conn, &ans);
+	large.request_id = 2;
+	large.results = many;
+	large.nr_results = large.nr_updates = 60000;
+	large.goes_on = false;
+	conn_answer(conn_rig.conn, &large);
+	conn_rig_ping(3);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 2);
+	ans.is_continued = true;
+	ans.goes_on = false;
+	conn_answer(conn_rig.conn, &ans);
+	conn_rig_read_all();
+	ck_assert_uint_eq(conn_rig.nr_asked, 3);
+}
+END_TEST
+
 /* The host is asked for a session, and answers it. */
 static void prepare_session(void)
 {
@@ -148,7 +274,25 @@ END_TEST
 START_TEST(a_half_closed_client_keeps_no_session)
 {
 	prepare_session();
+	ck_assert(!conn_rig.has_said_all);
 	shutdown(conn_rig.client, SHUT_WR);
+	ck_assert(!conn_rig_turn());
+	ck_assert(conn_rig.has_said_all);
+}
+END_TEST
+
+/* Something is asked still, that may never be answered. */
+START_TEST(a_half_closed_client_that_waits_has_said_all)
+{
+	conn_rig_greet();
+	conn_rig_say("000bwatch 70000", 15);
+	ck_assert(conn_rig_turn());
+	ck_assert(!conn_rig.has_said_all);
+	shutdown(conn_rig.client, SHUT_WR);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.conn->in_flight, 1);
+	ck_assert(conn_rig.has_said_all);
+	conn_rig_pong(7);
 	ck_assert(!conn_rig_turn());
 }
 END_TEST
@@ -293,16 +437,18 @@ int main(void)
 {
 	Suite *suite = suite_create("conn");
 	TCase *cases = tcase_create("conn");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
 	tcase_add_test(cases, hello_comes_first_and_unasked);
 	tcase_add_test(cases, a_request_is_asked_and_answered);
 	tcase_add_test(cases, bytes_may_be_cut_anywhere);
 	tcase_add_test(cases, answers_come_whole_in_any_order);
+	tcase_add_test(cases, an_answer_in_parts_stays_whole);
+	tcase_add_test(cases, parts_of_two_answers_do_not_mix);
+	tcase_add_test(cases, what_waits_behind_an_answer_counts);
 	tcase_add_test(cases, a_session_is_prepared_and_ended_in_its_own_time);
 	tcase_add_test(cases, a_half_closed_client_keeps_no_session);
+	tcase_add_test(cases, a_half_closed_client_that_waits_has_said_all);
 	tcase_add_loop_test(cases, garbage_is_refused_and_hung_up_on, 0,
 	    (int)(sizeof(garbage) / sizeof(garbage[0])));
 	tcase_add_test(cases, an_unknown_verb_is_refused_and_the_next_is_taken);
@@ -313,9 +459,5 @@ int main(void)
 	tcase_add_test(cases,
 	    a_client_that_vanished_in_flight_is_forgotten_later);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/lib/conn_rig.h"
+#include "tests/lib/suite.h"
 
 /* ---- too much ---- */
 
@@ -80,6 +81,34 @@ START_TEST(too_many_in_flight_wait)
 	ck_assert(conn_rig.conn->reads);
 	conn_rig_read_all();
 	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 600);
+}
+END_TEST
+
+/* However many came in one piece, the others have their turn after some. */
+START_TEST(many_requests_take_turns)
+{
+	static char text[400 * 16 + 1];
+	size_t len = 0, turns = 0, before;
+	uint32_t id;
+
+	conn_rig_greet();
+	conn_rig.answers_at_once = true;
+	for (id = 1; id <= 400; id++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		    "000cping %u0000", 100 + id);
+	conn_rig_say(text, len);
+	event_base_loop(conn_rig.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	ck_assert_uint_eq(conn_rig.conn->nr_requests, CONN_TURN_REQUESTS);
+	for (; conn_rig.conn->is_touched; turns++) {
+		before = conn_rig.conn->nr_requests;
+		ck_assert(conn_service(conn_rig.conn));
+		ck_assert_uint_le(conn_rig.conn->nr_requests,
+		    before + CONN_TURN_REQUESTS);
+	}
+	ck_assert_uint_ge(turns, 400 / CONN_TURN_REQUESTS);
+	ck_assert(conn_rig.conn->reads);
+	conn_rig_read_all();
+	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 400);
 }
 END_TEST
 
@@ -210,13 +239,12 @@ int main(void)
 {
 	Suite *suite = suite_create("conn_limits");
 	TCase *cases = tcase_create("conn_limits");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
 	tcase_add_test(cases, a_client_that_does_not_read_is_not_read_from);
 	tcase_add_test(cases, a_slow_reader_makes_no_buffer_grow);
 	tcase_add_test(cases, too_many_in_flight_wait);
+	tcase_add_test(cases, many_requests_take_turns);
 	tcase_add_test(cases, large_requests_share_a_limit);
 	tcase_add_loop_test(cases, half_a_request_and_silence_is_refused, 0,
 	    (int)(conn_rig_transaction_len - 1) / 13);
@@ -225,9 +253,5 @@ int main(void)
 	tcase_add_test(cases, who_takes_no_answers_is_hung_up_on);
 	tcase_add_test(cases, an_idle_connection_holds_no_buffers);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

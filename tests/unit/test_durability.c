@@ -2,14 +2,16 @@
  * Proves of the modes batch and fsync, on a disk that forgets, that what was
  * answered is there after a cut without the journal: values, deletions, log
  * lines, directories that were made, values that were only confirmed; that no
- * ref is ever empty on the way and no lock is left; that a client gets this of
- * a daemon of any mode; and that nothing is called ok whose sync has failed.
+ * ref is ever empty on the way, atomic is whole after recovery and no lock is
+ * left; that a client gets this of a daemon of any mode; and that nothing is
+ * called ok whose sync has failed.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 
 #include "tests/lib/durability_world.h"
+#include "tests/lib/suite.h"
 
 /* ---- the modes that need no journal ---- */
 
@@ -75,6 +77,17 @@ START_TEST(a_deletion_alone_stands)
 }
 END_TEST
 
+/* All of DW_SPEC or nothing. */
+static void check_whole(void)
+{
+	bool is_new = world_ref(dw, "a") == '2';
+
+	dw_check_at("b", is_new ? "3" : "0");
+	dw_check_at("c", is_new ? "0" : "1");
+	dw_check_at("p", is_new ? "0" : "1");
+	dw_check_at("x/y/z", is_new ? "4" : "0");
+}
+
 START_TEST(no_ref_is_empty_on_the_way)
 {
 	const struct strong *s = &strong[_i];
@@ -98,6 +111,8 @@ START_TEST(no_ref_is_empty_on_the_way)
 			dw_check_at("d", "1");
 			dw_check_at("keep", "1");
 			dw_restart();
+			if (s->atomic)
+				check_whole();
 			dw_no_locks();
 			world_free(dw);
 		}
@@ -207,8 +222,6 @@ int main(void)
 {
 	Suite *suite = suite_create("durability");
 	TCase *tc = tcase_create("durability");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, stands_without_the_journal, 0, NR_STRONG);
@@ -217,9 +230,5 @@ int main(void)
 	tcase_add_loop_test(tc, what_is_confirmed_stands_too, 0, NR_STRONG);
 	tcase_add_loop_test(tc, no_ok_over_a_failed_sync, 0, NR_STRONG);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

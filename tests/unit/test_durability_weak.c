@@ -3,8 +3,9 @@
  *	periodic	loses no value that lasted for one that did not, and
  *			that after the interval's sync all is there without the
  *			journal
- *	none		does not keep the next start from serving
- * that shares of one window get each its own, that nobody gets less than the
+ *	none		does not keep the next start from serving, and
+ *			risks nothing of others that is in packed-refs
+ * that shares of one window get and pay each its own, that nobody gets less than the
  * daemon's, that what was left by one mode is recovered under another, and that
  * a flush of the journal takes along what was committed without one.
  */
@@ -12,6 +13,7 @@
 #include <errno.h>
 
 #include "tests/lib/durability_world.h"
+#include "tests/lib/suite.h"
 
 /* ---- the weak ones ---- */
 
@@ -123,6 +125,32 @@ START_TEST(none_recovers)
 }
 END_TEST
 
+/* packed-refs holds what others were promised, and no record of it is left. */
+START_TEST(none_risks_no_others)
+{
+	unsigned long n;
+	uint64_t seed;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		for (seed = 0; seed < 10; seed++) {
+			dw_say("none, others", 0, n * 1000 + seed);
+			dw_fresh(NONE, seed & 1);
+			dw_set_disk(seed & 2);
+			memfs_cut_at(dw->fs, n);
+			world_done(dw, world_apply(dw, "-p:1", false));
+			hit = memfs_was_hit(dw->fs);
+			dw_cut(n * 1000 + seed);
+			dw_check_at("keep", "1");
+			dw_restart();
+			dw_check_at("keep", "1");
+			world_free(dw);
+		}
+	}
+	ck_assert_uint_gt(n, 4);
+}
+END_TEST
+
 /* ---- together ---- */
 
 START_TEST(each_share_gets_its_own)
@@ -159,6 +187,58 @@ START_TEST(each_share_gets_its_own)
 		dw_check_at("c", "0");
 		world_free(dw);
 	}
+}
+END_TEST
+
+static bool hits(enum memfs_call call, unsigned long n,
+    enum refd_durability mode, bool beside_none)
+{
+	struct txn *txns[2];
+	size_t i, nr = 0;
+	bool hit;
+
+	dw_fresh(NONE, true);
+	dw->asked = mode;
+	txns[nr++] = world_begin(dw, "b=3;x/y=4", false);
+	dw->asked = NONE;
+	if (beside_none)
+		txns[nr++] = world_begin(dw, "a=2:1;n/z=5;-c:1", false);
+	memfs_fail_call(dw->fs, call, n, -EIO);
+	world_window(dw, txns, nr);
+	hit = memfs_was_hit(dw->fs);
+	memfs_fail_none(dw->fs);
+	for (i = 0; i < nr; i++)
+		world_done(dw, txns[i]);
+	world_free(dw);
+	return hit;
+}
+
+static unsigned long count_calls(enum memfs_call call,
+    enum refd_durability mode, bool beside_none)
+{
+	unsigned long n;
+
+	for (n = 0; hits(call, n, mode, beside_none); n++)
+		;
+	return n;
+}
+
+/* Who wants nothing to last adds no flush to the window of one who does. */
+START_TEST(a_share_pays_for_itself_alone)
+{
+	static const enum memfs_call calls[] = { MEMFS_FSYNC, MEMFS_FDATASYNC,
+		MEMFS_SYNCFS, MEMFS_WRITE_OUT_BEGIN };
+	enum refd_durability mode = NONE + _i;
+	unsigned long alone, all = 0;
+	size_t i;
+
+	dw_say("a share", _i, 0);
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		alone = count_calls(calls[i], mode, false);
+		ck_assert_uint_eq(count_calls(calls[i], mode, true), alone);
+		all += alone;
+	}
+	ck_assert_int_eq(all > 0, mode != NONE);
 }
 END_TEST
 
@@ -282,23 +362,19 @@ int main(void)
 {
 	Suite *suite = suite_create("durability_weak");
 	TCase *tc = tcase_create("durability_weak");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, periodic_loses_nothing_older);
 	tcase_add_test(tc, periodic_lasts_after_its_sync);
 	tcase_add_test(tc, a_cut_in_its_sync);
 	tcase_add_test(tc, none_recovers);
+	tcase_add_test(tc, none_risks_no_others);
 	tcase_add_loop_test(tc, each_share_gets_its_own, 0, 4);
+	tcase_add_loop_test(tc, a_share_pays_for_itself_alone, 0, 5);
 	tcase_add_test(tc, a_weaker_wish_gets_the_daemons);
 	tcase_add_loop_test(tc, one_mode_after_another, 0, 25);
 	tcase_add_test(tc, a_flush_takes_all_before_it);
 	tcase_add_test(tc, the_header_is_synced);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

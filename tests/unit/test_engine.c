@@ -8,31 +8,11 @@
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup(void)
-{
-	static const struct rig_config cfg = { .lanes = 2,
-		.window_refs = 100,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
 static const struct rig_txn both = { .atomic = true,
 	RIG_NAMES("refs/heads/a", "refs/heads/b") };
-
-static void refuse(struct txn *txn, enum refd_status status, const char *why)
-{
-	txn->refused = status;
-	txn->why = strdup(why);
-	/* A repository may have been opened before, or not. */
-	if (status == REFD_NOREPO)
-		rig_admit(txn);
-	else
-		rig_admit_one(txn);
-	rig_run();
-}
 
 /* ---- answers ---- */
 
@@ -61,7 +41,7 @@ START_TEST(test_refused_is_told_per_ref)
 {
 	struct rig_ask *ask = rig_submit(&both);
 
-	refuse(rig_admissions, REFD_NOREPO, "not below a root");
+	rig_refuse(rig_admissions, REFD_NOREPO, "not below a root");
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 	ck_assert_uint_eq(ask->nr, 2);
@@ -71,7 +51,7 @@ START_TEST(test_refused_is_told_per_ref)
 	ck_assert(engine_is_idle(rig_engine));
 	/* Nothing was done under its id, so nothing is kept of it. */
 	ask = rig_submit(&both);
-	refuse(rig_admissions, REFD_DENIED, "not yours");
+	rig_refuse(rig_admissions, REFD_DENIED, "not yours");
 	ck_assert_int_eq(ask->statuses[1], REFD_DENIED);
 	ck_assert(engine_is_idle(rig_engine));
 }
@@ -154,7 +134,7 @@ START_TEST(test_empty_transaction_that_is_refused)
 	struct rig_ask *ask = rig_submit(&t);
 
 	/* There is no result that could say so. */
-	refuse(rig_admissions, REFD_NOREPO, "not below a root");
+	rig_refuse(rig_admissions, REFD_NOREPO, "not below a root");
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ask->refused, REFD_NOREPO);
 	ck_assert_str_eq(ask->text, "not below a root");
@@ -364,7 +344,7 @@ static TCase *answers(void)
 {
 	TCase *tc = tcase_create("answers");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
 	tcase_add_test(tc, test_results_are_per_ref_in_input_order);
 	tcase_add_test(tc, test_refused_is_told_per_ref);
 	tcase_add_loop_test(tc, test_rejected_at_admission, 0, 2);
@@ -387,13 +367,7 @@ static TCase *answers(void)
 int main(void)
 {
 	Suite *s = suite_create("engine");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, answers());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

@@ -8,31 +8,11 @@
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup(void)
-{
-	static const struct rig_config cfg = { .lanes = 2,
-		.window_refs = 100,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
 static const struct rig_txn both = { .atomic = true,
 	RIG_NAMES("refs/heads/a", "refs/heads/b") };
-
-static void refuse(struct txn *txn, enum refd_status status, const char *why)
-{
-	txn->refused = status;
-	txn->why = strdup(why);
-	/* A repository may have been opened before, or not. */
-	if (status == REFD_NOREPO)
-		rig_admit(txn);
-	else
-		rig_admit_one(txn);
-	rig_run();
-}
 
 /* ---- clients ---- */
 
@@ -273,7 +253,7 @@ START_TEST(test_stats)
 	ck_assert_uint_eq(stats.waiting, 0);
 	rig_back_all();
 	rig_submit(&both);
-	refuse(rig_admissions, REFD_DENIED, "no");
+	rig_refuse(rig_admissions, REFD_DENIED, "no");
 	engine_stats(rig_engine, &stats);
 	ck_assert_uint_eq(stats.transactions, 2);
 	ck_assert_uint_eq(stats.committed, 1);
@@ -296,7 +276,7 @@ static TCase *days(void)
 {
 	TCase *tc = tcase_create("good and bad days");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
 	tcase_add_test(tc, test_forgotten_client);
 	tcase_add_test(tc, test_callbacks_may_call_in);
 	tcase_add_test(tc, test_too_much_is_busy);
@@ -313,13 +293,7 @@ static TCase *days(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, good and bad days");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, days());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

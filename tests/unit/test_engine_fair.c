@@ -1,7 +1,8 @@
 /*
  * Nobody is held up by somebody else's load: repositories and transactions
  * in turn, a lane left by a large push, large atomic ones not starved, ten
- * thousand on one ref; and a hundred thousand refs cost linear time.
+ * thousand on one ref; a long answer is told in parts, and short ones between
+ * them; and a hundred thousand refs cost linear time.
  */
 #include <check.h>
 #include <stdio.h>
@@ -9,24 +10,7 @@
 #include <time.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup_one_lane(void)
-{
-	static const struct rig_config cfg = { .lanes = 1,
-		.window_refs = 10,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
-
-static void setup_lanes(void)
-{
-	static const struct rig_config cfg = { .lanes = 3,
-		.window_refs = 10,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static void setup_wide(void)
 {
@@ -39,6 +23,50 @@ static void setup_wide(void)
 }
 
 /* ---- fairness ---- */
+
+/* Two who ask, of whom the first hangs up in the middle; another large one
+ * waits for the end of that, a small one does not. */
+START_TEST(test_long_answers_go_in_parts)
+{
+	struct rig_client gone = { 0 }, stays = { 0 };
+	struct rig_ask *large, *joined, *small, *second;
+	const char **names = rig_names("refs/heads/", 2100);
+	struct rig_txn t = { .names = names,
+		.nr = 2100,
+		.atomic = true,
+		.id = 7,
+		.client = &gone };
+	struct rig_txn one = { RIG_NAMES("refs/x"), .repo = 2 };
+
+	large = rig_go(&t);
+	t.client = &stays;
+	joined = rig_submit(&t);
+	t.repo = 1;
+	t.id = 8;
+	second = rig_go(&t);
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	engine_run(rig_engine, rig_now, rig_wall_ms);
+	ck_assert_uint_eq(large->nr_parts, 1);
+	ck_assert_uint_eq(second->nr_parts, 0);
+	small = rig_submit(&one);
+	rig_forget(&gone);
+	engine_run(rig_engine, rig_now, rig_wall_ms);
+	ck_assert_uint_eq(joined->nr_answers, 0);
+	rig_run();
+	ck_assert_uint_eq(large->nr_answers, 0);
+	ck_assert_uint_eq(joined->nr, 2100);
+	ck_assert_uint_eq(joined->nr_parts, 5);
+	ck_assert_uint_eq(second->nr, 2100);
+	ck_assert_int_eq(second->outcome, REFD_COMMITTED);
+	rig_admit_all();
+	rig_back_all();
+	ck_assert_uint_eq(small->nr_answers, 1);
+	rig_names_free(names, 2100);
+}
+END_TEST
 
 START_TEST(test_large_push_holds_up_nobody)
 {
@@ -321,7 +349,7 @@ static TCase *turns(void)
 {
 	TCase *tc = tcase_create("turns");
 
-	tcase_add_checked_fixture(tc, setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
 	tcase_add_test(tc, test_large_push_holds_up_nobody);
 	tcase_add_test(tc, test_later_goes_first_but_once);
 	tcase_add_test(tc, test_many_small_of_one_repository);
@@ -354,7 +382,7 @@ static TCase *lanes(void)
 {
 	TCase *tc = tcase_create("lanes");
 
-	tcase_add_checked_fixture(tc, setup_lanes, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_lanes, rig_teardown);
 	tcase_add_test(tc, test_what_the_store_does_not_take_gathers);
 	tcase_add_test(tc, test_large_push_leaves_a_lane);
 	return tc;
@@ -366,6 +394,7 @@ static TCase *cost(void)
 
 	tcase_add_checked_fixture(tc, setup_wide, rig_teardown);
 	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_long_answers_go_in_parts);
 	tcase_add_test(tc, test_later_goes_first);
 	tcase_add_test(tc, test_large_push_arrives_in_pieces);
 	tcase_add_test(tc, test_ten_thousand_on_one_ref_hold_up_nobody);
@@ -378,15 +407,9 @@ static TCase *cost(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, fairness");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, turns());
 	suite_add_tcase(s, lanes());
 	suite_add_tcase(s, cost());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

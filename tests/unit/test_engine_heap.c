@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/engine/heap.h"
+#include "tests/lib/suite.h"
 
 #define NR 100000
 
@@ -81,15 +82,9 @@ int main(void)
 {
 	Suite *s = suite_create("engine/heap");
 	TCase *tc = tcase_create("heap");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_loop_test(tc, test_random_adds_and_removals, 0, 20);
 	tcase_add_loop_test(tc, test_many_in_order, 0, 3);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

@@ -5,10 +5,10 @@
  * many at once are turned away.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/engine/engine.h"
+#include "tests/lib/suite.h"
 
 #define NOW_NS  1000000000LL
 #define WALL_MS 1785542400000LL
@@ -171,8 +171,6 @@ int main(void)
 {
 	Suite *suite = suite_create("engine, history");
 	TCase *tc = tcase_create("engine_history");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, it_goes_there_and_back);
@@ -180,9 +178,5 @@ int main(void)
 	tcase_add_test(tc, stopping_awaits_them);
 	tcase_add_test(tc, too_many_are_busy);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

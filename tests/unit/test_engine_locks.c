@@ -4,33 +4,19 @@
  * else waits for that.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup(void)
-{
-	static const struct rig_config cfg = { .lanes = 1,
-		.window_refs = 10,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
 static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
     "refs/heads/b") };
 
-static void give_back(const char *name, enum txn_again again)
-{
-	rig_find(rig_windows, name)->again = again;
-}
-
 /* The window is back with NAME's lock held by somebody, all else done. */
 static void locked(const char *name)
 {
-	give_back(name, TXN_AGAIN_LOCKED);
+	rig_give_back(name, TXN_AGAIN_LOCKED);
 	rig_back_all();
 }
 
@@ -181,8 +167,8 @@ START_TEST(test_lock_of_an_atomic)
 	ask = rig_go(&t);
 	while (ask->nr_answers == 0) {
 		ck_assert_uint_eq(rig_count(rig_windows), 2);
-		give_back("refs/heads/a", TXN_AGAIN_LATER);
-		give_back("refs/heads/b", TXN_AGAIN_LOCKED);
+		rig_give_back("refs/heads/a", TXN_AGAIN_LATER);
+		rig_give_back("refs/heads/b", TXN_AGAIN_LOCKED);
 		rig_back_all();
 		if (ask->nr_answers == 0)
 			rig_pass(rig_next - rig_now);
@@ -204,7 +190,7 @@ START_TEST(test_given_back_with_one_that_is_locked)
 	t.session = _i == 1;
 	ask = rig_go(&t);
 	while (ask->nr_answers == 0 && rig_count(rig_windows) == 2) {
-		give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+		rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
 		locked_at("refs/heads/b", "HEAD");
 		if (rig_windows == NULL && ask->nr_answers == 0)
 			rig_pass(rig_next - rig_now);
@@ -225,13 +211,13 @@ START_TEST(test_lock_that_was_let_go_of)
 	/* First one lock stands, then another: the end is the other's. */
 	t.atomic = true;
 	ask = rig_go(&t);
-	give_back("refs/heads/b", TXN_AGAIN_LATER);
+	rig_give_back("refs/heads/b", TXN_AGAIN_LATER);
 	locked("refs/heads/a");
 	while (ask->nr_answers == 0) {
 		rig_pass(rig_next - rig_now);
 		if (rig_windows == NULL)
 			continue;
-		give_back("refs/heads/a", TXN_AGAIN_LATER);
+		rig_give_back("refs/heads/a", TXN_AGAIN_LATER);
 		locked("refs/heads/b");
 	}
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
@@ -280,7 +266,7 @@ static TCase *locks(void)
 {
 	TCase *tc = tcase_create("locks");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
 	tcase_add_test(tc, test_lock_is_tried_again);
 	tcase_add_test(tc, test_lock_is_given_up);
 	tcase_add_loop_test(tc, test_lock_timeouts_of_the_client, 0,
@@ -297,13 +283,7 @@ static TCase *locks(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, locks");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, locks());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

@@ -31,6 +31,7 @@ static void *test_realloc(void *p, size_t size);
 #undef realloc
 
 #include "tests/lib/engine_rig.h"
+#include "tests/lib/suite.h"
 
 /* From the FAIL_AT-th on FAIL_NR of them fail. */
 static bool may_allocate(void)
@@ -152,16 +153,10 @@ int main(void)
 {
 	Suite *s = suite_create("engine, out of memory");
 	TCase *tc = tcase_create("out of memory");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, test_every_allocation_fails_once, 0, 3);
 	tcase_add_test(tc, test_no_engine_without_memory);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

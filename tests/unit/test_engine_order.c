@@ -10,24 +10,7 @@
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup_one_lane(void)
-{
-	static const struct rig_config cfg = { .lanes = 1,
-		.window_refs = 10,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
-
-static void setup_lanes(void)
-{
-	static const struct rig_config cfg = { .lanes = 3,
-		.window_refs = 10,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 /* ---- order ---- */
 
@@ -333,12 +316,84 @@ START_TEST(test_later_keep_their_order)
 }
 END_TEST
 
+/* What needs packed-refs.lock doesn't wait for it in the store: a repository's
+ * deletions are in one window, and everything else goes meanwhile. */
+START_TEST(test_deletions_wait_for_each_other)
+{
+	struct rig_txn some = { .deletes = true,
+		RIG_NAMES("refs/heads/a", "refs/heads/b") };
+	struct rig_txn whole = { .deletes = true,
+		.atomic = true,
+		RIG_NAMES("refs/heads/c", "refs/heads/d") };
+	struct rig_txn elsewhere = { .deletes = true,
+		.repo = 1,
+		RIG_NAMES("refs/heads/c") };
+	struct rig_ask *asks[4];
+
+	asks[0] = rig_go(&some);
+	some.names = (const char *const[]){ "refs/heads/e", "refs/heads/f" };
+	asks[1] = rig_go(&some);
+	asks[2] = rig_go(&whole);
+	ck_assert_ptr_null(rig_windows->next);
+	rig_go_one("refs/heads/c/d");
+	rig_go_one("refs/heads/g");
+	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/g"));
+	rig_go(&elsewhere);
+	ck_assert_ptr_nonnull(rig_windows->next->next);
+	ck_assert_uint_eq(rig_count(rig_windows->next->next), 1);
+	ck_assert_ptr_null(rig_windows->next->next->next);
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_uint_eq(asks[0]->nr_answers, 1);
+	/* All that waited go together. */
+	ck_assert_ptr_nonnull(rig_windows->next->next);
+	ck_assert_uint_eq(rig_count(rig_windows->next->next), 4);
+	rig_back_all();
+	rig_back_all();
+	ck_assert_int_eq(asks[1]->outcome, REFD_COMMITTED);
+	ck_assert_int_eq(asks[2]->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* What comes back undone does not keep the others for ever, nor does one that
+ * is prepared. */
+START_TEST(test_deletions_come_back)
+{
+	struct rig_txn t = { .deletes = true, RIG_NAMES("refs/heads/a") };
+	struct rig_ask *ask;
+
+	rig_go(&t);
+	t.names = (const char *const[]){ "refs/heads/b" };
+	ask = rig_go(&t);
+	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/b"));
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	rig_pass(60 * RIG_MS);
+	rig_back_all();
+	t.session = true;
+	t.names = (const char *const[]){ "refs/heads/c" };
+	rig_prepare(&t);
+	t.session = false;
+	t.names = (const char *const[]){ "refs/heads/d" };
+	ask = rig_go(&t);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/d"));
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+}
+END_TEST
+
 static TCase *order(void)
 {
 	TCase *tc = tcase_create("order");
 
-	tcase_add_checked_fixture(tc, setup_lanes, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_lanes, rig_teardown);
 	tcase_add_test(tc, test_64_clients_on_one_ref);
+	tcase_add_test(tc, test_deletions_wait_for_each_other);
+	tcase_add_test(tc, test_deletions_come_back);
 	tcase_add_test(tc, test_related_names_never_meet);
 	tcase_add_test(tc, test_related_names_of_a_push);
 	tcase_add_loop_test(tc, test_related_names_go_together, 0, 4);
@@ -357,7 +412,7 @@ static TCase *windows(void)
 {
 	TCase *tc = tcase_create("windows");
 
-	tcase_add_checked_fixture(tc, setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
 	tcase_add_test(tc, test_idle_starts_at_once_and_load_gathers);
 	tcase_add_test(tc, test_cut_where_the_window_is_full);
 	tcase_add_test(tc, test_atomic_may_exceed_alone);
@@ -368,14 +423,8 @@ static TCase *windows(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, order");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, order());
 	suite_add_tcase(s, windows());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
+#include "tests/lib/suite.h"
 
 #define SEEDS   24
 #define STEPS   4000
@@ -79,6 +80,7 @@ static void submit(void)
 	k->t.atomic = chance(30);
 	k->t.session = chance(25);
 	k->t.push = chance(30);
+	k->t.deletes = chance(30);
 	if (chance(20))
 		k->t.ref_lock_timeout_ms = 1 + rnd(50);
 	if (chance(20))
@@ -477,15 +479,9 @@ int main(void)
 {
 	Suite *s = suite_create("engine, random load");
 	TCase *tc = tcase_create("random load");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, test_random_load, 0, SEEDS);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

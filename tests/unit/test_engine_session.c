@@ -8,44 +8,11 @@
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup(void)
-{
-	static const struct rig_config cfg = { .lanes = 2,
-		.window_refs = 100,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static const struct rig_txn both = { .session = true,
 	RIG_NAMES("refs/heads/a", "refs/heads/b") };
 static const struct rig_txn empty = { .session = true };
-
-/* The window that waits in the store is back, and all is answered. */
-static void expect_window(enum window_session session, size_t nr)
-{
-	ck_assert_ptr_nonnull(rig_windows);
-	ck_assert_int_eq(rig_windows->session, session);
-	ck_assert_uint_eq(rig_windows->nr_parts, 1);
-	ck_assert_uint_eq(rig_count(rig_windows), nr);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
-	rig_run();
-}
-
-static void expect_results(const struct rig_ask *ask, enum refd_outcome outcome,
-    enum refd_status status)
-{
-	size_t i;
-
-	ck_assert_uint_eq(ask->nr_answers, 1);
-	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
-	ck_assert_int_eq(ask->outcome, outcome);
-	ck_assert_uint_eq(ask->nr, 2);
-	for (i = 0; i < ask->nr; i++)
-		ck_assert_int_eq(ask->statuses[i], status);
-}
 
 /* ---- the happy path ---- */
 
@@ -60,7 +27,7 @@ START_TEST(test_prepared_and_committed)
 	rig_windows->parts[0].txn->rewrites_packed = true;
 	rig_find(rig_windows, "refs/heads/b")->final_name =
 	    strdup("refs/heads/c");
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_uint_eq(ask->nr, 2);
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
@@ -71,8 +38,8 @@ START_TEST(test_prepared_and_committed)
 
 	commit = rig_commit(0, rig_last_id());
 	ck_assert_uint_eq(commit->nr_answers, 0);
-	expect_window(WINDOW_COMMIT, 2);
-	expect_results(commit, REFD_COMMITTED, REFD_OK);
+	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_results(commit, REFD_COMMITTED, REFD_OK);
 	ck_assert(engine_is_idle(rig_engine));
 }
 END_TEST
@@ -85,16 +52,45 @@ START_TEST(test_prepared_and_aborted)
 	rig_prepare(&both);
 	id = rig_last_id();
 	end = rig_abort(0, id);
-	expect_window(WINDOW_ABORT, 2);
-	expect_results(end, REFD_REJECTED, REFD_ABORTED);
+	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_results(end, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(end->text, "its client aborted it");
 	/* It is to be recorded, and till then it answers from here. */
-	expect_results(rig_commit(0, id), REFD_REJECTED, REFD_ABORTED);
-	expect_results(rig_query(0, id, 0), REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(rig_commit(0, id), REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(rig_query(0, id, 0), REFD_REJECTED, REFD_ABORTED);
 	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
 	ck_assert_uint_eq(rig_count(rig_windows), 3);
 	rig_back_all();
 	ck_assert(engine_is_idle(rig_engine));
+}
+END_TEST
+
+static void note_lock(void *arg, const struct engine_lock *lock)
+{
+	char *all = arg;
+
+	ck_assert_int_eq(lock->kind, ENGINE_LOCK_HELD);
+	ck_assert_int_eq(lock->age_ns, 3 * RIG_MS);
+	ck_assert_uint_lt(strlen(all) + strlen(lock->path), 90);
+	strcat(strcat(all, " "), lock->path);
+}
+
+/* By the name that its lock has. */
+START_TEST(test_what_it_holds_is_told)
+{
+	char all[100] = "";
+
+	rig_go(&both);
+	rig_find(rig_windows, "refs/heads/b")->final_name =
+	    strdup("refs/heads/c");
+	rig_expect_window(WINDOW_PREPARE, 2);
+	engine_locks(rig_engine, rig_now + 3 * RIG_MS, note_lock, all);
+	ck_assert_str_eq(all, " refs/heads/a refs/heads/c");
+	rig_abort(0, rig_last_id());
+	rig_back_all();
+	all[0] = '\0';
+	engine_locks(rig_engine, rig_now, note_lock, all);
+	ck_assert_str_eq(all, "");
 }
 END_TEST
 
@@ -105,7 +101,7 @@ START_TEST(test_names_are_let_go_of)
 	rig_go(&both);
 	behind = rig_go_one("refs/heads/a/x");
 	ck_assert_ptr_null(rig_windows->next);
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	/* Nobody waits for it in a queue: there are its locks. */
 	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a/x"));
 	later = rig_go_one("refs/heads/b");
@@ -137,7 +133,7 @@ START_TEST(test_ending_waits_for_no_lane)
 	rig_apply(rig_windows->next->next);
 	rig_back(rig_windows->next->next);
 	rig_run();
-	expect_results(commit, REFD_COMMITTED, REFD_OK);
+	rig_expect_results(commit, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
 
@@ -171,7 +167,7 @@ START_TEST(test_goes_whole)
 	/* a is free, but it isn't taken without b. */
 	ck_assert_ptr_null(rig_windows->next);
 	rig_back_all();
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 }
 END_TEST
@@ -214,7 +210,7 @@ START_TEST(test_decided_without_locks)
 	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
 	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
 	rig_back_all();
-	expect_results(ask, REFD_REJECTED, REFD_STALE);
+	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
 }
 END_TEST
 
@@ -225,13 +221,13 @@ START_TEST(test_some_are_rejected)
 	txn_decide(&rig_admissions->updates[0], REFD_BADNAME, "funny");
 	rig_admit_all();
 	/* Nothing is recorded with its preparation. */
-	expect_window(WINDOW_PREPARE, 1);
+	rig_expect_window(WINDOW_PREPARE, 1);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_int_eq(ask->statuses[0], REFD_BADNAME);
 	ck_assert_int_eq(ask->statuses[1], REFD_OK);
 	ck_assert_str_eq(ask->text, "funny");
 	commit = rig_commit(0, rig_last_id());
-	expect_window(WINDOW_COMMIT, 1);
+	rig_expect_window(WINDOW_COMMIT, 1);
 	ck_assert_int_eq(commit->outcome, REFD_PARTIAL);
 	ck_assert_int_eq(commit->statuses[0], REFD_BADNAME);
 	/* While preparing too. */
@@ -243,7 +239,7 @@ START_TEST(test_some_are_rejected)
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
 	rig_commit(0, rig_last_id());
-	expect_window(WINDOW_COMMIT, 1);
+	rig_expect_window(WINDOW_COMMIT, 1);
 }
 END_TEST
 
@@ -258,7 +254,7 @@ START_TEST(test_locked_waits)
 	ask = rig_go(&t);
 	while (rig_now - start < 100 * RIG_MS) {
 		rig_find(rig_windows, "refs/heads/b")->again = TXN_AGAIN_LOCKED;
-		expect_window(WINDOW_PREPARE, 2);
+		rig_expect_window(WINDOW_PREPARE, 2);
 		ck_assert_uint_eq(ask->nr_answers, 0);
 		rig_pass(rig_next - rig_now);
 	}
@@ -269,7 +265,7 @@ START_TEST(test_locked_waits)
 		ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
 	} else {
 		/* The other one goes on, as it would without a session. */
-		expect_window(WINDOW_PREPARE, 1);
+		rig_expect_window(WINDOW_PREPARE, 1);
 		ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 		ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	}
@@ -285,7 +281,7 @@ START_TEST(test_admitted_again)
 	rig_back_all();
 	ck_assert(rig_admissions->readmitted);
 	rig_admit_all();
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 }
 END_TEST
@@ -299,7 +295,7 @@ START_TEST(test_refused)
 	rig_admissions->why = strdup("not yours");
 	rig_admit_all();
 	if (_i == 0)
-		expect_results(ask, REFD_REJECTED, REFD_DENIED);
+		rig_expect_results(ask, REFD_REJECTED, REFD_DENIED);
 	else
 		ck_assert_int_eq(ask->refused, REFD_DENIED);
 	ck_assert_str_eq(ask->text, "not yours");
@@ -315,7 +311,7 @@ START_TEST(test_replayed)
 	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
 	txn_decide(&rig_admissions->updates[1], REFD_OK, NULL);
 	rig_admit_all();
-	expect_results(ask, REFD_COMMITTED, REFD_OK);
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert_ptr_null(rig_windows);
 }
 END_TEST
@@ -324,9 +320,10 @@ static TCase *preparing(void)
 {
 	TCase *tc = tcase_create("preparing");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
 	tcase_add_loop_test(tc, test_prepared_and_committed, 0, 2);
 	tcase_add_test(tc, test_prepared_and_aborted);
+	tcase_add_test(tc, test_what_it_holds_is_told);
 	tcase_add_test(tc, test_names_are_let_go_of);
 	tcase_add_test(tc, test_ending_waits_for_no_lane);
 	tcase_add_test(tc, test_alone_in_its_window);
@@ -344,13 +341,7 @@ static TCase *preparing(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, sessions");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, preparing());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

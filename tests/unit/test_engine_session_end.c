@@ -7,45 +7,12 @@
 #include <string.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup(void)
-{
-	static const struct rig_config cfg = { .lanes = 2,
-		.window_refs = 100,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
 static const struct rig_txn both = { .session = true,
 	RIG_NAMES("refs/heads/a", "refs/heads/b") };
 static const struct rig_txn empty = { .session = true };
-
-/* The window that waits in the store is back, and all is answered. */
-static void expect_window(enum window_session session, size_t nr)
-{
-	ck_assert_ptr_nonnull(rig_windows);
-	ck_assert_int_eq(rig_windows->session, session);
-	ck_assert_uint_eq(rig_windows->nr_parts, 1);
-	ck_assert_uint_eq(rig_count(rig_windows), nr);
-	rig_apply(rig_windows);
-	rig_back(rig_windows);
-	rig_run();
-}
-
-static void expect_results(const struct rig_ask *ask, enum refd_outcome outcome,
-    enum refd_status status)
-{
-	size_t i;
-
-	ck_assert_uint_eq(ask->nr_answers, 1);
-	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
-	ck_assert_int_eq(ask->outcome, outcome);
-	ck_assert_uint_eq(ask->nr, 2);
-	for (i = 0; i < ask->nr; i++)
-		ck_assert_int_eq(ask->statuses[i], status);
-}
 
 /* ---- who may end it, and when ---- */
 
@@ -64,8 +31,8 @@ START_TEST(test_ended_by_whom)
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
 	ask = rig_commit(_i == 0 ? 5 : 0, id);
-	expect_window(WINDOW_COMMIT, 2);
-	expect_results(ask, REFD_COMMITTED, REFD_OK);
+	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
 
@@ -87,7 +54,7 @@ START_TEST(test_ended_too_early)
 		else if (i == 1)
 			rig_back_all();
 	}
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	/* And what is no session is not ended at all. */
 	rig_go_one("refs/x");
@@ -122,11 +89,11 @@ START_TEST(test_ended_twice)
 	    REFD_ANSWER_PENDING);
 	ck_assert_int_eq(rig_cancel(0, rig_last_id())->kind,
 	    REFD_ANSWER_PENDING);
-	expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
+	rig_expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
 	if (_i == 1)
 		ck_assert_str_eq(ends[0]->text, "its client aborted it");
 	for (i = 0; i < 3; i++)
-		expect_results(ends[i],
+		rig_expect_results(ends[i],
 		    _i == 0 ? REFD_COMMITTED : REFD_REJECTED,
 		    _i == 0 ? REFD_OK : REFD_ABORTED);
 }
@@ -151,7 +118,7 @@ START_TEST(test_commit_fails)
 	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_NOSPACE, NULL);
 	rig_back(rig_windows);
 	rig_run();
-	expect_results(commit, REFD_REJECTED, REFD_NOSPACE);
+	rig_expect_results(commit, REFD_REJECTED, REFD_NOSPACE);
 	/* To be recorded once more, and then no more. */
 	engine_drain(rig_engine);
 	rig_run();
@@ -192,8 +159,8 @@ START_TEST(test_resend)
 	rig_commit(0, t.id);
 	t.session = true;
 	again = rig_submit(&t);
-	expect_window(WINDOW_COMMIT, 2);
-	expect_results(again, REFD_COMMITTED, REFD_OK);
+	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_results(again, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
 
@@ -206,22 +173,22 @@ START_TEST(test_cancelled)
 	ask = rig_go(&both);
 	rig_cancel(0, rig_last_id());
 	rig_run();
-	expect_results(ask, REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	rig_back_all();
 	/* While it is prepared: it is aborted as soon as it is. */
 	ask = rig_go(&both);
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	expect_window(WINDOW_ABORT, 2);
-	expect_results(ask, REFD_REJECTED, REFD_ABORTED);
+	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(ask->text, "cancelled");
 	/* And afterwards. */
 	rig_prepare(&both);
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
-	expect_window(WINDOW_ABORT, 2);
+	rig_expect_window(WINDOW_ABORT, 2);
 }
 END_TEST
 
@@ -239,14 +206,14 @@ START_TEST(test_client_is_gone)
 	t.repo = 1;
 	rig_prepare(&t);
 	rig_forget(&gone);
-	expect_window(WINDOW_ABORT, 2);
+	rig_expect_window(WINDOW_ABORT, 2);
 	ck_assert_ptr_null(rig_windows);
 	ask = rig_commit(0, rig_last_id() - 1);
-	expect_results(ask, REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(ask->text, "its client is gone");
 	ask = rig_commit(0, rig_last_id());
 	rig_back_all();
-	expect_results(ask, REFD_COMMITTED, REFD_OK);
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
 
@@ -271,8 +238,8 @@ START_TEST(test_client_goes_before_it_is_prepared)
 	/* While it is prepared; then what comes prepared is let go of ... */
 	rig_go(&t);
 	rig_forget(&gone);
-	expect_window(WINDOW_PREPARE, 2);
-	expect_window(WINDOW_ABORT, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_ABORT, 2);
 	/* ... and what doesn't is tried no more. */
 	rig_go(&t);
 	rig_forget(&gone);
@@ -280,7 +247,7 @@ START_TEST(test_client_goes_before_it_is_prepared)
 	rig_back_all();
 	ck_assert_ptr_null(rig_windows);
 	ask = rig_commit(0, rig_last_id());
-	expect_results(ask, REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 }
 END_TEST
 
@@ -295,8 +262,8 @@ START_TEST(test_client_goes_while_it_is_committed)
 	rig_commit(0, rig_last_id());
 	rig_forget(&gone);
 	ask = rig_commit(0, rig_last_id());
-	expect_window(WINDOW_COMMIT, 2);
-	expect_results(ask, REFD_COMMITTED, REFD_OK);
+	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
 END_TEST
 
@@ -314,10 +281,10 @@ START_TEST(test_prepared_for_too_long)
 	rig_pass(1);
 	/* Too late for that. */
 	ask = rig_commit(0, rig_last_id());
-	expect_window(WINDOW_ABORT, 2);
-	expect_results(ask, REFD_REJECTED, REFD_DEADLINE);
+	rig_expect_window(WINDOW_ABORT, 2);
+	rig_expect_results(ask, REFD_REJECTED, REFD_DEADLINE);
 	ck_assert_str_eq(ask->text, "it was prepared for too long");
-	expect_results(rig_commit(0, rig_last_id()), REFD_REJECTED,
+	rig_expect_results(rig_commit(0, rig_last_id()), REFD_REJECTED,
 	    REFD_DEADLINE);
 }
 END_TEST
@@ -345,8 +312,8 @@ START_TEST(test_drain)
 	waits = rig_submit(&both);
 	ck_assert_int_eq(waits->statuses[0], REFD_BUSY);
 	ask = rig_commit(0, rig_last_id() - 1);
-	expect_window(WINDOW_COMMIT, 2);
-	expect_results(ask, REFD_COMMITTED, REFD_OK);
+	rig_expect_window(WINDOW_COMMIT, 2);
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert(engine_is_idle(rig_engine));
 }
 END_TEST
@@ -370,12 +337,12 @@ START_TEST(test_hurry)
 	rig_admit_all();
 	while (rig_windows != NULL)
 		rig_back_all();
-	expect_results(asks[0], REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(asks[0], REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(asks[0]->text, "the daemon is stopping");
-	expect_results(asks[1], REFD_REJECTED, REFD_ABORTED);
+	rig_expect_results(asks[1], REFD_REJECTED, REFD_ABORTED);
 	ck_assert_int_eq(asks[2]->outcome, REFD_REJECTED);
 	/* It was said in time. */
-	expect_results(asks[3], REFD_COMMITTED, REFD_OK);
+	rig_expect_results(asks[3], REFD_COMMITTED, REFD_OK);
 	ck_assert(engine_is_idle(rig_engine));
 }
 END_TEST
@@ -412,10 +379,10 @@ START_TEST(test_callbacks_may_end_it)
 	rig_submit(&t);
 	rig_on_answer = _i == 0 ? commits_when_told : goes_when_told;
 	rig_admit_all();
-	expect_window(WINDOW_PREPARE, 2);
+	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
-	expect_results(ask, _i == 0 ? REFD_COMMITTED : REFD_REJECTED,
+	rig_expect_window(_i == 0 ? WINDOW_COMMIT : WINDOW_ABORT, 2);
+	rig_expect_results(ask, _i == 0 ? REFD_COMMITTED : REFD_REJECTED,
 	    _i == 0 ? REFD_OK : REFD_ABORTED);
 }
 END_TEST
@@ -452,7 +419,7 @@ static TCase *ending(void)
 {
 	TCase *tc = tcase_create("ending");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
 	tcase_add_loop_test(tc, test_ended_by_whom, 0, 2);
 	tcase_add_test(tc, test_ended_too_early);
 	tcase_add_test(tc, test_ended_unknown);
@@ -476,13 +443,7 @@ static TCase *ending(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, the end of sessions");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, ending());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

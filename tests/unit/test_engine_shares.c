@@ -1,26 +1,31 @@
 /*
  * Shows that one user, or one repository, has no more in the engine than a
- * share of requests, refs, sessions and memory: what is more is refused with
+ * share of requests, refs, memory, sessions, locks, clients and time: what is more is refused with
  * busy and a time, nothing of it is kept, others come in meanwhile, and the
  * room is there again as soon as something is decided.
  */
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/lib/engine_rig.h"
+#include "tests/lib/suite.h"
 
 static void setup(void)
 {
 	static const struct rig_config cfg = { .lanes = 2,
 		.window_refs = 10,
 		.max_bytes = 8000,
-		.shares = { .of = { [SHARE_USER] = { .requests = 3,
-					.refs = 5,
-					.sessions = 1 },
-				[SHARE_REPO] = { .requests = 4,
-				    .refs = 8,
-				    .sessions = 2 } },
-		    .own_uid = 77 } };
+		.shares = { .of_user = { .requests = 3,
+				.refs = 5,
+				.bytes = 5000,
+				.sessions = 1,
+				.wait_ms = 500 },
+		    .own_uid = 77 },
+		.of_repo = { .requests = 4,
+		    .refs = 8,
+		    .sessions = 2,
+		    .locks = 3,
+		    .clients = 3,
+		    .wait_ms = 900 } };
 
 	rig_setup(&cfg);
 }
@@ -172,12 +177,104 @@ START_TEST(test_half_of_the_memory)
 }
 END_TEST
 
+START_TEST(test_bytes_of_a_user)
+{
+	ck_assert_uint_eq(go_bytes(5, 3000)->nr_answers, 0);
+	check_put_off(go_bytes(5, 2001));
+	ck_assert_uint_eq(go_bytes(5, 2000)->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_locks_of_a_repository)
+{
+	const char *two[] = { "refs/b", "refs/c", "refs/d" };
+	struct rig_txn more = { .uid = 101,
+		.repo = 3,
+		.session = true,
+		.names = two,
+		.nr = 3 };
+
+	go_to(100, 3, "refs/a", true);
+	check_put_off(rig_go(&more));
+	more.nr = 2;
+	more.id = 0;
+	ck_assert_uint_eq(rig_go(&more)->nr_answers, 0);
+	/* What is no session has its locks for a moment. */
+	ck_assert_uint_eq(go_to(102, 3, "refs/e", false)->nr_answers, 0);
+}
+END_TEST
+
+static struct rig_ask *go_as(struct rig_client *client, uint32_t uid,
+    unsigned repo, const char *name)
+{
+	struct rig_txn t = { .uid = uid,
+		.repo = repo,
+		.client = client,
+		.names = &name,
+		.nr = 1 };
+
+	return rig_go(&t);
+}
+
+START_TEST(test_clients_of_a_repository)
+{
+	struct rig_client c[4];
+
+	go_as(&c[0], 100, 3, "refs/a");
+	go_as(&c[1], 101, 3, "refs/b");
+	go_as(&c[2], 102, 3, "refs/c");
+	check_put_off(go_as(&c[3], 103, 3, "refs/e"));
+	/* One that is there already may have more, and another repository
+	 * has others. */
+	ck_assert_uint_eq(go_as(&c[2], 102, 3, "refs/f")->nr_answers, 0);
+	ck_assert_uint_eq(go_as(&c[3], 103, 4, "refs/e")->nr_answers, 0);
+	rig_back_all();
+	rig_back_all();
+	ck_assert_uint_eq(go_as(&c[3], 103, 3, "refs/g")->nr_answers, 0);
+}
+END_TEST
+
+/* Behind one that a window has; its client would wait for half a minute. */
+static void check_waits(uint32_t uid, int64_t ms)
+{
+	const char *name = "refs/heads/a";
+	struct rig_ask *ask = go_to(uid, 5, name, false);
+
+	rig_pass((ms - 1) * RIG_MS);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_pass(1 * RIG_MS);
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+}
+
+START_TEST(test_time)
+{
+	go_to(0, 5, "refs/heads/a", false);
+	check_waits(5, 500);
+	/* He has no limit, the repository has. */
+	check_waits(77, 900);
+}
+END_TEST
+
+START_TEST(test_time_of_a_session)
+{
+	struct rig_ask *ask = go_to(5, 5, "refs/heads/a", true);
+
+	rig_back_all();
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
+	rig_pass(499 * RIG_MS);
+	ck_assert_ptr_null(rig_windows);
+	rig_pass(1 * RIG_MS);
+	ck_assert_ptr_nonnull(rig_windows);
+	ck_assert_int_eq(rig_windows->session, WINDOW_ABORT);
+	rig_back_all();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine_shares");
 	TCase *tc = tcase_create("shares");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, rig_teardown);
 	tcase_add_test(tc, test_requests_of_a_user);
@@ -186,10 +283,11 @@ int main(void)
 	tcase_add_test(tc, test_requests_of_a_repository);
 	tcase_add_test(tc, test_sessions_of_a_repository);
 	tcase_add_test(tc, test_half_of_the_memory);
+	tcase_add_test(tc, test_bytes_of_a_user);
+	tcase_add_test(tc, test_locks_of_a_repository);
+	tcase_add_test(tc, test_clients_of_a_repository);
+	tcase_add_test(tc, test_time);
+	tcase_add_test(tc, test_time_of_a_session);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run(s);
 }

@@ -3,27 +3,13 @@
  * long, and what becomes of it then. (Locks: test_engine_locks.)
  */
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/lib/engine_rig.h"
-
-static void setup(void)
-{
-	static const struct rig_config cfg = { .lanes = 1,
-		.window_refs = 10,
-		.max_bytes = 1000000 };
-
-	rig_setup(&cfg);
-}
+#include "tests/lib/suite.h"
 
 static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
 static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
     "refs/heads/b") };
-
-static void give_back(const char *name, enum txn_again again)
-{
-	rig_find(rig_windows, name)->again = again;
-}
 
 /* ---- deadlines ---- */
 
@@ -69,7 +55,7 @@ START_TEST(test_deadline_counts_until_the_window_closes)
 	rig_pass(100 * RIG_MS);
 	ck_assert_uint_eq(ask->nr_answers, 0);
 	/* What the store did is the answer; what it gave back is too late. */
-	give_back("refs/heads/b", TXN_AGAIN_LATER);
+	rig_give_back("refs/heads/b", TXN_AGAIN_LATER);
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_DEADLINE);
@@ -267,7 +253,7 @@ static TCase *times(void)
 {
 	TCase *tc = tcase_create("times");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
 	tcase_add_loop_test(tc, test_deadline_of_one_that_waits, 0, 2);
 	tcase_add_test(tc, test_default_deadline);
 	tcase_add_test(tc, test_deadline_counts_until_the_window_closes);
@@ -279,7 +265,7 @@ static TCase *notes(void)
 {
 	TCase *tc = tcase_create("notes");
 
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
 	tcase_add_test(tc, test_notes_ride_in_the_next_window);
 	tcase_add_test(tc, test_recorded_leaves_nothing);
 	tcase_add_test(tc, test_unknown_is_not_noted);
@@ -293,14 +279,8 @@ static TCase *notes(void)
 int main(void)
 {
 	Suite *s = suite_create("engine, time");
-	SRunner *sr;
-	int failed;
 
 	suite_add_tcase(s, times());
 	suite_add_tcase(s, notes());
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

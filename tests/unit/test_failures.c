@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 
 static const struct {
 	const char *spec;
@@ -293,15 +294,9 @@ int main(void)
 {
 	Suite *suite = suite_create("failures");
 	TCase *tc = tcase_create("failures");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, each_call_of_a_window_fails, 0, 6);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

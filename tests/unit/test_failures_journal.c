@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 
 #define STATE 1 /* the mount */
 
@@ -76,7 +76,7 @@ static const struct {
 	{ MEMFS_SYNCFS, -ENOSPC, 0 },
 	{ MEMFS_SYNCFS, -EDQUOT, 0 },
 	{ MEMFS_FUTIMENS_NOW, -EIO, 0 },
-	{ MEMFS_PWRITE, -EIO, 1 },
+	{ MEMFS_PWRITE, -EIO, 2 }, /* the sync is marked first */
 	{ MEMFS_FSYNC, -EIO, 0 },
 	{ MEMFS_FSYNC, -ENOSPC, 0 },
 };
@@ -112,6 +112,24 @@ START_TEST(what_was_not_synced_is_not_forgotten)
 }
 END_TEST
 
+/* The state directory takes no mark: then there is no sync, and no failure of
+ * the repositories' disk either. */
+START_TEST(a_sync_that_can_not_be_marked_is_none)
+{
+	uint64_t before = forgotten();
+
+	ok("x=1");
+	memfs_fail_call(w->fs, MEMFS_PWRITE, 1, -ENOSPC);
+	ck_assert_int_eq(world_checkpoint(w), -ENOSPC);
+	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "syncs"));
+	ck_assert_uint_eq(forgotten(), before);
+	ok("y=1");
+	cut();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
 /* The marker is in a repository whose owner can take its room away: that is
  * no failure of the others' data. */
 START_TEST(no_room_for_the_marker_is_nobodys_failure)
@@ -119,7 +137,7 @@ START_TEST(no_room_for_the_marker_is_nobodys_failure)
 	static const int errs[] = { -ENOSPC, -EDQUOT };
 
 	ok("x=1");
-	memfs_fail_call(w->fs, MEMFS_PWRITE, 1, errs[_i]);
+	memfs_fail_call(w->fs, MEMFS_PWRITE, 2, errs[_i]);
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert(memfs_was_hit(w->fs));
 	ck_assert_uint_eq(forgotten(), journal_last_lsn(w->store.journal));
@@ -136,9 +154,9 @@ START_TEST(a_syncfs_that_lies_is_found_out)
 	uint64_t before = forgotten();
 
 	ok("x=1");
-	/* The repository's note (four calls) and the marker's touch (two) come
-	 * before the syncfs. */
-	memfs_die(w->fs, 7, -EIO);
+	/* The repository's note (four calls), the mark that a sync begins and
+	 * the marker's touch (two) come before the syncfs. */
+	memfs_die(w->fs, 8, -EIO);
 	ck_assert_int_eq(world_checkpoint(w), -EIO);
 	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "marker"));
 	memfs_fail_none(w->fs);
@@ -370,12 +388,11 @@ int main(void)
 {
 	Suite *suite = suite_create("failures_journal");
 	TCase *tc = tcase_create("failures"), *sweep = tcase_create("sweep");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, what_was_not_synced_is_not_forgotten, 0,
 	    NR_OF_A_CHECKPOINT);
+	tcase_add_test(tc, a_sync_that_can_not_be_marked_is_none);
 	tcase_add_loop_test(tc, no_room_for_the_marker_is_nobodys_failure, 0,
 	    2);
 	tcase_add_test(tc, a_syncfs_that_lies_is_found_out);
@@ -387,9 +404,5 @@ int main(void)
 	tcase_add_loop_test(sweep, a_journal_that_is_gone_is_fatal, 0, 2);
 	tcase_add_loop_test(sweep, each_call_of_a_checkpoint_fails, 0, 3);
 	suite_add_tcase(suite, sweep);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

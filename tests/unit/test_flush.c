@@ -2,17 +2,22 @@
  * Proves that files handed to the flusher's threads are each synced once and
  * closed, also more than fit at a time; that whoever owns a file whose sync or
  * close failed is told so, and nobody else; that two callers do not wait for
- * each other's files; and that without threads all is the same.
+ * each other's files; that one who has a file synced ahead does something else
+ * meanwhile, and has it himself where all threads hang with files of others;
+ * and that without threads all is the same.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "daemon/store/flush.h"
+#include "daemon/store/refs/flush.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define NR (3 * FLUSH_MAX + 7)
@@ -163,21 +168,134 @@ START_TEST(two_at_once)
 }
 END_TEST
 
+static sem_t went_on;
+
+/* Comes back when whoever asked for it is busy with something else. */
+static int patient_fsync(const struct sys *sys, int fd)
+{
+	while (sem_wait(&went_on) < 0 && errno == EINTR)
+		;
+	return counting_fsync(sys, fd);
+}
+
+START_TEST(one_meanwhile)
+{
+	struct flush_one good, bad;
+	int fds[] = { new_file(), new_file() };
+
+	table.fsync = patient_fsync;
+	sem_init(&went_on, 0, _i ? 0 : 2);
+	if (_i)
+		flusher = flusher_new(&table);
+	bad_fd = fds[1];
+	flush_ahead(&good, &table, flusher, fds[0]);
+	flush_ahead(&bad, &table, flusher, fds[1]);
+	if (_i) {
+		sem_post(&went_on);
+		sem_post(&went_on);
+	}
+	ck_assert_int_eq(flush_wait(&good), 0);
+	ck_assert_int_eq(flush_wait(&bad), -EIO);
+	ck_assert_int_eq(nr_syncs, 2);
+	ck_assert_int_eq(nr_closed, 0);
+	ck_assert_int_eq(close(fds[0]), 0);
+	ck_assert_int_eq(close(fds[1]), 0);
+	sem_destroy(&went_on);
+}
+END_TEST
+
+static int healthy_fd;
+
+static int hanging_fsync(const struct sys *sys, int fd)
+{
+	return fd == healthy_fd ? counting_fsync(sys, fd) :
+				  patient_fsync(sys, fd);
+}
+
+/* More than there are threads. */
+START_TEST(who_hangs_does_so_alone)
+{
+	struct flush_one hangs[20], mine;
+	size_t i;
+
+	table.fsync = hanging_fsync;
+	sem_init(&went_on, 0, 0);
+	flusher = flusher_new(&table);
+	ck_assert_ptr_nonnull(flusher);
+	healthy_fd = new_file();
+	for (i = 0; i < 20; i++)
+		flush_ahead(&hangs[i], &table, flusher, new_file());
+	flush_ahead(&mine, &table, flusher, healthy_fd);
+	ck_assert_int_eq(flush_wait(&mine), 0);
+	ck_assert_int_eq(nr_syncs, 1);
+	for (i = 0; i < 20; i++)
+		sem_post(&went_on);
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(flush_wait(&hangs[i]), 0);
+	ck_assert_int_eq(nr_syncs, 21);
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(close(hangs[i].file.fd), 0);
+	ck_assert_int_eq(close(healthy_fd), 0);
+	sem_destroy(&went_on);
+}
+END_TEST
+
+/* ---- side by side ---- */
+
+#define TOGETHER 8
+
+static pthread_mutex_t met_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
+static int nr_inside;
+static bool nobody_came;
+
+/* Comes back when as many are inside, which one after the other never are. */
+static int meeting_fsync(const struct sys *sys, int fd)
+{
+	struct timespec until;
+
+	(void)sys;
+	(void)fd;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	pthread_mutex_lock(&met_mutex);
+	if (++nr_inside == TOGETHER)
+		pthread_cond_broadcast(&met);
+	while (nr_inside < TOGETHER && !nobody_came)
+		if (pthread_cond_timedwait(&met, &met_mutex, &until) != 0)
+			nobody_came = true;
+	pthread_mutex_unlock(&met_mutex);
+	return 0;
+}
+
+START_TEST(they_are_synced_side_by_side)
+{
+	struct mine mine = { .errs = { 0 } };
+	struct flush flush;
+	int i;
+
+	table.fsync = meeting_fsync;
+	flusher = flusher_new(&table);
+	flush_init(&flush, &table, flusher, failed, &mine);
+	for (i = 0; i < TOGETHER; i++)
+		flush_add(&flush, new_file(), FLUSH_FSYNC, &mine.errs[i]);
+	flush_end(&flush);
+	ck_assert(!nobody_came);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("flush");
 	TCase *tc = tcase_create("flush");
-	SRunner *runner;
-	int failures;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, each_is_flushed_once, 0, 8);
 	tcase_add_test(tc, two_at_once);
+	tcase_add_loop_test(tc, one_meanwhile, 0, 2);
+	tcase_add_test(tc, who_hangs_does_so_alone);
+	tcase_add_test(tc, they_are_synced_side_by_side);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failures = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failures != 0;
+	return suite_run(suite);
 }

@@ -4,6 +4,7 @@
  * that new ones are, as long as nobody sends ids from the future.
  */
 #include "daemon/store/fresh.h"
+#include "tests/lib/suite.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -24,9 +25,10 @@ static struct refd_txid id_of(uint64_t birth, uint64_t random)
 static struct fresh begin(uint64_t birth)
 {
 	struct fresh fresh = { .is_begun = false };
-	struct refd_txid newest = id_of(birth, 0);
+	struct refd_txid newest = id_of(birth, 0), secret;
 
-	fresh_begin(&fresh, &newest);
+	ck_assert_int_eq(refd_txid_make(&secret), 0);
+	fresh_begin(&fresh, &newest, &secret);
 	return fresh;
 }
 
@@ -107,8 +109,6 @@ int main(void)
 {
 	Suite *s = suite_create("store/fresh");
 	TCase *tc = tcase_create("fresh");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_test(tc, nothing_is_known_before_it_is_begun);
 	tcase_add_test(tc, what_the_journal_may_have_is_not_fresh);
@@ -116,9 +116,5 @@ int main(void)
 	tcase_add_test(tc, ids_that_are_all_alike);
 	tcase_add_test(tc, one_from_the_future_costs_time_alone);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

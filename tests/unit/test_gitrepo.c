@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/gitrepo.h"
+#include "daemon/store/repos/gitrepo.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -375,8 +376,6 @@ int main(void)
 {
 	Suite *suite = suite_create("gitrepo");
 	TCase *tc = tcase_create("gitrepo");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_git_makes_is_opened);
@@ -394,9 +393,5 @@ int main(void)
 	tcase_add_test(tc, alternates_are_searched);
 	tcase_add_test(tc, a_corrupt_object_is_an_error);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/histogram.h"
+#include "tests/lib/suite.h"
 
 START_TEST(test_limits)
 {
@@ -90,6 +91,20 @@ START_TEST(test_empty_and_single)
 }
 END_TEST
 
+/* Half of them are no more than 1, so it is not 0. */
+START_TEST(test_ones)
+{
+	struct histogram h = { 0 };
+	int i;
+
+	for (i = 0; i < 5; i++)
+		histogram_add(&h, 1);
+	ck_assert_uint_eq(histogram_quantile(&h, 1), 1);
+	ck_assert_uint_eq(histogram_quantile(&h, 500), 1);
+	ck_assert_uint_eq(histogram_quantile(&h, 1000), 1);
+}
+END_TEST
+
 START_TEST(test_merge)
 {
 	struct histogram a = { 0 }, b = { 0 }, both = { 0 };
@@ -111,18 +126,13 @@ int main(void)
 {
 	Suite *suite = suite_create("histogram");
 	TCase *tc = tcase_create("histogram");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, test_limits);
 	tcase_add_test(tc, test_times);
 	tcase_add_loop_test(tc, test_quantiles, 0, 20);
 	tcase_add_test(tc, test_empty_and_single);
+	tcase_add_test(tc, test_ones);
 	tcase_add_test(tc, test_merge);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -5,10 +5,10 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/past_rig.h"
+#include "tests/lib/suite.h"
 
 START_TEST(what_is_asked_for_is_found)
 {
@@ -277,6 +277,37 @@ START_TEST(what_was_taken_back_later_is_told_by_itself)
 }
 END_TEST
 
+/* Of one row several, in any order, one of them twice: the last word counts. */
+START_TEST(several_are_taken_back)
+{
+	static const uint32_t order[] = { 3, 1, 2, 1 };
+	struct past_record r, s;
+	uint64_t lsn;
+	size_t i;
+
+	past_a = past_repo("a.git", 0755);
+	past_begin(&r, past_a, "refs/heads/0");
+	past_add(&r, "refs/heads/1");
+	past_add(&r, "refs/heads/2");
+	past_add(&r, "refs/heads/3");
+	past_add(&r, "refs/heads/4");
+	lsn = past_commit(&r);
+	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		past_begin(&s, past_a, r.members[order[i]].name);
+		s.row.txid = r.row.txid;
+		s.row.kind = JOURNAL_VOID;
+		s.row.voids = lsn;
+		s.members[0].index = order[i];
+		s.members[0].status = i < 3 ? REFD_CONFLICT : REFD_IO;
+		past_commit(&s);
+	}
+	past_open(_i);
+	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	    " refs/heads/0@1 refs/heads/1@1:io refs/heads/2@1:conflict"
+	    " refs/heads/3@1:conflict refs/heads/4@1");
+}
+END_TEST
+
 /* A row of MANY refs, the last of them called LAST. */
 #define MANY 1000
 
@@ -324,16 +355,38 @@ START_TEST(a_pattern_may_mean_very_many_names)
 }
 END_TEST
 
+/* Which repositories there are can't be read: that is no answer, and no empty
+ * one above all. */
+START_TEST(no_repositories_no_answer)
+{
+	struct store_history *ask;
+	char path[4200];
+
+	past_some();
+	past_open(_i);
+	past_sql("journal.db", "ALTER TABLE repo RENAME TO gone");
+	ask = past_ask(REFD_VERB_LOG);
+	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	ask->req.git_dir = path;
+	ck_assert(past_answer(ask));
+	ck_assert_int_eq(ask->answer.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->answer.status, REFD_IO);
+	past_free(ask);
+	past_sql("journal.db", "ALTER TABLE gone RENAME TO repo");
+	ck_assert_str_eq(past_log("a.git", "refs/heads/main", false, 0, NULL),
+	    " refs/heads/main@1 refs/heads/main@5 refs/heads/main@6");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("history");
 	TCase *tc = tcase_create("history");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, past_setup, past_teardown);
 	tcase_add_loop_test(tc, what_is_asked_for_is_found, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, no_repositories_no_answer, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, pages_join, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, slow_reading_loses_nothing, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, who_is_found, 0, PAST_WAYS);
@@ -343,13 +396,10 @@ int main(void)
 	tcase_add_loop_test(tc, all_of_a_record_is_told, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, what_was_taken_back_at_once_is_no_change, 0,
 	    PAST_WAYS);
+	tcase_add_loop_test(tc, several_are_taken_back, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, what_was_taken_back_later_is_told_by_itself, 0,
 	    PAST_WAYS);
 	tcase_add_test(tc, a_pattern_may_mean_very_many_names);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -7,15 +7,15 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/journal_index.h"
+#include "daemon/store/journal/journal_index.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/past_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static uint64_t repo;
@@ -49,17 +49,6 @@ static size_t count_ref(const char *ref)
 	ask->req.select.patterns[0] = ref;
 	ask->req.select.nr_patterns = 1;
 	return count(past_told(ask, NULL));
-}
-
-static void run_sql(const char *file, const char *sql)
-{
-	char path[4200];
-	sqlite3 *db;
-
-	snprintf(path, sizeof(path), "%s/%s", tmp_root, file);
-	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-	sqlite3_close(db);
 }
 
 /* ---- the index ---- */
@@ -113,20 +102,21 @@ static void damage(enum damage how)
 		overwrite("history.db", 4096, 3 * 4096);
 		break;
 	case WAL_LOST:
-		run_sql("history.db",
+		past_sql("history.db",
 		    "UPDATE meta SET last = 7; DELETE FROM hit WHERE lsn > 7");
 		break;
 	case OTHER_SCHEMA:
-		run_sql("history.db", "PRAGMA user_version=99");
+		past_sql("history.db", "PRAGMA user_version=99");
 		break;
 	case OTHER_JOURNAL:
-		run_sql("history.db", "UPDATE meta SET journal = zeroblob(16)");
+		past_sql("history.db",
+		    "UPDATE meta SET journal = zeroblob(16)");
 		break;
 	case AHEAD:
-		run_sql("history.db", "UPDATE meta SET last = 1000000");
+		past_sql("history.db", "UPDATE meta SET last = 1000000");
 		break;
 	case OTHER_ROWS:
-		run_sql("history.db",
+		past_sql("history.db",
 		    "UPDATE meta SET last_txid = zeroblob(16);"
 		    " DELETE FROM hit");
 		break;
@@ -475,8 +465,6 @@ int main(void)
 {
 	Suite *suite = suite_create("history_keep");
 	TCase *tc = tcase_create("history_keep");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_checked_fixture(tc, setup, past_teardown);
@@ -491,9 +479,5 @@ int main(void)
 	tcase_add_test(tc, the_file_is_bounded);
 	tcase_add_test(tc, trimming_costs_no_flush);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -4,13 +4,16 @@
  * a gap; who may not read a repository hears nothing of it, by watch or log.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/store/repos/repo_id.h"
 #include "tests/lib/past_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct store_history *watch_from(uint64_t lsn)
@@ -233,6 +236,48 @@ START_TEST(another_repository_at_the_path_is_another)
 }
 END_TEST
 
+/* Another number for its disk is all that a start of the machine may change. */
+START_TEST(it_is_known_by_its_id_whatever_its_device)
+{
+	struct journal_repo known = { .id = 0 };
+	struct repo_id id = { .path = "" };
+	char path[4200];
+	struct stat st;
+	int fd, refd_fd;
+
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
+	past_some();
+	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	ck_assert_int_eq(stat(path, &st), 0);
+	memcpy(known.uuid, &st.st_ino, sizeof(st.st_ino));
+	known.path = path;
+	known.dev = st.st_dev + 1;
+	known.ino = st.st_ino;
+	ck_assert_int_eq(journal_register_repo(past.j, &known), 0);
+	ck_assert_uint_eq(known.id, past_a);
+	past_open(_i);
+	/* So far anything may be there. */
+	ck_assert_str_eq(past_log("a.git", NULL, false, 0, NULL), "");
+	ck_assert_str_eq(told_to(2000, 2000, true), "");
+
+	tmp_run("mkdir %s/refd", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	refd_fd = openat(fd, "refd", O_RDONLY | O_DIRECTORY);
+	memcpy(id.uuid, known.uuid, 16);
+	memcpy(id.journal, journal_uuid(past.j), 16);
+	strcpy(id.path, "/");
+	ck_assert_int_eq(repo_id_write(&past.sys, refd_fd, &id, false), 0);
+	close(refd_fd);
+	close(fd);
+	ck_assert_ptr_nonnull(strstr(past_log("a.git", NULL, false, 0, NULL),
+	    " refs/heads/main@1"));
+	ck_assert_ptr_nonnull(
+	    strstr(told_to(2000, 2000, true), " refs/heads/main@1"));
+}
+END_TEST
+
 /* Who owns a directory on the way puts another in the place of one that is
  * closed to him, and a link to what is behind it. */
 START_TEST(a_link_leads_nowhere)
@@ -258,8 +303,6 @@ int main(void)
 {
 	Suite *suite = suite_create("history_watch");
 	TCase *tc = tcase_create("history_watch");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, past_setup, past_teardown);
@@ -272,13 +315,11 @@ int main(void)
 	tcase_add_loop_test(tc, a_position_that_is_not_this_journals_is_a_gap,
 	    0, PAST_WAYS);
 	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, PAST_WAYS);
+	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
+	    PAST_WAYS);
 	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,
 	    PAST_WAYS);
 	tcase_add_loop_test(tc, a_link_leads_nowhere, 0, PAST_WAYS);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -6,50 +6,21 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
-
-static struct journal *open_here(void)
-{
-	return help_open(&sys_kernel, tmp_root, NULL);
-}
-
-static void close_here(struct journal *j)
-{
-	ck_assert_int_eq(journal_close(j), 0);
-}
-
-/* Answers one number from the database, with nobody at work in it. */
-static int64_t ask(const char *sql)
-{
-	char path[4200];
-	sqlite3 *db;
-	sqlite3_stmt *s;
-	int64_t value;
-
-	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
-	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
-	value = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-	sqlite3_finalize(s);
-	sqlite3_close(db);
-	return value;
-}
 
 /* ---- rows ---- */
 
 START_TEST(what_is_committed_is_scanned)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	bool seen[12];
 
 	ck_assert_uint_eq(journal_last_lsn(j), 0);
@@ -59,11 +30,11 @@ START_TEST(what_is_committed_is_scanned)
 	ck_assert_uint_eq(journal_last_lsn(j), 10);
 	ck_assert_uint_eq(help_scan(j, seen, 12), 10);
 	ck_assert(seen[1] && seen[10] && !seen[0] && !seen[11]);
-	close_here(j);
-	j = open_here();
+	help_close(j);
+	j = help_open_here();
 	ck_assert_uint_eq(help_scan(j, seen, 12), 10);
 	ck_assert_uint_eq(journal_last_lsn(j), 10);
-	close_here(j);
+	help_close(j);
 }
 END_TEST
 
@@ -79,7 +50,7 @@ static int count_after(void *arg, const struct journal_row *row)
 
 START_TEST(a_scan_starts_and_stops_where_it_is_told)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	uint64_t last = 0;
 
 	ck_assert_int_eq(help_commit(j, 1, 1000, 16), 0);
@@ -90,7 +61,7 @@ START_TEST(a_scan_starts_and_stops_where_it_is_told)
 	ck_assert_int_eq(journal_scan(j, 1000, count_after, &last), 0);
 	ck_assert_int_eq(journal_scan(j, UINT64_MAX, count_after, &last), 0);
 	ck_assert_uint_eq(last, 1000);
-	close_here(j);
+	help_close(j);
 }
 END_TEST
 
@@ -118,7 +89,7 @@ static unsigned look_up(struct journal_reader *reader, int64_t uid,
 
 START_TEST(a_transaction_is_looked_up_with_its_voids)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	struct journal_row row = help_row(5, 100), stranger = help_row(5, 50),
 			   taken_back = help_row(5, 20);
 	struct journal_reader *reader;
@@ -149,7 +120,7 @@ START_TEST(a_transaction_is_looked_up_with_its_voids)
 	ck_assert_uint_eq(look_up(reader, JOURNAL_ANY_UID, &row.txid, &found),
 	    3);
 	journal_reader_close(reader);
-	close_here(j);
+	help_close(j);
 	help_row_done(&row);
 	help_row_done(&stranger);
 	help_row_done(&taken_back);
@@ -158,7 +129,7 @@ END_TEST
 
 START_TEST(a_body_may_be_empty_or_large)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	struct journal_row empty = { .kind = JOURNAL_PARKED };
 	struct journal_row large = help_row(2, 20 * 1000 * 1000);
 	struct journal_reader *reader;
@@ -172,7 +143,7 @@ START_TEST(a_body_may_be_empty_or_large)
 	ck_assert_uint_eq(look_up(reader, HELP_UID, &large.txid, &found), 1);
 	ck_assert_uint_eq(found.rows[0].len, large.len);
 	journal_reader_close(reader);
-	close_here(j);
+	help_close(j);
 	help_row_done(&large);
 }
 END_TEST
@@ -191,7 +162,7 @@ static int commit_within(void *arg, const struct journal_row *row)
 
 START_TEST(a_callback_may_use_the_journal)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	struct journal_row row = help_row(3, 16);
 	struct journal_reader *reader;
 
@@ -202,7 +173,7 @@ START_TEST(a_callback_may_use_the_journal)
 	ck_assert_int_eq(
 	    journal_lookup(reader, HELP_UID, &row.txid, commit_within, j), 0);
 	journal_reader_close(reader);
-	close_here(j);
+	help_close(j);
 	help_row_done(&row);
 }
 END_TEST
@@ -211,7 +182,7 @@ END_TEST
 
 START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	struct journal_stats before, after;
 
 	ck_assert_int_eq(help_commit(j, 1, 5, 16), 0);
@@ -224,10 +195,10 @@ START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
 	ck_assert_int_eq(help_commit(j, 6, 1, 16), 0);
 	journal_stats(j, &after);
 	ck_assert_uint_eq(after.commits, before.commits + 1);
-	ck_assert_int_eq(ask("SELECT forgotten FROM meta"), 2);
+	ck_assert_int_eq(help_ask("SELECT forgotten FROM meta"), 2);
 
 	ck_assert_int_eq(journal_forget(j, 4, true), 0);
-	ck_assert_int_eq(ask("SELECT forgotten FROM meta"), 4);
+	ck_assert_int_eq(help_ask("SELECT forgotten FROM meta"), 4);
 	journal_stats(j, &before);
 	ck_assert_int_eq(journal_forget(j, 3, true), 0);
 	journal_stats(j, &after);
@@ -235,26 +206,26 @@ START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
 	/* Rows to come are not forgotten before they are written. */
 	ck_assert_int_eq(journal_forget(j, 1000, false), 0);
 	ck_assert_uint_eq(journal_forgotten(j), 6);
-	close_here(j);
-	j = open_here();
+	help_close(j);
+	j = help_open_here();
 	ck_assert_uint_eq(journal_forgotten(j), 6);
-	close_here(j);
+	help_close(j);
 }
 END_TEST
 
 START_TEST(an_lsn_is_never_used_twice)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 
 	ck_assert_int_eq(help_commit(j, 1, 50, 16), 0);
 	ck_assert_int_eq(journal_forget(j, 50, true), 0);
-	close_here(j);
-	ask("DELETE FROM record");
-	j = open_here();
+	help_close(j);
+	help_ask("DELETE FROM record");
+	j = help_open_here();
 	ck_assert_uint_eq(journal_last_lsn(j), 50);
 	ck_assert_int_eq(help_commit(j, 51, 1, 16), 0);
 	ck_assert_uint_eq(journal_last_lsn(j), 51);
-	close_here(j);
+	help_close(j);
 }
 END_TEST
 
@@ -277,7 +248,7 @@ START_TEST(every_start_is_registered)
 	unsigned i;
 
 	for (i = 1; i <= 3; i++) {
-		j = open_here();
+		j = help_open_here();
 		ck_assert_uint_eq(journal_this_start(j), i);
 		if (i > 1)
 			ck_assert_mem_eq(uuid, journal_uuid(j), sizeof(uuid));
@@ -285,7 +256,7 @@ START_TEST(every_start_is_registered)
 		nr = 0;
 		ck_assert_int_eq(journal_each_start(j, count_starts, &nr), 0);
 		ck_assert_uint_eq(nr, i);
-		close_here(j);
+		help_close(j);
 	}
 }
 END_TEST
@@ -305,7 +276,7 @@ static int see_repo(void *arg, const struct journal_repo *repo)
 
 START_TEST(a_repository_keeps_its_id_when_it_moves)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	struct journal_repo a = { .uuid = { 1 },
 		.path = "/srv/a.git",
 		.dev = UINT64_MAX,
@@ -320,9 +291,9 @@ START_TEST(a_repository_keeps_its_id_when_it_moves)
 	ck_assert_uint_ge(id, 1);
 	ck_assert_uint_ne(id, b.id);
 	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
-	close_here(j);
+	help_close(j);
 
-	j = open_here();
+	j = help_open_here();
 	journal_stats(j, &before);
 	a.id = 0;
 	ck_assert_int_eq(journal_register_repo(j, &a), 0);
@@ -336,7 +307,39 @@ START_TEST(a_repository_keeps_its_id_when_it_moves)
 	ck_assert_uint_eq(after.commits, before.commits + 1);
 	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
 	ck_assert_int_eq(journal_each_repo(j, see_repo, &b), 99);
-	close_here(j);
+	help_close(j);
+}
+END_TEST
+
+/* One flush for all that came before it, whatever it was for. */
+START_TEST(repositories_last_with_the_next_flush)
+{
+	struct journal *j = help_open_here();
+	struct journal_repo a = { .uuid = { 1 }, .path = "/srv/a.git" };
+	struct journal_repo b = { .uuid = { 2 }, .path = "/srv/b.git" };
+	struct journal_stats before, after;
+	char *why;
+
+	ck_assert_int_eq(journal_flush(j), 0);
+	journal_stats(j, &before);
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	ck_assert(!journal_repos_last(j, a.epoch));
+	ck_assert_int_eq(journal_flush_repos(j, a.epoch), 0);
+	ck_assert(journal_repos_last(j, b.epoch));
+	ck_assert_int_eq(journal_flush_repos(j, b.epoch), 0);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.flushes, before.flushes + 1);
+
+	b.path = "/srv/new.git";
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	ck_assert(!journal_repos_last(j, a.epoch));
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert(!journal_repos_last(j, b.epoch));
+	ck_assert_int_eq(journal_flush_repos(j, b.epoch), -ESTALE);
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	ck_assert(journal_repos_last(j, b.epoch));
+	help_close(j);
 }
 END_TEST
 
@@ -344,11 +347,11 @@ END_TEST
 
 START_TEST(after_a_clean_end_there_is_no_wal)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 
 	ck_assert_int_eq(help_commit(j, 1, 10, 16), 0);
 	ck_assert(tmp_exists("journal.db-wal"));
-	close_here(j);
+	help_close(j);
 	ck_assert(!tmp_exists("journal.db-wal"));
 	ck_assert(!tmp_exists("journal.db-shm"));
 	ck_assert(!tmp_exists("journal.db.new"));
@@ -359,7 +362,7 @@ END_TEST
 
 static void commit_and_die(void)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	unsigned i;
 
 	for (i = 0; i < 20; i++)
@@ -380,7 +383,7 @@ START_TEST(after_a_kill_everything_committed_is_there)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	ck_assert(tmp_exists("journal.db-wal"));
-	j = open_here();
+	j = help_open_here();
 	/* All of it is in the synced database, the WAL holds this start. */
 	journal_stats(j, &stats);
 	ck_assert_uint_lt(stats.wal_bytes, 4 * 4200);
@@ -389,14 +392,14 @@ START_TEST(after_a_kill_everything_committed_is_there)
 	wal = tmp_output("stat -c %%s journal.db-wal");
 	ck_assert_int_lt(atoi(wal), 4 * 4200);
 	free(wal);
-	close_here(j);
+	help_close(j);
 }
 END_TEST
 
 /* A failed reopening can be tried again; a reader lives through it. */
 START_TEST(it_is_opened_again)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	struct journal_row row = help_row(1, 16);
 	struct journal_reader *reader;
 	struct found found;
@@ -425,7 +428,7 @@ START_TEST(it_is_opened_again)
 	ck_assert_int_eq(help_commit(j, 4, 1, 16), 0);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 4);
 	journal_reader_close(reader);
-	close_here(j);
+	help_close(j);
 	help_row_done(&row);
 }
 END_TEST
@@ -436,8 +439,6 @@ int main(void)
 {
 	Suite *suite = suite_create("journal");
 	TCase *tc = tcase_create("journal");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, what_is_committed_is_scanned);
@@ -449,13 +450,10 @@ int main(void)
 	tcase_add_test(tc, an_lsn_is_never_used_twice);
 	tcase_add_test(tc, every_start_is_registered);
 	tcase_add_test(tc, a_repository_keeps_its_id_when_it_moves);
+	tcase_add_test(tc, repositories_last_with_the_next_flush);
 	tcase_add_test(tc, after_a_clean_end_there_is_no_wal);
 	tcase_add_test(tc, after_a_kill_everything_committed_is_there);
 	tcase_add_test(tc, it_is_opened_again);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

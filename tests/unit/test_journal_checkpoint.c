@@ -7,11 +7,11 @@
  */
 #include <check.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/journal_help.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/sysvfs.h"
 
 #define DIR_NAME "/state"
@@ -371,8 +371,6 @@ int main(void)
 {
 	Suite *suite = suite_create("journal_checkpoint");
 	TCase *tc = tcase_create("checkpoint");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_commit_costs_one_sync);
@@ -388,9 +386,5 @@ int main(void)
 	tcase_add_test(tc, the_committer_waits_for_little);
 	tcase_add_test(tc, a_reader_only_delays_it);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -13,9 +13,9 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/lib/journal_world.h"
+#include "tests/lib/suite.h"
 
 static bool one_commit(enum before before, enum fault fault, unsigned long n,
     int err, enum after after)
@@ -186,8 +186,6 @@ int main(void)
 {
 	Suite *suite = suite_create("journal_faults");
 	TCase *tc = tcase_create("faults");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_loop_test(tc, each_call_of_a_commit_fails, 0,
 	    NR_BEFORE * NR_FAULTS);
@@ -196,9 +194,5 @@ int main(void)
 	tcase_add_loop_test(tc, what_a_start_has_shown_survives_a_cut, 0,
 	    NR_BEFORE);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

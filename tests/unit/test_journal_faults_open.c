@@ -7,9 +7,9 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/lib/journal_world.h"
+#include "tests/lib/suite.h"
 
 /* ---- checkpoints ---- */
 
@@ -173,8 +173,6 @@ int main(void)
 {
 	Suite *suite = suite_create("journal_faults_open");
 	TCase *tc = tcase_create("faults");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_loop_test(tc, each_call_of_a_checkpoint_fails, 0, NR_FAULTS);
 	tcase_add_loop_test(tc, each_call_of_an_opening_fails, 0, 4);
@@ -182,9 +180,5 @@ int main(void)
 	tcase_add_loop_test(tc, the_power_goes_at_each_change_of_an_opening, 0,
 	    2);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

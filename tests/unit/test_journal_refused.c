@@ -12,34 +12,8 @@
 #include <string.h>
 
 #include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
-
-static struct journal *open_here(void)
-{
-	return help_open(&sys_kernel, tmp_root, NULL);
-}
-
-static void close_here(struct journal *j)
-{
-	ck_assert_int_eq(journal_close(j), 0);
-}
-
-/* Answers one number from the database, with nobody at work in it. */
-static int64_t ask(const char *sql)
-{
-	char path[4200];
-	sqlite3 *db;
-	sqlite3_stmt *s;
-	int64_t value;
-
-	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
-	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
-	value = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-	sqlite3_finalize(s);
-	sqlite3_close(db);
-	return value;
-}
 
 /* Refused with R and a sentence that holds WORD; no byte or name changes. */
 static void assert_refused(int r, const char *word)
@@ -71,21 +45,21 @@ END_TEST
 
 START_TEST(somebody_elses_database_is_refused)
 {
-	ask("CREATE TABLE x(y)");
+	help_ask("CREATE TABLE x(y)");
 	assert_refused(-EBADMSG, "not a journal");
-	ask("PRAGMA application_id=1");
+	help_ask("PRAGMA application_id=1");
 	assert_refused(-EBADMSG, "not a journal");
-	ask("PRAGMA journal_mode=WAL");
+	help_ask("PRAGMA journal_mode=WAL");
 	assert_refused(-EBADMSG, "not a journal");
 }
 END_TEST
 
 START_TEST(a_newer_schema_is_refused)
 {
-	close_here(open_here());
-	ask("PRAGMA user_version=2");
+	help_close(help_open_here());
+	help_ask("PRAGMA user_version=2");
 	assert_refused(-EPROTO, "newer");
-	ask("PRAGMA user_version=0");
+	help_ask("PRAGMA user_version=0");
 	assert_refused(-EBADMSG, "schema");
 }
 END_TEST
@@ -94,15 +68,15 @@ START_TEST(another_machines_journal_is_refused)
 {
 	char *why = NULL;
 
-	close_here(open_here());
-	ask("UPDATE meta SET machine='0123456789abcdef0123456789abcdef'");
+	help_close(help_open_here());
+	help_ask("UPDATE meta SET machine='0123456789abcdef0123456789abcdef'");
 	ck_assert_int_eq(help_try_open(&sys_kernel, tmp_root, NULL, &why),
 	    -EXDEV);
 	ck_assert_ptr_nonnull(strstr(why, "another machine"));
 	free(why);
 	/* A machine without an id is no reason. */
-	ask("UPDATE meta SET machine=''");
-	close_here(open_here());
+	help_ask("UPDATE meta SET machine=''");
+	help_close(help_open_here());
 }
 END_TEST
 
@@ -117,7 +91,7 @@ START_TEST(a_wal_without_its_database_is_refused)
 	ck_assert(!tmp_exists("journal.db"));
 	free(why);
 	tmp_put("journal.db-wal", "");
-	close_here(open_here());
+	help_close(help_open_here());
 }
 END_TEST
 
@@ -125,7 +99,7 @@ START_TEST(a_damaged_database_is_refused)
 {
 	char *why = NULL;
 
-	close_here(open_here());
+	help_close(help_open_here());
 	tmp_run("dd if=/dev/urandom of=journal.db bs=4096 seek=1"
 		" count=1 conv=notrunc 2>&1");
 	ck_assert_int_eq(help_try_open(&sys_kernel, tmp_root, NULL, &why),
@@ -149,7 +123,7 @@ START_TEST(a_half_made_journal_is_made_again)
 {
 	tmp_put("journal.db.new", "half");
 	tmp_put("journal.db.new-journal", "half");
-	close_here(open_here());
+	help_close(help_open_here());
 	ck_assert(!tmp_exists("journal.db.new"));
 	ck_assert(!tmp_exists("journal.db.new-journal"));
 }
@@ -158,7 +132,7 @@ END_TEST
 /* Somebody with the sqlite3 shell in a write transaction. */
 START_TEST(another_writer_is_told)
 {
-	struct journal *j = open_here();
+	struct journal *j = help_open_here();
 	char path[4200];
 	sqlite3 *db;
 
@@ -170,7 +144,7 @@ START_TEST(another_writer_is_told)
 	ck_assert_int_eq(help_commit(j, 1, 1, 16), 0);
 	sqlite3_close(db);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
-	close_here(j);
+	help_close(j);
 }
 END_TEST
 
@@ -178,8 +152,6 @@ int main(void)
 {
 	Suite *suite = suite_create("journal_refused");
 	TCase *tc = tcase_create("journal");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, what_is_no_database_is_refused);
@@ -192,9 +164,5 @@ int main(void)
 	tcase_add_test(tc, a_half_made_journal_is_made_again);
 	tcase_add_test(tc, another_writer_is_told);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

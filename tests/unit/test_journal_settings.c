@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct journal *j;
@@ -23,7 +24,7 @@ static char path[4200];
 static void setup(void)
 {
 	tmp_setup();
-	j = help_open(&sys_kernel, tmp_root, NULL);
+	j = help_open_here();
 	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
 }
 
@@ -112,8 +113,6 @@ int main(void)
 {
 	Suite *suite = suite_create("journal_settings");
 	TCase *tc = tcase_create("settings");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
@@ -121,9 +120,5 @@ int main(void)
 	tcase_add_test(tc, the_database_is_not_mapped);
 	tcase_add_test(tc, its_locks_stand);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define SECONDS   4
@@ -171,7 +172,7 @@ static void start_all(void)
 	    void *) = { commit_on, checkpoint_on, look_up_on, forget_on };
 	size_t i;
 
-	j = help_open(&sys_kernel, tmp_root, NULL);
+	j = help_open_here();
 	for (i = 0; i < 4; i++)
 		ck_assert_int_eq(
 		    pthread_create(&threads[i], NULL, work[i], NULL), 0);
@@ -242,17 +243,11 @@ int main(void)
 {
 	Suite *suite = suite_create("journal_threads");
 	TCase *tc = tcase_create("threads");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_set_timeout(tc, 0);
 	tcase_add_test(tc, all_at_once);
 	tcase_add_test(tc, and_opened_again_and_again);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

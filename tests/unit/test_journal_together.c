@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/sysvfs.h"
 #include "tests/lib/tmp.h"
 
@@ -168,17 +169,11 @@ int main(void)
 {
 	Suite *s = suite_create("journal, commits together");
 	TCase *tc = tcase_create("together");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, one_flush_for_all_that_wait);
 	tcase_add_test(tc, one_too_large_costs_itself);
 	tcase_add_test(tc, a_failed_sync_is_unknown_to_all);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/lockfile.h"
+#include "daemon/store/refs/lockfile.h"
 #include "proto/limits.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static int stage_fd;
@@ -308,8 +309,6 @@ int main(void)
 {
 	Suite *suite = suite_create("lockfile");
 	TCase *tc = tcase_create("token");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, names_are_made_and_parsed_back);
@@ -326,9 +325,5 @@ int main(void)
 	tcase_add_test(tc, a_path_that_is_too_long_is_told);
 	tcase_add_test(tc, the_time_of_locking_is_the_file_systems);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

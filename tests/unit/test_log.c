@@ -19,6 +19,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/net/notify.h"
+#include "tests/lib/suite.h"
 
 static int real_stderr;
 static FILE *captured;
@@ -64,10 +65,14 @@ static void expect(const char *pattern)
 
 START_TEST(a_line_has_time_and_level)
 {
-	log_warning("disk %s is %d%% full", "/x", 99);
+	log_event(LOG_LEVEL_WARNING, "full", LOG_STR("path", "/a \"b\""),
+	    LOG_NUM("percent", 99), LOG_WORD("mode", "batch"),
+	    LOG_STR("ref", ""), LOG_TEXT("mind it"));
 	read_line();
-	expect("^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
-	       "\\.[0-9]{3}Z warning: disk /x is 99% full\n$");
+	expect(
+	    "^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+	    "\\.[0-9]{3}Z warning: event=full path=\"/a \\\\\"b\\\\\"\" percent=99 "
+	    "mode=batch text=\"mind it\"\n$");
 }
 END_TEST
 
@@ -86,9 +91,9 @@ static void read_by_journald(void)
 START_TEST(journald_gets_a_priority)
 {
 	read_by_journald();
-	log_error("broken");
+	log_event(LOG_LEVEL_ERROR, "broken", LOG_NUM("nr", -1));
 	read_line();
-	ck_assert_str_eq(line, "<3>broken\n");
+	ck_assert_str_eq(line, "<3>event=broken nr=-1\n");
 }
 END_TEST
 
@@ -96,18 +101,20 @@ START_TEST(a_stream_that_is_not_ours_is_not_journald)
 {
 	setenv("JOURNAL_STREAM", "1:1", 1);
 	log_init();
-	log_info("started");
+	log_event(LOG_LEVEL_INFO, "started", LOG_NUM("nr", 0));
 	read_line();
-	expect("Z info: started\n$");
+	expect("Z info: event=started nr=0\n$");
 }
 END_TEST
 
 START_TEST(what_is_quoted_forges_no_line)
 {
 	read_by_journald();
-	log_info("name: %s", "a\n<0>panic\r\033[31m\x7f\xc2\x9b");
+	log_event(LOG_LEVEL_INFO, "x",
+	    LOG_STR("name", "a\n<0>b\" c=d\r\033[31m\x7f\xc2\x9b"));
 	read_line();
-	ck_assert_str_eq(line, "<6>name: a?<0>panic??[31m???\n");
+	ck_assert_str_eq(line,
+	    "<6>event=x name=\"a\\n<0>b\\\" c=d\\x0d\\x1b[31m\\x7f\\xc2\\x9b\"\n");
 }
 END_TEST
 
@@ -116,7 +123,8 @@ START_TEST(a_long_line_is_cut)
 	static char text[2 * LOG_LINE_MAX];
 
 	memset(text, 'x', sizeof(text) - 1);
-	log_info("%s", text);
+	log_event(LOG_LEVEL_INFO, "long", LOG_STR("a", text),
+	    LOG_STR("b", text), LOG_STR("c", text));
 	read_line();
 	ck_assert_uint_eq(strlen(line), LOG_LINE_MAX);
 }
@@ -166,19 +174,20 @@ START_TEST(what_comes_again_is_limited)
 	int i;
 
 	for (i = 1; i <= 5; i++)
-		log_limited(&limit, LOG_LEVEL_WARNING, "again nr=%d", i);
+		log_limited(&limit, LOG_LEVEL_WARNING, "again",
+		    LOG_NUM("nr", i));
 	limit.nr = 0; /* as if the hour were over */
-	log_limited(&limit, LOG_LEVEL_ERROR, "again nr=%d", i);
-	log_limited(none, LOG_LEVEL_INFO, "without a limit");
+	log_limited(&limit, LOG_LEVEL_ERROR, "again", LOG_NUM("nr", i));
+	log_limited(none, LOG_LEVEL_INFO, "free", LOG_NUM("nr", i));
 	rewind(captured);
 	line[fread(line, 1, sizeof(line) - 1, captured)] = '\0';
 	ck_assert_ptr_nonnull(strstr(line, "nr=1\n"));
-	ck_assert_ptr_nonnull(strstr(line, "warning: again nr=2\n"));
+	ck_assert_ptr_nonnull(strstr(line, "warning: event=again nr=2\n"));
 	ck_assert_ptr_null(strstr(line, "nr=3"));
 	ck_assert_ptr_null(strstr(line, "nr=5"));
-	said = strstr(line, "error: again nr=6 suppressed=3\n");
+	said = strstr(line, "error: event=again suppressed=3 nr=6\n");
 	ck_assert_ptr_nonnull(said);
-	ck_assert_ptr_nonnull(strstr(said, "info: without a limit\n"));
+	ck_assert_ptr_nonnull(strstr(said, "info: event=free nr=6\n"));
 }
 END_TEST
 
@@ -189,20 +198,20 @@ START_TEST(the_last_are_kept)
 	size_t i;
 
 	ck_assert_uint_eq(log_recent(kept), 0);
-	log_info("is none of them");
-	log_error("the first");
+	log_event(LOG_LEVEL_INFO, "none", LOG_NUM("nr", 0));
+	log_event(LOG_LEVEL_ERROR, "first", LOG_NUM("nr", 0));
 	for (i = 0; i < LOG_KEPT - 1; i++)
-		log_warning("nr=%zu", i);
+		log_event(LOG_LEVEL_WARNING, "more", LOG_NUM("nr", i));
 	ck_assert_uint_eq(log_recent(kept), LOG_KEPT);
-	ck_assert_str_eq(kept[0].text, "nr=14");
+	ck_assert_str_eq(kept[0].text, "event=more nr=14");
 	ck_assert(!kept[0].is_error);
-	ck_assert_str_eq(kept[LOG_KEPT - 1].text, "the first");
+	ck_assert_str_eq(kept[LOG_KEPT - 1].text, "event=first nr=0");
 	ck_assert(kept[LOG_KEPT - 1].is_error);
 	ck_assert_int_gt(kept[0].wall_ms, 0);
-	log_warning("one\nmore");
+	log_event(LOG_LEVEL_WARNING, "one", LOG_STR("more", "a\nb"));
 	ck_assert_uint_eq(log_recent(kept), LOG_KEPT);
-	ck_assert_str_eq(kept[0].text, "one?more");
-	ck_assert_str_eq(kept[LOG_KEPT - 1].text, "nr=0");
+	ck_assert_str_eq(kept[0].text, "event=one more=\"a\\nb\"");
+	ck_assert_str_eq(kept[LOG_KEPT - 1].text, "event=more nr=0");
 	log_counts(&errors, &warnings);
 	ck_assert_uint_eq(errors, 1);
 	ck_assert_uint_eq(warnings, LOG_KEPT);
@@ -213,8 +222,6 @@ int main(void)
 {
 	Suite *suite = suite_create("log");
 	TCase *cases = tcase_create("log");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(cases, setup, teardown);
 	tcase_add_test(cases, a_line_has_time_and_level);
@@ -226,9 +233,5 @@ int main(void)
 	tcase_add_test(cases, what_comes_again_is_limited);
 	tcase_add_test(cases, the_last_are_kept);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

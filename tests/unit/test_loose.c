@@ -14,8 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/store/loose.h"
+#include "daemon/store/refs/loose.h"
 #include "proto/limits.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define HEX   "0123456789abcdef0123456789abcdef01234567"
@@ -454,8 +455,6 @@ int main(void)
 {
 	Suite *suite = suite_create("loose");
 	TCase *tc = tcase_create("loose");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, a_content_reads_as_git_reads_it, 0,
@@ -478,9 +477,5 @@ int main(void)
 	tcase_add_test(tc, a_path_that_is_too_long_is_told);
 	tcase_add_test(tc, empty_parents_are_pruned_down_to_what_is_kept);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -9,49 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/lost.h"
+#include "daemon/store/recovery/lost.h"
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
 #define REF     WORLD_REPO "/refs/heads/a/x"
 #define LOST    WORLD_REPO "/refd/lost"
 #define ONES    "3131313131313131313131313131313131313131\n"
 #define GARBAGE "ref: \n\n and more of it"
-
-static struct world *w;
-
-static void setup(void)
-{
-	w = world_new(memfs_new(), true);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void ok(const char *spec)
-{
-	struct txn *txn = world_apply(w, spec, false);
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
-	world_done(w, txn);
-}
-
-/* The names of all refs are on the disk, their data is not. */
-static void cut(void)
-{
-	struct memfs_choice choice = memfs_choose(1);
-
-	choice.data = MEMFS_DATA_NONE;
-	choice.keep[0] = 1000;
-	choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-}
 
 static unsigned count_lost(void)
 {
@@ -72,8 +38,8 @@ START_TEST(an_empty_ref_is_kept)
 {
 	const char *name;
 
-	ok("a/x=1");
-	cut();
+	wr_ok("a/x=1");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	ck_assert(memfs_holds(w->fs, REF, ""));
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));
@@ -90,8 +56,8 @@ END_TEST
 
 START_TEST(a_broken_ref_is_kept)
 {
-	ok("a/x=1");
-	cut();
+	wr_ok("a/x=1");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, GARBAGE);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));
@@ -101,10 +67,10 @@ END_TEST
 
 START_TEST(what_is_deleted_is_kept)
 {
-	ok("a/x=1");
+	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("-a/x");
-	cut();
+	wr_ok("-a/x");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, GARBAGE);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(!memfs_exists(w->fs, REF));
@@ -114,9 +80,9 @@ END_TEST
 
 START_TEST(an_older_value_is_no_evidence)
 {
-	ok("a/x=1");
+	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("a/x=2");
+	wr_ok("a/x=2");
 	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_NONE, 0), 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	ck_assert_uint_eq(count_lost(), 0);
@@ -125,11 +91,11 @@ END_TEST
 
 START_TEST(two_of_a_second_have_two_names)
 {
-	ok("a/x=1");
-	cut();
+	wr_ok("a/x=1");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	ck_assert_int_eq(world_start(w), 0);
-	ok("a/x=2");
-	cut();
+	wr_ok("a/x=2");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, "");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(count_lost(), 2);
@@ -143,8 +109,8 @@ START_TEST(there_is_an_end_to_it)
 
 	ck_assert_ptr_nonnull(big);
 	memset(big, 'x', LOST_BYTES + 1);
-	ok("a/x=1");
-	cut();
+	wr_ok("a/x=1");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, big);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
@@ -154,8 +120,8 @@ START_TEST(there_is_an_end_to_it)
 		snprintf(path, sizeof(path), LOST "/%d", i);
 		memfs_write(w->fs, path, "");
 	}
-	ok("a/x=2");
-	cut();
+	wr_ok("a/x=2");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, "");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 	ck_assert_int_eq(world_start(w), 0);
@@ -170,8 +136,8 @@ END_TEST
 
 START_TEST(what_cannot_be_kept_is_redone)
 {
-	ok("a/x=1");
-	cut();
+	wr_ok("a/x=1");
+	wr_cut(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, LOST, "no directory\n");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));
@@ -184,10 +150,8 @@ int main(void)
 {
 	Suite *suite = suite_create("lost");
 	TCase *tc = tcase_create("lost");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, an_empty_ref_is_kept);
 	tcase_add_test(tc, a_broken_ref_is_kept);
 	tcase_add_test(tc, what_is_deleted_is_kept);
@@ -196,9 +160,5 @@ int main(void)
 	tcase_add_test(tc, there_is_an_end_to_it);
 	tcase_add_test(tc, what_cannot_be_kept_is_redone);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -18,6 +18,7 @@
 
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/systree.h"
 #include "tests/lib/tmp.h"
 
@@ -485,16 +486,10 @@ int main(void)
 {
 	Suite *s = suite_create("memfs");
 	TCase *tc = tcase_create("as the kernel");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, random_script, 0, SEEDS);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? 0 : 1;
+	return suite_run(s);
 }

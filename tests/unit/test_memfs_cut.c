@@ -13,6 +13,7 @@
 
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 
 #define SEEDS 300
 #define OLD   "the old value, forty bytes long or so...\n"
@@ -453,15 +454,9 @@ int main(void)
 {
 	Suite *s = suite_create("memfs_cut");
 	TCase *tc = tcase_create("cut");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	add_tests(tc);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? 0 : 1;
+	return suite_run(s);
 }

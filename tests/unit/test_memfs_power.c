@@ -15,6 +15,7 @@
 
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/systree.h"
 
 #define SEEDS 300
@@ -456,8 +457,6 @@ int main(void)
 {
 	Suite *s = suite_create("memfs_power");
 	TCase *tc = tcase_create("power");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -473,9 +472,5 @@ int main(void)
 	tcase_add_test(tc, a_dead_mount_answers_its_error);
 	tcase_add_loop_test(tc, random_scripts_end_well, 0, 10);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? 0 : 1;
+	return suite_run(s);
 }

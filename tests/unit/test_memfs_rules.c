@@ -14,6 +14,7 @@
 
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 struct side {
@@ -386,8 +387,6 @@ int main(void)
 {
 	Suite *s = suite_create("memfs_rules");
 	TCase *tc = tcase_create("rules");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, times_move_alike, 0, 14);
@@ -401,9 +400,5 @@ int main(void)
 	tcase_add_test(tc, the_clock_is_virtual);
 	tcase_add_test(tc, threads_may_share_it);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? 0 : 1;
+	return suite_run(s);
 }

@@ -3,11 +3,11 @@
  * bytes again, for thousands of random requests and answers.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/message.h"
 #include "tests/lib/gen_message.h"
+#include "tests/lib/suite.h"
 
 #define ROUNDS 5000
 
@@ -158,17 +158,11 @@ int main(void)
 {
 	Suite *suite = suite_create("message");
 	TCase *tc = tcase_create("message");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_requests);
 	tcase_add_test(tc, test_answers);
 	tcase_add_test(tc, test_long_text);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/lib/feed.h"
+#include "tests/lib/suite.h"
 
 /* BEFORE, LEN times "x", AFTER. */
 static char *stretch(const char *before, size_t len, const char *after)
@@ -250,8 +251,6 @@ int main(void)
 {
 	Suite *suite = suite_create("message_limits");
 	TCase *tc = tcase_create("message_limits");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_lengths);
@@ -261,9 +260,5 @@ int main(void)
 	tcase_add_test(tc, test_too_many_updates);
 	tcase_add_test(tc, test_too_many_bytes);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

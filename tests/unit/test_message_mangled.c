@@ -12,6 +12,7 @@
 
 #include "proto/message.h"
 #include "tests/lib/gen_message.h"
+#include "tests/lib/suite.h"
 
 /* What a peer hears, message by message. */
 struct listener {
@@ -374,8 +375,6 @@ int main(void)
 {
 	Suite *suite = suite_create("message_mangled");
 	TCase *tc = tcase_create("message_mangled");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, test_truncated, 0, 2);
@@ -384,9 +383,5 @@ int main(void)
 	tcase_add_loop_test(tc, test_shuffled, 0, 2);
 	tcase_add_test(tc, test_hello);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -34,6 +34,7 @@ static void *test_reallocarray(void *p, size_t nr, size_t size);
 
 #include "proto/message.h"
 #include "tests/lib/gen_message.h"
+#include "tests/lib/suite.h"
 
 static bool may_allocate(void)
 {
@@ -238,8 +239,6 @@ int main(void)
 {
 	Suite *suite = suite_create("message_oom");
 	TCase *tc = tcase_create("message_oom");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_request);
@@ -247,9 +246,5 @@ int main(void)
 	tcase_add_test(tc, test_encoders);
 	tcase_add_test(tc, test_linear);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -4,10 +4,10 @@
  * is taken.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/feed.h"
+#include "tests/lib/suite.h"
 
 #define MOST 12
 
@@ -226,17 +226,11 @@ int main(void)
 {
 	Suite *suite = suite_create("message_refused");
 	TCase *tc = tcase_create("message_refused");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_badrequest);
 	tcase_add_test(tc, test_refused_is_named);
 	tcase_add_test(tc, test_fatal);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
 #define HEADS "/r/refs/heads"
@@ -392,8 +393,6 @@ int main(void)
 {
 	Suite *s = suite_create("model_catches");
 	TCase *tc = tcase_create("mistakes");
-	SRunner *sr;
-	int failed;
 
 	/* What the sweeps find is what this is about. */
 	unsetenv("SWEEP_FEW");
@@ -402,9 +401,5 @@ int main(void)
 	    (int)(sizeof(cases) / sizeof(cases[0])));
 	tcase_add_loop_test(tc, a_second_cut_shows_what_one_does_not, 0, 2);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? 0 : 1;
+	return suite_run(s);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/lib/packed_fixture.h"
+#include "tests/lib/suite.h"
 
 START_TEST(an_absent_file_is_empty)
 {
@@ -200,8 +201,6 @@ int main(void)
 {
 	Suite *suite = suite_create("packed");
 	TCase *tc = tcase_create("packed");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
 	tcase_add_test(tc, an_absent_file_is_empty);
@@ -214,9 +213,5 @@ int main(void)
 	tcase_add_test(tc, a_replaced_file_is_never_taken_for_the_cached_one);
 	tcase_add_test(tc, an_unchanged_file_is_not_read_again);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 
 #define R      WORLD_REPO
 #define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
@@ -456,8 +457,6 @@ int main(void)
 {
 	Suite *suite = suite_create("packed_many");
 	TCase *tc = tcase_create("packed_many");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, many_go_to_packed_refs, 0, 2);
@@ -479,9 +478,5 @@ int main(void)
 	tcase_add_loop_test(tc, killed_with_git_below_a_name, 0, 2);
 	tcase_add_loop_test(tc, a_dead_gits_lock_below_takes_nothing, 0, 2);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

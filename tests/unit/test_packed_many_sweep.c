@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
 #define R      WORLD_REPO
@@ -83,26 +84,6 @@ static int start_again(void *state)
 	return world_start(s->w);
 }
 
-static const char *check_litter(struct world *world)
-{
-	const struct sys *sys = memfs_other(world->fs);
-	char *locks = memfs_list_locks(world->fs, R);
-	struct sys_dirent entry;
-	struct sys_dir *dir;
-	bool any = locks[0] != '\0';
-
-	free(locks);
-	if (any)
-		return "a lock is left";
-	if (memfs_exists(world->fs, R "/packed-refs.new"))
-		return "packed-refs.new is left";
-	if (SYS(sys, dir_open, -100, R "/refd/stage", &dir) < 0)
-		return NULL;
-	any = SYS(sys, dir_next, dir, &entry) > 0;
-	SYS(sys, dir_close, dir);
-	return any ? "something staged is left" : NULL;
-}
-
 static const char *look(void *state, const struct sweep_now *now)
 {
 	static char text[128];
@@ -139,7 +120,7 @@ static const char *look(void *state, const struct sweep_now *now)
 	 * no file system does it. */
 	if (now->kind == SWEEP_ERRNO && now->mode == MEMFS_STRICT)
 		return NULL;
-	return check_litter(s->w);
+	return world_litter(s->w);
 }
 
 static void tear_down(void *state)
@@ -198,17 +179,11 @@ int main(void)
 {
 	Suite *suite = suite_create("packed_many_sweep");
 	TCase *tc = tcase_create("packed_many_sweep");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, an_error_anywhere, 0, NR_VARIANTS);
 	tcase_add_loop_test(tc, a_kill_anywhere, 0, NR_VARIANTS);
 	tcase_add_loop_test(tc, a_cut_anywhere, 0, NR_VARIANTS);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

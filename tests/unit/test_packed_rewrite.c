@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "tests/lib/packed_fixture.h"
+#include "tests/lib/suite.h"
 
 /* What git's own deletion of NAMES from a copy makes of the file. */
 static void compare_with_git(const char *const *names, size_t nr)
@@ -391,13 +392,69 @@ START_TEST(threads_share_it)
 }
 END_TEST
 
+static int turns; /* by whose turn it is */
+
+static void *takes_turns(void *arg)
+{
+	int n;
+
+	for (n = 0; n < 1000; n++) {
+		if (!packed_turn_take(packed, 60000))
+			return NULL;
+		turns++;
+		packed_turn_give(packed);
+	}
+	return arg;
+}
+
+/* Who has a turn is waited for, and those who wait all get theirs. */
+START_TEST(turns_are_waited_for)
+{
+	pthread_t threads[4];
+	void *result;
+	size_t i;
+
+	turns = 0;
+	ck_assert(packed_turn_take(packed, 0));
+	ck_assert(!packed_turn_take(packed, 0));
+	ck_assert(!packed_turn_take(packed, 1));
+	for (i = 0; i < COUNT(threads); i++)
+		ck_assert_int_eq(
+		    pthread_create(&threads[i], NULL, takes_turns, packed), 0);
+	packed_turn_give(packed);
+	for (i = 0; i < COUNT(threads); i++) {
+		pthread_join(threads[i], &result);
+		ck_assert_ptr_eq(result, packed);
+	}
+	ck_assert_int_eq(turns, 4000);
+	ck_assert(packed_turn_take(packed, 0));
+}
+END_TEST
+
+/* Who has it for long holds up each of the others once, and not anew whenever
+ * one comes: ten seconds for all of these, were it so. */
+START_TEST(a_turn_that_hangs_is_waited_for_once)
+{
+	struct timespec began, now;
+	int n;
+
+	ck_assert(packed_turn_take(packed, 0));
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (n = 0; n < 100; n++)
+		ck_assert(!packed_turn_take(packed, 100));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ck_assert_int_lt(now.tv_sec - began.tv_sec, 9);
+	packed_turn_give(packed);
+	ck_assert(packed_turn_take(packed, 100));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("packed_rewrite");
 	TCase *tc = tcase_create("packed_rewrite");
-	SRunner *runner;
-	int failed;
 
+	tcase_set_timeout(tc, 60); /* flushes of a busy disk */
 	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
 	tcase_add_test(tc, a_rewrite_gives_gits_bytes);
 	tcase_add_test(tc, all_refs_can_go);
@@ -413,10 +470,8 @@ int main(void)
 	tcase_add_test(tc, the_cache_is_the_rewritten_file);
 	tcase_add_test(tc, any_call_may_fail);
 	tcase_add_test(tc, threads_share_it);
+	tcase_add_test(tc, turns_are_waited_for);
+	tcase_add_test(tc, a_turn_that_hangs_is_waited_for_once);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -11,6 +11,7 @@
 
 #include "proto/limits.h"
 #include "proto/pktline.h"
+#include "tests/lib/suite.h"
 
 /* From a copy of exactly its size, so that a sanitizer sees an overrun. */
 static long parse_copy(const char *data, size_t len, struct pkt *pkt)
@@ -205,8 +206,6 @@ int main(void)
 {
 	Suite *suite = suite_create("pktline");
 	TCase *tc = tcase_create("pktline");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, test_kinds);
 	tcase_add_test(tc, test_refused_at_once);
@@ -216,9 +215,5 @@ int main(void)
 	tcase_add_test(tc, test_failure_is_sticky);
 	tcase_add_test(tc, test_any_split);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

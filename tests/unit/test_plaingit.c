@@ -13,6 +13,7 @@
 #include "daemon/base/sys.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/plaingit.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define ONE "1111111111111111111111111111111111111111"
@@ -161,8 +162,6 @@ int main(void)
 {
 	Suite *s = suite_create("plaingit");
 	TCase *tc = tcase_create("as git"), *mem = tcase_create("in memfs");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -174,9 +173,5 @@ int main(void)
 	tcase_add_test(mem, locks_are_kept_in_memfs);
 	tcase_add_loop_test(mem, an_unsynced_pack_refs_may_lose_them, 0, 2);
 	suite_add_tcase(s, mem);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? 0 : 1;
+	return suite_run(s);
 }

@@ -11,6 +11,7 @@
 #include "proto/arena.h"
 #include "proto/message.h"
 #include "proto/pattern.h"
+#include "tests/lib/suite.h"
 
 /* Written out once more, by hand: a code that moves is caught here. */
 static const struct {
@@ -443,8 +444,6 @@ int main(void)
 {
 	Suite *suite = suite_create("proto_misc");
 	TCase *tc = tcase_create("proto_misc");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, test_statuses);
 	tcase_add_test(tc, test_no_such_status);
@@ -460,9 +459,5 @@ int main(void)
 	tcase_add_test(tc, test_hello_complete);
 	tcase_add_test(tc, test_hello_round);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -5,10 +5,10 @@
  * escape or a character.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/quote.h"
+#include "tests/lib/suite.h"
 
 static void expect(const char *name, const char *wanted)
 {
@@ -68,16 +68,10 @@ int main(void)
 {
 	Suite *suite = suite_create("quote");
 	TCase *tc = tcase_create("quote");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, test_plain);
 	tcase_add_test(tc, test_escapes);
 	tcase_add_test(tc, test_cut);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

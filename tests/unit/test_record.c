@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/record.h"
+#include "daemon/store/journal/record.h"
 #include "tests/lib/gen_message.h"
+#include "tests/lib/suite.h"
 
 #define MEMBERS_MAX 40
 #define STRING_MAX  48
@@ -417,8 +418,6 @@ int main(void)
 {
 	Suite *suite = suite_create("record");
 	TCase *tc = tcase_create("record");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_is_decoded_was_encoded);
@@ -431,9 +430,5 @@ int main(void)
 	tcase_add_test(tc, a_claim_costs_no_memory);
 	tcase_add_test(tc, a_failed_decode_leaves_the_output_alone);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -6,94 +6,16 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/world.h"
+#include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
-#define REF WORLD_REPO "/refs/heads/x"
-
-static struct world *w;
-
-static void setup(void)
-{
-	w = world_new(memfs_new(), true);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void ok(const char *spec)
-{
-	struct txn *txn = world_apply(w, spec, false);
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
-	world_done(w, txn);
-}
-
-/* What plain git does: a lockfile, renamed, nothing synced. */
-static void git_writes(char c)
-{
-	const struct sys *sys = memfs_other(w->fs);
-	char text[42];
-	int fd;
-
-	memset(text, 0, sizeof(text));
-	for (fd = 0; fd < 20; fd++)
-		snprintf(text + 2 * fd, 3, "%02x", (unsigned)c);
-	text[40] = '\n';
-	memfs_advance(w->fs, 1000000000);
-	fd = SYS(sys, openat, AT_FDCWD, REF ".lock",
-	    O_WRONLY | O_CREAT | O_EXCL, 0644);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(SYS(sys, write_all, fd, text, 41), 0);
-	SYS(sys, close, fd);
-	ck_assert_int_eq(
-	    SYS(sys, renameat, AT_FDCWD, REF ".lock", AT_FDCWD, REF), 0);
-	memfs_advance(w->fs, 1000000000);
-}
-
-static void git_deletes(void)
-{
-	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF), 0);
-}
-
-static void sync_repositories(void)
-{
-	int fd = SYS(memfs_other(w->fs), openat, AT_FDCWD, "/srv",
-	    O_RDONLY | O_DIRECTORY, 0);
-
-	ck_assert_int_eq(SYS(memfs_other(w->fs), syncfs, fd), 0);
-	SYS(memfs_other(w->fs), close, fd);
-}
-
-static void kill_and_start(void)
-{
-	memfs_kill(w->fs);
-	world_crash(w);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-/* All that was not synced on the repositories' disk is lost; the journal's
- * disk keeps what it was told to. */
-static void cut_and_start(enum memfs_data data, long keep)
-{
-	struct memfs_choice choice = memfs_choose(1);
-
-	choice.data = data;
-	choice.keep[0] = keep;
-	choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-	ck_assert_int_eq(world_start(w), 0);
-}
+#define REF   WORLD_REPO "/refs/heads/x"
+#define ONES  "3131313131313131313131313131313131313131\n"
+#define FOURS "3434343434343434343434343434343434343434\n"
+#define FIVES "3535353535353535353535353535353535353535\n"
 
 static uint64_t touched(void)
 {
@@ -104,10 +26,10 @@ static uint64_t touched(void)
 
 START_TEST(kill_leaves_a_foreign_revert)
 {
-	ok("x=1");
-	ok("x=2:1");
-	git_writes('1');
-	kill_and_start();
+	wr_ok("x=1");
+	wr_ok("x=2:1");
+	hand_git_writes(w, REF, ONES);
+	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(touched(), 0);
 }
@@ -115,18 +37,18 @@ END_TEST
 
 START_TEST(kill_leaves_a_foreign_deletion)
 {
-	ok("x=1:0");
-	git_deletes();
-	kill_and_start();
+	wr_ok("x=1:0");
+	wr_unlink(REF);
+	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
 END_TEST
 
 START_TEST(kill_leaves_a_foreign_lock)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/y.lock", "");
-	kill_and_start();
+	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
 }
 END_TEST
@@ -141,15 +63,15 @@ START_TEST(kill_adds_a_line_that_was_there_before)
 
 	for (n = 0; hit; n++) {
 		world_free(w);
-		setup();
+		wr_setup_apart();
 		world_stop_clock(w, true);
-		ok("x=1");
-		ok("x=2:1");
-		ok("x=1:2");
+		wr_ok("x=1");
+		wr_ok("x=2:1");
+		wr_ok("x=1:2");
 		memfs_kill_at(w->fs, n);
 		world_done(w, world_apply(w, "x=2:1", false));
 		hit = memfs_was_hit(w->fs);
-		kill_and_start();
+		ck_assert_int_eq(hand_kill(w), 0);
 		lines = world_log_count(w, "x", '1', '2');
 		ck_assert_int_eq(lines, world_ref(w, "x") == '2' ? 2 : 1);
 	}
@@ -163,21 +85,21 @@ END_TEST
 START_TEST(cut_with_an_unsynced_predecessor)
 {
 	memfs_write(w->fs, REF, "3030303030303030303030303030303030303030\n");
-	git_writes('1');
-	ok("x=2:1");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	hand_git_writes(w, REF, ONES);
+	wr_ok("x=2:1");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
 
 START_TEST(cut_empties_the_file)
 {
-	ok("x=1");
-	cut_and_start(MEMFS_DATA_NONE, 1000);
+	wr_ok("x=1");
+	wr_cut_and_start(MEMFS_DATA_NONE, 1000);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	/* And nothing is left to do at the next one. */
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(touched(), 0);
 }
@@ -185,20 +107,20 @@ END_TEST
 
 START_TEST(cut_between_two_of_ours_and_one_of_theirs)
 {
-	ok("x=1");
-	git_writes('5');
-	ok("x=2:5");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("x=1");
+	hand_git_writes(w, REF, FIVES);
+	wr_ok("x=2:5");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
 
 START_TEST(cut_leaves_a_later_foreign_write)
 {
-	ok("x=1");
-	git_writes('5');
-	sync_repositories();
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("x=1");
+	hand_git_writes(w, REF, FIVES);
+	hand_sync(w);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
@@ -209,15 +131,15 @@ START_TEST(cut_mends_the_log_of_what_it_leaves)
 	const struct sys *sys = memfs_other(w->fs);
 	int fd;
 
-	ok("x=1");
-	git_writes('5');
+	wr_ok("x=1");
+	hand_git_writes(w, REF, FIVES);
 	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/logs/refs/heads/x",
 	    O_WRONLY | O_APPEND, 0);
 	ck_assert_int_eq(SYS(sys, write_all, fd, "\0\0\0\0", 4), 0);
 	SYS(sys, close, fd);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), -1);
-	sync_repositories();
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	hand_sync(w);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 }
@@ -225,19 +147,19 @@ END_TEST
 
 START_TEST(cut_after_a_foreign_write_that_is_lost)
 {
-	ok("x=1");
-	git_writes('5');
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("x=1");
+	hand_git_writes(w, REF, FIVES);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
 
 START_TEST(cut_undoes_a_deletion)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("-x:1");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("-x:1");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/x"));
 }
@@ -245,11 +167,11 @@ END_TEST
 
 START_TEST(cut_after_a_deletion_made_room)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("-x");
-	ok("x/y=2");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("-x");
+	wr_ok("x/y=2");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x/y"), '2');
 }
 END_TEST
@@ -259,21 +181,21 @@ START_TEST(cut_with_an_older_packed_value)
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/x\n");
-	ok("x=2:1");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("x=2:1");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
 
 START_TEST(cut_after_a_foreign_pack_of_ours)
 {
-	ok("x=2");
+	wr_ok("x=2");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3232323232323232323232323232323232323232 refs/heads/x\n");
-	git_deletes();
-	sync_repositories();
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_unlink(REF);
+	hand_sync(w);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
 }
@@ -281,13 +203,13 @@ END_TEST
 
 START_TEST(cut_with_a_later_foreign_pack)
 {
-	ok("x=2");
+	wr_ok("x=2");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3535353535353535353535353535353535353535 refs/heads/x\n");
-	git_deletes();
-	sync_repositories();
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_unlink(REF);
+	hand_sync(w);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
@@ -296,23 +218,23 @@ END_TEST
 /* A confirmed value may be another's, not on disk yet. */
 START_TEST(cut_after_a_no_op)
 {
-	git_writes('4');
-	ok("x=4:4");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	hand_git_writes(w, REF, FOURS);
+	wr_ok("x=4:4");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '4');
 }
 END_TEST
 
 START_TEST(cut_doubles_no_log_line)
 {
-	ok("x=1");
-	ok("x=2:1");
-	cut_and_start(MEMFS_DATA_ALL, 1000);
+	wr_ok("x=1");
+	wr_ok("x=2:1");
+	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
-	ok("x=1:2");
-	ok("x=2:1");
-	cut_and_start(MEMFS_DATA_NULS, 1000);
+	wr_ok("x=1:2");
+	wr_ok("x=2:1");
+	wr_cut_and_start(MEMFS_DATA_NULS, 1000);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 2);
 	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
 }
@@ -322,17 +244,17 @@ END_TEST
 
 START_TEST(foreign_lock_parks_the_record)
 {
-	ok("x=1");
-	ok("z=1");
+	wr_ok("x=1");
+	wr_ok("z=1");
 	memfs_write(w->fs, REF ".lock", "");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert(memfs_exists(w->fs, REF ".lock"));
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	/* Once it is gone the next start redoes it, after a kill too. */
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
-	kill_and_start();
+	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -340,9 +262,9 @@ END_TEST
 
 START_TEST(pruned_object_gives_the_value_before)
 {
-	ok("x=1");
-	ok("x=p:1");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_ok("x=1");
+	wr_ok("x=p:1");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_OBJECT_MISSING], 1);
 }
@@ -354,7 +276,7 @@ START_TEST(pruned_object_fells_its_atomic_transaction)
 
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	world_done(w, txn);
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 }
@@ -365,7 +287,7 @@ START_TEST(missing_repository_keeps_its_records)
 	const struct sys *sys = memfs_other(w->fs);
 	struct memfs_choice choice = memfs_choose(1);
 
-	ok("x=1");
+	wr_ok("x=1");
 	choice.data = MEMFS_DATA_NONE;
 	choice.keep[0] = choice.keep[1] = 0;
 	memfs_cut(w->fs, &choice);
@@ -391,7 +313,7 @@ START_TEST(replaced_repository_gets_nothing)
 	const struct sys *sys = memfs_other(w->fs);
 	struct memfs_choice choice = memfs_choose(1);
 
-	ok("x=1");
+	wr_ok("x=1");
 	choice.data = MEMFS_DATA_NONE;
 	choice.keep[0] = choice.keep[1] = 0;
 	memfs_cut(w->fs, &choice);
@@ -408,9 +330,9 @@ END_TEST
 
 START_TEST(malformed_packed_refs_is_kept_aside)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
-	cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
@@ -421,10 +343,8 @@ int main(void)
 {
 	Suite *suite = suite_create("recover");
 	TCase *tc = tcase_create("recover");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, kill_leaves_a_foreign_revert);
 	tcase_add_test(tc, kill_leaves_a_foreign_deletion);
 	tcase_add_test(tc, kill_leaves_a_foreign_lock);
@@ -449,9 +369,5 @@ int main(void)
 	tcase_add_test(tc, replaced_repository_gets_nothing);
 	tcase_add_test(tc, malformed_packed_refs_is_kept_aside);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -7,36 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/world.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
 #define REF WORLD_REPO "/refs/heads/x"
-
-static struct world *w;
-
-static void setup(void)
-{
-	w = world_new(memfs_new(), true);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void ok(const char *spec)
-{
-	struct txn *txn = world_apply(w, spec, false);
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
-	world_done(w, txn);
-}
 
 /* ---- a start that fails ---- */
 
@@ -46,8 +22,8 @@ static bool run_and_kill(const char *spec, unsigned long n)
 	bool hit;
 
 	world_free(w);
-	setup();
-	ok("x=1;y=1");
+	wr_setup_apart();
+	wr_ok("x=1;y=1");
 	memfs_kill_at(w->fs, n);
 	world_done(w, world_apply(w, spec, true));
 	hit = memfs_was_hit(w->fs);
@@ -132,7 +108,7 @@ static void cut_with_a_foreign_lock(void)
 /* Whoever may write x while it is told of would see it undone. */
 START_TEST(parked_is_told_of_until_it_is_redone)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	cut_with_a_foreign_lock();
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
@@ -151,18 +127,12 @@ int main(void)
 {
 	Suite *suite = suite_create("recover_again");
 	TCase *tc = tcase_create("recover_again");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_failed_start_finishes_writes_later);
 	tcase_add_test(tc, a_failed_start_finishes_deletions_later);
 	tcase_add_test(tc, parked_is_told_of_until_it_is_redone);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

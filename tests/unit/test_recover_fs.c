@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/lockfile.h"
+#include "daemon/store/refs/lockfile.h"
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 
 static struct world *w;
 static unsigned home;
@@ -132,6 +132,71 @@ START_TEST(a_kill_forgets_no_failure)
 }
 END_TEST
 
+/* Killed before anything of it was parked. */
+START_TEST(a_kill_right_after_it_forgets_no_failure)
+{
+	prepare();
+	fail_to_sync();
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	assert_all_is_there();
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	cut();
+	ck_assert_int_eq(world_start(w), 0);
+	assert_all_is_there();
+}
+END_TEST
+
+/* Wherever it is killed between the sync that fails and the parking; what did
+ * not get so far is redone as well. */
+START_TEST(a_kill_anywhere_forgets_no_failure)
+{
+	struct sys_stat st;
+	unsigned long i;
+	bool hit = true;
+
+	for (i = 0; hit; i++) {
+		teardown();
+		setup();
+		prepare();
+		memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
+		memfs_kill_at(w->fs, i);
+		world_tick(w);
+		world_tick(w);
+		hit = SYS(w->sys, lstatat, AT_FDCWD, "/", &st) < 0;
+		memfs_fail_none(w->fs);
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		assert_all_is_there();
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		cut();
+		ck_assert_int_eq(world_start(w), 0);
+		assert_all_is_there();
+	}
+	ck_assert_uint_gt(i, 5);
+}
+END_TEST
+
+/* Foreign writers' later values are theirs, as after any kill: only what was
+ * not parked yet is in doubt. */
+START_TEST(what_came_after_a_failure_is_as_ever)
+{
+	prepare();
+	fail_to_sync();
+	ck_assert_int_eq(world_tick(w), 0);
+	ck_assert_int_eq(world_retry(w), 0);
+	ok("y=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ok("y=2:1");
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
+			     WORLD_REPO "/refs/heads/y"),
+	    0);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+	assert_all_is_there();
+}
+END_TEST
+
 START_TEST(a_start_whose_sync_fails_is_not_believed)
 {
 	prepare();
@@ -182,6 +247,111 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 	ok("y=1");
 	world_tick(w);
 	ck_assert_int_eq(world_tick(w), 0);
+}
+END_TEST
+
+static void remount(void)
+{
+	struct memfs_choice choice = nothing();
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	memfs_remount(w->fs, home, &choice);
+	repos_trim(&w->store.repos, -1);
+	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	ck_assert_int_eq(failed_look(&w->store, repo), 0);
+	repo_put(&w->store.repos, repo);
+}
+
+/* The dead disk comes back, with what it had got before all of this. */
+static void come_back(void)
+{
+	remount();
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+}
+
+/* And somebody is at work there. */
+static void come_back_locked(void)
+{
+	static const char lock[] = WORLD_REPO "/refs/heads/z.lock";
+
+	remount();
+	memfs_write(w->fs, lock, "");
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 1);
+	ck_assert_int_eq(world_ref(w, "z"), '0');
+	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, lock), 0);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+}
+
+/* A disk that dies while a transaction is published: its refs are there, and
+ * of some of them the line is owed, which is parked before the records are. */
+START_TEST(a_line_that_is_owed_hides_no_value)
+{
+	struct txn *txn;
+	unsigned long n;
+	bool hit = true;
+	unsigned owed = 0;
+
+	for (n = 0; hit; n++) {
+		teardown();
+		setup();
+		ok("a=1");
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -EIO);
+		txn = world_apply(w, "x=1:0;y=1:0;z=1:0", true);
+		hit = memfs_was_hit(w->fs);
+		memfs_fail_none(w->fs);
+		if (w->owed == 0) {
+			world_done(w, txn);
+			continue;
+		}
+		owed++;
+		ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+		world_done(w, txn);
+		if (_i == 0)
+			come_back();
+		else
+			come_back_locked();
+		ck_assert_int_eq(world_ref(w, "x"), '1');
+		ck_assert_int_eq(world_ref(w, "y"), '1');
+		ck_assert_int_eq(world_ref(w, "z"), '1');
+		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+		ck_assert_int_eq(world_log_count(w, "y", '0', '1'), 1);
+		ck_assert_int_eq(world_log_count(w, "z", '0', '1'), 1);
+	}
+	ck_assert_uint_ge(owed, 3);
+}
+END_TEST
+
+/* Whoever would write there found it first. The checkpoint that finds the dead
+ * one does not redo what others have changed since. */
+START_TEST(what_was_redone_is_not_redone_again)
+{
+	prepare();
+	come_back();
+	assert_all_is_there();
+	ok("-x:2");
+	ok("gone=2:0");
+	ok("-gone:2");
+	while (world_tick(w) < 0)
+		;
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_ref(w, "gone"), '0');
+	if (_i == 0)
+		ck_assert_int_eq(hand_kill(w), 0);
+	else
+		cut();
+	if (_i == 1)
+		ck_assert_int_eq(world_start(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_ref(w, "gone"), '0');
 }
 END_TEST
 
@@ -251,21 +421,20 @@ int main(void)
 {
 	Suite *suite = suite_create("recover_fs");
 	TCase *tc = tcase_create("recover_fs");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
 	tcase_add_test(tc, a_kill_forgets_no_failure);
+	tcase_add_test(tc, a_kill_right_after_it_forgets_no_failure);
+	tcase_add_test(tc, a_kill_anywhere_forgets_no_failure);
+	tcase_add_test(tc, what_came_after_a_failure_is_as_ever);
 	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);
 	tcase_add_loop_test(tc, what_came_back_as_another_mount_is_redone, 0,
 	    2);
+	tcase_add_loop_test(tc, a_line_that_is_owed_hides_no_value, 0, 2);
+	tcase_add_loop_test(tc, what_was_redone_is_not_redone_again, 0, 2);
 	tcase_add_test(tc, locks_that_come_back_with_the_disk_go);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -5,11 +5,12 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
 #define HEAD     WORLD_REPO "/HEAD"
 #define HEAD_LOG WORLD_REPO "/logs/HEAD"
@@ -20,7 +21,6 @@
 #define TO_MAIN  "ref: refs/heads/main\n"
 #define TO_TOPIC "ref: refs/heads/topic\n"
 
-static struct world *w;
 static struct hand h;
 
 static void setup(void)
@@ -31,11 +31,6 @@ static void setup(void)
 	memfs_mkdirs(w->fs, WT "/refs/bisect");
 	ck_assert_int_eq(world_start(w), 0);
 	h = (struct hand){ .w = w, .publish = HAND_ALL };
-}
-
-static void teardown(void)
-{
-	world_free(w);
 }
 
 /* main through HEAD. */
@@ -54,43 +49,21 @@ static void one(struct record_member m)
 	ck_assert_int_eq(hand_apply(&h, &m, 1), 0);
 }
 
-static void cut(enum memfs_data data, long keep)
-{
-	ck_assert_int_eq(hand_cut(w, data, keep), 0);
-}
-
-static void assert_holds(const char *path, const char *text)
-{
-	char *have = memfs_read(w->fs, path, NULL);
-
-	ck_assert_msg(memfs_holds(w->fs, path, text), "%s holds %s", path,
-	    have != NULL ? have : "nothing");
-	free(have);
-}
-
-static void assert_no_locks(void)
-{
-	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
-
-	ck_assert_str_eq(locks, "");
-	free(locks);
-}
-
 /* ---- lines that follow from other updates ---- */
 
 START_TEST(cut_loses_lines_of_what_was_followed)
 {
 	follow('1', '2');
 	follow('2', '3');
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '1', '2'), 1);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '3'), 1);
-	assert_holds(HEAD, TO_MAIN);
-	cut(MEMFS_DATA_ALL, 1000);
+	wr_expect_file(HEAD, TO_MAIN);
+	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
-	assert_no_locks();
+	wr_expect_locks("");
 }
 END_TEST
 
@@ -103,7 +76,7 @@ START_TEST(cut_undoes_a_deletion_that_head_tells_of)
 
 	follow('1', '2');
 	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '0');
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
@@ -124,7 +97,7 @@ START_TEST(cut_undoes_the_deletion_of_a_log_alone)
 	hand_git_writes(w, MAIN_LOG, log);
 	free(log);
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '4');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
@@ -144,9 +117,9 @@ START_TEST(a_log_since_a_deletion_is_left)
 	hand_git_writes(w, MAIN, "3333333333333333333333333333333333333333\n");
 	hand_git_writes(w, MAIN_LOG, line);
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
-	assert_holds(MAIN_LOG, line);
+	wr_expect_file(MAIN_LOG, line);
 }
 END_TEST
 
@@ -160,8 +133,8 @@ START_TEST(cut_of_a_head_that_was_written_and_then_followed)
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD_LOG),
 	    0);
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, TO_MAIN);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, TO_MAIN);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '3'), 1);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
@@ -172,8 +145,8 @@ START_TEST(cut_of_a_head_that_was_followed_and_then_written)
 {
 	follow('1', '3');
 	one(hand_member(RECORD_WRITE, "HEAD", '3', '2'));
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, "3232323232323232323232323232323232323232\n");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, "3232323232323232323232323232323232323232\n");
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '3'), 1);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '3', '2'), 1);
 }
@@ -192,8 +165,8 @@ START_TEST(cut_tears_a_line_that_is_not_ours)
 	memfs_write(w->fs, MAIN_LOG, "whole\nhalf");
 	one(m);
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(MAIN_LOG, "whole\n");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(MAIN_LOG, "whole\n");
 }
 END_TEST
 
@@ -223,7 +196,7 @@ START_TEST(a_symref_that_is_gone_gets_no_log)
 		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
 
 	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o"));
@@ -234,7 +207,7 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 {
 	follow('1', '2');
 	memfs_write(w->fs, HEAD ".lock", "");
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 0);
@@ -254,7 +227,7 @@ START_TEST(every_line_waits_for_a_foreign_lock)
 	follow('2', '3');
 	memfs_write(w->fs, HEAD ".lock", "");
 	memfs_write(w->fs, MAIN ".lock", "");
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 4);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
@@ -276,7 +249,7 @@ START_TEST(a_pruned_object_takes_its_line_along)
 		hand_member(RECORD_LOG, "HEAD", '1', 'p') };
 
 	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', 'p'), 0);
 }
@@ -308,7 +281,7 @@ START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
 			memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x",
 			    ONES);
 		ck_assert_int_eq(world_start(w), 0);
-		assert_no_locks();
+		wr_expect_locks("");
 		if (memfs_exists(w->fs, WORLD_REPO "/refs/heads/new/x")) {
 			ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 0);
 			ck_assert_int_eq(hand_lines(w,
@@ -343,7 +316,7 @@ START_TEST(cut_adds_no_line_of_a_name_that_was_taken)
 	    0);
 	/* Whatever of ours lasted, their branch did. */
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
@@ -368,7 +341,7 @@ START_TEST(a_deletion_below_a_file_is_done)
 	    0);
 	hand_sync(w);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", ONES);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
 	ck_assert_int_eq(world_ref(w, "a/b"), '0');
 	ck_assert_int_eq(world_ref(w, "a"), '1');
@@ -405,11 +378,9 @@ int main(void)
 {
 	Suite *suite = suite_create("recover_lines");
 	TCase *tc = tcase_create("recover_lines");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, wr_teardown);
 	tcase_add_test(tc, cut_loses_lines_of_what_was_followed);
 	tcase_add_test(tc, cut_undoes_a_deletion_that_head_tells_of);
 	tcase_add_test(tc, cut_undoes_the_deletion_of_a_log_alone);
@@ -428,9 +399,5 @@ int main(void)
 	tcase_add_test(tc, a_deletion_below_a_file_is_done);
 	tcase_add_test(tc, what_is_taken_back_is_ours);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -7,54 +7,14 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
 #define AWAY "/srv/away"
 #define LOG  WORLD_REPO "/logs/refs/heads/x"
-
-static struct world *w;
-
-static void setup(void)
-{
-	w = world_new(memfs_new(), true);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void ok(const char *spec)
-{
-	struct txn *txn = world_apply(w, spec, false);
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
-	world_done(w, txn);
-}
-
-static void rename_to(const char *from, const char *to)
-{
-	ck_assert_int_eq(
-	    SYS(memfs_other(w->fs), renameat, AT_FDCWD, from, AT_FDCWD, to), 0);
-}
-
-static void cut(void)
-{
-	struct memfs_choice choice = memfs_choose(1);
-
-	choice.data = MEMFS_DATA_NONE;
-	memset(choice.keep, 0, sizeof(choice.keep));
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-}
 
 static int count_row(void *arg, const struct journal_row *row)
 {
@@ -77,10 +37,10 @@ START_TEST(a_missing_repository_holds_nothing_back)
 	uint64_t last;
 	int i;
 
-	ok("x=1");
-	ok("y=1");
-	cut();
-	rename_to(WORLD_REPO, AWAY);
+	wr_ok("x=1");
+	wr_ok("y=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, AWAY);
 	for (i = 0; i < 3; i++) {
 		last = w->up ? journal_last_lsn(w->store.journal) : 0;
 		if (i > 0)
@@ -98,7 +58,7 @@ START_TEST(a_missing_repository_holds_nothing_back)
 		    0);
 		ck_assert_uint_eq(nr_parked(), 2);
 	}
-	rename_to(AWAY, WORLD_REPO);
+	wr_rename(AWAY, WORLD_REPO);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_uint_eq(nr_parked(), 0);
@@ -115,12 +75,12 @@ START_TEST(a_row_and_its_copy_count_once)
 
 	for (n = 0; hit; n++) {
 		world_free(w);
-		setup();
+		wr_setup_apart();
 		world_stop_clock(w, true);
-		ok("x=1");
-		ok("x=2:1");
+		wr_ok("x=1");
+		wr_ok("x=2:1");
 		memfs_write(w->fs, WORLD_REPO "/refs/heads/x.lock", "");
-		cut();
+		wr_cut(MEMFS_DATA_NONE, 0);
 		memfs_kill_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
@@ -149,8 +109,8 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 
 	for (n = 0; hit; n++) {
 		world_free(w);
-		setup();
-		ok("x=1");
+		wr_setup_apart();
+		wr_ok("x=1");
 		w->owed = 0;
 		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -ENOSPC);
 		txn = world_apply(w, "x=2:1", false);
@@ -167,7 +127,7 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 		if (_i == 2)
 			ck_assert_int_eq(world_retry(w), 0);
 		else if (_i == 1)
-			cut();
+			wr_cut(MEMFS_DATA_NONE, 0);
 		else
 			memfs_kill(w->fs);
 		if (_i < 2) {
@@ -193,10 +153,10 @@ START_TEST(a_line_waits_for_room)
 	struct hand h = { .w = w, .publish = HAND_ALL };
 
 	HAND_APPLY(&h, m);
-	cut();
-	rename_to(WORLD_REPO, AWAY);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
-	rename_to(AWAY, WORLD_REPO);
+	wr_rename(AWAY, WORLD_REPO);
 	/* The value's; then the lines. */
 	memfs_fail_call(w->fs, MEMFS_PWRITE, 1, -ENOSPC);
 	ck_assert_int_eq(world_retry(w), 0);
@@ -204,7 +164,7 @@ START_TEST(a_line_waits_for_room)
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
-	ok("x=3:2");
+	wr_ok("x=3:2");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
@@ -227,7 +187,7 @@ START_TEST(no_packed_refs_new_is_left)
 
 	for (n = 0; hit; n++) {
 		world_free(w);
-		setup();
+		wr_setup_apart();
 		memfs_write(w->fs, WORLD_REPO "/packed-refs",
 		    "# pack-refs with: peeled fully-peeled sorted \n"
 		    "3131313131313131313131313131313131313131 "
@@ -259,7 +219,7 @@ START_TEST(no_log_of_what_never_was_is_left)
 
 	for (n = 0; hit; n++) {
 		world_free(w);
-		setup();
+		wr_setup_apart();
 		memfs_kill_at(w->fs, n);
 		world_done(w, world_apply(w, "a/b=1:0", false));
 		hit = memfs_was_hit(w->fs);
@@ -268,7 +228,7 @@ START_TEST(no_log_of_what_never_was_is_left)
 		ck_assert_int_eq(world_start(w), 0);
 		if (world_ref(w, "a/b") == '1')
 			continue;
-		ok("a=1:0");
+		wr_ok("a=1:0");
 		ck_assert_int_eq(world_ref(w, "a"), '1');
 	}
 	ck_assert_uint_gt(n, 10);
@@ -280,12 +240,12 @@ END_TEST
 /* The ref is his, and the line was acknowledged all the same. */
 START_TEST(a_line_of_what_is_left_is_added)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	hand_git_writes(w, WORLD_REPO "/refs/heads/x",
 	    "3535353535353535353535353535353535353535\n");
 	hand_sync(w);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, LOG), 0);
-	cut();
+	wr_cut(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
@@ -298,13 +258,13 @@ START_TEST(a_creation_begins_the_log_anew)
 {
 	const struct sys *sys = memfs_other(w->fs);
 
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(
 	    SYS(sys, unlinkat, AT_FDCWD, WORLD_REPO "/refs/heads/x"), 0);
 	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, LOG), 0);
-	ok("x=2:0");
-	ok("x=3:2");
-	cut();
+	wr_ok("x=2:0");
+	wr_ok("x=3:2");
+	wr_cut(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '3');
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
@@ -317,8 +277,8 @@ END_TEST
 
 START_TEST(a_linked_directory_is_not_followed)
 {
-	ok("d/x=1");
-	cut();
+	wr_ok("d/x=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_mkdirs(w->fs, "/elsewhere");
 	if (memfs_exists(w->fs, WORLD_REPO "/refs/heads/d"))
 		ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
@@ -339,8 +299,8 @@ END_TEST
 
 START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 {
-	ok("x=1");
-	cut();
+	wr_ok("x=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
 	ck_assert_int_eq(world_start(w), 0);
@@ -363,12 +323,12 @@ START_TEST(nothing_is_written_beside_a_reftable)
 	struct record_member m =
 	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
 
-	ok("y=1");
+	wr_ok("y=1");
 	hand_sync(w);
 	hand_apply(&h, &m, 1);
 	memfs_mkdirs(w->fs, WORLD_REPO "/reftable");
 	if (_i == 0)
-		cut();
+		wr_cut(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(_i == 0 ? world_start(w) : hand_kill(w), 0);
 	ck_assert_uint_ge(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_PARKED], 1);
@@ -391,9 +351,9 @@ START_TEST(what_is_given_up_is_dropped)
 {
 	uint64_t nr = 0;
 
-	ok("x=1");
-	cut();
-	rename_to(WORLD_REPO, AWAY);
+	wr_ok("x=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(store_forget(&w->store, "/srv/none.git", &nr),
 	    -ENOENT);
@@ -402,7 +362,7 @@ START_TEST(what_is_given_up_is_dropped)
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	rename_to(AWAY, WORLD_REPO);
+	wr_rename(AWAY, WORLD_REPO);
 	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
@@ -412,11 +372,9 @@ int main(void)
 {
 	Suite *suite = suite_create("recover_parked");
 	TCase *tc = tcase_create("recover_parked");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_missing_repository_holds_nothing_back);
 	tcase_add_test(tc, a_row_and_its_copy_count_once);
 	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
@@ -430,9 +388,5 @@ int main(void)
 	tcase_add_test(tc, a_line_of_what_is_left_is_added);
 	tcase_add_test(tc, a_creation_begins_the_log_anew);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
 #define R    WORLD_REPO
@@ -148,24 +149,6 @@ static const char *check_file(struct world *w, const struct file *f,
 	return lines == happened ? NULL : text;
 }
 
-static const char *check_litter(struct world *w)
-{
-	const struct sys *sys = memfs_other(w->fs);
-	char *locks = memfs_list_locks(w->fs, R);
-	struct sys_dirent entry;
-	struct sys_dir *dir;
-	bool any = locks[0] != '\0';
-
-	free(locks);
-	if (any)
-		return "a lock is left";
-	if (SYS(sys, dir_open, -100, R "/refd/stage", &dir) < 0)
-		return NULL;
-	any = SYS(sys, dir_next, dir, &entry) > 0;
-	SYS(sys, dir_close, dir);
-	return any ? "something staged is left" : NULL;
-}
-
 static const char *look(void *state, const struct sweep_now *now)
 {
 	struct state *s = state;
@@ -186,7 +169,7 @@ static const char *look(void *state, const struct sweep_now *now)
 	}
 	if (s->v->atomic && nr > 0 && nr < NR_FILES)
 		return "an atomic transaction is torn";
-	return check_litter(s->w);
+	return world_litter(s->w);
 }
 
 static void tear_down(void *state)
@@ -337,8 +320,6 @@ int main(void)
 {
 	Suite *suite = suite_create("recover_sweep");
 	TCase *tc = tcase_create("recover_sweep");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, kill_anywhere, 0, NR_VARIANTS);
@@ -347,9 +328,5 @@ int main(void)
 	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
 	tcase_add_loop_test(tc, a_start_that_fails_loses_nothing, 0, 2);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

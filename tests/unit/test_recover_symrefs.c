@@ -5,11 +5,11 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
 #define HEAD     WORLD_REPO "/HEAD"
 #define HEAD_LOG WORLD_REPO "/logs/HEAD"
@@ -19,7 +19,6 @@
 #define TO_MAIN  "ref: refs/heads/main\n"
 #define TO_TOPIC "ref: refs/heads/topic\n"
 
-static struct world *w;
 static struct hand h;
 
 static void setup(void)
@@ -32,36 +31,9 @@ static void setup(void)
 	h = (struct hand){ .w = w, .publish = HAND_ALL };
 }
 
-static void teardown(void)
-{
-	world_free(w);
-}
-
 static void one(struct record_member m)
 {
 	ck_assert_int_eq(hand_apply(&h, &m, 1), 0);
-}
-
-static void cut(enum memfs_data data, long keep)
-{
-	ck_assert_int_eq(hand_cut(w, data, keep), 0);
-}
-
-static void assert_holds(const char *path, const char *text)
-{
-	char *have = memfs_read(w->fs, path, NULL);
-
-	ck_assert_msg(memfs_holds(w->fs, path, text), "%s holds %s", path,
-	    have != NULL ? have : "nothing");
-	free(have);
-}
-
-static void assert_no_locks(void)
-{
-	char *locks = memfs_list_locks(w->fs, WORLD_REPO);
-
-	ck_assert_str_eq(locks, "");
-	free(locks);
 }
 
 /* ---- symbolic refs ---- */
@@ -69,12 +41,12 @@ static void assert_no_locks(void)
 START_TEST(cut_loses_a_symref)
 {
 	one(hand_symref("HEAD", "refs/heads/topic"));
-	assert_holds(HEAD, TO_TOPIC);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, TO_TOPIC);
+	wr_expect_file(HEAD, TO_TOPIC);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, TO_TOPIC);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, TO_TOPIC);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, TO_TOPIC);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 }
 END_TEST
@@ -90,8 +62,8 @@ START_TEST(cut_tears_a_symref)
 	one(hand_symref("HEAD", "refs/heads/topic"));
 	memfs_advance(w->fs, 1000000000);
 	memfs_write_bytes(w->fs, HEAD, "ref: refs/heads/to\0\0\0", 21);
-	cut(data[_i], 1000);
-	assert_holds(HEAD, TO_TOPIC);
+	wr_cut_and_start(data[_i], 1000);
+	wr_expect_file(HEAD, TO_TOPIC);
 }
 END_TEST
 
@@ -100,8 +72,8 @@ START_TEST(cut_leaves_a_later_symref)
 	one(hand_symref("HEAD", "refs/heads/topic"));
 	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, "ref: refs/heads/other\n");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, "ref: refs/heads/other\n");
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
@@ -111,8 +83,8 @@ START_TEST(cut_leaves_a_later_id_where_a_symref_was)
 	one(hand_symref("HEAD", "refs/heads/topic"));
 	hand_git_writes(w, HEAD, ONES);
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, ONES);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, ONES);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
@@ -129,7 +101,7 @@ START_TEST(cut_leaves_a_later_link)
 	memfs_advance(w->fs, 1000000000);
 	hand_sync(w);
 	memfs_symlink(w->fs, "refs/heads/y", WORLD_REPO "/refs/remotes/o/HEAD");
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
@@ -139,8 +111,8 @@ START_TEST(cut_loses_their_symref_too)
 	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	one(hand_symref("HEAD", "refs/heads/topic"));
 	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, TO_TOPIC);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, TO_TOPIC);
 }
 END_TEST
 
@@ -155,8 +127,8 @@ START_TEST(cut_loses_a_symref_over_a_packed_ref)
 	m.had_packed = true;
 	m.packed_oid = world_oid('1');
 	one(m);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(WORLD_REPO "/refs/heads/s", TO_MAIN);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(WORLD_REPO "/refs/heads/s", TO_MAIN);
 }
 END_TEST
 
@@ -169,10 +141,10 @@ START_TEST(cut_undoes_a_symrefs_deletion)
 	memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
 	memfs_write(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD", "");
 	one(m);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o/HEAD"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
-	assert_holds(MAIN, ONES);
+	wr_expect_file(MAIN, ONES);
 }
 END_TEST
 
@@ -183,8 +155,8 @@ START_TEST(cut_loses_a_symref_to_a_pruned_object)
 
 	m.new_oid = world_oid('p');
 	one(m);
-	cut(MEMFS_DATA_NONE, 0);
-	assert_holds(HEAD, TO_TOPIC);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_expect_file(HEAD, TO_TOPIC);
 }
 END_TEST
 
@@ -210,7 +182,7 @@ START_TEST(kill_tells_one_head_from_another)
 	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), _i);
 	ck_assert_int_eq(hand_lines(w, WT "/logs/HEAD", '1', '2'), 1 - _i);
 	ck_assert_uint_eq(w->found[STORE_LOG_REPAIRED], 1);
-	assert_no_locks();
+	wr_expect_locks("");
 }
 END_TEST
 
@@ -226,12 +198,12 @@ START_TEST(kill_finds_every_lock_of_a_worktree)
 	h.publish = 0;
 	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
 	ck_assert_int_eq(hand_kill(w), 0);
-	assert_no_locks();
+	wr_expect_locks("");
 	ck_assert_uint_eq(w->found[STORE_ROLLED_FORWARD], 3);
 	ck_assert(memfs_exists(w->fs, WT "/refs/bisect/bad"));
 	ck_assert(memfs_exists(w->fs, WT "/refs/worktree/a/b"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect"));
-	assert_holds(HEAD, TO_MAIN);
+	wr_expect_file(HEAD, TO_MAIN);
 }
 END_TEST
 
@@ -249,7 +221,7 @@ START_TEST(a_worktree_that_is_gone_is_not_made_again)
 	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, WT, AT_FDCWD, "/srv/wt"),
 	    0);
 	hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WT));
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_uint_eq(w->found[STORE_DROPPED], 2);
@@ -269,7 +241,7 @@ START_TEST(a_foreign_lock_in_a_worktree_parks)
 	memfs_write(w->fs, WT "/refs/bisect/bad.lock", "");
 	/* The other HEAD's is nobody's business. */
 	memfs_write(w->fs, HEAD ".lock", "");
-	cut(MEMFS_DATA_NONE, 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 2);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WT "/HEAD.lock"), 0);
@@ -284,11 +256,9 @@ int main(void)
 {
 	Suite *suite = suite_create("recover_symrefs");
 	TCase *tc = tcase_create("recover_symrefs");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, wr_teardown);
 	tcase_add_test(tc, cut_loses_a_symref);
 	tcase_add_loop_test(tc, cut_tears_a_symref, 0, 3);
 	tcase_add_test(tc, cut_leaves_a_later_symref);
@@ -303,9 +273,5 @@ int main(void)
 	tcase_add_test(tc, a_worktree_that_is_gone_is_not_made_again);
 	tcase_add_test(tc, a_foreign_lock_in_a_worktree_parks);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/reflog.h"
+#include "daemon/store/refs/reflog.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -384,8 +385,6 @@ int main(void)
 {
 	Suite *suite = suite_create("reflog");
 	TCase *tc = tcase_create("reflog");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, a_line_is_what_git_writes, 0,
@@ -403,9 +402,5 @@ int main(void)
 	tcase_add_test(tc, only_the_last_line_is_taken_back);
 	tcase_add_test(tc, deleting_prunes_down_to_the_kind_of_ref);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/reflog.h"
+#include "daemon/store/refs/reflog.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -259,8 +260,6 @@ int main(void)
 {
 	Suite *suite = suite_create("reflog_repair");
 	TCase *tc = tcase_create("reflog_repair");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, damage_is_repaired, 0, (int)COUNT(damages));
@@ -273,9 +272,5 @@ int main(void)
 	tcase_add_test(tc, git_reads_the_repaired_log);
 	tcase_add_test(tc, many_lines_are_quick);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 #include "proto/limits.h"
 #include "proto/refname.h"
 #include "tests/lib/gen_message.h"
+#include "tests/lib/suite.h"
 
 #define NR_RANDOM  2000
 #define NR_PUSHED  400
@@ -424,8 +425,6 @@ int main(void)
 {
 	Suite *suite = suite_create("refname");
 	TCase *tc = tcase_create("refname");
-	SRunner *runner;
-	int failed;
 
 	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
 	setenv("HOME", "/nonexistent", 1);
@@ -445,9 +444,5 @@ int main(void)
 	tcase_add_test(tc, test_push_like_git);
 	tcase_add_test(tc, test_delete_like_git);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

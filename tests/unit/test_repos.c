@@ -7,10 +7,11 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/repo_internal.h"
+#include "daemon/store/repos/repo_internal.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/txn_help.h"
 #include "tests/lib/world.h"
 
 #define WORKTREE WORLD_REPO "/worktrees/wt"
@@ -30,11 +31,8 @@ static void teardown(void)
 
 static struct repo *get(const char *git_dir)
 {
-	enum refd_status status;
-	struct repo *repo;
-	char *why;
+	struct repo *repo = world_repo(w, git_dir);
 
-	repo = repos_get(&w->store.repos, git_dir, &status, &why);
 	ck_assert_ptr_nonnull(repo);
 	return repo;
 }
@@ -66,29 +64,15 @@ static enum refd_status create_at(const char *git_dir, const char *name,
 		.umask = 022,
 		.updates = &update,
 		.nr_updates = 1 };
-	struct refd_request_decoder *dec = refd_request_decoder_new();
-	struct pkt_buf buf = { NULL, 0, 0, false };
-	struct refd_request own;
 	enum refd_status status;
-	struct txn *txn = NULL;
 	struct txn_update *u;
 	struct txn_part part;
 	struct window win = { .parts = &part, .nr_parts = 1 };
-	const char *why;
-	struct pkt pkt;
-	size_t at = 0;
+	struct txn *txn;
 
 	refd_txid_make(&req.txid);
-	refd_request_encode(&req, &buf);
-	while (at < buf.len) {
-		at += (size_t)pkt_parse(buf.data + at, buf.len - at, &pkt);
-		if (refd_request_decode(dec, &pkt, &own, &status, &why) ==
-		    REFD_DECODE_DONE)
-			txn = txn_new(&own);
-	}
-	ck_assert_ptr_nonnull(txn);
-	refd_request_decoder_free(dec);
-	pkt_buf_done(&buf);
+	txn = txn_help_own(&req);
+	txn_lay_out(txn);
 	txn->repo = get(git_dir);
 	if (before != NULL)
 		before();
@@ -178,6 +162,17 @@ START_TEST(recovery_knows_the_worktree)
 }
 END_TEST
 
+/* It was not synced yet, so no record names it. */
+START_TEST(id_that_a_cut_left_empty)
+{
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd");
+	memfs_write(w->fs, WORLD_REPO "/refd/id", "");
+	ck_assert_int_eq(create_at(WORLD_REPO, "refs/heads/x", NULL), REFD_OK);
+	cut_and_start();
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/x"));
+}
+END_TEST
+
 /* Its own directory is called as those of worktrees are. */
 START_TEST(repository_in_a_directory_called_worktrees)
 {
@@ -210,20 +205,15 @@ int main(void)
 {
 	Suite *suite = suite_create("repos");
 	TCase *tc = tcase_create("repos");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, full_table_lets_go_of_a_doomed_one);
 	tcase_add_test(tc, worktree_that_is_gone);
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
 	tcase_add_test(tc, recovery_knows_the_worktree);
+	tcase_add_test(tc, id_that_a_cut_left_empty);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
 	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

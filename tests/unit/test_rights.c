@@ -5,10 +5,10 @@
  * all there was; and the weakest mode is that of all of them.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/store/rights.h"
+#include "daemon/store/repos/rights.h"
+#include "tests/lib/suite.h"
 
 #define OWNER  7001
 #define FRIEND 7002
@@ -21,8 +21,12 @@ static struct rights_rule rule(const char *dir, enum refd_durability mode,
     size_t nr_uids, size_t nr_gids)
 {
 	return (struct rights_rule){ dir, mode,
-		{ friends, groups, nr_uids, nr_gids } };
+		{ friends, groups, nr_uids, nr_gids },
+		{ .requests = nr_uids + 1 } };
 }
+
+/* Of the repository that was asked for last. */
+static uint64_t requests;
 
 static bool may(struct rights *rights, const char *path, uint32_t uid,
     enum refd_durability *least)
@@ -30,7 +34,12 @@ static bool may(struct rights *rights, const char *path, uint32_t uid,
 	uint32_t gids[] = { uid == MEMBER ? GROUP : 1, 2 };
 	struct txn_peer peer = { .uid = uid, .gids = gids, .nr_gids = 2 };
 
-	return rights_allow(rights, path, &peer, least);
+	struct rights_given given;
+	bool may = rights_allow(rights, path, &peer, &given);
+
+	*least = given.least;
+	requests = given.limits.requests;
+	return may;
 }
 
 START_TEST(the_longest_directory_has_the_word)
@@ -48,11 +57,13 @@ START_TEST(the_longest_directory_has_the_word)
 	ck_assert(may(&rights, "/srv/git/a", OWNER, &least));
 	ck_assert_int_eq(least, REFD_DURABILITY_JOURNAL);
 	ck_assert_int_eq(rights_weakest(&rights), REFD_DURABILITY_JOURNAL);
+	ck_assert_uint_eq(requests, 0);
 
 	ck_assert_int_eq(rights_set(&rights, REFD_DURABILITY_BATCH, list, 4),
 	    0);
 	ck_assert(may(&rights, "/srv/git/a", FRIEND, &least));
 	ck_assert_int_eq(least, REFD_DURABILITY_NONE);
+	ck_assert_uint_eq(requests, 2);
 	ck_assert(!may(&rights, "/srv/git/a", MEMBER, &least));
 	ck_assert(!may(&rights, "/srv/git/closed/b", FRIEND, &least));
 	ck_assert_int_eq(least, REFD_DURABILITY_FSYNC);
@@ -77,14 +88,8 @@ int main(void)
 {
 	Suite *suite = suite_create("rights");
 	TCase *tc = tcase_create("all");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_test(tc, the_longest_directory_has_the_word);
 	suite_add_tcase(suite, tc);
-	sr = srunner_create(suite);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -8,11 +8,11 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/world_rig.h"
 
 #define X      WORLD_REPO "/refs/heads/x"
 #define X_LOG  WORLD_REPO "/logs/refs/heads/x"
@@ -21,57 +21,6 @@
 #define ONES   "3131313131313131313131313131313131313131\n"
 #define FIVES  "3535353535353535353535353535353535353535\n"
 #define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
-
-static struct world *w;
-static unsigned home;
-
-/* Mounts: 0 the root, 1 the repositories', 2 the journal's. */
-static void setup(void)
-{
-	struct memfs *fs = memfs_new();
-
-	home = memfs_mount(fs, "/srv");
-	w = world_new(fs, true);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void ok(const char *spec)
-{
-	struct txn *txn = world_apply(w, spec, false);
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
-	world_done(w, txn);
-}
-
-/* Of the repositories' disk, KEEP changes of names and DATA are left. */
-static void cut(enum memfs_data data, long keep)
-{
-	struct memfs_choice choice = memfs_choose(1);
-
-	choice.data = data;
-	memset(choice.keep, 0, sizeof(choice.keep));
-	choice.keep[home] = keep;
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-}
-
-static void start(void)
-{
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void git_unlinks(const char *path)
-{
-	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, path), 0);
-}
 
 /* As pack-refs of a git that does not sync: written, renamed. */
 static void git_packs(const char *line)
@@ -85,9 +34,9 @@ START_TEST(what_is_redone_over_anothers_is_told)
 {
 	memfs_write(w->fs, X, "3030303030303030303030303030303030303030\n");
 	hand_git_writes(w, X, ONES);
-	ok("x=2:1");
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_ok("x=2:1");
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 }
@@ -100,14 +49,14 @@ END_TEST
 START_TEST(packed_and_pruned_before_the_checkpoint)
 {
 	memfs_write(w->fs, PACKED, HEADER);
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("x=2:1");
+	wr_ok("x=2:1");
 	git_packs(
 	    HEADER "3232323232323232323232323232323232323232 refs/heads/x\n");
-	git_unlinks(X);
-	cut((enum memfs_data)(_i % 5), _i / 5);
-	start();
+	wr_unlink(X);
+	wr_cut((enum memfs_data)(_i % 5), _i / 5);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 }
@@ -118,11 +67,11 @@ END_TEST
 /* Whoever wrote it last before the checkpoint: that it makes durable. */
 START_TEST(the_checkpoint_carries_a_foreign_write)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	hand_git_writes(w, X, FIVES);
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 }
@@ -130,13 +79,13 @@ END_TEST
 
 START_TEST(the_checkpoint_carries_a_foreign_pack)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	git_packs(
 	    HEADER "3131313131313131313131313131313131313131 refs/heads/x\n");
-	git_unlinks(X);
+	wr_unlink(X);
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -148,10 +97,10 @@ START_TEST(the_checkpoint_carries_foreign_directories)
 	ck_assert_int_eq(SYS(memfs_other(w->fs), mkdirat, AT_FDCWD,
 			     WORLD_REPO "/refs/heads/n", 0777),
 	    0);
-	ok("n/x=1");
+	wr_ok("n/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "n/x"), '1');
 }
 END_TEST
@@ -163,9 +112,9 @@ START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 	uint64_t before;
 
-	ok("x=1");
+	wr_ok("x=1");
 	before = journal_forgotten(w->store.journal);
-	memfs_remount(w->fs, home, &nothing);
+	memfs_remount(w->fs, wr_home, &nothing);
 	world_checkpoint(w);
 	ck_assert_uint_eq(journal_forgotten(w->store.journal), before);
 	/* The next start sees to it: no kill, another mount. */
@@ -204,8 +153,8 @@ START_TEST(a_void_outlives_the_cut)
 	world_done(w, txn);
 	if (_i < 2)
 		hand_sync(w);
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x/y"), _i < 2 ? '5' : '0');
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "z"), '0');
@@ -220,9 +169,9 @@ START_TEST(an_owed_line_is_paid)
 	unsigned long n;
 
 	for (n = 0; w->owed == 0; n++) {
-		teardown();
-		setup();
-		ok("x=1");
+		wr_teardown();
+		wr_setup_mounted();
+		wr_ok("x=1");
 		ck_assert_int_eq(world_checkpoint(w), 0);
 		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -ENOSPC);
 		world_done(w, world_apply(w, "x=2:1", false));
@@ -243,8 +192,8 @@ START_TEST(an_owed_line_is_paid)
 		ck_assert_int_eq(world_retry(w), 0);
 		break;
 	case 1:
-		cut(MEMFS_DATA_NONE, 0);
-		start();
+		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_start();
 		break;
 	case 2:
 		ck_assert_int_eq(hand_kill(w), 0);
@@ -261,13 +210,13 @@ END_TEST
  * the new ref does not inherit it. */
 START_TEST(a_log_of_the_deleted_is_not_inherited)
 {
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
-	ok("-x:1");
-	ok("x=2:0");
-	cut((enum memfs_data)(_i % 5), _i / 5);
-	start();
+	wr_ok("-x:1");
+	wr_ok("x=2:0");
+	wr_cut((enum memfs_data)(_i % 5), _i / 5);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '2'), 1);
@@ -284,17 +233,17 @@ START_TEST(a_foreign_line_after_ours)
 	const struct sys *sys = memfs_other(w->fs);
 	int fd;
 
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("x=2:1");
+	wr_ok("x=2:1");
 	fd = SYS(sys, openat, AT_FDCWD, X_LOG, O_WRONLY | O_APPEND, 0);
 	ck_assert_int_eq(SYS(sys, write_all, fd, line, sizeof(line) - 1), 0);
 	SYS(sys, close, fd);
 	hand_git_writes(w, X, FIVES);
 	if (_i == 0)
 		hand_sync(w);
-	cut((enum memfs_data)_i, 1000);
-	start();
+	wr_cut((enum memfs_data)_i, 1000);
+	wr_start();
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 	ck_assert_int_le(world_log_count(w, "x", '2', '5'), 1);
@@ -308,20 +257,20 @@ END_TEST
 /* A HEAD that was being written when the power went. */
 START_TEST(a_head_that_is_no_more_stops_nobody)
 {
-	ok("x=1");
-	cut(MEMFS_DATA_NONE, 0);
+	wr_ok("x=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
 	switch (_i) {
 	case 0:
 		memfs_write(w->fs, HEAD, "");
 		break;
 	case 1:
-		git_unlinks(HEAD);
+		wr_unlink(HEAD);
 		break;
 	case 2:
 		memfs_write_bytes(w->fs, HEAD, "\0\0\0\0\0\0\0\0", 8);
 		break;
 	}
-	start();
+	wr_start();
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -331,17 +280,17 @@ END_TEST
  * for being older than the boot. */
 START_TEST(clocks_do_not_tell_whose_lock_it_is)
 {
-	ok("x=1");
-	ok("y=1");
-	cut(MEMFS_DATA_NONE, 0);
+	wr_ok("x=1");
+	wr_ok("y=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_shift_wall(w->fs, _i ? -86400000000000 : 86400000000000);
 	memfs_write(w->fs, X ".lock", "");
 	memfs_shift_wall(w->fs, _i ? 86400000000000 : -86400000000000);
-	start();
+	wr_start();
 	ck_assert(memfs_exists(w->fs, X ".lock"));
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_int_eq(world_ref(w, "y"), '1');
-	git_unlinks(X ".lock");
+	wr_unlink(X ".lock");
 	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -350,12 +299,12 @@ END_TEST
 /* What recovery redid is not forgotten before it is synced. */
 START_TEST(recovery_syncs_before_it_forgets)
 {
-	ok("x=1");
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_ok("x=1");
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	cut(MEMFS_DATA_NONE, 0);
-	start();
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -365,7 +314,7 @@ END_TEST
 static void ok_in(const char *spec, enum refd_durability asked)
 {
 	w->asked = asked;
-	ok(spec);
+	wr_ok(spec);
 	w->asked = REFD_DURABILITY_DEFAULT;
 }
 
@@ -375,12 +324,12 @@ START_TEST(a_stronger_mode_goes_through_the_journal)
 	static const enum refd_durability modes[] = { REFD_DURABILITY_BATCH,
 		REFD_DURABILITY_FSYNC };
 
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("x=2:1");
+	wr_ok("x=2:1");
 	ok_in("x=1:2", modes[_i % 2]);
-	cut(MEMFS_DATA_NONE, _i / 2);
-	start();
+	wr_cut(MEMFS_DATA_NONE, _i / 2);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
 }
@@ -395,15 +344,15 @@ START_TEST(a_weaker_predecessor)
 	static const enum refd_durability strong[] = { REFD_DURABILITY_JOURNAL,
 		REFD_DURABILITY_FSYNC };
 
-	ok("x=1");
+	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	world_crash(w);
 	w->mode = weak[_i % 2];
-	start();
-	ok("x=2:1");
+	wr_start();
+	wr_ok("x=2:1");
 	ok_in("x=3:2", strong[_i / 2 % 2]);
-	cut(MEMFS_DATA_NONE, _i / 4);
-	start();
+	wr_cut(MEMFS_DATA_NONE, _i / 4);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '3');
 }
 END_TEST
@@ -427,8 +376,8 @@ START_TEST(no_update_waits_for_packed_refs)
 	size_t i;
 
 	for (n = 0; n < calls; n++) {
-		teardown();
-		setup();
+		wr_teardown();
+		wr_setup_mounted();
 		memfs_write(w->fs, PACKED,
 		    HEADER "3131313131313131313131313131313131313131"
 			   " refs/heads/p\n");
@@ -456,10 +405,8 @@ int main(void)
 {
 	Suite *suite = suite_create("schedules");
 	TCase *tc = tcase_create("schedules");
-	SRunner *runner;
-	int failed;
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, wr_setup_mounted, wr_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_is_redone_over_anothers_is_told);
 	tcase_add_loop_test(tc, packed_and_pruned_before_the_checkpoint, 0, 40);
@@ -479,9 +426,5 @@ int main(void)
 	tcase_add_loop_test(tc, a_weaker_predecessor, 0, 32);
 	tcase_add_test(tc, no_update_waits_for_packed_refs);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 START_TEST(one_and_its_id_again)
@@ -282,8 +283,6 @@ int main(void)
 {
 	Suite *suite = suite_create("store");
 	TCase *tc = tcase_create("store");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, sr_setup, sr_teardown);
 	tcase_set_timeout(tc, 120);
@@ -295,9 +294,5 @@ int main(void)
 	tcase_add_test(tc, copies_and_moves);
 	tcase_add_test(tc, network_file_systems);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -4,18 +4,20 @@
  * sync; packs alone cost an fsync each of their files and of their directory,
  * and no syncfs; loose objects, many packs, a repository that is itself new
  * and everything after a start cost one syncfs; a partial barrier does not
- * make what it left out count as durable; a clock that was set back, also one
+ * make what it left out count as durable; repositories that nobody served yet
+ * share a syncfs and a flush of the journal, whatever is wanted of them; a clock that was set back, also one
  * that is right again, makes nothing count; and what can't be synced, or is
  * not there, is refused.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define S 1000000000LL
@@ -24,7 +26,10 @@ static struct sys disk;
 static _Atomic int nr_syncfs, nr_fsync, syncfs_fails, fsync_fails;
 /* What looks as if it had changed just now; everything else is old. */
 static _Atomic bool packs_new, loose_new, repo_new, alternates_new;
-static _Atomic bool pack_goes;
+static _Atomic bool pack_goes, ids_new;
+/* A syncfs says that it began, and waits. */
+static _Atomic bool syncfs_waits;
+static sem_t syncfs_began, syncfs_goes_on;
 static _Atomic int64_t wall_back_ns;
 /* What a sync takes, by the store's clock, and has taken. */
 static _Atomic int64_t syncfs_ns, fsync_ns, took_ns;
@@ -42,6 +47,10 @@ static int disk_syncfs(const struct sys *sys, int fd)
 	if (syncfs_fails < 0)
 		return syncfs_fails;
 	nr_syncfs++;
+	if (syncfs_waits) {
+		sem_post(&syncfs_began);
+		sem_wait(&syncfs_goes_on);
+	}
 	took_ns += syncfs_ns;
 	return sys_kernel.syncfs(sys, fd);
 }
@@ -61,6 +70,8 @@ static bool looks_new(const char *path)
 {
 	if (strcmp(path, "HEAD") == 0)
 		return repo_new;
+	if (strcmp(path, "id") == 0)
+		return ids_new;
 	if (strcmp(path, "info/alternates") == 0)
 		return alternates_new;
 	if (strncmp(path, "pack", 4) == 0)
@@ -100,7 +111,7 @@ static void setup(void)
 	syncfs_ns = 1000 * S;
 	fsync_ns = S;
 	packs_new = loose_new = repo_new = alternates_new = false;
-	pack_goes = false;
+	pack_goes = ids_new = syncfs_waits = false;
 	wall_back_ns = 0;
 	syncfs_fails = fsync_fails = 0;
 	sr_sys = &disk;
@@ -222,6 +233,77 @@ START_TEST(a_repository_that_is_new_itself)
 }
 END_TEST
 
+#define NR_NEW 3 /* and one: as many as the rig has open */
+
+static void admit_at(int i, const char *hex)
+{
+	char path[sizeof(sr_repo) + 16];
+	struct refd_txid id;
+
+	snprintf(path, sizeof(path), "%s%d", sr_repo, i);
+	refd_txid_make(&id);
+	store_admit(sr_store, sr_make_txn(&id, path, "refs/heads/a", hex));
+}
+
+static uint64_t nr_flushes(void)
+{
+	struct store_stats stats;
+
+	store_stats(sr_store, &stats);
+	return stats.flushes;
+}
+
+static void take_back(int nr)
+{
+	struct store_done done;
+
+	while (nr-- > 0) {
+		done = sr_wait_done();
+		ck_assert_ptr_nonnull(done.admitted);
+		ck_assert_int_eq(done.admitted->refused, REFD_OK);
+		ck_assert_int_eq(done.admitted->updates[0].status,
+		    REFD_PENDING);
+		sr_done_with(done.admitted);
+	}
+}
+
+/* While the first one's syncfs is under way the others come; what is wanted
+ * of the last names no object. */
+START_TEST(repositories_that_nobody_served)
+{
+	static const char none[] = "0000000000000000000000000000000000000000";
+	uint64_t flushes;
+	int i, syncs;
+
+	settle();
+	tmp_run("for i in 0 1 2; do cp -r r.git r.git$i && "
+		"rm -r r.git$i/refd; done");
+	ids_new = syncfs_waits = true;
+	sem_init(&syncfs_began, 0, 0);
+	sem_init(&syncfs_goes_on, 0, 0);
+	flushes = nr_flushes();
+	syncs = nr_syncfs;
+	admit_at(0, sr_commit);
+	sem_wait(&syncfs_began);
+	for (i = 1; i < NR_NEW; i++)
+		admit_at(i, i == NR_NEW - 1 ? none : sr_commit);
+	/* This one is through when they stand before the barrier. */
+	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
+	syncfs_waits = false;
+	sem_post(&syncfs_goes_on);
+	take_back(NR_NEW);
+	ck_assert_int_eq(nr_syncfs - syncs, 2);
+	ck_assert_uint_ge(nr_flushes() - flushes, 1);
+	ck_assert_uint_le(nr_flushes() - flushes, 2);
+	flushes = nr_flushes();
+	for (i = 0; i < NR_NEW; i++)
+		admit_at(i, sr_commit);
+	take_back(NR_NEW);
+	ck_assert_int_eq(nr_syncfs - syncs, 2);
+	ck_assert_uint_eq(nr_flushes(), flushes);
+}
+END_TEST
+
 START_TEST(a_pack_that_goes_meanwhile)
 {
 	settle();
@@ -252,18 +334,45 @@ START_TEST(a_clock_set_back_and_forth)
 }
 END_TEST
 
-/* The last: a file system that failed to sync is not believed again. */
-START_TEST(what_fails_is_refused)
+static const struct {
+	int err;
+	enum refd_status status;
+} failures[] = {
+	{ -EIO, REFD_IO },
+	{ -ENOSPC, REFD_NOSPACE },
+	{ -EDQUOT, REFD_NOSPACE },
+};
+#define NR_FAILURES ((int)(sizeof(failures) / sizeof(failures[0])))
+
+/* A file system that failed is opened anew, and synced: once to see that it
+ * can be, and once since nothing that was known of it holds any more. */
+static void is_believed_again(void)
+{
+	syncfs_fails = fsync_fails = 0;
+	loose_new = false;
+	packs_new = true;
+	ck_assert_int_eq(cost_of(2, 0), REFD_PENDING);
+	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+}
+
+START_TEST(a_syncfs_that_fails_is_refused)
+{
+	settle();
+	loose_new = true;
+	syncfs_fails = failures[_i].err;
+	ck_assert_int_eq(cost_of(0, 0), failures[_i].status);
+	is_believed_again();
+}
+END_TEST
+
+/* Which of the others it has lost nobody knows. */
+START_TEST(a_pack_that_fails_is_refused)
 {
 	settle();
 	packs_new = true;
-	fsync_fails = -ENOSPC;
-	ck_assert_int_eq(cost_of(0, 0), REFD_NOSPACE);
-	fsync_fails = 0;
-	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
-	loose_new = true;
-	syncfs_fails = -EIO;
-	ck_assert_int_eq(cost_of(0, 0), REFD_IO);
+	fsync_fails = failures[_i].err;
+	ck_assert_int_eq(cost_of(0, 0), failures[_i].status);
+	is_believed_again();
 }
 END_TEST
 
@@ -283,8 +392,6 @@ int main(void)
 {
 	Suite *suite = suite_create("store_barrier");
 	TCase *tc = tcase_create("barrier");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -295,15 +402,13 @@ int main(void)
 	tcase_add_test(tc, loose_ones_beside_packs);
 	tcase_add_test(tc, many_packs);
 	tcase_add_test(tc, a_repository_that_is_new_itself);
+	tcase_add_test(tc, repositories_that_nobody_served);
 	tcase_add_test(tc, a_pack_that_goes_meanwhile);
 	tcase_add_test(tc, a_clock_set_back);
 	tcase_add_test(tc, a_clock_set_back_and_forth);
-	tcase_add_test(tc, what_fails_is_refused);
+	tcase_add_loop_test(tc, a_syncfs_that_fails_is_refused, 0, NR_FAILURES);
+	tcase_add_loop_test(tc, a_pack_that_fails_is_refused, 0, NR_FAILURES);
 	tcase_add_test(tc, an_alternate_that_nobody_can_name);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
+#include "tests/lib/txn_help.h"
 
 static struct sys faulty;
 static const char *fails_at;     /* renaming to it */
@@ -83,7 +85,7 @@ static struct txn *make_txn(const char *hex, const struct refd_txid *id)
 		parse(hex, &updates[1].new_oid);
 	}
 	req.txid = *id;
-	return sr_own_txn(&req);
+	return txn_help_own(&req);
 }
 
 /* The status of the last one. */
@@ -272,8 +274,6 @@ int main(void)
 {
 	Suite *suite = suite_create("store_kept");
 	TCase *tc = tcase_create("store_kept");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
@@ -282,9 +282,5 @@ int main(void)
 	tcase_add_test(tc, what_is_void_in_the_end);
 	tcase_add_test(tc, what_is_finished_while_it_runs);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -1,8 +1,9 @@
 /*
  * Proves how the admissions of many go together: one of very many objects
  * keeps those of other repositories waiting for none of it, and those of its
- * own repository until it is through, in their order; and an id that was used
- * is known again after a start, by which all that was remembered is gone.
+ * own repository until it is through, in their order; the same where it is of
+ * annotated tags, which are looked into; and an id that was used is known
+ * again after a start, by which all that was remembered is gone.
  */
 #include <check.h>
 #include <stdio.h>
@@ -10,31 +11,39 @@
 #include <string.h>
 
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
+#include "tests/lib/txn_help.h"
 
-/* NR updates of objects that are not there, each another. */
-static struct txn *make_giant(const char *git_dir, size_t nr)
+/* NR updates of TAG; NULL: of objects that are not there, each another. */
+static struct txn *make_giant(const char *git_dir, size_t nr,
+    const struct refd_oid *tag)
 {
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.request_id = 1,
 		.umask = 022,
 		.git_dir = git_dir };
 	struct refd_update *updates = calloc(nr, sizeof(*updates));
-	char(*names)[32] = calloc(nr, sizeof(*names));
+	char(*names)[40] = calloc(nr, sizeof(*names));
 	struct txn *txn;
 	size_t i;
 
 	refd_txid_make(&req.txid);
 	for (i = 0; i < nr; i++) {
-		snprintf(names[i], sizeof(names[i]), "refs/heads/g/%05zu", i);
+		snprintf(names[i], sizeof(names[i]), "refs/%s/g/%05zu",
+		    tag != NULL ? "tags" : "heads", i);
 		updates[i].action = REFD_UPDATE;
 		updates[i].name = names[i];
+		if (tag != NULL) {
+			updates[i].new_oid = *tag;
+			continue;
+		}
 		memcpy(updates[i].new_oid.bytes, &i, sizeof(i));
 		updates[i].new_oid.bytes[19] = 1;
 	}
 	req.updates = updates;
 	req.nr_updates = nr;
-	txn = sr_own_txn(&req);
+	txn = txn_help_own(&req);
 	free(updates);
 	free(names);
 	return txn;
@@ -63,7 +72,7 @@ START_TEST(a_giant_keeps_its_own_waiting_alone)
 	    "refs/heads/x", sr_commit));
 	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 2 } }, other,
 	    "refs/heads/x", sr_commit));
-	txns[0] = make_giant(sr_repo, NR);
+	txns[0] = make_giant(sr_repo, NR, NULL);
 	txns[1] = make_small(sr_repo, "refs/heads/one");
 	txns[2] = make_small(sr_repo, "refs/heads/two");
 	txns[3] = make_small(other, "refs/heads/other");
@@ -80,6 +89,39 @@ START_TEST(a_giant_keeps_its_own_waiting_alone)
 		ck_assert_int_eq(txns[i]->updates[0].status, REFD_PENDING);
 	for (i = 0; i < 4; i++)
 		sr_done_with(txns[i]);
+}
+END_TEST
+
+/* Each of them is looked into, although it is the same one. */
+START_TEST(annotated_tags_keep_their_own_waiting_alone)
+{
+	enum { NR = 1000 };
+	char other[4200];
+	struct txn *giant, *small;
+	struct refd_oid tag;
+	char *hex;
+	size_t i;
+
+	tmp_run("cp -r r.git other.git");
+	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
+	tmp_run("git -C r.git tag -a -m x t %s", sr_commit);
+	hex = tmp_output("git -C r.git rev-parse t");
+	ck_assert_int_eq(refd_oid_parse(hex, &tag), 0);
+	free(hex);
+	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 1 } }, sr_repo,
+	    "refs/heads/x", sr_commit));
+	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 2 } }, other,
+	    "refs/heads/x", sr_commit));
+	giant = make_giant(sr_repo, NR, &tag);
+	small = make_small(other, "refs/heads/other");
+	store_admit(sr_store, giant);
+	store_admit(sr_store, small);
+	ck_assert_ptr_eq(sr_wait_done().admitted, small);
+	ck_assert_ptr_eq(sr_wait_done().admitted, giant);
+	for (i = 0; i < NR; i++)
+		ck_assert_ptr_nonnull(giant->updates[i].peeled);
+	sr_done_with(giant);
+	sr_done_with(small);
 }
 END_TEST
 
@@ -115,17 +157,12 @@ int main(void)
 {
 	Suite *suite = suite_create("store/lane");
 	TCase *tc = tcase_create("lane");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, sr_setup, sr_teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, a_giant_keeps_its_own_waiting_alone);
+	tcase_add_test(tc, annotated_tags_keep_their_own_waiting_alone);
 	tcase_add_test(tc, an_id_is_known_after_a_start);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -20,6 +20,7 @@
 
 #include "tests/lib/hand.h"
 #include "tests/lib/memfs_internal.h"
+#include "tests/lib/suite.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CAN_FAIL false
@@ -294,8 +295,6 @@ int main(void)
 {
 	Suite *suite = suite_create("store, out of memory");
 	TCase *tc = tcase_create("out of memory");
-	SRunner *runner;
-	int failed;
 
 	step = getenv("REFD_TEST_LONG") != NULL ? 1 : 13;
 	tcase_set_timeout(tc, 300);
@@ -303,9 +302,5 @@ int main(void)
 	tcase_add_loop_test(tc, a_recovery, 0, 2);
 	tcase_add_test(tc, a_checkpoint);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/journal.h"
-#include "daemon/store/record.h"
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/journal/record.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
+#include "tests/lib/txn_help.h"
 
 static struct sys faulty;
 static bool is_broken; /* the stage can't be looked through */
@@ -39,7 +41,7 @@ static enum refd_status admit(const char *git_dir, const char *name,
 
 	refd_txid_make(&req.txid);
 	ck_assert_int_eq(refd_oid_parse(second, &update.new_oid), 0);
-	txn = sr_own_txn(&req);
+	txn = txn_help_own(&req);
 	store_admit(sr_store, txn);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
 	status =
@@ -200,8 +202,6 @@ int main(void)
 {
 	Suite *suite = suite_create("store_parked");
 	TCase *tc = tcase_create("store_parked");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
@@ -211,9 +211,5 @@ int main(void)
 	tcase_add_test(tc,
 	    a_repository_that_could_not_be_searched_is_not_written);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
 #define TAKEN WORLD_REPO "/refs/heads/t"
@@ -194,8 +195,6 @@ static const char *look(void *state, const struct sweep_now *now)
 	struct state *s = state;
 	const char *what;
 	size_t i, nr_new = 0;
-	char *locks;
-	bool any;
 
 	if (now->when == SWEEP_ALIVE)
 		return NULL;
@@ -216,10 +215,7 @@ static const char *look(void *state, const struct sweep_now *now)
 		return "an atomic transaction is torn";
 	if (world_ref(s->w, "keep") != '1')
 		return "a packed ref is gone";
-	locks = memfs_list_locks(s->w->fs, WORLD_REPO);
-	any = locks[0] != '\0';
-	free(locks);
-	return any ? "a lock is left" : NULL;
+	return world_litter(s->w);
 }
 
 static void tear_down(void *state)
@@ -285,17 +281,11 @@ int main(void)
 	Suite *suite = suite_create("sweep_rest");
 	TCase *tc = tcase_create("sweep");
 	bool is_long = getenv("REFD_TEST_LONG") != NULL;
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, killed, 0, NR_WORKS);
 	tcase_add_loop_test(tc, cut, is_long ? 0 : 3, is_long ? NR_WORKS : 4);
 	tcase_add_loop_test(tc, failing, is_long ? 0 : 3, NR_WORKS);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/base/sys.h"
+#include "tests/lib/suite.h"
 
 static const struct sys *sys = &sys_kernel;
 static char root[PATH_MAX];
@@ -325,8 +326,6 @@ int main(void)
 {
 	Suite *suite = suite_create("sys");
 	TCase *tc = tcase_create("kernel");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, links_that_lead_out);
@@ -345,9 +344,5 @@ int main(void)
 	tcase_add_test(tc, a_parent_that_is_a_file_is_enotdir);
 	tcase_add_test(tc, a_removed_root_is_enoent);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/base/sys_as.h"
+#include "tests/lib/suite.h"
 
 #define OTHER 54321
 #define GROUP 54322
@@ -145,8 +146,6 @@ int main(void)
 {
 	Suite *suite = suite_create("sys_as");
 	TCase *tc = tcase_create("sys_as");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, make_dir, remove_dir);
 	if (geteuid() == 0) {
@@ -155,9 +154,5 @@ int main(void)
 	}
 	tcase_add_test(tc, nobody_but_root);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run(suite);
 }

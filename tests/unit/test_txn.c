@@ -9,6 +9,7 @@
 
 #include "daemon/store/txn.h"
 #include "proto/arena.h"
+#include "tests/lib/suite.h"
 
 static struct txn *make(size_t nr)
 {
@@ -29,6 +30,7 @@ static struct txn *make(size_t nr)
 	}
 	txn = txn_new(&req);
 	ck_assert_ptr_nonnull(txn);
+	txn_lay_out(txn);
 	ck_assert_ptr_null(req.arena);
 	ck_assert_ptr_null(req.updates);
 	ck_assert_uint_eq(req.nr_updates, 0);
@@ -37,18 +39,14 @@ static struct txn *make(size_t nr)
 
 START_TEST(test_takes_the_request_over)
 {
-	struct txn *txn = make(2), *other = make(2), *longer = make(3);
+	struct txn *txn = make(2);
 
 	ck_assert_uint_eq(txn->nr_updates, 2);
 	ck_assert_str_eq(txn->updates[1].ask->name, "refs/heads/1");
 	ck_assert_ptr_eq(txn->updates[1].txn, txn);
 	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
-	ck_assert(!txn_is_decided(txn));
-	ck_assert(txn->digest == other->digest);
-	ck_assert(txn->digest != longer->digest);
+	ck_assert_uint_eq(txn->nr_decided, 0);
 	txn_free(txn);
-	txn_free(other);
-	txn_free(longer);
 	txn_free(NULL);
 }
 END_TEST
@@ -63,10 +61,20 @@ START_TEST(test_decides)
 	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_NO);
 	txn_decidef(&txn->updates[1], REFD_STALE, "at %d", 7);
 	ck_assert_str_eq(txn->updates[1].text, "at 7");
-	ck_assert(!txn_is_decided(txn));
+	ck_assert_uint_eq(txn->nr_decided, 2);
+	/* What is decided stays. */
+	txn_lay_out(txn);
+	ck_assert_int_eq(txn->updates[1].status, REFD_STALE);
 	txn_decide(&txn->updates[2], REFD_OK, NULL);
 	ck_assert_ptr_null(txn->updates[2].text);
-	ck_assert(txn_is_decided(txn));
+	ck_assert_uint_eq(txn->nr_decided, 3);
+	ck_assert_uint_eq(txn->nr_of[REFD_STALE], 1);
+	txn->updates[2].status = REFD_UNKNOWN;
+	txn_count(txn);
+	ck_assert_uint_eq(txn->nr_of[REFD_OK], 0);
+	ck_assert_uint_eq(txn->nr_of[REFD_UNKNOWN], 1);
+	txn->updates[2].status = REFD_OK;
+	txn_count(txn);
 	ck_assert_int_eq(txn_outcome(txn), REFD_PARTIAL);
 	txn_free(txn);
 }
@@ -117,8 +125,6 @@ int main(void)
 {
 	Suite *s = suite_create("store/txn");
 	TCase *tc = tcase_create("txn");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_test(tc, test_takes_the_request_over);
 	tcase_add_test(tc, test_decides);
@@ -126,9 +132,5 @@ int main(void)
 	tcase_add_test_raise_signal(tc, test_twice_is_a_programming_error, 6);
 	tcase_add_test(tc, test_window_free);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return suite_run(s);
 }

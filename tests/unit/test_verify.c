@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "daemon/base/sys_as.h"
-#include "daemon/store/gitrepo.h"
+#include "daemon/store/repos/gitrepo.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/verify_help.h"
 
@@ -315,8 +316,6 @@ int main(void)
 {
 	Suite *suite = suite_create("verify");
 	TCase *tc = tcase_create("verify");
-	SRunner *runner;
-	int failed;
 
 	sys_as_init();
 	tcase_add_checked_fixture(tc, setup, teardown);
@@ -335,9 +334,5 @@ int main(void)
 	tcase_add_test(tc, logs);
 	tcase_add_test(tc, looks_twice);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

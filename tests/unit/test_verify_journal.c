@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/gitrepo.h"
-#include "daemon/store/journal.h"
-#include "daemon/store/lockfile.h"
-#include "daemon/store/record.h"
+#include "daemon/store/repos/gitrepo.h"
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/journal/record.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/verify_help.h"
 
@@ -279,8 +280,6 @@ int main(void)
 {
 	Suite *suite = suite_create("verify_journal");
 	TCase *tc = tcase_create("verify_journal");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
@@ -294,9 +293,5 @@ int main(void)
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

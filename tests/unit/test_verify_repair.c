@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "daemon/base/sys_as.h"
-#include "daemon/store/gitrepo.h"
+#include "daemon/store/repos/gitrepo.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/verify_help.h"
 
@@ -258,8 +259,6 @@ int main(void)
 {
 	Suite *suite = suite_create("verify_repair");
 	TCase *tc = tcase_create("verify_repair");
-	SRunner *runner;
-	int failed;
 
 	sys_as_init();
 	tcase_add_checked_fixture(tc, setup, teardown);
@@ -276,9 +275,5 @@ int main(void)
 	tcase_add_test(tc, packed_new);
 	tcase_add_test(tc, as_the_owner);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

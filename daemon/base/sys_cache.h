@@ -1,0 +1,12 @@
+/*
+ * The kernel's calls about its page cache: sys.c's.
+ */
+#ifndef BASE_SYS_CACHE_H
+#define BASE_SYS_CACHE_H
+
+#include "daemon/base/sys.h"
+
+int sys_cache_drop(const struct sys *sys, int fd);
+int sys_cache_holds(const struct sys *sys, int fd);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * Object stores on file systems that failed to sync: what is in memory there
+ * may never have got to the disk. Each is read from the disk once before
+ * anything is acknowledged that names objects in it.
+ */
+#ifndef STORE_DOUBTED_H
+#define STORE_DOUBTED_H
+
+#include <stdbool.h>
+
+#include "daemon/store/objects.h"
+
+struct store;
+struct repo;
+struct doubted;
+
+/* Is the directory FD, which ST is of, one of them? Any thread. */
+bool doubted_is(struct store *s, int fd, const struct sys_stat *st);
+/* Has REPO any? Lane thread. */
+bool doubted_has(struct store *s, struct repo *repo);
+
+/* Barrier thread. One of them, to be read after the next sync; *D is NULL if
+ * FOUND is none. Negative errno. */
+int doubted_keep(struct store *s, const struct objects_new *found,
+    struct doubted **d);
+/* Reads it. NULL: all is on the disk. Else why not, in BUF. */
+const char *doubted_prove(struct store *s, const struct doubted *d, char *buf,
+    size_t size);
+void doubted_free(struct store *s, struct doubted *d);
+
+#endif

@@ -1,0 +1,383 @@
+/*
+ * One question about history: where to look, and in which order.
+ *
+ * Happy path:
+ *	bounds	what was asked for, what is there: rows between two LSNs
+ *	source	a transaction's rows by its id; else the index, as far as it
+ *		goes and something is asked for that it knows; the journal's
+ *		rows themselves behind it
+ *	tell	each row in the order that was asked for, up to a limit, or to
+ *		a time: then the answer says where to go on
+ *
+ * Failure modes:
+ *	the index fails		the rest is read without it
+ *	the journal can't be read, or its table of repositories
+ *				io; the client asks again
+ *	out of memory		busy
+ *	a position that is not of this journal, or before what is left of it:
+ *				a gap
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/history/history_internal.h"
+#include "proto/arena.h"
+
+/* After so long an answer ends with what it has. */
+#define TIME_MAX_NS (20 * 1000000LL)
+/* A read must not hold the WAL for long. */
+#define SLICE_ROWS 256
+
+/* ---- rows ---- */
+
+int history_look_at_time(struct history_question *q)
+{
+	if (SYS(q->h->cfg.sys, now_mono) <= q->until_ns)
+		return 0;
+	return HISTORY_STOP;
+}
+
+int history_look_at(struct history_question *q, const struct journal_row *row)
+{
+	struct history_telling *t = &q->telling;
+	int r;
+
+	r = history_tell(t, row);
+	if (r < 0)
+		return r;
+	if (t->is_full)
+		return HISTORY_STOP;
+	t->ans->next = (struct refd_position){ row->lsn, 0 };
+	return history_look_at_time(q);
+}
+
+struct slice {
+	struct history_question *q;
+	unsigned nr;
+	uint64_t last;
+};
+
+static int slice_row(void *arg, const struct journal_row *row)
+{
+	struct slice *slice = arg;
+
+	slice->nr++;
+	slice->last = row->lsn;
+	return history_look_at(slice->q, row);
+}
+
+void history_begin_time(struct history_question *q)
+{
+	q->until_ns = SYS(q->h->cfg.sys, now_mono) + TIME_MAX_NS;
+}
+
+int history_scan_range(struct history_question *q, uint64_t after,
+    uint64_t before)
+{
+	struct slice slice = { .q = q, .nr = SLICE_ROWS };
+	int r = 0;
+
+	while (r == 0 && slice.nr == SLICE_ROWS) {
+		slice.nr = 0;
+		r = journal_read(q->h->reader, after, before, q->down,
+		    SLICE_ROWS, slice_row, &slice);
+		if (slice.nr > 0 && q->down)
+			before = slice.last;
+		else if (slice.nr > 0)
+			after = slice.last;
+	}
+	return r;
+}
+
+/* ---- where to look ---- */
+
+static int64_t to_us(uint64_t ms)
+{
+	return ms < INT64_MAX / 1000 ? (int64_t)ms * 1000 : INT64_MAX;
+}
+
+static int read_indexed(struct history_question *q, uint64_t after,
+    uint64_t before)
+{
+	const struct refd_selection *s = q->select;
+	int64_t until_us = INT64_MAX;
+	int r;
+
+	/* To the end of that millisecond. */
+	if (s->until_ms != 0)
+		until_us = to_us(s->until_ms + 1);
+	r = journal_index_between(q->h->index, to_us(s->since_ms), until_us,
+	    &after, &before);
+	q->is_index_bad = r < 0;
+	if (r != 0)
+		return r;
+	if (q->nr_keys == 0 && !q->by_pattern)
+		return history_scan_range(q, after, before);
+	return history_find_range(q, after, before);
+}
+
+/* The index fails: what is left is read from the journal. */
+static int read_without(struct history_question *q, int err)
+{
+	const struct refd_position *next = &q->telling.ans->next;
+	uint64_t after = q->after, before = q->before;
+
+	history_index_failed(q->h, err);
+	q->nr_lsns = 0;
+	if (next->nr == 0 && q->down)
+		before = next->lsn < before ? next->lsn : before;
+	else if (next->nr == 0)
+		after = next->lsn > after ? next->lsn : after;
+	return history_scan_range(q, after, before);
+}
+
+static int read_all(struct history_question *q)
+{
+	uint64_t edge = history_indexed(q->h);
+	uint64_t low_end = edge + 1 < q->before ? edge + 1 : q->before;
+	uint64_t high_begin = edge > q->after ? edge : q->after;
+	int r = 0;
+
+	history_choose_keys(q);
+	if (q->down)
+		r = history_scan_range(q, high_begin, q->before);
+	if (r == 0 && q->after < edge) {
+		r = read_indexed(q, q->after, low_end);
+		if (r < 0 && q->is_index_bad)
+			return read_without(q, r);
+	}
+	if (r == 0 && !q->down)
+		r = history_scan_range(q, high_begin, q->before);
+	return r;
+}
+
+static int note_lsn(void *arg, const struct journal_row *row)
+{
+	struct history_question *q = arg;
+
+	if (row->lsn <= q->after || row->lsn >= q->before)
+		return 0;
+	return history_add_lsn(q, row->lsn);
+}
+
+static int read_txn(struct history_question *q)
+{
+	int r;
+
+	r = journal_lookup(q->h->reader, JOURNAL_ANY_UID, &q->ask->req.txid,
+	    note_lsn, q);
+	return r == 0 ? history_look_at_found(q) : r;
+}
+
+/* ---- bounds ---- */
+
+static int note_last(void *arg, const struct journal_row *row)
+{
+	uint64_t *last = arg;
+
+	*last = row->lsn;
+	return 0;
+}
+
+/* Of the last row up to VISIBLE: a position that lasts, which a number that no
+ * row has would not. */
+static int last_row(struct history *h, uint64_t visible, uint64_t *last)
+{
+	*last = h->trimmed;
+	return journal_read(h->reader, h->trimmed, visible + 1, true, 1,
+	    note_last, last);
+}
+
+static void begin_anew(struct history_question *q)
+{
+	q->telling.ans->has_gap = true;
+	q->telling.ans->gap = q->h->trimmed;
+	q->after = q->h->trimmed;
+}
+
+/* The positions of ASK, which may have to be forgotten, as LSNs. */
+static void set_bounds(struct history_question *q, uint64_t last)
+{
+	struct refd_selection *s = &q->ask->req.select;
+	bool is_ours = !s->has_journal ||
+	    memcmp(s->journal, journal_uuid(q->h->cfg.journal),
+		sizeof(s->journal)) == 0;
+
+	q->after = q->h->trimmed;
+	q->before = last + 1;
+	if (!is_ours)
+		s->has_before = false;
+	if (s->has_before && s->before.lsn <= last)
+		q->before = s->before.lsn + (s->before.nr > 0);
+	if (!s->has_after)
+		return;
+	if (!is_ours || s->after.lsn < q->h->trimmed ||
+	    s->after.lsn > journal_last_lsn(q->h->cfg.journal)) {
+		begin_anew(q);
+		s->has_after = false;
+	} else {
+		q->after = s->after.lsn - (s->after.nr > 0);
+	}
+}
+
+/* ---- the answer ---- */
+
+static void refuse(struct store_history *ask, enum refd_status status,
+    const char *text)
+{
+	refd_answer_done(&ask->answer);
+	ask->answer = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = text };
+}
+
+static bool begin(struct history *h, struct store_history *ask)
+{
+	struct refd_answer *ans = &ask->answer;
+
+	memset(ans, 0, sizeof(*ans));
+	ans->kind = REFD_ANSWER_RECORDS;
+	memcpy(ans->journal, journal_uuid(h->cfg.journal),
+	    sizeof(ans->journal));
+	ans->arena = refd_arena_new();
+	return ans->arena != NULL;
+}
+
+static uint64_t note_trimmed(struct history *h)
+{
+	uint64_t trimmed = journal_trimmed(h->cfg.journal);
+
+	if (trimmed > h->trimmed)
+		h->trimmed = trimmed;
+	return h->trimmed;
+}
+
+static void set_begin(struct history_question *q)
+{
+	const struct refd_selection *s = q->select;
+	struct refd_position *next = &q->telling.ans->next;
+
+	if (q->down)
+		*next = s->has_before ? s->before :
+					(struct refd_position){ q->before, 0 };
+	else
+		*next = s->has_after ? s->after :
+				       (struct refd_position){ q->after, 0 };
+}
+
+/* Where to go on when everything was looked at. */
+static void set_end(struct history_question *q, uint64_t last)
+{
+	struct refd_position *next = &q->telling.ans->next;
+
+	if (q->down)
+		*next = (struct refd_position){ q->after + 1, 0 };
+	else if (last > next->lsn)
+		*next = (struct refd_position){ last, 0 };
+}
+
+static int answer(struct history_question *q, uint64_t visible)
+{
+	struct store_history *ask = q->ask;
+	const struct refd_txid any = { 0 };
+	uint64_t last;
+	int r;
+
+	r = last_row(q->h, visible, &last);
+	if (r != 0)
+		return r < 0 ? r : -EIO;
+	set_bounds(q, last);
+	if (ask->req.verb == REFD_VERB_WATCH && !ask->req.select.has_after &&
+	    !q->telling.ans->has_gap)
+		q->after = last;
+	set_begin(q);
+	if (ask->req.git_dir != NULL && ask->repo == 0)
+		r = 0;
+	else if (!refd_txid_eq(&ask->req.txid, &any))
+		r = read_txn(q);
+	else
+		r = read_all(q);
+	if (r == JOURNAL_UNKNOWN)
+		return -EIO;
+	if (r == 0)
+		set_end(q, last);
+	q->telling.ans->more = r == HISTORY_STOP;
+	return r == HISTORY_STOP ? 0 : r;
+}
+
+static int find_repo(struct history_question *q)
+{
+	const struct refd_request *req = &q->ask->req;
+
+	q->ask->repo = 0;
+	if (req->git_dir == NULL)
+		return 0;
+	return history_repo_of(q->h, req, &q->ask->repo);
+}
+
+/* A watch that has to wait goes on from here. */
+static void move_on(struct store_history *ask)
+{
+	struct refd_selection *s = &ask->req.select;
+
+	s->has_after = true;
+	s->after = ask->answer.next;
+	memcpy(s->journal, ask->answer.journal, sizeof(s->journal));
+	s->has_journal = true;
+}
+
+bool history_answer(struct history *h, struct store_history *ask,
+    uint64_t visible)
+{
+	struct history_question *q = calloc(1, sizeof(*q));
+	struct refd_answer *ans = &ask->answer;
+	int r = -ENOMEM;
+
+	note_trimmed(h);
+	h->repos_failed = 0;
+	if (q != NULL && begin(h, ask)) {
+		q->h = q->telling.h = h;
+		q->ask = ask;
+		q->telling.ask = ask;
+		q->select = q->telling.select = &ask->req.select;
+		q->telling.ans = ans;
+		q->telling.limit =
+		    q->select->limit != 0 ? q->select->limit : REFD_CHANGES_MAX;
+		q->telling.sees_all = history_may_all(&ask->peer);
+		q->down = q->select->reverse;
+		history_begin_time(q);
+		r = find_repo(q);
+		if (r == 0)
+			r = history_open_reader(h);
+		if (r == 0)
+			r = answer(q, visible);
+		if (r == 0)
+			r = h->repos_failed;
+	}
+	if (q != NULL)
+		free(q->lsns);
+	free(q);
+	if (r == -ESTALE)
+		refuse(ask, REFD_NOREPO,
+		    "the daemon sees another directory at this path");
+	else if (r == -ENOMEM)
+		refuse(ask, REFD_BUSY, "out of memory");
+	else if (r != 0)
+		refuse(ask, REFD_IO, "the journal could not be read");
+	if (r != 0 || ask->req.verb == REFD_VERB_LOG || ans->nr_changes > 0 ||
+	    ans->has_gap || ans->more)
+		return true;
+	move_on(ask);
+	refd_answer_done(ans);
+	return false;
+}
+
+void history_answer_empty(struct history *h, struct store_history *ask)
+{
+	refd_answer_done(&ask->answer);
+	if (begin(h, ask))
+		ask->answer.next = ask->req.select.after;
+	else
+		refuse(ask, REFD_BUSY, "out of memory");
+}

@@ -1,0 +1,320 @@
+/*
+ * History kept up: the index, and what is too old.
+ *
+ * Happy path, now and then, some rows at a time:
+ *	index	the keys of rows that are new
+ *	trim	rows that are forgotten, so that no recovery wants them, and
+ *		are older than they are kept, or too many: the journal takes
+ *		them out, and keeps the ids that are not as old; then the
+ *		index's keys of them
+ *
+ * Failure modes:
+ *	the index can't be written	it stays behind, and is tried again
+ *	... is damaged			it is begun anew
+ *	a crash between the two		rows that were trimmed come back and go
+ *					again; keys without rows find nothing
+ *	the wall clock is set back	rows are kept longer; forward: shorter,
+ *					but an id no less than till it expires
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/history/history_internal.h"
+
+#define INDEX_ROWS 500
+#define INDEX_NS   (5 * 1000000LL)
+#define TRIM_ROWS  100
+/* Ids are kept for longer than they are said to be: the wall clock may be set
+ * back by as much before one of them is taken for one that was never seen. */
+#define MARGIN_MS (3600 * 1000LL)
+/* What a row takes beside its body: columns, the index by id, half-full
+ * pages. */
+#define ROW_BYTES 150
+/* Of bodies: one that is larger goes alone. */
+#define TRIM_BYTES (256 * 1024)
+
+/* ---- the index ---- */
+
+struct indexing {
+	struct history *h;
+	struct journal_index *index;
+	int64_t until_ns;
+	struct journal_row last; /* its head */
+	unsigned nr;
+};
+
+static int add_ref(struct indexing *in, const struct journal_row *row,
+    const char *name)
+{
+	struct journal_key key;
+	int r;
+
+	/* Longer ones were refused; they are found by their repository. */
+	if (strlen(name) > JOURNAL_KEY_MAX - 16)
+		return 0;
+	journal_key_ref(&key, row->repo, name, strlen(name));
+	r = journal_index_add(in->index, &key, row->lsn);
+	if (r != 0)
+		return r;
+	journal_key_ref(&key, 0, name, strlen(name));
+	return journal_index_add(in->index, &key, row->lsn);
+}
+
+static int add_user(struct indexing *in, const struct journal_row *row,
+    const char *value)
+{
+	size_t len = strlen(value), word = strcspn(value, " ");
+	struct journal_key key;
+	int r;
+
+	journal_key_user(&key, value, len);
+	r = journal_index_add(in->index, &key, row->lsn);
+	if (r != 0 || word == len)
+		return r;
+	journal_key_user(&key, value, word);
+	return journal_index_add(in->index, &key, row->lsn);
+}
+
+static int add_members(struct indexing *in, const struct journal_row *row,
+    const struct record *rec)
+{
+	char buf[HISTORY_NAME_MAX];
+	const char *name;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < rec->nr_identities && r == 0; i++)
+		r = add_user(in, row, rec->identities[i].value);
+	for (i = 0; i < rec->nr_members && r == 0; i++) {
+		name = history_name(&rec->members[i], buf);
+		if (name != NULL)
+			r = add_ref(in, row, name);
+	}
+	return r;
+}
+
+/* A row with nothing to tell of needs no keys. */
+static int index_row(struct indexing *in, const struct journal_row *row)
+{
+	struct journal_key key;
+	struct record rec;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r != 0)
+		return r == -EBADMSG ? 0 : r;
+	journal_key_repo(&key, row->repo);
+	r = journal_index_add(in->index, &key, row->lsn);
+	if (r == 0) {
+		journal_key_uid(&key, row->uid);
+		r = journal_index_add(in->index, &key, row->lsn);
+	}
+	if (r == 0)
+		r = journal_index_span(in->index, row->lsn, row->time_us,
+		    ROW_BYTES + row->len);
+	if (r == 0)
+		r = add_members(in, row, &rec);
+	record_done(&rec);
+	return r;
+}
+
+static int index_one(void *arg, const struct journal_row *row)
+{
+	struct indexing *in = arg;
+	int r = 0;
+
+	if (row->kind == JOURNAL_PART || row->kind == JOURNAL_VOID)
+		r = index_row(in, row);
+	if (r != 0)
+		return r;
+	in->last = *row;
+	in->nr++;
+	return SYS(in->h->cfg.sys, now_mono) > in->until_ns ? HISTORY_STOP : 0;
+}
+
+/* 1: there are more. */
+static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
+{
+	int r;
+
+	r = journal_index_begin(in->index);
+	if (r != 0)
+		return r;
+	r = journal_read(in->h->reader, from, visible + 1, false, INDEX_ROWS,
+	    index_one, in);
+	if ((r == 0 || r == HISTORY_STOP) && in->nr > 0) {
+		int err = journal_index_end(in->index, &in->last);
+
+		return err != 0 ? err :
+				  r == HISTORY_STOP || in->nr == INDEX_ROWS;
+	}
+	journal_index_cancel(in->index);
+	return r == JOURNAL_UNKNOWN ? -EIO : r;
+}
+
+int history_index(struct history *h, uint64_t visible)
+{
+	struct indexing in = { .h = h, .index = history_open_index(h) };
+	uint64_t from;
+	int r;
+
+	if (in.index == NULL || history_open_reader(h) != 0)
+		return 0;
+	from = journal_index_last(in.index);
+	if (from < h->trimmed)
+		from = h->trimmed;
+	if (from >= visible)
+		return 0;
+	in.until_ns = SYS(h->cfg.sys, now_mono) + INDEX_NS;
+	r = index_some(&in, from, visible);
+	if (r < 0) {
+		history_index_failed(h, r);
+		r = r == -EBADMSG;
+	}
+	return r;
+}
+
+/* ---- trimming ---- */
+
+struct trimming {
+	struct history *h;
+	int64_t before_us;   /* older rows go */
+	uint64_t horizon_ms; /* ids that are born earlier are expired */
+	bool is_too_much;    /* whatever their age */
+	uint64_t upto;
+	struct journal_row keep[TRIM_ROWS]; /* bodies are owned */
+	size_t nr;
+	size_t bytes;
+};
+
+/* Its id may still be asked for: what a look-up needs of it is kept. */
+static int keep_id(struct trimming *t, const struct journal_row *row)
+{
+	struct journal_row *kept = &t->keep[t->nr];
+	struct record rec;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r != 0)
+		return r;
+	record_strip(&rec);
+	*kept = *row;
+	kept->body = record_encode(&rec, &kept->len);
+	record_done(&rec);
+	if (kept->body == NULL)
+		return -ENOMEM;
+	t->nr++;
+	return 0;
+}
+
+static int trim_one(void *arg, const struct journal_row *row)
+{
+	struct trimming *t = arg;
+	int r = 0;
+
+	if (row->time_us >= t->before_us && !t->is_too_much)
+		return HISTORY_STOP;
+	if (refd_txid_birth_ms(&row->txid) >= t->horizon_ms &&
+	    (row->kind == JOURNAL_PART || row->kind == JOURNAL_VOID))
+		r = keep_id(t, row);
+	if (r != 0)
+		return r;
+	t->upto = row->lsn;
+	t->bytes += row->len;
+	return t->bytes > TRIM_BYTES ? HISTORY_STOP : 0;
+}
+
+static struct refd_txid born_at(uint64_t ms)
+{
+	struct refd_txid id = { 0 };
+	unsigned i;
+
+	for (i = 0; i < 6; i++)
+		id.bytes[i] = (uint8_t)(ms >> (8 * (5 - i)));
+	return id;
+}
+
+/* Rows alone: the ids of those that went stay for their time, and may be many;
+ * they must not take the place of all history. Where no index knows, it is all
+ * that is in the file. */
+static int history_bytes(struct history *h, uint64_t *bytes)
+{
+	struct journal_index *index = history_open_index(h);
+	int r;
+
+	if (index == NULL)
+		return journal_used_bytes(h->reader, bytes);
+	r = journal_index_bytes(index, bytes);
+	if (r < 0)
+		history_index_failed(h, r);
+	return r;
+}
+
+static void set_limits(struct trimming *t)
+{
+	const struct history_config *cfg = &t->h->cfg;
+	int64_t now_ms = SYS(cfg->sys, now_wall) / 1000000, horizon_ms = 0;
+	uint64_t used = 0;
+
+	if (cfg->retention_ms > 0 && cfg->retention_ms < now_ms)
+		horizon_ms = now_ms - cfg->retention_ms;
+	t->before_us = horizon_ms * 1000;
+	if (horizon_ms > MARGIN_MS)
+		t->horizon_ms = (uint64_t)(horizon_ms - MARGIN_MS);
+	if (cfg->retention_bytes > 0 && history_bytes(t->h, &used) == 0)
+		t->is_too_much = used > cfg->retention_bytes;
+}
+
+static int trim_journal(struct trimming *t)
+{
+	struct history *h = t->h;
+	uint64_t from = journal_trimmed(h->cfg.journal);
+	struct refd_txid expired = born_at(t->horizon_ms);
+	int r;
+
+	t->upto = from;
+	r = journal_read(h->reader, from, journal_forgotten(h->cfg.journal) + 1,
+	    false, TRIM_ROWS, trim_one, t);
+	if (r == JOURNAL_UNKNOWN || r < 0)
+		return r < 0 ? 0 : r;
+	if (t->upto == from)
+		return 0;
+	r = journal_trim(h->cfg.journal, t->upto, t->keep, t->nr, &expired);
+	if (r == 0)
+		h->trimmed = t->upto > h->trimmed ? t->upto : h->trimmed;
+	return r == 0 ? HISTORY_STOP : r < 0 ? 0 : r;
+}
+
+static int trim_index(struct history *h)
+{
+	struct journal_index *index = history_open_index(h);
+	int r;
+
+	if (index == NULL || h->trimmed == 0)
+		return 0;
+	r = journal_index_trim(index, h->trimmed);
+	if (r < 0)
+		history_index_failed(h, r);
+	return r > 0;
+}
+
+int history_trim(struct history *h)
+{
+	struct trimming *t = calloc(1, sizeof(*t));
+	size_t i;
+	int r = 0;
+
+	if (t != NULL && history_open_reader(h) == 0) {
+		t->h = h;
+		set_limits(t);
+		r = trim_journal(t);
+	}
+	for (i = 0; t != NULL && i < t->nr; i++)
+		free((void *)(uintptr_t)t->keep[i].body);
+	free(t);
+	if (r == JOURNAL_UNKNOWN)
+		return r;
+	/* Not 1, which is JOURNAL_UNKNOWN. */
+	return trim_index(h) || r == HISTORY_STOP ? HISTORY_MORE : 0;
+}

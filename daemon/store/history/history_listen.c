@@ -1,0 +1,78 @@
+/*
+ * Those who wait for what comes.
+ *
+ * Happy path: each new row is read and decoded once, and held against all that
+ * wait; whom it may concern is answered as if it asked now.
+ */
+#include <errno.h>
+
+#include "daemon/store/history/history_internal.h"
+
+#define SLICE_ROWS 256
+
+struct listening {
+	struct history *h;
+	struct store_history **list;
+	void (*cb)(void *arg, struct store_history *ask);
+	void *arg;
+	unsigned nr;
+	uint64_t last;
+};
+
+/* Cheap things first: most rows are not for most of them. */
+static bool may_concern(const struct history *h,
+    const struct store_history *ask, const struct journal_row *row,
+    const struct record *rec)
+{
+	if (ask->req.select.after.lsn >= row->lsn)
+		return false;
+	/* The repository had no history: it may be the one that has now. */
+	if (ask->req.git_dir != NULL && ask->repo == 0)
+		return row->repo != 0;
+	return history_wants_row(h, ask, row) &&
+	    history_wants_record(&ask->req.select, row, rec);
+}
+
+static int listen_to(void *arg, const struct journal_row *row)
+{
+	struct listening *l = arg;
+	struct store_history *ask, *next;
+	struct record rec;
+	int r;
+
+	l->nr++;
+	l->last = row->lsn;
+	if (row->kind != JOURNAL_PART && row->kind != JOURNAL_VOID)
+		return 0;
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	for (ask = *l->list; ask != NULL; ask = next) {
+		next = ask->next;
+		if (may_concern(l->h, ask, row, &rec))
+			l->cb(l->arg, ask);
+	}
+	record_done(&rec);
+	return 0;
+}
+
+int history_listen(struct history *h, uint64_t after, uint64_t visible,
+    struct store_history **list, void (*cb)(void *arg, struct store_history *),
+    void *arg)
+{
+	struct listening l = { .h = h,
+		.list = list,
+		.cb = cb,
+		.arg = arg,
+		.nr = SLICE_ROWS,
+		.last = after };
+	int r;
+
+	r = history_open_reader(h);
+	while (r == 0 && l.nr == SLICE_ROWS) {
+		l.nr = 0;
+		r = journal_read(h->reader, l.last, visible + 1, false,
+		    SLICE_ROWS, listen_to, &l);
+	}
+	return r > 0 ? -EIO : r;
+}

@@ -1,0 +1,376 @@
+/*
+ * From a row of the journal to the changes that are told of it.
+ *
+ * Happy path: the row's head is wanted, then what its body says of who, then
+ * its members one by one: refs written and deleted, and, where they are asked
+ * for, rejected ones.
+ *
+ * What is special:
+ *	taken back		a later row says so, of the row itself or of a
+ *				copy that was parked: the change is told as it
+ *				was answered, or not at all
+ *	taken back much later	by recovery, after it may have been told: the
+ *				row that says so is told by itself
+ *	more than an answer	it ends between two changes
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/history/history_internal.h"
+#include "proto/arena.h"
+#include "proto/pattern.h"
+
+/* An answer of about this size is enough: it waits in the daemon's memory
+ * until its client takes it. */
+#define BYTES_MAX (128 * 1024)
+/* A change, or a record's head, without its strings. */
+#define FRAME_BYTES 160
+
+/* ---- what is wanted ---- */
+
+static bool may_tell(struct history_telling *t, uint64_t repo)
+{
+	size_t at = repo % HISTORY_RIGHTS;
+
+	if (t->sees_all)
+		return true;
+	if (repo == 0)
+		return false;
+	if (t->rights[at].repo != repo) {
+		t->rights[at].repo = repo;
+		t->rights[at].may = history_may_read(t->h, &t->ask->peer, repo);
+	}
+	return t->rights[at].may;
+}
+
+static bool is_in_time(const struct refd_selection *s, int64_t time_us)
+{
+	uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
+
+	return (s->since_ms == 0 || ms >= s->since_ms) &&
+	    (s->until_ms == 0 || ms <= s->until_ms);
+}
+
+bool history_wants_row(const struct history *h, const struct store_history *ask,
+    const struct journal_row *row)
+{
+	static const struct refd_txid any;
+	const struct refd_request *req = &ask->req;
+
+	if (row->kind != JOURNAL_PART &&
+	    (row->kind != JOURNAL_VOID || req->verb != REFD_VERB_WATCH))
+		return false;
+	return row->lsn > h->trimmed &&
+	    (req->git_dir == NULL || row->repo == ask->repo) &&
+	    (refd_txid_eq(&req->txid, &any) ||
+		refd_txid_eq(&req->txid, &row->txid)) &&
+	    is_in_time(&req->select, row->time_us);
+}
+
+static bool is_who(const struct refd_identity *id, const char *user)
+{
+	size_t len = strlen(user);
+
+	return strncmp(id->value, user, len) == 0 &&
+	    (id->value[len] == '\0' || id->value[len] == ' ');
+}
+
+static bool wants_user(const struct refd_selection *s,
+    const struct journal_row *row, const struct record *rec)
+{
+	size_t i;
+
+	if (!s->has_uid && s->user == NULL)
+		return true;
+	if (s->has_uid && row->uid == s->uid)
+		return true;
+	for (i = 0; i < rec->nr_identities && s->user != NULL; i++)
+		if (is_who(&rec->identities[i], s->user))
+			return true;
+	return false;
+}
+
+static bool wants_name(const struct refd_selection *s, const char *name)
+{
+	size_t i;
+
+	if (s->nr_patterns == 0)
+		return true;
+	for (i = 0; i < s->nr_patterns; i++)
+		if (refd_pattern_matches(s->patterns[i], name))
+			return true;
+	return false;
+}
+
+const char *history_name(const struct record_member *m,
+    char buf[HISTORY_NAME_MAX])
+{
+	if (m->status != REFD_OK)
+		return m->answers ? m->name : NULL;
+	if (m->action != RECORD_WRITE && m->action != RECORD_DELETE)
+		return NULL;
+	if (m->worktree[0] == '\0')
+		return m->name;
+	snprintf(buf, HISTORY_NAME_MAX, "worktrees/%s/%s", m->worktree,
+	    m->name);
+	return buf;
+}
+
+bool history_wants_record(const struct refd_selection *select,
+    const struct journal_row *row, const struct record *rec)
+{
+	char buf[HISTORY_NAME_MAX];
+	const char *name;
+	size_t i;
+
+	if (!wants_user(select, row, rec))
+		return false;
+	for (i = 0; i < rec->nr_members; i++) {
+		name = history_name(&rec->members[i], buf);
+		if (name != NULL && wants_name(select, name))
+			return true;
+	}
+	return false;
+}
+
+/* ---- a row that takes back ---- */
+
+struct target {
+	uint64_t lsn, start;
+	bool is_copy;
+};
+
+static int note_target(void *arg, const struct journal_row *row)
+{
+	struct target *target = arg;
+
+	target->start = row->start;
+	target->is_copy = row->kind == JOURNAL_PARKED;
+	if (target->is_copy)
+		target->lsn = row->voids;
+	return 0;
+}
+
+/* What was taken back by the start that wrote it was never told. *LSN: of the
+ * row that was told, 0 for none. */
+static int find_target(struct history *h, const struct journal_row *row,
+    uint64_t *lsn)
+{
+	struct target target = { .lsn = row->voids };
+	int r;
+
+	/* Down, since a reading up is under way; a watch never reads down. */
+	r = journal_read(h->reader, row->voids - 1, row->voids + 1, true, 1,
+	    note_target, &target);
+	*lsn = target.is_copy || target.start != row->start ? target.lsn : 0;
+	return r > 0 ? -EIO : r;
+}
+
+/* ---- telling ---- */
+
+static const char *copy(struct history_telling *t, const char *s, bool *ok)
+{
+	size_t len = strlen(s);
+	char *p = refd_arena_string(t->ans->arena, s, len);
+
+	t->bytes += len;
+	*ok = *ok && p != NULL;
+	return p;
+}
+
+static const char *copy_some(struct history_telling *t, const char *s, bool *ok)
+{
+	return s == NULL || *s == '\0' ? NULL : copy(t, s, ok);
+}
+
+/* What is beyond a limit of the wire was never sent over it. */
+static struct refd_record *make_head(struct history_telling *t,
+    const struct journal_row *row, const struct record *rec, uint64_t voids)
+{
+	const struct journal_repo *repo = history_repo(t->h, row->repo);
+	struct refd_record *head;
+	bool ok = true;
+	size_t i;
+
+	head = refd_arena_zalloc(t->ans->arena, sizeof(*head));
+	if (head == NULL)
+		return NULL;
+	head->lsn = row->lsn;
+	head->time_ms = row->time_us > 0 ? (uint64_t)row->time_us / 1000 : 0;
+	head->uid = row->uid;
+	head->pid = row->pid > 0 ? (uint64_t)row->pid : 0;
+	head->txid = row->txid;
+	head->voids = voids;
+	head->repo = copy(t, repo != NULL ? repo->path : "", &ok);
+	head->committer = copy_some(t, rec->committer, &ok);
+	head->message = copy_some(t, rec->message, &ok);
+	for (i = 0; i < rec->nr_identities; i++) {
+		head->identities[i].name =
+		    copy(t, rec->identities[i].name, &ok);
+		head->identities[i].value =
+		    copy(t, rec->identities[i].value, &ok);
+	}
+	head->nr_identities = rec->nr_identities;
+	t->bytes += FRAME_BYTES;
+	return ok ? head : NULL;
+}
+
+/* Whether a change is of a value at all: one that was confirmed is none. */
+static bool is_change(const struct record_member *m)
+{
+	if (m->action == RECORD_DELETE)
+		return true;
+	return m->target != NULL || !m->had_old ||
+	    !refd_oid_eq(&m->old_oid, &m->new_oid);
+}
+
+/* TAKEN: how it really ended; or NULL. */
+static bool fill_change(struct history_telling *t,
+    const struct record_member *m, const struct history_taken *taken,
+    struct refd_change *c)
+{
+	bool ok = true;
+
+	c->status = taken != NULL ? taken->status : m->status;
+	c->text = copy_some(t, taken != NULL ? taken->text : m->text, &ok);
+	if (m->status != REFD_OK) {
+		c->has_old = m->has_found;
+		c->old_oid = m->found;
+	} else {
+		c->has_old = true;
+		c->old_oid = m->old_oid; /* null where there was none */
+		c->has_new = m->action == RECORD_DELETE || m->target == NULL ||
+		    !refd_oid_is_null(&m->new_oid);
+		c->new_oid = m->new_oid;
+		c->target = copy_some(t, m->target, &ok);
+	}
+	t->bytes += FRAME_BYTES;
+	return ok;
+}
+
+struct row_telling {
+	struct history_telling *t;
+	const struct journal_row *row;
+	const struct record *rec;
+	struct history_takings takings;
+	uint64_t voids; /* of a row that takes back */
+	struct refd_record *head;
+};
+
+/* Is member number I of the row (from 0) to be told? *TAKEN as above. */
+static const char *wanted(struct row_telling *rt, size_t i,
+    const struct history_taken **taken, char buf[HISTORY_NAME_MAX])
+{
+	const struct record_member *m = &rt->rec->members[i];
+	const struct refd_request *req = &rt->t->ask->req;
+	bool all = req->verb == REFD_VERB_LOG || req->select.all;
+	const char *name = history_name(m, buf);
+
+	*taken = NULL;
+	if (name == NULL || !wants_name(rt->t->select, name))
+		return NULL;
+	if (m->status == REFD_OK)
+		*taken = history_taking_of(&rt->takings, m->index);
+	if (rt->voids != 0)
+		return name;
+	if (m->status != REFD_OK || *taken != NULL)
+		return all ? name : NULL;
+	return req->verb == REFD_VERB_LOG || is_change(m) ? name : NULL;
+}
+
+static int tell_member(struct row_telling *rt, size_t i)
+{
+	struct history_telling *t = rt->t;
+	struct refd_answer *ans = t->ans;
+	const struct history_taken *taken;
+	struct refd_change *changes;
+	char buf[HISTORY_NAME_MAX];
+	const char *name;
+	bool ok = true;
+
+	name = wanted(rt, i, &taken, buf);
+	if (name == NULL)
+		return 0;
+	if (ans->nr_changes == t->limit || t->bytes > BYTES_MAX) {
+		t->is_full = true;
+		return 0;
+	}
+	if (rt->head == NULL)
+		rt->head = make_head(t, rt->row, rt->rec, rt->voids);
+	changes =
+	    refd_arena_array(ans->arena, ans->nr_changes + 1, sizeof(*changes));
+	if (rt->head == NULL || changes == NULL)
+		return -ENOMEM;
+	ans->changes = changes;
+	changes = &changes[ans->nr_changes];
+	memset(changes, 0, sizeof(*changes));
+	changes->record = rt->head;
+	changes->nr = (uint32_t)i + 1;
+	changes->name = copy(t, name, &ok);
+	if (!fill_change(t, &rt->rec->members[i], taken, changes) || !ok)
+		return -ENOMEM;
+	ans->nr_changes++;
+	ans->next = (struct refd_position){ rt->row->lsn, (uint32_t)i + 1 };
+	return 0;
+}
+
+/* Which of a row's changes lie between the positions that were asked for. */
+static void clip(const struct refd_selection *s, uint64_t lsn, size_t *from,
+    size_t *to)
+{
+	if (s->has_after && s->after.lsn == lsn && s->after.nr > 0)
+		*from = s->after.nr;
+	if (s->has_before && s->before.lsn == lsn && s->before.nr > 0 &&
+	    s->before.nr - 1 < *to)
+		*to = s->before.nr - 1;
+}
+
+static int tell_members(struct row_telling *rt)
+{
+	const struct refd_selection *s = rt->t->select;
+	size_t i, from = 0, to = rt->rec->nr_members;
+	int r = 0;
+
+	clip(s, rt->row->lsn, &from, &to);
+	for (i = from; i < to && r == 0 && !rt->t->is_full; i++)
+		r = tell_member(rt, s->reverse ? to - 1 - (i - from) : i);
+	return r;
+}
+
+static bool has_ok(const struct record *rec)
+{
+	size_t i;
+
+	for (i = 0; i < rec->nr_members; i++)
+		if (rec->members[i].status == REFD_OK)
+			return true;
+	return false;
+}
+
+int history_tell(struct history_telling *t, const struct journal_row *row)
+{
+	struct record rec;
+	struct row_telling rt = { .t = t, .row = row, .rec = &rec };
+	int r;
+
+	if (!history_wants_row(t->h, t->ask, row) || !may_tell(t, row->repo))
+		return 0;
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	if (!history_wants_record(t->select, row, &rec)) {
+		record_done(&rec);
+		return 0;
+	}
+	if (row->kind == JOURNAL_VOID)
+		r = find_target(t->h, row, &rt.voids);
+	else if (has_ok(&rec))
+		r = history_takings(t->h, row->lsn, &rt.takings);
+	if (r == 0 && (row->kind == JOURNAL_PART || rt.voids != 0))
+		r = tell_members(&rt);
+	history_takings_done(&rt.takings);
+	record_done(&rec);
+	return r;
+}

@@ -1,0 +1,475 @@
+/*
+ * The committer's side of the journal.
+ *
+ * Happy path, one fdatasync in all:
+ *	BEGIN IMMEDIATE, an INSERT per row, COMMIT: SQLite writes the changed
+ *	pages to the end of the WAL as frames and syncs it. A forgotten LSN
+ *	rides along as one page more.
+ * The first commit after the WAL has begun anew costs SQLite two: it syncs
+ * the WAL's header before the frames.
+ * Who comes while a commit is under way waits, and one of those that wait
+ * writes for all of them.
+ * A commit that need not last costs none, but that header's: old frames behind
+ * a header that was lost would pass for the newest. One that is synced takes
+ * all before it along, so what a cut leaves is always the beginning of what
+ * was committed.
+ *
+ * Failure modes:
+ *	before COMMIT	nothing was written (the cache never spills): rolled
+ *			back, a negative errno
+ *	COMMIT fails in a write
+ *			the frame with the commit mark is not whole: rolled
+ *			back, -ENOSPC or -EIO. Where it may be whole after all
+ *			(journal_wal.c): as a failed sync
+ *	COMMIT fails in any other way, a sync above all
+ *			the frames may be on disk, in memory only, or neither,
+ *			and the kernel calls the pages clean: JOURNAL_UNKNOWN,
+ *			now and for all that follows, until journal_reopen()
+ *			has read the disk
+ *	a ROLLBACK fails the connection is of no use: the same from then on
+ *
+ * LSNs are never used twice: the next one follows the highest of the rows and
+ * of the forgotten LSN, and no row beyond the forgotten one is ever deleted
+ * (journal_trim.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+bool journal_is_broken(struct journal *j)
+{
+	bool is_broken;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_broken = j->is_broken;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_broken;
+}
+
+void journal_break(struct journal *j)
+{
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_broken = true;
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+/* ---- one SQLite transaction; commit_lock is held ---- */
+
+static int set_flushing(struct journal *j, bool flush)
+{
+	int rc;
+
+	if (j->flushes == flush)
+		return SQLITE_OK;
+	rc = sqlite3_exec(j->db,
+	    flush ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL",
+	    NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		j->flushes = flush;
+	return rc;
+}
+
+int journal_txn_begin(struct journal *j, bool flush)
+{
+	int rc;
+
+	if (journal_is_broken(j))
+		return JOURNAL_UNKNOWN;
+	rc = set_flushing(j, flush);
+	return journal_errno(rc == SQLITE_OK ? journal_run(j->begin) : rc);
+}
+
+static void txn_roll_back(struct journal *j)
+{
+	if (!sqlite3_get_autocommit(j->db) &&
+	    journal_run(j->rollback) != SQLITE_OK)
+		journal_break(j);
+}
+
+/* Pages written to the WAL since this was last asked. */
+static int pages_written(struct journal *j)
+{
+	int nr = 0, highest;
+
+	sqlite3_db_status(j->db, SQLITE_DBSTATUS_CACHE_WRITE, &nr, &highest, 1);
+	return nr;
+}
+
+static void txn_committed(struct journal *j, int64_t took_ns)
+{
+	int pages = pages_written(j);
+	bool wal_began = pages == j->frames;
+
+	if (wal_began)
+		journal_wal_began(j);
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_caught_up = false;
+	j->wal_frames = (uint64_t)j->frames;
+	j->commit_ns += (took_ns - j->commit_ns) / 8;
+	/* Of nothing there is nothing to sync. */
+	if (j->flushes && pages > 0)
+		j->repos_unflushed = false;
+	j->stats.commits++;
+	j->stats.flushes += (uint64_t)wal_began + j->flushes;
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+static bool failed_in_write(int rc)
+{
+	return (rc & 0xff) == SQLITE_FULL || rc == SQLITE_IOERR_WRITE;
+}
+
+int journal_txn_end(struct journal *j, int rc)
+{
+	int64_t began_ns;
+	int r;
+
+	if (rc != SQLITE_OK) {
+		txn_roll_back(j);
+		return journal_errno(rc);
+	}
+	pages_written(j);
+	began_ns = SYS(j->sys, now_mono);
+	rc = journal_run(j->commit);
+	if (rc == SQLITE_OK) {
+		txn_committed(j, SYS(j->sys, now_mono) - began_ns);
+		return 0;
+	}
+	r = JOURNAL_UNKNOWN;
+	if (failed_in_write(rc) && !journal_wal_may_hold(j, pages_written(j)))
+		r = journal_errno(rc);
+	else
+		journal_break(j);
+	txn_roll_back(j);
+	return r;
+}
+
+/* ---- rows ---- */
+
+static int insert_row(struct journal *j, const struct journal_row *row,
+    uint64_t lsn)
+{
+	sqlite3_stmt *s = j->insert;
+	int rc = SQLITE_OK;
+
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)lsn);
+	sqlite3_bind_int(s, 2, (int)row->kind);
+	sqlite3_bind_blob(s, 3, row->txid.bytes, sizeof(row->txid.bytes),
+	    SQLITE_STATIC);
+	sqlite3_bind_int64(s, 4, row->uid);
+	sqlite3_bind_int64(s, 5, row->pid);
+	sqlite3_bind_int64(s, 6, (sqlite3_int64)row->repo);
+	sqlite3_bind_int64(s, 7, (sqlite3_int64)j->start);
+	sqlite3_bind_int64(s, 8, (sqlite3_int64)row->token);
+	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->mount);
+	sqlite3_bind_int64(s, 10, row->locked_at_ns);
+	sqlite3_bind_int64(s, 11, row->time_us);
+	sqlite3_bind_int64(s, 12, (sqlite3_int64)row->voids);
+	sqlite3_bind_int(s, 13, row->final);
+	/* NULL would be stored as such; an empty body is a body. */
+	if (row->len == 0)
+		sqlite3_bind_zeroblob(s, 14, 0);
+	else
+		rc = sqlite3_bind_blob64(s, 14, row->body, row->len,
+		    SQLITE_STATIC);
+	return rc == SQLITE_OK ? journal_run(s) : rc;
+}
+
+static int write_row(struct journal *j, const struct journal_row *row,
+    uint64_t lsn)
+{
+	int rc;
+
+	if (row->kind == JOURNAL_UNPARK) {
+		sqlite3_bind_int64(j->unpark, 1, (sqlite3_int64)row->voids);
+		sqlite3_bind_int64(j->unkeep, 1, (sqlite3_int64)row->voids);
+		rc = journal_run(j->unpark);
+		return rc == SQLITE_OK ? journal_run(j->unkeep) : rc;
+	}
+	rc = insert_row(j, row, lsn);
+	if (rc != SQLITE_OK || row->kind != JOURNAL_PARKED)
+		return rc;
+	sqlite3_bind_int64(j->park, 1, (sqlite3_int64)lsn);
+	sqlite3_bind_int64(j->park, 2, (sqlite3_int64)row->repo);
+	return journal_run(j->park);
+}
+
+static int write_forgotten(struct journal *j, uint64_t lsn)
+{
+	sqlite3_bind_int64(j->forget, 1, (sqlite3_int64)lsn);
+	return journal_run(j->forget);
+}
+
+static uint64_t forget_wanted(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->forget_wanted;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}
+
+static int write_all(struct journal *j, const struct journal_commit *c)
+{
+	uint64_t lsn = j->next_lsn;
+	int rc = SQLITE_OK;
+	size_t i;
+
+	for (; c != NULL; c = c->next)
+		for (i = 0; i < c->nr && rc == SQLITE_OK; i++) {
+			rc = write_row(j, &c->rows[i], lsn);
+			lsn += c->rows[i].kind != JOURNAL_UNPARK;
+		}
+	return rc;
+}
+
+/* One transaction for FIRST and those behind it, and what is to be forgotten
+ * by now. */
+static int write_together(struct journal *j, const struct journal_commit *first)
+{
+	uint64_t forget = forget_wanted(j);
+	const struct journal_commit *c;
+	bool flush = false;
+	size_t nr = 0;
+	int r, rc;
+
+	for (c = first; c != NULL; c = c->next) {
+		flush = flush || c->flush;
+		nr += c->nr;
+	}
+	if (nr == 0 && forget == j->forgotten)
+		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
+	if ((r = journal_txn_begin(j, flush)) != 0)
+		return r;
+	rc = write_all(j, first);
+	if (rc == SQLITE_OK && forget > j->forgotten)
+		rc = write_forgotten(j, forget);
+	r = journal_txn_end(j, rc);
+	if (r == 0)
+		j->forgotten = forget;
+	return r;
+}
+
+/* ---- committing together ---- */
+
+static void commit_is_over(struct journal *j, struct journal_commit *c, int r)
+{
+	bool is_longer = false;
+	size_t i;
+
+	for (i = 0; i < c->nr && r == 0; i++) {
+		/* A number that no row bears would be missing later. */
+		if (c->rows[i].kind != JOURNAL_UNPARK) {
+			c->rows[i].lsn = j->next_lsn++;
+			is_longer = true;
+		}
+		c->rows[i].start = j->start;
+	}
+	pthread_mutex_lock(&j->hand_lock);
+	j->last_lsn = j->next_lsn - 1;
+	if (is_longer)
+		j->last_row = j->last_lsn;
+	/* It took along what was before it. */
+	if (c->flush && c->nr > 0 && r == 0)
+		j->lasting = j->last_row;
+	pthread_mutex_unlock(&j->hand_lock);
+	c->r = r;
+	c->is_over = true;
+}
+
+/* FIRST and those behind it. What definitely can't be had together is tried
+ * one by one: what stops one of them is none of the others' business. */
+static void commit_all(struct journal *j, struct journal_commit *first)
+{
+	int r = write_together(j, first);
+	bool apart = r < 0 && first->next != NULL;
+	struct journal_commit *c, *next;
+
+	for (c = first; c != NULL; c = next) {
+		next = c->next;
+		c->next = NULL;
+		commit_is_over(j, c, apart ? write_together(j, c) : r);
+	}
+}
+
+static struct journal_commit *take_waiting(struct journal *j)
+{
+	struct journal_commit *first;
+
+	pthread_mutex_lock(&j->hand_lock);
+	first = j->waiting;
+	j->waiting = NULL;
+	j->waiting_end = &j->waiting;
+	pthread_mutex_unlock(&j->hand_lock);
+	return first;
+}
+
+int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	struct journal_commit me = { .rows = rows, .nr = nr, .flush = flush };
+
+	pthread_mutex_lock(&j->hand_lock);
+	*j->waiting_end = &me;
+	j->waiting_end = &me.next;
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_lock(&j->commit_lock);
+	/* Somebody who waited with it may have taken it along. */
+	if (!me.is_over)
+		commit_all(j, take_waiting(j));
+	pthread_mutex_unlock(&j->commit_lock);
+	return me.r;
+}
+
+/* The WAL itself: a commit that changes nothing writes and syncs nothing.
+ * commit_lock is held. */
+static int flush_locked(struct journal *j)
+{
+	int r = 0;
+
+	if (journal_is_broken(j)) {
+		r = JOURNAL_UNKNOWN;
+	} else if (!journal_wal_sync(j)) {
+		journal_break(j);
+		r = JOURNAL_UNKNOWN;
+	}
+	pthread_mutex_lock(&j->hand_lock);
+	if (r == 0) {
+		j->lasting = j->last_row;
+		j->repos_unflushed = false;
+		j->stats.flushes++;
+	}
+	pthread_mutex_unlock(&j->hand_lock);
+	return r;
+}
+
+int journal_flush(struct journal *j)
+{
+	int r;
+
+	pthread_mutex_lock(&j->commit_lock);
+	r = flush_locked(j);
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+bool journal_repos_last(struct journal *j, uint64_t epoch)
+{
+	bool last;
+
+	pthread_mutex_lock(&j->hand_lock);
+	last = !j->is_broken && !j->repos_unflushed && j->repos_epoch == epoch;
+	pthread_mutex_unlock(&j->hand_lock);
+	return last;
+}
+
+int journal_flush_repos(struct journal *j, uint64_t epoch)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&j->commit_lock);
+	if (!journal_repos_last(j, epoch))
+		r = flush_locked(j);
+	if (r == 0 && !journal_repos_last(j, epoch))
+		r = -ESTALE;
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+int journal_forget(struct journal *j, uint64_t lsn, bool now)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&j->hand_lock);
+	/* What is not written yet can't be forgotten. */
+	if (lsn > j->last_lsn)
+		lsn = j->last_lsn;
+	if (lsn > j->forget_wanted)
+		j->forget_wanted = lsn;
+	pthread_mutex_unlock(&j->hand_lock);
+	if (now)
+		r = journal_commit(j, NULL, 0, true);
+	return r;
+}
+
+/* ---- what it knows ---- */
+
+uint32_t journal_owner(const struct journal *j)
+{
+	struct sys_stat st;
+
+	return SYS(j->sys, lstatat, AT_FDCWD, j->path, &st) == 0 ?
+	    st.uid :
+	    (uint32_t)geteuid();
+}
+
+const uint8_t *journal_uuid(const struct journal *j)
+{
+	return j->uuid;
+}
+
+uint64_t journal_this_start(const struct journal *j)
+{
+	return j->start;
+}
+
+uint64_t journal_forgotten(struct journal *j)
+{
+	return forget_wanted(j);
+}
+
+uint64_t journal_last_lsn(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->last_lsn;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}
+
+bool journal_is_unflushed(struct journal *j)
+{
+	bool is_unflushed;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_unflushed = j->lasting < j->last_row;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_unflushed;
+}
+
+uint64_t journal_lasting(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->lasting;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}
+
+int64_t journal_commit_ns(struct journal *j)
+{
+	int64_t ns;
+
+	pthread_mutex_lock(&j->hand_lock);
+	ns = j->commit_ns;
+	pthread_mutex_unlock(&j->hand_lock);
+	return ns;
+}
+
+void journal_stats(struct journal *j, struct journal_stats *stats)
+{
+	const struct journal_commit *c;
+
+	pthread_mutex_lock(&j->hand_lock);
+	*stats = j->stats;
+	stats->wal_bytes = j->wal_frames * JOURNAL_FRAME_BYTES;
+	for (c = j->waiting; c != NULL; c = c->next)
+		stats->waiting++;
+	pthread_mutex_unlock(&j->hand_lock);
+}

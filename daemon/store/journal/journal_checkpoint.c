@@ -1,0 +1,167 @@
+/*
+ * SQLite's checkpoint: frames of the WAL into the database file.
+ *
+ * Happy path:
+ *	about once a second PASSIVE, beside the commits, on a connection of its
+ *	own. Where it has caught up, the next commit begins the WAL anew.
+ *	Under a constant load it never catches up. When the WAL has outgrown
+ *	its bound: PASSIVE again, for what has come meanwhile, and a sync of the
+ *	database file, until little is left; and only then, with the committer
+ *	waiting, a last PASSIVE that has little to copy and little to sync.
+ *
+ * Between a checkpoint that copied all there was and the end of the next
+ * commit none starts ("WAL-reset bug", https://www.sqlite.org/wal.html):
+ * before 3.51.3 a checkpoint that has read the old header just before a commit
+ * begins the WAL anew takes frames for copied that never were. An idle journal
+ * is therefore left as it is until something is committed.
+ *
+ * Failure modes:
+ *	a reader stands in the way	the rest is copied next time
+ *	no room in the database file	-ENOSPC; nothing is lost, the WAL
+ *					grows until there is some
+ *	any other I/O error		JOURNAL_UNKNOWN. It is not tried again:
+ *					SQLite counts frames of a partial
+ *					checkpoint as copied before they are
+ *					synced, so a swallowed error would
+ *					lose pages. journal_reopen() copies
+ *					the whole WAL once more
+ */
+#include <errno.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+/* Little enough to make the committer wait for it; how often to try. */
+#define FEW_FRAMES 500
+#define ROUNDS_MAX 5
+
+static int failed(struct journal *j, int rc)
+{
+	if ((rc & 0xff) == SQLITE_BUSY)
+		return 0;
+	if ((rc & 0xff) != SQLITE_IOERR)
+		return journal_errno(rc);
+	journal_break(j);
+	return JOURNAL_UNKNOWN;
+}
+
+/*
+ * Were all frames copied, so that the next commit may begin the WAL anew, or
+ * has it begun to? Not when a commit has added frames meanwhile. One that has
+ * begun anew sets the count of copied frames to 0, so 0 tells nothing. What it
+ * says wrongly it says on the safe side, and the next commit corrects it.
+ * hand_lock held.
+ */
+static bool has_caught_up(const struct journal *j, int copied)
+{
+	return copied == 0 || (uint64_t)copied >= j->wal_frames;
+}
+
+/* 0, -EAGAIN (none may start before the next commit), or a failure. */
+static int passive(struct journal *j)
+{
+	int rc, log = -1, copied = -1;
+	bool may_start;
+
+	pthread_mutex_lock(&j->hand_lock);
+	may_start = !j->is_caught_up;
+	rc = j->is_broken;
+	pthread_mutex_unlock(&j->hand_lock);
+	if (rc)
+		return JOURNAL_UNKNOWN;
+	if (!may_start)
+		return -EAGAIN;
+	rc = sqlite3_wal_checkpoint_v2(j->ckpt, "main",
+	    SQLITE_CHECKPOINT_PASSIVE, &log, &copied);
+	if (rc != SQLITE_OK)
+		return failed(j, rc);
+	/* A connection that never read does nothing and says OK. */
+	if (log < 0)
+		return -EIO;
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_caught_up = has_caught_up(j, copied);
+	j->frames_left = j->is_caught_up ? 0 : j->wal_frames - (uint64_t)copied;
+	j->stats.checkpoints++;
+	pthread_mutex_unlock(&j->hand_lock);
+	return 0;
+}
+
+static int sync_database(struct journal *j)
+{
+	sqlite3_file *file = NULL;
+	int rc;
+
+	rc = sqlite3_file_control(j->ckpt, "main", SQLITE_FCNTL_FILE_POINTER,
+	    &file);
+	if (rc == SQLITE_OK)
+		rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+	return rc == SQLITE_OK ? 0 : failed(j, rc);
+}
+
+/* Must the WAL be made to begin anew? It will by itself when all is copied. */
+static bool is_beyond(struct journal *j, uint64_t wal_max_bytes)
+{
+	bool is_beyond;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_beyond = !j->is_caught_up &&
+	    j->wal_frames * JOURNAL_FRAME_BYTES > wal_max_bytes;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_beyond;
+}
+
+static bool is_much_left(struct journal *j)
+{
+	bool is_much;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_much = j->frames_left > FEW_FRAMES;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_much;
+}
+
+static int catch_up(struct journal *j)
+{
+	int i, r = sync_database(j);
+
+	for (i = 0; i < ROUNDS_MAX && r == 0 && is_much_left(j); i++) {
+		r = passive(j);
+		if (r == 0)
+			r = sync_database(j);
+	}
+	if (r == 0) {
+		pthread_mutex_lock(&j->commit_lock);
+		r = passive(j);
+		pthread_mutex_unlock(&j->commit_lock);
+	}
+	return r;
+}
+
+int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes)
+{
+	int r;
+
+	pthread_mutex_lock(&j->ckpt_lock);
+	r = passive(j);
+	if (r == 0 && is_beyond(j, wal_max_bytes))
+		r = catch_up(j);
+	pthread_mutex_unlock(&j->ckpt_lock);
+	return r == -EAGAIN ? 0 : r;
+}
+
+int journal_truncate_wal(struct journal *j)
+{
+	int rc, log = -1, copied = -1;
+
+	rc = sqlite3_wal_checkpoint_v2(j->db, "main",
+	    SQLITE_CHECKPOINT_TRUNCATE, &log, &copied);
+	if (rc == SQLITE_OK && log < 0)
+		rc = SQLITE_IOERR;
+	if (rc == SQLITE_OK) {
+		j->frames = 0;
+		pthread_mutex_lock(&j->hand_lock);
+		j->wal_frames = 0;
+		j->is_caught_up = true;
+		pthread_mutex_unlock(&j->hand_lock);
+	}
+	return rc;
+}

@@ -1,0 +1,342 @@
+/*
+ * The journal's files as such: what they are, making them, the page cache.
+ *
+ * Happy path of making one:
+ *	a complete database beside it (journal.db.new), with a rollback
+ *	journal, so that its COMMIT leaves all of it synced in one file
+ *	rename it into place, sync the directory
+ *
+ * Failure modes:
+ *	not a database, not ours, newer: refused from the first bytes, before
+ *	SQLite has touched anything
+ *	a WAL without its database: refused; it would be replayed into a new one
+ *	it dies in the middle: journal.db.new is removed next time, and a
+ *	half-made journal never has the name
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/sys_as.h"
+#include "daemon/store/journal/journal_internal.h"
+
+#define APPLICATION_ID 0x72656664 /* "refd" */
+#define SCHEMA_VERSION 1
+
+#define MACHINE_ID    "/etc/machine-id"
+#define SQLITE_MAGIC  "SQLite format 3"
+#define SQLITE_HEADER 100
+
+#define WHAT_HELPS                                                             \
+	"restore it with its repositories, or move it aside "                  \
+	"by 'refd recover --discard'"
+
+#define CHECK_PAGES_MAX 8192 /* 32 MiB */
+
+/*
+ * Ids begin with their birth time, so that the index grows at its right edge.
+ * 64-bit numbers that are unsigned elsewhere keep their bits.
+ */
+static const char schema[] =
+    "CREATE TABLE meta(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL,"
+    " machine TEXT NOT NULL, forgotten INTEGER NOT NULL,"
+    " trimmed INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE start(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL,"
+    " time_us INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE repo(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE,"
+    " path TEXT NOT NULL, dev INTEGER NOT NULL, ino INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE record(lsn INTEGER PRIMARY KEY, kind INTEGER NOT NULL,"
+    " txid BLOB NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL,"
+    " repo INTEGER NOT NULL, start INTEGER NOT NULL, token INTEGER NOT NULL,"
+    " mount INTEGER NOT NULL, locked_at_ns INTEGER NOT NULL,"
+    " time_us INTEGER NOT NULL, voids INTEGER NOT NULL,"
+    " final INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"
+    "CREATE INDEX record_txid ON record(txid, uid);"
+    "CREATE INDEX record_voids ON record(voids) WHERE voids <> 0;"
+    "CREATE TABLE past(txid BLOB NOT NULL, uid INTEGER NOT NULL,"
+    " lsn INTEGER NOT NULL, kind INTEGER NOT NULL, final INTEGER NOT NULL,"
+    " body BLOB NOT NULL, PRIMARY KEY(txid, uid, lsn)) WITHOUT ROWID, STRICT;"
+    "CREATE TABLE parked(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
+    " STRICT;";
+
+/* ---- the first bytes, read without SQLite ---- */
+
+static uint32_t big_endian(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+	    (uint32_t)p[2] << 8 | p[3];
+}
+
+int journal_check_ids(const char *path, uint32_t app, uint32_t version,
+    char **why)
+{
+	if (app != APPLICATION_ID)
+		return journal_say(why, -EBADMSG,
+		    "%s is a database, but not a journal of refd", path);
+	if (version > SCHEMA_VERSION)
+		return journal_say(why, -EPROTO,
+		    "%s was written by a newer refd (schema %u, this one"
+		    " knows %d)",
+		    path, version, SCHEMA_VERSION);
+	if (version < 1)
+		return journal_say(why, -EBADMSG, "%s has no schema version",
+		    path);
+	return 0;
+}
+
+/* -ENOENT without *WHY: there is none yet. */
+int journal_check_file(struct journal *j, char **why)
+{
+	uint8_t head[SQLITE_HEADER] = { 0 };
+	ssize_t n;
+	int fd;
+
+	fd = SYS(j->sys, openat, AT_FDCWD, j->path, O_RDWR | O_NOFOLLOW, 0);
+	if (fd == -ENOENT)
+		return fd;
+	if (fd < 0)
+		return journal_say(why, fd, "can't open %s: %s", j->path,
+		    strerror(-fd));
+	n = SYS(j->sys, pread, fd, head, sizeof(head), 0);
+	/* No connection is open yet that would lose its locks by this. */
+	SYS(j->sys, close, fd);
+	if (n < 0)
+		return journal_say(why, (int)n, "can't read %s: %s", j->path,
+		    strerror((int)-n));
+	if (n < SQLITE_HEADER ||
+	    memcmp(head, SQLITE_MAGIC, sizeof(SQLITE_MAGIC)) != 0)
+		return journal_say(why, -EBADMSG,
+		    "%s is not a database: " WHAT_HELPS, j->path);
+	return journal_check_ids(j->path, big_endian(head + 68),
+	    big_endian(head + 60), why);
+}
+
+/* ---- its pages ---- */
+
+/* SQLite's own quick_check of one table, or of all. */
+static int quick_check(struct journal *j, const char *of, char **why)
+{
+	const char *said;
+	sqlite3_stmt *s = NULL;
+	char sql[64];
+	int r = 0, rc;
+
+	snprintf(sql, sizeof(sql), "PRAGMA quick_check(%s)", of);
+	rc = journal_prepare(j->db, sql, &s);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	said = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : "";
+	if (rc != SQLITE_ROW)
+		r = journal_say_sql(why, rc, j->db, "can't check the journal");
+	else if (said == NULL || strcmp(said, "ok") != 0)
+		r = journal_say(why, -EBADMSG,
+		    "%s is damaged (%s): " WHAT_HELPS, j->path,
+		    said != NULL ? said : "out of memory");
+	sqlite3_finalize(s);
+	return r;
+}
+
+/* All of it where that takes no longer than a moment. Of a large one the
+ * tables that every start reads; recovery reads what it needs of the records. */
+int journal_check_pages(struct journal *j, char **why)
+{
+	static const char *const small[] = { "meta", "start", "repo" };
+	int64_t pages = 0;
+	size_t i;
+	int r, rc;
+
+	rc = journal_query_int(j->db, "PRAGMA page_count", &pages);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't check the journal");
+	if (pages <= CHECK_PAGES_MAX)
+		return quick_check(j, "1", why);
+	for (i = 0, r = 0; i < sizeof(small) / sizeof(small[0]) && r == 0; i++)
+		r = quick_check(j, small[i], why);
+	return r;
+}
+
+/* ---- one that did not exist ---- */
+
+/* "" where it has no id: a container's file may be missing, empty, or say
+ * "uninitialized". */
+void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
+{
+	static const size_t hex_digits = 32;
+	char *text;
+	size_t len;
+
+	id[0] = '\0';
+	if (sys_read_file(j->sys, AT_FDCWD, MACHINE_ID, JOURNAL_MACHINE_MAX - 1,
+		&text, &len) != 0)
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	if (strlen(text) == hex_digits &&
+	    strspn(text, "0123456789abcdef") == hex_digits)
+		strcpy(id, text);
+	free(text);
+}
+
+static int fill_meta(struct journal *j, sqlite3 *db)
+{
+	char machine[JOURNAL_MACHINE_MAX];
+	uint8_t uuid[16];
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	journal_machine_id(j, machine);
+	sqlite3_randomness(sizeof(uuid), uuid);
+	rc =
+	    journal_prepare(db, "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0)", &s);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_blob(s, 1, uuid, sizeof(uuid), SQLITE_STATIC);
+	sqlite3_bind_text(s, 2, machine, -1, SQLITE_STATIC);
+	rc = journal_run(s);
+	sqlite3_finalize(s);
+	return rc;
+}
+
+static int fill_ids(sqlite3 *db)
+{
+	char sql[128];
+
+	snprintf(sql, sizeof(sql),
+	    "PRAGMA application_id=%d; PRAGMA user_version=%d;", APPLICATION_ID,
+	    SCHEMA_VERSION);
+	return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+/* While it has no WAL, a commit leaves all of it synced in the file. */
+static int fill_database(struct journal *j, const char *path, char **why)
+{
+	sqlite3 *db;
+	int rc;
+
+	rc = journal_connect(path, j->vfs, &db);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, "PRAGMA page_size=4096; BEGIN", NULL,
+		    NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = fill_ids(db);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, schema, NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = fill_meta(j, db);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	if (rc != SQLITE_OK)
+		journal_say_sql(why, rc, db, "can't make the journal");
+	sqlite3_close(db);
+	return journal_errno(rc);
+}
+
+int journal_sync_dir(struct journal *j)
+{
+	int fd, r;
+
+	fd = SYS(j->sys, openat, AT_FDCWD, j->dir, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(j->sys, fsync, fd);
+	SYS(j->sys, close, fd);
+	return r;
+}
+
+/* SUFFIX after the database's path; to be freed. */
+static char *path_with(const struct journal *j, const char *suffix)
+{
+	char *path;
+
+	return asprintf(&path, "%s%s", j->path, suffix) < 0 ? NULL : path;
+}
+
+static int remove_file(struct journal *j, const char *suffix)
+{
+	char *path = path_with(j, suffix);
+	int r;
+
+	if (path == NULL)
+		return -ENOMEM;
+	r = SYS(j->sys, unlinkat, AT_FDCWD, path);
+	free(path);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* 1: the WAL holds something. */
+static int has_wal(struct journal *j)
+{
+	char *path = path_with(j, "-wal");
+	struct sys_stat st;
+	int r;
+
+	if (path == NULL)
+		return -ENOMEM;
+	r = SYS(j->sys, lstatat, AT_FDCWD, path, &st);
+	free(path);
+	return r == 0 ? st.size > 0 : r == -ENOENT ? 0 : r;
+}
+
+static int make_file(struct journal *j, const char *path, char **why)
+{
+	int fd, r;
+
+	/* It holds names and messages of all repositories. */
+	fd = sys_make_theirs(j->sys, AT_FDCWD, path, O_EXCL);
+	if (fd < 0)
+		return fd;
+	SYS(j->sys, close, fd);
+	r = fill_database(j, path, why);
+	if (r == 0)
+		r = SYS(j->sys, renameat, AT_FDCWD, path, AT_FDCWD, j->path);
+	return r == 0 ? journal_sync_dir(j) : r;
+}
+
+int journal_make_file(struct journal *j, char **why)
+{
+	char *path = path_with(j, ".new");
+	int r;
+
+	r = has_wal(j);
+	if (r > 0)
+		r = journal_say(why, -EBADMSG,
+		    "%s is missing, but its WAL is there", j->path);
+	if (r == 0)
+		r = remove_file(j, ".new");
+	if (r == 0)
+		r = remove_file(j, ".new-journal");
+	if (r == 0)
+		r = path == NULL ? -ENOMEM : make_file(j, path, why);
+	if (r < 0 && *why == NULL)
+		journal_say(why, r, "can't make %s: %s", j->path, strerror(-r));
+	free(path);
+	return r;
+}
+
+/* ---- after a failed sync ---- */
+
+/* In memory it may look better than it is on the disk. */
+static int drop_one(struct journal *j, const char *suffix)
+{
+	char *path = path_with(j, suffix);
+	int fd, r;
+
+	if (path == NULL)
+		return -ENOMEM;
+	fd = SYS(j->sys, openat, AT_FDCWD, path, O_RDONLY, 0);
+	free(path);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = SYS(j->sys, drop_cache, fd);
+	SYS(j->sys, close, fd);
+	return r;
+}
+
+int journal_drop_caches(struct journal *j)
+{
+	int r = drop_one(j, "");
+
+	return r == 0 ? drop_one(j, "-wal") : r;
+}

@@ -1,0 +1,187 @@
+/*
+ * What the files of the journal share; nobody else includes this.
+ *
+ *	journal.c		the committer: transactions, LSNs, forgetting
+ *	journal_open.c		opening, reopening, closing
+ *	journal_file.c		its files: made, checked, dropped from memory
+ *	journal_checkpoint.c	WAL frames into the database file
+ *	journal_read.c		look-ups and scans
+ *	journal_range.c		rows by their LSNs, for history
+ *	journal_trim.c		rows whose time is over
+ *	journal_index.c		history's index, a database of its own
+ *	journal_wal.c		what only the WAL file itself can tell
+ *	journal_sql.c		connections, statements, error codes
+ *
+ * Locks, in the order they are taken: use_lock, ckpt_lock, commit_lock,
+ * hand_lock. The last three guard the members below them; hand_lock is never
+ * held over a call that may block.
+ */
+#ifndef STORE_JOURNAL_INTERNAL_H
+#define STORE_JOURNAL_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <sys/queue.h>
+
+#include "daemon/store/journal/journal.h"
+
+#define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
+/* A page and its header. */
+#define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)
+
+struct journal_reader {
+	struct journal *journal;
+	sqlite3 *db;
+	sqlite3_stmt *lookup;
+	sqlite3_stmt *up, *down, *about, *used; /* journal_range.c */
+	LIST_ENTRY(journal_reader) link;
+};
+
+/* A caller of journal_commit(); on its stack. */
+struct journal_commit {
+	struct journal_row *rows;
+	size_t nr;
+	bool flush;
+	struct journal_commit *next; /* of those that wait; hand_lock */
+	/* commit_lock: */
+	bool is_over;
+	int r;
+};
+
+struct journal {
+	/* Set when it is opened, constant after. */
+	const struct sys *sys;
+	char *dir, *path, *vfs;
+	char boot_id[40];
+	bool adopt;
+	uint8_t uuid[16];
+	uint64_t start;
+
+	/* Read-locked by whoever reads on a connection of its own: while one
+	 * is open the WAL's index lives, and nothing is read from the disk
+	 * again. */
+	pthread_rwlock_t use_lock;
+
+	pthread_mutex_t ckpt_lock;
+	sqlite3 *ckpt;
+
+	pthread_mutex_t commit_lock;
+	sqlite3 *db;
+	sqlite3_stmt *begin, *insert, *park, *unpark, *unkeep, *forget;
+	sqlite3_stmt *commit, *rollback;
+	uint64_t next_lsn;
+	uint64_t forgotten; /* as the database has it */
+	bool flushes;       /* a COMMIT would: synchronous=FULL */
+	int frames;         /* in the WAL after the last commit */
+	bool salt_known;
+	uint8_t salt[8]; /* of the WAL since it last began */
+
+	pthread_mutex_t hand_lock;
+	bool is_broken; /* only journal_reopen() helps */
+	/* A checkpoint completed and no commit has ended since: none may
+	 * start. */
+	bool is_caught_up;
+	/* The last row, and the last one that a flush has followed: what was
+	 * given a number later may be lost. */
+	uint64_t last_row, lasting;
+	/* Repositories that were registered, and no flush has followed; since
+	 * the journal was opened for the EPOCH-th time. */
+	bool repos_unflushed;
+	uint64_t repos_epoch;
+	uint64_t last_lsn;
+	uint64_t trimmed; /* rows up to here are gone, but for parked ones */
+	uint64_t forget_wanted; /* at least FORGOTTEN */
+	uint64_t wal_frames;    /* after the last commit */
+	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
+	struct journal_commit *waiting, **waiting_end;
+	int64_t commit_ns; /* what one takes, of late */
+	struct journal_stats stats;
+	LIST_HEAD(, journal_reader) readers;
+};
+
+/* ---- journal_sql.c ---- */
+
+/* Opens PATH with all that keeps SQLite honest (journal.h). *DB is to be
+ * closed even when this fails. An SQLite code. */
+int journal_connect(const char *path, const char *vfs, sqlite3 **db);
+int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
+/* Steps to the end and resets. SQLITE_OK or an extended code. */
+int journal_run(sqlite3_stmt *stmt);
+/* The negative errno for a code of something that did not happen. */
+int journal_errno(int rc);
+/* Puts a sentence into *WHY and returns R. */
+int journal_say(char **why, int r, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same with what SQLite says of RC, as an errno. */
+int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing);
+
+/* ---- journal_open.c ---- */
+
+/* The first column of the first row. An SQLite code. */
+int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
+
+/* ---- journal_file.c ---- */
+
+#define JOURNAL_MACHINE_MAX 64
+
+/* "" where it has no id: not every container has. */
+void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX]);
+/* Is it a journal this build may open? -ENOENT without *WHY: there is none.
+ * Before any connection: closing the file would drop their locks. */
+int journal_check_file(struct journal *j, char **why);
+int journal_check_ids(const char *path, uint32_t app, uint32_t version,
+    char **why);
+/* Is what can be looked at in bounded time sound? */
+int journal_check_pages(struct journal *j, char **why);
+/* Makes it, durable with its name. */
+int journal_make_file(struct journal *j, char **why);
+int journal_sync_dir(struct journal *j);
+/* Database and WAL, while no connection is open. */
+int journal_drop_caches(struct journal *j);
+
+/* ---- journal.c ---- */
+
+bool journal_is_broken(struct journal *j);
+void journal_break(struct journal *j);
+/* One SQLite transaction; commit_lock is held. FLUSH: its commit lasts, and
+ * all before it. RC: how the statements since its begin went. */
+int journal_txn_begin(struct journal *j, bool flush);
+int journal_txn_end(struct journal *j, int rc);
+/* Inserts this start of the daemon. */
+int journal_register_start(struct journal *j);
+
+/* ---- journal_checkpoint.c ---- */
+
+/* On a connection that has read, with nobody else at work: everything that
+ * was read is in the synced database file afterwards, and the WAL is empty.
+ * An SQLite code. */
+int journal_truncate_wal(struct journal *j);
+
+/* ---- journal_read.c ---- */
+
+#define JOURNAL_COLUMNS                                                        \
+	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
+	"time_us, voids, final, body"
+typedef int journal_row_fn(void *arg, const struct journal_row *row);
+/* Calls CB for what is left of S, which selects JOURNAL_COLUMNS, and resets
+ * it. *NR, *LAST: how many rows, the last one's LSN. */
+int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
+    unsigned *nr, uint64_t *last);
+int journal_reader_connect(struct journal_reader *reader);
+void journal_reader_disconnect(struct journal_reader *reader);
+
+/* ---- journal_range.c ---- */
+
+int journal_range_prepare(struct journal_reader *reader);
+void journal_range_finalize(struct journal_reader *reader);
+
+/* ---- journal_wal.c ---- */
+
+/* false: nobody knows what is on disk. */
+bool journal_wal_sync(struct journal *j);
+/* After a commit that began the WAL anew. */
+void journal_wal_began(struct journal *j);
+/* A COMMIT of NR frames failed in a write: can its last frame be whole? */
+bool journal_wal_may_hold(struct journal *j, int nr);
+
+#endif

@@ -1,0 +1,453 @@
+/*
+ * The journal opened, opened again, and closed.
+ *
+ * Happy path:
+ *	the first bytes of journal.db say that it is ours, of this schema
+ *	connect, read, wal_checkpoint(TRUNCATE): what was read is durable
+ *	prepare the statements; connect the checkpointer, and let it read
+ *	register this start; sync the directory
+ *
+ * Failure modes:
+ *	another machine's: refused with a sentence
+ *	a killed daemon: its last frames may be in memory only. TRUNCATE syncs
+ *	the WAL and copies it into the synced database file, so that nothing is
+ *	answered that a power cut could take back
+ *	a failed sync: everything is closed, without a checkpoint; both files
+ *	leave the page cache, where they may look better than on the disk; then
+ *	as above. When that fails nothing is open and it may be tried again
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+/* ---- connections ---- */
+
+static int note_frames(void *arg, sqlite3 *db, const char *name, int frames)
+{
+	struct journal *j = arg;
+
+	(void)db;
+	(void)name;
+	j->frames = frames;
+	return SQLITE_OK;
+}
+
+int journal_query_int(sqlite3 *db, const char *sql, int64_t *value)
+{
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	rc = journal_prepare(db, sql, &s);
+	if (rc != SQLITE_OK)
+		return rc;
+	rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW) {
+		*value = sqlite3_column_int64(s, 0);
+		rc = SQLITE_OK;
+	} else if (rc == SQLITE_DONE) {
+		rc = SQLITE_CORRUPT;
+	}
+	sqlite3_finalize(s);
+	return rc;
+}
+
+/* Once more, since the WAL may hold a newer first page than the file. */
+static int check_schema(struct journal *j, char **why)
+{
+	int64_t app = 0, version = 0;
+	int rc;
+
+	rc = journal_query_int(j->db, "PRAGMA application_id", &app);
+	if (rc == SQLITE_OK)
+		rc = journal_query_int(j->db, "PRAGMA user_version", &version);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't read the journal");
+	return journal_check_ids(j->path, (uint32_t)app, (uint32_t)version,
+	    why);
+}
+
+static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
+{
+	const void *uuid = sqlite3_column_blob(s, 0);
+	const char *machine = (const char *)sqlite3_column_text(s, 1);
+	char here[JOURNAL_MACHINE_MAX];
+	static const uint8_t none[16];
+
+	if (uuid == NULL || sqlite3_column_bytes(s, 0) != sizeof(j->uuid))
+		return journal_say(why, -EBADMSG, "%s has no valid uuid",
+		    j->path);
+	journal_machine_id(j, here);
+	if (machine != NULL && machine[0] != '\0' && here[0] != '\0' &&
+	    strcmp(machine, here) != 0 && !j->adopt)
+		return journal_say(why, -EXDEV,
+		    "%s belongs to another machine (%s): if it was moved or "
+		    "restored here together with its repositories, say so by "
+		    "'refd recover --adopt'",
+		    j->path, machine);
+	if (memcmp(j->uuid, none, sizeof(none)) != 0 &&
+	    memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
+		return journal_say(why, -ESTALE,
+		    "%s was replaced while it was in use", j->path);
+	memcpy(j->uuid, uuid, sizeof(j->uuid));
+	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
+	pthread_mutex_lock(&j->hand_lock);
+	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
+	pthread_mutex_unlock(&j->hand_lock);
+	return 0;
+}
+
+static int read_meta(struct journal *j, char **why)
+{
+	sqlite3_stmt *s = NULL;
+	int r, rc;
+
+	rc = journal_prepare(j->db,
+	    "SELECT uuid, machine, forgotten, trimmed FROM meta", &s);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW)
+		r = compare_meta(j, s, why);
+	else
+		r = journal_say_sql(why,
+		    rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, j->db,
+		    "can't read the journal");
+	sqlite3_finalize(s);
+	return r;
+}
+
+static int prepare_all(struct journal *j)
+{
+	static const char insert[] =
+	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+	/* What was trimmed but for being parked goes now. */
+	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
+				     " AND lsn <= (SELECT trimmed FROM meta)";
+	const struct {
+		const char *sql;
+		sqlite3_stmt **stmt;
+	} all[] = {
+		{ "BEGIN IMMEDIATE", &j->begin },
+		{ insert, &j->insert },
+		{ "INSERT INTO parked VALUES(?, ?)", &j->park },
+		{ "DELETE FROM parked WHERE lsn = ?", &j->unpark },
+		{ unkeep, &j->unkeep },
+		{ "UPDATE meta SET forgotten = ?", &j->forget },
+		{ "COMMIT", &j->commit },
+		{ "ROLLBACK", &j->rollback },
+	};
+	size_t i;
+	int rc = SQLITE_OK;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]) && rc == SQLITE_OK; i++)
+		rc = journal_prepare(j->db, all[i].sql, all[i].stmt);
+	return rc;
+}
+
+/* The last LSN, and a checkpointer that has read. */
+static int finish_connecting(struct journal *j)
+{
+	int64_t last = 0, ignored;
+	int rc;
+
+	rc = journal_query_int(j->db,
+	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
+	if (rc == SQLITE_OK)
+		rc = prepare_all(j);
+	if (rc == SQLITE_OK)
+		rc = journal_connect(j->path, j->vfs, &j->ckpt);
+	if (rc == SQLITE_OK)
+		rc = journal_query_int(j->ckpt, "SELECT count(*) FROM meta",
+		    &ignored);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_wal_hook(j->db, note_frames, j);
+	if ((uint64_t)last < j->forgotten)
+		last = (int64_t)j->forgotten;
+	/* What was never flushed may be gone since: its numbers are not given
+	 * out again while somebody may remember them. */
+	if ((uint64_t)last + 1 > j->next_lsn)
+		j->next_lsn = (uint64_t)last + 1;
+	pthread_mutex_lock(&j->hand_lock);
+	j->last_lsn = j->next_lsn - 1;
+	j->last_row = j->lasting = (uint64_t)last;
+	if (j->forget_wanted < j->forgotten)
+		j->forget_wanted = j->forgotten;
+	pthread_mutex_unlock(&j->hand_lock);
+	return SQLITE_OK;
+}
+
+static int enter_wal_mode(struct journal *j)
+{
+	sqlite3_stmt *s = NULL;
+	bool is_wal = false;
+	int rc;
+
+	rc = journal_prepare(j->db, "PRAGMA journal_mode=WAL", &s);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW) {
+		is_wal =
+		    sqlite3_stricmp((const char *)sqlite3_column_text(s, 0),
+			"wal") == 0;
+		rc = SQLITE_OK;
+	}
+	sqlite3_finalize(s);
+	return rc == SQLITE_OK && !is_wal ? SQLITE_PROTOCOL : rc;
+}
+
+static int connect_all(struct journal *j, char **why)
+{
+	int r, rc;
+
+	if ((r = journal_check_file(j, why)) != 0)
+		return r;
+	rc = journal_connect(j->path, j->vfs, &j->db);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't open the journal");
+	j->flushes = true;
+	if ((r = check_schema(j, why)) != 0 ||
+	    (r = journal_check_pages(j, why)) != 0)
+		return r;
+	rc = enter_wal_mode(j);
+	if (rc == SQLITE_OK && (r = read_meta(j, why)) != 0)
+		return r;
+	if (rc == SQLITE_OK)
+		rc = journal_truncate_wal(j);
+	if (rc == SQLITE_OK)
+		rc = finish_connecting(j);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't bring the journal to disk");
+	return 0;
+}
+
+static void disconnect_all(struct journal *j)
+{
+	struct journal_reader *reader;
+
+	LIST_FOREACH(reader, &j->readers, link)
+		journal_reader_disconnect(reader);
+	sqlite3_finalize(j->begin);
+	sqlite3_finalize(j->insert);
+	sqlite3_finalize(j->park);
+	sqlite3_finalize(j->unpark);
+	sqlite3_finalize(j->unkeep);
+	sqlite3_finalize(j->forget);
+	sqlite3_finalize(j->commit);
+	sqlite3_finalize(j->rollback);
+	j->begin = j->insert = j->park = j->unpark = j->unkeep = NULL;
+	j->forget = j->commit = j->rollback = NULL;
+	sqlite3_close(j->ckpt);
+	sqlite3_close(j->db);
+	j->ckpt = j->db = NULL;
+}
+
+/* ---- open, reopen, close ---- */
+
+static void journal_free(struct journal *j)
+{
+	disconnect_all(j);
+	pthread_rwlock_destroy(&j->use_lock);
+	pthread_mutex_destroy(&j->ckpt_lock);
+	pthread_mutex_destroy(&j->commit_lock);
+	pthread_mutex_destroy(&j->hand_lock);
+	free(j->dir);
+	free(j->path);
+	free(j->vfs);
+	free(j);
+}
+
+static struct journal *journal_new(const struct journal_config *cfg)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+
+	if (j == NULL)
+		return NULL;
+	j->sys = cfg->sys;
+	pthread_rwlock_init(&j->use_lock, NULL);
+	pthread_mutex_init(&j->ckpt_lock, NULL);
+	pthread_mutex_init(&j->commit_lock, NULL);
+	pthread_mutex_init(&j->hand_lock, NULL);
+	LIST_INIT(&j->readers);
+	j->waiting_end = &j->waiting;
+	snprintf(j->boot_id, sizeof(j->boot_id), "%s", cfg->boot_id);
+	j->adopt = cfg->adopt;
+	j->dir = strdup(cfg->dir);
+	j->vfs = cfg->vfs != NULL ? strdup(cfg->vfs) : NULL;
+	if (asprintf(&j->path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
+		j->path = NULL;
+	if (j->dir == NULL || j->path == NULL ||
+	    (cfg->vfs != NULL && j->vfs == NULL)) {
+		journal_free(j);
+		return NULL;
+	}
+	return j;
+}
+
+/* From now on it is this machine's. */
+static int write_machine(struct journal *j)
+{
+	char here[JOURNAL_MACHINE_MAX];
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	journal_machine_id(j, here);
+	rc = journal_prepare(j->db, "UPDATE meta SET machine = ?", &s);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_text(s, 1, here, -1, SQLITE_STATIC);
+		rc = journal_run(s);
+	}
+	sqlite3_finalize(s);
+	return journal_errno(rc);
+}
+
+int journal_open(const struct journal_config *cfg, struct journal **journal,
+    char **why)
+{
+	struct journal *j;
+	int r;
+
+	*why = NULL;
+	j = journal_new(cfg);
+	if (j == NULL)
+		return -ENOMEM;
+	r = connect_all(j, why);
+	if (r == -ENOENT && *why == NULL &&
+	    (r = journal_make_file(j, why)) == 0)
+		r = connect_all(j, why);
+	if (r == 0)
+		r = journal_register_start(j);
+	if (r == 0 && j->adopt)
+		r = write_machine(j);
+	if (r == JOURNAL_UNKNOWN)
+		r = -EIO;
+	if (r == 0)
+		r = journal_sync_dir(j);
+	if (r == 0) {
+		*journal = j;
+		return 0;
+	}
+	if (*why == NULL)
+		journal_say(why, r, "can't write the journal %s: %s", j->path,
+		    strerror(-r));
+	journal_free(j);
+	return r;
+}
+
+static int view_all(struct journal *j, char **why)
+{
+	int64_t last = 0;
+	int r, rc;
+
+	if ((r = journal_check_file(j, why)) != 0)
+		return r;
+	rc = journal_connect(j->path, j->vfs, &j->db);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't open the journal");
+	if ((r = check_schema(j, why)) != 0 || (r = read_meta(j, why)) != 0)
+		return r;
+	rc = journal_query_int(j->db,
+	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't read the journal");
+	j->forget_wanted = j->forgotten;
+	j->last_lsn =
+	    (uint64_t)last > j->forgotten ? (uint64_t)last : j->forgotten;
+	return 0;
+}
+
+int journal_view(const struct journal_config *cfg, struct journal **journal,
+    char **why)
+{
+	struct journal *j;
+	int r;
+
+	*why = NULL;
+	j = journal_new(cfg);
+	if (j == NULL)
+		return -ENOMEM;
+	r = view_all(j, why);
+	if (r == 0)
+		*journal = j;
+	else
+		journal_free(j);
+	return r;
+}
+
+void journal_view_close(struct journal *j)
+{
+	if (j != NULL)
+		journal_free(j);
+}
+
+static int reconnect_readers(struct journal *j, char **why)
+{
+	struct journal_reader *reader;
+	int rc = SQLITE_OK;
+
+	LIST_FOREACH(reader, &j->readers, link)
+		if (rc == SQLITE_OK)
+			rc = journal_reader_connect(reader);
+	if (rc == SQLITE_OK)
+		return 0;
+	return journal_say_sql(why, rc, NULL, "can't open the journal again");
+}
+
+int journal_reopen(struct journal *j, char **why)
+{
+	int r;
+
+	*why = NULL;
+	journal_break(j);
+	pthread_rwlock_wrlock(&j->use_lock);
+	pthread_mutex_lock(&j->ckpt_lock);
+	pthread_mutex_lock(&j->commit_lock);
+	disconnect_all(j);
+	if ((r = journal_drop_caches(j)) == 0)
+		r = connect_all(j, why);
+	if (r == 0)
+		r = reconnect_readers(j, why);
+	if (r == 0)
+		r = journal_sync_dir(j);
+	if (r < 0 && *why == NULL)
+		journal_say(why, r, "can't open %s again: %s", j->path,
+		    strerror(-r));
+	if (r < 0)
+		disconnect_all(j);
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_broken = r < 0;
+	/* What it read is on the disk. */
+	j->repos_unflushed = false;
+	j->repos_epoch++;
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_unlock(&j->commit_lock);
+	pthread_mutex_unlock(&j->ckpt_lock);
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+int journal_close(struct journal *j)
+{
+	int r;
+
+	if (j == NULL)
+		return 0;
+	assert(LIST_EMPTY(&j->readers));
+	r = journal_forget(j, 0, true);
+	if (r == 0)
+		r = journal_errno(journal_truncate_wal(j));
+	/* The last one to close may take the empty WAL along. */
+	if (r == 0)
+		sqlite3_db_config(j->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0,
+		    NULL);
+	journal_free(j);
+	return r;
+}

@@ -1,0 +1,110 @@
+/*
+ * Rows by their LSNs, for those who read what was.
+ *
+ * Happy path: a few rows at a time, on a reader's connection.
+ *
+ * Failure modes: as of journal_read.c.
+ */
+#include "daemon/store/journal/journal_internal.h"
+
+int journal_range_prepare(struct journal_reader *reader)
+{
+	static const char up[] = "SELECT " JOURNAL_COLUMNS " FROM record"
+				 " WHERE lsn > ?1 AND lsn < ?2"
+				 " ORDER BY lsn LIMIT ?3";
+	static const char down[] = "SELECT " JOURNAL_COLUMNS " FROM record"
+				   " WHERE lsn > ?1 AND lsn < ?2"
+				   " ORDER BY lsn DESC LIMIT ?3";
+	static const char about[] = "SELECT " JOURNAL_COLUMNS " FROM record"
+				    " WHERE voids = ?1 AND voids <> 0"
+				    " ORDER BY lsn";
+	static const char used[] =
+	    "SELECT (SELECT page_count FROM pragma_page_count) -"
+	    " (SELECT freelist_count FROM pragma_freelist_count)";
+	int rc;
+
+	rc = journal_prepare(reader->db, up, &reader->up);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(reader->db, down, &reader->down);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(reader->db, about, &reader->about);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(reader->db, used, &reader->used);
+	return rc;
+}
+
+void journal_range_finalize(struct journal_reader *reader)
+{
+	sqlite3_finalize(reader->up);
+	sqlite3_finalize(reader->down);
+	sqlite3_finalize(reader->about);
+	sqlite3_finalize(reader->used);
+	reader->up = reader->down = reader->about = reader->used = NULL;
+}
+
+/* LSNs are signed to SQLite. */
+static sqlite3_int64 bound(uint64_t lsn)
+{
+	return lsn < INT64_MAX ? (sqlite3_int64)lsn : INT64_MAX;
+}
+
+static int read_rows(sqlite3_stmt *s, journal_row_fn *cb, void *arg)
+{
+	uint64_t last;
+	unsigned nr;
+
+	return journal_each_row(s, cb, arg, &nr, &last);
+}
+
+int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
+    bool down, unsigned max, journal_row_fn *cb, void *arg)
+{
+	struct journal *j = reader->journal;
+	sqlite3_stmt *s;
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		s = down ? reader->down : reader->up;
+		sqlite3_bind_int64(s, 1, bound(after));
+		sqlite3_bind_int64(s, 2, bound(before));
+		sqlite3_bind_int64(s, 3, max);
+		r = read_rows(s, cb, arg);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+int journal_read_about(struct journal_reader *reader, uint64_t lsn,
+    journal_row_fn *cb, void *arg)
+{
+	struct journal *j = reader->journal;
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		sqlite3_bind_int64(reader->about, 1, bound(lsn));
+		r = read_rows(reader->about, cb, arg);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes)
+{
+	struct journal *j = reader->journal;
+	int rc, r = JOURNAL_UNKNOWN;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		rc = sqlite3_step(reader->used);
+		if (rc == SQLITE_ROW)
+			*bytes =
+			    (uint64_t)sqlite3_column_int64(reader->used, 0) *
+			    JOURNAL_PAGE_BYTES;
+		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
+		sqlite3_reset(reader->used);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}

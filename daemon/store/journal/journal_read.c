@@ -1,0 +1,372 @@
+/*
+ * Reading the journal beside the committer.
+ *
+ * Happy path: a connection that is not the committer's, a read transaction of
+ * a few rows, a callback for each. SQLite shows a transaction to others only
+ * when its sync has come back.
+ *
+ * Failure modes:
+ *	a long read would keep the WAL from beginning anew: a scan reads in
+ *	slices, and between two of them stands nowhere
+ *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, since a
+ *	transaction that is not seen now may be seen then. Reopening waits for
+ *	those who read, and they for it
+ *	an I/O error, a damaged file: a negative errno
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+#define SLICE_ROWS 256
+
+static uint64_t column_u64(sqlite3_stmt *s, int column)
+{
+	return (uint64_t)sqlite3_column_int64(s, column);
+}
+
+static int row_of(sqlite3_stmt *s, struct journal_row *row)
+{
+	const void *txid = sqlite3_column_blob(s, 2);
+
+	if (txid == NULL ||
+	    sqlite3_column_bytes(s, 2) != sizeof(row->txid.bytes))
+		return -EBADMSG;
+	memset(row, 0, sizeof(*row));
+	memcpy(row->txid.bytes, txid, sizeof(row->txid.bytes));
+	row->lsn = column_u64(s, 0);
+	row->kind = (enum journal_kind)sqlite3_column_int(s, 1);
+	row->uid = (uint32_t)sqlite3_column_int64(s, 3);
+	row->pid = sqlite3_column_int64(s, 4);
+	row->repo = column_u64(s, 5);
+	row->start = column_u64(s, 6);
+	row->token = column_u64(s, 7);
+	row->mount = column_u64(s, 8);
+	row->locked_at_ns = sqlite3_column_int64(s, 9);
+	row->time_us = sqlite3_column_int64(s, 10);
+	row->voids = column_u64(s, 11);
+	row->final = sqlite3_column_int(s, 12) != 0;
+	row->body = sqlite3_column_blob(s, 13);
+	row->len = (size_t)sqlite3_column_bytes(s, 13);
+	return 0;
+}
+
+int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
+    unsigned *nr, uint64_t *last)
+{
+	struct journal_row row;
+	int rc, r = 0;
+
+	*nr = 0;
+	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
+		if (rc != SQLITE_ROW)
+			r = journal_errno(rc);
+		else if ((r = row_of(s, &row)) == 0)
+			r = cb(arg, &row);
+		if (r == 0) {
+			*last = row.lsn;
+			++*nr;
+		}
+	}
+	sqlite3_reset(s);
+	return r;
+}
+
+/* ---- look-ups by id ---- */
+
+/* What was trimmed has left what a look-up needs. */
+static const char lookup[] =
+    "SELECT " JOURNAL_COLUMNS " FROM record"
+    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1)"
+    " UNION ALL SELECT lsn, kind, txid, uid, 0, 0, 0, 0, 0, 0, 0, 0,"
+    " final, body FROM past"
+    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn";
+
+int journal_reader_connect(struct journal_reader *reader)
+{
+	struct journal *j = reader->journal;
+	int rc;
+
+	rc = journal_connect(j->path, j->vfs, &reader->db);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(reader->db, lookup, &reader->lookup);
+	if (rc == SQLITE_OK)
+		rc = journal_range_prepare(reader);
+	return rc;
+}
+
+void journal_reader_disconnect(struct journal_reader *reader)
+{
+	sqlite3_finalize(reader->lookup);
+	journal_range_finalize(reader);
+	sqlite3_close(reader->db);
+	reader->lookup = NULL;
+	reader->db = NULL;
+}
+
+int journal_reader_open(struct journal *j, struct journal_reader **reader)
+{
+	struct journal_reader *opened = calloc(1, sizeof(*opened));
+	int rc;
+
+	if (opened == NULL)
+		return -ENOMEM;
+	opened->journal = j;
+	pthread_rwlock_rdlock(&j->use_lock);
+	rc = journal_reader_connect(opened);
+	if (rc == SQLITE_OK) {
+		pthread_mutex_lock(&j->hand_lock);
+		LIST_INSERT_HEAD(&j->readers, opened, link);
+		pthread_mutex_unlock(&j->hand_lock);
+		*reader = opened;
+	} else {
+		journal_reader_disconnect(opened);
+		free(opened);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return journal_errno(rc);
+}
+
+void journal_reader_close(struct journal_reader *reader)
+{
+	struct journal *j;
+
+	if (reader == NULL)
+		return;
+	j = reader->journal;
+	pthread_rwlock_rdlock(&j->use_lock);
+	pthread_mutex_lock(&j->hand_lock);
+	LIST_REMOVE(reader, link);
+	pthread_mutex_unlock(&j->hand_lock);
+	journal_reader_disconnect(reader);
+	free(reader);
+	pthread_rwlock_unlock(&j->use_lock);
+}
+
+int journal_lookup(struct journal_reader *reader, int64_t uid,
+    const struct refd_txid *txid, journal_row_fn *cb, void *arg)
+{
+	struct journal *j = reader->journal;
+	sqlite3_stmt *s;
+	uint64_t last;
+	unsigned nr;
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		s = reader->lookup;
+		sqlite3_bind_blob(s, 1, txid->bytes, sizeof(txid->bytes),
+		    SQLITE_STATIC);
+		sqlite3_bind_int64(s, 2, uid);
+		r = journal_each_row(s, cb, arg, &nr, &last);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest)
+{
+	static const char sql[] =
+	    "SELECT max(txid) FROM (SELECT max(txid) AS txid FROM record"
+	    " UNION ALL SELECT max(txid) FROM past)";
+	struct journal *j = reader->journal;
+	sqlite3_stmt *s = NULL;
+	int rc, r = JOURNAL_UNKNOWN;
+
+	memset(newest, 0, sizeof(*newest));
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (!journal_is_broken(j)) {
+		rc = journal_prepare(reader->db, sql, &s);
+		if (rc == SQLITE_OK)
+			rc = sqlite3_step(s);
+		if (rc == SQLITE_ROW &&
+		    sqlite3_column_bytes(s, 0) == sizeof(newest->bytes))
+			memcpy(newest->bytes, sqlite3_column_blob(s, 0),
+			    sizeof(newest->bytes));
+		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
+		sqlite3_finalize(s);
+	}
+	pthread_rwlock_unlock(&j->use_lock);
+	return r;
+}
+
+/* ---- scans, on a connection for the time they take ---- */
+
+struct scan {
+	struct journal *journal;
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+};
+
+/* To be closed even when it fails. */
+static int scan_open(struct scan *scan, struct journal *j, const char *sql)
+{
+	int rc;
+
+	*scan = (struct scan){ .journal = j };
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (journal_is_broken(j))
+		return JOURNAL_UNKNOWN;
+	rc = journal_connect(j->path, j->vfs, &scan->db);
+	if (rc == SQLITE_OK)
+		rc = journal_prepare(scan->db, sql, &scan->stmt);
+	return journal_errno(rc);
+}
+
+static void scan_close(struct scan *scan)
+{
+	sqlite3_finalize(scan->stmt);
+	sqlite3_close(scan->db);
+	pthread_rwlock_unlock(&scan->journal->use_lock);
+}
+
+int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
+    void *arg)
+{
+	struct scan scan;
+	unsigned nr = SLICE_ROWS;
+	int r;
+
+	r = scan_open(&scan, j,
+	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn > ?"
+	    " ORDER BY lsn LIMIT ?");
+	while (r == 0 && nr == SLICE_ROWS && after < INT64_MAX) {
+		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)after);
+		sqlite3_bind_int(scan.stmt, 2, SLICE_ROWS);
+		r = journal_each_row(scan.stmt, cb, arg, &nr, &after);
+	}
+	scan_close(&scan);
+	return r;
+}
+
+/* Few, as a rule; it is read in one go all the same, and for recovery, while
+ * nobody commits much. */
+int journal_each_parked(struct journal *j, uint64_t repo, journal_row_fn *cb,
+    void *arg)
+{
+	struct scan scan;
+	uint64_t last;
+	unsigned nr;
+	int r;
+
+	r = scan_open(&scan, j,
+	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn IN"
+	    " (SELECT lsn FROM parked WHERE ?1 = 0 OR repo = ?1)"
+	    " ORDER BY lsn");
+	if (r == 0) {
+		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)repo);
+		r = journal_each_row(scan.stmt, cb, arg, &nr, &last);
+	}
+	scan_close(&scan);
+	return r;
+}
+
+/* 1: there is a row. */
+static int scan_next(struct scan *scan)
+{
+	int rc = sqlite3_step(scan->stmt);
+
+	if (rc == SQLITE_DONE)
+		return 0;
+	return rc == SQLITE_ROW ? 1 : journal_errno(rc);
+}
+
+int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
+    bool *is_elsewhere)
+{
+	struct scan scan;
+	int r, more = 0;
+
+	r = scan_open(&scan, j,
+	    "SELECT 1 FROM record WHERE lsn > ? AND repo = ? AND kind = ?"
+	    " AND mount <> ? LIMIT 1");
+	if (r == 0) {
+		sqlite3_bind_int64(scan.stmt, 1,
+		    (sqlite3_int64)journal_forgotten(j));
+		sqlite3_bind_int64(scan.stmt, 2, (sqlite3_int64)repo);
+		sqlite3_bind_int(scan.stmt, 3, JOURNAL_PART);
+		sqlite3_bind_int64(scan.stmt, 4, (sqlite3_int64)mount);
+		more = scan_next(&scan);
+	}
+	scan_close(&scan);
+	*is_elsewhere = more == 1;
+	return more < 0 ? more : r;
+}
+
+static int start_of(sqlite3_stmt *s, struct journal_start *start)
+{
+	const unsigned char *boot_id = sqlite3_column_text(s, 1);
+
+	if (boot_id == NULL)
+		return -EBADMSG;
+	start->id = column_u64(s, 0);
+	snprintf(start->boot_id, sizeof(start->boot_id), "%s",
+	    (const char *)boot_id);
+	return 0;
+}
+
+int journal_each_start(struct journal *j,
+    int (*cb)(void *arg, const struct journal_start *start), void *arg)
+{
+	struct journal_start start;
+	struct scan scan;
+	int r, more = 1;
+
+	r = scan_open(&scan, j, "SELECT id, boot_id FROM start ORDER BY id");
+	while (r == 0 && (more = scan_next(&scan)) > 0)
+		if ((r = start_of(scan.stmt, &start)) == 0)
+			r = cb(arg, &start);
+	scan_close(&scan);
+	return r == 0 && more < 0 ? more : r;
+}
+
+static int repo_of(sqlite3_stmt *s, struct journal_repo *repo)
+{
+	const void *uuid = sqlite3_column_blob(s, 1);
+	const unsigned char *path = sqlite3_column_text(s, 2);
+
+	if (uuid == NULL || path == NULL ||
+	    sqlite3_column_bytes(s, 1) != sizeof(repo->uuid))
+		return -EBADMSG;
+	repo->id = column_u64(s, 0);
+	memcpy(repo->uuid, uuid, sizeof(repo->uuid));
+	repo->path = (char *)(uintptr_t)path;
+	repo->dev = column_u64(s, 3);
+	repo->ino = column_u64(s, 4);
+	return 0;
+}
+
+/* UUID NULL: all of them. */
+static int each_repo(struct journal *j, const uint8_t *uuid,
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
+{
+	struct journal_repo repo;
+	struct scan scan;
+	int r, more = 1;
+
+	r = scan_open(&scan, j,
+	    uuid == NULL ?
+		"SELECT id, uuid, path, dev, ino FROM repo ORDER BY id" :
+		"SELECT id, uuid, path, dev, ino FROM repo WHERE uuid = ?");
+	if (r == 0 && uuid != NULL)
+		sqlite3_bind_blob(scan.stmt, 1, uuid, 16, SQLITE_STATIC);
+	while (r == 0 && (more = scan_next(&scan)) > 0)
+		if ((r = repo_of(scan.stmt, &repo)) == 0)
+			r = cb(arg, &repo);
+	scan_close(&scan);
+	return r == 0 && more < 0 ? more : r;
+}
+
+int journal_each_repo(struct journal *j,
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
+{
+	return each_repo(j, NULL, cb, arg);
+}
+
+int journal_find_repo(struct journal *j, const uint8_t uuid[16],
+    int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
+{
+	return each_repo(j, uuid, cb, arg);
+}

@@ -1,0 +1,107 @@
+/*
+ * The starts of the daemon and the repositories that the journal knows.
+ *
+ * Happy path: a row each, in a transaction of its own; a start's lasts before
+ * it returns, those of repositories when the next flush is over, which many
+ * share.
+ *
+ * Failure modes: those of a commit (journal.c).
+ */
+#include <errno.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+int journal_register_start(struct journal *j)
+{
+	sqlite3_stmt *s = NULL;
+	int r, rc;
+
+	rc = journal_prepare(j->db,
+	    "INSERT INTO start(boot_id, time_us) VALUES(?, ?)", &s);
+	if (rc != SQLITE_OK)
+		return journal_errno(rc);
+	sqlite3_bind_text(s, 1, j->boot_id, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
+	pthread_mutex_lock(&j->commit_lock);
+	if ((r = journal_txn_begin(j, true)) == 0)
+		r = journal_txn_end(j, journal_run(s));
+	if (r == 0)
+		j->start = (uint64_t)sqlite3_last_insert_rowid(j->db);
+	pthread_mutex_unlock(&j->commit_lock);
+	sqlite3_finalize(s);
+	return r;
+}
+
+/* One statement with REPO's columns as ?1 to ?4 that answers an id, or
+ * nothing: *ID is 0 then. */
+static int run_repo(struct journal *j, const char *sql,
+    const struct journal_repo *repo, uint64_t *id)
+{
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	*id = 0;
+	rc = journal_prepare(j->db, sql, &s);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_blob(s, 1, repo->uuid, sizeof(repo->uuid), SQLITE_STATIC);
+	sqlite3_bind_text(s, 2, repo->path, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)repo->dev);
+	sqlite3_bind_int64(s, 4, (sqlite3_int64)repo->ino);
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW)
+		*id = (uint64_t)sqlite3_column_int64(s, 0);
+	sqlite3_finalize(s);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static const char find_repo[] = "SELECT id FROM repo"
+				" WHERE uuid = ?1 AND path = ?2"
+				" AND dev = ?3 AND ino = ?4";
+static const char put_repo[] =
+    "INSERT INTO repo(uuid, path, dev, ino) VALUES(?1, ?2, ?3, ?4)"
+    " ON CONFLICT(uuid) DO UPDATE SET path = ?2, dev = ?3, ino = ?4"
+    " RETURNING id";
+
+int journal_register_repo(struct journal *j, struct journal_repo *repo)
+{
+	uint64_t id = 0;
+	bool is_new = false;
+	int r = JOURNAL_UNKNOWN;
+
+	pthread_mutex_lock(&j->commit_lock);
+	if (!journal_is_broken(j))
+		r = journal_errno(run_repo(j, find_repo, repo, &id));
+	if (r == 0 && id == 0 && (r = journal_txn_begin(j, false)) == 0) {
+		r = journal_txn_end(j, run_repo(j, put_repo, repo, &id));
+		is_new = r == 0;
+	}
+	pthread_mutex_lock(&j->hand_lock);
+	j->repos_unflushed = j->repos_unflushed || is_new;
+	repo->epoch = j->repos_epoch;
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_unlock(&j->commit_lock);
+	if (r == 0)
+		repo->id = id;
+	return r;
+}
+
+int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr)
+{
+	sqlite3_stmt *s = NULL;
+	int r, rc;
+
+	rc = journal_prepare(j->db, "DELETE FROM parked WHERE repo = ?", &s);
+	if (rc != SQLITE_OK)
+		return journal_errno(rc);
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+	pthread_mutex_lock(&j->commit_lock);
+	r = journal_txn_begin(j, true);
+	if (r == 0) {
+		rc = journal_run(s);
+		*nr = (uint64_t)sqlite3_changes(j->db);
+		r = journal_txn_end(j, rc);
+	}
+	pthread_mutex_unlock(&j->commit_lock);
+	sqlite3_finalize(s);
+	return r;
+}

@@ -1,0 +1,164 @@
+/*
+ * SQLite as the journal uses it: how a connection is set up, and what its
+ * error codes are here.
+ *
+ * Happy path: open the file, turn off all that would happen by itself.
+ *
+ * A write that a quota stops is for SQLite an I/O error like any other, where
+ * one that finds the disk full is SQLITE_FULL. So it gets to see the latter:
+ * its own table of system calls has our pwrite in front of the kernel's.
+ *
+ * Failure modes: an SQLite code each, translated by journal_errno() where it
+ * is known that nothing happened. A failed COMMIT or checkpoint is judged by
+ * the caller, from the extended code.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+/*
+ * Nobody else writes; but a reader that meets the WAL's index half-written
+ * takes the writer's lock for a moment to look again, and where it loses the
+ * processor then, the moment is long.
+ */
+#define BUSY_MS 1000
+
+/*
+ * cache_spill: a transaction that outgrows the cache would write to the WAL
+ * before its COMMIT, where a failure is judged otherwise.
+ */
+static const char settings[] = "PRAGMA synchronous=FULL;"
+			       "PRAGMA wal_autocheckpoint=0;"
+			       "PRAGMA mmap_size=0;"
+			       "PRAGMA locking_mode=NORMAL;"
+			       "PRAGMA temp_store=MEMORY;"
+			       "PRAGMA cache_size=-4096;"
+			       "PRAGMA cache_spill=OFF;";
+
+/* ---- quotas ---- */
+
+typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
+
+static pwrite_fn *real_pwrite;
+
+static ssize_t pwrite_within_quota(int fd, const void *buf, size_t len,
+    off_t offset)
+{
+	ssize_t n = real_pwrite(fd, buf, len, offset);
+
+	if (n < 0 && errno == EDQUOT)
+		errno = ENOSPC;
+	return n;
+}
+
+/* SQLite is built to use one of the two, and does not know the other. */
+static void mind_quotas(void)
+{
+	static const char *const names[] = { "pwrite64", "pwrite" };
+	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+	size_t i;
+
+	for (i = 0; i < 2 && vfs != NULL && vfs->iVersion >= 3; i++) {
+		real_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, names[i]);
+		if (real_pwrite == NULL)
+			continue;
+		vfs->xSetSystemCall(vfs, names[i],
+		    (sqlite3_syscall_ptr)pwrite_within_quota);
+		return;
+	}
+}
+
+/* ---- connections ---- */
+
+static void set_up(void)
+{
+	/* Else each cache takes room for twenty pages as soon as it is there,
+	 * and most of ours read three. */
+	sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
+	mind_quotas();
+}
+
+int journal_connect(const char *path, const char *vfs, sqlite3 **db)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int rc;
+
+	pthread_once(&once, set_up);
+	/* A connection belongs to a mutex or a thread of ours. */
+	rc = sqlite3_open_v2(path, db,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
+	if (*db == NULL)
+		return SQLITE_NOMEM;
+	sqlite3_extended_result_codes(*db, 1);
+	if (rc != SQLITE_OK)
+		return sqlite3_extended_errcode(*db);
+	sqlite3_busy_timeout(*db, BUSY_MS);
+	/* Closing is also what is done after a failed sync, when nothing may
+	 * be copied from memory into the database file. */
+	rc = sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(*db, settings, NULL, NULL, NULL);
+	return rc;
+}
+
+int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
+{
+	return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, stmt,
+	    NULL);
+}
+
+int journal_run(sqlite3_stmt *stmt)
+{
+	int rc;
+
+	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+		;
+	sqlite3_reset(stmt);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int journal_errno(int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+		return 0;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return -EBADMSG;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_PERM:
+		return -EACCES;
+	case SQLITE_TOOBIG:
+		return -EFBIG;
+	}
+	return -EIO;
+}
+
+int journal_say(char **why, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(why, fmt, ap) < 0)
+		*why = NULL;
+	va_end(ap);
+	return r;
+}
+
+int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing)
+{
+	return journal_say(why, journal_errno(rc), "%s: %s (SQLite %d)", doing,
+	    db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc), rc);
+}

@@ -1,0 +1,134 @@
+/*
+ * Rows whose time is over are taken out; ids whose time is not are kept.
+ *
+ * Happy path, for some rows, all of them forgotten:
+ *	those whose ids are still known go into the table past, without what
+ *	a look-up does not need; all are deleted; meta says how far that is
+ * One SQLite transaction that is not synced: it waits for nothing, and what
+ * the next window's flush does not take along is done again after a crash.
+ * The space is used again; the file never shrinks.
+ *
+ * Failure modes:
+ *	as of a commit (journal.c): nothing happened, or JOURNAL_UNKNOWN
+ *	a row is parked still	it stays, out of sight, until it is unparked
+ */
+#include <errno.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+/* A look at a b-tree that grows at one end costs as many. */
+#define EXPIRED_AT_ONCE "500"
+
+static int keep_one(sqlite3_stmt *s, const struct journal_row *row)
+{
+	sqlite3_bind_blob(s, 1, row->txid.bytes, sizeof(row->txid.bytes),
+	    SQLITE_STATIC);
+	sqlite3_bind_int64(s, 2, row->uid);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)row->lsn);
+	sqlite3_bind_int(s, 4, (int)row->kind);
+	sqlite3_bind_int(s, 5, row->final);
+	sqlite3_bind_blob64(s, 6, row->body, row->len, SQLITE_STATIC);
+	return journal_run(s);
+}
+
+static int keep_all(struct journal *j, const struct journal_row *rows,
+    size_t nr)
+{
+	sqlite3_stmt *s = NULL;
+	size_t i;
+	int rc;
+
+	rc = journal_prepare(j->db,
+	    "INSERT OR REPLACE INTO past VALUES(?, ?, ?, ?, ?, ?)", &s);
+	for (i = 0; i < nr && rc == SQLITE_OK; i++)
+		rc = keep_one(s, &rows[i]);
+	sqlite3_finalize(s);
+	return rc;
+}
+
+static int run_with_lsns(struct journal *j, const char *sql, uint64_t a,
+    uint64_t b)
+{
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	rc = journal_prepare(j->db, sql, &s);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(s, 1, (sqlite3_int64)a);
+		if (sqlite3_bind_parameter_count(s) > 1)
+			sqlite3_bind_int64(s, 2, (sqlite3_int64)b);
+		rc = journal_run(s);
+	}
+	sqlite3_finalize(s);
+	return rc;
+}
+
+static int expire(struct journal *j, const struct refd_txid *expired)
+{
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	rc = journal_prepare(j->db,
+	    "DELETE FROM past WHERE (txid, uid, lsn) IN"
+	    " (SELECT txid, uid, lsn FROM past WHERE txid < ?"
+	    " ORDER BY txid LIMIT " EXPIRED_AT_ONCE ")",
+	    &s);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_blob(s, 1, expired->bytes, sizeof(expired->bytes),
+		    SQLITE_STATIC);
+		rc = journal_run(s);
+	}
+	sqlite3_finalize(s);
+	return rc;
+}
+
+static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
+    size_t nr, const struct refd_txid *expired)
+{
+	int r, rc;
+
+	if ((r = journal_txn_begin(j, false)) != 0)
+		return r;
+	rc = keep_all(j, keep, nr);
+	if (rc == SQLITE_OK)
+		rc = run_with_lsns(j,
+		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"
+		    " AND lsn NOT IN (SELECT lsn FROM parked)",
+		    j->trimmed, lsn);
+	if (rc == SQLITE_OK)
+		rc = run_with_lsns(j, "UPDATE meta SET trimmed = ?1", lsn, 0);
+	if (rc == SQLITE_OK)
+		rc = expire(j, expired);
+	return journal_txn_end(j, rc);
+}
+
+int journal_trim(struct journal *j, uint64_t lsn,
+    const struct journal_row *keep, size_t nr, const struct refd_txid *expired)
+{
+	int r;
+
+	pthread_mutex_lock(&j->commit_lock);
+	if (lsn < j->trimmed)
+		lsn = j->trimmed;
+	if (lsn > j->forgotten)
+		r = -EBUSY;
+	else
+		r = trim(j, lsn, keep, nr, expired);
+	if (r == 0) {
+		pthread_mutex_lock(&j->hand_lock);
+		j->trimmed = lsn;
+		pthread_mutex_unlock(&j->hand_lock);
+	}
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
+}
+
+uint64_t journal_trimmed(struct journal *j)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&j->hand_lock);
+	lsn = j->trimmed;
+	pthread_mutex_unlock(&j->hand_lock);
+	return lsn;
+}

@@ -1,0 +1,293 @@
+/*
+ * The happy path, for each file that is new:
+ *	anew	read from the disk: by O_DIRECT, since pages that somebody has
+ *		mapped stay in memory, and git has; where that is not to be had,
+ *		its pages are dropped, and seen to be gone
+ *	loose	inflated: the sum of what comes out is its name
+ *	packs	and what git keeps beside them: the sum of all but the last
+ *		twenty bytes is in these
+ *
+ * Files are new by their own ctime, in directories that are: whatever puts a
+ * name into one changes both. Nothing of it is mapped here.
+ *
+ * What fails ends it, but a file that has gone meanwhile.
+ */
+#include "daemon/store/proof.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "daemon/base/fs_type.h"
+#include "daemon/base/sha1.h"
+#include "proto/oid.h"
+
+#define PART  (64 * 1024)
+#define ALIGN 4096 /* O_DIRECT's wish */
+#define TRIES 3    /* to see it gone: somebody may be reading it */
+
+/* A directory that is looked at; what is wrong goes to PATH. */
+struct place {
+	const struct sys *sys;
+	int64_t limit;
+	int fd;
+	const char *name; /* below objects/ */
+	char *path;
+	size_t size;
+};
+
+/* ---- a file ---- */
+
+static int drop(const struct sys *sys, int fd)
+{
+	int i, r;
+
+	for (i = 0; i < TRIES; i++) {
+		r = SYS(sys, drop_cache, fd);
+		if (r == 0)
+			r = SYS(sys, cache_holds, fd);
+		/* What was written since the last sync is dirty, and stays. */
+		if (r == 1)
+			r = SYS(sys, fsync, fd) < 0 ? -EIO : 1;
+		if (r <= 0)
+			return r;
+	}
+	return -EBUSY;
+}
+
+/* So that reads are the disk's. */
+static int open_anew(const struct sys *sys, int dirfd, const char *name)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	uint64_t type;
+	int fd, r;
+
+	r = SYS(sys, fs_type, dirfd, &type);
+	if (r < 0)
+		return r;
+	if (fs_type_reads_directly(type)) {
+		fd = SYS(sys, openat, dirfd, name, flags | O_DIRECT, 0);
+		r = fd < 0 ? fd : SYS(sys, drop_cache, fd);
+	} else {
+		fd = SYS(sys, openat, dirfd, name, flags, 0);
+		r = fd < 0 ? fd : drop(sys, fd);
+	}
+	if (r < 0 && fd >= 0)
+		SYS(sys, close, fd);
+	return r < 0 ? r : fd;
+}
+
+/* Up to the end, or what inflate() takes for it. */
+static int sum_inflated(const struct sys *sys, int fd, z_stream *z,
+    struct sha1 *sha)
+{
+	_Alignas(ALIGN) unsigned char in[PART];
+	unsigned char out[PART];
+	ssize_t n = 1;
+	off_t at = 0;
+	int zr = Z_OK;
+
+	while (zr == Z_OK && (n = SYS(sys, pread, fd, in, PART, at)) > 0) {
+		at += n;
+		z->next_in = in;
+		z->avail_in = (unsigned)n;
+		do {
+			z->next_out = out;
+			z->avail_out = PART;
+			zr = inflate(z, Z_NO_FLUSH);
+			sha1_add(sha, out, PART - z->avail_out);
+		} while (zr == Z_OK && z->avail_out == 0);
+		/* It has had all there is, and wants more. */
+		if (zr == Z_BUF_ERROR)
+			zr = Z_OK;
+	}
+	if (n < 0)
+		return (int)n;
+	if (zr == Z_MEM_ERROR)
+		return -ENOMEM;
+	return zr == Z_STREAM_END ? 0 : -EBADMSG;
+}
+
+static int check_loose(const struct sys *sys, int fd,
+    const struct refd_oid *wanted)
+{
+	z_stream z = { .next_in = NULL };
+	uint8_t sum[SHA1_BYTES];
+	struct sha1 sha;
+	int r;
+
+	if (inflateInit(&z) != Z_OK)
+		return -ENOMEM;
+	sha1_init(&sha);
+	r = sum_inflated(sys, fd, &z, &sha);
+	inflateEnd(&z);
+	sha1_done(&sha, sum);
+	if (r == 0 && memcmp(sum, wanted->bytes, SHA1_BYTES) != 0)
+		r = -EBADMSG;
+	return r;
+}
+
+/* Of the N bytes at AT those before END count, the others are the sum. */
+static void split(const unsigned char *part, uint64_t at, size_t n,
+    uint64_t end, struct sha1 *sha, uint8_t wanted[SHA1_BYTES])
+{
+	size_t plain = at >= end ? 0 : end - at < n ? (size_t)(end - at) : n;
+
+	sha1_add(sha, part, plain);
+	if (plain < n)
+		memcpy(wanted + (at + plain - end), part + plain, n - plain);
+}
+
+static int check_sum(const struct sys *sys, int fd, uint64_t size)
+{
+	_Alignas(ALIGN) unsigned char part[PART];
+	uint8_t sum[SHA1_BYTES], wanted[SHA1_BYTES];
+	struct sha1 sha;
+	uint64_t at;
+	ssize_t n;
+
+	if (size < SHA1_BYTES)
+		return -EBADMSG;
+	sha1_init(&sha);
+	for (at = 0; at < size; at += (uint64_t)n) {
+		n = SYS(sys, pread, fd, part, PART, (off_t)at);
+		if (n <= 0)
+			return n < 0 ? (int)n : -EBADMSG;
+		if ((uint64_t)n > size - at)
+			n = (ssize_t)(size - at);
+		split(part, at, (size_t)n, size - SHA1_BYTES, &sha, wanted);
+	}
+	sha1_done(&sha, sum);
+	return memcmp(sum, wanted, SHA1_BYTES) == 0 ? 0 : -EBADMSG;
+}
+
+static int say(const struct place *p, int r, const char *name)
+{
+	char dir[4096];
+
+	if (SYS(p->sys, fd_path, p->fd, dir, sizeof(dir)) < 0)
+		snprintf(dir, sizeof(dir), "objects/%s", p->name);
+	if (name[0] == '\0')
+		snprintf(p->path, p->size, "%s", dir);
+	else
+		snprintf(p->path, p->size, "%s/%s", dir, name);
+	return r;
+}
+
+/* OID: the name of a loose one; NULL: it ends with its sum. */
+static int check_file(const struct place *p, const char *name,
+    const struct refd_oid *oid)
+{
+	struct sys_stat st;
+	int fd, r;
+
+	r = SYS(p->sys, statat, p->fd, name, &st);
+	if (r == 0 && (!S_ISREG(st.mode) || st.ctime_ns < p->limit))
+		return 0;
+	fd = r < 0 ? r : open_anew(p->sys, p->fd, name);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : say(p, fd, name);
+	r = oid != NULL ? check_loose(p->sys, fd, oid) :
+			  check_sum(p->sys, fd, st.size);
+	SYS(p->sys, close, fd);
+	return r < 0 ? say(p, r, name) : 0;
+}
+
+/* ---- a directory ---- */
+
+/* Those that end with the sum of what is before. */
+static bool has_sum(const char *name)
+{
+	static const char *const kinds[] = { ".pack", ".idx", ".rev", ".bitmap",
+		".mtimes" };
+	size_t len = strlen(name), end, i;
+
+	if (strncmp(name, "tmp_", 4) == 0)
+		return false;
+	if (strcmp(name, "multi-pack-index") == 0)
+		return true;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		end = strlen(kinds[i]);
+		if (len > end && strcmp(name + len - end, kinds[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_fanout(const char *name)
+{
+	return strlen(name) == 2 && strspn(name, "0123456789abcdef") == 2;
+}
+
+static int check_entry(const struct place *p, const char *name)
+{
+	char hex[REFD_OID_HEX + 1];
+	struct refd_oid oid;
+
+	if (!is_fanout(p->name))
+		return has_sum(name) ? check_file(p, name, NULL) : 0;
+	if (strlen(name) != REFD_OID_HEX - 2)
+		return 0;
+	snprintf(hex, sizeof(hex), "%s%s", p->name, name);
+	return refd_oid_parse(hex, &oid) == 0 ? check_file(p, name, &oid) : 0;
+}
+
+static int check_entries(const struct place *p)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	int more = 0, r;
+
+	r = SYS(p->sys, dir_open, p->fd, ".", &dir);
+	if (r < 0)
+		return say(p, r, "");
+	while (r == 0 && (more = SYS(p->sys, dir_next, dir, &entry)) > 0)
+		r = check_entry(p, entry.name);
+	SYS(p->sys, dir_close, dir);
+	return r == 0 && more < 0 ? say(p, more, "") : r;
+}
+
+static int check_below(const struct place *top, const char *name)
+{
+	struct place p = *top;
+	struct sys_stat st;
+	int r;
+
+	r = SYS(p.sys, statat, top->fd, name, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : say(top, r, name);
+	if (st.ctime_ns < p.limit)
+		return 0;
+	p.name = name;
+	p.fd = SYS(p.sys, openat, top->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (p.fd == -ENOENT || p.fd == -ENOTDIR)
+		return 0;
+	if (p.fd < 0)
+		return say(top, p.fd, name);
+	r = check_entries(&p);
+	SYS(p.sys, close, p.fd);
+	return r;
+}
+
+int proof_of_objects(const struct sys *sys, int fd, const char *name,
+    int64_t limit, char *path, size_t size)
+{
+	const struct place top = { sys, limit, fd, name, path, size };
+	char fanout[3];
+	int i, r;
+
+	/* info/alternates: each of them is a store of its own. */
+	if (strchr(name, '/') != NULL)
+		return 0;
+	if (name[0] != '\0')
+		return check_entries(&top);
+	r = check_below(&top, "pack");
+	for (i = 0; i < 256 && r == 0; i++) {
+		snprintf(fanout, sizeof(fanout), "%02x", i);
+		r = check_below(&top, fanout);
+	}
+	return r;
+}

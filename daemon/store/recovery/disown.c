@@ -1,0 +1,91 @@
+/*
+ * The happy path: its flock, so that no daemon is at work there; the locks
+ * whose tokens are in stage/ are removed, all of them, since nobody is left
+ * who knows what they are for; then id and note.
+ *
+ * What fails: a daemon serves it; the disk. Then the id is there still.
+ */
+#include "daemon/store/recovery/disown.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/repos/repo_internal.h"
+#include "daemon/store/recovery/stale.h"
+
+static int remove_locks(const struct sys *sys, struct repo *repo,
+    size_t *unlocked)
+{
+	struct stale stale = { .sys = sys };
+	int r;
+
+	r = stale_find(&stale, sys, repo, UINT64_MAX);
+	if (r == 0)
+		r = stale_clean(&stale, unlocked);
+	stale_done(&stale);
+	return r;
+}
+
+static int remove_names(const struct sys *sys, struct repo *repo)
+{
+	int r;
+
+	/* The id last: as long as it is there it can be tried again. */
+	r = SYS(sys, unlinkat, repo->refd_fd, "checkpoint");
+	if (r == 0 || r == -ENOENT)
+		r = SYS(sys, unlinkat, repo->refd_fd, "id");
+	if (r == 0 || r == -ENOENT)
+		r = SYS(sys, fsync, repo->refd_fd);
+	return r;
+}
+
+static int disown_as_owner(const struct sys *sys, struct repo *repo,
+    size_t *unlocked)
+{
+	struct sys_who was = sys_as(repo->as);
+	int r = remove_locks(sys, repo, unlocked);
+
+	if (r == 0)
+		r = remove_names(sys, repo);
+	sys_as(was);
+	return r;
+}
+
+int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
+    char **why)
+{
+	static const char *const roots[] = { "/" };
+	struct repo_place place;
+	struct repos repos;
+	struct repo *repo = NULL;
+	char inner[4096];
+	struct sys_stat st;
+	int r;
+
+	*why = NULL;
+	snprintf(inner, sizeof(inner), "%s/.git", path);
+	if (SYS(sys, statat, AT_FDCWD, inner, &st) == 0)
+		path = inner;
+	repos_init(&repos, sys, NULL, roots, 1, 1);
+	if (repo_find(&repos, path, &place, why) != REFD_OK) {
+		repos_done(&repos);
+		return -ENOENT;
+	}
+	r = repo_open_claimed(&repos, &place, &repo);
+	if (r == -ENOENT) {
+		repos_done(&repos);
+		return 0;
+	}
+	if (r == 0)
+		r = disown_as_owner(sys, repo, unlocked);
+	if (r == -EAGAIN)
+		*why = repo_why("'%s' is served by a refd that runs", path);
+	else if (r < 0)
+		*why = repo_why("can't give '%s' free: %s", path, strerror(-r));
+	repo_close(&repos, repo);
+	repos_done(&repos);
+	return r;
+}

@@ -1,0 +1,211 @@
+/*
+ * What becomes of records whose file system failed to sync.
+ *
+ * The kernel tells of a failed write-back once, and calls the pages clean: from
+ * then on memory says one thing and the disk perhaps another. So those records
+ * get the recovery of a cut, in the running daemon:
+ *
+ *	fail	fs_fail(): nobody gets a repository there any more; what is
+ *		under way ends. A kill does not hide it (doubts.c)
+ *	park	once nobody has one, by the next checkpoint or admission: all
+ *		its records, marked as lost, durably
+ *	go	its descriptors are closed, so that it can be unmounted
+ *	redo	by whoever would write there, and with every checkpoint
+ *		(parked.c): the file system is opened anew, by path, and must
+ *		sync; the page cache is dropped, every value written again;
+ *		locks that came back with the disk are removed: windows that
+ *		began before it was opened anew are over
+ *
+ * The same where a repository is opened that has records of another life of
+ * its file system: it was unmounted in between, or somebody mounted another.
+ * Each record is parked once, whichever of the two comes first.
+ *
+ * Objects are another matter: no record has them, doubted.c looks for them.
+ *
+ * What fails: the journal. Then nothing is forgotten, and it is tried again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+#include "daemon/store/store_internal.h"
+
+struct parking {
+	struct store *store;
+	const struct fs *fs;     /* that its records are on; or */
+	const struct repo *repo; /* whose are on any but its own */
+	struct rows rows;
+	struct notes notes;
+};
+
+static bool is_wanted(const struct parking *p, const struct replay_row *row)
+{
+	/* Once is enough: what was redone may have been changed since by
+	 * records that are not parked. */
+	if (row->row.kind != JOURNAL_PART || row->is_aside)
+		return false;
+	return p->fs != NULL ? row->row.mount == p->fs->mount :
+			       row->row.mount != p->repo->fs->mount;
+}
+
+static int park_repo(void *arg, const struct journal_repo *known)
+{
+	struct parking *p = arg;
+	struct replay_row *row;
+	uint64_t nr = 0;
+	int r = 0;
+
+	if (p->repo != NULL && p->repo->id != known->id)
+		return 0;
+	for (row = rows_of(&p->rows, known->id); row != NULL && r == 0;
+	     row = row->next)
+		if (is_wanted(p, row))
+			r = notes_park_row(&p->notes, row, JOURNAL_MOUNT_LOST,
+			    &nr);
+	if (r == 0 && nr > 0)
+		awaiting_park(p->store, known, nr,
+		    p->fs != NULL ?
+			"its file system failed to sync; nothing is written "
+			"there until its records are redone" :
+			"its file system is another mount than its records "
+			"were written on; they are redone first");
+	return r;
+}
+
+static int park(struct parking *p)
+{
+	struct store *s = p->store;
+	struct recovery rec = { .journal = s->journal };
+	uint64_t last_lsn;
+	int r;
+
+	pthread_rwlock_rdlock(&s->journal_lock);
+	r = rows_read(s->journal, &p->rows, &last_lsn);
+	if (r == 0)
+		r = journal_each_repo(s->journal, park_repo, p);
+	if (r == 0)
+		r = notes_write(&p->notes, &rec);
+	pthread_rwlock_unlock(&s->journal_lock);
+	notes_done(&p->notes);
+	rows_done(&p->rows);
+	if (r == 0)
+		awaiting_publish(s);
+	return r > 0 ? -EIO : r;
+}
+
+static bool is_open_elsewhere(struct store *s, const struct repo *repo)
+{
+	const struct repo *other;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (other = s->repos.open; other != NULL; other = other->next)
+		if (other != repo && other->id == repo->id && other->refs > 0)
+			break;
+	pthread_mutex_unlock(&s->repos.mutex);
+	return other != NULL;
+}
+
+/* A repository on FS, if one is open: the kernel may know no path any more. */
+static void path_of(struct store *s, const struct fs *fs,
+    char path[REFD_PATH_MAX])
+{
+	const struct repo *repo;
+
+	pthread_mutex_lock(&s->repos.mutex);
+	for (repo = s->repos.open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs)
+			break;
+	if (repo != NULL)
+		snprintf(path, REFD_PATH_MAX, "%s", repo->path);
+	pthread_mutex_unlock(&s->repos.mutex);
+	if (repo == NULL &&
+	    SYS(s->sys, fd_path, fs->fd, path, REFD_PATH_MAX) < 0)
+		path[0] = '\0';
+}
+
+void failed_fs(struct store *s, struct fs *fs, int err)
+{
+	char path[REFD_PATH_MAX];
+
+	if (!fs_fail(&s->repos, fs))
+		return;
+	path_of(s, fs, path);
+	store_tell(s, STORE_FS_FAILED, path, strerror(-err));
+}
+
+/* Before anybody gets a repository on a file system its number is taken, so
+ * that all windows which are given one have later ones. */
+uint64_t failed_live(struct store *s, struct repo *repo)
+{
+	if (repo->fs->first_window == 0)
+		repo->fs->first_window = store_next_token(s);
+	/* By another path, where mounts are all that tells file systems
+	 * apart: those windows may be at work in these very directories. */
+	return is_open_elsewhere(s, repo) ? 0 : repo->fs->first_window;
+}
+
+/* Locks that came back with the disk, of windows that left no record. */
+static int look_for_locks(struct store *s, struct repo *repo)
+{
+	struct journal_repo known = { .id = repo->id, .path = repo->path };
+	uint64_t live = failed_live(s, repo);
+	int r;
+
+	if (live == 0)
+		return 0;
+	r = stale_any(s->sys, repo, live);
+	if (r <= 0)
+		return r;
+	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
+	awaiting_note(s, &known, 0);
+	return 0;
+}
+
+int failed_look(struct store *s, struct repo *repo)
+{
+	struct parking p = { .store = s, .repo = repo };
+	bool is_elsewhere;
+	int r;
+
+	if (repo->is_looked_at)
+		return 0;
+	pthread_mutex_lock(&s->parking);
+	pthread_rwlock_rdlock(&s->journal_lock);
+	r = journal_is_elsewhere(s->journal, repo->id, repo->fs->mount,
+	    &is_elsewhere);
+	pthread_rwlock_unlock(&s->journal_lock);
+	if (r == 0 && is_elsewhere)
+		r = is_open_elsewhere(s, repo) ? -EAGAIN : park(&p);
+	pthread_mutex_unlock(&s->parking);
+	if (r == 0 && is_elsewhere && awaiting_has(s, repo->id))
+		store_tell(s, STORE_FS_OTHER, repo->path, "");
+	if (r == 0)
+		r = look_for_locks(s, repo);
+	repo->is_looked_at = r == 0;
+	return r > 0 ? -EIO : r;
+}
+
+void failed_park(struct store *s)
+{
+	struct parking p = { .store = s };
+	char path[REFD_PATH_MAX];
+	struct fs *fs;
+
+	pthread_mutex_lock(&s->parking);
+	pthread_mutex_lock(&s->repos.mutex);
+	fs = s->repos.fs;
+	pthread_mutex_unlock(&s->repos.mutex);
+	for (; fs != NULL; fs = fs->next) {
+		p.fs = fs;
+		if (!atomic_load(&fs->failed) || fs->gone ||
+		    fs_is_in_use(&s->repos, fs) || park(&p) < 0)
+			continue;
+		path_of(s, fs, path);
+		doubts_parked(s->repos.doubts, fs->mount);
+		fs_let_go(&s->repos, fs);
+		store_tell(s, STORE_FS_LET_GO, path, "");
+	}
+	pthread_mutex_unlock(&s->parking);
+}

@@ -1,0 +1,418 @@
+/*
+ * Recovery of all repositories.
+ *
+ * The happy path:
+ *	read	every record after the last checkpoint, voids taken off
+ *	sort	by repository; by what ended the run that wrote it: the same
+ *		boot and mount still stand (a kill), or not (a cut), or its
+ *		file system had failed to sync (doubts.c), which is as a cut
+ *	replay	each repository the journal knows, if only to look for locks
+ *	sync	every file system
+ *	forget	all of it but what is parked by now, which is in rows of its
+ *		own
+ *
+ * What fails:
+ *	a repository isn't there, or	all its records are kept as parked rows
+ *	it has a reftable by now		the same
+ *	its disk fails, in replay or	and its locks stand; until they are
+ *	in the sync after		redone nothing is written there
+ *	one ref can't be redone		parked, voided or left, see redo.c
+ *	the journal, or no memory	the errno is returned and nothing is
+ *					forgotten: the next run starts over
+ */
+#include "daemon/store/recovery/recover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+
+/* A repository that was looked at. */
+struct visit {
+	struct journal_repo known; /* path owned */
+	struct replay_row *rows;   /* the run's */
+	struct fs *fs;             /* NULL: it never came so far */
+	bool failed;               /* all of it is to be kept */
+	bool lost;                 /* since its file system failed to sync */
+	uint64_t parked;           /* members */
+	struct visit *next;
+};
+
+struct run {
+	struct recovery *rec;
+	struct rows rows;
+	struct starts starts;
+	struct visit *visits;
+	uint64_t done, total; /* repositories, and members of rows */
+};
+
+static void say(const struct recovery *rec, enum store_finding finding,
+    const char *repo, const char *text)
+{
+	const struct store_found found = { .finding = finding,
+		.repo = repo,
+		.ref = "",
+		.text = text };
+
+	rec->report->found(rec->report->arg, &found);
+}
+
+static void say_failed(const struct recovery *rec, const char *repo, int err)
+{
+	char *text = repo_why("%s: its records are kept, and nothing is "
+			      "written there until they are redone",
+	    strerror(-err));
+
+	say(rec, STORE_FAILED, repo, text != NULL ? text : strerror(-err));
+	free(text);
+}
+
+static void stepped(void *arg, size_t nr)
+{
+	struct run *run = arg;
+
+	run->done += nr;
+	run->rec->report->progress(run->rec->report->arg, run->done,
+	    run->total);
+}
+
+static bool any_is_parked(const struct replay_row *rows)
+{
+	for (; rows != NULL; rows = rows->next)
+		if (rows->row.kind == JOURNAL_PARKED)
+			return true;
+	return false;
+}
+
+/* *FAILED: the repository's own misfortune, and not the journal's. */
+static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
+    int *failed)
+{
+	struct recovery *rec = run->rec;
+	struct stale stale = { .sys = rec->sys };
+	struct replay rp = { .sys = rec->sys,
+		.repo = repo,
+		.stale = &stale,
+		.report = rec->report,
+		.has_object = rec->has_object,
+		.stepped = stepped,
+		.step_arg = run,
+		.arg = rec->arg };
+	size_t unlocked = 0;
+	int r = 0;
+
+	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
+	/* A parked row is finished for good; the others are there until all
+	 * is forgotten. */
+	if (*failed == 0 && any_is_parked(v->rows)) {
+		*failed = rec->sync_fs(rec->arg, repo->fs);
+		v->lost = *failed < 0;
+	}
+	/* Durable before the locks go: until it is, they alone say what is
+	 * unfinished, and asking by id would say that what is voided
+	 * happened. */
+	if (*failed == 0)
+		r = recover_note(rec, &rp, v->rows, &v->parked);
+	/* What could not be rolled forward keeps its lock: nothing else says
+	 * to the next try that it is unfinished. */
+	if (*failed == 0 && r == 0)
+		*failed = recover_clean(&rp, &unlocked);
+	if (unlocked > 0)
+		say(rec, STORE_UNLOCKED, repo->path,
+		    "removed locks of a run that ended before its journal "
+		    "record, or that was redone");
+	v->fs = repo->fs;
+	replay_done(&rp);
+	stale_done(&stale);
+	return r;
+}
+
+static const char *missing_text(int err)
+{
+	if (err == -ENOENT)
+		return "it is not there; its records are kept until it is, or "
+		       "until refd recover --forget drops them";
+	if (err == -ESTALE)
+		return "another repository is at its path; its records are "
+		       "kept until it is back, or until refd recover --forget "
+		       "drops them";
+	return "another refd holds it; its records are kept";
+}
+
+static int visit(struct run *run, struct visit *v)
+{
+	struct recovery *rec = run->rec;
+	struct repo *repo;
+	int r = 0, failed;
+
+	failed = repos_get_known(rec->repos, &v->known, &repo);
+	if (failed == -ENOENT || failed == -ESTALE || failed == -EAGAIN) {
+		v->failed = true;
+		if (v->rows != NULL)
+			say(rec, STORE_REPO_MISSING, v->known.path,
+			    missing_text(failed));
+		return 0;
+	}
+	if (failed == 0) {
+		r = replay_visited(run, v, repo, &failed);
+		repo_put(rec->repos, repo);
+	}
+	if (r == 0 && failed == -ENOMEM)
+		return failed;
+	if (r == 0 && failed < 0) {
+		v->failed = true;
+		if (failed != -EMEDIUMTYPE)
+			say_failed(rec, v->known.path, failed);
+		else if (v->rows != NULL)
+			say(rec, STORE_PARKED, v->known.path,
+			    "its refs are kept in a reftable by now, where "
+			    "refd writes nothing; its records are kept until "
+			    "they are files again, or until refd recover "
+			    "--forget drops them");
+	}
+	return r;
+}
+
+static int visit_repo(void *arg, const struct journal_repo *known)
+{
+	struct run *run = arg;
+	struct visit *v;
+	int r;
+
+	v = calloc(1, sizeof(*v));
+	if (v == NULL)
+		return -ENOMEM;
+	v->next = run->visits;
+	run->visits = v;
+	v->known = *known;
+	v->known.path = strdup(known->path);
+	if (v->known.path == NULL)
+		return -ENOMEM;
+	v->rows = rows_of(&run->rows, known->id);
+	r = visit(run, v);
+	/* Files that are open no longer than they are needed. */
+	repos_trim(run->rec->repos, INT64_MAX / 2);
+	stepped(run, 1);
+	return r;
+}
+
+static int count_repo(void *arg, const struct journal_repo *known)
+{
+	(void)known;
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+/* What one disk does not take costs those who are on it. */
+static void sync_visited(struct run *run)
+{
+	struct recovery *rec = run->rec;
+	struct visit *v;
+	struct fs *fs;
+	int r;
+
+	for (fs = rec->repos->fs; fs != NULL; fs = fs->next) {
+		r = rec->sync_fs(rec->arg, fs);
+		for (v = run->visits; v != NULL && r < 0; v = v->next)
+			if (v->fs == fs && !v->failed && v->rows != NULL) {
+				v->failed = v->lost = true;
+				say_failed(rec, v->known.path, r);
+			}
+	}
+}
+
+/* By which rule a row of V is to be redone later: its file system may have
+ * failed in another's turn. */
+static uint64_t mount_of(const struct run *run, const struct visit *v,
+    const struct replay_row *row)
+{
+	return v->lost ||
+		doubts_has_rows(run->rec->repos->doubts, row->row.mount) ?
+	    JOURNAL_MOUNT_LOST :
+	    row->row.mount;
+}
+
+/* With it all that was read is forgotten, in one commit: no row counts beside
+ * its own copy. */
+static int forget(struct run *run, uint64_t last_lsn)
+{
+	struct recovery *rec = run->rec;
+	struct notes notes = { NULL, 0, 0 };
+	const struct replay_row *row;
+	struct visit *v;
+	int r = 0;
+
+	for (v = run->visits; v != NULL; v = v->next)
+		for (row = v->failed ? v->rows : NULL; row != NULL && r == 0;
+		     row = row->next)
+			r = notes_park_row(&notes, row, mount_of(run, v, row),
+			    &v->parked);
+	if (r == 0 && last_lsn > journal_forgotten(rec->journal))
+		r = journal_forget(rec->journal, last_lsn, notes.nr == 0);
+	if (r == 0)
+		r = notes_write(&notes, rec);
+	notes_done(&notes);
+	return r;
+}
+
+/* A repository that could not be looked at may have locks of ours, records or
+ * no. */
+static void tell_awaiting(const struct run *run, uint64_t *parked)
+{
+	const struct visit *v;
+
+	for (v = run->visits; v != NULL; v = v->next) {
+		if (v->parked > 0 || v->failed)
+			run->rec->awaits(run->rec->arg, &v->known, v->parked);
+		*parked += v->parked;
+	}
+}
+
+static void run_done(struct run *run)
+{
+	struct visit *v;
+
+	while ((v = run->visits) != NULL) {
+		run->visits = v->next;
+		free(v->known.path);
+		free(v);
+	}
+	rows_done(&run->rows);
+	starts_done(&run->starts);
+}
+
+/* Of a file system that failed to sync before the daemon ended. */
+static void lose_doubted(struct run *run)
+{
+	struct doubts *doubts = run->rec->repos->doubts;
+	struct replay_row *row;
+	size_t i;
+
+	for (i = 0; i < run->rows.nr && doubts_any(doubts); i++) {
+		row = run->rows.items[i];
+		if (doubts_has_rows(doubts, row->row.mount))
+			row->row.mount = JOURNAL_MOUNT_LOST;
+	}
+}
+
+int recover_all(struct recovery *rec, uint64_t *parked)
+{
+	struct run run = { .rec = rec };
+	uint64_t last_lsn = 0;
+	size_t i;
+	int r;
+
+	*parked = 0;
+	r = starts_read(&run.starts, rec->journal, rec->boot_id);
+	if (r == 0)
+		r = rows_read(rec->journal, &run.rows, &last_lsn);
+	lose_doubted(&run);
+	for (i = 0; i < run.rows.nr; i++)
+		run.total += run.rows.items[i]->rec.nr_members;
+	if (r == 0)
+		r = journal_each_repo(rec->journal, count_repo, &run.total);
+	if (r == 0)
+		r = journal_each_repo(rec->journal, visit_repo, &run);
+	/* What is parked from here on is in rows of its own, so all that was
+	 * read may be forgotten, once the disks hold what was redone. */
+	if (r == 0) {
+		sync_visited(&run);
+		r = forget(&run, last_lsn);
+	}
+	if (r == 0) {
+		doubts_recovered(rec->repos->doubts);
+		tell_awaiting(&run, parked);
+	}
+	run_done(&run);
+	return r > 0 ? -EIO : r;
+}
+
+/* ---- later ---- */
+
+static void tell_still_parked(const struct recovery *rec,
+    const struct replay_row *rows)
+{
+	const struct record_member *m;
+	size_t i;
+
+	for (; rows != NULL && rec->still_parked != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++) {
+			m = &rows->rec.members[i];
+			/* Another line in its log is in nobody's way. */
+			if (rows->parked[i] && m->action != RECORD_LOG)
+				rec->still_parked(rec->arg, m->worktree,
+				    m->name);
+		}
+}
+
+static void tell_ended(const struct recovery *rec,
+    const struct replay_row *rows)
+{
+	const struct record_member *m;
+	size_t i;
+
+	for (; rows != NULL && rec->ended != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++) {
+			m = &rows->rec.members[i];
+			if (!rows->parked[i] && m->action != RECORD_LOG)
+				rec->ended(rec->arg, rows->origin, m->index);
+		}
+}
+
+/* What was redone may be in memory alone, and is never to be taken for
+ * durable. */
+static void lose(struct recovery *rec, const struct replay_row *rows)
+{
+	struct notes notes = { NULL, 0, 0 };
+	uint64_t parked = 0;
+	int r = 0;
+
+	for (; rows != NULL && r == 0; rows = rows->next)
+		r = notes_park_row(&notes, rows, JOURNAL_MOUNT_LOST, &parked);
+	if (r == 0)
+		notes_write(&notes, rec);
+	notes_done(&notes);
+}
+
+int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
+{
+	struct stale stale = { .sys = rec->sys };
+	struct replay rp = { .sys = rec->sys,
+		.repo = repo,
+		.stale = &stale,
+		.report = rec->report,
+		.has_object = rec->has_object,
+		.arg = rec->arg };
+	struct rows rows;
+	struct starts starts;
+	size_t unlocked = 0;
+	int r;
+
+	*parked = 0;
+	memset(&rows, 0, sizeof(rows));
+	r = starts_read(&starts, rec->journal, rec->boot_id);
+	if (r == 0)
+		r = rows_read_parked(rec->journal, repo->id, &rows);
+	if (r == 0)
+		r = recover_replay(rec, &rp, &starts, rows_of(&rows, repo->id),
+		    &unlocked);
+	if (r == 0) {
+		r = rec->sync_fs(rec->arg, repo->fs);
+		if (r < 0)
+			lose(rec, rows_of(&rows, repo->id));
+	}
+	if (r == 0)
+		r = recover_note(rec, &rp, rows_of(&rows, repo->id), parked);
+	if (r == 0)
+		r = recover_clean(&rp, &unlocked);
+	if (r == 0) {
+		tell_ended(rec, rows_of(&rows, repo->id));
+		tell_still_parked(rec, rows_of(&rows, repo->id));
+	}
+	replay_done(&rp);
+	stale_done(&stale);
+	rows_done(&rows);
+	starts_done(&starts);
+	return r > 0 ? -EIO : r;
+}

@@ -1,0 +1,55 @@
+/*
+ * Recovery: the journal and the refs made to agree again, before anything is
+ * answered, and later for what had to be parked.
+ *
+ * Blocks; one thread at a time; 0 or negative errno; nothing logs.
+ */
+#ifndef STORE_RECOVER_H
+#define STORE_RECOVER_H
+
+#include "daemon/store/recovery/replay.h"
+
+struct recovery {
+	const struct sys *sys;
+	struct repos *repos;
+	struct journal *journal;
+	const char *boot_id;
+	const struct store_report *report;
+	int (*has_object)(void *arg, struct repo *repo,
+	    const struct refd_oid *oid);
+	uint64_t (*next_token)(void *arg);
+	/* Makes durable what was published there. */
+	int (*sync_fs)(void *arg, struct fs *fs);
+	/* recover_all: NR members of this repository are parked. 0: none, but
+	 * it could not be searched for locks of ours. Nobody may write there
+	 * before recover_parked() has. */
+	void (*awaits)(void *arg, const struct journal_repo *repo, uint64_t nr);
+	/* recover_parked: NAME of WORKTREE (record.h's) is still parked, so
+	 * nobody may write it: its record would be redone over what was
+	 * written. May be NULL. */
+	void (*still_parked)(void *arg, const char *worktree, const char *name);
+	/* recover_parked: update INDEX of row LSN has ended, one way or the
+	 * other. May be NULL. */
+	void (*ended)(void *arg, uint64_t lsn, uint32_t index);
+	/* recover_parked: locks of windows from this one on are let stand, as
+	 * their windows may be at work; 0: of all windows of this start. */
+	uint64_t live;
+	void *arg;
+};
+
+/*
+ * Everything since the last checkpoint. Afterwards nothing is left to replay
+ * but what is parked: *PARKED members, under JOURNAL_PARKED rows; of a
+ * repository that is missing, or whose disk fails, all. An error means that
+ * serving would break a promise.
+ */
+int recover_all(struct recovery *rec, uint64_t *parked);
+
+/* Once more for what is parked of REPO, which has come back, or is mended, or
+ * in which foreign locks stood. Safe beside a serving daemon: each ref is
+ * locked first, and of windows from LIVE on no lock is touched. *PARKED:
+ * what is still parked of it. An error: all of it, and nothing may be written
+ * there. */
+int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Between recover.c, recover_repo.c, recover_read.c and recover_note.c.
+ */
+#ifndef STORE_RECOVER_INTERNAL_H
+#define STORE_RECOVER_INTERNAL_H
+
+#include "daemon/store/recovery/recover.h"
+
+/* ---- recover_read.c: what the journal says ---- */
+
+/* The starts of this very boot. */
+struct starts {
+	const char *boot_id;
+	uint64_t *same;
+	size_t nr;
+};
+
+int starts_read(struct starts *starts, struct journal *journal,
+    const char *boot_id);
+void starts_done(struct starts *starts);
+/* What ended the run that took ROW's locks. */
+enum replay_rule starts_rule(const struct starts *starts,
+    const struct replay_row *row, const struct repo *repo);
+
+/* By repository; each one's in the order in which they were recorded, linked
+ * by their next. To be done with whether reading them failed or not. */
+struct rows {
+	struct replay_row **items;
+	size_t nr, size;
+};
+
+/* All that is not forgotten and names a repository, voids taken off, and all
+ * that is parked; or what is parked of one. */
+int rows_read(struct journal *journal, struct rows *rows, uint64_t *last_lsn);
+int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows);
+/* The first one of REPO; NULL: there is none. */
+struct replay_row *rows_of(const struct rows *rows, uint64_t repo);
+void rows_done(struct rows *rows);
+
+/* ---- recover_note.c: what goes back ---- */
+
+/* Journal rows in the making. Zero-initialised is empty. */
+struct notes {
+	struct journal_row *rows;
+	size_t nr, size;
+};
+
+/* All that ROW still owes is for a later try to redo, by the rule that MOUNT
+ * says (journal.h). *PARKED counts its members. */
+int notes_park_row(struct notes *notes, const struct replay_row *row,
+    uint64_t mount, uint64_t *parked);
+/* What a replay made of ROW: what it parked is kept, as a parked row, and what
+ * else a parked row held is finished. */
+int notes_replayed(struct notes *notes, const struct replay_row *row,
+    uint64_t *parked);
+/* Updates that did not happen after all. */
+int notes_void(struct notes *notes, const struct replay_members *members);
+/* One commit. */
+int notes_write(struct notes *notes, const struct recovery *rec);
+void notes_done(struct notes *notes);
+
+/* ---- recover_repo.c: one repository ---- */
+
+/* As the one to whom it belongs; the journal is not written. RP has the
+ * repository and an empty list of stale locks; *UNLOCKED: how many are gone. */
+int recover_replay(struct recovery *rec, struct replay *rp,
+    const struct starts *starts, struct replay_row *rows, size_t *unlocked);
+/* What that made of ROWS, durably. *PARKED members. */
+int recover_note(struct recovery *rec, const struct replay *rp,
+    struct replay_row *rows, uint64_t *parked);
+/* The locks that are no longer needed. */
+int recover_clean(struct replay *rp, size_t *unlocked);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * What recovery writes back into the journal: rows for what is parked, voids
+ * for what did not happen or needs no further try.
+ *
+ * The happy path: nothing to write.
+ *
+ * What fails: memory, or the journal; the caller says what that means.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+
+static int add(struct notes *notes, const struct journal_row *row,
+    const struct record *rec)
+{
+	struct journal_row *grown;
+	size_t size;
+
+	if (notes->nr == notes->size) {
+		size = notes->size == 0 ? 8 : 2 * notes->size;
+		grown = realloc(notes->rows, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		notes->rows = grown;
+		notes->size = size;
+	}
+	grown = &notes->rows[notes->nr];
+	*grown = *row;
+	grown->body = record_encode(rec, &grown->len);
+	if (grown->body == NULL)
+		return -ENOMEM;
+	notes->nr++;
+	return 0;
+}
+
+/* A row of KIND that says MEMBERS and is ROW's otherwise. */
+static int add_members(struct notes *notes, const struct replay_row *row,
+    enum journal_kind kind, struct record_member *members, size_t nr)
+{
+	struct journal_row copy = row->row;
+	struct record rec = row->rec;
+
+	copy.kind = kind;
+	copy.voids = kind == JOURNAL_PARKED ? row->origin : row->row.lsn;
+	rec.members = members;
+	rec.nr_members = nr;
+	return add(notes, &copy, &rec);
+}
+
+void notes_done(struct notes *notes)
+{
+	size_t i;
+
+	for (i = 0; i < notes->nr; i++)
+		free((void *)(uintptr_t)notes->rows[i].body);
+	free(notes->rows);
+	memset(notes, 0, sizeof(*notes));
+}
+
+/* ---- parked ---- */
+
+/* Does it still owe something? */
+static bool is_live(const struct replay_row *row, size_t i)
+{
+	return !row->dropped[i] && row->rec.members[i].status == REFD_OK &&
+	    row->rec.members[i].action != RECORD_NOTHING;
+}
+
+/* The row that was read, if it was a parked one, and of it what is in KEPT
+ * anew: MOUNT 0 says that its locks are gone. */
+static int replace(struct notes *notes, const struct replay_row *row,
+    struct record_member *kept, size_t nr, uint64_t mount)
+{
+	struct replay_row copy = *row;
+	int r = 0;
+
+	if (row->row.kind == JOURNAL_PARKED)
+		r = add_members(notes, row, JOURNAL_UNPARK, NULL, 0);
+	copy.row.mount = mount;
+	if (r == 0 && nr > 0)
+		r = add_members(notes, &copy, JOURNAL_PARKED, kept, nr);
+	return r;
+}
+
+int notes_park_row(struct notes *notes, const struct replay_row *row,
+    uint64_t mount, uint64_t *parked)
+{
+	struct record_member *kept;
+	size_t i, nr = 0;
+	int r = 0;
+
+	kept = calloc(row->rec.nr_members + 1, sizeof(*kept));
+	if (kept == NULL)
+		return -ENOMEM;
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (is_live(row, i))
+			kept[nr++] = row->rec.members[i];
+	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
+	    mount != row->row.mount)
+		r = replace(notes, row, kept, nr, mount);
+	*parked += nr;
+	free(kept);
+	return r;
+}
+
+static bool counts_as_cut(const struct replay_row *row)
+{
+	return row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST;
+}
+
+/* Whatever locks stand now are going to be removed, so by a later try it
+ * counts as cut. */
+int notes_replayed(struct notes *notes, const struct replay_row *row,
+    uint64_t *parked)
+{
+	struct record_member *kept;
+	size_t i, nr = 0;
+	int r = 0;
+
+	kept = calloc(row->rec.nr_members + 1, sizeof(*kept));
+	if (kept == NULL)
+		return -ENOMEM;
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (is_live(row, i) && row->parked[i])
+			kept[nr++] = row->rec.members[i];
+	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
+	    !counts_as_cut(row))
+		r = replace(notes, row, kept, nr,
+		    counts_as_cut(row) ? row->row.mount : 0);
+	*parked += nr;
+	free(kept);
+	return r;
+}
+
+/* ---- voids ---- */
+
+/* The name that was asked for, which an answer will say. */
+static const char *asked_name(const struct replay_row *row,
+    const struct record_member *member)
+{
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (row->rec.members[i].index == member->index &&
+		    row->rec.members[i].answers)
+			return row->rec.members[i].name;
+	return member->name;
+}
+
+int notes_void(struct notes *notes, const struct replay_members *members)
+{
+	const struct replay_member *m;
+	struct record_member member;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < members->nr && r == 0; i++) {
+		m = &members->items[i];
+		member = (struct record_member){
+			.index = m->member->index,
+			.status = m->status,
+			.answers = true,
+			.name = asked_name(m->row, m->member),
+			.text = "another reference stood where its name had "
+				"to go",
+		};
+		r = add_members(notes, m->row, JOURNAL_VOID, &member, 1);
+	}
+	return r;
+}
+
+/* ---- the journal ---- */
+
+int notes_write(struct notes *notes, const struct recovery *rec)
+{
+	int r;
+
+	if (notes->nr == 0)
+		return 0;
+	r = journal_commit(rec->journal, notes->rows, notes->nr, true);
+	return r > 0 ? -EIO : r;
+}

@@ -1,0 +1,250 @@
+/*
+ * What recovery reads of the journal.
+ *
+ * The happy path: one scan of what is not forgotten, and the parked rows that
+ * are open; each decoded, each void taken off the row it speaks of; sorted.
+ *
+ * What fails: a row that can't be decoded, or memory; then nothing can be
+ * recovered.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+
+/* ---- starts ---- */
+
+static int add_start(void *arg, const struct journal_start *start)
+{
+	struct starts *s = arg;
+	uint64_t *grown;
+
+	if (strcmp(start->boot_id, s->boot_id) != 0)
+		return 0;
+	grown = realloc(s->same, (s->nr + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	s->same = grown;
+	grown[s->nr++] = start->id;
+	return 0;
+}
+
+int starts_read(struct starts *starts, struct journal *journal,
+    const char *boot_id)
+{
+	memset(starts, 0, sizeof(*starts));
+	starts->boot_id = boot_id;
+	return journal_each_start(journal, add_start, starts);
+}
+
+void starts_done(struct starts *starts)
+{
+	free(starts->same);
+}
+
+/* The window's number says which start took the locks; a parked copy has
+ * been written by another. */
+enum replay_rule starts_rule(const struct starts *starts,
+    const struct replay_row *row, const struct repo *repo)
+{
+	uint64_t start = row->row.token >> JOURNAL_TOKEN_BITS;
+	size_t i;
+
+	if (row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST ||
+	    row->row.mount != repo->fs->mount)
+		return REPLAY_CUT;
+	for (i = 0; i < starts->nr; i++)
+		if (starts->same[i] == start)
+			return REPLAY_KILL;
+	return REPLAY_CUT;
+}
+
+/* ---- rows ---- */
+
+struct reading {
+	struct rows *rows;
+	uint64_t last_lsn;
+};
+
+static int compare_lsn(const void *key, const void *item)
+{
+	const struct replay_row *row = *(struct replay_row *const *)item;
+	uint64_t lsn = *(const uint64_t *)key;
+
+	return (lsn > row->row.lsn) - (lsn < row->row.lsn);
+}
+
+/* Of rows that are still in the order in which they were read. */
+static struct replay_row *find_row(const struct rows *rows, uint64_t lsn)
+{
+	struct replay_row **at;
+
+	at = rows->nr == 0 ? NULL :
+			     bsearch(&lsn, rows->items, rows->nr,
+				 sizeof(struct replay_row *), compare_lsn);
+	return at != NULL ? *at : NULL;
+}
+
+/* The update that a void is about, with all that it would have written. */
+static void drop_voided(struct rows *rows, uint64_t lsn,
+    const struct record *voids)
+{
+	struct replay_row *row = find_row(rows, lsn);
+	struct record *rec;
+	size_t i, k;
+
+	if (row == NULL)
+		return;
+	rec = &row->rec;
+	for (i = 0; i < rec->nr_members; i++)
+		for (k = 0; k < voids->nr_members; k++)
+			if (rec->members[i].index == voids->members[k].index)
+				row->dropped[i] = true;
+}
+
+static int keep_row(struct rows *rows, struct replay_row *row)
+{
+	struct replay_row **grown;
+	size_t size;
+
+	if (rows->nr == rows->size) {
+		size = rows->size == 0 ? 64 : 2 * rows->size;
+		grown =
+		    realloc(rows->items, size * sizeof(struct replay_row *));
+		if (grown == NULL)
+			return -ENOMEM;
+		rows->items = grown;
+		rows->size = size;
+	}
+	row->dropped = calloc(3 * row->rec.nr_members + 1, sizeof(bool));
+	if (row->dropped == NULL)
+		return -ENOMEM;
+	row->passed = row->dropped + row->rec.nr_members;
+	row->parked = row->passed + row->rec.nr_members;
+	rows->items[rows->nr++] = row;
+	return 0;
+}
+
+static int read_row(struct reading *rd, const struct journal_row *from)
+{
+	struct replay_row *row;
+	int r;
+
+	row = calloc(1, sizeof(*row));
+	if (row == NULL)
+		return -ENOMEM;
+	r = record_decode(from->body, from->len, &row->rec);
+	if (r == 0 && from->kind == JOURNAL_VOID) {
+		drop_voided(rd->rows, from->voids, &row->rec);
+		replay_row_free(row);
+		return 0;
+	}
+	row->row = *from;
+	row->row.body = NULL;
+	row->origin = from->kind == JOURNAL_PARKED ? from->voids : from->lsn;
+	if (r == 0)
+		r = keep_row(rd->rows, row);
+	if (r < 0)
+		replay_row_free(row);
+	return r;
+}
+
+/* What is parked is read by itself, whatever was forgotten. */
+static int recent_row(void *arg, const struct journal_row *from)
+{
+	struct reading *rd = arg;
+	struct replay_row *row;
+
+	rd->last_lsn = from->lsn;
+	if (from->kind == JOURNAL_PARKED) {
+		row = from->mount == JOURNAL_MOUNT_LOST ?
+		    find_row(rd->rows, from->voids) :
+		    NULL;
+		if (row != NULL)
+			row->is_aside = true;
+		return 0;
+	}
+	if (from->repo == 0)
+		return 0;
+	return read_row(rd, from);
+}
+
+static int parked_row(void *arg, const struct journal_row *from)
+{
+	return read_row(arg, from);
+}
+
+/* By repository, then in the order in which it was recorded first. */
+static int compare_rows(const void *va, const void *vb)
+{
+	const struct replay_row *a = *(struct replay_row *const *)va;
+	const struct replay_row *b = *(struct replay_row *const *)vb;
+
+	if (a->row.repo != b->row.repo)
+		return a->row.repo < b->row.repo ? -1 : 1;
+	if (a->origin != b->origin)
+		return a->origin < b->origin ? -1 : 1;
+	return (a->row.lsn > b->row.lsn) - (a->row.lsn < b->row.lsn);
+}
+
+static void sort_rows(struct rows *rows)
+{
+	size_t i;
+
+	if (rows->nr == 0)
+		return;
+	qsort(rows->items, rows->nr, sizeof(struct replay_row *), compare_rows);
+	for (i = 1; i < rows->nr; i++)
+		if (rows->items[i - 1]->row.repo == rows->items[i]->row.repo)
+			rows->items[i - 1]->next = rows->items[i];
+}
+
+int rows_read(struct journal *journal, struct rows *rows, uint64_t *last_lsn)
+{
+	struct reading rd = { .rows = rows };
+	int r;
+
+	memset(rows, 0, sizeof(*rows));
+	r = journal_scan(journal, journal_forgotten(journal), recent_row, &rd);
+	if (r == 0)
+		r = journal_each_parked(journal, 0, parked_row, &rd);
+	sort_rows(rows);
+	*last_lsn = rd.last_lsn;
+	return r;
+}
+
+int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows)
+{
+	struct reading rd = { .rows = rows };
+	int r;
+
+	memset(rows, 0, sizeof(*rows));
+	r = journal_each_parked(journal, repo, parked_row, &rd);
+	sort_rows(rows);
+	return r;
+}
+
+struct replay_row *rows_of(const struct rows *rows, uint64_t repo)
+{
+	size_t low = 0, high = rows->nr, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (rows->items[mid]->row.repo < repo)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < rows->nr && rows->items[low]->row.repo == repo ?
+	    rows->items[low] :
+	    NULL;
+}
+
+void rows_done(struct rows *rows)
+{
+	while (rows->nr > 0)
+		replay_row_free(rows->items[--rows->nr]);
+	free(rows->items);
+	memset(rows, 0, sizeof(*rows));
+}

@@ -1,0 +1,124 @@
+/*
+ * Recovery of one repository, by whichever way it comes to it.
+ *
+ * The happy path:
+ *	replay	its locks found, those that say nothing removed, its records
+ *		redone
+ *	note	what was parked or voided, in the journal
+ *	clean	the other locks removed
+ *
+ * What fails: the repository's disk, memory, or the journal; the caller knows
+ * which it was by which of the three failed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+#include "daemon/store/recovery/redo.h"
+
+static int compare_tokens(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* After a cut a lock says nothing, and one whose window was not recorded
+ * never does. */
+static int unlock_what_says_nothing(struct stale *stale,
+    const struct replay_row *rows, size_t *unlocked)
+{
+	const struct replay_row *row;
+	uint64_t *tokens;
+	size_t nr = 0;
+	int r;
+
+	for (row = rows; row != NULL; row = row->next)
+		nr += row->rule == REPLAY_KILL;
+	tokens = calloc(nr + 1, sizeof(*tokens));
+	if (tokens == NULL)
+		return -ENOMEM;
+	nr = 0;
+	for (row = rows; row != NULL; row = row->next)
+		if (row->rule == REPLAY_KILL)
+			tokens[nr++] = row->row.token;
+	qsort(tokens, nr, sizeof(*tokens), compare_tokens);
+	r = stale_unlock_others(stale, tokens, nr, unlocked);
+	free(tokens);
+	return r;
+}
+
+/* RP: its stale locks found, nothing else; UNLOCKED: how many are gone. */
+static int replay_by_rules(struct recovery *rec, struct replay *rp,
+    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
+{
+	struct replay_row *row;
+	int r;
+
+	if (repo_has_reftable(rec->sys, rp->repo))
+		return -EMEDIUMTYPE;
+	for (row = rows; row != NULL; row = row->next)
+		row->rule = starts_rule(starts, row, rp->repo);
+	r = stale_find(rp->stale, rec->sys, rp->repo,
+	    rec->live != 0 ?
+		rec->live :
+		journal_this_start(rec->journal) << JOURNAL_TOKEN_BITS);
+	if (r < 0)
+		return r;
+	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
+	r = unlock_what_says_nothing(rp->stale, rows, unlocked);
+	if (r == 0)
+		r = replay_repo(rp, rows);
+	atomic_store(&rp->repo->fs->touched, true);
+	return r;
+}
+
+int recover_replay(struct recovery *rec, struct replay *rp,
+    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
+{
+	struct sys_who was = sys_as(rp->repo->as);
+	int r = replay_by_rules(rec, rp, starts, rows, unlocked);
+
+	sys_as(was);
+	return r;
+}
+
+int recover_clean(struct replay *rp, size_t *unlocked)
+{
+	struct sys_who was = sys_as(rp->repo->as);
+	int r = stale_clean(rp->stale, unlocked);
+
+	if (r == 0)
+		r = redo_sweep_packed(rp);
+	sys_as(was);
+	return r;
+}
+
+/* Of what is recorded here no later note speaks. */
+int recover_note(struct recovery *rec, const struct replay *rp,
+    struct replay_row *rows, uint64_t *parked)
+{
+	struct notes notes = { NULL, 0, 0 };
+	const struct replay_member *m;
+	struct replay_row *row;
+	size_t i, k;
+	int r;
+
+	for (i = 0; i < rp->voided.nr; i++) {
+		m = &rp->voided.items[i];
+		for (k = 0; k < m->row->rec.nr_members; k++)
+			if (m->row->rec.members[k].index == m->member->index)
+				m->row->dropped[k] = true;
+	}
+	r = notes_void(&notes, &rp->voided);
+	for (row = rows; row != NULL && r == 0; row = row->next)
+		r = notes_replayed(&notes, row, parked);
+	if (r == 0)
+		r = notes_write(&notes, rec);
+	notes_done(&notes);
+	for (row = rows; row != NULL && r == 0; row = row->next)
+		for (i = 0; i < row->rec.nr_members; i++)
+			row->dropped[i] = row->dropped[i] || row->parked[i] ||
+			    row->row.kind == JOURNAL_PARKED;
+	return r;
+}

@@ -1,0 +1,261 @@
+/*
+ * An atomic transaction that was committed, and then could not be published
+ * whole, because another writer took one of its names before a kill, or the
+ * disk failed it.
+ *
+ * The happy path: no name of it is taken, and nothing happens here.
+ *
+ * Otherwise it is undone, as publish.c would have: its creations come first
+ * and are links of their staged values, so those that stand have a second
+ * name and are unlinked, or are all in packed-refs, and taken out of it; no
+ * update of an existing ref was begun, because they come after the last
+ * creation. All its locks still stand, so nobody else has moved anything; where
+ * one has gone, all was found to be free before, and a lock below a packed name
+ * is that of somebody who would have found it taken. The void is recorded
+ * before the locks go.
+ *
+ * One that was taken back and recorded as such can be there again after a cut,
+ * which kept a link and lost its end, often an empty file: it is taken away
+ * once more, unless it is well-formed and younger than our lock.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/recovery/judge.h"
+#include "daemon/store/recovery/redo.h"
+
+/* 1: something stands where MEMBER's file must go, if only another's lock. */
+static int is_taken(struct replay *rp, const struct stale_lock *lock,
+    const struct record_member *member)
+{
+	char dir[REFD_PATH_MAX];
+
+	if (member->action != RECORD_WRITE)
+		return 0;
+	snprintf(dir, sizeof(dir), "%s/", member->name);
+	if (lock->dirfd == rp->repo->fd &&
+	    packed_find_below(rp->snap, dir) != NULL)
+		return 1;
+	return loose_dir_holds_file(rp->sys, lock->dirfd, member->name);
+}
+
+/* Its link, if it was made: the staged value has the same inode. Not every
+ * file with a second name is one: people copy repositories by links. */
+static int unlink_creation(struct replay *rp, const struct stale_lock *lock,
+    const struct record_member *member)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(rp->sys, lstatat, lock->dirfd, member->name, &st);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0 || !stale_is_value(rp->stale, lock->token, st.ino))
+		return r;
+	return SYS(rp->sys, unlinkat, lock->dirfd, member->name);
+}
+
+static struct stale_lock *lock_of(struct replay *rp,
+    const struct replay_row *row, size_t i)
+{
+	const struct record_member *m = &row->rec.members[i];
+
+	if (row->dropped[i] || row->passed[i] || m->status != REFD_OK)
+		return NULL;
+	return stale_lookup(rp->stale, row->row.token, m->worktree, m->name);
+}
+
+bool redo_is_out(struct replay *rp, const struct replay_row *row)
+{
+	const struct record_member *m;
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++) {
+		m = &row->rec.members[i];
+		if (!row->dropped[i] && !row->passed[i] &&
+		    m->status == REFD_OK && m->action == RECORD_WRITE &&
+		    lock_of(rp, row, i) == NULL)
+			return true;
+	}
+	return false;
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	const struct packed_edit *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
+}
+
+/* What it made in packed-refs. */
+static int unpack_creations(struct replay *rp, const struct replay_row *row)
+{
+	const struct record_member *m;
+	struct packed_edit *names;
+	size_t i, nr = 0;
+	int r = 0;
+
+	names = calloc(row->rec.nr_members, sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	for (i = 0; i < row->rec.nr_members; i++) {
+		m = &row->rec.members[i];
+		if (m->action == RECORD_WRITE && !m->had_old &&
+		    m->worktree[0] == '\0' && lock_of(rp, row, i) != NULL &&
+		    packed_lookup(rp->snap, m->name, NULL))
+			names[nr++].name = m->name;
+	}
+	if (nr > 0) {
+		qsort(names, nr, sizeof(*names), by_name);
+		r = redo_unpack(rp, row, names, nr);
+	}
+	free(names);
+	return r;
+}
+
+static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
+{
+	uint32_t index = row->rec.members[taken].index;
+	const struct record_member *m;
+	struct stale_lock *lock;
+	size_t i;
+	int r = 0;
+
+	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
+	    "another reference stands where its name must go; the atomic "
+	    "transaction it is of is taken back");
+	r = unpack_creations(rp, row);
+	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+		lock = lock_of(rp, row, i);
+		if (lock != NULL && row->rec.members[i].action == RECORD_WRITE)
+			r = unlink_creation(rp, lock, &row->rec.members[i]);
+	}
+	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+		m = &row->rec.members[i];
+		if (lock_of(rp, row, i) != NULL)
+			r = redo_void(rp, row, m,
+			    m->index == index ? REFD_CONFLICT : REFD_ABORTED);
+	}
+	return r;
+}
+
+int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
+{
+	struct stale_lock *lock;
+	struct replay_row *row;
+	size_t i;
+	int r;
+
+	for (row = rows; row != NULL; row = row->next) {
+		if (row->rule != REPLAY_KILL || !row->rec.atomic ||
+		    row->rec.nr_members < 2 || redo_is_out(rp, row))
+			continue;
+		for (i = 0; i < row->rec.nr_members; i++) {
+			lock = lock_of(rp, row, i);
+			r = lock == NULL ?
+			    0 :
+			    is_taken(rp, lock, &row->rec.members[i]);
+			if (r > 0)
+				r = undo_row(rp, row, i);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* ---- after a cut ---- */
+
+/* Is it what was linked for M, and not another's? */
+static bool is_back(const struct replay_row *row, const struct record_member *m,
+    const struct loose_value *loose)
+{
+	return redo_is_corrupt(loose) ||
+	    (judge_is_value(m, loose) &&
+		loose->mtime_ns <= row->row.locked_at_ns);
+}
+
+/* Its log is of this creation alone. */
+static int unmake(struct replay *rp, const struct record_member *m, int dirfd,
+    const struct loose_value *loose)
+{
+	static const char why[] =
+	    "it was there again, of a transaction that was taken back; deleted";
+	char path[REFD_PATH_MAX + 8];
+	int r;
+
+	if (redo_is_corrupt(loose))
+		redo_report_lost(rp, STORE_REDONE, dirfd, m->worktree, m->name,
+		    why);
+	else
+		redo_report(rp, STORE_REDONE, m->name, why);
+	snprintf(path, sizeof(path), "logs/%s", m->name);
+	r = SYS(rp->sys, unlinkat, dirfd, path);
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+		return r;
+	return SYS(rp->sys, unlinkat, dirfd, m->name);
+}
+
+/* Whoever has it locked by now sees to it himself. */
+static int unmake_locked(struct replay *rp, const struct replay_row *row,
+    const struct record_member *m, int dirfd)
+{
+	struct loose_value loose = { .kind = LOOSE_ABSENT };
+	int r;
+
+	r = token_lock(&rp->token, dirfd, m->name, row->rec.dir_mode);
+	if (r < 0)
+		return r == -EEXIST ? 0 : r;
+	r = redo_read_disk(rp, dirfd, m->name);
+	if (r == 0)
+		r = loose_read(rp->sys, dirfd, m->name, &loose);
+	if (r == 0 && is_back(row, m, &loose))
+		r = unmake(rp, m, dirfd, &loose);
+	loose_value_done(&loose);
+	if (redo_unlock_own(rp, dirfd, m->name) < 0 && r == 0)
+		r = -EIO;
+	loose_prune_parents(rp->sys, dirfd, m->name, 2);
+	return r;
+}
+
+static int unmake_member(struct replay *rp, const struct replay_row *row,
+    const struct record_member *m)
+{
+	struct redo place = { .dirfd = -1 };
+	struct sys_stat st;
+	int r;
+
+	place.dirfd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
+	if (place.dirfd < 0)
+		return place.dirfd == -ENOENT ? 0 : place.dirfd;
+	r = SYS(rp->sys, lstatat, place.dirfd, m->name, &st);
+	if (r == 0 && S_ISREG(st.mode))
+		r = redo_stays_inside(rp, &place, m->name);
+	if (r == 0 && S_ISREG(st.mode))
+		r = unmake_locked(rp, row, m, place.dirfd);
+	redo_close(rp, &place);
+	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
+}
+
+int redo_undo_voided(struct replay *rp, const struct replay_row *rows)
+{
+	const struct record_member *m;
+	const struct replay_row *row;
+	size_t i;
+	int r = 0;
+
+	for (row = rows; row != NULL; row = row->next) {
+		if (row->rule != REPLAY_CUT || !row->rec.atomic)
+			continue;
+		for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+			m = &row->rec.members[i];
+			if (row->dropped[i] && m->action == RECORD_WRITE &&
+			    !m->had_old && m->target == NULL)
+				r = unmake_member(rp, row, m);
+		}
+	}
+	return r;
+}

@@ -1,0 +1,234 @@
+/*
+ * Redoing deletions, all of a repository at once: every ref's lock first,
+ * then that of packed-refs, unless nothing of them is there again, and one
+ * rewrite for those that are packed; then logs, loose files and locks. A git
+ * that packs a file would otherwise do so until it is gone.
+ *
+ * What fails: as in redo.c, each for itself; a packed-refs that can't be
+ * locked, or rewritten, fails those that are there. A name below what is a file by now
+ * can't be locked, nor be there loose: it is only taken out of packed-refs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/recovery/redo.h"
+
+static bool is_packed(const struct replay *rp, const struct redo *redo)
+{
+	return redo->dirfd == rp->repo->fd &&
+	    packed_lookup(rp->snap, redo->chain->name, NULL);
+}
+
+static int begin_delete(struct replay *rp, struct redo *redo)
+{
+	struct loose_value loose = { .kind = LOOSE_ABSENT };
+	int r;
+
+	r = redo_begin(rp, redo, &loose);
+	redo->deletes_loose =
+	    r > 0 && loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
+	redo->is_corrupt = redo->deletes_loose && redo_is_corrupt(&loose);
+	redo->in_packed = r > 0 && is_packed(rp, redo);
+	loose_value_done(&loose);
+	return r;
+}
+
+static int finish_delete(struct replay *rp, struct redo *redo)
+{
+	int r;
+
+	r = redo_log(rp, redo);
+	if (r == 0 && redo->is_corrupt)
+		redo_report_lost(rp, redo_finding(redo), redo->dirfd,
+		    redo->chain->worktree, redo->chain->name,
+		    "it was there again, empty or broken; deleted");
+	if (r == 0 && redo->deletes_loose)
+		r = SYS(rp->sys, unlinkat, redo->dirfd, redo->chain->name);
+	if (r == 0 && !redo->is_corrupt &&
+	    (redo->deletes_loose || redo->in_packed))
+		redo_report(rp, redo_finding(redo), redo->chain->name,
+		    "it was there again; deleted");
+	return r == -ENOENT ? 0 : r;
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	const struct packed_edit *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
+}
+
+static int rewrite(struct replay *rp, const struct packed_edit *names,
+    size_t nr, const struct record *rec)
+{
+	bool changed;
+	int r;
+
+	r = packed_rewrite_begin(rp->repo->packed, names, nr, rec->file_mode,
+	    true, &changed);
+	if (r < 0 || !changed)
+		return r;
+	r = packed_rewrite_finish(rp->repo->packed);
+	if (r < 0)
+		packed_rewrite_abandon(rp->repo->packed);
+	return r;
+}
+
+/* The lock may be one that a killed run left, HELD. */
+static int lock_packed(struct replay *rp, const struct stale_lock *held,
+    const struct record *rec)
+{
+	return held != NULL ?
+	    0 :
+	    token_lock(&rp->token, rp->repo->fd, "packed-refs", rec->dir_mode);
+}
+
+static int unlock_packed(struct replay *rp, struct stale_lock *held)
+{
+	if (held != NULL)
+		return stale_unlock(rp->stale, held);
+	return redo_unlock_own(rp, rp->repo->fd, "packed-refs");
+}
+
+int redo_unpack(struct replay *rp, const struct replay_row *row,
+    const struct packed_edit *names, size_t nr)
+{
+	struct stale_lock *held =
+	    stale_lookup(rp->stale, row->row.token, "", "packed-refs");
+	int r;
+
+	r = lock_packed(rp, held, &row->rec);
+	if (r < 0)
+		return r;
+	r = rewrite(rp, names, nr, &row->rec);
+	if (unlock_packed(rp, held) < 0 && r == 0)
+		r = -EIO;
+	return r < 0 ? r : redo_look_again(rp);
+}
+
+/* If that was one of these. */
+static struct stale_lock *held_lock(struct replay *rp, const struct redo *redos,
+    size_t nr)
+{
+	struct stale_lock *held = NULL;
+	size_t i;
+
+	for (i = 0; i < nr && held == NULL; i++)
+		held = stale_lookup(rp->stale, redos[i].last->row->row.token,
+		    "", "packed-refs");
+	return held;
+}
+
+/* Under packed-refs' lock: nobody packs any more. */
+static int delete_packed(struct replay *rp, struct redo *redos,
+    const int *states, size_t nr)
+{
+	struct packed_edit *names;
+	size_t i, k = 0;
+	int r;
+
+	names = calloc(nr, sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	r = redo_look_again(rp);
+	for (i = 0; i < nr && r == 0; i++) {
+		redos[i].in_packed = states[i] > 0 && is_packed(rp, &redos[i]);
+		if (redos[i].in_packed)
+			names[k++].name = redos[i].chain->name;
+	}
+	if (r == 0 && k > 0) {
+		qsort(names, k, sizeof(*names), by_name);
+		r = rewrite(rp, names, k, &redos[0].last->row->rec);
+	}
+	free(names);
+	return r;
+}
+
+static bool is_there(const struct redo *redo)
+{
+	return redo->deletes_loose || redo->in_packed;
+}
+
+static bool any_is_there(const struct redo *redos, size_t nr)
+{
+	size_t i = 0;
+
+	while (i < nr && !is_there(&redos[i]))
+		i++;
+	return i < nr;
+}
+
+/* STATE is begin_delete()'s; ERR: packed-refs could not be had. */
+static int end_delete(struct replay *rp, struct redo *redo, int state, int err)
+{
+	if (state > 0)
+		state =
+		    err < 0 && is_there(redo) ? err : finish_delete(rp, redo);
+	else if (state == 0)
+		state = redo_log_of_left(rp, redo);
+	if (state < 0)
+		state = redo_failed(rp, redo, state);
+	if (redo_unlock(rp, redo) < 0 && state == 0)
+		state = -EIO;
+	if (redo->dirfd >= 0)
+		loose_prune_parents(rp->sys, redo->dirfd, redo->chain->name, 2);
+	redo_close(rp, redo);
+	return state;
+}
+
+int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
+{
+	struct stale_lock *held;
+	bool locks = false;
+	int r = 0, err = 0, *states;
+	size_t i;
+
+	if (nr == 0)
+		return 0;
+	states = calloc(nr, sizeof(*states));
+	if (states == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		states[i] = begin_delete(rp, &redos[i]);
+	held = held_lock(rp, redos, nr);
+	if (any_is_there(redos, nr)) {
+		err = lock_packed(rp, held, &redos[0].last->row->rec);
+		locks = err == 0;
+	}
+	if (locks)
+		err = delete_packed(rp, redos, states, nr);
+	for (i = 0; i < nr; i++) {
+		states[i] = end_delete(rp, &redos[i], states[i], err);
+		if (states[i] < 0)
+			r = states[i];
+	}
+	if (locks && unlock_packed(rp, held) < 0 && r == 0)
+		r = -EIO;
+	free(states);
+	return r;
+}
+
+int redo_sweep_packed(struct replay *rp)
+{
+	static const char fresh[] = "packed-refs.new";
+	struct sys_stat st;
+	int r;
+
+	r = SYS(rp->sys, lstatat, rp->repo->fd, fresh, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
+	if (r == 0)
+		r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
+	if (r == 0) {
+		r = SYS(rp->sys, unlinkat, rp->repo->fd, fresh);
+		if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0)
+			r = -EIO;
+	}
+	if (!rp->token_stays)
+		token_done(&rp->token);
+	/* Whose lock it is, his is the file. */
+	return r == -EEXIST || r == -ENOENT ? 0 : r;
+}

@@ -1,0 +1,167 @@
+/*
+ * Redoing log lines.
+ *
+ * The happy path: every line is there; nothing is written.
+ *
+ * What fails:
+ *	the log's name is taken, by a directory with something in it or a file
+ *	above it: said so; a value is not held up for its log
+ *	a foreign lock on a ref of which nothing but a line is owed, or no room
+	for that: parked
+ *	that ref is gone, or its name was taken: there is no log to mend
+ *	the disk: the errno
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/recovery/redo.h"
+#include "daemon/store/refs/reflog.h"
+
+static int repair(struct replay *rp, const struct redo *redo, const char *path,
+    const struct chain_lines *lines, bool create)
+{
+	const struct record *rec = &lines->row->rec;
+	size_t added = 0, cut = 0;
+	bool one = false;
+	char text[64];
+	int r = 0;
+
+	if (lines->nr > 0)
+		r = reflog_repair(rp->sys, redo->dirfd, path,
+		    (const char *const *)lines->lines, lines->nr, create,
+		    rec->file_mode, rec->dir_mode, &added, &cut);
+	/* Our lock stood: nobody has appended since. */
+	if (r == 0 && lines->last != NULL)
+		r = reflog_complete(rp->sys, redo->dirfd, path, lines->last,
+		    strlen(lines->last), create, rec->file_mode, rec->dir_mode,
+		    &one);
+	if (r == 0 && added + one + cut > 0) {
+		snprintf(text, sizeof(text),
+		    "%zu lines added, %zu bytes cut off", added + one, cut);
+		redo_report(rp, STORE_LOG_REPAIRED, redo->chain->name, text);
+	}
+	return r;
+}
+
+/* Without a line to add: what the cut did to its end would hide every line
+ * that is to come. */
+static int mend_end(struct replay *rp, const struct redo *redo,
+    const char *path)
+{
+	size_t added, cut;
+	int r;
+
+	r = reflog_repair(rp->sys, redo->dirfd, path, NULL, 0, false, 0, 0,
+	    &added, &cut);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int redo_lines(struct replay *rp, struct redo *redo,
+    const struct chain_link *after, bool create)
+{
+	struct chain_lines lines;
+	char path[REFD_PATH_MAX];
+	int r;
+
+	r = chain_log_lines(redo->chain, after, redo->held != NULL, &lines);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
+	r = redo_stays_inside(rp, redo, path);
+	if (r == 0)
+		r = redo_read_disk(rp, redo->dirfd, path);
+	if (r == 0 && lines.deletes)
+		r = reflog_delete(rp->sys, redo->dirfd, path);
+	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
+		r = repair(rp, redo, path, &lines, create);
+	else if (r == 0)
+		r = mend_end(rp, redo, path);
+	chain_lines_done(&lines);
+	switch (r) {
+	case -EISDIR:
+	case -ENOTDIR:
+	case -ELOOP:
+	case -EINVAL:
+		redo_report(rp, STORE_LEFT, redo->chain->name,
+		    "its log can't be written: something else stands there");
+		return 0;
+	case -ENOENT:
+		return create ? r : 0;
+	}
+	return r;
+}
+
+int redo_log(struct replay *rp, struct redo *redo)
+{
+	return redo_lines(rp, redo, NULL, true);
+}
+
+/* Does the log end where ours began? A log only grows, so that what another
+ * wrote after it is not there either. After a deletion it begins anew, with a
+ * line from nothing: one that ends in another kind is the one that was
+ * deleted. */
+static int lacks_ours(struct replay *rp, const struct redo *redo)
+{
+	const struct record_member *m = redo->value->member;
+	bool deletes = m->action == RECORD_DELETE;
+	char path[REFD_PATH_MAX];
+	struct refd_oid old, last;
+	int r;
+
+	if (deletes ? !m->had_old : m->action != RECORD_WRITE || !m->log)
+		return 0;
+	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
+	r = redo_read_disk(rp, redo->dirfd, path);
+	if (r == 0)
+		r = reflog_last(rp->sys, redo->dirfd, path, &old, &last);
+	if (r <= 0)
+		return !deletes && (r == 0 || r == -ENOENT);
+	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&
+	    !(deletes && refd_oid_is_null(&old));
+}
+
+int redo_log_of_left(struct replay *rp, struct redo *redo)
+{
+	return redo_lines(rp, redo, lacks_ours(rp, redo) ? NULL : redo->value,
+	    true);
+}
+
+static int lines_alone(struct replay *rp, struct redo *redo)
+{
+	struct loose_value loose;
+	bool is_there;
+	int r;
+
+	r = redo_lock(rp, redo);
+	if (r == 0)
+		r = loose_read(rp->sys, redo->dirfd, redo->chain->name, &loose);
+	if (r < 0)
+		return r;
+	/* A ref that is gone took its log along. */
+	is_there = loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
+	loose_value_done(&loose);
+	return redo_lines(rp, redo, NULL, is_there);
+}
+
+int redo_log_alone(struct replay *rp, struct redo *redo)
+{
+	int r;
+
+	r = lines_alone(rp, redo);
+	/* Nobody else waits for a line: not for want of room either. */
+	if (r == -ENOSPC || r == -EDQUOT) {
+		redo_report(rp, STORE_PARKED, redo->chain->name,
+		    "no room for its log line; tried again later");
+		redo_park(redo);
+		r = 0;
+	}
+	if (r < 0)
+		r = redo_failed(rp, redo, r);
+	if (redo_unlock(rp, redo) < 0 && r == 0)
+		r = -EIO;
+	if (redo->dirfd >= 0)
+		loose_prune_parents(rp->sys, redo->dirfd, redo->chain->name, 2);
+	redo_close(rp, redo);
+	return r;
+}

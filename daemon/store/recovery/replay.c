@@ -1,0 +1,210 @@
+/*
+ * Redoing records in one repository.
+ *
+ * The happy path:
+ *	objects	records whose object was pruned are passed over, an atomic
+ *		transaction's whole
+ *	undo	what was taken back before the cut, and is there again
+ *	chains	what each file should be, by the last record of its chain
+ *	delete	deletions first: they make room for later names; one
+ *		packed-refs rewrite for all of them
+ *	write	the values, each under its ref's lock, and its log: NULs and
+ *		torn tails cut, missing lines appended
+ *	logs	of what got lines for another's sake
+ *
+ * What is not redone, and said so:
+ *	a well-formed loose file that is younger than our lock, or a value in
+ *	packed-refs that neither the chain nor our prepare ever saw: another
+ *	writer's, later
+ *	a foreign lock stands: parked, to be tried again
+ *	a directory or a file of another stands where the name must go: voided,
+ *	with all that the update wrote elsewhere
+ *	a worktree that is gone: never made again
+ */
+#include "daemon/store/recovery/replay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/store/recovery/redo.h"
+
+/* ---- objects ---- */
+
+/* All members of the update that member I is of, or of the transaction. */
+static void pass_over(struct replay_row *row, size_t i)
+{
+	const struct record_member *m = row->rec.members;
+	size_t k;
+
+	for (k = 0; k < row->rec.nr_members; k++)
+		if (row->rec.atomic || m[k].index == m[i].index)
+			row->passed[k] = true;
+}
+
+static void drop_pruned(struct replay *rp, struct replay_row *row)
+{
+	const struct record_member *m;
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++) {
+		m = &row->rec.members[i];
+		if (row->dropped[i] || m->status != REFD_OK ||
+		    m->action != RECORD_WRITE || m->target != NULL ||
+		    rp->has_object(rp->arg, rp->repo, &m->new_oid) != 0)
+			continue;
+		redo_report(rp, STORE_OBJECT_MISSING, m->name,
+		    "the object was pruned since; the newest older value "
+		    "whose object is there counts");
+		pass_over(row, i);
+	}
+}
+
+/* ---- the repository ---- */
+
+static bool is_deletion(const struct redo *redo)
+{
+	return redo->value != NULL &&
+	    redo->value->member->action == RECORD_DELETE;
+}
+
+static int replay_deletions(struct replay *rp)
+{
+	struct chain *chain, *next;
+	struct redo *redos;
+	size_t nr = 0;
+	int r;
+
+	redos = calloc(HASH_COUNT(rp->chains) + 1, sizeof(*redos));
+	if (redos == NULL)
+		return -ENOMEM;
+	HASH_ITER(hh, rp->chains, chain, next)
+		if (redo_init(&redos[nr], rp, chain) && is_deletion(&redos[nr]))
+			nr++;
+	r = redo_deletions(rp, redos, nr);
+	free(redos);
+	return r;
+}
+
+/* What follows from other updates comes last: of one whose name was taken no
+ * line may go to HEAD's log either. */
+static int replay_writes(struct replay *rp, bool with_log_links)
+{
+	struct chain *chain, *next;
+	struct redo redo;
+	int r = 0, err;
+
+	HASH_ITER(hh, rp->chains, chain, next) {
+		if (rp->stepped != NULL &&
+		    chain->has_log_links == with_log_links)
+			rp->stepped(rp->step_arg, chain->nr);
+		if (chain->has_log_links != with_log_links ||
+		    !redo_init(&redo, rp, chain) || is_deletion(&redo))
+			continue;
+		err = redo.value != NULL ? redo_one_write(rp, &redo) :
+					   redo_log_alone(rp, &redo);
+		if (err < 0)
+			r = err;
+	}
+	return r;
+}
+
+static int replay_chains(struct replay *rp)
+{
+	int r, err;
+
+	r = replay_deletions(rp);
+	err = replay_writes(rp, false);
+	r = err < 0 ? err : r;
+	err = replay_writes(rp, true);
+	return err < 0 ? err : r;
+}
+
+/* Kept aside as evidence; what it held that the journal does not know can't be
+ * told from here. Somebody may be at work on it, and about to replace it: then
+ * all waits for him. */
+static int keep_malformed(struct replay *rp)
+{
+	char kept[LOST_PATH_MAX];
+	const struct store_found found = { .finding = STORE_CORRUPT,
+		.repo = rp->repo->path,
+		.ref = "packed-refs",
+		.text = "malformed; what it held that the journal does not "
+			"know is to be looked for there",
+		.evidence = kept };
+	int r;
+
+	r = token_lock(&rp->token, rp->repo->fd, "packed-refs", 0777);
+	if (r == -EEXIST)
+		return -EBUSY;
+	if (r < 0)
+		return r;
+	r = lost_take_packed(&rp->lost, rp->sys, rp->repo, kept);
+	if (r == 0)
+		rp->report->found(rp->report->arg, &found);
+	if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0 && r == 0)
+		r = -EIO;
+	return r;
+}
+
+static int take_snapshot(struct replay *rp)
+{
+	int r;
+
+	r = redo_read_disk(rp, rp->repo->fd, "packed-refs");
+	if (r < 0)
+		return r;
+	r = packed_snapshot(rp->repo->packed, &rp->snap);
+	if (r != -EBADMSG)
+		return r;
+	r = keep_malformed(rp);
+	return r < 0 ? r : packed_snapshot(rp->repo->packed, &rp->snap);
+}
+
+int replay_repo(struct replay *rp, struct replay_row *rows)
+{
+	bool is_needed = rp->stale->nr_locks > 0;
+	struct replay_row *row;
+	int r;
+
+	for (row = rows; row != NULL; row = row->next)
+		if (row->rule == REPLAY_CUT) {
+			is_needed = true;
+			drop_pruned(rp, row);
+		}
+	if (rows == NULL || !is_needed)
+		return 0;
+	for (row = rows; row != NULL; row = row->next)
+		if (row->row.mount == JOURNAL_MOUNT_LOST)
+			rp->is_memory_lost = true;
+	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
+	if (r == 0)
+		r = redo_undo_voided(rp, rows);
+	if (r == 0)
+		r = take_snapshot(rp);
+	if (r == 0)
+		r = redo_undo_blocked(rp, rows);
+	if (r == 0)
+		r = chains_build(&rp->chains, rows);
+	if (r == 0)
+		r = replay_chains(rp);
+	/* It is what tells whose lock it is that could not be removed. */
+	if (!rp->token_stays)
+		token_done(&rp->token);
+	return r;
+}
+
+void replay_done(struct replay *rp)
+{
+	packed_snapshot_put(rp->snap);
+	chains_free(&rp->chains);
+	free(rp->voided.items);
+}
+
+void replay_row_free(struct replay_row *row)
+{
+	if (row == NULL)
+		return;
+	record_done(&row->rec);
+	free(row->dropped);
+	free(row);
+}

@@ -1,0 +1,91 @@
+/*
+ * Redoing the journal's records in one repository after a kill or a cut.
+ *
+ * After a kill (same boot, same mount) the page cache is exact: a record is
+ * unfinished only where a lock of its own window still stands, and only that
+ * is rolled forward. After a cut each file gets the last value of its chain
+ * of records, unless something shows that another wrote it later. A file to
+ * whose log a line went and nothing else (a symbolic ref on the way, HEAD)
+ * gets that line.
+ *
+ * One thread, before anybody else uses the repository, or for what was parked
+ * under its refs' locks; blocks; 0 or negative errno; nothing logs. Findings
+ * go to the report. May be repeated; killed half-way it starts over.
+ */
+#ifndef STORE_REPLAY_H
+#define STORE_REPLAY_H
+
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/recovery/lost.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/recovery/stale.h"
+#include "daemon/store/store.h"
+
+enum replay_rule {
+	REPLAY_KILL, /* only where its lock stands */
+	REPLAY_CUT   /* unless written later by another */
+};
+
+/* A journal row with its body decoded; owned by the list it is in. */
+struct replay_row {
+	struct journal_row row;
+	struct record rec;
+	uint64_t origin; /* LSN of the first row it is a copy of, or its own */
+	/* Per member: taken back by a void in the journal; passed over by
+	 * this replay; to be redone later, since a foreign lock stands. One
+	 * allocation, DROPPED's. */
+	bool *dropped, *passed, *parked;
+	bool is_aside; /* all of it was parked since, if it is not redone yet */
+	enum replay_rule rule;
+	struct replay_row *next; /* the repository's next one */
+};
+
+/* What can't be redone: a member of a row, and why. */
+struct replay_member {
+	const struct replay_row *row;
+	const struct record_member *member;
+	enum refd_status status;
+};
+
+struct replay_members {
+	struct replay_member *items;
+	size_t nr, size;
+};
+
+struct replay {
+	const struct sys *sys;
+	struct repo *repo;
+	struct stale *stale;
+	uint64_t token_id; /* for the locks it takes itself */
+	const struct store_report *report;
+	/* Is the object there? 1, 0, or negative: can't tell (taken as yes:
+	 * the barrier put it there before the record was written). */
+	int (*has_object)(void *arg, struct repo *repo,
+	    const struct refd_oid *oid);
+	void *arg;
+	/* So many members more were looked at; may be NULL. */
+	void (*stepped)(void *arg, size_t nr);
+	void *step_arg;
+
+	/* The name was taken for good: one member of each update. */
+	struct replay_members voided;
+
+	/* Its own. */
+	bool is_memory_lost; /* what is in the page cache need not be on disk */
+	struct lost lost;
+	struct token token;
+	bool token_stays; /* a lock of it could not be removed */
+	struct chain *chains;
+	struct packed_snapshot *snap;
+};
+
+/* ROWS: this repository's, in LSN order. On failure some of it may have been
+ * redone, and all of it is to be tried again. */
+int replay_repo(struct replay *rp, struct replay_row *rows);
+void replay_done(struct replay *rp);
+
+void replay_row_free(struct replay_row *row);
+
+#endif

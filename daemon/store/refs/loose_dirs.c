@@ -1,0 +1,237 @@
+/*
+ * The directories around loose refs: what is below a name, making room for a
+ * file, and pruning.
+ *
+ * Happy path: nothing is at the name, and one system call says so.
+ *
+ * Failure modes:
+ *	somebody makes or removes directories meanwhile: rmdir(2) decides; what
+ *	is gone is gone, what is no longer empty stays
+ *	deep trees: one directory is open at a time, and REFD_PATH_MAX bounds
+ *	the depth
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/refs/loose.h"
+#include "proto/limits.h"
+
+struct walk {
+	const struct sys *sys;
+	int dirfd;
+	bool refs_only;           /* pass over what can't be a ref's name */
+	bool remove;              /* directories that turn out to be empty */
+	char path[REFD_PATH_MAX]; /* of the file, when one was found */
+};
+
+/* Names of one directory's subdirectories, each with its NUL. */
+struct names {
+	char *data;
+	size_t len, size;
+};
+
+static int names_add(struct names *names, const char *name)
+{
+	size_t n = strlen(name) + 1;
+	char *grown;
+
+	if (names->size - names->len < n) {
+		grown = realloc(names->data, 2 * names->size + n);
+		if (grown == NULL)
+			return -ENOMEM;
+		names->data = grown;
+		names->size = 2 * names->size + n;
+	}
+	memcpy(names->data + names->len, name, n);
+	names->len += n;
+	return 0;
+}
+
+static bool can_be_ref(const char *name)
+{
+	size_t len = strlen(name);
+
+	return name[0] != '.' &&
+	    (len < 5 || strcmp(name + len - 5, ".lock") != 0);
+}
+
+/* Appends "/NAME" to the walk's path of LEN bytes. */
+static int enter(struct walk *w, size_t len, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (len + 1 + n >= sizeof(w->path))
+		return -ENAMETOOLONG;
+	w->path[len] = '/';
+	memcpy(w->path + len + 1, name, n + 1);
+	return 0;
+}
+
+/* 1 when the entry is a directory. A link to one is not. */
+static int is_directory(struct walk *w, size_t len,
+    const struct sys_dirent *entry)
+{
+	struct sys_stat st;
+	int r;
+
+	if (entry->type != DT_UNKNOWN)
+		return entry->type == DT_DIR;
+	r = enter(w, len, entry->name);
+	if (r == 0)
+		r = SYS(w->sys, lstatat, w->dirfd, w->path, &st);
+	w->path[len] = '\0';
+	return r < 0 ? r : S_ISDIR(st.mode);
+}
+
+/* Reads one directory: 1 when it holds a file, whose path then stands in W;
+ * else its subdirectories are in SUBDIRS. */
+static int list_directory(struct walk *w, struct names *subdirs)
+{
+	size_t len = strlen(w->path);
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	int r;
+
+	r = SYS(w->sys, dir_open, w->dirfd, w->path, &dir);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0)
+		return r;
+	while ((r = SYS(w->sys, dir_next, dir, &entry)) > 0) {
+		if (w->refs_only && !can_be_ref(entry.name))
+			continue;
+		r = is_directory(w, len, &entry);
+		if (r == -ENOENT)
+			continue;
+		if (r == 0 && (r = enter(w, len, entry.name)) == 0) {
+			r = 1;
+			break;
+		}
+		if (r > 0)
+			r = names_add(subdirs, entry.name);
+		if (r < 0)
+			break;
+	}
+	SYS(w->sys, dir_close, dir);
+	return r;
+}
+
+/* 1 when there is a file at any depth below the walk's path; the path is then
+ * the file's, else what it was. */
+static int walk_tree(struct walk *w)
+{
+	size_t len = strlen(w->path), at;
+	struct names subdirs = { 0 };
+	int r;
+
+	r = list_directory(w, &subdirs);
+	for (at = 0; r == 0 && at < subdirs.len;
+	     at += strlen(subdirs.data + at) + 1) {
+		r = enter(w, len, subdirs.data + at);
+		if (r == 0)
+			r = walk_tree(w);
+		if (r == 0)
+			w->path[len] = '\0';
+	}
+	free(subdirs.data);
+	if (r == 0 && w->remove)
+		r = SYS(w->sys, rmdirat, w->dirfd, w->path);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int walk_init(struct walk *w, const struct sys *sys, int dirfd,
+    const char *path)
+{
+	size_t len = strlen(path);
+
+	if (len >= sizeof(w->path))
+		return -ENAMETOOLONG;
+	w->sys = sys;
+	w->dirfd = dirfd;
+	w->refs_only = w->remove = false;
+	memcpy(w->path, path, len + 1);
+	return 0;
+}
+
+int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path)
+{
+	struct walk w;
+	int r;
+
+	r = walk_init(&w, sys, dirfd, path);
+	return r < 0 ? r : walk_tree(&w);
+}
+
+/* mkdir(2) and rmdir(2) may answer either for a directory in use. */
+static bool is_not_empty(int r)
+{
+	return r == -ENOTEMPTY || r == -EEXIST;
+}
+
+int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
+    char **blocker)
+{
+	struct walk w;
+	int r;
+
+	if (blocker != NULL)
+		*blocker = NULL;
+	r = SYS(sys, rmdirat, dirfd, path);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (!is_not_empty(r))
+		return r;
+	r = walk_init(&w, sys, dirfd, path);
+	if (r < 0)
+		return r;
+	w.remove = true;
+	r = walk_tree(&w);
+	if (r > 0 && blocker != NULL)
+		*blocker = strdup(w.path);
+	return r > 0 || is_not_empty(r) ? -ENOTEMPTY : r;
+}
+
+int loose_find_below(const struct sys *sys, int dirfd, const char *path,
+    char **found)
+{
+	struct walk w;
+	char *copy;
+	int r;
+
+	r = walk_init(&w, sys, dirfd, path);
+	if (r < 0)
+		return r;
+	w.refs_only = true;
+	r = walk_tree(&w);
+	if (r <= 0)
+		return r;
+	copy = strdup(w.path);
+	if (copy == NULL)
+		return -ENOMEM;
+	*found = copy;
+	return 1;
+}
+
+void loose_prune_parents(const struct sys *sys, int dirfd, const char *path,
+    unsigned keep)
+{
+	char dir[REFD_PATH_MAX];
+	size_t len = strlen(path);
+	unsigned depth = 0;
+	char *slash;
+
+	if (len >= sizeof(dir))
+		return;
+	memcpy(dir, path, len + 1);
+	for (slash = dir; (slash = strchr(slash, '/')) != NULL; slash++)
+		depth++;
+	for (; depth > keep; depth--) {
+		slash = strrchr(dir, '/');
+		*slash = '\0';
+		if (SYS(sys, rmdirat, dirfd, dir) < 0)
+			return;
+	}
+}

@@ -1,0 +1,295 @@
+/*
+ * Writing reflogs.
+ *
+ * Happy path:
+ *	prepare		open, fstat, close: it is there and can be written
+ *	append		open, fstat, one write, close
+ *
+ * Failure modes:
+ *	directories are missing, or empty ones stand in the file's place: made
+ *	and removed, up to three times against those who do the opposite
+ *	a write fails half-way: the file is cut back to what it was
+ *	the log is gone at append: -ENOENT, and the caller may prepare again
+ *	its end is torn: a line feed goes first, so that only what was torn is
+ *	lost to those who read it
+ */
+#include "daemon/store/refs/reflog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/refs/reflog_internal.h"
+
+#define TRIES 3
+
+/* ---- the file ---- */
+
+/* Never blocks on a FIFO, never follows a link. */
+static int open_existing(const struct sys *sys, int dirfd, const char *log_path,
+    int flags, uint64_t *size)
+{
+	struct sys_stat st;
+	int fd, r;
+
+	fd = SYS(sys, openat, dirfd, log_path,
+	    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0);
+	if (fd < 0)
+		return fd == -ENXIO ? -EINVAL : fd;
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && !S_ISREG(st.mode))
+		r = -EINVAL;
+	if (r < 0) {
+		SYS(sys, close, fd);
+		return r;
+	}
+	*size = st.size;
+	return fd;
+}
+
+static int create(const struct sys *sys, int dirfd, const char *log_path,
+    int flags, mode_t mode, uint64_t *size)
+{
+	int fd, r;
+
+	fd = SYS(sys, openat, dirfd, log_path,
+	    O_RDWR | O_CREAT | O_EXCL | flags, mode);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fchmod, fd, mode);
+	if (r < 0) {
+		SYS(sys, close, fd);
+		SYS(sys, unlinkat, dirfd, log_path);
+		return r;
+	}
+	*size = 0;
+	return fd;
+}
+
+/* Removes what stands in a new log's way, or makes what it lacks: 0 when it
+ * is worth trying again. */
+static int make_room(const struct sys *sys, int dirfd, const char *log_path,
+    int error, mode_t dir_mode, unsigned *made_dirs)
+{
+	int r;
+
+	if (error == -EISDIR) {
+		r = loose_clear_dirs(sys, dirfd, log_path, NULL);
+		return r == -ENOTEMPTY ? -EISDIR : r;
+	}
+	if (error == -EEXIST)
+		return 0;
+	if (error != -ENOENT)
+		return error;
+	r = sys_make_parents(sys, dirfd, log_path, dir_mode);
+	if (r > 0 && made_dirs != NULL)
+		*made_dirs += (unsigned)r;
+	return r == -ENOENT ? 0 : r;
+}
+
+int reflog_open(const struct sys *sys, int dirfd, const char *log_path,
+    int flags, bool may_create, mode_t file_mode, mode_t dir_mode,
+    uint64_t *size, unsigned *made_dirs)
+{
+	unsigned tries;
+	int fd, r;
+
+	fd = open_existing(sys, dirfd, log_path, flags, size);
+	if (!may_create)
+		return fd == -EISDIR ? -ENOENT : fd;
+	for (tries = 0; fd < 0 && tries < TRIES; tries++) {
+		if (fd == -ENOENT)
+			fd = create(sys, dirfd, log_path, flags, file_mode,
+			    size);
+		if (fd >= 0)
+			break;
+		r = make_room(sys, dirfd, log_path, fd, dir_mode, made_dirs);
+		if (r < 0)
+			return r;
+		fd = open_existing(sys, dirfd, log_path, flags, size);
+	}
+	return fd;
+}
+
+int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
+    bool may_create, mode_t file_mode, mode_t dir_mode, bool *will_log,
+    bool *made, unsigned *made_dirs)
+{
+	uint64_t size;
+	int fd;
+
+	*will_log = *made = false;
+	*made_dirs = 0;
+	fd = open_existing(sys, dirfd, log_path, O_APPEND, &size);
+	if (fd < 0 && may_create) {
+		fd = reflog_open(sys, dirfd, log_path, O_APPEND, true,
+		    file_mode, dir_mode, &size, made_dirs);
+		*made = fd >= 0;
+	} else if (fd == -ENOENT || fd == -EISDIR) {
+		return 0;
+	}
+	if (fd < 0)
+		return fd;
+	SYS(sys, close, fd);
+	*will_log = true;
+	return 0;
+}
+
+int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(sys, lstatat, dirfd, log_path, &st);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return st.size == 0 ? reflog_delete(sys, dirfd, log_path) : 0;
+}
+
+/* 1 when the SIZE bytes of FD end in half a line: a writer that never synced
+ * its own had his machine cut off. */
+static int ends_torn(const struct sys *sys, int fd, uint64_t size)
+{
+	char last = '\n';
+	ssize_t n = 0;
+
+	if (size > 0)
+		n = SYS(sys, pread, fd, &last, 1, (off_t)(size - 1));
+	return n < 0 ? (int)n : last != '\n';
+}
+
+int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len)
+{
+	uint64_t size;
+	int fd, r;
+
+	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
+	    NULL);
+	if (fd < 0)
+		return fd;
+	r = ends_torn(sys, fd, size);
+	if (r > 0)
+		r = SYS(sys, write_all, fd, "\n", 1);
+	if (r == 0)
+		r = SYS(sys, write_all, fd, line, len);
+	if (r == 0)
+		return fd;
+	SYS(sys, ftruncate, fd, (off_t)size);
+	SYS(sys, close, fd);
+	return r;
+}
+
+int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len)
+{
+	int fd = reflog_append_open(sys, dirfd, log_path, line, len);
+
+	return fd < 0 ? fd : SYS(sys, close, fd);
+}
+
+/* 1 when the SIZE bytes of FD end with LINE as a whole line. */
+static int ends_with(const struct sys *sys, int fd, uint64_t size,
+    const char *line, size_t len)
+{
+	size_t want = len + (size > len), have = 0;
+	char *tail;
+	ssize_t n;
+	int r = 0;
+
+	if (size < len)
+		return 0;
+	tail = malloc(want + 1);
+	if (tail == NULL)
+		return -ENOMEM;
+	while (have < want && r == 0) {
+		n = SYS(sys, pread, fd, tail + have, want - have,
+		    (off_t)(size - want + have));
+		if (n <= 0)
+			r = n < 0 ? (int)n : -EIO;
+		else
+			have += (size_t)n;
+	}
+	if (r == 0)
+		r = (want == len || tail[0] == '\n') &&
+		    memcmp(tail + want - len, line, len) == 0;
+	free(tail);
+	return r;
+}
+
+int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len)
+{
+	uint64_t size;
+	int fd, r;
+
+	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
+	    NULL);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = ends_with(sys, fd, size, line, len);
+	if (r > 0)
+		r = SYS(sys, ftruncate, fd, (off_t)(size - len));
+	SYS(sys, close, fd);
+	return r;
+}
+
+int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
+    const char *line, size_t len, bool create, mode_t file_mode,
+    mode_t dir_mode, bool *added)
+{
+	size_t lines, cut;
+	uint64_t size;
+	int fd, r;
+
+	*added = false;
+	r = reflog_repair(sys, dirfd, log_path, NULL, 0, create, file_mode,
+	    dir_mode, &lines, &cut);
+	if (r < 0)
+		return r;
+	fd = reflog_open(sys, dirfd, log_path, O_APPEND, create, file_mode,
+	    dir_mode, &size, NULL);
+	if (fd < 0)
+		return fd;
+	r = ends_with(sys, fd, size, line, len);
+	if (r == 0) {
+		r = SYS(sys, write_all, fd, line, len);
+		*added = r == 0;
+	}
+	SYS(sys, close, fd);
+	return r < 0 ? r : 0;
+}
+
+/* Components of a log's path that stay: up to logs/refs/<x>. Elsewhere (HEAD's
+ * log) all do. */
+static unsigned components_kept(const char *log_path)
+{
+	const char *p = log_path;
+	unsigned before = 0;
+
+	while (strncmp(p, "logs/refs/", 10) != 0) {
+		p = strchr(p, '/');
+		if (p == NULL)
+			return UINT32_MAX;
+		p++;
+		before++;
+	}
+	return before + 3;
+}
+
+int reflog_delete(const struct sys *sys, int dirfd, const char *log_path)
+{
+	int r;
+
+	r = SYS(sys, unlinkat, dirfd, log_path);
+	if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR)
+		return 0;
+	if (r == 0)
+		loose_prune_parents(sys, dirfd, log_path,
+		    components_kept(log_path));
+	return r;
+}

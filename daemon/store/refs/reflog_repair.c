@@ -1,0 +1,234 @@
+/*
+ * Making a reflog whole after a power cut.
+ *
+ * Happy path: the log holds every line; it is read and not touched.
+ *
+ * Failure modes:
+ *	its end is NULs (ext4 kept the size and not the data), or a torn line:
+ *	cut off
+ *	somebody appended behind the NULs: his line is kept
+ *	lines are missing: appended in their order
+ *	a write fails: some of the missing lines are there, the last of them
+ *	perhaps torn; a second repair goes on from that
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/refs/reflog_internal.h"
+#include "proto/oid.h"
+
+/* ---- cutting ---- */
+
+/* Begins like a line: two ids with a blank after each. */
+static bool is_log_line(const char *line, size_t len)
+{
+	const size_t field = REFD_OID_HEX + 1;
+	struct refd_oid oid;
+
+	return len > 2 * field && refd_oid_parse(line, &oid) == 0 &&
+	    line[field - 1] == ' ' && refd_oid_parse(line + field, &oid) == 0 &&
+	    line[2 * field - 1] == ' ';
+}
+
+/* What is sound of one line, with its LF: all of it; what stands behind its
+ * last NUL, if that is a line; or nothing. */
+static const char *sound_part(const char *line, const char *end)
+{
+	const char *nul = memrchr(line, '\0', (size_t)(end - line));
+
+	if (nul == NULL)
+		return line;
+	return is_log_line(nul + 1, (size_t)(end - nul - 1)) ? nul + 1 : end;
+}
+
+/* Takes what is torn out of BUF; returns what is left of LEN. *SAME bytes at
+ * its front were not touched. */
+static size_t clean(char *buf, size_t len, size_t *same)
+{
+	char *line = buf, *to = buf, *end;
+	const char *from;
+	size_t n;
+
+	*same = 0;
+	while ((end = memchr(line, '\n', len - (size_t)(line - buf))) != NULL) {
+		end++;
+		from = sound_part(line, end);
+		n = (size_t)(end - from);
+		if (from == to)
+			*same += n;
+		memmove(to, from, n);
+		to += n;
+		line = end;
+	}
+	return (size_t)(to - buf);
+}
+
+/* ---- counting ---- */
+
+struct wanted {
+	const char *line;
+	size_t len;
+	size_t have; /* times in the log; of several alike in the first one */
+};
+
+static int compare_bytes(const char *a, size_t a_len, const char *b,
+    size_t b_len)
+{
+	int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return order != 0 ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+static int compare_wanted(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return compare_bytes(x->line, x->len, y->line, y->len);
+}
+
+/* The first of the NR sorted ones that is LINE, or NULL. */
+static struct wanted *find(struct wanted *wanted, size_t nr, const char *line,
+    size_t len)
+{
+	size_t low = 0, high = nr, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (compare_bytes(wanted[mid].line, wanted[mid].len, line,
+			len) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == nr ||
+	    compare_bytes(wanted[low].line, wanted[low].len, line, len) != 0)
+		return NULL;
+	return &wanted[low];
+}
+
+/* Appends those of LINES that LOG, *LEN bytes of whole lines, lacks, in
+ * order. Returns how many. LOG has room for all, WANTED for NR. */
+static size_t append_missing(char *log, size_t *len, const char *const *lines,
+    size_t nr, struct wanted *wanted)
+{
+	const char *p, *eol, *end = log + *len;
+	size_t i, missing = 0;
+	struct wanted *w;
+
+	for (i = 0; i < nr; i++)
+		wanted[i] = (struct wanted){ lines[i], strlen(lines[i]), 0 };
+	qsort(wanted, nr, sizeof(*wanted), compare_wanted);
+	for (p = log; p < end; p = eol + 1) {
+		eol = memchr(p, '\n', (size_t)(end - p));
+		w = find(wanted, nr, p, (size_t)(eol + 1 - p));
+		if (w != NULL)
+			w->have++;
+	}
+	for (i = 0; i < nr; i++) {
+		w = find(wanted, nr, lines[i], strlen(lines[i]));
+		if (w->have > 0) {
+			w->have--;
+		} else {
+			memcpy(log + *len, w->line, w->len);
+			*len += w->len;
+			missing++;
+		}
+	}
+	return missing;
+}
+
+/* ---- the file ---- */
+
+/* Writes the bytes of BUF from FROM on, then makes LEN the size of the file,
+ * which is SIZE: at no moment is a line that was sound only in memory. */
+static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
+    size_t len, size_t size)
+{
+	ssize_t n;
+
+	while (from < len) {
+		n = SYS(sys, pwrite, fd, buf + from, len - from, (off_t)from);
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		from += (size_t)n;
+	}
+	return len < size ? SYS(sys, ftruncate, fd, (off_t)len) : 0;
+}
+
+static int repair(const struct sys *sys, int fd, const char *const *lines,
+    size_t nr, size_t *added, size_t *cut_bytes)
+{
+	size_t i, len, sound, whole, same, room = 1, missing;
+	struct wanted *wanted;
+	char *log, *grown;
+	int r;
+
+	r = sys_read_fd(sys, fd, SYS_WHOLE_MAX, &log, &len);
+	if (r < 0)
+		return r;
+	sound = clean(log, len, &same);
+	for (i = 0; i < nr; i++)
+		room += strlen(lines[i]);
+	wanted = calloc(nr + 1, sizeof(*wanted));
+	grown = realloc(log, sound + room);
+	if (grown != NULL)
+		log = grown;
+	if (wanted == NULL || grown == NULL) {
+		r = -ENOMEM;
+	} else {
+		whole = sound;
+		missing = append_missing(log, &whole, lines, nr, wanted);
+		if (missing > 0 || sound < len)
+			r = put_back(sys, fd, log, same, whole, len);
+		if (r == 0) {
+			*added = missing;
+			*cut_bytes = len - sound;
+		}
+	}
+	free(wanted);
+	free(log);
+	return r;
+}
+
+int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
+    const char *const *lines, size_t nr, bool create, mode_t file_mode,
+    mode_t dir_mode, size_t *added, size_t *cut_bytes)
+{
+	uint64_t size;
+	int fd, r, closed;
+
+	fd = reflog_open(sys, dirfd, log_path, 0, create, file_mode, dir_mode,
+	    &size, NULL);
+	if (fd == -ENOENT && !create) {
+		*added = *cut_bytes = 0;
+		return 0;
+	}
+	if (fd < 0)
+		return fd;
+	r = repair(sys, fd, lines, nr, added, cut_bytes);
+	closed = SYS(sys, close, fd);
+	return r < 0 ? r : closed;
+}
+
+int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
+    struct refd_oid *old_oid, struct refd_oid *new_oid)
+{
+	const char *line;
+	size_t len, same;
+	char *log;
+	int r;
+
+	r = sys_read_file(sys, dirfd, log_path, SYS_WHOLE_MAX, &log, &len);
+	if (r < 0)
+		return r;
+	len = clean(log, len, &same);
+	line = len > 0 ? memrchr(log, '\n', len - 1) : NULL;
+	line = line != NULL ? line + 1 : log;
+	r = is_log_line(line, len - (size_t)(line - log)) &&
+	    refd_oid_parse(line, old_oid) == 0 &&
+	    refd_oid_parse(line + REFD_OID_HEX + 1, new_oid) == 0;
+	free(log);
+	return r;
+}

@@ -1,0 +1,391 @@
+/*
+ * The happy path: a line for each life that was synced, with a mark while it
+ * is, written over in its place.
+ *
+ * What fails: writing a mark; then the sync may not begin. Writing that one
+ * has ended well, or failed: then the mark still stands, and says more than it
+ * need. Memory, for what was proven: then it is proven again. The disk of the
+ * file itself, within one boot: what it can't be read for is forgotten.
+ */
+#include "daemon/store/repos/doubts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/sys_as.h"
+
+#define NAME     "syncs"
+#define NAME_NEW "syncs.new"
+/* Which boot's. */
+#define HEAD "refd syncs 1 %s"
+/* Syncing, records to redo, objects in doubt; life; since when. */
+#define LINE "%c%c%c %020" PRIu64 " %020" PRId64
+/* Of either: none lies in two pages, so that a kill leaves it old or new. */
+#define LINE_LEN 64
+#define FILE_MAX (16 * 1024 * 1024)
+
+/* A directory with objects. */
+struct proven {
+	uint64_t dev, ino;
+	struct proven *next;
+};
+
+struct life {
+	uint64_t id;
+	unsigned nr_syncing;
+	bool has_rows, has_objects;
+	/* Of the syncs under way; where objects are in doubt, of the first
+	 * that failed. */
+	int64_t since_ns;
+	unsigned nth; /* failure */
+	struct proven *proven;
+};
+
+struct doubts {
+	const struct sys *sys;
+	int fd;
+	atomic_bool any;
+	/* Under MUTEX. */
+	pthread_mutex_t mutex;
+	struct life *lives; /* in the order of their lines */
+	size_t nr;
+};
+
+/* ---- the file ---- */
+
+static void pad(char line[LINE_LEN])
+{
+	size_t len = strlen(line);
+
+	memset(line + len, ' ', LINE_LEN - len - 1);
+	line[LINE_LEN - 1] = '\n';
+}
+
+static int write_life(struct doubts *d, const struct life *l)
+{
+	off_t at = (l - d->lives + 1) * LINE_LEN;
+	char line[LINE_LEN];
+	ssize_t n;
+
+	snprintf(line, sizeof(line), LINE, l->nr_syncing > 0 ? 's' : '-',
+	    l->has_rows ? 'r' : '-', l->has_objects ? 'o' : '-', l->id,
+	    l->since_ns);
+	pad(line);
+	n = SYS(d->sys, pwrite, d->fd, line, LINE_LEN, at);
+	if (n < 0)
+		return (int)n;
+	return n == LINE_LEN ? 0 : -ENOSPC;
+}
+
+static struct life *find(struct doubts *d, uint64_t id)
+{
+	size_t i;
+
+	for (i = 0; i < d->nr; i++)
+		if (d->lives[i].id == id)
+			return &d->lives[i];
+	return NULL;
+}
+
+static struct life *add(struct doubts *d, uint64_t id)
+{
+	struct life *grown, *l = find(d, id);
+
+	if (l != NULL)
+		return l;
+	grown = realloc(d->lives, (d->nr + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return NULL;
+	d->lives = grown;
+	l = &grown[d->nr++];
+	memset(l, 0, sizeof(*l));
+	l->id = id;
+	return l;
+}
+
+/* Whoever wrote it did not come to its end: only whole lines count. A cut of
+ * the state directory's own file system may have left anything in their place,
+ * and is no reason not to start. */
+static int read_lives(struct doubts *d, const char *buf, size_t len)
+{
+	char flags[3];
+	struct life *l;
+	int64_t since;
+	uint64_t id;
+
+	for (; len >= LINE_LEN; buf += LINE_LEN, len -= LINE_LEN) {
+		if (sscanf(buf, "%c%c%c %" SCNu64 " %" SCNd64, &flags[0],
+			&flags[1], &flags[2], &id, &since) != 5 ||
+		    memcmp(flags, "---", 3) == 0)
+			continue;
+		l = add(d, id);
+		if (l == NULL)
+			return -ENOMEM;
+		l->since_ns = since;
+		l->has_rows = flags[0] == 's' || flags[1] == 'r';
+		l->has_objects = l->has_rows || flags[2] == 'o';
+		atomic_store(&d->any, true);
+	}
+	return 0;
+}
+
+static int read_file(struct doubts *d, int state_fd, const char *head)
+{
+	char *buf;
+	size_t len;
+	int r;
+
+	r = sys_read_file(d->sys, state_fd, NAME, FILE_MAX, &buf, &len);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	/* Another boot's. */
+	if (len >= LINE_LEN && memcmp(buf, head, LINE_LEN) == 0)
+		r = read_lives(d, buf + LINE_LEN, len - LINE_LEN);
+	free(buf);
+	return r;
+}
+
+/* Without those that nothing is known against. */
+static int make_file(struct doubts *d, int state_fd, const char *head)
+{
+	size_t i;
+	int r;
+
+	r = SYS(d->sys, unlinkat, state_fd, NAME_NEW);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	d->fd = sys_make_theirs(d->sys, state_fd, NAME_NEW, O_EXCL);
+	if (d->fd < 0)
+		return d->fd;
+	r = SYS(d->sys, write_all, d->fd, head, LINE_LEN);
+	for (i = 0; i < d->nr && r == 0; i++)
+		r = write_life(d, &d->lives[i]);
+	if (r == 0)
+		r = SYS(d->sys, renameat, state_fd, NAME_NEW, state_fd, NAME);
+	return r;
+}
+
+int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
+    struct doubts **out)
+{
+	struct doubts *d = calloc(1, sizeof(*d));
+	char head[LINE_LEN];
+	int r;
+
+	if (d == NULL)
+		return -ENOMEM;
+	d->sys = sys;
+	d->fd = -1;
+	pthread_mutex_init(&d->mutex, NULL);
+	snprintf(head, sizeof(head), HEAD, boot_id);
+	pad(head);
+	r = read_file(d, state_fd, head);
+	if (r == 0)
+		r = make_file(d, state_fd, head);
+	if (r < 0)
+		doubts_free(d);
+	else
+		*out = d;
+	return r;
+}
+
+static void forget_proven(struct life *l)
+{
+	struct proven *p;
+
+	while ((p = l->proven) != NULL) {
+		l->proven = p->next;
+		free(p);
+	}
+}
+
+void doubts_free(struct doubts *d)
+{
+	size_t i;
+
+	if (d == NULL)
+		return;
+	for (i = 0; i < d->nr; i++)
+		forget_proven(&d->lives[i]);
+	free(d->lives);
+	if (d->fd >= 0)
+		SYS(d->sys, close, d->fd);
+	pthread_mutex_destroy(&d->mutex);
+	free(d);
+}
+
+/* ---- a sync ---- */
+
+/* All that is known of it holds: the latest says most. But of what failed
+ * before, no later sync says anything. True: the line is another one. */
+static bool note_begin(struct life *l, int64_t since_ns)
+{
+	bool is_first = l->nr_syncing++ == 0;
+
+	if (l->has_objects || (!is_first && since_ns <= l->since_ns))
+		return is_first;
+	l->since_ns = since_ns;
+	return true;
+}
+
+int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns)
+{
+	struct life *l;
+	int r = 0;
+
+	if (d == NULL)
+		return 0;
+	pthread_mutex_lock(&d->mutex);
+	l = add(d, life);
+	if (l != NULL && note_begin(l, since_ns)) {
+		r = write_life(d, l);
+		if (r < 0)
+			l->nr_syncing--;
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return l == NULL ? -ENOMEM : r;
+}
+
+void doubts_failed(struct doubts *d, uint64_t life)
+{
+	struct life *l;
+
+	if (d == NULL)
+		return;
+	pthread_mutex_lock(&d->mutex);
+	l = find(d, life);
+	if (l != NULL) {
+		l->has_rows = l->has_objects = true;
+		l->nth++;
+		forget_proven(l);
+		atomic_store(&d->any, true);
+		write_life(d, l);
+	}
+	pthread_mutex_unlock(&d->mutex);
+}
+
+void doubts_end(struct doubts *d, uint64_t life)
+{
+	struct life *l;
+
+	if (d == NULL)
+		return;
+	pthread_mutex_lock(&d->mutex);
+	l = find(d, life);
+	if (l != NULL && --l->nr_syncing == 0)
+		write_life(d, l);
+	pthread_mutex_unlock(&d->mutex);
+}
+
+/* ---- records ---- */
+
+bool doubts_has_rows(struct doubts *d, uint64_t life)
+{
+	const struct life *l;
+	bool has;
+
+	if (!doubts_any(d))
+		return false;
+	pthread_mutex_lock(&d->mutex);
+	l = find(d, life);
+	has = l != NULL && l->has_rows;
+	pthread_mutex_unlock(&d->mutex);
+	return has;
+}
+
+void doubts_parked(struct doubts *d, uint64_t life)
+{
+	struct life *l;
+
+	if (!doubts_any(d))
+		return;
+	pthread_mutex_lock(&d->mutex);
+	l = find(d, life);
+	if (l != NULL && l->has_rows) {
+		l->has_rows = false;
+		write_life(d, l);
+	}
+	pthread_mutex_unlock(&d->mutex);
+}
+
+void doubts_recovered(struct doubts *d)
+{
+	size_t i;
+
+	if (d == NULL)
+		return;
+	for (i = 0; i < d->nr; i++)
+		doubts_parked(d, d->lives[i].id);
+}
+
+/* ---- objects ---- */
+
+bool doubts_any(const struct doubts *d)
+{
+	return d != NULL && atomic_load(&d->any);
+}
+
+size_t doubts_count(struct doubts *d)
+{
+	size_t i, nr = 0;
+
+	if (!doubts_any(d))
+		return 0;
+	pthread_mutex_lock(&d->mutex);
+	for (i = 0; i < d->nr; i++)
+		nr += d->lives[i].has_objects;
+	pthread_mutex_unlock(&d->mutex);
+	return nr;
+}
+
+static bool is_proven(const struct life *l, uint64_t dev, uint64_t ino)
+{
+	const struct proven *p;
+
+	for (p = l->proven; p != NULL; p = p->next)
+		if (p->dev == dev && p->ino == ino)
+			return true;
+	return false;
+}
+
+int64_t doubts_since(struct doubts *d, uint64_t life, uint64_t dev,
+    uint64_t ino, unsigned *nth)
+{
+	int64_t since_ns = DOUBTS_NONE;
+	const struct life *l;
+
+	if (!doubts_any(d))
+		return DOUBTS_NONE;
+	pthread_mutex_lock(&d->mutex);
+	l = find(d, life);
+	if (l != NULL && l->has_objects && !is_proven(l, dev, ino)) {
+		since_ns = l->since_ns;
+		*nth = l->nth;
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return since_ns;
+}
+
+void doubts_prove(struct doubts *d, uint64_t life, uint64_t dev, uint64_t ino,
+    unsigned nth)
+{
+	struct proven *p = malloc(sizeof(*p));
+	struct life *l;
+
+	pthread_mutex_lock(&d->mutex);
+	l = find(d, life);
+	if (p != NULL && l != NULL && l->nth == nth &&
+	    !is_proven(l, dev, ino)) {
+		*p = (struct proven){ dev, ino, l->proven };
+		l->proven = p;
+		p = NULL;
+	}
+	pthread_mutex_unlock(&d->mutex);
+	free(p);
+}

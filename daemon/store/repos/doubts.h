@@ -1,0 +1,60 @@
+/*
+ * Which file systems failed to sync since they are in memory. A kernel tells
+ * of that once, so who was told must not forget it, not even by being killed.
+ *
+ *	begin -> (failed) -> end	around each syncfs
+ *	parked				its records will be redone
+ *	proven				objects there were read from the disk
+ *
+ * A file system is known by its life (sys->mount_id). When that is over,
+ * memory is what the disk was, and its doubts are over too.
+ *
+ * Kept in a file of the state directory, which is written and never synced:
+ * what ends a process leaves the page cache, and what ends the page cache ends
+ * every doubt. A sync is marked before it begins, so that there is no moment at
+ * which a kill could hide what it answered.
+ *
+ * Locks itself; any thread. D may be NULL: then nothing is in doubt, or kept.
+ */
+#ifndef STORE_DOUBTS_H
+#define STORE_DOUBTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/sys.h"
+
+struct doubts;
+
+#define DOUBTS_NONE INT64_MAX
+
+/* Those of this boot, and of a process before this one: a sync that was under
+ * way when that ended counts as failed. Negative errno. */
+int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
+    struct doubts **d);
+void doubts_free(struct doubts *d);
+
+/* All that changed before SINCE was durable when this sync began (0: nobody
+ * knows of anything). Negative errno: it may not begin. */
+int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns);
+void doubts_failed(struct doubts *d, uint64_t life);
+void doubts_end(struct doubts *d, uint64_t life);
+
+/* Must records of LIFE be redone from the disk, that are not parked? */
+bool doubts_has_rows(struct doubts *d, uint64_t life);
+void doubts_parked(struct doubts *d, uint64_t life);
+/* By a start, of all. */
+void doubts_recovered(struct doubts *d);
+
+/* Any at all? No lock, for who asks often. How many file systems. */
+bool doubts_any(const struct doubts *d);
+size_t doubts_count(struct doubts *d);
+/* What changed on LIFE at SINCE or later, in the directory DEV and INO, may be
+ * in memory alone. DOUBTS_NONE: it was proven, or LIFE never failed. *NTH
+ * goes to doubts_prove(), which does nothing where LIFE has failed since. */
+int64_t doubts_since(struct doubts *d, uint64_t life, uint64_t dev,
+    uint64_t ino, unsigned *nth);
+void doubts_prove(struct doubts *d, uint64_t life, uint64_t dev, uint64_t ino,
+    unsigned nth);
+
+#endif

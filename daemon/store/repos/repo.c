@@ -1,0 +1,347 @@
+/*
+ * Opening a repository.
+ *
+ * The happy path:
+ *	find	git-dir -> common dir -> its real path (repo_find.c)
+ *	trust	a repository git would open, of a kind refd writes, whose
+ *		refs/ the daemon's own user may write
+ *	claim	its lock, its id, its line in the journal (repo_claim.c)
+ *
+ * What fails refuses the transaction that asked, with the reason in words,
+ * and leaves nothing open; the next one tries again.
+ */
+#include "daemon/store/repos/repo_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/fs_type.h"
+
+/* Of what libgit2 reads whole. */
+#define FILE_MAX_BYTES (16 * 1024 * 1024)
+
+char *repo_why(const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
+/* ---- trust ---- */
+
+/* Whom root acts as is said by refs/ alone: not by what a link leads to, nor by
+ * a directory that was moved to where another may exchange it. */
+static bool may_be_acted_for(const struct repos *repos, const struct repo *repo,
+    const struct sys_stat *refs)
+{
+	struct sys_stat around;
+
+	if (!sys_as_possible())
+		return true;
+	return SYS(repos->sys, fstat, repo->fd, &around) == 0 &&
+	    S_ISDIR(refs->mode) && (around.uid == refs->uid || around.uid == 0);
+}
+
+/* A repository belongs to whom its refs belong, or, where they are lost, the
+ * directory around them. Root acts as that one. -ELOOP: it can't be told. */
+static int learn_owner(const struct repos *repos, struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+	struct sys_stat st;
+	int found, r;
+
+	found = r = sys_as_possible() ?
+	    SYS(sys, lstatat, repo->fd, "refs", &st) :
+	    SYS(sys, statat, repo->fd, "refs", &st);
+	if (r < 0)
+		r = SYS(sys, fstat, repo->fd, &st);
+	if (r < 0)
+		return r;
+	if (found == 0 && !may_be_acted_for(repos, repo, &st))
+		return -ELOOP;
+	repo->owner = st.uid;
+	repo->group = st.gid;
+	repo->mode = st.mode;
+	if (st.uid != 0)
+		repo->as = sys_who_of(st.uid, st.gid);
+	return found;
+}
+
+/*
+ * Files that the daemon makes belong to who makes them, so it must be one who
+ * may write there in his own right; root itself would leave files behind that
+ * the repository's owner can't replace.
+ */
+static enum refd_status check_owner(struct repo *repo, int refs, char **why)
+{
+	uint32_t gids[256], euid = (uint32_t)geteuid();
+	int n;
+
+	if (refs < 0) {
+		*why = repo_why("'%s' has no refs directory: %s", repo->path,
+		    strerror(-refs));
+		return REFD_NOREPO;
+	}
+	if (sys_as_possible())
+		euid = repo->owner;
+	n = getgroups(255, gids);
+	n = n < 0 ? 0 : n;
+	gids[n++] = (uint32_t)getegid();
+	if (repo_may_write(repo, euid, gids, (size_t)n))
+		return REFD_OK;
+	*why = repo_why("refs of '%s' belong to uid %u and the daemon runs as "
+			"uid %u: run a daemon as that user",
+	    repo->path, repo->owner, euid);
+	return REFD_DENIED;
+}
+
+/* A server elsewhere may lose what was renamed and never be recovered here, and
+ * another machine's daemon may not see our locks. */
+static enum refd_status check_fs(const struct repos *repos,
+    const struct repo *repo, char **why)
+{
+	const char *network;
+	uint64_t type;
+
+	if (SYS(repos->sys, fs_type, repo->fd, &type) < 0 ||
+	    (network = fs_type_network(type)) == NULL)
+		return REFD_OK;
+	*why = repo_why("'%s' is on a network file system (%s), where refd "
+			"can promise nothing",
+	    repo->path, network);
+	return REFD_UNSUPPORTED;
+}
+
+/* What libgit2 reads as it opens one. */
+int repo_check_files(const struct sys *sys, const struct repo *repo, char **why)
+{
+	static const char *const names[] = { "HEAD", "config",
+		"config.worktree", "commondir", "objects/info/alternates" };
+	struct sys_stat st;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (SYS(sys, statat, repo->fd, names[i], &st) < 0 ||
+		    (S_ISREG(st.mode) && st.size <= FILE_MAX_BYTES))
+			continue;
+		*why = repo_why("'%s/%s' is %s", repo->path, names[i],
+		    S_ISREG(st.mode) ? "too large" : "not a file");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static enum refd_status configure_by_git(const struct repos *repos,
+    struct repo *repo, char **why)
+{
+	const struct gitrepo_config *cfg;
+	enum gitrepo_problem problem;
+
+	if (repo_check_files(repos->sys, repo, why) < 0)
+		return REFD_NOREPO;
+	problem = gitrepo_open(repo->path, &repo->git, why);
+	switch (problem) {
+	case GITREPO_OK:
+		break;
+	case GITREPO_NOT_A_REPOSITORY:
+		return REFD_NOREPO;
+	case GITREPO_UNSUPPORTED:
+		return REFD_UNSUPPORTED;
+	case GITREPO_FAILED:
+		return REFD_IO;
+	}
+	cfg = gitrepo_config(repo->git);
+	repo->bare = cfg->bare;
+	repo->shared_perm = cfg->shared_perm;
+	repo->log_unset = cfg->log_all_ref_updates == NULL;
+	if (reflog_policy_parse(cfg->log_all_ref_updates, cfg->bare,
+		&repo->log_policy) < 0) {
+		*why = repo_why("core.logAllRefUpdates of '%s' is neither a "
+				"boolean nor \"always\"",
+		    repo->path);
+		return REFD_NOREPO;
+	}
+	return REFD_OK;
+}
+
+/* ---- opening ---- */
+
+static struct repo *repo_new(const struct repos *repos,
+    struct repo_place *place)
+{
+	struct repo *repo;
+
+	repo = calloc(1, sizeof(*repo));
+	if (repo == NULL)
+		return NULL;
+	repo->fd = repo->refd_fd = repo->stage_fd = -1;
+	repo->path = strdup(place->path);
+	repo->packed = packed_new(repos->sys, place->fd);
+	if (repo->path == NULL || repo->packed == NULL) {
+		packed_free(repo->packed);
+		free(repo->path);
+		free(repo);
+		return NULL;
+	}
+	repo->fd = place->fd;
+	repo->dev = place->st.dev;
+	repo->ino = place->st.ino;
+	place->fd = -1;
+	return repo;
+}
+
+enum refd_status repo_open(struct repos *repos, struct repo_place *place,
+    struct repo_lock *lock, struct repo **out, char **why)
+{
+	enum refd_status status;
+	struct sys_who was;
+	struct repo *repo;
+	int refs;
+
+	repo = repo_new(repos, place);
+	if (repo == NULL) {
+		*why = NULL;
+		return REFD_BUSY;
+	}
+	status = check_fs(repos, repo, why);
+	if (status != REFD_OK) {
+		repo_close(repos, repo);
+		return status;
+	}
+	refs = learn_owner(repos, repo);
+	if (refs == -ELOOP) {
+		*why = repo_why("'%s/refs' is a link, or belongs to another "
+				"than the directory around it: root can't tell "
+				"whose repository it is",
+		    repo->path);
+		repo_close(repos, repo);
+		return REFD_DENIED;
+	}
+	was = sys_as(repo->as);
+	/* Before it is read: a later change is then noticed. */
+	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
+		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
+	status = repos->configure != NULL ? repos->configure(repos, repo, why) :
+					    configure_by_git(repos, repo, why);
+	if (status == REFD_OK)
+		status = check_owner(repo, refs, why);
+	if (status == REFD_OK)
+		status = repo_claim(repos, repo, lock, why);
+	sys_as(was);
+	if (status != REFD_OK) {
+		repo_close(repos, repo);
+		return status;
+	}
+	*out = repo;
+	return REFD_OK;
+}
+
+int repo_open_known(struct repos *repos, const struct journal_repo *known,
+    struct repo **out)
+{
+	struct repo_place place;
+	struct sys_who was;
+	struct repo *repo;
+	int r;
+
+	/* A disk that fails is no repository that is gone. */
+	r = SYS(repos->sys, openat, AT_FDCWD, known->path,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (r < 0)
+		return r == -ENOTDIR ? -ENOENT : r;
+	SYS(repos->sys, close, r);
+	r = repo_find_known(repos, known->path, &place);
+	if (r < 0)
+		return r;
+	repo = repo_new(repos, &place);
+	if (repo == NULL) {
+		SYS(repos->sys, close, place.fd);
+		return -ENOMEM;
+	}
+	r = learn_owner(repos, repo);
+	if (r != -ELOOP) {
+		was = sys_as(repo->as);
+		r = repo_claim_known(repos, repo, known);
+		sys_as(was);
+	}
+	if (r == 0) {
+		*out = repo;
+		return 0;
+	}
+	repo_close(repos, repo);
+	return r;
+}
+
+int repo_open_claimed(struct repos *repos, struct repo_place *place,
+    struct repo **out)
+{
+	struct repo *repo = repo_new(repos, place);
+	struct sys_who was;
+	int r;
+
+	if (repo == NULL) {
+		SYS(repos->sys, close, place->fd);
+		return -ENOMEM;
+	}
+	r = learn_owner(repos, repo);
+	if (r != -ELOOP) {
+		was = sys_as(repo->as);
+		r = repo_claim_any(repos, repo);
+		sys_as(was);
+	}
+	if (r == 0)
+		*out = repo;
+	else
+		repo_close(repos, repo);
+	return r;
+}
+
+void repo_close(struct repos *repos, struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+
+	if (repo == NULL)
+		return;
+	packed_free(repo->packed);
+	gitrepo_free(repo->git);
+	if (repo->lock != NULL && --repo->lock->refs == 0) {
+		SYS(sys, close, repo->lock->fd);
+		free(repo->lock);
+	}
+	if (repo->stage_fd >= 0)
+		SYS(sys, close, repo->stage_fd);
+	if (repo->refd_fd >= 0)
+		SYS(sys, close, repo->refd_fd);
+	if (repo->fd >= 0)
+		SYS(sys, close, repo->fd);
+	free(repo->path);
+	free(repo);
+}
+
+/* One component after the other. What is a link is no worktree: it could lead
+ * to another repository. */
+int repo_open_worktree(const struct sys *sys, const struct repo *repo,
+    const char *id)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+	int all, fd;
+
+	if (id[0] == '\0')
+		return repo->fd;
+	all = SYS(sys, openat, repo->fd, "worktrees", flags, 0);
+	fd = all < 0 ? all : SYS(sys, openat, all, id, flags, 0);
+	if (all >= 0)
+		SYS(sys, close, all);
+	return fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
+}

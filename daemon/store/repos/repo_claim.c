@@ -1,0 +1,337 @@
+/*
+ * A repository made the daemon's own.
+ *
+ * The happy path:
+ *	lock	<common-dir>/refd/lock: one daemon per repository
+ *	name	<common-dir>/refd/id, made at the first opening
+ *	note	in the journal: recovery then knows where to look
+ * Neither is synced: who writes there first waits at the barrier for both,
+ * with all others that do (barrier.c).
+ *
+ * What fails refuses the transaction that asked, with the reason in words:
+ *	another daemon has the lock; it is another journal's; the id can't be
+ *	read, or is not what refd wrote; the disk
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/repos/repo_id.h"
+#include "daemon/store/repos/repo_internal.h"
+#include "daemon/store/repos/repo_seen.h"
+
+static int make_refd_dir(const struct repos *repos, struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+	mode_t mode = repo_dir_mode(repo->shared_perm, 022);
+	int r;
+
+	r = SYS(sys, mkdirat, repo->fd, "refd", mode);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (repo->refd_fd < 0)
+		return repo->refd_fd;
+	r = SYS(sys, mkdirat, repo->refd_fd, "stage", mode);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return repo->stage_fd < 0 ? repo->stage_fd : 0;
+}
+
+static int take_lock(const struct repos *repos, struct repo *repo,
+    struct repo_lock *lock)
+{
+	const struct sys *sys = repos->sys;
+	int r;
+
+	if (lock != NULL) {
+		lock->refs++;
+		repo->lock = lock;
+		return 0;
+	}
+	lock = calloc(1, sizeof(*lock));
+	if (lock == NULL)
+		return -ENOMEM;
+	lock->fd = SYS(sys, openat, repo->refd_fd, "lock",
+	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+	r = lock->fd < 0 ? lock->fd : SYS(sys, flock_try, lock->fd);
+	if (r < 0) {
+		if (lock->fd >= 0)
+			SYS(sys, close, lock->fd);
+		free(lock);
+		return r;
+	}
+	lock->refs = 1;
+	repo->lock = lock;
+	return 0;
+}
+
+/* Is there one of that id at PATH, beside this one? */
+static bool is_also_at(const struct repos *repos, const struct repo *repo,
+    const char *path, const uint8_t uuid[16])
+{
+	const struct sys *sys = repos->sys;
+	struct repo_id other;
+	struct sys_stat st;
+	int fd, refd_fd, r;
+
+	fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return false;
+	r = SYS(sys, fstat, fd, &st);
+	refd_fd = SYS(sys, openat, fd, "refd", O_RDONLY | O_DIRECTORY, 0);
+	SYS(sys, close, fd);
+	if (refd_fd < 0)
+		return false;
+	if (r == 0)
+		r = repo_id_read(sys, refd_fd, &other);
+	SYS(sys, close, refd_fd);
+	return r == 0 && (st.dev != repo->dev || st.ino != repo->ino) &&
+	    memcmp(other.uuid, uuid, 16) == 0;
+}
+
+struct search {
+	const struct repos *repos;
+	const struct repo *repo;
+	bool is_there;
+};
+
+static int look_there(void *arg, const struct journal_repo *known)
+{
+	struct search *search = arg;
+
+	const struct repo *repo = search->repo;
+
+	search->is_there =
+	    is_also_at(search->repos, repo, known->path, known->uuid);
+	/* Where root serves others, one who says so alone is not believed to
+	 * have it: it was moved and is the same directory, or is where it
+	 * was. */
+	if (repo->as.uid != sys_self.uid &&
+	    strcmp(known->path, repo->path) != 0 &&
+	    (known->dev != repo->dev || known->ino != repo->ino))
+		search->is_there = true;
+	return 0;
+}
+
+/* The id says where it was written, and is the owner's to change: another's,
+ * whose records would then be redone here. So the journal is asked too. *COPY:
+ * the one whose id it is is still where it was, or may be anywhere. */
+static int find_copy(const struct repos *repos, const struct repo *repo,
+    const struct repo_id *id, bool *copy)
+{
+	struct search search = { .repos = repos, .repo = repo };
+	struct sys_who was = sys_as(sys_self);
+	int r =
+	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
+
+	*copy = search.is_there ||
+	    (strcmp(id->path, repo->path) != 0 &&
+		is_also_at(repos, repo, id->path, id->uuid));
+	sys_as(was);
+	return r > 0 ? -EIO : r;
+}
+
+static int name_it(const struct repos *repos, struct repo *repo,
+    struct repo_id *id)
+{
+	bool is_new, has_one;
+	int r;
+
+	r = repo_id_read(repos->sys, repo->refd_fd, id);
+	has_one = r == 0;
+	is_new = r == -ENOENT;
+	if (r == 0)
+		r = find_copy(repos, repo, id, &is_new);
+	if (is_new && (r == 0 || r == -ENOENT)) {
+		memcpy(id->journal, journal_uuid(repos->journal), 16);
+		r = repo_id_make_uuid(id->uuid);
+	}
+	if (r < 0)
+		return r;
+	if (memcmp(id->journal, journal_uuid(repos->journal), 16) != 0)
+		return -ESTALE;
+	memcpy(repo->uuid, id->uuid, 16);
+	if (!is_new && strcmp(id->path, repo->path) == 0)
+		return 0;
+	snprintf(id->path, sizeof(id->path), "%s", repo->path);
+	return repo_id_write(repos->sys, repo->refd_fd, id, has_one);
+}
+
+/* An older copy of the journal than the one that last wrote here? */
+static bool is_ahead(const struct repos *repos, const struct repo *repo)
+{
+	struct sys_who was = sys_as(sys_self);
+	uint64_t seen =
+	    repo_seen_read(repos->sys, repo->refd_fd, repos->journal);
+
+	sys_as(was);
+	return seen > journal_last_lsn(repos->journal);
+}
+
+static int note_it(struct repos *repos, struct repo *repo)
+{
+	struct journal_repo known = { .path = repo->path,
+		.dev = repo->dev,
+		.ino = repo->ino };
+	struct sys_who was = sys_as(sys_self);
+	int r;
+
+	memcpy(known.uuid, repo->uuid, 16);
+	r = journal_register_repo(repos->journal, &known);
+	sys_as(was);
+	if (r == 0) {
+		repo->id = known.id;
+		repo->journal_epoch = known.epoch;
+	}
+	return r > 0 ? -EIO : r;
+}
+
+enum refd_status repo_claim(struct repos *repos, struct repo *repo,
+    struct repo_lock *lock, char **why)
+{
+	struct repo_id id;
+	char hex[33];
+	int r;
+
+	r = make_refd_dir(repos, repo);
+	if (r == 0)
+		r = take_lock(repos, repo, lock);
+	if (r == -EAGAIN) {
+		*why = repo_why("'%s' is served by another refd already "
+				"(%s/refd/lock is held)",
+		    repo->path, repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == 0)
+		r = name_it(repos, repo, &id);
+	if (r == -ESTALE) {
+		repo_id_hex(id.journal, hex);
+		*why = repo_why(
+		    "'%s' belongs to the journal %s of another refd: its refs "
+		    "may await recovery there; once that one is gone for good, "
+		    "run 'refd disown %s'",
+		    repo->path, hex, repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == -EBADMSG) {
+		*why = repo_why("'%s/refd/id' is not what refd wrote there",
+		    repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == 0 && is_ahead(repos, repo)) {
+		*why = repo_why(
+		    "'%s' has seen more of the journal than there is: the "
+		    "daemon's state is an older copy; if that is what is to "
+		    "be, run 'refd disown %s'",
+		    repo->path, repo->path);
+		return REFD_NOREPO;
+	}
+	if (r == 0)
+		r = note_it(repos, repo);
+	if (r == 0)
+		return REFD_OK;
+	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
+	return txn_status_of(r);
+}
+
+/* Opens what an earlier run set up. What brought the repository here may have
+ * left out a directory that was empty. */
+static int open_refd_dir(const struct repos *repos, struct repo *repo)
+{
+	const struct sys *sys = repos->sys;
+	int r;
+
+	repo->refd_fd = SYS(sys, openat, repo->fd, "refd",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (repo->refd_fd < 0)
+		return repo->refd_fd;
+	r = SYS(sys, mkdirat, repo->refd_fd, "stage",
+	    repo_dir_mode(repo->shared_perm, 022));
+	if (r < 0 && r != -EEXIST)
+		return r;
+	repo->stage_fd = SYS(sys, openat, repo->refd_fd, "stage",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return repo->stage_fd < 0 ? repo->stage_fd : 0;
+}
+
+int repo_claim_known(const struct repos *repos, struct repo *repo,
+    const struct journal_repo *known)
+{
+	struct repo_id id;
+	int r;
+
+	r = open_refd_dir(repos, repo);
+	if (r == 0)
+		r = repo_id_read(repos->sys, repo->refd_fd, &id);
+	if (r == -ENOENT || (r == 0 && memcmp(id.uuid, known->uuid, 16) != 0))
+		r = -ESTALE;
+	if (r == 0)
+		r = take_lock(repos, repo, NULL);
+	if (r < 0)
+		return r;
+	memcpy(repo->uuid, id.uuid, 16);
+	repo->id = known->id;
+	return 0;
+}
+
+int repo_claim_any(const struct repos *repos, struct repo *repo)
+{
+	int r = open_refd_dir(repos, repo);
+
+	return r == 0 ? take_lock(repos, repo, NULL) : r;
+}
+
+/* ---- before anything is replayed ---- */
+
+struct check {
+	struct repos *repos;
+	const char *state_dir;
+	char **why;
+};
+
+static int check_seen(void *arg, const struct journal_repo *known)
+{
+	struct check *check = arg;
+	struct repos *repos = check->repos;
+	const struct sys *sys = repos->sys;
+	uint64_t seen = 0, last = journal_last_lsn(repos->journal);
+	struct repo_id id;
+	char path[4096];
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/refd", known->path) >=
+	    sizeof(path))
+		return 0;
+	fd = SYS(sys, openat, AT_FDCWD, path,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return 0;
+	if (repo_id_read(sys, fd, &id) == 0 &&
+	    memcmp(id.uuid, known->uuid, 16) == 0)
+		seen = repo_seen_read(sys, fd, repos->journal);
+	SYS(sys, close, fd);
+	if (seen <= last)
+		return 0;
+	*check->why = repo_why(
+	    "the journal in '%s' is an older copy: it ends at record %llu, and "
+	    "'%s' has seen record %llu of it; put the newer one back, or give "
+	    "it up by 'refd recover --discard' and have each repository served "
+	    "anew by 'refd disown'",
+	    check->state_dir, (unsigned long long)last, known->path,
+	    (unsigned long long)seen);
+	return -ESTALE;
+}
+
+int repos_check_seen(struct repos *repos, const char *state_dir, char **why)
+{
+	struct check check = { repos, state_dir, why };
+
+	return journal_each_repo(repos->journal, check_seen, &check);
+}

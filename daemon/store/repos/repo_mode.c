@@ -1,0 +1,124 @@
+/*
+ * Who may write a repository's refs, and the modes of what is made there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/repos/repo_internal.h"
+
+bool repo_may_write(const struct repo *repo, uint32_t uid, const uint32_t *gids,
+    size_t nr_gids)
+{
+	size_t i;
+
+	if (uid == repo->owner)
+		return (repo->mode & 0200) != 0;
+	for (i = 0; i < nr_gids; i++)
+		if (gids[i] == repo->group)
+			return (repo->mode & 0020) != 0;
+	return (repo->mode & 0002) != 0;
+}
+
+bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
+    uint32_t bits)
+{
+	unsigned shift = 0;
+	size_t i;
+
+	for (i = 0; i < peer->nr_gids; i++)
+		if (peer->gids[i] == st->gid)
+			shift = 3;
+	if (peer->uid == st->uid)
+		shift = 6;
+	return (st->mode >> shift & bits) == bits;
+}
+
+/* The directory NAME in DIR, which is closed, if PEER may pass through it. */
+static int step(const struct sys *sys, int dir, const char *name,
+    const struct txn_peer *peer, struct sys_stat *st)
+{
+	int fd =
+	    SYS(sys, openat, dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (dir != AT_FDCWD)
+		SYS(sys, close, dir);
+	if (fd < 0)
+		return fd;
+	if (SYS(sys, fstat, fd, st) == 0 && repo_peer_has(st, peer, 01))
+		return fd;
+	SYS(sys, close, fd);
+	return -EACCES;
+}
+
+/* Step by step and through no link: who owns one of the directories could put
+ * others in the place of those below it, which are closed to him, and a link
+ * to the same repository. */
+bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
+    uint64_t ino, const struct txn_peer *peer)
+{
+	char copy[REFD_PATH_MAX], *rest = copy, *name;
+	struct sys_stat st;
+	int fd;
+
+	if (strlen(path) >= sizeof(copy))
+		return false;
+	strcpy(copy, path);
+	fd = step(sys, AT_FDCWD, "/", peer, &st);
+	while (fd >= 0 && (name = strsep(&rest, "/")) != NULL)
+		if (*name != '\0')
+			fd = step(sys, fd, name, peer, &st);
+	if (fd < 0)
+		return false;
+	SYS(sys, close, fd);
+	return st.dev == dev && st.ino == ino;
+}
+
+/* As it is now: rights that were taken away since it was opened are gone. The
+ * daemon itself has come there. */
+bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
+    const struct txn_peer *peer)
+{
+	struct sys_stat st;
+
+	if (peer->uid == 0)
+		return true;
+	return SYS(sys, statat, repo->fd, "refs", &st) == 0 &&
+	    repo_peer_has(&st, peer, 03) &&
+	    (peer->uid == (uint32_t)geteuid() ||
+		repo_peer_may_reach(sys, repo->path, repo->dev, repo->ino,
+		    peer));
+}
+
+mode_t repo_shared_mode(int shared_perm, mode_t mode)
+{
+	mode_t tweak;
+
+	if (shared_perm == 0)
+		return mode;
+	tweak = (mode_t)(shared_perm < 0 ? -shared_perm : shared_perm);
+	if ((mode & 0200) == 0)
+		tweak &= ~(mode_t)0222;
+	if ((mode & 0100) != 0)
+		tweak |= (tweak & 0444) >> 2;
+	return shared_perm < 0 ? (mode & ~(mode_t)0777) | tweak : mode | tweak;
+}
+
+mode_t repo_file_mode(int shared_perm, uint32_t umask_bits)
+{
+	/* What the daemon can't read again it can't recover either. */
+	return repo_shared_mode(shared_perm,
+	    (0666 & ~(umask_bits & 0777)) | 0600);
+}
+
+mode_t repo_dir_mode(int shared_perm, uint32_t umask_bits)
+{
+	mode_t mode;
+
+	mode =
+	    repo_shared_mode(shared_perm, (0777 & ~(umask_bits & 0777)) | 0700);
+	/* git sets the group bit where the group is to share (path.c,
+	 * adjust_shared_perm()). */
+	return shared_perm != 0 && (mode & 060) != 0 ? mode | 02000 : mode;
+}

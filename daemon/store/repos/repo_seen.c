@@ -1,0 +1,98 @@
+#include "daemon/store/repos/repo_seen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store/repos/repo_id.h"
+
+#define SEEN_FILE "checkpoint"
+#define SEEN_MAX  128
+
+/* Where root serves others, the directory is theirs, and a file of theirs would
+ * say what they like. */
+static bool is_ours(const struct sys *sys, int fd,
+    const struct journal *journal)
+{
+	struct sys_stat st;
+
+	return SYS(sys, fstat, fd, &st) == 0 && S_ISREG(st.mode) &&
+	    (st.uid == 0 || st.uid == journal_owner(journal)) && st.nlink == 1;
+}
+
+static int read_ours(const struct sys *sys, int refd_fd,
+    const struct journal *journal, char **buf, size_t *len)
+{
+	int r,
+	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd < 0)
+		return fd;
+	r = is_ours(sys, fd, journal) ?
+	    sys_read_fd(sys, fd, SEEN_MAX, buf, len) :
+	    -EACCES;
+	SYS(sys, close, fd);
+	return r;
+}
+
+/* What is there and isn't ours makes room. */
+static int open_ours(const struct sys *sys, int refd_fd,
+    const struct journal *journal)
+{
+	int r,
+	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd >= 0 && is_ours(sys, fd, journal))
+		return fd;
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	r = SYS(sys, unlinkat, refd_fd, SEEN_FILE);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return SYS(sys, openat, refd_fd, SEEN_FILE, O_WRONLY | O_CREAT | O_EXCL,
+	    0644);
+}
+
+uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
+    const struct journal *journal)
+{
+	char hex[33], begin[64], *buf, *end;
+	uint64_t lsn = 0;
+	size_t len;
+
+	if (read_ours(sys, refd_fd, journal, &buf, &len) < 0)
+		return 0;
+	repo_id_hex(journal_uuid(journal), hex);
+	snprintf(begin, sizeof(begin), "journal %s\nlsn ", hex);
+	if (strncmp(buf, begin, strlen(begin)) == 0) {
+		lsn = strtoull(buf + strlen(begin), &end, 10);
+		if (*end != '\n')
+			lsn = 0;
+	}
+	free(buf);
+	return lsn;
+}
+
+int repo_seen_write(const struct sys *sys, int refd_fd,
+    const struct journal *journal, uint64_t lsn)
+{
+	char hex[33], text[SEEN_MAX];
+	int fd, len;
+	ssize_t n;
+
+	fd = open_ours(sys, refd_fd, journal);
+	if (fd < 0)
+		return fd;
+	repo_id_hex(journal_uuid(journal), hex);
+	len = snprintf(text, sizeof(text), "journal %s\nlsn %020" PRIu64 "\n",
+	    hex, lsn);
+	n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
+	SYS(sys, close, fd);
+	return n < 0 ? (int)n : n < len ? -EIO : 0;
+}

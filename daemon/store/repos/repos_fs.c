@@ -1,0 +1,309 @@
+/*
+ * The file systems that open repositories lie on.
+ *
+ * The happy path: opened with the first repository there, kept until the end.
+ *
+ * What fails: one that failed to sync is never believed again. Nobody gets
+ * another repository there; once nobody has one, and its records are parked
+ * (fs_failed.c), its descriptors go, so that it can be unmounted. Who comes
+ * then opens it anew, and has to sync it first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "daemon/store/repos/repo_internal.h"
+
+static void fs_close(const struct repos *repos, struct fs *fs)
+{
+	int *const fds[] = { &fs->marker_fd, &fs->objects_fd, &fs->fd };
+	size_t i;
+
+	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			SYS(repos->sys, close, *fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+/* Directories of FS, by way of DIRFD, to sync it by. */
+static int fs_open_dirs(const struct sys *sys, int dirfd, struct fs *fs)
+{
+	fs->fd = fs->objects_fd = fs->marker_fd = -1;
+	fs->fd = SYS(sys, openat, dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fs->fd < 0)
+		return fs->fd;
+	fs->objects_fd =
+	    SYS(sys, openat, dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	return fs->objects_fd < 0 ? fs->objects_fd : 0;
+}
+
+static int fs_open(const struct repos *repos, const struct repo *repo,
+    struct fs *fs)
+{
+	const struct sys *sys = repos->sys;
+	int r = fs_open_dirs(sys, repo->refd_fd, fs);
+
+	if (r < 0)
+		return r;
+	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
+	/* Whatever is there by that name may not be a file. */
+	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
+	if (r == 0 || r == -ENOENT) {
+		fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
+		    O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fs->marker_fd >= 0)
+			return 0;
+		r = fs->marker_fd;
+	}
+	return r;
+}
+
+static int fs_try_sync(const struct repos *repos, const struct fs *fs)
+{
+	const struct sys *sys = repos->sys;
+	bool has_marker = fs->marker_fd >= 0;
+	int r = 0;
+
+	if (has_marker)
+		r = SYS(sys, futimens_now, fs->marker_fd);
+	if (r == 0)
+		r = SYS(sys, syncfs, fs->fd);
+	return r == 0 && has_marker ? SYS(sys, fsync, fs->marker_fd) : r;
+}
+
+/* What failed before shows that it can be written again. */
+static int fs_try(const struct repos *repos, const struct fs *fs)
+{
+	int r;
+
+	if (!repos->has_failed)
+		return 0;
+	r = doubts_begin(repos->doubts, fs->mount, 0);
+	if (r < 0)
+		return r;
+	r = fs_try_sync(repos, fs);
+	if (r < 0)
+		doubts_failed(repos->doubts, fs->mount);
+	doubts_end(repos->doubts, fs->mount);
+	return r;
+}
+
+static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
+    struct fs **out)
+{
+	struct sys_who was;
+	struct fs *fs;
+	int r;
+
+	fs = calloc(1, sizeof(*fs));
+	if (fs == NULL)
+		return -ENOMEM;
+	fs->dev = repo->dev;
+	fs->mount = mount;
+	was = sys_as(repo->as);
+	r = fs_open(repos, repo, fs);
+	sys_as(was);
+	if (r == 0)
+		r = fs_try(repos, fs);
+	if (r < 0) {
+		fs_close(repos, fs);
+		free(fs);
+		return r;
+	}
+	pthread_mutex_init(&fs->checkpoint, NULL);
+	pthread_mutex_lock(&repos->mutex);
+	fs->next = repos->fs;
+	repos->fs = fs;
+	pthread_mutex_unlock(&repos->mutex);
+	*out = fs;
+	return 0;
+}
+
+int fs_attach(struct repos *repos, struct repo *repo)
+{
+	uint64_t mount;
+	struct fs *fs;
+	int r;
+
+	r = SYS(repos->sys, mount_id, repo->fd, &mount);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&repos->mutex);
+	for (fs = repos->fs; fs != NULL; fs = fs->next)
+		if (fs->dev == repo->dev && fs->mount == mount && !fs->gone &&
+		    fs->marker_fd >= 0)
+			break;
+	pthread_mutex_unlock(&repos->mutex);
+	if (fs != NULL && atomic_load(&fs->failed))
+		return -EIO;
+	if (fs == NULL && (r = fs_new(repos, repo, mount, &fs)) < 0)
+		return r;
+	repo->fs = fs;
+	return 0;
+}
+
+/* Of objects alone. The barrier's thread is the only one to use it. */
+static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
+    uint64_t mount, struct fs **out)
+{
+	const struct sys *sys = repos->sys;
+	struct fs *fs = calloc(1, sizeof(*fs));
+	int r;
+
+	if (fs == NULL)
+		return -ENOMEM;
+	fs->dev = dev;
+	fs->mount = mount;
+	r = fs_open_dirs(sys, fd, fs);
+	if (r == 0)
+		r = fs_try(repos, fs);
+	if (r < 0) {
+		fs_close(repos, fs);
+		free(fs);
+		return r;
+	}
+	pthread_mutex_init(&fs->checkpoint, NULL);
+	pthread_mutex_lock(&repos->mutex);
+	fs->next = repos->fs;
+	repos->fs = fs;
+	pthread_mutex_unlock(&repos->mutex);
+	*out = fs;
+	return 0;
+}
+
+int repos_fs_of(struct repos *repos, int fd, struct fs **out)
+{
+	struct fs *fs, *found = NULL;
+	struct sys_stat st;
+	uint64_t mount;
+	int r;
+
+	r = SYS(repos->sys, fstat, fd, &st);
+	if (r == 0)
+		r = SYS(repos->sys, mount_id, fd, &mount);
+	if (r < 0)
+		return r;
+	/* The one that repositories use, where they do. */
+	pthread_mutex_lock(&repos->mutex);
+	for (fs = repos->fs; fs != NULL; fs = fs->next)
+		if (fs->dev == st.dev && fs->mount == mount && !fs->gone &&
+		    (found == NULL || fs->marker_fd >= 0))
+			found = fs;
+	pthread_mutex_unlock(&repos->mutex);
+	if (found == NULL)
+		return fs_new_plain(repos, fd, st.dev, mount, out);
+	if (atomic_load(&found->failed))
+		return -EIO;
+	*out = found;
+	return 0;
+}
+
+bool fs_fail(struct repos *repos, struct fs *fs)
+{
+	struct repo *repo;
+	bool before;
+
+	pthread_mutex_lock(&repos->mutex);
+	repos->has_failed = true;
+	before = atomic_exchange(&fs->failed, true);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs)
+			repo->doomed = true;
+	pthread_mutex_unlock(&repos->mutex);
+	doubts_failed(repos->doubts, fs->mount);
+	return !before;
+}
+
+bool fs_is_in_use(struct repos *repos, const struct fs *fs)
+{
+	const struct repo *repo;
+	bool is_syncing;
+
+	pthread_mutex_lock(&repos->mutex);
+	is_syncing = fs->nr_syncing > 0;
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs && repo->refs > 0)
+			break;
+	pthread_mutex_unlock(&repos->mutex);
+	return repo != NULL || is_syncing;
+}
+
+int64_t fs_clock_offset(const struct sys *sys)
+{
+	return SYS(sys, now_wall) - SYS(sys, now_mono);
+}
+
+/* While the clock is back, nothing is known to be older. */
+static int64_t synced_ns(const struct fs *fs, int64_t offset)
+{
+	return offset >= fs->synced_offset_ns - FS_SLACK_NS / 2 ?
+	    fs->synced_ns :
+	    0;
+}
+
+int64_t fs_synced_ns(struct repos *repos, uint64_t dev)
+{
+	int64_t offset = fs_clock_offset(repos->sys), ns, synced = 0;
+	const struct fs *fs;
+
+	pthread_mutex_lock(&repos->mutex);
+	for (fs = repos->fs; fs != NULL; fs = fs->next) {
+		if (fs->dev != dev || atomic_load(&fs->failed))
+			continue;
+		ns = synced_ns(fs, offset);
+		synced = ns > synced ? ns : synced;
+	}
+	pthread_mutex_unlock(&repos->mutex);
+	return synced;
+}
+
+int fs_enter(struct repos *repos, struct fs *fs)
+{
+	int64_t offset = fs_clock_offset(repos->sys), since = 0;
+	int r = 0;
+
+	pthread_mutex_lock(&repos->mutex);
+	if (atomic_load(&fs->failed) || fs->gone) {
+		r = -EIO;
+	} else {
+		fs->nr_syncing++;
+		since = synced_ns(fs, offset);
+	}
+	pthread_mutex_unlock(&repos->mutex);
+	if (r == 0 && (r = doubts_begin(repos->doubts, fs->mount, since)) < 0) {
+		pthread_mutex_lock(&repos->mutex);
+		fs->nr_syncing--;
+		pthread_mutex_unlock(&repos->mutex);
+	}
+	return r;
+}
+
+void fs_leave(struct repos *repos, struct fs *fs)
+{
+	doubts_end(repos->doubts, fs->mount);
+	pthread_mutex_lock(&repos->mutex);
+	fs->nr_syncing--;
+	pthread_mutex_unlock(&repos->mutex);
+}
+
+void fs_let_go(struct repos *repos, struct fs *fs)
+{
+	pthread_mutex_lock(&repos->mutex);
+	fs->gone = true;
+	pthread_mutex_unlock(&repos->mutex);
+	fs_close(repos, fs);
+}
+
+void fs_free_all(struct repos *repos)
+{
+	struct fs *fs;
+
+	while ((fs = repos->fs) != NULL) {
+		repos->fs = fs->next;
+		if (!fs->gone)
+			fs_close(repos, fs);
+		pthread_mutex_destroy(&fs->checkpoint);
+		free(fs);
+	}
+}

@@ -1,0 +1,301 @@
+/*
+ * Applying a window.
+ *
+ * The happy path, once for what is loose and once more for those that rewrite
+ * packed-refs, deletions and large transactions of new refs, so that nobody
+ * else's lock is held through the rewriting of a large file:
+ *
+ *	prepare	stage new values; lock; read; check; log files; packed-refs
+ *	commit	one journal record for all of it, one flush
+ *	publish	log lines, rename, unlock
+ *	release	what is left of locks and staged files
+ *	stand	in the modes that promise it: files, names and logs last by
+ *		themselves (stand.c)
+ *
+ * What fails before the commit costs its own update, or the atomic
+ * transaction it is of. A commit that fails definitely is tried again
+ * transaction by transaction (commit.c). What can't be published after it is
+ * taken back by a second record (publish.c).
+ *
+ * A session stops between prepare and commit, locks and all, until it is told
+ * how to go on; its batch waits at the transaction.
+ */
+#include "daemon/store/window/apply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+
+static void fail_all(struct window *w, struct parts parts)
+{
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		if (!batch_takes(&w->parts[i], parts))
+			continue;
+		for (k = 0; k < w->parts[i].nr; k++)
+			if (w->parts[i].updates[k]->status == REFD_PENDING)
+				txn_decide(w->parts[i].updates[k], REFD_BUSY,
+				    "out of memory");
+	}
+}
+
+static void tell_times(const struct batch *b, struct window *w)
+{
+	if (b->locked_ns != 0 && w->locked_ns == 0)
+		w->locked_ns = b->locked_ns;
+	if (b->unlocked_ns > w->unlocked_ns)
+		w->unlocked_ns = b->unlocked_ns;
+}
+
+/* Its first round: the next window may be prepared beside the others. */
+static void tell_is_prepared(struct applier *ap, struct window *w)
+{
+	if (ap->prepared == NULL || w->is_prepared)
+		return;
+	w->is_prepared = true;
+	ap->prepared(ap->arg, w);
+}
+
+/* It is now: the time since *FROM, which moves up to it, goes to *SPENT. */
+static void spend(const struct batch *b, int64_t *from, int64_t *spent)
+{
+	int64_t now = SYS(b->sys, now_mono);
+
+	*spent += now - *from;
+	*from = now;
+}
+
+static void apply_some(struct applier *ap, struct window *w, struct parts parts)
+{
+	struct batch b;
+	int64_t from;
+
+	if (!batch_init(&b, ap, w, parts)) {
+		batch_done(&b);
+		fail_all(w, parts);
+		return;
+	}
+	if (b.nr_shares > 0) {
+		from = SYS(b.sys, now_mono);
+		batch_prepare(&b);
+		tell_is_prepared(ap, w);
+		spend(&b, &from, &w->lock_ns);
+		batch_commit(&b);
+		spend(&b, &from, &w->flush_ns);
+		batch_publish(&b);
+		batch_release(&b);
+		batch_stand(&b);
+		spend(&b, &from, &w->publish_ns);
+	}
+	tell_times(&b, w);
+	batch_done(&b);
+}
+
+static void apply_of(struct applier *ap, struct window *w,
+    const struct sys_who *owner)
+{
+	struct parts parts = { PARTS_PACKED, owner };
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < w->nr_parts; i++)
+		any = any || batch_takes(&w->parts[i], parts);
+	parts.kind = PARTS_LOOSE;
+	apply_some(ap, w, parts);
+	parts.kind = PARTS_PACKED;
+	if (any)
+		apply_some(ap, w, parts);
+}
+
+static bool is_first_of_owner(const struct window *w, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (sys_who_eq(part_owner(&w->parts[i]),
+			part_owner(&w->parts[nr])))
+			return false;
+	return true;
+}
+
+/* A thread acts as one at a time, so each owner costs a flush. */
+static void apply_whole(struct applier *ap, struct window *w)
+{
+	struct sys_who owner, was;
+	size_t i;
+
+	for (i = 0; i < w->nr_parts; i++)
+		w->parts[i].to_packed = part_goes_packed(ap, &w->parts[i]);
+	if (!sys_as_possible()) {
+		apply_of(ap, w, NULL);
+		return;
+	}
+	for (i = 0; i < w->nr_parts; i++) {
+		if (!is_first_of_owner(w, i))
+			continue;
+		owner = part_owner(&w->parts[i]);
+		was = sys_as(owner);
+		apply_of(ap, w, &owner);
+		sys_as(was);
+	}
+}
+
+/* ---- sessions ---- */
+
+/* One that can't be had now is no use to hold the others for. */
+static bool give_back_together(struct txn_part *part)
+{
+	enum txn_again again = TXN_AGAIN_NO;
+	struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < part->nr; i++) {
+		u = part->updates[i];
+		if (u->status == REFD_PENDING && u->again > again)
+			again = u->again;
+	}
+	for (i = 0; i < part->nr && again != TXN_AGAIN_NO; i++)
+		if (part->updates[i]->status == REFD_PENDING)
+			part->updates[i]->again = again;
+	return again != TXN_AGAIN_NO;
+}
+
+static bool has_undecided(const struct txn_part *part)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->status == REFD_PENDING)
+			return true;
+	return false;
+}
+
+/* What the client is told of those that are prepared. */
+static void tell_prepared(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (change_is_live(c) && c->is_end && !c->is_asked) {
+			free(c->u->final_name);
+			c->u->final_name = strdup(c->own_name);
+		}
+	}
+	b->shares[0].txn->rewrites_packed = b->groups[0].packed_changed;
+}
+
+static void session_prepare(struct applier *ap, struct window *w)
+{
+	const struct parts all = { PARTS_ALL, NULL };
+	struct txn *txn = w->parts[0].txn;
+	struct batch *b = malloc(sizeof(*b));
+	int64_t from = SYS(ap->sys, now_mono);
+
+	if (b == NULL || !batch_init(b, ap, w, all)) {
+		if (b != NULL)
+			batch_done(b);
+		free(b);
+		fail_all(w, all);
+		return;
+	}
+	batch_prepare(b);
+	spend(b, &from, &w->lock_ns);
+	if (!give_back_together(&w->parts[0]) && has_undecided(&w->parts[0])) {
+		tell_prepared(b);
+		/* All was looked up: packed-refs need not be held as it was,
+		 * file and memory. */
+		packed_snapshot_put(b->groups[0].snap);
+		b->groups[0].snap = NULL;
+		/* It may stand for long: who finds its lock waits as for
+		 * anybody's. */
+		batch_give_turn(&b->groups[0]);
+		/* The window goes, the batch stays. */
+		b->shares[0].part = NULL;
+		txn->prepared = b;
+		return;
+	}
+	batch_release(b);
+	tell_times(b, w);
+	batch_done(b);
+	free(b);
+}
+
+/* The locks are in the directory that was opened, wherever it is now. What its
+ * config says may be something else by now, as it may for a git that waits for
+ * its hook; but loose refs it has to have. */
+static bool is_still_there(const struct batch *b)
+{
+	const struct repo *repo = b->shares[0].repo;
+
+	if (!repo_is_there(b->ap->repos, repo))
+		return false;
+	return repo_is_same(b->ap->repos, repo) ||
+	    !repo_has_reftable(b->sys, repo);
+}
+
+static void check_still_there(struct batch *b)
+{
+	size_t i;
+
+	if (is_still_there(b))
+		return;
+	for (i = 0; i < b->nr_changes; i++)
+		change_fail(b->changes[i], REFD_NOREPO,
+		    "cannot update ref '%s': the repository '%s' was moved or "
+		    "replaced meanwhile",
+		    b->changes[i]->u->ask->name, b->shares[0].repo->path);
+}
+
+static void session_end(struct window *w, bool commit)
+{
+	struct txn *txn = w->parts[0].txn;
+	struct batch *b = txn->prepared;
+	int64_t from = SYS(b->sys, now_mono);
+
+	txn->prepared = NULL;
+	b->shares[0].part = &w->parts[0];
+	if (commit) {
+		check_still_there(b);
+		batch_commit(b);
+		spend(b, &from, &w->flush_ns);
+		batch_publish(b);
+	}
+	batch_release(b);
+	if (commit)
+		batch_stand(b);
+	spend(b, &from, &w->publish_ns);
+	batch_done(b);
+	free(b);
+}
+
+static void apply_session(struct applier *ap, struct window *w)
+{
+	struct sys_who was = sys_as(part_owner(&w->parts[0]));
+
+	/* It may stand for long, and packed-refs would stay locked. */
+	w->parts[0].to_packed = false;
+	if (w->session == WINDOW_PREPARE)
+		session_prepare(ap, w);
+	else
+		session_end(w, w->session == WINDOW_COMMIT);
+	sys_as(was);
+}
+
+void apply_window(struct applier *ap, struct window *w)
+{
+	switch (w->session) {
+	case WINDOW_WHOLE:
+		apply_whole(ap, w);
+		break;
+	case WINDOW_PREPARE:
+	case WINDOW_COMMIT:
+	case WINDOW_ABORT:
+		apply_session(ap, w);
+		break;
+	}
+}

@@ -1,0 +1,453 @@
+/*
+ * Setting a batch up, what becomes of its changes, and letting go of it.
+ *
+ * The happy path: the parts of a window, or some of them, as changes in order
+ * of repository, directory and name, so that no two windows meet in opposite
+ * order; those that are found on the way are put behind them.
+ *
+ * What fails: memory, then batch_init() says so and batch_done() frees what
+ * there is.
+ */
+#include "daemon/store/window/batch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void change_fail(struct change *c, enum refd_status status, const char *fmt,
+    ...)
+{
+	char text[2 * REFD_PATH_MAX];
+	va_list ap;
+
+	if (!change_is_live(c))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	txn_decide(c->u, status, text);
+	c->share->broken = true;
+}
+
+void change_cant_lock(struct change *c, enum refd_status status,
+    const char *fmt, ...)
+{
+	char text[2 * REFD_PATH_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	change_fail(c, status, "cannot lock ref '%s': %s", c->u->ask->name,
+	    text);
+}
+
+void change_fail_errno(struct change *c, int err, const char *doing)
+{
+	change_fail(c, txn_status_of(err), "cannot update ref '%s': %s: %s",
+	    c->u->ask->name, doing, strerror(-err));
+}
+
+void change_unfinished(struct batch *b, const struct change *c)
+{
+	const struct txn_update *u = c->u;
+
+	if (b->ap->keep != NULL)
+		b->ap->keep(b->ap->arg, c->share->lsn);
+	if (b->ap->unfinished != NULL)
+		b->ap->unfinished(b->ap->arg, c->share->lsn,
+		    (uint32_t)(u - u->txn->updates));
+}
+
+void change_again(struct change *c, enum txn_again why)
+{
+	if (!change_is_live(c))
+		return;
+	c->u->again = why;
+	c->share->broken = true;
+}
+
+void change_locked(struct change *c, const char *path)
+{
+	if (!change_is_live(c))
+		return;
+	free(c->u->locked_path);
+	if (asprintf(&c->u->locked_path, "%s%s%s%s",
+		*c->worktree ? "worktrees/" : "", c->worktree,
+		*c->worktree ? "/" : "", path) < 0)
+		c->u->locked_path = NULL;
+	change_again(c, TXN_AGAIN_LOCKED);
+}
+
+void batch_settle(struct batch *b)
+{
+	enum txn_again again;
+	struct share *s;
+	size_t i, k;
+
+	for (i = 0; i < b->nr_shares; i++) {
+		s = &b->shares[i];
+		if (!s->broken || !s->txn->req.atomic)
+			continue;
+		/* Something decided: the rest is aborted. Nothing decided,
+		 * but one given back: all go back together. */
+		again = TXN_AGAIN_NO;
+		for (k = 0; k < s->part->nr; k++) {
+			struct txn_update *u = s->part->updates[k];
+
+			if (u->status != REFD_PENDING) {
+				again = TXN_AGAIN_NO;
+				break;
+			}
+			if (u->again > again)
+				again = u->again;
+		}
+		for (k = 0; k < s->part->nr; k++) {
+			struct txn_update *u = s->part->updates[k];
+
+			if (u->status != REFD_PENDING)
+				continue;
+			u->again = again;
+			if (again == TXN_AGAIN_NO)
+				txn_decide(u, REFD_ABORTED, NULL);
+		}
+	}
+}
+
+/* ---- setting a batch up ---- */
+
+bool part_rewrites_packed(const struct txn_part *part)
+{
+	size_t i;
+
+	if (part->to_packed)
+		return true;
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->status == REFD_PENDING &&
+		    txn_update_deletes(part->updates[i]))
+			return true;
+	return false;
+}
+
+struct sys_who part_owner(const struct txn_part *part)
+{
+	const struct txn *txn = part->txn;
+
+	return txn->repo != NULL ? txn->repo->as : txn->repo_as;
+}
+
+bool batch_takes(const struct txn_part *part, struct parts parts)
+{
+	if (parts.owner != NULL && !sys_who_eq(part_owner(part), *parts.owner))
+		return false;
+	return parts.kind == PARTS_ALL ||
+	    part_rewrites_packed(part) == (parts.kind == PARTS_PACKED);
+}
+
+/* The order of what was asked for. */
+static int change_compare(const struct change *c, const struct repo *repo,
+    int dirfd, const char *name)
+{
+	if (c->share->repo != repo)
+		return c->share->repo < repo ? -1 : 1;
+	if (c->dirfd != dirfd)
+		return c->dirfd < dirfd ? -1 : 1;
+	return strcmp(c->name, name);
+}
+
+static int by_place(const void *va, const void *vb)
+{
+	const struct change *const *a = va, *const *b = vb;
+
+	return change_compare(*a, (*b)->share->repo, (*b)->dirfd, (*b)->name);
+}
+
+/*
+ * The client's own git-dir, where that is a linked worktree. The path is the
+ * client's, and may lead elsewhere than it did at admission: what is opened
+ * has to lie where recovery will look for it.
+ */
+static int find_git_dir(struct batch *b, struct share *s)
+{
+	char path[REFD_PATH_MAX];
+	size_t len = strlen(s->repo->path);
+	const struct worktree *w;
+	int fd, r;
+
+	s->git_fd = s->repo->fd;
+	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
+		return 0;
+	fd = SYS(b->sys, openat, AT_FDCWD, s->txn->req.git_dir,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(b->sys, fd_path, fd, path, sizeof(path));
+	SYS(b->sys, close, fd);
+	if (r < 0 || strcmp(path, s->repo->path) == 0)
+		return r;
+	if (strncmp(path, s->repo->path, len) != 0 ||
+	    strncmp(path + len, "/worktrees/", 11) != 0 ||
+	    strchr(path + len + 11, '/') != NULL)
+		return -ENOENT;
+	r = batch_worktree(b, s->repo, path + len + 11, &w);
+	if (r < 0)
+		return r;
+	s->git_fd = w->fd;
+	s->worktree = w->id;
+	return 0;
+}
+
+/* A linked worktree is not bare, whatever its repository is. */
+enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
+{
+	const char *value = txn->req.log_all_ref_updates;
+	enum reflog_policy policy = txn->repo->log_policy;
+
+	if (value != NULL || txn->repo->log_unset)
+		reflog_policy_parse(value, txn->repo->bare && !in_worktree,
+		    &policy);
+	return policy;
+}
+
+static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
+{
+	const struct refd_request *req = &part->txn->req;
+	memset(s, 0, sizeof(*s));
+	s->part = part;
+	s->txn = part->txn;
+	s->repo = part->txn->repo;
+	s->worktree = "";
+	s->mode = txn_durability(part->txn, b->ap->durability);
+	s->committer = req->committer != NULL ? req->committer :
+						"unknown <unknown> 0 +0000";
+	s->message = reflog_normalise(req->message != NULL ? req->message : "");
+	if (s->repo == NULL)
+		return s->message != NULL;
+	s->shared_perm = s->repo->shared_perm;
+	if (req->shared_repository != NULL)
+		gitrepo_parse_shared(req->shared_repository, &s->shared_perm);
+	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
+	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
+	s->git_err = find_git_dir(b, s);
+	s->log_policy = txn_log_policy(s->txn, s->worktree[0] != '\0');
+	return s->message != NULL;
+}
+
+static void change_init(struct batch *b, struct change *c, struct share *s,
+    struct txn_update *u)
+{
+	int r;
+
+	c->u = u;
+	c->share = s;
+	c->is_asked = c->is_end = true;
+	r = batch_place(b, s, u->ask->name, c);
+	/* Which check_places() will find. */
+	if (r < 0)
+		c->dirfd = r;
+	u->again = TXN_AGAIN_NO;
+	c->action = CHANGE_WRITE;
+	if (change_only_looks(c))
+		c->action = CHANGE_NOTHING;
+	else if (txn_update_deletes(u))
+		c->action = CHANGE_DELETE;
+	c->to_packed =
+	    s->part->to_packed && update_may_be_packed(u, s->log_policy);
+}
+
+static void attach_groups(struct batch *b)
+{
+	struct group *g = NULL;
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		c->value_nr = (unsigned)i;
+		if (g == NULL || g->repo != c->share->repo) {
+			g = &b->groups[b->nr_groups++];
+			g->repo = c->share->repo;
+		}
+		c->group = g;
+	}
+}
+
+struct change *batch_found(struct batch *b, struct change *from,
+    const char *name)
+{
+	struct change **more, *c;
+	size_t size;
+
+	if (b->nr_changes == b->size) {
+		size = 2 * b->size + 16;
+		more = realloc(b->changes, size * sizeof(struct change *));
+		if (more == NULL)
+			return NULL;
+		b->changes = more;
+		b->size = size;
+	}
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	c->own_name = strdup(name);
+	if (c->own_name == NULL) {
+		free(c);
+		return NULL;
+	}
+	c->u = from->u;
+	c->share = from->share;
+	c->group = from->group;
+	c->worktree = "";
+	b->changes[b->nr_changes++] = c;
+	return c;
+}
+
+bool batch_enlist(struct batch *b, struct change *c)
+{
+	struct change *first;
+
+	HASH_FIND_STR(b->found, c->name, first);
+	if (first != NULL) {
+		c->next_same = first->next_same;
+		first->next_same = c;
+		return true;
+	}
+	HASH_ADD_KEYPTR(hh, b->found, c->name, strlen(c->name), c);
+	return c->hh.tbl != NULL;
+}
+
+size_t batch_first_asked(const struct batch *b, const struct change *c,
+    const char *name)
+{
+	size_t low = 0, high = b->nr_asked, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (change_compare(b->changes[mid], c->share->repo, c->dirfd,
+			name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool is_same(const struct change *c, const struct change *other)
+{
+	return other != c && other->share == c->share &&
+	    other->dirfd == c->dirfd && strcmp(other->name, c->name) == 0;
+}
+
+struct change *batch_find_same(struct batch *b, const struct change *c)
+{
+	struct change *other;
+	size_t i;
+
+	for (i = batch_first_asked(b, c, c->name); i < b->nr_asked; i++) {
+		other = b->changes[i];
+		if (is_same(c, other))
+			return other;
+		if (change_compare(other, c->share->repo, c->dirfd, c->name) !=
+		    0)
+			break;
+	}
+	HASH_FIND_STR(b->found, c->name, other);
+	while (other != NULL && !is_same(c, other))
+		other = other->next_same;
+	return other;
+}
+
+static size_t count_updates(const struct window *w)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < w->nr_parts; i++)
+		nr += w->parts[i].nr;
+	return nr;
+}
+
+static bool take_part(struct batch *b, struct txn_part *part)
+{
+	struct share *s = &b->shares[b->nr_shares++];
+	struct change *c;
+	size_t i;
+
+	if (!share_init(b, s, part))
+		return false;
+	if (s->mode > b->strongest)
+		b->strongest = s->mode;
+	for (i = 0; i < part->nr; i++) {
+		if (part->updates[i]->status != REFD_PENDING) {
+			b->has_notes = true;
+			continue;
+		}
+		c = &b->asked[b->nr_changes];
+		change_init(b, c, s, part->updates[i]);
+		b->changes[b->nr_changes++] = c;
+	}
+	return true;
+}
+
+bool batch_init(struct batch *b, struct applier *ap, struct window *w,
+    struct parts parts)
+{
+	size_t i, nr = count_updates(w);
+
+	memset(b, 0, sizeof(*b));
+	b->ap = ap;
+	b->sys = ap->sys;
+	b->safe_fd = b->logless_fd = -1;
+	batch_stand_init(b);
+	b->size = nr + 1;
+	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
+	b->groups = calloc(w->nr_parts + 1, sizeof(*b->groups));
+	b->asked = calloc(nr + 1, sizeof(*b->asked));
+	b->changes = calloc(b->size, sizeof(struct change *));
+	if (b->shares == NULL || b->groups == NULL || b->asked == NULL ||
+	    b->changes == NULL)
+		return false;
+	for (i = 0; i < w->nr_parts; i++)
+		if (batch_takes(&w->parts[i], parts) &&
+		    !take_part(b, &w->parts[i]))
+			return false;
+	b->nr_asked = b->nr_changes;
+	qsort(b->changes, b->nr_changes, sizeof(*b->changes), by_place);
+	attach_groups(b);
+	return true;
+}
+
+static void change_done(struct change *c)
+{
+	free(c->target);
+	free(c->own_name);
+	free(c->void_text);
+	if (!c->is_asked)
+		free(c);
+}
+
+void batch_done(struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_shares && b->shares != NULL; i++) {
+		free(b->shares[i].head.target);
+		free(b->shares[i].message);
+	}
+	HASH_CLEAR(hh, b->found);
+	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)
+		change_done(b->changes[i]);
+	for (i = 0; i < b->nr_groups && b->groups != NULL; i++) {
+		free(b->groups[i].head.target);
+		packed_snapshot_put(b->groups[i].snap);
+		if (b->groups[i].has_sync_fd)
+			SYS(b->sys, close, b->groups[i].sync_fd);
+	}
+	batch_close_worktrees(b);
+	free(b->shares);
+	free(b->groups);
+	free(b->asked);
+	free(b->changes);
+}

@@ -1,0 +1,358 @@
+/*
+ * What prepare*.c, commit.c and publish.c of one window share. Private to
+ * them and apply.c.
+ *
+ * A batch is the share of a window that one journal commit covers. Each of
+ * its changes is one file: what an update asked for, then, found under the
+ * locks, what a symbolic ref led to, and HEAD where it points to the branch.
+ * An update lives or dies with all of its changes. Phases go over all changes
+ * and never stop at one that fails.
+ */
+#ifndef STORE_BATCH_H
+#define STORE_BATCH_H
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "daemon/store/window/apply.h"
+#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/journal/record.h"
+
+/* A linked worktree's git-dir, once somebody needs it. */
+struct worktree {
+	struct repo *repo;
+	int fd; /* owned */
+	struct worktree *next;
+	char id[];
+};
+
+/* What the HEAD of a git-dir points to, once looked at. */
+struct head {
+	bool is_known;
+	char *target; /* owned; NULL: to nothing */
+};
+
+/* A transaction's share: one journal row. */
+struct share {
+	struct txn_part *part;
+	struct txn *txn;
+	struct repo *repo; /* NULL: a rejection that only wants its record */
+	/* The client's own git-dir: the repository's, or that of a linked
+	 * worktree. */
+	int git_fd;
+	const char *worktree;  /* its id, or "" */
+	int git_err;           /* why it can't be had, then nothing can */
+	struct head head;      /* of a linked worktree */
+	const char *committer; /* of log lines; never NULL */
+	char *message;         /* normalised, owned; or NULL */
+	bool broken;           /* an atomic one that can't be had */
+	bool is_taken;         /* by another, a name of it that is packed */
+	enum refd_durability mode;
+	uint64_t lsn;
+	int shared_perm;
+	mode_t file_mode, dir_mode;
+	enum reflog_policy log_policy;
+};
+
+/* A repository's share: one token. */
+struct group {
+	struct repo *repo;
+	struct token token;
+	bool has_token;
+	int64_t locked_at_ns; /* the file system's clock */
+	struct head head;     /* of the common dir */
+	struct packed_snapshot *snap;
+	bool logs_looked, has_no_logs;
+	bool packed_turn;    /* packed_turn_take() */
+	bool packed_locked;  /* packed-refs.lock is ours */
+	bool packed_changed; /* packed-refs.new is written */
+	/* It is synced beside the journal, and before its rename. */
+	bool packed_flushing;
+	struct flush_one packed_flush;
+	int packed_err;     /* of that */
+	mode_t packed_mode; /* of packed-refs.new */
+	/* stand.c's: what syncfs is called on, and whether it was. */
+	int sync_fd; /* owned */
+	int sync_err;
+	bool has_sync_fd, flushed;
+	int flush_err;
+};
+
+enum change_action {
+	CHANGE_WRITE,
+	CHANGE_DELETE,
+	CHANGE_NOTHING, /* looked at, or at its value already */
+	CHANGE_LOG      /* gets OF's log line, and nothing else */
+};
+
+struct change {
+	struct txn_update *u;
+	struct share *share;
+	struct group *group;
+	const char *name;     /* the refname, and the path below dirfd */
+	const char *worktree; /* dirfd's id, or "" for the common dir */
+	int dirfd;
+	enum change_action action;
+	unsigned value_nr; /* of the staged file */
+
+	/* What was asked for; else it was found, and FROM led here. */
+	bool is_asked;
+	bool is_head; /* found: it points to FROM */
+	/* Not passed through: the ref whose value counts. */
+	bool is_end;
+	struct change *from;  /* the symbolic ref (of HEAD: the branch) */
+	struct change *of;    /* with CHANGE_LOG: whose line it gets */
+	struct change *lines; /* those that get its line; by next_line */
+	struct change *next_line;
+	char *target; /* owned; the file is a symbolic ref to it */
+	char *own_name;
+	/* Found ones by their names; of one name the first has the others. */
+	UT_hash_handle hh;
+	struct change *next_same;
+
+	bool staged, locked, linked, published;
+	bool exists; /* under the lock; of a symbolic ref: what it leads to */
+	bool is_loose;
+	bool is_vacant; /* neither file nor directory is at its name */
+	struct refd_oid old_oid;
+	struct refd_oid new_oid; /* null: none */
+	bool had_packed;
+	struct refd_oid packed_oid;
+	/* Its new value goes to packed-refs, and no file is staged. */
+	bool to_packed;
+	bool in_rewrite; /* packed-refs.new has it, or does without it */
+	int taken;       /* its name, though it is packed: why; or 0 */
+	bool log;        /* a line goes to its log */
+	bool log_made;   /* which was not there before */
+	bool owed;       /* it could not be written */
+	/* How many directories were made for its lock, and for its log. */
+	unsigned made_dirs, log_made_dirs;
+	int stand_err; /* why it can't last by itself, or 0 */
+	/* What stands on disk is all that tells how this ended, or all that
+	 * can end it: lock and staged value are left to recovery. */
+	bool keep;
+	/* Committed, but it can't be published. */
+	enum refd_status void_status;
+	char *void_text; /* owned */
+};
+
+struct batch {
+	struct applier *ap;
+	const struct sys *sys;
+	struct share *shares;
+	size_t nr_shares;
+	struct group *groups;
+	size_t nr_groups;
+	/* Those that were asked for, sorted by repository, directory and
+	 * name; behind them those that were found. */
+	struct change **changes;
+	size_t nr_changes, nr_asked, size;
+	struct change *asked;       /* owned, as one block */
+	struct change *found;       /* a hash, of first ones by name */
+	struct worktree *worktrees; /* owned */
+	/* The directory that was looked at last and leads out of nothing. */
+	int safe_fd;
+	char safe_dir[REFD_PATH_MAX];
+	/* The directory of logs that was looked for last, and was not there. */
+	int logless_fd;
+	char logless_dir[REFD_PATH_MAX];
+	bool has_notes; /* updates decided before: to be recorded */
+	enum refd_durability strongest; /* of its shares */
+	struct flush flush;
+	int64_t locked_ns, unlocked_ns;
+};
+
+/* Undecided and not given back: still on its way to the commit point. */
+static inline bool change_is_live(const struct change *c)
+{
+	return c->u->status == REFD_PENDING && c->u->again == TXN_AGAIN_NO;
+}
+
+/* In the journal, and not taken back. */
+static inline bool change_is_committed(const struct change *c)
+{
+	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
+}
+
+/* The record is on disk before the answer. */
+static inline bool share_lasts(const struct share *s)
+{
+	return s->mode >= REFD_DURABILITY_JOURNAL;
+}
+
+static inline bool change_only_looks(const struct change *c)
+{
+	return c->u->ask->action == REFD_VERIFY ||
+	    c->u->ask->action == REFD_SYMREF_VERIFY;
+}
+
+/* The target of a symbolic ref that is to be written, or NULL. */
+static inline const char *change_new_target(const struct change *c)
+{
+	return c->u->ask->action == REFD_SYMREF_UPDATE ||
+		c->u->ask->action == REFD_SYMREF_CREATE ?
+	    c->u->ask->target :
+	    NULL;
+}
+
+/* As messages have it, and git's rule of which refs get a log by themselves:
+ * that of another worktree with its prefix, if it was asked for so. */
+static inline const char *change_shown_name(const struct change *c)
+{
+	return c->is_asked ? c->u->ask->name : c->name;
+}
+
+/* Decides it, or gives it back; an atomic share is then broken. */
+void change_fail(struct change *c, enum refd_status status, const char *fmt,
+    ...) __attribute__((format(printf, 3, 4)));
+/* The same in git's words: "cannot lock ref '<as asked>': ...". */
+void change_cant_lock(struct change *c, enum refd_status status,
+    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void change_fail_errno(struct change *c, int err, const char *doing);
+void change_again(struct change *c, enum txn_again why);
+/* Given back, since PATH below C's directory is locked. */
+void change_locked(struct change *c, const char *path);
+/* For a lock that could not be taken, by its errno. */
+void change_lock_failed(struct batch *b, struct change *c, int err);
+/* Does the update want a value that C's ref must have? */
+bool change_needs_value(const struct change *c);
+/* It has none. */
+void change_cant_resolve(struct change *c);
+/* Committed, and only recovery knows how it ends. */
+void change_unfinished(struct batch *b, const struct change *c);
+/* Every live member of a broken atomic share is aborted, or given back
+ * where one of them was. */
+void batch_settle(struct batch *b);
+
+/* ---- batch.c ---- */
+
+/* Which of a window's parts go together: OWNER's, if there is one. */
+struct parts {
+	enum { PARTS_LOOSE, PARTS_PACKED, PARTS_ALL } kind;
+	const struct sys_who *owner; /* borrowed */
+};
+
+/* Does packed-refs change for it, or may it? */
+bool part_rewrites_packed(const struct txn_part *part);
+/* What its logs are made by; of a linked worktree another. */
+enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
+/* Who acts for it: its repository's. */
+struct sys_who part_owner(const struct txn_part *part);
+bool batch_takes(const struct txn_part *part, struct parts parts);
+/* false: out of memory; batch_done() it all the same. */
+bool batch_init(struct batch *b, struct applier *ap, struct window *w,
+    struct parts parts);
+/* Released before. */
+void batch_done(struct batch *b);
+/* The first of what was asked for that is not less than NAME in C's
+ * directory. */
+size_t batch_first_asked(const struct batch *b, const struct change *c,
+    const char *name);
+/* A change of C's transaction at the same place, other than C. */
+struct change *batch_find_same(struct batch *b, const struct change *c);
+
+/* place.c: where a name's file is, as the client of S sees it; C gets
+ * directory, worktree and name. 0, -ENOENT: no such worktree. */
+int batch_place(struct batch *b, struct share *s, const char *name,
+    struct change *c);
+/* The git-dir of worktree ID of REPO, open: *W; 0 or negative errno. */
+int batch_worktree(struct batch *b, struct repo *repo, const char *id,
+    const struct worktree **w);
+void batch_close_worktrees(struct batch *b);
+
+/* Does a link to a directory lead from PATH, a file of C's, out of the
+ * repository? Then C fails, and this is false. */
+bool change_stays_inside(struct batch *b, struct change *c, const char *path);
+
+/* A change that was found, of the same update as FROM; NULL: no memory. Its
+ * name is copied, its place is the caller's to fill in; batch_enlist() it
+ * then. */
+struct change *batch_found(struct batch *b, struct change *from,
+    const char *name);
+/* false: no memory. */
+bool batch_enlist(struct batch *b, struct change *c);
+
+/* prepare.c: all that publishing needs, up to the commit point. */
+void batch_prepare(struct batch *b);
+/* Steps of it. prepare_lock.c: locks, what stands under them, and what that
+ * leads to. */
+void batch_lock(struct batch *b);
+/* prepare_check.c: old values, directory/file conflicts. */
+void batch_check(struct batch *b);
+/* prepare_logs.c */
+void batch_prepare_logs(struct batch *b);
+/* prepare.c: its value beside the locks. 0 or negative errno. */
+int batch_stage_value(struct batch *b, struct change *c);
+/* prepare_packed.c: which new refs are worth a packed-refs, and may be in
+ * it. */
+bool part_goes_packed(const struct applier *ap, const struct txn_part *part);
+bool update_may_be_packed(const struct txn_update *u,
+    enum reflog_policy policy);
+/* packed-refs.lock, packed-refs.new. Waits for another window's. */
+void batch_prepare_packed(struct batch *b);
+/* Others may try for packed-refs.lock. */
+void batch_give_turn(struct group *g);
+/* The same as it is after the commit: EDITS in any order, synced; what is
+ * there is abandoned before. 0 or negative errno. */
+int batch_rewrite_packed(struct group *g, struct packed_edit *edits, size_t nr);
+/* packed-refs.new made durable: begun before the commit, and over. */
+void batch_sync_packed(struct batch *b);
+void batch_synced_packed(struct batch *b);
+/* packed-refs.new once more, where something in it came to nothing since. 0
+ * or negative errno: then there is none. */
+int batch_refit_packed(struct batch *b, struct group *g);
+
+/* commit.c: the journal record of the batch. */
+void batch_commit(struct batch *b);
+/* Records, durably, that members of committed shares did not happen after
+ * all: void_status and void_text. 0, or they are now of unknown outcome. */
+int batch_void(struct batch *b, struct change **failed, size_t nr);
+/* Records that C's log lacks its line. 0, or as batch_void(). */
+int batch_park_line(struct batch *b, const struct change *c);
+/* publish.c: everything committed becomes visible; voids what can't. */
+void batch_publish(struct batch *b);
+/* Steps of it. publish_packed.c: packed-refs. */
+void batch_publish_packed(struct batch *b, struct group *g);
+/* ERR is in the way of C: it is voided, or its atomic transaction, of which
+ * nothing is out yet but what can be taken back. */
+void change_take_back(struct batch *b, struct change *c, int err);
+/* Neither finished nor taken back: record and locks are recovery's. */
+void change_keep(struct batch *b, struct change *c, int err);
+/* Unlocks and removes what is staged, however far it came. */
+void batch_release(struct batch *b);
+
+/*
+ * stand.c: what the stronger modes do so that files last without the journal.
+ */
+void batch_stand_init(struct batch *b);
+/* Before C's value is staged. 0 or negative errno. */
+int batch_stand_begin(struct batch *b, const struct change *c);
+/* It was, through FD, which is taken over. */
+void batch_stand_staged(struct batch *b, struct change *c, int fd);
+/* All of them, before any lock is taken. */
+void batch_stand_values(struct batch *b);
+/* Before the staged file VALUE becomes C's ref. */
+void batch_stand_placing(struct batch *b, const struct change *c,
+    const char *value);
+/* Does C's mode make its log last? Then it gets the descriptor that the line
+ * was written through, and closes it. */
+bool batch_stand_wants_log(const struct change *c);
+void batch_stand_log(struct batch *b, struct change *c, int fd);
+/* What C confirms was perhaps never synced. */
+void batch_stand_confirmed(struct batch *b, struct change *c);
+/* Names and logs of all that was published; then it is decided. */
+void batch_stand(struct batch *b);
+/* Is there, and can't be made to last; of several reasons the first counts. */
+void change_cant_stand(struct change *c, int err);
+/* stand_dirs.c: the directories of what shares of mode fsync published. */
+void batch_stand_dirs(struct batch *b);
+
+/* --create-reflog, which git passes on with new values alone. */
+bool change_forces_log(const struct change *c);
+/* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */
+void change_log_path(const struct change *c, char path[REFD_PATH_MAX]);
+/* The line for it, malloc'd. */
+char *change_log_line(const struct change *c, size_t *len);
+
+#endif

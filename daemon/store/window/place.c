@@ -1,0 +1,138 @@
+/*
+ * Which file a refname is: below the common dir, or below a worktree's own
+ * git-dir (git's refs.c, parse_worktree_ref(), and files_ref_path()).
+ *
+ *	refs/heads/x, refs/...		common dir
+ *	HEAD, refs/bisect/x, ...	the client's own worktree
+ *	main-worktree/HEAD		common dir
+ *	worktrees/<id>/HEAD		that worktree
+ *
+ * What fails: a worktree that is gone. It is never made again, and its names
+ * never become the main worktree's. A link to a directory, which git would
+ * follow: denied where it leads out of the repository, unsupported else.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+#include "proto/refname.h"
+
+int batch_worktree(struct batch *b, struct repo *repo, const char *id,
+    const struct worktree **out)
+{
+	struct worktree *w;
+	size_t len = strlen(id);
+	int r;
+
+	for (w = b->worktrees; w != NULL; w = w->next)
+		if (w->repo == repo && strcmp(w->id, id) == 0) {
+			*out = w;
+			return 0;
+		}
+	w = malloc(sizeof(*w) + len + 1);
+	if (w == NULL)
+		return -ENOMEM;
+	w->repo = repo;
+	memcpy(w->id, id, len + 1);
+	w->fd = repo_open_worktree(b->sys, repo, id);
+	if (w->fd < 0) {
+		r = w->fd;
+		free(w);
+		return r;
+	}
+	w->next = b->worktrees;
+	b->worktrees = w;
+	*out = w;
+	return 0;
+}
+
+void batch_close_worktrees(struct batch *b)
+{
+	struct worktree *w;
+
+	while ((w = b->worktrees) != NULL) {
+		b->worktrees = w->next;
+		SYS(b->sys, close, w->fd);
+		free(w);
+	}
+}
+
+static int place_in_worktree(struct batch *b, struct share *s, const char *id,
+    size_t id_len, const char *name, struct change *c)
+{
+	char copy[REFD_REFNAME_MAX + 1];
+	const struct worktree *w;
+	int r;
+
+	memcpy(copy, id, id_len);
+	copy[id_len] = '\0';
+	r = batch_worktree(b, s->repo, copy, &w);
+	if (r < 0)
+		return r;
+	c->dirfd = w->fd;
+	c->worktree = w->id;
+	c->name = name;
+	return 0;
+}
+
+int batch_place(struct batch *b, struct share *s, const char *name,
+    struct change *c)
+{
+	const char *id, *bare;
+	size_t id_len;
+
+	c->name = name;
+	c->worktree = "";
+	c->dirfd = s->repo->fd;
+	switch (refd_refname_place(name, &id, &id_len, &bare)) {
+	case REFD_PLACE_COMMON:
+		return 0;
+	case REFD_PLACE_OWN:
+		c->dirfd = s->git_fd;
+		c->worktree = s->worktree;
+		return 0;
+	case REFD_PLACE_MAIN:
+		c->name = bare;
+		return 0;
+	case REFD_PLACE_LINKED:
+		return place_in_worktree(b, s, id, id_len, bare, c);
+	}
+	return -EINVAL;
+}
+
+bool change_stays_inside(struct batch *b, struct change *c, const char *path)
+{
+	char dir[REFD_PATH_MAX];
+	char *slash;
+	int r;
+
+	strcpy(dir, path);
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		return true;
+	*slash = '\0';
+	if (c->dirfd == b->safe_fd && strcmp(dir, b->safe_dir) == 0)
+		return true;
+	r = SYS(b->sys, stays_below, c->dirfd, dir);
+	/* Not there yet: as much of it as is there was looked at. */
+	if (r == 0 || r == -ENOENT || r == -ENOTDIR) {
+		b->safe_fd = c->dirfd;
+		strcpy(b->safe_dir, dir);
+		return true;
+	}
+	if (r == -EXDEV)
+		change_cant_lock(c, REFD_DENIED,
+		    "a link on the way to '%s' leads out of the repository",
+		    path);
+	else if (r == -ELOOP)
+		/* Its lock would be at another path than recovery looks for
+		 * it at. */
+		change_fail(c, REFD_UNSUPPORTED,
+		    "cannot lock ref '%s': a directory on the way to '%s' is "
+		    "a symbolic link",
+		    c->u->ask->name, path);
+	else
+		change_fail_errno(c, r, "can't look where its file is");
+	return false;
+}

@@ -1,0 +1,436 @@
+/*
+ * Old values, and directory/file conflicts: what git's lock_raw_ref() and
+ * check_old_oid() see to.
+ *
+ * The happy path: packed-refs is looked at after every loose miss and under
+ * every lock, so that nothing of ours can move between the two; then each
+ * value is what the update wants it to be.
+ *
+ * What fails: that update, or its atomic transaction, in git's words.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+#include "proto/refname.h"
+
+#define RESOLVE_MAX 5 /* git's SYMREF_MAXDEPTH */
+
+/* ---- packed-refs ---- */
+
+static void fail_group(struct batch *b, struct group *g, int err,
+    const char *doing)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->group == g)
+			change_fail_errno(b->changes[i], err, doing);
+}
+
+static void read_packed(struct batch *b)
+{
+	struct change *c;
+	struct group *g;
+	size_t i;
+	int r;
+
+	for (i = 0; i < b->nr_groups; i++) {
+		g = &b->groups[i];
+		if (!g->has_token)
+			continue;
+		/* Recorded without it, every older file would look like a
+		 * later write to the recovery of a cut. */
+		r = token_locked_at(&g->token, &g->locked_at_ns);
+		if (r < 0) {
+			fail_group(b, g, r, "can't look at the lock file");
+			continue;
+		}
+		r = packed_snapshot(g->repo->packed, &g->snap);
+		if (r < 0)
+			fail_group(b, g, r,
+			    r == -EBADMSG ? "packed-refs has a malformed line" :
+					    "can't read packed-refs");
+	}
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (!change_is_live(c) || c->dirfd != c->group->repo->fd)
+			continue;
+		c->had_packed =
+		    packed_lookup(c->group->snap, c->name, &c->packed_oid);
+		if (c->had_packed && !c->is_loose) {
+			c->exists = true;
+			c->old_oid = c->packed_oid;
+		}
+	}
+}
+
+/* ---- what symbolic refs lead to ---- */
+
+static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
+{
+	if (strlen(from) > REFD_REFNAME_MAX)
+		return false;
+	strcpy(name, from);
+	return true;
+}
+
+/* Without locks, as git does it: the value is for the log, and for those who
+ * compare it. False: there may be one, but it can't be read. A link that leads
+ * to nothing leaves OID alone. */
+static bool resolve(struct batch *b, struct change *c, const char *target,
+    struct refd_oid *oid)
+{
+	struct change at = { .name = NULL };
+	char name[REFD_REFNAME_MAX + 1];
+	struct loose_value value;
+	enum loose_kind kind;
+	unsigned depth;
+
+	if (!take_name(name, target))
+		return false;
+	for (depth = 0; depth < RESOLVE_MAX; depth++) {
+		if (!refd_refname_may_write(name, NULL) ||
+		    batch_place(b, c->share, name, &at) < 0 ||
+		    loose_read(b->sys, at.dirfd, at.name, &value) < 0)
+			return false;
+		kind = value.kind;
+		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
+			kind = LOOSE_BROKEN;
+		if (kind == LOOSE_OID)
+			*oid = value.oid;
+		loose_value_done(&value);
+		if (kind == LOOSE_ABSENT || kind == LOOSE_DIR) {
+			if (at.dirfd == c->group->repo->fd)
+				packed_lookup(c->group->snap, at.name, oid);
+			return true;
+		}
+		if (kind != LOOSE_SYMREF)
+			return kind == LOOSE_OID;
+	}
+	return false;
+}
+
+/* What this transaction makes of the ref that C's new target names, where it
+ * does. */
+static const struct change *find_target(struct batch *b, struct change *c,
+    const char *target)
+{
+	struct change at = { .share = c->share };
+	const struct change *other;
+	size_t i;
+
+	if (batch_place(b, c->share, target, &at) < 0)
+		return NULL;
+	for (i = batch_first_asked(b, &at, at.name); i < b->nr_asked; i++) {
+		other = b->changes[i];
+		if (strcmp(other->name, at.name) != 0 ||
+		    other->dirfd != at.dirfd)
+			break;
+		if (other->share == c->share && other->u < c->u &&
+		    other->action == CHANGE_WRITE &&
+		    change_new_target(other) == NULL &&
+		    strcmp(other->u->ask->name, target) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+static void find_new_value(struct batch *b, struct change *c)
+{
+	const char *target = change_new_target(c);
+	const struct change *other;
+
+	if (c->action != CHANGE_WRITE)
+		return;
+	c->new_oid = c->u->ask->new_oid;
+	if (target == NULL)
+		return;
+	other = find_target(b, c, target);
+	if (other != NULL)
+		c->new_oid = other->u->ask->new_oid;
+	else
+		resolve(b, c, target, &c->new_oid);
+}
+
+/* ---- old values ---- */
+
+static bool must_be_absent(const struct change *c)
+{
+	const struct refd_update *ask = c->u->ask;
+
+	switch (ask->action) {
+	case REFD_CREATE:
+	case REFD_SYMREF_CREATE:
+		return true;
+	case REFD_VERIFY:
+		return !ask->has_old || refd_oid_is_null(&ask->old_oid);
+	case REFD_SYMREF_VERIFY:
+		return !ask->has_old;
+	case REFD_UPDATE:
+	case REFD_SYMREF_UPDATE:
+		return ask->has_old && ask->old_target == NULL &&
+		    refd_oid_is_null(&ask->old_oid);
+	case REFD_DELETE:
+	case REFD_SYMREF_DELETE:
+		return false;
+	}
+	return false;
+}
+
+bool change_needs_value(const struct change *c)
+{
+	const struct refd_update *ask = c->u->ask;
+
+	return ask->has_old && ask->old_target == NULL &&
+	    !refd_oid_is_null(&ask->old_oid);
+}
+
+static void found(struct change *c)
+{
+	c->u->has_found = true;
+	if (c->exists)
+		c->u->found = c->old_oid;
+}
+
+void change_cant_resolve(struct change *c)
+{
+	if (!change_is_live(c))
+		return;
+	found(c);
+	change_cant_lock(c, REFD_MISSING, "unable to resolve reference '%s'",
+	    change_shown_name(c));
+}
+
+static void check_old_target(struct change *c)
+{
+	const char *want = c->u->ask->old_target;
+
+	if (!c->exists)
+		change_cant_resolve(c);
+	else if (c->target == NULL)
+		change_cant_lock(c, REFD_NOTSYMREF,
+		    "expected symref with target '%s': but is a regular ref",
+		    want);
+	else if (strcmp(c->target, want) != 0)
+		change_fail(c, REFD_STALE,
+		    "verifying symref target: '%s': is at %s but expected %s",
+		    c->u->ask->name, c->target, want);
+}
+
+static void check_old_value(struct change *c)
+{
+	const struct refd_update *ask = c->u->ask;
+	char is[REFD_OID_HEX + 1], want[REFD_OID_HEX + 1];
+	bool dangles = c->target != NULL && refd_oid_is_null(&c->old_oid);
+
+	if (ask->old_target != NULL) {
+		check_old_target(c);
+	} else if (must_be_absent(c) && c->exists) {
+		found(c);
+		change_cant_lock(c, REFD_EXISTS,
+		    dangles ? "dangling symref already exists" :
+			      "reference already exists");
+	} else if (change_needs_value(c) && !c->exists) {
+		change_cant_resolve(c);
+	} else if (change_needs_value(c) && dangles) {
+		found(c);
+		change_cant_lock(c, REFD_MISSING,
+		    "reference is missing but expected %s",
+		    refd_oid_hex(&ask->old_oid, want));
+	} else if (change_needs_value(c) &&
+	    !refd_oid_eq(&c->old_oid, &ask->old_oid)) {
+		found(c);
+		change_cant_lock(c, REFD_STALE, "is at %s but expected %s",
+		    refd_oid_hex(&c->old_oid, is),
+		    refd_oid_hex(&ask->old_oid, want));
+	}
+}
+
+/* ---- directories and files ---- */
+
+/* Names of one transaction that can't both stand. Those of different ones do
+ * not meet in a batch. */
+static void check_siblings(struct batch *b, struct change *c)
+{
+	static const char fmt[] =
+	    "cannot process '%s' and '%s' at the same time";
+	char below[REFD_REFNAME_MAX + 2];
+	struct change *other;
+	size_t i;
+
+	strcpy(below, c->name);
+	strcat(below, "/");
+	i = batch_first_asked(b, c, below);
+	if (i == b->nr_asked)
+		return;
+	other = b->changes[i];
+	if (other->share != c->share || other->dirfd != c->dirfd ||
+	    strncmp(other->name, below, strlen(below)) != 0)
+		return;
+	if (c->u < other->u)
+		change_fail(c, REFD_CONFLICT, fmt, c->name, other->name);
+	else
+		change_cant_lock(c, REFD_CONFLICT, fmt, c->name, other->name);
+}
+
+/* A ref whose name is a proper prefix of this one can only be packed: a
+ * loose one would be a file where the lock's directory stands. */
+static bool has_packed_prefix(struct change *c, char *prefix)
+{
+	struct refd_oid oid;
+	char *slash;
+
+	strcpy(prefix, c->name);
+	while ((slash = strrchr(prefix, '/')) != NULL) {
+		*slash = '\0';
+		if (packed_lookup(c->group->snap, prefix, &oid))
+			return true;
+	}
+	return false;
+}
+
+static void check_below(struct batch *b, struct change *c)
+{
+	char path[REFD_REFNAME_MAX + 2];
+	const char *below = NULL;
+	char *loose = NULL;
+	int r = 0;
+
+	if (!c->is_vacant)
+		r = loose_find_below(b->sys, c->dirfd, c->name, &loose);
+	if (r > 0) {
+		change_cant_lock(c, REFD_CONFLICT,
+		    "'%s' exists; cannot create '%s'", loose,
+		    change_shown_name(c));
+	} else if (r < 0) {
+		change_fail_errno(c, r, "can't look for conflicting names");
+	} else if (c->dirfd == c->group->repo->fd) {
+		strcpy(path, c->name);
+		strcat(path, "/");
+		below = packed_find_below(c->group->snap, path);
+	}
+	if (below != NULL)
+		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
+		    below, change_shown_name(c));
+	free(loose);
+}
+
+static void check_conflicts(struct batch *b, struct change *c)
+{
+	char path[REFD_REFNAME_MAX + 2];
+	char *blocker = NULL;
+	int r;
+
+	if (c->dirfd == c->group->repo->fd && has_packed_prefix(c, path)) {
+		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
+		    path, change_shown_name(c));
+		return;
+	}
+	check_below(b, c);
+	check_siblings(b, c);
+	if (!change_is_live(c) || c->action != CHANGE_WRITE || c->is_vacant)
+		return;
+	r = loose_clear_dirs(b->sys, c->dirfd, c->name, &blocker);
+	if (r == -ENOTEMPTY)
+		change_cant_lock(c, REFD_CONFLICT,
+		    "there is a non-empty directory '%s/%s%s%s%s' blocking "
+		    "reference '%s'",
+		    c->group->repo->path, *c->worktree ? "worktrees/" : "",
+		    c->worktree, *c->worktree ? "/" : "", c->name,
+		    change_shown_name(c));
+	else if (r < 0)
+		change_fail_errno(c, r, "can't remove an empty directory");
+	free(blocker);
+}
+
+/* ---- all of it ---- */
+
+static bool is_branch(const struct change *c)
+{
+	return strncmp(c->name, "refs/heads/", 11) == 0 ||
+	    strcmp(c->name, "HEAD") == 0;
+}
+
+static void check_object(struct change *c)
+{
+	char hex[REFD_OID_HEX + 1];
+
+	if (c->action != CHANGE_WRITE || change_new_target(c) != NULL)
+		return;
+	refd_oid_hex(&c->u->ask->new_oid, hex);
+	switch (c->u->object) {
+	case TXN_OBJECT_UNKNOWN:
+	case TXN_OBJECT_COMMIT:
+		return;
+	case TXN_OBJECT_TAG:
+	case TXN_OBJECT_OTHER:
+		if (is_branch(c))
+			change_fail(c, REFD_NOTCOMMIT,
+			    "trying to write non-commit object %s to branch "
+			    "'%s'",
+			    hex, c->name);
+		return;
+	}
+}
+
+static void check_head(struct change *c)
+{
+	const char *target = change_new_target(c);
+
+	if (strcmp(c->name, "HEAD") != 0)
+		return;
+	if (c->action == CHANGE_DELETE)
+		change_cant_lock(c, REFD_DENIED,
+		    "without its HEAD this would be no repository any more");
+	else if (c->action == CHANGE_WRITE && target != NULL &&
+	    strncmp(target, "refs/", 5) != 0)
+		change_cant_lock(c, REFD_DENIED,
+		    "refusing to point HEAD outside of refs/");
+}
+
+/* Nothing to write; recorded all the same, since the value that is confirmed
+ * may be another's and not on disk yet. */
+static bool is_confirmed(const struct change *c)
+{
+	return c->action == CHANGE_WRITE && c->exists && c->target == NULL &&
+	    change_new_target(c) == NULL &&
+	    refd_oid_eq(&c->old_oid, &c->u->ask->new_oid);
+}
+
+/* The value of a symbolic ref that is not followed, where it matters. */
+static void read_target(struct batch *b, struct change *c)
+{
+	if (c->target == NULL || resolve(b, c, c->target, &c->old_oid))
+		return;
+	if (change_needs_value(c) || must_be_absent(c) ||
+	    c->u->ask->old_target != NULL)
+		change_cant_lock(c, REFD_BROKEN, "error reading reference");
+}
+
+static void check(struct batch *b, struct change *c)
+{
+	read_target(b, c);
+	if (change_is_live(c))
+		check_old_value(c);
+	check_head(c);
+	if (change_is_live(c) && !c->exists)
+		check_conflicts(b, c);
+	if (!change_is_live(c))
+		return;
+	find_new_value(b, c);
+	if (is_confirmed(c))
+		c->action = CHANGE_NOTHING;
+	check_object(c);
+}
+
+void batch_check(struct batch *b)
+{
+	size_t i;
+
+	read_packed(b);
+	for (i = 0; i < b->nr_changes; i++)
+		if (change_is_live(b->changes[i]) && b->changes[i]->is_end)
+			check(b, b->changes[i]);
+}

@@ -1,0 +1,354 @@
+/*
+ * The locks of a batch, what stands under them, and what that leads to.
+ *
+ * The happy path, for each change in order, and then for those that were
+ * found on the way:
+ *	lock	the clock of the held time starts with the first
+ *	read	the loose file; packed-refs is looked at when all are locked
+ *	follow	a symbolic ref, unless it is itself to be written: it keeps its
+ *		lock and gets the log line, and what it points to is a change
+ *		of its own
+ *	HEAD	where it points to this very name: its lock, for the line
+ *
+ * What fails:
+ *	a lock is held			given back, tried later
+ *	a parent is a file, a name	that update fails, or its atomic
+ *	twice by way of a symbolic	transaction
+ *	ref, a broken file
+ *	it takes too long		the rest of the non-atomic ones goes
+ *					in the next window
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+#include "proto/refname.h"
+
+/* Readers give up after 5 links (git's SYMREF_MAXDEPTH); writers have no
+ * bound but that a loop comes to where it began. This one is for the locks. */
+#define FOLLOW_MAX 32
+
+/* ---- one lock ---- */
+
+/* Which part of the name is a file, so that no directory can be made there. */
+static void conflicts_with_parent(struct batch *b, struct change *c)
+{
+	char parent[REFD_REFNAME_MAX + 1];
+	struct loose_value value;
+	bool is_ref = false;
+	char *slash;
+
+	if (change_needs_value(c)) {
+		change_cant_resolve(c);
+		return;
+	}
+	strcpy(parent, c->name);
+	while ((slash = strrchr(parent, '/')) != NULL) {
+		*slash = '\0';
+		if (loose_read(b->sys, c->dirfd, parent, &value) < 0 ||
+		    value.kind == LOOSE_ABSENT)
+			continue;
+		is_ref = value.kind == LOOSE_OID || value.kind == LOOSE_SYMREF;
+		loose_value_done(&value);
+		break;
+	}
+	if (is_ref)
+		change_cant_lock(c, REFD_CONFLICT,
+		    "'%s' exists; cannot create '%s'", parent, c->name);
+	else
+		change_cant_lock(c, REFD_CONFLICT,
+		    "unable to create lock file %s/%s.lock; non-directory in "
+		    "the way",
+		    c->group->repo->path, c->name);
+}
+
+void change_lock_failed(struct batch *b, struct change *c, int err)
+{
+	if (err == -EEXIST)
+		change_locked(c, c->name);
+	else if (err == -ENOTDIR)
+		conflicts_with_parent(b, c);
+	else if (err == -EXDEV || err == -EPERM || err == -EOPNOTSUPP)
+		change_fail(c, REFD_UNSUPPORTED,
+		    "the file system can't link lock files: %s",
+		    strerror(-err));
+	else
+		change_fail_errno(c, err, "can't create the lock file");
+}
+
+/* What goes together has no use for a part of its locks. */
+static bool may_go_later(const struct change *c)
+{
+	const struct refd_request *req = &c->share->txn->req;
+
+	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked;
+}
+
+/* false: not now, or never. */
+static bool lock(struct batch *b, struct change *c)
+{
+	int64_t now = SYS(b->sys, now_mono);
+	int r;
+
+	if (b->locked_ns == 0)
+		b->locked_ns = now;
+	if (may_go_later(c) && now - b->locked_ns > b->ap->prepare_max_ns) {
+		change_again(c, TXN_AGAIN_LATER);
+		return false;
+	}
+	if (!change_stays_inside(b, c, c->name))
+		return false;
+	r = token_lock(&c->group->token, c->dirfd, c->name, c->share->dir_mode);
+	c->locked = r == 0;
+	c->made_dirs = c->group->token.made_dirs;
+	if (r < 0)
+		change_lock_failed(b, c, r);
+	return r == 0;
+}
+
+/* ---- following ---- */
+
+static unsigned depth_of(const struct change *c)
+{
+	unsigned depth = 0;
+
+	for (; c->from != NULL; c = c->from)
+		depth++;
+	return depth;
+}
+
+/* Did a change of C's update come before one of OTHER's in the request? */
+static bool came_before(const struct change *c, const struct change *other)
+{
+	return c->u < other->u;
+}
+
+/* C, reached from the symbolic ref VIA, is OTHER's too. */
+static void fail_twice(struct change *c, struct change *via,
+    struct change *other)
+{
+	/* git goes in the order of the request, and looks from a branch to
+	 * the HEAD that points to it as well. */
+	if (strcmp(via->name, "HEAD") == 0 && other->is_asked &&
+	    came_before(other, c))
+		change_fail(other, REFD_CONFLICT,
+		    "multiple updates for 'HEAD' (including one via its "
+		    "referent '%s') are not allowed",
+		    c->name);
+	else
+		change_fail(c, REFD_CONFLICT,
+		    "multiple updates for '%s' (including one via symref "
+		    "'%s') are not allowed",
+		    c->name, via->name);
+}
+
+/* From now on D is the end, and all that led to it gets its log line. */
+static void pass_on(struct change *c, struct change *d)
+{
+	struct change *l;
+
+	d->from = c;
+	d->is_end = true;
+	d->action = c->action;
+	d->value_nr = c->value_nr;
+	d->staged = c->staged;
+	c->staged = false;
+	c->is_end = false;
+	if (!change_only_looks(c))
+		c->action = CHANGE_LOG;
+	c->next_line = c->lines;
+	c->lines = NULL;
+	d->lines = c;
+	for (l = c; l != NULL; l = l->next_line)
+		l->of = d;
+}
+
+/* By whatever way it is named, what git would not make can be got rid of. */
+static bool may_follow(const struct change *c)
+{
+	if (c->action == CHANGE_DELETE)
+		return refd_refname_may_delete(c->target, NULL);
+	return refd_refname_may_write(c->target, NULL);
+}
+
+static void follow(struct batch *b, struct change *c)
+{
+	struct change *d, *other;
+	int r;
+
+	if (!may_follow(c)) {
+		change_cant_lock(c, REFD_BROKEN,
+		    "the symbolic reference '%s' points to '%s', which is no "
+		    "reference's name",
+		    c->name, c->target);
+		return;
+	}
+	if (depth_of(c) >= FOLLOW_MAX) {
+		change_cant_lock(c, REFD_BROKEN,
+		    "too many symbolic references lead to '%s'", c->name);
+		return;
+	}
+	d = batch_found(b, c, c->target);
+	if (d == NULL) {
+		change_fail_errno(c, -ENOMEM, "can't follow a reference");
+		return;
+	}
+	r = batch_place(b, c->share, d->own_name, d);
+	if (r < 0) {
+		change_cant_lock(c, REFD_BROKEN, "there is no worktree of '%s'",
+		    d->own_name);
+		return;
+	}
+	if (!batch_enlist(b, d)) {
+		change_fail_errno(c, -ENOMEM, "can't follow a reference");
+		return;
+	}
+	other = batch_find_same(b, d);
+	pass_on(c, d);
+	if (other != NULL)
+		fail_twice(d, c, other);
+}
+
+/* ---- HEAD ---- */
+
+/* What the HEAD of the client's worktree points to, or "": as git, looked at
+ * once, and without its lock. */
+static const char *head_target(struct batch *b, const struct change *c)
+{
+	struct share *s = c->share;
+	struct head *head =
+	    s->git_fd == s->repo->fd ? &c->group->head : &s->head;
+	struct loose_value value;
+
+	if (!head->is_known) {
+		head->is_known = true;
+		if (loose_read(b->sys, s->git_fd, "HEAD", &value) == 0) {
+			head->target = value.target;
+			value.target = NULL;
+			loose_value_done(&value);
+		}
+	}
+	return head->target != NULL ? head->target : "";
+}
+
+static bool is_reached_by_head(const struct change *c)
+{
+	for (; c != NULL; c = c->from)
+		if (strcmp(c->name, "HEAD") == 0 &&
+		    c->dirfd == c->share->git_fd)
+			return true;
+	return false;
+}
+
+/* Nobody's business is the HEAD that has no log and gets none. */
+static bool wants_head_log(struct batch *b, const struct change *c)
+{
+	struct share *s = c->share;
+	struct sys_stat st;
+
+	return change_forces_log(c) ||
+	    reflog_policy_creates(s->log_policy, "HEAD") ||
+	    SYS(b->sys, lstatat, s->git_fd, "logs/HEAD", &st) == 0;
+}
+
+static void find_head(struct batch *b, struct change *c)
+{
+	struct share *s = c->share;
+	struct change *h, *other;
+
+	if (change_only_looks(c) || strcmp(head_target(b, c), c->name) != 0 ||
+	    (c->dirfd != s->repo->fd && c->dirfd != s->git_fd) ||
+	    is_reached_by_head(c) || !wants_head_log(b, c))
+		return;
+	h = batch_found(b, c, "HEAD");
+	if (h == NULL) {
+		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
+		return;
+	}
+	h->name = h->own_name;
+	h->dirfd = s->git_fd;
+	h->worktree = s->worktree;
+	h->action = CHANGE_LOG;
+	h->is_head = true;
+	h->from = c;
+	h->of = c;
+	h->next_line = c->lines;
+	c->lines = h;
+	if (!batch_enlist(b, h))
+		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
+	other = batch_find_same(b, h);
+	if (other != NULL)
+		change_fail(c, REFD_CONFLICT,
+		    "multiple updates for 'HEAD' (including one via its "
+		    "referent '%s') are not allowed",
+		    c->name);
+}
+
+/* ---- reading ---- */
+
+static void read_symref(struct batch *b, struct change *c, char *target)
+{
+	c->target = target;
+	c->is_loose = true;
+	if (c->is_head) {
+		/* It may have moved until we had its lock. */
+		if (strcmp(target, c->from->name) != 0)
+			c->action = CHANGE_NOTHING;
+	} else if (!c->u->ask->no_deref) {
+		follow(b, c);
+	} else {
+		c->exists = true;
+	}
+}
+
+static void read_loose(struct batch *b, struct change *c)
+{
+	struct loose_value value;
+	int r;
+
+	r = loose_read(b->sys, c->dirfd, c->name, &value);
+	if (r < 0) {
+		change_fail_errno(c, r, "can't read the reference");
+		return;
+	}
+	switch (value.kind) {
+	case LOOSE_ABSENT:
+	case LOOSE_DIR:
+		c->is_vacant = value.is_vacant;
+		break;
+	case LOOSE_OID:
+		c->exists = c->is_loose = true;
+		c->old_oid = value.oid;
+		break;
+	case LOOSE_SYMREF:
+		read_symref(b, c, value.target);
+		value.target = NULL;
+		break;
+	case LOOSE_BROKEN:
+		change_cant_lock(c, REFD_BROKEN,
+		    "unable to resolve reference '%s': reference broken",
+		    change_shown_name(c));
+		break;
+	}
+	if (c->is_head && value.kind != LOOSE_SYMREF)
+		c->action = CHANGE_NOTHING;
+	loose_value_done(&value);
+}
+
+void batch_lock(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	/* It grows on the way. */
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (!change_is_live(c) || !lock(b, c))
+			continue;
+		if (!c->is_head)
+			find_head(b, c);
+		if (change_is_live(c))
+			read_loose(b, c);
+	}
+}

@@ -1,0 +1,167 @@
+/*
+ * The log files that lines will be appended to.
+ *
+ * The happy path: the ref's own where it is written; of what led to it, or
+ * points to it, always, as git has it: a HEAD whose branch is confirmed gets
+ * a line from X to X.
+ *
+ * What fails: the update, or its atomic transaction.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+
+void change_log_path(const struct change *c, char path[REFD_PATH_MAX])
+{
+	strcpy(path, "logs/");
+	strcpy(path + 5, c->name);
+}
+
+bool change_forces_log(const struct change *c)
+{
+	if (!c->share->txn->req.create_reflog)
+		return false;
+	switch (c->u->ask->action) {
+	case REFD_UPDATE:
+	case REFD_CREATE:
+	case REFD_SYMREF_UPDATE:
+	case REFD_SYMREF_CREATE:
+		return true;
+	case REFD_DELETE:
+	case REFD_VERIFY:
+	case REFD_SYMREF_DELETE:
+	case REFD_SYMREF_VERIFY:
+		break;
+	}
+	return false;
+}
+
+/* A symbolic ref is to be made that does: that is logged neither for it nor
+ * for those that lead to it. */
+static bool leads_nowhere(const struct change *c)
+{
+	return c->action == CHANGE_WRITE && change_new_target(c) != NULL &&
+	    refd_oid_is_null(&c->new_oid);
+}
+
+static bool is_logged(const struct change *c)
+{
+	switch (c->action) {
+	case CHANGE_WRITE:
+		return !leads_nowhere(c);
+	case CHANGE_LOG:
+		/* Nothing became of nothing. */
+		return c->of->action == CHANGE_DELETE ? c->of->exists :
+							!leads_nowhere(c->of);
+	case CHANGE_DELETE:
+	case CHANGE_NOTHING:
+		break;
+	}
+	return false;
+}
+
+/* git looks after the mode of every log it appends to. */
+static int share_log(struct batch *b, struct change *c, const char *path)
+{
+	struct sys_stat st;
+	mode_t mode;
+	int r;
+
+	if (c->share->shared_perm == 0)
+		return 0;
+	r = SYS(b->sys, lstatat, c->dirfd, path, &st);
+	if (r < 0)
+		return r;
+	mode = repo_shared_mode(c->share->shared_perm, st.mode & 07777);
+	if (mode == (st.mode & 07777))
+		return 0;
+	return SYS(b->sys, fchmodat, c->dirfd, path, mode);
+}
+
+/* All is locked by now, so nobody makes the log of any of them. */
+static bool has_no_logs(struct batch *b, struct group *g)
+{
+	struct sys_stat st;
+
+	if (!g->logs_looked) {
+		g->logs_looked = true;
+		g->has_no_logs =
+		    SYS(b->sys, lstatat, g->repo->fd, "logs", &st) == -ENOENT;
+	}
+	return g->has_no_logs;
+}
+
+static bool may_create_log(const struct change *c)
+{
+	return change_forces_log(c) ||
+	    reflog_policy_creates(c->share->log_policy, change_shown_name(c));
+}
+
+/* In bare repositories, most of them. */
+static bool is_surely_unlogged(struct batch *b, const struct change *c)
+{
+	return c->action != CHANGE_DELETE && !may_create_log(c) &&
+	    c->dirfd == c->group->repo->fd && has_no_logs(b, c->group);
+}
+
+/* No log is made for C, and none can be there where its directory is not. */
+static bool has_no_log(struct batch *b, const struct change *c,
+    const char *path, bool may_create)
+{
+	char dir[REFD_PATH_MAX];
+	struct sys_stat st;
+
+	if (may_create)
+		return false;
+	strcpy(dir, path);
+	*strrchr(dir, '/') = '\0';
+	if (c->dirfd == b->logless_fd && strcmp(dir, b->logless_dir) == 0)
+		return true;
+	if (SYS(b->sys, lstatat, c->dirfd, dir, &st) != -ENOENT)
+		return false;
+	b->logless_fd = c->dirfd;
+	strcpy(b->logless_dir, dir);
+	return true;
+}
+
+void batch_prepare_logs(struct batch *b)
+{
+	char path[REFD_PATH_MAX];
+	struct change *c;
+	bool may_create;
+	size_t i;
+	int r;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (!change_is_live(c) ||
+		    (!is_logged(c) && c->action != CHANGE_DELETE) ||
+		    is_surely_unlogged(b, c))
+			continue;
+		change_log_path(c, path);
+		may_create = may_create_log(c);
+		if (!change_stays_inside(b, c, path) || !is_logged(c) ||
+		    has_no_log(b, c, path, may_create))
+			continue;
+		r = reflog_prepare(b->sys, c->dirfd, path, may_create,
+		    c->share->file_mode, c->share->dir_mode, &c->log,
+		    &c->log_made, &c->log_made_dirs);
+		if (r == 0 && c->log && !c->log_made)
+			r = share_log(b, c, path);
+		if (r == -EISDIR)
+			change_fail(c, REFD_CONFLICT,
+			    "cannot update the ref '%s': there are still logs "
+			    "under '%s/%s'",
+			    change_shown_name(c), c->group->repo->path, path);
+		else if (r == -ENOTDIR)
+			change_fail(c, REFD_CONFLICT,
+			    "cannot update the ref '%s': unable to append to "
+			    "'%s/%s': %s",
+			    change_shown_name(c), c->group->repo->path, path,
+			    strerror(-r));
+		else if (r < 0)
+			change_fail_errno(c, r, "can't prepare the reflog");
+	}
+}

@@ -1,0 +1,378 @@
+/*
+ * packed-refs as a batch leaves it, without what is deleted and with what a
+ * large transaction makes: its lock, and packed-refs.new written. It has to
+ * last before its rename alone, so it is synced while the journal is.
+ *
+ * The happy path: one rewrite for all of a repository's deletions and new
+ * refs, and none where only names are to go from it that are not there; its
+ * lock is taken all the same, or a running pack-refs would bring a deleted ref
+ * back. Windows of this daemon wait for each other, in turn, before they try
+ * for it.
+ *
+ * What may go there is new, and nothing but a value: it gets no log line, no
+ * symbolic ref led to it, and an annotated tag's object is known, since git
+ * believes the file in what tags are of. Of an atomic transaction all of it
+ * goes there or nothing. It is locked like any other ref; but no file will
+ * stand at its name, to be in the way of who makes a ref above or below it:
+ *	above, "p" of "p/q"	his lock p.lock stands by now, or he meets our
+ *				directory p/; he is looked for here
+ *	below, "p/q/r"		he may have read the old packed-refs, and is
+ *				looked for behind the rename (publish_packed.c)
+ *
+ * What fails: what can't go to packed-refs becomes a loose ref after all; its
+ * value is then staged under the locks. So do new refs where the lock is held
+ * or the file can't be read or written; deletions are then given back, or
+ * fail. A change that fails behind this must not be in packed-refs.new: where
+ * others of the batch go on, the file is written anew.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+#include "proto/refname.h"
+
+/* A window takes a flush and its refs' time: one that takes longer is on a
+ * disk that hangs, and others are not to hang with it. */
+#define PACKED_TURN_MS 10000
+
+/* ---- which ---- */
+
+static bool is_peeled(const struct txn_update *u)
+{
+	switch (u->object) {
+	case TXN_OBJECT_UNKNOWN:
+		return false;
+	case TXN_OBJECT_COMMIT:
+	case TXN_OBJECT_OTHER:
+		return true;
+	case TXN_OBJECT_TAG:
+		return u->peeled != NULL;
+	}
+	return false;
+}
+
+static bool asks_for_new(const struct refd_update *ask)
+{
+	return ask->action == REFD_CREATE ||
+	    (ask->action == REFD_UPDATE && ask->has_old &&
+		ask->old_target == NULL && refd_oid_is_null(&ask->old_oid) &&
+		!refd_oid_is_null(&ask->new_oid));
+}
+
+bool update_may_be_packed(const struct txn_update *u, enum reflog_policy policy)
+{
+	const char *name = u->ask->name, *id, *bare;
+	size_t id_len;
+
+	return u->status == REFD_PENDING && asks_for_new(u->ask) &&
+	    is_peeled(u) && strncmp(name, "refs/", 5) == 0 &&
+	    refd_refname_place(name, &id, &id_len, &bare) ==
+	    REFD_PLACE_COMMON &&
+	    !reflog_policy_creates(policy, name);
+}
+
+bool part_goes_packed(const struct applier *ap, const struct txn_part *part)
+{
+	const struct txn *txn = part->txn;
+	enum reflog_policy policy;
+	size_t i, nr = 0;
+
+	if (part->nr < ap->packed_least || txn->repo == NULL ||
+	    txn->req.create_reflog)
+		return false;
+	/* A worktree under another path than its own is taken for a linked
+	 * one, which has logs. */
+	policy =
+	    txn_log_policy(txn, strcmp(txn->req.git_dir, txn->repo->path) != 0);
+	for (i = 0; i < part->nr; i++)
+		nr += update_may_be_packed(part->updates[i], policy);
+	if (txn->req.atomic && nr < txn->nr_updates)
+		return false;
+	return packed_pays(txn->repo->packed, nr, ap->packed_least);
+}
+
+/* ---- what can't be ---- */
+
+/* The directory that was looked at last: is a name above what is in it
+ * locked? */
+struct above {
+	char dir[REFD_PATH_MAX];
+	bool is_locked;
+};
+
+static bool is_locked_above(const struct batch *b, const struct change *c,
+    struct above *above)
+{
+	char path[REFD_PATH_MAX + sizeof(".lock")];
+	char *slash;
+
+	strcpy(path, c->name);
+	*strrchr(path, '/') = '\0';
+	if (strcmp(path, above->dir) == 0)
+		return above->is_locked;
+	strcpy(above->dir, path);
+	above->is_locked = false;
+	while (!above->is_locked && (slash = strrchr(path, '/')) != NULL) {
+		struct sys_stat st;
+
+		strcat(path, ".lock");
+		above->is_locked =
+		    SYS(b->sys, lstatat, c->dirfd, path, &st) != -ENOENT;
+		*slash = '\0';
+	}
+	return above->is_locked;
+}
+
+static void make_loose(struct batch *b, struct change *c)
+{
+	int r = 0;
+
+	c->to_packed = false;
+	if (change_is_live(c))
+		r = batch_stage_value(b, c);
+	if (r < 0)
+		change_fail_errno(c, r, "can't write the new value");
+}
+
+/* An atomic one's are all loose then. */
+static void keep_out(struct batch *b, struct change *c)
+{
+	size_t i;
+
+	if (!c->share->txn->req.atomic) {
+		make_loose(b, c);
+		return;
+	}
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->share == c->share &&
+		    b->changes[i]->to_packed)
+			make_loose(b, b->changes[i]);
+}
+
+/* true: values were staged. */
+static bool keep_some_out(struct batch *b, struct group *g)
+{
+	struct above above = { .dir = "" };
+	bool any = false;
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group != g || !c->to_packed || !change_is_live(c))
+			continue;
+		if (c->is_end && !c->exists && !c->log && c->lines == NULL &&
+		    !is_locked_above(b, c, &above))
+			continue;
+		keep_out(b, c);
+		any = true;
+	}
+	return any;
+}
+
+/* ---- the file ---- */
+
+static bool is_deletion(const struct change *c, const struct group *g)
+{
+	return c->group == g && c->action == CHANGE_DELETE && change_is_live(c);
+}
+
+/* true: values were staged. */
+static bool rewrite_failed(struct batch *b, struct group *g, int err)
+{
+	struct change *c;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		c->in_rewrite = c->in_rewrite && c->group != g;
+		if (c->group == g && c->to_packed) {
+			make_loose(b, c);
+			any = true;
+		}
+		if (!is_deletion(c, g))
+			continue;
+		if (err == -EEXIST)
+			change_locked(c, "packed-refs");
+		else if (err == -EBADMSG)
+			change_fail(c, REFD_IO,
+			    "packed-refs has a malformed line");
+		else
+			change_fail_errno(c, err, "can't rewrite packed-refs");
+	}
+	return any;
+}
+
+static int by_name(const void *va, const void *vb)
+{
+	const struct packed_edit *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
+}
+
+static int write_packed(struct group *g, struct packed_edit *edits, size_t nr,
+    bool sync)
+{
+	size_t i;
+
+	/* They mostly are in order. */
+	for (i = 1; i < nr; i++)
+		if (by_name(&edits[i - 1], &edits[i]) > 0) {
+			qsort(edits, nr, sizeof(*edits), by_name);
+			break;
+		}
+	return packed_rewrite_begin(g->repo->packed, edits, nr, g->packed_mode,
+	    sync, &g->packed_changed);
+}
+
+int batch_rewrite_packed(struct group *g, struct packed_edit *edits, size_t nr)
+{
+	return write_packed(g, edits, nr, true);
+}
+
+void batch_sync_packed(struct batch *b)
+{
+	struct group *g;
+	size_t i;
+
+	for (i = 0; i < b->nr_groups; i++) {
+		g = &b->groups[i];
+		g->packed_flushing = g->packed_changed;
+		if (g->packed_flushing)
+			flush_ahead(&g->packed_flush, b->sys, b->ap->flusher,
+			    packed_rewrite_fd(g->repo->packed));
+	}
+}
+
+void batch_synced_packed(struct batch *b)
+{
+	struct group *g;
+	size_t i;
+
+	for (i = 0; i < b->nr_groups; i++) {
+		g = &b->groups[i];
+		if (g->packed_flushing)
+			g->packed_err = flush_wait(&g->packed_flush);
+		g->packed_flushing = false;
+	}
+}
+
+static struct packed_edit edit_of(const struct change *c)
+{
+	struct packed_edit edit = { .name = c->name };
+
+	if (c->to_packed) {
+		edit.oid = &c->u->ask->new_oid;
+		edit.peeled = c->u->peeled;
+	}
+	return edit;
+}
+
+/* Another window of this daemon is waited for; one of those that have a turn
+ * each in several repositories might wait for this one. */
+static int lock_packed(const struct batch *b, struct group *g, mode_t dir_mode)
+{
+	unsigned wait_ms = PACKED_TURN_MS;
+	size_t i;
+	int r;
+
+	for (i = 0; i < b->nr_groups; i++)
+		if (b->groups[i].packed_turn)
+			wait_ms = 0;
+	g->packed_turn = packed_turn_take(g->repo->packed, wait_ms);
+	if (!g->packed_turn)
+		return -EEXIST;
+	r = token_lock(&g->token, g->repo->fd, "packed-refs", dir_mode);
+	g->packed_locked = r == 0;
+	if (r < 0)
+		batch_give_turn(g);
+	return r;
+}
+
+/* true: values were staged. */
+static bool prepare_group(struct batch *b, struct group *g,
+    struct packed_edit *edits)
+{
+	struct share *s = NULL;
+	struct change *c;
+	size_t i, nr = 0;
+	int r;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group != g || !change_is_live(c) ||
+		    c->dirfd != g->repo->fd ||
+		    (c->action != CHANGE_DELETE && !c->to_packed))
+			continue;
+		s = c->share;
+		c->in_rewrite = true;
+		edits[nr++] = edit_of(c);
+	}
+	if (nr == 0)
+		return false;
+	r = lock_packed(b, g, s->dir_mode);
+	g->packed_mode = s->file_mode;
+	if (r == 0)
+		r = write_packed(g, edits, nr, false);
+	return r < 0 && rewrite_failed(b, g, r);
+}
+
+void batch_prepare_packed(struct batch *b)
+{
+	struct packed_edit *edits;
+	bool staged = false;
+	struct group *g;
+	size_t i;
+
+	edits = calloc(b->nr_changes + 1, sizeof(*edits));
+	for (i = 0; i < b->nr_groups; i++) {
+		g = &b->groups[i];
+		staged |= keep_some_out(b, g);
+		if (edits != NULL)
+			staged |= prepare_group(b, g, edits);
+		else
+			staged |= rewrite_failed(b, g, -ENOMEM);
+	}
+	free(edits);
+	if (staged)
+		batch_stand_values(b);
+}
+
+void batch_give_turn(struct group *g)
+{
+	if (g->packed_turn)
+		packed_turn_give(g->repo->packed);
+	g->packed_turn = false;
+}
+
+int batch_refit_packed(struct batch *b, struct group *g)
+{
+	struct packed_edit *edits;
+	bool fits = true;
+	struct change *c;
+	size_t i, nr = 0;
+	int r = 0;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group == g && c->in_rewrite && !change_is_committed(c))
+			fits = false;
+	}
+	if (fits)
+		return 0;
+	edits = calloc(b->nr_changes + 1, sizeof(*edits));
+	if (edits == NULL)
+		return -ENOMEM;
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group == g && c->in_rewrite && change_is_committed(c))
+			edits[nr++] = edit_of(c);
+	}
+	packed_rewrite_abandon(g->repo->packed);
+	g->packed_changed = false;
+	r = batch_rewrite_packed(g, edits, nr);
+	free(edits);
+	return r;
+}

@@ -1,0 +1,497 @@
+/*
+ * From the commit point to the refs that git sees, and the end of a batch.
+ *
+ * The happy path:
+ *	creations of an atomic transaction, by link(2)
+ *	packed-refs.new into place (publish_packed.c)
+ *	log line, rename of the staged value onto the ref, unlock
+ *	logs and loose files of deletions away
+ *
+ * What fails:
+ *	the name was taken by a foreign	the update is voided: a second record,
+ *	writer (a directory stands	durable before the answer; of an atomic
+ *	there), or the rename fails	transaction everything, its links are
+ *					taken back while the locks still stand
+ *	they can't be taken back	unknown; record and locks stand, and
+ *					recovery takes them back
+ *	the void can't be recorded	unknown; record and locks stand, and the
+ *					next recovery tries it, and voids it
+ *	a rename, for the disk's sake,	unknown; record and lock stand, so the
+ *	once siblings are out; the	next recovery finishes it
+ *	unlinking of a deletion
+ *	a log line can't be written	the ref is published, the line is owed
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+
+/* C is the end: what led to it goes with it. */
+static void void_change(struct change *c, enum refd_status status, int err)
+{
+	if (!change_is_committed(c) || !c->is_end)
+		return;
+	c->void_status = status;
+	if (status == REFD_ABORTED)
+		return;
+	if (asprintf(&c->void_text,
+		status == REFD_CONFLICT ?
+		    "another writer took the name '%s' meanwhile: %s" :
+		    "can't write '%s': %s",
+		c->name, strerror(-err)) < 0)
+		c->void_text = NULL;
+}
+
+static void void_errno(struct change *c, int err)
+{
+	if (err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST ||
+	    err == -ENOTDIR)
+		void_change(c, REFD_CONFLICT, err);
+	else
+		void_change(c, txn_status_of(err), err);
+}
+
+/* ---- one ref ---- */
+
+static void append_line(struct batch *b, struct change *c)
+{
+	char path[REFD_PATH_MAX];
+	size_t len;
+	char *line;
+	int r;
+
+	if (!c->log)
+		return;
+	change_log_path(c, path);
+	line = change_log_line(c, &len);
+	if (line == NULL)
+		r = -ENOMEM;
+	else if (!batch_stand_wants_log(c))
+		r = reflog_append(b->sys, c->dirfd, path, line, len);
+	else
+		r = reflog_append_open(b->sys, c->dirfd, path, line, len);
+	if (r >= 0 && batch_stand_wants_log(c))
+		batch_stand_log(b, c, r);
+	free(line);
+	c->owed = r < 0;
+}
+
+/* To the ref's own log, and to those of what led to it or points to it. */
+static void append_lines(struct batch *b, struct change *c)
+{
+	struct change *l;
+
+	append_line(b, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		append_line(b, l);
+}
+
+static void park_line(struct batch *b, const struct change *c)
+{
+	if (!c->owed)
+		return;
+	if (batch_park_line(b, c) == 0)
+		b->ap->owe(b->ap->arg, c->share->repo);
+	else if (b->ap->keep != NULL)
+		b->ap->keep(b->ap->arg, c->share->lsn);
+}
+
+/* Before the locks go, which would tell a next start of them. */
+static void park_lines(struct batch *b, const struct change *c)
+{
+	const struct change *l;
+
+	park_line(b, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		park_line(b, l);
+}
+
+static void retract_line(struct batch *b, const struct change *c)
+{
+	char path[REFD_PATH_MAX];
+	size_t len;
+	char *line;
+
+	if (!c->log)
+		return;
+	change_log_path(c, path);
+	line = change_log_line(c, &len);
+	if (line != NULL)
+		reflog_retract(b->sys, c->dirfd, path, line, len);
+	free(line);
+}
+
+static void retract_lines(struct batch *b, const struct change *c)
+{
+	const struct change *l;
+
+	retract_line(b, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		retract_line(b, l);
+}
+
+/* Puts the staged value at the name: by rename, or by link where it must be
+ * possible to take it back. An empty directory in the way is removed once. */
+static int place_value(struct batch *b, struct change *c, bool by_link)
+{
+	int stage_fd = c->group->repo->stage_fd, r, tries;
+	char value[TOKEN_NAME_MAX];
+
+	token_value_name(value, c->group->token.id, c->value_nr);
+	batch_stand_placing(b, c, value);
+	for (tries = 0;; tries++) {
+		r = by_link ?
+		    SYS(b->sys, linkat, stage_fd, value, c->dirfd, c->name) :
+		    SYS(b->sys, renameat, stage_fd, value, c->dirfd, c->name);
+		if (r == 0 || tries > 0 ||
+		    (r != -EISDIR && r != -ENOTEMPTY && r != -EEXIST))
+			return r;
+		r = loose_clear_dirs(b->sys, c->dirfd, c->name, NULL);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* What can't be unlocked is tried once more at the end of the batch, and then
+ * its token stays for the next start to find it by. */
+static void unlock_one(struct change *c)
+{
+	if (c->locked && token_unlock(&c->group->token, c->dirfd, c->name) == 0)
+		c->locked = false;
+}
+
+static void unlock(struct change *c)
+{
+	struct change *l;
+
+	for (l = c->lines; l != NULL; l = l->next_line)
+		unlock_one(l);
+	unlock_one(c);
+}
+
+/* The record stands, so the locks do too until recovery has settled it. */
+static void keep_locks(struct batch *b, struct change *c)
+{
+	struct change *l;
+
+	c->keep = true;
+	for (l = c->lines; l != NULL; l = l->next_line)
+		l->keep = true;
+	change_unfinished(b, c);
+}
+
+/* Too late to be taken back: recovery finishes what this disk would not
+ * take. */
+void change_keep(struct batch *b, struct change *c, int err)
+{
+	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
+	    c->name, strerror(-err));
+	keep_locks(b, c);
+}
+
+/* Its siblings are out. */
+static bool is_atomic_among_others(const struct change *c)
+{
+	return c->share->txn->req.atomic && c->share->part->nr > 1;
+}
+
+static void publish_write(struct batch *b, struct change *c)
+{
+	int r;
+
+	append_lines(b, c);
+	r = c->linked ? 0 : place_value(b, c, false);
+	if (r < 0 && is_atomic_among_others(c)) {
+		change_keep(b, c, r);
+		return;
+	}
+	if (r < 0) {
+		retract_lines(b, c);
+		void_errno(c, r);
+		return;
+	}
+	c->published = true;
+	c->staged = c->linked;
+	park_lines(b, c);
+	unlock(c);
+}
+
+static void publish_packed(struct change *c)
+{
+	c->published = true;
+	unlock(c);
+}
+
+/* Confirmed: there may be lines for those that led to it. */
+static void publish_nothing(struct batch *b, struct change *c)
+{
+	append_lines(b, c);
+	park_lines(b, c);
+	batch_stand_confirmed(b, c);
+	unlock(c);
+}
+
+/* ---- atomic transactions ---- */
+
+/* Negative: one of them stays, for others to see. */
+static int unlink_creations(struct batch *b, const struct share *s)
+{
+	struct change *c;
+	int err, r = 0;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->share != s || !c->linked)
+			continue;
+		err = SYS(b->sys, unlinkat, c->dirfd, c->name);
+		if (err < 0 && err != -ENOENT)
+			r = err;
+		c->linked = false;
+	}
+	return r;
+}
+
+static void void_share(struct batch *b, const struct share *s,
+    const struct change *failed, int err)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->share == s && c == failed)
+			void_errno(c, err);
+		else if (c->share == s)
+			void_change(c, REFD_ABORTED, 0);
+	}
+}
+
+/* What can be neither finished nor taken back. */
+static void keep_share(struct batch *b, const struct share *s, int err)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->share == s && b->changes[i]->is_end &&
+		    change_is_committed(b->changes[i]))
+			change_keep(b, b->changes[i], err);
+}
+
+void change_take_back(struct batch *b, struct change *c, int err)
+{
+	if (!is_atomic_among_others(c))
+		void_errno(c, err);
+	else if (unlink_creations(b, c->share) == 0)
+		void_share(b, c->share, c, err);
+	else
+		keep_share(b, c->share, err);
+}
+
+/* Creations first: they alone can fail for what others do, and a link can be
+ * taken back as long as the lock stands. */
+static void link_creations(struct batch *b, struct share *s)
+{
+	struct change *c, *failed = NULL;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < b->nr_changes && failed == NULL; i++) {
+		c = b->changes[i];
+		if (c->share != s || !change_is_committed(c) || c->is_loose ||
+		    c->action != CHANGE_WRITE || c->to_packed)
+			continue;
+		r = place_value(b, c, true);
+		if (r < 0)
+			failed = c;
+		else
+			c->linked = true;
+	}
+	if (failed != NULL)
+		change_take_back(b, failed, r);
+}
+
+/* ---- deletions ---- */
+
+/* packed-refs has forgotten it by now. */
+static void publish_delete(struct batch *b, struct change *c)
+{
+	char path[REFD_PATH_MAX];
+	int r;
+
+	change_log_path(c, path);
+	r = reflog_delete(b->sys, c->dirfd, path);
+	if (r == 0 && c->is_loose)
+		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
+	if (r < 0 && r != -ENOENT) {
+		change_keep(b, c, r);
+		return;
+	}
+	append_lines(b, c);
+	park_lines(b, c);
+	c->published = true;
+}
+
+static void publish_deletions(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->action == CHANGE_DELETE && change_is_committed(c))
+			publish_delete(b, c);
+	}
+}
+
+/* ---- what could not be ---- */
+
+static void end_void(struct batch *b, struct change *c, int r)
+{
+	if (r == 0) {
+		txn_decide(c->u, c->void_status, c->void_text);
+		return;
+	}
+	txn_decide(c->u, REFD_UNKNOWN,
+	    "it could not be written, nor that be recorded");
+	/* Its record says that it happened. */
+	keep_locks(b, c);
+}
+
+static void record_voids(struct batch *b)
+{
+	struct change **failed;
+	size_t i, nr = 0;
+	int r = -ENOMEM;
+
+	failed = calloc(b->nr_changes + 1, sizeof(*failed));
+	for (i = 0; i < b->nr_changes && failed != NULL; i++)
+		if (b->changes[i]->void_status != 0)
+			failed[nr++] = b->changes[i];
+	if (nr > 0)
+		r = batch_void(b, failed, nr);
+	free(failed);
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->void_status != 0)
+			end_void(b, b->changes[i], r);
+}
+
+void batch_publish(struct batch *b)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_shares; i++)
+		if (b->shares[i].txn->req.atomic && b->shares[i].lsn != 0 &&
+		    b->shares[i].part->nr > 1)
+			link_creations(b, &b->shares[i]);
+	for (i = 0; i < b->nr_groups; i++)
+		batch_publish_packed(b, &b->groups[i]);
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (!c->is_end || !change_is_committed(c))
+			continue;
+		if (c->to_packed)
+			publish_packed(c);
+		else if (c->action == CHANGE_WRITE)
+			publish_write(b, c);
+		else if (c->action == CHANGE_NOTHING)
+			publish_nothing(b, c);
+	}
+	publish_deletions(b);
+	record_voids(b);
+}
+
+/* ---- the end ---- */
+
+static bool group_must_stay(const struct batch *b, const struct group *g)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->group == g &&
+		    (b->changes[i]->keep || b->changes[i]->locked))
+			return true;
+	return false;
+}
+
+static void release_group(const struct batch *b, struct group *g)
+{
+	bool stays = group_must_stay(b, g);
+
+	/* A deletion that is kept has its own lock, and recovery writes
+	 * packed-refs anew: nobody else's need wait for that. */
+	if (g->packed_changed)
+		packed_rewrite_abandon(g->repo->packed);
+	if (g->packed_locked &&
+	    token_unlock(&g->token, g->repo->fd, "packed-refs") < 0)
+		stays = true;
+	batch_give_turn(g);
+	if (g->has_token && !stays)
+		token_done(&g->token);
+}
+
+/* Nothing became of it: the log that was made for it goes too. */
+static void unmake_log(struct batch *b, const struct change *c)
+{
+	char path[REFD_PATH_MAX];
+
+	if (!c->log_made || change_is_committed(c) ||
+	    c->u->status == REFD_UNKNOWN)
+		return;
+	change_log_path(c, path);
+	reflog_unmake(b->sys, c->dirfd, path);
+}
+
+static bool leaves_no_file(const struct change *c)
+{
+	return c->action != CHANGE_WRITE || !c->published || c->to_packed;
+}
+
+/* Is the next one in the same directory, and leaves no file either? */
+static bool is_before_neighbour(const struct batch *b, size_t i)
+{
+	const struct change *c = b->changes[i], *next;
+	size_t len;
+
+	if (i + 1 == b->nr_changes)
+		return false;
+	next = b->changes[i + 1];
+	len = strlen(c->name);
+	while (len > 0 && c->name[len - 1] != '/')
+		len--;
+	return leaves_no_file(next) && next->dirfd == c->dirfd &&
+	    strncmp(c->name, next->name, len) == 0 &&
+	    strchr(next->name + len, '/') == NULL;
+}
+
+void batch_release(struct batch *b)
+{
+	char value[TOKEN_NAME_MAX];
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->keep)
+			continue;
+		unmake_log(b, c);
+		if (c->staged) {
+			token_value_name(value, c->group->token.id,
+			    c->value_nr);
+			SYS(b->sys, unlinkat, c->group->repo->stage_fd, value);
+			c->staged = false;
+		}
+		unlock_one(c);
+	}
+	for (i = 0; i < b->nr_groups; i++)
+		release_group(b, &b->groups[i]);
+	b->unlocked_ns = SYS(b->sys, now_mono);
+	for (i = 0; i < b->nr_changes; i++)
+		if (leaves_no_file(b->changes[i]) && !is_before_neighbour(b, i))
+			loose_prune_parents(b->sys, b->changes[i]->dirfd,
+			    b->changes[i]->name, 2);
+}

@@ -1,0 +1,291 @@
+/*
+ * What the modes add to the journal's record, so that files last without it.
+ *
+ * The happy path, by the mode of each share:
+ *	none		nothing
+ *	periodic	a staged value is written out before it becomes the ref:
+ *			a cut may lose the record too, and must not leave an
+ *			empty file where a value was that had long been durable
+ *	journal		nothing: the record is on disk, whatever the cut leaves
+ *	batch		values written out and one flush for all of them, before
+ *			any lock is taken; in the end logs written out and one
+ *			flush more, for them and all names
+ *	fsync		each value synced before any lock is taken, many at
+ *			once; in the end each log, and each directory in which a
+ *			name came or went, once
+ *
+ * One flush for many: where the file system carries them (sys.h), a small file
+ * that is made and synced last; elsewhere syncfs, on a descriptor that was
+ * open before anything was written, and is nobody else's: an error is told to
+ * each descriptor once, and the checkpoint must not miss its own.
+ *
+ * What fails:
+ *	a value can't be synced		that update fails, its file goes
+ *	a flush for many, before the	all updates that it was for
+ *	commit
+ *	a log, a directory or a flush	unknown: the record stands and is kept,
+ *	after it			but the mode's promise is not met
+ *	writing out (periodic)		nothing: the next checkpoint's syncfs
+ *					meets the error too, and tells
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+
+/* ---- values ---- */
+
+static enum flush_how how_of_value(enum refd_durability mode)
+{
+	switch (mode) {
+	case REFD_DURABILITY_DEFAULT:
+	case REFD_DURABILITY_NONE:
+	case REFD_DURABILITY_JOURNAL:
+		break;
+	case REFD_DURABILITY_PERIODIC:
+		return FLUSH_BEGIN;
+	case REFD_DURABILITY_BATCH:
+		return FLUSH_WRITE_OUT;
+	case REFD_DURABILITY_FSYNC:
+		return FLUSH_FSYNC;
+	}
+	return FLUSH_NOTHING;
+}
+
+void change_cant_stand(struct change *c, int err)
+{
+	if (c->of != NULL)
+		c = c->of;
+	if (c->stand_err == 0)
+		c->stand_err = err;
+}
+
+/* WHAT is a change: before its commit its update fails; after it, the ref is
+ * there and can't last. */
+static void file_failed(void *batch, void *what, int err)
+{
+	struct change *c = what;
+
+	(void)batch;
+	if (c->share->lsn == 0)
+		change_fail_errno(c, err, "can't write the new value");
+	else
+		change_cant_stand(c, err);
+}
+
+void batch_stand_init(struct batch *b)
+{
+	flush_init(&b->flush, b->sys, b->ap->flusher, file_failed, b);
+}
+
+int batch_stand_begin(struct batch *b, const struct change *c)
+{
+	struct group *g = c->group;
+
+	if (c->share->mode != REFD_DURABILITY_BATCH || g->has_sync_fd ||
+	    g->repo->fs->carries)
+		return 0;
+	g->sync_fd = SYS(b->sys, openat, g->repo->stage_fd, ".",
+	    O_RDONLY | O_DIRECTORY, 0);
+	g->has_sync_fd = g->sync_fd >= 0;
+	return g->has_sync_fd ? 0 : g->sync_fd;
+}
+
+void batch_stand_staged(struct batch *b, struct change *c, int fd)
+{
+	flush_add(&b->flush, fd, how_of_value(c->share->mode), c);
+}
+
+/* ---- one flush for many ---- */
+
+/* Made last, so that whatever was changed before goes first. */
+static int sync_small_file(struct batch *b, struct group *g)
+{
+	char name[TOKEN_NAME_MAX];
+	int fd, r, closed;
+
+	token_value_name(name, g->token.id, UINT_MAX);
+	fd = loose_stage_open(b->sys, g->repo->stage_fd, name, "\n", 1, 0600);
+	if (fd < 0)
+		return fd;
+	r = SYS(b->sys, fsync, fd);
+	closed = SYS(b->sys, close, fd);
+	SYS(b->sys, unlinkat, g->repo->stage_fd, name);
+	return r < 0 ? r : closed;
+}
+
+/* The others' descriptors are told of a failure too: by then it may be the
+ * next start's to know. */
+static int sync_fs(struct batch *b, struct group *g)
+{
+	struct repos *repos = b->ap->repos;
+	struct fs *fs = g->repo->fs;
+	int r = fs_enter(repos, fs);
+
+	if (r < 0)
+		return r;
+	r = SYS(b->sys, syncfs, g->sync_fd);
+	if (r < 0)
+		doubts_failed(repos->doubts, fs->mount);
+	fs_leave(repos, fs);
+	return r;
+}
+
+/* What one descriptor was told of a failure it is not told again. */
+static int flush_all(struct batch *b, struct group *g)
+{
+	if (g->repo->fs->carries)
+		return sync_small_file(b, g);
+	if (g->sync_err == 0)
+		g->sync_err = sync_fs(b, g);
+	return g->sync_err;
+}
+
+static bool is_of_batch(const struct change *c, const struct group *g)
+{
+	if (c->group != g || c->share->mode != REFD_DURABILITY_BATCH ||
+	    change_only_looks(c))
+		return false;
+	return c->share->lsn == 0 ? c->staged && change_is_live(c) :
+				    change_is_committed(c);
+}
+
+static bool group_wants_flush(const struct batch *b, const struct group *g)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (is_of_batch(b->changes[i], g))
+			return true;
+	return false;
+}
+
+/* Repositories of one file system share it. */
+static int flush_group(struct batch *b, struct group *g)
+{
+	struct group *other;
+
+	for (other = b->groups; other < g; other++)
+		if (other->flushed && other->repo->fs == g->repo->fs)
+			return other->flush_err;
+	g->flushed = true;
+	g->flush_err = flush_all(b, g);
+	return g->flush_err;
+}
+
+static void flush_groups(struct batch *b)
+{
+	struct group *g;
+	size_t i, k;
+	int r;
+
+	if (b->strongest < REFD_DURABILITY_BATCH)
+		return;
+	for (i = 0; i < b->nr_groups; i++)
+		b->groups[i].flushed = false;
+	for (i = 0; i < b->nr_groups; i++) {
+		g = &b->groups[i];
+		if (!group_wants_flush(b, g) || (r = flush_group(b, g)) == 0)
+			continue;
+		for (k = 0; k < b->nr_changes; k++)
+			if (is_of_batch(b->changes[k], g))
+				file_failed(b, b->changes[k], r);
+	}
+}
+
+void batch_stand_values(struct batch *b)
+{
+	flush_end(&b->flush);
+	flush_groups(b);
+}
+
+/* ---- publishing ---- */
+
+void batch_stand_placing(struct batch *b, const struct change *c,
+    const char *value)
+{
+	int fd;
+
+	if (how_of_value(c->share->mode) != FLUSH_BEGIN)
+		return;
+	fd = SYS(b->sys, openat, c->group->repo->stage_fd, value, O_RDONLY, 0);
+	if (fd < 0)
+		return;
+	SYS(b->sys, write_out_wait, fd);
+	SYS(b->sys, close, fd);
+}
+
+static enum flush_how how_of_log(const struct change *c)
+{
+	if (c->share->mode == REFD_DURABILITY_FSYNC)
+		return FLUSH_FSYNC;
+	return c->share->mode == REFD_DURABILITY_BATCH ? FLUSH_WRITE_OUT :
+							 FLUSH_NOTHING;
+}
+
+bool batch_stand_wants_log(const struct change *c)
+{
+	return how_of_log(c) != FLUSH_NOTHING;
+}
+
+void batch_stand_log(struct batch *b, struct change *c, int fd)
+{
+	flush_add(&b->flush, fd, how_of_log(c), c);
+}
+
+/* Whoever wrote it has perhaps never synced it. */
+void batch_stand_confirmed(struct batch *b, struct change *c)
+{
+	int fd;
+
+	if (how_of_log(c) == FLUSH_NOTHING || change_only_looks(c))
+		return;
+	if (c->is_loose)
+		fd = SYS(b->sys, openat, c->dirfd, c->name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	else if (c->had_packed)
+		fd = SYS(b->sys, openat, c->group->repo->fd, "packed-refs",
+		    O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	else
+		return;
+	if (fd < 0)
+		file_failed(b, c, fd);
+	else
+		flush_add(&b->flush, fd, how_of_log(c), c);
+}
+
+/* ---- the end ---- */
+
+static void decide(struct batch *b, struct change *c)
+{
+	struct fs *fs = c->share->repo->fs;
+
+	atomic_store(&c->share->repo->touched, true);
+	atomic_store(&fs->touched, true);
+	if (c->share->mode > REFD_DURABILITY_NONE)
+		atomic_store(&fs->promised, true);
+	if (c->stand_err == 0) {
+		txn_decide(c->u, REFD_OK, NULL);
+		return;
+	}
+	change_unfinished(b, c);
+	change_fail(c, REFD_UNKNOWN,
+	    "the update is recorded, but '%s' could not be made to last "
+	    "without the journal: %s",
+	    c->name, strerror(-c->stand_err));
+}
+
+void batch_stand(struct batch *b)
+{
+	size_t i;
+
+	flush_end(&b->flush);
+	batch_stand_dirs(b);
+	flush_groups(b);
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->is_end && change_is_committed(b->changes[i]))
+			decide(b, b->changes[i]);
+}

@@ -1,0 +1,293 @@
+/*
+ * Directories synced after names came and went in them, for shares of mode
+ * fsync.
+ *
+ * The happy path: the directory of each file that was put there or removed,
+ * and those above that were made for it, up to the first that was there
+ * before; each once, many at the same time. Directories that were made for a
+ * neighbour that came to nothing count too.
+ *
+ * A directory that was there before is taken to last: should whoever made it
+ * not have synced it, the logs of ext4, XFS and btrfs carry its name along
+ * with what is synced in it.
+ *
+ * What fails: a directory that was pruned since: the one above it is synced,
+ * where its name has gone. One that can't be synced: all that went through it
+ * can't be said to last. Memory: nothing can.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/window/batch.h"
+
+struct dir {
+	int dirfd;
+	int err;
+	char *path; /* owned; "" for DIRFD itself */
+};
+
+struct dirs {
+	struct batch *b;
+	struct dir *dirs;
+	size_t nr, size;
+	int err; /* they are not all there */
+};
+
+static void add(struct dirs *d, int dirfd, const char *path)
+{
+	size_t size = 2 * d->size + 16;
+	struct dir *more;
+
+	if (d->nr == d->size) {
+		more = realloc(d->dirs, size * sizeof(*more));
+		if (more == NULL) {
+			d->err = -ENOMEM;
+			return;
+		}
+		d->dirs = more;
+		d->size = size;
+	}
+	d->dirs[d->nr] = (struct dir){ .dirfd = dirfd, .path = strdup(path) };
+	if (d->dirs[d->nr].path == NULL)
+		d->err = -ENOMEM;
+	else
+		d->nr++;
+}
+
+/* false: there is none. */
+static bool go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (path[0] == '\0')
+		return false;
+	*(slash != NULL ? slash : path) = '\0';
+	return true;
+}
+
+/* The directory of FILE, and those above the MADE ones. */
+static void add_parents(struct dirs *d, const struct change *c,
+    const char *file, unsigned made)
+{
+	char path[REFD_PATH_MAX];
+
+	strcpy(path, file);
+	while (go_up(path)) {
+		add(d, c->dirfd, path);
+		if (made-- == 0)
+			break;
+	}
+}
+
+/* ---- which ---- */
+
+static bool is_synced(const struct change *c)
+{
+	return c->share->mode == REFD_DURABILITY_FSYNC &&
+	    change_is_committed(c);
+}
+
+static void add_log(struct dirs *d, const struct change *c)
+{
+	char path[REFD_PATH_MAX];
+
+	change_log_path(c, path);
+	add_parents(d, c, path, c->log_made_dirs);
+}
+
+static void add_published(struct dirs *d, const struct change *c)
+{
+	/* If only its lock came and went there. */
+	add_parents(d, c, c->name, c->made_dirs);
+	switch (c->action) {
+	case CHANGE_WRITE:
+		if (c->to_packed)
+			add(d, c->group->repo->fd, "");
+		break;
+	case CHANGE_DELETE:
+		add_log(d, c);
+		/* Of packed-refs and of its lock. */
+		add(d, c->group->repo->fd, "");
+		break;
+	case CHANGE_NOTHING:
+		if (!c->is_loose && c->had_packed)
+			add(d, c->group->repo->fd, "");
+		break;
+	case CHANGE_LOG:
+		break;
+	}
+	if (c->log_made)
+		add_log(d, c);
+}
+
+static bool group_is_synced(const struct batch *b, const struct group *g)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->group == g && is_synced(b->changes[i]))
+			return true;
+	return false;
+}
+
+static void add_all(struct dirs *d, const struct group *g)
+{
+	struct change *c;
+	size_t i;
+
+	for (i = 0; i < d->b->nr_changes; i++) {
+		c = d->b->changes[i];
+		if (c->group != g)
+			continue;
+		if (is_synced(c) && !change_only_looks(c)) {
+			add_published(d, c);
+			continue;
+		}
+		if (c->made_dirs > 0)
+			add_parents(d, c, c->name, c->made_dirs);
+		if (c->log_made_dirs > 0)
+			add_log(d, c);
+	}
+}
+
+/* ---- syncing ---- */
+
+static int by_path(const void *va, const void *vb)
+{
+	const struct dir *a = va, *b = vb;
+
+	if (a->dirfd != b->dirfd)
+		return a->dirfd < b->dirfd ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static void sort_out_twins(struct dirs *d)
+{
+	size_t i, nr = 0;
+
+	if (d->nr == 0)
+		return;
+	qsort(d->dirs, d->nr, sizeof(*d->dirs), by_path);
+	for (i = 1; i < d->nr; i++) {
+		if (by_path(&d->dirs[i], &d->dirs[nr]) == 0)
+			free(d->dirs[i].path);
+		else
+			d->dirs[++nr] = d->dirs[i];
+	}
+	d->nr = nr + 1;
+}
+
+/* Of one that was pruned: that from which it has gone. */
+static void find_standing(const struct sys *sys, struct dir *dir)
+{
+	struct sys_stat st;
+	int r;
+
+	while (dir->path[0] != '\0') {
+		r = SYS(sys, lstatat, dir->dirfd, dir->path, &st);
+		if (r != -ENOENT && r != -ENOTDIR)
+			break;
+		go_up(dir->path);
+	}
+}
+
+/* Which may be pruned at this moment. */
+static int open_standing(const struct sys *sys, struct dir *dir)
+{
+	int fd;
+
+	do
+		fd = SYS(sys, openat, dir->dirfd,
+		    dir->path[0] != '\0' ? dir->path : ".",
+		    O_RDONLY | O_DIRECTORY, 0);
+	while ((fd == -ENOENT || fd == -ENOTDIR) && go_up(dir->path));
+	return fd;
+}
+
+static void dir_failed(void *arg, void *what, int err)
+{
+	(void)arg;
+	((struct dir *)what)->err = err;
+}
+
+static void sync_all(struct dirs *d)
+{
+	struct batch *b = d->b;
+	struct flush flush;
+	struct dir *dir;
+	size_t i;
+	int fd;
+
+	sort_out_twins(d);
+	for (i = 0; i < d->nr; i++)
+		find_standing(b->sys, &d->dirs[i]);
+	sort_out_twins(d);
+	flush_init(&flush, b->sys, b->ap->flusher, dir_failed, NULL);
+	for (i = 0; i < d->nr; i++) {
+		dir = &d->dirs[i];
+		fd = open_standing(b->sys, dir);
+		if (fd < 0)
+			dir->err = fd;
+		else
+			flush_add(&flush, fd, FLUSH_FSYNC, dir);
+	}
+	flush_end(&flush);
+}
+
+static bool is_below(const char *file, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return len == 0 || (strncmp(file, dir, len) == 0 && file[len] == '/');
+}
+
+static bool went_through(const struct change *c, const struct dir *dir)
+{
+	char log[REFD_PATH_MAX];
+
+	if (dir->path[0] == '\0' && dir->dirfd == c->group->repo->fd)
+		return true;
+	change_log_path(c, log);
+	return c->dirfd == dir->dirfd &&
+	    (is_below(c->name, dir->path) || is_below(log, dir->path));
+}
+
+static void mark(struct dirs *d)
+{
+	struct change *c;
+	size_t i, k;
+
+	for (i = 0; i < d->b->nr_changes; i++) {
+		c = d->b->changes[i];
+		if (!is_synced(c))
+			continue;
+		for (k = 0; k < d->nr; k++)
+			if (d->dirs[k].err < 0 && went_through(c, &d->dirs[k]))
+				change_cant_stand(c, d->dirs[k].err);
+		if (d->err < 0)
+			change_cant_stand(c, d->err);
+	}
+}
+
+void batch_stand_dirs(struct batch *b)
+{
+	struct dirs d = { .b = b };
+	bool failed = false;
+	size_t i;
+
+	if (b->strongest < REFD_DURABILITY_FSYNC)
+		return;
+	for (i = 0; i < b->nr_groups; i++)
+		if (group_is_synced(b, &b->groups[i]))
+			add_all(&d, &b->groups[i]);
+	sync_all(&d);
+	for (i = 0; i < d.nr; i++)
+		failed = failed || d.dirs[i].err < 0;
+	if (failed || d.err < 0)
+		mark(&d);
+	for (i = 0; i < d.nr; i++)
+		free(d.dirs[i].path);
+	free(d.dirs);
+}

@@ -1,0 +1,56 @@
+#include "proto/digest.h"
+
+#include <string.h>
+
+#define FNV_OFFSET 0xcbf29ce484222325ULL
+#define FNV_PRIME  0x100000001b3ULL
+
+static uint64_t hash(uint64_t h, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		h = (h ^ p[i]) * FNV_PRIME;
+	return h;
+}
+
+static uint64_t hash_byte(uint64_t h, unsigned value)
+{
+	uint8_t byte = (uint8_t)value;
+
+	return hash(h, &byte, 1);
+}
+
+/* With its NUL, so that two strings in a row can't be cut elsewhere; NULL is
+ * not "". */
+static uint64_t hash_string(uint64_t h, const char *s)
+{
+	h = hash_byte(h, s != NULL);
+	return s == NULL ? h : hash(h, s, strlen(s) + 1);
+}
+
+uint64_t refd_digest_begin(const struct refd_request *req)
+{
+	uint64_t h = FNV_OFFSET;
+
+	h = hash_string(h, req->git_dir);
+	h = hash_byte(h, req->atomic);
+	h = hash_byte(h, req->push);
+	return hash_string(h, req->message);
+}
+
+uint64_t refd_digest_update(uint64_t digest, const struct refd_update *u)
+{
+	uint64_t h = digest;
+
+	h = hash_byte(h, (unsigned)u->action);
+	h = hash_byte(h, u->no_deref);
+	h = hash_string(h, u->name);
+	h = hash(h, u->new_oid.bytes, sizeof(u->new_oid.bytes));
+	h = hash_byte(h, u->has_old);
+	if (u->has_old)
+		h = hash(h, u->old_oid.bytes, sizeof(u->old_oid.bytes));
+	h = hash_string(h, u->target);
+	return hash_string(h, u->old_target);
+}

@@ -1,0 +1,97 @@
+#!/bin/bash
+# What git reads after a power cut before anything is recovered, by mode of
+# durability: of 300 refs that were just answered, half of them moved and half
+# made, each with a log, how many are right, stale (at the old value, or not
+# there), and empty or broken. The file system is shut down at once, its own
+# log written at the last moment or not, and no checkpoint came in between.
+# batch and fsync have to leave none but right ones; after recovery, journal
+# has, too. REFS=1000 is the table in daemon/DESIGN.md.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+half=$((${REFS:-100} / 2))
+
+if [ "$(id -u)" -ne 0 ]; then
+	skip before 'only root can mount'
+	finish
+fi
+printf '[durability]\n\tinterval = 3600000\n[checkpoint]\n\tinterval = 3600000\n' \
+	>"$T/config"
+
+# By one who stands still: a machine without power answers nobody.
+cut() { # logflush|nologflush
+	kill -STOP "$DAEMON"
+	"$BUILD/tests/helper/shutdown_fs" "$1" "$FS"
+	kill_daemon 2>/dev/null
+	umount "$FS" && mount -o loop "$FS.img" "$FS"
+}
+
+# "RIGHT right, STALE stale, EMPTY empty"
+read_refs() {
+	local i name value right=0 stale=0 empty=0
+	for ((i = 0; i < 2 * half; i++)); do
+		name=refs/heads/$mode/$i
+		value=$(cat "$repo/$name" 2>/dev/null)
+		if [ "$value" = "$two" ]; then
+			right=$((right + 1))
+		elif [ ! -e "$repo/$name" ] || [ "$value" = "$one" ]; then
+			stale=$((stale + 1))
+		else
+			empty=$((empty + 1))
+		fi
+	done
+	echo "$right right, $stale stale, $empty empty"
+}
+
+one_mode() { # logflush|nologflush
+	local i found all="$((2 * half)) right, 0 stale, 0 empty"
+	for ((i = 0; i < half; i++)); do
+		echo "create refs/heads/$mode/$i $one"
+	done | git -C "$repo" update-ref --stdin
+	sync -f "$FS"
+	check "$on, $1, $mode: a daemon" start_daemon --config "$T/config" \
+		--durability "$mode"
+	# Its repository is known, and its objects are old.
+	"$REFD" update -C "$repo" "refs/heads/first-$mode" "$one"
+	sync -f "$FS"
+	for ((i = 0; i < 2 * half; i++)); do
+		echo "update refs/heads/$mode/$i $two"
+	done | "$REFD" update -C "$repo" -m moved --stdin
+	cut "$1" || { not_ok "$on, $1, $mode" 'could not be cut'; return; }
+	found=$(read_refs)
+	echo "# $on, $1, $mode: $found"
+	case $mode in
+	batch | fsync) is "$on, $1, $mode: what git reads" "$all" "$found" ;;
+	# Or this would prove nothing of the others.
+	journal | none) check "$on, $1, $mode: git needs a recovery" \
+		test "$found" != "$all" ;;
+	esac
+	check "$on, $1, $mode: recovered" start_daemon
+	case $mode in
+	journal | batch | fsync)
+		is "$on, $1, $mode: what git reads then" "$all" "$(read_refs)" ;;
+	esac
+	check "$on, $1, $mode: the daemon stops" stop_daemon
+}
+
+on_disk() { # FILE-SYSTEM SIZE CUT
+	on=$1
+	with_fs "$1" "$2" || return
+	STATE=$FS/state
+	SERVED=$FS
+	repo=$FS/repo.git
+	git init -q --bare "$repo"
+	git -C "$repo" config core.logAllRefUpdates always
+	one=$(new_commit "${repo#"$T/"}" one)
+	two=$(new_commit "${repo#"$T/"}" two "$one")
+	for mode in none periodic journal batch fsync; do
+		one_mode "$3"
+	done
+}
+
+on_disk ext4 96M logflush
+on_disk ext4 96M nologflush
+on_disk xfs 300M logflush
+on_disk xfs 300M nologflush
+finish

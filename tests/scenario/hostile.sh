@@ -1,0 +1,115 @@
+#!/bin/bash
+# Clients that mean no good, all kinds at once (tests/hostile/hostile.py): slow,
+# huge, half-closed, out of order, mangled, deaf, thousands at once. The daemon
+# stays up, its memory and descriptors stay bounded, others are served, and
+# nothing is left behind. With BUILD of PROFILE=asan under the sanitizers.
+# HOSTILE_SECONDS (6; tests/long/hostile.sh: 120), and HOSTILE_MANY (50; 200)
+# connections at once of each kind, of one twenty times as many.
+# Alone: it looks at how long things take.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
+
+seconds=${HOSTILE_SECONDS:-6}
+many=${HOSTILE_MANY:-50}
+kinds=(slow huge half disorder mangled deaf crowd gifts)
+
+# They are another user's; who is not root can't be two.
+BAD=64001
+[ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null || BAD=
+as_bad() { # COMMAND...
+	[ -z "$BAD" ] || set -- setpriv --reuid $BAD --regid $BAD \
+		--clear-groups env HOME="$T/bad" "$@"
+	"$@"
+}
+
+chmod 755 "$T"
+cp -r "$ROOT/tests/hostile" "$ROOT/tests/python" "$T"
+mkdir "$T/bad"
+[ -z "$BAD" ] || chown $BAD:$BAD "$T/bad"
+as_bad git init -q --bare "$T/bad/repo.git"
+theirs=$(as_bad git -C "$T/bad/repo.git" commit-tree -m one \
+	"$(as_bad git -C "$T/bad/repo.git" mktree </dev/null)")
+new_repo good.git bare
+ours=$(new_commit good.git one)
+
+# A sanitizer keeps what was freed, which is memory too: little of it.
+export ASAN_OPTIONS=quarantine_size_mb=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+printf '[daemon]\nallowUser = %s\n' "${BAD:-$(id -u)}" >"$T/config"
+start_daemon --config "$T/config" || finish
+pid=$DAEMON
+"$REFD" update -C "$T/good.git" refs/heads/first "$ours"
+"$REFD" query 0123456789abcdef0123456789abcdef >/dev/null 2>&1
+"$REFD" log -n 1 >/dev/null
+before=$(daemon_fds)
+
+client() { # KIND REPO COMMIT
+	timeout $((seconds + 100)) python3 -B "$T/hostile/hostile.py" "$1" \
+		"$SOCKET" "$2" "$3" "$T/good.git" "$seconds" "$many"
+}
+export -f client
+export T SOCKET seconds many
+pids=()
+for kind in "${kinds[@]}"; do
+	as_bad bash -c 'client "$@"' bash "$kind" "$T/bad/repo.git" "$theirs" \
+		>"$T/said.$kind" 2>&1 &
+	own $!
+	pids+=($!)
+done
+client good "$T/good.git" "$ours" >"$T/said.good" 2>&1 &
+own $!
+pids+=($!)
+
+# The most of each third.
+most=(0 0 0)
+for ((third = 0; third < 3; third++)); do
+	end=$((SECONDS + (seconds + 2) / 3))
+	while [ $SECONDS -lt $end ]; do
+		kb=$(daemon_rss_kb)
+		[ "${kb:-0}" -le "${most[third]}" ] || most[third]=$kb
+		sleep 0.2
+	done
+done
+for i in "${pids[@]}"; do reap "$i"; done
+
+# ---- what is left ----
+
+for kind in "${kinds[@]}"; do
+	turns=$(sed -n 's/^turns //p' "$T/said.$kind")
+	check "$kind: ${turns:-no} turns" test "${turns:-0}" -gt 0
+	grep -v '^turns ' "$T/said.$kind"
+done
+# Under a sanitizer all takes several times as long.
+slowest=5000
+! is_sanitized || slowest=20000
+read -r word served median worst <<<"$(head -n 1 "$T/said.good")"
+is 'others are served' served "$word"
+[ "$word" = served ] || cat "$T/said.good"
+check "each time: $served, half of them in $median ms, the slowest in $worst" \
+	test "${worst:-99999}" -lt $slowest
+is 'it is the same daemon' "$pid" "$(sed -n 's/.* pid \([0-9]*\) .*/\1/p' \
+	<<<"$("$REFD" ping)")"
+# What is in work at once may be half a GiB of 64 MiB each, and no more.
+check "memory: at most ${most[*]} kB in each third" \
+	test "${most[2]}" -le $((most[0] > most[1] ? most[0] * 2 + 20000 : \
+		most[1] * 2 + 20000))
+has_no_more_fds() {
+	[ "$(daemon_fds)" -le $((before + 20)) ]
+}
+check 'descriptors come back' await 60 has_no_more_fds
+# A session is ended behind its connection, in its turn.
+has_no_locks() {
+	[ -z "$(find "$T/bad" -name '*.lock')" ]
+}
+await 10 has_no_locks || "$REFD" locks
+no_locks 'no lock is left, of theirs' bad/repo.git
+no_locks 'no lock is left, of ours' good.git
+is 'nothing of ours is theirs' 0 "$(git -C "$T/good.git" for-each-ref \
+	refs/heads/hostile | grep -vc /good/)"
+check 'refd verify' "$REFD" verify "$T/good.git" "$T/bad/repo.git" >"$T/verify"
+stop_daemon
+is 'a clean stop' 0 $?
+is 'no error was logged' '' "$(grep ' error: ' "$LOG" | head -n 3)"
+finish

@@ -1,0 +1,145 @@
+/*
+ * The digest of a request tells what is asked for from when and how, and is
+ * the same number in every build.
+ */
+#include <check.h>
+
+#include "proto/digest.h"
+#include "tests/lib/suite.h"
+
+static uint64_t digest_of(
+    void (*change)(struct refd_request *, struct refd_update *))
+{
+	static const struct refd_oid oid = { .bytes = { 1, 2, 3 } };
+	struct refd_update updates[2] = {
+		{ .action = REFD_UPDATE,
+		    .name = "refs/heads/ab",
+		    .new_oid = oid },
+		{ .action = REFD_DELETE, .name = "refs/heads/c" },
+	};
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.git_dir = "/srv/a.git",
+		.message = "push",
+		.updates = updates,
+		.nr_updates = 2 };
+	uint64_t h;
+	size_t i;
+
+	if (change != NULL)
+		change(&req, updates);
+	h = refd_digest_begin(&req);
+	for (i = 0; i < req.nr_updates; i++)
+		h = refd_digest_update(h, &updates[i]);
+	return h;
+}
+
+static void another_way(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->request_id = 9;
+	req->txid.bytes[3] = 9;
+	req->deadline_ms = 9;
+	req->committer = "A U Thor <a@b> 2 +0000";
+	req->trace2_sid = "sid";
+	req->common_dev = req->common_ino = 9;
+	req->durability = REFD_DURABILITY_FSYNC;
+}
+
+static void other_dir(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->git_dir = "/srv/b.git";
+}
+
+static void atomic(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->atomic = true;
+}
+
+static void no_message(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->message = NULL;
+}
+
+static void empty_message(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->message = "";
+}
+
+static void fewer(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->nr_updates = 1;
+}
+
+static void other_name(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[0].name = "refs/heads/a";
+}
+
+static void other_new(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[0].new_oid.bytes[19] = 1;
+}
+
+static void with_old(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[1].has_old = true;
+}
+
+static void other_action(struct refd_request *req, struct refd_update *u)
+{
+	(void)req;
+	u[1].action = REFD_VERIFY;
+}
+
+static void swapped(struct refd_request *req, struct refd_update *u)
+{
+	struct refd_update tmp = u[0];
+
+	(void)req;
+	u[0] = u[1];
+	u[1] = tmp;
+}
+
+START_TEST(a_digest_is_of_what_is_asked_for)
+{
+	static void (*const changes[])(struct refd_request *,
+	    struct refd_update *) = { NULL, other_dir, atomic, no_message,
+		empty_message, fewer, other_name, other_new, with_old,
+		other_action, swapped };
+	const size_t nr = sizeof(changes) / sizeof(changes[0]);
+	size_t i, k;
+
+	ck_assert_uint_eq(digest_of(NULL), digest_of(another_way));
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < i; k++)
+			ck_assert_msg(digest_of(changes[i]) !=
+				digest_of(changes[k]),
+			    "changes %zu and %zu", i, k);
+}
+END_TEST
+
+/* It is in journals: another build must come to the same number. */
+START_TEST(a_digest_stays_the_same_for_ever)
+{
+	ck_assert_uint_eq(digest_of(NULL), 0xe96a6f5d158dfb71ULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("digest");
+	TCase *tc = tcase_create("digest");
+
+	tcase_add_test(tc, a_digest_is_of_what_is_asked_for);
+	tcase_add_test(tc, a_digest_stays_the_same_for_ever);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

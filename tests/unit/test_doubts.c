@@ -1,0 +1,273 @@
+/*
+ * Proves that a failed sync is known for as long as its file system is in
+ * memory: through a kill at any moment of it, whatever else was synced since;
+ * that another boot knows nothing of it; and that no sync begins that could
+ * not be marked.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "daemon/store/repos/doubts.h"
+#include "tests/lib/memfs.h"
+
+#define STATE "/state"
+#define A     7
+#define B     (UINT64_C(1) << 63 | 9)
+
+static struct memfs *fs;
+static const struct sys *sys;
+static struct doubts *d;
+static unsigned nth;
+
+static int open_state(void)
+{
+	int fd = SYS(sys, openat, AT_FDCWD, STATE, O_RDONLY | O_DIRECTORY, 0);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+static void start(void)
+{
+	int fd = open_state();
+
+	d = NULL;
+	ck_assert_int_eq(doubts_open(sys, fd, memfs_boot_id(fs), &d), 0);
+	SYS(sys, close, fd);
+}
+
+static void kill_it(void)
+{
+	memfs_kill(fs);
+	doubts_free(d);
+	start();
+}
+
+static void setup(void)
+{
+	fs = memfs_new();
+	sys = memfs_sys(fs);
+	memfs_mkdirs(fs, STATE);
+	start();
+}
+
+static void teardown(void)
+{
+	doubts_free(d);
+	memfs_free(fs);
+}
+
+static void sync_of(uint64_t life, int64_t since_ns, bool fails)
+{
+	ck_assert_int_eq(doubts_begin(d, life, since_ns), 0);
+	if (fails)
+		doubts_failed(d, life);
+	doubts_end(d, life);
+}
+
+static int64_t since(uint64_t life)
+{
+	return doubts_since(d, life, 1, 2, &nth);
+}
+
+START_TEST(what_went_well)
+{
+	sync_of(A, 0, false);
+	sync_of(A, 50, false);
+	sync_of(B, 50, false);
+	kill_it();
+	ck_assert(!doubts_any(d));
+	ck_assert(!doubts_has_rows(d, A));
+	ck_assert_int_eq(since(A), DOUBTS_NONE);
+}
+END_TEST
+
+START_TEST(what_failed)
+{
+	int i;
+
+	sync_of(B, 10, false);
+	sync_of(A, 50, true);
+	/* Of what was lost then a later one says nothing. */
+	sync_of(A, 60, false);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(doubts_count(d), 1);
+		ck_assert(doubts_has_rows(d, A));
+		ck_assert_int_eq(since(A), 50);
+		ck_assert(!doubts_has_rows(d, B));
+		ck_assert_int_eq(since(B), DOUBTS_NONE);
+		kill_it();
+	}
+}
+END_TEST
+
+/* Nobody heard what came of it. */
+START_TEST(killed_in_a_sync)
+{
+	ck_assert_int_eq(doubts_begin(d, A, 50), 0);
+	/* Two at once: the later says more. */
+	ck_assert_int_eq(doubts_begin(d, A, 60), 0);
+	doubts_end(d, A);
+	kill_it();
+	ck_assert(doubts_has_rows(d, A));
+	ck_assert_int_eq(since(A), 60);
+}
+END_TEST
+
+START_TEST(parked_and_recovered)
+{
+	sync_of(A, 50, true);
+	sync_of(B, 51, true);
+	doubts_parked(d, A);
+	kill_it();
+	ck_assert(!doubts_has_rows(d, A));
+	ck_assert_int_eq(since(A), 50);
+	ck_assert(doubts_has_rows(d, B));
+	doubts_recovered(d);
+	kill_it();
+	ck_assert(!doubts_has_rows(d, B));
+	ck_assert_int_eq(since(B), 51);
+	/* And failed again: its objects since the first time. */
+	sync_of(A, 90, true);
+	kill_it();
+	ck_assert(doubts_has_rows(d, A));
+	ck_assert_int_eq(since(A), 50);
+}
+END_TEST
+
+START_TEST(proven)
+{
+	unsigned before;
+
+	sync_of(A, 50, true);
+	ck_assert_int_eq(since(A), 50);
+	before = nth;
+	doubts_prove(d, A, 1, 2, before);
+	ck_assert_int_eq(since(A), DOUBTS_NONE);
+	ck_assert_int_eq(doubts_since(d, A, 1, 3, &nth), 50);
+	ck_assert_uint_eq(doubts_count(d), 1);
+	/* What was read before it failed again proves nothing. */
+	sync_of(A, 60, true);
+	ck_assert_int_eq(since(A), 50);
+	doubts_prove(d, A, 1, 2, before);
+	ck_assert_int_eq(since(A), 50);
+	doubts_prove(d, A, 1, 2, nth);
+	ck_assert_int_eq(since(A), DOUBTS_NONE);
+	kill_it();
+	ck_assert_int_eq(since(A), 50);
+}
+END_TEST
+
+START_TEST(another_boot)
+{
+	struct memfs_choice choice = memfs_choose((uint64_t)_i);
+
+	sync_of(A, 50, true);
+	memfs_cut(fs, &choice);
+	doubts_free(d);
+	start();
+	ck_assert(!doubts_any(d));
+	sync_of(A, 50, true);
+	kill_it();
+	ck_assert(doubts_has_rows(d, A));
+}
+END_TEST
+
+/* The disk of the state directory was cut off and came back, in one boot: what
+ * can be read counts, and it starts. */
+START_TEST(torn_in_the_same_boot)
+{
+	static const char zeroes[64];
+	int dir = open_state(), fd;
+
+	sync_of(A, 50, true);
+	sync_of(B, 10, true);
+	fd = SYS(sys, openat, dir, "syncs", O_WRONLY, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(SYS(sys, pwrite, fd, zeroes, sizeof(zeroes), 64),
+	    sizeof(zeroes));
+	SYS(sys, close, fd);
+	SYS(sys, close, dir);
+	kill_it();
+	ck_assert_uint_eq(doubts_count(d), 1);
+	ck_assert(!doubts_has_rows(d, A));
+	ck_assert(doubts_has_rows(d, B));
+}
+END_TEST
+
+START_TEST(nowhere_to_mark_it)
+{
+	memfs_fail_call(fs, MEMFS_PWRITE, 0, -ENOSPC);
+	ck_assert_int_eq(doubts_begin(d, A, 50), -ENOSPC);
+	memfs_fail_none(fs);
+	sync_of(A, 60, true);
+	ck_assert_int_eq(since(A), 60);
+	/* That it ended can't be written: then the mark stands. */
+	doubts_parked(d, A);
+	ck_assert_int_eq(doubts_begin(d, B, 70), 0);
+	memfs_fail_call(fs, MEMFS_PWRITE, 0, -EIO);
+	doubts_end(d, B);
+	ck_assert(memfs_was_hit(fs));
+	memfs_fail_none(fs);
+	kill_it();
+	ck_assert(!doubts_has_rows(d, A));
+	ck_assert(doubts_has_rows(d, B));
+}
+END_TEST
+
+/* At a start nothing gets lost, wherever it ends. */
+START_TEST(a_start_that_fails_or_is_killed)
+{
+	unsigned long i;
+	bool hit = true;
+	int fd;
+
+	sync_of(A, 50, true);
+	for (i = 0; hit; i++) {
+		doubts_free(d);
+		memfs_kill(fs);
+		fd = open_state();
+		d = NULL;
+		if (_i == 0)
+			memfs_fail(fs, i, -EIO);
+		else
+			memfs_kill_at(fs, i);
+		doubts_open(sys, fd, memfs_boot_id(fs), &d);
+		hit = memfs_was_hit(fs);
+		memfs_fail_none(fs);
+		memfs_kill(fs);
+		doubts_free(d);
+		start();
+		ck_assert(doubts_has_rows(d, A));
+		ck_assert_int_eq(since(A), 50);
+	}
+	ck_assert_uint_gt(i, 3);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("doubts");
+	TCase *tc = tcase_create("doubts");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, what_went_well);
+	tcase_add_test(tc, what_failed);
+	tcase_add_test(tc, killed_in_a_sync);
+	tcase_add_test(tc, parked_and_recovered);
+	tcase_add_test(tc, proven);
+	tcase_add_loop_test(tc, another_boot, 0, 5);
+	tcase_add_test(tc, torn_in_the_same_boot);
+	tcase_add_test(tc, nowhere_to_mark_it);
+	tcase_add_loop_test(tc, a_start_that_fails_or_is_killed, 0, 2);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

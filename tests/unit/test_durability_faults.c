@@ -1,0 +1,132 @@
+/*
+ * Proves, in each mode of durability, what it costs when any one system call of
+ * a transaction fails, by EIO, ENOSPC and EDQUOT: what is answered `ok` is
+ * there, what is not has not happened, `unknown` is finished by the next start;
+ * what the journal says by id is what the refs say; others lose nothing, no
+ * lock stays, no descriptor whose sync failed is synced again. After a kill in
+ * all modes; after a cut in those that promise something then.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/durability_world.h"
+#include "tests/lib/hand.h"
+#include "tests/lib/suite.h"
+
+static const struct {
+	const char *name;
+	char old, new_c;
+} refs[] = { { "a", '1', '2' }, { "b", '0', '3' }, { "c", '1', '0' },
+	{ "p", '1', '0' }, { "x/y/z", '0', '4' }, { "d", '1', '1' } };
+#define NR_REFS (sizeof(refs) / sizeof(*refs))
+
+static enum refd_status said[NR_REFS];
+static struct refd_txid id;
+
+/* Call N of the window fails; false: it had no more. */
+static bool run(enum refd_durability mode, unsigned long n, int err,
+    bool strict, bool atomic)
+{
+	struct txn *txn;
+	bool hit;
+	size_t i;
+
+	dw_fresh(mode, true);
+	dw_set_disk(strict);
+	txn = world_begin(dw, DW_SPEC, atomic);
+	ck_assert_ptr_nonnull(txn);
+	id = txn->req.txid;
+	memfs_fail(dw->fs, n, err);
+	world_window(dw, &txn, 1);
+	hit = memfs_was_hit(dw->fs);
+	snprintf(dw_context, sizeof(dw_context), "mode %d, call %lu (%s), %s",
+	    (int)mode, n, memfs_hit(dw->fs), strerror(-err));
+	memfs_fail_none(dw->fs);
+	for (i = 0; i < NR_REFS; i++)
+		said[i] = txn->updates[i].status;
+	world_done(dw, txn);
+	ck_assert_msg(store_fatal(&dw->store) == NULL, "%s: fatal", dw_context);
+	ck_assert_uint_eq(memfs_bad_syncs(dw->fs), 0);
+	ck_assert_uint_eq(memfs_bad_fds(dw->fs), 0);
+	return hit;
+}
+
+/* What they hold without the journal, in the modes that need none. */
+static void check_files(void)
+{
+	size_t i;
+
+	for (i = 0; i < NR_REFS; i++)
+		if (said[i] == REFD_OK)
+			dw_check_at(refs[i].name,
+			    (char[]){ refs[i].new_c, '\0' });
+}
+
+static void check_truth(bool atomic)
+{
+	enum refd_status status;
+	struct hand h = { .w = dw, .txid = id };
+	size_t i, done = 0;
+
+	for (i = 0; i < NR_REFS; i++) {
+		status = hand_status(&h, (uint32_t)i);
+		dw_check_at(refs[i].name,
+		    (char[]){ status == REFD_OK ? refs[i].new_c : refs[i].old,
+			'\0' });
+		done += status == REFD_OK;
+		if (said[i] != REFD_UNKNOWN)
+			ck_assert_msg((said[i] == REFD_OK) ==
+				(status == REFD_OK),
+			    "%s: %s was answered %s, and then %s", dw_context,
+			    refs[i].name, refd_status_name(said[i]),
+			    refd_status_name(status));
+	}
+	if (atomic)
+		ck_assert(done == 0 || done == NR_REFS);
+	dw_check_at("keep", "1");
+	dw_no_locks();
+}
+
+START_TEST(each_call_fails)
+{
+	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
+	enum refd_durability mode = NONE + _i % 5;
+	int err = errs[_i / 5];
+	bool hit = true, is_cut, strict, atomic;
+	unsigned long n;
+
+	for (n = 0; hit; n++) {
+		/* Of the three errors, one at least for each of these. */
+		is_cut = (n + (unsigned)_i / 5) % 2 && mode >= JOURNAL;
+		strict = n % 3 == 0;
+		atomic = (n / 2 + (unsigned)_i / 5) % 2;
+		hit = run(mode, n, err, strict, atomic);
+		if (is_cut) {
+			dw_cut(n);
+			if (mode > JOURNAL)
+				check_files();
+		} else {
+			memfs_kill(dw->fs);
+			world_crash(dw);
+		}
+		dw_restart();
+		check_truth(atomic);
+		world_free(dw);
+	}
+	ck_assert_uint_gt(n, 60);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("durability_faults");
+	TCase *tc = tcase_create("durability_faults");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, each_call_fails, 0, 15);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,369 @@
+/*
+ * Proves that objects which a failed sync left in memory alone are told from
+ * those on the disk, loose and packed, whole and in part; that only what is
+ * new is read; and that what can't be told is not believed.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "daemon/base/sha1.h"
+#include "daemon/store/proof.h"
+#include "proto/oid.h"
+#include "tests/lib/memfs.h"
+
+#define OBJECTS "/srv/r.git/objects"
+#define LARGE   300000 /* several parts, and pages */
+
+static struct memfs *fs;
+static const struct sys *sys;
+static int objects;
+static char path[4096];
+static char text[LARGE];
+
+static void setup(void)
+{
+	size_t i;
+
+	fs = memfs_new();
+	memfs_mount(fs, "/srv");
+	sys = memfs_sys(fs);
+	memfs_mkdirs(fs, OBJECTS "/pack");
+	objects =
+	    SYS(sys, openat, AT_FDCWD, OBJECTS, O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_ge(objects, 0);
+	path[0] = '\0';
+	/* That does not become small. */
+	srandom(1);
+	for (i = 0; i < LARGE; i++)
+		text[i] = (char)random();
+}
+
+static void teardown(void)
+{
+	SYS(sys, close, objects);
+	ck_assert_uint_eq(memfs_open_fds(fs), 0);
+	ck_assert_uint_eq(memfs_bad_fds(fs), 0);
+	memfs_free(fs);
+}
+
+static void put(const char *name, const void *buf, size_t len)
+{
+	int fd;
+
+	fd =
+	    SYS(sys, openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_EXCL, 0444);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(SYS(sys, write_all, fd, buf, len), 0);
+	SYS(sys, close, fd);
+}
+
+/* A loose blob of the first LEN bytes of text; its path. */
+static const char *put_loose(size_t len)
+{
+	static char name[128];
+	static unsigned char plain[LARGE + 64], out[2 * LARGE];
+	char hex[REFD_OID_HEX + 1];
+	uLongf out_len = sizeof(out);
+	struct refd_oid oid;
+	struct sha1 sha;
+	size_t head;
+
+	head = (size_t)snprintf((char *)plain, 64, "blob %zu", len) + 1;
+	memcpy(plain + head, text, len);
+	sha1_init(&sha);
+	sha1_add(&sha, plain, head + len);
+	sha1_done(&sha, oid.bytes);
+	refd_oid_hex(&oid, hex);
+	ck_assert_int_eq(compress(out, &out_len, plain, head + len), Z_OK);
+	snprintf(name, sizeof(name), OBJECTS "/%.2s", hex);
+	if (!memfs_exists(fs, name))
+		ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, name, 0777), 0);
+	snprintf(name, sizeof(name), OBJECTS "/%.2s/%s", hex, hex + 2);
+	put(name, out, out_len);
+	return name;
+}
+
+/* LEN bytes and their sum. */
+static void put_pack(const char *name, size_t len)
+{
+	static unsigned char out[LARGE + SHA1_BYTES];
+	struct sha1 sha;
+
+	memcpy(out, text, len);
+	sha1_init(&sha);
+	sha1_add(&sha, out, len);
+	sha1_done(&sha, out + len);
+	put(name, out, len + SHA1_BYTES);
+}
+
+static int prove_since(int64_t limit)
+{
+	return proof_of_objects(sys, objects, "", limit, path, sizeof(path));
+}
+
+static int prove(void)
+{
+	return prove_since(INT64_MIN);
+}
+
+static void sync_well(void)
+{
+	ck_assert_int_eq(SYS(sys, syncfs, objects), 0);
+}
+
+static void sync_badly(void)
+{
+	memfs_fail_call(fs, MEMFS_SYNCFS, 0, -EIO);
+	ck_assert_int_eq(SYS(sys, syncfs, objects), -EIO);
+	memfs_fail_none(fs);
+	sync_well();
+}
+
+static void put_all(void)
+{
+	static const char *const others[] = { "pack-1.idx", "pack-1.rev",
+		"pack-1.bitmap", "pack-1.mtimes", "multi-pack-index" };
+	char name[128];
+	size_t i;
+
+	put_loose(0);
+	put_loose(100);
+	put_loose(LARGE);
+	put_pack(OBJECTS "/pack/pack-1.pack", LARGE);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(name, sizeof(name), OBJECTS "/pack/%s", others[i]);
+		put_pack(name, 1000);
+	}
+	/* Of these nobody knows the sum. */
+	put(OBJECTS "/pack/pack-1.keep", "", 0);
+	put(OBJECTS "/pack/tmp_pack_1", "x", 1);
+	put(OBJECTS "/00", "a file", 6);
+}
+
+START_TEST(what_was_synced_is_there)
+{
+	put_all();
+	sync_well();
+	ck_assert_msg(prove() == 0, "%s", path);
+}
+END_TEST
+
+START_TEST(what_is_only_dirty_is_synced)
+{
+	put_all();
+	ck_assert_msg(prove() == 0, "%s", path);
+}
+END_TEST
+
+static void lose_loose(size_t len)
+{
+	const char *name = put_loose(len);
+
+	sync_badly();
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_str_eq(path, name);
+}
+
+static void lose_pack(const char *name, size_t len)
+{
+	put_pack(name, len);
+	sync_badly();
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_str_eq(path, name);
+}
+
+START_TEST(loose_ones_that_were_lost)
+{
+	put_all();
+	sync_well();
+	lose_loose(_i == 0 ? 5 : LARGE - 5);
+}
+END_TEST
+
+START_TEST(packs_that_were_lost)
+{
+	static const char *const names[] = { OBJECTS "/pack/pack-2.pack",
+		OBJECTS "/pack/pack-2.idx",
+		OBJECTS "/pack/multi-pack-index-2.bitmap" };
+
+	put_all();
+	sync_well();
+	lose_pack(names[_i], _i == 0 ? LARGE : 30);
+}
+END_TEST
+
+/* A part of it got there. */
+START_TEST(what_is_cut_short)
+{
+	static char buf[LARGE];
+	const char *name = put_loose(LARGE);
+	size_t len;
+	char *all;
+
+	all = memfs_read(fs, name, &len);
+	ck_assert_uint_lt(len / 2, sizeof(buf));
+	memcpy(buf, all, len / 2);
+	free(all);
+	memfs_write_bytes(fs, name, buf, len / 2);
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_str_eq(path, name);
+	memfs_write_bytes(fs, name, buf, 0);
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, name), 0);
+	memfs_write_bytes(fs, OBJECTS "/pack/pack-1.pack", buf, 19);
+	ck_assert_int_eq(prove(), -EBADMSG);
+}
+END_TEST
+
+/* Another one, whole. */
+START_TEST(what_has_anothers_name)
+{
+	const char *name = put_loose(100);
+	size_t len;
+	char *all = memfs_read(fs, name, &len);
+
+	name = put_loose(200);
+	memfs_write_bytes(fs, name, all, len);
+	free(all);
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_str_eq(path, name);
+}
+END_TEST
+
+START_TEST(what_is_old_is_not_read)
+{
+	struct sys_stat st;
+	const char *name;
+
+	memfs_write(fs, OBJECTS "/pack/pack-1.pack", "nonsense");
+	sync_well();
+	memfs_advance(fs, 1000000000);
+	name = put_loose(100);
+	sync_well();
+	ck_assert_int_eq(SYS(sys, statat, AT_FDCWD, name, &st), 0);
+	ck_assert_msg(prove_since(st.ctime_ns) == 0, "%s", path);
+	memfs_write(fs, name, "nonsense");
+	ck_assert_msg(prove_since(st.ctime_ns + 2000000000) == 0, "%s", path);
+	ck_assert_int_eq(prove(), -EBADMSG);
+}
+END_TEST
+
+/* Whoever has it mapped keeps the pages that the disk has not. */
+START_TEST(what_is_mapped_is_read_from_the_disk)
+{
+	const char *name = put_loose(5000);
+
+	put_pack(OBJECTS "/pack/pack-1.pack", 5000);
+	memfs_map(fs, OBJECTS "/pack/pack-1.pack", true);
+	memfs_map(fs, name, true);
+	sync_badly();
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_str_eq(path, OBJECTS "/pack/pack-1.pack");
+	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, path), 0);
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_str_eq(path, name);
+}
+END_TEST
+
+static int unknown_type(const struct sys *self, int fd, uint64_t *type)
+{
+	(void)self;
+	(void)fd;
+	*type = 1;
+	return 0;
+}
+
+/* Where that can't be, nobody can tell as long as it is mapped. */
+START_TEST(what_is_mapped_is_not_believed)
+{
+	struct sys plain = *sys;
+
+	plain.fs_type = unknown_type;
+	sys = &plain;
+	put_all();
+	ck_assert_msg(prove() == 0, "%s", path);
+	put_pack(OBJECTS "/pack/pack-2.pack", 5000);
+	memfs_map(fs, OBJECTS "/pack/pack-2.pack", true);
+	sync_badly();
+	ck_assert_int_eq(prove(), -EBUSY);
+	ck_assert_str_eq(path, OBJECTS "/pack/pack-2.pack");
+	memfs_map(fs, OBJECTS "/pack/pack-2.pack", false);
+	ck_assert_int_eq(prove(), -EBADMSG);
+	sys = memfs_sys(fs);
+}
+END_TEST
+
+/* A directory by itself, where it lies on another file system. */
+START_TEST(a_part_of_a_store)
+{
+	int pack = SYS(sys, openat, objects, "pack", O_RDONLY | O_DIRECTORY, 0);
+
+	put_all();
+	sync_well();
+	ck_assert_int_eq(proof_of_objects(sys, pack, "pack", INT64_MIN, path,
+			     sizeof(path)),
+	    0);
+	put_pack(OBJECTS "/pack/pack-2.pack", 5000);
+	sync_badly();
+	ck_assert_int_eq(proof_of_objects(sys, pack, "pack", INT64_MIN, path,
+			     sizeof(path)),
+	    -EBADMSG);
+	SYS(sys, close, pack);
+}
+END_TEST
+
+/* Whatever fails: then it is not called proven. */
+START_TEST(each_call_that_fails)
+{
+	bool hit = true;
+	unsigned long i;
+	int r;
+
+	put_loose(100);
+	put_pack(OBJECTS "/pack/pack-1.pack", 100);
+	sync_well();
+	for (i = 0; hit; i++) {
+		memfs_fail(fs, i, -EIO);
+		r = prove();
+		hit = memfs_was_hit(fs);
+		/* But to close what was read. */
+		ck_assert(!hit || r == -EIO ||
+		    strncmp(memfs_hit(fs), "close", 5) == 0);
+		memfs_fail_none(fs);
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_gt(i, 20);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("proof");
+	TCase *tc = tcase_create("proof");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, what_was_synced_is_there);
+	tcase_add_test(tc, what_is_only_dirty_is_synced);
+	tcase_add_loop_test(tc, loose_ones_that_were_lost, 0, 2);
+	tcase_add_loop_test(tc, packs_that_were_lost, 0, 3);
+	tcase_add_test(tc, what_is_cut_short);
+	tcase_add_test(tc, what_has_anothers_name);
+	tcase_add_test(tc, what_is_old_is_not_read);
+	tcase_add_test(tc, what_is_mapped_is_read_from_the_disk);
+	tcase_add_test(tc, what_is_mapped_is_not_believed);
+	tcase_add_test(tc, a_part_of_a_store);
+	tcase_add_test(tc, each_call_that_fails);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

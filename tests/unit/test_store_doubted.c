@@ -1,0 +1,294 @@
+/*
+ * Proves, with all of a store's threads, that objects which a failed sync left
+ * in memory alone are not believed: not by a second push, nor by one in the
+ * weaker modes, nor after a restart; that what is lost is refused and named
+ * until it is mended, and what is there is served; that each store is read
+ * once; and that a file system which is mounted anew is as good as any.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/tmp.h"
+
+static struct sys disk;
+static _Atomic int syncs_fail; /* so many */
+static _Atomic int nr_read;    /* objects, from the disk */
+static _Atomic uint64_t lives; /* that are over */
+static char second[REFD_OID_HEX + 1];
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	if (syncs_fail > 0) {
+		syncs_fail--;
+		return -EIO;
+	}
+	return sys_kernel.syncfs(sys, fd);
+}
+
+static int disk_openat(const struct sys *sys, int dirfd, const char *path,
+    int flags, mode_t mode)
+{
+	if (flags & O_DIRECT)
+		nr_read++;
+	return sys_kernel.openat(sys, dirfd, path, flags & ~O_DIRECT, mode);
+}
+
+static int disk_fs_type(const struct sys *sys, int fd, uint64_t *type)
+{
+	(void)sys;
+	(void)fd;
+	*type = 0xef53;
+	return 0;
+}
+
+static int disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	int r = sys_kernel.mount_id(sys, fd, id);
+
+	*id += lives;
+	return r;
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.syncfs = disk_syncfs;
+	disk.openat = disk_openat;
+	disk.fs_type = disk_fs_type;
+	disk.mount_id = disk_mount_id;
+	syncs_fail = nr_read = 0;
+	lives = 0;
+	sr_sys = &disk;
+	sr_setup();
+}
+
+static enum refd_status update_to(const char *name, const char *hex,
+    enum refd_durability mode, char **text)
+{
+	enum refd_status status;
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_make_txn(&id, sr_repo, name, hex);
+	txn->req.durability = mode;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	status = txn->refused;
+	if (status == REFD_OK && txn->updates[0].status == REFD_PENDING)
+		sr_apply(txn);
+	if (status == REFD_OK)
+		status = txn->updates[0].status;
+	if (text != NULL)
+		*text = txn->updates[0].text != NULL ?
+		    strdup(txn->updates[0].text) :
+		    NULL;
+	sr_done_with(txn);
+	return status;
+}
+
+static enum refd_status update(const char *name, const char *hex)
+{
+	return update_to(name, hex, REFD_DURABILITY_DEFAULT, NULL);
+}
+
+/* As long as somebody still uses the file system that failed, nobody gets
+ * anything there. */
+static void is_served(const char *name, const char *hex)
+{
+	int i;
+
+	for (i = 0; i < 1000 && update(name, hex) != REFD_OK; i++)
+		poll(NULL, 0, 5);
+	ck_assert_int_lt(i, 1000);
+}
+
+static void object_path(const char *hex, char path[128])
+{
+	snprintf(path, 128, "r.git/objects/%.2s/%s", hex, hex + 2);
+}
+
+/* What was in memory alone, as the disk has it. */
+static void lose(const char *hex)
+{
+	char path[128], command[512];
+
+	object_path(hex, path);
+	snprintf(command, sizeof(command),
+	    "chmod u+w %s && : >%s && chmod u-w %s", path, path, path);
+	tmp_run("%s", command);
+}
+
+/* A commit whose sync fails. */
+static void fail_to_sync(void)
+{
+	ck_assert_int_eq(update("refs/heads/a", sr_commit), REFD_OK);
+	sr_make_commit("lost", second);
+	syncs_fail = 1;
+	ck_assert_int_eq(update("refs/heads/a", second), REFD_IO);
+	ck_assert_int_eq(syncs_fail, 0);
+}
+
+START_TEST(what_was_not_lost_is_served)
+{
+	int i, read;
+
+	fail_to_sync();
+	is_served("refs/heads/a", second);
+	read = nr_read;
+	ck_assert_int_gt(read, 0);
+	/* Read once. */
+	ck_assert_int_eq(update("refs/heads/b", second), REFD_OK);
+	ck_assert_int_eq(nr_read, read);
+	/* Failed again, whoever was told of it: read again. */
+	sr_make_commit("more", second);
+	syncs_fail = 1;
+	for (i = 0; i < 1000 && nr_read == read; i++) {
+		update("refs/heads/a", second);
+		poll(NULL, 0, 5);
+	}
+	ck_assert_int_gt(nr_read, read);
+	is_served("refs/heads/a", second);
+}
+END_TEST
+
+static void is_refused(enum refd_durability mode)
+{
+	char path[128], *text = NULL;
+	int i;
+
+	object_path(second, path);
+	for (i = 0; i < 1000; i++) {
+		ck_assert_int_eq(
+		    update_to("refs/heads/b", sr_commit, mode, &text), REFD_IO);
+		if (text != NULL && strstr(text, path) != NULL)
+			break;
+		free(text);
+		text = NULL;
+		poll(NULL, 0, 5);
+	}
+	ck_assert_ptr_nonnull(text);
+	ck_assert_msg(strstr(text, "remove it") != NULL, "%s", text);
+	free(text);
+}
+
+static void is_mended(void)
+{
+	char path[128], hex[REFD_OID_HEX + 1];
+
+	object_path(second, path);
+	tmp_run("rm %s", path);
+	sr_make_commit("mended", hex);
+	ck_assert_int_eq(update("refs/heads/a", hex), REFD_OK);
+	ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_OK);
+}
+
+START_TEST(what_was_lost_is_named)
+{
+	struct store_stats stats;
+
+	fail_to_sync();
+	lose(second);
+	is_refused(REFD_DURABILITY_DEFAULT);
+	is_refused(REFD_DURABILITY_FSYNC);
+	store_stats(sr_store, &stats);
+	ck_assert_uint_eq(stats.doubted_fs, 1);
+	is_mended();
+}
+END_TEST
+
+/* In mode periodic nothing waits for objects, and the next syncfs is to make
+ * them last. */
+START_TEST(no_mode_is_let_through)
+{
+	sr_close();
+	sr_mode = REFD_DURABILITY_PERIODIC;
+	sr_open();
+	ck_assert_int_eq(update_to("refs/heads/a", sr_commit,
+			     REFD_DURABILITY_JOURNAL, NULL),
+	    REFD_OK);
+	sr_make_commit("lost", second);
+	syncs_fail = 1;
+	ck_assert_int_eq(update_to("refs/heads/a", second,
+			     REFD_DURABILITY_JOURNAL, NULL),
+	    REFD_IO);
+	lose(second);
+	is_refused(REFD_DURABILITY_DEFAULT);
+	is_mended();
+	sr_mode = REFD_DURABILITY_JOURNAL;
+}
+END_TEST
+
+START_TEST(a_restart_believes_no_more)
+{
+	fail_to_sync();
+	lose(second);
+	sr_close();
+	sr_open();
+	is_refused(REFD_DURABILITY_DEFAULT);
+	sr_close();
+	sr_open();
+	is_refused(REFD_DURABILITY_DEFAULT);
+	is_mended();
+}
+END_TEST
+
+/* Its memory is what the disk was: git's to find broken. */
+START_TEST(mounted_anew)
+{
+	struct store_stats stats;
+	int read = nr_read;
+
+	fail_to_sync();
+	sr_close();
+	lives = 1000;
+	sr_open();
+	ck_assert_int_eq(update("refs/heads/a", second), REFD_OK);
+	ck_assert_int_eq(nr_read, read);
+	store_stats(sr_store, &stats);
+	ck_assert_uint_eq(stats.doubted_fs, 1);
+}
+END_TEST
+
+/* Its objects are another repository's, which has its own. */
+START_TEST(an_alternate_is_read_too)
+{
+	tmp_run("git clone -q --bare --shared r.git fork.git");
+	fail_to_sync();
+	lose(second);
+	snprintf(sr_repo, sizeof(sr_repo), "%s/fork.git", tmp_root);
+	is_refused(REFD_DURABILITY_DEFAULT);
+	is_mended();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store_doubted");
+	TCase *tc = tcase_create("store_doubted");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_add_test(tc, what_was_not_lost_is_served);
+	tcase_add_test(tc, what_was_lost_is_named);
+	tcase_add_test(tc, no_mode_is_let_through);
+	tcase_add_test(tc, a_restart_believes_no_more);
+	tcase_add_test(tc, mounted_anew);
+	tcase_add_test(tc, an_alternate_is_read_too);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/packed.h"
+#include "daemon/store/refs/packed.h"
 #include "tests/lib/memfs.h"
 
 #define REFS_MAX 512

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/record.h"
+#include "daemon/store/journal/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/reflog.h"
+#include "daemon/store/refs/reflog.h"
 #include "tests/lib/memfs.h"
 
 #define LINE(c)                                                                \

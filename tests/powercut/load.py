@@ -143,7 +143,8 @@ class Actor(threading.Thread):
             if not self.wire:
                 self.wire = wire.Wire(self.place.socket)
             codes = self.wire.transact(txn)
-        except wire.Gone:
+        except (wire.Gone, OSError):
+            # The disk that is looked at may be gone, too.
             self.wire = None
             self.gate.note(steps, UNKNOWN)
             return self.nap(0.005, 0.02)
@@ -165,7 +166,7 @@ class Actor(threading.Thread):
             self.gate.note([step], UNKNOWN)
         else:
             self.gate.note([step], REFUSED)
-            if not got <= MAY_BE | {"ok"} or \
+            if not got <= MAY_BE | may_be_back(step.family) | {"ok"} or \
                     ("ok" in got and len(step.family.names) > 1):
                 self.gate.complain("%s was answered %s; %s" % (
                     step, sorted(map(str, got)), step.family.told()))
@@ -206,6 +207,14 @@ class Actor(threading.Thread):
                                   "\n".join(lines) + "\n", by_git)
         self.settle(steps, status, said)
         return True
+
+
+def may_be_back(family):
+    """Where a disk fails to sync refd writes anew what git had deleted:
+    absent may be lost as well."""
+    return {"exists"} if any(
+        s.by_git and s.status == SEEN and None in s.after.values()
+        for s in family.steps) else set()
 
 
 def wire_updates(rng, family, after):

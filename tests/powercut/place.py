@@ -221,7 +221,10 @@ class Place:
         spared = (self.anchor.pid, self.daemon.pid)
         for pid, group in processes():
             if group == self.anchor.pid and pid not in spared:
-                os.kill(pid, signal.SIGKILL)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
         os.killpg(self.anchor.pid, signal.SIGCONT)
 
     def end_group(self):

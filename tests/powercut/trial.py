@@ -3,6 +3,7 @@ All of it is drawn from one seed, but for what the machine's own timing does.
 """
 import os
 import random
+import shutil
 import subprocess
 import time
 from collections import Counter
@@ -431,13 +432,16 @@ class Trial:
         return removed
 
     def excuses(self, repo, disaster):
-        if disaster == KILL or self.place.plain:
+        if self.place.plain:
             return judge.Excuses()
+        # What an earlier cut left of objects is still there.
+        if disaster == KILL:
+            return judge.Excuses(raw_objects=self.plan.raw_objects,
+                                 broken=repo in self.broken)
         kept = repo in self.kept
         weak = not self.options.table and bool(self.modes_used & set(WEAK))
         return judge.Excuses(
-            packed_unsynced=kept and not self.plan.reference or
-            not self.options.table and "none" in self.modes_used,
+            packed_unsynced=kept and not self.plan.reference,
             wrote_unsynced=not self.plan.reference or weak,
             expired_logs=kept, torn=weak,
             raw_objects=self.plan.raw_objects, broken=repo in self.broken)
@@ -455,12 +459,32 @@ class Trial:
                 self.broken.add(repo)
             if not self.options.table:
                 self.findings += seen.findings
+        if self.findings and self.options.keep:
+            self.keep_evidence()
+
+    def keep_evidence(self):
+        """As it was found: what comes next puts some of it right."""
+        kept = "%s/%d" % (self.options.keep, self.plan.seed)
+        shutil.rmtree(kept, ignore_errors=True)
+        for path in self.repos + [self.state]:
+            shutil.copytree(path, "%s/%s" % (kept, os.path.basename(path)),
+                            symlinks=True)
+        with open(kept + "/told", "w", encoding="utf-8") as file:
+            for line in self.told + [
+                    "%s: %s" % finding for finding in self.findings] + [
+                    "%s %s: %s" % (f.repo, f.names[0], f.told(99))
+                    for f in self.families()]:
+                file.write(line + "\n")
+            file.writelines(self.place.daemon_said())
 
     def cut_again(self):
         """Right after recovery: what was there must still be there."""
         self.say("a second cut")
         seen = {r: look.Refs(r).values for r in self.repos}
         self.disaster(CUT)
+        # git's locks, whose removal the cut has undone.
+        if self.plan.beside:
+            self.remove_foreign_locks()
         for repo in self.repos:
             now = look.Refs(repo).values
             for name in sorted(set(seen[repo]) | set(now)):

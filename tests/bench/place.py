@@ -214,9 +214,9 @@ class Daemon:
     def checkpoint(self):
         self.ask("checkpoint")
 
-    def memory_kb(self):
+    def memory_kb(self, which="VmRSS"):
         with open(f"/proc/{self.process.pid}/status") as f:
-            return int(f.read().split("VmRSS:")[1].split()[0])
+            return int(f.read().split(f"{which}:")[1].split()[0])
 
     def stop(self):
         self.place.end(self.process)

@@ -11,19 +11,40 @@ from push import Pusher
 
 class Single(Refd):
     """Now and then an update, and nobody else: what was flushed meanwhile
-    is timed by the same loop, by the raw log."""
+    is timed by the same loop, by the raw log. What is not the flush is told
+    apart by a ping at the same rate and by the daemon's own numbers; and an
+    update by the command has a process, and its connection, on top."""
+
+    def parts(self):
+        stats = self.stage.daemon.stats()
+        return {f"{stage}_ms": stats[f"{stage}_us_p50"] / 1000
+                for stage in ("admit", "lock", "publish")}
+
+    def command(self, turn):
+        """Each the no-op that the first one leaves."""
+        done = load(self.stage.place, "command", {"txns": 20}, 0,
+                    command=(REFD, "update", "--socket",
+                             self.stage.daemon.socket, "-C", turn.path,
+                             "refs/heads/single", self.stage.oids[0]))
+        return done["p50_us"] / 1000
 
     def measure(self, turn):
         shape = {"clients": 1, "rate": 50, "seconds": turn.point["seconds"]}
         got = load(self.stage.place, "refd", dict(shape, action="move"),
                    self.stage.delay_us, *turn.more,
                    "--oid", self.stage.oids[0], "--oid", self.stage.oids[1])
+        parts = self.parts()
+        trip = load(self.stage.place, "ping", shape, 0,
+                    "--path", self.stage.daemon.socket)
         path = os.path.join(self.stage.place.fresh(), "log")
         flush = load(self.stage.place, "raw", dict(shape, refs=64),
                      self.stage.delay_us, "--path", path)
         return {"p50_ms": got["p50_us"] / 1000, "p99_ms": got["p99_us"] / 1000,
                 "flush_ms": flush["p50_us"] / 1000,
-                "above_ms": (got["p50_us"] - flush["p50_us"]) / 1000}
+                "above_ms": (got["p50_us"] - flush["p50_us"]) / 1000,
+                "trip_ms": trip["p50_us"] / 1000,
+                "command_ms": self.command(turn) - flush["p50_us"] / 1000,
+                **parts}
 
     def check(self, turn):
         pass
@@ -70,12 +91,13 @@ class Starts(Refd):
         begun = time.monotonic()
         daemon = Daemon(self.stage.place)
         ready = time.monotonic() - begun
-        idle = daemon.memory_kb()
+        idle, own = daemon.memory_kb(), daemon.memory_kb("RssAnon")
         held = self.hold(daemon, turn.point["connections"])
         daemon.stop()
         client = load(self.stage.place, "command", {"txns": 20}, 0,
                       command=(REFD, "version"))
-        return {"ready_ms": ready * 1000, "idle_kb": idle, "held_kb": held,
+        return {"ready_ms": ready * 1000, "idle_kb": idle, "own_kb": own,
+                "held_kb": held,
                 "client_ms": client["p50_us"] / 1000,
                 "hook_ms": self.hook()}
 

@@ -1,17 +1,23 @@
 #!/bin/bash
 # Prometheus' own tools have nothing to say of what it is given: the text that
 # the daemon answers with, under load, and the rules for alerts. One of these
-# fires where it should: promtool runs them over numbers that were made up.
-# promtool is taken out of Debian's package, which is not installed: that would
+# fires where it should: promtool runs them over numbers that were made up. And
+# the dashboard: it is what Grafana's own types take for one, and a Prometheus
+# that scraped a daemon at work has an answer to each of its queries. Both
+# programs are taken out of Debian's package, which is not installed: that would
 # start a server.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/net.sh
+. "$ROOT/tests/lib/net.sh"
 
 promtool=$(command -v promtool)
+prometheus=$(command -v prometheus)
 if [ -z "$promtool" ] && cd "$T" && apt-get -q download prometheus \
 	>"$T/apt.log" 2>&1 && dpkg-deb -x prometheus_*.deb "$T/deb"; then
 	promtool=$T/deb/usr/bin/promtool
+	prometheus=$T/deb/usr/bin/prometheus
 fi
 if [ -z "$promtool" ]; then
 	skip promtool "the package prometheus can't be had: $(tail -1 "$T/apt.log")"
@@ -61,7 +67,7 @@ tests:
           - exp_labels: {instance: a, job: refd, severity: critical}
             exp_annotations:
               summary: refd on a does not serve
-              description: It recovers, was drained or is paused; refd status says which.
+              description: It recovers, was drained or is paused; refd status says which. Drained and paused end with refd resume.
       - eval_time: 5m
         alertname: RefdCheckpointFails
         exp_alerts:
@@ -77,7 +83,89 @@ tests:
           - exp_labels: {instance: a, job: refd, severity: warning}
             exp_annotations:
               summary: the loop of refd on a stood still for more than a second
+              description: Nobody was heard meanwhile. The machine lacks processor or memory, or it is a bug; turn_max_us in refd stats says how long.
 YML
 check 'the rules fire, and do not' "$promtool" test rules "$T/cases.yml"
+
+# ---- the dashboard ----
+
+# Its queries, as Grafana fills them in, one to a line.
+python3 - "$ROOT/daemon/metrics/dashboard.json" >"$T/queries" <<'PY'
+import json, sys
+for panel in json.load(open(sys.argv[1]))["panels"]:
+    for target in panel["targets"]:
+        print(target["expr"].replace("$instance", ".*")
+              .replace("$__rate_interval", "5s"))
+PY
+# Prometheus scrapes over TCP.
+python3 - "$T/metrics.sock" "$T/port" 2>"$T/pass.log" <<'PY' &
+import http.server, socket, sys
+class Pass(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(sys.argv[1])
+        s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        while data := s.recv(65536):
+            self.wfile.write(data)
+    def log_message(self, *args):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Pass)
+open(sys.argv[2], "w").write(str(server.server_port))
+server.serve_forever()
+PY
+own $!
+await 10 [ -s "$T/port" ]
+cat >"$T/prometheus.yml" <<YML
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: refd
+    static_configs: [{targets: ["127.0.0.1:$(cat "$T/port")"]}]
+YML
+"$prometheus" --config.file="$T/prometheus.yml" --storage.tsdb.path="$T/tsdb" \
+	--web.listen-address="127.0.0.1:$(($(cat "$T/port") % 1000 + 42000))" \
+	>"$T/prometheus.log" 2>&1 &
+own $!
+url=http://127.0.0.1:$(($(cat "$T/port") % 1000 + 42000))
+"$REFD" update -C "$T/a.git" refs/heads/stale "$two" "$two" 2>"$T/err"
+for _ in {1..6}; do
+	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/a.git" \
+		--oid "$one" --oid "$two" --clients 4 --txns 100 >"$T/storm"
+	"$REFD" update -C "$T/a.git" refs/heads/stale "$two" "$two" 2>"$T/err"
+	sleep 1
+done
+check 'Prometheus is up' await 20 curl -sf -o "$T/out" "$url/-/ready"
+unanswered=
+while IFS= read -r query; do
+	"$promtool" query instant "$url" "$query" >"$T/out" 2>&1 &&
+		[ -s "$T/out" ] || unanswered+="$query"$'\n'
+done <"$T/queries"
+is "each of the dashboard's $(wc -l <"$T/queries") queries is answered" '' \
+	"$unanswered"
+
+if command -v npm >/dev/null && mkdir "$T/npm" && cd "$T/npm" &&
+	npm install --no-audit --no-fund @grafana/schema@11.2.0 \
+		typescript@5.4 >"$T/npm.log" 2>&1; then
+	{
+		echo "import { Dashboard, Panel } from '@grafana/schema';"
+		printf 'const dashboard: Dashboard = '
+		cat "$ROOT/daemon/metrics/dashboard.json"
+		printf ';\nconst panels: Panel[] = '
+		python3 -c 'import json, sys
+print(json.dumps(json.load(open(sys.argv[1]))["panels"]))' \
+			"$ROOT/daemon/metrics/dashboard.json"
+		echo ';'
+	} >dashboard.ts
+	types() {
+		npx tsc --noEmit --strict --skipLibCheck \
+			--moduleResolution node "$1" >"$T/out" 2>&1
+	}
+	check "Grafana's types take it" types dashboard.ts
+	sed 's/"gridPos"/"gridPose"/' dashboard.ts >wrong.ts
+	types wrong.ts
+	is 'and not what is misspelt' 2 $?
+	cd "$T" || exit 1
+else
+	skip grafana "npm can't have @grafana/schema"
+fi
 check 'the daemon stops' stop_daemon
 finish

@@ -92,13 +92,13 @@ begin_daemon
 SECONDS=0
 check 'it serves in the end' "$REFD" ping --wait 600 2>/dev/null
 memory=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$DAEMON/status")
-grep -o 'recovered in .*' "$LOG" | sed 's/^/# /'
+grep -o 'event=recovered .*' "$LOG" | sed 's/^/# /'
 echo "# $((memory / 1024)) MB at most"
 check 'within two minutes, of a busy machine too' test $SECONDS -lt 120
 check 'in less than 4 KB for each record, and 100 MB' \
 	test "$memory" -lt $((4 * RECORDS + 100 * 1024))
-check 'it told how far it was' grep -q 'recovering [0-9]* of [0-9]*' "$LOG"
-grep -o 'recovering [0-9]* of [0-9]*' "$LOG" | sed 's/^/# /'
+check 'it told how far it was' grep -q 'event=recovering done=[0-9]* total=[0-9]*' "$LOG"
+grep -o 'event=recovering done=[0-9]* total=[0-9]*' "$LOG" | sed 's/^/# /'
 
 # ---- what is there ----
 

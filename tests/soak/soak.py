@@ -28,7 +28,6 @@ class Place:
                         REFD_STATE=self.state)
         self.begun = time.monotonic()
         self.daemon, self.repos, self.oids = None, [], []
-        self.packed = []
 
     def over(self):
         return time.monotonic() > self.begun + seconds
@@ -42,7 +41,7 @@ class Place:
         self.git("init", "-q", self.work)
         self.git("-C", self.work, "fast-import", "--quiet", stdin="".join(
             "commit refs/heads/main\ncommitter C <c@example.com> %d +0000\n"
-            "data 2\n%02d\n" % (1600000000 + i, i) for i in range(40)))
+            "data 5\n%05d\n" % (1600000000 + i, i) for i in range(20000)))
         self.oids = self.git("-C", self.work, "log", "--format=%H",
                              "main").split()
         for n in range(4):
@@ -61,7 +60,6 @@ class Place:
                                ("refd.fallback", "refuse")):
                 self.git("-C", repo, "config", key, value)
             self.repos.append(os.path.realpath(repo))
-        self.packed = self.repos[2:]  # by git, again and again
 
     def start(self):
         self.daemon = subprocess.Popen(

@@ -7,7 +7,7 @@ import signal
 import time
 
 from contestants import GitCommand, RefdCommand, ReftableCommand, Stage
-from place import FlushCount, Unavailable, settle
+from place import FlushCount, Unavailable
 from push import Pusher
 from rounds import AGE_S
 
@@ -71,7 +71,7 @@ def ready(stage, one, point):
     turn = one.prepare(point)
     time.sleep(AGE_S)
     one.warm(turn)
-    settle()
+    stage.place.settle()
     return turn, *one.whole(turn)
 
 

@@ -79,10 +79,6 @@ def new_git():
     return command, {"GIT_EXEC_PATH": os.path.join(GIT_NEW, "exec")}
 
 
-def settle():
-    os.sync()
-
-
 class Place:
     """A directory below PARENT, on a file system of kind FS that is made anew
     by renew(), or on PARENT's own."""
@@ -146,6 +142,11 @@ class Place:
             raise RuntimeError(f"{' '.join(command[:8])}: status "
                                f"{done.returncode}: {done.stderr.strip()}")
         return done.stdout.strip()
+
+    def settle(self):
+        """Writes out what was left to be written. Not by sync(2): other
+        tests, which look at what a power cut would take, may run beside."""
+        self.run("sync", "-f", self.top)
 
     # ---- processes ----
 

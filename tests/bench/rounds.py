@@ -3,7 +3,7 @@ everybody again, until the time for it is used up."""
 import sys
 import time
 
-from place import Unavailable, median, settle
+from place import Unavailable, median
 
 # Files that are younger than this may count as not yet flushed.
 AGE_S = 0.15
@@ -104,7 +104,7 @@ class Rounds:
             time.sleep(AGE_S)
         for one, key, turn in turns:
             one.warm(turn)
-            settle()
+            one.stage.place.settle()
             begun = time.monotonic()
             kept.setdefault(key, []).append(one.measure(turn))
             took[key] = time.monotonic() - begun

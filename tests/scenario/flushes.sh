@@ -28,9 +28,10 @@ attach() { # OPTION...
 		-p "$DAEMON" 2>"$T/strace.err" &
 	tracer=$!
 	own "$tracer"
-	# Once it shows up in the daemon's status it misses nothing.
-	for _ in {1..100}; do
-		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && return
+	# Once it has every thread it misses nothing.
+	for _ in {1..1000}; do
+		grep -L "^TracerPid:.$tracer\$" "/proc/$DAEMON/task/"*/status |
+			grep -q . || return 0
 		sleep 0.05
 	done
 	return 1
@@ -172,18 +173,27 @@ is '... and each has its ref' 40 \
 kill -INT "$tracer"
 reap "$tracer"
 
+# Whether one of them begins while the other is under way, whichever is first.
+beside() {
+	awk '/packed-refs.new>/ { if (journal) found = 1
+			packed = /unfinished/ }
+		/journal.db-wal>/ { if (packed) found = 1
+			journal = /unfinished/ }
+		/ fsync resumed/ { packed = 0 }
+		/ fdatasync resumed/ { journal = 0 }
+		END { print found + 0 }' "$flushes"
+}
+
 # A sync of packed-refs.new that takes its time does so beside the journal's.
 new_repo beside.git bare
 three=$(new_commit beside.git three)
 "$REFD" enable "$T/beside.git" >/dev/null
 "$REFD" update -C "$T/beside.git" refs/heads/first "$three"
-check 'strace watches again, and makes fsync slow' \
-	attach -e inject=fsync:delay_enter=500000
+check 'strace watches again, and makes both slow' \
+	attach -e inject=fsync,fdatasync:delay_enter=1000000
 many 400 "create refs/heads/beside/# $three" |
 	"$REFD" update -C "$T/beside.git" --stdin >/dev/null
-is 'packed-refs.new is synced beside the journal' 1 "$(
-	grep -A1 'packed-refs.new> <unfinished' "$flushes" |
-		grep -c 'fdatasync(.*/journal.db-wal>')"
+is 'packed-refs.new is synced beside the journal' 1 "$(beside)"
 kill -INT "$tracer"
 reap "$tracer"
 finish

@@ -2,7 +2,8 @@
  * The happy path, for each file that is new:
  *	anew	read from the disk: by O_DIRECT, since pages that somebody has
  *		mapped stay in memory, and git has; where that is not to be had,
- *		its pages are dropped, and seen to be gone
+ *		its pages are dropped, and seen to be gone; where there is no
+ *		disk, as it is
  *	loose	inflated: the sum of what comes out is its name
  *	packs	and what git keeps beside them: the sum of all but the last
  *		twenty bytes is in these
@@ -73,25 +74,27 @@ static int open_anew(const struct sys *sys, int dirfd, const char *name)
 		r = fd < 0 ? fd : SYS(sys, drop_cache, fd);
 	} else {
 		fd = SYS(sys, openat, dirfd, name, flags, 0);
-		r = fd < 0 ? fd : drop(sys, fd);
+		r = fd < 0 ? fd : fs_type_in_memory(type) ? 0 : drop(sys, fd);
 	}
 	if (r < 0 && fd >= 0)
 		SYS(sys, close, fd);
 	return r < 0 ? r : fd;
 }
 
-/* Up to the end, or what inflate() takes for it. */
-static int sum_inflated(const struct sys *sys, int fd, z_stream *z,
-    struct sha1 *sha)
+/* Up to the end, or what inflate() takes for it. Behind SIZE nothing is read:
+ * that offset need not be one that O_DIRECT takes. */
+static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
+    z_stream *z, struct sha1 *sha)
 {
 	_Alignas(ALIGN) unsigned char in[PART];
 	unsigned char out[PART];
+	uint64_t at = 0;
 	ssize_t n = 1;
-	off_t at = 0;
 	int zr = Z_OK;
 
-	while (zr == Z_OK && (n = SYS(sys, pread, fd, in, PART, at)) > 0) {
-		at += n;
+	while (zr == Z_OK && at < size &&
+	    (n = SYS(sys, pread, fd, in, PART, (off_t)at)) > 0) {
+		at += (uint64_t)n;
 		z->next_in = in;
 		z->avail_in = (unsigned)n;
 		do {
@@ -111,7 +114,7 @@ static int sum_inflated(const struct sys *sys, int fd, z_stream *z,
 	return zr == Z_STREAM_END ? 0 : -EBADMSG;
 }
 
-static int check_loose(const struct sys *sys, int fd,
+static int check_loose(const struct sys *sys, int fd, uint64_t size,
     const struct refd_oid *wanted)
 {
 	z_stream z = { .next_in = NULL };
@@ -122,7 +125,7 @@ static int check_loose(const struct sys *sys, int fd,
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
 	sha1_init(&sha);
-	r = sum_inflated(sys, fd, &z, &sha);
+	r = sum_inflated(sys, fd, size, &z, &sha);
 	inflateEnd(&z);
 	sha1_done(&sha, sum);
 	if (r == 0 && memcmp(sum, wanted->bytes, SHA1_BYTES) != 0)
@@ -190,8 +193,11 @@ static int check_file(const struct place *p, const char *name,
 	fd = r < 0 ? r : open_anew(p->sys, p->fd, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : say(p, fd, name);
-	r = oid != NULL ? check_loose(p->sys, fd, oid) :
-			  check_sum(p->sys, fd, st.size);
+	/* By now it may be another one: a multi-pack-index is replaced. */
+	r = SYS(p->sys, fstat, fd, &st);
+	if (r == 0)
+		r = oid != NULL ? check_loose(p->sys, fd, st.size, oid) :
+				  check_sum(p->sys, fd, st.size);
 	SYS(p->sys, close, fd);
 	return r < 0 ? say(p, r, name) : 0;
 }

@@ -298,6 +298,99 @@ START_TEST(what_is_mapped_is_not_believed)
 }
 END_TEST
 
+static int in_memory(const struct sys *self, int fd, uint64_t *type)
+{
+	(void)self;
+	(void)fd;
+	*type = 0x01021994;
+	return 0;
+}
+
+/* tmpfs: its pages are all there is, so nobody is to wait for them to go. */
+START_TEST(what_has_no_disk)
+{
+	struct sys plain = *sys;
+
+	plain.fs_type = in_memory;
+	sys = &plain;
+	put_pack(OBJECTS "/pack/pack-1.pack", 5000);
+	memfs_map(fs, OBJECTS "/pack/pack-1.pack", true);
+	sync_well();
+	ck_assert_msg(prove() == 0, "%s", path);
+	memfs_write(fs, OBJECTS "/pack/pack-1.pack", "nonsense");
+	ck_assert_int_eq(prove(), -EBADMSG);
+	sys = memfs_sys(fs);
+}
+END_TEST
+
+static const struct sys *below;
+
+/* Between the look at it and the opening. */
+static int replaced_openat(const struct sys *self, int dirfd, const char *name,
+    int flags, mode_t mode)
+{
+	if (strcmp(name, "multi-pack-index") == 0) {
+		SYS(below, unlinkat, AT_FDCWD, OBJECTS "/pack/new");
+		put_pack(OBJECTS "/pack/new", LARGE);
+		ck_assert_int_eq(SYS(below, renameat, AT_FDCWD,
+				     OBJECTS "/pack/new", AT_FDCWD,
+				     OBJECTS "/pack/multi-pack-index"),
+		    0);
+	}
+	(void)self;
+	return SYS(below, openat, dirfd, name, flags, mode);
+}
+
+START_TEST(what_is_replaced_meanwhile)
+{
+	struct sys racing = *sys;
+
+	below = sys;
+	racing.openat = replaced_openat;
+	put_pack(OBJECTS "/pack/multi-pack-index", 1000);
+	sync_well();
+	ck_assert_msg(proof_of_objects(&racing, objects, "", INT64_MIN, path,
+			  sizeof(path)) == 0,
+	    "%s", path);
+}
+END_TEST
+
+/* As the kernel does, of which some also say so behind the end. */
+static ssize_t aligned_pread(const struct sys *self, int fd, void *buf,
+    size_t len, off_t offset)
+{
+	(void)self;
+	return offset % 512 != 0 || len % 512 != 0 || (uintptr_t)buf % 512 ?
+	    -EINVAL :
+	    SYS(below, pread, fd, buf, len, offset);
+}
+
+START_TEST(reads_are_aligned)
+{
+	struct sys strict = *sys;
+	const char *name;
+	size_t len;
+	char *all;
+
+	below = sys;
+	strict.pread = aligned_pread;
+	put_all();
+	sync_well();
+	ck_assert_msg(proof_of_objects(&strict, objects, "", INT64_MIN, path,
+			  sizeof(path)) == 0,
+	    "%s", path);
+	/* Its end is missing. */
+	name = put_loose(LARGE - 9);
+	all = memfs_read(fs, name, &len);
+	memfs_write_bytes(fs, name, all, len - 1000);
+	free(all);
+	ck_assert_int_eq(proof_of_objects(&strict, objects, "", INT64_MIN, path,
+			     sizeof(path)),
+	    -EBADMSG);
+	ck_assert_str_eq(path, name);
+}
+END_TEST
+
 /* A directory by itself, where it lies on another file system. */
 START_TEST(a_part_of_a_store)
 {
@@ -358,6 +451,9 @@ int main(void)
 	tcase_add_test(tc, what_is_old_is_not_read);
 	tcase_add_test(tc, what_is_mapped_is_read_from_the_disk);
 	tcase_add_test(tc, what_is_mapped_is_not_believed);
+	tcase_add_test(tc, what_has_no_disk);
+	tcase_add_test(tc, what_is_replaced_meanwhile);
+	tcase_add_test(tc, reads_are_aligned);
 	tcase_add_test(tc, a_part_of_a_store);
 	tcase_add_test(tc, each_call_that_fails);
 	suite_add_tcase(suite, tc);

@@ -82,9 +82,6 @@ void look_at_id(struct patient *p);
 void look_at_locks(struct patient *p);
 void look_at_service(struct patient *p);
 
-/* A boolean of git's; what is none counts as true. */
-bool is_true(const struct gitconfig *config, const char *key);
-
 /* ---- what a user gets of the daemon ---- */
 
 enum probe {

@@ -13,18 +13,6 @@
 #include "client/enable/owner.h"
 #include "client/request/reach.h"
 
-bool is_true(const struct gitconfig *config, const char *key)
-{
-	static const char *const no[] = { "", "false", "no", "off", "0" };
-	const char *value = gitconfig_get(config, key);
-	size_t i;
-
-	for (i = 0; value && i < sizeof(no) / sizeof(no[0]); i++)
-		if (!strcasecmp(value, no[i]))
-			return false;
-	return value != NULL;
-}
-
 static bool load_config(struct patient *p)
 {
 	char *dir = xasprintf("--git-dir=%s", p->gd->path);

@@ -11,6 +11,19 @@
 #include "client/enable/enable.h"
 #include "client/hooks/forward.h"
 
+/* A boolean of git's; what is none counts as true. */
+static bool is_true(const struct gitconfig *config, const char *key)
+{
+	static const char *const no[] = { "", "false", "no", "off", "0" };
+	const char *value = gitconfig_get(config, key);
+	size_t i;
+
+	for (i = 0; value && i < sizeof(no) / sizeof(no[0]); i++)
+		if (!strcasecmp(value, no[i]))
+			return false;
+	return value != NULL;
+}
+
 static void look_at_fsync(struct patient *p)
 {
 	const char *value = gitconfig_get(&p->all, "core.fsync");

@@ -56,6 +56,16 @@ void journal_break(struct journal *j)
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
+uint64_t journal_guarded(struct journal *j, const uint64_t *number)
+{
+	uint64_t value;
+
+	pthread_mutex_lock(&j->hand_lock);
+	value = *number;
+	pthread_mutex_unlock(&j->hand_lock);
+	return value;
+}
+
 /* ---- one SQLite transaction; commit_lock is held ---- */
 
 static int set_flushing(struct journal *j, bool flush)
@@ -203,16 +213,6 @@ static int write_forgotten(struct journal *j, uint64_t lsn)
 	return journal_run(j->forget);
 }
 
-static uint64_t forget_wanted(struct journal *j)
-{
-	uint64_t lsn;
-
-	pthread_mutex_lock(&j->hand_lock);
-	lsn = j->forget_wanted;
-	pthread_mutex_unlock(&j->hand_lock);
-	return lsn;
-}
-
 static int write_all(struct journal *j, const struct journal_commit *c)
 {
 	uint64_t lsn = j->next_lsn;
@@ -231,7 +231,7 @@ static int write_all(struct journal *j, const struct journal_commit *c)
  * by now. */
 static int write_together(struct journal *j, const struct journal_commit *first)
 {
-	uint64_t forget = forget_wanted(j);
+	uint64_t forget = journal_guarded(j, &j->forget_wanted);
 	const struct journal_commit *c;
 	bool flush = false;
 	size_t nr = 0;
@@ -419,17 +419,12 @@ uint64_t journal_this_start(const struct journal *j)
 
 uint64_t journal_forgotten(struct journal *j)
 {
-	return forget_wanted(j);
+	return journal_guarded(j, &j->forget_wanted);
 }
 
 uint64_t journal_last_lsn(struct journal *j)
 {
-	uint64_t lsn;
-
-	pthread_mutex_lock(&j->hand_lock);
-	lsn = j->last_lsn;
-	pthread_mutex_unlock(&j->hand_lock);
-	return lsn;
+	return journal_guarded(j, &j->last_lsn);
 }
 
 bool journal_is_unflushed(struct journal *j)
@@ -444,12 +439,7 @@ bool journal_is_unflushed(struct journal *j)
 
 uint64_t journal_lasting(struct journal *j)
 {
-	uint64_t lsn;
-
-	pthread_mutex_lock(&j->hand_lock);
-	lsn = j->lasting;
-	pthread_mutex_unlock(&j->hand_lock);
-	return lsn;
+	return journal_guarded(j, &j->lasting);
 }
 
 int64_t journal_commit_ns(struct journal *j)

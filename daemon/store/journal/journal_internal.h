@@ -143,10 +143,15 @@ int journal_drop_caches(struct journal *j);
 
 bool journal_is_broken(struct journal *j);
 void journal_break(struct journal *j);
+/* NUMBER, which hand_lock guards. */
+uint64_t journal_guarded(struct journal *j, const uint64_t *number);
 /* One SQLite transaction; commit_lock is held. FLUSH: its commit lasts, and
  * all before it. RC: how the statements since its begin went. */
 int journal_txn_begin(struct journal *j, bool flush);
 int journal_txn_end(struct journal *j, int rc);
+
+/* ---- journal_repo.c ---- */
+
 /* Inserts this start of the daemon. */
 int journal_register_start(struct journal *j);
 

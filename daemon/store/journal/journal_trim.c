@@ -125,10 +125,5 @@ int journal_trim(struct journal *j, uint64_t lsn,
 
 uint64_t journal_trimmed(struct journal *j)
 {
-	uint64_t lsn;
-
-	pthread_mutex_lock(&j->hand_lock);
-	lsn = j->trimmed;
-	pthread_mutex_unlock(&j->hand_lock);
-	return lsn;
+	return journal_guarded(j, &j->trimmed);
 }

@@ -89,21 +89,9 @@ static int fs_try(const struct repos *repos, const struct fs *fs)
 	return r;
 }
 
-static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
-    struct fs **out)
+/* Takes FS, whose opening came to R. */
+static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 {
-	struct sys_who was;
-	struct fs *fs;
-	int r;
-
-	fs = calloc(1, sizeof(*fs));
-	if (fs == NULL)
-		return -ENOMEM;
-	fs->dev = repo->dev;
-	fs->mount = mount;
-	was = sys_as(repo->as);
-	r = fs_open(repos, repo, fs);
-	sys_as(was);
 	if (r == 0)
 		r = fs_try(repos, fs);
 	if (r < 0) {
@@ -118,6 +106,23 @@ static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
 	pthread_mutex_unlock(&repos->mutex);
 	*out = fs;
 	return 0;
+}
+
+static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
+    struct fs **out)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+	struct sys_who was;
+	int r;
+
+	if (fs == NULL)
+		return -ENOMEM;
+	fs->dev = repo->dev;
+	fs->mount = mount;
+	was = sys_as(repo->as);
+	r = fs_open(repos, repo, fs);
+	sys_as(was);
+	return fs_add(repos, fs, r, out);
 }
 
 int fs_attach(struct repos *repos, struct repo *repo)
@@ -147,29 +152,13 @@ int fs_attach(struct repos *repos, struct repo *repo)
 static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
     uint64_t mount, struct fs **out)
 {
-	const struct sys *sys = repos->sys;
 	struct fs *fs = calloc(1, sizeof(*fs));
-	int r;
 
 	if (fs == NULL)
 		return -ENOMEM;
 	fs->dev = dev;
 	fs->mount = mount;
-	r = fs_open_dirs(sys, fd, fs);
-	if (r == 0)
-		r = fs_try(repos, fs);
-	if (r < 0) {
-		fs_close(repos, fs);
-		free(fs);
-		return r;
-	}
-	pthread_mutex_init(&fs->checkpoint, NULL);
-	pthread_mutex_lock(&repos->mutex);
-	fs->next = repos->fs;
-	repos->fs = fs;
-	pthread_mutex_unlock(&repos->mutex);
-	*out = fs;
-	return 0;
+	return fs_add(repos, fs, fs_open_dirs(repos->sys, fd, fs), out);
 }
 
 int repos_fs_of(struct repos *repos, int fd, struct fs **out)

@@ -11,80 +11,43 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/sys.h"
-#include "tests/lib/memfs.h"
+#include "tests/lib/memfs_rig.h"
 #include "tests/lib/suite.h"
 
 #define SEEDS 300
-#define OLD   "the old value, forty bytes long or so...\n"
-#define NEW   "and the new one, which is not the same!!\n"
-
-static struct memfs *fs;
-static const struct sys *sys;
-
 static void setup(void)
 {
-	fs = memfs_new();
-	sys = memfs_sys(fs);
-	memfs_mkdirs(fs, "/d");
-	memfs_mkdirs(fs, "/e");
-	memfs_write(fs, "/d/x", OLD);
-}
-
-static void teardown(void)
-{
-	memfs_free(fs);
-}
-
-static void cut(uint64_t seed)
-{
-	struct memfs_choice choice = memfs_choose(seed);
-
-	memfs_cut(fs, &choice);
+	mr_setup();
+	memfs_mkdirs(mr_fs, "/e");
 }
 
 /* ---- small steps; each must work ---- */
 
-static int open_it(const char *path, int flags)
-{
-	int fd = SYS(sys, openat, AT_FDCWD, path, flags, 0666);
-
-	ck_assert_int_ge(fd, 0);
-	return fd;
-}
-
 static void put(const char *path, int flags, const char *text)
 {
-	int fd = open_it(path, O_WRONLY | flags);
+	int fd = mr_open(path, O_WRONLY | flags);
 
-	ck_assert_int_eq(SYS(sys, write_all, fd, text, strlen(text)), 0);
-	SYS(sys, close, fd);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, text, strlen(text)), 0);
+	SYS(mr_sys, close, fd);
 }
 
 static void create(const char *path)
 {
-	put(path, O_CREAT | O_EXCL, NEW);
-}
-
-static void sync_it(const char *path)
-{
-	int fd = open_it(path, O_RDONLY);
-
-	ck_assert_int_eq(SYS(sys, fsync, fd), 0);
-	SYS(sys, close, fd);
+	put(path, O_CREAT | O_EXCL, MR_NEW);
 }
 
 static void datasync(const char *path)
 {
-	int fd = open_it(path, O_RDONLY);
+	int fd = mr_open(path, O_RDONLY);
 
-	ck_assert_int_eq(SYS(sys, fdatasync, fd), 0);
-	SYS(sys, close, fd);
+	ck_assert_int_eq(SYS(mr_sys, fdatasync, fd), 0);
+	SYS(mr_sys, close, fd);
 }
 
 static void move(const char *from, const char *to)
 {
-	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, from, AT_FDCWD, to), 0);
+	ck_assert_int_eq(SYS(mr_sys, renameat, AT_FDCWD, from, AT_FDCWD, to),
+	    0);
 }
 
 /* ---- which states come about ---- */
@@ -102,22 +65,22 @@ enum {
 
 static unsigned state_of(const char *path)
 {
-	static const char nuls[sizeof(NEW)];
+	static const char nuls[sizeof(MR_NEW)];
 	size_t len, same = 0;
-	char *text = memfs_read(fs, path, &len);
+	char *text = memfs_read(mr_fs, path, &len);
 	unsigned state = IS_OTHER;
 
 	if (text == NULL)
 		return IS_ABSENT;
-	while (same < len && text[same] == NEW[same])
+	while (same < len && text[same] == MR_NEW[same])
 		same++;
 	if (len == 0)
 		state = IS_EMPTY;
-	else if (strcmp(text, OLD) == 0)
+	else if (strcmp(text, MR_OLD) == 0)
 		state = IS_OLD;
-	else if (strcmp(text, NEW) == 0)
+	else if (strcmp(text, MR_NEW) == 0)
 		state = IS_NEW;
-	else if (len <= strlen(NEW) &&
+	else if (len <= strlen(MR_NEW) &&
 	    memcmp(text + same, nuls, len - same) == 0)
 		state = same == 0 ? IS_NULS : IS_BEGINNING;
 	free(text);
@@ -131,11 +94,11 @@ static unsigned states(enum memfs_mode mode, void (*script)(void),
 	unsigned seed, found = 0;
 
 	for (seed = 0; seed < SEEDS; seed++) {
-		teardown();
+		mr_teardown();
 		setup();
-		memfs_set_mode(fs, mode);
+		memfs_set_mode(mr_fs, mode);
 		script();
-		cut(seed);
+		mr_cut(seed);
 		found |= state_of(path);
 	}
 	return found;
@@ -169,20 +132,20 @@ static void replace_without_sync(void)
 static void replace_with_file_synced(void)
 {
 	create("/d/x.lock");
-	sync_it("/d/x.lock");
+	mr_sync("/d/x.lock");
 	move("/d/x.lock", "/d/x");
 }
 
 static void replace_with_both_synced(void)
 {
 	replace_with_file_synced();
-	sync_it("/d");
+	mr_sync("/d");
 }
 
 static void replace_with_directory_synced(void)
 {
 	replace_without_sync();
-	sync_it("/d");
+	mr_sync("/d");
 }
 
 START_TEST(a_rename_without_sync_may_leave_anything)
@@ -221,7 +184,7 @@ END_TEST
 static void create_and_sync(void)
 {
 	create("/d/y");
-	sync_it("/d/y");
+	mr_sync("/d/y");
 }
 
 static void create_and_datasync(void)
@@ -233,7 +196,7 @@ static void create_and_datasync(void)
 static void create_and_sync_another(void)
 {
 	create("/d/y");
-	sync_it("/d/x");
+	mr_sync("/d/x");
 }
 
 START_TEST(fsync_of_a_file_and_its_name)
@@ -249,13 +212,13 @@ END_TEST
 
 static void unlink_it(void)
 {
-	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, "/d/x"), 0);
+	ck_assert_int_eq(SYS(mr_sys, unlinkat, AT_FDCWD, "/d/x"), 0);
 }
 
 static void unlink_and_sync(void)
 {
 	unlink_it();
-	sync_it("/d");
+	mr_sync("/d");
 }
 
 START_TEST(an_unlink_lasts_with_its_directory)
@@ -267,10 +230,10 @@ END_TEST
 
 static void deep_file(void)
 {
-	SYS(sys, mkdirat, AT_FDCWD, "/d/new", 0777);
+	SYS(mr_sys, mkdirat, AT_FDCWD, "/d/new", 0777);
 	create("/d/new/y");
-	sync_it("/d/new/y");
-	sync_it("/d/new");
+	mr_sync("/d/new/y");
+	mr_sync("/d/new");
 }
 
 START_TEST(a_name_needs_the_directories_above)
@@ -283,21 +246,21 @@ END_TEST
 static void move_over(void)
 {
 	create("/e/stage");
-	sync_it("/e/stage");
-	sync_it("/e");
+	mr_sync("/e/stage");
+	mr_sync("/e");
 	move("/e/stage", "/d/x");
 }
 
 static void move_over_and_sync_old_directory(void)
 {
 	move_over();
-	sync_it("/e");
+	mr_sync("/e");
 }
 
 static void move_over_and_sync_new_directory(void)
 {
 	move_over();
-	sync_it("/d");
+	mr_sync("/d");
 }
 
 START_TEST(a_rename_between_directories_lasts_with_the_new_name)
@@ -311,12 +274,12 @@ START_TEST(a_rename_between_directories_lasts_with_the_new_name)
 	expect_both(move_over_and_sync_new_directory, "/d/x", IS_NEW);
 	expect_both(move_over_and_sync_new_directory, "/e/stage", IS_ABSENT);
 	for (seed = 0; seed < SEEDS; seed++) {
-		teardown();
+		mr_teardown();
 		setup();
 		move_over();
-		cut(seed);
-		ck_assert_int_ne(memfs_exists(fs, "/e/stage"),
-		    memfs_holds(fs, "/d/x", NEW));
+		mr_cut(seed);
+		ck_assert_int_ne(memfs_exists(mr_fs, "/e/stage"),
+		    memfs_holds(mr_fs, "/d/x", MR_NEW));
 	}
 }
 END_TEST
@@ -325,7 +288,7 @@ static void move_twice(void)
 {
 	move("/d/x", "/d/y");
 	move("/d/y", "/e/z");
-	sync_it("/e");
+	mr_sync("/e");
 }
 
 START_TEST(two_renames_are_not_taken_out_of_order)
@@ -342,22 +305,22 @@ START_TEST(names_survive_in_their_order)
 	char path[32];
 
 	for (seed = 0; seed < SEEDS; seed++) {
-		teardown();
+		mr_teardown();
 		setup();
 		create("/d/0");
 		create("/e/1");
 		create("/d/2");
-		cut(seed);
+		mr_cut(seed);
 		for (last = 3, k = 3; k-- > 0;) {
 			snprintf(path, sizeof(path), "/%c/%u",
 			    k == 1 ? 'e' : 'd', k);
-			if (!memfs_exists(fs, path))
+			if (!memfs_exists(mr_fs, path))
 				last = k;
 		}
 		for (k = last; k < 3; k++) {
 			snprintf(path, sizeof(path), "/%c/%u",
 			    k == 1 ? 'e' : 'd', k);
-			ck_assert(!memfs_exists(fs, path));
+			ck_assert(!memfs_exists(mr_fs, path));
 		}
 		kept[last]++;
 	}
@@ -372,22 +335,22 @@ START_TEST(a_prefix_can_be_chosen)
 
 	create("/d/0");
 	create("/d/1");
-	ck_assert_uint_eq(memfs_nr_pending(fs, 0), 2);
+	ck_assert_uint_eq(memfs_nr_pending(mr_fs, 0), 2);
 	choice.keep[0] = 1;
 	choice.data = MEMFS_DATA_ALL;
-	memfs_cut(fs, &choice);
-	ck_assert(memfs_holds(fs, "/d/0", NEW));
-	ck_assert(!memfs_exists(fs, "/d/1"));
-	ck_assert_uint_eq(memfs_nr_pending(fs, 0), 0);
+	memfs_cut(mr_fs, &choice);
+	ck_assert(memfs_holds(mr_fs, "/d/0", MR_NEW));
+	ck_assert(!memfs_exists(mr_fs, "/d/1"));
+	ck_assert_uint_eq(memfs_nr_pending(mr_fs, 0), 0);
 }
 END_TEST
 
 static void change_mode_and_sync_another(void)
 {
-	int fd = open_it("/d/x", O_RDONLY);
+	int fd = mr_open("/d/x", O_RDONLY);
 
-	SYS(sys, fchmod, fd, 0600);
-	SYS(sys, close, fd);
+	SYS(mr_sys, fchmod, fd, 0600);
+	SYS(mr_sys, close, fd);
 }
 
 START_TEST(a_mode_is_pending_too)
@@ -396,13 +359,13 @@ START_TEST(a_mode_is_pending_too)
 	unsigned seed, found = 0;
 
 	for (seed = 0; seed < SEEDS; seed++) {
-		teardown();
+		mr_teardown();
 		setup();
 		change_mode_and_sync_another();
 		if (seed >= SEEDS / 2)
-			sync_it("/d/x");
-		cut(seed);
-		SYS(sys, statat, AT_FDCWD, "/d/x", &st);
+			mr_sync("/d/x");
+		mr_cut(seed);
+		SYS(mr_sys, statat, AT_FDCWD, "/d/x", &st);
 		if (seed >= SEEDS / 2)
 			ck_assert_uint_eq(st.mode & 07777, 0600);
 		else
@@ -416,7 +379,7 @@ END_TEST
 
 static void write_in_place(void)
 {
-	put("/d/x", O_TRUNC, NEW);
+	put("/d/x", O_TRUNC, MR_NEW);
 }
 
 static void write_in_place_synced(void)
@@ -455,7 +418,7 @@ int main(void)
 	Suite *s = suite_create("memfs_cut");
 	TCase *tc = tcase_create("cut");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, mr_teardown);
 	add_tests(tc);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

@@ -13,69 +13,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/sys.h"
-#include "tests/lib/memfs.h"
+#include "tests/lib/memfs_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/systree.h"
 
 #define SEEDS 300
-#define OLD   "the old value, forty bytes long or so...\n"
-#define NEW   "and the new one, which is not the same!!\n"
-
-static struct memfs *fs;
-static const struct sys *sys;
-
-static void setup(void)
-{
-	fs = memfs_new();
-	sys = memfs_sys(fs);
-	memfs_write(fs, "/d/x", OLD);
-}
-
-static void teardown(void)
-{
-	memfs_free(fs);
-}
-
-static void cut(uint64_t seed)
-{
-	struct memfs_choice choice = memfs_choose(seed);
-
-	memfs_cut(fs, &choice);
-}
-
-static int open_it(const char *path, int flags)
-{
-	int fd = SYS(sys, openat, AT_FDCWD, path, flags, 0666);
-
-	ck_assert_int_ge(fd, 0);
-	return fd;
-}
-
 static void create(const char *path)
 {
-	int fd = open_it(path, O_WRONLY | O_CREAT | O_EXCL);
+	int fd = mr_open(path, O_WRONLY | O_CREAT | O_EXCL);
 
-	ck_assert_int_eq(SYS(sys, write_all, fd, "new", 3), 0);
-	SYS(sys, close, fd);
-}
-
-static void sync_it(const char *path)
-{
-	int fd = open_it(path, O_RDONLY);
-
-	ck_assert_int_eq(SYS(sys, fsync, fd), 0);
-	SYS(sys, close, fd);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, "new", 3), 0);
+	SYS(mr_sys, close, fd);
 }
 
 /* ---- data ---- */
 
 static void append(void)
 {
-	int fd = open_it("/d/x", O_WRONLY | O_APPEND);
+	int fd = mr_open("/d/x", O_WRONLY | O_APPEND);
 
-	ck_assert_int_eq(SYS(sys, write_all, fd, NEW, strlen(NEW)), 0);
-	SYS(sys, close, fd);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, MR_NEW, strlen(MR_NEW)), 0);
+	SYS(mr_sys, close, fd);
 }
 
 START_TEST(an_append_leaves_the_beginning_alone)
@@ -85,18 +43,18 @@ START_TEST(an_append_leaves_the_beginning_alone)
 	char *text;
 
 	for (seed = 0; seed < SEEDS; seed++) {
-		teardown();
-		setup();
+		mr_teardown();
+		mr_setup();
 		append();
-		cut(seed);
-		text = memfs_read(fs, "/d/x", &len);
-		ck_assert_uint_ge(len, strlen(OLD));
-		ck_assert_int_eq(memcmp(text, OLD, strlen(OLD)), 0);
-		if (len == strlen(OLD))
+		mr_cut(seed);
+		text = memfs_read(mr_fs, "/d/x", &len);
+		ck_assert_uint_ge(len, strlen(MR_OLD));
+		ck_assert_int_eq(memcmp(text, MR_OLD, strlen(MR_OLD)), 0);
+		if (len == strlen(MR_OLD))
 			found |= 1;
-		else if (text[strlen(OLD)] == '\0')
+		else if (text[strlen(MR_OLD)] == '\0')
 			found |= 2;
-		else if (strcmp(text, OLD NEW) != 0)
+		else if (strcmp(text, MR_OLD MR_NEW) != 0)
 			found |= 4;
 		else
 			found |= 8;
@@ -117,13 +75,14 @@ START_TEST(sectors_fare_each_for_itself)
 	memset(page, 'a', sizeof(page));
 	memset(again, 'b', sizeof(again));
 	for (seed = 0; seed < SEEDS; seed++) {
-		memfs_write_bytes(fs, "/d/x", page, sizeof(page));
-		fd = open_it("/d/x", O_RDWR);
-		ck_assert_int_eq(SYS(sys, pwrite, fd, again, sizeof(again), 0),
+		memfs_write_bytes(mr_fs, "/d/x", page, sizeof(page));
+		fd = mr_open("/d/x", O_RDWR);
+		ck_assert_int_eq(SYS(mr_sys, pwrite, fd, again, sizeof(again),
+				     0),
 		    (int)sizeof(again));
-		SYS(sys, close, fd);
-		cut(seed);
-		text = memfs_read(fs, "/d/x", NULL);
+		SYS(mr_sys, close, fd);
+		mr_cut(seed);
+		text = memfs_read(mr_fs, "/d/x", NULL);
 		for (i = 0; i < sizeof(page); i++)
 			whole = whole && text[i] == text[i - i % 512];
 		if (memcmp(text, page, sizeof(page)) != 0 &&
@@ -141,31 +100,31 @@ START_TEST(a_failed_sync_is_not_made_good_by_the_next)
 	char buf[8] = { 0 };
 	int fd;
 
-	fd = open_it("/d/y", O_RDWR | O_CREAT);
-	sync_it("/d");
-	SYS(sys, write_all, fd, "abc", 3);
-	memfs_fail_call(fs, MEMFS_FSYNC, 0, -EIO);
-	ck_assert_int_eq(SYS(sys, fsync, fd), -EIO);
-	ck_assert_int_eq(SYS(sys, pread, fd, buf, 8, 0), 3);
-	ck_assert_int_eq(SYS(sys, fsync, fd), 0);
-	SYS(sys, drop_cache, fd);
-	ck_assert_int_eq(SYS(sys, pread, fd, buf, 8, 0), 3);
+	fd = mr_open("/d/y", O_RDWR | O_CREAT);
+	mr_sync("/d");
+	SYS(mr_sys, write_all, fd, "abc", 3);
+	memfs_fail_call(mr_fs, MEMFS_FSYNC, 0, -EIO);
+	ck_assert_int_eq(SYS(mr_sys, fsync, fd), -EIO);
+	ck_assert_int_eq(SYS(mr_sys, pread, fd, buf, 8, 0), 3);
+	ck_assert_int_eq(SYS(mr_sys, fsync, fd), 0);
+	SYS(mr_sys, drop_cache, fd);
+	ck_assert_int_eq(SYS(mr_sys, pread, fd, buf, 8, 0), 3);
 	ck_assert_int_eq(memcmp(buf, "\0\0\0", 3), 0);
-	cut(1);
-	ck_assert(!memfs_holds(fs, "/d/y", "abc"));
+	mr_cut(1);
+	ck_assert(!memfs_holds(mr_fs, "/d/y", "abc"));
 }
 END_TEST
 
 START_TEST(every_descriptor_is_told_of_a_failed_sync_once)
 {
-	int one = open_it("/d/x", O_RDWR), two = open_it("/d/x", O_RDWR);
+	int one = mr_open("/d/x", O_RDWR), two = mr_open("/d/x", O_RDWR);
 
-	SYS(sys, write_all, one, "abc", 3);
-	memfs_fail_call(fs, MEMFS_FDATASYNC, 0, -EIO);
-	ck_assert_int_eq(SYS(sys, fdatasync, one), -EIO);
-	ck_assert_int_eq(SYS(sys, fsync, two), -EIO);
-	ck_assert_int_eq(SYS(sys, fsync, two), 0);
-	sync_it("/d/x");
+	SYS(mr_sys, write_all, one, "abc", 3);
+	memfs_fail_call(mr_fs, MEMFS_FDATASYNC, 0, -EIO);
+	ck_assert_int_eq(SYS(mr_sys, fdatasync, one), -EIO);
+	ck_assert_int_eq(SYS(mr_sys, fsync, two), -EIO);
+	ck_assert_int_eq(SYS(mr_sys, fsync, two), 0);
+	mr_sync("/d/x");
 }
 END_TEST
 
@@ -174,19 +133,19 @@ START_TEST(the_time_goes_with_the_data)
 	struct memfs_choice choice = memfs_choose(0);
 	struct sys_stat old, new, st;
 
-	SYS(sys, statat, AT_FDCWD, "/d/x", &old);
+	SYS(mr_sys, statat, AT_FDCWD, "/d/x", &old);
 	append();
-	SYS(sys, statat, AT_FDCWD, "/d/x", &new);
+	SYS(mr_sys, statat, AT_FDCWD, "/d/x", &new);
 	ck_assert_int_gt(new.mtime_ns, old.mtime_ns);
 	choice.data = MEMFS_DATA_NONE;
-	memfs_cut(fs, &choice);
-	SYS(sys, statat, AT_FDCWD, "/d/x", &st);
+	memfs_cut(mr_fs, &choice);
+	SYS(mr_sys, statat, AT_FDCWD, "/d/x", &st);
 	ck_assert_int_eq(st.mtime_ns, old.mtime_ns);
 	append();
-	SYS(sys, statat, AT_FDCWD, "/d/x", &new);
+	SYS(mr_sys, statat, AT_FDCWD, "/d/x", &new);
 	choice.data = MEMFS_DATA_ALL;
-	memfs_cut(fs, &choice);
-	SYS(sys, statat, AT_FDCWD, "/d/x", &st);
+	memfs_cut(mr_fs, &choice);
+	SYS(mr_sys, statat, AT_FDCWD, "/d/x", &st);
 	ck_assert_int_eq(st.mtime_ns, new.mtime_ns);
 }
 END_TEST
@@ -198,73 +157,73 @@ START_TEST(a_file_that_comes_back_shares_no_inode_number)
 	struct memfs_choice choice = memfs_choose(0);
 	struct sys_stat before, x, y;
 
-	memfs_mkdirs(fs, "/e");
-	SYS(sys, statat, AT_FDCWD, "/d/x", &before);
-	SYS(sys, unlinkat, AT_FDCWD, "/d/x");
+	memfs_mkdirs(mr_fs, "/e");
+	SYS(mr_sys, statat, AT_FDCWD, "/d/x", &before);
+	SYS(mr_sys, unlinkat, AT_FDCWD, "/d/x");
 	create("/e/y");
-	SYS(sys, statat, AT_FDCWD, "/e/y", &y);
+	SYS(mr_sys, statat, AT_FDCWD, "/e/y", &y);
 	ck_assert_uint_eq(before.ino, y.ino);
-	sync_it("/e/y");
-	sync_it("/e");
+	mr_sync("/e/y");
+	mr_sync("/e");
 	choice.keep[0] = 0;
-	memfs_cut(fs, &choice);
-	ck_assert_int_eq(SYS(sys, statat, AT_FDCWD, "/d/x", &x), 0);
-	ck_assert_int_eq(SYS(sys, statat, AT_FDCWD, "/e/y", &y), 0);
+	memfs_cut(mr_fs, &choice);
+	ck_assert_int_eq(SYS(mr_sys, statat, AT_FDCWD, "/d/x", &x), 0);
+	ck_assert_int_eq(SYS(mr_sys, statat, AT_FDCWD, "/e/y", &y), 0);
 	ck_assert_uint_ne(x.ino, y.ino);
 }
 END_TEST
 
 START_TEST(a_kill_keeps_what_was_written)
 {
-	const struct sys *other = memfs_other(fs);
+	const struct sys *other = memfs_other(mr_fs);
 	int fd, theirs;
 	struct sys_stat st;
 	char *before, *after;
 
 	create("/d/x.lock");
 	ck_assert_int_eq(
-	    SYS(sys, renameat, AT_FDCWD, "/d/x.lock", AT_FDCWD, "/d/x"), 0);
-	fd = open_it("/d", O_RDONLY);
-	ck_assert_int_eq(SYS(sys, flock_try, fd), 0);
+	    SYS(mr_sys, renameat, AT_FDCWD, "/d/x.lock", AT_FDCWD, "/d/x"), 0);
+	fd = mr_open("/d", O_RDONLY);
+	ck_assert_int_eq(SYS(mr_sys, flock_try, fd), 0);
 	theirs = SYS(other, openat, AT_FDCWD, "/d", O_RDONLY, 0);
 	ck_assert_int_eq(SYS(other, flock_try, theirs), -EAGAIN);
 	before = systree(other, "/");
-	memfs_kill(fs);
+	memfs_kill(mr_fs);
 	after = systree(other, "/");
 	ck_assert_str_eq(before, after);
 	free(before);
 	free(after);
-	ck_assert_int_eq(SYS(sys, fstat, fd, &st), -EBADF);
+	ck_assert_int_eq(SYS(mr_sys, fstat, fd, &st), -EBADF);
 	ck_assert_int_eq(SYS(other, flock_try, theirs), 0);
 }
 END_TEST
 
 START_TEST(the_nth_change_does_not_happen)
 {
-	const char *boot = memfs_boot_id(fs);
+	const char *boot = memfs_boot_id(mr_fs);
 	char was[40];
-	int fd = open_it("/d/x", O_RDWR);
+	int fd = mr_open("/d/x", O_RDWR);
 	struct sys_stat st;
 
 	snprintf(was, sizeof(was), "%s", boot);
-	memfs_cut_at(fs, 1);
-	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/d/1", 0777), 0);
-	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/d/1", 0777), -EEXIST);
-	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/d/2", 0777), -EIO);
-	ck_assert_int_eq(SYS(sys, statat, AT_FDCWD, "/d/1", &st), -EIO);
-	ck_assert_int_eq(SYS(sys, write_all, fd, "x", 1), -EIO);
-	ck_assert_int_eq(SYS(memfs_other(fs), unlinkat, AT_FDCWD, "/d/x"),
+	memfs_cut_at(mr_fs, 1);
+	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/1", 0777), 0);
+	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/1", 0777), -EEXIST);
+	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/2", 0777), -EIO);
+	ck_assert_int_eq(SYS(mr_sys, statat, AT_FDCWD, "/d/1", &st), -EIO);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, "x", 1), -EIO);
+	ck_assert_int_eq(SYS(memfs_other(mr_fs), unlinkat, AT_FDCWD, "/d/x"),
 	    -EIO);
-	ck_assert(memfs_was_hit(fs));
-	ck_assert_str_eq(memfs_hit(fs), "mkdirat /d/2");
-	ck_assert(!memfs_exists(fs, "/d/2"));
-	ck_assert(memfs_holds(fs, "/d/x", OLD));
-	cut(0);
-	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/d/2", 0777), 0);
-	ck_assert_str_ne(memfs_boot_id(fs), was);
-	memfs_kill_at(fs, 0);
-	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/d/3", 0777), -EIO);
-	ck_assert_int_eq(SYS(memfs_other(fs), statat, AT_FDCWD, "/d/2", &st),
+	ck_assert(memfs_was_hit(mr_fs));
+	ck_assert_str_eq(memfs_hit(mr_fs), "mkdirat /d/2");
+	ck_assert(!memfs_exists(mr_fs, "/d/2"));
+	ck_assert(memfs_holds(mr_fs, "/d/x", MR_OLD));
+	mr_cut(0);
+	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/2", 0777), 0);
+	ck_assert_str_ne(memfs_boot_id(mr_fs), was);
+	memfs_kill_at(mr_fs, 0);
+	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/3", 0777), -EIO);
+	ck_assert_int_eq(SYS(memfs_other(mr_fs), statat, AT_FDCWD, "/d/2", &st),
 	    0);
 }
 END_TEST
@@ -275,22 +234,22 @@ START_TEST(one_mount_goes_and_comes_back)
 	uint64_t before, after;
 	int fd, here;
 
-	memfs_mount(fs, "/m");
-	memfs_write(fs, "/m/x", OLD);
-	fd = open_it("/m/x", O_RDWR);
-	SYS(sys, mount_id, fd, &before);
-	here = open_it("/d/x", O_RDWR | O_APPEND);
+	memfs_mount(mr_fs, "/m");
+	memfs_write(mr_fs, "/m/x", MR_OLD);
+	fd = mr_open("/m/x", O_RDWR);
+	SYS(mr_sys, mount_id, fd, &before);
+	here = mr_open("/d/x", O_RDWR | O_APPEND);
 	create("/d/y");
 	create("/m/y");
 	choice.keep[1] = 0;
-	memfs_remount(fs, 1, &choice);
-	ck_assert_int_eq(SYS(sys, write_all, fd, "x", 1), -EIO);
-	ck_assert_int_eq(SYS(sys, close, fd), 0);
-	ck_assert_int_eq(SYS(sys, write_all, here, "x", 1), 0);
-	ck_assert(memfs_exists(fs, "/d/y"));
-	ck_assert(!memfs_exists(fs, "/m/y"));
-	fd = open_it("/m/x", O_RDWR);
-	SYS(sys, mount_id, fd, &after);
+	memfs_remount(mr_fs, 1, &choice);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, "x", 1), -EIO);
+	ck_assert_int_eq(SYS(mr_sys, close, fd), 0);
+	ck_assert_int_eq(SYS(mr_sys, write_all, here, "x", 1), 0);
+	ck_assert(memfs_exists(mr_fs, "/d/y"));
+	ck_assert(!memfs_exists(mr_fs, "/m/y"));
+	fd = mr_open("/m/x", O_RDWR);
+	SYS(mr_sys, mount_id, fd, &after);
 	ck_assert_uint_ne(before, after);
 }
 END_TEST
@@ -300,16 +259,16 @@ START_TEST(a_dead_mount_answers_its_error)
 	struct sys_stat st;
 	int fd;
 
-	memfs_mount(fs, "/m");
-	memfs_write(fs, "/m/x", OLD);
-	fd = open_it("/m/x", O_RDWR);
-	memfs_set_dead(fs, 1, -EROFS);
-	ck_assert_int_eq(SYS(sys, write_all, fd, "x", 1), -EROFS);
-	ck_assert_int_eq(SYS(sys, openat, AT_FDCWD, "/m/x", O_RDONLY, 0),
+	memfs_mount(mr_fs, "/m");
+	memfs_write(mr_fs, "/m/x", MR_OLD);
+	fd = mr_open("/m/x", O_RDWR);
+	memfs_set_dead(mr_fs, 1, -EROFS);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, "x", 1), -EROFS);
+	ck_assert_int_eq(SYS(mr_sys, openat, AT_FDCWD, "/m/x", O_RDONLY, 0),
 	    -EROFS);
-	ck_assert_int_eq(SYS(sys, statat, AT_FDCWD, "/d/x", &st), 0);
-	memfs_set_dead(fs, 1, 0);
-	ck_assert_int_eq(SYS(sys, write_all, fd, "x", 1), 0);
+	ck_assert_int_eq(SYS(mr_sys, statat, AT_FDCWD, "/d/x", &st), 0);
+	memfs_set_dead(mr_fs, 1, 0);
+	ck_assert_int_eq(SYS(mr_sys, write_all, fd, "x", 1), 0);
 }
 END_TEST
 
@@ -339,11 +298,11 @@ static void random_sync(int fd)
 	unsigned way = pick(8);
 
 	if (way == 0)
-		SYS(sys, syncfs, fd);
+		SYS(mr_sys, syncfs, fd);
 	else if (way < 3)
-		SYS(sys, fdatasync, fd);
+		SYS(mr_sys, fdatasync, fd);
 	else
-		SYS(sys, fsync, fd);
+		SYS(mr_sys, fsync, fd);
 }
 
 static void random_step(void)
@@ -355,27 +314,28 @@ static void random_step(void)
 
 	memset(text, 'a' + (int)pick(26), sizeof(text));
 	if (way < 3) {
-		SYS(sys, renameat, AT_FDCWD, path, AT_FDCWD, to);
+		SYS(mr_sys, renameat, AT_FDCWD, path, AT_FDCWD, to);
 	} else if (way == 3) {
-		SYS(sys, linkat, AT_FDCWD, path, AT_FDCWD, to);
+		SYS(mr_sys, linkat, AT_FDCWD, path, AT_FDCWD, to);
 	} else if (way == 4) {
-		SYS(sys, mkdirat, AT_FDCWD, path, 0777);
+		SYS(mr_sys, mkdirat, AT_FDCWD, path, 0777);
 	} else if (way == 5) {
-		SYS(sys, unlinkat, AT_FDCWD, path);
+		SYS(mr_sys, unlinkat, AT_FDCWD, path);
 	} else if (way == 6) {
-		SYS(sys, rmdirat, AT_FDCWD, path);
+		SYS(mr_sys, rmdirat, AT_FDCWD, path);
 	} else if (way == 7) {
-		SYS(sys, fchmodat, AT_FDCWD, path, 0700 + pick(8));
+		SYS(mr_sys, fchmodat, AT_FDCWD, path, 0700 + pick(8));
 	} else if (way < 10) {
-		fd = SYS(sys, openat, AT_FDCWD, path, O_RDWR | O_CREAT, 0666);
-		SYS(sys, pwrite, fd, text, pick(sizeof(text)), pick(5000));
+		fd =
+		    SYS(mr_sys, openat, AT_FDCWD, path, O_RDWR | O_CREAT, 0666);
+		SYS(mr_sys, pwrite, fd, text, pick(sizeof(text)), pick(5000));
 		if (pick(3) == 0)
-			SYS(sys, ftruncate, fd, pick(5000));
-		SYS(sys, close, fd);
+			SYS(mr_sys, ftruncate, fd, pick(5000));
+		SYS(mr_sys, close, fd);
 	} else {
-		fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY, 0);
+		fd = SYS(mr_sys, openat, AT_FDCWD, path, O_RDONLY, 0);
 		random_sync(fd);
-		SYS(sys, close, fd);
+		SYS(mr_sys, close, fd);
 	}
 }
 
@@ -403,13 +363,13 @@ static void links_are_right(const char *tree)
 
 static void sync_all(void)
 {
-	int fd = open_it("/", O_RDONLY);
+	int fd = mr_open("/", O_RDONLY);
 
-	SYS(sys, syncfs, fd);
-	SYS(sys, close, fd);
-	fd = open_it("/m", O_RDONLY);
-	SYS(sys, syncfs, fd);
-	SYS(sys, close, fd);
+	SYS(mr_sys, syncfs, fd);
+	SYS(mr_sys, close, fd);
+	fd = mr_open("/m", O_RDONLY);
+	SYS(mr_sys, syncfs, fd);
+	SYS(mr_sys, close, fd);
 }
 
 static void random_script(unsigned seed)
@@ -418,22 +378,22 @@ static void random_script(unsigned seed)
 	unsigned step;
 
 	rng = seed * 7919U + 1;
-	memfs_mount(fs, "/m");
-	memfs_set_mode(fs, seed & 1 ? MEMFS_ORDERED : MEMFS_STRICT);
+	memfs_mount(mr_fs, "/m");
+	memfs_set_mode(mr_fs, seed & 1 ? MEMFS_ORDERED : MEMFS_STRICT);
 	for (step = 0; step < 60; step++)
 		random_step();
 	if (seed % 3 == 0)
 		sync_all();
-	before = systree(sys, "/");
+	before = systree(mr_sys, "/");
 	links_are_right(before);
-	cut(seed);
-	after = systree(sys, "/");
+	mr_cut(seed);
+	after = systree(mr_sys, "/");
 	links_are_right(after);
 	if (seed % 3 == 0)
 		ck_assert_str_eq(before, after);
 	free(before);
-	cut(seed + 1);
-	before = systree(sys, "/");
+	mr_cut(seed + 1);
+	before = systree(mr_sys, "/");
 	ck_assert_str_eq(before, after);
 	free(before);
 	free(after);
@@ -447,8 +407,8 @@ START_TEST(random_scripts_end_well)
 
 	for (i = 0; i < SCRIPTS; i++) {
 		random_script((unsigned)_i * SCRIPTS + i);
-		teardown();
-		setup();
+		mr_teardown();
+		mr_setup();
 	}
 }
 END_TEST
@@ -458,7 +418,7 @@ int main(void)
 	Suite *s = suite_create("memfs_power");
 	TCase *tc = tcase_create("power");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, mr_setup, mr_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, an_append_leaves_the_beginning_alone);
 	tcase_add_test(tc, sectors_fare_each_for_itself);

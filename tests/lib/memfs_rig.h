@@ -1,0 +1,30 @@
+/*
+ * For tests of the fake file system itself: one for each test, and steps that
+ * must work.
+ */
+#ifndef TESTS_LIB_MEMFS_RIG_H
+#define TESTS_LIB_MEMFS_RIG_H
+
+#include "daemon/base/sys.h"
+#include "tests/lib/memfs.h"
+
+/* Of one length. */
+#define MR_OLD "the old value, forty bytes long or so...\n"
+#define MR_NEW "and the new one, which is not the same!!\n"
+
+/* The running test's. */
+extern struct memfs *mr_fs;
+extern const struct sys *mr_sys;
+
+/* Fixtures: /d/x holds MR_OLD. */
+void mr_setup(void);
+void mr_teardown(void);
+
+/* The power goes; SEED says what is left. */
+void mr_cut(uint64_t seed);
+
+int mr_open(const char *path, int flags);
+/* The file, or the directory, is on the disk. */
+void mr_sync(const char *path);
+
+#endif

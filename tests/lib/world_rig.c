@@ -3,7 +3,6 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct world *w;
 unsigned wr_home;
@@ -67,10 +66,8 @@ void wr_expect_file(const char *path, const char *text)
 
 void wr_cut(enum memfs_data data, long keep)
 {
-	struct memfs_choice choice = memfs_choose(1);
+	struct memfs_choice choice = { .seed = 1, .data = data };
 
-	choice.data = data;
-	memset(choice.keep, 0, sizeof(choice.keep));
 	choice.keep[wr_home] = keep;
 	memfs_cut(w->fs, &choice);
 	world_crash(w);
@@ -85,6 +82,30 @@ void wr_cut_and_start(enum memfs_data data, long keep)
 {
 	wr_cut(data, keep);
 	wr_start();
+}
+
+void wr_remount(void)
+{
+	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+
+	memfs_remount(w->fs, wr_home, &nothing);
+	repos_trim(&w->store.repos, -1);
+}
+
+bool wr_fail_write(const char *spec, bool atomic, unsigned long n, int err)
+{
+	struct txn *txn;
+	bool hit;
+
+	w->owed = 0;
+	memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, err);
+	txn = world_apply(w, spec, atomic);
+	hit = memfs_was_hit(w->fs);
+	memfs_fail_none(w->fs);
+	if (w->owed > 0)
+		ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	return hit;
 }
 
 void wr_rename(const char *from, const char *to)

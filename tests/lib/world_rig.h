@@ -32,6 +32,13 @@ void wr_expect_file(const char *path, const char *text);
 void wr_cut(enum memfs_data data, long keep);
 void wr_start(void);
 void wr_cut_and_start(enum memfs_data data, long keep);
+/* The repository's disk dies with all that was not synced, and comes back as
+ * another mount; nobody uses the repository meanwhile. */
+void wr_remount(void);
+/* Applies SPEC while its N-th write fails with ERR; w->owed says how many of
+ * its lines are owed, and where one is its first update is ok. False: it has
+ * no N-th write. */
+bool wr_fail_write(const char *spec, bool atomic, unsigned long n, int err);
 
 /* Somebody else does. */
 void wr_rename(const char *from, const char *to);

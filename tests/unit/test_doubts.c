@@ -11,6 +11,7 @@
 
 #include "daemon/store/repos/doubts.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 
 #define STATE "/state"
 #define A     7
@@ -251,8 +252,6 @@ int main(void)
 {
 	Suite *suite = suite_create("doubts");
 	TCase *tc = tcase_create("doubts");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_went_well);
@@ -265,9 +264,5 @@ int main(void)
 	tcase_add_test(tc, nowhere_to_mark_it);
 	tcase_add_loop_test(tc, a_start_that_fails_or_is_killed, 0, 2);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

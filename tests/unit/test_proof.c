@@ -15,6 +15,7 @@
 #include "daemon/store/proof.h"
 #include "proto/oid.h"
 #include "tests/lib/memfs.h"
+#include "tests/lib/suite.h"
 
 #define OBJECTS "/srv/r.git/objects"
 #define LARGE   300000 /* several parts, and pages */
@@ -438,8 +439,6 @@ int main(void)
 {
 	Suite *suite = suite_create("proof");
 	TCase *tc = tcase_create("proof");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_was_synced_is_there);
@@ -457,9 +456,5 @@ int main(void)
 	tcase_add_test(tc, a_part_of_a_store);
 	tcase_add_test(tc, each_call_that_fails);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

@@ -284,24 +284,16 @@ END_TEST
 
 START_TEST(missing_repository_keeps_its_records)
 {
-	const struct sys *sys = memfs_other(w->fs);
-	struct memfs_choice choice = memfs_choose(1);
-
 	wr_ok("x=1");
-	choice.data = MEMFS_DATA_NONE;
-	choice.keep[0] = choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-	ck_assert_int_eq(
-	    SYS(sys, renameat, AT_FDCWD, WORLD_REPO, AT_FDCWD, "/srv/away"), 0);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, "/srv/away");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO));
 	memfs_kill(w->fs);
 	world_crash(w);
-	ck_assert_int_eq(
-	    SYS(sys, renameat, AT_FDCWD, "/srv/away", AT_FDCWD, WORLD_REPO), 0);
+	wr_rename("/srv/away", WORLD_REPO);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
@@ -310,16 +302,9 @@ END_TEST
 
 START_TEST(replaced_repository_gets_nothing)
 {
-	const struct sys *sys = memfs_other(w->fs);
-	struct memfs_choice choice = memfs_choose(1);
-
 	wr_ok("x=1");
-	choice.data = MEMFS_DATA_NONE;
-	choice.keep[0] = choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-	ck_assert_int_eq(
-	    SYS(sys, renameat, AT_FDCWD, WORLD_REPO, AT_FDCWD, "/srv/away"), 0);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, "/srv/away");
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
 	memfs_write(w->fs, WORLD_REPO "/HEAD", "ref: refs/heads/main\n");
 	ck_assert_int_eq(world_start(w), 0);

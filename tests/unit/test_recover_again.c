@@ -94,14 +94,8 @@ END_TEST
 
 static void cut_with_a_foreign_lock(void)
 {
-	struct memfs_choice choice = memfs_choose(1);
-
 	memfs_write(w->fs, REF ".lock", "");
-	choice.data = MEMFS_DATA_NONE;
-	choice.keep[0] = choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-	ck_assert_int_eq(world_start(w), 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 }
 

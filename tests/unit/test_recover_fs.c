@@ -2,62 +2,18 @@
  * Proves that a file system which failed to sync, or came back as another
  * mount, is not believed: nothing is acknowledged on it until its records have
  * been redone from what is on the disk, in the running daemon or by a next
- * start; that locks of ours which come back with it go, too; and that nobody else's records wait for that.
+ * start; that locks of ours which come back with it go, too; and that nobody
+ * else's records wait for that.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "daemon/store/refs/lockfile.h"
 #include "tests/lib/hand.h"
 #include "tests/lib/suite.h"
-
-static struct world *w;
-static unsigned home;
-
-static void setup(void)
-{
-	struct memfs *fs = memfs_new();
-
-	home = memfs_mount(fs, "/srv");
-	w = world_new(fs, true);
-	ck_assert_int_eq(world_start(w), 0);
-}
-
-static void teardown(void)
-{
-	world_free(w);
-}
-
-static void ok(const char *spec)
-{
-	struct txn *txn = world_apply(w, spec, false);
-	size_t i;
-
-	ck_assert_ptr_nonnull(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		ck_assert_int_eq(txn->updates[i].status, REFD_OK);
-	world_done(w, txn);
-}
-
-static struct memfs_choice nothing(void)
-{
-	struct memfs_choice choice = memfs_choose(1);
-
-	choice.data = MEMFS_DATA_NONE;
-	memset(choice.keep, 0, sizeof(choice.keep));
-	return choice;
-}
-
-static void cut(void)
-{
-	struct memfs_choice choice = nothing();
-
-	memfs_cut(w->fs, &choice);
-	world_crash(w);
-}
+#include "tests/lib/world_rig.h"
 
 /* In memory all is well and clean; on the disk there is nothing. */
 static void fail_to_sync(void)
@@ -78,13 +34,24 @@ static void assert_all_is_there(void)
 	ck_assert_int_eq(world_ref(w, "gone"), '0');
 }
 
+/* Nothing is parked any more, and the disk itself has it all. */
+static void assert_all_is_synced(void)
+{
+	ck_assert_uint_eq(w->parked, 0);
+	assert_all_is_there();
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
+	assert_all_is_there();
+}
+
 static void prepare(void)
 {
-	ok("gone=1");
+	wr_ok("gone=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("-gone:1");
-	ok("x=1");
-	ok("x=2:1");
+	wr_ok("-gone:1");
+	wr_ok("x=1");
+	wr_ok("x=2:1");
 }
 
 START_TEST(what_failed_to_sync_is_written_again)
@@ -107,13 +74,7 @@ START_TEST(what_failed_to_sync_is_written_again)
 		ck_assert_int_eq(world_tick(w), 0);
 	}
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
-	assert_all_is_there();
-	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut();
-	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
-	assert_all_is_there();
+	assert_all_is_synced();
 }
 END_TEST
 
@@ -124,11 +85,7 @@ START_TEST(a_kill_forgets_no_failure)
 	fail_to_sync();
 	ck_assert_int_eq(world_tick(w), 0);
 	ck_assert_int_eq(hand_kill(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut();
-	ck_assert_int_eq(world_start(w), 0);
-	assert_all_is_there();
+	assert_all_is_synced();
 }
 END_TEST
 
@@ -138,12 +95,7 @@ START_TEST(a_kill_right_after_it_forgets_no_failure)
 	prepare();
 	fail_to_sync();
 	ck_assert_int_eq(hand_kill(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
-	assert_all_is_there();
-	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut();
-	ck_assert_int_eq(world_start(w), 0);
-	assert_all_is_there();
+	assert_all_is_synced();
 }
 END_TEST
 
@@ -156,8 +108,8 @@ START_TEST(a_kill_anywhere_forgets_no_failure)
 	bool hit = true;
 
 	for (i = 0; hit; i++) {
-		teardown();
-		setup();
+		wr_teardown();
+		wr_setup_mounted();
 		prepare();
 		memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
 		memfs_kill_at(w->fs, i);
@@ -166,12 +118,7 @@ START_TEST(a_kill_anywhere_forgets_no_failure)
 		hit = SYS(w->sys, lstatat, AT_FDCWD, "/", &st) < 0;
 		memfs_fail_none(w->fs);
 		ck_assert_int_eq(hand_kill(w), 0);
-		ck_assert_uint_eq(w->parked, 0);
-		assert_all_is_there();
-		ck_assert_int_eq(world_checkpoint(w), 0);
-		cut();
-		ck_assert_int_eq(world_start(w), 0);
-		assert_all_is_there();
+		assert_all_is_synced();
 	}
 	ck_assert_uint_gt(i, 5);
 }
@@ -185,12 +132,10 @@ START_TEST(what_came_after_a_failure_is_as_ever)
 	fail_to_sync();
 	ck_assert_int_eq(world_tick(w), 0);
 	ck_assert_int_eq(world_retry(w), 0);
-	ok("y=1");
+	wr_ok("y=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	ok("y=2:1");
-	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
-			     WORLD_REPO "/refs/heads/y"),
-	    0);
+	wr_ok("y=2:1");
+	wr_unlink(WORLD_REPO "/refs/heads/y");
 	ck_assert_int_eq(hand_kill(w), 0);
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 	assert_all_is_there();
@@ -200,51 +145,54 @@ END_TEST
 START_TEST(a_start_whose_sync_fails_is_not_believed)
 {
 	prepare();
-	cut();
+	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
-	ck_assert_int_eq(world_start(w), 0);
+	wr_start();
 	ck_assert(memfs_was_hit(w->fs));
 	memfs_fail_none(w->fs);
 	ck_assert_uint_gt(w->parked, 0);
 	world_tick(w);
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(world_checkpoint(w), 0);
-	cut();
-	ck_assert_int_eq(world_start(w), 0);
-	assert_all_is_there();
+	assert_all_is_synced();
 }
 END_TEST
 
 /* ---- another mount ---- */
 
-START_TEST(what_came_back_as_another_mount_is_redone)
+/* As who would write there does. */
+static struct repo *get_repo(void)
 {
-	struct memfs_choice choice = nothing();
 	enum refd_status status;
 	struct repo *repo;
 	char *why;
 
+	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	ck_assert_ptr_nonnull(repo);
+	ck_assert_int_eq(failed_look(&w->store, repo), 0);
+	return repo;
+}
+
+START_TEST(what_came_back_as_another_mount_is_redone)
+{
+	struct repo *repo;
+
 	prepare();
-	memfs_remount(w->fs, home, &choice);
+	wr_remount();
 	ck_assert_int_eq(world_ref(w, "x"), '0');
-	repos_trim(&w->store.repos, -1);
 	if (_i == 0) {
 		/* A checkpoint sees it first. */
 		ck_assert_int_lt(world_tick(w), 0);
 		ck_assert_int_eq(world_tick(w), 0);
 	} else {
 		/* Or who would write there. */
-		repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
-		ck_assert_ptr_nonnull(repo);
-		ck_assert_int_eq(failed_look(&w->store, repo), 0);
+		repo = get_repo();
 		ck_assert(awaiting_has(&w->store, repo->id));
 		repo_put(&w->store.repos, repo);
 	}
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	assert_all_is_there();
-	ok("y=1");
+	wr_ok("y=1");
 	world_tick(w);
 	ck_assert_int_eq(world_tick(w), 0);
 }
@@ -252,17 +200,8 @@ END_TEST
 
 static void remount(void)
 {
-	struct memfs_choice choice = nothing();
-	enum refd_status status;
-	struct repo *repo;
-	char *why;
-
-	memfs_remount(w->fs, home, &choice);
-	repos_trim(&w->store.repos, -1);
-	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
-	ck_assert_ptr_nonnull(repo);
-	ck_assert_int_eq(failed_look(&w->store, repo), 0);
-	repo_put(&w->store.repos, repo);
+	wr_remount();
+	repo_put(&w->store.repos, get_repo());
 }
 
 /* The dead disk comes back, with what it had got before all of this. */
@@ -283,7 +222,7 @@ static void come_back_locked(void)
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_int_eq(world_ref(w, "z"), '0');
-	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, lock), 0);
+	wr_unlink(lock);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 }
@@ -292,27 +231,19 @@ static void come_back_locked(void)
  * of some of them the line is owed, which is parked before the records are. */
 START_TEST(a_line_that_is_owed_hides_no_value)
 {
-	struct txn *txn;
 	unsigned long n;
 	bool hit = true;
 	unsigned owed = 0;
 
 	for (n = 0; hit; n++) {
-		teardown();
-		setup();
-		ok("a=1");
+		wr_teardown();
+		wr_setup_mounted();
+		wr_ok("a=1");
 		ck_assert_int_eq(world_checkpoint(w), 0);
-		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -EIO);
-		txn = world_apply(w, "x=1:0;y=1:0;z=1:0", true);
-		hit = memfs_was_hit(w->fs);
-		memfs_fail_none(w->fs);
-		if (w->owed == 0) {
-			world_done(w, txn);
+		hit = wr_fail_write("x=1:0;y=1:0;z=1:0", true, n, -EIO);
+		if (w->owed == 0)
 			continue;
-		}
 		owed++;
-		ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-		world_done(w, txn);
 		if (_i == 0)
 			come_back();
 		else
@@ -335,9 +266,9 @@ START_TEST(what_was_redone_is_not_redone_again)
 	prepare();
 	come_back();
 	assert_all_is_there();
-	ok("-x:2");
-	ok("gone=2:0");
-	ok("-gone:2");
+	wr_ok("-x:2");
+	wr_ok("gone=2:0");
+	wr_ok("-gone:2");
 	while (world_tick(w) < 0)
 		;
 	ck_assert_int_eq(world_retry(w), 0);
@@ -347,9 +278,7 @@ START_TEST(what_was_redone_is_not_redone_again)
 	if (_i == 0)
 		ck_assert_int_eq(hand_kill(w), 0);
 	else
-		cut();
-	if (_i == 1)
-		ck_assert_int_eq(world_start(w), 0);
+		wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "gone"), '0');
 }
@@ -366,18 +295,6 @@ static bool is_locked(const char *path)
 	return SYS(w->sys, lstatat, AT_FDCWD, lock, &st) == 0;
 }
 
-static struct repo *get_repo(void)
-{
-	enum refd_status status;
-	struct repo *repo;
-	char *why;
-
-	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
-	ck_assert_ptr_nonnull(repo);
-	ck_assert_int_eq(failed_look(&w->store, repo), 0);
-	return repo;
-}
-
 /* As a window that began now would. */
 static void lock(struct repo *repo, const char *path)
 {
@@ -392,7 +309,6 @@ static void lock(struct repo *repo, const char *path)
 /* Of a window that left no record, and that the dead disk had got. */
 START_TEST(locks_that_come_back_with_the_disk_go)
 {
-	struct memfs_choice choice = nothing();
 	struct repo *repo = get_repo();
 
 	ck_assert(!awaiting_has(&w->store, repo->id));
@@ -402,8 +318,7 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 	hand_sync(w);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert(is_locked("refs/heads/x"));
-	memfs_remount(w->fs, home, &choice);
-	repos_trim(&w->store.repos, -1);
+	wr_remount();
 	ck_assert(is_locked("packed-refs") && is_locked("refs/heads/x"));
 	repo = get_repo();
 	ck_assert(awaiting_has(&w->store, repo->id));
@@ -413,7 +328,7 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert(!is_locked("packed-refs") && !is_locked("refs/heads/x"));
 	ck_assert(is_locked("refs/heads/y"));
-	ok("x=1:0");
+	wr_ok("x=1:0");
 }
 END_TEST
 
@@ -423,7 +338,7 @@ int main(void)
 	TCase *tc = tcase_create("recover_fs");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, wr_setup_mounted, wr_teardown);
 	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
 	tcase_add_test(tc, a_kill_forgets_no_failure);
 	tcase_add_test(tc, a_kill_right_after_it_forgets_no_failure);

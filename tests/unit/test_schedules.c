@@ -173,9 +173,7 @@ START_TEST(an_owed_line_is_paid)
 		wr_setup_mounted();
 		wr_ok("x=1");
 		ck_assert_int_eq(world_checkpoint(w), 0);
-		memfs_fail_call(w->fs, MEMFS_WRITE_ALL, n, -ENOSPC);
-		world_done(w, world_apply(w, "x=2:1", false));
-		memfs_fail_none(w->fs);
+		wr_fail_write("x=2:1", false, n, -ENOSPC);
 		ck_assert_uint_lt(n, 20);
 	}
 	ck_assert_int_eq(world_ref(w, "x"), '2');

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/sha1.h"
+#include "tests/lib/suite.h"
 
 static void sum(const char *data, size_t len, size_t part, char hex[41])
 {
@@ -80,15 +81,9 @@ int main(void)
 {
 	Suite *suite = suite_create("sha1");
 	TCase *tc = tcase_create("sha1");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, known_sums);
 	tcase_add_test(tc, around_a_block);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return suite_run(suite);
 }

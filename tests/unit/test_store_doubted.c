@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
@@ -276,8 +277,6 @@ int main(void)
 {
 	Suite *suite = suite_create("store_doubted");
 	TCase *tc = tcase_create("store_doubted");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
@@ -288,9 +287,5 @@ int main(void)
 	tcase_add_test(tc, mounted_anew);
 	tcase_add_test(tc, an_alternate_is_read_too);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return suite_run(suite);
 }

@@ -246,6 +246,8 @@ void recovery_progress(struct recovery *recovery, uint64_t *done,
 
 void recovery_event(enum store_event event, const char *place, const char *why)
 {
+	static struct log_limit objects = { .burst = 1000, .seconds = 10 };
+
 	switch (event) {
 	case STORE_FS_FAILED:
 		log_event(LOG_LEVEL_ERROR, "fs-failed", LOG_STR("path", place),
@@ -265,6 +267,14 @@ void recovery_event(enum store_event event, const char *place, const char *why)
 		    LOG_STR("path", place),
 		    LOG_TEXT("it came back as another mount; what its disk "
 			     "lacks is redone"));
+		break;
+	case STORE_OBJECT_LOST:
+		log_limited(&objects, LOG_LEVEL_ERROR, "object-lost",
+		    LOG_STR("path", place), LOG_STR("error", why),
+		    LOG_TEXT("its file system failed to sync: what names "
+			     "objects of its store is refused until this one "
+			     "can be read from the disk, or is removed and "
+			     "sent again"));
 		break;
 	case STORE_REPO_WAITS:
 		log_event(LOG_LEVEL_WARNING, "repository-waits",

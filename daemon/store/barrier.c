@@ -366,10 +366,8 @@ static int sync_packs(struct batch *b, const struct need *need)
 /* After a sync. */
 static void prove(struct store *s, const struct need *need)
 {
-	char buf[REFD_PATH_MAX + 160];
-	const char *why;
+	const char *why = doubted_prove(s, need->doubted);
 
-	why = doubted_prove(s, need->doubted, buf, sizeof(buf));
 	if (why != NULL)
 		refuse_for(need->txn, -EIO, why);
 }
@@ -412,6 +410,7 @@ static void serve(struct store *s, struct txn_fifo *txns)
 	int64_t now_ns;
 	int r;
 
+	s->barrier_round++;
 	for (txn = txns->head; txn != NULL; txn = txn->next) {
 		b.txn = txn;
 		r = objects_walk(&walk, txn->repo->fd);

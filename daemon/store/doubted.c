@@ -7,7 +7,10 @@
  *
  * What fails: a file is not on the disk as it was written, or can't be read
  * from there. Then what names objects in that store is refused, and the file
- * named, until it is removed, or the file system was mounted anew.
+ * named, until it is removed, or the file system was mounted anew. All that
+ * wait in one round are told the same, and as long as the first file that is
+ * lost was not touched nothing is read again: reading may take minutes, and
+ * keeps all others waiting.
  */
 #include "daemon/store/doubted.h"
 
@@ -24,6 +27,15 @@ struct doubted {
 	int fd;
 	char name[16]; /* as objects_new's */
 	uint64_t life, dev, ino;
+};
+
+/* A store that is not as it should be, and what was said of it. */
+struct lacking {
+	uint64_t life, dev, ino, round;
+	int err;
+	struct sys_stat st; /* of the first file */
+	char *path, *why;
+	struct lacking *next;
 };
 
 bool doubted_is(struct store *s, int fd, const struct sys_stat *st)
@@ -90,51 +102,159 @@ int doubted_keep(struct store *s, const struct objects_new *found,
 	return r;
 }
 
-static const char *say(int err, const char *path, char *buf, size_t size)
+static char *text_of(int err, const char *path, size_t nr_lost)
 {
 	switch (err) {
 	case -EBADMSG:
-		snprintf(buf, size,
-		    "'%s' was lost when its file system failed to sync: "
-		    "remove it, and send it again",
+		if (nr_lost > 1)
+			return repo_why("'%s' and %zu more were lost when "
+					"their file system failed to sync (the "
+					"daemon's log names all): remove them, "
+					"and send them again",
+			    path, nr_lost - 1);
+		return repo_why("'%s' was lost when its file system failed to "
+				"sync: remove it, and send it again",
 		    path);
-		break;
 	case -EBUSY:
-		snprintf(buf, size,
-		    "'%s' may have been lost when its file system failed to "
-		    "sync, and a process has it mapped, so that the disk "
-		    "can't be read: end that process",
+		return repo_why("'%s' may have been lost when its file system "
+				"failed to sync, and a process has it mapped, "
+				"so that the disk can't be read: end that "
+				"process",
 		    path);
-		break;
-	default:
-		snprintf(buf, size,
-		    "'%s' may have been lost when its file system failed to "
-		    "sync, and can't be read: %s",
-		    path, strerror(-err));
-		break;
 	}
-	return buf;
+	return repo_why("'%s' may have been lost when its file system failed "
+			"to sync, and can't be read (%s): mend that, or remove "
+			"it and send it again",
+	    path, strerror(-err));
 }
 
-const char *doubted_prove(struct store *s, const struct doubted *d, char *buf,
-    size_t size)
+static void free_lacking(struct lacking *l)
 {
-	struct doubts *doubts = s->repos.doubts;
+	if (l != NULL) {
+		free(l->path);
+		free(l->why);
+	}
+	free(l);
+}
+
+static struct lacking *take_lacking(struct store *s, const struct doubted *d)
+{
+	struct lacking **at = &s->lacking, *l;
+
+	while ((l = *at) != NULL &&
+	    (l->life != d->life || l->dev != d->dev || l->ino != d->ino))
+		at = &l->next;
+	if (l != NULL)
+		*at = l->next;
+	return l;
+}
+
+static bool is_still_lost(struct store *s, const struct lacking *l)
+{
+	struct sys_stat st;
+
+	if (l->round == s->barrier_round)
+		return true;
+	return l->err == -EBADMSG &&
+	    SYS(s->sys, statat, AT_FDCWD, l->path, &st) == 0 &&
+	    st.dev == l->st.dev && st.ino == l->st.ino &&
+	    st.size == l->st.size && st.ctime_ns == l->st.ctime_ns;
+}
+
+struct reading {
+	struct store *store;
+	size_t nr_lost;
+	struct sys_stat first;
+};
+
+static void found_lost(void *arg, const char *path, const struct sys_stat *st)
+{
+	struct reading *reading = arg;
+
+	if (reading->nr_lost++ == 0)
+		reading->first = *st;
+	store_tell(reading->store, STORE_OBJECT_LOST, path,
+	    "it is not on the disk as it was written");
+}
+
+/* Nothing: there is no memory, so it is read again. */
+static struct lacking *note_lacking(struct store *s, const struct doubted *d,
+    int err, const char *path, const struct reading *reading)
+{
+	struct lacking *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	*l = (struct lacking){ .life = d->life,
+		.dev = d->dev,
+		.ino = d->ino,
+		.round = s->barrier_round,
+		.err = err,
+		.path = strdup(path),
+		.why = text_of(err, path, reading->nr_lost),
+		.st = reading->first };
+	if (l->path == NULL || l->why == NULL) {
+		free_lacking(l);
+		return NULL;
+	}
+	return l;
+}
+
+static int read_all(struct store *s, const struct doubted *d, int64_t since_ns,
+    struct lacking **lost)
+{
+	struct reading reading = { .store = s };
+	const struct proof proof = { s->sys, found_lost, &reading };
 	char path[REFD_PATH_MAX];
-	int64_t since_ns;
-	unsigned nth;
 	int r;
 
-	since_ns = doubts_since(doubts, d->life, d->dev, d->ino, &nth);
-	if (since_ns == DOUBTS_NONE)
-		return NULL;
-	r = proof_of_objects(s->sys, d->fd, d->name,
+	r = proof_of_objects(&proof, d->fd, d->name,
 	    since_ns == 0 ? INT64_MIN : since_ns - FS_SLACK_NS, path,
 	    sizeof(path));
+	if (r == 0)
+		return 0;
+	if (r != -EBADMSG)
+		store_tell(s, STORE_OBJECT_LOST, path, strerror(-r));
+	*lost = note_lacking(s, d, r, path, &reading);
+	return r;
+}
+
+const char *doubted_prove(struct store *s, const struct doubted *d)
+{
+	struct doubts *doubts = s->repos.doubts;
+	struct lacking *l = take_lacking(s, d);
+	int64_t since_ns;
+	unsigned nth;
+	int r = 0;
+
+	since_ns = doubts_since(doubts, d->life, d->dev, d->ino, &nth);
+	if (since_ns == DOUBTS_NONE || l == NULL || !is_still_lost(s, l)) {
+		free_lacking(l);
+		l = NULL;
+	}
+	if (since_ns == DOUBTS_NONE)
+		return NULL;
+	if (l == NULL)
+		r = read_all(s, d, since_ns, &l);
+	if (l != NULL) {
+		l->next = s->lacking;
+		s->lacking = l;
+		return l->why;
+	}
 	if (r < 0)
-		return say(r, path, buf, size);
+		return "out of memory";
 	doubts_prove(doubts, d->life, d->dev, d->ino, nth);
 	return NULL;
+}
+
+void doubted_done(struct store *s)
+{
+	struct lacking *l;
+
+	while ((l = s->lacking) != NULL) {
+		s->lacking = l->next;
+		free_lacking(l);
+	}
 }
 
 void doubted_free(struct store *s, struct doubted *d)

@@ -23,9 +23,11 @@ bool doubted_has(struct store *s, struct repo *repo);
  * FOUND is none. Negative errno. */
 int doubted_keep(struct store *s, const struct objects_new *found,
     struct doubted **d);
-/* Reads it. NULL: all is on the disk. Else why not, in BUF. */
-const char *doubted_prove(struct store *s, const struct doubted *d, char *buf,
-    size_t size);
+/* Reads it, unless it is known to be as bad as before. NULL: all is on the disk.
+ * Else why not, until the next call. */
+const char *doubted_prove(struct store *s, const struct doubted *d);
 void doubted_free(struct store *s, struct doubted *d);
+/* When the threads have ended. */
+void doubted_done(struct store *s);
 
 #endif

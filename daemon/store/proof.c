@@ -11,12 +11,14 @@
  * Files are new by their own ctime, in directories that are: whatever puts a
  * name into one changes both. Nothing of it is mapped here.
  *
- * What fails ends it, but a file that has gone meanwhile.
+ * What fails ends it, but a file that has gone meanwhile, and one that is lost:
+ * they are all wanted.
  */
 #include "daemon/store/proof.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,6 +26,7 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/base/sha1.h"
+#include "proto/limits.h"
 #include "proto/oid.h"
 
 #define PART  (64 * 1024)
@@ -32,12 +35,14 @@
 
 /* A directory that is looked at; what is wrong goes to PATH. */
 struct place {
+	const struct proof *proof;
 	const struct sys *sys;
 	int64_t limit;
 	int fd;
 	const char *name; /* below objects/ */
 	char *path;
 	size_t size;
+	bool *is_any_lost;
 };
 
 /* ---- a file ---- */
@@ -167,17 +172,36 @@ static int check_sum(const struct sys *sys, int fd, uint64_t size)
 	return memcmp(sum, wanted, SHA1_BYTES) == 0 ? 0 : -EBADMSG;
 }
 
-static int say(const struct place *p, int r, const char *name)
+static void path_of(const struct place *p, const char *name, char *path,
+    size_t size)
 {
-	char dir[4096];
+	char dir[REFD_PATH_MAX];
 
 	if (SYS(p->sys, fd_path, p->fd, dir, sizeof(dir)) < 0)
 		snprintf(dir, sizeof(dir), "objects/%s", p->name);
 	if (name[0] == '\0')
-		snprintf(p->path, p->size, "%s", dir);
+		snprintf(path, size, "%s", dir);
 	else
-		snprintf(p->path, p->size, "%s/%s", dir, name);
+		snprintf(path, size, "%s/%s", dir, name);
+}
+
+static int say(const struct place *p, int r, const char *name)
+{
+	path_of(p, name, p->path, p->size);
 	return r;
+}
+
+static int say_lost(const struct place *p, const char *name,
+    const struct sys_stat *st)
+{
+	char path[REFD_PATH_MAX + 64];
+
+	path_of(p, name, path, sizeof(path));
+	if (!*p->is_any_lost)
+		snprintf(p->path, p->size, "%s", path);
+	*p->is_any_lost = true;
+	p->proof->lost(p->proof->arg, path, st);
+	return 0;
 }
 
 /* OID: the name of a loose one; NULL: it ends with its sum. */
@@ -199,6 +223,8 @@ static int check_file(const struct place *p, const char *name,
 		r = oid != NULL ? check_loose(p->sys, fd, st.size, oid) :
 				  check_sum(p->sys, fd, st.size);
 	SYS(p->sys, close, fd);
+	if (r == -EBADMSG)
+		return say_lost(p, name, &st);
 	return r < 0 ? say(p, r, name) : 0;
 }
 
@@ -278,22 +304,30 @@ static int check_below(const struct place *top, const char *name)
 	return r;
 }
 
-int proof_of_objects(const struct sys *sys, int fd, const char *name,
-    int64_t limit, char *path, size_t size)
+static int check_store(const struct place *top)
 {
-	const struct place top = { sys, limit, fd, name, path, size };
 	char fanout[3];
 	int i, r;
+
+	r = check_below(top, "pack");
+	for (i = 0; i < 256 && r == 0; i++) {
+		snprintf(fanout, sizeof(fanout), "%02x", i);
+		r = check_below(top, fanout);
+	}
+	return r;
+}
+
+int proof_of_objects(const struct proof *proof, int fd, const char *name,
+    int64_t limit, char *path, size_t size)
+{
+	bool is_any_lost = false;
+	const struct place top = { proof, proof->sys, limit, fd, name, path,
+		size, &is_any_lost };
+	int r;
 
 	/* info/alternates: each of them is a store of its own. */
 	if (strchr(name, '/') != NULL)
 		return 0;
-	if (name[0] != '\0')
-		return check_entries(&top);
-	r = check_below(&top, "pack");
-	for (i = 0; i < 256 && r == 0; i++) {
-		snprintf(fanout, sizeof(fanout), "%02x", i);
-		r = check_below(&top, fanout);
-	}
-	return r;
+	r = name[0] != '\0' ? check_entries(&top) : check_store(&top);
+	return r == 0 && is_any_lost ? -EBADMSG : r;
 }

@@ -10,15 +10,22 @@
 
 #include "daemon/base/sys.h"
 
+/* Told of each file that is not on the disk as it was written. */
+struct proof {
+	const struct sys *sys;
+	void (*lost)(void *arg, const char *path, const struct sys_stat *st);
+	void *arg;
+};
+
 /*
  * All below FD, which is objects/ (NAME ""), or what objects/ has by NAME, that
  * changed at LIMIT or later. 0, or a negative errno and in PATH the first file
  * that it is about:
- *	-EBADMSG	not on the disk as it was written
+ *	-EBADMSG	not on the disk as it was written; LOST was told of all
  *	-EBUSY		another process has it mapped: nobody can tell
  *	another one	could not be read
  */
-int proof_of_objects(const struct sys *sys, int fd, const char *name,
+int proof_of_objects(const struct proof *proof, int fd, const char *name,
     int64_t limit, char *path, size_t size);
 
 #endif

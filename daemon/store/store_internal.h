@@ -69,6 +69,8 @@ STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
 STORE_FIFO(history_fifo, store_history)
 
+struct lacking;
+
 struct store {
 	const struct sys *sys;
 	struct store_config cfg;
@@ -90,6 +92,9 @@ struct store {
 	struct journal *journal;
 	struct journal_reader *reader; /* lane's; NULL: to be opened */
 	const struct fs *unsynced; /* checkpointer's: the last that failed */
+	/* The barrier's: stores that lack objects (doubted.c). */
+	struct lacking *lacking;
+	uint64_t barrier_round;
 	unsigned journal_epoch;
 
 	/* Everything below: under MUTEX. */

@@ -16,6 +16,7 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/base/sys_as.h"
+#include "daemon/store/doubted.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_finding_name(enum store_finding finding)
@@ -258,6 +259,7 @@ void store_free(struct store *s)
 		journal_close(s->journal);
 		gitrepo_global_done();
 	}
+	doubted_done(s);
 	doubts_free(s->doubts);
 	if (s->state_lock_fd >= 0)
 		SYS(s->sys, close, s->state_lock_fd);

@@ -102,9 +102,28 @@ static void put_pack(const char *name, size_t len)
 	put(name, out, len + SHA1_BYTES);
 }
 
+static size_t nr_lost;
+
+static void count_lost(void *arg, const char *which, const struct sys_stat *st)
+{
+	ck_assert(st->ino != 0);
+	(void)arg;
+	ck_assert_int_eq(strncmp(which, OBJECTS "/", sizeof(OBJECTS)), 0);
+	nr_lost++;
+}
+
+static int prove_on(const struct sys *on, int fd, const char *name,
+    int64_t limit)
+{
+	const struct proof proof = { on, count_lost, NULL };
+
+	nr_lost = 0;
+	return proof_of_objects(&proof, fd, name, limit, path, sizeof(path));
+}
+
 static int prove_since(int64_t limit)
 {
-	return proof_of_objects(sys, objects, "", limit, path, sizeof(path));
+	return prove_on(sys, objects, "", limit);
 }
 
 static int prove(void)
@@ -218,6 +237,24 @@ START_TEST(what_is_cut_short)
 	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, name), 0);
 	memfs_write_bytes(fs, OBJECTS "/pack/pack-1.pack", buf, 19);
 	ck_assert_int_eq(prove(), -EBADMSG);
+}
+END_TEST
+
+/* Whoever mends it wants to know of all. */
+START_TEST(all_that_were_lost)
+{
+	put_all();
+	sync_well();
+	put_loose(5);
+	put_loose(6);
+	put_pack(OBJECTS "/pack/pack-2.pack", 1000);
+	put_pack(OBJECTS "/pack/pack-2.idx", 1000);
+	sync_badly();
+	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_uint_eq(nr_lost, 4);
+	ck_assert_int_eq(strncmp(path, OBJECTS "/pack/pack-2.",
+			     sizeof(OBJECTS "/pack/pack-2.") - 1),
+	    0);
 }
 END_TEST
 
@@ -350,9 +387,8 @@ START_TEST(what_is_replaced_meanwhile)
 	racing.openat = replaced_openat;
 	put_pack(OBJECTS "/pack/multi-pack-index", 1000);
 	sync_well();
-	ck_assert_msg(proof_of_objects(&racing, objects, "", INT64_MIN, path,
-			  sizeof(path)) == 0,
-	    "%s", path);
+	ck_assert_msg(prove_on(&racing, objects, "", INT64_MIN) == 0, "%s",
+	    path);
 }
 END_TEST
 
@@ -377,17 +413,14 @@ START_TEST(reads_are_aligned)
 	strict.pread = aligned_pread;
 	put_all();
 	sync_well();
-	ck_assert_msg(proof_of_objects(&strict, objects, "", INT64_MIN, path,
-			  sizeof(path)) == 0,
-	    "%s", path);
+	ck_assert_msg(prove_on(&strict, objects, "", INT64_MIN) == 0, "%s",
+	    path);
 	/* Its end is missing. */
 	name = put_loose(LARGE - 9);
 	all = memfs_read(fs, name, &len);
 	memfs_write_bytes(fs, name, all, len - 1000);
 	free(all);
-	ck_assert_int_eq(proof_of_objects(&strict, objects, "", INT64_MIN, path,
-			     sizeof(path)),
-	    -EBADMSG);
+	ck_assert_int_eq(prove_on(&strict, objects, "", INT64_MIN), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
 END_TEST
@@ -399,14 +432,10 @@ START_TEST(a_part_of_a_store)
 
 	put_all();
 	sync_well();
-	ck_assert_int_eq(proof_of_objects(sys, pack, "pack", INT64_MIN, path,
-			     sizeof(path)),
-	    0);
+	ck_assert_int_eq(prove_on(sys, pack, "pack", INT64_MIN), 0);
 	put_pack(OBJECTS "/pack/pack-2.pack", 5000);
 	sync_badly();
-	ck_assert_int_eq(proof_of_objects(sys, pack, "pack", INT64_MIN, path,
-			     sizeof(path)),
-	    -EBADMSG);
+	ck_assert_int_eq(prove_on(sys, pack, "pack", INT64_MIN), -EBADMSG);
 	SYS(sys, close, pack);
 }
 END_TEST
@@ -446,6 +475,7 @@ int main(void)
 	tcase_add_loop_test(tc, loose_ones_that_were_lost, 0, 2);
 	tcase_add_loop_test(tc, packs_that_were_lost, 0, 3);
 	tcase_add_test(tc, what_is_cut_short);
+	tcase_add_test(tc, all_that_were_lost);
 	tcase_add_test(tc, what_has_anothers_name);
 	tcase_add_test(tc, what_is_old_is_not_read);
 	tcase_add_test(tc, what_is_mapped_is_read_from_the_disk);

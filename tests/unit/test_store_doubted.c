@@ -208,6 +208,32 @@ START_TEST(what_was_lost_is_named)
 }
 END_TEST
 
+static int nr_opened(void)
+{
+	int before = nr_read;
+
+	is_refused(REFD_DURABILITY_DEFAULT);
+	return nr_read - before;
+}
+
+/* The store may be large: what is known to be lost is not looked for again. */
+START_TEST(what_is_lost_is_not_read_again)
+{
+	char path[128];
+
+	fail_to_sync();
+	lose(second);
+	is_refused(REFD_DURABILITY_DEFAULT);
+	ck_assert_int_eq(nr_opened(), 0);
+	/* But where somebody was at it. */
+	object_path(second, path);
+	tmp_run("chmod u+w %s && chmod u-w %s", path, path);
+	ck_assert_int_gt(nr_opened(), 0);
+	ck_assert_int_eq(nr_opened(), 0);
+	is_mended();
+}
+END_TEST
+
 /* In mode periodic nothing waits for objects, and the next syncfs is to make
  * them last. */
 START_TEST(no_mode_is_let_through)
@@ -282,6 +308,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_add_test(tc, what_was_not_lost_is_served);
 	tcase_add_test(tc, what_was_lost_is_named);
+	tcase_add_test(tc, what_is_lost_is_not_read_again);
 	tcase_add_test(tc, no_mode_is_let_through);
 	tcase_add_test(tc, a_restart_believes_no_more);
 	tcase_add_test(tc, mounted_anew);

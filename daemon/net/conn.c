@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -283,6 +284,15 @@ static void take_input(struct conn *c, size_t more)
 	c->in_len = len - used;
 }
 
+/* Did the client close its end altogether, and not only its half? Then nobody
+ * reads an answer, and a watch need not be waited for. */
+static bool is_closed(const struct conn *c)
+{
+	struct pollfd end = { .fd = c->fd };
+
+	return poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
 static void conn_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct conn *c = arg;
@@ -300,7 +310,7 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 		take_input(c, (size_t)n);
 		touch(c);
 	} else if (n == 0) {
-		move(c, CONN_FINISHING);
+		move(c, is_closed(c) ? CONN_GONE : CONN_FINISHING);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		move(c, CONN_GONE);
 	}
@@ -389,6 +399,10 @@ void conn_check(struct conn *conn, int64_t now_ns)
 {
 	int64_t moved_ns = conn->taken_ns;
 
+	if (conn->state == CONN_FINISHING && is_closed(conn)) {
+		move(conn, CONN_GONE);
+		return;
+	}
 	if (conn_unsent(conn) > 0) {
 		if (now_ns - moved_ns > CONN_STALL_NS)
 			move(conn, CONN_GONE);

@@ -112,7 +112,8 @@ void conn_refuse(struct conn *conn, enum refd_status status, const char *why);
 /* Sends, and decodes what was left aside, or some of it: then it is touched
  * again. False: it is over, to be freed. */
 bool conn_service(struct conn *conn);
-/* Refuses or drops it if it stalled. */
+/* Refuses or drops it if it stalled; drops it if it was half-closed, and is
+ * closed by now. */
 void conn_check(struct conn *conn, int64_t now_ns);
 
 size_t conn_unsent(const struct conn *conn);

@@ -420,15 +420,32 @@ START_TEST(a_client_that_leaves_is_forgotten)
 }
 END_TEST
 
-START_TEST(a_client_that_vanished_in_flight_is_forgotten_later)
+/* A watch may wait for an hour, and its connection is one that others can't
+ * have. */
+START_TEST(a_client_that_vanished_in_flight_is_forgotten)
 {
 	conn_rig_greet();
-	conn_rig_ping(1);
+	conn_rig_say("000bwatch 10000", 15);
 	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.conn->in_flight, 1);
 	close(conn_rig.client);
 	conn_rig.client = -1;
+	ck_assert(!conn_rig_turn());
+}
+END_TEST
+
+START_TEST(a_half_closed_client_may_vanish_later)
+{
+	conn_rig_greet();
+	conn_rig_say("000bwatch 10000", 15);
+	shutdown(conn_rig.client, SHUT_WR);
 	ck_assert(conn_rig_turn());
-	conn_rig_pong(1);
+	conn_rig_wait(CONN_RIG_SECOND_NS);
+	ck_assert(conn_rig_turn());
+	ck_assert_int_eq(conn_rig.conn->state, CONN_FINISHING);
+	close(conn_rig.client);
+	conn_rig.client = -1;
+	conn_rig_wait(CONN_RIG_SECOND_NS);
 	ck_assert(!conn_rig_turn());
 }
 END_TEST
@@ -456,8 +473,8 @@ int main(void)
 	    an_answer_that_cannot_be_said_ends_the_connection);
 	tcase_add_test(cases, a_half_closed_client_gets_its_answers);
 	tcase_add_test(cases, a_client_that_leaves_is_forgotten);
-	tcase_add_test(cases,
-	    a_client_that_vanished_in_flight_is_forgotten_later);
+	tcase_add_test(cases, a_client_that_vanished_in_flight_is_forgotten);
+	tcase_add_test(cases, a_half_closed_client_may_vanish_later);
 	suite_add_tcase(suite, cases);
 	return suite_run(suite);
 }

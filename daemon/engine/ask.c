@@ -9,6 +9,8 @@
  *
  * Failure modes:
  *	out of memory		refused, and nothing is done
+ *	stopping, and no transaction is left	refused, by history.c too:
+ *				else it would go on for as long as anybody asks
  *	it came meanwhile	not in the journal, but in the table by then
  *	a commit comes twice, or behind an abort	joins what is under way
  *	... and the session is not prepared	refused
@@ -29,6 +31,15 @@ void ask_refuse(const struct refd_request *req, enum refd_status status,
 	answer_refused(&ans, &req->txid, status, text);
 	ans.request_id = req->request_id;
 	fn(arg, &ans);
+}
+
+bool ask_is_too_late(const struct engine *e, const struct refd_request *req,
+    engine_answer_fn *fn, void *arg)
+{
+	if (!e->is_draining || e->table.head != NULL)
+		return false;
+	ask_refuse(req, REFD_BUSY, "the daemon is stopping", fn, arg);
+	return true;
 }
 
 bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
@@ -59,6 +70,8 @@ void engine_query(struct engine *e, const struct refd_request *req,
 		fn(arg, &ans);
 		return;
 	}
+	if (ask_is_too_late(e, req, fn, arg))
+		return;
 	q = calloc(1, sizeof(*q));
 	if (q != NULL)
 		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
@@ -106,8 +119,11 @@ void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns)
 void engine_checkpoint(struct engine *e, const struct refd_request *req,
     engine_answer_fn *fn, void *arg)
 {
-	struct store_checkpoint *cp = calloc(1, sizeof(*cp));
+	struct store_checkpoint *cp;
 
+	if (ask_is_too_late(e, req, fn, arg))
+		return;
+	cp = calloc(1, sizeof(*cp));
 	if (cp != NULL)
 		cp->arg = askers_add(&e->askers, fn, arg, req->request_id);
 	if (cp == NULL || cp->arg == NULL) {

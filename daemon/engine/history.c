@@ -6,7 +6,8 @@
  *	out of memory, or very many already	busy
  *	the client goes first			the store is told that nobody
  *						waits, and gives it back
- *	stopping				those that wait come back
+ *	stopping				those that wait come back, and
+ *						in the end none are taken
  */
 #include <stdlib.h>
 
@@ -52,6 +53,8 @@ void engine_history(struct engine *e, struct refd_request *req,
 	struct store_history *ask;
 	struct asker *a;
 
+	if (ask_is_too_late(e, req, fn, arg))
+		return;
 	if (e->nr_asks >= ASKS_MAX) {
 		ask_refuse(req, REFD_BUSY, "too many questions wait", fn, arg);
 		return;

@@ -97,6 +97,9 @@ void back_window(struct engine *e, struct window *w, int64_t now_ns);
 
 void ask_refuse(const struct refd_request *req, enum refd_status status,
     const char *text, engine_answer_fn *fn, void *arg);
+/* Is it a question that nobody stays for? Then it is refused. */
+bool ask_is_too_late(const struct engine *e, const struct refd_request *req,
+    engine_answer_fn *fn, void *arg);
 bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
     int64_t now_ns);
 void ask_checkpointed(struct engine *e, struct store_checkpoint *cp);

@@ -200,6 +200,28 @@ START_TEST(test_drain_finishes_what_is_there)
 }
 END_TEST
 
+/* Who asks and asks does not keep it from stopping. */
+START_TEST(test_drain_is_not_for_questions)
+{
+	struct rig_ask *first = rig_go(&one), *asks;
+
+	engine_drain(rig_engine);
+	asks = rig_query(0, 900, 0);
+	ck_assert_uint_eq(asks->nr_answers, 0);
+	rig_back_all();
+	rig_pass(100 * RIG_MS);
+	rig_found(rig_lookups, false);
+	rig_run();
+	ck_assert_int_eq(first->outcome, REFD_COMMITTED);
+	ck_assert_int_eq(asks->kind, REFD_ANSWER_NEVER_SEEN);
+	ck_assert(engine_is_idle(rig_engine));
+	asks = rig_query(0, 900, 0);
+	ck_assert_int_eq(asks->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(asks->refused, REFD_BUSY);
+	ck_assert(engine_is_idle(rig_engine));
+}
+END_TEST
+
 START_TEST(test_hurry_aborts_what_waits)
 {
 	struct rig_txn xy = { RIG_NAMES("refs/x", "refs/y") };
@@ -284,6 +306,7 @@ static TCase *days(void)
 	tcase_add_test(tc, test_reopened);
 	tcase_add_test(tc, test_reopened_keeps_its_place);
 	tcase_add_test(tc, test_drain_finishes_what_is_there);
+	tcase_add_test(tc, test_drain_is_not_for_questions);
 	tcase_add_test(tc, test_hurry_aborts_what_waits);
 	tcase_add_test(tc, test_free_with_transactions_waiting);
 	tcase_add_test(tc, test_stats);

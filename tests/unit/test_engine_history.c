@@ -145,6 +145,11 @@ START_TEST(stopping_awaits_them)
 	ck_assert(!engine_is_idle(e));
 	give_back(0);
 	ck_assert(engine_is_idle(e));
+	/* Nobody stays for more. */
+	ask(2, 0, &client);
+	ck_assert_int_eq(answered_kind, REFD_ANSWER_REFUSED);
+	ck_assert_uint_eq(nr_answered, 2);
+	ck_assert(engine_is_idle(e));
 }
 END_TEST
 

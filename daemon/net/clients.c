@@ -60,8 +60,15 @@ static struct net_user *find_user(const struct net *net, uint32_t uid)
 	return user;
 }
 
-static bool count_in(struct net *net, uint32_t uid)
+/* Of whom nothing is limited. */
+static bool is_free(uint32_t uid)
 {
+	return uid == 0 || uid == (uint32_t)geteuid();
+}
+
+static bool count_in(struct net *net, struct conn *conn)
+{
+	uint32_t uid = conn->peer.uid;
 	struct net_user *user = find_user(net, uid);
 
 	if (user == NULL) {
@@ -76,6 +83,8 @@ static bool count_in(struct net *net, uint32_t uid)
 		}
 	}
 	user->nr_conns++;
+	if (!is_free(uid))
+		conn->user = &user->of_conns;
 	return true;
 }
 
@@ -98,7 +107,7 @@ static bool has_enough(const struct net *net, uint32_t uid)
 	size_t max = net->cfg.settings.connections_max;
 	const struct net_user *user = find_user(net, uid);
 
-	if (user == NULL || uid == 0 || uid == geteuid())
+	if (user == NULL || is_free(uid))
 		return false;
 	if (limit != 0 && user->nr_conns >= limit)
 		return true;
@@ -147,7 +156,7 @@ void clients_add(struct net *net, int fd, bool is_admin)
 	}
 	requests_hello(net, &hello);
 	conn = conn_new(&net->host, fd, &peer, &hello);
-	if (conn != NULL && !count_in(net, conn->peer.uid)) {
+	if (conn != NULL && !count_in(net, conn)) {
 		conn_free(conn);
 		return;
 	}
@@ -165,6 +174,8 @@ void clients_add(struct net *net, int fd, bool is_admin)
 
 static void hang_up(struct net *net, struct conn *conn)
 {
+	uint32_t uid = conn->peer.uid;
+
 	/* With nothing in flight it may still have a session prepared. */
 	if (net->engine != NULL) {
 		engine_forget_client(net->engine, conn);
@@ -173,8 +184,8 @@ static void hang_up(struct net *net, struct conn *conn)
 	TAILQ_REMOVE(&net->conns, conn, entry);
 	net->nr_conns--;
 	net->nr_admins -= conn->is_admin;
-	count_out(net, conn->peer.uid);
 	conn_free(conn);
+	count_out(net, uid);
 }
 
 /* It may wait for an answer that never comes, a watch's, and its sessions are

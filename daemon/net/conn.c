@@ -41,8 +41,10 @@ static void request_over(struct conn *c)
 {
 	refd_request_decoder_free(c->decoder);
 	c->decoder = NULL;
-	c->host->decoding_bytes -= c->request_bytes;
-	c->request_bytes = 0;
+	c->host->decoding_bytes -= c->shared_bytes;
+	if (c->user != NULL)
+		c->user->decoding_bytes -= c->shared_bytes;
+	c->request_bytes = c->shared_bytes = 0;
 }
 
 static void forget_input(struct conn *c)
@@ -176,18 +178,27 @@ static bool may_decode(struct conn *c)
 }
 
 /* False: half-sent requests hold too much already. Each connection may have
- * its even share all the same, so that small requests get through. */
+ * its even share all the same, so that small requests get through; and one
+ * user alone does not keep out the others' large ones. */
 static bool take_room(struct conn *c, size_t len)
 {
 	struct conn_host *host = c->host;
+	size_t max = DECODING_MAX;
 
 	/* The decoder keeps nothing of what is beyond. */
 	if (len > REFD_TXN_BYTES_MAX - c->request_bytes)
 		return true;
 	c->request_bytes += len;
+	if (c->request_bytes <= DECODING_MAX / host->connections_max)
+		return true;
+	c->shared_bytes += len;
 	host->decoding_bytes += len;
-	return host->decoding_bytes <= DECODING_MAX ||
-	    c->request_bytes <= DECODING_MAX / host->connections_max;
+	if (c->user != NULL) {
+		c->user->decoding_bytes += len;
+		if (c->user->decoding_bytes > DECODING_MAX / 2)
+			max -= DECODING_MAX / 8;
+	}
+	return host->decoding_bytes <= max;
 }
 
 static void take_packet(struct conn *c, const struct pkt *pkt)

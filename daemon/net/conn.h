@@ -8,7 +8,8 @@
  *
  * What a client can make the daemon hold is bounded: reading stops while
  * CONN_OUT_HIGH bytes wait to be sent, or REFD_REQUESTS_MAX requests are in
- * flight; half-sent requests share DECODING_MAX bytes. A client that takes no
+ * flight; half-sent requests share DECODING_MAX bytes, of which a user who has
+ * half leaves the last eighth to others. A client that takes no
  * answer, or sends half a request and no more, for CONN_STALL_NS is hung up
  * on; one that is idle between requests may stay for ever.
  *
@@ -52,7 +53,8 @@ struct conn_host {
 	void (*touched)(void *arg);
 
 	struct conn_list touched_conns;
-	size_t decoding_bytes; /* of half-sent requests */
+	size_t decoding_bytes; /* of half-sent requests, but for those that
+				  are no larger than each may be */
 	uint64_t bytes_in, bytes_out;
 	char *scratch; /* owned; what is read goes here first */
 };
@@ -61,6 +63,11 @@ struct conn_host {
 int conn_host_init(struct conn_host *host);
 void conn_host_done(struct conn_host *host);
 
+/* What the connections of one user share. */
+struct conn_user {
+	size_t decoding_bytes; /* of the host's */
+};
+
 enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_GONE };
 
 struct conn {
@@ -68,7 +75,9 @@ struct conn {
 	int fd;
 	enum conn_state state;
 	struct txn_peer peer; /* owned */
-	bool is_admin;        /* it came by the socket for that */
+	/* The caller's, until it is freed; NULL: may have all there is. */
+	struct conn_user *user;
+	bool is_admin; /* it came by the socket for that */
 	struct event readable, writable;
 	bool reads;  /* READABLE is added */
 	bool choked; /* from OUT_HIGH down to OUT_LOW */
@@ -87,6 +96,7 @@ struct conn {
 	size_t in_len;
 	struct refd_request_decoder *decoder; /* in the middle of a request */
 	size_t request_bytes;                 /* of it, so far */
+	size_t shared_bytes;                  /* and of those, decoding_bytes */
 	uint64_t nr_requests;                 /* decoded */
 
 	int64_t heard_ns; /* last bytes of a half-sent request */

@@ -31,6 +31,7 @@ struct net_counts {
 struct net_user {
 	uint32_t uid;
 	size_t nr_conns;
+	struct conn_user of_conns;
 	UT_hash_handle hh;
 };
 

@@ -139,6 +139,51 @@ START_TEST(large_requests_share_a_limit)
 }
 END_TEST
 
+/* Nobody else can send a large request while one user's half-sent ones fill
+ * the room; so they don't. Small ones are not counted. */
+START_TEST(large_requests_of_one_user_leave_room)
+{
+	struct conn_user user = { .decoding_bytes = DECODING_MAX / 2 };
+	struct refd_answer ans = { 0 };
+	char *big = malloc(REFD_PACKET_MAX);
+
+	memset(big, 'x', REFD_PACKET_MAX);
+	memcpy(big, "8000", 4);
+	conn_rig_greet();
+	conn_rig.conn->user = &user;
+	conn_rig.host.decoding_bytes = DECODING_MAX - DECODING_MAX / 8;
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
+	conn_rig_pong(1);
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len - 4);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(user.decoding_bytes, DECODING_MAX / 2);
+	conn_rig_say(big, 0x8000);
+	if (_i == 0) {
+		/* As another: there is room. */
+		user.decoding_bytes = 0;
+		ck_assert(conn_rig_turn());
+		ck_assert_uint_gt(user.decoding_bytes, 0);
+		ck_assert_uint_gt(conn_rig.host.decoding_bytes,
+		    DECODING_MAX - DECODING_MAX / 8);
+		shutdown(conn_rig.client, SHUT_WR);
+		ck_assert(!conn_rig_turn());
+		ck_assert_uint_eq(user.decoding_bytes, 0);
+	} else {
+		ck_assert(!conn_rig_turn());
+		conn_rig_read();
+		ck_assert_uint_eq(conn_rig_answers(NULL, &ans), 2);
+		ck_assert_int_eq(ans.status, REFD_BUSY);
+		refd_answer_done(&ans);
+		ck_assert_uint_eq(user.decoding_bytes, DECODING_MAX / 2);
+	}
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes,
+	    DECODING_MAX - DECODING_MAX / 8);
+	free(big);
+}
+END_TEST
+
 /* ---- stalling ---- */
 
 START_TEST(half_a_request_and_silence_is_refused)
@@ -246,6 +291,7 @@ int main(void)
 	tcase_add_test(cases, too_many_in_flight_wait);
 	tcase_add_test(cases, many_requests_take_turns);
 	tcase_add_test(cases, large_requests_share_a_limit);
+	tcase_add_loop_test(cases, large_requests_of_one_user_leave_room, 0, 2);
 	tcase_add_loop_test(cases, half_a_request_and_silence_is_refused, 0,
 	    (int)(conn_rig_transaction_len - 1) / 13);
 	tcase_add_test(cases, progress_is_no_stall);

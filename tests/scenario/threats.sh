@@ -78,15 +78,17 @@ another_uid() {
 
 # Of his transactions and sessions she knows the ids.
 ids_of_another() {
-	local id
+	local id other
 	id=$(as $BOB "$REFD" update --git-dir "$B" --porcelain refs/heads/i \
 		"$his" | sed -n 's/^txn \([0-9a-f]*\) .*/\1/p')
 	is 'his transaction: he may ask' committed "$(as $BOB "$REFD" query \
 		"$id" | sed -n 's/^txn [0-9a-f]* //p')"
 	is 'she may not' never-seen "$(as $ALICE "$REFD" query "$id" |
 		sed -n 's/^txn [0-9a-f]* //p')"
+	other=${id%?}f
+	[ "$other" != "$id" ] || other=${id%?}0
 	mkfifo "$T/in"
-	as $BOB "$REFD" update --git-dir "$B" --stdin --txid "${id%?}f" \
+	as $BOB "$REFD" update --git-dir "$B" --stdin --txid "$other" \
 		<"$T/in" >"$T/out" 2>&1 &
 	own $!
 	exec 8>"$T/in"
@@ -96,7 +98,7 @@ ids_of_another() {
 		sleep 0.05
 	done
 	is 'his session: she cannot end it' never-seen \
-		"$(say $ALICE abort "['txid ${id%?}f']" | head -n 1)"
+		"$(say $ALICE abort "['txid $other']" | head -n 1)"
 	printf 'commit\n' >&8
 	exec 8>&-
 	wait "${scenario_pids[-1]}"

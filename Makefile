@@ -15,6 +15,10 @@ else
 BUILD   ?= build/$(PROFILE)
 endif
 
+ifneq ($(words $(BUILD)),1)
+$(error make can not have a space in BUILD, which is '$(BUILD)')
+endif
+
 PREFIX      ?= /usr/local
 BINDIR      ?= $(PREFIX)/bin
 LIBDIR      ?= $(PREFIX)/lib

@@ -134,6 +134,8 @@ enum mend {
 	X(FSYNC_UNSET, "fsync-unset", WARNING, MEND_ENABLE, "refd enable {}")  \
 	X(FSYNC_WEAK, "fsync-weak", WARNING, MEND_NOT,                         \
 	    "git -C {} config core.fsync committed,loose-object")              \
+	X(FSYNC_OBJECTS, "fsync-objects", ERROR, MEND_NOT,                     \
+	    "git -C {} config core.fsync committed,loose-object")              \
 	X(FSYNC_METHOD, "fsync-method", WARNING, MEND_NOT,                     \
 	    "git -C {} config core.fsyncMethod batch")                         \
 	X(TRANSACTION_HOOK, "transaction-hook", NOTE, MEND_NOT,                \

@@ -210,7 +210,8 @@ static void look_at_version(struct doctor *d, const char *git,
 	else if (its_major == 2 && its_minor < 36)
 		found(&d->f, FOUND_GIT_NO_FSYNC, git,
 		    "git %s does not know core.fsync, so its pack-refs can "
-		    "lose in a power cut what refd had made durable",
+		    "lose in a power cut what refd had made durable, and a "
+		    "push leave objects empty",
 		    version);
 }
 

@@ -9,6 +9,7 @@
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/enable.h"
+#include "client/enable/fsync.h"
 #include "client/hooks/forward.h"
 
 /* A boolean of git's; what is none counts as true. */
@@ -31,14 +32,23 @@ static void look_at_fsync(struct patient *p)
 
 	if (!value)
 		found(&p->d->f, FOUND_FSYNC_UNSET, p->name,
-		    "core.fsync is not set: git pack-refs and git gc can lose "
-		    "in a power cut what refd had made durable");
+		    "core.fsync is not set: git flushes neither refs nor loose "
+		    "objects, so that its pack-refs and gc can lose in a power "
+		    "cut what refd had made durable");
 	else if (!fsync_covers_refs(value))
 		found(&p->d->f, FOUND_FSYNC_WEAK, p->name,
 		    "core.fsync is %s, without \"reference\": git pack-refs "
 		    "and git gc can lose in a power cut what refd had made "
 		    "durable",
 		    value);
+	if (!fsync_covers_objects(value) &&
+	    !is_true(&p->all, "core.fsyncobjectfiles"))
+		found(&p->d->f, FOUND_FSYNC_OBJECTS, p->name,
+		    "core.fsync is %s, without \"loose-object\": a power cut "
+		    "can leave an object of a push empty, git then takes it "
+		    "for there when it is pushed again, and that push is "
+		    "answered ok",
+		    value ? value : "not set");
 	if (method && !strcasecmp(method, "writeout-only"))
 		found(&p->d->f, FOUND_FSYNC_METHOD, p->name,
 		    "core.fsyncMethod is writeout-only, which leaves what git "

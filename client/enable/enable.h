@@ -52,8 +52,6 @@ bool check_format(const struct site *site, const struct gitconfig *own);
 bool check_pushes(const struct site *site, const struct gitconfig *all);
 /* Whether this user may change what has to be changed. */
 bool check_writable(const struct site *site, bool needs_hook);
-/* Whether git flushes refs with this core.fsync. */
-bool fsync_covers_refs(const char *value);
 /* What makes refd's promises weaker there. */
 void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
     const char *hooks);

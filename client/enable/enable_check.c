@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "client/enable/fsync.h"
 #include "client/enable/owner.h"
 #include "client/hooks/forward.h"
 
@@ -100,22 +101,6 @@ bool check_writable(const struct site *site, bool needs_hook)
 
 /* ---- what is weaker ---- */
 
-/* What is taken away with a "-" is taken away from git's default only. */
-bool fsync_covers_refs(const char *value)
-{
-	static const char *const words[] = { "reference", "committed", "all" };
-	char *list = xstrdup(value), *word, *rest;
-	bool syncs = false;
-	size_t i;
-
-	word = strtok_r(list, ", ", &rest);
-	for (; word; word = strtok_r(NULL, ", ", &rest))
-		for (i = 0; i < 3; i++)
-			syncs |= !strcmp(word, words[i]);
-	free(list);
-	return syncs;
-}
-
 static bool has_transaction_hook(const struct gitdir *gd, const char *hooks)
 {
 	char *path = xasprintf("%s/reference-transaction", hooks);
@@ -136,6 +121,13 @@ void warn_weak(const struct gitdir *gd, const struct gitconfig *all,
 		say_warning("%s: core.fsync is %s: without \"reference\" in "
 			    "it, git pack-refs and git gc can lose refs in a "
 			    "power cut that refd had made durable",
+		    gd->common, value);
+	if (value && !fsync_covers_objects(value) &&
+	    !gitconfig_bool(all, "core.fsyncobjectfiles", false))
+		say_warning("%s: core.fsync is %s: without \"loose-object\" "
+			    "in it, a power cut can leave an object of a push "
+			    "empty, and git then takes it for there when it is "
+			    "pushed again",
 		    gd->common, value);
 	if (has_transaction_hook(gd, hooks))
 		say_warning("%s: it has a reference-transaction hook, so its "

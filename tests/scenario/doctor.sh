@@ -162,8 +162,16 @@ patterns() {
 settings() {
 	fresh
 	a config --unset core.fsync
+	sees fsync-objects "$A"
 	mends fsync-unset "$A"
+	check 'fsync-objects is gone with it' sees_none fsync-objects
+	a config core.fsync reference
+	sees fsync-objects "$A"
+	a config core.fsyncObjectFiles true
+	sees_no fsync-objects "$A"
+	a config --unset core.fsyncObjectFiles
 	a config core.fsync objects
+	sees_no fsync-objects "$A"
 	sees fsync-weak "$A"
 	a config core.fsync objects,reference
 	sees_no fsync-weak "$A"

@@ -160,7 +160,13 @@ warnings() {
 	chmod +x "$T/weak.git/hooks/reference-transaction"
 	check 'weak: enabled' "$REFD" enable "$T/weak.git" >"$T/said" 2>&1
 	says 'weak: core.fsync' 'warning:.*core.fsync is objects'
+	is 'weak: but nothing of objects' '' "$(grep loose-object "$T/said")"
 	says 'weak: the hook' 'warning:.*reference-transaction'
+	git -C "$T/weak.git" config core.fsync reference
+	check 'weak: enabled again' "$REFD" enable "$T/weak.git" \
+		>"$T/said" 2>&1
+	says 'weak: loose objects' \
+		'warning:.*core.fsync is reference.*loose-object'
 	"$REFD" disable "$T/weak.git" >/dev/null
 }
 

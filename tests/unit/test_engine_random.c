@@ -448,6 +448,19 @@ START_TEST(test_random_load)
 	size_t i;
 
 	is_narrow = _i % 4 == 0;
+	if (_i % 8 == 0) {
+		cfg.max_bytes = 1000000;
+		cfg.shares.of_user = (struct share_limits){ .requests = 20,
+			.refs = 60,
+			.sessions = 4,
+			.wait_ms = 50 };
+		cfg.of_repo = (struct share_limits){ .requests = 15,
+			.refs = 50,
+			.sessions = 3,
+			.locks = 12,
+			.clients = 3,
+			.wait_ms = 40 };
+	}
 	rig_setup(&cfg);
 	srandom((unsigned)_i + 1);
 	nr_ids = nr_held = 0;

@@ -201,6 +201,11 @@ static void put_looked(const char *lines, bool as_json)
 	}
 }
 
+static void put_count(size_t nr, const char *what, const char *behind)
+{
+	printf("%zu %s%s%s", nr, what, nr == 1 ? "" : "s", behind);
+}
+
 static void put_end(const struct said *s, const struct doctor *d)
 {
 	const char *lines = d->looked.data ? d->looked.data : "";
@@ -217,11 +222,13 @@ static void put_end(const struct said *s, const struct doctor *d)
 	put_looked(lines, false);
 	printf("%zu %s: ", d->nr_known,
 	    d->nr_known == 1 ? "repository" : "repositories");
-	if (s->nr[ERROR] + s->nr[WARNING] + s->nr[NOTE])
-		printf("%zu errors, %zu warnings, %zu notes", s->nr[ERROR],
-		    s->nr[WARNING], s->nr[NOTE]);
-	else
+	if (s->nr[ERROR] + s->nr[WARNING] + s->nr[NOTE]) {
+		put_count(s->nr[ERROR], "error", ", ");
+		put_count(s->nr[WARNING], "warning", ", ");
+		put_count(s->nr[NOTE], "note", "");
+	} else {
 		printf("nothing found");
+	}
 	if (s->nr_mended)
 		printf(", %zu mended", s->nr_mended);
 	putchar('\n');

@@ -293,8 +293,8 @@ void look_at_system(struct doctor *d)
 		}
 	}
 	if (record.nr)
-		text_addf(&d->looked, "what is enabled below %zu roots\n",
-		    d->nr_roots);
+		text_addf(&d->looked, "what is enabled below %zu root%s\n",
+		    d->nr_roots, d->nr_roots == 1 ? "" : "s");
 	if (record.nr && !enabled_holds(&record, &site))
 		found(&d->f, FOUND_SYSTEM_INCOMPLETE, site.name,
 		    "some of what refd enable --system did is not there any "

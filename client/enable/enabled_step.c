@@ -115,8 +115,8 @@ static bool make_forwarders(const struct site *site)
 		free(path);
 	}
 	if (made && !err)
-		printf("%s: %zu forwarders to a repository's own hooks\n",
-		    site->hooks, made);
+		printf("%s: %zu forwarder%s to a repository's own hooks\n",
+		    site->hooks, made, made == 1 ? "" : "s");
 	return !err;
 }
 
@@ -135,7 +135,8 @@ static bool remove_forwarders(const struct site *site)
 		free(path);
 	}
 	if (removed)
-		printf("%s: %zu forwarders removed\n", site->hooks, removed);
+		printf("%s: %zu forwarder%s removed\n", site->hooks, removed,
+		    removed == 1 ? "" : "s");
 	return true;
 }
 

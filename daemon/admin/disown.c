@@ -47,8 +47,8 @@ static bool disown(const char *arg)
 	if (r < 0)
 		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
 	else if (unlocked > 0)
-		printf("disowned: %s; %zu locks that its daemon left are "
-		       "removed\n",
+		printf("disowned: %s; of the locks that its daemon left "
+		       "removed: %zu\n",
 		    path, unlocked);
 	else
 		printf("disowned: %s\n", path);

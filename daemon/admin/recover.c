@@ -174,8 +174,8 @@ static int forget(struct store *store, const char *repo)
 	int r = store_forget(store, repo, &nr);
 
 	if (r == 0) {
-		fprintf(stderr, "refd: dropped %llu records of '%s'\n",
-		    (unsigned long long)nr, repo);
+		fprintf(stderr, "refd: dropped %llu record%s of '%s'\n",
+		    (unsigned long long)nr, nr == 1 ? "" : "s", repo);
 		return 0;
 	}
 	fprintf(stderr, "refd: can't drop the records of '%s': %s\n", repo,

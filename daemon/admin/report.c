@@ -19,6 +19,7 @@ static void print_finding(const struct tally_finding *f)
 void report_text(const struct tally *tally, uint64_t parked)
 {
 	char words[TALLY_WORDS_MAX];
+	uint64_t repaired = tally_repaired(tally->counts);
 	const struct tally_repo *repo;
 	size_t i;
 
@@ -30,9 +31,9 @@ void report_text(const struct tally *tally, uint64_t parked)
 		if (repo->more > 0)
 			printf("  and %" PRIu64 " more\n", repo->more);
 	}
-	printf("%" PRIu64 " refs repaired, %" PRIu64 " left as another wrote "
+	printf("%" PRIu64 " ref%s repaired, %" PRIu64 " left as another wrote "
 	       "them, %" PRIu64 " dropped, %" PRIu64 " parked\n",
-	    tally_repaired(tally->counts), tally_left(tally->counts),
+	    repaired, repaired == 1 ? "" : "s", tally_left(tally->counts),
 	    tally_dropped(tally->counts), parked);
 }
 

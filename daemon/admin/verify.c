@@ -172,6 +172,11 @@ static void found(void *arg, const struct verify_finding *f)
 		    f->ref, 0, f->value, 0, f->from, 0);
 }
 
+static const char *plural(unsigned long nr)
+{
+	return nr == 1 ? "" : "s";
+}
+
 static void sum_up(const struct tally *tally, int looked_at)
 {
 	const unsigned long *n = tally->counts;
@@ -183,11 +188,12 @@ static void sum_up(const struct tally *tally, int looked_at)
 		    looked_at, n[VERIFY_ERROR], n[VERIFY_WARNING],
 		    n[VERIFY_NOTE], tally->repaired);
 	else
-		printf("%d %s: %lu errors, %lu warnings, %lu notes; "
+		printf("%d %s: %lu error%s, %lu warning%s, %lu note%s; "
 		       "%lu repaired\n",
 		    looked_at, looked_at == 1 ? "repository" : "repositories",
-		    n[VERIFY_ERROR], n[VERIFY_WARNING], n[VERIFY_NOTE],
-		    tally->repaired);
+		    n[VERIFY_ERROR], plural(n[VERIFY_ERROR]),
+		    n[VERIFY_WARNING], plural(n[VERIFY_WARNING]),
+		    n[VERIFY_NOTE], plural(n[VERIFY_NOTE]), tally->repaired);
 }
 
 int admin_verify(int argc, char **argv)

@@ -74,9 +74,13 @@ static int open_state_dir(struct store *s, char **why)
 		return r;
 	}
 	r = SYS(sys, flock_try, s->state_lock_fd);
-	if (r < 0)
+	if (r == -EAGAIN)
 		*why = repo_why("the state directory '%s' is in use by "
-				"another refd: %s",
+				"another refd: stop that one, or name another "
+				"directory by --state",
+		    s->state_dir);
+	else if (r < 0)
+		*why = repo_why("can't lock the state directory '%s': %s",
 		    s->state_dir, strerror(-r));
 	return r;
 }

@@ -89,6 +89,8 @@ healthy() {
 	is 'a wrong option' 129 $?
 	sees not-a-repository "$T/none"
 	is 'an error: 1' 1 "$("$REFD" doctor "$T/none" >"$T/said"; echo $?)"
+	check 'one error, not one errors' \
+		grep -q '^0 repositories: 1 error, ' "$T/said"
 }
 
 # ---- the hook ----

@@ -71,7 +71,7 @@ check 'redone' found redone refs/heads/empty
 check 'left' found left refs/heads/later
 check 'dropped' found dropped refs/heads/taken
 check 'parked' found parked refs/heads/locked
-is 'in all' '1 refs repaired, 1 left as another wrote them, 1 dropped, 2 parked' \
+is 'in all' '1 ref repaired, 1 left as another wrote them, 1 dropped, 2 parked' \
 	"$(tail -n 1 "$T/found")"
 is 'the empty ref is redone' "$one" "$(cat "$repo/refs/heads/empty")"
 kept=$(found redone refs/heads/empty | grep -o 'refd/lost/.*')
@@ -132,7 +132,7 @@ is 'what is missing is kept' 1 $?
 check 'for its time' grep -q '0 dropped, 1 parked' "$T/found"
 recover --forget "$other" >/dev/null
 is 'by its id it is given up' 0 $?
-check 'and told of' grep -q "dropped 1 records of '$other'" "$T/err"
+check 'and told of' grep -q "dropped 1 record of '$other'" "$T/err"
 recover >"$T/found"
 is 'then nothing is left to do' 0 $?
 is 'nothing' \
@@ -172,5 +172,5 @@ truncate -s -100 "$STATE/journal.db-wal"
 recover >"$T/found"
 is 'a torn end stops nobody' 0 $?
 is 'what came before it is redone' "$one" "$(cat "$repo/refs/heads/whole")"
-check 'and that alone' grep -q '^1 refs repaired, 0 left' "$T/found"
+check 'and that alone' grep -q '^1 ref repaired, 0 left' "$T/found"
 finish

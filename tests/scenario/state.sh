@@ -51,7 +51,9 @@ check 'the daemon starts' start_daemon
 new_repo repo.git bare
 one=$(new_commit repo.git one)
 check 'it serves' "$REFD" update -C "$T/repo.git" refs/heads/one "$one"
-refused 'the same state' "'$STATE' is in use by another refd" --state "$STATE"
+refused 'the same state' \
+	"'$STATE' is in use by another refd: stop that one, or .* by --state\"" \
+	--state "$STATE"
 timeout 20 "$REFD" daemon --root "$T" --socket "$SOCKET" --state "$T/second" \
 	>"$T/said" 2>&1 </dev/null
 check 'the same socket: says so' \

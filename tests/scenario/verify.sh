@@ -101,6 +101,10 @@ d = json.load(sys.stdin)
 print(d["old"], d["new"], d["message"].rpartition(" ")[0])')"
 is 'three kept' 3 "$(find refd/kept -type f | wc -l)"
 check 'the lock of another stands' test -e refs/heads/c.lock
+verify "$T/r.git"
+is 'one warning, not one warnings' \
+	'1 repository: 0 errors, 1 warning, 0 notes; 0 repaired' \
+	"$(tail -n 1 "$T/said")"
 rm refs/heads/c.lock
 git_is_happy 'git is happy' r.git
 finds 'so is verify' 0 "$T/r.git"

@@ -2,7 +2,7 @@
  * Opening the store, recovering, and letting go of it.
  *
  * The happy path: the state directory and its flock, this boot's id, the
- * journal; then recovery of every repository the journal knows.
+ * journal, what failed to sync in this boot; then recovery of every repository the journal knows.
  *
  * What fails: opening says why and leaves nothing held.
  */
@@ -17,6 +17,7 @@
 #include "daemon/base/fs_type.h"
 #include "daemon/base/sys_as.h"
 #include "daemon/store/doubted.h"
+#include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_finding_name(enum store_finding finding)
@@ -176,15 +177,50 @@ static void init_applier(struct store *s)
 	ap->arg = s;
 }
 
-static int open_doubts(struct store *s, char **why)
+static const char *doubts_advice(int err)
 {
-	int r = doubts_open(s->sys, s->state_fd, s->boot_id, &s->doubts);
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return ": make room there";
+	case -EISDIR:
+	case -EPERM:
+		return ": remove what stands there, or at 'syncs.new'";
+	}
+	return "";
+}
 
-	if (r < 0)
-		*why = repo_why("can't keep 'syncs' in the state directory "
-				"'%s': %s",
-		    s->state_dir, strerror(-r));
-	return r;
+static int open_doubts(struct store *s, char **warning, char **why)
+{
+	struct starts starts;
+	int r;
+
+	r = starts_read(&starts, s->journal, s->boot_id);
+	/* One is this. */
+	if (r == 0)
+		r = doubts_open(s->sys, s->state_fd, s->boot_id, starts.nr <= 1,
+		    &s->doubts);
+	starts_done(&starts);
+	if (r != 0) {
+		*why = repo_why("can't write 'syncs' in the state directory "
+				"'%s': %s%s",
+		    s->state_dir, strerror(r < 0 ? -r : EIO), doubts_advice(r));
+		return r;
+	}
+	if (doubts_unread(s->doubts) == 0)
+		return 0;
+	free(*warning);
+	*warning = repo_why(
+	    "'syncs' in the state directory '%s', which says what file systems "
+	    "failed to sync, can't be read (%s): until the next boot each "
+	    "is taken for one of them, and objects are read from its disk "
+	    "before a ref to them is acknowledged; if the kernel's log knows "
+	    "of none that failed, stop refd, remove the file and start it",
+	    s->state_dir,
+	    doubts_unread(s->doubts) == -EBADMSG ?
+		"it is damaged" :
+		strerror(-doubts_unread(s->doubts)));
+	return 0;
 }
 
 int store_open(const struct store_config *cfg, struct store **out, char **why)
@@ -227,14 +263,15 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.boot_id = s->boot_id,
 		.adopt = cfg->adopt };
 	if (r == 0)
-		r = open_doubts(s, why);
-	if (r == 0)
 		r = journal_open(&journal, &s->journal, why);
 	if (r == 0) {
 		gitrepo_global_init();
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
+		r = open_doubts(s, &warning, why);
+	}
+	if (r == 0) {
 		s->repos.doubts = s->doubts;
 		s->repos.has_failed = doubts_any(s->doubts);
 		init_applier(s);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/recovery/recover_internal.h"
 #include "tests/lib/sysvfs.h"
 #include "tests/lib/txn_help.h"
 
@@ -235,12 +236,18 @@ static void init_applier(struct world *w)
 
 static int open_doubts(struct store *s)
 {
-	int r,
-	    fd = SYS(s->sys, openat, AT_FDCWD, state_dir,
-		O_RDONLY | O_DIRECTORY, 0);
+	struct starts starts;
+	int r, fd;
 
-	r = fd < 0 ? fd : doubts_open(s->sys, fd, s->boot_id, &s->doubts);
+	r = starts_read(&starts, s->journal, s->boot_id);
+	fd =
+	    SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY | O_DIRECTORY, 0);
+	if (r == 0)
+		r = fd < 0 ? fd :
+			     doubts_open(s->sys, fd, s->boot_id, starts.nr <= 1,
+				 &s->doubts);
 	SYS(s->sys, close, fd);
+	starts_done(&starts);
 	return r;
 }
 
@@ -258,12 +265,13 @@ int world_start(struct world *w)
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	if (w->vfs == NULL)
 		return -ENOMEM;
-	r = open_doubts(&w->store);
+	r = journal_open(&cfg, &w->store.journal, &why);
 	if (r == 0)
-		r = journal_open(&cfg, &w->store.journal, &why);
+		r = open_doubts(&w->store);
 	free(why);
 	if (r != 0) {
-		doubts_free(w->store.doubts);
+		if (w->store.journal != NULL)
+			journal_close(w->store.journal);
 		sysvfs_free(w->vfs);
 		return r < 0 ? r : -EIO;
 	}

@@ -270,6 +270,36 @@ START_TEST(a_restart_believes_no_more)
 }
 END_TEST
 
+/* What failed is written where nobody can read it: any may have, and it is
+ * served all the same. */
+START_TEST(a_start_that_knows_nothing)
+{
+	static const char *const odd[] = { "mkfifo syncs", "ln -s syncs syncs",
+		"truncate -s 100M syncs", "head -c 100 /dev/zero >syncs" };
+	int read;
+
+	ck_assert_int_eq(update("refs/heads/a", sr_commit), REFD_OK);
+	sr_make_commit("second", second);
+	sr_close();
+	tmp_run("cd state && rm syncs && %s", odd[_i]);
+	sr_open();
+	read = nr_read;
+	is_served("refs/heads/a", second);
+	ck_assert_int_gt(nr_read, read);
+	sr_close();
+	lose(second);
+	sr_open();
+	is_refused(REFD_DURABILITY_DEFAULT);
+	sr_close();
+	/* The word of who knows better. */
+	tmp_run("rm state/syncs");
+	sr_open();
+	read = nr_read;
+	ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_OK);
+	ck_assert_int_eq(nr_read, read);
+}
+END_TEST
+
 /* Its memory is what the disk was: git's to find broken. */
 START_TEST(mounted_anew)
 {
@@ -311,6 +341,7 @@ int main(void)
 	tcase_add_test(tc, what_is_lost_is_not_read_again);
 	tcase_add_test(tc, no_mode_is_let_through);
 	tcase_add_test(tc, a_restart_believes_no_more);
+	tcase_add_loop_test(tc, a_start_that_knows_nothing, 0, 4);
 	tcase_add_test(tc, mounted_anew);
 	tcase_add_test(tc, an_alternate_is_read_too);
 	suite_add_tcase(suite, tc);

@@ -4,8 +4,11 @@
  *
  * What fails: writing a mark; then the sync may not begin. Writing that one
  * has ended well, or failed: then the mark still stands, and says more than it
- * need. Memory, for what was proven: then it is proven again. The disk of the
- * file itself, within one boot: what it can't be read for is forgotten.
+ * need. Memory, for what was proven: then it is proven again. Reading the file,
+ * or what is in it, where a process before this one wrote it in this boot: then
+ * every life is in doubt until the next one, also those that nobody has
+ * asked of yet. The disk of the file itself, where that brings back what was
+ * there before, within one boot: that is believed.
  */
 #include "daemon/store/repos/doubts.h"
 
@@ -29,6 +32,8 @@
 /* Of either: none lies in two pages, so that a kill leaves it old or new. */
 #define LINE_LEN 64
 #define FILE_MAX (16 * 1024 * 1024)
+/* No life: each that has no line of its own. */
+#define EVERY 0
 
 /* A directory with objects. */
 struct proven {
@@ -50,6 +55,7 @@ struct life {
 struct doubts {
 	const struct sys *sys;
 	int fd;
+	int unread;
 	atomic_bool any;
 	/* Under MUTEX. */
 	pthread_mutex_t mutex;
@@ -93,9 +99,19 @@ static struct life *find(struct doubts *d, uint64_t id)
 	return NULL;
 }
 
+static void doubt(struct doubts *d, struct life *l, bool has_rows,
+    int64_t since_ns)
+{
+	if (!l->has_objects || since_ns < l->since_ns)
+		l->since_ns = since_ns;
+	l->has_objects = true;
+	l->has_rows = l->has_rows || has_rows;
+	atomic_store(&d->any, true);
+}
+
 static struct life *add(struct doubts *d, uint64_t id)
 {
-	struct life *grown, *l = find(d, id);
+	struct life *grown, *every, *l = find(d, id);
 
 	if (l != NULL)
 		return l;
@@ -103,52 +119,111 @@ static struct life *add(struct doubts *d, uint64_t id)
 	if (grown == NULL)
 		return NULL;
 	d->lives = grown;
+	every = find(d, EVERY);
 	l = &grown[d->nr++];
 	memset(l, 0, sizeof(*l));
 	l->id = id;
+	if (every != NULL)
+		doubt(d, l, every->has_rows, every->since_ns);
 	return l;
 }
 
-/* Whoever wrote it did not come to its end: only whole lines count. A cut of
- * the state directory's own file system may have left anything in their place,
- * and is no reason not to start. */
-static int read_lives(struct doubts *d, const char *buf, size_t len)
+/* Whoever asks must not be told that nothing is known. NULL: nothing is. */
+static struct life *find_doubted(struct doubts *d, uint64_t id)
 {
-	char flags[3];
+	struct life *l = find(d, id), *every;
+
+	if (l != NULL || (every = find(d, EVERY)) == NULL)
+		return l;
+	l = add(d, id);
+	if (l == NULL)
+		return every;
+	write_life(d, l);
+	return l;
+}
+
+/* 1: nothing is known against it. -EBADMSG: none that was written. */
+static int read_line(struct doubts *d, const char *buf)
+{
+	char line[LINE_LEN + 1], flags[3];
 	struct life *l;
 	int64_t since;
 	uint64_t id;
 
+	memcpy(line, buf, LINE_LEN);
+	line[LINE_LEN] = '\0';
+	if (strlen(line) < LINE_LEN || line[LINE_LEN - 1] != '\n' ||
+	    sscanf(line, "%c%c%c %" SCNu64 " %" SCNd64, &flags[0], &flags[1],
+		&flags[2], &id, &since) != 5 ||
+	    strchr("s-", flags[0]) == NULL || strchr("r-", flags[1]) == NULL ||
+	    strchr("o-", flags[2]) == NULL)
+		return -EBADMSG;
+	if (memcmp(flags, "---", 3) == 0)
+		return 1;
+	l = add(d, id);
+	if (l == NULL)
+		return -ENOMEM;
+	doubt(d, l, flags[0] == 's' || flags[1] == 'r', since);
+	return 0;
+}
+
+/* Only whole lines count: who wrote another was told that he may not sync. */
+static int read_lives(struct doubts *d, const char *buf, size_t len)
+{
+	int r;
+
 	for (; len >= LINE_LEN; buf += LINE_LEN, len -= LINE_LEN) {
-		if (sscanf(buf, "%c%c%c %" SCNu64 " %" SCNd64, &flags[0],
-			&flags[1], &flags[2], &id, &since) != 5 ||
-		    memcmp(flags, "---", 3) == 0)
-			continue;
-		l = add(d, id);
-		if (l == NULL)
-			return -ENOMEM;
-		l->since_ns = since;
-		l->has_rows = flags[0] == 's' || flags[1] == 'r';
-		l->has_objects = l->has_rows || flags[2] == 'o';
-		atomic_store(&d->any, true);
+		r = read_line(d, buf);
+		if (r == -EBADMSG)
+			d->unread = r;
+		else if (r < 0)
+			return r;
 	}
 	return 0;
 }
 
-static int read_file(struct doubts *d, int state_fd, const char *head)
+static int parse(struct doubts *d, const char *buf, size_t len,
+    const char *head)
 {
+	if (len < LINE_LEN || buf[LINE_LEN - 1] != '\n' ||
+	    memcmp(buf, HEAD, sizeof(HEAD) - sizeof("%s")) != 0)
+		d->unread = -EBADMSG;
+	/* Another boot's? */
+	else if (memcmp(buf, head, LINE_LEN) == 0)
+		return read_lives(d, buf + LINE_LEN, len - LINE_LEN);
+	return 0;
+}
+
+/* A cut of the state directory's own file system may have left anything, and
+ * is no reason not to start; nor need anything be known by then. */
+static int read_file(struct doubts *d, int state_fd, const char *head,
+    bool is_first)
+{
+	struct life *every;
 	char *buf;
 	size_t len;
 	int r;
 
 	r = sys_read_file(d->sys, state_fd, NAME, FILE_MAX, &buf, &len);
-	if (r < 0)
+	if (r == -ENOENT || r == -ENOMEM)
 		return r == -ENOENT ? 0 : r;
-	/* Another boot's. */
-	if (len >= LINE_LEN && memcmp(buf, head, LINE_LEN) == 0)
-		r = read_lives(d, buf + LINE_LEN, len - LINE_LEN);
-	free(buf);
-	return r;
+	if (r < 0) {
+		d->unread = r;
+	} else {
+		r = parse(d, buf, len, head);
+		free(buf);
+		if (r < 0)
+			return r;
+	}
+	if (is_first)
+		d->unread = 0;
+	if (d->unread == 0)
+		return 0;
+	every = add(d, EVERY);
+	if (every == NULL)
+		return -ENOMEM;
+	doubt(d, every, true, 0);
+	return 0;
 }
 
 /* Without those that nothing is known against. */
@@ -172,7 +247,7 @@ static int make_file(struct doubts *d, int state_fd, const char *head)
 }
 
 int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
-    struct doubts **out)
+    bool is_first, struct doubts **out)
 {
 	struct doubts *d = calloc(1, sizeof(*d));
 	char head[LINE_LEN];
@@ -185,7 +260,7 @@ int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
 	pthread_mutex_init(&d->mutex, NULL);
 	snprintf(head, sizeof(head), HEAD, boot_id);
 	pad(head);
-	r = read_file(d, state_fd, head);
+	r = read_file(d, state_fd, head, is_first);
 	if (r == 0)
 		r = make_file(d, state_fd, head);
 	if (r < 0)
@@ -193,6 +268,11 @@ int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
 	else
 		*out = d;
 	return r;
+}
+
+int doubts_unread(const struct doubts *d)
+{
+	return d->unread;
 }
 
 static void forget_proven(struct life *l)
@@ -237,16 +317,21 @@ static bool note_begin(struct life *l, int64_t since_ns)
 int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns)
 {
 	struct life *l;
+	size_t nr;
 	int r = 0;
 
 	if (d == NULL)
 		return 0;
 	pthread_mutex_lock(&d->mutex);
+	nr = d->nr;
 	l = add(d, life);
 	if (l != NULL && note_begin(l, since_ns)) {
 		r = write_life(d, l);
 		if (r < 0)
 			l->nr_syncing--;
+		/* A line that was never written is none of the file's. */
+		if (r < 0)
+			d->nr = nr;
 	}
 	pthread_mutex_unlock(&d->mutex);
 	return l == NULL ? -ENOMEM : r;
@@ -293,7 +378,7 @@ bool doubts_has_rows(struct doubts *d, uint64_t life)
 	if (!doubts_any(d))
 		return false;
 	pthread_mutex_lock(&d->mutex);
-	l = find(d, life);
+	l = find_doubted(d, life);
 	has = l != NULL && l->has_rows;
 	pthread_mutex_unlock(&d->mutex);
 	return has;
@@ -363,7 +448,7 @@ int64_t doubts_since(struct doubts *d, uint64_t life, uint64_t dev,
 	if (!doubts_any(d))
 		return DOUBTS_NONE;
 	pthread_mutex_lock(&d->mutex);
-	l = find(d, life);
+	l = find_doubted(d, life);
 	if (l != NULL && l->has_objects && !is_proven(l, dev, ino)) {
 		since_ns = l->since_ns;
 		*nth = l->nth;

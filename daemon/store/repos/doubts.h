@@ -29,9 +29,13 @@ struct doubts;
 #define DOUBTS_NONE INT64_MAX
 
 /* Those of this boot, and of a process before this one: a sync that was under
- * way when that ended counts as failed. Negative errno. */
+ * way when that ended counts as failed. IS_FIRST: there was none. Negative
+ * errno: the file can't be written. */
 int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
-    struct doubts **d);
+    bool is_first, struct doubts **d);
+/* 0, or the negative errno for which not all of it could be read; -EBADMSG: it
+ * was not what is written there. Then any life may have failed. */
+int doubts_unread(const struct doubts *d);
 void doubts_free(struct doubts *d);
 
 /* All that changed before SINCE was durable when this sync began (0: nobody

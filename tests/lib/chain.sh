@@ -47,8 +47,14 @@ read_chain() {
 	done <"$T/chain"
 }
 
+# It waits for a lock that git has as long as git may need, which on a busy
+# machine is longer than the second that it does by itself.
 by_refd() {
-	"$REFD" update -C "$T/repo.git" -m race "$@"
+	GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=core.filesRefLockTimeout \
+		GIT_CONFIG_VALUE_0=60000 \
+		GIT_CONFIG_KEY_1=core.packedRefsTimeout \
+		GIT_CONFIG_VALUE_1=60000 \
+		"$REFD" update -C "$T/repo.git" -m race "$@"
 }
 
 by_git() {

@@ -28,17 +28,6 @@ serves() {
 	"$REFD" ping --socket "$SOCKET" >/dev/null
 }
 
-# Until the command succeeds; 1 if it does not within SECONDS.
-await() { # SECONDS COMMAND...
-	local tries=$(($1 * 20)) i
-	shift
-	for ((i = 0; i < tries; i++)); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # A process of ours that ran out by itself.
 gone() { # PID
 	! kill -0 "$1" 2>/dev/null
@@ -47,6 +36,16 @@ gone() { # PID
 # Hundredths of a second of processor time that the daemon has used.
 daemon_cpu() {
 	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$DAEMON/stat"
+}
+
+# Whether the daemon has used at most TICKS, hundredths of a second of processor
+# time, in SECONDS. It may have something to do once, but not all the time: to be
+# awaited.
+is_quiet() { # TICKS SECONDS
+	local before
+	before=$(daemon_cpu)
+	sleep "$2"
+	[ $(($(daemon_cpu) - before)) -le "$1" ]
 }
 
 daemon_rss_kb() {

@@ -104,7 +104,7 @@ class Client:
         """What was unknown, by asking; the daemon comes back."""
         said = {}
         for txid in txids:
-            for _ in range(300):
+            for _ in range(3000):
                 got = run(REFD, 'query', txid)
                 if got.returncode != 75 and \
                         not re.search(r'pending', got.stdout):
@@ -164,7 +164,7 @@ class Pusher(Client):
     @staticmethod
     def await_end(sid):
         """A hook whose receive-pack is gone may be at it still."""
-        for _ in range(1000):
+        for _ in range(10000):
             if not list(in_session(sid)):
                 return
             time.sleep(0.02)
@@ -260,7 +260,7 @@ class Updater(Client):
 
 def journal():
     """By ref: its changes, in order. Every value's record, ok or not."""
-    for _ in range(300):
+    for _ in range(3000):
         got = run(REFD, 'log', '--repo', SERVER, '--reverse', '--json')
         if got.returncode == 0:
             break
@@ -343,7 +343,7 @@ for t in threads:
     t.join()
 open(f'{WORK}/done', 'w').close()
 # What the killed ones left may be in the works.
-for _ in range(300):
+for _ in range(3000):
     if 'transactions: 0\n' in run(REFD, 'status').stdout:
         break
     time.sleep(0.1)

@@ -107,6 +107,20 @@ is() { # NAME WANTED GOT
 	fi
 }
 
+# Until the command succeeds. SECONDS is what it takes at most where nothing else
+# runs; ten times that is waited, and 1 returned then: a limit ends what hangs,
+# it proves nothing. Counted in tries, so that nobody's setting of the clock
+# matters.
+await() { # SECONDS COMMAND...
+	local tries=$(($1 * 200)) i
+	shift
+	for ((i = 0; i < tries; i++)); do
+		"$@" 2>/dev/null && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 # A sanitizer's report in the daemon's output fails the scenario, whatever
 # the rest of it saw.
 finish() {
@@ -164,10 +178,17 @@ start_daemon() { # [OPTION...]
 		>>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"
-	"$REFD" ping --socket "$SOCKET" --wait 10 >/dev/null && return 0
+	"$REFD" ping --socket "$SOCKET" --wait 120 >/dev/null && return 0
 	echo "the daemon does not answer:" >&2
 	tail -n 20 "$LOG" >&2
 	return 1
+}
+
+# Errors and warnings in the daemon's log, but for those that tell of a disk
+# that takes its time, which may be so.
+complaints() {
+	grep -E ' (error|warning): ' "$LOG" |
+		grep -vE ' event=(flush|journal)-(hangs|back) '
 }
 
 # Forgets the recorded pid once it is gone, so that cleanup cannot hit a
@@ -182,18 +203,18 @@ reap() { # PID
 	return "$status"
 }
 
-# SIGTERM, then as long as it takes, up to 30 s. Returns its exit status.
+# SIGTERM, then as long as it takes, up to 120 s. Returns its exit status.
 stop_daemon() {
 	local pid=$DAEMON i
 	[ -n "$pid" ] || return 0
 	DAEMON=
 	kill -TERM "$pid" 2>/dev/null
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 2400; i++)); do
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
 	done
 	if kill -KILL "$pid" 2>/dev/null; then
-		echo "the daemon did not stop within 30 s" >&2
+		echo "the daemon did not stop within 120 s" >&2
 	fi
 	reap "$pid"
 }
@@ -206,6 +227,18 @@ kill_daemon() {
 	kill -KILL "$pid" 2>/dev/null
 	reap "$pid"
 	return 0
+}
+
+# Until strace has the daemon: it takes one thread after the other, and misses
+# what those do that it has not yet. It sleeps when it is through.
+await_tracer() { # STRACE'S-PID
+	await 10 is_traced "$1"
+}
+
+is_traced() { # STRACE'S-PID
+	kill -0 "$DAEMON" && grep -q '^State:.S' "/proc/$1/status" &&
+		! grep -L "^TracerPid:.$1\$" "/proc/$DAEMON/task/"*/status |
+			grep -q .
 }
 
 # One of the daemon's counts, as refd stats names it.

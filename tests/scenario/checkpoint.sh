@@ -20,6 +20,18 @@ pending() { # how many records await replay
 		/^forgotten_lsn/ { print last - $2 }'
 }
 
+nothing_pending() {
+	[ "$(pending)" -eq 0 ]
+}
+
+forgotten() {
+	"$REFD" status | sed -n 's/^forgotten_lsn: //p'
+}
+
+more_forgotten() { # THAN
+	[ "$(forgotten)" -gt "$1" ]
+}
+
 # ---- bounded ----
 
 bounded() {
@@ -29,26 +41,22 @@ bounded() {
 	one=$(new_commit repo.git one)
 	two=$(new_commit repo.git two)
 	"$REFD" update -C "$T/repo.git" refs/heads/first "$one"
-	for i in {1..50}; do
-		[ "$(pending)" -ne 0 ] || break
-		sleep 0.1
-	done
+	await 10 nothing_pending
 	is 'after a moment nothing awaits replay' 0 "$(pending)"
 	"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/repo.git" \
-		--oid "$one" --oid "$two" --clients 4 --txns 100000 \
+		--oid "$one" --oid "$two" --clients 4 --txns 250000 \
 		>"$T/storm" &
 	own $!
-	local storm=$! forgotten before=0
-	for i in {1..4}; do
-		sleep 1
-		forgotten=$("$REFD" status | sed -n 's/^forgotten_lsn: //p')
-		[ "$forgotten" -gt "$before" ] || break
-		before=$forgotten
+	local storm=$! forgotten
+	forgotten=$(forgotten)
+	for ((i = 0; i < 4; i++)); do
+		await 10 more_forgotten "$forgotten" || break
+		forgotten=$(forgotten)
 		now=$(pending)
 		[ "$now" -le "$most" ] || most=$now
 	done
 	is "under load it goes on, with $most pending at most" 4 "$i"
-	check 'asked for under load' timeout 20 "$REFD" checkpoint
+	check 'asked for under load' timeout 120 "$REFD" checkpoint
 	kill -KILL "$storm"
 	reap "$storm"
 	check 'the daemon stops' stop_daemon

@@ -48,7 +48,7 @@ start_plain() {
 	"$REFD" daemon --config "$config" >>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"
-	"$REFD" ping --socket "$SOCKET" --wait 10 >/dev/null
+	"$REFD" ping --socket "$SOCKET" --wait 120 >/dev/null
 }
 
 reloads=0
@@ -158,7 +158,7 @@ fi
 
 # ---- another one runs ----
 
-timeout 20 "$REFD" daemon --config "$config" >"$T/out" 2>&1 </dev/null
+timeout 120 "$REFD" daemon --config "$config" >"$T/out" 2>&1 </dev/null
 is second-status 69 $?
 check second-says-so grep -qE 'in use by another|another daemon listens' \
 	"$T/out"

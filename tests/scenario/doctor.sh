@@ -264,7 +264,7 @@ locks() {
 	touch -d '5 minutes ago' "$A/refs/heads/x.lock"
 	sees lock-stale "$A"
 	exec 3>"$A/refs/heads/x.lock"
-	sleep 60 &
+	sleep 600 &
 	holder=$!
 	own "$holder"
 	exec 3>&-
@@ -349,10 +349,11 @@ gits() {
 # the first request.
 pretend() { # HELLO... [-- ANSWER...]
 	python3 - "$T/fake.sock" "$@" <<'PYTHON' &
-import socket, sys
+import os, socket, sys
 s = socket.socket(socket.AF_UNIX)
-s.bind(sys.argv[1])
+s.bind(sys.argv[1] + ".new")
 s.listen(8)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
 def say(c, lines):
     for line in lines:
         c.sendall(b"%04x" % (len(line) + 4) + line.encode())
@@ -534,7 +535,7 @@ views() {
 			--state "$STATE" --root "$SERVED" >>"$LOG" 2>&1 &
 		DAEMON=$!
 		own "$DAEMON"
-		"$REFD" ping --wait 10 >"$T/pong"
+		"$REFD" ping --wait 120 >"$T/pong"
 		sees daemon-user-namespace
 		stop_daemon
 	else

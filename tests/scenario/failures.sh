@@ -24,7 +24,7 @@ new_id() {
 # Sets $status: of the ref, or the transaction's outcome where there is none.
 update() { # ARGUMENT...
 	id=$(new_id)
-	"$REFD" update -C "$repo" --porcelain --txid "$id" --timeout 3000 "$@" \
+	"$REFD" update -C "$repo" --porcelain --txid "$id" --timeout 60000 "$@" \
 		>"$T/said" 2>"$T/err"
 	status=$(awk '$1 == "ok" { print "ok" } $1 == "ng" { print $3 }' \
 		"$T/said")
@@ -59,11 +59,7 @@ failing() { # CALL ERRNO [NTH]
 		-e inject="$1:error=$2:when=${3:-1}" -p "$DAEMON" 2>/dev/null &
 	tracer=$!
 	own "$tracer"
-	for _ in {1..200}; do
-		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && return
-		sleep 0.01
-	done
-	not_ok "$1 $2" 'strace can not watch'
+	await_tracer "$tracer" || not_ok "$1 $2" 'strace can not watch'
 }
 
 mended() {

@@ -4,20 +4,11 @@
 # known to last; a tenant hears of his own repositories alone, as long as he
 # may read them.
 
-# shellcheck disable=SC2317 # the functions that wait_for calls
+# shellcheck disable=SC2317 # the functions that await calls
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/people.sh
 . "$ROOT/tests/lib/people.sh"
-
-wait_for() { # SECONDS COMMAND...
-	local until=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $until ] || return 1
-		sleep 0.05
-	done
-}
 
 up() { # REPO REF NEW
 	"$REFD" update --git-dir "$T/$1.git" --create-reflog "$2" "$3"
@@ -94,18 +85,18 @@ server.serve_forever()
 PYTHON
 	python3 hook.py &
 	own $!
-	wait_for 10 test -s port
+	await 10 test -s port
 	port=$(cat port)
 	git init -q --bare mirror.git
 	mkdir -p cache/a.git
 	touch cache/a.git/page
 	for word in webhook mirror cache; do recipe $word; done
-	wait_for 10 watched 3
+	await 10 watched 3
 	up a refs/heads/main "$two"
 	up a refs/heads/gone "$one"
-	check 'a webhook is called' wait_for 10 test -s hooked
-	check 'a mirror follows' wait_for 10 mirrored
-	check 'a cache is emptied' wait_for 10 test ! -e cache/a.git/page
+	check 'a webhook is called' await 10 test -s hooked
+	check 'a mirror follows' await 10 mirrored
+	check 'a cache is emptied' await 10 test ! -e cache/a.git/page
 	end_recipes
 	"$REFD" update --git-dir a.git -d refs/heads/gone
 	for n in 1 2 3; do up a refs/heads/n$n "$one"; done
@@ -116,9 +107,9 @@ PYTHON
 	start_daemon
 	up a refs/heads/n4 "$two"
 	check 'a webhook is told what was missed' \
-		wait_for 10 both_hooked
+		await 10 both_hooked
 	is 'of that repository alone' 0 "$(grep -vc '/a.git"' hooked)"
-	check 'a mirror, too, and what was deleted' wait_for 10 mirrored
+	check 'a mirror, too, and what was deleted' await 10 mirrored
 	end_recipes
 else
 	skip 'as README.md has it' 'no jq or no curl'
@@ -131,12 +122,12 @@ for mode in none periodic; do
 	start_daemon --durability $mode
 	"$REFD" watch --json >"told.$mode" &
 	own $!
-	wait_for 5 watched 1
+	await 5 watched 1
 	up b "refs/heads/$mode" "$other"
 	check "mode $mode: it is told soon" \
-		wait_for 4 grep -q "refs/heads/$mode" "told.$mode"
+		await 4 grep -q "refs/heads/$mode" "told.$mode"
 	up b "refs/heads/$mode-2" "$other"
-	check "mode $mode: and logged" wait_for 4 is_logged $mode-2
+	check "mode $mode: and logged" await 4 is_logged $mode-2
 done
 stop_daemon
 
@@ -171,9 +162,9 @@ hear $ALICE hers.follow log --follow --ref 'refs/heads/*'
 hear $BOB his.watch watch --since 0 -z
 tell $BOB secret
 tell $ALICE open
-check 'she hears of hers' wait_for 5 grep -q refs/heads/open hers.watch
-check 'following, too' wait_for 5 grep -q refs/heads/open hers.follow
-check 'he of his' wait_for 5 grep -qa refs/heads/secret his.watch
+check 'she hears of hers' await 5 grep -q refs/heads/open hers.watch
+check 'following, too' await 5 grep -q refs/heads/open hers.follow
+check 'he of his' await 5 grep -qa refs/heads/secret his.watch
 is 'she of nothing of his' 0 \
 	"$(cat hers.* | grep -cE "of$BOB|secret")"
 is 'he of nothing of hers' 0 "$(tr '\0' '\n' <his.watch | grep -c "of$ALICE")"
@@ -187,11 +178,11 @@ is 'nor by the id of his transaction' '' "$(as $ALICE "$T/bin/refd" log \
 chmod 755 "$T/of$BOB"
 tell $BOB shared
 check 'what she may read she hears of' \
-	wait_for 5 grep -q refs/heads/shared hers.watch
+	await 5 grep -q refs/heads/shared hers.watch
 chmod 700 "$T/of$BOB"
 tell $BOB hidden
 tell $ALICE after
-check 'hers goes on' wait_for 5 grep -q refs/heads/after hers.watch
+check 'hers goes on' await 5 grep -q refs/heads/after hers.watch
 is 'what was taken from her is told no more' 0 \
 	"$(cat hers.* | grep -c hidden)"
 finish

@@ -28,13 +28,7 @@ attach() { # OPTION...
 		-p "$DAEMON" 2>"$T/strace.err" &
 	tracer=$!
 	own "$tracer"
-	# Once it has every thread it misses nothing.
-	for _ in {1..1000}; do
-		grep -L "^TracerPid:.$tracer\$" "/proc/$DAEMON/task/"*/status |
-			grep -q . || return 0
-		sleep 0.05
-	done
-	return 1
+	await_tracer "$tracer"
 }
 
 # Runs a command and counts what it cost: $journal, $barriers, $packed, $others.

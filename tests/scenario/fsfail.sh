@@ -12,15 +12,6 @@ if [ "$(id -u)" -ne 0 ]; then
 	finish
 fi
 
-await() { # SECONDS COMMAND...
-	local left=$(($1 * 10))
-	shift
-	until "$@" 2>/dev/null; do
-		[ $((left -= 1)) -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
-
 value_of() {
 	git -C "$repo" rev-parse -q --verify "$1" 2>/dev/null
 }

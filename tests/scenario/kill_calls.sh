@@ -30,14 +30,12 @@ attach() { # OPTION...
 	strace -f -q -o "$T/trace" "$@" -p "$DAEMON" 2>"$T/strace.err" &
 	tracer=$!
 	own "$tracer"
-	for _ in {1..200}; do
-		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" \
-			2>/dev/null && return
-		# An idle daemon waits in one of them.
-		kill -0 "$DAEMON" 2>/dev/null || return 0
-		sleep 0.01
-	done
-	return 1
+	await 10 is_attached
+}
+
+# An idle daemon may wait in the call that kills it.
+is_attached() {
+	! kill -0 "$DAEMON" || is_traced "$tracer"
 }
 
 # Transaction number $round: a new ref below a new directory, a move of what
@@ -52,7 +50,7 @@ commands() {
 send() {
 	commands >"$T/commands"
 	"$REFD" update -C "$repo" --stdin --atomic --txid "$id" \
-		--timeout 5000 <"$T/commands" >"$T/said" 2>&1 &
+		--timeout 60000 <"$T/commands" >"$T/said" 2>&1 &
 	client=$!
 	own "$client"
 }

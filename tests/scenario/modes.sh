@@ -33,11 +33,7 @@ attach() {
 		-p "$DAEMON" 2>"$T/strace.err" &
 	tracer=$!
 	own "$tracer"
-	for _ in {1..100}; do
-		grep -q "^TracerPid:.$tracer\$" "/proc/$DAEMON/status" && return
-		sleep 0.05
-	done
-	return 1
+	await_tracer "$tracer"
 }
 
 count() { # [-e] PATTERN...
@@ -148,6 +144,13 @@ modes_on() { # FILE-SYSTEM SIZE
 	check "$on: the daemon stops" stop_daemon
 }
 
+# In mode none nothing ever is.
+is_checkpointed() { # MODE
+	[ "$1" = none ] || "$REFD" status | awk '/^last_lsn/ { last = $2 }
+		/^forgotten_lsn/ { forgotten = $2 }
+		END { exit last != forgotten }'
+}
+
 # What the daemon itself promises, and does in the background.
 in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	local from
@@ -158,10 +161,12 @@ in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	is "$1: its status says so" "$1" \
 		"$("$REFD" status | sed -n 's/^durability: *//p')"
 	"$REFD" update -C "$repo" "refs/heads/warm-$1" "$one"
-	sleep 0.5
+	await 5 is_checkpointed "$1"
 	check "$1: strace watches" attach
 	from=$(wc -l <"$flushes")
 	"$REFD" update -C "$repo" "refs/heads/background-$1" "$one"
+	await 5 is_checkpointed "$1"
+	# More than one interval, in which there is nothing more to do.
 	sleep 1
 	tail -n +$((from + 1)) "$flushes" | grep -v resumed >"$T/cost"
 	is "$1: the checkpoint's syncfs" "$2" "$(count 'syncfs(')"

@@ -26,7 +26,7 @@ start_apart() {
 		--root "$SERVED" --config "$T/config" >>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"
-	"$REFD" ping --wait 10 >/dev/null
+	"$REFD" ping --wait 120 >/dev/null
 }
 
 lives() { # FILE-SYSTEM SIZE

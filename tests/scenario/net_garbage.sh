@@ -101,7 +101,7 @@ has_no_more_fds() {
 }
 await 5 has_no_more_fds
 between descriptors 1 "$(daemon_fds)" "$before"
-is nothing-logged '' "$(grep -E 'error|warning' "$LOG")"
+is nothing-logged '' "$(complaints)"
 stop_daemon
 is exit-status 0 $?
 finish

@@ -40,9 +40,7 @@ if [ "$many" -eq 10000 ]; then
 fi
 
 # A loop that is awakened for nothing would show here.
-before=$(daemon_cpu)
-sleep 1
-between idle-cpu 0 $(($(daemon_cpu) - before)) 5
+check idle-cpu await 1 is_quiet 5 1
 
 exec 9>&-
 await 20 gone $holder

@@ -89,7 +89,10 @@ prepare left
 kill "$client"
 reap "$client"
 check client-gone-unlocks await 10 is_unlocked
-check client-gone-is-aborted await 10 grep -q aborted <<<"$(outcome_of "$id")"
+is_aborted() {
+	grep -q aborted <<<"$(outcome_of "$id")"
+}
+check client-gone-is-aborted await 10 is_aborted
 
 prepare killed
 kill_daemon

@@ -15,7 +15,7 @@ boot_id=$(cat /proc/sys/kernel/random/boot_id)
 refuses() { # NAME STATUS TEXT OPTION...
 	local name=$1 status=$2 text=$3 got
 	shift 3
-	timeout 20 "$REFD" daemon "$@" >"$T/refused" 2>&1 </dev/null
+	timeout 120 "$REFD" daemon "$@" >"$T/refused" 2>&1 </dev/null
 	got=$?
 	is "$name-status" "$status" "$got"
 	check "$name-says-so" grep -qF -- "$text" "$T/refused"

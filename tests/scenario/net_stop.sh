@@ -11,12 +11,10 @@
 new_repo a.git bare
 commit=$(new_commit a.git one)
 
-# A daemon whose flushes take MS each.
-start_slow() { # MS [start_daemon's]
-	local ms=$1
-	shift
+# A daemon none of whose flushes comes back while there is a file $T/hang.
+start_hanging() {
 	# The preloaded library comes before a sanitizer's, which asks.
-	LD_PRELOAD=$SLOW_FLUSH REFD_FLUSH_DELAY_US=$((ms * 1000)) \
+	LD_PRELOAD=$SLOW_FLUSH REFD_FLUSH_DELAY_US=0 REFD_FLUSH_HANGS=$T/hang \
 		ASAN_OPTIONS=verify_asan_link_order=0 "$REFD" daemon \
 		--socket "$SOCKET" --state "$STATE" --root "$T" \
 		>>"$LOG" 2>&1 </dev/null &
@@ -30,8 +28,9 @@ in_flight() { # AT-LEAST
 
 # ---- finished and answered ----
 
-start_slow 100
-"$REFD" ping --socket "$SOCKET" --wait 20 >/dev/null
+start_hanging
+"$REFD" ping --socket "$SOCKET" --wait 120 >/dev/null
+touch "$T/hang"
 for i in 1 2 3; do
 	"$REFD" update -C "$T/a.git" --porcelain "refs/heads/b$i" "$commit" \
 		>"$T/out.$i" 2>&1 &
@@ -44,7 +43,7 @@ done
 } | "$RAWSOCK" "$SOCKET" --half-close >"$T/out.half" 2>&1 &
 half=$!
 own $half
-check in-flight await 10 in_flight 1
+check in-flight await 10 in_flight 4
 mkfifo "$T/in"
 "$RAWSOCK" "$SOCKET" --answers 2 <"$T/in" >"$T/out.late" 2>&1 &
 late=$!
@@ -62,6 +61,7 @@ is draining-hello 'state draining' "$(raw '' --answers 0 | grep '^state')"
 await 20 gone "$late"
 is late-comer-is-refused 'ng busy|refs/heads/late||the daemon is stopping' \
 	"$(grep '^ng' "$T/out.late")"
+rm "$T/hang"
 for i in 1 2 3; do
 	reap "${clients[i]}"
 	is "answered-$i" 0 $?
@@ -79,8 +79,9 @@ is nothing-of-the-late-one '' "$(ref_of a.git refs/heads/late)"
 
 start_daemon
 : >"$T/a.git/refs/heads/held.lock"
+git -C "$T/a.git" config core.filesRefLockTimeout 300000
 began=$SECONDS
-"$REFD" update -C "$T/a.git" --timeout 20000 refs/heads/held "$commit" \
+"$REFD" update -C "$T/a.git" --timeout 300000 refs/heads/held "$commit" \
 	>"$T/out.held" 2>&1 &
 client=$!
 own $client
@@ -93,7 +94,7 @@ is hurried-exit-status 0 $?
 reap $client
 check hurried-client-failed [ $? -ne 0 ]
 check hurried-client-is-told grep -q 'the daemon is stopping' "$T/out.held"
-between hurried-seconds 0 $((SECONDS - began)) 5
+between hurried-seconds 0 $((SECONDS - began)) 100
 is held-ref-is-not-written '' "$(ref_of a.git refs/heads/held)"
 rm "$T/a.git/refs/heads/held.lock"
 
@@ -102,7 +103,9 @@ rm "$T/a.git/refs/heads/held.lock"
 start_daemon
 "$REFD" update -C "$T/a.git" refs/heads/last "$commit"
 kill_daemon
-start_slow 400
+# Not the journal's: it listens once that is open.
+printf %s "$T/a.git" >"$T/hang"
+start_hanging
 await 20 [ ! -e "$SOCKET.replayed" ]
 got=$({
 	printf '000aping 20000'
@@ -116,6 +119,7 @@ is recovering-status 'pair state recovering' "$(grep 'pair state ' <<<"$got")"
 is recovering-refuses 'status busy' "$(grep '^status' <<<"$got")"
 check recovering-no-marker [ ! -e "$SOCKET.replayed" ]
 kill -TERM "$DAEMON"
+rm "$T/hang"
 stop_daemon
 is recovering-can-be-stopped 0 $?
 check recovering-stopped-no-marker [ ! -e "$SOCKET.replayed" ]

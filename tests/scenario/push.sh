@@ -232,6 +232,7 @@ daemon_away() {
 dies_and_returns() {
 	local pid
 	: >"$T/refd.git/refs/heads/again.lock"
+	git -C "$T/refd.git" config core.filesRefLockTimeout 300000
 	git -C "$work" push -q "$T/refd.git" "$next:refs/heads/again" \
 		2>"$T/again.err" &
 	pid=$!
@@ -246,14 +247,12 @@ dies_and_returns() {
 }
 
 wait_for_submission() { # SOCKET
-	local i waiting
-	for ((i = 0; i < 100; i++)); do
-		waiting=$("$REFD" stats --socket "$1" |
-			awk '/^(waiting|in_store):/ { n += $2 } END { print n }')
-		[ "${waiting:-0}" -eq 0 ] || return 0
-		sleep 0.01
-	done
-	return 1
+	await 10 has_something "$1"
+}
+
+has_something() { # SOCKET
+	[ "$("$REFD" stats --socket "$1" |
+		awk '/^(waiting|in_store):/ { n += $2 } END { print n + 0 }')" -gt 0 ]
 }
 
 # ---- what takes the hook's whole minute, beside all the rest ----
@@ -272,6 +271,7 @@ slow_start() {
 	# Its daemon dies in mid-transaction and does not come back in time.
 	git clone -q --bare "$work" "$T/lost.git"
 	: >"$T/lost.git/refs/heads/l.lock"
+	git -C "$T/lost.git" config core.filesRefLockTimeout 300000
 	(
 		SOCKET=$T/lost.sock STATE=$T/lost.state
 		"$REFD" enable --socket "$SOCKET" "$T/lost.git" >/dev/null
@@ -280,7 +280,7 @@ slow_start() {
 	) >>"$LOG" 2>&1 </dev/null &
 	lost_daemon=$!
 	own $lost_daemon
-	"$REFD" ping --socket "$T/lost.sock" --wait 10 >/dev/null
+	"$REFD" ping --socket "$T/lost.sock" --wait 120 >/dev/null
 	REFD_SOCKET='' git -C "$work" push --porcelain "$T/lost.git" \
 		"$next:refs/heads/l" >"$T/lost.out" 2>&1 &
 	lost_pid=$!

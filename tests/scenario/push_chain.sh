@@ -170,6 +170,10 @@ late_begin() {
 	own $late
 }
 
+is_over() {
+	! pgrep -f "$T/late.git/hooks/proc-receive" >/dev/null
+}
+
 late_end() {
 	reap $late
 	is 'too late: the push ends' 1 $?
@@ -177,8 +181,7 @@ late_end() {
 		grep -q 'refs/for/late.*outcome unknown' "$T/late.out"
 	is 'too late: the others are there' "$one" \
 		"$(ref_of late.git refs/heads/in-time)"
-	check 'too late: nothing of it is left running' \
-		test -z "$(pgrep -f "$T/late.git/hooks/proc-receive")"
+	check 'too late: nothing of it is left running' await 10 is_over
 }
 
 mkdir "$T/central"

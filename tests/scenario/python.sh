@@ -10,7 +10,7 @@ start_daemon || finish
 new_repo repo.git bare
 one=$(new_commit repo.git one)
 two=$(new_commit repo.git two "$one")
-PYTHONDONTWRITEBYTECODE=1 timeout 60 python3 "$ROOT/tests/python/protocol.py" \
+PYTHONDONTWRITEBYTECODE=1 timeout 240 python3 "$ROOT/tests/python/protocol.py" \
 	"$SOCKET" "$T/repo.git" "$one" "$two" >"$T/said" 2>&1
 check 'the client comes to its end' test $? -eq 0
 while IFS= read -r line; do

@@ -32,7 +32,7 @@ done
 in_background again_and_again git -C "$T/repo.git" pack-refs --all --prune
 in_background again_and_again git -C "$T/repo.git" gc --quiet --prune=now
 ours=0 theirs=0
-for round in 1 2 3; do
+for ((round = 1; round <= 10; round++)); do
 	sleep "$seconds"
 	ours=$(cat "$T"/acked.? | wc -l)
 	theirs=$(cat "$T"/acked.10? | wc -l)

@@ -16,7 +16,7 @@ update() { # REPOSITORY REF VALUE
 }
 
 recover() { # OPTION...
-	timeout 60 "$REFD" recover --state "$STATE" --root "$FS" "$@" \
+	timeout 240 "$REFD" recover --state "$STATE" --root "$FS" "$@" \
 		2>"$T/err"
 }
 

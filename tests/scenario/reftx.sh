@@ -74,16 +74,6 @@ configured() {
 	)" "$(cat "$T/calls")"
 }
 
-# Waits for COMMAND to succeed, for up to 10 s.
-until_ok() { # COMMAND...
-	local i
-	for ((i = 0; i < 500; i++)); do
-		"$@" 2>/dev/null && return 0
-		sleep 0.02
-	done
-	return 1
-}
-
 killed() {
 	new_repo killed bare
 	local repo=$T/killed id pid
@@ -98,14 +88,14 @@ killed() {
 	"$REFD" update -C "$repo" refs/heads/a "$id" &
 	pid=$!
 	own "$pid"
-	check 'killed: the hook runs' until_ok test -s "$T/hook.pid"
+	check 'killed: the hook runs' await 10 test -s "$T/hook.pid"
 	own "$(cat "$T/hook.pid")"
 	check 'killed: and the locks stand' \
 		test -e "$repo/refs/heads/a.lock"
 	kill -KILL "$pid"
 	reap "$pid" 2>/dev/null
 	check 'killed: they go with the client' \
-		until_ok test ! -e "$repo/refs/heads/a.lock"
+		await 10 test ! -e "$repo/refs/heads/a.lock"
 	is 'killed: and nothing was done' '' "$(ref_of killed refs/heads/a)"
 }
 

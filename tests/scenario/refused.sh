@@ -53,7 +53,7 @@ too_many() {
 	await 20 grep -q answered "$T/held"
 	is 'too many: ping' 75 "$(exit_of "$REFD" ping)"
 	check 'too many: in words' grep -q 'too many connections' "$T/err"
-	is 'too many: update' 75 "$(exit_of "$REFD" update --timeout 1000 \
+	is 'too many: update' 75 "$(exit_of "$REFD" update --timeout 5000 \
 		--git-dir "$repo" refs/heads/full "$id")"
 	check 'too many: in words, at the end too' \
 		grep -q 'too many connections' "$T/err"

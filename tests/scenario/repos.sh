@@ -139,7 +139,7 @@ fifos() {
 		rm -f "$SERVED/fifo.git/$name"
 		mkfifo "$SERVED/fifo.git/$name"
 		is "FIFOs: $name" norepo \
-			"$(timeout 10 bash -c "$(declare -f ask)
+			"$(timeout 120 bash -c "$(declare -f ask)
 				BUILD=$BUILD SOCKET=$SOCKET
 				ask '$SERVED/fifo.git' $one refs/heads/fifo")"
 		rm -rf "$SERVED/fifo.git"
@@ -195,6 +195,12 @@ creator() { # ID OID
 	done
 }
 
+# One is done that was begun later than that.
+goes_on() { # MICROSECONDS
+	cat "$T"/acked.? |
+		awk -v t="$1" '$1 > t { late = 1 } END { exit !late }'
+}
+
 replaced() {
 	local one i pids=() swapped
 	new_repo srv/swap.git bare
@@ -205,11 +211,12 @@ replaced() {
 		pids+=($!)
 		own $!
 	done
-	sleep 1
+	await 10 goes_on 0
 	mv "$SERVED/swap.git" "$SERVED/old.git"
 	mv "$SERVED/new.git" "$SERVED/swap.git"
 	swapped=${EPOCHREALTIME/./}
-	sleep 1.5
+	await 10 goes_on "$swapped"
+	sleep 0.5
 	: >"$T/enough"
 	for i in "${pids[@]}"; do reap "$i"; done
 	git -C "$SERVED/old.git" for-each-ref --format='%(refname)' |

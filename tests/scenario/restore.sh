@@ -178,7 +178,7 @@ fi
 stop_daemon
 printf '[journal]\n\tretention = 1\n' >>"$T/config"
 start_daemon --config "$T/config"
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 4000; i++)); do
 	restore --at "$moment" -n >/dev/null 2>&1 || break
 	sleep 0.05
 done
@@ -187,7 +187,7 @@ refused 'a record that is forgotten' 'first moment .* is --at [0-9]' \
 refused 'a time before what is left' 'first moment .* is --at [0-9]' \
 	--at "$time"
 # Which moves on while there is more to forget.
-for ((i = 0; i < 40; i++)); do
+for ((i = 0; i < 400; i++)); do
 	first=$(restore --at "$time" -n 2>&1 | sed 's/.*--at //')
 	restore --at "$first" -n >out 2>&1 && break
 	sleep 0.05

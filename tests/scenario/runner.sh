@@ -34,17 +34,19 @@ plant shot <<'END'
 echo ok one
 kill -KILL $$
 END
-plant hanging <<<'echo ok one; sleep 60'
+plant hanging <<<'echo ok one; sleep 600'
 plant littering <<'END'
 echo ok one
-sleep 60 &
+sleep 600 &
 echo $! >"$0.pid"
 END
 plant lacking <<<'echo skip one: no moon'
 
 for jobs in 1 3; do
-	run_tests --jobs $jobs --limit 2 --scenario "$T"/{good,lacking,bad}.sh \
-		"$T"/{smiling,mute,failing,shot,hanging,littering}.sh
+	run_tests --jobs $jobs --limit 300 \
+		--scenario "$T"/{good,lacking,bad,smiling}.sh \
+		"$T"/{mute,failing,shot,littering}.sh \
+		--limit 2 --scenario "$T/hanging.sh"
 	check "$jobs at a time: the status is that of a failure" test $? -eq 1
 	check "$jobs at a time: what passed" says '/good.sh \(2\) [0-9.]+ s$'
 	check "$jobs at a time: what failed" says '/bad.sh: 1 of 2, '
@@ -58,7 +60,7 @@ for jobs in 1 3; do
 	check "$jobs at a time: leaves a process" \
 		says '/littering.sh:.*left processes'
 	check "$jobs at a time: which is ended" \
-		is_over "$(cat "$T/littering.sh.pid")"
+		await 5 is_over "$(cat "$T/littering.sh.pid")"
 	check "$jobs at a time: the counts" \
 		says '^7 passed, 7 failed, 1 skipped$'
 done
@@ -76,7 +78,7 @@ check "nothing is no success" test $? -eq 1
 for name in a b; do
 	plant $name <<-'END'
 		echo "begin $0" >>"${0%/*}/log"
-		for ((i = 0; i < 50; i++)); do
+		for ((i = 0; i < 1000; i++)); do
 			[ "$(grep -c begin "${0%/*}/log")" -ge 2 ] && break
 			sleep 0.1
 		done

@@ -96,15 +96,6 @@ predecessor() {
 	kill_daemon
 }
 
-# Until strace has all threads of the daemon: one after the other, and on a busy
-# machine that takes its time.
-wait_for_tracer() {
-	for _ in {1..3000}; do
-		grep -q '^TracerPid:.0$' "/proc/$DAEMON/task/"*/status || break
-		sleep 0.01
-	done
-}
-
 # ---- 3: journal frames that were never synced ----
 
 unsynced_frames() { # FILE-SYSTEM
@@ -121,8 +112,8 @@ unsynced_frames() { # FILE-SYSTEM
 		2>/dev/null &
 	pid=$!
 	own $pid
-	wait_for_tracer
-	"$REFD" update -C "$repo" --txid "$id" --timeout 100 refs/heads/x \
+	await_tracer $pid
+	"$REFD" update -C "$repo" --txid "$id" --timeout 60000 refs/heads/x \
 		"$two" 2>/dev/null &
 	own $!
 	reap $pid
@@ -218,10 +209,10 @@ barrier() {
 	check '8: the daemon starts' start
 	"$REFD" update -C "$repo" refs/heads/first "$one"
 	strace -f -q -o "$T/barrier" -e trace=syncfs \
-		-e inject=syncfs:delay_enter=3000000 -p "$DAEMON" 2>/dev/null &
+		-e inject=syncfs:delay_enter=100000000 -p "$DAEMON" 2>/dev/null &
 	tracer=$!
 	own $tracer
-	wait_for_tracer
+	await_tracer $tracer
 	three=$(new_commit "${repo#"$T/"}" three "$two")
 	"$REFD" update -C "$repo" refs/heads/new "$three" &
 	pid=$!
@@ -230,9 +221,10 @@ barrier() {
 	[ -z "$(find "$repo" -name '*.lock')" ] || lock=yes
 	is '8: no lock while the barrier is under way' no $lock
 	check '8: it was under way' kill -0 $pid
-	check '8: and then it is acknowledged' reap $pid
+	# Who is no longer traced is no longer held up.
 	kill -INT $tracer
 	reap $tracer
+	check '8: and then it is acknowledged' reap $pid
 	kill_daemon
 }
 

@@ -15,7 +15,7 @@
 refused() { # REPORTED-AS WORDS OPTION...
 	local name=$1 words=$2 status
 	shift 2
-	timeout 20 "$REFD" daemon --root "$T" --socket "$T/refused.sock" "$@" \
+	timeout 120 "$REFD" daemon --root "$T" --socket "$T/refused.sock" "$@" \
 		>"$T/said" 2>&1 </dev/null
 	status=$?
 	if [ $status -eq 0 ] || [ $status -ge 124 ]; then
@@ -54,7 +54,7 @@ check 'it serves' "$REFD" update -C "$T/repo.git" refs/heads/one "$one"
 refused 'the same state' \
 	"'$STATE' is in use by another refd: stop that one, or .* by --state\"" \
 	--state "$STATE"
-timeout 20 "$REFD" daemon --root "$T" --socket "$SOCKET" --state "$T/second" \
+timeout 120 "$REFD" daemon --root "$T" --socket "$SOCKET" --state "$T/second" \
 	>"$T/said" 2>&1 </dev/null
 check 'the same socket: says so' \
 	grep -q "another daemon listens on $SOCKET" "$T/said"
@@ -162,7 +162,7 @@ serves() { # REPORTED-AS
 		"$REFD" daemon --root "$T/of$GIT" --state "$T/theirs" \
 		--socket "$T/of$GIT/sock" >"$T/of$GIT.log" 2>&1 &
 	daemon=$!
-	if check "$1: its daemon starts" as $GIT "$REFD" ping --wait 10 \
+	if check "$1: its daemon starts" as $GIT "$REFD" ping --wait 120 \
 		--socket "$T/of$GIT/sock"; then
 		check "$1: and serves" as $GIT "$REFD" update --git-dir \
 			"$T/of$GIT/a.git" --socket "$T/of$GIT/sock" \

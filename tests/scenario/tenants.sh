@@ -183,7 +183,7 @@ his_daemon() {
 		--root "$SERVED" >>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own $DAEMON
-	check 'it serves' "$REFD" ping --socket "$SOCKET" --wait 10
+	check 'it serves' "$REFD" ping --socket "$SOCKET" --wait 120
 }
 
 # ---- to stop the others ----
@@ -200,7 +200,7 @@ all_connections() {
 	own $holder
 	await 10 grep -q answered "$T/held"
 	check 'her connections leave some to him' test -n \
-		"$(as $BOB timeout 5 "$REFD" ping --socket "$SOCKET")"
+		"$(as $BOB timeout 60 "$REFD" ping --socket "$SOCKET")"
 	kill "$holder"
 	reap "$holder"
 	exec 9>&-
@@ -216,7 +216,7 @@ many_alternates() {
 			sed '$d' >"$dir/$i/info/alternates"
 	done
 	as $ALICE sh -c "echo '$dir/1' >'$T/of$ALICE/z.git/objects/info/alternates'"
-	as $ALICE timeout 20 "$REFD" update --git-dir "$T/of$ALICE/z.git" \
+	as $ALICE timeout 120 "$REFD" update --git-dir "$T/of$ALICE/z.git" \
 		refs/heads/a "$hers" 2>"$T/z" &
 	own $!
 	i=$!
@@ -224,7 +224,7 @@ many_alternates() {
 	his=$(as $BOB git -C "$T/of$BOB/b.git" commit-tree -m two \
 		"$(as $BOB git -C "$T/of$BOB/b.git" mktree </dev/null)")
 	check 'very many alternates are in nobody else'"'"'s way' \
-		as $BOB timeout 10 "$REFD" update --git-dir "$T/of$BOB/b.git" \
+		as $BOB timeout 120 "$REFD" update --git-dir "$T/of$BOB/b.git" \
 		refs/heads/c "$his"
 	reap $i
 	check 'and she is told' grep -q 'Too many levels' "$T/z"

@@ -93,10 +93,7 @@ ids_of_another() {
 	own $!
 	exec 8>"$T/in"
 	printf 'start\ncreate refs/heads/s %s\nprepare\n' "$his" >&8
-	for _ in {1..100}; do
-		grep -q 'prepare: ok' "$T/out" && break
-		sleep 0.05
-	done
+	await 10 grep -q 'prepare: ok' "$T/out"
 	is 'his session: she cannot end it' never-seen \
 		"$(say $ALICE abort "['txid $other']" | head -n 1)"
 	printf 'commit\n' >&8

@@ -47,7 +47,7 @@ at() { # REPOSITORY BRANCH
 refused() { # REPORTED-AS WORDS COMMAND...
 	local name=$1 words=$2 status=0
 	shift 2
-	timeout 20 "$@" >"$T/said" 2>&1 </dev/null || status=$?
+	timeout 120 "$@" >"$T/said" 2>&1 </dev/null || status=$?
 	if [ $status -eq 0 ] || [ $status -ge 124 ] && [ $status -lt 128 ]; then
 		not_ok "$name" "status $status: $(cat "$T/said")"
 	else

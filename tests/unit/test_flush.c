@@ -257,7 +257,7 @@ static int meeting_fsync(const struct sys *sys, int fd)
 	(void)sys;
 	(void)fd;
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 20;
+	until.tv_sec += 120;
 	pthread_mutex_lock(&met_mutex);
 	if (++nr_inside == TOGETHER)
 		pthread_cond_broadcast(&met);

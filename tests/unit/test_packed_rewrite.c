@@ -432,7 +432,7 @@ START_TEST(turns_are_waited_for)
 END_TEST
 
 /* Who has it for long holds up each of the others once, and not anew whenever
- * one comes: ten seconds for all of these, were it so. */
+ * one comes: a hundred seconds for all of these, were it so. */
 START_TEST(a_turn_that_hangs_is_waited_for_once)
 {
 	struct timespec began, now;
@@ -440,10 +440,10 @@ START_TEST(a_turn_that_hangs_is_waited_for_once)
 
 	ck_assert(packed_turn_take(packed, 0));
 	clock_gettime(CLOCK_MONOTONIC, &began);
-	for (n = 0; n < 100; n++)
+	for (n = 0; n < 1000; n++)
 		ck_assert(!packed_turn_take(packed, 100));
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	ck_assert_int_lt(now.tv_sec - began.tv_sec, 9);
+	ck_assert_int_lt(now.tv_sec - began.tv_sec, 60);
 	packed_turn_give(packed);
 	ck_assert(packed_turn_take(packed, 100));
 }

@@ -13,7 +13,7 @@ kills_wanted=16
 kills_a_round=4
 clients=8
 refs=4
-seconds=240 # on a machine that flushes slowly
+seconds=700 # on a machine that flushes slowly
 kills=0
 
 storm() { # ROUND [OPTION...]
@@ -82,6 +82,7 @@ one=$(new_commit repo.git one)
 two=$(new_commit repo.git two "$one")
 
 round=0
+RANDOM=1
 while [ $kills -lt $kills_wanted ] && [ $SECONDS -lt $seconds ]; do
 	round=$((round + 1))
 	atomic=()
@@ -96,8 +97,7 @@ while [ $kills -lt $kills_wanted ] && [ $SECONDS -lt $seconds ]; do
 done
 check "the daemon was killed $kills times" test $kills -ge $kills_wanted
 no_locks 'no lock is left' repo.git
-check 'the last start found nothing to complain of' \
-	bash -c "! grep -E ' (error|warning): ' '$LOG'"
+is 'the last start found nothing to complain of' '' "$(complaints)"
 kill_daemon
 check 'started after all is quiet' start_daemon
 no_locks 'no lock is left by that either' repo.git

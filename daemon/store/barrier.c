@@ -98,7 +98,8 @@ bool barrier_is_settled(struct store *s, struct repo *repo)
 
 	if (atomic_load(&repo->settled))
 		return true;
-	if (SYS(s->sys, statat, repo->refd_fd, "id", &st) < 0 ||
+	if (doubted_has_id(s, repo) ||
+	    SYS(s->sys, statat, repo->refd_fd, "id", &st) < 0 ||
 	    st.ctime_ns >= synced_before(s, repo->dev) ||
 	    !journal_repos_last(s->journal, repo->journal_epoch))
 		return false;
@@ -191,6 +192,7 @@ struct need {
 	int64_t limit;
 	size_t nr_files;
 	bool settles; /* what is to last is the repository itself */
+	unsigned nth; /* doubted_id_lasts()'s */
 	/* Objects that may be in memory alone; NULL: none are. */
 	struct doubted *doubted;
 	struct need *next;
@@ -270,9 +272,15 @@ static int add_need(void *arg, const struct objects_new *found)
 static int add_new_repo(struct batch *b, struct txn *txn)
 {
 	struct need *need = calloc(1, sizeof(*need));
+	int r;
 
 	if (need == NULL)
 		return -ENOMEM;
+	r = doubted_write_id(b->store, txn->repo, &need->nth);
+	if (r < 0) {
+		free(need);
+		return r;
+	}
 	need->txn = txn;
 	need->fs = txn->repo->fs;
 	need->fd = -1;
@@ -390,6 +398,8 @@ static void serve_fs(struct batch *b, struct fs *fs)
 		err = r;
 		if (r == 0 && need->settles)
 			err = barrier_settle(s, need->txn->repo);
+		if (err == 0 && need->settles)
+			doubted_id_lasts(s, need->txn->repo, need->nth);
 		if (err < 0)
 			refuse(need->txn, err);
 		else if (need->doubted != NULL)

@@ -5,6 +5,9 @@
  * what is newer than the last sync that went well is read from the disk
  * (proof.c), after a sync, so that what others have written since is there.
  *
+ * What refd knows a repository by is not read: it is written anew, once, where it
+ * is as new.
+ *
  * What fails: a file is not on the disk as it was written, or can't be read
  * from there. Then what names objects in that store is refused, and the file
  * named, until it is removed, or the file system was mounted anew. All that
@@ -21,6 +24,7 @@
 #include <string.h>
 
 #include "daemon/store/proof.h"
+#include "daemon/store/repos/repo_id.h"
 #include "daemon/store/store_internal.h"
 
 struct doubted {
@@ -245,6 +249,65 @@ const char *doubted_prove(struct store *s, const struct doubted *d)
 		return "out of memory";
 	doubts_prove(doubts, d->life, d->dev, d->ino, nth);
 	return NULL;
+}
+
+/* ---- what refd knows a repository by ---- */
+
+/* Since when what is in its refd/ is in doubt. */
+static int64_t id_since(struct store *s, struct repo *repo, struct sys_stat *st,
+    unsigned *nth)
+{
+	if (!doubts_any(s->repos.doubts))
+		return DOUBTS_NONE;
+	if (SYS(s->sys, fstat, repo->refd_fd, st) < 0)
+		return 0;
+	return doubts_since(s->repos.doubts, repo->fs->mount, st->dev, st->ino,
+	    nth);
+}
+
+bool doubted_has_id(struct store *s, struct repo *repo)
+{
+	struct sys_stat st;
+	unsigned nth;
+
+	return id_since(s, repo, &st, &nth) != DOUBTS_NONE;
+}
+
+static int write_id(struct store *s, const struct repo *repo)
+{
+	struct sys_who was = sys_as(repo->as);
+	struct repo_id id;
+	int r;
+
+	r = repo_id_read(s->sys, repo->refd_fd, &id);
+	if (r == 0)
+		r = repo_id_write(s->sys, repo->refd_fd, &id, true);
+	sys_as(was);
+	return r;
+}
+
+int doubted_write_id(struct store *s, struct repo *repo, unsigned *nth)
+{
+	struct sys_stat st;
+	int64_t since_ns = id_since(s, repo, &st, nth);
+	int r;
+
+	if (since_ns == DOUBTS_NONE)
+		return 0;
+	r = SYS(s->sys, statat, repo->refd_fd, "id", &st);
+	if (r < 0 || st.ctime_ns < since_ns - FS_SLACK_NS)
+		return r;
+	return write_id(s, repo);
+}
+
+void doubted_id_lasts(struct store *s, struct repo *repo, unsigned nth)
+{
+	struct sys_stat st;
+
+	if (doubts_any(s->repos.doubts) &&
+	    SYS(s->sys, fstat, repo->refd_fd, &st) == 0)
+		doubts_prove(s->repos.doubts, repo->fs->mount, st.dev, st.ino,
+		    nth);
 }
 
 void doubted_done(struct store *s)

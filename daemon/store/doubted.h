@@ -27,6 +27,12 @@ int doubted_keep(struct store *s, const struct objects_new *found,
  * Else why not, until the next call. */
 const char *doubted_prove(struct store *s, const struct doubted *d);
 void doubted_free(struct store *s, struct doubted *d);
+/* May refd/id of REPO, by which refd knows it, be in memory alone? Any thread. */
+bool doubted_has_id(struct store *s, struct repo *repo);
+/* Barrier thread. Written anew, for the next sync to make it last; after that
+ * NTH goes to doubted_id_lasts(). Negative errno. */
+int doubted_write_id(struct store *s, struct repo *repo, unsigned *nth);
+void doubted_id_lasts(struct store *s, struct repo *repo, unsigned nth);
 /* When the threads have ended. */
 void doubted_done(struct store *s);
 

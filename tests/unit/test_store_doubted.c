@@ -21,6 +21,7 @@
 
 static struct sys disk;
 static _Atomic int syncs_fail; /* so many */
+static _Atomic int ids_fail;   /* to be written */
 static _Atomic int nr_read;    /* objects, from the disk */
 static _Atomic uint64_t lives; /* that are over */
 static char second[REFD_OID_HEX + 1];
@@ -39,6 +40,10 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 {
 	if (flags & O_DIRECT)
 		nr_read++;
+	if (ids_fail > 0 && strcmp(path, "id.new") == 0) {
+		ids_fail--;
+		return -ENOSPC;
+	}
 	return sys_kernel.openat(sys, dirfd, path, flags & ~O_DIRECT, mode);
 }
 
@@ -65,7 +70,7 @@ static void setup(void)
 	disk.openat = disk_openat;
 	disk.fs_type = disk_fs_type;
 	disk.mount_id = disk_mount_id;
-	syncs_fail = nr_read = 0;
+	syncs_fail = ids_fail = nr_read = 0;
 	lives = 0;
 	sr_sys = &disk;
 	/* No checkpoint's sync before that of the test. */
@@ -270,6 +275,77 @@ START_TEST(a_restart_believes_no_more)
 }
 END_TEST
 
+static uint64_t id_ino(const char *repo)
+{
+	char path[512];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s/refd/id", tmp_root, repo);
+	ck_assert_int_eq(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+static char *id_text(const char *repo)
+{
+	char path[512], buf[8192];
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/%s/refd/id", tmp_root, repo);
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	len = fread(buf, 1, sizeof(buf) - 1, file);
+	fclose(file);
+	buf[len] = '\0';
+	return strdup(buf);
+}
+
+/* Its id was made just before: a cut would part it from its records. The sync
+ * that goes well after it says nothing of that file. */
+START_TEST(what_a_new_repository_is_known_by)
+{
+	char *before, *after;
+	uint64_t ino;
+	int i;
+
+	/* All before is durable, for a second repository to be new. */
+	ck_assert_int_eq(update("refs/heads/a", sr_commit), REFD_OK);
+	tmp_run("git clone -q --bare --shared r.git new.git");
+	snprintf(sr_repo, sizeof(sr_repo), "%s/new.git", tmp_root);
+	syncs_fail = 1;
+	ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_IO);
+	ck_assert_int_eq(syncs_fail, 0);
+	ino = id_ino("new.git");
+	before = id_text("new.git");
+	if (_i == 1) {
+		sr_close();
+		sr_open();
+	}
+	/* Not before it is. */
+	ids_fail = 1;
+	for (i = 0; i < 1000 && ids_fail > 0; i++) {
+		ck_assert_int_ne(update("refs/heads/b", sr_commit), REFD_OK);
+		poll(NULL, 0, 5);
+	}
+	ck_assert_int_eq(ids_fail, 0);
+	is_served("refs/heads/b", sr_commit);
+	ck_assert(id_ino("new.git") != ino);
+	after = id_text("new.git");
+	ck_assert_str_eq(after, before);
+	free(before);
+	free(after);
+	/* Once; and never where nothing is in doubt. */
+	ino = id_ino("new.git");
+	ck_assert_int_eq(update("refs/heads/c", sr_commit), REFD_OK);
+	ck_assert(id_ino("new.git") == ino);
+	sr_close();
+	lives = 1000;
+	sr_open();
+	ck_assert_int_eq(update("refs/heads/d", sr_commit), REFD_OK);
+	ck_assert(id_ino("new.git") == ino);
+}
+END_TEST
+
 /* What failed is written where nobody can read it: any may have, and it is
  * served all the same. */
 START_TEST(a_start_that_knows_nothing)
@@ -341,6 +417,7 @@ int main(void)
 	tcase_add_test(tc, what_is_lost_is_not_read_again);
 	tcase_add_test(tc, no_mode_is_let_through);
 	tcase_add_test(tc, a_restart_believes_no_more);
+	tcase_add_loop_test(tc, what_a_new_repository_is_known_by, 0, 2);
 	tcase_add_loop_test(tc, a_start_that_knows_nothing, 0, 4);
 	tcase_add_test(tc, mounted_anew);
 	tcase_add_test(tc, an_alternate_is_read_too);

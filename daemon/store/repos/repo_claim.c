@@ -221,8 +221,11 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		return REFD_NOREPO;
 	}
 	if (r == -EBADMSG) {
-		*why = repo_why("'%s/refd/id' is not what refd wrote there",
-		    repo->path);
+		*why = repo_why(
+		    "'%s/refd/id' is not what refd wrote there: put it back, "
+		    "or run 'refd disown %s', by which what awaits recovery "
+		    "there is given up",
+		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
 	if (r == 0 && is_ahead(repos, repo)) {

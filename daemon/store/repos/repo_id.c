@@ -63,6 +63,14 @@ static bool parse(const char *buf, size_t len, struct repo_id *id)
 	return true;
 }
 
+/* As a cut leaves one that was not synced yet. */
+static bool is_blank(const char *buf, size_t len)
+{
+	while (len > 0 && buf[len - 1] == '\0')
+		len--;
+	return len == 0;
+}
+
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 {
 	struct repo_id found;
@@ -75,8 +83,10 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 		return -EBADMSG;
 	if (r < 0)
 		return r;
-	/* As a cut leaves one that was not synced yet: nothing hangs on it. */
-	r = len == 0 ? -ENOENT : parse(buf, len, &found) ? 0 : -EBADMSG;
+	/* Nothing hangs on it. */
+	r = is_blank(buf, len)      ? -ENOENT :
+	    parse(buf, len, &found) ? 0 :
+				      -EBADMSG;
 	free(buf);
 	if (r == 0)
 		*id = found;

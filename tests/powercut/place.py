@@ -236,6 +236,12 @@ class Place:
             self.daemon.wait()
         self.anchor = self.daemon = None
 
+    def note(self, who, said):
+        """What another program of refd's said, among what the daemon did."""
+        for line in said.splitlines(keepends=True):
+            self.log.write(who.encode() + b": " + line)
+        self.log.flush()
+
     def daemon_said(self):
         self.log.flush()
         with open(self.top + "/daemon.log", encoding="utf-8",

@@ -408,6 +408,8 @@ class Trial:
                 [place.refd, "recover", "--state", self.state, "--root",
                  place.disk_path], env=place.env, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, check=False)
+            # Who reads what was found wants to know who put it there.
+            place.note("refd recover", done.stdout)
             if done.returncode > 1:
                 self.findings.append(("serve", "refd recover: %d: %s" % (
                     done.returncode, done.stdout.decode()[-300:])))

@@ -47,7 +47,7 @@ class Watch:
         self.path = os.path.join(place.fresh(), "calls")
         self.tracer = place.start("strace", "-f", "-c", "-o", self.path,
                                   "-p", str(pid), name="strace")
-        for _ in range(400):
+        for _ in range(6000):
             if is_watched(pid, self.tracer.pid):
                 return
             time.sleep(0.01)

@@ -163,7 +163,7 @@ class Place:
         if process.poll() is None:
             process.send_signal(how)
         try:
-            process.wait(60)
+            process.wait(240)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -244,7 +244,7 @@ class Redis:
             "--loglevel", "warning",
             env=delayed(place.env, delay_us), name="redis",
             executable=program)
-        for _ in range(200):
+        for _ in range(2400):
             if os.path.exists(self.socket):
                 return
             time.sleep(0.05)

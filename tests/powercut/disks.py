@@ -56,7 +56,7 @@ def clone(old, new):
 
 def unmount(where):
     """Who was killed may take a moment to let go of it."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while True:
         try:
             return run("umount", where)
@@ -178,7 +178,7 @@ class Disk:
         # The loop device lets go of its file a moment after the last user.
         unmount(self.where + ".disk")
         self.server.stdin.close()
-        if self.server.wait(20) != 0:
+        if self.server.wait(120) != 0:
             raise OSError("lossy_disk failed")
         self.server.stdout.close()
         self.server = None

@@ -29,7 +29,7 @@ def knows_modes(place):
     done = subprocess.run(
         [place.refd, "daemon", "--durability", "fsync", "--root", "/nowhere",
          "--state", "/nowhere", "--socket", place.top + "/no.sock"],
-        env=place.env, timeout=20, stdout=subprocess.PIPE,
+        env=place.env, timeout=120, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, check=False)
     return b"not there yet" not in done.stdout
 
@@ -229,7 +229,7 @@ class Trial:
         else:
             self.disaster(disaster, rng.random() < 0.3)
         for thread in threads:
-            thread.join(60)
+            thread.join(240)
         self.findings += gate.findings
         self.say("round %d: %s after %d acknowledgements%s" % (
             number, disaster, gate.acked,
@@ -342,7 +342,7 @@ class Trial:
         """The daemon finds out by itself, and does what a start would."""
         place = self.place
         self.remove_foreign_locks()
-        self.serves_on(30)
+        self.serves_on(240)
         if not self.findings:
             self.ask()
             self.compare(CUT)

@@ -17,7 +17,7 @@
 int conn_host_init(struct conn_host *host)
 {
 	TAILQ_INIT(&host->touched_conns);
-	host->decoding_bytes = 0;
+	host->decoding_bytes = host->out_bytes = 0;
 	host->scratch = malloc(SCRATCH_BYTES);
 	return host->scratch != NULL ? 0 : -ENOMEM;
 }
@@ -79,6 +79,33 @@ size_t conn_unsent(const struct conn *conn)
 	return conn->out.len - conn->sent;
 }
 
+/* That are not sent, and those behind them. */
+static size_t waiting_bytes(const struct conn *c)
+{
+	return conn_unsent(c) + c->behind.len;
+}
+
+static void count_output(struct conn *c, size_t bytes)
+{
+	c->host->out_bytes += bytes - c->counted;
+	if (c->user != NULL)
+		c->user->out_bytes += bytes - c->counted;
+	c->counted = bytes;
+}
+
+/* Do so many answers wait that this client, which takes none, or whose user has
+ * half of them, gets no more? It is hung up on, as where there is no memory. */
+static bool has_too_much(const struct conn *c)
+{
+	size_t nr = c->host->out_bytes;
+
+	if (nr <= CONN_OUT_MAX - CONN_OUT_MAX / 8)
+		return false;
+	if (c->user != NULL && c->user->out_bytes > CONN_OUT_MAX / 2)
+		return true;
+	return nr > CONN_OUT_MAX && waiting_bytes(c) >= CONN_OUT_HIGH;
+}
+
 /* Room is made at the front, so that what was sent is not kept. */
 static void begin_output(struct conn *c)
 {
@@ -99,12 +126,17 @@ static void end_output(struct conn *c)
 		move(c, CONN_GONE);
 	else
 		touch(c);
+	count_output(c, waiting_bytes(c));
 }
 
 static void queue(struct conn *c, const struct refd_answer *ans)
 {
 	if (c->state == CONN_GONE)
 		return;
+	if (has_too_much(c)) {
+		move(c, CONN_GONE);
+		return;
+	}
 	begin_output(c);
 	/* One that is told at once may come in parts too. */
 	if (c->is_in_answer &&
@@ -153,6 +185,7 @@ static void send_output(struct conn *c)
 		} else if (errno == EAGAIN) {
 			if (event_add(&c->writable, NULL) < 0)
 				move(c, CONN_GONE);
+			count_output(c, waiting_bytes(c));
 			return;
 		} else if (errno != EINTR) {
 			move(c, CONN_GONE);
@@ -161,13 +194,14 @@ static void send_output(struct conn *c)
 	/* An idle connection holds no buffer. */
 	pkt_buf_done(&c->out);
 	c->sent = 0;
+	count_output(c, waiting_bytes(c));
 }
 
 /* ---- input ---- */
 
 static bool may_decode(struct conn *c)
 {
-	size_t waits = conn_unsent(c) + c->behind.len;
+	size_t waits = waiting_bytes(c);
 
 	if (waits >= CONN_OUT_HIGH)
 		c->choked = true;
@@ -384,6 +418,7 @@ void conn_free(struct conn *conn)
 	event_del(&conn->readable);
 	event_del(&conn->writable);
 	forget_input(conn);
+	count_output(conn, 0);
 	pkt_buf_done(&conn->out);
 	pkt_buf_done(&conn->behind);
 	peer_done(&conn->peer);

@@ -9,7 +9,9 @@
  * What a client can make the daemon hold is bounded: reading stops while
  * CONN_OUT_HIGH bytes wait to be sent, or REFD_REQUESTS_MAX requests are in
  * flight; half-sent requests share DECODING_MAX bytes, of which a user who has
- * half leaves the last eighth to others. A client that takes no
+ * half leaves the last eighth to others. Answers that wait to be taken, to
+ * questions of a line each, are bounded by CONN_OUT_MAX in the same way: who
+ * takes none, or has half, is hung up on. A client that takes no
  * answer, or sends half a request and no more, for CONN_STALL_NS is hung up
  * on; one that is idle between requests may stay for ever.
  *
@@ -30,6 +32,8 @@
 
 #define CONN_OUT_HIGH (1024 * 1024)
 #define CONN_OUT_LOW  (256 * 1024)
+/* Of all connections. */
+#define CONN_OUT_MAX (4 * (size_t)REFD_TXN_BYTES_MAX)
 /* So many requests of one connection are looked at before the others' turn. */
 #define CONN_TURN_REQUESTS 16
 #define CONN_STALL_NS      (60 * 1000000000LL)
@@ -55,6 +59,7 @@ struct conn_host {
 	struct conn_list touched_conns;
 	size_t decoding_bytes; /* of half-sent requests, but for those that
 				  are no larger than each may be */
+	size_t out_bytes;      /* of answers that wait to be sent */
 	uint64_t bytes_in, bytes_out;
 	char *scratch; /* owned; what is read goes here first */
 };
@@ -65,7 +70,7 @@ void conn_host_done(struct conn_host *host);
 
 /* What the connections of one user share. */
 struct conn_user {
-	size_t decoding_bytes; /* of the host's */
+	size_t decoding_bytes, out_bytes; /* of the host's */
 };
 
 enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_GONE };
@@ -90,6 +95,7 @@ struct conn {
 	bool is_in_answer;     /* out ends in the middle of one */
 	uint32_t in_answer_to; /* which request's */
 	struct pkt_buf behind; /* those that came meanwhile */
+	size_t counted;        /* of both, in out_bytes */
 	size_t in_flight;
 
 	char *in; /* what could not be decoded yet; NULL: nothing */

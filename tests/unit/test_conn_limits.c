@@ -139,6 +139,49 @@ START_TEST(large_requests_share_a_limit)
 }
 END_TEST
 
+/* A question of a line has an answer of megabytes, and hundreds of them are in
+ * flight before the first is answered. */
+START_TEST(answers_that_nobody_takes_are_bounded)
+{
+	static struct refd_result many[60000];
+	struct conn_user user = { .out_bytes = CONN_OUT_MAX / 2 + 1 };
+	struct refd_answer large = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = 2,
+		.results = many,
+		.nr_results = 60000,
+		.nr_updates = 60000 };
+	size_t i, before;
+
+	for (i = 0; i < 60000; i++)
+		many[i].name = "refs/heads/topic";
+	conn_rig_greet();
+	ck_assert_uint_eq(conn_rig.host.out_bytes, 0);
+	for (i = 1; i <= 3; i++)
+		conn_rig_ping((uint32_t)i);
+	ck_assert(conn_rig_turn());
+	before = CONN_OUT_MAX - CONN_OUT_MAX / 8 + 1;
+	if (_i == 0) {
+		/* Of who has half. */
+		conn_rig.conn->user = &user;
+	} else {
+		/* Of who took nothing of the one before. */
+		before = CONN_OUT_MAX + 1;
+		conn_rig.host.out_bytes = before;
+		conn_answer(conn_rig.conn, &large);
+		ck_assert_int_eq(conn_rig.conn->state, CONN_OPEN);
+		ck_assert_uint_gt(conn_rig.host.out_bytes,
+		    before + CONN_OUT_HIGH);
+	}
+	if (_i == 0)
+		conn_rig.host.out_bytes = before;
+	conn_rig_pong(1);
+	ck_assert_int_eq(conn_rig.conn->state, CONN_GONE);
+	ck_assert(!conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.host.out_bytes, before);
+	ck_assert_uint_eq(user.out_bytes, CONN_OUT_MAX / 2 + 1);
+}
+END_TEST
+
 /* Nobody else can send a large request while one user's half-sent ones fill
  * the room; so they don't. Small ones are not counted. */
 START_TEST(large_requests_of_one_user_leave_room)
@@ -291,6 +334,7 @@ int main(void)
 	tcase_add_test(cases, too_many_in_flight_wait);
 	tcase_add_test(cases, many_requests_take_turns);
 	tcase_add_test(cases, large_requests_share_a_limit);
+	tcase_add_loop_test(cases, answers_that_nobody_takes_are_bounded, 0, 2);
 	tcase_add_loop_test(cases, large_requests_of_one_user_leave_room, 0, 2);
 	tcase_add_loop_test(cases, half_a_request_and_silence_is_refused, 0,
 	    (int)(conn_rig_transaction_len - 1) / 13);

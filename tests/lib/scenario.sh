@@ -184,11 +184,11 @@ start_daemon() { # [OPTION...]
 	return 1
 }
 
-# Errors and warnings in the daemon's log, but for those that tell of a disk
-# that takes its time, which may be so.
+# Errors and warnings in the daemon's log, but for those that tell of a disk that
+# takes its time, or is in memory: it may.
 complaints() {
 	grep -E ' (error|warning): ' "$LOG" |
-		grep -vE ' event=(flush|journal)-(hangs|back) '
+		grep -vE ' event=((flush|journal)-(hangs|back)|state-suspect) '
 }
 
 # Forgets the recorded pid once it is gone, so that cleanup cannot hit a

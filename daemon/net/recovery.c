@@ -268,6 +268,19 @@ void recovery_event(enum store_event event, const char *place, const char *why)
 		    LOG_TEXT("it came back as another mount; what its disk "
 			     "lacks is redone"));
 		break;
+	case STORE_UNMARKED:
+		if (why[0] == '\0')
+			log_event(LOG_LEVEL_INFO, "syncs-written",
+			    LOG_STR("path", place),
+			    LOG_TEXT("file systems are synced again"));
+		else
+			log_event(LOG_LEVEL_ERROR, "syncs-unwritten",
+			    LOG_STR("path", place), LOG_STR("error", why),
+			    LOG_TEXT("no file system is synced before a sync "
+				     "can be noted there: new objects are "
+				     "refused, and no record is forgotten; "
+				     "make room, or mend that disk"));
+		break;
 	case STORE_OBJECT_LOST:
 		log_limited(&objects, LOG_LEVEL_ERROR, "object-lost",
 		    LOG_STR("path", place), LOG_STR("error", why),

@@ -31,6 +31,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -302,9 +303,20 @@ static void refuse_for(struct txn *txn, int err, const char *why)
 			    why);
 }
 
-static void refuse(struct txn *txn, int err)
+static void refuse(struct store *s, struct txn *txn, int err)
 {
-	refuse_for(txn, err, strerror(-err));
+	char why[256];
+
+	if (err != doubts_unmarked(s->doubts)) {
+		refuse_for(txn, err, strerror(-err));
+		return;
+	}
+	/* Another disk than theirs. */
+	snprintf(why, sizeof(why),
+	    "refd can't write 'syncs' in its state directory, and syncs "
+	    "nothing before it can: %s",
+	    strerror(-err));
+	refuse_for(txn, err, why);
 }
 
 /* ---- and gets ---- */
@@ -401,11 +413,24 @@ static void serve_fs(struct batch *b, struct fs *fs)
 		if (err == 0 && need->settles)
 			doubted_id_lasts(s, need->txn->repo, need->nth);
 		if (err < 0)
-			refuse(need->txn, err);
+			refuse(s, need->txn, err);
 		else if (need->doubted != NULL)
 			prove(s, need);
 		free_need(s, need);
 	}
+}
+
+/* Nothing is synced meanwhile, nor forgotten; it is told once, and once that it
+ * is over. */
+void barrier_tell_unmarked(struct store *s)
+{
+	char path[REFD_PATH_MAX];
+	int err = doubts_unmarked(s->doubts);
+
+	if (atomic_exchange(&s->told_unmarked, err) == err)
+		return;
+	snprintf(path, sizeof(path), "%s/syncs", s->state_dir);
+	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
 }
 
 static void serve(struct store *s, struct txn_fifo *txns)
@@ -427,7 +452,7 @@ static void serve(struct store *s, struct txn_fifo *txns)
 		if (r == 0 && !atomic_load(&txn->repo->settled))
 			r = add_new_repo(&b, txn);
 		if (r < 0)
-			refuse(txn, r);
+			refuse(s, txn, r);
 	}
 	while (b.needs != NULL)
 		serve_fs(&b, b.needs->fs);
@@ -443,6 +468,7 @@ static void serve(struct store *s, struct txn_fifo *txns)
 	now_ns = SYS(s->sys, now_mono);
 	for (txn = txns->head; txn != NULL; txn = txn->next)
 		txn->times.barrier_ns += now_ns;
+	barrier_tell_unmarked(s);
 	store_admitted(s, txns);
 }
 

@@ -373,6 +373,7 @@ void *checkpoint_main(void *arg)
 			r = checkpoint_once(s, idle || asked);
 		if (asked)
 			answer_asked(s, r);
+		barrier_tell_unmarked(s);
 		/* Until its records are aside, a kill would leave nothing to
 		 * say that they may be lost. */
 		if (r < 0)

@@ -57,6 +57,8 @@ enum store_event {
 	STORE_FS_FAILED,     /* to sync; PLACE lies on it, WHY is the error */
 	STORE_FS_LET_GO,     /* and can be unmounted: its records are aside */
 	STORE_FS_OTHER,      /* the repository PLACE is on another mount */
+	STORE_UNMARKED,      /* the file PLACE can't be written for WHY, so that
+				nothing is synced; "": it can again */
 	STORE_OBJECT_LOST,   /* or nobody can tell: the file PLACE; WHY */
 	STORE_REPO_WAITS,    /* its records can't be redone now: WHY */
 	STORE_REPO_RECOVERED /* they are; it is served again */

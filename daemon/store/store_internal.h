@@ -92,6 +92,7 @@ struct store {
 	struct journal *journal;
 	struct journal_reader *reader; /* lane's; NULL: to be opened */
 	const struct fs *unsynced; /* checkpointer's: the last that failed */
+	atomic_int told_unmarked;  /* doubts_unmarked(), as told */
 	/* The barrier's: stores that lack objects (doubted.c). */
 	struct lacking *lacking;
 	uint64_t barrier_round;
@@ -164,6 +165,8 @@ bool barrier_is_settled(struct store *s, struct repo *repo);
 int barrier_settle(struct store *s, struct repo *repo);
 /* Once an interval: notices a clock that is set back. */
 void barrier_watch_clock(struct store *s);
+/* Says so where syncs can't be marked any more, or can again. */
+void barrier_tell_unmarked(struct store *s);
 /* Touches the marker and syncs the file system through FD of it; its objects, and all else
  * there, are durable after. */
 int barrier_sync(struct store *s, struct fs *fs, int fd);

@@ -14,6 +14,7 @@
 
 struct store *sr_store;
 const struct sys *sr_sys = &sys_kernel;
+void (*sr_event)(enum store_event event, const char *place, const char *why);
 char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
 uint64_t sr_found_count;
 int64_t sr_interval_ns = 20 * 1000000;
@@ -46,6 +47,7 @@ uint64_t sr_open_parked(void)
 	struct store_config cfg = {
 		.sys = sr_sys,
 		.state_dir = sr_state,
+		.event = sr_event,
 		.roots = roots,
 		.nr_roots = 1,
 		.durability = sr_mode,

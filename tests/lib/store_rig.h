@@ -15,7 +15,10 @@ extern char sr_state[4096], sr_repo[4096];
 extern char sr_commit[REFD_OID_HEX + 1]; /* in the repository; no ref's */
 extern int64_t sr_interval_ns; /* of checkpoints, from the next sr_open() */
 extern enum refd_durability sr_mode; /* from the next sr_open(): journal */
-extern uint64_t sr_found_count;      /* what recovery had to say */
+/* What happened, and why; of the store's threads. */
+extern void (
+    *sr_event)(enum store_event event, const char *place, const char *why);
+extern uint64_t sr_found_count; /* what recovery had to say */
 
 void sr_setup(void);
 /* The same without sr_open(). */

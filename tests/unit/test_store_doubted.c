@@ -20,10 +20,12 @@
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
-static _Atomic int syncs_fail; /* so many */
-static _Atomic int ids_fail;   /* to be written */
-static _Atomic int nr_read;    /* objects, from the disk */
-static _Atomic uint64_t lives; /* that are over */
+static _Atomic int syncs_fail;             /* so many */
+static _Atomic int ids_fail;               /* to be written */
+static _Atomic bool is_full;               /* the state directory's disk */
+static _Atomic int nr_unmarked, nr_marked; /* told */
+static _Atomic int nr_read;                /* objects, from the disk */
+static _Atomic uint64_t lives;             /* that are over */
 static char second[REFD_OID_HEX + 1];
 
 static int disk_syncfs(const struct sys *sys, int fd)
@@ -47,6 +49,25 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 	return sys_kernel.openat(sys, dirfd, path, flags & ~O_DIRECT, mode);
 }
 
+/* Lines of <state>/syncs; a marker's are shorter. */
+static ssize_t disk_pwrite(const struct sys *sys, int fd, const void *buf,
+    size_t len, off_t offset)
+{
+	if (is_full && len == 64)
+		return -ENOSPC;
+	return sys_kernel.pwrite(sys, fd, buf, len, offset);
+}
+
+static void noted(enum store_event event, const char *place, const char *why)
+{
+	if (event != STORE_UNMARKED || strstr(place, "/state/syncs") == NULL)
+		return;
+	if (why[0] == '\0')
+		nr_marked++;
+	else
+		nr_unmarked++;
+}
+
 static int disk_fs_type(const struct sys *sys, int fd, uint64_t *type)
 {
 	(void)sys;
@@ -68,10 +89,14 @@ static void setup(void)
 	disk = sys_kernel;
 	disk.syncfs = disk_syncfs;
 	disk.openat = disk_openat;
+	disk.pwrite = disk_pwrite;
 	disk.fs_type = disk_fs_type;
 	disk.mount_id = disk_mount_id;
 	syncs_fail = ids_fail = nr_read = 0;
+	nr_unmarked = nr_marked = 0;
+	is_full = false;
 	lives = 0;
+	sr_event = noted;
 	sr_sys = &disk;
 	/* No checkpoint's sync before that of the test. */
 	sr_interval_ns = 3600 * INT64_C(1000000000);
@@ -376,6 +401,30 @@ START_TEST(a_start_that_knows_nothing)
 }
 END_TEST
 
+/* It is another disk than the repository's, and goes on when there is room. */
+START_TEST(no_room_for_a_mark)
+{
+	char *text = NULL;
+
+	ck_assert_int_eq(update("refs/heads/a", sr_commit), REFD_OK);
+	sr_make_commit("second", second);
+	is_full = true;
+	ck_assert_int_eq(update_to("refs/heads/a", second,
+			     REFD_DURABILITY_DEFAULT, &text),
+	    REFD_NOSPACE);
+	ck_assert_ptr_nonnull(text);
+	ck_assert_msg(strstr(text, "state directory") != NULL, "%s", text);
+	free(text);
+	ck_assert_int_eq(update("refs/heads/a", second), REFD_NOSPACE);
+	ck_assert_int_eq(nr_unmarked, 1);
+	ck_assert_int_eq(nr_marked, 0);
+	is_full = false;
+	ck_assert_int_eq(update("refs/heads/a", second), REFD_OK);
+	ck_assert_int_eq(nr_marked, 1);
+	ck_assert_int_eq(nr_unmarked, 1);
+}
+END_TEST
+
 /* Its memory is what the disk was: git's to find broken. */
 START_TEST(mounted_anew)
 {
@@ -419,6 +468,7 @@ int main(void)
 	tcase_add_test(tc, a_restart_believes_no_more);
 	tcase_add_loop_test(tc, what_a_new_repository_is_known_by, 0, 2);
 	tcase_add_loop_test(tc, a_start_that_knows_nothing, 0, 4);
+	tcase_add_test(tc, no_room_for_a_mark);
 	tcase_add_test(tc, mounted_anew);
 	tcase_add_test(tc, an_alternate_is_read_too);
 	suite_add_tcase(suite, tc);

@@ -57,6 +57,7 @@ struct doubts {
 	int fd;
 	int unread;
 	atomic_bool any;
+	atomic_int unmarked;
 	/* Under MUTEX. */
 	pthread_mutex_t mutex;
 	struct life *lives; /* in the order of their lines */
@@ -333,8 +334,15 @@ int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns)
 		if (r < 0)
 			d->nr = nr;
 	}
+	r = l == NULL ? -ENOMEM : r;
+	atomic_store(&d->unmarked, r);
 	pthread_mutex_unlock(&d->mutex);
-	return l == NULL ? -ENOMEM : r;
+	return r;
+}
+
+int doubts_unmarked(const struct doubts *d)
+{
+	return d == NULL ? 0 : atomic_load(&d->unmarked);
 }
 
 void doubts_failed(struct doubts *d, uint64_t life)

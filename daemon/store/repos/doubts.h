@@ -41,6 +41,8 @@ void doubts_free(struct doubts *d);
 /* All that changed before SINCE was durable when this sync began (0: nobody
  * knows of anything). Negative errno: it may not begin. */
 int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns);
+/* 0, or why the last one could not be marked. */
+int doubts_unmarked(const struct doubts *d);
 void doubts_failed(struct doubts *d, uint64_t life);
 void doubts_end(struct doubts *d, uint64_t life);
 

@@ -74,8 +74,7 @@ void memfs_hide_types(struct memfs *fs, bool hide);
 
 /* ---- time ---- */
 
-/* Both clocks go on by 1 us with every call unless STEP_NS says otherwise. */
-void memfs_set_step(struct memfs *fs, int64_t step_ns);
+/* Both clocks go on by 1 us with every call. */
 /* Files get the wall clock rounded down to a multiple of this (1: exact; 4 ms
  * is what ext4 does before Linux 6.13). */
 void memfs_set_tick(struct memfs *fs, int64_t tick_ns);
@@ -206,8 +205,6 @@ void memfs_write(struct memfs *fs, const char *path, const char *text);
 void memfs_write_bytes(struct memfs *fs, const char *path, const void *buf,
     size_t len);
 void memfs_symlink(struct memfs *fs, const char *target, const char *path);
-void memfs_chown(struct memfs *fs, const char *path, uint32_t uid,
-    uint32_t gid);
 
 /* Another process has PATH mapped, or has not any more: nothing of it is
  * dropped from memory. */

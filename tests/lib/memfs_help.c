@@ -137,18 +137,6 @@ static struct inode *find(struct memfs *fs, const char *path)
 	return node;
 }
 
-void memfs_chown(struct memfs *fs, const char *path, uint32_t uid, uint32_t gid)
-{
-	struct inode *node;
-
-	pthread_mutex_lock(&fs->lock);
-	node = find(fs, path);
-	must(node == NULL ? -ENOENT : 0, "chown", path);
-	node->uid = uid;
-	node->gid = gid;
-	pthread_mutex_unlock(&fs->lock);
-}
-
 void memfs_map(struct memfs *fs, const char *path, bool mapped)
 {
 	struct inode *node;

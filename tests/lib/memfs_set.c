@@ -93,13 +93,6 @@ void memfs_hide_types(struct memfs *fs, bool hide)
 
 /* ---- time ---- */
 
-void memfs_set_step(struct memfs *fs, int64_t step_ns)
-{
-	pthread_mutex_lock(&fs->lock);
-	fs->step = step_ns;
-	pthread_mutex_unlock(&fs->lock);
-}
-
 void memfs_set_tick(struct memfs *fs, int64_t tick_ns)
 {
 	pthread_mutex_lock(&fs->lock);

@@ -53,6 +53,23 @@ START_TEST(kill_leaves_a_foreign_lock)
 }
 END_TEST
 
+/* Found also where directories don't tell the types of what is in them. */
+START_TEST(kill_finds_its_locks)
+{
+	struct record_member m =
+	    hand_member(RECORD_WRITE, "refs/heads/d/x", '0', '1');
+	struct hand h = { .w = w };
+
+	memfs_hide_types(w->fs, _i == 1);
+	wr_ok("d/e/y=1");
+	hand_apply(&h, &m, 1);
+	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/d/x.lock"));
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "d/x"), '1');
+	wr_expect_locks("");
+}
+END_TEST
+
 /* A line that an earlier transaction wrote, byte for byte, is not this one's:
  * a client that goes to and fro within a second makes such. */
 START_TEST(kill_adds_a_line_that_was_there_before)
@@ -333,6 +350,7 @@ int main(void)
 	tcase_add_test(tc, kill_leaves_a_foreign_revert);
 	tcase_add_test(tc, kill_leaves_a_foreign_deletion);
 	tcase_add_test(tc, kill_leaves_a_foreign_lock);
+	tcase_add_loop_test(tc, kill_finds_its_locks, 0, 2);
 	tcase_add_test(tc, kill_adds_a_line_that_was_there_before);
 	tcase_add_test(tc, cut_with_an_unsynced_predecessor);
 	tcase_add_test(tc, cut_empties_the_file);

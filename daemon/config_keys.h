@@ -5,6 +5,9 @@
  *
  * A new key is a line in the table and a field; of a section [root "DIR"] it
  * is a field of struct config_root, and config_finish.c hands it down.
+ *
+ * Tables that nobody changes; any thread. Names of users and groups are looked
+ * up, which may block.
  */
 #ifndef DAEMON_CONFIG_KEYS_H
 #define DAEMON_CONFIG_KEYS_H

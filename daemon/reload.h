@@ -1,6 +1,7 @@
 /*
  * What the configuration says, put into force: at the start, and again on
- * SIGHUP as far as that goes. Main thread but for reload_read().
+ * SIGHUP as far as that goes. Main thread, where nothing of it blocks; but for
+ * reload_read(), which reads the files on a thread of its own.
  */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H

@@ -2,7 +2,8 @@
  * Transaction ids: 128 bits that the client makes: 48 bits of birth time
  * (milliseconds since the epoch, so that ids sort by age and an expired one
  * can be told from its own bytes), then 80 random bits. Text: 32 lower-case
- * hex digits.
+ * hex digits. Any thread; nothing blocks, but making one before the kernel has
+ * its random bits.
  */
 #ifndef PROTO_TXID_H
 #define PROTO_TXID_H

@@ -4,7 +4,8 @@
  * proto/.
  *
  * Everything has one spelling on the wire, so that the same message is
- * always the same bytes: what these accept is what the encoders write.
+ * always the same bytes: what these accept is what the encoders write. Any
+ * thread; nothing blocks.
  */
 #ifndef PROTO_WIRE_H
 #define PROTO_WIRE_H

@@ -1,6 +1,6 @@
 /*
  * The commands of refd-admin: each takes its own arguments, writes for
- * people (or JSON), and returns the exit status.
+ * people (or JSON), and returns the exit status. One thread; all of it blocks.
  */
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H

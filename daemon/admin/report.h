@@ -1,4 +1,5 @@
-/* What refd recover says of what it found: for people, and as JSON. */
+/* What refd recover says of what it found: for people, and as JSON. One thread;
+ * it writes to standard output. */
 #ifndef ADMIN_REPORT_H
 #define ADMIN_REPORT_H
 

@@ -1,5 +1,6 @@
 /*
- * The kernel's calls about its page cache: sys.c's.
+ * The kernel's calls about its page cache: sys.c's. As daemon/base/sys.h has
+ * them.
  */
 #ifndef BASE_SYS_CACHE_H
 #define BASE_SYS_CACHE_H

@@ -1,6 +1,6 @@
 /*
  * The table of numbers, as numbers.c fills it and numbers_form.c writes it.
- * Private to them.
+ * Private to them. Loop thread; nothing blocks.
  */
 #ifndef NET_NUMBERS_INTERNAL_H
 #define NET_NUMBERS_INTERNAL_H

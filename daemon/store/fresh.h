@@ -9,7 +9,7 @@
  * floor rise over everybody's, and the journal is asked as if this were not
  * here.
  *
- * One thread. Zero-initialised knows of no id that it is fresh.
+ * One thread; nothing blocks. Zero-initialised knows of no id that it is fresh.
  */
 #ifndef STORE_FRESH_H
 #define STORE_FRESH_H

@@ -5,6 +5,8 @@
  * A file is a ref, HEAD of a worktree, a symbolic ref: whatever has a lock
  * and a log of its own. Its links say what was written or deleted there, or
  * that a line alone went to its log.
+ *
+ * In memory alone: one thread at a time, and nothing blocks. 0 or -ENOMEM.
  */
 #ifndef STORE_CHAIN_H
 #define STORE_CHAIN_H

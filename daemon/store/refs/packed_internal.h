@@ -1,5 +1,5 @@
 /*
- * Between packed.c and packed_rewrite.c.
+ * Between packed.c and packed_rewrite.c. As packed.h has it.
  */
 #ifndef STORE_PACKED_INTERNAL_H
 #define STORE_PACKED_INTERNAL_H

@@ -1,5 +1,5 @@
 /*
- * Between reflog.c and reflog_repair.c.
+ * Between reflog.c and reflog_repair.c. As reflog.h has it.
  */
 #ifndef STORE_REFLOG_INTERNAL_H
 #define STORE_REFLOG_INTERNAL_H

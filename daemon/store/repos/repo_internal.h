@@ -1,5 +1,6 @@
 /*
- * Between repo.c (opening one) and repos.c (the table of the open ones).
+ * Between repo.c (opening one) and repos.c (the table of the open ones). As
+ * repo.h has it.
  */
 #ifndef STORE_REPO_INTERNAL_H
 #define STORE_REPO_INTERNAL_H

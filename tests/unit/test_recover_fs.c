@@ -99,6 +99,27 @@ START_TEST(a_kill_right_after_it_forgets_no_failure)
 }
 END_TEST
 
+/* The file system stayed in memory, so a name that is not there was there, and
+ * somebody deleted it; what has its lock never got there. */
+START_TEST(a_kill_undoes_no_deletion)
+{
+	prepare();
+	wr_ok("y=1");
+	wr_ok("z=1");
+	fail_to_sync();
+	wr_unlink(WORLD_REPO "/refs/heads/y");
+	wr_unlink(WORLD_REPO "/logs/refs/heads/y");
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+	ck_assert_int_eq(world_ref(w, "z"), '1');
+	wr_expect_locks("");
+	assert_all_is_synced();
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+	ck_assert_int_eq(world_ref(w, "z"), '1');
+	ck_assert_int_eq(world_log_count(w, "y", '0', '1'), 0);
+}
+END_TEST
+
 /* Wherever it is killed between the sync that fails and the parking; what did
  * not get so far is redone as well. */
 START_TEST(a_kill_anywhere_forgets_no_failure)
@@ -342,6 +363,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
 	tcase_add_test(tc, a_kill_forgets_no_failure);
 	tcase_add_test(tc, a_kill_right_after_it_forgets_no_failure);
+	tcase_add_test(tc, a_kill_undoes_no_deletion);
 	tcase_add_test(tc, a_kill_anywhere_forgets_no_failure);
 	tcase_add_test(tc, what_came_after_a_failure_is_as_ever);
 	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);

@@ -283,7 +283,7 @@ static void run_done(struct run *run)
 }
 
 /* Of a file system that failed to sync before the daemon ended. */
-static void lose_doubted(struct run *run)
+static void find_doubted(struct run *run)
 {
 	struct doubts *doubts = run->rec->repos->doubts;
 	struct replay_row *row;
@@ -292,7 +292,7 @@ static void lose_doubted(struct run *run)
 	for (i = 0; i < run->rows.nr && doubts_any(doubts); i++) {
 		row = run->rows.items[i];
 		if (doubts_has_rows(doubts, row->row.mount))
-			row->row.mount = JOURNAL_MOUNT_LOST;
+			row->is_in_doubt = true;
 	}
 }
 
@@ -307,7 +307,7 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 	r = starts_read(&run.starts, rec->journal, rec->boot_id);
 	if (r == 0)
 		r = rows_read(rec->journal, &run.rows, &last_lsn);
-	lose_doubted(&run);
+	find_doubted(&run);
 	for (i = 0; i < run.rows.nr; i++)
 		run.total += run.rows.items[i]->rec.nr_members;
 	if (r == 0)

@@ -105,13 +105,15 @@ int notes_park_row(struct notes *notes, const struct replay_row *row,
 	return r;
 }
 
-static bool counts_as_cut(const struct replay_row *row)
-{
-	return row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST;
-}
-
 /* Whatever locks stand now are going to be removed, so by a later try it
  * counts as cut. */
+static uint64_t later_mount(const struct replay_row *row)
+{
+	if (row->is_in_doubt)
+		return JOURNAL_MOUNT_LOST;
+	return row->row.mount == JOURNAL_MOUNT_LOST ? row->row.mount : 0;
+}
+
 int notes_replayed(struct notes *notes, const struct replay_row *row,
     uint64_t *parked)
 {
@@ -126,9 +128,8 @@ int notes_replayed(struct notes *notes, const struct replay_row *row,
 		if (is_live(row, i) && row->parked[i])
 			kept[nr++] = row->rec.members[i];
 	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
-	    !counts_as_cut(row))
-		r = replace(notes, row, kept, nr,
-		    counts_as_cut(row) ? row->row.mount : 0);
+	    later_mount(row) != row->row.mount)
+		r = replace(notes, row, kept, nr, later_mount(row));
 	*parked += nr;
 	free(kept);
 	return r;

@@ -23,6 +23,11 @@ static int compare_tokens(const void *va, const void *vb)
 	return (*a > *b) - (*a < *b);
 }
 
+static bool has_locks(const struct replay_row *row)
+{
+	return row->rule == REPLAY_KILL || row->names_hold;
+}
+
 /* After a cut a lock says nothing, and one whose window was not recorded
  * never does. */
 static int unlock_what_says_nothing(struct stale *stale,
@@ -34,13 +39,13 @@ static int unlock_what_says_nothing(struct stale *stale,
 	int r;
 
 	for (row = rows; row != NULL; row = row->next)
-		nr += row->rule == REPLAY_KILL;
+		nr += has_locks(row);
 	tokens = calloc(nr + 1, sizeof(*tokens));
 	if (tokens == NULL)
 		return -ENOMEM;
 	nr = 0;
 	for (row = rows; row != NULL; row = row->next)
-		if (row->rule == REPLAY_KILL)
+		if (has_locks(row))
 			tokens[nr++] = row->row.token;
 	qsort(tokens, nr, sizeof(*tokens), compare_tokens);
 	r = stale_unlock_others(stale, tokens, nr, unlocked);
@@ -57,8 +62,13 @@ static int replay_by_rules(struct recovery *rec, struct replay *rp,
 
 	if (repo_has_reftable(rec->sys, rp->repo))
 		return -EMEDIUMTYPE;
-	for (row = rows; row != NULL; row = row->next)
+	for (row = rows; row != NULL; row = row->next) {
 		row->rule = starts_rule(starts, row, rp->repo);
+		row->names_hold =
+		    row->is_in_doubt && row->rule == REPLAY_KILL;
+		if (row->names_hold)
+			row->rule = REPLAY_CUT;
+	}
 	r = stale_find(rp->stale, rec->sys, rp->repo,
 	    rec->live != 0 ?
 		rec->live :

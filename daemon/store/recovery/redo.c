@@ -302,21 +302,25 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 }
 
 /* Did somebody write the ref after our lock was taken? */
-static bool is_later(const struct replay *rp, const struct redo *redo,
+static bool is_later(const struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
 	const struct chain_link *link = redo->value;
+	const struct replay_row *row = link->row;
 	struct refd_oid packed;
 	bool is_packed;
 
-	if (link->row->rule == REPLAY_KILL)
+	if (row->rule == REPLAY_KILL || (row->names_hold && redo->held != NULL))
 		return false;
 	is_packed = redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed);
-	return judge(link->member, link->row->row.locked_at_ns, loose,
-		   is_packed ? &packed : NULL,
-		   is_packed && chain_knows(redo->chain, &packed)) ==
-	    JUDGE_LATER;
+	redo->is_gone = row->names_hold && !is_packed &&
+	    link->member->action == RECORD_WRITE &&
+	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR);
+	return redo->is_gone ||
+	    judge(link->member, row->row.locked_at_ns, loose,
+		is_packed ? &packed : NULL,
+		is_packed && chain_knows(redo->chain, &packed)) == JUDGE_LATER;
 }
 
 static int write_value(struct replay *rp, struct redo *redo)
@@ -466,7 +470,8 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	if (!is_later(rp, redo, loose))
 		return 1;
 	redo_report(rp, STORE_LEFT, redo->chain->name,
-	    "another writer changed it later");
+	    redo->is_gone ? "another writer deleted it later" :
+			    "another writer changed it later");
 	return 0;
 }
 
@@ -477,7 +482,7 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 	int r;
 
 	r = redo_begin(rp, redo, &loose);
-	if (r == 0) {
+	if (r == 0 && !redo->is_gone) {
 		r = redo_log_of_left(rp, redo);
 	} else if (r > 0) {
 		r = redo_write(rp, redo, &loose);

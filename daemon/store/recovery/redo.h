@@ -17,6 +17,7 @@ struct redo {
 	int dirfd;               /* owned when not repo->fd; -1: none */
 	bool in_packed;          /* to be deleted from there */
 	bool deletes_loose, is_corrupt;
+	bool is_gone; /* another deleted it, and took its log along */
 };
 
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,

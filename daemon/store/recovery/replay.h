@@ -6,7 +6,9 @@
  * is rolled forward. After a cut each file gets the last value of its chain
  * of records, unless something shows that another wrote it later. A file to
  * whose log a line went and nothing else (a symbolic ref on the way, HEAD)
- * gets that line.
+ * gets that line. After a kill of one whose file system failed to sync it is
+ * as after a cut, but for a name that is not there, nor locked by that window:
+ * that was deleted since.
  *
  * One thread, before anybody else uses the repository, or for what was parked
  * under its refs' locks; blocks; 0 or negative errno; nothing logs. Findings
@@ -38,6 +40,10 @@ struct replay_row {
 	 * allocation, DROPPED's. */
 	bool *dropped, *passed, *parked;
 	bool is_aside; /* all of it was parked since, if it is not redone yet */
+	/* Its file system failed to sync before a start, or was at it when
+	 * the daemon ended. NAMES_HOLD: it has been in memory since, so names
+	 * are what everybody saw; what a file holds may be lost. */
+	bool is_in_doubt, names_hold;
 	enum replay_rule rule;
 	struct replay_row *next; /* the repository's next one */
 };

@@ -242,5 +242,5 @@ delete refs/heads/%s
 ' b q2 s |
 	"$REFD" update -C "$T/repo" --stdin
 is 'git fsck' '' "$(git -C "$T/repo" fsck --no-dangling 2>&1)"
-is 'nothing to complain of' '' "$(grep -E ' (error|warning): ' "$LOG")"
+is 'nothing to complain of' '' "$(complaints)"
 finish

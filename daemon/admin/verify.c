@@ -191,9 +191,9 @@ static void sum_up(const struct tally *tally, int looked_at)
 		printf("%d %s: %lu error%s, %lu warning%s, %lu note%s; "
 		       "%lu repaired\n",
 		    looked_at, looked_at == 1 ? "repository" : "repositories",
-		    n[VERIFY_ERROR], plural(n[VERIFY_ERROR]),
-		    n[VERIFY_WARNING], plural(n[VERIFY_WARNING]),
-		    n[VERIFY_NOTE], plural(n[VERIFY_NOTE]), tally->repaired);
+		    n[VERIFY_ERROR], plural(n[VERIFY_ERROR]), n[VERIFY_WARNING],
+		    plural(n[VERIFY_WARNING]), n[VERIFY_NOTE],
+		    plural(n[VERIFY_NOTE]), tally->repaired);
 }
 
 int admin_verify(int argc, char **argv)

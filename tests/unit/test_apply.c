@@ -70,6 +70,9 @@ START_TEST(directory_file_conflicts)
 	apply_expect("pk/x/y=1", false, 1, REFD_CONFLICT);
 	OK("-d/f");
 	OK("d=1");
+	/* Directories alone are in nobody's way. */
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/e/f/g");
+	OK("e=1");
 	ck_assert_int_eq(world_ref(w, "d"), '1');
 }
 END_TEST

@@ -64,8 +64,7 @@ static int replay_by_rules(struct recovery *rec, struct replay *rp,
 		return -EMEDIUMTYPE;
 	for (row = rows; row != NULL; row = row->next) {
 		row->rule = starts_rule(starts, row, rp->repo);
-		row->names_hold =
-		    row->is_in_doubt && row->rule == REPLAY_KILL;
+		row->names_hold = row->is_in_doubt && row->rule == REPLAY_KILL;
 		if (row->names_hold)
 			row->rule = REPLAY_CUT;
 	}

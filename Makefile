@@ -304,10 +304,10 @@ check-long: check
 	$(MAKE) PROFILE=asan BUILD=$(BUILD)/asan tests
 	$(MAKE) PROFILE=tsan BUILD=$(BUILD)/tsan tests
 	BUILD='$(abspath $(BUILD)/asan)' scripts/run-tests \
-	    --jobs $$(nproc) --limit 600 --unit $(BUILD)/asan/tests/unit \
+	    --jobs $$(nproc) --unit $(BUILD)/asan/tests/unit \
 	    --scenario $(SCENARIOS)
 	BUILD='$(abspath $(BUILD)/tsan)' scripts/run-tests \
-	    --jobs $$(nproc) --limit 600 --unit $(BUILD)/tsan/tests/unit \
+	    --jobs $$(nproc) --unit $(BUILD)/tsan/tests/unit \
 	    --scenario $(SCENARIOS)
 	$(if $(LONG_TESTS),BUILD='$(abspath $(BUILD))' scripts/run-tests \
 	    --limit 3600 --scenario $(LONG_TESTS))

@@ -61,14 +61,20 @@ for jobs in 1 3; do
 		says '/littering.sh:.*left processes'
 	check "$jobs at a time: which is ended" \
 		await 5 is_over "$(cat "$T/littering.sh.pid")"
+	# What hangs may have been ended before it said its one ok.
 	check "$jobs at a time: the counts" \
-		says '^7 passed, 7 failed, 1 skipped$'
+		says '^[67] passed, 7 failed, 1 skipped$'
 done
 
 CI=true run_tests --scenario "$T"/{good,lacking}.sh
 check "a skip is a failure in CI" says '^2 passed, 1 failed, 0 skipped$'
 run_tests --script "test 1 = 1" --script "test 1 = 2"
 check "a script's status says it" says '^1 passed, 1 failed, 0 skipped$'
+plant patient <<'END'
+[ "${CK_TIMEOUT_MULTIPLIER:-1}" -ge 100 ]
+END
+run_tests --script "bash $T/patient.sh"
+check "libcheck's own limits are not in the way" says '^1 passed, 0 failed'
 run_tests --unit "$T"
 check "a unit test that was not built has failed" test $? -eq 1
 run_tests --scenario

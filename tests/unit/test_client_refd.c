@@ -152,9 +152,9 @@ static void recovers_then_serves(struct fake *f)
 START_TEST(test_connects_anew_until_served)
 {
 	start(recovers_then_serves);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_RECOVERING);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_SERVING);
 	stop();
 }
@@ -185,7 +185,7 @@ START_TEST(test_any_order)
 	int i;
 
 	start(answers_backwards);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	for (i = 0; i < 3; i++) {
 		fill(&reqs[i], &u[i], 1);
 		ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), 0);
@@ -219,7 +219,7 @@ START_TEST(test_too_many)
 	int i;
 
 	start(waits_for_the_end);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	for (i = 0; i < REFD_REQUESTS_MAX; i++) {
 		reqs[i].verb = REFD_VERB_PING;
 		ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), 0);
@@ -241,7 +241,7 @@ START_TEST(test_what_does_not_fit)
 	memset(message, 'm', REFD_PACKET_MAX);
 	message[REFD_PACKET_MAX] = '\0';
 	start(waits_for_the_end);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	fill(&req, NULL, 0);
 	req.message = message;
 	ck_assert_int_eq(refd_submit(daemon_, &req), -EINVAL);
@@ -275,8 +275,8 @@ START_TEST(test_ping_again)
 	struct refd_answer ans;
 
 	start(loses_a_ping);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &ping, 10000, &ans), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 100000, &ans), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_PONG);
 	refd_answer_done(&ans);
 	stop();
@@ -322,7 +322,7 @@ START_TEST(test_no_deadlock)
 		updates[i].name = "refs/heads/some/rather/long/name/of/a/ref";
 	fill(&req, updates, MANY_UPDATES);
 	start(writes_before_it_reads);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_submit(daemon_, &status), 0);
 	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
 	ck_assert_int_eq(refd_wait(daemon_, &req, -1, &ans), 0);

@@ -103,7 +103,7 @@ static void turn_away_late(struct fake *f, enum refd_status status)
 
 	fake_serve(f);
 	pfd = (struct pollfd){ .fd = f->conn, .events = POLLIN };
-	fake_expect(f, poll(&pfd, 1, 10000) == 1, "nothing was sent");
+	fake_expect(f, poll(&pfd, 1, 100000) == 1, "nothing was sent");
 	refuse(f, status);
 	fake_hang_up(f);
 }
@@ -195,13 +195,13 @@ START_TEST(test_denied_late)
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 
 	start(denies_late);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), 0);
 	check_refused(REFD_DENIED);
 	stop();
 
 	start(denies_late);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_call(daemon_, &ping, -1, &ans), -EPERM);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
 	stop();
@@ -246,7 +246,7 @@ START_TEST(test_busy)
 	start(is_full_twice);
 	ck_assert_int_eq(refd_connect(daemon_, 5000), -EBUSY);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
-	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_committed();
 	stop();
 }
@@ -255,7 +255,7 @@ END_TEST
 static void is_full_for_ever(struct fake *f)
 {
 	while (poll(&(struct pollfd){ .fd = f->listener, .events = POLLIN }, 1,
-		   300) == 1)
+		   3000) == 1)
 		turn_away(f, REFD_BUSY);
 }
 
@@ -264,9 +264,9 @@ START_TEST(test_busy_to_the_end)
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 
 	start(is_full_for_ever);
-	ck_assert_int_eq(refd_call(daemon_, &req, 300, &ans), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 3000, &ans), 0);
 	check_refused(REFD_BUSY);
-	ck_assert_int_eq(refd_call(daemon_, &ping, 300, &ans), -ECONNRESET);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 3000, &ans), -ECONNRESET);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
 	stop();
 }
@@ -289,8 +289,8 @@ static void is_full_late(struct fake *f)
 START_TEST(test_busy_late)
 {
 	start(is_full_late);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_committed();
 	stop();
 }
@@ -320,16 +320,16 @@ START_TEST(test_half_sent)
 	start(is_full_half_way);
 	req.updates = many;
 	req.nr_updates = MANY;
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_committed();
 	stop();
 
 	start(is_full_half_way_and_goes);
 	req.updates = many;
 	req.nr_updates = MANY;
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &req, 60, &ans), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 2000, &ans), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
@@ -339,8 +339,8 @@ START_TEST(test_half_sent)
 	start(denies_late);
 	req.updates = many;
 	req.nr_updates = MANY;
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &req, 5000, &ans), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_refused(REFD_DENIED);
 	stop();
 	free(many);
@@ -373,7 +373,7 @@ START_TEST(test_in_flight)
 
 	start(answers_one_more);
 	other = req;
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
 	ck_assert_int_eq(refd_submit(daemon_, &other), 0);
 	ck_assert_int_eq(refd_wait(daemon_, &other, 10000, &ans), 0);
@@ -402,8 +402,8 @@ START_TEST(test_deadline)
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 
 	start(falls_silent);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &ping, 10000, &ans), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 100000, &ans), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_PONG);
 	refd_answer_done(&ans);
 	stop();
@@ -431,7 +431,7 @@ START_TEST(test_badrequest)
 	stop();
 
 	start(stays_out_of_step);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), 0);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
 	stop();
@@ -442,14 +442,14 @@ START_TEST(test_put_off)
 {
 	start(puts_off);
 	req.deadline_ms = 20000;
-	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_committed();
 	stop();
 	ck_assert_uint_ge(pause_ms, 119);
 
 	start(puts_off_too_long);
 	req.deadline_ms = 20000;
-	ck_assert_int_eq(refd_call(daemon_, &req, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	ck_assert_uint_eq(ans.retry_after_ms, 20000);
 	check_refused(REFD_BUSY);
 	stop();

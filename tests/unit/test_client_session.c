@@ -32,7 +32,7 @@ static void begin(void (*script)(struct fake *f))
 	session.atomic = true;
 	session.updates = updates;
 	session.nr_updates = NR;
-	ck_assert_int_eq(refd_connect(r, 5000), 0);
+	ck_assert_int_eq(refd_connect(r, 60000), 0);
 }
 
 static void finish(void)
@@ -44,7 +44,7 @@ static void finish(void)
 
 static void prepare(void)
 {
-	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &session, 100000, &ans), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
 	ck_assert_uint_eq(ans.nr_results, NR);
 	refd_answer_done(&ans);
@@ -159,7 +159,7 @@ START_TEST(test_abort)
 	end = session;
 	end.verb = REFD_VERB_ABORT;
 	end.nr_updates = 0;
-	ck_assert_int_eq(refd_call(r, &end, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &end, 100000, &ans), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
 	finish();
 }
@@ -204,7 +204,7 @@ static void breaks_at_once(struct fake *f)
 START_TEST(test_session_lost)
 {
 	begin(breaks_at_once);
-	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &session, 100000, &ans), 0);
 	check_over();
 	finish();
 }
@@ -249,12 +249,12 @@ START_TEST(test_not_on_another_connection)
 
 	begin(returns_for_a_ping);
 	prepare();
-	ck_assert_int_eq(refd_call(r, &ping, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
 	refd_answer_done(&ans);
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
 	check_over();
 	refd_answer_done(&ans);
-	ck_assert_int_eq(refd_call(r, &ping, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
 	finish();
 }
 END_TEST
@@ -381,7 +381,7 @@ static void prepares_too_little(struct fake *f)
 START_TEST(test_too_few_results)
 {
 	begin(prepares_too_little);
-	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &session, 100000, &ans), 0);
 	check_over();
 	finish();
 }

@@ -416,7 +416,8 @@ rejected refs/heads/to-none $first $zero reference already exists" \
 	is 'the words of a version that is not known' 129 $?
 	check 'and those that are' \
 		grep -q "^error: --compat takes 2.39 or 2.55, not '2.47'" "$T/err"
-	REFD_COMPAT=git "$REFD" update -C "$repo" refs/heads/x "$first" \
+	# Which is read before -C is: it is to be a repository's.
+	(cd "$repo" && REFD_COMPAT=git "$REFD" update refs/heads/x "$first") \
 		2>"$T/err"
 	is 'said by the environment' 129 $?
 	check 'which is named' grep -q '^error: REFD_COMPAT takes' "$T/err"

@@ -85,11 +85,11 @@ static int find_out(struct store *s, uint64_t before, struct journal_row *rows,
 }
 
 /* A flush for one takes as long as one for all: while others are about to have
- * their locks it waits for them, but no longer than a commit takes. Who is
+ * their locks it waits for them, but no longer than a flush takes. Who is
  * alone waits for nobody. */
 static void gather(struct store *s)
 {
-	int64_t ns = journal_commit_ns(s->journal);
+	int64_t ns = journal_flush_ns(s->journal);
 	struct timespec until;
 
 	if (ns > GATHER_MAX_NS)

@@ -1,9 +1,11 @@
 /*
- * Commits that come while one is under way: they wait for it, and then one
- * flush is enough for all of them; each has rows and numbers of its own. What
- * makes all of them together impossible is tried one by one, and costs nobody
- * but the one that is too large. A sync that fails is unknown to all whose
- * rows went with it.
+ * Commits that come while one is flushed: they are written meanwhile, at most
+ * one more flush begins, and then one is enough for all that are left; each
+ * has rows and numbers of its own. A second flush that is over first says
+ * nothing before the first is over, and nothing at all if that one failed.
+ * What makes all of them together impossible is tried one by one, and costs
+ * nobody but the one that is too large. A sync that fails is unknown to all
+ * whose rows went with it.
  *
  * The disk is a real one, whose first sync is held until the others wait.
  */
@@ -25,23 +27,24 @@
 static struct sys sys;
 static struct sysvfs *vfs;
 static struct journal *j;
-static atomic_bool hold;        /* the next sync, until all others wait */
-static atomic_bool next_fails;  /* the sync after that */
-static atomic_llong full_after; /* no file gets longer */
+static atomic_int syncs;         /* since they were set to 0 */
+static atomic_int holds;         /* the n-th; 0: none */
+static atomic_bool held, let_go; /* it is, and need not be any more */
+static atomic_int fails;         /* the n-th; 0: none */
+static atomic_llong full_after;  /* no file gets longer */
 
 static int held_fdatasync(const struct sys *self, int fd)
 {
-	struct journal_stats stats;
+	int nr = atomic_fetch_add(&syncs, 1) + 1;
 
 	(void)self;
-	if (atomic_exchange(&hold, false)) {
-		do {
+	if (nr == atomic_load(&holds)) {
+		atomic_store(&held, true);
+		while (!atomic_load(&let_go))
 			sched_yield();
-			journal_stats(j, &stats);
-		} while (stats.waiting < OTHERS);
-	} else if (atomic_exchange(&next_fails, false)) {
-		return -EIO;
 	}
+	if (nr == atomic_load(&fails))
+		return -EIO;
 	return sys_kernel.fdatasync(&sys_kernel, fd);
 }
 
@@ -76,6 +79,7 @@ struct caller {
 	pthread_t thread;
 	unsigned row;
 	size_t bytes;
+	atomic_bool is_over;
 	int r;
 };
 
@@ -84,28 +88,66 @@ static void *commit_one(void *arg)
 	struct caller *c = arg;
 
 	c->r = help_commit(j, c->row, 1, c->bytes);
+	atomic_store(&c->is_over, true);
 	return NULL;
 }
 
-/* The first is at its sync until all others wait. BYTES: of each one's row. */
-static void all_at_once(struct caller callers[1 + OTHERS], const size_t *bytes)
+static void begin(struct caller *c, unsigned row, size_t bytes)
 {
-	unsigned i;
-
-	atomic_store(&hold, true);
-	for (i = 0; i < 1 + OTHERS; i++) {
-		callers[i] = (struct caller){ .row = i, .bytes = bytes[i] };
-		ck_assert_int_eq(pthread_create(&callers[i].thread, NULL,
-				     commit_one, &callers[i]),
-		    0);
-		while (i == 0 && atomic_load(&hold))
-			sched_yield();
-	}
-	for (i = 0; i < 1 + OTHERS; i++)
-		pthread_join(callers[i].thread, NULL);
+	c->row = row;
+	c->bytes = bytes;
+	atomic_store(&c->is_over, false);
+	ck_assert_int_eq(pthread_create(&c->thread, NULL, commit_one, c), 0);
 }
 
-START_TEST(one_flush_for_all_that_wait)
+static int end(struct caller *c)
+{
+	pthread_join(c->thread, NULL);
+	return c->r;
+}
+
+static void wait_for(atomic_bool *it)
+{
+	while (!atomic_load(it))
+		sched_yield();
+}
+
+/* The next sync is held; FAIL is the one that fails, if any. Before it one
+ * commit, so that the WAL does not begin then, which costs a sync. */
+static void hold_next(int fail)
+{
+	ck_assert_int_eq(help_commit(j, 50, 1, SMALL), 0);
+	atomic_store(&syncs, 0);
+	atomic_store(&held, false);
+	atomic_store(&let_go, false);
+	atomic_store(&fails, fail);
+	atomic_store(&holds, 1);
+}
+
+/* The first is at its sync until all others are written: they wait for it, but
+ * one of them for a sync of its own, if that was begun. */
+static void all_at_once(struct caller callers[1 + OTHERS], const size_t *bytes)
+{
+	struct journal_stats stats;
+	unsigned i;
+
+	begin(&callers[0], 0, bytes[0]);
+	wait_for(&held);
+	for (i = 1; i < 1 + OTHERS; i++)
+		begin(&callers[i], i, bytes[i]);
+	do {
+		sched_yield();
+		journal_stats(j, &stats);
+	} while (stats.waiting < OTHERS);
+	for (i = 0; i < 1 + OTHERS; i++)
+		ck_assert(
+		    bytes[i] == HUGE || !atomic_load(&callers[i].is_over));
+	atomic_store(&let_go, true);
+	for (i = 0; i < 1 + OTHERS; i++)
+		end(&callers[i]);
+}
+
+START_TEST(few_flushes_for_all_that_wait)
 {
 	static const size_t bytes[] = { SMALL, SMALL, SMALL, SMALL };
 	struct caller callers[1 + OTHERS];
@@ -113,12 +155,14 @@ START_TEST(one_flush_for_all_that_wait)
 	bool seen[1 + OTHERS] = { false };
 	unsigned i;
 
-	ck_assert_int_eq(help_commit(j, 50, 1, SMALL), 0);
+	hold_next(0);
 	journal_stats(j, &before);
 	all_at_once(callers, bytes);
 	journal_stats(j, &after);
-	ck_assert_uint_eq(after.commits, before.commits + 2);
-	ck_assert_uint_eq(after.flushes, before.flushes + 2);
+	ck_assert_uint_le(after.commits, before.commits + 1 + OTHERS);
+	/* The held one, one that was begun beside it, one for all others. */
+	ck_assert_uint_ge(after.flushes, before.flushes + 2);
+	ck_assert_uint_le(after.flushes, before.flushes + 3);
 	ck_assert_uint_eq(after.waiting, 0);
 	/* help_scan() sees to it that numbers ascend. */
 	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), 2 + OTHERS);
@@ -128,20 +172,81 @@ START_TEST(one_flush_for_all_that_wait)
 }
 END_TEST
 
+/* The second one's sync is over, and nobody is told. */
+static void second_first(struct caller *first, struct caller *second, int fail)
+{
+	struct journal_stats stats;
+
+	hold_next(fail);
+	begin(first, 0, SMALL);
+	wait_for(&held);
+	begin(second, 1, SMALL);
+	/* It waits for the first one: before its sync, and then after it. */
+	do {
+		sched_yield();
+		journal_stats(j, &stats);
+	} while (atomic_load(&syncs) < 2 || stats.waiting < 1);
+	ck_assert(!atomic_load(&first->is_over));
+	ck_assert(!atomic_load(&second->is_over));
+	ck_assert_uint_lt(journal_lasting(j), journal_last_lsn(j) - 1);
+	atomic_store(&let_go, true);
+	end(first);
+	end(second);
+}
+
+START_TEST(a_flush_waits_for_the_one_before)
+{
+	struct caller first, second;
+
+	second_first(&first, &second, 0);
+	ck_assert(first.r == 0 && second.r == 0);
+	ck_assert_uint_eq(journal_last_lsn(j), journal_lasting(j));
+}
+END_TEST
+
+START_TEST(a_flush_beside_a_failed_one_says_nothing)
+{
+	struct caller first, second;
+	char *why = NULL;
+
+	second_first(&first, &second, 1);
+	ck_assert_int_eq(first.r, JOURNAL_UNKNOWN);
+	ck_assert_int_eq(second.r, JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_flush(j), JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert(help_has(j, 50));
+}
+END_TEST
+
+START_TEST(a_failed_one_leaves_the_one_before)
+{
+	struct caller first, second;
+	char *why = NULL;
+
+	second_first(&first, &second, 2);
+	ck_assert_int_eq(first.r, 0);
+	ck_assert_int_eq(second.r, JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert(help_has(j, 0));
+}
+END_TEST
+
 START_TEST(one_too_large_costs_itself)
 {
 	static const size_t bytes[] = { SMALL, SMALL, HUGE, SMALL };
 	struct caller callers[1 + OTHERS];
 	bool seen[1 + OTHERS] = { false };
+	unsigned i;
 
 	atomic_store(&full_after, HUGE / 2);
-	all_at_once(callers, bytes);
+	hold_next(0);
+	atomic_store(&let_go, true);
+	for (i = 0; i < 1 + OTHERS; i++)
+		begin(&callers[i], i, bytes[i]);
+	for (i = 0; i < 1 + OTHERS; i++)
+		ck_assert_int_eq(end(&callers[i]), i == 2 ? -ENOSPC : 0);
 	atomic_store(&full_after, INT64_MAX);
-	ck_assert_int_eq(callers[0].r, 0);
-	ck_assert_int_eq(callers[1].r, 0);
-	ck_assert_int_eq(callers[2].r, -ENOSPC);
-	ck_assert_int_eq(callers[3].r, 0);
-	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), OTHERS);
+	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), 1 + OTHERS);
 	ck_assert(seen[0] && seen[1] && !seen[2] && seen[3]);
 }
 END_TEST
@@ -153,9 +258,7 @@ START_TEST(a_failed_sync_is_unknown_to_all)
 	char *why = NULL;
 	unsigned i;
 
-	/* So that the WAL does not begin with them, which costs a sync. */
-	ck_assert_int_eq(help_commit(j, 50, 1, SMALL), 0);
-	atomic_store(&next_fails, true);
+	hold_next(2);
 	all_at_once(callers, bytes);
 	ck_assert_int_eq(callers[0].r, 0);
 	for (i = 1; i < 1 + OTHERS; i++)
@@ -171,7 +274,10 @@ int main(void)
 	TCase *tc = tcase_create("together");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, one_flush_for_all_that_wait);
+	tcase_add_test(tc, few_flushes_for_all_that_wait);
+	tcase_add_test(tc, a_flush_waits_for_the_one_before);
+	tcase_add_test(tc, a_flush_beside_a_failed_one_says_nothing);
+	tcase_add_test(tc, a_failed_one_leaves_the_one_before);
 	tcase_add_test(tc, one_too_large_costs_itself);
 	tcase_add_test(tc, a_failed_sync_is_unknown_to_all);
 	suite_add_tcase(s, tc);

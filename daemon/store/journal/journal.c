@@ -1,18 +1,18 @@
 /*
  * The committer's side of the journal.
  *
- * Happy path, one fdatasync in all:
+ * Happy path:
  *	BEGIN IMMEDIATE, an INSERT per row, COMMIT: SQLite writes the changed
- *	pages to the end of the WAL as frames and syncs it. A forgotten LSN
- *	rides along as one page more.
- * The first commit after the WAL has begun anew costs SQLite two: it syncs
- * the WAL's header before the frames.
+ *	pages to the end of the WAL as frames. A forgotten LSN rides along as
+ *	one page more.
+ *	Then, if it is to last, it waits for a flush that began after that
+ *	(journal_flush.c). Until then others can read what is not on disk.
  * Who comes while a commit is under way waits, and one of those that wait
  * writes for all of them.
- * A commit that need not last costs none, but that header's: old frames behind
- * a header that was lost would pass for the newest. One that is synced takes
- * all before it along, so what a cut leaves is always the beginning of what
- * was committed.
+ * The first commit after the WAL has begun anew costs a sync of its own, also
+ * where it need not last: old frames behind a header that was lost would pass
+ * for the newest. A flush takes all before it along, so what a cut leaves is
+ * always the beginning of what was committed.
  *
  * Failure modes:
  *	before COMMIT	nothing was written (the cache never spills): rolled
@@ -21,7 +21,7 @@
  *			the frame with the commit mark is not whole: rolled
  *			back, -ENOSPC or -EIO. Where it may be whole after all
  *			(journal_wal.c): as a failed sync
- *	COMMIT fails in any other way, a sync above all
+ *	COMMIT fails in any other way, or the flush does
  *			the frames may be on disk, in memory only, or neither,
  *			and the kernel calls the pages clean: JOURNAL_UNKNOWN,
  *			now and for all that follows, until journal_reopen()
@@ -68,28 +68,11 @@ uint64_t journal_guarded(struct journal *j, const uint64_t *number)
 
 /* ---- one SQLite transaction; commit_lock is held ---- */
 
-static int set_flushing(struct journal *j, bool flush)
+int journal_txn_begin(struct journal *j)
 {
-	int rc;
-
-	if (j->flushes == flush)
-		return SQLITE_OK;
-	rc = sqlite3_exec(j->db,
-	    flush ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL",
-	    NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		j->flushes = flush;
-	return rc;
-}
-
-int journal_txn_begin(struct journal *j, bool flush)
-{
-	int rc;
-
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	rc = set_flushing(j, flush);
-	return journal_errno(rc == SQLITE_OK ? journal_run(j->begin) : rc);
+	return journal_errno(journal_run(j->begin));
 }
 
 static void txn_roll_back(struct journal *j)
@@ -108,22 +91,18 @@ static int pages_written(struct journal *j)
 	return nr;
 }
 
-static void txn_committed(struct journal *j, int64_t took_ns)
+static void txn_committed(struct journal *j)
 {
-	int pages = pages_written(j);
-	bool wal_began = pages == j->frames;
+	bool wal_began = pages_written(j) == j->frames;
 
 	if (wal_began)
 		journal_wal_began(j);
+	j->is_unmarked = true;
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_caught_up = false;
 	j->wal_frames = (uint64_t)j->frames;
-	j->commit_ns += (took_ns - j->commit_ns) / 8;
-	/* Of nothing there is nothing to sync. */
-	if (j->flushes && pages > 0)
-		j->repos_unflushed = false;
 	j->stats.commits++;
-	j->stats.flushes += (uint64_t)wal_began + j->flushes;
+	j->stats.flushes += wal_began;
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
@@ -134,7 +113,6 @@ static bool failed_in_write(int rc)
 
 int journal_txn_end(struct journal *j, int rc)
 {
-	int64_t began_ns;
 	int r;
 
 	if (rc != SQLITE_OK) {
@@ -142,10 +120,9 @@ int journal_txn_end(struct journal *j, int rc)
 		return journal_errno(rc);
 	}
 	pages_written(j);
-	began_ns = SYS(j->sys, now_mono);
 	rc = journal_run(j->commit);
 	if (rc == SQLITE_OK) {
-		txn_committed(j, SYS(j->sys, now_mono) - began_ns);
+		txn_committed(j);
 		return 0;
 	}
 	r = JOURNAL_UNKNOWN;
@@ -155,6 +132,20 @@ int journal_txn_end(struct journal *j, int rc)
 		journal_break(j);
 	txn_roll_back(j);
 	return r;
+}
+
+struct journal_mark journal_mark(struct journal *j)
+{
+	struct journal_mark mark;
+
+	pthread_mutex_lock(&j->hand_lock);
+	j->last_row = j->last_written;
+	j->last_lsn = j->next_lsn - 1;
+	j->written += j->is_unmarked;
+	mark = (struct journal_mark){ j->written, j->epoch };
+	pthread_mutex_unlock(&j->hand_lock);
+	j->is_unmarked = false;
+	return mark;
 }
 
 /* ---- rows ---- */
@@ -233,17 +224,14 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 {
 	uint64_t forget = journal_guarded(j, &j->forget_wanted);
 	const struct journal_commit *c;
-	bool flush = false;
 	size_t nr = 0;
 	int r, rc;
 
-	for (c = first; c != NULL; c = c->next) {
-		flush = flush || c->flush;
+	for (c = first; c != NULL; c = c->next)
 		nr += c->nr;
-	}
 	if (nr == 0 && forget == j->forgotten)
 		return journal_is_broken(j) ? JOURNAL_UNKNOWN : 0;
-	if ((r = journal_txn_begin(j, flush)) != 0)
+	if ((r = journal_txn_begin(j)) != 0)
 		return r;
 	rc = write_all(j, first);
 	if (rc == SQLITE_OK && forget > j->forgotten)
@@ -256,29 +244,33 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 
 /* ---- committing together ---- */
 
-static void commit_is_over(struct journal *j, struct journal_commit *c, int r)
+static void number_rows(struct journal *j, struct journal_commit *c)
 {
-	bool is_longer = false;
 	size_t i;
 
-	for (i = 0; i < c->nr && r == 0; i++) {
+	for (i = 0; i < c->nr; i++) {
 		/* A number that no row bears would be missing later. */
-		if (c->rows[i].kind != JOURNAL_UNPARK) {
-			c->rows[i].lsn = j->next_lsn++;
-			is_longer = true;
-		}
+		if (c->rows[i].kind != JOURNAL_UNPARK)
+			j->last_written = c->rows[i].lsn = j->next_lsn++;
 		c->rows[i].start = j->start;
 	}
-	pthread_mutex_lock(&j->hand_lock);
-	j->last_lsn = j->next_lsn - 1;
-	if (is_longer)
-		j->last_row = j->last_lsn;
-	/* It took along what was before it. */
-	if (c->flush && c->nr > 0 && r == 0)
-		j->lasting = j->last_row;
-	pthread_mutex_unlock(&j->hand_lock);
-	c->r = r;
-	c->is_over = true;
+}
+
+/* FIRST and those behind it, which were written together, or not. */
+static void commits_are_over(struct journal *j, struct journal_commit *first,
+    int r)
+{
+	struct journal_mark mark;
+	struct journal_commit *c;
+
+	for (c = first; c != NULL && r == 0; c = c->next)
+		number_rows(j, c);
+	mark = journal_mark(j);
+	for (c = first; c != NULL; c = c->next) {
+		c->r = r;
+		c->mark = mark;
+		c->is_over = true;
+	}
 }
 
 /* FIRST and those behind it. What definitely can't be had together is tried
@@ -286,13 +278,16 @@ static void commit_is_over(struct journal *j, struct journal_commit *c, int r)
 static void commit_all(struct journal *j, struct journal_commit *first)
 {
 	int r = write_together(j, first);
-	bool apart = r < 0 && first->next != NULL;
 	struct journal_commit *c, *next;
 
+	if (r >= 0 || first->next == NULL) {
+		commits_are_over(j, first, r);
+		return;
+	}
 	for (c = first; c != NULL; c = next) {
 		next = c->next;
 		c->next = NULL;
-		commit_is_over(j, c, apart ? write_together(j, c) : r);
+		commits_are_over(j, c, write_together(j, c));
 	}
 }
 
@@ -311,7 +306,8 @@ static struct journal_commit *take_waiting(struct journal *j)
 int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
     bool flush)
 {
-	struct journal_commit me = { .rows = rows, .nr = nr, .flush = flush };
+	struct journal_commit me = { .rows = rows, .nr = nr };
+	size_t i;
 
 	pthread_mutex_lock(&j->hand_lock);
 	*j->waiting_end = &me;
@@ -322,62 +318,12 @@ int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
 	if (!me.is_over)
 		commit_all(j, take_waiting(j));
 	pthread_mutex_unlock(&j->commit_lock);
+	if (me.r == 0 && flush)
+		me.r = journal_flush_to(j, &me.mark);
+	/* Those that were given out may not be theirs. */
+	for (i = 0; i < nr && me.r != 0; i++)
+		rows[i].lsn = 0;
 	return me.r;
-}
-
-/* The WAL itself: a commit that changes nothing writes and syncs nothing.
- * commit_lock is held. */
-static int flush_locked(struct journal *j)
-{
-	int r = 0;
-
-	if (journal_is_broken(j)) {
-		r = JOURNAL_UNKNOWN;
-	} else if (!journal_wal_sync(j)) {
-		journal_break(j);
-		r = JOURNAL_UNKNOWN;
-	}
-	pthread_mutex_lock(&j->hand_lock);
-	if (r == 0) {
-		j->lasting = j->last_row;
-		j->repos_unflushed = false;
-		j->stats.flushes++;
-	}
-	pthread_mutex_unlock(&j->hand_lock);
-	return r;
-}
-
-int journal_flush(struct journal *j)
-{
-	int r;
-
-	pthread_mutex_lock(&j->commit_lock);
-	r = flush_locked(j);
-	pthread_mutex_unlock(&j->commit_lock);
-	return r;
-}
-
-bool journal_repos_last(struct journal *j, uint64_t epoch)
-{
-	bool last;
-
-	pthread_mutex_lock(&j->hand_lock);
-	last = !j->is_broken && !j->repos_unflushed && j->repos_epoch == epoch;
-	pthread_mutex_unlock(&j->hand_lock);
-	return last;
-}
-
-int journal_flush_repos(struct journal *j, uint64_t epoch)
-{
-	int r = 0;
-
-	pthread_mutex_lock(&j->commit_lock);
-	if (!journal_repos_last(j, epoch))
-		r = flush_locked(j);
-	if (r == 0 && !journal_repos_last(j, epoch))
-		r = -ESTALE;
-	pthread_mutex_unlock(&j->commit_lock);
-	return r;
 }
 
 int journal_forget(struct journal *j, uint64_t lsn, bool now)
@@ -427,31 +373,6 @@ uint64_t journal_last_lsn(struct journal *j)
 	return journal_guarded(j, &j->last_lsn);
 }
 
-bool journal_is_unflushed(struct journal *j)
-{
-	bool is_unflushed;
-
-	pthread_mutex_lock(&j->hand_lock);
-	is_unflushed = j->lasting < j->last_row;
-	pthread_mutex_unlock(&j->hand_lock);
-	return is_unflushed;
-}
-
-uint64_t journal_lasting(struct journal *j)
-{
-	return journal_guarded(j, &j->lasting);
-}
-
-int64_t journal_commit_ns(struct journal *j)
-{
-	int64_t ns;
-
-	pthread_mutex_lock(&j->hand_lock);
-	ns = j->commit_ns;
-	pthread_mutex_unlock(&j->hand_lock);
-	return ns;
-}
-
 void journal_stats(struct journal *j, struct journal_stats *stats)
 {
 	const struct journal_commit *c;
@@ -459,6 +380,7 @@ void journal_stats(struct journal *j, struct journal_stats *stats)
 	pthread_mutex_lock(&j->hand_lock);
 	*stats = j->stats;
 	stats->wal_bytes = j->wal_frames * JOURNAL_FRAME_BYTES;
+	stats->waiting = j->flush_waiting;
 	for (c = j->waiting; c != NULL; c = c->next)
 		stats->waiting++;
 	pthread_mutex_unlock(&j->hand_lock);

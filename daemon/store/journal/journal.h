@@ -1,6 +1,6 @@
 /*
- * The journal: SQLite in WAL mode with synchronous=FULL, whose commit is the
- * commit point of a window. The only module that includes sqlite3.
+ * The journal: SQLite in WAL mode. Its commit, and a flush that follows it, are
+ * the commit point of a window. The only module that includes sqlite3.
  *
  * Rules that keep SQLite honest here, each with its reason:
  *  - wal_autocheckpoint=0, mmap_size=0, no chunk size, no size hint: a COMMIT
@@ -12,9 +12,10 @@
  *  - No SQLite checkpoint starts between one that completed (log == ckpt) and
  *    the end of the next commit: before 3.51.3 that corrupts the database
  *    (the "WAL-reset bug").
- *  - A commit without a flush is made under synchronous=NORMAL, never OFF: the
- *    WAL's header must be on disk before frames are written over old ones, and
- *    the database file before the WAL begins anew, or a cut corrupts it.
+ *  - Commits are made under synchronous=NORMAL, never OFF: the WAL's header must
+ *    be on disk before frames are written over old ones, and the database file
+ *    before the WAL begins anew, or a cut corrupts it. The flush is ours, so
+ *    that others can commit meanwhile.
  *  - What was read from a killed daemon's WAL was perhaps never synced:
  *    journal_open() runs wal_checkpoint(TRUNCATE) on a connection that has
  *    read, asserts that it did something (log >= 0), and only then returns.
@@ -151,8 +152,8 @@ int journal_each_repo(struct journal *j,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg);
 
 /* One SQLite transaction for all that came while another was under way, and
- * with FLUSH one flush; without it a power cut
- * may lose the rows, the last ones first, and nothing worse. LSNs ascend in
+ * with FLUSH a flush, which many share; without it a power cut may lose the
+ * rows, the last ones first, and nothing worse. LSNs ascend in
  * the order of ROWS. 0; negative errno: definitely nothing happened;
  * JOURNAL_UNKNOWN. */
 int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
@@ -245,18 +246,18 @@ uint64_t journal_trimmed(struct journal *j);
  */
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 
-/* How long a commit takes, of late. */
-int64_t journal_commit_ns(struct journal *j);
+/* How long a flush takes, of late. */
+int64_t journal_flush_ns(struct journal *j);
 
 #define JOURNAL_NAME "journal.db"
 
 struct journal_stats {
 	uint64_t commits;
-	uint64_t flushes;     /* what the commits have cost: one each, and
-				   one more when the WAL began anew */
+	uint64_t flushes;     /* and one more each time the WAL began anew */
 	uint64_t wal_bytes;   /* of frames in use */
 	uint64_t checkpoints; /* that were started */
-	size_t waiting;       /* commits, for one that is under way */
+	size_t waiting;       /* commits, for one that is under way, or for
+				   a flush that is to follow it */
 };
 void journal_stats(struct journal *j, struct journal_stats *stats);
 

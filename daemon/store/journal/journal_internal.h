@@ -2,6 +2,7 @@
  * What the files of the journal share; nobody else includes this.
  *
  *	journal.c		the committer: transactions, LSNs, forgetting
+ *	journal_flush.c		what was committed, on disk
  *	journal_open.c		opening, reopening, closing
  *	journal_file.c		its files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
@@ -37,16 +38,29 @@ struct journal_reader {
 	LIST_ENTRY(journal_reader) link;
 };
 
+/* How much was written by then, of the journal as it was opened then. */
+struct journal_mark {
+	uint64_t written, epoch;
+};
+
 /* A caller of journal_commit(); on its stack. */
 struct journal_commit {
 	struct journal_row *rows;
 	size_t nr;
-	bool flush;
 	struct journal_commit *next; /* of those that wait; hand_lock */
 	/* commit_lock: */
 	bool is_over;
 	int r;
+	struct journal_mark mark;
 };
+
+/* A flush that is under way, or could be; hand_lock, but for its file. */
+struct journal_flusher {
+	sqlite3_file *wal; /* a handle of its own; NULL: none */
+	bool is_busy;
+};
+
+#define JOURNAL_FLUSHERS 2
 
 struct journal {
 	/* Set when it is opened, constant after. */
@@ -70,9 +84,10 @@ struct journal {
 	sqlite3_stmt *begin, *insert, *park, *unpark, *unkeep, *forget;
 	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
-	uint64_t forgotten; /* as the database has it */
-	bool flushes;       /* a COMMIT would: synchronous=FULL */
-	int frames;         /* in the WAL after the last commit */
+	uint64_t forgotten;    /* as the database has it */
+	uint64_t last_written; /* row */
+	bool is_unmarked;      /* a commit that journal_mark() has not seen */
+	int frames;            /* in the WAL after the last commit */
 	bool salt_known;
 	uint8_t salt[8]; /* of the WAL since it last began */
 
@@ -84,17 +99,24 @@ struct journal {
 	/* The last row, and the last one that a flush has followed: what was
 	 * given a number later may be lost. */
 	uint64_t last_row, lasting;
-	/* Repositories that were registered, and no flush has followed; since
-	 * the journal was opened for the EPOCH-th time. */
-	bool repos_unflushed;
-	uint64_t repos_epoch;
+	/* Commits, as they were marked; those that a flush has followed; the
+	 * last one that registered a repository; since the journal was opened
+	 * for the EPOCH-th time. */
+	uint64_t written, flushed, repos_written;
+	uint64_t epoch;
+	/* Flushes: in the order in which they began they are over. */
+	struct journal_flusher flushers[JOURNAL_FLUSHERS];
+	uint64_t flushes_begun, flushes_over;
+	pthread_cond_t flush_cond; /* one is over */
+	int64_t flush_began_ns;    /* the last one that did */
+	int64_t flush_ns;          /* what one takes, of late */
+	size_t flush_waiting;      /* for one that is to follow */
 	uint64_t last_lsn;
 	uint64_t trimmed; /* rows up to here are gone, but for parked ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
 	uint64_t wal_frames;    /* after the last commit */
 	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
 	struct journal_commit *waiting, **waiting_end;
-	int64_t commit_ns; /* what one takes, of late */
 	struct journal_stats stats;
 	LIST_HEAD(, journal_reader) readers;
 };
@@ -145,15 +167,28 @@ bool journal_is_broken(struct journal *j);
 void journal_break(struct journal *j);
 /* NUMBER, which hand_lock guards. */
 uint64_t journal_guarded(struct journal *j, const uint64_t *number);
-/* One SQLite transaction; commit_lock is held. FLUSH: its commit lasts, and
- * all before it. RC: how the statements since its begin went. */
-int journal_txn_begin(struct journal *j, bool flush);
+/* One SQLite transaction; commit_lock is held. RC: how the statements since
+ * its begin went. */
+int journal_txn_begin(struct journal *j);
 int journal_txn_end(struct journal *j, int rc);
+/* What was committed until now; commit_lock is held. */
+struct journal_mark journal_mark(struct journal *j);
 
 /* ---- journal_repo.c ---- */
 
 /* Inserts this start of the daemon. */
 int journal_register_start(struct journal *j);
+
+/* ---- journal_flush.c ---- */
+
+/* Each a handle of the WAL, which is there. An SQLite code. */
+int journal_flush_open(struct journal *j);
+void journal_flush_close(struct journal *j);
+/* What MARK says is on disk. 0 or JOURNAL_UNKNOWN. */
+int journal_flush_to(struct journal *j, const struct journal_mark *mark);
+/* Before the journal is closed to be opened again: it is broken, whoever waits
+ * is told so, and none is under way any more. */
+void journal_flush_end(struct journal *j);
 
 /* ---- journal_checkpoint.c ---- */
 
@@ -182,8 +217,6 @@ void journal_range_finalize(struct journal_reader *reader);
 
 /* ---- journal_wal.c ---- */
 
-/* false: nobody knows what is on disk. */
-bool journal_wal_sync(struct journal *j);
 /* After a commit that began the WAL anew. */
 void journal_wal_began(struct journal *j);
 /* A COMMIT of NR frames failed in a write: can its last frame be whole? */

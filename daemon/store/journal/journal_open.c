@@ -163,6 +163,11 @@ static int finish_connecting(struct journal *j)
 	if (rc == SQLITE_OK)
 		rc = journal_query_int(j->ckpt, "SELECT count(*) FROM meta",
 		    &ignored);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(j->db, "PRAGMA synchronous=NORMAL", NULL,
+		    NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = journal_flush_open(j);
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_wal_hook(j->db, note_frames, j);
@@ -172,9 +177,11 @@ static int finish_connecting(struct journal *j)
 	 * out again while somebody may remember them. */
 	if ((uint64_t)last + 1 > j->next_lsn)
 		j->next_lsn = (uint64_t)last + 1;
+	j->last_written = (uint64_t)last;
 	pthread_mutex_lock(&j->hand_lock);
 	j->last_lsn = j->next_lsn - 1;
 	j->last_row = j->lasting = (uint64_t)last;
+	j->flushed = j->written;
 	if (j->forget_wanted < j->forgotten)
 		j->forget_wanted = j->forgotten;
 	pthread_mutex_unlock(&j->hand_lock);
@@ -210,7 +217,6 @@ static int connect_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
-	j->flushes = true;
 	if ((r = check_schema(j, why)) != 0 ||
 	    (r = journal_check_pages(j, why)) != 0)
 		return r;
@@ -243,6 +249,7 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->rollback);
 	j->begin = j->insert = j->park = j->unpark = j->unkeep = NULL;
 	j->forget = j->commit = j->rollback = NULL;
+	journal_flush_close(j);
 	sqlite3_close(j->ckpt);
 	sqlite3_close(j->db);
 	j->ckpt = j->db = NULL;
@@ -257,6 +264,7 @@ static void journal_free(struct journal *j)
 	pthread_mutex_destroy(&j->ckpt_lock);
 	pthread_mutex_destroy(&j->commit_lock);
 	pthread_mutex_destroy(&j->hand_lock);
+	pthread_cond_destroy(&j->flush_cond);
 	free(j->dir);
 	free(j->path);
 	free(j->vfs);
@@ -266,10 +274,15 @@ static void journal_free(struct journal *j)
 static struct journal *journal_new(const struct journal_config *cfg)
 {
 	struct journal *j = calloc(1, sizeof(*j));
+	pthread_condattr_t monotonic;
 
 	if (j == NULL)
 		return NULL;
 	j->sys = cfg->sys;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&j->flush_cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_rwlock_init(&j->use_lock, NULL);
 	pthread_mutex_init(&j->ckpt_lock, NULL);
 	pthread_mutex_init(&j->commit_lock, NULL);
@@ -321,10 +334,11 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	if (r == -ENOENT && *why == NULL &&
 	    (r = journal_make_file(j, why)) == 0)
 		r = connect_all(j, why);
-	if (r == 0)
-		r = journal_register_start(j);
 	if (r == 0 && j->adopt)
 		r = write_machine(j);
+	/* Whose flush takes that along. */
+	if (r == 0)
+		r = journal_register_start(j);
 	if (r == JOURNAL_UNKNOWN)
 		r = -EIO;
 	if (r == 0)
@@ -410,6 +424,7 @@ int journal_reopen(struct journal *j, char **why)
 	pthread_rwlock_wrlock(&j->use_lock);
 	pthread_mutex_lock(&j->ckpt_lock);
 	pthread_mutex_lock(&j->commit_lock);
+	journal_flush_end(j);
 	disconnect_all(j);
 	if ((r = journal_drop_caches(j)) == 0)
 		r = connect_all(j, why);
@@ -425,8 +440,7 @@ int journal_reopen(struct journal *j, char **why)
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_broken = r < 0;
 	/* What it read is on the disk. */
-	j->repos_unflushed = false;
-	j->repos_epoch++;
+	j->repos_written = j->flushed;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 	pthread_mutex_unlock(&j->ckpt_lock);

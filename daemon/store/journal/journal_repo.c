@@ -13,6 +13,7 @@
 
 int journal_register_start(struct journal *j)
 {
+	struct journal_mark mark;
 	sqlite3_stmt *s = NULL;
 	int r, rc;
 
@@ -23,13 +24,14 @@ int journal_register_start(struct journal *j)
 	sqlite3_bind_text(s, 1, j->boot_id, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
 	pthread_mutex_lock(&j->commit_lock);
-	if ((r = journal_txn_begin(j, true)) == 0)
+	if ((r = journal_txn_begin(j)) == 0)
 		r = journal_txn_end(j, journal_run(s));
 	if (r == 0)
 		j->start = (uint64_t)sqlite3_last_insert_rowid(j->db);
+	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);
 	sqlite3_finalize(s);
-	return r;
+	return r == 0 ? journal_flush_to(j, &mark) : r;
 }
 
 /* One statement with REPO's columns as ?1 to ?4 that answers an id, or
@@ -64,6 +66,7 @@ static const char put_repo[] =
 
 int journal_register_repo(struct journal *j, struct journal_repo *repo)
 {
+	struct journal_mark mark;
 	uint64_t id = 0;
 	bool is_new = false;
 	int r = JOURNAL_UNKNOWN;
@@ -71,13 +74,15 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	pthread_mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j))
 		r = journal_errno(run_repo(j, find_repo, repo, &id));
-	if (r == 0 && id == 0 && (r = journal_txn_begin(j, false)) == 0) {
+	if (r == 0 && id == 0 && (r = journal_txn_begin(j)) == 0) {
 		r = journal_txn_end(j, run_repo(j, put_repo, repo, &id));
 		is_new = r == 0;
 	}
+	mark = journal_mark(j);
 	pthread_mutex_lock(&j->hand_lock);
-	j->repos_unflushed = j->repos_unflushed || is_new;
-	repo->epoch = j->repos_epoch;
+	if (is_new)
+		j->repos_written = mark.written;
+	repo->epoch = mark.epoch;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
 	if (r == 0)
@@ -87,6 +92,7 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 
 int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr)
 {
+	struct journal_mark mark;
 	sqlite3_stmt *s = NULL;
 	int r, rc;
 
@@ -95,13 +101,14 @@ int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr)
 		return journal_errno(rc);
 	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
 	pthread_mutex_lock(&j->commit_lock);
-	r = journal_txn_begin(j, true);
+	r = journal_txn_begin(j);
 	if (r == 0) {
 		rc = journal_run(s);
 		*nr = (uint64_t)sqlite3_changes(j->db);
 		r = journal_txn_end(j, rc);
 	}
+	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);
 	sqlite3_finalize(s);
-	return r;
+	return r == 0 ? journal_flush_to(j, &mark) : r;
 }

@@ -87,7 +87,7 @@ static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
 {
 	int r, rc;
 
-	if ((r = journal_txn_begin(j, false)) != 0)
+	if ((r = journal_txn_begin(j)) != 0)
 		return r;
 	rc = keep_all(j, keep, nr);
 	if (rc == SQLITE_OK)

@@ -44,14 +44,6 @@ static sqlite3_file *open_wal(struct journal *j)
 	return wal;
 }
 
-bool journal_wal_sync(struct journal *j)
-{
-	sqlite3_file *wal = open_wal(j);
-
-	return wal != NULL &&
-	    wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL) == SQLITE_OK;
-}
-
 void journal_wal_began(struct journal *j)
 {
 	sqlite3_file *wal = open_wal(j);

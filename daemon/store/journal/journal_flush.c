@@ -1,0 +1,253 @@
+/*
+ * What was committed, on disk: flushes of the WAL beside the commits, two at a
+ * time.
+ *
+ * Happy path: who wants his commit to last waits for a flush that began after
+ * it; one of those that wait does it for all of them. A second flush may begin
+ * while one is under way, so that who came too late for that one need not wait
+ * until it is over. But not before half of the time that a flush takes has
+ * passed: a disk that does one after the other would be given more of them,
+ * each for fewer.
+ *
+ * Each has a handle of its own. The kernel tells of a failed write once for
+ * each open file: on one handle for both, the other flush would answer that
+ * all is well.
+ *
+ * A flush that began later covers all that an earlier one does, but nothing is
+ * said to last before the earlier one is over, and went well.
+ *
+ * Failure modes:
+ *	a flush fails	the journal is broken: JOURNAL_UNKNOWN to all whose
+ *			flush was not over by then, until journal_reopen() has
+ *			read the disk
+ *	reopened meanwhile
+ *			what was committed before that may be gone: the same
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+/* ---- handles ---- */
+
+static int open_one(struct journal *j, sqlite3_vfs *vfs,
+    struct journal_flusher *f)
+{
+	const char *db = sqlite3_db_filename(j->db, "main");
+	int rc, flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_WAL;
+
+	f->wal = calloc(1, (size_t)vfs->szOsFile);
+	if (f->wal == NULL)
+		return SQLITE_NOMEM;
+	rc = vfs->xOpen(vfs, sqlite3_filename_wal(db), f->wal, flags, &flags);
+	if (rc == SQLITE_OK || f->wal->pMethods != NULL)
+		return rc;
+	free(f->wal);
+	f->wal = NULL;
+	return rc;
+}
+
+int journal_flush_open(struct journal *j)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(j->vfs);
+	int i, rc = vfs != NULL ? SQLITE_OK : SQLITE_ERROR;
+
+	for (i = 0; i < JOURNAL_FLUSHERS && rc == SQLITE_OK; i++)
+		rc = open_one(j, vfs, &j->flushers[i]);
+	return rc;
+}
+
+void journal_flush_close(struct journal *j)
+{
+	struct journal_flusher *f;
+	int i;
+
+	for (i = 0; i < JOURNAL_FLUSHERS; i++) {
+		f = &j->flushers[i];
+		if (f->wal == NULL)
+			continue;
+		f->wal->pMethods->xClose(f->wal);
+		free(f->wal);
+		f->wal = NULL;
+	}
+}
+
+/* ---- flushing; hand_lock is held ---- */
+
+/* Real time, whatever clock a test has: somebody waits by it. */
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* The one that may begin, or NULL: *UNTIL_NS is when one may, if not 0. */
+static struct journal_flusher *may_begin(struct journal *j, int64_t *until_ns)
+{
+	uint64_t under_way = j->flushes_begun - j->flushes_over;
+	int i;
+
+	*until_ns = 0;
+	if (under_way == JOURNAL_FLUSHERS)
+		return NULL;
+	if (under_way > 0)
+		*until_ns = j->flush_began_ns + j->flush_ns / 2;
+	if (now_ns() < *until_ns)
+		return NULL;
+	for (i = 0; j->flushers[i].is_busy; i++)
+		;
+	return &j->flushers[i];
+}
+
+static void wait_until(struct journal *j, int64_t until_ns)
+{
+	struct timespec until = { (time_t)(until_ns / 1000000000),
+		(long)(until_ns % 1000000000) };
+
+	j->flush_waiting++;
+	if (until_ns == 0)
+		pthread_cond_wait(&j->flush_cond, &j->hand_lock);
+	else
+		pthread_cond_timedwait(&j->flush_cond, &j->hand_lock, &until);
+	j->flush_waiting--;
+}
+
+/* hand_lock is let go of meanwhile. */
+static void flush_once(struct journal *j, struct journal_flusher *f)
+{
+	uint64_t nr = ++j->flushes_begun;
+	uint64_t written = j->written, row = j->last_row;
+	int64_t began_ns = now_ns();
+	bool is_well;
+
+	f->is_busy = true;
+	j->flush_began_ns = began_ns;
+	pthread_mutex_unlock(&j->hand_lock);
+	is_well =
+	    f->wal->pMethods->xSync(f->wal, SQLITE_SYNC_NORMAL) == SQLITE_OK;
+	pthread_mutex_lock(&j->hand_lock);
+	j->flush_ns += (now_ns() - began_ns - j->flush_ns) / 8;
+	while (j->flushes_over + 1 != nr)
+		wait_until(j, 0);
+	f->is_busy = false;
+	j->flushes_over = nr;
+	if (!is_well)
+		j->is_broken = true;
+	if (!j->is_broken) {
+		j->flushed = written;
+		j->lasting = row;
+		j->stats.flushes++;
+	}
+	pthread_cond_broadcast(&j->flush_cond);
+}
+
+static int flush_to(struct journal *j, const struct journal_mark *mark)
+{
+	struct journal_flusher *f;
+	int64_t until_ns;
+
+	for (;;) {
+		if (mark->epoch != j->epoch)
+			return JOURNAL_UNKNOWN;
+		if (j->flushed >= mark->written)
+			return 0;
+		if (j->is_broken)
+			return JOURNAL_UNKNOWN;
+		f = may_begin(j, &until_ns);
+		if (f != NULL)
+			flush_once(j, f);
+		else
+			wait_until(j, until_ns);
+	}
+}
+
+/* ---- for all ---- */
+
+int journal_flush_to(struct journal *j, const struct journal_mark *mark)
+{
+	int r;
+
+	pthread_mutex_lock(&j->hand_lock);
+	r = flush_to(j, mark);
+	pthread_mutex_unlock(&j->hand_lock);
+	return r;
+}
+
+int journal_flush(struct journal *j)
+{
+	struct journal_mark mark;
+	int r;
+
+	pthread_mutex_lock(&j->hand_lock);
+	mark = (struct journal_mark){ j->written, j->epoch };
+	r = j->is_broken ? JOURNAL_UNKNOWN : flush_to(j, &mark);
+	pthread_mutex_unlock(&j->hand_lock);
+	return r;
+}
+
+void journal_flush_end(struct journal *j)
+{
+	pthread_mutex_lock(&j->hand_lock);
+	j->is_broken = true;
+	j->epoch++;
+	pthread_cond_broadcast(&j->flush_cond);
+	while (j->flushes_over != j->flushes_begun)
+		pthread_cond_wait(&j->flush_cond, &j->hand_lock);
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+bool journal_repos_last(struct journal *j, uint64_t epoch)
+{
+	bool last;
+
+	pthread_mutex_lock(&j->hand_lock);
+	last = !j->is_broken && j->flushed >= j->repos_written &&
+	    j->epoch == epoch;
+	pthread_mutex_unlock(&j->hand_lock);
+	return last;
+}
+
+int journal_flush_repos(struct journal *j, uint64_t epoch)
+{
+	struct journal_mark mark = { .epoch = epoch };
+	int r;
+
+	pthread_mutex_lock(&j->hand_lock);
+	mark.written = j->repos_written;
+	if (j->is_broken)
+		r = JOURNAL_UNKNOWN;
+	else
+		r = j->epoch != epoch ? -ESTALE : flush_to(j, &mark);
+	pthread_mutex_unlock(&j->hand_lock);
+	return r;
+}
+
+/* ---- what is on disk ---- */
+
+bool journal_is_unflushed(struct journal *j)
+{
+	bool is_unflushed;
+
+	pthread_mutex_lock(&j->hand_lock);
+	is_unflushed = j->lasting < j->last_row;
+	pthread_mutex_unlock(&j->hand_lock);
+	return is_unflushed;
+}
+
+uint64_t journal_lasting(struct journal *j)
+{
+	return journal_guarded(j, &j->lasting);
+}
+
+int64_t journal_flush_ns(struct journal *j)
+{
+	int64_t ns;
+
+	pthread_mutex_lock(&j->hand_lock);
+	ns = j->flush_ns;
+	pthread_mutex_unlock(&j->hand_lock);
+	return ns;
+}

@@ -280,6 +280,11 @@ no_locks() { # REPORTED-AS NAME
 
 # ---- file systems ----
 
+# In a container root may be unable to.
+can_mount() {
+	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null
+}
+
 # Mounts a new one at $FS; says `skip` and returns 1 where that can't be done.
 # mkfs.xfs wants 300M, mkfs.btrfs 128M; the image is sparse.
 with_fs() { # ext4|xfs|btrfs SIZE
@@ -299,5 +304,7 @@ with_fs() { # ext4|xfs|btrfs SIZE
 		return 0
 	fi
 	skip "with_fs-$1" "${why//$'\n'/; }"
+	rm -f "$image"
+	rmdir "$FS" 2>/dev/null
 	return 1
 }

@@ -158,6 +158,7 @@ fi
 
 # ---- another one runs ----
 
+write_config
 timeout 120 "$REFD" daemon --config "$config" >"$T/out" 2>&1 </dev/null
 is second-status 69 $?
 check second-says-so grep -qE 'in use by another|another daemon listens' \

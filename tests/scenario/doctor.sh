@@ -219,14 +219,18 @@ settings() {
 files() {
 	local i=0
 	fresh
-	chown -R 65534 "$A"
-	chown root "$A/refs/tags"
-	sees owner-mixed "$A"
-	chown 65534 "$A/refs/tags"
-	sees_no owner-mixed "$A"
-	chown root "$A/refs"
-	sees owner-unclear "$A"
-	fresh
+	if [ "$(id -u)" -eq 0 ]; then
+		chown -R 65534 "$A"
+		chown root "$A/refs/tags"
+		sees owner-mixed "$A"
+		chown 65534 "$A/refs/tags"
+		sees_no owner-mixed "$A"
+		chown root "$A/refs"
+		sees owner-unclear "$A"
+		fresh
+	else
+		skip owners 'only root can be several people'
+	fi
 	ln -sf refs/heads/main "$A/HEAD"
 	sees head-link "$A"
 	: >"$T/elsewhere"
@@ -402,12 +406,16 @@ daemons() {
 	sees daemon-protocol --socket "$T/fake.sock"
 	end_pretending
 	fresh
-	chown -R 65534 "$A"
-	sees socket-closed "$A"
-	chmod 666 "$SOCKET"
-	sees user-denied "$A"
-	sees user-denied --user nobody
-	chmod 660 "$SOCKET"
+	if [ "$(id -u)" -eq 0 ]; then
+		chown -R 65534 "$A"
+		sees socket-closed "$A"
+		chmod 666 "$SOCKET"
+		sees user-denied "$A"
+		sees user-denied --user nobody
+		chmod 660 "$SOCKET"
+	else
+		skip denied 'only root can be several people'
+	fi
 	chmod 777 "$STATE"
 	sees state-open
 	chmod 700 "$STATE"
@@ -495,7 +503,7 @@ twins() {
 }
 
 disks() {
-	if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
+	if ! can_mount; then
 		skip disks 'only root can mount'
 		return
 	fi
@@ -563,7 +571,11 @@ all_ids() {
 		*) missing+=" $id" ;;
 		esac
 	done <"$T/ids"
-	is 'every id was shown' '' "$missing"
+	if [ "$scenario_skipped" -gt 0 ]; then
+		skip 'every id was shown' "not all could be:$missing"
+	else
+		is 'every id was shown' '' "$missing"
+	fi
 }
 
 start_daemon

@@ -203,6 +203,8 @@ wishes_fail() { # TEXT COMMAND...
 }
 
 modes_on ext4 128M
+# What follows goes on with it.
+[ -n "${repo:-}" ] || finish
 in_background none 0 0
 in_background periodic 1 1
 in_background journal 1 1

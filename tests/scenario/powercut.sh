@@ -10,6 +10,10 @@ if ! command -v python3 >/dev/null; then
 	skip powercut 'no python3'
 	finish
 fi
+if ! can_mount; then
+	skip powercut 'only root can mount'
+	finish
+fi
 if BUILD=$BUILD "$ROOT/tests/powercut/run" --from 1 --trials 6 --keep-going \
 	>"$T/said" 2>&1; then
 	if grep '^skip ' "$T/said"; then

@@ -144,6 +144,10 @@ namespaces() {
 	else
 		skip user-namespace 'users may make none here'
 	fi
+	if ! can_mount; then
+		skip mount-namespace 'only root can mount'
+		return
+	fi
 	# Where she has another directory at the path of a repository.
 	cp -a "$A" "$other"
 	unshare -m sh -c "mount --make-rprivate / &&

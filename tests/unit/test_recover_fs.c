@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/store/refs/lockfile.h"
 #include "tests/lib/hand.h"
@@ -117,6 +118,81 @@ START_TEST(a_kill_undoes_no_deletion)
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	ck_assert_int_eq(world_log_count(w, "y", '0', '1'), 0);
+}
+END_TEST
+
+static void write_unsynced(const char *path, const char *text)
+{
+	int fd = SYS(w->sys, openat, AT_FDCWD, path,
+	    O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(SYS(w->sys, write_all, fd, text, strlen(text)), 0);
+	SYS(w->sys, close, fd);
+}
+
+/* A git that packed refs did not sync: what it had written is gone with the
+ * write-back, and no file is left of those refs. They were not deleted. */
+START_TEST(a_kill_loses_nothing_that_was_packed)
+{
+	prepare();
+	wr_ok("y=1");
+	write_unsynced(WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/y\n");
+	wr_unlink(WORLD_REPO "/refs/heads/y");
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	fail_to_sync();
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	assert_all_is_synced();
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
+/* The same where the file is broken, and each start is killed at one of its
+ * changes before one gets to its end. */
+START_TEST(a_killed_start_loses_nothing_that_was_packed)
+{
+	unsigned long i;
+	bool hit = true;
+
+	for (i = 0; hit; i++) {
+		wr_teardown();
+		wr_setup_mounted();
+		prepare();
+		wr_ok("y=1");
+		fail_to_sync();
+		memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
+		wr_unlink(WORLD_REPO "/refs/heads/y");
+		memfs_kill(w->fs);
+		world_crash(w);
+		memfs_kill_at(w->fs, i);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(world_ref(w, "y"), '1');
+	}
+	ck_assert_uint_gt(i, 20);
+}
+END_TEST
+
+#define PACKED_X1                                                              \
+	"# pack-refs with: peeled fully-peeled sorted \n"                      \
+	"3131313131313131313131313131313131313131 refs/heads/x\n"              \
+	"3131313131313131313131313131313131313131 refs/heads/gone\n"
+
+/* Somebody moved a ref back to where it had been, and made one again that we
+ * had deleted, and packed them. */
+START_TEST(a_kill_undoes_no_packed_value)
+{
+	prepare();
+	fail_to_sync();
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", PACKED_X1);
+	wr_unlink(WORLD_REPO "/refs/heads/x");
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "gone"), '1');
 }
 END_TEST
 
@@ -364,6 +440,9 @@ int main(void)
 	tcase_add_test(tc, a_kill_forgets_no_failure);
 	tcase_add_test(tc, a_kill_right_after_it_forgets_no_failure);
 	tcase_add_test(tc, a_kill_undoes_no_deletion);
+	tcase_add_test(tc, a_kill_loses_nothing_that_was_packed);
+	tcase_add_test(tc, a_killed_start_loses_nothing_that_was_packed);
+	tcase_add_test(tc, a_kill_undoes_no_packed_value);
 	tcase_add_test(tc, a_kill_anywhere_forgets_no_failure);
 	tcase_add_test(tc, what_came_after_a_failure_is_as_ever);
 	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);

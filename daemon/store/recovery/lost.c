@@ -10,6 +10,7 @@
 #include "daemon/store/recovery/lost.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -134,4 +135,45 @@ int lost_take_packed(struct lost *lost, const struct sys *sys,
 	r = SYS(sys, renameat, repo->fd, "packed-refs", repo->refd_fd, to);
 	lost->nr += r == 0;
 	return r;
+}
+
+static bool is_packed(const char *name)
+{
+	static const char tail[] = "packed-refs";
+	size_t len = strlen(name);
+
+	return len >= sizeof(tail) - 1 &&
+	    strcmp(name + len - (sizeof(tail) - 1), tail) == 0;
+}
+
+static int newest(const struct sys *sys, const struct repo *repo, int64_t *ns)
+{
+	char path[sizeof(DIR_NAME) + NAME_MAX + 1];
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	struct sys_stat st;
+	int r;
+
+	r = SYS(sys, dir_open, repo->refd_fd, DIR_NAME, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
+		if (!is_packed(entry.name))
+			continue;
+		snprintf(path, sizeof(path), DIR_NAME "/%s", entry.name);
+		r = SYS(sys, lstatat, repo->refd_fd, path, &st);
+		if (r < 0 && r != -ENOENT)
+			break;
+		if (r == 0 && st.ctime_ns > *ns)
+			*ns = st.ctime_ns;
+	}
+	SYS(sys, dir_close, dir);
+	return r < 0 && r != -ENOENT ? r : 0;
+}
+
+int64_t lost_packed_ns(const struct sys *sys, const struct repo *repo)
+{
+	int64_t ns = INT64_MIN;
+
+	return newest(sys, repo, &ns) < 0 ? INT64_MAX : ns;
 }

@@ -30,5 +30,8 @@ int lost_keep(struct lost *lost, const struct sys *sys, const struct repo *repo,
 /* packed-refs goes there. Where there are enough, over the last such one. */
 int lost_take_packed(struct lost *lost, const struct sys *sys,
     const struct repo *repo, char kept[LOST_PATH_MAX]);
+/* When one last was, by the file system's clock; INT64_MIN: none is there,
+ * INT64_MAX: that can't be told. */
+int64_t lost_packed_ns(const struct sys *sys, const struct repo *repo);
 
 #endif

@@ -61,9 +61,7 @@ static int keep(struct replay_members *list, const struct replay_row *row,
 		list->items = grown;
 		list->size = size;
 	}
-	list->items[list->nr].row = row;
-	list->items[list->nr].member = member;
-	list->items[list->nr++].status = status;
+	list->items[list->nr++] = (struct replay_member){ row, member, status };
 	return 0;
 }
 
@@ -301,26 +299,28 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 	return r;
 }
 
-/* Did somebody write the ref after our lock was taken? */
+/* Did somebody write the ref after our lock was taken? Where names hold all that
+ * differs is later, and nothing, unless packed-refs had it and was lost. */
 static bool is_later(const struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
-	const struct chain_link *link = redo->value;
-	const struct replay_row *row = link->row;
+	const struct record_member *m = redo->value->member;
+	const struct replay_row *row = redo->value->row;
+	bool is_packed, holds = row->names_hold;
 	struct refd_oid packed;
-	bool is_packed;
 
-	if (row->rule == REPLAY_KILL || (row->names_hold && redo->held != NULL))
+	if (row->rule == REPLAY_KILL || (holds && redo->held != NULL))
 		return false;
+	holds = holds && rp->packed_lost_ns < row->row.locked_at_ns;
 	is_packed = redo->dirfd == rp->repo->fd &&
 	    packed_lookup(rp->snap, redo->chain->name, &packed);
-	redo->is_gone = row->names_hold && !is_packed &&
-	    link->member->action == RECORD_WRITE &&
+	redo->is_gone = holds && !is_packed && m->action == RECORD_WRITE &&
 	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR);
 	return redo->is_gone ||
-	    judge(link->member, row->row.locked_at_ns, loose,
+	    judge(m, holds ? INT64_MIN : row->row.locked_at_ns, loose,
 		is_packed ? &packed : NULL,
-		is_packed && chain_knows(redo->chain, &packed)) == JUDGE_LATER;
+		!holds && is_packed && chain_knows(redo->chain, &packed)) ==
+	    JUDGE_LATER;
 }
 
 static int write_value(struct replay *rp, struct redo *redo)

@@ -141,9 +141,23 @@ static int keep_malformed(struct replay *rp)
 	r = lost_take_packed(&rp->lost, rp->sys, rp->repo, kept);
 	if (r == 0)
 		rp->report->found(rp->report->arg, &found);
+	rp->packed_lost_ns = INT64_MAX;
 	if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0 && r == 0)
 		r = -EIO;
 	return r;
+}
+
+/* What was lost may be empty, too. A replay that did not get to its end has
+ * taken it away. */
+static int64_t packed_lost_ns(struct replay *rp)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(rp->sys, lstatat, rp->repo->fd, "packed-refs", &st);
+	if (r == 0 ? st.size == 0 : r != -ENOENT)
+		return INT64_MAX;
+	return lost_packed_ns(rp->sys, rp->repo);
 }
 
 static int take_snapshot(struct replay *rp)
@@ -153,6 +167,7 @@ static int take_snapshot(struct replay *rp)
 	r = redo_read_disk(rp, rp->repo->fd, "packed-refs");
 	if (r < 0)
 		return r;
+	rp->packed_lost_ns = packed_lost_ns(rp);
 	r = packed_snapshot(rp->repo->packed, &rp->snap);
 	if (r != -EBADMSG)
 		return r;

@@ -80,6 +80,9 @@ struct replay {
 
 	/* Its own. */
 	bool is_memory_lost; /* what is in the page cache need not be on disk */
+	/* When what packed-refs held was last lost (lost.h): of what was
+	 * recorded before that it can't tell what was deleted. */
+	int64_t packed_lost_ns;
 	struct lost lost;
 	struct token token;
 	bool token_stays; /* a lock of it could not be removed */

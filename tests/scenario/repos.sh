@@ -155,8 +155,13 @@ fifos() {
 
 # ---- one that goes away and comes back ----
 
+# Somebody was told since.
+was_missed() { # TIMES-BEFORE
+	[ "$(stat_of refs_failed)" -gt "$1" ]
+}
+
 away_and_back() {
-	local one two
+	local one two before
 	new_repo srv/away.git bare
 	one=$(new_commit srv/away.git one)
 	two=$(new_commit srv/away.git two)
@@ -165,8 +170,9 @@ away_and_back() {
 		--clients 2 --txns 1500 --refs 5 --log "$T/log" >"$T/storm" &
 	own $!
 	until [ -s "$T/log" ]; do sleep 0.02; done
+	before=$(stat_of refs_failed)
 	mv "$SERVED/away.git" "$T/elsewhere.git"
-	sleep 0.2
+	await 10 was_missed "$before"
 	mv "$T/elsewhere.git" "$SERVED/away.git"
 	reap $!
 	check 'gone for a moment: the clients are told' \

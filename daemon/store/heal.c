@@ -117,7 +117,8 @@ static int commit(struct store *s, struct journal_row *rows, size_t nr,
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
 	before = journal_forgotten(s->journal);
-	gather(s);
+	if (flush)
+		gather(s);
 	r = journal_commit(s->journal, rows, nr, flush);
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)
@@ -153,13 +154,14 @@ static void left(struct store *s)
 
 int64_t store_stuck_ns(struct store *s)
 {
-	int64_t ns = 0;
+	/* Commits that want no flush go on beside one that hangs. */
+	int64_t ns = 0, flush_ns = journal_flush_hangs_ns(s->journal);
 
 	pthread_mutex_lock(&s->mutex);
 	if (s->nr_committing > 0)
 		ns = SYS(s->sys, now_mono) - s->commit_moved_ns;
 	pthread_mutex_unlock(&s->mutex);
-	return ns;
+	return flush_ns > ns ? flush_ns : ns;
 }
 
 /* The journal is the daemon's, whoever it acts as. */

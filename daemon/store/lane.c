@@ -310,6 +310,8 @@ static void work(struct lane *l)
 			return;
 		if (retries)
 			parked_retry_some(s);
+		/* Before the transactions that came with them: what of these
+		 * can be read already need not be on disk yet. */
 		while ((query = query_fifo_take(&queries)) != NULL)
 			lookup_answer(s, query);
 		make_round(l, &txns);

@@ -231,6 +231,21 @@ START_TEST(a_failed_one_leaves_the_one_before)
 }
 END_TEST
 
+START_TEST(a_flush_that_hangs_is_seen)
+{
+	struct caller first;
+
+	ck_assert_int_eq(journal_flush_hangs_ns(j), 0);
+	hold_next(0);
+	begin(&first, 0, SMALL);
+	wait_for(&held);
+	ck_assert_int_gt(journal_flush_hangs_ns(j), 0);
+	atomic_store(&let_go, true);
+	ck_assert_int_eq(end(&first), 0);
+	ck_assert_int_eq(journal_flush_hangs_ns(j), 0);
+}
+END_TEST
+
 START_TEST(one_too_large_costs_itself)
 {
 	static const size_t bytes[] = { SMALL, SMALL, HUGE, SMALL };
@@ -278,6 +293,7 @@ int main(void)
 	tcase_add_test(tc, a_flush_waits_for_the_one_before);
 	tcase_add_test(tc, a_flush_beside_a_failed_one_says_nothing);
 	tcase_add_test(tc, a_failed_one_leaves_the_one_before);
+	tcase_add_test(tc, a_flush_that_hangs_is_seen);
 	tcase_add_test(tc, one_too_large_costs_itself);
 	tcase_add_test(tc, a_failed_sync_is_unknown_to_all);
 	suite_add_tcase(s, tc);

@@ -246,6 +246,8 @@ uint64_t journal_trimmed(struct journal *j);
  */
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 
+/* For how long the oldest flush is under way; 0: none is. Never blocks. */
+int64_t journal_flush_hangs_ns(struct journal *j);
 /* How long a flush takes, of late. */
 int64_t journal_flush_ns(struct journal *j);
 

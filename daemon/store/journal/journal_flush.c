@@ -124,6 +124,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	bool is_well;
 
 	f->is_busy = true;
+	f->began_ns = SYS(j->sys, now_mono);
 	j->flush_began_ns = began_ns;
 	pthread_mutex_unlock(&j->hand_lock);
 	is_well =
@@ -179,13 +180,13 @@ int journal_flush_to(struct journal *j, const struct journal_mark *mark)
 int journal_flush(struct journal *j)
 {
 	struct journal_mark mark;
-	int r;
 
-	pthread_mutex_lock(&j->hand_lock);
-	mark = (struct journal_mark){ j->written, j->epoch };
-	r = j->is_broken ? JOURNAL_UNKNOWN : flush_to(j, &mark);
-	pthread_mutex_unlock(&j->hand_lock);
-	return r;
+	/* Whatever can be read is marked. */
+	pthread_mutex_lock(&j->commit_lock);
+	mark = journal_mark(j);
+	pthread_mutex_unlock(&j->commit_lock);
+	return journal_is_broken(j) ? JOURNAL_UNKNOWN :
+				      journal_flush_to(j, &mark);
 }
 
 void journal_flush_end(struct journal *j)
@@ -240,6 +241,22 @@ bool journal_is_unflushed(struct journal *j)
 uint64_t journal_lasting(struct journal *j)
 {
 	return journal_guarded(j, &j->lasting);
+}
+
+int64_t journal_flush_hangs_ns(struct journal *j)
+{
+	int64_t ns = 0, now = SYS(j->sys, now_mono);
+	const struct journal_flusher *f;
+	int i;
+
+	pthread_mutex_lock(&j->hand_lock);
+	for (i = 0; i < JOURNAL_FLUSHERS; i++) {
+		f = &j->flushers[i];
+		if (f->is_busy && now - f->began_ns > ns)
+			ns = now - f->began_ns;
+	}
+	pthread_mutex_unlock(&j->hand_lock);
+	return ns;
 }
 
 int64_t journal_flush_ns(struct journal *j)

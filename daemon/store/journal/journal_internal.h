@@ -58,6 +58,7 @@ struct journal_commit {
 struct journal_flusher {
 	sqlite3_file *wal; /* a handle of its own; NULL: none */
 	bool is_busy;
+	int64_t began_ns; /* sys->now_mono, if it is */
 };
 
 #define JOURNAL_FLUSHERS 2
@@ -123,6 +124,8 @@ struct journal {
 
 /* ---- journal_sql.c ---- */
 
+/* No more than opened: nothing is read. To be closed even when this fails. */
+int journal_attach(const char *path, const char *vfs, sqlite3 **db);
 /* Opens PATH with all that keeps SQLite honest (journal.h). *DB is to be
  * closed even when this fails. An SQLite code. */
 int journal_connect(const char *path, const char *vfs, sqlite3 **db);

@@ -207,13 +207,42 @@ static int enter_wal_mode(struct journal *j)
 	return rc == SQLITE_OK && !is_wal ? SQLITE_PROTOCOL : rc;
 }
 
+#define INDEX_BYTES  32768 /* of its first part */
+#define HEADER_BYTES 96    /* two copies */
+
+/* Whoever else has it open, as refd verify does, keeps the WAL's index alive:
+ * it knows of frames that no flush has followed, and SQLite would not look at
+ * what the disk has of them. Without a header it reads the WAL again. */
+static int drop_index(struct journal *j)
+{
+	void volatile *index = NULL;
+	sqlite3_file *file = NULL;
+	sqlite3 *db = NULL;
+	int rc, i;
+
+	rc = journal_attach(j->path, j->vfs, &db);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER,
+		    &file);
+	if (rc == SQLITE_OK)
+		rc = file->pMethods->xShmMap(file, 0, INDEX_BYTES, 0, &index);
+	for (i = 0; rc == SQLITE_OK && index != NULL && i < HEADER_BYTES; i++)
+		((volatile char *)index)[i] = 0;
+	if (file != NULL)
+		file->pMethods->xShmUnmap(file, 0);
+	sqlite3_close(db);
+	return rc;
+}
+
 static int connect_all(struct journal *j, char **why)
 {
 	int r, rc;
 
 	if ((r = journal_check_file(j, why)) != 0)
 		return r;
-	rc = journal_connect(j->path, j->vfs, &j->db);
+	rc = drop_index(j);
+	if (rc == SQLITE_OK)
+		rc = journal_connect(j->path, j->vfs, &j->db);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");

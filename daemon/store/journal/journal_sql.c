@@ -82,15 +82,21 @@ static void set_up(void)
 	mind_quotas();
 }
 
-int journal_connect(const char *path, const char *vfs, sqlite3 **db)
+int journal_attach(const char *path, const char *vfs, sqlite3 **db)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int rc;
 
 	pthread_once(&once, set_up);
 	/* A connection belongs to a mutex or a thread of ours. */
-	rc = sqlite3_open_v2(path, db,
+	return sqlite3_open_v2(path, db,
 	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
+}
+
+int journal_connect(const char *path, const char *vfs, sqlite3 **db)
+{
+	int rc;
+
+	rc = journal_attach(path, vfs, db);
 	if (*db == NULL)
 		return SQLITE_NOMEM;
 	sqlite3_extended_result_codes(*db, 1);

@@ -1,0 +1,59 @@
+/*
+ * The journal is viewed, as by refd verify, while a sync fails and it is
+ * opened again: the WAL's index lives on, and tells of frames that the disk
+ * never got.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/lib/journal_world.h"
+#include "tests/lib/suite.h"
+
+START_TEST(a_failed_sync_while_it_is_viewed)
+{
+	struct world *w = journal_world_new();
+	struct journal_config cfg = { .sys = &w->sys,
+		.dir = WORLD_DIR,
+		.vfs = WORLD_VFS,
+		.boot_id = "",
+		.adopt = true };
+	struct journal *view;
+	unsigned row, later;
+	char *why = NULL;
+	size_t bytes;
+	bool was_there;
+	int r;
+
+	world_prepare(w, _i == 0 ? APPENDS : LARGE, &bytes);
+	ck_assert_int_eq(journal_view(&cfg, &view, &why), 0);
+	row = w->next;
+	world_arm(w, SYNC_FAILS, 0, -EIO);
+	r = world_add(w, 2, bytes);
+	ck_assert(world_disarm(w));
+	ck_assert_int_eq(r, JOURNAL_UNKNOWN);
+	r = journal_reopen(w->j, &why);
+	ck_assert_msg(r == 0, "%d: %s", r, why != NULL ? why : "");
+	was_there = world_check(w, row, 2, JOURNAL_UNKNOWN, "reopened");
+	later = w->next;
+	ck_assert_int_eq(world_add(w, 3, bytes), 0);
+	ck_assert(help_has(w->j, later) && help_has(w->j, later + 2));
+	journal_view_close(view);
+	world_cut(w, MEMFS_DATA_NONE);
+	world_open(w);
+	ck_assert(world_check(w, row, 2, JOURNAL_UNKNOWN, "cut") == was_there);
+	ck_assert(help_has(w->j, later) && help_has(w->j, later + 2));
+	journal_world_free(w);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("journal_viewed");
+	TCase *tc = tcase_create("viewed");
+
+	tcase_add_loop_test(tc, a_failed_sync_while_it_is_viewed, 0, 2);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

@@ -48,6 +48,7 @@ scenario_finished=no
 # ---- nothing of the machine's configuration gets in ----
 
 unset "${!GIT_@}" "${!XDG_@}" "${!REFD_@}"
+umask 022
 export LC_ALL=C TZ=UTC
 export HOME=$T/home
 export XDG_RUNTIME_DIR=$T/run XDG_CONFIG_HOME=$T/home/.config

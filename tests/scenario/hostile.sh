@@ -27,6 +27,7 @@ as_bad() { # COMMAND...
 
 chmod 755 "$T"
 cp -r "$ROOT/tests/hostile" "$ROOT/tests/python" "$T"
+chmod -R a+rX "$T/hostile" "$T/python"
 mkdir "$T/bad"
 [ -z "$BAD" ] || chown $BAD:$BAD "$T/bad"
 as_bad git init -q --bare "$T/bad/repo.git"

@@ -81,7 +81,7 @@ is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |
 start_daemon
 if with_people another-uid; then
 	chmod 777 "$SOCKET"
-	cp "$RAWSOCK" "$T/rawsock"
+	install -m 755 "$RAWSOCK" "$T/rawsock"
 	got=$(as 65534 "$T/rawsock" "$SOCKET" </dev/null | answers |
 		grep -v '^text')
 	is another-uid $'answer 0 refused\nstatus denied\n.\n(closed)' "$got"

@@ -42,7 +42,7 @@ roots_files() { # DIRECTORY
 
 SERVED=$T/srv
 mkdir -p "$SERVED" "$T/python" "$T/of$ALICE" "$T/of$BOB" "$T/of$MALLORY"
-cp "$ROOT/tests/python/refd.py" "$T/python"
+install -m 644 "$ROOT/tests/python/refd.py" "$T/python"
 export PYTHONPATH=$T/python
 cat >"$T/config" <<CONFIG
 [daemon]

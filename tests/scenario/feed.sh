@@ -121,13 +121,17 @@ for mode in none periodic; do
 	kill_daemon
 	start_daemon --durability $mode
 	"$REFD" watch --json >"told.$mode" &
-	own $!
-	await 5 watched 1
+	watch=$!
+	own $watch
+	check "mode $mode: it is watched" await 5 watched 1
 	up b "refs/heads/$mode" "$other"
 	check "mode $mode: it is told soon" \
 		await 4 grep -q "refs/heads/$mode" "told.$mode"
 	up b "refs/heads/$mode-2" "$other"
 	check "mode $mode: and logged" await 4 is_logged $mode-2
+	# It would come back to the next daemon, as one watcher too many.
+	kill $watch
+	reap $watch
 done
 stop_daemon
 

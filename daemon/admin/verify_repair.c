@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
+#include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/recovery/stale.h"
@@ -29,22 +30,6 @@
 
 /* ---- locks ---- */
 
-/* Who may write in refs/ may have put a link in the way. */
-static int stays_inside(struct verify *v, const struct verify_place *place,
-    const char *name)
-{
-	char dir[REFD_PATH_MAX], *slash;
-	int r;
-
-	snprintf(dir, sizeof(dir), "%s", name);
-	slash = strrchr(dir, '/');
-	if (slash == NULL)
-		return 0;
-	*slash = '\0';
-	r = SYS(v->sys, stays_below, place->dirfd, dir);
-	return r == -EXDEV || r == -ELOOP ? -ELOOP : 0;
-}
-
 /* The lock's descriptor, to be closed; MODE for what becomes of it. */
 static int lock_take(struct verify *v, const struct verify_place *place,
     const char *name, mode_t mode)
@@ -52,7 +37,7 @@ static int lock_take(struct verify *v, const struct verify_place *place,
 	char path[REFD_PATH_MAX];
 	int fd;
 
-	if (stays_inside(v, place, name) < 0)
+	if (loose_stays_inside(v->sys, place->dirfd, name) < 0)
 		return -ELOOP;
 	snprintf(path, sizeof(path), "%s.lock", name);
 	sys_make_parents(v->sys, place->dirfd, path, v->repo.mode & 07777);
@@ -284,7 +269,7 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 	int lock, r;
 
 	snprintf(path, sizeof(path), "logs/%s", name);
-	lock = stays_inside(v, place, path);
+	lock = loose_stays_inside(v->sys, place->dirfd, path);
 	if (lock == 0)
 		lock = lock_take(v, place, name, 0644);
 	if (lock < 0)
@@ -310,7 +295,7 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 	int lock, r;
 
 	snprintf(path, sizeof(path), "logs/%s", name);
-	lock = stays_inside(v, place, path);
+	lock = loose_stays_inside(v->sys, place->dirfd, path);
 	if (lock == 0)
 		lock = lock_take(v, place, name, 0644);
 	if (lock < 0)

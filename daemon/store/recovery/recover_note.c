@@ -84,8 +84,10 @@ static int replace(struct notes *notes, const struct replay_row *row,
 	return r;
 }
 
-int notes_park_row(struct notes *notes, const struct replay_row *row,
-    uint64_t mount, uint64_t *parked)
+/* What ROW still owes, or of that only what this replay PARKED, is a row of its
+ * own, redone by the rule that MOUNT says. */
+static int keep_owed(struct notes *notes, const struct replay_row *row,
+    const bool *parked, uint64_t mount, uint64_t *nr_parked)
 {
 	struct record_member *kept;
 	size_t i, nr = 0;
@@ -95,14 +97,20 @@ int notes_park_row(struct notes *notes, const struct replay_row *row,
 	if (kept == NULL)
 		return -ENOMEM;
 	for (i = 0; i < row->rec.nr_members; i++)
-		if (is_live(row, i))
+		if (is_live(row, i) && (parked == NULL || parked[i]))
 			kept[nr++] = row->rec.members[i];
 	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
 	    mount != row->row.mount)
 		r = replace(notes, row, kept, nr, mount);
-	*parked += nr;
+	*nr_parked += nr;
 	free(kept);
 	return r;
+}
+
+int notes_park_row(struct notes *notes, const struct replay_row *row,
+    uint64_t mount, uint64_t *parked)
+{
+	return keep_owed(notes, row, NULL, mount, parked);
 }
 
 /* Whatever locks stand now are going to be removed, so by a later try it
@@ -117,22 +125,7 @@ static uint64_t later_mount(const struct replay_row *row)
 int notes_replayed(struct notes *notes, const struct replay_row *row,
     uint64_t *parked)
 {
-	struct record_member *kept;
-	size_t i, nr = 0;
-	int r = 0;
-
-	kept = calloc(row->rec.nr_members + 1, sizeof(*kept));
-	if (kept == NULL)
-		return -ENOMEM;
-	for (i = 0; i < row->rec.nr_members; i++)
-		if (is_live(row, i) && row->parked[i])
-			kept[nr++] = row->rec.members[i];
-	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
-	    later_mount(row) != row->row.mount)
-		r = replace(notes, row, kept, nr, later_mount(row));
-	*parked += nr;
-	free(kept);
-	return r;
+	return keep_owed(notes, row, row->parked, later_mount(row), parked);
 }
 
 /* ---- voids ---- */

@@ -256,28 +256,13 @@ void redo_close(struct replay *rp, struct redo *redo)
 		SYS(rp->sys, close, redo->dirfd);
 }
 
-int redo_stays_inside(struct replay *rp, const struct redo *redo,
-    const char *path)
-{
-	char dir[REFD_PATH_MAX], *slash;
-	int r;
-
-	snprintf(dir, sizeof(dir), "%s", path);
-	slash = strrchr(dir, '/');
-	if (slash == NULL)
-		return 0;
-	*slash = '\0';
-	r = SYS(rp->sys, stays_below, redo->dirfd, dir);
-	return r == -EXDEV || r == -ELOOP ? -ELOOP : 0;
-}
-
 int redo_lock(struct replay *rp, struct redo *redo)
 {
 	int r;
 
 	r = open_place(rp, redo);
 	if (r == 0)
-		r = redo_stays_inside(rp, redo, redo->chain->name);
+		r = loose_stays_inside(rp->sys, redo->dirfd, redo->chain->name);
 	if (r < 0 || redo->held != NULL)
 		return r;
 	r = token_lock(&rp->token, redo->dirfd, redo->chain->name,

@@ -54,10 +54,6 @@ int redo_look_again(struct replay *rp);
  * disk's. */
 int redo_read_disk(struct replay *rp, int dirfd, const char *path);
 
-/* -ELOOP: a directory of PATH is a link, perhaps out of the repository. */
-int redo_stays_inside(struct replay *rp, const struct redo *redo,
-    const char *path);
-
 /* To be redone later. */
 void redo_park(const struct redo *redo);
 

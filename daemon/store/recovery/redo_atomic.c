@@ -26,6 +26,7 @@
 
 #include "daemon/store/recovery/judge.h"
 #include "daemon/store/recovery/redo.h"
+#include "daemon/store/refs/loose.h"
 
 /* 1: something stands where MEMBER's file must go, if only another's lock. */
 static int is_taken(struct replay *rp, const struct stale_lock *lock,
@@ -233,7 +234,7 @@ static int unmake_member(struct replay *rp, const struct replay_row *row,
 		return place.dirfd == -ENOENT ? 0 : place.dirfd;
 	r = SYS(rp->sys, lstatat, place.dirfd, m->name, &st);
 	if (r == 0 && S_ISREG(st.mode))
-		r = redo_stays_inside(rp, &place, m->name);
+		r = loose_stays_inside(rp->sys, place.dirfd, m->name);
 	if (r == 0 && S_ISREG(st.mode))
 		r = unmake_locked(rp, row, m, place.dirfd);
 	redo_close(rp, &place);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "daemon/store/recovery/redo.h"
+#include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 
 static int repair(struct replay *rp, const struct redo *redo, const char *path,
@@ -68,7 +69,7 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	r = redo_stays_inside(rp, redo, path);
+	r = loose_stays_inside(rp->sys, redo->dirfd, path);
 	if (r == 0)
 		r = redo_read_disk(rp, redo->dirfd, path);
 	if (r == 0 && lines.deletes)

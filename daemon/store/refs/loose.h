@@ -85,6 +85,10 @@ int loose_find_below(const struct sys *sys, int dirfd, const char *path,
 /* 1 when anything but directories is below PATH, if only a lock; 0 when not. */
 int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path);
 
+/* -ELOOP: a directory on the way to PATH is a link, perhaps out of the
+ * repository; who may write in refs/ may have put it there. Else 0. */
+int loose_stays_inside(const struct sys *sys, int dirfd, const char *path);
+
 /* After a deletion: rmdir of PATH's parents while they are empty, but never
  * the first KEEP components ("refs/heads": keep 2). */
 void loose_prune_parents(const struct sys *sys, int dirfd, const char *path,

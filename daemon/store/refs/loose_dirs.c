@@ -12,6 +12,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -234,4 +235,18 @@ void loose_prune_parents(const struct sys *sys, int dirfd, const char *path,
 		if (SYS(sys, rmdirat, dirfd, dir) < 0)
 			return;
 	}
+}
+
+int loose_stays_inside(const struct sys *sys, int dirfd, const char *path)
+{
+	char dir[REFD_PATH_MAX], *slash;
+	int r;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		return 0;
+	*slash = '\0';
+	r = SYS(sys, stays_below, dirfd, dir);
+	return r == -EXDEV || r == -ELOOP ? -ELOOP : 0;
 }

@@ -145,6 +145,18 @@ static int stop(struct store *store)
 	return r < 0 ? EX_IOERR : EX_OK;
 }
 
+/* Who tells it once more when it has stopped, and nobody catches signals any
+ * longer, is not to make a failure of that. */
+static void go_deaf(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 /* Where threads may still be at work nothing is freed under them. */
 static int serve(struct net *net, struct store *store)
 {
@@ -208,6 +220,7 @@ static int run(struct config *cfg, int argc, char **argv)
 		f.net = net;
 		f.store = store;
 		status = serve(net, store);
+		go_deaf();
 	} else {
 		store_free(store);
 	}

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SIGTERM: what is in flight is finished and answered, half-closed clients
-# too; new transactions are refused. A second one gives up what waits. While
-# it recovers the daemon says so, and can be stopped.
+# too; new transactions are refused. A second one gives up what waits; any
+# number of them is no failure. While it recovers the daemon says so, and can be
+# stopped.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -97,6 +98,16 @@ check hurried-client-is-told grep -q 'the daemon is stopping' "$T/out.held"
 between hurried-seconds 0 $((SECONDS - began)) 100
 is held-ref-is-not-written '' "$(ref_of a.git refs/heads/held)"
 rm "$T/a.git/refs/heads/held.lock"
+
+# ---- again and again, until it is gone ----
+
+deaths=0
+for i in {1..20}; do
+	start_daemon
+	while kill -TERM "$DAEMON" 2>/dev/null; do :; done
+	reap "$DAEMON" || deaths=$((deaths + 1))
+done
+is told-until-it-is-gone 0 $deaths
 
 # ---- recovering ----
 

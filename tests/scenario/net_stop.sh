@@ -111,7 +111,9 @@ is told-until-it-is-gone 0 $deaths
 
 # ---- recovering ----
 
-start_daemon
+# A checkpoint would leave nothing to recover.
+printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+start_daemon --config "$T/config"
 "$REFD" update -C "$T/a.git" refs/heads/last "$commit"
 kill_daemon
 # Not the journal's: it listens once that is open.

@@ -47,7 +47,9 @@ recover() {
 	"$REFD" recover --state "$STATE" >/dev/null
 }
 
-check 'the daemon starts' start_daemon
+# No checkpoint comes before the daemon is killed.
+printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+check 'the daemon starts' start_daemon --config "$T/config"
 new_repo r.git bare
 git -C "$T/r.git" config core.logAllRefUpdates true
 one=$(new_commit r.git one)

@@ -7,7 +7,7 @@
  *	rawsock SOCKET [--answers N] [--wait MS] [--half-close] [--unread]
  *
  * It ends when the daemon hangs up, after N answers (0: after the greeting),
- * or after MS milliseconds (10000) in which nothing came although its input
+ * or after MS milliseconds (120000) in which nothing came although its input
  * had ended. --half-close shuts its side down at the end of the input;
  * --unread never reads, and stays until it is killed.
  */
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 		{ "unread", no_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
-	static struct rawsock rs = { .wait_ms = 10000 };
+	static struct rawsock rs = { .wait_ms = 120000 };
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

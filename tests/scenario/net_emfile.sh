@@ -28,6 +28,7 @@ holder=$!
 own $holder
 exec 9>"$T/hold"
 await 10 grep -q 'event=accept-failed' "$LOG"
+await 10 grep -q connected "$T/many"
 
 check it-does-not-spin await 1 is_quiet 20 2
 is said-once 1 "$(grep -c 'event=accept-failed' "$LOG")"

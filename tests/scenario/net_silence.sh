@@ -46,7 +46,7 @@ is ref-written "$commit" "$(ref_of a.git refs/heads/topic)"
 # Vanishing in the middle of a request leaves nothing of it.
 printf '000apin' | "$RAWSOCK" "$SOCKET" --wait 100 >/dev/null
 transaction_head "$(new_txid)" "$T/a.git" |
-	"$RAWSOCK" "$SOCKET" --wait 100 --half-close >"$T/out" 2>&1
+	"$RAWSOCK" "$SOCKET" --half-close >"$T/out" 2>&1
 is half-a-request-is-never-answered '(closed)' "$(answers <"$T/out")"
 check still-serves serves
 stop_daemon

@@ -173,7 +173,7 @@ check 'reloading' await 5 told '^RELOADING=1 MONOTONIC_USEC=[0-9]+'
 check 'reloaded' await 5 told '^READY=1 STATUS=.*serving: [4-9]'
 stop_daemon
 is 'exit status' 0 $?
-check 'stopping' told '^STOPPING=1 STATUS=finishing 0'
+check 'stopping' await 5 told '^STOPPING=1 STATUS=finishing 0'
 check 'a passed socket is left' [ -S "$SOCKET" ]
 
 # ---- what is no socket ----

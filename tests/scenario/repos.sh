@@ -160,20 +160,39 @@ was_missed() { # TIMES-BEFORE
 	[ "$(stat_of refs_failed)" -gt "$1" ]
 }
 
+# Two clients, one storm after the other, until the repository is back.
+storms() { # OID OID
+	local round=0
+	while [ ! -e "$T/back" ]; do
+		round=$((round + 1))
+		"$BUILD/tests/helper/storm" --socket "$SOCKET" \
+			--repo "$SERVED/away.git" --oid "$1" --oid "$2" \
+			--prefix "refs/heads/storm/$round" --clients 2 \
+			--txns 50 --refs 5 --log "$T/log" >>"$T/storm"
+	done
+}
+
+has_grown() { # FILE BYTES-BEFORE
+	[ "$(stat -c %s "$1")" -gt "$2" ]
+}
+
 away_and_back() {
 	local one two before
 	new_repo srv/away.git bare
 	one=$(new_commit srv/away.git one)
 	two=$(new_commit srv/away.git two)
-	"$BUILD/tests/helper/storm" --socket "$SOCKET" \
-		--repo "$SERVED/away.git" --oid "$one" --oid "$two" \
-		--clients 2 --txns 1500 --refs 5 --log "$T/log" >"$T/storm" &
+	: >"$T/log"
+	storms "$one" "$two" &
 	own $!
-	until [ -s "$T/log" ]; do sleep 0.02; done
+	await 10 has_grown "$T/log" 0
 	before=$(stat_of refs_failed)
 	mv "$SERVED/away.git" "$T/elsewhere.git"
 	await 10 was_missed "$before"
+	before=$(stat -c %s "$T/log")
 	mv "$T/elsewhere.git" "$SERVED/away.git"
+	check 'gone for a moment: the clients go on' \
+		await 10 has_grown "$T/log" "$before"
+	: >"$T/back"
 	reap $!
 	check 'gone for a moment: the clients are told' \
 		grep -q '"failed":{"norepo":' "$T/storm"

@@ -12,9 +12,10 @@
 
 /* ---- into force ---- */
 
-/* Half of the descriptors are for connections, so that clients can't take
- * those that refs are written with. */
-size_t reload_connections_max(const struct config *cfg, rlim_t descriptors)
+/* Connections that CFG's limit and the open files allow. Half of the
+ * descriptors are for connections, so that clients can't take those that refs
+ * are written with. */
+static size_t connections_max(const struct config *cfg, rlim_t descriptors)
 {
 	if (descriptors == 0 || cfg->connections_max <= descriptors / 2)
 		return cfg->connections_max;
@@ -31,7 +32,7 @@ void reload_settings(const struct config *cfg, rlim_t descriptors,
 {
 	*settings = (struct net_settings){
 		.durability = cfg->durability,
-		.connections_max = reload_connections_max(cfg, descriptors),
+		.connections_max = connections_max(cfg, descriptors),
 		.peers = {
 			.uids = cfg->any_users.ids,
 			.nr_uids = cfg->any_users.nr,

@@ -23,8 +23,6 @@ struct in_force {
 	struct store *store;
 };
 
-/* Connections that CFG's limit and the open files allow. */
-size_t reload_connections_max(const struct config *cfg, rlim_t descriptors);
 void reload_settings(const struct config *cfg, rlim_t descriptors,
     struct net_settings *settings);
 /* Rules of the sections. 0, or -ENOMEM: they are what they were. */

@@ -32,7 +32,7 @@ struct run {
 	int ready[2], gate[2];
 };
 
-uint64_t load_now_us(void)
+static uint64_t now_us(void)
 {
 	struct timespec ts;
 
@@ -94,7 +94,7 @@ static void count(struct run *run, unsigned id, enum load_outcome outcome,
 static void work(struct run *run, unsigned id, void *opened)
 {
 	const struct load *load = run->load;
-	uint64_t now = load_now_us(), due = now, end = UINT64_MAX;
+	uint64_t now = now_us(), due = now, end = UINT64_MAX;
 	enum load_outcome outcome;
 	double gap_us = 0;
 	unsigned nr;
@@ -106,7 +106,7 @@ static void work(struct run *run, unsigned id, void *opened)
 		due = next_due(now, gap_us);
 	}
 	for (nr = 0; nr < run->times_each; nr++) {
-		now = load_now_us();
+		now = now_us();
 		if (load->rate > 0 && due > now && due < end)
 			sleep_until(due);
 		else if (load->rate <= 0)
@@ -114,7 +114,7 @@ static void work(struct run *run, unsigned id, void *opened)
 		if (due >= end)
 			break;
 		outcome = run->with->transaction(opened, nr);
-		count(run, id, outcome, load_now_us() - due);
+		count(run, id, outcome, now_us() - due);
 		if (load->rate > 0)
 			due = next_due(due, gap_us);
 	}
@@ -251,10 +251,10 @@ bool load_run(const struct load *load, const struct load_contestant *with,
 	run.pids = xcalloc(load->clients, sizeof(*run.pids));
 	memset(result, 0, sizeof(*result));
 	start(&run);
-	begun = load_now_us();
+	begun = now_us();
 	close(run.gate[1]);
 	all_well = wait_for_all(&run);
-	result->seconds = (double)(load_now_us() - begun) / 1e6;
+	result->seconds = (double)(now_us() - begun) / 1e6;
 	sum_up(&run, result);
 	munmap(run.tallies, tallies_size);
 	munmap(run.times, times_size);

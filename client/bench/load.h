@@ -60,6 +60,4 @@ bool load_run(const struct load *load, const struct load_contestant *with,
 /* As one object of JSON, without a newline. */
 void load_print(const struct load_result *result, FILE *to);
 
-uint64_t load_now_us(void);
-
 #endif

@@ -78,9 +78,8 @@ void look_at_links(struct patient *p);
 void look_at_worktrees(struct patient *p);
 void look_at_alternates(struct patient *p);
 void look_at_id(struct patient *p);
-/* And these as this program. */
+/* And this as this program. */
 void look_at_locks(struct patient *p);
-void look_at_service(struct patient *p);
 
 /* ---- what a user gets of the daemon ---- */
 

@@ -129,7 +129,7 @@ static void look_at_distance(struct patient *p)
 		    p->name);
 }
 
-void look_at_service(struct patient *p)
+static void look_at_service(struct patient *p)
 {
 	char *socket = reach_socket(p->d->socket_option, &p->all);
 	struct text why = { 0 };

@@ -37,12 +37,10 @@ bool disable_repository(const char *dir);
 bool enable_template(const char *dir, const struct wishes *w);
 bool disable_template(const char *dir);
 
-/* What core.fsync and so on are to be, in PLAN. ALL is what is set, OWN what
- * is set in the file; both are as git lists them. */
+/* What core.fsync and so on are to be, in PLAN. ALL is what is set, as git
+ * lists it. */
 void plan_durability(const struct gitconfig *all, const struct wishes *w,
     struct enabled *plan);
-void plan_socket(const struct gitconfig *own, const struct wishes *w,
-    const struct enabled *before, struct enabled *plan);
 
 /* ---- what would break (enable_check.c) ---- */
 

@@ -190,7 +190,7 @@ static bool plan_hook(struct plan *p)
 
 /* ---- the configuration ---- */
 
-void plan_socket(const struct gitconfig *own, const struct wishes *w,
+static void plan_socket(const struct gitconfig *own, const struct wishes *w,
     const struct enabled *before, struct enabled *plan)
 {
 	const struct step *was =

@@ -51,7 +51,8 @@ char *registry_file(const char *name)
 	return dir ? xasprintf("%s/enabled/%s", dir, name) : NULL;
 }
 
-void registry_enter(void)
+/* In and out of being who may write there. */
+static void enter(void)
 {
 	const char *dir = state_dir();
 	struct stat st;
@@ -60,7 +61,7 @@ void registry_enter(void)
 		owner_enter(&st);
 }
 
-void registry_leave(void)
+static void leave(void)
 {
 	owner_leave();
 }
@@ -114,11 +115,11 @@ bool registry_open(void)
 	int err = dir ? make_state(dir) : -ENOENT;
 
 	if (!err) {
-		registry_enter();
+		enter();
 		err = lock_it(dir);
 		if (!err)
 			remove_unfinished();
-		registry_leave();
+		leave();
 	}
 	if (err) {
 		say_warning("cannot keep a list of what is enabled in %s: %s",
@@ -195,12 +196,12 @@ static void write_list(const struct registry *r, const char *without)
 			text_addf(&t, "%s%s\n",
 			    kinds[r->entries[i].is_template],
 			    r->entries[i].path);
-	registry_enter();
+	enter();
 	if (t.len)
 		err = durable_write(path, &t, 0666);
 	else if (unlink(path) < 0 && errno != ENOENT)
 		err = -errno;
-	registry_leave();
+	leave();
 	if (err)
 		say_warning("cannot write %s: %s", path, strerror(-err));
 	text_done(&t);

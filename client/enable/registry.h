@@ -29,9 +29,6 @@ void registry_close(void);
 bool registry_needed(const char *what);
 /* A file there; owned. NULL where there is no place for it. */
 char *registry_file(const char *name);
-/* In and out of being who may write there. */
-void registry_enter(void);
-void registry_leave(void);
 
 /* A missing list is an empty one. False: it can't be read, which was said. */
 bool registry_read(struct registry *r);

@@ -30,7 +30,8 @@ static char *ask_git(void)
 	return t.data;
 }
 
-const char *system_config(void)
+/* Its path. */
+static const char *system_config(void)
 {
 	static char *path;
 	const char *env = getenv("GIT_CONFIG_SYSTEM");

@@ -1,15 +1,13 @@
 /*
- * git's system configuration: where it is, and the record of what "refd enable
- * --system" did there. Blocking; one thread.
+ * git's system configuration: what lies beside it, and the record of what "refd
+ * enable --system" did there. Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_SYSTEM_H
 #define CLIENT_ENABLE_SYSTEM_H
 
 #include "client/enable/enabled.h"
 
-/* Its path, static. */
-const char *system_config(void);
-/* A file in refd/ beside it; owned. */
+/* A file in refd/ beside that configuration; owned. */
 char *system_file(const char *name);
 /* The record; its site is for site_done(). */
 bool system_read(struct site *site, struct enabled *record);

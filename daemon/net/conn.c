@@ -160,7 +160,8 @@ void conn_answer(struct conn *conn, const struct refd_answer *ans)
 	queue(conn, ans);
 }
 
-void conn_refuse(struct conn *conn, enum refd_status status, const char *why)
+/* Refuses the connection itself, and reads no more. */
+static void refuse(struct conn *conn, enum refd_status status, const char *why)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
 		.status = status,
@@ -241,7 +242,7 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 	struct refd_request req;
 
 	if (!take_room(c, pkt->len)) {
-		conn_refuse(c, REFD_BUSY, "too many large requests at once");
+		refuse(c, REFD_BUSY, "too many large requests at once");
 		return;
 	}
 	if (c->decoder == NULL)
@@ -268,7 +269,7 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 		queue(c, &refused);
 		break;
 	case REFD_DECODE_FATAL:
-		conn_refuse(c, REFD_BADREQUEST, refused.text);
+		refuse(c, REFD_BADREQUEST, refused.text);
 		break;
 	}
 }
@@ -296,7 +297,7 @@ static size_t decode(struct conn *c, const char *data, size_t len)
 		if (n == 0)
 			break;
 		if (n < 0) {
-			conn_refuse(c, REFD_BADREQUEST, "not a pkt-line");
+			refuse(c, REFD_BADREQUEST, "not a pkt-line");
 			break;
 		}
 		used += (size_t)n;
@@ -460,6 +461,6 @@ void conn_check(struct conn *conn, int64_t now_ns)
 	if (conn->state == CONN_OPEN && conn->in_flight == 0 &&
 	    (conn->decoder != NULL || conn->in_len > 0) &&
 	    now_ns - moved_ns > CONN_STALL_NS)
-		conn_refuse(conn, REFD_DEADLINE,
+		refuse(conn, REFD_DEADLINE,
 		    "half a request, and then nothing for a minute");
 }

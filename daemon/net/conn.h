@@ -122,8 +122,6 @@ void conn_free(struct conn *conn);
 /* Queues the answer to a request in flight, or a part of it; of one answer
  * in parts at a time, but for those whose parts all come at once. */
 void conn_answer(struct conn *conn, const struct refd_answer *ans);
-/* Queues a refusal of the connection itself, and reads no more. */
-void conn_refuse(struct conn *conn, enum refd_status status, const char *why);
 
 /* Sends, and decodes what was left aside, or some of it: then it is touched
  * again. False: it is over, to be freed. */

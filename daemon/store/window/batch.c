@@ -119,7 +119,8 @@ void batch_settle(struct batch *b)
 
 /* ---- setting a batch up ---- */
 
-bool part_rewrites_packed(const struct txn_part *part)
+/* Does packed-refs change for it, or may it? */
+static bool rewrites_packed(const struct txn_part *part)
 {
 	size_t i;
 
@@ -144,7 +145,7 @@ bool batch_takes(const struct txn_part *part, struct parts parts)
 	if (parts.owner != NULL && !sys_who_eq(part_owner(part), *parts.owner))
 		return false;
 	return parts.kind == PARTS_ALL ||
-	    part_rewrites_packed(part) == (parts.kind == PARTS_PACKED);
+	    rewrites_packed(part) == (parts.kind == PARTS_PACKED);
 }
 
 /* The order of what was asked for. */

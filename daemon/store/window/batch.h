@@ -213,8 +213,6 @@ void change_fail_errno(struct change *c, int err, const char *doing);
 void change_again(struct change *c, enum txn_again why);
 /* Given back, since PATH below C's directory is locked. */
 void change_locked(struct change *c, const char *path);
-/* For a lock that could not be taken, by its errno. */
-void change_lock_failed(struct batch *b, struct change *c, int err);
 /* Does the update want a value that C's ref must have? */
 bool change_needs_value(const struct change *c);
 /* It has none. */
@@ -233,8 +231,6 @@ struct parts {
 	const struct sys_who *owner; /* borrowed */
 };
 
-/* Does packed-refs change for it, or may it? */
-bool part_rewrites_packed(const struct txn_part *part);
 /* What its logs are made by; of a linked worktree another. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
 /* Who acts for it: its repository's. */

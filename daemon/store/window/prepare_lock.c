@@ -63,7 +63,7 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 		    c->group->repo->path, c->name);
 }
 
-void change_lock_failed(struct batch *b, struct change *c, int err)
+static void lock_failed(struct batch *b, struct change *c, int err)
 {
 	if (err == -EEXIST)
 		change_locked(c, c->name);
@@ -103,7 +103,7 @@ static bool lock(struct batch *b, struct change *c)
 	c->locked = r == 0;
 	c->made_dirs = c->group->token.made_dirs;
 	if (r < 0)
-		change_lock_failed(b, c, r);
+		lock_failed(b, c, r);
 	return r == 0;
 }
 

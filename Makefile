@@ -146,7 +146,7 @@ help:
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
 	@echo 'make format        rewrites C files with clang-format'
-	@echo 'make lint          checks the walls, the format and the scripts'
+	@echo 'make lint          checks the walls, the options, the format and the scripts'
 	@echo 'make clean         removes $(BUILD)'
 	@echo 'PROFILE=release|debug|asan|tsan|cov   BUILD=DIR   WERROR=0   V=1'
 
@@ -423,6 +423,7 @@ format:
 # are another's name, and the protocol's is made.
 lint:
 	scripts/check-layers
+	scripts/check-options
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
 	mandoc -T lint -W warning \
 	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)))

@@ -12,15 +12,19 @@
 new_repo a.git bare
 commit=$(new_commit a.git one)
 
-# A daemon none of whose flushes comes back while there is a file $T/hang.
-start_hanging() {
-	# The preloaded library comes before a sanitizer's, which asks.
-	LD_PRELOAD=$SLOW_FLUSH REFD_FLUSH_DELAY_US=0 REFD_FLUSH_HANGS=$T/hang \
-		ASAN_OPTIONS=verify_asan_link_order=0 "$REFD" daemon \
+start_preloaded() { # LIBRARY
+	# It comes before a sanitizer's, which asks.
+	LD_PRELOAD=$1 ASAN_OPTIONS=verify_asan_link_order=0 "$REFD" daemon \
 		--socket "$SOCKET" --state "$STATE" --root "$T" \
 		>>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"
+}
+
+# A daemon none of whose flushes comes back while there is a file $T/hang.
+start_hanging() {
+	REFD_FLUSH_DELAY_US=0 REFD_FLUSH_HANGS=$T/hang \
+		start_preloaded "$SLOW_FLUSH"
 }
 
 in_flight() { # AT-LEAST
@@ -108,6 +112,11 @@ for i in {1..20}; do
 	reap "$DAEMON" || deaths=$((deaths + 1))
 done
 is told-until-it-is-gone 0 $deaths
+# And as late as can be.
+start_preloaded "$BUILD/tests/helper/preload_last_signal.so"
+"$REFD" ping --socket "$SOCKET" --wait 120 >/dev/null
+stop_daemon
+is told-in-the-end 0 $?
 
 # ---- recovering ----
 

@@ -1,4 +1,12 @@
-/* What the files of history share. */
+/*
+ * What the files of history share.
+ *
+ * The historian's thread alone, as history.h has it: nothing here is locked.
+ * What reads the journal, the index or a repository's disk may block; the rest
+ * looks at memory. What history_repo() returns is borrowed until it,
+ * history_repo_of() or history_may_read() is called again, which may read the
+ * table anew.
+ */
 #ifndef STORE_HISTORY_INTERNAL_H
 #define STORE_HISTORY_INTERNAL_H
 

@@ -1,4 +1,8 @@
-/* What the files of history's index share. */
+/*
+ * What the files of history's index, journal_index.c and journal_find.c,
+ * share. One thread, as journal_index.h has it: its statements are bound and
+ * stepped without a lock, and stepping one may block.
+ */
 #ifndef STORE_JOURNAL_INDEX_INTERNAL_H
 #define STORE_JOURNAL_INDEX_INTERNAL_H
 

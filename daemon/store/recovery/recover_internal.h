@@ -1,5 +1,15 @@
 /*
- * Between recover.c, recover_repo.c, recover_read.c and recover_note.c.
+ * Between recover.c, recover_repo.c, recover_read.c and recover_note.c; of what
+ * reads the journal and writes to it fs_failed.c has use too, and of the starts
+ * store_open.c.
+ *
+ * Rows, starts and notes are their owner's, one thread's at a time; reading and
+ * writing them any thread may: the one that opens or recovers the store, later
+ * the lane thread and the checkpointer. The journal may not be reopened
+ * meanwhile. recover_replay(), recover_note() and recover_clean() are for one
+ * thread at a time, as recover.h has it. What reads or writes the journal, and
+ * these three, may block; the rest looks at memory. 0 or negative errno, after
+ * which the lists are to be done with all the same. Nothing logs.
  */
 #ifndef STORE_RECOVER_INTERNAL_H
 #define STORE_RECOVER_INTERNAL_H

@@ -10,7 +10,7 @@ as the packet is to have it, with \\0 as %00 (and % as %25). The report's lines
 go to standard output, a line each, as Python shows bytes. --stop hangs up
 after N packets, --bytes after N bytes; --kill kills receive-pack then, and all
 that it started gets the signal that a closed pipe is. --hook speaks to a
-proc-receive hook in receive-pack's place.
+proc-receive hook in receive-pack's place. It ends when all that it started has.
 """
 import argparse
 import os
@@ -96,18 +96,21 @@ def main():
     parser.add_argument("--hook")
     args = parser.parse_args()
     wanted = commands()
+    # Whatever is started has one end of it.
+    alive, held = os.pipe()
     if args.hook:
         child = subprocess.Popen(
             [args.hook, "hook", "proc-receive"], cwd=args.repository,
             env=dict(os.environ, GIT_DIR="."),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[held])
         parts = to_hook(args, wanted)
     else:
         child = subprocess.Popen(
             ["git", "receive-pack", args.repository],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[held])
         until_flush(child.stdout)
         parts = to_receive_pack(args, wanted)
+    os.close(held)
     send(args, child, parts)
     whole = True
     while whole:
@@ -117,6 +120,7 @@ def main():
         if whole:
             print("flush")
     print("status", child.wait())
+    os.read(alive, 1)
 
 
 main()

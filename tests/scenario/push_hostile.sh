@@ -147,8 +147,15 @@ trio() {
 	done
 }
 
+is_idle() {
+	[ "$("$REFD" stats | awk '/^(waiting|in_store):/ { n += $2 }
+		END { print NR ? n + 0 : "no answer" }')" = 0 ]
+}
+
 all_or_none() { # NAME
 	local n
+	# A hook that was killed may have asked for it already.
+	await 10 is_idle
 	n=$(refs | grep -c refs/trio/)
 	[ "$n" -eq 0 ] || [ "$n" -eq 3 ] || {
 		not_ok "$1: all or nothing" "$n of 3"

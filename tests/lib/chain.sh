@@ -54,7 +54,7 @@ by_refd() {
 		GIT_CONFIG_VALUE_0=60000 \
 		GIT_CONFIG_KEY_1=core.packedRefsTimeout \
 		GIT_CONFIG_VALUE_1=60000 \
-		"$REFD" update -C "$T/repo.git" -m race "$@"
+		"$REFD" update -C "$T/repo.git" --timeout 120000 -m race "$@"
 }
 
 by_git() {

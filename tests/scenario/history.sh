@@ -86,6 +86,10 @@ done
 
 # ---- the feed ----
 
+watching() { # OPERATOR NUMBER
+	test "$("$REFD" status | sed -n 's/^watching: //p')" "$@"
+}
+
 "$REFD" watch --since 0 --json --ref refs/heads/ --ref refs/tags/ >feed & # to the end of this scenario
 watcher=$!
 own $watcher
@@ -93,6 +97,7 @@ own $watcher
 follower=$!
 own $follower
 await 5 test -s feed
+await 5 watching -ge 2
 for n in 1 2 3 4 5; do
 	up b refs/heads/f$n "$b_2"
 done
@@ -110,6 +115,8 @@ kill_daemon
 start_daemon
 "$REFD" watch --since "$last" --json >>feed &
 own $!
+# Who finds no daemon when he begins does not wait for one.
+await 5 watching -ge 2
 up b refs/heads/g2 "$b_2"
 kill_daemon
 start_daemon
@@ -118,8 +125,8 @@ await 10 grep -q g3 feed
 is 'nothing is missed when reader and daemon are killed' 'g1 g2 g3' \
 	"$(fields ref <feed | sed -n 's:refs/heads/g:g:p' | uniq | paste -sd' ')"
 up a refs/heads/main "$a_3"
-await 10 grep -q 'a.git refs/heads/main .*\.\.'"${a_3:0:12}" followed
-ok 'a follower is still there'
+check 'a follower is still there' await 10 grep -q \
+	'a.git refs/heads/main .*\.\.'"${a_3:0:12}" followed
 is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 	--since "00000000000000000000000000000000:3" 2>/dev/null |
 	grep -o -m1 gap | head -1)"
@@ -178,9 +185,6 @@ time.sleep(600)
 PYTHON
 thousand=$!
 own $thousand
-watching() { # OPERATOR NUMBER
-	test "$("$REFD" status | sed -n 's/^watching: //p')" "$@"
-}
 check 'a thousand wait' await 10 watching -ge 1000
 check 'they cost no time' await 1 is_quiet 3 1
 for n in 1 2 3 4 5 6 7 8 9; do

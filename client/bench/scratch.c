@@ -17,7 +17,8 @@
 #include "client/base/child.h"
 #include "client/base/cli.h"
 
-#define NR_AT_ONCE 32
+#define NR_AT_ONCE   32
+#define REMOVALS_MAX 100
 
 /* ---- directories ---- */
 
@@ -62,13 +63,20 @@ static int remove_one(const char *path, const struct stat *st, int type,
 	return remove(path);
 }
 
+/* A daemon that runs may be writing its note into the repository, and what was
+ * emptied is not empty any more. */
 static void remove_tree(const char *path)
 {
-	if (access(path, F_OK) == 0 &&
+	int tries = REMOVALS_MAX;
+
+	while (access(path, F_OK) == 0 &&
 	    nftw(path, remove_one, NR_AT_ONCE,
 		FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
-		say_warning("%s could not be removed whole: %s", path,
-		    strerror(errno));
+		if ((errno != ENOTEMPTY && errno != ENOENT) || --tries == 0) {
+			say_warning("%s could not be removed whole: %s", path,
+			    strerror(errno));
+			return;
+		}
 }
 
 void scratch_quote(const struct scratch *s)

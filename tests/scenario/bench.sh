@@ -85,19 +85,31 @@ is 'it leaves nothing' '' "$(find "$T/here" "$T/there" -mindepth 1)"
 "$REFD" bench --dir "$T/here" --seconds 60 >"$T/out" 2>&1 &
 bench=$!
 own $bench
-for _ in {1..100}; do
-	! grep -q 'a flush costs' "$T/out" || break
-	sleep 0.1
-done
+await 60 grep -q 'a flush costs' "$T/out"
 kill -TERM $bench
 reap $bench
 is 'nor when it is interrupted: status' 143 $?
 is 'nor when it is interrupted: files' '' "$(find "$T/here" -mindepth 1)"
 
+# As that daemon does after a checkpoint, but all the time.
+write_notes() {
+	local dir
+	while [ ! -e "$T/over" ]; do
+		for dir in "$T"/here/*/repo.git/refd; do
+			: >"$dir/note.$((RANDOM % 8))"
+		done
+	done 2>/dev/null
+}
+
 start_daemon
+write_notes &
+own $!
 "$REFD" bench --dir "$T/here" --socket "$SOCKET" --clients 1 --refs 1 \
 	--seconds 1 >"$T/out" 2>&1
 is 'of a daemon that runs' 0 $?
+: >"$T/over"
+is 'it leaves nothing, whatever is written meanwhile' '' \
+	"$(find "$T/here" -mindepth 1)"
 check 'which goes on running' "$REFD" ping --socket "$SOCKET"
 "$REFD" bench --dir /dev/shm --socket "$SOCKET" >"$T/out" 2>&1
 is 'and does not serve that directory' 128 $?

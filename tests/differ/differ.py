@@ -89,7 +89,7 @@ class Arena:
                  "--state", self.path + "/state", "--root", self.path],
                 env=self.env, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL)
-        subprocess.run([self.refd, "ping", "--wait", "10"], env=self.env,
+        subprocess.run([self.refd, "ping", "--wait", "120"], env=self.env,
                        check=True, stdout=subprocess.DEVNULL)
 
     def stop(self):

@@ -42,6 +42,16 @@ def read_state(git_dir):
     return state
 
 
+def remove_tree(path):
+    """Where a daemon runs, that may write its note meanwhile, and what was
+    emptied is not empty any more."""
+    for _ in range(100):
+        shutil.rmtree(path, ignore_errors=True)
+        if not os.path.lexists(path):
+            return
+    shutil.rmtree(path)
+
+
 def remove(path):
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)

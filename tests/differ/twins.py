@@ -136,7 +136,7 @@ class Pair:
         self.setup = setup
         self.root = root
         # One that could not be finished may be there.
-        shutil.rmtree(root, ignore_errors=True)
+        st.remove_tree(root)
         self.git = Program(GIT, root, setup, arena.env)
         self.refd = Program(REFD, root, setup, arena.env)
         for program in (self.git, self.refd):
@@ -145,7 +145,7 @@ class Pair:
         self.hook_logs = [b"", b""]
 
     def remove(self):
-        shutil.rmtree(self.root)
+        st.remove_tree(self.root)
 
     def align(self):
         """Makes refd's files those of git."""

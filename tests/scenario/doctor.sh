@@ -61,10 +61,14 @@ mends() { # ID ARGUMENT...
 	sees_no "$id" --fix "$@"
 }
 
+# The daemon may be writing to it.
+remove() { # DIRECTORY
+	await 10 rm -rf "$1" || not_ok "$1" 'could not be removed'
+}
+
 # An enabled one, made anew.
 fresh() {
-	# The daemon may be writing to it.
-	until rm -rf "$T/a.git" 2>"$T/err"; do sleep 0.05; done
+	remove "$T/a.git"
 	new_repo a.git bare
 	"$REFD" enable "$T/a.git" >"$T/enabled"
 }
@@ -128,7 +132,7 @@ hook_of() {
 	printf '#!/bin/sh\n' >"$A/hooks/reference-transaction"
 	chmod +x "$A/hooks/reference-transaction"
 	sees transaction-hook "$A"
-	rm -r "$A"
+	remove "$A"
 	mkdir -p "$A"
 	git init -q --bare "$A"
 	printf '#!/bin/sh\n' >"$A/hooks/proc-receive"
@@ -205,7 +209,7 @@ settings() {
 	sees_no safe-directory "$A"
 	a config --unset core.sharedRepository
 	sees shared-unset "$A"
-	rm -r "$A"
+	remove "$A"
 	git init -q --bare --object-format=sha256 "$A"
 	sees format-not-served "$A"
 	git init -q --bare "$A"

@@ -286,7 +286,9 @@ class Mover(Worker):
             there = "%s/moved-%d-%d.git" % (self.place.top, self.turns, n)
             os.rename(here, there)
             here = there
-        shutil.rmtree(here)
+        # The daemon may be writing its note there.
+        while os.path.lexists(here):
+            shutil.rmtree(here, ignore_errors=True)
         time.sleep(3)  # what is idle for a minute is closed: so many are open
 
 

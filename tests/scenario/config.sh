@@ -14,9 +14,11 @@ unset REFD_SOCKET REFD_STATE
 
 config=$T/config
 mkdir "$T/srv" "$T/srv/closed" "$T/srv/scratch" "$T/other"
+# A checkpoint flushes what nobody was promised, too: flushes are counted.
 write_config() { # LINES...
 	printf '%s\n' '[daemon]' "root = $T/srv" "state = $STATE" \
-		"socket = $SOCKET" "$@" >"$config"
+		"socket = $SOCKET" "$@" '[checkpoint]' 'interval = 3600000' \
+		'[durability]' 'interval = 3600000' >"$config"
 }
 
 # ---- check-config ----

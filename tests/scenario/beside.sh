@@ -109,6 +109,8 @@ in_repo update-ref refs/heads/main "$(head -n 1 "$T/chain")"
 in_repo branch renamed/0 main
 git clone -q "$T/repo.git" "$T/other" 2>/dev/null
 new_repo tree
+# Each of it has to go well, however long another has packed-refs.lock.
+in_tree config core.packedRefsTimeout 60000
 works='pack collect expire worktrees rename fetch clone move_head commit'
 works+=' by_refd_in_tree'
 

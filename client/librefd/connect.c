@@ -124,12 +124,27 @@ void refd_back_off(struct refd *r, uint64_t deadline)
 		r->nap_ms *= 2;
 }
 
+/* Of a try that the time was not enough for, what the daemon said before tells
+ * more than that it said nothing. */
+static int connect_again(struct refd *r, uint64_t deadline)
+{
+	enum refd_status refusal = r->refusal;
+	char why[sizeof(r->error)];
+	int err;
+
+	memcpy(why, r->error, sizeof(why));
+	err = connect_once(r, deadline);
+	if (err == -ETIMEDOUT && refusal != REFD_OK)
+		memcpy(r->error, why, sizeof(why));
+	return err;
+}
+
 int refd_reconnect(struct refd *r, uint64_t deadline)
 {
 	int err;
 
 	for (;;) {
-		err = connect_once(r, deadline);
+		err = connect_again(r, deadline);
 		if (err == -EPERM)
 			return err;
 		if (err < 0 && !is_passing(err))

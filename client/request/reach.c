@@ -134,12 +134,19 @@ enum reached reach_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,
     struct text *why)
 {
-	int err;
+	bool is_there = false;
+	int err, ms;
 
 	for (;;) {
-		err = refd_connect(r, hello_timeout(deadline));
+		ms = hello_timeout(deadline);
+		err = refd_connect(r, ms);
 		if (err == 0 && refd_hello(r)->state == REFD_SERVING)
 			return REACHED;
+		/* What it said before is the reason, and not that the rest
+		 * of the time was too short. */
+		if (err == -ETIMEDOUT && is_there && ms < HELLO_MS)
+			return REACHED_NOTHING;
+		is_there = err == 0 || err == -EBUSY;
 		text_clear(why);
 		if (err == 0)
 			text_addf(why, "the daemon at %s is %s", socket,

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/librefd/conn.h"
@@ -33,11 +32,10 @@ static void start(void (*script)(struct fake *f))
 {
 	fake_start(&fake, script);
 	daemon_ = refd_new(fake.path);
-	memset(&req, 0, sizeof(req));
-	req.verb = REFD_VERB_TRANSACTION;
-	req.git_dir = "/r";
-	req.updates = &update;
-	req.nr_updates = 1;
+	req = (struct refd_request){ .verb = REFD_VERB_TRANSACTION,
+		.git_dir = "/r",
+		.updates = &update,
+		.nr_updates = 1 };
 }
 
 static void stop(void)
@@ -177,7 +175,7 @@ static void denies_late(struct fake *f)
 START_TEST(test_denied)
 {
 	start(denies);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), -EPERM);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPERM);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), fake.path));
 	stop();
@@ -244,7 +242,7 @@ static void is_full_twice(struct fake *f)
 START_TEST(test_busy)
 {
 	start(is_full_twice);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), -EBUSY);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), -EBUSY);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
 	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_committed();
@@ -268,6 +266,25 @@ START_TEST(test_busy_to_the_end)
 	check_refused(REFD_BUSY);
 	ck_assert_int_eq(refd_call(daemon_, &ping, 3000, &ans), -ECONNRESET);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	stop();
+}
+END_TEST
+
+static void is_full_and_hangs(struct fake *f)
+{
+	char c;
+
+	turn_away(f, REFD_BUSY);
+	fake_accept(f);
+	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
+}
+
+/* The last try ends with the time, and the reason is still the one before. */
+START_TEST(test_busy_and_then_nothing)
+{
+	start(is_full_and_hangs);
+	ck_assert_int_eq(refd_call(daemon_, &req, 2000, &ans), 0);
+	check_refused(REFD_BUSY);
 	stop();
 }
 END_TEST
@@ -313,7 +330,7 @@ static void is_full_half_way_and_goes(struct fake *f)
 START_TEST(test_half_sent)
 {
 	struct refd_update *many = calloc(MANY, sizeof(*many));
-	int i;
+	int i, err;
 
 	for (i = 0; i < MANY; i++)
 		many[i].name = "refs/heads/some/rather/long/name/of/a/ref";
@@ -329,7 +346,10 @@ START_TEST(test_half_sent)
 	req.updates = many;
 	req.nr_updates = MANY;
 	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &req, 2000, &ans), 0);
+	err = refd_call(daemon_, &req, 2000, &ans);
+	while (err == -ETIMEDOUT) /* the refusal has not come yet */
+		err = refd_wait(daemon_, &req, 2000, &ans);
+	ck_assert_int_eq(err, 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
@@ -376,9 +396,9 @@ START_TEST(test_in_flight)
 	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
 	ck_assert_int_eq(refd_submit(daemon_, &other), 0);
-	ck_assert_int_eq(refd_wait(daemon_, &other, 10000, &ans), 0);
+	ck_assert_int_eq(refd_wait(daemon_, &other, 100000, &ans), 0);
 	check_committed();
-	ck_assert_int_eq(refd_wait(daemon_, &req, 10000, &ans), 0);
+	ck_assert_int_eq(refd_wait(daemon_, &req, 100000, &ans), 0);
 	check_committed();
 	stop();
 }
@@ -426,7 +446,7 @@ static void stays_out_of_step(struct fake *f)
 START_TEST(test_badrequest)
 {
 	start(is_out_of_step);
-	ck_assert_int_eq(refd_connect(daemon_, 5000), -EPROTO);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
 	stop();
 
@@ -468,6 +488,7 @@ int main(void)
 	tcase_add_test(tc, test_denied_afterwards);
 	tcase_add_test(tc, test_busy);
 	tcase_add_test(tc, test_busy_to_the_end);
+	tcase_add_test(tc, test_busy_and_then_nothing);
 	tcase_add_test(tc, test_busy_late);
 	tcase_add_test(tc, test_put_off);
 	tcase_add_test(tc, test_half_sent);

@@ -53,6 +53,7 @@ struct subject {
 	bool (*commit)(unsigned row); /* false: it is broken, look at it */
 	void (*checkpoint)(void);
 	bool (*is_sound)(unsigned rows);
+	bool (*is_enough)(unsigned rows); /* whatever the time */
 };
 
 static const struct subject *subject;
@@ -98,7 +99,7 @@ static time_t now(void)
 }
 
 /* How many rows were committed when it was found to be unsound, or when the
- * time was over: then *SOUND. */
+ * time was over and it was enough: then *SOUND. */
 static unsigned run(const struct subject *s, time_t seconds, bool *sound)
 {
 	unsigned rows = 0, seed = 1;
@@ -109,7 +110,7 @@ static unsigned run(const struct subject *s, time_t seconds, bool *sound)
 	/* The other one gets the priority of everybody. */
 	ck_assert_int_eq(pthread_create(&thread, NULL, checkpoint_on, NULL), 0);
 	*sound = true;
-	while (now() < end && *sound) {
+	while (*sound && (now() < end || !s->is_enough(rows))) {
 		sleep_a_little(&seed);
 		*sound = s->commit(rows);
 		rows += *sound;
@@ -170,10 +171,19 @@ static bool journal_is_sound(unsigned rows)
 	return is_sound;
 }
 
+/* It did begin anew all the time. A busy machine may need more of it. */
+static bool journal_had_enough(unsigned rows)
+{
+	struct journal_stats stats;
+
+	journal_stats(j, &stats);
+	return rows > 100 && stats.checkpoints > 100;
+}
+
 START_TEST(the_journal_stays_sound)
 {
 	const struct subject s = { journal_commits, journal_checkpoints,
-		journal_is_sound };
+		journal_is_sound, journal_had_enough };
 	const char *set = getenv("REFD_TEST_SECONDS");
 	struct journal_stats stats;
 	unsigned rows;
@@ -187,9 +197,6 @@ START_TEST(the_journal_stays_sound)
 	ck_assert_msg(sound, "after %u commits, %lu checkpoints", rows,
 	    (unsigned long)checkpoints);
 	journal_stats(j, &stats);
-	/* It did begin anew all the time. */
-	ck_assert_uint_gt(rows, 100);
-	ck_assert_uint_gt(stats.checkpoints, 100);
 	if (set != NULL)
 		printf("%u commits, %llu checkpoints of %lu asked for\n", rows,
 		    (unsigned long long)stats.checkpoints,
@@ -247,10 +254,16 @@ static bool plain_is_sound(unsigned rows)
 	    answers(db, "SELECT count(*) FROM t NOT INDEXED", count);
 }
 
+static bool plain_had_enough(unsigned rows)
+{
+	(void)rows;
+	return true;
+}
+
 START_TEST(without_the_rule_a_database_breaks)
 {
 	const struct subject s = { plain_commits, plain_checkpoints,
-		plain_is_sound };
+		plain_is_sound, plain_had_enough };
 	unsigned rows;
 	bool sound;
 

@@ -178,6 +178,7 @@ END_TEST
 static void second_first(struct caller *first, struct caller *second, int fail)
 {
 	struct journal_stats stats;
+	int nr;
 
 	hold_next(fail);
 	begin(first, 0, SMALL);
@@ -186,8 +187,9 @@ static void second_first(struct caller *first, struct caller *second, int fail)
 	/* It waits for the first one: before its sync, and then after it. */
 	do {
 		sched_yield();
+		nr = atomic_load(&syncs);
 		journal_stats(j, &stats);
-	} while (atomic_load(&syncs) < 2 || stats.waiting < 1);
+	} while (nr < 2 || stats.waiting < 1);
 	ck_assert(!atomic_load(&first->is_over));
 	ck_assert(!atomic_load(&second->is_over));
 	ck_assert_uint_lt(journal_lasting(j), journal_last_lsn(j) - 1);

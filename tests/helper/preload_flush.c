@@ -68,15 +68,22 @@ static int slowly(int fd, int result)
 {
 	const char *set = getenv("REFD_FLUSH_DELAY_US");
 	long us = set ? strtol(set, NULL, 10) : 5000;
-	struct timespec left = { us / 1000000, us % 1000000 * 1000 };
-	struct timespec look_again = { 0, 10 * 1000 * 1000 };
+	struct timespec until, look_again = { 0, 10 * 1000 * 1000 };
 	int err = errno;
 
 	if (count)
 		__atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
 	while (hangs_now(fd))
 		nanosleep(&look_again, NULL);
-	while (us && nanosleep(&left, &left) < 0 && errno == EINTR)
+	/* What is left of a nap grows with each signal that breaks into it. */
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += us / 1000000;
+	until.tv_nsec += us % 1000000 * 1000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (us &&
+	    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
+		EINTR)
 		;
 	errno = err;
 	return result;

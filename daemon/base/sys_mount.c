@@ -6,7 +6,8 @@
  * The happy path: ext4, XFS, btrfs and F2FS keep a directory in /sys/fs for as
  * long as the superblock lives. Its inode number is the kernel's count of all
  * that was ever made in sysfs, so it does not come again before the next boot,
- * and it is the same in every mount namespace and for every bind mount.
+ * and it is the same in every mount namespace and for every bind mount. A tmpfs
+ * gets a random id when it is made, which statfs gives (since Linux 5.13).
  *
  * What fails: another file system, or no /sys: the id of the mount, by statx.
  * A process in a mount namespace of its own has other ids for the same mounts,
@@ -31,8 +32,9 @@
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-/* Tells the two kinds of id apart; the kernel's count stays below. */
-#define IS_SYSFS_INODE (UINT64_C(1) << 63)
+/* Tells ids of superblocks from those of mounts; the kernel's count stays
+ * below. */
+#define IS_SUPERBLOCK (UINT64_C(1) << 63)
 
 /* By its device's name: /sys/dev/block/7:1 leads to .../block/loop1. */
 static bool directory_by_device(const char *kind, const struct stat *st,
@@ -106,15 +108,29 @@ static int mount_id(int fd, uint64_t *id)
 	return 0;
 }
 
+static bool id_of_tmpfs(int fd, uint64_t *id)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != TMPFS_MAGIC)
+		return false;
+	memcpy(id, &fs.f_fsid, sizeof(*id));
+	return *id != 0;
+}
+
 int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 {
+	uint64_t made;
 	char path[128];
 	struct stat st;
 
 	(void)sys;
-	if (!directory_of(fd, path, sizeof(path)) || stat(path, &st) < 0)
+	if (directory_of(fd, path, sizeof(path)) && stat(path, &st) == 0)
+		*id = IS_SUPERBLOCK | (uint64_t)st.st_ino;
+	else if (id_of_tmpfs(fd, &made))
+		*id = IS_SUPERBLOCK | made;
+	else
 		return mount_id(fd, id);
-	*id = IS_SYSFS_INODE | (uint64_t)st.st_ino;
 	return 0;
 }
 

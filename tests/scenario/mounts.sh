@@ -4,8 +4,9 @@
 # namespace of its own, as a hardened service is, or that reaches its
 # repositories by a bind mount, takes a kill for a kill, and leaves alone what
 # others did; one whose file system was mounted anew within the same boot
-# takes it for a cut. A client in a namespace where the path is another
-# directory than for the daemon is refused, and told so.
+# takes it for a cut. Two mounts of one file system are one to it. A client in
+# a namespace where the path is another directory than for the daemon is
+# refused, and told so.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -58,6 +59,30 @@ beside_mount() { # DIRECTORY
 		echo $?' sh "$1" "$repo" "$REFD" "$one"
 }
 
+# One repository by two mounts, of a file system that is nowhere in /sys/fs.
+two_mounts() {
+	local i said=
+	mkdir "$T/memory" "$T/bound"
+	mount -t tmpfs -o size=16M none "$T/memory"
+	scenario_mounts+=("$T/memory")
+	mount --bind "$T/memory" "$T/bound"
+	scenario_mounts+=("$T/bound")
+	STATE=$T/state2
+	new_repo memory/repo.git bare
+	one=$(new_commit memory/repo.git one)
+	check 'two mounts: it starts' start_daemon --config "$T/config"
+	for i in 1 2 3; do
+		"$REFD" update -C "$T/memory/repo.git" "refs/heads/a$i" "$one" \
+			2>>"$T/err" || said+=" a$i"
+		"$REFD" update -C "$T/bound/repo.git" "refs/heads/b$i" "$one" \
+			2>>"$T/err" || said+=" b$i"
+	done
+	is 'two mounts: each is served' '' "$said"
+	is 'two mounts: neither is another life' '' \
+		"$(grep event=fs-remounted "$LOG")"
+	check 'two mounts: it stops' stop_daemon
+}
+
 # A client that is somewhere else, and means another repository by that path.
 apart() {
 	STATE=$T/state repo=$T/one.git
@@ -82,5 +107,6 @@ fi
 lives ext4 64M
 lives xfs 300M
 lives btrfs 128M
+two_mounts
 apart
 finish

@@ -98,5 +98,8 @@ check 'it starts after all is quiet' start_daemon
 is 'nothing is left in the stage' '' \
 	"$(find "$T/repo.git/refd/stage" -type f)"
 no_locks 'nor a lock' repo.git
-is 'nothing to complain of' '' "$(complaints)"
+# A kill in the midst of a syncfs makes its records doubtful: what git did since
+# is left, and told of.
+is 'nothing to complain of' '' "$(complaints | grep -vE \
+	' finding="left" .*text="another writer (changed|deleted) it later"')"
 finish

@@ -1,7 +1,8 @@
 /*
  * Commits that come while one is flushed: they are written meanwhile, at most
- * one more flush begins, and then one is enough for all that are left; each
- * has rows and numbers of its own. A second flush that is over first says
+ * one more flush begins, and then one is enough for all that are left; who is
+ * written before one began waits for that one; each has rows and numbers of
+ * its own. A second flush that is over first says
  * nothing before the first is over, and nothing at all if that one failed.
  * What makes all of them together impossible is tried one by one, and costs
  * nobody but the one that is too large. A sync that fails is unknown to all
@@ -235,6 +236,42 @@ START_TEST(a_failed_one_leaves_the_one_before)
 }
 END_TEST
 
+static void *flush_all(void *arg)
+{
+	struct caller *c = arg;
+
+	c->r = journal_flush(j);
+	return NULL;
+}
+
+/* Twice the time of a flush, of which half is what a second one waits for. */
+START_TEST(what_is_being_flushed_is_flushed_once)
+{
+	struct caller callers[2];
+	struct journal_stats stats;
+	int64_t flush_ns;
+
+	hold_next(0);
+	flush_ns = journal_flush_ns(j);
+	begin(&callers[0], 0, SMALL);
+	wait_for(&held);
+	ck_assert_int_eq(pthread_create(&callers[1].thread, NULL, flush_all,
+			     &callers[1]),
+	    0);
+	do {
+		sched_yield();
+		journal_stats(j, &stats);
+	} while (stats.waiting < 1 && atomic_load(&syncs) < 2);
+	while (journal_flush_hangs_ns(j) < 2 * flush_ns)
+		sched_yield();
+	sched_yield();
+	atomic_store(&let_go, true);
+	ck_assert_int_eq(end(&callers[0]), 0);
+	ck_assert_int_eq(end(&callers[1]), 0);
+	ck_assert_int_eq(syncs, 1);
+}
+END_TEST
+
 START_TEST(a_flush_that_hangs_is_seen)
 {
 	struct caller first;
@@ -296,6 +333,7 @@ int main(void)
 	tcase_add_test(tc, a_flush_waits_for_the_one_before);
 	tcase_add_test(tc, a_flush_beside_a_failed_one_says_nothing);
 	tcase_add_test(tc, a_failed_one_leaves_the_one_before);
+	tcase_add_test(tc, what_is_being_flushed_is_flushed_once);
 	tcase_add_test(tc, a_flush_that_hangs_is_seen);
 	tcase_add_test(tc, one_too_large_costs_itself);
 	tcase_add_test(tc, a_failed_sync_is_unknown_to_all);

@@ -5,9 +5,9 @@
  * Happy path: who wants his commit to last waits for a flush that began after
  * it; one of those that wait does it for all of them. A second flush may begin
  * while one is under way, so that who came too late for that one need not wait
- * until it is over. But not before half of the time that a flush takes has
- * passed: a disk that does one after the other would be given more of them,
- * each for fewer.
+ * until it is over; nobody else begins one. But not before half of the time
+ * that a flush takes has passed: a disk that does one after the other would be
+ * given more of them, each for fewer.
  *
  * Each has a handle of its own. The kernel tells of a failed write once for
  * each open file: on one handle for both, the other flush would answer that
@@ -84,14 +84,18 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* The one that may begin, or NULL: *UNTIL_NS is when one may, if not 0. */
-static struct journal_flusher *may_begin(struct journal *j, int64_t *until_ns)
+/* The one that may begin for MARK, or NULL: *UNTIL_NS is when one may, if not
+ * 0. What is under way may have it along. */
+static struct journal_flusher *may_begin(struct journal *j,
+    const struct journal_mark *mark, int64_t *until_ns)
 {
 	uint64_t under_way = j->flushes_begun - j->flushes_over;
 	int i;
 
 	*until_ns = 0;
 	if (under_way == JOURNAL_FLUSHERS)
+		return NULL;
+	if (under_way > 0 && j->flushing >= mark->written)
 		return NULL;
 	if (under_way > 0)
 		*until_ns = j->flush_began_ns + j->flush_ns / 2;
@@ -126,6 +130,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	f->is_busy = true;
 	f->began_ns = SYS(j->sys, now_mono);
 	j->flush_began_ns = began_ns;
+	j->flushing = written;
 	pthread_mutex_unlock(&j->hand_lock);
 	is_well =
 	    f->wal->pMethods->xSync(f->wal, SQLITE_SYNC_NORMAL) == SQLITE_OK;
@@ -157,7 +162,7 @@ static int flush_to(struct journal *j, const struct journal_mark *mark)
 			return 0;
 		if (j->is_broken)
 			return JOURNAL_UNKNOWN;
-		f = may_begin(j, &until_ns);
+		f = may_begin(j, mark, &until_ns);
 		if (f != NULL)
 			flush_once(j, f);
 		else

@@ -110,6 +110,7 @@ struct journal {
 	uint64_t flushes_begun, flushes_over;
 	pthread_cond_t flush_cond; /* one is over */
 	int64_t flush_began_ns;    /* the last one that did */
+	uint64_t flushing;         /* and what it has along: see written */
 	int64_t flush_ns;          /* what one takes, of late */
 	size_t flush_waiting;      /* for one that is to follow */
 	uint64_t last_lsn;

@@ -54,13 +54,13 @@ cut_power() { # logflush|nologflush
 # Where it lives on in another namespace, what is mounted next is it again, and
 # every call fails.
 is_gone() { # FILE-SYSTEM
-	local i
-	for ((i = 0; i < 50; i++)); do
-		[ -n "$(losetup -j "$1.img")" ] || return 0
-		sleep 0.1
-	done
+	await 5 has_no_device "$1.img" && return
 	echo "# somebody else has $1 still mounted"
 	return 1
+}
+
+has_no_device() { # IMAGE
+	[ -z "$(losetup -j "$1")" ]
 }
 
 # ---- before the cut ----

@@ -252,7 +252,8 @@ START_TEST(what_is_finished_while_it_runs)
 	fails_at = NULL;
 	ck_assert_int_eq(ask(), REFD_UNKNOWN);
 	/* A new object wants a sync: the checkpoint has nothing to do for
-	 * as long as the record is kept. */
+	 * as long as the record is kept, once it has synced what was before. */
+	wait_checkpoints(2);
 	sr_make_commit("z", third);
 	syncs_fail = 1;
 	txn = sr_admit(&id, sr_repo, "refs/heads/c", third);

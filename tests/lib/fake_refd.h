@@ -27,7 +27,8 @@ struct fake {
 
 /* In the test. Needs tmp_setup(). */
 void fake_start(struct fake *f, void (*script)(struct fake *f));
-/* Waits for the script's end and fails the test if it found anything. */
+/* Waits for the script's end and fails the test if it found anything. Whom it
+ * still waits for comes, and says nothing. */
 void fake_stop(struct fake *f);
 
 /* In the script. */

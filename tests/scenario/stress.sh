@@ -77,6 +77,8 @@ compare() { # ROUND
 	no_locks "$round: no lock is left" repo.git
 	check "$round: git fsck" git -C "$T/repo.git" fsck --no-dangling \
 		2>/dev/null
+	[ "$kills" -gt 0 ] ||
+		is "$round: nothing to complain of" '' "$(complaints)"
 }
 
 check 'the daemon starts' start_daemon

@@ -30,16 +30,16 @@ from rounds import Progress, Rounds
 # Workload: who runs it, its seconds in a full run and a quick one, and in how
 # many parts these are divided.
 WORKLOADS = {
-    "B1": (push.run, 400, 32, 2),
-    "B2": (transactions.run, 400, 25, 2),
-    "B3": (storms.storm, 480, 36, 2),
+    "B1": (push.run, 400, 24, 2),
+    "B2": (transactions.run, 400, 20, 2),
+    "B3": (storms.storm, 480, 48, 2),
     "B4": (storms.one_ref, 60, 6, 2),
     "B5": (tenants.run, 150, 12, 4),
     "B6": (storms.dear_flush, 150, 12, 4),
     "B7": (scale.packed, 120, 10, 2),
-    "B8": (waits.run, 60, 10, 3),
+    "B8": (waits.run, 60, 14, 3),
     "B9": (scale.growth, 180, 12, 4),
-    "counts": (counts.run, 60, 8, 1),
+    "counts": (counts.run, 60, 15, 1),
 }
 
 

@@ -117,7 +117,7 @@ def run(bench, rounds):
     """For B1 and B2, beside their times."""
     if not shutil.which("strace"):
         raise Unavailable("no strace")
-    sizes = bench.sizes(full=(1, 100, 1000), quick=(100, 1000), tiny=(3,))
+    sizes = bench.sizes(full=(1, 100, 1000), quick=(100,), tiny=(3,))
     bench.place.renew()
     flushes = FlushCount(bench.place)
     stage = Stage(bench.place, 0, flushes=flushes)

@@ -147,6 +147,36 @@ void fake_serve(struct fake *f)
 	fake_hello(f, REFD_SERVING);
 }
 
+void fake_turn_away(struct fake *f, enum refd_status status)
+{
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
+		.state = REFD_SERVING,
+		.pid = 1,
+		.max_updates = 1,
+		.max_bytes = 1,
+		.software = "fake" };
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = FAKE_WHY };
+	struct pkt_buf buf = { 0 };
+
+	fake_accept(f);
+	refd_hello_encode(&hello, &buf);
+	refd_answer_encode(&no, &buf);
+	fake_send(f, buf.data, buf.len);
+	pkt_buf_done(&buf);
+	fake_hang_up(f);
+}
+
+void fake_is_full_and_hangs(struct fake *f)
+{
+	char c;
+
+	fake_turn_away(f, REFD_BUSY);
+	fake_accept(f);
+	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
+}
+
 static int read_more(struct fake *f)
 {
 	ssize_t n = recv(f->conn, f->in + f->in_len, IN_MAX - f->in_len, 0);

@@ -14,6 +14,8 @@
 
 #include "proto/message.h"
 
+#define FAKE_WHY "because of you"
+
 struct fake {
 	char path[512];
 	void (*script)(struct fake *f);
@@ -48,6 +50,11 @@ void fake_serve(struct fake *f);
 void fake_answer_kind(struct fake *f, const struct refd_request *req,
     enum refd_answer_kind kind);
 void fake_answer_ok(struct fake *f, const struct refd_request *req);
+/* Whoever comes next is greeted, refused with STATUS and FAKE_WHY, and hung up
+ * on. */
+void fake_turn_away(struct fake *f, enum refd_status status);
+/* A whole script: one is turned away as busy, the next hears nothing. */
+void fake_is_full_and_hangs(struct fake *f);
 /* A session's: all locks are held. */
 void fake_answer_prepared(struct fake *f, const struct refd_request *req);
 

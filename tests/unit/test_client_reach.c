@@ -198,29 +198,9 @@ START_TEST(test_something_else)
 END_TEST
 
 /* In one piece, so that the client knows before it says anything. */
-static void turn_away(struct fake *f, enum refd_status status)
-{
-	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
-		.state = REFD_SERVING,
-		.pid = 1,
-		.max_updates = 1,
-		.max_bytes = 1,
-		.software = "fake" };
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = status,
-		.text = "because" };
-	struct pkt_buf buf = { 0 };
-
-	fake_accept(f);
-	refd_hello_encode(&hello, &buf);
-	refd_answer_encode(&no, &buf);
-	fake_send(f, buf.data, buf.len);
-	pkt_buf_done(&buf);
-}
-
 static void denies(struct fake *f)
 {
-	turn_away(f, REFD_DENIED);
+	fake_turn_away(f, REFD_DENIED);
 }
 
 /* Who is denied is told so, and git does not do it behind the daemon. */
@@ -258,18 +238,9 @@ END_TEST
 
 static void is_full_twice(struct fake *f)
 {
-	turn_away(f, REFD_BUSY);
-	turn_away(f, REFD_BUSY);
+	fake_turn_away(f, REFD_BUSY);
+	fake_turn_away(f, REFD_BUSY);
 	fake_serve(f);
-}
-
-static void is_full_and_hangs(struct fake *f)
-{
-	char c;
-
-	turn_away(f, REFD_BUSY);
-	fake_accept(f);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
 }
 
 /* Too busy is not away: that is waited for, whatever the fallback is; nor is
@@ -282,7 +253,7 @@ START_TEST(test_full)
 	fake_start(&fake, is_full_twice);
 	ck_assert_int_eq(reach(FALLBACK_REFUSE, 60000, NULL), REACHED);
 	fake_stop(&fake);
-	fake_start(&fake, is_full_and_hangs);
+	fake_start(&fake, fake_is_full_and_hangs);
 	ck_assert_int_eq(reach(FALLBACK_GIT, 2000, "because"), REACHED_NOTHING);
 	fake_stop(&fake);
 }

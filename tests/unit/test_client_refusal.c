@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/librefd/conn.h"
 #include "client/refd.h"
@@ -18,7 +17,6 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-#define WHY "because of you"
 /* More than a socket takes at once. */
 #define MANY 40000
 
@@ -48,7 +46,7 @@ static void check_refused(enum refd_status status)
 {
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ans.status, status);
-	ck_assert_msg(strstr(ans.text, WHY), "%s", ans.text);
+	ck_assert_msg(strstr(ans.text, FAKE_WHY), "%s", ans.text);
 	ck_assert(refd_txid_eq(&ans.txid, &req.txid));
 	refd_answer_done(&ans);
 }
@@ -66,33 +64,12 @@ static void refuse(struct fake *f, enum refd_status status)
 {
 	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
 		.status = status,
-		.text = WHY };
+		.text = FAKE_WHY };
 
 	fake_answer(f, &no);
 }
 
 /* In one piece, as the daemon does it. */
-static void turn_away(struct fake *f, enum refd_status status)
-{
-	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
-		.state = REFD_SERVING,
-		.pid = 1,
-		.max_updates = 1,
-		.max_bytes = 1,
-		.software = "fake" };
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = status,
-		.text = WHY };
-	struct pkt_buf buf = { 0 };
-
-	fake_accept(f);
-	refd_hello_encode(&hello, &buf);
-	refd_answer_encode(&no, &buf);
-	fake_send(f, buf.data, buf.len);
-	pkt_buf_done(&buf);
-	fake_hang_up(f);
-}
-
 /* After the greeting, when the client has sent something already. What it
  * sent is lost with the connection: the client sees a reset. */
 static void turn_away_late(struct fake *f, enum refd_status status)
@@ -123,7 +100,7 @@ static void puts_off(struct fake *f)
 {
 	struct refd_answer busy = { .kind = REFD_ANSWER_REFUSED,
 		.status = REFD_BUSY,
-		.text = WHY,
+		.text = FAKE_WHY,
 		.retry_after_ms = 120 };
 	struct refd_request first, again;
 	uint64_t then;
@@ -148,7 +125,7 @@ static void puts_off_too_long(struct fake *f)
 {
 	struct refd_answer busy = { .kind = REFD_ANSWER_REFUSED,
 		.status = REFD_BUSY,
-		.text = WHY,
+		.text = FAKE_WHY,
 		.retry_after_ms = 20000 };
 	struct refd_request got;
 
@@ -164,7 +141,7 @@ static void puts_off_too_long(struct fake *f)
 
 static void denies(struct fake *f)
 {
-	turn_away(f, REFD_DENIED);
+	fake_turn_away(f, REFD_DENIED);
 }
 
 static void denies_late(struct fake *f)
@@ -176,7 +153,7 @@ START_TEST(test_denied)
 {
 	start(denies);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPERM);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), fake.path));
 	stop();
 
@@ -201,7 +178,7 @@ START_TEST(test_denied_late)
 	start(denies_late);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_call(daemon_, &ping, -1, &ans), -EPERM);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 }
 END_TEST
@@ -233,8 +210,8 @@ END_TEST
 
 static void is_full_twice(struct fake *f)
 {
-	turn_away(f, REFD_BUSY);
-	turn_away(f, REFD_BUSY);
+	fake_turn_away(f, REFD_BUSY);
+	fake_turn_away(f, REFD_BUSY);
 	fake_serve(f);
 	expect_transaction(f);
 }
@@ -243,7 +220,7 @@ START_TEST(test_busy)
 {
 	start(is_full_twice);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EBUSY);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
 	check_committed();
 	stop();
@@ -254,7 +231,7 @@ static void is_full_for_ever(struct fake *f)
 {
 	while (poll(&(struct pollfd){ .fd = f->listener, .events = POLLIN }, 1,
 		   3000) == 1)
-		turn_away(f, REFD_BUSY);
+		fake_turn_away(f, REFD_BUSY);
 }
 
 START_TEST(test_busy_to_the_end)
@@ -265,24 +242,15 @@ START_TEST(test_busy_to_the_end)
 	ck_assert_int_eq(refd_call(daemon_, &req, 3000, &ans), 0);
 	check_refused(REFD_BUSY);
 	ck_assert_int_eq(refd_call(daemon_, &ping, 3000, &ans), -ECONNRESET);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 }
 END_TEST
 
-static void is_full_and_hangs(struct fake *f)
-{
-	char c;
-
-	turn_away(f, REFD_BUSY);
-	fake_accept(f);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
-}
-
 /* The last try ends with the time, and the reason is still the one before. */
 START_TEST(test_busy_and_then_nothing)
 {
-	start(is_full_and_hangs);
+	start(fake_is_full_and_hangs);
 	ck_assert_int_eq(refd_call(daemon_, &req, 2000, &ans), 0);
 	check_refused(REFD_BUSY);
 	stop();
@@ -432,7 +400,7 @@ END_TEST
 
 static void is_out_of_step(struct fake *f)
 {
-	turn_away(f, REFD_BADREQUEST);
+	fake_turn_away(f, REFD_BADREQUEST);
 }
 
 static void stays_out_of_step(struct fake *f)
@@ -447,13 +415,13 @@ START_TEST(test_badrequest)
 {
 	start(is_out_of_step);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 
 	start(stays_out_of_step);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
 	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), WHY));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 }
 END_TEST

@@ -42,10 +42,23 @@ ifneq ($(WERROR),0)
 WARNINGS += -Werror
 endif
 
+# The first of FLAGS sets, separated by commas, that this compiler takes without
+# a warning; nothing when it takes none.
+comma := ,
+takes = $(shell for flags in $(subst $(comma), ,$(1)); do \
+	printf '\043include <stdio.h>\n' | $(CC) -Werror -O2 -U_FORTIFY_SOURCE \
+	    $$flags -x c -c -o /dev/null - 2>/dev/null && echo $$flags && \
+	    break; done)
+
+# gcc knows level 3 of FORTIFY_SOURCE from version 12 on. Control flow is
+# protected in another way by each architecture. tests/scenario/hardened.sh
+# looks at the programs.
 SHARED_FLAGS := -Wl,-z,defs
 ifeq ($(PROFILE),release)
 CFLAGS ?= -O2 -g
-HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+HARDEN := -U_FORTIFY_SOURCE \
+	$(call takes,-D_FORTIFY_SOURCE=3$(comma)-D_FORTIFY_SOURCE=2) \
+	$(call takes,-fcf-protection$(comma)-mbranch-protection=standard)
 else ifeq ($(PROFILE),debug)
 CFLAGS ?= -O0 -g3
 else ifeq ($(PROFILE),asan)
@@ -65,9 +78,11 @@ $(error PROFILE is release, debug, asan, tsan or cov, not '$(PROFILE)')
 endif
 
 LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread
-ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) -fstack-protector-strong $(HARDEN) \
-	$(SANITIZE) $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = -pthread -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
+# HARDEN comes last, so that a packager's CPPFLAGS do not weaken it.
+ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) -fPIE -fstack-protector-strong \
+	-fstack-clash-protection $(SANITIZE) $(CPPFLAGS) $(CFLAGS) $(HARDEN)
+ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
+	-Wl,-z,noexecstack $(SANITIZE) $(LDFLAGS)
 
 # ---- what the daemon stands on ----
 
@@ -220,7 +235,7 @@ $(BUILD)/lib/librefd.so: $(BUILD)/lib/librefd.so.$(SOVERSION)
 
 # ---- programs ----
 
-link = $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
+link = $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
 
 $(BUILD)/bin/refd: $(CLI_OBJS) $(BUILD)/lib/librefd.a $(BUILD)/stamp/cli
 	@mkdir -p $(@D)

@@ -1,12 +1,15 @@
 #include "tests/lib/past_rig.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "daemon/store/repos/repo_id.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/tmp.h"
 
@@ -87,6 +90,23 @@ void past_history(void)
 		past_index();
 }
 
+void past_write_id(const char *path, const uint8_t uuid[16])
+{
+	struct repo_id id = { .path = "" };
+	char refd[4300];
+	int fd;
+
+	snprintf(refd, sizeof(refd), "%s/refd", path);
+	mkdir(refd, 0755);
+	fd = open(refd, O_RDONLY | O_DIRECTORY);
+	ck_assert_int_ge(fd, 0);
+	memcpy(id.uuid, uuid, 16);
+	memcpy(id.journal, journal_uuid(past.j), 16);
+	snprintf(id.path, sizeof(id.path), "%s", path);
+	ck_assert_int_eq(repo_id_write(&past.sys, fd, &id, false), 0);
+	close(fd);
+}
+
 uint64_t past_repo(const char *name, mode_t mode)
 {
 	struct journal_repo repo = { .id = 0 };
@@ -100,6 +120,7 @@ uint64_t past_repo(const char *name, mode_t mode)
 	ck_assert_int_eq(chmod(refs, mode), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 	memcpy(repo.uuid, &st.st_ino, sizeof(st.st_ino));
+	past_write_id(path, repo.uuid);
 	repo.path = path;
 	repo.dev = st.st_dev;
 	repo.ino = st.st_ino;

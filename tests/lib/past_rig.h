@@ -34,8 +34,11 @@ void past_close(void);
 void past_history(void);
 void past_index(void);
 
-/* A repository NAME below the root, made if need be: its number. */
+/* A repository NAME below the root, made if need be, and its id in refd/id:
+ * its number. */
 uint64_t past_repo(const char *name, mode_t mode);
+/* Makes PATH, a repository, the one that has UUID. */
+void past_write_id(const char *path, const uint8_t uuid[16]);
 
 /* A record in the making, of alice (uid 1000) unless changed. */
 struct past_record {

@@ -4,14 +4,12 @@
  * a gap; who may not read a repository hears nothing of it, by watch or log.
  */
 #include <check.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/repos/repo_id.h"
 #include "tests/lib/past_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -217,22 +215,77 @@ START_TEST(a_tenant_sees_his_own_alone)
 }
 END_TEST
 
-/* Who may read what is there now learns nothing of what was there before. */
+/* ---- which repository it is ---- */
+
+static void expect_told(const char *to_reader, const char *to_root)
+{
+	ck_assert_str_eq(told_to(2000, 2000, true), to_reader);
+	ck_assert_str_eq(told_to(2000, 2000, false), to_reader);
+	ck_assert_str_eq(past_log("a.git", NULL, false, 0, NULL), to_root);
+}
+
+/* One record in a.git, which everybody may read. Its path. */
+static const char *one_record(int way)
+{
+	static char path[4200];
+
+	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
+	past_a = past_repo("a.git", 0755);
+	past_update(past_a, "refs/heads/main");
+	past_open(way);
+	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	expect_told(" refs/heads/main@1", " refs/heads/main@1");
+	return path;
+}
+
+/* The readers of the new repository learn nothing of the old one. */
 START_TEST(another_repository_at_the_path_is_another)
 {
-	char path[4200], away[4300];
+	const char *path;
 
 	if (geteuid() != 0)
 		return;
-	past_some();
-	past_open(_i);
-	snprintf(path, sizeof(path), "%s/a.git", past.root);
-	snprintf(away, sizeof(away), "%s/away.git", past.root);
-	ck_assert_int_eq(rename(path, away), 0);
-	ck_assert_int_eq(mkdir(path, 0755), 0);
-	snprintf(away, sizeof(away), "%s/refs", path);
-	ck_assert_int_eq(mkdir(away, 0755), 0);
-	ck_assert_str_eq(told_to(2000, 2000, true), "");
+	path = one_record(_i);
+	tmp_run("mv %s %s.away && mkdir -m 755 %s %s/refs", path, path, path,
+	    path);
+	expect_told("", "");
+}
+END_TEST
+
+/* A deleted repository's inode number is free, and soon that of another
+ * repository at the same path. */
+START_TEST(an_inode_number_does_not_say_which_it_is)
+{
+	static const uint8_t other[16] = { 1, 2, 3 };
+	const char *path;
+
+	if (geteuid() != 0)
+		return;
+	path = one_record(_i);
+	past_write_id(path, other);
+	expect_told("", "");
+	tmp_run("rm -r %s/refd", path);
+	expect_told("", "");
+}
+END_TEST
+
+/* Who may write in a repository may write in its refd/. */
+START_TEST(an_id_counts_only_as_the_daemon_wrote_it)
+{
+	const char *path;
+
+	if (geteuid() != 0)
+		return;
+	path = one_record(_i);
+	tmp_run("mv %s/refd/id %s/id && ln -s ../id %s/refd/id", path, path,
+	    path);
+	expect_told("", "");
+	tmp_run("mv %s/id %s/refd/id && mv %s/refd %s/x && ln -s x %s/refd",
+	    path, path, path, path, path);
+	expect_told("", "");
+	tmp_run("rm %s/refd && mv %s/x %s/refd && chmod 0 %s/refd/id", path,
+	    path, path, path);
+	expect_told(" refs/heads/main@1", " refs/heads/main@1");
 }
 END_TEST
 
@@ -240,41 +293,38 @@ END_TEST
 START_TEST(it_is_known_by_its_id_whatever_its_device)
 {
 	struct journal_repo known = { .id = 0 };
-	struct repo_id id = { .path = "" };
-	char path[4200];
 	struct stat st;
-	int fd, refd_fd;
 
 	if (geteuid() != 0)
 		return;
-	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
-	past_some();
-	snprintf(path, sizeof(path), "%s/a.git", past.root);
-	ck_assert_int_eq(stat(path, &st), 0);
+	known.path = (char *)one_record(_i);
+	ck_assert_int_eq(stat(known.path, &st), 0);
 	memcpy(known.uuid, &st.st_ino, sizeof(st.st_ino));
-	known.path = path;
 	known.dev = st.st_dev + 1;
 	known.ino = st.st_ino;
 	ck_assert_int_eq(journal_register_repo(past.j, &known), 0);
 	ck_assert_uint_eq(known.id, past_a);
 	past_open(_i);
-	/* So far anything may be there. */
-	ck_assert_str_eq(past_log("a.git", NULL, false, 0, NULL), "");
-	ck_assert_str_eq(told_to(2000, 2000, true), "");
+	expect_told(" refs/heads/main@1", " refs/heads/main@1");
+}
+END_TEST
 
-	tmp_run("mkdir %s/refd", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY);
-	refd_fd = openat(fd, "refd", O_RDONLY | O_DIRECTORY);
-	memcpy(id.uuid, known.uuid, 16);
-	memcpy(id.journal, journal_uuid(past.j), 16);
-	strcpy(id.path, "/");
-	ck_assert_int_eq(repo_id_write(&past.sys, refd_fd, &id, false), 0);
-	close(refd_fd);
-	close(fd);
-	ck_assert_ptr_nonnull(strstr(past_log("a.git", NULL, false, 0, NULL),
-	    " refs/heads/main@1"));
-	ck_assert_ptr_nonnull(
-	    strstr(told_to(2000, 2000, true), " refs/heads/main@1"));
+/* Until somebody writes in a copy it has the id of the original. */
+START_TEST(a_copy_has_no_history_and_what_was_moved_has)
+{
+	const char *path;
+
+	if (geteuid() != 0)
+		return;
+	path = one_record(_i);
+	tmp_run("cp -a %s %s/copy.git", path, past.root);
+	ck_assert_str_eq(past_log("copy.git", NULL, false, 0, NULL), "");
+	tmp_run("rm -r %s", path);
+	/* It may as well have been moved. */
+	ck_assert_str_eq(past_log("copy.git", NULL, false, 0, NULL),
+	    " refs/heads/main@1");
+	/* Where it was nothing says who may read it. */
+	expect_told("", " refs/heads/main@1");
 }
 END_TEST
 
@@ -318,6 +368,12 @@ int main(void)
 	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
 	    PAST_WAYS);
 	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, an_inode_number_does_not_say_which_it_is, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, an_id_counts_only_as_the_daemon_wrote_it, 0,
+	    PAST_WAYS);
+	tcase_add_loop_test(tc, a_copy_has_no_history_and_what_was_moved_has, 0,
 	    PAST_WAYS);
 	tcase_add_loop_test(tc, a_link_leads_nowhere, 0, PAST_WAYS);
 	suite_add_tcase(suite, tc);

@@ -313,7 +313,7 @@ static int find_repo(struct history_question *q)
 	q->ask->repo = 0;
 	if (req->git_dir == NULL)
 		return 0;
-	return history_repo_of(q->h, req, &q->ask->repo);
+	return history_repo_of(q->h, req, &q->ask->peer, &q->ask->repo);
 }
 
 /* A watch that has to wait goes on from here. */

@@ -47,14 +47,14 @@ void history_index_failed(struct history *h, int r);
 void history_free_repos(struct history *h);
 /* NULL: not known. */
 const struct journal_repo *history_repo(struct history *h, uint64_t id);
-/* Which one REQ means: *ID, 0 for one that has no history. -ESTALE: the client
- * sees another file there. */
+/* Which one REQ of PEER names: *ID; 0 if it has no history, or PEER may not
+ * read it. -ESTALE: the client sees another directory at that path. */
 int history_repo_of(struct history *h, const struct refd_request *req,
-    uint64_t *id);
-/* May everything be told to PEER? */
+    const struct txn_peer *peer, uint64_t *id);
+/* Is PEER root, or the daemon's own account? Everything may be told then. */
 bool history_may_all(const struct txn_peer *peer);
-/* By owner and mode of refs/, as it is now, where it still is the same
- * repository. */
+/* Does repository REPO stand, by its uuid, where the journal has it, and may
+ * PEER read its refs there? */
 bool history_may_read(struct history *h, const struct txn_peer *peer,
     uint64_t repo);
 

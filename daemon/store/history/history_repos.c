@@ -1,23 +1,32 @@
 /*
- * Which repositories there are in history, and who may hear of them.
+ * Which repositories there are in history, and who may read it.
  *
- * Happy path: the journal's table, read now and then; a question names one by
- * its path, and what is there is known by the id in it, or, where it was moved
- * and nobody wrote since, by device and inode.
+ * Happy path: a question names a repository by its path. The uuid in
+ * <common-dir>/refd/id says which row of the journal's table stands there now.
+ * Path, device and inode say nothing: a later repository of another owner can
+ * have all three.
+ *
+ * Rows of a repository are told to a peer who may read its refs now: the
+ * repository at the recorded path has the recorded uuid, and refs/ and every
+ * directory on the way are open to the peer. Rows of a repository that is gone,
+ * or was moved and not written since, are told to root and to the daemon's own
+ * account only.
  *
  * What fails:
- *	the table can't be read			the one before is kept, and the
- *						question is not answered
- *	a start of the machine gave its disk	its id tells, until somebody
- *	another number				writes and that is noted
- *	nothing is at that path any more	the path itself is looked for
- *	another repository is there now		who may read that one is told
- *						nothing of the old one
+ *	the table can't be read		the one before is kept, and the question
+ *					is not answered
+ *	nothing is at that path		root and the daemon's account are told of
+ *					the last repository there
+ *	the peer may not read it	the answer is the same as if nothing were
+ *					there
+ *	another repository is there	its readers are told nothing of the old
+ *					one
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/store/history/history_internal.h"
@@ -119,9 +128,18 @@ const struct journal_repo *history_repo(struct history *h, uint64_t id)
 	return repo;
 }
 
-/* As who writes there believes it (repo_claim.c). DIR is where REPO was. */
-static bool has_id_of(const struct history *h, int dir,
-    const struct journal_repo *repo)
+/* ---- which one ---- */
+
+/* A group member who may write in a repository can put any text into its
+ * refd/. An id counts only if the daemon's own account, or root, wrote it. */
+static bool is_own(const struct repo_id *id)
+{
+	return id->owner == (uint32_t)geteuid() || id->owner == 0 ||
+	    sys_as_possible();
+}
+
+/* The uuid of the repository whose common dir DIR is. */
+static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 {
 	const struct sys *sys = h->cfg.sys;
 	struct repo_id id;
@@ -133,32 +151,57 @@ static bool has_id_of(const struct history *h, int dir,
 		return false;
 	r = repo_id_read(sys, fd, &id);
 	SYS(sys, close, fd);
-	return r == 0 && memcmp(id.uuid, repo->uuid, sizeof(id.uuid)) == 0 &&
+	if (r < 0 || !is_own(&id) ||
 	    memcmp(id.journal, journal_uuid(h->cfg.journal),
-		sizeof(id.journal)) == 0;
+		sizeof(id.journal)) != 0)
+		return false;
+	memcpy(uuid, id.uuid, sizeof(id.uuid));
+	return true;
 }
 
-static uint64_t find_by_id(const struct history *h,
+/* Does REPO stand where the journal has it? *PLACE is then open. */
+static bool is_there(const struct history *h, const struct journal_repo *repo,
+    struct repo_place *place)
+{
+	uint8_t uuid[16];
+
+	if (repo_find_known(h->cfg.repos, repo->path, place) < 0)
+		return false;
+	if (strcmp(place->path, repo->path) == 0 &&
+	    read_uuid(h, place->fd, uuid) &&
+	    memcmp(uuid, repo->uuid, sizeof(uuid)) == 0)
+		return true;
+	SYS(h->cfg.sys, close, place->fd);
+	return false;
+}
+
+/* A copy, whose id is the original's until somebody writes there, has no
+ * history. One that was moved has. */
+static bool is_copy(const struct history *h, const struct journal_repo *repo,
     const struct repo_place *place)
 {
-	size_t i;
+	struct repo_place original;
 
-	for (i = h->repos.nr; i-- > 0;)
-		if (strcmp(h->repos.all[i].path, place->path) == 0 &&
-		    has_id_of(h, place->fd, &h->repos.all[i]))
-			return h->repos.all[i].id;
-	return 0;
+	if (strcmp(repo->path, place->path) == 0 ||
+	    !is_there(h, repo, &original))
+		return false;
+	SYS(h->cfg.sys, close, original.fd);
+	return true;
 }
 
-/* The latest of those that fit. */
-static uint64_t find_by_inode(const struct history *h, uint64_t dev,
-    uint64_t ino)
+static uint64_t find_at(const struct history *h, const struct repo_place *place)
 {
+	const struct journal_repo *repo;
+	uint8_t uuid[16];
 	size_t i;
 
-	for (i = h->repos.nr; i-- > 0;)
-		if (h->repos.all[i].dev == dev && h->repos.all[i].ino == ino)
-			return h->repos.all[i].id;
+	if (!read_uuid(h, place->fd, uuid))
+		return 0;
+	for (i = 0; i < h->repos.nr; i++) {
+		repo = &h->repos.all[i];
+		if (memcmp(uuid, repo->uuid, sizeof(uuid)) == 0)
+			return is_copy(h, repo, place) ? 0 : repo->id;
+	}
 	return 0;
 }
 
@@ -172,40 +215,6 @@ static uint64_t find_by_path(const struct history *h, const char *path)
 	return 0;
 }
 
-static uint64_t find_at(const struct history *h, const struct repo_place *place)
-{
-	uint64_t id = find_by_id(h, place);
-
-	return id != 0 ? id : find_by_inode(h, place->st.dev, place->st.ino);
-}
-
-int history_repo_of(struct history *h, const struct refd_request *req,
-    uint64_t *id)
-{
-	struct repo_place place;
-	struct sys_stat st;
-	char *why = NULL;
-
-	if (are_old(h))
-		read_repos(h);
-	if (repo_find(h->cfg.repos, req->git_dir, &place, &why) == REFD_OK) {
-		st = place.st;
-		*id = find_at(h, &place);
-		if (*id == 0) {
-			read_repos(h);
-			*id = find_at(h, &place);
-		}
-		SYS(h->cfg.sys, close, place.fd);
-		if ((req->common_dev != 0 || req->common_ino != 0) &&
-		    (req->common_dev != st.dev || req->common_ino != st.ino))
-			return -ESTALE;
-	} else {
-		free(why);
-		*id = find_by_path(h, req->git_dir);
-	}
-	return 0;
-}
-
 /* ---- rights ---- */
 
 bool history_may_all(const struct txn_peer *peer)
@@ -213,32 +222,75 @@ bool history_may_all(const struct txn_peer *peer)
 	return peer->uid == 0 || peer->uid == (uint32_t)geteuid();
 }
 
+/* May PEER read the refs there: their names, and their values? */
+static bool may_read_at(const struct history *h, const struct txn_peer *peer,
+    const struct repo_place *place)
+{
+	const struct sys *sys = h->cfg.sys;
+	struct rights_given given;
+	struct sys_stat refs;
+
+	if (history_may_all(peer))
+		return true;
+	return (h->cfg.rights == NULL ||
+		   rights_allow(h->cfg.rights, place->path, peer, &given)) &&
+	    SYS(sys, lstatat, place->fd, "refs", &refs) == 0 &&
+	    S_ISDIR(refs.mode) && repo_peer_has(&refs, peer, 05) &&
+	    repo_peer_may_reach(sys, place->path, place->st.dev, place->st.ino,
+		peer);
+}
+
 bool history_may_read(struct history *h, const struct txn_peer *peer,
     uint64_t id)
 {
 	const struct journal_repo *repo = history_repo(h, id);
-	const struct sys *sys = h->cfg.sys;
-	struct rights_given given;
-	struct sys_stat st, refs;
-	bool is_open = false;
-	int fd;
+	struct repo_place place;
+	bool may;
 
 	if (history_may_all(peer))
 		return true;
-	if (repo == NULL ||
-	    (h->cfg.rights != NULL &&
-		!rights_allow(h->cfg.rights, repo->path, peer, &given)))
+	if (repo == NULL || !is_there(h, repo, &place))
 		return false;
-	fd = SYS(sys, openat, AT_FDCWD, repo->path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return false;
-	if (SYS(sys, fstat, fd, &st) == 0 &&
-	    ((st.dev == repo->dev && st.ino == repo->ino) ||
-		has_id_of(h, fd, repo)) &&
-	    SYS(sys, statat, fd, "refs", &refs) == 0)
-		/* Names are read, and what they stand for. */
-		is_open = repo_peer_has(&refs, peer, 05) &&
-		    repo_peer_may_reach(sys, repo->path, st.dev, st.ino, peer);
-	SYS(sys, close, fd);
-	return is_open;
+	may = may_read_at(h, peer, &place);
+	SYS(h->cfg.sys, close, place.fd);
+	return may;
+}
+
+/* ---- what a question names ---- */
+
+static int repo_at(struct history *h, const struct refd_request *req,
+    const struct repo_place *place, uint64_t *id)
+{
+	*id = find_at(h, place);
+	if (*id == 0) {
+		read_repos(h);
+		*id = find_at(h, place);
+	}
+	if ((req->common_dev != 0 || req->common_ino != 0) &&
+	    (req->common_dev != place->st.dev ||
+		req->common_ino != place->st.ino))
+		return -ESTALE;
+	return 0;
+}
+
+int history_repo_of(struct history *h, const struct refd_request *req,
+    const struct txn_peer *peer, uint64_t *id)
+{
+	struct repo_place place;
+	char *why = NULL;
+	int r = 0;
+
+	*id = 0;
+	if (are_old(h))
+		read_repos(h);
+	if (repo_find(h->cfg.repos, req->git_dir, &place, &why) != REFD_OK) {
+		free(why);
+		if (history_may_all(peer))
+			*id = find_by_path(h, req->git_dir);
+		return 0;
+	}
+	if (may_read_at(h, peer, &place))
+		r = repo_at(h, req, &place, id);
+	SYS(h->cfg.sys, close, place.fd);
+	return r;
 }

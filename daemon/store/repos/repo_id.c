@@ -71,6 +71,24 @@ static bool is_blank(const char *buf, size_t len)
 	return len == 0;
 }
 
+static int read_id(const struct sys *sys, int refd_fd, char **buf, size_t *len,
+    uint32_t *owner)
+{
+	struct sys_stat st = { 0 };
+	int fd, r;
+
+	fd = SYS(sys, openat, refd_fd, "id", O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+	    0);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0)
+		r = sys_read_fd(sys, fd, 8192, buf, len);
+	SYS(sys, close, fd);
+	*owner = st.uid;
+	return r;
+}
+
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 {
 	struct repo_id found;
@@ -78,8 +96,8 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 	char *buf;
 	int r;
 
-	r = sys_read_file(sys, refd_fd, "id", 8192, &buf, &len);
-	if (r == -EISDIR || r == -EINVAL || r == -EFBIG)
+	r = read_id(sys, refd_fd, &buf, &len, &found.owner);
+	if (r == -EISDIR || r == -EINVAL || r == -EFBIG || r == -ELOOP)
 		return -EBADMSG;
 	if (r < 0)
 		return r;

@@ -23,10 +23,11 @@ struct repo_id {
 	uint8_t uuid[16];
 	uint8_t journal[16];
 	char path[4096];
+	uint32_t owner; /* of the file, as it was read: a uid */
 };
 
-/* -ENOENT: none yet, or one that a cut left empty, so that it was never synced.
- * -EBADMSG: something else is in the file. */
+/* A link is not followed. -ENOENT: none yet, or one that a cut left empty, so
+ * that it was never synced. -EBADMSG: something else is there. */
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
 /* It lasts when its file system was synced; one that it REPLACES does until
  * then. */

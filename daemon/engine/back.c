@@ -114,6 +114,12 @@ static bool names_locks(const struct txn_part *part)
 	return false;
 }
 
+void back_lsn(const struct txn_part *part)
+{
+	if (part->lsn > part->txn->lsn)
+		part->txn->lsn = part->lsn;
+}
+
 static void part_back(struct back *b, struct txn_part *part)
 {
 	struct entry *ent = part->txn->engine;
@@ -121,6 +127,7 @@ static void part_back(struct back *b, struct txn_part *part)
 	bool named = ent->goes_whole && names_locks(part);
 	size_t i;
 
+	back_lsn(part);
 	for (i = 0; i < part->nr; i++) {
 		struct txn_update *u = part->updates[i];
 		bool is_note = !u->in_window;

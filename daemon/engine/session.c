@@ -152,6 +152,7 @@ void session_ended(struct engine *e, struct window *w)
 	struct txn_update *u;
 	size_t i;
 
+	back_lsn(part);
 	for (i = 0; i < part->nr; i++) {
 		u = part->updates[i];
 		u->in_window = false;

@@ -92,6 +92,8 @@ void arrive_time(struct engine *e, struct entry *ent, bool timed);
 /* ---- back.c: what the store gives back ---- */
 
 void back_window(struct engine *e, struct window *w, int64_t now_ns);
+/* The number of PART's record, which is back, is its transaction's too. */
+void back_lsn(const struct txn_part *part);
 
 /* ---- ask.c: what a client asks of a transaction by its id ---- */
 

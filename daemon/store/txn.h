@@ -117,7 +117,10 @@ struct txn {
 	enum refd_status refused;   /* REFD_OK, or the whole is refused */
 	char *why;                  /* owned; with refused */
 
-	uint64_t lsn; /* highest of its parts; 0: none */
+	/* Highest of its recorded parts; 0: none. After admission the engine's
+	 * alone: it may answer from here while a rejection is being recorded,
+	 * so the store fills in the part's. */
+	uint64_t lsn;
 
 	void *prepared;       /* the store's: a session's locks, which stand
 			     between its PREPARE and its COMMIT or ABORT */
@@ -157,6 +160,7 @@ struct txn_part {
 	struct txn_update **updates; /* owned array; pointers borrowed */
 	size_t nr;
 	bool to_packed; /* the store's: its new refs go to packed-refs */
+	uint64_t lsn;   /* filled in by the store: its record's; 0: none */
 };
 
 /*

@@ -209,8 +209,7 @@ static void row_committed(struct row *row, uint64_t lsn)
 	size_t i;
 
 	row->share->lsn = lsn;
-	if (lsn > row->share->txn->lsn)
-		row->share->txn->lsn = lsn;
+	part->lsn = lsn;
 	for (i = 0; i < part->nr; i++)
 		if (part->updates[i]->again == TXN_AGAIN_NO)
 			part->updates[i]->recorded = true;

@@ -15,7 +15,7 @@
  *			atomic one's siblings are aborted
  *	too much of its repository waits	refused, and when to come again
  *	cancelled, stopping	decided so
- *	the deadline passed meanwhile	seen right after (engine_run)
+ *	the deadline passes meanwhile	the store is asked to give it back
  *	a session without updates	prepared at once
  *	no memory	busy
  *	the repository is another one by now	admitted again, a few times
@@ -45,7 +45,16 @@ void arrive_admit(struct engine *e, struct entry *ent)
 {
 	assert(ent->state == ENTRY_ADMITTING);
 	e->nr_admitting++;
+	arrive_time(e, ent, true);
 	e->store.admit(e->store.ctx, ent->txn);
+}
+
+void arrive_give_up(struct engine *e, struct entry *ent,
+    enum refd_status status, const char *text)
+{
+	entry_give_up(ent, status, text);
+	arrive_time(e, ent, false);
+	e->store.give_up(e->store.ctx, ent->txn);
 }
 
 /* Is there too much of its repository? One that is admitted again was let in
@@ -109,6 +118,7 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 	struct entry *ent = txn->engine;
 
 	e->nr_admitting--;
+	arrive_time(e, ent, false);
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;

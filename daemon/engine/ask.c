@@ -166,6 +166,8 @@ void engine_cancel(struct engine *e, const struct refd_request *req,
 		decide_finish(e, ent);
 	} else if (ent != NULL && ent->state == ENTRY_PREPARED) {
 		session_give_up(e, ent, REFD_ABORTED, "cancelled");
+	} else if (ent != NULL && ent->state == ENTRY_ADMITTING) {
+		arrive_give_up(e, ent, REFD_ABORTED, "cancelled");
 	} else if (ent != NULL && entry_is_lent(ent)) {
 		entry_give_up(ent, REFD_ABORTED, "cancelled");
 	}

@@ -30,8 +30,8 @@
  *	out of memory		busy, at submit; later on nothing needs any but
  *				a name (busy) or a window (tried again)
  *	the deadline passes	what no window has gets deadline. While the
- *				store admits it, it can't be answered: its id
- *				may turn out to be known
+ *				store admits it, the store is asked to give it
+ *				back first: its id may turn out to be known
  *	a session's client or time is gone	it is aborted
  */
 #include "daemon/engine/engine.h"
@@ -51,6 +51,7 @@
 /* Of a window, while several repositories wait, none gets more than one. */
 #define SHARES       8
 #define NO_MEMORY_NS (10 * 1000000)
+#define PAUSED_TEXT  "the daemon is paused: refd resume"
 
 struct engine *engine_new(const struct engine_config *cfg,
     const struct engine_store *store)
@@ -295,9 +296,16 @@ static void expire(struct engine *e, int64_t now_ns)
 			    "it was prepared for too long");
 			continue;
 		}
+		if (ent->state == ENTRY_ADMITTING) {
+			arrive_give_up(e, ent,
+			    e->is_paused ? REFD_BUSY : REFD_DEADLINE,
+			    e->is_paused ? PAUSED_TEXT :
+					   "it was not admitted in time: 'refd "
+					   "status' says what is slow");
+			continue;
+		}
 		if (e->is_paused)
-			decide_rest(e, ent, REFD_BUSY,
-			    "the daemon is paused: refd resume", now_ns);
+			decide_rest(e, ent, REFD_BUSY, PAUSED_TEXT, now_ns);
 		else
 			decide_late(e, ent, now_ns);
 		decide_finish(e, ent);
@@ -418,6 +426,9 @@ void engine_hurry(struct engine *e)
 			decide_finish(e, ent);
 		} else if (ent->state == ENTRY_PREPARED) {
 			session_give_up(e, ent, REFD_ABORTED,
+			    "the daemon is stopping");
+		} else if (ent->state == ENTRY_ADMITTING) {
+			arrive_give_up(e, ent, REFD_ABORTED,
 			    "the daemon is stopping");
 		}
 	}

@@ -42,6 +42,7 @@ struct engine_config {
 struct engine_store {
 	void *ctx;
 	void (*admit)(void *ctx, struct txn *txn);
+	void (*give_up)(void *ctx, struct txn *txn); /* store_give_up() */
 	void (*apply)(void *ctx, struct window *w);
 	bool (*takes)(void *ctx); /* store_takes() */
 	void (*lookup)(void *ctx, struct store_query *query);

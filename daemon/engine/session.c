@@ -182,6 +182,8 @@ void session_give_up(struct engine *e, struct entry *ent,
 		session_end(e, ent, WINDOW_ABORT);
 		break;
 	case ENTRY_ADMITTING:
+		arrive_give_up(e, ent, status, text);
+		break;
 	case ENTRY_IN_WINDOW:
 	case ENTRY_DECIDED:
 		break;

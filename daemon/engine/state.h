@@ -25,7 +25,8 @@ struct engine {
 	struct turns turns;
 	struct shares shares;
 	struct names names;
-	struct heap deadlines; /* of entries that WAIT */
+	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold
+				  their locks */
 	struct notes notes;
 	struct entry *decided;  /* to be answered, or in the middle of it */
 	struct entry *sessions; /* that are not decided; next_session */
@@ -82,6 +83,9 @@ void decide_forget(struct engine *e, struct entry *ent);
 
 void arrive_admit(struct engine *e, struct entry *ent);
 void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns);
+/* ENT, which the store admits, is not to be done any more. */
+void arrive_give_up(struct engine *e, struct entry *ent,
+    enum refd_status status, const char *text);
 /* The repository at its path is another: admits ENT, which WAITs, again. */
 void arrive_again(struct engine *e, struct entry *ent, int64_t now_ns);
 /* Queues some updates of those that arrived; true: there are more. */

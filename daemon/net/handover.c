@@ -5,6 +5,11 @@ static void hand_admit(void *ctx, struct txn *txn)
 	store_admit(ctx, txn);
 }
 
+static void hand_give_up(void *ctx, struct txn *txn)
+{
+	store_give_up(ctx, txn);
+}
+
 static void hand_apply(void *ctx, struct window *w)
 {
 	store_apply(ctx, w);
@@ -54,6 +59,7 @@ struct engine_store handover(struct store *store)
 {
 	return (struct engine_store){ .ctx = store,
 		.admit = hand_admit,
+		.give_up = hand_give_up,
 		.apply = hand_apply,
 		.takes = hand_takes,
 		.lookup = hand_lookup,

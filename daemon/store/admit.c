@@ -1,6 +1,6 @@
 /*
  * Admission: everything that can be known of a transaction before it waits
- * for its refs, on the lane thread (lane.c has the order of things).
+ * for its refs, on a lane thread (lane.c has the order of things).
  *
  * The happy path:
  *	seen	is its id in the journal? then the first outcome is the answer
@@ -74,16 +74,16 @@ static int seen_row(void *arg, const struct journal_row *row)
 }
 
 /* true: the transaction is answered by what the journal knows. */
-static bool is_seen(struct lane *l, struct txn *txn)
+bool admit_is_seen(struct store *s, struct txn *txn)
 {
-	struct replay_seen seen = { .store = l->store, .txn = txn };
+	struct replay_seen seen = { .store = s, .txn = txn };
 	size_t i;
 	int r;
 
-	if (fresh_see(&l->fresh, &txn->req.txid))
+	if (fresh_see(&s->fresh, &txn->req.txid))
 		return false;
-	r = lookup_rows(l->store, txn->peer.uid, &txn->req.txid, seen_row,
-	    &seen);
+	txn_lay_out(txn);
+	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
 	txn_count(txn);
 	if (r < 0) {
 		/* It may have been done before, under this id. */
@@ -133,7 +133,7 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			txn->req.committer));
 		return false;
 	}
-	repo = lane_repo(l, txn->req.git_dir, &status, &why);
+	repo = lane_repo(l, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
 		return false;
@@ -438,9 +438,8 @@ bool admit_begin(struct lane *l, struct txn *txn)
 {
 	txn_lay_out(txn);
 	txn->refused = REFD_OK;
-	/* Of one that is admitted again the journal may hold parts. */
-	if ((!txn->readmitted && is_seen(l, txn)) || !open_repo(l, txn) ||
-	    !retry_parked(l->store, txn))
+	txn->nr_checked = 0;
+	if (!open_repo(l, txn) || !retry_parked(l->store, txn))
 		return false;
 	check_names(l->store, txn);
 	return true;

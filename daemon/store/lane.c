@@ -1,22 +1,25 @@
 /*
- * The lane thread: admissions (admit.c) and look-ups, in rounds.
+ * The lane threads: admissions (admit.c) and look-ups.
  *
- * The happy path of a round:
- *	take	all that came since the last one
- *	begin	each transaction, up to its objects
- *	run	of each repository: objects are looked at, a few of each
- *		repository, so that one with very many keeps nobody waiting;
- *		then, once for all that are through, whether they are durable
- *		or must go through the barrier
+ * The happy path of a transaction:
+ *	sort	by one thread at a time: is its id in the journal? then that
+ *		is the answer. It waits in its path's queue (admission.c)
+ *	turn	of that queue, for what is in it by then: the repository is
+ *		opened or found open, and nobody else is in it; objects are
+ *		looked at, a few, so that one transaction with very many keeps
+ *		no other repository waiting; then, once for all that are
+ *		through, whether they are durable or must go through the
+ *		barrier
  *	back	to the engine, together
  *
  * Whatever is looked at once for several was looked at after all of them had
  * come: a path, what is at it; an object; the directories that objects are
- * in, these last and so after any object of the run was seen. What a client
+ * in, these last and so after any object of the turn was seen. What a client
  * knew to be there when he asked is therefore found.
  *
- * What fails costs its transaction (admit.c); memory for what is looked at
- * once: it is looked at again.
+ * What fails costs its transaction (admit.c). One that is given up is not
+ * begun, or not gone on with. A disk that hangs keeps one thread for each
+ * repository that was at work there, two at most.
  */
 #include "daemon/store/lane.h"
 
@@ -31,55 +34,68 @@
 /* Objects of one repository that are asked for before it is another's turn:
  * a millisecond or so. */
 #define RUN_OBJECTS 128
+/* Updates whose names cost as much as an object. */
+#define NAMES_PER_OBJECT 16
 
-/* ---- repositories of a round ---- */
+/* ---- the turn's repository ---- */
 
-static void look_remember(struct lane *l, const char *git_dir,
-    struct repo *repo)
+/* Where the next checkpoint is far off, nobody else lets go of a file system
+ * that failed, and nobody gets a repository there before. */
+static bool open_repo(struct lane *l, const struct admission_queue *q)
 {
-	struct lane_look *look = malloc(sizeof(*look));
-	size_t before = HASH_COUNT(l->looks);
+	struct store *s = l->store;
 
-	if (look == NULL)
-		return;
-	look->git_dir = git_dir;
-	look->repo = repo;
-	HASH_ADD_KEYPTR(hh, l->looks, git_dir, strlen(git_dir), look);
-	if (HASH_COUNT(l->looks) == before)
-		free(look);
-	else
-		repo_hold(&l->store->repos, repo);
+	failed_park(s);
+	l->repo = repos_get(&s->repos, q->git_dir, &l->status, &l->why);
+	return l->repo == NULL || lane_claim(s, l->slot, l->repo);
 }
 
-struct repo *lane_repo(struct lane *l, const char *git_dir,
-    enum refd_status *status, char **why)
+struct repo *lane_repo(struct lane *l, enum refd_status *status, char **why)
 {
-	struct lane_look *look;
-	struct repo *repo;
-
-	HASH_FIND_STR(l->looks, git_dir, look);
-	if (look != NULL) {
-		repo_hold(&l->store->repos, look->repo);
-		return look->repo;
+	if (l->repo != NULL) {
+		repo_hold(&l->store->repos, l->repo);
+		return l->repo;
 	}
-	/* Where the next checkpoint is far off, nobody else lets go of a file
-	 * system that failed, and nobody gets a repository there before. */
-	failed_park(l->store);
-	repo = repos_get(&l->store->repos, git_dir, status, why);
-	if (repo != NULL)
-		look_remember(l, git_dir, repo);
-	return repo;
+	*status = l->status;
+	*why = l->why;
+	l->why = NULL;
+	return NULL;
 }
 
-static void forget_looks(struct lane *l)
+static void forget_repo(struct lane *l)
 {
-	struct lane_look *look, *next;
+	if (l->repo != NULL)
+		repo_put(&l->store->repos, l->repo);
+	l->repo = NULL;
+	free(l->why);
+	l->why = NULL;
+}
 
-	HASH_ITER(hh, l->looks, look, next) {
-		HASH_DEL(l->looks, look);
-		repo_put(&l->store->repos, look->repo);
-		free(look);
-	}
+bool lane_claim(struct store *s, size_t slot, const struct repo *repo)
+{
+	bool is_ours;
+
+	pthread_mutex_lock(&s->mutex);
+	is_ours = admission_claim(&s->admission, slot, repo->id);
+	if (is_ours && s->admission.slots[slot].queue != NULL)
+		s->admission.slots[slot].queue->place = repo->fs;
+	pthread_mutex_unlock(&s->mutex);
+	return is_ours;
+}
+
+void lane_begin_at(struct store *s, size_t slot, const char *path)
+{
+	pthread_mutex_lock(&s->mutex);
+	admission_begin_other(&s->admission, slot, path, SYS(s->sys, now_mono));
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void lane_let_go(struct store *s, size_t slot)
+{
+	pthread_mutex_lock(&s->mutex);
+	admission_end(&s->admission, slot);
+	pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
 }
 
 /* ---- objects ---- */
@@ -99,41 +115,21 @@ static enum gitrepo_object object_of(struct lane *l, struct repo *repo,
 	return l->objects[i].object;
 }
 
-/* True: all of TXN's were looked at. */
+/* True: all of TXN's were looked at, or need not be. */
 static bool check_some(struct lane *l, struct txn *txn, size_t *nr)
 {
-	struct repo *repo = txn->repo;
 	struct txn_update *u;
 
-	while (repo->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS) {
-		u = &txn->updates[repo->nr_checked++];
+	while (txn->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS &&
+	    !atomic_load(&txn->is_given_up)) {
+		u = &txn->updates[txn->nr_checked++];
 		if (admit_wants_object(u) &&
-		    admit_object(u, object_of(l, repo, &u->ask->new_oid, nr)))
+		    admit_object(u,
+			object_of(l, txn->repo, &u->ask->new_oid, nr)))
 			++*nr;
 	}
-	return repo->nr_checked == txn->nr_updates;
-}
-
-static void check_later(struct lane *l, struct repo *repo)
-{
-	repo->next_to_check = NULL;
-	*l->to_check_end = repo;
-	l->to_check_end = &repo->next_to_check;
-}
-
-static void put_to_check(struct lane *l, struct txn *txn)
-{
-	struct repo *repo = txn->repo;
-
-	txn->next = NULL;
-	if (repo->to_check == NULL) {
-		repo->to_check = txn;
-		repo->nr_checked = 0;
-		check_later(l, repo);
-	} else {
-		repo->last_to_check->next = txn;
-	}
-	repo->last_to_check = txn;
+	return txn->nr_checked == txn->nr_updates ||
+	    atomic_load(&txn->is_given_up);
 }
 
 /* ---- durable? ---- */
@@ -197,37 +193,7 @@ static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 	}
 }
 
-/* ---- a round ---- */
-
-static void run(struct lane *l, struct repo *repo)
-{
-	struct txn_fifo through = { .head = NULL };
-	struct txn *txn;
-	size_t nr = 0;
-
-	l->run++;
-	admit_refresh(l->store, repo);
-	while ((txn = repo->to_check) != NULL && check_some(l, txn, &nr)) {
-		repo->to_check = txn->next;
-		repo->nr_checked = 0;
-		txn_fifo_put(&through, txn);
-	}
-	if (repo->to_check != NULL)
-		check_later(l, repo);
-	pass_on(l, repo, &through);
-}
-
-static void run_all(struct lane *l)
-{
-	struct repo *repo = l->to_check, *next;
-
-	l->to_check = NULL;
-	l->to_check_end = &l->to_check;
-	for (; repo != NULL; repo = next) {
-		next = repo->next_to_check;
-		run(l, repo);
-	}
-}
+/* ---- a turn ---- */
 
 static void give_back(struct lane *l)
 {
@@ -242,22 +208,214 @@ static void give_back(struct lane *l)
 	store_admitted(s, &l->admitted);
 }
 
-static void make_round(struct lane *l, struct txn_fifo *came)
+/* False: TXN goes on with the next turn. */
+static bool admit(struct lane *l, struct txn *txn, struct txn_fifo *through,
+    size_t *nr)
+{
+	bool is_begun = txn->repo != NULL;
+
+	if (!is_begun)
+		*nr += 1 + txn->nr_updates / NAMES_PER_OBJECT;
+	if (atomic_load(&txn->is_given_up) ||
+	    (!is_begun && !admit_begin(l, txn)))
+		txn_fifo_put(&l->admitted, txn);
+	else if (!check_some(l, txn, nr))
+		return false;
+	else
+		txn_fifo_put(through, txn);
+	return true;
+}
+
+/* The repository at its path was replaced between two turns. */
+static void begin_again(struct lane *l, struct txn *txn)
+{
+	repo_put(&l->store->repos, txn->repo);
+	txn->repo = NULL;
+}
+
+static struct txn *take(struct lane *l, uint64_t before)
 {
 	struct txn *txn;
 
-	while ((txn = txn_fifo_take(came)) != NULL)
-		if (admit_begin(l, txn))
-			put_to_check(l, txn);
-		else
-			txn_fifo_put(&l->admitted, txn);
-	/* The paths are the transactions'. */
-	forget_looks(l);
-	run_all(l);
-	give_back(l);
+	pthread_mutex_lock(&l->store->mutex);
+	txn = admission_take(&l->store->admission, l->slot, before);
+	pthread_mutex_unlock(&l->store->mutex);
+	return txn;
 }
 
-/* ---- the thread ---- */
+/* Those that were there before the first BEFORE. At least one is gone on
+ * with. */
+static void admit_some(struct lane *l, uint64_t before)
+{
+	struct txn_fifo through = { .head = NULL };
+	struct store *s = l->store;
+	struct txn *txn;
+	size_t nr = 0;
+
+	l->run++;
+	if (l->repo != NULL)
+		admit_refresh(s, l->repo);
+	while (nr < RUN_OBJECTS && (txn = take(l, before)) != NULL) {
+		/* It began in one that was replaced since. */
+		if (txn->repo != NULL && txn->repo != l->repo)
+			begin_again(l, txn);
+		if (!admit(l, txn, &through, &nr)) {
+			pthread_mutex_lock(&s->mutex);
+			admission_put_back(&s->admission, l->slot, txn);
+			pthread_mutex_unlock(&s->mutex);
+			break;
+		}
+		/* The next one tries for itself. */
+		if (l->repo == NULL)
+			break;
+	}
+	if (through.head != NULL)
+		pass_on(l, l->repo, &through);
+}
+
+static void turn(struct lane *l, const struct admission_queue *q,
+    uint64_t before)
+{
+	if (open_repo(l, q))
+		admit_some(l, before);
+	/* In this order: the next turn may be another thread's. */
+	give_back(l);
+	forget_repo(l);
+	lane_let_go(l->store, l->slot);
+}
+
+/* ---- what needs no repository ---- */
+
+/* Equal for what may hang together. */
+static const void *place_of(struct store *s, const char *git_dir)
+{
+	const void *place = repos_place(&s->repos, git_dir);
+	size_t i, len, longest = 0;
+
+	for (i = 0; place == NULL && i < s->cfg.nr_roots; i++) {
+		len = strlen(s->roots[i]);
+		if (len > longest && strncmp(git_dir, s->roots[i], len) == 0)
+			longest = len;
+	}
+	for (i = 0; place == NULL && longest > 0 && i < s->cfg.nr_roots; i++)
+		if (strlen(s->roots[i]) == longest &&
+		    strncmp(git_dir, s->roots[i], longest) == 0)
+			place = s->roots[i];
+	return place;
+}
+
+/* False: it is done with. Once it is queued it may be anybody's. */
+static bool put(struct store *s, struct txn *txn)
+{
+	const void *place = place_of(s, txn->req.git_dir);
+	bool is_wanted;
+	int r = 0;
+
+	pthread_mutex_lock(&s->mutex);
+	is_wanted = !atomic_load(&txn->is_given_up);
+	if (is_wanted)
+		r = admission_put(&s->admission, txn, place);
+	pthread_mutex_unlock(&s->mutex);
+	if (is_wanted && r == 0)
+		return true;
+	txn_lay_out(txn);
+	if (r < 0)
+		txn->refused = REFD_BUSY;
+	return false;
+}
+
+static void sort(struct store *s, struct txn_fifo *txns)
+{
+	struct txn_fifo done = { .head = NULL };
+	struct txn *txn;
+
+	while ((txn = txn_fifo_take(txns)) != NULL) {
+		/* Of one that is admitted again the journal may hold parts. */
+		if (!txn->is_looked_up && !txn->readmitted &&
+		    admit_is_seen(s, txn)) {
+			txn_fifo_put(&done, txn);
+			continue;
+		}
+		txn->is_looked_up = true;
+		if (!put(s, txn))
+			txn_fifo_put(&done, txn);
+	}
+	store_admitted(s, &done);
+}
+
+/* All that came; false: nothing, or another thread is at it. Under MUTEX, as
+ * all of these. */
+static bool sort_some(struct store *s)
+{
+	struct txn_fifo txns = { .head = NULL };
+	struct query_fifo queries = { .head = NULL };
+	struct store_query *query;
+
+	if (s->is_sorting ||
+	    (s->to_admit.head == NULL && s->to_look_up.head == NULL))
+		return false;
+	txn_fifo_move(&txns, &s->to_admit);
+	query_fifo_move(&queries, &s->to_look_up);
+	s->is_sorting = true;
+	pthread_mutex_unlock(&s->mutex);
+	/* Before the transactions that came with them: what of these can be
+	 * read already need not be on disk yet. */
+	while ((query = query_fifo_take(&queries)) != NULL)
+		lookup_answer(s, query);
+	sort(s, &txns);
+	pthread_mutex_lock(&s->mutex);
+	s->is_sorting = false;
+	return true;
+}
+
+static bool discard_some(struct store *s)
+{
+	struct txn_fifo txns = { .head = NULL };
+	struct txn *txn;
+
+	if (s->to_discard.head == NULL)
+		return false;
+	txn_fifo_move(&txns, &s->to_discard);
+	pthread_mutex_unlock(&s->mutex);
+	while ((txn = txn_fifo_take(&txns)) != NULL)
+		txn_free(txn);
+	pthread_mutex_lock(&s->mutex);
+	return true;
+}
+
+static bool retry_some(struct lane *l)
+{
+	struct store *s = l->store;
+
+	if (!s->retry_parked || s->is_retrying)
+		return false;
+	s->retry_parked = false;
+	s->is_retrying = true;
+	pthread_mutex_unlock(&s->mutex);
+	parked_retry_some(s, l->slot);
+	pthread_mutex_lock(&s->mutex);
+	s->is_retrying = false;
+	return true;
+}
+
+/* ---- the threads ---- */
+
+static bool turn_some(struct lane *l)
+{
+	struct store *s = l->store;
+	uint64_t before = s->admission.nr_put;
+	const struct admission_queue *q =
+	    admission_begin(&s->admission, l->slot, SYS(s->sys, now_mono));
+
+	if (q == NULL)
+		return false;
+	if (admission_has_work(&s->admission))
+		pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
+	turn(l, q, before);
+	pthread_mutex_lock(&s->mutex);
+	return true;
+}
 
 static void wait_for_work(struct store *s)
 {
@@ -272,64 +430,30 @@ static void wait_for_work(struct store *s)
 	pthread_mutex_lock(&s->mutex);
 }
 
-/* What came, under MUTEX. False: the thread is to end. */
-static bool take_work(struct lane *l, struct txn_fifo *txns,
-    struct query_fifo *queries, bool *retries)
-{
-	struct store *s = l->store;
-
-	for (;;) {
-		txn_fifo_move(&l->discarded, &s->to_discard);
-		txn_fifo_move(txns, &s->to_admit);
-		query_fifo_move(queries, &s->to_look_up);
-		*retries = s->retry_parked;
-		s->retry_parked = false;
-		if (txns->head != NULL || queries->head != NULL || *retries ||
-		    l->to_check != NULL || l->discarded.head != NULL)
-			return true;
-		if (s->stopping)
-			return false;
-		wait_for_work(s);
-	}
-}
-
-static void work(struct lane *l)
-{
-	struct txn_fifo txns = { .head = NULL };
-	struct query_fifo queries = { .head = NULL };
-	struct store *s = l->store;
-	struct store_query *query;
-	struct txn *txn;
-	bool goes_on, retries;
-
-	for (;;) {
-		pthread_mutex_lock(&s->mutex);
-		goes_on = take_work(l, &txns, &queries, &retries);
-		pthread_mutex_unlock(&s->mutex);
-		if (!goes_on)
-			return;
-		if (retries)
-			parked_retry_some(s);
-		/* Before the transactions that came with them: what of these
-		 * can be read already need not be on disk yet. */
-		while ((query = query_fifo_take(&queries)) != NULL)
-			lookup_answer(s, query);
-		make_round(l, &txns);
-		while ((txn = txn_fifo_take(&l->discarded)) != NULL)
-			txn_free(txn);
-	}
-}
-
 void *lane_main(void *arg)
 {
 	struct lane l = { .store = arg };
+	struct store *s = arg;
+
+	pthread_mutex_lock(&s->mutex);
+	l.slot = s->nr_lanes++;
+	for (;;) {
+		if (sort_some(s) || retry_some(&l) || turn_some(&l) ||
+		    discard_some(s))
+			continue;
+		if (s->stopping)
+			break;
+		wait_for_work(s);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+void lane_begin(struct store *s)
+{
 	struct refd_txid newest, secret;
 
-	l.to_check_end = &l.to_check;
-	if (lookup_newest(l.store, &newest) == 0 &&
-	    refd_txid_make(&secret) == 0)
-		fresh_begin(&l.fresh, &newest, &secret);
-	work(&l);
-	fresh_done(&l.fresh);
-	return NULL;
+	s->nr_lanes = 0;
+	if (lookup_newest(s, &newest) == 0 && refd_txid_make(&secret) == 0)
+		fresh_begin(&s->fresh, &newest, &secret);
 }

@@ -1,33 +1,23 @@
 /*
- * What the lane thread has to itself. Private to lane.c and admit.c.
+ * What a lane thread has to itself. Private to lane.c and admit.c.
  */
 #ifndef STORE_LANE_H
 #define STORE_LANE_H
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-#include "daemon/store/fresh.h"
 #include "daemon/store/store_internal.h"
-
-/* A path that was looked at in this round. */
-struct lane_look {
-	const char *git_dir; /* borrowed from a transaction of the round */
-	struct repo *repo;   /* a reference */
-	UT_hash_handle hh;
-};
 
 #define LANE_OBJECTS 256
 
 struct lane {
 	struct store *store;
-	struct fresh fresh;
-	struct lane_look *looks; /* owned, by path */
-	/* Repositories with objects to be looked at. */
-	struct repo *to_check, **to_check_end;
-	/* What this round is done with. */
+	size_t slot;
+	/* Of this turn: what is at its path, with a reference, or why it can't
+	 * be had; owned. */
+	struct repo *repo;
+	enum refd_status status;
+	char *why;
+	/* What it is done with. */
 	struct txn_fifo admitted, to_barrier;
-	struct txn_fifo discarded; /* nobody needs them any more */
 
 	/* Of the run that is under way: objects that were looked at in it,
 	 * each where the first bytes of its id say. */
@@ -39,10 +29,12 @@ struct lane {
 	} objects[LANE_OBJECTS];
 };
 
-/* lane.c: as repos_get(), for one that was asked for before this round. */
-struct repo *lane_repo(struct lane *l, const char *git_dir,
-    enum refd_status *status, char **why);
+/* The turn's repository, with a reference of its own. NULL, *STATUS and *WHY
+ * (to be freed): there is none. */
+struct repo *lane_repo(struct lane *l, enum refd_status *status, char **why);
 
+/* admit.c: is TXN answered by what the journal knows? Who has is_sorting. */
+bool admit_is_seen(struct store *s, struct txn *txn);
 /* admit.c: up to its objects. False: they are of no interest any more. */
 bool admit_begin(struct lane *l, struct txn *txn);
 /* Before any object of REPO is asked for. */

@@ -152,6 +152,18 @@ void store_admit(struct store *s, struct txn *txn)
 	pthread_mutex_unlock(&s->mutex);
 }
 
+void store_give_up(struct store *s, struct txn *txn)
+{
+	pthread_mutex_lock(&s->mutex);
+	atomic_store(&txn->is_given_up, true);
+	if (txn->queue != NULL) {
+		admission_remove(&s->admission, txn);
+		txn_fifo_put(&s->to_admit, txn);
+		pthread_cond_signal(&s->lane_cond);
+	}
+	pthread_mutex_unlock(&s->mutex);
+}
+
 void store_discard(struct store *s, struct txn *txn)
 {
 	pthread_mutex_lock(&s->mutex);
@@ -268,8 +280,13 @@ static int start_committer(struct store *s, size_t lane)
 	return -r;
 }
 
-static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
-    int history, size_t nr)
+/* How many of each were started; history: all but -1. */
+struct started {
+	size_t lanes, committers;
+	int barrier, checkpoint, history;
+};
+
+static void end_threads(struct store *s, const struct started *started)
 {
 	size_t i;
 
@@ -281,16 +298,17 @@ static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
 	pthread_cond_broadcast(&s->tick_cond);
 	pthread_cond_broadcast(&s->history_cond);
 	pthread_mutex_unlock(&s->mutex);
-	if (lane == 0)
-		pthread_join(s->lane_thread, NULL);
-	if (barrier == 0)
+	for (i = 0; i < started->lanes; i++)
+		pthread_join(s->lane_threads[i], NULL);
+	if (started->barrier == 0)
 		pthread_join(s->barrier_thread, NULL);
-	if (checkpoint == 0)
+	if (started->checkpoint == 0)
 		pthread_join(s->checkpoint_thread, NULL);
-	if (history == 0)
+	if (started->history == 0)
 		pthread_join(s->history_thread, NULL);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < started->committers; i++)
 		pthread_join(s->commit_threads[i], NULL);
+	fresh_done(&s->fresh);
 	flusher_free(s->applier.flusher);
 	s->applier.flusher = NULL;
 	s->started = false;
@@ -298,24 +316,28 @@ static void end_threads(struct store *s, int lane, int barrier, int checkpoint,
 
 int store_start(struct store *s)
 {
-	int lane, barrier, checkpoint, history, r = 0;
-	size_t nr = 0;
+	struct started started = { 0 };
 
 	s->started = true;
 	s->applier.flusher = flusher_new(s->sys);
-	lane = pthread_create(&s->lane_thread, NULL, lane_main, s);
-	barrier = pthread_create(&s->barrier_thread, NULL, barrier_main, s);
-	checkpoint =
+	lane_begin(s);
+	while (started.lanes < ADMISSION_WORKERS &&
+	    pthread_create(&s->lane_threads[started.lanes], NULL, lane_main,
+		s) == 0)
+		started.lanes++;
+	started.barrier =
+	    pthread_create(&s->barrier_thread, NULL, barrier_main, s);
+	started.checkpoint =
 	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
-	history = history_start(s);
-	while (nr < STORE_COMMITTERS && r == 0) {
-		r = start_committer(s, nr);
-		nr += r == 0;
-	}
-	if (lane == 0 && barrier == 0 && checkpoint == 0 && history == 0 &&
-	    r == 0)
+	started.history = history_start(s);
+	while (started.committers < STORE_COMMITTERS &&
+	    start_committer(s, started.committers) == 0)
+		started.committers++;
+	if (started.lanes == ADMISSION_WORKERS && started.barrier == 0 &&
+	    started.checkpoint == 0 && started.history == 0 &&
+	    started.committers == STORE_COMMITTERS)
 		return 0;
-	end_threads(s, lane, barrier, checkpoint, history, nr);
+	end_threads(s, &started);
 	return -EAGAIN;
 }
 
@@ -324,7 +346,9 @@ int store_stop(struct store *s)
 	int r = 0;
 
 	if (s->started) {
-		end_threads(s, 0, 0, 0, 0, STORE_COMMITTERS);
+		end_threads(s,
+		    &(struct started){ .lanes = ADMISSION_WORKERS,
+			.committers = STORE_COMMITTERS });
 		r = checkpoint_once(s, true);
 		/* Of one that turns out only now to have failed the records
 		 * are put aside by the next one. */

@@ -140,6 +140,10 @@ int store_start(struct store *store);
  * makes the objects durable. Afterwards txn->refused, or statuses on single
  * updates, or all still PENDING. */
 void store_admit(struct store *store, struct txn *txn);
+/* TXN, which is being admitted, comes back as soon as that can be, admitted or
+ * as it was: cancelled, or too late. Only a worker that the disk keeps, and
+ * that has just this one in hand, makes it wait; and the look-up of its id. */
+void store_give_up(struct store *store, struct txn *txn);
 void store_apply(struct store *store, struct window *w);
 /* How many windows the store works on at once. */
 size_t store_lanes(const struct store *store);

@@ -1,8 +1,8 @@
 /*
  * Inside the store: its threads and what they share. Private to them.
  *
- *	lane		admissions, look-ups; the only user of libgit2 and of
- *			the journal's reader; opens and closes repositories
+ *	lanes		admissions, look-ups; the only users of libgit2, one
+ *			at most in a repository; open and close repositories
  *	barrier		syncfs for objects that are new
  *	committers	windows, one each
  *	flusher		a few that sync files for the committers
@@ -18,6 +18,8 @@
 
 #include <pthread.h>
 
+#include "daemon/store/admission.h"
+#include "daemon/store/fresh.h"
 #include "daemon/store/window/apply.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/recovery/recover.h"
@@ -90,7 +92,9 @@ struct store {
 	/* The journal: used under a read lock, replaced under a write lock. */
 	pthread_rwlock_t journal_lock;
 	struct journal *journal;
-	struct journal_reader *reader; /* lane's; NULL: to be opened */
+	/* Of who has is_sorting. */
+	struct journal_reader *reader; /* NULL: to be opened */
+	struct fresh fresh;
 	const struct fs *unsynced; /* checkpointer's: the last that failed */
 	atomic_int told_unmarked;  /* doubts_unmarked(), as told */
 	/* The barrier's: stores that lack objects (doubted.c). */
@@ -115,16 +119,20 @@ struct store {
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
 	uint64_t kept; /* lowest lsn that the next start needs; 0: none */
-	struct awaiting *awaiting;     /* by repository; NULL: none */
-	bool retry_parked;             /* it is time again; lane's */
+	struct awaiting *awaiting; /* by repository; NULL: none */
+	struct admission admission;
+	size_t nr_lanes;               /* that have begun */
+	bool is_sorting;               /* a lane thread looks ids up */
+	bool is_retrying;              /* a lane thread tries parked records */
+	bool retry_parked;             /* it is time again */
 	struct unfinished *unfinished; /* updates; NULL: none */
 	char *fatal;
 	struct store_stats stats;
 	size_t nr_committing;    /* to the journal */
 	int64_t commit_moved_ns; /* when the last began or came back */
 
-	pthread_t lane_thread, barrier_thread, checkpoint_thread,
-	    history_thread;
+	pthread_t lane_threads[ADMISSION_WORKERS];
+	pthread_t barrier_thread, checkpoint_thread, history_thread;
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
@@ -138,7 +146,13 @@ void store_set_fatal(struct store *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* lane.c */
+void lane_begin(struct store *s); /* before its threads */
 void *lane_main(void *arg);
+/* SLOT is about to look at PATH, which is the caller's until it lets go. */
+void lane_begin_at(struct store *s, size_t slot, const char *path);
+/* It is about to work in REPO; false: another does. */
+bool lane_claim(struct store *s, size_t slot, const struct repo *repo);
+void lane_let_go(struct store *s, size_t slot);
 /* admit.c, lane thread. 1, 0 or negative errno. */
 int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid);
 
@@ -237,8 +251,8 @@ int history_start(struct store *s);
  * stays noted, and TXN's updates of it (TXN may be NULL) are decided. Negative
  * errno: they could not be tried. */
 int parked_retry(struct store *s, struct repo *repo, struct txn *txn);
-/* Those of some repositories. */
-void parked_retry_some(struct store *s);
+/* Those of some repositories, in none of which another works; as SLOT. */
+void parked_retry_some(struct store *s, size_t slot);
 uint64_t store_next_token(void *store);
 
 #endif

@@ -10,6 +10,7 @@
 #ifndef STORE_TXN_H
 #define STORE_TXN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -122,12 +123,21 @@ struct txn {
 	 * so the store fills in the part's. */
 	uint64_t lsn;
 
+	/* The store's, until it is admitted. */
+	struct admission_queue *queue; /* where it waits; NULL: nowhere */
+	uint64_t nth;                  /* in order of arrival */
+	size_t nr_checked; /* updates whose objects were looked at */
+	bool is_looked_up; /* the journal does not know its id */
+	/* Nobody waits for it any more: it need not be admitted. Set by
+	 * store_give_up() alone. */
+	atomic_bool is_given_up;
+
 	void *prepared;       /* the store's: a session's locks, which stand
 			     between its PREPARE and its COMMIT or ABORT */
 	bool rewrites_packed; /* when it is committed: packed-refs too */
 	struct txn_times times;
-	void *engine;     /* the engine's own bookkeeping */
-	struct txn *next; /* queues of whoever owns it */
+	void *engine;            /* the engine's own bookkeeping */
+	struct txn *next, *prev; /* queues of whoever owns it */
 };
 
 /* Takes REQ over (its content is moved out). NULL when out of memory, REQ

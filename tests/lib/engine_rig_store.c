@@ -38,6 +38,12 @@ static void store_fake_admit(void *ctx, struct txn *txn)
 	LL_APPEND(rig_admissions, txn);
 }
 
+static void store_fake_give_up(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	atomic_store(&txn->is_given_up, true);
+}
+
 static void store_fake_discard(void *ctx, struct txn *txn)
 {
 	(void)ctx;
@@ -110,6 +116,7 @@ static const char *store_fake_path(const struct repo *repo)
 void rig_store_setup(struct engine_store *store)
 {
 	*store = (struct engine_store){ .admit = store_fake_admit,
+		.give_up = store_fake_give_up,
 		.apply = store_fake_apply,
 		.takes = store_fake_takes,
 		.lookup = store_fake_lookup,

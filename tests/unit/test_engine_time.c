@@ -249,6 +249,43 @@ START_TEST(test_rejections_of_a_cut_transaction_ride_with_it)
 }
 END_TEST
 
+/* The store is asked for what it admits; what comes back is late, and so is
+ * what was admitted meanwhile. */
+START_TEST(late_while_it_is_admitted)
+{
+	struct rig_ask *ask =
+	    rig_submit(&(struct rig_txn){ .deadline_ms = 100, RIG_NAMES("a") });
+	struct txn *txn = rig_admissions;
+
+	rig_pass(99 * RIG_MS);
+	ck_assert(!atomic_load(&txn->is_given_up));
+	rig_pass(1 * RIG_MS);
+	ck_assert(atomic_load(&txn->is_given_up));
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	if (_i == 0)
+		rig_admit(txn);
+	else
+		rig_admit_one(txn);
+	rig_run();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+	ck_assert_ptr_null(rig_windows);
+}
+END_TEST
+
+START_TEST(cancelled_while_it_is_admitted)
+{
+	struct rig_ask *ask = rig_submit(&(struct rig_txn){ RIG_NAMES("a") });
+	struct txn *txn = rig_admissions;
+
+	rig_cancel(0, rig_last_id());
+	ck_assert(atomic_load(&txn->is_given_up));
+	rig_admit(txn);
+	rig_run();
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+}
+END_TEST
+
 static TCase *times(void)
 {
 	TCase *tc = tcase_create("times");
@@ -258,6 +295,8 @@ static TCase *times(void)
 	tcase_add_test(tc, test_default_deadline);
 	tcase_add_test(tc, test_deadline_counts_until_the_window_closes);
 	tcase_add_test(tc, test_deadline_during_admission);
+	tcase_add_loop_test(tc, late_while_it_is_admitted, 0, 2);
+	tcase_add_test(tc, cancelled_while_it_is_admitted);
 	return tc;
 }
 

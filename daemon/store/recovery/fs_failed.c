@@ -139,11 +139,16 @@ void failed_fs(struct store *s, struct fs *fs, int err)
  * that all windows which are given one have later ones. */
 uint64_t failed_live(struct store *s, struct repo *repo)
 {
+	uint64_t first;
+
+	pthread_mutex_lock(&s->repos.mutex);
 	if (repo->fs->first_window == 0)
 		repo->fs->first_window = store_next_token(s);
+	first = repo->fs->first_window;
+	pthread_mutex_unlock(&s->repos.mutex);
 	/* By another path, where mounts are all that tells file systems
 	 * apart: those windows may be at work in these very directories. */
-	return is_open_elsewhere(s, repo) ? 0 : repo->fs->first_window;
+	return is_open_elsewhere(s, repo) ? 0 : first;
 }
 
 /* Locks that came back with the disk, of windows that left no record. */

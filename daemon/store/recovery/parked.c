@@ -1,7 +1,7 @@
 /*
  * Records that recovery could not redo: tried again at every admission in
- * their repository, and with every checkpoint; by the lane thread alone,
- * since libgit2 is asked for their objects.
+ * their repository, and with every checkpoint; by the one lane thread that is
+ * in the repository, since libgit2 is asked for their objects.
  *
  * What fails: a foreign lock still stands, then the ref is answered locked,
  * since the record would undo whatever is written before it is redone, also
@@ -316,7 +316,7 @@ static struct repo *get_repo(struct store *s, const struct journal_repo *known)
 	return repo;
 }
 
-void parked_retry_some(struct store *s)
+void parked_retry_some(struct store *s, size_t slot)
 {
 	struct journal_repo some[RETRIES];
 	struct repo *repo;
@@ -326,11 +326,13 @@ void parked_retry_some(struct store *s)
 	repos_trim(&s->repos, INT64_MAX / 2);
 	nr = awaiting_next(s, some, RETRIES);
 	for (i = 0; i < nr; i++) {
+		lane_begin_at(s, slot, some[i].path);
 		repo = get_repo(s, &some[i]);
+		if (repo != NULL && lane_claim(s, slot, repo))
+			parked_retry(s, repo, NULL);
+		lane_let_go(s, slot);
+		if (repo != NULL)
+			repo_put(&s->repos, repo);
 		free(some[i].path);
-		if (repo == NULL)
-			continue;
-		parked_retry(s, repo, NULL);
-		repo_put(&s->repos, repo);
 	}
 }

@@ -56,7 +56,7 @@ struct fs {
 	unsigned nr_syncing; /* threads; under repos->mutex */
 	bool gone; /* closed; under repos->mutex, and the store's parking */
 	/* Of the windows that may have locks there the first one; 0: nobody
-	 * has asked. Lane thread's. */
+	 * has asked. Under repos->mutex. */
 	uint64_t first_window;
 	struct fs *next;
 };
@@ -83,16 +83,11 @@ struct repo {
 	atomic_bool settled;
 	uint64_t journal_epoch; /* of the row */
 
-	/* Lane thread's own. */
+	/* Of the one lane thread that is in it. */
 	bool is_looked_at; /* failed_look() */
 	struct gitrepo *git;
 	int64_t pack_ctime_ns; /* of objects/pack when git last looked */
 	struct objects_fanouts fanouts;
-	/* Transactions whose objects are to be looked at, in their order, and
-	 * how many updates of the first were. */
-	struct txn *to_check, *last_to_check;
-	size_t nr_checked;
-	struct repo *next_to_check;
 
 	/* Under repos->mutex. */
 	unsigned refs;
@@ -117,11 +112,20 @@ struct repos {
 	repo_configure_fn *configure;
 
 	pthread_mutex_t mutex;
+	/* Being opened or closed: nobody else does either meanwhile. */
+	struct repo_busy *busy;
+	pthread_cond_t not_busy;
 	struct repo *open;
 	size_t nr_open;
 	struct fs *fs;         /* grows at its head; what is in it stays */
 	bool has_failed;       /* one of them has, ever */
 	struct doubts *doubts; /* borrowed; or NULL */
+};
+
+/* On its thread's stack. */
+struct repo_busy {
+	uint64_t dev, ino; /* of a common dir */
+	struct repo_busy *next;
 };
 
 void repos_init(struct repos *repos, const struct sys *sys,
@@ -134,7 +138,8 @@ void repos_done(struct repos *repos);
  * The repository whose common dir is that of GIT_DIR (absolute), opened if
  * need be, with a reference. On failure *STATUS and *WHY (to be freed) say
  * why, in words for the client: outside the roots, missing, unsupported,
- * of another journal, in use by another daemon, of another owner. Lane thread.
+ * of another journal, in use by another daemon, of another owner. Several
+ * threads may; those that want the same one wait for each other.
  */
 struct repo *repos_get(struct repos *repos, const char *git_dir,
     enum refd_status *status, char **why);
@@ -143,6 +148,9 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
  * -ESTALE: another repository is there. */
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
+/* The file system of the one that is open at GIT_DIR, its common dir; NULL: none
+ * is. To be compared. */
+const struct fs *repos_place(struct repos *repos, const char *git_dir);
 /* One more reference, for who has one. */
 void repo_hold(struct repos *repos, struct repo *repo);
 void repo_put(struct repos *repos, struct repo *repo);

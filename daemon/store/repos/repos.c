@@ -25,6 +25,7 @@ void repos_init(struct repos *repos, const struct sys *sys,
 	repos->nr_roots = nr_roots;
 	repos->max_open = max_open;
 	pthread_mutex_init(&repos->mutex, NULL);
+	pthread_cond_init(&repos->not_busy, NULL);
 }
 
 void repos_done(struct repos *repos)
@@ -37,7 +38,42 @@ void repos_done(struct repos *repos)
 		repo_close(repos, repo);
 	}
 	fs_free_all(repos);
+	pthread_cond_destroy(&repos->not_busy);
 	pthread_mutex_destroy(&repos->mutex);
+}
+
+/* ---- one at a time ---- */
+
+/* Under MUTEX. */
+static bool is_busy(const struct repos *repos, uint64_t dev, uint64_t ino)
+{
+	const struct repo_busy *b;
+
+	for (b = repos->busy; b != NULL; b = b->next)
+		if (b->dev == dev && b->ino == ino)
+			return true;
+	return false;
+}
+
+/* Under MUTEX. */
+static void busy_begin(struct repos *repos, struct repo_busy *busy)
+{
+	while (is_busy(repos, busy->dev, busy->ino))
+		pthread_cond_wait(&repos->not_busy, &repos->mutex);
+	busy->next = repos->busy;
+	repos->busy = busy;
+}
+
+static void busy_end(struct repos *repos, const struct repo_busy *busy)
+{
+	struct repo_busy **at = &repos->busy;
+
+	pthread_mutex_lock(&repos->mutex);
+	while (*at != busy)
+		at = &(*at)->next;
+	*at = busy->next;
+	pthread_cond_broadcast(&repos->not_busy);
+	pthread_mutex_unlock(&repos->mutex);
 }
 
 /* ---- the table ---- */
@@ -52,53 +88,69 @@ static void enlist(struct repos *repos, struct repo *repo)
 	pthread_mutex_unlock(&repos->mutex);
 }
 
-/* Takes out what may be closed: doomed, or idle since before BEFORE_NS; as
- * far as the table is over its size, whatever nobody refers to. */
-static struct repo *take_out(struct repos *repos, int64_t before_ns)
+/* Takes one out that may be closed: doomed, or idle since before BEFORE_NS; as
+ * long as the table is over its size, any that nobody refers to. It is BUSY
+ * then. */
+static struct repo *take_out(struct repos *repos, int64_t before_ns,
+    struct repo_busy *busy)
 {
-	struct repo **at = &repos->open, *repo, *gone = NULL;
+	struct repo **at = &repos->open, *repo;
 
 	pthread_mutex_lock(&repos->mutex);
 	while ((repo = *at) != NULL) {
-		if (repo->refs > 0 ||
-		    (!repo->doomed && repo->last_used_ns > before_ns &&
-			repos->nr_open < repos->max_open)) {
-			at = &repo->next;
-			continue;
-		}
+		if (repo->refs == 0 && !is_busy(repos, repo->dev, repo->ino) &&
+		    (repo->doomed || repo->last_used_ns <= before_ns ||
+			repos->nr_open >= repos->max_open))
+			break;
+		at = &repo->next;
+	}
+	if (repo != NULL) {
 		*at = repo->next;
 		repos->nr_open--;
-		repo->next = gone;
-		gone = repo;
+		*busy = (struct repo_busy){ repo->dev, repo->ino, NULL };
+		busy_begin(repos, busy);
 	}
 	pthread_mutex_unlock(&repos->mutex);
-	return gone;
+	return repo;
 }
 
 void repos_trim(struct repos *repos, int64_t idle_ns)
 {
-	struct repo *gone, *next;
+	int64_t before_ns = SYS(repos->sys, now_mono) - idle_ns;
+	struct repo_busy busy;
+	struct repo *repo;
 
-	gone = take_out(repos, SYS(repos->sys, now_mono) - idle_ns);
-	for (; gone != NULL; gone = next) {
-		next = gone->next;
-		repo_close(repos, gone);
+	while ((repo = take_out(repos, before_ns, &busy)) != NULL) {
+		repo_close(repos, repo);
+		busy_end(repos, &busy);
 	}
 	pthread_mutex_lock(&repos->mutex);
-	for (next = repos->open; next != NULL; next = next->next)
-		packed_trim(next->packed);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		packed_trim(repo->packed);
 	pthread_mutex_unlock(&repos->mutex);
 }
 
+const struct fs *repos_place(struct repos *repos, const char *git_dir)
+{
+	const struct fs *place = NULL;
+	const struct repo *repo;
+
+	pthread_mutex_lock(&repos->mutex);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (!repo->doomed && strcmp(repo->path, git_dir) == 0)
+			place = repo->fs;
+	pthread_mutex_unlock(&repos->mutex);
+	return place;
+}
+
 /* The open one at PLACE, with a reference; its lock when only a doomed one
- * is there. */
+ * is there. Under MUTEX. */
 static struct repo *find_open(struct repos *repos,
     const struct repo_place *place, struct repo_lock **lock)
 {
-	struct repo *repo, *found = NULL;
+	struct repo *repo;
 
 	*lock = NULL;
-	pthread_mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next) {
 		if (repo->dev != place->st.dev || repo->ino != place->st.ino)
 			continue;
@@ -106,43 +158,21 @@ static struct repo *find_open(struct repos *repos,
 		if (repo->doomed || strcmp(repo->path, place->path) != 0)
 			continue;
 		repo->refs++;
-		found = repo;
-		break;
+		return repo;
 	}
-	pthread_mutex_unlock(&repos->mutex);
-	return found;
+	return NULL;
 }
 
-struct repo *repos_get(struct repos *repos, const char *git_dir,
-    enum refd_status *status, char **why)
+/* Opened at PLACE, which nobody else opens or closes meanwhile. */
+static struct repo *open_at(struct repos *repos, struct repo_place *place,
+    struct repo_lock *lock, enum refd_status *status, char **why)
 {
-	struct repo_place place;
-	struct repo_lock *lock;
 	struct repo *repo;
 	int r;
 
-	*why = NULL;
-	*status = repo_find(repos, git_dir, &place, why);
-	if (*status != REFD_OK)
-		return NULL;
-	repo = find_open(repos, &place, &lock);
-	if (repo != NULL && !repo_is_same(repos, repo)) {
-		repo_doom(repos, repo);
-		repo_put(repos, repo);
-		repo = NULL;
-	}
-	if (repo != NULL) {
-		SYS(repos->sys, close, place.fd);
-		return repo;
-	}
-	if (repos->nr_open >= repos->max_open) {
-		repos_trim(repos, INT64_MAX / 2);
-		/* Perhaps the doomed one went, and its lock with it. */
-		find_open(repos, &place, &lock);
-	}
-	*status = repo_open(repos, &place, lock, &repo, why);
-	if (place.fd >= 0)
-		SYS(repos->sys, close, place.fd);
+	*status = repo_open(repos, place, lock, &repo, why);
+	if (place->fd >= 0)
+		SYS(repos->sys, close, place->fd);
 	if (*status != REFD_OK)
 		return NULL;
 	r = fs_attach(repos, repo);
@@ -157,25 +187,82 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	return repo;
 }
 
+/* The open one at PLACE, which is the caller's from now on; LOCK as above. */
+static struct repo *begin_at(struct repos *repos,
+    const struct repo_place *place, struct repo_busy *busy,
+    struct repo_lock **lock, bool *is_full)
+{
+	struct repo *repo;
+
+	busy->dev = place->st.dev;
+	busy->ino = place->st.ino;
+	pthread_mutex_lock(&repos->mutex);
+	busy_begin(repos, busy);
+	repo = find_open(repos, place, lock);
+	*is_full = repos->nr_open >= repos->max_open;
+	pthread_mutex_unlock(&repos->mutex);
+	if (repo == NULL || repo_is_same(repos, repo))
+		return repo;
+	repo_doom(repos, repo);
+	repo_put(repos, repo);
+	return NULL;
+}
+
+struct repo *repos_get(struct repos *repos, const char *git_dir,
+    enum refd_status *status, char **why)
+{
+	struct repo_place place;
+	struct repo_busy busy;
+	struct repo_lock *lock;
+	struct repo *repo;
+	bool is_full;
+
+	*why = NULL;
+	*status = repo_find(repos, git_dir, &place, why);
+	if (*status != REFD_OK)
+		return NULL;
+	repo = begin_at(repos, &place, &busy, &lock, &is_full);
+	if (repo == NULL && is_full) {
+		/* Perhaps a doomed one goes, and its lock with it. */
+		busy_end(repos, &busy);
+		repos_trim(repos, INT64_MAX / 2);
+		repo = begin_at(repos, &place, &busy, &lock, &is_full);
+	}
+	if (repo != NULL)
+		SYS(repos->sys, close, place.fd);
+	else
+		repo = open_at(repos, &place, lock, status, why);
+	busy_end(repos, &busy);
+	return repo;
+}
+
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **out)
 {
+	struct repo_busy busy = { 0 };
+	struct sys_stat st;
 	struct repo *repo;
 	int r;
 
+	if (SYS(repos->sys, statat, AT_FDCWD, known->path, &st) < 0)
+		return -ENOENT;
+	busy.dev = st.dev;
+	busy.ino = st.ino;
+	pthread_mutex_lock(&repos->mutex);
+	busy_begin(repos, &busy);
+	pthread_mutex_unlock(&repos->mutex);
 	r = repo_open_known(repos, known, &repo);
-	if (r < 0)
-		return r;
-	r = fs_attach(repos, repo);
-	if (r < 0) {
+	if (r == 0 && (r = fs_attach(repos, repo)) < 0)
 		repo_close(repos, repo);
-		return r;
+	if (r == 0) {
+		/* Nothing but recovery may use it: it was not looked at by
+		 * git. */
+		repo->doomed = true;
+		enlist(repos, repo);
+		*out = repo;
 	}
-	/* Nothing but recovery may use it: it was not looked at by git. */
-	repo->doomed = true;
-	enlist(repos, repo);
-	*out = repo;
-	return 0;
+	busy_end(repos, &busy);
+	return r;
 }
 
 void repo_hold(struct repos *repos, struct repo *repo)

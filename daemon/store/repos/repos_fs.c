@@ -89,9 +89,24 @@ static int fs_try(const struct repos *repos, const struct fs *fs)
 	return r;
 }
 
+/* The one of repositories; under MUTEX. */
+static struct fs *find_fs(const struct repos *repos, uint64_t dev,
+    uint64_t mount)
+{
+	struct fs *fs;
+
+	for (fs = repos->fs; fs != NULL; fs = fs->next)
+		if (fs->dev == dev && fs->mount == mount && !fs->gone &&
+		    fs->marker_fd >= 0)
+			break;
+	return fs;
+}
+
 /* Takes FS, whose opening came to R. */
 static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 {
+	struct fs *other;
+
 	if (r == 0)
 		r = fs_try(repos, fs);
 	if (r < 0) {
@@ -101,11 +116,21 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 	}
 	pthread_mutex_init(&fs->checkpoint, NULL);
 	pthread_mutex_lock(&repos->mutex);
-	fs->next = repos->fs;
-	repos->fs = fs;
+	other = fs->marker_fd < 0 ? NULL : find_fs(repos, fs->dev, fs->mount);
+	if (other == NULL) {
+		fs->next = repos->fs;
+		repos->fs = fs;
+	}
 	pthread_mutex_unlock(&repos->mutex);
 	*out = fs;
-	return 0;
+	if (other == NULL)
+		return 0;
+	/* Another thread had a repository there first. */
+	pthread_mutex_destroy(&fs->checkpoint);
+	fs_close(repos, fs);
+	free(fs);
+	*out = other;
+	return atomic_load(&other->failed) ? -EIO : 0;
 }
 
 static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
@@ -135,10 +160,7 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&repos->mutex);
-	for (fs = repos->fs; fs != NULL; fs = fs->next)
-		if (fs->dev == repo->dev && fs->mount == mount && !fs->gone &&
-		    fs->marker_fd >= 0)
-			break;
+	fs = find_fs(repos, repo->dev, mount);
 	pthread_mutex_unlock(&repos->mutex);
 	if (fs != NULL && atomic_load(&fs->failed))
 		return -EIO;

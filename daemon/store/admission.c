@@ -1,0 +1,227 @@
+/*
+ * The happy path:
+ *	put	a transaction is the last of its path's queue
+ *	begin	the first ready queue that may; all of its user's go behind
+ *		the others'
+ *	claim	its repository is nobody else's for this turn
+ *	take	one transaction after the other
+ *	end	the queue is ready again, as its first transaction's user's, or
+ *		it is gone
+ *
+ * What fails: memory, then nothing is put. Two paths lead to one repository:
+ * the second queue waits until the first one's turn ends. A worker that does
+ * not come back keeps its queue; what is in that can be removed all the same.
+ */
+#include "daemon/store/admission.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+static struct admission_queue *queue_new(struct admission *a,
+    const char *git_dir, const void *place)
+{
+	struct admission_queue *q = calloc(1, sizeof(*q));
+
+	if (q != NULL)
+		q->git_dir = strdup(git_dir);
+	if (q == NULL || q->git_dir == NULL) {
+		free(q);
+		return NULL;
+	}
+	q->place = place;
+	HASH_ADD_KEYPTR(hh, a->by_path, q->git_dir, strlen(q->git_dir), q);
+	if (q->hh.tbl == NULL) {
+		free(q->git_dir);
+		free(q);
+		return NULL;
+	}
+	return q;
+}
+
+static void queue_free(struct admission *a, struct admission_queue *q)
+{
+	HASH_DEL(a->by_path, q);
+	free(q->git_dir);
+	free(q);
+}
+
+static bool is_claimed(const struct admission *a, uint64_t repo)
+{
+	size_t i;
+
+	for (i = 0; i < ADMISSION_WORKERS; i++)
+		if (a->slots[i].repo == repo)
+			return true;
+	return false;
+}
+
+/* Q, which is in no list, is ready again, or waits, or is of no more use. */
+static void file(struct admission *a, struct admission_queue *q)
+{
+	if (q->txns == NULL) {
+		queue_free(a, q);
+		return;
+	}
+	q->uid = q->txns->peer.uid;
+	if (q->waits_for != 0 && !is_claimed(a, q->waits_for))
+		q->waits_for = 0;
+	if (q->waits_for != 0)
+		DL_APPEND(a->waiting, q);
+	else
+		DL_APPEND(a->ready, q);
+}
+
+int admission_put(struct admission *a, struct txn *txn, const void *place)
+{
+	struct admission_queue *q;
+	bool is_new;
+
+	HASH_FIND_STR(a->by_path, txn->req.git_dir, q);
+	is_new = q == NULL;
+	if (is_new)
+		q = queue_new(a, txn->req.git_dir, place);
+	if (q == NULL)
+		return -ENOMEM;
+	txn->nth = a->nr_put++;
+	txn->queue = q;
+	DL_APPEND(q->txns, txn);
+	if (is_new)
+		file(a, q);
+	return 0;
+}
+
+void admission_remove(struct admission *a, struct txn *txn)
+{
+	struct admission_queue *q = txn->queue;
+
+	if (q == NULL)
+		return;
+	txn->queue = NULL;
+	DL_DELETE(q->txns, txn);
+	if (q->is_worked_on || (q->txns != NULL && q->txns->peer.uid == q->uid))
+		return;
+	if (q->waits_for != 0)
+		DL_DELETE(a->waiting, q);
+	else
+		DL_DELETE(a->ready, q);
+	file(a, q);
+}
+
+static bool may_begin(const struct admission *a,
+    const struct admission_queue *q)
+{
+	const struct admission_queue *other;
+	size_t i, of_user = 0, at_place = 0;
+
+	for (i = 0; i < ADMISSION_WORKERS; i++) {
+		other = a->slots[i].queue;
+		of_user += other != NULL && other->uid == q->uid;
+		at_place += other != NULL && other->place == q->place;
+	}
+	return of_user < ADMISSION_WORKERS - 1 &&
+	    at_place < ADMISSION_PER_PLACE;
+}
+
+static struct admission_queue *first_that_may(const struct admission *a)
+{
+	struct admission_queue *q;
+
+	DL_FOREACH(a->ready, q)
+		if (may_begin(a, q))
+			return q;
+	return NULL;
+}
+
+bool admission_has_work(const struct admission *a)
+{
+	return first_that_may(a) != NULL;
+}
+
+/* All of UID's go behind the others', in their order. */
+static void pass_turn(struct admission *a, uint32_t uid)
+{
+	struct admission_queue *q, *next, *theirs = NULL;
+
+	DL_FOREACH_SAFE(a->ready, q, next) {
+		if (q->uid != uid)
+			continue;
+		DL_DELETE(a->ready, q);
+		DL_APPEND(theirs, q);
+	}
+	DL_CONCAT(a->ready, theirs);
+}
+
+struct admission_queue *admission_begin(struct admission *a, size_t slot,
+    int64_t now_ns)
+{
+	struct admission_queue *q = first_that_may(a);
+
+	if (q == NULL)
+		return NULL;
+	DL_DELETE(a->ready, q);
+	pass_turn(a, q->uid);
+	q->is_worked_on = true;
+	a->slots[slot] = (struct admission_slot){ .queue = q,
+		.path = q->git_dir,
+		.since_ns = now_ns };
+	return q;
+}
+
+struct txn *admission_take(struct admission *a, size_t slot, uint64_t before)
+{
+	struct admission_queue *q = a->slots[slot].queue;
+	struct txn *txn = q->txns;
+
+	if (txn == NULL || txn->nth >= before)
+		return NULL;
+	DL_DELETE(q->txns, txn);
+	txn->queue = NULL;
+	return txn;
+}
+
+void admission_put_back(struct admission *a, size_t slot, struct txn *txn)
+{
+	txn->queue = a->slots[slot].queue;
+	DL_PREPEND(txn->queue->txns, txn);
+}
+
+bool admission_claim(struct admission *a, size_t slot, uint64_t repo)
+{
+	struct admission_slot *me = &a->slots[slot];
+
+	if (is_claimed(a, repo)) {
+		if (me->queue != NULL)
+			me->queue->waits_for = repo;
+		return false;
+	}
+	me->repo = repo;
+	return true;
+}
+
+void admission_end(struct admission *a, size_t slot)
+{
+	struct admission_slot was = a->slots[slot];
+	struct admission_queue *q, *next;
+
+	memset(&a->slots[slot], 0, sizeof(a->slots[slot]));
+	if (was.queue != NULL) {
+		was.queue->is_worked_on = false;
+		file(a, was.queue);
+	}
+	DL_FOREACH_SAFE(a->waiting, q, next) {
+		if (was.repo == 0 || q->waits_for != was.repo)
+			continue;
+		DL_DELETE(a->waiting, q);
+		file(a, q);
+	}
+}
+
+void admission_begin_other(struct admission *a, size_t slot, const char *path,
+    int64_t now_ns)
+{
+	a->slots[slot] =
+	    (struct admission_slot){ .path = path, .since_ns = now_ns };
+}

@@ -1,0 +1,197 @@
+/*
+ * Proves of the queues of admission: users take turns, however many paths one
+ * of them has, and so do a user's paths; what came by one path keeps its
+ * order; a repository, a file system and a user have no more workers than
+ * they may; what is taken out of a queue is not handed out any more; and a
+ * queue that waits for another's repository is ready when that is free.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/admission.h"
+#include "tests/lib/suite.h"
+
+static struct admission a;
+static struct txn txns[64];
+static size_t nr;
+static char paths[64][16];
+static const char disk[] = "disk", other_disk[] = "other";
+
+static void setup(void)
+{
+	memset(&a, 0, sizeof(a));
+	memset(txns, 0, sizeof(txns));
+	nr = 0;
+}
+
+static struct txn *put(uint32_t uid, const char *path, const void *place)
+{
+	struct txn *txn = &txns[nr];
+
+	snprintf(paths[nr], sizeof(paths[nr]), "%s", path);
+	txn->req.git_dir = paths[nr++];
+	txn->peer.uid = uid;
+	ck_assert_int_eq(admission_put(&a, txn, place), 0);
+	return txn;
+}
+
+/* Worker SLOT takes one transaction, and its turn is over. */
+static const char *turn(size_t slot)
+{
+	struct txn *txn;
+
+	if (admission_begin(&a, slot, 1) == NULL)
+		return "";
+	txn = admission_take(&a, slot, UINT64_MAX);
+	admission_end(&a, slot);
+	return txn->req.git_dir;
+}
+
+static void teardown(void)
+{
+	size_t i;
+
+	for (i = 0; i < ADMISSION_WORKERS; i++)
+		if (a.slots[i].queue != NULL)
+			admission_end(&a, i);
+	while (turn(0)[0] != '\0')
+		;
+	ck_assert_ptr_null(a.by_path);
+}
+
+START_TEST(users_take_turns_and_so_do_their_paths)
+{
+	put(1, "a", disk);
+	put(1, "a", disk);
+	put(1, "b", disk);
+	put(1, "c", disk);
+	put(2, "x", disk);
+	ck_assert_str_eq(turn(0), "a");
+	ck_assert_str_eq(turn(0), "x");
+	ck_assert_str_eq(turn(0), "b");
+	put(2, "y", disk);
+	ck_assert_str_eq(turn(0), "c");
+	ck_assert_str_eq(turn(0), "y");
+	ck_assert_str_eq(turn(0), "a");
+	ck_assert_str_eq(turn(0), "");
+}
+END_TEST
+
+START_TEST(one_path_keeps_its_order)
+{
+	struct txn *first = put(1, "a", disk), *second = put(2, "a", disk);
+
+	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
+	ck_assert(!admission_has_work(&a));
+	ck_assert_ptr_eq(admission_take(&a, 0, 1), first);
+	/* It came when the turn had begun. */
+	ck_assert_ptr_null(admission_take(&a, 0, 1));
+	admission_put_back(&a, 0, first);
+	admission_end(&a, 0);
+	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
+	ck_assert_ptr_eq(admission_take(&a, 0, 2), first);
+	ck_assert_ptr_eq(admission_take(&a, 0, 2), second);
+}
+END_TEST
+
+/* Those that hang keep no more workers than that. */
+START_TEST(a_file_system_has_few_workers)
+{
+	char path[8];
+	size_t i;
+
+	for (i = 0; i < 5; i++) {
+		snprintf(path, sizeof(path), "%zu", i);
+		put((uint32_t)i, path, disk);
+	}
+	put(9, "x", other_disk);
+	for (i = 0; i < ADMISSION_PER_PLACE; i++)
+		ck_assert_ptr_eq(admission_begin(&a, i, 1)->place, disk);
+	ck_assert_str_eq(turn(i), "x");
+	ck_assert_ptr_null(admission_begin(&a, i, 1));
+	admission_end(&a, 0);
+	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
+}
+END_TEST
+
+START_TEST(a_user_leaves_a_worker_to_others)
+{
+	char path[8];
+	size_t i;
+
+	for (i = 0; i < ADMISSION_WORKERS; i++) {
+		snprintf(path, sizeof(path), "%zu", i);
+		put(1, path, &paths[i]);
+	}
+	for (i = 0; i < ADMISSION_WORKERS - 1; i++)
+		ck_assert_ptr_nonnull(admission_begin(&a, i, 1));
+	ck_assert_ptr_null(admission_begin(&a, i, 1));
+	put(2, "x", other_disk);
+	ck_assert_str_eq(turn(i), "x");
+}
+END_TEST
+
+START_TEST(what_is_removed_is_not_handed_out)
+{
+	struct txn *only = put(1, "a", disk), *first = put(1, "b", disk);
+
+	put(2, "b", disk);
+	admission_remove(&a, only);
+	ck_assert_ptr_null(only->queue);
+	/* Its queue counts as the next one's now. */
+	admission_remove(&a, first);
+	ck_assert_int_eq(admission_begin(&a, 0, 1)->uid, 2);
+	ck_assert_uint_eq(HASH_COUNT(a.by_path), 1);
+}
+END_TEST
+
+START_TEST(two_paths_to_one_repository)
+{
+	put(1, "a", disk);
+	put(2, "b", disk);
+	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
+	ck_assert(admission_claim(&a, 0, 7));
+	ck_assert_ptr_nonnull(admission_begin(&a, 1, 1));
+	ck_assert(!admission_claim(&a, 1, 7));
+	admission_end(&a, 1);
+	ck_assert(!admission_has_work(&a));
+	admission_take(&a, 0, UINT64_MAX);
+	admission_end(&a, 0);
+	ck_assert_str_eq(turn(1), "b");
+}
+END_TEST
+
+/* It is free again before who found it taken has said so. */
+START_TEST(a_repository_that_is_free_meanwhile)
+{
+	put(1, "a", disk);
+	put(2, "b", disk);
+	admission_begin(&a, 0, 1);
+	admission_claim(&a, 0, 7);
+	admission_begin(&a, 1, 1);
+	ck_assert(!admission_claim(&a, 1, 7));
+	admission_end(&a, 0);
+	admission_end(&a, 1);
+	ck_assert_ptr_null(a.waiting);
+	ck_assert(admission_has_work(&a));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store/admission");
+	TCase *tc = tcase_create("queues");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, users_take_turns_and_so_do_their_paths);
+	tcase_add_test(tc, one_path_keeps_its_order);
+	tcase_add_test(tc, a_file_system_has_few_workers);
+	tcase_add_test(tc, a_user_leaves_a_worker_to_others);
+	tcase_add_test(tc, what_is_removed_is_not_handed_out);
+	tcase_add_test(tc, two_paths_to_one_repository);
+	tcase_add_test(tc, a_repository_that_is_free_meanwhile);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,190 @@
+/*
+ * Proves that a repository on a disk that hangs stops nobody else's admission:
+ * while calls on its files do not come back, others are admitted, however many
+ * repositories hang; what waits for it, given up, comes back at once, and is
+ * never begun; and when the disk is back so is the rest.
+ */
+#include <check.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/admission.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static struct sys disk;
+static _Atomic bool hangs;
+static _Atomic int nr_held;
+static sem_t is_held, let_go;
+
+static void hang_at(const char *path)
+{
+	if (!hangs || strstr(path, "hung") == NULL)
+		return;
+	nr_held++;
+	sem_post(&is_held);
+	sem_wait(&let_go);
+}
+
+static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
+{
+	hang_at(path);
+	return sys_kernel.open_below(sys, dirfd, path);
+}
+
+static int disk_openat(const struct sys *sys, int dirfd, const char *path,
+    int flags, mode_t mode)
+{
+	hang_at(path);
+	return sys_kernel.openat(sys, dirfd, path, flags, mode);
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.open_below = disk_open_below;
+	disk.openat = disk_openat;
+	hangs = false;
+	nr_held = 0;
+	sem_init(&is_held, 0, 0);
+	sem_init(&let_go, 0, 0);
+	sr_sys = &disk;
+	sr_interval_ns = INT64_C(3600) * 1000000000;
+	sr_setup();
+	tmp_run("for i in 0 1 2 3 4 5 6 7; do cp -r r.git hung$i.git; done");
+}
+
+static void teardown(void)
+{
+	sr_teardown();
+}
+
+static struct txn *make_at(const char *name)
+{
+	char path[sizeof(sr_repo) + 16];
+	struct refd_txid id;
+
+	snprintf(path, sizeof(path), "%s/%s", tmp_root, name);
+	refd_txid_make(&id);
+	return sr_make_txn(&id, path, "refs/heads/a", sr_commit);
+}
+
+/* R.git is open already, as all that are in use are. */
+static void admit_another(void)
+{
+	struct txn *txn = make_at("r.git");
+
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	sr_done_with(txn);
+}
+
+static void come_back(int nr)
+{
+	struct txn *txn;
+
+	hangs = false;
+	while (nr_held-- > 0)
+		sem_post(&let_go);
+	while (nr-- > 0) {
+		txn = sr_wait_done().admitted;
+		ck_assert_int_eq(txn->refused, REFD_OK);
+		sr_done_with(txn);
+	}
+}
+
+START_TEST(others_are_admitted)
+{
+	admit_another();
+	hangs = true;
+	store_admit(sr_store, make_at("hung0.git"));
+	sem_wait(&is_held);
+	admit_another();
+	admit_another();
+	come_back(1);
+}
+END_TEST
+
+START_TEST(others_are_admitted_while_many_hang)
+{
+	char name[16];
+	int i;
+
+	admit_another();
+	hangs = true;
+	for (i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "hung%d.git", i);
+		store_admit(sr_store, make_at(name));
+	}
+	for (i = 0; i < ADMISSION_PER_PLACE; i++)
+		sem_wait(&is_held);
+	admit_another();
+	ck_assert_int_eq(nr_held, ADMISSION_PER_PLACE);
+	come_back(8);
+}
+END_TEST
+
+START_TEST(what_is_given_up_is_never_begun)
+{
+	struct txn *txns[3];
+	int i;
+
+	admit_another();
+	hangs = true;
+	for (i = 0; i < 3; i++) {
+		txns[i] = make_at("hung0.git");
+		store_admit(sr_store, txns[i]);
+	}
+	sem_wait(&is_held);
+	/* It may be looked up yet, or wait. */
+	for (i = 0; i < 2; i++) {
+		store_give_up(sr_store, txns[i]);
+		ck_assert_ptr_eq(sr_wait_done().admitted, txns[i]);
+		ck_assert_ptr_null(txns[i]->repo);
+		ck_assert_int_eq(txns[i]->refused, REFD_OK);
+		ck_assert_int_eq(txns[i]->updates[0].status, REFD_PENDING);
+		sr_done_with(txns[i]);
+	}
+	admit_another();
+	come_back(1);
+}
+END_TEST
+
+/* Exactly once: it was done before, and that is the answer. */
+START_TEST(an_id_that_was_used_is_known_all_the_same)
+{
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	sr_apply(txn);
+	sr_done_with(txn);
+	txn = sr_make_txn(&id, sr_repo, "refs/heads/a", sr_commit);
+	store_admit(sr_store, txn);
+	store_give_up(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert(txn->replayed);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store/stuck");
+	TCase *tc = tcase_create("admission");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, others_are_admitted);
+	tcase_add_test(tc, others_are_admitted_while_many_hang);
+	tcase_add_test(tc, what_is_given_up_is_never_begun);
+	tcase_add_test(tc, an_id_that_was_used_is_known_all_the_same);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -77,6 +77,11 @@ else
 $(error PROFILE is release, debug, asan, tsan or cov, not '$(PROFILE)')
 endif
 
+# Sanitizers and gcov make system calls and open files of their own.
+ifneq ($(SANITIZE),)
+SANITIZE += -DREFD_UNCONFINED
+endif
+
 LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread
 # HARDEN comes last, so that a packager's CPPFLAGS do not weaken it.
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) -fPIE -fstack-protector-strong \
@@ -88,15 +93,18 @@ ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
 
 STORE_PKGS := libgit2 sqlite3 zlib
 NET_PKGS   := libevent_core libevent_pthreads
+CONFINE_PKGS := libseccomp
 TEST_PKGS  := check
 
 ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
-ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) && echo yes),yes)
+ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
+	$(CONFINE_PKGS) && echo yes),yes)
 $(error libraries are missing: run scripts/deps --build)
 endif
-PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS))
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(STORE_PKGS) $(NET_PKGS) \
+	$(CONFINE_PKGS))
 STORE_LIBS := $(shell $(PKG_CONFIG) --libs $(STORE_PKGS))
-NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS))
+NET_LIBS   := $(shell $(PKG_CONFIG) --libs $(NET_PKGS) $(CONFINE_PKGS))
 endif
 # Asked for only where a test is linked: a plain build needs no libcheck.
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs $(TEST_PKGS))

@@ -13,6 +13,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "daemon/base/confine.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sys_as.h"
 #include "daemon/net/activation.h"
@@ -88,6 +89,7 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 		.apply = reload_apply,
 		.forget = reload_forget,
 		.reload_arg = f,
+		.confined = &f->confined,
 	};
 
 	reload_settings(cfg, f->descriptors, &net.settings);
@@ -128,6 +130,30 @@ static int open_store(const struct config *cfg, struct net *net,
 		*why = NULL;
 	}
 	return r;
+}
+
+/* Before recovery, the first to read what others wrote. */
+static int confine(const struct config *cfg, struct confined *c, char **why)
+{
+	const struct confine_places places = {
+		.roots = (const char *const *)cfg->roots,
+		.nr_roots = cfg->nr_roots,
+		.state_dir = cfg->state_dir,
+		.sockets = { cfg->socket_path, cfg->metrics_path },
+		.config = cfg->file,
+	};
+	int r = confine_process(&places, c, why);
+
+	if (r < 0)
+		return r;
+	if (c->by[0] != '\0')
+		log_event(LOG_LEVEL_INFO, "confined", LOG_STR("by", c->by));
+	if (c->without[0] != '\0')
+		log_event(LOG_LEVEL_WARNING, "unconfined",
+		    LOG_STR("without", c->without),
+		    LOG_TEXT("one who breaks into the daemon can do more than "
+			     "is needed: see refd doctor"));
+	return 0;
 }
 
 static int stop(struct store *store)
@@ -207,7 +233,8 @@ static int run(struct config *cfg, int argc, char **argv)
 	if (net == NULL)
 		complain(NULL);
 	else if (open_store(cfg, net, f.descriptors, &store, &why) < 0 ||
-	    reload_rules(store, cfg) < 0 || net_listen(net, &why) < 0)
+	    reload_rules(store, cfg) < 0 || net_listen(net, &why) < 0 ||
+	    confine(cfg, &f.confined, &why) < 0)
 		complain(why);
 	else
 		status = -1;

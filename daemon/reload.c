@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/config_keys.h"
@@ -107,7 +108,11 @@ void *reload_read(void *arg)
 		return cfg;
 	log_event(LOG_LEVEL_ERROR, "reload-failed",
 	    LOG_STR("error", why != NULL ? why : "out of memory"),
-	    LOG_TEXT("all stays as it is"));
+	    LOG_TEXT(geteuid() != 0 ?
+		    "all stays as it is" :
+		    "all stays as it is; users and groups that are new on "
+		    "this machine need a restart, since a daemon of root's "
+		    "may not read them any more"));
 	free(why);
 	reload_forget(cfg);
 	return NULL;

@@ -8,6 +8,7 @@
 
 #include <sys/resource.h>
 
+#include "daemon/base/confine.h"
 #include "daemon/config.h"
 #include "daemon/net/net.h"
 
@@ -16,7 +17,8 @@ struct in_force {
 	char **argv;
 	/* Passed to it, or -1. */
 	int listen_fd, admin_fd, metrics_fd;
-	rlim_t descriptors;     /* that may be had */
+	rlim_t descriptors; /* that may be had */
+	struct confined confined;
 	struct config *started; /* borrowed: what needs a restart stays so */
 	struct config *now;     /* owned; the rest */
 	struct net *net;        /* borrowed, as the next */

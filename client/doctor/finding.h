@@ -34,6 +34,9 @@ enum mend {
 	    "dmesg: the disk; refd status names it as root")                   \
 	X(DAEMON_USERS, "daemon-user-namespace", ERROR, MEND_NOT,              \
 	    "PrivateUsers=no in the unit: it takes everybody for nobody")      \
+	X(DAEMON_UNCONFINED, "daemon-unconfined", WARNING, MEND_NOT,           \
+	    "Linux 5.19 or later with Landlock (lsm=) and seccomp; in a "      \
+	    "container, a profile that permits both; then restart it")         \
 	X(DAEMON_SEES, "daemon-sees-other", ERROR, MEND_NOT,                   \
 	    "let the daemon see the same directory (ProtectHome=, "            \
 	    "containers)")                                                     \

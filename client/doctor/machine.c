@@ -40,6 +40,9 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 	if (!strcmp(pair->key, "fatal") && *pair->value)
 		found(&d->f, FOUND_DAEMON_FATAL, d->socket,
 		    "the daemon cannot go on: %s", pair->value);
+	if (!strcmp(pair->key, "confined_without") && *pair->value)
+		found(&d->f, FOUND_DAEMON_UNCONFINED, d->socket,
+		    "the daemon is confined without %s", pair->value);
 	if (!strcmp(pair->key, "flush_hangs_s") && strcmp(pair->value, "0"))
 		found(&d->f, FOUND_FLUSH_HANGS, d->socket,
 		    "a disk has not come back from a flush for %s s",

@@ -16,6 +16,7 @@
 #ifndef NET_NET_H
 #define NET_NET_H
 
+#include "daemon/base/confine.h"
 #include "daemon/engine/engine.h"
 #include "daemon/store/repos/rights.h"
 
@@ -38,6 +39,7 @@ struct net_config {
 	int metrics_fd;           /* listens; -1: to be made */
 	int admin_fd;             /* the same */
 	int listen_fd;            /* listens on it already; -1: to be made */
+	const struct confined *confined;
 	int ready_fd; /* gets a line when the daemon serves; -1: none */
 	struct net_settings settings;
 	struct engine_config engine; /* SETTINGS' fields need not be filled */

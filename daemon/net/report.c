@@ -87,6 +87,9 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	pairs_add_number(&pairs, "watching", store.watching);
 	pairs_add_number(&pairs, "flush_hangs_s", stall_seconds(net));
 	pairs_addf(&pairs, "fatal", "%s", fatal != NULL ? fatal : "");
+	pairs_addf(&pairs, "confined_by", "%s", net->cfg.confined->by);
+	pairs_addf(&pairs, "confined_without", "%s",
+	    net->cfg.confined->without);
 	if (conn->is_admin || conn->peer.uid == 0 ||
 	    conn->peer.uid == (uint32_t)geteuid()) {
 		pairs_add(&pairs, "flush_hangs_on", stall_path(net));

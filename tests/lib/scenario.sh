@@ -186,10 +186,10 @@ start_daemon() { # [OPTION...]
 }
 
 # Errors and warnings in the daemon's log, but for those that tell of a disk that
-# takes its time, or is in memory: it may.
+# takes its time, or is in memory, or of a kernel without Landlock: it may.
 complaints() {
 	grep -E ' (error|warning): ' "$LOG" |
-		grep -vE ' event=((flush|journal)-(hangs|back)|state-suspect) '
+		grep -vE ' event=((flush|journal)-(hangs|back)|state-suspect|unconfined) '
 }
 
 # Forgets the recorded pid once it is gone, so that cleanup cannot hit a

@@ -145,6 +145,8 @@ a_group_of_others() {
 	echo "dev:x:$GROUP:alice" >>"$T/group"
 	mount --bind "$T/passwd" /etc/passwd && scenario_mounts+=(/etc/passwd)
 	mount --bind "$T/group" /etc/group && scenario_mounts+=(/etc/group)
+	# A daemon of root's cannot read a file that replaced /etc/group later.
+	stop_daemon && start_daemon --config "$T/config"
 	as $ALICE git -C "$repo" config some.thing more
 	is 'once she is in it' ok "$(update $ALICE z.git refs/heads/h "$hers")"
 	is 'it has' $GROUP "$(stat -c %g "$repo/refs/heads/h")"

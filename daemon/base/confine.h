@@ -1,0 +1,42 @@
+/*
+ * What the daemon may still do, once it has opened all that it needs: no
+ * program, no process, no foreign file, no network, even for one who runs code
+ * in it. It gives rights up in this order:
+ *
+ *	no new privileges	PR_SET_NO_NEW_PRIVS
+ *	not dumpable		no other process of its account may trace it or
+ *				read its memory; only without a limit for core
+ *				dumps (RLIMIT_CORE 0), which need the opposite
+ *	Landlock		files below the roots and the state directory
+ *	seccomp			the system calls of sys_seccomp.c
+ *
+ * A kernel that lacks one of them is no error: the daemon serves without it,
+ * and says so in log and status. Nothing here can be undone, so a root that is
+ * new in the configuration waits for a restart.
+ */
+#ifndef BASE_CONFINE_H
+#define BASE_CONFINE_H
+
+#include <stddef.h>
+
+/* All borrowed, all absolute, and there. */
+struct confine_places {
+	const char *const *roots; /* with links resolved */
+	size_t nr_roots;
+	const char *state_dir;
+	const char *sockets[2]; /* made by the daemon; NULL: none */
+	const char *config;     /* read again by a reload; NULL: none */
+};
+
+struct confined {
+	char by[128];      /* what is in force, for people; "" nothing */
+	char without[512]; /* "PART (why)" of what is not; "" nothing */
+};
+
+/* Main thread, before any other exists; before a repository is opened. Negative
+ * errno and *WHY, to be freed (NULL: out of memory), when a place cannot be
+ * allowed: the daemon could not work. */
+int confine_process(const struct confine_places *places,
+    struct confined *confined, char **why);
+
+#endif

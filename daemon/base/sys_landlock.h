@@ -1,0 +1,42 @@
+/*
+ * Landlock: which files and directories this process may still open, whatever
+ * its user's rights are (landlock(7)). A process can give such rights up and
+ * never gets them back.
+ *
+ *	landlock_begin -> landlock_allow ... -> landlock_enforce
+ *
+ * Before any other thread exists, since only the calling thread and those that
+ * it starts later are confined. Calls return 0 or a negative errno.
+ */
+#ifndef BASE_SYS_LANDLOCK_H
+#define BASE_SYS_LANDLOCK_H
+
+#include <stdbool.h>
+
+enum landlock_rights {
+	LANDLOCK_READ,  /* open files to be read; list directories */
+	LANDLOCK_RENEW, /* that, and make, write, rename and remove files */
+	LANDLOCK_KEEP   /* that, and directories; links and renames between
+			   directories below the same path */
+};
+
+struct landlock {
+	int ruleset; /* a descriptor */
+	int abi;     /* what the kernel has: 2 or more */
+};
+
+/* Denies all files, TCP, and signals to processes outside; the abstract Unix
+ * sockets of others too, unless NEEDS_ABSTRACT. -ENOSYS, -EOPNOTSUPP: the
+ * kernel has no Landlock, or it is not switched on. -EPROTO: it has version 1,
+ * which cannot allow a link or rename between two directories (Linux 5.13 to
+ * 5.18). */
+int landlock_begin(struct landlock *landlock, bool needs_abstract);
+
+/* PATH, with links resolved, and all below it. -ENOENT: it is not there. */
+int landlock_allow(struct landlock *landlock, const char *path,
+    enum landlock_rights rights);
+
+/* Needs PR_SET_NO_NEW_PRIVS. Closes the ruleset in any case. */
+int landlock_enforce(struct landlock *landlock);
+
+#endif

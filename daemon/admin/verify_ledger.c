@@ -214,7 +214,8 @@ static void judge_entry(struct verify *v, const struct verify_place *place,
 		.target = e->target };
 	struct loose_value loose;
 	struct refd_oid packed;
-	bool is_packed = false, is_absent;
+	bool is_absent;
+	int is_packed = 0;
 
 	if (loose_read(v->sys, place->dirfd, e->name, &loose) < 0)
 		return;
@@ -223,6 +224,8 @@ static void judge_entry(struct verify *v, const struct verify_place *place,
 		if (v->snap == NULL)
 			return;
 		is_packed = packed_lookup(v->snap, e->name, &packed);
+		if (is_packed < 0)
+			return;
 	}
 	/* What is broken is told as such. Another's file may be of the same
 	 * tick of the clock as our lock. */

@@ -152,21 +152,19 @@ static void check_name(struct verify *v, const char *ref, const char *name)
 /* Of two, one a directory for the other, one must be packed. */
 static void check_conflict(struct verify *v, const char *name)
 {
-	char dir[REFD_PATH_MAX];
-	const char *below;
+	char dir[REFD_PATH_MAX], below[REFD_PATH_MAX];
 	char *slash;
 
-	if (v->snap == NULL || packed_count(v->snap) == 0)
+	if (v->snap == NULL)
 		return;
 	snprintf(dir, sizeof(dir), "%s/", name);
-	below = packed_find_below(v->snap, dir);
-	if (below != NULL)
+	if (packed_find_below(v->snap, dir, below) > 0)
 		verify_found(v, VERIFY_REF_CONFLICT, name, name,
 		    "'%s' in packed-refs needs it as a directory", below);
 	dir[strlen(name)] = '\0';
 	while ((slash = strrchr(dir, '/')) != NULL) {
 		*slash = '\0';
-		if (packed_lookup(v->snap, dir, NULL))
+		if (packed_lookup(v->snap, dir, NULL) > 0)
 			verify_found(v, VERIFY_REF_CONFLICT, name, name,
 			    "'%s' in packed-refs is a ref as well", dir);
 	}
@@ -176,7 +174,7 @@ static void check_packed_value(struct verify *v, const char *name)
 {
 	struct refd_oid oid;
 
-	if (v->snap == NULL || !packed_lookup(v->snap, name, &oid))
+	if (v->snap == NULL || packed_lookup(v->snap, name, &oid) <= 0)
 		return;
 	check_name(v, name, name);
 	check_conflict(v, name);

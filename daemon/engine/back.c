@@ -8,6 +8,8 @@
  *		window, and windows are made as small as what the store had
  *		time for, growing again by an eighth: the store prepares in an
  *		order of its own, and the same ones would always come last
+ *	alone	again after 10 ms; from then on, as long as its repository has
+ *		something to do, in windows of that repository alone
  *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
  *		locks ends; then it gets locked. What is given back with it,
  *		and names no lock itself, only goes along
@@ -27,6 +29,7 @@
 #define MS             1000000
 #define BACKOFF_MIN_NS (1 * MS)
 #define BACKOFF_MAX_NS (50 * MS)
+#define ALONE_AFTER_NS (10 * MS)
 
 /* One window's return. */
 struct back {
@@ -82,6 +85,10 @@ static void undecided_back(struct back *b, struct txn_update *u,
 	case TXN_AGAIN_LATER:
 		ent->goes_first = true;
 		b->nr_later++;
+		break;
+	case TXN_AGAIN_ALONE:
+		ent->queue->goes_alone = true;
+		u->retry_ns = b->now_ns + ALONE_AFTER_NS;
 		break;
 	case TXN_AGAIN_LOCKED:
 		has_given_up = lock_was_held(b, u);

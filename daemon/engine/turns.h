@@ -22,6 +22,7 @@ struct queue {
 	 * being formed; NULL: there is none in any. */
 	const struct txn_update *deleting;
 	const struct window *deleting_in;
+	bool goes_alone;        /* TXN_AGAIN_ALONE: in windows of its own */
 	struct entry *ready;    /* something may be tried; next, prev */
 	struct entry *arriving; /* not all updates queued yet */
 	struct queue *next, *prev;

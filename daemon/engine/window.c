@@ -14,6 +14,10 @@
  * so that each more would cost a flush of its own, while windows that wait for
  * a flush share it.
  *
+ * A repository with a large packed-refs, once the store has given something
+ * back for that, has windows of its own: what others have in them would wait
+ * for the file's rewriting.
+ *
  * A repository's deletions are in one window at a time: each needs
  * packed-refs.lock until it is published, and a window that waited for it
  * would keep everybody's. The others are parked behind the first.
@@ -223,6 +227,16 @@ static bool is_anothers(const struct forming *g, const struct queue *q)
 	    !sys_who_eq(q->ready->txn->repo_as, g->w->parts[0].txn->repo_as);
 }
 
+static bool goes_apart(const struct forming *g, const struct queue *q)
+{
+	const struct entry *first;
+
+	if (g->w->nr_parts == 0)
+		return false;
+	first = g->w->parts[0].txn->engine;
+	return q->goes_alone || first->queue->goes_alone;
+}
+
 static void take_turns(struct forming *g)
 {
 	size_t nr = g->f->turns->nr_ready, share = g->f->max_refs;
@@ -235,7 +249,7 @@ static void take_turns(struct forming *g)
 		share = 1;
 	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
 	    (q = turns_next(g->f->turns)) != NULL)
-		if (!is_anothers(g, q))
+		if (!is_anothers(g, q) && !goes_apart(g, q))
 			taken = take_share(g, q, share);
 		else if (passed == NULL)
 			passed = q;

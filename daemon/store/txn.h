@@ -26,6 +26,8 @@ struct txn;
 enum txn_again {
 	TXN_AGAIN_NO,
 	TXN_AGAIN_LATER,  /* the window was full; nothing is wrong */
+	TXN_AGAIN_ALONE,  /* its repository wants a window of its own, or there
+			     are too many that take long */
 	TXN_AGAIN_LOCKED, /* somebody holds the lock */
 	TXN_AGAIN_REOPEN  /* the repository at its path is another now */
 };

@@ -1,17 +1,29 @@
 /*
  * Any bytes as packed-refs. The first byte says which of its refs a rewrite
  * takes out. A second, plainer reading of the file must agree on whether it is
- * well formed, on every value, and on what the rewrite leaves.
+ * well formed, on every value, and on what the rewrite leaves. One input in
+ * three is the end of a file that is too large to be read whole: the search in
+ * blocks and the rewrite of such files see it.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/refs/packed.h"
 #include "tests/lib/memfs.h"
 
-#define REFS_MAX 512
+#define REFS_MAX   512
+#define HEADER_MAX 1024
+#define RECORD_MAX 4096
+
+/* What comes before the input in a large file: refs/!0000 and so on. */
+#define FILLER_HEADER "# pack-refs with: peeled fully-peeled sorted \n"
+#define FILLER_LINE   "%040x refs/!%04u\n"
+#define FILLER_BYTES  (40 + 1 + 10 + 1)
+#define NR_FILLERS    1500u
 
 struct ref {
 	const char *line; /* with its LF, and the peeled line's */
@@ -24,6 +36,7 @@ struct file {
 	size_t header;
 	struct ref refs[REFS_MAX];
 	size_t nr;
+	bool sorted; /* as it is in the file, and behind the fillers */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -74,7 +87,7 @@ static bool read_ref(const char **p, const char *end, struct ref *ref,
 		*p = eol + 1;
 	}
 	ref->len = (size_t)(*p - ref->line);
-	return true;
+	return ref->len <= RECORD_MAX;
 }
 
 /* 0 malformed, 1 well formed, -1 more refs than there is room for. */
@@ -90,11 +103,18 @@ static int read_slowly(const char *text, size_t len, char *names,
 		p++;
 	}
 	file->header = (size_t)(p - text);
+	if (file->header > HEADER_MAX)
+		return 0;
+	file->sorted = true;
 	for (file->nr = 0; p < end; file->nr++) {
 		if (file->nr == REFS_MAX)
 			return -1;
 		if (!read_ref(&p, end, &file->refs[file->nr], &names))
 			return 0;
+		file->sorted = file->sorted &&
+		    strcmp(file->nr > 0 ? file->refs[file->nr - 1].name :
+					  "refs/!9999",
+			file->refs[file->nr].name) <= 0;
 	}
 	qsort(file->refs, file->nr, sizeof(file->refs[0]), by_name);
 	return 1;
@@ -113,19 +133,20 @@ static void check_lookups(const struct packed_snapshot *snap,
 {
 	struct refd_oid want, got;
 	const struct ref *ref;
-	size_t i, left = 0;
+	char found[REFD_PATH_MAX];
+	size_t i;
 
+	expect(packed_check(snap) == 0);
 	for (i = 0; i < file->nr; i++) {
 		ref = &file->refs[i];
-		left += !ref->taken_out;
-		expect(packed_lookup(snap, ref->name, &got) != ref->taken_out);
+		expect(packed_lookup(snap, ref->name, &got) == !ref->taken_out);
 		if (ref->taken_out)
 			continue;
-		expect(packed_find_below(snap, ref->name) != NULL);
+		expect(packed_find_below(snap, ref->name, found) == 1);
+		expect(strcmp(found, ref->name) == 0);
 		expect(refd_oid_parse(ref->line, &want) == 0);
 		expect(!is_single(file, i) || refd_oid_eq(&want, &got));
 	}
-	expect(packed_count(snap) == left);
 }
 
 /* Takes out the refs whose place in the order PATTERN has a bit for. */
@@ -148,11 +169,16 @@ static size_t choose(struct file *file, uint8_t pattern,
 
 static bool says_fully_peeled(const char *text, size_t header)
 {
-	static const char word[] = " fully-peeled";
-	const char *at = memmem(text, header, word, strlen(word));
+	static const char word[] = "fully-peeled";
+	const char *end = text + header, *at = text;
+	size_t len;
 
-	return at != NULL &&
-	    (at[strlen(word)] == ' ' || at[strlen(word)] == '\n');
+	for (; at < end; at += len + 1) {
+		len = strcspn(at, " \n");
+		if (len == strlen(word) && memcmp(at, word, len) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* The header is git's own where the old file was fully peeled, and stays
@@ -197,8 +223,8 @@ static void rewrite(const struct sys *sys, int dirfd, struct packed *packed,
 	size_t nr;
 
 	nr = choose(file, pattern, edits);
-	expect(
-	    packed_rewrite_begin(packed, edits, nr, 0644, true, &changed) == 0);
+	expect(packed_rewrite_begin(packed, edits, nr, 0644, true, INT64_MAX,
+		   &changed) == 0);
 	expect(changed == (nr > 0));
 	if (!changed)
 		return;
@@ -209,31 +235,124 @@ static void rewrite(const struct sys *sys, int dirfd, struct packed *packed,
 	check_file(sys, dirfd, text, file);
 }
 
+/* ---- the end of a large file ---- */
+
+static const char *filler(unsigned i)
+{
+	static char name[16];
+
+	snprintf(name, sizeof(name), "refs/!%04u", i);
+	return name;
+}
+
+static char *with_fillers(const char *text, size_t len, size_t *total)
+{
+	const size_t header = strlen(FILLER_HEADER);
+	char *large = malloc(header + NR_FILLERS * FILLER_BYTES + len + 1), *p;
+	unsigned i;
+
+	expect(large != NULL);
+	strcpy(large, FILLER_HEADER);
+	p = large + header;
+	for (i = 0; i < NR_FILLERS; i++)
+		p += sprintf(p, FILLER_LINE, i, i);
+	memcpy(p, text, len);
+	*total = (size_t)(p - large) + len;
+	return large;
+}
+
+static void check_fillers(const struct packed_snapshot *snap, bool all,
+    unsigned gone)
+{
+	unsigned i;
+	int r;
+
+	for (i = 0; i < NR_FILLERS; i += 7) {
+		r = packed_lookup(snap, filler(i), NULL);
+		expect(all ? r == (i != gone) : r >= -EBADMSG && r <= 1);
+	}
+}
+
+static void rewrite_large(struct packed *packed, unsigned gone,
+    const struct file *file, int verdict)
+{
+	const struct packed_edit edit = { .name = filler(gone) };
+	struct packed_snapshot *snap;
+	bool changed;
+	int r;
+
+	r = packed_rewrite_begin(packed, &edit, 1, 0644, false, INT64_MAX,
+	    &changed);
+	if (verdict == 0)
+		expect(r == -EBADMSG || r == -EILSEQ);
+	else if (!file->sorted)
+		expect(r == -EILSEQ || r == -EBADMSG);
+	else
+		expect(r == 0 && changed);
+	if (r < 0)
+		return;
+	expect(packed_rewrite_finish(packed) == 0);
+	expect(packed_snapshot(packed, &snap) == 0);
+	check_lookups(snap, file);
+	check_fillers(snap, true, gone);
+	packed_snapshot_put(snap);
+}
+
+static void run_large(struct packed *packed, uint8_t pattern,
+    const struct file *file, int verdict)
+{
+	const unsigned gone = pattern * 5u / 7 * 7;
+	struct packed_snapshot *snap;
+	int r;
+
+	r = packed_snapshot(packed, &snap);
+	expect(r == 0 || (r == -EBADMSG && verdict == 0));
+	if (r < 0)
+		return;
+	expect((packed_check(snap) == 0) == (verdict == 1));
+	if (verdict == 1 && file->sorted)
+		check_lookups(snap, file);
+	check_fillers(snap, verdict == 1 && file->sorted, NR_FILLERS);
+	packed_snapshot_put(snap);
+	rewrite_large(packed, gone, file, verdict);
+}
+
 static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
     char *names)
 {
 	const struct sys *sys = memfs_sys(fs);
 	struct packed_snapshot *snap;
+	bool is_large = pattern % 3 == 2 && *text != '#';
 	struct file file = { 0 };
 	struct packed *packed;
 	int dirfd, fd, verdict, r;
+	size_t total = len;
+	char *large = NULL;
 
 	dirfd = SYS(sys, openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
 	fd = SYS(sys, openat, dirfd, "packed-refs", O_WRONLY | O_CREAT, 0644);
 	expect(dirfd >= 0 && fd >= 0);
-	expect(SYS(sys, write_all, fd, text, len) == 0);
+	if (is_large)
+		large = with_fillers(text, len, &total);
+	expect(SYS(sys, write_all, fd, is_large ? large : text, total) == 0);
 	SYS(sys, close, fd);
+	free(large);
 	packed = packed_new(sys, dirfd);
 	expect(packed != NULL);
 	verdict = read_slowly(text, len, names, &file);
-	r = packed_snapshot(packed, &snap);
-	expect(verdict < 0 || (r == 0) == (verdict == 1));
-	if (r == 0 && verdict == 1)
-		check_lookups(snap, &file);
-	if (r == 0)
-		packed_snapshot_put(snap);
-	if (r == 0 && verdict == 1)
-		rewrite(sys, dirfd, packed, pattern, text, &file);
+	if (is_large) {
+		if (verdict >= 0)
+			run_large(packed, pattern, &file, verdict);
+	} else {
+		r = packed_snapshot(packed, &snap);
+		expect(verdict < 0 || (r == 0) == (verdict == 1));
+		if (r == 0 && verdict == 1)
+			check_lookups(snap, &file);
+		if (r == 0)
+			packed_snapshot_put(snap);
+		if (r == 0 && verdict == 1)
+			rewrite(sys, dirfd, packed, pattern, text, &file);
+	}
 	packed_free(packed);
 	SYS(sys, close, dirfd);
 }

@@ -47,7 +47,7 @@ const char *value(const char *name)
 	struct refd_oid oid;
 
 	hex[0] = '\0';
-	if (packed_lookup(snap, name, &oid))
+	if (packed_lookup(snap, name, &oid) > 0)
 		refd_oid_hex(&oid, hex);
 	packed_snapshot_put(snap);
 	return hex;
@@ -62,7 +62,8 @@ int begin_without(const char *const *names, size_t nr, mode_t mode,
 	ck_assert_uint_le(nr, COUNT(edits));
 	for (i = 0; i < nr; i++)
 		edits[i].name = names[i];
-	return packed_rewrite_begin(packed, edits, nr, mode, true, changed);
+	return packed_rewrite_begin(packed, edits, nr, mode, true, INT64_MAX,
+	    changed);
 }
 
 void replace(const char *text)

@@ -172,6 +172,45 @@ START_TEST(test_a_window_has_one_owner)
 }
 END_TEST
 
+/* What the store wants alone goes alone, as does all of its repository from
+ * then on; the others go on together. */
+START_TEST(test_a_repository_goes_alone)
+{
+	struct rig_txn large = { .repo = 7, RIG_NAMES("refs/large") };
+	struct rig_txn t = { .repo = 1, RIG_NAMES("refs/x") };
+	struct rig_ask *ask, *first;
+	unsigned i;
+
+	rig_go_one("refs/y");
+	first = rig_go(&t);
+	ask = rig_go(&large);
+	rig_back_all();
+	ck_assert_uint_eq(rig_windows->nr_parts, 2);
+	rig_give_back("refs/large", TXN_AGAIN_ALONE);
+	rig_back_all();
+	ck_assert_uint_eq(first->nr_answers, 1);
+	ck_assert_ptr_null(rig_windows);
+	rig_go_one("refs/y");
+	for (i = 2; i < 5; i++) {
+		t.repo = i;
+		rig_go(&t);
+	}
+	rig_pass(10 * RIG_MS);
+	rig_back_all();
+	ck_assert_uint_eq(rig_windows->nr_parts, 3);
+	ck_assert_ptr_null(rig_find(rig_windows, "refs/large"));
+	rig_back_all();
+	ck_assert_uint_eq(rig_windows->nr_parts, 1);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/large"));
+	t.repo = 2;
+	rig_go(&t);
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	rig_back_all();
+}
+END_TEST
+
 START_TEST(test_repositories_in_turn)
 {
 	struct rig_ask *asks[8];
@@ -354,6 +393,7 @@ static TCase *turns(void)
 	tcase_add_test(tc, test_later_goes_first_but_once);
 	tcase_add_test(tc, test_many_small_of_one_repository);
 	tcase_add_test(tc, test_a_window_has_one_owner);
+	tcase_add_test(tc, test_a_repository_goes_alone);
 	tcase_add_test(tc, test_repositories_in_turn);
 	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
 	return tc;

@@ -245,7 +245,7 @@ static void fate(struct txn_update *u, bool calm)
 	else if (chance(90))
 		u->again = TXN_AGAIN_LOCKED;
 	else
-		u->again = TXN_AGAIN_REOPEN;
+		u->again = chance(50) ? TXN_AGAIN_REOPEN : TXN_AGAIN_ALONE;
 	if (u->again == TXN_AGAIN_LOCKED && chance(50))
 		u->locked_path = strdup(chance(50) ? "packed-refs" : "HEAD");
 }

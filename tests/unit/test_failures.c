@@ -80,7 +80,6 @@ static const struct stage {
 	{ "dir_next *", ONE },
 	{ "rmdirat refs/heads/*", ONE },
 	/* packed-refs: read, written, synced, renamed. */
-	{ "fstat packed-refs.new", NOBODY },
 	{ "* packed-refs.new", DELETIONS },
 	{ "* packed-refs", DELETIONS },
 	/* Logs: made before the commit point, owed after it. */

@@ -285,20 +285,24 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 }
 
 /* Did somebody write the ref after our lock was taken? Where names hold all that
- * differs is later, and nothing, unless packed-refs had it and was lost. */
-static bool is_later(const struct replay *rp, struct redo *redo,
+ * differs is later, and nothing, unless packed-refs had it and was lost. 1, 0,
+ * or negative errno: packed-refs can't be read. */
+static int is_later(const struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
 	const struct record_member *m = redo->value->member;
 	const struct replay_row *row = redo->value->row;
-	bool is_packed, holds = row->names_hold;
+	bool holds = row->names_hold;
 	struct refd_oid packed;
+	int is_packed = 0;
 
 	if (row->rule == REPLAY_KILL || (holds && redo->held != NULL))
 		return false;
 	holds = holds && rp->packed_lost_ns < row->row.locked_at_ns;
-	is_packed = redo->dirfd == rp->repo->fd &&
-	    packed_lookup(rp->snap, redo->chain->name, &packed);
+	if (redo->dirfd == rp->repo->fd)
+		is_packed = packed_lookup(rp->snap, redo->chain->name, &packed);
+	if (is_packed < 0)
+		return is_packed;
 	redo->is_gone = holds && !is_packed && m->action == RECORD_WRITE &&
 	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR);
 	return redo->is_gone ||
@@ -360,17 +364,19 @@ enum store_finding redo_finding(const struct redo *redo)
 	return redo->held != NULL ? STORE_ROLLED_FORWARD : STORE_REDONE;
 }
 
-/* Its value is in packed-refs, and no file hides that. */
-static bool is_packed_value(const struct replay *rp, const struct redo *redo,
+/* Its value is in packed-refs, and no file hides that. As is_later(). */
+static int is_packed_value(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {
 	const struct record_member *m = redo->value->member;
 	struct refd_oid packed;
+	int r;
 
-	return (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR) &&
-	    m->target == NULL && redo->dirfd == rp->repo->fd &&
-	    packed_lookup(rp->snap, redo->chain->name, &packed) &&
-	    refd_oid_eq(&packed, &m->new_oid);
+	if ((loose->kind != LOOSE_ABSENT && loose->kind != LOOSE_DIR) ||
+	    m->target != NULL || redo->dirfd != rp->repo->fd)
+		return 0;
+	r = packed_lookup(rp->snap, redo->chain->name, &packed);
+	return r > 0 ? refd_oid_eq(&packed, &m->new_oid) : r;
 }
 
 /* Another made a ref below what is packed: no file was in his way. One who
@@ -405,11 +411,14 @@ static int redo_write(struct replay *rp, struct redo *redo,
 
 	if (judge_is_value(m, loose) && !rp->is_memory_lost)
 		return 0;
-	if (is_packed_value(rp, redo, loose)) {
+	r = is_packed_value(rp, redo, loose);
+	if (r > 0) {
 		r = leave_name(rp, redo, loose);
-		if (r < 0 || !rp->is_memory_lost)
-			return r;
+		if (r == 0 && !rp->is_memory_lost)
+			return 0;
 	}
+	if (r < 0)
+		return r;
 	/* What is no ref goes aside before it goes. */
 	if (redo_is_corrupt(loose))
 		redo_report_lost(rp, redo_finding(redo), redo->dirfd,
@@ -452,8 +461,9 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 		r = redo_look_again(rp);
 	if (r < 0)
 		return r;
-	if (!is_later(rp, redo, loose))
-		return 1;
+	r = is_later(rp, redo, loose);
+	if (r <= 0)
+		return r == 0 ? 1 : r;
 	redo_report(rp, STORE_LEFT, redo->chain->name,
 	    redo->is_gone ? "another writer deleted it later" :
 			    "another writer changed it later");

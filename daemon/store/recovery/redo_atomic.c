@@ -32,15 +32,17 @@
 static int is_taken(struct replay *rp, const struct stale_lock *lock,
     const struct record_member *member)
 {
-	char dir[REFD_PATH_MAX];
+	char dir[REFD_PATH_MAX], below[REFD_PATH_MAX];
+	int r = 0;
 
 	if (member->action != RECORD_WRITE)
 		return 0;
 	snprintf(dir, sizeof(dir), "%s/", member->name);
-	if (lock->dirfd == rp->repo->fd &&
-	    packed_find_below(rp->snap, dir) != NULL)
-		return 1;
-	return loose_dir_holds_file(rp->sys, lock->dirfd, member->name);
+	if (lock->dirfd == rp->repo->fd)
+		r = packed_find_below(rp->snap, dir, below);
+	return r != 0 ?
+	    r :
+	    loose_dir_holds_file(rp->sys, lock->dirfd, member->name);
 }
 
 /* Its link, if it was made: the staged value has the same inode. Not every
@@ -102,19 +104,21 @@ static int unpack_creations(struct replay *rp, const struct replay_row *row)
 	names = calloc(row->rec.nr_members, sizeof(*names));
 	if (names == NULL)
 		return -ENOMEM;
-	for (i = 0; i < row->rec.nr_members; i++) {
+	for (i = 0; i < row->rec.nr_members && r >= 0; i++) {
 		m = &row->rec.members[i];
-		if (m->action == RECORD_WRITE && !m->had_old &&
-		    m->worktree[0] == '\0' && lock_of(rp, row, i) != NULL &&
-		    packed_lookup(rp->snap, m->name, NULL))
+		if (m->action != RECORD_WRITE || m->had_old ||
+		    m->worktree[0] != '\0' || lock_of(rp, row, i) == NULL)
+			continue;
+		r = packed_lookup(rp->snap, m->name, NULL);
+		if (r > 0)
 			names[nr++].name = m->name;
 	}
-	if (nr > 0) {
+	if (r >= 0 && nr > 0) {
 		qsort(names, nr, sizeof(*names), by_name);
 		r = redo_unpack(rp, row, names, nr);
 	}
 	free(names);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)

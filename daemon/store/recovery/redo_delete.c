@@ -15,24 +15,28 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/recovery/redo.h"
 
-static bool is_packed(const struct replay *rp, const struct redo *redo)
+/* 1: it is there; 0; or negative errno. */
+static int find_packed(const struct replay *rp, const struct redo *redo)
 {
-	return redo->dirfd == rp->repo->fd &&
-	    packed_lookup(rp->snap, redo->chain->name, NULL);
+	return redo->dirfd == rp->repo->fd ?
+	    packed_lookup(rp->snap, redo->chain->name, NULL) :
+	    0;
 }
 
 static int begin_delete(struct replay *rp, struct redo *redo)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
-	int r;
+	int r, packed = 0;
 
 	r = redo_begin(rp, redo, &loose);
 	redo->deletes_loose =
 	    r > 0 && loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
 	redo->is_corrupt = redo->deletes_loose && redo_is_corrupt(&loose);
-	redo->in_packed = r > 0 && is_packed(rp, redo);
+	if (r > 0)
+		packed = find_packed(rp, redo);
+	redo->in_packed = packed > 0;
 	loose_value_done(&loose);
-	return r;
+	return packed < 0 ? packed : r;
 }
 
 static int finish_delete(struct replay *rp, struct redo *redo)
@@ -67,7 +71,7 @@ static int rewrite(struct replay *rp, const struct packed_edit *names,
 	int r;
 
 	r = packed_rewrite_begin(rp->repo->packed, names, nr, rec->file_mode,
-	    true, &changed);
+	    true, INT64_MAX, &changed);
 	if (r < 0 || !changed)
 		return r;
 	r = packed_rewrite_finish(rp->repo->packed);
@@ -134,7 +138,10 @@ static int delete_packed(struct replay *rp, struct redo *redos,
 		return -ENOMEM;
 	r = redo_look_again(rp);
 	for (i = 0; i < nr && r == 0; i++) {
-		redos[i].in_packed = states[i] > 0 && is_packed(rp, &redos[i]);
+		if (states[i] > 0)
+			r = find_packed(rp, &redos[i]);
+		redos[i].in_packed = r > 0;
+		r = r < 0 ? r : 0;
 		if (redos[i].in_packed)
 			names[k++].name = redos[i].chain->name;
 	}

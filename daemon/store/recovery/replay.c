@@ -169,10 +169,13 @@ static int take_snapshot(struct replay *rp)
 		return r;
 	rp->packed_lost_ns = packed_lost_ns(rp);
 	r = packed_snapshot(rp->repo->packed, &rp->snap);
+	/* A cut may have torn any line of it. */
+	if (r == 0)
+		r = packed_check(rp->snap);
 	if (r != -EBADMSG)
 		return r;
 	r = keep_malformed(rp);
-	return r < 0 ? r : packed_snapshot(rp->repo->packed, &rp->snap);
+	return r < 0 ? r : redo_look_again(rp);
 }
 
 int replay_repo(struct replay *rp, struct replay_row *rows)

@@ -369,7 +369,6 @@ static void unmake_log(struct stale *stale, const struct stale_lock *lock)
 {
 	struct packed_snapshot *snap = NULL;
 	char path[REFD_PATH_MAX + 8];
-	struct refd_oid oid;
 	struct sys_stat st;
 
 	if (strncmp(lock->path, "refs/", 5) != 0 ||
@@ -377,7 +376,7 @@ static void unmake_log(struct stale *stale, const struct stale_lock *lock)
 		return;
 	if (lock->dirfd == stale->repo->fd &&
 	    (packed_snapshot(stale->repo->packed, &snap) < 0 ||
-		packed_lookup(snap, lock->path, &oid))) {
+		packed_lookup(snap, lock->path, NULL) != 0)) {
 		packed_snapshot_put(snap);
 		return;
 	}

@@ -1,34 +1,31 @@
 /*
- * The cache of packed-refs and looking up in it.
+ * The cache of packed-refs: which file it is, and how it is to be read.
  *
  * Happy path:
- *	snapshot	stat the path: still the file that is held open
- *	lookup		binary search over the names
+ *	snapshot	stat the path: still the file that is held open; else
+ *			open it and read its header
  *
  * Failure modes:
- *	the file was replaced: read again; those who hold the old snapshot
+ *	the file was replaced: opened again; those who hold the old snapshot
  *	keep it
- *	it is unsorted: sorted in memory, whatever its header says
  *	a malformed line: -EBADMSG, and the cache stays what it was
+ *	an unsorted file: sorted in memory, up to PACKED_UNSORTED_MAX
  */
 #include "daemon/store/refs/packed.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "daemon/store/refs/packed_internal.h"
 
 #define HEADER "# pack-refs with:"
 
-/* A guess that is seldom too small: most lines are longer. */
-#define LINE_GUESS (PACKED_NAME_AT + 12)
-
-struct packed_snapshot *packed_snapshot_new(const struct sys *sys)
+static struct packed_snapshot *snapshot_new(const struct sys *sys)
 {
 	struct packed_snapshot *snap = calloc(1, sizeof(*snap));
 
@@ -46,115 +43,157 @@ void packed_snapshot_put(struct packed_snapshot *snap)
 		return;
 	if (snap->fd >= 0)
 		SYS(snap->sys, close, snap->fd);
-	free(snap->names);
-	free(snap->buf);
+	packed_search_free(snap->search);
+	free(snap->text);
 	free(snap);
 }
 
-/* ---- parsing ---- */
+/* ---- the header ---- */
 
-static bool all_hex(const char *p)
+/* As git has it: one of the words between blanks. */
+static bool has_trait(const struct packed_snapshot *snap, const char *trait)
 {
-	unsigned bad = 0, i;
+	const char *at = snap->header, *end = at + snap->header_len;
+	const size_t len = strlen(trait);
 
-	for (i = 0; i < REFD_OID_HEX; i++) {
-		unsigned c = (unsigned char)p[i];
-
-		bad |= c - '0' >= 10 && (c | 0x20) - 'a' >= 6;
+	while ((at = memmem(at, (size_t)(end - at), trait, len)) != NULL) {
+		if (at[-1] == ' ' && (at[len] == ' ' || at[len] == '\n'))
+			return true;
+		at += len;
 	}
-	return bad == 0;
+	return false;
 }
 
-static int parse_header(struct packed_snapshot *snap)
+/* Also says whether the last line ends. */
+static int read_header(struct packed_snapshot *snap)
 {
 	const char *eol;
+	char last = '\n';
+	ssize_t n;
 
-	if (snap->len == 0 || snap->buf[0] != '#')
-		return 0;
-	eol = memchr(snap->buf, '\n', snap->len);
-	if (eol == NULL || strncmp(snap->buf, HEADER, sizeof(HEADER) - 1) != 0)
-		return -EBADMSG;
-	snap->header_len = (size_t)(eol - snap->buf) + 1;
-	return 0;
-}
-
-/* Takes one record off *P: terminates its name and steps behind it. */
-static const char *parse_record(char **p, const char *end)
-{
-	char *line = *p, *name = line + PACKED_NAME_AT, *eol;
-
-	if (end - line <= PACKED_NAME_AT || !all_hex(line) || name[-1] != ' ')
-		return NULL;
-	eol = memchr(name, '\n', (size_t)(end - name));
-	if (eol == NULL || eol == name || eol[-1] == '\r')
-		return NULL;
-	*eol = '\0';
-	if (strlen(name) != (size_t)(eol - name))
-		return NULL;
-	line = eol + 1;
-	if (line < end && *line == '^') {
-		if (end - line < PACKED_PEELED_LEN || !all_hex(line + 1) ||
-		    line[PACKED_PEELED_LEN - 1] != '\n')
-			return NULL;
-		line += PACKED_PEELED_LEN;
+	n = packed_read(snap, snap->header, sizeof(snap->header), 0);
+	if (n > 0 && snap->header[0] == '#') {
+		eol = memchr(snap->header, '\n', (size_t)n);
+		if (eol == NULL ||
+		    strncmp(snap->header, HEADER, strlen(HEADER)) != 0)
+			return -EBADMSG;
+		snap->header_len = (size_t)(eol - snap->header) + 1;
 	}
-	*p = line;
-	return name;
+	snap->is_fully_peeled = has_trait(snap, "fully-peeled");
+	if (n > 0)
+		n = packed_read(snap, &last, 1, snap->size - 1);
+	if (n < 0)
+		return (int)n;
+	return last == '\n' ? 0 : -EBADMSG;
 }
 
-const char *packed_record_end(const struct packed_snapshot *snap,
-    const char *name)
-{
-	const char *end = name + strlen(name) + 1;
+/* ---- a small file, or one that is not sorted ---- */
 
-	if (end < snap->buf + snap->len && *end == '^')
-		end += PACKED_PEELED_LEN;
-	return end;
+struct records {
+	struct packed_record *items;
+	size_t nr, room;
+	bool sorted;
+};
+
+static int by_name(const void *va, const void *vb)
+{
+	const struct packed_record *a = va, *b = vb;
+	size_t len = a->name_len < b->name_len ? a->name_len : b->name_len;
+	int order = memcmp(a->name, b->name, len);
+
+	if (order == 0)
+		order =
+		    (a->name_len > b->name_len) - (a->name_len < b->name_len);
+	/* Refs of one name stay in their order. */
+	return order != 0 ? order :
+			    (a->start > b->start) - (a->start < b->start);
 }
 
-static int add_name(struct packed_snapshot *snap, const char *name,
-    size_t *room)
+static int find_records(const struct packed_snapshot *snap,
+    struct records *records)
 {
-	const char **grown;
-
-	if (snap->nr == *room) {
-		*room = *room == 0 ? snap->len / LINE_GUESS + 1 : 2 * *room;
-		grown = realloc(snap->names, *room * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		snap->names = grown;
-	}
-	snap->names[snap->nr++] = name;
-	return 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-int packed_parse(struct packed_snapshot *snap)
-{
-	char *p, *end = snap->buf + snap->len;
-	const char *name, *last = "";
-	bool sorted = true;
-	size_t room = 0;
+	const char *p = snap->text + snap->header_len;
+	const char *end = snap->text + snap->size;
+	struct packed_record rec, *grown;
 	int r;
 
-	r = parse_header(snap);
-	p = snap->buf + snap->header_len;
-	while (r == 0 && p < end) {
-		name = parse_record(&p, end);
-		if (name == NULL)
-			return -EBADMSG;
-		sorted = sorted && strcmp(last, name) <= 0;
-		last = name;
-		r = add_name(snap, name, &room);
+	for (records->sorted = true; p < end; p += rec.len) {
+		r = packed_record(p, (size_t)(end - p), &rec);
+		if (r < 0)
+			return r;
+		if (records->nr == records->room) {
+			records->room = 2 * records->room + 64;
+			grown = realloc(records->items,
+			    records->room * sizeof(*grown));
+			if (grown == NULL)
+				return -ENOMEM;
+			records->items = grown;
+		}
+		records->sorted = records->sorted &&
+		    (records->nr == 0 ||
+			by_name(&records->items[records->nr - 1], &rec) <= 0);
+		records->items[records->nr++] = rec;
 	}
-	if (r == 0 && !sorted)
-		qsort(snap->names, snap->nr, sizeof(*snap->names),
-		    compare_names);
+	return 0;
+}
+
+static int sort(struct packed_snapshot *snap, struct records *records)
+{
+	char *sorted = malloc(snap->size), *p = sorted;
+	size_t i;
+
+	if (sorted == NULL)
+		return -ENOMEM;
+	qsort(records->items, records->nr, sizeof(*records->items), by_name);
+	memcpy(p, snap->text, snap->header_len);
+	p += snap->header_len;
+	for (i = 0; i < records->nr; i++) {
+		memcpy(p, records->items[i].start, records->items[i].len);
+		p += records->items[i].len;
+	}
+	free(snap->text);
+	snap->text = sorted;
+	return 0;
+}
+
+/* Then all of it is looked at, and nothing hangs on what its header says. */
+static int read_whole(struct packed_snapshot *snap)
+{
+	struct records records = { .nr = 0 };
+	char *text;
+	ssize_t n;
+	int r;
+
+	if (snap->size > PACKED_UNSORTED_MAX)
+		return -EFBIG;
+	text = malloc(snap->size);
+	if (text == NULL)
+		return -ENOMEM;
+	n = packed_read(snap, text, snap->size, 0);
+	snap->text = text;
+	r = n < 0 ? (int)n : find_records(snap, &records);
+	if (r == 0 && !records.sorted)
+		r = sort(snap, &records);
+	free(records.items);
 	return r;
+}
+
+static int prepare_reading(struct packed_snapshot *snap)
+{
+	int r;
+
+	if (!S_ISREG(snap->st.mode))
+		return S_ISDIR(snap->st.mode) ? -EISDIR : -EINVAL;
+	snap->size = snap->st.size;
+	r = read_header(snap);
+	if (r < 0 || snap->header_len == snap->size)
+		return r;
+	if (snap->size <= PACKED_WHOLE_MAX || !has_trait(snap, "sorted"))
+		r = read_whole(snap);
+	if (r < 0)
+		return r;
+	snap->search = packed_search_new(snap);
+	return snap->search != NULL ? 0 : -ENOMEM;
 }
 
 /* ---- the cache ---- */
@@ -168,7 +207,7 @@ struct packed *packed_new(const struct sys *sys, int dirfd)
 		return NULL;
 	packed->sys = sys;
 	packed->dirfd = dirfd;
-	packed->replaced_fd = -1;
+	packed->new_fd = packed->replaced_fd = -1;
 	pthread_mutex_init(&packed->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -222,7 +261,7 @@ static int load(struct packed *packed, struct packed_snapshot **out)
 	struct packed_snapshot *snap;
 	int r;
 
-	snap = packed_snapshot_new(sys);
+	snap = snapshot_new(sys);
 	if (snap == NULL)
 		return -ENOMEM;
 	snap->fd = SYS(sys, openat, packed->dirfd, PACKED_FILE,
@@ -231,10 +270,7 @@ static int load(struct packed *packed, struct packed_snapshot **out)
 	if (r == 0)
 		r = SYS(sys, fstat, snap->fd, &snap->st);
 	if (r == 0)
-		r = sys_read_fd(sys, snap->fd, SYS_WHOLE_MAX, &snap->buf,
-		    &snap->len);
-	if (r == 0)
-		r = packed_parse(snap);
+		r = prepare_reading(snap);
 	if (r < 0 && r != -ENOENT) {
 		packed_snapshot_put(snap);
 		return r;
@@ -281,51 +317,4 @@ int packed_snapshot(struct packed *packed, struct packed_snapshot **out)
 	}
 	pthread_mutex_unlock(&packed->lock);
 	return r < 0 ? r : 0;
-}
-
-/* ---- looking up ---- */
-
-/* The first name that is not before KEY. */
-static size_t lower_bound(const struct packed_snapshot *snap, const char *key)
-{
-	size_t low = 0, high = snap->nr, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (strcmp(snap->names[mid], key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-bool packed_lookup(const struct packed_snapshot *snap, const char *name,
-    struct refd_oid *oid)
-{
-	size_t at = lower_bound(snap, name);
-	int r;
-
-	if (at == snap->nr || strcmp(snap->names[at], name) != 0)
-		return false;
-	if (oid != NULL) {
-		r = refd_oid_parse(snap->names[at] - PACKED_NAME_AT, oid);
-		assert(r == 0);
-	}
-	return true;
-}
-
-const char *packed_find_below(const struct packed_snapshot *snap,
-    const char *dir)
-{
-	size_t at = lower_bound(snap, dir);
-
-	if (at == snap->nr || strncmp(snap->names[at], dir, strlen(dir)) != 0)
-		return NULL;
-	return snap->names[at];
-}
-
-size_t packed_count(const struct packed_snapshot *snap)
-{
-	return snap->nr;
 }

@@ -1,17 +1,23 @@
 /*
  * packed-refs: looking names up, and rewriting the file.
  *
- * A snapshot is the whole file in memory, sorted, with its descriptor kept
- * open: that pins the inode, so that "same dev, ino, size, mtime and ctime"
- * really means the same file (git-compat A2 in one sentence: ext4 reuses
- * inode numbers at once). A file that was replaced by us is kept open for two
- * seconds more, so that plain git, which compares whole seconds, can't be
- * fooled either.
+ * A snapshot is the file as it was opened. A sorted file is searched with
+ * pread(2), a few kilobytes for each look-up, however large the file is. A
+ * file that is small or not sorted is read whole and sorted in memory. Nothing
+ * is mapped: whoever may write the file may shorten it at any moment.
+ *
+ * The snapshot keeps its descriptor open. That pins the inode, so that "same
+ * dev, ino, size, mtime and ctime" really means the same file (git-compat A2 in
+ * one sentence: ext4 reuses inode numbers at once). A file that refd replaced
+ * is kept open for two seconds more, so that plain git, which compares whole
+ * seconds, can't be fooled either.
  *
  * A struct packed belongs to one repository and locks itself: any thread.
  * Every call may block. 0 or negative errno; nothing logs. -EBADMSG: a
  * malformed line: what git dies of, an unterminated last line among it, and
- * CRLF, of which git makes broken refs.
+ * CRLF, of which git makes broken refs; also a record of more than 4096 bytes.
+ * Only what is read is looked at: packed_check() reads all of it. -EFBIG: the
+ * file is beyond a bound below, and git has to do what is asked.
  */
 #ifndef STORE_PACKED_H
 #define STORE_PACKED_H
@@ -19,10 +25,23 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
+#include "proto/limits.h"
 #include "proto/oid.h"
 
 struct packed;          /* a repository's cache */
 struct packed_snapshot; /* reference-counted; immutable once taken */
+
+/* Bytes. A sorted file up to this size is read whole as well. */
+#define PACKED_WHOLE_MAX ((size_t)64 << 10)
+/* Bytes. The largest unsorted file: git has sorted what it writes since 2.15,
+ * and every change of the file has all of it read and sorted again. */
+#define PACKED_UNSORTED_MAX ((size_t)4 << 20)
+/* Bytes. The largest file that is read from end to end, to be rewritten or
+ * checked. Look-ups have no such bound. */
+#define PACKED_STREAM_MAX ((size_t)1 << 30)
+/* Bytes. Rewriting a larger file takes so long that nothing else may wait for
+ * it (prepare_packed.c). */
+#define PACKED_LARGE ((size_t)8 << 20)
 
 /* DIRFD (the common dir) is borrowed for the life of the struct. */
 struct packed *packed_new(const struct sys *sys, int dirfd);
@@ -33,18 +52,20 @@ int packed_trim(struct packed *packed);
 
 /* The file as it is now; an absent file is an empty snapshot. One stat(2)
  * where it is the one that is cached. A link is followed, as git does. On
- * failure *SNAP is untouched. */
+ * failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */
 int packed_snapshot(struct packed *packed, struct packed_snapshot **snap);
 void packed_snapshot_put(struct packed_snapshot *snap);
 
-/* *OID is untouched where the name is not there; OID may be NULL. */
-bool packed_lookup(const struct packed_snapshot *snap, const char *name,
+/* 1: it is there, 0: it is not, and *OID is untouched. OID may be NULL. Reads
+ * some 8 KB for each halving of the file beyond the eighth. */
+int packed_lookup(const struct packed_snapshot *snap, const char *name,
     struct refd_oid *oid);
-/* A ref below DIR (given with its trailing slash): its name, borrowed from
- * the snapshot, or NULL. */
-const char *packed_find_below(const struct packed_snapshot *snap,
-    const char *dir);
-size_t packed_count(const struct packed_snapshot *snap);
+/* A ref below DIR (given with its trailing slash): 1, and its name in FOUND;
+ * or 0. As packed_lookup(). */
+int packed_find_below(const struct packed_snapshot *snap, const char *dir,
+    char found[REFD_PATH_MAX]);
+/* Is every line well formed? Reads all of it. -EFBIG: PACKED_STREAM_MAX. */
+int packed_check(const struct packed_snapshot *snap);
 
 /*
  * Is rewriting the file, as large as it is now, cheaper than NR loose files?
@@ -53,6 +74,8 @@ size_t packed_count(const struct packed_snapshot *snap);
  */
 #define PACKED_LEAST 100
 bool packed_pays(struct packed *packed, size_t nr, size_t least);
+/* Is the file beyond PACKED_LARGE now? One stat(2). */
+bool packed_is_large(struct packed *packed);
 
 /* What becomes of one name; all of it is borrowed. */
 struct packed_edit {
@@ -77,9 +100,10 @@ void packed_turn_give(struct packed *packed);
  * Rewriting, by whoever holds packed-refs.lock (the caller takes it):
  * begin -> finish (renames packed-refs.new into place)
  *      \-> abandon (removes packed-refs.new)
- * begin re-reads the file, writes packed-refs.new as the NR edits have it
- * (sorted by the bytes of their names), peeled lines of others kept, and with
- * SYNC fsyncs it; else the caller fsyncs its descriptor: before finish, in
+ * begin reads the file in blocks and writes packed-refs.new as the NR edits
+ * have it (sorted by the bytes of their names), peeled lines of others kept,
+ * with memory for a few blocks. With SYNC it fsyncs packed-refs.new; else the
+ * caller fsyncs its descriptor: before finish, in
  * every mode, since it holds refs that no journal knows, of whoever was
  * promised them. The header is the one git writes; that of a file that is not
  * fully peeled stays.
@@ -90,11 +114,13 @@ void packed_turn_give(struct packed *packed);
  * not look at the old one's.
  *
  * -ELOOP: packed-refs is a link (git rewrites its target; refd does not).
+ * -EBADMSG: a malformed line; -EILSEQ: it is not sorted, as its header says;
+ * -EFBIG: PACKED_STREAM_MAX; -ETIMEDOUT: UNTIL_NS, of now_mono, has passed.
  * begin that fails leaves nothing behind; finish that fails leaves the old
  * file in place and .new to be abandoned. abandon is allowed in any state.
  */
 int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
-    size_t nr, mode_t mode, bool sync, bool *changed);
+    size_t nr, mode_t mode, bool sync, int64_t until_ns, bool *changed);
 /* Of packed-refs.new; borrowed, until finish or abandon. */
 int packed_rewrite_fd(const struct packed *packed);
 int packed_rewrite_finish(struct packed *packed);

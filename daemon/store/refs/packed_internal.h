@@ -1,5 +1,6 @@
 /*
- * Between packed.c and packed_rewrite.c. As packed.h has it.
+ * Between packed.c, packed_search.c, packed_stream.c and packed_rewrite.c. As
+ * packed.h has it.
  */
 #ifndef STORE_PACKED_INTERNAL_H
 #define STORE_PACKED_INTERNAL_H
@@ -12,20 +13,29 @@
 #define PACKED_FILE "packed-refs"
 #define PACKED_NEW  "packed-refs.new"
 
-/* A line is "<hex> SP <name> LF"; one that follows it "^<hex> LF". */
+/* A line is "<hex> SP <name> LF"; a peeled line "^<hex> LF" may follow. Both
+ * are one record. */
 #define PACKED_NAME_AT    (REFD_OID_HEX + 1)
 #define PACKED_PEELED_LEN (1 + REFD_OID_HEX + 1)
+/* A longer record is malformed. So each PACKED_BLOCK bytes in a row that the
+ * file's records fill hold the start of one. */
+#define PACKED_RECORD_MAX 4096
+#define PACKED_BLOCK      PACKED_RECORD_MAX
+#define PACKED_HEADER_MAX 1024
+
+struct packed_search;
 
 struct packed_snapshot {
 	atomic_uint holders;
 	const struct sys *sys;
 	int fd;             /* pins the inode; -1: there is no file */
 	struct sys_stat st; /* of fd */
-	char *buf;          /* the file, but each name ends with a NUL */
-	size_t len;
-	size_t header_len;  /* with its LF; 0: none */
-	const char **names; /* into buf, sorted by bytes */
-	size_t nr;
+	char *text;         /* read whole, and sorted; NULL: read from fd */
+	size_t size;
+	size_t header_len; /* with its LF; 0: none */
+	char header[PACKED_HEADER_MAX];
+	bool is_fully_peeled;
+	struct packed_search *search; /* NULL: there are no records */
 };
 
 /* A file that a rewrite of ours replaced. */
@@ -38,7 +48,7 @@ struct packed {
 	const struct sys *sys;
 	int dirfd;
 
-	pthread_mutex_t lock; /* of what follows, up to next */
+	pthread_mutex_t lock; /* of what follows, up to new_fd */
 	struct packed_snapshot *cache;
 	struct packed_retired *retired;
 	size_t nr_retired, room_retired;
@@ -48,20 +58,46 @@ struct packed {
 	pthread_cond_t turn_given;
 
 	/* Whoever made it REWRITING, which takes packed-refs.lock, alone. */
-	struct packed_snapshot *next; /* what packed-refs.new holds */
+	int new_fd; /* of packed-refs.new */
 	int replaced_fd;
 };
 
-/* One holder, no file, nothing in it. NULL: out of memory. */
-struct packed_snapshot *packed_snapshot_new(const struct sys *sys);
+struct packed_record {
+	const char *start, *name; /* borrowed; the name has no NUL */
+	size_t name_len, len;     /* LEN with the peeled line */
+};
 
-/* Checks SNAP's buf, which holds LEN bytes and a NUL, and fills in the rest.
- * -EBADMSG, -ENOMEM. */
-int packed_parse(struct packed_snapshot *snap);
+/* The record at P, which is followed by AVAILABLE bytes: all that the file
+ * has, or PACKED_RECORD_MAX of them at least. 0, -EBADMSG. */
+int packed_record(const char *p, size_t available, struct packed_record *rec);
+/* strcmp() of REC's name and KEY. */
+int packed_record_order(const struct packed_record *rec, const char *key);
 
-/* The end of the record that NAME, one of SNAP's, stands in: behind its line
- * and the peeled one, if there is one. */
-const char *packed_record_end(const struct packed_snapshot *snap,
-    const char *name);
+/* LEN bytes of SNAP at AT, fewer where it ends. How many, or negative errno:
+ * -EBADMSG where the file has become shorter. */
+ssize_t packed_read(const struct packed_snapshot *snap, void *buf, size_t len,
+    size_t at);
+
+/* packed_search.c */
+struct packed_search *packed_search_new(const struct packed_snapshot *snap);
+void packed_search_free(struct packed_search *search);
+
+/*
+ * packed_stream.c: all records of a snapshot, in order, with memory for two
+ * blocks. A stream belongs to one thread.
+ */
+struct packed_stream {
+	const struct packed_snapshot *snap;
+	char *buf;
+	size_t at;         /* in the file, of what is read next */
+	size_t from, have; /* what BUF holds and was not given out */
+};
+
+/* 0, -ENOMEM. */
+int packed_stream_init(struct packed_stream *stream,
+    const struct packed_snapshot *snap);
+/* 1: REC is the next record, until the next call. 0 at the end; -EBADMSG. */
+int packed_stream_next(struct packed_stream *stream, struct packed_record *rec);
+void packed_stream_done(struct packed_stream *stream);
 
 #endif

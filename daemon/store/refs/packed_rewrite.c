@@ -3,10 +3,9 @@
  *
  * Happy path:
  *	begin	take a snapshot, open the file once more (to keep it open
- *		after), write packed-refs.new, fsync it, or leave that to the
- *		caller
- *	finish	rename; the new snapshot is the cache; the replaced file stays
- *		open for two seconds
+ *		after), write packed-refs.new block by block, fsync it, or
+ *		leave that to the caller
+ *	finish	rename; the replaced file stays open for two seconds
  *
  * Failure modes:
  *	anything before the rename: .new is removed, the file is what it was
@@ -18,6 +17,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -92,17 +92,26 @@ bool packed_pays(struct packed *packed, size_t nr, size_t least)
 	return r == -ENOENT || (r == 0 && st.size / BYTES_FOR_A_REF < nr);
 }
 
-/* Does the file change by them? */
-static bool makes_difference(const struct packed_snapshot *snap,
+bool packed_is_large(struct packed *packed)
+{
+	struct sys_stat st;
+
+	return SYS(packed->sys, statat, packed->dirfd, PACKED_FILE, &st) == 0 &&
+	    st.size > PACKED_LARGE;
+}
+
+/* 1: the file changes by them. */
+static int makes_difference(const struct packed_snapshot *snap,
     const struct packed_edit *edits, size_t nr)
 {
 	size_t i;
+	int r = 0;
 
-	for (i = 0; i < nr; i++)
-		if (edits[i].oid != NULL ||
-		    packed_lookup(snap, edits[i].name, NULL))
-			return true;
-	return false;
+	for (i = 0; i < nr && r == 0; i++)
+		r = edits[i].oid != NULL ?
+		    1 :
+		    packed_lookup(snap, edits[i].name, NULL);
+	return r;
 }
 
 static bool are_sorted(const struct packed_edit *edits, size_t nr)
@@ -115,105 +124,141 @@ static bool are_sorted(const struct packed_edit *edits, size_t nr)
 	return true;
 }
 
+/* ---- packed-refs.new ---- */
+
 /* What git writes now. It holds for what is written here too, unless the old
  * file left peeled lines out. */
 static const char git_header[] =
     "# pack-refs with: peeled fully-peeled sorted \n";
 
-static bool is_fully_peeled(const struct packed_snapshot *snap)
-{
-	static const char trait[] = " fully-peeled";
-	const size_t len = sizeof(trait) - 1;
-	const char *at = memmem(snap->buf, snap->header_len, trait, len);
+#define WRITE_BYTES ((size_t)64 << 10)
 
-	return at != NULL && (at[len] == ' ' || at[len] == '\n');
+struct writer {
+	struct packed *packed;
+	int64_t until_ns;
+	char *buf;
+	size_t len;
+};
+
+static int flush_out(struct writer *out)
+{
+	const struct sys *sys = out->packed->sys;
+	int r;
+
+	if (SYS(sys, now_mono) > out->until_ns)
+		return -ETIMEDOUT;
+	r = SYS(sys, write_all, out->packed->new_fd, out->buf, out->len);
+	out->len = 0;
+	return r;
+}
+
+/* LEN is less than WRITE_BYTES. */
+static int write_out(struct writer *out, const char *bytes, size_t len)
+{
+	int r = 0;
+
+	if (len > WRITE_BYTES - out->len)
+		r = flush_out(out);
+	if (r < 0)
+		return r;
+	memcpy(out->buf + out->len, bytes, len);
+	out->len += len;
+	return 0;
 }
 
 /* Nothing of a foreign header is carried on that git would not carry on. */
-static void write_header(const struct packed_snapshot *old,
-    struct packed_snapshot *next)
+static int write_header(const struct packed_snapshot *old, struct writer *out)
 {
-	const char *header = old->buf;
+	if (old->size == 0 || old->is_fully_peeled)
+		return write_out(out, git_header, sizeof(git_header) - 1);
+	return write_out(out, old->header, old->header_len);
+}
 
-	next->len = old->header_len;
-	if (old->len == 0 || is_fully_peeled(old)) {
-		header = git_header;
-		next->len = sizeof(git_header) - 1;
+static int write_edit(struct writer *out, const struct packed_edit *edit)
+{
+	char line[PACKED_RECORD_MAX];
+	char hex[REFD_OID_HEX + 1], peeled[REFD_OID_HEX + 1] = "";
+	int len;
+
+	refd_oid_hex(edit->oid, hex);
+	if (edit->peeled != NULL)
+		refd_oid_hex(edit->peeled, peeled);
+	len = snprintf(line, sizeof(line), "%s %s\n%s%s%s", hex, edit->name,
+	    *peeled ? "^" : "", peeled, *peeled ? "\n" : "");
+	if ((size_t)len >= sizeof(line))
+		return -ENAMETOOLONG;
+	return write_out(out, line, (size_t)len);
+}
+
+/* Those whose names come before REC's, or all where there is none. */
+static int write_edits_before(struct writer *out,
+    const struct packed_edit *edits, size_t nr, size_t *at,
+    const struct packed_record *rec)
+{
+	int r = 0;
+
+	while (r == 0 && *at < nr &&
+	    (rec == NULL || packed_record_order(rec, edits[*at].name) > 0)) {
+		if (edits[*at].oid != NULL)
+			r = write_edit(out, &edits[*at]);
+		(*at)++;
 	}
-	memcpy(next->buf, header, next->len);
+	return r;
 }
 
-static void copy_record(const struct packed_snapshot *old, const char *name,
-    struct packed_snapshot *next)
+/* A file whose order is not what its header says would lose a deletion. */
+static bool is_after(const char *last, const struct packed_record *rec)
 {
-	size_t name_len = strlen(name);
-	const char *start = name - PACKED_NAME_AT;
-	size_t len = (size_t)(packed_record_end(old, name) - start);
-
-	memcpy(next->buf + next->len, start, len);
-	next->buf[next->len + PACKED_NAME_AT + name_len] = '\n';
-	next->len += len;
+	return packed_record_order(rec, last) >= 0;
 }
 
-static void write_record(const struct packed_edit *edit,
-    struct packed_snapshot *next)
+/* The old file as EDITS have it, in the order of the names. What an edit is
+ * about goes, every line of it. */
+static int merge(struct packed_stream *old, const struct packed_edit *edits,
+    size_t nr, struct writer *out)
 {
-	size_t name_len = strlen(edit->name);
-	char *p = next->buf + next->len;
+	char last[PACKED_RECORD_MAX] = "";
+	struct packed_record rec;
+	size_t at = 0;
+	int r;
 
-	refd_oid_hex(edit->oid, p);
-	p[REFD_OID_HEX] = ' ';
-	memcpy(p + PACKED_NAME_AT, edit->name, name_len);
-	p += PACKED_NAME_AT + name_len;
-	*p++ = '\n';
-	if (edit->peeled != NULL) {
-		*p = '^';
-		refd_oid_hex(edit->peeled, p + 1);
-		p += PACKED_PEELED_LEN;
-		p[-1] = '\n';
+	while ((r = packed_stream_next(old, &rec)) > 0) {
+		if (!is_after(last, &rec))
+			return -EILSEQ;
+		memcpy(last, rec.name, rec.name_len);
+		last[rec.name_len] = '\0';
+		r = write_edits_before(out, edits, nr, &at, &rec);
+		if (r == 0 &&
+		    (at == nr ||
+			packed_record_order(&rec, edits[at].name) != 0))
+			r = write_out(out, rec.start, rec.len);
+		if (r < 0)
+			return r;
 	}
-	next->len = (size_t)(p - next->buf);
+	return r < 0 ? r : write_edits_before(out, edits, nr, &at, NULL);
 }
 
-static size_t room_for(const struct packed_snapshot *old,
-    const struct packed_edit *edits, size_t nr)
+static int compose(struct packed *packed, const struct packed_snapshot *old,
+    const struct packed_edit *edits, size_t nr, int64_t until_ns)
 {
-	size_t i, room = old->len + sizeof(git_header);
+	struct writer out = { .packed = packed,
+		.until_ns = until_ns,
+		.buf = malloc(WRITE_BYTES) };
+	struct packed_stream stream;
+	int r;
 
-	for (i = 0; i < nr; i++)
-		if (edits[i].oid != NULL)
-			room += PACKED_NAME_AT + strlen(edits[i].name) + 1 +
-			    PACKED_PEELED_LEN;
-	return room;
-}
-
-/* The file as EDITS have it, in the order of the names. */
-static int compose(const struct packed_snapshot *old,
-    const struct packed_edit *edits, size_t nr, struct packed_snapshot *next)
-{
-	size_t i = 0, k = 0;
-	int order;
-
-	next->buf = malloc(room_for(old, edits, nr));
-	if (next->buf == NULL)
-		return -ENOMEM;
-	write_header(old, next);
-	while (i < old->nr || k < nr) {
-		order = k == nr ? -1 : 1;
-		if (i < old->nr && k < nr)
-			order = strcmp(old->names[i], edits[k].name);
-		if (order < 0)
-			copy_record(old, old->names[i], next);
-		else if (order > 0 && edits[k].oid != NULL)
-			write_record(&edits[k], next);
-		/* What an edit is about goes, every line of it. */
-		if (order <= 0)
-			i++;
-		else
-			k++;
-	}
-	next->buf[next->len] = '\0';
-	return 0;
+	r = packed_stream_init(&stream, old);
+	if (r == 0 && out.buf == NULL)
+		r = -ENOMEM;
+	if (r == 0)
+		r = write_header(old, &out);
+	if (r == 0)
+		r = merge(&stream, edits, nr, &out);
+	if (r == 0)
+		r = flush_out(&out);
+	packed_stream_done(&stream);
+	free(out.buf);
+	return r;
 }
 
 static int create_new(struct packed *packed, mode_t mode)
@@ -230,24 +275,21 @@ static int create_new(struct packed *packed, mode_t mode)
 	return SYS(packed->sys, openat, packed->dirfd, PACKED_NEW, flags, mode);
 }
 
-/* Parsing what was written builds the index, and is the proof that it can be
- * read before it replaces anything. */
-static int write_new(struct packed *packed, struct packed_snapshot *next,
-    mode_t mode, bool sync)
+static int write_new(struct packed *packed, const struct packed_snapshot *old,
+    const struct packed_edit *edits, size_t nr, mode_t mode, bool sync,
+    int64_t until_ns)
 {
 	const struct sys *sys = packed->sys;
 	int r;
 
-	next->fd = create_new(packed, mode);
-	if (next->fd < 0)
-		return next->fd;
-	r = SYS(sys, fchmod, next->fd, mode);
+	packed->new_fd = create_new(packed, mode);
+	if (packed->new_fd < 0)
+		return packed->new_fd;
+	r = SYS(sys, fchmod, packed->new_fd, mode);
 	if (r == 0)
-		r = SYS(sys, write_all, next->fd, next->buf, next->len);
+		r = compose(packed, old, edits, nr, until_ns);
 	if (r == 0 && sync)
-		r = SYS(sys, fsync, next->fd);
-	if (r == 0)
-		r = packed_parse(next);
+		r = SYS(sys, fsync, packed->new_fd);
 	if (r < 0)
 		SYS(sys, unlinkat, packed->dirfd, PACKED_NEW);
 	return r;
@@ -287,15 +329,15 @@ static int refuse_link(struct packed *packed)
 }
 
 static int begin(struct packed *packed, const struct packed_snapshot *old,
-    const struct packed_edit *edits, size_t nr, mode_t mode, bool sync)
+    const struct packed_edit *edits, size_t nr, mode_t mode, bool sync,
+    int64_t until_ns)
 {
 	int r;
 
 	/* Or a deletion would not be one. */
 	assert(are_sorted(edits, nr));
-	packed->next = packed_snapshot_new(packed->sys);
-	if (packed->next == NULL)
-		return -ENOMEM;
+	if (old->size > PACKED_STREAM_MAX)
+		return -EFBIG;
 	if (old->fd >= 0) {
 		packed->replaced_fd = SYS(packed->sys, openat, packed->dirfd,
 		    PACKED_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -304,9 +346,7 @@ static int begin(struct packed *packed, const struct packed_snapshot *old,
 	}
 	r = reserve_retired(packed);
 	if (r == 0)
-		r = compose(old, edits, nr, packed->next);
-	if (r == 0)
-		r = write_new(packed, packed->next, mode, sync);
+		r = write_new(packed, old, edits, nr, mode, sync, until_ns);
 	return r;
 }
 
@@ -325,18 +365,18 @@ static bool claim(struct packed *packed)
 /* Lets go of all that a rewrite holds but its file. */
 static void release(struct packed *packed)
 {
-	packed_snapshot_put(packed->next);
-	packed->next = NULL;
+	if (packed->new_fd >= 0)
+		SYS(packed->sys, close, packed->new_fd);
 	if (packed->replaced_fd >= 0)
 		SYS(packed->sys, close, packed->replaced_fd);
-	packed->replaced_fd = -1;
+	packed->new_fd = packed->replaced_fd = -1;
 	pthread_mutex_lock(&packed->lock);
 	packed->rewriting = false;
 	pthread_mutex_unlock(&packed->lock);
 }
 
 int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
-    size_t nr, mode_t mode, bool sync, bool *changed)
+    size_t nr, mode_t mode, bool sync, int64_t until_ns, bool *changed)
 {
 	struct packed_snapshot *old = NULL;
 	int r;
@@ -347,8 +387,10 @@ int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
 	r = refuse_link(packed);
 	if (r == 0)
 		r = packed_snapshot(packed, &old);
-	if (r == 0 && makes_difference(old, edits, nr)) {
-		r = begin(packed, old, edits, nr, mode, sync);
+	if (r == 0)
+		r = makes_difference(old, edits, nr);
+	if (r > 0) {
+		r = begin(packed, old, edits, nr, mode, sync, until_ns);
 		*changed = r == 0;
 	}
 	if (!*changed)
@@ -359,15 +401,13 @@ int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
 
 int packed_rewrite_fd(const struct packed *packed)
 {
-	assert(packed->rewriting && packed->next != NULL);
-	return packed->next->fd;
+	assert(packed->rewriting && packed->new_fd >= 0);
+	return packed->new_fd;
 }
 
-/* The rename changes the inode's ctime: what is cached is what fstat says
- * after it. Where even that fails the next snapshot reads the file. */
+/* The rename changes the inode's ctime: the next snapshot opens the file. */
 int packed_rewrite_finish(struct packed *packed)
 {
-	struct packed_snapshot *next = packed->next;
 	struct packed_retired *last;
 	int r;
 
@@ -376,12 +416,9 @@ int packed_rewrite_finish(struct packed *packed)
 	    PACKED_FILE);
 	if (r < 0)
 		return r;
-	r = SYS(packed->sys, fstat, next->fd, &next->st);
 	pthread_mutex_lock(&packed->lock);
 	packed_snapshot_put(packed->cache);
-	packed->cache = r == 0 ? next : NULL;
-	if (r == 0)
-		packed->next = NULL;
+	packed->cache = NULL;
 	if (packed->replaced_fd >= 0) {
 		last = &packed->retired[packed->nr_retired++];
 		last->fd = packed->replaced_fd;

@@ -51,7 +51,7 @@ static void tell_times(const struct batch *b, struct window *w)
 }
 
 /* Its first round: the next window may be prepared beside the others. */
-static void tell_is_prepared(struct applier *ap, struct window *w)
+void apply_is_prepared(struct applier *ap, struct window *w)
 {
 	if (ap->prepared == NULL || w->is_prepared)
 		return;
@@ -81,7 +81,7 @@ static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 	if (b.nr_shares > 0) {
 		from = SYS(b.sys, now_mono);
 		batch_prepare(&b);
-		tell_is_prepared(ap, w);
+		apply_is_prepared(ap, w);
 		spend(&b, &from, &w->lock_ns);
 		batch_commit(&b);
 		spend(&b, &from, &w->flush_ns);

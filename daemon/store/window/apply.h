@@ -17,6 +17,10 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"
 
+/* So many windows at once, one for each user, may be rewriting a packed-refs
+ * of more than PACKED_LARGE. */
+#define APPLY_LARGE_MAX 4
+
 struct applier {
 	const struct sys *sys;
 	struct repos *repos;
@@ -28,6 +32,7 @@ struct applier {
 	 * own (packed_pays). */
 	size_t packed_least;
 	atomic_uint_fast64_t next_token;
+	atomic_uint_fast64_t large_users[APPLY_LARGE_MAX]; /* uid + 1, or 0 */
 	/*
 	 * The journal, as the store guards it: commits ROWS, with FLUSH so
 	 * that they last, having brought the journal back where a sync failed.

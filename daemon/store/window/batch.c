@@ -51,6 +51,32 @@ void change_fail_errno(struct change *c, int err, const char *doing)
 	    c->u->ask->name, doing, strerror(-err));
 }
 
+void change_fail_packed(struct change *c, int err, const char *doing)
+{
+	switch (err) {
+	case -EBADMSG:
+		change_fail(c, REFD_IO, "packed-refs has a malformed line");
+		break;
+	case -EILSEQ:
+		change_fail(c, REFD_IO,
+		    "packed-refs is not sorted, though its header says so; "
+		    "refd verify finds the line");
+		break;
+	case -EFBIG:
+		change_fail(c, REFD_UNSUPPORTED,
+		    "packed-refs is larger than refd reads it (%zu MiB, or %zu "
+		    "MiB where it is not sorted: git pack-refs --all sorts it)",
+		    PACKED_STREAM_MAX >> 20, PACKED_UNSORTED_MAX >> 20);
+		break;
+	case -ETIMEDOUT:
+		change_fail(c, REFD_DEADLINE,
+		    "packed-refs could not be rewritten in time");
+		break;
+	default:
+		change_fail_errno(c, err, doing);
+	}
+}
+
 void change_unfinished(struct batch *b, const struct change *c)
 {
 	const struct txn_update *u = c->u;
@@ -399,6 +425,7 @@ bool batch_init(struct batch *b, struct applier *ap, struct window *w,
 
 	memset(b, 0, sizeof(*b));
 	b->ap = ap;
+	b->window = w;
 	b->sys = ap->sys;
 	b->safe_fd = b->logless_fd = -1;
 	batch_stand_init(b);

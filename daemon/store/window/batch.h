@@ -63,8 +63,12 @@ struct group {
 	int64_t locked_at_ns; /* the file system's clock */
 	struct head head;     /* of the common dir */
 	struct packed_snapshot *snap;
+	/* No ref in SNAP has this directory's name, or that of one above it. */
+	char clear_dir[REFD_REFNAME_MAX + 1];
 	bool logs_looked, has_no_logs;
-	bool packed_turn;    /* packed_turn_take() */
+	bool packed_turn; /* packed_turn_take() */
+	/* Of the applier's, with this user in it: it rewrites a large file. */
+	atomic_uint_fast64_t *large_user;
 	bool packed_locked;  /* packed-refs.lock is ours */
 	bool packed_changed; /* packed-refs.new is written */
 	/* It is synced beside the journal, and before its rename. */
@@ -139,6 +143,7 @@ struct change {
 
 struct batch {
 	struct applier *ap;
+	struct window *window;
 	const struct sys *sys;
 	struct share *shares;
 	size_t nr_shares;
@@ -210,6 +215,8 @@ void change_fail(struct change *c, enum refd_status status, const char *fmt,
 void change_cant_lock(struct change *c, enum refd_status status,
     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void change_fail_errno(struct change *c, int err, const char *doing);
+/* The same of packed-refs, whose errors are its file's, as packed.h has them. */
+void change_fail_packed(struct change *c, int err, const char *doing);
 void change_again(struct change *c, enum txn_again why);
 /* Given back, since PATH below C's directory is locked. */
 void change_locked(struct change *c, const char *path);
@@ -269,6 +276,10 @@ struct change *batch_found(struct batch *b, struct change *from,
 /* false: no memory. */
 bool batch_enlist(struct batch *b, struct change *c);
 
+/* apply.c: W has the locks it can get, or prepares for so long that others are
+ * not to wait for it. */
+void apply_is_prepared(struct applier *ap, struct window *w);
+
 /* prepare.c: all that publishing needs, up to the commit point. */
 void batch_prepare(struct batch *b);
 /* Steps of it. prepare_lock.c: locks, what stands under them, and what that
@@ -287,7 +298,7 @@ bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
 /* packed-refs.lock, packed-refs.new. Waits for another window's. */
 void batch_prepare_packed(struct batch *b);
-/* Others may try for packed-refs.lock. */
+/* Others may try for packed-refs.lock, and for a large file. */
 void batch_give_turn(struct group *g);
 /* The same as it is after the commit: EDITS in any order, synced; what is
  * there is abandoned before. 0 or negative errno. */

@@ -19,6 +19,16 @@
 
 /* ---- packed-refs ---- */
 
+static void fail_group_packed(struct batch *b, struct group *g, int err)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->group == g)
+			change_fail_packed(b->changes[i], err,
+			    "can't read packed-refs");
+}
+
 static void fail_group(struct batch *b, struct group *g, int err,
     const char *doing)
 {
@@ -27,6 +37,24 @@ static void fail_group(struct batch *b, struct group *g, int err,
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->group == g)
 			change_fail_errno(b->changes[i], err, doing);
+}
+
+static void packed_failed(struct change *c, int err)
+{
+	change_fail_packed(c, err, "can't read packed-refs");
+}
+
+static void look_up_packed(struct change *c)
+{
+	int r = packed_lookup(c->group->snap, c->name, &c->packed_oid);
+
+	if (r < 0)
+		packed_failed(c, r);
+	c->had_packed = r > 0;
+	if (c->had_packed && !c->is_loose) {
+		c->exists = true;
+		c->old_oid = c->packed_oid;
+	}
 }
 
 static void read_packed(struct batch *b)
@@ -49,20 +77,12 @@ static void read_packed(struct batch *b)
 		}
 		r = packed_snapshot(g->repo->packed, &g->snap);
 		if (r < 0)
-			fail_group(b, g, r,
-			    r == -EBADMSG ? "packed-refs has a malformed line" :
-					    "can't read packed-refs");
+			fail_group_packed(b, g, r);
 	}
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (!change_is_live(c) || c->dirfd != c->group->repo->fd)
-			continue;
-		c->had_packed =
-		    packed_lookup(c->group->snap, c->name, &c->packed_oid);
-		if (c->had_packed && !c->is_loose) {
-			c->exists = true;
-			c->old_oid = c->packed_oid;
-		}
+		if (change_is_live(c) && c->dirfd == c->group->repo->fd)
+			look_up_packed(c);
 	}
 }
 
@@ -102,9 +122,8 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 			*oid = value.oid;
 		loose_value_done(&value);
 		if (kind == LOOSE_ABSENT || kind == LOOSE_DIR) {
-			if (at.dirfd == c->group->repo->fd)
-				packed_lookup(c->group->snap, at.name, oid);
-			return true;
+			return at.dirfd != c->group->repo->fd ||
+			    packed_lookup(c->group->snap, at.name, oid) >= 0;
 		}
 		if (kind != LOOSE_SYMREF)
 			return kind == LOOSE_OID;
@@ -277,24 +296,31 @@ static void check_siblings(struct batch *b, struct change *c)
 
 /* A ref whose name is a proper prefix of this one can only be packed: a
  * loose one would be a file where the lock's directory stands. */
-static bool has_packed_prefix(struct change *c, char *prefix)
+static int find_packed_prefix(struct change *c, char *prefix)
 {
-	struct refd_oid oid;
+	struct group *g = c->group;
 	char *slash;
+	int r = 0;
 
 	strcpy(prefix, c->name);
-	while ((slash = strrchr(prefix, '/')) != NULL) {
+	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
 		*slash = '\0';
-		if (packed_lookup(c->group->snap, prefix, &oid))
-			return true;
+		/* Most names of a batch stand beside each other. */
+		if (strcmp(prefix, g->clear_dir) == 0)
+			break;
+		r = packed_lookup(g->snap, prefix, NULL);
 	}
-	return false;
+	if (r != 0)
+		return r;
+	strcpy(g->clear_dir, c->name);
+	slash = strrchr(g->clear_dir, '/');
+	g->clear_dir[slash != NULL ? slash - g->clear_dir : 0] = '\0';
+	return 0;
 }
 
 static void check_below(struct batch *b, struct change *c)
 {
-	char path[REFD_REFNAME_MAX + 2];
-	const char *below = NULL;
+	char path[REFD_REFNAME_MAX + 2], below[REFD_PATH_MAX];
 	char *loose = NULL;
 	int r = 0;
 
@@ -309,11 +335,14 @@ static void check_below(struct batch *b, struct change *c)
 	} else if (c->dirfd == c->group->repo->fd) {
 		strcpy(path, c->name);
 		strcat(path, "/");
-		below = packed_find_below(c->group->snap, path);
+		r = packed_find_below(c->group->snap, path, below);
+		if (r > 0)
+			change_fail(c, REFD_CONFLICT,
+			    "'%s' exists; cannot create '%s'", below,
+			    change_shown_name(c));
+		else if (r < 0)
+			packed_failed(c, r);
 	}
-	if (below != NULL)
-		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
-		    below, change_shown_name(c));
 	free(loose);
 }
 
@@ -321,9 +350,15 @@ static void check_conflicts(struct batch *b, struct change *c)
 {
 	char path[REFD_REFNAME_MAX + 2];
 	char *blocker = NULL;
-	int r;
+	int r = 0;
 
-	if (c->dirfd == c->group->repo->fd && has_packed_prefix(c, path)) {
+	if (c->dirfd == c->group->repo->fd)
+		r = find_packed_prefix(c, path);
+	if (r < 0) {
+		packed_failed(c, r);
+		return;
+	}
+	if (r > 0) {
 		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
 		    path, change_shown_name(c));
 		return;

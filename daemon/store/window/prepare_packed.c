@@ -196,11 +196,8 @@ static bool rewrite_failed(struct batch *b, struct group *g, int err)
 			continue;
 		if (err == -EEXIST)
 			change_locked(c, "packed-refs");
-		else if (err == -EBADMSG)
-			change_fail(c, REFD_IO,
-			    "packed-refs has a malformed line");
 		else
-			change_fail_errno(c, err, "can't rewrite packed-refs");
+			change_fail_packed(c, err, "can't rewrite packed-refs");
 	}
 	return any;
 }
@@ -213,7 +210,7 @@ static int by_name(const void *va, const void *vb)
 }
 
 static int write_packed(struct group *g, struct packed_edit *edits, size_t nr,
-    bool sync)
+    bool sync, int64_t until_ns)
 {
 	size_t i;
 
@@ -224,12 +221,12 @@ static int write_packed(struct group *g, struct packed_edit *edits, size_t nr,
 			break;
 		}
 	return packed_rewrite_begin(g->repo->packed, edits, nr, g->packed_mode,
-	    sync, &g->packed_changed);
+	    sync, until_ns, &g->packed_changed);
 }
 
 int batch_rewrite_packed(struct group *g, struct packed_edit *edits, size_t nr)
 {
-	return write_packed(g, edits, nr, true);
+	return write_packed(g, edits, nr, true, INT64_MAX);
 }
 
 void batch_sync_packed(struct batch *b)
@@ -270,11 +267,90 @@ static struct packed_edit edit_of(const struct change *c)
 	return edit;
 }
 
+/* ---- a large file ---- */
+
+/* Rejections that only want their records wait for nothing. */
+static bool is_alone(const struct batch *b, const struct group *g)
+{
+	const struct window *w = b->window;
+	size_t i;
+
+	for (i = 0; i < w->nr_parts; i++)
+		if (w->parts[i].txn->repo != NULL &&
+		    w->parts[i].txn->repo != g->repo)
+			return false;
+	return true;
+}
+
+/* One of few, and one for each user. */
+static bool take_large(const struct batch *b, struct group *g, uint32_t uid)
+{
+	atomic_uint_fast64_t *users = b->ap->large_users;
+	uint_fast64_t nobody = 0, user = (uint_fast64_t)uid + 1;
+	size_t i, mine = APPLY_LARGE_MAX;
+
+	for (i = 0; i < APPLY_LARGE_MAX && mine == APPLY_LARGE_MAX; i++) {
+		nobody = 0;
+		if (atomic_compare_exchange_strong(&users[i], &nobody, user))
+			mine = i;
+	}
+	if (mine == APPLY_LARGE_MAX)
+		return false;
+	g->large_user = &users[mine];
+	for (i = 0; i < APPLY_LARGE_MAX; i++)
+		if (i != mine && atomic_load(&users[i]) == user) {
+			batch_give_turn(g);
+			return false;
+		}
+	return true;
+}
+
+/*
+ * Rewriting it may take seconds. So its window has no other repository in it,
+ * does not count as preparing, and does not wait for the turn; and such windows
+ * leave most committers to others. false: it was given back.
+ */
+static bool may_rewrite_large(struct batch *b, struct group *g, uint32_t uid)
+{
+	struct change *c;
+	size_t i;
+
+	if (is_alone(b, g) && take_large(b, g, uid)) {
+		apply_is_prepared(b->ap, b->window);
+		return true;
+	}
+	for (i = 0; i < b->nr_changes; i++) {
+		c = b->changes[i];
+		if (c->group == g && c->in_rewrite)
+			change_again(c, TXN_AGAIN_ALONE);
+	}
+	return false;
+}
+
+/* The time when nobody waits for any of it any more. */
+static int64_t rewrite_until(const struct batch *b, const struct group *g)
+{
+	const struct refd_request *req;
+	int64_t wait_ms = 0;
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++) {
+		req = &b->changes[i]->share->txn->req;
+		if (b->changes[i]->group != g || !b->changes[i]->in_rewrite)
+			continue;
+		if (req->deadline_ms == 0)
+			wait_ms = REFD_DEADLINE_MAX_MS;
+		else if (req->deadline_ms > wait_ms)
+			wait_ms = req->deadline_ms;
+	}
+	return SYS(b->sys, now_mono) + wait_ms * 1000000;
+}
+
 /* Another window of this daemon is waited for; one of those that have a turn
  * each in several repositories might wait for this one. */
 static int lock_packed(const struct batch *b, struct group *g, mode_t dir_mode)
 {
-	unsigned wait_ms = PACKED_TURN_MS;
+	unsigned wait_ms = g->large_user == NULL ? PACKED_TURN_MS : 0;
 	size_t i;
 	int r;
 
@@ -312,10 +388,13 @@ static bool prepare_group(struct batch *b, struct group *g,
 	}
 	if (nr == 0)
 		return false;
+	if (packed_is_large(g->repo->packed) &&
+	    !may_rewrite_large(b, g, s->txn->peer.uid))
+		return false;
 	r = lock_packed(b, g, s->dir_mode);
 	g->packed_mode = s->file_mode;
 	if (r == 0)
-		r = write_packed(g, edits, nr, false);
+		r = write_packed(g, edits, nr, false, rewrite_until(b, g));
 	return r < 0 && rewrite_failed(b, g, r);
 }
 
@@ -345,6 +424,9 @@ void batch_give_turn(struct group *g)
 	if (g->packed_turn)
 		packed_turn_give(g->repo->packed);
 	g->packed_turn = false;
+	if (g->large_user != NULL)
+		atomic_store(g->large_user, 0);
+	g->large_user = NULL;
 }
 
 int batch_refit_packed(struct batch *b, struct group *g)

@@ -103,7 +103,8 @@ static int read_slowly(const char *text, size_t len, char *names,
 		p++;
 	}
 	file->header = (size_t)(p - text);
-	if (file->header > HEADER_MAX)
+	if (file->header > HEADER_MAX ||
+	    memchr(text, '\0', file->header) != NULL)
 		return 0;
 	file->sorted = true;
 	for (file->nr = 0; p < end; file->nr++) {

@@ -78,6 +78,8 @@ static int read_header(struct packed_snapshot *snap)
 		    strncmp(snap->header, HEADER, strlen(HEADER)) != 0)
 			return -EBADMSG;
 		snap->header_len = (size_t)(eol - snap->header) + 1;
+		if (memchr(snap->header, '\0', snap->header_len) != NULL)
+			return -EBADMSG;
 	}
 	snap->is_fully_peeled = has_trait(snap, "fully-peeled");
 	if (n > 0)

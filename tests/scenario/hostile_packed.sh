@@ -89,10 +89,9 @@ for i in range(2000000):
     print(f"{sys.argv[1]} refs/heads/many/{i:08d}")
 PYTHON
 deletes() {
-	local i=0
-	while echo "delete refs/heads/many/$(printf %08d $((i += 1000)))"; do
-		[ $i -lt 1900000 ] || break
-	done | while read -r line; do
+	local i line
+	for ((i = 1000; i < 1900000; i += 1000)); do
+		printf -v line 'delete refs/heads/many/%08d' $i
 		echo "$line" | "$REFD" update -C "$T/evil.git" --stdin || return
 		echo "$line" >>"$T/deleted"
 	done

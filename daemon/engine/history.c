@@ -3,7 +3,9 @@
  * as its client wants to wait.
  *
  * Failure modes:
- *	out of memory, or very many already	busy
+ *	out of memory, or very many already	busy; a user who has half of
+ *						all leaves the last eighth to
+ *						others
  *	the client goes first			the store is told that nobody
  *						waits, and gives it back
  *	stopping				those that wait come back, and
@@ -11,12 +13,71 @@
  */
 #include <stdlib.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 #include <utlist.h>
 
 #include "daemon/engine/state.h"
 
 /* In the store's hands: some kilobytes each. */
 #define ASKS_MAX 16384
+
+/* A user who has questions there. */
+struct ask_user {
+	uint32_t uid;
+	size_t nr;
+	UT_hash_handle hh;
+};
+
+static struct ask_user *find_user(struct engine *e, uint32_t uid)
+{
+	struct ask_user *user;
+
+	HASH_FIND(hh, e->ask_users, &uid, sizeof(uid), user);
+	return user;
+}
+
+static bool count_in(struct engine *e, uint32_t uid)
+{
+	struct ask_user *user = find_user(e, uid);
+
+	if (user == NULL) {
+		user = calloc(1, sizeof(*user));
+		if (user == NULL)
+			return false;
+		user->uid = uid;
+		HASH_ADD(hh, e->ask_users, uid, sizeof(user->uid), user);
+		if (user->hh.tbl == NULL) {
+			free(user);
+			return false;
+		}
+	}
+	user->nr++;
+	e->nr_asks++;
+	return true;
+}
+
+static void count_out(struct engine *e, uint32_t uid)
+{
+	struct ask_user *user = find_user(e, uid);
+
+	e->nr_asks--;
+	if (--user->nr > 0)
+		return;
+	HASH_DEL(e->ask_users, user);
+	free(user);
+}
+
+static bool is_full(struct engine *e, uint32_t uid)
+{
+	const struct ask_user *user;
+
+	if (e->nr_asks < ASKS_MAX - ASKS_MAX / 8)
+		return false;
+	user = find_user(e, uid);
+	return e->nr_asks >= ASKS_MAX ||
+	    (user != NULL && user->nr > ASKS_MAX / 2);
+}
 
 static bool copy_peer(const struct txn_peer *from, struct txn_peer *to)
 {
@@ -55,29 +116,30 @@ void engine_history(struct engine *e, struct refd_request *req,
 
 	if (ask_is_too_late(e, req, fn, arg))
 		return;
-	if (e->nr_asks >= ASKS_MAX) {
+	if (is_full(e, peer->uid)) {
 		ask_refuse(req, REFD_BUSY, "too many questions wait", fn, arg);
 		return;
 	}
 	a = askers_add(&e->askers, fn, arg, req->request_id);
 	ask = a != NULL ? make_ask(req, peer) : NULL;
-	if (ask == NULL) {
+	if (ask == NULL || !count_in(e, peer->uid)) {
+		store_history_free(ask);
 		if (a != NULL)
 			askers_drop(&e->askers, a);
 		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
 		return;
 	}
 	ask->arg = a;
+	ask->client = arg;
 	ask->deadline_ns = now_ns + (int64_t)wait_ms * 1000000;
 	LIST_INSERT_HEAD(&e->asks, ask, in_engine);
-	e->nr_asks++;
 	e->store.history(e->store.ctx, ask);
 }
 
 void history_told(struct engine *e, struct store_history *ask)
 {
 	LIST_REMOVE(ask, in_engine);
-	e->nr_asks--;
+	count_out(e, ask->peer.uid);
 	askers_answer(&e->askers, ask->arg, &ask->answer);
 	store_history_free(ask);
 }

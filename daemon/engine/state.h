@@ -38,6 +38,7 @@ struct engine {
 	size_t nr_windows, nr_admitting, nr_lookups; /* in the store's hands */
 	LIST_HEAD(, store_history) asks;             /* and these */
 	size_t nr_asks;
+	struct ask_user *ask_users; /* whose they are */
 
 	int64_t wall_ms, wall_at_ns; /* what engine_run was told last */
 	bool is_draining, is_hurrying, is_running;

@@ -168,6 +168,7 @@ void store_lookup(struct store *store, struct store_query *query);
 struct store_history {
 	struct refd_request req;   /* owned */
 	struct txn_peer peer;      /* owned */
+	const void *client;        /* whose connection; compared only */
 	int64_t deadline_ns;       /* of a WATCH: monotonic */
 	atomic_bool is_dropped;    /* nobody waits for it any more: it may come
 				    back early. Set by the engine */

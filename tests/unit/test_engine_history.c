@@ -56,6 +56,8 @@ static void answer(void *arg, const struct refd_answer *ans)
 	answered_kind = ans->kind;
 }
 
+static uint32_t asking_uid;
+
 static void setup(void)
 {
 	const struct engine_config cfg = { .window_refs = 10,
@@ -67,6 +69,7 @@ static void setup(void)
 		.lanes = 1 };
 
 	nr_given = nr_stops = nr_answered = 0;
+	asking_uid = 5;
 	back = NULL;
 	e = engine_new(&cfg, &store);
 	ck_assert_ptr_nonnull(e);
@@ -81,7 +84,9 @@ static void teardown(void)
 static void ask(uint32_t id, uint32_t deadline_ms, void *client)
 {
 	uint32_t gids[] = { 7, 8 };
-	struct txn_peer peer = { .uid = 5, .gids = gids, .nr_gids = 2 };
+	struct txn_peer peer = { .uid = asking_uid,
+		.gids = gids,
+		.nr_gids = 2 };
 	struct refd_request req = { .verb = REFD_VERB_WATCH,
 		.request_id = id,
 		.deadline_ms = deadline_ms };
@@ -172,6 +177,29 @@ START_TEST(too_many_are_busy)
 }
 END_TEST
 
+START_TEST(one_user_leaves_room_for_others)
+{
+	int client;
+	size_t nr, i;
+
+	for (nr = 1; nr_answered == 0; nr++)
+		ask((uint32_t)nr, 0, &client);
+	nr = nr_given;
+	asking_uid = 6;
+	for (i = 0; i < 1000; i++)
+		ask((uint32_t)i, 0, &client);
+	ck_assert_uint_eq(nr_given, nr + 1000);
+	ck_assert_uint_eq(nr_answered, 1);
+	/* Half of them is not all. */
+	ck_assert_uint_gt(nr, 10000);
+	for (i = 0; i < nr_given; i++)
+		give_back(i);
+	asking_uid = 5;
+	ask(1, 0, &client);
+	give_back(nr_given - 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("engine, history");
@@ -182,6 +210,7 @@ int main(void)
 	tcase_add_test(tc, who_is_gone_hears_nothing);
 	tcase_add_test(tc, stopping_awaits_them);
 	tcase_add_test(tc, too_many_are_busy);
+	tcase_add_test(tc, one_user_leaves_room_for_others);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -333,7 +333,7 @@ static void commit_many(uint64_t repo, unsigned row, const char *last)
 	past_commit(&r);
 }
 
-/* Too many names to be gone through: the rows are read instead. */
+/* Too many names to be gone through in a turn: the rows are read instead. */
 START_TEST(a_pattern_may_mean_very_many_names)
 {
 	unsigned i;
@@ -342,6 +342,7 @@ START_TEST(a_pattern_may_mean_very_many_names)
 	for (i = 1; i <= 103; i++)
 		commit_many(past_a, i, i % 50 == 1 ? "rare" : "often");
 	past_open(2);
+	past.mono_step_ns = 1000;
 	ck_assert_str_eq(past_log(NULL, "refs/heads/*/rare", false, 0, NULL),
 	    " refs/heads/1/rare@1 refs/heads/51/rare@51"
 	    " refs/heads/101/rare@101");
@@ -352,6 +353,32 @@ START_TEST(a_pattern_may_mean_very_many_names)
 	    "");
 	ck_assert_str_eq(past_log(NULL, "refs/heads/51/rare", true, 0, NULL),
 	    " refs/heads/51/rare@51");
+}
+END_TEST
+
+/* One record may have 100,000 refs: a turn ends between two of them. */
+START_TEST(a_turn_ends_within_a_record)
+{
+	const char *told;
+	char whole[100];
+	unsigned pages;
+
+	past_a = past_repo("a.git", 0755);
+	commit_many(past_a, 1, "last");
+	past_open(_i);
+	/* Some looks at the clock, and as many refs. */
+	past.mono_step_ns = 1100000;
+	told = past_log("a.git", "refs/*/last", false, 0, &pages);
+	ck_assert_str_eq(told, " refs/heads/1/last@1");
+	ck_assert_uint_ge(pages, MANY / 20);
+	snprintf(whole, sizeof(whole), "%s",
+	    past_log("a.git", "refs/*/last", true, 0, NULL));
+	ck_assert_str_eq(whole, " refs/heads/1/last@1");
+	/* And nothing comes twice, or not at all. */
+	told = past_log("a.git", "refs/*/9?", true, 0, NULL);
+	ck_assert_uint_eq(strlen(told), 10 * strlen(" refs/heads/1/90@1"));
+	told = past_log("a.git", "refs/*/9?", false, 0, NULL);
+	ck_assert_uint_eq(strlen(told), 10 * strlen(" refs/heads/1/90@1"));
 }
 END_TEST
 
@@ -399,6 +426,7 @@ int main(void)
 	tcase_add_loop_test(tc, several_are_taken_back, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, what_was_taken_back_later_is_told_by_itself, 0,
 	    PAST_WAYS);
+	tcase_add_loop_test(tc, a_turn_ends_within_a_record, 0, PAST_WAYS);
 	tcase_add_test(tc, a_pattern_may_mean_very_many_names);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -54,8 +54,8 @@ static bool wakes(struct store_history *ask, uint64_t after)
 	struct store_history *list = ask;
 
 	nr_concerned = 0;
-	ck_assert_int_eq(history_listen(past.h, after, journal_last_lsn(past.j),
-			     &list, concerned, &list),
+	ck_assert_int_eq(history_listen(past.h, &after,
+			     journal_last_lsn(past.j), &list, concerned, &list),
 	    0);
 	return nr_concerned > 0;
 }
@@ -158,6 +158,47 @@ START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 	memcpy(ask->req.select.journal, journal_uuid(past.j), 16);
 	ck_assert(!has_gap(ask, &first));
 	ck_assert_uint_eq(first, 3);
+}
+END_TEST
+
+/* With many that wait, a turn is not enough to look whether a name is of
+ * interest to each: the others ask for themselves. */
+START_TEST(a_turn_of_listening_ends)
+{
+	struct store_history *ask = past_ask(REFD_VERB_WATCH), *list = ask;
+	uint64_t heard = 1;
+
+	past_a = past_repo("a.git", 0755);
+	past_updates(past_a, 1000, "refs/heads/main", "refs/heads/main");
+	past_open(_i);
+	ask->req.select.patterns[0] = "refs/heads/other";
+	ask->req.select.nr_patterns = 1;
+	ck_assert(!past_answer(ask));
+	ask->req.select.after.lsn = 1;
+	nr_concerned = 0;
+	ck_assert_int_eq(
+	    history_listen(past.h, &heard, 1000, &list, concerned, &list), 0);
+	ck_assert_uint_eq(heard, 1000);
+	ck_assert_uint_eq(nr_concerned, 0);
+	/* Some looks at the clock, two for each row. */
+	past.mono_step_ns = 1000000;
+	heard = 1;
+	ck_assert_int_eq(
+	    history_listen(past.h, &heard, 1000, &list, concerned, &list), 0);
+	ck_assert_uint_gt(heard, 2);
+	ck_assert_uint_lt(heard, 20);
+	/* It is late before the first is asked for. */
+	past.mono_step_ns = 10000000;
+	heard = 1;
+	nr_concerned = 0;
+	list = ask;
+	ck_assert_int_eq(history_listen(past.h, &heard, 1000, &list, concerned,
+			     &list),
+	    0);
+	ck_assert_uint_eq(heard, 2);
+	ck_assert_uint_eq(nr_concerned, 1);
+	ck_assert_ptr_null(list);
+	past_free(ask);
 }
 END_TEST
 
@@ -364,6 +405,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_is_not_visible_is_not_told, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, a_position_that_is_not_this_journals_is_a_gap,
 	    0, PAST_WAYS);
+	tcase_add_loop_test(tc, a_turn_of_listening_ends, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, PAST_WAYS);
 	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
 	    PAST_WAYS);

@@ -10,7 +10,6 @@
 
 #include "proto/arena.h"
 #include "proto/message.h"
-#include "proto/pattern.h"
 #include "tests/lib/suite.h"
 
 /* Written out once more, by hand: a code that moves is caught here. */
@@ -388,116 +387,6 @@ START_TEST(test_hello_round)
 }
 END_TEST
 
-START_TEST(test_patterns)
-{
-	static const struct {
-		const char *pattern, *name;
-		bool matches;
-	} rows[] = {
-		{ "refs/heads/main", "refs/heads/main", true },
-		{ "refs/heads/main", "refs/heads/main2", false },
-		{ "refs/heads/main", "refs/heads/mai", false },
-		{ "refs/heads/", "refs/heads/main", true },
-		{ "refs/heads/", "refs/heads/a/b", true },
-		{ "refs/heads/", "refs/head", false },
-		{ "refs/heads", "refs/heads/main", false },
-		{ "refs/*/", "refs/heads/main", false },
-		{ "*", "", true },
-		{ "*", "HEAD", true },
-		{ "", "HEAD", false },
-		{ "", "", true },
-		{ "refs/tags/v*", "refs/tags/v1/2", true },
-		{ "refs/tags/v*", "refs/tags/w", false },
-		{ "refs/*/main", "refs/a/b/main", true },
-		{ "refs/*/main", "refs/main", false },
-		{ "*a*b", "aaab", true },
-		{ "*a*b", "aaba", false },
-		{ "*ab*ab", "abab", true },
-		{ "?EAD", "HEAD", true },
-		{ "HEAD?", "HEAD", false },
-		{ "H[E]AD", "HEAD", false },
-		{ "a**", "a", true },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		ck_assert_msg(refd_pattern_matches(rows[i].pattern,
-				  rows[i].name) == rows[i].matches,
-		    "%s %s", rows[i].pattern, rows[i].name);
-	ck_assert(refd_pattern_is_name("refs/heads/a"));
-	ck_assert(!refd_pattern_is_name("refs/heads/"));
-	ck_assert(!refd_pattern_is_name("refs/?"));
-	ck_assert_uint_eq(refd_pattern_literal("refs/v*"), 6);
-	ck_assert_uint_eq(refd_pattern_literal("refs/"), 5);
-}
-END_TEST
-
-/* The rule of PROTOCOL.md, spelled out; it takes its time. */
-static bool glob_means(const char *pattern, const char *name)
-{
-	if (*pattern == '\0')
-		return *name == '\0';
-	if (*pattern == '*')
-		return glob_means(pattern + 1, name) ||
-		    (*name != '\0' && glob_means(pattern, name + 1));
-	return *name != '\0' && (*pattern == '?' || *pattern == *name) &&
-	    glob_means(pattern + 1, name + 1);
-}
-
-/* The NR-th of all texts of LEN of these BYTES, behind PAD. */
-static void spell(char *text, unsigned nr, unsigned len, const char *bytes,
-    char pad, unsigned pads)
-{
-	unsigned kinds = (unsigned)strlen(bytes), i;
-
-	memset(text, pad, pads);
-	for (i = 0; i < len; i++, nr /= kinds)
-		text[pads + i] = bytes[nr % kinds];
-	text[pads + len] = '\0';
-}
-
-/* Also where the name begins anew in another word. */
-START_TEST(test_patterns_by_the_rule)
-{
-	char pattern[100], name[100];
-	unsigned p, n, pads;
-
-	for (p = 0; p < 4 * 4 * 4 * 4 * 4; p++)
-		for (n = 0; n < 2 * 2 * 2 * 2; n++)
-			for (pads = 0; pads <= 63; pads += 21) {
-				spell(pattern, p, 5, "ab*?", '?', pads);
-				spell(name, n, 4, "ab", 'x', pads);
-				ck_assert_msg(
-				    refd_pattern_matches(pattern, name) ==
-					glob_means(pattern + pads, name + pads),
-				    "%s %s", pattern, name);
-			}
-}
-END_TEST
-
-/* What takes others for ever. How long it takes here history_fair.sh sees. */
-START_TEST(test_patterns_that_are_hostile)
-{
-	char name[REFD_REFNAME_MAX + 1], stars[REFD_REFNAME_MAX + 1];
-	char runs[REFD_REFNAME_MAX + 1];
-	unsigned i;
-
-	memset(name, 'a', REFD_REFNAME_MAX);
-	name[REFD_REFNAME_MAX] = '\0';
-	for (i = 0; i + 1 < REFD_REFNAME_MAX; i += 2)
-		memcpy(stars + i, "*a", 2);
-	strcpy(stars + i - 1, "b");
-	memset(runs, 'a', sizeof(runs));
-	runs[0] = '*';
-	strcpy(runs + REFD_REFNAME_MAX / 2, "?b");
-	ck_assert(!refd_pattern_matches(stars, name));
-	ck_assert(!refd_pattern_matches(runs, name));
-	name[REFD_REFNAME_MAX - 1] = 'b';
-	ck_assert(refd_pattern_matches(stars, name));
-	ck_assert(refd_pattern_matches(runs, name));
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("proto_misc");
@@ -511,9 +400,6 @@ int main(void)
 	tcase_add_test(tc, test_txid_text);
 	tcase_add_test(tc, test_txid_made);
 	tcase_add_test(tc, test_arena);
-	tcase_add_test(tc, test_patterns);
-	tcase_add_test(tc, test_patterns_by_the_rule);
-	tcase_add_test(tc, test_patterns_that_are_hostile);
 	tcase_add_test(tc, test_hello_open);
 	tcase_add_test(tc, test_hello_refused);
 	tcase_add_test(tc, test_hello_complete);

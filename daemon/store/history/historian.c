@@ -1,11 +1,13 @@
 /*
  * The historian: the thread that answers questions about history, tells those
- * who wait, and keeps history up. Whatever it does, it does in slices of some
+ * who wait, and keeps history up. Whatever it does, it does in turns of some
  * milliseconds, so that nobody waits for long behind another.
  *
  * Happy path:
- *	ask	answered from journal and index; a watch of which there is
- *		nothing yet waits in a list
+ *	ask	waits in a queue, users in turn (history_queue.h); a turn is
+ *		one question, which is answered from journal and index as far as
+ *		the turn's time goes: the client asks for the rest. A watch of
+ *		which there is nothing yet waits in a list
  *	commit	wakes it, where somebody waits: new rows are read once for all
  *		of them, at most each LISTEN_NS
  *	tick	the index, what is to be trimmed
@@ -19,7 +21,11 @@
  *						waits on
  *	a trim that can't be known		the journal is brought back
  *						(heal.c)
- *	the daemon stops			those who wait are answered
+ *	nobody waits for an answer any more	the question goes before its
+ *						turn, unanswered
+ *	the daemon stops			those who wait are answered; very
+ *						many questions are refused, to be
+ *						asked of the next daemon
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +34,17 @@
 #include <utlist.h>
 
 #include "daemon/store/history/history.h"
+#include "daemon/store/history/history_queue.h"
 #include "daemon/store/store_internal.h"
 
 #define MS_NS     1000000LL
 #define LISTEN_NS (5 * MS_NS)
 #define TICK_NS   (1000 * MS_NS)
 #define FLUSH_NS  (1000 * MS_NS)
+/* All questions are looked through for those that nobody waits for. */
+#define SWEEP_NS (10 * MS_NS)
+/* So long after the daemon began to stop questions are answered. */
+#define STOP_NS (1000 * MS_NS)
 /* Between two slices, so that they take no more than a part of a processor and
  * of the disk: there may be millions of rows to index. The longer one while
  * somebody commits. */
@@ -46,12 +57,14 @@
 struct historian {
 	struct store *store;
 	struct history *history;
-	struct store_history *waiting, *ready; /* watches */
-	uint64_t seen;             /* what was visible at the last slice */
-	bool is_indexed;           /* all of that */
-	uint64_t heard;            /* all that wait were told up to here */
-	int64_t heard_ns;          /* when */
-	int64_t flush_ns;          /* not before */
+	struct history_queue queue;    /* questions */
+	struct store_history *waiting; /* watches */
+	uint64_t seen;                 /* what was visible at the last slice */
+	bool is_indexed;               /* all of that */
+	uint64_t heard;                /* all that wait were told up to here */
+	int64_t heard_ns;              /* when */
+	int64_t flush_ns, sweep_ns;    /* not before */
+	int64_t stop_ns;           /* when the stop was seen; 0: it was not */
 	int64_t index_ns, trim_ns; /* when it is time again */
 };
 
@@ -126,6 +139,35 @@ static bool is_over(const struct store_history *ask, int64_t now_ns)
 	return ask->deadline_ns <= now_ns || atomic_load(&ask->is_dropped);
 }
 
+static void refuse(struct historian *me, struct store_history *ask,
+    const char *text)
+{
+	refd_answer_done(&ask->answer);
+	ask->answer = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY,
+		.text = text };
+	store_told(me->store, ask);
+}
+
+static void queue_up(struct historian *me, struct store_history *ask)
+{
+	if (history_queue_put(&me->queue, ask) < 0)
+		refuse(me, ask, "out of memory");
+}
+
+/* Those that nobody waits for go first, or they would keep others out. */
+static void sweep(struct historian *me, int64_t now_ns)
+{
+	struct store_history *gone = NULL, *ask, *next;
+
+	if (now_ns < me->sweep_ns)
+		return;
+	me->sweep_ns = now_ns + SWEEP_NS;
+	history_queue_take_dropped(&me->queue, &gone);
+	DL_FOREACH_SAFE(gone, ask, next)
+		refuse(me, ask, "nobody waits for it");
+}
+
 /* Answers ASK, or lets it wait. */
 static void take_in(struct historian *me, struct store_history *ask,
     uint64_t visible)
@@ -164,27 +206,20 @@ static void concerns(void *arg, struct store_history *ask)
 	struct historian *me = arg;
 
 	leave(me, ask);
-	DL_APPEND(me->ready, ask);
+	queue_up(me, ask);
 }
 
 /* Returns how long nothing more is to be heard. */
 static int64_t listen_now(struct historian *me, uint64_t visible,
     int64_t now_ns)
 {
-	struct store_history *ask;
-
 	if (me->waiting == NULL || visible <= me->heard)
 		return TICK_NS;
 	if (now_ns - me->heard_ns < LISTEN_NS)
 		return LISTEN_NS - (now_ns - me->heard_ns);
 	me->heard_ns = now_ns;
-	if (history_listen(me->history, me->heard, visible, &me->waiting,
-		concerns, me) == 0)
-		me->heard = visible;
-	while ((ask = me->ready) != NULL) {
-		DL_DELETE(me->ready, ask);
-		take_in(me, ask, visible);
-	}
+	history_listen(me->history, &me->heard, visible, &me->waiting, concerns,
+	    me);
 	return LISTEN_NS;
 }
 
@@ -282,15 +317,36 @@ static void wait_for(struct store *s, int64_t ns)
 	pthread_cond_timedwait(&s->history_cond, &s->mutex, &until);
 }
 
-static void take_ask(struct historian *me, struct store_history *ask)
+/* Those that wait for a turn can be very many. */
+static bool stops_without(struct historian *me, int64_t now_ns)
+{
+	if (!is_stopping(me->store))
+		return false;
+	if (me->stop_ns == 0)
+		me->stop_ns = now_ns;
+	return now_ns - me->stop_ns > STOP_NS;
+}
+
+/* One turn. */
+static void take_ask(struct historian *me)
 {
 	struct store *s = me->store;
+	int64_t now_ns = SYS(s->sys, now_mono);
+	struct store_history *ask;
 	bool failed = false;
 	unsigned epoch;
 
+	sweep(me, now_ns);
+	ask = history_queue_take(&me->queue);
+	if (ask == NULL)
+		return;
+	if (stops_without(me, now_ns)) {
+		refuse(me, ask, "the daemon is stopping");
+		return;
+	}
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
-	make_last(me, SYS(s->sys, now_mono), &failed);
+	make_last(me, now_ns, &failed);
 	take_in(me, ask, visible_lsn(s));
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (failed)
@@ -305,26 +361,42 @@ static void note_lsns(struct historian *me)
 	s->stats.trimmed_lsn = journal_trimmed(s->journal);
 }
 
+/* All that came, in the order in which it came. Under MUTEX. */
+static void take_over(struct historian *me)
+{
+	struct store *s = me->store;
+	struct history_fifo came = s->to_tell;
+	struct store_history *ask;
+
+	s->to_tell.head = NULL;
+	pthread_mutex_unlock(&s->mutex);
+	while ((ask = history_fifo_take(&came)) != NULL)
+		queue_up(me, ask);
+	pthread_mutex_lock(&s->mutex);
+}
+
 static void *history_main(void *arg)
 {
 	struct store *s = ((struct historian *)arg)->store;
 	struct historian *me = arg;
-	struct store_history *ask;
 	bool listens;
 	int64_t wait_ns;
 
 	pthread_mutex_lock(&s->mutex);
-	while (!s->stopping || s->to_tell.head != NULL) {
-		ask = history_fifo_take(&s->to_tell);
+	for (;;) {
+		take_over(me);
+		if (s->stopping && s->to_tell.head == NULL &&
+		    history_queue_is_empty(&me->queue))
+			break;
 		pthread_mutex_unlock(&s->mutex);
-		if (ask != NULL)
-			take_ask(me, ask);
+		take_ask(me);
 		wait_ns = work(me, &listens);
 		pthread_mutex_lock(&s->mutex);
 		note_lsns(me);
 		s->history_listens = listens;
 		if (!s->history_woken && !s->stopping &&
-		    s->to_tell.head == NULL)
+		    s->to_tell.head == NULL &&
+		    history_queue_is_empty(&me->queue))
 			wait_for(s, wait_ns);
 		s->history_woken = false;
 	}

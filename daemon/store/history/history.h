@@ -42,12 +42,13 @@ bool history_answer(struct history *h, struct store_history *ask,
 void history_answer_empty(struct history *h, struct store_history *ask);
 
 /*
- * Calls CB for those of LIST, which wait, that one of the rows in AFTER < lsn
+ * Calls CB for those of LIST, which wait, that one of the rows in *HEARD < lsn
  * <= VISIBLE may be for: each row is looked at once for all of them. CB may
- * take it out of the list. 0, or a negative errno: then it is none's fault,
- * and to be tried again.
+ * take it out of the list. *HEARD becomes the last row that was looked at, or
+ * VISIBLE. 0, or a negative errno: then it is none's fault, and to be tried
+ * again.
  */
-int history_listen(struct history *h, uint64_t after, uint64_t visible,
+int history_listen(struct history *h, uint64_t *heard, uint64_t visible,
     struct store_history **list, void (*cb)(void *arg, struct store_history *),
     void *arg);
 

@@ -24,8 +24,10 @@
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
 
-/* After so long an answer ends with what it has. */
-#define TIME_MAX_NS (20 * 1000000LL)
+/* So long is a turn: then an answer ends with what it has, and the client asks
+ * for the rest, behind the others. Names are looked through for as long before
+ * that (history_find.c). */
+#define TURN_NS (5 * 1000000LL)
 /* A read must not hold the WAL for long. */
 #define SLICE_ROWS 256
 
@@ -33,7 +35,7 @@
 
 int history_look_at_time(struct history_question *q)
 {
-	if (SYS(q->h->cfg.sys, now_mono) <= q->until_ns)
+	if (SYS(q->h->cfg.sys, now_mono) <= q->telling.until_ns)
 		return 0;
 	return HISTORY_STOP;
 }
@@ -69,7 +71,7 @@ static int slice_row(void *arg, const struct journal_row *row)
 
 void history_begin_time(struct history_question *q)
 {
-	q->until_ns = SYS(q->h->cfg.sys, now_mono) + TIME_MAX_NS;
+	q->telling.until_ns = SYS(q->h->cfg.sys, now_mono) + TURN_NS;
 }
 
 int history_scan_range(struct history_question *q, uint64_t after,

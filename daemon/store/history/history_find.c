@@ -17,8 +17,7 @@
 #include "daemon/store/history/history_internal.h"
 #include "proto/pattern.h"
 
-#define FIND_MAX 1024   /* LSNs of one key at once */
-#define KEYS_MAX 100000 /* of a segment, for patterns: some 30 ms */
+#define FIND_MAX 1024 /* LSNs of one key at once */
 
 /* ---- LSNs ---- */
 
@@ -140,7 +139,6 @@ struct matching {
 	struct history_question *q;
 	const char *pattern;
 	size_t literal;
-	unsigned nr_keys;
 };
 
 static int match_name(void *arg, const char *rest, size_t len, uint64_t lsn)
@@ -149,7 +147,7 @@ static int match_name(void *arg, const char *rest, size_t len, uint64_t lsn)
 	uint64_t at = lsn % JOURNAL_INDEX_SEGMENT;
 	char name[JOURNAL_KEY_MAX + REFD_REFNAME_MAX + 1];
 
-	if (++m->nr_keys > KEYS_MAX)
+	if (history_look_at_time(m->q) != 0)
 		return HISTORY_STOP;
 	memcpy(name, m->pattern, m->literal);
 	memcpy(name + m->literal, rest, len);
@@ -159,7 +157,7 @@ static int match_name(void *arg, const char *rest, size_t len, uint64_t lsn)
 	return 0;
 }
 
-/* HISTORY_STOP: there is too much to go through. */
+/* HISTORY_STOP: there is too much to go through in a turn. */
 static int match_all(struct history_question *q, uint64_t after,
     uint64_t before)
 {
@@ -199,16 +197,23 @@ static int look_at_meant(struct history_question *q, uint64_t after,
 	return r;
 }
 
-/* Where names are very many it is better to read the rows. */
+/* Where names are very many it is better to read the rows. In a turn's first
+ * segment these have a time of their own: the next turn would begin with the
+ * same names. */
 static int find_by_pattern(struct history_question *q, uint64_t after,
     uint64_t before)
 {
-	int r = match_all(q, after, before);
+	bool is_first = !q->has_matched;
+	int r;
 
-	if (r != HISTORY_STOP)
-		return r == 0 ? look_at_meant(q, after, before) : r;
-	history_begin_time(q);
-	return history_scan_range(q, after, before);
+	q->has_matched = true;
+	r = match_all(q, after, before);
+	if (r < 0 || (r == HISTORY_STOP && !is_first))
+		return r;
+	if (is_first)
+		history_begin_time(q);
+	return r == 0 ? look_at_meant(q, after, before) :
+			history_scan_range(q, after, before);
 }
 
 /* ---- all of it ---- */

@@ -74,6 +74,7 @@ struct history_telling {
 		bool may;
 	} rights[HISTORY_RIGHTS];
 
+	int64_t until_ns; /* monotonic: the end of the turn */
 	struct refd_answer *ans;
 	size_t bytes; /* about what it takes on the wire */
 	size_t limit;
@@ -83,10 +84,16 @@ struct history_telling {
 /* Is ROW's head (all but its body) what ASK is for? */
 bool history_wants_row(const struct history *h, const struct store_history *ask,
     const struct journal_row *row);
-/* Who sent it, and which refs it has. */
+/* Did one who is asked for send it? */
+bool history_wants_user(const struct refd_selection *select,
+    const struct journal_row *row, const struct record *rec);
+/* The same, and does it have a ref that is asked for? One of so many names and
+ * patterns that it takes long to tell may have. */
+#define HISTORY_MATCHES_MAX 256
 bool history_wants_record(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);
-/* Adds ROW's changes to the answer. 0, or a negative errno. */
+/* Adds ROW's changes to the answer, till UNTIL_NS, but one member at least. 0,
+ * or a negative errno. */
 int history_tell(struct history_telling *t, const struct journal_row *row);
 /* A member that history tells of: the name it has there, into BUF where it
  * has to be made. NULL: it is none. */
@@ -131,13 +138,13 @@ struct history_question {
 	const struct refd_selection *select;
 	uint64_t after, before; /* LSNs that lie outside */
 	bool down;
-	int64_t until_ns;
 
 	/* Keys of which any will do; none: read the journal. */
 	struct journal_key keys[REFD_PATTERNS_MAX + 1];
 	size_t nr_keys;
 	bool is_index_bad;
-	bool by_pattern; /* the keys begin with these, or are none yet */
+	bool by_pattern;  /* the keys begin with these, or are none yet */
+	bool has_matched; /* names of a segment were gone through */
 	/* Of one segment: those that the patterns mean. */
 	uint64_t meant[JOURNAL_INDEX_SEGMENT / 64];
 	uint64_t *lsns; /* owned */

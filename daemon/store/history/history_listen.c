@@ -3,24 +3,34 @@
  *
  * Happy path: each new row is read and decoded once, and held against all that
  * wait; whom it may concern is answered as if it asked now.
+ *
+ * Where that takes too long, for many that wait with many patterns, the rest of
+ * them ask for themselves: then it is time of their own turns.
  */
 #include <errno.h>
 
 #include "daemon/store/history/history_internal.h"
 
 #define SLICE_ROWS 256
+#define TURN_NS    (5 * 1000000LL)
 
 struct listening {
 	struct history *h;
 	struct store_history **list;
 	void (*cb)(void *arg, struct store_history *ask);
 	void *arg;
+	int64_t until_ns; /* monotonic */
 	unsigned nr;
 	uint64_t last;
 };
 
+static bool is_late(const struct listening *l)
+{
+	return SYS(l->h->cfg.sys, now_mono) > l->until_ns;
+}
+
 /* Cheap things first: most rows are not for most of them. */
-static bool may_concern(const struct history *h,
+static bool may_concern(const struct listening *l,
     const struct store_history *ask, const struct journal_row *row,
     const struct record *rec)
 {
@@ -29,8 +39,8 @@ static bool may_concern(const struct history *h,
 	/* The repository had no history: it may be the one that has now. */
 	if (ask->req.git_dir != NULL && ask->repo == 0)
 		return row->repo != 0;
-	return history_wants_row(h, ask, row) &&
-	    history_wants_record(&ask->req.select, row, rec);
+	return history_wants_row(l->h, ask, row) &&
+	    (is_late(l) || history_wants_record(&ask->req.select, row, rec));
 }
 
 static int listen_to(void *arg, const struct journal_row *row)
@@ -49,14 +59,14 @@ static int listen_to(void *arg, const struct journal_row *row)
 		return r;
 	for (ask = *l->list; ask != NULL; ask = next) {
 		next = ask->next;
-		if (may_concern(l->h, ask, row, &rec))
+		if (may_concern(l, ask, row, &rec))
 			l->cb(l->arg, ask);
 	}
 	record_done(&rec);
-	return 0;
+	return is_late(l) ? HISTORY_STOP : 0;
 }
 
-int history_listen(struct history *h, uint64_t after, uint64_t visible,
+int history_listen(struct history *h, uint64_t *heard, uint64_t visible,
     struct store_history **list, void (*cb)(void *arg, struct store_history *),
     void *arg)
 {
@@ -64,8 +74,9 @@ int history_listen(struct history *h, uint64_t after, uint64_t visible,
 		.list = list,
 		.cb = cb,
 		.arg = arg,
+		.until_ns = SYS(h->cfg.sys, now_mono) + TURN_NS,
 		.nr = SLICE_ROWS,
-		.last = after };
+		.last = *heard };
 	int r;
 
 	r = history_open_reader(h);
@@ -74,5 +85,6 @@ int history_listen(struct history *h, uint64_t after, uint64_t visible,
 		r = journal_read(h->reader, l.last, visible + 1, false,
 		    SLICE_ROWS, listen_to, &l);
 	}
-	return r > 0 ? -EIO : r;
+	*heard = r == 0 ? visible : l.last;
+	return r == HISTORY_STOP ? 0 : r > 0 ? -EIO : r;
 }

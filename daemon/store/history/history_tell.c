@@ -77,7 +77,7 @@ static bool is_who(const struct refd_identity *id, const char *user)
 	    (id->value[len] == '\0' || id->value[len] == ' ');
 }
 
-static bool wants_user(const struct refd_selection *s,
+bool history_wants_user(const struct refd_selection *s,
     const struct journal_row *row, const struct record *rec)
 {
 	size_t i;
@@ -125,8 +125,10 @@ bool history_wants_record(const struct refd_selection *select,
 	const char *name;
 	size_t i;
 
-	if (!wants_user(select, row, rec))
+	if (!history_wants_user(select, row, rec))
 		return false;
+	if (rec->nr_members * select->nr_patterns > HISTORY_MATCHES_MAX)
+		return true;
 	for (i = 0; i < rec->nr_members; i++) {
 		name = history_name(&rec->members[i], buf);
 		if (name != NULL && wants_name(select, name))
@@ -254,45 +256,62 @@ struct row_telling {
 	struct history_telling *t;
 	const struct journal_row *row;
 	const struct record *rec;
+	bool has_takings; /* looked up */
 	struct history_takings takings;
 	uint64_t voids; /* of a row that takes back */
 	struct refd_record *head;
 };
 
-/* Is member number I of the row (from 0) to be told? *TAKEN as above. */
-static const char *wanted(struct row_telling *rt, size_t i,
-    const struct history_taken **taken, char buf[HISTORY_NAME_MAX])
+/* How M ended; NULL: it stands. What was taken back of the row is looked up for
+ * the first member that needs it: most rows have none that is wanted. */
+static int find_taken(struct row_telling *rt, const struct record_member *m,
+    const struct history_taken **taken)
 {
-	const struct record_member *m = &rt->rec->members[i];
-	const struct refd_request *req = &rt->t->ask->req;
-	bool all = req->verb == REFD_VERB_LOG || req->select.all;
-	const char *name = history_name(m, buf);
+	int r = 0;
 
 	*taken = NULL;
-	if (name == NULL || !wants_name(rt->t->select, name))
-		return NULL;
-	if (m->status == REFD_OK)
+	if (m->status != REFD_OK || rt->row->kind == JOURNAL_VOID)
+		return 0;
+	if (!rt->has_takings)
+		r = history_takings(rt->t->h, rt->row->lsn, &rt->takings);
+	rt->has_takings = true;
+	if (r == 0)
 		*taken = history_taking_of(&rt->takings, m->index);
-	if (rt->voids != 0)
-		return name;
-	if (m->status != REFD_OK || *taken != NULL)
-		return all ? name : NULL;
-	return req->verb == REFD_VERB_LOG || is_change(m) ? name : NULL;
+	return r;
 }
 
+/* Is M, whose name is wanted, to be told as it ended? */
+static bool is_told(const struct row_telling *rt, const struct record_member *m,
+    const struct history_taken *taken)
+{
+	const struct refd_request *req = &rt->t->ask->req;
+	bool is_log = req->verb == REFD_VERB_LOG;
+
+	if (rt->voids != 0)
+		return true;
+	if (m->status != REFD_OK || taken != NULL)
+		return is_log || req->select.all;
+	return is_log || is_change(m);
+}
+
+/* Member number I of the row, from 0. */
 static int tell_member(struct row_telling *rt, size_t i)
 {
+	const struct record_member *m = &rt->rec->members[i];
 	struct history_telling *t = rt->t;
 	struct refd_answer *ans = t->ans;
 	const struct history_taken *taken;
 	struct refd_change *changes;
 	char buf[HISTORY_NAME_MAX];
-	const char *name;
+	const char *name = history_name(m, buf);
 	bool ok = true;
+	int r;
 
-	name = wanted(rt, i, &taken, buf);
-	if (name == NULL)
+	if (name == NULL || !wants_name(t->select, name))
 		return 0;
+	r = find_taken(rt, m, &taken);
+	if (r < 0 || !is_told(rt, m, taken))
+		return r;
 	if (ans->nr_changes == t->limit || t->bytes > BYTES_MAX) {
 		t->is_full = true;
 		return 0;
@@ -309,7 +328,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 	changes->record = rt->head;
 	changes->nr = (uint32_t)i + 1;
 	changes->name = copy(t, name, &ok);
-	if (!fill_change(t, &rt->rec->members[i], taken, changes) || !ok)
+	if (!fill_change(t, m, taken, changes) || !ok)
 		return -ENOMEM;
 	ans->nr_changes++;
 	ans->next = (struct refd_position){ rt->row->lsn, (uint32_t)i + 1 };
@@ -327,26 +346,26 @@ static void clip(const struct refd_selection *s, uint64_t lsn, size_t *from,
 		*to = s->before.nr - 1;
 }
 
+/* There may be 100,000 members, and 16 patterns for each: where the time is up
+ * the next answer goes on behind the last one. */
 static int tell_members(struct row_telling *rt)
 {
-	const struct refd_selection *s = rt->t->select;
-	size_t i, from = 0, to = rt->rec->nr_members;
+	struct history_telling *t = rt->t;
+	size_t i, at, from = 0, to = rt->rec->nr_members;
 	int r = 0;
 
-	clip(s, rt->row->lsn, &from, &to);
-	for (i = from; i < to && r == 0 && !rt->t->is_full; i++)
-		r = tell_member(rt, s->reverse ? to - 1 - (i - from) : i);
+	clip(t->select, rt->row->lsn, &from, &to);
+	for (i = from; i < to && r == 0 && !t->is_full; i++) {
+		at = t->select->reverse ? to - 1 - (i - from) : i;
+		r = tell_member(rt, at);
+		if (r < 0 || t->is_full || i + 1 == to ||
+		    SYS(t->h->cfg.sys, now_mono) <= t->until_ns)
+			continue;
+		t->ans->next =
+		    (struct refd_position){ rt->row->lsn, (uint32_t)at + 1 };
+		t->is_full = true;
+	}
 	return r;
-}
-
-static bool has_ok(const struct record *rec)
-{
-	size_t i;
-
-	for (i = 0; i < rec->nr_members; i++)
-		if (rec->members[i].status == REFD_OK)
-			return true;
-	return false;
 }
 
 int history_tell(struct history_telling *t, const struct journal_row *row)
@@ -360,14 +379,12 @@ int history_tell(struct history_telling *t, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
-	if (!history_wants_record(t->select, row, &rec)) {
+	if (!history_wants_user(t->select, row, &rec)) {
 		record_done(&rec);
 		return 0;
 	}
 	if (row->kind == JOURNAL_VOID)
 		r = find_target(t->h, row, &rt.voids);
-	else if (has_ok(&rec))
-		r = history_takings(t->h, row->lsn, &rt.takings);
 	if (r == 0 && (row->kind == JOURNAL_PART || rt.voids != 0))
 		r = tell_members(&rt);
 	history_takings_done(&rt.takings);

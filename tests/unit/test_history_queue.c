@@ -1,0 +1,152 @@
+/*
+ * Proves that questions about history take turns: users one after the other,
+ * however many connections and questions one of them has; a user's connections
+ * one after the other; a connection's questions in order. Those that nobody
+ * waits for are found among all.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "daemon/store/history/history_queue.h"
+#include "tests/lib/suite.h"
+
+static struct history_queue queue;
+static const char clients[8];
+
+/* Question ID of user UID on connection number CLIENT. */
+static struct store_history *put(uint32_t uid, unsigned client, uint32_t id)
+{
+	struct refd_request req = { .verb = REFD_VERB_LOG, .request_id = id };
+	struct txn_peer peer = { .uid = uid };
+	struct store_history *ask = store_history_new(&req, &peer);
+
+	ck_assert_ptr_nonnull(ask);
+	ask->client = &clients[client];
+	ck_assert_int_eq(history_queue_put(&queue, ask), 0);
+	return ask;
+}
+
+/* The ids of the next NR, as they come; 0 behind the last one. */
+static void expect(const uint32_t *ids, size_t nr)
+{
+	struct store_history *ask;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		ask = history_queue_take(&queue);
+		ck_assert_uint_eq(ask != NULL ? ask->req.request_id : 0,
+		    ids[i]);
+		store_history_free(ask);
+	}
+}
+#define EXPECT(...)                                                            \
+	expect((const uint32_t[]){ __VA_ARGS__ },                              \
+	    sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+
+static void setup(void)
+{
+	memset(&queue, 0, sizeof(queue));
+}
+
+static void teardown(void)
+{
+	store_history_free(history_queue_take(&queue));
+	ck_assert(history_queue_is_empty(&queue));
+}
+
+START_TEST(a_connection_is_answered_in_order)
+{
+	ck_assert(history_queue_is_empty(&queue));
+	put(5, 0, 1);
+	put(5, 0, 2);
+	put(5, 0, 3);
+	ck_assert(!history_queue_is_empty(&queue));
+	EXPECT(1, 2, 3, 0);
+}
+END_TEST
+
+START_TEST(connections_take_turns)
+{
+	put(5, 0, 1);
+	put(5, 0, 2);
+	put(5, 0, 3);
+	put(5, 1, 11);
+	put(5, 1, 12);
+	put(5, 2, 21);
+	EXPECT(1, 11, 21, 2, 12, 3, 0);
+}
+END_TEST
+
+/* However many connections one has. */
+START_TEST(users_take_turns)
+{
+	unsigned client;
+
+	for (client = 0; client < 7; client++) {
+		put(5, client, 100 + client);
+		put(5, client, 200 + client);
+	}
+	put(6, 7, 1);
+	put(6, 7, 2);
+	EXPECT(100, 1, 101, 2, 102, 103, 104, 105, 106, 200);
+	/* Another one who comes waits for one question. */
+	put(7, 7, 3);
+	EXPECT(201, 3, 202, 203, 204, 205, 206, 0);
+}
+END_TEST
+
+/* Who was just served goes behind those who were not, also with the rest of
+ * the same question. */
+START_TEST(who_asks_again_waits_again)
+{
+	put(5, 0, 1);
+	put(6, 1, 11);
+	put(7, 2, 21);
+	EXPECT(1);
+	put(5, 0, 2);
+	EXPECT(11, 21, 2, 0);
+}
+END_TEST
+
+START_TEST(those_that_nobody_waits_for_are_found)
+{
+	struct store_history *dropped = NULL, *ask, *next;
+	unsigned nr = 0, i;
+
+	for (i = 0; i < 60; i++) {
+		ask = put(5 + i % 3, i % 4, i + 1);
+		if (i % 5 != 0 && i % 3 != 1)
+			atomic_store(&ask->is_dropped, true);
+	}
+	history_queue_take_dropped(&queue, &dropped);
+	DL_FOREACH_SAFE(dropped, ask, next) {
+		ck_assert(atomic_load(&ask->is_dropped));
+		nr++;
+		store_history_free(ask);
+	}
+	ck_assert_uint_eq(nr, 32);
+	for (; (ask = history_queue_take(&queue)) != NULL; nr++) {
+		ck_assert(!atomic_load(&ask->is_dropped));
+		store_history_free(ask);
+	}
+	ck_assert_uint_eq(nr, 60);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("history_queue");
+	TCase *tc = tcase_create("history_queue");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_connection_is_answered_in_order);
+	tcase_add_test(tc, connections_take_turns);
+	tcase_add_test(tc, users_take_turns);
+	tcase_add_test(tc, who_asks_again_waits_again);
+	tcase_add_test(tc, those_that_nobody_waits_for_are_found);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -404,14 +404,12 @@ install_units = $(INSTALL) -d $(DESTDIR)$(UNITDIR)/$(1).service.d && \
 	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/$(1).service && \
 	$(call unit,before-git.conf,$(2),$(3),$(4),$(1)) \
 	    | $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/$(1).service.d/before-git.conf
-AS_ROOT := $(DATADIR)/refd/as-root.conf
 
 install-units:
 	$(call install_units,refd,$(SERVICE_USER),refd,/etc/refd/config,refd)
 	$(call install_units,refd@,%i,refd-%i,/etc/refd/%i/config,refd@%i)
 	$(INSTALL) -m 644 daemon/systemd/refd-metrics.socket \
 	    $(DESTDIR)$(UNITDIR)
-	$(INSTALL) -D -m 644 daemon/systemd/as-root.conf $(DESTDIR)$(AS_ROOT)
 
 uninstall:
 	rm -f $(foreach u,refd refd@,$(foreach k,.socket .service \
@@ -419,7 +417,6 @@ uninstall:
 	rm -f $(DESTDIR)$(UNITDIR)/refd-metrics.socket
 	for d in refd refd@; do \
 	    rmdir $(DESTDIR)$(UNITDIR)/$$d.service.d 2>/dev/null; done; true
-	rm -f $(DESTDIR)$(AS_ROOT)
 	rm -f $(DESTDIR)$(BINDIR)/refd
 	rm -f $(foreach l,librefd.a librefd.so librefd.so.$(SOVERSION) \
 	    pkgconfig/librefd.pc,$(DESTDIR)$(LIBDIR)/$(l))

@@ -15,7 +15,6 @@
 
 #include "daemon/base/confine.h"
 #include "daemon/base/log.h"
-#include "daemon/base/sys_as.h"
 #include "daemon/net/activation.h"
 #include "daemon/net/net.h"
 #include "daemon/net/recovery.h"
@@ -35,7 +34,6 @@ static void take_place(void)
 		SYS(&sys_kernel, close, fd);
 	}
 	umask(0);
-	sys_as_init();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 }

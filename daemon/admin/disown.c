@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/store/recovery/disown.h"
 
@@ -69,6 +70,8 @@ int admin_disown(int argc, char **argv)
 		usage(help ? stdout : stderr);
 		return help ? 0 : 129;
 	}
+	if (!account_become_owner_of(argv[1]))
+		return 1;
 	for (i = 1; i < argc; i++)
 		all = disown(argv[i]) && all;
 	return all ? 0 : 1;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/base/sys_as.h"
 
 static const struct {
 	const char *name;
@@ -22,7 +21,6 @@ int main(int argc, char **argv)
 {
 	size_t i;
 
-	sys_as_init();
 	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);

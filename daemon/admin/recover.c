@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/report.h"
 
@@ -204,6 +205,8 @@ int admin_recover(int argc, char **argv)
 		usage(r < 0 ? stderr : stdout);
 		return r < 0 ? 129 : 0;
 	}
+	if (!account_become_owner_of(opt.state))
+		return 74;
 	cfg.state_dir = opt.state;
 	cfg.roots = opt.roots;
 	cfg.nr_roots = opt.nr_roots;

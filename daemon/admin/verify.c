@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/verify.h"
 #include "daemon/store/repos/gitrepo.h"
@@ -212,6 +213,8 @@ int admin_verify(int argc, char **argv)
 		usage(r < 0 ? stderr : stdout);
 		return r < 0 ? 129 : 0;
 	}
+	if (!account_become_owner_of(argv[optind]))
+		return 128;
 	umask(0);
 	gitrepo_global_init();
 	if (tally.json)

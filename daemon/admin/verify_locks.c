@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/refs/lockfile.h"
@@ -85,7 +86,6 @@ static bool has_open(struct verify *v, const char *pid,
 /* A process here that has the file open; 0: none is seen. */
 static long opener(struct verify *v, const struct sys_stat *wanted)
 {
-	struct sys_who was = sys_as(sys_self);
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	long pid = 0;
@@ -97,7 +97,6 @@ static long opener(struct verify *v, const struct sys_stat *wanted)
 				pid = strtol(entry.name, NULL, 10);
 		SYS(v->sys, dir_close, dir);
 	}
-	sys_as(was);
 	return pid;
 }
 
@@ -171,9 +170,9 @@ static void look_at_lock(struct verify *v, const char *ref, const char *path,
 		    age, pid);
 	else
 		verify_found(v, VERIFY_LOCK_STALE, ref, path,
-		    "a lock of another writer, %s old; no process here has "
-		    "it open",
-		    age);
+		    "a lock of another writer, %s old; no process that uid %u "
+		    "may look into has it open",
+		    age, (unsigned)geteuid());
 }
 
 /* Who packs refs has packed-refs.lock. */

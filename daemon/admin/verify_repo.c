@@ -294,8 +294,6 @@ static int look_inside(struct verify *v, char **why)
 	v->repo.owner = st.uid;
 	v->repo.group = st.gid;
 	v->repo.mode = st.mode;
-	if (st.uid != 0)
-		v->repo.as = sys_who_of(st.uid, st.gid);
 	v->repo.refd_fd = SYS(v->sys, openat, v->repo.fd, "refd", flags, 0);
 	if (v->repo.refd_fd >= 0)
 		v->repo.stage_fd =
@@ -374,7 +372,6 @@ static int verify_opened(struct verify *v, char **why)
 int verify_repo(const struct verify_options *opt, const char *path, char **why)
 {
 	struct verify v = { .opt = opt, .sys = opt->sys };
-	struct sys_who was;
 	int r;
 
 	*why = NULL;
@@ -383,11 +380,8 @@ int verify_repo(const struct verify_options *opt, const char *path, char **why)
 	r = v.suspects == NULL ? -1 : find(&v, path, why);
 	if (r == 0)
 		r = look_inside(&v, why);
-	if (r == 0) {
-		was = sys_as(v.repo.as);
+	if (r == 0)
 		r = verify_opened(&v, why);
-		sys_as(was);
-	}
 	if (r < 0 && *why == NULL)
 		*why = repo_why("can't look at '%s': out of memory, or its "
 				"directories can't be read",

@@ -10,10 +10,6 @@
  * has refs, and a push of very many would make all that travel with it as
  * slow.
  *
- * A window is of repositories of one owner: a thread acts as one at a time,
- * so that each more would cost a flush of its own, while windows that wait for
- * a flush share it.
- *
  * A repository with a large packed-refs, once the store has given something
  * back for that, has windows of its own: what others have in them would wait
  * for the file's rewriting.
@@ -221,12 +217,6 @@ static enum taken take_share(struct forming *g, struct queue *q, size_t share)
 	return taken;
 }
 
-static bool is_anothers(const struct forming *g, const struct queue *q)
-{
-	return g->w->nr_parts > 0 &&
-	    !sys_who_eq(q->ready->txn->repo_as, g->w->parts[0].txn->repo_as);
-}
-
 static bool goes_apart(const struct forming *g, const struct queue *q)
 {
 	const struct entry *first;
@@ -249,11 +239,11 @@ static void take_turns(struct forming *g)
 		share = 1;
 	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
 	    (q = turns_next(g->f->turns)) != NULL)
-		if (!is_anothers(g, q) && !goes_apart(g, q))
+		if (!goes_apart(g, q))
 			taken = take_share(g, q, share);
 		else if (passed == NULL)
 			passed = q;
-	/* Its owner's is the next window. */
+	/* It has the next window. */
 	if (passed != NULL)
 		turns_again(passed);
 	if (taken == CLOSED)

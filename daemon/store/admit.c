@@ -141,7 +141,6 @@ static bool open_repo(struct lane *l, struct txn *txn)
 	txn->repo = repo;
 	txn->repo_id = repo->id;
 	txn->repo_mount = repo->fs->mount;
-	txn->repo_as = repo->as;
 	if (txn->req.common_ino != 0 &&
 	    (txn->req.common_dev != repo->dev ||
 		txn->req.common_ino != repo->ino))

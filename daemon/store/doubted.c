@@ -275,14 +275,12 @@ bool doubted_has_id(struct store *s, struct repo *repo)
 
 static int write_id(struct store *s, const struct repo *repo)
 {
-	struct sys_who was = sys_as(repo->as);
 	struct repo_id id;
 	int r;
 
 	r = repo_id_read(s->sys, repo->refd_fd, &id);
 	if (r == 0)
 		r = repo_id_write(s->sys, repo->refd_fd, &id, true);
-	sys_as(was);
 	return r;
 }
 

@@ -164,16 +164,13 @@ int64_t store_stuck_ns(struct store *s)
 	return flush_ns > ns ? flush_ns : ns;
 }
 
-/* The journal is the daemon's, whoever it acts as. */
 int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush)
 {
-	struct sys_who was = sys_as(sys_self);
 	int r;
 
 	entered(store);
 	r = commit(store, rows, nr, flush);
 	left(store);
-	sys_as(was);
 	return r;
 }
 

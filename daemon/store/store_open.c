@@ -15,7 +15,6 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/base/sys_as.h"
 #include "daemon/store/doubted.h"
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/store_internal.h"
@@ -52,6 +51,7 @@ const char *store_finding_name(enum store_finding finding)
 static int open_state_dir(struct store *s, char **why)
 {
 	const struct sys *sys = s->sys;
+	struct sys_stat st;
 	int r;
 
 	r = sys_make_parents(sys, AT_FDCWD, s->state_dir, 0755);
@@ -62,11 +62,19 @@ static int open_state_dir(struct store *s, char **why)
 	if (r == 0) {
 		s->state_fd = SYS(sys, openat, AT_FDCWD, s->state_dir,
 		    O_RDONLY | O_DIRECTORY, 0);
-		r = s->state_fd < 0 ? s->state_fd : 0;
+		r = s->state_fd < 0 ? s->state_fd :
+				      SYS(sys, fstat, s->state_fd, &st);
+	}
+	if (r == 0 && !repo_owner_is_served(st.uid)) {
+		*why = repo_why("the state directory '%s' belongs to uid %u, "
+				"and root reads no other account's: run this "
+				"as that user",
+		    s->state_dir, st.uid);
+		return -EPERM;
 	}
 	if (r == 0) {
-		s->state_lock_fd =
-		    sys_make_theirs(sys, s->state_fd, "lock", O_NOFOLLOW);
+		s->state_lock_fd = SYS(sys, openat, s->state_fd, "lock",
+		    O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 		r = s->state_lock_fd < 0 ? s->state_lock_fd : 0;
 	}
 	if (r < 0) {

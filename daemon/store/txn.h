@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/sys_as.h"
 #include "daemon/store/share_limits.h"
 #include "proto/message.h"
 
@@ -111,7 +110,6 @@ struct txn {
 	/* What a record says of it. A rejection that waits for its record has
 	 * let go of it already. */
 	uint64_t repo_id, repo_mount; /* 0: none was opened */
-	struct sys_who repo_as;
 	/* What is durable there at the least; DEFAULT: nobody has said. */
 	enum refd_durability least;
 	struct share_limits limits; /* of its repository */

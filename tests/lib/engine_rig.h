@@ -49,8 +49,6 @@ struct rig_config {
 
 /* The store would begin a window at once. */
 extern bool rig_takes;
-/* The owner of a repository is its number by this; 0: all are one's. */
-extern unsigned rig_owners;
 extern struct engine *rig_engine;
 extern int64_t rig_now, rig_wall_ms, rig_next;
 extern struct window *rig_windows; /* in the store's hands, oldest first */

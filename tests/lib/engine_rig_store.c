@@ -18,7 +18,6 @@ struct repo {
 };
 
 bool rig_takes;
-unsigned rig_owners;
 struct window *rig_windows;
 struct txn *rig_admissions;
 struct store_query *rig_lookups;
@@ -146,8 +145,6 @@ void rig_admit_one(struct txn *txn)
 	txn->repo = calloc(1, sizeof(*txn->repo));
 	txn->repo->key = rig_repo_of(txn);
 	txn->limits = rig_config.of_repo;
-	if (rig_owners > 0)
-		txn->repo_as.uid = (uint32_t)(txn->repo->key % rig_owners);
 	txn->repo->ask = ask;
 	rig_nr_repos++;
 	ask->repo = txn->repo;

@@ -278,23 +278,6 @@ systemctl stop refd@alice.socket refd@alice.service
 # ---- root's ----
 
 systemctl stop refd.socket refd.service
-mkdir -p $unit/refd.service.d
-cp /usr/local/share/refd/as-root.conf $unit/refd.service.d/
-rm -rf /srv/alice/r.git/refd /srv/git/a.git/refd /srv/git/shared.git/refd
-rm -rf /var/lib/refd/*
-chmod 700 /srv/alice
-configure 'root = /srv/alice' 'allowUser = alice' 'allowUser = git'
-drop_in roots 'ReadWritePaths=/srv/alice'
-systemctl start refd.socket
-check 'as root, for one owner' update alice /srv/alice/r.git refs/heads/r/s "$hers"
-check 'and for another' update git /srv/git/a.git refs/heads/r/s "$one"
-is 'what is made is theirs' 'alice git' "$(stat -c %U \
-	/srv/alice/r.git/refs/heads/r/s /srv/git/a.git/refs/heads/r/s | paste -sd ' ')"
-pid=$(show MainPID)
-is 'with three capabilities' 00000000000000c2 "$(sed -n \
-	's/^CapBnd:	//p' "/proc/$pid/status")"
-systemctl stop refd.socket refd.service
-is 'it stops' success "$(show Result)"
 if [ $bad -ne 0 ]; then
 	journalctl -q --no-pager -u refd.service -u 'refd@*' -o cat |
 		tail -n 60 | sed 's/^/# /'

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# Several people, for scenarios of a daemon of root's: users without names, each
-# with a home and repositories of his own. Sourced after scenario.sh.
+# Several users, for scenarios: users without names, each with a home directory
+# and repositories. Sourced after scenario.sh.
 #
 #	with_people NAME || finish
+#	with_account 64000	# the daemon runs as this account
 #	hers=$(repo_for 64001 a.git)
 #	as 64001 "$REFD" update --git-dir "$SERVED/of64001/a.git" ...
 
@@ -34,12 +35,32 @@ as() { # UID COMMAND...
 		env HOME="$T/of$uid" "$@"
 }
 
-# Makes a repository of somebody's, in a directory of his own, and prints the id
-# of a commit in it that no ref names.
+# From here on start_daemon starts the daemon as ACCOUNT, in the groups given,
+# and repo_for makes repositories that ACCOUNT owns and one user's group may
+# write.
+with_account() { # UID [GROUP]
+	ACCOUNT=$1
+	# shellcheck disable=SC2034 # start_daemon uses it
+	AS_ACCOUNT=(setpriv --reuid "$1" --regid "$1"
+		"${2:+--groups=}${2:---clear-groups}")
+	chown "$1" "$T"
+}
+
+# Makes a repository of a user, in a directory of the user, and prints the id of
+# a commit in it that no ref names.
 repo_for() { # UID NAME
-	local repo=$SERVED/of$1/$2
-	[ -d "$SERVED/of$1" ] || install -d -o "$1" -g "$1" "$SERVED/of$1"
-	as "$1" git init -q --bare "$repo"
+	local repo=$SERVED/of$1/$2 owner=${ACCOUNT:-$1}
+	if [ ! -d "$SERVED/of$1" ]; then
+		install -d -m 2775 -o "$owner" -g "$1" "$SERVED/of$1"
+		mkdir -p "$T/of$1"
+		printf '[safe]\n\tdirectory = *\n' >"$T/of$1/.gitconfig"
+	fi
+	if [ "$owner" = "$1" ]; then
+		as "$1" git init -q --bare "$repo"
+	else
+		git init -q --bare --shared=group "$repo"
+		chown -R "$owner:$1" "$repo"
+	fi
 	as "$1" git -C "$repo" commit-tree -m one \
 		"$(as "$1" git -C "$repo" mktree </dev/null)"
 }

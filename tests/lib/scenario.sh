@@ -17,7 +17,8 @@
 # Variables: ROOT the source tree, BUILD the build directory (from the
 # environment, or build/), REFD the program, T the directory of this run,
 # SOCKET and STATE the daemon's, SERVED the directory whose repositories it
-# serves (T), LOG its output, DAEMON its pid.
+# serves (T), LOG its output, DAEMON its pid, AS_ACCOUNT a command that runs it
+# as another account.
 
 set -u
 
@@ -38,6 +39,7 @@ STATE=$T/state
 SERVED=$T
 LOG=$T/daemon.log
 DAEMON=
+AS_ACCOUNT=()
 scenario_pids=()
 scenario_mounts=()
 scenario_ok=0
@@ -175,7 +177,7 @@ trap 'exit 143' TERM
 # Returns once it answers; 1, with the end of its log on standard error, if it
 # does not. The arguments are added to its own.
 start_daemon() { # [OPTION...]
-	"$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$SERVED" "$@" \
+	${AS_ACCOUNT[@]+"${AS_ACCOUNT[@]}"} "$REFD" daemon --socket "$SOCKET" --state "$STATE" --root "$SERVED" "$@" \
 		>>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"

@@ -139,14 +139,15 @@ stop_daemon
 
 with_people tenants || finish
 ALICE=64001 BOB=64002
+with_account 64000
 mkdir "$T/bin"
 cp "$REFD" "$T/bin/refd"
 printf '[daemon]\n\tallowUser = %s\n\tallowUser = %s\n' $ALICE $BOB >config
-start_daemon --config "$T/config"
+start_daemon --config "$T/config" --state "$T/state.account"
 for uid in $ALICE $BOB; do
 	repo_for "$uid" r.git >"$T/commit.$uid"
 done
-chmod 700 "$T/of$ALICE" "$T/of$BOB"
+chmod 770 "$T/of$ALICE" "$T/of$BOB"
 tell() { # UID REF
 	as "$1" "$T/bin/refd" update --git-dir "$T/of$1/r.git" \
 		"refs/heads/$2" "$(cat "$T/commit.$1")"
@@ -179,11 +180,11 @@ is 'nor by the id of his transaction' '' "$(as $ALICE "$T/bin/refd" log \
 	--txid "$("$REFD" log --ref refs/heads/secret --json |
 		sed 's/.*"txn":"\([0-9a-f]*\)".*/\1/')")"
 # For a while she may.
-chmod 755 "$T/of$BOB"
+chmod 775 "$T/of$BOB"
 tell $BOB shared
 check 'what she may read she hears of' \
 	await 5 grep -q refs/heads/shared hers.watch
-chmod 700 "$T/of$BOB"
+chmod 770 "$T/of$BOB"
 tell $BOB hidden
 tell $ALICE after
 check 'hers goes on' await 5 grep -q refs/heads/after hers.watch

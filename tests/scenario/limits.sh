@@ -12,6 +12,7 @@
 
 with_people limits || finish
 GREEDY=64001 MODEST=64002
+with_account 64000
 
 storm() { # UID REPO OID PREFIX [OPTION...]
 	local uid=$1 repo=$2 oid=$3 prefix=$4

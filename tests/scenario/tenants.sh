@@ -1,8 +1,10 @@
 #!/bin/bash
-# A daemon of root's, and people who would have more of it than is theirs: to
-# be acted for as another or with a group of others, to stop the daemon or its
-# next start, to be given another's records, to write where they can't reach. What they can do is change any file in their own
-# repositories, refd's too.
+# Proves that users who share a daemon cannot have more than their rights: be
+# given another repository's records, write where the modes stop them, or stop
+# the daemon, its next start or each other. The daemon runs as an unprivileged
+# account. Each user may write one user group's repositories, and can change any
+# file in them, refd's too. Owners of repositories have separate daemons; root's
+# daemon serves none of theirs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -13,6 +15,7 @@
 
 with_people tenants || finish
 ALICE=64001 BOB=64002
+with_account 64000
 # One commit, whichever repository it is made in.
 export GIT_AUTHOR_DATE='1785542400 +0000' GIT_COMMITTER_DATE='1785542400 +0000'
 
@@ -27,29 +30,39 @@ update() { # UID NAME REF OID
 		cut -d' ' -f1
 }
 
-roots_files() { # DIRECTORY
-	find "$1" -user root
-}
+# ---- root's daemon and the repositories of others ----
 
-# ---- to be acted for as another ----
-
-# refs/ is somebody else's while the repository is opened, and then one's own.
-another_s_refs() {
-	local own=$T/of$ALICE/x.git
-	install -d -m 1777 "$T/everybody" "$T/everybody/heads"
-	as $ALICE mv "$own/refs" "$own/mine"
-	as $ALICE ln -s "$T/everybody" "$own/refs"
-	is 'refs of everybody: refused' ng \
-		"$(update $ALICE x.git refs/heads/a "$one")"
-	as $ALICE rm "$own/refs"
-	as $ALICE mv "$own/mine" "$own/refs"
-	is 'her own again' ok "$(update $ALICE x.git refs/heads/a "$one")"
-	is 'nothing in it is root'"'"'s' '' "$(roots_files "$own")"
-	is 'nor out of it' '' "$(find "$T/everybody" -type f)"
-	chown root "$T/of$ALICE/y.git/refs"
-	is 'refs of root'"'"'s in hers: refused' ng \
-		"$(update $ALICE y.git refs/heads/a "$one")"
-	chown $ALICE "$T/of$ALICE/y.git/refs"
+roots_daemon() {
+	local own=$T/of$BOB/own.git mode
+	as $BOB git init -q --bare "$own"
+	his=$(as $BOB git -C "$own" commit-tree -m one \
+		"$(as $BOB git -C "$own" mktree </dev/null)")
+	AS_ACCOUNT=() STATE=$T/state.root SOCKET=$T/root.sock
+	export REFD_SOCKET=$SOCKET
+	start || return
+	for mode in all objects refs; do
+		case $mode in
+		objects) chown root "$own" "$own/refs" ;;
+		refs) chown root "$own/objects"; chown $BOB "$own/refs" ;;
+		esac
+		is "root's daemon refuses, $mode belonging to another" ng \
+			"$(update $BOB own.git refs/heads/a "$his")"
+		"$REFD" update --git-dir "$own" refs/heads/a "$his" 2>"$T/err"
+		check 'and says whose it is and what to do' grep -q \
+			"belongs to uid $BOB.*run a daemon as that user" "$T/err"
+	done
+	check 'nothing is left in it' test ! -e "$own/refd"
+	chown -R $BOB "$own"
+	# A git-dir of another account is not read: not its commondir either.
+	as $BOB mkdir "$T/of$BOB/w.git"
+	as $BOB sh -c "echo /etc >'$T/of$BOB/w.git/commondir'"
+	check 'its commondir is not read' grep -q 'belongs to uid' \
+		<<<"$(by_wire $BOB "$T/of$BOB/w.git" refs/heads/a "$his")"
+	check 'it goes on' stop_daemon
+	"$REFD" daemon --socket "$SOCKET" --state "$T/state" --root "$SERVED" \
+		>"$T/out" 2>&1
+	is 'nor does it use the state of another' 69 $?
+	check 'and says so' grep -q 'state.*belongs to uid' "$T/out"
 }
 
 # ---- to be given another's records ----
@@ -118,38 +131,11 @@ closed_above() {
 	chmod -R a+rwX "$repo/refs"
 	check 'refs for everybody' grep -q committed \
 		<<<"$(by_wire $ALICE "$repo" refs/heads/open "$his")"
-	chmod 700 "$T/of$BOB"
+	chmod 2770 "$T/of$BOB"
 	check 'and a closed directory above' grep -q denied \
 		<<<"$(by_wire $ALICE "$repo" refs/heads/closed "$his")"
 	is 'his are for himself' ok "$(update $BOB b.git refs/heads/o "$his")"
-	chmod 755 "$T/of$BOB"
-}
-
-# ---- to get a group ----
-
-# The group of refs/ is the daemon's to use only where it is the owner's.
-a_group_of_others() {
-	local repo=$T/of$ALICE/z.git GROUP=64009
-	chgrp -R $GROUP "$repo/refs"
-	as $ALICE git -C "$repo" config some.thing else
-	is 'refs of a group that she is not in' ok \
-		"$(update $ALICE z.git refs/heads/g "$hers")"
-	check 'what is made there has not its group' \
-		test "$(stat -c %g "$repo/refs/heads/g")" != $GROUP
-	if ! can_mount; then
-		skip 'once she is in it' 'only root can mount'
-		return
-	fi
-	cp /etc/passwd /etc/group "$T"
-	echo "alice:x:$ALICE:$ALICE::/:/bin/sh" >>"$T/passwd"
-	echo "dev:x:$GROUP:alice" >>"$T/group"
-	mount --bind "$T/passwd" /etc/passwd && scenario_mounts+=(/etc/passwd)
-	mount --bind "$T/group" /etc/group && scenario_mounts+=(/etc/group)
-	# A daemon of root's cannot read a file that replaced /etc/group later.
-	stop_daemon && start_daemon --config "$T/config"
-	as $ALICE git -C "$repo" config some.thing more
-	is 'once she is in it' ok "$(update $ALICE z.git refs/heads/h "$hers")"
-	is 'it has' $GROUP "$(stat -c %g "$repo/refs/heads/h")"
+	chmod 2775 "$T/of$BOB"
 }
 
 # ---- a daemon of his own ----
@@ -159,14 +145,15 @@ his_own_daemon() {
 	local own=$T/of$BOB
 	STATE=$own/state SERVED=$own SOCKET=$own/sock
 	export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
-	"$REFD" disown "$own/b.git" >/dev/null 2>&1
+	his=$(as $BOB git -C "$own/own.git" commit-tree -m two \
+		"$(as $BOB git -C "$own/own.git" mktree </dev/null)")
 	his_daemon || return
-	is 'his own daemon' ok "$(update $BOB b.git refs/heads/p "$his")"
+	is 'his own daemon' ok "$(update $BOB own.git refs/heads/p "$his")"
 	check 'his daemon stops' stop_daemon
 	cp -a "$STATE" "$own/older"
 	his_daemon || return
 	for i in 1 2 3 4; do
-		update $BOB b.git refs/heads/p$i "$his" >/dev/null
+		update $BOB own.git refs/heads/p$i "$his" >/dev/null
 	done
 	check 'his daemon stops again' stop_daemon
 	mv "$STATE" "$own/newer"
@@ -179,7 +166,7 @@ his_own_daemon() {
 	check 'the newer one, by root' "$REFD" recover --state "$STATE" \
 		--root "$own"
 	his_daemon || return
-	is 'and by himself' ok "$(update $BOB b.git refs/heads/q "$his")"
+	is 'and by himself' ok "$(update $BOB own.git refs/heads/q "$his")"
 	check 'his daemon stops at last' stop_daemon
 }
 
@@ -267,7 +254,7 @@ note_of_hers() {
 	check 'a note of hers stops no start' start
 	is 'nor her' ok "$(update $ALICE x.git refs/heads/o "$one")"
 	check 'noted again' "$REFD" checkpoint
-	is 'by the daemon' 0 "$(stat -c %u "$note")"
+	is 'by the daemon' "$ACCOUNT" "$(stat -c %u "$note")"
 }
 
 cat >"$T/config" <<CONFIG
@@ -282,15 +269,14 @@ repo_for $ALICE y.git >"$T/out"
 hers=$(repo_for $ALICE z.git)
 his=$(repo_for $BOB b.git)
 start || exit 1
-another_s_refs
 another_s_id
 an_id_of_one_who_is_away
 closed_above
-a_group_of_others
 all_connections
 many_alternates
 large_file
 note_of_hers
 check 'stopped at last' stop_daemon
+roots_daemon
 his_own_daemon
 finish

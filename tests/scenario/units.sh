@@ -1,9 +1,9 @@
 #!/bin/bash
 # systemd's units, without booting them (tests/long/boot.sh does that): systemd
-# finds nothing wrong, what they expose is 0.7 at most, and as root what acting
-# as others takes; every trap is still named. And what the daemon does with a
-# service manager's words, under none: passed sockets, readiness, the watchdog's
-# beat, disks that hang, reload and stop; --ready-fd.
+# finds nothing wrong, what they expose is 0.7 at most; every trap is still
+# named. And what the daemon does with a service manager's words, under none:
+# passed sockets, readiness, the watchdog's beat, disks that hang, reload and
+# stop; --ready-fd.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -34,24 +34,6 @@ if command -v systemd-analyze >/dev/null; then
 		is "$unit exposes no more than 0.7" 0 $?
 		tail -n 1 <<<"$got"
 	done
-	exposed() { # what is not shut, of refd.service
-		systemd-analyze security --offline=true --json=short \
-			--root="$to" refd.service 2>"$T/err" | python3 -c '
-import json, sys
-for one in json.load(sys.stdin):
-    if float(one["exposure"] or 0) > 0:
-        print(one["json_field"])' | sort
-	}
-	exposed >"$T/exposed"
-	mkdir -p "$units/refd.service.d"
-	cp "$to/usr/share/refd/as-root.conf" "$units/refd.service.d/"
-	is 'as root: 1.6' 0 "$(systemd-analyze security --offline=true \
-		--no-pager --root="$to" --threshold=16 refd.service \
-		>"$T/out" 2>&1; echo $?)"
-	is 'and why' "CapabilityBoundingSet_CAP_DAC_FOWNER_IPC_OWNER \
-CapabilityBoundingSet_CAP_SET_UID_GID_PCAP SystemCallFilter_privileged \
-UserOrDynamicUser" "$(exposed | comm -13 "$T/exposed" - | paste -sd ' ')"
-	rm "$units/refd.service.d/as-root.conf"
 	# With the comment that says why, in the paragraph before it.
 	for trap in StartLimitIntervalSec=0 RuntimeDirectoryPreserve=yes \
 		ProtectHome=read-only PrivateUsers=no RestrictSUIDSGID=no \

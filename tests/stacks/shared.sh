@@ -1,8 +1,8 @@
 #!/bin/bash
 # Several accounts with one repository of `git init --shared=group`: they push
 # by its path and, each as himself, by ssh. The daemon runs as an account of
-# that group, and then as root; who is outside of it is denied. What the daemon
-# makes is of the group and mode that git would give it.
+# that group; who is outside of it is denied. What the daemon makes is of the
+# group and mode that git would give it.
 
 # shellcheck source=tests/lib/stack.sh
 . "$(dirname "$0")/../lib/stack.sh"
@@ -97,26 +97,4 @@ both 'the daemon is back' 1 c-one:refs/heads/ssh/back :refs/heads/ssh/away
 modes_are_shared
 outsider
 
-# As root it acts as the owner.
-stack='shared, the daemon as root'
-forget_refd
-daemon_user=root
-new_twins alice
-start_refd /srv/team allowGroup=dev
-check "$stack: enabled" quietly refd enable /srv/team/project.git
-way=path
-pusher=alice
-COMPARE_OWNERS=yes
-stack_pushes
-COMPARE_OWNERS=no
-pusher=bob
-both 'another of the group' 1 c-base:refs/heads/bob/1 \
-	c-two:refs/heads/a/2 :refs/tags/c-base
-AS_UMASK=077
-both 'with another umask' 1 c-base:refs/heads/bob/quite/private
-unset AS_UMASK
-fallback 'the daemon is stopped' c-two:refs/heads/bob/1
-both 'the daemon is back' 1 c-two:refs/heads/bob/quite/private
-modes_are_shared
-outsider
 finish

@@ -143,6 +143,7 @@ START_TEST(test_large_push_leaves_a_lane)
 }
 END_TEST
 
+<<<<<<< HEAD
 /* Each owner in a window would cost a flush. */
 START_TEST(test_a_window_has_one_owner)
 {
@@ -211,6 +212,8 @@ START_TEST(test_a_repository_goes_alone)
 }
 END_TEST
 
+=======
+>>>>>>> 0dcfa0d (daemon: serve one account per daemon)
 START_TEST(test_repositories_in_turn)
 {
 	struct rig_ask *asks[8];
@@ -392,8 +395,11 @@ static TCase *turns(void)
 	tcase_add_test(tc, test_large_push_holds_up_nobody);
 	tcase_add_test(tc, test_later_goes_first_but_once);
 	tcase_add_test(tc, test_many_small_of_one_repository);
+<<<<<<< HEAD
 	tcase_add_test(tc, test_a_window_has_one_owner);
 	tcase_add_test(tc, test_a_repository_goes_alone);
+=======
+>>>>>>> 0dcfa0d (daemon: serve one account per daemon)
 	tcase_add_test(tc, test_repositories_in_turn);
 	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
 	return tc;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/sys_as.h"
 #include "daemon/store/repos/gitrepo.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -118,20 +117,6 @@ START_TEST(broken_heads)
 	FINDS(3);
 	HAS("ref-broken HEAD", "none");
 	HAS("not-opened ", "objects");
-}
-END_TEST
-
-/* As the repository's owner, even for root: what he can't read is told. */
-START_TEST(unreadable)
-{
-	if (!sys_as_possible())
-		return;
-	tmp_run("chmod 711 . && chown -R 65534:65534 r && cd r/.git && "
-		"chmod 0 refs/heads/main && chown 0 logs/HEAD && "
-		"chmod 0 logs/HEAD");
-	FINDS(2);
-	HAS("ref-unreadable refs/heads/main", "denied");
-	HAS("log-unreadable HEAD", "denied");
 }
 END_TEST
 
@@ -317,14 +302,12 @@ int main(void)
 	Suite *suite = suite_create("verify");
 	TCase *tc = tcase_create("verify");
 
-	sys_as_init();
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, nothing);
 	tcase_add_test(tc, not_to_be_looked_at);
 	tcase_add_test(tc, broken_refs);
 	tcase_add_test(tc, broken_heads);
-	tcase_add_test(tc, unreadable);
 	tcase_add_test(tc, names);
 	tcase_add_test(tc, conflicts);
 	tcase_add_test(tc, objects);

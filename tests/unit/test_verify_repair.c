@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/sys_as.h"
 #include "daemon/store/repos/gitrepo.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
@@ -235,32 +234,11 @@ START_TEST(packed_new)
 }
 END_TEST
 
-/* Another's repository stays his; a link that he planted leads nowhere. */
-START_TEST(as_the_owner)
-{
-	if (!sys_as_possible())
-		return;
-	sr_close();
-	tmp_run("chmod 711 . && mkdir -m 700 mine && cd r.git && "
-		"chown -R 65534:65534 . && : >refs/heads/a");
-	REPAIRS(1);
-	DID("ref-broken refs/heads/a repaired", sr_commit);
-	tmp_run("cd r.git && test -z \"$(find . ! -uid 65534)\" && "
-		": >refs/heads/a && rm -r refd/kept && "
-		"ln -s %s/mine refd/kept",
-	    tmp_root);
-	REPAIRS(1);
-	DID("ref-broken refs/heads/a", "not mended");
-	tmp_run("test -z \"$(ls mine)\" && test ! -s r.git/refs/heads/a");
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("verify_repair");
 	TCase *tc = tcase_create("verify_repair");
 
-	sys_as_init();
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, from_the_journal);
@@ -273,7 +251,6 @@ int main(void)
 	tcase_add_test(tc, logs);
 	tcase_add_test(tc, links_on_the_way);
 	tcase_add_test(tc, packed_new);
-	tcase_add_test(tc, as_the_owner);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

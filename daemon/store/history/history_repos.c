@@ -130,14 +130,6 @@ const struct journal_repo *history_repo(struct history *h, uint64_t id)
 
 /* ---- which one ---- */
 
-/* A group member who may write in a repository can put any text into its
- * refd/. An id counts only if the daemon's own account, or root, wrote it. */
-static bool is_own(const struct repo_id *id)
-{
-	return id->owner == (uint32_t)geteuid() || id->owner == 0 ||
-	    sys_as_possible();
-}
-
 /* The uuid of the repository whose common dir DIR is. */
 static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 {
@@ -151,7 +143,7 @@ static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 		return false;
 	r = repo_id_read(sys, fd, &id);
 	SYS(sys, close, fd);
-	if (r < 0 || !is_own(&id) ||
+	if (r < 0 || !repo_id_is_own(&id) ||
 	    memcmp(id.journal, journal_uuid(h->cfg.journal),
 		sizeof(id.journal)) != 0)
 		return false;

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/sys_as.h"
 #include "daemon/store/journal/journal_internal.h"
 
 #define APPLICATION_ID 0x72656664 /* "refd" */
@@ -284,7 +283,8 @@ static int make_file(struct journal *j, const char *path, char **why)
 	int fd, r;
 
 	/* It holds names and messages of all repositories. */
-	fd = sys_make_theirs(j->sys, AT_FDCWD, path, O_EXCL);
+	fd = SYS(j->sys, openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL,
+	    0600);
 	if (fd < 0)
 		return fd;
 	SYS(j->sys, close, fd);

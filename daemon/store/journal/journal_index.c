@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/sys_as.h"
 #include "daemon/store/journal/journal_index_internal.h"
 
 #define NAME           "history.db"
@@ -248,7 +247,8 @@ static int make_file(struct journal_index *x)
 {
 	int fd;
 
-	fd = sys_make_theirs(x->sys, AT_FDCWD, x->path, O_EXCL);
+	fd = SYS(x->sys, openat, AT_FDCWD, x->path, O_RDWR | O_CREAT | O_EXCL,
+	    0600);
 	if (fd < 0)
 		return fd;
 	SYS(x->sys, close, fd);

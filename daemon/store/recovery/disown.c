@@ -42,18 +42,6 @@ static int remove_names(const struct sys *sys, struct repo *repo)
 	return r;
 }
 
-static int disown_as_owner(const struct sys *sys, struct repo *repo,
-    size_t *unlocked)
-{
-	struct sys_who was = sys_as(repo->as);
-	int r = remove_locks(sys, repo, unlocked);
-
-	if (r == 0)
-		r = remove_names(sys, repo);
-	sys_as(was);
-	return r;
-}
-
 int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
     char **why)
 {
@@ -80,7 +68,9 @@ int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
 		return 0;
 	}
 	if (r == 0)
-		r = disown_as_owner(sys, repo, unlocked);
+		r = remove_locks(sys, repo, unlocked);
+	if (r == 0)
+		r = remove_names(sys, repo);
 	if (r == -EAGAIN)
 		*why = repo_why("'%s' is served by a refd that runs", path);
 	else if (r < 0)

@@ -137,6 +137,10 @@ static const char *missing_text(int err)
 		return "another repository is at its path; its records are "
 		       "kept until it is back, or until refd recover --forget "
 		       "drops them";
+	if (err == -EKEYREJECTED)
+		return "it is not root's, and a daemon of root leaves it "
+		       "alone; its records are kept until it is root's, or "
+		       "until refd recover --forget drops them";
 	return "another refd holds it; its records are kept";
 }
 
@@ -147,7 +151,8 @@ static int visit(struct run *run, struct visit *v)
 	int r = 0, failed;
 
 	failed = repos_get_known(rec->repos, &v->known, &repo);
-	if (failed == -ENOENT || failed == -ESTALE || failed == -EAGAIN) {
+	if (failed == -ENOENT || failed == -ESTALE || failed == -EAGAIN ||
+	    failed == -EKEYREJECTED) {
 		v->failed = true;
 		if (v->rows != NULL)
 			say(rec, STORE_REPO_MISSING, v->known.path,

@@ -54,7 +54,7 @@ static int unlock_what_says_nothing(struct stale *stale,
 }
 
 /* RP: its stale locks found, nothing else; UNLOCKED: how many are gone. */
-static int replay_by_rules(struct recovery *rec, struct replay *rp,
+int recover_replay(struct recovery *rec, struct replay *rp,
     const struct starts *starts, struct replay_row *rows, size_t *unlocked)
 {
 	struct replay_row *row;
@@ -82,24 +82,12 @@ static int replay_by_rules(struct recovery *rec, struct replay *rp,
 	return r;
 }
 
-int recover_replay(struct recovery *rec, struct replay *rp,
-    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
-{
-	struct sys_who was = sys_as(rp->repo->as);
-	int r = replay_by_rules(rec, rp, starts, rows, unlocked);
-
-	sys_as(was);
-	return r;
-}
-
 int recover_clean(struct replay *rp, size_t *unlocked)
 {
-	struct sys_who was = sys_as(rp->repo->as);
 	int r = stale_clean(rp->stale, unlocked);
 
 	if (r == 0)
 		r = redo_sweep_packed(rp);
-	sys_as(was);
 	return r;
 }
 

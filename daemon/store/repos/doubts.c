@@ -21,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/sys_as.h"
-
 #define NAME     "syncs"
 #define NAME_NEW "syncs.new"
 /* Which boot's. */
@@ -236,7 +234,8 @@ static int make_file(struct doubts *d, int state_fd, const char *head)
 	r = SYS(d->sys, unlinkat, state_fd, NAME_NEW);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	d->fd = sys_make_theirs(d->sys, state_fd, NAME_NEW, O_EXCL);
+	d->fd = SYS(d->sys, openat, state_fd, NAME_NEW,
+	    O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (d->fd < 0)
 		return d->fd;
 	r = SYS(d->sys, write_all, d->fd, head, LINE_LEN);

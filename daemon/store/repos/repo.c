@@ -40,48 +40,58 @@ char *repo_why(const char *fmt, ...)
 
 /* ---- trust ---- */
 
-/* Whom root acts as is said by refs/ alone: not by what a link leads to, nor by
- * a directory that was moved to where another may exchange it. */
-static bool may_be_acted_for(const struct repos *repos, const struct repo *repo,
-    const struct sys_stat *refs)
-{
-	struct sys_stat around;
-
-	if (!sys_as_possible())
-		return true;
-	return SYS(repos->sys, fstat, repo->fd, &around) == 0 &&
-	    S_ISDIR(refs->mode) && (around.uid == refs->uid || around.uid == 0);
-}
-
 /* A repository belongs to whom its refs belong, or, where they are lost, the
- * directory around them. Root acts as that one. -ELOOP: it can't be told. */
+ * directory around them. */
 static int learn_owner(const struct repos *repos, struct repo *repo)
 {
 	const struct sys *sys = repos->sys;
 	struct sys_stat st;
 	int found, r;
 
-	found = r = sys_as_possible() ?
-	    SYS(sys, lstatat, repo->fd, "refs", &st) :
-	    SYS(sys, statat, repo->fd, "refs", &st);
+	found = r = SYS(sys, statat, repo->fd, "refs", &st);
 	if (r < 0)
 		r = SYS(sys, fstat, repo->fd, &st);
 	if (r < 0)
 		return r;
-	if (found == 0 && !may_be_acted_for(repos, repo, &st))
-		return -ELOOP;
 	repo->owner = st.uid;
 	repo->group = st.gid;
 	repo->mode = st.mode;
-	if (st.uid != 0)
-		repo->as = sys_who_of(st.uid, st.gid);
 	return found;
 }
 
+bool repo_owner_is_served(uint32_t uid)
+{
+	return uid == 0 || geteuid() != 0;
+}
+
+char *repo_owner_why(const char *path, uint32_t uid)
+{
+	return repo_why("'%s' belongs to uid %u, and a daemon of root serves "
+			"root's repositories only: run a daemon as that user",
+	    path, uid);
+}
+
+/* Do the refs and objects belong to an owner that is served? Of the common
+ * directory repo_find() knows that. */
+static bool is_served(const struct repos *repos, const struct repo *repo,
+    uint32_t *uid)
+{
+	static const char *const names[] = { "refs", "objects" };
+	struct sys_stat st;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (SYS(repos->sys, statat, repo->fd, names[i], &st) == 0 &&
+		    !repo_owner_is_served(st.uid)) {
+			*uid = st.uid;
+			return false;
+		}
+	return true;
+}
+
 /*
- * Files that the daemon makes belong to who makes them, so it must be one who
- * may write there in his own right; root itself would leave files behind that
- * the repository's owner can't replace.
+ * The daemon's files belong to the daemon's account, which must be able to
+ * write there by itself.
  */
 static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 {
@@ -93,8 +103,6 @@ static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 		    strerror(-refs));
 		return REFD_NOREPO;
 	}
-	if (sys_as_possible())
-		euid = repo->owner;
 	n = getgroups(255, gids);
 	n = n < 0 ? 0 : n;
 	gids[n++] = (uint32_t)getegid();
@@ -201,34 +209,20 @@ static struct repo *repo_new(const struct repos *repos,
 	return repo;
 }
 
-enum refd_status repo_open(struct repos *repos, struct repo_place *place,
-    struct repo_lock *lock, struct repo **out, char **why)
+static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
+    struct repo_lock *lock, char **why)
 {
-	enum refd_status status;
-	struct sys_who was;
-	struct repo *repo;
+	enum refd_status status = check_fs(repos, repo, why);
+	uint32_t uid;
 	int refs;
 
-	repo = repo_new(repos, place);
-	if (repo == NULL) {
-		*why = NULL;
-		return REFD_BUSY;
-	}
-	status = check_fs(repos, repo, why);
-	if (status != REFD_OK) {
-		repo_close(repos, repo);
+	if (status != REFD_OK)
 		return status;
-	}
-	refs = learn_owner(repos, repo);
-	if (refs == -ELOOP) {
-		*why = repo_why("'%s/refs' is a link, or belongs to another "
-				"than the directory around it: root can't tell "
-				"whose repository it is",
-		    repo->path);
-		repo_close(repos, repo);
+	if (!is_served(repos, repo, &uid)) {
+		*why = repo_owner_why(repo->path, uid);
 		return REFD_DENIED;
 	}
-	was = sys_as(repo->as);
+	refs = learn_owner(repos, repo);
 	/* Before it is read: a later change is then noticed. */
 	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
@@ -238,21 +232,58 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 		status = check_owner(repo, refs, why);
 	if (status == REFD_OK)
 		status = repo_claim(repos, repo, lock, why);
-	sys_as(was);
-	if (status != REFD_OK) {
-		repo_close(repos, repo);
-		return status;
+	return status;
+}
+
+enum refd_status repo_open(struct repos *repos, struct repo_place *place,
+    struct repo_lock *lock, struct repo **out, char **why)
+{
+	enum refd_status status;
+	struct repo *repo;
+
+	repo = repo_new(repos, place);
+	if (repo == NULL) {
+		*why = NULL;
+		return REFD_BUSY;
 	}
-	*out = repo;
-	return REFD_OK;
+	status = trust_and_claim(repos, repo, lock, why);
+	if (status == REFD_OK)
+		*out = repo;
+	else
+		repo_close(repos, repo);
+	return status;
+}
+
+/* With KNOWN, or whichever it is. PLACE is closed or taken over. */
+static int claim_place(struct repos *repos, struct repo_place *place,
+    const struct journal_repo *known, struct repo **out)
+{
+	struct repo *repo = repo_new(repos, place);
+	uint32_t uid;
+	int r;
+
+	if (repo == NULL) {
+		SYS(repos->sys, close, place->fd);
+		return -ENOMEM;
+	}
+	learn_owner(repos, repo);
+	if (!is_served(repos, repo, &uid))
+		r = -EKEYREJECTED;
+	else if (known != NULL)
+		r = repo_claim_known(repos, repo, known);
+	else
+		r = repo_claim_any(repos, repo);
+	if (r == 0)
+		*out = repo;
+	else
+		repo_close(repos, repo);
+	return r;
 }
 
 int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **out)
 {
 	struct repo_place place;
-	struct sys_who was;
-	struct repo *repo;
 	int r;
 
 	/* A disk that fails is no repository that is gone. */
@@ -262,49 +293,13 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 		return r == -ENOTDIR ? -ENOENT : r;
 	SYS(repos->sys, close, r);
 	r = repo_find_known(repos, known->path, &place);
-	if (r < 0)
-		return r;
-	repo = repo_new(repos, &place);
-	if (repo == NULL) {
-		SYS(repos->sys, close, place.fd);
-		return -ENOMEM;
-	}
-	r = learn_owner(repos, repo);
-	if (r != -ELOOP) {
-		was = sys_as(repo->as);
-		r = repo_claim_known(repos, repo, known);
-		sys_as(was);
-	}
-	if (r == 0) {
-		*out = repo;
-		return 0;
-	}
-	repo_close(repos, repo);
-	return r;
+	return r < 0 ? r : claim_place(repos, &place, known, out);
 }
 
 int repo_open_claimed(struct repos *repos, struct repo_place *place,
     struct repo **out)
 {
-	struct repo *repo = repo_new(repos, place);
-	struct sys_who was;
-	int r;
-
-	if (repo == NULL) {
-		SYS(repos->sys, close, place->fd);
-		return -ENOMEM;
-	}
-	r = learn_owner(repos, repo);
-	if (r != -ELOOP) {
-		was = sys_as(repo->as);
-		r = repo_claim_any(repos, repo);
-		sys_as(was);
-	}
-	if (r == 0)
-		*out = repo;
-	else
-		repo_close(repos, repo);
-	return r;
+	return claim_place(repos, place, NULL, out);
 }
 
 void repo_close(struct repos *repos, struct repo *repo)

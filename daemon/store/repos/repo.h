@@ -20,7 +20,6 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
-#include "daemon/base/sys_as.h"
 #include "daemon/store/repos/doubts.h"
 #include "daemon/store/repos/gitrepo.h"
 #include "daemon/store/journal/journal.h"
@@ -76,7 +75,6 @@ struct repo {
 	enum reflog_policy log_policy; /* where the client names none */
 	bool log_unset;                /* nor does the repository */
 	uint32_t owner, group, mode;   /* of refs/ */
-	struct sys_who as;             /* who does what is done here */
 	struct packed *packed;
 	atomic_bool touched; /* published to since its last checkpoint */
 	/* Its id and its row in the journal last: not before is it written. */
@@ -203,6 +201,10 @@ bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
  * above. */
 bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
     uint64_t ino, const struct txn_peer *peer);
+/* Does this process use repositories and state of UID? Root uses root's only,
+ * so that it parses no file of another account. Any thread. */
+bool repo_owner_is_served(uint32_t uid);
+
 /* May PEER change refs here without refd? By owner and mode of refs/, and of
  * every directory on the way to it. */
 bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,

@@ -85,6 +85,8 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	if (fd < 0)
 		return false;
 	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && !repo_owner_is_served(st.uid))
+		r = -EKEYREJECTED;
 	refd_fd = SYS(sys, openat, fd, "refd", O_RDONLY | O_DIRECTORY, 0);
 	SYS(sys, close, fd);
 	if (refd_fd < 0)
@@ -99,6 +101,7 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 struct search {
 	const struct repos *repos;
 	const struct repo *repo;
+	bool is_own; /* repo_id_is_own() */
 	bool is_there;
 };
 
@@ -110,11 +113,9 @@ static int look_there(void *arg, const struct journal_repo *known)
 
 	search->is_there =
 	    is_also_at(search->repos, repo, known->path, known->uuid);
-	/* Where root serves others, one who says so alone is not believed to
-	 * have it: it was moved and is the same directory, or is where it
-	 * was. */
-	if (repo->as.uid != sys_self.uid &&
-	    strcmp(known->path, repo->path) != 0 &&
+	/* An id that another account wrote is believed only at the known path,
+	 * or of the known directory, moved. */
+	if (!search->is_own && strcmp(known->path, repo->path) != 0 &&
 	    (known->dev != repo->dev || known->ino != repo->ino))
 		search->is_there = true;
 	return 0;
@@ -126,15 +127,15 @@ static int look_there(void *arg, const struct journal_repo *known)
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
-	struct search search = { .repos = repos, .repo = repo };
-	struct sys_who was = sys_as(sys_self);
+	struct search search = { .repos = repos,
+		.repo = repo,
+		.is_own = repo_id_is_own(id) };
 	int r =
 	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
 
 	*copy = search.is_there ||
 	    (strcmp(id->path, repo->path) != 0 &&
 		is_also_at(repos, repo, id->path, id->uuid));
-	sys_as(was);
 	return r > 0 ? -EIO : r;
 }
 
@@ -167,12 +168,8 @@ static int name_it(const struct repos *repos, struct repo *repo,
 /* An older copy of the journal than the one that last wrote here? */
 static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
-	struct sys_who was = sys_as(sys_self);
-	uint64_t seen =
-	    repo_seen_read(repos->sys, repo->refd_fd, repos->journal);
-
-	sys_as(was);
-	return seen > journal_last_lsn(repos->journal);
+	return repo_seen_read(repos->sys, repo->refd_fd, repos->journal) >
+	    journal_last_lsn(repos->journal);
 }
 
 static int note_it(struct repos *repos, struct repo *repo)
@@ -180,12 +177,10 @@ static int note_it(struct repos *repos, struct repo *repo)
 	struct journal_repo known = { .path = repo->path,
 		.dev = repo->dev,
 		.ino = repo->ino };
-	struct sys_who was = sys_as(sys_self);
 	int r;
 
 	memcpy(known.uuid, repo->uuid, 16);
 	r = journal_register_repo(repos->journal, &known);
-	sys_as(was);
 	if (r == 0) {
 		repo->id = known.id;
 		repo->journal_epoch = known.epoch;
@@ -305,6 +300,7 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	struct repos *repos = check->repos;
 	const struct sys *sys = repos->sys;
 	uint64_t seen = 0, last = journal_last_lsn(repos->journal);
+	struct sys_stat st;
 	struct repo_id id;
 	char path[4096];
 	int fd;
@@ -316,7 +312,8 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return 0;
-	if (repo_id_read(sys, fd, &id) == 0 &&
+	if (SYS(sys, fstat, fd, &st) == 0 && repo_owner_is_served(st.uid) &&
+	    repo_id_read(sys, fd, &id) == 0 &&
 	    memcmp(id.uuid, known->uuid, 16) == 0)
 		seen = repo_seen_read(sys, fd, repos->journal);
 	SYS(sys, close, fd);

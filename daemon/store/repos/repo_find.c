@@ -76,12 +76,15 @@ static enum refd_status open_dir(const struct repos *repos, const char *path,
 	r = SYS(sys, fd_path, place->fd, place->path, sizeof(place->path));
 	if (r == 0)
 		r = SYS(sys, fstat, place->fd, &place->st);
-	if (r == 0)
+	if (r == 0 && repo_owner_is_served(place->st.uid))
 		return REFD_OK;
-	*why = repo_why("can't read the repository's path '%s': %s", path,
-	    strerror(-r));
+	if (r == 0)
+		*why = repo_owner_why(place->path, place->st.uid);
+	else
+		*why = repo_why("can't read the repository's path '%s': %s",
+		    path, strerror(-r));
 	SYS(sys, close, place->fd);
-	return REFD_NOREPO;
+	return r == 0 ? REFD_DENIED : REFD_NOREPO;
 }
 
 static enum refd_status open_common(const struct repos *repos,
@@ -139,5 +142,7 @@ int repo_find_known(const struct repos *repos, const char *path,
 	enum refd_status status = open_dir(repos, path, place, &why);
 
 	free(why);
+	if (status == REFD_DENIED)
+		return -EKEYREJECTED;
 	return status == REFD_OK ? 0 : -ENOENT;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/random.h>
 
 void repo_id_hex(const uint8_t uuid[16], char hex[33])
@@ -129,6 +130,11 @@ static int write_new(const struct sys *sys, int refd_fd, const char *text,
 		r = SYS(sys, fsync, fd);
 	SYS(sys, close, fd);
 	return r;
+}
+
+bool repo_id_is_own(const struct repo_id *id)
+{
+	return id->owner == (uint32_t)geteuid() || id->owner == 0;
 }
 
 int repo_id_write(const struct sys *sys, int refd_fd, const struct repo_id *id,

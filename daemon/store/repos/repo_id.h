@@ -29,6 +29,9 @@ struct repo_id {
 /* A link is not followed. -ENOENT: none yet, or one that a cut left empty, so
  * that it was never synced. -EBADMSG: something else is there. */
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
+/* Did this process's account, or root, write it? A group member who may write
+ * in a repository can put any text into its refd/. */
+bool repo_id_is_own(const struct repo_id *id);
 /* It lasts when its file system was synced; one that it REPLACES does until
  * then. */
 int repo_id_write(const struct sys *sys, int refd_fd, const struct repo_id *id,

@@ -22,11 +22,16 @@ struct repo_place {
 };
 
 /* 0 and *PLACE (close place->fd), or a status. GIT_DIR's own commondir file
- * is followed; both ends must lie under a root. */
+ * is followed; both ends must lie under a root, and belong to an owner that is
+ * served. */
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
 
-/* The one at PATH, which must lie under a root: 0 or -ENOENT. */
+/* Why a repository of UID is not served, in words; the caller frees it. */
+char *repo_owner_why(const char *path, uint32_t uid);
+
+/* The one at PATH, which must lie under a root: 0, -ENOENT, -EKEYREJECTED: the
+ * owner is not served. */
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place);
 
@@ -34,13 +39,15 @@ int repo_find_known(const struct repos *repos, const char *path,
  * or NULL. Everything but the table's own fields is filled in. */
 enum refd_status repo_open(struct repos *repos, struct repo_place *place,
     struct repo_lock *lock, struct repo **repo, char **why);
-/* The same for recovery: only by path and id. */
+/* The same for recovery: only by path and id. -EKEYREJECTED: the owner is not
+ * served. */
 int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_close(struct repos *repos, struct repo *repo);
 
 /* With its flock, whoever's it is; nothing is made, nothing read. -ENOENT: no
- * refd ever served it. -EAGAIN: one does. PLACE is closed or taken over. */
+ * refd ever served it. -EAGAIN: one does. -EKEYREJECTED: as above. PLACE is
+ * closed or taken over. */
 int repo_open_claimed(struct repos *repos, struct repo_place *place,
     struct repo **repo);
 

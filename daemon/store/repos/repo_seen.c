@@ -13,8 +13,8 @@
 #define SEEN_FILE "checkpoint"
 #define SEEN_MAX  128
 
-/* Where root serves others, the directory is theirs, and a file of theirs would
- * say what they like. */
+/* A group may write the directory too. A file of another member would say what
+ * that member likes. */
 static bool is_ours(const struct sys *sys, int fd,
     const struct journal *journal)
 {

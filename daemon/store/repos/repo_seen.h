@@ -8,8 +8,8 @@
  * A journal that ends before that is an older copy: it has forgotten what it
  * answered, and would give its numbers out again. Written in place and synced
  * by the checkpoint's own syncfs; where that is lost with the power, only this
- * is not noticed. The file is the journal's owner's, or root's, also where root
- * serves others: what one of them puts there counts for nothing. Any thread, as itself;
+ * is not noticed. The file is the journal's owner's, or root's: what another
+ * member of the repository's group puts there counts for nothing. Any thread;
  * blocks; nothing logs.
  */
 #ifndef STORE_REPO_SEEN_H

@@ -137,16 +137,13 @@ static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
     struct fs **out)
 {
 	struct fs *fs = calloc(1, sizeof(*fs));
-	struct sys_who was;
 	int r;
 
 	if (fs == NULL)
 		return -ENOMEM;
 	fs->dev = repo->dev;
 	fs->mount = mount;
-	was = sys_as(repo->as);
 	r = fs_open(repos, repo, fs);
-	sys_as(was);
 	return fs_add(repos, fs, r, out);
 }
 

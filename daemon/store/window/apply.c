@@ -28,7 +28,7 @@
 
 #include "daemon/store/window/batch.h"
 
-static void fail_all(struct window *w, struct parts parts)
+static void fail_all(struct window *w, enum parts parts)
 {
 	size_t i, k;
 
@@ -68,7 +68,7 @@ static void spend(const struct batch *b, int64_t *from, int64_t *spent)
 	*from = now;
 }
 
-static void apply_some(struct applier *ap, struct window *w, struct parts parts)
+static void apply_some(struct applier *ap, struct window *w, enum parts parts)
 {
 	struct batch b;
 	int64_t from;
@@ -94,53 +94,19 @@ static void apply_some(struct applier *ap, struct window *w, struct parts parts)
 	batch_done(&b);
 }
 
-static void apply_of(struct applier *ap, struct window *w,
-    const struct sys_who *owner)
-{
-	struct parts parts = { PARTS_PACKED, owner };
-	bool any = false;
-	size_t i;
-
-	for (i = 0; i < w->nr_parts; i++)
-		any = any || batch_takes(&w->parts[i], parts);
-	parts.kind = PARTS_LOOSE;
-	apply_some(ap, w, parts);
-	parts.kind = PARTS_PACKED;
-	if (any)
-		apply_some(ap, w, parts);
-}
-
-static bool is_first_of_owner(const struct window *w, size_t nr)
-{
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (sys_who_eq(part_owner(&w->parts[i]),
-			part_owner(&w->parts[nr])))
-			return false;
-	return true;
-}
-
-/* A thread acts as one at a time, so each owner costs a flush. */
 static void apply_whole(struct applier *ap, struct window *w)
 {
-	struct sys_who owner, was;
+	bool any_packed = false;
 	size_t i;
 
-	for (i = 0; i < w->nr_parts; i++)
-		w->parts[i].to_packed = part_goes_packed(ap, &w->parts[i]);
-	if (!sys_as_possible()) {
-		apply_of(ap, w, NULL);
-		return;
-	}
 	for (i = 0; i < w->nr_parts; i++) {
-		if (!is_first_of_owner(w, i))
-			continue;
-		owner = part_owner(&w->parts[i]);
-		was = sys_as(owner);
-		apply_of(ap, w, &owner);
-		sys_as(was);
+		w->parts[i].to_packed = part_goes_packed(ap, &w->parts[i]);
+		any_packed =
+		    any_packed || batch_takes(&w->parts[i], PARTS_PACKED);
 	}
+	apply_some(ap, w, PARTS_LOOSE);
+	if (any_packed)
+		apply_some(ap, w, PARTS_PACKED);
 }
 
 /* ---- sessions ---- */
@@ -191,16 +157,15 @@ static void tell_prepared(struct batch *b)
 
 static void session_prepare(struct applier *ap, struct window *w)
 {
-	const struct parts all = { PARTS_ALL, NULL };
 	struct txn *txn = w->parts[0].txn;
 	struct batch *b = malloc(sizeof(*b));
 	int64_t from = SYS(ap->sys, now_mono);
 
-	if (b == NULL || !batch_init(b, ap, w, all)) {
+	if (b == NULL || !batch_init(b, ap, w, PARTS_ALL)) {
 		if (b != NULL)
 			batch_done(b);
 		free(b);
-		fail_all(w, all);
+		fail_all(w, PARTS_ALL);
 		return;
 	}
 	batch_prepare(b);
@@ -275,15 +240,12 @@ static void session_end(struct window *w, bool commit)
 
 static void apply_session(struct applier *ap, struct window *w)
 {
-	struct sys_who was = sys_as(part_owner(&w->parts[0]));
-
 	/* It may stand for long, and packed-refs would stay locked. */
 	w->parts[0].to_packed = false;
 	if (w->session == WINDOW_PREPARE)
 		session_prepare(ap, w);
 	else
 		session_end(w, w->session == WINDOW_COMMIT);
-	sys_as(was);
 }
 
 void apply_window(struct applier *ap, struct window *w)

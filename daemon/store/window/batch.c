@@ -159,19 +159,10 @@ static bool rewrites_packed(const struct txn_part *part)
 	return false;
 }
 
-struct sys_who part_owner(const struct txn_part *part)
+bool batch_takes(const struct txn_part *part, enum parts parts)
 {
-	const struct txn *txn = part->txn;
-
-	return txn->repo != NULL ? txn->repo->as : txn->repo_as;
-}
-
-bool batch_takes(const struct txn_part *part, struct parts parts)
-{
-	if (parts.owner != NULL && !sys_who_eq(part_owner(part), *parts.owner))
-		return false;
-	return parts.kind == PARTS_ALL ||
-	    rewrites_packed(part) == (parts.kind == PARTS_PACKED);
+	return parts == PARTS_ALL ||
+	    rewrites_packed(part) == (parts == PARTS_PACKED);
 }
 
 /* The order of what was asked for. */
@@ -419,7 +410,7 @@ static bool take_part(struct batch *b, struct txn_part *part)
 }
 
 bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    struct parts parts)
+    enum parts parts)
 {
 	size_t i, nr = count_updates(w);
 

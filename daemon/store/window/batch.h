@@ -232,20 +232,15 @@ void batch_settle(struct batch *b);
 
 /* ---- batch.c ---- */
 
-/* Which of a window's parts go together: OWNER's, if there is one. */
-struct parts {
-	enum { PARTS_LOOSE, PARTS_PACKED, PARTS_ALL } kind;
-	const struct sys_who *owner; /* borrowed */
-};
+/* Which of a window's parts go together. */
+enum parts { PARTS_LOOSE, PARTS_PACKED, PARTS_ALL };
 
 /* What its logs are made by; of a linked worktree another. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
-/* Who acts for it: its repository's. */
-struct sys_who part_owner(const struct txn_part *part);
-bool batch_takes(const struct txn_part *part, struct parts parts);
+bool batch_takes(const struct txn_part *part, enum parts parts);
 /* false: out of memory; batch_done() it all the same. */
 bool batch_init(struct batch *b, struct applier *ap, struct window *w,
-    struct parts parts);
+    enum parts parts);
 /* Released before. */
 void batch_done(struct batch *b);
 /* The first of what was asked for that is not less than NAME in C's

@@ -105,9 +105,6 @@ static const int allowed[] = {
 	SCMP_SYS(sched_getaffinity),
 	SCMP_SYS(sched_yield),
 	SCMP_SYS(set_robust_list),
-	SCMP_SYS(setfsgid), /* sys_as.c */
-	SCMP_SYS(setfsuid),
-	SCMP_SYS(setgroups),
 	SCMP_SYS(sigaltstack),
 	/* time */
 	SCMP_SYS(clock_getres),

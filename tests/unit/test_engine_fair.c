@@ -143,36 +143,6 @@ START_TEST(test_large_push_leaves_a_lane)
 }
 END_TEST
 
-<<<<<<< HEAD
-/* Each owner in a window would cost a flush. */
-START_TEST(test_a_window_has_one_owner)
-{
-	struct rig_txn t = { RIG_NAMES("refs/x") };
-	struct rig_ask *asks[12];
-	unsigned i, k, windows = 0;
-
-	rig_owners = 3;
-	rig_go_one("refs/y");
-	for (i = 0; i < 12; i++) {
-		t.repo = i + 1;
-		asks[i] = rig_go(&t);
-	}
-	while (rig_windows != NULL) {
-		for (k = 1; k < rig_windows->nr_parts; k++)
-			ck_assert_uint_eq(
-			    rig_windows->parts[k].txn->repo_as.uid,
-			    rig_windows->parts[0].txn->repo_as.uid);
-		windows++;
-		rig_back_all();
-	}
-	/* The first alone, and then one for each owner. */
-	ck_assert_uint_eq(windows, 4);
-	for (i = 0; i < 12; i++)
-		ck_assert_uint_eq(asks[i]->nr_answers, 1);
-	rig_owners = 0;
-}
-END_TEST
-
 /* What the store wants alone goes alone, as does all of its repository from
  * then on; the others go on together. */
 START_TEST(test_a_repository_goes_alone)
@@ -212,8 +182,6 @@ START_TEST(test_a_repository_goes_alone)
 }
 END_TEST
 
-=======
->>>>>>> 0dcfa0d (daemon: serve one account per daemon)
 START_TEST(test_repositories_in_turn)
 {
 	struct rig_ask *asks[8];
@@ -395,11 +363,7 @@ static TCase *turns(void)
 	tcase_add_test(tc, test_large_push_holds_up_nobody);
 	tcase_add_test(tc, test_later_goes_first_but_once);
 	tcase_add_test(tc, test_many_small_of_one_repository);
-<<<<<<< HEAD
-	tcase_add_test(tc, test_a_window_has_one_owner);
 	tcase_add_test(tc, test_a_repository_goes_alone);
-=======
->>>>>>> 0dcfa0d (daemon: serve one account per daemon)
 	tcase_add_test(tc, test_repositories_in_turn);
 	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
 	return tc;

@@ -91,7 +91,7 @@ ALL_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now \
 
 # ---- what the daemon stands on ----
 
-STORE_PKGS := libgit2 sqlite3 zlib
+STORE_PKGS := sqlite3 zlib
 NET_PKGS   := libevent_core libevent_pthreads
 CONFINE_PKGS := libseccomp
 TEST_PKGS  := check
@@ -126,7 +126,7 @@ HELPER_SRCS  := $(sort $(filter-out $(PRELOAD_SRCS),$(wildcard tests/helper/*.c)
 BENCH_SRCS   := $(sort $(wildcard tests/bench/*.c))
 FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # What a fuzzer may call; the rest is not built for it.
-FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) daemon/config_file.c \
+FUZZED_SRCS  := $(PROTO_SRCS) $(TESTLIB_SRCS) \
 	$(filter daemon/base/% daemon/store/%,$(DAEMON_SRCS)) \
 	$(addprefix client/,base/cli.c push/push.c request/words.c \
 	update/stdin.c update/stdin_fields.c git/unquote.c)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config_file.h"
+#include "daemon/base/config_file.h"
 #include "daemon/config_keys.h"
 
 #define FILE_MAX_BYTES (1024 * 1024)

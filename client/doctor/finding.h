@@ -169,9 +169,6 @@ enum mend {
 	    "bring it back: objects are missing without it")                   \
 	X(ALTERNATE_ELSEWHERE, "alternate-elsewhere", NOTE, MEND_NOT,          \
 	    "nothing; in mode periodic its objects are not synced")            \
-	X(ALTERNATE_INODE, "alternate-same-inode", ERROR, MEND_NOT,            \
-	    "copy its objects directory, so that it gets another inode "       \
-	    "number")                                                          \
 	X(LOCK_STALE, "lock-stale", WARNING, MEND_NOT,                         \
 	    "rm {}, once no git is at work there")                             \
 	X(LOCK_HELD, "lock-held", NOTE, MEND_NOT, "wait, or end its holder")   \

@@ -59,11 +59,6 @@ static void look_at_alternate(struct patient *p, const struct stat *own,
 	if (stat(path, &st) < 0)
 		found(&p->d->f, FOUND_ALTERNATE_MISSING, p->name,
 		    "its objects are in %s too: %s", path, strerror(errno));
-	else if (st.st_dev != own->st_dev && st.st_ino == own->st_ino)
-		found(&p->d->f, FOUND_ALTERNATE_INODE, p->name,
-		    "%s is on another file system and has the inode number of "
-		    "its own objects/: libgit2 takes them for one",
-		    path);
 	else if (st.st_dev != own->st_dev)
 		found(&p->d->f, FOUND_ALTERNATE_ELSEWHERE, p->name,
 		    "its alternate %s is on another file system", path);

@@ -41,7 +41,7 @@ void parcel_pack(struct parcel *p, const struct delivery *d,
 	p->req.committer = d->committer;
 	/* receive-pack looks for no work tree, and takes a repository that
 	 * does not say for a bare one. */
-	if (!p->req.log_all_ref_updates)
+	if (!gitconfig_get(d->config, "core.logallrefupdates"))
 		p->req.log_all_ref_updates =
 		    gitconfig_bool(d->config, "core.bare", true) ? "false" :
 								   "true";

@@ -132,6 +132,37 @@ static enum refd_durability durability(const struct gitconfig *config)
 	return mode;
 }
 
+static bool has_include(const struct gitconfig *config)
+{
+	const char *key, *value;
+	size_t at = 0;
+
+	while (gitconfig_next(config, &at, &key, &value))
+		if (has_prefix(key, "include.") ||
+		    has_prefix(key, "includeif."))
+			return true;
+	return false;
+}
+
+/* The daemon does not read all that git includes. Where a setting is unset,
+ * its default is sent, so that the daemon need not know. */
+static void add_defaults(struct refd_request *req, const struct gitdir *gd,
+    const struct gitconfig *config)
+{
+	bool is_linked = strcmp(gd->path, gd->common) != 0, is_bare;
+	size_t len = strlen(gd->common);
+
+	if (!has_include(config))
+		return;
+	if (!req->shared_repository)
+		req->shared_repository = "umask";
+	is_bare = gitconfig_bool(config, "core.bare",
+	    len < 5 || strcmp(gd->common + len - 5, "/.git") != 0);
+	if (!req->log_all_ref_updates)
+		req->log_all_ref_updates =
+		    is_bare && !is_linked ? "false" : "true";
+}
+
 void context_request(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config)
 {
@@ -147,6 +178,7 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	req->durability = durability(config);
 	req->log_all_ref_updates = log_all_ref_updates(config);
 	req->shared_repository = gitconfig_get(config, "core.sharedrepository");
+	add_defaults(req, gd, config);
 	req->has_ref_lock_timeout = lock_timeout(config,
 	    "core.filesreflocktimeout", &req->ref_lock_timeout_ms);
 	req->has_packed_refs_timeout = lock_timeout(config,

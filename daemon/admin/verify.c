@@ -14,7 +14,6 @@
 #include "daemon/admin/account.h"
 #include "daemon/admin/admin.h"
 #include "daemon/admin/verify.h"
-#include "daemon/store/repos/gitrepo.h"
 
 #define PATIENCE_NS INT64_C(500000000)
 /* Some 50 MB. */
@@ -216,7 +215,6 @@ int admin_verify(int argc, char **argv)
 	if (!account_become_owner_of(argv[optind]))
 		return 128;
 	umask(0);
-	gitrepo_global_init();
 	if (tally.json)
 		printf("{\"findings\": [");
 	for (i = optind; i < argc; i++) {
@@ -230,7 +228,6 @@ int admin_verify(int argc, char **argv)
 		free(why);
 	}
 	sum_up(&tally, looked_at);
-	gitrepo_global_done();
 	if (looked_at < argc - optind)
 		return 128;
 	return tally.standing > 0 ? 1 : 0;

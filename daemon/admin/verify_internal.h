@@ -50,7 +50,8 @@ struct verify {
 	const struct verify_options *opt;
 	const struct sys *sys;
 	struct repo repo; /* path, fd, refd_fd, stage_fd, packed, as: no more */
-	struct gitrepo *git;          /* NULL: not opened */
+	struct repos repos;           /* all roots; for odb */
+	struct odb *odb;              /* NULL: not opened */
 	struct packed_snapshot *snap; /* NULL: malformed */
 	int64_t packed_mtime_ns;
 	bool aborted; /* out of memory, or refs/ can't be read */

@@ -49,8 +49,8 @@ static void end_record(struct packed_look *look)
 	struct verify *v = look->v;
 
 	if (look->last[0] != '\0' && look->is_fully_peeled &&
-	    !look->is_peeled && v->git != NULL &&
-	    gitrepo_object(v->git, &look->oid) == GITREPO_TAG)
+	    !look->is_peeled && v->odb != NULL &&
+	    odb_type(v->odb, &look->oid) == OBJECT_TAG)
 		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
 		    "it is a tag, and no line says of what");
 }
@@ -60,13 +60,17 @@ static void check_peeled(struct packed_look *look, const struct refd_oid *said)
 	struct verify *v = look->v;
 	struct refd_oid is;
 	char hex[REFD_OID_HEX + 1];
+	int r;
 
 	look->is_peeled = true;
-	if (v->git == NULL ||
-	    gitrepo_object(v->git, &look->oid) == GITREPO_ABSENT)
+	if (v->odb == NULL || odb_type(v->odb, &look->oid) == OBJECT_ABSENT)
 		return;
 	refd_oid_hex(said, hex);
-	if (gitrepo_peel(v->git, &look->oid, &is) < 0)
+	r = odb_peel(v->odb, &look->oid, &is);
+	/* It is too large to be looked at. */
+	if (r == -EFBIG)
+		return;
+	if (r < 0)
 		verify_found(v, VERIFY_PACKED_PEELED, look->last, PACKED,
 		    "line %lu says that it is a tag of %s, and it is no tag",
 		    look->line, hex);

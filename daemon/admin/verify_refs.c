@@ -60,15 +60,15 @@ static bool wants_commit(const char *name)
 bool verify_object_fits(struct verify *v, const char *name,
     const struct refd_oid *oid)
 {
-	enum gitrepo_object type;
+	enum object_type type;
 
-	if (v->git == NULL)
+	if (v->odb == NULL)
 		return true;
 	if (refd_oid_is_null(oid))
 		return false;
-	type = gitrepo_object(v->git, oid);
-	return type != GITREPO_ABSENT && type != GITREPO_ERROR &&
-	    (type == GITREPO_COMMIT || !wants_commit(name));
+	type = odb_type(v->odb, oid);
+	return type != OBJECT_ABSENT && type != OBJECT_ERROR &&
+	    (type == OBJECT_COMMIT || !wants_commit(name));
 }
 
 static void check_object(struct verify *v, const char *ref, const char *name,
@@ -82,25 +82,25 @@ static void check_object(struct verify *v, const char *ref, const char *name,
 		    "it is at the null id");
 		return;
 	}
-	if (v->git == NULL)
+	if (v->odb == NULL)
 		return;
-	switch (gitrepo_object(v->git, oid)) {
-	case GITREPO_ABSENT:
+	switch (odb_type(v->odb, oid)) {
+	case OBJECT_ABSENT:
 		verify_found(v, VERIFY_OBJECT_MISSING, ref, name,
 		    "object %s is not in the repository", hex);
 		break;
-	case GITREPO_ERROR:
+	case OBJECT_ERROR:
 		verify_found(v, VERIFY_OBJECT_UNREADABLE, ref, name,
 		    "object %s can't be read", hex);
 		break;
-	case GITREPO_TREE:
-	case GITREPO_BLOB:
-	case GITREPO_TAG:
+	case OBJECT_TREE:
+	case OBJECT_BLOB:
+	case OBJECT_TAG:
 		if (wants_commit(name))
 			verify_found(v, VERIFY_OBJECT_NOT_COMMIT, ref, name,
 			    "object %s is not a commit", hex);
 		break;
-	case GITREPO_COMMIT:
+	case OBJECT_COMMIT:
 		break;
 	}
 }

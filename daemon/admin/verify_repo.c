@@ -2,8 +2,8 @@
  * One repository.
  *
  * The happy path:
- *	open	the common dir, and its objects by libgit2; nothing is
- *		claimed: a daemon may hold it
+ *	open	the common dir, and its objects; nothing is claimed: a daemon
+ *		may hold it
  *	walk	refs and locks of it and its worktrees, packed-refs, logs,
  *		then what the journal recorded last; as its owner
  *	again	what looked wrong, some time later; only what still does is
@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "daemon/admin/verify_internal.h"
+#include "daemon/store/repos/repo_config.h"
 #include "daemon/store/repos/repo_internal.h"
 
 /* Then they are looked at again before it goes on. */
@@ -117,8 +118,8 @@ static void refresh(struct verify *v)
 	struct packed_snapshot *snap = NULL;
 	struct sys_stat st;
 
-	if (v->git != NULL)
-		gitrepo_refresh_objects(v->git);
+	if (v->odb != NULL)
+		odb_refresh(v->odb);
 	v->packed_mtime_ns = INT64_MAX;
 	if (SYS(v->sys, statat, v->repo.fd, "packed-refs", &st) == 0)
 		v->packed_mtime_ns = st.mtime_ns;
@@ -255,11 +256,9 @@ static int resolve(const struct sys *sys, const char *path,
 
 static int find(struct verify *v, const char *path, char **why)
 {
-	static const char *const roots[] = { "/" };
 	char real[REFD_PATH_MAX];
 	struct repo_place place;
 	enum refd_status status;
-	struct repos repos;
 	int r;
 
 	r = resolve(v->sys, path, real);
@@ -267,9 +266,7 @@ static int find(struct verify *v, const char *path, char **why)
 		*why = repo_why("can't open '%s': %s", path, strerror(-r));
 		return -1;
 	}
-	repos_init(&repos, v->sys, NULL, roots, 1, 1);
-	status = repo_find(&repos, real, &place, why);
-	repos_done(&repos);
+	status = repo_find(&v->repos, real, &place, why);
 	if (status != REFD_OK)
 		return -1;
 	v->repo.fd = place.fd;
@@ -301,23 +298,43 @@ static int look_inside(struct verify *v, char **why)
 	return 0;
 }
 
-/* A HEAD that a power cut emptied is no repository for libgit2, nor for git:
- * the rest of it can be looked at all the same. */
+/* HEAD is not looked at here: where a power cut emptied it, git has no
+ * repository, but the rest of it can be looked at all the same. */
+static enum refd_status try_objects(struct verify *v, char **why)
+{
+	const struct object_rule rule = { repo_open_root, &v->repos,
+		&v->repo.owner, &v->repo.group };
+	struct repo_config config;
+	enum refd_status status;
+	int r;
+
+	status =
+	    repo_config_read(v->sys, v->repo.fd, v->repo.path, &config, why);
+	if (status != REFD_OK)
+		return status;
+	repo_config_done(&config);
+	v->odb = odb_new(v->sys, v->repo.fd, &rule);
+	if (v->odb == NULL)
+		return REFD_BUSY;
+	r = odb_refresh(v->odb);
+	if (r == 0)
+		return REFD_OK;
+	*why = repo_why("'%s' %s", v->repo.path, object_stores_why(r));
+	odb_free(v->odb);
+	v->odb = NULL;
+	return REFD_IO;
+}
+
 static int open_objects(struct verify *v, char **why)
 {
 	char *reason = NULL;
+	enum refd_status status = try_objects(v, &reason);
 
-	if (repo_check_files(v->sys, &v->repo, &reason) == 0) {
-		switch (gitrepo_open(v->repo.path, &v->git, &reason)) {
-		case GITREPO_OK:
-			return 0;
-		case GITREPO_UNSUPPORTED:
-			*why = reason;
-			return -1;
-		case GITREPO_NOT_A_REPOSITORY:
-		case GITREPO_FAILED:
-			break;
-		}
+	if (status == REFD_OK)
+		return 0;
+	if (status == REFD_UNSUPPORTED) {
+		*why = reason;
+		return -1;
 	}
 	v->is_sure = true;
 	verify_found(v, VERIFY_NOT_OPENED, "", "",
@@ -343,7 +360,7 @@ static void close_all(struct verify *v)
 	free(v->suspects);
 	packed_snapshot_put(v->snap);
 	packed_free(v->repo.packed);
-	gitrepo_free(v->git);
+	odb_free(v->odb);
 	if (v->repo.stage_fd >= 0)
 		SYS(v->sys, close, v->repo.stage_fd);
 	if (v->repo.refd_fd >= 0)
@@ -351,6 +368,7 @@ static void close_all(struct verify *v)
 	if (v->repo.fd >= 0)
 		SYS(v->sys, close, v->repo.fd);
 	free(v->repo.path);
+	repos_done(&v->repos);
 }
 
 static int verify_opened(struct verify *v, char **why)
@@ -371,10 +389,12 @@ static int verify_opened(struct verify *v, char **why)
 
 int verify_repo(const struct verify_options *opt, const char *path, char **why)
 {
+	static const char *const roots[] = { "/" };
 	struct verify v = { .opt = opt, .sys = opt->sys };
 	int r;
 
 	*why = NULL;
+	repos_init(&v.repos, v.sys, NULL, roots, 1, 1);
 	v.repo.fd = v.repo.refd_fd = v.repo.stage_fd = -1;
 	v.suspects = calloc(SUSPECTS_MAX, sizeof(*v.suspects));
 	r = v.suspects == NULL ? -1 : find(&v, path, why);

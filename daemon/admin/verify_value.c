@@ -187,9 +187,9 @@ int verify_last_value(struct verify *v, const struct verify_place *place,
 	r = read_journal(&s);
 	/* What an id names can't be looked at then; and what HEAD points to no
 	 * log tells. */
-	if (v->git == NULL && s.target == NULL)
+	if (v->odb == NULL && s.target == NULL)
 		forget_record(&s);
-	else if (r == 0 && v->git != NULL)
+	else if (r == 0 && v->odb != NULL)
 		read_log(&s);
 	memset(value, 0, sizeof(*value));
 	if (r == 0 && s.has_record && !s.is_after_record) {

@@ -119,6 +119,14 @@ static bool is_committer(const char *ident)
 	return end != NULL && end[2] != '\0';
 }
 
+/* May a file that was not read say what neither the client nor, behind it, the
+ * repository's own files say? */
+static bool is_unsure(const struct txn *txn, const struct repo *repo)
+{
+	return (repo->is_log_unsure && txn->req.log_all_ref_updates == NULL) ||
+	    (repo->is_shared_unsure && txn->req.shared_repository == NULL);
+}
+
 static bool open_repo(struct lane *l, struct txn *txn)
 {
 	struct rights_given given = { 0 };
@@ -163,6 +171,14 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			     "directory on the way must let it pass)",
 			txn->peer.uid, repo->path, repo->owner,
 			repo->mode & 07777));
+	else if (is_unsure(txn, repo))
+		refuse(txn, REFD_UNSUPPORTED,
+		    repo_why("the configuration of '%s' includes a file that "
+			     "refd does not read (outside of the repository, "
+			     "or under a condition), which may set "
+			     "core.logAllRefUpdates or core.sharedRepository: "
+			     "set both behind it",
+			repo->path));
 	txn->least = given.least;
 	txn->limits = given.limits;
 	return txn->refused == REFD_OK;
@@ -301,40 +317,55 @@ static void check_names(struct store *s, struct txn *txn)
 
 /* ---- objects ---- */
 
-/* Looks again where packs came or went: libgit2 keeps what it once saw. */
-void admit_refresh(struct store *s, struct repo *repo)
+/* A client who may not read an alternate without refd learns nothing of it. */
+static bool may_read_stores(struct store *s, const struct txn *txn)
 {
+	const struct object_stores *stores = odb_stores(txn->repo->odb);
+	char path[REFD_PATH_MAX];
 	struct sys_stat st;
+	size_t i;
 
-	if (SYS(s->sys, statat, repo->fd, "objects/pack", &st) < 0)
-		st.ctime_ns = 0;
-	if (st.ctime_ns == repo->pack_ctime_ns)
-		return;
-	gitrepo_refresh_objects(repo->git);
-	repo->pack_ctime_ns = st.ctime_ns;
+	if (txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid())
+		return true;
+	for (i = 1; i < stores->nr; i++)
+		if (SYS(s->sys, fstat, stores->at[i].fd, &st) < 0 ||
+		    SYS(s->sys, fd_path, stores->at[i].fd, path, sizeof(path)) <
+			0 ||
+		    !repo_peer_has(&st, &txn->peer, 05) ||
+		    !repo_peer_may_reach(s->sys, path, st.dev, st.ino,
+			&txn->peer))
+			return false;
+	return true;
+}
+
+bool admit_objects_begin(struct store *s, struct txn *txn, int err)
+{
+	bool is_gits;
+
+	if (err == 0 && !may_read_stores(s, txn))
+		err = -EXDEV;
+	is_gits = err == -EXDEV || err == -EINVAL || err == -ELOOP;
+	if (err < 0)
+		refuse(txn, is_gits ? REFD_UNSUPPORTED : REFD_IO,
+		    repo_why("'%s' %s", txn->repo->path,
+			object_stores_why(err)));
+	return err == 0;
 }
 
 int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 {
-	struct store *s = arg;
-	char *why = NULL;
-
-	/* Recovery's repositories were opened without asking git. */
-	if (repo->git == NULL &&
-	    (repo_check_files(s->sys, repo, &why) < 0 ||
-		gitrepo_open(repo->path, &repo->git, &why) != GITREPO_OK)) {
-		free(why);
+	(void)arg;
+	if (odb_refresh(repo->odb) < 0)
 		return -EIO;
-	}
-	switch (gitrepo_object(repo->git, oid)) {
-	case GITREPO_COMMIT:
-	case GITREPO_TREE:
-	case GITREPO_BLOB:
-	case GITREPO_TAG:
+	switch (odb_type(repo->odb, oid)) {
+	case OBJECT_COMMIT:
+	case OBJECT_TREE:
+	case OBJECT_BLOB:
+	case OBJECT_TAG:
 		return 1;
-	case GITREPO_ABSENT:
+	case OBJECT_ABSENT:
 		return 0;
-	case GITREPO_ERROR:
+	case OBJECT_ERROR:
 		break;
 	}
 	return -EIO;
@@ -354,60 +385,58 @@ static void refuse_branch(struct txn_update *u, const char *hex)
 		    u->ask->name);
 }
 
-/* For packed-refs, which says so; what can't be peeled does not go there.
- * True: objects were read for it. */
-static bool peel(struct txn_update *u)
+/* packed-refs says what a tag is of; one that can't be peeled stays loose. */
+static void peel(struct txn_update *u, struct lane_object *object)
 {
-	struct refd_oid *to;
-
 	if (u->peeled != NULL || u->txn->nr_updates < PACKED_LEAST)
-		return false;
-	to = malloc(sizeof(*to));
-	if (to != NULL &&
-	    gitrepo_peel(u->txn->repo->git, &u->ask->new_oid, to) == 0)
-		u->peeled = to;
-	else
-		free(to);
-	return true;
+		return;
+	if (object->peel == LANE_NOT_ASKED)
+		object->peel = odb_peel(u->txn->repo->odb, &object->oid,
+				   &object->peeled) == 0 ?
+		    LANE_PEELED :
+		    LANE_NOT_PEELED;
+	if (object->peel != LANE_PEELED)
+		return;
+	u->peeled = malloc(sizeof(*u->peeled));
+	if (u->peeled != NULL)
+		*u->peeled = object->peeled;
 }
 
 /* Whether the ref that was named may have it, before anything else is looked
  * at, as git does since 2.51. What a symbolic ref leads to is known later. */
-bool admit_object(struct txn_update *u, enum gitrepo_object object)
+void admit_object(struct txn_update *u, struct lane_object *object)
 {
 	char hex[REFD_OID_HEX + 1];
-	bool has_read = false;
 
-	if (object == GITREPO_COMMIT) {
+	if (object->type == OBJECT_COMMIT) {
 		u->object = TXN_OBJECT_COMMIT;
-		return false;
+		return;
 	}
 	refd_oid_hex(&u->ask->new_oid, hex);
-	switch (object) {
-	case GITREPO_COMMIT:
+	switch (object->type) {
+	case OBJECT_COMMIT:
 		break;
-	case GITREPO_TAG:
+	case OBJECT_TAG:
 		u->object = TXN_OBJECT_TAG;
-		has_read = peel(u);
+		peel(u, object);
 		refuse_branch(u, hex);
 		break;
-	case GITREPO_TREE:
-	case GITREPO_BLOB:
+	case OBJECT_TREE:
+	case OBJECT_BLOB:
 		u->object = TXN_OBJECT_OTHER;
 		refuse_branch(u, hex);
 		break;
-	case GITREPO_ABSENT:
+	case OBJECT_ABSENT:
 		txn_decidef(u, REFD_NOOBJECT,
 		    "trying to write ref '%s' with nonexistent object %s",
 		    u->ask->name, hex);
 		break;
-	case GITREPO_ERROR:
+	case OBJECT_ERROR:
 		txn_decidef(u, REFD_IO,
 		    "cannot update ref '%s': can't read object %s",
 		    u->ask->name, hex);
 		break;
 	}
-	return has_read;
 }
 
 bool admit_wants_object(const struct txn_update *u)

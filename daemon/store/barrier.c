@@ -88,8 +88,9 @@ bool barrier_is_clean(struct store *s, struct repo *repo)
 		.found = not_clean,
 		.arg = s,
 		.fanouts = &repo->fanouts };
+	const struct object_stores *stores = odb_stores(repo->odb);
 
-	return objects_walk(&walk, repo->fd) == 0;
+	return stores->nr > 0 && objects_walk(&walk, stores) == 0;
 }
 
 /* The id is the last of what was made with it. */
@@ -448,7 +449,9 @@ static void serve(struct store *s, struct txn_fifo *txns)
 	s->barrier_round++;
 	for (txn = txns->head; txn != NULL; txn = txn->next) {
 		b.txn = txn;
-		r = objects_walk(&walk, txn->repo->fd);
+		/* The repository's own list is the lane thread's. */
+		r = objects_walk_anew(&walk, txn->repo->fd,
+		    &odb_stores(txn->repo->odb)->rule);
 		if (r == 0 && !atomic_load(&txn->repo->settled))
 			r = add_new_repo(&b, txn);
 		if (r < 0)

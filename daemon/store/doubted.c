@@ -76,7 +76,8 @@ bool doubted_has(struct store *s, struct repo *repo)
 		.arg = s };
 
 	return doubts_any(s->repos.doubts) &&
-	    objects_walk(&walk, repo->fd) != 0;
+	    (odb_stores(repo->odb)->nr == 0 ||
+		objects_walk(&walk, odb_stores(repo->odb)) != 0);
 }
 
 /* ---- read ---- */

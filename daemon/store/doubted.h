@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/store/objects.h"
+#include "daemon/store/objects/objects.h"
 
 struct store;
 struct repo;

@@ -100,19 +100,17 @@ void lane_let_go(struct store *s, size_t slot)
 
 /* ---- objects ---- */
 
-static enum gitrepo_object object_of(struct lane *l, struct repo *repo,
-    const struct refd_oid *oid, size_t *nr)
+static struct lane_object *object_of(struct lane *l, struct repo *repo,
+    const struct refd_oid *oid)
 {
 	size_t i = (oid->bytes[0] | (size_t)oid->bytes[1] << 8) % LANE_OBJECTS;
+	struct lane_object *object = &l->objects[i];
 
-	if (l->objects[i].run != l->run ||
-	    !refd_oid_eq(&l->objects[i].oid, oid)) {
-		l->objects[i].object = gitrepo_object(repo->git, oid);
-		l->objects[i].oid = *oid;
-		l->objects[i].run = l->run;
-		++*nr;
-	}
-	return l->objects[i].object;
+	if (object->run != l->run || !refd_oid_eq(&object->oid, oid))
+		*object = (struct lane_object){ .run = l->run,
+			.oid = *oid,
+			.type = odb_type(repo->odb, oid) };
+	return object;
 }
 
 /* True: all of TXN's were looked at, or need not be. */
@@ -123,10 +121,10 @@ static bool check_some(struct lane *l, struct txn *txn, size_t *nr)
 	while (txn->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS &&
 	    !atomic_load(&txn->is_given_up)) {
 		u = &txn->updates[txn->nr_checked++];
-		if (admit_wants_object(u) &&
-		    admit_object(u,
-			object_of(l, txn->repo, &u->ask->new_oid, nr)))
-			++*nr;
+		if (admit_wants_object(u))
+			admit_object(u,
+			    object_of(l, txn->repo, &u->ask->new_oid));
+		*nr += odb_take_work(txn->repo->odb);
 	}
 	return txn->nr_checked == txn->nr_updates ||
 	    atomic_load(&txn->is_given_up);
@@ -199,13 +197,20 @@ static void give_back(struct lane *l)
 {
 	struct store *s = l->store;
 
-	if (l->to_barrier.head != NULL) {
-		pthread_mutex_lock(&s->mutex);
-		txn_fifo_move(&s->to_barrier, &l->to_barrier);
-		pthread_cond_signal(&s->barrier_cond);
-		pthread_mutex_unlock(&s->mutex);
-	}
+	/* First: the barrier gives back those that came after these. */
 	store_admitted(s, &l->admitted);
+	if (l->to_barrier.head == NULL)
+		return;
+	pthread_mutex_lock(&s->mutex);
+	txn_fifo_move(&s->to_barrier, &l->to_barrier);
+	pthread_cond_signal(&s->barrier_cond);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static bool may_look(struct lane *l, struct txn *txn)
+{
+	return !names_objects(txn) ||
+	    admit_objects_begin(l->store, txn, l->objects_err);
 }
 
 /* False: TXN goes on with the next turn. */
@@ -217,7 +222,7 @@ static bool admit(struct lane *l, struct txn *txn, struct txn_fifo *through,
 	if (!is_begun)
 		*nr += 1 + txn->nr_updates / NAMES_PER_OBJECT;
 	if (atomic_load(&txn->is_given_up) ||
-	    (!is_begun && !admit_begin(l, txn)))
+	    (!is_begun && !admit_begin(l, txn)) || !may_look(l, txn))
 		txn_fifo_put(&l->admitted, txn);
 	else if (!check_some(l, txn, nr))
 		return false;
@@ -254,7 +259,7 @@ static void admit_some(struct lane *l, uint64_t before)
 
 	l->run++;
 	if (l->repo != NULL)
-		admit_refresh(s, l->repo);
+		l->objects_err = odb_refresh(l->repo->odb);
 	while (nr < RUN_OBJECTS && (txn = take(l, before)) != NULL) {
 		/* It began in one that was replaced since. */
 		if (txn->repo != NULL && txn->repo != l->repo)

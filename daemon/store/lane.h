@@ -6,6 +6,15 @@
 
 #include "daemon/store/store_internal.h"
 
+/* An object that was looked at in RUN. */
+struct lane_object {
+	uint64_t run;
+	struct refd_oid oid;
+	enum object_type type;
+	enum { LANE_NOT_ASKED, LANE_PEELED, LANE_NOT_PEELED } peel;
+	struct refd_oid peeled; /* what the tag is of */
+};
+
 #define LANE_OBJECTS 256
 
 struct lane {
@@ -22,11 +31,8 @@ struct lane {
 	/* Of the run that is under way: objects that were looked at in it,
 	 * each where the first bytes of its id say. */
 	uint64_t run;
-	struct {
-		uint64_t run;
-		struct refd_oid oid;
-		enum gitrepo_object object;
-	} objects[LANE_OBJECTS];
+	struct lane_object objects[LANE_OBJECTS];
+	int objects_err; /* of odb_refresh() */
 };
 
 /* The turn's repository, with a reference of its own. NULL, *STATUS and *WHY
@@ -37,10 +43,11 @@ struct repo *lane_repo(struct lane *l, enum refd_status *status, char **why);
 bool admit_is_seen(struct store *s, struct txn *txn);
 /* admit.c: up to its objects. False: they are of no interest any more. */
 bool admit_begin(struct lane *l, struct txn *txn);
-/* Before any object of REPO is asked for. */
-void admit_refresh(struct store *s, struct repo *repo);
+/* May the objects that TXN names be looked at, where odb_refresh() returned
+ * ERR? False: TXN is refused. */
+bool admit_objects_begin(struct store *s, struct txn *txn, int err);
 bool admit_wants_object(const struct txn_update *u);
-/* What the new value of U is. True: more was read to know that. */
-bool admit_object(struct txn_update *u, enum gitrepo_object object);
+/* Decides U, whose new value is OBJECT; a tag is peeled once. */
+void admit_object(struct txn_update *u, struct lane_object *object);
 
 #endif

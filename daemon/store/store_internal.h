@@ -1,7 +1,7 @@
 /*
  * Inside the store: its threads and what they share. Private to them.
  *
- *	lanes		admissions, look-ups; the only users of libgit2, one
+ *	lanes		admissions, look-ups; the only readers of objects, one
  *			at most in a repository; open and close repositories
  *	barrier		syncfs for objects that are new
  *	committers	windows, one each

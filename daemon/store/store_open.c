@@ -273,7 +273,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	if (r == 0)
 		r = journal_open(&journal, &s->journal, why);
 	if (r == 0) {
-		gitrepo_global_init();
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
@@ -306,7 +305,6 @@ void store_free(struct store *s)
 		repos_done(&s->repos);
 		journal_reader_close(s->reader);
 		journal_close(s->journal);
-		gitrepo_global_done();
 	}
 	doubted_done(s);
 	doubts_free(s->doubts);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config_file.h"
+#include "daemon/base/config_file.h"
 
 struct entry {
 	char *key, *value;

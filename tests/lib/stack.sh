@@ -25,7 +25,7 @@
 
 stack_packages=git,openssh-client,openssh-server,nginx-light,fcgiwrap
 stack_packages+=,lighttpd,gitolite3,strace,procps,libevent-core-2.1-7
-stack_packages+=,libevent-pthreads-2.1-7,libgit2-1.5,libsqlite3-0
+stack_packages+=,libevent-pthreads-2.1-7,libsqlite3-0
 
 # ---- outside ----
 

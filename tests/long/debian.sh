@@ -13,7 +13,7 @@
 
 packages=adduser,git,openssh-client,openssh-server,systemd,systemd-sysv,procps
 packages+=,dbus,libevent-core-2.1-7
-packages+=,libevent-pthreads-2.1-7,libgit2-1.5,libsqlite3-0
+packages+=,libevent-pthreads-2.1-7,libsqlite3-0
 
 if [ "$(id -u)" -ne 0 ]; then
 	skip debian 'only root can boot a machine'

@@ -33,5 +33,5 @@ PATH=$T/bin:$PATH "$ROOT/scripts/quickstart" >"$T/said" 2>&1
 is 'without the packages it fails' 1 $?
 tail -n 1 "$T/said" >"$T/last"
 check 'and ends with how to install them' \
-	grep -q 'apt-get install .*libgit2-dev' "$T/last"
+	grep -q 'apt-get install .*libsqlite3-dev' "$T/last"
 finish

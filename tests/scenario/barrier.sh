@@ -35,16 +35,16 @@ across() { # FILE-SYSTEM SIZE
 	repo=$FS/repo.git
 	STATE=$FS/state
 	with_fs "$1" "$2" || return
-	pool=$FS/of/many/pool.git
-	# libgit2 takes two object stores of the same inode number for one.
-	mkdir -p "$FS/of/others" "$FS/of/many"
+	pool=$FS/of/pool.git
+	mkdir -p "$FS/of"
 	git init -q --bare "$pool"
 	git init -q --bare "$repo"
 	echo "$pool/objects" >"$repo/objects/info/alternates"
 	one=$(there one)
 	# What came within a tenth of a second of a syncfs counts as new.
 	sleep 0.3
-	check "$1: the daemon starts" start_daemon --config "$T/config"
+	check "$1: the daemon starts" start_daemon --config "$T/config" \
+		--root "$FS"
 	cost_of update a "$one"
 	is "$1: after the start a syncfs of each, at most" 2 "$syncs"
 	cost_of update b "$one"
@@ -55,7 +55,8 @@ across() { # FILE-SYSTEM SIZE
 	check "$1: are made durable" cut_pool "$1"
 	is "$1: and are there after a cut" commit \
 		"$(git -C "$repo" cat-file -t "$two")"
-	check "$1: the daemon starts again" start_daemon --config "$T/config"
+	check "$1: the daemon starts again" start_daemon --config "$T/config" \
+		--root "$FS"
 	cost_of update d "$two"
 	sleep 0.3
 	three=$(there three)
@@ -68,7 +69,8 @@ across() { # FILE-SYSTEM SIZE
 	cut_pool "$1"
 	is "$1: and are there after a cut" commit \
 		"$(git -C "$repo" cat-file -t "$three")"
-	check "$1: it starts" start_daemon --config "$T/config"
+	check "$1: it starts" start_daemon --config "$T/config" \
+		--root "$FS"
 	update f 1234567890123456789012345678901234567890 2>"$T/err"
 	is "$1: one that nobody has is refused" 128 $?
 	check "$1: and said to be missing" grep -q 'nonexistent object' "$T/err"

@@ -486,28 +486,6 @@ other_disk() { # ID TYPE [OPTION]
 	unset 'scenario_mounts[-1]'
 }
 
-# On a copy of the disk everything has the number that it has there.
-twins() {
-	local dir why
-	mkdir "$T/one" "$T/two"
-	truncate -s 8M "$T/one.img"
-	mkfs.ext4 -q -F "$T/one.img"
-	for dir in one two; do
-		if ! why=$(mount -o loop "$T/$dir.img" "$T/$dir" 2>&1); then
-			skip alternate-same-inode "${why//$'\n'/; }"
-			return
-		fi
-		scenario_mounts+=("$T/$dir")
-		[ "$dir" = two ] || {
-			git init -q --bare "$T/one/d.git"
-			sync -f "$T/one"
-			cp "$T/one.img" "$T/two.img"
-		}
-	done
-	echo "$T/two/d.git/objects" >"$T/one/d.git/objects/info/alternates"
-	sees alternate-same-inode "$T/one/d.git"
-}
-
 disks() {
 	if ! can_mount; then
 		skip disks 'only root can mount'
@@ -520,7 +498,6 @@ disks() {
 	disk space-low '' -m 0
 	disk inodes-low '' -N 64
 	other_disk fs-memory tmpfs
-	twins
 	mkdir -p "$T"/{lower,upper,work}
 	other_disk fs-overlay overlay \
 		"lowerdir=$T/lower,upperdir=$T/upper,workdir=$T/work"

@@ -44,6 +44,7 @@ static void teardown(void)
 
 static bool is_clean(void)
 {
+	ck_assert_int_eq(odb_refresh(repo->odb), 0);
 	return barrier_is_clean(&w->store, repo);
 }
 
@@ -148,11 +149,11 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 
 	make_clean();
 	calls = memfs_nr_calls(w->fs);
-	ck_assert(is_clean());
+	ck_assert(barrier_is_clean(&w->store, repo));
 	calls = memfs_nr_calls(w->fs) - calls;
 	for (n = 0; n < calls; n++) {
 		memfs_fail(w->fs, n, -EIO);
-		clean = is_clean();
+		clean = barrier_is_clean(&w->store, repo);
 		/* Closing is no look. */
 		if (strncmp(memfs_hit(w->fs), "close", 5) != 0)
 			ck_assert_msg(!clean, "call %lu: %s", n,
@@ -160,6 +161,33 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 		memfs_fail_none(w->fs);
 	}
 	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+/* Nor is a list of stores that could not be read to its end a shorter list. */
+START_TEST(stores_that_can_not_be_seen_are_no_list)
+{
+	struct object_stores stores;
+	unsigned long n;
+	const char *hit;
+	int r = -1;
+
+	for (n = 0; r < 0 && n < 100; n++) {
+		object_stores_init(&stores, w->sys, repo->fd,
+		    &odb_stores(repo->odb)->rule);
+		memfs_fail(w->fs, n, -EIO);
+		r = object_stores_refresh(&stores);
+		hit = memfs_hit(w->fs);
+		memfs_fail_none(w->fs);
+		/* Closing is no look. */
+		if (r > 0 && hit != NULL && strncmp(hit, "close", 5) == 0)
+			r = -1;
+		else if (r > 0)
+			ck_assert_uint_eq(stores.nr, 2);
+		object_stores_done(&stores);
+	}
+	ck_assert_int_eq(r, 1);
+	ck_assert_uint_gt(n, 10);
 }
 END_TEST
 
@@ -175,6 +203,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_failed_sync_makes_nothing_clean, 0, 3);
 	tcase_add_test(tc, nothing_is_clean_after_the_clock_was_set_back);
 	tcase_add_test(tc, what_can_not_be_seen_is_not_clean);
+	tcase_add_test(tc, stores_that_can_not_be_seen_are_no_list);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

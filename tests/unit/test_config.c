@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/config_file.h"
 #include "daemon/config.h"
-#include "daemon/config_file.h"
 #include "daemon/options.h"
 #include "tests/lib/suite.h"
 

@@ -2,7 +2,8 @@
  * Proves how the admissions of many go together: one of very many objects
  * keeps those of other repositories waiting for none of it, and those of its
  * own repository until it is through, in their order; the same where it is of
- * annotated tags, which are looked into; and an id that was used is known
+ * annotated tags, which are looked into; that a tag is read once, however many
+ * refs name it (finding F7); and an id that was used is known
  * again after a start, by which all that was remembered is gone.
  */
 #include <check.h>
@@ -15,9 +16,9 @@
 #include "tests/lib/tmp.h"
 #include "tests/lib/txn_help.h"
 
-/* NR updates of TAG; NULL: of objects that are not there, each another. */
+/* NR updates, of TAGS; NULL: of objects that are not there, each another. */
 static struct txn *make_giant(const char *git_dir, size_t nr,
-    const struct refd_oid *tag)
+    const struct refd_oid *tags)
 {
 	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
 		.request_id = 1,
@@ -31,11 +32,11 @@ static struct txn *make_giant(const char *git_dir, size_t nr,
 	refd_txid_make(&req.txid);
 	for (i = 0; i < nr; i++) {
 		snprintf(names[i], sizeof(names[i]), "refs/%s/g/%05zu",
-		    tag != NULL ? "tags" : "heads", i);
+		    tags != NULL ? "tags" : "heads", i);
 		updates[i].action = REFD_UPDATE;
 		updates[i].name = names[i];
-		if (tag != NULL) {
-			updates[i].new_oid = *tag;
+		if (tags != NULL) {
+			updates[i].new_oid = tags[i];
 			continue;
 		}
 		memcpy(updates[i].new_oid.bytes, &i, sizeof(i));
@@ -92,36 +93,80 @@ START_TEST(a_giant_keeps_its_own_waiting_alone)
 }
 END_TEST
 
-/* Each of them is looked into, although it is the same one. */
-START_TEST(annotated_tags_keep_their_own_waiting_alone)
+static size_t nr_preads;
+
+static ssize_t count_pread(const struct sys *sys, int fd, void *buf, size_t len,
+    off_t offset)
 {
-	enum { NR = 1000 };
-	char other[4200];
+	nr_preads++;
+	return sys_kernel.pread(sys, fd, buf, len, offset);
+}
+
+/* NR refs, each to one of the NR_TAGS tags that there are then. */
+static void admit_tags(size_t nr, size_t nr_tags)
+{
+	struct refd_oid *tags = calloc(nr, sizeof(*tags));
 	struct txn *giant, *small;
-	struct refd_oid tag;
-	char *hex;
+	char other[4200], *out, *rest;
 	size_t i;
 
 	tmp_run("cp -r r.git other.git");
 	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
-	tmp_run("git -C r.git tag -a -m x t %s", sr_commit);
-	hex = tmp_output("git -C r.git rev-parse t");
-	ck_assert_int_eq(refd_oid_parse(hex, &tag), 0);
-	free(hex);
+	rest = out =
+	    tmp_output("cd r.git && for i in $(seq %zu); do printf "
+		       "'object %s\ntype commit\ntag %%s\ntagger a <a> "
+		       "1 +0000\n\nm\n' $i | git hash-object -t tag "
+		       "-w --stdin; done",
+		nr_tags, sr_commit);
+	for (i = 0; i < nr_tags; i++)
+		ck_assert_int_eq(refd_oid_parse(strsep(&rest, "\n"), &tags[i]),
+		    0);
+	free(out);
+	for (; i < nr; i++)
+		tags[i] = tags[i % nr_tags];
 	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 1 } }, sr_repo,
 	    "refs/heads/x", sr_commit));
 	sr_done_with(sr_admit(&(struct refd_txid){ .bytes = { 1, 2 } }, other,
 	    "refs/heads/x", sr_commit));
-	giant = make_giant(sr_repo, NR, &tag);
+	giant = make_giant(sr_repo, nr, tags);
 	small = make_small(other, "refs/heads/other");
+	nr_preads = 0;
 	store_admit(sr_store, giant);
-	store_admit(sr_store, small);
-	ck_assert_ptr_eq(sr_wait_done().admitted, small);
+	if (nr_tags > 1) {
+		store_admit(sr_store, small);
+		ck_assert_ptr_eq(sr_wait_done().admitted, small);
+		sr_done_with(small);
+	} else {
+		txn_free(small);
+	}
 	ck_assert_ptr_eq(sr_wait_done().admitted, giant);
-	for (i = 0; i < NR; i++)
+	for (i = 0; i < nr; i++)
 		ck_assert_ptr_nonnull(giant->updates[i].peeled);
 	sr_done_with(giant);
-	sr_done_with(small);
+	free(tags);
+}
+
+/* Each of them is looked into. */
+START_TEST(annotated_tags_keep_their_own_waiting_alone)
+{
+	admit_tags(400, 400);
+}
+END_TEST
+
+/* F7: one object is read once, however many refs name it. */
+START_TEST(a_tag_is_read_once)
+{
+	struct sys sys = sys_kernel;
+
+	sr_close();
+	sys.pread = count_pread;
+	sr_sys = &sys;
+	sr_open();
+	admit_tags(1000, 1);
+	sr_close();
+	sr_sys = &sys_kernel;
+	ck_assert_uint_gt(nr_preads, 0);
+	ck_assert_uint_lt(nr_preads, 50);
 }
 END_TEST
 
@@ -162,6 +207,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, a_giant_keeps_its_own_waiting_alone);
 	tcase_add_test(tc, annotated_tags_keep_their_own_waiting_alone);
+	tcase_add_test(tc, a_tag_is_read_once);
 	tcase_add_test(tc, an_id_is_known_after_a_start);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -95,8 +95,12 @@ static void park(const char *worktree, const char *name)
 static int faulty_dir_open(const struct sys *sys, int dirfd, const char *path,
     struct sys_dir **dir)
 {
+	char at[4096];
+
 	(void)sys;
-	if (is_broken && strcmp(path, ".") == 0)
+	if (is_broken && strcmp(path, ".") == 0 &&
+	    SYS(&sys_kernel, fd_path, dirfd, at, sizeof(at)) == 0 &&
+	    strstr(at, "/stage") != NULL)
 		return -EIO;
 	return SYS(&sys_kernel, dir_open, dirfd, path, dir);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/repos/gitrepo.h"
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/refs/lockfile.h"
 #include "daemon/store/journal/record.h"
@@ -53,7 +52,6 @@ static void setup(void)
 	sr_setup();
 	vh_reset();
 	/* It outlives the store. */
-	gitrepo_global_init();
 	out = tmp_output("GIT_DIR=r.git GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a "
 			 "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a "
 			 "git commit-tree -m y %s^{tree}",
@@ -70,7 +68,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-	gitrepo_global_done();
 	sr_teardown();
 }
 

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/repos/gitrepo.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -65,7 +64,6 @@ static void setup(void)
 	sr_setup();
 	vh_reset();
 	/* It outlives the store. */
-	gitrepo_global_init();
 	tmp_run("git config --global user.name a && "
 		"git config --global user.email a@b && "
 		"git -C r.git config core.logAllRefUpdates true");
@@ -77,7 +75,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-	gitrepo_global_done();
 	sr_teardown();
 }
 

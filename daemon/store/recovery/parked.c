@@ -1,7 +1,7 @@
 /*
  * Records that recovery could not redo: tried again at every admission in
  * their repository, and with every checkpoint; by the one lane thread that is
- * in the repository, since libgit2 is asked for their objects.
+ * in the repository, since their objects are looked at.
  *
  * What fails: a foreign lock still stands, then the ref is answered locked,
  * since the record would undo whatever is written before it is redone, also

@@ -1,7 +1,6 @@
 /*
  * What stands in a reflog, and which refs have one: no disk.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,55 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/base/config_value.h"
 #include "daemon/store/refs/reflog.h"
-
-/* git_parse_int(): any base that strtoimax knows, k, m or g behind. */
-static int parse_int_as_git(const char *value, bool *nonzero)
-{
-	static const char *const units[] = { "", "k", "m", "g" };
-	intmax_t n, factor = 1;
-	size_t i;
-	char *end;
-
-	errno = 0;
-	n = strtoimax(value, &end, 0);
-	if (errno != 0 || end == value)
-		return -1;
-	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcasecmp(end, units[i]) == 0)
-			break;
-		factor *= 1024;
-	}
-	if (i == sizeof(units) / sizeof(units[0]) || n > INT_MAX / factor ||
-	    n < -(INT_MAX / factor))
-		return -1;
-	*nonzero = n != 0;
-	return 0;
-}
-
-static int parse_bool_as_git(const char *value, bool *yes)
-{
-	static const struct {
-		const char *word;
-		bool yes;
-	} words[] = {
-		{ "true", true },
-		{ "yes", true },
-		{ "on", true },
-		{ "false", false },
-		{ "no", false },
-		{ "off", false },
-		{ "", false },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcasecmp(value, words[i].word) == 0) {
-			*yes = words[i].yes;
-			return 0;
-		}
-	return parse_int_as_git(value, yes);
-}
 
 int reflog_policy_parse(const char *value, bool bare,
     enum reflog_policy *policy)
@@ -72,7 +24,7 @@ int reflog_policy_parse(const char *value, bool bare,
 		*policy = REFLOG_ALWAYS;
 		return 0;
 	}
-	if (parse_bool_as_git(value, &yes) < 0)
+	if (config_value_bool(value, &yes) < 0)
 		return -1;
 	*policy = yes ? REFLOG_NORMAL : REFLOG_NEVER;
 	return 0;

@@ -22,9 +22,7 @@
 #include <unistd.h>
 
 #include "daemon/base/fs_type.h"
-
-/* Of what libgit2 reads whole. */
-#define FILE_MAX_BYTES (16 * 1024 * 1024)
+#include "daemon/store/repos/repo_config.h"
 
 char *repo_why(const char *fmt, ...)
 {
@@ -131,56 +129,79 @@ static enum refd_status check_fs(const struct repos *repos,
 	return REFD_UNSUPPORTED;
 }
 
-/* What libgit2 reads as it opens one. */
-int repo_check_files(const struct sys *sys, const struct repo *repo, char **why)
+/* As git's validate_headref(): a ref below refs/, or an object id. */
+static bool is_head_ok(const struct sys *sys, int fd)
 {
-	static const char *const names[] = { "HEAD", "config",
-		"config.worktree", "commondir", "objects/info/alternates" };
-	struct sys_stat st;
-	size_t i;
+	struct refd_oid oid;
+	char text[256];
+	const char *p;
+	ssize_t n;
+	int head;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (SYS(sys, statat, repo->fd, names[i], &st) < 0 ||
-		    (S_ISREG(st.mode) && st.size <= FILE_MAX_BYTES))
-			continue;
-		*why = repo_why("'%s/%s' is %s", repo->path, names[i],
-		    S_ISREG(st.mode) ? "too large" : "not a file");
-		return -EINVAL;
+	n = SYS(sys, readlinkat, fd, "HEAD", text, sizeof(text));
+	if (n >= 0)
+		return n >= 5 && strncmp(text, "refs/", 5) == 0;
+	head = SYS(sys, openat, fd, "HEAD",
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	if (head < 0)
+		return false;
+	n = SYS(sys, pread, head, text, sizeof(text) - 1, 0);
+	SYS(sys, close, head);
+	text[n > 0 ? n : 0] = '\0';
+	if (strncmp(text, "ref:", 4) == 0) {
+		p = text + 4;
+		p += strspn(p, " \t\n\v\f\r");
+		if (strncmp(p, "refs/", 5) == 0)
+			return true;
 	}
-	return 0;
+	return refd_oid_parse(text, &oid) == 0;
 }
 
-static enum refd_status configure_by_git(const struct repos *repos,
-    struct repo *repo, char **why)
+bool repo_is_git_dir(const struct sys *sys, int fd, const char *path,
+    char **why)
 {
-	const struct gitrepo_config *cfg;
-	enum gitrepo_problem problem;
+	struct sys_stat st;
 
-	if (repo_check_files(repos->sys, repo, why) < 0)
-		return REFD_NOREPO;
-	problem = gitrepo_open(repo->path, &repo->git, why);
-	switch (problem) {
-	case GITREPO_OK:
-		break;
-	case GITREPO_NOT_A_REPOSITORY:
-		return REFD_NOREPO;
-	case GITREPO_UNSUPPORTED:
-		return REFD_UNSUPPORTED;
-	case GITREPO_FAILED:
-		return REFD_IO;
+	if (SYS(sys, lstatat, fd, "commondir", &st) == 0) {
+		*why = repo_why("'%s' belongs to a linked worktree", path);
+		return false;
 	}
-	cfg = gitrepo_config(repo->git);
-	repo->bare = cfg->bare;
-	repo->shared_perm = cfg->shared_perm;
-	repo->log_unset = cfg->log_all_ref_updates == NULL;
-	if (reflog_policy_parse(cfg->log_all_ref_updates, cfg->bare,
+	if (is_head_ok(sys, fd) && SYS(sys, lstatat, fd, "objects", &st) == 0 &&
+	    !S_ISREG(st.mode))
+		return true;
+	*why = repo_why("'%s' is not a git repository: HEAD or objects/ is "
+			"missing or broken",
+	    path);
+	return false;
+}
+
+static enum refd_status configure(const struct repos *repos, struct repo *repo,
+    char **why)
+{
+	struct repo_config cfg;
+	enum refd_status status;
+
+	status = repo_config_read(repos->sys, repo->fd, repo->path, &cfg, why);
+	if (status != REFD_OK)
+		return status;
+	if (!repo_is_git_dir(repos->sys, repo->fd, repo->path, why)) {
+		repo_config_done(&cfg);
+		return REFD_NOREPO;
+	}
+	repo->bare = cfg.bare;
+	repo->shared_perm = cfg.shared_perm;
+	repo->is_log_unsure = cfg.is_log_unsure;
+	repo->is_shared_unsure = cfg.is_shared_unsure;
+	repo->log_unset = cfg.log_all_ref_updates == NULL;
+	if (reflog_policy_parse(cfg.log_all_ref_updates, cfg.bare,
 		&repo->log_policy) < 0) {
 		*why = repo_why("core.logAllRefUpdates of '%s' is neither a "
 				"boolean nor \"always\"",
 		    repo->path);
-		return REFD_NOREPO;
+		status = REFD_NOREPO;
 	}
-	return REFD_OK;
+	repo_config_done(&cfg);
+	return status;
 }
 
 /* ---- opening ---- */
@@ -188,15 +209,20 @@ static enum refd_status configure_by_git(const struct repos *repos,
 static struct repo *repo_new(const struct repos *repos,
     struct repo_place *place)
 {
+	struct object_rule rule = { .open_root = repo_open_root, .arg = repos };
 	struct repo *repo;
 
 	repo = calloc(1, sizeof(*repo));
 	if (repo == NULL)
 		return NULL;
+	rule.owner = &repo->owner;
+	rule.group = &repo->group;
 	repo->fd = repo->refd_fd = repo->stage_fd = -1;
 	repo->path = strdup(place->path);
 	repo->packed = packed_new(repos->sys, place->fd);
-	if (repo->path == NULL || repo->packed == NULL) {
+	repo->odb = odb_new(repos->sys, place->fd, &rule);
+	if (repo->path == NULL || repo->packed == NULL || repo->odb == NULL) {
+		odb_free(repo->odb);
 		packed_free(repo->packed);
 		free(repo->path);
 		free(repo);
@@ -227,7 +253,7 @@ static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
 	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
 	status = repos->configure != NULL ? repos->configure(repos, repo, why) :
-					    configure_by_git(repos, repo, why);
+					    configure(repos, repo, why);
 	if (status == REFD_OK)
 		status = check_owner(repo, refs, why);
 	if (status == REFD_OK)
@@ -309,7 +335,7 @@ void repo_close(struct repos *repos, struct repo *repo)
 	if (repo == NULL)
 		return;
 	packed_free(repo->packed);
-	gitrepo_free(repo->git);
+	odb_free(repo->odb);
 	if (repo->lock != NULL && --repo->lock->refs == 0) {
 		SYS(sys, close, repo->lock->fd);
 		free(repo->lock);

@@ -21,9 +21,9 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/repos/doubts.h"
-#include "daemon/store/repos/gitrepo.h"
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/objects.h"
+#include "daemon/store/objects/objects.h"
+#include "daemon/store/objects/odb.h"
 #include "daemon/store/refs/packed.h"
 #include "daemon/store/refs/reflog.h"
 #include "daemon/store/txn.h"
@@ -74,7 +74,10 @@ struct repo {
 	int shared_perm;
 	enum reflog_policy log_policy; /* where the client names none */
 	bool log_unset;                /* nor does the repository */
-	uint32_t owner, group, mode;   /* of refs/ */
+	/* Its configuration includes a file that was not read and may set
+	 * core.logAllRefUpdates, core.sharedRepository: the client must say. */
+	bool is_log_unsure, is_shared_unsure;
+	uint32_t owner, group, mode; /* of refs/ */
 	struct packed *packed;
 	atomic_bool touched; /* published to since its last checkpoint */
 	/* Its id and its row in the journal last: not before is it written. */
@@ -83,8 +86,7 @@ struct repo {
 
 	/* Of the one lane thread that is in it. */
 	bool is_looked_at; /* failed_look() */
-	struct gitrepo *git;
-	int64_t pack_ctime_ns; /* of objects/pack when git last looked */
+	struct odb *odb;
 	struct objects_fanouts fanouts;
 
 	/* Under repos->mutex. */
@@ -97,7 +99,7 @@ struct repo {
 
 struct repos;
 /* Fills in what git's own configuration decides: bare, shared_perm,
- * log_policy, git. The default asks libgit2; a model disk has none. */
+ * log_policy. The default reads it; a model disk has none. */
 typedef enum refd_status repo_configure_fn(const struct repos *repos,
     struct repo *repo, char **why);
 
@@ -142,7 +144,7 @@ void repos_done(struct repos *repos);
 struct repo *repos_get(struct repos *repos, const char *git_dir,
     enum refd_status *status, char **why);
 /* Recovery: by the journal's own words; opens by path and id and asks
- * libgit2 nothing, since a cut may have emptied HEAD. -ENOENT: not there.
+ * the configuration nothing, since a cut may have emptied it. -ENOENT: gone.
  * -ESTALE: another repository is there. */
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
@@ -189,8 +191,8 @@ bool repo_is_same(const struct repos *repos, const struct repo *repo);
 /* It does not: no further transaction gets this one. */
 void repo_doom(struct repos *repos, struct repo *repo);
 /* Are its refs kept in a reftable by now, whatever it had when it was opened?
- * What is written below refs/ then is nobody's. Asks neither libgit2 nor the
- * config, which a cut may have emptied. */
+ * What is written below refs/ then is nobody's. Does not
+ * ask the config, which a cut may have emptied. */
 bool repo_has_reftable(const struct sys *sys, const struct repo *repo);
 
 /* Has PEER the rights BITS (of 07) to what ST is of? */
@@ -224,9 +226,10 @@ mode_t repo_shared_mode(int shared_perm, mode_t mode);
 int repo_open_worktree(const struct sys *sys, const struct repo *repo,
     const char *id);
 
-/* Before libgit2 is asked: it would wait for ever for who writes to a FIFO in
- * the place of a file. -EINVAL and *WHY: there is one. */
-int repo_check_files(const struct sys *sys, const struct repo *repo,
+/* Is the directory FD, whose path is PATH, a repository by git's rule
+ * (is_git_directory()), and not a linked worktree's? *WHY, to be freed, says
+ * why not. refs/ is the caller's to look at. */
+bool repo_is_git_dir(const struct sys *sys, int fd, const char *path,
     char **why);
 
 /* malloc'd sentence, or NULL when out of memory. */

@@ -54,6 +54,11 @@ static int open_below_root(const struct repos *repos, const char *path)
 	return fd;
 }
 
+int repo_open_root(const void *arg, const char *path)
+{
+	return open_below_root(arg, path);
+}
+
 /* Where PATH is, and its real name. */
 static enum refd_status open_dir(const struct repos *repos, const char *path,
     struct repo_place *place, char **why)

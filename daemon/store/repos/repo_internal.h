@@ -30,6 +30,9 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 /* Why a repository of UID is not served, in words; the caller frees it. */
 char *repo_owner_why(const char *path, uint32_t uid);
 
+/* object_rule.open_root: ARG is a struct repos. */
+int repo_open_root(const void *arg, const char *path);
+
 /* The one at PATH, which must lie under a root: 0, -ENOENT, -EKEYREJECTED: the
  * owner is not served. */
 int repo_find_known(const struct repos *repos, const char *path,

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/repos/repo_config.h"
+
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...)
 {
@@ -246,7 +248,8 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 		return s->message != NULL;
 	s->shared_perm = s->repo->shared_perm;
 	if (req->shared_repository != NULL)
-		gitrepo_parse_shared(req->shared_repository, &s->shared_perm);
+		repo_config_parse_shared(req->shared_repository,
+		    &s->shared_perm);
 	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
 	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
 	s->git_err = find_git_dir(b, s);

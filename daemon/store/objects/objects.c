@@ -9,22 +9,17 @@
  * and goes there: all that could be new in it is a fan-out, which has a ctime
  * of its own.
  *
- * What fails: a directory that can't be read ends the walk, and so does an
- * alternate whose name is quoted or which is too deep, or one too many: who
- * writes their lists could make a walk go on for ever.
+ * What fails: a directory that can't be looked at ends the walk.
  */
-#include "daemon/store/objects.h"
+#include "daemon/store/objects/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define ALTERNATES_MAX   (64 * 1024)
-#define ALTERNATES_DEPTH 5 /* as git's */
-#define STORES_MAX       1000
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 /* A store that is open. */
 struct place {
@@ -62,13 +57,13 @@ static int is_new(const struct place *p, const char *name, bool *is_there)
 	int fd, r;
 
 	*is_there = false;
-	r = SYS(w->sys, statat, p->fd, name, &st);
+	r = SYS(w->sys, lstatat, p->fd, name, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	*is_there = true;
 	if (st.dev == p->dev)
 		return st.ctime_ns >= p->limit;
-	fd = SYS(w->sys, openat, p->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(w->sys, openat, p->fd, name, DIR_FLAGS, 0);
 	if (fd < 0)
 		return fd;
 	r = find_elsewhere(w, fd, name);
@@ -98,7 +93,7 @@ static int are_fanouts_new(const struct place *p, const uint8_t *known,
 }
 
 static int look(const struct place *p, int64_t ctime_ns,
-    struct objects_fanouts *cache)
+    const struct sys_stat *alternates, struct objects_fanouts *cache)
 {
 	const struct objects_walk *w = p->walk;
 	struct objects_new found = { p->fd, "", p->dev, p->ino, false,
@@ -122,73 +117,50 @@ static int look(const struct place *p, int64_t ctime_ns,
 	packs = is_new(p, "pack", &is_there);
 	if (packs < 0)
 		return packs;
-	others = is_new(p, "info/alternates", &is_there);
-	if (others < 0 || fanouts + packs + others == 0)
-		return others;
+	others = alternates->ino != 0 &&
+	    (alternates->ctime_ns >= p->limit || alternates->dev != p->dev);
+	if (fanouts + packs + others == 0)
+		return 0;
 	found.packs_alone = fanouts + others == 0;
 	return w->found(w->arg, &found);
 }
 
 /* ---- all of them ---- */
 
-static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
-    int depth, unsigned *nr);
-
-/* objects/info/alternates: a path per line, relative to objects/. */
-static int walk_alternates(const struct objects_walk *w, int fd, int depth,
-    unsigned *nr)
+int objects_walk(const struct objects_walk *w,
+    const struct object_stores *stores)
 {
-	char *buf, *line, *rest;
-	size_t len;
-	int r;
-
-	r = sys_read_file(w->sys, fd, "info/alternates", ALTERNATES_MAX, &buf,
-	    &len);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	rest = buf;
-	while (r == 0 && (line = strsep(&rest, "\n")) != NULL) {
-		if (line[0] == '\0' || line[0] == '#')
-			continue;
-		if (depth >= ALTERNATES_DEPTH || line[0] == '"')
-			r = line[0] == '"' ? -EINVAL : -ELOOP;
-		else
-			r = walk_store(w, fd, line, depth + 1, nr);
-	}
-	free(buf);
-	return r;
-}
-
-static int walk_store(const struct objects_walk *w, int dirfd, const char *path,
-    int depth, unsigned *nr)
-{
-	struct place p = { .walk = w };
+	const struct object_store *store;
 	struct sys_stat st;
-	int r;
+	struct place p;
+	size_t i;
+	int r = 0;
 
-	if (++*nr > STORES_MAX)
-		return -ELOOP;
-	p.fd = SYS(w->sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (p.fd < 0)
-		return p.fd == -ENOENT ? 0 : p.fd;
-	r = SYS(w->sys, fstat, p.fd, &st);
-	if (r == 0) {
-		p.dev = st.dev;
-		p.ino = st.ino;
-		p.limit = w->limit(w->arg, p.fd, &st);
-		r = look(&p, st.ctime_ns, depth == 0 ? w->fanouts : NULL);
+	for (i = 0; r == 0 && i < stores->nr; i++) {
+		store = &stores->at[i];
+		r = SYS(w->sys, fstat, store->fd, &st);
+		if (r < 0)
+			break;
+		p = (struct place){ w, store->fd, st.dev, st.ino,
+			w->limit(w->arg, store->fd, &st) };
+		r = look(&p, st.ctime_ns, &store->alternates,
+		    i == 0 ? w->fanouts : NULL);
 	}
-	if (r == 0)
-		r = walk_alternates(w, p.fd, depth, nr);
-	SYS(w->sys, close, p.fd);
 	return r;
 }
 
-int objects_walk(const struct objects_walk *walk, int common_fd)
+int objects_walk_anew(const struct objects_walk *w, int common_fd,
+    const struct object_rule *rule)
 {
-	unsigned nr = 0;
+	struct object_stores stores;
+	int r;
 
-	return walk_store(walk, common_fd, "objects", 0, &nr);
+	object_stores_init(&stores, w->sys, common_fd, rule);
+	r = object_stores_refresh(&stores);
+	if (r >= 0)
+		r = objects_walk(w, &stores);
+	object_stores_done(&stores);
+	return r;
 }
 
 /* ---- packs ---- */
@@ -222,8 +194,8 @@ static int sync_file(struct syncing *sy, int dirfd, const char *name)
 {
 	int fd, r;
 
-	fd = SYS(sy->sys, openat, dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY,
-	    0);
+	fd = SYS(sy->sys, openat, dirfd, name,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fd;
 	r = sync_fd(sy, fd);
@@ -248,7 +220,7 @@ static int sync_entries(struct syncing *sy, int fd, int64_t limit)
 		}
 		if (!is_of_a_pack(entry.name))
 			continue;
-		r = SYS(sy->sys, statat, fd, entry.name, &st);
+		r = SYS(sy->sys, lstatat, fd, entry.name, &st);
 		if (r == 0 && S_ISREG(st.mode) && st.ctime_ns >= limit) {
 			sy->nr++;
 			r = sy->count_alone ? 0 : sync_file(sy, fd, entry.name);
@@ -265,7 +237,7 @@ static int sync_pack(struct syncing *sy, int fd, int64_t limit)
 	struct sys_stat before, after;
 	int pack, r;
 
-	pack = SYS(sy->sys, openat, fd, "pack", O_RDONLY | O_DIRECTORY, 0);
+	pack = SYS(sy->sys, openat, fd, "pack", DIR_FLAGS, 0);
 	if (pack < 0)
 		return pack == -ENOENT ? 0 : pack;
 	r = SYS(sy->sys, fstat, pack, &before);

@@ -1,13 +1,13 @@
 /*
- * Reads the syntax of git-config(1)'s files, so that `git config -f` can edit
- * ours: sections, subsections, comments, quotes, escapes, continued lines.
- * Only the syntax: nothing is included, and what a key means is the
- * caller's.
+ * Reads the syntax of git-config(1)'s files: sections, subsections, comments,
+ * quotes, escapes, continued lines. The daemon's own configuration has this
+ * syntax too, so that `git config -f` can edit that file. The parser includes
+ * no other file; the caller gives a key its meaning.
  *
  * Pure functions over bytes; any thread.
  */
-#ifndef DAEMON_CONFIG_FILE_H
-#define DAEMON_CONFIG_FILE_H
+#ifndef BASE_CONFIG_FILE_H
+#define BASE_CONFIG_FILE_H
 
 #include <stddef.h>
 

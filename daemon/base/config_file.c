@@ -1,5 +1,5 @@
 /* By the rules of git's config.c (git_parse_source and what it calls). */
-#include "daemon/config_file.h"
+#include "daemon/base/config_file.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/store/objects/object_stores.h"
 
 /* Which of objects/00 to objects/ff there are, as of the ctime of objects/.
  * Zeroed: nothing is known. */
@@ -40,10 +41,14 @@ struct objects_walk {
 	struct objects_fanouts *fanouts;
 };
 
-/* Through objects/ of the directory COMMON_FD. 0 at the end; negative errno:
- * a store could not be looked at, so that nothing is known; or found()'s. A
- * store that is not there holds nothing. */
-int objects_walk(const struct objects_walk *walk, int common_fd);
+/* Through all STORES, which must have been read before: what alternates say
+ * counts as of then. 0 at the end; negative errno: a store could not be looked
+ * at, so that nothing is known; or found()'s. */
+int objects_walk(const struct objects_walk *walk,
+    const struct object_stores *stores);
+/* The same, of stores that are read for the walk alone. Their errors too. */
+int objects_walk_anew(const struct objects_walk *walk, int common_fd,
+    const struct object_rule *rule);
 
 /* The files of pack/ below FD that changed at LIMIT or later: counted; synced with
  * their directory; NR how many of them. -EAGAIN: packs came or went

@@ -1,0 +1,88 @@
+#include "daemon/store/objects/inflate.h"
+
+#include <errno.h>
+#include <zlib.h>
+
+#define PART 4096
+
+ssize_t inflate_head(const void *in, size_t in_len, void *out, size_t out_len)
+{
+	z_stream z = { .next_in = (unsigned char *)(uintptr_t)in,
+		.avail_in = (unsigned)in_len,
+		.next_out = out,
+		.avail_out = (unsigned)out_len };
+	int zr;
+
+	if (inflateInit(&z) != Z_OK)
+		return -ENOMEM;
+	zr = inflate(&z, Z_NO_FLUSH);
+	inflateEnd(&z);
+	if (zr == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (zr != Z_OK && zr != Z_STREAM_END && zr != Z_BUF_ERROR)
+		return -EBADMSG;
+	return (ssize_t)(out_len - z.avail_out);
+}
+
+/* Feeds Z until the stream ends, or, with HEAD_ALONE, OUT is full. */
+static int feed(const struct sys *sys, int fd, uint64_t offset, z_stream *z,
+    size_t most, bool head_alone)
+{
+	unsigned char in[PART], beyond;
+	uint64_t end = offset + most;
+	int zr = Z_OK;
+	ssize_t n;
+
+	while (
+	    zr == Z_OK && offset < end && !(head_alone && z->avail_out == 0)) {
+		n = SYS(sys, pread, fd, in, PART, (off_t)offset);
+		if (n <= 0)
+			return n < 0 ? (int)n : -EBADMSG;
+		offset += (uint64_t)n;
+		z->next_in = in;
+		z->avail_in = (unsigned)n;
+		zr = inflate(z, Z_NO_FLUSH);
+		/* The check sum may still come; more data may not. */
+		if ((zr == Z_OK || zr == Z_BUF_ERROR) && z->avail_out == 0 &&
+		    !head_alone) {
+			z->next_out = &beyond;
+			z->avail_out = 1;
+			zr = inflate(z, Z_NO_FLUSH);
+			if (z->avail_out == 0)
+				return -EBADMSG;
+			z->avail_out = 0;
+		}
+		if (zr == Z_BUF_ERROR)
+			zr = Z_OK;
+	}
+	if (zr == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (z->avail_out > 0)
+		return -EBADMSG;
+	return zr == Z_STREAM_END || (head_alone && zr == Z_OK) ? 0 : -EBADMSG;
+}
+
+static int inflate_from(const struct sys *sys, int fd, uint64_t offset,
+    void *out, size_t out_len, bool head_alone)
+{
+	z_stream z = { .next_out = out, .avail_out = (unsigned)out_len };
+	int r;
+
+	if (inflateInit(&z) != Z_OK)
+		return -ENOMEM;
+	r = feed(sys, fd, offset, &z, 2 * out_len + PART, head_alone);
+	inflateEnd(&z);
+	return r;
+}
+
+int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
+    size_t out_len)
+{
+	return inflate_from(sys, fd, offset, out, out_len, false);
+}
+
+int inflate_file_head(const struct sys *sys, int fd, uint64_t offset, void *out,
+    size_t out_len)
+{
+	return inflate_from(sys, fd, offset, out, out_len, true);
+}

@@ -1,0 +1,25 @@
+/*
+ * A loose object below an object store's directory. Its file is opened by
+ * single names, without following a link, and must be a regular file.
+ *
+ * Blocks; nothing logs; any thread. -ENOENT: there is none; -EBADMSG: it is
+ * malformed; or the error of a call.
+ */
+#ifndef STORE_LOOSE_OBJECT_H
+#define STORE_LOOSE_OBJECT_H
+
+#include "daemon/base/sys.h"
+#include "daemon/store/objects/object_type.h"
+#include "proto/oid.h"
+
+/* Inflates the header alone: at most LOOSE_HEADER bytes come out. */
+#define LOOSE_HEADER 32
+
+int loose_object_type(const struct sys *sys, int store_fd,
+    const struct refd_oid *oid, enum object_type *type);
+/* The contents, *LEN bytes, to be freed. -EFBIG: more than MAX. */
+int loose_object_read(const struct sys *sys, int store_fd,
+    const struct refd_oid *oid, size_t max, enum object_type *type,
+    uint8_t **data, size_t *len);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * The object stores of a repository: its own objects/, and those that
+ * objects/info/alternates leads to. The reader (odb.h) and the barrier's walk
+ * (objects.h) use the same list.
+ *
+ * The files are hostile input. objects/ and info/ are opened by single names
+ * and may not be links. An alternate opens as a root of its own: below a root
+ * of the daemon, owned by the owner or the group of the repository. A path
+ * that is not there is refused like one that is closed, so that nobody learns
+ * which of the two it is.
+ *
+ * Bounds: STORES_MAX stores, ALTERNATES_LINES lines in all, ALTERNATES_BYTES
+ * a file, ALTERNATES_DEPTH deep (git's bound). A store that was met before, by
+ * device and inode, counts once.
+ *
+ * One thread at a time; blocks; nothing logs.
+ */
+#ifndef STORE_OBJECT_STORES_H
+#define STORE_OBJECT_STORES_H
+
+#include <stdbool.h>
+
+#include "daemon/base/sys.h"
+
+#define STORES_MAX       32
+#define ALTERNATES_LINES 1000
+#define ALTERNATES_BYTES (64 * 1024)
+#define ALTERNATES_DEPTH 5
+
+/* Which alternates may be read. */
+struct object_rule {
+	/* Opens the directory PATH, absolute, below a root of the daemon.
+	 * -EXDEV: it is below none. */
+	int (*open_root)(const void *arg, const char *path);
+	const void *arg;
+	/* Of the repository; borrowed. */
+	const uint32_t *owner, *group;
+};
+
+struct object_store {
+	int fd;      /* objects/ */
+	int info_fd; /* its info/; -1: there is none */
+	uint64_t dev, ino, info_ino;
+	struct sys_stat alternates; /* zeros: there is no such file */
+	char *path;                 /* NULL: the repository's own; owned */
+};
+
+struct object_stores {
+	const struct sys *sys;
+	int common_fd; /* borrowed */
+	struct object_rule rule;
+	struct object_store *at; /* the first is the repository's own */
+	size_t nr;
+	/* Alternates changed so lately that a later change may not show. */
+	bool is_recent;
+};
+
+/* No file is touched. */
+void object_stores_init(struct object_stores *stores, const struct sys *sys,
+    int common_fd, const struct object_rule *rule);
+/*
+ * Reads the list, or looks whether it is as it was. 1: it is another one, and
+ * all descriptors are new; 0: nothing changed. On failure the list is empty:
+ * -ELOOP: objects/ or info/ is a link; -EINVAL: alternates is not a regular
+ * file of ALTERNATES_BYTES; -EXDEV: it leads to a store that may not be read,
+ * or exceeds a bound; else objects/ itself can't be opened.
+ */
+int object_stores_refresh(struct object_stores *stores);
+void object_stores_done(struct object_stores *stores);
+/* What refresh returned, as the end of the sentence "'<repository>' ...". */
+const char *object_stores_why(int err);
+
+#endif

@@ -1,0 +1,243 @@
+/*
+ * Happy path of a look-up:
+ *	loose	in the own store: new objects are there
+ *	packs	of all stores, the one that had the last object first
+ *	loose	in the alternates
+ *
+ * What fails:
+ *	not found	packs are listed anew, if git may have moved it there
+ *			meanwhile; where a pack went, all is looked at again,
+ *			since its objects may have become loose
+ *	a place that is unreadable or malformed: the others may have it;
+ *			otherwise it is not known to be absent, an error
+ */
+#include "daemon/store/objects/odb.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/sha1.h"
+#include "daemon/store/objects/loose_object.h"
+#include "daemon/store/objects/pack_list.h"
+
+/* Tags of tags: nobody has more, and who made more would be waited for. */
+#define TAGS_DEEP 8
+/* That many bytes are inflated, or entries of a directory read, in about the
+ * time of a look-up. */
+#define BYTES_OF_WORK   2048
+#define ENTRIES_OF_WORK 16
+
+struct odb {
+	struct object_stores stores;
+	struct pack_list packs;
+	int broken; /* what the last refresh returned; below zero before one */
+	size_t work;
+};
+
+struct odb *odb_new(const struct sys *sys, int common_fd,
+    const struct object_rule *rule)
+{
+	struct odb *odb = calloc(1, sizeof(*odb));
+
+	if (odb == NULL)
+		return NULL;
+	object_stores_init(&odb->stores, sys, common_fd, rule);
+	pack_list_init(&odb->packs, sys);
+	odb->broken = -EAGAIN;
+	return odb;
+}
+
+void odb_free(struct odb *odb)
+{
+	if (odb == NULL)
+		return;
+	pack_list_done(&odb->packs);
+	object_stores_done(&odb->stores);
+	free(odb);
+}
+
+const struct object_stores *odb_stores(const struct odb *odb)
+{
+	return &odb->stores;
+}
+
+size_t odb_take_work(struct odb *odb)
+{
+	size_t work = odb->work;
+
+	odb->work = 0;
+	return work;
+}
+
+/* ---- where it is ---- */
+
+/* An object that was found; or what to do with it. */
+struct place {
+	const struct refd_oid *oid;
+	enum object_type type;
+	bool wants_data;
+	uint8_t *data; /* of at most ODB_TAG_BYTES */
+	size_t len;
+};
+
+/* 1: found; 0: absent; negative: unreadable, -EFBIG: larger. */
+static int look_loose(struct odb *odb, size_t nth, struct place *at)
+{
+	const struct sys *sys = odb->stores.sys;
+	int fd = odb->stores.at[nth].fd, r;
+
+	if (at->wants_data)
+		r = loose_object_read(sys, fd, at->oid, ODB_TAG_BYTES,
+		    &at->type, &at->data, &at->len);
+	else
+		r = loose_object_type(sys, fd, at->oid, &at->type);
+	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
+}
+
+static int look_in_packs(struct odb *odb, struct place *at)
+{
+	if (at->wants_data)
+		return pack_list_read(&odb->packs, at->oid, ODB_TAG_BYTES,
+		    &at->type, &at->data, &at->len);
+	return pack_list_type(&odb->packs, at->oid, &at->type);
+}
+
+static bool is_answer(int r, int *worst)
+{
+	if (r < 0)
+		*worst = r;
+	return r > 0 || r == -EFBIG;
+}
+
+static int look_everywhere(struct odb *odb, struct place *at)
+{
+	int r, worst = 0;
+	size_t i;
+
+	odb->work++;
+	if (is_answer(r = look_loose(odb, 0, at), &worst) ||
+	    is_answer(r = look_in_packs(odb, at), &worst))
+		return r;
+	for (i = 1; i < odb->stores.nr; i++)
+		if (is_answer(r = look_loose(odb, i, at), &worst))
+			return r;
+	return worst;
+}
+
+/* 1: packs came or went. */
+static int list_packs(struct odb *odb)
+{
+	int r = pack_list_refresh(&odb->packs, &odb->stores);
+
+	odb->work += odb->packs.nr_read / ENTRIES_OF_WORK;
+	odb->packs.nr_read = 0;
+	return r;
+}
+
+int odb_refresh(struct odb *odb)
+{
+	int r = object_stores_refresh(&odb->stores);
+
+	if (r == 1)
+		pack_list_done(&odb->packs);
+	if (r >= 0)
+		r = list_packs(odb);
+	odb->broken = r < 0 ? r : 0;
+	return odb->broken;
+}
+
+static int look(struct odb *odb, struct place *at)
+{
+	int r, listed;
+
+	if (odb->broken < 0)
+		return odb->broken;
+	r = look_everywhere(odb, at);
+	if (r > 0 || r == -EFBIG)
+		return r;
+	listed = list_packs(odb);
+	if (listed < 0)
+		return listed;
+	return listed > 0 ? look_everywhere(odb, at) : r;
+}
+
+enum object_type odb_type(struct odb *odb, const struct refd_oid *oid)
+{
+	struct place at = { .oid = oid };
+	int r = look(odb, &at);
+
+	return r > 0 ? at.type : r == 0 ? OBJECT_ABSENT : OBJECT_ERROR;
+}
+
+/* ---- peeling ---- */
+
+static bool is_sum_right(const struct refd_oid *oid, const uint8_t *data,
+    size_t len)
+{
+	uint8_t sum[SHA1_BYTES];
+	struct sha1 sha;
+	char header[32];
+	int n;
+
+	n = snprintf(header, sizeof(header), "tag %zu", len);
+	sha1_init(&sha);
+	sha1_add(&sha, header, (size_t)n + 1);
+	sha1_add(&sha, data, len);
+	sha1_done(&sha, sum);
+	return memcmp(sum, oid->bytes, SHA1_BYTES) == 0;
+}
+
+/* 1: TO is another tag. A tag's first two lines are "object <hex>" and
+ * "type <type>". */
+static int parse_tag(const uint8_t *data, size_t len, struct refd_oid *to)
+{
+	static const char object[] = "object ", type[] = "\ntype ",
+			  type_tag[] = "\ntype tag\n";
+	const size_t hex_at = strlen(object), type_at = hex_at + REFD_OID_HEX;
+	const char *text = (const char *)data;
+
+	if (len <= type_at + strlen(type_tag) ||
+	    memcmp(text, object, hex_at) != 0 ||
+	    refd_oid_parse(text + hex_at, to) < 0 ||
+	    memcmp(text + type_at, type, strlen(type)) != 0)
+		return -EINVAL;
+	return memcmp(text + type_at, type_tag, strlen(type_tag)) == 0;
+}
+
+static int peel_once(struct odb *odb, const struct refd_oid *tag,
+    struct refd_oid *to)
+{
+	struct place at = { .oid = tag };
+	int r;
+
+	/* Its type first: a blob of that size is not read for nothing. */
+	r = look(odb, &at);
+	if (r > 0 && at.type == OBJECT_TAG) {
+		at.wants_data = true;
+		r = look(odb, &at);
+	}
+	if (r <= 0)
+		return r == -EFBIG ? r : -EIO;
+	if (at.type != OBJECT_TAG)
+		return -EINVAL;
+	odb->work += 2 + at.len / BYTES_OF_WORK;
+	r = is_sum_right(tag, at.data, at.len) ?
+	    parse_tag(at.data, at.len, to) :
+	    -EIO;
+	free(at.data);
+	return r;
+}
+
+int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to)
+{
+	struct refd_oid at = *tag;
+	int r = 1, deep;
+
+	for (deep = 0; r > 0 && deep < TAGS_DEEP; deep++) {
+		r = peel_once(odb, &at, to);
+		at = *to;
+	}
+	return r > 0 ? -EFBIG : r;
+}

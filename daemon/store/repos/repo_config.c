@@ -1,0 +1,451 @@
+/*
+ * Happy path:
+ *	format		"config" alone, without its includes, as git does it
+ *	settings	"config" again, with its includes; "config.worktree"
+ *
+ * Failure modes:
+ *	a format that refd cannot write: refused by name, git does it
+ *	a malformed file, a FIFO, a link: the repository is not opened
+ *	too many files, too many bytes: the same
+ */
+#include "daemon/store/repos/repo_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/config_file.h"
+#include "daemon/base/config_value.h"
+#include "daemon/store/repos/repo.h"
+
+/* Permission bits that core.sharedRepository's words stand for (git's
+ * path.h: PERM_GROUP, PERM_EVERYBODY). */
+#define SHARED_GROUP     0660
+#define SHARED_EVERYBODY 0664
+
+struct reading {
+	const struct sys *sys;
+	int common_fd;
+	const char *path; /* of the common dir */
+	char *main_text;  /* of "config" */
+	size_t main_len;
+	int version;
+	bool has_worktree_config;
+	bool is_bare_set;
+	struct repo_config config;
+	unsigned depth, nr_files;
+	size_t nr_bytes;
+	const char *name; /* of the file being read, below the common dir */
+	/* Why the reading ends; STATUS is REFD_OK until then. */
+	enum refd_status status;
+	char *why;
+};
+
+#define END_READING(r, code, ...)                                              \
+	((r)->status = (code), (r)->why = repo_why(__VA_ARGS__), -1)
+
+static int unsupported(struct reading *r, const char *what)
+{
+	return END_READING(r, REFD_UNSUPPORTED,
+	    "the configuration of '%s' %s: git reads it itself", r->path, what);
+}
+
+/* ---- files ---- */
+
+/* Opens NAME below the common dir, one component after the other. */
+static int open_file(const struct reading *r, const char *name)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	char part[256];
+	struct sys_stat st;
+	size_t len;
+	int dirfd = r->common_fd, fd;
+
+	for (;;) {
+		len = strcspn(name, "/");
+		if (len >= sizeof(part)) {
+			fd = -ENAMETOOLONG;
+			break;
+		}
+		memcpy(part, name, len);
+		part[len] = '\0';
+		name += len + (name[len] == '/');
+		fd = SYS(r->sys, openat, dirfd, part,
+		    *name != '\0' ? flags | O_DIRECTORY : flags, 0);
+		/* So is a link in the place of a directory. */
+		if (fd == -ENOTDIR &&
+		    SYS(r->sys, lstatat, dirfd, part, &st) == 0 &&
+		    S_ISLNK(st.mode))
+			fd = -ELOOP;
+		if (fd < 0 || *name == '\0')
+			break;
+		if (dirfd != r->common_fd)
+			SYS(r->sys, close, dirfd);
+		dirfd = fd;
+	}
+	if (dirfd != r->common_fd)
+		SYS(r->sys, close, dirfd);
+	return fd;
+}
+
+/* 0; -ENOENT; -ELOOP: a link is on the way; -1: the reading ends. */
+static int read_file(struct reading *r, const char *name, char **text,
+    size_t *len)
+{
+	int fd, err;
+
+	if (r->nr_files++ == CONFIG_FILES)
+		return unsupported(r, "has too many files");
+	fd = open_file(r, name);
+	if (fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR)
+		return fd == -ENOTDIR ? -ENOENT : fd;
+	err = fd;
+	if (fd >= 0) {
+		err = sys_read_fd(r->sys, fd, CONFIG_BYTES - r->nr_bytes, text,
+		    len);
+		SYS(r->sys, close, fd);
+	}
+	if (err == -EFBIG)
+		return unsupported(r, "is larger than 1 MiB");
+	if (err == -EISDIR || err == -EINVAL)
+		return END_READING(r, REFD_NOREPO,
+		    "the configuration of '%s' holds a file that is not a "
+		    "regular file",
+		    r->path);
+	if (err < 0)
+		return END_READING(r, REFD_IO,
+		    "can't read the configuration of '%s': %s", r->path,
+		    strerror(-err));
+	r->nr_bytes += *len;
+	return 0;
+}
+
+static int parse(struct reading *r, const char *text, size_t len,
+    config_entry_fn *fn)
+{
+	const char *why = "out of memory";
+	unsigned line = 0;
+	int err;
+
+	err = config_file_parse(text, len, fn, r, &line, &why);
+	if (err == 0 || r->status != REFD_OK)
+		return err;
+	return END_READING(r, REFD_IO,
+	    "can't read the configuration of '%s', line %u: %s", r->path, line,
+	    why);
+}
+
+static int bad_value(struct reading *r, const char *key, unsigned line)
+{
+	return END_READING(r, REFD_IO,
+	    "can't read the configuration of '%s', line %u: %s has a bad value",
+	    r->path, line, key);
+}
+
+/* ---- the format ---- */
+
+static bool is_any(const char *name, const char *const *names, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+#define IS_ANY(name, names)                                                    \
+	is_any(name, names, sizeof(names) / sizeof(*(names)))
+
+/* In version 1 git refuses an extension that git does not know, and so does
+ * refd. In version 0 git ignores unknown extensions, but obeys these or dies
+ * of them. */
+static bool is_extension_ok(int version, const char *name, const char *value)
+{
+	static const char *const minded_in_v0[] = {
+		"compatobjectformat",
+		"noop-v1",
+		"objectformat",
+		"partialclone",
+		"refstorage",
+		"relativeworktrees",
+	};
+	static const char *const harmless[] = {
+		"noop",
+		"noop-v1",
+		"preciousobjects",
+		"relativeworktrees",
+		"worktreeconfig",
+	};
+
+	if (version == 0)
+		return !IS_ANY(name, minded_in_v0);
+	return IS_ANY(name, harmless) ||
+	    (strcmp(name, "objectformat") == 0 && strcmp(value, "sha1") == 0) ||
+	    (strcmp(name, "refstorage") == 0 && strcmp(value, "files") == 0);
+}
+
+static int version_entry(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	struct reading *r = arg;
+
+	if (strcmp(key, "core.repositoryformatversion") == 0 &&
+	    (value == NULL || config_value_int(value, &r->version) < 0))
+		return bad_value(r, "core.repositoryFormatVersion", line);
+	return 0;
+}
+
+static int extension_entry(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	static const char prefix[] = "extensions.";
+	struct reading *r = arg;
+
+	if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
+		return 0;
+	if (!is_extension_ok(r->version, key + sizeof(prefix) - 1,
+		value != NULL ? value : ""))
+		return END_READING(r, REFD_UNSUPPORTED,
+		    "unsupported extension %s=%s", key,
+		    value != NULL ? value : "");
+	if (strcmp(key, "extensions.worktreeconfig") == 0 &&
+	    config_value_bool(value, &r->has_worktree_config) < 0)
+		return bad_value(r, key, line);
+	return 0;
+}
+
+static int read_format(struct reading *r)
+{
+	int err = parse(r, r->main_text, r->main_len, version_entry);
+
+	if (err < 0)
+		return err;
+	if (r->version < 0 || r->version > 1)
+		return END_READING(r, REFD_UNSUPPORTED,
+		    "core.repositoryFormatVersion is not 0 or 1");
+	return parse(r, r->main_text, r->main_len, extension_entry);
+}
+
+/* ---- the settings ---- */
+
+int repo_config_parse_shared(const char *value, int *perm)
+{
+	bool yes;
+	long n;
+	char *end;
+
+	if (value == NULL || strcmp(value, "group") == 0) {
+		*perm = SHARED_GROUP;
+		return 0;
+	}
+	if (strcmp(value, "umask") == 0) {
+		*perm = 0;
+		return 0;
+	}
+	if (strcmp(value, "all") == 0 || strcmp(value, "world") == 0 ||
+	    strcmp(value, "everybody") == 0) {
+		*perm = SHARED_EVERYBODY;
+		return 0;
+	}
+	n = strtol(value, &end, 8);
+	if (*end != '\0') {
+		if (config_value_bool(value, &yes) < 0)
+			return -1;
+		*perm = yes ? SHARED_GROUP : 0;
+		return 0;
+	}
+	if (n >= 0 && n <= 2) {
+		*perm = n == 0 ? 0 : n == 1 ? SHARED_GROUP : SHARED_EVERYBODY;
+		return 0;
+	}
+	if ((n & 0600) != 0600)
+		return -1;
+	*perm = -(int)(n & 0666);
+	return 0;
+}
+
+static int set_log(struct reading *r, const char *value)
+{
+	char *copy = strdup(value != NULL ? value : "true");
+
+	free(r->config.log_all_ref_updates);
+	r->config.log_all_ref_updates = copy;
+	r->config.is_log_unsure = false;
+	return copy != NULL ? 0 : END_READING(r, REFD_BUSY, "out of memory");
+}
+
+static void is_not_read(struct reading *r)
+{
+	r->config.is_log_unsure = true;
+	r->config.is_shared_unsure = true;
+}
+
+/* What VALUE, in the file NAME, names below the common dir, its "." and ".."
+ * taken away; false: it is elsewhere. BUF is REFD_PATH_MAX bytes. */
+static bool resolve_include(const struct reading *r, const char *value,
+    char *buf)
+{
+	size_t top = strlen(r->path), len = 0, part;
+	const char *slash = strrchr(r->name, '/');
+
+	if (strlen(value) + strlen(r->name) + 2 > REFD_PATH_MAX ||
+	    value[0] == '~' || value[0] == '%' || value[0] == '\0')
+		return false;
+	if (value[0] == '/') {
+		if (strncmp(value, r->path, top) != 0 || value[top] != '/')
+			return false;
+		value += top;
+	} else if (slash != NULL) {
+		len = (size_t)(slash - r->name);
+		memcpy(buf, r->name, len);
+	}
+	for (; *value != '\0'; value += part) {
+		value += strspn(value, "/");
+		part = strcspn(value, "/");
+		if (part == 2 && strncmp(value, "..", 2) == 0) {
+			if (len == 0)
+				return false;
+			while (len > 0 && buf[--len] != '/')
+				continue;
+		} else if (part > 0 && !(part == 1 && *value == '.')) {
+			if (len > 0)
+				buf[len++] = '/';
+			memcpy(buf + len, value, part);
+			len += part;
+		}
+	}
+	buf[len] = '\0';
+	return len > 0;
+}
+
+static int settings_entry(void *arg, const char *key, const char *value,
+    unsigned line);
+
+/* git passes over an include that is not there. */
+static int include(struct reading *r, const char *value)
+{
+	const char *outer = r->name;
+	char name[REFD_PATH_MAX], *text;
+	size_t len;
+	int err;
+
+	if (!resolve_include(r, value, name)) {
+		is_not_read(r);
+		return 0;
+	}
+	if (r->depth == CONFIG_DEPTH)
+		return unsupported(r, "has includes nested too deep");
+	err = read_file(r, name, &text, &len);
+	if (err == -ELOOP)
+		is_not_read(r);
+	if (err < 0)
+		return err == -ELOOP || err == -ENOENT ? 0 : err;
+	r->depth++;
+	r->name = name;
+	err = parse(r, text, len, settings_entry);
+	r->name = outer;
+	r->depth--;
+	free(text);
+	return err;
+}
+
+static bool is_conditional(const char *key)
+{
+	size_t len = strlen(key);
+
+	return strncmp(key, "includeif.", 10) == 0 && len > 5 &&
+	    strcmp(key + len - 5, ".path") == 0;
+}
+
+static int settings_entry(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	struct reading *r = arg;
+
+	if (strcmp(key, "include.path") == 0)
+		return value != NULL ? include(r, value) :
+				       bad_value(r, key, line);
+	if (is_conditional(key))
+		is_not_read(r);
+	if (strcmp(key, "core.logallrefupdates") == 0)
+		return set_log(r, value);
+	if (strcmp(key, "core.bare") == 0) {
+		r->is_bare_set = true;
+		return config_value_bool(value, &r->config.bare) < 0 ?
+		    bad_value(r, key, line) :
+		    0;
+	}
+	if (strcmp(key, "core.sharedrepository") == 0) {
+		if (repo_config_parse_shared(value, &r->config.shared_perm) < 0)
+			return END_READING(r, REFD_UNSUPPORTED,
+			    "bad core.sharedRepository of '%s', line %u",
+			    r->path, line);
+		r->config.is_shared_unsure = false;
+	}
+	return 0;
+}
+
+static int read_settings(struct reading *r)
+{
+	char *text;
+	size_t len;
+	int err;
+
+	r->name = "config";
+	err = parse(r, r->main_text, r->main_len, settings_entry);
+	if (err < 0 || !r->has_worktree_config)
+		return err;
+	r->name = "config.worktree";
+	err = read_file(r, r->name, &text, &len);
+	if (err == -ENOENT)
+		return 0;
+	if (err == -ELOOP)
+		return unsupported(r, "has a link in it");
+	if (err < 0)
+		return err;
+	err = parse(r, text, len, settings_entry);
+	free(text);
+	return err;
+}
+
+static bool is_dot_git(const char *common_dir)
+{
+	size_t len = strlen(common_dir);
+
+	return len >= 5 && strcmp(common_dir + len - 5, "/.git") == 0;
+}
+
+enum refd_status repo_config_read(const struct sys *sys, int common_fd,
+    const char *path, struct repo_config *config, char **why)
+{
+	struct reading r = { .sys = sys, .common_fd = common_fd, .path = path };
+	int err;
+
+	err = read_file(&r, "config", &r.main_text, &r.main_len);
+	if (err == -ELOOP)
+		unsupported(&r, "is a link");
+	if (err == 0)
+		err = read_format(&r);
+	if (err == 0)
+		err = read_settings(&r);
+	free(r.main_text);
+	if (r.status != REFD_OK) {
+		free(r.config.log_all_ref_updates);
+		*why = r.why;
+		return r.status;
+	}
+	/* A repository need not have one. */
+	if (!r.is_bare_set)
+		r.config.bare = !is_dot_git(path);
+	*config = r.config;
+	return REFD_OK;
+}
+
+void repo_config_done(struct repo_config *config)
+{
+	free(config->log_all_ref_updates);
+	memset(config, 0, sizeof(*config));
+}

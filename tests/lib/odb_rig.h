@@ -1,0 +1,39 @@
+/*
+ * A repository of git's and refd's object reader on it, for the reader's unit
+ * tests. Everything is below tmp_root, which is the one root.
+ */
+#ifndef TESTS_LIB_ODB_RIG_H
+#define TESTS_LIB_ODB_RIG_H
+
+#include "daemon/store/objects/odb.h"
+
+extern struct odb *odb_rig;
+/* Of the repository, as the rule for alternates has it. */
+extern uint32_t odb_rig_owner, odb_rig_group;
+
+void odb_rig_setup(void);
+void odb_rig_teardown(void);
+
+/* Opens the one whose common dir is NAME; what odb_refresh() says, or 0. */
+int odb_rig_refresh_of(const char *name);
+void odb_rig_open(const char *name);
+
+struct refd_oid odb_rig_oid(const char *hex);
+/* REVISION of the repository r, and its type as the open one has it. */
+struct refd_oid odb_rig_named(const char *revision);
+enum object_type odb_rig_type(const char *revision);
+
+/* The bare repository r: a branch x with a file f, an annotated tag t. */
+void odb_rig_make_objects(void);
+void odb_rig_check_objects(void);
+
+/* A command that makes r with files that resemble each other, so that packs
+ * have chains of deltas; tags t1 to t30, tt of t1 and ttt of tt. */
+#define ODB_RIG_HISTORY                                                          \
+	"git init -q r && cd r && for i in $(seq 30); do seq $i 400 >f; "        \
+	"seq $((i / 3)) 300 >g; mkdir -p d$((i %% 4)); echo $i "                 \
+	">d$((i %% 4))/h; git add . && git commit -q -m $i && git tag -a -m "    \
+	"$i t$i; done && git tag -a -m tt tt t1 && git tag -a -m ttt ttt tt && " \
+	"cd .. && "
+
+#endif

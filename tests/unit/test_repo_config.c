@@ -1,0 +1,439 @@
+/*
+ * Proves which repositories refd takes, which it leaves to git and why, and
+ * what it reads of their configuration; that includes have bounds, lead
+ * nowhere else, and that no file there keeps the reader waiting (findings F3
+ * and F4). The repositories are made by git.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/repos/repo_config.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct repo_config config;
+static char *why;
+
+static void setup(void)
+{
+	tmp_setup();
+	memset(&config, 0, sizeof(config));
+	why = NULL;
+}
+
+static void teardown(void)
+{
+	repo_config_done(&config);
+	free(why);
+	tmp_teardown();
+}
+
+static enum refd_status open_repo(const char *name)
+{
+	char path[PATH_MAX + 64];
+	enum refd_status status;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", tmp_root, name);
+	repo_config_done(&config);
+	free(why);
+	why = NULL;
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return REFD_NOREPO;
+	status = repo_config_read(&sys_kernel, fd, path, &config, &why);
+	if (status == REFD_OK && !repo_is_git_dir(&sys_kernel, fd, path, &why))
+		status = REFD_NOREPO;
+	close(fd);
+	return status;
+}
+
+static void must_open(const char *name)
+{
+	enum refd_status status = open_repo(name);
+
+	ck_assert_msg(status == REFD_OK, "%s: %d, %s", name, (int)status, why);
+}
+
+START_TEST(what_git_makes_is_opened)
+{
+	tmp_run("git init -q --bare b.git && git init -q work && git init -q "
+		"--bare none && rm none/config");
+	must_open("b.git");
+	ck_assert(config.bare);
+	ck_assert_int_eq(config.shared_perm, 0);
+	ck_assert_ptr_null(config.log_all_ref_updates);
+	must_open("work/.git");
+	ck_assert(!config.bare);
+	ck_assert_str_eq(config.log_all_ref_updates, "true");
+	must_open("none");
+	ck_assert(config.bare);
+}
+END_TEST
+
+START_TEST(what_is_none_is_not)
+{
+	tmp_mkdir("empty/below");
+	tmp_put("file", "");
+	tmp_run("git init -q work && mkdir work/sub && git init -q --bare b && "
+		"rm b/HEAD && git -C work commit -q --allow-empty -m m && "
+		"git -C work worktree add -q ../linked");
+	ck_assert_int_eq(open_repo("no"), REFD_NOREPO);
+	ck_assert_int_eq(open_repo("empty"), REFD_NOREPO);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_int_eq(open_repo("file"), REFD_NOREPO);
+	ck_assert_int_eq(open_repo("b"), REFD_NOREPO);
+	/* no search upwards, and none for a .git below */
+	ck_assert_int_eq(open_repo("work/sub"), REFD_NOREPO);
+	ck_assert_int_eq(open_repo("work"), REFD_NOREPO);
+	ck_assert_int_eq(open_repo("work/.git/worktrees/linked"), REFD_NOREPO);
+	must_open("work/.git");
+}
+END_TEST
+
+struct format {
+	const char *config;
+	bool ok;
+	const char *names; /* in the sentence */
+	bool git_too;      /* git 2.39 thinks the same */
+};
+
+static const struct format formats[] = {
+	{ "[core]\nrepositoryformatversion=1\n", true, NULL, true },
+	{ "[core]\nrepositoryformatversion=2\n", false, "Version", true },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\nnoop\n"
+	  "worktreeConfig=true\npreciousObjects=true\n",
+	    true, NULL, true },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "relativeWorktrees=true\n",
+	    true, NULL, false },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "objectFormat=sha1\n",
+	    true, NULL, true },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "objectFormat=sha256\n",
+	    false, "extensions.objectformat=sha256", false },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "refStorage=reftable\n",
+	    false, "extensions.refstorage=reftable", true },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "refStorage=files\n",
+	    true, NULL, false },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\nunheardOf=1\n",
+	    false, "extensions.unheardof=1", true },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "partialClone=origin\n",
+	    false, "extensions.partialclone=origin", false },
+	{ "[extensions]\npartialClone=origin\n", false, "partialclone", false },
+	{ "[extensions]\nrefStorage=reftable\n", false, "refstorage", false },
+	{ "[core]\nrepositoryformatversion=0\n[extensions]\nobjectFormat=sha1\n",
+	    false, "objectformat", true },
+	{ "[extensions]\nunheardOf=1\npreciousObjects=1\n", true, NULL, true },
+	{ "[core]\nsharedRepository=0077\n", false, "sharedRepository", true },
+	{ "[core]\nsharedRepository=nonsense\n", false, "sharedRepository",
+	    true },
+};
+
+START_TEST(a_format_is_taken_or_named)
+{
+	const struct format *f = &formats[_i];
+	enum refd_status status;
+
+	tmp_run("git init -q --bare r");
+	tmp_put("r/config", f->config);
+	status = open_repo("r");
+	ck_assert_msg(status == (f->ok ? REFD_OK : REFD_UNSUPPORTED),
+	    "%s: %d, %s", f->config, (int)status, why);
+	if (!f->ok)
+		ck_assert_msg(strstr(why, f->names) != NULL, "%s", why);
+	if (f->git_too)
+		ck_assert_int_eq(
+		    tmp_status("git -C r hash-object -w --stdin </dev/null") ==
+			0,
+		    f->ok);
+}
+END_TEST
+
+START_TEST(a_config_that_can_not_be_parsed_fails)
+{
+	tmp_run("git init -q --bare r");
+	tmp_put("r/config", "[core\nnonsense");
+	ck_assert_int_eq(open_repo("r"), REFD_IO);
+	ck_assert_ptr_nonnull(why);
+	tmp_put("r/config", "[core]\nbare=perhaps\n");
+	ck_assert_int_eq(open_repo("r"), REFD_IO);
+	tmp_put("r/config", "[core]\nrepositoryformatversion=x\n");
+	ck_assert_int_eq(open_repo("r"), REFD_IO);
+}
+END_TEST
+
+/* Against the mode of a ref that git itself writes under umask 077. */
+START_TEST(sharing_is_read_as_git_reads_it)
+{
+	static const char *const values[] = {
+		"=umask",
+		"=group",
+		"=all",
+		"=world",
+		"=everybody",
+		"",
+		"=0",
+		"=1",
+		"=2",
+		"=true",
+		"=false",
+		"=yes",
+		"=0640",
+		"=0660",
+		"=0664",
+		"=0600",
+		"=0666",
+		"=0777",
+		"=",
+	};
+	unsigned git_mode, mode;
+	size_t i;
+	int perm;
+
+	for (i = 0; i < COUNT(values); i++) {
+		tmp_run("rm -rf r && git init -q --bare r && printf "
+			"'[core]\\nsharedRepository%s\\n' >>r/config && "
+			"umask 077 && cd r && git update-ref refs/heads/x "
+			"$(git commit-tree -m m $(git hash-object -w -t tree "
+			"/dev/null))",
+		    values[i]);
+		must_open("r");
+		git_mode = tmp_mode("r/refs/heads/x");
+		perm = config.shared_perm;
+		mode = perm >= 0 ? 0600 | (unsigned)perm : (unsigned)-perm;
+		ck_assert_msg(mode == git_mode, "'%s': %o, git %o", values[i],
+		    mode, git_mode);
+	}
+}
+END_TEST
+
+START_TEST(settings_of_includes_and_of_the_main_worktree)
+{
+	tmp_run("git init -q work && cd work/.git && git config include.path "
+		"more && git config -f more core.logAllRefUpdates always");
+	must_open("work/.git");
+	ck_assert_str_eq(config.log_all_ref_updates, "always");
+	tmp_run("cd work/.git && git config extensions.worktreeConfig true");
+	must_open("work/.git");
+	ck_assert(!config.bare);
+	tmp_run("cd work/.git && git config -f config.worktree core.bare "
+		"true");
+	must_open("work/.git");
+	ck_assert(config.bare);
+	tmp_put("work/.git/config", "[core]\nlogAllRefUpdates\n");
+	must_open("work/.git");
+	ck_assert_str_eq(config.log_all_ref_updates, "true");
+	ck_assert(!config.bare);
+}
+END_TEST
+
+/* Neither the daemon's home nor its environment has a say. */
+START_TEST(nobody_elses_settings_are_read)
+{
+	tmp_run("git init -q --bare r && git init -q --bare other && "
+		"git config --global core.logAllRefUpdates always");
+	tmp_put(".config/git/config", "[core]\nlogAllRefUpdates=always\n");
+	setenv("GIT_DIR", "other", 1);
+	setenv("GIT_OBJECT_DIRECTORY", "/nowhere", 1);
+	must_open("r");
+	ck_assert_ptr_null(config.log_all_ref_updates);
+}
+END_TEST
+
+START_TEST(another_owner_does_not_matter)
+{
+	tmp_run("git init -q --bare r");
+	if (geteuid() != 0)
+		return;
+	tmp_run("chown -R 12345 r");
+	must_open("r");
+}
+END_TEST
+
+/* ---- hostile files ---- */
+
+static void put_includes(const char *name, const char *first,
+    const char *second)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "r/%s", name);
+	snprintf(text, sizeof(text),
+	    "[include]\npath = %s\n[include]\npath = %s\n", first, second);
+	tmp_put(path, text);
+}
+
+/* F4: a tree of includes, each of which reads the next one twice. */
+START_TEST(includes_have_bounds)
+{
+	char name[16], next[16];
+	int i;
+
+	tmp_run("git init -q --bare r");
+	put_includes("config", "i0", "i0");
+	for (i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "i%d", i);
+		snprintf(next, sizeof(next), "i%d", i + 1);
+		put_includes(name, next, next);
+	}
+	tmp_put("r/i9", "[core]\nlogAllRefUpdates=always\n");
+	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(why, "too many files"));
+	/* One that includes itself. */
+	tmp_put("r/config", "[include]\npath = config\n");
+	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(why, "nested too deep"));
+	/* Bytes count together. */
+	tmp_run("yes '[core]' | head -c 39998 >r/i0 && : >r/config && for i in "
+		"$(seq 30); do printf '[include]\npath=i0\n' >>r/config; "
+		"done");
+	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(why, "larger than 1 MiB"));
+	tmp_run("rm r/config && truncate -s 64G r/config");
+	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
+}
+END_TEST
+
+/* What may be read, and what only makes the settings unsure. */
+START_TEST(includes_lead_nowhere_else)
+{
+	static const struct {
+		const char *include;
+		bool is_read;
+	} cases[] = {
+		{ "[include]\npath=refd/gitconfig\n", true },
+		{ "[include]\npath=./refd/../refd//gitconfig\n", true },
+		{ "[include]\npath=../outside\n", false },
+		{ "[include]\npath=refd/../../outside\n", false },
+		{ "[include]\npath=~/outside\n", false },
+		{ "[include]\npath=link\n", false },
+		{ "[include]\npath=linked/gitconfig\n", false },
+		{ "[includeIf \"gitdir:**\"]\npath=refd/gitconfig\n", false },
+	};
+	char text[256];
+	size_t i;
+
+	tmp_run("git init -q --bare r && mkdir r/refd && ln -s refd r/linked "
+		"&& ln -s ../outside r/link");
+	tmp_put("outside", "[core]\nsharedRepository=all\n");
+	tmp_put("r/refd/gitconfig", "[core]\nlogAllRefUpdates=always\n");
+	for (i = 0; i < COUNT(cases); i++) {
+		tmp_put("r/config", cases[i].include);
+		must_open("r");
+		ck_assert_msg(config.is_log_unsure != cases[i].is_read &&
+			config.is_shared_unsure != cases[i].is_read &&
+			(config.log_all_ref_updates != NULL) ==
+			    cases[i].is_read &&
+			config.shared_perm == 0,
+		    "%s", cases[i].include);
+		/* What stands behind it counts in any case. */
+		snprintf(text, sizeof(text),
+		    "%s[core]\nlogAllRefUpdates\nsharedRepository=umask\n",
+		    cases[i].include);
+		tmp_put("r/config", text);
+		must_open("r");
+		ck_assert(!config.is_log_unsure && !config.is_shared_unsure);
+		ck_assert_str_eq(config.log_all_ref_updates, "true");
+	}
+	snprintf(text, sizeof(text), "[include]\npath=%s/r/refd/gitconfig\n",
+	    tmp_root);
+	tmp_put("r/config", text);
+	must_open("r");
+	ck_assert_str_eq(config.log_all_ref_updates, "always");
+	/* git passes over what is not there. */
+	tmp_put("r/config", "[include]\npath=refd/none\n");
+	must_open("r");
+	ck_assert(!config.is_log_unsure);
+}
+END_TEST
+
+/* F3: nobody ever writes to these; the test would time out. */
+START_TEST(no_fifo_is_waited_for)
+{
+	static const char *const names[] = { "config", "HEAD",
+		"config.worktree", "included" };
+	size_t i;
+
+	tmp_run("git init -q --bare r && cd r && git config "
+		"extensions.worktreeConfig true && git config "
+		"core.repositoryFormatVersion 1 && git config include.path "
+		"included && cp config HEAD ..");
+	for (i = 0; i < COUNT(names); i++) {
+		tmp_run("rm -f r/%s && mkfifo r/%s", names[i], names[i]);
+		ck_assert_msg(open_repo("r") == REFD_NOREPO, "%s", names[i]);
+		tmp_run("rm r/%s && cp config HEAD r/", names[i]);
+		must_open("r");
+	}
+	tmp_run("rm r/config && ln -s ../config r/config");
+	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
+}
+END_TEST
+
+START_TEST(a_head_is_as_git_has_it)
+{
+	static const struct {
+		const char *text;
+		bool ok;
+	} heads[] = {
+		{ "ref: refs/heads/x\n", true },
+		{ "ref:refs/heads/x", true },
+		{ "ref:\t refs/\n", true },
+		{ "0123456789012345678901234567890123456789\n", true },
+		{ "ref: heads/x\n", false },
+		{ "", false },
+		{ "012345\n", false },
+	};
+	size_t i;
+
+	tmp_run("git init -q --bare r");
+	for (i = 0; i < COUNT(heads); i++) {
+		tmp_put("r/HEAD", heads[i].text);
+		ck_assert_msg((open_repo("r") == REFD_OK) == heads[i].ok, "%s",
+		    heads[i].text);
+		ck_assert_msg((tmp_status("git --git-dir=r rev-parse "
+					  "--git-dir") == 0) == heads[i].ok,
+		    "%s", heads[i].text);
+	}
+	tmp_run("rm r/HEAD && ln -s refs/heads/x r/HEAD");
+	must_open("r");
+	tmp_run("rm r/HEAD && ln -s ../elsewhere r/HEAD");
+	ck_assert_int_eq(open_repo("r"), REFD_NOREPO);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("repo_config");
+	TCase *tc = tcase_create("repo_config");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, what_git_makes_is_opened);
+	tcase_add_test(tc, what_is_none_is_not);
+	tcase_add_loop_test(tc, a_format_is_taken_or_named, 0,
+	    (int)COUNT(formats));
+	tcase_add_test(tc, a_config_that_can_not_be_parsed_fails);
+	tcase_add_test(tc, sharing_is_read_as_git_reads_it);
+	tcase_add_test(tc, settings_of_includes_and_of_the_main_worktree);
+	tcase_add_test(tc, nobody_elses_settings_are_read);
+	tcase_add_test(tc, another_owner_does_not_matter);
+	tcase_add_test(tc, includes_have_bounds);
+	tcase_add_test(tc, includes_lead_nowhere_else);
+	tcase_add_test(tc, no_fifo_is_waited_for);
+	tcase_add_test(tc, a_head_is_as_git_has_it);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

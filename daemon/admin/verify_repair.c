@@ -27,6 +27,7 @@
 #include "daemon/store/recovery/stale.h"
 
 #define KEPT_NAME_MAX 224
+#define COPY_MAX      ((off_t)1 << 30)
 
 /* ---- locks ---- */
 
@@ -112,30 +113,47 @@ static int keep(struct verify *v, int dirfd, const char *path, bool move,
 	return r;
 }
 
+static int copy_to(const struct sys *sys, int from, int to)
+{
+	const size_t size = (size_t)64 << 10;
+	char *buf = malloc(size);
+	ssize_t n = 1;
+	off_t at = 0;
+	int r = buf != NULL ? 0 : -ENOMEM;
+
+	while (r == 0 && n > 0) {
+		n = SYS(sys, pread, from, buf, size, at);
+		r = n < 0 ? (int)n : SYS(sys, write_all, to, buf, (size_t)n);
+		at += n;
+		if (at > COPY_MAX)
+			r = -EFBIG;
+	}
+	free(buf);
+	return r == 0 ? SYS(sys, fsync, to) : r;
+}
+
 /* A copy, of what is mended in its place. */
 static int keep_copy(struct verify *v, int dirfd, const char *path,
     char kept[KEPT_NAME_MAX])
 {
-	int fd = kept_open(v), r;
-	size_t len;
-	char *text;
+	int fd = kept_open(v), from, copy = -1, r;
 
 	if (fd < 0)
 		return fd;
 	kept_name(v, path, kept);
-	r = sys_read_file(v->sys, dirfd, path, SYS_WHOLE_MAX, &text, &len);
-	if (r == 0) {
-		r = loose_stage_open(v->sys, fd, kept, text, len, 0644);
-		free(text);
-	}
-	if (r >= 0) {
-		int copy = r;
-
-		r = SYS(v->sys, fsync, copy);
-		SYS(v->sys, close, copy);
-	}
+	from = SYS(v->sys, openat, dirfd, path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	if (from >= 0)
+		copy = loose_stage_open(v->sys, fd, kept, "", 0, 0644);
+	r = from < 0 ? from : copy;
+	if (r >= 0)
+		r = copy_to(v->sys, from, copy);
 	if (r == 0)
 		r = SYS(v->sys, fsync, fd);
+	if (copy >= 0)
+		SYS(v->sys, close, copy);
+	if (from >= 0)
+		SYS(v->sys, close, from);
 	SYS(v->sys, close, fd);
 	return r;
 }

@@ -122,10 +122,6 @@ extern const struct sys sys_kernel;
  * SYS(sys, openat, dirfd, path, flags, mode). */
 #define SYS(table, call, ...) ((table)->call((table), ##__VA_ARGS__))
 
-/* The largest file of another's that is read whole, packed-refs or a log: one
- * with nothing in it costs who makes it nothing. */
-#define SYS_WHOLE_MAX ((size_t)2 << 30)
-
 /* Reads the whole of a regular file into *BUF, NUL-terminated, to be freed by
  * the caller; *LEN without the NUL. -EFBIG beyond MAX, -EISDIR for a
  * directory, -EINVAL for anything else that is no file. */

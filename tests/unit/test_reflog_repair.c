@@ -256,6 +256,50 @@ START_TEST(many_lines_are_quick)
 }
 END_TEST
 
+static size_t nr_bytes;
+
+static ssize_t counting_pread(const struct sys *table, int fd, void *buf,
+    size_t len, off_t offset)
+{
+	ssize_t n = sys_kernel.pread(table, fd, buf, len, offset);
+
+	nr_bytes += n > 0 ? (size_t)n : 0;
+	return n;
+}
+
+/* What is missing was written last: no more than the end is read, of a sparse
+ * log neither, and what is added begins a line. */
+START_TEST(of_a_large_log_the_end_is_repaired)
+{
+	static const char *const makes[] = {
+		"yes '" OID " " OID " A <a@b> 1700000000 +0000' | "
+		"head -c 8000000 >>" LOG "; printf '\\n0123' >>" LOG,
+		"truncate -s 2G " LOG,
+	};
+	struct sys table = sys_kernel;
+	struct refd_oid old, last;
+	size_t added = 0, cut = 0;
+	char *text;
+
+	table.pread = counting_pread;
+	nr_bytes = 0;
+	tmp_put(LOG, L1);
+	tmp_run("%s", makes[_i]);
+	ck_assert_int_eq(repair(&table, wanted, 3, false, &added, &cut), 0);
+	ck_assert_uint_eq(added, 3);
+	ck_assert_uint_ge(cut, 4);
+	ck_assert_uint_le(nr_bytes, REFLOG_TAIL_MAX + 4096);
+	text = tmp_output("tail -n 3 " LOG);
+	ck_assert_str_eq(text, L1 L2 L3);
+	free(text);
+	ck_assert_int_eq(reflog_last(&table, tmp_fd, LOG, &old, &last), 1);
+	ck_assert_int_eq(repair(&table, wanted, 3, false, &added, &cut), 0);
+	ck_assert_uint_eq(added, 0);
+	ck_assert_uint_eq(cut, 0);
+	ck_assert_uint_le(nr_bytes, 3 * (REFLOG_TAIL_MAX + 4096));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("reflog_repair");
@@ -271,6 +315,7 @@ int main(void)
 	tcase_add_test(tc, no_lines_only_cut);
 	tcase_add_test(tc, git_reads_the_repaired_log);
 	tcase_add_test(tc, many_lines_are_quick);
+	tcase_add_loop_test(tc, of_a_large_log_the_end_is_repaired, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

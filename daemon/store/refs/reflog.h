@@ -67,12 +67,17 @@ int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
 int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 
+/* Bytes. Of a log no more is read, from its end on; what is missing was written
+ * last. */
+#define REFLOG_TAIL_MAX ((size_t)4 << 20)
+
 /*
  * Recovery: cuts off what a power cut leaves (an unterminated last line, NULs
  * and what is torn around them: a whole line that somebody appended behind
  * NULs is kept), then appends those of the NR lines, each with its LF, that
  * the log does not hold yet, in order; a line that is there as often as in
- * LINES is not added. Creates the file when CREATE; without, an absent log is
+ * LINES is not added. Of a log beyond
+ * REFLOG_TAIL_MAX only that much of its end is looked at. Creates the file when CREATE; without, an absent log is
  * left so. *ADDED counts lines, *CUT_BYTES bytes. Under the ref's lock.
  */
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,

@@ -8,13 +8,17 @@
  *	cut off
  *	somebody appended behind the NULs: his line is kept
  *	lines are missing: appended in their order
+ *	the log is longer than REFLOG_TAIL_MAX: that much of its end is read
+ *	and mended, what is before is taken for sound
  *	a write fails: some of the missing lines are there, the last of them
  *	perhaps torn; a second repair goes on from that
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/refs/reflog_internal.h"
 #include "proto/oid.h"
@@ -141,54 +145,117 @@ static size_t append_missing(char *log, size_t *len, const char *const *lines,
 
 /* ---- the file ---- */
 
-/* Writes the bytes of BUF from FROM on, then makes LEN the size of the file,
- * which is SIZE: at no moment is a line that was sound only in memory. */
+/* The end of a log: whole lines, but for what is torn. */
+struct tail {
+	char *buf;
+	size_t len;
+	uint64_t at, size; /* where in the file it begins; all of the file */
+	bool is_open;      /* what is before it, and is not read, has no end */
+};
+
+/* MAX bytes at most. Behind the first line end, which is that of a line that is
+ * not all there; where there is no line end nothing of it is a line. */
+static int read_tail(const struct sys *sys, int fd, size_t max,
+    struct tail *tail)
+{
+	struct sys_stat st;
+	const char *eol;
+	ssize_t n = 1;
+	size_t skip;
+	int r;
+
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && !S_ISREG(st.mode))
+		r = S_ISDIR(st.mode) ? -EISDIR : -EINVAL;
+	if (r < 0)
+		return r;
+	*tail = (struct tail){ .size = st.size };
+	tail->at = st.size > max ? st.size - max : 0;
+	tail->buf = malloc((size_t)(st.size - tail->at) + 1);
+	if (tail->buf == NULL)
+		return -ENOMEM;
+	while (n > 0 && tail->len < st.size - tail->at) {
+		n = SYS(sys, pread, fd, tail->buf + tail->len,
+		    (size_t)(st.size - tail->at) - tail->len,
+		    (off_t)(tail->at + tail->len));
+		tail->len += n > 0 ? (size_t)n : 0;
+	}
+	if (n < 0)
+		return (int)n;
+	eol = tail->at > 0 ? memchr(tail->buf, '\n', tail->len) : NULL;
+	tail->is_open = tail->at > 0 && eol == NULL;
+	skip = eol != NULL ? (size_t)(eol - tail->buf) + 1 : 0;
+	memmove(tail->buf, tail->buf + skip, tail->len - skip);
+	tail->at += skip;
+	tail->len -= skip;
+	return 0;
+}
+
+/* Writes the bytes of BUF from FROM on behind the AT bytes that stay, then makes
+ * LEN the size of what was SIZE: at no moment is a line that was sound only in
+ * memory. */
 static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
-    size_t len, size_t size)
+    size_t len, const struct tail *tail)
 {
 	ssize_t n;
 
 	while (from < len) {
-		n = SYS(sys, pwrite, fd, buf + from, len - from, (off_t)from);
+		n = SYS(sys, pwrite, fd, buf + from, len - from,
+		    (off_t)(tail->at + from));
 		if (n <= 0)
 			return n < 0 ? (int)n : -EIO;
 		from += (size_t)n;
 	}
-	return len < size ? SYS(sys, ftruncate, fd, (off_t)len) : 0;
+	return tail->at + len < tail->size ?
+	    SYS(sys, ftruncate, fd, (off_t)(tail->at + len)) :
+	    0;
+}
+
+/* LINES take ROOM bytes. */
+static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
+    size_t nr, size_t room, struct tail *tail, size_t *added, size_t *cut_bytes)
+{
+	struct wanted *wanted = calloc(nr + 1, sizeof(*wanted));
+	size_t sound, whole, same, missing;
+	char *grown;
+	int r = 0;
+
+	sound = clean(tail->buf, tail->len, &same);
+	grown = realloc(tail->buf, sound + room + 2);
+	if (grown != NULL)
+		tail->buf = grown;
+	if (wanted == NULL || grown == NULL) {
+		free(wanted);
+		return -ENOMEM;
+	}
+	if (tail->is_open)
+		tail->buf[sound++] = '\n';
+	whole = sound;
+	missing = append_missing(tail->buf, &whole, lines, nr, wanted);
+	if (missing > 0 || sound < tail->len)
+		r = put_back(sys, fd, tail->buf, same, whole, tail);
+	if (r == 0) {
+		*added = missing;
+		*cut_bytes = tail->len - sound;
+	}
+	free(wanted);
+	return r;
 }
 
 static int repair(const struct sys *sys, int fd, const char *const *lines,
     size_t nr, size_t *added, size_t *cut_bytes)
 {
-	size_t i, len, sound, whole, same, room = 1, missing;
-	struct wanted *wanted;
-	char *log, *grown;
+	struct tail tail = { .buf = NULL };
+	size_t i, room = 0;
 	int r;
 
-	r = sys_read_fd(sys, fd, SYS_WHOLE_MAX, &log, &len);
-	if (r < 0)
-		return r;
-	sound = clean(log, len, &same);
 	for (i = 0; i < nr; i++)
 		room += strlen(lines[i]);
-	wanted = calloc(nr + 1, sizeof(*wanted));
-	grown = realloc(log, sound + room);
-	if (grown != NULL)
-		log = grown;
-	if (wanted == NULL || grown == NULL) {
-		r = -ENOMEM;
-	} else {
-		whole = sound;
-		missing = append_missing(log, &whole, lines, nr, wanted);
-		if (missing > 0 || sound < len)
-			r = put_back(sys, fd, log, same, whole, len);
-		if (r == 0) {
-			*added = missing;
-			*cut_bytes = len - sound;
-		}
-	}
-	free(wanted);
-	free(log);
+	r = read_tail(sys, fd, REFLOG_TAIL_MAX + room, &tail);
+	if (r == 0)
+		r = repair_tail(sys, fd, lines, nr, room, &tail, added,
+		    cut_bytes);
+	free(tail.buf);
 	return r;
 }
 
@@ -215,20 +282,25 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 int reflog_last(const struct sys *sys, int dirfd, const char *log_path,
     struct refd_oid *old_oid, struct refd_oid *new_oid)
 {
+	struct tail tail = { .buf = NULL };
 	const char *line;
 	size_t len, same;
-	char *log;
-	int r;
+	int fd, r;
 
-	r = sys_read_file(sys, dirfd, log_path, SYS_WHOLE_MAX, &log, &len);
-	if (r < 0)
-		return r;
-	len = clean(log, len, &same);
-	line = len > 0 ? memrchr(log, '\n', len - 1) : NULL;
-	line = line != NULL ? line + 1 : log;
-	r = is_log_line(line, len - (size_t)(line - log)) &&
-	    refd_oid_parse(line, old_oid) == 0 &&
-	    refd_oid_parse(line + REFD_OID_HEX + 1, new_oid) == 0;
-	free(log);
+	fd = SYS(sys, openat, dirfd, log_path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return fd;
+	r = read_tail(sys, fd, REFLOG_TAIL_MAX, &tail);
+	SYS(sys, close, fd);
+	if (r == 0) {
+		len = clean(tail.buf, tail.len, &same);
+		line = len > 0 ? memrchr(tail.buf, '\n', len - 1) : NULL;
+		line = line != NULL ? line + 1 : tail.buf;
+		r = is_log_line(line, len - (size_t)(line - tail.buf)) &&
+		    refd_oid_parse(line, old_oid) == 0 &&
+		    refd_oid_parse(line + REFD_OID_HEX + 1, new_oid) == 0;
+	}
+	free(tail.buf);
 	return r;
 }

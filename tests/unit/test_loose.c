@@ -364,6 +364,23 @@ START_TEST(a_tree_with_something_in_it_stays)
 }
 END_TEST
 
+/* Whoever makes them has one look at them at a time, and not for long. */
+START_TEST(of_very_many_directories_not_all_are_walked)
+{
+	char *found = NULL;
+
+	tmp_run("mkdir -p a/b; cd a/b; seq 9990 | xargs mkdir");
+	ck_assert_int_eq(loose_find_below(sys, tmp_fd, "a", &found), 0);
+	tmp_run("cd a; seq 20 | xargs mkdir");
+	ck_assert_int_eq(loose_find_below(sys, tmp_fd, "a", &found), -E2BIG);
+	ck_assert_int_eq(loose_dir_holds_file(sys, tmp_fd, "a"), -E2BIG);
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), -E2BIG);
+	tmp_run("rm -r a/b");
+	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), 0);
+	ck_assert(!tmp_exists("a"));
+}
+END_TEST
+
 /* A link in the way is not a directory to be emptied. */
 START_TEST(clearing_does_not_follow_links)
 {
@@ -456,6 +473,7 @@ int main(void)
 	Suite *suite = suite_create("loose");
 	TCase *tc = tcase_create("loose");
 
+	tcase_set_timeout(tc, 60); /* thousands of directories on a busy disk */
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, a_content_reads_as_git_reads_it, 0,
 	    NR_CONTENTS);
@@ -472,6 +490,7 @@ int main(void)
 	tcase_add_test(tc, a_failed_staging_leaves_nothing);
 	tcase_add_test(tc, empty_trees_are_cleared);
 	tcase_add_test(tc, a_tree_with_something_in_it_stays);
+	tcase_add_test(tc, of_very_many_directories_not_all_are_walked);
 	tcase_add_test(tc, clearing_does_not_follow_links);
 	tcase_add_test(tc, refs_below_a_name_are_found);
 	tcase_add_test(tc, a_path_that_is_too_long_is_told);

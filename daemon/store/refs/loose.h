@@ -65,6 +65,10 @@ int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 
+/* Entries. Each of the three below looks at so many, all directories together,
+ * and fails with -E2BIG beyond: git leaves few empty directories. */
+#define LOOSE_WALK_MAX 10000
+
 /*
  * Makes room for a file at PATH: removes the tree of empty directories there
  * (lock files do not count as empty); a file there, or nothing, is 0 too.

@@ -7,6 +7,8 @@
  * Failure modes:
  *	somebody makes or removes directories meanwhile: rmdir(2) decides; what
  *	is gone is gone, what is no longer empty stays
+ *	more entries than LOOSE_WALK_MAX, all of them directories or no refs:
+ *	-E2BIG; what was removed until then is gone
  *	deep trees: one directory is open at a time, and REFD_PATH_MAX bounds
  *	the depth
  */
@@ -25,6 +27,7 @@ struct walk {
 	int dirfd;
 	bool refs_only;           /* pass over what can't be a ref's name */
 	bool remove;              /* directories that turn out to be empty */
+	size_t left;              /* entries that may be looked at yet */
 	char path[REFD_PATH_MAX]; /* of the file, when one was found */
 };
 
@@ -102,6 +105,11 @@ static int list_directory(struct walk *w, struct names *subdirs)
 	if (r < 0)
 		return r;
 	while ((r = SYS(w->sys, dir_next, dir, &entry)) > 0) {
+		if (w->left-- == 0) {
+			w->left = 0;
+			r = -E2BIG;
+			break;
+		}
 		if (w->refs_only && !can_be_ref(entry.name))
 			continue;
 		r = is_directory(w, len, &entry);
@@ -153,6 +161,7 @@ static int walk_init(struct walk *w, const struct sys *sys, int dirfd,
 	w->sys = sys;
 	w->dirfd = dirfd;
 	w->refs_only = w->remove = false;
+	w->left = LOOSE_WALK_MAX;
 	memcpy(w->path, path, len + 1);
 	return 0;
 }

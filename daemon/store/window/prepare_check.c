@@ -318,6 +318,17 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	return 0;
 }
 
+static void dirs_failed(struct change *c, int err, const char *doing)
+{
+	if (err == -E2BIG)
+		change_fail(c, REFD_CONFLICT,
+		    "there are more than %d directories and other files below "
+		    "'%s': remove those that are empty",
+		    LOOSE_WALK_MAX, change_shown_name(c));
+	else
+		change_fail_errno(c, err, doing);
+}
+
 static void check_below(struct batch *b, struct change *c)
 {
 	char path[REFD_REFNAME_MAX + 2], below[REFD_PATH_MAX];
@@ -331,7 +342,7 @@ static void check_below(struct batch *b, struct change *c)
 		    "'%s' exists; cannot create '%s'", loose,
 		    change_shown_name(c));
 	} else if (r < 0) {
-		change_fail_errno(c, r, "can't look for conflicting names");
+		dirs_failed(c, r, "can't look for conflicting names");
 	} else if (c->dirfd == c->group->repo->fd) {
 		strcpy(path, c->name);
 		strcat(path, "/");
@@ -376,7 +387,7 @@ static void check_conflicts(struct batch *b, struct change *c)
 		    c->worktree, *c->worktree ? "/" : "", c->name,
 		    change_shown_name(c));
 	else if (r < 0)
-		change_fail_errno(c, r, "can't remove an empty directory");
+		dirs_failed(c, r, "can't remove an empty directory");
 	free(blocker);
 }
 

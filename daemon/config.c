@@ -265,7 +265,7 @@ int config_read_file(struct config *cfg, const struct sys *sys,
 	int r;
 
 	*why = NULL;
-	r = sys_read_file(sys, AT_FDCWD, path, FILE_MAX_BYTES, &text, &len);
+	r = sys_read_file(sys, SYS_TRUSTED, path, FILE_MAX_BYTES, &text, &len);
 	if (r < 0)
 		return config_bad(why, "cannot read the configuration %s: %s",
 		    path, strerror(-r));

@@ -44,11 +44,11 @@ int config_find_file(const struct sys *sys, char **path, char **why)
 	    path_in_home("XDG_CONFIG_HOME", ".config", "refd/config", path,
 		why) < 0)
 		return -1;
-	if (*path != NULL && SYS(sys, statat, AT_FDCWD, *path, &st) == 0)
+	if (*path != NULL && sys_stat_trusted(sys, *path, &st) == 0)
 		return 0;
 	free(*path);
 	*path = *why = NULL;
-	if (SYS(sys, statat, AT_FDCWD, SYSTEM_FILE, &st) < 0)
+	if (sys_stat_trusted(sys, SYSTEM_FILE, &st) < 0)
 		return 0;
 	*path = strdup(SYSTEM_FILE);
 	return *path != NULL ? 0 : -1;
@@ -89,7 +89,7 @@ static int default_state(struct config *cfg, const struct sys *sys, char **why)
 	if (unit != NULL && unit[0] == '/' && strchr(unit, ':') == NULL)
 		return set_default(cfg, "daemon.state", unit, why);
 	if (is_root() ||
-	    (SYS(sys, statat, AT_FDCWD, SYSTEM_STATE, &st) == 0 &&
+	    (sys_stat_trusted(sys, SYSTEM_STATE, &st) == 0 &&
 		st.uid == geteuid()))
 		return set_default(cfg, "daemon.state", SYSTEM_STATE, why);
 	if (path_in_home("XDG_STATE_HOME", ".local/state", "refd", &path, why) <
@@ -111,7 +111,7 @@ static int resolve(char **path, const struct sys *sys, char **why)
 	char buf[REFD_PATH_MAX], *copy;
 	int fd, r;
 
-	fd = SYS(sys, openat, AT_FDCWD, *path, O_PATH | O_DIRECTORY, 0);
+	fd = SYS(sys, openat, SYS_TRUSTED, *path, O_PATH | O_DIRECTORY, 0);
 	r = fd < 0 ? fd : SYS(sys, fd_path, fd, buf, sizeof(buf));
 	if (fd >= 0)
 		SYS(sys, close, fd);

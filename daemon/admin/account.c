@@ -33,7 +33,7 @@ bool account_become_owner_of(const char *path)
 
 	if (geteuid() != 0)
 		return true;
-	fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(sys, openat, SYS_TRUSTED, path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return true;
 	r = SYS(sys, fstat, fd, &st);

@@ -24,7 +24,8 @@ static void usage(FILE *to)
 static int real_path(const char *arg, char *path, size_t size)
 {
 	const struct sys *sys = &sys_kernel;
-	int r, fd = SYS(sys, openat, AT_FDCWD, arg, O_RDONLY | O_DIRECTORY, 0);
+	int r,
+	    fd = SYS(sys, openat, SYS_TRUSTED, arg, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0)
 		return fd;

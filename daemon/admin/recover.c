@@ -131,7 +131,8 @@ static int move_aside(const char *state, const char *name, long long now)
 
 	if (asprintf(&from, "%s/%s", state, name) >= 0 &&
 	    asprintf(&to, "%s.discarded-%lld", from, now) >= 0)
-		r = SYS(&sys_kernel, renameat, AT_FDCWD, from, AT_FDCWD, to);
+		r = SYS(&sys_kernel, renameat, SYS_TRUSTED, from, SYS_TRUSTED,
+		    to);
 	if (r == 0)
 		printf("moved aside: %s\n", to);
 	free(from);

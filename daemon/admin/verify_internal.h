@@ -106,10 +106,9 @@ const char *verify_ref_name(const struct verify_place *place, const char *name,
 
 /* ---- verify_refs.c ---- */
 
-/* Is PATH, of TYPE as its directory says, a directory? A link to one is, as for
- * git; but below one that was FOLLOWED none is, since they may go in rings. */
+/* Is PATH, of TYPE as its directory says, a directory? A link is none. */
 bool verify_is_dir(struct verify *v, const struct verify_place *place,
-    const char *path, unsigned char type, bool *followed);
+    const char *path, unsigned char type);
 void verify_walk_refs(struct verify *v, const struct verify_place *place);
 void verify_ref(struct verify *v, const struct verify_place *place,
     const char *name);

@@ -51,8 +51,8 @@ long verify_flock_holder(struct verify *v, int dirfd, const char *name)
 	long pid = 0;
 	size_t len;
 
-	if (SYS(v->sys, statat, dirfd, name, &st) < 0 ||
-	    sys_read_file(v->sys, AT_FDCWD, "/proc/locks", LOCKS_MAX, &text,
+	if (SYS(v->sys, lstatat, dirfd, name, &st) < 0 ||
+	    sys_read_file(v->sys, SYS_TRUSTED, "/proc/locks", LOCKS_MAX, &text,
 		&len) < 0)
 		return 0;
 	for (line = text; line != NULL && pid == 0;
@@ -72,11 +72,11 @@ static bool has_open(struct verify *v, const char *pid,
 	bool found = false;
 
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	if (SYS(v->sys, dir_open, AT_FDCWD, path, &dir) < 0)
+	if (SYS(v->sys, dir_open, SYS_TRUSTED, path, &dir) < 0)
 		return false;
 	while (!found && SYS(v->sys, dir_next, dir, &entry) > 0) {
 		snprintf(path, sizeof(path), "/proc/%s/fd/%s", pid, entry.name);
-		found = SYS(v->sys, statat, AT_FDCWD, path, &st) == 0 &&
+		found = sys_stat_trusted(v->sys, path, &st) == 0 &&
 		    st.dev == wanted->dev && st.ino == wanted->ino;
 	}
 	SYS(v->sys, dir_close, dir);
@@ -90,7 +90,7 @@ static long opener(struct verify *v, const struct sys_stat *wanted)
 	struct sys_dir *dir;
 	long pid = 0;
 
-	if (SYS(v->sys, dir_open, AT_FDCWD, "/proc", &dir) == 0) {
+	if (SYS(v->sys, dir_open, SYS_TRUSTED, "/proc", &dir) == 0) {
 		while (pid == 0 && SYS(v->sys, dir_next, dir, &entry) > 0)
 			if (entry.name[0] >= '1' && entry.name[0] <= '9' &&
 			    has_open(v, entry.name, wanted))

@@ -175,23 +175,21 @@ void verify_log(struct verify *v, const struct verify_place *place,
 
 /* DIR: "logs" and what is below it. */
 static void walk(struct verify *v, const struct verify_place *place,
-    const char *dir, bool followed)
+    const char *dir)
 {
 	const size_t logs = strlen("logs/");
 	char path[REFD_PATH_MAX];
 	struct sys_dirent entry;
 	struct sys_dir *d;
-	bool follows;
 
 	if (SYS(v->sys, dir_open, place->dirfd, dir, &d) < 0)
 		return;
 	while (SYS(v->sys, dir_next, d, &entry) > 0) {
-		follows = followed;
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir,
 			entry.name) >= sizeof(path))
 			continue;
-		if (verify_is_dir(v, place, path, entry.type, &follows))
-			walk(v, place, path, follows);
+		if (verify_is_dir(v, place, path, entry.type))
+			walk(v, place, path);
 		else
 			verify_look(v, VERIFY_A_LOG, place, path + logs);
 	}
@@ -200,5 +198,5 @@ static void walk(struct verify *v, const struct verify_place *place,
 
 void verify_walk_logs(struct verify *v, const struct verify_place *place)
 {
-	walk(v, place, "logs", false);
+	walk(v, place, "logs");
 }

@@ -219,30 +219,32 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 /* ---- all of them ---- */
 
 bool verify_is_dir(struct verify *v, const struct verify_place *place,
-    const char *path, unsigned char type, bool *followed)
+    const char *path, unsigned char type)
 {
 	struct sys_stat st;
 
-	if (type == DT_DIR)
-		return true;
-	if ((type != DT_LNK && type != DT_UNKNOWN) ||
-	    SYS(v->sys, statat, place->dirfd, path, &st) < 0 ||
-	    !S_ISDIR(st.mode))
-		return false;
-	if (SYS(v->sys, lstatat, place->dirfd, path, &st) < 0 ||
-	    S_ISDIR(st.mode))
-		return true;
-	if (*followed)
-		return false;
-	*followed = true;
-	return true;
+	if (type != DT_UNKNOWN)
+		return type == DT_DIR;
+	return SYS(v->sys, lstatat, place->dirfd, path, &st) == 0 &&
+	    S_ISDIR(st.mode);
+}
+
+/* Inside of the repository. */
+static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
+    const char *path)
+{
+	int fd = SYS(v->sys, open_below, place->dirfd, path);
+
+	if (fd >= 0)
+		SYS(v->sys, close, fd);
+	return fd >= 0;
 }
 
 static void walk(struct verify *v, const struct verify_place *place,
-    const char *dir, bool followed);
+    const char *dir);
 
 static void walk_entry(struct verify *v, const struct verify_place *place,
-    const char *dir, bool followed, const struct sys_dirent *entry)
+    const char *dir, const struct sys_dirent *entry)
 {
 	const size_t suffix = strlen(LOCK_SUFFIX);
 	char path[REFD_PATH_MAX];
@@ -256,8 +258,14 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 		v->is_sure = false;
 		return;
 	}
-	if (verify_is_dir(v, place, path, entry->type, &followed)) {
-		walk(v, place, path, followed);
+	if (verify_is_dir(v, place, path, entry->type)) {
+		walk(v, place, path);
+	} else if (is_link_to_dir(v, place, path)) {
+		v->is_sure = true;
+		verify_found(v, VERIFY_REF_NAME, path, path,
+		    "a symbolic link to a directory; refd does not look behind "
+		    "it");
+		v->is_sure = false;
 	} else if (len > suffix &&
 	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
 		path[len - suffix] = '\0';
@@ -268,7 +276,7 @@ static void walk_entry(struct verify *v, const struct verify_place *place,
 }
 
 static void walk(struct verify *v, const struct verify_place *place,
-    const char *dir, bool followed)
+    const char *dir)
 {
 	struct sys_dirent entry;
 	struct sys_dir *d;
@@ -277,7 +285,7 @@ static void walk(struct verify *v, const struct verify_place *place,
 	r = SYS(v->sys, dir_open, place->dirfd, dir, &d);
 	if (r == 0) {
 		while ((r = SYS(v->sys, dir_next, d, &entry)) > 0)
-			walk_entry(v, place, dir, followed, &entry);
+			walk_entry(v, place, dir, &entry);
 		SYS(v->sys, dir_close, d);
 	}
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
@@ -286,5 +294,5 @@ static void walk(struct verify *v, const struct verify_place *place,
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place)
 {
-	walk(v, place, "refs", false);
+	walk(v, place, "refs");
 }

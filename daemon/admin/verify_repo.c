@@ -121,7 +121,7 @@ static void refresh(struct verify *v)
 	if (v->odb != NULL)
 		odb_refresh(v->odb);
 	v->packed_mtime_ns = INT64_MAX;
-	if (SYS(v->sys, statat, v->repo.fd, "packed-refs", &st) == 0)
+	if (SYS(v->sys, lstatat, v->repo.fd, "packed-refs", &st) == 0)
 		v->packed_mtime_ns = st.mtime_ns;
 	if (packed_snapshot(v->repo.packed, &snap) < 0)
 		snap = NULL;
@@ -244,9 +244,9 @@ static int resolve(const struct sys *sys, const char *path,
 
 	if ((size_t)snprintf(inner, sizeof(inner), "%s/.git", path) <
 		sizeof(inner) &&
-	    SYS(sys, statat, AT_FDCWD, inner, &st) == 0)
+	    sys_stat_trusted(sys, inner, &st) == 0)
 		path = inner;
-	fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(sys, openat, SYS_TRUSTED, path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	r = SYS(sys, fd_path, fd, real, REFD_PATH_MAX);
@@ -281,8 +281,8 @@ static int look_inside(struct verify *v, char **why)
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 	struct sys_stat st, objects;
 
-	if (SYS(v->sys, statat, v->repo.fd, "refs", &st) < 0 ||
-	    SYS(v->sys, statat, v->repo.fd, "objects", &objects) < 0) {
+	if (SYS(v->sys, lstatat, v->repo.fd, "refs", &st) < 0 ||
+	    SYS(v->sys, lstatat, v->repo.fd, "objects", &objects) < 0) {
 		*why = repo_why("'%s' is not a repository: it has no refs or "
 				"no objects",
 		    v->repo.path);

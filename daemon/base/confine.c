@@ -105,8 +105,8 @@ static bool is_mount_point(const char *path)
 	struct sys_stat here, above;
 	char *dir = directory_of(path);
 	bool is = dir != NULL && strcmp(dir, "/") != 0 &&
-	    SYS(&sys_kernel, statat, AT_FDCWD, path, &here) == 0 &&
-	    SYS(&sys_kernel, statat, AT_FDCWD, dir, &above) == 0 &&
+	    sys_stat_trusted(&sys_kernel, path, &here) == 0 &&
+	    sys_stat_trusted(&sys_kernel, dir, &above) == 0 &&
 	    here.dev != above.dev;
 
 	free(dir);
@@ -226,7 +226,7 @@ static void confine_calls(struct confined *c)
 /* Without openat2 no repository can be opened safely (sys.c). */
 static void look_at_kernel(struct confined *c)
 {
-	int fd = SYS(&sys_kernel, open_below, AT_FDCWD, ".");
+	int fd = SYS(&sys_kernel, open_below, SYS_TRUSTED, ".");
 
 	if (fd == -ENOSYS)
 		note_missing(c, "openat2", "the kernel is older than 5.6");

@@ -8,10 +8,21 @@
  * are retried on EINTR alone and never after another failure. Any thread; any
  * call may block. SELF is the table's own first argument so that a fake can
  * carry state.
+ *
+ * Paths. Each call that takes a directory's descriptor takes a path below it:
+ * names with single slashes between them, or "." for the directory itself;
+ * anything else, ".." too, is -EINVAL. The path is resolved beneath the
+ * descriptor without following any link, the last one included: -ELOOP, and
+ * the calls that name a link (lstatat, readlinkat, unlinkat, linkat, renameat)
+ * act on the link. Opening never waits for a FIFO, a device or a lease
+ * (O_NONBLOCK, O_NOCTTY); what was opened is the caller's to fstat. So a
+ * repository's files, which others than the daemon may change at any moment,
+ * lead nowhere else (openat2(2), Linux 5.6).
  */
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +44,14 @@ struct sys_dirent {
 
 struct sys_dir;
 
+/*
+ * In place of a descriptor, before a path that is followed wherever it leads:
+ * only for what nobody but root and the daemon's account can change, that is
+ * configuration, state directory, sockets, roots and /proc. scripts/check-layers
+ * lists the files that may say it.
+ */
+#define SYS_TRUSTED AT_FDCWD
+
 struct sys {
 	void *ctx;
 	int (*openat)(const struct sys *, int dirfd, const char *path,
@@ -47,14 +66,11 @@ struct sys {
 	    size_t len, off_t offset);
 	int (*ftruncate)(const struct sys *, int fd, off_t size);
 	int (*fchmod)(const struct sys *, int fd, mode_t mode);
-	int (*fchmodat)(const struct sys *, int dirfd, const char *path,
-	    mode_t mode);
+	int (*chmod_trusted)(const struct sys *, const char *path, mode_t mode);
 	int (*futimens_now)(const struct sys *, int fd);
 	int (*fstat)(const struct sys *, int fd, struct sys_stat *st);
 	int (*lstatat)(const struct sys *, int dirfd, const char *path,
 	    struct sys_stat *st); /* never follows the last link */
-	int (*statat)(const struct sys *, int dirfd, const char *path,
-	    struct sys_stat *st);
 	/* Which life of which file system holds FD: the same number as long as
 	 * its page cache lives, in any mount namespace where that can be told
 	 * (sys_mount.c), and another once it was mounted anew. */
@@ -67,8 +83,8 @@ struct sys {
 	/* The directory PATH below DIRFD, to be read. Links are followed as long
 	 * as they, and ".." too, stay below it; else -EXDEV (the same call). */
 	int (*open_below)(const struct sys *, int dirfd, const char *path);
-	/* 0: PATH is the directory below DIRFD that it says, and no link is
-	 * on the way (openat2(2), RESOLVE_BENEATH, Linux 5.6). -EXDEV: a link
+	/* Tells apart what the other calls have -ELOOP for. 0: PATH is a
+	 * directory below DIRFD, and no link is on the way. -EXDEV: a link
 	 * leads out; -ELOOP: one is there, and leads elsewhere below. */
 	int (*stays_below)(const struct sys *, int dirfd, const char *path);
 	int (*linkat)(const struct sys *, int olddirfd, const char *oldpath,
@@ -121,6 +137,13 @@ extern const struct sys sys_kernel;
 /* Calls read better without the table's name twice:
  * SYS(sys, openat, dirfd, path, flags, mode). */
 #define SYS(table, call, ...) ((table)->call((table), ##__VA_ARGS__))
+
+/* 0, or -EINVAL: PATH is not one for a call with a descriptor (above). */
+int sys_path_check(const char *path);
+
+/* Of a trusted path, its last link followed. */
+int sys_stat_trusted(const struct sys *sys, const char *path,
+    struct sys_stat *st);
 
 /* Reads the whole of a regular file into *BUF, NUL-terminated, to be freed by
  * the caller; *LEN without the NUL. -EFBIG beyond MAX, -EISDIR for a

@@ -3,12 +3,45 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/base/sys.h"
 #include "proto/limits.h"
+
+static bool is_dots(const char *name, size_t len)
+{
+	return name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.'));
+}
+
+int sys_path_check(const char *path)
+{
+	size_t len;
+
+	if (strcmp(path, ".") == 0)
+		return 0;
+	for (;; path += len + 1) {
+		len = strcspn(path, "/");
+		if (len == 0 || is_dots(path, len))
+			return -EINVAL;
+		if (path[len] == '\0')
+			return 0;
+	}
+}
+
+int sys_stat_trusted(const struct sys *sys, const char *path,
+    struct sys_stat *st)
+{
+	int fd = SYS(sys, openat, SYS_TRUSTED, path, O_PATH, 0), r;
+
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fstat, fd, st);
+	SYS(sys, close, fd);
+	return r;
+}
 
 /* Reads until end of file, not until the size that fstat told: the file may
  * have grown in between. */
@@ -83,11 +116,16 @@ int sys_read_file(const struct sys *sys, int dirfd, const char *path,
 static int make_dir(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
-	int r;
+	int fd, r;
 
 	r = SYS(sys, mkdirat, dirfd, path, mode & 0777);
-	if (r == 0 && (mode & ~(mode_t)0777) != 0)
-		r = SYS(sys, fchmodat, dirfd, path, mode);
+	if (r < 0 || (mode & ~(mode_t)0777) == 0)
+		return r;
+	fd = SYS(sys, openat, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	r = SYS(sys, fchmod, fd, mode);
+	SYS(sys, close, fd);
 	return r;
 }
 
@@ -126,8 +164,11 @@ int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
 			r = 0;
 	}
 	if (r == -EEXIST) {
-		r = SYS(sys, statat, dirfd, dir, &st);
-		if (r == 0 && !S_ISDIR(st.mode))
+		r = dirfd == SYS_TRUSTED ? sys_stat_trusted(sys, dir, &st) :
+					   SYS(sys, lstatat, dirfd, dir, &st);
+		if (r == 0 && S_ISLNK(st.mode))
+			r = -ELOOP;
+		else if (r == 0 && !S_ISDIR(st.mode))
 			r = -ENOTDIR;
 	}
 	return r < 0 ? r : made;

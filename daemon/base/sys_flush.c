@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/base/flushing.h"
+#include "daemon/base/sys_path.h"
 
 static int result(int r)
 {
@@ -95,7 +96,8 @@ static bool ext4_has_journal(int fd)
 		return false;
 	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_dev),
 	    minor(st.st_dev));
-	len = readlink(link, target, sizeof(target) - 1);
+	len = sys_path_readlinkat(NULL, SYS_TRUSTED, link, target,
+	    sizeof(target) - 1);
 	if (len < 0)
 		return false;
 	target[len] = '\0';
@@ -103,7 +105,7 @@ static bool ext4_has_journal(int fd)
 	if (name == NULL)
 		return false;
 	snprintf(path, sizeof(path), "/sys/fs/ext4%s/journal_task", name);
-	task_fd = open(path, O_RDONLY | O_CLOEXEC);
+	task_fd = sys_path_openat(NULL, SYS_TRUSTED, path, O_RDONLY, 0);
 	if (task_fd < 0)
 		return false;
 	len = read(task_fd, task, sizeof(task) - 1);

@@ -84,7 +84,7 @@ int landlock_allow(struct landlock *landlock, const char *path,
 	struct sys_stat st;
 	int r;
 
-	rule.parent_fd = SYS(&sys_kernel, openat, AT_FDCWD, path, O_PATH, 0);
+	rule.parent_fd = SYS(&sys_kernel, openat, SYS_TRUSTED, path, O_PATH, 0);
 	if (rule.parent_fd < 0)
 		return rule.parent_fd;
 	rule.allowed_access = masks[rights] & fs_of(landlock->abi);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "daemon/base/sys_kernel.h"
+#include "daemon/base/sys_path.h"
 
 /* Linux 6.8; glibc 2.36 does not name it yet. */
 #ifndef STATX_MNT_ID_UNIQUE
@@ -45,7 +46,8 @@ static bool directory_by_device(const char *kind, const struct stat *st,
 
 	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st->st_dev),
 	    minor(st->st_dev));
-	n = readlink(link, target, sizeof(target) - 1);
+	n = sys_path_readlinkat(NULL, SYS_TRUSTED, link, target,
+	    sizeof(target) - 1);
 	if (n < 0)
 		return false;
 	target[n] = '\0';
@@ -108,6 +110,19 @@ static int mount_id(int fd, uint64_t *id)
 	return 0;
 }
 
+/* The kernel's directory of FD's file system. */
+static bool id_in_sysfs(int fd, uint64_t *id)
+{
+	struct sys_stat st;
+	char path[128];
+
+	if (!directory_of(fd, path, sizeof(path)) ||
+	    sys_path_lstatat(NULL, SYS_TRUSTED, path, &st) < 0)
+		return false;
+	*id = st.ino;
+	return true;
+}
+
 static bool id_of_tmpfs(int fd, uint64_t *id)
 {
 	struct statfs fs;
@@ -121,12 +136,10 @@ static bool id_of_tmpfs(int fd, uint64_t *id)
 int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 {
 	uint64_t made;
-	char path[128];
-	struct stat st;
 
 	(void)sys;
-	if (directory_of(fd, path, sizeof(path)) && stat(path, &st) == 0)
-		*id = IS_SUPERBLOCK | (uint64_t)st.st_ino;
+	if (id_in_sysfs(fd, &made))
+		*id = IS_SUPERBLOCK | made;
 	else if (id_of_tmpfs(fd, &made))
 		*id = IS_SUPERBLOCK | made;
 	else

@@ -62,7 +62,7 @@ static int guard(const struct sys *sys, const char *path)
 		return -ENOMEM;
 	slash = strrchr(dir, '/');
 	slash[slash == dir] = '\0';
-	fd = SYS(sys, openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
+	fd = SYS(sys, openat, SYS_TRUSTED, dir, O_RDONLY | O_DIRECTORY, 0);
 	free(dir);
 	for (tries = 0; fd >= 0 && tries < GUARD_TRIES; tries++) {
 		if (SYS(sys, flock_try, fd) == 0)
@@ -79,7 +79,7 @@ static int remove_dead(const struct sys *sys, const struct sockaddr_un *addr,
 	struct sys_stat st;
 	int fd, r;
 
-	r = SYS(sys, lstatat, AT_FDCWD, addr->sun_path, &st);
+	r = SYS(sys, lstatat, SYS_TRUSTED, addr->sun_path, &st);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
@@ -110,7 +110,7 @@ static int remove_dead(const struct sys *sys, const struct sockaddr_un *addr,
 		    "cannot tell whether a daemon listens on "
 		    "%s: %s",
 		    addr->sun_path, strerror(-r));
-	r = SYS(sys, unlinkat, AT_FDCWD, addr->sun_path);
+	r = SYS(sys, unlinkat, SYS_TRUSTED, addr->sun_path);
 	return r == 0 || r == -ENOENT ?
 	    0 :
 	    fail(why, r, "cannot remove the dead socket %s: %s", addr->sun_path,
@@ -129,11 +129,11 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 	    bind(l->fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
 		return fail(why, -errno, "cannot bind the socket %s: %s",
 		    l->path, strerror(errno));
-	r = SYS(l->sys, lstatat, AT_FDCWD, l->path, &st);
+	r = SYS(l->sys, lstatat, SYS_TRUSTED, l->path, &st);
 	if (r == 0) {
 		l->dev = st.dev;
 		l->ino = st.ino;
-		r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, l->mode);
+		r = SYS(l->sys, chmod_trusted, l->path, l->mode);
 	}
 	if (r == 0 && listen(l->fd, BACKLOG) < 0)
 		r = -errno;
@@ -164,7 +164,7 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 	l->fd = -1;
 	l->path = strdup(path);
 	/* What is missing of the directory is told by bind. */
-	sys_make_parents(sys, AT_FDCWD, path, 0755);
+	sys_make_parents(sys, SYS_TRUSTED, path, 0755);
 	guard_fd = guard(sys, path);
 	r = l->path == NULL ? -ENOMEM : remove_dead(sys, &addr, why);
 	if (r == 0)
@@ -187,7 +187,7 @@ void listener_set_mode(struct listener *l, unsigned mode)
 	if (l->outlives || mode == l->mode)
 		return;
 	l->mode = mode;
-	r = SYS(l->sys, fchmodat, AT_FDCWD, l->path, mode);
+	r = SYS(l->sys, chmod_trusted, l->path, mode);
 	if (r < 0)
 		log_event(LOG_LEVEL_WARNING, "socket-mode-failed",
 		    LOG_STR("socket", l->path), LOG_STR("error", strerror(-r)),
@@ -295,9 +295,10 @@ void listener_close(struct listener *listener)
 	if (listener->pause != NULL)
 		event_free(listener->pause);
 	if (listener->ino != 0 &&
-	    SYS(listener->sys, lstatat, AT_FDCWD, listener->path, &st) == 0 &&
+	    SYS(listener->sys, lstatat, SYS_TRUSTED, listener->path, &st) ==
+		0 &&
 	    st.dev == listener->dev && st.ino == listener->ino)
-		SYS(listener->sys, unlinkat, AT_FDCWD, listener->path);
+		SYS(listener->sys, unlinkat, SYS_TRUSTED, listener->path);
 	if (listener->fd >= 0)
 		close(listener->fd);
 	free(listener->path);

@@ -34,7 +34,7 @@ void marker_done(struct marker *marker)
 
 int marker_remove(struct marker *marker)
 {
-	int err = SYS(marker->sys, unlinkat, AT_FDCWD, marker->path);
+	int err = SYS(marker->sys, unlinkat, SYS_TRUSTED, marker->path);
 
 	if (err == 0 || err == -ENOENT)
 		return 0;
@@ -51,7 +51,7 @@ static int write_fresh(const struct marker *marker, const char *fresh,
 	const struct sys *sys = marker->sys;
 	int fd, err;
 
-	fd = SYS(sys, openat, AT_FDCWD, fresh, O_WRONLY | O_CREAT | O_TRUNC,
+	fd = SYS(sys, openat, SYS_TRUSTED, fresh, O_WRONLY | O_CREAT | O_TRUNC,
 	    0644);
 	err = fd < 0 ? fd : SYS(sys, write_all, fd, boot_id, strlen(boot_id));
 	if (err == 0)
@@ -59,8 +59,8 @@ static int write_fresh(const struct marker *marker, const char *fresh,
 	if (fd >= 0)
 		SYS(sys, close, fd);
 	if (err == 0)
-		err =
-		    SYS(sys, renameat, AT_FDCWD, fresh, AT_FDCWD, marker->path);
+		err = SYS(sys, renameat, SYS_TRUSTED, fresh, SYS_TRUSTED,
+		    marker->path);
 	return err;
 }
 
@@ -70,7 +70,7 @@ static int replace(const struct marker *marker, const char *awaiting)
 	size_t len;
 	int err;
 
-	err = sys_read_file(marker->sys, AT_FDCWD, BOOT_ID, BOOT_ID_BYTES,
+	err = sys_read_file(marker->sys, SYS_TRUSTED, BOOT_ID, BOOT_ID_BYTES,
 	    &boot_id, &len);
 	if (err < 0)
 		return err;

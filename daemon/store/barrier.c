@@ -101,7 +101,7 @@ bool barrier_is_settled(struct store *s, struct repo *repo)
 	if (atomic_load(&repo->settled))
 		return true;
 	if (doubted_has_id(s, repo) ||
-	    SYS(s->sys, statat, repo->refd_fd, "id", &st) < 0 ||
+	    SYS(s->sys, lstatat, repo->refd_fd, "id", &st) < 0 ||
 	    st.ctime_ns >= synced_before(s, repo->dev) ||
 	    !journal_repos_last(s->journal, repo->journal_epoch))
 		return false;
@@ -219,9 +219,9 @@ static bool is_new_repo(const struct store *s, const struct repo *repo,
 {
 	struct sys_stat st;
 
-	return SYS(s->sys, statat, repo->fd, "config", &st) < 0 ||
+	return SYS(s->sys, lstatat, repo->fd, "config", &st) < 0 ||
 	    st.ctime_ns >= limit ||
-	    SYS(s->sys, statat, repo->fd, "HEAD", &st) < 0 ||
+	    SYS(s->sys, lstatat, repo->fd, "HEAD", &st) < 0 ||
 	    st.ctime_ns >= limit;
 }
 

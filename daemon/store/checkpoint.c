@@ -222,7 +222,7 @@ static void count(struct store *s, int r, int64_t began_ns)
 	int64_t now_ns = SYS(s->sys, now_mono);
 	struct sys_stat st;
 	bool has_size =
-	    SYS(s->sys, statat, s->state_fd, JOURNAL_NAME, &st) == 0;
+	    SYS(s->sys, lstatat, s->state_fd, JOURNAL_NAME, &st) == 0;
 
 	pthread_mutex_lock(&s->mutex);
 	s->stats.checkpoints += r == 0;

@@ -161,7 +161,7 @@ static bool is_still_lost(struct store *s, const struct lacking *l)
 	if (l->round == s->barrier_round)
 		return true;
 	return l->err == -EBADMSG &&
-	    SYS(s->sys, statat, AT_FDCWD, l->path, &st) == 0 &&
+	    SYS(s->sys, lstatat, SYS_TRUSTED, l->path, &st) == 0 &&
 	    st.dev == l->st.dev && st.ino == l->st.ino &&
 	    st.size == l->st.size && st.ctime_ns == l->st.ctime_ns;
 }
@@ -293,7 +293,7 @@ int doubted_write_id(struct store *s, struct repo *repo, unsigned *nth)
 
 	if (since_ns == DOUBTS_NONE)
 		return 0;
-	r = SYS(s->sys, statat, repo->refd_fd, "id", &st);
+	r = SYS(s->sys, lstatat, repo->refd_fd, "id", &st);
 	if (r < 0 || st.ctime_ns < since_ns - FS_SLACK_NS)
 		return r;
 	return write_id(s, repo);

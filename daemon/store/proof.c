@@ -211,7 +211,7 @@ static int check_file(const struct place *p, const char *name,
 	struct sys_stat st;
 	int fd, r;
 
-	r = SYS(p->sys, statat, p->fd, name, &st);
+	r = SYS(p->sys, lstatat, p->fd, name, &st);
 	if (r == 0 && (!S_ISREG(st.mode) || st.ctime_ns < p->limit))
 		return 0;
 	fd = r < 0 ? r : open_anew(p->sys, p->fd, name);
@@ -288,7 +288,7 @@ static int check_below(const struct place *top, const char *name)
 	struct sys_stat st;
 	int r;
 
-	r = SYS(p.sys, statat, top->fd, name, &st);
+	r = SYS(p.sys, lstatat, top->fd, name, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : say(top, r, name);
 	if (st.ctime_ns < p.limit)

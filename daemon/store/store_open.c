@@ -54,13 +54,13 @@ static int open_state_dir(struct store *s, char **why)
 	struct sys_stat st;
 	int r;
 
-	r = sys_make_parents(sys, AT_FDCWD, s->state_dir, 0755);
+	r = sys_make_parents(sys, SYS_TRUSTED, s->state_dir, 0755);
 	if (r >= 0) {
-		r = SYS(sys, mkdirat, AT_FDCWD, s->state_dir, 0700);
+		r = SYS(sys, mkdirat, SYS_TRUSTED, s->state_dir, 0700);
 		r = r == -EEXIST ? 0 : r;
 	}
 	if (r == 0) {
-		s->state_fd = SYS(sys, openat, AT_FDCWD, s->state_dir,
+		s->state_fd = SYS(sys, openat, SYS_TRUSTED, s->state_dir,
 		    O_RDONLY | O_DIRECTORY, 0);
 		r = s->state_fd < 0 ? s->state_fd :
 				      SYS(sys, fstat, s->state_fd, &st);
@@ -128,7 +128,7 @@ static int read_boot_id(struct store *s, char **why)
 	char *buf;
 	int r;
 
-	r = sys_read_file(s->sys, AT_FDCWD, path, 256, &buf, &len);
+	r = sys_read_file(s->sys, SYS_TRUSTED, path, 256, &buf, &len);
 	if (r < 0) {
 		*why = repo_why("can't read %s: %s", path, strerror(-r));
 		return r;

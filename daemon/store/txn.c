@@ -103,6 +103,9 @@ enum refd_status txn_status_of(int err)
 	case -EACCES:
 	case -EPERM:
 		return REFD_DENIED;
+	case -ELOOP:
+		/* A link is on the way, which git may follow. */
+		return REFD_UNSUPPORTED;
 	case -ENOMEM:
 	case -EMFILE:
 	case -ENFILE:

@@ -129,19 +129,45 @@ int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
 	return may_go_on(fs, proc, call);
 }
 
+static struct memfs_open *open_of(struct memfs *fs, int fd)
+{
+	size_t i = (size_t)(fd - fs->first_fd);
+
+	return fd >= fs->first_fd && i < fs->nr_fds ? fs->fds[i] : NULL;
+}
+
+int memfs_enter_at(const struct sys *sys, enum memfs_call call, int dirfd,
+    const char *path, struct memfs **out)
+{
+	struct memfs_proc *proc = sys->ctx;
+	struct memfs *fs = proc->fs;
+	struct memfs_open *open;
+
+	*out = fs;
+	pthread_mutex_lock(&fs->lock);
+	fs->call_name = call_names[call];
+	fs->call_path = path;
+	open = open_of(fs, dirfd);
+	if (open != NULL && open->flags & O_PATH) {
+		snprintf(proc->shown, sizeof(proc->shown), "%s/%.60s",
+		    open->path, path);
+		fs->call_path = proc->shown;
+	}
+	return may_go_on(fs, proc, call);
+}
+
 int memfs_enter_fd(const struct sys *sys, enum memfs_call call, int fd,
     struct memfs **out)
 {
 	struct memfs_proc *proc = sys->ctx;
 	struct memfs *fs = proc->fs;
-	size_t i = (size_t)(fd - fs->first_fd);
+	struct memfs_open *open;
 
 	*out = fs;
 	pthread_mutex_lock(&fs->lock);
 	fs->call_name = call_names[call];
-	fs->call_path = "";
-	if (fd >= fs->first_fd && i < fs->nr_fds && fs->fds[i] != NULL)
-		fs->call_path = fs->fds[i]->path;
+	open = open_of(fs, fd);
+	fs->call_path = open != NULL ? open->path : "";
 	return may_go_on(fs, proc, call);
 }
 

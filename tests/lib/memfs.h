@@ -93,11 +93,10 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns);
 	X(PWRITE, pwrite)                                                      \
 	X(FTRUNCATE, ftruncate)                                                \
 	X(FCHMOD, fchmod)                                                      \
-	X(FCHMODAT, fchmodat)                                                  \
+	X(CHMOD_TRUSTED, chmod_trusted)                                        \
 	X(FUTIMENS_NOW, futimens_now)                                          \
 	X(FSTAT, fstat)                                                        \
 	X(LSTATAT, lstatat)                                                    \
-	X(STATAT, statat)                                                      \
 	X(MOUNT_ID, mount_id)                                                  \
 	X(FS_TYPE, fs_type)                                                    \
 	X(FD_PATH, fd_path)                                                    \
@@ -205,6 +204,8 @@ void memfs_write(struct memfs *fs, const char *path, const char *text);
 void memfs_write_bytes(struct memfs *fs, const char *path, const void *buf,
     size_t len);
 void memfs_symlink(struct memfs *fs, const char *target, const char *path);
+void memfs_set_owner(struct memfs *fs, const char *path, uint32_t uid,
+    uint32_t gid);
 
 /* Another process has PATH mapped, or has not any more: nothing of it is
  * dropped from memory. */

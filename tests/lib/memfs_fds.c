@@ -387,7 +387,7 @@ static int m_dir_open(const struct sys *sys, int dirfd, const char *path,
     struct sys_dir **dir)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_DIR_OPEN, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_DIR_OPEN, dirfd, path, &fs);
 
 	if (r == 0)
 		r = do_dir_open(fs, dirfd, path, dir);

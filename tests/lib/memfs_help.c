@@ -103,6 +103,18 @@ void memfs_write(struct memfs *fs, const char *path, const char *text)
 	memfs_write_bytes(fs, path, text, strlen(text));
 }
 
+void memfs_set_owner(struct memfs *fs, const char *path, uint32_t uid,
+    uint32_t gid)
+{
+	struct inode *node;
+
+	pthread_mutex_lock(&fs->lock);
+	must(walk_to(fs, AT_FDCWD, path, WALK_NOFOLLOW, &node), "chown", path);
+	node->uid = uid;
+	node->gid = gid;
+	pthread_mutex_unlock(&fs->lock);
+}
+
 void memfs_symlink(struct memfs *fs, const char *target, const char *path)
 {
 	struct marks m = mark(fs);

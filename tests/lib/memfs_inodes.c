@@ -33,24 +33,10 @@ static int m_lstatat(const struct sys *sys, int dirfd, const char *path,
 {
 	struct memfs *fs;
 	struct inode *node;
-	int r = memfs_enter(sys, MEMFS_LSTATAT, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_LSTATAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = walk_to(fs, dirfd, path, WALK_NOFOLLOW, &node);
-	if (r == 0)
-		fill_stat(node, st);
-	return memfs_leave(fs, r);
-}
-
-static int m_statat(const struct sys *sys, int dirfd, const char *path,
-    struct sys_stat *st)
-{
-	struct memfs *fs;
-	struct inode *node;
-	int r = memfs_enter(sys, MEMFS_STATAT, path, &fs);
-
-	if (r == 0)
-		r = walk_to(fs, dirfd, path, WALK_FOLLOW, &node);
 	if (r == 0)
 		fill_stat(node, st);
 	return memfs_leave(fs, r);
@@ -76,6 +62,9 @@ static ssize_t do_readlink(struct memfs *fs, int dirfd, const char *path,
 	size_t len;
 	int r;
 
+	r = walk_parent(fs, dirfd, path);
+	if (r < 0)
+		return r;
 	if (size == 0 || size > INT32_MAX)
 		return -EINVAL;
 	r = walk_to(fs, dirfd, path, WALK_NOFOLLOW, &node);
@@ -93,7 +82,7 @@ static ssize_t m_readlinkat(const struct sys *sys, int dirfd, const char *path,
     char *buf, size_t size)
 {
 	struct memfs *fs;
-	ssize_t r = memfs_enter(sys, MEMFS_READLINKAT, path, &fs);
+	ssize_t r = memfs_enter_at(sys, MEMFS_READLINKAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = do_readlink(fs, dirfd, path, buf, size);
@@ -112,15 +101,14 @@ static int set_mode(struct memfs *fs, struct inode *node, mode_t mode)
 	return 0;
 }
 
-static int m_fchmodat(const struct sys *sys, int dirfd, const char *path,
-    mode_t mode)
+static int m_chmod_trusted(const struct sys *sys, const char *path, mode_t mode)
 {
 	struct memfs *fs;
 	struct inode *node;
-	int r = memfs_enter(sys, MEMFS_FCHMODAT, path, &fs);
+	int r = memfs_enter(sys, MEMFS_CHMOD_TRUSTED, path, &fs);
 
 	if (r == 0)
-		r = walk_to(fs, dirfd, path, WALK_FOLLOW, &node);
+		r = walk_to(fs, SYS_TRUSTED, path, WALK_FOLLOW, &node);
 	if (r == 0)
 		r = set_mode(fs, node, mode);
 	return memfs_leave(fs, r);
@@ -144,8 +132,7 @@ void memfs_inodes_table(struct sys *sys)
 {
 	sys->fstat = m_fstat;
 	sys->lstatat = m_lstatat;
-	sys->statat = m_statat;
 	sys->readlinkat = m_readlinkat;
 	sys->fchmod = m_fchmod;
-	sys->fchmodat = m_fchmodat;
+	sys->chmod_trusted = m_chmod_trusted;
 }

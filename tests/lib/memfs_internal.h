@@ -118,6 +118,7 @@ struct memfs_proc {
 	struct sys sys;
 	struct memfs *fs;
 	bool is_other;
+	char shown[2 * MEMFS_SHOWN]; /* of memfs_enter_at() */
 };
 
 struct memfs_open {
@@ -193,6 +194,10 @@ void *memfs_grow(void *array, size_t *room, size_t need, size_t size);
 /* Takes the lock whatever it returns; memfs_leave() lets go. */
 int memfs_enter(const struct sys *sys, enum memfs_call call, const char *path,
     struct memfs **out);
+/* For a path below DIRFD: shown behind the path that DIRFD was opened by, if
+ * that is a directory that was opened for such calls alone (O_PATH). */
+int memfs_enter_at(const struct sys *sys, enum memfs_call call, int dirfd,
+    const char *path, struct memfs **out);
 /* For a call that has no path: the descriptor's names it. */
 int memfs_enter_fd(const struct sys *sys, enum memfs_call call, int fd,
     struct memfs **out);
@@ -253,6 +258,11 @@ struct where {
 
 int walk(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
     struct where *w);
+/* Below any descriptor, links followed wherever they lead. */
+int walk_freely(struct memfs *fs, int dirfd, const char *path, struct where *w);
+/* A call with two names, or with other arguments to check, looks for the
+ * directories first, as sys_path.c does. */
+int walk_parent(struct memfs *fs, int dirfd, const char *path);
 /* To what exists; "name/" must be a directory. */
 int walk_to(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
     struct inode **node);

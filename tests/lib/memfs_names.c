@@ -105,6 +105,8 @@ static int do_open(struct memfs *fs, int dirfd, const char *path, int flags,
 
 	if (flags & O_PATH)
 		flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
+	if (dirfd != SYS_TRUSTED)
+		flags &= ~O_NOFOLLOW;
 	if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
 		return -EINVAL;
 	if (!fs->cur->is_other && fs->nr_open >= fs->max_fds)
@@ -133,7 +135,7 @@ static int m_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_OPENAT, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_OPENAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = do_open(fs, dirfd, path, flags, mode);
@@ -148,7 +150,7 @@ static int leads_below(struct memfs *fs, const char *top, int dirfd,
 	struct where to;
 	int r;
 
-	r = walk(fs, dirfd, path, WALK_FOLLOW, &to);
+	r = walk_freely(fs, dirfd, path, &to);
 	if (r == 0)
 		r = may_open(&to, O_DIRECTORY);
 	if (r == 0)
@@ -170,7 +172,7 @@ static int stays_below(struct memfs *fs, int dirfd, const char *path)
 	bool linked = false;
 	int r;
 
-	r = walk(fs, dirfd, ".", WALK_FOLLOW, &from);
+	r = walk_freely(fs, dirfd, ".", &from);
 	if (r == 0)
 		r = inode_path(from.node, top, sizeof(top));
 	while ((r == 0 || r == -ELOOP) && path[len] != '\0') {
@@ -191,24 +193,26 @@ static int open_below(struct memfs *fs, int dirfd, const char *path)
 	struct where from, to;
 	int r;
 
-	r = walk(fs, dirfd, ".", WALK_FOLLOW, &from);
+	r = walk_freely(fs, dirfd, ".", &from);
 	if (r == 0)
 		r = inode_path(from.node, top, sizeof(top));
 	if (r == 0)
-		r = walk(fs, dirfd, path, WALK_FOLLOW, &to);
+		r = walk_freely(fs, dirfd, path, &to);
 	if (r == 0)
 		r = may_open(&to, O_DIRECTORY);
 	if (r == 0)
 		r = inode_path(to.node, there, sizeof(there));
 	if (r == 0 && strncmp(there, top, strlen(top)) != 0)
 		r = -EXDEV;
-	return r < 0 ? r : do_open(fs, dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (r == 0 && !fs->cur->is_other && fs->nr_open >= fs->max_fds)
+		r = -EMFILE;
+	return r < 0 ? r : memfs_fd_new(fs, to.node, O_RDONLY | O_DIRECTORY);
 }
 
 static int m_open_below(const struct sys *sys, int dirfd, const char *path)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_OPENAT, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_OPENAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = open_below(fs, dirfd, path);
@@ -218,7 +222,7 @@ static int m_open_below(const struct sys *sys, int dirfd, const char *path)
 static int m_stays_below(const struct sys *sys, int dirfd, const char *path)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_STAYS_BELOW, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_STAYS_BELOW, dirfd, path, &fs);
 
 	if (r == 0)
 		r = stays_below(fs, dirfd, path);
@@ -233,7 +237,7 @@ static int m_mkdirat(const struct sys *sys, int dirfd, const char *path,
 	struct memfs *fs;
 	struct where w;
 	struct inode *node;
-	int r = memfs_enter(sys, MEMFS_MKDIRAT, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_MKDIRAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = walk_new(fs, dirfd, path, true, &w);
@@ -250,7 +254,11 @@ static int do_link(struct memfs *fs, int olddirfd, const char *oldpath,
 	struct half half;
 	int r;
 
-	r = walk_to(fs, olddirfd, oldpath, WALK_NOFOLLOW, &node);
+	r = walk_parent(fs, olddirfd, oldpath);
+	if (r == 0)
+		r = walk_parent(fs, newdirfd, newpath);
+	if (r == 0)
+		r = walk_to(fs, olddirfd, oldpath, WALK_NOFOLLOW, &node);
 	if (r == 0)
 		r = walk_new(fs, newdirfd, newpath, false, &w);
 	if (r < 0)
@@ -275,7 +283,7 @@ static int m_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
     int newdirfd, const char *newpath)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_LINKAT, newpath, &fs);
+	int r = memfs_enter_at(sys, MEMFS_LINKAT, newdirfd, newpath, &fs);
 
 	if (r == 0)
 		r = do_link(fs, olddirfd, oldpath, newdirfd, newpath);
@@ -324,7 +332,7 @@ static int do_unlink(struct memfs *fs, int dirfd, const char *path)
 static int m_unlinkat(const struct sys *sys, int dirfd, const char *path)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_UNLINKAT, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_UNLINKAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = do_unlink(fs, dirfd, path);
@@ -357,7 +365,7 @@ static int do_rmdir(struct memfs *fs, int dirfd, const char *path)
 static int m_rmdirat(const struct sys *sys, int dirfd, const char *path)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_RMDIRAT, path, &fs);
+	int r = memfs_enter_at(sys, MEMFS_RMDIRAT, dirfd, path, &fs);
 
 	if (r == 0)
 		r = do_rmdir(fs, dirfd, path);
@@ -410,7 +418,11 @@ static int do_rename(struct memfs *fs, int olddirfd, const char *oldpath,
 	struct half half[2];
 	int r;
 
-	r = walk(fs, olddirfd, oldpath, WALK_PARENT, &from);
+	r = walk_parent(fs, olddirfd, oldpath);
+	if (r == 0)
+		r = walk_parent(fs, newdirfd, newpath);
+	if (r == 0)
+		r = walk(fs, olddirfd, oldpath, WALK_PARENT, &from);
 	if (r == 0)
 		r = walk(fs, newdirfd, newpath, WALK_PARENT, &to);
 	if (r < 0)
@@ -438,7 +450,7 @@ static int m_renameat(const struct sys *sys, int olddirfd, const char *oldpath,
     int newdirfd, const char *newpath)
 {
 	struct memfs *fs;
-	int r = memfs_enter(sys, MEMFS_RENAMEAT, newpath, &fs);
+	int r = memfs_enter_at(sys, MEMFS_RENAMEAT, newdirfd, newpath, &fs);
 
 	if (r == 0)
 		r = do_rename(fs, olddirfd, oldpath, newdirfd, newpath);

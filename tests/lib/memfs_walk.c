@@ -11,6 +11,7 @@
 struct walker {
 	struct memfs *fs;
 	enum walk_how how;
+	bool is_beneath; /* no link is followed */
 	unsigned nr_links;
 };
 
@@ -90,7 +91,7 @@ static int walk_from(struct walker *wk, struct inode *dir, const char *path,
 		follows_this = !is_last || follows ||
 		    (is_slashed && wk->how != WALK_PARENT);
 		if (w->node != NULL && S_ISLNK(w->node->mode) && follows_this) {
-			if (++wk->nr_links > MEMFS_SYMLOOPS)
+			if (wk->is_beneath || ++wk->nr_links > MEMFS_SYMLOOPS)
 				return -ELOOP;
 			r = walk_from(wk, w->dir, w->node->target, true,
 			    is_final && is_last, w);
@@ -106,10 +107,10 @@ static int walk_from(struct walker *wk, struct inode *dir, const char *path,
 	}
 }
 
-int walk(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
+static int walk_with(struct walker *wk, int dirfd, const char *path,
     struct where *w)
 {
-	struct walker wk = { .fs = fs, .how = how };
+	struct memfs *fs = wk->fs;
 	struct inode *start = fs->mounts[0]->root;
 	struct memfs_open *open;
 	int r;
@@ -124,8 +125,44 @@ int walk(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
 			return r;
 		start = open->node;
 	}
-	return walk_from(&wk, start, path,
-	    how == WALK_FOLLOW || how == WALK_CREATE, true, w);
+	return walk_from(wk, start, path,
+	    wk->how == WALK_FOLLOW || wk->how == WALK_CREATE, true, w);
+}
+
+int walk(struct memfs *fs, int dirfd, const char *path, enum walk_how how,
+    struct where *w)
+{
+	struct walker wk = { .fs = fs,
+		.how = how,
+		.is_beneath = dirfd != SYS_TRUSTED };
+	int r = wk.is_beneath ? sys_path_check(path) : 0;
+
+	return r < 0 ? r : walk_with(&wk, dirfd, path, w);
+}
+
+int walk_freely(struct memfs *fs, int dirfd, const char *path, struct where *w)
+{
+	struct walker wk = { .fs = fs, .how = WALK_FOLLOW };
+
+	return walk_with(&wk, dirfd, path, w);
+}
+
+int walk_parent(struct memfs *fs, int dirfd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[MEMFS_PATH_MAX];
+	struct inode *node;
+	int r;
+
+	r = dirfd == SYS_TRUSTED ? 0 : sys_path_check(path);
+	if (r < 0 || slash == NULL || dirfd == SYS_TRUSTED)
+		return r;
+	if ((size_t)(slash - path) >= sizeof(dir))
+		return -ENAMETOOLONG;
+	memcpy(dir, path, (size_t)(slash - path));
+	dir[slash - path] = '\0';
+	r = walk_to(fs, dirfd, dir, WALK_FOLLOW, &node);
+	return r == 0 && !S_ISDIR(node->mode) ? -ENOTDIR : r;
 }
 
 int walk_to(struct memfs *fs, int dirfd, const char *path, enum walk_how how,

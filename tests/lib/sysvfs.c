@@ -225,7 +225,7 @@ static int vfs_access(sqlite3_vfs *base, const char *path, int flags,
     int *result)
 {
 	struct sys_stat st;
-	int r = SYS(vfs_of(base)->sys, statat, AT_FDCWD, path, &st);
+	int r = SYS(vfs_of(base)->sys, lstatat, AT_FDCWD, path, &st);
 
 	*result = r == 0 && (flags != SQLITE_ACCESS_EXISTS || st.size > 0);
 	return SQLITE_OK;

@@ -184,8 +184,8 @@ elsewhere() {
 	as $ALICE mkdir "$SERVED/of$ALICE/w.git"
 	as $ALICE sh -c "echo '$B' >'$SERVED/of$ALICE/w.git/commondir'"
 	raw_update $ALICE "$SERVED/of$ALICE/w.git" >"$T/is"
-	check 'a common dir of another: his rights count' \
-		grep -q 'may not write refs' "$T/is"
+	check 'a common dir of another: refused' \
+		grep -q 'another owner' "$T/is"
 	as $ALICE sh -c "echo ../../../secret >'$SERVED/of$ALICE/w.git/commondir'"
 	raw_update $ALICE "$SERVED/of$ALICE/w.git" >"$T/is"
 	check 'and a root' grep -q 'not under a root' "$T/is"

@@ -60,9 +60,9 @@ static const struct stage {
 	const char *at;
 	enum cost cost;
 } stages[] = {
-	{ "statat /srv/r.git", AGAIN },
-	{ "statat config", AGAIN },
-	{ "statat packed-refs", EVERYONE },
+	{ "lstatat /srv/r.git", AGAIN },
+	{ "lstatat config", AGAIN },
+	{ "lstatat packed-refs", EVERYONE },
 	{ "lstatat [0-9a-f]*.0", EVERYONE },
 	/* The lockfile: token, value, link, and what is read under it. */
 	{ "openat [0-9a-f]*.0", ONE },
@@ -73,7 +73,8 @@ static const struct stage {
 	{ "openat refs/heads/*", ONE },
 	{ "fstat refs/heads/*", ONE },
 	{ "pread refs/heads/*", ONE },
-	{ "stays_below *", ONE },
+	{ "openat refs/heads", ONE },
+	{ "openat logs/refs/heads", ONE_IF_ANY },
 	/* The directories. */
 	{ "mkdirat *", ONE },
 	{ "dir_open refs/heads/*", ONE },

@@ -431,7 +431,7 @@ START_TEST(the_file_is_bounded)
 		trim_all();
 		ck_assert_int_eq(journal_checkpoint(past.j, 0), 0);
 		ck_assert_int_eq(
-		    SYS(&past.sys, statat, tmp_fd, "journal.db", &last), 0);
+		    SYS(&past.sys, lstatat, tmp_fd, "journal.db", &last), 0);
 		if (i == 3)
 			first = last;
 	}

@@ -78,6 +78,7 @@ static unsigned pick(unsigned n)
 	return (unsigned)((rng >> 11) % n);
 }
 
+/* Mostly a path that a call below a descriptor takes. */
 static void pick_path(char *path)
 {
 	static const char *const names[] = { "a", "b", "c", "d.lock" };
@@ -88,14 +89,18 @@ static void pick_path(char *path)
 	path[0] = '\0';
 	if (pick(100) == 0)
 		return;
+	if (pick(30) == 0) {
+		strcpy(path, pick(2) == 0 ? "." : "/");
+		return;
+	}
 	for (i = 0; i < nr; i++) {
 		name = names[pick(4)];
-		if (pick(30) == 0)
-			name = i > 0 && pick(2) == 0 ? ".." : ".";
-		sep = i == 0 ? "" : pick(20) == 0 ? "//" : "/";
+		if (pick(60) == 0)
+			name = pick(2) == 0 ? ".." : ".";
+		sep = i == 0 ? "" : pick(40) == 0 ? "//" : "/";
 		len += (size_t)sprintf(path + len, "%s%s", sep, name);
 	}
-	if (pick(15) == 0)
+	if (pick(30) == 0)
 		len += (size_t)sprintf(path + len, "/");
 	if (pick(300) == 0) {
 		memset(path + len, 'x', 256);
@@ -270,23 +275,16 @@ static void step_truncate(void)
 
 static void step_chmod(void)
 {
-	int slot = pick_slot(), dir = pick_dir();
+	int slot = pick_slot();
 	mode_t mode = pick_mode(true);
-	char path[1024];
 
-	pick_path(path);
-	if (pick(2) == 0) {
-		say("fchmod(%d, %#o)", slot, (unsigned)mode);
-		BOTH(fchmod, slot, mode);
-	} else {
-		say("fchmodat(%d, \"%s\", %#o)", dir, path, (unsigned)mode);
-		BOTH(fchmodat, dir, path, mode);
-	}
+	say("fchmod(%d, %#o)", slot, (unsigned)mode);
+	BOTH(fchmod, slot, mode);
 }
 
 static void step_stat(void)
 {
-	bool is_fd = pick(3) == 0, follows = pick(2) == 0;
+	bool is_fd = pick(3) == 0;
 	int slot = is_fd ? pick_slot() : pick_dir(), r, m;
 	int k_fd = kernel.slots[slot], m_fd = model.slots[slot];
 	struct sys_stat k, st;
@@ -297,10 +295,6 @@ static void step_stat(void)
 		say("fstat(%d)", slot);
 		r = SYS(kernel.sys, fstat, k_fd, &k);
 		m = SYS(model.sys, fstat, m_fd, &st);
-	} else if (follows) {
-		say("statat(%d, \"%s\")", slot, path);
-		r = SYS(kernel.sys, statat, k_fd, path, &k);
-		m = SYS(model.sys, statat, m_fd, path, &st);
 	} else {
 		say("lstatat(%d, \"%s\")", slot, path);
 		r = SYS(kernel.sys, lstatat, k_fd, path, &k);

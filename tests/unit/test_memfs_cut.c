@@ -365,7 +365,7 @@ START_TEST(a_mode_is_pending_too)
 		if (seed >= SEEDS / 2)
 			mr_sync("/d/x");
 		mr_cut(seed);
-		SYS(mr_sys, statat, AT_FDCWD, "/d/x", &st);
+		SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &st);
 		if (seed >= SEEDS / 2)
 			ck_assert_uint_eq(st.mode & 07777, 0600);
 		else

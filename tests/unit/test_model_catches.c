@@ -153,8 +153,10 @@ static int update_ref(const struct sys *sys, const char *dir, const char *lock,
 		r = write_in_place(sys, heads, ref);
 	else if (r == 0)
 		r = lock_and_update(sys, heads, lock, ref, bug);
-	if (r == 0 && bug != DIR_NOT_SYNCED)
-		r = sync_dir(sys, heads, bug == WRONG_DIR_SYNCED ? ".." : dir);
+	if (r == 0 && bug == WRONG_DIR_SYNCED)
+		r = sync_dir(sys, AT_FDCWD, HEADS "/..");
+	else if (r == 0 && bug != DIR_NOT_SYNCED)
+		r = sync_dir(sys, heads, dir);
 	SYS(sys, close, heads);
 	return r;
 }
@@ -344,7 +346,7 @@ static int note_recover(void *state)
 	struct sys_stat st;
 	int r;
 
-	r = SYS(sys, statat, AT_FDCWD, "/r/want", &st);
+	r = SYS(sys, lstatat, AT_FDCWD, "/r/want", &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = put_durably(sys, HEADS "/x", "/r/tmp");

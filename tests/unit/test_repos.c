@@ -5,9 +5,12 @@
  * into the main one.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/store/repos/repo_internal.h"
 #include "tests/lib/suite.h"
@@ -128,6 +131,73 @@ START_TEST(path_that_leads_elsewhere_by_now)
 }
 END_TEST
 
+/* What was said of WORKTREE as a git-dir. */
+static char *why_not(void)
+{
+	struct repo_place place;
+	char *why = NULL;
+
+	ck_assert_int_ne(repo_find(&w->store.repos, WORKTREE, &place, &why),
+	    REFD_OK);
+	ck_assert_ptr_nonnull(why);
+	return why;
+}
+
+/* Root's file, of which the first line was in the message. */
+START_TEST(commondir_that_is_a_link_is_not_read)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	char *why;
+
+	make_worktree();
+	memfs_write(w->fs, "/etc/shadow", "root:secret\n");
+	SYS(sys, unlinkat, AT_FDCWD, WORKTREE "/commondir");
+	memfs_symlink(w->fs, "/etc/shadow", WORKTREE "/commondir");
+	why = why_not();
+	ck_assert_ptr_nonnull(strstr(why, strerror(ELOOP)));
+	ck_assert_ptr_null(strstr(why, "secret"));
+	free(why);
+}
+END_TEST
+
+START_TEST(commondir_is_never_quoted)
+{
+	static const char *const texts[] = { "/secret/place\n", "secret\n",
+		"../../../../secret\n" };
+	char *why;
+	size_t i;
+
+	make_worktree();
+	for (i = 0; i < 3; i++) {
+		memfs_write(w->fs, WORKTREE "/commondir", texts[i]);
+		why = why_not();
+		ck_assert_msg(strstr(why, "secret") == NULL, "%s", why);
+		free(why);
+	}
+}
+END_TEST
+
+/* Somebody's git-dir, with the common directory of somebody else. */
+START_TEST(commondir_of_another)
+{
+	struct repo_place place;
+	char *why;
+
+	/* Root's daemon refuses the owner of such a git-dir anyway. */
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	make_worktree();
+	memfs_set_owner(w->fs, WORKTREE, 1001, 1001);
+	why = why_not();
+	ck_assert_ptr_nonnull(strstr(why, "another owner"));
+	free(why);
+	memfs_set_owner(w->fs, WORKTREE, 1001, 0);
+	ck_assert_int_eq(repo_find(&w->store.repos, WORKTREE, &place, &why),
+	    REFD_OK);
+	SYS(memfs_sys(w->fs), close, place.fd);
+}
+END_TEST
+
 static void cut_and_start(void)
 {
 	struct memfs_choice choice = memfs_choose(1);
@@ -212,6 +282,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, full_table_lets_go_of_a_doomed_one);
 	tcase_add_test(tc, worktree_that_is_gone);
+	tcase_add_test(tc, commondir_that_is_a_link_is_not_read);
+	tcase_add_test(tc, commondir_is_never_quoted);
+	tcase_add_test(tc, commondir_of_another);
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_cut_left_empty, 0, 2);

@@ -27,7 +27,7 @@ static struct refd_answer last;
 static int held_renameat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath)
 {
-	if (strcmp(newpath, "refs/heads/held") == 0) {
+	if (strcmp(newpath, "held") == 0) {
 		atomic_store_explicit(&is_held, 1, memory_order_relaxed);
 		while (!atomic_load_explicit(&let_go, memory_order_relaxed))
 			sched_yield();

@@ -348,7 +348,7 @@ uint32_t journal_owner(const struct journal *j)
 {
 	struct sys_stat st;
 
-	return SYS(j->sys, lstatat, AT_FDCWD, j->path, &st) == 0 ?
+	return SYS(j->sys, lstatat, SYS_TRUSTED, j->path, &st) == 0 ?
 	    st.uid :
 	    (uint32_t)geteuid();
 }

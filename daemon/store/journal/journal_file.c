@@ -92,7 +92,7 @@ int journal_check_file(struct journal *j, char **why)
 	ssize_t n;
 	int fd;
 
-	fd = SYS(j->sys, openat, AT_FDCWD, j->path, O_RDWR | O_NOFOLLOW, 0);
+	fd = SYS(j->sys, openat, SYS_TRUSTED, j->path, O_RDWR | O_NOFOLLOW, 0);
 	if (fd == -ENOENT)
 		return fd;
 	if (fd < 0)
@@ -168,8 +168,8 @@ void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 	size_t len;
 
 	id[0] = '\0';
-	if (sys_read_file(j->sys, AT_FDCWD, MACHINE_ID, JOURNAL_MACHINE_MAX - 1,
-		&text, &len) != 0)
+	if (sys_read_file(j->sys, SYS_TRUSTED, MACHINE_ID,
+		JOURNAL_MACHINE_MAX - 1, &text, &len) != 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	if (strlen(text) == hex_digits &&
@@ -236,7 +236,8 @@ int journal_sync_dir(struct journal *j)
 {
 	int fd, r;
 
-	fd = SYS(j->sys, openat, AT_FDCWD, j->dir, O_RDONLY | O_DIRECTORY, 0);
+	fd =
+	    SYS(j->sys, openat, SYS_TRUSTED, j->dir, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	r = SYS(j->sys, fsync, fd);
@@ -259,7 +260,7 @@ static int remove_file(struct journal *j, const char *suffix)
 
 	if (path == NULL)
 		return -ENOMEM;
-	r = SYS(j->sys, unlinkat, AT_FDCWD, path);
+	r = SYS(j->sys, unlinkat, SYS_TRUSTED, path);
 	free(path);
 	return r == -ENOENT ? 0 : r;
 }
@@ -273,7 +274,7 @@ static int has_wal(struct journal *j)
 
 	if (path == NULL)
 		return -ENOMEM;
-	r = SYS(j->sys, lstatat, AT_FDCWD, path, &st);
+	r = SYS(j->sys, lstatat, SYS_TRUSTED, path, &st);
 	free(path);
 	return r == 0 ? st.size > 0 : r == -ENOENT ? 0 : r;
 }
@@ -283,14 +284,15 @@ static int make_file(struct journal *j, const char *path, char **why)
 	int fd, r;
 
 	/* It holds names and messages of all repositories. */
-	fd = SYS(j->sys, openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL,
+	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_CREAT | O_EXCL,
 	    0600);
 	if (fd < 0)
 		return fd;
 	SYS(j->sys, close, fd);
 	r = fill_database(j, path, why);
 	if (r == 0)
-		r = SYS(j->sys, renameat, AT_FDCWD, path, AT_FDCWD, j->path);
+		r = SYS(j->sys, renameat, SYS_TRUSTED, path, SYS_TRUSTED,
+		    j->path);
 	return r == 0 ? journal_sync_dir(j) : r;
 }
 
@@ -325,7 +327,7 @@ static int drop_one(struct journal *j, const char *suffix)
 
 	if (path == NULL)
 		return -ENOMEM;
-	fd = SYS(j->sys, openat, AT_FDCWD, path, O_RDONLY, 0);
+	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY, 0);
 	free(path);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;

@@ -237,7 +237,7 @@ static void remove_files(struct journal_index *x)
 	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		if (asprintf(&path, "%s%s", x->path, suffixes[i]) < 0)
 			continue;
-		SYS(x->sys, unlinkat, AT_FDCWD, path);
+		SYS(x->sys, unlinkat, SYS_TRUSTED, path);
 		free(path);
 	}
 }
@@ -247,8 +247,8 @@ static int make_file(struct journal_index *x)
 {
 	int fd;
 
-	fd = SYS(x->sys, openat, AT_FDCWD, x->path, O_RDWR | O_CREAT | O_EXCL,
-	    0600);
+	fd = SYS(x->sys, openat, SYS_TRUSTED, x->path,
+	    O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return fd;
 	SYS(x->sys, close, fd);

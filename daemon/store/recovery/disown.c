@@ -55,7 +55,7 @@ int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
 
 	*why = NULL;
 	snprintf(inner, sizeof(inner), "%s/.git", path);
-	if (SYS(sys, statat, AT_FDCWD, inner, &st) == 0)
+	if (sys_stat_trusted(sys, inner, &st) == 0)
 		path = inner;
 	repos_init(&repos, sys, NULL, roots, 1, 1);
 	if (repo_find(&repos, path, &place, why) != REFD_OK) {

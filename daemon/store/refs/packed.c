@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/store/refs/packed_file.h"
 #include "daemon/store/refs/packed_internal.h"
 
 #define HEADER "# pack-refs with:"
@@ -260,16 +261,18 @@ int packed_trim(struct packed *packed)
 static int load(struct packed *packed, struct packed_snapshot **out)
 {
 	const struct sys *sys = packed->sys;
+	char name[REFD_PATH_MAX];
 	struct packed_snapshot *snap;
 	int r;
 
 	snap = snapshot_new(sys);
 	if (snap == NULL)
 		return -ENOMEM;
-	snap->fd = SYS(sys, openat, packed->dirfd, PACKED_FILE,
-	    O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-	r = snap->fd < 0 ? snap->fd : 0;
+	r = packed_file(sys, packed->dirfd, name, &snap->st);
 	if (r == 0)
+		r = snap->fd =
+		    SYS(sys, openat, packed->dirfd, name, O_RDONLY, 0);
+	if (r >= 0)
 		r = SYS(sys, fstat, snap->fd, &snap->st);
 	if (r == 0)
 		r = prepare_reading(snap);
@@ -285,10 +288,11 @@ static int load(struct packed *packed, struct packed_snapshot **out)
 static int is_current(struct packed *packed, const struct packed_snapshot *snap)
 {
 	const struct sys_stat *a = &snap->st;
+	char name[REFD_PATH_MAX];
 	struct sys_stat b;
 	int r;
 
-	r = SYS(packed->sys, statat, packed->dirfd, PACKED_FILE, &b);
+	r = packed_file(packed->sys, packed->dirfd, name, &b);
 	if (r == -ENOENT)
 		return snap->fd < 0;
 	if (r < 0)

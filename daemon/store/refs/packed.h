@@ -51,8 +51,9 @@ void packed_free(struct packed *packed);
 int packed_trim(struct packed *packed);
 
 /* The file as it is now; an absent file is an empty snapshot. One stat(2)
- * where it is the one that is cached. A link is followed, as git does. On
- * failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */
+ * where it is the one that is cached. A link is followed to a file below DIRFD
+ * (packed_file.h), else -ELOOP. On failure *SNAP is untouched. -EFBIG:
+ * PACKED_UNSORTED_MAX. */
 int packed_snapshot(struct packed *packed, struct packed_snapshot **snap);
 void packed_snapshot_put(struct packed_snapshot *snap);
 

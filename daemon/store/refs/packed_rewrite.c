@@ -88,7 +88,7 @@ bool packed_pays(struct packed *packed, size_t nr, size_t least)
 
 	if (nr < least)
 		return false;
-	r = SYS(packed->sys, statat, packed->dirfd, PACKED_FILE, &st);
+	r = SYS(packed->sys, lstatat, packed->dirfd, PACKED_FILE, &st);
 	return r == -ENOENT || (r == 0 && st.size / BYTES_FOR_A_REF < nr);
 }
 
@@ -96,7 +96,8 @@ bool packed_is_large(struct packed *packed)
 {
 	struct sys_stat st;
 
-	return SYS(packed->sys, statat, packed->dirfd, PACKED_FILE, &st) == 0 &&
+	return SYS(packed->sys, lstatat, packed->dirfd, PACKED_FILE, &st) ==
+	    0 &&
 	    st.size > PACKED_LARGE;
 }
 

@@ -46,7 +46,9 @@ static int learn_owner(const struct repos *repos, struct repo *repo)
 	struct sys_stat st;
 	int found, r;
 
-	found = r = SYS(sys, statat, repo->fd, "refs", &st);
+	found = r = SYS(sys, lstatat, repo->fd, "refs", &st);
+	if (r == 0 && !S_ISDIR(st.mode))
+		found = r = S_ISLNK(st.mode) ? -ELOOP : -ENOTDIR;
 	if (r < 0)
 		r = SYS(sys, fstat, repo->fd, &st);
 	if (r < 0)
@@ -79,7 +81,7 @@ static bool is_served(const struct repos *repos, const struct repo *repo,
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (SYS(repos->sys, statat, repo->fd, names[i], &st) == 0 &&
+		if (SYS(repos->sys, lstatat, repo->fd, names[i], &st) == 0 &&
 		    !repo_owner_is_served(st.uid)) {
 			*uid = st.uid;
 			return false;
@@ -99,7 +101,7 @@ static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 	if (refs < 0) {
 		*why = repo_why("'%s' has no refs directory: %s", repo->path,
 		    strerror(-refs));
-		return REFD_NOREPO;
+		return refs == -ELOOP ? REFD_UNSUPPORTED : REFD_NOREPO;
 	}
 	n = getgroups(255, gids);
 	n = n < 0 ? 0 : n;
@@ -250,7 +252,8 @@ static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
 	}
 	refs = learn_owner(repos, repo);
 	/* Before it is read: a later change is then noticed. */
-	if (SYS(repos->sys, statat, repo->fd, "config", &repo->config_stat) < 0)
+	if (SYS(repos->sys, lstatat, repo->fd, "config", &repo->config_stat) <
+	    0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
 	status = repos->configure != NULL ? repos->configure(repos, repo, why) :
 					    configure(repos, repo, why);
@@ -312,12 +315,6 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 	struct repo_place place;
 	int r;
 
-	/* A disk that fails is no repository that is gone. */
-	r = SYS(repos->sys, openat, AT_FDCWD, known->path,
-	    O_RDONLY | O_DIRECTORY, 0);
-	if (r < 0)
-		return r == -ENOTDIR ? -ENOENT : r;
-	SYS(repos->sys, close, r);
 	r = repo_find_known(repos, known->path, &place);
 	return r < 0 ? r : claim_place(repos, &place, known, out);
 }
@@ -350,19 +347,16 @@ void repo_close(struct repos *repos, struct repo *repo)
 	free(repo);
 }
 
-/* One component after the other. What is a link is no worktree: it could lead
- * to another repository. */
+/* What is a link is no worktree: it could lead to another repository. */
 int repo_open_worktree(const struct sys *sys, const struct repo *repo,
     const char *id)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-	int all, fd;
+	char path[REFD_PATH_MAX];
+	int fd;
 
 	if (id[0] == '\0')
 		return repo->fd;
-	all = SYS(sys, openat, repo->fd, "worktrees", flags, 0);
-	fd = all < 0 ? all : SYS(sys, openat, all, id, flags, 0);
-	if (all >= 0)
-		SYS(sys, close, all);
-	return fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
+	snprintf(path, sizeof(path), "worktrees/%s", id);
+	fd = SYS(sys, openat, repo->fd, path, O_RDONLY | O_DIRECTORY, 0);
+	return fd == -ENOTDIR || fd == -ELOOP || fd == -EINVAL ? -ENOENT : fd;
 }

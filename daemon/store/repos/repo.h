@@ -185,6 +185,10 @@ bool fs_is_in_use(struct repos *repos, const struct fs *fs);
 /* Its descriptors go. It is in nobody's use. */
 void fs_let_go(struct repos *repos, struct fs *fs);
 
+/* The directory at PATH, to be read and closed; links are followed as long as
+ * they stay below the root that PATH begins with. -EXDEV: below none. */
+int repo_open_below_root(const struct repos *repos, const char *path);
+
 /* Does the path still lead to this directory? And with the same config? */
 bool repo_is_there(const struct repos *repos, const struct repo *repo);
 bool repo_is_same(const struct repos *repos, const struct repo *repo);

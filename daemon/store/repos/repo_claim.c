@@ -81,7 +81,7 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	struct sys_stat st;
 	int fd, refd_fd, r;
 
-	fd = SYS(sys, openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	fd = repo_open_below_root(repos, path);
 	if (fd < 0)
 		return false;
 	r = SYS(sys, fstat, fd, &st);
@@ -302,14 +302,13 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	uint64_t seen = 0, last = journal_last_lsn(repos->journal);
 	struct sys_stat st;
 	struct repo_id id;
-	char path[4096];
-	int fd;
+	int dir, fd;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/refd", known->path) >=
-	    sizeof(path))
+	dir = repo_open_below_root(repos, known->path);
+	if (dir < 0)
 		return 0;
-	fd = SYS(sys, openat, AT_FDCWD, path,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	fd = SYS(sys, openat, dir, "refd", O_RDONLY | O_DIRECTORY, 0);
+	SYS(sys, close, dir);
 	if (fd < 0)
 		return 0;
 	if (SYS(sys, fstat, fd, &st) == 0 && repo_owner_is_served(st.uid) &&

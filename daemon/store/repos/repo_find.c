@@ -5,10 +5,12 @@
  *	root	the git-dir begins with the path of a root
  *	below	what is behind that is opened below the root, and nowhere
  *		else, whatever links somebody has put there
- *	common	GIT_DIR's own commondir file leads below a root again
+ *	common	GIT_DIR's own commondir file leads below a root again, to a
+ *		directory of the same owner or group
  *
- * What fails is told in words. Nothing is looked at that is not below a root:
- * who may connect learns nothing of what the daemon sees elsewhere.
+ * What fails is told in words, and none of them comes out of a file. Nothing is
+ * looked at that is not below a root: who may connect learns nothing of what
+ * the daemon sees elsewhere.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +35,7 @@ static const char *behind(const char *root, const char *path)
 	return *path != '\0' ? path : ".";
 }
 
-/* -EXDEV: it is below none. */
-static int open_below_root(const struct repos *repos, const char *path)
+int repo_open_below_root(const struct repos *repos, const char *path)
 {
 	const struct sys *sys = repos->sys;
 	const char *rest;
@@ -45,7 +46,7 @@ static int open_below_root(const struct repos *repos, const char *path)
 		rest = behind(repos->roots[i], path);
 		if (rest == NULL)
 			continue;
-		root = SYS(sys, openat, AT_FDCWD, repos->roots[i],
+		root = SYS(sys, openat, SYS_TRUSTED, repos->roots[i],
 		    O_RDONLY | O_DIRECTORY, 0);
 		fd = root < 0 ? root : SYS(sys, open_below, root, rest);
 		if (root >= 0)
@@ -56,52 +57,79 @@ static int open_below_root(const struct repos *repos, const char *path)
 
 int repo_open_root(const void *arg, const char *path)
 {
-	return open_below_root(arg, path);
+	return repo_open_below_root(arg, path);
 }
 
 /* Where PATH is, and its real name. */
-static enum refd_status open_dir(const struct repos *repos, const char *path,
-    struct repo_place *place, char **why)
+static int open_place(const struct repos *repos, const char *path,
+    struct repo_place *place)
 {
 	const struct sys *sys = repos->sys;
 	int r;
 
-	r = place->fd = open_below_root(repos, path);
-	if (r == -EXDEV) {
-		*why = repo_why("'%s' is not under a root that refd serves "
-				"(daemon.root, --root)",
-		    path);
-		return REFD_NOREPO;
-	}
-	if (r < 0) {
-		*why = repo_why("can't open the repository '%s': %s", path,
-		    strerror(-r));
-		return REFD_NOREPO;
-	}
+	place->fd = repo_open_below_root(repos, path);
+	if (place->fd < 0)
+		return place->fd;
 	r = SYS(sys, fd_path, place->fd, place->path, sizeof(place->path));
 	if (r == 0)
 		r = SYS(sys, fstat, place->fd, &place->st);
-	if (r == 0 && repo_owner_is_served(place->st.uid))
-		return REFD_OK;
-	if (r == 0)
-		*why = repo_owner_why(place->path, place->st.uid);
-	else
-		*why = repo_why("can't read the repository's path '%s': %s",
-		    path, strerror(-r));
-	SYS(sys, close, place->fd);
-	return r == 0 ? REFD_DENIED : REFD_NOREPO;
+	if (r == 0 && !repo_owner_is_served(place->st.uid))
+		r = -EKEYREJECTED;
+	if (r < 0)
+		SYS(sys, close, place->fd);
+	return r;
 }
 
+/* WHAT, which PATH has led to, can't be opened as PLACE: in words that the
+ * client knows already. */
+static enum refd_status cant_open(int err, const char *what, const char *path,
+    const struct repo_place *place, char **why)
+{
+	if (err == -EKEYREJECTED) {
+		*why = repo_owner_why(path, place->st.uid);
+		return REFD_DENIED;
+	}
+	if (err == -EXDEV)
+		*why = repo_why("%s'%s' is not under a root that refd serves "
+				"(daemon.root, --root)",
+		    what, path);
+	else
+		*why = repo_why("can't open %s'%s': %s", what, path,
+		    strerror(-err));
+	return REFD_NOREPO;
+}
+
+/* A git-dir of one account can't have another's repository written: whoever
+ * adds a worktree owns the repository or is in its group. */
+static bool belong_together(const struct repo_place *own,
+    const struct repo_place *common)
+{
+	return own->st.uid == common->st.uid || own->st.gid == common->st.gid;
+}
+
+/* COMMON is what OWN's commondir file says; no message quotes it. */
 static enum refd_status open_common(const struct repos *repos,
     const struct repo_place *own, const char *common, struct repo_place *place,
     char **why)
 {
+	static const char what[] = "the common directory of ";
 	char path[2 * REFD_PATH_MAX];
+	int r;
 
 	if (common[0] == '/')
-		return open_dir(repos, common, place, why);
-	snprintf(path, sizeof(path), "%s/%s", own->path, common);
-	return open_dir(repos, path, place, why);
+		snprintf(path, sizeof(path), "%s", common);
+	else
+		snprintf(path, sizeof(path), "%s/%s", own->path, common);
+	r = open_place(repos, path, place);
+	if (r < 0)
+		return cant_open(r, what, own->path, place, why);
+	if (belong_together(own, place))
+		return REFD_OK;
+	SYS(repos->sys, close, place->fd);
+	*why = repo_why("%s'%s' has another owner and another group: make the "
+			"worktree as a member of the repository's group",
+	    what, own->path);
+	return REFD_DENIED;
 }
 
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
@@ -118,9 +146,9 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 		    repo_why("git-dir '%s' is not an absolute path", git_dir);
 		return REFD_NOREPO;
 	}
-	status = open_dir(repos, git_dir, &own, why);
-	if (status != REFD_OK)
-		return status;
+	r = open_place(repos, git_dir, &own);
+	if (r < 0)
+		return cant_open(r, "the repository ", git_dir, &own, why);
 	r = sys_read_file(repos->sys, own.fd, "commondir", REFD_PATH_MAX,
 	    &common, &len);
 	if (r == -ENOENT) {
@@ -143,11 +171,7 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place)
 {
-	char *why = NULL;
-	enum refd_status status = open_dir(repos, path, place, &why);
+	int r = open_place(repos, path, place);
 
-	free(why);
-	if (status == REFD_DENIED)
-		return -EKEYREJECTED;
-	return status == REFD_OK ? 0 : -ENOENT;
+	return r == -EXDEV || r == -ENOTDIR || r == -ELOOP ? -ENOENT : r;
 }

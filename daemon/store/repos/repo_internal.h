@@ -33,8 +33,8 @@ char *repo_owner_why(const char *path, uint32_t uid);
 /* object_rule.open_root: ARG is a struct repos. */
 int repo_open_root(const void *arg, const char *path);
 
-/* The one at PATH, which must lie under a root: 0, -ENOENT, -EKEYREJECTED: the
- * owner is not served. */
+/* The one at PATH, which must lie under a root. 0; -ENOENT: there is none;
+ * -EKEYREJECTED: the owner is not served; another errno: the disk fails. */
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/store/repos/repo_internal.h"
@@ -32,7 +33,7 @@ bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
 			shift = 3;
 	if (peer->uid == st->uid)
 		shift = 6;
-	return (st->mode >> shift & bits) == bits;
+	return S_ISDIR(st->mode) && (st->mode >> shift & bits) == bits;
 }
 
 /* The directory NAME in DIR, which is closed, if PEER may pass through it. */
@@ -42,7 +43,7 @@ static int step(const struct sys *sys, int dir, const char *name,
 	int fd =
 	    SYS(sys, openat, dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 
-	if (dir != AT_FDCWD)
+	if (dir != SYS_TRUSTED)
 		SYS(sys, close, dir);
 	if (fd < 0)
 		return fd;
@@ -65,7 +66,7 @@ bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
 	if (strlen(path) >= sizeof(copy))
 		return false;
 	strcpy(copy, path);
-	fd = step(sys, AT_FDCWD, "/", peer, &st);
+	fd = step(sys, SYS_TRUSTED, "/", peer, &st);
 	while (fd >= 0 && (name = strsep(&rest, "/")) != NULL)
 		if (*name != '\0')
 			fd = step(sys, fd, name, peer, &st);
@@ -84,7 +85,7 @@ bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
 
 	if (peer->uid == 0)
 		return true;
-	return SYS(sys, statat, repo->fd, "refs", &st) == 0 &&
+	return SYS(sys, lstatat, repo->fd, "refs", &st) == 0 &&
 	    repo_peer_has(&st, peer, 03) &&
 	    (peer->uid == (uint32_t)geteuid() ||
 		repo_peer_may_reach(sys, repo->path, repo->dev, repo->ino,

@@ -244,7 +244,7 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 	struct repo *repo;
 	int r;
 
-	if (SYS(repos->sys, statat, AT_FDCWD, known->path, &st) < 0)
+	if (SYS(repos->sys, lstatat, SYS_TRUSTED, known->path, &st) < 0)
 		return -ENOENT;
 	busy.dev = st.dev;
 	busy.ino = st.ino;
@@ -288,7 +288,7 @@ bool repo_is_there(const struct repos *repos, const struct repo *repo)
 
 	if (atomic_load(&repo->fs->failed))
 		return false;
-	return SYS(repos->sys, statat, AT_FDCWD, repo->path, &st) == 0 &&
+	return SYS(repos->sys, lstatat, SYS_TRUSTED, repo->path, &st) == 0 &&
 	    st.dev == repo->dev && st.ino == repo->ino;
 }
 
@@ -299,7 +299,7 @@ bool repo_is_same(const struct repos *repos, const struct repo *repo)
 
 	if (!repo_is_there(repos, repo))
 		return false;
-	if (SYS(sys, statat, repo->fd, "config", &st) < 0)
+	if (SYS(sys, lstatat, repo->fd, "config", &st) < 0)
 		memset(&st, 0, sizeof(st));
 	return st.ino == repo->config_stat.ino &&
 	    st.size == repo->config_stat.size &&

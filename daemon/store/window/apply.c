@@ -169,6 +169,8 @@ static void session_prepare(struct applier *ap, struct window *w)
 		return;
 	}
 	batch_prepare(b);
+	/* A session may wait for long. */
+	sys_dirs_forget(&b->dirs);
 	spend(b, &from, &w->lock_ns);
 	if (!give_back_together(&w->parts[0]) && has_undecided(&w->parts[0])) {
 		tell_prepared(b);

@@ -200,8 +200,7 @@ static int find_git_dir(struct batch *b, struct share *s)
 	s->git_fd = s->repo->fd;
 	if (strcmp(s->txn->req.git_dir, s->repo->path) == 0)
 		return 0;
-	fd = SYS(b->sys, openat, AT_FDCWD, s->txn->req.git_dir,
-	    O_RDONLY | O_DIRECTORY, 0);
+	fd = repo_open_below_root(b->ap->repos, s->txn->req.git_dir);
 	if (fd < 0)
 		return fd;
 	r = SYS(b->sys, fd_path, fd, path, sizeof(path));
@@ -420,8 +419,9 @@ bool batch_init(struct batch *b, struct applier *ap, struct window *w,
 	memset(b, 0, sizeof(*b));
 	b->ap = ap;
 	b->window = w;
-	b->sys = ap->sys;
-	b->safe_fd = b->logless_fd = -1;
+	sys_dirs_init(&b->dirs, ap->sys);
+	b->sys = &b->dirs.sys;
+	b->logless_fd = -1;
 	batch_stand_init(b);
 	b->size = nr + 1;
 	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
@@ -467,6 +467,7 @@ void batch_done(struct batch *b)
 		if (b->groups[i].has_sync_fd)
 			SYS(b->sys, close, b->groups[i].sync_fd);
 	}
+	sys_dirs_forget(&b->dirs);
 	batch_close_worktrees(b);
 	free(b->shares);
 	free(b->groups);

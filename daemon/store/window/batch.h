@@ -14,6 +14,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "daemon/base/sys_dirs.h"
 #include "daemon/store/window/apply.h"
 #include "daemon/store/refs/lockfile.h"
 #include "daemon/store/refs/loose.h"
@@ -144,7 +145,8 @@ struct change {
 struct batch {
 	struct applier *ap;
 	struct window *window;
-	const struct sys *sys;
+	const struct sys *sys; /* DIRS, on the applier's */
+	struct sys_dirs dirs;
 	struct share *shares;
 	size_t nr_shares;
 	struct group *groups;
@@ -156,9 +158,6 @@ struct batch {
 	struct change *asked;       /* owned, as one block */
 	struct change *found;       /* a hash, of first ones by name */
 	struct worktree *worktrees; /* owned */
-	/* The directory that was looked at last and leads out of nothing. */
-	int safe_fd;
-	char safe_dir[REFD_PATH_MAX];
 	/* The directory of logs that was looked for last, and was not there. */
 	int logless_fd;
 	char logless_dir[REFD_PATH_MAX];

@@ -112,15 +112,10 @@ bool change_stays_inside(struct batch *b, struct change *c, const char *path)
 	if (slash == NULL)
 		return true;
 	*slash = '\0';
-	if (c->dirfd == b->safe_fd && strcmp(dir, b->safe_dir) == 0)
-		return true;
 	r = SYS(b->sys, stays_below, c->dirfd, dir);
 	/* Not there yet: as much of it as is there was looked at. */
-	if (r == 0 || r == -ENOENT || r == -ENOTDIR) {
-		b->safe_fd = c->dirfd;
-		strcpy(b->safe_dir, dir);
+	if (r == 0 || r == -ENOENT || r == -ENOTDIR)
 		return true;
-	}
 	if (r == -EXDEV)
 		change_cant_lock(c, REFD_DENIED,
 		    "a link on the way to '%s' leads out of the repository",

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/store/window/batch.h"
 
@@ -62,22 +63,36 @@ static bool is_logged(const struct change *c)
 	return false;
 }
 
-/* git looks after the mode of every log it appends to. */
-static int share_log(struct batch *b, struct change *c, const char *path)
+static int share_file(struct batch *b, struct change *c, int fd)
 {
 	struct sys_stat st;
 	mode_t mode;
 	int r;
 
-	if (c->share->shared_perm == 0)
-		return 0;
-	r = SYS(b->sys, lstatat, c->dirfd, path, &st);
+	r = SYS(b->sys, fstat, fd, &st);
+	if (r == 0 && !S_ISREG(st.mode))
+		r = -EINVAL;
 	if (r < 0)
 		return r;
 	mode = repo_shared_mode(c->share->shared_perm, st.mode & 07777);
 	if (mode == (st.mode & 07777))
 		return 0;
-	return SYS(b->sys, fchmodat, c->dirfd, path, mode);
+	return SYS(b->sys, fchmod, fd, mode);
+}
+
+/* git looks after the mode of every log it appends to. */
+static int share_log(struct batch *b, struct change *c, const char *path)
+{
+	int fd, r;
+
+	if (c->share->shared_perm == 0)
+		return 0;
+	fd = SYS(b->sys, openat, c->dirfd, path, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	r = share_file(b, c, fd);
+	SYS(b->sys, close, fd);
+	return r;
 }
 
 /* All is locked by now, so nobody makes the log of any of them. */

@@ -127,6 +127,18 @@ static bool is_unsure(const struct txn *txn, const struct repo *repo)
 	    (repo->is_shared_unsure && txn->req.shared_repository == NULL);
 }
 
+/* The same status and the same words for all that the peer could not find out
+ * without refd: a name that is missing, a file, a closed repository. */
+static void refuse_unseen(struct txn *txn)
+{
+	free(txn->why);
+	refuse(txn, REFD_NOREPO,
+	    repo_why("'%s' is no repository that uid %u can reach: it is "
+		     "missing, or closed to that uid, or not under a root that "
+		     "refd serves (daemon.root, --root)",
+		txn->req.git_dir, txn->peer.uid));
+}
+
 static bool open_repo(struct lane *l, struct txn *txn)
 {
 	struct rights_given given = { 0 };
@@ -144,6 +156,9 @@ static bool open_repo(struct lane *l, struct txn *txn)
 	repo = lane_repo(l, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
+		if (!repo_peer_may_see(&l->store->repos, txn->req.git_dir,
+			&txn->peer))
+			refuse_unseen(txn);
 		return false;
 	}
 	txn->repo = repo;
@@ -179,6 +194,9 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			     "core.logAllRefUpdates or core.sharedRepository: "
 			     "set both behind it",
 			repo->path));
+	if (txn->refused != REFD_OK &&
+	    !repo_peer_may_see(&l->store->repos, txn->req.git_dir, &txn->peer))
+		refuse_unseen(txn);
 	txn->least = given.least;
 	txn->limits = given.limits;
 	return txn->refused == REFD_OK;

@@ -1,7 +1,9 @@
 #!/bin/bash
 # Proves that history is told to those alone who may read the repository now,
 # which its uuid tells: not its path, device or inode, which a later repository
-# of somebody else can have. The daemon is alice's; bob may connect.
+# of somebody else can have. And that who is refused learns from the words no
+# more than he could see without refd: not whether a name exists where he may not
+# look, nor what is in a file. The daemon is alice's; bob may connect.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -93,6 +95,75 @@ is 'nor of it anywhere' "$nothing" "$(told $BOB)"
 check 'nor by its name' test -z \
 	"$(told $BOB --ref 'refs/*' | grep secret)"
 is 'root is' 1 "$("$REFD" log | grep -c refs/heads/secret)"
+
+# ---- what a refusal says ----
+
+# As a client of his own says it: refd itself looks first.
+raw() { # UID PATH
+	as "$1" env PYTHONPATH="$T/python" python3 - "$SOCKET" "$2" <<'PYTHON'
+import sys
+from refd import Client, new_txid
+_, path, git_dir = sys.argv
+kind, rest = Client(path).ask("transaction",
+    ["txid " + new_txid(), "git-dir " + git_dir, "common-dir 0 0",
+     "umask 0022"],
+    [["verify refs/heads/none", ""]])
+lines = [line.decode().replace(git_dir, "PATH").replace("\0", " ")
+         for line in rest]
+print(kind, *(line for line in lines if not line.startswith("txid")), sep="\n")
+PYTHON
+}
+
+mkdir "$T/python"
+install -m 644 "$ROOT/tests/python/refd.py" "$T/python"
+install -d -o $ALICE -g $ALICE -m 755 "$SERVED/hers"
+install -d -o $ALICE -g $ALICE -m 700 "$SERVED/hers/closed"
+C=$SERVED/hers/closed
+as $ALICE git init -q --bare "$C/a.git"
+as $ALICE sh -c "echo text >'$C/file' && ln -s a.git '$C/link'"
+as $ALICE mkdir "$C/empty"
+as $ALICE git init -q --bare "$SERVED/hers/p.git"
+as $ALICE chmod 700 "$SERVED/hers/p.git"
+wanted=$(raw $BOB "$C/missing")
+check 'a name that is missing there: refused' test -n "$wanted"
+for name in a.git file file/x link link/x empty empty/x a.git/refs a.git/HEAD \
+	missing/x ../closed/a.git ../p.git ../p.git/refs ../p.git/no; do
+	is "$name where he may not look" "$wanted" "$(raw $BOB "$C/$name")"
+done
+as $BOB ln -s "$C/a.git" "$SERVED/all/in"
+as $BOB ln -s "$C/no.git" "$SERVED/all/out"
+is 'nor does a link of his tell' "$wanted" "$(raw $BOB "$SERVED/all/in")"
+is 'wherever it leads' "$wanted" "$(raw $BOB "$SERVED/all/out")"
+is 'nor what is under no root' "$wanted" "$(raw $BOB /root/x)"
+check 'she is told more' test -n \
+	"$(raw $ALICE "$C/missing" | grep 'No such file')"
+check 'as he is where he may look' test -n \
+	"$(raw $BOB "$SERVED/all/missing" | grep 'No such file')"
+
+# His own commondir: a path, or a link to a file of hers with a secret in it.
+as $ALICE sh -c "echo secret-line >'$C/secret' && chmod 600 '$C/secret'"
+as $BOB mkdir "$SERVED/all/w.git"
+common() { # PATH
+	as $BOB sh -c "rm -f '$SERVED/all/w.git/commondir' &&
+		echo '$1' >'$SERVED/all/w.git/commondir'"
+	raw $BOB "$SERVED/all/w.git"
+}
+said=$(common "$C/missing")
+for name in file file/x empty empty/x; do
+	is "a commondir that names $name" "$said" "$(common "$C/$name")"
+done
+as $BOB ln -sf "$C/secret" "$SERVED/all/w.git/commondir"
+check 'no file is quoted' test -z \
+	"$(raw $BOB "$SERVED/all/w.git" | grep secret)"
+
+# An absolute one is held to the roots as any other.
+install -d -o $ALICE -g $ALICE -m 755 "$T/elsewhere"
+as $ALICE git init -q --bare "$T/elsewhere/e.git"
+as $ALICE mkdir "$SERVED/hers/w.git"
+as $ALICE sh -c "echo '$T/elsewhere/e.git' >'$SERVED/hers/w.git/commondir'"
+check 'a common dir elsewhere is refused' test -n \
+	"$(raw $ALICE "$SERVED/hers/w.git" | grep 'not under a root')"
+check 'and not touched' test ! -e "$T/elsewhere/e.git/refd"
 
 check 'stopped' stop_daemon
 finish

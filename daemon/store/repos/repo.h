@@ -211,6 +211,12 @@ bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
  * so that it parses no file of another account. Any thread. */
 bool repo_owner_is_served(uint32_t uid);
 
+/* Could PEER find out by itself, without refd, why GIT_DIR is no repository
+ * that refd serves? Root and the daemon's own account may always know. Another
+ * must be able to pass through every directory of the path, and of the path to
+ * the common dir. */
+bool repo_peer_may_see(const struct repos *repos, const char *git_dir,
+    const struct txn_peer *peer);
 /* May PEER change refs here without refd? By owner and mode of refs/, and of
  * every directory on the way to it. */
 bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,

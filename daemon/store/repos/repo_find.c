@@ -132,6 +132,16 @@ static enum refd_status open_common(const struct repos *repos,
 	return REFD_DENIED;
 }
 
+/* What is in the file may be a line of any other file, by a link. */
+static void hide_common(const char *git_dir, char **why)
+{
+	free(*why);
+	*why = repo_why("the common dir that '%s/commondir' names is missing, "
+			"or not under a root that refd serves (daemon.root, "
+			"--root)",
+	    git_dir);
+}
+
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why)
 {
@@ -163,6 +173,8 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 		common[strcspn(common, "\n")] = '\0';
 		status = open_common(repos, &own, common, place, why);
 		free(common);
+		if (status != REFD_OK)
+			hide_common(own.path, why);
 	}
 	SYS(repos->sys, close, own.fd);
 	return status;

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,6 +75,72 @@ bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
 		return false;
 	SYS(sys, close, fd);
 	return st.dev == dev && st.ino == ino;
+}
+
+/* Is NAME in DIR missing, or neither directory nor link? A link may lead to
+ * where PEER may not look. */
+static bool is_no_directory(const struct sys *sys, int dir, const char *name)
+{
+	struct sys_stat st;
+	int r = SYS(sys, lstatat, dir, name, &st);
+
+	return r == -ENOENT ||
+	    (r == 0 && !S_ISDIR(st.mode) && !S_ISLNK(st.mode));
+}
+
+/* Goes along PATH as far as PEER may. *FD: the directory, or -1 where PEER may
+ * see that there is none. False: PEER may not see whether there is. */
+static bool walk_as(const struct sys *sys, const char *path,
+    const struct txn_peer *peer, int *fd)
+{
+	char copy[REFD_PATH_MAX], *rest = copy, *name;
+	struct sys_stat st;
+	int dir;
+
+	if (path[0] != '/' || strlen(path) >= sizeof(copy))
+		return false;
+	strcpy(copy, path);
+	dir = step(sys, AT_FDCWD, "/", peer, &st);
+	*fd = -1;
+	while (dir >= 0 && (name = strsep(&rest, "/")) != NULL) {
+		if (*name == '\0')
+			continue;
+		if (is_no_directory(sys, dir, name)) {
+			SYS(sys, close, dir);
+			return true;
+		}
+		dir = step(sys, dir, name, peer, &st);
+	}
+	*fd = dir;
+	return dir >= 0;
+}
+
+bool repo_peer_may_see(const struct repos *repos, const char *git_dir,
+    const struct txn_peer *peer)
+{
+	const struct sys *sys = repos->sys;
+	struct repo_place place;
+	struct sys_stat st;
+	char *why = NULL;
+	bool may;
+	int fd;
+
+	if (peer->uid == 0 || peer->uid == (uint32_t)geteuid())
+		return true;
+	if (!walk_as(sys, git_dir, peer, &fd))
+		return false;
+	if (fd < 0)
+		return true;
+	/* A common dir that is not found may be anywhere. */
+	may = SYS(sys, lstatat, fd, "commondir", &st) == -ENOENT;
+	SYS(sys, close, fd);
+	if (repo_find(repos, git_dir, &place, &why) == REFD_OK) {
+		may = repo_peer_may_reach(sys, place.path, place.st.dev,
+		    place.st.ino, peer);
+		SYS(sys, close, place.fd);
+	}
+	free(why);
+	return may;
 }
 
 /* As it is now: rights that were taken away since it was opened are gone. The

@@ -183,6 +183,7 @@ static void session_prepare(struct applier *ap, struct window *w)
 		batch_give_turn(&b->groups[0]);
 		/* The window goes, the batch stays. */
 		b->shares[0].part = NULL;
+		b->window = NULL;
 		txn->prepared = b;
 		return;
 	}

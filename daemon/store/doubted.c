@@ -158,7 +158,7 @@ static bool is_still_lost(struct store *s, const struct lacking *l)
 {
 	struct sys_stat st;
 
-	if (l->round == s->barrier_round)
+	if (l->round == atomic_load(&s->barrier_round))
 		return true;
 	return l->err == -EBADMSG &&
 	    SYS(s->sys, lstatat, SYS_TRUSTED, l->path, &st) == 0 &&
@@ -193,7 +193,7 @@ static struct lacking *note_lacking(struct store *s, const struct doubted *d,
 	*l = (struct lacking){ .life = d->life,
 		.dev = d->dev,
 		.ino = d->ino,
-		.round = s->barrier_round,
+		.round = atomic_load(&s->barrier_round),
 		.err = err,
 		.path = strdup(path),
 		.why = text_of(err, path, reading->nr_lost),
@@ -224,7 +224,7 @@ static int read_all(struct store *s, const struct doubted *d, int64_t since_ns,
 	return r;
 }
 
-const char *doubted_prove(struct store *s, const struct doubted *d)
+static char *prove(struct store *s, const struct doubted *d)
 {
 	struct doubts *doubts = s->repos.doubts;
 	struct lacking *l = take_lacking(s, d);
@@ -244,12 +244,22 @@ const char *doubted_prove(struct store *s, const struct doubted *d)
 	if (l != NULL) {
 		l->next = s->lacking;
 		s->lacking = l;
-		return l->why;
+		return repo_why("%s", l->why);
 	}
 	if (r < 0)
-		return "out of memory";
+		return repo_why("out of memory");
 	doubts_prove(doubts, d->life, d->dev, d->ino, nth);
 	return NULL;
+}
+
+char *doubted_prove(struct store *s, const struct doubted *d)
+{
+	char *why;
+
+	pthread_mutex_lock(&s->lacking_lock);
+	why = prove(s, d);
+	pthread_mutex_unlock(&s->lacking_lock);
+	return why;
 }
 
 /* ---- what refd knows a repository by ---- */

@@ -146,9 +146,9 @@ static bool somebody_waits(struct store *s, const struct repo *repo)
 {
 	bool waits;
 
-	pthread_mutex_lock(&s->repos.mutex);
+	pthread_mutex_lock(&s->mutex);
 	waits = repo->waiting_barrier > 0;
-	pthread_mutex_unlock(&s->repos.mutex);
+	pthread_mutex_unlock(&s->mutex);
 	return waits;
 }
 
@@ -183,9 +183,6 @@ static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 			txn_fifo_put(&l->admitted, txn);
 			continue;
 		}
-		pthread_mutex_lock(&s->repos.mutex);
-		repo->waiting_barrier++;
-		pthread_mutex_unlock(&s->repos.mutex);
 		txn->times.barrier_ns -= SYS(s->sys, now_mono);
 		txn_fifo_put(&l->to_barrier, txn);
 	}
@@ -196,12 +193,17 @@ static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 static void give_back(struct lane *l)
 {
 	struct store *s = l->store;
+	struct txn *txn;
 
 	/* First: the barrier gives back those that came after these. */
 	store_admitted(s, &l->admitted);
 	if (l->to_barrier.head == NULL)
 		return;
 	pthread_mutex_lock(&s->mutex);
+	for (txn = l->to_barrier.head; txn != NULL; txn = txn->next) {
+		txn->is_at_barrier = true;
+		txn->repo->waiting_barrier++;
+	}
 	txn_fifo_move(&s->to_barrier, &l->to_barrier);
 	pthread_cond_signal(&s->barrier_cond);
 	pthread_mutex_unlock(&s->mutex);

@@ -30,11 +30,18 @@ static bool nothing_done(const struct store *s)
 
 void store_admitted(struct store *s, struct txn_fifo *txns)
 {
+	struct txn *txn;
 	bool wake;
 
 	if (txns->head == NULL)
 		return;
 	pthread_mutex_lock(&s->mutex);
+	/* At once: nobody of its repository overtakes it. */
+	for (txn = txns->head; txn != NULL; txn = txn->next) {
+		if (txn->is_at_barrier)
+			txn->repo->waiting_barrier--;
+		txn->is_at_barrier = false;
+	}
 	wake = nothing_done(s);
 	txn_fifo_move(&s->admitted, txns);
 	pthread_mutex_unlock(&s->mutex);
@@ -154,6 +161,8 @@ void store_admit(struct store *s, struct txn *txn)
 
 void store_give_up(struct store *s, struct txn *txn)
 {
+	struct txn_fifo back = { .head = NULL };
+
 	pthread_mutex_lock(&s->mutex);
 	atomic_store(&txn->is_given_up, true);
 	if (txn->queue != NULL) {
@@ -161,7 +170,10 @@ void store_give_up(struct store *s, struct txn *txn)
 		txn_fifo_put(&s->to_admit, txn);
 		pthread_cond_signal(&s->lane_cond);
 	}
+	if (txn->is_at_barrier && barrier_give_up(s, txn))
+		txn_fifo_put(&back, txn);
 	pthread_mutex_unlock(&s->mutex);
+	store_admitted(s, &back);
 }
 
 void store_discard(struct store *s, struct txn *txn)
@@ -283,7 +295,8 @@ static int start_committer(struct store *s, size_t lane)
 /* How many of each were started; history: all but -1. */
 struct started {
 	size_t lanes, committers;
-	int barrier, checkpoint, history;
+	size_t barriers;
+	int checkpoint, history;
 };
 
 static void end_threads(struct store *s, const struct started *started)
@@ -300,8 +313,8 @@ static void end_threads(struct store *s, const struct started *started)
 	pthread_mutex_unlock(&s->mutex);
 	for (i = 0; i < started->lanes; i++)
 		pthread_join(s->lane_threads[i], NULL);
-	if (started->barrier == 0)
-		pthread_join(s->barrier_thread, NULL);
+	for (i = 0; i < started->barriers; i++)
+		pthread_join(s->barrier_threads[i], NULL);
 	if (started->checkpoint == 0)
 		pthread_join(s->checkpoint_thread, NULL);
 	if (started->history == 0)
@@ -321,21 +334,24 @@ int store_start(struct store *s)
 	s->started = true;
 	s->applier.flusher = flusher_new(s->sys);
 	lane_begin(s);
+	s->nr_barriers = 0;
 	while (started.lanes < ADMISSION_WORKERS &&
 	    pthread_create(&s->lane_threads[started.lanes], NULL, lane_main,
 		s) == 0)
 		started.lanes++;
-	started.barrier =
-	    pthread_create(&s->barrier_thread, NULL, barrier_main, s);
+	while (started.barriers < STORE_BARRIERS &&
+	    pthread_create(&s->barrier_threads[started.barriers], NULL,
+		barrier_main, s) == 0)
+		started.barriers++;
 	started.checkpoint =
 	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
 	started.history = history_start(s);
 	while (started.committers < STORE_COMMITTERS &&
 	    start_committer(s, started.committers) == 0)
 		started.committers++;
-	if (started.lanes == ADMISSION_WORKERS && started.barrier == 0 &&
-	    started.checkpoint == 0 && started.history == 0 &&
-	    started.committers == STORE_COMMITTERS)
+	if (started.lanes == ADMISSION_WORKERS &&
+	    started.barriers == STORE_BARRIERS && started.checkpoint == 0 &&
+	    started.history == 0 && started.committers == STORE_COMMITTERS)
 		return 0;
 	end_threads(s, &started);
 	return -EAGAIN;
@@ -348,6 +364,7 @@ int store_stop(struct store *s)
 	if (s->started) {
 		end_threads(s,
 		    &(struct started){ .lanes = ADMISSION_WORKERS,
+			.barriers = STORE_BARRIERS,
 			.committers = STORE_COMMITTERS });
 		r = checkpoint_once(s, true);
 		/* Of one that turns out only now to have failed the records

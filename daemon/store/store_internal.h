@@ -3,7 +3,7 @@
  *
  *	lanes		admissions, look-ups; the only readers of objects, one
  *			at most in a repository; open and close repositories
- *	barrier		syncfs for objects that are new
+ *	barriers	syncfs for objects that are new, a file system each
  *	committers	windows, one each
  *	flusher		a few that sync files for the committers
  *	checkpointer	syncfs for what was published, SQLite's checkpoints,
@@ -29,6 +29,9 @@
  * for a flush, and all of them for the same. */
 #define STORE_COMMITTERS 16
 #define STORE_PREPARERS  2
+/* Threads of the barrier, and how many of them one file system may keep. */
+#define STORE_BARRIERS       4
+#define STORE_BARRIERS_OF_FS 2
 
 /* First in, first out, linked through the things' own next: handing over
  * allocates nothing and so can't fail. Zero-initialised is empty. */
@@ -73,6 +76,13 @@ STORE_FIFO(history_fifo, store_history)
 
 struct lacking;
 
+/* What a barrier thread is at. */
+struct barrier_slot {
+	const struct fs *fs; /* NULL: nothing */
+	const char *path;    /* of a repository there; borrowed */
+	int64_t since_s;     /* monotonic */
+};
+
 struct store {
 	const struct sys *sys;
 	struct store_config cfg;
@@ -97,9 +107,10 @@ struct store {
 	struct fresh fresh;
 	const struct fs *unsynced; /* checkpointer's: the last that failed */
 	atomic_int told_unmarked;  /* doubts_unmarked(), as told */
-	/* The barrier's: stores that lack objects (doubted.c). */
+	/* Stores that lack objects (doubted.c), and its lock. */
+	pthread_mutex_t lacking_lock;
 	struct lacking *lacking;
-	uint64_t barrier_round;
+	atomic_uint_fast64_t barrier_round;
 	unsigned journal_epoch;
 
 	/* Everything below: under MUTEX. */
@@ -121,6 +132,9 @@ struct store {
 	uint64_t kept; /* lowest lsn that the next start needs; 0: none */
 	struct awaiting *awaiting; /* by repository; NULL: none */
 	struct admission admission;
+	struct barrier_slot barriers[STORE_BARRIERS];
+	size_t nr_barriers;            /* that have begun */
+	struct barrier_batch *batches; /* that are being served */
 	size_t nr_lanes;               /* that have begun */
 	bool is_sorting;               /* a lane thread looks ids up */
 	bool is_retrying;              /* a lane thread tries parked records */
@@ -132,7 +146,8 @@ struct store {
 	int64_t commit_moved_ns; /* when the last began or came back */
 
 	pthread_t lane_threads[ADMISSION_WORKERS];
-	pthread_t barrier_thread, checkpoint_thread, history_thread;
+	pthread_t barrier_threads[STORE_BARRIERS];
+	pthread_t checkpoint_thread, history_thread;
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
@@ -169,6 +184,8 @@ void lookup_answer(struct store *s, struct store_query *query);
 
 /* barrier.c */
 void *barrier_main(void *arg);
+/* TXN need not wait there any more. false: it does not. Under MUTEX. */
+bool barrier_give_up(struct store *s, struct txn *txn);
 /* Lane thread: are all objects the repository holds known to be durable? */
 bool barrier_is_clean(struct store *s, struct repo *repo);
 /* Lane thread: are its id and its row in the journal, which everything that

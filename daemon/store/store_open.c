@@ -248,12 +248,13 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_mutex_init(&s->telling, NULL);
 	pthread_mutex_init(&s->parking, NULL);
+	pthread_mutex_init(&s->lacking_lock, NULL);
 	pthread_rwlock_init(&s->journal_lock, NULL);
 	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->lane_cond, &attr);
-	pthread_cond_init(&s->barrier_cond, NULL);
+	pthread_cond_init(&s->barrier_cond, &attr);
 	pthread_cond_init(&s->commit_cond, NULL);
 	pthread_cond_init(&s->tick_cond, &attr);
 	pthread_cond_init(&s->history_cond, &attr);
@@ -327,6 +328,7 @@ void store_free(struct store *s)
 	pthread_rwlock_destroy(&s->journal_lock);
 	pthread_mutex_destroy(&s->telling);
 	pthread_mutex_destroy(&s->parking);
+	pthread_mutex_destroy(&s->lacking_lock);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }

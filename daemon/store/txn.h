@@ -127,7 +127,9 @@ struct txn {
 	struct admission_queue *queue; /* where it waits; NULL: nowhere */
 	uint64_t nth;                  /* in order of arrival */
 	size_t nr_checked; /* updates whose objects were looked at */
-	bool is_looked_up; /* the journal does not know its id */
+	bool is_at_barrier;
+	struct barrier_waiter *waiter; /* of the batch that has it, or NULL */
+	bool is_looked_up;             /* the journal does not know its id */
 	/* Nobody waits for it any more: it need not be admitted. Set by
 	 * store_give_up() alone. */
 	atomic_bool is_given_up;

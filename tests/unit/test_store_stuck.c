@@ -2,7 +2,8 @@
  * Proves that a repository on a disk that hangs stops nobody else's admission:
  * while calls on its files do not come back, others are admitted, however many
  * repositories hang; what waits for it, given up, comes back at once, and is
- * never begun; and when the disk is back so is the rest.
+ * never begun; so does what waits for a syncfs that hangs; and when the disk is
+ * back so is the rest.
  */
 #include <check.h>
 #include <semaphore.h>
@@ -41,11 +42,18 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 	return sys_kernel.openat(sys, dirfd, path, flags, mode);
 }
 
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	hang_at(hangs ? "hung" : "");
+	return sys_kernel.syncfs(sys, fd);
+}
+
 static void setup(void)
 {
 	disk = sys_kernel;
 	disk.open_below = disk_open_below;
 	disk.openat = disk_openat;
+	disk.syncfs = disk_syncfs;
 	hangs = false;
 	nr_held = 0;
 	sem_init(&is_held, 0, 0);
@@ -174,6 +182,30 @@ START_TEST(an_id_that_was_used_is_known_all_the_same)
 }
 END_TEST
 
+/* Its syncfs does not come back, and the next one is not begun: both can be
+ * given up, and what another's syncs refuse is not theirs any more. */
+START_TEST(what_waits_at_the_barrier_is_given_up)
+{
+	struct txn *first, *second;
+
+	hangs = true;
+	first = make_at("r.git");
+	store_admit(sr_store, first);
+	sem_wait(&is_held);
+	second = make_at("r.git");
+	store_admit(sr_store, second);
+	store_give_up(sr_store, first);
+	ck_assert_ptr_eq(sr_wait_done().admitted, first);
+	ck_assert_int_eq(first->updates[0].status, REFD_PENDING);
+	sr_done_with(first);
+	store_give_up(sr_store, second);
+	ck_assert_ptr_eq(sr_wait_done().admitted, second);
+	sr_done_with(second);
+	come_back(0);
+	admit_another();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/stuck");
@@ -184,6 +216,7 @@ int main(void)
 	tcase_add_test(tc, others_are_admitted);
 	tcase_add_test(tc, others_are_admitted_while_many_hang);
 	tcase_add_test(tc, what_is_given_up_is_never_begun);
+	tcase_add_test(tc, what_waits_at_the_barrier_is_given_up);
 	tcase_add_test(tc, an_id_that_was_used_is_known_all_the_same);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -44,7 +44,7 @@ struct fs {
 	int64_t synced_ns;
 	int64_t synced_offset_ns;   /* wall clock less monotonic then */
 	int64_t syncfs_took_ns;     /* the last; with what others had written */
-	int64_t fsync_took_ns;      /* of a pack's file; barrier thread's */
+	int64_t fsync_took_ns;      /* of a pack's file; under repos->mutex */
 	atomic_bool touched;        /* published to since its last checkpoint */
 	atomic_bool promised;       /* and somebody was promised something */
 	bool carries;               /* sys->fsync_carries */
@@ -89,10 +89,12 @@ struct repo {
 	struct odb *odb;
 	struct objects_fanouts fanouts;
 
+	/* Under the store's mutex: admissions in the barrier's hands. */
+	unsigned waiting_barrier;
+
 	/* Under repos->mutex. */
 	unsigned refs;
-	unsigned waiting_barrier; /* admissions in the barrier's hands */
-	bool doomed;              /* not to be handed out again */
+	bool doomed; /* not to be handed out again */
 	int64_t last_used_ns;
 	struct repo *next;
 };

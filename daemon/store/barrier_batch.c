@@ -1,0 +1,325 @@
+/*
+ * What a batch of transactions needs to be durable, and gets (barrier.c).
+ *
+ * The happy path: the stores of each are looked at; each file system that has
+ * something new is synced once, or its packs are; all come back.
+ *
+ * What fails refuses those that needed it. One that is given up meanwhile is
+ * not in the batch any more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "daemon/base/fs_type.h"
+#include "daemon/store/doubted.h"
+#include "daemon/store/barrier_internal.h"
+
+/* More flushes of single files than that cost more than a syncfs. */
+#define FSYNCS_MAX 8
+
+/* ---- what a batch of transactions needs ---- */
+
+/* A store that is new to one of them. */
+struct need {
+	struct barrier_waiter *waiter;
+	struct fs *fs;
+	int fd; /* of objects/, where packs alone are new; else -1 */
+	int64_t limit;
+	size_t nr_files;
+	bool settles; /* what is to last is the repository itself */
+	unsigned nth; /* doubted_id_lasts()'s */
+	/* Objects that may be in memory alone; NULL: none are. */
+	struct doubted *doubted;
+	struct need *next;
+};
+
+static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
+{
+	return barrier_limit(((struct barrier_batch *)arg)->store, fd, st);
+}
+
+/* As long as HEAD or config are as new, so is the repository: a syncfs then
+ * carries it all. */
+static bool is_new_repo(const struct store *s, const struct repo *repo,
+    int64_t limit)
+{
+	struct sys_stat st;
+
+	return SYS(s->sys, lstatat, repo->fd, "config", &st) < 0 ||
+	    st.ctime_ns >= limit ||
+	    SYS(s->sys, lstatat, repo->fd, "HEAD", &st) < 0 ||
+	    st.ctime_ns >= limit;
+}
+
+static void free_need(struct store *s, struct need *need)
+{
+	if (need->fd >= 0)
+		SYS(s->sys, close, need->fd);
+	doubted_free(s, need->doubted);
+	free(need);
+}
+
+/* Where they can't be counted, they can't be synced one by one. */
+static void count_packs(struct store *s, struct need *need, int fd)
+{
+	need->fd = SYS(s->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (need->fd >= 0 &&
+	    objects_count_packs(s->sys, need->fd, need->limit,
+		&need->nr_files) < 0)
+		need->nr_files = FSYNCS_MAX + 1;
+}
+
+static int add_need(void *arg, const struct objects_new *found)
+{
+	struct barrier_batch *b = arg;
+	struct store *s = b->store;
+	struct need *need;
+	int r;
+
+	need = calloc(1, sizeof(*need));
+	if (need == NULL)
+		return -ENOMEM;
+	need->waiter = b->waiter;
+	need->fd = -1;
+	need->limit = found->limit;
+	r = repos_fs_of(&s->repos, found->fd, &need->fs);
+	if (r == 0)
+		r = doubted_keep(s, found, &need->doubted);
+	if (r < 0) {
+		free_need(s, need);
+		return r;
+	}
+	if (found->packs_alone && found->limit != INT64_MIN &&
+	    !is_new_repo(s, b->waiter->repo, found->limit))
+		count_packs(s, need, found->fd);
+	need->next = b->needs;
+	b->needs = need;
+	return 0;
+}
+
+static int add_new_repo(struct barrier_batch *b)
+{
+	struct need *need = calloc(1, sizeof(*need));
+	int r;
+
+	if (need == NULL)
+		return -ENOMEM;
+	r = doubted_write_id(b->store, b->waiter->repo, &need->nth);
+	if (r < 0) {
+		free(need);
+		return r;
+	}
+	need->waiter = b->waiter;
+	need->fs = b->waiter->repo->fs;
+	need->fd = -1;
+	need->settles = true;
+	need->next = b->needs;
+	b->needs = need;
+	return 0;
+}
+
+/* The first reason counts. */
+static void refuse_for(struct barrier_waiter *w, int err, const char *why)
+{
+	if (w->why != NULL)
+		return;
+	w->err = err;
+	w->why = repo_why("%s", why);
+	if (w->why == NULL)
+		w->why = strdup("");
+}
+
+static void refuse(struct store *s, struct barrier_waiter *w, int err)
+{
+	char why[256];
+
+	if (err != doubts_unmarked(s->doubts)) {
+		refuse_for(w, err, strerror(-err));
+		return;
+	}
+	/* Another disk than theirs. */
+	snprintf(why, sizeof(why),
+	    "refd can't write 'syncs' in its state directory, and syncs "
+	    "nothing before it can: %s",
+	    strerror(-err));
+	refuse_for(w, err, why);
+}
+
+static void decide_refused(struct txn *txn, const struct barrier_waiter *w)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			txn_decidef(&txn->updates[i], txn_status_of(w->err),
+			    "its objects, or what refd knows its repository "
+			    "by, could not be made durable: %s",
+			    w->why);
+}
+
+/* ---- and gets ---- */
+
+static bool wants_syncfs(const struct barrier_batch *b, struct fs *fs)
+{
+	const struct need *need;
+	size_t files = 0;
+	bool wants_it;
+
+	for (need = b->needs; need != NULL; need = need->next) {
+		if (need->fs != fs)
+			continue;
+		if (need->fd < 0)
+			return true;
+		files += need->nr_files + 1;
+	}
+	pthread_mutex_lock(&b->store->repos.mutex);
+	wants_it = files > FSYNCS_MAX ||
+	    (int64_t)files * fs->fsync_took_ns > fs->syncfs_took_ns;
+	/* So that it is found out one day that they have become cheap. */
+	if (wants_it)
+		fs->fsync_took_ns -= fs->fsync_took_ns / 8;
+	pthread_mutex_unlock(&b->store->repos.mutex);
+	return wants_it;
+}
+
+static struct need *take_need(struct barrier_batch *b, const struct fs *fs)
+{
+	struct need **at = &b->needs, *need;
+
+	while ((need = *at) != NULL && need->fs != fs)
+		at = &need->next;
+	if (need != NULL)
+		*at = need->next;
+	return need;
+}
+
+/* The packs of NEED, by fsyncs. */
+static int sync_packs(struct barrier_batch *b, const struct need *need)
+{
+	struct store *s = b->store;
+	struct fs *fs = need->fs;
+	int64_t began_ns = SYS(s->sys, now_mono), took_ns;
+	bool lost = false;
+	size_t nr;
+	int r;
+
+	r = fs_enter(&s->repos, fs);
+	if (r < 0)
+		return r;
+	r = objects_sync_packs(s->sys, need->fd, need->limit, &nr, &lost);
+	/* The kernel tells it once, and counts as written what is not. */
+	if (lost)
+		failed_fs(s, fs, r);
+	fs_leave(&s->repos, fs);
+	b->fsyncs += nr + 1;
+	took_ns = (SYS(s->sys, now_mono) - began_ns) / (int64_t)(nr + 1);
+	pthread_mutex_lock(&s->repos.mutex);
+	fs->fsync_took_ns = took_ns;
+	pthread_mutex_unlock(&s->repos.mutex);
+	if (r != -EAGAIN)
+		return r;
+	b->syncs++;
+	return barrier_sync(s, fs, fs->objects_fd);
+}
+
+/* After a sync. */
+static void prove(struct store *s, const struct need *need)
+{
+	char *why = doubted_prove(s, need->doubted);
+
+	if (why != NULL)
+		refuse_for(need->waiter, -EIO, why);
+	free(why);
+}
+
+/* All needs of one file system: by a syncfs, or each its packs. */
+static void serve_fs(struct barrier_batch *b, struct fs *fs)
+{
+	struct store *s = b->store;
+	bool whole = wants_syncfs(b, fs);
+	struct need *need;
+	int r = 0, err;
+
+	if (whole) {
+		r = barrier_sync(s, fs, fs->objects_fd);
+		b->syncs++;
+	}
+	while ((need = take_need(b, fs)) != NULL) {
+		if (!whole)
+			r = sync_packs(b, need);
+		err = r;
+		if (r == 0 && need->settles)
+			err = barrier_settle(s, need->waiter->repo);
+		if (err == 0 && need->settles)
+			doubted_id_lasts(s, need->waiter->repo, need->nth);
+		if (err < 0)
+			refuse(s, need->waiter, err);
+		else if (need->doubted != NULL)
+			prove(s, need);
+		free_need(s, need);
+	}
+}
+
+/* ---- a batch ---- */
+
+/* B's transactions that were not given up. */
+static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
+{
+	struct store *s = b->store;
+	int64_t now_ns = SYS(s->sys, now_mono);
+	struct barrier_waiter *w;
+	struct txn *txn;
+
+	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
+		pthread_mutex_lock(&s->mutex);
+		txn = w->txn;
+		if (txn != NULL)
+			txn->waiter = NULL;
+		pthread_mutex_unlock(&s->mutex);
+		repo_put(&s->repos, w->repo);
+		if (txn != NULL) {
+			if (w->why != NULL)
+				decide_refused(txn, w);
+			txn->times.barrier_ns += now_ns;
+			txn_fifo_put(txns, txn);
+		}
+		free(w->why);
+	}
+	pthread_mutex_lock(&s->mutex);
+	s->stats.barriers += b->nr_waiters;
+	s->stats.barrier_syncs += b->syncs;
+	s->stats.barrier_fsyncs += b->fsyncs;
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void barrier_serve(struct barrier_batch *b)
+{
+	struct txn_fifo done = { .head = NULL };
+	struct store *s = b->store;
+	const struct objects_walk walk = { .sys = s->sys,
+		.limit = limit_in_batch,
+		.found = add_need,
+		.arg = b };
+	struct barrier_waiter *w;
+	int r;
+
+	atomic_fetch_add(&s->barrier_round, 1);
+	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
+		b->waiter = w;
+		/* The repository's own list is the lane thread's. */
+		r = objects_walk_anew(&walk, w->repo->fd,
+		    &odb_stores(w->repo->odb)->rule);
+		if (r == 0 && !atomic_load(&w->repo->settled))
+			r = add_new_repo(b);
+		if (r < 0)
+			refuse(s, w, r);
+	}
+	while (b->needs != NULL)
+		serve_fs(b, b->needs->fs);
+	end_batch(b, &done);
+	barrier_tell_unmarked(s);
+	store_admitted(s, &done);
+}

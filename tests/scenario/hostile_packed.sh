@@ -49,8 +49,12 @@ print(said["ok"], said["failed"])' "$T/innocent"
 beside() { # WHAT OPTION...
 	local what=$1 evil_pid
 	shift
-	storm evil.git "$evil" --clients 4 --txns 1000000 --timeout 20000 "$@" \
-		>"$T/attack" 2>&1 &
+	(
+		# Or the process that is killed would be a shell.
+		exec "$BUILD/tests/helper/storm" --socket "$SOCKET" \
+			--repo "$T/evil.git" --oid "$evil" --clients 4 \
+			--txns 1000000 --timeout 20000 "$@"
+	) >"$T/attack" 2>&1 &
 	evil_pid=$!
 	own $evil_pid
 	is "$what: all of another's succeed" '200 {}' "$(innocent "$what")"

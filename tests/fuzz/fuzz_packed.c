@@ -323,7 +323,8 @@ static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
 {
 	const struct sys *sys = memfs_sys(fs);
 	struct packed_snapshot *snap;
-	bool is_large = pattern % 3 == 2 && *text != '#';
+	bool is_large = pattern % 3 == 2 && *text != '#' &&
+	    *text != '^'; /* or else the last filler is peeled */
 	struct file file = { 0 };
 	struct packed *packed;
 	int dirfd, fd, verdict, r;

@@ -8,8 +8,12 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "tests/lib/gen_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+    unsigned seed);
 
 static void expect(bool ok)
 {
@@ -72,4 +76,95 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pkt_buf_done(&heard);
 	refd_request_decoder_free(dec);
 	return 0;
+}
+
+/* ---- what is tried ---- */
+
+#define PACKETS_MAX 64
+
+static size_t take_over(struct pkt_buf *made, uint8_t *data, size_t max,
+    size_t size)
+{
+	if (!pkt_buf_failed(made) && made->len > 0 && made->len <= max) {
+		memcpy(data, made->data, made->len);
+		size = made->len;
+	}
+	pkt_buf_done(made);
+	return size;
+}
+
+/* Whole messages that the decoder takes. */
+static size_t put_request(struct gen *g, uint8_t *data, size_t size, size_t max)
+{
+	struct pkt_buf made = { 0 };
+	struct refd_request req;
+
+	gen_request(g, &req);
+	refd_request_encode(&req, &made);
+	refd_request_done(&req);
+	return take_over(&made, data, max, size);
+}
+
+static void put_mutated(struct pkt_buf *to, const struct pkt *pkt)
+{
+	uint8_t payload[4096];
+	size_t len = pkt->len < 2048 ? pkt->len : 2048;
+
+	memcpy(payload, pkt->data, len);
+	len = LLVMFuzzerMutate(payload, len, sizeof(payload));
+	if (len > 0)
+		pkt_put(to, payload, len);
+}
+
+/* Changes, drops or doubles one packet; the framing stays right, which bytes
+ * changed at random hardly ever leave so. */
+static size_t change_packet(struct gen *g, uint8_t *data, size_t size,
+    size_t max)
+{
+	struct pkt packets[PACKETS_MAX];
+	struct pkt_buf made = { 0 };
+	size_t at = 0, nr = 0, i, which;
+	long n;
+
+	while (nr < PACKETS_MAX &&
+	    (n = pkt_parse((char *)data + at, size - at, &packets[nr])) > 0) {
+		at += (size_t)n;
+		nr++;
+	}
+	if (nr == 0)
+		return put_request(g, data, size, max);
+	which = gen_below(g, (uint32_t)nr);
+	for (i = 0; i < nr; i++) {
+		if (i != which || packets[i].kind != PKT_DATA) {
+			hear(&made, &packets[i]);
+			continue;
+		}
+		switch (gen_below(g, 4)) {
+		case 0:
+			break;
+		case 1:
+			hear(&made, &packets[i]);
+			hear(&made, &packets[i]);
+			break;
+		default:
+			put_mutated(&made, &packets[i]);
+		}
+	}
+	return take_over(&made, data, max, size);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+    unsigned seed)
+{
+	struct gen g = { seed + 1u };
+
+	gen_u64(&g);
+	switch (gen_below(&g, 8)) {
+	case 0:
+		return put_request(&g, data, size, max);
+	case 1:
+		return LLVMFuzzerMutate(data, size, max);
+	default:
+		return change_packet(&g, data, size, max);
+	}
 }

@@ -12,8 +12,12 @@ keep=${FUZZ_KEEP:-$T/fuzz}
 for fuzzer in "$BUILD"/fuzz/fuzz_*; do
 	name=${fuzzer##*/fuzz_}
 	mkdir -p "$keep/$name"
+	dict=()
+	[ ! -f "$ROOT/tests/fuzz/$name.dict" ] ||
+		dict=("-dict=$ROOT/tests/fuzz/$name.dict")
 	if (cd "$keep/$name" && timeout $((seconds + 120)) "$fuzzer" \
 		-max_total_time="$seconds" -timeout=20 -verbosity=0 \
+		${dict[@]+"${dict[@]}"} \
 		-print_final_stats=1 . "$ROOT/tests/fuzz/corpus/$name") \
 		>"$T/$name.log" 2>&1; then
 		ok "$name: $(sed -n 's/^stat::number_of_executed_units: //p' \

@@ -70,7 +70,7 @@ const struct config_key config_keys[] = {
 	USER("bytes", "0", bytes),
 	USER("sessions", "100", sessions),
 	USER("locks", "100000", locks),
-	USER("clients", "0", clients),
+	USER("clients", "1000", clients),
 	USER("wait", "0", wait_ms),
 	REPOSITORY("requests", "20000", requests),
 	REPOSITORY("refs", "1000000", refs),

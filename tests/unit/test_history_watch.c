@@ -192,9 +192,8 @@ START_TEST(a_turn_of_listening_ends)
 	heard = 1;
 	nr_concerned = 0;
 	list = ask;
-	ck_assert_int_eq(history_listen(past.h, &heard, 1000, &list, concerned,
-			     &list),
-	    0);
+	ck_assert_int_eq(
+	    history_listen(past.h, &heard, 1000, &list, concerned, &list), 0);
 	ck_assert_uint_eq(heard, 2);
 	ck_assert_uint_eq(nr_concerned, 1);
 	ck_assert_ptr_null(list);

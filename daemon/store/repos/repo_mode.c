@@ -100,7 +100,7 @@ static bool walk_as(const struct sys *sys, const char *path,
 	if (path[0] != '/' || strlen(path) >= sizeof(copy))
 		return false;
 	strcpy(copy, path);
-	dir = step(sys, AT_FDCWD, "/", peer, &st);
+	dir = step(sys, SYS_TRUSTED, "/", peer, &st);
 	*fd = -1;
 	while (dir >= 0 && (name = strsep(&rest, "/")) != NULL) {
 		if (*name == '\0')

@@ -16,7 +16,7 @@
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
-static _Atomic bool hangs;
+static _Atomic bool hangs, syncs_hang; /* the latter with the former */
 static _Atomic int nr_held;
 static sem_t is_held, let_go;
 
@@ -44,7 +44,7 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 
 static int disk_syncfs(const struct sys *sys, int fd)
 {
-	hang_at(hangs ? "hung" : "");
+	hang_at(syncs_hang ? "hung" : "");
 	return sys_kernel.syncfs(sys, fd);
 }
 
@@ -54,7 +54,7 @@ static void setup(void)
 	disk.open_below = disk_open_below;
 	disk.openat = disk_openat;
 	disk.syncfs = disk_syncfs;
-	hangs = false;
+	hangs = syncs_hang = false;
 	nr_held = 0;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
@@ -188,7 +188,7 @@ START_TEST(what_waits_at_the_barrier_is_given_up)
 {
 	struct txn *first, *second;
 
-	hangs = true;
+	hangs = syncs_hang = true;
 	first = make_at("r.git");
 	store_admit(sr_store, first);
 	sem_wait(&is_held);

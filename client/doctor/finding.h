@@ -147,8 +147,6 @@ enum mend {
 	    "git config --system --add safe.directory {}")                     \
 	X(FORMAT, "format-not-served", NOTE, MEND_NOT,                         \
 	    "nothing: git does it, with git's durability")                     \
-	X(OWNER_UNCLEAR, "owner-unclear", ERROR, MEND_NOT,                     \
-	    "one owner for {} and its refs/, which is no link")                \
 	X(OWNER_MIXED, "owner-mixed", WARNING, MEND_NOT,                       \
 	    "chown -hR to the owner of its refs/")                             \
 	X(SHARED_MODES, "shared-modes", WARNING, MEND_NOT,                     \

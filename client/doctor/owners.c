@@ -65,32 +65,10 @@ static void walk(struct count *c, const char *below, int depth, bool files,
 	free(path);
 }
 
-/* As the daemon judges it, when it is root's. */
-static void look_at_whose(struct patient *p)
-{
-	char *refs = xasprintf("%s/refs", p->name);
-	struct stat st;
-
-	if (lstat(refs, &st) < 0)
-		found(&p->d->f, FOUND_OWNER_UNCLEAR, p->name,
-		    "it has no refs/: %s", strerror(errno));
-	else if (!S_ISDIR(st.st_mode))
-		found(&p->d->f, FOUND_OWNER_UNCLEAR, p->name,
-		    "refs/ is no directory of its own, so a daemon of root's "
-		    "cannot tell whose it is");
-	else if (st.st_uid != p->owner.st_uid && p->owner.st_uid != 0)
-		found(&p->d->f, FOUND_OWNER_UNCLEAR, p->name,
-		    "refs/ belongs to user %u, and what is around it to user "
-		    "%u",
-		    (unsigned)st.st_uid, (unsigned)p->owner.st_uid);
-	free(refs);
-}
-
 void look_at_owners(struct patient *p)
 {
 	struct count c = { .p = p };
 
-	look_at_whose(p);
 	if (!p->as_owner || geteuid() == 0)
 		return;
 	walk(&c, "refs", 1000, false, false);

@@ -8,6 +8,7 @@
 
 #include "client/enable/enable.h"
 #include "client/enable/registry.h"
+#include "client/enable/service.h"
 #include "client/enable/system.h"
 
 static const char enable_usage[] =
@@ -15,18 +16,20 @@ static const char enable_usage[] =
     "                   [--hooks DIR] (<repository>... | --all)\n"
     "   or: refd enable [<options>] --template <directory>\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
+    "   or: refd enable --service ACCOUNT [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
     "usage: refd disable (<repository>... | --all)\n"
     "   or: refd disable --template <directory>\n"
-    "   or: refd disable --system [--root DIR]...\n";
+    "   or: refd disable --system [--root DIR]...\n"
+    "   or: refd disable --service ACCOUNT\n";
 
-enum what { REPOSITORIES, ALL, TEMPLATE, SYSTEM, LIST };
+enum what { REPOSITORIES, ALL, TEMPLATE, SYSTEM, SERVICE, LIST };
 
 struct request {
 	enum what what;
 	unsigned nr_whats; /* how many of them were asked for */
-	const char *template;
+	const char *template, *account;
 	const char **roots; /* resolved, a slash at the end of each */
 	size_t nr_roots;
 	bool as_json, helps;
@@ -43,6 +46,7 @@ static const struct option options[] = {
 	{ "all", no_argument, NULL, 'a' },
 	{ "template", required_argument, NULL, 't' },
 	{ "system", no_argument, NULL, 'y' },
+	{ "service", required_argument, NULL, 'S' },
 	{ "root", required_argument, NULL, 'r' },
 	{ "list", no_argument, NULL, 'l' },
 	{ "json", no_argument, NULL, 'j' },
@@ -86,6 +90,11 @@ static bool take_option(struct request *rq, int c, bool enables)
 	case 'y':
 		rq->what = SYSTEM;
 		rq->nr_whats++;
+		return true;
+	case 'S':
+		rq->what = SERVICE;
+		rq->nr_whats++;
+		rq->account = optarg;
 		return true;
 	case 'r':
 		append(&rq->roots, &rq->nr_roots,
@@ -135,7 +144,8 @@ static bool take_options(struct request *rq, int argc, char **argv,
 		return true;
 	return rq->nr_whats <= 1 &&
 	    (rq->what == REPOSITORIES) == (optind < argc) &&
-	    (rq->what == SYSTEM || !rq->nr_roots) &&
+	    (rq->what == SYSTEM || (rq->what == SERVICE && enables) ||
+		!rq->nr_roots) &&
 	    (rq->what == LIST || !rq->as_json);
 }
 
@@ -277,8 +287,9 @@ static bool enable_what(const struct request *rq, char **repositories)
 		return enable_template(rq->template, &rq->w);
 	case SYSTEM:
 		return enable_system(rq->roots, rq->nr_roots, &rq->w);
+	case SERVICE:
 	case LIST:
-		return list_enabled(rq->as_json);
+		break; /* carry_out() does them */
 	}
 	return false;
 }
@@ -298,8 +309,9 @@ static bool disable_what(const struct request *rq, char **repositories)
 		return disable_template(rq->template);
 	case SYSTEM:
 		return disable_system(rq->roots, rq->nr_roots);
+	case SERVICE:
 	case LIST:
-		return list_enabled(rq->as_json);
+		break; /* carry_out() does them */
 	}
 	return false;
 }
@@ -319,6 +331,10 @@ static bool carry_out(struct request *rq, char **repositories, bool enables)
 
 	if (rq->what == LIST)
 		return list_enabled(rq->as_json);
+	if (rq->what == SERVICE)
+		return enables ?
+		    service_enable(rq->account, rq->roots, rq->nr_roots) :
+		    service_disable(rq->account);
 	if (enables)
 		settle_wishes(rq);
 	registry_open();

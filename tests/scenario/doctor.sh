@@ -230,7 +230,7 @@ files() {
 		chown 65534 "$A/refs/tags"
 		sees_no owner-mixed "$A"
 		chown root "$A/refs"
-		sees owner-unclear "$A"
+		sees owner-mixed "$A"
 		fresh
 	else
 		skip owners 'only root can be several people'

@@ -49,14 +49,14 @@ roots_daemon() {
 			"$(update $BOB own.git refs/heads/a "$his")"
 		"$REFD" update --git-dir "$own" refs/heads/a "$his" 2>"$T/err"
 		check 'and says whose it is and what to do' grep -q \
-			"belongs to uid $BOB.*run a daemon as that user" "$T/err"
+			"belongs to uid $BOB.*run a daemon as that user (refd enable --service $BOB" "$T/err"
 	done
 	check 'nothing is left in it' test ! -e "$own/refd"
 	chown -R $BOB "$own"
 	# A git-dir of another account is not read: not its commondir either.
 	as $BOB mkdir "$T/of$BOB/w.git"
 	as $BOB sh -c "echo /etc >'$T/of$BOB/w.git/commondir'"
-	check 'its commondir is not read' grep -q 'belongs to uid' \
+	check 'nothing is told of its commondir' grep -q 'is no repository that' \
 		<<<"$(by_wire $BOB "$T/of$BOB/w.git" refs/heads/a "$his")"
 	check 'it goes on' stop_daemon
 	"$REFD" daemon --socket "$SOCKET" --state "$T/state" --root "$SERVED" \
@@ -230,8 +230,8 @@ large_file() {
 	as $ALICE truncate -s 64G "$T/of$ALICE/x.git/packed-refs"
 	as $ALICE "$REFD" update --git-dir "$T/of$ALICE/x.git" refs/heads/l \
 		"$one" 2>"$T/err"
-	check 'a packed-refs that is too large' \
-		grep -q 'File too large' "$T/err"
+	check 'a packed-refs of 64 GiB without a line' \
+		grep -q 'packed-refs has a malformed line' "$T/err"
 	as $ALICE rm "$T/of$ALICE/x.git/packed-refs"
 	as $ALICE cp "$T/of$ALICE/x.git/config" "$T/of$ALICE/config"
 	as $ALICE truncate -s 64G "$T/of$ALICE/x.git/config"

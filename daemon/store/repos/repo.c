@@ -67,8 +67,9 @@ bool repo_owner_is_served(uint32_t uid)
 char *repo_owner_why(const char *path, uint32_t uid)
 {
 	return repo_why("'%s' belongs to uid %u, and a daemon of root serves "
-			"root's repositories only: run a daemon as that user",
-	    path, uid);
+			"root's repositories only: run a daemon as that user "
+			"(refd enable --service %u --root DIR)",
+	    path, uid, uid);
 }
 
 /* Do the refs and objects belong to an owner that is served? Of the common

@@ -1,0 +1,144 @@
+#!/bin/bash
+# Proves that refd enable --service sets up a daemon of one account, can be
+# repeated, and is undone by refd disable --service; and that the documented way
+# from one root daemon to one daemon per account loses no acknowledged update.
+# /etc and /run are copies here, and systemctl is a script that notes its words.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
+
+with_people accounts || finish
+if ! can_mount; then
+	skip accounts 'only root can mount'
+	finish
+fi
+
+quietly() { "$@" >"$T/out" 2>&1; }
+
+ALICE=64001
+S=$T/srv/alice
+cp -a /etc "$T/etc"
+mkdir -p "$T/etc/systemd/system" "$T/bin" "$T/srv"
+echo "alice:x:$ALICE:$ALICE::/:/bin/sh" >>"$T/etc/passwd"
+mount --bind "$T/etc" /etc && scenario_mounts+=(/etc)
+mount -t tmpfs none /run && scenario_mounts+=(/run)
+rm -rf /etc/refd /etc/systemd/system/refd@alice.service.d
+install -d -o $ALICE -g $ALICE "$S" "$T/of$ALICE" /run/refd-alice "$T/state.alice"
+printf '#!/bin/sh\necho "$@" >>%s/systemctl\n' "$T" >"$T/bin/systemctl"
+chmod 755 "$T/bin/systemctl"
+export PATH=$T/bin:$PATH
+
+# ---- a service for an account ----
+
+"$REFD" enable --service nobody-of-that-name --root "$S" >"$T/out" 2>&1
+is 'an account that is not there' 128 $?
+"$REFD" enable --service root --root "$S" >"$T/out" 2>&1
+is 'root has no such service' 128 $?
+"$REFD" enable --service alice >"$T/out" 2>&1
+is 'without a root there is nothing to serve' 128 $?
+is 'nothing is written by these' '' "$(ls /etc/refd 2>/dev/null)"
+check 'enabled, without systemd' quietly \
+	"$REFD" enable --service alice --root "$S"
+check 'says what to run' grep -q \
+	'systemctl enable --now refd@alice.socket refd@alice.service' "$T/out"
+check 'and runs nothing' test ! -e "$T/systemctl"
+check 'the configuration is good' "$REFD" check-config /etc/refd/alice/config
+is 'the unit may write there' "ReadWritePaths=$S" \
+	"$(grep ^Read /etc/systemd/system/refd@alice.service.d/roots.conf)"
+mkdir -p /run/systemd/system
+before=$(cd /etc && find refd systemd/system/refd@* -type f -exec cksum {} +)
+check 'again, with systemd, by number' quietly "$REFD" enable \
+	--service $ALICE --root "$T"
+is 'what is there is kept' "$before" "$(cd /etc &&
+	find refd systemd/system/refd@* -type f -exec cksum {} +)"
+is 'systemd is told' "daemon-reload enable --now refd@alice.socket \
+refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
+
+# ---- from one root daemon ----
+
+# As the daemon of root's left it, which acted as the owner: the id names root's
+# journal, and root has the lock and the note of the checkpoint.
+repo=$S/project.git
+SERVED=$T/srv
+git init -q --bare "$repo"
+one=$(new_commit srv/alice/project.git one)
+two=$(new_commit srv/alice/project.git two)
+check "root's daemon starts" start_daemon
+for i in {1..20}; do
+	echo "create refs/heads/$i $one"
+done | "$REFD" update --git-dir "$repo" --stdin
+"$REFD" update --git-dir "$repo" -d refs/heads/7
+check 'written out' "$REFD" checkpoint
+acknowledged=$(git --git-dir="$repo" for-each-ref)
+old=$(sed -n 's/^journal //p' "$repo/refd/id")
+check "root's daemon stops" stop_daemon
+chown -R $ALICE:$ALICE "$repo"
+chown root:root "$repo/refd/lock" "$repo/refd/checkpoint"
+
+start_hers() {
+	SOCKET=/run/refd-alice/refd.sock STATE=$T/state.alice
+	export REFD_SOCKET=$SOCKET REFD_STATE=$STATE
+	setpriv --reuid "$ALICE" --regid "$ALICE" --clear-groups \
+		"$REFD" daemon --config /etc/refd/alice/config \
+		--socket "$SOCKET" --state "$STATE" >>"$LOG" 2>&1 </dev/null &
+	DAEMON=$!
+	own "$DAEMON"
+	"$REFD" ping --wait 120 >/dev/null
+}
+
+push() { # REF COMMIT
+	as "$ALICE" git --git-dir="$repo" push -q "$repo" "$2:$1"
+}
+
+# Before the steps for the repository nothing of it is touched.
+check 'her daemon starts' start_hers
+as $ALICE "$REFD" update --git-dir "$repo" refs/heads/early "$two" \
+	>"$T/out" 2>&1
+is 'it does not take what root has locked' 128 $?
+is 'and changes nothing' "$acknowledged" \
+	"$(as $ALICE git --git-dir="$repo" for-each-ref)"
+
+# Step 3, as docs/operations.md has it.
+# shellcheck disable=SC2016 # the script expands it
+printf '#!/bin/sh\nuid=$2; shift 3\nexec setpriv --reuid $uid --regid $uid %s\n' \
+	'--clear-groups "$@"' | sed "s/uid=\$2/uid=$ALICE/" >"$T/bin/runuser"
+chmod 755 "$T/bin/runuser"
+ln -s "$REFD" "$T/bin/refd"
+sed -n '/^3\. /,/^After/p' "$ROOT/docs/operations.md" |
+	grep '^        ' | sed "s,/srv/alice,$S,g" >"$T/steps"
+is 'three steps are documented' 3 "$(wc -l <"$T/steps")"
+check 'they can be followed' quietly sh -e "$T/steps"
+is 'no acknowledged update is lost' "$acknowledged" \
+	"$(as $ALICE git --git-dir="$repo" for-each-ref)"
+is 'nothing is left of root' '' "$(find "$repo" ! -user $ALICE)"
+check 'a push works' push refs/heads/pushed "$two"
+is 'through her daemon' 1 "$("$REFD" log --repo "$repo" | wc -l)"
+check 'it is a new journal' test "$old" != \
+	"$(sed -n 's/^journal //p' "$repo/refd/id")"
+kill_daemon
+check 'her daemon starts again' start_hers
+is 'and nothing is lost by that' "$(printf '%s\n%s commit\t%s' \
+	"$acknowledged" "$two" refs/heads/pushed | sort -k3)" \
+	"$(as $ALICE git --git-dir="$repo" for-each-ref | sort -k3)"
+check 'her daemon stops' stop_daemon
+
+# ---- undone ----
+
+: >"$T/systemctl"
+check 'disabled' quietly \
+	"$REFD" disable --service alice
+is 'systemd is told that' "daemon-reload disable --now refd@alice.socket \
+refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
+is 'its files are gone' '' "$(find /etc/refd /etc/systemd/system/refd@* \
+	2>/dev/null | grep alice)"
+check 'its state is not' test -e "$T/state.alice/journal.db"
+check 'disabled twice' quietly \
+	"$REFD" disable --service alice
+"$REFD" enable --service alice --root "$S" >"$T/out"
+printf '\tallowUser = bob\n' >>/etc/refd/alice/config
+check 'disabled after a change by hand' quietly \
+	"$REFD" disable --service alice
+check 'which is kept' grep -q bob /etc/refd/alice/config
+finish

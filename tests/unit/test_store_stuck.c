@@ -119,7 +119,7 @@ END_TEST
 
 START_TEST(others_are_admitted_while_many_hang)
 {
-	char name[16];
+	char name[32];
 	int i;
 
 	admit_another();

@@ -196,33 +196,49 @@ static struct need *take_need(struct barrier_batch *b, const struct fs *fs)
 	return need;
 }
 
+/* Another batch may be at the same file system, by an alternate. */
+static int sync_whole(struct barrier_batch *b, struct fs *fs)
+{
+	int r;
+
+	pthread_mutex_lock(&fs->objects_sync);
+	r = barrier_sync(b->store, fs, fs->objects_fd);
+	pthread_mutex_unlock(&fs->objects_sync);
+	b->syncs++;
+	return r;
+}
+
 /* The packs of NEED, by fsyncs. */
 static int sync_packs(struct barrier_batch *b, const struct need *need)
 {
 	struct store *s = b->store;
 	struct fs *fs = need->fs;
-	int64_t began_ns = SYS(s->sys, now_mono), took_ns;
+	int64_t began_ns, took_ns;
 	bool lost = false;
-	size_t nr;
+	size_t nr = 0;
 	int r;
 
+	pthread_mutex_lock(&fs->objects_sync);
+	began_ns = SYS(s->sys, now_mono);
 	r = fs_enter(&s->repos, fs);
-	if (r < 0)
+	if (r == 0) {
+		r = objects_sync_packs(s->sys, need->fd, need->limit, &nr,
+		    &lost);
+		/* The kernel tells it once, and counts as written what is
+		 * not. */
+		if (lost)
+			failed_fs(s, fs, r);
+		fs_leave(&s->repos, fs);
+	}
+	pthread_mutex_unlock(&fs->objects_sync);
+	if (r < 0 && r != -EAGAIN)
 		return r;
-	r = objects_sync_packs(s->sys, need->fd, need->limit, &nr, &lost);
-	/* The kernel tells it once, and counts as written what is not. */
-	if (lost)
-		failed_fs(s, fs, r);
-	fs_leave(&s->repos, fs);
 	b->fsyncs += nr + 1;
 	took_ns = (SYS(s->sys, now_mono) - began_ns) / (int64_t)(nr + 1);
 	pthread_mutex_lock(&s->repos.mutex);
 	fs->fsync_took_ns = took_ns;
 	pthread_mutex_unlock(&s->repos.mutex);
-	if (r != -EAGAIN)
-		return r;
-	b->syncs++;
-	return barrier_sync(s, fs, fs->objects_fd);
+	return r == -EAGAIN ? sync_whole(b, fs) : r;
 }
 
 /* After a sync. */
@@ -243,10 +259,8 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 	struct need *need;
 	int r = 0, err;
 
-	if (whole) {
-		r = barrier_sync(s, fs, fs->objects_fd);
-		b->syncs++;
-	}
+	if (whole)
+		r = sync_whole(b, fs);
 	while ((need = take_need(b, fs)) != NULL) {
 		if (!whole)
 			r = sync_packs(b, need);

@@ -49,6 +49,9 @@ struct fs {
 	atomic_bool promised;       /* and somebody was promised something */
 	bool carries;               /* sys->fsync_carries */
 	pthread_mutex_t checkpoint; /* held through one */
+	/* Held through a sync of objects, until its failure is noted: the
+	 * kernel tells a second thread nothing of it. */
+	pthread_mutex_t objects_sync;
 	/* It failed to sync, so what is in memory need not be on disk: never
 	 * to be asked again. */
 	atomic_bool failed;

@@ -89,17 +89,17 @@ static int fs_try(const struct repos *repos, const struct fs *fs)
 	return r;
 }
 
-/* The one of repositories; under MUTEX. */
+/* The one of repositories, else, where PLAIN, one of objects; under MUTEX. */
 static struct fs *find_fs(const struct repos *repos, uint64_t dev,
-    uint64_t mount)
+    uint64_t mount, bool plain)
 {
-	struct fs *fs;
+	struct fs *fs, *found = NULL;
 
 	for (fs = repos->fs; fs != NULL; fs = fs->next)
 		if (fs->dev == dev && fs->mount == mount && !fs->gone &&
-		    fs->marker_fd >= 0)
-			break;
-	return fs;
+		    (fs->marker_fd >= 0 || (plain && found == NULL)))
+			found = fs;
+	return found;
 }
 
 /* Takes FS, whose opening came to R. */
@@ -115,8 +115,9 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 		return r;
 	}
 	pthread_mutex_init(&fs->checkpoint, NULL);
+	pthread_mutex_init(&fs->objects_sync, NULL);
 	pthread_mutex_lock(&repos->mutex);
-	other = fs->marker_fd < 0 ? NULL : find_fs(repos, fs->dev, fs->mount);
+	other = find_fs(repos, fs->dev, fs->mount, fs->marker_fd < 0);
 	if (other == NULL) {
 		fs->next = repos->fs;
 		repos->fs = fs;
@@ -125,8 +126,9 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 	*out = fs;
 	if (other == NULL)
 		return 0;
-	/* Another thread had a repository there first. */
+	/* Another thread was there first. */
 	pthread_mutex_destroy(&fs->checkpoint);
+	pthread_mutex_destroy(&fs->objects_sync);
 	fs_close(repos, fs);
 	free(fs);
 	*out = other;
@@ -157,7 +159,7 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&repos->mutex);
-	fs = find_fs(repos, repo->dev, mount);
+	fs = find_fs(repos, repo->dev, mount, false);
 	pthread_mutex_unlock(&repos->mutex);
 	if (fs != NULL && atomic_load(&fs->failed))
 		return -EIO;
@@ -167,7 +169,7 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	return 0;
 }
 
-/* Of objects alone. The barrier's thread is the only one to use it. */
+/* Of objects alone. */
 static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
     uint64_t mount, struct fs **out)
 {
@@ -182,8 +184,8 @@ static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
 
 int repos_fs_of(struct repos *repos, int fd, struct fs **out)
 {
-	struct fs *fs, *found = NULL;
 	struct sys_stat st;
+	struct fs *found;
 	uint64_t mount;
 	int r;
 
@@ -194,10 +196,7 @@ int repos_fs_of(struct repos *repos, int fd, struct fs **out)
 		return r;
 	/* The one that repositories use, where they do. */
 	pthread_mutex_lock(&repos->mutex);
-	for (fs = repos->fs; fs != NULL; fs = fs->next)
-		if (fs->dev == st.dev && fs->mount == mount && !fs->gone &&
-		    (found == NULL || fs->marker_fd >= 0))
-			found = fs;
+	found = find_fs(repos, st.dev, mount, true);
 	pthread_mutex_unlock(&repos->mutex);
 	if (found == NULL)
 		return fs_new_plain(repos, fd, st.dev, mount, out);
@@ -312,6 +311,7 @@ void fs_free_all(struct repos *repos)
 		if (!fs->gone)
 			fs_close(repos, fs);
 		pthread_mutex_destroy(&fs->checkpoint);
+		pthread_mutex_destroy(&fs->objects_sync);
 		free(fs);
 	}
 }

@@ -1,0 +1,135 @@
+/*
+ * Proves that no barrier believes a sync whose failure the kernel told to
+ * another barrier: two repositories, each on a file system of its own, share
+ * the objects of one; its sync fails, and what waits for these objects is
+ * refused in both.
+ */
+#include <check.h>
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+/* How long the sync that fails waits for another one to pass it. */
+#define PASS_NS 300000000
+
+static struct sys disk;
+static char other[4096];
+static _Atomic bool is_lost; /* what was written to the other disk */
+static _Atomic bool is_told; /* of that, by the descriptor of the barrier */
+static sem_t has_failed, has_passed;
+
+static bool is_on_other(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	return sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "/other/") != NULL;
+}
+
+static int disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	int r = sys_kernel.mount_id(sys, fd, id);
+
+	*id += is_on_other(sys, fd) ? 1000 : 0;
+	return r;
+}
+
+/* As the kernel does: one error, told once to a descriptor. */
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	struct timespec until;
+
+	if (!is_lost || !is_on_other(sys, fd))
+		return sys_kernel.syncfs(sys, fd);
+	if (atomic_exchange(&is_told, true)) {
+		sem_post(&has_passed);
+		return 0;
+	}
+	sem_post(&has_failed);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += PASS_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	sem_timedwait(&has_passed, &until);
+	return -EIO;
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.mount_id = disk_mount_id;
+	disk.syncfs = disk_syncfs;
+	is_lost = is_told = false;
+	sem_init(&has_failed, 0, 0);
+	sem_init(&has_passed, 0, 0);
+	sr_sys = &disk;
+	sr_interval_ns = INT64_C(3600) * 1000000000;
+	sr_setup();
+	snprintf(other, sizeof(other), "%s/other/s.git", tmp_root);
+	tmp_run("mkdir other && cp -r r.git other/s.git && rm -rf "
+		"other/s.git/refd && echo %s/objects "
+		">r.git/objects/info/alternates",
+	    other);
+}
+
+static struct txn *make_at(const char *path, const char *hex)
+{
+	struct refd_txid id;
+
+	refd_txid_make(&id);
+	return sr_make_txn(&id, path, "refs/heads/a", hex);
+}
+
+static void is_admitted(const char *path)
+{
+	struct txn *txn = make_at(path, sr_commit);
+
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	sr_done_with(txn);
+}
+
+START_TEST(a_failed_sync_is_known_to_both)
+{
+	char hex[REFD_OID_HEX + 1];
+	struct txn *txn;
+	int i;
+
+	is_admitted(other);
+	is_admitted(sr_repo);
+	sr_make_commit("lost", hex);
+	tmp_run("cp -r r.git/objects/%.2s other/s.git/objects/ && rm -r "
+		"r.git/objects/%.2s",
+	    hex, hex);
+	is_lost = true;
+	store_admit(sr_store, make_at(other, hex));
+	sem_wait(&has_failed);
+	store_admit(sr_store, make_at(sr_repo, hex));
+	for (i = 0; i < 2; i++) {
+		txn = sr_wait_done().admitted;
+		ck_assert_int_eq(txn->updates[0].status, REFD_IO);
+		sr_done_with(txn);
+	}
+	is_lost = false;
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store/barriers");
+	TCase *tc = tcase_create("shared");
+
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_failed_sync_is_known_to_both);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

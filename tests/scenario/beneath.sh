@@ -2,8 +2,9 @@
 # Proves that whatever a member of a repository's group does to its directories,
 # the owner's daemon touches nothing outside of the repository: directories
 # below refs/ and logs/ are exchanged for symbolic links to the owner's closed
-# directory, again and again, while refs are made, moved and deleted. And that a
-# packed-refs that is a link is followed within the repository alone.
+# directory, again and again, while refs are made, moved and deleted; a log is a
+# hard link of the owner's closed file. And that a packed-refs that is a link is
+# followed within the repository alone.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -113,6 +114,20 @@ check 'the next start finishes what is left' start
 edit "${make_two[@]}" >"$T/last"
 is 'all is well then' $((2 * refs)) \
 	"$(grep -c '^ok' "$T/last")"
+
+# ---- a log that is a hard link ----
+
+# As fs.protected_hardlinks=0 lets the member do.
+rm -f "$repo/logs/refs/heads/d/r2"
+ln "$vault/r2" "$repo/logs/refs/heads/d/r2"
+edit "update refs/heads/d/r2 $one $two" >"$T/hard"
+check 'a log that is a hard link is not written: git has to' \
+	grep -q 'has a second name (a hard link)' "$T/hard"
+rm "$repo/logs/refs/heads/d/r2"
+outside >"$T/after"
+check 'neither its contents nor its mode' diff "$T/before" "$T/after"
+edit "update refs/heads/d/r2 $one $two" >"$T/soft"
+check 'without the link the ref is updated' grep -q '^ok' "$T/soft"
 
 # ---- a link in the place of packed-refs ----
 

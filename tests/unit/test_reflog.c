@@ -334,6 +334,35 @@ START_TEST(a_failed_append_leaves_nothing)
 }
 END_TEST
 
+/* The other name may be any file of the daemon's account. */
+START_TEST(a_log_with_a_second_name_is_left_alone)
+{
+	const char *const lines[] = { "line\n" };
+	size_t added, cut;
+	bool will_log, is_added;
+	char *text;
+
+	tmp_put("secret", "first\nline\ntorn");
+	tmp_mkdir("logs/refs/heads");
+	ck_assert_int_eq(linkat(tmp_fd, "secret", tmp_fd, LOG, 0), 0);
+	ck_assert_int_eq(prepare(LOG, true, &will_log), -EMLINK);
+	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -EMLINK);
+	ck_assert_int_eq(reflog_retract(sys, tmp_fd, LOG, "torn", 4), 0);
+	ck_assert_int_eq(reflog_complete(sys, tmp_fd, LOG, "x\n", 2, true, 0644,
+			     0755, &is_added),
+	    -EMLINK);
+	ck_assert_int_eq(reflog_repair(sys, tmp_fd, LOG, lines, 1, true, 0644,
+			     0755, &added, &cut),
+	    -EMLINK);
+	text = tmp_get("secret");
+	ck_assert_str_eq(text, "first\nline\ntorn");
+	free(text);
+	/* Git replaces the log by a new file, and that is written to again. */
+	ck_assert_int_eq(unlinkat(tmp_fd, "secret", 0), 0);
+	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), 0);
+}
+END_TEST
+
 static void check_retract(const char *before, const char *line,
     const char *after)
 {
@@ -399,6 +428,7 @@ int main(void)
 	tcase_add_test(tc, git_reads_what_was_appended_to_a_torn_end);
 	tcase_add_test(tc, appending_to_nothing_is_enoent);
 	tcase_add_test(tc, a_failed_append_leaves_nothing);
+	tcase_add_test(tc, a_log_with_a_second_name_is_left_alone);
 	tcase_add_test(tc, only_the_last_line_is_taken_back);
 	tcase_add_test(tc, deleting_prunes_down_to_the_kind_of_ref);
 	suite_add_tcase(suite, tc);

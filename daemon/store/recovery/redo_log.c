@@ -83,6 +83,7 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	case -EISDIR:
 	case -ENOTDIR:
 	case -ELOOP:
+	case -EMLINK:
 	case -EINVAL:
 		redo_report(rp, STORE_LEFT, redo->chain->name,
 		    "its log can't be written: something else stands there");

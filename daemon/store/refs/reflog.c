@@ -10,7 +10,8 @@
  *	and removed, up to three times against those who do the opposite
  *	a write fails half-way: the file is cut back to what it was
  *	the log is gone at append: -ENOENT, and the caller may prepare again
- *	its end is torn: a line feed goes first, so that only what was torn is
+ *	the file has a second name (a hard link): -EMLINK, it stays as it is
+	its end is torn: a line feed goes first, so that only what was torn is
  *	lost to those who read it
  */
 #include "daemon/store/refs/reflog.h"
@@ -29,7 +30,9 @@
 
 /* ---- the file ---- */
 
-/* Never blocks on a FIFO, never follows a link. */
+/* Never blocks on a FIFO, never follows a link. A file that has another name
+ * too may be any file of the daemon's account: where fs.protected_hardlinks is
+ * 0, whoever may write below logs/ can link it there. */
 static int open_existing(const struct sys *sys, int dirfd, const char *log_path,
     int flags, uint64_t *size)
 {
@@ -43,6 +46,8 @@ static int open_existing(const struct sys *sys, int dirfd, const char *log_path,
 	r = SYS(sys, fstat, fd, &st);
 	if (r == 0 && !S_ISREG(st.mode))
 		r = -EINVAL;
+	if (r == 0 && st.nlink > 1)
+		r = -EMLINK;
 	if (r < 0) {
 		SYS(sys, close, fd);
 		return r;
@@ -230,7 +235,7 @@ int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
 	fd = reflog_open(sys, dirfd, log_path, O_APPEND, false, 0, 0, &size,
 	    NULL);
 	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
+		return fd == -ENOENT || fd == -EMLINK ? 0 : fd;
 	r = ends_with(sys, fd, size, line, len);
 	if (r > 0)
 		r = SYS(sys, ftruncate, fd, (off_t)(size - len));

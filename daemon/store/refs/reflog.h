@@ -45,7 +45,8 @@ char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
  * -EISDIR: a non-empty directory is in the way (empty ones are removed, as
  * git does). -ENOTDIR: a parent is a file. -ELOOP, -EINVAL: LOG_PATH is a
  * link, or no file; git would write through a link, and so out of the
- * repository.
+ * repository. -EMLINK: the file has another name too (a hard link), which may
+ * be out of the repository.
  */
 int reflog_prepare(const struct sys *sys, int dirfd, const char *log_path,
     bool create, mode_t file_mode, mode_t dir_mode, bool *will_log, bool *made,
@@ -55,7 +56,7 @@ int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path);
 
 /* Appends; the file exists (a foreign expire may have replaced it). The
  * descriptor, to be closed. On failure nothing of the line is left, unless
- * taking it back fails as well. -ENOENT: gone. */
+ * taking it back fails as well. -ENOENT: gone. -EMLINK as above. */
 int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 /* The same, and closes it: 0. */
@@ -63,7 +64,7 @@ int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 
 /* Takes back the last line if it is LINE (a publish that is voided). 0 as
- * well where it is not, or the log is gone. */
+ * well where it is not, or the log is gone or has another name too. */
 int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 

@@ -72,6 +72,8 @@ static int share_file(struct batch *b, struct change *c, int fd)
 	r = SYS(b->sys, fstat, fd, &st);
 	if (r == 0 && !S_ISREG(st.mode))
 		r = -EINVAL;
+	if (r == 0 && st.nlink > 1)
+		r = -EMLINK;
 	if (r < 0)
 		return r;
 	mode = repo_shared_mode(c->share->shared_perm, st.mode & 07777);
@@ -176,6 +178,12 @@ void batch_prepare_logs(struct batch *b)
 			    "'%s/%s': %s",
 			    change_shown_name(c), c->group->repo->path, path,
 			    strerror(-r));
+		else if (r == -EMLINK)
+			change_fail(c, REFD_UNSUPPORTED,
+			    "cannot update the ref '%s': the log '%s/%s' has "
+			    "a second name (a hard link), which may be outside "
+			    "of the repository; copy the log to a new file",
+			    change_shown_name(c), c->group->repo->path, path);
 		else if (r < 0)
 			change_fail_errno(c, r, "can't prepare the reflog");
 	}

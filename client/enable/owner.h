@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* As the owner of ST, with its home, until owner_leave(). Nothing where this
- * is not root, or the owner is root. */
+/* As the owner of ST, in its groups and with its home, until owner_leave().
+ * Nothing where this is not root, or the owner is root. */
 void owner_enter(const struct stat *st);
 void owner_leave(void);
 /* Whether enter would make this process the owner, or it is already. */

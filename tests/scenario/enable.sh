@@ -142,7 +142,20 @@ refusals() {
 		says 'another'\''s repository' 'belongs to root: enable it as'
 	fi
 	chown -R 65534:65534 "$T/alien.git"
-	check 'root for its owner' "$REFD" enable "$T/alien.git" >/dev/null
+	mkdir "$T/spy"
+	cat >"$T/spy/git" <<-END
+		#!/bin/sh
+		echo "\$(id -u) \$(id -G)" >>"$T/ids"
+		exec "$(command -v git)" "\$@"
+	END
+	chmod +x "$T/spy/git"
+	install -m 666 /dev/null "$T/ids"
+	check 'root for its owner' env PATH="$T/spy:$PATH" setpriv \
+		--groups 0,4 "$REFD" enable "$T/alien.git" >/dev/null
+	check 'root for its owner: its git runs as the owner' \
+		grep -q '^65534 ' "$T/ids"
+	is 'root for its owner: in none of root'\''s groups' '' \
+		"$(sed -n 's/^65534 //p' "$T/ids" | grep -w -e 0 -e 4)"
 	is 'root for its owner: all is the owner'\''s' '' \
 		"$(find "$T/alien.git" ! -user 65534)"
 	"$REFD" disable "$T/alien.git" >/dev/null

@@ -21,11 +21,16 @@ struct refd_arena {
 	struct chunk *chunks; /* the newest first */
 	void *array;
 	size_t array_room; /* elements */
+	size_t bytes;      /* of all of these */
 };
 
 struct refd_arena *refd_arena_new(void)
 {
-	return calloc(1, sizeof(struct refd_arena));
+	struct refd_arena *arena = calloc(1, sizeof(*arena));
+
+	if (arena != NULL)
+		arena->bytes = sizeof(*arena);
+	return arena;
 }
 
 void refd_arena_free(struct refd_arena *arena)
@@ -60,6 +65,7 @@ static struct chunk *chunk_add(struct refd_arena *arena, size_t need)
 	c->used = 0;
 	c->size = size;
 	arena->chunks = c;
+	arena->bytes += sizeof(*c) + size;
 	return c;
 }
 
@@ -114,6 +120,12 @@ void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size)
 	if (array == NULL)
 		return NULL;
 	arena->array = array;
+	arena->bytes += (room - arena->array_room) * size;
 	arena->array_room = room;
 	return array;
+}
+
+size_t refd_arena_bytes(const struct refd_arena *arena)
+{
+	return arena != NULL ? arena->bytes : 0;
 }

@@ -25,5 +25,7 @@ void *refd_arena_zalloc(struct refd_arena *arena, size_t size);
  * it one by one is linear. On failure the array is as before.
  */
 void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size);
+/* The bytes that are allocated for ARENA, used or not; 0 of NULL. */
+size_t refd_arena_bytes(const struct refd_arena *arena);
 
 #endif

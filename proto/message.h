@@ -162,8 +162,7 @@ struct refd_request {
 	size_t nr_updates;
 
 	struct refd_arena *arena; /* owned; internal */
-	size_t bytes;             /* decoded: the payload of its packets,
-					   for REFD_TXN_BYTES_MAX */
+	size_t bytes;             /* decoded: allocated for what it points to */
 	uint64_t digest;          /* decoded: of what it asks for (digest.h) */
 };
 
@@ -174,6 +173,8 @@ void refd_request_encode(const struct refd_request *req, struct pkt_buf *out);
 struct refd_request_decoder;
 struct refd_request_decoder *refd_request_decoder_new(void);
 void refd_request_decoder_free(struct refd_request_decoder *dec);
+/* The bytes that are allocated for DEC and the request so far; 0 of NULL. */
+size_t refd_request_decoder_bytes(const struct refd_request_decoder *dec);
 
 enum refd_decoded {
 	REFD_DECODE_MORE, /* needs further packets */

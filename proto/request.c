@@ -59,6 +59,7 @@ enum state {
 struct refd_request_decoder {
 	enum state state;
 	struct refd_request req; /* as far as it came */
+	size_t payload;          /* of its packets; REFD_TXN_BYTES_MAX */
 	unsigned headers_seen;
 	bool no_deref;                      /* for the next update */
 	const struct refd_refusal *refusal; /* SKIP */
@@ -75,6 +76,13 @@ void refd_request_decoder_free(struct refd_request_decoder *dec)
 		return;
 	refd_request_done(&dec->req);
 	free(dec);
+}
+
+size_t refd_request_decoder_bytes(const struct refd_request_decoder *dec)
+{
+	if (dec == NULL)
+		return 0;
+	return sizeof(*dec) + refd_arena_bytes(dec->req.arena);
 }
 
 /* Back to the beginning; what was decoded is the caller's, or gone. */
@@ -135,9 +143,9 @@ static const struct refd_refusal *read_data(struct refd_request_decoder *dec,
 	static const struct refd_refusal too_large = { REFD_LIMIT,
 		"the transaction is too large" };
 
-	if (packet.len > REFD_TXN_BYTES_MAX - dec->req.bytes)
+	if (packet.len > REFD_TXN_BYTES_MAX - dec->payload)
 		return &too_large;
-	dec->req.bytes += packet.len;
+	dec->payload += packet.len;
 	switch (dec->state) {
 	case BEGIN:
 		return read_verb(dec, packet);
@@ -227,6 +235,7 @@ enum refd_decoded refd_request_decode(struct refd_request_decoder *dec,
 	}
 	if (pkt->kind != PKT_FLUSH)
 		return REFD_DECODE_MORE;
+	dec->req.bytes = refd_arena_bytes(dec->req.arena);
 	*req = dec->req;
 	refusal = dec->refusal;
 	start_over(dec);

@@ -37,14 +37,24 @@ static void touch(struct conn *c)
 	c->host->touched(c->host->arg);
 }
 
+/* Counts the memory that the input of C takes. An even share of each
+ * connection is not counted, so that small requests get through always. */
+static void count_input(struct conn *c)
+{
+	size_t even = DECODING_MAX / c->host->connections_max;
+	size_t bytes = c->in_len + refd_request_decoder_bytes(c->decoder);
+	size_t shared = bytes > even ? bytes - even : 0;
+
+	c->host->decoding_bytes += shared - c->shared_bytes;
+	if (c->user != NULL)
+		c->user->decoding_bytes += shared - c->shared_bytes;
+	c->shared_bytes = shared;
+}
+
 static void request_over(struct conn *c)
 {
 	refd_request_decoder_free(c->decoder);
 	c->decoder = NULL;
-	c->host->decoding_bytes -= c->shared_bytes;
-	if (c->user != NULL)
-		c->user->decoding_bytes -= c->shared_bytes;
-	c->request_bytes = c->shared_bytes = 0;
 }
 
 static void forget_input(struct conn *c)
@@ -54,6 +64,7 @@ static void forget_input(struct conn *c)
 	c->in = NULL;
 	c->in_len = 0;
 	c->held = false;
+	count_input(c);
 }
 
 static void move(struct conn *c, enum conn_state state)
@@ -212,39 +223,11 @@ static bool may_decode(struct conn *c)
 	    c->in_flight < REFD_REQUESTS_MAX;
 }
 
-/* False: half-sent requests hold too much already. Each connection may have
- * its even share all the same, so that small requests get through; and one
- * user alone does not keep out the others' large ones. */
-static bool take_room(struct conn *c, size_t len)
-{
-	struct conn_host *host = c->host;
-	size_t max = DECODING_MAX;
-
-	/* The decoder keeps nothing of what is beyond. */
-	if (len > REFD_TXN_BYTES_MAX - c->request_bytes)
-		return true;
-	c->request_bytes += len;
-	if (c->request_bytes <= DECODING_MAX / host->connections_max)
-		return true;
-	c->shared_bytes += len;
-	host->decoding_bytes += len;
-	if (c->user != NULL) {
-		c->user->decoding_bytes += len;
-		if (c->user->decoding_bytes > DECODING_MAX / 2)
-			max -= DECODING_MAX / 8;
-	}
-	return host->decoding_bytes <= max;
-}
-
 static void take_packet(struct conn *c, const struct pkt *pkt)
 {
 	struct refd_answer refused = { .kind = REFD_ANSWER_REFUSED };
 	struct refd_request req;
 
-	if (!take_room(c, pkt->len)) {
-		refuse(c, REFD_BUSY, "too many large requests at once");
-		return;
-	}
 	if (c->decoder == NULL)
 		c->decoder = refd_request_decoder_new();
 	if (c->decoder == NULL) {
@@ -306,7 +289,21 @@ static size_t decode(struct conn *c, const char *data, size_t len)
 	return used;
 }
 
-/* What was kept, and MORE bytes behind it in the scratch. */
+/* Does the input of all connections take too much memory, and that of C more
+ * than before? A user who has half leaves the last eighth to other users. */
+static bool lacks_room(struct conn *c)
+{
+	size_t before = c->shared_bytes, max = DECODING_MAX;
+
+	count_input(c);
+	if (c->user != NULL && c->user->decoding_bytes > DECODING_MAX / 2)
+		max -= DECODING_MAX / 8;
+	return c->shared_bytes > before && c->host->decoding_bytes > max;
+}
+
+/* The input is the bytes that were kept, and MORE bytes behind these in the
+ * scratch. Room is looked for only after decoding, when the size is known: the
+ * input of one read passes the limit at most. */
 static void take_input(struct conn *c, size_t more)
 {
 	char *scratch = c->host->scratch, *kept = NULL;
@@ -328,6 +325,8 @@ static void take_input(struct conn *c, size_t more)
 	free(c->in);
 	c->in = kept;
 	c->in_len = len - used;
+	if (lacks_room(c))
+		refuse(c, REFD_BUSY, "too many large requests at once");
 }
 
 /* Did the client close its end altogether, and not only its half? Then nobody

@@ -8,9 +8,9 @@
  *
  * What a client can make the daemon hold is bounded: reading stops while
  * CONN_OUT_HIGH bytes wait to be sent, or REFD_REQUESTS_MAX requests are in
- * flight; half-sent requests share DECODING_MAX bytes, of which a user who has
- * half leaves the last eighth to others. Answers that wait to be taken, to
- * questions of a line each, are bounded by CONN_OUT_MAX in the same way: who
+ * flight; half-sent requests, decoded or not, share DECODING_MAX allocated
+ * bytes, of which a user who has half leaves the last eighth to others. Answers
+ * that wait to be taken, to questions of a line each, are bounded by CONN_OUT_MAX in the same way: who
  * takes none, or has half, is hung up on. A client that takes no
  * answer, or sends half a request and no more, for CONN_STALL_NS is hung up
  * on; one that is idle between requests may stay for ever.
@@ -57,8 +57,8 @@ struct conn_host {
 	void (*touched)(void *arg);
 
 	struct conn_list touched_conns;
-	size_t decoding_bytes; /* of half-sent requests, but for those that
-				  are no larger than each may be */
+	size_t decoding_bytes; /* allocated for half-sent requests, without
+				  an even share of each connection */
 	size_t out_bytes;      /* of answers that wait to be sent */
 	uint64_t bytes_in, bytes_out;
 	char *scratch; /* owned; what is read goes here first */
@@ -101,9 +101,8 @@ struct conn {
 	char *in; /* what could not be decoded yet; NULL: nothing */
 	size_t in_len;
 	struct refd_request_decoder *decoder; /* in the middle of a request */
-	size_t request_bytes;                 /* of it, so far */
-	size_t shared_bytes;                  /* and of those, decoding_bytes */
-	uint64_t nr_requests;                 /* decoded */
+	size_t shared_bytes;  /* of in and the decoder, in decoding_bytes */
+	uint64_t nr_requests; /* decoded */
 
 	int64_t heard_ns; /* last bytes of a half-sent request */
 	int64_t taken_ns; /* last time the client took some of out */

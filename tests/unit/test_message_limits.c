@@ -225,7 +225,7 @@ START_TEST(test_too_many_bytes)
 	}
 	ck_assert_int_eq(feed_many(dec, left / len, update, &req, &status),
 	    REFD_DECODE_DONE);
-	ck_assert_uint_eq(req.bytes, REFD_TXN_BYTES_MAX - left % len);
+	ck_assert_uint_eq(req.nr_updates, left / len);
 	refd_request_done(&req);
 	ck_assert_int_eq(feed_many(dec, left / len + 1, update, &req, &status),
 	    REFD_DECODE_REFUSED);
@@ -238,7 +238,7 @@ START_TEST(test_too_many_bytes)
 	last = stretch("delete ", left % len - strlen("delete |"), "|");
 	feed(dec, last, &req, &status, &why);
 	ck_assert_int_eq(feed(dec, "", &req, &status, &why), REFD_DECODE_DONE);
-	ck_assert_uint_eq(req.bytes, REFD_TXN_BYTES_MAX);
+	ck_assert_uint_eq(req.nr_updates, left / len + 1);
 	refd_request_done(&req);
 	check_in_step(dec);
 	free(last);

@@ -1,0 +1,190 @@
+/*
+ * Proves that half-sent requests take no more memory than one and a half times
+ * the bytes that are counted, over a socketpair: many tiny updates, long names,
+ * half a packet, and requests that wait for their turn.
+ *
+ * The files that allocate for a request are compiled into this program once
+ * more, over an allocator that counts the usable bytes of each block.
+ */
+#include <check.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static size_t allocated;
+
+static void *counting_malloc(size_t size);
+static void *counting_calloc(size_t nr, size_t size);
+static void *counting_reallocarray(void *p, size_t nr, size_t size);
+static void counting_free(void *p);
+
+#define malloc       counting_malloc
+#define calloc       counting_calloc
+#define reallocarray counting_reallocarray
+#define free         counting_free
+#include "proto/arena.c"
+#include "proto/request.c"
+/* Both files have a refuse(). */
+#define refuse conn_refuse
+#include "daemon/net/conn.c"
+#undef malloc
+#undef calloc
+#undef reallocarray
+#undef free
+
+#include "tests/lib/conn_rig.h"
+#include "tests/lib/suite.h"
+
+static void *counting_malloc(size_t size)
+{
+	void *p = malloc(size);
+
+	allocated += malloc_usable_size(p);
+	return p;
+}
+
+static void *counting_calloc(size_t nr, size_t size)
+{
+	void *p = calloc(nr, size);
+
+	allocated += malloc_usable_size(p);
+	return p;
+}
+
+static void *counting_reallocarray(void *p, size_t nr, size_t size)
+{
+	size_t before = malloc_usable_size(p);
+
+	p = reallocarray(p, nr, size);
+	if (p != NULL)
+		allocated += malloc_usable_size(p) - before;
+	return p;
+}
+
+static void counting_free(void *p)
+{
+	allocated -= malloc_usable_size(p);
+	free(p);
+}
+
+/* Begins a transaction of which every byte is counted; returns the bytes that
+ * were allocated before. */
+static size_t begin_counted(void)
+{
+	size_t before;
+
+	/* No even share is left. */
+	conn_rig.host.connections_max = SIZE_MAX;
+	conn_rig_greet();
+	before = allocated;
+	/* As far as the delimiter. */
+	conn_rig_say(conn_rig_transaction,
+	    (size_t)(strstr(conn_rig_transaction, "0044create") -
+		conn_rig_transaction));
+	ck_assert(conn_rig_turn());
+	return before;
+}
+
+static void expect_counted(size_t before)
+{
+	size_t counted = conn_rig.host.decoding_bytes;
+
+	ck_assert_uint_le(allocated - before, counted + counted / 2);
+	ck_assert_uint_le(counted, allocated - before);
+}
+
+/* NR updates of LEN bytes each, all but the last flush. */
+static void half_send(size_t nr, const char *update, size_t len)
+{
+	size_t before = begin_counted(), i, per_turn = 32000 / len;
+	char *many = malloc(per_turn * len);
+
+	for (i = 0; i < per_turn; i++)
+		memcpy(many + i * len, update, len);
+	expect_counted(before);
+	for (i = 0; i < nr; i += per_turn) {
+		conn_rig_say(many, per_turn * len);
+		ck_assert(conn_rig_turn());
+		expect_counted(before);
+	}
+	free(many);
+	ck_assert_uint_gt(allocated - before, nr * sizeof(struct refd_update));
+	shutdown(conn_rig.client, SHUT_WR);
+	ck_assert(!conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
+}
+
+START_TEST(many_tiny_updates_are_counted_as_allocated)
+{
+	static const char update[] = "000ddelete a";
+
+	half_send(50000, update, sizeof(update));
+}
+END_TEST
+
+START_TEST(long_names_are_counted_as_allocated)
+{
+	char update[4 + 7 + REFD_REFNAME_MAX + 1 + 1];
+
+	memset(update, 'x', sizeof(update));
+	snprintf(update, sizeof(update), "%04zxdelete ", sizeof(update) - 1);
+	update[4 + 7] = 'x';
+	update[sizeof(update) - 2] = '\0';
+	half_send(4000, update, sizeof(update) - 1);
+}
+END_TEST
+
+/* A packet that is not whole waits as it came. */
+START_TEST(half_a_packet_is_counted_as_allocated)
+{
+	size_t before = begin_counted();
+	char *large = malloc(REFD_PACKET_MAX);
+
+	memset(large, 'x', REFD_PACKET_MAX);
+	memcpy(large, "fff0", 4);
+	conn_rig_say(large, REFD_PACKET_MAX - 1);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_gt(allocated - before, REFD_PACKET_MAX);
+	expect_counted(before);
+	free(large);
+}
+END_TEST
+
+/* Requests behind those that are in flight wait as they came. */
+START_TEST(requests_that_wait_are_counted_as_allocated)
+{
+	static char pings[4000 * 17 + 1];
+	size_t before, len = 0;
+	uint32_t id;
+
+	for (id = 1; id <= 4000; id++)
+		len += (size_t)snprintf(pings + len, sizeof(pings) - len,
+		    "000dping %u0000", 1000 + id);
+	conn_rig.host.connections_max = SIZE_MAX;
+	conn_rig_greet();
+	before = allocated;
+	conn_rig_say(pings, len);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, REFD_REQUESTS_MAX);
+	ck_assert_uint_gt(conn_rig.conn->in_len, len / 2);
+	ck_assert_uint_le(conn_rig.conn->in_len, conn_rig.host.decoding_bytes);
+	ck_assert_uint_gt(allocated, before + len / 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("conn_memory");
+	TCase *cases = tcase_create("conn_memory");
+
+	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
+	tcase_add_test(cases, many_tiny_updates_are_counted_as_allocated);
+	tcase_add_test(cases, long_names_are_counted_as_allocated);
+	tcase_add_test(cases, half_a_packet_is_counted_as_allocated);
+	tcase_add_test(cases, requests_that_wait_are_counted_as_allocated);
+	suite_add_tcase(suite, cases);
+	return suite_run(suite);
+}

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
@@ -222,6 +223,34 @@ START_TEST(copies_and_moves)
 }
 END_TEST
 
+/* A daemon of root's reads nothing of another account's, so the repository
+ * that a copy is of is taken for one that is still there. */
+START_TEST(copy_of_what_another_account_has)
+{
+	char *first, *copy, path[4200];
+	struct refd_txid id;
+	struct txn *txn;
+
+	if (geteuid() != 0)
+		return;
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	sr_apply(txn);
+	sr_done_with(txn);
+	tmp_run("cp -a r.git copy.git && chown -R 1001 r.git");
+	first = tmp_get("r.git/refd/id");
+	snprintf(path, sizeof(path), "%s/copy.git", tmp_root);
+	refd_txid_make(&id);
+	txn = sr_admit(&id, path, "refs/heads/b", sr_commit);
+	sr_apply(txn);
+	sr_done_with(txn);
+	copy = tmp_get("copy.git/refd/id");
+	ck_assert_int_ne(memcmp(first, copy, 37), 0);
+	free(copy);
+	free(first);
+}
+END_TEST
+
 /* Neither is ever written to. */
 static uint64_t a_type;
 static const char *type_of;
@@ -292,6 +321,7 @@ int main(void)
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, one_daemon_at_a_time);
 	tcase_add_test(tc, copies_and_moves);
+	tcase_add_test(tc, copy_of_what_another_account_has);
 	tcase_add_test(tc, network_file_systems);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -85,8 +85,11 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	if (fd < 0)
 		return false;
 	r = SYS(sys, fstat, fd, &st);
-	if (r == 0 && !repo_owner_is_served(st.uid))
-		r = -EKEYREJECTED;
+	/* Nothing of it is read; its records must not become another's. */
+	if (r == 0 && !repo_owner_is_served(st.uid)) {
+		SYS(sys, close, fd);
+		return st.dev != repo->dev || st.ino != repo->ino;
+	}
 	refd_fd = SYS(sys, openat, fd, "refd", O_RDONLY | O_DIRECTORY, 0);
 	SYS(sys, close, fd);
 	if (refd_fd < 0)

@@ -163,6 +163,22 @@ START_TEST(a_pruned_object_is_gone_after_a_refresh)
 }
 END_TEST
 
+/* Its index may stay behind: git believes none whose pack is gone. */
+START_TEST(an_index_alone_has_nothing)
+{
+	struct refd_oid oid;
+
+	odb_rig_make_objects();
+	tmp_run("git -C r repack -q -a -d && git -C r prune-packed");
+	odb_rig_open("r");
+	oid = odb_rig_named("refs/heads/x");
+	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
+	tmp_run("rm -f r/objects/pack/*.pack");
+	ck_assert_int_eq(odb_refresh(odb_rig), 0);
+	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ABSENT);
+}
+END_TEST
+
 /* Between the loose ones and packs, both ways, while they are looked for. */
 START_TEST(an_object_that_moves_is_found)
 {
@@ -394,6 +410,7 @@ int main(void)
 	tcase_add_test(tc, objects_are_found_loose_and_packed);
 	tcase_add_test(tc, objects_that_come_later_are_found);
 	tcase_add_test(tc, a_pruned_object_is_gone_after_a_refresh);
+	tcase_add_test(tc, an_index_alone_has_nothing);
 	tcase_add_test(tc, an_object_that_moves_is_found);
 	tcase_add_test(tc, descriptors_have_a_bound);
 	tcase_add_test(tc, tags_are_peeled_as_git_does);

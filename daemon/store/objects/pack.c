@@ -38,13 +38,19 @@ int pack_init(struct pack *p, const char *name, size_t len)
 	return p->name != NULL ? 0 : -ENOMEM;
 }
 
-void pack_close(const struct sys *sys, struct pack *p)
+void pack_close_pack(const struct sys *sys, struct pack *p)
 {
-	if (p->idx_fd >= 0)
-		SYS(sys, close, p->idx_fd);
 	if (p->pack_fd >= 0)
 		SYS(sys, close, p->pack_fd);
-	p->idx_fd = p->pack_fd = -1;
+	p->pack_fd = -1;
+}
+
+void pack_close(const struct sys *sys, struct pack *p)
+{
+	pack_close_pack(sys, p);
+	if (p->idx_fd >= 0)
+		SYS(sys, close, p->idx_fd);
+	p->idx_fd = -1;
 }
 
 void pack_forget(const struct sys *sys, struct pack *p)

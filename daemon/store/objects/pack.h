@@ -37,7 +37,9 @@ struct pack {
 
 /* NAME is copied. 0 or -ENOMEM. */
 int pack_init(struct pack *p, const char *name, size_t len);
-/* Closes the files; the fan-out stays. */
+/* Whether the pack's file is still there shows when it is opened next. */
+void pack_close_pack(const struct sys *sys, struct pack *p);
+/* Closes both files; the fan-out stays. */
 void pack_close(const struct sys *sys, struct pack *p);
 /* The fan-out goes too: the files are read anew next time. */
 void pack_forget(const struct sys *sys, struct pack *p);

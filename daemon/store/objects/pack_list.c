@@ -153,8 +153,11 @@ static int list_dir(struct pack_list *l, size_t nth)
 	size_t i, seen = 0;
 
 	for (i = 0; i < l->nr; i++)
-		if (l->packs[i]->dir == nth)
+		if (l->packs[i]->dir == nth) {
 			l->packs[i]->is_there = false;
+			/* An index may stay whose pack is gone. */
+			pack_close_pack(l->sys, &l->packs[i]->pack);
+		}
 	l->dirs[nth].is_incomplete = false;
 	r = SYS(l->sys, dir_open, l->dirs[nth].fd, ".", &dir);
 	if (r < 0)

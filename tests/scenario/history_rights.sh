@@ -162,7 +162,7 @@ as $ALICE git init -q --bare "$T/elsewhere/e.git"
 as $ALICE mkdir "$SERVED/hers/w.git"
 as $ALICE sh -c "echo '$T/elsewhere/e.git' >'$SERVED/hers/w.git/commondir'"
 check 'a common dir elsewhere is refused' test -n \
-	"$(raw $ALICE "$SERVED/hers/w.git" | grep 'not under a root')"
+	"$(raw $ALICE "$SERVED/hers/w.git" | grep 'does not lead to')"
 check 'and not touched' test ! -e "$T/elsewhere/e.git/refd"
 
 check 'stopped' stop_daemon

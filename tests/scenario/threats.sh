@@ -185,7 +185,7 @@ elsewhere() {
 	as $ALICE sh -c "echo '$B' >'$SERVED/of$ALICE/w.git/commondir'"
 	raw_update $ALICE "$SERVED/of$ALICE/w.git" >"$T/is"
 	check 'a common dir of another: refused' \
-		grep -q 'another owner' "$T/is"
+		grep -q 'is no repository that uid' "$T/is"
 	as $ALICE sh -c "echo ../../../secret >'$SERVED/of$ALICE/w.git/commondir'"
 	raw_update $ALICE "$SERVED/of$ALICE/w.git" >"$T/is"
 	check 'and a root' grep -q 'not under a root' "$T/is"

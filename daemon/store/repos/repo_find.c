@@ -80,9 +80,8 @@ static int open_place(const struct repos *repos, const char *path,
 	return r;
 }
 
-/* WHAT, which PATH has led to, can't be opened as PLACE: in words that the
- * client knows already. */
-static enum refd_status cant_open(int err, const char *what, const char *path,
+/* Why the git-dir PATH, which the client named, can't be opened as PLACE. */
+static enum refd_status cant_open(int err, const char *path,
     const struct repo_place *place, char **why)
 {
 	if (err == -EKEYREJECTED) {
@@ -90,11 +89,11 @@ static enum refd_status cant_open(int err, const char *what, const char *path,
 		return REFD_DENIED;
 	}
 	if (err == -EXDEV)
-		*why = repo_why("%s'%s' is not under a root that refd serves "
-				"(daemon.root, --root)",
-		    what, path);
+		*why = repo_why("the repository '%s' is not under a root that "
+				"refd serves (daemon.root, --root)",
+		    path);
 	else
-		*why = repo_why("can't open %s'%s': %s", what, path,
+		*why = repo_why("can't open the repository '%s': %s", path,
 		    strerror(-err));
 	return REFD_NOREPO;
 }
@@ -107,12 +106,10 @@ static bool belong_together(const struct repo_place *own,
 	return own->st.uid == common->st.uid || own->st.gid == common->st.gid;
 }
 
-/* COMMON is what OWN's commondir file says; no message quotes it. */
-static enum refd_status open_common(const struct repos *repos,
-    const struct repo_place *own, const char *common, struct repo_place *place,
-    char **why)
+/* COMMON is the text of OWN's commondir file. 0 or negative errno. */
+static int open_common(const struct repos *repos, const struct repo_place *own,
+    const char *common, struct repo_place *place)
 {
-	static const char what[] = "the common directory of ";
 	char path[2 * REFD_PATH_MAX];
 	int r;
 
@@ -121,32 +118,16 @@ static enum refd_status open_common(const struct repos *repos,
 	else
 		snprintf(path, sizeof(path), "%s/%s", own->path, common);
 	r = open_place(repos, path, place);
-	if (r < 0)
-		return cant_open(r, what, own->path, place, why);
-	if (belong_together(own, place))
-		return REFD_OK;
+	if (r < 0 || belong_together(own, place))
+		return r;
 	SYS(repos->sys, close, place->fd);
-	*why = repo_why("%s'%s' has another owner and another group: make the "
-			"worktree as a member of the repository's group",
-	    what, own->path);
-	return REFD_DENIED;
-}
-
-/* What is in the file may be a line of any other file, by a link. */
-static void hide_common(const char *git_dir, char **why)
-{
-	free(*why);
-	*why = repo_why("the common dir that '%s/commondir' names is missing, "
-			"or not under a root that refd serves (daemon.root, "
-			"--root)",
-	    git_dir);
+	return -EPERM;
 }
 
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why)
 {
 	struct repo_place own;
-	enum refd_status status;
 	size_t len;
 	char *common;
 	int r;
@@ -158,26 +139,28 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 	}
 	r = open_place(repos, git_dir, &own);
 	if (r < 0)
-		return cant_open(r, "the repository ", git_dir, &own, why);
+		return cant_open(r, git_dir, &own, why);
 	r = sys_read_file(repos->sys, own.fd, "commondir", REFD_PATH_MAX,
 	    &common, &len);
 	if (r == -ENOENT) {
 		*place = own;
 		return REFD_OK;
 	}
-	if (r < 0) {
-		*why = repo_why("can't read '%s/commondir': %s", own.path,
-		    strerror(-r));
-		status = REFD_NOREPO;
-	} else {
+	if (r == 0) {
 		common[strcspn(common, "\n")] = '\0';
-		status = open_common(repos, &own, common, place, why);
+		r = open_common(repos, &own, common, place);
 		free(common);
-		if (status != REFD_OK)
-			hide_common(own.path, why);
 	}
+	/* One text for every reason: the file may be a line of another file,
+	 * and its directory one that the client may not look into. */
+	if (r < 0)
+		*why =
+		    repo_why("'%s/commondir' does not lead to a repository of "
+			     "the same owner or group under a root that "
+			     "refd serves (daemon.root, --root)",
+			own.path);
 	SYS(repos->sys, close, own.fd);
-	return status;
+	return r < 0 ? REFD_NOREPO : REFD_OK;
 }
 
 int repo_find_known(const struct repos *repos, const char *path,

@@ -61,10 +61,11 @@ static void remove_new(const char *repo)
 {
 	char *lock = xasprintf("%s/packed-refs.lock", repo);
 	char *new = xasprintf("%s/packed-refs.new", repo);
+	struct text why = { 0 };
 	struct stat st;
 	int fd = -1;
 
-	if (stat(repo, &st) == 0) {
+	if (owner_stat(repo, &st, &why)) {
 		owner_enter(&st);
 		fd = open(lock, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0) {
@@ -75,6 +76,7 @@ static void remove_new(const char *repo)
 		}
 		owner_leave();
 	}
+	text_done(&why);
 	free(lock);
 	free(new);
 }

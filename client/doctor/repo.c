@@ -221,13 +221,12 @@ void look_at_repository(struct doctor *d, const char *path)
 	struct patient p = { .d = d, .gd = &gd };
 	struct text why = { 0 };
 
-	if (!gitdir_at(&gd, path, &why)) {
+	if (!gitdir_at(&gd, path, &why) ||
+	    !owner_stat(gd.common, &p.owner, &why)) {
 		found(&d->f, FOUND_NO_REPOSITORY, path, "%s", why.data);
 	} else {
 		p.name = gd.common;
 		remember(d, p.name);
-		if (stat(p.name, &p.owner) < 0)
-			memset(&p.owner, 0, sizeof(p.owner));
 		p.as_owner = owner_may_be(&p.owner);
 		examine(&p);
 	}

@@ -34,13 +34,16 @@ static void put(struct list *l, const char *state, const char *kind,
 
 static const char *state_of(const char *dir)
 {
-	const char *state = "gone";
+	const char *state;
 	struct enabled record = { 0 };
 	struct site site;
+	struct text why = { 0 };
 	struct stat st;
+	bool ok = owner_stat(dir, &st, &why);
 
-	if (stat(dir, &st) < 0)
-		return state;
+	text_done(&why);
+	if (!ok)
+		return access(dir, F_OK) < 0 ? "gone" : "incomplete";
 	site_init(&site, dir);
 	owner_enter(&st);
 	state = enabled_read(&record, &site) && record.nr &&

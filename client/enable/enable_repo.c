@@ -9,6 +9,17 @@
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
 
+static bool find_owner(const char *dir, struct stat *st)
+{
+	struct text why = { 0 };
+	bool ok = owner_stat(dir, st, &why);
+
+	if (!ok)
+		say_error("%s", why.data);
+	text_done(&why);
+	return ok;
+}
+
 /* Written down, listed, then done; each as whom it belongs to. */
 static bool carry_out(struct plan *p, const struct stat *st)
 {
@@ -44,10 +55,8 @@ static bool enable(const char *dir, const struct gitdir *gd,
 	struct stat st;
 	bool ok;
 
-	if (stat(dir, &st) < 0) {
-		say_error("%s: %s", dir, strerror(errno));
+	if (!find_owner(dir, &st))
 		return false;
-	}
 	site_init(&p.site, dir);
 	owner_enter(&st);
 	ok = plan_make(&p);
@@ -117,10 +126,8 @@ static bool disable(const char *dir)
 	struct stat st;
 	bool ok;
 
-	if (stat(dir, &st) < 0) {
-		say_error("%s: %s", dir, strerror(errno));
+	if (!find_owner(dir, &st))
 		return false;
-	}
 	site_init(&site, dir);
 	owner_enter(&st);
 	exact_unlock(&site);

@@ -1,13 +1,12 @@
 #include "client/enable/owner.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "client/base/cli.h"
 
 #define NOBODY 65534
 
@@ -18,6 +17,8 @@ static struct {
 	int nr_groups;
 	char *home, *config;
 } self;
+
+/* ---- becoming it ---- */
 
 static void remember_groups(void)
 {
@@ -77,6 +78,83 @@ static void put_variable(const char *name, char *value)
 	else
 		unsetenv(name);
 	free(value);
+}
+
+/* ---- whose it is ---- */
+
+/* The directories on the way to one: who could put another in its place. */
+struct way {
+	uid_t other;   /* not root, who owns one of them; 0: nobody */
+	bool is_mixed; /* there are several such owners */
+	bool is_open, is_group_open;
+};
+
+static void pass(struct way *way, const struct stat *st)
+{
+	bool is_sticky = st->st_mode & S_ISVTX;
+
+	way->is_mixed |= way->other && st->st_uid && way->other != st->st_uid;
+	if (st->st_uid)
+		way->other = st->st_uid;
+	way->is_open |= (st->st_mode & 0002) && !is_sticky;
+	way->is_group_open |= (st->st_mode & 0020) && st->st_gid && !is_sticky;
+}
+
+static bool is_safe(const struct way *way, uid_t owner)
+{
+	if (way->is_mixed || (way->other && way->other != owner))
+		return false;
+	return !way->is_open && (owner != 0 || !way->is_group_open);
+}
+
+/* Through no link. A descriptor, or negative errno; *ST is what it is. */
+static int walk(const char *dir, struct way *way, struct stat *st)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	char *copy = xstrdup(dir), *rest = copy, *name;
+	int fd = open("/", flags), next;
+
+	while (fd >= 0 && (name = strsep(&rest, "/"))) {
+		if (!*name)
+			continue;
+		next = fstat(fd, st) == 0 ? openat(fd, name, flags) : -1;
+		pass(way, st);
+		close(fd);
+		fd = next;
+	}
+	if (fd >= 0 && fstat(fd, st) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	free(copy);
+	return fd < 0 ? -errno : fd;
+}
+
+bool owner_stat(const char *dir, struct stat *st, struct text *why)
+{
+	struct way way = { 0 };
+	int fd;
+
+	if (geteuid() != 0) {
+		if (stat(dir, st) == 0)
+			return true;
+		text_addf(why, "%s: %s", dir, strerror(errno));
+		return false;
+	}
+	fd = walk(dir, &way, st);
+	if (fd < 0) {
+		text_addf(why, "%s: %s", dir, strerror(-fd));
+		return false;
+	}
+	close(fd);
+	if (is_safe(&way, st->st_uid))
+		return true;
+	text_addf(why,
+	    "%s belongs to user %u, and another user may write to a directory "
+	    "above it and so put another repository in its place; root does "
+	    "nothing there: run this as user %u",
+	    dir, (unsigned)st->st_uid, (unsigned)st->st_uid);
+	return false;
 }
 
 bool owner_may_be(const struct stat *st)

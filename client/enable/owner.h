@@ -8,6 +8,14 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "client/base/cli.h"
+
+/*
+ * As stat(2) of DIR, a path without links. Root works by path as the owner, so
+ * root goes only where nobody but that owner could exchange a directory on the
+ * way: false otherwise, and when DIR cannot be found; WHY gets a sentence.
+ */
+bool owner_stat(const char *dir, struct stat *st, struct text *why);
 /* As the owner of ST, in its groups and with its home, until owner_leave().
  * Nothing where this is not root, or the owner is root. */
 void owner_enter(const struct stat *st);

@@ -161,6 +161,14 @@ refusals() {
 	"$REFD" disable "$T/alien.git" >/dev/null
 	picture alien.git >"$T/after"
 	check 'and back' diff "$T/before" "$T/after"
+	install -d -o 65534 "$T/theirs"
+	new_repo theirs/roots.git bare
+	chown -R 0:0 "$T/theirs/roots.git"
+	refused 'root'\''s in a directory of another' theirs/roots.git \
+		'another user may write to a directory above it'
+	"$REFD" doctor "$T/theirs/roots.git" >"$T/said" 2>&1
+	says 'the doctor does not go there either' \
+		'another user may write to a directory above it'
 	chmod 555 "$T/alien.git/hooks"
 	refused 'a directory that is not writable' alien.git \
 		'make it writable for its owner'

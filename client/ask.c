@@ -189,6 +189,21 @@ static void print_pairs(const struct refd_answer *ans)
 	text_done(&t);
 }
 
+/* A sentence for each stage that is stalled. */
+static void print_stalls(const struct refd_answer *ans)
+{
+	struct text t = { 0 };
+	struct row row = { 0 };
+
+	while (row_next(ans, "stall", &row)) {
+		text_adds(&t, "stall: ");
+		show_name(&t, row_value(&row, "text"));
+		text_addc(&t, '\n');
+	}
+	fputs(t.data ? t.data : "", stdout);
+	text_done(&t);
+}
+
 /* The last errors and warnings of its log, the oldest first. */
 static void print_log(const struct refd_answer *ans)
 {
@@ -222,6 +237,7 @@ int command_status(int argc, char **argv)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	} else {
 		print_pairs(&ans);
+		print_stalls(&ans);
 		print_log(&ans);
 	}
 	serves = !strcmp(rows_value(&ans, "state"),

@@ -354,6 +354,8 @@ struct net *net_new(const struct net_config *cfg)
 	net->full_limit = net->denied_limit =
 	    (struct log_limit){ .burst = 1, .seconds = 60 };
 	net->slow_limit = (struct log_limit){ .burst = 10, .seconds = 10 };
+	net->stall_limit = net->stall_over_limit =
+	    (struct log_limit){ .burst = 10, .seconds = 60 };
 	net->started_ns = SYS(cfg->sys, now_mono);
 	TAILQ_INIT(&net->conns);
 	net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -35,11 +35,17 @@ struct net_user {
 	UT_hash_handle hh;
 };
 
+#define STALL_TEXT 512
+
 /* stall.c's: what its last look saw. */
 struct stall {
-	int64_t since_ns; /* 0: nothing hangs */
+	int64_t since_ns; /* 0: no flush hangs */
 	bool is_journal;
 	char path[REFD_PATH_MAX];
+	/* Since when the stages are stalled that are; 0: this one is not. */
+	int64_t stage_ns[STORE_STAGES];
+	char text[STALL_TEXT]; /* of one of them; "": there is none */
+	bool stops_all;        /* nobody is served */
 };
 
 struct net {
@@ -72,6 +78,7 @@ struct net {
 	size_t nr_conns;        /* admins too */
 	size_t nr_admins;       /* connections of administrators */
 	struct log_limit full_limit, denied_limit, slow_limit;
+	struct log_limit stall_limit, stall_over_limit;
 	struct net_counts counts;
 	uint64_t slow_logged; /* of the slow log */
 

@@ -89,6 +89,10 @@ const struct number numbers_table[] = {
 	{ "flush_hangs_s", "refd_flush_hanging_seconds", GAUGE,
 	    AT(flush_hangs_s),
 	    "How long a flush has hung, of the journal or another; 0: none." },
+	{ "stage_s", "refd_stage_seconds", BY_STAGE, AT(stage_s),
+	    "How long the longest work in progress has lasted, by stage." },
+	{ "stage_stuck", "refd_stage_stuck_threads", BY_STAGE, AT(stage_stuck),
+	    "Threads at one piece of work for more than 5 s, by stage." },
 	{ "barriers", "refd_barriers_total", COUNTER, AT(store.barriers),
 	    "Transactions that waited for their objects." },
 	{ "barrier_syncs", "refd_barrier_syncfs_total", COUNTER,
@@ -193,6 +197,7 @@ void numbers_take(struct net *net, struct snapshot *s)
 	s->net.bytes_out = net->host.bytes_out;
 	s->connections = net->nr_conns;
 	s->flush_hangs_s = stall_seconds(net);
+	stall_count(net, s->stage_s, s->stage_stuck);
 	s->serving = net_server_state(net) == REFD_SERVING;
 	s->uptime_s = (uint64_t)((now_ns - net->started_ns) / NS_PER_S);
 	s->turn_max_us = s->net.turn.max;

@@ -27,12 +27,23 @@ static const struct histogram *histogram_of(const struct snapshot *s,
 
 static const char *label_of(const struct number *n, size_t i)
 {
+	if (n->kind == BY_STAGE)
+		return store_stage_name(i);
 	return n->kind == BY_CLOSE ? measure_close_name(i) :
 				     refd_status_name(i);
 }
 
+static const char *label_name(const struct number *n)
+{
+	if (n->kind == BY_STAGE)
+		return "stage";
+	return n->kind == BY_CLOSE ? "reason" : "status";
+}
+
 static size_t labels_of(const struct number *n)
 {
+	if (n->kind == BY_STAGE)
+		return STORE_STAGES;
 	return n->kind == BY_CLOSE ? WINDOW_CLOSES : MEASURE_STATUSES;
 }
 
@@ -52,7 +63,7 @@ static void add_labels(struct pairs *pairs, const struct number *n,
 
 	/* Of statuses those that came; refs_ok is there already. */
 	for (i = 0; i < labels_of(n); i++)
-		if (n->kind == BY_CLOSE || (values[i] > 0 && i != REFD_OK))
+		if (n->kind != BY_STATUS || (values[i] > 0 && i != REFD_OK))
 			add_of(pairs, n->key, label_of(n, i), values[i]);
 }
 
@@ -90,6 +101,7 @@ void numbers_pairs(struct net *net, struct pairs *pairs)
 			break;
 		case BY_CLOSE:
 		case BY_STATUS:
+		case BY_STAGE:
 			add_labels(pairs, n, array_of(s, n));
 			break;
 		}
@@ -104,6 +116,7 @@ static const char *type_of(enum number_kind kind)
 	switch (kind) {
 	case GAUGE:
 	case DURATION:
+	case BY_STAGE:
 		return "gauge";
 	case TIMES:
 	case SIZES:
@@ -156,8 +169,7 @@ static void put_labels(FILE *out, const struct number *n,
 
 	for (i = 0; i < labels_of(n); i++)
 		fprintf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", n->name,
-		    n->kind == BY_CLOSE ? "reason" : "status", label_of(n, i),
-		    values[i]);
+		    label_name(n), label_of(n, i), values[i]);
 }
 
 static void put_metric(FILE *out, const struct snapshot *s,
@@ -180,6 +192,7 @@ static void put_metric(FILE *out, const struct snapshot *s,
 		break;
 	case BY_CLOSE:
 	case BY_STATUS:
+	case BY_STAGE:
 		put_labels(out, n, array_of(s, n));
 		break;
 	}

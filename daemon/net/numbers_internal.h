@@ -17,6 +17,7 @@ struct snapshot {
 	uint64_t to_replay, checkpoint_age_s, checkpoint_took_us;
 	uint64_t heap_bytes, peak_rss_bytes, cpu_us;
 	uint64_t turn_max_us, flush_hangs_s;
+	uint64_t stage_s[STORE_STAGES], stage_stuck[STORE_STAGES];
 };
 
 enum number_kind {
@@ -27,7 +28,8 @@ enum number_kind {
 	TIMES,        /* a histogram of microseconds */
 	SIZES,        /* ... of things */
 	BY_CLOSE,     /* a counter for each reason to close a window */
-	BY_STATUS     /* ... for each status of a ref */
+	BY_STATUS,    /* ... for each status of a ref */
+	BY_STAGE      /* a gauge for each stage of the store */
 };
 
 /* The key of refd stats; the name for Prometheus. */

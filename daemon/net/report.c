@@ -54,6 +54,7 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	struct engine_stats engine;
 	struct store_stats store;
 	const char *fatal = NULL;
+	bool shows_paths;
 
 	ask(net, &engine, &store);
 	if (net->engine != NULL)
@@ -90,11 +91,13 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	pairs_addf(&pairs, "confined_by", "%s", net->cfg.confined->by);
 	pairs_addf(&pairs, "confined_without", "%s",
 	    net->cfg.confined->without);
-	if (conn->is_admin || conn->peer.uid == 0 ||
-	    conn->peer.uid == (uint32_t)geteuid()) {
+	shows_paths = conn->is_admin || conn->peer.uid == 0 ||
+	    conn->peer.uid == (uint32_t)geteuid();
+	if (shows_paths)
 		pairs_add(&pairs, "flush_hangs_on", stall_path(net));
+	stall_pairs(net, &pairs, shows_paths);
+	if (shows_paths)
 		add_log(&pairs);
-	}
 	pairs_answer(&pairs, conn, request_id);
 }
 

@@ -17,7 +17,7 @@
 /* The manager is told this often within the time it waits; and what takes
  * longer than one such share is stuck. */
 #define SHARES 4
-/* Without a watchdog a flush hangs when it takes longer. */
+/* Without a watchdog a flush hangs, or a thread is stuck, after so long. */
 #define STALL_NS (15 * 1000000000LL)
 #define QUOTED   256
 /* How often the status is told anew, where it has changed. */
@@ -34,13 +34,16 @@ struct service {
 static void tell_status(struct net *net, const char *head)
 {
 	struct engine_stats stats;
-	char state[STATE_BYTES + QUOTED], stalled[QUOTED + 64] = "";
+	char state[STATE_BYTES + STALL_TEXT], stalled[STALL_TEXT + 16] = "";
 	char path[QUOTED];
 
 	engine_stats(net->engine, &stats);
 	if (net->stall.since_ns != 0)
 		snprintf(stalled, sizeof(stalled), "A FLUSH HANGS on %s; ",
 		    quote(path, sizeof(path), stall_path(net)));
+	else if (net->stall.text[0] != '\0')
+		snprintf(stalled, sizeof(stalled), "STALLED: %s; ",
+		    net->stall.text);
 	snprintf(state, sizeof(state),
 	    "%sSTATUS=%sserving: %" PRIu64 " transactions, %" PRIu64
 	    " in work, %zu connections",
@@ -51,21 +54,25 @@ static void tell_status(struct net *net, const char *head)
 		net->service->told = stats.transactions;
 }
 
-/* True: the journal hangs. */
+static bool is_stalled(const struct net *net)
+{
+	return net->stall.since_ns != 0 || net->stall.text[0] != '\0';
+}
+
+/* True: nobody is served. */
 static bool look(struct net *net)
 {
 	const struct service *service = net->service;
-	int64_t limit_ns = STALL_NS, before_ns = net->stall.since_ns;
-	bool hangs;
+	bool was_stalled = is_stalled(net), stops_all;
+	int64_t limit_ns = STALL_NS;
 
 	if (service != NULL && service->share_ns > 0)
 		limit_ns = service->share_ns;
-	hangs = stall_look(net, limit_ns);
+	stops_all = stall_look(net, limit_ns);
 	/* So that systemctl status shows it at once. */
-	if ((net->stall.since_ns == 0) != (before_ns == 0) &&
-	    net->state == NET_STATE_SERVING)
+	if (is_stalled(net) != was_stalled && net->state == NET_STATE_SERVING)
 		tell_status(net, "");
-	return hangs;
+	return stops_all;
 }
 
 void service_look(struct net *net)

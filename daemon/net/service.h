@@ -2,7 +2,7 @@
  * What the service manager is told (sd_notify(3)): that the daemon serves, how
  * it is, that it reloads, that it stops; and, where it wants that (systemd's
  * WatchdogSec=), every now and then that it is alive. A daemon is alive while
- * its loop turns and no commit to the journal hangs (stall.h).
+ * its loop turns and somebody could be served (stall.h).
  *
  * Loop thread; nothing blocks. Without a service manager nothing happens.
  */
@@ -16,7 +16,7 @@ void service_ready(struct net *net);
 void service_reloading(struct net *net);
 void service_reloaded(struct net *net);
 void service_stopping(struct net *net);
-/* Now and then, with or without a service manager: does a flush hang? */
+/* Now and then, with or without a service manager: does anything hang? */
 void service_look(struct net *net);
 void service_free(struct service *service);
 

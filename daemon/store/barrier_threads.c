@@ -13,14 +13,15 @@
 #include "daemon/store/barrier_internal.h"
 
 /* A batch that takes longer does not keep its file system to itself. */
-#define STUCK_S 5
+#define STUCK_NS (5LL * 1000000000)
 
 /* ---- the threads; all of these under MUTEX ---- */
 
 /* One file system's transactions are served together, by one thread. While that
  * is stuck, perhaps by an alternate that is on another one, those that came
  * since may have a second. */
-static bool may_serve(const struct store *s, const struct fs *fs, int64_t now_s)
+static bool may_serve(const struct store *s, const struct fs *fs,
+    int64_t now_ns)
 {
 	const struct barrier_slot *slot;
 	size_t nr = 0;
@@ -28,7 +29,7 @@ static bool may_serve(const struct store *s, const struct fs *fs, int64_t now_s)
 	for (slot = s->barriers; slot < s->barriers + STORE_BARRIERS; slot++) {
 		if (slot->fs != fs)
 			continue;
-		if (now_s - slot->since_s < STUCK_S)
+		if (now_ns - slot->since_ns < STUCK_NS)
 			return false;
 		nr++;
 	}
@@ -51,7 +52,7 @@ static bool is_served(const struct store *s, const struct repo *repo)
 /* The transactions of one file system, of those that may be served; the others
  * stay, in their order. NULL: there are none. */
 static const struct fs *take_batch(struct store *s, struct txn_fifo *txns,
-    int64_t now_s, size_t *nr)
+    int64_t now_ns, size_t *nr)
 {
 	struct txn_fifo all = { .head = NULL };
 	const struct fs *fs = NULL;
@@ -61,7 +62,7 @@ static const struct fs *take_batch(struct store *s, struct txn_fifo *txns,
 	txn_fifo_move(&all, &s->to_barrier);
 	while ((txn = txn_fifo_take(&all)) != NULL) {
 		if ((fs != NULL ? txn->repo->fs == fs :
-				  may_serve(s, txn->repo->fs, now_s)) &&
+				  may_serve(s, txn->repo->fs, now_ns)) &&
 		    !is_served(s, txn->repo)) {
 			fs = txn->repo->fs;
 			txn_fifo_put(txns, txn);
@@ -125,16 +126,15 @@ static bool serve_some(struct store *s, struct barrier_slot *slot)
 {
 	struct barrier_batch b = { .store = s }, **at = &s->batches;
 	struct txn_fifo txns = { .head = NULL };
-	struct timespec now;
+	int64_t now_ns = SYS(s->sys, now_mono);
 	const struct fs *fs;
 	size_t nr;
 	bool has_begun;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	fs = take_batch(s, &txns, now.tv_sec, &nr);
+	fs = take_batch(s, &txns, now_ns, &nr);
 	if (fs == NULL)
 		return false;
-	*slot = (struct barrier_slot){ fs, txns.head->repo->path, now.tv_sec };
+	*slot = (struct barrier_slot){ fs, txns.head->repo->path, now_ns };
 	has_begun = begin_batch(&b, &txns, nr);
 	if (s->to_barrier.head != NULL)
 		pthread_cond_signal(&s->barrier_cond);

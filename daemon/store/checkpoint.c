@@ -127,6 +127,7 @@ static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
 static int sync_all(struct store *s, uint64_t lsn)
 {
 	uint64_t lasting = journal_lasting(s->journal);
+	char path[REFD_PATH_MAX];
 	struct fs *fs;
 	int r = 0, err;
 
@@ -134,6 +135,10 @@ static int sync_all(struct store *s, uint64_t lsn)
 	for (fs = all_fs(s); fs != NULL; fs = fs->next) {
 		if (fs->gone)
 			continue;
+		/* The kernel knows it without asking the disk. */
+		if (SYS(s->sys, fd_path, fs->fd, path, sizeof(path)) < 0)
+			strcpy(path, "?");
+		stage_begin(s, &s->checkpointing, path);
 		note_seen(s, fs, lsn < lasting ? lsn : lasting);
 		err = checkpoint_sync_fs(s, fs);
 		if (err == 0)
@@ -141,6 +146,7 @@ static int sync_all(struct store *s, uint64_t lsn)
 		r = err;
 		s->unsynced = fs;
 	}
+	stage_begin(s, &s->checkpointing, s->state_dir);
 	return r;
 }
 
@@ -367,6 +373,7 @@ void *checkpoint_main(void *arg)
 		if (s->retry_parked)
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
+		stage_begin(s, &s->checkpointing, s->state_dir);
 		barrier_watch_clock(s);
 		r = 0;
 		if (asked || !may_wait(s))
@@ -378,6 +385,7 @@ void *checkpoint_main(void *arg)
 		 * say that they may be lost. */
 		if (r < 0)
 			failed_park(s);
+		stage_end(s, &s->checkpointing);
 		pthread_mutex_lock(&s->mutex);
 		waits = s->to_checkpoint.head != NULL;
 	}

@@ -364,6 +364,7 @@ static bool sort_some(struct store *s)
 	txn_fifo_move(&txns, &s->to_admit);
 	query_fifo_move(&queries, &s->to_look_up);
 	s->is_sorting = true;
+	s->sorting_ns = SYS(s->sys, now_mono);
 	pthread_mutex_unlock(&s->mutex);
 	/* Before the transactions that came with them: what of these can be
 	 * read already need not be on disk yet. */

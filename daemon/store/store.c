@@ -97,11 +97,18 @@ static bool one_less_prepares(struct store *s)
 void store_prepared(void *store, struct window *w)
 {
 	struct store *s = store;
+	struct commit_slot *slot;
 	bool wake;
 
-	(void)w;
 	pthread_mutex_lock(&s->mutex);
 	wake = one_less_prepares(s);
+	for (slot = s->committers; slot < s->committers + STORE_COMMITTERS;
+	     slot++) {
+		if (slot->window != w)
+			continue;
+		slot->is_prepared = true;
+		slot->work.since_ns = SYS(s->sys, now_mono);
+	}
 	pthread_mutex_unlock(&s->mutex);
 	if (wake)
 		s->cfg.wake(s->cfg.wake_arg);
@@ -116,6 +123,7 @@ static void store_applied(struct store *s, size_t lane, struct window *w)
 	if (!w->is_prepared)
 		one_less_prepares(s);
 	s->floors[lane] = 0;
+	memset(&s->committers[lane], 0, sizeof(s->committers[lane]));
 	s->stats.windows++;
 	wake = nothing_done(s);
 	window_fifo_put(&s->applied, w);
@@ -248,6 +256,19 @@ struct committer {
 	size_t lane;
 };
 
+/* Under MUTEX. What W names is there until W is back. */
+static void note_window(struct store *s, size_t lane, const struct window *w)
+{
+	struct commit_slot *slot = &s->committers[lane];
+	const struct repo *repo = w->parts[0].txn->repo;
+	size_t i;
+
+	slot->window = w;
+	slot->work = (struct stage_work){ repo->path, SYS(s->sys, now_mono) };
+	for (i = 1; i < w->nr_parts && !slot->has_more; i++)
+		slot->has_more = w->parts[i].txn->repo != repo;
+}
+
 static void *committer_main(void *arg)
 {
 	struct committer *me = arg;
@@ -267,6 +288,7 @@ static void *committer_main(void *arg)
 		}
 		/* No record of this window can get a lower number. */
 		s->floors[lane] = journal_last_lsn(s->journal) + 1;
+		note_window(s, lane, w);
 		pthread_mutex_unlock(&s->mutex);
 		apply_window(&s->applier, w);
 		store_applied(s, lane, w);

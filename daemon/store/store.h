@@ -241,6 +241,36 @@ void store_stats(struct store *store, struct store_stats *stats);
  * 0: nothing is being committed. */
 int64_t store_stuck_ns(struct store *store);
 
+/* What the threads work at, by the stages of a transaction and of upkeep. What
+ * hangs or is slow keeps threads of one stage. */
+#define STORE_STAGE_TABLE(X)                                                   \
+	X(LOOKUP, "lookup", 1) /* of ids in the journal, by an admission */    \
+	X(ADMISSION, "admission", ADMISSION_WORKERS)                           \
+	X(BARRIER, "barrier", STORE_BARRIERS)                                  \
+	X(PREPARE, "prepare", STORE_PREPARERS) /* a window takes its locks */  \
+	X(COMMIT, "commit", STORE_COMMITTERS)  /* and from then on */          \
+	X(CHECKPOINT, "checkpoint", 1)                                         \
+	X(HISTORY, "history", 1)
+enum store_stage {
+#define X(symbol, name, nr_threads) STORE_STAGE_##symbol,
+	STORE_STAGE_TABLE(X)
+#undef X
+	    STORE_STAGES
+};
+const char *store_stage_name(enum store_stage stage);
+
+struct store_progress {
+	int64_t
+	    since_ns; /* of the longest work in progress; 0: there is none */
+	char path[REFD_PATH_MAX]; /* a repository or directory it is at */
+	bool has_more;            /* other repositories, too */
+	/* The threads that the stage has; those longer at work than the
+	 * limit. */
+	size_t nr_threads, nr_stuck;
+};
+void store_progress(struct store *store, int64_t limit_ns,
+    struct store_progress progress[STORE_STAGES]);
+
 /* The journal failed and could not be brought back: the daemon must exit
  * (74). NULL while all is well. */
 const char *store_fatal(struct store *store);

@@ -23,6 +23,7 @@
 #include "daemon/store/window/apply.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/recovery/recover.h"
+#include "daemon/store/stages.h"
 #include "daemon/store/store.h"
 
 /* Windows in work: few that prepare, which takes a processor; the others wait
@@ -80,7 +81,15 @@ struct lacking;
 struct barrier_slot {
 	const struct fs *fs; /* NULL: nothing */
 	const char *path;    /* of a repository there; borrowed */
-	int64_t since_s;     /* monotonic */
+	int64_t since_ns;    /* monotonic */
+};
+
+/* What a committer is at. */
+struct commit_slot {
+	struct stage_work work;
+	const struct window *window;
+	bool has_more;    /* than the one repository */
+	bool is_prepared; /* WORK is what follows */
 };
 
 struct store {
@@ -133,10 +142,14 @@ struct store {
 	struct awaiting *awaiting; /* by repository; NULL: none */
 	struct admission admission;
 	struct barrier_slot barriers[STORE_BARRIERS];
+	struct commit_slot committers[STORE_COMMITTERS];
+	struct stage_work checkpointing,
+	    answering;                 /* checkpointer, historian */
 	size_t nr_barriers;            /* that have begun */
 	struct barrier_batch *batches; /* that are being served */
 	size_t nr_lanes;               /* that have begun */
 	bool is_sorting;               /* a lane thread looks ids up */
+	int64_t sorting_ns;            /* since when */
 	bool is_retrying;              /* a lane thread tries parked records */
 	bool retry_parked;             /* it is time again */
 	struct unfinished *unfinished; /* updates; NULL: none */

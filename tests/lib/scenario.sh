@@ -191,7 +191,7 @@ start_daemon() { # [OPTION...]
 # takes its time, or is in memory, or of a kernel without Landlock: it may.
 complaints() {
 	grep -E ' (error|warning): ' "$LOG" |
-		grep -vE ' event=((flush|journal)-(hangs|back)|state-suspect|unconfined) '
+		grep -vE ' event=((flush|journal)-(hangs|back)|stall|nobody-served|state-suspect|unconfined) '
 }
 
 # Forgets the recorded pid once it is gone, so that cleanup cannot hit a

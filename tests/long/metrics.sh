@@ -58,7 +58,18 @@ tests:
         values: '10 20 30 41 51 61'
       - series: 'refd_loop_turn_seconds_bucket{instance="a", job="refd", le="1.000000"}'
         values: '10 20 30 40 50 60'
+      - series: 'refd_stage_stuck_threads{instance="a", job="refd", stage="admission"}'
+        values: '0 1 1 1 0 0'
     alert_rule_test:
+      - eval_time: 1m
+        alertname: RefdStalled
+      - eval_time: 3m
+        alertname: RefdStalled
+        exp_alerts:
+          - exp_labels: {instance: a, job: refd, severity: warning, stage: admission}
+            exp_annotations:
+              summary: 1 threads of refd on a are stuck in admission
+              description: A repository or its disk does not come back. refd status says which; updates there wait, others are served while threads are left.
       - eval_time: 2m
         alertname: RefdNotServing
       - eval_time: 6m

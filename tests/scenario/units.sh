@@ -2,8 +2,8 @@
 # systemd's units, without booting them (tests/long/boot.sh does that): systemd
 # finds nothing wrong, what they expose is 0.7 at most; every trap is still
 # named. And what the daemon does with a service manager's words, under none:
-# passed sockets, readiness, the watchdog's beat, disks that hang, reload and
-# stop; --ready-fd.
+# passed sockets, readiness, the watchdog's beat, disks and repositories that
+# hang, reload and stop; --ready-fd.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -84,7 +84,8 @@ os.dup2(b, 4, True)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2',
     LISTEN_FDNAMES='metrics:refd', NOTIFY_SOCKET=tmp + '/notify',
     WATCHDOG_USEC='800000', WATCHDOG_PID=str(os.getpid()),
-    LD_PRELOAD=os.environ['BUILD'] + '/tests/helper/preload_flush.so',
+    LD_PRELOAD=':'.join(os.environ['BUILD'] + '/tests/helper/preload_%s.so' % x
+        for x in ('flush', 'hang')), REFD_OPEN_HANGS=tmp + '/hang.open',
     REFD_FLUSH_HANGS=tmp + '/hang', REFD_FLUSH_DELAY_US='0')
 os.execv(refd, [refd, 'daemon', '--config', tmp + '/config', '--state', state,
     '--ready-fd', '9'])
@@ -149,6 +150,37 @@ rm "$T/hang"
 check 'until it is back' await 5 told '^WATCHDOG=1'
 check 'who waited is served, too' wait $waits
 reap $waits
+
+# ---- a repository that hangs while its locks are taken ----
+
+new_repo srv/c.git bare
+three=$(new_commit srv/c.git one)
+update srv/c.git refs/heads/a "$three"
+hung=()
+update_hung() { # REF
+	update srv/c.git "refs/heads/$1" "$three" &
+	hung+=($!)
+	own $!
+}
+stuck() { [ "$(stat_of stage_stuck_prepare)" = "$1" ]; }
+printf %s "$T/srv/c.git/refd/stage" >"$T/hang.open"
+update_hung b
+check 'who hangs with his locks is counted' await 7 stuck 1
+check 'and named' grep -q "^prepare has worked on '$T/srv/c.git' for " \
+	<<<"$(status_of stall)"
+check 'others are served' update srv/a.git refs/heads/c "$one"
+: >"$T/told"
+check 'and the watchdog is fed' await 5 told '^WATCHDOG=1'
+update_hung c
+check 'with a second one nobody is served' await 5 logs nobody-served
+check 'which starves the watchdog' await 1 is_starved
+rm "$T/hang.open"
+check 'until they are back' await 5 told '^WATCHDOG=1'
+check 'the first is served' wait "${hung[0]}"
+check 'and the second' wait "${hung[1]}"
+reap "${hung[0]}"
+reap "${hung[1]}"
+check 'its end is logged' await 5 logs served-again
 
 kill -HUP "$DAEMON"
 check 'reloading' await 5 told '^RELOADING=1 MONOTONIC_USEC=[0-9]+'

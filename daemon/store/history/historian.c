@@ -27,6 +27,7 @@
  *						many questions are refused, to be
  *						asked of the next daemon
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -58,6 +59,7 @@ struct historian {
 	struct store *store;
 	struct history *history;
 	struct history_queue queue;    /* questions */
+	char path[REFD_PATH_MAX];      /* of the question in turn */
 	struct store_history *waiting; /* watches */
 	uint64_t seen;                 /* what was visible at the last slice */
 	bool is_indexed;               /* all of that */
@@ -340,6 +342,11 @@ static void take_ask(struct historian *me)
 	ask = history_queue_take(&me->queue);
 	if (ask == NULL)
 		return;
+	/* A copy: ASK is gone once it is answered. */
+	if (ask->req.git_dir != NULL) {
+		snprintf(me->path, sizeof(me->path), "%s", ask->req.git_dir);
+		stage_begin(s, &s->answering, me->path);
+	}
 	if (stops_without(me, now_ns)) {
 		refuse(me, ask, "the daemon is stopping");
 		return;
@@ -389,8 +396,11 @@ static void *history_main(void *arg)
 		    history_queue_is_empty(&me->queue))
 			break;
 		pthread_mutex_unlock(&s->mutex);
+		stage_begin(s, &s->answering, s->state_dir);
 		take_ask(me);
+		stage_begin(s, &s->answering, s->state_dir);
 		wait_ns = work(me, &listens);
+		stage_end(s, &s->answering);
 		pthread_mutex_lock(&s->mutex);
 		note_lsns(me);
 		s->history_listens = listens;

@@ -1,0 +1,102 @@
+#include "daemon/store/stages.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/store_internal.h"
+
+const char *store_stage_name(enum store_stage stage)
+{
+	static const char *const names[] = {
+#define X(symbol, name, nr_threads) [STORE_STAGE_##symbol] = name,
+		STORE_STAGE_TABLE(X)
+#undef X
+	};
+
+	return names[stage];
+}
+
+void stage_begin(struct store *s, struct stage_work *work, const char *path)
+{
+	pthread_mutex_lock(&s->mutex);
+	*work = (struct stage_work){ path, SYS(s->sys, now_mono) };
+	pthread_mutex_unlock(&s->mutex);
+}
+
+void stage_end(struct store *s, struct stage_work *work)
+{
+	pthread_mutex_lock(&s->mutex);
+	*work = (struct stage_work){ .path = NULL };
+	pthread_mutex_unlock(&s->mutex);
+}
+
+/* A thread has been at PATH since SINCE_NS; BEFORE_NS: it is stuck. True: none
+ * has been at work for longer. */
+static bool add(struct store_progress *p, const char *path, int64_t since_ns,
+    int64_t before_ns)
+{
+	if (path == NULL)
+		return false;
+	p->nr_stuck += since_ns <= before_ns;
+	if (p->since_ns != 0 && p->since_ns <= since_ns)
+		return false;
+	p->since_ns = since_ns;
+	snprintf(p->path, sizeof(p->path), "%s", path);
+	return true;
+}
+
+static void add_admissions(struct store *s, struct store_progress *progress,
+    int64_t before_ns)
+{
+	const struct admission_slot *slot = s->admission.slots;
+	size_t i;
+
+	if (s->is_sorting)
+		add(&progress[STORE_STAGE_LOOKUP], s->state_dir, s->sorting_ns,
+		    before_ns);
+	for (i = 0; i < ADMISSION_WORKERS; i++)
+		add(&progress[STORE_STAGE_ADMISSION], slot[i].path,
+		    slot[i].since_ns, before_ns);
+	for (i = 0; i < STORE_BARRIERS; i++)
+		add(&progress[STORE_STAGE_BARRIER], s->barriers[i].path,
+		    s->barriers[i].since_ns, before_ns);
+}
+
+static void add_committers(struct store *s, struct store_progress *progress,
+    int64_t before_ns)
+{
+	const struct commit_slot *slot;
+	struct store_progress *p;
+
+	for (slot = s->committers; slot < s->committers + STORE_COMMITTERS;
+	     slot++) {
+		p = &progress[slot->is_prepared ? STORE_STAGE_COMMIT :
+						  STORE_STAGE_PREPARE];
+		if (add(p, slot->work.path, slot->work.since_ns, before_ns))
+			p->has_more = slot->has_more;
+	}
+}
+
+void store_progress(struct store *s, int64_t limit_ns,
+    struct store_progress progress[STORE_STAGES])
+{
+	static const size_t nr_threads[STORE_STAGES] = {
+#define X(symbol, name, nr_threads) nr_threads,
+		STORE_STAGE_TABLE(X)
+#undef X
+	};
+	int64_t before_ns = SYS(s->sys, now_mono) - limit_ns;
+	size_t i;
+
+	memset(progress, 0, STORE_STAGES * sizeof(*progress));
+	for (i = 0; i < STORE_STAGES; i++)
+		progress[i].nr_threads = nr_threads[i];
+	pthread_mutex_lock(&s->mutex);
+	add_admissions(s, progress, before_ns);
+	add_committers(s, progress, before_ns);
+	add(&progress[STORE_STAGE_CHECKPOINT], s->checkpointing.path,
+	    s->checkpointing.since_ns, before_ns);
+	add(&progress[STORE_STAGE_HISTORY], s->answering.path,
+	    s->answering.since_ns, before_ns);
+	pthread_mutex_unlock(&s->mutex);
+}

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Proves that a repository that does not come back stops nobody but its own
+# users: while one client hammers it, another client's updates of another
+# repository are all done in time; status, numbers and log name the repository
+# meanwhile; and when it comes back so do its updates, and nothing is left.
+
+# shellcheck source=tests/lib/scenario.sh
+. "$(dirname "$0")/../lib/scenario.sh"
+
+TIMES=20
+# So long one update may take, in ms.
+BOUND=5000
+
+# The watchdog's time, of which a quarter makes a stall.
+export LD_PRELOAD=$BUILD/tests/helper/preload_hang.so WATCHDOG_USEC=2000000
+export REFD_OPEN_HANGS=$T/hang
+start_daemon || exit 1
+unset LD_PRELOAD WATCHDOG_USEC
+new_repo slow.git bare
+new_repo other.git bare
+one=$(new_commit slow.git one)
+two=$(new_commit slow.git two)
+update() { # REPOSITORY [OPTION...] REF OID
+	"$REFD" update -C "$T/$1" --timeout "$BOUND" "${@:2}"
+}
+mine=$(new_commit other.git mine)
+check 'the one is served before' update slow.git refs/heads/a "$one"
+check 'and the other' update other.git refs/heads/a "$mine"
+
+printf '%s/slow.git/' "$T" >"$T/hang"
+"$BUILD/tests/helper/storm" --socket "$SOCKET" --repo "$T/slow.git" \
+	--oid "$one" --oid "$two" --clients 8 --txns 20 >"$T/storm" 2>&1 &
+storm=$!
+own $storm
+somebody_waits() { [ "$(stat_of waiting)" -ge 8 ]; }
+check 'many wait for the one' await 10 somebody_waits
+
+others_in_time() {
+	local i
+	for ((i = 0; i < TIMES; i++)); do
+		update other.git "refs/heads/$1$i" "$mine" || return
+	done
+}
+check 'others are served in time' others_in_time m
+has_status() { "$REFD" status >"$T/status"; grep -qE "$1" "$T/status"; }
+check 'status names it' await 7 has_status \
+	"^stall: admission has worked on '$T/slow.git' for [0-9]+ s;"
+check 'and others are, still' others_in_time n
+check 'it has not come back meanwhile' kill -0 $storm
+"$REFD" stats --prometheus >"$T/text"
+check 'the numbers say how long' \
+	grep -qE '^refd_stage_seconds\{stage="admission"\} [1-9]' "$T/text"
+check 'and that one thread is stuck' \
+	grep -qx 'refd_stage_stuck_threads{stage="admission"} 1' "$T/text"
+logs() { grep -q "event=$1 stage=admission " "$LOG"; }
+check 'the log has it' logs stall
+
+rm "$T/hang"
+check 'who waited is served' wait $storm
+reap $storm
+check 'status names nothing any more' test -z \
+	"$("$REFD" status | grep '^stall')"
+check 'the log has the end' await 10 logs stall-over
+is 'no thread is stuck' 0 "$(stat_of stage_stuck_admission)"
+is 'nothing waits' 0 "$(stat_of waiting)"
+check 'it is served as before' update slow.git refs/heads/b "$two"
+check 'the daemon stops' stop_daemon
+is 'and has nothing else to say' '' "$(complaints)"
+finish

@@ -1,0 +1,68 @@
+/*
+ * Proves when a stall ends the daemon: only if all threads of a stage that
+ * every update passes are stuck. One thread that is left serves somebody.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "daemon/net/stall.h"
+#include "tests/lib/suite.h"
+
+/* As store_progress() tells of stages of so many threads, none of them stuck. */
+static void no_stall(struct store_progress progress[STORE_STAGES])
+{
+	size_t i;
+
+	memset(progress, 0, STORE_STAGES * sizeof(*progress));
+	for (i = 0; i < STORE_STAGES; i++)
+		progress[i].nr_threads = 3;
+}
+
+START_TEST(nothing_stuck_stops_nobody)
+{
+	struct store_progress progress[STORE_STAGES];
+
+	no_stall(progress);
+	ck_assert(!stall_stops_all(progress));
+}
+END_TEST
+
+START_TEST(one_thread_left_serves_others)
+{
+	struct store_progress progress[STORE_STAGES];
+	size_t i;
+
+	no_stall(progress);
+	for (i = 0; i < STORE_STAGES; i++)
+		progress[i].nr_stuck = 2;
+	ck_assert(!stall_stops_all(progress));
+}
+END_TEST
+
+START_TEST(a_stage_without_a_thread_stops_those_who_pass_it)
+{
+	struct store_progress progress[STORE_STAGES];
+	bool is_passed_by_all;
+	size_t i;
+
+	for (i = 0; i < STORE_STAGES; i++) {
+		no_stall(progress);
+		progress[i].nr_stuck = 3;
+		is_passed_by_all = i != STORE_STAGE_BARRIER &&
+		    i != STORE_STAGE_CHECKPOINT && i != STORE_STAGE_HISTORY;
+		ck_assert(stall_stops_all(progress) == is_passed_by_all);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("net/stall");
+	TCase *tc = tcase_create("stops_all");
+
+	tcase_add_test(tc, nothing_stuck_stops_nobody);
+	tcase_add_test(tc, one_thread_left_serves_others);
+	tcase_add_test(tc, a_stage_without_a_thread_stops_those_who_pass_it);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -71,7 +71,7 @@ static void teardown(void)
 
 static struct txn *make_at(const char *name)
 {
-	char path[sizeof(sr_repo) + 16];
+	char path[sizeof(sr_repo) + 32];
 	struct refd_txid id;
 
 	snprintf(path, sizeof(path), "%s/%s", tmp_root, name);

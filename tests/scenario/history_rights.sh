@@ -156,6 +156,23 @@ as $BOB ln -sf "$C/secret" "$SERVED/all/w.git/commondir"
 check 'no file is quoted' test -z \
 	"$(raw $BOB "$SERVED/all/w.git" | grep secret)"
 
+# Nor by a link that a member of the group of her repository makes in there: her
+# daemon reads her secret, the member does not.
+S=$SERVED/hers/shared.git
+as $ALICE git init -q --bare --shared=group "$S"
+chown -R $ALICE:$BOB "$S"
+check 'the member may not read it' as $BOB test ! -r "$C/secret"
+as $BOB mkdir -p "$S/worktrees/w"
+for name in worktrees/w .; do
+	check "the member links $name/commondir to it" \
+		as $BOB ln -s "$C/secret" "$S/$name/commondir"
+	said=$(raw $BOB "$S/$name")
+	check "$name/commondir: refused" test -n "$(grep ^ng <<<"$said")"
+	is "$name/commondir: without its text" '' \
+		"$(sed -n '/secret-line/p' <<<"$said")"
+	rm "$S/$name/commondir"
+done
+
 # An absolute one is held to the roots as any other.
 install -d -o $ALICE -g $ALICE -m 755 "$T/elsewhere"
 as $ALICE git init -q --bare "$T/elsewhere/e.git"

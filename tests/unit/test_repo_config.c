@@ -120,22 +120,22 @@ static const struct format formats[] = {
 	    true, NULL, true },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
 	  "objectFormat=sha256\n",
-	    false, "extensions.objectformat=sha256", false },
+	    false, "extensions.objectFormat", false },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
 	  "refStorage=reftable\n",
-	    false, "extensions.refstorage=reftable", true },
+	    false, "extensions.refStorage", true },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
 	  "refStorage=files\n",
 	    true, NULL, false },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\nunheardOf=1\n",
-	    false, "extensions.unheardof=1", true },
+	    false, "an extension", true },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
 	  "partialClone=origin\n",
-	    false, "extensions.partialclone=origin", false },
-	{ "[extensions]\npartialClone=origin\n", false, "partialclone", false },
-	{ "[extensions]\nrefStorage=reftable\n", false, "refstorage", false },
+	    false, "extensions.partialClone", false },
+	{ "[extensions]\npartialClone=origin\n", false, "partialClone", false },
+	{ "[extensions]\nrefStorage=reftable\n", false, "refStorage", false },
 	{ "[core]\nrepositoryformatversion=0\n[extensions]\nobjectFormat=sha1\n",
-	    false, "objectformat", true },
+	    false, "objectFormat", true },
 	{ "[extensions]\nunheardOf=1\npreciousObjects=1\n", true, NULL, true },
 	{ "[core]\nsharedRepository=0077\n", false, "sharedRepository", true },
 	{ "[core]\nsharedRepository=nonsense\n", false, "sharedRepository",
@@ -159,6 +159,35 @@ START_TEST(a_format_is_taken_or_named)
 		    tmp_status("git -C r hash-object -w --stdin </dev/null") ==
 			0,
 		    f->ok);
+}
+END_TEST
+
+/* The client need not be allowed to read the file. */
+START_TEST(no_message_quotes_the_file)
+{
+	static const char *const configs[] = {
+		"[core]\nsecret-word\n[extensions\n",
+		"[core]\nrepositoryformatversion=secret-word\n",
+		"[core]\nrepositoryformatversion=1\n"
+		"[extensions]\nsecret-word=1\n",
+		"[core]\nrepositoryformatversion=1\n"
+		"[extensions]\nobjectFormat=secret-word\n",
+		"[core]\nrepositoryformatversion=1\n"
+		"[extensions]\nrefStorage=secret-word\n",
+		"[core]\nrepositoryformatversion=1\n"
+		"[extensions]\nworktreeConfig=secret-word\n",
+		"[core]\nbare=secret-word\n",
+		"[core]\nsharedRepository=secret-word\n",
+		"[core]\nworktree=secret-word\nbare=x\n",
+		"[include]\npath=secret-word\n[core]\nbare=secret-word\n",
+		"[secret-word \"secret-word\nx",
+		"secret-word = secret-word \\q\n",
+	};
+
+	tmp_run("git init -q --bare r");
+	tmp_put("r/config", configs[_i]);
+	ck_assert_int_ne(open_repo("r"), REFD_OK);
+	ck_assert_msg(strcasestr(why, "secret-word") == NULL, "%s", why);
 }
 END_TEST
 
@@ -425,6 +454,7 @@ int main(void)
 	tcase_add_test(tc, what_is_none_is_not);
 	tcase_add_loop_test(tc, a_format_is_taken_or_named, 0,
 	    (int)COUNT(formats));
+	tcase_add_loop_test(tc, no_message_quotes_the_file, 0, 12);
 	tcase_add_test(tc, a_config_that_can_not_be_parsed_fails);
 	tcase_add_test(tc, sharing_is_read_as_git_reads_it);
 	tcase_add_test(tc, settings_of_includes_and_of_the_main_worktree);

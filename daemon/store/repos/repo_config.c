@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "daemon/base/config_file.h"
@@ -198,6 +199,27 @@ static int version_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
+/* A message quotes no text of the file: the name of an extension that refd
+ * knows is its own word. */
+static int extension_unsupported(struct reading *r, const char *name)
+{
+	static const char *const known[] = { "objectFormat", "refStorage",
+		"partialClone", "compatObjectFormat", "submodulePathConfig" };
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcasecmp(name, known[i]) == 0)
+			return END_READING(r, REFD_UNSUPPORTED,
+			    "'%s' has a value of extensions.%s that refd does "
+			    "not support: git serves the repository",
+			    r->path, known[i]);
+	}
+	return END_READING(r, REFD_UNSUPPORTED,
+	    "'%s' has an extension that refd does not know: git serves the "
+	    "repository",
+	    r->path);
+}
+
 static int extension_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
@@ -208,9 +230,7 @@ static int extension_entry(void *arg, const char *key, const char *value,
 		return 0;
 	if (!is_extension_ok(r->version, key + sizeof(prefix) - 1,
 		value != NULL ? value : ""))
-		return END_READING(r, REFD_UNSUPPORTED,
-		    "unsupported extension %s=%s", key,
-		    value != NULL ? value : "");
+		return extension_unsupported(r, key + sizeof(prefix) - 1);
 	if (strcmp(key, "extensions.worktreeconfig") == 0 &&
 	    config_value_bool(value, &r->has_worktree_config) < 0)
 		return bad_value(r, key, line);

@@ -242,6 +242,29 @@ START_TEST(id_that_a_cut_left_empty)
 }
 END_TEST
 
+/* A member of the repository's group put it there. */
+START_TEST(id_that_another_account_wrote)
+{
+	static const char id[] = WORLD_REPO "/refd/id";
+	uint8_t uuid[16];
+	struct repo *repo;
+
+	repo = get(WORLD_REPO);
+	memcpy(uuid, repo->uuid, sizeof(uuid));
+	repo_put(&w->store.repos, repo);
+	/* It is opened anew. */
+	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
+	repo = get(WORLD_REPO);
+	ck_assert_mem_eq(repo->uuid, uuid, sizeof(uuid));
+	repo_put(&w->store.repos, repo);
+	memfs_set_owner(w->fs, id, 1001, 1001);
+	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = true\n");
+	repo = get(WORLD_REPO);
+	ck_assert_mem_ne(repo->uuid, uuid, sizeof(uuid));
+	repo_put(&w->store.repos, repo);
+}
+END_TEST
+
 /* Its own directory is called as those of worktrees are. */
 START_TEST(repository_in_a_directory_called_worktrees)
 {
@@ -284,6 +307,7 @@ int main(void)
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_cut_left_empty, 0, 2);
+	tcase_add_test(tc, id_that_another_account_wrote);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
 	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
 	suite_add_tcase(suite, tc);

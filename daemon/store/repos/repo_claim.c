@@ -104,7 +104,6 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 struct search {
 	const struct repos *repos;
 	const struct repo *repo;
-	bool is_own; /* repo_id_is_own() */
 	bool is_there;
 };
 
@@ -112,31 +111,25 @@ static int look_there(void *arg, const struct journal_repo *known)
 {
 	struct search *search = arg;
 
-	const struct repo *repo = search->repo;
-
 	search->is_there =
-	    is_also_at(search->repos, repo, known->path, known->uuid);
-	/* An id that another account wrote is believed only at the known path,
-	 * or of the known directory, moved. */
-	if (!search->is_own && strcmp(known->path, repo->path) != 0 &&
-	    (known->dev != repo->dev || known->ino != repo->ino))
-		search->is_there = true;
+	    is_also_at(search->repos, search->repo, known->path, known->uuid);
 	return 0;
 }
 
-/* The id says where it was written, and is the owner's to change: another's,
- * whose records would then be redone here. So the journal is asked too. *COPY:
- * the one whose id it is is still where it was, or may be anywhere. */
+/* Is ID that of another repository? Whoever may write in refd/ can put an id
+ * there, with which the records and the history of the other repository would
+ * be this one's. So an id of this journal that another account wrote is not
+ * believed; and the journal is asked, too, where its repository was. */
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
-	struct search search = { .repos = repos,
-		.repo = repo,
-		.is_own = repo_id_is_own(id) };
+	struct search search = { .repos = repos, .repo = repo };
+	bool is_ours =
+	    memcmp(id->journal, journal_uuid(repos->journal), 16) == 0;
 	int r =
 	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
 
-	*copy = search.is_there ||
+	*copy = search.is_there || (is_ours && !repo_id_is_own(id)) ||
 	    (strcmp(id->path, repo->path) != 0 &&
 		is_also_at(repos, repo, id->path, id->uuid));
 	return r > 0 ? -EIO : r;

@@ -2,7 +2,8 @@
  * Proves that a repository on a disk that hangs stops nobody else's admission:
  * while calls on its files do not come back, others are admitted, however many
  * repositories hang; what waits for it, given up, comes back at once, and is
- * never begun; so does what waits for a syncfs that hangs; and when the disk is
+ * never begun; so does what waits for a syncfs that hangs; nor does one whose
+ * packed-refs hangs keep others from being opened; and when the disk is
  * back so is the rest.
  */
 #include <check.h>
@@ -17,6 +18,7 @@
 
 static struct sys disk;
 static _Atomic bool hangs, syncs_hang; /* the latter with the former */
+static _Atomic bool packed_hangs;
 static _Atomic int nr_held;
 static sem_t is_held, let_go;
 
@@ -38,7 +40,8 @@ static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
 static int disk_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
 {
-	hang_at(path);
+	hang_at(
+	    packed_hangs && strcmp(path, "packed-refs") == 0 ? "hung" : path);
 	return sys_kernel.openat(sys, dirfd, path, flags, mode);
 }
 
@@ -54,7 +57,7 @@ static void setup(void)
 	disk.open_below = disk_open_below;
 	disk.openat = disk_openat;
 	disk.syncfs = disk_syncfs;
-	hangs = syncs_hang = false;
+	hangs = syncs_hang = packed_hangs = false;
 	nr_held = 0;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
@@ -206,6 +209,41 @@ START_TEST(what_waits_at_the_barrier_is_given_up)
 }
 END_TEST
 
+/* And its packed-refs: the table of repositories is full, and looks for one
+ * that may go. */
+START_TEST(others_are_opened_while_packed_refs_hangs)
+{
+	struct txn *txn = make_at("r.git"), *another;
+	struct window *w;
+	char name[16];
+	int i;
+
+	tmp_run("cd r.git && git update-ref refs/heads/p %s && git pack-refs "
+		"--all",
+	    sr_commit);
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	hangs = packed_hangs = true;
+	w = sr_make_window(txn);
+	store_apply(sr_store, w);
+	sem_wait(&is_held);
+	hangs = false;
+	for (i = 0; i < 5; i++) {
+		snprintf(name, sizeof(name), "hung%d.git", i);
+		another = make_at(name);
+		store_admit(sr_store, another);
+		ck_assert_ptr_eq(sr_wait_done().admitted, another);
+		ck_assert_int_eq(another->refused, REFD_OK);
+		sr_done_with(another);
+	}
+	sem_post(&let_go);
+	ck_assert_ptr_eq(sr_wait_done().applied, w);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	window_free(w);
+	sr_done_with(txn);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/stuck");
@@ -217,6 +255,7 @@ int main(void)
 	tcase_add_test(tc, others_are_admitted_while_many_hang);
 	tcase_add_test(tc, what_is_given_up_is_never_begun);
 	tcase_add_test(tc, what_waits_at_the_barrier_is_given_up);
+	tcase_add_test(tc, others_are_opened_while_packed_refs_hangs);
 	tcase_add_test(tc, an_id_that_was_used_is_known_all_the_same);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -243,7 +243,8 @@ int packed_trim(struct packed *packed)
 	size_t past = 0;
 	int held;
 
-	pthread_mutex_lock(&packed->lock);
+	if (pthread_mutex_trylock(&packed->lock) != 0)
+		return 0;
 	first = packed->retired;
 	while (past < packed->nr_retired && first[past].until_ns <= now)
 		SYS(packed->sys, close, first[past++].fd);

@@ -47,7 +47,8 @@ struct packed_snapshot; /* reference-counted; immutable once taken */
 struct packed *packed_new(const struct sys *sys, int dirfd);
 /* Snapshots that are still held live on; a rewrite is abandoned. */
 void packed_free(struct packed *packed);
-/* How many descriptors it holds; closes what is past its two seconds. */
+/* How many descriptors it holds; closes what is past its two seconds. 0, and
+ * nothing, while another thread reads the file: its disk may hang. */
 int packed_trim(struct packed *packed);
 
 /* The file as it is now; an absent file is an empty snapshot. One stat(2)

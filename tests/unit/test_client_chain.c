@@ -124,6 +124,24 @@ START_TEST(test_order)
 }
 END_TEST
 
+/* A name that comes twice: each command has its own verdict. */
+START_TEST(test_name_that_comes_twice)
+{
+	hook_serve(takes_the_other);
+	chain_to(AGREE "pkt 'ok refs/for/a'; pkt 'ok refs/for/b'; "
+		       "pkt 'ng refs/for/a not twice'; printf 0000");
+	hook_begin(false);
+	hook_put(Z " " A " refs/for/a");
+	hook_put(Z " " A " refs/for/b");
+	hook_put(A " " B " refs/for/a");
+	hook_put(Z " " A " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	hook_expect("ok refs/for/a\nok refs/for/b\n"
+		    "ng refs/for/a not twice\n"
+		    "ok refs/heads/a\nok refs/heads/b\n");
+}
+END_TEST
+
 /* receive-pack asks nobody else either. */
 START_TEST(test_answers)
 {
@@ -240,6 +258,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, hook_teardown);
 	tcase_add_loop_test(tc, test_matches, 0, 12);
 	tcase_add_test(tc, test_order);
+	tcase_add_test(tc, test_name_that_comes_twice);
 	tcase_add_loop_test(tc, test_answers, 0, 10);
 	tcase_add_test(tc, test_bad_end);
 	tcase_add_test(tc, test_left_behind);

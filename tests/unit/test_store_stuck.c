@@ -215,7 +215,7 @@ START_TEST(others_are_opened_while_packed_refs_hangs)
 {
 	struct txn *txn = make_at("r.git"), *another;
 	struct window *w;
-	char name[16];
+	char name[32];
 	int i;
 
 	tmp_run("cd r.git && git update-ref refs/heads/p %s && git pack-refs "

@@ -209,6 +209,17 @@ START_TEST(test_repositories_in_turn)
 }
 END_TEST
 
+/* Each has half of the first window already. */
+START_TEST(test_two_repositories_share_a_window)
+{
+	rig_go_one("refs/heads/x");
+	rig_go_many(1, false, "refs/heads/", 20);
+	rig_go_many(2, false, "refs/heads/", 20);
+	rig_back_all();
+	ck_assert_uint_eq(rig_windows->nr_parts, 2);
+}
+END_TEST
+
 START_TEST(test_ten_thousand_on_one_ref_hold_up_nobody)
 {
 	struct rig_ask *other;
@@ -365,6 +376,7 @@ static TCase *turns(void)
 	tcase_add_test(tc, test_many_small_of_one_repository);
 	tcase_add_test(tc, test_a_repository_goes_alone);
 	tcase_add_test(tc, test_repositories_in_turn);
+	tcase_add_test(tc, test_two_repositories_share_a_window);
 	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
 	return tc;
 }

@@ -43,11 +43,16 @@ static struct chain *chain_get(struct chain **chains, const char *worktree,
 static struct chain_link *find_twin(const struct chain *chain,
     const struct replay_row *row, const struct record_member *member)
 {
-	struct chain_link *link = chain->links + chain->nr;
+	struct chain_link *link;
+	size_t i;
 
-	while (link > chain->links && (--link)->row->origin == row->origin)
+	for (i = chain->nr; i > 0; i--) {
+		link = &chain->links[i - 1];
+		if (link->row->origin != row->origin)
+			break;
 		if (link->row != row && link->member->index == member->index)
 			return link;
+	}
 	return NULL;
 }
 

@@ -3,7 +3,9 @@
 # neither end the daemon nor keep it from serving another repository: a pack's
 # index that is truncated while it is used (F2), FIFOs in the place of an
 # object, an index, a pack and an included file (F3), nested includes (F4), and
-# very many refs to one large tag (F7). Alternates that refd may not read tell
+# very many refs to one large tag (F7). Nor do directories below refs/ that are
+# two thousand deep, when the daemon looks for its locks after a kill, and when a
+# repository is disowned. Alternates that refd may not read tell
 # nothing of what is there (F9).
 
 # shellcheck source=tests/lib/scenario.sh
@@ -153,6 +155,36 @@ alternates() {
 	done
 }
 
+# One below the other, by steps: the whole path is longer than a call takes. And
+# a token of the daemon's, as one that was killed leaves it.
+deep() {
+	local refd=$SERVED/deep.git/refd path=a i
+	new_repo srv/deep.git bare
+	one=$(new_commit srv/deep.git one)
+	is 'deep directories: before' ok "$(ask deep.git "$one" before)"
+	kill_daemon
+	for ((i = 0; i < 9; i++)); do path+=/$path; done
+	(
+		cd "$SERVED/deep.git/refs/heads" || exit
+		for ((i = 0; i < 4; i++)); do
+			mkdir -p "$path" && cd -P "$path" || exit
+		done
+	)
+	: >"$refd/stage/0000000000000001.0"
+	ln "$refd/stage/0000000000000001.0" "$refd/second"
+	check 'deep directories: the daemon starts after a kill' start_daemon
+	is 'deep directories: it is served' ok "$(ask deep.git "$one" after)"
+	another_is_served 'deep directories'
+	stop_daemon
+	: >"$refd/stage/0000000000000001.0"
+	ln -f "$refd/stage/0000000000000001.0" "$refd/second"
+	"$REFD" disown "$SERVED/deep.git" >"$T/out"
+	is 'deep directories: it is disowned' 0 $?
+	check 'deep directories: its token is gone' \
+		test ! -e "$refd/stage/0000000000000001.0"
+	check 'the daemon starts again' start_daemon
+}
+
 check 'the daemon starts' start_daemon
 new_repo srv/other.git bare
 other=$(new_commit srv/other.git one)
@@ -161,5 +193,6 @@ fifos
 includes
 many_tags
 alternates
+deep
 check 'the daemon lives' "$REFD" ping --socket "$SOCKET"
 finish

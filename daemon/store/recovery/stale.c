@@ -4,7 +4,9 @@
  * The happy path: stage/ holds nothing old and nothing else is looked at.
  * After a kill a token's link count says that locks stand; then the trees in
  * which a lock can be are walked once, and each "*.lock" that has a token's
- * inode is ours.
+ * inode is ours. Others can make directories, tokens and locks there, as many
+ * and as deep as they like: the walk takes no path that is longer than that of
+ * a lock, and has one buffer for it.
  *
  * What fails: a directory that can't be read ends the search with its errno,
  * since a lock might be missed; a foreign lock, or a ref that happens to end
@@ -21,15 +23,20 @@
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/refs/lockfile.h"
 #include "daemon/store/refs/reflog.h"
+#include "proto/limits.h"
 
 struct token_inode {
 	uint64_t token, ino;
 };
 
+/* Of the longest ref, with its end. */
+#define LOCK_PATH_MAX (REFD_REFNAME_MAX + sizeof(".lock"))
+
 struct search {
 	struct stale *stale;
-	struct token_inode *tokens;
-	size_t nr;
+	struct token_inode *tokens; /* by inode, when all are found */
+	size_t nr, size;
+	char path[LOCK_PATH_MAX]; /* that a walk is at */
 };
 
 /* Names in stage/ begin with their window's number; what does not is nobody's
@@ -71,6 +78,7 @@ static int add_token(struct search *s, const char *name)
 	struct token_inode *grown;
 	struct sys_stat st;
 	uint64_t id;
+	size_t size;
 	unsigned k;
 	int r;
 
@@ -81,13 +89,24 @@ static int add_token(struct search *s, const char *name)
 		return r == -ENOENT ? 0 : r;
 	if (token_parse_name(name, &id, &k) < 0)
 		return add_value(s->stale, window_of(name), st.ino);
-	grown = realloc(s->tokens, (s->nr + 1) * sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	s->tokens = grown;
-	grown[s->nr].token = id;
-	grown[s->nr++].ino = st.ino;
+	if (s->nr == s->size) {
+		size = s->size == 0 ? 16 : 2 * s->size;
+		grown = realloc(s->tokens, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		s->tokens = grown;
+		s->size = size;
+	}
+	s->tokens[s->nr].token = id;
+	s->tokens[s->nr++].ino = st.ino;
 	return 0;
+}
+
+static int compare_inodes(const void *va, const void *vb)
+{
+	const struct token_inode *a = va, *b = vb;
+
+	return (a->ino > b->ino) - (a->ino < b->ino);
 }
 
 static int each_entry(const struct sys *sys, int dirfd, const char *path,
@@ -126,12 +145,13 @@ int stale_any(const struct sys *sys, const struct repo *repo, uint64_t live)
 	return r == -EEXIST ? 1 : r;
 }
 
-/* Where a walk stands: a directory below DIRFD. */
+/* Where a walk stands: a directory below DIRFD, whose names begin at LEN of the
+ * search's path. */
 struct walk {
 	struct search *search;
 	int dirfd;
 	const char *worktree;
-	const char *dir; /* "" for DIRFD itself */
+	size_t len;
 	bool deep;
 };
 
@@ -162,40 +182,41 @@ static int add_lock(struct search *s, uint64_t token, const struct walk *w,
 	return 0;
 }
 
-static int walk_dir(const struct walk *from, const char *dir);
+static int walk_dir(const struct walk *from, size_t len);
 
 static int walk_entry(void *arg, const struct sys_dirent *entry)
 {
 	struct walk *w = arg;
-	char path[REFD_PATH_MAX];
-	size_t i, len;
+	struct search *s = w->search;
+	struct token_inode key = { .ino = entry->ino }, *token;
+	size_t nr = strlen(entry->name), len = w->len + nr;
+	int r;
 
-	len = (size_t)snprintf(path, sizeof(path), "%s%s%s", w->dir,
-	    w->dir[0] != '\0' ? "/" : "", entry->name);
-	if (len >= sizeof(path))
+	if (len >= sizeof(s->path))
 		return 0;
+	if (w->len > 0)
+		s->path[w->len - 1] = '/';
+	memcpy(s->path + w->len, entry->name, nr + 1);
 	if (entry->type == DT_DIR || entry->type == DT_UNKNOWN) {
-		int r = w->deep ? walk_dir(w, path) : 0;
-
+		r = w->deep ? walk_dir(w, len) : 0;
 		if (r < 0 || entry->type == DT_DIR)
 			return r;
+		s->path[len] = '\0';
 	}
-	if (len < 5 || strcmp(path + len - 5, ".lock") != 0)
+	if (len < 5 || strcmp(s->path + len - 5, ".lock") != 0)
 		return 0;
-	for (i = 0; i < w->search->nr; i++)
-		if (w->search->tokens[i].ino == entry->ino)
-			return add_lock(w->search, w->search->tokens[i].token,
-			    w, path);
-	return 0;
+	token = bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
+	return token != NULL ? add_lock(s, token->token, w, s->path) : 0;
 }
 
-static int walk_dir(const struct walk *from, const char *dir)
+/* Of the search's path the first LEN bytes; 0 for DIRFD itself. */
+static int walk_dir(const struct walk *from, size_t len)
 {
 	struct walk w = *from;
 
-	w.dir = dir;
+	w.len = len > 0 ? len + 1 : 0;
 	return each_entry(w.search->stale->sys, w.dirfd,
-	    dir[0] != '\0' ? dir : ".", walk_entry, &w);
+	    len > 0 ? w.search->path : ".", walk_entry, &w);
 }
 
 /* All places of one git-dir in which a ref's lock can be. */
@@ -204,9 +225,10 @@ static int walk_git_dir(struct search *s, int dirfd, const char *worktree)
 	struct walk w = { .search = s, .dirfd = dirfd, .worktree = worktree };
 	int r;
 
-	r = walk_dir(&w, "");
+	r = walk_dir(&w, 0);
 	w.deep = true;
-	return r < 0 ? r : walk_dir(&w, "refs");
+	strcpy(s->path, "refs");
+	return r < 0 ? r : walk_dir(&w, strlen(s->path));
 }
 
 static int worktree_entry(void *arg, const struct sys_dirent *entry)
@@ -274,6 +296,7 @@ int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo,
 	stale->live = live;
 	r = each_entry(sys, repo->stage_fd, ".", token_entry, &s);
 	if (r == 0 && s.nr > 0) {
+		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
 		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees",

@@ -154,9 +154,10 @@ START_TEST(a_syncfs_that_lies_is_found_out)
 	uint64_t before = forgotten();
 
 	ok("x=1");
-	/* The repository's note (four calls), the mark that a sync begins and
-	 * the marker's touch (two) come before the syncfs. */
-	memfs_die(w->fs, 8, -EIO);
+	/* The file system's path, the repository's note (four calls), the mark
+	 * that a sync begins and the marker's touch (two) come before the
+	 * syncfs. */
+	memfs_die(w->fs, 9, -EIO);
 	ck_assert_int_eq(world_checkpoint(w), -EIO);
 	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "marker"));
 	memfs_fail_none(w->fs);

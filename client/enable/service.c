@@ -2,8 +2,8 @@
  * The happy path: the configuration; a drop-in of the unit, which lets the
  * service write below the roots; systemctl.
  *
- * What fails: a file that another hand wrote is kept, and named. Where systemd
- * does not run, its command is printed. Either command can be run again.
+ * Failures: a changed file is kept, and a message names the file. Without
+ * systemd, the systemctl command is printed. Both commands can be run again.
  */
 #include "client/enable/service.h"
 
@@ -28,7 +28,7 @@ struct service {
 	char *config_dir, *config, *drop_in_dir, *drop_in;
 };
 
-/* ---- which one ---- */
+/* ---- the name ---- */
 
 static const struct passwd *find_account(const char *account)
 {
@@ -73,9 +73,9 @@ static void service_done(struct service *sv)
 	free(sv->drop_in);
 }
 
-/* ---- its files ---- */
+/* ---- the files ---- */
 
-/* Neither git's configuration nor systemd's takes every character as it is. */
+/* Neither git's configuration nor systemd's accepts all characters unquoted. */
 static void check_root(const char *root)
 {
 	const char *s;
@@ -123,7 +123,7 @@ static bool make_file(const char *dir, const char *path, const struct text *t)
 	return r == 0;
 }
 
-/* Is every line one that enable writes? */
+/* Did enable write all lines? */
 static bool is_ours(const struct text *t)
 {
 	static const char *const begins[] = { "[daemon]", "[Service]",

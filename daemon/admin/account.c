@@ -13,8 +13,8 @@
 
 #define NOBODY 65534
 
-/* An account without a name gets the group of nobody: the group of the
- * directory may be one that the account is not in. */
+/* An account without a name gets the group of nobody, because the account may
+ * not be a member of the group of the directory. */
 static bool become(uid_t uid)
 {
 	const struct passwd *pw = getpwuid(uid);

@@ -23,9 +23,9 @@
 #endif
 
 /*
- * Read while the daemon runs: which life of a file system it is
- * (sys_mount.c), this boot, its own descriptors; and by a reload, the names of
- * users and groups with the libraries that know them.
+ * Read while the daemon runs: the mount of a file system (sys_mount.c), the id
+ * of this boot, the daemon's own descriptors. A reload reads the names of users
+ * and groups, through the libraries of the name service.
  */
 static const char *const read_by_all[] = { "/proc/self",
 	"/proc/sys/kernel/random/boot_id", "/sys/fs", "/sys/devices/system/cpu",
@@ -33,9 +33,9 @@ static const char *const read_by_all[] = { "/proc/self",
 	"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib",
 	"/var/lib/sss", "/run/systemd/userdb" };
 
-/* passwd and group are replaced when they change, and then only a rule for
- * their directory lets the new ones be read. Root does without: it may read
- * /etc/shadow there. */
+/* passwd and group are replaced by new files on every change. Only a rule for
+ * the directory permits reading the new files. A root daemon gets no such rule,
+ * because /etc contains /etc/shadow. */
 static const char read_by_others[] = "/etc";
 
 static void __attribute__((format(printf, 3, 4)))
@@ -113,9 +113,9 @@ static bool is_mount_point(const char *path)
 	return is;
 }
 
-/* A file system that is mounted anew is another directory than the one that
- * was allowed; then the one around the mount point has to be. Not "/": there a
- * new mount waits for a restart. */
+/* A newly mounted file system has another root directory than the allowed
+ * directory, so the directory around the mount point must be allowed too.
+ * Exception "/": a new mount there waits for a restart. */
 static int allow_kept(struct landlock *l, const char *path, char **why)
 {
 	int r = allow(l, path, LANDLOCK_KEEP, why);
@@ -125,7 +125,7 @@ static int allow_kept(struct landlock *l, const char *path, char **why)
 	return r;
 }
 
-/* Editors put a new file in the place of the old one. */
+/* Editors replace the file by a new file. */
 static int allow_config(struct landlock *l, const char *config, char **why)
 {
 	int r = allow_directory_of(l, config, LANDLOCK_READ, why);
@@ -207,7 +207,7 @@ static void confine_privileges(struct confined *c)
 		note_in_force(c, "no new privileges");
 	else
 		note_missing(c, "no new privileges", strerror(errno));
-	/* Not missing where somebody wants core dumps. */
+	/* Not reported as missing if core dumps are wanted. */
 	if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0 &&
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
 		note_in_force(c, "not dumpable");

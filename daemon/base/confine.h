@@ -1,7 +1,7 @@
 /*
- * What the daemon may still do, once it has opened all that it needs: no
- * program, no process, no foreign file, no network, even for one who runs code
- * in it. It gives rights up in this order:
+ * Restricts the daemon once all needed files are open: no program, no process,
+ * no foreign file, no network, even for an attacker running code in the daemon.
+ * The daemon gives rights up in this order:
  *
  *	no new privileges	PR_SET_NO_NEW_PRIVS
  *	not dumpable		no other process of its account may trace it or
@@ -10,16 +10,16 @@
  *	Landlock		files below the roots and the state directory
  *	seccomp			the system calls of sys_seccomp.c
  *
- * A kernel that lacks one of them is no error: the daemon serves without it,
- * and says so in log and status. Nothing here can be undone, so a root that is
- * new in the configuration waits for a restart.
+ * A kernel without a part is no error: the daemon serves without the part, and
+ * says so in log and status. No step can be undone, so a new root in the
+ * configuration waits for a restart.
  */
 #ifndef BASE_CONFINE_H
 #define BASE_CONFINE_H
 
 #include <stddef.h>
 
-/* All borrowed, all absolute, and there. */
+/* All borrowed, absolute, and existing. */
 struct confine_places {
 	const char *const *roots; /* with links resolved */
 	size_t nr_roots;
@@ -29,13 +29,13 @@ struct confine_places {
 };
 
 struct confined {
-	char by[128];      /* what is in force, for people; "" nothing */
-	char without[512]; /* "PART (why)" of what is not; "" nothing */
+	char by[128];      /* parts in force, for people; "" nothing */
+	char without[512]; /* "PART (why)" of missing parts; "" nothing */
 };
 
-/* Main thread, before any other exists; before a repository is opened. Negative
- * errno and *WHY, to be freed (NULL: out of memory), when a place cannot be
- * allowed: the daemon could not work. */
+/* Main thread, before a second thread exists; before a repository is opened.
+ * Negative errno and *WHY, to be freed (NULL: out of memory), if a place cannot
+ * be allowed, because the daemon could not work. */
 int confine_process(const struct confine_places *places,
     struct confined *confined, char **why);
 

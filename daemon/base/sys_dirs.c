@@ -1,12 +1,14 @@
 /*
- * The happy path: split the path at its last slash, find the directory among
- * those that are kept, call the table below with its descriptor and one name.
+ * The happy path: split the path at the last slash, find the directory among
+ * the kept directories, call the table below with the directory's descriptor
+ * and one name.
  *
- * What fails:
- *	the directory is not there, or	the call fails as it would without
- *	a link is on the way		this table
- *	a kept directory was removed	a call that makes a name has -ENOENT:
- *					the directory is opened anew, once
+ * Failures:
+ *	the directory is missing, or	the call fails as without this table
+ *	a link is on the way
+ *	a kept directory was removed	a call that creates a name gets
+ *					-ENOENT: the directory is opened again,
+ *					once
  */
 #include "daemon/base/sys_dirs.h"
 
@@ -14,7 +16,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* A directory, and a name in it. */
+/* A directory, and a name in the directory. */
 struct spot {
 	int fd;
 	const char *name;
@@ -34,7 +36,7 @@ static void drop(struct sys_dirs *d, struct sys_dirs_kept *kept)
 	kept->fd = -1;
 }
 
-/* The one with this path, or else the one that was used least recently. */
+/* The entry for this path, or else the least recently used entry. */
 static struct sys_dirs_kept *choose(struct sys_dirs *d, int dirfd,
     const char *path, size_t len, bool *found)
 {
@@ -98,8 +100,8 @@ static int find(struct sys_dirs *d, int dirfd, const char *path,
 	return r;
 }
 
-/* R is what a call that makes SPOT's name has said: true when the directory
- * may be another one by now, and the call is to be tried again. */
+/* R is the result of a call that creates SPOT's name. True: the directory may
+ * have been replaced, and the call must be tried again. */
 static bool again(struct sys_dirs *d, const struct spot *spot, int r)
 {
 	if (r != -ENOENT || !spot->is_old)
@@ -108,7 +110,7 @@ static bool again(struct sys_dirs *d, const struct spot *spot, int r)
 	return true;
 }
 
-/* ---- calls that look ---- */
+/* ---- calls that read ---- */
 
 static int dirs_lstatat(const struct sys *sys, int dirfd, const char *path,
     struct sys_stat *st)
@@ -140,7 +142,7 @@ static int dirs_dir_open(const struct sys *sys, int dirfd, const char *path,
 	return r < 0 ? r : SYS(d->below, dir_open, at.fd, at.name, dir);
 }
 
-/* Is PATH kept? Then no link was on the way when it was opened. */
+/* Is PATH kept? Then no link was on the way when PATH was opened. */
 static int dirs_stays_below(const struct sys *sys, int dirfd, const char *path)
 {
 	struct sys_dirs *d = dirs_of(sys);
@@ -156,7 +158,7 @@ static int dirs_stays_below(const struct sys *sys, int dirfd, const char *path)
 	return r == -ELOOP ? SYS(d->below, stays_below, dirfd, path) : r;
 }
 
-/* ---- calls that take names away ---- */
+/* ---- calls that remove names ---- */
 
 static int dirs_unlinkat(const struct sys *sys, int dirfd, const char *path)
 {
@@ -176,7 +178,7 @@ static int dirs_rmdirat(const struct sys *sys, int dirfd, const char *path)
 	return r < 0 ? r : SYS(d->below, rmdirat, at.fd, at.name);
 }
 
-/* ---- calls that may make names ---- */
+/* ---- calls that may create names ---- */
 
 static int dirs_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
@@ -246,8 +248,8 @@ static int dirs_renameat(const struct sys *sys, int olddirfd,
 	return r;
 }
 
-/* The other calls take no path: they work with a copy of the table, and its
- * context. */
+/* The other calls take no path. They work with a copy of the table, and the
+ * context of the table below. */
 void sys_dirs_init(struct sys_dirs *d, const struct sys *below)
 {
 	size_t i;

@@ -1,18 +1,18 @@
 /*
- * A table of system calls that keeps the directories of its last paths open,
- * so that a path below a descriptor costs one openat2 per directory and not
- * one per call. It stands on another table and keeps its rules (sys.h): a kept
- * directory was opened beneath its descriptor, and a call in it has a single
- * name.
+ * A table of system calls that keeps the directories of recent paths open, so
+ * that a path below a descriptor costs one openat2 per directory and not per
+ * call. The table stands on another table and keeps the rules of sys.h: a kept
+ * directory was opened beneath its descriptor, and a call in the directory has
+ * a single name.
  *
- * A kept directory may be removed and made again meanwhile. A call that makes
- * a name is then tried again in the new directory. A call that only looks
- * answers for the kept one: so ask under a lock that stands in the directory,
- * which then can't be removed, or where a name that came later does not
+ * A kept directory may be removed and created again meanwhile. A call that
+ * creates a name is then tried again in the new directory. A call that only
+ * reads answers for the kept directory. Therefore read under a lock file in the
+ * directory, which then cannot be removed, or where a later name does not
  * matter.
  *
  * One thread for the calls with a path; any thread for the other calls. The
- * descriptors that paths are given with must stay open until sys_dirs_forget().
+ * descriptors passed with paths must stay open until sys_dirs_forget().
  */
 #ifndef BASE_SYS_DIRS_H
 #define BASE_SYS_DIRS_H
@@ -20,12 +20,13 @@
 #include "daemon/base/sys.h"
 #include "proto/limits.h"
 
-/* One of refs and one of logs, the directories above them, which are looked at
- * when one of these gets empty, and that of HEAD's log. */
+/* A directory of refs, a directory of logs, the directories above both, which
+ * are checked after a removal empties a directory, and the directory of HEAD's
+ * log. */
 #define SYS_DIRS_KEPT 6
 
 struct sys_dirs {
-	struct sys sys; /* the table to be called; first */
+	struct sys sys; /* the table to be called; first member */
 	const struct sys *below;
 	struct sys_dirs_kept {
 		int dirfd;
@@ -37,9 +38,9 @@ struct sys_dirs {
 	uint64_t nr_calls;
 };
 
-/* BELOW is borrowed. DIRS stays where it is until sys_dirs_forget(). */
+/* BELOW is borrowed. DIRS must not move until sys_dirs_forget(). */
 void sys_dirs_init(struct sys_dirs *dirs, const struct sys *below);
-/* Closes what is kept; DIRS may go on being used. */
+/* Closes all kept directories; DIRS may still be used. */
 void sys_dirs_forget(struct sys_dirs *dirs);
 
 #endif

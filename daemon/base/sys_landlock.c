@@ -19,7 +19,7 @@
 #define SCOPE_SIGNALS (UINT64_C(1) << 1)
 
 /* struct landlock_ruleset_attr as of version 6. An older kernel accepts a
- * larger structure if the fields that it does not know are zero. */
+ * larger structure if all unknown fields are zero. */
 struct ruleset {
 	uint64_t fs, net, scoped;
 };
@@ -33,7 +33,7 @@ struct ruleset {
 #define KEEP                                                                   \
 	(RENEW | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | \
 	    LANDLOCK_ACCESS_FS_REFER)
-/* The kernel refuses the others for what is no directory. */
+/* The kernel refuses all other rights for a file that is not a directory. */
 #define OF_FILES                                                               \
 	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |        \
 	    FS_TRUNCATE)

@@ -1,12 +1,13 @@
 /*
- * Landlock: which files and directories this process may still open, whatever
- * its user's rights are (landlock(7)). A process can give such rights up and
- * never gets them back.
+ * Landlock: the files and directories that this process may still open,
+ * whatever the rights of the user (landlock(7)). A process can give such rights
+ * up and never gets them back.
  *
  *	landlock_begin -> landlock_allow ... -> landlock_enforce
  *
- * Before any other thread exists, since only the calling thread and those that
- * it starts later are confined. Calls return 0 or a negative errno.
+ * Call before a second thread exists, since only the calling thread and later
+ * threads started by the calling thread are confined. Calls return 0 or a
+ * negative errno.
  */
 #ifndef BASE_SYS_LANDLOCK_H
 #define BASE_SYS_LANDLOCK_H
@@ -15,24 +16,25 @@
 
 enum landlock_rights {
 	LANDLOCK_READ,  /* open files to be read; list directories */
-	LANDLOCK_RENEW, /* that, and make, write, rename and remove files */
-	LANDLOCK_KEEP   /* that, and directories; links and renames between
+	LANDLOCK_RENEW, /* as READ; also make, write, rename and remove files */
+	LANDLOCK_KEEP   /* as RENEW; also directories; links and renames between
 			   directories below the same path */
 };
 
 struct landlock {
 	int ruleset; /* a descriptor */
-	int abi;     /* what the kernel has: 2 or more */
+	int abi;     /* Landlock version of the kernel: 2 or more */
 };
 
-/* Denies all files, TCP, and signals to processes outside; the abstract Unix
- * sockets of others too, unless NEEDS_ABSTRACT. -ENOSYS, -EOPNOTSUPP: the
- * kernel has no Landlock, or it is not switched on. -EPROTO: it has version 1,
- * which cannot allow a link or rename between two directories (Linux 5.13 to
- * 5.18). */
+/* Denies all files, TCP, and signals to processes outside; also the abstract
+ * Unix sockets of other processes, unless NEEDS_ABSTRACT. -ENOSYS, -EOPNOTSUPP:
+ * the kernel has no Landlock, or Landlock is switched off. -EPROTO: the kernel
+ * has version 1, which cannot allow a link or rename between two directories
+ * (Linux 5.13 to 5.18). */
 int landlock_begin(struct landlock *landlock, bool needs_abstract);
 
-/* PATH, with links resolved, and all below it. -ENOENT: it is not there. */
+/* PATH, with links resolved, and all files below PATH. -ENOENT: PATH is
+ * missing. */
 int landlock_allow(struct landlock *landlock, const char *path,
     enum landlock_rights rights);
 

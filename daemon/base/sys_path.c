@@ -1,6 +1,6 @@
 /*
- * The kernel's system calls that take a path. No other file of the daemon
- * makes any (scripts/check-layers).
+ * The kernel's system calls that take a path. No other file of the daemon makes
+ * such a call (scripts/check-layers).
  *
  * The happy path, for a path below a descriptor:
  *	open		one openat2 that stays beneath the descriptor and
@@ -9,11 +9,12 @@
  *			a single name; a path that is a single name needs no
  *			openat2
  *
- * What fails: a link in the place of a directory is -ELOOP, at any moment of
- * the call. Nothing outside of the directory behind the descriptor is opened,
- * made, changed or removed, whoever exchanges directories for links meanwhile.
+ * Failures: a link in the place of a directory is -ELOOP, at any moment of the
+ * call. No file outside of the directory behind the descriptor is opened, made,
+ * changed or removed, even if somebody exchanges directories for links
+ * meanwhile.
  *
- * A path that goes with SYS_TRUSTED is resolved as usual.
+ * A path with SYS_TRUSTED is resolved as usual.
  */
 #include "daemon/base/sys_path.h"
 
@@ -29,7 +30,7 @@
 #include "proto/limits.h"
 
 #define NS_PER_S 1000000000LL
-/* Of open_below(), the only call that takes "..". */
+/* For open_below(), the only call that takes "..". */
 #define RENAME_TRIES 1000
 
 static int result(int r)
@@ -58,9 +59,9 @@ static int open_how(int dirfd, const char *path, int flags, mode_t mode,
 	return result((int)fd);
 }
 
-/* A FIFO, a terminal or a lease that is in the place of a file does not make
- * the caller wait. A link is told from a missing file: without O_NOFOLLOW,
- * RESOLVE_NO_SYMLINKS refuses the last one too. */
+/* A FIFO, a terminal or a lease in the place of a file does not make the caller
+ * wait. A link is told from a missing file: without O_NOFOLLOW,
+ * RESOLVE_NO_SYMLINKS refuses the last component too. */
 static int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
 	int r = sys_path_check(path);
@@ -88,7 +89,7 @@ int sys_path_openat(const struct sys *sys, int dirfd, const char *path,
 	return result(fd);
 }
 
-/* EAGAIN: something was renamed while the kernel went up a "..". */
+/* EAGAIN: a rename happened while the kernel went up a "..". */
 static int open_below(int dirfd, const char *path, int flags)
 {
 	int fd, tries = RENAME_TRIES;
@@ -127,11 +128,11 @@ int sys_path_stays_below(const struct sys *sys, int dirfd, const char *path)
 
 /* ---- the directory of a name ---- */
 
-/* A directory that is open for one call. */
+/* A directory opened for one call. */
 struct place {
 	int fd;
 	bool is_owned;
-	const char *name; /* in it */
+	const char *name; /* in the directory */
 };
 
 static int find_place(struct place *p, int dirfd, const char *path)
@@ -158,7 +159,7 @@ static int find_place(struct place *p, int dirfd, const char *path)
 	return 0;
 }
 
-/* R is what the call with P's name has said. */
+/* R is the result of the call with P's name. */
 static int leave_place(struct place *p, int r)
 {
 	r = result(r);
@@ -225,8 +226,8 @@ ssize_t sys_path_readlinkat(const struct sys *sys, int dirfd, const char *path,
 	return leave_place(&p, (int)readlinkat(p.fd, p.name, buf, size));
 }
 
-/* The kernel says "(deleted)" in the text alone, where a name may say it
- * too. */
+/* The kernel marks a deleted file only by "(deleted)" in the text, and a name
+ * may contain the same text. */
 int sys_path_of_fd(const struct sys *sys, int fd, char *buf, size_t size)
 {
 	static const char deleted[] = " (deleted)";
@@ -252,7 +253,7 @@ int sys_path_of_fd(const struct sys *sys, int fd, char *buf, size_t size)
 
 /* ---- names ---- */
 
-/* What link(2) and rename(2) have in common. */
+/* The common part of link(2) and rename(2). */
 static int two_names(int (*call)(int, const char *, int, const char *),
     int olddirfd, const char *oldpath, int newdirfd, const char *newpath)
 {
@@ -270,7 +271,7 @@ static int two_names(int (*call)(int, const char *, int, const char *),
 	return r;
 }
 
-/* Of a link the link itself. */
+/* For a link, links the link itself and not the target. */
 static int link_name(int fd, const char *name, int newfd, const char *newname)
 {
 	return linkat(fd, name, newfd, newname, 0);

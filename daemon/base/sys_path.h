@@ -1,6 +1,6 @@
 /*
- * The calls of sys_kernel that take a path; for daemon/base/sys*.c alone. As
- * daemon/base/sys.h has them.
+ * The calls of sys_kernel that take a path; for daemon/base/sys*.c alone. The
+ * rules of daemon/base/sys.h apply.
  */
 #ifndef BASE_SYS_PATH_H
 #define BASE_SYS_PATH_H

@@ -1,9 +1,9 @@
 /*
- * The table names what the daemon, libevent, SQLite, zlib and the C library
- * use. Calls with an argument that matters are in rules of their own: threads
- * and no processes, Unix sockets and no others, signals to the daemon alone.
- * clone3 is left out on purpose: its flags are in memory, where a filter cannot
- * look; the C library then uses clone.
+ * The table names the system calls of the daemon, libevent, SQLite, zlib and
+ * the C library. Calls restricted by an argument have separate rules: threads
+ * and no processes, only Unix sockets, signals to the daemon alone. clone3 is
+ * left out on purpose: its flags are in memory, out of reach of a filter. The C
+ * library then uses clone.
  */
 #include "daemon/base/sys_seccomp.h"
 
@@ -128,7 +128,7 @@ static const int allowed[] = {
 	SCMP_SYS(ppoll),
 	SCMP_SYS(pselect6),
 	SCMP_SYS(select),
-	/* sockets that are there, and the way to the service manager */
+	/* existing sockets, and the connection to the service manager */
 	SCMP_SYS(accept),
 	SCMP_SYS(accept4),
 	SCMP_SYS(connect),
@@ -141,7 +141,7 @@ static const int allowed[] = {
 	SCMP_SYS(sendto),
 	SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown),
-	/* about itself and the machine */
+	/* about the process and the machine */
 	SCMP_SYS(getegid),
 	SCMP_SYS(geteuid),
 	SCMP_SYS(getgid),
@@ -155,7 +155,7 @@ static const int allowed[] = {
 	SCMP_SYS(uname),
 };
 
-/* CALL, where the bits of MASK of argument ARG are VALUE. */
+/* CALL, if the bits of MASK of argument ARG are VALUE. */
 struct rule {
 	int call;
 	unsigned arg;
@@ -170,7 +170,7 @@ struct rule {
 #endif
 
 #define WHOLE (~(scmp_datum_t)0)
-/* An int: what is above it in the register is anything. */
+/* An int: the upper bits of the register are undefined. */
 #define INT UINT32_MAX
 
 static int add_rules(scmp_filter_ctx ctx)
@@ -182,11 +182,12 @@ static int add_rules(scmp_filter_ctx ctx)
 		{ SCMP_SYS(ioctl), 1, INT, TCGETS }, /* isatty */
 		{ SCMP_SYS(kill), 0, INT, (scmp_datum_t)getpid() },
 		{ SCMP_SYS(mmap), 2, PROT_EXEC, 0 },
-		/* A library of the name service, not to be written to. */
+		/* A library of the name service, mapped without write
+		 * access. */
 		{ SCMP_SYS(mmap), 2, PROT_WRITE | PROT_EXEC, PROT_EXEC },
 		{ SCMP_SYS(mprotect), 2, PROT_EXEC, 0 },
 		{ SCMP_SYS(prctl), 0, INT, PR_SET_NAME },
-		{ SCMP_SYS(prlimit64), 2, WHOLE, 0 }, /* to be read */
+		{ SCMP_SYS(prlimit64), 2, WHOLE, 0 }, /* read only */
 		{ SCMP_SYS(socket), 0, INT, AF_UNIX },
 		{ SCMP_SYS(socketpair), 0, INT, AF_UNIX },
 		{ SCMP_SYS(tgkill), 0, INT, (scmp_datum_t)getpid() },
@@ -214,8 +215,8 @@ int seccomp_enforce(void)
 	ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	if (ctx == NULL)
 		return -ENOMEM;
-	/* 2 is a tree instead of a list (libseccomp 2.5); an older one refuses
-	 * it, and its list is as good. */
+	/* 2 is a tree instead of a list (libseccomp 2.5). An older libseccomp
+	 * refuses the setting and uses a list, which works as well. */
 	seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	r = add_rules(ctx);
 	if (r == 0)

@@ -30,8 +30,8 @@ void stage_end(struct store *s, struct stage_work *work)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* A thread has been at PATH since SINCE_NS; BEFORE_NS: it is stuck. True: none
- * has been at work for longer. */
+/* Adds a thread at work on PATH since SINCE_NS. At or before BEFORE_NS: the
+ * thread is stuck. True: no other thread has been at work for longer. */
 static bool add(struct store_progress *p, const char *path, int64_t since_ns,
     int64_t before_ns)
 {

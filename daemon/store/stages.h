@@ -1,6 +1,6 @@
 /*
- * What the store's threads are at, and since when: what a status tells of a
- * thread that does not come back. Private to the store.
+ * The current work of the store's threads, and its start, so that a status can
+ * report a thread that does not come back. Private to the store.
  *
  * Any thread; nothing blocks but the store's mutex.
  */

@@ -1,10 +1,10 @@
 /*
  * Happy path:
- *	put	behind those of the same connection
- *	take	the first of the connection whose turn it is, of the user whose
- *		turn it is; both go behind the others
+ *	put	behind earlier questions of the same connection
+ *	take	the first question of the next connection of the next user;
+ *		the connection and the user go to the end of their lists
  *
- * Lists are short: users and connections that wait, not all there are.
+ * Lists are short: only users and connections with waiting questions.
  *
  * Failure modes:
  *	out of memory		the question is given back
@@ -16,14 +16,14 @@
 
 #include <utlist.h>
 
-/* One connection, which has at least one question. */
+/* A connection with at least one question. */
 struct history_client {
 	const void *client;
 	struct store_history *asks;
 	struct history_client *next, *prev;
 };
 
-/* One user, who has at least one connection. */
+/* A user with at least one connection. */
 struct history_user {
 	uint32_t uid;
 	struct history_client *clients;

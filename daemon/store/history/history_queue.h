@@ -1,8 +1,8 @@
 /*
  * Questions about history that wait for their turn: users in turn, the
- * connections of a user in turn, the questions of a connection in order. So
- * however much one user asks on however many connections, a question of
- * another user waits for one question of each user at most.
+ * connections of a user in turn, the questions of a connection in order.
+ * Regardless of the number of questions and connections of one user, a question
+ * of another user waits for at most one question of each user.
  *
  * One thread, the historian's. Nothing blocks or logs.
  */
@@ -13,15 +13,15 @@
 
 /* Zero-initialised is empty. */
 struct history_queue {
-	struct history_user *users; /* whose turn it is comes first */
+	struct history_user *users; /* the first is the next */
 };
 
-/* 0 or -ENOMEM: then ASK is still the caller's. */
+/* 0 or -ENOMEM: then the caller still owns ASK. */
 int history_queue_put(struct history_queue *q, struct store_history *ask);
-/* The next one; NULL: there is none. */
+/* The next question; NULL: the queue is empty. */
 struct store_history *history_queue_take(struct history_queue *q);
-/* All for which nobody waits any more, behind those of LIST (utlist). Looks at
- * each. */
+/* Appends all questions without a waiting client to LIST (utlist). Checks every
+ * question. */
 void history_queue_take_dropped(struct history_queue *q,
     struct store_history **list);
 bool history_queue_is_empty(const struct history_queue *q);

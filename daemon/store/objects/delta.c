@@ -20,7 +20,7 @@ int delta_size(const uint8_t **p, const uint8_t *end, uint64_t *size)
 }
 
 /* The operands of a copy instruction: up to four bytes of the offset, then up
- * to three of the size, each there if its bit in CMD is set. */
+ * to three of the size. A byte is present if its bit in CMD is set. */
 static int copy_operands(const uint8_t **p, const uint8_t *end, uint8_t cmd,
     size_t *offset, size_t *size)
 {

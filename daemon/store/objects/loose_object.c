@@ -8,7 +8,7 @@
 
 #include "daemon/store/objects/inflate.h"
 
-/* Of the compressed file: what a header of 32 bytes ever needs. */
+/* Bytes of the compressed file that suffice for a header of 32 bytes. */
 #define HEAD_BYTES 4096
 
 static int open_loose(const struct sys *sys, int store_fd,

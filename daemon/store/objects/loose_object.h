@@ -1,8 +1,8 @@
 /*
- * A loose object below an object store's directory. Its file is opened by
+ * A loose object below the directory of an object store. The file is opened by
  * single names, without following a link, and must be a regular file.
  *
- * Blocks; nothing logs; any thread. -ENOENT: there is none; -EBADMSG: it is
+ * Blocks; nothing logs; any thread. -ENOENT: no such object; -EBADMSG:
  * malformed; or the error of a call.
  */
 #ifndef STORE_LOOSE_OBJECT_H

@@ -1,8 +1,8 @@
 /*
- * Happy path: nothing changed, which three stats tell; an alternate is opened
- * by its path again, since somebody may have moved it.
+ * Happy path: nothing changed, as three stats show. An alternate is opened by
+ * path again, since somebody may have moved the directory.
  *
- * What fails: see object_stores_why().
+ * Failures: see object_stores_why().
  */
 #include "daemon/store/objects/object_stores.h"
 
@@ -16,7 +16,7 @@
 #include "proto/limits.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-/* A tick of the clock that ctimes are taken from is 4 ms at most. */
+/* A tick of the clock behind ctimes is 4 ms at most. */
 #define RECENT_NS (100 * 1000 * 1000)
 
 void object_stores_init(struct object_stores *s, const struct sys *sys,
@@ -73,7 +73,7 @@ static bool is_known(const struct object_stores *s, const struct sys_stat *st)
 	return false;
 }
 
-/* Opens info/ of STORE and looks at its alternates. */
+/* Opens info/ of STORE and reads the status of the alternates file. */
 static int look_inside(const struct object_stores *s,
     struct object_store *store)
 {
@@ -96,7 +96,8 @@ static int look_inside(const struct object_stores *s,
 	return r == -ENOENT ? 0 : r;
 }
 
-/* FD is taken over, also on failure. PATH is copied; NULL: its own. */
+/* Takes over FD, also on failure. PATH is copied; NULL: the repository's own
+ * store. */
 static int add_store(struct object_stores *s, int fd, const struct sys_stat *st,
     const char *path)
 {
@@ -142,7 +143,7 @@ static int add_own(struct object_stores *s)
 
 /* ---- alternates ---- */
 
-/* Every failure to reach a store is the same one. */
+/* All failures to reach a store return the same error. */
 static int open_alternate(const struct object_stores *s, const char *path,
     struct sys_stat *st)
 {
@@ -238,7 +239,7 @@ static int read_alternates(const struct object_stores *s,
 	return r == -EISDIR || r == -EFBIG ? -EINVAL : r;
 }
 
-/* Of the store NTH, each line a path. */
+/* Adds the alternates of store number NTH: a path per line. */
 static int add_alternates(struct object_stores *s, size_t nth, unsigned *lines)
 {
 	const struct object_store store = s->at[nth];
@@ -262,7 +263,7 @@ static int add_alternates(struct object_stores *s, size_t nth, unsigned *lines)
 	return r;
 }
 
-/* One level of alternates after the other. */
+/* Reads level after level of alternates. */
 static int read_all(struct object_stores *s)
 {
 	size_t nth = 0, end, depth;

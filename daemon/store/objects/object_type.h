@@ -1,5 +1,5 @@
 /*
- * What an object id names, as one look-up found it. The first four are git's
+ * The type of an object, as found by a look-up. The first four are git's
  * numbers in packs.
  */
 #ifndef STORE_OBJECT_TYPE_H
@@ -11,7 +11,7 @@ enum object_type {
 	OBJECT_TREE = 2,
 	OBJECT_BLOB = 3,
 	OBJECT_TAG = 4,
-	OBJECT_ERROR = 5 /* it, or a place where it could be, is unreadable */
+	OBJECT_ERROR = 5 /* the object or a possible place is unreadable */
 };
 
 #endif

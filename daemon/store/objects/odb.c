@@ -1,15 +1,16 @@
 /*
  * Happy path of a look-up:
  *	loose	in the own store: new objects are there
- *	packs	of all stores, the one that had the last object first
+ *	packs	of all stores, beginning with the pack of the previous object
  *	loose	in the alternates
  *
- * What fails:
- *	not found	packs are listed anew, if git may have moved it there
- *			meanwhile; where a pack went, all is looked at again,
- *			since its objects may have become loose
- *	a place that is unreadable or malformed: the others may have it;
- *			otherwise it is not known to be absent, an error
+ * Failures:
+ *	not found	packs are listed again, in case git has moved the object
+ *			into a pack; if a pack was removed, the whole look-up is
+ *			repeated, since its objects may have become loose
+ *	a place is unreadable or malformed: the other places may have the
+ *			object; otherwise the result is an error, since the
+ *			object is not known to be absent
  */
 #include "daemon/store/objects/odb.h"
 
@@ -22,17 +23,18 @@
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/pack_list.h"
 
-/* Tags of tags: nobody has more, and who made more would be waited for. */
+/* Depth of tags of tags. Real repositories need less. The bound keeps a hostile
+ * chain from delaying other users. */
 #define TAGS_DEEP 8
-/* That many bytes are inflated, or entries of a directory read, in about the
- * time of a look-up. */
+/* Bytes inflated, or entries of a directory read, in about the time of a
+ * look-up. */
 #define BYTES_OF_WORK   2048
 #define ENTRIES_OF_WORK 16
 
 struct odb {
 	struct object_stores stores;
 	struct pack_list packs;
-	int broken; /* what the last refresh returned; below zero before one */
+	int broken; /* result of the last refresh; negative before the first */
 	size_t work;
 };
 
@@ -71,18 +73,18 @@ size_t odb_take_work(struct odb *odb)
 	return work;
 }
 
-/* ---- where it is ---- */
+/* ---- finding an object ---- */
 
-/* An object that was found; or what to do with it. */
+/* A found object, and the contents if requested. */
 struct place {
 	const struct refd_oid *oid;
 	enum object_type type;
 	bool wants_data;
-	uint8_t *data; /* of at most ODB_TAG_BYTES */
+	uint8_t *data; /* at most ODB_TAG_BYTES */
 	size_t len;
 };
 
-/* 1: found; 0: absent; negative: unreadable, -EFBIG: larger. */
+/* 1: found; 0: absent; negative: unreadable; -EFBIG: larger. */
 static int look_loose(struct odb *odb, size_t nth, struct place *at)
 {
 	const struct sys *sys = odb->stores.sys;
@@ -126,7 +128,7 @@ static int look_everywhere(struct odb *odb, struct place *at)
 	return worst;
 }
 
-/* 1: packs came or went. */
+/* 1: packs were added or removed. */
 static int list_packs(struct odb *odb)
 {
 	int r = pack_list_refresh(&odb->packs, &odb->stores);
@@ -189,7 +191,7 @@ static bool is_sum_right(const struct refd_oid *oid, const uint8_t *data,
 	return memcmp(sum, oid->bytes, SHA1_BYTES) == 0;
 }
 
-/* 1: TO is another tag. A tag's first two lines are "object <hex>" and
+/* 1: TO is another tag. The first two lines of a tag are "object <hex>" and
  * "type <type>". */
 static int parse_tag(const uint8_t *data, size_t len, struct refd_oid *to)
 {
@@ -212,7 +214,7 @@ static int peel_once(struct odb *odb, const struct refd_oid *tag,
 	struct place at = { .oid = tag };
 	int r;
 
-	/* Its type first: a blob of that size is not read for nothing. */
+	/* The type first: a blob of the same size is not read for nothing. */
 	r = look(odb, &at);
 	if (r > 0 && at.type == OBJECT_TAG) {
 		at.wants_data = true;

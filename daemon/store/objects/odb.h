@@ -1,14 +1,14 @@
 /*
- * Which type an object has, and which object a tag is of: in a repository's
- * own store and its alternates, loose or packed.
+ * The type of an object, and the target of a tag: in the repository's own store
+ * and in the alternates, loose or packed.
  *
- * Nothing is mapped and no object is inflated but its header, and tags of at
- * most ODB_TAG_BYTES for their target. A multi-pack-index is not read: git
- * keeps the .idx file of each pack beside it.
+ * Nothing is mapped. Only the header of an object is inflated, except for tags
+ * of at most ODB_TAG_BYTES, which are read for the target. A multi-pack-index
+ * is not read: git keeps the .idx file of each pack.
  *
  * Bounds: ODB_PACKS packs of a repository are read, ODB_ENTRIES names of a
- * directory of packs; ODB_OPEN packs stay open (two descriptors each), and the
- * fan-outs of the others stay in memory (1 KiB each).
+ * directory of packs. ODB_OPEN packs stay open (two descriptors each), and the
+ * fan-outs of all other packs stay in memory (1 KiB each).
  *
  * One thread at a time; blocks; nothing logs.
  */
@@ -33,28 +33,29 @@ struct odb *odb_new(const struct sys *sys, int common_fd,
 void odb_free(struct odb *odb);
 
 /*
- * Looks whether alternates changed, and packs came or went: objects that were
- * pruned are not found any more. To be called before a run of look-ups. The
- * errors of object_stores_refresh(), which object_stores_why() explains; then
- * look-ups answer OBJECT_ERROR.
+ * Checks whether alternates changed, and whether packs were added or removed:
+ * pruned objects are no longer found. To be called before a run of look-ups.
+ * Returns the errors of object_stores_refresh(), explained by
+ * object_stores_why(); after an error look-ups answer OBJECT_ERROR.
  */
 int odb_refresh(struct odb *odb);
-/* As of the last odb_refresh(); none where that failed. */
+/* As of the last odb_refresh(); empty if the refresh failed. */
 const struct object_stores *odb_stores(const struct odb *odb);
 
-/* An object that is not found makes it list the packs anew, where a directory
- * of packs changed. */
+/* If an object is not found and a directory of packs changed, the packs are
+ * listed again. */
 enum object_type odb_type(struct odb *odb, const struct refd_oid *oid);
 /*
- * What the tag TAG is of, tags of tags followed, up to eight. The contents'
- * check sum is TAG. -EFBIG: a tag on the way has more than ODB_TAG_BYTES, or
- * is a delta on more, or there are more than eight. -EINVAL: it is no tag, or
- * malformed. -EIO: absent or unreadable.
+ * Stores the target of the tag TAG in *TO, and follows tags of tags, up to
+ * eight. The contents must have the check sum TAG. -EFBIG: a tag on the way has
+ * more than ODB_TAG_BYTES, or is a delta on a larger object, or the chain is
+ * longer than eight. -EINVAL: not a tag, or malformed. -EIO: absent or
+ * unreadable.
  */
 int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to);
 
-/* How much was done since the last call, in units of about one look-up, for a
- * caller who shares a thread among repositories. */
+/* The work done since the last call, in units of about a look-up, for a caller
+ * that shares a thread among repositories. */
 size_t odb_take_work(struct odb *odb);
 
 #endif

@@ -2,9 +2,9 @@
  * Happy path:
  *	open	header, number of objects and check sum fit the index
  *	type	the header of the entry, and of its bases
- *	read	the base inflated, the deltas applied to it
+ *	read	the base is inflated, the deltas are applied to the base
  *
- * What fails: a number leads out of the file; a base does not lie before its
+ * Failures: a number leads out of the file; a base does not lie before its
  * delta, or is not in the pack; a chain has no end.
  */
 #include "daemon/store/objects/pack.h"
@@ -26,8 +26,8 @@
 struct entry {
 	unsigned type;
 	uint64_t size; /* inflated */
-	uint64_t data; /* where it begins */
-	uint64_t base; /* of a delta */
+	uint64_t data; /* offset of the compressed data */
+	uint64_t base; /* offset of the base of a delta */
 };
 
 int pack_init(struct pack *p, const char *name, size_t len)
@@ -68,7 +68,7 @@ void pack_done(const struct sys *sys, struct pack *p)
 
 /* ---- the file ---- */
 
-/* As git's open_packed_git_1() checks it. */
+/* The checks of git's open_packed_git_1(). */
 static int check_pack(const struct sys *sys, const struct pack *p, int fd,
     uint64_t size)
 {
@@ -93,7 +93,7 @@ static int check_pack(const struct sys *sys, const struct pack *p, int fd,
 	return 0;
 }
 
-/* Only after pack_find() has found something there. */
+/* Only after pack_find() has found an object in the pack. */
 static int open_pack(const struct sys *sys, int dirfd, struct pack *p)
 {
 	struct sys_stat st;

@@ -1,15 +1,15 @@
 /*
- * One pack and its index, read by pread alone: nothing is mapped, so a file
- * that somebody truncates meanwhile is a short read and no signal.
+ * A pack and its index, read by pread alone. Nothing is mapped: if somebody
+ * truncates a file during use, the result is a short read and no signal.
  *
  *	index	versions 1 and 2 (git's Documentation/gitformat-pack.txt). The
  *		fan-out stays in memory, 1 KiB; the rest is searched in parts.
  *	entry	the header alone tells the type; a delta has the type of its
  *		base, so the chain of bases is followed, without inflation.
  *
- * Every number in the files is checked against the files' sizes. Blocks;
- * nothing logs; one thread at a time. -EBADMSG: malformed; -ENOENT: one of the
- * files is gone; or the error of a call.
+ * Every number in the files is checked against the sizes of the files. Blocks;
+ * nothing logs; one thread at a time. -EBADMSG: malformed; -ENOENT: the pack or
+ * the index is missing; or the error of a call.
  */
 #ifndef STORE_PACK_H
 #define STORE_PACK_H
@@ -20,39 +20,40 @@
 
 /* git makes at most 4095 deltas in a row (pack.depth). */
 #define PACK_CHAIN 5000
-/* Deltas that pack_read() applies one after the other; git makes 50 unless it
- * is told otherwise. */
+/* Maximum number of deltas that pack_read() applies in a row; git makes 50 by
+ * default. */
 #define PACK_READ_CHAIN 64
 
 struct pack {
 	char *name; /* without ".idx"; owned */
-	/* The index, once it was read. */
+	/* The index, once read. */
 	uint32_t *fanout; /* owned; NULL: not read yet */
 	unsigned version;
 	uint64_t idx_ino, idx_size;
 	uint64_t pack_size;  /* once the pack was opened */
 	int idx_fd, pack_fd; /* -1: not open */
-	uint64_t used;       /* the owner's, for the choice of one to close */
+	uint64_t used;       /* the owner's time of last use */
 };
 
 /* NAME is copied. 0 or -ENOMEM. */
 int pack_init(struct pack *p, const char *name, size_t len);
-/* Whether the pack's file is still there shows when it is opened next. */
+/* A missing pack file is noticed when the pack is opened the next time. */
 void pack_close_pack(const struct sys *sys, struct pack *p);
 /* Closes both files; the fan-out stays. */
 void pack_close(const struct sys *sys, struct pack *p);
-/* The fan-out goes too: the files are read anew next time. */
+/* Frees the fan-out too: the next use reads the files again. */
 void pack_forget(const struct sys *sys, struct pack *p);
 void pack_done(const struct sys *sys, struct pack *p);
 
-/* 1 and the OFFSET of OID's entry; 0: it has none. DIRFD is objects/pack. */
+/* 1 and the OFFSET of the entry of OID; 0: not in this pack. DIRFD is
+ * objects/pack. */
 int pack_find(const struct sys *sys, int dirfd, struct pack *p,
     const struct refd_oid *oid, uint64_t *offset);
 int pack_type(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     enum object_type *type);
-/* The contents, *LEN bytes, to be freed. -EFBIG: they, or a step on the way to
- * them, are more than MAX, all steps more than four times MAX, or the chain is
- * longer than PACK_READ_CHAIN. */
+/* The contents, *LEN bytes, to be freed. -EFBIG: the result or an intermediate
+ * result is larger than MAX, all steps together are larger than four times MAX,
+ * or the chain is longer than PACK_READ_CHAIN. */
 int pack_read(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     size_t max, enum object_type *type, uint8_t **data, size_t *len);
 

@@ -1,9 +1,9 @@
 /*
- * Happy path: the first byte of the id gives a range of the fan-out; the range
- * is searched by reads of 4 KiB, the first of them where ids that are spread
- * evenly would be; the position gives the offset.
+ * Happy path: the first byte of the id gives a range of the fan-out. The range
+ * is searched by reads of 4 KiB. The first read is at the position expected for
+ * evenly spread ids. The position gives the offset.
  *
- * What fails: the file is not an index, or its numbers do not fit its size.
+ * Failures: the file is not an index, or its numbers do not fit its size.
  */
 #include "daemon/store/objects/pack_index.h"
 
@@ -64,13 +64,13 @@ static uint64_t header_size(const struct pack *p)
 	return (p->version == 2 ? V2_HEADER : 0) + FANOUT_SIZE;
 }
 
-/* Of a row that begins with, or in version 1 ends with, an id. */
+/* The size of a row that begins with an id, or in version 1 ends with an id. */
 static size_t row_size(const struct pack *p)
 {
 	return REFD_OID_BYTES + (p->version == 2 ? 0 : 4);
 }
 
-/* As git's load_idx() checks it. */
+/* The check of git's load_idx(). */
 static bool does_size_fit(const struct pack *p, uint64_t size)
 {
 	uint64_t nr = p->fanout[FANOUT - 1], least;
@@ -145,15 +145,15 @@ static int open_index(const struct sys *sys, int dirfd, struct pack *p)
 
 /* ---- searching ---- */
 
-/* Where in [LO, HI) an id would be if all were spread evenly. */
+/* The expected position of an id in [LO, HI) if all ids were spread evenly. */
 static uint32_t guess(const struct refd_oid *oid, uint32_t lo, uint32_t hi)
 {
 	return lo +
 	    (uint32_t)((uint64_t)pack_be32(oid->bytes + 1) * (hi - lo) >> 32);
 }
 
-/* NR rows at ROWS: 0 and where OID is; or -1: before, 1: behind them; 2:
- * between them, but not there. */
+/* NR rows at ROWS. 0 and the position of OID; -1: OID sorts before the rows; 1:
+ * after the rows; 2: between two rows, but absent. */
 static int search_rows(const struct pack *p, const uint8_t *rows, uint32_t nr,
     const struct refd_oid *oid, uint32_t *at)
 {
@@ -177,8 +177,8 @@ static int search_rows(const struct pack *p, const uint8_t *rows, uint32_t nr,
 	return hi == 0 ? -1 : lo == nr ? 1 : 2;
 }
 
-/* 1 and the position of OID; 0: it is not there. Each read leaves a smaller
- * range, in whatever order a hostile file has its ids. */
+/* 1 and the position of OID; 0: absent. Every read leaves a smaller range, even
+ * if a hostile file has its ids in any order. */
 static int find_row(const struct sys *sys, const struct pack *p,
     const struct refd_oid *oid, uint32_t *at)
 {

@@ -1,18 +1,18 @@
 /*
- * The index of a pack: pack.c's other half. As pack.h has it.
+ * The index of a pack: the other half of pack.c. The rules of pack.h apply.
  */
 #ifndef STORE_PACK_INDEX_H
 #define STORE_PACK_INDEX_H
 
 #include "daemon/store/objects/pack.h"
 
-/* A trailer holds the check sums of the pack and of the index itself. */
+/* A trailer holds the check sum of the pack and the check sum of the index. */
 #define PACK_INDEX_TRAILER (2 * REFD_OID_BYTES)
 
 /* Opens NAME with SUFFIX in DIRFD: a regular file, no link. */
 int pack_open_file(const struct sys *sys, int dirfd, const struct pack *p,
     const char *suffix, struct sys_stat *st);
-/* All of it, or -EBADMSG. */
+/* Reads all LEN bytes, or returns -EBADMSG. */
 int pack_pread(const struct sys *sys, int fd, void *buf, size_t len,
     uint64_t offset);
 uint32_t pack_be32(const uint8_t *p);

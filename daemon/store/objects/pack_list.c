@@ -1,9 +1,9 @@
 /*
- * Happy path: no directory changed; the pack that had the last object has the
- * next one too. Packs that are new come first in the list.
+ * Happy path: no directory changed, and the pack with the previous object also
+ * has the next object. New packs come first in the list.
  *
- * What fails: a pack that is gone since it was listed has nothing; one that is
- * malformed or unreadable is an error, unless another has the object.
+ * Failures: a pack removed since the listing has no objects. A malformed or
+ * unreadable pack is an error, unless another pack has the object.
  */
 #include "daemon/store/objects/pack_list.h"
 
@@ -55,7 +55,7 @@ void pack_list_done(struct pack_list *l)
 
 /* ---- listing ---- */
 
-/* The length of NAME without ".idx"; 0: it is no index. */
+/* The length of NAME without ".idx"; 0: not an index. */
 static size_t index_stem(const char *name)
 {
 	size_t len = strlen(name);
@@ -71,7 +71,7 @@ static bool is_pack_name(const char *name)
 	    (len > 5 && strcmp(name + len - 5, ".pack") == 0);
 }
 
-/* In front of the others. */
+/* Adds the pack in front of the list. */
 static int add_pack(struct pack_list *l, size_t dir, const char *name,
     size_t len)
 {
@@ -105,7 +105,7 @@ static int add_pack(struct pack_list *l, size_t dir, const char *name,
 	return 0;
 }
 
-/* 1: a pack is new. */
+/* 1: the pack is new. */
 static int see_entry(struct pack_list *l, size_t dir,
     const struct sys_dirent *entry)
 {
@@ -130,7 +130,7 @@ static int see_entry(struct pack_list *l, size_t dir,
 	return r < 0 ? r : 1;
 }
 
-/* 1: one went. */
+/* 1: a pack was removed. */
 static int drop_those_gone(struct pack_list *l, size_t dir)
 {
 	size_t i, kept = 0, before = l->nr;
@@ -144,7 +144,7 @@ static int drop_those_gone(struct pack_list *l, size_t dir)
 	return kept != before;
 }
 
-/* 1: one came or went. */
+/* 1: a pack was added or removed. */
 static int list_dir(struct pack_list *l, size_t nth)
 {
 	struct sys_dirent entry;
@@ -155,7 +155,7 @@ static int list_dir(struct pack_list *l, size_t nth)
 	for (i = 0; i < l->nr; i++)
 		if (l->packs[i]->dir == nth) {
 			l->packs[i]->is_there = false;
-			/* An index may stay whose pack is gone. */
+			/* An index may stay after its pack is removed. */
 			pack_close_pack(l->sys, &l->packs[i]->pack);
 		}
 	l->dirs[nth].is_incomplete = false;
@@ -217,7 +217,7 @@ static int refresh_dir(struct pack_list *l, size_t nth, int store_fd)
 		if (dir->fd < 0)
 			return dir->fd == -ENOTDIR ? -ELOOP : dir->fd;
 	}
-	/* Before it is listed: what comes meanwhile shows next time. */
+	/* Before the listing: a change during the listing shows next time. */
 	r = SYS(l->sys, fstat, dir->fd, &dir->st);
 	if (r < 0)
 		return r;
@@ -258,7 +258,7 @@ int pack_list_refresh(struct pack_list *l, const struct object_stores *stores)
 
 /* ---- look-ups ---- */
 
-/* So that one more can be opened. */
+/* Closes a pack if all places are taken. */
 static void make_room(struct pack_list *l)
 {
 	struct listed_pack *oldest = NULL;
@@ -273,8 +273,8 @@ static void make_room(struct pack_list *l)
 		close_pack(l, oldest);
 }
 
-/* 1 and where it is. A pack that has it stays open; of the others only as many
- * as there is room for. */
+/* 1 and the offset. A pack with the object stays open. Other packs stay open
+ * only as far as places are free. */
 static int find_in(struct pack_list *l, struct listed_pack *p,
     const struct refd_oid *oid, uint64_t *offset)
 {
@@ -303,7 +303,7 @@ static void move_to_front(struct pack_list *l, size_t i)
 	l->packs[0] = p;
 }
 
-/* What is wanted of an entry that was found. */
+/* The requested data of a found entry. */
 struct wanted {
 	const struct refd_oid *oid;
 	enum object_type *type;
@@ -330,7 +330,8 @@ static int look_in(struct pack_list *l, struct listed_pack *p,
 		return 1;
 	if (r == -EFBIG)
 		return r;
-	/* Read anew next time; gone since it was listed, it has nothing. */
+	/* The next use reads the pack again. A pack removed since the listing
+	 * has no objects. */
 	l->nr_open -= p->pack.idx_fd >= 0;
 	pack_forget(l->sys, &p->pack);
 	return r == -ENOENT ? 0 : r;

@@ -1,10 +1,11 @@
 /*
- * Which file packed-refs is: itself, or what a link of that name leads to
- * beneath the same directory. git-new-workdir and others make such links; one
- * that leads elsewhere is git's to follow, with the rights of who asked.
+ * The real file behind packed-refs: packed-refs, or the target of a link named
+ * packed-refs beneath the same directory. git-new-workdir and others make such
+ * links. A link that leads elsewhere is left to git, which follows the link
+ * with the rights of the client.
  *
- * Any thread; blocks. The target of a link may be exchanged meanwhile: open it
- * beneath DIRFD, as sys.h has it, and fstat the descriptor.
+ * Any thread; blocks. The target of a link may be exchanged meanwhile: open the
+ * file beneath DIRFD, as required by sys.h, and fstat the descriptor.
  */
 #ifndef STORE_PACKED_FILE_H
 #define STORE_PACKED_FILE_H
@@ -12,8 +13,8 @@
 #include "daemon/base/sys.h"
 #include "proto/limits.h"
 
-/* NAME, to be used below DIRFD, and what lstat says of it. 0, -ENOENT: there
- * is none; -ELOOP: a link that leads elsewhere, to a link, or through one. */
+/* NAME, to be used below DIRFD, and the result of lstat. 0; -ENOENT: no such
+ * file; -ELOOP: a link that leads elsewhere, to a link, or through a link. */
 int packed_file(const struct sys *sys, int dirfd, char name[REFD_PATH_MAX],
     struct sys_stat *st);
 

@@ -1,17 +1,17 @@
 /*
  * Looking a name up in a snapshot of packed-refs.
  *
- * Happy path: the file is taken for blocks of 4 KB. Since no record is longer
- * than a block, each block holds the start of a record, whose name is compared.
- * Halving the blocks leads to the one block whose records are read. The names
- * of the first eight halvings are remembered, and so is the block that was read
- * last: names that are looked up in order seldom read anything.
+ * Happy path: the file is divided into blocks of 4 KB. Since no record is
+ * longer than a block, every block holds the start of a record, whose name is
+ * compared. Halving the blocks leads to the block whose records are read. The
+ * names of the first eight halvings are remembered, and so is the last block:
+ * look-ups in order seldom read from the file.
  *
  * Failure modes:
- *	a malformed record, or none in a block: -EBADMSG
+ *	a malformed record, or a block without a record: -EBADMSG
  *	the file was shortened meanwhile: the same
- *	it is not sorted, though its header says so: names are not found, as
- *	git does not find them
+ *	the file is not sorted, though its header says so: names are not found,
+ *	as git does not find them
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,16 +19,16 @@
 
 #include "daemon/store/refs/packed_internal.h"
 
-/* Nodes of the tree of halvings that are remembered, numbered as in a heap. A
- * longer name is not. */
+/* Remembered nodes of the tree of halvings, numbered as in a heap. Longer names
+ * are not remembered. */
 #define FENCES         256
 #define FENCE_NAME_MAX 255
 
 /* A line has 43 bytes at least. */
 #define RECORDS_MAX (PACKED_BLOCK / 43 + 1)
 
-/* A block and the byte before it; and its last record, which may reach far
- * into the next block. */
+/* A block and the byte before the block; and the last record, which may reach
+ * far into the next block. */
 #define WINDOW (1 + PACKED_BLOCK + PACKED_RECORD_MAX)
 
 #define NO_BLOCK SIZE_MAX
@@ -41,7 +41,7 @@ struct packed_search {
 	size_t block; /* in BUF, or NO_BLOCK */
 	char buf[WINDOW];
 	size_t len;
-	/* Its records; one that merely was compared has the first alone. */
+	/* The records of the block; after a mere comparison, only the first. */
 	uint16_t starts[RECORDS_MAX];
 	size_t nr;
 	bool has_all;
@@ -79,7 +79,7 @@ static int record_at(const struct packed_search *s, size_t start,
 	return packed_record(s->buf + start, s->len - start, rec);
 }
 
-/* Behind the first line end: the first byte of BUF may be one. */
+/* Behind the first line end: the first byte of BUF may be a line end. */
 static size_t behind_line(const struct packed_search *s, size_t from)
 {
 	const char *eol = memchr(s->buf + from, '\n', s->len - from);
@@ -87,7 +87,8 @@ static size_t behind_line(const struct packed_search *s, size_t from)
 	return eol != NULL ? (size_t)(eol - s->buf) + 1 : s->len;
 }
 
-/* Reads BLOCK and finds its first record. None may start in the last one. */
+/* Reads BLOCK and finds the first record. In the last block no record may
+ * start. */
 static int read_block(const struct packed_snapshot *snap,
     struct packed_search *s, size_t block)
 {
@@ -164,7 +165,7 @@ static int begins_before(const struct packed_snapshot *snap,
 	return packed_record_order(&rec, key) < 0;
 }
 
-/* Is the first name that is not before KEY in the block that is there? */
+/* Is the first name not before KEY in the current block? */
 static bool is_in_block(const struct packed_search *s, const char *key)
 {
 	struct packed_record first, last;
@@ -176,7 +177,7 @@ static bool is_in_block(const struct packed_search *s, const char *key)
 	    packed_record_order(&last, key) >= 0;
 }
 
-/* The last block that begins before KEY, or the first one. */
+/* The last block that begins before KEY, or the first block. */
 static int find_block(const struct packed_snapshot *snap,
     struct packed_search *s, const char *key)
 {
@@ -200,7 +201,7 @@ static int find_block(const struct packed_snapshot *snap,
 	return r < 0 ? r : find_records(s);
 }
 
-/* 1: REC is the first record that is not before KEY. The search is locked. */
+/* 1: REC is the first record not before KEY. The search is locked. */
 static int lower_bound(const struct packed_snapshot *snap,
     struct packed_search *s, const char *key, struct packed_record *rec)
 {

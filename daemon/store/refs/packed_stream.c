@@ -1,11 +1,11 @@
 /*
- * The records of packed-refs: one, and all of them in order.
+ * The records of packed-refs: a single record, and all records in order.
  *
- * Happy path: the file is read in blocks, each record is looked at once.
+ * Happy path: the file is read in blocks, every record is parsed once.
  *
  * Failure modes:
- *	a malformed record, a hole of a sparse file among them: -EBADMSG, at
- *	the first one
+ *	a malformed record, for example a hole of a sparse file: -EBADMSG, at
+ *	the first such record
  *	the file was shortened meanwhile: the same
  */
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
  * Happy path:
- *	format		"config" alone, without its includes, as git does it
- *	settings	"config" again, with its includes; "config.worktree"
+ *	format		"config" alone, without includes, as in git
+ *	settings	"config" again, with includes; "config.worktree"
  *
  * Failure modes:
- *	a format that refd cannot write: refused by name, git does it
+ *	a format that refd cannot write: refused by name, left to git
  *	a malformed file, a FIFO, a link: the repository is not opened
  *	too many files, too many bytes: the same
  */
@@ -21,8 +21,8 @@
 #include "daemon/base/config_value.h"
 #include "daemon/store/repos/repo.h"
 
-/* Permission bits that core.sharedRepository's words stand for (git's
- * path.h: PERM_GROUP, PERM_EVERYBODY). */
+/* Permission bits for the words of core.sharedRepository (git's path.h:
+ * PERM_GROUP, PERM_EVERYBODY). */
 #define SHARED_GROUP     0660
 #define SHARED_EVERYBODY 0664
 
@@ -39,7 +39,7 @@ struct reading {
 	unsigned depth, nr_files;
 	size_t nr_bytes;
 	const char *name; /* of the file being read, below the common dir */
-	/* Why the reading ends; STATUS is REFD_OK until then. */
+	/* The reason to stop reading; STATUS is REFD_OK until then. */
 	enum refd_status status;
 	char *why;
 };
@@ -75,7 +75,7 @@ static int open_file(const struct reading *r, const char *name)
 		name += len + (name[len] == '/');
 		fd = SYS(r->sys, openat, dirfd, part,
 		    *name != '\0' ? flags | O_DIRECTORY : flags, 0);
-		/* So is a link in the place of a directory. */
+		/* A link in the place of a directory is -ELOOP too. */
 		if (fd == -ENOTDIR &&
 		    SYS(r->sys, lstatat, dirfd, part, &st) == 0 &&
 		    S_ISLNK(st.mode))
@@ -160,9 +160,9 @@ static bool is_any(const char *name, const char *const *names, size_t nr)
 #define IS_ANY(name, names)                                                    \
 	is_any(name, names, sizeof(names) / sizeof(*(names)))
 
-/* In version 1 git refuses an extension that git does not know, and so does
- * refd. In version 0 git ignores unknown extensions, but obeys these or dies
- * of them. */
+/* In version 1 git refuses unknown extensions, and so does refd. In version 0
+ * git ignores unknown extensions, but obeys the following extensions or
+ * dies. */
 static bool is_extension_ok(int version, const char *name, const char *value)
 {
 	static const char *const minded_in_v0[] = {
@@ -199,8 +199,8 @@ static int version_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-/* A message quotes no text of the file: the name of an extension that refd
- * knows is its own word. */
+/* A message quotes no text of the file. The name of a known extension is refd's
+ * own text. */
 static int extension_unsupported(struct reading *r, const char *name)
 {
 	static const char *const known[] = { "objectFormat", "refStorage",
@@ -303,8 +303,8 @@ static void is_not_read(struct reading *r)
 	r->config.is_shared_unsure = true;
 }
 
-/* What VALUE, in the file NAME, names below the common dir, its "." and ".."
- * taken away; false: it is elsewhere. BUF is REFD_PATH_MAX bytes. */
+/* Resolves VALUE, in the file NAME, to a path below the common dir, without "."
+ * and "..". False: the path is elsewhere. BUF is REFD_PATH_MAX bytes. */
 static bool resolve_include(const struct reading *r, const char *value,
     char *buf)
 {
@@ -344,7 +344,7 @@ static bool resolve_include(const struct reading *r, const char *value,
 static int settings_entry(void *arg, const char *key, const char *value,
     unsigned line);
 
-/* git passes over an include that is not there. */
+/* git skips a missing include. */
 static int include(struct reading *r, const char *value)
 {
 	const char *outer = r->name;
@@ -457,7 +457,7 @@ enum refd_status repo_config_read(const struct sys *sys, int common_fd,
 		*why = r.why;
 		return r.status;
 	}
-	/* A repository need not have one. */
+	/* A repository need not set core.bare. */
 	if (!r.is_bare_set)
 		r.config.bare = !is_dot_git(path);
 	*config = r.config;

@@ -1,13 +1,13 @@
 /*
- * What a repository's configuration decides for refd: its format, core.bare,
- * core.logAllRefUpdates and core.sharedRepository.
+ * The settings of a repository's configuration that refd uses: the format,
+ * core.bare, core.logAllRefUpdates and core.sharedRepository.
  *
- * The files are hostile input. Each is opened below the common dir by single
- * names, without following a link, and must be a regular file. Read are
- * "config", "config.worktree" where extensions.worktreeConfig is set, and
- * files below the common dir that include.path names. An include elsewhere,
+ * The files are hostile input. Each file is opened below the common dir by
+ * single names, without following a link, and must be a regular file. Files to
+ * be read: "config", "config.worktree" if extensions.worktreeConfig is set, and
+ * the files below the common dir named by include.path. An include elsewhere,
  * through a link or under a condition (includeIf) is not read: the caller must
- * get the settings that it could change from the client.
+ * get the possibly affected settings from the client.
  *
  * Bounds: CONFIG_FILES files, CONFIG_BYTES bytes in all, includes nested
  * CONFIG_DEPTH deep (git's own bound). Blocks; nothing logs; any thread.
@@ -30,20 +30,20 @@ struct repo_config {
 	 * umask, positive bits to add, negative: minus the exact mode. */
 	int shared_perm;
 	char *log_all_ref_updates; /* NULL: unset */
-	/* A file that was not read may set it. */
+	/* An unread file may set the value. */
 	bool is_log_unsure, is_shared_unsure;
 };
 
-/* A value of core.sharedRepository (git_config_perm()); NULL: a key without
- * one. -1 for what git dies of. Pure; any thread. */
+/* A value of core.sharedRepository (git_config_perm()); NULL: a key without a
+ * value. -1: git dies on the value. Pure; any thread. */
 int repo_config_parse_shared(const char *value, int *perm);
 
 /*
  * Reads the configuration of the directory COMMON_FD, whose path is PATH.
  * REFD_NOREPO: a file is not a regular file. REFD_UNSUPPORTED: a format, a
- * value or a size that git has to deal with itself. REFD_IO: unreadable or
- * malformed. *WHY (to be freed; NULL when out of memory) is a sentence that
- * names the reason; *CONFIG is set on success alone, for repo_config_done().
+ * value or a size that is left to git. REFD_IO: unreadable or malformed. *WHY
+ * (to be freed; NULL when out of memory) is a sentence with the reason; *CONFIG
+ * is set on success alone, for repo_config_done().
  */
 enum refd_status repo_config_read(const struct sys *sys, int common_fd,
     const char *path, struct repo_config *config, char **why);

@@ -1,7 +1,7 @@
 /*
- * Proves that a pattern for refs (proto/pattern.h) means what its description
- * says, beside a plainer, recursive reading, and stays within its cost. Any
- * bytes: a pattern, a NUL, and a name.
+ * Proves that matching a pattern for refs (proto/pattern.h) follows the
+ * documented rule, by comparison with a plain recursive matcher, and stays
+ * within the bound on cost. Any bytes: a pattern, a NUL, and a name.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "proto/pattern.h"
 
-/* The plainer reading takes exponential time. */
+/* The plain matcher takes exponential time. */
 #define PLAIN_MAX 10
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,10 +1,10 @@
 /*
- * exchange SECONDS A B [A B ...]: exchanges the names of each pair, one after
- * the other, by renameat2(RENAME_EXCHANGE), as often as it can. It ends with
- * each pair as it was, and prints how many exchanges there were.
+ * exchange SECONDS A B [A B ...]: exchanges the names of each pair, pair after
+ * pair, by renameat2(RENAME_EXCHANGE), as often as possible. At the end each
+ * pair is in the original order. Prints the number of exchanges.
  *
- * For tests that have a directory become a symbolic link at every moment of
- * what a daemon does.
+ * For tests in which a directory becomes a symbolic link at every moment of the
+ * daemon's work.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ static int exchange(const char *a, const char *b)
 	return 0;
 }
 
-/* So that no step of the daemon's keeps in step with it. */
+/* A varying pause prevents the daemon's steps from staying in phase with the
+ * exchanges. */
 static void pause_for(unsigned us)
 {
 	struct timespec ts = { .tv_nsec = (long)us * 1000 };

@@ -1,10 +1,10 @@
 /*
- * Somebody's code inside the daemon: loaded by LD_PRELOAD, it tries, when the
- * daemon first asks how much it has used (for refd stats), to open each path of
- * REFD_BREACH_PATHS (separated by colons) for reading and then for writing, to
- * make a process, to run a program, and to connect by TCP. It writes how each
- * of these went into the file REFD_BREACH_LOG, which it opened at the start:
- * "read PATH 13", an errno, 0 for a success.
+ * Foreign code inside the daemon, loaded by LD_PRELOAD. When the daemon first
+ * asks for its resource usage (for refd stats), the code tries to open each
+ * path of REFD_BREACH_PATHS (separated by colons) for reading and then for
+ * writing, to make a process, to run a program, and to connect by TCP. The code
+ * writes each result into the file REFD_BREACH_LOG, opened at the start: "read
+ * PATH 13", an errno, 0 for a success.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ __attribute__((constructor)) static void open_log(void)
 {
 	const char *path = getenv("REFD_BREACH_LOG");
 
-	/* The command that becomes the daemon has it loaded, too. */
+	/* The command that becomes the daemon loads this library, too. */
 	if (path)
 		log_fd =
 		    open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -50,7 +50,7 @@ static void try_fork(void)
 		waitpid(pid, NULL, 0);
 }
 
-/* Were it to succeed, there would be no daemon any more. */
+/* A success would replace the daemon. */
 static void try_exec(void)
 {
 	char *argv[] = { "true", NULL };

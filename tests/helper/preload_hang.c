@@ -1,9 +1,9 @@
 /*
- * Makes a repository hang: loaded into a program by LD_PRELOAD, no call that
- * opens something comes back while there is a file REFD_OPEN_HANGS, where that
- * names the beginning of the path that was opened. Calls on the program's first
- * thread are left alone: it must not read a repository, and what it opens for
- * itself is nobody's.
+ * Makes a repository hang, loaded into a program by LD_PRELOAD. While a file
+ * REFD_OPEN_HANGS exists and names the beginning of the opened path, no call
+ * that opens a file returns. Calls on the program's first thread are left
+ * alone: the first thread must not read a repository, and opens only files of
+ * the program.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -41,7 +41,7 @@ void odb_rig_teardown(void)
 	tmp_teardown();
 }
 
-/* What odb_refresh() says. */
+/* Returns the result of odb_refresh(). */
 int odb_rig_refresh_of(const char *name)
 {
 	const struct object_rule rule = { repo_open_root, &repos,

@@ -1,6 +1,6 @@
 /*
- * A repository of git's and refd's object reader on it, for the reader's unit
- * tests. Everything is below tmp_root, which is the one root.
+ * A repository made by git, opened by refd's object reader, for the reader's
+ * unit tests. All files are below tmp_root, the only root.
  */
 #ifndef TESTS_LIB_ODB_RIG_H
 #define TESTS_LIB_ODB_RIG_H
@@ -8,18 +8,19 @@
 #include "daemon/store/objects/odb.h"
 
 extern struct odb *odb_rig;
-/* Of the repository, as the rule for alternates has it. */
+/* Owner and group of the repository, for the rule for alternates. */
 extern uint32_t odb_rig_owner, odb_rig_group;
 
 void odb_rig_setup(void);
 void odb_rig_teardown(void);
 
-/* Opens the one whose common dir is NAME; what odb_refresh() says, or 0. */
+/* Opens the repository whose common dir is NAME. The error of odb_refresh(), or
+ * 0. */
 int odb_rig_refresh_of(const char *name);
 void odb_rig_open(const char *name);
 
 struct refd_oid odb_rig_oid(const char *hex);
-/* REVISION of the repository r, and its type as the open one has it. */
+/* REVISION of the repository r, and its type in the open repository. */
 struct refd_oid odb_rig_named(const char *revision);
 enum object_type odb_rig_type(const char *revision);
 
@@ -27,8 +28,8 @@ enum object_type odb_rig_type(const char *revision);
 void odb_rig_make_objects(void);
 void odb_rig_check_objects(void);
 
-/* A command that makes r with files that resemble each other, so that packs
- * have chains of deltas; tags t1 to t30, tt of t1 and ttt of tt. */
+/* A command that makes r with similar files, so that packs have chains of
+ * deltas; tags t1 to t30, tt of t1 and ttt of tt. */
 #define ODB_RIG_HISTORY                                                          \
 	"git init -q r && cd r && for i in $(seq 30); do seq $i 400 >f; "        \
 	"seq $((i / 3)) 300 >g; mkdir -p d$((i %% 4)); echo $i "                 \

@@ -1,9 +1,9 @@
 /*
- * Proves of the queues of admission: users take turns, however many paths one
- * of them has, and so do a user's paths; what came by one path keeps its
- * order; a repository, a file system and a user have no more workers than
- * they may; what is taken out of a queue is not handed out any more; and a
- * queue that waits for another's repository is ready when that is free.
+ * Proves of the queues of admission: users take turns, regardless of the number
+ * of paths of a user, and so do the paths of a user; transactions of one path
+ * keep their order; a repository, a file system and a user have no more workers
+ * than allowed; a removed transaction is not handed out any more; and a queue
+ * waiting for a repository is ready when the repository is free.
  */
 #include <check.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ START_TEST(one_path_keeps_its_order)
 	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
 	ck_assert(!admission_has_work(&a));
 	ck_assert_ptr_eq(admission_take(&a, 0, 1), first);
-	/* It came when the turn had begun. */
+	/* The transaction came after the beginning of the turn. */
 	ck_assert_ptr_null(admission_take(&a, 0, 1));
 	admission_put_back(&a, 0, first);
 	admission_end(&a, 0);
@@ -96,7 +96,7 @@ START_TEST(one_path_keeps_its_order)
 }
 END_TEST
 
-/* Those that hang keep no more workers than that. */
+/* Hanging repositories hold no more workers than allowed. */
 START_TEST(a_file_system_has_few_workers)
 {
 	char path[8];
@@ -140,7 +140,7 @@ START_TEST(what_is_removed_is_not_handed_out)
 	put(2, "b", disk);
 	admission_remove(&a, only);
 	ck_assert_ptr_null(only->queue);
-	/* Its queue counts as the next one's now. */
+	/* The queue now counts as the queue of the next user. */
 	admission_remove(&a, first);
 	ck_assert_int_eq(admission_begin(&a, 0, 1)->uid, 2);
 	ck_assert_uint_eq(HASH_COUNT(a.by_path), 1);
@@ -163,7 +163,7 @@ START_TEST(two_paths_to_one_repository)
 }
 END_TEST
 
-/* It is free again before who found it taken has said so. */
+/* The repository becomes free before the second worker reports the conflict. */
 START_TEST(a_repository_that_is_free_meanwhile)
 {
 	put(1, "a", disk);

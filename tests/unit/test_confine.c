@@ -1,9 +1,9 @@
 /*
  * Proves that a confined process cannot run a program, make a process, use the
  * network, reach other processes, or make kernel calls that refd does not need;
- * that it opens files below the allowed directories alone, also through links;
- * that what refd does need still works; and that a kernel without one of these
- * means is reported, while the others stay in force.
+ * that the process opens files below the allowed directories alone, also
+ * through links; that all needed calls still work; and that a kernel without
+ * one of these means is reported, while the other means stay in force.
  */
 #include <check.h>
 #include <errno.h>
@@ -31,7 +31,7 @@
 #include "daemon/base/sys_seccomp.h"
 #include "tests/lib/suite.h"
 
-/* Where a child says what was not as it should be. */
+/* Where a child reports failures. */
 static int report_fd;
 
 #define EXPECT(condition)                                                      \
@@ -49,7 +49,7 @@ static int report_fd;
 		EXPECT((long)(call) == -1 && errno == (wanted));               \
 	} while (0)
 
-/* A child, since none of it can be undone. */
+/* Runs in a child, since confinement cannot be undone. */
 static void in_child(void (*run)(void))
 {
 	char text[512] = "";
@@ -343,7 +343,7 @@ START_TEST(has_no_network)
 }
 END_TEST
 
-/* ---- all of it ---- */
+/* ---- the whole confinement ---- */
 
 #ifndef REFD_UNCONFINED
 static struct confine_places places(const char *const *roots, size_t nr)
@@ -384,7 +384,7 @@ static void missing_place(void)
 	EXPECT(strstr(why, "/gone: No such file") != NULL);
 }
 
-/* As a kernel without CALL, or a container that forbids it. */
+/* As a kernel without CALL, or a container that forbids CALL. */
 static void forbid(int call, int err)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);

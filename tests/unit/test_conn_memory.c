@@ -1,10 +1,10 @@
 /*
  * Proves that half-sent requests take no more memory than one and a half times
- * the bytes that are counted, over a socketpair: many tiny updates, long names,
- * half a packet, and requests that wait for their turn.
+ * the counted bytes, over a socketpair: many tiny updates, long names, half a
+ * packet, and requests that wait for their turn.
  *
- * The files that allocate for a request are compiled into this program once
- * more, over an allocator that counts the usable bytes of each block.
+ * The files that allocate for a request are compiled into this program a second
+ * time, over an allocator that counts the usable bytes of each block.
  */
 #include <check.h>
 #include <malloc.h>
@@ -70,8 +70,8 @@ static void counting_free(void *p)
 	free(p);
 }
 
-/* Begins a transaction of which every byte is counted; returns the bytes that
- * were allocated before. */
+/* Begins a transaction with every byte counted; returns the number of bytes
+ * allocated before. */
 static size_t begin_counted(void)
 {
 	size_t before;
@@ -137,7 +137,7 @@ START_TEST(long_names_are_counted_as_allocated)
 }
 END_TEST
 
-/* A packet that is not whole waits as it came. */
+/* An incomplete packet waits in encoded form. */
 START_TEST(half_a_packet_is_counted_as_allocated)
 {
 	size_t before = begin_counted();
@@ -153,7 +153,7 @@ START_TEST(half_a_packet_is_counted_as_allocated)
 }
 END_TEST
 
-/* Requests behind those that are in flight wait as they came. */
+/* Requests behind the requests in flight wait in encoded form. */
 START_TEST(requests_that_wait_are_counted_as_allocated)
 {
 	static char pings[4000 * 17 + 1];

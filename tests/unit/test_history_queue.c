@@ -1,8 +1,8 @@
 /*
- * Proves that questions about history take turns: users one after the other,
- * however many connections and questions one of them has; a user's connections
- * one after the other; a connection's questions in order. Those that nobody
- * waits for are found among all.
+ * Proves that questions about history take turns: users in turn, regardless of
+ * the number of connections and questions of a user; a user's connections in
+ * turn; a connection's questions in order. Questions without a waiting client
+ * are found among all questions.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static struct store_history *put(uint32_t uid, unsigned client, uint32_t id)
 	return ask;
 }
 
-/* The ids of the next NR, as they come; 0 behind the last one. */
+/* Expects the ids of the next NR questions, in order; 0 behind the last. */
 static void expect(const uint32_t *ids, size_t nr)
 {
 	struct store_history *ask;
@@ -80,7 +80,7 @@ START_TEST(connections_take_turns)
 }
 END_TEST
 
-/* However many connections one has. */
+/* Regardless of the number of connections of a user. */
 START_TEST(users_take_turns)
 {
 	unsigned client;
@@ -92,14 +92,14 @@ START_TEST(users_take_turns)
 	put(6, 7, 1);
 	put(6, 7, 2);
 	EXPECT(100, 1, 101, 2, 102, 103, 104, 105, 106, 200);
-	/* Another one who comes waits for one question. */
+	/* A new user waits for one question. */
 	put(7, 7, 3);
 	EXPECT(201, 3, 202, 203, 204, 205, 206, 0);
 }
 END_TEST
 
-/* Who was just served goes behind those who were not, also with the rest of
- * the same question. */
+/* A user just served goes behind all unserved users, also with the rest of the
+ * same question. */
 START_TEST(who_asks_again_waits_again)
 {
 	put(5, 0, 1);

@@ -1,9 +1,10 @@
 /*
- * Proves that the own object reader tells the type of any object that git has,
- * loose or packed, deltas and alternates too, by comparison with git cat-file;
- * what a tag is of, and that a large one is not read (finding F7); that objects
- * which come, go and move are seen; and that only alternates which the rule
- * allows are read, with one answer for all others (finding F9).
+ * Proves that refd's object reader tells the type of any object known to git,
+ * loose or packed, with deltas and alternates, by comparison with git cat-file;
+ * that the target of a tag is found, and that a large tag is not read (finding
+ * F7); that added, removed and moved objects are noticed; and that only
+ * alternates allowed by the rule are read, with the same answer for all others
+ * (finding F9).
  */
 #include <check.h>
 #include <errno.h>
@@ -18,10 +19,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- beside git ---- */
+/* ---- comparison with git ---- */
 
-/* As git cat-file has it: every object of the repository NAME, each with one
- * digit changed, and how many there are. */
+/* Compares with git cat-file: every object of the repository NAME, and every id
+ * with one digit changed. Returns the number of objects. */
 static size_t compare_with_git(const char *name)
 {
 	static const char *const words[] = { "", "commit", "tree", "blob",
@@ -108,7 +109,7 @@ START_TEST(alternates_are_as_git_has_them)
 }
 END_TEST
 
-/* ---- what comes and goes ---- */
+/* ---- added and removed objects ---- */
 
 START_TEST(objects_are_found_loose_and_packed)
 {
@@ -163,7 +164,7 @@ START_TEST(a_pruned_object_is_gone_after_a_refresh)
 }
 END_TEST
 
-/* Its index may stay behind: git believes none whose pack is gone. */
+/* An index may stay behind: git ignores an index without its pack. */
 START_TEST(an_index_alone_has_nothing)
 {
 	struct refd_oid oid;
@@ -179,7 +180,7 @@ START_TEST(an_index_alone_has_nothing)
 }
 END_TEST
 
-/* Between the loose ones and packs, both ways, while they are looked for. */
+/* Between loose objects and packs, both ways, during the look-ups. */
 START_TEST(an_object_that_moves_is_found)
 {
 	struct refd_oid oid;
@@ -198,7 +199,7 @@ START_TEST(an_object_that_moves_is_found)
 }
 END_TEST
 
-/* More packs than stay open, twice. */
+/* More packs than may stay open, looked up twice. */
 START_TEST(descriptors_have_a_bound)
 {
 	char *out, *at, *hex;
@@ -232,7 +233,7 @@ START_TEST(descriptors_have_a_bound)
 }
 END_TEST
 
-/* ---- what a tag is of ---- */
+/* ---- targets of tags ---- */
 
 static int peel(const char *revision, struct refd_oid *to)
 {
@@ -284,7 +285,7 @@ START_TEST(tags_are_peeled_as_git_does)
 }
 END_TEST
 
-/* F7: a header is all that is read of it. Deltas too, of which one is small. */
+/* F7: only the header is read. Also for deltas, one of them small. */
 START_TEST(a_large_tag_is_not_peeled)
 {
 	struct refd_oid to;
@@ -308,7 +309,7 @@ START_TEST(a_large_tag_is_not_peeled)
 }
 END_TEST
 
-/* A tag whose contents are not those of its name says nothing. */
+/* A tag whose contents do not match the name has no answer. */
 START_TEST(a_tag_that_lies_is_not_peeled)
 {
 	struct refd_oid to;
@@ -332,7 +333,7 @@ static int with_alternates(const char *text)
 	return odb_rig_refresh_of("a");
 }
 
-/* F9: whatever is the matter with a store, the answer is one and the same. */
+/* F9: all problems with a store give the same answer. */
 START_TEST(alternates_have_rules)
 {
 	char text[16384];
@@ -345,7 +346,7 @@ START_TEST(alternates_have_rules)
 	snprintf(text, sizeof(text), "# no\n\n%s/served/r/objects\n", tmp_root);
 	ck_assert_int_eq(with_alternates(text), 0);
 	ck_assert_uint_eq(odb_stores(odb_rig)->nr, 2);
-	/* It is not there; elsewhere; no directory; quoted; above. */
+	/* Missing; elsewhere; not a directory; quoted; above. */
 	ck_assert_int_eq(with_alternates("../../served/none/objects\n"),
 	    -EXDEV);
 	ck_assert_int_eq(with_alternates("/etc\n"), -EXDEV);
@@ -354,7 +355,7 @@ START_TEST(alternates_have_rules)
 	ck_assert_int_eq(with_alternates("\"../../served/r/objects\"\n"),
 	    -EXDEV);
 	ck_assert_int_eq(with_alternates("../../../../../../../etc\n"), -EXDEV);
-	/* Somebody else's. */
+	/* Another owner's. */
 	odb_rig_owner = odb_rig_group = 4711;
 	ck_assert_int_eq(with_alternates(text), -EXDEV);
 	odb_rig_group = (uint32_t)getegid();
@@ -378,7 +379,7 @@ START_TEST(alternates_have_rules)
 }
 END_TEST
 
-/* An alternate that is moved away is not read on. */
+/* An alternate that is moved away is not read any more. */
 START_TEST(an_alternate_that_goes_is_noticed)
 {
 	odb_rig_make_objects();

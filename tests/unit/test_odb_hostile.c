@@ -1,7 +1,7 @@
 /*
- * Proves that no file in the place of an object, a pack, an index or a list of
- * alternates, however malformed, truncated meanwhile or a FIFO, is waited for,
- * believed or fatal (findings F2, F3).
+ * Proves that a file in the place of an object, a pack, an index or a list of
+ * alternates, whether malformed, truncated during use or a FIFO, is never
+ * waited for, believed or fatal (findings F2, F3).
  */
 #include <check.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 /* ---- hostile files ---- */
 
-/* Where the loose object REVISION of r is. */
+/* The path of the loose object REVISION of r. */
 #define PATH_OF                                                                \
 	"path() { p=$(git -C r rev-parse $1); echo "                           \
 	"r/objects/${p%%${p#??}}/${p#??}; } && "
@@ -40,7 +40,7 @@ START_TEST(a_corrupt_object_is_an_error)
 		"printf 'commit 99999999999999999999\\0' | zlib >$f",
 		"printf 'commit 1' | zlib >$f",
 		"printf 'ofs-delta 1\\0' | zlib >$f",
-		/* Nothing comes out of a long stream of empty blocks. */
+		/* A long stream of empty blocks inflates to nothing. */
 		"(printf '\\x78\\x01'; yes \"$(printf 'x')\" | head -c 400000 "
 		"| tr 'x\\n' '\\000\\377') >$f",
 	};
@@ -59,7 +59,7 @@ START_TEST(a_corrupt_object_is_an_error)
 		    "%s", commands[i]);
 		tmp_run("rm -rf r && cp -r keep r");
 	}
-	/* One that is whole elsewhere is found there. */
+	/* An object with an intact second copy is found in the second place. */
 	tmp_run(
 	    PATH_OF "f=$(path x) && git -C r repack -q -a && chmod +w $f && "
 		    "echo garbage >$f");
@@ -70,8 +70,8 @@ END_TEST
 
 static const char *const suffixes[] = { "idx", "pack" };
 
-/* F2: while the files are open, every size that they could be cut to. A map of
- * them would end the process. */
+/* F2: while the files are open, each file is cut to every possible size. A
+ * mapping of the files would end the process. */
 START_TEST(a_pack_is_truncated_meanwhile)
 {
 	struct refd_oid oid;
@@ -101,7 +101,8 @@ START_TEST(a_pack_is_truncated_meanwhile)
 			ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ERROR);
 			tmp_run("cp keep/objects/pack/* r/objects/pack/");
 		}
-		/* It is whole again, though the directory did not change. */
+		/* The file is complete again, though the directory did not
+		 * change. */
 		ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
 	}
 }
@@ -126,8 +127,8 @@ START_TEST(no_fifo_in_the_place_of_a_pack)
 }
 END_TEST
 
-/* Every 3rd byte of an index and a pack with deltas, turned over; and bytes that
- * are numbers made large. Nothing is checked but that it ends. */
+/* Inverts every 3rd byte of an index and a pack with deltas, and makes bytes of
+ * numbers large. The only requirement is that the reader returns. */
 START_TEST(bytes_are_turned_over)
 {
 	struct refd_oid oids[8], to;
@@ -298,10 +299,10 @@ START_TEST(deltas_without_an_end)
 	ofs[1] = 0x7f;
 	hand_add(&h, ofs, sizeof(ofs)); /* 6: before the pack begins */
 	memset(ref + 1, 0x99, 20);
-	hand_add(&h, ref, sizeof(ref)); /* 7: on one that is not there */
+	hand_add(&h, ref, sizeof(ref)); /* 7: on a missing object */
 	memset(ref + 1, 0x11, 20);
 	hand_add(&h, ref, sizeof(ref)); /* 8: on 1 */
-	hand_add(&h, "\x50", 1);        /* 9: of a type that there is not */
+	hand_add(&h, "\x50", 1);        /* 9: of an unknown type */
 	hand_add(&h, "\x60\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11);
 	hand_add(&h, "\x9f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11);
 	hand_end(&h);
@@ -340,7 +341,7 @@ START_TEST(indexes_that_lie)
 		ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
 		ck_assert_int_eq(hand_type(&h, 3), OBJECT_BLOB);
 	}
-	/* A fan-out that goes down; one that says more than there is. */
+	/* A decreasing fan-out; a fan-out beyond the table. */
 	h = good;
 	put32(h.idx + 8 + 4 * 0x10, 3);
 	put32(h.idx + 8 + 4 * 0x11, 1);
@@ -349,7 +350,8 @@ START_TEST(indexes_that_lie)
 	for (i = 0x33; i < 256; i++)
 		put32(h.idx + 8 + 4 * i, 0xffffffff);
 	ck_assert_int_eq(hand_type(&h, 3), OBJECT_ERROR);
-	/* Another version; another pack's; another number of objects. */
+	/* Another version; the check sum of another pack; another number of
+	 * objects. */
 	h = good;
 	h.idx[7] = 3;
 	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
@@ -359,7 +361,7 @@ START_TEST(indexes_that_lie)
 	h = good;
 	h.pack[11]++;
 	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
-	/* An index without a pack is nothing, as for git. */
+	/* An index without a pack is ignored, as in git. */
 	hand_type(&good, 2);
 	tmp_run("rm r/objects/pack/pack-1.pack");
 	odb_rig_open("r");
@@ -369,8 +371,8 @@ START_TEST(indexes_that_lie)
 }
 END_TEST
 
-/* More packs than are read: what is in none of those is not known to be
- * absent. */
+/* More packs than the bound. An object in none of the packs read is not known
+ * to be absent. */
 START_TEST(too_many_packs)
 {
 	tmp_run("git init -q --bare r && cd r/objects/pack && seq -f "

@@ -1,8 +1,8 @@
 /*
- * Proves that what a packed-refs costs is bounded: a look-up reads some blocks,
- * however large the file is, a rewrite holds some blocks, and a sparse file, one
- * that is shortened meanwhile, or one whose order is not what its header says
- * is an error of the request alone. (Finding F6.)
+ * Proves that the cost of a packed-refs is bounded: a look-up reads some
+ * blocks, whatever the size of the file; a rewrite holds some blocks; and a
+ * file that is sparse, shortened meanwhile, or sorted otherwise than its header
+ * says is an error of the request alone. (Finding F6.)
  */
 #include <check.h>
 #include <errno.h>
@@ -116,7 +116,7 @@ START_TEST(a_sparse_file_costs_nothing)
 }
 END_TEST
 
-/* 64 MB, a million refs: as far apart as can be, and in order. */
+/* 64 MB, a million refs: look-ups as far apart as possible, and in order. */
 START_TEST(a_look_up_reads_some_blocks)
 {
 	const unsigned nr = 1000000;
@@ -134,7 +134,7 @@ START_TEST(a_look_up_reads_some_blocks)
 		nth = (nth + 611953) % nr;
 		check_value(snap, nth);
 	}
-	/* Seventeen halvings, of which eight are known. */
+	/* Seventeen halvings, eight of them remembered. */
 	ck_assert_uint_le(nr_reads, 1000 * 10 + 256);
 	ck_assert_uint_le(nr_bytes, (1000 * 10 + 256) * 8193);
 	count_anew();
@@ -151,7 +151,7 @@ START_TEST(a_look_up_reads_some_blocks)
 	ck_assert_int_eq(packed_check(snap), 0);
 	packed_snapshot_put(snap);
 	getrusage(RUSAGE_SELF, &after);
-	/* A sanitizer has memory of its own; the file has 66 MB. */
+	/* A sanitizer uses additional memory; the file has 66 MB. */
 	ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, 48 << 10);
 }
 END_TEST
@@ -194,7 +194,7 @@ START_TEST(a_rewrite_holds_some_blocks)
 }
 END_TEST
 
-/* Whoever has it may change it at any moment. */
+/* A user with write access may change the file at any moment. */
 START_TEST(a_file_that_is_shortened_is_an_error)
 {
 	struct packed_snapshot *snap;
@@ -235,7 +235,7 @@ static void append(const char *text, unsigned times)
 	close(fd);
 }
 
-/* A merge would lose what is deleted. */
+/* A merge would lose the deletion. */
 START_TEST(a_wrong_order_is_not_rewritten)
 {
 	const struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
@@ -264,7 +264,8 @@ START_TEST(an_unsorted_file_has_a_bound)
 }
 END_TEST
 
-/* Those before it and behind are found, and the one itself is not taken. */
+/* Refs before and behind the long record are found; the long record is
+ * refused. */
 START_TEST(a_long_record_is_malformed)
 {
 	struct packed_snapshot *snap = NULL;

@@ -1,8 +1,9 @@
 /*
  * Proves that refd reads and rewrites packed-refs as git does: random files,
- * sorted and not, with and without headers and peeled lines, some broken; every
- * ref that git lists has the same value here, nothing else is found, and what is
- * left after a rewrite is what git lists then. Where git dies, refd refuses.
+ * sorted and unsorted, with and without headers and peeled lines, some broken.
+ * Every ref listed by git has the same value in refd, no other ref is found,
+ * and after a rewrite git lists exactly the remaining refs. Where git dies,
+ * refd refuses.
  */
 #include <check.h>
 #include <errno.h>
@@ -31,7 +32,7 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Distinct names, of which none is a directory of another. */
+/* Distinct names, none a directory of another name. */
 static void make_names(size_t nr, bool sorted)
 {
 	static const char *const dirs[] = { "heads/", "heads/a/", "heads/a-/",
@@ -51,7 +52,7 @@ static const char *const headers[] = { HEADER,
 	"# pack-refs with: sorted\n", "# pack-refs with: peeled \n",
 	"# pack-refs with:\n", "" };
 
-/* What is wrong with the last line. */
+/* Errors of the last line. */
 static const char *const ends[] = { "", "", "", "", "\n", "x\n", A,
 	A " refs/heads/zz", "^" A "\n^" A "\n" };
 
@@ -79,7 +80,7 @@ static void make_file(void)
 	tmp_run("mv repo/other repo/packed-refs");
 }
 
-/* What git lists, or NULL where it dies. */
+/* The refs listed by git, or NULL where git dies. */
 static char *git_list(void)
 {
 	if (tmp_status("git -C repo for-each-ref --format="
@@ -125,7 +126,7 @@ static void check_listed(const struct packed_snapshot *snap, char *listed,
 	ck_assert_uint_eq(nr, 0);
 }
 
-/* Some go, some are moved, and one is new. */
+/* Deletes some refs, moves some, and adds a new ref. */
 static size_t rewrite(void)
 {
 	struct packed_edit *edits = calloc(nr_names + 1, sizeof(*edits));

@@ -1,6 +1,7 @@
 /*
- * Proves which refs a pattern means: by examples, against the rule spelled out
- * for all short patterns and names, and for patterns made to take long.
+ * Proves that a pattern matches the right refs: by examples, against the rule
+ * spelled out for all short patterns and names, and for patterns made to take
+ * long.
  */
 #include <check.h>
 #include <string.h>
@@ -53,7 +54,7 @@ START_TEST(examples)
 }
 END_TEST
 
-/* The rule of PROTOCOL.md, spelled out; it takes its time. */
+/* The rule of PROTOCOL.md, spelled out; slow. */
 static bool glob_means(const char *pattern, const char *name)
 {
 	if (*pattern == '\0')
@@ -65,7 +66,7 @@ static bool glob_means(const char *pattern, const char *name)
 	    glob_means(pattern + 1, name + 1);
 }
 
-/* The NR-th of all texts of LEN of these BYTES, behind PAD. */
+/* Text number NR of all texts of LEN of these BYTES, behind PAD. */
 static void spell(char *text, unsigned nr, unsigned len, const char *bytes,
     char pad, unsigned pads)
 {
@@ -77,7 +78,7 @@ static void spell(char *text, unsigned nr, unsigned len, const char *bytes,
 	text[pads + len] = '\0';
 }
 
-/* Also where the name begins anew in another word. */
+/* Also where the name starts at another offset in a machine word. */
 START_TEST(each_means_what_the_rule_says)
 {
 	char pattern[100], name[100];
@@ -96,7 +97,8 @@ START_TEST(each_means_what_the_rule_says)
 }
 END_TEST
 
-/* What takes others for ever. How long it takes here history_fair.sh sees. */
+/* Patterns that take other matchers for ever. history_fair.sh measures the
+ * time. */
 START_TEST(hostile_ones_are_answered)
 {
 	char name[REFD_REFNAME_MAX + 1], stars[REFD_REFNAME_MAX + 1];

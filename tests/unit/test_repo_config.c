@@ -1,8 +1,8 @@
 /*
- * Proves which repositories refd takes, which it leaves to git and why, and
- * what it reads of their configuration; that includes have bounds, lead
- * nowhere else, and that no file there keeps the reader waiting (findings F3
- * and F4). The repositories are made by git.
+ * Proves which repositories refd accepts, which repositories refd leaves to git
+ * and why, and which settings refd reads; that includes have bounds and lead
+ * nowhere else, and that no file keeps the reader waiting (findings F3 and F4).
+ * The repositories are made by git.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -91,7 +91,7 @@ START_TEST(what_is_none_is_not)
 	ck_assert_ptr_nonnull(why);
 	ck_assert_int_eq(open_repo("file"), REFD_NOREPO);
 	ck_assert_int_eq(open_repo("b"), REFD_NOREPO);
-	/* no search upwards, and none for a .git below */
+	/* no search upwards, and no search for a .git below */
 	ck_assert_int_eq(open_repo("work/sub"), REFD_NOREPO);
 	ck_assert_int_eq(open_repo("work"), REFD_NOREPO);
 	ck_assert_int_eq(open_repo("work/.git/worktrees/linked"), REFD_NOREPO);
@@ -103,7 +103,7 @@ struct format {
 	const char *config;
 	bool ok;
 	const char *names; /* in the sentence */
-	bool git_too;      /* git 2.39 thinks the same */
+	bool git_too;      /* git 2.39 agrees */
 };
 
 static const struct format formats[] = {
@@ -204,7 +204,7 @@ START_TEST(a_config_that_can_not_be_parsed_fails)
 }
 END_TEST
 
-/* Against the mode of a ref that git itself writes under umask 077. */
+/* Compared with the mode of a ref written by git under umask 077. */
 START_TEST(sharing_is_read_as_git_reads_it)
 {
 	static const char *const values[] = {
@@ -269,7 +269,7 @@ START_TEST(settings_of_includes_and_of_the_main_worktree)
 }
 END_TEST
 
-/* Neither the daemon's home nor its environment has a say. */
+/* The daemon's home and environment have no influence. */
 START_TEST(nobody_elses_settings_are_read)
 {
 	tmp_run("git init -q --bare r && git init -q --bare other && "
@@ -305,7 +305,7 @@ static void put_includes(const char *name, const char *first,
 	tmp_put(path, text);
 }
 
-/* F4: a tree of includes, each of which reads the next one twice. */
+/* F4: a tree of includes; each file reads the next file twice. */
 START_TEST(includes_have_bounds)
 {
 	char name[16], next[16];
@@ -321,11 +321,11 @@ START_TEST(includes_have_bounds)
 	tmp_put("r/i9", "[core]\nlogAllRefUpdates=always\n");
 	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
 	ck_assert_ptr_nonnull(strstr(why, "too many files"));
-	/* One that includes itself. */
+	/* A file that includes itself. */
 	tmp_put("r/config", "[include]\npath = config\n");
 	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
 	ck_assert_ptr_nonnull(strstr(why, "nested too deep"));
-	/* Bytes count together. */
+	/* The bytes of all files count together. */
 	tmp_run("yes '[core]' | head -c 39998 >r/i0 && : >r/config && for i in "
 		"$(seq 30); do printf '[include]\npath=i0\n' >>r/config; "
 		"done");
@@ -336,7 +336,8 @@ START_TEST(includes_have_bounds)
 }
 END_TEST
 
-/* What may be read, and what only makes the settings unsure. */
+/* Includes that may be read, and includes that only make the settings
+ * unsure. */
 START_TEST(includes_lead_nowhere_else)
 {
 	static const struct {
@@ -368,7 +369,7 @@ START_TEST(includes_lead_nowhere_else)
 			    cases[i].is_read &&
 			config.shared_perm == 0,
 		    "%s", cases[i].include);
-		/* What stands behind it counts in any case. */
+		/* Settings behind the include count in any case. */
 		snprintf(text, sizeof(text),
 		    "%s[core]\nlogAllRefUpdates\nsharedRepository=umask\n",
 		    cases[i].include);
@@ -382,14 +383,15 @@ START_TEST(includes_lead_nowhere_else)
 	tmp_put("r/config", text);
 	must_open("r");
 	ck_assert_str_eq(config.log_all_ref_updates, "always");
-	/* git passes over what is not there. */
+	/* git skips a missing include. */
 	tmp_put("r/config", "[include]\npath=refd/none\n");
 	must_open("r");
 	ck_assert(!config.is_log_unsure);
 }
 END_TEST
 
-/* F3: nobody ever writes to these; the test would time out. */
+/* F3: no process ever writes to these FIFOs; waiting would time the test
+ * out. */
 START_TEST(no_fifo_is_waited_for)
 {
 	static const char *const names[] = { "config", "HEAD",

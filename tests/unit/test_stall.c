@@ -1,6 +1,6 @@
 /*
  * Proves when a stall ends the daemon: only if all threads of a stage that
- * every update passes are stuck. One thread that is left serves somebody.
+ * every update passes are stuck. A single free thread still serves somebody.
  */
 #include <check.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "daemon/net/stall.h"
 #include "tests/lib/suite.h"
 
-/* As store_progress() tells of stages of so many threads, none of them stuck. */
+/* The answer of store_progress() for stages of so many threads, with no thread
+ * stuck. */
 static void no_stall(struct store_progress progress[STORE_STAGES])
 {
 	size_t i;

@@ -1,8 +1,8 @@
 /*
- * Proves that engine and store share nothing of a transaction that both have:
- * while a committer records the rejection of one that was answered, the engine
- * answers for it again. In the tsan profile a read of what the committer wrote
- * fails the test.
+ * Proves that engine and store share no data of a transaction held by both:
+ * while a committer records the rejection of an answered transaction, the
+ * engine answers for the transaction again. In the tsan profile a read of the
+ * committer's data fails the test.
  */
 #include <check.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include "tests/lib/suite.h"
 
 static struct sys disk;
-/* Relaxed, so that they order nothing between the threads: a lock or a
+/* Relaxed, so that the flags order nothing between the threads: a lock or a
  * semaphore would hide a race from the sanitizer. */
 static atomic_int is_held, let_go;
 

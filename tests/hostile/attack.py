@@ -36,10 +36,10 @@ outside = sys.argv[6]
 rand = random.Random(kind)
 answers = collections.Counter()
 turns = 0
-# What the requests of a group member name: more values are added by attacks.
+# The values in the requests of a group member; attacks add more values.
 oids = [oid]
 os.umask(0o002)
-# It ends what hangs.
+# Ends this process if a request hangs.
 signal.signal(signal.SIGALRM, lambda *_: sys.exit(1))
 signal.alarm(int(float(sys.argv[5])) + 20)
 LIBC = ctypes.CDLL(None)
@@ -406,7 +406,7 @@ def packs():
         name = rand.choice(indexes if rand.random() < 0.8 else list(whole))
         spoil(name, whole[name])
         if turns % 50 == 0:
-            # Another pack of the same contents: it has to be opened anew.
+            # Another pack with the same contents must be opened again.
             stem = at("objects/pack", "pack-%040x" % rand.getrandbits(160))
             for ext in (".pack", ".idx"):
                 text(next(d for n, d in whole.items() if n.endswith(ext)))(
@@ -510,7 +510,7 @@ def race():
     pairs = list(exchange_links())
     asking(make, 6)
     while not over():
-        # A process of its own, which the threads here don't delay.
+        # A separate process, not delayed by the threads here.
         pid = os.fork()
         if pid == 0:
             exchange_for(0.5, rand.sample(pairs, rand.choice((1, 1, 1, 5))))

@@ -1,24 +1,25 @@
 #!/bin/bash
-# Proves that users who may use a daemon, or write the files of one of its
-# repositories, neither stop an innocent user of the same daemon nor reach
-# anything outside of that repository:
+# Proves that users of a daemon, and users with write access to the files of a
+# repository, neither stop an innocent user of the same daemon nor reach any
+# file outside of the repository:
 #	P1..P5	a pusher, who may push to a repository of his own
 #	M1..M7	a member of a shared repository's group, who changes any file of
-#		it at any time, and pushes to it
+#		the repository at any time, and pushes to the repository
 #	O1	an owner of other repositories does M1..M6 to a daemon of his own
-# For each attack: no request of the innocent user fails, its 99th percentile
-# stays below five times what it is without an attack, the daemon's memory grows
-# by less than 200 MB, the daemon lives and serves afterwards, the innocent
-# user's repository is in order, and a tree outside is the same to the byte,
-# with modes and times. M5 runs again under TSan, where PROFILE=tsan is built.
+# Required during each attack: no request of the innocent user fails, the 99th
+# percentile of the latency stays below five times the value without an attack,
+# the daemon's memory grows by less than 200 MB, the daemon lives and serves
+# afterwards, the innocent user's repository is in order, and a tree outside
+# stays the same to the byte, with modes and times. M5 runs again under TSan, if
+# PROFILE=tsan is built.
 #
-# Attackers, and the daemon of O1, have one processor. ATTACK_SECONDS (60) for
-# each attack; ATTACKS (all) names those that are run.
+# Attackers, and the daemon of O1, have one processor. ATTACK_SECONDS (60) is
+# the time of each attack; ATTACKS (all) names the attacks to run.
 #
-# A 99th percentile below 50 ms is never too much. Without an attack it is a
-# few milliseconds, which a single turn of the scheduler, or a flush of a disk
-# that others use too, multiplies. A push that runs git and its hooks takes
-# longer than 50 ms by itself.
+# A 99th percentile below 50 ms is never too much. Without an attack the value
+# is a few milliseconds. A single turn of the scheduler, or a flush of a shared
+# disk, multiplies such a small value. A push that runs git and its hooks takes
+# longer than 50 ms even without an attack.
 # Alone: it looks at how long things take.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -48,7 +49,7 @@ for uid in $GIT $INNOCENT $PUSHER $MEMBER $OTHER; do
 	printf '[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n' >"$T/of$uid/.gitconfig"
 done
 
-# In the place of this shell, so that its process id is the program's.
+# Replaces this shell, so that the shell's process id becomes the program's.
 become() { # UID GROUPS COMMAND...
 	local uid=$1 groups=$2
 	shift 2
@@ -58,7 +59,7 @@ become() { # UID GROUPS COMMAND...
 
 # ---- a place for one attack ----
 
-# A repository of UID's that GROUP may write, with packed tags and commits;
+# A repository of UID with write access for GROUP, with packed tags and commits;
 # prints the id of a commit.
 shared_repo() { # UID GROUP PATH
 	local GROUPS_OF=$2 nr
@@ -78,7 +79,8 @@ shared_repo() { # UID GROUP PATH
 	find "$3" -type d -exec chmod g+s {} +
 }
 
-# What nobody may touch: closed, with the names that the links of M5 lead to.
+# The tree that nobody may touch: closed, with the target names of the links of
+# M5.
 make_outside() { # UID DIRECTORY
 	local nr
 	as "$1" git init -q --bare "$2"
@@ -109,7 +111,7 @@ daemon_as() { # UID GROUPS SOCKET STATE ROOT
 	own $!
 }
 
-# A daemon of GIT's, its repositories, and what it must not touch.
+# A daemon of GIT, with repositories, and a tree that the daemon must not touch.
 arena() { # NAME
 	A=$T/$1
 	LOG=$A/log
@@ -182,7 +184,7 @@ member() { # KIND
 	attack "$MEMBER" "$M_GROUP" "$1" "$SOCKET" "$A/srv/m.git" "$seconds"
 }
 
-# Its clients end with it.
+# The clients end with the daemon.
 storm() { # CLIENTS REFS
 	bad_user "$PUSHER" "$A_GROUP" "$BUILD/tests/helper/storm" \
 		--socket "$SOCKET" --repo "$A/srv/a.git" --oid "$commit" \
@@ -212,7 +214,7 @@ end_attackers() { # NAME
 attack_P1() { pusher tags; }
 attack_P2() { pusher halves; }
 attack_P3() {
-	# Names that a pattern of many stars fits almost.
+	# Names that almost match a pattern of many stars.
 	GROUPS_OF=$A_GROUP as "$PUSHER" "$BUILD/tests/helper/storm" \
 		--socket "$SOCKET" --repo "$A/srv/a.git" --oid "$commit" \
 		--clients 1 --txns 20 --refs 1000 --create \
@@ -238,7 +240,7 @@ attack_M5() { member race; }
 attack_M6() { member alternates; }
 attack_M7() { member many; }
 
-# Each in a repository of its own, all at once.
+# Each attack in a separate repository, all at the same time.
 attack_O1() {
 	local kind others
 	install -d -o "$OTHER" -g "$OTHER" "$A/other" "$A/other/srv"
@@ -257,7 +259,7 @@ attack_O1() {
 
 # ---- what came of it ----
 
-# What one kind of the innocent user's requests met.
+# Judges the answers to one kind of requests of the innocent user.
 judge_kind() { # NAME KIND
 	local said_all=() nr failed p99 worst limit=$((5 * alone[$2]))
 	read -r -a said_all <"$A/said.$2"
@@ -274,7 +276,7 @@ judge_kind() { # NAME KIND
 	said+=" max $((worst / 1000)) ms;"
 }
 
-# An attack that does nothing shows nothing.
+# An attack without effect proves nothing.
 has_attacked() {
 	grep -qE 'turns [1-9]' "$A/said.attack" ||
 		[ -n "$(git --git-dir="$A/srv/a.git" -c safe.directory='*' \
@@ -334,7 +336,7 @@ run_attack() { # ATTACK [under TSan]
 	leave_arena
 }
 
-# Times and memory say nothing there.
+# Times and memory mean nothing under TSan.
 under_tsan() {
 	local REFD=$T/tsan/refd
 	if [ -x "$REFD" ]; then

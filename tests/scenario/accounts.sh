@@ -1,8 +1,9 @@
 #!/bin/bash
 # Proves that refd enable --service sets up a daemon of one account, can be
-# repeated, and is undone by refd disable --service; and that the documented way
-# from one root daemon to one daemon per account loses no acknowledged update.
-# /etc and /run are copies here, and systemctl is a script that notes its words.
+# repeated, and is undone by refd disable --service; and that the documented
+# change from one root daemon to one daemon per account loses no acknowledged
+# update. /etc and /run are copies here, and systemctl is a script that records
+# its arguments.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -58,8 +59,8 @@ refd@alice.service" "$(paste -sd ' ' "$T/systemctl")"
 
 # ---- from one root daemon ----
 
-# As the daemon of root's left it, which acted as the owner: the id names root's
-# journal, and root has the lock and the note of the checkpoint.
+# The state left by the root daemon, which acted as the owner: the id names
+# root's journal, and root owns the lock and the note of the checkpoint.
 repo=$S/project.git
 SERVED=$T/srv
 git init -q --bare "$repo"
@@ -92,7 +93,7 @@ push() { # REF COMMIT
 	as "$ALICE" git --git-dir="$repo" push -q "$repo" "$2:$1"
 }
 
-# Before the steps for the repository nothing of it is touched.
+# Before the steps for the repository, no file of the repository is touched.
 check 'her daemon starts' start_hers
 as $ALICE "$REFD" update --git-dir "$repo" refs/heads/early "$two" \
 	>"$T/out" 2>&1
@@ -100,7 +101,7 @@ is 'it does not take what root has locked' 128 $?
 is 'and changes nothing' "$acknowledged" \
 	"$(as $ALICE git --git-dir="$repo" for-each-ref)"
 
-# Step 3, as docs/operations.md has it.
+# Step 3 of docs/operations.md.
 # shellcheck disable=SC2016 # the script expands it
 printf '#!/bin/sh\nuid=$2; shift 3\nexec setpriv --reuid $uid --regid $uid %s\n' \
 	'--clear-groups "$@"' | sed "s/uid=\$2/uid=$ALICE/" >"$T/bin/runuser"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Proves that whatever a member of a repository's group does to its directories,
-# the owner's daemon touches nothing outside of the repository: directories
-# below refs/ and logs/ are exchanged for symbolic links to the owner's closed
-# directory, again and again, while refs are made, moved and deleted; a log is a
-# hard link of the owner's closed file. And that a packed-refs that is a link is
-# followed within the repository alone.
+# Proves that the owner's daemon touches no file outside of the repository,
+# whatever a member of the repository's group does to the directories.
+# Directories below refs/ and logs/ are repeatedly exchanged for symbolic links
+# to the owner's closed directory, while refs are made, moved and deleted; a log
+# is a hard link of the owner's closed file. Proves also that a link in the
+# place of packed-refs is followed only within the repository.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -30,7 +30,7 @@ tree=$(as $OWNER git -C "$repo" mktree </dev/null)
 one=$(as $OWNER git -C "$repo" commit-tree -m one "$tree")
 two=$(as $OWNER git -C "$repo" commit-tree -m two "$tree")
 
-# The owner's own: every name that the daemon might use is there.
+# A tree of the owner that contains every name that the daemon might use.
 vault=$SERVED/of$OWNER/vault
 as $OWNER mkdir -m 700 "$vault"
 for ((i = 0; i < refs; i++)); do
@@ -60,7 +60,7 @@ start() {
 }
 check 'the daemon of the owner starts' start
 
-# Git is not asked: --porcelain has no such way out.
+# Git is not asked: --porcelain does not fall back to git.
 edit() { # LINE...
 	printf '%s\n' "$@" | as $OWNER "$REFD" update --socket "$SOCKET" \
 		--git-dir "$repo" --porcelain --stdin 2>&1
@@ -91,8 +91,8 @@ mapfile -t make_two < <(all update "$two")
 # shellcheck disable=SC2034
 mapfile -t delete < <(all delete)
 while kill -0 $attack 2>/dev/null; do
-	# A lock whose directory was away when it was to be removed stands until
-	# the next start.
+	# If the directory was away when a lock was to be removed, the lock
+	# stands until the next start.
 	find -P "$repo/refs" "$repo/away" -name '*.lock' -delete 2>/dev/null
 	for lines in make_one make_two delete; do
 		declare -n edits=$lines
@@ -117,7 +117,7 @@ is 'all is well then' $((2 * refs)) \
 
 # ---- a log that is a hard link ----
 
-# As fs.protected_hardlinks=0 lets the member do.
+# As the member could do with fs.protected_hardlinks=0.
 rm -f "$repo/logs/refs/heads/d/r2"
 ln "$vault/r2" "$repo/logs/refs/heads/d/r2"
 edit "update refs/heads/d/r2 $one $two" >"$T/hard"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Proves that a running daemon is confined without any help by systemd: each of
-# its threads has no new privileges and a filter of system calls; code inside
-# of it can open neither files outside its roots nor /etc/shadow, and makes no
-# process, program or connection; nobody of its account traces it. A root that
-# is new in the configuration waits for a restart, and the reload says so. A
-# kernel without Landlock is told of by log, status and refd doctor. Also, a
-# file system that is mounted anew at a root is served as before.
+# Proves that a running daemon is confined without help from systemd. Each
+# thread has no new privileges and a filter of system calls. Code inside the
+# daemon can open neither files outside the roots nor /etc/shadow, and can make
+# no process, program or connection. No other process of the account traces the
+# daemon. A new root in the configuration waits for a restart, and the reload
+# says so. Log, status and refd doctor report a kernel without Landlock. A newly
+# mounted file system at a root is served as before.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -44,7 +44,7 @@ is_confined() {
 		<<<"$(status_of confined_by)"
 }
 
-# What it prints is in $T/out.
+# The output is in $T/out.
 quietly() { # COMMAND...
 	"$@" >"$T/out"
 }
@@ -89,7 +89,7 @@ reload() {
 	await 10 reloaded
 }
 
-# As an editor does it.
+# As an editor replaces a file.
 write_config() { # LINE...
 	printf '%s\n' '[daemon]' "root = $SERVED" "$@" >"$config.new"
 	mv "$config.new" "$config"

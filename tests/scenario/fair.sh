@@ -1,17 +1,17 @@
 #!/bin/bash
-# Proves that a repository that does not come back stops nobody but its own
-# users: while one client hammers it, another client's updates of another
-# repository are all done in time; status, numbers and log name the repository
-# meanwhile; and when it comes back so do its updates, and nothing is left.
+# Proves that a hanging repository stops only its own users. While one client
+# hammers the hanging repository, another client's updates of another repository
+# are all done in time. Status, stats and log name the repository meanwhile.
+# When the repository comes back, so do its updates, and no work is left over.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
 TIMES=20
-# So long one update may take, in ms.
+# The longest time for an update, in ms.
 BOUND=5000
 
-# The watchdog's time, of which a quarter makes a stall.
+# The watchdog's time; a quarter of the time makes a stall.
 export LD_PRELOAD=$BUILD/tests/helper/preload_hang.so WATCHDOG_USEC=2000000
 export REFD_OPEN_HANGS=$T/hang
 start_daemon || exit 1

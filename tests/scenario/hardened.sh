@@ -1,7 +1,7 @@
 #!/bin/bash
-# Proves that plain make builds hardened programs and a hardened library: their
-# addresses are random, the tables for calls into libraries are read-only from
-# the start, no stack is executable, and the compiler's checks are in.
+# Proves that plain make builds hardened programs and a hardened library: random
+# addresses, tables for library calls that are read-only from the start, no
+# executable stack, and the compiler's checks.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -25,7 +25,7 @@ for file in "$BUILD"/bin/refd{,-daemon,-admin} "$BUILD/lib/librefd.so"; do
 		check "$name: it is placed at random" dynamic "$file" PIE
 done
 
-# Every object that follows these flags is built anew when they change.
+# Every object built with these flags is built again when the flags change.
 flags=$(tr ' ' '\n' <"$BUILD/stamp/flags")
 has_flag() { # REGULAR-EXPRESSION
 	grep -qxE -e "$1" <<<"$flags"
@@ -33,7 +33,7 @@ has_flag() { # REGULAR-EXPRESSION
 
 check 'functions check their stack' has_flag -fstack-protector-strong
 check 'and probe each page of it' has_flag -fstack-clash-protection
-# Neither goes together with a sanitizer, or without optimization.
+# Neither works together with a sanitizer, or without optimization.
 if ! has_flag '-fsanitize=.*|--coverage|-O0'; then
 	version=$(gcc -dumpversion)
 	level=$((${version%%.*} >= 12 ? 3 : 2))

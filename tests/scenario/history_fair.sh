@@ -1,8 +1,8 @@
 #!/bin/bash
-# Proves that nobody can keep others from history: eight connections ask
-# hundreds of questions at once that take as long as questions can, and all
-# others are answered within a second; questions of connections that were closed are not answered at all; what is
-# new is indexed meanwhile.
+# Proves that no user can keep other users from history. Eight connections ask
+# hundreds of the slowest questions at the same time, and all other users are
+# answered within a second. Questions of closed connections are not answered at
+# all. New rows are indexed meanwhile.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -11,7 +11,7 @@ new_repo r.git bare
 R=$T/r.git
 start_daemon || exit 1
 
-# Rows of many names: each of a question's patterns is held against all of them.
+# Rows of many names: each pattern of a question is compared with all names.
 long=$(printf 'a%.0s' {1..230})
 many() { # FIRST
 	local i oid
@@ -23,8 +23,8 @@ many() { # FIRST
 check 'many refs' many 0
 check 'and more' many 4000
 
-# Eight connections with 200 questions each, for as long as standard input
-# stays open, or once (and hung up on); prints a line when all were sent.
+# Eight connections with 200 questions each, for as long as standard input stays
+# open, or once (and then closed); prints a line when all questions were sent.
 cat >"$T/hammer.py" <<'PYTHON'
 import select, sys
 sys.path.insert(0, sys.argv[1])
@@ -46,7 +46,8 @@ while not select.select([sys.stdin], [], [], 0)[0]:
             ids.append(c.send("log", hostile))
 print(answered)
 PYTHON
-# Of so many short questions the median and the longest, in milliseconds.
+# The median and the longest time of a number of short questions, in
+# milliseconds.
 cat >"$T/ask.py" <<'PYTHON'
 import sys, time
 sys.path.insert(0, sys.argv[1])
@@ -64,7 +65,7 @@ hammer() { # keep|once
 	python3 "$T/hammer.py" "$ROOT/tests/python" "$SOCKET" "$R" "$1"
 }
 
-# The longest has room for a machine that has other things to do.
+# The bound on the longest time has room for a busy machine.
 answered() { # NAME NUMBER
 	local median longest
 	read -r median longest < <(timeout 60 python3 "$T/ask.py" \

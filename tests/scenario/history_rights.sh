@@ -1,9 +1,10 @@
 #!/bin/bash
-# Proves that history is told to those alone who may read the repository now,
-# which its uuid tells: not its path, device or inode, which a later repository
-# of somebody else can have. And that who is refused learns from the words no
-# more than he could see without refd: not whether a name exists where he may not
-# look, nor what is in a file. The daemon is alice's; bob may connect.
+# Proves that history is told only to users who may read the repository now. The
+# uuid identifies the repository; path, device and inode do not, because a later
+# repository of another user can have the same values. Proves also that the text
+# of a refusal tells a user no more than the user could see without refd:
+# neither whether a name exists in a closed directory, nor the content of a
+# file. The daemon is alice's; bob may connect.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -44,7 +45,7 @@ oid_in() { # UID REPO
 		"$(as "$1" git -C "$2" mktree </dev/null)"
 }
 
-# What UID is told; the exit status with it.
+# The history told to UID, and the exit status.
 told() { # UID [OPTION...]
 	local uid=$1
 	shift
@@ -52,8 +53,9 @@ told() { # UID [OPTION...]
 	echo "status $?"
 }
 
-# Another repository of bob's at her path, with her inode number if that can be
-# had: those that got another one are kept until then, so that it comes free.
+# Makes another repository of bob's at alice's path, with the same inode number
+# if possible: directories with other numbers are kept until the number comes
+# free.
 take_place() { # INODE
 	local i
 	for ((i = 0; i < 2000; i++)); do
@@ -82,7 +84,7 @@ inode=$(stat -c %i "$R")
 as $ALICE rm -r "$R"
 is 'nor when it is gone' "$nothing" "$(told $BOB --repo "$R")"
 check 'she does' grep -q refs/heads/secret <(told $ALICE --repo "$R")
-# A daemon that has it open keeps the number from being used again.
+# While the daemon has the repository open, the number is not used again.
 stop_daemon
 take_place "$inode"
 start_hers
@@ -98,7 +100,7 @@ is 'root is' 1 "$("$REFD" log | grep -c refs/heads/secret)"
 
 # ---- what a refusal says ----
 
-# As a client of his own says it: refd itself looks first.
+# A raw client asks, because refd checks the path before asking.
 raw() { # UID PATH
 	as "$1" env PYTHONPATH="$T/python" python3 - "$SOCKET" "$2" <<'PYTHON'
 import sys
@@ -140,7 +142,7 @@ check 'she is told more' test -n \
 check 'as he is where he may look' test -n \
 	"$(raw $BOB "$SERVED/all/missing" | grep 'No such file')"
 
-# His own commondir: a path, or a link to a file of hers with a secret in it.
+# A commondir of bob's: a path, or a link to a secret file of alice's.
 as $ALICE sh -c "echo secret-line >'$C/secret' && chmod 600 '$C/secret'"
 as $BOB mkdir "$SERVED/all/w.git"
 common() { # PATH
@@ -156,8 +158,8 @@ as $BOB ln -sf "$C/secret" "$SERVED/all/w.git/commondir"
 check 'no file is quoted' test -z \
 	"$(raw $BOB "$SERVED/all/w.git" | grep secret)"
 
-# Nor by a link that a member of the group of her repository makes in there: her
-# daemon reads her secret, the member does not.
+# Nor by a link that a member of the group makes in alice's repository: alice's
+# daemon may read her secret, the member may not.
 S=$SERVED/hers/shared.git
 as $ALICE git init -q --bare --shared=group "$S"
 chown -R $ALICE:$BOB "$S"
@@ -173,7 +175,7 @@ for name in worktrees/w .; do
 	rm "$S/$name/commondir"
 done
 
-# An absolute one is held to the roots as any other.
+# An absolute commondir must lie below a root as any other.
 install -d -o $ALICE -g $ALICE -m 755 "$T/elsewhere"
 as $ALICE git init -q --bare "$T/elsewhere/e.git"
 as $ALICE mkdir "$SERVED/hers/w.git"

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Proves that a repository's packed-refs stops nobody else (finding F6): beside
-# one whose packed-refs is sparse and of 2 GiB, with and without a header, and
-# one that is large and rewritten all the time, another repository's updates all
-# succeed in time, and the daemon's memory stays what it was.
+# Proves that the packed-refs of a repository stops no user of another
+# repository (finding F6). One packed-refs is sparse and of 2 GiB, with and
+# without a header; another is large and rewritten all the time. Meanwhile all
+# updates of another repository succeed in time, and the daemon's memory does
+# not grow.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -34,8 +35,8 @@ storm() { # REPO OID OPTION...
 		--oid "$oid" "$@"
 }
 
-# Of somebody else: how many succeeded, and how many came back in time with
-# another answer or too late.
+# The innocent user: the number of successes, and the number of other or late
+# answers.
 innocent() { # TRY
 	storm good.git "$good" --create --prefix "refs/heads/$1" --clients 4 \
 		--txns 50 --timeout 20000 >"$T/innocent" 2>&1
@@ -45,12 +46,13 @@ said = json.load(open(sys.argv[1]))
 print(said["ok"], said["failed"])' "$T/innocent"
 }
 
-# He asks for as much as he can while the others have their updates.
+# The attacker sends as many requests as possible during the innocent user's
+# updates.
 beside() { # WHAT OPTION...
 	local what=$1 evil_pid
 	shift
 	(
-		# Or the process that is killed would be a shell.
+		# Without exec the killed process would be a shell.
 		exec "$BUILD/tests/helper/storm" --socket "$SOCKET" \
 			--repo "$T/evil.git" --oid "$evil" --clients 4 \
 			--txns 1000000 --timeout 20000 "$@"
@@ -84,7 +86,7 @@ beside sparse-sorted --create --prefix refs/heads/b
 is 'it was not touched' "$was" "$(size_of "$T/evil.git/packed-refs")"
 check 'no packed-refs.new' test ! -e "$T/evil.git/packed-refs.new"
 
-# A sound one of 130 MB, with what he deletes in it.
+# A sound packed-refs of 130 MB, from which the attacker deletes refs.
 rm "$T/evil.git/packed-refs"
 python3 - "$evil" >"$T/evil.git/packed-refs" <<'PYTHON'
 import sys

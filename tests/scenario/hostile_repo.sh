@@ -1,12 +1,11 @@
 #!/bin/bash
-# Proves that the files of one repository, whatever somebody makes of them,
-# neither end the daemon nor keep it from serving another repository: a pack's
-# index that is truncated while it is used (F2), FIFOs in the place of an
-# object, an index, a pack and an included file (F3), nested includes (F4), and
-# very many refs to one large tag (F7). Nor do directories below refs/ that are
-# two thousand deep, when the daemon looks for its locks after a kill, and when a
-# repository is disowned. Alternates that refd may not read tell
-# nothing of what is there (F9).
+# Proves that hostile files of one repository neither end the daemon nor keep
+# the daemon from serving another repository: a pack index truncated during use
+# (F2), FIFOs in the place of an object, an index, a pack and an included file
+# (F3), nested includes (F4), and very many refs to one large tag (F7). The same
+# holds for directories below refs/ that are two thousand deep, when the daemon
+# looks for locks after a kill, and when a repository is disowned. Alternates
+# that refd may not read reveal nothing (F9).
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -14,7 +13,7 @@
 SERVED=$T/srv
 mkdir "$SERVED"
 
-# What the daemon itself says of a one-ref transaction.
+# The daemon's answer to a one-ref transaction.
 ask() { # REPOSITORY OID PREFIX
 	timeout 120 "$BUILD/tests/helper/storm" --socket "$SOCKET" \
 		--repo "$SERVED/$1" --oid "$2" --clients 1 --txns 1 --create \
@@ -30,7 +29,7 @@ another_is_served() { # AFTER-WHAT
 		"$(ask other.git "$other" "other$served")"
 }
 
-# A repository named NAME whose commit $one, packed, the daemon has looked up.
+# Makes a repository NAME; the daemon has looked up its packed commit $one.
 packed_repo() { # NAME
 	new_repo "srv/$1" bare
 	one=$(new_commit "srv/$1" one)
@@ -81,7 +80,7 @@ peak_kb() {
 	sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$DAEMON/status"
 }
 
-# Each file includes the next one eight times, ten deep.
+# Each file includes the next file eight times, ten deep.
 includes() {
 	local i
 	new_repo srv/nested.git bare
@@ -95,11 +94,11 @@ includes() {
 	is 'F4: nested includes' unsupported "$(ask nested.git "$one" after)"
 	another_is_served F4
 	check 'F4: the daemon stays small' test "$(peak_kb)" -lt 65536
-	# One below the repository is read.
+	# An include below the repository is read.
 	git config -f "$SERVED/nested.git/config" include.path n10
 	is 'F4: one include' ok "$(ask nested.git "$one" good)"
-	# One elsewhere is not: who says nothing of the settings is refused, and
-	# the commands say it.
+	# An include elsewhere is not read. A client that does not send the
+	# settings is refused; the commands send the settings.
 	git config -f "$SERVED/nested.git/config" include.path /etc/hostname
 	is 'F4: an include elsewhere' unsupported \
 		"$(ask nested.git "$one" elsewhere)"
@@ -134,7 +133,7 @@ many_tags() {
 		test ! -s "$SERVED/tags.git/packed-refs"
 }
 
-# The same answer, whether the object is in the closed store or nowhere.
+# The answer is the same whether the object is in the closed store or nowhere.
 alternates() {
 	local there absent=1234567890123456789012345678901234567890 store
 	new_repo closed.git bare
@@ -155,8 +154,8 @@ alternates() {
 	done
 }
 
-# One below the other, by steps: the whole path is longer than a call takes. And
-# a token of the daemon's, as one that was killed leaves it.
+# Directories below each other, made in steps: the whole path is longer than a
+# call accepts. And a token of the daemon's, as left by a killed daemon.
 deep() {
 	local refd=$SERVED/deep.git/refd path=a i
 	new_repo srv/deep.git bare

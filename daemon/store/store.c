@@ -256,7 +256,8 @@ struct committer {
 	size_t lane;
 };
 
-/* Under MUTEX. What W names is there until W is back. */
+/* Under MUTEX. The names in W stay valid until W is back. A rejection has no
+ * repository: its window only writes to the journal. */
 static void note_window(struct store *s, size_t lane, const struct window *w)
 {
 	struct commit_slot *slot = &s->committers[lane];
@@ -264,7 +265,10 @@ static void note_window(struct store *s, size_t lane, const struct window *w)
 	size_t i;
 
 	slot->window = w;
-	slot->work = (struct stage_work){ repo->path, SYS(s->sys, now_mono) };
+	slot->work = (struct stage_work){
+		repo != NULL ? repo->path : s->state_dir,
+		SYS(s->sys, now_mono),
+	};
 	for (i = 1; i < w->nr_parts && !slot->has_more; i++)
 		slot->has_more = w->parts[i].txn->repo != repo;
 }

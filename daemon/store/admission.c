@@ -1,16 +1,17 @@
 /*
  * The happy path:
- *	put	a transaction is the last of its path's queue
- *	begin	the first ready queue that may; all of its user's go behind
- *		the others'
- *	claim	its repository is nobody else's for this turn
- *	take	one transaction after the other
- *	end	the queue is ready again, as its first transaction's user's, or
- *		it is gone
+ *	put	a transaction joins the end of its path's queue
+ *	begin	the first ready and permitted queue; all queues of its user go
+ *		behind the queues of other users
+ *	claim	the worker has the repository alone for this turn
+ *	take	transactions, in order
+ *	end	the queue is ready again, now counted for the user of its first
+ *		transaction, or an empty queue is freed
  *
- * What fails: memory, then nothing is put. Two paths lead to one repository:
- * the second queue waits until the first one's turn ends. A worker that does
- * not come back keeps its queue; what is in that can be removed all the same.
+ * Failures: out of memory: no transaction is queued. Two paths lead to one
+ * repository: the second queue waits until the turn of the first queue ends. A
+ * worker that does not come back keeps its queue; transactions in the queue can
+ * still be removed.
  */
 #include "daemon/store/admission.h"
 
@@ -58,7 +59,7 @@ static bool is_claimed(const struct admission *a, uint64_t repo)
 	return false;
 }
 
-/* Q, which is in no list, is ready again, or waits, or is of no more use. */
+/* Q, which is in no list, becomes ready or waiting, or is freed if empty. */
 static void file(struct admission *a, struct admission_queue *q)
 {
 	if (q->txns == NULL) {
@@ -140,7 +141,7 @@ bool admission_has_work(const struct admission *a)
 	return first_that_may(a) != NULL;
 }
 
-/* All of UID's go behind the others', in their order. */
+/* All queues of UID go behind the other queues, in order. */
 static void pass_turn(struct admission *a, uint32_t uid)
 {
 	struct admission_queue *q, *next, *theirs = NULL;

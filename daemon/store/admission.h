@@ -1,18 +1,18 @@
 /*
- * Which transaction is admitted next: a queue for each path of a repository,
- * in order of arrival, and workers that take the queues in turn.
+ * Decides the order of admission: a queue for each path of a repository, in
+ * order of arrival, and workers that take the queues in turn.
  *
- * A repository's disk may hang, and its owner may see to it that its files are
- * slow. So that this costs nobody else anything:
+ * The disk of a repository may hang, and the owner may make the files slow on
+ * purpose. Limits protect all other users:
  *	one worker at most is at work in a repository
  *	ADMISSION_PER_PLACE at most on one file system, and as many open
  *		repositories below one root that were not open before
  *	all but one at most for one user
- *	users take turns, and a user's queues do; a turn is a bounded piece of
- *		work (lane.c)
- * A queue counts as the user's whose transaction is its first.
+ *	users take turns, and the queues of a user take turns; a turn is a
+ *		bounded piece of work (lane.c)
+ * A queue counts for the user of its first transaction.
  *
- * Everything here is called with the store's mutex held; nothing blocks.
+ * All functions are called with the store's mutex held; nothing blocks.
  */
 #ifndef STORE_ADMISSION_H
 #define STORE_ADMISSION_H
@@ -29,55 +29,57 @@
 #define ADMISSION_WORKERS   6
 #define ADMISSION_PER_PLACE 2
 
-/* What waits by one path. It is in one list at most: ready or waiting. */
+/* The waiting transactions of a path. In at most one list: ready or waiting. */
 struct admission_queue {
 	char *git_dir;      /* owned */
 	struct txn *txns;   /* a list, by next and prev */
-	const void *place;  /* equal for what may hang together; compared */
-	uint32_t uid;       /* of the first */
-	uint64_t waits_for; /* a repository that another worker is in */
+	const void *place;  /* equal if both may hang together; only compared */
+	uint32_t uid;       /* of the first transaction */
+	uint64_t waits_for; /* a repository claimed by another worker */
 	bool is_worked_on;
 	struct admission_queue *next, *prev;
 	UT_hash_handle hh;
 };
 
-/* What a worker is at. */
+/* The current work of a worker. */
 struct admission_slot {
 	struct admission_queue *queue; /* or NULL */
-	uint64_t repo;                 /* that it is in; 0: none */
-	const char *path; /* borrowed; NULL: it has nothing to do */
-	int64_t since_ns; /* monotonic */
+	uint64_t repo;                 /* the claimed repository; 0: none */
+	const char *path;              /* borrowed; NULL: idle */
+	int64_t since_ns;              /* monotonic */
 };
 
 struct admission {
-	struct admission_queue *by_path; /* all of them, owned */
+	struct admission_queue *by_path; /* all queues, owned */
 	struct admission_queue *ready, *waiting;
 	struct admission_slot slots[ADMISSION_WORKERS];
 	uint64_t nr_put;
 };
 
-/* Behind all that came by its path. PLACE is for a path that has no queue yet.
- * -ENOMEM. */
+/* Queues TXN behind all earlier transactions of its path. PLACE is for a path
+ * without a queue. -ENOMEM. */
 int admission_put(struct admission *a, struct txn *txn, const void *place);
-/* TXN waits no longer, if it does. */
+/* Removes TXN from its queue, if queued. */
 void admission_remove(struct admission *a, struct txn *txn);
 
-/* Whose turn it is, for worker SLOT, which has it until admission_end(). NULL:
- * nobody's now. */
+/* Hands the next queue to worker SLOT until admission_end(). NULL: no queue is
+ * ready and permitted. */
 struct admission_queue *admission_begin(struct admission *a, size_t slot,
     int64_t now_ns);
-/* The first of SLOT's queue, if it was put before the first BEFORE were. */
+/* The first transaction of SLOT's queue, if put before transaction number
+ * BEFORE. */
 struct txn *admission_take(struct admission *a, size_t slot, uint64_t before);
-/* It goes on with the next turn. */
+/* TXN continues with the next turn. */
 void admission_put_back(struct admission *a, size_t slot, struct txn *txn);
-/* SLOT works in REPO from now on. false: another does; its queue waits. */
+/* SLOT works in REPO from now on. False: another worker does, and SLOT's queue
+ * waits. */
 bool admission_claim(struct admission *a, size_t slot, uint64_t repo);
 void admission_end(struct admission *a, size_t slot);
 /* Work without a queue, at PATH. */
 void admission_begin_other(struct admission *a, size_t slot, const char *path,
     int64_t now_ns);
 
-/* Could a worker that is idle do something? */
+/* Is there work for an idle worker? */
 bool admission_has_work(const struct admission *a);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * What a batch of transactions needs to be durable, and gets (barrier.c).
+ * Finds the unsynced objects and new repositories of a batch of transactions,
+ * and makes both durable (barrier.c).
  *
- * The happy path: the stores of each are looked at; each file system that has
- * something new is synced once, or its packs are; all come back.
+ * The happy path: the object stores of each transaction are checked; each file
+ * system with new objects is synced once, or the new packs are; all
+ * transactions come back.
  *
- * What fails refuses those that needed it. One that is given up meanwhile is
- * not in the batch any more.
+ * Failures: a failed sync refuses all transactions that needed the sync. A
+ * transaction given up meanwhile is no longer in the batch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,21 +19,21 @@
 #include "daemon/store/doubted.h"
 #include "daemon/store/barrier_internal.h"
 
-/* More flushes of single files than that cost more than a syncfs. */
+/* More flushes of single files cost more than a syncfs. */
 #define FSYNCS_MAX 8
 
-/* ---- what a batch of transactions needs ---- */
+/* ---- the needs of a batch of transactions ---- */
 
-/* A store that is new to one of them. */
+/* An object store with new objects for a transaction. */
 struct need {
 	struct barrier_waiter *waiter;
 	struct fs *fs;
-	int fd; /* of objects/, where packs alone are new; else -1 */
+	int fd; /* of objects/, if only packs are new; else -1 */
 	int64_t limit;
 	size_t nr_files;
-	bool settles; /* what is to last is the repository itself */
-	unsigned nth; /* doubted_id_lasts()'s */
-	/* Objects that may be in memory alone; NULL: none are. */
+	bool settles; /* the repository itself must become durable */
+	unsigned nth; /* for doubted_id_lasts() */
+	/* Objects that may be in memory only; NULL: no such objects. */
 	struct doubted *doubted;
 	struct need *next;
 };
@@ -41,8 +43,8 @@ static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barrier_batch *)arg)->store, fd, st);
 }
 
-/* As long as HEAD or config are as new, so is the repository: a syncfs then
- * carries it all. */
+/* If HEAD or config are as new, the repository is new: a syncfs then covers the
+ * whole repository. */
 static bool is_new_repo(const struct store *s, const struct repo *repo,
     int64_t limit)
 {
@@ -62,7 +64,7 @@ static void free_need(struct store *s, struct need *need)
 	free(need);
 }
 
-/* Where they can't be counted, they can't be synced one by one. */
+/* Packs that cannot be counted cannot be synced separately. */
 static void count_packs(struct store *s, struct need *need, int fd)
 {
 	need->fd = SYS(s->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -140,7 +142,7 @@ static void refuse(struct store *s, struct barrier_waiter *w, int err)
 		refuse_for(w, err, strerror(-err));
 		return;
 	}
-	/* Another disk than theirs. */
+	/* The failed disk is not the disk of the transactions. */
 	snprintf(why, sizeof(why),
 	    "refd can't write 'syncs' in its state directory, and syncs "
 	    "nothing before it can: %s",
@@ -160,7 +162,7 @@ static void decide_refused(struct txn *txn, const struct barrier_waiter *w)
 			    w->why);
 }
 
-/* ---- and gets ---- */
+/* ---- serving the needs ---- */
 
 static bool wants_syncfs(const struct barrier_batch *b, struct fs *fs)
 {
@@ -178,7 +180,7 @@ static bool wants_syncfs(const struct barrier_batch *b, struct fs *fs)
 	pthread_mutex_lock(&b->store->repos.mutex);
 	wants_it = files > FSYNCS_MAX ||
 	    (int64_t)files * fs->fsync_took_ns > fs->syncfs_took_ns;
-	/* So that it is found out one day that they have become cheap. */
+	/* The estimate decays, so that cheap fsyncs are discovered again. */
 	if (wants_it)
 		fs->fsync_took_ns -= fs->fsync_took_ns / 8;
 	pthread_mutex_unlock(&b->store->repos.mutex);
@@ -196,7 +198,8 @@ static struct need *take_need(struct barrier_batch *b, const struct fs *fs)
 	return need;
 }
 
-/* Another batch may be at the same file system, by an alternate. */
+/* Locked, since another batch may sync the same file system, through an
+ * alternate. */
 static int sync_whole(struct barrier_batch *b, struct fs *fs)
 {
 	int r;
@@ -208,7 +211,7 @@ static int sync_whole(struct barrier_batch *b, struct fs *fs)
 	return r;
 }
 
-/* The packs of NEED, by fsyncs. */
+/* Syncs the packs of NEED, by fsyncs. */
 static int sync_packs(struct barrier_batch *b, const struct need *need)
 {
 	struct store *s = b->store;
@@ -224,8 +227,8 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 	if (r == 0) {
 		r = objects_sync_packs(s->sys, need->fd, need->limit, &nr,
 		    &lost);
-		/* The kernel tells it once, and counts as written what is
-		 * not. */
+		/* The kernel reports a lost write only once, and then counts
+		 * the data as written. */
 		if (lost)
 			failed_fs(s, fs, r);
 		fs_leave(&s->repos, fs);
@@ -251,7 +254,8 @@ static void prove(struct store *s, const struct need *need)
 	free(why);
 }
 
-/* All needs of one file system: by a syncfs, or each its packs. */
+/* Serves all needs of a file system: by a syncfs, or by fsyncs of the packs of
+ * each need. */
 static void serve_fs(struct barrier_batch *b, struct fs *fs)
 {
 	struct store *s = b->store;
@@ -279,7 +283,7 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 
 /* ---- a batch ---- */
 
-/* B's transactions that were not given up. */
+/* Puts B's transactions into TXNS, except those given up. */
 static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 {
 	struct store *s = b->store;
@@ -323,7 +327,8 @@ void barrier_serve(struct barrier_batch *b)
 	atomic_fetch_add(&s->barrier_round, 1);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
-		/* The repository's own list is the lane thread's. */
+		/* The list in w->repo belongs to the lane thread, so the walk
+		 * reads a new list. */
 		r = objects_walk_anew(&walk, w->repo->fd,
 		    &odb_stores(w->repo->odb)->rule);
 		if (r == 0 && !atomic_load(&w->repo->settled))

@@ -6,14 +6,14 @@
 
 #include "daemon/store/store_internal.h"
 
-/* A transaction of a batch. It may be given up, and go, while the batch's disk
- * does not come back; so the batch looks at this alone, and at TXN only under
- * the store's mutex. */
+/* A transaction of a batch. While the batch's disk hangs, the transaction may
+ * be given up and freed. Therefore the batch reads only this structure, and
+ * accesses TXN only under the store's mutex. */
 struct barrier_waiter {
 	struct txn *txn;   /* NULL: given up */
 	struct repo *repo; /* a reference */
 	int err;
-	char *why; /* owned; refused. NULL: it is not */
+	char *why; /* reason of a refusal, owned; NULL: not refused */
 };
 
 struct need;
@@ -24,15 +24,15 @@ struct barrier_batch {
 	struct need *needs;
 	struct barrier_waiter *waiters; /* owned array */
 	size_t nr_waiters;
-	struct barrier_waiter *waiter; /* whose stores are looked at */
+	struct barrier_waiter *waiter; /* current in the walk */
 	uint64_t syncs, fsyncs;
 	struct barrier_batch *next; /* in the store's list */
 };
 
-/* barrier.c: objects_walk's; what nobody believes is never old. */
+/* barrier.c: the limit for objects_walk(); untrusted files are never old. */
 int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st);
-/* barrier_batch.c: makes durable what B's transactions need, and gives them
- * back. Blocks. */
+/* barrier_batch.c: makes the objects and new repositories of B's transactions
+ * durable, and gives the transactions back. Blocks. */
 void barrier_serve(struct barrier_batch *b);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * The threads of the barrier (barrier.c).
  *
- * The happy path: a thread takes all that wait of one file system.
+ * The happy path: a thread takes all waiting transactions of a file system.
  *
- * What fails: a disk hangs. It keeps STORE_BARRIERS_OF_FS of the threads, and
- * what was given up comes back at once all the same.
+ * Failures: a disk hangs. The disk holds at most STORE_BARRIERS_OF_FS threads,
+ * and a transaction that is given up still comes back at once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 
 #include "daemon/store/barrier_internal.h"
 
-/* A batch that takes longer does not keep its file system to itself. */
+/* A batch that takes longer loses the exclusive use of its file system. */
 #define STUCK_NS (5LL * 1000000000)
 
 /* ---- the threads; all of these under MUTEX ---- */
 
-/* One file system's transactions are served together, by one thread. While that
- * is stuck, perhaps by an alternate that is on another one, those that came
- * since may have a second. */
+/* The transactions of a file system are served together, by one thread. While
+ * the thread is stuck, perhaps by an alternate on another file system, later
+ * transactions may get a second thread. */
 static bool may_serve(const struct store *s, const struct fs *fs,
     int64_t now_ns)
 {
@@ -36,7 +36,8 @@ static bool may_serve(const struct store *s, const struct fs *fs,
 	return nr < STORE_BARRIERS_OF_FS;
 }
 
-/* Its order is kept: the batch that has some of REPO ends first. */
+/* The order of REPO's transactions is kept: a batch with transactions of REPO
+ * ends first. */
 static bool is_served(const struct store *s, const struct repo *repo)
 {
 	const struct barrier_batch *b;
@@ -49,8 +50,8 @@ static bool is_served(const struct store *s, const struct repo *repo)
 	return false;
 }
 
-/* The transactions of one file system, of those that may be served; the others
- * stay, in their order. NULL: there are none. */
+/* Takes the permitted transactions of one file system; all other transactions
+ * stay, in order. NULL: nothing to serve. */
 static const struct fs *take_batch(struct store *s, struct txn_fifo *txns,
     int64_t now_ns, size_t *nr)
 {
@@ -95,7 +96,7 @@ bool barrier_give_up(struct store *s, struct txn *given_up)
 	return waits;
 }
 
-/* Out of memory: they go back as they are, but refused. */
+/* False: out of memory. The transactions go back unserved and refused. */
 static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
     size_t nr)
 {
@@ -121,7 +122,7 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 	return true;
 }
 
-/* False: nothing can be served now. */
+/* False: no transaction can be served now. */
 static bool serve_some(struct store *s, struct barrier_slot *slot)
 {
 	struct barrier_batch b = { .store = s }, **at = &s->batches;

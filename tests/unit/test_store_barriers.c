@@ -1,8 +1,8 @@
 /*
- * Proves that no barrier believes a sync whose failure the kernel told to
- * another barrier: two repositories, each on a file system of its own, share
- * the objects of one; its sync fails, and what waits for these objects is
- * refused in both.
+ * Proves that no barrier believes a sync if the kernel reported the failure to
+ * another barrier. Two repositories on separate file systems share the objects
+ * of one of the two. The sync of these objects fails, and the transactions of
+ * both repositories that need the objects are refused.
  */
 #include <check.h>
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-/* How long the sync that fails waits for another one to pass it. */
+/* Time for which the failing sync waits to be passed by another sync. */
 #define PASS_NS 300000000
 
 static struct sys disk;
 static char other[4096];
-static _Atomic bool is_lost; /* what was written to the other disk */
-static _Atomic bool is_told; /* of that, by the descriptor of the barrier */
+static _Atomic bool is_lost; /* data written to the other disk */
+static _Atomic bool is_told; /* the barrier's descriptor got the error */
 static sem_t has_failed, has_passed;
 
 static bool is_on_other(const struct sys *sys, int fd)
@@ -40,7 +40,7 @@ static int disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	return r;
 }
 
-/* As the kernel does: one error, told once to a descriptor. */
+/* As in the kernel: an error is reported once to a descriptor. */
 static int disk_syncfs(const struct sys *sys, int fd)
 {
 	struct timespec until;

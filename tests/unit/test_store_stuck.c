@@ -1,10 +1,10 @@
 /*
- * Proves that a repository on a disk that hangs stops nobody else's admission:
- * while calls on its files do not come back, others are admitted, however many
- * repositories hang; what waits for it, given up, comes back at once, and is
- * never begun; so does what waits for a syncfs that hangs; nor does one whose
- * packed-refs hangs keep others from being opened; and when the disk is
- * back so is the rest.
+ * Proves that a repository on a hanging disk does not stop the admission of
+ * other repositories: while calls on its files do not come back, others are
+ * admitted, regardless of the number of hanging repositories. A waiting
+ * transaction that is given up comes back at once and is never begun, also at a
+ * hanging syncfs. A repository with a hanging packed-refs does not keep others
+ * from being opened. When the disk is back, so are all remaining transactions.
  */
 #include <check.h>
 #include <semaphore.h>
@@ -17,7 +17,7 @@
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
-static _Atomic bool hangs, syncs_hang; /* the latter with the former */
+static _Atomic bool hangs, syncs_hang; /* syncs_hang needs hangs */
 static _Atomic bool packed_hangs;
 static _Atomic int nr_held;
 static sem_t is_held, let_go;
@@ -82,7 +82,7 @@ static struct txn *make_at(const char *name)
 	return sr_make_txn(&id, path, "refs/heads/a", sr_commit);
 }
 
-/* R.git is open already, as all that are in use are. */
+/* R.git is open already, as are all repositories in use. */
 static void admit_another(void)
 {
 	struct txn *txn = make_at("r.git");
@@ -151,7 +151,7 @@ START_TEST(what_is_given_up_is_never_begun)
 		store_admit(sr_store, txns[i]);
 	}
 	sem_wait(&is_held);
-	/* It may be looked up yet, or wait. */
+	/* The transaction may still be in the look-up, or waiting. */
 	for (i = 0; i < 2; i++) {
 		store_give_up(sr_store, txns[i]);
 		ck_assert_ptr_eq(sr_wait_done().admitted, txns[i]);
@@ -165,7 +165,7 @@ START_TEST(what_is_given_up_is_never_begun)
 }
 END_TEST
 
-/* Exactly once: it was done before, and that is the answer. */
+/* Exactly once: the transaction was done before, and the answer says so. */
 START_TEST(an_id_that_was_used_is_known_all_the_same)
 {
 	struct refd_txid id;
@@ -185,8 +185,8 @@ START_TEST(an_id_that_was_used_is_known_all_the_same)
 }
 END_TEST
 
-/* Its syncfs does not come back, and the next one is not begun: both can be
- * given up, and what another's syncs refuse is not theirs any more. */
+/* A syncfs hangs, and the next syncfs is not begun: both transactions can be
+ * given up, and later failures of other syncs do not concern them. */
 START_TEST(what_waits_at_the_barrier_is_given_up)
 {
 	struct txn *first, *second;
@@ -209,8 +209,8 @@ START_TEST(what_waits_at_the_barrier_is_given_up)
 }
 END_TEST
 
-/* And its packed-refs: the table of repositories is full, and looks for one
- * that may go. */
+/* A hanging packed-refs: the table of repositories is full, and a repository to
+ * be closed is searched. */
 START_TEST(others_are_opened_while_packed_refs_hangs)
 {
 	struct txn *txn = make_at("r.git"), *another;

@@ -1,11 +1,11 @@
 /*
- * Changes to the files of a repository, from any bytes: a list of entries, each
- * a path out of a table, what to do there, when, and bytes.
+ * Changes to the files of a repository, from any bytes: a list of entries. An
+ * entry has a path from a table, an action, a time, and bytes.
  *
  *	entry = path (1), what and when (1), length (2, little-endian), bytes
  *
- * One thread. Nothing outside of the repository is changed, whatever links are
- * in it, and nothing blocks.
+ * One thread. No file outside of the repository is changed, even through links
+ * in the repository, and nothing blocks.
  */
 #ifndef TESTS_LIB_HOSTILE_ENTRIES_H
 #define TESTS_LIB_HOSTILE_ENTRIES_H
@@ -30,8 +30,9 @@
 void hostile_entries_make(int repo_fd, const char *root, unsigned round,
     const uint8_t *data, size_t size);
 
-/* Changes one entry, or the number of them, in DATA of SIZE, at most MAX; the
- * new size. BYTES changes an entry's bytes, as LLVMFuzzerMutate does. */
+/* Changes one entry, or the number of entries, in DATA of SIZE, at most MAX;
+ * returns the new size. BYTES changes an entry's bytes, as LLVMFuzzerMutate
+ * does. */
 size_t hostile_entries_mutate(uint8_t *data, size_t size, size_t max,
     unsigned seed, size_t (*bytes)(uint8_t *data, size_t size, size_t max));
 

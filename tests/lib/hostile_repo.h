@@ -1,11 +1,12 @@
 /*
- * Repositories on the kernel's file systems for a program that has no libcheck,
- * as a fuzzer: git makes them once. What fails ends the program.
+ * Repositories on the kernel's file systems for a program without libcheck, for
+ * example a fuzzer. git makes the repositories once. An error ends the program.
  */
 #ifndef TESTS_LIB_HOSTILE_REPO_H
 #define TESTS_LIB_HOSTILE_REPO_H
 
-/* No message of the daemon's says this, which is in files of out/. */
+/* Only files of out/ contain this text; no message of the daemon may contain
+ * the text. */
 #define HOSTILE_SECRET "sesame-7c1f"
 /* The repository beside the hostile one, in srv/. */
 #define HOSTILE_OTHER "other-41d6.git"

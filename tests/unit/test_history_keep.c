@@ -391,26 +391,42 @@ START_TEST(what_is_too_much_goes_and_its_ids_stay)
 }
 END_TEST
 
+/* Of an id born AHEAD_MS after now: the members that a look-up finds
+ * LATER_MS from now, behind NR_OTHERS rows that were trimmed. */
+static int look_up_late(int64_t ahead_ms, int64_t later_ms, unsigned nr_others)
+{
+	uint64_t birth_ms = (uint64_t)(past.wall_ms + ahead_ms);
+	struct past_record r;
+	unsigned i;
+
+	past.retention_ms = 7 * DAY_MS;
+	past_begin(&r, repo, "refs/heads/first");
+	for (i = 0; i < 6; i++)
+		r.row.txid.bytes[i] = (uint8_t)(birth_ms >> (8 * (5 - i)));
+	past_commit(&r);
+	past.wall_ms += later_ms;
+	add_rows(nr_others);
+	past_history();
+	past_index();
+	forget(1 + nr_others);
+	trim_all();
+	ck_assert_uint_gt(journal_trimmed(past.j), nr_others / 3);
+	return look_up(&r.row.txid).members;
+}
+
+/* Retention, and an hour for clocks that differ, whatever the size. */
+START_TEST(an_id_near_the_horizon_is_kept)
+{
+	past.retention_bytes = 300 * 1024;
+	ck_assert_int_eq(look_up_late(0, 7 * DAY_MS + 55 * 60 * 1000, 3000), 1);
+}
+END_TEST
+
 /* An id that is younger than its row says: a client's clock goes ahead. */
 START_TEST(an_id_from_the_future_is_kept)
 {
-	struct past_record r;
-	uint8_t later[6];
-	int i;
-
-	past.retention_ms = DAY_MS;
-	past_begin(&r, repo, "refs/heads/first");
-	for (i = 0; i < 6; i++)
-		later[i] = (uint8_t)((uint64_t)(past.wall_ms + 5 * DAY_MS) >>
-		    (8 * (5 - i)));
-	memcpy(r.row.txid.bytes, later, 6);
-	past_commit(&r);
-	past_history();
-	forget(1);
-	past.wall_ms += 3 * DAY_MS;
-	trim_all();
+	ck_assert_int_eq(look_up_late(5 * DAY_MS, 9 * DAY_MS, 0), 1);
 	ck_assert_uint_eq(rows_left(), 0);
-	ck_assert_int_eq(look_up(&r.row.txid).members, 1);
 }
 END_TEST
 
@@ -475,6 +491,7 @@ int main(void)
 	tcase_add_test(tc, what_is_old_goes);
 	tcase_add_test(tc, what_recovery_may_want_stays);
 	tcase_add_test(tc, what_is_too_much_goes_and_its_ids_stay);
+	tcase_add_test(tc, an_id_near_the_horizon_is_kept);
 	tcase_add_test(tc, an_id_from_the_future_is_kept);
 	tcase_add_test(tc, the_file_is_bounded);
 	tcase_add_test(tc, trimming_costs_no_flush);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -268,6 +269,18 @@ static void take_back(int nr)
 	}
 }
 
+static int nr_before_barrier(void)
+{
+	const struct txn *txn;
+	int nr = 0;
+
+	pthread_mutex_lock(&sr_store->mutex);
+	for (txn = sr_store->to_barrier.head; txn != NULL; txn = txn->next)
+		nr++;
+	pthread_mutex_unlock(&sr_store->mutex);
+	return nr;
+}
+
 /* While the first one's syncfs is under way the others come; what is wanted
  * of the last names no object. */
 START_TEST(repositories_that_nobody_served)
@@ -288,9 +301,8 @@ START_TEST(repositories_that_nobody_served)
 	sem_wait(&syncfs_began);
 	for (i = 1; i < NR_NEW; i++)
 		admit_at(i, i == NR_NEW - 1 ? none : sr_commit);
-	/* Each admission thread takes its own: this one is through when they
-	 * stand before the barrier. */
-	while (!tmp_exists("r.git1/refd/id") || !tmp_exists("r.git2/refd/id"))
+	/* Each admission thread takes its own. */
+	while (nr_before_barrier() < NR_NEW - 1)
 		sched_yield();
 	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
 	syncfs_waits = false;

@@ -202,7 +202,7 @@ away_and_back() {
 	: >"$T/back"
 	reap $!
 	check 'gone for a moment: the clients are told' \
-		grep -q '"failed":{"norepo":' "$T/storm"
+		grep -qE '"failed":\{[^}]*"norepo":' "$T/storm"
 	is 'and nothing acknowledged is missing' \
 		"$(awk '{ last[$1] = $2 } END {
 			for (ref in last) print last[ref], ref }' "$T/log" |

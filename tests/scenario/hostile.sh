@@ -30,9 +30,12 @@ cp -r "$ROOT/tests/hostile" "$ROOT/tests/python" "$T"
 chmod -R a+rX "$T/hostile" "$T/python"
 mkdir "$T/bad"
 [ -z "$BAD" ] || chown $BAD:$BAD "$T/bad"
-as_bad git init -q --bare "$T/bad/repo.git"
-theirs=$(as_bad git -C "$T/bad/repo.git" commit-tree -m one \
-	"$(as_bad git -C "$T/bad/repo.git" mktree </dev/null)")
+# Their repository belongs to the daemon's account; their group may write it.
+new_repo bad/repo.git bare
+theirs=$(new_commit bad/repo.git one)
+git -C "$T/bad/repo.git" config core.sharedRepository group
+[ -z "$BAD" ] || chgrp -R $BAD "$T/bad/repo.git"
+chmod -R g+rwX "$T/bad/repo.git"
 new_repo good.git bare
 ours=$(new_commit good.git one)
 

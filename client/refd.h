@@ -40,6 +40,7 @@
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H
 
+#include "proto/detail.h"
 #include "proto/message.h"
 
 struct refd;

@@ -28,6 +28,7 @@ struct refd_answer_decoder {
 	enum state state;
 	struct refd_answer ans; /* as far as it came */
 	struct refd_records_decoder records;
+	bool has_format; /* one of the oids was there */
 	const char *why; /* DEAD */
 };
 
@@ -143,8 +144,10 @@ static bool read_code(struct refd_slice head, enum refd_status *status)
 	    refd_status_from_name(name, status) == 0 && *status != REFD_OK;
 }
 
-static const char *read_result(struct refd_answer *ans, struct refd_slice rest)
+static const char *read_result(struct refd_answer_decoder *dec,
+    struct refd_slice rest)
 {
+	struct refd_answer *ans = &dec->ans;
 	struct refd_slice head, name, found;
 	struct refd_result res = { 0 }, *results;
 	const char *why;
@@ -155,7 +158,9 @@ static const char *read_result(struct refd_answer *ans, struct refd_slice rest)
 	    !refd_slice_cut(&rest, '\0', &found) || rest.data == NULL)
 		return "malformed result";
 	res.has_found = found.len > 0;
-	if (res.has_found && !refd_slice_oid(found, &res.found))
+	if (res.has_found &&
+	    !refd_slice_any_oid(found, &dec->has_format, &ans->object_format,
+		&res.found))
 		return "malformed result";
 	if (ans->nr_results == REFD_UPDATES_MAX)
 		return "more results than a transaction has updates";
@@ -167,11 +172,9 @@ static const char *read_result(struct refd_answer *ans, struct refd_slice rest)
 	res.name = keep(ans, name, &why);
 	if (res.name == NULL)
 		return why;
-	if (rest.len > 0) {
-		res.text = keep(ans, rest, &why);
-		if (res.text == NULL)
-			return why;
-	}
+	why = refd_slice_text(rest, ans->arena, &res.text);
+	if (why != NULL)
+		return why;
 	results[ans->nr_results++] = res;
 	return NULL;
 }
@@ -180,15 +183,19 @@ static const char *read_outcome(struct refd_answer_decoder *dec,
     struct refd_slice rest)
 {
 	struct refd_answer *ans = &dec->ans;
-	struct refd_slice word, lsn;
+	struct refd_slice word, updates;
 	uint32_t nr;
 	char name[32];
 
 	refd_slice_cut(&rest, ' ', &word);
 	if (!refd_slice_word(word, name, sizeof(name)) ||
 	    refd_outcome_from_name(name, &ans->outcome) < 0 ||
-	    !refd_slice_cut(&rest, ' ', &lsn) || rest.data == NULL ||
-	    !refd_slice_u64(lsn, &ans->lsn) || !refd_slice_u32(rest, &nr))
+	    !refd_slice_cut(&rest, ' ', &updates) ||
+	    !refd_slice_u32(updates, &nr))
+		return "malformed outcome";
+	/* Where nothing is journaled there is no token. */
+	if (rest.data != NULL &&
+	    !refd_slice_token(rest, ans->journal, &ans->lsn))
 		return "malformed outcome";
 	if (nr < ans->nr_results || nr > REFD_UPDATES_MAX)
 		return "malformed outcome";
@@ -274,7 +281,7 @@ static const char *read_prepared(struct refd_answer_decoder *dec,
     struct refd_slice packet)
 {
 	if (!refd_slice_is(packet, "rewrites-packed"))
-		return read_result(&dec->ans, packet);
+		return read_result(dec, packet);
 	dec->ans.rewrites_packed = true;
 	dec->state = END;
 	return NULL;
@@ -293,7 +300,7 @@ static const char *read_data(struct refd_answer_decoder *dec,
 	case RESULTS:
 		if (take_key(&packet, "outcome"))
 			return read_outcome(dec, packet);
-		return read_result(&dec->ans, packet);
+		return read_result(dec, packet);
 	case PREPARED:
 		return read_prepared(dec, packet);
 	case REFUSED:

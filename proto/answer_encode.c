@@ -3,14 +3,15 @@
 
 #include <assert.h>
 
-static void put_result(const struct refd_result *res, struct pkt_buf *out)
+static void put_result(const struct refd_result *res,
+    enum refd_object_format format, struct pkt_buf *out)
 {
-	char hex[REFD_OID_HEX + 1] = "";
+	char hex[REFD_OID_MAX_HEX + 1] = "";
 	const char *text = res->text != NULL ? res->text : "";
 
 	assert(res->status != REFD_PENDING);
 	if (res->has_found)
-		refd_oid_hex(&res->found, hex);
+		refd_oid_hex_as(&res->found, format, hex);
 	/* A refname has room beside a text of this length, always: that a
 	 * ref failed can be said whatever there is to say about it. */
 	if (res->status == REFD_OK)
@@ -20,6 +21,7 @@ static void put_result(const struct refd_result *res, struct pkt_buf *out)
 		pkt_putf(out, "ng %s%c%s%c%s%c%.*s",
 		    refd_status_name(res->status), 0, res->name, 0, hex, 0,
 		    REFD_MESSAGE_MAX, text);
+	refd_text_put_last(out, text);
 }
 
 static void put_txid(const struct refd_txid *id, struct pkt_buf *out)
@@ -36,15 +38,20 @@ static void put_results(const struct refd_answer *ans, struct pkt_buf *out)
 	if (!ans->is_continued)
 		put_txid(&ans->txid, out);
 	for (i = 0; i < ans->nr_results; i++)
-		put_result(&ans->results[i], out);
+		put_result(&ans->results[i], ans->object_format, out);
 }
 
 static void put_outcome(const struct refd_answer *ans, struct pkt_buf *out)
 {
-	if (ans->kind == REFD_ANSWER_RESULTS)
-		pkt_putf(out, "outcome %s %llu %zu",
-		    refd_outcome_name(ans->outcome),
-		    (unsigned long long)ans->lsn, ans->nr_updates);
+	char token[REFD_TOKEN_MAX + 1];
+
+	if (ans->kind == REFD_ANSWER_RESULTS && ans->lsn != 0)
+		pkt_putf(out, "outcome %s %zu %s",
+		    refd_outcome_name(ans->outcome), ans->nr_updates,
+		    refd_token_text(ans->journal, ans->lsn, token));
+	else if (ans->kind == REFD_ANSWER_RESULTS)
+		pkt_putf(out, "outcome %s %zu", refd_outcome_name(ans->outcome),
+		    ans->nr_updates);
 	else if (ans->rewrites_packed)
 		pkt_putf(out, "rewrites-packed");
 }

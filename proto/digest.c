@@ -37,20 +37,30 @@ uint64_t refd_digest_begin(const struct refd_request *req)
 	h = hash_string(h, req->git_dir);
 	h = hash_byte(h, req->atomic);
 	h = hash_byte(h, req->push);
-	return hash_string(h, req->message);
+	h = hash_string(h, req->message);
+	/* Nothing for what a request without them means. */
+	if (req->object_format != REFD_FORMAT_SHA1)
+		h = hash_byte(h, req->object_format);
+	if (req->level.kind != REFD_LEVEL_DEFAULT) {
+		h = hash_byte(h, 0x10 + req->level.kind);
+		h = hash_byte(h, req->level.nodes);
+	}
+	return h;
 }
 
-uint64_t refd_digest_update(uint64_t digest, const struct refd_update *u)
+uint64_t refd_digest_update(uint64_t digest, enum refd_object_format format,
+    const struct refd_update *u)
 {
+	size_t oid_bytes = refd_object_format_bytes(format);
 	uint64_t h = digest;
 
 	h = hash_byte(h, (unsigned)u->action);
 	h = hash_byte(h, u->no_deref);
 	h = hash_string(h, u->name);
-	h = hash(h, u->new_oid.bytes, sizeof(u->new_oid.bytes));
+	h = hash(h, u->new_oid.bytes, oid_bytes);
 	h = hash_byte(h, u->has_old);
 	if (u->has_old)
-		h = hash(h, u->old_oid.bytes, sizeof(u->old_oid.bytes));
+		h = hash(h, u->old_oid.bytes, oid_bytes);
 	h = hash_string(h, u->target);
 	return hash_string(h, u->old_target);
 }

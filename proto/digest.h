@@ -14,6 +14,7 @@
 
 /* Of its headers; then, with each of its updates, as they come. */
 uint64_t refd_digest_begin(const struct refd_request *req);
-uint64_t refd_digest_update(uint64_t digest, const struct refd_update *u);
+uint64_t refd_digest_update(uint64_t digest, enum refd_object_format format,
+    const struct refd_update *u);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* The wire. A pkt-line is at most 65520 bytes with its four of length, as
  * in git (LARGE_PACKET_MAX, pkt-line.h). */
-#define REFD_PROTOCOL_VERSION 1
+#define REFD_PROTOCOL_VERSION 2
 #define REFD_PACKET_MAX       65520
 #define REFD_PAYLOAD_MAX      (REFD_PACKET_MAX - 4)
 #define REFD_REQUESTS_MAX     256 /* in flight on one connection */
@@ -25,6 +25,7 @@
 #define REFD_IDENT_MAX         1024
 #define REFD_IDENTITIES_MAX    8 /* variables that say who */
 #define REFD_IDENTITY_NAME_MAX 64
+#define REFD_LEVEL_NODES_MAX   64 /* whom a level of acknowledgement counts */
 
 /* One question about history. */
 #define REFD_PATTERNS_MAX 16

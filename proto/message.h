@@ -48,6 +48,21 @@ enum refd_durability {
 const char *refd_durability_name(enum refd_durability d);
 int refd_durability_from_name(const char *name, enum refd_durability *d);
 
+/* How far a transaction must be before it is answered. Each level has what
+ * those before it promise. */
+enum refd_level_kind {
+	REFD_LEVEL_DEFAULT, /* the daemon's own */
+	REFD_LEVEL_LOCAL,   /* durable on the daemon's machine */
+	REFD_LEVEL_LOGGED,  /* its record is in the log of the group */
+	REFD_LEVEL_HELD,    /* its objects are durable on NODES other nodes */
+	REFD_LEVEL_APPLIED  /* its refs can be read on NODES other nodes */
+};
+
+struct refd_level {
+	enum refd_level_kind kind;
+	uint32_t nodes; /* HELD and APPLIED: 1 to REFD_LEVEL_NODES_MAX */
+};
+
 /* One ref's share of a transaction. Strings are NUL-terminated. */
 struct refd_update {
 	enum refd_action action;
@@ -131,6 +146,7 @@ struct refd_request {
 	 * 0 for not known. */
 	const char *git_dir; /* absolute; the client's own git-dir */
 	uint64_t common_dev, common_ino; /* of its common dir, as client sees */
+	enum refd_object_format object_format; /* TRANSACTION and SESSION */
 
 	struct refd_selection select; /* LOG and WATCH only */
 
@@ -139,6 +155,7 @@ struct refd_request {
 	bool create_reflog;
 	bool push; /* from the hook: refs/ names only */
 	enum refd_durability durability;
+	struct refd_level level;
 	uint32_t deadline_ms;  /* from arrival; 0: the daemon's default. WATCH:
 				  how long it waits; 0: REFD_WATCH_MS */
 	uint32_t umask;        /* the client's */
@@ -198,15 +215,16 @@ enum refd_decoded refd_request_decode(struct refd_request_decoder *dec,
 
 /* ---- answers ---- */
 
-/* One ref's result. Text goes to people, so it may be any git's words. */
+/* One ref's result. */
 struct refd_result {
 	const char *name;
 	enum refd_status status;
 	bool has_found;
 	struct refd_oid found; /* the value that was there (stale, exists);
 				   null oid: no such ref */
-	const char *text;      /* may be NULL: the status's own text;
-				   REFD_MESSAGE_MAX bytes of it are sent */
+	const char *text; /* for people, or a detail (proto/detail.h). NULL:
+				   the status's own; REFD_MESSAGE_MAX bytes of
+				   it are sent */
 };
 
 enum refd_answer_kind {
@@ -232,7 +250,8 @@ struct refd_record {
 	uint64_t pid;
 	struct refd_txid txid;
 	const char *repo; /* its common dir; "": none was opened */
-	uint64_t voids;   /* not 0: takes changes of that record back */
+	enum refd_object_format object_format; /* of its changes */
+	uint64_t voids; /* not 0: takes changes of that record back */
 	const char *committer, *message; /* NULL: none */
 	struct refd_identity identities[REFD_IDENTITIES_MAX];
 	size_t nr_identities;
@@ -249,7 +268,7 @@ struct refd_change {
 	 * symbolic ref that leads nowhere, too. */
 	struct refd_oid old_oid, new_oid;
 	const char *target; /* it is a symbolic ref now, to this; or NULL */
-	const char *text;   /* detail for people, or NULL */
+	const char *text;   /* as in a result, or NULL */
 };
 
 struct refd_pair {
@@ -266,10 +285,13 @@ struct refd_answer {
 	bool is_continued, goes_on;
 	struct refd_result *results; /* in input order */
 	size_t nr_results;
-	size_t nr_updates; /* of the transaction; more than
-					   nr_results: the rest never happened */
+	enum refd_object_format object_format; /* of what they found */
+	/* Of the transaction; more than nr_results: the rest never happened. */
+	size_t nr_updates;
 	enum refd_outcome outcome;
-	uint64_t lsn;         /* 0: nothing was journaled */
+	/* Of RESULTS, with the journal below: its token. 0: nothing is
+	 * journaled. */
+	uint64_t lsn;
 	bool rewrites_packed; /* PREPARED: packed-refs will be, too */
 
 	enum refd_status status; /* REFUSED */
@@ -279,7 +301,7 @@ struct refd_answer {
 	struct refd_pair *pairs;
 	size_t nr_pairs;
 
-	/* RECORDS */
+	/* RECORDS; of RESULTS, with an LSN: whose that is */
 	uint8_t journal[REFD_JOURNAL_ID_BYTES];
 	bool has_gap; /* what was asked for begins before what is there, which
 			 is what follows GAP */
@@ -291,6 +313,11 @@ struct refd_answer {
 
 	struct refd_arena *arena; /* owned; internal */
 };
+
+/* "<log id>:<lsn>": the place of a record, in a log. Returns TEXT. */
+#define REFD_TOKEN_MAX (2 * REFD_JOURNAL_ID_BYTES + 1 + 20)
+char *refd_token_text(const uint8_t journal[REFD_JOURNAL_ID_BYTES],
+    uint64_t lsn, char text[REFD_TOKEN_MAX + 1]);
 
 void refd_answer_done(struct refd_answer *ans);
 void refd_answer_encode(const struct refd_answer *ans, struct pkt_buf *out);

@@ -55,6 +55,7 @@ static const char *read_record(struct refd_records_decoder *dec,
 		return "malformed record";
 	dec->record = rec;
 	dec->seen = 0;
+	dec->has_format = false;
 	dec->step = REFD_RECORDS_RECORD;
 	return keep(ans, rest, &rec->repo);
 }
@@ -77,10 +78,13 @@ static const char *read_identity(struct refd_answer *ans,
 }
 
 /* An oid, or nothing. */
-static bool read_oid(struct refd_slice s, bool *has, struct refd_oid *oid)
+static bool read_oid(struct refd_records_decoder *dec, struct refd_slice s,
+    bool *has, struct refd_oid *oid)
 {
 	*has = s.len > 0;
-	return !*has || refd_slice_oid(s, oid);
+	return !*has ||
+	    refd_slice_any_oid(s, &dec->has_format, &dec->record->object_format,
+		oid);
 }
 
 static bool read_change_head(struct refd_slice head, struct refd_change *c)
@@ -107,8 +111,8 @@ static const char *read_change(struct refd_records_decoder *dec,
 	    !refd_slice_cut(&rest, '\0', &new) ||
 	    !refd_slice_cut(&rest, '\0', &target) || rest.data == NULL ||
 	    !read_change_head(head, &c) ||
-	    !read_oid(old, &c.has_old, &c.old_oid) ||
-	    !read_oid(new, &c.has_new, &c.new_oid))
+	    !read_oid(dec, old, &c.has_old, &c.old_oid) ||
+	    !read_oid(dec, new, &c.has_new, &c.new_oid))
 		return "malformed change";
 	if (ans->nr_changes == REFD_CHANGES_MAX)
 		return "more changes than an answer holds";
@@ -120,8 +124,8 @@ static const char *read_change(struct refd_records_decoder *dec,
 	why = keep(ans, name, &c.name);
 	if (why == NULL && target.len > 0)
 		why = keep(ans, target, &c.target);
-	if (why == NULL && rest.len > 0)
-		why = keep(ans, rest, &c.text);
+	if (why == NULL)
+		why = refd_slice_text(rest, ans->arena, &c.text);
 	if (why == NULL)
 		changes[ans->nr_changes++] = c;
 	dec->step = REFD_RECORDS_CHANGES;
@@ -237,17 +241,19 @@ static void put_record(const struct refd_record *rec, struct pkt_buf *out)
 
 static void put_change(const struct refd_change *c, struct pkt_buf *out)
 {
-	char old[REFD_OID_HEX + 1] = "", new[REFD_OID_HEX + 1] = "";
+	enum refd_object_format format = c->record->object_format;
+	const char *text = c->text != NULL ? c->text : "";
+	char old[REFD_OID_MAX_HEX + 1] = "", new[REFD_OID_MAX_HEX + 1] = "";
 
 	assert(c->status != REFD_PENDING);
 	if (c->has_old)
-		refd_oid_hex(&c->old_oid, old);
+		refd_oid_hex_as(&c->old_oid, format, old);
 	if (c->has_new)
-		refd_oid_hex(&c->new_oid, new);
+		refd_oid_hex_as(&c->new_oid, format, new);
 	pkt_putf(out, "change %u %s%c%s%c%s%c%s%c%s%c%.*s", (unsigned)c->nr,
 	    refd_status_name(c->status), 0, c->name, 0, old, 0, new, 0,
-	    c->target != NULL ? c->target : "", 0, REFD_MESSAGE_MAX,
-	    c->text != NULL ? c->text : "");
+	    c->target != NULL ? c->target : "", 0, REFD_MESSAGE_MAX, text);
+	refd_text_put_last(out, text);
 }
 
 void refd_records_encode(const struct refd_answer *ans, struct pkt_buf *out)

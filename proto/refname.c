@@ -73,8 +73,11 @@ bool refd_refname_format_ok(const char *name)
 
 static bool has_root_syntax(const char *name)
 {
-	return name[0] != '\0' &&
-	    name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_")] == '\0';
+	const char *at = name;
+
+	while ((*at >= 'A' && *at <= 'Z') || *at == '-' || *at == '_')
+		at++;
+	return at > name && *at == '\0';
 }
 
 /* git writes these with more than one line in them, and refuses them as

@@ -43,7 +43,8 @@ void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)
 	if (refd_verb_has_updates(req->verb)) {
 		pkt_delim(out);
 		for (i = 0; i < req->nr_updates; i++)
-			refd_update_encode(&req->updates[i], out);
+			refd_update_encode(&req->updates[i], req->object_format,
+			    out);
 	}
 	pkt_flush(out);
 }
@@ -132,8 +133,9 @@ static const struct refd_refusal *read_update(struct refd_request_decoder *dec,
 	dec->no_deref = false;
 	/* With each, so that very many need no look of their own. */
 	if (refusal == NULL)
-		dec->req.digest = refd_digest_update(dec->req.digest,
-		    &dec->req.updates[dec->req.nr_updates - 1]);
+		dec->req.digest =
+		    refd_digest_update(dec->req.digest, dec->req.object_format,
+			&dec->req.updates[dec->req.nr_updates - 1]);
 	return refusal;
 }
 

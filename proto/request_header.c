@@ -8,6 +8,13 @@
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
 
+static const char *const levels[] = {
+	[REFD_LEVEL_LOCAL] = "local",
+	[REFD_LEVEL_LOGGED] = "logged",
+	[REFD_LEVEL_HELD] = "held",
+	[REFD_LEVEL_APPLIED] = "applied",
+};
+
 bool refd_verb_has_updates(enum refd_verb verb)
 {
 	return verb == REFD_VERB_TRANSACTION || verb == REFD_VERB_SESSION;
@@ -98,6 +105,18 @@ static const struct refd_refusal *set_common_dir(struct refd_request *req,
 	return NULL;
 }
 
+static const struct refd_refusal *set_object_format(struct refd_request *req,
+    struct refd_slice value)
+{
+	BAD(bad, "unknown object-format");
+	char name[16];
+
+	if (!refd_slice_word(value, name, sizeof(name)) ||
+	    refd_object_format_from_name(name, &req->object_format) < 0)
+		return &bad;
+	return NULL;
+}
+
 static const struct refd_refusal *set_atomic(struct refd_request *req,
     struct refd_slice value)
 {
@@ -134,6 +153,28 @@ static const struct refd_refusal *set_durability(struct refd_request *req,
 	    req->durability == REFD_DURABILITY_DEFAULT)
 		return &bad;
 	return NULL;
+}
+
+/* "local", "logged", "held=<nodes>" or "applied=<nodes>" */
+static const struct refd_refusal *set_level(struct refd_request *req,
+    struct refd_slice value)
+{
+	BAD(bad, "unknown level");
+	static const struct refd_refusal too_many = { REFD_LIMIT,
+		"the level counts too many nodes" };
+	struct refd_level *level = &req->level;
+	struct refd_slice word;
+
+	refd_slice_cut(&value, '=', &word);
+	level->kind = REFD_LEVEL_APPLIED;
+	while (!refd_slice_is(word, levels[level->kind]))
+		if (--level->kind == REFD_LEVEL_DEFAULT)
+			return &bad;
+	if (level->kind < REFD_LEVEL_HELD)
+		return value.data == NULL ? NULL : &bad;
+	if (!refd_slice_u32(value, &level->nodes) || level->nodes == 0)
+		return &bad;
+	return level->nodes <= REFD_LEVEL_NODES_MAX ? NULL : &too_many;
 }
 
 static const struct refd_refusal *set_deadline(struct refd_request *req,
@@ -257,10 +298,12 @@ static const struct header {
 	{ "txid", TXN | BY_ID | LOG, TXN | BY_ID, false, false, set_txid },
 	{ "git-dir", TXN | LOG | WATCH, TXN, false, false, set_git_dir },
 	{ "common-dir", TXN | LOG | WATCH, TXN, false, false, set_common_dir },
+	{ "object-format", TXN, TXN, false, false, set_object_format },
 	{ "atomic", TXN, 0, true, false, set_atomic },
 	{ "create-reflog", TXN, 0, true, false, set_create_reflog },
 	{ "push", TXN, 0, true, false, set_push },
 	{ "durability", TXN, 0, false, false, set_durability },
+	{ "level", TXN, 0, false, false, set_level },
 	{ "deadline", TXN | WATCH, 0, false, false, set_deadline },
 	/* Left out it would mean 0, and files that anyone may write. */
 	{ "umask", TXN, TXN, false, false, set_umask },
@@ -289,6 +332,7 @@ static const struct header {
 #define TXID_BIT       1u /* the first of them */
 #define GIT_DIR_BIT    2u
 #define COMMON_DIR_BIT 4u
+#define FORMAT_BIT     8u
 
 /* Each key comes at most once, or has a limit of its own, so this is what
  * limits their number. */
@@ -332,12 +376,17 @@ const struct refd_refusal *refd_header_complete(const struct refd_request *req,
 {
 	BAD(no_txid, "no txid");
 	BAD(missing, "no git-dir, common-dir or umask");
+	BAD(no_format,
+	    "no object-format: the client has an older version of the "
+	    "protocol than the daemon");
 	BAD(no_dir, "a common-dir without its git-dir");
 	unsigned class = class_of(req->verb);
 	size_t i;
 
 	if (verb_has_txid(req->verb) && (seen & TXID_BIT) == 0)
 		return &no_txid;
+	if ((class & TXN) != 0 && (seen & FORMAT_BIT) == 0)
+		return &no_format;
 	for (i = 0; i < NR_HEADERS; i++) {
 		if ((headers[i].required & class) != 0 && (seen & 1u << i) == 0)
 			return &missing;
@@ -358,6 +407,15 @@ static void put_timeout(struct pkt_buf *out, const char *key, bool has,
 {
 	if (has)
 		pkt_putf(out, "%s %u", key, (unsigned)ms);
+}
+
+static void put_level(struct pkt_buf *out, const struct refd_level *level)
+{
+	if (level->kind >= REFD_LEVEL_HELD)
+		pkt_putf(out, "level %s=%u", levels[level->kind],
+		    (unsigned)level->nodes);
+	else if (level->kind != REFD_LEVEL_DEFAULT)
+		pkt_putf(out, "level %s", levels[level->kind]);
 }
 
 static void put_question(const struct refd_request *req, struct pkt_buf *out)
@@ -387,6 +445,8 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 	pkt_putf(out, "common-dir %llu %llu",
 	    (unsigned long long)req->common_dev,
 	    (unsigned long long)req->common_ino);
+	pkt_putf(out, "object-format %s",
+	    refd_object_format_name(req->object_format));
 	if (req->atomic)
 		pkt_putf(out, "atomic");
 	if (req->create_reflog)
@@ -396,6 +456,7 @@ void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
 	if (req->durability != REFD_DURABILITY_DEFAULT)
 		pkt_putf(out, "durability %s",
 		    refd_durability_name(req->durability));
+	put_level(out, &req->level);
 	if (req->deadline_ms != 0)
 		pkt_putf(out, "deadline %u", (unsigned)req->deadline_ms);
 	pkt_putf(out, "umask %04o", (unsigned)req->umask & 0777);

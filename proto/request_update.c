@@ -51,7 +51,7 @@ static const struct form *find_form(struct refd_slice command)
 }
 
 static bool parse_old(struct refd_slice *rest, enum old_form form,
-    struct parsed *p)
+    enum refd_object_format format, struct parsed *p)
 {
 	struct refd_slice kind, old;
 
@@ -62,7 +62,8 @@ static bool parse_old(struct refd_slice *rest, enum old_form form,
 		if (!refd_slice_cut(rest, '\0', &old))
 			return false;
 		p->update.has_old = old.len > 0;
-		return old.len == 0 || refd_slice_oid(old, &p->update.old_oid);
+		return old.len == 0 ||
+		    refd_slice_oid(old, format, &p->update.old_oid);
 	case OLD_TARGET:
 		if (!refd_slice_cut(rest, '\0', &old))
 			return false;
@@ -77,7 +78,7 @@ static bool parse_old(struct refd_slice *rest, enum old_form form,
 			return false;
 		p->update.has_old = true;
 		if (refd_slice_is(kind, "oid"))
-			return refd_slice_oid(old, &p->update.old_oid);
+			return refd_slice_oid(old, format, &p->update.old_oid);
 		p->old_target = old;
 		return refd_slice_is(kind, "ref");
 	}
@@ -85,7 +86,7 @@ static bool parse_old(struct refd_slice *rest, enum old_form form,
 }
 
 static bool parse(struct refd_slice rest, const struct form *form,
-    struct parsed *p)
+    enum refd_object_format format, struct parsed *p)
 {
 	struct refd_slice oid;
 
@@ -93,11 +94,11 @@ static bool parse(struct refd_slice rest, const struct form *form,
 		return false;
 	if (form->has_new_oid &&
 	    (!refd_slice_cut(&rest, '\0', &oid) ||
-		!refd_slice_oid(oid, &p->update.new_oid)))
+		!refd_slice_oid(oid, format, &p->update.new_oid)))
 		return false;
 	if (form->has_target && !refd_slice_cut(&rest, '\0', &p->target))
 		return false;
-	return parse_old(&rest, form->old, p) && rest.data == NULL;
+	return parse_old(&rest, form->old, format, p) && rest.data == NULL;
 }
 
 /* Copies S if there is any. */
@@ -150,7 +151,7 @@ const struct refd_refusal *refd_update_decode(struct refd_request *req,
 	if (form == NULL)
 		return &unknown;
 	p.update.action = (enum refd_action)(form - forms);
-	if (!parse(packet, form, &p))
+	if (!parse(packet, form, req->object_format, &p))
 		return &malformed;
 	if (p.name.len > REFD_REFNAME_MAX || p.target.len > REFD_REFNAME_MAX ||
 	    p.old_target.len > REFD_REFNAME_MAX)
@@ -158,21 +159,23 @@ const struct refd_refusal *refd_update_decode(struct refd_request *req,
 	return append(req, &p);
 }
 
-void refd_update_encode(const struct refd_update *u, struct pkt_buf *out)
+void refd_update_encode(const struct refd_update *u,
+    enum refd_object_format format, struct pkt_buf *out)
 {
 	const struct form *form = &forms[u->action];
-	char new_hex[REFD_OID_HEX + 1] = "", old_hex[REFD_OID_HEX + 1] = "";
+	char new_hex[REFD_OID_MAX_HEX + 1] = "";
+	char old_hex[REFD_OID_MAX_HEX + 1] = "";
 	const char *value = u->target, *old = old_hex, *kind = "oid";
 
 	if (u->no_deref)
 		pkt_putf(out, "option no-deref");
 	if (form->has_new_oid)
-		value = refd_oid_hex(&u->new_oid, new_hex);
+		value = refd_oid_hex_as(&u->new_oid, format, new_hex);
 	if (u->has_old && u->old_target != NULL) {
 		old = u->old_target;
 		kind = "ref";
 	} else if (u->has_old) {
-		refd_oid_hex(&u->old_oid, old_hex);
+		refd_oid_hex_as(&u->old_oid, format, old_hex);
 	}
 	if (!form->has_new_oid && !form->has_target)
 		pkt_putf(out, "%s %s%c%s", form->command, u->name, 0, old);

@@ -1,7 +1,10 @@
 #include "proto/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "proto/arena.h"
+#include "proto/detail.h"
 #include "proto/hex.h"
 
 const struct refd_refusal refd_refusal_no_memory = { REFD_BUSY,
@@ -88,10 +91,21 @@ static bool is_lower_hex(struct refd_slice s)
 	return true;
 }
 
-bool refd_slice_oid(struct refd_slice s, struct refd_oid *oid)
+bool refd_slice_oid(struct refd_slice s, enum refd_object_format format,
+    struct refd_oid *oid)
 {
-	return s.len == REFD_OID_HEX && is_lower_hex(s) &&
-	    refd_oid_parse(s.data, oid) == 0;
+	return s.len == 2 * refd_object_format_bytes(format) &&
+	    is_lower_hex(s) && refd_oid_parse_as(s.data, format, oid) == 0;
+}
+
+bool refd_slice_any_oid(struct refd_slice s, bool *has_format,
+    enum refd_object_format *format, struct refd_oid *oid)
+{
+	if (!*has_format)
+		*format = s.len == REFD_OID_MAX_HEX ? REFD_FORMAT_SHA256 :
+						      REFD_FORMAT_SHA1;
+	*has_format = true;
+	return refd_slice_oid(s, *format, oid);
 }
 
 bool refd_slice_txid(struct refd_slice s, struct refd_txid *id)
@@ -138,6 +152,69 @@ void refd_journal_put(struct pkt_buf *out,
 
 	pkt_putf(out, "journal %s",
 	    refd_hex_put(id, REFD_JOURNAL_ID_BYTES, hex));
+}
+
+bool refd_slice_token(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES],
+    uint64_t *lsn)
+{
+	struct refd_slice journal;
+
+	refd_slice_cut(&s, ':', &journal);
+	return refd_slice_journal(journal, id) && s.data != NULL &&
+	    refd_slice_u64(s, lsn) && *lsn != 0;
+}
+
+char *refd_token_text(const uint8_t journal[REFD_JOURNAL_ID_BYTES],
+    uint64_t lsn, char text[REFD_TOKEN_MAX + 1])
+{
+	char hex[2 * REFD_JOURNAL_ID_BYTES + 1];
+
+	snprintf(text, REFD_TOKEN_MAX + 1, "%s:%llu",
+	    refd_hex_put(journal, REFD_JOURNAL_ID_BYTES, hex),
+	    (unsigned long long)lsn);
+	return text;
+}
+
+/* The marks of a detail are NUL, the first of them behind an empty text. */
+static bool is_detail(struct refd_slice s)
+{
+	return s.len > 1 && s.data[0] == '\0' && s.data[1] != '\0' &&
+	    memchr(s.data, REFD_DETAIL_MARK, s.len) == NULL;
+}
+
+const char *refd_slice_text(struct refd_slice s, struct refd_arena *arena,
+    const char **copy)
+{
+	bool is_text = !refd_slice_has_nul(s);
+	char *text;
+	size_t i;
+
+	if (s.len == 0)
+		return NULL;
+	if (is_text ? s.data[0] == REFD_DETAIL_MARK : !is_detail(s))
+		return "malformed text";
+	text = refd_arena_string(arena, s.data, s.len);
+	if (text == NULL)
+		return "out of memory";
+	for (i = 0; i < s.len && !is_text; i++)
+		if (text[i] == '\0')
+			text[i] = REFD_DETAIL_MARK;
+	*copy = text;
+	return NULL;
+}
+
+void refd_text_put_last(struct pkt_buf *out, const char *text)
+{
+	size_t len = strlen(text);
+	char *at;
+
+	if (*text != REFD_DETAIL_MARK || pkt_buf_failed(out))
+		return;
+	if (len > REFD_MESSAGE_MAX)
+		len = REFD_MESSAGE_MAX;
+	for (at = out->data + out->len - len; len > 0; len--, at++)
+		if (*at == REFD_DETAIL_MARK)
+			*at = '\0';
 }
 
 bool refd_txid_is_null(const struct refd_txid *id)

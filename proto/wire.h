@@ -35,8 +35,13 @@ bool refd_slice_word(struct refd_slice s, char *word, size_t size);
 /* Decimal digits without a sign or a leading zero. */
 bool refd_slice_u64(struct refd_slice s, uint64_t *number);
 bool refd_slice_u32(struct refd_slice s, uint32_t *number);
-/* Exactly 40 and 32 lower-case hexadecimal digits. */
-bool refd_slice_oid(struct refd_slice s, struct refd_oid *oid);
+/* Lower-case hexadecimal digits: exactly 40 or 64 of an oid, as FORMAT has
+ * them, and 32 of a txid. */
+bool refd_slice_oid(struct refd_slice s, enum refd_object_format format,
+    struct refd_oid *oid);
+/* An oid of either length. The first one says which FORMAT all have. */
+bool refd_slice_any_oid(struct refd_slice s, bool *has_format,
+    enum refd_object_format *format, struct refd_oid *oid);
 bool refd_slice_txid(struct refd_slice s, struct refd_txid *id);
 /* "<lsn>" or "<lsn> <nr>" */
 bool refd_slice_position(struct refd_slice s, struct refd_position *position);
@@ -46,7 +51,18 @@ void refd_position_put(struct pkt_buf *out, const char *key,
 bool refd_slice_journal(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES]);
 void refd_journal_put(struct pkt_buf *out,
     const uint8_t id[REFD_JOURNAL_ID_BYTES]);
+/* "<log id>:<lsn>", and no LSN of 0. */
+bool refd_slice_token(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES],
+    uint64_t *lsn);
 bool refd_txid_is_null(const struct refd_txid *id);
+
+/* A result's or change's text: for people, or a detail (detail.h). An empty one
+ * is no COPY. NULL, or why it is not understood. */
+const char *refd_slice_text(struct refd_slice s, struct refd_arena *arena,
+    const char **copy);
+/* OUT ends with TEXT, or with its first REFD_MESSAGE_MAX bytes, which are now
+ * as the wire has them. */
+void refd_text_put_last(struct pkt_buf *out, const char *text);
 
 /* "results", "pong", ... */
 const char *refd_answer_kind_name(enum refd_answer_kind kind);
@@ -94,7 +110,8 @@ bool refd_verb_has_updates(enum refd_verb verb);
 /* One update packet, appended to REQ's updates. NULL, or why not. */
 const struct refd_refusal *refd_update_decode(struct refd_request *req,
     struct refd_slice packet, bool no_deref);
-void refd_update_encode(const struct refd_update *update, struct pkt_buf *out);
+void refd_update_encode(const struct refd_update *update,
+    enum refd_object_format format, struct pkt_buf *out);
 
 /* The body of a RECORDS answer. */
 struct refd_records_decoder {
@@ -107,7 +124,8 @@ struct refd_records_decoder {
 		REFD_RECORDS_END
 	} step;
 	struct refd_record *record;
-	unsigned seen; /* of its lines */
+	unsigned seen;   /* of its lines */
+	bool has_format; /* one of its oids was there */
 };
 /* One packet of it. NULL, or why it is not understood. */
 const char *refd_records_decode(struct refd_records_decoder *dec,

@@ -130,7 +130,7 @@ int child_capture(const char *const argv[], struct text *out)
 	make_pipe(ends);
 	pid = start(argv, -1, ends[1], -1);
 	close(ends[1]);
-	err = text_read(out, ends[0]);
+	err = text_read(out, ends[0], SIZE_MAX);
 	close(ends[0]);
 	if (err < 0)
 		die("cannot read from %s: %s", argv[0], strerror(-err));

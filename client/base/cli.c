@@ -192,7 +192,7 @@ void text_done(struct text *t)
 	memset(t, 0, sizeof(*t));
 }
 
-int text_read(struct text *t, int fd)
+int text_read(struct text *t, int fd, size_t max)
 {
 	ssize_t n;
 
@@ -205,6 +205,8 @@ int text_read(struct text *t, int fd)
 			return -errno;
 		t->len += (size_t)n;
 		t->data[t->len] = '\0';
+		if (t->len > max)
+			return -EFBIG;
 		if (n == 0)
 			return 0;
 	}
@@ -217,7 +219,7 @@ int text_read_file(struct text *t, const char *path)
 
 	if (fd < 0)
 		return -errno;
-	err = text_read(t, fd);
+	err = text_read(t, fd, SIZE_MAX);
 	close(fd);
 	return err;
 }

@@ -53,8 +53,9 @@ void text_adds(struct text *t, const char *s);
 void text_addf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void text_clear(struct text *t);
 void text_done(struct text *t);
-/* Everything that FD has, appended. 0 or negative errno. */
-int text_read(struct text *t, int fd);
+/* Everything that FD has, appended. 0 or negative errno; -EFBIG: more than
+ * MAX bytes. */
+int text_read(struct text *t, int fd, size_t max);
 int text_read_file(struct text *t, const char *path);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */

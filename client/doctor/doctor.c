@@ -120,6 +120,7 @@ static void look(struct doctor *d, const struct order *o)
 
 	memset(d, 0, sizeof(*d));
 	d->socket_option = o->socket;
+	look_at_kernel(d, "/proc");
 	look_at_gits(d);
 	look_at_daemon(d);
 	for (i = 0; i < o->nr_users; i++)

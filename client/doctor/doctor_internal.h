@@ -64,6 +64,8 @@ void look_at_list(struct doctor *d);
 void look_at_disk(struct doctor *d, const char *path, const char *what);
 /* The same by its LINE of /proc/self/mountinfo, which is written to. */
 void look_at_mount(struct doctor *d, char *line, const char *what);
+/* Settings of the kernel, from files below PROC, which is "/proc". */
+void look_at_kernel(struct doctor *d, const char *proc);
 
 /* ---- a repository ---- */
 

@@ -84,6 +84,9 @@ enum mend {
 	X(NO_SPACE, "space-low", WARNING, MEND_NOT, "make room")               \
 	X(NO_INODES, "inodes-low", WARNING, MEND_NOT,                          \
 	    "remove files, or refd's loose refs by git pack-refs --all")       \
+	X(HARDLINKS, "hardlinks-unprotected", WARNING, MEND_NOT,               \
+	    "sysctl fs.protected_hardlinks=1, and a line of /etc/sysctl.d/ "   \
+	    "that keeps it")                                                   \
 	X(GIT_MISSING, "git-missing", ERROR, MEND_NOT, "install git")          \
 	X(GIT_OLD, "git-old", ERROR, MEND_NOT,                                 \
 	    "a git of 2.29 or later: older ones know no proc-receive hook")    \

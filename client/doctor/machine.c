@@ -181,6 +181,22 @@ void look_at_user(struct doctor *d, const char *name)
 	text_done(&why);
 }
 
+/* ---- the kernel ---- */
+
+void look_at_kernel(struct doctor *d, const char *proc)
+{
+	char *path = xasprintf("%s/sys/fs/protected_hardlinks", proc);
+	struct text t = { 0 };
+
+	if (text_read_file(&t, path) == 0 && !strcmp(t.data, "0\n"))
+		found(&d->f, FOUND_HARDLINKS, "fs.protected_hardlinks",
+		    "users may link files that they may not write: a member of "
+		    "a repository's group can put another repository's files "
+		    "in it");
+	text_done(&t);
+	free(path);
+}
+
 /* ---- git ---- */
 
 static char *version_of(const char *git)

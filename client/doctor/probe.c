@@ -13,6 +13,7 @@
 
 #include "client/doctor/doctor_internal.h"
 #include "client/refd.h"
+#include "client/request/words.h"
 
 #define PROBE_MS 5000
 /* Nothing that has to be made for it lies on the way to its lock. */
@@ -82,7 +83,7 @@ static enum probe ask_for_ref(struct refd *r, const struct gitdir *gd,
 		text = ans.results[0].text;
 	}
 	if (is_refusal(status))
-		text_adds(why, text && *text ? text : refd_status_text(status));
+		words_text(status, text, why);
 	refd_answer_done(&ans);
 	return is_refusal(status) ? PROBE_REFUSED : PROBE_OK;
 }
@@ -142,7 +143,7 @@ enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
 	if (pid == 0)
 		child(ends[1], uid, socket, gd);
 	close(ends[1]);
-	text_read(&said, ends[0]);
+	text_read(&said, ends[0], SIZE_MAX);
 	close(ends[0]);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

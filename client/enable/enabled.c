@@ -1,6 +1,7 @@
 #include "client/enable/enabled.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
  * where a value was replaced, a line "was" with it behind the step's. What
  * would end a word or a line is written as %20, %0a, %25. */
 #define FIRST_LINE "refd enabled 1"
+/* More than any record that refd writes. */
+#define RECORD_BYTES (16 << 20)
 
 static const struct {
 	const char *name;
@@ -171,10 +174,31 @@ static bool take_step(struct enabled *en, char *line)
 	return true;
 }
 
+/* The repository's owner may have put anything there. Root follows no link to
+ * a device, does not wait for a FIFO, and reads no more than a record. */
+static int read_record(struct text *t, const char *path)
+{
+	int fd = open(path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		err = -errno;
+	else if (!S_ISREG(st.st_mode))
+		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	if (err == 0)
+		err = text_read(t, fd, RECORD_BYTES);
+	close(fd);
+	return err;
+}
+
 bool enabled_read(struct enabled *en, const struct site *site)
 {
 	struct text t = { 0 };
-	int err = text_read_file(&t, site->record);
+	int err = read_record(&t, site->record);
 	bool ok = err == 0 || err == -ENOENT || err == -ENOTDIR;
 	char *line, *rest;
 

@@ -104,31 +104,11 @@ void place_make_environment(struct place *p)
 		set(p, "GIT_IMPLICIT_WORK_TREE", "0");
 }
 
-void place_spell(const struct place *p, const struct gitdir *gd,
-    struct text *text)
+bool place_spells(const struct place *p, const struct gitdir *gd,
+    const char **spelled)
 {
-	/* Of a path in the text: locks are named by their whole paths. */
-	static const char *const begins[] = { "a non-empty directory '",
-		"unable to create lock file " };
-	const char *spelled = p->git_dir ? p->git_dir : ".git";
-	size_t i, len = strlen(gd->common), at;
-	struct text rest = { 0 };
-	const char *path = NULL;
-
-	for (i = 0; !path && i < sizeof(begins) / sizeof(begins[0]); i++) {
-		path = strstr(text->data, begins[i]);
-		if (path)
-			path += strlen(begins[i]);
-	}
-	if (!path || strcmp(gd->path, gd->common) ||
-	    strncmp(path, gd->common, len) || path[len] != '/')
-		return;
-	at = (size_t)(path - text->data);
-	text_adds(&rest, path + len);
-	text->data[text->len = at] = '\0';
-	text_adds(text, spelled);
-	text_adds(text, rest.data);
-	text_done(&rest);
+	*spelled = p->git_dir ? p->git_dir : ".git";
+	return !strcmp(gd->path, gd->common);
 }
 
 void place_done(struct place *p)

@@ -26,10 +26,10 @@ void place_find(struct place *p, const struct gitdir *gd, const char *named);
 void place_here(struct place *p);
 /* Makes p->env. */
 void place_make_environment(struct place *p);
-/* Where TEXT names a file of GD's in git's way, by its directory as it was
- * found and not by its whole path: makes it so. */
-void place_spell(const struct place *p, const struct gitdir *gd,
-    struct text *text);
+/* Does git name files of GD's, but locks, by its directory as it was found, and
+ * not by its whole path? That is *SPELLED, borrowed. */
+bool place_spells(const struct place *p, const struct gitdir *gd,
+    const char **spelled);
 void place_done(struct place *p);
 
 #endif

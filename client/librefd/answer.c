@@ -55,8 +55,10 @@ static size_t count(const struct refd_result *results, size_t nr,
 	return n;
 }
 
+/* PART: what was told of it, or NULL. */
 static int own_results(const struct refd_request *req,
-    struct refd_result *results, uint64_t lsn, struct refd_answer *ans)
+    struct refd_result *results, const struct refd_answer *part,
+    struct refd_answer *ans)
 {
 	size_t nr = req->nr_updates;
 	struct refd_answer borrowed = { .kind = REFD_ANSWER_RESULTS,
@@ -67,8 +69,11 @@ static int own_results(const struct refd_request *req,
 		.nr_updates = nr,
 		.outcome = refd_outcome_of(nr, count(results, nr, REFD_OK),
 		    count(results, nr, REFD_UNKNOWN)),
-		.lsn = lsn };
+		.lsn = part ? part->lsn : 0 };
 
+	if (part)
+		memcpy(borrowed.journal, part->journal,
+		    sizeof(borrowed.journal));
 	return own(&borrowed, ans);
 }
 
@@ -85,7 +90,7 @@ int refd_answer_unknown(const struct refd_request *req, struct refd_answer *ans)
 		results[i].name = req->updates[i].name;
 		results[i].status = REFD_UNKNOWN;
 	}
-	err = own_results(req, results, 0, ans);
+	err = own_results(req, results, NULL, ans);
 	free(results);
 	return err;
 }
@@ -117,7 +122,7 @@ int refd_answer_complete(const struct refd_request *req,
 	if (taken == ans->nr_results)
 		err = taken == req->nr_updates ?
 		    1 :
-		    own_results(req, results, ans->lsn, &whole);
+		    own_results(req, results, ans, &whole);
 	free(results);
 	if (err)
 		return err < 0 ? err : 0;

@@ -45,10 +45,11 @@ static int read_hello(struct refd *r, uint64_t deadline)
 	if (state != REFD_DECODE_DONE)
 		return refd_fail(r, -EPROTO,
 		    "%s: its greeting is not refd's: %s", r->path, why);
-	if (r->hello.version > REFD_PROTOCOL_VERSION + 1)
+	if (r->hello.version != REFD_PROTOCOL_VERSION)
 		return refd_fail(r, -EPROTO,
-		    "%s speaks version %u of the protocol, "
-		    "this program %u",
+		    "the daemon at %s speaks version %u of refd's protocol, "
+		    "this program version %u: install the same release of "
+		    "both, and restart the daemon",
 		    r->path, r->hello.version, REFD_PROTOCOL_VERSION);
 	r->has_hello = true;
 	return 0;

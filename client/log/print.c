@@ -6,6 +6,7 @@
 
 #include "client/log/when.h"
 #include "client/request/output.h"
+#include "client/request/words.h"
 
 /* Enough to tell objects apart, by eye. */
 #define SHORT_OID 12
@@ -28,9 +29,9 @@ static const char *who_text(const struct refd_record *rec, char buf[32])
 }
 
 static const char *oid_text(bool given, const struct refd_oid *oid,
-    char hex[REFD_OID_HEX + 1])
+    enum refd_object_format format, char hex[REFD_OID_MAX_HEX + 1])
 {
-	return given ? refd_oid_hex(oid, hex) : "";
+	return given ? refd_oid_hex_as(oid, format, hex) : "";
 }
 
 /* ---- forms ---- */
@@ -45,6 +46,20 @@ static void put_short(bool given, const struct refd_oid *oid)
 		putchar('-');
 	else
 		printf("%.*s", SHORT_OID, refd_oid_hex(oid, hex));
+}
+
+/* Why not; or the message of the log. */
+static void put_reason(const struct refd_change *c)
+{
+	const char *message = c->record->message;
+	struct text text = { 0 };
+
+	if (c->status != REFD_OK && c->text)
+		words_text(c->status, c->text, &text);
+	else
+		text_adds(&text, message ? message : "");
+	output_visible(text.data);
+	text_done(&text);
 }
 
 static void print_line(const struct refd_change *c)
@@ -73,9 +88,7 @@ static void print_line(const struct refd_change *c)
 			put_short(c->has_new, &c->new_oid);
 	}
 	putchar(' ');
-	output_visible(c->status != REFD_OK && c->text ? c->text :
-		rec->message                           ? rec->message :
-							 "");
+	put_reason(c);
 	putchar('\n');
 }
 
@@ -88,7 +101,7 @@ static void put_field(const char *s)
 static void print_nul(const struct refd_change *c)
 {
 	const struct refd_record *rec = c->record;
-	char hex[REFD_OID_HEX + 1], txid[REFD_TXID_HEX + 1], who[32];
+	char hex[REFD_OID_MAX_HEX + 1], txid[REFD_TXID_HEX + 1], who[32];
 
 	printf("%" PRIu64 ".%u%c%" PRIu64 "%c", rec->lsn, c->nr, 0,
 	    rec->time_ms, 0);
@@ -98,8 +111,8 @@ static void print_nul(const struct refd_change *c)
 	put_field(rec->repo);
 	put_field(c->name);
 	put_field(refd_status_name(c->status));
-	put_field(oid_text(c->has_old, &c->old_oid, hex));
-	put_field(oid_text(c->has_new, &c->new_oid, hex));
+	put_field(oid_text(c->has_old, &c->old_oid, rec->object_format, hex));
+	put_field(oid_text(c->has_new, &c->new_oid, rec->object_format, hex));
 	put_field(c->target);
 	put_field(rec->message);
 	putchar('\0');
@@ -120,12 +133,9 @@ static void put_json_some(const char *key, const char *value)
 static void put_position(const struct refd_answer *ans, uint64_t lsn,
     uint32_t nr)
 {
-	size_t i;
+	char token[REFD_TOKEN_MAX + 1];
 
-	fputs("\"position\":\"", stdout);
-	for (i = 0; i < sizeof(ans->journal); i++)
-		printf("%02x", ans->journal[i]);
-	printf(":%" PRIu64, lsn);
+	printf("\"position\":\"%s", refd_token_text(ans->journal, lsn, token));
 	if (nr)
 		printf(".%u", nr);
 	putchar('"');
@@ -147,7 +157,8 @@ static void print_json(const struct refd_answer *ans,
     const struct refd_change *c)
 {
 	const struct refd_record *rec = c->record;
-	char hex[REFD_OID_HEX + 1], when[64], txid[REFD_TXID_HEX + 1];
+	struct text text = { 0 };
+	char hex[REFD_OID_MAX_HEX + 1], when[64], txid[REFD_TXID_HEX + 1];
 
 	putchar('{');
 	put_position(ans, rec->lsn, c->nr);
@@ -159,11 +170,17 @@ static void print_json(const struct refd_answer *ans,
 	put_json("ref", c->name);
 	put_json("status", refd_status_name(c->status));
 	if (c->has_old)
-		put_json("old", refd_oid_hex(&c->old_oid, hex));
+		put_json("old",
+		    refd_oid_hex_as(&c->old_oid, rec->object_format, hex));
 	if (c->has_new)
-		put_json("new", refd_oid_hex(&c->new_oid, hex));
+		put_json("new",
+		    refd_oid_hex_as(&c->new_oid, rec->object_format, hex));
 	put_json_some("target", c->target);
-	put_json_some("text", c->text);
+	if (c->text) {
+		words_text(c->status, c->text, &text);
+		put_json("text", text.data);
+	}
+	text_done(&text);
 	put_json_some("message", rec->message);
 	put_json_some("committer", rec->committer);
 	put_who(rec);

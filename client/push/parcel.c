@@ -101,7 +101,7 @@ static void say_detail(const struct refd_update *u,
 		    refd_oid_hex(&u->new_oid, hex));
 		return;
 	}
-	words_detail(u, res, GIT_2_55, &detail);
+	words_detail(u, res, GIT_2_55, NULL, &detail);
 	say_error("%s", detail.data);
 	text_done(&detail);
 }

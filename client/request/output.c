@@ -24,6 +24,7 @@ static void print_name(const char *s)
 
 void output_porcelain(const struct refd_answer *ans)
 {
+	struct text text = { 0 };
 	char id[REFD_TXID_HEX + 1];
 	size_t i;
 
@@ -37,8 +38,11 @@ void output_porcelain(const struct refd_answer *ans)
 		fputs("ng ", stdout);
 		print_name(res->name);
 		printf(" %s ", refd_status_name(res->status));
-		print_line(words_text(res));
+		text_clear(&text);
+		words_text(res->status, res->text, &text);
+		print_line(text.data);
 	}
+	text_done(&text);
 	printf("txn %s %s\n", refd_txid_hex(&ans->txid, id),
 	    refd_outcome_name(ans->outcome));
 }
@@ -115,35 +119,42 @@ void output_json_string(const char *s)
 	putchar('"');
 }
 
-static void json_result(const struct refd_result *res)
+static void json_result(const struct refd_result *res,
+    enum refd_object_format format)
 {
-	char hex[REFD_OID_HEX + 1];
+	struct text text = { 0 };
+	char hex[REFD_OID_MAX_HEX + 1];
 
 	fputs("{\"ref\":", stdout);
 	output_json_string(res->name);
 	printf(",\"status\":\"%s\"", refd_status_name(res->status));
 	if (res->has_found)
-		printf(",\"found\":\"%s\"", refd_oid_hex(&res->found, hex));
+		printf(",\"found\":\"%s\"",
+		    refd_oid_hex_as(&res->found, format, hex));
 	if (res->status != REFD_OK) {
 		fputs(",\"text\":", stdout);
-		output_json_string(words_text(res));
+		words_text(res->status, res->text, &text);
+		output_json_string(text.data);
 	}
+	text_done(&text);
 	putchar('}');
 }
 
 void output_json(const struct refd_answer *ans)
 {
-	char id[REFD_TXID_HEX + 1];
+	char id[REFD_TXID_HEX + 1], token[REFD_TOKEN_MAX + 1];
 	size_t i;
 
-	printf("{\"txn\":\"%s\",\"outcome\":\"%s\",\"lsn\":%" PRIu64
-	       ",\"refs\":[",
-	    refd_txid_hex(&ans->txid, id), refd_outcome_name(ans->outcome),
-	    ans->lsn);
+	printf("{\"txn\":\"%s\",\"outcome\":\"%s\"",
+	    refd_txid_hex(&ans->txid, id), refd_outcome_name(ans->outcome));
+	if (ans->lsn)
+		printf(",\"token\":\"%s\"",
+		    refd_token_text(ans->journal, ans->lsn, token));
+	fputs(",\"refs\":[", stdout);
 	for (i = 0; i < ans->nr_results; i++) {
 		if (i)
 			putchar(',');
-		json_result(&ans->results[i]);
+		json_result(&ans->results[i], ans->object_format);
 	}
 	puts("]}");
 }

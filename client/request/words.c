@@ -2,16 +2,160 @@
 
 #include <string.h>
 
+#include "proto/detail.h"
 #include "proto/refname.h"
 
-static bool has_text(const struct refd_result *res)
+/* What is said of a lock that stands in the way. */
+#define RUNNING_2_55                                                           \
+	"\n\nAnother git process seems to be running in this repository, or "  \
+	"the lock file may be stale"
+#define RUNNING_2_39                                                           \
+	"\n\nAnother git process seems to be running in this repository, "     \
+	"e.g.\nan editor opened by 'git commit'. Please make sure all "        \
+	"processes\nare terminated then try again. If it still fails, a git "  \
+	"process\nmay have crashed in this repository earlier:\nremove the "   \
+	"file manually to continue."
+
+/* %1 to %3 are the arguments, as proto/PROTOCOL.md has them under "Details".
+ * What 2.39 said otherwise comes second. */
+#define SAYS(symbol, says) [REFD_DETAIL_##symbol] = { .git_2_55 = (says) }
+#define SAID(symbol, says, said)                                               \
+	[REFD_DETAIL_##symbol] = { .git_2_55 = (says), .git_2_39 = (said) }
+#define NAMES_FILE(symbol, nr, says)                                           \
+	[REFD_DETAIL_##symbol] = { .git_2_55 = (says), .path = (nr) }
+#define CANT_LOCK "cannot lock ref '%1': "
+
+static const struct sentence {
+	const char *git_2_55, *git_2_39;
+	int path; /* which argument is the path of a file; 0: none */
+} sentences[] = {
+	SAYS(DIFFERS, CANT_LOCK "is at %2 but expected %3"),
+	SAYS(SYMREF_DIFFERS,
+	    "verifying symref target: '%1': is at %2 but expected %3"),
+	SAYS(EXISTS, CANT_LOCK "reference already exists"),
+	SAYS(DANGLING, CANT_LOCK "dangling symref already exists"),
+	SAYS(UNRESOLVED, CANT_LOCK "unable to resolve reference '%2'"),
+	SAYS(ABSENT, CANT_LOCK "reference is missing but expected %2"),
+	SAYS(NOT_SYMREF,
+	    CANT_LOCK "expected symref with target '%2': but is a regular ref"),
+	SAYS(BROKEN,
+	    CANT_LOCK "unable to resolve reference '%2': reference broken"),
+	SAYS(UNREADABLE, CANT_LOCK "error reading reference"),
+	SAID(LOCKED,
+	    CANT_LOCK "Unable to create '%2': File exists." RUNNING_2_55,
+	    CANT_LOCK "Unable to create '%2': File exists." RUNNING_2_39),
+	SAID(PACKED_LOCKED, "Unable to create '%1': File exists." RUNNING_2_55,
+	    "Unable to create '%1': File exists." RUNNING_2_39),
+	/* 2.39 did not look for all names at once, but under each lock. */
+	SAID(NAME_TAKEN, "'%2' exists; cannot create '%3'",
+	    CANT_LOCK "'%2' exists; cannot create '%3'"),
+	SAYS(NAME_TAKEN_EARLY, CANT_LOCK "'%2' exists; cannot create '%3'"),
+	SAID(NAMES_CLASH, "cannot process '%2' and '%3' at the same time",
+	    CANT_LOCK "cannot process '%2' and '%3' at the same time"),
+	/* There 2.39 named the other one first, since it came first. */
+	SAID(NAMES_CLASH_EARLY,
+	    CANT_LOCK "cannot process '%2' and '%3' at the same time",
+	    "cannot lock ref '%3': cannot process '%3' and '%2' at the same "
+	    "time"),
+	NAMES_FILE(DIRECTORY, 2,
+	    CANT_LOCK
+	    "there is a non-empty directory '%2' blocking reference '%3'"),
+	NAMES_FILE(NOT_DIRECTORY, 2,
+	    CANT_LOCK
+	    "unable to create lock file %2; non-directory in the way"),
+	SAYS(LOGS_BELOW,
+	    "cannot update the ref '%1': there are still logs under '%2'"),
+	SAYS(LOG_BLOCKED,
+	    "cannot update the ref '%1': unable to append to '%2': Not a "
+	    "directory"),
+	SAYS(DUPLICATE, "multiple updates for ref '%1' not allowed"),
+	SAYS(DUPLICATE_HEAD,
+	    "multiple updates for 'HEAD' (including one via its referent "
+	    "'%1') are not allowed"),
+	SAYS(DUPLICATE_SYMREF,
+	    "multiple updates for '%1' (including one via symref '%2') are "
+	    "not allowed"),
+	/* 2.39 looked at objects under the lock. */
+	SAID(NO_OBJECT, "trying to write ref '%1' with nonexistent object %2",
+	    "cannot update ref '%1': trying to write ref '%1' with "
+	    "nonexistent object %2"),
+	SAID(NO_COMMIT, "trying to write non-commit object %1 to branch '%2'",
+	    "cannot update ref '%2': trying to write non-commit object %1 to "
+	    "branch '%2'"),
+	SAYS(BAD_NAME, "refusing to update ref with bad name '%1'"),
+	SAYS(BAD_TARGET, "refusing to point ref '%1' to bad name '%2'"),
+	SAYS(FUNNY_NAME, "funny refname"),
+};
+
+_Static_assert(sizeof(sentences) / sizeof(sentences[0]) == REFD_DETAIL_UNKNOWN,
+    "a detail without a sentence");
+
+static void add_path(const struct refd_detail_arg *path,
+    const struct words_place *place, struct text *out)
 {
-	return res->text && *res->text;
+	size_t len = place ? strlen(place->from) : 0;
+
+	if (!place || path->len <= len || path->data[len] != '/' ||
+	    strncmp(path->data, place->from, len)) {
+		text_add(out, path->data, path->len);
+		return;
+	}
+	text_adds(out, place->to);
+	text_add(out, path->data + len, path->len - len);
 }
 
-const char *words_text(const struct refd_result *res)
+static void add_sentence(const struct refd_detail *detail, enum git_words words,
+    const struct words_place *place, struct text *out)
 {
-	return has_text(res) ? res->text : refd_status_text(res->status);
+	const struct sentence *sentence = &sentences[detail->kind];
+	const char *s = sentence->git_2_55;
+	const struct refd_detail_arg *arg;
+
+	if (words == GIT_2_39 && sentence->git_2_39)
+		s = sentence->git_2_39;
+	for (; *s; s++) {
+		if (*s != '%') {
+			text_add(out, s, 1);
+			continue;
+		}
+		arg = &detail->args[*++s - '1'];
+		if (*s - '0' == sentence->path)
+			add_path(arg, place, out);
+		else
+			text_add(out, arg->data, arg->len);
+	}
+}
+
+/* What became of a ref, in words; false: only its status says it. */
+static bool add_text(const char *text, enum git_words words,
+    const struct words_place *place, struct text *out)
+{
+	struct refd_detail detail;
+
+	if (!text || !*text)
+		return false;
+	if (!refd_detail_read(text, &detail)) {
+		text_adds(out, text);
+		return true;
+	}
+	if (detail.kind == REFD_DETAIL_UNKNOWN)
+		return false;
+	add_sentence(&detail, words, place, out);
+	return true;
+}
+
+void words_text(enum refd_status status, const char *text, struct text *out)
+{
+	if (!add_text(text, GIT_2_55, NULL, out))
+		text_adds(out, refd_status_text(status));
+}
+
+void words_detail(const struct refd_update *u, const struct refd_result *res,
+    enum git_words words, const struct words_place *place, struct text *out)
+{
+	if (!add_text(res->text, words, place, out))
+		text_addf(out, "cannot update ref '%s': %s", u->name,
+		    refd_status_text(res->status));
 }
 
 bool words_is_busy(enum refd_status status)
@@ -26,8 +170,11 @@ bool words_is_bad_value(enum refd_status status)
 
 bool words_is_said_last(const struct refd_result *res)
 {
-	return res->status == REFD_CONFLICT && has_text(res) &&
-	    (*res->text == '\'' || has_prefix(res->text, "cannot process '"));
+	struct refd_detail detail;
+
+	return refd_detail_read(res->text, &detail) &&
+	    (detail.kind == REFD_DETAIL_NAME_TAKEN ||
+		detail.kind == REFD_DETAIL_NAMES_CLASH);
 }
 
 bool words_parse(const char *version, enum git_words *words)
@@ -76,106 +223,7 @@ bool words_take_name(const struct refd_update *u, struct text *out)
 	return false;
 }
 
-/* ---- 2.39 ---- */
-
-/* "cannot lock ref 'a': cannot process 'a' and 'a/b' ...": there 2.39 names
- * the other one first, since it came first. */
-static bool add_swapped(const char *text, struct text *out)
-{
-	static const char begin[] = "cannot process '";
-	static const char and[] = "' and '";
-	static const char end[] = "' at the same time";
-	const char *first, *second, *behind;
-
-	first = strstr(text, begin);
-	if (!first || !has_prefix(text, "cannot lock ref '"))
-		return false;
-	first += strlen(begin);
-	second = strstr(first, and);
-	behind = second ? strstr(second, end) : NULL;
-	if (!behind)
-		return false;
-	text_addf(out, "cannot lock ref '%.*s': %s%.*s%s%.*s%s",
-	    (int)(behind - second) - (int)strlen(and), second + strlen(and),
-	    begin, (int)(behind - second) - (int)strlen(and),
-	    second + strlen(and), and, (int)(second - first), first, end);
-	return true;
-}
-
-/* What is in the way of a name was not yet looked for all at once, so it was
- * in the way of a lock. */
-static void add_conflict_239(const char *name, const struct refd_result *res,
-    struct text *out)
-{
-	if (add_swapped(res->text, out))
-		return;
-	if (words_is_said_last(res))
-		text_addf(out, "cannot lock ref '%s': ", name);
-	text_adds(out, res->text);
-}
-
-/* Objects were looked at under the lock, of the ref that the text names. */
-static void add_object_239(const char *text, struct text *out)
-{
-	const char *name = strchr(text, '\'');
-	const char *end = name ? strchr(name + 1, '\'') : NULL;
-
-	if (end && has_prefix(text, "trying to write "))
-		text_addf(out,
-		    "cannot update ref %.*s: ", (int)(end + 1 - name), name);
-	text_adds(out, text);
-}
-
-/* Much was said of a lock that stands in the way. */
-static void add_locked_239(const char *text, struct text *out)
-{
-	const char *advice = strstr(text, "\n\nAnother git process");
-
-	if (!advice) {
-		text_adds(out, text);
-		return;
-	}
-	text_add(out, text, (size_t)(advice - text));
-	text_adds(out,
-	    "\n\nAnother git process seems to be running in this repository, "
-	    "e.g.\nan editor opened by 'git commit'. Please make sure all "
-	    "processes\nare terminated then try again. If it still fails, a "
-	    "git process\nmay have crashed in this repository earlier:\n"
-	    "remove the file manually to continue.");
-}
-
-static void add_239(const struct refd_update *u, const struct refd_result *res,
-    struct text *out)
-{
-	if (words_is_bad_value(res->status))
-		add_object_239(res->text, out);
-	else if (res->status == REFD_CONFLICT)
-		add_conflict_239(u->name, res, out);
-	else if (res->status == REFD_LOCKED)
-		add_locked_239(res->text, out);
-	else
-		text_adds(out, res->text);
-}
-
-/* ---- all of it ---- */
-
-void words_detail(const struct refd_update *u, const struct refd_result *res,
-    enum git_words words, struct text *out)
-{
-	if (!has_text(res)) {
-		text_addf(out, "cannot update ref '%s': %s", u->name,
-		    refd_status_text(res->status));
-		return;
-	}
-	switch (words) {
-	case GIT_2_55:
-		text_adds(out, res->text);
-		break;
-	case GIT_2_39:
-		add_239(u, res, out);
-		break;
-	}
-}
+/* ---- reasons ---- */
 
 /* git's own words, where it has some. */
 static const char *git_reason(enum refd_status status)

@@ -1,8 +1,8 @@
 /*
- * Statuses in git's words. Pure.
+ * Statuses and details in git's words. Pure.
  *
- * The daemon's texts are whole sentences of git 2.55, as they stand behind
- * "fatal: " or "error: "; 2.39 differs in a few of them.
+ * The sentences are those that stand behind "fatal: " or "error: "; 2.39 differs
+ * from 2.55 in a few of them. What git has no words for the daemon says itself.
  */
 #ifndef CLIENT_REQUEST_WORDS_H
 #define CLIENT_REQUEST_WORDS_H
@@ -17,10 +17,15 @@ enum git_words { GIT_2_55, GIT_2_39 };
 /* "2.39" or "2.55"; false for another version. */
 bool words_parse(const char *version, enum git_words *words);
 
+/* How git names the files of a repository: by another path than the daemon. */
+struct words_place {
+	const char *from, *to;
+};
+
 /* What git says after "fatal: " or "error: " when U fails as RES says,
- * appended to OUT. */
+ * appended to OUT. PLACE: NULL where both paths are the same. */
 void words_detail(const struct refd_update *u, const struct refd_result *res,
-    enum git_words words, struct text *out);
+    enum git_words words, const struct words_place *place, struct text *out);
 
 /* Is the new value no good, whatever the ref is at? git says so at once, and
  * of everything else only when it has read all. */
@@ -42,8 +47,9 @@ const char *words_reason(enum refd_status status);
  * itself. */
 const char *words_push(enum refd_status status);
 
-/* RES's text, or that of its status. */
-const char *words_text(const struct refd_result *res);
+/* TEXT, or what the detail there says in 2.55's words, or the usual text of
+ * STATUS; appended to OUT. */
+void words_text(enum refd_status status, const char *text, struct text *out);
 
 /* Is that the end of the transaction for want of time or room, and nothing
  * that is wrong with it? */

@@ -9,6 +9,7 @@
 #include "client/librefd/conn.h"
 #include "client/request/output.h"
 #include "client/request/words.h"
+#include "proto/detail.h"
 
 static int failed_unknown(const struct refd_answer *ans)
 {
@@ -30,11 +31,31 @@ enum when { AT_ONCE, UNDER_LOCK, BEHIND_SYMREF, AT_LAST, NEVER };
 
 static bool is_locked(const struct refd_result *res, const char *name)
 {
-	char *end = xasprintf("/%s.lock'", name);
-	bool is = res->text && strstr(res->text, end);
+	struct refd_detail detail;
+	struct refd_detail_arg *path = &detail.args[1];
+	char *end;
+	size_t len;
+	bool is;
 
+	if (!refd_detail_read(res->text, &detail) ||
+	    detail.kind != REFD_DETAIL_LOCKED)
+		return false;
+	end = xasprintf("/%s.lock", name);
+	len = strlen(end);
+	is =
+	    path->len >= len && !memcmp(path->data + path->len - len, end, len);
 	free(end);
 	return is;
+}
+
+static bool is_duplicate(const struct refd_result *res)
+{
+	struct refd_detail detail;
+
+	return refd_detail_read(res->text, &detail) &&
+	    (detail.kind == REFD_DETAIL_DUPLICATE ||
+		detail.kind == REFD_DETAIL_DUPLICATE_HEAD ||
+		detail.kind == REFD_DETAIL_DUPLICATE_SYMREF);
 }
 
 /* Once it was followed git names the ref that could not be had, at the end of
@@ -45,8 +66,7 @@ static char *rejected_name(const struct updater *up,
 	char *name = xstrdup(u->name), *next;
 	unsigned links;
 
-	if (u->no_deref || words_is_bad_value(res->status) ||
-	    (res->text && has_prefix(res->text, "multiple updates for ")))
+	if (u->no_deref || words_is_bad_value(res->status) || is_duplicate(res))
 		return name;
 	for (links = 0; links < SYMREF_LINKS_MAX; links++) {
 		next =
@@ -125,8 +145,10 @@ static int failed_ref(const struct updater *up, const struct refd_update *u,
 static void add_detail(const struct updater *up, const struct refd_update *u,
     const struct refd_result *res, struct text *t)
 {
-	words_detail(u, res, up->opt->words, t);
-	place_spell(&up->hook.place, &up->gd, t);
+	struct words_place place = { .from = up->gd.common };
+	bool is_other = place_spells(&up->hook.place, &up->gd, &place.to);
+
+	words_detail(u, res, up->opt->words, is_other ? &place : NULL, t);
 }
 
 static int failed_whole(const struct updater *up, const struct changes *changes,
@@ -292,11 +314,13 @@ int report_refused(const struct updater *up, const struct changes *changes,
 
 void report_timing(const struct refd_answer *ans, uint64_t begun_ms)
 {
-	char id[REFD_TXID_HEX + 1];
+	char id[REFD_TXID_HEX + 1], token[REFD_TOKEN_MAX + 1];
 
-	say("transaction %s: %s, %zu refs, lsn %" PRIu64 ", %" PRIu64 " ms",
+	say("transaction %s: %s, %zu refs, %s%s%" PRIu64 " ms",
 	    refd_txid_hex(&ans->txid, id),
 	    ans->kind == REFD_ANSWER_RESULTS ? refd_outcome_name(ans->outcome) :
 					       "refused",
-	    ans->nr_results, ans->lsn, refd_now_ms() - begun_ms);
+	    ans->nr_results,
+	    ans->lsn ? refd_token_text(ans->journal, ans->lsn, token) : "",
+	    ans->lsn ? ", " : "", refd_now_ms() - begun_ms);
 }

@@ -102,8 +102,11 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	    (unsigned long long)total, done >= total ? "\n" : "");
 }
 
-static int sum_up(const struct tally *tally, uint64_t parked, bool json, int r)
+static int sum_up(struct store *store, const struct tally *tally,
+    uint64_t parked, bool json, int r)
 {
+	char *damage;
+
 	if (json)
 		report_json(tally, parked, -r);
 	else
@@ -114,10 +117,12 @@ static int sum_up(const struct tally *tally, uint64_t parked, bool json, int r)
 			0 ?
 		    1 :
 		    0;
+	damage = store_damage(store);
 	fprintf(stderr,
 	    "refd: recovery failed: %s; nothing was forgotten, "
 	    "run it again once the cause is gone\n",
-	    strerror(-r));
+	    damage != NULL ? damage : strerror(-r));
+	free(damage);
 	return 74;
 }
 
@@ -228,7 +233,7 @@ int admin_recover(int argc, char **argv)
 	free(why);
 	r = store_recover(store, &report, &parked);
 	err = r;
-	r = sum_up(&tally, parked, opt.json, r);
+	r = sum_up(store, &tally, parked, opt.json, r);
 	tally_done(&tally);
 	if (err == 0 && opt.forget != NULL)
 		r = forget(store, opt.forget);

@@ -271,8 +271,8 @@ static int learn_state(struct verify *v)
 	seen = repo_seen_read(v->sys, v->repo.refd_fd, v->journal);
 	if (seen > journal_last_lsn(v->journal))
 		verify_found(v, VERIFY_JOURNAL_OLDER, "", "refd/checkpoint",
-		    "the journal in '%s' is an older copy: it ends at record "
-		    "%llu, and the repository has seen %llu of it",
+		    "the journal in '%s' is an older copy, or damaged: it ends "
+		    "at record %llu, and the repository has seen %llu of it",
 		    v->opt->state,
 		    (unsigned long long)journal_last_lsn(v->journal),
 		    (unsigned long long)seen);
@@ -322,6 +322,8 @@ static void open_it(struct verify *v, const struct repo_id *id)
 		v->is_daemon_up = is_daemon_up(v);
 		r = learn_state(v);
 	}
+	if (r < 0 && v->journal != NULL)
+		why = journal_damage(v->journal);
 	if (r < 0) {
 		verify_found(v, VERIFY_JOURNAL_UNREADABLE, "", "",
 		    "the journal in '%s' is not looked at: %s", v->opt->state,

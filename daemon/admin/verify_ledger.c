@@ -314,6 +314,7 @@ void verify_ledger(struct verify *v)
 {
 	struct half later[HALVES_MAX];
 	struct ledger_pass pass = { .v = v, .later = later };
+	char *damage;
 	int r = 0;
 
 	if (v->journal == NULL || v->journal_repo == 0 || v->awaits)
@@ -327,10 +328,12 @@ void verify_ledger(struct verify *v)
 		pass.half = later[--pass.nr_later];
 	} while (true);
 	if (r < 0) {
+		damage = journal_damage(v->journal);
 		v->is_sure = true;
 		verify_found(v, VERIFY_JOURNAL_UNREADABLE, "", "",
 		    "the journal in '%s' can't be read to its end: %s",
-		    v->opt->state, strerror(-r));
+		    v->opt->state, damage != NULL ? damage : strerror(-r));
 		v->is_sure = false;
+		free(damage);
 	}
 }

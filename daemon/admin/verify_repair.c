@@ -238,7 +238,7 @@ static char *say_failed(int r)
 		return repo_why("not mended: another has written it meanwhile");
 	if (r == -ELOOP)
 		return repo_why("not mended: a symbolic link is in the way");
-	return repo_why("not mended: %s", strerror(-r));
+	return repo_why("not mended: %s", stale_why(r));
 }
 
 static char *repair_ref(struct verify *v, const struct verify_place *place,
@@ -360,7 +360,8 @@ static int unlock_ours(struct verify *v, size_t *unlocked)
 		r = repo_open_claimed(&repos, &place, &repo);
 	free(why);
 	if (r == 0)
-		r = stale_find(&stale, v->sys, repo, UINT64_MAX);
+		r = stale_find(&stale, v->sys, repo,
+		    (struct stale_live){ .from = UINT64_MAX });
 	if (r == 0)
 		r = stale_clean(&stale, unlocked);
 	stale_done(&stale);

@@ -6,6 +6,7 @@
  * Failures:
  *	the directory is missing, or	the call fails as without this table
  *	a link is on the way
+ *	memory is short			the call fails with -ENOMEM
  *	a kept directory was removed	a call that creates a name gets
  *					-ENOENT: the directory is opened again,
  *					once
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A directory, and a name in the directory. */
@@ -31,8 +33,10 @@ static struct sys_dirs *dirs_of(const struct sys *sys)
 
 static void drop(struct sys_dirs *d, struct sys_dirs_kept *kept)
 {
-	if (kept->fd >= 0)
-		SYS(d->below, close, kept->fd);
+	if (kept->fd < 0)
+		return;
+	SYS(d->below, close, kept->fd);
+	free(kept->path);
 	kept->fd = -1;
 }
 
@@ -59,20 +63,18 @@ static struct sys_dirs_kept *choose(struct sys_dirs *d, int dirfd,
 static int open_kept(struct sys_dirs *d, struct sys_dirs_kept *k, int dirfd,
     const char *path, size_t len)
 {
-	char dir[REFD_PATH_MAX];
+	char *dir = strndup(path, len);
 	int fd;
 
-	memcpy(dir, path, len);
-	dir[len] = '\0';
+	if (dir == NULL)
+		return -ENOMEM;
 	fd = SYS(d->below, openat, dirfd, dir, O_PATH | O_DIRECTORY, 0);
-	if (fd < 0)
+	if (fd < 0) {
+		free(dir);
 		return fd;
+	}
 	drop(d, k);
-	memcpy(k->path, dir, len);
-	k->len = len;
-	k->dirfd = dirfd;
-	k->fd = fd;
-	k->last_used = ++d->nr_calls;
+	*k = (struct sys_dirs_kept){ dirfd, fd, dir, len, ++d->nr_calls };
 	return 0;
 }
 
@@ -90,8 +92,6 @@ static int find(struct sys_dirs *d, int dirfd, const char *path,
 	if (r < 0)
 		return r;
 	len = (size_t)(slash - path);
-	if (len >= REFD_PATH_MAX)
-		return -ENAMETOOLONG;
 	spot->kept = choose(d, dirfd, path, len, &spot->is_old);
 	if (!spot->is_old)
 		r = open_kept(d, spot->kept, dirfd, path, len);
@@ -151,8 +151,6 @@ static int dirs_stays_below(const struct sys *sys, int dirfd, const char *path)
 	bool found;
 	int r;
 
-	if (len >= REFD_PATH_MAX)
-		return -ENAMETOOLONG;
 	k = choose(d, dirfd, path, len, &found);
 	r = found ? 0 : open_kept(d, k, dirfd, path, len);
 	return r == -ELOOP ? SYS(d->below, stays_below, dirfd, path) : r;

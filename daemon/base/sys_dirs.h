@@ -18,7 +18,6 @@
 #define BASE_SYS_DIRS_H
 
 #include "daemon/base/sys.h"
-#include "proto/limits.h"
 
 /* A directory of refs, a directory of logs, the directories above both, which
  * are checked after a removal empties a directory, and the directory of HEAD's
@@ -30,10 +29,10 @@ struct sys_dirs {
 	const struct sys *below;
 	struct sys_dirs_kept {
 		int dirfd;
-		int fd; /* owned; -1: none */
+		int fd;     /* owned; -1: none */
+		char *path; /* owned, unless FD is -1 */
 		size_t len;
 		uint64_t last_used;
-		char path[REFD_PATH_MAX];
 	} kept[SYS_DIRS_KEPT];
 	uint64_t nr_calls;
 };

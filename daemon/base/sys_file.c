@@ -23,7 +23,7 @@ int sys_path_check(const char *path)
 	if (strcmp(path, ".") == 0)
 		return 0;
 	for (;; path += len + 1) {
-		len = strcspn(path, "/");
+		len = (size_t)(strchrnul(path, '/') - path);
 		if (len == 0 || is_dots(path, len))
 			return -EINVAL;
 		if (path[len] == '\0')

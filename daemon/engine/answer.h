@@ -20,8 +20,10 @@ struct answer {
 };
 
 /* The next part of TXN's results, which is decided; an update that has no text
- * of its own gets TEXT, which may be NULL. */
-void answer_results(struct answer *a, const struct txn *txn, const char *text);
+ * of its own gets TEXT, which may be NULL. JOURNAL: the id of that which has
+ * its record. */
+void answer_results(struct answer *a, const struct txn *txn,
+    const uint8_t journal[REFD_JOURNAL_ID_BYTES], const char *text);
 /* Of a session whose undecided updates are prepared. */
 void answer_prepared(struct answer *a, const struct txn *txn);
 /* PENDING, NEVER_SEEN, EXPIRED. */

@@ -173,8 +173,8 @@ static void queue_update(struct engine *e, struct txn_update *u, int64_t now_ns)
 
 	status = names_add(&e->names, entry_of(u)->queue->key, u, now_ns);
 	if (status == REFD_DUPLICATE) {
-		txn_decidef(u, status,
-		    "multiple updates for ref '%s' not allowed", u->ask->name);
+		txn_decide_detail(u, status, REFD_DETAIL_DUPLICATE,
+		    u->ask->name, NULL, NULL);
 		decide_count(u);
 	} else if (status != REFD_OK) {
 		decide(e, u, status,

@@ -61,7 +61,8 @@ void engine_query(struct engine *e, const struct refd_request *req,
 	(void)now_ns;
 	ent = table_find_for(&e->table, uid, &req->txid);
 	if (ent != NULL && ent->state == ENTRY_DECIDED) {
-		decide_tell(ent, &(struct asked){ req->request_id, fn, arg });
+		decide_tell(e, ent,
+		    &(struct asked){ req->request_id, fn, arg });
 		return;
 	}
 	if (ent != NULL) {

@@ -15,6 +15,7 @@
  * callback may submit, cancel or forget.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <utlist.h>
@@ -66,18 +67,18 @@ void decide_locked(struct engine *e, struct txn_update *u, int64_t now_ns)
 {
 	const char *path =
 	    u->locked_path != NULL ? u->locked_path : u->ask->name;
-	const char *name = locked_name(u, path);
-	bool is_packed = locked_is_packed_refs(u);
+	char lock[2 * REFD_PATH_MAX];
 
 	if (u->name != NULL)
 		names_remove(&e->names, u, now_ns);
-	/* In git's words, which for packed-refs name no ref. */
-	txn_decidef(u, REFD_LOCKED,
-	    "%s%s%sUnable to create '%s/%s.lock': File exists.\n\nAnother git "
-	    "process seems to be running in this repository, or the lock file "
-	    "may be stale",
-	    is_packed ? "" : "cannot lock ref '", is_packed ? "" : name,
-	    is_packed ? "" : "': ", e->store.repo_path(u->txn->repo), path);
+	snprintf(lock, sizeof(lock), "%s/%s.lock",
+	    e->store.repo_path(u->txn->repo), path);
+	if (locked_is_packed_refs(u))
+		txn_decide_detail(u, REFD_LOCKED, REFD_DETAIL_PACKED_LOCKED,
+		    lock, NULL, NULL);
+	else
+		txn_decide_detail(u, REFD_LOCKED, REFD_DETAIL_LOCKED,
+		    locked_name(u, path), lock, NULL);
 	decide_count(u);
 }
 
@@ -118,7 +119,8 @@ static enum refd_outcome outcome_of(const struct entry *ent)
 }
 
 /* The next part of what there is to say of ENT. */
-static void next_part(const struct entry *ent, struct answer *a)
+static void next_part(const struct engine *e, const struct entry *ent,
+    struct answer *a)
 {
 	const struct txn *txn = ent->txn;
 	struct refd_answer *ans = &a->ans;
@@ -134,19 +136,20 @@ static void next_part(const struct entry *ent, struct answer *a)
 		    "(limits.repository-*)");
 		ans->retry_after_ms = ent->retry_after_ms;
 	} else {
-		answer_results(a, txn,
+		answer_results(a, txn, e->store.journal,
 		    txn->refused != REFD_OK ? txn->why : NULL);
 		ans->outcome = outcome_of(ent);
 	}
 }
 
-void decide_tell(const struct entry *ent, const struct asked *asked)
+void decide_tell(const struct engine *e, const struct entry *ent,
+    const struct asked *asked)
 {
 	struct answer a;
 
 	a.told = 0;
 	do {
-		next_part(ent, &a);
+		next_part(e, ent, &a);
 		a.ans.request_id = asked->request_id;
 		asked->fn(asked->arg, &a.ans);
 	} while (a.ans.goes_on);
@@ -158,7 +161,7 @@ void decide_tell_asker(struct engine *e, const struct entry *ent,
 	struct asked asked;
 
 	if (askers_take(&e->askers, a, &asked))
-		decide_tell(ent, &asked);
+		decide_tell(e, ent, &asked);
 }
 
 static void count_outcome(struct engine *e, const struct entry *ent)
@@ -227,7 +230,7 @@ static void tell_part(struct engine *e, struct entry *ent)
 	struct answer a;
 
 	a.told = ent->nr_told;
-	next_part(ent, &a);
+	next_part(e, ent, &a);
 	if (a.ans.goes_on && !asker_is_mute(ent->askers)) {
 		ent->nr_told = a.told;
 		asker_part(ent->askers, &a.ans);

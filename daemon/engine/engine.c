@@ -110,8 +110,8 @@ void engine_free(struct engine *e)
 /* ---- submitting ---- */
 
 /* Per ref, so that a hook can say so per ref. */
-static void reject(struct txn *txn, enum refd_status status, const char *text,
-    engine_answer_fn *fn, void *arg)
+static void reject(const struct engine *e, struct txn *txn,
+    enum refd_status status, const char *text, engine_answer_fn *fn, void *arg)
 {
 	struct answer a;
 	size_t i;
@@ -125,7 +125,7 @@ static void reject(struct txn *txn, enum refd_status status, const char *text,
 		txn_decide(&txn->updates[i], status, NULL);
 	a.told = 0;
 	do {
-		answer_results(&a, txn, text);
+		answer_results(&a, txn, e->store.journal, text);
 		a.ans.request_id = txn->req.request_id;
 		fn(arg, &a.ans);
 	} while (a.ans.goes_on);
@@ -144,7 +144,7 @@ static void join(struct engine *e, struct entry *ent, const struct txn *txn,
 	}
 	ent->client = arg;
 	if (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED) {
-		decide_tell(ent,
+		decide_tell(e, ent,
 		    &(struct asked){ txn->req.request_id, fn, arg });
 		return;
 	}
@@ -227,19 +227,19 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 	if (ent != NULL)
 		join(e, ent, txn, fn, arg);
 	else if (ask_is_expired(e, &txn->req.txid, now_ns))
-		reject(txn, REFD_UNKNOWN,
+		reject(e, txn, REFD_UNKNOWN,
 		    "its id is older than outcomes are kept; nothing was done "
 		    "now",
 		    fn, arg);
 	else if (e->is_draining)
-		reject(txn, REFD_BUSY, "the daemon is stopping", fn, arg);
+		reject(e, txn, REFD_BUSY, "the daemon is stopping", fn, arg);
 	else if (e->is_closed)
-		reject(txn, REFD_BUSY, "the daemon was drained: refd resume",
+		reject(e, txn, REFD_BUSY, "the daemon was drained: refd resume",
 		    fn, arg);
 	else if (is_put_off(e, txn, fn, arg))
 		; /* and answered */
 	else if (is_too_much(e, txn))
-		reject(txn, REFD_BUSY, NULL, fn, arg);
+		reject(e, txn, REFD_BUSY, NULL, fn, arg);
 	else if (take_in(e, txn, now_ns, fn, arg))
 		return;
 	else

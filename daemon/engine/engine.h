@@ -55,6 +55,7 @@ struct engine_store {
 	uint64_t (*repo_key)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
 	size_t lanes;
+	uint8_t journal[REFD_JOURNAL_ID_BYTES]; /* its id: of every LSN */
 };
 
 struct engine *engine_new(const struct engine_config *cfg,

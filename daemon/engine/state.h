@@ -71,7 +71,8 @@ bool decide_siblings(struct engine *e, struct entry *ent, int64_t now_ns);
 /* An entry without undecided updates, which isn't lent any more, is DECIDED. */
 void decide_finish(struct engine *e, struct entry *ent);
 /* The results of ENT, which is DECIDED or PREPARED; all of them at once. */
-void decide_tell(const struct entry *ent, const struct asked *asked);
+void decide_tell(const struct engine *e, const struct entry *ent,
+    const struct asked *asked);
 /* The same; frees A. */
 void decide_tell_asker(struct engine *e, const struct entry *ent,
     struct asker *a);

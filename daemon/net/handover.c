@@ -1,5 +1,7 @@
 #include "daemon/net/handover.h"
 
+#include <string.h>
+
 static void hand_admit(void *ctx, struct txn *txn)
 {
 	store_admit(ctx, txn);
@@ -57,7 +59,7 @@ static void hand_release(void *ctx, struct repo *repo)
 
 struct engine_store handover(struct store *store)
 {
-	return (struct engine_store){ .ctx = store,
+	struct engine_store handed = { .ctx = store,
 		.admit = hand_admit,
 		.give_up = hand_give_up,
 		.apply = hand_apply,
@@ -72,4 +74,7 @@ struct engine_store handover(struct store *store)
 		.repo_key = store_repo_key,
 		.repo_path = store_repo_path,
 		.lanes = store_lanes(store) };
+
+	memcpy(handed.journal, store_journal_id(store), sizeof(handed.journal));
+	return handed;
 }

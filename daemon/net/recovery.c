@@ -155,16 +155,19 @@ static int recover(struct recovery *r)
 		.progress = recovery_progressed,
 		.arg = r };
 	int64_t began_ns = SYS(r->cfg.sys, now_mono);
+	char *damage;
 	int err;
 
 	notify_manager(PATIENCE "STATUS=recovering");
 	err = store_recover(r->cfg.store, &report, &r->parked);
 	log_report(&r->tally);
 	if (err < 0) {
+		damage = store_damage(r->cfg.store);
 		log_event(LOG_LEVEL_ERROR, "recovery-failed",
-		    LOG_STR("error", strerror(-err)),
+		    LOG_STR("error", damage != NULL ? damage : strerror(-err)),
 		    LOG_TEXT("nothing is served, since an acknowledged update "
 			     "might be missing"));
+		free(damage);
 		return err;
 	}
 	log_summary(r, SYS(r->cfg.sys, now_mono) - began_ns);
@@ -300,6 +303,13 @@ void recovery_event(enum store_event event, const char *place, const char *why)
 		log_event(LOG_LEVEL_INFO, "repository-back",
 		    LOG_STR("repo", place), LOG_STR("found", why),
 		    LOG_TEXT("it is recovered and served again"));
+		break;
+	case STORE_JOURNAL_DAMAGED:
+		log_event(LOG_LEVEL_ERROR, "journal-damaged",
+		    LOG_STR("state", place), LOG_STR("error", why),
+		    LOG_TEXT("history ends before that record, and neither "
+			     "history nor ids are trimmed; updates are "
+			     "recorded as before"));
 		break;
 	}
 }

@@ -42,10 +42,29 @@ static void refuse(struct conn *conn, const struct refd_request *req,
 	conn_answer(conn, &ans);
 }
 
+/* What this daemon can't promise, or NULL. Such a request is refused before
+ * anything of it is done: its id stays unused, and no lock is taken. */
+static const char *not_promised(const struct refd_request *req)
+{
+	if (req->object_format != REFD_FORMAT_SHA1)
+		return "object-format sha256: this daemon serves "
+		       "repositories of sha1 only";
+	if (req->level.kind > REFD_LEVEL_LOCAL)
+		return "level: this daemon belongs to no group, so it can "
+		       "promise the level local only";
+	return NULL;
+}
+
 static void submit(struct net *net, struct conn *conn, struct refd_request *req)
 {
-	struct txn *txn = txn_new(req);
+	const char *why = not_promised(req);
+	struct txn *txn;
 
+	if (why != NULL) {
+		refuse(conn, req, REFD_UNSUPPORTED, why);
+		return;
+	}
+	txn = txn_new(req);
 	if (txn == NULL) {
 		refuse(conn, req, REFD_BUSY, "the daemon is out of memory");
 		return;

@@ -21,6 +21,7 @@
 
 #include "daemon/store/lane.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/recovery/stale.h"
 #include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
@@ -220,6 +221,20 @@ static bool may_push(const struct refd_update *ask)
 	    refd_refname_may_push(ask->name);
 }
 
+static void refuse_name(struct txn_update *u, bool is_too_long)
+{
+	if (is_too_long)
+		txn_decide(u, REFD_BADNAME, "refname is too long");
+	else if (refd_refname_is_reserved(u->ask->name))
+		txn_decidef(u, REFD_BADNAME,
+		    "refusing to update '%s', which git keeps something else "
+		    "under",
+		    u->ask->name);
+	else
+		txn_decide_detail(u, REFD_BADNAME, REFD_DETAIL_BAD_NAME,
+		    u->ask->name, NULL, NULL);
+}
+
 static void check_name(struct txn *txn, struct txn_update *u)
 {
 	const struct refd_update *ask = u->ask;
@@ -240,9 +255,9 @@ static void check_name(struct txn *txn, struct txn_update *u)
 	case REFD_SYMREF_UPDATE:
 	case REFD_SYMREF_CREATE:
 		if (!refd_refname_may_write(ask->target, &too_long))
-			txn_decidef(u, REFD_BADNAME,
-			    "refusing to point ref '%s' to bad name '%s'",
-			    ask->name, ask->target);
+			txn_decide_detail(u, REFD_BADNAME,
+			    REFD_DETAIL_BAD_TARGET, ask->name, ask->target,
+			    NULL);
 		break;
 	case REFD_SYMREF_DELETE:
 	case REFD_SYMREF_VERIFY:
@@ -251,15 +266,10 @@ static void check_name(struct txn *txn, struct txn_update *u)
 	if (u->status != REFD_PENDING)
 		return;
 	if (txn->req.push && !may_push(ask))
-		txn_decide(u, REFD_BADNAME, "funny refname");
+		txn_decide_detail(u, REFD_BADNAME, REFD_DETAIL_FUNNY_NAME, NULL,
+		    NULL, NULL);
 	else if (!is_good_name(ask, &too_long))
-		txn_decidef(u, REFD_BADNAME,
-		    too_long ? "refname is too long" :
-			refd_refname_is_reserved(ask->name) ?
-			       "refusing to update '%s', which git keeps "
-			       "something else under" :
-			       "refusing to update ref with bad name '%s'",
-		    ask->name);
+		refuse_name(u, too_long);
 }
 
 /* Somebody else's to write: the server's own programs'. */
@@ -301,16 +311,16 @@ static bool are_in_order(struct txn_update *const *updates, size_t nr)
 static void decide_duplicate(struct txn_update *u)
 {
 	if (u->status == REFD_PENDING)
-		txn_decidef(u, REFD_DUPLICATE,
-		    "multiple updates for ref '%s' not allowed", u->ask->name);
+		txn_decide_detail(u, REFD_DUPLICATE, REFD_DETAIL_DUPLICATE,
+		    u->ask->name, NULL, NULL);
 }
 
 static void check_names(struct store *s, struct txn *txn)
 {
-	struct txn_update **sorted;
+	struct txn_update **sorted =
+	    calloc(txn->nr_updates + 1, sizeof(*sorted));
 	size_t i;
 
-	sorted = calloc(txn->nr_updates + 1, sizeof(*sorted));
 	for (i = 0; i < txn->nr_updates; i++) {
 		check_name(txn, &txn->updates[i]);
 		check_reserved(s, txn, &txn->updates[i]);
@@ -325,8 +335,7 @@ static void check_names(struct store *s, struct txn *txn)
 	if (!are_in_order(sorted, txn->nr_updates))
 		qsort(sorted, txn->nr_updates, sizeof(*sorted), by_name);
 	for (i = 1; i < txn->nr_updates; i++)
-		if (strcmp(sorted[i - 1]->ask->name, sorted[i]->ask->name) ==
-		    0) {
+		if (by_name(&sorted[i - 1], &sorted[i]) == 0) {
 			decide_duplicate(sorted[i - 1]);
 			decide_duplicate(sorted[i]);
 		}
@@ -398,9 +407,8 @@ static bool names_branch(const struct txn_update *u)
 static void refuse_branch(struct txn_update *u, const char *hex)
 {
 	if (names_branch(u))
-		txn_decidef(u, REFD_NOTCOMMIT,
-		    "trying to write non-commit object %s to branch '%s'", hex,
-		    u->ask->name);
+		txn_decide_detail(u, REFD_NOTCOMMIT, REFD_DETAIL_NO_COMMIT, hex,
+		    u->ask->name, NULL);
 }
 
 /* packed-refs says what a tag is of; one that can't be peeled stays loose. */
@@ -445,9 +453,8 @@ void admit_object(struct txn_update *u, struct lane_object *object)
 		refuse_branch(u, hex);
 		break;
 	case OBJECT_ABSENT:
-		txn_decidef(u, REFD_NOOBJECT,
-		    "trying to write ref '%s' with nonexistent object %s",
-		    u->ask->name, hex);
+		txn_decide_detail(u, REFD_NOOBJECT, REFD_DETAIL_NO_OBJECT,
+		    u->ask->name, hex, NULL);
 		break;
 	case OBJECT_ERROR:
 		txn_decidef(u, REFD_IO,
@@ -476,7 +483,7 @@ static bool retry_parked(struct store *s, struct txn *txn)
 	if (r < 0)
 		refuse(txn, REFD_IO,
 		    repo_why("updates of '%s' await recovery: %s",
-			txn->repo->path, strerror(-r)));
+			txn->repo->path, stale_why(r)));
 	return r == 0;
 }
 

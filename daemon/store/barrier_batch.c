@@ -301,6 +301,7 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 		if (txn != NULL) {
 			if (w->why != NULL)
 				decide_refused(txn, w);
+			admit_end(s, txn);
 			txn->times.barrier_ns += now_ns;
 			txn_fifo_put(txns, txn);
 		}

@@ -33,59 +33,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/store/repos/repo_seen.h"
+#include "daemon/store/checkpoint_sync.h"
 #include "daemon/store/store_internal.h"
 
-#define WAL_MAX_BYTES (16 * 1024 * 1024)
-#define WINDOW_NS     (2 * 1000 * 1000) /* one may take so long to end */
-
-static int sync_marked(struct store *s, struct fs *fs)
-{
-	static const char byte[] = "refd\n";
-	ssize_t n;
-	int r;
-
-	r = barrier_sync(s, fs, fs->fd);
-	if (r < 0)
-		return r;
-	n = SYS(s->sys, pwrite, fs->marker_fd, byte, sizeof(byte) - 1, 0);
-	/* Its owner may have made it empty, and have no room left. */
-	if (n == -ENOSPC || n == -EDQUOT)
-		r = SYS(s->sys, futimens_now, fs->marker_fd);
-	else
-		r = n == (ssize_t)sizeof(byte) - 1 ? 0 : -EIO;
-	if (r == 0)
-		r = SYS(s->sys, fsync, fs->marker_fd);
-	if (r < 0)
-		failed_fs(s, fs, r);
-	return r;
-}
-
-/* Two threads come here, and each forgets records for it: one that finds
- * nothing to do must not be back before the other's sync is. */
-int checkpoint_sync_fs(void *store, struct fs *fs)
-{
-	struct store *s = store;
-	bool promised;
-	int r = 0;
-
-	pthread_mutex_lock(&fs->checkpoint);
-	promised = atomic_exchange(&fs->promised, false);
-	if (atomic_exchange(&fs->touched, false)) {
-		r = fs_enter(&s->repos, fs);
-		if (r == 0) {
-			r = sync_marked(s, fs);
-			fs_leave(&s->repos, fs);
-		}
-	}
-	if (r < 0) {
-		atomic_store(&fs->touched, true);
-		if (promised)
-			atomic_store(&fs->promised, true);
-	}
-	pthread_mutex_unlock(&fs->checkpoint);
-	return r;
-}
+/* SQLite copies the WAL into its database when the WAL has so many bytes, or
+ * after so long. Each time that the WAL begins anew, the next commit pays a
+ * flush more. A new repository does not wait: if the WAL is damaged, what the
+ * repositories of the database have seen tells. */
+#define WAL_COPIED_BYTES (2 * 1024 * 1024)
+#define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
+#define WAL_MAX_BYTES    (16 * 1024 * 1024)
+#define WINDOW_NS        (2 * 1000 * 1000) /* one may take so long to end */
 
 /* The list only grows at its head; what is in it stays. */
 static struct fs *all_fs(struct store *s)
@@ -96,58 +54,6 @@ static struct fs *all_fs(struct store *s)
 	fs = s->repos.fs;
 	pthread_mutex_unlock(&s->repos.mutex);
 	return fs;
-}
-
-/* A repository on FS that was published to, with a reference; NULL: none. */
-static struct repo *take_touched(struct store *s, const struct fs *fs)
-{
-	struct repo *repo;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	for (repo = s->repos.open; repo != NULL; repo = repo->next)
-		if (repo->fs == fs && atomic_exchange(&repo->touched, false))
-			break;
-	if (repo != NULL)
-		repo->refs++;
-	pthread_mutex_unlock(&s->repos.mutex);
-	return repo;
-}
-
-/* One that it can't be written to only has an older note. */
-static void note_seen(struct store *s, const struct fs *fs, uint64_t lsn)
-{
-	struct repo *repo;
-
-	while ((repo = take_touched(s, fs)) != NULL) {
-		repo_seen_write(s->sys, repo->refd_fd, s->journal, lsn);
-		repo_put(&s->repos, repo);
-	}
-}
-
-static int sync_all(struct store *s, uint64_t lsn)
-{
-	uint64_t lasting = journal_lasting(s->journal);
-	char path[REFD_PATH_MAX];
-	struct fs *fs;
-	int r = 0, err;
-
-	s->unsynced = NULL;
-	for (fs = all_fs(s); fs != NULL; fs = fs->next) {
-		if (fs->gone)
-			continue;
-		/* The kernel knows it without asking the disk. */
-		if (SYS(s->sys, fd_path, fs->fd, path, sizeof(path)) < 0)
-			strcpy(path, "?");
-		stage_begin(s, &s->checkpointing, path);
-		note_seen(s, fs, lsn < lasting ? lsn : lasting);
-		err = checkpoint_sync_fs(s, fs);
-		if (err == 0)
-			continue;
-		r = err;
-		s->unsynced = fs;
-	}
-	stage_begin(s, &s->checkpointing, s->state_dir);
-	return r;
 }
 
 /* Its locks stand, and tell the next start nothing without the record. */
@@ -198,7 +104,7 @@ static bool may_wait(struct store *s)
 	if (rights_weakest(&s->rights) != REFD_DURABILITY_NONE)
 		return false;
 	for (fs = all_fs(s); fs != NULL; fs = fs->next)
-		if (atomic_load(&fs->promised))
+		if (!fs->gone && atomic_load(&fs->promised))
 			return false;
 	pthread_rwlock_rdlock(&s->journal_lock);
 	journal_stats(s->journal, &stats);
@@ -223,7 +129,8 @@ static int flush_journal(struct store *s)
 	return -EIO;
 }
 
-static void count(struct store *s, int r, int64_t began_ns)
+/* A round that left a sync behind is neither done nor failed. */
+static void count(struct store *s, int r, bool is_whole, int64_t began_ns)
 {
 	int64_t now_ns = SYS(s->sys, now_mono);
 	struct sys_stat st;
@@ -231,42 +138,81 @@ static void count(struct store *s, int r, int64_t began_ns)
 	    SYS(s->sys, lstatat, s->state_fd, JOURNAL_NAME, &st) == 0;
 
 	pthread_mutex_lock(&s->mutex);
-	s->stats.checkpoints += r == 0;
+	s->stats.checkpoints += r == 0 && is_whole;
 	s->stats.checkpoint_failures += r != 0;
 	s->stats.checkpoint_took_ns = now_ns - began_ns;
-	if (r == 0)
+	if (r == 0 && is_whole)
 		s->stats.checkpoint_ns = now_ns;
 	if (has_size)
 		s->stats.journal_bytes = (uint64_t)st.size;
 	pthread_mutex_unlock(&s->mutex);
 }
 
+/* The weaker modes promise that nothing waits for longer than theirs. */
+static int64_t interval_of(struct store *s)
+{
+	return rights_weakest(&s->rights) < REFD_DURABILITY_JOURNAL ?
+	    s->cfg.durability_interval_ns :
+	    s->cfg.checkpoint_interval_ns;
+}
+
+/* The monotonic clock NS from now. */
+static struct timespec after(int64_t ns)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	return until;
+}
+
+/* The rule for SQLite's own checkpoint. */
+static int copy_wal(struct store *s)
+{
+	int64_t now_ns = SYS(s->sys, now_mono);
+	struct journal_stats stats;
+
+	journal_stats(s->journal, &stats);
+	if (stats.wal_bytes < WAL_COPIED_BYTES &&
+	    stats.repos == s->repos_copied &&
+	    now_ns - s->wal_copied_ns < WAL_COPIED_NS)
+		return 0;
+	s->wal_copied_ns = now_ns;
+	s->repos_copied = stats.repos;
+	return journal_checkpoint(s->journal, WAL_MAX_BYTES);
+}
+
 int checkpoint_once(struct store *s, bool now)
 {
 	int64_t began_ns = SYS(s->sys, now_mono);
-	bool unflushed;
+	bool unflushed, is_whole;
+	struct timespec until;
+	uint64_t ended, lsn;
 	unsigned epoch;
-	uint64_t lsn;
 	int r = 0;
 
 	if (store_fatal(s) != NULL)
 		return -EIO;
 	failed_park(s);
-	lsn = highest_ended(s);
+	lsn = ended = highest_ended(s);
 	/* First the rows: what a repository has seen of them is not to be more
 	 * than a cut leaves. Those that are not forgotten have to last too. */
 	unflushed = journal_is_unflushed(s->journal);
 	if (unflushed)
 		r = flush_journal(s);
-	if (r == 0 && (unflushed || lsn > journal_forgotten(s->journal)))
-		r = sync_all(s, lsn);
-	count(s, r, began_ns);
+	if (r == 0 && (unflushed || lsn > journal_forgotten(s->journal))) {
+		until = after(interval_of(s));
+		r = checkpoint_sync_all(s, &lsn, &until);
+	}
+	is_whole = lsn == ended;
+	count(s, r, is_whole, began_ns);
 	pthread_rwlock_rdlock(&s->journal_lock);
 	epoch = s->journal_epoch;
 	if (r == 0 && (now || lsn > journal_forgotten(s->journal)))
 		r = journal_forget(s->journal, lsn, now);
-	if (r <= 0 && !now &&
-	    journal_checkpoint(s->journal, WAL_MAX_BYTES) == JOURNAL_UNKNOWN)
+	if (r <= 0 && copy_wal(s) == JOURNAL_UNKNOWN)
 		r = JOURNAL_UNKNOWN;
 	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)
@@ -282,11 +228,10 @@ int checkpoint_once(struct store *s, bool now)
 
 static void decide(struct store *s, struct store_checkpoint *cp, int r)
 {
-	char path[REFD_PATH_MAX];
+	const char *path = checkpoint_unsynced(s);
 
 	cp->status = REFD_IO;
-	if (r < 0 && s->unsynced != NULL &&
-	    SYS(s->sys, fd_path, s->unsynced->fd, path, sizeof(path)) == 0)
+	if (r < 0 && path != NULL)
 		cp->why = repo_why("can't sync the file system of '%s': %s",
 		    path, strerror(-r));
 	else if (r < 0)
@@ -330,29 +275,30 @@ static void answer_asked(struct store *s, int r)
 
 /* ---- the thread ---- */
 
-/* The weaker modes promise that nothing waits for longer than theirs. */
-static int64_t interval_of(struct store *s)
+/* For the next round, which is due at *NEXT if the last one left a sync
+ * behind. */
+static void wait_for_round(struct store *s, struct timespec *next)
 {
-	return rights_weakest(&s->rights) < REFD_DURABILITY_JOURNAL ?
-	    s->cfg.durability_interval_ns :
-	    s->cfg.checkpoint_interval_ns;
+	if (s->to_checkpoint.head == NULL) {
+		if (checkpoint_syncs_ended(s))
+			*next = after(interval_of(s));
+		pthread_cond_timedwait(&s->tick_cond, &s->mutex, next);
+	}
+	*next = after(interval_of(s));
 }
 
-static void wait_interval(struct store *s, int64_t interval_ns)
+/* Those that were asked for wait for a window to end. */
+static void wait_for_windows(struct store *s)
 {
-	struct timespec until;
-	int64_t ns;
+	const struct timespec until = after(WINDOW_NS);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns = until.tv_nsec + interval_ns;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
 	pthread_cond_timedwait(&s->tick_cond, &s->mutex, &until);
 }
 
 void *checkpoint_main(void *arg)
 {
 	uint64_t windows = 0, before;
+	struct timespec next = { 0 };
 	bool idle, asked, waits = false;
 	struct store *s = arg;
 	int r;
@@ -361,9 +307,9 @@ void *checkpoint_main(void *arg)
 	while (!s->stopping) {
 		before = windows;
 		if (waits)
-			wait_interval(s, WINDOW_NS);
-		else if (s->to_checkpoint.head == NULL)
-			wait_interval(s, interval_of(s));
+			wait_for_windows(s);
+		else
+			wait_for_round(s, &next);
 		windows = s->stats.windows;
 		idle = windows == before;
 		asked = s->to_checkpoint.head != NULL;

@@ -79,6 +79,9 @@ bool lane_claim(struct store *s, size_t slot, const struct repo *repo)
 	is_ours = admission_claim(&s->admission, slot, repo->id);
 	if (is_ours && s->admission.slots[slot].queue != NULL)
 		s->admission.slots[slot].queue->place = repo->fs;
+	/* The place that it was in has room for another. */
+	if (admission_has_work(&s->admission))
+		pthread_cond_signal(&s->lane_cond);
 	pthread_mutex_unlock(&s->mutex);
 	return is_ours;
 }
@@ -94,7 +97,8 @@ void lane_let_go(struct store *s, size_t slot)
 {
 	pthread_mutex_lock(&s->mutex);
 	admission_end(&s->admission, slot);
-	pthread_cond_signal(&s->lane_cond);
+	if (admission_has_work(&s->admission))
+		pthread_cond_signal(&s->lane_cond);
 	pthread_mutex_unlock(&s->mutex);
 }
 
@@ -195,6 +199,8 @@ static void give_back(struct lane *l)
 	struct store *s = l->store;
 	struct txn *txn;
 
+	for (txn = l->admitted.head; txn != NULL; txn = txn->next)
+		admit_end(s, txn);
 	/* First: the barrier gives back those that came after these. */
 	store_admitted(s, &l->admitted);
 	if (l->to_barrier.head == NULL)
@@ -425,14 +431,19 @@ static bool turn_some(struct lane *l)
 	return true;
 }
 
+/* Under load no thread waits for long, so the time to trim is noted. */
 static void wait_for_work(struct store *s)
 {
+	int64_t now_ns = SYS(s->sys, now_mono);
 	struct timespec until;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += TRIM_S;
-	if (pthread_cond_timedwait(&s->lane_cond, &s->mutex, &until) == 0)
+	if (now_ns < s->trim_ns) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += TRIM_S;
+		pthread_cond_timedwait(&s->lane_cond, &s->mutex, &until);
 		return;
+	}
+	s->trim_ns = now_ns + TRIM_S * INT64_C(1000000000);
 	pthread_mutex_unlock(&s->mutex);
 	repos_trim(&s->repos, REPO_IDLE_NS);
 	pthread_mutex_lock(&s->mutex);

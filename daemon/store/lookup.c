@@ -152,6 +152,8 @@ static void end_answer(struct look_up_rows *rows)
 	}
 	ans->nr_results = nr;
 	ans->lsn = rows->lsn;
+	memcpy(ans->journal, store_journal_id(rows->store),
+	    sizeof(ans->journal));
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/store/checkpoint_sync.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_stage_name(enum store_stage stage)
@@ -86,6 +87,7 @@ void store_progress(struct store *s, int64_t limit_ns,
 #undef X
 	};
 	int64_t before_ns = SYS(s->sys, now_mono) - limit_ns;
+	const struct fs_sync *sync;
 	size_t i;
 
 	memset(progress, 0, STORE_STAGES * sizeof(*progress));
@@ -96,6 +98,9 @@ void store_progress(struct store *s, int64_t limit_ns,
 	add_committers(s, progress, before_ns);
 	add(&progress[STORE_STAGE_CHECKPOINT], s->checkpointing.path,
 	    s->checkpointing.since_ns, before_ns);
+	for (sync = s->syncs; sync != NULL; sync = sync->next)
+		add(&progress[STORE_STAGE_CHECKPOINT], sync->work.path,
+		    sync->work.since_ns, before_ns);
 	add(&progress[STORE_STAGE_HISTORY], s->answering.path,
 	    s->answering.since_ns, before_ns);
 	pthread_mutex_unlock(&s->mutex);

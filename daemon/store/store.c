@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/checkpoint_sync.h"
 #include "daemon/store/store_internal.h"
 
 /* ---- completions ---- */
@@ -228,6 +229,11 @@ bool store_takes(struct store *s)
 	return takes;
 }
 
+const uint8_t *store_journal_id(const struct store *s)
+{
+	return journal_uuid(s->journal);
+}
+
 size_t store_lanes(const struct store *s)
 {
 	(void)s;
@@ -343,6 +349,7 @@ static void end_threads(struct store *s, const struct started *started)
 		pthread_join(s->barrier_threads[i], NULL);
 	if (started->checkpoint == 0)
 		pthread_join(s->checkpoint_thread, NULL);
+	checkpoint_syncs_end(s);
 	if (started->history == 0)
 		pthread_join(s->history_thread, NULL);
 	for (i = 0; i < started->committers; i++)
@@ -398,6 +405,7 @@ int store_stop(struct store *s)
 		if (r < 0)
 			r = checkpoint_once(s, true);
 	}
+	checkpoint_syncs_end(s);
 	awaiting_free(s);
 	unfinished_free(s);
 	return r;

@@ -54,14 +54,15 @@ struct store_found {
 
 /* What a store at work tells an administrator. */
 enum store_event {
-	STORE_FS_FAILED,     /* to sync; PLACE lies on it, WHY is the error */
-	STORE_FS_LET_GO,     /* and can be unmounted: its records are aside */
-	STORE_FS_OTHER,      /* the repository PLACE is on another mount */
-	STORE_UNMARKED,      /* the file PLACE can't be written for WHY, so that
+	STORE_FS_FAILED,   /* to sync; PLACE lies on it, WHY is the error */
+	STORE_FS_LET_GO,   /* and can be unmounted: its records are aside */
+	STORE_FS_OTHER,    /* the repository PLACE is on another mount */
+	STORE_UNMARKED,    /* the file PLACE can't be written for WHY, so that
 				nothing is synced; "": it can again */
-	STORE_OBJECT_LOST,   /* or nobody can tell: the file PLACE; WHY */
-	STORE_REPO_WAITS,    /* its records can't be redone now: WHY */
-	STORE_REPO_RECOVERED /* they are; it is served again */
+	STORE_OBJECT_LOST, /* or nobody can tell: the file PLACE; WHY */
+	STORE_REPO_WAITS,  /* its records can't be redone now: WHY */
+	STORE_REPO_RECOVERED, /* they are; it is served again */
+	STORE_JOURNAL_DAMAGED /* the state directory PLACE; WHY; once */
 };
 
 struct store_config {
@@ -98,8 +99,8 @@ struct store_config {
 
 /* Takes the state directory's flock, makes it if need be, opens the journal.
  * *WHY (to be freed) is a sentence: not writable, in use by another daemon,
- * on a network file system, another machine's, newer, corrupt, an older copy
- * than the repositories have seen (-ESTALE). After success it is a warning, or
+ * on a network file system, another machine's, newer, corrupt, less than the
+ * repositories have seen of it (-ESTALE). After success it is a warning, or
  * NULL. CFG's strings are copied. */
 int store_open(const struct store_config *cfg, struct store **store,
     char **why);
@@ -126,6 +127,8 @@ struct store_report {
  * errno: serving would break a promise. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *parked);
+/* A sentence, to be freed, if a damaged record was the reason, or NULL. */
+char *store_damage(struct store *store);
 
 /* After it: drops what is kept of a repository that will not come back, by
  * the path the journal knows or the uuid in its refd/id. *NR rows. -ENOENT:
@@ -147,6 +150,8 @@ void store_give_up(struct store *store, struct txn *txn);
 void store_apply(struct store *store, struct window *w);
 /* How many windows the store works on at once. */
 size_t store_lanes(const struct store *store);
+/* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
+const uint8_t *store_journal_id(const struct store *store);
 /* Would one be prepared at once? Where not, what there is had better gather:
  * WAKE is called when it would. */
 bool store_takes(struct store *store);
@@ -249,7 +254,7 @@ int64_t store_stuck_ns(struct store *store);
 	X(BARRIER, "barrier", STORE_BARRIERS)                                  \
 	X(PREPARE, "prepare", STORE_PREPARERS) /* a window takes its locks */  \
 	X(COMMIT, "commit", STORE_COMMITTERS)  /* and from then on */          \
-	X(CHECKPOINT, "checkpoint", 1)                                         \
+	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINT_SYNCS)                      \
 	X(HISTORY, "history", 1)
 enum store_stage {
 #define X(symbol, name, nr_threads) STORE_STAGE_##symbol,

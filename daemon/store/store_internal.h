@@ -6,8 +6,8 @@
  *	barriers	syncfs for objects that are new, a file system each
  *	committers	windows, one each
  *	flusher		a few that sync files for the committers
- *	checkpointer	syncfs for what was published, SQLite's checkpoints,
- *			lines that are owed
+ *	checkpointer	SQLite's checkpoints, lines that are owed
+ *	syncs		syncfs for what was published, a file system each
  *	historian	questions about history, its index, what is trimmed
  *
  * Each takes what it works on from a queue and puts it on the completion
@@ -114,8 +114,7 @@ struct store {
 	/* Of who has is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct fresh fresh;
-	const struct fs *unsynced; /* checkpointer's: the last that failed */
-	atomic_int told_unmarked;  /* doubts_unmarked(), as told */
+	atomic_int told_unmarked; /* doubts_unmarked(), as told */
 	/* Stores that lack objects (doubted.c), and its lock. */
 	pthread_mutex_t lacking_lock;
 	struct lacking *lacking;
@@ -147,11 +146,16 @@ struct store {
 	    answering;                 /* checkpointer, historian */
 	size_t nr_barriers;            /* that have begun */
 	struct barrier_batch *batches; /* that are being served */
-	size_t nr_lanes;               /* that have begun */
-	bool is_sorting;               /* a lane thread looks ids up */
-	int64_t sorting_ns;            /* since when */
-	bool is_retrying;              /* a lane thread tries parked records */
-	bool retry_parked;             /* it is time again */
+	int64_t wal_copied_ns;         /* the checkpointer's: see copy_wal() */
+	uint64_t repos_copied;         /* the same */
+	struct fs *sync_next;  /* checkpointer's: the first to sync; or NULL */
+	struct fs_sync *syncs; /* the checkpoint's; NULL: none */
+	size_t nr_lanes;       /* that have begun */
+	bool is_sorting;       /* a lane thread looks ids up */
+	int64_t sorting_ns;    /* since when */
+	bool is_retrying;      /* a lane thread tries parked records */
+	bool retry_parked;     /* it is time again */
+	int64_t trim_ns;       /* when idle repositories are closed next */
 	struct unfinished *unfinished; /* updates; NULL: none */
 	char *fatal;
 	struct store_stats stats;
@@ -181,6 +185,8 @@ void lane_begin_at(struct store *s, size_t slot, const char *path);
 /* It is about to work in REPO; false: another does. */
 bool lane_claim(struct store *s, size_t slot, const struct repo *repo);
 void lane_let_go(struct store *s, size_t slot);
+/* admit_end.c: TXN is about to be given back from the lane or the barrier. */
+void admit_end(struct store *s, struct txn *txn);
 /* admit.c, lane thread. 1, 0 or negative errno. */
 int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid);
 
@@ -216,12 +222,16 @@ void barrier_tell_unmarked(struct store *s);
 int barrier_sync(struct store *s, struct fs *fs, int fd);
 
 /* checkpoint.c */
+/* Two checkpoints' worth: of commits that come before the second of them the
+ * WAL has room. */
+#define STORE_WAL_ROOM (UINT64_C(4) << 20)
 void *checkpoint_main(void *arg);
-/* syncfs and marker of a file system, if anything was published to it. */
-int checkpoint_sync_fs(void *store, struct fs *fs);
 /* One round. NOW: what may be forgotten is, durably, when it returns 0. */
 int checkpoint_once(struct store *s, bool now);
 void checkpoint_keep(void *store, uint64_t lsn);
+/* checkpoint_sync.c: syncfs and marker of a file system, if anything was
+ * published to it. */
+int checkpoint_sync_fs(void *store, struct fs *fs);
 
 /* fs_failed.c, checkpointer and lane thread: parks the records of file systems
  * that failed to sync and that nobody uses any more, and lets go of those. */
@@ -247,16 +257,31 @@ int heal_flush(struct store *s);
 int heal_flush_repos(struct store *s, uint64_t epoch);
 
 /* awaiting.c: repositories with records that recovery could not redo yet, or
- * whose locks it could not look for. Any thread. */
-void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr);
+ * whose locks it could not look for. ERR: -EUSERS is remembered. Any thread. */
+void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr,
+    int err);
 /* The same while the daemon runs: it is told, but not again before it ended. */
 void awaiting_park(struct store *s, const struct journal_repo *repo,
     uint64_t nr, const char *why);
 /* A log line of REPO was parked. */
 void awaiting_owe(void *store, const struct repo *repo);
+/* Window TOKEN is over and left locks in REPO. They hold up who wants those
+ * names, and nobody else; with the checkpoints they are tried again. */
+void awaiting_left(void *store, const struct repo *repo, uint64_t token);
+/* Those windows, sorted: the caller's. 0, -ENOMEM. */
+int awaiting_copy_left(struct store *s, uint64_t repo, uint64_t **tokens,
+    size_t *nr);
+/* Nothing is left of the NR sorted TOKENS. */
+void awaiting_unlocked(struct store *s, uint64_t repo, const uint64_t *tokens,
+    size_t nr);
+/* Is there anything that comes before a write? */
 bool awaiting_has(struct store *s, uint64_t repo);
+/* The last search for its locks did not end (-EUSERS), and an admission is not
+ * to repeat it yet: awaiting_next() has its turn first. */
+bool awaiting_is_endless(struct store *s, uint64_t repo);
+/* But for what was left meanwhile. */
 void awaiting_ended(struct store *s, uint64_t repo);
-/* A try failed; false: as the one before. */
+/* A try ended with ERR, or 0; false: as the one before. */
 bool awaiting_failed(struct store *s, uint64_t repo, int err);
 /* Those whose turn it is, NR at most; paths are the caller's. */
 size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr);

@@ -180,6 +180,7 @@ static void init_applier(struct store *s)
 	ap->commit = heal_commit;
 	ap->prepared = store_prepared;
 	ap->owe = awaiting_owe;
+	ap->left = awaiting_left;
 	ap->keep = checkpoint_keep;
 	ap->unfinished = unfinished_note;
 	ap->arg = s;
@@ -231,6 +232,19 @@ static int open_doubts(struct store *s, char **warning, char **why)
 	return 0;
 }
 
+static int check_journal(void *arg, struct journal *j, char **why)
+{
+	const struct store *s = arg;
+	struct repos repos;
+	int r;
+
+	repos_init(&repos, s->sys, j, (const char *const *)s->roots,
+	    s->cfg.nr_roots, 0);
+	r = repos_check_seen(&repos, s->state_dir, why);
+	repos_done(&repos);
+	return r;
+}
+
 int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
@@ -270,7 +284,11 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	journal = (struct journal_config){ .sys = s->sys,
 		.dir = s->state_dir,
 		.boot_id = s->boot_id,
-		.adopt = cfg->adopt };
+		.adopt = cfg->adopt,
+		.wal_room = STORE_WAL_ROOM,
+		.check = check_journal,
+		.check_arg = s };
+	s->wal_copied_ns = SYS(cfg->sys, now_mono);
 	if (r == 0)
 		r = journal_open(&journal, &s->journal, why);
 	if (r == 0) {
@@ -283,7 +301,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		s->repos.doubts = s->doubts;
 		s->repos.has_failed = doubts_any(s->doubts);
 		init_applier(s);
-		r = repos_check_seen(&s->repos, s->state_dir, why);
 	}
 	if (r != 0) {
 		free(warning);
@@ -369,6 +386,11 @@ int store_recover(struct store *s, const struct store_report *report,
 		.arg = s };
 
 	return recover_all(&rec, parked);
+}
+
+char *store_damage(struct store *s)
+{
+	return journal_damage(s->journal);
 }
 
 void store_tell_awaiting(struct store *s)

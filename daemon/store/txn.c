@@ -70,13 +70,25 @@ void txn_free(struct txn *txn)
 	free(txn);
 }
 
-void txn_decide(struct txn_update *u, enum refd_status status, const char *text)
+static void set_status(struct txn_update *u, enum refd_status status)
 {
 	assert(u->status == REFD_PENDING && status != REFD_PENDING);
 	u->status = status;
 	u->txn->nr_decided++;
 	u->txn->nr_of[status]++;
 	u->again = TXN_AGAIN_NO;
+}
+
+void txn_acknowledge(struct txn_update *u)
+{
+	set_status(u, REFD_OK);
+	u->text = NULL;
+}
+
+void txn_decide(struct txn_update *u, enum refd_status status, const char *text)
+{
+	assert(status != REFD_OK);
+	set_status(u, status);
 	u->text = text != NULL ? strdup(text) : NULL;
 }
 
@@ -92,6 +104,15 @@ void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
 	va_end(ap);
 	txn_decide(u, status, NULL);
 	u->text = text;
+}
+
+void txn_decide_detail(struct txn_update *u, enum refd_status status,
+    enum refd_detail_kind kind, const char *a, const char *b, const char *c)
+{
+	const char *const args[REFD_DETAIL_ARGS] = { a, b, c };
+
+	txn_decide(u, status, NULL);
+	u->text = refd_detail_make(kind, args);
 }
 
 enum refd_status txn_status_of(int err)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/store/share_limits.h"
+#include "proto/detail.h"
 #include "proto/message.h"
 
 struct repo;
@@ -46,7 +47,7 @@ struct txn_update {
 	enum refd_status status;
 	bool has_found; /* FOUND: the value that was there */
 	struct refd_oid found;
-	char *text; /* owned detail for people, or NULL */
+	char *text; /* owned; for people or a detail (detail.h), or NULL */
 
 	enum txn_again again;   /* with PENDING, after a window */
 	char *locked_path;      /* owned; with TXN_AGAIN_LOCKED: what is locked,
@@ -151,11 +152,18 @@ struct txn *txn_new(struct refd_request *req);
 void txn_lay_out(struct txn *txn);
 /* The repository reference must have been given back (repo_put). */
 void txn_free(struct txn *txn);
-/* Decides one update; TEXT is copied and may be NULL. Once only. */
+/* Gives one update its ok. Once only. Only stand.c calls this function, after
+ * everything that the durability mode promises is done. */
+void txn_acknowledge(struct txn_update *u);
+/* Decides one update otherwise; TEXT is copied and may be NULL. Once only. */
 void txn_decide(struct txn_update *u, enum refd_status status,
     const char *text);
 void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
+/* The same of what git has words for; the arguments that are not there, and
+ * those behind them, are NULL. */
+void txn_decide_detail(struct txn_update *u, enum refd_status status,
+    enum refd_detail_kind kind, const char *a, const char *b, const char *c);
 /* What a failed call means to who asked. ERR is negative. */
 enum refd_status txn_status_of(int err);
 /* Counts again how many are decided, and how: their statuses were set. */

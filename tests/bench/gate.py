@@ -100,11 +100,8 @@ class Grind:
 
 
 def instructions(stage, grind, limits):
-    repo = stage.repo()
     grind.daemon.ask("ping", "--wait", "300")
-    grind.daemon.warm(repo, stage.oids[0])
     measured = {}
-    grind.counted()
     for name in ("single-creation", "400-creations"):
         txns, refs, action, prefix = SHAPES[name]
         counts = []
@@ -112,8 +109,12 @@ def instructions(stage, grind, limits):
         for again in range(MOST_TURNS):
             if again >= TURNS and min(counts) <= most:
                 break
-            work(stage, grind.daemon, repo, txns, refs, action,
-                 f"{prefix}{again}")
+            # Each turn begins without packed-refs.
+            repo = stage.repo()
+            time.sleep(AGE_S)
+            grind.daemon.warm(repo, stage.oids[0])
+            grind.counted()
+            work(stage, grind.daemon, repo, txns, refs, action, prefix)
             counts.append(grind.counted() / (txns * refs))
         measured[f"instructions-{name}"] = min(counts)
     return measured

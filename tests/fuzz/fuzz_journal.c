@@ -3,7 +3,7 @@
  * which file, and a byte each) to a good one, with a WAL, whose daemon was
  * killed with work to redo. The next start refuses it with a sentence or
  * recovers; it ends, and it writes nothing outside the repository and its own
- * directory. What was changed inside a row can't be noticed and may be redone.
+ * directory.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -17,10 +17,18 @@
 
 #define NR_ARGS 6
 
+static long (*next_syscall)(long, ...);
+
+/* Once: a dlsym() for each call would be counted with the daemon's own. */
+static void __attribute__((constructor)) find_syscall(void)
+{
+	next_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	if (!next_syscall)
+		abort();
+}
+
 long syscall(long nr, ...)
 {
-	long (*next)(long, ...) =
-	    (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
 	const struct open_how *how;
 	long arg[NR_ARGS];
 	va_list args;
@@ -30,10 +38,9 @@ long syscall(long nr, ...)
 	for (i = 0; i < NR_ARGS; i++)
 		arg[i] = va_arg(args, long);
 	va_end(args);
-	if (!next)
-		abort();
 	if (nr != SYS_openat2)
-		return next(nr, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+		return next_syscall(nr, arg[0], arg[1], arg[2], arg[3], arg[4],
+		    arg[5]);
 	how = (const struct open_how *)(uintptr_t)arg[2];
 	return openat((int)arg[0], (const char *)(uintptr_t)arg[1],
 	    (int)how->flags, (mode_t)how->mode);

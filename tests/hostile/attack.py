@@ -103,7 +103,8 @@ def any_request():
         updates = [("delete refs/tags/%d/%d" % (rand.randrange(10), n), "")
                    for n in range(150)]
     elif which == 3:
-        return ("log", transaction(new_txid(), repo)[1:] + ["limit 5"], None)
+        return ("log", transaction(new_txid(), repo)[1:3] + ["limit 5"],
+                None)
     else:
         updates = [("update " + name, rand.choice(oids), "")]
     return ("transaction", headers("create-reflog"), updates)

@@ -59,7 +59,7 @@ def new_commit(nr):
 
 def request(nr):
     if kind == "questions":
-        return ("log", transaction(new_txid(), repo)[1:] + [
+        return ("log", transaction(new_txid(), repo)[1:3] + [
             "ref refs/heads/innocent/", "limit 10", "reverse"], None)
     ref = "refs/heads/innocent/%s/%d" % (kind, nr % 10)
     value = oid if kind == "updates" else new_commit(nr)

@@ -28,6 +28,7 @@ make_chain() { # LENGTH
 # minute of nothing but git; with a larger one, which it maps, none).
 make_refs() { # REFS
 	local i first
+	nr_refs=$1
 	first=$(head -n 1 "$T/chain")
 	for ((i = 0; i < $1; i++)); do
 		echo "create refs/heads/race/$i $first"
@@ -128,12 +129,15 @@ loops=()
 # Where the refs stand in the chain, against how often they were said to have
 # been moved.
 compare_steps() { # [ROUND]
-	cat "$T"/acked.* | sort | uniq -c | awk '{ print $2, $1 }' |
-		sort >"$T/wanted"
+	local i
+	{
+		for ((i = 0; i < nr_refs; i++)); do echo "refs/heads/race/$i"; done
+		cat "$T"/acked.*
+	} | sort | uniq -c | awk '{ print $2, $1 - 1 }' | sort >"$T/wanted"
 	git -C "$T/repo.git" for-each-ref refs/heads/race \
 		--format='%(objectname) %(refname)' | awk -v chain="$T/chain" '
 		BEGIN { while ((getline oid <chain) > 0) place[oid] = n++ }
-		place[$1] { print $2, place[$1] }' | sort >"$T/got"
+		$1 in place { print $2, place[$1] }' | sort >"$T/got"
 	check "${1:-}as many steps as acknowledgements, for each ref" \
 		diff "$T/wanted" "$T/got"
 }

@@ -15,6 +15,7 @@ const char conn_rig_transaction[] =
     "0029txid 0192f0c1d2e30001020304050607abcd"
     "001agit-dir /srv/git/a.git"
     "001acommon-dir 2049 131074"
+    "0016object-format sha1"
     "000eumask 0022"
     "0001"
     "0044create refs/heads/topic\0bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

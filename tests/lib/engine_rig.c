@@ -215,7 +215,8 @@ static struct txn *make_txn(const struct rig_txn *t)
 	}
 	req.digest = refd_digest_begin(&req);
 	for (i = 0; i < t->nr; i++)
-		req.digest = refd_digest_update(req.digest, &req.updates[i]);
+		req.digest = refd_digest_update(req.digest, req.object_format,
+		    &req.updates[i]);
 	txn = txn_new(&req);
 	ck_assert_ptr_nonnull(txn);
 	txn->peer.uid = t->uid;

@@ -206,7 +206,7 @@ void rig_apply(struct window *w)
 
 			if (u->status == REFD_PENDING &&
 			    u->again == TXN_AGAIN_NO)
-				txn_decide(u, REFD_OK, NULL);
+				txn_acknowledge(u);
 			u->recorded = u->status != REFD_PENDING;
 		}
 	}

@@ -7,11 +7,16 @@
 
 #include "proto/message.h"
 
-#define DELIM    "--"
-#define OID      "0123456789abcdef0123456789abcdef01234567"
-#define TXID     "txid 0192f0c1d2e3000102030405060708ff"
-#define HEAD     "transaction 7", TXID, "git-dir /r.git", "common-dir 1 2"
-#define OPEN     HEAD, "umask 0022", DELIM
+#define DELIM  "--"
+#define OID    "0123456789abcdef0123456789abcdef01234567"
+#define TXID   "txid 0192f0c1d2e3000102030405060708ff"
+#define OID256 OID "89abcdef0123456789abcdef"
+#define FORMAT "object-format sha1"
+#define REPO   TXID, "git-dir /r.git", "common-dir 1 2"
+#define HEAD   "transaction 7", REPO, FORMAT
+#define OPEN   HEAD, "umask 0022", DELIM
+#define OPEN256                                                                \
+	"transaction 7", REPO, "object-format sha256", "umask 0022", DELIM
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 enum refd_decoded feed(struct refd_request_decoder *dec, const char *packet,

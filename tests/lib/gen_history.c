@@ -93,26 +93,28 @@ static struct refd_record *gen_record(struct gen *g, struct refd_arena *arena)
 }
 
 static void gen_change(struct gen *g, struct refd_arena *arena,
-    struct refd_change *c)
+    enum refd_object_format format, struct refd_change *c)
 {
 	c->nr = 1 + gen_u32(g) / 2;
 	refd_status_from_code(gen_below(g, REFD_NOTSYMREF + 1), &c->status);
 	c->name = gen_string(g, arena, 0, REFD_REFNAME_MAX);
 	c->has_old = gen_bool(g);
 	if (c->has_old)
-		c->old_oid = gen_oid(g);
+		c->old_oid = gen_oid(g, format);
 	c->has_new = gen_bool(g);
 	if (c->has_new)
-		c->new_oid = gen_oid(g);
+		c->new_oid = gen_oid(g, format);
 	if (gen_bool(g))
 		c->target = gen_string(g, arena, 1, REFD_REFNAME_MAX);
 	if (gen_bool(g))
-		c->text = gen_string(g, arena, 1, REFD_MESSAGE_MAX);
+		c->text = gen_text(g, arena);
 }
 
 void gen_records(struct gen *g, struct refd_answer *ans)
 {
-	const struct refd_record *rec = NULL;
+	enum refd_object_format format = REFD_FORMAT_SHA1;
+	struct refd_record *rec = NULL;
+	struct refd_change *c;
 	size_t i;
 
 	gen_bytes(g, ans->journal, sizeof(ans->journal));
@@ -123,10 +125,16 @@ void gen_records(struct gen *g, struct refd_answer *ans)
 	ans->changes = refd_arena_array(ans->arena, ans->nr_changes,
 	    sizeof(*ans->changes));
 	for (i = 0; i < ans->nr_changes; i++) {
-		if (rec == NULL || gen_bool(g))
+		if (rec == NULL || gen_bool(g)) {
 			rec = gen_record(g, ans->arena);
-		ans->changes[i] = (struct refd_change){ .record = rec };
-		gen_change(g, ans->arena, &ans->changes[i]);
+			format = (enum refd_object_format)gen_below(g, 2);
+		}
+		c = &ans->changes[i];
+		*c = (struct refd_change){ .record = rec };
+		gen_change(g, ans->arena, format, c);
+		/* Without an oid nothing says which it is. */
+		if (c->has_old || c->has_new)
+			rec->object_format = format;
 	}
 	ans->next = gen_position(g);
 	ans->more = gen_bool(g);
@@ -180,6 +188,7 @@ static bool record_eq(const struct refd_record *a, const struct refd_record *b)
 {
 	return a->lsn == b->lsn && a->time_ms == b->time_ms &&
 	    a->uid == b->uid && a->pid == b->pid &&
+	    a->object_format == b->object_format &&
 	    refd_txid_eq(&a->txid, &b->txid) && string_eq(a->repo, b->repo) &&
 	    a->voids == b->voids && string_eq(a->committer, b->committer) &&
 	    string_eq(a->message, b->message) &&
@@ -192,8 +201,8 @@ static bool change_eq(const struct refd_change *a, const struct refd_change *b)
 	return record_eq(a->record, b->record) && a->nr == b->nr &&
 	    a->status == b->status && string_eq(a->name, b->name) &&
 	    a->has_old == b->has_old && a->has_new == b->has_new &&
-	    refd_oid_eq(&a->old_oid, &b->old_oid) &&
-	    refd_oid_eq(&a->new_oid, &b->new_oid) &&
+	    oid_eq(&a->old_oid, &b->old_oid) &&
+	    oid_eq(&a->new_oid, &b->new_oid) &&
 	    string_eq(a->target, b->target) && string_eq(a->text, b->text);
 }
 

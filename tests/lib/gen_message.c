@@ -4,6 +4,7 @@
 #include "tests/lib/gen_message_internal.h"
 
 #include "proto/arena.h"
+#include "proto/detail.h"
 
 uint64_t gen_u64(struct gen *g)
 {
@@ -42,13 +43,18 @@ void gen_bytes(struct gen *g, uint8_t *bytes, size_t nr)
 		bytes[i] = (uint8_t)gen_u64(g);
 }
 
-struct refd_oid gen_oid(struct gen *g)
+struct refd_oid gen_oid(struct gen *g, enum refd_object_format format)
 {
 	struct refd_oid oid = { 0 };
 
 	if (gen_below(g, 4) != 0)
-		gen_bytes(g, oid.bytes, sizeof(oid.bytes));
+		gen_bytes(g, oid.bytes, refd_object_format_bytes(format));
 	return oid;
+}
+
+bool oid_eq(const struct refd_oid *a, const struct refd_oid *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 const char *gen_string(struct gen *g, struct refd_arena *arena, size_t min,
@@ -75,9 +81,24 @@ const char *gen_string(struct gen *g, struct refd_arena *arena, size_t min,
 	return copy;
 }
 
-static void gen_update(struct gen *g, struct refd_arena *arena,
+const char *gen_text(struct gen *g, struct refd_arena *arena)
+{
+	char *text = (char *)gen_string(g, arena, 2, REFD_MESSAGE_MAX);
+
+	if (gen_below(g, 3) == 0)
+		text[0] = REFD_DETAIL_MARK;
+	else if (text[0] == REFD_DETAIL_MARK)
+		text[0] = 't';
+	if (text[1] == REFD_DETAIL_MARK)
+		text[1] = 'w';
+	return text;
+}
+
+static void gen_update(struct gen *g, const struct refd_request *req,
     struct refd_update *u)
 {
+	struct refd_arena *arena = req->arena;
+
 	memset(u, 0, sizeof(*u));
 	u->action = (enum refd_action)gen_below(g, REFD_SYMREF_VERIFY + 1);
 	u->no_deref = gen_bool(g);
@@ -86,10 +107,10 @@ static void gen_update(struct gen *g, struct refd_arena *arena,
 	switch (u->action) {
 	case REFD_CREATE:
 		u->has_old = false;
-		u->new_oid = gen_oid(g);
+		u->new_oid = gen_oid(g, req->object_format);
 		break;
 	case REFD_UPDATE:
-		u->new_oid = gen_oid(g);
+		u->new_oid = gen_oid(g, req->object_format);
 		break;
 	case REFD_DELETE:
 	case REFD_VERIFY:
@@ -112,7 +133,7 @@ static void gen_update(struct gen *g, struct refd_arena *arena,
 		break;
 	}
 	if (u->has_old && u->old_target == NULL)
-		u->old_oid = gen_oid(g);
+		u->old_oid = gen_oid(g, req->object_format);
 }
 
 static void gen_transaction(struct gen *g, struct refd_request *req)
@@ -126,11 +147,16 @@ static void gen_transaction(struct gen *g, struct refd_request *req)
 	req->git_dir = dir;
 	req->common_dev = gen_number(g);
 	req->common_ino = gen_number(g);
+	req->object_format = (enum refd_object_format)gen_below(g, 2);
 	req->atomic = gen_bool(g);
 	req->create_reflog = gen_bool(g);
 	req->push = gen_bool(g);
 	req->durability =
 	    (enum refd_durability)gen_below(g, REFD_DURABILITY_FSYNC + 1);
+	req->level.kind =
+	    (enum refd_level_kind)gen_below(g, REFD_LEVEL_APPLIED + 1);
+	if (req->level.kind >= REFD_LEVEL_HELD)
+		req->level.nodes = 1 + gen_below(g, REFD_LEVEL_NODES_MAX);
 	req->deadline_ms = gen_below(g, REFD_DEADLINE_MAX_MS + 1);
 	if (gen_bool(g))
 		req->deadline_ms = 0;
@@ -157,7 +183,7 @@ static void gen_transaction(struct gen *g, struct refd_request *req)
 	req->nr_updates = nr;
 	req->updates = refd_arena_array(arena, nr, sizeof(*req->updates));
 	for (i = 0; i < nr; i++)
-		gen_update(g, arena, &req->updates[i]);
+		gen_update(g, req, &req->updates[i]);
 }
 
 void gen_request(struct gen *g, struct refd_request *req)
@@ -182,6 +208,10 @@ static void gen_results(struct gen *g, struct refd_answer *ans)
 	size_t i;
 	struct refd_result *res;
 
+	/* Without an oid nothing says which it is. */
+	enum refd_object_format format =
+	    (enum refd_object_format)gen_below(g, 2);
+
 	ans->nr_results = gen_below(g, 12);
 	ans->results = refd_arena_array(ans->arena, ans->nr_results,
 	    sizeof(*ans->results));
@@ -192,11 +222,12 @@ static void gen_results(struct gen *g, struct refd_answer *ans)
 		refd_status_from_code(gen_below(g, REFD_NOTSYMREF + 1),
 		    &res->status);
 		res->has_found = gen_bool(g);
-		if (res->has_found)
-			res->found = gen_oid(g);
+		if (res->has_found) {
+			res->found = gen_oid(g, format);
+			ans->object_format = format;
+		}
 		if (gen_bool(g))
-			res->text =
-			    gen_string(g, ans->arena, 1, REFD_MESSAGE_MAX);
+			res->text = gen_text(g, ans->arena);
 	}
 }
 
@@ -232,6 +263,8 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 		ans->nr_updates = ans->nr_results + gen_below(g, 1000);
 		ans->outcome = (enum refd_outcome)gen_below(g, 4);
 		ans->lsn = gen_number(g);
+		if (ans->lsn != 0)
+			gen_bytes(g, ans->journal, sizeof(ans->journal));
 	}
 	if (ans->kind == REFD_ANSWER_REFUSED) {
 		refd_status_from_code(1 + gen_below(g, REFD_NOTSYMREF),
@@ -260,8 +293,8 @@ static bool update_eq(const struct refd_update *a, const struct refd_update *b)
 {
 	return a->action == b->action && a->no_deref == b->no_deref &&
 	    a->has_old == b->has_old && string_eq(a->name, b->name) &&
-	    refd_oid_eq(&a->new_oid, &b->new_oid) &&
-	    refd_oid_eq(&a->old_oid, &b->old_oid) &&
+	    oid_eq(&a->new_oid, &b->new_oid) &&
+	    oid_eq(&a->old_oid, &b->old_oid) &&
 	    string_eq(a->target, b->target) &&
 	    string_eq(a->old_target, b->old_target);
 }
@@ -285,8 +318,10 @@ bool request_eq(const struct refd_request *a, const struct refd_request *b)
 	    !refd_txid_eq(&a->txid, &b->txid) ||
 	    !string_eq(a->git_dir, b->git_dir) ||
 	    a->common_dev != b->common_dev || a->common_ino != b->common_ino ||
-	    a->atomic != b->atomic || a->create_reflog != b->create_reflog ||
-	    a->push != b->push || a->durability != b->durability ||
+	    a->object_format != b->object_format || a->atomic != b->atomic ||
+	    a->create_reflog != b->create_reflog || a->push != b->push ||
+	    a->durability != b->durability || a->level.kind != b->level.kind ||
+	    a->level.nodes != b->level.nodes ||
 	    a->deadline_ms != b->deadline_ms || a->umask != b->umask ||
 	    !string_eq(a->message, b->message) ||
 	    !string_eq(a->committer, b->committer) || !settings_eq(a, b) ||
@@ -306,7 +341,7 @@ bool request_eq(const struct refd_request *a, const struct refd_request *b)
 static bool result_eq(const struct refd_result *a, const struct refd_result *b)
 {
 	return string_eq(a->name, b->name) && a->status == b->status &&
-	    a->has_found == b->has_found && refd_oid_eq(&a->found, &b->found) &&
+	    a->has_found == b->has_found && oid_eq(&a->found, &b->found) &&
 	    string_eq(a->text, b->text);
 }
 
@@ -316,6 +351,7 @@ bool answer_eq(const struct refd_answer *a, const struct refd_answer *b)
 
 	if (a->kind != b->kind || a->request_id != b->request_id ||
 	    !refd_txid_eq(&a->txid, &b->txid) ||
+	    a->object_format != b->object_format ||
 	    a->nr_results != b->nr_results || a->nr_updates != b->nr_updates ||
 	    a->outcome != b->outcome || a->lsn != b->lsn ||
 	    a->rewrites_packed != b->rewrites_packed ||

@@ -9,10 +9,13 @@ bool gen_bool(struct gen *g);
 uint64_t gen_number(struct gen *g);
 uint32_t gen_u32(struct gen *g);
 void gen_bytes(struct gen *g, uint8_t *bytes, size_t nr);
-struct refd_oid gen_oid(struct gen *g);
+struct refd_oid gen_oid(struct gen *g, enum refd_object_format format);
+bool oid_eq(const struct refd_oid *a, const struct refd_oid *b);
 /* MIN to MAX bytes, mostly few; separators more often than chance has it. */
 const char *gen_string(struct gen *g, struct refd_arena *arena, size_t min,
     size_t max);
+/* For people, or a detail. */
+const char *gen_text(struct gen *g, struct refd_arena *arena);
 bool string_eq(const char *a, const char *b);
 
 /* gen_history.c. Identities ascend by their names. */

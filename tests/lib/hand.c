@@ -137,7 +137,7 @@ static int append(struct work *k, size_t i)
 	log_path(path, m);
 	r = reflog_append(k->sys, k->dirfds[i], path, line, len);
 	free(line);
-	return r;
+	return r < 0 ? r : SYS(k->sys, close, r);
 }
 
 static int place(struct work *k, size_t i)

@@ -78,7 +78,7 @@ char *hook_run(void)
 	ck_assert_int_eq(command_proc_receive(1, NULL), 0);
 	close(0);
 	close(1);
-	ck_assert_int_eq(text_read(&out, ends[0]), 0);
+	ck_assert_int_eq(text_read(&out, ends[0], SIZE_MAX), 0);
 	close(ends[0]);
 	ck_assert_int_eq(strncmp(out.data, "000dversion=10000", 17), 0);
 	while ((taken = pkt_parse(out.data + at, out.len - at, &pkt)) > 0) {

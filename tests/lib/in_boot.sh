@@ -24,6 +24,7 @@ check() { # NAME COMMAND...
 	shift
 	if "$@"; then ok "$name"; else not_ok "$name" "status $? from: $*"; fi
 }
+quietly() { "$@" >/run/out; }
 await() { # SECONDS COMMAND...
 	local tries=$(($1 * 20)) i
 	shift
@@ -87,6 +88,8 @@ check 'who connects has it started' update git /srv/git/a.git refs/heads/b "$one
 is 'it is active' active "$(show ActiveState)"
 check 'its status line' grep -q '^serving: ' <<<"$(show StatusText)"
 is 'as its account' git "$(ps -o user= -p "$(show MainPID)")"
+check 'it confines itself' grep -q '^confined_by:.* Landlock [0-9].* seccomp' \
+	<<<"$(as git refd status --socket $socket)"
 is 'its socket' 666 "$(stat -c %a $socket)"
 is 'is not for everybody' 1 "$(as web refd ping --socket $socket 2>&1 |
 	grep -c 'daemon.allowUser')"
@@ -262,20 +265,21 @@ systemctl restart refd.service
 
 # ---- several accounts ----
 
-mkdir -p /etc/refd/alice
-printf '[daemon]\n\troot = /srv/alice\n' >/etc/refd/alice/config
+mkdir -p /etc/systemd/system
 install -d -o alice -g alice /srv/alice
-mkdir -p $unit/refd@.service.d
-printf '[Service]\nReadWritePaths=/srv/%%i\n' >$unit/refd@.service.d/roots.conf
-systemctl daemon-reload
 hers=$(new_repo alice /srv/alice/r.git)
-systemctl start refd@alice.socket
-check 'a daemon for an account' as alice refd update -C /srv/alice/r.git \
+check 'a service for an account' quietly refd enable --service alice \
+	--root /srv/alice
+is 'is there at the next boot, too' enabled "$(systemctl is-enabled \
+	refd@alice.socket)"
+is 'and up' active "$(show ActiveState refd@alice.service)"
+check 'it serves' as alice refd update -C /srv/alice/r.git \
 	--socket /run/refd-alice/refd.sock refs/heads/x "$hers"
-is 'of its own' alice "$(ps -o user= -p "$(show MainPID refd@alice.service)")"
-systemctl stop refd@alice.socket refd@alice.service
-
-# ---- root's ----
+is 'as her' alice "$(ps -o user= -p "$(show MainPID refd@alice.service)")"
+check 'it is taken away' quietly refd disable --service alice
+is 'and down' 'inactive inactive' "$(show ActiveState refd@alice.socket) $(
+	show ActiveState refd@alice.service)"
+is 'nothing is left in /etc' '' "$(find /etc -name '*refd@alice*')"
 
 systemctl stop refd.socket refd.service
 if [ $bad -ne 0 ]; then

@@ -40,6 +40,8 @@ before_the_cut() {
 	is 'the socket is there' active "$(show ActiveState refd.socket)"
 	is 'the service is up' active "$(show ActiveState)"
 	check 'and answers' refd ping
+	check 'it confines itself' grep -q \
+		'^confined_by:.* Landlock [0-9].* seccomp' <<<"$(refd status)"
 	is 'its configuration is in order' 0 "$(refd check-config >/dev/null; echo $?)"
 	check 'its manual' test -s /usr/share/man/man8/refd-daemon.8.gz
 

@@ -17,7 +17,8 @@ static struct journal_config config(const struct sys *sys, const char *dir,
 	return (struct journal_config){ .sys = sys,
 		.dir = dir,
 		.vfs = vfs,
-		.boot_id = HELP_BOOT };
+		.boot_id = HELP_BOOT,
+		.wal_room = HELP_WAL_ROOM };
 }
 
 struct journal *help_open(const struct sys *sys, const char *dir,

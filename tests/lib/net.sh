@@ -81,7 +81,7 @@ transaction_head() { # TXID REPO
 	dev_ino=$(stat -c '%d %i' "$2")
 	printf '0011transaction 10029txid %s%04x%s%04xcommon-dir %s' "$1" \
 		$((${#git_dir} + 4)) "$git_dir" $((${#dev_ino} + 15)) "$dev_ino"
-	printf '000eumask 00220001'
+	printf '0016object-format sha1000eumask 00220001'
 }
 
 # 48 bits of now, the rest made up.

@@ -12,6 +12,7 @@
 static const char *roots[2];
 static struct repos repos;
 struct odb *odb_rig;
+const struct sys *odb_rig_sys;
 static int common_fd;
 uint32_t odb_rig_owner, odb_rig_group;
 
@@ -24,6 +25,7 @@ void odb_rig_setup(void)
 	odb_rig_owner = (uint32_t)geteuid();
 	odb_rig_group = (uint32_t)getegid();
 	odb_rig = NULL;
+	odb_rig_sys = &sys_kernel;
 	common_fd = -1;
 }
 
@@ -52,7 +54,7 @@ int odb_rig_refresh_of(const char *name)
 	snprintf(path, sizeof(path), "%s/%s", tmp_root, name);
 	common_fd = open(path, O_RDONLY | O_DIRECTORY);
 	ck_assert_int_ge(common_fd, 0);
-	odb_rig = odb_new(&sys_kernel, common_fd, &rule);
+	odb_rig = odb_new(odb_rig_sys, common_fd, &rule);
 	ck_assert_ptr_nonnull(odb_rig);
 	return odb_refresh(odb_rig);
 }

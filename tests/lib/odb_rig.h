@@ -8,6 +8,8 @@
 #include "daemon/store/objects/odb.h"
 
 extern struct odb *odb_rig;
+/* The system calls of the next odb_rig_open(); after the setup the kernel's. */
+extern const struct sys *odb_rig_sys;
 /* Owner and group of the repository, for the rule for alternates. */
 extern uint32_t odb_rig_owner, odb_rig_group;
 

@@ -98,15 +98,28 @@ void update_put(const char *commands)
 	ck_assert_int_eq(fflush(to), 0);
 }
 
+static void read_line(char *line, int size)
+{
+	if (!fgets(line, size, from))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+}
+
 /* The next line is LINE, and is there without anything more being put. */
 void update_expect(const char *line)
 {
-	char got[4096] = "";
+	char got[4096];
 
-	if (!fgets(got, sizeof(got), from))
-		got[0] = '\0';
-	got[strcspn(got, "\n")] = '\0';
+	read_line(got, sizeof(got));
 	ck_assert_str_eq(got, line);
+}
+
+void update_expect_start(const char *start)
+{
+	char got[4096];
+
+	read_line(got, sizeof(got));
+	ck_assert_msg(strncmp(got, start, strlen(start)) == 0, "said: %s", got);
 }
 
 void update_wait_for_server(void)
@@ -165,6 +178,12 @@ void update_take_session(struct fake *f, bool rewrites_packed)
 	refd_request_done(&req);
 }
 
+static void free_held(void)
+{
+	for (; nr_held; nr_held--)
+		free((char *)held[nr_held - 1].name);
+}
+
 void update_take_end(struct fake *f, enum refd_verb verb)
 {
 	struct refd_request req;
@@ -178,8 +197,13 @@ void update_take_end(struct fake *f, enum refd_verb verb)
 	req.updates = NULL;
 	req.nr_updates = 0;
 	refd_request_done(&req);
-	for (; nr_held; nr_held--)
-		free((char *)held[nr_held - 1].name);
+	free_held();
+}
+
+void update_take_commit(struct fake *f, struct refd_request *req)
+{
+	update_take(f, REFD_VERB_COMMIT, req);
+	free_held();
 }
 
 void update_commits(struct fake *f)

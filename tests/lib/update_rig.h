@@ -24,6 +24,8 @@ void update_put(const char *commands);
 /* The next line that it says, on either stream, is LINE; nothing more needs
  * to be put for it. */
 void update_expect(const char *line);
+/* The same for a line that begins with START. */
+void update_expect_start(const char *start);
 /* The server's script has ended. */
 void update_wait_for_server(void);
 /* No more input, nothing more is said, and this is the exit status. */
@@ -36,6 +38,8 @@ void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req);
 void update_take_session(struct fake *f, bool rewrites_packed);
 /* COMMIT or ABORT of it; all is ok. */
 void update_take_end(struct fake *f, enum refd_verb verb);
+/* COMMIT of it; the caller answers REQ. */
+void update_take_commit(struct fake *f, struct refd_request *req);
 
 /* Whole scripts. */
 void update_commits(struct fake *f);

@@ -88,6 +88,11 @@ static void owe(void *arg, const struct repo *repo)
 	awaiting_owe(&w->store, repo);
 }
 
+static void left(void *arg, const struct repo *repo, uint64_t token)
+{
+	awaiting_left(&((struct world *)arg)->store, repo, token);
+}
+
 static void keep(void *arg, uint64_t lsn)
 {
 	struct world *w = arg;
@@ -131,9 +136,10 @@ static int sync_fs(void *arg, struct fs *fs)
 	return checkpoint_sync_fs(&((struct world *)arg)->store, fs);
 }
 
-static void awaits(void *arg, const struct journal_repo *repo, uint64_t nr)
+static void awaits(void *arg, const struct journal_repo *repo, uint64_t nr,
+    int err)
 {
-	awaiting_note(&((struct world *)arg)->store, repo, nr);
+	awaiting_note(&((struct world *)arg)->store, repo, nr, err);
 }
 
 /* ---- start and stop ---- */
@@ -230,6 +236,7 @@ static void init_applier(struct world *w)
 	    journal_this_start(w->store.journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = commit;
 	ap->owe = owe;
+	ap->left = left;
 	ap->keep = keep;
 	ap->arg = w;
 }
@@ -256,7 +263,8 @@ int world_start(struct world *w)
 	struct journal_config cfg = { .sys = w->sys,
 		.dir = state_dir,
 		.vfs = vfs_name,
-		.boot_id = w->store.boot_id };
+		.boot_id = w->store.boot_id,
+		.wal_room = 16384 };
 	char *why = NULL;
 	int r;
 
@@ -299,11 +307,20 @@ void world_crash(struct world *w)
 
 int world_checkpoint(struct world *w)
 {
+	struct journal_stats stats;
+
+	/* Without SQLite's own, which world_tick() has. */
+	journal_stats(w->store.journal, &stats);
+	w->store.repos_copied = stats.repos;
+	w->store.wal_copied_ns = SYS(w->sys, now_mono);
 	return checkpoint_once(&w->store, true);
 }
 
 int world_tick(struct world *w)
 {
+	/* With SQLite's own checkpoint, which is due after ten minutes. */
+	w->store.wal_copied_ns =
+	    SYS(w->sys, now_mono) - INT64_C(600) * 1000000000;
 	return checkpoint_once(&w->store, false);
 }
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # refd's units, as `make install` puts them in place, in a machine that boots:
 # activation, ready after recovery, restart and crash under load with clients
-# that count, reload, watchdog, stop, starts that fail; several accounts, and
-# root for several owners; numbers over TCP. Every trap that the units name is sprung once.
+# that count, reload, watchdog, stop, starts that fail; several accounts;
+# numbers over TCP. Every trap that the units name is sprung once.
 # in_boot.sh is what runs inside.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -12,6 +12,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v systemd-nspawn >/dev/null; then
 	skip boot 'wants root and systemd-nspawn'
 	finish
 fi
+landlock='landlock_create_ruleset landlock_add_rule landlock_restrict_self'
 to=$T/root
 mkdir -p "$to" "$T/srv" "$T/state" "$T/out"
 chmod 755 "$T"
@@ -38,8 +39,9 @@ Requires=basic.target
 Wants=in-boot.service
 UNIT
 
+# systemd-nspawn denies its machine Landlock unless told otherwise.
 timeout 180 systemd-nspawn -q -D / --volatile=yes --boot --private-network --register=no \
-	--keep-unit --machine="refd-$$" \
+	--keep-unit --machine="refd-$$" --system-call-filter="$landlock" \
 	--bind-ro="$to/usr/local:/usr/local" --bind="$T/srv:/srv/git" \
 	--bind="$T/state:/var/lib/refd" --bind="$T/out:/out" \
 	systemd.unit=in-boot.target \

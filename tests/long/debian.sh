@@ -110,10 +110,12 @@ with_fs ext4 1G || finish
 mkdir "$FS/srv"
 cp -a "$base/var/lib" "$FS/lib"
 
+# systemd-nspawn denies its machine Landlock unless told otherwise.
+landlock='landlock_create_ruleset landlock_add_rule landlock_restrict_self'
 boot() {
 	timeout 240 systemd-nspawn -q -D "$root" --boot --register=no \
 		--keep-unit --private-network --machine="refd-$$" \
-		--bind-ro="$T:/packages" --bind="$T/out:/out" \
+		--system-call-filter="$landlock" --bind-ro="$T:/packages" --bind="$T/out:/out" \
 		--bind="$FS/srv:/srv" --bind="$FS/lib:/var/lib" \
 		</dev/null >>"$T/console" 2>&1 &
 	NSPAWN=$!

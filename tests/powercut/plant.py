@@ -16,6 +16,8 @@ class Plant:
     # Flushes of the daemon that are not done.
     drop = 0
     no_recovery = False
+    # In so many trials it has to be seen once.
+    trials = 5
 
     def before_recovery(self, trial):
         pass
@@ -40,6 +42,8 @@ class NoRecovery(Plant):
     """nobody recovers"""
     kinds = ("lost", "empty", "line")
     no_recovery = True
+    # Two thirds of the cuts and kills leave nothing but locks to recovery.
+    trials = 30
 
 
 class ForgottenRecord(Plant):
@@ -178,7 +182,7 @@ def self_test(place, options, make_trial):
         options.plant = kind()
         options.drop = kind.drop
         seen, tries = None, 0
-        for seed in range(1, 6):
+        for seed in range(1, kind.trials + 1):
             trial = make_trial(seed, place, options)
             found = {k for k, _ in trial.run()}
             place.forget_log()

@@ -34,6 +34,7 @@ class Transaction:
         yield "txid " + self.txid
         yield "git-dir " + self.git_dir
         yield "common-dir %d %d" % (there.st_dev, there.st_ino)
+        yield "object-format sha1"
         if self.atomic:
             yield "atomic"
         if self.durability:

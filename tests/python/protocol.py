@@ -57,7 +57,14 @@ shows("create", (["ok"], "committed"),
 first = c.ask("query", ["txid " + txid])
 shows("query tells the same", (["ok"], "committed"), results(first))
 again = update([("create refs/heads/a", one)], txid=txid)
+token = first[1][-1].decode().split(" ")[3]
+at = c.ask("log", ["txid " + txid])[1]
+shows("the token is the place in the log", token, "%s:%s" % (
+    at[0].decode().split(" ")[1], at[1].decode().split(" ")[1]))
 shows("sent again: the same answer", first[1], again[1])
+shows("the id with another level", (["badrequest"], "rejected"),
+      results(update([("create refs/heads/a", one)], "level local",
+                     "umask 0022", txid=txid)))
 shows("the id with other content", (["badrequest"], "rejected"),
       results(update([("create refs/heads/b", one)], txid=txid)))
 shows("never seen", "never-seen", c.ask("query", ["txid " + new_txid()])[0])
@@ -147,10 +154,37 @@ shows("an unknown update", ("refused", "status badrequest"),
       status(update([("move refs/heads/a", one)])))
 shows("too long a message", ("refused", "status limit"),
       status(update([], "umask 0022", "message " + "m" * 8193)))
+shows("another object format", ("refused", "status unsupported"), status(
+    c.ask("transaction", [
+        h.replace("sha1", "sha256")
+        for h in transaction(new_txid(), repo, "umask 0022")],
+        [("create refs/heads/a", one + 24 * "0")])))
+for level in "logged", "held=1", "applied=2":
+    shows("without a group, level " + level,
+          ("refused", "status unsupported"),
+          status(update([("create refs/heads/a", one)], "level " + level,
+                        "umask 0022")))
+shows("level local", (["ok"], "committed"),
+      results(update([("verify refs/heads/a", one)], "level local",
+                     "umask 0022")))
+shows("a request of version 1", ("refused", "status badrequest"), status(
+    c.ask("transaction", [
+        h for h in transaction(new_txid(), repo, "umask 0022")
+        if not h.startswith("object-format")],
+        [("create refs/heads/a", one)])))
 shows("no repository", ["norepo"], results(c.ask(
     "transaction", transaction(new_txid(), "/", "umask 0022"),
     [("create refs/heads/a", one)]))[0])
 shows("and the next is served", ("pong", []), c.ask("ping"))
+
+# Descriptors that ride on a request are closed, and change nothing.
+pid = next(line for line in c.hello if line.startswith("pid ")).split(" ")[1]
+held = len(os.listdir("/proc/%s/fd" % pid))  # and some of its own
+for number in range(100, 110):
+    socket.send_fds(c.sock, [packet("ping %d" % number) + b"0000"], [0, 1, 2])
+    shows("a request with descriptors", ("pong", []), c.wait(number))
+shows("which are closed", True,
+      len(os.listdir("/proc/%s/fd" % pid)) < held + 10)
 
 # Out of step: it says why, and hangs up.
 d = Client(path)

@@ -17,19 +17,12 @@ class Client:
         self.last_id = 0
         self.early = {}  # answers that came before they were waited for
         lines = self.read_message()
-        if lines[0] not in (b"refd version=1", b"refd version=2"):
-            raise ValueError("not a server of version 1: %r" % lines[0])
+        if lines[0] != b"refd version=2":
+            raise ValueError("not a server of version 2: %r" % lines[0])
         self.hello = [line.decode() for line in lines]
 
     def read_message(self):
-        packets = []
-        while True:
-            length = int(self.file.read(4) or b"-1", 16)
-            if length < 0:
-                raise EOFError("the server hung up")
-            if length == 0:
-                return packets
-            packets.append(self.file.read(length - 4))
+        return read_message(self.file)
 
     def send(self, verb, headers=(), updates=None):
         """Sends a request without waiting; its id. Headers are texts, updates
@@ -54,6 +47,18 @@ class Client:
         return self.wait(self.send(verb, headers, updates))
 
 
+def read_message(file):
+    """The packets up to the flush."""
+    packets = []
+    while True:
+        length = int(file.read(4) or b"-1", 16)
+        if length < 0:
+            raise EOFError("the server hung up")
+        if length == 0:
+            return packets
+        packets.append(file.read(length - 4))
+
+
 def packet(text):
     data = text.encode(errors="surrogateescape")
     return b"%04x%s" % (len(data) + 4, data)
@@ -65,4 +70,5 @@ def transaction(txid, git_dir, *options):
     git_dir = os.path.realpath(git_dir)
     at = os.stat(git_dir)
     return ["txid " + txid, "git-dir " + git_dir,
-            "common-dir %d %d" % (at.st_dev, at.st_ino), *options]
+            "common-dir %d %d" % (at.st_dev, at.st_ino),
+            "object-format sha1", *options]

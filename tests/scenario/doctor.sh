@@ -392,12 +392,12 @@ end_pretending() {
 daemons() {
 	local rest=('horizon 0' 'pid 1' 'limit updates=10 bytes=10')
 	sees daemon-away --socket "$T/nowhere.sock"
-	pretend 'refd version=1' 'software refd/0.0' 'state recovering' \
+	pretend 'refd version=2' 'software refd/0.0' 'state recovering' \
 		"${rest[@]}"
 	sees daemon-version --socket "$T/fake.sock"
 	sees daemon-not-serving --socket "$T/fake.sock"
 	end_pretending
-	pretend 'refd version=1' 'software refd/0.1' 'state serving' \
+	pretend 'refd version=2' 'software refd/0.1' 'state serving' \
 		"${rest[@]}" -- 'answer 1 pairs' 'pair fatal no room' \
 		'pair awaiting_repos 2' 'pair flush_hangs_s 20' \
 		'pair doubted_filesystems 1' \
@@ -574,5 +574,5 @@ daemons
 disks
 views
 # The unit test shows these, of what this machine has not.
-all_ids 'fs-network fs-fuse fs-no-links fs-untried'
+all_ids 'fs-network fs-fuse fs-no-links fs-untried hardlinks-unprotected'
 finish

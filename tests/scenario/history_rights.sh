@@ -108,7 +108,7 @@ from refd import Client, new_txid
 _, path, git_dir = sys.argv
 kind, rest = Client(path).ask("transaction",
     ["txid " + new_txid(), "git-dir " + git_dir, "common-dir 0 0",
-     "umask 0022"],
+     "object-format sha1", "umask 0022"],
     [["verify refs/heads/none", ""]])
 lines = [line.decode().replace(git_dir, "PATH").replace("\0", " ")
          for line in rest]

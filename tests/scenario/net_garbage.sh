@@ -39,7 +39,8 @@ babble() { # SEED
 		srand(seed)
 		n = split("transaction 1|session 2|commit 3|query 4|ping 5|" \
 		    "status 6|ping 0|ping|txid 0123456789abcdef0123456789abcd" \
-		    "ef|txid x|git-dir /|git-dir x|common-dir 1 2|atomic|push|" \
+		    "ef|txid x|git-dir /|git-dir x|common-dir 1 2|" \
+		    "object-format sha1|object-format sha256|atomic|push|" \
 		    "umask 0022|umask 9|deadline 1|durability fsync|message m|" \
 		    "create refs/heads/x|option no-deref|delete refs/heads/x|" \
 		    "x", word, "|")

@@ -13,6 +13,9 @@ two=$(new_commit repo.git two "$one")
 PYTHONDONTWRITEBYTECODE=1 timeout 240 python3 "$ROOT/tests/python/protocol.py" \
 	"$SOCKET" "$T/repo.git" "$one" "$two" >"$T/said" 2>&1
 check 'the client comes to its end' test $? -eq 0
+PYTHONDONTWRITEBYTECODE=1 timeout 60 python3 "$ROOT/tests/python/vectors.py" \
+	"$ROOT/proto/vectors.json" "$SOCKET" >>"$T/said" 2>&1
+check 'and it understands every message of the vectors' test $? -eq 0
 while IFS= read -r line; do
 	case $line in
 	'ok '*) ok "${line#ok }" ;;

@@ -23,7 +23,8 @@ new_repo repo.git bare
 git -C "$T/repo.git" config core.logAllRefUpdates always
 "$REFD" enable "$T/repo.git" >/dev/null
 make_chain $length
-make_refs $refs
+# The last one is never swapped.
+make_refs $((refs + 1))
 
 for ((i = 1; i <= clients; i++)); do in_background swap $i by_refd $refs; done
 for ((i = 101; i <= 100 + gits; i++)); do
@@ -48,7 +49,7 @@ check 'refd got through' test "$ours" -gt $enough
 check 'git got through' test "$theirs" -gt $enough_of_git
 
 compare_steps
-for ((i = 0; i < refs; i++)); do
+for ((i = 0; i <= refs; i++)); do
 	log=$(wc -l <"$T/repo.git/logs/refs/heads/race/$i")
 	echo "refs/heads/race/$i $((log - 1))"
 done | sort >"$T/logged"

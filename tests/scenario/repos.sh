@@ -8,7 +8,10 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 SERVED=$T/srv
-mkdir "$SERVED"
+# The daemon may remove what stands beside its socket: nothing else is there.
+SOCKET=$T/socket/refd.sock
+export REFD_SOCKET=$SOCKET
+mkdir "$SERVED" "${SOCKET%/*}"
 
 # What the daemon itself says of a one-ref transaction: the client's own
 # checks are passed by.
@@ -162,20 +165,21 @@ fifos() {
 
 # ---- one that goes away and comes back ----
 
-# Somebody was told since.
-was_missed() { # TIMES-BEFORE
-	[ "$(stat_of refs_failed)" -gt "$1" ]
+# A storm that ran meanwhile has ended.
+was_missed() {
+	grep -q '"failed":{"norepo":' "$T/storm"
 }
 
-# Two clients, one storm after the other, until the repository is back.
-storms() { # OID OID
+# Eight clients, one storm after the other, until the repository is back. None
+# begins while it is away, so the first one is long enough to be told.
+storms() { # PREFIX OID OID
 	local round=0
 	while [ ! -e "$T/back" ]; do
 		round=$((round + 1))
 		"$BUILD/tests/helper/storm" --socket "$SOCKET" \
-			--repo "$SERVED/away.git" --oid "$1" --oid "$2" \
-			--prefix "refs/heads/storm/$round" --clients 2 \
-			--txns 50 --refs 5 --log "$T/log" >>"$T/storm"
+			--repo "$SERVED/away.git" --oid "$2" --oid "$3" \
+			--prefix "$1/$round" --clients 8 \
+			--txns 300 --refs 20 --log "$T/log" >>"$T/storm"
 	done
 }
 
@@ -183,33 +187,69 @@ has_grown() { # FILE BYTES-BEFORE
 	[ "$(stat -c %s "$1")" -gt "$2" ]
 }
 
-away_and_back() {
-	local one two before
-	new_repo srv/away.git bare
-	one=$(new_commit srv/away.git one)
-	two=$(new_commit srv/away.git two)
+has_no_locks() { # NAME
+	[ -z "$(find "$T/$1" -name '*.lock')" ]
+}
+
+# Refs whose log does not end in their value.
+wrong_logs() {
+	local log ref
+	(cd "$SERVED/away.git/logs" && find . -type f -size +0) |
+		while read -r log; do
+			ref=${log#./}
+			[ "$(tail -n 1 "$SERVED/away.git/logs/$ref" |
+				cut -d' ' -f2)" = "$(ref_of srv/away.git \
+				"$ref")" ] || echo "$ref"
+		done
+}
+
+# git takes every ref's lock.
+git_updates_all() { # OID
+	git -C "$SERVED/away.git" for-each-ref --format='%(refname)' \
+		refs/heads/storm | sed "s/.*/update & $1/" |
+		git -C "$SERVED/away.git" update-ref --stdin
+}
+
+# The daemon may remove nothing in it while it is away: what it leaves behind
+# goes when it is back.
+away_round() { # ROUND OID OID
+	local before prefix=refs/heads/storm/$1
 	: >"$T/log"
-	storms "$one" "$two" &
+	: >"$T/storm"
+	rm -f "$T/back"
+	storms "$prefix" "$2" "$3" &
 	own $!
 	await 10 has_grown "$T/log" 0
-	before=$(stat_of refs_failed)
 	mv "$SERVED/away.git" "$T/elsewhere.git"
-	await 10 was_missed "$before"
+	check "gone for a moment, $1: the clients are told" await 10 was_missed
 	before=$(stat -c %s "$T/log")
 	mv "$T/elsewhere.git" "$SERVED/away.git"
-	check 'gone for a moment: the clients go on' \
+	check "gone for a moment, $1: the clients go on" \
 		await 10 has_grown "$T/log" "$before"
 	: >"$T/back"
 	reap $!
-	check 'gone for a moment: the clients are told' \
-		grep -qE '"failed":\{[^}]*"norepo":' "$T/storm"
-	is 'and nothing acknowledged is missing' \
+	is "$1: and told nothing else" '' "$(grep '"failed":{"' "$T/storm" |
+		grep -v '"failed":{"norepo":[0-9]*}')"
+	is "$1: and nothing acknowledged is missing" \
 		"$(awk '{ last[$1] = $2 } END {
 			for (ref in last) print last[ref], ref }' "$T/log" |
 			sort)" \
-		"$(git -C "$SERVED/away.git" for-each-ref refs/heads/storm \
+		"$(git -C "$SERVED/away.git" for-each-ref "$prefix" \
 			--format='%(objectname) %(refname)' | sort)"
-	no_locks 'gone for a moment: no lock' srv/away.git
+	check "$1: no lock" await 10 has_no_locks srv/away.git
+	is "$1: no line of what was refused" '' "$(wrong_logs)"
+	check "$1: git updates every ref" git_updates_all "$2"
+}
+
+away_and_back() {
+	local one two round
+	new_repo srv/away.git bare
+	git -C "$SERVED/away.git" config core.logAllRefUpdates always
+	one=$(new_commit srv/away.git one)
+	two=$(new_commit srv/away.git two)
+	for round in 1 2; do
+		away_round $round "$one" "$two"
+	done
 	is 'it is served again' ok "$(ask "$SERVED/away.git" "$one")"
 }
 

@@ -34,7 +34,8 @@ PYTHON
 
 raw_update() { # UID REPO
 	say "$1" transaction \
-		"['txid '+txid, 'git-dir $2', 'common-dir 0 0', 'umask 0022']" \
+		"['txid '+txid, 'git-dir $2', 'common-dir 0 0',
+		'object-format sha1', 'umask 0022']" \
 		"[['verify refs/heads/none', '']]"
 }
 

@@ -169,7 +169,7 @@ check 'deleted and made again: it stops' stop_daemon
 
 restore new srv
 restore old state
-daemon_refused 'an older state' 'is an older copy: it ends at record'
+daemon_refused 'an older state' 'ends at record .* is an older copy'
 refused 'an older state, by hand' 'is an older copy' \
 	"$REFD" recover --state "$STATE" --root "$SERVED"
 is 'an older state: nothing was written' "$two" "$(at a.git main)"

@@ -365,10 +365,11 @@ txn $id rejected" "$(cut -d' ' -f1-3 <<<"$out")"
 	)
 	is 'batch: one fails alone' "$first" "$(ref_of own.git refs/heads/three)"
 	check 'json: as a program reads it' python3 - "$out" "$first" <<-'END'
-		import json, sys
+		import json, re, sys
 		got = json.loads(sys.argv[1])
 		assert got["outcome"] == "partial", got
-		assert len(got["txn"]) == 32 and got["lsn"] > 0, got
+		assert len(got["txn"]) == 32, got
+		assert re.fullmatch("[0-9a-f]{32}:[1-9][0-9]*", got["token"]), got
 		one, two = got["refs"]
 		assert one == {"ref": "refs/heads/three", "status": "ok"}, one
 		assert two["status"] == "stale", two

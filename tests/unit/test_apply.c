@@ -143,6 +143,36 @@ START_TEST(foreign_lock)
 }
 END_TEST
 
+static bool was_unlocked_alone;
+
+static void look_at_locks(struct memfs *fs, void *arg)
+{
+	(void)arg;
+	was_unlocked_alone = memfs_exists(fs, WORLD_REPO "/refs/heads/a") &&
+	    !memfs_exists(fs, WORLD_REPO "/refs/heads/a.lock") &&
+	    !memfs_exists(fs, WORLD_REPO "/refs/heads/b");
+}
+
+/* No ref stays locked while the next one is published. */
+START_TEST(each_ref_is_unlocked_by_itself)
+{
+	unsigned long n, calls = 1;
+	unsigned unlocked = 0;
+
+	for (n = 0; n < calls; n++) {
+		world_free(w);
+		wr_setup();
+		was_unlocked_alone = false;
+		calls = memfs_nr_calls(w->fs);
+		memfs_between(w->fs, n, look_at_locks, NULL);
+		apply_expect("a=1;b=1", false, 2, REFD_OK, REFD_OK);
+		calls = memfs_nr_calls(w->fs) - calls;
+		unlocked += was_unlocked_alone;
+	}
+	ck_assert_uint_ge(unlocked, 1);
+}
+END_TEST
+
 START_TEST(broken_ref)
 {
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", "");
@@ -166,6 +196,52 @@ START_TEST(heads_log_moves_with_its_branch)
 	ck_assert_ptr_null(
 	    strchr(strchr(strchr(log, '\n') + 1, '\n') + 1, '\n'));
 	free(log);
+}
+END_TEST
+
+struct head_writer {
+	const char *text;
+	bool was_before; /* refd's lock of HEAD */
+	bool was_late;   /* refd had the branch's lock */
+};
+
+/* A writer that respects HEAD.lock. */
+static void write_head(struct memfs *fs, void *arg)
+{
+	struct head_writer *writer = arg;
+
+	if (memfs_exists(fs, WORLD_REPO "/HEAD.lock"))
+		return;
+	writer->was_before = !memfs_exists(fs, WORLD_REPO "/refs/heads/main");
+	writer->was_late = writer->was_before &&
+	    memfs_exists(fs, WORLD_REPO "/refs/heads/main.lock");
+	memfs_write(fs, WORLD_REPO "/HEAD", writer->text);
+}
+
+/* HEAD leaves the branch before refd locks HEAD: HEAD's log gets no line. */
+START_TEST(a_head_that_left_its_branch_gets_no_line)
+{
+	static const char *const texts[] = { "ref: refs/heads/other\n",
+		"3131313131313131313131313131313131313131\n" };
+	struct head_writer writer;
+	unsigned long n, calls = 1;
+	unsigned late = 0;
+
+	for (n = 0; n < calls; n++) {
+		world_free(w);
+		wr_setup();
+		writer = (struct head_writer){ .text = texts[_i] };
+		calls = memfs_nr_calls(w->fs);
+		memfs_between(w->fs, n, write_head, &writer);
+		OK("main=1");
+		calls = memfs_nr_calls(w->fs) - calls;
+		late += writer.was_late;
+		ck_assert_int_eq(world_ref(w, "main"), '1');
+		ck_assert_int_eq(world_log_count(w, "main", '0', '1'), 1);
+		ck_assert_int_eq(world_log_count(w, "@HEAD", '0', '1'),
+		    !writer.was_before);
+	}
+	ck_assert_uint_ge(late, 2);
 }
 END_TEST
 
@@ -249,8 +325,10 @@ int main(void)
 	tcase_add_test(tc, packed_refs);
 	tcase_add_test(tc, a_deletion_that_fails_keeps_its_packed_ref);
 	tcase_add_test(tc, foreign_lock);
+	tcase_add_test(tc, each_ref_is_unlocked_by_itself);
 	tcase_add_test(tc, broken_ref);
 	tcase_add_test(tc, heads_log_moves_with_its_branch);
+	tcase_add_loop_test(tc, a_head_that_left_its_branch_gets_no_line, 0, 2);
 	tcase_add_test(tc, no_op_is_recorded);
 	tcase_add_test(tc, a_name_taken_during_the_flush_is_voided);
 	suite_add_tcase(suite, tc);

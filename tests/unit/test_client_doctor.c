@@ -2,7 +2,8 @@
  * Shows that the doctor tells file systems by their lines in
  * /proc/self/mountinfo, also those that a test machine does not have, each
  * once; and that a value of receive.procReceiveRefs means what receive-pack
- * takes it to mean.
+ * takes it to mean; and that a kernel is named which lets users
+ * link files of others.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "client/doctor/doctor_internal.h"
 #include "client/hooks/refpattern.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 static void sees(const char *rest, enum finding_id id, size_t nr)
 {
@@ -88,6 +90,30 @@ START_TEST(patterns)
 }
 END_TEST
 
+static void kernel_has(const char *setting, size_t nr)
+{
+	struct doctor d = { 0 };
+
+	if (setting)
+		tmp_put("sys/fs/protected_hardlinks", setting);
+	look_at_kernel(&d, tmp_root);
+	ck_assert_uint_eq(d.f.nr, nr);
+	if (nr)
+		ck_assert(findings_have(&d.f, FOUND_HARDLINKS,
+		    "fs.protected_hardlinks"));
+	findings_done(&d.f);
+}
+
+START_TEST(hard_links)
+{
+	tmp_setup();
+	kernel_has(NULL, 0);
+	kernel_has("1\n", 0);
+	kernel_has("0\n", 1);
+	tmp_teardown();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_doctor");
@@ -96,6 +122,7 @@ int main(void)
 	tcase_add_test(tc, file_systems);
 	tcase_add_test(tc, broken_lines);
 	tcase_add_test(tc, patterns);
+	tcase_add_test(tc, hard_links);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -219,6 +219,20 @@ START_TEST(test_damaged_record)
 }
 END_TEST
 
+/* What the owner of a repository may put in the place of its record. */
+START_TEST(test_record_that_is_no_file)
+{
+	static const char *const makes[] = { "mkfifo", "mkdir",
+		"truncate -s 1G", "ln -s /dev/zero",
+		"echo 'refd enabled 1' >record && ln -s ../../record" };
+
+	tmp_run("mkdir -p r.git/refd && %s r.git/refd/enabled", makes[_i]);
+	ck_assert_int_eq(enable(), 1);
+	ck_assert_int_eq(disable(), 1);
+	tmp_run("cmp before r.git/config");
+}
+END_TEST
+
 /* As on a file system that has none. */
 static void forbid_links(void)
 {
@@ -344,6 +358,7 @@ int main(void)
 	tcase_add_test(tc, test_no_hooks_dir);
 	tcase_add_test(tc, test_cut_short);
 	tcase_add_loop_test(tc, test_damaged_record, 0, 5);
+	tcase_add_loop_test(tc, test_record_that_is_no_file, 0, 5);
 	tcase_add_test(tc, test_no_hard_links);
 	tcase_add_loop_test(tc, test_odd_configuration, 0, 4);
 	tcase_add_test(tc, test_written_since);

@@ -70,7 +70,7 @@ static void of_version(struct fake *f, const char *line, size_t len)
 	ssize_t n;
 
 	/* The rest of a true greeting, behind another first line. */
-	struct refd_hello hello = { .version = 1,
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = REFD_SERVING,
 		.pid = 1,
 		.max_updates = 1,
@@ -84,6 +84,11 @@ static void of_version(struct fake *f, const char *line, size_t len)
 	pkt_buf_done(&buf);
 	n = read(f->conn, tail, sizeof(tail));
 	fake_expect(f, n == 0, "the client stays");
+}
+
+static void version_one(struct fake *f)
+{
+	of_version(f, "0012refd version=1", 18);
 }
 
 static void version_two(struct fake *f)
@@ -105,6 +110,7 @@ START_TEST(test_greetings)
 		{ no_refd, -EPROTO },
 		{ silent, -ETIMEDOUT },
 		{ hangs_up, -ECONNRESET },
+		{ version_one, -EPROTO },
 		{ version_two, 0 },
 		{ version_three, -EPROTO },
 	};
@@ -113,6 +119,20 @@ START_TEST(test_greetings)
 	ck_assert_int_eq(refd_connect(daemon_, _i == 1 ? 30 : 60000),
 	    cases[_i].err);
 	ck_assert(cases[_i].err == 0 || *refd_error(daemon_));
+	stop();
+}
+END_TEST
+
+/* Which of the two sides is older is said, and what to do. */
+START_TEST(test_other_version)
+{
+	start(_i == 0 ? version_one : version_three);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_),
+	    _i == 0 ? "speaks version 1 of refd's protocol, this program "
+		      "version 2: " :
+		      "speaks version 3 of refd's protocol, this program "
+		      "version 2: "));
 	stop();
 }
 END_TEST
@@ -342,7 +362,8 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, test_greetings, 0, 5);
+	tcase_add_loop_test(tc, test_greetings, 0, 6);
+	tcase_add_loop_test(tc, test_other_version, 0, 2);
 	tcase_add_test(tc, test_nobody);
 	tcase_add_test(tc, test_connects_anew_until_served);
 	tcase_add_test(tc, test_any_order);

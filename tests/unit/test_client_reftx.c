@@ -138,6 +138,52 @@ START_TEST(test_hook_says_no)
 }
 END_TEST
 
+/* The daemon ends after COMMIT, and the next daemon does not know the
+ * transaction any more. */
+static void forgets_the_commit(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take_commit(f, &req);
+	refd_request_done(&req);
+	fake_hang_up(f);
+	fake_serve(f);
+	update_take(f, REFD_VERB_QUERY, &req);
+	fake_answer_kind(f, &req, REFD_ANSWER_EXPIRED);
+	refd_request_done(&req);
+}
+
+static void cannot_tell(struct fake *f)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_UNKNOWN };
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take_commit(f, &req);
+	ans.request_id = req.request_id;
+	ans.txid = req.txid;
+	fake_answer(f, &ans);
+	refd_request_done(&req);
+}
+
+/* Neither "committed" nor "aborted". */
+START_TEST(test_hook_hears_no_unknown_outcome)
+{
+	char *argv[] = { "update", "refs/heads/a", A, NULL };
+
+	make_hook("none");
+	update_start(_i == 0 ? forgets_the_commit : cannot_tell, argv);
+	update_expect_start("fatal: outcome unknown (transaction ");
+	update_end(128);
+	check_log("[preparing]\n" Z " " A " refs/heads/a\n"
+		  "[prepared]\n" Z " " A " refs/heads/a\n");
+}
+END_TEST
+
 /* Called without a session, where there was nothing to hold. */
 START_TEST(test_hook_without_daemon)
 {
@@ -191,6 +237,7 @@ int main(void)
 	tcase_add_test(tc, test_hook_not_packed);
 	tcase_add_test(tc, test_hook_says_no_first);
 	tcase_add_test(tc, test_hook_says_no);
+	tcase_add_loop_test(tc, test_hook_hears_no_unknown_outcome, 0, 2);
 	tcase_add_test(tc, test_hook_without_daemon);
 	tcase_add_test(tc, test_hook_not_executable);
 	suite_add_tcase(suite, tc);

@@ -55,109 +55,128 @@ static struct refd_result result(enum refd_status status, const char *found,
 	return res;
 }
 
+#define X                 "refs/heads/x"
+#define M                 "\1"
+#define D1(word, a)       M word M a
+#define D2(word, a, b)    D1(word, a) M b
+#define D3(word, a, b, c) D2(word, a, b) M c
+#define RUNNING                                                                \
+	"\n\nAnother git process seems to be running in this repository, or "  \
+	"the lock file may be stale"
+#define RUNNING_239                                                            \
+	"\n\nAnother git process seems to be running in this repository, "     \
+	"e.g.\nan editor opened by 'git commit'. Please make sure all "        \
+	"processes\nare terminated then try again. If it still fails, a git "  \
+	"process\nmay have crashed in this repository earlier:\nremove the "   \
+	"file manually to continue."
+
 /* Where DETAIL_239 is NULL both say the same. */
 static const struct {
 	enum refd_status status;
 	const char *text, *detail, *detail_239, *reason, *push;
 } cases[] = {
-	{ REFD_STALE,
-	    "cannot lock ref 'refs/heads/x': is at " B " but expected " A,
+	{ REFD_STALE, D3("differs", X, B, A),
 	    "cannot lock ref 'refs/heads/x': is at " B " but expected " A, NULL,
 	    "incorrect old value provided", "incorrect old value provided" },
-	{ REFD_STALE,
-	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but "
-	    "expected refs/heads/z",
-	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but "
-	    "expected refs/heads/z",
+	{ REFD_STALE, D3("symref-differs", X, "refs/heads/y", "refs/heads/z"),
+	    "verifying symref target: 'refs/heads/x': is at refs/heads/y but expected refs/heads/z",
 	    NULL, "incorrect old value provided",
 	    "incorrect old value provided" },
 	{ REFD_STALE, NULL,
 	    "cannot update ref 'refs/heads/x': is at a different value", NULL,
 	    "incorrect old value provided", "incorrect old value provided" },
-	{ REFD_MISSING,
-	    "cannot lock ref 'refs/heads/x': unable to resolve reference "
-	    "'refs/heads/x'",
-	    "cannot lock ref 'refs/heads/x': unable to resolve reference "
-	    "'refs/heads/x'",
+	{ REFD_MISSING, D2("unresolved", X, X),
+	    "cannot lock ref 'refs/heads/x': unable to resolve reference 'refs/heads/x'",
 	    NULL, "reference does not exist", "reference does not exist" },
-	{ REFD_EXISTS,
-	    "cannot lock ref 'refs/heads/x': reference already exists",
+	{ REFD_MISSING, D2("absent", X, A),
+	    "cannot lock ref 'refs/heads/x': reference is missing but expected " A,
+	    NULL, "reference does not exist", "reference does not exist" },
+	{ REFD_EXISTS, D1("exists", X),
 	    "cannot lock ref 'refs/heads/x': reference already exists", NULL,
 	    "reference already exists", "reference already exists" },
-	{ REFD_NOTSYMREF,
-	    "cannot lock ref 'refs/heads/x': expected symref with target "
-	    "'refs/heads/y': but is a regular ref",
-	    "cannot lock ref 'refs/heads/x': expected symref with target "
-	    "'refs/heads/y': but is a regular ref",
+	{ REFD_EXISTS, D1("dangling", X),
+	    "cannot lock ref 'refs/heads/x': dangling symref already exists",
+	    NULL, "reference already exists", "reference already exists" },
+	{ REFD_NOTSYMREF, D2("not-symref", X, "refs/heads/y"),
+	    "cannot lock ref 'refs/heads/x': expected symref with target 'refs/heads/y': but is a regular ref",
 	    NULL, "expected symref but found regular ref",
 	    "expected symref but found regular ref" },
-	{ REFD_CONFLICT,
+	{ REFD_BROKEN, D2("broken", X, "refs/heads/y"),
+	    "cannot lock ref 'refs/heads/x': unable to resolve reference 'refs/heads/y': reference broken",
+	    NULL, "reference broken", "failed to update ref" },
+	{ REFD_BROKEN, D1("unreadable", X),
+	    "cannot lock ref 'refs/heads/x': error reading reference", NULL,
+	    "reference broken", "failed to update ref" },
+	{ REFD_CONFLICT, D3("name-taken", X, X "/y", X),
 	    "'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
-	    "'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
-	    "cannot lock ref 'refs/heads/x': 'refs/heads/x/y' exists; cannot "
-	    "create 'refs/heads/x'",
+	    "cannot lock ref 'refs/heads/x': 'refs/heads/x/y' exists; cannot create 'refs/heads/x'",
 	    "refname conflict", "refname conflict" },
-	{ REFD_CONFLICT,
-	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create "
-	    "'refs/heads/x'",
-	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create "
-	    "'refs/heads/x'",
+	{ REFD_CONFLICT, D3("name-taken-early", X, "refs/heads", X),
+	    "cannot lock ref 'refs/heads/x': 'refs/heads' exists; cannot create 'refs/heads/x'",
 	    NULL, "refname conflict", "refname conflict" },
-	{ REFD_CONFLICT,
-	    "cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same "
-	    "time",
-	    "cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same "
-	    "time",
-	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
-	    "'refs/heads/x/y' at the same time",
+	{ REFD_CONFLICT, D3("names-clash", X, X, X "/y"),
+	    "cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same time",
+	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same time",
 	    "refname conflict", "refname conflict" },
-	{ REFD_CONFLICT,
-	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
-	    "'refs/heads/x/y' at the same time",
-	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and "
-	    "'refs/heads/x/y' at the same time",
-	    "cannot lock ref 'refs/heads/x/y': cannot process 'refs/heads/x/y' "
-	    "and 'refs/heads/x' at the same time",
+	{ REFD_CONFLICT, D3("names-clash-early", X, X, X "/y"),
+	    "cannot lock ref 'refs/heads/x': cannot process 'refs/heads/x' and 'refs/heads/x/y' at the same time",
+	    "cannot lock ref 'refs/heads/x/y': cannot process 'refs/heads/x/y' and 'refs/heads/x' at the same time",
 	    "refname conflict", "refname conflict" },
-	{ REFD_NOOBJECT,
+	{ REFD_CONFLICT, D3("directory", X, "/r/refs/heads/x", X),
+	    "cannot lock ref 'refs/heads/x': there is a non-empty directory '/r/refs/heads/x' blocking reference 'refs/heads/x'",
+	    NULL, "refname conflict", "refname conflict" },
+	{ REFD_CONFLICT, D2("not-directory", X, "/r/refs/heads/x.lock"),
+	    "cannot lock ref 'refs/heads/x': unable to create lock file /r/refs/heads/x.lock; non-directory in the way",
+	    NULL, "refname conflict", "refname conflict" },
+	{ REFD_CONFLICT, D2("logs-below", X, "/r/logs/x"),
+	    "cannot update the ref 'refs/heads/x': there are still logs under '/r/logs/x'",
+	    NULL, "refname conflict", "refname conflict" },
+	{ REFD_CONFLICT, D2("log-blocked", X, "/r/logs/x"),
+	    "cannot update the ref 'refs/heads/x': unable to append to '/r/logs/x': Not a directory",
+	    NULL, "refname conflict", "refname conflict" },
+	{ REFD_CONFLICT, D1("duplicate-head", X),
+	    "multiple updates for 'HEAD' (including one via its referent 'refs/heads/x') are not allowed",
+	    NULL, "refname conflict", "refname conflict" },
+	{ REFD_CONFLICT, D2("duplicate-symref", X, "HEAD"),
+	    "multiple updates for 'refs/heads/x' (including one via symref 'HEAD') are not allowed",
+	    NULL, "refname conflict", "refname conflict" },
+	{ REFD_NOOBJECT, D2("no-object", X, A),
 	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
-	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
-	    "cannot update ref 'refs/heads/x': trying to write ref "
-	    "'refs/heads/x' with nonexistent object " A,
+	    "cannot update ref 'refs/heads/x': trying to write ref 'refs/heads/x' with nonexistent object " A,
 	    "invalid new value provided", "bad pack" },
 	/* The ref may be one that a symbolic ref leads to. */
-	{ REFD_NOOBJECT,
+	{ REFD_NOOBJECT, D2("no-object", "refs/heads/y", A),
 	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
-	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
-	    "cannot update ref 'refs/heads/y': trying to write ref "
-	    "'refs/heads/y' with nonexistent object " A,
+	    "cannot update ref 'refs/heads/y': trying to write ref 'refs/heads/y' with nonexistent object " A,
 	    "invalid new value provided", "bad pack" },
-	{ REFD_NOTCOMMIT,
+	{ REFD_NOTCOMMIT, D2("no-commit", A, X),
 	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
-	    "trying to write non-commit object " A " to branch 'refs/heads/x'",
-	    "cannot update ref 'refs/heads/x': trying to write non-commit "
-	    "object " A " to branch 'refs/heads/x'",
+	    "cannot update ref 'refs/heads/x': trying to write non-commit object " A
+	    " to branch 'refs/heads/x'",
 	    "invalid new value provided", "invalid new value provided" },
-	{ REFD_LOCKED,
-	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
-	    "exists.\n\nAnother git process seems to be running in this "
-	    "repository, or the lock file may be stale",
-	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
-	    "exists.\n\nAnother git process seems to be running in this "
-	    "repository, or the lock file may be stale",
-	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File "
-	    "exists.\n\nAnother git process seems to be running in this "
-	    "repository, e.g.\nan editor opened by 'git commit'. Please make "
-	    "sure all processes\nare terminated then try again. If it still "
-	    "fails, a git process\nmay have crashed in this repository "
-	    "earlier:\nremove the file manually to continue.",
+	{ REFD_LOCKED, D2("locked", X, "/x.lock"),
+	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File exists." RUNNING,
+	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File exists." RUNNING_239,
 	    "reference already exists", "reference already exists" },
-	{ REFD_BADNAME, "refusing to update ref with bad name 'refs/heads/x'",
+	{ REFD_LOCKED, D1("packed-locked", "/packed-refs.lock"),
+	    "Unable to create '/packed-refs.lock': File exists." RUNNING,
+	    "Unable to create '/packed-refs.lock': File exists." RUNNING_239,
+	    "reference already exists", "reference already exists" },
+	{ REFD_BADNAME, D1("bad-name", X),
 	    "refusing to update ref with bad name 'refs/heads/x'", NULL,
 	    "refname is not valid", "failed to update ref" },
-	{ REFD_DUPLICATE, "multiple updates for ref 'refs/heads/x' not allowed",
+	{ REFD_BADNAME, D2("bad-target", X, ".."),
+	    "refusing to point ref 'refs/heads/x' to bad name '..'", NULL,
+	    "refname is not valid", "failed to update ref" },
+	{ REFD_BADNAME, M "funny-name", "funny refname", NULL,
+	    "refname is not valid", "failed to update ref" },
+	{ REFD_DUPLICATE, D1("duplicate", X),
 	    "multiple updates for ref 'refs/heads/x' not allowed", NULL,
 	    "refname conflict", "refname conflict" },
+	/* A later daemon's. */
+	{ REFD_STALE, D2("later-word", X, "y"),
+	    "cannot update ref 'refs/heads/x': is at a different value", NULL,
+	    "incorrect old value provided", "incorrect old value provided" },
 	{ REFD_NOSPACE, NULL,
 	    "cannot update ref 'refs/heads/x': no space left on the device",
 	    NULL, "no space left on the device", "failed to update ref" },
@@ -174,15 +193,42 @@ START_TEST(test_words)
 	struct refd_result res = result(cases[_i].status, NULL, cases[_i].text);
 	struct text t = { 0 };
 
-	words_detail(&u, &res, GIT_2_55, &t);
+	words_detail(&u, &res, GIT_2_55, NULL, &t);
 	ck_assert_str_eq(t.data, cases[_i].detail);
 	text_clear(&t);
-	words_detail(&u, &res, GIT_2_39, &t);
+	words_detail(&u, &res, GIT_2_39, NULL, &t);
 	ck_assert_str_eq(t.data,
 	    cases[_i].detail_239 ? cases[_i].detail_239 : cases[_i].detail);
 	ck_assert_str_eq(words_reason(cases[_i].status), cases[_i].reason);
 	ck_assert_str_eq(words_push(cases[_i].status), cases[_i].push);
 	text_done(&t);
+}
+END_TEST
+
+/* Only what is found when all locks are held. */
+START_TEST(test_said_last)
+{
+	static const struct {
+		const char *text;
+		bool is_last;
+	} told[] = {
+		{ D3("name-taken", X, X "/y", X), true },
+		{ D3("names-clash", X, X, X "/y"), true },
+		{ D3("name-taken-early", X, "refs/heads", X), false },
+		{ D3("names-clash-early", X, X, X "/y"), false },
+		{ D3("directory", X, "/r/refs/heads/x", X), false },
+		{ D2("later-word", X, X), false },
+		{ "'" X "' is said by the daemon itself", false },
+		{ NULL, false },
+	};
+	struct refd_result res;
+	size_t i;
+
+	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		res = result(REFD_CONFLICT, NULL, told[i].text);
+		ck_assert_msg(words_is_said_last(&res) == told[i].is_last,
+		    "case %zu", i);
+	}
 }
 END_TEST
 
@@ -257,7 +303,7 @@ START_TEST(test_all)
 
 		res = result((enum refd_status)code, NULL, NULL);
 		text_clear(&t);
-		words_detail(&u, &res, GIT_2_39, &t);
+		words_detail(&u, &res, GIT_2_39, NULL, &t);
 		ck_assert_uint_gt(t.len, 0);
 		ck_assert_uint_gt(strlen(words_reason(res.status)), 0);
 		ck_assert_uint_gt(strlen(words_push(res.status)), 0);
@@ -328,16 +374,17 @@ START_TEST(test_json)
 	redirect();
 	output_json(&ans);
 	output_json_pairs(pairs, 4);
-	expect_out("{\"txn\":\"0192f0c1d2e30001020304050607abcd\","
-		   "\"outcome\":\"partial\",\"lsn\":12,\"refs\":["
-		   "{\"ref\":\"refs/heads/x\",\"status\":\"ok\"},"
-		   "{\"ref\":\"refs/heads/caf\303\251\",\"status\":\"stale\","
-		   "\"found\":\"" B "\","
-		   "\"text\":\"two\\u000alines \\\"x\\\\y\\\"\"},"
-		   "{\"ref\":\"refs/heads/\\ufffd\\ufffd\",\"status\":\"io\","
-		   "\"text\":\"input/output error\"}]}\n"
-		   "{\"state\":\"serving\",\"flushes\":120,\"odd\":\"007\","
-		   "\"none\":\"\"}\n");
+	expect_out(
+	    "{\"txn\":\"0192f0c1d2e30001020304050607abcd\","
+	    "\"outcome\":\"partial\",\"token\":\"00000000000000000000000000000000:12\",\"refs\":["
+	    "{\"ref\":\"refs/heads/x\",\"status\":\"ok\"},"
+	    "{\"ref\":\"refs/heads/caf\303\251\",\"status\":\"stale\","
+	    "\"found\":\"" B "\","
+	    "\"text\":\"two\\u000alines \\\"x\\\\y\\\"\"},"
+	    "{\"ref\":\"refs/heads/\\ufffd\\ufffd\",\"status\":\"io\","
+	    "\"text\":\"input/output error\"}]}\n"
+	    "{\"state\":\"serving\",\"flushes\":120,\"odd\":\"007\","
+	    "\"none\":\"\"}\n");
 }
 END_TEST
 
@@ -345,33 +392,37 @@ static void spell(char *git_dir, const char *text, const char *wanted)
 {
 	struct place p = { .git_dir = git_dir };
 	struct gitdir gd = { .path = "/a/r", .common = "/a/r" };
+	struct words_place place = { .from = gd.common };
+	struct refd_update u = update(REFD_UPDATE, NULL);
+	struct refd_result res = result(REFD_CONFLICT, NULL, text);
 	struct text t = { 0 };
 
-	text_adds(&t, text);
-	place_spell(&p, &gd, &t);
+	ck_assert(place_spells(&p, &gd, &place.to));
+	words_detail(&u, &res, GIT_2_55, &place, &t);
 	ck_assert_str_eq(t.data, wanted);
-	ck_assert_uint_eq(t.len, strlen(wanted));
 	text_done(&t);
+	gd.path = "/a/r/worktrees/w";
+	ck_assert(!place_spells(&p, &gd, &place.to));
 }
 
 START_TEST(test_path_as_git_has_it)
 {
-	static const char text[] = "x: there is a non-empty directory "
-				   "'/a/r/refs/x' blocking reference 'x'";
+	static const char text[] = D3("directory", "x", "/a/r/refs/x", "x");
 
 	spell(NULL, text,
-	    "x: there is a non-empty directory '.git/refs/x' blocking "
-	    "reference 'x'");
+	    "cannot lock ref 'x': there is a non-empty directory "
+	    "'.git/refs/x' blocking reference 'x'");
 	spell("../r", text,
-	    "x: there is a non-empty directory '../r/refs/x' blocking "
-	    "reference 'x'");
-	spell(".",
-	    "unable to create lock file /a/r/x.lock; non-directory in the way",
-	    "unable to create lock file ./x.lock; non-directory in the way");
-	spell(".", "unable to create lock file /a/rr/x.lock",
-	    "unable to create lock file /a/rr/x.lock");
-	spell(".", "Unable to create '/a/r/x.lock'",
-	    "Unable to create '/a/r/x.lock'");
+	    "cannot lock ref 'x': there is a non-empty directory "
+	    "'../r/refs/x' blocking reference 'x'");
+	spell(".", D2("not-directory", "x", "/a/r/x.lock"),
+	    "cannot lock ref 'x': unable to create lock file ./x.lock; "
+	    "non-directory in the way");
+	spell(".", D2("not-directory", "x", "/a/rr/x.lock"),
+	    "cannot lock ref 'x': unable to create lock file /a/rr/x.lock; "
+	    "non-directory in the way");
+	spell(".", D1("packed-locked", "/a/r/x.lock"),
+	    "Unable to create '/a/r/x.lock': File exists." RUNNING);
 }
 END_TEST
 
@@ -431,6 +482,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_words, 0,
 	    sizeof(cases) / sizeof(cases[0]));
+	tcase_add_test(tc, test_said_last);
 	tcase_add_test(tc, test_versions);
 	tcase_add_test(tc, test_names);
 	tcase_add_test(tc, test_all);

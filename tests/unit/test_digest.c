@@ -29,7 +29,7 @@ static uint64_t digest_of(
 		change(&req, updates);
 	h = refd_digest_begin(&req);
 	for (i = 0; i < req.nr_updates; i++)
-		h = refd_digest_update(h, &updates[i]);
+		h = refd_digest_update(h, req.object_format, &updates[i]);
 	return h;
 }
 
@@ -67,6 +67,36 @@ static void empty_message(struct refd_request *req, struct refd_update *u)
 {
 	(void)u;
 	req->message = "";
+}
+
+static void sha256(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->object_format = REFD_FORMAT_SHA256;
+}
+
+static void local(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->level.kind = REFD_LEVEL_LOCAL;
+}
+
+static void held(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->level = (struct refd_level){ REFD_LEVEL_HELD, 1 };
+}
+
+static void applied(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->level = (struct refd_level){ REFD_LEVEL_APPLIED, 1 };
+}
+
+static void held_by_two(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->level = (struct refd_level){ REFD_LEVEL_HELD, 2 };
 }
 
 static void fewer(struct refd_request *req, struct refd_update *u)
@@ -112,8 +142,8 @@ START_TEST(a_digest_is_of_what_is_asked_for)
 {
 	static void (*const changes[])(struct refd_request *,
 	    struct refd_update *) = { NULL, other_dir, atomic, no_message,
-		empty_message, fewer, other_name, other_new, with_old,
-		other_action, swapped };
+		empty_message, sha256, local, held, applied, held_by_two, fewer,
+		other_name, other_new, with_old, other_action, swapped };
 	const size_t nr = sizeof(changes) / sizeof(changes[0]);
 	size_t i, k;
 

@@ -87,8 +87,8 @@ START_TEST(test_replayed_is_not_executed)
 	struct rig_ask *ask = rig_submit(&both);
 
 	rig_admissions->replayed = true;
-	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
-	txn_decide(&rig_admissions->updates[1], REFD_OK, NULL);
+	txn_acknowledge(&rig_admissions->updates[0]);
+	txn_acknowledge(&rig_admissions->updates[1]);
 	rig_admit_all();
 	ck_assert_ptr_null(rig_windows);
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
@@ -96,7 +96,7 @@ START_TEST(test_replayed_is_not_executed)
 	/* Where the journal knows a part only, the rest is not done now. */
 	ask = rig_submit(&both);
 	rig_admissions->replayed = true;
-	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
+	txn_acknowledge(&rig_admissions->updates[0]);
 	rig_admit_all();
 	ck_assert_ptr_null(rig_windows);
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
@@ -160,7 +160,10 @@ START_TEST(test_a_name_twice_is_a_duplicate)
 	ck_assert_int_eq(ask->statuses[0], _i ? REFD_ABORTED : REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_DUPLICATE);
 	ck_assert_str_eq(ask->text,
-	    "multiple updates for ref 'refs/heads/a' not allowed");
+	    "\1"
+	    "duplicate"
+	    "\1"
+	    "refs/heads/a");
 	/* Its name is free again. */
 	ask = rig_go(&one);
 	rig_back_all();

@@ -40,10 +40,9 @@ START_TEST(test_lock_is_tried_again)
 }
 END_TEST
 
-/* What the engine says of a lock, behind the file's name. */
-#define STALE                                                                  \
-	"\n\nAnother git process seems to be running in this repository, or "  \
-	"the lock file may be stale"
+/* What the engine says of a lock. */
+#define LOCKED(name, path) "\1locked\1" name "\1" path
+#define PACKED(path)       "\1packed-locked\1" path
 
 /* NAME is given back because PATH is locked. */
 static void locked_at(const char *name, const char *path)
@@ -79,8 +78,7 @@ START_TEST(test_lock_is_given_up)
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
 	ck_assert_str_eq(ask->text,
-	    "cannot lock ref 'refs/heads/b': Unable to create "
-	    "'/srv/0.git/refs/heads/b.lock': File exists." STALE);
+	    LOCKED("refs/heads/b", "/srv/0.git/refs/heads/b.lock"));
 	/* The window is over; nobody is kept from the name any more. */
 	ask = rig_go(&both);
 	rig_back_all();
@@ -94,31 +92,19 @@ static const struct {
 	int64_t wait_ms;
 	const char *text;
 } timeouts[] = {
-	{ 0, 0, "HEAD", 1000,
-	    "cannot lock ref 'HEAD': Unable to create "
-	    "'/srv/0.git/HEAD.lock': File exists." STALE },
+	{ 0, 0, "HEAD", 1000, LOCKED("HEAD", "/srv/0.git/HEAD.lock") },
 	{ 101, 0, "worktrees/w/HEAD", 100,
-	    "cannot lock ref 'HEAD': Unable to create "
-	    "'/srv/0.git/worktrees/w/HEAD.lock': File exists." STALE },
+	    LOCKED("HEAD", "/srv/0.git/worktrees/w/HEAD.lock") },
 	{ 0, 51, "refs/heads/a", 1000,
-	    "cannot lock ref 'refs/heads/a': Unable to create "
-	    "'/srv/0.git/refs/heads/a.lock': File exists." STALE },
-	{ 101, 51, "packed-refs", 50,
-	    "Unable to create '/srv/0.git/packed-refs.lock': File "
-	    "exists." STALE },
-	{ 101, 0, "packed-refs", 1000,
-	    "Unable to create '/srv/0.git/packed-refs.lock': File "
-	    "exists." STALE },
+	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
+	{ 101, 51, "packed-refs", 50, PACKED("/srv/0.git/packed-refs.lock") },
+	{ 101, 0, "packed-refs", 1000, PACKED("/srv/0.git/packed-refs.lock") },
 	/* Once is enough. */
 	{ 1, 0, "refs/heads/a", 0,
-	    "cannot lock ref 'refs/heads/a': Unable to create "
-	    "'/srv/0.git/refs/heads/a.lock': File exists." STALE },
-	{ 0, 1, "packed-refs", 0,
-	    "Unable to create '/srv/0.git/packed-refs.lock': File "
-	    "exists." STALE },
+	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
+	{ 0, 1, "packed-refs", 0, PACKED("/srv/0.git/packed-refs.lock") },
 	{ UINT32_MAX, 0, "refs/heads/a", 30000,
-	    "cannot lock ref 'refs/heads/a': Unable to create "
-	    "'/srv/0.git/refs/heads/a.lock': File exists." STALE },
+	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
 };
 
 START_TEST(test_lock_timeouts_of_the_client)

@@ -6,8 +6,7 @@
  * overtakes, atomic ones whole, sessions alone and ended once) and that each
  * request is answered once; here it is checked that nothing waits that could
  * go, that no update happens twice, or in a session that nobody committed, that
- * answers agree with the journal, that atomic transactions are all or nothing,
- * and that it all comes to an end.
+ * answers agree with the journal, that atomic ones are whole, and that all ends.
  */
 #include <check.h>
 #include <stdio.h>
@@ -173,10 +172,10 @@ static bool replay(struct txn *txn, const struct known *k)
 	if (!is_known || txn->readmitted)
 		return false;
 	for (i = 0; i < txn->nr_updates; i++)
-		txn_decide(&txn->updates[i],
-		    k->recorded[i] != REFD_PENDING ? k->recorded[i] :
-						     REFD_ABORTED,
-		    NULL);
+		txn->updates[i].status = k->recorded[i] != REFD_PENDING ?
+		    k->recorded[i] :
+		    REFD_ABORTED;
+	txn_count(txn);
 	txn->replayed = true;
 	return true;
 }
@@ -317,13 +316,14 @@ static void commit_part(const struct txn_part *part, bool fails, bool unknown)
 
 	for (i = 0; i < part->nr; i++) {
 		struct txn_update *u = part->updates[i];
+		bool is_live =
+		    u->status == REFD_PENDING && u->again == TXN_AGAIN_NO;
 
-		if (u->status == REFD_PENDING && u->again == TXN_AGAIN_NO)
-			txn_decide(u,
-			    !fails      ? REFD_OK :
-				unknown ? REFD_UNKNOWN :
-					  REFD_NOSPACE,
+		if (is_live && fails)
+			txn_decide(u, unknown ? REFD_UNKNOWN : REFD_NOSPACE,
 			    NULL);
+		else if (is_live)
+			txn_acknowledge(u);
 		journal(u, !fails);
 	}
 }

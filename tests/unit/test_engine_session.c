@@ -308,8 +308,8 @@ START_TEST(test_replayed)
 	struct rig_ask *ask = rig_submit(&both);
 
 	rig_admissions->replayed = true;
-	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
-	txn_decide(&rig_admissions->updates[1], REFD_OK, NULL);
+	txn_acknowledge(&rig_admissions->updates[0]);
+	txn_acknowledge(&rig_admissions->updates[1]);
 	rig_admit_all();
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert_ptr_null(rig_windows);

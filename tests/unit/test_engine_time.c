@@ -79,7 +79,7 @@ START_TEST(test_deadline_during_admission)
 	ask = rig_submit(&t);
 	rig_pass(50 * RIG_MS);
 	rig_admissions->replayed = true;
-	txn_decide(&rig_admissions->updates[0], REFD_OK, NULL);
+	txn_acknowledge(&rig_admissions->updates[0]);
 	rig_admit_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }

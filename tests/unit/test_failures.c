@@ -3,8 +3,8 @@
  * ENOSPC and EDQUOT at each of its system calls in turn; a table says for each
  * of them whom it may cost what, and nobody else notices. Afterwards, killed
  * or cut, what the journal says of each transaction by its id is what the refs
- * say, also where the answer was `unknown`; nothing is left locked; and no
- * descriptor whose sync failed is synced again.
+ * and their logs say, also where the answer was `unknown`; nothing is left
+ * locked; and no descriptor whose sync failed is synced again.
  */
 #include <check.h>
 #include <errno.h>
@@ -221,7 +221,23 @@ static void check_litter(void)
 	free(locks);
 }
 
-/* What is asked by id, what was answered, and the refs: one story. */
+/* A log has the line of an update that happened, and no other. Deletions here
+ * are of refs without a log. */
+static void check_log(size_t ref, enum refd_status status)
+{
+	const char *name = refs[ref].name;
+	int nr = world_log_count(w, name, refs[ref].old, refs[ref].new_c);
+
+	ck_assert_msg(nr == (status == REFD_OK && !is_deletion(ref)),
+	    "%s: %s is %s and its log has %d lines of it", context, name,
+	    refd_status_name(status), nr);
+	if (refs[ref].old != '0' && !is_deletion(ref))
+		ck_assert_int_eq(world_log_count(w, name, '0', refs[ref].old),
+		    1);
+}
+
+/* What is asked by id, what was answered, the refs and their logs: one
+ * story. */
 static void check_truth(void)
 {
 	enum refd_status status;
@@ -237,6 +253,7 @@ static void check_truth(void)
 			(status == REFD_OK ? refs[i].new_c : refs[i].old),
 		    "%s: %s is at '%c' and the journal says %s", context,
 		    refs[i].name, is, refd_status_name(status));
+		check_log(i, status);
 		if (said[i] == REFD_OK)
 			ck_assert_msg(status == REFD_OK, "%s: %s was ok",
 			    context, refs[i].name);

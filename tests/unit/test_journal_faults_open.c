@@ -1,6 +1,6 @@
 /*
  * The journal on a disk that fails and forgets: each system call of a
- * checkpoint and of an opening fails in turn, the power goes at each change of
+ * checkpoint and of an opening fails in turn, or tears, the power goes at each change of
  * an opening. What was committed before is there, what is committed after
  * stays, a journal that could not be made is made the next time.
  */
@@ -117,6 +117,37 @@ START_TEST(each_call_of_an_opening_fails)
 }
 END_TEST
 
+/* The room in the WAL too: it is given up then. */
+START_TEST(each_write_of_an_opening_tears)
+{
+	enum fault fault = _i % 2 ? WRITE_TEARS_AT_PAGE : WRITE_TEARS;
+	bool is_fresh = _i / 2, was_hit = true;
+	unsigned long n;
+	int k;
+
+	for (n = 0; was_hit && n < 1000; n++) {
+		was_hit = false;
+		for (k = 0; k < 4; k++) {
+			struct world *w = journal_world_new();
+
+			leave_wal(w, is_fresh);
+			w->was_made_under_fault = is_fresh;
+			world_arm(w, fault, n, k % 2 ? -ENOSPC : -EIO);
+			help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
+			was_hit |= w->was_torn;
+			world_disarm(w);
+			if (k / 2)
+				world_cut(w, MEMFS_DATA_NONE);
+			world_open(w);
+			check_after_open(w, is_fresh);
+			journal_world_free(w);
+		}
+	}
+	ck_assert_uint_gt(n, 5);
+	ck_assert(!was_hit);
+}
+END_TEST
+
 /* SQLite passes over the failed sync of a directory; the names of database and
  * WAL must last all the same. */
 START_TEST(a_directory_that_was_not_synced_is_told)
@@ -176,6 +207,7 @@ int main(void)
 
 	tcase_add_loop_test(tc, each_call_of_a_checkpoint_fails, 0, NR_FAULTS);
 	tcase_add_loop_test(tc, each_call_of_an_opening_fails, 0, 4);
+	tcase_add_loop_test(tc, each_write_of_an_opening_tears, 0, 4);
 	tcase_add_loop_test(tc, a_directory_that_was_not_synced_is_told, 0, 2);
 	tcase_add_loop_test(tc, the_power_goes_at_each_change_of_an_opening, 0,
 	    2);

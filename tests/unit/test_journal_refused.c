@@ -57,7 +57,7 @@ END_TEST
 START_TEST(a_newer_schema_is_refused)
 {
 	help_close(help_open_here());
-	help_ask("PRAGMA user_version=2");
+	help_ask("PRAGMA user_version=3");
 	assert_refused(-EPROTO, "newer");
 	help_ask("PRAGMA user_version=0");
 	assert_refused(-EBADMSG, "schema");

@@ -25,6 +25,16 @@ static struct sys faulty;
 static int fail_with;       /* what linkat answers, */
 static unsigned fail_times; /* and how often */
 static unsigned nr_links;
+static int open_fails_with; /* what openat answers once; 0: nothing */
+
+static int faulty_openat(const struct sys *sys, int dirfd, const char *path,
+    int flags, mode_t mode)
+{
+	int r = open_fails_with;
+
+	open_fails_with = 0;
+	return r < 0 ? r : sys_kernel.openat(sys, dirfd, path, flags, mode);
+}
 
 static int faulty_linkat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath)
@@ -46,6 +56,8 @@ static void setup(void)
 	ck_assert_int_ge(stage_fd, 0);
 	faulty = sys_kernel;
 	faulty.linkat = faulty_linkat;
+	faulty.openat = faulty_openat;
+	open_fails_with = 0;
 	fail_times = nr_links = 0;
 }
 
@@ -231,6 +243,25 @@ START_TEST(a_full_token_is_followed_by_the_next)
 }
 END_TEST
 
+/* What is locked stays so, and what comes after can be locked. */
+START_TEST(a_next_file_that_cannot_be_made_changes_nothing)
+{
+	struct token tok;
+	int64_t when;
+
+	ck_assert_int_eq(token_init(&tok, &faulty, stage_fd, 1), 0);
+	ck_assert_int_eq(token_lock(&tok, tmp_fd, "r/a", 0777), 0);
+	fail_with = -EMLINK;
+	fail_times = 1;
+	open_fails_with = -ENOSPC;
+	ck_assert_int_eq(token_lock(&tok, tmp_fd, "r/b", 0777), -ENOSPC);
+	ck_assert_int_eq(token_locked_at(&tok, &when), 0);
+	ck_assert_int_eq(token_lock(&tok, tmp_fd, "r/b", 0777), 0);
+	ck_assert(inode("r/b.lock") == inode("stage/0000000000000001.0"));
+	token_done(&tok);
+}
+END_TEST
+
 /* A file system whose limit is nought must not be asked for ever. */
 START_TEST(a_token_that_takes_no_link_at_all_is_emlink)
 {
@@ -320,6 +351,7 @@ int main(void)
 	tcase_add_test(tc, a_pruned_parent_is_tried_three_times);
 	tcase_add_test(tc, a_parent_that_is_a_file_is_enotdir);
 	tcase_add_test(tc, a_full_token_is_followed_by_the_next);
+	tcase_add_test(tc, a_next_file_that_cannot_be_made_changes_nothing);
 	tcase_add_test(tc, a_token_that_takes_no_link_at_all_is_emlink);
 	tcase_add_test(tc, other_failures_are_told_at_once);
 	tcase_add_test(tc, a_path_that_is_too_long_is_told);

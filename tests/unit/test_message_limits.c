@@ -58,8 +58,8 @@ START_TEST(test_lengths)
 	for (t = limits; t < limits + COUNT(limits); t++) {
 		for (over = 0; over < 2; over++) {
 			s = stretch(t->before, t->max + over, t->after);
-			packets[5] = t->in_updates ? DELIM : s;
-			packets[6] = t->in_updates ? s : DELIM;
+			packets[6] = t->in_updates ? DELIM : s;
+			packets[7] = t->in_updates ? s : DELIM;
 			ck_assert_msg(feed_all(dec, packets, &req, &status,
 					  &why) ==
 				(over != 0 ? REFD_DECODE_REFUSED :
@@ -82,7 +82,7 @@ START_TEST(test_git_dir_and_deadline)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	const char *packets[] = { "transaction 7", TXID, NULL, "common-dir 1 2",
-		"deadline 3600000", "umask 0777", DELIM, NULL };
+		FORMAT, "deadline 3600000", "umask 0777", DELIM, NULL };
 	struct refd_request req;
 	enum refd_status status;
 	const char *why;
@@ -94,11 +94,11 @@ START_TEST(test_git_dir_and_deadline)
 	ck_assert_uint_eq(req.deadline_ms, REFD_DEADLINE_MAX_MS);
 	ck_assert_uint_eq(req.umask, 0777);
 	refd_request_done(&req);
-	packets[4] = "deadline 3600001";
+	packets[5] = "deadline 3600001";
 	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
 	    REFD_DECODE_REFUSED);
 	ck_assert_int_eq(status, REFD_LIMIT);
-	packets[4] = "deadline 1";
+	packets[5] = "deadline 1";
 	free((char *)packets[2]);
 	packets[2] = stretch("git-dir /", REFD_PATH_MAX - 1, "");
 	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
@@ -125,10 +125,37 @@ START_TEST(test_lock_timeouts)
 	ck_assert(req.has_packed_refs_timeout);
 	ck_assert_uint_eq(req.packed_refs_timeout_ms, REFD_DEADLINE_MAX_MS);
 	refd_request_done(&req);
-	packets[6] = "packed-refs-timeout 3600001";
+	packets[7] = "packed-refs-timeout 3600001";
 	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
 	    REFD_DECODE_REFUSED);
 	ck_assert_int_eq(status, REFD_LIMIT);
+	refd_request_decoder_free(dec);
+}
+END_TEST
+
+START_TEST(test_level)
+{
+	struct refd_request_decoder *dec = refd_request_decoder_new();
+	const char *packets[] = { HEAD, "level applied=64", "umask 0022", DELIM,
+		NULL };
+	struct refd_request req;
+	enum refd_status status;
+	const char *why;
+
+	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
+	    REFD_DECODE_DONE);
+	ck_assert_int_eq(req.level.kind, REFD_LEVEL_APPLIED);
+	ck_assert_uint_eq(req.level.nodes, REFD_LEVEL_NODES_MAX);
+	refd_request_done(&req);
+	packets[5] = "level held=65";
+	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
+	    REFD_DECODE_REFUSED);
+	ck_assert_int_eq(status, REFD_LIMIT);
+	packets[5] = "level local";
+	ck_assert_int_eq(feed_all(dec, packets, &req, &status, &why),
+	    REFD_DECODE_DONE);
+	ck_assert_int_eq(req.level.kind, REFD_LEVEL_LOCAL);
+	refd_request_done(&req);
 	refd_request_decoder_free(dec);
 }
 END_TEST
@@ -256,6 +283,7 @@ int main(void)
 	tcase_add_test(tc, test_lengths);
 	tcase_add_test(tc, test_git_dir_and_deadline);
 	tcase_add_test(tc, test_lock_timeouts);
+	tcase_add_test(tc, test_level);
 	tcase_add_test(tc, test_too_many_headers);
 	tcase_add_test(tc, test_too_many_updates);
 	tcase_add_test(tc, test_too_many_bytes);

@@ -2,9 +2,8 @@
  * Proves that refd's object reader tells the type of any object known to git,
  * loose or packed, with deltas and alternates, by comparison with git cat-file;
  * that the target of a tag is found, and that a large tag is not read (finding
- * F7); that added, removed and moved objects are noticed; and that only
- * alternates allowed by the rule are read, with the same answer for all others
- * (finding F9).
+ * F7); that many packs take few descriptors; and that only alternates allowed
+ * by the rule are read, with the same answer for all others (finding F9).
  */
 #include <check.h>
 #include <errno.h>
@@ -109,7 +108,7 @@ START_TEST(alternates_are_as_git_has_them)
 }
 END_TEST
 
-/* ---- added and removed objects ---- */
+/* ---- loose objects and packs ---- */
 
 START_TEST(objects_are_found_loose_and_packed)
 {
@@ -120,82 +119,6 @@ START_TEST(objects_are_found_loose_and_packed)
 	odb_rig_check_objects();
 	ck_assert_int_eq(odb_refresh(odb_rig), 0);
 	odb_rig_check_objects();
-}
-END_TEST
-
-START_TEST(objects_that_come_later_are_found)
-{
-	struct refd_oid loose, packed;
-	char *hex;
-
-	odb_rig_make_objects();
-	odb_rig_open("r");
-	odb_rig_check_objects();
-	hex = tmp_output("cd r && echo y | git hash-object -w --stdin");
-	refd_oid_parse(hex, &loose);
-	free(hex);
-	ck_assert_int_eq(odb_type(odb_rig, &loose), OBJECT_BLOB);
-	hex = tmp_output("cd r && o=$(echo z | git hash-object -w --stdin) && "
-			 "echo $o && echo $o | git pack-objects -q "
-			 "objects/pack/pack >/dev/null && git prune-packed");
-	refd_oid_parse(hex, &packed);
-	free(hex);
-	ck_assert_int_eq(odb_type(odb_rig, &packed), OBJECT_BLOB);
-}
-END_TEST
-
-START_TEST(a_pruned_object_is_gone_after_a_refresh)
-{
-	struct refd_oid oid;
-	char *hex;
-
-	odb_rig_make_objects();
-	hex = tmp_output("cd r && o=$(echo z | git hash-object -w --stdin) && "
-			 "echo $o && echo $o | git pack-objects -q "
-			 "objects/pack/pack >/dev/null && git prune-packed");
-	refd_oid_parse(hex, &oid);
-	free(hex);
-	odb_rig_open("r");
-	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_BLOB);
-	tmp_run("git -C r gc -q --prune=now");
-	ck_assert_int_eq(odb_refresh(odb_rig), 0);
-	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ABSENT);
-	odb_rig_check_objects();
-}
-END_TEST
-
-/* An index may stay behind: git ignores an index without its pack. */
-START_TEST(an_index_alone_has_nothing)
-{
-	struct refd_oid oid;
-
-	odb_rig_make_objects();
-	tmp_run("git -C r repack -q -a -d && git -C r prune-packed");
-	odb_rig_open("r");
-	oid = odb_rig_named("refs/heads/x");
-	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
-	tmp_run("rm -f r/objects/pack/*.pack");
-	ck_assert_int_eq(odb_refresh(odb_rig), 0);
-	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ABSENT);
-}
-END_TEST
-
-/* Between loose objects and packs, both ways, during the look-ups. */
-START_TEST(an_object_that_moves_is_found)
-{
-	struct refd_oid oid;
-	int i;
-
-	odb_rig_make_objects();
-	odb_rig_open("r");
-	oid = odb_rig_named("refs/heads/x");
-	for (i = 0; i < 3; i++) {
-		tmp_run("git -C r repack -q -a -d");
-		ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
-		tmp_run("cd r && mv objects/pack/*.pack p && rm -f "
-			"objects/pack/* && git unpack-objects -q <p && rm p");
-		ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
-	}
 }
 END_TEST
 
@@ -409,10 +332,6 @@ int main(void)
 	    (int)COUNT(ways));
 	tcase_add_test(tc, alternates_are_as_git_has_them);
 	tcase_add_test(tc, objects_are_found_loose_and_packed);
-	tcase_add_test(tc, objects_that_come_later_are_found);
-	tcase_add_test(tc, a_pruned_object_is_gone_after_a_refresh);
-	tcase_add_test(tc, an_index_alone_has_nothing);
-	tcase_add_test(tc, an_object_that_moves_is_found);
 	tcase_add_test(tc, descriptors_have_a_bound);
 	tcase_add_test(tc, tags_are_peeled_as_git_does);
 	tcase_add_test(tc, a_large_tag_is_not_peeled);

@@ -5,10 +5,12 @@
  * nothing else, and that an arena keeps what it was given.
  */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "proto/arena.h"
+#include "proto/detail.h"
 #include "proto/message.h"
 #include "tests/lib/suite.h"
 
@@ -152,6 +154,77 @@ START_TEST(test_oid)
 	ck_assert(refd_oid_is_null(&oid));
 	oid.bytes[19] = 1;
 	ck_assert(!refd_oid_is_null(&oid));
+}
+END_TEST
+
+START_TEST(test_oid_of_sha256)
+{
+	static const char text[] = DIGITS DIGITS DIGITS "0123456789abcde8";
+	char hex[REFD_OID_MAX_HEX + 1], broken[sizeof(text)];
+	enum refd_object_format format;
+	struct refd_oid oid, other;
+
+	ck_assert_int_eq(refd_object_format_from_name("sha256", &format), 0);
+	ck_assert_int_eq(refd_oid_parse_as(text, format, &oid), 0);
+	ck_assert_uint_eq(oid.bytes[31], 0xe8);
+	ck_assert_str_eq(refd_oid_hex_as(&oid, format, hex), text);
+	strcpy(broken, text);
+	broken[63] = '\0';
+	ck_assert_int_eq(refd_oid_parse_as(broken, format, &other), -1);
+	/* What stands behind an id of SHA-1 is zero. */
+	memset(&other, 0xff, sizeof(other));
+	ck_assert_int_eq(refd_oid_parse(text, &other), 0);
+	ck_assert_uint_eq(other.bytes[19], 0x67);
+	ck_assert_uint_eq(other.bytes[20], 0);
+	ck_assert_uint_eq(other.bytes[31], 0);
+	ck_assert_int_eq(refd_object_format_from_name("sha1", &format), 0);
+	ck_assert_str_eq(refd_object_format_name(format), "sha1");
+	ck_assert_int_eq(refd_object_format_from_name("md5", &format), -1);
+	ck_assert_int_eq(refd_object_format_from_name("", &format), -1);
+}
+END_TEST
+
+static void expect_arg(const struct refd_detail *detail, size_t nr,
+    const char *wanted)
+{
+	ck_assert_uint_eq(detail->args[nr].len, strlen(wanted));
+	ck_assert_mem_eq(detail->args[nr].data, wanted, strlen(wanted));
+}
+
+START_TEST(test_detail)
+{
+	static const char *const args[] = { "refs/a", "b\1c", NULL },
+				 *const none[REFD_DETAIL_ARGS] = { NULL };
+	char *text = refd_detail_make(REFD_DETAIL_DIFFERS, args);
+	struct refd_detail detail;
+
+	ck_assert_str_eq(text, "\1differs\1refs/a\1b?c");
+	ck_assert(refd_detail_read(text, &detail));
+	ck_assert_int_eq(detail.kind, REFD_DETAIL_DIFFERS);
+	expect_arg(&detail, 0, "refs/a");
+	expect_arg(&detail, 1, "b?c");
+	expect_arg(&detail, 2, "");
+	free(text);
+	text = refd_detail_make(REFD_DETAIL_FUNNY_NAME, none);
+	ck_assert_str_eq(text, "\1funny-name");
+	ck_assert(refd_detail_read(text, &detail));
+	ck_assert_int_eq(detail.kind, REFD_DETAIL_FUNNY_NAME);
+	expect_arg(&detail, 0, "");
+	free(text);
+	/* A longer word, a shorter one, more arguments than any has. */
+	ck_assert(refd_detail_read("\1exists-not\1x", &detail));
+	ck_assert_int_eq(detail.kind, REFD_DETAIL_UNKNOWN);
+	expect_arg(&detail, 0, "x");
+	ck_assert(refd_detail_read("\1exist", &detail));
+	ck_assert_int_eq(detail.kind, REFD_DETAIL_UNKNOWN);
+	ck_assert(refd_detail_read("\1exists\1\1y\1z\1more", &detail));
+	ck_assert_int_eq(detail.kind, REFD_DETAIL_EXISTS);
+	expect_arg(&detail, 0, "");
+	expect_arg(&detail, 1, "y");
+	expect_arg(&detail, 2, "z");
+	ck_assert(!refd_detail_read(NULL, &detail));
+	ck_assert(!refd_detail_read("", &detail));
+	ck_assert(!refd_detail_read("exists", &detail));
 }
 END_TEST
 
@@ -397,6 +470,8 @@ int main(void)
 	tcase_add_test(tc, test_outcomes);
 	tcase_add_test(tc, test_durabilities);
 	tcase_add_test(tc, test_oid);
+	tcase_add_test(tc, test_oid_of_sha256);
+	tcase_add_test(tc, test_detail);
 	tcase_add_test(tc, test_txid_text);
 	tcase_add_test(tc, test_txid_made);
 	tcase_add_test(tc, test_arena);

@@ -32,10 +32,10 @@ static const char *random_string(struct gen *g, size_t slot, uint32_t min)
 
 static struct refd_oid random_oid(struct gen *g)
 {
-	struct refd_oid oid;
+	struct refd_oid oid = { 0 };
 	size_t i;
 
-	for (i = 0; i < sizeof(oid.bytes); i++)
+	for (i = 0; i < REFD_OID_BYTES; i++)
 		oid.bytes[i] = (uint8_t)gen_u64(g);
 	return oid;
 }

@@ -5,7 +5,9 @@
  * an object was pruned, a repository moved, was replaced or is gone.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/hand.h"
@@ -44,11 +46,18 @@ START_TEST(kill_leaves_a_foreign_deletion)
 }
 END_TEST
 
+/* Beside locks of ours, which recovery looks for and removes. */
 START_TEST(kill_leaves_a_foreign_lock)
 {
-	wr_ok("x=1");
+	struct record_member m =
+	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct hand h = { .w = w };
+
+	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/y.lock", "");
 	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert(!memfs_exists(w->fs, REF ".lock"));
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
 }
 END_TEST
@@ -101,10 +110,17 @@ END_TEST
 
 START_TEST(cut_with_an_unsynced_predecessor)
 {
-	memfs_write(w->fs, REF, "3030303030303030303030303030303030303030\n");
+	static const char older[] =
+	    "3030303030303030303030303030303030303030\n";
+
+	/* The first update of a repository syncs its file system. */
+	wr_ok("first=1");
+	memfs_write(w->fs, REF, older);
 	hand_git_writes(w, REF, ONES);
 	wr_ok("x=2:1");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_expect_file(REF, older);
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
@@ -140,6 +156,27 @@ START_TEST(cut_leaves_a_later_foreign_write)
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+/* The power loss kept our lock and git's later value: the lock is older than
+ * the value, and says nothing about the value. */
+START_TEST(cut_with_our_lock_leaves_a_later_foreign_write)
+{
+	struct record_member m =
+	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct hand h = { .w = w };
+
+	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
+	hand_sync(w);
+	memfs_advance(w->fs, 1000000000);
+	memfs_write(w->fs, REF, FIVES);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	ck_assert(memfs_exists(w->fs, REF ".lock"));
+	wr_start();
+	ck_assert_int_eq(world_ref(w, "x"), '5');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	wr_expect_locks("");
 }
 END_TEST
 
@@ -193,6 +230,37 @@ START_TEST(cut_after_a_deletion_made_room)
 }
 END_TEST
 
+/* Two transactions: recovery rewrites packed-refs once for both. */
+START_TEST(deletions_share_one_rewrite)
+{
+	unsigned long n;
+	unsigned rewrites = 0;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		memfs_write(w->fs, WORLD_REPO "/packed-refs",
+		    "# pack-refs with: peeled fully-peeled sorted \n"
+		    "3131313131313131313131313131313131313131 refs/heads/p\n"
+		    "3131313131313131313131313131313131313131 refs/heads/q\n");
+		wr_ok("-p:1");
+		wr_ok("-q:1");
+		wr_cut(MEMFS_DATA_NONE, 0);
+		memfs_fail_call(w->fs, MEMFS_RENAMEAT, n, -EIO);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		rewrites +=
+		    hit && strstr(memfs_hit(w->fs), "packed-refs") != NULL;
+		memfs_fail_none(w->fs);
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(world_ref(w, "p"), '0');
+		ck_assert_int_eq(world_ref(w, "q"), '0');
+	}
+	ck_assert_uint_eq(rewrites, 1);
+}
+END_TEST
+
 START_TEST(cut_with_an_older_packed_value)
 {
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
@@ -215,6 +283,9 @@ START_TEST(cut_after_a_foreign_pack_of_ours)
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
+	/* The packed value will do. */
+	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
+	ck_assert(!memfs_exists(w->fs, REF));
 }
 END_TEST
 
@@ -235,9 +306,12 @@ END_TEST
 /* A confirmed value may be another's, not on disk yet. */
 START_TEST(cut_after_a_no_op)
 {
+	wr_ok("first=1");
 	hand_git_writes(w, REF, FOURS);
 	wr_ok("x=4:4");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	ck_assert(!memfs_exists(w->fs, REF));
+	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '4');
 }
 END_TEST
@@ -317,13 +391,23 @@ START_TEST(missing_repository_keeps_its_records)
 }
 END_TEST
 
+/* By one that refd never served, or by one with another id. */
 START_TEST(replaced_repository_gets_nothing)
 {
+	char *id;
+
 	wr_ok("x=1");
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, "/srv/away");
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
 	memfs_write(w->fs, WORLD_REPO "/HEAD", "ref: refs/heads/main\n");
+	if (_i == 1) {
+		id = memfs_read(w->fs, "/srv/away/refd/id", NULL);
+		ck_assert_int_eq(strncmp(id, "uuid ", 5), 0);
+		id[5] = id[5] == '0' ? '1' : '0';
+		memfs_write(w->fs, WORLD_REPO "/refd/id", id);
+		free(id);
+	}
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_uint_eq(w->parked, 1);
@@ -356,10 +440,12 @@ int main(void)
 	tcase_add_test(tc, cut_empties_the_file);
 	tcase_add_test(tc, cut_between_two_of_ours_and_one_of_theirs);
 	tcase_add_test(tc, cut_leaves_a_later_foreign_write);
+	tcase_add_test(tc, cut_with_our_lock_leaves_a_later_foreign_write);
 	tcase_add_test(tc, cut_mends_the_log_of_what_it_leaves);
 	tcase_add_test(tc, cut_after_a_foreign_write_that_is_lost);
 	tcase_add_test(tc, cut_undoes_a_deletion);
 	tcase_add_test(tc, cut_after_a_deletion_made_room);
+	tcase_add_test(tc, deletions_share_one_rewrite);
 	tcase_add_test(tc, cut_with_an_older_packed_value);
 	tcase_add_test(tc, cut_after_a_foreign_pack_of_ours);
 	tcase_add_test(tc, cut_with_a_later_foreign_pack);
@@ -369,7 +455,7 @@ int main(void)
 	tcase_add_test(tc, pruned_object_gives_the_value_before);
 	tcase_add_test(tc, pruned_object_fells_its_atomic_transaction);
 	tcase_add_test(tc, missing_repository_keeps_its_records);
-	tcase_add_test(tc, replaced_repository_gets_nothing);
+	tcase_add_loop_test(tc, replaced_repository_gets_nothing, 0, 2);
 	tcase_add_test(tc, malformed_packed_refs_is_kept_aside);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/hand.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -90,6 +91,69 @@ START_TEST(a_failed_start_finishes_deletions_later)
 }
 END_TEST
 
+/* A ref that three transactions moved. The first start is stopped at each of
+ * its changes, by a kill or by a second power loss that keeps all of it. A value
+ * of an earlier record would be younger than our lock, and look foreign. */
+START_TEST(a_stopped_start_leaves_no_earlier_value)
+{
+	unsigned long n;
+	bool hit = true;
+	int r;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		wr_ok("x=1");
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		wr_ok("x=2:1");
+		wr_ok("x=3:2");
+		wr_ok("x=4:3");
+		wr_cut(MEMFS_DATA_NONE, 0);
+		memfs_advance(w->fs, 1000000000);
+		if (_i == 0)
+			memfs_kill_at(w->fs, n);
+		else
+			memfs_cut_at(w->fs, n);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		r = _i == 0 ? hand_kill(w) : hand_cut(w, MEMFS_DATA_ALL, 1000);
+		ck_assert_int_eq(r, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '4');
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+		ck_assert_int_eq(world_log_count(w, "x", '3', '4'), 1);
+		ck_assert_uint_eq(w->found[STORE_LEFT], 0);
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+/* Killed at each of its changes, a start has deferred the records that it
+ * forgets: both are one commit. */
+START_TEST(a_killed_start_forgets_nothing)
+{
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		wr_ok("x=1");
+		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_rename(WORLD_REPO, "/srv/away");
+		memfs_kill_at(w->fs, n);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_uint_eq(w->parked, 1);
+		wr_rename("/srv/away", WORLD_REPO);
+		ck_assert_int_eq(world_retry(w), 0);
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '1');
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
 /* ---- what is parked ---- */
 
 static void cut_with_a_foreign_lock(void)
@@ -126,6 +190,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_failed_start_finishes_writes_later);
 	tcase_add_test(tc, a_failed_start_finishes_deletions_later);
+	tcase_add_loop_test(tc, a_stopped_start_leaves_no_earlier_value, 0, 2);
+	tcase_add_test(tc, a_killed_start_forgets_nothing);
 	tcase_add_test(tc, parked_is_told_of_until_it_is_redone);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -1,7 +1,8 @@
 /*
  * Proves that recovery does not tear an atomic transaction whose one name was
- * taken by a foreign writer during the flush, before the daemon was killed; and
- * that one which was taken back for the disk's sake stays so after a cut.
+ * taken by a foreign writer during the flush, before the daemon was killed; that
+ * the abort is recorded before the locks go; and that one which was taken back
+ * for the disk's sake stays so after a cut.
  */
 #include <check.h>
 #include <errno.h>
@@ -34,6 +35,64 @@ START_TEST(atomic_is_not_torn_by_a_taken_name)
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "q/z"), '5');
 	ck_assert_int_eq(world_ref(w, "p"), '0');
+}
+END_TEST
+
+/* The start after the kill is killed in its turn, at each of its changes. The
+ * locks go after the abort is recorded: without them the next start would find
+ * nothing unfinished, and the journal would say ok. */
+START_TEST(a_killed_start_unlocks_nothing_unrecorded)
+{
+	struct hand h = { .w = NULL };
+	struct txn *txn;
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		w->store.applier.commit = commit_then_kill;
+		txn = world_apply(w, "p=1;q=1", _i == 1);
+		h.w = w;
+		h.txid = txn->req.txid;
+		world_done(w, txn);
+		memfs_kill(w->fs);
+		world_crash(w);
+		memfs_kill_at(w->fs, n);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(hand_status(&h, 1), REFD_CONFLICT);
+		ck_assert_int_eq(hand_status(&h, 0),
+		    _i == 1 ? REFD_ABORTED : REFD_OK);
+		ck_assert_int_eq(world_ref(w, "p"), _i == 1 ? '0' : '1');
+		wr_expect_locks("");
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+/* A member of the repository's group put something else in the place of P's log
+ * meanwhile. Nothing waits for that. */
+START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
+{
+	static const char log[] = WORLD_REPO "/logs/refs/heads/p";
+
+	w->store.applier.commit = commit_then_kill;
+	world_done(w, world_apply(w, "p=1;q=1", true));
+	memfs_kill(w->fs);
+	ck_assert(memfs_exists(w->fs, log));
+	wr_unlink(log);
+	if (_i == 0)
+		memfs_symlink(w->fs, WORLD_REPO "/config", log);
+	else
+		memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads/p/x");
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	wr_expect_locks("");
+	ck_assert_int_eq(world_ref(w, "p"), '0');
+	wr_ok("r=1");
 }
 END_TEST
 
@@ -95,6 +154,10 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, atomic_is_not_torn_by_a_taken_name);
+	tcase_add_loop_test(tc, what_stands_in_a_log_s_place_is_in_nobodys_way,
+	    0, 2);
+	tcase_add_loop_test(tc, a_killed_start_unlocks_nothing_unrecorded, 0,
+	    2);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, what_was_taken_back_stays_away, 0, 205);
 	suite_add_tcase(suite, tc);

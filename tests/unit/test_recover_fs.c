@@ -100,6 +100,28 @@ START_TEST(a_kill_right_after_it_forgets_no_failure)
 }
 END_TEST
 
+static int keep_cache(const struct sys *sys, int fd)
+{
+	(void)sys;
+	(void)fd;
+	return 0;
+}
+
+/* The kernel keeps pages that are in use: what is read then is what memory
+ * has, and memory has the value that the disk lacks. */
+START_TEST(an_equal_value_is_written_again)
+{
+	prepare();
+	fail_to_sync();
+	((struct sys *)(uintptr_t)w->sys)->drop_cache = keep_cache;
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+}
+END_TEST
+
 /* The file system stayed in memory, so a name that is not there was there, and
  * somebody deleted it; what has its lock never got there. */
 START_TEST(a_kill_undoes_no_deletion)
@@ -439,6 +461,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
 	tcase_add_test(tc, a_kill_forgets_no_failure);
 	tcase_add_test(tc, a_kill_right_after_it_forgets_no_failure);
+	tcase_add_test(tc, an_equal_value_is_written_again);
 	tcase_add_test(tc, a_kill_undoes_no_deletion);
 	tcase_add_test(tc, a_kill_loses_nothing_that_was_packed);
 	tcase_add_test(tc, a_killed_start_loses_nothing_that_was_packed);

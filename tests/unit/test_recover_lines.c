@@ -4,6 +4,7 @@
  * same file; and that an update whose name was taken leaves none behind.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,33 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 }
 END_TEST
 
+/* HEAD's log is owed a line since a power loss. Then a kill stops the next
+ * update before its line, or git empties the log after that line. Each line is
+ * added by the rule of its own record. */
+START_TEST(each_line_keeps_the_rule_of_its_record)
+{
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '2', '3'),
+		hand_member(RECORD_WRITE, "refs/heads/main", '2', '3') };
+
+	m[0].answers = true;
+	follow('1', '2');
+	memfs_write(w->fs, HEAD ".lock", "");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->parked, 1);
+	wr_unlink(HEAD ".lock");
+	h.publish = _i == 0 ? 0 : HAND_ALL;
+	ck_assert_int_eq(HAND_APPLY(&h, m), _i == 0 ? -EAGAIN : 0);
+	if (_i == 1)
+		memfs_write(w->fs, HEAD_LOG, "");
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert_int_eq(world_ref(w, "main"), '3');
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '3'), 1 - _i);
+	wr_expect_locks("");
+}
+END_TEST
+
 /* All of them, not only the newest. */
 START_TEST(every_line_waits_for_a_foreign_lock)
 {
@@ -323,6 +351,35 @@ START_TEST(cut_adds_no_line_of_a_name_that_was_taken)
 }
 END_TEST
 
+/* HEAD's log has a line of an earlier transaction that is equal to the byte:
+ * the branch was made, deleted and made again within a second. The power loss
+ * took the second line, and a foreign branch took the name. Recovery cannot tell
+ * the lines apart, and takes none back. */
+START_TEST(cut_takes_back_no_line)
+{
+	static const char new_ref[] = WORLD_REPO "/refs/heads/new";
+	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
+		hand_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
+
+	m[0].answers = true;
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	wr_unlink(new_ref);
+	wr_unlink(WORLD_REPO "/logs/refs/heads/new");
+	hand_sync(w);
+	ck_assert_int_eq(journal_forget(w->store.journal,
+			     journal_last_lsn(w->store.journal), true),
+	    0);
+	w->seconds--;
+	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 2);
+	wr_unlink(new_ref);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 1);
+}
+END_TEST
+
 START_TEST(a_deletion_below_a_file_is_done)
 {
 	struct record_member m[] = { hand_member(RECORD_DELETE,
@@ -391,11 +448,13 @@ int main(void)
 	tcase_add_test(tc, kill_keeps_the_log_since_a_deletion);
 	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
 	tcase_add_test(tc, a_line_waits_for_a_foreign_lock);
+	tcase_add_loop_test(tc, each_line_keeps_the_rule_of_its_record, 0, 2);
 	tcase_add_test(tc, every_line_waits_for_a_foreign_lock);
 	tcase_add_test(tc, a_pruned_object_takes_its_line_along);
 	tcase_add_loop_test(tc,
 	    kill_takes_back_the_lines_of_a_name_that_was_taken, 0, 2);
 	tcase_add_test(tc, cut_adds_no_line_of_a_name_that_was_taken);
+	tcase_add_test(tc, cut_takes_back_no_line);
 	tcase_add_test(tc, a_deletion_below_a_file_is_done);
 	tcase_add_test(tc, what_is_taken_back_is_ours);
 	suite_add_tcase(suite, tc);

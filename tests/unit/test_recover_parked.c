@@ -1,8 +1,9 @@
 /*
  * Proves what records that could not be redone cost: nothing but themselves.
  * All that was read beside them is forgotten, and they are not, whatever is
- * forgotten later; each counts once, beside its original too; and a log line
- * that found no room is one of them, so that a kill doesn't lose it.
+ * forgotten later; each counts once, beside its original too; each is redone by
+ * the rule of the run that wrote it; and a log line that found no room is one of
+ * them, so that a kill doesn't lose it.
  */
 #include <check.h>
 #include <errno.h>
@@ -67,6 +68,42 @@ START_TEST(a_missing_repository_holds_nothing_back)
 }
 END_TEST
 
+/* A retry drops the deferred rows. A later start reads no record of them: the
+ * retry must sync the values first. */
+START_TEST(a_retry_survives_a_power_cut)
+{
+	unsigned long n;
+	bool hit = true;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		wr_ok("x=1");
+		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_rename(WORLD_REPO, AWAY);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_uint_eq(w->parked, 1);
+		wr_rename(AWAY, WORLD_REPO);
+		hand_sync(w);
+		if (_i == 0) {
+			memfs_cut_at(w->fs, n);
+			world_retry(w);
+		} else {
+			memfs_kill(w->fs);
+			world_crash(w);
+			memfs_cut_at(w->fs, n);
+			world_start(w);
+		}
+		hit = memfs_was_hit(w->fs);
+		wr_cut_and_start(MEMFS_DATA_NONE, 0);
+		ck_assert_uint_eq(w->parked, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '1');
+		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+	}
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
 /* Killed at each change that the start makes of the journal's disk. */
 START_TEST(a_row_and_its_copy_count_once)
 {
@@ -96,6 +133,35 @@ START_TEST(a_row_and_its_copy_count_once)
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 	}
 	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
+/* One start redoes records of a power loss and of a kill, each by the rule of
+ * its own. */
+START_TEST(each_record_keeps_its_own_rule)
+{
+	static const char lock[] = WORLD_REPO "/refs/heads/x.lock";
+	struct record_member m =
+	    hand_member(RECORD_WRITE, "refs/heads/z", '0', '1');
+	struct hand h = { .w = w };
+
+	wr_ok("x=1");
+	memfs_write(w->fs, lock, "");
+	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->parked, 1);
+	wr_ok("y=1");
+	wr_unlink(WORLD_REPO "/refs/heads/y");
+	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
+	wr_unlink(lock);
+	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	/* The power took x, git deleted y, the kill stopped z. */
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "y"), '0');
+	ck_assert_int_eq(world_ref(w, "z"), '1');
+	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
+	ck_assert_uint_eq(w->found[STORE_ROLLED_FORWARD], 1);
+	wr_expect_locks("");
 }
 END_TEST
 
@@ -133,6 +199,49 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 	}
 	ck_assert_uint_ge(owed, 1);
+}
+END_TEST
+
+static unsigned nr_commits;
+
+static int commit_once(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	struct world *of = arg;
+
+	if (nr_commits++ > 0)
+		return -ENOSPC;
+	return heal_commit(&of->store, rows, nr, flush);
+}
+
+/* The journal has no room for the deferred row either: then no checkpoint
+ * forgets the update's own record. */
+START_TEST(a_line_without_a_deferred_row_keeps_its_record)
+{
+	unsigned long n;
+	bool hit = true;
+	unsigned kept = 0;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		wr_ok("x=1");
+		nr_commits = 0;
+		w->store.applier.commit = commit_once;
+		hit = wr_fail_write("x=2:1", false, n, -ENOSPC);
+		if (nr_commits < 2)
+			continue;
+		kept++;
+		ck_assert_uint_eq(w->owed, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '2');
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 0);
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		wr_cut_and_start(MEMFS_DATA_NONE, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '2');
+		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
+	}
+	ck_assert_uint_ge(kept, 1);
 }
 END_TEST
 
@@ -367,8 +476,11 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_missing_repository_holds_nothing_back);
+	tcase_add_loop_test(tc, a_retry_survives_a_power_cut, 0, 2);
 	tcase_add_test(tc, a_row_and_its_copy_count_once);
+	tcase_add_test(tc, each_record_keeps_its_own_rule);
 	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
+	tcase_add_test(tc, a_line_without_a_deferred_row_keeps_its_record);
 	tcase_add_test(tc, a_line_waits_for_room);
 	tcase_add_test(tc, a_linked_directory_is_not_followed);
 	tcase_add_test(tc, a_malformed_packed_refs_is_kept_under_its_lock);

@@ -20,6 +20,14 @@
 
 static const struct sys *sys = &sys_kernel;
 
+static int append(const struct sys *on, int dirfd, const char *log,
+    const char *line, size_t len)
+{
+	int fd = reflog_append(on, dirfd, log, line, len);
+
+	return fd < 0 ? fd : SYS(on, close, fd);
+}
+
 static struct refd_oid oid(const char *hex)
 {
 	struct refd_oid o;
@@ -257,10 +265,10 @@ START_TEST(git_reads_what_was_appended)
 	o = oid(hex);
 	repo = openat(tmp_fd, "r", O_RDONLY | O_DIRECTORY);
 	line = reflog_line(&o, &o, "A <a@b> 1700000000 +0000", "two", &len);
-	ck_assert_int_eq(reflog_append(sys, repo, LOG, line, len), 0);
+	ck_assert_int_eq(append(sys, repo, LOG, line, len), 0);
 	tmp_run("git -C r reflog expire --expire=never --rewrite "
 		"refs/heads/x");
-	ck_assert_int_eq(reflog_append(sys, repo, LOG, line, len), 0);
+	ck_assert_int_eq(append(sys, repo, LOG, line, len), 0);
 	out = tmp_output("git -C r reflog show --format=%%gs refs/heads/x");
 	ck_assert_str_eq(out, "two\ntwo\none\n");
 	free(out);
@@ -290,10 +298,10 @@ START_TEST(git_reads_what_was_appended_to_a_torn_end)
 	line = reflog_line(&a, &a, "A <a> 1 +0000", "ours", &len);
 	for (i = 0; i < COUNT(ends); i++) {
 		tmp_run("printf '%s' >>r/.git/" LOG, ends[i]);
-		ck_assert_int_eq(
-		    reflog_append(sys, tmp_fd, "r/.git/" LOG, line, len), 0);
-		ck_assert_int_eq(
-		    reflog_append(sys, tmp_fd, "r/.git/" LOG, line, len), 0);
+		ck_assert_int_eq(append(sys, tmp_fd, "r/.git/" LOG, line, len),
+		    0);
+		ck_assert_int_eq(append(sys, tmp_fd, "r/.git/" LOG, line, len),
+		    0);
 	}
 	nr = tmp_output("git -C r reflog --format=%%gs x | grep -c ours");
 	ck_assert_str_eq(nr, "4\n");
@@ -304,12 +312,12 @@ END_TEST
 
 START_TEST(appending_to_nothing_is_enoent)
 {
-	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
+	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
 	tmp_mkdir(LOG);
-	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
+	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
 	tmp_put("target", "");
 	tmp_run("ln -s target link");
-	ck_assert_int_eq(reflog_append(sys, tmp_fd, "link", "x\n", 2), -ELOOP);
+	ck_assert_int_eq(append(sys, tmp_fd, "link", "x\n", 2), -ELOOP);
 }
 END_TEST
 
@@ -326,8 +334,7 @@ START_TEST(a_failed_append_leaves_nothing)
 
 	faulty.write_all = no_space;
 	tmp_put(LOG, "first\n");
-	ck_assert_int_eq(reflog_append(&faulty, tmp_fd, LOG, "second\n", 7),
-	    -ENOSPC);
+	ck_assert_int_eq(append(&faulty, tmp_fd, LOG, "second\n", 7), -ENOSPC);
 	text = tmp_get(LOG);
 	ck_assert_str_eq(text, "first\n");
 	free(text);
@@ -346,7 +353,7 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 	tmp_mkdir("logs/refs/heads");
 	ck_assert_int_eq(linkat(tmp_fd, "secret", tmp_fd, LOG, 0), 0);
 	ck_assert_int_eq(prepare(LOG, true, &will_log), -EMLINK);
-	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), -EMLINK);
+	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), -EMLINK);
 	ck_assert_int_eq(reflog_retract(sys, tmp_fd, LOG, "torn", 4), 0);
 	ck_assert_int_eq(reflog_complete(sys, tmp_fd, LOG, "x\n", 2, true, 0644,
 			     0755, &is_added),
@@ -359,7 +366,7 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 	free(text);
 	/* Git replaces the log by a new file, and that is written to again. */
 	ck_assert_int_eq(unlinkat(tmp_fd, "secret", 0), 0);
-	ck_assert_int_eq(reflog_append(sys, tmp_fd, LOG, "x\n", 2), 0);
+	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), 0);
 }
 END_TEST
 

@@ -267,8 +267,8 @@ static ssize_t counting_pread(const struct sys *table, int fd, void *buf,
 	return n;
 }
 
-/* What is missing was written last: no more than the end is read, of a sparse
- * log neither, and what is added begins a line. */
+/* Only the end is mended, and what is added begins a line. For what the end
+ * lacks the log is searched, but not all of a sparse one. */
 START_TEST(of_a_large_log_the_end_is_repaired)
 {
 	static const char *const makes[] = {
@@ -279,6 +279,7 @@ START_TEST(of_a_large_log_the_end_is_repaired)
 	struct sys table = sys_kernel;
 	struct refd_oid old, last;
 	size_t added = 0, cut = 0;
+	bool is_found = _i == 0;
 	char *text;
 
 	table.pread = counting_pread;
@@ -286,17 +287,58 @@ START_TEST(of_a_large_log_the_end_is_repaired)
 	tmp_put(LOG, L1);
 	tmp_run("%s", makes[_i]);
 	ck_assert_int_eq(repair(&table, wanted, 3, false, &added, &cut), 0);
-	ck_assert_uint_eq(added, 3);
+	ck_assert_uint_eq(added, is_found ? 2 : 3);
 	ck_assert_uint_ge(cut, 4);
-	ck_assert_uint_le(nr_bytes, REFLOG_TAIL_MAX + 4096);
-	text = tmp_output("tail -n 3 " LOG);
-	ck_assert_str_eq(text, L1 L2 L3);
+	ck_assert_uint_le(nr_bytes, REFLOG_SEARCH_MAX + 3 * REFLOG_TAIL_MAX);
+	text = tmp_output("tail -n %d " LOG, is_found ? 2 : 3);
+	ck_assert_str_eq(text, is_found ? L2 L3 : L1 L2 L3);
 	free(text);
+	nr_bytes = 0;
 	ck_assert_int_eq(reflog_last(&table, tmp_fd, LOG, &old, &last), 1);
 	ck_assert_int_eq(repair(&table, wanted, 3, false, &added, &cut), 0);
 	ck_assert_uint_eq(added, 0);
 	ck_assert_uint_eq(cut, 0);
-	ck_assert_uint_le(nr_bytes, 3 * (REFLOG_TAIL_MAX + 4096));
+	ck_assert_uint_le(nr_bytes,
+	    2 * (REFLOG_TAIL_MAX + 4096) + (is_found ? 8000000 : 0));
+}
+END_TEST
+
+/* Foreign lines behind ours are longer than what is read at once: ours are
+ * found all the same, wherever a piece begins, and one that is lacking is added
+ * alone. */
+START_TEST(lines_before_a_long_end_are_found)
+{
+	static const char *const fills[] = {
+		"yes '" OID " " OID " A <a@b> 1700000000 +0000' | "
+		"head -n 90000",
+		/* One line, without its end, and its end. */
+		"head -c 9000000 /dev/zero | tr '\\0' x; echo",
+		"head -c 8388607 /dev/zero | tr '\\0' x; echo",
+		"head -c 9000000 /dev/zero; echo",
+	};
+	size_t added = 9, cut = 9;
+	char *text;
+	int pad;
+
+	for (pad = 0; pad < 3; pad++) {
+		tmp_put(LOG, L1);
+		tmp_run("{ head -c 5000000 /dev/zero; cat %s; } >big && "
+			"mv big " LOG,
+		    LOG);
+		tmp_run("{ printf '%s'; %s; %s; } >>" LOG, L2, fills[_i],
+		    pad == 0     ? "true" :
+			pad == 1 ? "echo a" :
+				   "echo; echo");
+		ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut),
+		    0);
+		ck_assert_uint_eq(added, 1);
+		text = tmp_output("tail -n 1 " LOG);
+		ck_assert_str_eq(text, L3);
+		free(text);
+		ck_assert_int_eq(repair(sys, wanted, 3, false, &added, &cut),
+		    0);
+		ck_assert_uint_eq(added, 0);
+	}
 }
 END_TEST
 
@@ -305,6 +347,7 @@ int main(void)
 	Suite *suite = suite_create("reflog_repair");
 	TCase *tc = tcase_create("reflog_repair");
 
+	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, damage_is_repaired, 0, (int)COUNT(damages));
 	tcase_add_loop_test(tc, a_failed_repair_can_be_repeated, 0,
@@ -316,6 +359,7 @@ int main(void)
 	tcase_add_test(tc, git_reads_the_repaired_log);
 	tcase_add_test(tc, many_lines_are_quick);
 	tcase_add_loop_test(tc, of_a_large_log_the_end_is_repaired, 0, 2);
+	tcase_add_loop_test(tc, lines_before_a_long_end_are_found, 0, 4);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

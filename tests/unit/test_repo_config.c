@@ -226,6 +226,7 @@ START_TEST(sharing_is_read_as_git_reads_it)
 		"=0600",
 		"=0666",
 		"=0777",
+		"=02660",
 		"=",
 	};
 	unsigned git_mode, mode;
@@ -383,6 +384,13 @@ START_TEST(includes_lead_nowhere_else)
 	tmp_put("r/config", text);
 	must_open("r");
 	ck_assert_str_eq(config.log_all_ref_updates, "always");
+	/* The path of a sibling whose name begins with the repository's. */
+	snprintf(text, sizeof(text), "[include]\npath=%s/rrefd/gitconfig\n",
+	    tmp_root);
+	tmp_put("r/config", text);
+	must_open("r");
+	ck_assert(config.is_log_unsure && config.is_shared_unsure);
+	ck_assert_ptr_null(config.log_all_ref_updates);
 	/* git skips a missing include. */
 	tmp_put("r/config", "[include]\npath=refd/none\n");
 	must_open("r");

@@ -199,6 +199,117 @@ START_TEST(commondir_of_another)
 }
 END_TEST
 
+static int path_elsewhere(const struct sys *sys, int fd, char *path,
+    size_t size)
+{
+	(void)sys;
+	(void)fd;
+	return snprintf(path, size, "/elsewhere/r.git") < (int)size ? 0 :
+								      -ERANGE;
+}
+
+/* Somebody moves the directory out of the roots once it is open. */
+START_TEST(one_that_is_moved_out_of_the_roots)
+{
+	struct sys sys = *w->store.repos.sys;
+	struct repos repos = w->store.repos;
+	struct repo_place place;
+	char *why;
+
+	sys.fd_path = path_elsewhere;
+	repos.sys = &sys;
+	ck_assert_int_eq(repo_find(&repos, WORLD_REPO, &place, &why),
+	    REFD_NOREPO);
+	ck_assert_ptr_nonnull(strstr(why, "not under a root"));
+	free(why);
+	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+}
+END_TEST
+
+/* The kernel tells of a failed write-back once. What was noted for objects must
+ * count for the repository that is opened beside them later. */
+START_TEST(one_file_system_of_objects_and_refs)
+{
+	struct repos *repos = &w->store.repos;
+	struct repo *repo;
+	struct fs *fs, *again;
+	int fd;
+
+	fd =
+	    SYS(w->sys, openat, SYS_TRUSTED, "/srv", O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_eq(repos_fs_of(repos, fd, &fs), 0);
+	ck_assert_int_lt(fs->marker_fd, 0);
+	repo = get(WORLD_REPO);
+	ck_assert_ptr_eq(repo->fs, fs);
+	ck_assert_int_ge(fs->marker_fd, 0);
+	ck_assert_int_eq(repos_fs_of(repos, fd, &again), 0);
+	ck_assert_ptr_eq(again, fs);
+	SYS(w->sys, close, fd);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ck_assert(repo_is_there(repos, repo));
+	ck_assert(fs_fail(repos, fs));
+	ck_assert(!repo_is_there(repos, repo));
+	repo_put(repos, repo);
+	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+}
+END_TEST
+
+static bool is_away;
+
+/* Out of the roots; the daemon's sandbox lets it link nothing there. */
+static void move_away(void)
+{
+	const struct sys *sys = memfs_other(w->fs);
+
+	if (!is_away)
+		ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, WORLD_REPO,
+				     AT_FDCWD, "/away.git"),
+		    0);
+	is_away = true;
+}
+
+static int linkat_away(const struct sys *sys, int from, const char *name,
+    int to, const char *new_name)
+{
+	(void)sys;
+	(void)from;
+	(void)name;
+	(void)to;
+	(void)new_name;
+	move_away();
+	return -EXDEV;
+}
+
+static int commit_then_move(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	int r = journal_commit(w->store.journal, rows, nr, flush);
+
+	(void)arg;
+	move_away();
+	memfs_fail_call(w->fs, MEMFS_RENAMEAT, 0, -EXDEV);
+	return r;
+}
+
+/* While its locks are taken, or once it is committed. */
+START_TEST(norepo_of_one_that_is_moved_away)
+{
+	struct sys sys = *w->store.applier.sys;
+
+	is_away = false;
+	sys.linkat = linkat_away;
+	if (_i == 0)
+		w->store.applier.sys = &sys;
+	else
+		w->store.applier.commit = commit_then_move;
+	ck_assert_int_eq(create_at(WORLD_REPO, "refs/heads/x", NULL),
+	    REFD_NOREPO);
+	ck_assert(is_away);
+	ck_assert(!memfs_exists(w->fs, "/away.git/refs/heads/x"));
+	memfs_fail_none(w->fs);
+}
+END_TEST
+
 static void cut_and_start(void)
 {
 	struct memfs_choice choice = memfs_choose(1);
@@ -310,6 +421,9 @@ int main(void)
 	tcase_add_test(tc, commondir_is_never_quoted);
 	tcase_add_test(tc, commondir_of_another);
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
+	tcase_add_test(tc, one_that_is_moved_out_of_the_roots);
+	tcase_add_loop_test(tc, norepo_of_one_that_is_moved_away, 0, 2);
+	tcase_add_test(tc, one_file_system_of_objects_and_refs);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_cut_left_empty, 0, 2);
 	tcase_add_test(tc, id_that_another_account_wrote);

@@ -32,10 +32,17 @@ static void git_packs(const char *line)
 
 START_TEST(what_is_redone_over_anothers_is_told)
 {
-	memfs_write(w->fs, X, "3030303030303030303030303030303030303030\n");
+	static const char older[] =
+	    "3030303030303030303030303030303030303030\n";
+
+	/* The first update of a repository syncs its file system. */
+	wr_ok("first=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	memfs_write(w->fs, X, older);
 	hand_git_writes(w, X, ONES);
 	wr_ok("x=2:1");
 	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_expect_file(X, older);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);

@@ -5,9 +5,9 @@
  * and no syncfs; loose objects, many packs, a repository that is itself new
  * and everything after a start cost one syncfs; a partial barrier does not
  * make what it left out count as durable; repositories that nobody served yet
- * share a syncfs and a flush of the journal, whatever is wanted of them; a clock that was set back, also one
- * that is right again, makes nothing count; and what can't be synced, or is
- * not there, is refused.
+ * share a syncfs and a flush of the journal, whatever is wanted of them; a clock
+ * that was set back, also one that is right again, makes nothing count; and
+ * what can't be synced, or is not there, is refused.
  */
 #include <check.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ static struct sys disk;
 static _Atomic int nr_syncfs, nr_fsync, syncfs_fails, fsync_fails;
 /* What looks as if it had changed just now; everything else is old. */
 static _Atomic bool packs_new, loose_new, repo_new, alternates_new;
-static _Atomic bool pack_goes, ids_new;
+static _Atomic bool pack_goes, packs_change, ids_new;
 /* A syncfs says that it began, and waits. */
 static _Atomic bool syncfs_waits;
 static sem_t syncfs_began, syncfs_goes_on;
@@ -92,6 +92,16 @@ static int disk_lstatat(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
+/* Each fsync changes the directory of packs. */
+static int disk_fstat(const struct sys *sys, int fd, struct sys_stat *st)
+{
+	int r = sys_kernel.fstat(sys, fd, st);
+
+	if (packs_change && is_objects(sys, fd))
+		st->ctime_ns += nr_fsync;
+	return r;
+}
+
 static int64_t disk_now_wall(const struct sys *sys)
 {
 	return sys_kernel.now_wall(sys) + took_ns - wall_back_ns;
@@ -107,13 +117,14 @@ static void setup(void)
 	disk = sys_kernel;
 	disk.syncfs = disk_syncfs;
 	disk.fsync = disk_fsync;
+	disk.fstat = disk_fstat;
 	disk.lstatat = disk_lstatat;
 	disk.now_wall = disk_now_wall;
 	disk.now_mono = disk_now_mono;
 	syncfs_ns = 1000 * S;
 	fsync_ns = S;
 	packs_new = loose_new = repo_new = alternates_new = false;
-	pack_goes = ids_new = syncfs_waits = false;
+	pack_goes = packs_change = ids_new = syncfs_waits = false;
 	wall_back_ns = 0;
 	syncfs_fails = fsync_fails = 0;
 	sr_sys = &disk;
@@ -295,6 +306,8 @@ START_TEST(repositories_that_nobody_served)
 	ids_new = syncfs_waits = true;
 	sem_init(&syncfs_began, 0, 0);
 	sem_init(&syncfs_goes_on, 0, 0);
+	/* Too little for a repository to be closed meanwhile. */
+	syncfs_ns = S;
 	flushes = nr_flushes();
 	syncs = nr_syncfs;
 	admit_at(0, sr_commit);
@@ -325,6 +338,15 @@ START_TEST(a_pack_that_goes_meanwhile)
 	settle();
 	packs_new = pack_goes = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
+}
+END_TEST
+
+/* While the packs are synced, a pack comes that was not counted. */
+START_TEST(a_pack_that_comes_meanwhile)
+{
+	settle();
+	packs_new = packs_change = true;
+	ck_assert_int_eq(cost_of(1, 3), REFD_PENDING);
 }
 END_TEST
 
@@ -437,6 +459,7 @@ int main(void)
 	tcase_add_test(tc, a_repository_that_is_new_itself);
 	tcase_add_test(tc, repositories_that_nobody_served);
 	tcase_add_test(tc, a_pack_that_goes_meanwhile);
+	tcase_add_test(tc, a_pack_that_comes_meanwhile);
 	tcase_add_test(tc, a_clock_set_back);
 	tcase_add_test(tc, a_clock_set_back_and_forth);
 	tcase_add_loop_test(tc, a_syncfs_that_fails_is_refused, 0, NR_FAILURES);

@@ -26,6 +26,7 @@ static struct sys disk;
 static _Atomic bool holds; /* a syncfs waits to be let go */
 static sem_t is_held, let_go;
 static _Atomic int syncfs_fails, marker_fails;
+static _Atomic int64_t ahead_ns; /* the clock is */
 
 static int disk_syncfs(const struct sys *sys, int fd)
 {
@@ -49,9 +50,16 @@ static int disk_fsync(const struct sys *sys, int fd)
 	return sys_kernel.fsync(sys, fd);
 }
 
+static int64_t disk_now_mono(const struct sys *sys)
+{
+	return sys_kernel.now_mono(sys) + ahead_ns;
+}
+
 static void setup(void)
 {
 	disk = sys_kernel;
+	disk.now_mono = disk_now_mono;
+	ahead_ns = 0;
 	disk.syncfs = disk_syncfs;
 	disk.fsync = disk_fsync;
 	holds = false;
@@ -159,6 +167,67 @@ START_TEST(it_is_on_the_disk_when_it_comes_back)
 }
 END_TEST
 
+static void checkpoint(void)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+
+	store_checkpoint(sr_store, &cp);
+	wait_for_checkpoint(&cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+}
+
+static uint64_t wal_bytes(void)
+{
+	struct store_stats stats;
+
+	store_stats(sr_store, &stats);
+	return stats.wal_bytes;
+}
+
+/* By that the journal's database was written to. */
+static void assert_copies(bool copies, const char *when)
+{
+	char *before = tmp_output("sha256sum state/journal.db"), *after;
+
+	checkpoint();
+	after = tmp_output("sha256sum state/journal.db");
+	ck_assert_msg((strcmp(before, after) != 0) == copies, "%s", when);
+	free(before);
+	free(after);
+}
+
+static void change_until(uint64_t bytes)
+{
+	static bool is_there = true;
+
+	while (wal_bytes() < bytes) {
+		update(ref_a, is_there ? zeroes : sr_commit);
+		is_there = !is_there;
+	}
+}
+
+START_TEST(the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes)
+{
+	const uint64_t limit = 2 << 20, few = 65536;
+
+	update(ref_a, sr_commit);
+	assert_copies(true, "a new repository");
+	change_until(few);
+	assert_copies(false, "at once");
+	ahead_ns += INT64_C(500) * 1000000000;
+	change_until(2 * few);
+	assert_copies(false, "before ten minutes");
+	ahead_ns += INT64_C(100) * 1000000000;
+	assert_copies(true, "after ten minutes");
+	update("refs/heads/b", sr_commit);
+	assert_copies(false, "again");
+	change_until(limit - few);
+	assert_copies(false, "before 2 MiB");
+	change_until(limit);
+	assert_copies(true, "with 2 MiB");
+}
+END_TEST
+
 static void fails_with(_Atomic int *what, const char *words)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
@@ -224,6 +293,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_commit_does_not_wait_for_it);
 	tcase_add_test(tc, it_is_on_the_disk_when_it_comes_back);
+	tcase_add_test(tc,
+	    the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes);
 	tcase_add_test(tc, a_failed_syncfs);
 	tcase_add_test(tc, a_file_system_that_only_says_yes);
 	tcase_add_test(tc, a_stop_leaves_nothing);

@@ -3,8 +3,10 @@
  * keeps those of other repositories waiting for none of it, and those of its
  * own repository until it is through, in their order; the same where it is of
  * annotated tags, which are looked into; that a tag is read once, however many
- * refs name it (finding F7); and an id that was used is known
- * again after a start, by which all that was remembered is gone.
+ * refs name it (finding F7); that no turn believes what another saw; and an id
+ * that was used is known again after a start, by which all that was remembered
+ * is gone; and that a repository which nobody uses is closed while another is
+ * in use.
  */
 #include <check.h>
 #include <stdio.h>
@@ -170,6 +172,29 @@ START_TEST(a_tag_is_read_once)
 }
 END_TEST
 
+/* Every thread serves both repositories in the end, and only one of them has
+ * the object. */
+START_TEST(each_turn_looks_for_itself)
+{
+	char hex[REFD_OID_HEX + 1], other[4200];
+	struct refd_txid id;
+	struct txn *txn;
+	int i;
+
+	tmp_run("cp -r r.git other.git");
+	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
+	sr_make_commit("alone", hex);
+	for (i = 0; i < 100; i++) {
+		refd_txid_make(&id);
+		txn = sr_admit(&id, i % 2 == 0 ? sr_repo : other,
+		    "refs/heads/x", hex);
+		ck_assert_int_eq(txn->updates[0].status,
+		    i % 2 == 0 ? REFD_PENDING : REFD_NOOBJECT);
+		sr_done_with(txn);
+	}
+}
+END_TEST
+
 START_TEST(an_id_is_known_after_a_start)
 {
 	struct refd_txid old, id;
@@ -198,6 +223,49 @@ START_TEST(an_id_is_known_after_a_start)
 }
 END_TEST
 
+static _Atomic int64_t ahead_ns;
+
+static int64_t now_ahead(const struct sys *sys)
+{
+	return sys_kernel.now_mono(sys) + ahead_ns;
+}
+
+static uint64_t open_repos(void)
+{
+	struct store_stats stats;
+
+	store_stats(sr_store, &stats);
+	return stats.open_repos;
+}
+
+/* Two minutes pass, then one repository is in use all the time. */
+START_TEST(a_repository_closes_while_another_is_in_use)
+{
+	static struct sys ahead;
+	struct refd_txid id;
+	char other[4200];
+	int i;
+
+	sr_close();
+	ahead = sys_kernel;
+	ahead.now_mono = now_ahead;
+	sr_sys = &ahead;
+	sr_open();
+	tmp_run("cp -r r.git other.git");
+	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
+	refd_txid_make(&id);
+	sr_done_with(sr_admit(&id, other, "refs/heads/x", sr_commit));
+	ck_assert_uint_eq(open_repos(), 1);
+	ahead_ns = INT64_C(120) * 1000000000;
+	for (i = 0; i < 1000 && (i == 0 || open_repos() > 1); i++) {
+		refd_txid_make(&id);
+		sr_done_with(sr_admit(&id, sr_repo, "refs/heads/x", sr_commit));
+	}
+	ck_assert_uint_eq(open_repos(), 1);
+	sr_sys = &sys_kernel;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/lane");
@@ -208,7 +276,9 @@ int main(void)
 	tcase_add_test(tc, a_giant_keeps_its_own_waiting_alone);
 	tcase_add_test(tc, annotated_tags_keep_their_own_waiting_alone);
 	tcase_add_test(tc, a_tag_is_read_once);
+	tcase_add_test(tc, each_turn_looks_for_itself);
 	tcase_add_test(tc, an_id_is_known_after_a_start);
+	tcase_add_test(tc, a_repository_closes_while_another_is_in_use);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -1,47 +1,64 @@
 /*
  * Proves that a repository on a hanging disk does not stop the admission of
  * other repositories: while calls on its files do not come back, others are
- * admitted, regardless of the number of hanging repositories. A waiting
+ * admitted, regardless of the number of hanging repositories. Repositories that
+ * are open hold no more workers than those that are being opened. A waiting
  * transaction that is given up comes back at once and is never begun, also at a
  * hanging syncfs. A repository with a hanging packed-refs does not keep others
  * from being opened. When the disk is back, so are all remaining transactions.
  */
 #include <check.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#include "daemon/store/admission.h"
+#include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
 static _Atomic bool hangs, syncs_hang; /* syncs_hang needs hangs */
-static _Atomic bool packed_hangs;
+static _Atomic bool packed_hangs, objects_hang;
 static _Atomic int nr_held;
-static sem_t is_held, let_go;
+static sem_t is_held, let_go, objects_go;
 
-static void hang_at(const char *path)
+static void hang_until(sem_t *go, const char *path)
 {
 	if (!hangs || strstr(path, "hung") == NULL)
 		return;
 	nr_held++;
 	sem_post(&is_held);
-	sem_wait(&let_go);
+	sem_wait(go);
+}
+
+static void hang_at(const char *path)
+{
+	hang_until(&let_go, path);
 }
 
 static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
 {
-	hang_at(path);
+	if (!objects_hang)
+		hang_at(path);
 	return sys_kernel.open_below(sys, dirfd, path);
 }
 
 static int disk_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
 {
-	hang_at(
-	    packed_hangs && strcmp(path, "packed-refs") == 0 ? "hung" : path);
+	char dir[4096];
+
+	if (!objects_hang)
+		hang_at(packed_hangs && strcmp(path, "packed-refs") == 0 ?
+			"hung" :
+			path);
+	/* Loose objects: the repository is open by then. */
+	else if (strncmp(path, sr_commit, 2) == 0 && strlen(path) == 2 &&
+	    sys_kernel.fd_path(sys, dirfd, dir, sizeof(dir)) == 0)
+		hang_until(&objects_go, dir);
 	return sys_kernel.openat(sys, dirfd, path, flags, mode);
 }
 
@@ -57,10 +74,11 @@ static void setup(void)
 	disk.open_below = disk_open_below;
 	disk.openat = disk_openat;
 	disk.syncfs = disk_syncfs;
-	hangs = syncs_hang = packed_hangs = false;
+	hangs = syncs_hang = packed_hangs = objects_hang = false;
 	nr_held = 0;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
+	sem_init(&objects_go, 0, 0);
 	sr_sys = &disk;
 	sr_interval_ns = INT64_C(3600) * 1000000000;
 	sr_setup();
@@ -82,10 +100,9 @@ static struct txn *make_at(const char *name)
 	return sr_make_txn(&id, path, "refs/heads/a", sr_commit);
 }
 
-/* R.git is open already, as are all repositories in use. */
-static void admit_another(void)
+static void admit_at(const char *name)
 {
-	struct txn *txn = make_at("r.git");
+	struct txn *txn = make_at(name);
 
 	store_admit(sr_store, txn);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
@@ -94,13 +111,21 @@ static void admit_another(void)
 	sr_done_with(txn);
 }
 
+/* R.git is open already, as are all repositories in use. */
+static void admit_another(void)
+{
+	admit_at("r.git");
+}
+
 static void come_back(int nr)
 {
 	struct txn *txn;
 
 	hangs = false;
-	while (nr_held-- > 0)
+	while (nr_held-- > 0) {
 		sem_post(&let_go);
+		sem_post(&objects_go);
+	}
 	while (nr-- > 0) {
 		txn = sr_wait_done().admitted;
 		ck_assert_int_eq(txn->refused, REFD_OK);
@@ -136,6 +161,80 @@ START_TEST(others_are_admitted_while_many_hang)
 	admit_another();
 	ck_assert_int_eq(nr_held, ADMISSION_PER_PLACE);
 	come_back(8);
+}
+END_TEST
+
+/* Workers with a queue; *WAITS: another queue waits, and no worker may take
+ * it. */
+static size_t nr_at_work(bool *waits)
+{
+	const struct admission *a = &sr_store->admission;
+	size_t i, nr = 0;
+
+	pthread_mutex_lock(&sr_store->mutex);
+	for (i = 0; i < ADMISSION_WORKERS; i++)
+		nr += a->slots[i].queue != NULL;
+	*waits = a->ready != NULL && !admission_has_work(a);
+	pthread_mutex_unlock(&sr_store->mutex);
+	return nr;
+}
+
+/* Repositories below one root that were just opened count for their file
+ * system, as those do that were open before. */
+START_TEST(a_file_system_that_hangs_holds_few_workers)
+{
+	bool waits = false;
+	char name[32];
+	int i;
+
+	admit_at("hung7.git");
+	while (nr_at_work(&waits) > 0)
+		sched_yield();
+	hangs = objects_hang = true;
+	for (i = 0; i < ADMISSION_PER_PLACE; i++) {
+		snprintf(name, sizeof(name), "hung%d.git", i);
+		store_admit(sr_store, make_at(name));
+		sem_wait(&is_held);
+	}
+	store_admit(sr_store, make_at("hung7.git"));
+	while (nr_at_work(&waits) == ADMISSION_PER_PLACE && !waits)
+		sched_yield();
+	ck_assert(waits);
+	come_back(ADMISSION_PER_PLACE + 1);
+}
+END_TEST
+
+/* Two repositories below one root hang while they are opened, then at their
+ * objects. The third repository waits for the root until the two are open, and
+ * no longer: less than the time after which a thread looks by itself. */
+START_TEST(a_root_is_free_once_its_repositories_are_open)
+{
+	struct timespec began, now;
+	bool waits = false;
+	struct txn *txn;
+	char name[32];
+	int i;
+
+	tmp_run("cp -r r.git free.git");
+	hangs = true;
+	for (i = 0; i < ADMISSION_PER_PLACE; i++) {
+		snprintf(name, sizeof(name), "hung%d.git", i);
+		store_admit(sr_store, make_at(name));
+		sem_wait(&is_held);
+	}
+	txn = make_at("free.git");
+	store_admit(sr_store, txn);
+	while (nr_at_work(&waits) == ADMISSION_PER_PLACE && !waits)
+		sched_yield();
+	objects_hang = true;
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (i = 0; i < ADMISSION_PER_PLACE; i++)
+		sem_post(&let_go);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ck_assert_int_lt(now.tv_sec - began.tv_sec, 6);
+	sr_done_with(txn);
+	come_back(ADMISSION_PER_PLACE);
 }
 END_TEST
 
@@ -253,6 +352,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, others_are_admitted);
 	tcase_add_test(tc, others_are_admitted_while_many_hang);
+	tcase_add_test(tc, a_file_system_that_hangs_holds_few_workers);
+	tcase_add_test(tc, a_root_is_free_once_its_repositories_are_open);
 	tcase_add_test(tc, what_is_given_up_is_never_begun);
 	tcase_add_test(tc, what_waits_at_the_barrier_is_given_up);
 	tcase_add_test(tc, others_are_opened_while_packed_refs_hangs);

@@ -1,7 +1,8 @@
 /*
  * The kernel's table and the helpers on it: failures come back as negative
  * errno, whole files are read whatever fstat said of their size, parents are
- * made with the mode asked for and a file among them is told.
+ * made with the mode asked for and a file among them is told. A FIFO makes
+ * nobody wait.
  */
 #include <check.h>
 #include <errno.h>
@@ -270,6 +271,22 @@ START_TEST(what_is_no_file_is_told)
 }
 END_TEST
 
+/* Whoever may write a directory can make one: nobody waits for the other
+ * end. */
+START_TEST(a_fifo_is_opened_at_once)
+{
+	char path[PATH_MAX + 8];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/fifo", root);
+	ck_assert_int_eq(mkfifo(path, 0666), 0);
+	fd = SYS(sys, openat, rootfd, "fifo", O_RDONLY, 0);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(SYS(sys, openat, rootfd, "fifo", O_WRONLY, 0), -ENXIO);
+}
+END_TEST
+
 static uint32_t mode_of(const char *path)
 {
 	struct sys_stat st;
@@ -340,6 +357,7 @@ int main(void)
 	tcase_add_test(tc, a_file_is_read_whole_and_terminated);
 	tcase_add_test(tc, a_size_that_lies_does_not_matter);
 	tcase_add_test(tc, what_is_no_file_is_told);
+	tcase_add_test(tc, a_fifo_is_opened_at_once);
 	tcase_add_test(tc, parents_are_made_with_their_mode);
 	tcase_add_test(tc, a_parent_that_is_a_file_is_enotdir);
 	tcase_add_test(tc, a_removed_root_is_enoent);

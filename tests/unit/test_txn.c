@@ -65,7 +65,7 @@ START_TEST(test_decides)
 	/* What is decided stays. */
 	txn_lay_out(txn);
 	ck_assert_int_eq(txn->updates[1].status, REFD_STALE);
-	txn_decide(&txn->updates[2], REFD_OK, NULL);
+	txn_acknowledge(&txn->updates[2]);
 	ck_assert_ptr_null(txn->updates[2].text);
 	ck_assert_uint_eq(txn->nr_decided, 3);
 	ck_assert_uint_eq(txn->nr_of[REFD_STALE], 1);
@@ -80,6 +80,14 @@ START_TEST(test_decides)
 }
 END_TEST
 
+static void end(struct txn_update *u, enum refd_status status)
+{
+	if (status == REFD_OK)
+		txn_acknowledge(u);
+	else
+		txn_decide(u, status, NULL);
+}
+
 START_TEST(test_outcomes)
 {
 	static const struct {
@@ -93,8 +101,8 @@ START_TEST(test_outcomes)
 	};
 	struct txn *txn = make(2);
 
-	txn_decide(&txn->updates[0], cases[_i].a, NULL);
-	txn_decide(&txn->updates[1], cases[_i].b, NULL);
+	end(&txn->updates[0], cases[_i].a);
+	end(&txn->updates[1], cases[_i].b);
 	ck_assert_int_eq(txn_outcome(txn), cases[_i].outcome);
 	txn_free(txn);
 }
@@ -104,7 +112,7 @@ START_TEST(test_twice_is_a_programming_error)
 {
 	struct txn *txn = make(1);
 
-	txn_decide(&txn->updates[0], REFD_OK, NULL);
+	txn_acknowledge(&txn->updates[0]);
 	txn_decide(&txn->updates[0], REFD_STALE, NULL);
 }
 END_TEST

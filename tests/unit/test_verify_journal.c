@@ -198,23 +198,6 @@ static void commit_row(enum journal_kind kind, const char *name)
 	ck_assert_int_eq(journal_close(j), 0);
 }
 
-START_TEST(what_awaits_recovery)
-{
-	sr_close();
-	commit_row(JOURNAL_PARKED, "refs/heads/p");
-	FINDS(1);
-	HAS("parked refs/heads/p", "could not be redone");
-	commit_row(JOURNAL_PART, "refs/heads/p");
-	/* What does not stand is no wonder then, and not to be mended. */
-	tmp_run(": >r.git/refs/heads/a");
-	ck_assert_uint_eq(vh_repair("r.git"), 3);
-	HAS("awaits-recovery ", "no daemon runs");
-	HAS("parked refs/heads/p", "");
-	HAS("ref-broken refs/heads/a", "empty");
-	ck_assert(vh_did("ref-broken refs/heads/a", "recovery comes first"));
-}
-END_TEST
-
 /* A lock as a killed window leaves it. */
 static void make_lock(uint64_t window, const char *ref)
 {
@@ -224,6 +207,27 @@ static void make_lock(uint64_t window, const char *ref)
 	tmp_run("cd r.git && : >refd/stage/%s && ln refd/stage/%s %s.lock",
 	    name, name, ref);
 }
+
+START_TEST(what_awaits_recovery)
+{
+	sr_close();
+	commit_row(JOURNAL_PARKED, "refs/heads/p");
+	FINDS(1);
+	HAS("parked refs/heads/p", "could not be redone");
+	commit_row(JOURNAL_PART, "refs/heads/p");
+	/* What does not stand is no wonder then, and not to be mended. */
+	tmp_run(": >r.git/refs/heads/a");
+	make_lock(77, "refs/heads/b");
+	ck_assert_uint_eq(vh_repair("r.git"), 4);
+	HAS("awaits-recovery ", "no daemon runs");
+	HAS("parked refs/heads/p", "");
+	HAS("ref-broken refs/heads/a", "empty");
+	ck_assert(vh_did("ref-broken refs/heads/a", "recovery comes first"));
+	/* The lock says to recovery that the update is unfinished. */
+	ck_assert(vh_did("lock-ours refs/heads/b", "recovery comes first"));
+	tmp_run("test -e r.git/refs/heads/b.lock");
+}
+END_TEST
 
 START_TEST(locks_of_ours)
 {

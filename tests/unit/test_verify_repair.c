@@ -137,6 +137,23 @@ START_TEST(from_the_log)
 }
 END_TEST
 
+/* Git's lock needs nothing that refd made. */
+START_TEST(where_refd_never_served)
+{
+	char *out;
+
+	tmp_run("cp -r r.git o.git && rm -r o.git/refd && "
+		": >o.git/refs/heads/a");
+	ck_assert_uint_eq(vh_repair("o.git"), 1);
+	DID("ref-broken refs/heads/a repaired", "its log");
+	out = tmp_output("git -C o.git rev-parse --verify refs/heads/a");
+	ck_assert_int_eq(strncmp(out, sr_commit, 40), 0);
+	free(out);
+	tmp_run("test -e o.git/refd/kept/*refs%%heads%%a && "
+		"test ! -e o.git/refs/heads/a.lock");
+}
+END_TEST
+
 /* The last value whose object is there; for a branch, a commit. */
 START_TEST(objects_that_are_gone)
 {
@@ -169,6 +186,7 @@ END_TEST
 /* A value that is no good is somebody's all the same. */
 START_TEST(well_formed_values)
 {
+	update("refs/heads/b", sr_commit);
 	tmp_run("cd r.git && echo %040d >refs/heads/a && "
 		"echo %040d >refs/heads/b && rm -r logs",
 	    7, 0);
@@ -176,6 +194,7 @@ START_TEST(well_formed_values)
 	ck_assert(vh_has("object-missing refs/heads/a", ""));
 	ck_assert(vh_has("ref-broken refs/heads/b", "null"));
 	tmp_run("grep -q 07 r.git/refs/heads/a && "
+		"grep -q 00 r.git/refs/heads/b && "
 		"test ! -e r.git/refd/kept");
 }
 END_TEST
@@ -246,6 +265,7 @@ int main(void)
 	tcase_add_test(tc, from_the_journal);
 	tcase_add_test(tc, several_at_once);
 	tcase_add_test(tc, from_the_log);
+	tcase_add_test(tc, where_refd_never_served);
 	tcase_add_test(tc, objects_that_are_gone);
 	tcase_add_test(tc, under_locks);
 	tcase_add_test(tc, well_formed_values);

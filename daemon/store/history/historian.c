@@ -19,6 +19,8 @@
  * What fails:
  *	the journal awaits being reopened	who asked is told; who waits
  *						waits on
+ *	a damaged row				said once; index and trimming
+ *						end before it
  *	a trim that can't be known		the journal is brought back
  *						(heal.c)
  *	nobody waits for an answer any more	the question goes before its
@@ -68,6 +70,7 @@ struct historian {
 	int64_t flush_ns, sweep_ns;    /* not before */
 	int64_t stop_ns;           /* when the stop was seen; 0: it was not */
 	int64_t index_ns, trim_ns; /* when it is time again */
+	bool is_damage_told;
 };
 
 struct store_history *store_history_new(struct refd_request *req,
@@ -263,6 +266,19 @@ static int64_t index_now(struct historian *me, uint64_t visible, int64_t now_ns)
 	return pause_ns;
 }
 
+static void tell_damage(struct historian *me)
+{
+	char *why = NULL;
+
+	if (!me->is_damage_told)
+		why = journal_damage(me->store->journal);
+	if (why == NULL)
+		return;
+	store_tell(me->store, STORE_JOURNAL_DAMAGED, me->store->state_dir, why);
+	me->is_damage_told = true;
+	free(why);
+}
+
 static int64_t trim_now(struct historian *me, int64_t now_ns, bool *failed)
 {
 	int r;
@@ -270,6 +286,7 @@ static int64_t trim_now(struct historian *me, int64_t now_ns, bool *failed)
 	if (now_ns < me->trim_ns)
 		return me->trim_ns - now_ns;
 	r = history_trim(me->history);
+	tell_damage(me);
 	*failed |= r == JOURNAL_UNKNOWN;
 	me->trim_ns = now_ns + (r == HISTORY_MORE ? TRIM_PAUSE_NS : TICK_NS);
 	return me->trim_ns - now_ns;

@@ -143,6 +143,9 @@ static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 		return r;
 	r = journal_read(in->h->reader, from, visible + 1, false, INDEX_ROWS,
 	    index_one, in);
+	/* What is damaged, and all behind it, is left out of the index. */
+	if (r == -EUCLEAN)
+		r = 0;
 	if ((r == 0 || r == HISTORY_STOP) && in->nr > 0) {
 		int err = journal_index_end(in->index, &in->last);
 

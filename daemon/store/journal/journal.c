@@ -150,6 +150,16 @@ struct journal_mark journal_mark(struct journal *j)
 
 /* ---- rows ---- */
 
+static uint32_t checksum_of(struct journal *j, const struct journal_row *row,
+    uint64_t lsn)
+{
+	struct journal_row as_stored = *row;
+
+	as_stored.lsn = lsn;
+	as_stored.start = j->start;
+	return journal_checksum(&as_stored);
+}
+
 static int insert_row(struct journal *j, const struct journal_row *row,
     uint64_t lsn)
 {
@@ -176,6 +186,7 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 	else
 		rc = sqlite3_bind_blob64(s, 14, row->body, row->len,
 		    SQLITE_STATIC);
+	sqlite3_bind_int64(s, 15, checksum_of(j, row, lsn));
 	return rc == SQLITE_OK ? journal_run(s) : rc;
 }
 

@@ -94,6 +94,11 @@ struct journal_start {
 	char boot_id[40];
 };
 
+/* Looks at a journal that was read and is not changed yet, by _each_repo,
+ * _last_lsn, _uuid and _owner: is all there that must be? 0, or a negative
+ * errno and *WHY. */
+typedef int journal_check_fn(void *arg, struct journal *j, char **why);
+
 struct journal_config {
 	const struct sys *sys; /* for what SQLite has no call for */
 	const char *dir;       /* the state directory, whose flock the
@@ -101,13 +106,19 @@ struct journal_config {
 	const char *vfs;       /* NULL: SQLite's own */
 	const char *boot_id;   /* /proc/sys/kernel/random/boot_id */
 	bool adopt;            /* another machine's: it is this one's now */
+	/* An opened journal's WAL has this many bytes of zeros at least: a
+	 * commit that overwrites them needs one flush of the device, where a
+	 * growing file needs two. Less where the disk has no room. */
+	uint64_t wal_room;
+	journal_check_fn *check; /* or NULL */
+	void *check_arg;
 };
 
 /*
  * Opens or creates the journal, registers this start of the daemon and makes
  * all of it, the directory entries too, durable. CFG is copied. *WHY, to be
- * freed, is a sentence. -EBADMSG: corrupt, or not refd's. -EPROTO: a newer
- * schema. -EXDEV: another machine's. -EBUSY: somebody else is at work in it.
+ * freed, is a sentence. -EBADMSG: corrupt, or not refd's. -EPROTO: of a newer
+ * format, or of an older one and not finished. -EXDEV: another machine's. -EBUSY: somebody else is at work in it.
  * -ENOSPC, -EROFS, -EACCES, ... What its first bytes refuse is left as it is.
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
@@ -129,6 +140,12 @@ int journal_close(struct journal *j);
  * readers live on. Until it has returned 0, everything else returns
  * JOURNAL_UNKNOWN; it may be called again. */
 int journal_reopen(struct journal *j, char **why);
+
+/* What may be the reason if rows are missing; to be freed. */
+char *journal_wal_doubt(const struct journal *j);
+/* A sentence about the first damaged row that was read, to be freed; NULL: none
+ * was. Any call that reads rows returns -EUCLEAN for such a row. */
+char *journal_damage(struct journal *j);
 
 const uint8_t *journal_uuid(const struct journal *j); /* 16 bytes */
 /* Whose file it is. */
@@ -239,7 +256,7 @@ uint64_t journal_trimmed(struct journal *j);
 
 /*
  * Moves WAL frames into the database file, in small steps and by the rule
- * above; call it about once a second. Beyond WAL_MAX_BYTES it waits for the
+ * above; when to, the caller knows. Beyond WAL_MAX_BYTES it waits for the
  * committer once, so that the WAL can start over. JOURNAL_UNKNOWN when a sync
  * or any other I/O failed: the journal must be reopened. -ENOSPC: the WAL
  * stays and grows, nothing is lost.
@@ -258,6 +275,7 @@ struct journal_stats {
 	uint64_t flushes;     /* and one more each time the WAL began anew */
 	uint64_t wal_bytes;   /* of frames in use */
 	uint64_t checkpoints; /* that were started */
+	uint64_t repos;       /* that were new, or had moved */
 	size_t waiting;       /* commits, for one that is under way, or for
 				   a flush that is to follow it */
 };

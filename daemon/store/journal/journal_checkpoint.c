@@ -2,8 +2,8 @@
  * SQLite's checkpoint: frames of the WAL into the database file.
  *
  * Happy path:
- *	about once a second PASSIVE, beside the commits, on a connection of its
- *	own. Where it has caught up, the next commit begins the WAL anew.
+ *	when the caller says so PASSIVE, beside the commits, on a connection of
+ *	its own. Where it has caught up, the next commit begins the WAL anew.
  *	Under a constant load it never catches up. When the WAL has outgrown
  *	its bound: PASSIVE again, for what has come meanwhile, and a sync of the
  *	database file, until little is left; and only then, with the committer

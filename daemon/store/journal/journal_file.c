@@ -22,15 +22,10 @@
 #include "daemon/store/journal/journal_internal.h"
 
 #define APPLICATION_ID 0x72656664 /* "refd" */
-#define SCHEMA_VERSION 1
 
 #define MACHINE_ID    "/etc/machine-id"
 #define SQLITE_MAGIC  "SQLite format 3"
 #define SQLITE_HEADER 100
-
-#define WHAT_HELPS                                                             \
-	"restore it with its repositories, or move it aside "                  \
-	"by 'refd recover --discard'"
 
 #define CHECK_PAGES_MAX 8192 /* 32 MiB */
 
@@ -51,22 +46,18 @@ static const char schema[] =
     " repo INTEGER NOT NULL, start INTEGER NOT NULL, token INTEGER NOT NULL,"
     " mount INTEGER NOT NULL, locked_at_ns INTEGER NOT NULL,"
     " time_us INTEGER NOT NULL, voids INTEGER NOT NULL,"
-    " final INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"
+    " final INTEGER NOT NULL, body BLOB NOT NULL,"
+    " checksum INTEGER) STRICT;"
     "CREATE INDEX record_txid ON record(txid, uid);"
     "CREATE INDEX record_voids ON record(voids) WHERE voids <> 0;"
     "CREATE TABLE past(txid BLOB NOT NULL, uid INTEGER NOT NULL,"
     " lsn INTEGER NOT NULL, kind INTEGER NOT NULL, final INTEGER NOT NULL,"
-    " body BLOB NOT NULL, PRIMARY KEY(txid, uid, lsn)) WITHOUT ROWID, STRICT;"
+    " body BLOB NOT NULL, checksum INTEGER, PRIMARY KEY(txid, uid, lsn))"
+    " WITHOUT ROWID, STRICT;"
     "CREATE TABLE parked(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";
 
 /* ---- the first bytes, read without SQLite ---- */
-
-static uint32_t big_endian(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
-	    (uint32_t)p[2] << 8 | p[3];
-}
 
 int journal_check_ids(const char *path, uint32_t app, uint32_t version,
     char **why)
@@ -74,11 +65,11 @@ int journal_check_ids(const char *path, uint32_t app, uint32_t version,
 	if (app != APPLICATION_ID)
 		return journal_say(why, -EBADMSG,
 		    "%s is a database, but not a journal of refd", path);
-	if (version > SCHEMA_VERSION)
+	if (version > JOURNAL_FORMAT)
 		return journal_say(why, -EPROTO,
 		    "%s was written by a newer refd (schema %u, this one"
 		    " knows %d)",
-		    path, version, SCHEMA_VERSION);
+		    path, version, JOURNAL_FORMAT);
 	if (version < 1)
 		return journal_say(why, -EBADMSG, "%s has no schema version",
 		    path);
@@ -107,9 +98,9 @@ int journal_check_file(struct journal *j, char **why)
 	if (n < SQLITE_HEADER ||
 	    memcmp(head, SQLITE_MAGIC, sizeof(SQLITE_MAGIC)) != 0)
 		return journal_say(why, -EBADMSG,
-		    "%s is not a database: " WHAT_HELPS, j->path);
-	return journal_check_ids(j->path, big_endian(head + 68),
-	    big_endian(head + 60), why);
+		    "%s is not a database: " JOURNAL_WHAT_HELPS, j->path);
+	return journal_check_ids(j->path, journal_big_endian(head + 68),
+	    journal_big_endian(head + 60), why);
 }
 
 /* ---- its pages ---- */
@@ -131,7 +122,7 @@ static int quick_check(struct journal *j, const char *of, char **why)
 		r = journal_say_sql(why, rc, j->db, "can't check the journal");
 	else if (said == NULL || strcmp(said, "ok") != 0)
 		r = journal_say(why, -EBADMSG,
-		    "%s is damaged (%s): " WHAT_HELPS, j->path,
+		    "%s is damaged (%s): " JOURNAL_WHAT_HELPS, j->path,
 		    said != NULL ? said : "out of memory");
 	sqlite3_finalize(s);
 	return r;
@@ -204,7 +195,7 @@ static int fill_ids(sqlite3 *db)
 
 	snprintf(sql, sizeof(sql),
 	    "PRAGMA application_id=%d; PRAGMA user_version=%d;", APPLICATION_ID,
-	    SCHEMA_VERSION);
+	    JOURNAL_FORMAT);
 	return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
@@ -245,8 +236,7 @@ int journal_sync_dir(struct journal *j)
 	return r;
 }
 
-/* SUFFIX after the database's path; to be freed. */
-static char *path_with(const struct journal *j, const char *suffix)
+char *journal_path_with(const struct journal *j, const char *suffix)
 {
 	char *path;
 
@@ -255,7 +245,7 @@ static char *path_with(const struct journal *j, const char *suffix)
 
 static int remove_file(struct journal *j, const char *suffix)
 {
-	char *path = path_with(j, suffix);
+	char *path = journal_path_with(j, suffix);
 	int r;
 
 	if (path == NULL)
@@ -268,7 +258,7 @@ static int remove_file(struct journal *j, const char *suffix)
 /* 1: the WAL holds something. */
 static int has_wal(struct journal *j)
 {
-	char *path = path_with(j, "-wal");
+	char *path = journal_path_with(j, "-wal");
 	struct sys_stat st;
 	int r;
 
@@ -298,7 +288,7 @@ static int make_file(struct journal *j, const char *path, char **why)
 
 int journal_make_file(struct journal *j, char **why)
 {
-	char *path = path_with(j, ".new");
+	char *path = journal_path_with(j, ".new");
 	int r;
 
 	r = has_wal(j);
@@ -317,12 +307,58 @@ int journal_make_file(struct journal *j, char **why)
 	return r;
 }
 
+/* ---- room in the WAL ---- */
+
+#define FILL_BYTES ((size_t)1 << 20)
+
+static void fill(struct journal *j, int fd, const uint8_t *zeros)
+{
+	struct sys_stat st;
+	uint64_t left;
+	ssize_t n = 1;
+
+	if (SYS(j->sys, fstat, fd, &st) != 0)
+		return;
+	while (n > 0 && st.size < j->wal_room) {
+		left = j->wal_room - st.size;
+		n = SYS(j->sys, pwrite, fd, zeros,
+		    left < FILL_BYTES ? left : FILL_BYTES, (off_t)st.size);
+		if (n > 0)
+			st.size += (uint64_t)n;
+	}
+}
+
+/*
+ * SQLite takes zeros for no frame: a frame has the salts and the checksum of
+ * its WAL. The next flush makes the room last; a cut before that may take some
+ * of it away, which does no harm. Nothing depends on the room, so a failure is
+ * none of the caller's business: the WAL grows, and what is wrong with the disk
+ * shows with the next commit.
+ */
+void journal_fill_wal(struct journal *j)
+{
+	char *path = journal_path_with(j, "-wal");
+	uint8_t *zeros = calloc(1, FILL_BYTES);
+	int fd;
+
+	if (path != NULL && zeros != NULL) {
+		fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_NOFOLLOW,
+		    0);
+		if (fd >= 0) {
+			fill(j, fd, zeros);
+			SYS(j->sys, close, fd);
+		}
+	}
+	free(zeros);
+	free(path);
+}
+
 /* ---- after a failed sync ---- */
 
 /* In memory it may look better than it is on the disk. */
 static int drop_one(struct journal *j, const char *suffix)
 {
-	char *path = path_with(j, suffix);
+	char *path = journal_path_with(j, suffix);
 	int fd, r;
 
 	if (path == NULL)

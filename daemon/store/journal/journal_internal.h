@@ -4,13 +4,16 @@
  *	journal.c		the committer: transactions, LSNs, forgetting
  *	journal_flush.c		what was committed, on disk
  *	journal_open.c		opening, reopening, closing
+ *	journal_meta.c		what it says of itself, as it is read
  *	journal_file.c		its files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
  *	journal_read.c		look-ups and scans
  *	journal_range.c		rows by their LSNs, for history
  *	journal_trim.c		rows whose time is over
  *	journal_index.c		history's index, a database of its own
+ *	journal_look.c		the WAL's file before SQLite opens it
  *	journal_wal.c		what only the WAL file itself can tell
+ *	journal_checksum.c	the checksum of a row
  *	journal_sql.c		connections, statements, error codes
  *
  * Locks, in the order they are taken: use_lock, ckpt_lock, commit_lock,
@@ -26,9 +29,22 @@
 
 #include "daemon/store/journal/journal.h"
 
+/* PRAGMA user_version. 1: rows have no checksum. */
+#define JOURNAL_FORMAT 2
+
+#define JOURNAL_WHAT_HELPS                                                     \
+	"restore it with its repositories, or move it aside "                  \
+	"by 'refd recover --discard'"
+
 #define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
 /* A page and its header. */
 #define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)
+
+static inline uint32_t journal_big_endian(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+	    (uint32_t)p[2] << 8 | p[3];
+}
 
 struct journal_reader {
 	struct journal *journal;
@@ -69,8 +85,17 @@ struct journal {
 	char *dir, *path, *vfs;
 	char boot_id[40];
 	bool adopt;
+	uint64_t wal_room;
+	/* NULL once it was opened. */
+	journal_check_fn *check;
+	void *check_arg;
 	uint8_t uuid[16];
 	uint64_t start;
+
+	/* When it was last opened: where the WAL's frames ended, whether one
+	 * behind that is of the same WAL, and whether they held a commit. */
+	uint64_t wal_ends_at;
+	bool is_wal_broken, has_wal_commit;
 
 	/* Read-locked by whoever reads on a connection of its own: while one
 	 * is open the WAL's index lives, and nothing is read from the disk
@@ -116,6 +141,7 @@ struct journal {
 	uint64_t last_lsn;
 	uint64_t trimmed; /* rows up to here are gone, but for parked ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
+	uint64_t damaged;       /* the first row that was found to be; 0 */
 	uint64_t wal_frames;    /* after the last commit */
 	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
 	struct journal_commit *waiting, **waiting_end;
@@ -146,10 +172,23 @@ int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing);
 /* The first column of the first row. An SQLite code. */
 int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
 
+/* ---- journal_meta.c ---- */
+
+/* Of what SQLite reads: the WAL may hold a newer first page than the file. */
+int journal_check_schema(struct journal *j, int64_t *version, char **why);
+/* Whose it is, what is forgotten and trimmed. */
+int journal_read_meta(struct journal *j, char **why);
+/* The last row's number, into last_written and last_lsn. */
+int journal_read_last(struct journal *j, char **why);
+/* To this build's format. The rows of before have no checksum. */
+int journal_convert(struct journal *j, char **why);
+
 /* ---- journal_file.c ---- */
 
 #define JOURNAL_MACHINE_MAX 64
 
+/* SUFFIX after the database's path; to be freed. */
+char *journal_path_with(const struct journal *j, const char *suffix);
 /* "" where it has no id: not every container has. */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX]);
 /* Is it a journal this build may open? -ENOENT without *WHY: there is none.
@@ -162,6 +201,8 @@ int journal_check_pages(struct journal *j, char **why);
 /* Makes it, durable with its name. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);
+/* Zeros behind the WAL's end, wal_room bytes in all. */
+void journal_fill_wal(struct journal *j);
 /* Database and WAL, while no connection is open. */
 int journal_drop_caches(struct journal *j);
 
@@ -205,12 +246,13 @@ int journal_truncate_wal(struct journal *j);
 
 #define JOURNAL_COLUMNS                                                        \
 	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
-	"time_us, voids, final, body"
+	"time_us, voids, final, body, checksum"
 typedef int journal_row_fn(void *arg, const struct journal_row *row);
 /* Calls CB for what is left of S, which selects JOURNAL_COLUMNS, and resets
- * it. *NR, *LAST: how many rows, the last one's LSN. */
-int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
-    unsigned *nr, uint64_t *last);
+ * it. *NR, *LAST: how many rows, the last one's LSN. -EUCLEAN: a row's checksum
+ * is not the one that was stored with it. */
+int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
+    void *arg, unsigned *nr, uint64_t *last);
 int journal_reader_connect(struct journal_reader *reader);
 void journal_reader_disconnect(struct journal_reader *reader);
 
@@ -218,6 +260,15 @@ void journal_reader_disconnect(struct journal_reader *reader);
 
 int journal_range_prepare(struct journal_reader *reader);
 void journal_range_finalize(struct journal_reader *reader);
+
+/* ---- journal_look.c ---- */
+
+/* Before any connection. */
+int journal_look_at_wal(struct journal *j, char **why);
+
+/* ---- journal_checksum.c ---- */
+
+uint32_t journal_checksum(const struct journal_row *row);
 
 /* ---- journal_wal.c ---- */
 

@@ -3,12 +3,18 @@
  *
  * Happy path:
  *	the first bytes of journal.db say that it is ours, of this schema
- *	connect, read, wal_checkpoint(TRUNCATE): what was read is durable
+ *	a look at the WAL, before SQLite drops what it takes for its end
+ *	connect, read; is all there that a repository has seen?
+ *	wal_checkpoint(TRUNCATE): what was read is durable
  *	prepare the statements; connect the checkpointer, and let it read
+ *	zeros into the WAL, as room for the commits to come
  *	register this start; sync the directory
  *
  * Failure modes:
- *	another machine's: refused with a sentence
+ *	another machine's, or damaged: refused with a sentence, and no byte of
+ *	it was changed
+ *	of format 1: converted, if its daemon was stopped; otherwise refused,
+ *	since the rows to recover have no checksums
  *	a killed daemon: its last frames may be in memory only. TRUNCATE syncs
  *	the WAL and copies it into the synced database file, so that nothing is
  *	answered that a power cut could take back
@@ -55,75 +61,10 @@ int journal_query_int(sqlite3 *db, const char *sql, int64_t *value)
 	return rc;
 }
 
-/* Once more, since the WAL may hold a newer first page than the file. */
-static int check_schema(struct journal *j, char **why)
-{
-	int64_t app = 0, version = 0;
-	int rc;
-
-	rc = journal_query_int(j->db, "PRAGMA application_id", &app);
-	if (rc == SQLITE_OK)
-		rc = journal_query_int(j->db, "PRAGMA user_version", &version);
-	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
-		    "can't read the journal");
-	return journal_check_ids(j->path, (uint32_t)app, (uint32_t)version,
-	    why);
-}
-
-static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
-{
-	const void *uuid = sqlite3_column_blob(s, 0);
-	const char *machine = (const char *)sqlite3_column_text(s, 1);
-	char here[JOURNAL_MACHINE_MAX];
-	static const uint8_t none[16];
-
-	if (uuid == NULL || sqlite3_column_bytes(s, 0) != sizeof(j->uuid))
-		return journal_say(why, -EBADMSG, "%s has no valid uuid",
-		    j->path);
-	journal_machine_id(j, here);
-	if (machine != NULL && machine[0] != '\0' && here[0] != '\0' &&
-	    strcmp(machine, here) != 0 && !j->adopt)
-		return journal_say(why, -EXDEV,
-		    "%s belongs to another machine (%s): if it was moved or "
-		    "restored here together with its repositories, say so by "
-		    "'refd recover --adopt'",
-		    j->path, machine);
-	if (memcmp(j->uuid, none, sizeof(none)) != 0 &&
-	    memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
-		return journal_say(why, -ESTALE,
-		    "%s was replaced while it was in use", j->path);
-	memcpy(j->uuid, uuid, sizeof(j->uuid));
-	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
-	pthread_mutex_lock(&j->hand_lock);
-	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
-	pthread_mutex_unlock(&j->hand_lock);
-	return 0;
-}
-
-static int read_meta(struct journal *j, char **why)
-{
-	sqlite3_stmt *s = NULL;
-	int r, rc;
-
-	rc = journal_prepare(j->db,
-	    "SELECT uuid, machine, forgotten, trimmed FROM meta", &s);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(s);
-	if (rc == SQLITE_ROW)
-		r = compare_meta(j, s, why);
-	else
-		r = journal_say_sql(why,
-		    rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, j->db,
-		    "can't read the journal");
-	sqlite3_finalize(s);
-	return r;
-}
-
 static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
-	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 	/* What was trimmed but for being parked goes now. */
 	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
 				     " AND lsn <= (SELECT trimmed FROM meta)";
@@ -148,16 +89,13 @@ static int prepare_all(struct journal *j)
 	return rc;
 }
 
-/* The last LSN, and a checkpointer that has read. */
+/* The next LSN, and a checkpointer that has read. */
 static int finish_connecting(struct journal *j)
 {
-	int64_t last = 0, ignored;
+	int64_t ignored;
 	int rc;
 
-	rc = journal_query_int(j->db,
-	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
-	if (rc == SQLITE_OK)
-		rc = prepare_all(j);
+	rc = prepare_all(j);
 	if (rc == SQLITE_OK)
 		rc = journal_connect(j->path, j->vfs, &j->ckpt);
 	if (rc == SQLITE_OK)
@@ -171,16 +109,13 @@ static int finish_connecting(struct journal *j)
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_wal_hook(j->db, note_frames, j);
-	if ((uint64_t)last < j->forgotten)
-		last = (int64_t)j->forgotten;
+	pthread_mutex_lock(&j->hand_lock);
+	j->last_row = j->lasting = j->last_written;
 	/* What was never flushed may be gone since: its numbers are not given
 	 * out again while somebody may remember them. */
-	if ((uint64_t)last + 1 > j->next_lsn)
-		j->next_lsn = (uint64_t)last + 1;
-	j->last_written = (uint64_t)last;
-	pthread_mutex_lock(&j->hand_lock);
+	if (j->last_row + 1 > j->next_lsn)
+		j->next_lsn = j->last_row + 1;
 	j->last_lsn = j->next_lsn - 1;
-	j->last_row = j->lasting = (uint64_t)last;
 	j->flushed = j->written;
 	if (j->forget_wanted < j->forgotten)
 		j->forget_wanted = j->forgotten;
@@ -234,11 +169,13 @@ static int drop_index(struct journal *j)
 	return rc;
 }
 
-static int connect_all(struct journal *j, char **why)
+/* Nothing of it is changed. */
+static int connect_to_read(struct journal *j, int64_t *version, char **why)
 {
 	int r, rc;
 
-	if ((r = journal_check_file(j, why)) != 0)
+	if ((r = journal_check_file(j, why)) != 0 ||
+	    (r = journal_look_at_wal(j, why)) != 0)
 		return r;
 	rc = drop_index(j);
 	if (rc == SQLITE_OK)
@@ -246,12 +183,25 @@ static int connect_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
-	if ((r = check_schema(j, why)) != 0 ||
-	    (r = journal_check_pages(j, why)) != 0)
+	if ((r = journal_check_schema(j, version, why)) != 0 ||
+	    (r = journal_check_pages(j, why)) != 0 ||
+	    (r = journal_read_meta(j, why)) != 0 ||
+	    (r = journal_read_last(j, why)) != 0)
+		return r;
+	return j->check != NULL ? j->check(j->check_arg, j, why) : 0;
+}
+
+static int connect_all(struct journal *j, char **why)
+{
+	int64_t version = 0;
+	int r, rc;
+
+	r = connect_to_read(j, &version, why);
+	if (r == 0 && version < JOURNAL_FORMAT)
+		r = journal_convert(j, why);
+	if (r != 0)
 		return r;
 	rc = enter_wal_mode(j);
-	if (rc == SQLITE_OK && (r = read_meta(j, why)) != 0)
-		return r;
 	if (rc == SQLITE_OK)
 		rc = journal_truncate_wal(j);
 	if (rc == SQLITE_OK)
@@ -259,6 +209,7 @@ static int connect_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't bring the journal to disk");
+	journal_fill_wal(j);
 	return 0;
 }
 
@@ -320,6 +271,9 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	j->waiting_end = &j->waiting;
 	snprintf(j->boot_id, sizeof(j->boot_id), "%s", cfg->boot_id);
 	j->adopt = cfg->adopt;
+	j->wal_room = cfg->wal_room;
+	j->check = cfg->check;
+	j->check_arg = cfg->check_arg;
 	j->dir = strdup(cfg->dir);
 	j->vfs = cfg->vfs != NULL ? strdup(cfg->vfs) : NULL;
 	if (asprintf(&j->path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
@@ -363,6 +317,7 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	if (r == -ENOENT && *why == NULL &&
 	    (r = journal_make_file(j, why)) == 0)
 		r = connect_all(j, why);
+	j->check = NULL;
 	if (r == 0 && j->adopt)
 		r = write_machine(j);
 	/* Whose flush takes that along. */
@@ -385,7 +340,7 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 
 static int view_all(struct journal *j, char **why)
 {
-	int64_t last = 0;
+	int64_t version = 0;
 	int r, rc;
 
 	if ((r = journal_check_file(j, why)) != 0)
@@ -394,16 +349,17 @@ static int view_all(struct journal *j, char **why)
 	if (rc != SQLITE_OK)
 		return journal_say_sql(why, rc, j->db,
 		    "can't open the journal");
-	if ((r = check_schema(j, why)) != 0 || (r = read_meta(j, why)) != 0)
+	if ((r = journal_check_schema(j, &version, why)) != 0)
 		return r;
-	rc = journal_query_int(j->db,
-	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
-	if (rc != SQLITE_OK)
-		return journal_say_sql(why, rc, j->db,
-		    "can't read the journal");
+	if (version < JOURNAL_FORMAT)
+		return journal_say(why, -EPROTO,
+		    "%s was written by an older refd (format %d): start the "
+		    "daemon, which converts it",
+		    j->path, (int)version);
+	if ((r = journal_read_meta(j, why)) != 0 ||
+	    (r = journal_read_last(j, why)) != 0)
+		return r;
 	j->forget_wanted = j->forgotten;
-	j->last_lsn =
-	    (uint64_t)last > j->forgotten ? (uint64_t)last : j->forgotten;
 	return 0;
 }
 

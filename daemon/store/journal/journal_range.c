@@ -48,12 +48,13 @@ static sqlite3_int64 bound(uint64_t lsn)
 	return lsn < INT64_MAX ? (sqlite3_int64)lsn : INT64_MAX;
 }
 
-static int read_rows(sqlite3_stmt *s, journal_row_fn *cb, void *arg)
+static int read_rows(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
+    void *arg)
 {
 	uint64_t last;
 	unsigned nr;
 
-	return journal_each_row(s, cb, arg, &nr, &last);
+	return journal_each_row(j, s, cb, arg, &nr, &last);
 }
 
 int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
@@ -69,7 +70,7 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
 		sqlite3_bind_int64(s, 1, bound(after));
 		sqlite3_bind_int64(s, 2, bound(before));
 		sqlite3_bind_int64(s, 3, max);
-		r = read_rows(s, cb, arg);
+		r = read_rows(j, s, cb, arg);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;
@@ -84,7 +85,7 @@ int journal_read_about(struct journal_reader *reader, uint64_t lsn,
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (!journal_is_broken(j)) {
 		sqlite3_bind_int64(reader->about, 1, bound(lsn));
-		r = read_rows(reader->about, cb, arg);
+		r = read_rows(j, reader->about, cb, arg);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;

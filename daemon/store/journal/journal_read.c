@@ -11,6 +11,8 @@
  *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, since a
  *	transaction that is not seen now may be seen then. Reopening waits for
  *	those who read, and they for it
+ *	a row is not what was written: -EUCLEAN, and journal_damage() says
+ *	which. The rows behind it are not read
  *	an I/O error, a damaged file: a negative errno
  */
 #include <errno.h>
@@ -27,7 +29,29 @@ static uint64_t column_u64(sqlite3_stmt *s, int column)
 	return (uint64_t)sqlite3_column_int64(s, column);
 }
 
-static int row_of(sqlite3_stmt *s, struct journal_row *row)
+static void note_damage(struct journal *j, uint64_t lsn)
+{
+	pthread_mutex_lock(&j->hand_lock);
+	if (j->damaged == 0)
+		j->damaged = lsn;
+	pthread_mutex_unlock(&j->hand_lock);
+}
+
+char *journal_damage(struct journal *j)
+{
+	uint64_t lsn = journal_guarded(j, &j->damaged);
+	char *text = NULL;
+
+	if (lsn != 0)
+		journal_say(&text, 0,
+		    "%s is damaged: record %llu is not what was written there "
+		    "(its checksum is another); nothing was "
+		    "changed: " JOURNAL_WHAT_HELPS,
+		    j->path, (unsigned long long)lsn);
+	return text;
+}
+
+static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 {
 	const void *txid = sqlite3_column_blob(s, 2);
 
@@ -50,11 +74,15 @@ static int row_of(sqlite3_stmt *s, struct journal_row *row)
 	row->final = sqlite3_column_int(s, 12) != 0;
 	row->body = sqlite3_column_blob(s, 13);
 	row->len = (size_t)sqlite3_column_bytes(s, 13);
-	return 0;
+	if (sqlite3_column_type(s, 14) == SQLITE_NULL ||
+	    column_u64(s, 14) == journal_checksum(row))
+		return 0;
+	note_damage(j, row->lsn);
+	return -EUCLEAN;
 }
 
-int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
-    unsigned *nr, uint64_t *last)
+int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
+    void *arg, unsigned *nr, uint64_t *last)
 {
 	struct journal_row row;
 	int rc, r = 0;
@@ -63,7 +91,7 @@ int journal_each_row(sqlite3_stmt *s, journal_row_fn *cb, void *arg,
 	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
 		if (rc != SQLITE_ROW)
 			r = journal_errno(rc);
-		else if ((r = row_of(s, &row)) == 0)
+		else if ((r = row_of(j, s, &row)) == 0)
 			r = cb(arg, &row);
 		if (r == 0) {
 			*last = row.lsn;
@@ -81,7 +109,7 @@ static const char lookup[] =
     "SELECT " JOURNAL_COLUMNS " FROM record"
     " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1)"
     " UNION ALL SELECT lsn, kind, txid, uid, 0, 0, 0, 0, 0, 0, 0, 0,"
-    " final, body FROM past"
+    " final, body, checksum FROM past"
     " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn";
 
 int journal_reader_connect(struct journal_reader *reader)
@@ -160,7 +188,7 @@ int journal_lookup(struct journal_reader *reader, int64_t uid,
 		sqlite3_bind_blob(s, 1, txid->bytes, sizeof(txid->bytes),
 		    SQLITE_STATIC);
 		sqlite3_bind_int64(s, 2, uid);
-		r = journal_each_row(s, cb, arg, &nr, &last);
+		r = journal_each_row(j, s, cb, arg, &nr, &last);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;
@@ -235,7 +263,7 @@ int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
 	while (r == 0 && nr == SLICE_ROWS && after < INT64_MAX) {
 		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)after);
 		sqlite3_bind_int(scan.stmt, 2, SLICE_ROWS);
-		r = journal_each_row(scan.stmt, cb, arg, &nr, &after);
+		r = journal_each_row(j, scan.stmt, cb, arg, &nr, &after);
 	}
 	scan_close(&scan);
 	return r;
@@ -257,7 +285,7 @@ int journal_each_parked(struct journal *j, uint64_t repo, journal_row_fn *cb,
 	    " ORDER BY lsn");
 	if (r == 0) {
 		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)repo);
-		r = journal_each_row(scan.stmt, cb, arg, &nr, &last);
+		r = journal_each_row(j, scan.stmt, cb, arg, &nr, &last);
 	}
 	scan_close(&scan);
 	return r;

@@ -80,8 +80,10 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	}
 	mark = journal_mark(j);
 	pthread_mutex_lock(&j->hand_lock);
-	if (is_new)
+	if (is_new) {
 		j->repos_written = mark.written;
+		j->stats.repos++;
+	}
 	repo->epoch = mark.epoch;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);

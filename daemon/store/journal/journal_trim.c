@@ -19,6 +19,20 @@
 /* A look at a b-tree that grows at one end costs as many. */
 #define EXPIRED_AT_ONCE "500"
 
+/* Of what a look-up reads. */
+static uint32_t checksum_of(const struct journal_row *row)
+{
+	const struct journal_row kept = { .lsn = row->lsn,
+		.kind = row->kind,
+		.txid = row->txid,
+		.uid = row->uid,
+		.final = row->final,
+		.body = row->body,
+		.len = row->len };
+
+	return journal_checksum(&kept);
+}
+
 static int keep_one(sqlite3_stmt *s, const struct journal_row *row)
 {
 	sqlite3_bind_blob(s, 1, row->txid.bytes, sizeof(row->txid.bytes),
@@ -28,6 +42,7 @@ static int keep_one(sqlite3_stmt *s, const struct journal_row *row)
 	sqlite3_bind_int(s, 4, (int)row->kind);
 	sqlite3_bind_int(s, 5, row->final);
 	sqlite3_bind_blob64(s, 6, row->body, row->len, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 7, checksum_of(row));
 	return journal_run(s);
 }
 
@@ -39,7 +54,7 @@ static int keep_all(struct journal *j, const struct journal_row *rows,
 	int rc;
 
 	rc = journal_prepare(j->db,
-	    "INSERT OR REPLACE INTO past VALUES(?, ?, ?, ?, ?, ?)", &s);
+	    "INSERT OR REPLACE INTO past VALUES(?, ?, ?, ?, ?, ?, ?)", &s);
 	for (i = 0; i < nr && rc == SQLITE_OK; i++)
 		rc = keep_one(s, &rows[i]);
 	sqlite3_finalize(s);

@@ -19,12 +19,6 @@
 #define HEADER_BYTES       32
 #define FRAME_HEADER_BYTES 24
 
-static uint32_t big_endian(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
-	    (uint32_t)p[2] << 8 | p[3];
-}
-
 /* Bytes beyond the end of the file read as zeros. */
 static bool read_wal(sqlite3_file *wal, void *buf, int len, int64_t offset)
 {
@@ -62,7 +56,8 @@ bool journal_wal_may_hold(struct journal *j, int nr)
 	if (wal == NULL || wal->pMethods->xFileSize(wal, &size) != SQLITE_OK ||
 	    !read_wal(wal, header, sizeof(header), 0))
 		return true;
-	frame_bytes = FRAME_HEADER_BYTES + (int64_t)big_endian(header + 8);
+	frame_bytes =
+	    FRAME_HEADER_BYTES + (int64_t)journal_big_endian(header + 8);
 	at = HEADER_BYTES + frame_bytes * (nr - 1);
 	if (j->frames > 0) {
 		if (!j->salt_known)
@@ -74,6 +69,6 @@ bool journal_wal_may_hold(struct journal *j, int nr)
 		return false;
 	if (!read_wal(wal, frame, sizeof(frame), at))
 		return true;
-	return big_endian(frame + 4) != 0 &&
+	return journal_big_endian(frame + 4) != 0 &&
 	    memcmp(frame + 8, header + 16, 8) == 0;
 }

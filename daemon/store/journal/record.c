@@ -82,7 +82,7 @@ static void put_string(struct out *o, const char *s)
 
 static void put_oid(struct out *o, const struct refd_oid *oid)
 {
-	put(o, oid->bytes, sizeof(oid->bytes));
+	put(o, oid->bytes, REFD_OID_BYTES);
 }
 
 static unsigned member_flags(const struct record_member *m)
@@ -239,10 +239,10 @@ static const char *get_string(struct in *in)
 
 static void get_oid(struct in *in, struct refd_oid *oid)
 {
-	const uint8_t *p = get(in, sizeof(oid->bytes));
+	const uint8_t *p = get(in, REFD_OID_BYTES);
 
 	if (p != NULL)
-		memcpy(oid->bytes, p, sizeof(oid->bytes));
+		memcpy(oid->bytes, p, REFD_OID_BYTES);
 }
 
 static void get_action(struct in *in, struct record_member *m)

@@ -3,8 +3,12 @@
  *
  * The happy path: there is none.
  *
- * What fails: memory. Then one might be written before it was recovered, so
- * the store is of no more use.
+ * What fails:
+ *	the search for locks does not end (-EUSERS)	it takes seconds, so it is
+ *		remembered, and admissions are refused without a search: they
+ *		would keep all threads busy
+ *	memory	one might be written before it was recovered, so the store is
+ *		of no more use
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,58 +26,110 @@ struct awaiting {
 	uint64_t nr; /* members; 0: but locks of ours may stand there */
 	uint8_t uuid[16];
 	char *path;
-	int err; /* of the last try that failed */
+	int err; /* of the last try; 0: it did not fail, or there was none */
+	int64_t tried_ns; /* when that ended; monotonic */
+	/* Windows of this run that are over and left locks there. */
+	uint64_t *left;
+	size_t nr_left;
+	bool has_only_left; /* nothing is to be redone before a write */
 	UT_hash_handle hh;
 };
 
+/* A search that did not end is repeated so long after it at the earliest. An
+ * admission is far behind the retries of checkpoints: it searches only where
+ * they could not, because the repository was moved. */
+#define RETRY_SEARCHES_NS     (60 * INT64_C(1000000000))
+#define ADMISSION_SEARCHES_NS (10 * RETRY_SEARCHES_NS)
+
 static void free_one(struct awaiting *a)
 {
+	free(a->left);
 	free(a->path);
 	free(a);
 }
 
-/* false: out of memory. Under MUTEX. *IS_NEW: it did not owe anything. */
-static bool add(struct store *s, const struct journal_repo *repo, uint64_t nr,
-    bool *is_new)
+/* The one of REPO, which is made if need be; NULL: out of memory. Under
+ * MUTEX. */
+static struct awaiting *get(struct store *s, const struct journal_repo *repo)
 {
 	struct awaiting *a;
 
 	HASH_FIND(hh, s->awaiting, &repo->id, sizeof(repo->id), a);
-	*is_new = a == NULL || a->nr == 0;
-	if (a != NULL) {
-		a->nr += nr;
-		return true;
-	}
+	if (a != NULL)
+		return a;
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)
-		return false;
+		return NULL;
 	a->repo = repo->id;
-	a->nr = nr;
+	a->has_only_left = true;
 	memcpy(a->uuid, repo->uuid, sizeof(a->uuid));
 	a->path = strdup(repo->path);
 	if (a->path != NULL)
 		HASH_ADD(hh, s->awaiting, repo, sizeof(a->repo), a);
 	if (a->path != NULL && a->hh.tbl != NULL)
-		return true;
+		return a;
 	free_one(a);
-	return false;
+	return NULL;
 }
 
-static bool note(struct store *s, const struct journal_repo *repo, uint64_t nr)
+/* NULL: out of memory. Under MUTEX. *IS_NEW: it did not owe anything. */
+static struct awaiting *add(struct store *s, const struct journal_repo *repo,
+    uint64_t nr, bool *is_new)
 {
-	bool added, is_new;
+	struct awaiting *a = get(s, repo);
+
+	if (a == NULL)
+		return NULL;
+	*is_new = a->nr == 0;
+	a->nr += nr;
+	a->has_only_left = false;
+	return a;
+}
+
+/* false: out of memory. Under MUTEX. */
+static bool add_left(struct store *s, const struct journal_repo *repo,
+    uint64_t token)
+{
+	struct awaiting *a = get(s, repo);
+	uint64_t *grown;
+
+	if (a == NULL)
+		return false;
+	grown = realloc(a->left, (a->nr_left + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	a->left = grown;
+	a->left[a->nr_left++] = token;
+	return true;
+}
+
+/* Under MUTEX. */
+static void set_err(const struct store *s, struct awaiting *a, int err)
+{
+	a->err = err;
+	a->tried_ns = SYS(s->sys, now_mono);
+}
+
+static bool note(struct store *s, const struct journal_repo *repo, uint64_t nr,
+    int err)
+{
+	struct awaiting *a;
+	bool is_new = false;
 
 	pthread_mutex_lock(&s->mutex);
-	added = add(s, repo, nr, &is_new);
+	a = add(s, repo, nr, &is_new);
+	if (a != NULL && err == -EUSERS)
+		set_err(s, a, err);
 	pthread_mutex_unlock(&s->mutex);
-	if (!added)
+	if (a == NULL)
 		store_set_fatal(s, "out of memory in recovery");
-	return added && is_new;
+	return a != NULL && is_new;
 }
 
-void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr)
+void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr,
+    int err)
 {
-	note(store, repo, nr);
+	note(store, repo, nr, err);
 }
 
 void awaiting_park(struct store *s, const struct journal_repo *repo,
@@ -84,7 +140,7 @@ void awaiting_park(struct store *s, const struct journal_repo *repo,
 		.ref = "",
 		.text = why };
 
-	if (note(s, repo, nr) && s->cfg.found != NULL)
+	if (note(s, repo, nr, 0) && s->cfg.found != NULL)
 		s->cfg.found(s->cfg.found_arg, &found);
 }
 
@@ -97,14 +153,92 @@ void awaiting_owe(void *store, const struct repo *repo)
 	    "a log line that is owed could not be written; tried again");
 }
 
-bool awaiting_has(struct store *s, uint64_t repo)
+void awaiting_left(void *store, const struct repo *repo, uint64_t token)
+{
+	struct journal_repo known = { .id = repo->id, .path = repo->path };
+	struct store *s = store;
+	bool added;
+
+	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
+	pthread_mutex_lock(&s->mutex);
+	added = add_left(s, &known, token);
+	pthread_mutex_unlock(&s->mutex);
+	if (!added)
+		store_set_fatal(s, "out of memory for locks that are left");
+}
+
+static int compare_tokens(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+int awaiting_copy_left(struct store *s, uint64_t repo, uint64_t **tokens,
+    size_t *nr)
 {
 	struct awaiting *a;
 
 	pthread_mutex_lock(&s->mutex);
 	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	*nr = a != NULL ? a->nr_left : 0;
+	*tokens = calloc(*nr + 1, sizeof(**tokens));
+	if (*tokens != NULL && *nr > 0)
+		memcpy(*tokens, a->left, *nr * sizeof(**tokens));
 	pthread_mutex_unlock(&s->mutex);
-	return a != NULL;
+	if (*tokens == NULL)
+		return -ENOMEM;
+	qsort(*tokens, *nr, sizeof(**tokens), compare_tokens);
+	return 0;
+}
+
+void awaiting_unlocked(struct store *s, uint64_t repo, const uint64_t *tokens,
+    size_t nr)
+{
+	struct awaiting *a;
+	size_t i, kept = 0;
+
+	pthread_mutex_lock(&s->mutex);
+	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	for (i = 0; a != NULL && i < a->nr_left; i++)
+		if (bsearch(&a->left[i], tokens, nr, sizeof(*tokens),
+			compare_tokens) == NULL)
+			a->left[kept++] = a->left[i];
+	if (a != NULL)
+		a->nr_left = kept;
+	pthread_mutex_unlock(&s->mutex);
+}
+
+bool awaiting_has(struct store *s, uint64_t repo)
+{
+	struct awaiting *a;
+	bool has;
+
+	pthread_mutex_lock(&s->mutex);
+	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	has = a != NULL && !a->has_only_left;
+	pthread_mutex_unlock(&s->mutex);
+	return has;
+}
+
+/* Under MUTEX. */
+static bool was_endless(const struct store *s, const struct awaiting *a,
+    int64_t for_ns)
+{
+	return a->err == -EUSERS &&
+	    SYS(s->sys, now_mono) - a->tried_ns < for_ns;
+}
+
+bool awaiting_is_endless(struct store *s, uint64_t repo)
+{
+	struct awaiting *a;
+	bool is_endless;
+
+	pthread_mutex_lock(&s->mutex);
+	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	is_endless = a != NULL && was_endless(s, a, ADMISSION_SEARCHES_NS);
+	pthread_mutex_unlock(&s->mutex);
+	return is_endless;
 }
 
 bool awaiting_failed(struct store *s, uint64_t repo, int err)
@@ -116,7 +250,7 @@ bool awaiting_failed(struct store *s, uint64_t repo, int err)
 	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
 	is_new = a != NULL && a->err != err;
 	if (a != NULL)
-		a->err = err;
+		set_err(s, a, err);
 	pthread_mutex_unlock(&s->mutex);
 	return is_new;
 }
@@ -127,11 +261,26 @@ void awaiting_ended(struct store *s, uint64_t repo)
 
 	pthread_mutex_lock(&s->mutex);
 	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
-	if (a != NULL)
+	if (a != NULL && a->nr_left > 0) {
+		a->nr = 0;
+		a->has_only_left = true;
+		a = NULL;
+	} else if (a != NULL) {
 		HASH_DEL(s->awaiting, a);
+	}
 	pthread_mutex_unlock(&s->mutex);
 	if (a != NULL)
 		free_one(a);
+}
+
+static bool give(const struct store *s, const struct awaiting *a,
+    struct journal_repo *repo)
+{
+	if (was_endless(s, a, RETRY_SEARCHES_NS))
+		return false;
+	*repo = (struct journal_repo){ .id = a->repo, .path = strdup(a->path) };
+	memcpy(repo->uuid, a->uuid, sizeof(a->uuid));
+	return repo->path != NULL;
 }
 
 size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr)
@@ -144,10 +293,7 @@ size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr)
 		/* To the end: the others have their turn next time. */
 		a = s->awaiting;
 		HASH_DEL(s->awaiting, a);
-		repos[found] = (struct journal_repo){ .id = a->repo,
-			.path = strdup(a->path) };
-		memcpy(repos[found].uuid, a->uuid, sizeof(a->uuid));
-		found += repos[found].path != NULL;
+		found += give(s, a, &repos[found]);
 		HASH_ADD(hh, s->awaiting, repo, sizeof(a->repo), a);
 		if (a->hh.tbl == NULL) {
 			free_one(a);

@@ -22,7 +22,8 @@ static int remove_locks(const struct sys *sys, struct repo *repo,
 	struct stale stale = { .sys = sys };
 	int r;
 
-	r = stale_find(&stale, sys, repo, UINT64_MAX);
+	r = stale_find(&stale, sys, repo,
+	    (struct stale_live){ .from = UINT64_MAX });
 	if (r == 0)
 		r = stale_clean(&stale, unlocked);
 	stale_done(&stale);
@@ -74,7 +75,7 @@ int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
 	if (r == -EAGAIN)
 		*why = repo_why("'%s' is served by a refd that runs", path);
 	else if (r < 0)
-		*why = repo_why("can't give '%s' free: %s", path, strerror(-r));
+		*why = repo_why("can't give '%s' free: %s", path, stale_why(r));
 	repo_close(&repos, repo);
 	repos_done(&repos);
 	return r;

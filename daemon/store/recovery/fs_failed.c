@@ -155,16 +155,18 @@ uint64_t failed_live(struct store *s, struct repo *repo)
 static int look_for_locks(struct store *s, struct repo *repo)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
-	uint64_t live = failed_live(s, repo);
+	struct stale_live live = { .from = failed_live(s, repo) };
 	int r;
 
-	if (live == 0)
+	if (live.from == 0 || awaiting_is_endless(s, repo->id))
 		return 0;
 	r = stale_any(s->sys, repo, live);
-	if (r <= 0)
+	if (r == 0 || (r < 0 && r != -EUSERS))
 		return r;
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
-	awaiting_note(s, &known, 0);
+	awaiting_note(s, &known, 0, r < 0 ? r : 0);
+	if (r < 0)
+		store_tell(s, STORE_REPO_WAITS, repo->path, stale_why(r));
 	return 0;
 }
 

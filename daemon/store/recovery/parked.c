@@ -1,7 +1,8 @@
 /*
  * Records that recovery could not redo: tried again at every admission in
  * their repository, and with every checkpoint; by the one lane thread that is
- * in the repository, since their objects are looked at.
+ * in the repository, since their objects are looked at. A search for locks that
+ * does not end is left to checkpoints (awaiting.c).
  *
  * What fails: a foreign lock still stands, then the ref is answered locked,
  * since the record would undo whatever is written before it is redone, also
@@ -249,22 +250,23 @@ static void ended(void *arg, uint64_t lsn, uint32_t index)
 	unfinished_end(((struct retry *)arg)->store, lsn, index);
 }
 
-static void tell(const struct retry *retry, int err)
+static void tell_failed(struct store *s, const struct repo *repo, int err)
+{
+	if (awaiting_failed(s, repo->id, err))
+		store_tell(s, STORE_REPO_WAITS, repo->path, stale_why(err));
+}
+
+static void tell_recovered(const struct retry *retry)
 {
 	const struct repo *repo = retry->repo;
 	const uint64_t *nr = retry->nr_found;
-	struct store *s = retry->store;
 	char text[128];
 
-	if (err < 0 && awaiting_failed(s, repo->id, err))
-		store_tell(s, STORE_REPO_WAITS, repo->path, strerror(-err));
-	if (err < 0)
-		return;
 	snprintf(text, sizeof(text),
 	    "%" PRIu64 " refs redone, %" PRIu64 " left as another wrote them",
 	    nr[STORE_REDONE] + nr[STORE_ROLLED_FORWARD],
 	    nr[STORE_LEFT] + nr[STORE_OBJECT_MISSING]);
-	store_tell(s, STORE_REPO_RECOVERED, repo->path, text);
+	store_tell(retry->store, STORE_REPO_RECOVERED, repo->path, text);
 }
 
 int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
@@ -283,17 +285,29 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		.ended = ended,
 		.live = failed_live(s, repo),
 		.arg = &retry };
-	uint64_t left;
+	uint64_t left, *over;
 	int r;
 
+	if (txn != NULL && awaiting_is_endless(s, repo->id))
+		return -EUSERS;
+	r = awaiting_copy_left(s, repo->id, &over, &rec.nr_over);
+	if (r < 0)
+		return r;
+	rec.over = over;
 	pthread_rwlock_rdlock(&s->journal_lock);
 	r = recover_parked(&rec, repo, &left);
 	pthread_rwlock_unlock(&s->journal_lock);
 	free_leads(&retry);
-	if (r < 0 || left == 0)
-		tell(&retry, r);
+	if (r == 0)
+		awaiting_unlocked(s, repo->id, over, rec.nr_over);
+	free(over);
+	if (r < 0)
+		tell_failed(s, repo, r);
+	else if (left > 0)
+		awaiting_failed(s, repo->id, 0);
 	if (r < 0 || left > 0)
 		return r;
+	tell_recovered(&retry);
 	awaiting_ended(s, repo->id);
 	awaiting_publish(s);
 	return 0;

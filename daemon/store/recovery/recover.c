@@ -34,6 +34,7 @@ struct visit {
 	struct replay_row *rows;   /* the run's */
 	struct fs *fs;             /* NULL: it never came so far */
 	bool failed;               /* all of it is to be kept */
+	int err;                   /* what failed, if it is known; or 0 */
 	bool lost;                 /* since its file system failed to sync */
 	uint64_t parked;           /* members */
 	struct visit *next;
@@ -62,9 +63,9 @@ static void say_failed(const struct recovery *rec, const char *repo, int err)
 {
 	char *text = repo_why("%s: its records are kept, and nothing is "
 			      "written there until they are redone",
-	    strerror(-err));
+	    stale_why(err));
 
-	say(rec, STORE_FAILED, repo, text != NULL ? text : strerror(-err));
+	say(rec, STORE_FAILED, repo, text != NULL ? text : stale_why(err));
 	free(text);
 }
 
@@ -167,6 +168,7 @@ static int visit(struct run *run, struct visit *v)
 		return failed;
 	if (r == 0 && failed < 0) {
 		v->failed = true;
+		v->err = failed;
 		if (failed != -EMEDIUMTYPE)
 			say_failed(rec, v->known.path, failed);
 		else if (v->rows != NULL)
@@ -269,7 +271,8 @@ static void tell_awaiting(const struct run *run, uint64_t *parked)
 
 	for (v = run->visits; v != NULL; v = v->next) {
 		if (v->parked > 0 || v->failed)
-			run->rec->awaits(run->rec->arg, &v->known, v->parked);
+			run->rec->awaits(run->rec->arg, &v->known, v->parked,
+			    v->err);
 		*parked += v->parked;
 	}
 }

@@ -22,8 +22,9 @@ struct recovery {
 	int (*sync_fs)(void *arg, struct fs *fs);
 	/* recover_all: NR members of this repository are parked. 0: none, but
 	 * it could not be searched for locks of ours. Nobody may write there
-	 * before recover_parked() has. */
-	void (*awaits)(void *arg, const struct journal_repo *repo, uint64_t nr);
+	 * before recover_parked() has. ERR: what failed; or 0. */
+	void (*awaits)(void *arg, const struct journal_repo *repo, uint64_t nr,
+	    int err);
 	/* recover_parked: NAME of WORKTREE (record.h's) is still parked, so
 	 * nobody may write it: its record would be redone over what was
 	 * written. May be NULL. */
@@ -34,6 +35,9 @@ struct recovery {
 	/* recover_parked: locks of windows from this one on are let stand, as
 	 * their windows may be at work; 0: of all windows of this start. */
 	uint64_t live;
+	/* recover_parked: but for these sorted ones, which are over. */
+	const uint64_t *over; /* borrowed */
+	size_t nr_over;
 	void *arg;
 };
 

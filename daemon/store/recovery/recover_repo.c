@@ -57,6 +57,9 @@ static int unlock_what_says_nothing(struct stale *stale,
 int recover_replay(struct recovery *rec, struct replay *rp,
     const struct starts *starts, struct replay_row *rows, size_t *unlocked)
 {
+	struct stale_live live = { .from = rec->live,
+		.over = rec->over,
+		.nr_over = rec->nr_over };
 	struct replay_row *row;
 	int r;
 
@@ -68,10 +71,10 @@ int recover_replay(struct recovery *rec, struct replay *rp,
 		if (row->names_hold)
 			row->rule = REPLAY_CUT;
 	}
-	r = stale_find(rp->stale, rec->sys, rp->repo,
-	    rec->live != 0 ?
-		rec->live :
-		journal_this_start(rec->journal) << JOURNAL_TOKEN_BITS);
+	if (live.from == 0)
+		live.from = journal_this_start(rec->journal)
+		    << JOURNAL_TOKEN_BITS;
+	r = stale_find(rp->stale, rec->sys, rp->repo, live);
 	if (r < 0)
 		return r;
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;

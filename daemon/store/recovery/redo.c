@@ -111,7 +111,7 @@ static int retract(struct replay *rp, const struct replay_row *row,
 	 * name. */
 	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
 		r = reflog_unmake(rp->sys, dirfd, path);
-	return r;
+	return redo_is_no_log(r) ? 0 : r;
 }
 
 /* A line that a killed run wrote, or did not: it is the log's last one, unless

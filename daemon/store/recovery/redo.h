@@ -54,6 +54,9 @@ int redo_look_again(struct replay *rp);
  * disk's. */
 int redo_read_disk(struct replay *rp, int dirfd, const char *path);
 
+/* ERR of a log's path: something else stands there, or above it. */
+bool redo_is_no_log(int err);
+
 /* To be redone later. */
 void redo_park(const struct redo *redo);
 

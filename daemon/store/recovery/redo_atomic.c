@@ -199,7 +199,7 @@ static int unmake(struct replay *rp, const struct record_member *m, int dirfd,
 		redo_report(rp, STORE_REDONE, m->name, why);
 	snprintf(path, sizeof(path), "logs/%s", m->name);
 	r = SYS(rp->sys, unlinkat, dirfd, path);
-	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+	if (r < 0 && r != -ENOENT && !redo_is_no_log(r))
 		return r;
 	return SYS(rp->sys, unlinkat, dirfd, m->name);
 }

@@ -19,6 +19,12 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 
+bool redo_is_no_log(int err)
+{
+	return err == -EISDIR || err == -ENOTDIR || err == -ELOOP ||
+	    err == -EMLINK || err == -EINVAL;
+}
+
 static int repair(struct replay *rp, const struct redo *redo, const char *path,
     const struct chain_lines *lines, bool create)
 {
@@ -79,19 +85,12 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	else if (r == 0)
 		r = mend_end(rp, redo, path);
 	chain_lines_done(&lines);
-	switch (r) {
-	case -EISDIR:
-	case -ENOTDIR:
-	case -ELOOP:
-	case -EMLINK:
-	case -EINVAL:
+	if (redo_is_no_log(r)) {
 		redo_report(rp, STORE_LEFT, redo->chain->name,
 		    "its log can't be written: something else stands there");
 		return 0;
-	case -ENOENT:
-		return create ? r : 0;
 	}
-	return r;
+	return r == -ENOENT && !create ? 0 : r;
 }
 
 int redo_log(struct replay *rp, struct redo *redo)

@@ -9,7 +9,8 @@
  * a lock, and has one buffer for it.
  *
  * What fails: a directory that can't be read ends the search with its errno,
- * since a lock might be missed; a foreign lock, or a ref that happens to end
+ * since a lock might be missed; so does more than STALE_WORK of entries, since
+ * other repositories wait meanwhile; a foreign lock, or a ref that happens to end
  * in ".lock", has another inode and is never touched.
  */
 #include "daemon/store/recovery/stale.h"
@@ -37,22 +38,32 @@ struct search {
 	struct token_inode *tokens; /* by inode, when all are found */
 	size_t nr, size;
 	char path[LOCK_PATH_MAX]; /* that a walk is at */
+	size_t left;              /* of STALE_WORK */
 };
 
-/* Names in stage/ begin with their window's number; what does not is nobody's
- * and counts as old. */
-static uint64_t window_of(const char *name)
+/* An entry costs one, and a directory to open more: that takes its path. A
+ * worktree keeps a descriptor. */
+#define PATH_BYTES_OF_WORK 32
+#define WORKTREE_WORK      1000
+
+static int spend(size_t *left, size_t work)
 {
-	if (strspn(name, "0123456789abcdef") != 16)
-		return 0;
-	return strtoull(name, NULL, 16);
+	if (*left < work)
+		return -EUSERS;
+	*left -= work;
+	return 0;
 }
 
-static bool is_live(uint64_t live, const char *name)
+const char *stale_why(int err)
 {
-	uint64_t window = window_of(name);
-
-	return window >= live && !(window & JOURNAL_TOKEN_RECOVERY);
+	if (err == -EUSERS)
+		return "there are more than 4,000,000 entries in refd/stage/, "
+		       "refs/ and worktrees/ (or 4,000 worktrees): remove "
+		       "those that are not git's, and wait a minute or more";
+	if (err == -E2BIG)
+		return "there are more than 10,000 directories below the name "
+		       "of a ref: remove those that are empty";
+	return strerror(-err);
 }
 
 static int add_value(struct stale *stale, uint64_t token, uint64_t ino)
@@ -82,13 +93,13 @@ static int add_token(struct search *s, const char *name)
 	unsigned k;
 	int r;
 
-	if (is_live(s->stale->live, name))
+	if (stale_is_live(&s->stale->live, name))
 		return 0;
 	r = SYS(s->stale->sys, lstatat, s->stale->repo->stage_fd, name, &st);
 	if (r < 0 || st.nlink < 2)
 		return r == -ENOENT ? 0 : r;
 	if (token_parse_name(name, &id, &k) < 0)
-		return add_value(s->stale, window_of(name), st.ino);
+		return add_value(s->stale, stale_window_of(name), st.ino);
 	if (s->nr == s->size) {
 		size = s->size == 0 ? 16 : 2 * s->size;
 		grown = realloc(s->tokens, size * sizeof(*grown));
@@ -110,7 +121,8 @@ static int compare_inodes(const void *va, const void *vb)
 }
 
 static int each_entry(const struct sys *sys, int dirfd, const char *path,
-    int (*cb)(void *arg, const struct sys_dirent *entry), void *arg)
+    size_t *left, int (*cb)(void *arg, const struct sys_dirent *entry),
+    void *arg)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -120,7 +132,9 @@ static int each_entry(const struct sys *sys, int dirfd, const char *path,
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
-		r = cb(arg, &entry);
+		r = spend(left, 1);
+		if (r == 0)
+			r = cb(arg, &entry);
 		if (r < 0)
 			break;
 	}
@@ -135,12 +149,14 @@ static int token_entry(void *arg, const struct sys_dirent *entry)
 
 static int any_entry(void *arg, const struct sys_dirent *entry)
 {
-	return is_live(*(const uint64_t *)arg, entry->name) ? 0 : -EEXIST;
+	return stale_is_live(arg, entry->name) ? 0 : -EEXIST;
 }
 
-int stale_any(const struct sys *sys, const struct repo *repo, uint64_t live)
+int stale_any(const struct sys *sys, const struct repo *repo,
+    struct stale_live live)
 {
-	int r = each_entry(sys, repo->stage_fd, ".", any_entry, &live);
+	size_t left = STALE_WORK;
+	int r = each_entry(sys, repo->stage_fd, ".", &left, any_entry, &live);
 
 	return r == -EEXIST ? 1 : r;
 }
@@ -213,10 +229,14 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 static int walk_dir(const struct walk *from, size_t len)
 {
 	struct walk w = *from;
+	size_t *left = &w.search->left;
+	int r = spend(left, len / PATH_BYTES_OF_WORK);
 
+	if (r < 0)
+		return r;
 	w.len = len > 0 ? len + 1 : 0;
 	return each_entry(w.search->stale->sys, w.dirfd,
-	    len > 0 ? w.search->path : ".", walk_entry, &w);
+	    len > 0 ? w.search->path : ".", left, walk_entry, &w);
 }
 
 /* All places of one git-dir in which a ref's lock can be. */
@@ -237,8 +257,10 @@ static int worktree_entry(void *arg, const struct sys_dirent *entry)
 	struct stale *stale = s->stale;
 	struct stale_worktree *grown;
 	char *id;
-	int fd;
+	int fd = spend(&s->left, WORKTREE_WORK);
 
+	if (fd < 0)
+		return fd;
 	fd = repo_open_worktree(stale->sys, stale->repo, entry->name);
 	if (fd < 0)
 		return fd == -ENOTDIR || fd == -ENOENT || fd == -ELOOP ? 0 : fd;
@@ -285,21 +307,21 @@ static int compare_values(const void *va, const void *vb)
 }
 
 int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo,
-    uint64_t live)
+    struct stale_live live)
 {
-	struct search s = { .stale = stale };
+	struct search s = { .stale = stale, .left = STALE_WORK };
 	int r;
 
 	memset(stale, 0, sizeof(*stale));
 	stale->sys = sys;
 	stale->repo = repo;
 	stale->live = live;
-	r = each_entry(sys, repo->stage_fd, ".", token_entry, &s);
+	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
 	if (r == 0 && s.nr > 0) {
 		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
 		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
-			r = each_entry(sys, repo->fd, "worktrees",
+			r = each_entry(sys, repo->fd, "worktrees", &s.left,
 			    worktree_entry, &s);
 	}
 	free(s.tokens);
@@ -371,19 +393,12 @@ static int sweep_entry(void *arg, const struct sys_dirent *entry)
 	struct sweep *s = arg;
 	int r;
 
-	if (is_live(s->stale->live, entry->name))
+	if (stale_is_live(&s->stale->live, entry->name))
 		return 0;
 	r = SYS(s->stale->sys, unlinkat, s->stale->repo->stage_fd, entry->name);
 	if (r < 0 && r != -ENOENT)
 		s->err = r;
 	return 0;
-}
-
-static int compare_tokens(const void *va, const void *vb)
-{
-	const uint64_t *a = va, *b = vb;
-
-	return (*a > *b) - (*a < *b);
 }
 
 /* Of a ref that was never made its empty log stays, and would be in the way of
@@ -417,10 +432,7 @@ int stale_unlock_others(struct stale *stale, const uint64_t *tokens, size_t nr,
 
 	for (i = 0; i < stale->nr_locks; i++) {
 		lock = &stale->locks[i];
-		if (lock->done ||
-		    (nr > 0 &&
-			bsearch(&lock->token, tokens, nr, sizeof(*tokens),
-			    compare_tokens) != NULL))
+		if (lock->done || stale_has_token(tokens, nr, lock->token))
 			continue;
 		unmake_log(stale, lock);
 		r = stale_unlock(stale, lock);
@@ -434,12 +446,14 @@ int stale_unlock_others(struct stale *stale, const uint64_t *tokens, size_t nr,
 int stale_clean(struct stale *stale, size_t *unlocked)
 {
 	struct sweep s = { stale, 0 };
+	size_t left = STALE_WORK;
 	int r;
 
 	r = stale_unlock_others(stale, NULL, 0, unlocked);
 	if (r < 0)
 		return r;
-	r = each_entry(stale->sys, stale->repo->stage_fd, ".", sweep_entry, &s);
+	r = each_entry(stale->sys, stale->repo->stage_fd, ".", &left,
+	    sweep_entry, &s);
 	return r < 0 ? r : s.err;
 }
 

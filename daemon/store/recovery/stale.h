@@ -2,13 +2,28 @@
  * Locks of ours that an earlier run left standing, found by their inode.
  *
  * Recovery's own: one thread, while nobody of this run uses the repository,
- * or beside those who do: what they hold has higher window numbers and is
- * not touched. Blocks; 0 or negative errno; nothing logs.
+ * or beside those who do: what live windows hold is not touched. Blocks; 0 or negative errno; nothing logs.
  */
 #ifndef STORE_STALE_H
 #define STORE_STALE_H
 
 #include "daemon/store/repos/repo.h"
+
+/* Windows that may be at work: those from number FROM on, which are of this
+ * run, but for the NR_OVER sorted ones of OVER, which left something behind,
+ * and for recovery's own, which are of an earlier try. */
+struct stale_live {
+	uint64_t from;
+	const uint64_t *over; /* borrowed */
+	size_t nr_over;
+};
+
+/* stale_live.c: the window that NAME in stage/ says. 0: none. */
+uint64_t stale_window_of(const char *name);
+/* Is NAME, of a file in stage/, of one of them? */
+bool stale_is_live(const struct stale_live *live, const char *name);
+/* Is TOKEN one of the NR sorted ones? */
+bool stale_has_token(const uint64_t *tokens, size_t nr, uint64_t token);
 
 /* One standing lock: PATH is without ".lock". */
 struct stale_lock {
@@ -32,9 +47,7 @@ struct stale_value {
 struct stale {
 	const struct sys *sys;
 	struct repo *repo;
-	/* Windows from this number on are of this run, but for recovery's own:
-	 * those that are found are of an earlier try. */
-	uint64_t live;
+	struct stale_live live;
 	struct stale_lock *locks;
 	size_t nr_locks, size;
 	struct stale_worktree *worktrees;
@@ -43,12 +56,22 @@ struct stale {
 	size_t nr_values, values_size;
 };
 
+/* Whoever may write in a repository can make entries there without end. Of no
+ * more a search looks at, in seconds. */
+#define STALE_WORK 4000000
+
 /* Looks in stage/ for tokens that still have links, and only if there are
- * any, through refs/, the top of the git-dir and its worktrees for them. */
+ * any, through refs/, the top of the git-dir and its worktrees for them.
+ * -EUSERS: that takes more than STALE_WORK. Nothing else in recovery returns
+ * this. */
 int stale_find(struct stale *stale, const struct sys *sys, struct repo *repo,
-    uint64_t live);
-/* 1: something in stage/ is of a window before LIVE. */
-int stale_any(const struct sys *sys, const struct repo *repo, uint64_t live);
+    struct stale_live live);
+/* What ERR, of these or of another call, is for people. */
+const char *stale_why(int err);
+/* 1: something in stage/ is of a window that is not of LIVE. -EUSERS: as
+ * above. */
+int stale_any(const struct sys *sys, const struct repo *repo,
+    struct stale_live live);
 /* The standing lock on PATH of WORKTREE by window TOKEN; NULL: none. */
 struct stale_lock *stale_lookup(struct stale *stale, uint64_t token,
     const char *worktree, const char *path);

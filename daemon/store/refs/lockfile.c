@@ -87,6 +87,7 @@ static int make_next_file(struct token *tok)
 		return fd;
 	/* Empty, so close() has nothing to fail at. */
 	SYS(tok->sys, close, fd);
+	memcpy(tok->name, name, sizeof(name));
 	tok->nr_files++;
 	tok->links = 0;
 	return 0;
@@ -102,19 +103,17 @@ int token_init(struct token *tok, const struct sys *sys, int stage_fd,
 /* One link; a file that is full is followed by the next. */
 static int link_once(struct token *tok, int dirfd, const char *lock)
 {
-	char name[TOKEN_NAME_MAX];
 	int r;
 
 	if (tok->links >= TOKEN_LINKS_MAX && (r = make_next_file(tok)) < 0)
 		return r;
-	token_name(name, tok->id, tok->nr_files - 1);
-	r = SYS(tok->sys, linkat, tok->stage_fd, name, dirfd, lock);
+	r = SYS(tok->sys, linkat, tok->stage_fd, tok->name, dirfd, lock);
 	if (r == -EMLINK && tok->links > 0) {
 		r = make_next_file(tok);
 		if (r < 0)
 			return r;
-		token_name(name, tok->id, tok->nr_files - 1);
-		r = SYS(tok->sys, linkat, tok->stage_fd, name, dirfd, lock);
+		r = SYS(tok->sys, linkat, tok->stage_fd, tok->name, dirfd,
+		    lock);
 	}
 	if (r == 0)
 		tok->links++;
@@ -155,26 +154,28 @@ int token_unlock(struct token *tok, int dirfd, const char *path)
 
 int token_locked_at(struct token *tok, int64_t *ctime_ns)
 {
-	char name[TOKEN_NAME_MAX];
 	struct sys_stat st;
 	int r;
 
 	if (tok->nr_files == 0)
 		return -ENOENT;
-	token_name(name, tok->id, tok->nr_files - 1);
-	r = SYS(tok->sys, lstatat, tok->stage_fd, name, &st);
+	r = SYS(tok->sys, lstatat, tok->stage_fd, tok->name, &st);
 	if (r == 0)
 		*ctime_ns = st.ctime_ns;
 	return r;
 }
 
-void token_done(struct token *tok)
+int token_done(struct token *tok)
 {
 	char name[TOKEN_NAME_MAX];
+	int err, r = 0;
 
 	while (tok->nr_files > 0) {
 		token_name(name, tok->id, --tok->nr_files);
-		SYS(tok->sys, unlinkat, tok->stage_fd, name);
+		err = SYS(tok->sys, unlinkat, tok->stage_fd, name);
+		if (err < 0 && err != -ENOENT)
+			r = err;
 	}
 	tok->links = 0;
+	return r;
 }

@@ -31,6 +31,7 @@ struct token {
 	unsigned nr_files;  /* 0: not made yet */
 	unsigned links;     /* locks taken on the last file */
 	unsigned made_dirs; /* by the last token_lock(), the innermost */
+	char name[TOKEN_NAME_MAX]; /* of the last file */
 };
 
 /* The name of file K of token ID: 16 hex digits, ".", K. */
@@ -64,7 +65,8 @@ int token_unlock(struct token *tok, int dirfd, const char *path);
  * so does unlocking: ask while all locks stand). */
 int token_locked_at(struct token *tok, int64_t *ctime_ns);
 
-/* Removes the token's files; its locks must have been unlocked. */
-void token_done(struct token *tok);
+/* Removes the token's files; its locks must have been unlocked. Negative
+ * errno: one of them stays. */
+int token_done(struct token *tok);
 
 #endif

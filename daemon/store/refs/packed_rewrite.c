@@ -177,18 +177,22 @@ static int write_header(const struct packed_snapshot *old, struct writer *out)
 
 static int write_edit(struct writer *out, const struct packed_edit *edit)
 {
-	char line[PACKED_RECORD_MAX];
-	char hex[REFD_OID_HEX + 1], peeled[REFD_OID_HEX + 1] = "";
-	int len;
+	size_t len = strlen(edit->name);
+	char line[PACKED_RECORD_MAX], *p;
 
-	refd_oid_hex(edit->oid, hex);
-	if (edit->peeled != NULL)
-		refd_oid_hex(edit->peeled, peeled);
-	len = snprintf(line, sizeof(line), "%s %s\n%s%s%s", hex, edit->name,
-	    *peeled ? "^" : "", peeled, *peeled ? "\n" : "");
-	if ((size_t)len >= sizeof(line))
+	if (len > sizeof(line) - PACKED_NAME_AT - 1 - PACKED_PEELED_LEN)
 		return -ENAMETOOLONG;
-	return write_out(out, line, (size_t)len);
+	refd_oid_hex(edit->oid, line);
+	line[PACKED_NAME_AT - 1] = ' ';
+	p = mempcpy(line + PACKED_NAME_AT, edit->name, len);
+	*p++ = '\n';
+	if (edit->peeled != NULL) {
+		*p++ = '^';
+		refd_oid_hex(edit->peeled, p);
+		p += REFD_OID_HEX;
+		*p++ = '\n';
+	}
+	return write_out(out, line, (size_t)(p - line));
 }
 
 /* Those whose names come before REC's, or all where there is none. */

@@ -41,10 +41,10 @@ struct packed_search {
 	size_t block; /* in BUF, or NO_BLOCK */
 	char buf[WINDOW];
 	size_t len;
-	/* The records of the block; after a mere comparison, only the first. */
-	uint16_t starts[RECORDS_MAX];
-	size_t nr;
-	bool has_all;
+	size_t start; /* of the block's first record */
+	bool has_records;
+	struct packed_record records[RECORDS_MAX];
+	size_t nr; /* 0: not parsed yet, or there are none */
 };
 
 struct packed_search *packed_search_new(const struct packed_snapshot *snap)
@@ -107,10 +107,10 @@ static int read_block(const struct packed_snapshot *snap,
 		if (start < s->len && s->buf[start] == '^')
 			start = behind_line(s, start);
 	}
-	s->has_all = false;
-	s->nr = start < s->len && start < PACKED_BLOCK + (block > 0);
-	s->starts[0] = (uint16_t)start;
-	if (s->nr == 0 && block + 1 < s->nr_blocks)
+	s->nr = 0;
+	s->start = start;
+	s->has_records = start < s->len && start < PACKED_BLOCK + (block > 0);
+	if (!s->has_records && block + 1 < s->nr_blocks)
 		return -EBADMSG;
 	s->block = block;
 	return 0;
@@ -119,21 +119,18 @@ static int read_block(const struct packed_snapshot *snap,
 static int find_records(struct packed_search *s)
 {
 	size_t end = PACKED_BLOCK + (s->block > 0);
-	struct packed_record rec;
 	size_t start, nr = 0;
 	int r;
 
-	if (s->has_all || s->nr == 0)
+	if (s->nr > 0 || !s->has_records)
 		return 0;
-	for (start = s->starts[0]; start < end && start < s->len;
-	     start += rec.len) {
-		r = record_at(s, start, &rec);
+	for (start = s->start; start < end && start < s->len;
+	     start += s->records[nr++].len) {
+		r = record_at(s, start, &s->records[nr]);
 		if (r < 0)
 			return r;
-		s->starts[nr++] = (uint16_t)start;
 	}
 	s->nr = nr;
-	s->has_all = true;
 	return 0;
 }
 
@@ -156,9 +153,9 @@ static int begins_before(const struct packed_snapshot *snap,
 	if (node < FENCES && s->fences[node] != NULL)
 		return strcmp(s->fences[node], key) < 0;
 	r = read_block(snap, s, block);
-	if (r < 0 || s->nr == 0)
+	if (r < 0 || !s->has_records)
 		return r;
-	r = record_at(s, s->starts[0], &rec);
+	r = record_at(s, s->start, &rec);
 	if (r < 0)
 		return r;
 	remember(s, node, &rec);
@@ -168,13 +165,9 @@ static int begins_before(const struct packed_snapshot *snap,
 /* Is the first name not before KEY in the current block? */
 static bool is_in_block(const struct packed_search *s, const char *key)
 {
-	struct packed_record first, last;
-
-	return s->block != NO_BLOCK && s->has_all && s->nr > 0 &&
-	    record_at(s, s->starts[0], &first) == 0 &&
-	    record_at(s, s->starts[s->nr - 1], &last) == 0 &&
-	    packed_record_order(&first, key) < 0 &&
-	    packed_record_order(&last, key) >= 0;
+	return s->block != NO_BLOCK && s->nr > 0 &&
+	    packed_record_order(&s->records[0], key) < 0 &&
+	    packed_record_order(&s->records[s->nr - 1], key) >= 0;
 }
 
 /* The last block that begins before KEY, or the first block. */
@@ -213,23 +206,21 @@ static int lower_bound(const struct packed_snapshot *snap,
 		return r;
 	for (high = s->nr; low < high;) {
 		mid = low + (high - low) / 2;
-		r = record_at(s, s->starts[mid], rec);
-		if (r < 0)
-			return r;
-		if (packed_record_order(rec, key) < 0)
+		if (packed_record_order(&s->records[mid], key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (low == s->nr) {
-		if (s->block + 1 >= s->nr_blocks)
-			return 0;
-		r = read_block(snap, s, s->block + 1);
-		if (r < 0 || s->nr == 0)
-			return r;
-		low = 0;
+	if (low < s->nr) {
+		*rec = s->records[low];
+		return 1;
 	}
-	r = record_at(s, s->starts[low], rec);
+	if (s->block + 1 >= s->nr_blocks)
+		return 0;
+	r = read_block(snap, s, s->block + 1);
+	if (r < 0 || !s->has_records)
+		return r;
+	r = record_at(s, s->start, rec);
 	return r < 0 ? r : 1;
 }
 

@@ -3,7 +3,7 @@
  *
  * Happy path:
  *	prepare		open, fstat, close: it is there and can be written
- *	append		open, fstat, one write, close
+ *	append		open, fstat, one write
  *
  * Failure modes:
  *	directories are missing, or empty ones stand in the file's place: made
@@ -167,7 +167,7 @@ static int ends_torn(const struct sys *sys, int fd, uint64_t size)
 	return n < 0 ? (int)n : last != '\n';
 }
 
-int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
+int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len)
 {
 	uint64_t size;
@@ -187,14 +187,6 @@ int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
 	SYS(sys, ftruncate, fd, (off_t)size);
 	SYS(sys, close, fd);
 	return r;
-}
-
-int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len)
-{
-	int fd = reflog_append_open(sys, dirfd, log_path, line, len);
-
-	return fd < 0 ? fd : SYS(sys, close, fd);
 }
 
 /* 1 when the SIZE bytes of FD end with LINE as a whole line. */
@@ -226,6 +218,25 @@ static int ends_with(const struct sys *sys, int fd, uint64_t size,
 	return r;
 }
 
+static int retract(const struct sys *sys, int fd, uint64_t size,
+    const char *line, size_t len)
+{
+	int r = ends_with(sys, fd, size, line, len);
+
+	if (r > 0)
+		r = SYS(sys, ftruncate, fd, (off_t)(size - len));
+	return r;
+}
+
+int reflog_retract_open(const struct sys *sys, int fd, const char *line,
+    size_t len)
+{
+	struct sys_stat st;
+	int r = SYS(sys, fstat, fd, &st);
+
+	return r < 0 ? r : retract(sys, fd, st.size, line, len);
+}
+
 int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len)
 {
@@ -236,9 +247,7 @@ int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
 	    NULL);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -EMLINK ? 0 : fd;
-	r = ends_with(sys, fd, size, line, len);
-	if (r > 0)
-		r = SYS(sys, ftruncate, fd, (off_t)(size - len));
+	r = retract(sys, fd, size, line, len);
 	SYS(sys, close, fd);
 	return r;
 }

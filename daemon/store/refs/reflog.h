@@ -57,29 +57,35 @@ int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path);
 /* Appends; the file exists (a foreign expire may have replaced it). The
  * descriptor, to be closed. On failure nothing of the line is left, unless
  * taking it back fails as well. -ENOENT: gone. -EMLINK as above. */
-int reflog_append_open(const struct sys *sys, int dirfd, const char *log_path,
-    const char *line, size_t len);
-/* The same, and closes it: 0. */
 int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 
 /* Takes back the last line if it is LINE (a publish that is voided). 0 as
- * well where it is not, or the log is gone or has another name too. */
+ * well where it is not, or the log is gone or has another name too. -ELOOP,
+ * -EINVAL: no log stands there. */
 int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
+/* The same through a descriptor of reflog_append(), which stays open. */
+int reflog_retract_open(const struct sys *sys, int fd, const char *line,
+    size_t len);
 
-/* Bytes. Of a log no more is read, from its end on; what is missing was written
- * last. */
+/* Bytes. Of a log no more is mended, from its end on: a cut spoils what was
+ * written last. */
 #define REFLOG_TAIL_MAX ((size_t)4 << 20)
+/* Bytes before these that are searched for a line which the end lacks: others
+ * may have appended much behind it. One that is farther back is added twice
+ * rather than lost. */
+#define REFLOG_SEARCH_MAX ((size_t)64 << 20)
 
 /*
  * Recovery: cuts off what a power cut leaves (an unterminated last line, NULs
  * and what is torn around them: a whole line that somebody appended behind
  * NULs is kept), then appends those of the NR lines, each with its LF, that
  * the log does not hold yet, in order; a line that is there as often as in
- * LINES is not added. Of a log beyond
- * REFLOG_TAIL_MAX only that much of its end is looked at. Creates the file when CREATE; without, an absent log is
- * left so. *ADDED counts lines, *CUT_BYTES bytes. Under the ref's lock.
+ * LINES is not added. Of a log beyond REFLOG_TAIL_MAX only that much of its
+ * end is mended, and REFLOG_SEARCH_MAX before it searched for lines that the
+ * end lacks. Creates the file when CREATE; without, an absent log is left so.
+ * *ADDED counts lines, *CUT_BYTES bytes. Under the ref's lock.
  */
 int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
     const char *const *lines, size_t nr, bool create, mode_t file_mode,

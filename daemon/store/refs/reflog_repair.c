@@ -9,7 +9,8 @@
  *	somebody appended behind the NULs: his line is kept
  *	lines are missing: appended in their order
  *	the log is longer than REFLOG_TAIL_MAX: that much of its end is read
- *	and mended, what is before is taken for sound
+ *	and mended, what is before is taken for sound; only for lines that the
+ *	end lacks is it searched backwards, in pieces of the same size
  *	a write fails: some of the missing lines are there, the last of them
  *	perhaps torn; a second repair goes on from that
  */
@@ -112,24 +113,54 @@ static struct wanted *find(struct wanted *wanted, size_t nr, const char *line,
 	return &wanted[low];
 }
 
-/* Appends those of LINES that LOG, *LEN bytes of whole lines, lacks, in
- * order. Returns how many. LOG has room for all, WANTED for NR. */
-static size_t append_missing(char *log, size_t *len, const char *const *lines,
-    size_t nr, struct wanted *wanted)
+/* NULL: out of memory. */
+static struct wanted *want(const char *const *lines, size_t nr)
 {
-	const char *p, *eol, *end = log + *len;
-	size_t i, missing = 0;
+	struct wanted *wanted = calloc(nr + 1, sizeof(*wanted));
+	size_t i;
+
+	for (i = 0; i < nr && wanted != NULL; i++)
+		wanted[i] = (struct wanted){ lines[i], strlen(lines[i]), 0 };
+	if (wanted != NULL)
+		qsort(wanted, nr, sizeof(*wanted), compare_wanted);
+	return wanted;
+}
+
+/* LOG is LEN bytes of whole lines. */
+static void count(struct wanted *wanted, size_t nr, const char *log, size_t len)
+{
+	const char *p, *eol, *end = log + len;
 	struct wanted *w;
 
-	for (i = 0; i < nr; i++)
-		wanted[i] = (struct wanted){ lines[i], strlen(lines[i]), 0 };
-	qsort(wanted, nr, sizeof(*wanted), compare_wanted);
 	for (p = log; p < end; p = eol + 1) {
 		eol = memchr(p, '\n', (size_t)(end - p));
 		w = find(wanted, nr, p, (size_t)(eol + 1 - p));
 		if (w != NULL)
 			w->have++;
 	}
+}
+
+static bool are_all_there(const struct wanted *wanted, size_t nr)
+{
+	size_t i, have = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (i == 0 || compare_wanted(&wanted[i - 1], &wanted[i]) != 0)
+			have = wanted[i].have;
+		if (have-- == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Appends those of LINES that were not counted to LOG, *LEN bytes, in order.
+ * Returns how many. LOG has room for all. */
+static size_t append_missing(char *log, size_t *len, const char *const *lines,
+    size_t nr, struct wanted *wanted)
+{
+	size_t i, missing = 0;
+	struct wanted *w;
+
 	for (i = 0; i < nr; i++) {
 		w = find(wanted, nr, lines[i], strlen(lines[i]));
 		if (w->have > 0) {
@@ -153,30 +184,24 @@ struct tail {
 	bool is_open;      /* what is before it, and is not read, has no end */
 };
 
-/* MAX bytes at most. Behind the first line end, which is that of a line that is
- * not all there; where there is no line end nothing of it is a line. */
-static int read_tail(const struct sys *sys, int fd, size_t max,
+/* Of the first SIZE bytes of the file the last MAX at most. Behind the first
+ * line end, which is that of a line that is not all there, unless NULs end
+ * before it; where there is no line end nothing of it is a line. */
+static int read_before(const struct sys *sys, int fd, uint64_t size, size_t max,
     struct tail *tail)
 {
-	struct sys_stat st;
-	const char *eol;
+	const char *eol, *from;
 	ssize_t n = 1;
 	size_t skip;
-	int r;
 
-	r = SYS(sys, fstat, fd, &st);
-	if (r == 0 && !S_ISREG(st.mode))
-		r = S_ISDIR(st.mode) ? -EISDIR : -EINVAL;
-	if (r < 0)
-		return r;
-	*tail = (struct tail){ .size = st.size };
-	tail->at = st.size > max ? st.size - max : 0;
-	tail->buf = malloc((size_t)(st.size - tail->at) + 1);
+	*tail = (struct tail){ .size = size };
+	tail->at = size > max ? size - max : 0;
+	tail->buf = malloc((size_t)(size - tail->at) + 1);
 	if (tail->buf == NULL)
 		return -ENOMEM;
-	while (n > 0 && tail->len < st.size - tail->at) {
+	while (n > 0 && tail->len < size - tail->at) {
 		n = SYS(sys, pread, fd, tail->buf + tail->len,
-		    (size_t)(st.size - tail->at) - tail->len,
+		    (size_t)(size - tail->at) - tail->len,
 		    (off_t)(tail->at + tail->len));
 		tail->len += n > 0 ? (size_t)n : 0;
 	}
@@ -184,11 +209,52 @@ static int read_tail(const struct sys *sys, int fd, size_t max,
 		return (int)n;
 	eol = tail->at > 0 ? memchr(tail->buf, '\n', tail->len) : NULL;
 	tail->is_open = tail->at > 0 && eol == NULL;
-	skip = eol != NULL ? (size_t)(eol - tail->buf) + 1 : 0;
+	if (eol == NULL)
+		return 0;
+	from = sound_part(tail->buf, eol + 1);
+	skip = (size_t)((from == tail->buf ? eol + 1 : from) - tail->buf);
 	memmove(tail->buf, tail->buf + skip, tail->len - skip);
 	tail->at += skip;
 	tail->len -= skip;
 	return 0;
+}
+
+static int read_tail(const struct sys *sys, int fd, size_t max,
+    struct tail *tail)
+{
+	struct sys_stat st;
+	int r;
+
+	r = SYS(sys, fstat, fd, &st);
+	if (r == 0 && !S_ISREG(st.mode))
+		r = S_ISDIR(st.mode) ? -EISDIR : -EINVAL;
+	return r < 0 ? r : read_before(sys, fd, st.size, max, tail);
+}
+
+/* Counts what is before TAIL, in pieces of MAX bytes, each longer than any
+ * line that is wanted, until all is found or REFLOG_SEARCH_MAX searched. */
+static int search_before(const struct sys *sys, int fd, size_t max,
+    const struct tail *tail, struct wanted *wanted, size_t nr)
+{
+	uint64_t end = tail->at, searched = 0, from;
+	struct tail piece;
+	size_t len, same;
+	int r = 0;
+
+	while (r == 0 && end > 0 && searched < REFLOG_SEARCH_MAX &&
+	    !are_all_there(wanted, nr)) {
+		from = end > max ? end - max : 0;
+		r = read_before(sys, fd, end, max, &piece);
+		if (r == 0) {
+			len = clean(piece.buf, piece.len, &same);
+			count(wanted, nr, piece.buf, len);
+		}
+		free(piece.buf);
+		searched += end - from;
+		/* A piece that is one line end holds nothing. */
+		end = piece.at < end ? piece.at : from;
+	}
+	return r;
 }
 
 /* Writes the bytes of BUF from FROM on behind the AT bytes that stay, then makes
@@ -215,10 +281,10 @@ static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
 static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
     size_t nr, size_t room, struct tail *tail, size_t *added, size_t *cut_bytes)
 {
-	struct wanted *wanted = calloc(nr + 1, sizeof(*wanted));
+	struct wanted *wanted = want(lines, nr);
 	size_t sound, whole, same, missing;
 	char *grown;
-	int r = 0;
+	int r;
 
 	sound = clean(tail->buf, tail->len, &same);
 	grown = realloc(tail->buf, sound + room + 2);
@@ -228,11 +294,13 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 		free(wanted);
 		return -ENOMEM;
 	}
+	count(wanted, nr, tail->buf, sound);
+	r = search_before(sys, fd, REFLOG_TAIL_MAX + room, tail, wanted, nr);
 	if (tail->is_open)
 		tail->buf[sound++] = '\n';
 	whole = sound;
 	missing = append_missing(tail->buf, &whole, lines, nr, wanted);
-	if (missing > 0 || sound < tail->len)
+	if (r == 0 && (missing > 0 || sound < tail->len))
 		r = put_back(sys, fd, tail->buf, same, whole, tail);
 	if (r == 0) {
 		*added = missing;

@@ -36,6 +36,13 @@ char *repo_why(const char *fmt, ...)
 	return n < 0 ? NULL : text;
 }
 
+char *repo_why_moved(const char *git_dir)
+{
+	return repo_why("the repository '%s' was moved, removed or replaced "
+			"meanwhile",
+	    git_dir);
+}
+
 /* ---- trust ---- */
 
 /* A repository belongs to whom its refs belong, or, where they are lost, the

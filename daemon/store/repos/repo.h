@@ -36,8 +36,9 @@ struct fs {
 				   rename there: what syncfs is called on */
 	int objects_fd; /* the same for the barrier: an error is told to each
 			   descriptor once, and neither is to miss it */
-	int marker_fd;  /* a small file, for its clock and its fsync;
-				   -1 where there are only objects */
+	/* A small file, for its clock and its fsync; -1 as long as there are
+	 * only objects. */
+	atomic_int marker_fd;
 	/* When the last completed syncfs began, by the clock of its ctimes; 0:
 	 * none since the start, or a clock that nobody knows. Under
 	 * repos->mutex. */
@@ -56,7 +57,8 @@ struct fs {
 	 * to be asked again. */
 	atomic_bool failed;
 	unsigned nr_syncing; /* threads; under repos->mutex */
-	bool gone; /* closed; under repos->mutex, and the store's parking */
+	atomic_bool gone;    /* closed; set under repos->mutex and the store's
+			     parking */
 	/* Of the windows that may have locks there the first one; 0: nobody
 	 * has asked. Under repos->mutex. */
 	uint64_t first_window;
@@ -163,7 +165,7 @@ void repo_put(struct repos *repos, struct repo *repo);
  * barrier thread. Negative errno; -EIO: it failed to sync. */
 int repos_fs_of(struct repos *repos, int fd, struct fs **fs);
 /* Has none of those that the journal knows seen more of it than there is?
- * -ESTALE and *WHY: one has, so it is an older copy of the journal. */
+ * -ESTALE and *WHY: one has, so the journal is an older copy, or damaged. */
 int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
@@ -197,6 +199,12 @@ int repo_open_below_root(const struct repos *repos, const char *path);
 /* Does the path still lead to this directory? And with the same config? */
 bool repo_is_there(const struct repos *repos, const struct repo *repo);
 bool repo_is_same(const struct repos *repos, const struct repo *repo);
+/* Does the path lead to nothing, or to another directory? False where the disk
+ * does not tell. */
+bool repo_is_moved(const struct repos *repos, const struct repo *repo);
+/* Can files that are closed or gone be behind STATUS? Where the repository was
+ * moved the answer is norepo instead. */
+bool repo_move_may_cause(enum refd_status status);
 /* It does not: no further transaction gets this one. */
 void repo_doom(struct repos *repos, struct repo *repo);
 /* Are its refs kept in a reftable by now, whatever it had when it was opened?
@@ -249,5 +257,6 @@ bool repo_is_git_dir(const struct sys *sys, int fd, const char *path,
 
 /* malloc'd sentence, or NULL when out of memory. */
 char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *repo_why_moved(const char *git_dir);
 
 #endif

@@ -222,8 +222,8 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	if (r == 0 && is_ahead(repos, repo)) {
 		*why = repo_why(
 		    "'%s' has seen more of the journal than there is: the "
-		    "daemon's state is an older copy; if that is what is to "
-		    "be, run 'refd disown %s'",
+		    "daemon's state is an older copy, or damaged; if that is "
+		    "what is to be, run 'refd disown %s'",
 		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
@@ -298,6 +298,7 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	uint64_t seen = 0, last = journal_last_lsn(repos->journal);
 	struct sys_stat st;
 	struct repo_id id;
+	char *doubt;
 	int dir, fd;
 
 	dir = repo_open_below_root(repos, known->path);
@@ -314,13 +315,16 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	SYS(sys, close, fd);
 	if (seen <= last)
 		return 0;
+	doubt = journal_wal_doubt(repos->journal);
 	*check->why = repo_why(
-	    "the journal in '%s' is an older copy: it ends at record %llu, and "
-	    "'%s' has seen record %llu of it; put the newer one back, or give "
-	    "it up by 'refd recover --discard' and have each repository served "
-	    "anew by 'refd disown'",
+	    "the journal in '%s' ends at record %llu, and '%s' has seen record "
+	    "%llu of it: %s; nothing was changed; put its files back as they "
+	    "were, or give it up by 'refd recover --discard' and have each "
+	    "repository served anew by 'refd disown'",
 	    check->state_dir, (unsigned long long)last, known->path,
-	    (unsigned long long)seen);
+	    (unsigned long long)seen,
+	    doubt != NULL ? doubt : "it is damaged, or an older copy");
+	free(doubt);
 	return -ESTALE;
 }
 

@@ -60,6 +60,18 @@ int repo_open_root(const void *arg, const char *path)
 	return repo_open_below_root(arg, path);
 }
 
+/* Is PATH, which is resolved, below a root? A directory may be moved out of the
+ * roots once it is open. */
+static bool is_below_root(const struct repos *repos, const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < repos->nr_roots; i++)
+		if (behind(repos->roots[i], path) != NULL)
+			return true;
+	return false;
+}
+
 /* Where PATH is, and its real name. */
 static int open_place(const struct repos *repos, const char *path,
     struct repo_place *place)
@@ -71,6 +83,8 @@ static int open_place(const struct repos *repos, const char *path,
 	if (place->fd < 0)
 		return place->fd;
 	r = SYS(sys, fd_path, place->fd, place->path, sizeof(place->path));
+	if (r == 0 && !is_below_root(repos, place->path))
+		r = -EXDEV;
 	if (r == 0)
 		r = SYS(sys, fstat, place->fd, &place->st);
 	if (r == 0 && !repo_owner_is_served(place->st.uid))

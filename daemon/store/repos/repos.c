@@ -187,6 +187,27 @@ static struct repo *open_at(struct repos *repos, struct repo_place *place,
 	return repo;
 }
 
+static bool leads_elsewhere(const struct repos *repos, const char *path,
+    uint64_t dev, uint64_t ino)
+{
+	struct sys_stat st;
+	int r = SYS(repos->sys, lstatat, SYS_TRUSTED, path, &st);
+
+	return r == -ENOENT || r == -ENOTDIR ||
+	    (r == 0 && (st.dev != dev || st.ino != ino));
+}
+
+bool repo_is_moved(const struct repos *repos, const struct repo *repo)
+{
+	return leads_elsewhere(repos, repo->path, repo->dev, repo->ino);
+}
+
+bool repo_move_may_cause(enum refd_status status)
+{
+	return status == REFD_IO || status == REFD_DENIED ||
+	    status == REFD_UNSUPPORTED || status == REFD_NOOBJECT;
+}
+
 /* The open one at PLACE, which is the caller's from now on; LOCK as above. */
 static struct repo *begin_at(struct repos *repos,
     const struct repo_place *place, struct repo_busy *busy,
@@ -233,6 +254,13 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	else
 		repo = open_at(repos, &place, lock, status, why);
 	busy_end(repos, &busy);
+	/* A directory that was moved away may be closed to the daemon. */
+	if (repo == NULL &&
+	    leads_elsewhere(repos, place.path, place.st.dev, place.st.ino)) {
+		free(*why);
+		*why = repo_why_moved(git_dir);
+		*status = REFD_NOREPO;
+	}
 	return repo;
 }
 

@@ -1,7 +1,11 @@
 /*
  * The file systems that open repositories lie on.
  *
- * The happy path: opened with the first repository there, kept until the end.
+ * The happy path: opened with the first repository there, or the first objects
+ * that a repository elsewhere borrows; kept until the end. A mounted file system
+ * has one struct fs: the kernel tells of a failed write-back once, and whoever
+ * syncs next must find the failure noted. The marker comes with the first
+ * repository.
  *
  * What fails: one that failed to sync is never believed again. Nobody gets
  * another repository there; once nobody has one, and its records are parked
@@ -16,20 +20,21 @@
 
 static void fs_close(const struct repos *repos, struct fs *fs)
 {
-	int *const fds[] = { &fs->marker_fd, &fs->objects_fd, &fs->fd };
+	const int fds[] = { fs->marker_fd, fs->objects_fd, fs->fd };
 	size_t i;
 
-	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		if (*fds[i] >= 0)
-			SYS(repos->sys, close, *fds[i]);
-		*fds[i] = -1;
-	}
+	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			SYS(repos->sys, close, fds[i]);
+	fs->fd = fs->objects_fd = -1;
+	fs->marker_fd = -1;
 }
 
 /* Directories of FS, by way of DIRFD, to sync it by. */
 static int fs_open_dirs(const struct sys *sys, int dirfd, struct fs *fs)
 {
-	fs->fd = fs->objects_fd = fs->marker_fd = -1;
+	fs->objects_fd = -1;
+	fs->marker_fd = -1;
 	fs->fd = SYS(sys, openat, dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fs->fd < 0)
 		return fs->fd;
@@ -89,17 +94,27 @@ static int fs_try(const struct repos *repos, const struct fs *fs)
 	return r;
 }
 
-/* The one of repositories, else, where PLAIN, one of objects; under MUTEX. */
+/* Under MUTEX. */
 static struct fs *find_fs(const struct repos *repos, uint64_t dev,
-    uint64_t mount, bool plain)
+    uint64_t mount)
 {
-	struct fs *fs, *found = NULL;
+	struct fs *fs;
 
 	for (fs = repos->fs; fs != NULL; fs = fs->next)
-		if (fs->dev == dev && fs->mount == mount && !fs->gone &&
-		    (fs->marker_fd >= 0 || (plain && found == NULL)))
-			found = fs;
-	return found;
+		if (fs->dev == dev && fs->mount == mount && !fs->gone)
+			break;
+	return fs;
+}
+
+/* KNOWN, which may have objects alone, gets what FS has for repositories; under
+ * MUTEX. */
+static void take_marker(struct fs *known, struct fs *fs)
+{
+	if (known->marker_fd >= 0 || fs->marker_fd < 0)
+		return;
+	known->carries = fs->carries;
+	known->marker_fd = fs->marker_fd;
+	fs->marker_fd = -1;
 }
 
 /* Takes FS, whose opening came to R. */
@@ -117,8 +132,10 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 	pthread_mutex_init(&fs->checkpoint, NULL);
 	pthread_mutex_init(&fs->objects_sync, NULL);
 	pthread_mutex_lock(&repos->mutex);
-	other = find_fs(repos, fs->dev, fs->mount, fs->marker_fd < 0);
-	if (other == NULL) {
+	other = find_fs(repos, fs->dev, fs->mount);
+	if (other != NULL) {
+		take_marker(other, fs);
+	} else {
 		fs->next = repos->fs;
 		repos->fs = fs;
 	}
@@ -126,7 +143,7 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 	*out = fs;
 	if (other == NULL)
 		return 0;
-	/* Another thread was there first. */
+	/* Another thread was there first, or objects were. */
 	pthread_mutex_destroy(&fs->checkpoint);
 	pthread_mutex_destroy(&fs->objects_sync);
 	fs_close(repos, fs);
@@ -159,11 +176,12 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&repos->mutex);
-	fs = find_fs(repos, repo->dev, mount, false);
+	fs = find_fs(repos, repo->dev, mount);
 	pthread_mutex_unlock(&repos->mutex);
 	if (fs != NULL && atomic_load(&fs->failed))
 		return -EIO;
-	if (fs == NULL && (r = fs_new(repos, repo, mount, &fs)) < 0)
+	if ((fs == NULL || fs->marker_fd < 0) &&
+	    (r = fs_new(repos, repo, mount, &fs)) < 0)
 		return r;
 	repo->fs = fs;
 	return 0;
@@ -194,9 +212,8 @@ int repos_fs_of(struct repos *repos, int fd, struct fs **out)
 		r = SYS(repos->sys, mount_id, fd, &mount);
 	if (r < 0)
 		return r;
-	/* The one that repositories use, where they do. */
 	pthread_mutex_lock(&repos->mutex);
-	found = find_fs(repos, st.dev, mount, true);
+	found = find_fs(repos, st.dev, mount);
 	pthread_mutex_unlock(&repos->mutex);
 	if (found == NULL)
 		return fs_new_plain(repos, fd, st.dev, mount, out);

@@ -45,6 +45,9 @@ struct applier {
 	void (*prepared)(void *arg, struct window *w);
 	/* A reflog line could not be written: it is parked, to be tried again. */
 	void (*owe)(void *arg, const struct repo *repo);
+	/* Window TOKEN is over, and locks or staged values of it stand in REPO,
+	 * which say nothing: to be removed. */
+	void (*left)(void *arg, const struct repo *repo, uint64_t token);
 	/* Row LSN could not be published to its end, and its locks stand: the
 	 * next start needs it. May be NULL. */
 	void (*keep)(void *arg, uint64_t lsn);

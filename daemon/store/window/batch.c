@@ -19,6 +19,12 @@
 
 #include "daemon/store/repos/repo_config.h"
 
+bool change_is_moved(const struct change *c, enum refd_status status)
+{
+	return repo_move_may_cause(status) &&
+	    repo_is_moved(c->share->repos, c->share->repo);
+}
+
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...)
 {
@@ -30,7 +36,24 @@ void change_fail(struct change *c, enum refd_status status, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (change_is_moved(c, status)) {
+		status = REFD_NOREPO;
+		snprintf(text, sizeof(text),
+		    "cannot update ref '%s': the repository '%s' was moved or "
+		    "replaced meanwhile",
+		    c->u->ask->name, c->share->repo->path);
+	}
 	txn_decide(c->u, status, text);
+	c->share->broken = true;
+}
+
+void change_fail_detail(struct change *c, enum refd_status status,
+    enum refd_detail_kind kind, const char *arg0, const char *arg1,
+    const char *arg2)
+{
+	if (!change_is_live(c))
+		return;
+	txn_decide_detail(c->u, status, kind, arg0, arg1, arg2);
 	c->share->broken = true;
 }
 
@@ -237,6 +260,7 @@ static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 	memset(s, 0, sizeof(*s));
 	s->part = part;
 	s->txn = part->txn;
+	s->repos = b->ap->repos;
 	s->repo = part->txn->repo;
 	s->worktree = "";
 	s->mode = txn_durability(part->txn, b->ap->durability);

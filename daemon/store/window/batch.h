@@ -11,6 +11,8 @@
 #ifndef STORE_BATCH_H
 #define STORE_BATCH_H
 
+#include <string.h>
+
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -36,6 +38,7 @@ struct head {
 
 /* A transaction's share: one journal row. */
 struct share {
+	const struct repos *repos; /* borrowed */
 	struct txn_part *part;
 	struct txn *txn;
 	struct repo *repo; /* NULL: a rejection that only wants its record */
@@ -64,8 +67,10 @@ struct group {
 	int64_t locked_at_ns; /* the file system's clock */
 	struct head head;     /* of the common dir */
 	struct packed_snapshot *snap;
-	/* No ref in SNAP has this directory's name, or that of one above it. */
-	char clear_dir[REFD_REFNAME_MAX + 1];
+	/* No ref in SNAP has this directory's name, or that of one above it:
+	 * the first CLEAR_LEN bytes of a change's name. */
+	const char *clear_dir;
+	size_t clear_len; /* 0: none was looked for yet */
 	bool logs_looked, has_no_logs;
 	bool packed_turn; /* packed_turn_take() */
 	/* Of the applier's, with this user in it: it rewrites a large file. */
@@ -131,6 +136,8 @@ struct change {
 	bool log;        /* a line goes to its log */
 	bool log_made;   /* which was not there before */
 	bool owed;       /* it could not be written */
+	int log_fd;      /* owned; it was, and may be taken back */
+	bool has_log_fd;
 	/* How many directories were made for its lock, and for its log. */
 	unsigned made_dirs, log_made_dirs;
 	int stand_err; /* why it can't last by itself, or 0 */
@@ -158,9 +165,11 @@ struct batch {
 	struct change *asked;       /* owned, as one block */
 	struct change *found;       /* a hash, of first ones by name */
 	struct worktree *worktrees; /* owned */
-	/* The directory of logs that was looked for last, and was not there. */
+	/* The directory of logs that was looked for last, and was not there:
+	 * "logs/" and the first LOGLESS_LEN bytes of a change's name. */
 	int logless_fd;
-	char logless_dir[REFD_PATH_MAX];
+	const char *logless_dir;
+	size_t logless_len;
 	bool has_notes; /* updates decided before: to be recorded */
 	enum refd_durability strongest; /* of its shares */
 	struct flush flush;
@@ -200,6 +209,14 @@ static inline const char *change_new_target(const struct change *c)
 	    NULL;
 }
 
+/* The length of the directory in its name; 0: the name has none. */
+static inline size_t change_dir_len(const struct change *c)
+{
+	const char *slash = strrchr(c->name, '/');
+
+	return slash != NULL ? (size_t)(slash - c->name) : 0;
+}
+
 /* As messages have it, and git's rule of which refs get a log by themselves:
  * that of another worktree with its prefix, if it was asked for so. */
 static inline const char *change_shown_name(const struct change *c)
@@ -207,10 +224,17 @@ static inline const char *change_shown_name(const struct change *c)
 	return c->is_asked ? c->u->ask->name : c->name;
 }
 
-/* Decides it, or gives it back; an atomic share is then broken. */
+/* Is STATUS due to a repository that is not at its path any more? */
+bool change_is_moved(const struct change *c, enum refd_status status);
+/* Decides it, or gives it back; an atomic share is then broken. NOREPO instead
+ * of STATUS where that is so. */
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
-/* The same in git's words: "cannot lock ref '<as asked>': ...". */
+/* The same of what git has words for, as txn_decide_detail() has it. */
+void change_fail_detail(struct change *c, enum refd_status status,
+    enum refd_detail_kind kind, const char *arg0, const char *arg1,
+    const char *arg2);
+/* The same in the manner of git: "cannot lock ref '<as asked>': ...". */
 void change_cant_lock(struct change *c, enum refd_status status,
     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void change_fail_errno(struct change *c, int err, const char *doing);
@@ -315,6 +339,16 @@ int batch_park_line(struct batch *b, const struct change *c);
 void batch_publish(struct batch *b);
 /* Steps of it. publish_packed.c: packed-refs. */
 void batch_publish_packed(struct batch *b, struct group *g);
+/* publish_lines.c: C's line, to the ref's own log and to those of what led to
+ * it or points to it. The logs stay open until one of the three below. */
+void change_append_lines(struct batch *b, struct change *c);
+/* They stay; before the locks go, which would tell a next start of them. What
+ * could not be written is owed. */
+void change_park_lines(struct batch *b, struct change *c);
+/* They stay, and recovery looks at them. */
+void change_close_logs(struct batch *b, struct change *c);
+/* 0 or negative errno: then one of them may be there. */
+int change_retract_lines(struct batch *b, struct change *c);
 /* ERR is in the way of C: it is voided, or its atomic transaction, of which
  * nothing is out yet but what can be taken back. */
 void change_take_back(struct batch *b, struct change *c, int err);

@@ -82,12 +82,10 @@ static void check_twice(struct batch *b)
 		if (c->share != before->share || c->dirfd != before->dirfd ||
 		    strcmp(c->name, before->name) != 0)
 			continue;
-		change_fail(c, REFD_DUPLICATE,
-		    "multiple updates for ref '%s' not allowed",
-		    c->u->ask->name);
-		change_fail(before, REFD_DUPLICATE,
-		    "multiple updates for ref '%s' not allowed",
-		    before->u->ask->name);
+		change_fail_detail(c, REFD_DUPLICATE, REFD_DETAIL_DUPLICATE,
+		    c->u->ask->name, NULL, NULL);
+		change_fail_detail(before, REFD_DUPLICATE,
+		    REFD_DETAIL_DUPLICATE, before->u->ask->name, NULL, NULL);
 	}
 }
 

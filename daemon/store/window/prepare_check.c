@@ -9,6 +9,7 @@
  * What fails: that update, or its atomic transaction, in git's words.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,8 +219,8 @@ void change_cant_resolve(struct change *c)
 	if (!change_is_live(c))
 		return;
 	found(c);
-	change_cant_lock(c, REFD_MISSING, "unable to resolve reference '%s'",
-	    change_shown_name(c));
+	change_fail_detail(c, REFD_MISSING, REFD_DETAIL_UNRESOLVED,
+	    c->u->ask->name, change_shown_name(c), NULL);
 }
 
 static void check_old_target(struct change *c)
@@ -229,12 +230,10 @@ static void check_old_target(struct change *c)
 	if (!c->exists)
 		change_cant_resolve(c);
 	else if (c->target == NULL)
-		change_cant_lock(c, REFD_NOTSYMREF,
-		    "expected symref with target '%s': but is a regular ref",
-		    want);
+		change_fail_detail(c, REFD_NOTSYMREF, REFD_DETAIL_NOT_SYMREF,
+		    c->u->ask->name, want, NULL);
 	else if (strcmp(c->target, want) != 0)
-		change_fail(c, REFD_STALE,
-		    "verifying symref target: '%s': is at %s but expected %s",
+		change_fail_detail(c, REFD_STALE, REFD_DETAIL_SYMREF_DIFFERS,
 		    c->u->ask->name, c->target, want);
 }
 
@@ -248,21 +247,20 @@ static void check_old_value(struct change *c)
 		check_old_target(c);
 	} else if (must_be_absent(c) && c->exists) {
 		found(c);
-		change_cant_lock(c, REFD_EXISTS,
-		    dangles ? "dangling symref already exists" :
-			      "reference already exists");
+		change_fail_detail(c, REFD_EXISTS,
+		    dangles ? REFD_DETAIL_DANGLING : REFD_DETAIL_EXISTS,
+		    ask->name, NULL, NULL);
 	} else if (change_needs_value(c) && !c->exists) {
 		change_cant_resolve(c);
 	} else if (change_needs_value(c) && dangles) {
 		found(c);
-		change_cant_lock(c, REFD_MISSING,
-		    "reference is missing but expected %s",
-		    refd_oid_hex(&ask->old_oid, want));
+		change_fail_detail(c, REFD_MISSING, REFD_DETAIL_ABSENT,
+		    ask->name, refd_oid_hex(&ask->old_oid, want), NULL);
 	} else if (change_needs_value(c) &&
 	    !refd_oid_eq(&c->old_oid, &ask->old_oid)) {
 		found(c);
-		change_cant_lock(c, REFD_STALE, "is at %s but expected %s",
-		    refd_oid_hex(&c->old_oid, is),
+		change_fail_detail(c, REFD_STALE, REFD_DETAIL_DIFFERS,
+		    ask->name, refd_oid_hex(&c->old_oid, is),
 		    refd_oid_hex(&ask->old_oid, want));
 	}
 }
@@ -273,8 +271,6 @@ static void check_old_value(struct change *c)
  * not meet in a batch. */
 static void check_siblings(struct batch *b, struct change *c)
 {
-	static const char fmt[] =
-	    "cannot process '%s' and '%s' at the same time";
 	char below[REFD_REFNAME_MAX + 2];
 	struct change *other;
 	size_t i;
@@ -288,10 +284,10 @@ static void check_siblings(struct batch *b, struct change *c)
 	if (other->share != c->share || other->dirfd != c->dirfd ||
 	    strncmp(other->name, below, strlen(below)) != 0)
 		return;
-	if (c->u < other->u)
-		change_fail(c, REFD_CONFLICT, fmt, c->name, other->name);
-	else
-		change_cant_lock(c, REFD_CONFLICT, fmt, c->name, other->name);
+	change_fail_detail(c, REFD_CONFLICT,
+	    c->u < other->u ? REFD_DETAIL_NAMES_CLASH :
+			      REFD_DETAIL_NAMES_CLASH_EARLY,
+	    c->u->ask->name, c->name, other->name);
 }
 
 /* A ref whose name is a proper prefix of this one can only be packed: a
@@ -299,6 +295,7 @@ static void check_siblings(struct batch *b, struct change *c)
 static int find_packed_prefix(struct change *c, char *prefix)
 {
 	struct group *g = c->group;
+	size_t len = change_dir_len(c);
 	char *slash;
 	int r = 0;
 
@@ -306,15 +303,15 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
 		*slash = '\0';
 		/* Most names of a batch stand beside each other. */
-		if (strcmp(prefix, g->clear_dir) == 0)
+		if ((size_t)(slash - prefix) == g->clear_len &&
+		    memcmp(prefix, g->clear_dir, g->clear_len) == 0)
 			break;
 		r = packed_lookup(g->snap, prefix, NULL);
 	}
 	if (r != 0)
 		return r;
-	strcpy(g->clear_dir, c->name);
-	slash = strrchr(g->clear_dir, '/');
-	g->clear_dir[slash != NULL ? slash - g->clear_dir : 0] = '\0';
+	g->clear_dir = c->name;
+	g->clear_len = len;
 	return 0;
 }
 
@@ -338,8 +335,8 @@ static void check_below(struct batch *b, struct change *c)
 	if (!c->is_vacant)
 		r = loose_find_below(b->sys, c->dirfd, c->name, &loose);
 	if (r > 0) {
-		change_cant_lock(c, REFD_CONFLICT,
-		    "'%s' exists; cannot create '%s'", loose,
+		change_fail_detail(c, REFD_CONFLICT,
+		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, loose,
 		    change_shown_name(c));
 	} else if (r < 0) {
 		dirs_failed(c, r, "can't look for conflicting names");
@@ -348,13 +345,24 @@ static void check_below(struct batch *b, struct change *c)
 		strcat(path, "/");
 		r = packed_find_below(c->group->snap, path, below);
 		if (r > 0)
-			change_fail(c, REFD_CONFLICT,
-			    "'%s' exists; cannot create '%s'", below,
+			change_fail_detail(c, REFD_CONFLICT,
+			    REFD_DETAIL_NAME_TAKEN, c->u->ask->name, below,
 			    change_shown_name(c));
 		else if (r < 0)
 			packed_failed(c, r);
 	}
 	free(loose);
+}
+
+static void directory_blocks(struct change *c)
+{
+	char path[2 * REFD_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s%s%s%s", c->group->repo->path,
+	    *c->worktree ? "worktrees/" : "", c->worktree,
+	    *c->worktree ? "/" : "", c->name);
+	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DIRECTORY,
+	    c->u->ask->name, path, change_shown_name(c));
 }
 
 static void check_conflicts(struct batch *b, struct change *c)
@@ -370,8 +378,8 @@ static void check_conflicts(struct batch *b, struct change *c)
 		return;
 	}
 	if (r > 0) {
-		change_fail(c, REFD_CONFLICT, "'%s' exists; cannot create '%s'",
-		    path, change_shown_name(c));
+		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
+		    c->u->ask->name, path, change_shown_name(c));
 		return;
 	}
 	check_below(b, c);
@@ -380,12 +388,7 @@ static void check_conflicts(struct batch *b, struct change *c)
 		return;
 	r = loose_clear_dirs(b->sys, c->dirfd, c->name, &blocker);
 	if (r == -ENOTEMPTY)
-		change_cant_lock(c, REFD_CONFLICT,
-		    "there is a non-empty directory '%s/%s%s%s%s' blocking "
-		    "reference '%s'",
-		    c->group->repo->path, *c->worktree ? "worktrees/" : "",
-		    c->worktree, *c->worktree ? "/" : "", c->name,
-		    change_shown_name(c));
+		directory_blocks(c);
 	else if (r < 0)
 		dirs_failed(c, r, "can't remove an empty directory");
 	free(blocker);
@@ -413,10 +416,8 @@ static void check_object(struct change *c)
 	case TXN_OBJECT_TAG:
 	case TXN_OBJECT_OTHER:
 		if (is_branch(c))
-			change_fail(c, REFD_NOTCOMMIT,
-			    "trying to write non-commit object %s to branch "
-			    "'%s'",
-			    hex, c->name);
+			change_fail_detail(c, REFD_NOTCOMMIT,
+			    REFD_DETAIL_NO_COMMIT, hex, c->name, NULL);
 		return;
 	}
 }
@@ -452,7 +453,8 @@ static void read_target(struct batch *b, struct change *c)
 		return;
 	if (change_needs_value(c) || must_be_absent(c) ||
 	    c->u->ask->old_target != NULL)
-		change_cant_lock(c, REFD_BROKEN, "error reading reference");
+		change_fail_detail(c, REFD_BROKEN, REFD_DETAIL_UNREADABLE,
+		    c->u->ask->name, NULL, NULL);
 }
 
 static void check(struct batch *b, struct change *c)

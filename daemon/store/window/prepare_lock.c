@@ -19,6 +19,7 @@
  *					in the next window
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,16 @@
 #define FOLLOW_MAX 32
 
 /* ---- one lock ---- */
+
+static void file_blocks(struct change *c)
+{
+	char path[2 * REFD_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s.lock", c->group->repo->path,
+	    c->name);
+	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NOT_DIRECTORY,
+	    c->u->ask->name, path, NULL);
+}
 
 /* Which part of the name is a file, so that no directory can be made there. */
 static void conflicts_with_parent(struct batch *b, struct change *c)
@@ -54,13 +65,11 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 		break;
 	}
 	if (is_ref)
-		change_cant_lock(c, REFD_CONFLICT,
-		    "'%s' exists; cannot create '%s'", parent, c->name);
+		change_fail_detail(c, REFD_CONFLICT,
+		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, parent,
+		    c->name);
 	else
-		change_cant_lock(c, REFD_CONFLICT,
-		    "unable to create lock file %s/%s.lock; non-directory in "
-		    "the way",
-		    c->group->repo->path, c->name);
+		file_blocks(c);
 }
 
 static void lock_failed(struct batch *b, struct change *c, int err)
@@ -132,15 +141,11 @@ static void fail_twice(struct change *c, struct change *via,
 	 * the HEAD that points to it as well. */
 	if (strcmp(via->name, "HEAD") == 0 && other->is_asked &&
 	    came_before(other, c))
-		change_fail(other, REFD_CONFLICT,
-		    "multiple updates for 'HEAD' (including one via its "
-		    "referent '%s') are not allowed",
-		    c->name);
+		change_fail_detail(other, REFD_CONFLICT,
+		    REFD_DETAIL_DUPLICATE_HEAD, c->name, NULL, NULL);
 	else
-		change_fail(c, REFD_CONFLICT,
-		    "multiple updates for '%s' (including one via symref "
-		    "'%s') are not allowed",
-		    c->name, via->name);
+		change_fail_detail(c, REFD_CONFLICT,
+		    REFD_DETAIL_DUPLICATE_SYMREF, c->name, via->name, NULL);
 }
 
 /* From now on D is the end, and all that led to it gets its log line. */
@@ -241,29 +246,39 @@ static bool is_reached_by_head(const struct change *c)
 	return false;
 }
 
-/* Nobody's business is the HEAD that has no log and gets none. */
-static bool wants_head_log(struct batch *b, const struct change *c)
+/* Does the log of HEAD get a line? A log that is not there and is not made gets
+ * none. 1, 0, or negative errno: it can't be looked for. */
+static int wants_head_log(struct batch *b, const struct change *c)
 {
 	struct share *s = c->share;
 	struct sys_stat st;
+	int r;
 
-	return change_forces_log(c) ||
-	    reflog_policy_creates(s->log_policy, "HEAD") ||
-	    SYS(b->sys, lstatat, s->git_fd, "logs/HEAD", &st) == 0;
+	if (change_forces_log(c) ||
+	    reflog_policy_creates(s->log_policy, "HEAD"))
+		return 1;
+	r = SYS(b->sys, lstatat, s->git_fd, "logs/HEAD", &st);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	return r < 0 ? r : 1;
 }
 
 static void find_head(struct batch *b, struct change *c)
 {
 	struct share *s = c->share;
 	struct change *h, *other;
+	int r;
 
 	if (change_only_looks(c) || strcmp(head_target(b, c), c->name) != 0 ||
 	    (c->dirfd != s->repo->fd && c->dirfd != s->git_fd) ||
-	    is_reached_by_head(c) || !wants_head_log(b, c))
+	    is_reached_by_head(c))
 		return;
-	h = batch_found(b, c, "HEAD");
+	r = wants_head_log(b, c);
+	if (r == 0)
+		return;
+	h = r > 0 ? batch_found(b, c, "HEAD") : NULL;
 	if (h == NULL) {
-		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
+		change_fail_errno(c, r < 0 ? r : -ENOMEM, "can't log to HEAD");
 		return;
 	}
 	h->name = h->own_name;
@@ -279,10 +294,8 @@ static void find_head(struct batch *b, struct change *c)
 		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
 	other = batch_find_same(b, h);
 	if (other != NULL)
-		change_fail(c, REFD_CONFLICT,
-		    "multiple updates for 'HEAD' (including one via its "
-		    "referent '%s') are not allowed",
-		    c->name);
+		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DUPLICATE_HEAD,
+		    c->name, NULL, NULL);
 }
 
 /* ---- reading ---- */
@@ -326,9 +339,8 @@ static void read_loose(struct batch *b, struct change *c)
 		value.target = NULL;
 		break;
 	case LOOSE_BROKEN:
-		change_cant_lock(c, REFD_BROKEN,
-		    "unable to resolve reference '%s': reference broken",
-		    change_shown_name(c));
+		change_fail_detail(c, REFD_BROKEN, REFD_DETAIL_BROKEN,
+		    c->u->ask->name, change_shown_name(c), NULL);
 		break;
 	}
 	if (c->is_head && value.kind != LOOSE_SYMREF)

@@ -8,6 +8,7 @@
  * What fails: the update, or its atomic transaction.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -127,20 +128,33 @@ static bool is_surely_unlogged(struct batch *b, const struct change *c)
 static bool has_no_log(struct batch *b, const struct change *c,
     const char *path, bool may_create)
 {
+	size_t len = change_dir_len(c);
 	char dir[REFD_PATH_MAX];
 	struct sys_stat st;
 
 	if (may_create)
 		return false;
+	if (c->dirfd == b->logless_fd && len == b->logless_len &&
+	    memcmp(c->name, b->logless_dir, len) == 0)
+		return true;
 	strcpy(dir, path);
 	*strrchr(dir, '/') = '\0';
-	if (c->dirfd == b->logless_fd && strcmp(dir, b->logless_dir) == 0)
-		return true;
 	if (SYS(b->sys, lstatat, c->dirfd, dir, &st) != -ENOENT)
 		return false;
 	b->logless_fd = c->dirfd;
-	strcpy(b->logless_dir, dir);
+	b->logless_dir = c->name;
+	b->logless_len = len;
 	return true;
+}
+
+static void cant_log(struct change *c, enum refd_detail_kind kind,
+    const char *path)
+{
+	char whole[2 * REFD_PATH_MAX];
+
+	snprintf(whole, sizeof(whole), "%s/%s", c->group->repo->path, path);
+	change_fail_detail(c, REFD_CONFLICT, kind, change_shown_name(c), whole,
+	    NULL);
 }
 
 void batch_prepare_logs(struct batch *b)
@@ -168,16 +182,9 @@ void batch_prepare_logs(struct batch *b)
 		if (r == 0 && c->log && !c->log_made)
 			r = share_log(b, c, path);
 		if (r == -EISDIR)
-			change_fail(c, REFD_CONFLICT,
-			    "cannot update the ref '%s': there are still logs "
-			    "under '%s/%s'",
-			    change_shown_name(c), c->group->repo->path, path);
+			cant_log(c, REFD_DETAIL_LOGS_BELOW, path);
 		else if (r == -ENOTDIR)
-			change_fail(c, REFD_CONFLICT,
-			    "cannot update the ref '%s': unable to append to "
-			    "'%s/%s': %s",
-			    change_shown_name(c), c->group->repo->path, path,
-			    strerror(-r));
+			cant_log(c, REFD_DETAIL_LOG_BLOCKED, path);
 		else if (r == -EMLINK)
 			change_fail(c, REFD_UNSUPPORTED,
 			    "cannot update the ref '%s': the log '%s/%s' has "

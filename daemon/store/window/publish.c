@@ -20,6 +20,9 @@
  *	once siblings are out; the	next recovery finishes it
  *	unlinking of a deletion
  *	a log line can't be written	the ref is published, the line is owed
+ *	a log line can't be taken back	unknown; record and lock stand
+ *	a lock can't be removed		the token stays, and counts as over:
+ *					the next try removes both
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,6 +43,8 @@ static void void_change(struct change *c, enum refd_status status, int err)
 	if (asprintf(&c->void_text,
 		status == REFD_CONFLICT ?
 		    "another writer took the name '%s' meanwhile: %s" :
+		    status == REFD_NOREPO ?
+		    "the repository of '%s' was moved meanwhile: %s" :
 		    "can't write '%s': %s",
 		c->name, strerror(-err)) < 0)
 		c->void_text = NULL;
@@ -47,91 +52,15 @@ static void void_change(struct change *c, enum refd_status status, int err)
 
 static void void_errno(struct change *c, int err)
 {
+	enum refd_status status = txn_status_of(err);
+
 	if (err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST ||
 	    err == -ENOTDIR)
-		void_change(c, REFD_CONFLICT, err);
-	else
-		void_change(c, txn_status_of(err), err);
+		status = REFD_CONFLICT;
+	void_change(c, change_is_moved(c, status) ? REFD_NOREPO : status, err);
 }
 
 /* ---- one ref ---- */
-
-static void append_line(struct batch *b, struct change *c)
-{
-	char path[REFD_PATH_MAX];
-	size_t len;
-	char *line;
-	int r;
-
-	if (!c->log)
-		return;
-	change_log_path(c, path);
-	line = change_log_line(c, &len);
-	if (line == NULL)
-		r = -ENOMEM;
-	else if (!batch_stand_wants_log(c))
-		r = reflog_append(b->sys, c->dirfd, path, line, len);
-	else
-		r = reflog_append_open(b->sys, c->dirfd, path, line, len);
-	if (r >= 0 && batch_stand_wants_log(c))
-		batch_stand_log(b, c, r);
-	free(line);
-	c->owed = r < 0;
-}
-
-/* To the ref's own log, and to those of what led to it or points to it. */
-static void append_lines(struct batch *b, struct change *c)
-{
-	struct change *l;
-
-	append_line(b, c);
-	for (l = c->lines; l != NULL; l = l->next_line)
-		append_line(b, l);
-}
-
-static void park_line(struct batch *b, const struct change *c)
-{
-	if (!c->owed)
-		return;
-	if (batch_park_line(b, c) == 0)
-		b->ap->owe(b->ap->arg, c->share->repo);
-	else if (b->ap->keep != NULL)
-		b->ap->keep(b->ap->arg, c->share->lsn);
-}
-
-/* Before the locks go, which would tell a next start of them. */
-static void park_lines(struct batch *b, const struct change *c)
-{
-	const struct change *l;
-
-	park_line(b, c);
-	for (l = c->lines; l != NULL; l = l->next_line)
-		park_line(b, l);
-}
-
-static void retract_line(struct batch *b, const struct change *c)
-{
-	char path[REFD_PATH_MAX];
-	size_t len;
-	char *line;
-
-	if (!c->log)
-		return;
-	change_log_path(c, path);
-	line = change_log_line(c, &len);
-	if (line != NULL)
-		reflog_retract(b->sys, c->dirfd, path, line, len);
-	free(line);
-}
-
-static void retract_lines(struct batch *b, const struct change *c)
-{
-	const struct change *l;
-
-	retract_line(b, c);
-	for (l = c->lines; l != NULL; l = l->next_line)
-		retract_line(b, l);
-}
 
 /* Puts the staged value at the name: by rename, or by link where it must be
  * possible to take it back. An empty directory in the way is removed once. */
@@ -156,7 +85,7 @@ static int place_value(struct batch *b, struct change *c, bool by_link)
 }
 
 /* What can't be unlocked is tried once more at the end of the batch, and then
- * its token stays for the next start to find it by. */
+ * its token stays, to find it by. */
 static void unlock_one(struct change *c)
 {
 	if (c->locked && token_unlock(&c->group->token, c->dirfd, c->name) == 0)
@@ -200,22 +129,26 @@ static bool is_atomic_among_others(const struct change *c)
 
 static void publish_write(struct batch *b, struct change *c)
 {
-	int r;
+	int r, err;
 
-	append_lines(b, c);
+	change_append_lines(b, c);
 	r = c->linked ? 0 : place_value(b, c, false);
 	if (r < 0 && is_atomic_among_others(c)) {
+		change_close_logs(b, c);
 		change_keep(b, c, r);
 		return;
 	}
 	if (r < 0) {
-		retract_lines(b, c);
-		void_errno(c, r);
+		err = change_retract_lines(b, c);
+		if (err < 0)
+			change_keep(b, c, err);
+		else
+			void_errno(c, r);
 		return;
 	}
 	c->published = true;
 	c->staged = c->linked;
-	park_lines(b, c);
+	change_park_lines(b, c);
 	unlock(c);
 }
 
@@ -228,8 +161,8 @@ static void publish_packed(struct change *c)
 /* Confirmed: there may be lines for those that led to it. */
 static void publish_nothing(struct batch *b, struct change *c)
 {
-	append_lines(b, c);
-	park_lines(b, c);
+	change_append_lines(b, c);
+	change_park_lines(b, c);
 	batch_stand_confirmed(b, c);
 	unlock(c);
 }
@@ -330,8 +263,8 @@ static void publish_delete(struct batch *b, struct change *c)
 		change_keep(b, c, r);
 		return;
 	}
-	append_lines(b, c);
-	park_lines(b, c);
+	change_append_lines(b, c);
+	change_park_lines(b, c);
 	c->published = true;
 }
 
@@ -407,20 +340,31 @@ void batch_publish(struct batch *b)
 
 /* ---- the end ---- */
 
-static bool group_must_stay(const struct batch *b, const struct group *g)
+/* Its locks are recovery's. */
+static bool group_is_kept(const struct batch *b, const struct group *g)
+{
+	size_t i;
+
+	for (i = 0; i < b->nr_changes; i++)
+		if (b->changes[i]->group == g && b->changes[i]->keep)
+			return true;
+	return false;
+}
+
+static bool group_has_rest(const struct batch *b, const struct group *g)
 {
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->group == g &&
-		    (b->changes[i]->keep || b->changes[i]->locked))
+		    (b->changes[i]->locked || b->changes[i]->staged))
 			return true;
 	return false;
 }
 
 static void release_group(const struct batch *b, struct group *g)
 {
-	bool stays = group_must_stay(b, g);
+	bool has_rest = group_has_rest(b, g);
 
 	/* A deletion that is kept has its own lock, and recovery writes
 	 * packed-refs anew: nobody else's need wait for that. */
@@ -428,10 +372,12 @@ static void release_group(const struct batch *b, struct group *g)
 		packed_rewrite_abandon(g->repo->packed);
 	if (g->packed_locked &&
 	    token_unlock(&g->token, g->repo->fd, "packed-refs") < 0)
-		stays = true;
+		has_rest = true;
 	batch_give_turn(g);
-	if (g->has_token && !stays)
-		token_done(&g->token);
+	if (!g->has_token || group_is_kept(b, g))
+		return;
+	if (has_rest || token_done(&g->token) < 0)
+		b->ap->left(b->ap->arg, g->repo, g->token.id);
 }
 
 /* Nothing became of it: the log that was made for it goes too. */
@@ -473,6 +419,7 @@ void batch_release(struct batch *b)
 	char value[TOKEN_NAME_MAX];
 	struct change *c;
 	size_t i;
+	int r;
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
@@ -482,8 +429,9 @@ void batch_release(struct batch *b)
 		if (c->staged) {
 			token_value_name(value, c->group->token.id,
 			    c->value_nr);
-			SYS(b->sys, unlinkat, c->group->repo->stage_fd, value);
-			c->staged = false;
+			r = SYS(b->sys, unlinkat, c->group->repo->stage_fd,
+			    value);
+			c->staged = r < 0 && r != -ENOENT;
 		}
 		unlock_one(c);
 	}

@@ -259,7 +259,8 @@ void batch_stand_confirmed(struct batch *b, struct change *c)
 
 /* ---- the end ---- */
 
-static void decide(struct batch *b, struct change *c)
+/* Everything that the mode promises is done by now. */
+static void acknowledge(struct batch *b, struct change *c)
 {
 	struct fs *fs = c->share->repo->fs;
 
@@ -268,7 +269,7 @@ static void decide(struct batch *b, struct change *c)
 	if (c->share->mode > REFD_DURABILITY_NONE)
 		atomic_store(&fs->promised, true);
 	if (c->stand_err == 0) {
-		txn_decide(c->u, REFD_OK, NULL);
+		txn_acknowledge(c->u);
 		return;
 	}
 	change_unfinished(b, c);
@@ -287,5 +288,5 @@ void batch_stand(struct batch *b)
 	flush_groups(b);
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->is_end && change_is_committed(b->changes[i]))
-			decide(b, b->changes[i]);
+			acknowledge(b, b->changes[i]);
 }

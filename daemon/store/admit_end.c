@@ -1,0 +1,53 @@
+/*
+ * The end of an admission that failed.
+ *
+ * The happy path: nothing failed.
+ *
+ * What fails: a repository that was moved out of the roots is closed to the
+ * daemon from then on, and one that is being removed is empty. Admission then
+ * takes the error for one of the disk, of the rights or of an object. The
+ * answer is norepo, as for every later transaction.
+ */
+#include <stdlib.h>
+
+#include "daemon/store/store_internal.h"
+
+/* Results of an earlier window are final. */
+static bool has_doubtful_update(const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates && txn->nr_decided > 0; i++)
+		if (repo_move_may_cause(txn->updates[i].status))
+			return !txn->readmitted;
+	return false;
+}
+
+static void take_back_doubtful(struct txn *txn)
+{
+	struct txn_update *u;
+
+	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++) {
+		if (!repo_move_may_cause(u->status))
+			continue;
+		free(u->text);
+		u->text = NULL;
+		u->status = REFD_PENDING;
+	}
+	txn_count(txn);
+}
+
+void admit_end(struct store *s, struct txn *txn)
+{
+	bool by_update = has_doubtful_update(txn);
+
+	if (txn->repo == NULL ||
+	    (!by_update && !repo_move_may_cause(txn->refused)) ||
+	    !repo_is_moved(&s->repos, txn->repo))
+		return;
+	if (by_update)
+		take_back_doubtful(txn);
+	txn->refused = REFD_NOREPO;
+	free(txn->why);
+	txn->why = repo_why_moved(txn->req.git_dir);
+}

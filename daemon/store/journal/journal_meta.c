@@ -1,0 +1,128 @@
+/*
+ * What a journal says of itself, as it is read: its format, whose it is, how
+ * far it goes. Nothing is changed but by journal_convert().
+ *
+ * Failure modes: a sentence and an errno each.
+ *	another machine's, of another format, damaged: refused
+ *	rows are missing that a flush has followed: refused, when it is opened
+ *	again
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+/* Once more, since the WAL may hold a newer first page than the file. */
+int journal_check_schema(struct journal *j, int64_t *version, char **why)
+{
+	int64_t app = 0;
+	int rc;
+
+	rc = journal_query_int(j->db, "PRAGMA application_id", &app);
+	if (rc == SQLITE_OK)
+		rc = journal_query_int(j->db, "PRAGMA user_version", version);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't read the journal");
+	return journal_check_ids(j->path, (uint32_t)app, (uint32_t)*version,
+	    why);
+}
+
+static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
+{
+	const void *uuid = sqlite3_column_blob(s, 0);
+	const char *machine = (const char *)sqlite3_column_text(s, 1);
+	char here[JOURNAL_MACHINE_MAX];
+	static const uint8_t none[16];
+
+	if (uuid == NULL || sqlite3_column_bytes(s, 0) != sizeof(j->uuid))
+		return journal_say(why, -EBADMSG, "%s has no valid uuid",
+		    j->path);
+	journal_machine_id(j, here);
+	if (machine != NULL && machine[0] != '\0' && here[0] != '\0' &&
+	    strcmp(machine, here) != 0 && !j->adopt)
+		return journal_say(why, -EXDEV,
+		    "%s belongs to another machine (%s): if it was moved or "
+		    "restored here together with its repositories, say so by "
+		    "'refd recover --adopt'",
+		    j->path, machine);
+	if (memcmp(j->uuid, none, sizeof(none)) != 0 &&
+	    memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
+		return journal_say(why, -ESTALE,
+		    "%s was replaced while it was in use", j->path);
+	memcpy(j->uuid, uuid, sizeof(j->uuid));
+	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
+	pthread_mutex_lock(&j->hand_lock);
+	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
+	pthread_mutex_unlock(&j->hand_lock);
+	return 0;
+}
+
+int journal_read_meta(struct journal *j, char **why)
+{
+	sqlite3_stmt *s = NULL;
+	int r, rc;
+
+	rc = journal_prepare(j->db,
+	    "SELECT uuid, machine, forgotten, trimmed FROM meta", &s);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW)
+		r = compare_meta(j, s, why);
+	else
+		r = journal_say_sql(why,
+		    rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, j->db,
+		    "can't read the journal");
+	sqlite3_finalize(s);
+	return r;
+}
+
+int journal_read_last(struct journal *j, char **why)
+{
+	uint64_t lasting = journal_guarded(j, &j->lasting);
+	int64_t last = 0;
+	int rc;
+
+	rc = journal_query_int(j->db,
+	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(why, rc, j->db,
+		    "can't read the journal");
+	if ((uint64_t)last < j->forgotten)
+		last = (int64_t)j->forgotten;
+	/* Not when it is opened for the first time. */
+	if ((uint64_t)last < lasting)
+		return journal_say(why, -EBADMSG,
+		    "%s is damaged: it ends at record %llu, and record %llu "
+		    "was on disk; nothing was changed: " JOURNAL_WHAT_HELPS,
+		    j->path, (unsigned long long)last,
+		    (unsigned long long)lasting);
+	j->last_written = (uint64_t)last;
+	pthread_mutex_lock(&j->hand_lock);
+	if ((uint64_t)last > j->last_lsn)
+		j->last_lsn = (uint64_t)last;
+	pthread_mutex_unlock(&j->hand_lock);
+	return 0;
+}
+
+int journal_convert(struct journal *j, char **why)
+{
+	static const char sql[] =
+	    "BEGIN IMMEDIATE;"
+	    "ALTER TABLE record ADD COLUMN checksum INTEGER;"
+	    "ALTER TABLE past ADD COLUMN checksum INTEGER;"
+	    "PRAGMA user_version=2;"
+	    "COMMIT";
+	int rc;
+
+	if (j->has_wal_commit)
+		return journal_say(why, -EPROTO,
+		    "%s was written by an older refd (format 1), which was not "
+		    "stopped: start that refd again, run 'refd checkpoint', "
+		    "stop it, and start this one",
+		    j->path);
+	rc = sqlite3_exec(j->db, sql, NULL, NULL, NULL);
+	return rc == SQLITE_OK ?
+	    0 :
+	    journal_say_sql(why, rc, j->db, "can't convert the journal");
+}

@@ -1,0 +1,273 @@
+/*
+ * Proves that a file system whose sync does not come back holds up no other:
+ * what is published to another file system is synced in every round, no record
+ * is forgotten that the hanging one may need, the stall names its directory,
+ * and all is forgotten once the sync comes back. The checkpointer waits
+ * meanwhile and does not spin; no round counts as done; and a stop waits for
+ * the sync and leaves nothing to replay.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+#define WAIT_S 30
+
+static const char zeroes[] = "0000000000000000000000000000000000000000";
+
+static struct sys disk;
+static char other[4096];
+static _Atomic bool holds, counts;
+static _Atomic unsigned rounds;
+static sem_t is_held, let_go, is_synced;
+
+static bool is_on_other(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	return sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "/other/") != NULL;
+}
+
+static int disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	int r = sys_kernel.mount_id(sys, fd, id);
+
+	*id += is_on_other(sys, fd) ? 1000 : 0;
+	return r;
+}
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	if (is_on_other(sys, fd) && holds) {
+		sem_post(&is_held);
+		sem_wait(&let_go);
+	} else if (counts) {
+		sem_post(&is_synced);
+	}
+	return sys_kernel.syncfs(sys, fd);
+}
+
+/* A round ends with a look at the journal's size. */
+static int disk_lstatat(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *st)
+{
+	if (strcmp(path, "journal.db") == 0)
+		rounds++;
+	return sys_kernel.lstatat(sys, dirfd, path, st);
+}
+
+static void setup(enum refd_durability mode)
+{
+	disk = sys_kernel;
+	disk.lstatat = disk_lstatat;
+	disk.mount_id = disk_mount_id;
+	disk.syncfs = disk_syncfs;
+	holds = counts = false;
+	sem_init(&is_held, 0, 0);
+	sem_init(&let_go, 0, 0);
+	sem_init(&is_synced, 0, 0);
+	sr_sys = &disk;
+	sr_mode = mode;
+	sr_setup();
+	snprintf(other, sizeof(other), "%s/other/s.git", tmp_root);
+	tmp_run("mkdir other && cp -r r.git other/s.git && "
+		"rm -rf other/s.git/refd");
+}
+
+static void setup_journal(void)
+{
+	setup(REFD_DURABILITY_JOURNAL);
+}
+
+static void setup_none(void)
+{
+	setup(REFD_DURABILITY_NONE);
+}
+
+static void update_as(enum refd_durability mode, const char *repo,
+    const char *name, const char *hex)
+{
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_make_txn(&id, repo, name, hex);
+	txn->req.durability = mode;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
+static void update(const char *repo, const char *name, const char *hex)
+{
+	update_as(REFD_DURABILITY_JOURNAL, repo, name, hex);
+}
+
+static void wait_until(sem_t *what)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	ck_assert_int_eq(sem_timedwait(what, &until), 0);
+}
+
+static struct store_stats stats(void)
+{
+	struct store_stats now;
+
+	store_stats(sr_store, &now);
+	return now;
+}
+
+static bool is_forgotten(uint64_t lsn)
+{
+	return stats().forgotten_lsn >= lsn;
+}
+
+static void wait_until_forgotten(uint64_t lsn)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	int i;
+
+	for (i = 0; i < WAIT_S * 200 && !is_forgotten(lsn); i++)
+		nanosleep(&pause, NULL);
+	ck_assert(is_forgotten(lsn));
+}
+
+static void it_is_told_where(const char *path)
+{
+	struct store_progress progress[STORE_STAGES], *p;
+
+	store_progress(sr_store, 0, progress);
+	p = &progress[STORE_STAGE_CHECKPOINT];
+	ck_assert_uint_ge(p->nr_stuck, 1);
+	ck_assert_ptr_nonnull(strstr(p->path, path));
+}
+
+START_TEST(the_others_are_synced)
+{
+	static const char *const names[] = { "refs/heads/a", "refs/heads/b",
+		"refs/heads/c" };
+	uint64_t held, last;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		update(sr_repo, names[i], sr_commit);
+	update(other, names[0], sr_commit);
+	wait_until_forgotten(stats().last_lsn);
+	holds = true;
+	/* A deletion needs no object, and so no sync before its commit. */
+	update(other, names[0], zeroes);
+	held = stats().last_lsn;
+	wait_until(&is_held);
+	counts = true;
+	for (i = 0; i < 3; i++) {
+		update(sr_repo, names[i], zeroes);
+		wait_until(&is_synced);
+	}
+	ck_assert(!is_forgotten(held));
+	it_is_told_where("/other/");
+	last = stats().last_lsn;
+	holds = false;
+	sem_post(&let_go);
+	wait_until_forgotten(last);
+}
+END_TEST
+
+/* As the checkpointer of mode none would: a promise came, and its sync hangs. */
+static void hang(void)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+
+	update(other, "refs/heads/a", sr_commit);
+	update(other, "refs/heads/b", sr_commit);
+	store_checkpoint(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+	holds = true;
+	update(other, "refs/heads/a", zeroes);
+	wait_until(&is_held);
+}
+
+static void let_it_go(void)
+{
+	holds = false;
+	sem_post(&let_go);
+}
+
+START_TEST(it_does_not_spin)
+{
+	const struct timespec pause = { .tv_nsec = 500000000 };
+	unsigned before;
+	uint64_t done;
+
+	hang();
+	done = stats().checkpoints;
+	before = rounds;
+	nanosleep(&pause, NULL);
+	/* Twenty milliseconds each, if it is not held up. */
+	ck_assert_uint_le(rounds - before, 40);
+	ck_assert_uint_eq(stats().checkpoints, done);
+	let_it_go();
+}
+END_TEST
+
+static void *let_go_later(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 200000000 };
+
+	nanosleep(&pause, NULL);
+	let_it_go();
+	return arg;
+}
+
+START_TEST(a_stop_waits_and_leaves_nothing)
+{
+	uint64_t last;
+	pthread_t later;
+
+	hang();
+	/* In a store of mode none nothing is promised, and no round begins. */
+	update_as(REFD_DURABILITY_NONE, other, "refs/heads/b", zeroes);
+	last = stats().last_lsn;
+	ck_assert_int_eq(pthread_create(&later, NULL, let_go_later, NULL), 0);
+	sr_close();
+	pthread_join(later, NULL);
+	sr_open();
+	ck_assert_uint_eq(stats().last_lsn, last);
+	ck_assert(is_forgotten(last));
+	ck_assert_uint_eq(sr_found_count, 0);
+}
+END_TEST
+
+static TCase *add_case(Suite *suite, const char *name, void (*begin)(void))
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, begin, sr_teardown);
+	tcase_set_timeout(tc, 4 * WAIT_S);
+	tcase_add_test(tc, it_does_not_spin);
+	tcase_add_test(tc, a_stop_waits_and_leaves_nothing);
+	suite_add_tcase(suite, tc);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("checkpoint/hangs");
+
+	add_case(suite, "none", setup_none);
+	tcase_add_test(add_case(suite, "journal", setup_journal),
+	    the_others_are_synced);
+	return suite_run(suite);
+}

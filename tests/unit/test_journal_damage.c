@@ -1,0 +1,430 @@
+/*
+ * Proves what is found of damage to the journal's files: a flipped bit anywhere
+ * in the WAL's header; anywhere in its frames, if the caller knows what must be
+ * there; a WAL that is gone. Such a journal is refused with a sentence, and no
+ * byte of the files changes. And what is no damage opens: a torn end of any length, a header that was torn
+ * when the WAL began anew, a room that a cut took away. A journal of format 1
+ * is converted if its daemon was stopped, and refused otherwise.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+#define ROWS      10
+#define ROW_BYTES 3000
+#define HEADER    32
+#define FRAME     (4096 + 24)
+#define BYTES_MAX (1 << 20)
+
+/* ---- the files, as a kill leaves them ---- */
+
+struct file {
+	uint8_t bytes[BYTES_MAX];
+	size_t len;
+};
+
+static struct file db, wal, now;
+static size_t frames_end;
+static unsigned rows_at[BYTES_MAX / FRAME]; /* that so many frames hold */
+
+static void read_file(const char *name, struct file *f)
+{
+	int fd = openat(tmp_fd, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	ck_assert_int_ge(fd, 0);
+	n = pread(fd, f->bytes, sizeof(f->bytes), 0);
+	ck_assert_int_ge(n, 0);
+	ck_assert_int_lt(n, BYTES_MAX);
+	f->len = (size_t)n;
+	close(fd);
+}
+
+/* Each commit, but for that of the start, has one row. */
+static void find_frames(void)
+{
+	static const uint8_t none[4];
+	const uint8_t *p;
+	unsigned nr = 0, commits = 0;
+
+	for (frames_end = HEADER; frames_end + FRAME <= wal.len;
+	     frames_end += FRAME) {
+		p = wal.bytes + frames_end;
+		if (memcmp(p + 8, wal.bytes + 16, 8) != 0)
+			break;
+		commits += memcmp(p + 4, none, 4) != 0;
+		rows_at[++nr] = commits > 0 ? commits - 1 : 0;
+	}
+	ck_assert_uint_gt(nr, ROWS);
+}
+
+static void take_files(void)
+{
+	read_file("journal.db", &db);
+	read_file("journal.db-wal", &wal);
+}
+
+/* ROWS rows in the WAL, behind the start. */
+static void setup(void)
+{
+	struct journal *j;
+	unsigned i;
+
+	tmp_setup();
+	j = help_open_here();
+	for (i = 0; i < ROWS; i++)
+		ck_assert_int_eq(help_commit(j, i, 1, ROW_BYTES), 0);
+	take_files();
+	find_frames();
+	ck_assert_uint_eq(rows_at[(frames_end - HEADER) / FRAME], ROWS);
+	help_close(j);
+}
+
+static void put_files(void)
+{
+	unlinkat(tmp_fd, "journal.db-shm", 0);
+	tmp_put_bytes("journal.db", db.bytes, db.len);
+	tmp_put_bytes("journal.db-wal", wal.bytes, wal.len);
+}
+
+static void assert_unchanged(const char *name, const struct file *was)
+{
+	read_file(name, &now);
+	ck_assert_uint_eq(now.len, was->len);
+	ck_assert_mem_eq(now.bytes, was->bytes, was->len);
+}
+
+/* ---- opening ---- */
+
+/* The caller knows that it must go as far as *ARG. */
+static int check_last(void *arg, struct journal *j, char **why)
+{
+	if (journal_last_lsn(j) >= *(const uint64_t *)arg)
+		return 0;
+	*why = journal_wal_doubt(j);
+	return -ESTALE;
+}
+
+static int try(uint64_t expected, struct journal **j, char **why)
+{
+	struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = tmp_root,
+		.boot_id = HELP_BOOT,
+		.check = check_last,
+		.check_arg = &expected };
+
+	return journal_open(&cfg, j, why);
+}
+
+/* Refused with R and a sentence that holds WORD; no byte changes. */
+static void assert_refused(uint64_t expected, int r, const char *word,
+    const char *when)
+{
+	struct journal *j;
+	char *why = NULL;
+	int got;
+
+	put_files();
+	got = try(expected, &j, &why);
+	ck_assert_msg(got == r, "%s: %d, not %d: %s", when, got, r,
+	    why != NULL ? why : "");
+	ck_assert_msg(strstr(why, word) != NULL, "%s: '%s' not in: %s", when,
+	    word, why);
+	free(why);
+	assert_unchanged("journal.db", &db);
+	assert_unchanged("journal.db-wal", &wal);
+}
+
+/* It opens, and has so many rows. */
+static void assert_opens(uint64_t expected, unsigned rows, const char *when)
+{
+	struct journal *j;
+	char *why = NULL;
+	size_t found;
+	int r;
+
+	put_files();
+	r = try(expected, &j, &why);
+	ck_assert_msg(r == 0, "%s: %d: %s", when, r, why != NULL ? why : "");
+	found = help_scan(j, NULL, 0);
+	ck_assert_msg(found == rows, "%s: %zu rows, not %u", when, found, rows);
+	ck_assert_int_eq(help_commit(j, 100, 1, 16), 0);
+	help_close(j);
+}
+
+/* ---- the WAL ---- */
+
+START_TEST(as_it_was_left)
+{
+	assert_opens(ROWS, ROWS, "as it was");
+}
+END_TEST
+
+START_TEST(a_bit_of_the_header)
+{
+	char when[32];
+	unsigned bit;
+
+	for (bit = 0; bit < 8 * HEADER; bit++) {
+		snprintf(when, sizeof(when), "bit %u", bit);
+		wal.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_refused(0, -EBADMSG, "the header of", when);
+		wal.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	memset(wal.bytes, 0, HEADER);
+	assert_refused(0, -EBADMSG, "the header of", "no header");
+}
+END_TEST
+
+/* In the page's number, the commit mark, a salt, a sum, and in the page. */
+START_TEST(a_bit_of_each_frame)
+{
+	static const unsigned within[] = { 3, 7, 12, 20, 24, 24 + 2000,
+		FRAME - 1 };
+	size_t frame, at, i;
+	char when[64];
+
+	for (frame = 0; HEADER + frame * FRAME < frames_end; frame++)
+		for (i = 0; i < sizeof(within) / sizeof(within[0]); i++) {
+			at = HEADER + frame * FRAME + within[i];
+			snprintf(when, sizeof(when), "frame %zu, byte %u",
+			    frame, within[i]);
+			wal.bytes[at] ^= 4;
+			assert_refused(ROWS, -ESTALE, "journal.db-wal", when);
+			/* Where nobody knows, it is a torn end. */
+			assert_opens(0, rows_at[frame], when);
+			wal.bytes[at] ^= 4;
+		}
+}
+END_TEST
+
+START_TEST(the_sentence_names_the_byte)
+{
+	char words[64];
+
+	wal.bytes[HEADER + 3 * FRAME + 1000] ^= 1;
+	snprintf(words, sizeof(words), "at byte %d ", HEADER + 3 * FRAME);
+	assert_refused(ROWS, -ESTALE, words, "in the middle");
+}
+END_TEST
+
+/* By lengths around each frame's parts, with the file's end there, and with
+ * zeros from there on. */
+START_TEST(a_torn_end)
+{
+	static const size_t parts[] = { 0, 1, 8, 23, 24, 25, 2000, FRAME - 1 };
+	static struct file whole;
+	size_t len, frame, i;
+	char when[64];
+
+	whole = wal;
+	for (frame = 0; HEADER + frame * FRAME < frames_end; frame++)
+		for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+			len = HEADER + frame * FRAME + parts[i];
+			snprintf(when, sizeof(when), "%zu bytes", len);
+			wal.len = len;
+			assert_opens(0, rows_at[frame], when);
+			wal = whole;
+			memset(wal.bytes + len, 0, wal.len - len);
+			/* Its end may be zeros anyway. */
+			if (memcmp(wal.bytes + len, whole.bytes + len,
+				FRAME - parts[i]) != 0)
+				assert_opens(0, rows_at[frame], when);
+			wal = whole;
+		}
+	for (len = 0; len < HEADER; len++) {
+		snprintf(when, sizeof(when), "%zu bytes", len);
+		wal.len = len;
+		assert_opens(0, 0, when);
+		wal = whole;
+	}
+}
+END_TEST
+
+START_TEST(the_room_was_lost)
+{
+	wal.len = frames_end;
+	assert_opens(ROWS, ROWS, "without its room");
+}
+END_TEST
+
+START_TEST(the_wal_was_lost)
+{
+	wal.len = 0;
+	assert_refused(ROWS, -ESTALE, "journal.db-wal was lost", "empty");
+	assert_opens(0, 0, "empty, and nobody knows");
+	put_files();
+	tmp_run("rm journal.db-wal");
+	ck_assert_int_eq(help_try_open(&sys_kernel, tmp_root, NULL, NULL), 0);
+}
+END_TEST
+
+/* What the old frames say, the database has. */
+START_TEST(a_header_that_was_torn_when_the_wal_began_anew)
+{
+	static const uint8_t torn[HEADER / 2] = { 0x37, 0x7f, 6, 0x82 };
+	struct journal *j = help_open_here();
+
+	ck_assert_int_eq(help_commit(j, ROWS, 1, ROW_BYTES), 0);
+	ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+	take_files();
+	memcpy(wal.bytes, torn, sizeof(torn));
+	help_close(j);
+	assert_opens(ROWS + 1, ROWS + 1, "torn header");
+}
+END_TEST
+
+START_TEST(frames_of_an_older_wal_do_not_count)
+{
+	struct journal *j = help_open_here();
+	unsigned i;
+
+	for (i = 0; i < ROWS; i++)
+		ck_assert_int_eq(help_commit(j, ROWS + i, 1, ROW_BYTES), 0);
+	ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+	ck_assert_int_eq(help_commit(j, 3 * ROWS, 1, 16), 0);
+	take_files();
+	help_close(j);
+	for (i = 0; HEADER + (i + 1) * FRAME <= wal.len; i++)
+		if (memcmp(wal.bytes + HEADER + i * FRAME + 8, wal.bytes + 16,
+			8) != 0)
+			wal.bytes[HEADER + i * FRAME + 100] ^= 1;
+	assert_opens(2 * ROWS + 1, 2 * ROWS + 1, "older frames");
+	wal.bytes[20] ^= 1;
+	assert_refused(0, -EBADMSG, "the header of", "its header");
+}
+END_TEST
+
+/* What a flush has followed is known without anybody's note. */
+START_TEST(damage_while_it_is_open)
+{
+	struct journal *j = help_open_here();
+	char *why = NULL;
+	int fd;
+
+	ck_assert_int_eq(help_commit(j, ROWS, 1, 16), 0);
+	read_file("journal.db-wal", &wal);
+	wal.bytes[HEADER + FRAME / 2] ^= 1;
+	fd = openat(tmp_fd, "journal.db-wal", O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(pwrite(fd, wal.bytes, HEADER + FRAME, 0),
+	    HEADER + FRAME);
+	close(fd);
+	ck_assert_int_eq(journal_reopen(j, &why), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(why, "was on disk"));
+	free(why);
+	ck_assert_int_eq(journal_close(j), JOURNAL_UNKNOWN);
+	assert_unchanged("journal.db-wal", &wal);
+}
+END_TEST
+
+/* ---- format 1 ---- */
+
+static void make_format_1(void)
+{
+	help_ask("ALTER TABLE record DROP COLUMN checksum");
+	help_ask("ALTER TABLE past DROP COLUMN checksum");
+	help_ask("PRAGMA user_version = 1");
+}
+
+START_TEST(format_1_is_converted)
+{
+	struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = tmp_root,
+		.boot_id = "",
+		.adopt = true };
+	struct journal *j;
+	char *why = NULL;
+
+	make_format_1();
+	ck_assert_int_eq(journal_view(&cfg, &j, &why), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(why, "start the daemon"));
+	free(why);
+	j = help_open_here();
+	ck_assert_uint_eq(help_scan(j, NULL, 0), ROWS);
+	ck_assert_int_eq(help_commit(j, ROWS, 1, 16), 0);
+	help_close(j);
+	ck_assert_int_eq(help_ask("PRAGMA user_version"), 2);
+	ck_assert_int_eq(
+	    help_ask("SELECT count(*) FROM record WHERE checksum IS NULL"),
+	    ROWS);
+	j = help_open_here();
+	ck_assert_uint_eq(help_scan(j, NULL, 0), ROWS + 1);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(format_1_that_was_not_stopped_is_refused)
+{
+	char path[4200];
+	sqlite3 *raw;
+
+	make_format_1();
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &raw), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(raw, "UPDATE meta SET forgotten = 1",
+			     NULL, NULL, NULL),
+	    SQLITE_OK);
+	take_files();
+	sqlite3_close(raw);
+	assert_refused(0, -EPROTO,
+	    "start that refd again, run 'refd checkpoint', stop it", "format");
+}
+END_TEST
+
+/* The WAL says 2, the first page of the database 1 still. */
+START_TEST(format_1_that_was_just_converted)
+{
+	char path[4200];
+	sqlite3 *raw;
+
+	make_format_1();
+	snprintf(path, sizeof(path), "%s/journal.db", tmp_root);
+	ck_assert_int_eq(sqlite3_open(path, &raw), SQLITE_OK);
+	ck_assert_int_eq(
+	    sqlite3_exec(raw,
+		"BEGIN; ALTER TABLE record ADD COLUMN checksum INTEGER;"
+		"ALTER TABLE past ADD COLUMN checksum INTEGER;"
+		"PRAGMA user_version=2; COMMIT",
+		NULL, NULL, NULL),
+	    SQLITE_OK);
+	take_files();
+	sqlite3_close(raw);
+	assert_opens(ROWS, ROWS, "converted");
+	/* Torn, it is one of format 1 that was stopped. */
+	memset(wal.bytes + HEADER + 100, 0xff, 1000);
+	assert_opens(ROWS, ROWS, "half converted");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("journal_damage");
+	TCase *tc = tcase_create("damage");
+
+	tcase_add_checked_fixture(tc, setup, tmp_teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, as_it_was_left);
+	tcase_add_test(tc, a_bit_of_the_header);
+	tcase_add_test(tc, a_bit_of_each_frame);
+	tcase_add_test(tc, the_sentence_names_the_byte);
+	tcase_add_test(tc, a_torn_end);
+	tcase_add_test(tc, the_room_was_lost);
+	tcase_add_test(tc, the_wal_was_lost);
+	tcase_add_test(tc, a_header_that_was_torn_when_the_wal_began_anew);
+	tcase_add_test(tc, frames_of_an_older_wal_do_not_count);
+	tcase_add_test(tc, damage_while_it_is_open);
+	tcase_add_test(tc, format_1_is_converted);
+	tcase_add_test(tc, format_1_that_was_not_stopped_is_refused);
+	tcase_add_test(tc, format_1_that_was_just_converted);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

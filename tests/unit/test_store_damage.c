@@ -1,0 +1,246 @@
+/*
+ * Proves what a store makes of a damaged journal: one that ends before what a
+ * repository has seen is refused before a byte of it changes, and the sentence
+ * says what may be the reason; a damaged record ends recovery, refd verify
+ * names it, and a store at work tells of it once.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/verify_help.h"
+
+#define WAL_FILE   "state/journal.db-wal"
+#define PATIENCE_S 60
+
+static void update(const char *name)
+{
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, name, sr_commit);
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
+static void checkpoint(void)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+
+	store_checkpoint(sr_store, &cp);
+	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
+	ck_assert_int_eq(cp.status, REFD_OK);
+}
+
+/* Three records: one that the database has, one that the repository has seen,
+ * and another. Then the state as a kill leaves it. */
+static void setup(void)
+{
+	sr_interval_ns = INT64_C(3600) * 1000000000;
+	sr_setup();
+	vh_reset();
+	update("refs/heads/a");
+	checkpoint();
+	update("refs/heads/b");
+	checkpoint();
+	update("refs/heads/c");
+	tmp_run("cp -a state killed && cp -a r.git/refd/checkpoint seen");
+	sr_close();
+	tmp_run("rm -r state && mv killed state && "
+		"mv seen r.git/refd/checkpoint");
+}
+
+static void teardown(void)
+{
+	sr_teardown();
+}
+
+static struct store_config config(void)
+{
+	static const char *roots[] = { tmp_root };
+
+	return (struct store_config){ .sys = &sys_kernel,
+		.state_dir = sr_state,
+		.roots = roots,
+		.nr_roots = 1,
+		.durability = REFD_DURABILITY_JOURNAL,
+		.max_open_repos = 4 };
+}
+
+/* Refused with a sentence that holds WORDS, and nothing changes. */
+static void assert_refused(const char *words)
+{
+	static const char sums[] =
+	    "sha256sum state/journal.db && cat state/journal.db-wal | "
+	    "sha256sum";
+	char *before = tmp_output(sums), *after, *why = NULL;
+	struct store_config cfg = config();
+	struct store *store;
+
+	ck_assert_int_eq(store_open(&cfg, &store, &why), -ESTALE);
+	ck_assert_msg(strstr(why, words) != NULL, "'%s' not in: %s", words,
+	    why);
+	ck_assert_ptr_nonnull(strstr(why, sr_repo));
+	ck_assert_ptr_nonnull(strstr(why, "has seen record 2 of it"));
+	after = tmp_output(sums);
+	ck_assert_str_eq(before, after);
+	free(before);
+	free(after);
+	free(why);
+}
+
+/* A bit of the first frame's page. */
+static void damage_wal(void)
+{
+	int fd = openat(tmp_fd, WAL_FILE, O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+
+	ck_assert_int_eq(pread(fd, &byte, 1, 1000), 1);
+	byte ^= 0x10;
+	ck_assert_int_eq(pwrite(fd, &byte, 1, 1000), 1);
+	close(fd);
+}
+
+static void change(const char *sql)
+{
+	char path[4200];
+	sqlite3 *db;
+
+	snprintf(path, sizeof(path), "%s/journal.db", sr_state);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+START_TEST(a_damaged_wal_is_refused)
+{
+	damage_wal();
+	assert_refused("at byte 32 ");
+	damage_wal();
+	sr_open();
+}
+END_TEST
+
+START_TEST(a_lost_wal_is_refused)
+{
+	tmp_run("mv " WAL_FILE " away && : >" WAL_FILE);
+	assert_refused("journal.db-wal was lost");
+	tmp_run("mv away " WAL_FILE);
+	sr_open();
+}
+END_TEST
+
+/* What is behind the record that was seen, nobody knows of. */
+START_TEST(what_nobody_has_seen_is_a_torn_end)
+{
+	tmp_run("rm r.git/refd/checkpoint");
+	damage_wal();
+	sr_open();
+}
+END_TEST
+
+static void found(void *arg, const struct store_found *found)
+{
+	(void)arg;
+	(void)found;
+}
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+	(void)arg;
+	(void)done;
+	(void)total;
+}
+
+START_TEST(a_damaged_record_ends_recovery)
+{
+	struct store_report report = { found, progress, NULL };
+	struct store_config cfg = config();
+	struct store *store;
+	uint64_t parked;
+	char *why = NULL;
+
+	change("UPDATE record SET repo = repo + 1 WHERE lsn = 3");
+	ck_assert_int_eq(store_open(&cfg, &store, &why), 0);
+	free(why);
+	ck_assert_ptr_null(store_damage(store));
+	ck_assert_int_eq(store_recover(store, &report, &parked), -EUCLEAN);
+	why = store_damage(store);
+	ck_assert_ptr_nonnull(strstr(why, "journal.db is damaged: record 3 "));
+	ck_assert_ptr_nonnull(strstr(why, "refd recover --discard"));
+	free(why);
+	store_free(store);
+	change("UPDATE record SET repo = repo - 1 WHERE lsn = 3");
+	sr_open();
+}
+END_TEST
+
+static sem_t told;
+static char *told_why;
+
+static void event(enum store_event event, const char *place, const char *why)
+{
+	ck_assert_int_eq(event, STORE_JOURNAL_DAMAGED);
+	ck_assert_str_eq(place, sr_state);
+	/* Once. */
+	ck_assert_ptr_null(told_why);
+	told_why = strdup(why);
+	sem_post(&told);
+}
+
+/* The historian reads the rows for its index, which is made anew. */
+START_TEST(a_store_at_work_tells)
+{
+	struct timespec until;
+
+	sr_open();
+	sr_close();
+	change("UPDATE record SET time_us = time_us + 1 WHERE lsn = 1");
+	tmp_run("rm -f state/history.db*");
+	sem_init(&told, 0, 0);
+	sr_event = event;
+	sr_open();
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	ck_assert_int_eq(sem_timedwait(&told, &until), 0);
+	ck_assert_ptr_nonnull(strstr(told_why, "record 1 "));
+	/* It works on. */
+	update("refs/heads/d");
+	ck_assert_uint_eq(vh_look("r.git"), 1);
+	ck_assert_msg(vh_has("journal-unreadable ", "record 1 "), "%s",
+	    vh_lines());
+	sr_close();
+	sr_event = NULL;
+	free(told_why);
+	sr_open();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store_damage");
+	TCase *tc = tcase_create("damage");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, a_damaged_wal_is_refused);
+	tcase_add_test(tc, a_lost_wal_is_refused);
+	tcase_add_test(tc, what_nobody_has_seen_is_a_torn_end);
+	tcase_add_test(tc, a_damaged_record_ends_recovery);
+	tcase_add_test(tc, a_store_at_work_tells);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,12 +1,15 @@
 /*
  * Proves that a journal that is opened has room in its WAL: commits write to
  * it, what does not fit makes the WAL grow, a WAL that is made anew has room
- * again; and that a disk without room stops nobody.
+ * again; and that a disk without room stops nobody, by SIGBUS neither.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/lib/journal_help.h"
 #include "tests/lib/suite.h"
@@ -80,6 +83,31 @@ START_TEST(a_full_disk_gives_less_room)
 }
 END_TEST
 
+typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
+
+/* SQLite makes room in the index of a WAL with the last byte of each page. */
+START_TEST(the_index_of_the_wal_has_no_holes)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+	char page[4096], zeros[4096] = "";
+	pwrite_fn *sqlite_pwrite;
+	int fd;
+
+	help_close(help_open_here());
+	sqlite_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, "pwrite64");
+	if (sqlite_pwrite == NULL)
+		sqlite_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, "pwrite");
+	ck_assert_ptr_nonnull(sqlite_pwrite);
+	fd = openat(tmp_fd, "index", O_RDWR | O_CREAT, 0600);
+	memset(page, 1, sizeof(page));
+	ck_assert_int_eq(pwrite(fd, page, sizeof(page), 0), sizeof(page));
+	ck_assert_int_eq(sqlite_pwrite(fd, "", 1, sizeof(page) - 1), 1);
+	ck_assert_int_eq(pread(fd, page, sizeof(page), 0), sizeof(page));
+	ck_assert_mem_eq(page, zeros, sizeof(page));
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("journal_room");
@@ -88,6 +116,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, the_wal_has_room);
 	tcase_add_loop_test(tc, a_full_disk_gives_less_room, 0, 2);
+	tcase_add_test(tc, the_index_of_the_wal_has_no_holes);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -4,9 +4,10 @@
  *
  * Happy path: open the file, turn off all that would happen by itself.
  *
- * A write that a quota stops is for SQLite an I/O error like any other, where
- * one that finds the disk full is SQLITE_FULL. So it gets to see the latter:
- * its own table of system calls has our pwrite in front of the kernel's.
+ * SQLite's own table of system calls has our pwrite in front of the kernel's.
+ * A write that a quota stops is an I/O error for SQLite, and one that finds the
+ * disk full is SQLITE_FULL: ours reports both as a full disk. It also writes
+ * whole pages of a WAL's index.
  *
  * Failure modes: an SQLite code each, translated by journal_errno() where it
  * is known that nothing happened. A failed COMMIT or checkpoint is judged by
@@ -39,24 +40,51 @@ static const char settings[] = "PRAGMA synchronous=FULL;"
 			       "PRAGMA cache_size=-4096;"
 			       "PRAGMA cache_spill=OFF;";
 
-/* ---- quotas ---- */
+/* ---- writes ---- */
+
+#define PAGE_BYTES 4096
 
 typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
 
 static pwrite_fn *real_pwrite;
 
-static ssize_t pwrite_within_quota(int fd, const void *buf, size_t len,
+/*
+ * SQLite makes room in the index of a WAL with the last byte of each page.
+ * Where the blocks of the file system are smaller than a page, the others stay
+ * holes, and a store into the mapping finds no room on a full disk: SIGBUS.
+ */
+static bool is_end_of_page(size_t len, off_t offset)
+{
+	return len == 1 && offset % PAGE_BYTES == PAGE_BYTES - 1;
+}
+
+static ssize_t write_page(int fd, off_t offset)
+{
+	static const char zeros[PAGE_BYTES];
+	ssize_t n;
+
+	n = real_pwrite(fd, zeros, PAGE_BYTES, offset - PAGE_BYTES + 1);
+	if (n >= 0 && n < PAGE_BYTES) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return n < 0 ? n : 1;
+}
+
+static ssize_t pwrite_for_sqlite(int fd, const void *buf, size_t len,
     off_t offset)
 {
-	ssize_t n = real_pwrite(fd, buf, len, offset);
+	ssize_t n;
 
+	n = is_end_of_page(len, offset) ? write_page(fd, offset) :
+					  real_pwrite(fd, buf, len, offset);
 	if (n < 0 && errno == EDQUOT)
 		errno = ENOSPC;
 	return n;
 }
 
 /* SQLite is built to use one of the two, and does not know the other. */
-static void mind_quotas(void)
+static void replace_pwrite(void)
 {
 	static const char *const names[] = { "pwrite64", "pwrite" };
 	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
@@ -67,7 +95,7 @@ static void mind_quotas(void)
 		if (real_pwrite == NULL)
 			continue;
 		vfs->xSetSystemCall(vfs, names[i],
-		    (sqlite3_syscall_ptr)pwrite_within_quota);
+		    (sqlite3_syscall_ptr)pwrite_for_sqlite);
 		return;
 	}
 }
@@ -79,7 +107,7 @@ static void set_up(void)
 	/* Else each cache takes room for twenty pages as soon as it is there,
 	 * and most of ours read three. */
 	sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
-	mind_quotas();
+	replace_pwrite();
 }
 
 int journal_attach(const char *path, const char *vfs, sqlite3 **db)

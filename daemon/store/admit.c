@@ -2,8 +2,7 @@
  * Admission: everything that can be known of a transaction before it waits
  * for its refs, on a lane thread (lane.c has the order of things).
  *
- * The happy path:
- *	seen	is its id in the journal? then the first outcome is the answer
+ * The happy path, once the journal does not know its id (admit_seen.c):
  *	repo	opened, or found open
  *	peer	may it write here without refd?
  *	names	valid, each once
@@ -20,7 +19,6 @@
 #include <unistd.h>
 
 #include "daemon/store/lane.h"
-#include "daemon/store/journal/record.h"
 #include "daemon/store/recovery/stale.h"
 #include "proto/refname.h"
 
@@ -28,84 +26,6 @@ static void refuse(struct txn *txn, enum refd_status status, char *why)
 {
 	txn->refused = status;
 	txn->why = why;
-}
-
-/* ---- the journal's memory ---- */
-
-struct replay_seen {
-	struct store *store;
-	struct txn *txn;
-	bool seen, other;
-};
-
-static int seen_row(void *arg, const struct journal_row *row)
-{
-	struct replay_seen *seen = arg;
-	struct txn *txn = seen->txn;
-	const struct record_member *m;
-	struct txn_update *u;
-	struct record rec;
-	const char *text;
-	size_t i;
-	int r;
-
-	r = record_decode(row->body, row->len, &rec);
-	if (r < 0)
-		return r;
-	seen->seen = true;
-	if (rec.digest != txn->req.digest || rec.nr_updates != txn->nr_updates)
-		seen->other = true;
-	for (i = 0; i < rec.nr_members && !seen->other; i++) {
-		m = &rec.members[i];
-		if (!m->answers || m->index >= txn->nr_updates)
-			continue;
-		u = &txn->updates[m->index];
-		/* A void comes after what it takes back. */
-		free(u->text);
-		u->status = lookup_status(seen->store, row, m, &text);
-		u->text = text != NULL ? strdup(text) : NULL;
-		u->has_found = m->has_found;
-		u->found = m->found;
-		u->recorded = true;
-	}
-	if (row->lsn > txn->lsn)
-		txn->lsn = row->lsn;
-	record_done(&rec);
-	return 0;
-}
-
-/* true: the transaction is answered by what the journal knows. */
-bool admit_is_seen(struct store *s, struct txn *txn)
-{
-	struct replay_seen seen = { .store = s, .txn = txn };
-	size_t i;
-	int r;
-
-	if (fresh_see(&s->fresh, &txn->req.txid))
-		return false;
-	txn_lay_out(txn);
-	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
-	txn_count(txn);
-	if (r < 0) {
-		/* It may have been done before, under this id. */
-		refuse(txn, REFD_UNKNOWN,
-		    repo_why("can't read the journal: %s", strerror(-r)));
-		return true;
-	}
-	if (!seen.seen)
-		return false;
-	if (seen.other) {
-		refuse(txn, REFD_BADREQUEST,
-		    repo_why("its transaction id was "
-			     "used before, for another transaction"));
-		return true;
-	}
-	txn->replayed = true;
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING)
-			txn_decide(&txn->updates[i], REFD_ABORTED,
-			    "the daemon stopped before its turn");
-	return true;
 }
 
 /* ---- the request ---- */

@@ -39,7 +39,7 @@ struct lane {
  * (to be freed): there is none. */
 struct repo *lane_repo(struct lane *l, enum refd_status *status, char **why);
 
-/* admit.c: is TXN answered by what the journal knows? Who has is_sorting. */
+/* admit_seen.c: is TXN answered by what the journal knows? Who has is_sorting. */
 bool admit_is_seen(struct store *s, struct txn *txn);
 /* admit.c: up to its objects. False: they are of no interest any more. */
 bool admit_begin(struct lane *l, struct txn *txn);

@@ -39,6 +39,8 @@ START_TEST(one_and_its_id_again)
 	/* Something else under the id is refused. */
 	txn = sr_admit(&id, sr_repo, "refs/heads/b", sr_commit);
 	ck_assert_int_eq(txn->refused, REFD_BADREQUEST);
+	/* The token of the first is not its token. */
+	ck_assert_uint_eq(txn->lsn, 0);
 	sr_done_with(txn);
 	query.txid = id;
 	store_lookup(sr_store, &query);

@@ -2,7 +2,8 @@
  * Proves what a store makes of a damaged journal: one that ends before what a
  * repository has seen is refused before a byte of it changes, and the sentence
  * says what may be the reason; a damaged record ends recovery, refd verify
- * names it, and a store at work tells of it once.
+ * names it, and a store at work tells of it once and takes no outcome from the
+ * records in front of it.
  */
 #include <check.h>
 #include <errno.h>
@@ -24,7 +25,9 @@
 #define WAL_FILE   "state/journal.db-wal"
 #define PATIENCE_S 60
 
-static void update(const char *name)
+static struct refd_txid first_id;
+
+static struct refd_txid update(const char *name)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -34,6 +37,7 @@ static void update(const char *name)
 	sr_apply(txn);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
+	return id;
 }
 
 static void checkpoint(void)
@@ -52,7 +56,7 @@ static void setup(void)
 	sr_interval_ns = INT64_C(3600) * 1000000000;
 	sr_setup();
 	vh_reset();
-	update("refs/heads/a");
+	first_id = update("refs/heads/a");
 	checkpoint();
 	update("refs/heads/b");
 	checkpoint();
@@ -229,6 +233,30 @@ START_TEST(a_store_at_work_tells)
 }
 END_TEST
 
+/* Record 2 now has the id of record 1, and could take it back. */
+START_TEST(an_outcome_is_not_told_in_part)
+{
+	struct store_query query = { .uid = 0 };
+	struct txn *txn;
+
+	sr_open();
+	sr_close();
+	change("UPDATE record SET txid ="
+	       " (SELECT txid FROM record WHERE lsn = 1) WHERE lsn = 2");
+	sr_open();
+	txn = sr_admit(&first_id, sr_repo, "refs/heads/a", sr_commit);
+	ck_assert_int_eq(txn->refused, REFD_UNKNOWN);
+	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
+	ck_assert_uint_eq(txn->nr_decided, 0);
+	ck_assert_uint_eq(txn->lsn, 0);
+	sr_done_with(txn);
+	query.txid = first_id;
+	store_lookup(sr_store, &query);
+	ck_assert_ptr_eq(sr_wait_done().answered, &query);
+	ck_assert(query.failed && !query.found);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store_damage");
@@ -241,6 +269,7 @@ int main(void)
 	tcase_add_test(tc, what_nobody_has_seen_is_a_torn_end);
 	tcase_add_test(tc, a_damaged_record_ends_recovery);
 	tcase_add_test(tc, a_store_at_work_tells);
+	tcase_add_test(tc, an_outcome_is_not_told_in_part);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -1,0 +1,106 @@
+/*
+ * Is the id of a transaction in the journal? Then the first outcome is the
+ * answer. Lane thread.
+ *
+ * The happy path: the filter of recent ids has never seen the id, and nothing
+ * is read. Otherwise the rows of the id are read in the order of their LSNs. A
+ * later row replaces the result of an earlier row.
+ *
+ * What fails refuses the transaction: another transaction has the id, or the
+ * journal can't be read to the end. The answer then holds nothing of the rows
+ * that were read. A row that was not read may be a void, which takes back an
+ * update that an earlier row says was done.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/lane.h"
+#include "daemon/store/journal/record.h"
+
+struct replay_seen {
+	struct store *store;
+	struct txn *txn;
+	bool seen, other;
+};
+
+static int seen_row(void *arg, const struct journal_row *row)
+{
+	struct replay_seen *seen = arg;
+	struct txn *txn = seen->txn;
+	const struct record_member *m;
+	struct txn_update *u;
+	struct record rec;
+	const char *text;
+	size_t i;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	seen->seen = true;
+	if (rec.digest != txn->req.digest || rec.nr_updates != txn->nr_updates)
+		seen->other = true;
+	for (i = 0; i < rec.nr_members && !seen->other; i++) {
+		m = &rec.members[i];
+		if (!m->answers || m->index >= txn->nr_updates)
+			continue;
+		u = &txn->updates[m->index];
+		/* A void comes after what it takes back. */
+		free(u->text);
+		u->status = lookup_status(seen->store, row, m, &text);
+		u->text = text != NULL ? strdup(text) : NULL;
+		u->has_found = m->has_found;
+		u->found = m->found;
+		u->recorded = true;
+	}
+	if (row->lsn > txn->lsn)
+		txn->lsn = row->lsn;
+	record_done(&rec);
+	return 0;
+}
+
+/* TXN as it came, but for why it is refused. */
+static bool refuse(struct txn *txn, enum refd_status status, char *why)
+{
+	struct txn_update *u;
+
+	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++) {
+		free(u->text);
+		u->text = NULL;
+		u->status = REFD_PENDING;
+		u->has_found = u->recorded = false;
+	}
+	txn->lsn = 0;
+	txn->refused = status;
+	txn->why = why;
+	return true;
+}
+
+bool admit_is_seen(struct store *s, struct txn *txn)
+{
+	struct replay_seen seen = { .store = s, .txn = txn };
+	size_t i;
+	int r;
+
+	if (fresh_see(&s->fresh, &txn->req.txid))
+		return false;
+	txn_lay_out(txn);
+	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
+	if (r < 0)
+		/* It may have been done before, under this id. */
+		return refuse(txn, REFD_UNKNOWN,
+		    repo_why("can't read the journal: %s", strerror(-r)));
+	if (!seen.seen)
+		return false;
+	if (seen.other)
+		return refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was used before, for another "
+			     "transaction"));
+	txn->replayed = true;
+	txn_count(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			txn_decide(&txn->updates[i], REFD_ABORTED,
+			    "the daemon stopped before its turn");
+	return true;
+}

@@ -71,9 +71,11 @@ static int own_results(const struct refd_request *req,
 		    count(results, nr, REFD_UNKNOWN)),
 		.lsn = part ? part->lsn : 0 };
 
-	if (part)
+	if (part) {
+		borrowed.object_format = part->object_format;
 		memcpy(borrowed.journal, part->journal,
 		    sizeof(borrowed.journal));
+	}
 	return own(&borrowed, ans);
 }
 

@@ -27,6 +27,7 @@ static int read_hello(struct refd *r, uint64_t deadline)
 	enum refd_decoded state = REFD_DECODE_MORE;
 	const char *why = "it ends too early";
 	struct pkt pkt;
+	bool is_refd;
 	int got;
 
 	while (state == REFD_DECODE_MORE) {
@@ -42,15 +43,18 @@ static int read_hello(struct refd *r, uint64_t deadline)
 			return refd_fail(r, got, "%s: no greeting: %s", r->path,
 			    strerror(-got));
 	}
-	if (state != REFD_DECODE_DONE)
-		return refd_fail(r, -EPROTO,
-		    "%s: its greeting is not refd's: %s", r->path, why);
-	if (r->hello.version != REFD_PROTOCOL_VERSION)
+	/* Another version may have other lines behind the first. */
+	is_refd =
+	    state == REFD_DECODE_DONE || (dec.begun && r->hello.version > 0);
+	if (is_refd && r->hello.version != REFD_PROTOCOL_VERSION)
 		return refd_fail(r, -EPROTO,
 		    "the daemon at %s speaks version %u of refd's protocol, "
 		    "this program version %u: install the same release of "
 		    "both, and restart the daemon",
 		    r->path, r->hello.version, REFD_PROTOCOL_VERSION);
+	if (state != REFD_DECODE_DONE)
+		return refd_fail(r, -EPROTO,
+		    "%s: its greeting is not refd's: %s", r->path, why);
 	r->has_hello = true;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/librefd/answer.h"
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
@@ -63,6 +64,8 @@ static void hangs_up(struct fake *f)
 	fake_accept(f);
 }
 
+#define FIRST_LEN 18
+
 static void of_version(struct fake *f, const char *line, size_t len)
 {
 	struct pkt_buf buf = { 0 };
@@ -80,7 +83,7 @@ static void of_version(struct fake *f, const char *line, size_t len)
 	fake_accept(f);
 	refd_hello_encode(&hello, &buf);
 	fake_send(f, line, len);
-	fake_send(f, buf.data + len, buf.len - len);
+	fake_send(f, buf.data + FIRST_LEN, buf.len - FIRST_LEN);
 	pkt_buf_done(&buf);
 	n = read(f->conn, tail, sizeof(tail));
 	fake_expect(f, n == 0, "the client stays");
@@ -88,17 +91,23 @@ static void of_version(struct fake *f, const char *line, size_t len)
 
 static void version_one(struct fake *f)
 {
-	of_version(f, "0012refd version=1", 18);
+	of_version(f, "0012refd version=1", FIRST_LEN);
 }
 
 static void version_two(struct fake *f)
 {
-	of_version(f, "0012refd version=2", 18);
+	of_version(f, "0012refd version=2", FIRST_LEN);
 }
 
 static void version_three(struct fake *f)
 {
-	of_version(f, "0012refd version=3", 18);
+	of_version(f, "0012refd version=3", FIRST_LEN);
+}
+
+/* With a word that version 2 does not know. */
+static void version_four(struct fake *f)
+{
+	of_version(f, "0012refd version=40010state asleep", 34);
 }
 
 START_TEST(test_greetings)
@@ -126,13 +135,24 @@ END_TEST
 /* Which of the two sides is older is said, and what to do. */
 START_TEST(test_other_version)
 {
-	start(_i == 0 ? version_one : version_three);
+	static const struct {
+		void (*script)(struct fake *f);
+		const char *says;
+	} cases[] = {
+		{ version_one,
+		    "speaks version 1 of refd's protocol, this "
+		    "program version 2: " },
+		{ version_three,
+		    "speaks version 3 of refd's protocol, this "
+		    "program version 2: " },
+		{ version_four,
+		    "speaks version 4 of refd's protocol, this "
+		    "program version 2: " },
+	};
+
+	start(cases[_i].script);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_),
-	    _i == 0 ? "speaks version 1 of refd's protocol, this program "
-		      "version 2: " :
-		      "speaks version 3 of refd's protocol, this program "
-		      "version 2: "));
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), cases[_i].says));
 	stop();
 }
 END_TEST
@@ -355,6 +375,33 @@ START_TEST(test_no_deadlock)
 }
 END_TEST
 
+/* What was told of it keeps its object format. */
+START_TEST(test_completed)
+{
+	static struct refd_update updates[] = { { .name = "refs/heads/a" },
+		{ .name = "refs/heads/b" } };
+	struct refd_result told = { .name = "refs/heads/b",
+		.status = REFD_STALE,
+		.has_found = true,
+		.found = { .bytes = { [REFD_OID_MAX_BYTES - 1] = 7 } } };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.results = &told,
+		.nr_results = 1,
+		.nr_updates = 2,
+		.object_format = REFD_FORMAT_SHA256 };
+	struct refd_request req;
+
+	fill(&req, updates, 2);
+	req.request_id = 1;
+	ck_assert_int_eq(refd_answer_complete(&req, &ans), 0);
+	ck_assert_int_eq(ans.results[0].status, REFD_ABORTED);
+	ck_assert_int_eq(ans.object_format, REFD_FORMAT_SHA256);
+	ck_assert_mem_eq(&ans.results[1].found, &told.found,
+	    sizeof(told.found));
+	refd_answer_done(&ans);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_refd");
@@ -363,7 +410,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, test_greetings, 0, 6);
-	tcase_add_loop_test(tc, test_other_version, 0, 2);
+	tcase_add_loop_test(tc, test_other_version, 0, 3);
 	tcase_add_test(tc, test_nobody);
 	tcase_add_test(tc, test_connects_anew_until_served);
 	tcase_add_test(tc, test_any_order);
@@ -371,6 +418,7 @@ int main(void)
 	tcase_add_test(tc, test_what_does_not_fit);
 	tcase_add_test(tc, test_ping_again);
 	tcase_add_test(tc, test_no_deadlock);
+	tcase_add_test(tc, test_completed);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -136,8 +136,10 @@ static void join(struct engine *e, struct entry *ent, const struct txn *txn,
 {
 	struct asker *a;
 
+	/* The journal, which answers once this is recorded, has no verb. */
 	if (ent->txn->req.digest != txn->req.digest ||
-	    ent->txn->req.verb != txn->req.verb) {
+	    (ent->state != ENTRY_DECIDED &&
+		ent->txn->req.verb != txn->req.verb)) {
 		ask_refuse(&txn->req, REFD_BADREQUEST,
 		    "transaction id was used for other content", fn, arg);
 		return;

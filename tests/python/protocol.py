@@ -65,10 +65,18 @@ shows("sent again: the same answer", first[1], again[1])
 shows("the id with another level", (["badrequest"], "rejected"),
       results(update([("create refs/heads/a", one)], "level local",
                      "umask 0022", txid=txid)))
+other = update([("create refs/heads/b", one)], txid=txid)
 shows("the id with other content", (["badrequest"], "rejected"),
-      results(update([("create refs/heads/b", one)], txid=txid)))
+      results(other))
+shows("which has no token", b"outcome rejected 1", other[1][-1])
+shows("the id with the other verb, once it is decided", first[1],
+      update([("create refs/heads/a", one)], txid=txid, verb="session")[1])
 shows("never seen", "never-seen", c.ask("query", ["txid " + new_txid()])[0])
 shows("expired", "expired", c.ask("query", ["txid " + "0" * 31 + "1"])[0])
+shows("expired, and sent", (["unknown"], "unknown"), results(
+    update([("create refs/heads/b", one)], txid="0" * 31 + "1")))
+shows("cancel of what was never seen", "never-seen",
+      c.ask("cancel", ["txid " + new_txid()])[0])
 shows("each ref by itself", (["stale", "ok", "missing", "badname", "ok"],
                              "partial"),
       results(update([("update refs/heads/a", two, two),

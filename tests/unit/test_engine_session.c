@@ -316,6 +316,26 @@ START_TEST(test_replayed)
 }
 END_TEST
 
+/* Another verb under the id: refused while it is undecided; then the answer is
+ * that of the journal, which has no verb. */
+START_TEST(test_another_verb)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask = rig_submit(&t);
+
+	t.id = rig_last_id();
+	t.session = false;
+	ck_assert_int_eq(rig_submit(&t)->refused, REFD_BADREQUEST);
+	rig_admit_all();
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
+	rig_back_all();
+	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
+	rig_expect_results(rig_submit(&t), REFD_REJECTED, REFD_STALE);
+	ck_assert_ptr_null(rig_admissions);
+}
+END_TEST
+
 static TCase *preparing(void)
 {
 	TCase *tc = tcase_create("preparing");
@@ -333,6 +353,7 @@ static TCase *preparing(void)
 	tcase_add_test(tc, test_some_are_rejected);
 	tcase_add_loop_test(tc, test_locked_waits, 0, 2);
 	tcase_add_test(tc, test_admitted_again);
+	tcase_add_test(tc, test_another_verb);
 	tcase_add_loop_test(tc, test_refused, 0, 2);
 	tcase_add_test(tc, test_replayed);
 	return tc;

@@ -151,7 +151,7 @@ def mangled():
     with dial() as sock:
         try:
             for _ in range(100):
-                data = bytearray(update(NAME, "message m", "umask 0022"))
+                data = bytearray(update(NAME, "umask 0022", "message m"))
                 for _ in range(rand.randrange(4)):
                     at = rand.randrange(len(data))
                     how = rand.randrange(3)

@@ -65,7 +65,7 @@ static void host_touched(void *arg)
 
 void conn_rig_setup(void)
 {
-	struct refd_hello hello = { .version = 1,
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = REFD_SERVING,
 		.software = "refd/test" };
 	struct txn_peer peer = { .uid = 7 };

@@ -85,6 +85,11 @@ for kind in "${kinds[@]}"; do
 	check "$kind: ${turns:-no} turns" test "${turns:-0}" -gt 0
 	grep -v '^turns ' "$T/said.$kind"
 done
+# What these kinds spoil is a request that the daemon would take.
+for kind in half mangled; do
+	check "$kind: some requests are taken" test -n \
+		"$(git -C "$T/bad/repo.git" for-each-ref "refs/heads/hostile/$kind")"
+done
 # Under a sanitizer all takes several times as long.
 slowest=20000
 ! is_sanitized || slowest=60000

@@ -155,7 +155,7 @@ class Session(Worker):
         super().__init__(place, "session%d" % number)
         self.repo = place.repos[number % len(place.repos)]
         self.ref, self.at, self.lines = "refs/tags/" + self.name, NULL, None
-        self.may = {NULL}
+        self.may, self.committed = {NULL}, 0
 
     def turn(self):
         txid, new = new_txid(), self.value()
@@ -174,11 +174,14 @@ class Session(Worker):
                 answer = client.ask(end, ["txid " + txid])
                 if codes(answer) == ["ok"]:
                     self.may = {new}
+                    self.committed += 1
         except GONE:
             self.client = None
 
     def finish(self):
         """A commit whose answer was lost is told by what is there."""
+        if self.committed == 0:
+            self.wrong.append("%s: nothing was committed" % self.name)
 
 
 class Pusher(Worker):

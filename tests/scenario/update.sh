@@ -445,11 +445,42 @@ rejected refs/heads/to-none $first $zero reference already exists" \
 	check 'and it says why' grep -q 'await recovery' "$T/err"
 }
 
+# The files of a linked worktree's refs are below worktrees/ of the repository.
+of_linked_worktree() {
+	local dir=$T/linked.git/worktrees/w one
+	new_repo linked.git bare
+	one=$(new_commit linked.git one)
+	git -C "$T/linked.git" worktree add -q --detach "$T/w" "$one"
+	mkdir -p "$dir/refs/bisect" "$dir/logs/refs/bisect/d"
+	echo junk >"$dir/refs/bisect/f"
+	echo junk >"$dir/logs/refs/bisect/f"
+	echo junk >"$dir/logs/refs/bisect/d/x"
+	"$REFD" update -C "$T/w" refs/bisect/f/x "$one" 2>"$T/err"
+	check 'linked: the path of a lock' grep -qF \
+		"create lock file $dir/refs/bisect/f/x.lock;" "$T/err"
+	rm "$dir/refs/bisect/f"
+	"$REFD" update -C "$T/w" --create-reflog refs/bisect/f/x "$one" \
+		2>"$T/err"
+	check 'linked: the path of a log' grep -qF \
+		"append to '$dir/logs/refs/bisect/f/x': Not a dir" "$T/err"
+	"$REFD" update -C "$T/w" --create-reflog refs/bisect/d "$one" \
+		2>"$T/err"
+	check 'linked: the path of logs' grep -qF \
+		"still logs under '$dir/logs/refs/bisect/d'" "$T/err"
+	: >"$dir/logs/refs/bisect/l"
+	ln "$dir/logs/refs/bisect/l" "$T/second-name"
+	"$REFD" update -C "$T/w" --create-reflog --porcelain refs/bisect/l \
+		"$one" >"$T/out" 2>"$T/err"
+	check 'linked: the path of a log with two names' grep -qF \
+		"the log '$dir/logs/refs/bisect/l' has" "$T/out" "$T/err"
+}
+
 check 'the daemon starts' start_daemon
 make_twins bare bare
 all_of_it
 make_twins worktree
 all_of_it
 own_words
+of_linked_worktree
 check 'the daemon stops' stop_daemon
 finish

@@ -387,6 +387,9 @@ void batch_stand_dirs(struct batch *b);
 bool change_forces_log(const struct change *c);
 /* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */
 void change_log_path(const struct change *c, char path[REFD_PATH_MAX]);
+/* Of the file NAME, in the repository or C's worktree; for people. */
+void change_whole_path(const struct change *c, const char *name,
+    const char *suffix, char path[2 * REFD_PATH_MAX]);
 /* The line for it, malloc'd. */
 char *change_log_line(const struct change *c, size_t *len);
 

@@ -9,7 +9,6 @@
  * What fails: that update, or its atomic transaction, in git's words.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,9 +357,7 @@ static void directory_blocks(struct change *c)
 {
 	char path[2 * REFD_PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s%s%s%s", c->group->repo->path,
-	    *c->worktree ? "worktrees/" : "", c->worktree,
-	    *c->worktree ? "/" : "", c->name);
+	change_whole_path(c, c->name, "", path);
 	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DIRECTORY,
 	    c->u->ask->name, path, change_shown_name(c));
 }

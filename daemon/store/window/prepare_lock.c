@@ -32,12 +32,19 @@
 
 /* ---- one lock ---- */
 
+void change_whole_path(const struct change *c, const char *name,
+    const char *suffix, char path[2 * REFD_PATH_MAX])
+{
+	snprintf(path, 2 * REFD_PATH_MAX, "%s/%s%s%s%s%s", c->group->repo->path,
+	    *c->worktree ? "worktrees/" : "", c->worktree,
+	    *c->worktree ? "/" : "", name, suffix);
+}
+
 static void file_blocks(struct change *c)
 {
 	char path[2 * REFD_PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s.lock", c->group->repo->path,
-	    c->name);
+	change_whole_path(c, c->name, ".lock", path);
 	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NOT_DIRECTORY,
 	    c->u->ask->name, path, NULL);
 }

@@ -8,7 +8,6 @@
  * What fails: the update, or its atomic transaction.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -152,9 +151,21 @@ static void cant_log(struct change *c, enum refd_detail_kind kind,
 {
 	char whole[2 * REFD_PATH_MAX];
 
-	snprintf(whole, sizeof(whole), "%s/%s", c->group->repo->path, path);
+	change_whole_path(c, path, "", whole);
 	change_fail_detail(c, REFD_CONFLICT, kind, change_shown_name(c), whole,
 	    NULL);
+}
+
+static void log_has_two_names(struct change *c, const char *path)
+{
+	char whole[2 * REFD_PATH_MAX];
+
+	change_whole_path(c, path, "", whole);
+	change_fail(c, REFD_UNSUPPORTED,
+	    "cannot update the ref '%s': the log '%s' has a second name (a "
+	    "hard link), which may be outside of the repository; copy the log "
+	    "to a new file",
+	    change_shown_name(c), whole);
 }
 
 void batch_prepare_logs(struct batch *b)
@@ -186,11 +197,7 @@ void batch_prepare_logs(struct batch *b)
 		else if (r == -ENOTDIR)
 			cant_log(c, REFD_DETAIL_LOG_BLOCKED, path);
 		else if (r == -EMLINK)
-			change_fail(c, REFD_UNSUPPORTED,
-			    "cannot update the ref '%s': the log '%s/%s' has "
-			    "a second name (a hard link), which may be outside "
-			    "of the repository; copy the log to a new file",
-			    change_shown_name(c), c->group->repo->path, path);
+			log_has_two_names(c, path);
 		else if (r < 0)
 			change_fail_errno(c, r, "can't prepare the reflog");
 	}

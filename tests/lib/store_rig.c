@@ -15,6 +15,7 @@
 struct store *sr_store;
 const struct sys *sr_sys = &sys_kernel;
 void (*sr_event)(enum store_event event, const char *place, const char *why);
+char sr_other[4200];
 char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_HEX + 1];
 uint64_t sr_found_count;
 int64_t sr_interval_ns = 20 * 1000000;
@@ -111,6 +112,29 @@ void sr_setup(void)
 {
 	sr_setup_closed();
 	sr_open();
+}
+
+void sr_make_other(void)
+{
+	snprintf(sr_other, sizeof(sr_other), "%s/other/s.git", tmp_root);
+	tmp_run("mkdir other && cp -r r.git other/s.git && "
+		"rm -rf other/s.git/refd");
+}
+
+bool sr_is_on_other(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	return sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "/other/") != NULL;
+}
+
+int sr_disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	int r = sys_kernel.mount_id(sys, fd, id);
+
+	*id += sr_is_on_other(sys, fd) ? 1000 : 0;
+	return r;
 }
 
 void sr_teardown(void)

@@ -23,6 +23,13 @@ extern uint64_t sr_found_count; /* what recovery had to say */
 void sr_setup(void);
 /* The same without sr_open(). */
 void sr_setup_closed(void);
+/* A second repository, sr_other, below tmp_root/other. To a store whose system
+ * calls have sr_disk_mount_id() the directory is another file system. */
+extern char sr_other[4200];
+void sr_make_other(void); /* after sr_setup(): a copy of the first */
+/* Is the directory or file FD there? Any thread. */
+bool sr_is_on_other(const struct sys *sys, int fd);
+int sr_disk_mount_id(const struct sys *sys, int fd, uint64_t *id);
 /* In the repository; no ref's. */
 void sr_make_commit(const char *message, char hex[REFD_OID_HEX + 1]);
 void sr_teardown(void);

@@ -19,33 +19,16 @@
 #define PASS_NS 300000000
 
 static struct sys disk;
-static char other[4096];
 static _Atomic bool is_lost; /* data written to the other disk */
 static _Atomic bool is_told; /* the barrier's descriptor got the error */
 static sem_t has_failed, has_passed;
-
-static bool is_on_other(const struct sys *sys, int fd)
-{
-	char path[4096];
-
-	return sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
-	    strstr(path, "/other/") != NULL;
-}
-
-static int disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
-{
-	int r = sys_kernel.mount_id(sys, fd, id);
-
-	*id += is_on_other(sys, fd) ? 1000 : 0;
-	return r;
-}
 
 /* As in the kernel: an error is reported once to a descriptor. */
 static int disk_syncfs(const struct sys *sys, int fd)
 {
 	struct timespec until;
 
-	if (!is_lost || !is_on_other(sys, fd))
+	if (!is_lost || !sr_is_on_other(sys, fd))
 		return sys_kernel.syncfs(sys, fd);
 	if (atomic_exchange(&is_told, true)) {
 		sem_post(&has_passed);
@@ -63,7 +46,7 @@ static int disk_syncfs(const struct sys *sys, int fd)
 static void setup(void)
 {
 	disk = sys_kernel;
-	disk.mount_id = disk_mount_id;
+	disk.mount_id = sr_disk_mount_id;
 	disk.syncfs = disk_syncfs;
 	is_lost = is_told = false;
 	sem_init(&has_failed, 0, 0);
@@ -71,11 +54,8 @@ static void setup(void)
 	sr_sys = &disk;
 	sr_interval_ns = INT64_C(3600) * 1000000000;
 	sr_setup();
-	snprintf(other, sizeof(other), "%s/other/s.git", tmp_root);
-	tmp_run("mkdir other && cp -r r.git other/s.git && rm -rf "
-		"other/s.git/refd && echo %s/objects "
-		">r.git/objects/info/alternates",
-	    other);
+	sr_make_other();
+	tmp_run("echo %s/objects >r.git/objects/info/alternates", sr_other);
 }
 
 static struct txn *make_at(const char *path, const char *hex)
@@ -103,14 +83,14 @@ START_TEST(a_failed_sync_is_known_to_both)
 	struct txn *txn;
 	int i;
 
-	is_admitted(other);
+	is_admitted(sr_other);
 	is_admitted(sr_repo);
 	sr_make_commit("lost", hex);
 	tmp_run("cp -r r.git/objects/%.2s other/s.git/objects/ && rm -r "
 		"r.git/objects/%.2s",
 	    hex, hex);
 	is_lost = true;
-	store_admit(sr_store, make_at(other, hex));
+	store_admit(sr_store, make_at(sr_other, hex));
 	sem_wait(&has_failed);
 	store_admit(sr_store, make_at(sr_repo, hex));
 	for (i = 0; i < 2; i++) {

@@ -26,7 +26,7 @@ static const char *_Atomic unread;
 static int unread_err;
 static _Atomic int64_t ahead_ns; /* of the kernel's clock */
 static _Atomic unsigned nr_waits, nr_recovered;
-static struct sys_dir *flood; /* while it is read */
+static struct sys_dir *_Atomic flood; /* while it is read */
 static char other[4200];
 static _Atomic unsigned nr_searches;
 

@@ -148,7 +148,8 @@ static void count(struct store *s, int r, bool is_whole, int64_t began_ns)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* The weaker modes promise that nothing waits for longer than theirs. */
+/* The weaker modes promise that nothing waits for longer than theirs. Under
+ * MUTEX: a reload changes both. */
 static int64_t interval_of(struct store *s)
 {
 	return rights_weakest(&s->rights) < REFD_DURABILITY_JOURNAL ?
@@ -203,7 +204,9 @@ int checkpoint_once(struct store *s, bool now)
 	if (unflushed)
 		r = flush_journal(s);
 	if (r == 0 && (unflushed || lsn > journal_forgotten(s->journal))) {
+		pthread_mutex_lock(&s->mutex);
 		until = after(interval_of(s));
+		pthread_mutex_unlock(&s->mutex);
 		r = checkpoint_sync_all(s, &lsn, &until);
 	}
 	is_whole = lsn == ended;

@@ -363,8 +363,11 @@ void checkpoint_syncs_end(struct store *s)
 	struct fs_sync *sync;
 
 	while ((sync = s->syncs) != NULL) {
+		/* A sync that hangs is told of until it comes back. */
 		join(sync);
+		pthread_mutex_lock(&s->mutex);
 		s->syncs = sync->next;
+		pthread_mutex_unlock(&s->mutex);
 		free(sync);
 	}
 }

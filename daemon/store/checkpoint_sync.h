@@ -26,7 +26,7 @@ struct fs_sync {
 	bool has_thread;     /* to be joined */
 	uint64_t lsn, noted; /* of the sync that was started last */
 	char path[REFD_PATH_MAX];
-	struct fs_sync *next;
+	struct fs_sync *next; /* changed under the store's mutex */
 	/* Under the store's mutex. */
 	struct stage_work work; /* no path: the sync has ended */
 	uint64_t lasting; /* records up to this LSN need no replay there */
@@ -47,7 +47,8 @@ bool checkpoint_syncs_ended(const struct store *s);
 /* The path of a file system that failed to sync; borrowed until the next
  * checkpoint_sync_all(). NULL: none. Checkpointer only. */
 const char *checkpoint_unsynced(struct store *s);
-/* Waits for every sync and frees all. The caller is the only thread. */
+/* Waits for every sync and frees all. The checkpointer has ended; other threads
+ * may be at work, and store_progress() may be called. */
 void checkpoint_syncs_end(struct store *s);
 
 #endif

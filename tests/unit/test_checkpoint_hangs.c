@@ -4,7 +4,8 @@
  * is forgotten that the hanging one may need, the stall names its directory,
  * and all is forgotten once the sync comes back. The checkpointer waits
  * meanwhile and does not spin; no round counts as done; and a stop waits for
- * the sync and leaves nothing to replay.
+ * the sync and leaves nothing to replay. A status or a reload may come at any
+ * moment, of a stop too.
  */
 #include <check.h>
 #include <pthread.h>
@@ -22,30 +23,13 @@
 static const char zeroes[] = "0000000000000000000000000000000000000000";
 
 static struct sys disk;
-static char other[4096];
 static _Atomic bool holds, counts;
 static _Atomic unsigned rounds;
 static sem_t is_held, let_go, is_synced;
 
-static bool is_on_other(const struct sys *sys, int fd)
-{
-	char path[4096];
-
-	return sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
-	    strstr(path, "/other/") != NULL;
-}
-
-static int disk_mount_id(const struct sys *sys, int fd, uint64_t *id)
-{
-	int r = sys_kernel.mount_id(sys, fd, id);
-
-	*id += is_on_other(sys, fd) ? 1000 : 0;
-	return r;
-}
-
 static int disk_syncfs(const struct sys *sys, int fd)
 {
-	if (is_on_other(sys, fd) && holds) {
+	if (sr_is_on_other(sys, fd) && holds) {
 		sem_post(&is_held);
 		sem_wait(&let_go);
 	} else if (counts) {
@@ -67,7 +51,7 @@ static void setup(enum refd_durability mode)
 {
 	disk = sys_kernel;
 	disk.lstatat = disk_lstatat;
-	disk.mount_id = disk_mount_id;
+	disk.mount_id = sr_disk_mount_id;
 	disk.syncfs = disk_syncfs;
 	holds = counts = false;
 	sem_init(&is_held, 0, 0);
@@ -76,9 +60,7 @@ static void setup(enum refd_durability mode)
 	sr_sys = &disk;
 	sr_mode = mode;
 	sr_setup();
-	snprintf(other, sizeof(other), "%s/other/s.git", tmp_root);
-	tmp_run("mkdir other && cp -r r.git other/s.git && "
-		"rm -rf other/s.git/refd");
+	sr_make_other();
 }
 
 static void setup_journal(void)
@@ -163,11 +145,11 @@ START_TEST(the_others_are_synced)
 
 	for (i = 0; i < 3; i++)
 		update(sr_repo, names[i], sr_commit);
-	update(other, names[0], sr_commit);
+	update(sr_other, names[0], sr_commit);
 	wait_until_forgotten(stats().last_lsn);
 	holds = true;
 	/* A deletion needs no object, and so no sync before its commit. */
-	update(other, names[0], zeroes);
+	update(sr_other, names[0], zeroes);
 	held = stats().last_lsn;
 	wait_until(&is_held);
 	counts = true;
@@ -189,13 +171,13 @@ static void hang(void)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
 
-	update(other, "refs/heads/a", sr_commit);
-	update(other, "refs/heads/b", sr_commit);
+	update(sr_other, "refs/heads/a", sr_commit);
+	update(sr_other, "refs/heads/b", sr_commit);
 	store_checkpoint(sr_store, &cp);
 	ck_assert_ptr_eq(sr_wait_done().checkpointed, &cp);
 	ck_assert_int_eq(cp.status, REFD_OK);
 	holds = true;
-	update(other, "refs/heads/a", zeroes);
+	update(sr_other, "refs/heads/a", zeroes);
 	wait_until(&is_held);
 }
 
@@ -238,7 +220,7 @@ START_TEST(a_stop_waits_and_leaves_nothing)
 
 	hang();
 	/* In a store of mode none nothing is promised, and no round begins. */
-	update_as(REFD_DURABILITY_NONE, other, "refs/heads/b", zeroes);
+	update_as(REFD_DURABILITY_NONE, sr_other, "refs/heads/b", zeroes);
 	last = stats().last_lsn;
 	ck_assert_int_eq(pthread_create(&later, NULL, let_go_later, NULL), 0);
 	sr_close();
@@ -250,6 +232,40 @@ START_TEST(a_stop_waits_and_leaves_nothing)
 }
 END_TEST
 
+static _Atomic bool is_asked;
+
+static void *ask_and_reload(void *arg)
+{
+	struct store_progress progress[STORE_STAGES];
+	int64_t ns = sr_interval_ns;
+
+	while (is_asked) {
+		store_progress(sr_store, 0, progress);
+		store_set_intervals(sr_store, ns, ns);
+		ns ^= 1;
+	}
+	return arg;
+}
+
+/* The sanitizers say more of it than the assertions. */
+START_TEST(a_status_and_a_reload_meet_no_change)
+{
+	pthread_t asks;
+	int i;
+
+	is_asked = true;
+	ck_assert_int_eq(pthread_create(&asks, NULL, ask_and_reload, NULL), 0);
+	for (i = 0; i < 20; i++) {
+		update(sr_repo, "refs/heads/a", i % 2 ? zeroes : sr_commit);
+		update(sr_other, "refs/heads/a", i % 2 ? zeroes : sr_commit);
+	}
+	ck_assert_int_eq(store_stop(sr_store), 0);
+	ck_assert(is_forgotten(stats().last_lsn));
+	is_asked = false;
+	pthread_join(asks, NULL);
+}
+END_TEST
+
 static TCase *add_case(Suite *suite, const char *name, void (*begin)(void))
 {
 	TCase *tc = tcase_create(name);
@@ -258,6 +274,7 @@ static TCase *add_case(Suite *suite, const char *name, void (*begin)(void))
 	tcase_set_timeout(tc, 4 * WAIT_S);
 	tcase_add_test(tc, it_does_not_spin);
 	tcase_add_test(tc, a_stop_waits_and_leaves_nothing);
+	tcase_add_test(tc, a_status_and_a_reload_meet_no_change);
 	suite_add_tcase(suite, tc);
 	return tc;
 }

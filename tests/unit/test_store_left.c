@@ -2,8 +2,8 @@
  * Proves what a window leaves behind where it may neither rename, nor unlock,
  * nor open a log any more, as in a repository that was moved out of the roots:
  * no line of a refused update; its locks go while the daemon runs, as soon as
- * they can, and no other ref waits for that; where the line can't be taken back
- * the update is unknown, and the next start finishes it.
+ * they can, and no lock of another; no other ref waits for that; where the line
+ * can't be taken back the update is unknown, and the next start finishes it.
  */
 #include <check.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/lib/store_rig.h"
@@ -26,6 +27,7 @@ static struct sys disk;
 static atomic_bool moves;   /* with the next rename to x */
 static atomic_bool is_away; /* it has */
 static atomic_bool cant_truncate;
+static _Atomic uint64_t foreign_ino; /* of foreign.lock, as it is listed */
 static char second[REFD_OID_HEX + 1];
 
 static bool is_of_x(const char *path)
@@ -68,6 +70,32 @@ static int disk_ftruncate(const struct sys *sys, int fd, off_t size)
 	return sys_kernel.ftruncate(sys, fd, size);
 }
 
+/* As if a directory of refs were a mount of its own: the numbers of inodes
+ * are another file system's. */
+static int disk_dir_next(const struct sys *sys, struct sys_dir *dir,
+    struct sys_dirent *entry)
+{
+	int r = sys_kernel.dir_next(sys, dir, entry);
+
+	if (r > 0 && foreign_ino != 0 &&
+	    strcmp(entry->name, "foreign.lock") == 0)
+		entry->ino = foreign_ino;
+	return r;
+}
+
+static int disk_lstatat(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *st)
+{
+	int r = sys_kernel.lstatat(sys, dirfd, path, st);
+
+	if (r == 0 && foreign_ino != 0 &&
+	    strstr(path, "foreign.lock") != NULL) {
+		st->ino = foreign_ino;
+		st->dev++;
+	}
+	return r;
+}
+
 static void setup(void)
 {
 	disk = sys_kernel;
@@ -75,6 +103,9 @@ static void setup(void)
 	disk.openat = disk_openat;
 	disk.unlinkat = disk_unlinkat;
 	disk.ftruncate = disk_ftruncate;
+	disk.dir_next = disk_dir_next;
+	disk.lstatat = disk_lstatat;
+	foreign_ino = 0;
 	moves = is_away = cant_truncate = false;
 	sr_sys = &disk;
 	sr_setup_closed();
@@ -195,6 +226,23 @@ START_TEST(a_session_keeps_its_locks)
 }
 END_TEST
 
+START_TEST(a_lock_on_another_mount_stays)
+{
+	struct stat st;
+
+	ck_assert_int_eq(apply("refs/heads/x", sr_commit), REFD_OK);
+	tmp_put("r.git/refs/mount/foreign.lock", "");
+	moves = true;
+	ck_assert_int_eq(apply("refs/heads/x", second), REFD_IO);
+	ck_assert_int_eq(fstatat(tmp_fd, LOCK, &st, 0), 0);
+	foreign_ino = st.st_ino;
+	moves = is_away = false;
+	await_unlocked();
+	sr_close();
+	ck_assert(exists("r.git/refs/mount/foreign.lock"));
+}
+END_TEST
+
 START_TEST(a_line_that_stays_makes_it_unknown)
 {
 	ck_assert_int_eq(apply("refs/heads/x", sr_commit), REFD_OK);
@@ -218,6 +266,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, locks_go_as_soon_as_they_can);
 	tcase_add_test(tc, a_session_keeps_its_locks);
+	tcase_add_test(tc, a_lock_on_another_mount_stays);
 	tcase_add_test(tc, a_line_that_stays_makes_it_unknown);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -11,7 +11,9 @@
  * What fails: a directory that can't be read ends the search with its errno,
  * since a lock might be missed; so does more than STALE_WORK of entries, since
  * other repositories wait meanwhile; a foreign lock, or a ref that happens to end
- * in ".lock", has another inode and is never touched.
+ * in ".lock", has another inode and is never touched. Below a mount, or on btrfs
+ * in another subvolume, the number of its inode may be that of a token; then the
+ * devices differ.
  */
 #include "daemon/store/recovery/stale.h"
 
@@ -37,6 +39,7 @@ struct search {
 	struct stale *stale;
 	struct token_inode *tokens; /* by inode, when all are found */
 	size_t nr, size;
+	uint64_t dev;             /* of the tokens */
 	char path[LOCK_PATH_MAX]; /* that a walk is at */
 	size_t left;              /* of STALE_WORK */
 };
@@ -108,6 +111,7 @@ static int add_token(struct search *s, const char *name)
 		s->tokens = grown;
 		s->size = size;
 	}
+	s->dev = st.dev;
 	s->tokens[s->nr].token = id;
 	s->tokens[s->nr++].ino = st.ino;
 	return 0;
@@ -198,6 +202,22 @@ static int add_lock(struct search *s, uint64_t token, const struct walk *w,
 	return 0;
 }
 
+/* The walk is at a file that is listed with TOKEN's inode. 0 or negative
+ * errno. */
+static int add_if_linked(const struct walk *w, const struct token_inode *token)
+{
+	struct search *s = w->search;
+	struct sys_stat st;
+	int r;
+
+	r = SYS(s->stale->sys, lstatat, w->dirfd, s->path, &st);
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+	if (st.dev != s->dev || st.ino != token->ino)
+		return 0;
+	return add_lock(s, token->token, w, s->path);
+}
+
 static int walk_dir(const struct walk *from, size_t len);
 
 static int walk_entry(void *arg, const struct sys_dirent *entry)
@@ -222,7 +242,7 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	if (len < 5 || strcmp(s->path + len - 5, ".lock") != 0)
 		return 0;
 	token = bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
-	return token != NULL ? add_lock(s, token->token, w, s->path) : 0;
+	return token != NULL ? add_if_linked(w, token) : 0;
 }
 
 /* Of the search's path the first LEN bytes; 0 for DIRFD itself. */

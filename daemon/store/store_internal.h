@@ -268,9 +268,10 @@ void awaiting_owe(void *store, const struct repo *repo);
 /* Window TOKEN is over and left locks in REPO. They hold up who wants those
  * names, and nobody else; with the checkpoints they are tried again. */
 void awaiting_left(void *store, const struct repo *repo, uint64_t token);
-/* Those windows, sorted: the caller's. 0, -ENOMEM. */
-int awaiting_copy_left(struct store *s, uint64_t repo, uint64_t **tokens,
-    size_t *nr);
+/* Before a try in REPO reads the journal. MEMBERS: how many are noted as
+ * parked. TOKENS: those windows, sorted; the caller's. 0, -ENOMEM. */
+int awaiting_begin(struct store *s, uint64_t repo, uint64_t *members,
+    uint64_t **tokens, size_t *nr);
 /* Nothing is left of the NR sorted TOKENS. */
 void awaiting_unlocked(struct store *s, uint64_t repo, const uint64_t *tokens,
     size_t nr);
@@ -279,9 +280,12 @@ bool awaiting_has(struct store *s, uint64_t repo);
 /* The last search for its locks did not end (-EUSERS), and an admission is not
  * to repeat it yet: awaiting_next() has its turn first. */
 bool awaiting_is_endless(struct store *s, uint64_t repo);
-/* But for what was left meanwhile. */
-void awaiting_ended(struct store *s, uint64_t repo);
-/* A try ended with ERR, or 0; false: as the one before. */
+/* A try ended, which began with MEMBERS and leaves PARKED ones. A committer
+ * may have parked others since the try read the journal: those stay noted.
+ * False: something is still parked. */
+bool awaiting_ended(struct store *s, uint64_t repo, uint64_t members,
+    uint64_t parked);
+/* A try ended with ERR; false: as the one before. */
 bool awaiting_failed(struct store *s, uint64_t repo, int err);
 /* Those whose turn it is, NR at most; paths are the caller's. */
 size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr);

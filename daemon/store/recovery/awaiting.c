@@ -174,13 +174,14 @@ static int compare_tokens(const void *va, const void *vb)
 	return (*a > *b) - (*a < *b);
 }
 
-int awaiting_copy_left(struct store *s, uint64_t repo, uint64_t **tokens,
-    size_t *nr)
+int awaiting_begin(struct store *s, uint64_t repo, uint64_t *members,
+    uint64_t **tokens, size_t *nr)
 {
 	struct awaiting *a;
 
 	pthread_mutex_lock(&s->mutex);
 	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	*members = a != NULL ? a->nr : 0;
 	*nr = a != NULL ? a->nr_left : 0;
 	*tokens = calloc(*nr + 1, sizeof(**tokens));
 	if (*tokens != NULL && *nr > 0)
@@ -255,22 +256,29 @@ bool awaiting_failed(struct store *s, uint64_t repo, int err)
 	return is_new;
 }
 
-void awaiting_ended(struct store *s, uint64_t repo)
+bool awaiting_ended(struct store *s, uint64_t repo, uint64_t members,
+    uint64_t parked)
 {
 	struct awaiting *a;
+	bool is_over;
 
 	pthread_mutex_lock(&s->mutex);
 	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
-	if (a != NULL && a->nr_left > 0) {
-		a->nr = 0;
-		a->has_only_left = true;
-		a = NULL;
-	} else if (a != NULL) {
-		HASH_DEL(s->awaiting, a);
+	if (a != NULL) {
+		a->nr = a->nr - members + parked;
+		set_err(s, a, 0);
 	}
+	is_over = a == NULL || a->nr == 0;
+	if (a != NULL && is_over)
+		a->has_only_left = true;
+	if (a != NULL && is_over && a->nr_left == 0)
+		HASH_DEL(s->awaiting, a);
+	else
+		a = NULL;
 	pthread_mutex_unlock(&s->mutex);
 	if (a != NULL)
 		free_one(a);
+	return is_over;
 }
 
 static bool give(const struct store *s, const struct awaiting *a,

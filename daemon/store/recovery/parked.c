@@ -285,12 +285,15 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 		.ended = ended,
 		.live = failed_live(s, repo),
 		.arg = &retry };
-	uint64_t left, *over;
+	uint64_t members, left, *over;
 	int r;
 
 	if (txn != NULL && awaiting_is_endless(s, repo->id))
 		return -EUSERS;
-	r = awaiting_copy_left(s, repo->id, &over, &rec.nr_over);
+	/* fs_failed.c notes its members before they are in the journal. */
+	pthread_mutex_lock(&s->parking);
+	r = awaiting_begin(s, repo->id, &members, &over, &rec.nr_over);
+	pthread_mutex_unlock(&s->parking);
 	if (r < 0)
 		return r;
 	rec.over = over;
@@ -303,14 +306,11 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 	free(over);
 	if (r < 0)
 		tell_failed(s, repo, r);
-	else if (left > 0)
-		awaiting_failed(s, repo->id, 0);
-	if (r < 0 || left > 0)
-		return r;
-	tell_recovered(&retry);
-	awaiting_ended(s, repo->id);
-	awaiting_publish(s);
-	return 0;
+	else if (awaiting_ended(s, repo->id, members, left)) {
+		tell_recovered(&retry);
+		awaiting_publish(s);
+	}
+	return r;
 }
 
 /* The one that is open, with a reference; or opened by the journal's words. */

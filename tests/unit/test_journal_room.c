@@ -1,7 +1,8 @@
 /*
  * Proves that a journal that is opened has room in its WAL: commits write to
  * it, what does not fit makes the WAL grow, a WAL that is made anew has room
- * again; and that a disk without room stops nobody, by SIGBUS neither.
+ * again; and that a disk without room stops nobody, by SIGBUS neither. SQLite's
+ * writes change the bytes that they name and no others.
  */
 #include <check.h>
 #include <errno.h>
@@ -83,27 +84,73 @@ START_TEST(a_full_disk_gives_less_room)
 }
 END_TEST
 
+/* ---- SQLite's writes ---- */
+
 typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
 
-/* SQLite makes room in the index of a WAL with the last byte of each page. */
+static sqlite3_vfs *vfs;
+static const char *name;
+static pwrite_fn *kernel_pwrite;
+static size_t last_len;
+static off_t last_offset;
+
+static ssize_t note_pwrite(int fd, const void *buf, size_t len, off_t offset)
+{
+	last_len = len;
+	last_offset = offset;
+	return kernel_pwrite(fd, buf, len, offset);
+}
+
+/* Beneath the journal's own. */
+static void replace_pwrite(void)
+{
+	vfs = sqlite3_vfs_find("unix");
+	name = "pwrite64";
+	if (vfs->xGetSystemCall(vfs, name) == NULL)
+		name = "pwrite";
+	kernel_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, name);
+	vfs->xSetSystemCall(vfs, name, (sqlite3_syscall_ptr)note_pwrite);
+}
+
+static void write_byte(int fd, off_t offset)
+{
+	pwrite_fn *sqlite_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, name);
+
+	ck_assert_int_eq(sqlite_pwrite(fd, "x", 1, offset), 1);
+}
+
+/* SQLite makes room in the index of a WAL with the last byte of each page. It
+ * has left three bytes of the first one. */
 START_TEST(the_index_of_the_wal_has_no_holes)
 {
-	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
-	char page[4096], zeros[4096] = "";
-	pwrite_fn *sqlite_pwrite;
-	int fd;
+	int fd = openat(tmp_fd, "index", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	help_close(help_open_here());
-	sqlite_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, "pwrite64");
-	if (sqlite_pwrite == NULL)
-		sqlite_pwrite = (pwrite_fn *)vfs->xGetSystemCall(vfs, "pwrite");
-	ck_assert_ptr_nonnull(sqlite_pwrite);
-	fd = openat(tmp_fd, "index", O_RDWR | O_CREAT, 0600);
-	memset(page, 1, sizeof(page));
-	ck_assert_int_eq(pwrite(fd, page, sizeof(page), 0), sizeof(page));
-	ck_assert_int_eq(sqlite_pwrite(fd, "", 1, sizeof(page) - 1), 1);
-	ck_assert_int_eq(pread(fd, page, sizeof(page), 0), sizeof(page));
-	ck_assert_mem_eq(page, zeros, sizeof(page));
+	ck_assert_int_eq(ftruncate(fd, 3), 0);
+	write_byte(fd, 4095);
+	ck_assert_int_eq(last_offset, 3);
+	ck_assert_uint_eq(last_len, 4093);
+	write_byte(fd, 8191);
+	ck_assert_int_eq(last_offset, 4096);
+	ck_assert_uint_eq(last_len, 4096);
+	close(fd);
+}
+END_TEST
+
+/* The kernel may write all of a page but for its last byte. */
+START_TEST(the_end_of_a_page_is_written_alone)
+{
+	int fd = openat(tmp_fd, "pages", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	char pages[8192], expected[8192];
+
+	help_close(help_open_here());
+	memset(expected, 1, sizeof(expected));
+	ck_assert_int_eq(pwrite(fd, expected, 8191, 0), 8191);
+	write_byte(fd, 4095);
+	write_byte(fd, 8191);
+	expected[4095] = expected[8191] = 'x';
+	ck_assert_int_eq(pread(fd, pages, sizeof(pages), 0), sizeof(pages));
+	ck_assert_mem_eq(pages, expected, sizeof(pages));
 	close(fd);
 }
 END_TEST
@@ -113,10 +160,12 @@ int main(void)
 	Suite *suite = suite_create("journal_room");
 	TCase *tc = tcase_create("room");
 
+	replace_pwrite();
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, the_wal_has_room);
 	tcase_add_loop_test(tc, a_full_disk_gives_less_room, 0, 2);
 	tcase_add_test(tc, the_index_of_the_wal_has_no_holes);
+	tcase_add_test(tc, the_end_of_a_page_is_written_alone);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/store/journal/journal_internal.h"
 
@@ -52,19 +53,37 @@ static pwrite_fn *real_pwrite;
  * SQLite makes room in the index of a WAL with the last byte of each page.
  * Where the blocks of the file system are smaller than a page, the others stay
  * holes, and a store into the mapping finds no room on a full disk: SIGBUS.
+ *
+ * Any file of SQLite's comes here. The rest of a write that the kernel cut
+ * short can be such a byte too, so a byte that exists is never written over.
  */
 static bool is_end_of_page(size_t len, off_t offset)
 {
 	return len == 1 && offset % PAGE_BYTES == PAGE_BYTES - 1;
 }
 
-static ssize_t write_page(int fd, off_t offset)
+/* The byte at OFFSET, and zeros from the end of the file, or from the start of
+ * the page, up to it. */
+static ssize_t write_page(int fd, const void *byte, off_t offset)
 {
-	static const char zeros[PAGE_BYTES];
+	uint8_t page[PAGE_BYTES] = { 0 };
+	off_t from = offset - PAGE_BYTES + 1;
+	struct sys_stat st;
+	size_t len;
 	ssize_t n;
+	int r;
 
-	n = real_pwrite(fd, zeros, PAGE_BYTES, offset - PAGE_BYTES + 1);
-	if (n >= 0 && n < PAGE_BYTES) {
+	r = SYS(&sys_kernel, fstat, fd, &st);
+	if (r < 0) {
+		errno = -r;
+		return -1;
+	}
+	if (st.size > (uint64_t)from)
+		from = st.size < (uint64_t)offset ? (off_t)st.size : offset;
+	len = (size_t)(offset - from) + 1;
+	memcpy(page + len - 1, byte, 1);
+	n = real_pwrite(fd, page, len, from);
+	if (n >= 0 && (size_t)n < len) {
 		errno = ENOSPC;
 		return -1;
 	}
@@ -76,7 +95,7 @@ static ssize_t pwrite_for_sqlite(int fd, const void *buf, size_t len,
 {
 	ssize_t n;
 
-	n = is_end_of_page(len, offset) ? write_page(fd, offset) :
+	n = is_end_of_page(len, offset) ? write_page(fd, buf, offset) :
 					  real_pwrite(fd, buf, len, offset);
 	if (n < 0 && errno == EDQUOT)
 		errno = ENOSPC;

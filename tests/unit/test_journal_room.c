@@ -1,7 +1,8 @@
 /*
  * Proves that a journal that is opened has room in its WAL: commits write to
  * it, what does not fit makes the WAL grow, a WAL that is made anew has room
- * again; and that a disk without room stops nobody, by SIGBUS neither. SQLite's
+ * again. A disk without room stops nobody, neither by SIGBUS nor when a journal
+ * is opened that has its own room; a disk with less space keeps it. SQLite's
  * writes change the bytes that they name and no others.
  */
 #include <check.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/lib/journal_help.h"
+#include "tests/lib/journal_world.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -67,20 +68,60 @@ static ssize_t write_nothing(const struct sys *sys, int fd, const void *buf,
 	return -EDQUOT;
 }
 
-START_TEST(a_full_disk_gives_less_room)
+START_TEST(a_full_disk_gives_no_room)
 {
 	struct sys full = sys_kernel;
 	struct journal *j;
 
 	full.pwrite = _i == 0 ? write_half : write_nothing;
 	j = help_open(&full, tmp_root, NULL);
-	ck_assert_int_lt(wal_size(), HELP_WAL_ROOM);
+	ck_assert_int_lt(wal_size(), HELP_WAL_ROOM / 2);
 	ck_assert_int_eq(help_commit(j, 0, 1, 2 * HELP_WAL_ROOM), 0);
 	ck_assert_int_gt(wal_size(), HELP_WAL_ROOM);
 	help_close(j);
 	j = help_open_here();
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
 	help_close(j);
+}
+END_TEST
+
+#define ROOM (INT64_C(1) << 20)
+#define ROWS 30
+
+static void open_with_room(struct world *w)
+{
+	const struct journal_config cfg = { .sys = &w->sys,
+		.dir = WORLD_DIR,
+		.vfs = WORLD_VFS,
+		.boot_id = HELP_BOOT,
+		.wal_room = ROOM };
+	char *why = NULL;
+	int r = journal_open(&cfg, &w->j, &why);
+
+	ck_assert_msg(r == 0, "%d: %s", r, why);
+}
+
+/* The WAL has what the database is to grow by. */
+START_TEST(a_full_disk_when_it_is_opened)
+{
+	struct world *w = journal_world_new();
+	unsigned i;
+
+	open_with_room(w);
+	memfs_set_room(w->fs, 0, 0, -1);
+	for (i = 0; i < ROWS; i++)
+		ck_assert_int_eq(world_add(w, 1, 3000), 0);
+	if (_i == 0)
+		world_reopen(w);
+	else if (_i == 1)
+		world_cut(w, MEMFS_DATA_NONE);
+	else
+		world_end_process(w);
+	if (_i > 0)
+		open_with_room(w);
+	ck_assert_uint_eq(help_scan(w->j, NULL, 0), ROWS);
+	ck_assert_int_eq(world_add(w, 1, 3000), 0);
+	journal_world_free(w);
 }
 END_TEST
 
@@ -163,7 +204,8 @@ int main(void)
 	replace_pwrite();
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, the_wal_has_room);
-	tcase_add_loop_test(tc, a_full_disk_gives_less_room, 0, 2);
+	tcase_add_loop_test(tc, a_full_disk_gives_no_room, 0, 2);
+	tcase_add_loop_test(tc, a_full_disk_when_it_is_opened, 0, 3);
 	tcase_add_test(tc, the_index_of_the_wal_has_no_holes);
 	tcase_add_test(tc, the_end_of_a_page_is_written_alone);
 	suite_add_tcase(suite, tc);

@@ -108,7 +108,7 @@ struct journal_config {
 	bool adopt;            /* another machine's: it is this one's now */
 	/* An opened journal's WAL has this many bytes of zeros at least: a
 	 * commit that overwrites them needs one flush of the device, where a
-	 * growing file needs two. Less where the disk has no room. */
+	 * growing file needs two. None where the disk has less. */
 	uint64_t wal_room;
 	journal_check_fn *check; /* or NULL */
 	void *check_arg;

@@ -314,11 +314,12 @@ int journal_make_file(struct journal *j, char **why)
 static void fill(struct journal *j, int fd, const uint8_t *zeros)
 {
 	struct sys_stat st;
-	uint64_t left;
+	uint64_t left, was;
 	ssize_t n = 1;
 
 	if (SYS(j->sys, fstat, fd, &st) != 0)
 		return;
+	was = st.size;
 	while (n > 0 && st.size < j->wal_room) {
 		left = j->wal_room - st.size;
 		n = SYS(j->sys, pwrite, fd, zeros,
@@ -326,6 +327,9 @@ static void fill(struct journal *j, int fd, const uint8_t *zeros)
 		if (n > 0)
 			st.size += (uint64_t)n;
 	}
+	/* Else the last blocks of a full disk would be here. */
+	if (st.size < j->wal_room)
+		SYS(j->sys, ftruncate, fd, (off_t)was);
 }
 
 /*
@@ -351,6 +355,30 @@ void journal_fill_wal(struct journal *j)
 	}
 	free(zeros);
 	free(path);
+}
+
+bool journal_cut_room(struct journal *j)
+{
+	char *path;
+	struct sys_stat st;
+	int fd, r;
+
+	if (j->wal_ends_at == 0 || j->is_wal_broken)
+		return false;
+	path = journal_path_with(j, "-wal");
+	if (path == NULL)
+		return false;
+	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_NOFOLLOW, 0);
+	free(path);
+	if (fd < 0)
+		return false;
+	r = SYS(j->sys, fstat, fd, &st);
+	if (r == 0 && st.size <= j->wal_ends_at)
+		r = -ENOSPC;
+	if (r == 0)
+		r = SYS(j->sys, ftruncate, fd, (off_t)j->wal_ends_at);
+	SYS(j->sys, close, fd);
+	return r == 0;
 }
 
 /* ---- after a failed sync ---- */

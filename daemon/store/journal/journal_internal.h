@@ -201,8 +201,12 @@ int journal_check_pages(struct journal *j, char **why);
 /* Makes it, durable with its name. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);
-/* Zeros behind the WAL's end, wal_room bytes in all. */
+/* Zeros behind the WAL's end, wal_room bytes in all; none if the disk has not
+ * so many. */
 void journal_fill_wal(struct journal *j);
+/* Takes the room behind the frames away, as they were found when the journal
+ * was opened and nothing was written yet. False: there is none. */
+bool journal_cut_room(struct journal *j);
 /* Database and WAL, while no connection is open. */
 int journal_drop_caches(struct journal *j);
 

@@ -18,6 +18,8 @@
  *	a killed daemon: its last frames may be in memory only. TRUNCATE syncs
  *	the WAL and copies it into the synced database file, so that nothing is
  *	answered that a power cut could take back
+ *	a full disk: the room in the WAL is given up for what the database has
+ *	to grow by. Where that is not enough, -ENOSPC; nothing is lost
  *	a failed sync: everything is closed, without a checkpoint; both files
  *	leave the page cache, where they may look better than on the disk; then
  *	as above. When that fails nothing is open and it may be tried again
@@ -191,6 +193,17 @@ static int connect_to_read(struct journal *j, int64_t *version, char **why)
 	return j->check != NULL ? j->check(j->check_arg, j, why) : 0;
 }
 
+/* On a full disk the WAL's room is all that the database may grow by. A
+ * conversion has added frames, and found none and no room. */
+static int bring_to_disk(struct journal *j, bool was_converted)
+{
+	int rc = journal_truncate_wal(j);
+
+	if ((rc & 0xff) == SQLITE_FULL && !was_converted && journal_cut_room(j))
+		rc = journal_truncate_wal(j);
+	return rc;
+}
+
 static int connect_all(struct journal *j, char **why)
 {
 	int64_t version = 0;
@@ -203,7 +216,7 @@ static int connect_all(struct journal *j, char **why)
 		return r;
 	rc = enter_wal_mode(j);
 	if (rc == SQLITE_OK)
-		rc = journal_truncate_wal(j);
+		rc = bring_to_disk(j, version < JOURNAL_FORMAT);
 	if (rc == SQLITE_OK)
 		rc = finish_connecting(j);
 	if (rc != SQLITE_OK)

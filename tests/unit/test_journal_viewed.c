@@ -1,15 +1,20 @@
 /*
  * The journal is viewed, as by refd verify, while a sync fails and it is
  * opened again: the WAL's index lives on, and tells of frames that the disk
- * never got.
+ * never got. And a viewer has just begun to open it, and has the lock that goes
+ * with that.
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/lib/journal_world.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 START_TEST(a_failed_sync_while_it_is_viewed)
 {
@@ -48,12 +53,55 @@ START_TEST(a_failed_sync_while_it_is_viewed)
 }
 END_TEST
 
+#define DMS_BYTE 128 /* os_unix.c: UNIX_SHM_DMS */
+#define HOLD_US  200000
+
+/* In a process of its own, since the locks of one process are one. */
+static void hold_lock(int told)
+{
+	struct flock lock = { .l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = DMS_BYTE,
+		.l_len = 1 };
+	int fd = openat(tmp_fd, "journal.db-shm", O_RDWR | O_CREAT | O_CLOEXEC,
+	    0600);
+
+	if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0 || write(told, "", 1) != 1)
+		_exit(1);
+	usleep(HOLD_US);
+	_exit(0);
+}
+
+START_TEST(opened_while_a_viewer_opens_it)
+{
+	int tell[2], status;
+	pid_t pid;
+	char c;
+
+	help_close(help_open_here());
+	ck_assert_int_eq(pipe(tell), 0);
+	pid = fork();
+	if (pid == 0)
+		hold_lock(tell[1]);
+	ck_assert_int_eq(read(tell[0], &c, 1), 1);
+	help_close(help_open_here());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	close(tell[0]);
+	close(tell[1]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("journal_viewed");
 	TCase *tc = tcase_create("viewed");
 
 	tcase_add_loop_test(tc, a_failed_sync_while_it_is_viewed, 0, 2);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("opening");
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, opened_while_a_viewer_opens_it);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -146,6 +146,19 @@ static int enter_wal_mode(struct journal *j)
 
 #define INDEX_BYTES  32768 /* of its first part */
 #define HEADER_BYTES 96    /* two copies */
+#define INDEX_TRIES  1000  /* a millisecond each */
+
+/* SQLITE_BUSY: another process opens it at this moment. SQLite itself tries
+ * again then, but not in this call. */
+static int map_index(sqlite3_file *file, void volatile **index)
+{
+	int i = 0, rc;
+
+	do {
+		rc = file->pMethods->xShmMap(file, 0, INDEX_BYTES, 0, index);
+	} while (rc == SQLITE_BUSY && i++ < INDEX_TRIES && sqlite3_sleep(1));
+	return rc;
+}
 
 /* Whoever else has it open, as refd verify does, keeps the WAL's index alive:
  * it knows of frames that no flush has followed, and SQLite would not look at
@@ -162,7 +175,7 @@ static int drop_index(struct journal *j)
 		rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER,
 		    &file);
 	if (rc == SQLITE_OK)
-		rc = file->pMethods->xShmMap(file, 0, INDEX_BYTES, 0, &index);
+		rc = map_index(file, &index);
 	for (i = 0; rc == SQLITE_OK && index != NULL && i < HEADER_BYTES; i++)
 		((volatile char *)index)[i] = 0;
 	if (file != NULL)

@@ -196,16 +196,17 @@ static int change_compare(const struct change *c, const struct repo *repo,
 {
 	if (c->share->repo != repo)
 		return c->share->repo < repo ? -1 : 1;
-	if (c->dirfd != dirfd)
-		return c->dirfd < dirfd ? -1 : 1;
-	return strcmp(c->name, name);
+	if (c->edit.dirfd != dirfd)
+		return c->edit.dirfd < dirfd ? -1 : 1;
+	return strcmp(c->edit.name, name);
 }
 
 static int by_place(const void *va, const void *vb)
 {
 	const struct change *const *a = va, *const *b = vb;
 
-	return change_compare(*a, (*b)->share->repo, (*b)->dirfd, (*b)->name);
+	return change_compare(*a, (*b)->share->repo, (*b)->edit.dirfd,
+	    (*b)->edit.name);
 }
 
 /*
@@ -287,11 +288,12 @@ static void change_init(struct batch *b, struct change *c, struct share *s,
 
 	c->u = u;
 	c->share = s;
+	c->edit.sys = b->sys;
 	c->is_asked = c->is_end = true;
 	r = batch_place(b, s, u->ask->name, c);
 	/* Which check_places() will find. */
 	if (r < 0)
-		c->dirfd = r;
+		c->edit.dirfd = r;
 	u->again = TXN_AGAIN_NO;
 	c->action = CHANGE_WRITE;
 	if (change_only_looks(c))
@@ -310,12 +312,13 @@ static void attach_groups(struct batch *b)
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		c->value_nr = (unsigned)i;
+		c->edit.value_nr = (unsigned)i;
 		if (g == NULL || g->repo != c->share->repo) {
 			g = &b->groups[b->nr_groups++];
 			g->repo = c->share->repo;
 		}
 		c->group = g;
+		c->edit.token = &g->token;
 	}
 }
 
@@ -344,6 +347,8 @@ struct change *batch_found(struct batch *b, struct change *from,
 	c->u = from->u;
 	c->share = from->share;
 	c->group = from->group;
+	c->edit.sys = from->edit.sys;
+	c->edit.token = from->edit.token;
 	c->worktree = "";
 	b->changes[b->nr_changes++] = c;
 	return c;
@@ -353,13 +358,13 @@ bool batch_enlist(struct batch *b, struct change *c)
 {
 	struct change *first;
 
-	HASH_FIND_STR(b->found, c->name, first);
+	HASH_FIND_STR(b->found, c->edit.name, first);
 	if (first != NULL) {
 		c->next_same = first->next_same;
 		first->next_same = c;
 		return true;
 	}
-	HASH_ADD_KEYPTR(hh, b->found, c->name, strlen(c->name), c);
+	HASH_ADD_KEYPTR(hh, b->found, c->edit.name, strlen(c->edit.name), c);
 	return c->hh.tbl != NULL;
 }
 
@@ -370,8 +375,8 @@ size_t batch_first_asked(const struct batch *b, const struct change *c,
 
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		if (change_compare(b->changes[mid], c->share->repo, c->dirfd,
-			name) < 0)
+		if (change_compare(b->changes[mid], c->share->repo,
+			c->edit.dirfd, name) < 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -382,7 +387,8 @@ size_t batch_first_asked(const struct batch *b, const struct change *c,
 static bool is_same(const struct change *c, const struct change *other)
 {
 	return other != c && other->share == c->share &&
-	    other->dirfd == c->dirfd && strcmp(other->name, c->name) == 0;
+	    other->edit.dirfd == c->edit.dirfd &&
+	    strcmp(other->edit.name, c->edit.name) == 0;
 }
 
 struct change *batch_find_same(struct batch *b, const struct change *c)
@@ -390,15 +396,15 @@ struct change *batch_find_same(struct batch *b, const struct change *c)
 	struct change *other;
 	size_t i;
 
-	for (i = batch_first_asked(b, c, c->name); i < b->nr_asked; i++) {
+	for (i = batch_first_asked(b, c, c->edit.name); i < b->nr_asked; i++) {
 		other = b->changes[i];
 		if (is_same(c, other))
 			return other;
-		if (change_compare(other, c->share->repo, c->dirfd, c->name) !=
-		    0)
+		if (change_compare(other, c->share->repo, c->edit.dirfd,
+			c->edit.name) != 0)
 			break;
 	}
-	HASH_FIND_STR(b->found, c->name, other);
+	HASH_FIND_STR(b->found, c->edit.name, other);
 	while (other != NULL && !is_same(c, other))
 		other = other->next_same;
 	return other;
@@ -481,6 +487,7 @@ void batch_done(struct batch *b)
 	for (i = 0; i < b->nr_shares && b->shares != NULL; i++) {
 		free(b->shares[i].head.target);
 		free(b->shares[i].message);
+		free(b->shares[i].plan.members);
 	}
 	HASH_CLEAR(hh, b->found);
 	for (i = 0; i < b->nr_changes && b->changes != NULL; i++)

@@ -17,6 +17,7 @@
 #include <uthash.h>
 
 #include "daemon/base/sys_dirs.h"
+#include "daemon/store/publish/edit.h"
 #include "daemon/store/window/apply.h"
 #include "daemon/store/refs/lockfile.h"
 #include "daemon/store/refs/loose.h"
@@ -54,6 +55,7 @@ struct share {
 	bool is_taken;         /* by another, a name of it that is packed */
 	enum refd_durability mode;
 	uint64_t lsn;
+	struct record plan; /* as the log has it; its members are owned */
 	int shared_perm;
 	mode_t file_mode, dir_mode;
 	enum reflog_policy log_policy;
@@ -100,11 +102,12 @@ struct change {
 	struct txn_update *u;
 	struct share *share;
 	struct group *group;
-	const char *name;     /* the refname, and the path below dirfd */
-	const char *worktree; /* dirfd's id, or "" for the common dir */
-	int dirfd;
+	const char *worktree; /* the id of EDIT's directory, or "" */
 	enum change_action action;
-	unsigned value_nr; /* of the staged file */
+	struct edit edit; /* its name is the refname */
+	/* What the log has of it; NULL before the commit, and where the log has
+	 * nothing. */
+	const struct record_member *plan;
 
 	/* What was asked for; else it was found, and FROM led here. */
 	bool is_asked;
@@ -121,7 +124,6 @@ struct change {
 	UT_hash_handle hh;
 	struct change *next_same;
 
-	bool staged, locked, linked, published;
 	bool exists; /* under the lock; of a symbolic ref: what it leads to */
 	bool is_loose;
 	bool is_vacant; /* neither file nor directory is at its name */
@@ -136,14 +138,9 @@ struct change {
 	bool log;        /* a line goes to its log */
 	bool log_made;   /* which was not there before */
 	bool owed;       /* it could not be written */
-	int log_fd;      /* owned; it was, and may be taken back */
-	bool has_log_fd;
 	/* How many directories were made for its lock, and for its log. */
 	unsigned made_dirs, log_made_dirs;
 	int stand_err; /* why it can't last by itself, or 0 */
-	/* What stands on disk is all that tells how this ended, or all that
-	 * can end it: lock and staged value are left to recovery. */
-	bool keep;
 	/* Committed, but it can't be published. */
 	enum refd_status void_status;
 	char *void_text; /* owned */
@@ -212,16 +209,16 @@ static inline const char *change_new_target(const struct change *c)
 /* The length of the directory in its name; 0: the name has none. */
 static inline size_t change_dir_len(const struct change *c)
 {
-	const char *slash = strrchr(c->name, '/');
+	const char *slash = strrchr(c->edit.name, '/');
 
-	return slash != NULL ? (size_t)(slash - c->name) : 0;
+	return slash != NULL ? (size_t)(slash - c->edit.name) : 0;
 }
 
 /* As messages have it, and git's rule of which refs get a log by themselves:
  * that of another worktree with its prefix, if it was asked for so. */
 static inline const char *change_shown_name(const struct change *c)
 {
-	return c->is_asked ? c->u->ask->name : c->name;
+	return c->is_asked ? c->u->ask->name : c->edit.name;
 }
 
 /* Is STATUS due to a repository that is not at its path any more? */
@@ -341,14 +338,14 @@ void batch_publish(struct batch *b);
 void batch_publish_packed(struct batch *b, struct group *g);
 /* publish_lines.c: C's line, to the ref's own log and to those of what led to
  * it or points to it. The logs stay open until one of the three below. */
-void change_append_lines(struct batch *b, struct change *c);
+void change_append_lines(struct change *c);
 /* They stay; before the locks go, which would tell a next start of them. What
  * could not be written is owed. */
 void change_park_lines(struct batch *b, struct change *c);
 /* They stay, and recovery looks at them. */
 void change_close_logs(struct batch *b, struct change *c);
 /* 0 or negative errno: then one of them may be there. */
-int change_retract_lines(struct batch *b, struct change *c);
+int change_retract_lines(struct change *c);
 /* ERR is in the way of C: it is voided, or its atomic transaction, of which
  * nothing is out yet but what can be taken back. */
 void change_take_back(struct batch *b, struct change *c, int err);
@@ -367,9 +364,8 @@ int batch_stand_begin(struct batch *b, const struct change *c);
 void batch_stand_staged(struct batch *b, struct change *c, int fd);
 /* All of them, before any lock is taken. */
 void batch_stand_values(struct batch *b);
-/* Before the staged file VALUE becomes C's ref. */
-void batch_stand_placing(struct batch *b, const struct change *c,
-    const char *value);
+/* Before C's staged value becomes the ref. */
+void batch_stand_placing(struct batch *b, const struct change *c);
 /* Does C's mode make its log last? Then it gets the descriptor that the line
  * was written through, and closes it. */
 bool batch_stand_wants_log(const struct change *c);
@@ -385,12 +381,8 @@ void batch_stand_dirs(struct batch *b);
 
 /* --create-reflog, which git passes on with new values alone. */
 bool change_forces_log(const struct change *c);
-/* The path of a ref's log below its dirfd; LEN as REFD_PATH_MAX. */
-void change_log_path(const struct change *c, char path[REFD_PATH_MAX]);
 /* Of the file NAME, in the repository or C's worktree; for people. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);
-/* The line for it, malloc'd. */
-char *change_log_line(const struct change *c, size_t *len);
 
 #endif

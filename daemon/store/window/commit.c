@@ -22,17 +22,6 @@
 
 #include "daemon/store/window/batch.h"
 
-char *change_log_line(const struct change *c, size_t *len)
-{
-	static const struct refd_oid null_oid;
-
-	if (c->of != NULL)
-		c = c->of;
-	return reflog_line(c->exists ? &c->old_oid : &null_oid,
-	    c->action == CHANGE_DELETE ? &null_oid : &c->new_oid,
-	    c->share->committer, c->share->message, len);
-}
-
 static void member_of_update(const struct txn_update *u,
     struct record_member *m)
 {
@@ -69,11 +58,11 @@ static enum record_action action_of(const struct change *c)
  * that, and written under its own. */
 static bool has_own_answer(const struct change *c)
 {
-	return c->is_asked && strcmp(c->name, c->u->ask->name) != 0;
+	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;
 }
 
 /* One member, or two, or none: *NR grows. */
-static void add_change(const struct change *c, struct record_member *members,
+static void add_change(struct change *c, struct record_member *members,
     size_t *nr)
 {
 	const struct change *end = c->of != NULL ? c->of : c;
@@ -91,7 +80,7 @@ static void add_change(const struct change *c, struct record_member *members,
 	member_of_update(c->u, m);
 	m->status = REFD_OK;
 	m->answers = c->is_asked && !has_own_answer(c);
-	m->name = c->name;
+	m->name = c->edit.name;
 	m->worktree = c->worktree;
 	m->action = action;
 	if (action == RECORD_WRITE)
@@ -103,46 +92,52 @@ static void add_change(const struct change *c, struct record_member *members,
 	m->had_packed = c->had_packed;
 	m->packed_oid = c->packed_oid;
 	m->log = c->log;
+	c->plan = m;
 	++*nr;
 }
 
-/* One row in the making: its share, and what its body says. */
-struct row {
-	struct share *share;
-	struct record_member *members;
-	size_t nr, nr_answers;
-	uint8_t *body;
-};
-
-/* Every decided update of SHARE that isn't recorded yet, and the live ones. */
-static bool row_init(struct row *row, struct batch *b, struct share *share)
+/* Every decided update of SHARE that isn't recorded yet, and the live ones. The
+ * plan does not change any more once it is in the log. */
+static int make_plan(struct batch *b, struct share *share)
 {
+	const struct txn *txn = share->txn;
+	struct record *plan = &share->plan;
 	size_t i, room = share->part->nr + 1;
 
-	memset(row, 0, sizeof(*row));
-	row->share = share;
+	*plan = (struct record){
+		.committer = share->committer,
+		.message = share->message != NULL ? share->message : "",
+		.file_mode = share->file_mode,
+		.dir_mode = share->dir_mode,
+		.nr_updates = (uint32_t)txn->nr_updates,
+		.atomic = txn->req.atomic,
+		.digest = txn->req.digest,
+		.nr_identities = txn->req.nr_identities,
+	};
+	memcpy(plan->identities, txn->req.identities, sizeof(plan->identities));
 	for (i = 0; i < b->nr_changes; i++)
 		room += b->changes[i]->share == share ? 2 : 0;
-	row->members = calloc(room, sizeof(*row->members));
-	if (row->members == NULL)
-		return false;
+	plan->members = calloc(room, sizeof(*plan->members));
+	if (plan->members == NULL)
+		return -ENOMEM;
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->share == share &&
 		    change_is_live(b->changes[i]))
-			add_change(b->changes[i], row->members, &row->nr);
+			add_change(b->changes[i], plan->members,
+			    &plan->nr_members);
 	for (i = 0; i < share->part->nr; i++)
 		if (share->part->updates[i]->status != REFD_PENDING)
 			member_of_update(share->part->updates[i],
-			    &row->members[row->nr++]);
-	for (i = 0; i < row->nr; i++)
-		row->nr_answers += row->members[i].answers;
-	return true;
+			    &plan->members[plan->nr_members++]);
+	return 0;
 }
 
-static bool is_final(const struct share *share, size_t nr_decided)
+static bool is_final(const struct share *share)
 {
-	size_t i, decided = 0;
+	size_t i, decided = 0, nr_decided = 0;
 
+	for (i = 0; i < share->plan.nr_members; i++)
+		nr_decided += share->plan.members[i].answers;
 	for (i = 0; i < share->txn->nr_updates; i++)
 		if (share->txn->updates[i].status != REFD_PENDING)
 			decided++;
@@ -163,71 +158,70 @@ static struct group *group_of(struct batch *b, const struct share *share)
 	return NULL;
 }
 
-static bool row_encode(struct row *row, struct batch *b,
-    struct journal_row *out)
+/* ROW: all that every row about SHARE has. */
+static void start_row(struct batch *b, const struct share *share,
+    enum journal_kind kind, struct journal_row *row)
 {
-	struct txn *txn = row->share->txn;
-	const struct repo *repo = row->share->repo;
-	struct group *g = group_of(b, row->share);
-	struct record rec = {
-		.committer = row->share->committer,
-		.message =
-		    row->share->message != NULL ? row->share->message : "",
-		.file_mode = row->share->file_mode,
-		.dir_mode = row->share->dir_mode,
-		.nr_updates = (uint32_t)txn->nr_updates,
-		.atomic = txn->req.atomic,
-		.digest = txn->req.digest,
-		.nr_identities = txn->req.nr_identities,
-		.members = row->members,
-		.nr_members = row->nr,
-	};
+	const struct txn *txn = share->txn;
 
-	memcpy(rec.identities, txn->req.identities, sizeof(rec.identities));
-	memset(out, 0, sizeof(*out));
-	row->body = record_encode(&rec, &out->len);
-	if (row->body == NULL)
-		return false;
-	out->body = row->body;
-	out->kind = JOURNAL_PART;
-	out->txid = txn->req.txid;
-	out->uid = txn->peer.uid;
-	out->pid = txn->peer.pid;
-	out->repo = repo != NULL ? repo->id : txn->repo_id;
-	out->mount = repo != NULL ? repo->fs->mount : txn->repo_mount;
-	out->token = g != NULL && g->has_token ? g->token.id : 0;
-	out->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
-	out->time_us = SYS(b->sys, now_wall) / 1000;
-	out->final = is_final(row->share, row->nr_answers);
-	return true;
+	memset(row, 0, sizeof(*row));
+	row->kind = kind;
+	row->txid = txn->req.txid;
+	row->uid = txn->peer.uid;
+	row->pid = txn->peer.pid;
+	row->repo = share->repo != NULL ? share->repo->id : txn->repo_id;
+	row->time_us = SYS(b->sys, now_wall) / 1000;
+}
+
+/* The body is owned by the caller. */
+static int make_row(struct batch *b, struct share *share,
+    struct journal_row *row)
+{
+	struct group *g = group_of(b, share);
+
+	start_row(b, share, JOURNAL_PART, row);
+	row->body = record_encode(&share->plan, &row->len);
+	row->mount = share->repo != NULL ? share->repo->fs->mount :
+					   share->txn->repo_mount;
+	row->token = g != NULL && g->has_token ? g->token.id : 0;
+	row->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
+	row->final = is_final(share);
+	return row->body != NULL ? 0 : -ENOMEM;
+}
+
+static void free_bodies(struct journal_row *rows, size_t nr)
+{
+	while (nr > 0)
+		free((void *)(uintptr_t)rows[--nr].body);
 }
 
 /* The row is in the journal: its live changes may be published. */
-static void row_committed(struct row *row, uint64_t lsn)
+static void share_committed(struct share *share, uint64_t lsn)
 {
-	struct txn_part *part = row->share->part;
+	struct txn_part *part = share->part;
 	size_t i;
 
-	row->share->lsn = lsn;
+	share->lsn = lsn;
 	part->lsn = lsn;
 	for (i = 0; i < part->nr; i++)
 		if (part->updates[i]->again == TXN_AGAIN_NO)
 			part->updates[i]->recorded = true;
 }
 
-static void row_failed(struct batch *b, struct row *row, int err)
+static void share_failed(struct batch *b, const struct share *share, int err)
 {
 	struct change *c;
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (c->share == row->share)
-			c->keep = err == JOURNAL_UNKNOWN && change_is_live(c);
+		if (c->share == share && err == JOURNAL_UNKNOWN &&
+		    change_is_live(c))
+			edit_to(&c->edit, PROGRESS_DEFERRED);
 	}
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (c->share != row->share)
+		if (c->share != share)
 			continue;
 		if (err == JOURNAL_UNKNOWN)
 			change_fail(c, REFD_UNKNOWN,
@@ -240,37 +234,36 @@ static void row_failed(struct batch *b, struct row *row, int err)
 }
 
 /* It is in a packed-refs.new together with others. */
-static bool is_bound(struct batch *b, const struct row *row)
+static bool is_bound(struct batch *b, const struct share *share)
 {
-	struct group *g = group_of(b, row->share);
+	struct group *g = group_of(b, share);
 	size_t i;
 
 	if (g == NULL || !g->packed_changed)
 		return false;
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->share == row->share &&
-		    b->changes[i]->in_rewrite)
+		if (b->changes[i]->share == share && b->changes[i]->in_rewrite)
 			return true;
 	return false;
 }
 
-static void commit_rows(struct batch *b, struct row *rows,
-    struct journal_row *out, size_t nr)
+static void commit_rows(struct batch *b, struct share **shares,
+    struct journal_row *rows, size_t nr)
 {
 	bool flush = false;
 	size_t i;
 	int r;
 
 	for (i = 0; i < nr; i++)
-		flush = flush || share_lasts(rows[i].share);
-	r = b->ap->commit(b->ap->arg, out, nr, flush);
+		flush = flush || share_lasts(shares[i]);
+	r = b->ap->commit(b->ap->arg, rows, nr, flush);
 	for (i = 0; i < nr; i++) {
-		if (r < 0 && nr > 1 && !is_bound(b, &rows[i]))
-			commit_rows(b, &rows[i], &out[i], 1);
+		if (r < 0 && nr > 1 && !is_bound(b, shares[i]))
+			commit_rows(b, &shares[i], &rows[i], 1);
 		else if (r != 0)
-			row_failed(b, &rows[i], r);
+			share_failed(b, shares[i], r);
 		else
-			row_committed(&rows[i], out[i].lsn);
+			share_committed(shares[i], rows[i].lsn);
 	}
 }
 
@@ -284,42 +277,51 @@ static bool is_worth_a_flush(const struct batch *b)
 	return b->has_notes;
 }
 
+/* *NR rows, of as many shares. */
+static void make_rows(struct batch *b, struct share **shares,
+    struct journal_row *rows, size_t *nr)
+{
+	struct share *share;
+	size_t i;
+	int r;
+
+	for (i = 0; i < b->nr_shares; i++) {
+		share = &b->shares[i];
+		r = make_plan(b, share);
+		if (r == 0 && share->plan.nr_members == 0)
+			continue;
+		if (r == 0)
+			r = make_row(b, share, &rows[*nr]);
+		if (r == 0)
+			shares[(*nr)++] = share;
+		else
+			share_failed(b, share, r);
+	}
+}
+
 void batch_commit(struct batch *b)
 {
-	struct journal_row *out;
-	struct row *rows;
+	struct journal_row *rows;
+	struct share **shares;
 	size_t i, nr = 0;
 
 	if (!is_worth_a_flush(b))
 		return;
+	shares = calloc(b->nr_shares, sizeof(*shares));
 	rows = calloc(b->nr_shares, sizeof(*rows));
-	out = calloc(b->nr_shares, sizeof(*out));
-	for (i = 0; i < b->nr_shares && rows != NULL && out != NULL; i++) {
-		if (!row_init(&rows[nr], b, &b->shares[i]) ||
-		    (rows[nr].nr > 0 && !row_encode(&rows[nr], b, &out[nr]))) {
-			rows[nr].share = &b->shares[i];
-			row_failed(b, &rows[nr], -ENOMEM);
-			free(rows[nr].members);
-		} else if (rows[nr].nr == 0) {
-			free(rows[nr].members);
-		} else {
-			nr++;
-		}
-	}
-	if (rows == NULL || out == NULL)
+	if (shares != NULL && rows != NULL)
+		make_rows(b, shares, rows, &nr);
+	else
 		for (i = 0; i < b->nr_changes; i++)
 			change_fail_errno(b->changes[i], -ENOMEM,
 			    "can't write the journal");
 	batch_sync_packed(b);
 	if (nr > 0)
-		commit_rows(b, rows, out, nr);
+		commit_rows(b, shares, rows, nr);
 	batch_synced_packed(b);
-	for (i = 0; i < nr; i++) {
-		free(rows[i].members);
-		free(rows[i].body);
-	}
+	free_bodies(rows, nr);
 	free(rows);
-	free(out);
+	free(shares);
 	batch_settle(b);
 }
 
@@ -347,19 +349,13 @@ static int void_row(struct batch *b, struct share *share,
 		members[rec.nr_members++].text = failed[i]->void_text;
 	}
 	rec.members = members;
-	memset(out, 0, sizeof(*out));
+	start_row(b, share, JOURNAL_VOID, out);
 	out->body = record_encode(&rec, &out->len);
 	free(members);
 	if (out->body == NULL)
 		return -ENOMEM;
-	out->kind = JOURNAL_VOID;
-	out->txid = share->txn->req.txid;
-	out->uid = share->txn->peer.uid;
-	out->pid = share->txn->peer.pid;
-	out->repo = share->repo->id;
 	out->mount = share->repo->fs->mount;
 	out->voids = share->lsn;
-	out->time_us = SYS(b->sys, now_wall) / 1000;
 	return 0;
 }
 
@@ -384,8 +380,7 @@ int batch_void(struct batch *b, struct change **failed, size_t nr)
 			}
 	if (r == 0)
 		r = b->ap->commit(b->ap->arg, out, rows, flush);
-	for (i = 0; i < rows; i++)
-		free((void *)(uintptr_t)out[i].body);
+	free_bodies(out, rows);
 	free(out);
 	return r;
 }
@@ -393,40 +388,25 @@ int batch_void(struct batch *b, struct change **failed, size_t nr)
 int batch_park_line(struct batch *b, const struct change *c)
 {
 	const struct share *share = c->share;
-	const struct change *end = c->of != NULL ? c->of : c;
-	struct record_member m;
-	struct record rec = { .committer = share->committer,
-		.message = share->message != NULL ? share->message : "",
-		.file_mode = share->file_mode,
-		.dir_mode = share->dir_mode,
-		.nr_updates = (uint32_t)share->txn->nr_updates,
-		.digest = share->txn->req.digest,
-		.members = &m,
-		.nr_members = 1 };
-	struct journal_row out = { .kind = JOURNAL_PARKED,
-		.txid = share->txn->req.txid,
-		.uid = share->txn->peer.uid,
-		.pid = share->txn->peer.pid,
-		.repo = share->repo->id,
-		.voids = share->lsn,
-		.time_us = SYS(b->sys, now_wall) / 1000 };
+	struct record_member line = *c->plan;
+	struct record rec = share->plan;
+	struct journal_row row;
 	int r;
 
-	member_of_update(c->u, &m);
-	m.status = REFD_OK;
-	m.answers = false;
-	m.name = c->name;
-	m.worktree = c->worktree;
-	m.action = RECORD_LOG;
-	m.log = true;
-	if (end->action != CHANGE_DELETE)
-		m.new_oid = end->new_oid;
-	m.had_old = end->exists;
-	m.old_oid = end->old_oid;
-	out.body = record_encode(&rec, &out.len);
-	if (out.body == NULL)
+	line.answers = false;
+	line.action = RECORD_LOG;
+	line.target = NULL;
+	line.had_packed = false;
+	rec.atomic = false;
+	rec.nr_identities = 0;
+	rec.members = &line;
+	rec.nr_members = 1;
+	start_row(b, share, JOURNAL_PARKED, &row);
+	row.voids = share->lsn;
+	row.body = record_encode(&rec, &row.len);
+	if (row.body == NULL)
 		return -ENOMEM;
-	r = b->ap->commit(b->ap->arg, &out, 1, share_lasts(share));
-	free((void *)(uintptr_t)out.body);
+	r = b->ap->commit(b->ap->arg, &row, 1, share_lasts(share));
+	free_bodies(&row, 1);
 	return r;
 }

@@ -70,9 +70,9 @@ static int place_in_worktree(struct batch *b, struct share *s, const char *id,
 	r = batch_worktree(b, s->repo, copy, &w);
 	if (r < 0)
 		return r;
-	c->dirfd = w->fd;
+	c->edit.dirfd = w->fd;
 	c->worktree = w->id;
-	c->name = name;
+	c->edit.name = name;
 	return 0;
 }
 
@@ -82,18 +82,18 @@ int batch_place(struct batch *b, struct share *s, const char *name,
 	const char *id, *bare;
 	size_t id_len;
 
-	c->name = name;
+	c->edit.name = name;
 	c->worktree = "";
-	c->dirfd = s->repo->fd;
+	c->edit.dirfd = s->repo->fd;
 	switch (refd_refname_place(name, &id, &id_len, &bare)) {
 	case REFD_PLACE_COMMON:
 		return 0;
 	case REFD_PLACE_OWN:
-		c->dirfd = s->git_fd;
+		c->edit.dirfd = s->git_fd;
 		c->worktree = s->worktree;
 		return 0;
 	case REFD_PLACE_MAIN:
-		c->name = bare;
+		c->edit.name = bare;
 		return 0;
 	case REFD_PLACE_LINKED:
 		return place_in_worktree(b, s, id, id_len, bare, c);
@@ -112,7 +112,7 @@ bool change_stays_inside(struct batch *b, struct change *c, const char *path)
 	if (slash == NULL)
 		return true;
 	*slash = '\0';
-	r = SYS(b->sys, stays_below, c->dirfd, dir);
+	r = SYS(b->sys, stays_below, c->edit.dirfd, dir);
 	/* Not there yet: as much of it as is there was looked at. */
 	if (r == 0 || r == -ENOENT || r == -ENOTDIR)
 		return true;

@@ -61,11 +61,11 @@ static void check_places(struct batch *b)
 			    c->share->txn->req.git_dir, c->share->repo->path);
 		else if (r < 0)
 			change_fail_errno(c, r, "can't open the worktree");
-		else if (c->dirfd == -ENOENT)
+		else if (c->edit.dirfd == -ENOENT)
 			change_cant_lock(c, REFD_MISSING,
 			    "there is no such worktree");
-		else if (c->dirfd < 0)
-			change_fail_errno(c, c->dirfd,
+		else if (c->edit.dirfd < 0)
+			change_fail_errno(c, c->edit.dirfd,
 			    "can't open the worktree");
 	}
 }
@@ -79,8 +79,9 @@ static void check_twice(struct batch *b)
 	for (i = 1; i < b->nr_changes; i++) {
 		before = b->changes[i - 1];
 		c = b->changes[i];
-		if (c->share != before->share || c->dirfd != before->dirfd ||
-		    strcmp(c->name, before->name) != 0)
+		if (c->share != before->share ||
+		    c->edit.dirfd != before->edit.dirfd ||
+		    strcmp(c->edit.name, before->edit.name) != 0)
 			continue;
 		change_fail_detail(c, REFD_DUPLICATE, REFD_DETAIL_DUPLICATE,
 		    c->u->ask->name, NULL, NULL);
@@ -104,18 +105,9 @@ static int need_token(struct batch *b, struct group *g)
 
 int batch_stage_value(struct batch *b, struct change *c)
 {
-	char name[TOKEN_NAME_MAX];
-	char content[LOOSE_CONTENT_MAX];
-	int len, fd;
+	int fd = edit_stage(&c->edit, &c->u->ask->new_oid, change_new_target(c),
+	    c->share->file_mode);
 
-	token_value_name(name, c->group->token.id, c->value_nr);
-	len = loose_format(&c->u->ask->new_oid, change_new_target(c), content);
-	if (len < 0)
-		return len;
-	/* Even a failed one may have left a file. */
-	c->staged = true;
-	fd = loose_stage_open(b->sys, c->group->repo->stage_fd, name, content,
-	    (size_t)len, c->share->file_mode);
 	if (fd < 0)
 		return fd;
 	batch_stand_staged(b, c, fd);

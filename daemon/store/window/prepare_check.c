@@ -46,7 +46,7 @@ static void packed_failed(struct change *c, int err)
 
 static void look_up_packed(struct change *c)
 {
-	int r = packed_lookup(c->group->snap, c->name, &c->packed_oid);
+	int r = packed_lookup(c->group->snap, c->edit.name, &c->packed_oid);
 
 	if (r < 0)
 		packed_failed(c, r);
@@ -81,7 +81,7 @@ static void read_packed(struct batch *b)
 	}
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (change_is_live(c) && c->dirfd == c->group->repo->fd)
+		if (change_is_live(c) && c->edit.dirfd == c->group->repo->fd)
 			look_up_packed(c);
 	}
 }
@@ -102,7 +102,7 @@ static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
 static bool resolve(struct batch *b, struct change *c, const char *target,
     struct refd_oid *oid)
 {
-	struct change at = { .name = NULL };
+	struct change at = { .share = NULL };
 	char name[REFD_REFNAME_MAX + 1];
 	struct loose_value value;
 	enum loose_kind kind;
@@ -113,7 +113,7 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 	for (depth = 0; depth < RESOLVE_MAX; depth++) {
 		if (!refd_refname_may_write(name, NULL) ||
 		    batch_place(b, c->share, name, &at) < 0 ||
-		    loose_read(b->sys, at.dirfd, at.name, &value) < 0)
+		    loose_read(b->sys, at.edit.dirfd, at.edit.name, &value) < 0)
 			return false;
 		kind = value.kind;
 		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
@@ -122,8 +122,9 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 			*oid = value.oid;
 		loose_value_done(&value);
 		if (kind == LOOSE_ABSENT || kind == LOOSE_DIR) {
-			return at.dirfd != c->group->repo->fd ||
-			    packed_lookup(c->group->snap, at.name, oid) >= 0;
+			return at.edit.dirfd != c->group->repo->fd ||
+			    packed_lookup(c->group->snap, at.edit.name, oid) >=
+			    0;
 		}
 		if (kind != LOOSE_SYMREF)
 			return kind == LOOSE_OID;
@@ -142,10 +143,11 @@ static const struct change *find_target(struct batch *b, struct change *c,
 
 	if (batch_place(b, c->share, target, &at) < 0)
 		return NULL;
-	for (i = batch_first_asked(b, &at, at.name); i < b->nr_asked; i++) {
+	for (i = batch_first_asked(b, &at, at.edit.name); i < b->nr_asked;
+	     i++) {
 		other = b->changes[i];
-		if (strcmp(other->name, at.name) != 0 ||
-		    other->dirfd != at.dirfd)
+		if (strcmp(other->edit.name, at.edit.name) != 0 ||
+		    other->edit.dirfd != at.edit.dirfd)
 			break;
 		if (other->share == c->share && other->u < c->u &&
 		    other->action == CHANGE_WRITE &&
@@ -274,19 +276,19 @@ static void check_siblings(struct batch *b, struct change *c)
 	struct change *other;
 	size_t i;
 
-	strcpy(below, c->name);
+	strcpy(below, c->edit.name);
 	strcat(below, "/");
 	i = batch_first_asked(b, c, below);
 	if (i == b->nr_asked)
 		return;
 	other = b->changes[i];
-	if (other->share != c->share || other->dirfd != c->dirfd ||
-	    strncmp(other->name, below, strlen(below)) != 0)
+	if (other->share != c->share || other->edit.dirfd != c->edit.dirfd ||
+	    strncmp(other->edit.name, below, strlen(below)) != 0)
 		return;
 	change_fail_detail(c, REFD_CONFLICT,
 	    c->u < other->u ? REFD_DETAIL_NAMES_CLASH :
 			      REFD_DETAIL_NAMES_CLASH_EARLY,
-	    c->u->ask->name, c->name, other->name);
+	    c->u->ask->name, c->edit.name, other->edit.name);
 }
 
 /* A ref whose name is a proper prefix of this one can only be packed: a
@@ -298,7 +300,7 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	char *slash;
 	int r = 0;
 
-	strcpy(prefix, c->name);
+	strcpy(prefix, c->edit.name);
 	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
 		*slash = '\0';
 		/* Most names of a batch stand beside each other. */
@@ -309,7 +311,7 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	}
 	if (r != 0)
 		return r;
-	g->clear_dir = c->name;
+	g->clear_dir = c->edit.name;
 	g->clear_len = len;
 	return 0;
 }
@@ -332,15 +334,16 @@ static void check_below(struct batch *b, struct change *c)
 	int r = 0;
 
 	if (!c->is_vacant)
-		r = loose_find_below(b->sys, c->dirfd, c->name, &loose);
+		r = loose_find_below(b->sys, c->edit.dirfd, c->edit.name,
+		    &loose);
 	if (r > 0) {
 		change_fail_detail(c, REFD_CONFLICT,
 		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, loose,
 		    change_shown_name(c));
 	} else if (r < 0) {
 		dirs_failed(c, r, "can't look for conflicting names");
-	} else if (c->dirfd == c->group->repo->fd) {
-		strcpy(path, c->name);
+	} else if (c->edit.dirfd == c->group->repo->fd) {
+		strcpy(path, c->edit.name);
 		strcat(path, "/");
 		r = packed_find_below(c->group->snap, path, below);
 		if (r > 0)
@@ -357,7 +360,7 @@ static void directory_blocks(struct change *c)
 {
 	char path[2 * REFD_PATH_MAX];
 
-	change_whole_path(c, c->name, "", path);
+	change_whole_path(c, c->edit.name, "", path);
 	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DIRECTORY,
 	    c->u->ask->name, path, change_shown_name(c));
 }
@@ -368,7 +371,7 @@ static void check_conflicts(struct batch *b, struct change *c)
 	char *blocker = NULL;
 	int r = 0;
 
-	if (c->dirfd == c->group->repo->fd)
+	if (c->edit.dirfd == c->group->repo->fd)
 		r = find_packed_prefix(c, path);
 	if (r < 0) {
 		packed_failed(c, r);
@@ -383,7 +386,7 @@ static void check_conflicts(struct batch *b, struct change *c)
 	check_siblings(b, c);
 	if (!change_is_live(c) || c->action != CHANGE_WRITE || c->is_vacant)
 		return;
-	r = loose_clear_dirs(b->sys, c->dirfd, c->name, &blocker);
+	r = loose_clear_dirs(b->sys, c->edit.dirfd, c->edit.name, &blocker);
 	if (r == -ENOTEMPTY)
 		directory_blocks(c);
 	else if (r < 0)
@@ -395,8 +398,8 @@ static void check_conflicts(struct batch *b, struct change *c)
 
 static bool is_branch(const struct change *c)
 {
-	return strncmp(c->name, "refs/heads/", 11) == 0 ||
-	    strcmp(c->name, "HEAD") == 0;
+	return strncmp(c->edit.name, "refs/heads/", 11) == 0 ||
+	    strcmp(c->edit.name, "HEAD") == 0;
 }
 
 static void check_object(struct change *c)
@@ -414,7 +417,7 @@ static void check_object(struct change *c)
 	case TXN_OBJECT_OTHER:
 		if (is_branch(c))
 			change_fail_detail(c, REFD_NOTCOMMIT,
-			    REFD_DETAIL_NO_COMMIT, hex, c->name, NULL);
+			    REFD_DETAIL_NO_COMMIT, hex, c->edit.name, NULL);
 		return;
 	}
 }
@@ -423,7 +426,7 @@ static void check_head(struct change *c)
 {
 	const char *target = change_new_target(c);
 
-	if (strcmp(c->name, "HEAD") != 0)
+	if (strcmp(c->edit.name, "HEAD") != 0)
 		return;
 	if (c->action == CHANGE_DELETE)
 		change_cant_lock(c, REFD_DENIED,

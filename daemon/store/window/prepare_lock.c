@@ -44,7 +44,7 @@ static void file_blocks(struct change *c)
 {
 	char path[2 * REFD_PATH_MAX];
 
-	change_whole_path(c, c->name, ".lock", path);
+	change_whole_path(c, c->edit.name, ".lock", path);
 	change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NOT_DIRECTORY,
 	    c->u->ask->name, path, NULL);
 }
@@ -61,10 +61,10 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 		change_cant_resolve(c);
 		return;
 	}
-	strcpy(parent, c->name);
+	strcpy(parent, c->edit.name);
 	while ((slash = strrchr(parent, '/')) != NULL) {
 		*slash = '\0';
-		if (loose_read(b->sys, c->dirfd, parent, &value) < 0 ||
+		if (loose_read(b->sys, c->edit.dirfd, parent, &value) < 0 ||
 		    value.kind == LOOSE_ABSENT)
 			continue;
 		is_ref = value.kind == LOOSE_OID || value.kind == LOOSE_SYMREF;
@@ -74,7 +74,7 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 	if (is_ref)
 		change_fail_detail(c, REFD_CONFLICT,
 		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, parent,
-		    c->name);
+		    c->edit.name);
 	else
 		file_blocks(c);
 }
@@ -82,7 +82,7 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 static void lock_failed(struct batch *b, struct change *c, int err)
 {
 	if (err == -EEXIST)
-		change_locked(c, c->name);
+		change_locked(c, c->edit.name);
 	else if (err == -ENOTDIR)
 		conflicts_with_parent(b, c);
 	else if (err == -EXDEV || err == -EPERM || err == -EOPNOTSUPP)
@@ -113,10 +113,9 @@ static bool lock(struct batch *b, struct change *c)
 		change_again(c, TXN_AGAIN_LATER);
 		return false;
 	}
-	if (!change_stays_inside(b, c, c->name))
+	if (!change_stays_inside(b, c, c->edit.name))
 		return false;
-	r = token_lock(&c->group->token, c->dirfd, c->name, c->share->dir_mode);
-	c->locked = r == 0;
+	r = edit_lock(&c->edit, c->share->dir_mode);
 	c->made_dirs = c->group->token.made_dirs;
 	if (r < 0)
 		lock_failed(b, c, r);
@@ -146,13 +145,14 @@ static void fail_twice(struct change *c, struct change *via,
 {
 	/* git goes in the order of the request, and looks from a branch to
 	 * the HEAD that points to it as well. */
-	if (strcmp(via->name, "HEAD") == 0 && other->is_asked &&
+	if (strcmp(via->edit.name, "HEAD") == 0 && other->is_asked &&
 	    came_before(other, c))
 		change_fail_detail(other, REFD_CONFLICT,
-		    REFD_DETAIL_DUPLICATE_HEAD, c->name, NULL, NULL);
+		    REFD_DETAIL_DUPLICATE_HEAD, c->edit.name, NULL, NULL);
 	else
 		change_fail_detail(c, REFD_CONFLICT,
-		    REFD_DETAIL_DUPLICATE_SYMREF, c->name, via->name, NULL);
+		    REFD_DETAIL_DUPLICATE_SYMREF, c->edit.name, via->edit.name,
+		    NULL);
 }
 
 /* From now on D is the end, and all that led to it gets its log line. */
@@ -163,9 +163,7 @@ static void pass_on(struct change *c, struct change *d)
 	d->from = c;
 	d->is_end = true;
 	d->action = c->action;
-	d->value_nr = c->value_nr;
-	d->staged = c->staged;
-	c->staged = false;
+	edit_hand_over(&c->edit, &d->edit);
 	c->is_end = false;
 	if (!change_only_looks(c))
 		c->action = CHANGE_LOG;
@@ -193,12 +191,12 @@ static void follow(struct batch *b, struct change *c)
 		change_cant_lock(c, REFD_BROKEN,
 		    "the symbolic reference '%s' points to '%s', which is no "
 		    "reference's name",
-		    c->name, c->target);
+		    c->edit.name, c->target);
 		return;
 	}
 	if (depth_of(c) >= FOLLOW_MAX) {
 		change_cant_lock(c, REFD_BROKEN,
-		    "too many symbolic references lead to '%s'", c->name);
+		    "too many symbolic references lead to '%s'", c->edit.name);
 		return;
 	}
 	d = batch_found(b, c, c->target);
@@ -247,8 +245,8 @@ static const char *head_target(struct batch *b, const struct change *c)
 static bool is_reached_by_head(const struct change *c)
 {
 	for (; c != NULL; c = c->from)
-		if (strcmp(c->name, "HEAD") == 0 &&
-		    c->dirfd == c->share->git_fd)
+		if (strcmp(c->edit.name, "HEAD") == 0 &&
+		    c->edit.dirfd == c->share->git_fd)
 			return true;
 	return false;
 }
@@ -276,8 +274,9 @@ static void find_head(struct batch *b, struct change *c)
 	struct change *h, *other;
 	int r;
 
-	if (change_only_looks(c) || strcmp(head_target(b, c), c->name) != 0 ||
-	    (c->dirfd != s->repo->fd && c->dirfd != s->git_fd) ||
+	if (change_only_looks(c) ||
+	    strcmp(head_target(b, c), c->edit.name) != 0 ||
+	    (c->edit.dirfd != s->repo->fd && c->edit.dirfd != s->git_fd) ||
 	    is_reached_by_head(c))
 		return;
 	r = wants_head_log(b, c);
@@ -288,8 +287,8 @@ static void find_head(struct batch *b, struct change *c)
 		change_fail_errno(c, r < 0 ? r : -ENOMEM, "can't log to HEAD");
 		return;
 	}
-	h->name = h->own_name;
-	h->dirfd = s->git_fd;
+	h->edit.name = h->own_name;
+	h->edit.dirfd = s->git_fd;
 	h->worktree = s->worktree;
 	h->action = CHANGE_LOG;
 	h->is_head = true;
@@ -302,7 +301,7 @@ static void find_head(struct batch *b, struct change *c)
 	other = batch_find_same(b, h);
 	if (other != NULL)
 		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DUPLICATE_HEAD,
-		    c->name, NULL, NULL);
+		    c->edit.name, NULL, NULL);
 }
 
 /* ---- reading ---- */
@@ -313,7 +312,7 @@ static void read_symref(struct batch *b, struct change *c, char *target)
 	c->is_loose = true;
 	if (c->is_head) {
 		/* It may have moved until we had its lock. */
-		if (strcmp(target, c->from->name) != 0)
+		if (strcmp(target, c->from->edit.name) != 0)
 			c->action = CHANGE_NOTHING;
 	} else if (!c->u->ask->no_deref) {
 		follow(b, c);
@@ -327,7 +326,7 @@ static void read_loose(struct batch *b, struct change *c)
 	struct loose_value value;
 	int r;
 
-	r = loose_read(b->sys, c->dirfd, c->name, &value);
+	r = loose_read(b->sys, c->edit.dirfd, c->edit.name, &value);
 	if (r < 0) {
 		change_fail_errno(c, r, "can't read the reference");
 		return;

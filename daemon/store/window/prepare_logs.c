@@ -14,12 +14,6 @@
 
 #include "daemon/store/window/batch.h"
 
-void change_log_path(const struct change *c, char path[REFD_PATH_MAX])
-{
-	strcpy(path, "logs/");
-	strcpy(path + 5, c->name);
-}
-
 bool change_forces_log(const struct change *c)
 {
 	if (!c->share->txn->req.create_reflog)
@@ -89,7 +83,7 @@ static int share_log(struct batch *b, struct change *c, const char *path)
 
 	if (c->share->shared_perm == 0)
 		return 0;
-	fd = SYS(b->sys, openat, c->dirfd, path, O_RDONLY, 0);
+	fd = SYS(b->sys, openat, c->edit.dirfd, path, O_RDONLY, 0);
 	if (fd < 0)
 		return fd;
 	r = share_file(b, c, fd);
@@ -120,7 +114,7 @@ static bool may_create_log(const struct change *c)
 static bool is_surely_unlogged(struct batch *b, const struct change *c)
 {
 	return c->action != CHANGE_DELETE && !may_create_log(c) &&
-	    c->dirfd == c->group->repo->fd && has_no_logs(b, c->group);
+	    c->edit.dirfd == c->group->repo->fd && has_no_logs(b, c->group);
 }
 
 /* No log is made for C, and none can be there where its directory is not. */
@@ -133,15 +127,15 @@ static bool has_no_log(struct batch *b, const struct change *c,
 
 	if (may_create)
 		return false;
-	if (c->dirfd == b->logless_fd && len == b->logless_len &&
-	    memcmp(c->name, b->logless_dir, len) == 0)
+	if (c->edit.dirfd == b->logless_fd && len == b->logless_len &&
+	    memcmp(c->edit.name, b->logless_dir, len) == 0)
 		return true;
 	strcpy(dir, path);
 	*strrchr(dir, '/') = '\0';
-	if (SYS(b->sys, lstatat, c->dirfd, dir, &st) != -ENOENT)
+	if (SYS(b->sys, lstatat, c->edit.dirfd, dir, &st) != -ENOENT)
 		return false;
-	b->logless_fd = c->dirfd;
-	b->logless_dir = c->name;
+	b->logless_fd = c->edit.dirfd;
+	b->logless_dir = c->edit.name;
 	b->logless_len = len;
 	return true;
 }
@@ -182,12 +176,12 @@ void batch_prepare_logs(struct batch *b)
 		    (!is_logged(c) && c->action != CHANGE_DELETE) ||
 		    is_surely_unlogged(b, c))
 			continue;
-		change_log_path(c, path);
+		edit_log_path(&c->edit, path);
 		may_create = may_create_log(c);
 		if (!change_stays_inside(b, c, path) || !is_logged(c) ||
 		    has_no_log(b, c, path, may_create))
 			continue;
-		r = reflog_prepare(b->sys, c->dirfd, path, may_create,
+		r = reflog_prepare(b->sys, c->edit.dirfd, path, may_create,
 		    c->share->file_mode, c->share->dir_mode, &c->log,
 		    &c->log_made, &c->log_made_dirs);
 		if (r == 0 && c->log && !c->log_made)

@@ -107,7 +107,7 @@ static bool is_locked_above(const struct batch *b, const struct change *c,
 	char path[REFD_PATH_MAX + sizeof(".lock")];
 	char *slash;
 
-	strcpy(path, c->name);
+	strcpy(path, c->edit.name);
 	*strrchr(path, '/') = '\0';
 	if (strcmp(path, above->dir) == 0)
 		return above->is_locked;
@@ -118,7 +118,7 @@ static bool is_locked_above(const struct batch *b, const struct change *c,
 
 		strcat(path, ".lock");
 		above->is_locked =
-		    SYS(b->sys, lstatat, c->dirfd, path, &st) != -ENOENT;
+		    SYS(b->sys, lstatat, c->edit.dirfd, path, &st) != -ENOENT;
 		*slash = '\0';
 	}
 	return above->is_locked;
@@ -258,7 +258,7 @@ void batch_synced_packed(struct batch *b)
 
 static struct packed_edit edit_of(const struct change *c)
 {
-	struct packed_edit edit = { .name = c->name };
+	struct packed_edit edit = { .name = c->edit.name };
 
 	if (c->to_packed) {
 		edit.oid = &c->u->ask->new_oid;
@@ -379,7 +379,7 @@ static bool prepare_group(struct batch *b, struct group *g,
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
 		if (c->group != g || !change_is_live(c) ||
-		    c->dirfd != g->repo->fd ||
+		    c->edit.dirfd != g->repo->fd ||
 		    (c->action != CHANGE_DELETE && !c->to_packed))
 			continue;
 		s = c->share;

@@ -46,7 +46,7 @@ static void void_change(struct change *c, enum refd_status status, int err)
 		    status == REFD_NOREPO ?
 		    "the repository of '%s' was moved meanwhile: %s" :
 		    "can't write '%s': %s",
-		c->name, strerror(-err)) < 0)
+		c->edit.name, strerror(-err)) < 0)
 		c->void_text = NULL;
 }
 
@@ -62,43 +62,15 @@ static void void_errno(struct change *c, int err)
 
 /* ---- one ref ---- */
 
-/* Puts the staged value at the name: by rename, or by link where it must be
- * possible to take it back. An empty directory in the way is removed once. */
-static int place_value(struct batch *b, struct change *c, bool by_link)
-{
-	int stage_fd = c->group->repo->stage_fd, r, tries;
-	char value[TOKEN_NAME_MAX];
-
-	token_value_name(value, c->group->token.id, c->value_nr);
-	batch_stand_placing(b, c, value);
-	for (tries = 0;; tries++) {
-		r = by_link ?
-		    SYS(b->sys, linkat, stage_fd, value, c->dirfd, c->name) :
-		    SYS(b->sys, renameat, stage_fd, value, c->dirfd, c->name);
-		if (r == 0 || tries > 0 ||
-		    (r != -EISDIR && r != -ENOTEMPTY && r != -EEXIST))
-			return r;
-		r = loose_clear_dirs(b->sys, c->dirfd, c->name, NULL);
-		if (r < 0)
-			return r;
-	}
-}
-
-/* What can't be unlocked is tried once more at the end of the batch, and then
- * its token stays, to find it by. */
-static void unlock_one(struct change *c)
-{
-	if (c->locked && token_unlock(&c->group->token, c->dirfd, c->name) == 0)
-		c->locked = false;
-}
-
+/* A lock that can't be removed is tried once more at the end of the batch. Then
+ * its token stays, to find the lock by. */
 static void unlock(struct change *c)
 {
 	struct change *l;
 
 	for (l = c->lines; l != NULL; l = l->next_line)
-		unlock_one(l);
-	unlock_one(c);
+		edit_unlock(&l->edit);
+	edit_unlock(&c->edit);
 }
 
 /* The record stands, so the locks do too until recovery has settled it. */
@@ -106,9 +78,9 @@ static void keep_locks(struct batch *b, struct change *c)
 {
 	struct change *l;
 
-	c->keep = true;
+	edit_to(&c->edit, PROGRESS_DEFERRED);
 	for (l = c->lines; l != NULL; l = l->next_line)
-		l->keep = true;
+		edit_to(&l->edit, PROGRESS_DEFERRED);
 	change_unfinished(b, c);
 }
 
@@ -117,7 +89,7 @@ static void keep_locks(struct batch *b, struct change *c)
 void change_keep(struct batch *b, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
-	    c->name, strerror(-err));
+	    c->edit.name, strerror(-err));
 	keep_locks(b, c);
 }
 
@@ -131,37 +103,37 @@ static void publish_write(struct batch *b, struct change *c)
 {
 	int r, err;
 
-	change_append_lines(b, c);
-	r = c->linked ? 0 : place_value(b, c, false);
+	change_append_lines(c);
+	if (c->edit.progress != PROGRESS_LINKED)
+		batch_stand_placing(b, c);
+	r = edit_place(&c->edit);
 	if (r < 0 && is_atomic_among_others(c)) {
 		change_close_logs(b, c);
 		change_keep(b, c, r);
 		return;
 	}
 	if (r < 0) {
-		err = change_retract_lines(b, c);
+		err = change_retract_lines(c);
 		if (err < 0)
 			change_keep(b, c, err);
 		else
 			void_errno(c, r);
 		return;
 	}
-	c->published = true;
-	c->staged = c->linked;
 	change_park_lines(b, c);
 	unlock(c);
 }
 
 static void publish_packed(struct change *c)
 {
-	c->published = true;
+	edit_is_out(&c->edit);
 	unlock(c);
 }
 
 /* Confirmed: there may be lines for those that led to it. */
 static void publish_nothing(struct batch *b, struct change *c)
 {
-	change_append_lines(b, c);
+	change_append_lines(c);
 	change_park_lines(b, c);
 	batch_stand_confirmed(b, c);
 	unlock(c);
@@ -178,12 +150,11 @@ static int unlink_creations(struct batch *b, const struct share *s)
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (c->share != s || !c->linked)
+		if (c->share != s || c->edit.progress != PROGRESS_LINKED)
 			continue;
-		err = SYS(b->sys, unlinkat, c->dirfd, c->name);
-		if (err < 0 && err != -ENOENT)
+		err = edit_take_back(&c->edit);
+		if (err < 0)
 			r = err;
-		c->linked = false;
 	}
 	return r;
 }
@@ -237,11 +208,10 @@ static void link_creations(struct batch *b, struct share *s)
 		if (c->share != s || !change_is_committed(c) || c->is_loose ||
 		    c->action != CHANGE_WRITE || c->to_packed)
 			continue;
-		r = place_value(b, c, true);
+		batch_stand_placing(b, c);
+		r = edit_link(&c->edit);
 		if (r < 0)
 			failed = c;
-		else
-			c->linked = true;
 	}
 	if (failed != NULL)
 		change_take_back(b, failed, r);
@@ -252,20 +222,14 @@ static void link_creations(struct batch *b, struct share *s)
 /* packed-refs has forgotten it by now. */
 static void publish_delete(struct batch *b, struct change *c)
 {
-	char path[REFD_PATH_MAX];
-	int r;
+	int r = edit_remove(&c->edit, c->is_loose);
 
-	change_log_path(c, path);
-	r = reflog_delete(b->sys, c->dirfd, path);
-	if (r == 0 && c->is_loose)
-		r = SYS(b->sys, unlinkat, c->dirfd, c->name);
-	if (r < 0 && r != -ENOENT) {
+	if (r < 0) {
 		change_keep(b, c, r);
 		return;
 	}
-	change_append_lines(b, c);
+	change_append_lines(c);
 	change_park_lines(b, c);
-	c->published = true;
 }
 
 static void publish_deletions(struct batch *b)
@@ -346,7 +310,8 @@ static bool group_is_kept(const struct batch *b, const struct group *g)
 	size_t i;
 
 	for (i = 0; i < b->nr_changes; i++)
-		if (b->changes[i]->group == g && b->changes[i]->keep)
+		if (b->changes[i]->group == g &&
+		    b->changes[i]->edit.progress == PROGRESS_DEFERRED)
 			return true;
 	return false;
 }
@@ -357,7 +322,8 @@ static bool group_has_rest(const struct batch *b, const struct group *g)
 
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->group == g &&
-		    (b->changes[i]->locked || b->changes[i]->staged))
+		    (edit_is_locked(&b->changes[i]->edit) ||
+			b->changes[i]->edit.has_value))
 			return true;
 	return false;
 }
@@ -388,13 +354,14 @@ static void unmake_log(struct batch *b, const struct change *c)
 	if (!c->log_made || change_is_committed(c) ||
 	    c->u->status == REFD_UNKNOWN)
 		return;
-	change_log_path(c, path);
-	reflog_unmake(b->sys, c->dirfd, path);
+	edit_log_path(&c->edit, path);
+	reflog_unmake(b->sys, c->edit.dirfd, path);
 }
 
 static bool leaves_no_file(const struct change *c)
 {
-	return c->action != CHANGE_WRITE || !c->published || c->to_packed;
+	return c->action != CHANGE_WRITE || !edit_is_published(&c->edit) ||
+	    c->to_packed;
 }
 
 /* Is the next one in the same directory, and leaves no file either? */
@@ -406,40 +373,32 @@ static bool is_before_neighbour(const struct batch *b, size_t i)
 	if (i + 1 == b->nr_changes)
 		return false;
 	next = b->changes[i + 1];
-	len = strlen(c->name);
-	while (len > 0 && c->name[len - 1] != '/')
+	len = strlen(c->edit.name);
+	while (len > 0 && c->edit.name[len - 1] != '/')
 		len--;
-	return leaves_no_file(next) && next->dirfd == c->dirfd &&
-	    strncmp(c->name, next->name, len) == 0 &&
-	    strchr(next->name + len, '/') == NULL;
+	return leaves_no_file(next) && next->edit.dirfd == c->edit.dirfd &&
+	    strncmp(c->edit.name, next->edit.name, len) == 0 &&
+	    strchr(next->edit.name + len, '/') == NULL;
 }
 
 void batch_release(struct batch *b)
 {
-	char value[TOKEN_NAME_MAX];
 	struct change *c;
 	size_t i;
-	int r;
 
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
-		if (c->keep)
+		if (c->edit.progress == PROGRESS_DEFERRED)
 			continue;
 		unmake_log(b, c);
-		if (c->staged) {
-			token_value_name(value, c->group->token.id,
-			    c->value_nr);
-			r = SYS(b->sys, unlinkat, c->group->repo->stage_fd,
-			    value);
-			c->staged = r < 0 && r != -ENOENT;
-		}
-		unlock_one(c);
+		edit_discard(&c->edit);
+		edit_unlock(&c->edit);
 	}
 	for (i = 0; i < b->nr_groups; i++)
 		release_group(b, &b->groups[i]);
 	b->unlocked_ns = SYS(b->sys, now_mono);
 	for (i = 0; i < b->nr_changes; i++)
 		if (leaves_no_file(b->changes[i]) && !is_before_neighbour(b, i))
-			loose_prune_parents(b->sys, b->changes[i]->dirfd,
-			    b->changes[i]->name, 2);
+			loose_prune_parents(b->sys, b->changes[i]->edit.dirfd,
+			    b->changes[i]->edit.name, 2);
 }

@@ -16,45 +16,30 @@
 
 #include "daemon/store/window/batch.h"
 
-static void append_line(struct batch *b, struct change *c)
+static void append_line(struct change *c)
 {
-	char path[REFD_PATH_MAX];
-	size_t len;
-	char *line;
-	int r;
-
-	if (!c->log)
-		return;
-	change_log_path(c, path);
-	line = change_log_line(c, &len);
-	if (line == NULL)
-		r = -ENOMEM;
-	else
-		r = reflog_append(b->sys, c->dirfd, path, line, len);
-	free(line);
-	c->owed = r < 0;
-	c->log_fd = r;
-	c->has_log_fd = r >= 0;
+	if (c->log)
+		c->owed = edit_append(&c->edit, &c->share->plan, c->plan) < 0;
 }
 
-void change_append_lines(struct batch *b, struct change *c)
+void change_append_lines(struct change *c)
 {
 	struct change *l;
 
-	append_line(b, c);
+	append_line(c);
 	for (l = c->lines; l != NULL; l = l->next_line)
-		append_line(b, l);
+		append_line(l);
 }
 
 static void close_log(struct batch *b, struct change *c)
 {
-	if (!c->has_log_fd)
+	if (!c->edit.has_log_fd)
 		return;
-	c->has_log_fd = false;
+	c->edit.has_log_fd = false;
 	if (batch_stand_wants_log(c))
-		batch_stand_log(b, c, c->log_fd);
+		batch_stand_log(b, c, c->edit.log_fd);
 	else
-		c->owed = SYS(b->sys, close, c->log_fd) < 0;
+		c->owed = SYS(b->sys, close, c->edit.log_fd) < 0;
 }
 
 static void park_line(struct batch *b, struct change *c)
@@ -86,32 +71,20 @@ void change_park_lines(struct batch *b, struct change *c)
 		park_line(b, l);
 }
 
-/* Through the descriptor that wrote it: a repository that was moved out of
- * the roots meanwhile can't be opened any more. */
-static int retract_line(struct batch *b, struct change *c)
+/* Through the descriptor that wrote the line: a repository that was moved out
+ * of the roots meanwhile can't be opened any more. */
+static int retract_line(struct change *c)
 {
-	size_t len;
-	char *line;
-	int r;
-
-	if (!c->has_log_fd)
-		return 0;
-	c->has_log_fd = false;
-	line = change_log_line(c, &len);
-	r = line == NULL ? -ENOMEM :
-			   reflog_retract_open(b->sys, c->log_fd, line, len);
-	free(line);
-	SYS(b->sys, close, c->log_fd);
-	return r < 0 ? r : 0;
+	return c->log ? edit_retract(&c->edit, &c->share->plan, c->plan) : 0;
 }
 
-int change_retract_lines(struct batch *b, struct change *c)
+int change_retract_lines(struct change *c)
 {
 	struct change *l;
-	int r = retract_line(b, c), err;
+	int r = retract_line(c), err;
 
 	for (l = c->lines; l != NULL; l = l->next_line) {
-		err = retract_line(b, l);
+		err = retract_line(l);
 		if (r == 0)
 			r = err;
 	}

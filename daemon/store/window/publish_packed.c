@@ -41,12 +41,12 @@ static int look_at(struct batch *b, struct change *c)
 	struct sys_stat st;
 	int r;
 
-	r = SYS(b->sys, lstatat, c->dirfd, c->name, &st);
+	r = SYS(b->sys, lstatat, c->edit.dirfd, c->edit.name, &st);
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 	if (!S_ISDIR(st.mode))
 		return -EEXIST;
-	return loose_clear_dirs(b->sys, c->dirfd, c->name, NULL);
+	return loose_clear_dirs(b->sys, c->edit.dirfd, c->edit.name, NULL);
 }
 
 static bool goes_back(const struct change *c, const struct group *g)
@@ -66,7 +66,7 @@ static int take_out(struct batch *b, struct group *g)
 		return -ENOMEM;
 	for (i = 0; i < b->nr_changes; i++)
 		if (goes_back(b->changes[i], g))
-			edits[nr++].name = b->changes[i]->name;
+			edits[nr++].name = b->changes[i]->edit.name;
 	r = batch_rewrite_packed(g, edits, nr);
 	free(edits);
 	if (r == 0 && g->packed_changed) {

@@ -149,7 +149,7 @@ static bool is_of_batch(const struct change *c, const struct group *g)
 	if (c->group != g || c->share->mode != REFD_DURABILITY_BATCH ||
 	    change_only_looks(c))
 		return false;
-	return c->share->lsn == 0 ? c->staged && change_is_live(c) :
+	return c->share->lsn == 0 ? c->edit.has_value && change_is_live(c) :
 				    change_is_committed(c);
 }
 
@@ -204,13 +204,14 @@ void batch_stand_values(struct batch *b)
 
 /* ---- publishing ---- */
 
-void batch_stand_placing(struct batch *b, const struct change *c,
-    const char *value)
+void batch_stand_placing(struct batch *b, const struct change *c)
 {
+	char value[TOKEN_NAME_MAX];
 	int fd;
 
 	if (how_of_value(c->share->mode) != FLUSH_BEGIN)
 		return;
+	token_value_name(value, c->group->token.id, c->edit.value_nr);
 	fd = SYS(b->sys, openat, c->group->repo->stage_fd, value, O_RDONLY, 0);
 	if (fd < 0)
 		return;
@@ -244,7 +245,7 @@ void batch_stand_confirmed(struct batch *b, struct change *c)
 	if (how_of_log(c) == FLUSH_NOTHING || change_only_looks(c))
 		return;
 	if (c->is_loose)
-		fd = SYS(b->sys, openat, c->dirfd, c->name,
+		fd = SYS(b->sys, openat, c->edit.dirfd, c->edit.name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	else if (c->had_packed)
 		fd = SYS(b->sys, openat, c->group->repo->fd, "packed-refs",
@@ -276,7 +277,7 @@ static void acknowledge(struct batch *b, struct change *c)
 	change_fail(c, REFD_UNKNOWN,
 	    "the update is recorded, but '%s' could not be made to last "
 	    "without the journal: %s",
-	    c->name, strerror(-c->stand_err));
+	    c->edit.name, strerror(-c->stand_err));
 }
 
 void batch_stand(struct batch *b)

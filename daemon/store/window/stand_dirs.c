@@ -75,7 +75,7 @@ static void add_parents(struct dirs *d, const struct change *c,
 
 	strcpy(path, file);
 	while (go_up(path)) {
-		add(d, c->dirfd, path);
+		add(d, c->edit.dirfd, path);
 		if (made-- == 0)
 			break;
 	}
@@ -93,14 +93,14 @@ static void add_log(struct dirs *d, const struct change *c)
 {
 	char path[REFD_PATH_MAX];
 
-	change_log_path(c, path);
+	edit_log_path(&c->edit, path);
 	add_parents(d, c, path, c->log_made_dirs);
 }
 
 static void add_published(struct dirs *d, const struct change *c)
 {
 	/* If only its lock came and went there. */
-	add_parents(d, c, c->name, c->made_dirs);
+	add_parents(d, c, c->edit.name, c->made_dirs);
 	switch (c->action) {
 	case CHANGE_WRITE:
 		if (c->to_packed)
@@ -146,7 +146,7 @@ static void add_all(struct dirs *d, const struct group *g)
 			continue;
 		}
 		if (c->made_dirs > 0)
-			add_parents(d, c, c->name, c->made_dirs);
+			add_parents(d, c, c->edit.name, c->made_dirs);
 		if (c->log_made_dirs > 0)
 			add_log(d, c);
 	}
@@ -249,9 +249,9 @@ static bool went_through(const struct change *c, const struct dir *dir)
 
 	if (dir->path[0] == '\0' && dir->dirfd == c->group->repo->fd)
 		return true;
-	change_log_path(c, log);
-	return c->dirfd == dir->dirfd &&
-	    (is_below(c->name, dir->path) || is_below(log, dir->path));
+	edit_log_path(&c->edit, log);
+	return c->edit.dirfd == dir->dirfd &&
+	    (is_below(c->edit.name, dir->path) || is_below(log, dir->path));
 }
 
 static void mark(struct dirs *d)

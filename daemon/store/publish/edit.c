@@ -1,0 +1,272 @@
+/*
+ * The steps of a ref edit, for refs in files.
+ *
+ * Happy path: stage, lock, place, unlock. A creation of an atomic transaction
+ * is linked first and placed when all of them are linked.
+ *
+ * Failure modes: each step says what stands after it failed. A caller that
+ * can neither finish nor take back leaves the edit to recovery (DEFERRED).
+ */
+#include "daemon/store/publish/edit.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/store/refs/loose.h"
+#include "daemon/store/refs/reflog.h"
+
+/* ---- progress ---- */
+
+#define TO(state) (1u << PROGRESS_##state)
+
+static const unsigned transitions[PROGRESS_STATES] = {
+	[PROGRESS_PLANNED] = TO(STAGED) | TO(LOCKED),
+	/* Staged a second time, or the value was handed over. */
+	[PROGRESS_STAGED] = TO(STAGED) | TO(LOCKED) | TO(PLANNED),
+	[PROGRESS_LOCKED] =
+	    TO(LINKED) | TO(PUBLISHED) | TO(RELEASED) | TO(DEFERRED),
+	[PROGRESS_LINKED] = TO(LOCKED) | TO(PUBLISHED) | TO(DEFERRED),
+	[PROGRESS_PUBLISHED] = TO(DONE) | TO(DEFERRED),
+	[PROGRESS_DONE] = 0,
+	[PROGRESS_RELEASED] = 0,
+	[PROGRESS_DEFERRED] = TO(DEFERRED),
+};
+
+bool progress_may(enum progress from, enum progress to)
+{
+	return transitions[from] & (1u << to);
+}
+
+void edit_to(struct edit *e, enum progress to)
+{
+	assert(progress_may(e->progress, to));
+	e->progress = to;
+}
+
+/* ---- the value ---- */
+
+int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
+    mode_t file_mode)
+{
+	char content[LOOSE_CONTENT_MAX], value[TOKEN_NAME_MAX];
+	int len;
+
+	len = loose_format(oid, target, content);
+	if (len < 0)
+		return len;
+	/* Even a failed call may leave a file. */
+	e->has_value = true;
+	if (!edit_is_locked(e))
+		edit_to(e, PROGRESS_STAGED);
+	token_value_name(value, e->token->id, e->value_nr);
+	return loose_stage_open(e->sys, e->token->stage_fd, value, content,
+	    (size_t)len, file_mode);
+}
+
+void edit_hand_over(struct edit *from, struct edit *to)
+{
+	to->value_nr = from->value_nr;
+	if (!from->has_value)
+		return;
+	from->has_value = false;
+	to->has_value = true;
+	edit_to(to, PROGRESS_STAGED);
+}
+
+int edit_discard(struct edit *e)
+{
+	char value[TOKEN_NAME_MAX];
+	int r;
+
+	if (!e->has_value)
+		return 0;
+	token_value_name(value, e->token->id, e->value_nr);
+	r = SYS(e->sys, unlinkat, e->token->stage_fd, value);
+	e->has_value = r < 0 && r != -ENOENT;
+	if (!e->has_value && e->progress == PROGRESS_STAGED)
+		edit_to(e, PROGRESS_PLANNED);
+	return e->has_value ? r : 0;
+}
+
+/* ---- the lock ---- */
+
+int edit_lock(struct edit *e, mode_t dir_mode)
+{
+	int r = token_lock(e->token, e->dirfd, e->name, dir_mode);
+
+	if (r == 0)
+		edit_to(e, PROGRESS_LOCKED);
+	return r;
+}
+
+/* Locks of an earlier run stay until all is done and recorded: they tell the
+ * next start that it is not. */
+int edit_unlock(struct edit *e)
+{
+	int r;
+
+	if (!edit_is_locked(e) || e->is_earlier)
+		return 0;
+	r = token_unlock(e->token, e->dirfd, e->name);
+	if (r == 0)
+		edit_to(e,
+		    e->progress == PROGRESS_PUBLISHED ? PROGRESS_DONE :
+							PROGRESS_RELEASED);
+	return r;
+}
+
+/* ---- publishing ---- */
+
+typedef int place_fn(const struct sys *sys, int from_fd, const char *from,
+    int to_fd, const char *to);
+
+static bool is_directory_there(int err)
+{
+	return err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST;
+}
+
+static int place(struct edit *e, place_fn *fn)
+{
+	char value[TOKEN_NAME_MAX];
+	int r;
+
+	token_value_name(value, e->token->id, e->value_nr);
+	r = fn(e->sys, e->token->stage_fd, value, e->dirfd, e->name);
+	if (!is_directory_there(r))
+		return r;
+	r = loose_clear_dirs(e->sys, e->dirfd, e->name, NULL);
+	return r < 0 ? r :
+		       fn(e->sys, e->token->stage_fd, value, e->dirfd, e->name);
+}
+
+int edit_place(struct edit *e)
+{
+	int r = 0;
+
+	if (e->progress != PROGRESS_LINKED) {
+		r = place(e, e->sys->renameat);
+		e->has_value = r < 0;
+	}
+	if (r == 0)
+		edit_to(e, PROGRESS_PUBLISHED);
+	return r;
+}
+
+int edit_link(struct edit *e)
+{
+	int r = place(e, e->sys->linkat);
+
+	if (r == 0)
+		edit_to(e, PROGRESS_LINKED);
+	return r;
+}
+
+int edit_take_back(struct edit *e)
+{
+	int r = SYS(e->sys, unlinkat, e->dirfd, e->name);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	edit_to(e, PROGRESS_LOCKED);
+	return 0;
+}
+
+int edit_remove(struct edit *e, bool is_loose)
+{
+	char path[REFD_PATH_MAX];
+	int r;
+
+	edit_log_path(e, path);
+	r = reflog_delete(e->sys, e->dirfd, path);
+	if (r == 0 && is_loose)
+		r = SYS(e->sys, unlinkat, e->dirfd, e->name);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	edit_to(e, PROGRESS_PUBLISHED);
+	return 0;
+}
+
+void edit_is_out(struct edit *e)
+{
+	edit_to(e, PROGRESS_PUBLISHED);
+}
+
+/* ---- log lines ---- */
+
+void edit_log_path(const struct edit *e, char path[REFD_PATH_MAX])
+{
+	snprintf(path, REFD_PATH_MAX, "logs/%s", e->name);
+}
+
+char *edit_line(const struct record *plan, const struct record_member *member,
+    size_t *len)
+{
+	static const struct refd_oid null_oid;
+
+	return reflog_line(member->had_old ? &member->old_oid : &null_oid,
+	    &member->new_oid, plan->committer, plan->message, len);
+}
+
+int edit_append(struct edit *e, const struct record *plan,
+    const struct record_member *member)
+{
+	char path[REFD_PATH_MAX];
+	size_t len;
+	char *line;
+	int r;
+
+	line = edit_line(plan, member, &len);
+	if (line == NULL)
+		return -ENOMEM;
+	edit_log_path(e, path);
+	r = reflog_append(e->sys, e->dirfd, path, line, len);
+	free(line);
+	e->log_fd = r;
+	e->has_log_fd = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+static int retract_open(struct edit *e, const char *line, size_t len)
+{
+	int r = reflog_retract_open(e->sys, e->log_fd, line, len);
+
+	SYS(e->sys, close, e->log_fd);
+	e->has_log_fd = false;
+	return r;
+}
+
+static int retract_last(const struct edit *e,
+    const struct record_member *member, const char *line, size_t len)
+{
+	char path[REFD_PATH_MAX];
+	int r;
+
+	edit_log_path(e, path);
+	r = reflog_retract(e->sys, e->dirfd, path, line, len);
+	/* A log that was made for this line would be in the way of the writer
+	 * who took the name. */
+	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
+		r = reflog_unmake(e->sys, e->dirfd, path);
+	return r;
+}
+
+int edit_retract(struct edit *e, const struct record *plan,
+    const struct record_member *member)
+{
+	bool is_live = e->evidence == EVIDENCE_LIVE;
+	size_t len;
+	char *line;
+	int r;
+
+	if (is_live ? !e->has_log_fd : e->evidence != EVIDENCE_CRASHED)
+		return 0;
+	line = edit_line(plan, member, &len);
+	if (line == NULL)
+		return -ENOMEM;
+	r = is_live ? retract_open(e, line, len) :
+		      retract_last(e, member, line, len);
+	free(line);
+	return r < 0 ? r : 0;
+}

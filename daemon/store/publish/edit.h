@@ -1,0 +1,156 @@
+/*
+ * Ref edits: how one ref file becomes what the commit log says.
+ *
+ * The live path, recovery, undo, `refd verify --repair` and the tests change
+ * ref files only by the functions below. The callers differ in the order of
+ * their steps. The evidence says what a step may rely on.
+ *
+ * One edit belongs to one thread at a time. Every call may block. A call
+ * returns 0 or a negative errno, and nothing logs.
+ */
+#ifndef STORE_PUBLISH_EDIT_H
+#define STORE_PUBLISH_EDIT_H
+
+#include <stdbool.h>
+
+#include "daemon/base/sys.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/refs/lockfile.h"
+
+/*
+ * Which facts are reliable when a row of the log is published. A row has one
+ * evidence. Rows of one ref may differ.
+ *
+ *			LIVE	CRASHED	FAILED_	POWER_	REPAIR
+ *					SYNC	LOSS
+ * our lock stands	always	if the	as	means	never
+ *				row is	CRASHED	nothing
+ *				open
+ * without our lock	a bug	done	lock it	lock it	git's lock
+ * names on disk	exact	exact	exact	lost	lost
+ * contents on disk	exact	exact	lost	lost	lost
+ * an equal value	-	stands	written	written	stands
+ *					again	again
+ * an absent ref	-	lost	deleted	lost	a finding
+ *					later
+ * log lines		append	last	search	search	cut only
+ *				line	all	all
+ * take a line back	by its	under	never	never	never
+ *			file	a lock
+ * unlock		at once	when recovery	when	at once
+ *				is recorded	looked
+ *
+ * FAILED_SYNC becomes POWER_LOSS for a ref that only a lost packed-refs held.
+ */
+enum evidence {
+	EVIDENCE_LIVE,
+	EVIDENCE_CRASHED,     /* the daemon ended, the page cache did not */
+	EVIDENCE_FAILED_SYNC, /* as CRASHED, but a sync failed before */
+	EVIDENCE_POWER_LOSS,
+	EVIDENCE_REPAIR /* an administrator asks, no row needs it */
+};
+
+/*
+ * How far an edit has come. edit.c has the table of transitions.
+ *
+ *	PLANNED		The edit has changed nothing on disk.
+ *	STAGED		Its value may be in stage/, whole or in part.
+ *	LOCKED		<name>.lock is ours. A staged value is whole.
+ *	LINKED		As LOCKED, and <name> is a second link of the value.
+ *	PUBLISHED	<name> is as the plan says. The lock stands.
+ *	DONE		As PUBLISHED, without the lock.
+ *	RELEASED	The edit published nothing and holds no lock.
+ *	DEFERRED	Lock and value are left to recovery, which finishes.
+ */
+enum progress {
+	PROGRESS_PLANNED,
+	PROGRESS_STAGED,
+	PROGRESS_LOCKED,
+	PROGRESS_LINKED,
+	PROGRESS_PUBLISHED,
+	PROGRESS_DONE,
+	PROGRESS_RELEASED,
+	PROGRESS_DEFERRED
+};
+#define PROGRESS_STATES (PROGRESS_DEFERRED + 1)
+
+struct edit {
+	const struct sys *sys;
+	struct token *token; /* borrowed; NULL: the lock is git's */
+	const char *name;    /* the path below DIRFD; borrowed */
+	int dirfd;           /* of the git directory; borrowed */
+	unsigned value_nr;   /* of the staged file, in the token's batch */
+	enum evidence evidence;
+	enum progress progress;
+	bool has_value;  /* stage/ has a file of this edit */
+	bool is_earlier; /* the lock is of an earlier run */
+	bool has_log_fd;
+	int log_fd; /* owned: it wrote the line, and may take it back */
+};
+
+/* May an edit go from FROM to TO? */
+bool progress_may(enum progress from, enum progress to);
+void edit_to(struct edit *e, enum progress to);
+
+static inline bool edit_is_locked(const struct edit *e)
+{
+	return e->progress == PROGRESS_LOCKED ||
+	    e->progress == PROGRESS_LINKED || e->progress == PROGRESS_PUBLISHED;
+}
+
+static inline bool edit_is_published(const struct edit *e)
+{
+	return e->progress == PROGRESS_PUBLISHED ||
+	    e->progress == PROGRESS_DONE;
+}
+
+/* ---- the value ---- */
+
+/* Writes the file's new content into stage/. TARGET is that of a symbolic
+ * ref, or NULL. Returns the descriptor, which the caller closes. */
+int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
+    mode_t file_mode);
+/* TO gets the staged value of FROM, which keeps its lock. */
+void edit_hand_over(struct edit *from, struct edit *to);
+/* Removes the staged value. On failure it is still there. */
+int edit_discard(struct edit *e);
+
+/* ---- the lock ---- */
+
+/* Errors are token_lock()'s. */
+int edit_lock(struct edit *e, mode_t dir_mode);
+/* On failure the lock stands. The lock of an earlier run always stays. */
+int edit_unlock(struct edit *e);
+
+/* ---- publishing ---- */
+
+/* The staged value becomes the ref. An empty directory in the way is removed
+ * once. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR: another writer has the name. */
+int edit_place(struct edit *e);
+/* As edit_place() for a ref that does not exist yet; edit_take_back() undoes
+ * it. The staged value keeps its name. */
+int edit_link(struct edit *e);
+/* Removes what edit_link() made. Nothing there is 0. */
+int edit_take_back(struct edit *e);
+/* Removes the ref's log, and with IS_LOOSE its file. */
+int edit_remove(struct edit *e, bool is_loose);
+/* The ref is as planned without a step here: it is in packed-refs, or was. */
+void edit_is_out(struct edit *e);
+
+/* ---- log lines ---- */
+
+/* "logs/<name>". */
+void edit_log_path(const struct edit *e, char path[REFD_PATH_MAX]);
+/* The line that the plan owes, malloc'd. NULL: no memory, or what would forge
+ * a line (reflog_line()). */
+char *edit_line(const struct record *plan, const struct record_member *member,
+    size_t *len);
+/* LIVE: appends the line. The log stays open for edit_retract(). */
+int edit_append(struct edit *e, const struct record *plan,
+    const struct record_member *member);
+/* Takes the line back: LIVE through the descriptor that wrote it, CRASHED as
+ * the log's last line. After a power loss a line proves nothing and stays. */
+int edit_retract(struct edit *e, const struct record *plan,
+    const struct record_member *member);
+
+#endif

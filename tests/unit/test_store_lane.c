@@ -62,7 +62,7 @@ static struct txn *make_small(const char *git_dir, const char *name)
 
 START_TEST(a_giant_keeps_its_own_waiting_alone)
 {
-	enum { NR = 20000 };
+	enum { NR = 80000 };
 	char other[4200];
 	struct txn *txns[4];
 	struct txn *back[4];
@@ -257,7 +257,7 @@ START_TEST(a_repository_closes_while_another_is_in_use)
 	sr_done_with(sr_admit(&id, other, "refs/heads/x", sr_commit));
 	ck_assert_uint_eq(open_repos(), 1);
 	ahead_ns = INT64_C(120) * 1000000000;
-	for (i = 0; i < 1000 && (i == 0 || open_repos() > 1); i++) {
+	for (i = 0; i < 100000 && (i == 0 || open_repos() > 1); i++) {
 		refd_txid_make(&id);
 		sr_done_with(sr_admit(&id, sr_repo, "refs/heads/x", sr_commit));
 	}

@@ -121,18 +121,6 @@ void change_again(struct change *c, enum txn_again why)
 	c->share->broken = true;
 }
 
-void change_locked(struct change *c, const char *path)
-{
-	if (!change_is_live(c))
-		return;
-	free(c->u->locked_path);
-	if (asprintf(&c->u->locked_path, "%s%s%s%s",
-		*c->worktree ? "worktrees/" : "", c->worktree,
-		*c->worktree ? "/" : "", path) < 0)
-		c->u->locked_path = NULL;
-	change_again(c, TXN_AGAIN_LOCKED);
-}
-
 void batch_settle(struct batch *b)
 {
 	enum txn_again again;
@@ -243,7 +231,7 @@ static int find_git_dir(struct batch *b, struct share *s)
 	return 0;
 }
 
-/* A linked worktree is not bare, whatever its repository is. */
+/* A linked worktree is not bare. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
 {
 	const char *value = txn->req.log_all_ref_updates;
@@ -258,7 +246,7 @@ enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
 static bool share_init(struct batch *b, struct share *s, struct txn_part *part)
 {
 	const struct refd_request *req = &part->txn->req;
-	memset(s, 0, sizeof(*s));
+
 	s->part = part;
 	s->txn = part->txn;
 	s->repos = b->ap->repos;
@@ -347,8 +335,8 @@ struct change *batch_found(struct batch *b, struct change *from,
 	c->u = from->u;
 	c->share = from->share;
 	c->group = from->group;
-	c->edit.sys = from->edit.sys;
-	c->edit.token = from->edit.token;
+	c->edit.sys = b->sys;
+	c->edit.token = &c->group->token;
 	c->worktree = "";
 	b->changes[b->nr_changes++] = c;
 	return c;

@@ -79,6 +79,18 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 		file_blocks(c);
 }
 
+void change_locked(struct change *c, const char *path)
+{
+	if (!change_is_live(c))
+		return;
+	free(c->u->locked_path);
+	if (asprintf(&c->u->locked_path, "%s%s%s%s",
+		*c->worktree ? "worktrees/" : "", c->worktree,
+		*c->worktree ? "/" : "", path) < 0)
+		c->u->locked_path = NULL;
+	change_again(c, TXN_AGAIN_LOCKED);
+}
+
 static void lock_failed(struct batch *b, struct change *c, int err)
 {
 	if (err == -EEXIST)

@@ -173,14 +173,19 @@ int edit_take_back(struct edit *e)
 	return 0;
 }
 
-int edit_remove(struct edit *e, bool is_loose)
+int edit_remove_log(struct edit *e)
 {
 	char path[REFD_PATH_MAX];
-	int r;
 
 	edit_log_path(e, path);
-	r = reflog_delete(e->sys, e->dirfd, path);
-	if (r == 0 && is_loose)
+	return reflog_delete(e->sys, e->dirfd, path);
+}
+
+int edit_remove(struct edit *e, bool is_loose)
+{
+	int r = 0;
+
+	if (is_loose)
 		r = SYS(e->sys, unlinkat, e->dirfd, e->name);
 	if (r < 0 && r != -ENOENT)
 		return r;

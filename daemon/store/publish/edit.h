@@ -132,7 +132,9 @@ int edit_place(struct edit *e);
 int edit_link(struct edit *e);
 /* Removes what edit_link() made. Nothing there is 0. */
 int edit_take_back(struct edit *e);
-/* Removes the ref's log, and with IS_LOOSE its file. */
+/* Removes the ref's log and the directories that held nothing else. */
+int edit_remove_log(struct edit *e);
+/* The ref is gone from packed-refs; with IS_LOOSE its file goes, too. */
 int edit_remove(struct edit *e, bool is_loose);
 /* The ref is as planned without a step here: it is in packed-refs, or was. */
 void edit_is_out(struct edit *e);

@@ -72,11 +72,11 @@ static int chain_add(struct chain *chain, const struct replay_row *row,
 		line = *twin;
 		twin->row = row;
 		twin->member = member;
-		if (row->rule == REPLAY_CUT)
+		if (row->evidence != EVIDENCE_CRASHED)
 			return 0;
 		row = line.row;
 		member = line.member;
-	} else if (twin != NULL && twin->row->rule == REPLAY_CUT) {
+	} else if (twin != NULL && twin->row->evidence != EVIDENCE_CRASHED) {
 		/* It is going to be redone by that, line and all. */
 		return 0;
 	}
@@ -171,15 +171,6 @@ bool chain_knows(const struct chain *chain, const struct refd_oid *oid)
 
 /* ---- lines ---- */
 
-char *chain_line(const struct replay_row *row,
-    const struct record_member *member, size_t *len)
-{
-	static const struct refd_oid null_oid;
-
-	return reflog_line(member->had_old ? &member->old_oid : &null_oid,
-	    &member->new_oid, row->rec.committer, row->rec.message, len);
-}
-
 static int add_line(struct chain_lines *lines, char *line)
 {
 	size_t size;
@@ -228,11 +219,11 @@ static int add_link(struct chain_lines *lines, const struct chain_link *link,
 		lines->deletes = false;
 	if (!is_due || !link->member->log)
 		return 0;
-	line = chain_line(link->row, link->member, &len);
+	line = edit_line(&link->row->rec, link->member, &len);
 	if (line == NULL)
 		return -ENOMEM;
 	lines->row = link->row;
-	if (link->row->rule == REPLAY_KILL)
+	if (link->row->evidence == EVIDENCE_CRASHED)
 		lines->last = line;
 	else
 		r = add_line(lines, line);
@@ -252,7 +243,7 @@ int chain_log_lines(const struct chain *chain, const struct chain_link *after,
 	for (; link < chain->links + chain->nr && r == 0; link++)
 		if (!is_passed(link))
 			r = add_link(out, link,
-			    link->row->rule == REPLAY_CUT ||
+			    link->row->evidence != EVIDENCE_CRASHED ||
 				(link == last && held));
 	if (r < 0)
 		chain_lines_done(out);

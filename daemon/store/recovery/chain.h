@@ -44,10 +44,6 @@ const struct chain_link *chain_value(const struct chain *chain);
 /* Was OID ever the ref's value, by the chain or by packed-refs as seen then? */
 bool chain_knows(const struct chain *chain, const struct refd_oid *oid);
 
-/* MEMBER's line, malloc'd; NULL when out of memory. */
-char *chain_line(const struct replay_row *row,
-    const struct record_member *member, size_t *len);
-
 /* What a chain owes to its log; strings and array malloc'd. */
 struct chain_lines {
 	bool deletes; /* what is there goes first */

@@ -29,7 +29,7 @@ int starts_read(struct starts *starts, struct journal *journal,
     const char *boot_id);
 void starts_done(struct starts *starts);
 /* What ended the run that took ROW's locks. */
-enum replay_rule starts_rule(const struct starts *starts,
+enum evidence starts_evidence(const struct starts *starts,
     const struct replay_row *row, const struct repo *repo);
 
 /* By repository; each one's in the order in which they were recorded, linked

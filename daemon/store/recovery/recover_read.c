@@ -45,7 +45,7 @@ void starts_done(struct starts *starts)
 
 /* The window's number says which start took the locks; a parked copy has
  * been written by another. */
-enum replay_rule starts_rule(const struct starts *starts,
+enum evidence starts_evidence(const struct starts *starts,
     const struct replay_row *row, const struct repo *repo)
 {
 	uint64_t start = row->row.token >> JOURNAL_TOKEN_BITS;
@@ -53,11 +53,12 @@ enum replay_rule starts_rule(const struct starts *starts,
 
 	if (row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST ||
 	    row->row.mount != repo->fs->mount)
-		return REPLAY_CUT;
+		return EVIDENCE_POWER_LOSS;
 	for (i = 0; i < starts->nr; i++)
 		if (starts->same[i] == start)
-			return REPLAY_KILL;
-	return REPLAY_CUT;
+			return row->is_in_doubt ? EVIDENCE_FAILED_SYNC :
+						  EVIDENCE_CRASHED;
+	return EVIDENCE_POWER_LOSS;
 }
 
 /* ---- rows ---- */

@@ -25,7 +25,7 @@ static int compare_tokens(const void *va, const void *vb)
 
 static bool has_locks(const struct replay_row *row)
 {
-	return row->rule == REPLAY_KILL || row->names_hold;
+	return row->evidence != EVIDENCE_POWER_LOSS;
 }
 
 /* After a cut a lock says nothing, and one whose window was not recorded
@@ -65,12 +65,8 @@ int recover_replay(struct recovery *rec, struct replay *rp,
 
 	if (repo_has_reftable(rec->sys, rp->repo))
 		return -EMEDIUMTYPE;
-	for (row = rows; row != NULL; row = row->next) {
-		row->rule = starts_rule(starts, row, rp->repo);
-		row->names_hold = row->is_in_doubt && row->rule == REPLAY_KILL;
-		if (row->names_hold)
-			row->rule = REPLAY_CUT;
-	}
+	for (row = rows; row != NULL; row = row->next)
+		row->evidence = starts_evidence(starts, row, rp->repo);
 	if (live.from == 0)
 		live.from = journal_this_start(rec->journal)
 		    << JOURNAL_TOKEN_BITS;

@@ -83,6 +83,24 @@ int redo_read_disk(struct replay *rp, int dirfd, const char *path)
 	return r;
 }
 
+struct edit redo_edit(struct replay *rp, const struct replay_row *row,
+    const char *name)
+{
+	return (struct edit){ .sys = rp->sys,
+		.token = &rp->token,
+		.name = name,
+		.dirfd = -1,
+		.evidence = row->evidence };
+}
+
+int redo_unlock_edit(struct replay *rp, struct edit *e)
+{
+	int r = edit_unlock(e);
+
+	rp->token_stays = rp->token_stays || r < 0;
+	return r;
+}
+
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name)
 {
 	int r;
@@ -94,52 +112,51 @@ int redo_unlock_own(struct replay *rp, int dirfd, const char *name)
 
 /* ---- what can't be ---- */
 
-static int retract(struct replay *rp, const struct replay_row *row,
-    const struct record_member *member, int dirfd)
+static int retract(struct edit *e, const struct replay_row *row,
+    const struct record_member *member)
 {
-	char path[REFD_PATH_MAX], *line;
-	size_t len;
-	int r;
+	int r = edit_retract(e, &row->rec, member);
 
-	line = chain_line(row, member, &len);
-	if (line == NULL)
-		return -ENOMEM;
-	snprintf(path, sizeof(path), "logs/%s", member->name);
-	r = reflog_retract(rp->sys, dirfd, path, line, len);
-	free(line);
-	/* A log that was made for it would be in the way of whoever took the
-	 * name. */
-	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
-		r = reflog_unmake(rp->sys, dirfd, path);
 	return redo_is_no_log(r) ? 0 : r;
 }
 
-/* A line that a killed run wrote, or did not: it is the log's last one, unless
- * its lock was gone by then and somebody wrote another. */
+static int retract_locked(struct replay *rp, struct edit *e,
+    const struct replay_row *row, const struct record_member *member)
+{
+	int r = edit_lock(e, row->rec.dir_mode);
+
+	if (r < 0)
+		return r == -EEXIST || r == -ENOTDIR ? 0 : r;
+	r = retract(e, row, member);
+	redo_unlock_edit(rp, e);
+	loose_prune_parents(rp->sys, e->dirfd, e->name, 2);
+	return r;
+}
+
+/* A line that a crashed run wrote, or did not: the line is the log's last one,
+ * unless the lock was gone by then and another writer added a line. */
 static int retract_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *member)
 {
+	struct edit e = redo_edit(rp, row, member->name);
 	struct stale_lock *lock;
-	int fd, r;
+	int r;
 
-	if (row->rule != REPLAY_KILL || !member->log)
+	if (row->evidence != EVIDENCE_CRASHED || !member->log)
 		return 0;
 	lock = stale_lookup(rp->stale, row->row.token, member->worktree,
 	    member->name);
-	if (lock != NULL)
-		return retract(rp, row, member, lock->dirfd);
-	fd = repo_open_worktree(rp->sys, rp->repo, member->worktree);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	r = token_lock(&rp->token, fd, member->name, row->rec.dir_mode);
-	if (r == 0) {
-		r = retract(rp, row, member, fd);
-		redo_unlock_own(rp, fd, member->name);
-		loose_prune_parents(rp->sys, fd, member->name, 2);
+	if (lock != NULL) {
+		e.dirfd = lock->dirfd;
+		return retract(&e, row, member);
 	}
-	if (fd != rp->repo->fd)
-		SYS(rp->sys, close, fd);
-	return r == -EEXIST || r == -ENOTDIR ? 0 : r;
+	e.dirfd = repo_open_worktree(rp->sys, rp->repo, member->worktree);
+	if (e.dirfd < 0)
+		return e.dirfd == -ENOENT ? 0 : e.dirfd;
+	r = retract_locked(rp, &e, row, member);
+	if (e.dirfd != rp->repo->fd)
+		SYS(rp->sys, close, e.dirfd);
+	return r;
 }
 
 int redo_void(struct replay *rp, const struct replay_row *row,
@@ -172,7 +189,7 @@ void redo_park(const struct redo *redo)
 		link = &chain->links[i];
 		k = (size_t)(link->member - link->row->rec.members);
 		if (!link->row->passed[k] &&
-		    (link->row->rule == REPLAY_CUT ||
+		    (link->row->evidence != EVIDENCE_CRASHED ||
 			(link == redo->last && redo->held != NULL)))
 			link->row->parked[k] = true;
 	}
@@ -205,7 +222,7 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 		    redo_void(rp, redo->value->row, redo->value->member,
 			REFD_CONFLICT);
 	case -ENOENT:
-		if (redo->dirfd >= 0)
+		if (redo->edit.dirfd >= 0)
 			break;
 		redo_report(rp, STORE_DROPPED, name, "its worktree is gone");
 		return 0;
@@ -224,20 +241,25 @@ bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain)
 
 	memset(redo, 0, sizeof(*redo));
 	redo->chain = chain;
-	redo->dirfd = -1;
 	redo->last = chain_last(chain);
 	if (redo->last == NULL)
 		return false;
+	redo->edit = redo_edit(rp, redo->last->row, chain->name);
 	redo->held = stale_lookup(rp->stale, redo->last->row->row.token,
 	    chain->worktree, chain->name);
+	if (redo->held != NULL) {
+		redo->edit.progress = PROGRESS_LOCKED;
+		redo->edit.is_earlier = true;
+	}
 	redo->value = chain_value(chain);
-	if (redo->value != NULL && redo->value->row->rule == REPLAY_KILL &&
+	if (redo->value != NULL &&
+	    redo->value->row->evidence == EVIDENCE_CRASHED &&
 	    (redo->value != redo->last || redo->held == NULL))
 		redo->value = NULL;
 	if (redo->value != NULL || redo->held != NULL)
 		return true;
 	for (i = 0; i < chain->nr; i++)
-		if (chain->links[i].row->rule == REPLAY_CUT)
+		if (chain->links[i].row->evidence != EVIDENCE_CRASHED)
 			return true;
 	return false;
 }
@@ -245,15 +267,15 @@ bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain)
 /* 0; -ENOENT: the worktree is gone. */
 static int open_place(struct replay *rp, struct redo *redo)
 {
-	redo->dirfd =
+	redo->edit.dirfd =
 	    repo_open_worktree(rp->sys, rp->repo, redo->chain->worktree);
-	return redo->dirfd < 0 ? redo->dirfd : 0;
+	return redo->edit.dirfd < 0 ? redo->edit.dirfd : 0;
 }
 
 void redo_close(struct replay *rp, struct redo *redo)
 {
-	if (redo->dirfd >= 0 && redo->dirfd != rp->repo->fd)
-		SYS(rp->sys, close, redo->dirfd);
+	if (redo->edit.dirfd >= 0 && redo->edit.dirfd != rp->repo->fd)
+		SYS(rp->sys, close, redo->edit.dirfd);
 }
 
 int redo_lock(struct replay *rp, struct redo *redo)
@@ -262,26 +284,18 @@ int redo_lock(struct replay *rp, struct redo *redo)
 
 	r = open_place(rp, redo);
 	if (r == 0)
-		r = loose_stays_inside(rp->sys, redo->dirfd, redo->chain->name);
+		r = loose_stays_inside(rp->sys, redo->edit.dirfd,
+		    redo->chain->name);
 	if (r < 0 || redo->held != NULL)
 		return r;
-	r = token_lock(&rp->token, redo->dirfd, redo->chain->name,
-	    redo->last->row->rec.dir_mode);
-	redo->locked = r == 0;
-	return r;
+	return edit_lock(&redo->edit, redo->last->row->rec.dir_mode);
 }
 
-/* Locks from before stay until all is done and recorded (stale_clean): they
- * are what says to the next start that it is not. */
+/* A lock of an earlier run goes with stale_clean(). */
 int redo_unlock(struct replay *rp, struct redo *redo)
 {
-	int r = 0;
-
-	if (redo->locked)
-		r = redo_unlock_own(rp, redo->dirfd, redo->chain->name);
 	redo->held = NULL;
-	redo->locked = false;
-	return r;
+	return redo_unlock_edit(rp, &redo->edit);
 }
 
 /* Did somebody write the ref after our lock was taken? Where names hold all that
@@ -292,14 +306,14 @@ static int is_later(const struct replay *rp, struct redo *redo,
 {
 	const struct record_member *m = redo->value->member;
 	const struct replay_row *row = redo->value->row;
-	bool holds = row->names_hold;
+	bool holds = row->evidence == EVIDENCE_FAILED_SYNC;
 	struct refd_oid packed;
 	int is_packed = 0;
 
-	if (row->rule == REPLAY_KILL || (holds && redo->held != NULL))
+	if (row->evidence == EVIDENCE_CRASHED || (holds && redo->held != NULL))
 		return false;
 	holds = holds && rp->packed_lost_ns < row->row.locked_at_ns;
-	if (redo->dirfd == rp->repo->fd)
+	if (redo->edit.dirfd == rp->repo->fd)
 		is_packed = packed_lookup(rp->snap, redo->chain->name, &packed);
 	if (is_packed < 0)
 		return is_packed;
@@ -314,25 +328,15 @@ static int is_later(const struct replay *rp, struct redo *redo,
 
 static int write_value(struct replay *rp, struct redo *redo)
 {
-	const struct chain_link *link = redo->value;
-	char value[TOKEN_NAME_MAX], content[LOOSE_CONTENT_MAX];
-	int r, len;
+	const struct record_member *m = redo->value->member;
+	int fd, r;
 
-	len =
-	    loose_format(&link->member->new_oid, link->member->target, content);
-	if (len < 0)
-		return len;
-	token_value_name(value, rp->token.id, 0);
-	r = loose_stage(rp->sys, rp->repo->stage_fd, value, content,
-	    (size_t)len, link->row->rec.file_mode);
+	fd = edit_stage(&redo->edit, &m->new_oid, m->target,
+	    redo->value->row->rec.file_mode);
+	r = fd < 0 ? fd : SYS(rp->sys, close, fd);
 	if (r == 0)
-		r = loose_clear_dirs(rp->sys, redo->dirfd, redo->chain->name,
-		    NULL);
-	if (r == 0)
-		r = SYS(rp->sys, renameat, rp->repo->stage_fd, value,
-		    redo->dirfd, redo->chain->name);
-	if (r < 0)
-		SYS(rp->sys, unlinkat, rp->repo->stage_fd, value);
+		r = edit_place(&redo->edit);
+	edit_discard(&redo->edit);
 	return r;
 }
 
@@ -373,7 +377,7 @@ static int is_packed_value(const struct replay *rp, const struct redo *redo,
 	int r;
 
 	if ((loose->kind != LOOSE_ABSENT && loose->kind != LOOSE_DIR) ||
-	    m->target != NULL || redo->dirfd != rp->repo->fd)
+	    m->target != NULL || redo->edit.dirfd != rp->repo->fd)
 		return 0;
 	r = packed_lookup(rp->snap, redo->chain->name, &packed);
 	return r > 0 ? refd_oid_eq(&packed, &m->new_oid) : r;
@@ -393,8 +397,8 @@ static int leave_name(struct replay *rp, struct redo *redo,
 	    (redo->held != NULL && redo_is_out(rp, redo->value->row)))
 		return 0;
 	if (redo->held == NULL) {
-		r = loose_find_below(rp->sys, redo->dirfd, redo->chain->name,
-		    &below);
+		r = loose_find_below(rp->sys, redo->edit.dirfd,
+		    redo->chain->name, &below);
 		free(below);
 		if (r <= 0)
 			return r;
@@ -421,7 +425,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 		return r;
 	/* What is no ref goes aside before it goes. */
 	if (redo_is_corrupt(loose))
-		redo_report_lost(rp, redo_finding(redo), redo->dirfd,
+		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
 		    redo->chain->worktree, redo->chain->name,
 		    state_text(loose));
 	r = write_value(rp, redo);
@@ -450,11 +454,12 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 
 	r = redo_lock(rp, redo);
 	if (r == 0)
-		r = redo_read_disk(rp, redo->dirfd, redo->chain->name);
+		r = redo_read_disk(rp, redo->edit.dirfd, redo->chain->name);
 	if (r == 0)
-		r = loose_read(rp->sys, redo->dirfd, redo->chain->name, loose);
+		r = loose_read(rp->sys, redo->edit.dirfd, redo->chain->name,
+		    loose);
 	/* Nothing is loose below a file. */
-	else if (r == -ENOTDIR && redo->dirfd >= 0 &&
+	else if (r == -ENOTDIR && redo->edit.dirfd >= 0 &&
 	    redo->value->member->action == RECORD_DELETE)
 		r = 0;
 	if (r == 0)

@@ -13,9 +13,8 @@ struct redo {
 	const struct chain_link *last;
 	const struct chain_link *value; /* NULL: its log alone */
 	struct stale_lock *held; /* the last one's, from before; or NULL */
-	bool locked;             /* by our own token */
-	int dirfd;               /* owned when not repo->fd; -1: none */
-	bool in_packed;          /* to be deleted from there */
+	struct edit edit; /* its dirfd is owned when not repo->fd; -1: none */
+	bool in_packed;   /* to be deleted from there */
 	bool deletes_loose, is_corrupt;
 	bool is_gone; /* another deleted it, and took its log along */
 };
@@ -40,7 +39,11 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
 /* Locks it, without a question. */
 int redo_lock(struct replay *rp, struct redo *redo);
 int redo_unlock(struct replay *rp, struct redo *redo);
+/* An edit of NAME by the evidence of ROW; its directory is the caller's. */
+struct edit redo_edit(struct replay *rp, const struct replay_row *row,
+    const char *name);
 /* A lock by our own token. On failure it is left to the next start. */
+int redo_unlock_edit(struct replay *rp, struct edit *e);
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name);
 void redo_close(struct replay *rp, struct redo *redo);
 /* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */

@@ -47,18 +47,21 @@ static int is_taken(struct replay *rp, const struct stale_lock *lock,
 
 /* Its link, if it was made: the staged value has the same inode. Not every
  * file with a second name is one: people copy repositories by links. */
-static int unlink_creation(struct replay *rp, const struct stale_lock *lock,
-    const struct record_member *member)
+static int unlink_creation(struct replay *rp, const struct replay_row *row,
+    const struct stale_lock *lock, const struct record_member *member)
 {
+	struct edit e = redo_edit(rp, row, member->name);
 	struct sys_stat st;
 	int r;
 
-	r = SYS(rp->sys, lstatat, lock->dirfd, member->name, &st);
+	e.dirfd = lock->dirfd;
+	r = SYS(rp->sys, lstatat, e.dirfd, e.name, &st);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
 	if (r < 0 || !stale_is_value(rp->stale, lock->token, st.ino))
 		return r;
-	return SYS(rp->sys, unlinkat, lock->dirfd, member->name);
+	e.progress = PROGRESS_LINKED;
+	return edit_take_back(&e);
 }
 
 static struct stale_lock *lock_of(struct replay *rp,
@@ -136,7 +139,8 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		lock = lock_of(rp, row, i);
 		if (lock != NULL && row->rec.members[i].action == RECORD_WRITE)
-			r = unlink_creation(rp, lock, &row->rec.members[i]);
+			r = unlink_creation(rp, row, lock,
+			    &row->rec.members[i]);
 	}
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		m = &row->rec.members[i];
@@ -155,7 +159,7 @@ int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
 	int r;
 
 	for (row = rows; row != NULL; row = row->next) {
-		if (row->rule != REPLAY_KILL || !row->rec.atomic ||
+		if (row->evidence != EVIDENCE_CRASHED || !row->rec.atomic ||
 		    row->rec.nr_members < 2 || redo_is_out(rp, row))
 			continue;
 		for (i = 0; i < row->rec.nr_members; i++) {
@@ -184,64 +188,63 @@ static bool is_back(const struct replay_row *row, const struct record_member *m,
 }
 
 /* Its log is of this creation alone. */
-static int unmake(struct replay *rp, const struct record_member *m, int dirfd,
-    const struct loose_value *loose)
+static int unmake(struct replay *rp, struct edit *e,
+    const struct record_member *m, const struct loose_value *loose)
 {
 	static const char why[] =
 	    "it was there again, of a transaction that was taken back; deleted";
-	char path[REFD_PATH_MAX + 8];
 	int r;
 
 	if (redo_is_corrupt(loose))
-		redo_report_lost(rp, STORE_REDONE, dirfd, m->worktree, m->name,
-		    why);
+		redo_report_lost(rp, STORE_REDONE, e->dirfd, m->worktree,
+		    m->name, why);
 	else
 		redo_report(rp, STORE_REDONE, m->name, why);
-	snprintf(path, sizeof(path), "logs/%s", m->name);
-	r = SYS(rp->sys, unlinkat, dirfd, path);
-	if (r < 0 && r != -ENOENT && !redo_is_no_log(r))
+	r = edit_remove_log(e);
+	if (r < 0 && !redo_is_no_log(r))
 		return r;
-	return SYS(rp->sys, unlinkat, dirfd, m->name);
+	return edit_remove(e, true);
 }
 
-/* Whoever has it locked by now sees to it himself. */
+/* A writer who has the lock by now sees to the ref himself. */
 static int unmake_locked(struct replay *rp, const struct replay_row *row,
-    const struct record_member *m, int dirfd)
+    const struct record_member *m, struct edit *e)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
 	int r;
 
-	r = token_lock(&rp->token, dirfd, m->name, row->rec.dir_mode);
+	r = edit_lock(e, row->rec.dir_mode);
 	if (r < 0)
 		return r == -EEXIST ? 0 : r;
-	r = redo_read_disk(rp, dirfd, m->name);
+	r = redo_read_disk(rp, e->dirfd, e->name);
 	if (r == 0)
-		r = loose_read(rp->sys, dirfd, m->name, &loose);
+		r = loose_read(rp->sys, e->dirfd, e->name, &loose);
 	if (r == 0 && is_back(row, m, &loose))
-		r = unmake(rp, m, dirfd, &loose);
+		r = unmake(rp, e, m, &loose);
 	loose_value_done(&loose);
-	if (redo_unlock_own(rp, dirfd, m->name) < 0 && r == 0)
+	if (redo_unlock_edit(rp, e) < 0 && r == 0)
 		r = -EIO;
-	loose_prune_parents(rp->sys, dirfd, m->name, 2);
+	loose_prune_parents(rp->sys, e->dirfd, e->name, 2);
 	return r;
 }
 
 static int unmake_member(struct replay *rp, const struct replay_row *row,
     const struct record_member *m)
 {
-	struct redo place = { .dirfd = -1 };
+	struct edit e = redo_edit(rp, row, m->name);
 	struct sys_stat st;
 	int r;
 
-	place.dirfd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
-	if (place.dirfd < 0)
-		return place.dirfd == -ENOENT ? 0 : place.dirfd;
-	r = SYS(rp->sys, lstatat, place.dirfd, m->name, &st);
+	e.dirfd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
+	if (e.dirfd < 0)
+		return e.dirfd == -ENOENT ? 0 : e.dirfd;
+	r = SYS(rp->sys, lstatat, e.dirfd, e.name, &st);
 	if (r == 0 && S_ISREG(st.mode))
-		r = loose_stays_inside(rp->sys, place.dirfd, m->name);
+		r = loose_stays_inside(rp->sys, e.dirfd, e.name);
 	if (r == 0 && S_ISREG(st.mode))
-		r = unmake_locked(rp, row, m, place.dirfd);
-	redo_close(rp, &place);
+		r = unmake_locked(rp, row, m, &e);
+	if (e.dirfd != rp->repo->fd)
+		SYS(rp->sys, close, e.dirfd);
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
 }
 
@@ -253,7 +256,7 @@ int redo_undo_voided(struct replay *rp, const struct replay_row *rows)
 	int r = 0;
 
 	for (row = rows; row != NULL; row = row->next) {
-		if (row->rule != REPLAY_CUT || !row->rec.atomic)
+		if (row->evidence == EVIDENCE_CRASHED || !row->rec.atomic)
 			continue;
 		for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 			m = &row->rec.members[i];

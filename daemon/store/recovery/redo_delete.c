@@ -18,7 +18,7 @@
 /* 1: it is there; 0; or negative errno. */
 static int find_packed(const struct replay *rp, const struct redo *redo)
 {
-	return redo->dirfd == rp->repo->fd ?
+	return redo->edit.dirfd == rp->repo->fd ?
 	    packed_lookup(rp->snap, redo->chain->name, NULL) :
 	    0;
 }
@@ -45,16 +45,16 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 
 	r = redo_log(rp, redo);
 	if (r == 0 && redo->is_corrupt)
-		redo_report_lost(rp, redo_finding(redo), redo->dirfd,
+		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
 		    redo->chain->worktree, redo->chain->name,
 		    "it was there again, empty or broken; deleted");
 	if (r == 0 && redo->deletes_loose)
-		r = SYS(rp->sys, unlinkat, redo->dirfd, redo->chain->name);
+		r = edit_remove(&redo->edit, true);
 	if (r == 0 && !redo->is_corrupt &&
 	    (redo->deletes_loose || redo->in_packed))
 		redo_report(rp, redo_finding(redo), redo->chain->name,
 		    "it was there again; deleted");
-	return r == -ENOENT ? 0 : r;
+	return r;
 }
 
 static int by_name(const void *va, const void *vb)
@@ -179,8 +179,9 @@ static int end_delete(struct replay *rp, struct redo *redo, int state, int err)
 		state = redo_failed(rp, redo, state);
 	if (redo_unlock(rp, redo) < 0 && state == 0)
 		state = -EIO;
-	if (redo->dirfd >= 0)
-		loose_prune_parents(rp->sys, redo->dirfd, redo->chain->name, 2);
+	if (redo->edit.dirfd >= 0)
+		loose_prune_parents(rp->sys, redo->edit.dirfd,
+		    redo->chain->name, 2);
 	redo_close(rp, redo);
 	return state;
 }

@@ -35,14 +35,14 @@ static int repair(struct replay *rp, const struct redo *redo, const char *path,
 	int r = 0;
 
 	if (lines->nr > 0)
-		r = reflog_repair(rp->sys, redo->dirfd, path,
+		r = reflog_repair(rp->sys, redo->edit.dirfd, path,
 		    (const char *const *)lines->lines, lines->nr, create,
 		    rec->file_mode, rec->dir_mode, &added, &cut);
 	/* Our lock stood: nobody has appended since. */
 	if (r == 0 && lines->last != NULL)
-		r = reflog_complete(rp->sys, redo->dirfd, path, lines->last,
-		    strlen(lines->last), create, rec->file_mode, rec->dir_mode,
-		    &one);
+		r = reflog_complete(rp->sys, redo->edit.dirfd, path,
+		    lines->last, strlen(lines->last), create, rec->file_mode,
+		    rec->dir_mode, &one);
 	if (r == 0 && added + one + cut > 0) {
 		snprintf(text, sizeof(text),
 		    "%zu lines added, %zu bytes cut off", added + one, cut);
@@ -59,7 +59,7 @@ static int mend_end(struct replay *rp, const struct redo *redo,
 	size_t added, cut;
 	int r;
 
-	r = reflog_repair(rp->sys, redo->dirfd, path, NULL, 0, false, 0, 0,
+	r = reflog_repair(rp->sys, redo->edit.dirfd, path, NULL, 0, false, 0, 0,
 	    &added, &cut);
 	return r == -ENOENT ? 0 : r;
 }
@@ -75,11 +75,11 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	r = loose_stays_inside(rp->sys, redo->dirfd, path);
+	r = loose_stays_inside(rp->sys, redo->edit.dirfd, path);
 	if (r == 0)
-		r = redo_read_disk(rp, redo->dirfd, path);
+		r = redo_read_disk(rp, redo->edit.dirfd, path);
 	if (r == 0 && lines.deletes)
-		r = reflog_delete(rp->sys, redo->dirfd, path);
+		r = edit_remove_log(&redo->edit);
 	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
 		r = repair(rp, redo, path, &lines, create);
 	else if (r == 0)
@@ -113,9 +113,9 @@ static int lacks_ours(struct replay *rp, const struct redo *redo)
 	if (deletes ? !m->had_old : m->action != RECORD_WRITE || !m->log)
 		return 0;
 	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
-	r = redo_read_disk(rp, redo->dirfd, path);
+	r = redo_read_disk(rp, redo->edit.dirfd, path);
 	if (r == 0)
-		r = reflog_last(rp->sys, redo->dirfd, path, &old, &last);
+		r = reflog_last(rp->sys, redo->edit.dirfd, path, &old, &last);
 	if (r <= 0)
 		return !deletes && (r == 0 || r == -ENOENT);
 	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&
@@ -136,7 +136,8 @@ static int lines_alone(struct replay *rp, struct redo *redo)
 
 	r = redo_lock(rp, redo);
 	if (r == 0)
-		r = loose_read(rp->sys, redo->dirfd, redo->chain->name, &loose);
+		r = loose_read(rp->sys, redo->edit.dirfd, redo->chain->name,
+		    &loose);
 	if (r < 0)
 		return r;
 	/* A ref that is gone took its log along. */
@@ -161,8 +162,9 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 		r = redo_failed(rp, redo, r);
 	if (redo_unlock(rp, redo) < 0 && r == 0)
 		r = -EIO;
-	if (redo->dirfd >= 0)
-		loose_prune_parents(rp->sys, redo->dirfd, redo->chain->name, 2);
+	if (redo->edit.dirfd >= 0)
+		loose_prune_parents(rp->sys, redo->edit.dirfd,
+		    redo->chain->name, 2);
 	redo_close(rp, redo);
 	return r;
 }

@@ -185,7 +185,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	int r;
 
 	for (row = rows; row != NULL; row = row->next)
-		if (row->rule == REPLAY_CUT) {
+		if (row->evidence != EVIDENCE_CRASHED) {
 			is_needed = true;
 			drop_pruned(rp, row);
 		}

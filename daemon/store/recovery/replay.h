@@ -18,17 +18,12 @@
 #define STORE_REPLAY_H
 
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/publish/edit.h"
 #include "daemon/store/recovery/lost.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/recovery/stale.h"
 #include "daemon/store/store.h"
-
-enum replay_rule {
-	REPLAY_KILL, /* only where its lock stands */
-	REPLAY_CUT   /* unless written later by another */
-};
 
 /* A journal row with its body decoded; owned by the list it is in. */
 struct replay_row {
@@ -41,10 +36,9 @@ struct replay_row {
 	bool *dropped, *passed, *parked;
 	bool is_aside; /* all of it was parked since, if it is not redone yet */
 	/* Its file system failed to sync before a start, or was at it when
-	 * the daemon ended. NAMES_HOLD: it has been in memory since, so names
-	 * are what everybody saw; what a file holds may be lost. */
-	bool is_in_doubt, names_hold;
-	enum replay_rule rule;
+	 * the daemon ended. */
+	bool is_in_doubt;
+	enum evidence evidence;
 	struct replay_row *next; /* the repository's next one */
 };
 

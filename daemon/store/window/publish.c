@@ -222,8 +222,10 @@ static void link_creations(struct batch *b, struct share *s)
 /* packed-refs has forgotten it by now. */
 static void publish_delete(struct batch *b, struct change *c)
 {
-	int r = edit_remove(&c->edit, c->is_loose);
+	int r = edit_remove_log(&c->edit);
 
+	if (r == 0)
+		r = edit_remove(&c->edit, c->is_loose);
 	if (r < 0) {
 		change_keep(b, c, r);
 		return;

@@ -88,8 +88,7 @@ static void check_value(const struct packed_snapshot *snap, unsigned i)
 START_TEST(a_sparse_file_costs_nothing)
 {
 	static const struct refd_oid oid = { .bytes = { 1 } };
-	const struct packed_edit edit = { .name = "refs/heads/new",
-		.oid = &oid };
+	struct packed_edit edit = { .name = "refs/heads/new", .oid = &oid };
 	struct packed_snapshot *snap = NULL;
 	bool changed;
 
@@ -211,7 +210,7 @@ END_TEST
 
 START_TEST(a_rewrite_without_time_is_given_up)
 {
-	const struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
+	struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
 	bool changed = true;
 
 	make_sorted(10000);
@@ -238,7 +237,7 @@ static void append(const char *text, unsigned times)
 /* A merge would lose the deletion. */
 START_TEST(a_wrong_order_is_not_rewritten)
 {
-	const struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
+	struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
 	bool changed;
 
 	make_sorted(2000);

@@ -389,7 +389,7 @@ static int is_packed_value(const struct replay *rp, const struct redo *redo,
 static int leave_name(struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
-	const struct packed_edit name = { .name = redo->chain->name };
+	struct packed_edit name = { .name = redo->chain->name };
 	char *below = NULL;
 	int r;
 

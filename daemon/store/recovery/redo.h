@@ -90,10 +90,10 @@ int redo_one_write(struct replay *rp, struct redo *redo);
 /* redo_delete.c: what a rewrite of packed-refs left that did not come to its
  * end, and over which git stumbles. */
 int redo_sweep_packed(struct replay *rp);
-/* Takes those of NAMES, which are sorted and ROW's, out of packed-refs: their
- * locks stand. */
+/* Takes those of NAMES, which are ROW's, out of packed-refs: their locks
+ * stand. */
 int redo_unpack(struct replay *rp, const struct replay_row *row,
-    const struct packed_edit *names, size_t nr);
+    struct packed_edit *names, size_t nr);
 /* All deletions of a repository at once. */
 int redo_deletions(struct replay *rp, struct redo *redos, size_t nr);
 

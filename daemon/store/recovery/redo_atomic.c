@@ -89,13 +89,6 @@ bool redo_is_out(struct replay *rp, const struct replay_row *row)
 	return false;
 }
 
-static int by_name(const void *va, const void *vb)
-{
-	const struct packed_edit *a = va, *b = vb;
-
-	return strcmp(a->name, b->name);
-}
-
 /* What it made in packed-refs. */
 static int unpack_creations(struct replay *rp, const struct replay_row *row)
 {
@@ -116,10 +109,8 @@ static int unpack_creations(struct replay *rp, const struct replay_row *row)
 		if (r > 0)
 			names[nr++].name = m->name;
 	}
-	if (r >= 0 && nr > 0) {
-		qsort(names, nr, sizeof(*names), by_name);
+	if (r >= 0 && nr > 0)
 		r = redo_unpack(rp, row, names, nr);
-	}
 	free(names);
 	return r < 0 ? r : 0;
 }

@@ -57,29 +57,6 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 	return r;
 }
 
-static int by_name(const void *va, const void *vb)
-{
-	const struct packed_edit *a = va, *b = vb;
-
-	return strcmp(a->name, b->name);
-}
-
-static int rewrite(struct replay *rp, const struct packed_edit *names,
-    size_t nr, const struct record *rec)
-{
-	bool changed;
-	int r;
-
-	r = packed_rewrite_begin(rp->repo->packed, names, nr, rec->file_mode,
-	    true, INT64_MAX, &changed);
-	if (r < 0 || !changed)
-		return r;
-	r = packed_rewrite_finish(rp->repo->packed);
-	if (r < 0)
-		packed_rewrite_abandon(rp->repo->packed);
-	return r;
-}
-
 /* The lock may be one that a killed run left, HELD. */
 static int lock_packed(struct replay *rp, const struct stale_lock *held,
     const struct record *rec)
@@ -97,7 +74,7 @@ static int unlock_packed(struct replay *rp, struct stale_lock *held)
 }
 
 int redo_unpack(struct replay *rp, const struct replay_row *row,
-    const struct packed_edit *names, size_t nr)
+    struct packed_edit *names, size_t nr)
 {
 	struct stale_lock *held =
 	    stale_lookup(rp->stale, row->row.token, "", "packed-refs");
@@ -106,7 +83,7 @@ int redo_unpack(struct replay *rp, const struct replay_row *row,
 	r = lock_packed(rp, held, &row->rec);
 	if (r < 0)
 		return r;
-	r = rewrite(rp, names, nr, &row->rec);
+	r = packed_rewrite(rp->repo->packed, names, nr, row->rec.file_mode);
 	if (unlock_packed(rp, held) < 0 && r == 0)
 		r = -EIO;
 	return r < 0 ? r : redo_look_again(rp);
@@ -145,10 +122,9 @@ static int delete_packed(struct replay *rp, struct redo *redos,
 		if (redos[i].in_packed)
 			names[k++].name = redos[i].chain->name;
 	}
-	if (r == 0 && k > 0) {
-		qsort(names, k, sizeof(*names), by_name);
-		r = rewrite(rp, names, k, &redos[0].last->row->rec);
-	}
+	if (r == 0 && k > 0)
+		r = packed_rewrite(rp->repo->packed, names, k,
+		    redos[0].last->row->rec.file_mode);
 	free(names);
 	return r;
 }

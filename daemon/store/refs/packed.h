@@ -103,7 +103,7 @@ void packed_turn_give(struct packed *packed);
  * begin -> finish (renames packed-refs.new into place)
  *      \-> abandon (removes packed-refs.new)
  * begin reads the file in blocks and writes packed-refs.new as the NR edits
- * have it (sorted by the bytes of their names), peeled lines of others kept,
+ * have it (it sorts them by the bytes of their names), peeled lines of others kept,
  * with memory for a few blocks. With SYNC it fsyncs packed-refs.new; else the
  * caller fsyncs its descriptor: before finish, in
  * every mode, since it holds refs that no journal knows, of whoever was
@@ -121,11 +121,14 @@ void packed_turn_give(struct packed *packed);
  * begin that fails leaves nothing behind; finish that fails leaves the old
  * file in place and .new to be abandoned. abandon is allowed in any state.
  */
-int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
+int packed_rewrite_begin(struct packed *packed, struct packed_edit *edits,
     size_t nr, mode_t mode, bool sync, int64_t until_ns, bool *changed);
 /* Of packed-refs.new; borrowed, until finish or abandon. */
 int packed_rewrite_fd(const struct packed *packed);
 int packed_rewrite_finish(struct packed *packed);
 void packed_rewrite_abandon(struct packed *packed);
+/* begin with SYNC, and finish; without a change nothing. */
+int packed_rewrite(struct packed *packed, struct packed_edit *edits, size_t nr,
+    mode_t mode);
 
 #endif

@@ -339,8 +339,6 @@ static int begin(struct packed *packed, const struct packed_snapshot *old,
 {
 	int r;
 
-	/* Or a deletion would not be one. */
-	assert(are_sorted(edits, nr));
 	if (old->size > PACKED_STREAM_MAX)
 		return -EFBIG;
 	if (old->fd >= 0) {
@@ -380,12 +378,21 @@ static void release(struct packed *packed)
 	pthread_mutex_unlock(&packed->lock);
 }
 
-int packed_rewrite_begin(struct packed *packed, const struct packed_edit *edits,
+static int by_name(const void *va, const void *vb)
+{
+	const struct packed_edit *a = va, *b = vb;
+
+	return strcmp(a->name, b->name);
+}
+
+int packed_rewrite_begin(struct packed *packed, struct packed_edit *edits,
     size_t nr, mode_t mode, bool sync, int64_t until_ns, bool *changed)
 {
 	struct packed_snapshot *old = NULL;
 	int r;
 
+	if (!are_sorted(edits, nr))
+		qsort(edits, nr, sizeof(*edits), by_name);
 	*changed = false;
 	if (!claim(packed))
 		return -EEXIST;
@@ -434,6 +441,22 @@ int packed_rewrite_finish(struct packed *packed)
 	release(packed);
 	packed_trim(packed);
 	return 0;
+}
+
+int packed_rewrite(struct packed *packed, struct packed_edit *edits, size_t nr,
+    mode_t mode)
+{
+	bool changed;
+	int r;
+
+	r = packed_rewrite_begin(packed, edits, nr, mode, true, INT64_MAX,
+	    &changed);
+	if (r < 0 || !changed)
+		return r;
+	r = packed_rewrite_finish(packed);
+	if (r < 0)
+		packed_rewrite_abandon(packed);
+	return r;
 }
 
 void packed_rewrite_abandon(struct packed *packed)

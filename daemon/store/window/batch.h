@@ -315,9 +315,6 @@ bool update_may_be_packed(const struct txn_update *u,
 void batch_prepare_packed(struct batch *b);
 /* Others may try for packed-refs.lock, and for a large file. */
 void batch_give_turn(struct group *g);
-/* The same as it is after the commit: EDITS in any order, synced; what is
- * there is abandoned before. 0 or negative errno. */
-int batch_rewrite_packed(struct group *g, struct packed_edit *edits, size_t nr);
 /* packed-refs.new made durable: begun before the commit, and over. */
 void batch_sync_packed(struct batch *b);
 void batch_synced_packed(struct batch *b);

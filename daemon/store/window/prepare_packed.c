@@ -202,31 +202,11 @@ static bool rewrite_failed(struct batch *b, struct group *g, int err)
 	return any;
 }
 
-static int by_name(const void *va, const void *vb)
-{
-	const struct packed_edit *a = va, *b = vb;
-
-	return strcmp(a->name, b->name);
-}
-
 static int write_packed(struct group *g, struct packed_edit *edits, size_t nr,
     bool sync, int64_t until_ns)
 {
-	size_t i;
-
-	/* They mostly are in order. */
-	for (i = 1; i < nr; i++)
-		if (by_name(&edits[i - 1], &edits[i]) > 0) {
-			qsort(edits, nr, sizeof(*edits), by_name);
-			break;
-		}
 	return packed_rewrite_begin(g->repo->packed, edits, nr, g->packed_mode,
 	    sync, until_ns, &g->packed_changed);
-}
-
-int batch_rewrite_packed(struct group *g, struct packed_edit *edits, size_t nr)
-{
-	return write_packed(g, edits, nr, true, INT64_MAX);
 }
 
 void batch_sync_packed(struct batch *b)
@@ -454,7 +434,7 @@ int batch_refit_packed(struct batch *b, struct group *g)
 	}
 	packed_rewrite_abandon(g->repo->packed);
 	g->packed_changed = false;
-	r = batch_rewrite_packed(g, edits, nr);
+	r = write_packed(g, edits, nr, true, INT64_MAX);
 	free(edits);
 	return r;
 }

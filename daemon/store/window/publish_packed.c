@@ -67,12 +67,8 @@ static int take_out(struct batch *b, struct group *g)
 	for (i = 0; i < b->nr_changes; i++)
 		if (goes_back(b->changes[i], g))
 			edits[nr++].name = b->changes[i]->edit.name;
-	r = batch_rewrite_packed(g, edits, nr);
+	r = packed_rewrite(g->repo->packed, edits, nr, g->packed_mode);
 	free(edits);
-	if (r == 0 && g->packed_changed) {
-		r = packed_rewrite_finish(g->repo->packed);
-		g->packed_changed = r < 0;
-	}
 	return r;
 }
 

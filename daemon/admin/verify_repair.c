@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
+#include "daemon/store/publish/edit.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 #include "daemon/store/repos/repo_internal.h"
@@ -31,32 +32,17 @@
 
 /* ---- locks ---- */
 
-/* The lock's descriptor, to be closed; MODE for what becomes of it. */
+/* Git's lock, not a token's: the repository may never have been served. */
 static int lock_take(struct verify *v, const struct verify_place *place,
-    const char *name, mode_t mode)
+    const char *name, struct edit *e)
 {
-	char path[REFD_PATH_MAX];
-	int fd;
-
+	*e = (struct edit){ .sys = v->sys,
+		.name = name,
+		.dirfd = place->dirfd,
+		.evidence = EVIDENCE_REPAIR };
 	if (loose_stays_inside(v->sys, place->dirfd, name) < 0)
 		return -ELOOP;
-	snprintf(path, sizeof(path), "%s.lock", name);
-	sys_make_parents(v->sys, place->dirfd, path, v->repo.mode & 07777);
-	fd = SYS(v->sys, openat, place->dirfd, path,
-	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-	if (fd >= 0)
-		SYS(v->sys, fchmod, fd, mode);
-	return fd;
-}
-
-static void lock_drop(struct verify *v, const struct verify_place *place,
-    const char *name)
-{
-	char path[REFD_PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s.lock", name);
-	SYS(v->sys, unlinkat, place->dirfd, path);
-	loose_prune_parents(v->sys, place->dirfd, name, 2);
+	return edit_lock(e, v->repo.mode & 07777);
 }
 
 /* ---- evidence ---- */
@@ -179,24 +165,19 @@ static int sync_parent(struct verify *v, int dirfd, const char *name)
 	return r;
 }
 
-/* LOCK becomes the ref. */
-static int put_value(struct verify *v, const struct verify_place *place,
-    const char *name, int lock, const struct verify_value *value)
+static int put_value(struct verify *v, struct edit *e, mode_t mode,
+    const struct verify_value *value)
 {
-	char content[LOOSE_CONTENT_MAX], path[REFD_PATH_MAX];
-	int len, r;
+	int fd, r;
 
-	len = loose_format(&value->oid, value->target, content);
-	if (len < 0)
-		return len;
-	snprintf(path, sizeof(path), "%s.lock", name);
-	r = SYS(v->sys, write_all, lock, content, (size_t)len);
+	fd = edit_stage(e, &value->oid, value->target, mode);
+	if (fd < 0)
+		return fd;
+	r = SYS(v->sys, fsync, fd);
+	SYS(v->sys, close, fd);
 	if (r == 0)
-		r = SYS(v->sys, fsync, lock);
-	if (r == 0)
-		r = SYS(v->sys, renameat, place->dirfd, path, place->dirfd,
-		    name);
-	return r == 0 ? sync_parent(v, place->dirfd, name) : r;
+		r = edit_place(e);
+	return r == 0 ? sync_parent(v, e->dirfd, e->name) : r;
 }
 
 static bool is_broken(struct verify *v, const struct verify_place *place,
@@ -213,18 +194,18 @@ static bool is_broken(struct verify *v, const struct verify_place *place,
 }
 
 static int restore(struct verify *v, const struct verify_place *place,
-    const char *name, int lock, struct verify_value *value,
+    struct edit *e, mode_t mode, struct verify_value *value,
     char kept[KEPT_NAME_MAX])
 {
 	int r;
 
 	/* Somebody was quicker. */
-	if (!is_broken(v, place, name))
+	if (!is_broken(v, place, e->name))
 		return -EALREADY;
-	r = verify_last_value(v, place, name, value);
+	r = verify_last_value(v, place, e->name, value);
 	if (r == 0)
-		r = keep(v, place->dirfd, name, false, kept);
-	return r == 0 ? put_value(v, place, name, lock, value) : r;
+		r = keep(v, place->dirfd, e->name, false, kept);
+	return r == 0 ? put_value(v, e, mode, value) : r;
 }
 
 static char *say_failed(int r)
@@ -248,20 +229,19 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	struct verify_value value = { .target = NULL };
 	struct sys_stat st;
 	mode_t mode = 0644;
-	int lock, r;
+	struct edit e;
+	int r;
 
 	if (!is_broken(v, place, name))
 		return NULL;
 	if (SYS(v->sys, lstatat, place->dirfd, name, &st) == 0 &&
 	    S_ISREG(st.mode))
 		mode = st.mode & 0777;
-	lock = lock_take(v, place, name, mode);
-	if (lock < 0)
-		return say_failed(lock);
-	r = restore(v, place, name, lock, &value, kept);
-	SYS(v->sys, close, lock);
+	r = lock_take(v, place, name, &e);
 	if (r < 0)
-		lock_drop(v, place, name);
+		return say_failed(r);
+	r = restore(v, place, &e, mode, &value, kept);
+	edit_unlock(&e);
 	*done = r == 0;
 	said = r < 0 ? say_failed(r) :
 		       repo_why("restored to %s from %s; what was there is "
@@ -284,20 +264,20 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 {
 	char path[REFD_PATH_MAX], kept[KEPT_NAME_MAX];
 	size_t added = 0, cut = 0;
-	int lock, r;
+	struct edit e;
+	int r;
 
 	snprintf(path, sizeof(path), "logs/%s", name);
-	lock = loose_stays_inside(v->sys, place->dirfd, path);
-	if (lock == 0)
-		lock = lock_take(v, place, name, 0644);
-	if (lock < 0)
-		return say_failed(lock);
-	SYS(v->sys, close, lock);
+	r = loose_stays_inside(v->sys, place->dirfd, path);
+	if (r == 0)
+		r = lock_take(v, place, name, &e);
+	if (r < 0)
+		return say_failed(r);
 	r = keep_copy(v, place->dirfd, path, kept);
 	if (r == 0)
 		r = reflog_repair(v->sys, place->dirfd, path, NULL, 0, false, 0,
 		    0, &added, &cut);
-	lock_drop(v, place, name);
+	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ? say_failed(r) :
 		       repo_why("%zu bytes cut off; the log as it was is "
@@ -310,19 +290,19 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 {
 	char path[REFD_PATH_MAX];
 	struct refd_oid oid;
-	int lock, r;
+	struct edit e;
+	int r;
 
 	snprintf(path, sizeof(path), "logs/%s", name);
-	lock = loose_stays_inside(v->sys, place->dirfd, path);
-	if (lock == 0)
-		lock = lock_take(v, place, name, 0644);
-	if (lock < 0)
-		return say_failed(lock);
-	SYS(v->sys, close, lock);
+	r = loose_stays_inside(v->sys, place->dirfd, path);
+	if (r == 0)
+		r = lock_take(v, place, name, &e);
+	if (r < 0)
+		return say_failed(r);
 	r = verify_ref_value(v, place, name, &oid) == 0 ?
 	    reflog_unmake(v->sys, place->dirfd, path) :
 	    -EALREADY;
-	lock_drop(v, place, name);
+	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ? say_failed(r) : repo_why("removed, empty as it was");
 }
@@ -333,14 +313,14 @@ static char *repair_packed_new(struct verify *v, bool *done)
 {
 	const struct verify_place common = { v->repo.fd, "" };
 	char kept[KEPT_NAME_MAX];
-	int lock, r;
+	struct edit e;
+	int r;
 
-	lock = lock_take(v, &common, "packed-refs", 0644);
-	if (lock < 0)
-		return say_failed(lock);
-	SYS(v->sys, close, lock);
+	r = lock_take(v, &common, "packed-refs", &e);
+	if (r < 0)
+		return say_failed(r);
 	r = keep(v, v->repo.fd, "packed-refs.new", true, kept);
-	lock_drop(v, &common, "packed-refs");
+	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ? say_failed(r) : repo_why("moved to refd/kept/%s", kept);
 }

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/refs/lockfile.h"
-#include "daemon/store/refs/loose.h"
+#include "daemon/store/publish/edit.h"
 #include "daemon/store/refs/reflog.h"
 
 #define MEMBERS_MAX 16
@@ -50,26 +49,14 @@ struct work {
 	char committer[80];
 	const struct record_member *members;
 	size_t nr;
-	int dirfds[MEMBERS_MAX];
-	bool linked[MEMBERS_MAX];
+	struct edit edits[MEMBERS_MAX];
 };
 
-static void log_path(char path[REFD_PATH_MAX], const struct record_member *m)
+static int stage(struct edit *e, const struct record_member *m)
 {
-	snprintf(path, REFD_PATH_MAX, "logs/%s", m->name);
-}
+	int fd = edit_stage(e, &m->new_oid, m->target, 0644);
 
-static int stage(struct work *k, size_t i)
-{
-	char content[LOOSE_CONTENT_MAX], name[TOKEN_NAME_MAX];
-	int len;
-
-	len =
-	    loose_format(&k->members[i].new_oid, k->members[i].target, content);
-	assert(len > 0);
-	token_value_name(name, k->token.id, (unsigned)i);
-	return loose_stage(k->sys, k->repo->stage_fd, name, content,
-	    (size_t)len, 0644);
+	return fd < 0 ? fd : SYS(e->sys, close, fd);
 }
 
 static int prepare(struct work *k)
@@ -84,15 +71,14 @@ static int prepare(struct work *k)
 	    atomic_fetch_add(&k->h->w->store.applier.next_token, 1));
 	for (i = 0; i < k->nr && r == 0; i++)
 		if (k->members[i].action == RECORD_WRITE)
-			r = stage(k, i);
+			r = stage(&k->edits[i], &k->members[i]);
 	for (i = 0; i < k->nr && r == 0; i++)
-		r = token_lock(&k->token, k->dirfds[i], k->members[i].name,
-		    0755);
+		r = edit_lock(&k->edits[i], 0755);
 	for (i = 0; i < k->nr && r == 0; i++)
 		if (k->members[i].log) {
-			log_path(path, &k->members[i]);
-			r = reflog_prepare(k->sys, k->dirfds[i], path, true,
-			    0644, 0755, &will_log, &made, &made_dirs);
+			edit_log_path(&k->edits[i], path);
+			r = reflog_prepare(k->sys, k->edits[i].dirfd, path,
+			    true, 0644, 0755, &will_log, &made, &made_dirs);
 		}
 	return r;
 }
@@ -123,38 +109,29 @@ static int commit(struct work *k)
 
 static int append(struct work *k, size_t i)
 {
-	static const struct refd_oid null_oid;
-	const struct record_member *m = &k->members[i];
-	char path[REFD_PATH_MAX], *line;
-	size_t len;
+	struct edit *e = &k->edits[i];
 	int r;
 
-	if (!m->log)
+	if (!k->members[i].log)
 		return 0;
-	line = reflog_line(m->had_old ? &m->old_oid : &null_oid, &m->new_oid,
-	    k->committer, "hand", &len);
-	assert(line != NULL);
-	log_path(path, m);
-	r = reflog_append(k->sys, k->dirfds[i], path, line, len);
-	free(line);
-	return r < 0 ? r : SYS(k->sys, close, r);
+	r = edit_append(e, &k->rec, &k->members[i]);
+	if (e->has_log_fd)
+		SYS(e->sys, close, e->log_fd);
+	e->has_log_fd = false;
+	return r;
 }
 
 static int place(struct work *k, size_t i)
 {
-	const struct record_member *m = &k->members[i];
-	char path[REFD_PATH_MAX], value[TOKEN_NAME_MAX];
+	struct edit *e = &k->edits[i];
 	int r = 0;
 
-	token_value_name(value, k->token.id, (unsigned)i);
-	if (m->action == RECORD_WRITE && !k->linked[i])
-		r = SYS(k->sys, renameat, k->repo->stage_fd, value,
-		    k->dirfds[i], m->name);
-	if (m->action == RECORD_DELETE) {
-		log_path(path, m);
-		r = reflog_delete(k->sys, k->dirfds[i], path);
+	if (k->members[i].action == RECORD_WRITE)
+		r = edit_place(e);
+	if (k->members[i].action == RECORD_DELETE) {
+		r = edit_remove_log(e);
 		if (r == 0)
-			r = SYS(k->sys, unlinkat, k->dirfds[i], m->name);
+			r = edit_remove(e, true);
 	}
 	return r;
 }
@@ -171,25 +148,19 @@ static int publish(struct work *k, size_t first, size_t end)
 	for (i = first; i < end && r == 0; i++)
 		r = place(k, i);
 	for (i = first; i < end && r == 0; i++)
-		r = token_unlock(&k->token, k->dirfds[i], k->members[i].name);
+		r = edit_unlock(&k->edits[i]);
 	return r;
 }
 
 static int publish_all(struct work *k)
 {
-	char value[TOKEN_NAME_MAX];
 	size_t i, end;
 	int r = 0;
 
-	for (i = 0; i < k->nr && r == 0 && k->h->atomic; i++) {
-		if (k->members[i].action != RECORD_WRITE ||
-		    k->members[i].had_old)
-			continue;
-		token_value_name(value, k->token.id, (unsigned)i);
-		r = SYS(k->sys, linkat, k->repo->stage_fd, value, k->dirfds[i],
-		    k->members[i].name);
-		k->linked[i] = r == 0;
-	}
+	for (i = 0; i < k->nr && r == 0 && k->h->atomic; i++)
+		if (k->members[i].action == RECORD_WRITE &&
+		    !k->members[i].had_old)
+			r = edit_link(&k->edits[i]);
 	for (i = 0; i < k->nr && r == 0; i = end) {
 		if (i >= k->h->publish)
 			return -EAGAIN;
@@ -199,10 +170,7 @@ static int publish_all(struct work *k)
 		r = publish(k, i, end);
 	}
 	for (i = 0; i < k->nr && r == 0; i++)
-		if (k->linked[i]) {
-			token_value_name(value, k->token.id, (unsigned)i);
-			r = SYS(k->sys, unlinkat, k->repo->stage_fd, value);
-		}
+		r = edit_discard(&k->edits[i]);
 	if (r == 0)
 		token_done(&k->token);
 	return r;
@@ -230,9 +198,14 @@ int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 	if (k.repo == NULL)
 		return -EIO;
 	for (i = 0; i < nr; i++) {
-		k.dirfds[i] = repo_open_worktree(k.sys, k.repo,
-		    members[i].worktree != NULL ? members[i].worktree : "");
-		r = k.dirfds[i] < 0 ? k.dirfds[i] : r;
+		k.edits[i] = (struct edit){ .sys = k.sys,
+			.token = &k.token,
+			.name = members[i].name,
+			.dirfd = repo_open_worktree(k.sys, k.repo,
+			    members[i].worktree != NULL ? members[i].worktree :
+							  ""),
+			.value_nr = (unsigned)i };
+		r = k.edits[i].dirfd < 0 ? k.edits[i].dirfd : r;
 	}
 	if (r == 0)
 		r = prepare(&k);
@@ -241,8 +214,8 @@ int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 	if (r == 0)
 		r = publish_all(&k);
 	for (i = 0; i < nr; i++)
-		if (k.dirfds[i] >= 0 && k.dirfds[i] != k.repo->fd)
-			SYS(k.sys, close, k.dirfds[i]);
+		if (k.edits[i].dirfd >= 0 && k.edits[i].dirfd != k.repo->fd)
+			SYS(k.sys, close, k.edits[i].dirfd);
 	repo_put(&h->w->store.repos, k.repo);
 	return r;
 }

@@ -1,8 +1,9 @@
 /*
  * A transaction that is recorded and published by hand, on a world: whatever
- * members a test likes, also such as no request leads to. It does what
- * prepare.c, commit.c and publish.c do, in their order, one member after the
- * other; so it can be killed or cut at each change of the disk like them.
+ * members a test likes, also such as no request leads to. It takes the steps of
+ * publish/edit.h in the order of prepare.c, commit.c and publish.c, one member
+ * after the other; so it can be killed or cut at each change of the disk like
+ * them.
  */
 #ifndef TESTS_LIB_HAND_H
 #define TESTS_LIB_HAND_H

@@ -7,6 +7,7 @@
  * serve the repository.
  */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +184,34 @@ START_TEST(under_locks)
 }
 END_TEST
 
+/* Another writer locks the ref as soon as the new value is in place. */
+static int lock_and_fail(const struct sys *sys, int fd)
+{
+	struct sys_stat st, dir;
+
+	if (SYS(sys, fstat, fd, &st) == 0 &&
+	    SYS(sys, lstatat, tmp_fd, "r.git/refs/heads", &dir) == 0 &&
+	    st.ino == dir.ino) {
+		tmp_put("r.git/refs/heads/a.lock", "");
+		return -EIO;
+	}
+	return sys_kernel.fsync(sys, fd);
+}
+
+START_TEST(a_lock_taken_after_the_value)
+{
+	struct sys failing = *vh_opt.sys;
+
+	failing.fsync = lock_and_fail;
+	vh_opt.sys = &failing;
+	tmp_run(": >r.git/refs/heads/a");
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a", "not mended");
+	is_at("refs/heads/a", sr_commit);
+	ck_assert(tmp_exists("r.git/refs/heads/a.lock"));
+}
+END_TEST
+
 /* A value that is no good is somebody's all the same. */
 START_TEST(well_formed_values)
 {
@@ -268,6 +297,7 @@ int main(void)
 	tcase_add_test(tc, where_refd_never_served);
 	tcase_add_test(tc, objects_that_are_gone);
 	tcase_add_test(tc, under_locks);
+	tcase_add_test(tc, a_lock_taken_after_the_value);
 	tcase_add_test(tc, well_formed_values);
 	tcase_add_test(tc, heads);
 	tcase_add_test(tc, logs);

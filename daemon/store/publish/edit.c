@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,6 +46,76 @@ void edit_to(struct edit *e, enum progress to)
 	e->progress = to;
 }
 
+/* ---- git's lock ---- */
+
+/* Git creates it with the mode of a new ref. stage_in_lock() corrects that. */
+#define GIT_LOCK_MODE 0644
+
+static int git_lock(struct edit *e, mode_t dir_mode)
+{
+	char path[REFD_PATH_MAX];
+	int r = lockfile_path(path, e->name);
+
+	if (r < 0)
+		return r;
+	sys_make_parents(e->sys, e->dirfd, path, dir_mode);
+	r = SYS(e->sys, openat, e->dirfd, path,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, GIT_LOCK_MODE);
+	if (r < 0)
+		return r;
+	e->lock_fd = r;
+	e->has_lock_fd = true;
+	return 0;
+}
+
+static int stage_in_lock(struct edit *e, const char *content, size_t len,
+    mode_t file_mode)
+{
+	int fd = e->lock_fd, r;
+
+	assert(e->has_lock_fd);
+	e->has_lock_fd = false;
+	/* A file system without modes can still have the value. */
+	SYS(e->sys, fchmod, fd, file_mode);
+	r = SYS(e->sys, write_all, fd, content, len);
+	if (r < 0)
+		SYS(e->sys, close, fd);
+	return r < 0 ? r : fd;
+}
+
+/* The lock itself becomes the ref. */
+static int git_place(struct edit *e)
+{
+	char path[REFD_PATH_MAX];
+	int r = lockfile_path(path, e->name);
+
+	assert(!e->has_lock_fd);
+	if (r == 0)
+		r = SYS(e->sys, renameat, e->dirfd, path, e->dirfd, e->name);
+	if (r < 0)
+		return r;
+	edit_to(e, PROGRESS_PUBLISHED);
+	edit_to(e, PROGRESS_DONE);
+	return 0;
+}
+
+static int git_unlock(struct edit *e)
+{
+	char path[REFD_PATH_MAX];
+	int r = lockfile_path(path, e->name);
+
+	if (e->has_lock_fd)
+		SYS(e->sys, close, e->lock_fd);
+	e->has_lock_fd = false;
+	if (r == 0)
+		r = SYS(e->sys, unlinkat, e->dirfd, path);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	/* git_lock() may have made directories for the lock alone. */
+	loose_prune_parents(e->sys, e->dirfd, e->name, 2);
+	return 0;
+}
+
 /* ---- the value ---- */
 
 int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
@@ -56,6 +127,8 @@ int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
 	len = loose_format(oid, target, content);
 	if (len < 0)
 		return len;
+	if (e->token == NULL)
+		return stage_in_lock(e, content, (size_t)len, file_mode);
 	/* Even a failed call may leave a file. */
 	e->has_value = true;
 	if (!edit_is_locked(e))
@@ -94,7 +167,9 @@ int edit_discard(struct edit *e)
 
 int edit_lock(struct edit *e, mode_t dir_mode)
 {
-	int r = token_lock(e->token, e->dirfd, e->name, dir_mode);
+	int r = e->token == NULL ?
+	    git_lock(e, dir_mode) :
+	    token_lock(e->token, e->dirfd, e->name, dir_mode);
 
 	if (r == 0)
 		edit_to(e, PROGRESS_LOCKED);
@@ -109,7 +184,8 @@ int edit_unlock(struct edit *e)
 
 	if (!edit_is_locked(e) || e->is_earlier)
 		return 0;
-	r = token_unlock(e->token, e->dirfd, e->name);
+	r = e->token == NULL ? git_unlock(e) :
+			       token_unlock(e->token, e->dirfd, e->name);
 	if (r == 0)
 		edit_to(e,
 		    e->progress == PROGRESS_PUBLISHED ? PROGRESS_DONE :
@@ -145,6 +221,8 @@ int edit_place(struct edit *e)
 {
 	int r = 0;
 
+	if (e->token == NULL)
+		return git_place(e);
 	if (e->progress != PROGRESS_LINKED) {
 		r = place(e, e->sys->renameat);
 		e->has_value = r < 0;

@@ -58,7 +58,8 @@ enum evidence {
  *	LOCKED		<name>.lock is ours. A staged value is whole.
  *	LINKED		As LOCKED, and <name> is a second link of the value.
  *	PUBLISHED	<name> is as the plan says. The lock stands.
- *	DONE		As PUBLISHED, without the lock.
+ *	DONE		As PUBLISHED, without the lock. Git's lock becomes
+ *			<name> itself, so its edit is DONE once it is placed.
  *	RELEASED	The edit published nothing and holds no lock.
  *	DEFERRED	Lock and value are left to recovery, which finishes.
  */
@@ -86,6 +87,8 @@ struct edit {
 	bool is_earlier; /* the lock is of an earlier run */
 	bool has_log_fd;
 	int log_fd; /* owned: it wrote the line, and may take it back */
+	bool has_lock_fd;
+	int lock_fd; /* owned: git's lock, still empty */
 };
 
 /* May an edit go from FROM to TO? */
@@ -106,8 +109,9 @@ static inline bool edit_is_published(const struct edit *e)
 
 /* ---- the value ---- */
 
-/* Writes the file's new content into stage/. TARGET is that of a symbolic
- * ref, or NULL. Returns the descriptor, which the caller closes. */
+/* Writes the file's new content into stage/, or once into git's lock, which
+ * the edit must hold. TARGET is that of a symbolic ref, or NULL. Returns the
+ * descriptor, which the caller syncs and closes. */
 int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
     mode_t file_mode);
 /* TO gets the staged value of FROM, which keeps its lock. */
@@ -117,14 +121,16 @@ int edit_discard(struct edit *e);
 
 /* ---- the lock ---- */
 
-/* Errors are token_lock()'s. */
+/* Errors are token_lock()'s. Git's lock: an empty file that only its maker
+ * knows; -EEXIST where any lock stands, be it ours. */
 int edit_lock(struct edit *e, mode_t dir_mode);
-/* On failure the lock stands. The lock of an earlier run always stays. */
+/* On failure the lock stands. The lock of an earlier run always stays. Git's
+ * lock takes its value with it, and the directories that are empty then. */
 int edit_unlock(struct edit *e);
 
 /* ---- publishing ---- */
 
-/* The staged value becomes the ref. An empty directory in the way is removed
+/* The staged value becomes the ref. Except with git's lock, an empty directory in the way is removed
  * once. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR: another writer has the name. */
 int edit_place(struct edit *e);
 /* As edit_place() for a ref that does not exist yet; edit_take_back() undoes

@@ -64,7 +64,7 @@ int token_parse_name(const char *name, uint64_t *id, unsigned *k)
 	return 0;
 }
 
-static int lock_path(char out[REFD_PATH_MAX], const char *path)
+int lockfile_path(char out[REFD_PATH_MAX], const char *path)
 {
 	size_t len = strlen(path);
 
@@ -126,7 +126,7 @@ int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode)
 	unsigned tries;
 	int r;
 
-	r = lock_path(lock, path);
+	r = lockfile_path(lock, path);
 	if (r < 0)
 		return r;
 	tok->made_dirs = 0;
@@ -146,7 +146,7 @@ int token_unlock(struct token *tok, int dirfd, const char *path)
 	char lock[REFD_PATH_MAX];
 	int r;
 
-	r = lock_path(lock, path);
+	r = lockfile_path(lock, path);
 	if (r == 0)
 		r = SYS(tok->sys, unlinkat, dirfd, lock);
 	return r == -ENOENT ? 0 : r;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
+#include "proto/limits.h"
 
 #define TOKEN_NAME_MAX 32
 /* ext4 allows 65,000 links; a further file is made well before. */
@@ -41,6 +42,9 @@ int token_parse_name(const char *name, uint64_t *id, unsigned *k);
 
 /* The name in stage/ of the N-th new value of window ID: the digits, "-", N. */
 void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n);
+
+/* "<path>.lock", or -ENAMETOOLONG. */
+int lockfile_path(char lock[REFD_PATH_MAX], const char *path);
 
 /* Makes the file; nothing is locked yet. stage_fd is borrowed. -EEXIST: the
  * id was used before. On failure TOK may be done() and holds nothing. */

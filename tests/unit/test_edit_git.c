@@ -1,0 +1,102 @@
+/*
+ * Proves what repairing does with git's lock: it leaves a lock of refd and of
+ * any other writer alone, becomes the ref only with a value in it, and leaves
+ * nothing behind.
+ */
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "tests/lib/edit_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+START_TEST(git_s_lock_leaves_a_token_s_alone)
+{
+	struct edit ours = er_locked(EVIDENCE_LIVE),
+		    e = er_edit(EVIDENCE_REPAIR);
+
+	ck_assert_int_eq(edit_lock(&e, 0755), -EEXIST);
+	ck_assert_int_eq(edit_unlock(&e), 0);
+	ck_assert(er_is_same_file(ER_LOCK, ER_TOKEN));
+	ck_assert_int_eq(edit_unlock(&ours), 0);
+}
+END_TEST
+
+/* The lock was renamed, so a lock there is of another writer. */
+START_TEST(after_placing_git_s_lock_is_another_s)
+{
+	struct edit e = er_locked(EVIDENCE_REPAIR);
+
+	er_stage(&e);
+	ck_assert_int_eq(edit_place(&e), 0);
+	tmp_put(ER_LOCK, "");
+	ck_assert_int_eq(edit_unlock(&e), 0);
+	ck_assert(tmp_exists(ER_LOCK));
+}
+END_TEST
+
+/* Directories that were made for the lock go with it. */
+START_TEST(git_s_lock_leaves_nothing_behind)
+{
+	struct edit e = er_edit(EVIDENCE_REPAIR);
+
+	e.name = "refs/heads/d/e/x";
+	ck_assert_int_eq(edit_lock(&e, 0700), 0);
+	ck_assert_uint_eq(tmp_mode("r/refs/heads/d/e"), 0700);
+	er_stage(&e);
+	ck_assert_int_eq(edit_unlock(&e), 0);
+	ck_assert(!tmp_exists("r/refs/heads/d"));
+	ck_assert(tmp_exists("r/refs/heads"));
+	/* With the value lost on the way. */
+	e = er_locked(EVIDENCE_REPAIR);
+	er_fails_with = -ENOSPC;
+	ck_assert_int_eq(edit_stage(&e, &er_two, NULL, 0644), -ENOSPC);
+	er_fails_with = 0;
+	ck_assert_int_eq(edit_unlock(&e), 0);
+	ck_assert(!tmp_exists(ER_LOCK) && !tmp_exists(ER_FILE));
+}
+END_TEST
+
+/* An empty lock never becomes a ref. */
+START_TEST(git_s_lock_without_a_value_is_a_programming_error)
+{
+	struct edit e = er_locked(EVIDENCE_REPAIR);
+
+	edit_place(&e);
+}
+END_TEST
+
+START_TEST(names_too_long_for_a_lock)
+{
+	struct edit e = er_edit(er_all[_i]);
+	char name[REFD_PATH_MAX];
+
+	memset(name, 'x', sizeof(name));
+	name[REFD_PATH_MAX - sizeof(".lock")] = '\0';
+	e.name = name;
+	ck_assert_int_eq(edit_lock(&e, 0755), -ENAMETOOLONG);
+	name[REFD_PATH_MAX - sizeof(".lock")] = 'x';
+	name[REFD_PATH_MAX - sizeof(".lock") + 1] = '\0';
+	ck_assert_int_eq(edit_lock(&e, 0755), -ENAMETOOLONG);
+	ck_assert_int_eq(e.progress, PROGRESS_PLANNED);
+}
+END_TEST
+
+int main(void)
+{
+	const int nr = ER_ALL;
+	Suite *suite = suite_create("edit_git");
+	TCase *tc = tcase_create("edit_git");
+
+	tcase_add_checked_fixture(tc, er_setup, er_teardown);
+	tcase_add_test(tc, git_s_lock_leaves_a_token_s_alone);
+	tcase_add_test(tc, after_placing_git_s_lock_is_another_s);
+	tcase_add_test(tc, git_s_lock_leaves_nothing_behind);
+	tcase_add_test_raise_signal(tc,
+	    git_s_lock_without_a_value_is_a_programming_error, SIGABRT);
+	tcase_add_loop_test(tc, names_too_long_for_a_lock, 0, nr);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

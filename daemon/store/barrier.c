@@ -110,8 +110,12 @@ bool barrier_is_settled(struct store *s, struct repo *repo)
 
 int barrier_settle(struct store *s, struct repo *repo)
 {
-	int r = heal_flush_repos(s, repo->journal_epoch);
+	int r = journal_flush_repos(s->journal, repo->journal_epoch);
 
+	if (r == JOURNAL_UNKNOWN) {
+		commit_log_mend(s->log);
+		r = -EIO;
+	}
 	if (r == 0)
 		atomic_store(&repo->settled, true);
 	else

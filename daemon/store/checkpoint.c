@@ -106,27 +106,8 @@ static bool may_wait(struct store *s)
 	for (fs = all_fs(s); fs != NULL; fs = fs->next)
 		if (!fs->gone && atomic_load(&fs->promised))
 			return false;
-	pthread_rwlock_rdlock(&s->journal_lock);
 	journal_stats(s->journal, &stats);
-	pthread_rwlock_unlock(&s->journal_lock);
 	return stats.wal_bytes < WAL_MAX_BYTES;
-}
-
-/* Brought back where it failed; then not all that was committed is there any
- * more, and the next time tells. */
-static int flush_journal(struct store *s)
-{
-	unsigned epoch;
-	int r;
-
-	pthread_rwlock_rdlock(&s->journal_lock);
-	epoch = s->journal_epoch;
-	r = heal_flush(s);
-	pthread_rwlock_unlock(&s->journal_lock);
-	if (r != JOURNAL_UNKNOWN)
-		return r;
-	heal_journal(s, epoch);
-	return -EIO;
 }
 
 /* A round that left a sync behind is neither done nor failed. */
@@ -191,7 +172,6 @@ int checkpoint_once(struct store *s, bool now)
 	bool unflushed, is_whole;
 	struct timespec until;
 	uint64_t ended, lsn;
-	unsigned epoch;
 	int r = 0;
 
 	if (store_fatal(s) != NULL)
@@ -202,7 +182,7 @@ int checkpoint_once(struct store *s, bool now)
 	 * than a cut leaves. Those that are not forgotten have to last too. */
 	unflushed = journal_is_unflushed(s->journal);
 	if (unflushed)
-		r = flush_journal(s);
+		r = commit_log_wait(s->log, NULL, COMMIT_LOG_DURABLE);
 	if (r == 0 && (unflushed || lsn > journal_forgotten(s->journal))) {
 		pthread_mutex_lock(&s->mutex);
 		until = after(interval_of(s));
@@ -211,16 +191,13 @@ int checkpoint_once(struct store *s, bool now)
 	}
 	is_whole = lsn == ended;
 	count(s, r, is_whole, began_ns);
-	pthread_rwlock_rdlock(&s->journal_lock);
-	epoch = s->journal_epoch;
 	if (r == 0 && (now || lsn > journal_forgotten(s->journal)))
 		r = journal_forget(s->journal, lsn, now);
 	if (r <= 0 && copy_wal(s) == JOURNAL_UNKNOWN)
 		r = JOURNAL_UNKNOWN;
-	pthread_rwlock_unlock(&s->journal_lock);
 	if (r != JOURNAL_UNKNOWN)
 		return r;
-	r = heal_journal(s, epoch);
+	r = commit_log_mend(s->log);
 	/* It may have been this that got lost. */
 	if (r == 0 && now)
 		r = journal_forget(s->journal, lsn, true);

@@ -31,12 +31,9 @@ int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
 	struct journal_reader *reader;
 	int r;
 
-	pthread_rwlock_rdlock(&s->journal_lock);
 	reader = open_reader(s);
 	r = reader == NULL ? -EIO : journal_lookup(reader, uid, txid, cb, arg);
-	r = r == JOURNAL_UNKNOWN ? -EIO : r;
-	pthread_rwlock_unlock(&s->journal_lock);
-	return r;
+	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
 int lookup_newest(struct store *s, struct refd_txid *newest)
@@ -44,10 +41,8 @@ int lookup_newest(struct store *s, struct refd_txid *newest)
 	struct journal_reader *reader;
 	int r;
 
-	pthread_rwlock_rdlock(&s->journal_lock);
 	reader = open_reader(s);
 	r = reader == NULL ? -EIO : journal_newest_id(reader, newest);
-	pthread_rwlock_unlock(&s->journal_lock);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 

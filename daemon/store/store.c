@@ -445,6 +445,11 @@ const char *store_fatal(struct store *s)
 	return fatal;
 }
 
+int64_t store_stuck_ns(struct store *s)
+{
+	return commit_log_stuck_ns(s->log);
+}
+
 void store_stats(struct store *s, struct store_stats *stats)
 {
 	struct journal_stats journal;
@@ -453,11 +458,9 @@ void store_stats(struct store *s, struct store_stats *stats)
 	*stats = s->stats;
 	awaiting_count(s, stats);
 	pthread_mutex_unlock(&s->mutex);
-	pthread_rwlock_rdlock(&s->journal_lock);
 	journal_stats(s->journal, &journal);
 	stats->last_lsn = journal_last_lsn(s->journal);
 	stats->forgotten_lsn = journal_forgotten(s->journal);
-	pthread_rwlock_unlock(&s->journal_lock);
 	stats->flushes = journal.flushes;
 	stats->wal_bytes = journal.wal_bytes;
 	pthread_mutex_lock(&s->repos.mutex);

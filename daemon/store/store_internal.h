@@ -108,9 +108,11 @@ struct store {
 	pthread_mutex_t telling; /* awaiting_publish()'s */
 	pthread_mutex_t parking; /* fs_failed.c's, before all others */
 
-	/* The journal: used under a read lock, replaced under a write lock. */
+	/* Read-locked by recovery, from reading rows to writing rows made from
+	 * them (commit_log_config.lock). */
 	pthread_rwlock_t journal_lock;
-	struct journal *journal;
+	struct commit_log *log;
+	struct journal *journal; /* LOG's */
 	/* Of who has is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct fresh fresh;
@@ -119,7 +121,6 @@ struct store {
 	pthread_mutex_t lacking_lock;
 	struct lacking *lacking;
 	atomic_uint_fast64_t barrier_round;
-	unsigned journal_epoch;
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
@@ -159,8 +160,6 @@ struct store {
 	struct unfinished *unfinished; /* updates; NULL: none */
 	char *fatal;
 	struct store_stats stats;
-	size_t nr_committing;    /* to the journal */
-	int64_t commit_moved_ns; /* when the last began or came back */
 
 	pthread_t lane_threads[ADMISSION_WORKERS];
 	pthread_t barrier_threads[STORE_BARRIERS];
@@ -246,15 +245,10 @@ uint64_t failed_live(struct store *s, struct repo *repo);
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
-/* heal.c: committing, and bringing the journal back. */
-int heal_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
-/* After JOURNAL_UNKNOWN by whoever, seen at EPOCH. 0: it is back. */
-int heal_journal(struct store *s, unsigned epoch);
-/* journal_flush(); the journal is read-locked. */
-int heal_flush(struct store *s);
-/* journal_flush_repos(), and the journal is brought back where that failed. 0
- * or negative errno: what was registered then may be lost. */
-int heal_flush_repos(struct store *s, uint64_t epoch);
+/* group_commit.c: applier.commit. */
+int group_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
+/* commit_log_config.failed */
+void group_commit_failed(void *store, const char *why);
 
 /* awaiting.c: repositories with records that recovery could not redo yet, or
  * whose locks it could not look for. ERR: -EUSERS is remembered. Any thread. */

@@ -177,7 +177,7 @@ static void init_applier(struct store *s)
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
-	ap->commit = heal_commit;
+	ap->commit = group_commit;
 	ap->prepared = store_prepared;
 	ap->owe = awaiting_owe;
 	ap->left = awaiting_left;
@@ -248,6 +248,7 @@ static int check_journal(void *arg, struct journal *j, char **why)
 int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
+	struct commit_log_config log;
 	pthread_condattr_t attr;
 	char *warning = NULL;
 	struct store *s;
@@ -288,10 +289,17 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.wal_room = STORE_WAL_ROOM,
 		.check = check_journal,
 		.check_arg = s };
+	log = (struct commit_log_config){ .journal = &journal,
+		.lock = &s->journal_lock,
+		.failed = group_commit_failed,
+		.arg = s };
 	s->wal_copied_ns = SYS(cfg->sys, now_mono);
 	if (r == 0)
-		r = journal_open(&journal, &s->journal, why);
+		r = commit_log_open(&log, &s->log, why);
+	if (r == 0)
+		r = commit_log_claim(s->log, why);
 	if (r == 0) {
+		s->journal = commit_log_journal(s->log);
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
@@ -322,8 +330,8 @@ void store_free(struct store *s)
 	if (s->journal != NULL) {
 		repos_done(&s->repos);
 		journal_reader_close(s->reader);
-		journal_close(s->journal);
 	}
+	commit_log_close(s->log);
 	doubted_done(s);
 	doubts_free(s->doubts);
 	if (s->state_lock_fd >= 0)

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	all = strtoull(argv[2], NULL, 10);
 	wanted_path = argv[3];
 	expect(all >= 1000, "NUMBER");
-	if (journal_open(&cfg, &j, &why) != 0) {
+	if (journal_open(&cfg, &j, &why) != 0 || journal_claim(j, &why) != 0) {
 		fprintf(stderr, "fill_journal: %s\n", why);
 		return 1;
 	}

@@ -21,13 +21,24 @@ static struct journal_config config(const struct sys *sys, const char *dir,
 		.wal_room = HELP_WAL_ROOM };
 }
 
+int help_start(const struct journal_config *cfg, struct journal **j, char **why)
+{
+	int r = journal_open(cfg, j, why);
+
+	if (r == 0 && (r = journal_claim(*j, why)) != 0) {
+		journal_close(*j);
+		*j = NULL;
+	}
+	return r;
+}
+
 struct journal *help_open(const struct sys *sys, const char *dir,
     const char *vfs)
 {
 	struct journal_config cfg = config(sys, dir, vfs);
 	struct journal *j = NULL;
 	char *why = NULL;
-	int r = journal_open(&cfg, &j, &why);
+	int r = help_start(&cfg, &j, &why);
 
 	ck_assert_msg(r == 0, "journal_open: %d, %s", r, why);
 	ck_assert_ptr_null(why);
@@ -66,7 +77,7 @@ int help_try_open(const struct sys *sys, const char *dir, const char *vfs,
 	struct journal_config cfg = config(sys, dir, vfs);
 	struct journal *j = NULL;
 	char *said = NULL;
-	int r = journal_open(&cfg, &j, &said);
+	int r = help_start(&cfg, &j, &said);
 
 	ck_assert((r == 0) == (j != NULL));
 	ck_assert((r == 0) == (said == NULL));

@@ -24,7 +24,10 @@ struct journal *help_open_here(void);
 void help_close(struct journal *j);
 /* One number out of the database in tmp_root, with nobody at work in it. */
 int64_t help_ask(const char *sql);
-/* What journal_open() answers; the journal is closed again. WHY may be NULL,
+/* journal_open() and journal_claim(). */
+int help_start(const struct journal_config *cfg, struct journal **j,
+    char **why);
+/* What help_start() answers; the journal is closed again. WHY may be NULL,
  * else to be freed. */
 int help_try_open(const struct sys *sys, const char *dir, const char *vfs,
     char **why);

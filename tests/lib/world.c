@@ -77,7 +77,7 @@ static void wake(void *arg)
 
 static int commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
-	return heal_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
 static void owe(void *arg, const struct repo *repo)
@@ -265,6 +265,10 @@ int world_start(struct world *w)
 		.vfs = vfs_name,
 		.boot_id = w->store.boot_id,
 		.wal_room = 16384 };
+	struct commit_log_config log = { .journal = &cfg,
+		.lock = &w->store.journal_lock,
+		.failed = group_commit_failed,
+		.arg = &w->store };
 	char *why = NULL;
 	int r;
 
@@ -273,13 +277,16 @@ int world_start(struct world *w)
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	if (w->vfs == NULL)
 		return -ENOMEM;
-	r = journal_open(&cfg, &w->store.journal, &why);
+	r = commit_log_open(&log, &w->store.log, &why);
 	if (r == 0)
+		r = commit_log_claim(w->store.log, &why);
+	if (r == 0) {
+		w->store.journal = commit_log_journal(w->store.log);
 		r = open_doubts(&w->store);
+	}
 	free(why);
 	if (r != 0) {
-		if (w->store.journal != NULL)
-			journal_close(w->store.journal);
+		commit_log_close(w->store.log);
 		sysvfs_free(w->vfs);
 		return r < 0 ? r : -EIO;
 	}
@@ -298,7 +305,7 @@ void world_crash(struct world *w)
 	/* What is owed and parked; it has no threads to end. */
 	store_stop(&w->store);
 	repos_done(&w->store.repos);
-	journal_close(w->store.journal);
+	commit_log_close(w->store.log);
 	doubts_free(w->store.doubts);
 	free(w->store.fatal);
 	sysvfs_free(w->vfs);

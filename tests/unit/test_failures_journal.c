@@ -323,7 +323,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	SYS(sys, write_all, fd, "3535353535353535353535353535353535353535\n",
 	    41);
 	SYS(sys, close, fd);
-	return heal_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
 /* git made x/y during the flush of our x; and there is no room to say so. */
@@ -357,7 +357,7 @@ static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr,
 		len += rows[i].len;
 	if (len > bytes_max)
 		return -ENOSPC;
-	return heal_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
 START_TEST(what_does_not_fit_fails_alone)

@@ -122,7 +122,7 @@ static int try(uint64_t expected, struct journal **j, char **why)
 		.check = check_last,
 		.check_arg = &expected };
 
-	return journal_open(&cfg, j, why);
+	return help_start(&cfg, j, why);
 }
 
 /* Refused with R and a sentence that holds WORD; no byte changes. */

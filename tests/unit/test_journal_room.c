@@ -96,7 +96,7 @@ static void open_with_room(struct world *w)
 		.boot_id = HELP_BOOT,
 		.wal_room = ROOM };
 	char *why = NULL;
-	int r = journal_open(&cfg, &w->j, &why);
+	int r = help_start(&cfg, &w->j, &why);
 
 	ck_assert_msg(r == 0, "%d: %s", r, why);
 }

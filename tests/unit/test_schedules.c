@@ -138,7 +138,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush)
 {
 	const struct sys *sys = memfs_other(w->fs);
-	int r = heal_commit(&((struct world *)arg)->store, rows, nr, flush);
+	int r = group_commit(&((struct world *)arg)->store, rows, nr, flush);
 
 	if (nr_commits++ == 0) {
 		SYS(sys, mkdirat, AT_FDCWD, X, 0777);

@@ -83,6 +83,7 @@ static void park(const char *worktree, const char *name)
 
 	ck_assert_int_eq(refd_oid_parse(second, &member.new_oid), 0);
 	ck_assert_int_eq(journal_open(&cfg, &journal, &why), 0);
+	ck_assert_int_eq(journal_claim(journal, &why), 0);
 	ck_assert_int_eq(journal_each_repo(journal, first_repo, &row.repo), 0);
 	ck_assert_uint_ne(row.repo, 0);
 	row.body = record_encode(&rec, &row.len);

@@ -120,7 +120,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush)
 {
 	const struct sys *sys = memfs_other(current->w->fs);
-	int r = heal_commit(&((struct world *)arg)->store, rows, nr, flush);
+	int r = group_commit(&((struct world *)arg)->store, rows, nr, flush);
 
 	/* Others have no power either. */
 	if (current->nr_commits++ > 0 ||

@@ -22,7 +22,7 @@
  *	a damaged row				said once; index and trimming
  *						end before it
  *	a trim that can't be known		the journal is brought back
- *						(heal.c)
+ *						(commit_log.c)
  *	nobody waits for an answer any more	the question goes before its
  *						turn, unanswered
  *	the daemon stops			those who wait are answered; very
@@ -124,16 +124,16 @@ static bool is_stopping(struct store *s)
 
 /* Else it would not be told before somebody else is promised something.
  * Returns when it is time again. */
-static int64_t make_last(struct historian *me, int64_t now_ns, bool *failed)
+static int64_t make_last(struct historian *me, int64_t now_ns)
 {
-	struct journal *j = me->store->journal;
+	struct store *s = me->store;
 
-	if (!journal_is_unflushed(j))
+	if (!journal_is_unflushed(s->journal))
 		return TICK_NS;
 	if (now_ns < me->flush_ns)
 		return me->flush_ns - now_ns;
 	me->flush_ns = now_ns + FLUSH_NS;
-	*failed |= journal_flush(j) == JOURNAL_UNKNOWN;
+	commit_log_wait(s->log, NULL, COMMIT_LOG_DURABLE);
 	return FLUSH_NS;
 }
 
@@ -279,7 +279,7 @@ static void tell_damage(struct historian *me)
 	free(why);
 }
 
-static int64_t trim_now(struct historian *me, int64_t now_ns, bool *failed)
+static int64_t trim_now(struct historian *me, int64_t now_ns)
 {
 	int r;
 
@@ -287,7 +287,8 @@ static int64_t trim_now(struct historian *me, int64_t now_ns, bool *failed)
 		return me->trim_ns - now_ns;
 	r = history_trim(me->history);
 	tell_damage(me);
-	*failed |= r == JOURNAL_UNKNOWN;
+	if (r == JOURNAL_UNKNOWN)
+		commit_log_mend(me->store->log);
 	me->trim_ns = now_ns + (r == HISTORY_MORE ? TRIM_PAUSE_NS : TICK_NS);
 	return me->trim_ns - now_ns;
 }
@@ -304,24 +305,16 @@ static int64_t work(struct historian *me, bool *listens)
 	struct store *s = me->store;
 	int64_t now_ns = SYS(s->sys, now_mono), wait_ns = TICK_NS, deaf_ns;
 	uint64_t visible;
-	unsigned epoch;
-	bool failed = false;
 
-	pthread_rwlock_rdlock(&s->journal_lock);
-	epoch = s->journal_epoch;
 	if (me->waiting != NULL)
-		wait_ns = make_last(me, now_ns, &failed);
+		wait_ns = make_last(me, now_ns);
 	visible = visible_lsn(s);
 	deaf_ns = listen_now(me, visible, now_ns);
 	*listens = me->waiting != NULL && deaf_ns == TICK_NS;
 	wait_ns = least(wait_ns, deaf_ns);
 	wait_ns = least(wait_ns, dismiss(me, now_ns));
 	wait_ns = least(wait_ns, index_now(me, visible, now_ns));
-	wait_ns = least(wait_ns, trim_now(me, now_ns, &failed));
-	pthread_rwlock_unlock(&s->journal_lock);
-	if (failed)
-		heal_journal(s, epoch);
-	return wait_ns;
+	return least(wait_ns, trim_now(me, now_ns));
 }
 
 /* Under MUTEX. */
@@ -352,8 +345,6 @@ static void take_ask(struct historian *me)
 	struct store *s = me->store;
 	int64_t now_ns = SYS(s->sys, now_mono);
 	struct store_history *ask;
-	bool failed = false;
-	unsigned epoch;
 
 	sweep(me, now_ns);
 	ask = history_queue_take(&me->queue);
@@ -368,13 +359,8 @@ static void take_ask(struct historian *me)
 		refuse(me, ask, "the daemon is stopping");
 		return;
 	}
-	pthread_rwlock_rdlock(&s->journal_lock);
-	epoch = s->journal_epoch;
-	make_last(me, now_ns, &failed);
+	make_last(me, now_ns);
 	take_in(me, ask, visible_lsn(s));
-	pthread_rwlock_unlock(&s->journal_lock);
-	if (failed)
-		heal_journal(s, epoch);
 }
 
 static void note_lsns(struct historian *me)

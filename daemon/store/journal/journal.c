@@ -314,11 +314,21 @@ static struct journal_commit *take_waiting(struct journal *j)
 	return first;
 }
 
-int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
-    bool flush)
+/* The LSNs that were given out to rows which are not there may not be theirs.
+ */
+static int clear_lsns(struct journal_row *rows, size_t nr, int r)
+{
+	size_t i;
+
+	for (i = 0; i < nr && r != 0; i++)
+		rows[i].lsn = 0;
+	return r;
+}
+
+int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
+    struct journal_mark *mark)
 {
 	struct journal_commit me = { .rows = rows, .nr = nr };
-	size_t i;
 
 	pthread_mutex_lock(&j->hand_lock);
 	*j->waiting_end = &me;
@@ -329,12 +339,19 @@ int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
 	if (!me.is_over)
 		commit_all(j, take_waiting(j));
 	pthread_mutex_unlock(&j->commit_lock);
-	if (me.r == 0 && flush)
-		me.r = journal_flush_to(j, &me.mark);
-	/* Those that were given out may not be theirs. */
-	for (i = 0; i < nr && me.r != 0; i++)
-		rows[i].lsn = 0;
-	return me.r;
+	*mark = me.mark;
+	return clear_lsns(rows, nr, me.r);
+}
+
+int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	struct journal_mark mark;
+	int r = journal_append(j, rows, nr, &mark);
+
+	if (r == 0 && flush)
+		r = journal_flush_to(j, &mark);
+	return clear_lsns(rows, nr, r);
 }
 
 int journal_forget(struct journal *j, uint64_t lsn, bool now)

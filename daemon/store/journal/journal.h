@@ -2,6 +2,12 @@
  * The journal: SQLite in WAL mode. Its commit, and a flush that follows it, are
  * the commit point of a window. The only module that includes sqlite3.
  *
+ * The daemon appends rows through the commit log (commit_log.h), which is built
+ * on these calls and opens a broken journal again. Here is everything that is
+ * not the log: the registry of repositories, parked rows, look-ups by id, reads
+ * for history, forgetting, checkpoint, trimming, statistics, and a view of the
+ * journal beside its writer.
+ *
  * Rules that keep SQLite honest here, each with its reason:
  *  - wal_autocheckpoint=0, mmap_size=0, no chunk size, no size hint: a COMMIT
  *    must never checkpoint in its path; a read error must not be SIGBUS;
@@ -20,7 +26,7 @@
  *    journal_open() runs wal_checkpoint(TRUNCATE) on a connection that has
  *    read, asserts that it did something (log >= 0), and only then returns.
  *
- * Threads: journal_commit() and journal_forget() exclude each other inside
+ * Threads: journal_append() and journal_forget() exclude each other inside
  * and may be called from any thread. journal_checkpoint() from one thread of
  * its own. Each reader (struct journal_reader) belongs to one thread. Every
  * call may block. Nothing logs. SQLite's file I/O goes through the VFS that
@@ -34,52 +40,9 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
-#include "proto/txid.h"
+#include "daemon/store/journal/commit_log.h"
 
-struct journal;
 struct journal_reader;
-
-/* Positive, to be told from an errno. */
-#define JOURNAL_UNKNOWN 1
-
-enum journal_kind {
-	JOURNAL_PART = 1, /* a transaction's share of a window */
-	JOURNAL_VOID = 2, /* takes members of an earlier row back */
-	/* Members that recovery could not redo yet: a copy. It is open until
-	 * it is taken off the list, whatever is forgotten. */
-	JOURNAL_PARKED = 3,
-	/* No row of its own: takes the parked row VOIDS off the list. */
-	JOURNAL_UNPARK = 4
-};
-
-/* A window's number: the start that it is of, then a count of so many bits;
- * the highest of them is recovery's own. It never has two at a time. */
-#define JOURNAL_TOKEN_BITS     40
-#define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
-
-/* Of a parked row: its file system failed to sync, and what is in memory need
- * not be on disk. */
-#define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
-
-struct journal_row {
-	uint64_t lsn; /* set by journal_commit */
-	enum journal_kind kind;
-	struct refd_txid txid;
-	uint32_t uid; /* the peer's */
-	int64_t pid;
-	uint64_t repo;        /* journal_repo.id; 0: none was opened */
-	uint64_t start;       /* of the daemon that wrote it; set by commit */
-	uint64_t token;       /* of the window's locks; 0: no lock taken */
-	uint64_t mount;       /* sys->mount_id of the repository then; 0 of
-				 a parked one: not to be asked for any more */
-	int64_t locked_at_ns; /* token_locked_at() */
-	int64_t time_us;      /* wall clock */
-	uint64_t voids;       /* VOID, UNPARK: the lsn it speaks of; PARKED:
-				 that of the first row it is a copy of */
-	bool final;           /* with it the transaction is decided */
-	const uint8_t *body;  /* record.h; borrowed */
-	size_t len;
-};
 
 struct journal_repo {
 	uint64_t id; /* 1.. */
@@ -115,14 +78,18 @@ struct journal_config {
 };
 
 /*
- * Opens or creates the journal, registers this start of the daemon and makes
- * all of it, the directory entries too, durable. CFG is copied. *WHY, to be
- * freed, is a sentence. -EBADMSG: corrupt, or not refd's. -EPROTO: of a newer
- * format, or of an older one and not finished. -EXDEV: another machine's. -EBUSY: somebody else is at work in it.
- * -ENOSPC, -EROFS, -EACCES, ... What its first bytes refuse is left as it is.
+ * Opens or creates the journal and makes all of it, the directory entries too,
+ * durable. It can be read, and written after journal_claim(). CFG is copied.
+ * *WHY, to be freed, is a sentence. -EBADMSG: corrupt, or not refd's. -EPROTO:
+ * of a newer format, or of an older one and not finished. -EXDEV: another
+ * machine's. -EBUSY: somebody else is at work in it. -ENOSPC, -EROFS, -EACCES,
+ * ... What its first bytes refuse is left as it is.
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);
+/* Registers this start of the daemon, durably. Once. 0 or negative errno, and
+ * *WHY, to be freed. */
+int journal_claim(struct journal *j, char **why);
 /* To read it beside whoever writes: no start is registered, nothing is
  * checkpointed, and what is read need not last. Only for the calls that read
  * it as it is (journal_scan, journal_each_*, _uuid, _forgotten, _last_lsn: the
@@ -168,11 +135,16 @@ int journal_find_repo(struct journal *j, const uint8_t uuid[16],
 int journal_each_repo(struct journal *j,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg);
 
-/* One SQLite transaction for all that came while another was under way, and
- * with FLUSH a flush, which many share; without it a power cut may lose the
- * rows, the last ones first, and nothing worse. LSNs ascend in
- * the order of ROWS. 0; negative errno: definitely nothing happened;
- * JOURNAL_UNKNOWN. */
+/* One SQLite transaction for all that came while another was under way. A power
+ * cut may lose the rows, the last ones first, and nothing worse, until a flush
+ * has followed. LSNs ascend in the order of ROWS. 0; negative errno: definitely
+ * nothing happened; JOURNAL_UNKNOWN. */
+int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
+    struct journal_mark *mark);
+/* Flushes what MARK says, with whoever else waits. 0 or JOURNAL_UNKNOWN. */
+int journal_flush_to(struct journal *j, const struct journal_mark *mark);
+/* Both, the second only with FLUSH; for a writer that does not want a broken
+ * journal to be opened again. */
 int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
     bool flush);
 /* Are there rows that no flush has followed yet? */

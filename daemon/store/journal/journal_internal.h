@@ -1,6 +1,7 @@
 /*
  * What the files of the journal share; nobody else includes this.
  *
+ *	commit_log.c		the five calls of the log, opening again
  *	journal.c		the committer: transactions, LSNs, forgetting
  *	journal_flush.c		what was committed, on disk
  *	journal_open.c		opening, reopening, closing
@@ -54,12 +55,7 @@ struct journal_reader {
 	LIST_ENTRY(journal_reader) link;
 };
 
-/* How much was written by then, of the journal as it was opened then. */
-struct journal_mark {
-	uint64_t written, epoch;
-};
-
-/* A caller of journal_commit(); on its stack. */
+/* A caller of journal_append(); on its stack. */
 struct journal_commit {
 	struct journal_row *rows;
 	size_t nr;
@@ -233,8 +229,6 @@ int journal_register_start(struct journal *j);
 /* Each a handle of the WAL, which is there. An SQLite code. */
 int journal_flush_open(struct journal *j);
 void journal_flush_close(struct journal *j);
-/* What MARK says is on disk. 0 or JOURNAL_UNKNOWN. */
-int journal_flush_to(struct journal *j, const struct journal_mark *mark);
 /* Before the journal is closed to be opened again: it is broken, whoever waits
  * is told so, and none is under way any more. */
 void journal_flush_end(struct journal *j);

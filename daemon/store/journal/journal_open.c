@@ -8,7 +8,8 @@
  *	wal_checkpoint(TRUNCATE): what was read is durable
  *	prepare the statements; connect the checkpointer, and let it read
  *	zeros into the WAL, as room for the commits to come
- *	register this start; sync the directory
+ *	sync the directory
+ *	claimed: register this start
  *
  * Failure modes:
  *	another machine's, or damaged: refused with a sentence, and no byte of
@@ -329,6 +330,13 @@ static int write_machine(struct journal *j)
 	return journal_errno(rc);
 }
 
+static void say_unwritten(const struct journal *j, int r, char **why)
+{
+	if (*why == NULL)
+		journal_say(why, r, "can't write the journal %s: %s", j->path,
+		    strerror(-r));
+}
+
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why)
 {
@@ -344,23 +352,29 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	    (r = journal_make_file(j, why)) == 0)
 		r = connect_all(j, why);
 	j->check = NULL;
-	if (r == 0 && j->adopt)
-		r = write_machine(j);
-	/* Whose flush takes that along. */
-	if (r == 0)
-		r = journal_register_start(j);
-	if (r == JOURNAL_UNKNOWN)
-		r = -EIO;
 	if (r == 0)
 		r = journal_sync_dir(j);
 	if (r == 0) {
 		*journal = j;
 		return 0;
 	}
-	if (*why == NULL)
-		journal_say(why, r, "can't write the journal %s: %s", j->path,
-		    strerror(-r));
+	say_unwritten(j, r, why);
 	journal_free(j);
+	return r;
+}
+
+int journal_claim(struct journal *j, char **why)
+{
+	int r = j->adopt ? write_machine(j) : 0;
+
+	*why = NULL;
+	/* Its flush takes the machine's id along. */
+	if (r == 0)
+		r = journal_register_start(j);
+	if (r == JOURNAL_UNKNOWN)
+		r = -EIO;
+	if (r != 0)
+		say_unwritten(j, r, why);
 	return r;
 }
 

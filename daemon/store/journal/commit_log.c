@@ -1,0 +1,224 @@
+/*
+ * The commit log on top of the SQLite journal.
+ *
+ * Happy path: journal_append(), then journal_flush_to().
+ *
+ * Failure modes: see commit_log.h. After a failed sync the journal is opened
+ * again, which syncs all that it reads. Then the rows are there or they are
+ * not, and that is the answer.
+ */
+#include "daemon/store/journal/commit_log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal_internal.h"
+
+struct commit_log {
+	struct commit_log_config cfg;
+	const struct sys *sys;
+	struct journal *journal;
+	pthread_mutex_t mutex; /* the members below */
+	size_t nr_calls;       /* appends and waits that are under way */
+	int64_t moved_ns;      /* when the last one began or came back */
+};
+
+int commit_log_open(const struct commit_log_config *cfg,
+    struct commit_log **out, char **why)
+{
+	struct commit_log *log = calloc(1, sizeof(*log));
+	int r;
+
+	*why = NULL;
+	if (log == NULL)
+		return -ENOMEM;
+	log->cfg = *cfg;
+	log->sys = cfg->journal->sys;
+	r = journal_open(cfg->journal, &log->journal, why);
+	if (r != 0) {
+		free(log);
+		return r;
+	}
+	pthread_mutex_init(&log->mutex, NULL);
+	*out = log;
+	return 0;
+}
+
+int commit_log_claim(struct commit_log *log, char **why)
+{
+	return journal_claim(log->journal, why);
+}
+
+void commit_log_close(struct commit_log *log)
+{
+	if (log == NULL)
+		return;
+	journal_close(log->journal);
+	pthread_mutex_destroy(&log->mutex);
+	free(log);
+}
+
+struct journal *commit_log_journal(struct commit_log *log)
+{
+	return log->journal;
+}
+
+/* ---- does it move? ---- */
+
+static void entered(struct commit_log *log)
+{
+	pthread_mutex_lock(&log->mutex);
+	if (log->nr_calls++ == 0)
+		log->moved_ns = SYS(log->sys, now_mono);
+	pthread_mutex_unlock(&log->mutex);
+}
+
+static void left(struct commit_log *log)
+{
+	pthread_mutex_lock(&log->mutex);
+	log->nr_calls--;
+	log->moved_ns = SYS(log->sys, now_mono);
+	pthread_mutex_unlock(&log->mutex);
+}
+
+int64_t commit_log_stuck_ns(struct commit_log *log)
+{
+	/* Appends and waits without a flush go on beside one that hangs. */
+	int64_t ns = 0, flush_ns = journal_flush_hangs_ns(log->journal);
+
+	pthread_mutex_lock(&log->mutex);
+	if (log->nr_calls > 0)
+		ns = SYS(log->sys, now_mono) - log->moved_ns;
+	pthread_mutex_unlock(&log->mutex);
+	return flush_ns > ns ? flush_ns : ns;
+}
+
+/* ---- append and read ---- */
+
+int commit_log_append(struct commit_log *log, struct journal_row *rows,
+    size_t nr, struct commit_log_mark *mark)
+{
+	int r;
+
+	assert(journal_this_start(log->journal) != 0);
+	entered(log);
+	pthread_rwlock_rdlock(log->cfg.lock);
+	*mark = (struct commit_log_mark){ .rows = rows,
+		.nr = nr,
+		.before = journal_forgotten(log->journal) };
+	r = journal_append(log->journal, rows, nr, &mark->at);
+	pthread_rwlock_unlock(log->cfg.lock);
+	left(log);
+	mark->is_unknown = r == JOURNAL_UNKNOWN;
+	return mark->is_unknown ? 0 : r;
+}
+
+int commit_log_read(struct commit_log *log, uint64_t after,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg)
+{
+	int r;
+
+	pthread_rwlock_rdlock(log->cfg.lock);
+	r = journal_scan(log->journal, after, cb, arg);
+	pthread_rwlock_unlock(log->cfg.lock);
+	return r;
+}
+
+/* ---- a failed sync ---- */
+
+int commit_log_mend(struct commit_log *log)
+{
+	char *why = NULL, text[512];
+	int r = 0;
+
+	pthread_rwlock_wrlock(log->cfg.lock);
+	/* Another thread may have mended it. */
+	if (journal_is_broken(log->journal))
+		r = journal_reopen(log->journal, &why);
+	pthread_rwlock_unlock(log->cfg.lock);
+	if (r != 0) {
+		snprintf(text, sizeof(text),
+		    "failed and can't be opened again: %s",
+		    why != NULL ? why : strerror(r < 0 ? -r : EIO));
+		log->cfg.failed(log->cfg.arg, text);
+	}
+	free(why);
+	return r == 0 ? 0 : JOURNAL_UNKNOWN;
+}
+
+struct search {
+	const struct commit_log_mark *mark;
+	size_t found;
+};
+
+static int match_row(void *arg, const struct journal_row *row)
+{
+	struct search *search = arg;
+	struct journal_row *mine;
+	size_t i;
+
+	for (i = 0; i < search->mark->nr; i++) {
+		mine = &search->mark->rows[i];
+		if (mine->kind == row->kind && mine->len == row->len &&
+		    memcmp(&mine->txid, &row->txid, sizeof(row->txid)) == 0 &&
+		    mine->token == row->token && mine->voids == row->voids &&
+		    mine->time_us == row->time_us &&
+		    memcmp(mine->body, row->body, row->len) == 0) {
+			mine->lsn = row->lsn;
+			search->found++;
+			break;
+		}
+	}
+	return 0;
+}
+
+/* What became of MARK's rows, now that the journal can be read again. */
+static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
+{
+	struct search search = { mark, 0 };
+
+	if (commit_log_read(log, mark->before, match_row, &search) == 0)
+		return search.found >= mark->nr ? 0 : -EIO;
+	/* Their locks stand and nobody knows their records: only a start can
+	 * put that right. */
+	log->cfg.failed(log->cfg.arg, "can't be read");
+	return JOURNAL_UNKNOWN;
+}
+
+/* ---- wait ---- */
+
+static int wait_for(struct commit_log *log, const struct commit_log_mark *mark,
+    enum commit_log_level level)
+{
+	int r = JOURNAL_UNKNOWN;
+
+	if (mark == NULL)
+		r = journal_flush(log->journal);
+	else if (!mark->is_unknown && level == COMMIT_LOG_LOCAL)
+		r = 0;
+	else if (!mark->is_unknown)
+		r = journal_flush_to(log->journal, &mark->at);
+	if (r != JOURNAL_UNKNOWN)
+		return r;
+	r = commit_log_mend(log);
+	if (mark == NULL)
+		return -EIO;
+	return r == 0 ? find_out(log, mark) : r;
+}
+
+int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
+    enum commit_log_level level)
+{
+	size_t i;
+	int r;
+
+	entered(log);
+	r = wait_for(log, mark, level);
+	left(log);
+	for (i = 0; mark != NULL && i < mark->nr && r != 0; i++)
+		mark->rows[i].lsn = 0;
+	return r;
+}

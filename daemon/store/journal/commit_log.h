@@ -1,0 +1,179 @@
+/*
+ * The commit log: rows in the order of their LSNs. The commit point of a
+ * transaction is the moment when its row is durable.
+ *
+ * Five calls: open, claim, append, wait, read. Append does not wait for a
+ * flush, so a caller with two logs appends to both and then waits for both: the
+ * flushes overlap. The only implementation is the SQLite journal (journal.h),
+ * and only open names it. journal.h also has everything that is not the log:
+ * the registry of repositories, parked rows, look-ups by id, reads for history,
+ * forgetting, checkpoint, trimming, statistics, a view without a writer.
+ *
+ * A log is in one of four states:
+ *	open	it can be read. claim -> claimed
+ *	claimed	this process is the only writer. A failed sync -> broken
+ *	broken	nothing can be appended or read. The next wait that needs an
+ *		answer, or commit_log_mend(), closes everything, drops the page
+ *		cache and opens again -> claimed, or dead
+ *	dead	opening again failed, and config.failed was told. Nobody can
+ *		know the outcome of a row: only the next start can. A later
+ *		mend tries again
+ *
+ * Rows pass from appended (others read them; a power loss may lose the last
+ * ones) to one of three outcomes:
+ *	durable		wait returns 0
+ *	not there	append or wait returns a negative errno: no room or a
+ *			failed write; or a failed sync that lost the rows
+ *	unknown		wait returns JOURNAL_UNKNOWN: the log is dead
+ *
+ * Threads: any, after claim. Every call may block on the disk. Append may also
+ * block on another thread's append, never on a flush, unless the log is being
+ * opened again. Nothing logs.
+ */
+#ifndef STORE_COMMIT_LOG_H
+#define STORE_COMMIT_LOG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/txid.h"
+
+struct commit_log;
+struct journal;
+struct journal_config;
+
+/* Positive, to be told from an errno. */
+#define JOURNAL_UNKNOWN 1
+
+enum journal_kind {
+	JOURNAL_PART = 1, /* a transaction's share of a window */
+	JOURNAL_VOID = 2, /* takes members of an earlier row back */
+	/* Members that recovery could not redo yet: a copy. It is open until
+	 * it is taken off the list, whatever is forgotten. */
+	JOURNAL_PARKED = 3,
+	/* No row of its own: takes the parked row VOIDS off the list. */
+	JOURNAL_UNPARK = 4
+};
+
+/* A window's number: the start that it is of, then a count of so many bits;
+ * the highest of them is recovery's own. It never has two at a time. */
+#define JOURNAL_TOKEN_BITS     40
+#define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
+
+/* Of a parked row: its file system failed to sync, and what is in memory need
+ * not be on disk. */
+#define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
+
+struct journal_row {
+	uint64_t lsn; /* set by append */
+	enum journal_kind kind;
+	struct refd_txid txid;
+	uint32_t uid; /* the peer's */
+	int64_t pid;
+	uint64_t repo;        /* journal_repo.id; 0: none was opened */
+	uint64_t start;       /* of the daemon that wrote it; set by append */
+	uint64_t token;       /* of the window's locks; 0: no lock taken */
+	uint64_t mount;       /* sys->mount_id of the repository then; 0 of
+				 a parked one: not to be asked for any more */
+	int64_t locked_at_ns; /* token_locked_at() */
+	int64_t time_us;      /* wall clock */
+	uint64_t voids;       /* VOID, UNPARK: the lsn it speaks of; PARKED:
+				 that of the first row it is a copy of */
+	bool final;           /* with it the transaction is decided */
+	const uint8_t *body;  /* record.h; borrowed */
+	size_t len;
+};
+
+struct commit_log_config {
+	/* The implementation's. Copied, as in journal_open(). */
+	const struct journal_config *journal;
+	/* Borrowed. A thread that appends rows made from rows that it read
+	 * holds LOCK for reading meanwhile, and the log is not opened again:
+	 * rows that were read stay. That thread must not call
+	 * commit_log_append(), _wait() or _mend(); it uses journal_commit(). */
+	pthread_rwlock_t *lock;
+	/* The log is dead: WHY completes a sentence about "the journal", and is
+	 * the log's. Any thread, under no lock of the log's. */
+	void (*failed)(void *arg, const char *why);
+	void *arg;
+};
+
+/*
+ * Opens or creates the log; all that can be read is durable. The caller holds
+ * the flock of the directory, which excludes other processes. Errors and *WHY
+ * are those of journal_open().
+ */
+int commit_log_open(const struct commit_log_config *cfg,
+    struct commit_log **log, char **why);
+
+/* Registers this start of the daemon as the only writer, durably; on another
+ * machine's log (journal_config.adopt) this machine too. Once, before the first
+ * append. 0 or negative errno; *WHY is a sentence, to be freed. */
+int commit_log_claim(struct commit_log *log, char **why);
+
+/* A position in a log, for the log alone. */
+struct journal_mark {
+	/* Commits until then, since the journal was opened for the EPOCH-th
+	 * time. */
+	uint64_t written, epoch;
+};
+
+/* Rows that were appended. Lives, with ROWS, until the wait returns. */
+struct commit_log_mark {
+	struct journal_row *rows;
+	size_t nr;
+	struct journal_mark at;
+	uint64_t before; /* their LSNs are higher */
+	bool is_unknown; /* whether they were written: the wait finds out */
+};
+
+/*
+ * Appends NR rows, all or none. Rows of several threads share one transaction
+ * where they come together; a row too large fails alone. Sets lsn, ascending,
+ * and start of each row; an LSN is final when the wait has returned 0. 0: MARK
+ * is to be waited for. Negative errno: the rows are definitely not there.
+ */
+int commit_log_append(struct commit_log *log, struct journal_row *rows,
+    size_t nr, struct commit_log_mark *mark);
+
+enum commit_log_level {
+	COMMIT_LOG_LOCAL,  /* no flush: a power loss may lose the rows, the last
+			      ones first */
+	COMMIT_LOG_DURABLE /* on disk, after a flush that many waits share */
+};
+
+/*
+ * Waits until the rows of MARK have LEVEL. 0; a negative errno: the rows are
+ * definitely not there; JOURNAL_UNKNOWN. Unless it returns 0 the LSNs are 0.
+ * MARK NULL: all rows that can be read now, durably. 0, or -EIO: rows were
+ * lost, or the log is dead.
+ */
+int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
+    enum commit_log_level level);
+
+/* Calls CB for each row after the LSN AFTER, in LSN order, durable or not.
+ * A callback that returns non-zero ends it, and that is returned. ROW is valid
+ * during the callback, which calls no function of the log. Negative errno;
+ * JOURNAL_UNKNOWN: the log is broken. */
+int commit_log_read(struct commit_log *log, uint64_t after,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg);
+
+/* The log is free afterwards; readers (journal_reader) are closed before. */
+void commit_log_close(struct commit_log *log);
+
+/* ---- beside the five calls ---- */
+
+/* Owned by LOG: for all that is not the log. */
+struct journal *commit_log_journal(struct commit_log *log);
+
+/* After JOURNAL_UNKNOWN from a function of journal.h: opens a broken log again.
+ * 0; JOURNAL_UNKNOWN: it is dead. */
+int commit_log_mend(struct commit_log *log);
+
+/* For how long no append, wait or flush has come back; 0: none is under way.
+ * Nanoseconds of the monotonic clock. Never blocks on the disk. */
+int64_t commit_log_stuck_ns(struct commit_log *log);
+
+#endif

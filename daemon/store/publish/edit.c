@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 
 /* ---- progress ---- */
@@ -191,6 +190,11 @@ int edit_unlock(struct edit *e)
 		    e->progress == PROGRESS_PUBLISHED ? PROGRESS_DONE :
 							PROGRESS_RELEASED);
 	return r;
+}
+
+int edit_read(const struct edit *e, struct loose_value *value)
+{
+	return loose_read(e->sys, e->dirfd, e->name, value);
 }
 
 /* ---- publishing ---- */

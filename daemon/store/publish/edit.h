@@ -16,6 +16,7 @@
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/loose.h"
 
 /*
  * Which facts are reliable when a row of the log is published. A row has one
@@ -127,6 +128,10 @@ int edit_lock(struct edit *e, mode_t dir_mode);
 /* On failure the lock stands. The lock of an earlier run always stays. Git's
  * lock takes its value with it, and the directories that are empty then. */
 int edit_unlock(struct edit *e);
+
+/* What the file has, as loose_read(); the ref may be packed besides. Under the
+ * lock nobody else changes it. */
+int edit_read(const struct edit *e, struct loose_value *value);
 
 /* ---- publishing ---- */
 

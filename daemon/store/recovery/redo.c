@@ -456,8 +456,7 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	if (r == 0)
 		r = redo_read_disk(rp, redo->edit.dirfd, redo->chain->name);
 	if (r == 0)
-		r = loose_read(rp->sys, redo->edit.dirfd, redo->chain->name,
-		    loose);
+		r = edit_read(&redo->edit, loose);
 	/* Nothing is loose below a file. */
 	else if (r == -ENOTDIR && redo->edit.dirfd >= 0 &&
 	    redo->value->member->action == RECORD_DELETE)

@@ -209,7 +209,7 @@ static int unmake_locked(struct replay *rp, const struct replay_row *row,
 		return r == -EEXIST ? 0 : r;
 	r = redo_read_disk(rp, e->dirfd, e->name);
 	if (r == 0)
-		r = loose_read(rp->sys, e->dirfd, e->name, &loose);
+		r = edit_read(e, &loose);
 	if (r == 0 && is_back(row, m, &loose))
 		r = unmake(rp, e, m, &loose);
 	loose_value_done(&loose);

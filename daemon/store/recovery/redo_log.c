@@ -136,8 +136,7 @@ static int lines_alone(struct replay *rp, struct redo *redo)
 
 	r = redo_lock(rp, redo);
 	if (r == 0)
-		r = loose_read(rp->sys, redo->edit.dirfd, redo->chain->name,
-		    &loose);
+		r = edit_read(&redo->edit, &loose);
 	if (r < 0)
 		return r;
 	/* A ref that is gone took its log along. */

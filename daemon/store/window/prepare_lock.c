@@ -338,7 +338,7 @@ static void read_loose(struct batch *b, struct change *c)
 	struct loose_value value;
 	int r;
 
-	r = loose_read(b->sys, c->edit.dirfd, c->edit.name, &value);
+	r = edit_read(&c->edit, &value);
 	if (r < 0) {
 		change_fail_errno(c, r, "can't read the reference");
 		return;

@@ -378,7 +378,7 @@ const struct refd_refusal *refd_header_complete(const struct refd_request *req,
 	BAD(missing, "no git-dir, common-dir or umask");
 	BAD(no_format,
 	    "no object-format: the client has an older version of the "
-	    "protocol than the daemon");
+	    "protocol than the daemon: install the same release of both");
 	BAD(no_dir, "a common-dir without its git-dir");
 	unsigned class = class_of(req->verb);
 	size_t i;

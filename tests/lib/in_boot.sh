@@ -276,6 +276,15 @@ is 'and up' active "$(show ActiveState refd@alice.service)"
 check 'it serves' as alice refd update -C /srv/alice/r.git \
 	--socket /run/refd-alice/refd.sock refs/heads/x "$hers"
 is 'as her' alice "$(ps -o user= -p "$(show MainPID refd@alice.service)")"
+# A container's policy may be that no package starts anything.
+[ ! -x /usr/sbin/policy-rc.d ] ||
+	mount --bind /dev/null /usr/sbin/policy-rc.d
+was=$(show MainPID refd@alice.service)
+check 'a package is upgraded' quietly sh /usr/local/lib/refd.postinst \
+	configure 0.1
+check 'she has the new daemon' test "$was" != \
+	"$(show MainPID refd@alice.service)"
+is 'which is up' active "$(show ActiveState refd@alice.service)"
 check 'it is taken away' quietly refd disable --service alice
 is 'and down' 'inactive inactive' "$(show ActiveState refd@alice.socket) $(
 	show ActiveState refd@alice.service)"

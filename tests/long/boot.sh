@@ -19,6 +19,7 @@ chmod 755 "$T"
 make -s -C "$ROOT" -o all BUILD="$BUILD" DESTDIR="$to" install \
 	>"$T/make.log" 2>&1
 cp "$BUILD/tests/helper/preload_flush.so" "$to/usr/local/lib/"
+cp "$ROOT/debian/refd.postinst" "$to/usr/local/lib/"
 cp "$ROOT/tests/lib/in_boot.sh" "$to/usr/local/bin/in_boot"
 cat >"$to/usr/local/lib/systemd/system/in-boot.service" <<'UNIT'
 [Unit]

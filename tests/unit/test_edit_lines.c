@@ -100,6 +100,21 @@ START_TEST(a_moved_log_loses_the_line_through_its_descriptor)
 }
 END_TEST
 
+/* The edit is deferred then, and nobody else closes the log. */
+START_TEST(a_line_that_is_not_to_be_had_closes_the_log)
+{
+	struct edit e = er_locked(EVIDENCE_LIVE);
+
+	tmp_put(ER_LOG, ER_OTHER);
+	ck_assert_int_eq(edit_append(&e, &er_plan, &er_member), 0);
+	er_plan.committer = "a\nb";
+	ck_assert_int_eq(edit_retract(&e, &er_plan, &er_member), -ENOMEM);
+	ck_assert(!e.has_log_fd);
+	ck_assert(fcntl(e.log_fd, F_GETFD) < 0 && errno == EBADF);
+	er_check_text(ER_LOG, ER_OTHER ER_LINE);
+}
+END_TEST
+
 /* The log of a creation would keep the name from its new owner. */
 START_TEST(a_crashed_creation_leaves_no_empty_log)
 {
@@ -129,6 +144,7 @@ int main(void)
 	tcase_add_loop_test(tc, appends, 0, nr_tokens);
 	tcase_add_loop_test(tc, retracts, 0, COUNT(retractions));
 	tcase_add_test(tc, a_moved_log_loses_the_line_through_its_descriptor);
+	tcase_add_test(tc, a_line_that_is_not_to_be_had_closes_the_log);
 	tcase_add_test(tc, a_crashed_creation_leaves_no_empty_log);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

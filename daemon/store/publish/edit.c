@@ -315,15 +315,6 @@ int edit_append(struct edit *e, const struct record *plan,
 	return r < 0 ? r : 0;
 }
 
-static int retract_open(struct edit *e, const char *line, size_t len)
-{
-	int r = reflog_retract_open(e->sys, e->log_fd, line, len);
-
-	SYS(e->sys, close, e->log_fd);
-	e->has_log_fd = false;
-	return r;
-}
-
 static int retract_last(const struct edit *e,
     const struct record_member *member, const char *line, size_t len)
 {
@@ -351,9 +342,14 @@ int edit_retract(struct edit *e, const struct record *plan,
 		return 0;
 	line = edit_line(plan, member, &len);
 	if (line == NULL)
-		return -ENOMEM;
-	r = is_live ? retract_open(e, line, len) :
-		      retract_last(e, member, line, len);
+		r = -ENOMEM;
+	else if (is_live)
+		r = reflog_retract_open(e->sys, e->log_fd, line, len);
+	else
+		r = retract_last(e, member, line, len);
 	free(line);
+	if (e->has_log_fd)
+		SYS(e->sys, close, e->log_fd);
+	e->has_log_fd = false;
 	return r < 0 ? r : 0;
 }

@@ -162,7 +162,8 @@ char *edit_line(const struct record *plan, const struct record_member *member,
 int edit_append(struct edit *e, const struct record *plan,
     const struct record_member *member);
 /* Takes the line back: LIVE through the descriptor that wrote it, CRASHED as
- * the log's last line. After a power loss a line proves nothing and stays. */
+ * the log's last line. After a power loss a line proves nothing and stays. The
+ * log is closed, be it after a failure. */
 int edit_retract(struct edit *e, const struct record *plan,
     const struct record_member *member);
 

@@ -68,11 +68,12 @@ static void hangs_up(struct fake *f)
 
 static void of_version(struct fake *f, const char *line, size_t len)
 {
+	char greeting[1024], tail[512];
 	struct pkt_buf buf = { 0 };
-	char tail[512];
 	ssize_t n;
 
-	/* The rest of a true greeting, behind another first line. */
+	/* The rest of a true greeting, behind another first line; all at once,
+	 * because the client may hang up in between. */
 	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = REFD_SERVING,
 		.pid = 1,
@@ -82,8 +83,9 @@ static void of_version(struct fake *f, const char *line, size_t len)
 
 	fake_accept(f);
 	refd_hello_encode(&hello, &buf);
-	fake_send(f, line, len);
-	fake_send(f, buf.data + FIRST_LEN, buf.len - FIRST_LEN);
+	memcpy(greeting, line, len);
+	memcpy(greeting + len, buf.data + FIRST_LEN, buf.len - FIRST_LEN);
+	fake_send(f, greeting, len + buf.len - FIRST_LEN);
 	pkt_buf_done(&buf);
 	n = read(f->conn, tail, sizeof(tail));
 	fake_expect(f, n == 0, "the client stays");

@@ -135,8 +135,9 @@ int edit_read(const struct edit *e, struct loose_value *value);
 
 /* ---- publishing ---- */
 
-/* The staged value becomes the ref. Except with git's lock, an empty directory in the way is removed
- * once. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR: another writer has the name. */
+/* The staged value becomes the ref. An empty directory in the way is removed
+ * once, but not under git's lock. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR:
+ * another writer has the name. */
 int edit_place(struct edit *e);
 /* As edit_place() for a ref that does not exist yet; edit_take_back() undoes
  * it. The staged value keeps its name. */
@@ -154,8 +155,8 @@ void edit_is_out(struct edit *e);
 
 /* "logs/<name>". */
 void edit_log_path(const struct edit *e, char path[REFD_PATH_MAX]);
-/* The line that the plan owes, malloc'd. NULL: no memory, or what would forge
- * a line (reflog_line()). */
+/* The log line of MEMBER, malloc'd. NULL: no memory, or the committer or the
+ * message would forge a line (reflog_line()). */
 char *edit_line(const struct record *plan, const struct record_member *member,
     size_t *len);
 /* LIVE: appends the line. The log stays open for edit_retract(). */

@@ -99,27 +99,31 @@ bool packed_turn_take(struct packed *packed, unsigned wait_ms);
 void packed_turn_give(struct packed *packed);
 
 /*
- * Rewriting, by whoever holds packed-refs.lock (the caller takes it):
+ * Rewriting. The caller holds packed-refs.lock.
  * begin -> finish (renames packed-refs.new into place)
  *      \-> abandon (removes packed-refs.new)
- * begin reads the file in blocks and writes packed-refs.new as the NR edits
- * have it (it sorts them by the bytes of their names), peeled lines of others kept,
- * with memory for a few blocks. With SYNC it fsyncs packed-refs.new; else the
- * caller fsyncs its descriptor: before finish, in
- * every mode, since it holds refs that no journal knows, of whoever was
- * promised them. The header is the one git writes; that of a file that is not
- * fully peeled stays.
- * A packed-refs.new that is already there is stale by protocol and goes.
- * *CHANGED false: names that are not in the file are to go from it, and
- * nothing else; nothing was written and finish is not to be called. MODE is exact, whatever the umask: git makes
- * this file anew too, with 0666 & ~umask and core.sharedRepository, and does
- * not look at the old one's.
  *
- * -ELOOP: packed-refs is a link (git rewrites its target; refd does not).
- * -EBADMSG: a malformed line; -EILSEQ: it is not sorted, as its header says;
- * -EFBIG: PACKED_STREAM_MAX; -ETIMEDOUT: UNTIL_NS, of now_mono, has passed.
- * begin that fails leaves nothing behind; finish that fails leaves the old
- * file in place and .new to be abandoned. abandon is allowed in any state.
+ * begin sorts EDITS by the bytes of the names. It reads the file in blocks and
+ * writes packed-refs.new with the NR edits. Peeled lines of other refs stay.
+ * Memory is needed for a few blocks. The header is the one that git writes; if
+ * the old file is not fully peeled, its header stays. A packed-refs.new of an
+ * earlier run is removed first.
+ *
+ * packed-refs.new must be durable before finish in every mode, because it holds
+ * refs that the journal does not know. With SYNC, begin fsyncs it. Otherwise the
+ * caller fsyncs the descriptor.
+ *
+ * *CHANGED is false if all edits remove names that the file does not have. Then
+ * begin has written nothing, and finish must not be called. MODE is exact,
+ * whatever the umask. git makes this file anew, too, with 0666 & ~umask and
+ * core.sharedRepository, and ignores the mode of the old file.
+ *
+ * -ELOOP: packed-refs is a link (git rewrites the target; refd does not).
+ * -EBADMSG: a malformed line. -EILSEQ: the file is not sorted, although its
+ * header says so. -EFBIG: PACKED_STREAM_MAX. -ETIMEDOUT: now_mono has passed
+ * UNTIL_NS. A begin that fails leaves nothing behind. A finish that fails leaves
+ * the old file in place, and packed-refs.new to be abandoned. abandon is allowed
+ * in any state.
  */
 int packed_rewrite_begin(struct packed *packed, struct packed_edit *edits,
     size_t nr, mode_t mode, bool sync, int64_t until_ns, bool *changed);
@@ -127,7 +131,7 @@ int packed_rewrite_begin(struct packed *packed, struct packed_edit *edits,
 int packed_rewrite_fd(const struct packed *packed);
 int packed_rewrite_finish(struct packed *packed);
 void packed_rewrite_abandon(struct packed *packed);
-/* begin with SYNC, and finish; without a change nothing. */
+/* begin with SYNC, then finish if there is a change. */
 int packed_rewrite(struct packed *packed, struct packed_edit *edits, size_t nr,
     mode_t mode);
 

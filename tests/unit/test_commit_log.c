@@ -5,7 +5,7 @@
  * appended to before either is waited for; rows are read in LSN order; after
  * any failed call of the disk wait says whether the rows are there, the log and
  * a power loss agree, and the log goes on; of two appends that lost the same
- * sync each is found out; a disk that stays away makes the log dead and the
+ * sync each is found out, and equal rows are told apart; a disk that stays away makes the log dead and the
  * answer unknown.
  */
 #include <check.h>
@@ -291,6 +291,41 @@ START_TEST(a_durable_row_is_found_after_a_failed_sync)
 }
 END_TEST
 
+/* A transaction has equal rows for two repositories: each has its own LSN. */
+START_TEST(equal_rows_keep_their_lsns)
+{
+	struct journal_row rows[2] = { help_row(FIRST, BYTES) };
+	struct commit_log_mark mark;
+	uint64_t lsns[2];
+
+	rows[1] = rows[0];
+	rows[_i].repo++;
+	ck_assert_int_eq(commit_log_append(the_log, rows, 2, &mark), 0);
+	lsns[0] = rows[0].lsn;
+	lsns[1] = rows[1].lsn;
+	ck_assert_int_eq(commit_log_wait(the_log, NULL, COMMIT_LOG_DURABLE), 0);
+	ck_assert_int_eq(commit(the_log, FIRST + 1, COMMIT_LOG_LOCAL), 0);
+	world_arm(w, SYNC_FAILS, 0, -EIO);
+	commit_log_wait(the_log, NULL, COMMIT_LOG_DURABLE);
+	ck_assert(world_disarm(w));
+	ck_assert_int_eq(commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE),
+	    0);
+	ck_assert_uint_eq(rows[0].lsn, lsns[0]);
+	ck_assert_uint_eq(rows[1].lsn, lsns[1]);
+	help_row_done(&rows[0]);
+}
+END_TEST
+
+/* The same row was appended before, and is durable. */
+START_TEST(an_equal_row_is_not_taken_for_a_lost_one)
+{
+	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_DURABLE), 0);
+	world_arm(w, SYNC_FAILS, 0, -EIO);
+	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_DURABLE), -EIO);
+	ck_assert(world_disarm(w));
+}
+END_TEST
+
 /* Call N of the disk fails: the answer, the log and the log after a power loss
  * agree, and nothing needs a new process. */
 static bool a_call_fails(enum fault fault, unsigned long n, int err,
@@ -430,6 +465,8 @@ int main(void)
 	tcase_add_loop_test(tc, local_rows_last_when_they_are_waited_for, 0, 2);
 	tcase_add_test(tc, a_failed_wait_for_all_rows);
 	tcase_add_test(tc, a_durable_row_is_found_after_a_failed_sync);
+	tcase_add_loop_test(tc, equal_rows_keep_their_lsns, 0, 2);
+	tcase_add_test(tc, an_equal_row_is_not_taken_for_a_lost_one);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(alone, 120);
 	tcase_add_test(alone, each_sync_of_a_claim_fails);

@@ -17,6 +17,9 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
+/* How often one wait opens a broken journal again. */
+#define MENDS_MAX 5
+
 struct commit_log {
 	struct commit_log_config cfg;
 	const struct sys *sys;
@@ -108,7 +111,7 @@ int commit_log_append(struct commit_log *log, struct journal_row *rows,
 	pthread_rwlock_rdlock(log->cfg.lock);
 	*mark = (struct commit_log_mark){ .rows = rows,
 		.nr = nr,
-		.before = journal_forgotten(log->journal) };
+		.before = journal_last_lsn(log->journal) };
 	r = journal_append(log->journal, rows, nr, &mark->at);
 	pthread_rwlock_unlock(log->cfg.lock);
 	left(log);
@@ -129,7 +132,7 @@ int commit_log_read(struct commit_log *log, uint64_t after,
 
 /* ---- a failed sync ---- */
 
-int commit_log_mend(struct commit_log *log)
+static int mend(struct commit_log *log)
 {
 	char *why = NULL, text[512];
 	int r = 0;
@@ -149,11 +152,40 @@ int commit_log_mend(struct commit_log *log)
 	return r == 0 ? 0 : JOURNAL_UNKNOWN;
 }
 
+int commit_log_mend(struct commit_log *log)
+{
+	int r;
+
+	entered(log);
+	r = mend(log);
+	left(log);
+	return r;
+}
+
+static void clear_lsns(const struct commit_log_mark *mark)
+{
+	size_t i;
+
+	for (i = 0; i < mark->nr; i++)
+		mark->rows[i].lsn = 0;
+}
+
 struct search {
 	const struct commit_log_mark *mark;
 	size_t found;
 };
 
+static bool is_same(const struct journal_row *a, const struct journal_row *b)
+{
+	return a->kind == b->kind && a->len == b->len &&
+	    memcmp(&a->txid, &b->txid, sizeof(a->txid)) == 0 &&
+	    a->token == b->token && a->voids == b->voids &&
+	    a->time_us == b->time_us &&
+	    (a->len == 0 || memcmp(a->body, b->body, a->len) == 0);
+}
+
+/* Equal rows, of one transaction in two repositories, have ascending LSNs in
+ * the order of the mark. */
 static int match_row(void *arg, const struct journal_row *row)
 {
 	struct search *search = arg;
@@ -162,12 +194,9 @@ static int match_row(void *arg, const struct journal_row *row)
 
 	for (i = 0; i < search->mark->nr; i++) {
 		mine = &search->mark->rows[i];
-		if (mine->kind == row->kind && mine->len == row->len &&
-		    memcmp(&mine->txid, &row->txid, sizeof(row->txid)) == 0 &&
-		    mine->token == row->token && mine->voids == row->voids &&
-		    mine->time_us == row->time_us &&
-		    memcmp(mine->body, row->body, row->len) == 0) {
+		if (mine->lsn == 0 && is_same(mine, row)) {
 			mine->lsn = row->lsn;
+			mine->start = row->start;
 			search->found++;
 			break;
 		}
@@ -175,12 +204,22 @@ static int match_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* What became of MARK's rows, now that the journal can be read again. */
+/* What became of MARK's rows. They were appended before the journal was opened
+ * again, so a row that is read is on the disk. Where another sync fails before
+ * that, the journal is opened once more. */
 static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
 {
-	struct search search = { mark, 0 };
+	struct search search = { .mark = mark };
+	int i, r = JOURNAL_UNKNOWN;
 
-	if (commit_log_read(log, mark->before, match_row, &search) == 0)
+	for (i = 0; i < MENDS_MAX && r == JOURNAL_UNKNOWN; i++) {
+		if (commit_log_mend(log) != 0)
+			return JOURNAL_UNKNOWN;
+		search.found = 0;
+		clear_lsns(mark);
+		r = commit_log_read(log, mark->before, match_row, &search);
+	}
+	if (r == 0)
 		return search.found >= mark->nr ? 0 : -EIO;
 	/* Their locks stand and nobody knows their records: only a start can
 	 * put that right. */
@@ -203,22 +242,21 @@ static int wait_for(struct commit_log *log, const struct commit_log_mark *mark,
 		r = journal_flush_to(log->journal, &mark->at);
 	if (r != JOURNAL_UNKNOWN)
 		return r;
-	r = commit_log_mend(log);
-	if (mark == NULL)
-		return -EIO;
-	return r == 0 ? find_out(log, mark) : r;
+	if (mark != NULL)
+		return find_out(log, mark);
+	commit_log_mend(log);
+	return -EIO;
 }
 
 int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
     enum commit_log_level level)
 {
-	size_t i;
 	int r;
 
 	entered(log);
 	r = wait_for(log, mark, level);
 	left(log);
-	for (i = 0; mark != NULL && i < mark->nr && r != 0; i++)
-		mark->rows[i].lsn = 0;
+	if (mark != NULL && r != 0)
+		clear_lsns(mark);
 	return r;
 }

@@ -132,15 +132,16 @@ struct commit_log_mark {
 /*
  * Appends NR rows, all or none. Rows of several threads share one transaction
  * where they come together; a row too large fails alone. Sets lsn, ascending,
- * and start of each row; an LSN is final when the wait has returned 0. 0: MARK
- * is to be waited for. Negative errno: the rows are definitely not there.
+ * and start of each row; an LSN is final when the wait has returned 0. No row is
+ * a JOURNAL_UNPARK: a wait could not find it. 0: MARK is to be waited for.
+ * Negative errno: the rows are definitely not there.
  */
 int commit_log_append(struct commit_log *log, struct journal_row *rows,
     size_t nr, struct commit_log_mark *mark);
 
 enum commit_log_level {
-	COMMIT_LOG_LOCAL,  /* no flush: a power loss may lose the rows, the last
-			      ones first */
+	COMMIT_LOG_LOCAL,  /* no flush: a power loss or a failed sync may lose
+			      the rows, the last ones first */
 	COMMIT_LOG_DURABLE /* on disk, after a flush that many waits share */
 };
 
@@ -172,7 +173,7 @@ struct journal *commit_log_journal(struct commit_log *log);
  * 0; JOURNAL_UNKNOWN: it is dead. */
 int commit_log_mend(struct commit_log *log);
 
-/* For how long no append, wait or flush has come back; 0: none is under way.
+/* For how long no append, wait, flush or mend has come back; 0: none is under way.
  * Nanoseconds of the monotonic clock. Never blocks on the disk. */
 int64_t commit_log_stuck_ns(struct commit_log *log);
 

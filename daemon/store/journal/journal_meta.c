@@ -46,11 +46,12 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "restored here together with its repositories, say so by "
 		    "'refd recover --adopt'",
 		    j->path, machine);
-	if (memcmp(j->uuid, none, sizeof(none)) != 0 &&
-	    memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
+	/* Other threads read it without a lock once the journal is open. */
+	if (memcmp(j->uuid, none, sizeof(none)) == 0)
+		memcpy(j->uuid, uuid, sizeof(j->uuid));
+	if (memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
 		return journal_say(why, -ESTALE,
 		    "%s was replaced while it was in use", j->path);
-	memcpy(j->uuid, uuid, sizeof(j->uuid));
 	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
 	pthread_mutex_lock(&j->hand_lock);
 	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);

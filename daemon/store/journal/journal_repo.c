@@ -92,25 +92,30 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	return r;
 }
 
+static int delete_parked(struct journal *j, uint64_t repo, uint64_t *nr)
+{
+	sqlite3_stmt *s = NULL;
+	int rc;
+
+	rc = journal_prepare(j->db, "DELETE FROM parked WHERE repo = ?", &s);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+		rc = journal_run(s);
+		*nr = (uint64_t)sqlite3_changes(j->db);
+	}
+	sqlite3_finalize(s);
+	return rc;
+}
+
 int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr)
 {
 	struct journal_mark mark;
-	sqlite3_stmt *s = NULL;
-	int r, rc;
+	int r;
 
-	rc = journal_prepare(j->db, "DELETE FROM parked WHERE repo = ?", &s);
-	if (rc != SQLITE_OK)
-		return journal_errno(rc);
-	sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
 	pthread_mutex_lock(&j->commit_lock);
-	r = journal_txn_begin(j);
-	if (r == 0) {
-		rc = journal_run(s);
-		*nr = (uint64_t)sqlite3_changes(j->db);
-		r = journal_txn_end(j, rc);
-	}
+	if ((r = journal_txn_begin(j)) == 0)
+		r = journal_txn_end(j, delete_parked(j, repo, nr));
 	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);
-	sqlite3_finalize(s);
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }

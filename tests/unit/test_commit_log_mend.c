@@ -1,0 +1,335 @@
+/*
+ * Proves what opening a broken commit log again means to others, on a disk that
+ * fails and forgets (memfs.h). A mend that hangs is told of; a log that breaks
+ * again before a wait has looked for its rows is opened once more, but not for
+ * ever. While several threads use the log and the rest of its journal and syncs
+ * fail, no wait answers 0 for a durable row that is not there after a power
+ * loss, and no call that failed leaves its row behind.
+ */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/journal_world.h"
+#include "tests/lib/suite.h"
+
+#define WRITERS 3
+#define ROWS    400 /* of each writer */
+#define ALL     (WRITERS * ROWS)
+#define BYTES   200
+
+static struct world *w;
+static struct commit_log *the_log;
+static pthread_rwlock_t lock;
+static atomic_uint nr_failed, nr_over;
+
+static void failed(void *arg, const char *why)
+{
+	(void)arg;
+	(void)why;
+	nr_failed++;
+}
+
+static void start(void)
+{
+	const struct journal_config cfg = { .sys = &w->sys,
+		.dir = WORLD_DIR,
+		.vfs = WORLD_VFS,
+		.boot_id = HELP_BOOT,
+		.wal_room = HELP_WAL_ROOM };
+	const struct commit_log_config config = { .journal = &cfg,
+		.lock = &lock,
+		.failed = failed };
+	char *why = NULL;
+
+	ck_assert_int_eq(commit_log_open(&config, &the_log, &why), 0);
+	ck_assert_int_eq(commit_log_claim(the_log, &why), 0);
+}
+
+static void setup(void)
+{
+	pthread_rwlock_init(&lock, NULL);
+	nr_over = nr_failed = 0;
+	w = journal_world_new();
+	/* No write is torn here, and the count of writes is not atomic. */
+	w->sys.pwrite = memfs_sys(w->fs)->pwrite;
+	start();
+}
+
+static void teardown(void)
+{
+	commit_log_close(the_log);
+	journal_world_free(w);
+	pthread_rwlock_destroy(&lock);
+}
+
+/* ---- one thread ---- */
+
+static int64_t clock_ns, stuck_ns;
+static unsigned nr_breaks;
+static bool was_dropped, looks;
+
+/* The commit's sync fails, and nobody opens the log again. */
+static void break_log(void)
+{
+	world_arm(w, SYNC_FAILS, 0, -EIO);
+	ck_assert_int_eq(help_commit(commit_log_journal(the_log), 1, 1, BYTES),
+	    JOURNAL_UNKNOWN);
+	ck_assert(world_disarm(w));
+}
+
+static int drop_cache(const struct sys *sys, int fd)
+{
+	(void)sys;
+	was_dropped = false;
+	clock_ns += 1000;
+	if (looks)
+		stuck_ns = commit_log_stuck_ns(the_log);
+	was_dropped = true;
+	return SYS(memfs_sys(w->fs), drop_cache, fd);
+}
+
+/* The first look at the clock after the log was opened again breaks it. */
+static int64_t now_mono(const struct sys *sys)
+{
+	(void)sys;
+	if (was_dropped && nr_breaks > 0) {
+		was_dropped = false;
+		nr_breaks--;
+		break_log();
+	}
+	return clock_ns;
+}
+
+static void watch(unsigned breaks)
+{
+	was_dropped = looks = false;
+	nr_breaks = breaks;
+	w->sys.drop_cache = drop_cache;
+	w->sys.now_mono = now_mono;
+}
+
+static int commit_row(void)
+{
+	struct journal_row row = help_row(0, BYTES);
+	struct commit_log_mark mark;
+	int r = commit_log_append(the_log, &row, 1, &mark);
+
+	ck_assert_int_eq(r, 0);
+	r = commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE);
+	ck_assert((r == 0) == (row.lsn != 0));
+	help_row_done(&row);
+	return r;
+}
+
+START_TEST(a_mend_that_hangs_is_told_of)
+{
+	watch(0);
+	looks = true;
+	break_log();
+	ck_assert_int_eq(commit_log_mend(the_log), 0);
+	ck_assert_int_ge(stuck_ns, 1000);
+	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
+}
+END_TEST
+
+/* Its row was lost with the first sync. */
+START_TEST(a_log_breaks_again_before_rows_are_looked_for)
+{
+	ck_assert_int_eq(commit_row(), 0);
+	break_log();
+	watch(_i == 0 ? 2 : 100);
+	ck_assert_int_eq(commit_row(), _i == 0 ? -EIO : JOURNAL_UNKNOWN);
+	ck_assert_uint_eq(nr_failed, _i);
+	nr_breaks = 0;
+	ck_assert_int_eq(commit_log_mend(the_log), 0);
+	ck_assert_int_eq(commit_row(), 0);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+static struct written {
+	int r;
+	uint64_t lsn;
+	bool is_durable;
+} written[ALL];
+
+static void *write_rows(void *arg)
+{
+	unsigned i, number, writer = (unsigned)(uintptr_t)arg;
+	enum commit_log_level level;
+	struct commit_log_mark mark;
+	struct journal_row row;
+	struct written *done;
+
+	for (i = 0; i < ROWS; i++) {
+		number = i * WRITERS + writer;
+		done = &written[number];
+		row = help_row(number, BYTES);
+		level = i % 3 == 0 ? COMMIT_LOG_LOCAL : COMMIT_LOG_DURABLE;
+		done->is_durable = level == COMMIT_LOG_DURABLE;
+		done->r = commit_log_append(the_log, &row, 1, &mark);
+		if (done->r == 0)
+			done->r = commit_log_wait(the_log, &mark, level);
+		done->lsn = row.lsn;
+		help_row_done(&row);
+	}
+	nr_over++;
+	return NULL;
+}
+
+static bool is_over(void)
+{
+	return nr_over == WRITERS;
+}
+
+static int pass(void *arg, const struct journal_row *row)
+{
+	(void)arg;
+	(void)row;
+	return 0;
+}
+
+static int pass_repo(void *arg, const struct journal_repo *repo)
+{
+	(void)arg;
+	(void)repo;
+	return 0;
+}
+
+static void *look_up(void *arg)
+{
+	struct journal *j = commit_log_journal(the_log);
+	struct journal_reader *reader;
+	struct refd_txid newest;
+	uint8_t uuid[16];
+	unsigned i;
+
+	memcpy(uuid, journal_uuid(j), sizeof(uuid));
+	while (!is_over()) {
+		ck_assert_mem_eq(journal_uuid(j), uuid, sizeof(uuid));
+		if (journal_reader_open(j, &reader) != 0)
+			continue;
+		for (i = 0; i < 20; i++) {
+			journal_newest_id(reader, &newest);
+			journal_lookup(reader, -1, &newest, pass, NULL);
+			journal_read(reader, 0, 100, true, 10, pass, NULL);
+		}
+		journal_reader_close(reader);
+	}
+	return arg;
+}
+
+static void *register_repos(void *arg)
+{
+	struct journal *j = commit_log_journal(the_log);
+	struct journal_repo repo = { .path = (char[]){ "/r" } };
+	const struct refd_txid none = { { 0 } };
+	uint64_t nr;
+	unsigned i;
+
+	for (i = 0; !is_over(); i++) {
+		memcpy(repo.uuid, &i, sizeof(i));
+		if (journal_register_repo(j, &repo) == 0)
+			journal_flush_repos(j, repo.epoch);
+		journal_drop_parked(j, i, &nr);
+		journal_trim(j, 0, NULL, 0, &none);
+		journal_find_repo(j, repo.uuid, pass_repo, NULL);
+	}
+	return arg;
+}
+
+static void *copy_wal(void *arg)
+{
+	struct journal *j = commit_log_journal(the_log);
+	struct journal_stats stats;
+
+	while (!is_over()) {
+		if (journal_checkpoint(j, 100 * 1000) == JOURNAL_UNKNOWN)
+			commit_log_mend(the_log);
+		commit_log_wait(the_log, NULL, COMMIT_LOG_DURABLE);
+		journal_stats(j, &stats);
+		commit_log_stuck_ns(the_log);
+	}
+	return arg;
+}
+
+/* ---- what is left ---- */
+
+struct found {
+	uint64_t lsn[ALL];
+};
+
+static int find_row(void *arg, const struct journal_row *row)
+{
+	struct found *found = arg;
+
+	ck_assert_int_lt(row->pid, ALL);
+	ck_assert_uint_eq(found->lsn[row->pid], 0);
+	found->lsn[row->pid] = row->lsn;
+	return 0;
+}
+
+static void check_rows(void)
+{
+	struct found found = { { 0 } };
+	const struct written *done;
+	unsigned i;
+
+	ck_assert_int_eq(commit_log_read(the_log, 0, find_row, &found), 0);
+	for (i = 0; i < ALL; i++) {
+		done = &written[i];
+		if (done->r < 0)
+			ck_assert_msg(found.lsn[i] == 0, "row %u", i);
+		if (done->r == 0 && done->is_durable)
+			ck_assert_msg(found.lsn[i] == done->lsn, "row %u", i);
+	}
+}
+
+START_TEST(threads_go_on_while_syncs_fail)
+{
+	void *(*const beside[])(void *) = { look_up, register_repos, copy_wal };
+	pthread_t threads[WRITERS + 3];
+	unsigned long n = (unsigned long)_i;
+	uintptr_t i;
+
+	for (i = 0; i < WRITERS; i++)
+		pthread_create(&threads[i], NULL, write_rows, (void *)i);
+	for (i = 0; i < 3; i++)
+		pthread_create(&threads[WRITERS + i], NULL, beside[i], NULL);
+	while (!is_over()) {
+		world_arm(w, SYNC_FAILS, n++ % 31, -EIO);
+		while (!memfs_was_hit(w->fs) && !is_over())
+			SYS(&sys_kernel, sleep_ns, 100000);
+	}
+	for (i = 0; i < WRITERS + 3; i++)
+		pthread_join(threads[i], NULL);
+	world_disarm(w);
+	ck_assert_int_eq(commit_log_mend(the_log), 0);
+	check_rows();
+	memfs_die(w->fs, 0, -EIO);
+	commit_log_close(the_log);
+	world_cut(w, MEMFS_DATA_NONE);
+	start();
+	check_rows();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("commit_log_mend");
+	TCase *tc = tcase_create("mend");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_mend_that_hangs_is_told_of);
+	tcase_add_loop_test(tc, a_log_breaks_again_before_rows_are_looked_for,
+	    0, 2);
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, threads_go_on_while_syncs_fail, 0, 3);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

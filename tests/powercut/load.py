@@ -185,6 +185,9 @@ class Actor(threading.Thread):
     def settle(self, steps, status, said):
         if status == 0:
             self.gate.note(steps, ACKED if steps[0].promised else SEEN)
+        elif "outcome unknown" in said:
+            # git push calls this "[remote rejected]" as well.
+            self.gate.note(steps, UNKNOWN)
         elif status > 0 and any(w in said for w in (
                 "cannot lock ref", "Unable to create", "[remote rejected]",
                 "is at ", "not served")):

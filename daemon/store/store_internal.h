@@ -106,11 +106,9 @@ struct store {
 	struct rights rights;
 
 	pthread_mutex_t telling; /* awaiting_publish()'s */
-	pthread_mutex_t parking; /* fs_failed.c's, before all others */
+	/* fs_failed.c's, before all others; parked rows are read under it. */
+	pthread_mutex_t parking;
 
-	/* Read-locked by recovery, from reading rows to writing rows made from
-	 * them (commit_log_config.lock). */
-	pthread_rwlock_t journal_lock;
 	struct commit_log *log;
 	struct journal *journal; /* LOG's */
 	/* Of who has is_sorting. */

@@ -264,7 +264,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_mutex_init(&s->telling, NULL);
 	pthread_mutex_init(&s->parking, NULL);
 	pthread_mutex_init(&s->lacking_lock, NULL);
-	pthread_rwlock_init(&s->journal_lock, NULL);
 	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -290,7 +289,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.check = check_journal,
 		.check_arg = s };
 	log = (struct commit_log_config){ .journal = &journal,
-		.lock = &s->journal_lock,
 		.failed = group_commit_failed,
 		.arg = s };
 	s->wal_copied_ns = SYS(cfg->sys, now_mono);
@@ -350,7 +348,6 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->commit_cond);
 	pthread_cond_destroy(&s->barrier_cond);
 	pthread_cond_destroy(&s->lane_cond);
-	pthread_rwlock_destroy(&s->journal_lock);
 	pthread_mutex_destroy(&s->telling);
 	pthread_mutex_destroy(&s->parking);
 	pthread_mutex_destroy(&s->lacking_lock);
@@ -384,7 +381,7 @@ int store_recover(struct store *s, const struct store_report *report,
 {
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
-		.journal = s->journal,
+		.log = s->log,
 		.boot_id = s->boot_id,
 		.report = report,
 		.has_object = admit_has_object,

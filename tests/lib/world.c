@@ -157,7 +157,7 @@ static struct recovery recovery_of(struct world *w,
 {
 	return (struct recovery){ .sys = w->sys,
 		.repos = &w->store.repos,
-		.journal = w->store.journal,
+		.log = w->store.log,
 		.boot_id = w->store.boot_id,
 		.report = report,
 		.has_object = has_object,
@@ -165,6 +165,7 @@ static struct recovery recovery_of(struct world *w,
 		.sync_fs = sync_fs,
 		.awaits = awaits,
 		.still_parked = still_parked,
+		.parking = &w->store.parking,
 		.arg = w };
 }
 
@@ -214,7 +215,7 @@ static void init_store(struct world *w)
 	    REFD_DURABILITY_JOURNAL;
 	s->state_dir = state_dir;
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_rwlock_init(&s->journal_lock, NULL);
+	pthread_mutex_init(&s->parking, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }
 
@@ -266,7 +267,6 @@ int world_start(struct world *w)
 		.boot_id = w->store.boot_id,
 		.wal_room = 16384 };
 	struct commit_log_config log = { .journal = &cfg,
-		.lock = &w->store.journal_lock,
 		.failed = group_commit_failed,
 		.arg = &w->store };
 	char *why = NULL;

@@ -23,7 +23,6 @@
 
 static struct world *w;
 static struct commit_log *the_log;
-static pthread_rwlock_t lock;
 static unsigned nr_failed;
 
 static void failed(void *arg, const char *why)
@@ -42,7 +41,6 @@ static struct commit_log *open_as(const char *dir, bool adopt)
 		.adopt = adopt,
 		.wal_room = HELP_WAL_ROOM };
 	const struct commit_log_config config = { .journal = &cfg,
-		.lock = &lock,
 		.failed = failed,
 		.arg = w };
 	struct commit_log *log = NULL;
@@ -93,7 +91,6 @@ static void fill(void)
 
 static void setup(void)
 {
-	pthread_rwlock_init(&lock, NULL);
 	nr_failed = 0;
 	w = journal_world_new();
 	memfs_mkdirs(w->fs, SECOND);
@@ -105,7 +102,6 @@ static void teardown(void)
 {
 	commit_log_close(the_log);
 	journal_world_free(w);
-	pthread_rwlock_destroy(&lock);
 }
 
 static void cut(void)

@@ -2,9 +2,10 @@
  * Proves what opening a broken commit log again means to others, on a disk that
  * fails and forgets (memfs.h). A mend that hangs is told of; a log that breaks
  * again before a wait has looked for its rows is opened once more, but not for
- * ever. While several threads use the log and the rest of its journal and syncs
- * fail, no wait answers 0 for a durable row that is not there after a power
- * loss, and no call that failed leaves its row behind.
+ * ever. A wait finds out whether a parked row was taken off the list. While
+ * several threads use the log and the rest of its journal and syncs fail, no
+ * wait answers 0 for a durable row that is not there after a power loss, and no
+ * call that failed leaves its row behind.
  */
 #include <check.h>
 #include <errno.h>
@@ -23,7 +24,6 @@
 
 static struct world *w;
 static struct commit_log *the_log;
-static pthread_rwlock_t lock;
 static atomic_uint nr_failed, nr_over;
 
 static void failed(void *arg, const char *why)
@@ -41,7 +41,6 @@ static void start(void)
 		.boot_id = HELP_BOOT,
 		.wal_room = HELP_WAL_ROOM };
 	const struct commit_log_config config = { .journal = &cfg,
-		.lock = &lock,
 		.failed = failed };
 	char *why = NULL;
 
@@ -51,7 +50,6 @@ static void start(void)
 
 static void setup(void)
 {
-	pthread_rwlock_init(&lock, NULL);
 	nr_over = nr_failed = 0;
 	w = journal_world_new();
 	/* No write is torn here, and the count of writes is not atomic. */
@@ -63,7 +61,14 @@ static void teardown(void)
 {
 	commit_log_close(the_log);
 	journal_world_free(w);
-	pthread_rwlock_destroy(&lock);
+}
+
+static void cut(void)
+{
+	memfs_die(w->fs, 0, -EIO);
+	commit_log_close(the_log);
+	world_cut(w, MEMFS_DATA_NONE);
+	start();
 }
 
 /* ---- one thread ---- */
@@ -311,11 +316,65 @@ START_TEST(threads_go_on_while_syncs_fail)
 	world_disarm(w);
 	ck_assert_int_eq(commit_log_mend(the_log), 0);
 	check_rows();
-	memfs_die(w->fs, 0, -EIO);
-	commit_log_close(the_log);
-	world_cut(w, MEMFS_DATA_NONE);
-	start();
+	cut();
 	check_rows();
+}
+END_TEST
+
+/* ---- parked rows ---- */
+
+static int count_parked(void *arg, const struct journal_row *row)
+{
+	(void)row;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+static unsigned nr_parked(void)
+{
+	unsigned nr = 0;
+
+	ck_assert_int_eq(journal_each_parked(commit_log_journal(the_log), 0,
+			     count_parked, &nr),
+	    0);
+	return nr;
+}
+
+/* A sync fails while a parked row is taken off the list, which leaves no row;
+ * alone, or with a copy of it. Or none fails. */
+START_TEST(an_unpark_is_found_out)
+{
+	struct journal_row rows[2] = { help_row(1, BYTES), help_row(1, BYTES) };
+	bool has_copy = (_i & 1) != 0, fails = (_i & 2) != 0;
+	struct commit_log_mark mark;
+	int r;
+
+	rows[0].kind = rows[1].kind = JOURNAL_PARKED;
+	ck_assert_int_eq(commit_log_append(the_log, rows, 1, &mark), 0);
+	ck_assert_int_eq(commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE),
+	    0);
+	rows[0].kind = JOURNAL_UNPARK;
+	rows[0].voids = rows[0].lsn;
+	rows[1].mount = 0;
+	ck_assert_int_eq(
+	    commit_log_append(the_log, rows, has_copy ? 2 : 1, &mark), 0);
+	/* They are durable before a later sync fails. */
+	if ((_i & 4) != 0) {
+		ck_assert_int_eq(
+		    commit_log_wait(the_log, NULL, COMMIT_LOG_DURABLE), 0);
+		break_log();
+		ck_assert_int_eq(commit_log_mend(the_log), 0);
+	} else if (fails) {
+		world_arm(w, SYNC_FAILS, 0, -EIO);
+	}
+	r = commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE);
+	ck_assert(!fails || world_disarm(w));
+	ck_assert_int_eq(r, fails ? -EIO : 0);
+	ck_assert_uint_eq(nr_parked(), fails || has_copy);
+	cut();
+	ck_assert_uint_eq(nr_parked(), fails || has_copy);
+	help_row_done(&rows[0]);
+	help_row_done(&rows[1]);
 }
 END_TEST
 
@@ -328,6 +387,7 @@ int main(void)
 	tcase_add_test(tc, a_mend_that_hangs_is_told_of);
 	tcase_add_loop_test(tc, a_log_breaks_again_before_rows_are_looked_for,
 	    0, 2);
+	tcase_add_loop_test(tc, an_unpark_is_found_out, 0, 6);
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, threads_go_on_while_syncs_fail, 0, 3);
 	suite_add_tcase(s, tc);

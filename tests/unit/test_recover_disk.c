@@ -127,6 +127,45 @@ START_TEST(a_sync_that_fails_stops_no_start)
 }
 END_TEST
 
+/* Call N of the journal's disk fails in the start that parks a record: the
+ * record is not forgotten without its copy, whatever is written later. */
+static bool a_note_fails(enum memfs_call call, unsigned long n, int err)
+{
+	bool hit;
+
+	setup();
+	write_at(OTHER, "refs/heads/x", '0', '3', HAND_ALL);
+	wr_cut(MEMFS_DATA_NONE, 0);
+	memfs_set_dead(w->fs, disk, -EIO);
+	memfs_fail_call(w->fs, call, n, err);
+	world_start(w);
+	hit = memfs_was_hit(w->fs);
+	memfs_fail_none(w->fs);
+	memfs_set_dead(w->fs, disk, 0);
+	world_crash(w);
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->parked, 0);
+	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
+	world_free(w);
+	return hit;
+}
+
+START_TEST(a_failed_note_loses_nothing)
+{
+	static const struct {
+		enum memfs_call call;
+		int err;
+	} faults[] = { { MEMFS_PWRITE, -ENOSPC }, { MEMFS_FDATASYNC, -EIO } };
+	unsigned long n;
+
+	world_free(w);
+	for (n = 0; a_note_fails(faults[_i].call, n, faults[_i].err); n++)
+		;
+	ck_assert_uint_gt(n, 2);
+	setup();
+}
+END_TEST
+
 START_TEST(nothing_is_tried_while_the_disk_is_dead)
 {
 	wr_ok("x=1");
@@ -386,6 +425,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_disk_that_dies_in_recovery_stops_no_start, 0,
 	    2);
 	tcase_add_test(tc, a_sync_that_fails_stops_no_start);
+	tcase_add_loop_test(tc, a_failed_note_loses_nothing, 0, 2);
 	tcase_add_test(tc, nothing_is_tried_while_the_disk_is_dead);
 	tcase_add_loop_test(tc, what_was_finished_is_not_redone_when_it_is_back,
 	    0, 2);

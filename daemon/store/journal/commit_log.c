@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,9 @@ struct commit_log {
 	struct commit_log_config cfg;
 	const struct sys *sys;
 	struct journal *journal;
+	/* Written while the journal is opened again: an append waits for that
+	 * instead of meeting a broken journal. */
+	pthread_rwlock_t lock;
 	pthread_mutex_t mutex; /* the members below */
 	size_t nr_calls;       /* appends and waits that are under way */
 	int64_t moved_ns;      /* when the last one began or came back */
@@ -45,6 +49,7 @@ int commit_log_open(const struct commit_log_config *cfg,
 		free(log);
 		return r;
 	}
+	pthread_rwlock_init(&log->lock, NULL);
 	pthread_mutex_init(&log->mutex, NULL);
 	*out = log;
 	return 0;
@@ -60,6 +65,7 @@ void commit_log_close(struct commit_log *log)
 	if (log == NULL)
 		return;
 	journal_close(log->journal);
+	pthread_rwlock_destroy(&log->lock);
 	pthread_mutex_destroy(&log->mutex);
 	free(log);
 }
@@ -108,12 +114,12 @@ int commit_log_append(struct commit_log *log, struct journal_row *rows,
 
 	assert(journal_this_start(log->journal) != 0);
 	entered(log);
-	pthread_rwlock_rdlock(log->cfg.lock);
+	pthread_rwlock_rdlock(&log->lock);
 	*mark = (struct commit_log_mark){ .rows = rows,
 		.nr = nr,
 		.before = journal_last_lsn(log->journal) };
 	r = journal_append(log->journal, rows, nr, &mark->at);
-	pthread_rwlock_unlock(log->cfg.lock);
+	pthread_rwlock_unlock(&log->lock);
 	left(log);
 	mark->is_unknown = r == JOURNAL_UNKNOWN;
 	return mark->is_unknown ? 0 : r;
@@ -124,9 +130,9 @@ int commit_log_read(struct commit_log *log, uint64_t after,
 {
 	int r;
 
-	pthread_rwlock_rdlock(log->cfg.lock);
+	pthread_rwlock_rdlock(&log->lock);
 	r = journal_scan(log->journal, after, cb, arg);
-	pthread_rwlock_unlock(log->cfg.lock);
+	pthread_rwlock_unlock(&log->lock);
 	return r;
 }
 
@@ -137,11 +143,11 @@ static int mend(struct commit_log *log)
 	char *why = NULL, text[512];
 	int r = 0;
 
-	pthread_rwlock_wrlock(log->cfg.lock);
+	pthread_rwlock_wrlock(&log->lock);
 	/* Another thread may have mended it. */
 	if (journal_is_broken(log->journal))
 		r = journal_reopen(log->journal, &why);
-	pthread_rwlock_unlock(log->cfg.lock);
+	pthread_rwlock_unlock(&log->lock);
 	if (r != 0) {
 		snprintf(text, sizeof(text),
 		    "failed and can't be opened again: %s",
@@ -173,6 +179,8 @@ static void clear_lsns(const struct commit_log_mark *mark)
 struct search {
 	const struct commit_log_mark *mark;
 	size_t found;
+	bool is_parked; /* a row that was to be taken off the list */
+	bool is_there;  /* what the mark is of */
 };
 
 static bool is_same(const struct journal_row *a, const struct journal_row *b)
@@ -204,23 +212,55 @@ static int match_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
+static int match_parked(void *arg, const struct journal_row *row)
+{
+	struct search *search = arg;
+	const struct journal_row *mine;
+	size_t i;
+
+	for (i = 0; i < search->mark->nr; i++) {
+		mine = &search->mark->rows[i];
+		if (mine->kind == JOURNAL_UNPARK && mine->voids == row->lsn)
+			search->is_parked = true;
+	}
+	return 0;
+}
+
+/* All of the mark's rows are there or none. An unpark leaves no row, so a mark
+ * that has nothing else is found out by the list. */
+static int look_for(struct commit_log *log, struct search *search)
+{
+	const struct commit_log_mark *mark = search->mark;
+	size_t i, nr = 0;
+	int r;
+
+	for (i = 0; i < mark->nr; i++)
+		nr += mark->rows[i].kind != JOURNAL_UNPARK;
+	if (nr > 0)
+		r = commit_log_read(log, mark->before, match_row, search);
+	else
+		r = journal_each_parked(log->journal, 0, match_parked, search);
+	search->is_there = search->found >= nr && !search->is_parked;
+	return r;
+}
+
 /* What became of MARK's rows. They were appended before the journal was opened
  * again, so a row that is read is on the disk. Where another sync fails before
  * that, the journal is opened once more. */
 static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
 {
-	struct search search = { .mark = mark };
+	struct search search;
 	int i, r = JOURNAL_UNKNOWN;
 
 	for (i = 0; i < MENDS_MAX && r == JOURNAL_UNKNOWN; i++) {
 		if (commit_log_mend(log) != 0)
 			return JOURNAL_UNKNOWN;
-		search.found = 0;
+		search = (struct search){ .mark = mark };
 		clear_lsns(mark);
-		r = commit_log_read(log, mark->before, match_row, &search);
+		r = look_for(log, &search);
 	}
 	if (r == 0)
-		return search.found >= mark->nr ? 0 : -EIO;
+		return search.is_there ? 0 : -EIO;
 	/* Their locks stand and nobody knows their records: only a start can
 	 * put that right. */
 	log->cfg.failed(log->cfg.arg, "can't be read");

@@ -28,12 +28,12 @@
  *
  * Threads: any, after claim. Every call may block on the disk. Append may also
  * block on another thread's append, never on a flush, unless the log is being
- * opened again. Nothing logs.
+ * opened again. No callback of journal.h calls append, wait or mend: the log is
+ * not opened again while such a callback runs. Nothing logs.
  */
 #ifndef STORE_COMMIT_LOG_H
 #define STORE_COMMIT_LOG_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -89,11 +89,6 @@ struct journal_row {
 struct commit_log_config {
 	/* The implementation's. Copied, as in journal_open(). */
 	const struct journal_config *journal;
-	/* Borrowed. A thread that appends rows made from rows that it read
-	 * holds LOCK for reading meanwhile, and the log is not opened again:
-	 * rows that were read stay. That thread must not call
-	 * commit_log_append(), _wait() or _mend(); it uses journal_commit(). */
-	pthread_rwlock_t *lock;
 	/* The log is dead: WHY completes a sentence about "the journal", and is
 	 * the log's. Any thread, under no lock of the log's. */
 	void (*failed)(void *arg, const char *why);
@@ -132,9 +127,8 @@ struct commit_log_mark {
 /*
  * Appends NR rows, all or none. Rows of several threads share one transaction
  * where they come together; a row too large fails alone. Sets lsn, ascending,
- * and start of each row; an LSN is final when the wait has returned 0. No row is
- * a JOURNAL_UNPARK: a wait could not find it. 0: MARK is to be waited for.
- * Negative errno: the rows are definitely not there.
+ * and start of each row; an LSN is final when the wait has returned 0. 0: MARK
+ * is to be waited for. Negative errno: the rows are definitely not there.
  */
 int commit_log_append(struct commit_log *log, struct journal_row *rows,
     size_t nr, struct commit_log_mark *mark);
@@ -154,7 +148,9 @@ enum commit_log_level {
 int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
     enum commit_log_level level);
 
-/* Calls CB for each row after the LSN AFTER, in LSN order, durable or not.
+/* Calls CB for each row after the LSN AFTER, in LSN order, durable or not. A
+ * row that is not durable may vanish when the log is opened again. Rows that
+ * were there before commit_log_wait(log, NULL, DURABLE) returned 0 stay.
  * A callback that returns non-zero ends it, and that is returned. ROW is valid
  * during the callback, which calls no function of the log. Negative errno;
  * JOURNAL_UNKNOWN: the log is broken. */

@@ -370,6 +370,15 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 	return r;
 }
 
+void journal_unforget(struct journal *j)
+{
+	pthread_mutex_lock(&j->commit_lock);
+	pthread_mutex_lock(&j->hand_lock);
+	j->forget_wanted = j->forgotten;
+	pthread_mutex_unlock(&j->hand_lock);
+	pthread_mutex_unlock(&j->commit_lock);
+}
+
 /* ---- what it knows ---- */
 
 uint32_t journal_owner(const struct journal *j)

@@ -143,8 +143,7 @@ int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
     struct journal_mark *mark);
 /* Flushes what MARK says, with whoever else waits. 0 or JOURNAL_UNKNOWN. */
 int journal_flush_to(struct journal *j, const struct journal_mark *mark);
-/* Both, the second only with FLUSH; for a writer that does not want a broken
- * journal to be opened again. */
+/* Both, the second only with FLUSH. A broken journal is not opened again. */
 int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
     bool flush);
 /* Are there rows that no flush has followed yet? */
@@ -159,7 +158,10 @@ uint64_t journal_lasting(struct journal *j);
  * and all before it is on disk already. A lower LSN than before changes
  * nothing. */
 int journal_forget(struct journal *j, uint64_t lsn, bool now);
-/* The highest LSN ever given to journal_forget(), also when it has not been
+/* Takes back what journal_forget() was told and no commit has written: the
+ * rows that were to be written with it are not there. */
+void journal_unforget(struct journal *j);
+/* The highest LSN given to journal_forget(), also when it has not been
  * written yet: a crash that loses it costs a replay that was not needed. */
 uint64_t journal_forgotten(struct journal *j);
 uint64_t journal_last_lsn(struct journal *j);

@@ -74,20 +74,21 @@ static int park_repo(void *arg, const struct journal_repo *known)
 	return r;
 }
 
+/* Nobody writes the records that are wanted any more. So all of them are
+ * durable after the wait, and stay, also when the log is opened again. */
 static int park(struct parking *p)
 {
 	struct store *s = p->store;
-	struct recovery rec = { .journal = s->journal };
 	uint64_t last_lsn;
 	int r;
 
-	pthread_rwlock_rdlock(&s->journal_lock);
-	r = rows_read(s->journal, &p->rows, &last_lsn);
+	r = commit_log_wait(s->log, NULL, COMMIT_LOG_DURABLE);
+	if (r == 0)
+		r = rows_read(s->log, &p->rows, &last_lsn);
 	if (r == 0)
 		r = journal_each_repo(s->journal, park_repo, p);
 	if (r == 0)
-		r = notes_write(&p->notes, &rec);
-	pthread_rwlock_unlock(&s->journal_lock);
+		r = notes_write(&p->notes, s->log);
 	notes_done(&p->notes);
 	rows_done(&p->rows);
 	if (r == 0)
@@ -179,10 +180,8 @@ int failed_look(struct store *s, struct repo *repo)
 	if (repo->is_looked_at)
 		return 0;
 	pthread_mutex_lock(&s->parking);
-	pthread_rwlock_rdlock(&s->journal_lock);
 	r = journal_is_elsewhere(s->journal, repo->id, repo->fs->mount,
 	    &is_elsewhere);
-	pthread_rwlock_unlock(&s->journal_lock);
 	if (r == 0 && is_elsewhere)
 		r = is_open_elsewhere(s, repo) ? -EAGAIN : park(&p);
 	pthread_mutex_unlock(&s->parking);

@@ -275,13 +275,14 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 	const struct store_report report = { found, no_progress, &retry };
 	struct recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
-		.journal = s->journal,
+		.log = s->log,
 		.boot_id = s->boot_id,
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
 		.still_parked = refuse_name,
+		.parking = &s->parking,
 		.ended = ended,
 		.live = failed_live(s, repo),
 		.arg = &retry };
@@ -297,9 +298,7 @@ int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
 	if (r < 0)
 		return r;
 	rec.over = over;
-	pthread_rwlock_rdlock(&s->journal_lock);
 	r = recover_parked(&rec, repo, &left);
-	pthread_rwlock_unlock(&s->journal_lock);
 	free_leads(&retry);
 	if (r == 0)
 		awaiting_unlocked(s, repo->id, over, rec.nr_over);

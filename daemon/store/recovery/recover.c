@@ -44,7 +44,7 @@ struct run {
 	struct recovery *rec;
 	struct rows rows;
 	struct starts starts;
-	struct visit *visits;
+	struct visit *visits, **visits_end;
 	uint64_t done, total; /* repositories, and members of rows */
 };
 
@@ -181,34 +181,39 @@ static int visit(struct run *run, struct visit *v)
 	return r;
 }
 
-static int visit_repo(void *arg, const struct journal_repo *known)
+static int add_visit(void *arg, const struct journal_repo *known)
 {
 	struct run *run = arg;
 	struct visit *v;
-	int r;
 
 	v = calloc(1, sizeof(*v));
 	if (v == NULL)
 		return -ENOMEM;
-	v->next = run->visits;
-	run->visits = v;
+	*run->visits_end = v;
+	run->visits_end = &v->next;
 	v->known = *known;
 	v->known.path = strdup(known->path);
 	if (v->known.path == NULL)
 		return -ENOMEM;
 	v->rows = rows_of(&run->rows, known->id);
-	r = visit(run, v);
-	/* Files that are open no longer than they are needed. */
-	repos_trim(run->rec->repos, INT64_MAX / 2);
-	stepped(run, 1);
-	return r;
+	run->total++;
+	return 0;
 }
 
-static int count_repo(void *arg, const struct journal_repo *known)
+/* After the list is read: reading it keeps the journal open, and a note whose
+ * sync fails opens it again. */
+static int visit_all(struct run *run)
 {
-	(void)known;
-	++*(uint64_t *)arg;
-	return 0;
+	struct visit *v;
+	int r = 0;
+
+	for (v = run->visits; v != NULL && r == 0; v = v->next) {
+		r = visit(run, v);
+		/* Files that are open no longer than they are needed. */
+		repos_trim(run->rec->repos, INT64_MAX / 2);
+		stepped(run, 1);
+	}
+	return r;
 }
 
 /* What one disk does not take costs those who are on it. */
@@ -245,6 +250,7 @@ static uint64_t mount_of(const struct run *run, const struct visit *v,
 static int forget(struct run *run, uint64_t last_lsn)
 {
 	struct recovery *rec = run->rec;
+	struct journal *journal = commit_log_journal(rec->log);
 	struct notes notes = { NULL, 0, 0 };
 	const struct replay_row *row;
 	struct visit *v;
@@ -255,10 +261,13 @@ static int forget(struct run *run, uint64_t last_lsn)
 		     row = row->next)
 			r = notes_park_row(&notes, row, mount_of(run, v, row),
 			    &v->parked);
-	if (r == 0 && last_lsn > journal_forgotten(rec->journal))
-		r = journal_forget(rec->journal, last_lsn, notes.nr == 0);
+	if (r == 0 && last_lsn > journal_forgotten(journal))
+		r = journal_forget(journal, last_lsn, notes.nr == 0);
 	if (r == 0)
-		r = notes_write(&notes, rec);
+		r = notes_write(&notes, rec->log);
+	/* Whatever the journal writes next, it would write that too. */
+	if (r != 0)
+		journal_unforget(journal);
 	notes_done(&notes);
 	return r;
 }
@@ -306,22 +315,23 @@ static void find_doubted(struct run *run)
 
 int recover_all(struct recovery *rec, uint64_t *parked)
 {
-	struct run run = { .rec = rec };
+	struct journal *journal = commit_log_journal(rec->log);
+	struct run run = { .rec = rec, .visits_end = &run.visits };
 	uint64_t last_lsn = 0;
 	size_t i;
 	int r;
 
 	*parked = 0;
-	r = starts_read(&run.starts, rec->journal, rec->boot_id);
+	r = starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
-		r = rows_read(rec->journal, &run.rows, &last_lsn);
+		r = rows_read(rec->log, &run.rows, &last_lsn);
 	find_doubted(&run);
 	for (i = 0; i < run.rows.nr; i++)
 		run.total += run.rows.items[i]->rec.nr_members;
 	if (r == 0)
-		r = journal_each_repo(rec->journal, count_repo, &run.total);
+		r = journal_each_repo(journal, add_visit, &run);
 	if (r == 0)
-		r = journal_each_repo(rec->journal, visit_repo, &run);
+		r = visit_all(&run);
 	/* What is parked from here on is in rows of its own, so all that was
 	 * read may be forgotten, once the disks hold what was redone. */
 	if (r == 0) {
@@ -379,12 +389,13 @@ static void lose(struct recovery *rec, const struct replay_row *rows)
 	for (; rows != NULL && r == 0; rows = rows->next)
 		r = notes_park_row(&notes, rows, JOURNAL_MOUNT_LOST, &parked);
 	if (r == 0)
-		notes_write(&notes, rec);
+		notes_write(&notes, rec->log);
 	notes_done(&notes);
 }
 
 int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 {
+	struct journal *journal = commit_log_journal(rec->log);
 	struct stale stale = { .sys = rec->sys };
 	struct replay rp = { .sys = rec->sys,
 		.repo = repo,
@@ -399,9 +410,11 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 
 	*parked = 0;
 	memset(&rows, 0, sizeof(rows));
-	r = starts_read(&starts, rec->journal, rec->boot_id);
+	r = starts_read(&starts, journal, rec->boot_id);
+	pthread_mutex_lock(rec->parking);
 	if (r == 0)
-		r = rows_read_parked(rec->journal, repo->id, &rows);
+		r = rows_read_parked(journal, repo->id, &rows);
+	pthread_mutex_unlock(rec->parking);
 	if (r == 0)
 		r = recover_replay(rec, &rp, &starts, rows_of(&rows, repo->id),
 		    &unlocked);

@@ -7,12 +7,14 @@
 #ifndef STORE_RECOVER_H
 #define STORE_RECOVER_H
 
+#include <pthread.h>
+
 #include "daemon/store/recovery/replay.h"
 
 struct recovery {
 	const struct sys *sys;
 	struct repos *repos;
-	struct journal *journal;
+	struct commit_log *log;
 	const char *boot_id;
 	const struct store_report *report;
 	int (*has_object)(void *arg, struct repo *repo,
@@ -29,6 +31,10 @@ struct recovery {
 	 * nobody may write it: its record would be redone over what was
 	 * written. May be NULL. */
 	void (*still_parked)(void *arg, const char *worktree, const char *name);
+	/* recover_parked: held while parked rows are read. Another thread that
+	 * appends parked rows holds it until they are durable: a row that was
+	 * read stays, also when the log is opened again. */
+	pthread_mutex_t *parking;
 	/* recover_parked: update INDEX of row LSN has ended, one way or the
 	 * other. May be NULL. */
 	void (*ended)(void *arg, uint64_t lsn, uint32_t index);

@@ -5,11 +5,11 @@
  *
  * Rows, starts and notes are their owner's, one thread's at a time; reading and
  * writing them any thread may: the one that opens or recovers the store, later
- * the lane thread and the checkpointer. The journal may not be reopened
- * meanwhile. recover_replay(), recover_note() and recover_clean() are for one
- * thread at a time, as recover.h has it. What reads or writes the journal, and
- * these three, may block; the rest looks at memory. 0 or negative errno, after
- * which the lists are to be done with all the same. Nothing logs.
+ * the lane thread and the checkpointer. recover_replay(), recover_note() and
+ * recover_clean() are for one thread at a time, as recover.h has it. What reads
+ * or writes the journal, and these three, may block; the rest looks at memory.
+ * 0 or negative errno, after which the lists are to be done with all the same.
+ * Nothing logs.
  */
 #ifndef STORE_RECOVER_INTERNAL_H
 #define STORE_RECOVER_INTERNAL_H
@@ -41,7 +41,7 @@ struct rows {
 
 /* All that is not forgotten and names a repository, voids taken off, and all
  * that is parked; or what is parked of one. */
-int rows_read(struct journal *journal, struct rows *rows, uint64_t *last_lsn);
+int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn);
 int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows);
 /* The first one of REPO; NULL: there is none. */
 struct replay_row *rows_of(const struct rows *rows, uint64_t repo);
@@ -65,8 +65,8 @@ int notes_replayed(struct notes *notes, const struct replay_row *row,
     uint64_t *parked);
 /* Updates that did not happen after all. */
 int notes_void(struct notes *notes, const struct replay_members *members);
-/* One commit. */
-int notes_write(struct notes *notes, const struct recovery *rec);
+/* In one commit, durably. The rows that they were made from are durable. */
+int notes_write(struct notes *notes, struct commit_log *log);
 void notes_done(struct notes *notes);
 
 /* ---- recover_repo.c: one repository ---- */

@@ -167,12 +167,15 @@ int notes_void(struct notes *notes, const struct replay_members *members)
 
 /* ---- the journal ---- */
 
-int notes_write(struct notes *notes, const struct recovery *rec)
+int notes_write(struct notes *notes, struct commit_log *log)
 {
+	struct commit_log_mark mark;
 	int r;
 
 	if (notes->nr == 0)
 		return 0;
-	r = journal_commit(rec->journal, notes->rows, notes->nr, true);
+	r = commit_log_append(log, notes->rows, notes->nr, &mark);
+	if (r == 0)
+		r = commit_log_wait(log, &mark, COMMIT_LOG_DURABLE);
 	return r > 0 ? -EIO : r;
 }

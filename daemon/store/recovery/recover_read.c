@@ -201,13 +201,14 @@ static void sort_rows(struct rows *rows)
 			rows->items[i - 1]->next = rows->items[i];
 }
 
-int rows_read(struct journal *journal, struct rows *rows, uint64_t *last_lsn)
+int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn)
 {
+	struct journal *journal = commit_log_journal(log);
 	struct reading rd = { .rows = rows };
 	int r;
 
 	memset(rows, 0, sizeof(*rows));
-	r = journal_scan(journal, journal_forgotten(journal), recent_row, &rd);
+	r = commit_log_read(log, journal_forgotten(journal), recent_row, &rd);
 	if (r == 0)
 		r = journal_each_parked(journal, 0, parked_row, &rd);
 	sort_rows(rows);

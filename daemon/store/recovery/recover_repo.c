@@ -68,7 +68,7 @@ int recover_replay(struct recovery *rec, struct replay *rp,
 	for (row = rows; row != NULL; row = row->next)
 		row->evidence = starts_evidence(starts, row, rp->repo);
 	if (live.from == 0)
-		live.from = journal_this_start(rec->journal)
+		live.from = journal_this_start(commit_log_journal(rec->log))
 		    << JOURNAL_TOKEN_BITS;
 	r = stale_find(rp->stale, rec->sys, rp->repo, live);
 	if (r < 0)
@@ -110,7 +110,7 @@ int recover_note(struct recovery *rec, const struct replay *rp,
 	for (row = rows; row != NULL && r == 0; row = row->next)
 		r = notes_replayed(&notes, row, parked);
 	if (r == 0)
-		r = notes_write(&notes, rec);
+		r = notes_write(&notes, rec->log);
 	notes_done(&notes);
 	for (row = rows; row != NULL && r == 0; row = row->next)
 		for (i = 0; i < row->rec.nr_members; i++)

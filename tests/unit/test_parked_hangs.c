@@ -1,0 +1,203 @@
+/*
+ * Proves that a repository whose disk hangs while its parked records are redone
+ * holds up nobody else: the journal fails meanwhile, is opened again, and takes
+ * the updates of other repositories. Once the disk comes back, the retry writes
+ * its notes to the journal that is open by then, and nothing is redone twice.
+ */
+#include <check.h>
+#include <errno.h>
+#include <semaphore.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/journal/record.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/sysvfs.h"
+#include "tests/lib/tmp.h"
+
+#define WAIT_S 30
+
+static struct sys disk;
+static struct sysvfs *vfs;
+static _Atomic bool holds, journal_fails;
+static sem_t is_held, let_go;
+static char second[REFD_OID_HEX + 1];
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	if (holds && sr_is_on_other(sys, fd)) {
+		sem_post(&is_held);
+		sem_wait(&let_go);
+	}
+	return sys_kernel.syncfs(sys, fd);
+}
+
+static int disk_fdatasync(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	if (journal_fails &&
+	    sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "/journal.db-wal") != NULL) {
+		journal_fails = false;
+		return -EIO;
+	}
+	return sys_kernel.fdatasync(sys, fd);
+}
+
+static void setup(void)
+{
+	disk = sys_kernel;
+	disk.mount_id = sr_disk_mount_id;
+	disk.syncfs = disk_syncfs;
+	disk.fdatasync = disk_fdatasync;
+	holds = journal_fails = false;
+	sem_init(&is_held, 0, 0);
+	sem_init(&let_go, 0, 0);
+	vfs = sysvfs_new("parked", &disk);
+	ck_assert_ptr_nonnull(vfs);
+	sqlite3_vfs_register(sqlite3_vfs_find("parked"), 1);
+	sr_sys = &disk;
+	/* Only an admission tries again. */
+	sr_interval_ns = INT64_C(3600) * 1000000000;
+	sr_setup();
+	sr_make_commit("y", second);
+	sr_make_other();
+}
+
+static void teardown(void)
+{
+	sr_teardown();
+	sysvfs_free(vfs);
+}
+
+static enum refd_status update(const char *repo, const char *name)
+{
+	enum refd_status status;
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, repo, name, sr_commit);
+	sr_apply(txn);
+	status = txn->updates[0].status;
+	sr_done_with(txn);
+	return status;
+}
+
+static int find_other(void *arg, const struct journal_repo *repo)
+{
+	if (strcmp(repo->path, sr_other) == 0)
+		*(uint64_t *)arg = repo->id;
+	return 0;
+}
+
+/* As a power loss would leave it: refs/heads/a of the other repository, to the
+ * second commit. */
+static void park(void)
+{
+	struct record_member member = { .answers = true,
+		.name = "refs/heads/a",
+		.worktree = "",
+		.action = RECORD_WRITE };
+	struct record rec = { .committer = "a <a> 1 +0000",
+		.message = "",
+		.file_mode = 0644,
+		.dir_mode = 0755,
+		.nr_updates = 1,
+		.members = &member,
+		.nr_members = 1 };
+	struct journal_row row = { .kind = JOURNAL_PARKED,
+		.locked_at_ns = INT64_MAX,
+		.final = true };
+	struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = sr_state,
+		.boot_id = "another" };
+	struct journal *journal;
+	char *why;
+
+	ck_assert_int_eq(refd_oid_parse(second, &member.new_oid), 0);
+	ck_assert_int_eq(journal_open(&cfg, &journal, &why), 0);
+	ck_assert_int_eq(journal_claim(journal, &why), 0);
+	ck_assert_int_eq(journal_each_repo(journal, find_other, &row.repo), 0);
+	ck_assert_uint_ne(row.repo, 0);
+	row.body = record_encode(&rec, &row.len);
+	ck_assert_ptr_nonnull(row.body);
+	ck_assert_int_eq(journal_commit(journal, &row, 1, true), 0);
+	free((void *)(uintptr_t)row.body);
+	ck_assert_int_eq(journal_close(journal), 0);
+}
+
+static void wait_until_held(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	ck_assert_int_eq(sem_timedwait(&is_held, &until), 0);
+}
+
+static void assert_redone(void)
+{
+	char *out = tmp_output("git -C other/s.git rev-parse refs/heads/a");
+
+	ck_assert_str_eq(strtok(out, "\n"), second);
+	free(out);
+}
+
+START_TEST(the_journal_is_mended_while_a_retry_hangs)
+{
+	struct store_stats stats;
+	struct refd_txid id;
+	struct txn *txn;
+
+	ck_assert_int_eq(update(sr_other, "refs/heads/b"), REFD_OK);
+	sr_close();
+	park();
+	tmp_run(": >other/s.git/refs/heads/a.lock");
+	ck_assert_uint_eq(sr_open_parked(), 1);
+	ck_assert_int_eq(update(sr_repo, "refs/heads/a"), REFD_OK);
+	tmp_run("rm other/s.git/refs/heads/a.lock");
+	holds = true;
+	refd_txid_make(&id);
+	txn = sr_make_txn(&id, sr_other, "refs/heads/c", sr_commit);
+	store_admit(sr_store, txn);
+	wait_until_held();
+	holds = false;
+	journal_fails = true;
+	/* The kernel of this test has lost no page. */
+	ck_assert_int_eq(update(sr_repo, "refs/heads/b"), REFD_OK);
+	ck_assert(!journal_fails);
+	ck_assert_int_eq(update(sr_repo, "refs/heads/c"), REFD_OK);
+	sem_post(&let_go);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	/* The update itself may be refused: the repository was registered in
+	 * the journal before that was opened again. */
+	sr_done_with(txn);
+	assert_redone();
+	store_stats(sr_store, &stats);
+	ck_assert_uint_eq(stats.awaiting_refs, 0);
+	ck_assert_int_eq(update(sr_other, "refs/heads/d"), REFD_OK);
+	sr_close();
+	sr_found_count = 0;
+	sr_open();
+	ck_assert_uint_eq(sr_found_count, 0);
+	assert_redone();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("parked/hangs");
+	TCase *tc = tcase_create("parked/hangs");
+
+	tcase_set_timeout(tc, 4 * WAIT_S);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_journal_is_mended_while_a_retry_hangs);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -117,6 +117,23 @@ static int remove_dead(const struct sys *sys, const struct sockaddr_un *addr,
 		strerror(-r));
 }
 
+/* From Linux 6.16 on; as its headers have it. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+/*
+ * A client that sends a descriptor gets EPERM. Without this the kernel closes
+ * the descriptor on the loop's thread, and closing may block: a TCP socket with
+ * SO_LINGER does so for as long as the client likes. Connections have the
+ * listening socket's setting (unix_stream_connect). An older kernel does not
+ * know the option.
+ */
+static void refuse_descriptors(int fd)
+{
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
+}
+
 /* Nobody can connect between bind and listen, so the mode is never wider. */
 static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
     char **why)
@@ -129,6 +146,7 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 	    bind(l->fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
 		return fail(why, -errno, "cannot bind the socket %s: %s",
 		    l->path, strerror(errno));
+	refuse_descriptors(l->fd);
 	r = SYS(l->sys, lstatat, SYS_TRUSTED, l->path, &st);
 	if (r == 0) {
 		l->dev = st.dev;
@@ -207,6 +225,7 @@ int listener_adopt(const struct sys *sys, int fd, const char *path,
 		return -ENOMEM;
 	l->sys = sys;
 	l->fd = fd;
+	refuse_descriptors(fd);
 	l->outlives = true;
 	l->path = strdup(path);
 	if (l->path == NULL) {

@@ -277,7 +277,7 @@ static void check_fillers(const struct packed_snapshot *snap, bool all,
 static void rewrite_large(struct packed *packed, unsigned gone,
     const struct file *file, int verdict)
 {
-	const struct packed_edit edit = { .name = filler(gone) };
+	struct packed_edit edit = { .name = filler(gone) };
 	struct packed_snapshot *snap;
 	bool changed;
 	int r;

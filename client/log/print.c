@@ -8,12 +8,12 @@
 #include "client/request/output.h"
 #include "client/request/words.h"
 
-/* Enough to tell objects apart, by eye. */
+/* Hex digits that a reader needs to tell objects apart. */
 #define SHORT_OID 12
 
-/* ---- what a change has to say ---- */
+/* ---- the parts of a change ---- */
 
-/* What people call the one who did it: the first of these that is there. */
+/* The name of the user who made the change: the first variable that is set. */
 static const char *who_text(const struct refd_record *rec, char buf[32])
 {
 	static const char *const names[] = { "GL_USER", "GITEA_PUSHER_NAME",

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/journal/record.h"
 #include "tests/lib/tmp.h"
 #include "tests/lib/txn_help.h"
 
@@ -216,4 +219,64 @@ void sr_apply(struct txn *txn)
 	done = sr_wait_done();
 	ck_assert_ptr_nonnull(done.applied);
 	window_free(done.applied);
+}
+
+void sr_await(sem_t *sem)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 30;
+	ck_assert_int_eq(sem_timedwait(sem, &until), 0);
+}
+
+struct wanted_repo {
+	const char *path;
+	uint64_t id; /* 0: not found */
+};
+
+static int match_repo(void *arg, const struct journal_repo *repo)
+{
+	struct wanted_repo *wanted = arg;
+
+	if (strcmp(repo->path, wanted->path) == 0)
+		wanted->id = repo->id;
+	return 0;
+}
+
+void sr_park(const char *path, const char *worktree, const char *name,
+    const char *hex)
+{
+	struct record_member member = { .answers = true,
+		.name = name,
+		.worktree = worktree,
+		.action = RECORD_WRITE };
+	struct record rec = { .committer = "a <a> 1 +0000",
+		.message = "",
+		.file_mode = 0644,
+		.dir_mode = 0755,
+		.nr_updates = 1,
+		.members = &member,
+		.nr_members = 1 };
+	struct journal_row row = { .kind = JOURNAL_PARKED,
+		.locked_at_ns = INT64_MAX,
+		.final = true };
+	struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = sr_state,
+		.boot_id = "another" };
+	struct wanted_repo wanted = { path, 0 };
+	struct journal *journal;
+	char *why;
+
+	ck_assert_int_eq(refd_oid_parse(hex, &member.new_oid), 0);
+	ck_assert_int_eq(journal_open(&cfg, &journal, &why), 0);
+	ck_assert_int_eq(journal_claim(journal, &why), 0);
+	ck_assert_int_eq(journal_each_repo(journal, match_repo, &wanted), 0);
+	ck_assert_uint_ne(wanted.id, 0);
+	row.repo = wanted.id;
+	row.body = record_encode(&rec, &row.len);
+	ck_assert_ptr_nonnull(row.body);
+	ck_assert_int_eq(journal_commit(journal, &row, 1, true), 0);
+	free((void *)(uintptr_t)row.body);
+	ck_assert_int_eq(journal_close(journal), 0);
 }

@@ -6,6 +6,8 @@
 #ifndef TESTS_LIB_STORE_RIG_H
 #define TESTS_LIB_STORE_RIG_H
 
+#include <semaphore.h>
+
 #include "daemon/store/store.h"
 
 extern struct store *sr_store;
@@ -44,6 +46,15 @@ struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
 struct window *sr_make_window(struct txn *txn);
 /* The next thing that comes back. */
 struct store_done sr_wait_done(void);
+/* Waits until another thread posts SEM. The test fails after 30 seconds. */
+void sr_await(sem_t *sem);
+/*
+ * With the store closed, adds a deferred record to the journal, as a power loss
+ * leaves one: in WORKTREE ("" is the main one) of the repository PATH, NAME has
+ * the value HEX. The store must have served the repository before.
+ */
+void sr_park(const char *path, const char *worktree, const char *name,
+    const char *hex);
 /* Through admission, and back. */
 struct txn *sr_admit(const struct refd_txid *id, const char *git_dir,
     const char *name, const char *hex);

@@ -94,15 +94,6 @@ static void update(const char *repo, const char *name, const char *hex)
 	update_as(REFD_DURABILITY_JOURNAL, repo, name, hex);
 }
 
-static void wait_until(sem_t *what)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	ck_assert_int_eq(sem_timedwait(what, &until), 0);
-}
-
 static struct store_stats stats(void)
 {
 	struct store_stats now;
@@ -151,11 +142,11 @@ START_TEST(the_others_are_synced)
 	/* A deletion needs no object, and so no sync before its commit. */
 	update(sr_other, names[0], zeroes);
 	held = stats().last_lsn;
-	wait_until(&is_held);
+	sr_await(&is_held);
 	counts = true;
 	for (i = 0; i < 3; i++) {
 		update(sr_repo, names[i], zeroes);
-		wait_until(&is_synced);
+		sr_await(&is_synced);
 	}
 	ck_assert(!is_forgotten(held));
 	it_is_told_where("/other/");
@@ -178,7 +169,7 @@ static void hang(void)
 	ck_assert_int_eq(cp.status, REFD_OK);
 	holds = true;
 	update(sr_other, "refs/heads/a", zeroes);
-	wait_until(&is_held);
+	sr_await(&is_held);
 }
 
 static void let_it_go(void)

@@ -311,7 +311,7 @@ START_TEST(a_repository_keeps_its_id_when_it_moves)
 }
 END_TEST
 
-/* One flush for all that came before it, whatever it was for. */
+/* One flush makes all earlier registrations durable. */
 START_TEST(repositories_last_with_the_next_flush)
 {
 	struct journal *j = help_open_here();

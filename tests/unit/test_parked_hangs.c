@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/store/journal/journal.h"
-#include "daemon/store/journal/record.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sysvfs.h"
@@ -89,58 +87,6 @@ static enum refd_status update(const char *repo, const char *name)
 	return status;
 }
 
-static int find_other(void *arg, const struct journal_repo *repo)
-{
-	if (strcmp(repo->path, sr_other) == 0)
-		*(uint64_t *)arg = repo->id;
-	return 0;
-}
-
-/* As a power loss would leave it: refs/heads/a of the other repository, to the
- * second commit. */
-static void park(void)
-{
-	struct record_member member = { .answers = true,
-		.name = "refs/heads/a",
-		.worktree = "",
-		.action = RECORD_WRITE };
-	struct record rec = { .committer = "a <a> 1 +0000",
-		.message = "",
-		.file_mode = 0644,
-		.dir_mode = 0755,
-		.nr_updates = 1,
-		.members = &member,
-		.nr_members = 1 };
-	struct journal_row row = { .kind = JOURNAL_PARKED,
-		.locked_at_ns = INT64_MAX,
-		.final = true };
-	struct journal_config cfg = { .sys = &sys_kernel,
-		.dir = sr_state,
-		.boot_id = "another" };
-	struct journal *journal;
-	char *why;
-
-	ck_assert_int_eq(refd_oid_parse(second, &member.new_oid), 0);
-	ck_assert_int_eq(journal_open(&cfg, &journal, &why), 0);
-	ck_assert_int_eq(journal_claim(journal, &why), 0);
-	ck_assert_int_eq(journal_each_repo(journal, find_other, &row.repo), 0);
-	ck_assert_uint_ne(row.repo, 0);
-	row.body = record_encode(&rec, &row.len);
-	ck_assert_ptr_nonnull(row.body);
-	ck_assert_int_eq(journal_commit(journal, &row, 1, true), 0);
-	free((void *)(uintptr_t)row.body);
-	ck_assert_int_eq(journal_close(journal), 0);
-}
-
-static void wait_until_held(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	ck_assert_int_eq(sem_timedwait(&is_held, &until), 0);
-}
-
 static void assert_redone(void)
 {
 	char *out = tmp_output("git -C other/s.git rev-parse refs/heads/a");
@@ -157,7 +103,7 @@ START_TEST(the_journal_is_mended_while_a_retry_hangs)
 
 	ck_assert_int_eq(update(sr_other, "refs/heads/b"), REFD_OK);
 	sr_close();
-	park();
+	sr_park(sr_other, "", "refs/heads/a", second);
 	tmp_run(": >other/s.git/refs/heads/a.lock");
 	ck_assert_uint_eq(sr_open_parked(), 1);
 	ck_assert_int_eq(update(sr_repo, "refs/heads/a"), REFD_OK);
@@ -166,7 +112,7 @@ START_TEST(the_journal_is_mended_while_a_retry_hangs)
 	refd_txid_make(&id);
 	txn = sr_make_txn(&id, sr_other, "refs/heads/c", sr_commit);
 	store_admit(sr_store, txn);
-	wait_until_held();
+	sr_await(&is_held);
 	holds = false;
 	journal_fails = true;
 	/* The kernel of this test has lost no page. */

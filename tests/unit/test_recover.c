@@ -391,7 +391,7 @@ START_TEST(missing_repository_keeps_its_records)
 }
 END_TEST
 
-/* By one that refd never served, or by one with another id. */
+/* The new repository has no id, or a different id. */
 START_TEST(replaced_repository_gets_nothing)
 {
 	char *id;

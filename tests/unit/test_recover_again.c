@@ -59,8 +59,9 @@ static void fail_first_starts(const char *spec)
 			was_hit = memfs_was_hit(w->fs);
 			snprintf(at, sizeof(at), "%s", memfs_hit(w->fs));
 			memfs_fail_none(w->fs);
-			/* One that was taken for missing waits for its return,
-			 * as does one whose start failed. */
+			/* A repository that the start took for missing stays
+			 * deferred. So does every repository after a failed
+			 * start. */
 			if (r == 0 && w->parked > 0) {
 				memfs_kill(w->fs);
 				world_crash(w);

@@ -22,8 +22,7 @@
 #include "tests/lib/tmp.h"
 #include "tests/lib/verify_help.h"
 
-#define WAL_FILE   "state/journal.db-wal"
-#define PATIENCE_S 60
+#define WAL_FILE "state/journal.db-wal"
 
 static struct refd_txid first_id;
 
@@ -208,7 +207,6 @@ static void event(enum store_event event, const char *place, const char *why)
 /* The historian reads the rows for its index, which is made anew. */
 START_TEST(a_store_at_work_tells)
 {
-	struct timespec until;
 
 	sr_open();
 	sr_close();
@@ -217,9 +215,7 @@ START_TEST(a_store_at_work_tells)
 	sem_init(&told, 0, 0);
 	sr_event = event;
 	sr_open();
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
-	ck_assert_int_eq(sem_timedwait(&told, &until), 0);
+	sr_await(&told);
 	ck_assert_ptr_nonnull(strstr(told_why, "record 1 "));
 	/* It works on. */
 	update("refs/heads/d");

@@ -121,15 +121,6 @@ static void await_nothing_awaits(void)
 	}
 }
 
-static void wait_until_held(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	ck_assert_int_eq(sem_timedwait(&is_held, &until), 0);
-}
-
 START_TEST(a_line_that_comes_during_a_try_is_written)
 {
 	struct txn *x, *y;
@@ -140,7 +131,7 @@ START_TEST(a_line_that_comes_during_a_try_is_written)
 	y = admit("refs/heads/y", second);
 	is_full = holds = true;
 	apply(x);
-	wait_until_held();
+	sr_await(&is_held);
 	/* The try has read that x lacks a line, and nothing of y. */
 	apply(y);
 	ck_assert_uint_eq(nr_awaiting(), 2);
@@ -164,7 +155,7 @@ START_TEST(what_is_written_does_not_count)
 	is_full = holds = true;
 	apply(x);
 	apply(y);
-	wait_until_held();
+	sr_await(&is_held);
 	tmp_run(": >r.git/refs/heads/x.lock");
 	is_full = false;
 	sem_post(&let_go);

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/journal/journal.h"
-#include "daemon/store/journal/record.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -50,47 +48,6 @@ static enum refd_status admit(const char *git_dir, const char *name,
 	txn->repo = NULL;
 	txn_free(txn);
 	return status;
-}
-
-static int first_repo(void *arg, const struct journal_repo *repo)
-{
-	*(uint64_t *)arg = repo->id;
-	return 0;
-}
-
-/* As a cut would leave it: NAME, to the second commit. */
-static void park(const char *worktree, const char *name)
-{
-	struct record_member member = { .answers = true,
-		.name = name,
-		.worktree = worktree,
-		.action = RECORD_WRITE };
-	struct record rec = { .committer = "a <a> 1 +0000",
-		.message = "",
-		.file_mode = 0644,
-		.dir_mode = 0755,
-		.nr_updates = 1,
-		.members = &member,
-		.nr_members = 1 };
-	struct journal_row row = { .kind = JOURNAL_PARKED,
-		.locked_at_ns = INT64_MAX,
-		.final = true };
-	struct journal_config cfg = { .sys = &sys_kernel,
-		.dir = sr_state,
-		.boot_id = "another" };
-	struct journal *journal;
-	char *why;
-
-	ck_assert_int_eq(refd_oid_parse(second, &member.new_oid), 0);
-	ck_assert_int_eq(journal_open(&cfg, &journal, &why), 0);
-	ck_assert_int_eq(journal_claim(journal, &why), 0);
-	ck_assert_int_eq(journal_each_repo(journal, first_repo, &row.repo), 0);
-	ck_assert_uint_ne(row.repo, 0);
-	row.body = record_encode(&rec, &row.len);
-	ck_assert_ptr_nonnull(row.body);
-	ck_assert_int_eq(journal_commit(journal, &row, 1, true), 0);
-	free((void *)(uintptr_t)row.body);
-	ck_assert_int_eq(journal_close(journal), 0);
 }
 
 static int faulty_dir_open(const struct sys *sys, int dirfd, const char *path,
@@ -143,7 +100,7 @@ static void assert_ref(const char *command, const char *want)
 
 START_TEST(whoever_would_write_it_waits)
 {
-	park("", "refs/heads/main");
+	sr_park(sr_repo, "", "refs/heads/main", second);
 	tmp_run(": >r.git/refs/heads/main.lock");
 	ck_assert_uint_eq(sr_open_parked(), 1);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/main", false), REFD_LOCKED);
@@ -162,7 +119,7 @@ END_TEST
 
 START_TEST(a_worktrees_head_is_nobody_elses)
 {
-	park("w", "HEAD");
+	sr_park(sr_repo, "w", "HEAD", second);
 	tmp_run(": >r.git/worktrees/w/HEAD.lock");
 	ck_assert_uint_eq(sr_open_parked(), 1);
 	ck_assert_int_eq(admit(worktree_dir, "HEAD", true), REFD_LOCKED);
@@ -179,7 +136,7 @@ END_TEST
 
 START_TEST(a_repository_with_a_failing_disk_is_not_written)
 {
-	park("", "refs/heads/main");
+	sr_park(sr_repo, "", "refs/heads/main", second);
 	is_broken = true;
 	ck_assert_uint_eq(sr_open_parked(), 1);
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_IO);

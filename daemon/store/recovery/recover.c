@@ -216,7 +216,7 @@ static int visit_all(struct run *run)
 	return r;
 }
 
-/* What one disk does not take costs those who are on it. */
+/* A failed sync affects only the repositories on that file system. */
 static void sync_visited(struct run *run)
 {
 	struct recovery *rec = run->rec;

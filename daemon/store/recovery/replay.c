@@ -205,7 +205,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		r = chains_build(&rp->chains, rows);
 	if (r == 0)
 		r = replay_chains(rp);
-	/* It is what tells whose lock it is that could not be removed. */
+	/* A lock that could not be removed is recognised by its token. */
 	if (!rp->token_stays)
 		token_done(&rp->token);
 	return r;

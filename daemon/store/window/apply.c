@@ -1,24 +1,24 @@
 /*
  * Applying a window.
  *
- * The happy path, once for what is loose and once more for those that rewrite
- * packed-refs, deletions and large transactions of new refs, so that nobody
- * else's lock is held through the rewriting of a large file:
+ * The happy path runs once for loose refs and once more for transactions that
+ * rewrite packed-refs (deletions, and many new refs). In this way a loose ref
+ * is not locked during the rewrite of a large file:
  *
  *	prepare	stage new values; lock; read; check; log files; packed-refs
  *	commit	one journal record for all of it, one flush
  *	publish	log lines, rename, unlock
- *	release	what is left of locks and staged files
- *	stand	in the modes that promise it: files, names and logs last by
- *		themselves (stand.c)
+ *	release	remove the remaining locks and staged files
+ *	stand	in the stronger modes: make files, names and logs durable
+ *		without the journal (stand.c)
  *
- * What fails before the commit costs its own update, or the atomic
- * transaction it is of. A commit that fails definitely is tried again
- * transaction by transaction (commit.c). What can't be published after it is
- * taken back by a second record (publish.c).
+ * A failure before the commit costs its own update, or its atomic transaction.
+ * A commit that definitely failed is tried again for each transaction alone
+ * (commit.c). A committed change that can't be published is aborted by a
+ * second record (publish.c).
  *
- * A session stops between prepare and commit, locks and all, until it is told
- * how to go on; its batch waits at the transaction.
+ * A session stops between prepare and commit and keeps its locks until the
+ * client decides. Meanwhile the transaction holds the batch.
  */
 #include "daemon/store/window/apply.h"
 
@@ -50,7 +50,7 @@ static void tell_times(const struct batch *b, struct window *w)
 		w->unlocked_ns = b->unlocked_ns;
 }
 
-/* Its first round: the next window may be prepared beside the others. */
+/* After the first round of W the store may prepare the next window. */
 void apply_is_prepared(struct applier *ap, struct window *w)
 {
 	if (ap->prepared == NULL || w->is_prepared)
@@ -59,7 +59,7 @@ void apply_is_prepared(struct applier *ap, struct window *w)
 	ap->prepared(ap->arg, w);
 }
 
-/* It is now: the time since *FROM, which moves up to it, goes to *SPENT. */
+/* Adds the time since *FROM to *SPENT and sets *FROM to the present. */
 static void spend(const struct batch *b, int64_t *from, int64_t *spent)
 {
 	int64_t now = SYS(b->sys, now_mono);
@@ -111,7 +111,8 @@ static void apply_whole(struct applier *ap, struct window *w)
 
 /* ---- sessions ---- */
 
-/* One that can't be had now is no use to hold the others for. */
+/* If one update is given back, gives all of them back. A session needs all of
+ * its locks. */
 static bool give_back_together(struct txn_part *part)
 {
 	enum txn_again again = TXN_AGAIN_NO;
@@ -139,7 +140,7 @@ static bool has_undecided(const struct txn_part *part)
 	return false;
 }
 
-/* What the client is told of those that are prepared. */
+/* Tells the client the final names, and whether packed-refs changes. */
 static void tell_prepared(struct batch *b)
 {
 	struct change *c;
@@ -174,12 +175,12 @@ static void session_prepare(struct applier *ap, struct window *w)
 	spend(b, &from, &w->lock_ns);
 	if (!give_back_together(&w->parts[0]) && has_undecided(&w->parts[0])) {
 		tell_prepared(b);
-		/* All was looked up: packed-refs need not be held as it was,
-		 * file and memory. */
+		/* All look-ups are done. Frees the snapshot of packed-refs,
+		 * because the session may last long. */
 		packed_snapshot_put(b->groups[0].snap);
 		b->groups[0].snap = NULL;
-		/* It may stand for long: who finds its lock waits as for
-		 * anybody's. */
+		/* The session may keep packed-refs.lock for long. Other windows
+		 * wait for the lock as for a foreign one. */
 		batch_give_turn(&b->groups[0]);
 		/* The window goes, the batch stays. */
 		b->shares[0].part = NULL;
@@ -193,9 +194,9 @@ static void session_prepare(struct applier *ap, struct window *w)
 	free(b);
 }
 
-/* The locks are in the directory that was opened, wherever it is now. What its
- * config says may be something else by now, as it may for a git that waits for
- * its hook; but loose refs it has to have. */
+/* The locks are in the directory that was opened, at whatever path. The
+ * configuration may have changed, as during a hook of git. The repository must
+ * still use the files format. */
 static bool is_still_there(const struct batch *b)
 {
 	const struct repo *repo = b->shares[0].repo;
@@ -243,7 +244,7 @@ static void session_end(struct window *w, bool commit)
 
 static void apply_session(struct applier *ap, struct window *w)
 {
-	/* It may stand for long, and packed-refs would stay locked. */
+	/* The session may last long, and packed-refs would stay locked. */
 	w->parts[0].to_packed = false;
 	if (w->session == WINDOW_PREPARE)
 		session_prepare(ap, w);

@@ -1,11 +1,11 @@
 /*
- * A window's way through the disk, from taken to answered, in one thread.
+ * Applies a window: takes the locks, commits, publishes, decides.
  *
- * Any number of threads may apply windows at once, each its own; windows
- * whose names meet lose nothing but time (one finds the other's locks).
- * Blocks for as long as the disk does. Nothing logs; what went wrong is on
- * the updates. Returns nothing: after it each update is decided, or is given
- * back with the reason in update->again.
+ * Several threads may apply different windows at once. Windows with a common
+ * ref only lose time: the second finds the locks of the first. Blocks for as
+ * long as the disk does. Nothing is logged; a failure is stored in the update.
+ * After the call each update is decided, or given back with the reason in
+ * update->again.
  */
 #ifndef STORE_APPLY_H
 #define STORE_APPLY_H
@@ -17,42 +17,44 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"
 
-/* So many windows at once, one for each user, may be rewriting a packed-refs
- * of more than PACKED_LARGE. */
+/* The most windows that rewrite a packed-refs of more than PACKED_LARGE bytes
+ * at once. Each user has at most one. */
 #define APPLY_LARGE_MAX 4
 
 struct applier {
 	const struct sys *sys;
 	struct repos *repos;
 	struct journal *journal;
-	enum refd_durability durability; /* at least, whoever asks */
+	enum refd_durability durability; /* the weakest mode of a request */
 	struct flusher *flusher;         /* or NULL */
-	int64_t prepare_max_ns; /* non-atomic updates beyond it go again */
-	/* So many refs made by one transaction are worth a packed-refs of their
-	 * own (packed_pays). */
+	/* Non-atomic updates that are not locked after this time are given
+	 * back. */
+	int64_t prepare_max_ns;
+	/* A transaction that creates at least this many refs may write them to
+	 * packed-refs (packed_pays). */
 	size_t packed_least;
 	atomic_uint_fast64_t next_token;
 	atomic_uint_fast64_t large_users[APPLY_LARGE_MAX]; /* uid + 1, or 0 */
 	/*
-	 * The journal, as the store guards it: commits ROWS, with FLUSH so
-	 * that they last, having brought the journal back where a sync failed.
-	 * 0; negative: definitely not committed; JOURNAL_UNKNOWN.
+	 * Commits ROWS to the log. With FLUSH the rows are durable on return.
+	 * After a failed sync, the callee first reopens the journal. 0;
+	 * negative errno: definitely not committed; JOURNAL_UNKNOWN.
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
-	/* W has the locks it can get: what it waits for from now on is the
-	 * journal. Once for each window that gets so far. May be NULL. */
+	/* W has all locks it can get and waits only for the journal from now
+	 * on. Called once for each window at most. May be NULL. */
 	void (*prepared)(void *arg, struct window *w);
-	/* A reflog line could not be written: it is parked, to be tried again. */
+	/* A reflog line could not be written and was recorded as missing. */
 	void (*owe)(void *arg, const struct repo *repo);
-	/* Window TOKEN is over, and locks or staged values of it stand in REPO,
-	 * which say nothing: to be removed. */
+	/* Window TOKEN has ended and left locks or staged values in REPO. The
+	 * callee removes these files. */
 	void (*left)(void *arg, const struct repo *repo, uint64_t token);
-	/* Row LSN could not be published to its end, and its locks stand: the
-	 * next start needs it. May be NULL. */
+	/* Row LSN could not be published completely, and its locks stay. The
+	 * next start needs the row. May be NULL. */
 	void (*keep)(void *arg, uint64_t lsn);
-	/* Its update INDEX is answered unknown for that, and so it stays until
-	 * recovery has finished or voided it. May be NULL. */
+	/* Update INDEX of row LSN is answered `unknown`. Recovery publishes or
+	 * aborts the update. May be NULL. */
 	void (*unfinished)(void *arg, uint64_t lsn, uint32_t index);
 	void *arg;
 };

@@ -1,12 +1,12 @@
 /*
- * Setting a batch up, what becomes of its changes, and letting go of it.
+ * Creates a batch, decides its changes, and frees the batch.
  *
- * The happy path: the parts of a window, or some of them, as changes in order
- * of repository, directory and name, so that no two windows meet in opposite
- * order; those that are found on the way are put behind them.
+ * The happy path: the updates of a window become changes, sorted by repository,
+ * directory and name. Thus two windows never take locks in opposite order.
+ * Found changes are appended.
  *
- * What fails: memory, then batch_init() says so and batch_done() frees what
- * there is.
+ * What fails: an allocation. batch_init() returns false, and batch_done() frees
+ * the partial batch.
  */
 #include "daemon/store/window/batch.h"
 
@@ -131,8 +131,8 @@ void batch_settle(struct batch *b)
 		s = &b->shares[i];
 		if (!s->broken || !s->txn->req.atomic)
 			continue;
-		/* Something decided: the rest is aborted. Nothing decided,
-		 * but one given back: all go back together. */
+		/* If one update is decided, abort the others. If none is
+		 * decided, give all of them back together. */
 		again = TXN_AGAIN_NO;
 		for (k = 0; k < s->part->nr; k++) {
 			struct txn_update *u = s->part->updates[k];
@@ -158,7 +158,7 @@ void batch_settle(struct batch *b)
 
 /* ---- setting a batch up ---- */
 
-/* Does packed-refs change for it, or may it? */
+/* Can PART change packed-refs? */
 static bool rewrites_packed(const struct txn_part *part)
 {
 	size_t i;
@@ -178,7 +178,7 @@ bool batch_takes(const struct txn_part *part, enum parts parts)
 	    rewrites_packed(part) == (parts == PARTS_PACKED);
 }
 
-/* The order of what was asked for. */
+/* The order of the asked changes. */
 static int change_compare(const struct change *c, const struct repo *repo,
     int dirfd, const char *name)
 {
@@ -198,9 +198,9 @@ static int by_place(const void *va, const void *vb)
 }
 
 /*
- * The client's own git-dir, where that is a linked worktree. The path is the
- * client's, and may lead elsewhere than it did at admission: what is opened
- * has to lie where recovery will look for it.
+ * Opens the client's git-dir if it is a linked worktree. The client chose the
+ * path, and the path may lead elsewhere since admission. The opened directory
+ * must be at the place where recovery looks for the worktree.
  */
 static int find_git_dir(struct batch *b, struct share *s)
 {
@@ -279,7 +279,7 @@ static void change_init(struct batch *b, struct change *c, struct share *s,
 	c->edit.sys = b->sys;
 	c->is_asked = c->is_end = true;
 	r = batch_place(b, s, u->ask->name, c);
-	/* Which check_places() will find. */
+	/* check_places() reports the error. */
 	if (r < 0)
 		c->edit.dirfd = r;
 	u->again = TXN_AGAIN_NO;

@@ -1,12 +1,12 @@
 /*
- * What prepare*.c, commit.c and publish.c of one window share. Private to
- * them and apply.c.
+ * The state that prepare*.c, commit.c and publish.c share for one window.
+ * Private to these files and apply.c.
  *
- * A batch is the share of a window that one journal commit covers. Each of
- * its changes is one file: what an update asked for, then, found under the
- * locks, what a symbolic ref led to, and HEAD where it points to the branch.
- * An update lives or dies with all of its changes. Phases go over all changes
- * and never stop at one that fails.
+ * A batch is the part of a window that one journal commit covers. A change is
+ * one ref file. The first changes are the refs that the updates name. Under
+ * the locks, more changes are found: the target of a symbolic ref, and HEAD
+ * where HEAD points to the branch. All changes of an update succeed or fail
+ * together. Each phase visits all changes and continues after a failure.
  */
 #ifndef STORE_BATCH_H
 #define STORE_BATCH_H
@@ -23,7 +23,7 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/journal/record.h"
 
-/* A linked worktree's git-dir, once somebody needs it. */
+/* The git-dir of a linked worktree. Opened at the first use. */
 struct worktree {
 	struct repo *repo;
 	int fd; /* owned */
@@ -31,37 +31,36 @@ struct worktree {
 	char id[];
 };
 
-/* What the HEAD of a git-dir points to, once looked at. */
+/* The target of a git-dir's HEAD. Read at the first use. */
 struct head {
 	bool is_known;
-	char *target; /* owned; NULL: to nothing */
+	char *target; /* owned; NULL: HEAD is not a symbolic ref */
 };
 
-/* A transaction's share: one journal row. */
+/* The slice of one transaction: one journal row. */
 struct share {
 	const struct repos *repos; /* borrowed */
 	struct txn_part *part;
 	struct txn *txn;
-	struct repo *repo; /* NULL: a rejection that only wants its record */
-	/* The client's own git-dir: the repository's, or that of a linked
-	 * worktree. */
+	struct repo *repo; /* NULL: a rejection that is only recorded */
+	/* The git-dir of the client: the common dir, or a linked worktree. */
 	int git_fd;
 	const char *worktree;  /* its id, or "" */
-	int git_err;           /* why it can't be had, then nothing can */
+	int git_err;           /* opening git_fd failed: all updates fail */
 	struct head head;      /* of a linked worktree */
 	const char *committer; /* of log lines; never NULL */
 	char *message;         /* normalised, owned; or NULL */
-	bool broken;           /* an atomic one that can't be had */
-	bool is_taken;         /* by another, a name of it that is packed */
+	bool broken;           /* an update failed; if atomic, all fail */
+	bool is_taken;         /* another writer took a packed name */
 	enum refd_durability mode;
 	uint64_t lsn;
-	struct record plan; /* as the log has it; its members are owned */
+	struct record plan; /* exactly what the log stores; owns its members */
 	int shared_perm;
 	mode_t file_mode, dir_mode;
 	enum reflog_policy log_policy;
 };
 
-/* A repository's share: one token. */
+/* The slice of one repository: one token. */
 struct group {
 	struct repo *repo;
 	struct token token;
@@ -69,22 +68,22 @@ struct group {
 	int64_t locked_at_ns; /* the file system's clock */
 	struct head head;     /* of the common dir */
 	struct packed_snapshot *snap;
-	/* No ref in SNAP has this directory's name, or that of one above it:
-	 * the first CLEAR_LEN bytes of a change's name. */
+	/* The first CLEAR_LEN bytes are a directory. SNAP has no ref with the
+	 * name of this directory, or of a directory above. */
 	const char *clear_dir;
-	size_t clear_len; /* 0: none was looked for yet */
+	size_t clear_len; /* 0: no directory was checked yet */
 	bool logs_looked, has_no_logs;
 	bool packed_turn; /* packed_turn_take() */
-	/* Of the applier's, with this user in it: it rewrites a large file. */
+	/* The applier's slot of the user who rewrites a large packed-refs. */
 	atomic_uint_fast64_t *large_user;
 	bool packed_locked;  /* packed-refs.lock is ours */
 	bool packed_changed; /* packed-refs.new is written */
-	/* It is synced beside the journal, and before its rename. */
+	/* packed-refs.new is synced beside the journal, before the rename. */
 	bool packed_flushing;
 	struct flush_one packed_flush;
-	int packed_err;     /* of that */
+	int packed_err;     /* the result of this sync */
 	mode_t packed_mode; /* of packed-refs.new */
-	/* stand.c's: what syncfs is called on, and whether it was. */
+	/* Used by stand.c: the descriptor for syncfs, and the result. */
 	int sync_fd; /* owned */
 	int sync_err;
 	bool has_sync_fd, flushed;
@@ -94,8 +93,8 @@ struct group {
 enum change_action {
 	CHANGE_WRITE,
 	CHANGE_DELETE,
-	CHANGE_NOTHING, /* looked at, or at its value already */
-	CHANGE_LOG      /* gets OF's log line, and nothing else */
+	CHANGE_NOTHING, /* only checked, or already has the new value */
+	CHANGE_LOG      /* only gets the log line of OF */
 };
 
 struct change {
@@ -105,43 +104,45 @@ struct change {
 	const char *worktree; /* the id of EDIT's directory, or "" */
 	enum change_action action;
 	struct edit edit; /* its name is the refname */
-	/* What the log has of it; NULL before the commit, and where the log has
-	 * nothing. */
+	/* The member in the log. NULL before the commit, and for a change that
+	 * the log does not store. */
 	const struct record_member *plan;
 
-	/* What was asked for; else it was found, and FROM led here. */
+	/* The update names this ref. Otherwise the change was found from
+	 * FROM. */
 	bool is_asked;
-	bool is_head; /* found: it points to FROM */
-	/* Not passed through: the ref whose value counts. */
+	bool is_head; /* found: HEAD, which points to FROM */
+	/* The ref whose value counts: not a symbolic ref that is followed. */
 	bool is_end;
-	struct change *from;  /* the symbolic ref (of HEAD: the branch) */
-	struct change *of;    /* with CHANGE_LOG: whose line it gets */
-	struct change *lines; /* those that get its line; by next_line */
+	struct change *from;  /* the symbolic ref (for HEAD: the branch) */
+	struct change *of;    /* with CHANGE_LOG: the source of the line */
+	struct change *lines; /* changes that get this line; by next_line */
 	struct change *next_line;
 	char *target; /* owned; the file is a symbolic ref to it */
 	char *own_name;
-	/* Found ones by their names; of one name the first has the others. */
+	/* Found changes are hashed by name. The first change of a name lists
+	 * the other changes of the same name in next_same. */
 	UT_hash_handle hh;
 	struct change *next_same;
 
-	bool exists; /* under the lock; of a symbolic ref: what it leads to */
+	bool exists; /* under the lock; a dangling symbolic ref exists */
 	bool is_loose;
-	bool is_vacant; /* neither file nor directory is at its name */
+	bool is_vacant; /* the path is neither a file nor a directory */
 	struct refd_oid old_oid;
 	struct refd_oid new_oid; /* null: none */
 	bool had_packed;
 	struct refd_oid packed_oid;
-	/* Its new value goes to packed-refs, and no file is staged. */
+	/* The new value goes to packed-refs. No file is staged. */
 	bool to_packed;
-	bool in_rewrite; /* packed-refs.new has it, or does without it */
-	int taken;       /* its name, though it is packed: why; or 0 */
-	bool log;        /* a line goes to its log */
-	bool log_made;   /* which was not there before */
-	bool owed;       /* it could not be written */
-	/* How many directories were made for its lock, and for its log. */
+	bool in_rewrite; /* packed-refs.new adds or omits this ref */
+	int taken;       /* errno if another writer took the packed name */
+	bool log;        /* a line goes to the log */
+	bool log_made;   /* this change created the log file */
+	bool owed;       /* the log line could not be written */
+	/* The number of directories made for the lock, and for the log. */
 	unsigned made_dirs, log_made_dirs;
-	int stand_err; /* why it can't last by itself, or 0 */
-	/* Committed, but it can't be published. */
+	int stand_err; /* errno if the file is not durable by itself, or 0 */
+	/* Set for a change that is committed but can't be published. */
 	enum refd_status void_status;
 	char *void_text; /* owned */
 };
@@ -149,43 +150,43 @@ struct change {
 struct batch {
 	struct applier *ap;
 	struct window *window;
-	const struct sys *sys; /* DIRS, on the applier's */
+	const struct sys *sys; /* points into DIRS */
 	struct sys_dirs dirs;
 	struct share *shares;
 	size_t nr_shares;
 	struct group *groups;
 	size_t nr_groups;
-	/* Those that were asked for, sorted by repository, directory and
-	 * name; behind them those that were found. */
+	/* First the asked changes, sorted by repository, directory and name.
+	 * The found changes follow. */
 	struct change **changes;
 	size_t nr_changes, nr_asked, size;
 	struct change *asked;       /* owned, as one block */
-	struct change *found;       /* a hash, of first ones by name */
+	struct change *found;       /* hash by name of found changes */
 	struct worktree *worktrees; /* owned */
-	/* The directory of logs that was looked for last, and was not there:
-	 * "logs/" and the first LOGLESS_LEN bytes of a change's name. */
+	/* The log directory that the last look-up did not find: "logs/" and the
+	 * first LOGLESS_LEN bytes of LOGLESS_DIR. */
 	int logless_fd;
 	const char *logless_dir;
 	size_t logless_len;
-	bool has_notes; /* updates decided before: to be recorded */
-	enum refd_durability strongest; /* of its shares */
+	bool has_notes; /* some updates were decided earlier: record them */
+	enum refd_durability strongest; /* the strongest mode of the shares */
 	struct flush flush;
 	int64_t locked_ns, unlocked_ns;
 };
 
-/* Undecided and not given back: still on its way to the commit point. */
+/* The change is undecided and not given back. It can still be committed. */
 static inline bool change_is_live(const struct change *c)
 {
 	return c->u->status == REFD_PENDING && c->u->again == TXN_AGAIN_NO;
 }
 
-/* In the journal, and not taken back. */
+/* The change is in the journal and not taken back. */
 static inline bool change_is_committed(const struct change *c)
 {
 	return change_is_live(c) && c->share->lsn != 0 && c->void_status == 0;
 }
 
-/* The record is on disk before the answer. */
+/* Is the record of S durable before the answer? */
 static inline bool share_lasts(const struct share *s)
 {
 	return s->mode >= REFD_DURABILITY_JOURNAL;
@@ -197,7 +198,7 @@ static inline bool change_only_looks(const struct change *c)
 	    c->u->ask->action == REFD_SYMREF_VERIFY;
 }
 
-/* The target of a symbolic ref that is to be written, or NULL. */
+/* The target of the symbolic ref that C writes, or NULL. */
 static inline const char *change_new_target(const struct change *c)
 {
 	return c->u->ask->action == REFD_SYMREF_UPDATE ||
@@ -206,7 +207,7 @@ static inline const char *change_new_target(const struct change *c)
 	    NULL;
 }
 
-/* The length of the directory in its name; 0: the name has none. */
+/* The length of the directory part of the name; 0: no directory part. */
 static inline size_t change_dir_len(const struct change *c)
 {
 	const char *slash = strrchr(c->edit.name, '/');
@@ -214,64 +215,64 @@ static inline size_t change_dir_len(const struct change *c)
 	return slash != NULL ? (size_t)(slash - c->edit.name) : 0;
 }
 
-/* As messages have it, and git's rule of which refs get a log by themselves:
- * that of another worktree with its prefix, if it was asked for so. */
+/* The name for messages and for git's rule of which refs get a log. A ref of
+ * another worktree has a prefix if the client named the ref with a prefix. */
 static inline const char *change_shown_name(const struct change *c)
 {
 	return c->is_asked ? c->u->ask->name : c->edit.name;
 }
 
-/* Is STATUS due to a repository that is not at its path any more? */
+/* Did STATUS happen because the repository is no longer at its path? */
 bool change_is_moved(const struct change *c, enum refd_status status);
-/* Decides it, or gives it back; an atomic share is then broken. NOREPO instead
- * of STATUS where that is so. */
+/* Decides the update of C and breaks an atomic share. The status is NOREPO in
+ * place of STATUS if the repository was moved. */
 void change_fail(struct change *c, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
-/* The same of what git has words for, as txn_decide_detail() has it. */
+/* The same for a failure that git has words for: txn_decide_detail(). */
 void change_fail_detail(struct change *c, enum refd_status status,
     enum refd_detail_kind kind, const char *arg0, const char *arg1,
     const char *arg2);
-/* The same in the manner of git: "cannot lock ref '<as asked>': ...". */
+/* The same with git's prefix: "cannot lock ref '<name as asked>': ...". */
 void change_cant_lock(struct change *c, enum refd_status status,
     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void change_fail_errno(struct change *c, int err, const char *doing);
-/* The same of packed-refs, whose errors are its file's, as packed.h has them. */
+/* The same for an error of packed-refs, as packed.h lists them. */
 void change_fail_packed(struct change *c, int err, const char *doing);
 void change_again(struct change *c, enum txn_again why);
-/* Given back, since PATH below C's directory is locked. */
+/* Gives C back: another writer has the lock of PATH in C's directory. */
 void change_locked(struct change *c, const char *path);
-/* Does the update want a value that C's ref must have? */
+/* Does the update name an old value that is not null? */
 bool change_needs_value(const struct change *c);
-/* It has none. */
+/* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
-/* Committed, and only recovery knows how it ends. */
+/* C is committed. Recovery decides the outcome. */
 void change_unfinished(struct batch *b, const struct change *c);
-/* Every live member of a broken atomic share is aborted, or given back
- * where one of them was. */
+/* Settles each broken atomic share. If an update of the share is decided, the
+ * other updates are aborted. Otherwise all updates are given back. */
 void batch_settle(struct batch *b);
 
 /* ---- batch.c ---- */
 
-/* Which of a window's parts go together. */
+/* The parts of a window that one batch takes. */
 enum parts { PARTS_LOOSE, PARTS_PACKED, PARTS_ALL };
 
-/* What its logs are made by; of a linked worktree another. */
+/* The rule by which TXN creates logs. A linked worktree can have another. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
 bool batch_takes(const struct txn_part *part, enum parts parts);
-/* false: out of memory; batch_done() it all the same. */
+/* false: out of memory. Call batch_done() in this case too. */
 bool batch_init(struct batch *b, struct applier *ap, struct window *w,
     enum parts parts);
-/* Released before. */
+/* Frees B. Call batch_release() first. */
 void batch_done(struct batch *b);
-/* The first of what was asked for that is not less than NAME in C's
+/* The index of the first asked change that is not less than NAME in C's
  * directory. */
 size_t batch_first_asked(const struct batch *b, const struct change *c,
     const char *name);
 /* A change of C's transaction at the same place, other than C. */
 struct change *batch_find_same(struct batch *b, const struct change *c);
 
-/* place.c: where a name's file is, as the client of S sees it; C gets
- * directory, worktree and name. 0, -ENOENT: no such worktree. */
+/* place.c: sets C's directory, worktree and name to the file of ref NAME, as
+ * the client of S sees the name. 0; -ENOENT: no such worktree. */
 int batch_place(struct batch *b, struct share *s, const char *name,
     struct change *c);
 /* The git-dir of worktree ID of REPO, open: *W; 0 or negative errno. */
@@ -279,106 +280,109 @@ int batch_worktree(struct batch *b, struct repo *repo, const char *id,
     const struct worktree **w);
 void batch_close_worktrees(struct batch *b);
 
-/* Does a link to a directory lead from PATH, a file of C's, out of the
- * repository? Then C fails, and this is false. */
+/* Returns false and fails C if PATH, a file of C, has a symbolic link in its
+ * directory part. */
 bool change_stays_inside(struct batch *b, struct change *c, const char *path);
 
-/* A change that was found, of the same update as FROM; NULL: no memory. Its
- * name is copied, its place is the caller's to fill in; batch_enlist() it
- * then. */
+/* Adds a found change to the update of FROM. Copies NAME. The caller sets the
+ * directory and calls batch_enlist(). NULL: out of memory. */
 struct change *batch_found(struct batch *b, struct change *from,
     const char *name);
-/* false: no memory. */
+/* false: out of memory. */
 bool batch_enlist(struct batch *b, struct change *c);
 
-/* apply.c: W has the locks it can get, or prepares for so long that others are
- * not to wait for it. */
+/* apply.c: tells the store that W has all locks it can get, or that other
+ * windows must not wait for W's slow preparation. */
 void apply_is_prepared(struct applier *ap, struct window *w);
 
-/* prepare.c: all that publishing needs, up to the commit point. */
+/* prepare.c: everything up to the commit point. */
 void batch_prepare(struct batch *b);
-/* Steps of it. prepare_lock.c: locks, what stands under them, and what that
- * leads to. */
+/* The steps of batch_prepare(). prepare_lock.c: takes the locks, reads the
+ * values and follows symbolic refs. */
 void batch_lock(struct batch *b);
 /* prepare_check.c: old values, directory/file conflicts. */
 void batch_check(struct batch *b);
 /* prepare_logs.c */
 void batch_prepare_logs(struct batch *b);
-/* prepare.c: its value beside the locks. 0 or negative errno. */
+/* prepare.c: writes the new value to a staged file. 0 or negative errno. */
 int batch_stage_value(struct batch *b, struct change *c);
-/* prepare_packed.c: which new refs are worth a packed-refs, and may be in
- * it. */
+/* prepare_packed.c: is a rewrite of packed-refs faster for PART? May the new
+ * ref of U be in packed-refs? */
 bool part_goes_packed(const struct applier *ap, const struct txn_part *part);
 bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
 /* packed-refs.lock, packed-refs.new. Waits for another window's. */
 void batch_prepare_packed(struct batch *b);
-/* Others may try for packed-refs.lock, and for a large file. */
+/* Lets other windows try for packed-refs.lock and for a large file. */
 void batch_give_turn(struct group *g);
-/* packed-refs.new made durable: begun before the commit, and over. */
+/* Begins to sync packed-refs.new, before the commit; waits for the end. */
 void batch_sync_packed(struct batch *b);
 void batch_synced_packed(struct batch *b);
-/* packed-refs.new once more, where something in it came to nothing since. 0
- * or negative errno: then there is none. */
+/* Writes packed-refs.new again if some of its changes failed since. 0 or
+ * negative errno: then there is no packed-refs.new. */
 int batch_refit_packed(struct batch *b, struct group *g);
 
 /* commit.c: the journal record of the batch. */
 void batch_commit(struct batch *b);
-/* Records, durably, that members of committed shares did not happen after
- * all: void_status and void_text. 0, or they are now of unknown outcome. */
+/* Writes an abort record for FAILED, with void_status and void_text of each.
+ * Durable on success. 0; otherwise the outcome of FAILED is unknown. */
 int batch_void(struct batch *b, struct change **failed, size_t nr);
-/* Records that C's log lacks its line. 0, or as batch_void(). */
+/* Records that the log line of C is missing. 0, or as batch_void(). */
 int batch_park_line(struct batch *b, const struct change *c);
-/* publish.c: everything committed becomes visible; voids what can't. */
+/* publish.c: publishes all committed changes. Aborts a change that can't be
+ * published. */
 void batch_publish(struct batch *b);
-/* Steps of it. publish_packed.c: packed-refs. */
+/* The steps of batch_publish(). publish_packed.c: packed-refs. */
 void batch_publish_packed(struct batch *b, struct group *g);
-/* publish_lines.c: C's line, to the ref's own log and to those of what led to
- * it or points to it. The logs stay open until one of the three below. */
+/* publish_lines.c: appends C's line to the log of the ref and to the logs of
+ * C->lines. The logs stay open until the next call of the three below. */
 void change_append_lines(struct change *c);
-/* They stay; before the locks go, which would tell a next start of them. What
- * could not be written is owed. */
+/* Keeps the lines. Records each line that could not be written. Call before
+ * the locks go: the locks tell the next start about the missing line. */
 void change_park_lines(struct batch *b, struct change *c);
-/* They stay, and recovery looks at them. */
+/* Keeps the lines. Recovery checks the logs. */
 void change_close_logs(struct batch *b, struct change *c);
-/* 0 or negative errno: then one of them may be there. */
+/* Removes the lines. 0; negative errno: a line may be left. */
 int change_retract_lines(struct change *c);
-/* ERR is in the way of C: it is voided, or its atomic transaction, of which
- * nothing is out yet but what can be taken back. */
+/* ERR stops C. Aborts C, or C's atomic transaction if all its published
+ * changes can be taken back. */
 void change_take_back(struct batch *b, struct change *c, int err);
-/* Neither finished nor taken back: record and locks are recovery's. */
+/* C is neither published nor aborted. The record and the locks stay for
+ * recovery. */
 void change_keep(struct batch *b, struct change *c, int err);
-/* Unlocks and removes what is staged, however far it came. */
+/* Removes all locks and staged files. */
 void batch_release(struct batch *b);
 
 /*
- * stand.c: what the stronger modes do so that files last without the journal.
+ * stand.c: the stronger modes make files durable without the journal.
  */
 void batch_stand_init(struct batch *b);
-/* Before C's value is staged. 0 or negative errno. */
+/* Call before C's value is staged. 0 or negative errno. */
 int batch_stand_begin(struct batch *b, const struct change *c);
-/* It was, through FD, which is taken over. */
+/* C's value was staged through FD. Takes FD over. */
 void batch_stand_staged(struct batch *b, struct change *c, int fd);
-/* All of them, before any lock is taken. */
+/* Makes all staged values durable. Call before any lock is taken. */
 void batch_stand_values(struct batch *b);
-/* Before C's staged value becomes the ref. */
+/* Call before C's staged value becomes the ref. */
 void batch_stand_placing(struct batch *b, const struct change *c);
-/* Does C's mode make its log last? Then it gets the descriptor that the line
- * was written through, and closes it. */
+/* Does C's mode make the log durable? If so, pass the descriptor of the log to
+ * batch_stand_log(), which closes the descriptor. */
 bool batch_stand_wants_log(const struct change *c);
 void batch_stand_log(struct batch *b, struct change *c, int fd);
-/* What C confirms was perhaps never synced. */
+/* C confirms a value that another writer may not have synced. Syncs it. */
 void batch_stand_confirmed(struct batch *b, struct change *c);
-/* Names and logs of all that was published; then it is decided. */
+/* Syncs the names and logs of all published changes. Then decides the
+ * updates. */
 void batch_stand(struct batch *b);
-/* Is there, and can't be made to last; of several reasons the first counts. */
+/* C is published but can't be made durable. The first error counts. */
 void change_cant_stand(struct change *c, int err);
-/* stand_dirs.c: the directories of what shares of mode fsync published. */
+/* stand_dirs.c: syncs the directories that shares of mode fsync changed. */
 void batch_stand_dirs(struct batch *b);
 
-/* --create-reflog, which git passes on with new values alone. */
+/* Did the client ask for a log? Git passes --create-reflog on only with new
+ * values. */
 bool change_forces_log(const struct change *c);
-/* Of the file NAME, in the repository or C's worktree; for people. */
+/* The path of file NAME in the repository or in C's worktree, for messages. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);
 

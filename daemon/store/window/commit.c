@@ -1,19 +1,18 @@
 /*
- * The journal record of a batch: one row per transaction, one flush, or none
- * where every one of them is of a mode that promises nothing (none) or later
- * (periodic); and beside it packed-refs.new is synced.
+ * Commits a batch to the log: one row per transaction, and one flush. There is
+ * no flush if all transactions have mode none or periodic. packed-refs.new is
+ * synced at the same time.
  *
  * What fails:
  *	no room in the journal, or a	definitely nothing happened: each
  *	failed write			transaction is tried alone, so that
- *					one too large costs only itself
- *	a failed sync			nobody knows: the applier's commit
- *					brings the journal back and finds out;
- *					if it can't, every update of the batch
- *					is of unknown outcome
- * Those of one repository that are in packed-refs.new share it, and it can't
- * be taken apart any more: where they can't be recorded together they fail
- * together.
+ *					a large one fails alone
+ *	a failed sync			the outcome is unknown: the applier's
+ *					commit reopens the journal and looks;
+ *					if that fails, every update of the
+ *					batch is answered `unknown`
+ * Transactions of one repository that share a packed-refs.new are committed
+ * together or fail together, because the file is already written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,20 +47,20 @@ static enum record_action action_of(const struct change *c)
 	case CHANGE_NOTHING:
 		break;
 	}
-	/* What confirms a value confirms what another may not have synced: a
-	 * replay has to write it. */
+	/* The confirmed value may be another writer's and not synced. A replay
+	 * has to write the value. */
 	return c->is_end && !change_only_looks(c) ? RECORD_WRITE :
 						    RECORD_NOTHING;
 }
 
-/* What is asked for under the name of another worktree is answered under
- * that, and written under its own. */
+/* A ref of another worktree has two names. The answer uses the asked name, and
+ * the record uses the name in the worktree. */
 static bool has_own_answer(const struct change *c)
 {
 	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;
 }
 
-/* One member, or two, or none: *NR grows. */
+/* Appends zero, one or two members, and adds their number to *NR. */
 static void add_change(struct change *c, struct record_member *members,
     size_t *nr)
 {
@@ -96,8 +95,8 @@ static void add_change(struct change *c, struct record_member *members,
 	++*nr;
 }
 
-/* Every decided update of SHARE that isn't recorded yet, and the live ones. The
- * plan does not change any more once it is in the log. */
+/* The plan has every live change of SHARE, and every decided update that is
+ * not recorded yet. The plan never changes after the commit. */
 static int make_plan(struct batch *b, struct share *share)
 {
 	const struct txn *txn = share->txn;
@@ -141,7 +140,7 @@ static bool is_final(const struct share *share)
 	for (i = 0; i < share->txn->nr_updates; i++)
 		if (share->txn->updates[i].status != REFD_PENDING)
 			decided++;
-	/* The live ones of this row are decided by it. */
+	/* This row decides its own live updates. */
 	for (i = 0; i < share->part->nr; i++)
 		if (share->part->updates[i]->status != REFD_PENDING)
 			nr_decided--;
@@ -158,7 +157,7 @@ static struct group *group_of(struct batch *b, const struct share *share)
 	return NULL;
 }
 
-/* ROW: all that every row about SHARE has. */
+/* Sets the fields that all rows of SHARE have in common. */
 static void start_row(struct batch *b, const struct share *share,
     enum journal_kind kind, struct journal_row *row)
 {
@@ -195,7 +194,7 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 		free((void *)(uintptr_t)rows[--nr].body);
 }
 
-/* The row is in the journal: its live changes may be published. */
+/* The row is in the journal. The live changes of SHARE may be published. */
 static void share_committed(struct share *share, uint64_t lsn)
 {
 	struct txn_part *part = share->part;
@@ -233,7 +232,7 @@ static void share_failed(struct batch *b, const struct share *share, int err)
 	}
 }
 
-/* It is in a packed-refs.new together with others. */
+/* Does SHARE have a change in a packed-refs.new? */
 static bool is_bound(struct batch *b, const struct share *share)
 {
 	struct group *g = group_of(b, share);
@@ -277,7 +276,7 @@ static bool is_worth_a_flush(const struct batch *b)
 	return b->has_notes;
 }
 
-/* *NR rows, of as many shares. */
+/* Makes the rows of all shares; *NR is their number. */
 static void make_rows(struct batch *b, struct share **shares,
     struct journal_row *rows, size_t *nr)
 {

@@ -1,15 +1,16 @@
 /*
- * Which file a refname is: below the common dir, or below a worktree's own
- * git-dir (git's refs.c, parse_worktree_ref(), and files_ref_path()).
+ * Maps a refname to its file: below the common dir, or below the git-dir of a
+ * worktree (git's refs.c, parse_worktree_ref(), and files_ref_path()).
  *
  *	refs/heads/x, refs/...		common dir
  *	HEAD, refs/bisect/x, ...	the client's own worktree
  *	main-worktree/HEAD		common dir
  *	worktrees/<id>/HEAD		that worktree
  *
- * What fails: a worktree that is gone. It is never made again, and its names
- * never become the main worktree's. A link to a directory, which git would
- * follow: denied where it leads out of the repository, unsupported else.
+ * What fails: a removed worktree. It is never recreated, and its names never
+ * become names of the main worktree. A symbolic link to a directory, which git
+ * would follow: the update is denied if the link leads out of the repository,
+ * and otherwise unsupported.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ bool change_stays_inside(struct batch *b, struct change *c, const char *path)
 		return true;
 	*slash = '\0';
 	r = SYS(b->sys, stays_below, c->edit.dirfd, dir);
-	/* Not there yet: as much of it as is there was looked at. */
+	/* A missing directory is fine: the existing part was checked. */
 	if (r == 0 || r == -ENOENT || r == -ENOTDIR)
 		return true;
 	if (r == -EXDEV)
@@ -121,8 +122,7 @@ bool change_stays_inside(struct batch *b, struct change *c, const char *path)
 		    "a link on the way to '%s' leads out of the repository",
 		    path);
 	else if (r == -ELOOP)
-		/* Its lock would be at another path than recovery looks for
-		 * it at. */
+		/* Recovery would not find the lock behind the link. */
 		change_fail(c, REFD_UNSUPPORTED,
 		    "cannot lock ref '%s': a directory on the way to '%s' is "
 		    "a symbolic link",

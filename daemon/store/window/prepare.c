@@ -1,23 +1,24 @@
 /*
- * From a batch to its commit point: everything that publishing will need.
+ * Prepares a batch for its commit.
  *
  * The happy path:
- *	same	each repository's path still leads to it
- *	stage	new values are written beside the locks, before any is taken,
- *		and as the mode has it made durable (stand.c)
- *	lock	every ref, in order; what stands there is read, symbolic refs
- *		are followed (prepare_lock.c)
- *	check	old value, directory/file conflicts (prepare_check.c)
- *	logs	directories and files that lines will be appended to
+ *	same	check that each repository is still at its path
+ *	stage	write the new values to staged files before any lock is taken;
+ *		sync the files if the mode says so (stand.c)
+ *	lock	lock every ref, in order; read the values; follow symbolic refs
+ *		(prepare_lock.c)
+ *	check	old values, directory/file conflicts (prepare_check.c)
+ *	logs	create the log files and their directories
  *	packed	packed-refs.lock, packed-refs.new written and synced, for
  *		deletions and for many new refs (prepare_packed.c)
  *
  * What fails:
- *	the path leads elsewhere	given back, to be opened again
- *	one file under two names	that transaction's update fails
- *	no space			that update fails, or its atomic
+ *	the path leads elsewhere	the changes are given back, and the
+ *					repository is opened again
+ *	one file under two names	both updates fail
+ *	no space			the update fails, or its atomic
  *					transaction
- * batch_release() undoes whatever stands, however far this came.
+ * batch_release() undoes all completed steps.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static void check_same(struct batch *b)
 	}
 }
 
-/* A worktree that is gone must not turn into the main one. */
+/* Fails updates in a removed worktree: they must not reach the main one. */
 static void check_places(struct batch *b)
 {
 	struct change *c;
@@ -70,7 +71,7 @@ static void check_places(struct batch *b)
 	}
 }
 
-/* HEAD, main-worktree/HEAD and worktrees/<id>/HEAD can be one file. */
+/* HEAD, main-worktree/HEAD and worktrees/<id>/HEAD can be the same file. */
 static void check_twice(struct batch *b)
 {
 	struct change *c, *before;
@@ -90,7 +91,7 @@ static void check_twice(struct batch *b)
 	}
 }
 
-/* The group's token, made with the first change that needs it. */
+/* Makes the group's token at the first change that needs the token. */
 static int need_token(struct batch *b, struct group *g)
 {
 	int r;

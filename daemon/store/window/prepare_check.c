@@ -1,12 +1,12 @@
 /*
- * Old values, and directory/file conflicts: what git's lock_raw_ref() and
- * check_old_oid() see to.
+ * Checks old values and directory/file conflicts, as git's lock_raw_ref() and
+ * check_old_oid() do.
  *
- * The happy path: packed-refs is looked at after every loose miss and under
- * every lock, so that nothing of ours can move between the two; then each
- * value is what the update wants it to be.
+ * The happy path: packed-refs is read while all locks are held and after the
+ * loose files. Thus no ref can move from loose to packed between the two reads.
+ * Then each old value is as the update expects.
  *
- * What fails: that update, or its atomic transaction, in git's words.
+ * What fails: the update, or its atomic transaction, with git's words.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static void read_packed(struct batch *b)
 		g = &b->groups[i];
 		if (!g->has_token)
 			continue;
-		/* Recorded without it, every older file would look like a
-		 * later write to the recovery of a cut. */
+		/* Without this time, recovery from a power loss would take
+		 * every older file for a later write. */
 		r = token_locked_at(&g->token, &g->locked_at_ns);
 		if (r < 0) {
 			fail_group(b, g, r, "can't look at the lock file");
@@ -86,7 +86,7 @@ static void read_packed(struct batch *b)
 	}
 }
 
-/* ---- what symbolic refs lead to ---- */
+/* ---- the values of symbolic refs ---- */
 
 static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
 {
@@ -96,9 +96,9 @@ static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
 	return true;
 }
 
-/* Without locks, as git does it: the value is for the log, and for those who
- * compare it. False: there may be one, but it can't be read. A link that leads
- * to nothing leaves OID alone. */
+/* Reads the value of TARGET without locks, as git does. The value is only
+ * compared and logged. false: a value may exist but can't be read. If TARGET
+ * does not exist, OID is unchanged. */
 static bool resolve(struct batch *b, struct change *c, const char *target,
     struct refd_oid *oid)
 {
@@ -132,8 +132,7 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 	return false;
 }
 
-/* What this transaction makes of the ref that C's new target names, where it
- * does. */
+/* The change of the same transaction that writes the ref TARGET, or NULL. */
 static const struct change *find_target(struct batch *b, struct change *c,
     const char *target)
 {
@@ -268,8 +267,8 @@ static void check_old_value(struct change *c)
 
 /* ---- directories and files ---- */
 
-/* Names of one transaction that can't both stand. Those of different ones do
- * not meet in a batch. */
+/* Two names of one transaction that can't both exist. Conflicting names of
+ * different transactions are never in one batch. */
 static void check_siblings(struct batch *b, struct change *c)
 {
 	char below[REFD_REFNAME_MAX + 2];
@@ -291,8 +290,8 @@ static void check_siblings(struct batch *b, struct change *c)
 	    c->u->ask->name, c->edit.name, other->edit.name);
 }
 
-/* A ref whose name is a proper prefix of this one can only be packed: a
- * loose one would be a file where the lock's directory stands. */
+/* Looks for a packed ref with the name of a parent directory. A loose ref with
+ * this name is impossible: the lock of C already needed the directory. */
 static int find_packed_prefix(struct change *c, char *prefix)
 {
 	struct group *g = c->group;
@@ -303,7 +302,7 @@ static int find_packed_prefix(struct change *c, char *prefix)
 	strcpy(prefix, c->edit.name);
 	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
 		*slash = '\0';
-		/* Most names of a batch stand beside each other. */
+		/* Most names of a batch are in one directory. */
 		if ((size_t)(slash - prefix) == g->clear_len &&
 		    memcmp(prefix, g->clear_dir, g->clear_len) == 0)
 			break;
@@ -437,8 +436,8 @@ static void check_head(struct change *c)
 		    "refusing to point HEAD outside of refs/");
 }
 
-/* Nothing to write; recorded all the same, since the value that is confirmed
- * may be another's and not on disk yet. */
+/* The ref already has the new value. The update is recorded all the same,
+ * because the value may be another writer's and not durable. */
 static bool is_confirmed(const struct change *c)
 {
 	return c->action == CHANGE_WRITE && c->exists && c->target == NULL &&
@@ -446,7 +445,7 @@ static bool is_confirmed(const struct change *c)
 	    refd_oid_eq(&c->old_oid, &c->u->ask->new_oid);
 }
 
-/* The value of a symbolic ref that is not followed, where it matters. */
+/* Reads the value of a symbolic ref that is not followed. */
 static void read_target(struct batch *b, struct change *c)
 {
 	if (c->target == NULL || resolve(b, c, c->target, &c->old_oid))

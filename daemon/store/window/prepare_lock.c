@@ -1,22 +1,22 @@
 /*
- * The locks of a batch, what stands under them, and what that leads to.
+ * Takes the locks of a batch, reads the loose values, and follows symbolic
+ * refs.
  *
- * The happy path, for each change in order, and then for those that were
- * found on the way:
- *	lock	the clock of the held time starts with the first
- *	read	the loose file; packed-refs is looked at when all are locked
- *	follow	a symbolic ref, unless it is itself to be written: it keeps its
- *		lock and gets the log line, and what it points to is a change
- *		of its own
- *	HEAD	where it points to this very name: its lock, for the line
+ * The happy path, for each asked change in order, then for each found change:
+ *	lock	the first lock starts the clock of the held time
+ *	read	the loose file; packed-refs is read when all refs are locked
+ *	follow	a symbolic ref, unless the update writes the symbolic ref: the
+ *		symbolic ref keeps its lock and gets the log line; its target
+ *		becomes a new change
+ *	HEAD	lock HEAD too if HEAD points to the ref: HEAD gets the log line
  *
  * What fails:
- *	a lock is held			given back, tried later
- *	a parent is a file, a name	that update fails, or its atomic
- *	twice by way of a symbolic	transaction
- *	ref, a broken file
- *	it takes too long		the rest of the non-atomic ones goes
- *					in the next window
+ *	a lock is held			the change is given back, tried later
+ *	a parent is a file, a ref	the update fails, or its atomic
+ *	reached twice by symbolic	transaction
+ *	refs, a broken file
+ *	locking takes too long		the remaining non-atomic changes go to
+ *					the next window
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@
 #include "daemon/store/window/batch.h"
 #include "proto/refname.h"
 
-/* Readers give up after 5 links (git's SYMREF_MAXDEPTH); writers have no
- * bound but that a loop comes to where it began. This one is for the locks. */
+/* The most symbolic refs that one update locks. In git, readers stop after 5
+ * (SYMREF_MAXDEPTH), and writers stop only at a loop. */
 #define FOLLOW_MAX 32
 
 /* ---- one lock ---- */
@@ -49,7 +49,7 @@ static void file_blocks(struct change *c)
 	    c->u->ask->name, path, NULL);
 }
 
-/* Which part of the name is a file, so that no directory can be made there. */
+/* Fails C: a parent of the name is a file. */
 static void conflicts_with_parent(struct batch *b, struct change *c)
 {
 	char parent[REFD_REFNAME_MAX + 1];
@@ -105,7 +105,7 @@ static void lock_failed(struct batch *b, struct change *c, int err)
 		change_fail_errno(c, err, "can't create the lock file");
 }
 
-/* What goes together has no use for a part of its locks. */
+/* May C be given back alone? An atomic transaction needs all of its locks. */
 static bool may_go_later(const struct change *c)
 {
 	const struct refd_request *req = &c->share->txn->req;
@@ -113,7 +113,7 @@ static bool may_go_later(const struct change *c)
 	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked;
 }
 
-/* false: not now, or never. */
+/* false: C failed, or was given back. */
 static bool lock(struct batch *b, struct change *c)
 {
 	int64_t now = SYS(b->sys, now_mono);
@@ -151,12 +151,12 @@ static bool came_before(const struct change *c, const struct change *other)
 	return c->u < other->u;
 }
 
-/* C, reached from the symbolic ref VIA, is OTHER's too. */
+/* C was reached from the symbolic ref VIA. OTHER is the same file. */
 static void fail_twice(struct change *c, struct change *via,
     struct change *other)
 {
-	/* git goes in the order of the request, and looks from a branch to
-	 * the HEAD that points to it as well. */
+	/* git works in the order of the request, and also adds the HEAD that
+	 * points to a branch. */
 	if (strcmp(via->edit.name, "HEAD") == 0 && other->is_asked &&
 	    came_before(other, c))
 		change_fail_detail(other, REFD_CONFLICT,
@@ -167,7 +167,8 @@ static void fail_twice(struct change *c, struct change *via,
 		    NULL);
 }
 
-/* From now on D is the end, and all that led to it gets its log line. */
+/* D becomes the end of the chain. C and the changes before C get D's log
+ * line. */
 static void pass_on(struct change *c, struct change *d)
 {
 	struct change *l;
@@ -186,7 +187,7 @@ static void pass_on(struct change *c, struct change *d)
 		l->of = d;
 }
 
-/* By whatever way it is named, what git would not make can be got rid of. */
+/* A ref with a name that git would not create can still be deleted. */
 static bool may_follow(const struct change *c)
 {
 	if (c->action == CHANGE_DELETE)
@@ -234,8 +235,8 @@ static void follow(struct batch *b, struct change *c)
 
 /* ---- HEAD ---- */
 
-/* What the HEAD of the client's worktree points to, or "": as git, looked at
- * once, and without its lock. */
+/* The target of HEAD in the client's worktree, or "". As in git, HEAD is read
+ * once and without a lock. */
 static const char *head_target(struct batch *b, const struct change *c)
 {
 	struct share *s = c->share;
@@ -263,8 +264,8 @@ static bool is_reached_by_head(const struct change *c)
 	return false;
 }
 
-/* Does the log of HEAD get a line? A log that is not there and is not made gets
- * none. 1, 0, or negative errno: it can't be looked for. */
+/* Does the log of HEAD get a line? It does if the log exists or is to be
+ * created. 1, 0, or negative errno. */
 static int wants_head_log(struct batch *b, const struct change *c)
 {
 	struct share *s = c->share;
@@ -323,7 +324,7 @@ static void read_symref(struct batch *b, struct change *c, char *target)
 	c->target = target;
 	c->is_loose = true;
 	if (c->is_head) {
-		/* It may have moved until we had its lock. */
+		/* HEAD may have changed before refd had the lock. */
 		if (strcmp(target, c->from->edit.name) != 0)
 			c->action = CHANGE_NOTHING;
 	} else if (!c->u->ask->no_deref) {
@@ -371,7 +372,7 @@ void batch_lock(struct batch *b)
 	struct change *c;
 	size_t i;
 
-	/* It grows on the way. */
+	/* The loop appends found changes. */
 	for (i = 0; i < b->nr_changes; i++) {
 		c = b->changes[i];
 		if (!change_is_live(c) || !lock(b, c))

@@ -1,9 +1,9 @@
 /*
- * The log files that lines will be appended to.
+ * Creates the log files for the lines of a batch.
  *
- * The happy path: the ref's own where it is written; of what led to it, or
- * points to it, always, as git has it: a HEAD whose branch is confirmed gets
- * a line from X to X.
+ * The happy path: the log of a ref gets a line if the ref is written. The logs
+ * of symbolic refs that lead to the ref, and of HEAD, always get the line, as
+ * in git: after an update from X to X, HEAD's log has a line from X to X.
  *
  * What fails: the update, or its atomic transaction.
  */
@@ -33,8 +33,8 @@ bool change_forces_log(const struct change *c)
 	return false;
 }
 
-/* A symbolic ref is to be made that does: that is logged neither for it nor
- * for those that lead to it. */
+/* C writes a symbolic ref to a missing ref. Neither the ref nor the symbolic
+ * refs that lead to it get a line. */
 static bool leads_nowhere(const struct change *c)
 {
 	return c->action == CHANGE_WRITE && change_new_target(c) != NULL &&
@@ -47,7 +47,7 @@ static bool is_logged(const struct change *c)
 	case CHANGE_WRITE:
 		return !leads_nowhere(c);
 	case CHANGE_LOG:
-		/* Nothing became of nothing. */
+		/* The deletion of a missing ref is not logged. */
 		return c->of->action == CHANGE_DELETE ? c->of->exists :
 							!leads_nowhere(c->of);
 	case CHANGE_DELETE:
@@ -76,7 +76,7 @@ static int share_file(struct batch *b, struct change *c, int fd)
 	return SYS(b->sys, fchmod, fd, mode);
 }
 
-/* git looks after the mode of every log it appends to. */
+/* As git does, sets the mode of every log that gets a line. */
 static int share_log(struct batch *b, struct change *c, const char *path)
 {
 	int fd, r;
@@ -91,7 +91,7 @@ static int share_log(struct batch *b, struct change *c, const char *path)
 	return r;
 }
 
-/* All is locked by now, so nobody makes the log of any of them. */
+/* All refs are locked, so no other writer creates their logs. */
 static bool has_no_logs(struct batch *b, struct group *g)
 {
 	struct sys_stat st;
@@ -110,14 +110,14 @@ static bool may_create_log(const struct change *c)
 	    reflog_policy_creates(c->share->log_policy, change_shown_name(c));
 }
 
-/* In bare repositories, most of them. */
+/* True for most refs in bare repositories. */
 static bool is_surely_unlogged(struct batch *b, const struct change *c)
 {
 	return c->action != CHANGE_DELETE && !may_create_log(c) &&
 	    c->edit.dirfd == c->group->repo->fd && has_no_logs(b, c->group);
 }
 
-/* No log is made for C, and none can be there where its directory is not. */
+/* C creates no log, and the directory of the log does not exist. */
 static bool has_no_log(struct batch *b, const struct change *c,
     const char *path, bool may_create)
 {

@@ -1,29 +1,28 @@
 /*
- * packed-refs as a batch leaves it, without what is deleted and with what a
- * large transaction makes: its lock, and packed-refs.new written. It has to
- * last before its rename alone, so it is synced while the journal is.
+ * Locks packed-refs and writes packed-refs.new: without the deleted refs, and
+ * with the new refs of a large transaction. The file must be durable before its
+ * rename, so it is synced while the journal is synced.
  *
- * The happy path: one rewrite for all of a repository's deletions and new
- * refs, and none where only names are to go from it that are not there; its
- * lock is taken all the same, or a running pack-refs would bring a deleted ref
- * back. Windows of this daemon wait for each other, in turn, before they try
- * for it.
+ * The happy path: one rewrite for all deletions and new refs of a repository.
+ * No rewrite happens if packed-refs has none of the deleted refs. The lock is
+ * taken all the same: a running pack-refs would bring a deleted ref back.
+ * Windows of this daemon queue before they try to take the lock.
  *
- * What may go there is new, and nothing but a value: it gets no log line, no
- * symbolic ref led to it, and an annotated tag's object is known, since git
- * believes the file in what tags are of. Of an atomic transaction all of it
- * goes there or nothing. It is locked like any other ref; but no file will
- * stand at its name, to be in the way of who makes a ref above or below it:
- *	above, "p" of "p/q"	his lock p.lock stands by now, or he meets our
- *				directory p/; he is looked for here
- *	below, "p/q/r"		he may have read the old packed-refs, and is
- *				looked for behind the rename (publish_packed.c)
+ * Only a new ref with a plain value may go to packed-refs. The ref gets no log
+ * line, no symbolic ref leads to it, and the peeled object of an annotated tag
+ * is known, because git trusts the peeled value in the file. All refs of an
+ * atomic transaction go there, or none. Each ref is locked as usual, but no
+ * file at its name will stop another writer from creating a conflicting ref:
+ *	above, "p" for "p/q"	the writer has p.lock now, or will meet refd's
+ *				directory p/; refd looks for p.lock here
+ *	below, "p/q/r"		the writer may have read the old packed-refs;
+ *				refd looks after the rename (publish_packed.c)
  *
- * What fails: what can't go to packed-refs becomes a loose ref after all; its
- * value is then staged under the locks. So do new refs where the lock is held
- * or the file can't be read or written; deletions are then given back, or
- * fail. A change that fails behind this must not be in packed-refs.new: where
- * others of the batch go on, the file is written anew.
+ * What fails: a ref that can't go to packed-refs becomes a loose ref, staged
+ * under the locks. The same happens to new refs if the lock is held or the file
+ * can't be read or written; deletions are then given back, or fail. If a change
+ * fails later and others of the batch continue, packed-refs.new is written
+ * again without the failed change.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,8 +31,8 @@
 #include "daemon/store/window/batch.h"
 #include "proto/refname.h"
 
-/* A window takes a flush and its refs' time: one that takes longer is on a
- * disk that hangs, and others are not to hang with it. */
+/* A window holds the turn for about one flush. A longer wait means that the
+ * disk hangs. Other windows must not hang with that disk. */
 #define PACKED_TURN_MS 10000
 
 /* ---- which ---- */
@@ -81,8 +80,8 @@ bool part_goes_packed(const struct applier *ap, const struct txn_part *part)
 	if (part->nr < ap->packed_least || txn->repo == NULL ||
 	    txn->req.create_reflog)
 		return false;
-	/* A worktree under another path than its own is taken for a linked
-	 * one, which has logs. */
+	/* A git-dir with another path is taken for a linked worktree, which has
+	 * logs. */
 	policy =
 	    txn_log_policy(txn, strcmp(txn->req.git_dir, txn->repo->path) != 0);
 	for (i = 0; i < part->nr; i++)
@@ -92,10 +91,9 @@ bool part_goes_packed(const struct applier *ap, const struct txn_part *part)
 	return packed_pays(txn->repo->packed, nr, ap->packed_least);
 }
 
-/* ---- what can't be ---- */
+/* ---- refs that must stay loose ---- */
 
-/* The directory that was looked at last: is a name above what is in it
- * locked? */
+/* The last directory that was checked: is DIR or a parent locked as a ref? */
 struct above {
 	char dir[REFD_PATH_MAX];
 	bool is_locked;
@@ -135,7 +133,7 @@ static void make_loose(struct batch *b, struct change *c)
 		change_fail_errno(c, r, "can't write the new value");
 }
 
-/* An atomic one's are all loose then. */
+/* All refs of an atomic transaction become loose together. */
 static void keep_out(struct batch *b, struct change *c)
 {
 	size_t i;
@@ -249,7 +247,8 @@ static struct packed_edit edit_of(const struct change *c)
 
 /* ---- a large file ---- */
 
-/* Rejections that only want their records wait for nothing. */
+/* Is G the only repository of the window? Rejections without a repository do
+ * not count. */
 static bool is_alone(const struct batch *b, const struct group *g)
 {
 	const struct window *w = b->window;
@@ -262,7 +261,7 @@ static bool is_alone(const struct batch *b, const struct group *g)
 	return true;
 }
 
-/* One of few, and one for each user. */
+/* Takes one of the few slots for large files. A user gets one slot at most. */
 static bool take_large(const struct batch *b, struct group *g, uint32_t uid)
 {
 	atomic_uint_fast64_t *users = b->ap->large_users;
@@ -286,9 +285,9 @@ static bool take_large(const struct batch *b, struct group *g, uint32_t uid)
 }
 
 /*
- * Rewriting it may take seconds. So its window has no other repository in it,
- * does not count as preparing, and does not wait for the turn; and such windows
- * leave most committers to others. false: it was given back.
+ * The rewrite of a large file may take seconds. So the window has no other
+ * repository, does not count as preparing, and does not wait for the turn. Few
+ * such windows run at once. false: the changes were given back.
  */
 static bool may_rewrite_large(struct batch *b, struct group *g, uint32_t uid)
 {
@@ -307,7 +306,7 @@ static bool may_rewrite_large(struct batch *b, struct group *g, uint32_t uid)
 	return false;
 }
 
-/* The time when nobody waits for any of it any more. */
+/* The latest deadline of the changes in the rewrite. */
 static int64_t rewrite_until(const struct batch *b, const struct group *g)
 {
 	const struct refd_request *req;
@@ -326,8 +325,8 @@ static int64_t rewrite_until(const struct batch *b, const struct group *g)
 	return SYS(b->sys, now_mono) + wait_ms * 1000000;
 }
 
-/* Another window of this daemon is waited for; one of those that have a turn
- * each in several repositories might wait for this one. */
+/* Waits for other windows of this daemon, but not while this window has the
+ * turn of another repository: two windows could wait for each other. */
 static int lock_packed(const struct batch *b, struct group *g, mode_t dir_mode)
 {
 	unsigned wait_ms = g->large_user == NULL ? PACKED_TURN_MS : 0;

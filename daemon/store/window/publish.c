@@ -1,28 +1,29 @@
 /*
- * From the commit point to the refs that git sees, and the end of a batch.
+ * Publishes the committed changes of a batch, and releases the batch.
  *
  * The happy path:
- *	creations of an atomic transaction, by link(2)
- *	packed-refs.new into place (publish_packed.c)
- *	log line, rename of the staged value onto the ref, unlock
- *	logs and loose files of deletions away
+ *	link the new refs of an atomic transaction with link(2)
+ *	rename packed-refs.new (publish_packed.c)
+ *	append the log line, rename the staged value to the ref, unlock
+ *	remove the logs and loose files of deleted refs
  *
  * What fails:
- *	the name was taken by a foreign	the update is voided: a second record,
- *	writer (a directory stands	durable before the answer; of an atomic
- *	there), or the rename fails	transaction everything, its links are
- *					taken back while the locks still stand
- *	they can't be taken back	unknown; record and locks stand, and
- *					recovery takes them back
- *	the void can't be recorded	unknown; record and locks stand, and the
- *					next recovery tries it, and voids it
- *	a rename, for the disk's sake,	unknown; record and lock stand, so the
- *	once siblings are out; the	next recovery finishes it
- *	unlinking of a deletion
+ *	a foreign writer took the name	the update is aborted by a second
+ *	(a directory is there), or the	record, durable before the answer; an
+ *	rename fails			atomic transaction is aborted as a
+ *					whole, and its links are removed under
+ *					the locks
+ *	a link can't be removed		`unknown`; the record and the locks
+ *					stay, and recovery removes the link
+ *	the abort can't be recorded	`unknown`; the record and the locks
+ *					stay; recovery publishes or aborts
+ *	a rename fails on the disk	`unknown`; the record and the lock stay,
+ *	after siblings are published;	and recovery finishes the change
+ *	a deletion can't be unlinked
  *	a log line can't be written	the ref is published, the line is owed
- *	a log line can't be taken back	unknown; record and lock stand
- *	a lock can't be removed		the token stays, and counts as over:
- *					the next try removes both
+ *	a log line can't be removed	`unknown`; the record and the lock stay
+ *	a lock can't be removed		the token stays and counts as ended; the
+ *					next try removes both
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,7 +33,7 @@
 
 #include "daemon/store/window/batch.h"
 
-/* C is the end: what led to it goes with it. */
+/* Marks the committed change C as aborted, if C is the end of its chain. */
 static void void_change(struct change *c, enum refd_status status, int err)
 {
 	if (!change_is_committed(c) || !c->is_end)
@@ -62,8 +63,8 @@ static void void_errno(struct change *c, int err)
 
 /* ---- one ref ---- */
 
-/* A lock that can't be removed is tried once more at the end of the batch. Then
- * its token stays, to find the lock by. */
+/* A lock that can't be removed is tried again at the end of the batch. After a
+ * second failure the token stays and identifies the lock. */
 static void unlock(struct change *c)
 {
 	struct change *l;
@@ -73,7 +74,7 @@ static void unlock(struct change *c)
 	edit_unlock(&c->edit);
 }
 
-/* The record stands, so the locks do too until recovery has settled it. */
+/* Keeps the record and the locks. Recovery settles C. */
 static void keep_locks(struct batch *b, struct change *c)
 {
 	struct change *l;
@@ -84,8 +85,7 @@ static void keep_locks(struct batch *b, struct change *c)
 	change_unfinished(b, c);
 }
 
-/* Too late to be taken back: recovery finishes what this disk would not
- * take. */
+/* C can't be taken back any more. Recovery finishes C. */
 void change_keep(struct batch *b, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
@@ -93,7 +93,7 @@ void change_keep(struct batch *b, struct change *c, int err)
 	keep_locks(b, c);
 }
 
-/* Its siblings are out. */
+/* Does C have siblings, which may be published already? */
 static bool is_atomic_among_others(const struct change *c)
 {
 	return c->share->txn->req.atomic && c->share->part->nr > 1;
@@ -130,7 +130,7 @@ static void publish_packed(struct change *c)
 	unlock(c);
 }
 
-/* Confirmed: there may be lines for those that led to it. */
+/* C confirms a value. Symbolic refs that lead to C may get a log line. */
 static void publish_nothing(struct batch *b, struct change *c)
 {
 	change_append_lines(c);
@@ -141,7 +141,7 @@ static void publish_nothing(struct batch *b, struct change *c)
 
 /* ---- atomic transactions ---- */
 
-/* Negative: one of them stays, for others to see. */
+/* Removes all links of S. Negative errno: a link stays and is visible. */
 static int unlink_creations(struct batch *b, const struct share *s)
 {
 	struct change *c;
@@ -174,7 +174,7 @@ static void void_share(struct batch *b, const struct share *s,
 	}
 }
 
-/* What can be neither finished nor taken back. */
+/* S can be neither finished nor taken back. */
 static void keep_share(struct batch *b, const struct share *s, int err)
 {
 	size_t i;
@@ -195,8 +195,8 @@ void change_take_back(struct batch *b, struct change *c, int err)
 		keep_share(b, c->share, err);
 }
 
-/* Creations first: they alone can fail for what others do, and a link can be
- * taken back as long as the lock stands. */
+/* Links the new refs of S first. Only a creation can fail because of another
+ * writer, and a link can be removed while refd has the lock. */
 static void link_creations(struct batch *b, struct share *s)
 {
 	struct change *c, *failed = NULL;
@@ -219,7 +219,7 @@ static void link_creations(struct batch *b, struct share *s)
 
 /* ---- deletions ---- */
 
-/* packed-refs has forgotten it by now. */
+/* packed-refs no longer has the ref. */
 static void publish_delete(struct batch *b, struct change *c)
 {
 	int r = edit_remove_log(&c->edit);
@@ -246,7 +246,7 @@ static void publish_deletions(struct batch *b)
 	}
 }
 
-/* ---- what could not be ---- */
+/* ---- aborted changes ---- */
 
 static void end_void(struct batch *b, struct change *c, int r)
 {
@@ -256,7 +256,7 @@ static void end_void(struct batch *b, struct change *c, int r)
 	}
 	txn_decide(c->u, REFD_UNKNOWN,
 	    "it could not be written, nor that be recorded");
-	/* Its record says that it happened. */
+	/* The record still says that the update happened. */
 	keep_locks(b, c);
 }
 
@@ -306,7 +306,7 @@ void batch_publish(struct batch *b)
 
 /* ---- the end ---- */
 
-/* Its locks are recovery's. */
+/* Does recovery need the locks of G? */
 static bool group_is_kept(const struct batch *b, const struct group *g)
 {
 	size_t i;
@@ -334,8 +334,8 @@ static void release_group(const struct batch *b, struct group *g)
 {
 	bool has_rest = group_has_rest(b, g);
 
-	/* A deletion that is kept has its own lock, and recovery writes
-	 * packed-refs anew: nobody else's need wait for that. */
+	/* A deferred deletion keeps its own lock, and recovery rewrites
+	 * packed-refs. packed-refs itself need not stay locked. */
 	if (g->packed_changed)
 		packed_rewrite_abandon(g->repo->packed);
 	if (g->packed_locked &&
@@ -348,7 +348,7 @@ static void release_group(const struct batch *b, struct group *g)
 		b->ap->left(b->ap->arg, g->repo, g->token.id);
 }
 
-/* Nothing became of it: the log that was made for it goes too. */
+/* Removes the log that was created for C, if C failed. */
 static void unmake_log(struct batch *b, const struct change *c)
 {
 	char path[REFD_PATH_MAX];
@@ -366,7 +366,7 @@ static bool leaves_no_file(const struct change *c)
 	    c->to_packed;
 }
 
-/* Is the next one in the same directory, and leaves no file either? */
+/* Is the next change in the same directory, without a file of its own? */
 static bool is_before_neighbour(const struct batch *b, size_t i)
 {
 	const struct change *c = b->changes[i], *next;

@@ -1,14 +1,15 @@
 /*
- * The log lines of what is published.
+ * Writes the log lines of published changes.
  *
  * The happy path:
  *	append	before the rename; the descriptor stays open
  *	rename	(publish.c)
- *	park	closes it, or has it synced in the modes that do
+ *	park	close the descriptor, or sync it in the stronger modes
  *
  * What fails:
- *	a line can't be written		it is owed: parked in the journal
- *	the rename			the line is taken back, through the
+ *	a line can't be written		the line is owed: the journal records
+ *					the missing line
+ *	the rename			the line is removed through the
  *					descriptor that wrote it
  */
 #include <errno.h>
@@ -71,8 +72,8 @@ void change_park_lines(struct batch *b, struct change *c)
 		park_line(b, l);
 }
 
-/* Through the descriptor that wrote the line: a repository that was moved out
- * of the roots meanwhile can't be opened any more. */
+/* Removes the line through the descriptor that wrote it. A repository that was
+ * moved out of the roots can't be opened again. */
 static int retract_line(struct change *c)
 {
 	return c->log ? edit_retract(&c->edit, &c->share->plan, c->plan) : 0;

@@ -1,21 +1,21 @@
 /*
- * packed-refs.new into its place, and what that shows.
+ * Renames packed-refs.new, then looks for conflicting writers.
  *
- * The happy path: the file is what the journal says, and is renamed; nothing
- * stands at any of the new names.
+ * The happy path: packed-refs.new has exactly the committed changes and is
+ * renamed. No file or directory is at any of the new names.
  *
  * What fails:
- *	something of it is not in the	written anew without that
- *	journal
- *	it can't be written, synced or	those that are in it are voided
- *	renamed
- *	something stands at a new	git made a ref below the name, having read
- *	name by now, if only a lock	packed-refs before; or somebody who asks
- *	below it			for no locks wrote the ref: it is taken
- *					out of packed-refs again, under its lock
- *					and that of packed-refs, and voided
- *	it can't be taken out		unknown; record and locks stand, and the
- *					next start finds the same
+ *	a change in packed-refs.new	packed-refs.new is written again without
+ *	was not committed		the change
+ *	packed-refs.new can't be	all changes in it are aborted
+ *	written, synced or renamed
+ *	a file, or a lock below the	git read the old packed-refs and created
+ *	name, is at a new name		a ref below the name, or a writer
+ *					ignores locks: the new ref is removed
+ *					from packed-refs, under its lock and
+ *					packed-refs.lock, and aborted
+ *	the ref can't be removed	`unknown`; the record and the locks
+ *					stay, and the next start looks again
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void rewrite_failed(struct batch *b, struct group *g, int err)
 	}
 }
 
-/* Empty directories are nobody's. */
+/* 0: the name of C is free. Empty directories are removed. */
 static int look_at(struct batch *b, struct change *c)
 {
 	struct sys_stat st;

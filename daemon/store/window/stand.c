@@ -1,32 +1,32 @@
 /*
- * What the modes add to the journal's record, so that files last without it.
+ * Makes files durable without the journal, as the mode of a share promises.
  *
- * The happy path, by the mode of each share:
+ * The happy path, by the mode of the share:
  *	none		nothing
- *	periodic	a staged value is written out before it becomes the ref:
- *			a cut may lose the record too, and must not leave an
- *			empty file where a value was that had long been durable
- *	journal		nothing: the record is on disk, whatever the cut leaves
- *	batch		values written out and one flush for all of them, before
- *			any lock is taken; in the end logs written out and one
- *			flush more, for them and all names
- *	fsync		each value synced before any lock is taken, many at
- *			once; in the end each log, and each directory in which a
- *			name came or went, once
+ *	periodic	write a staged value out before it becomes the ref: a
+ *			power loss may lose the record too, and must not leave
+ *			an empty file in place of an old durable value
+ *	journal		nothing: the record is durable
+ *	batch		write the values out, and flush once for all values
+ *			before any lock is taken; at the end write the logs out,
+ *			and flush once for all logs and names
+ *	fsync		sync each value before any lock is taken, many in
+ *			parallel; at the end sync each log and each changed
+ *			directory once
  *
- * One flush for many: where the file system carries them (sys.h), a small file
- * that is made and synced last; elsewhere syncfs, on a descriptor that was
- * open before anything was written, and is nobody else's: an error is told to
- * each descriptor once, and the checkpoint must not miss its own.
+ * One flush covers many files: if the file system permits (`carries` in sys.h),
+ * a small file is created last and synced. Otherwise syncfs is called on a
+ * descriptor that was opened before the writes and has no other user. The
+ * kernel reports an error once to each descriptor, and the checkpoint needs its
+ * own report.
  *
  * What fails:
- *	a value can't be synced		that update fails, its file goes
- *	a flush for many, before the	all updates that it was for
- *	commit
- *	a log, a directory or a flush	unknown: the record stands and is kept,
- *	after it			but the mode's promise is not met
- *	writing out (periodic)		nothing: the next checkpoint's syncfs
- *					meets the error too, and tells
+ *	a value can't be synced		the update fails, the file is removed
+ *	a flush before the commit	all updates of the flush fail
+ *	a log, a directory or a flush	`unknown`: the record stays, but the
+ *	after the commit		promise of the mode is broken
+ *	writing out (periodic)		nothing: the syncfs of the next
+ *					checkpoint reports the error
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,8 +63,8 @@ void change_cant_stand(struct change *c, int err)
 		c->stand_err = err;
 }
 
-/* WHAT is a change: before its commit its update fails; after it, the ref is
- * there and can't last. */
+/* WHAT is a change. Before the commit the update fails. After the commit the
+ * ref is published but not durable. */
 static void file_failed(void *batch, void *what, int err)
 {
 	struct change *c = what;
@@ -101,7 +101,7 @@ void batch_stand_staged(struct batch *b, struct change *c, int fd)
 
 /* ---- one flush for many ---- */
 
-/* Made last, so that whatever was changed before goes first. */
+/* The file is created last: its sync also covers all earlier changes. */
 static int sync_small_file(struct batch *b, struct group *g)
 {
 	char name[TOKEN_NAME_MAX];
@@ -117,8 +117,8 @@ static int sync_small_file(struct batch *b, struct group *g)
 	return r < 0 ? r : closed;
 }
 
-/* The others' descriptors are told of a failure too: by then it may be the
- * next start's to know. */
+/* Notes a failure at once. The checkpoint's descriptor reports the same
+ * failure, but perhaps only after the next start. */
 static int sync_fs(struct batch *b, struct group *g)
 {
 	struct repos *repos = b->ap->repos;
@@ -134,7 +134,7 @@ static int sync_fs(struct batch *b, struct group *g)
 	return r;
 }
 
-/* What one descriptor was told of a failure it is not told again. */
+/* The kernel reports a failure once to a descriptor. So sync_err is kept. */
 static int flush_all(struct batch *b, struct group *g)
 {
 	if (g->repo->fs->carries)
@@ -163,7 +163,7 @@ static bool group_wants_flush(const struct batch *b, const struct group *g)
 	return false;
 }
 
-/* Repositories of one file system share it. */
+/* Repositories on one file system share one flush. */
 static int flush_group(struct batch *b, struct group *g)
 {
 	struct group *other;
@@ -237,7 +237,7 @@ void batch_stand_log(struct batch *b, struct change *c, int fd)
 	flush_add(&b->flush, fd, how_of_log(c), c);
 }
 
-/* Whoever wrote it has perhaps never synced it. */
+/* The writer of the confirmed value may not have synced the file. */
 void batch_stand_confirmed(struct batch *b, struct change *c)
 {
 	int fd;
@@ -260,7 +260,7 @@ void batch_stand_confirmed(struct batch *b, struct change *c)
 
 /* ---- the end ---- */
 
-/* Everything that the mode promises is done by now. */
+/* Decides C: `ok` if the promise of the mode is kept, `unknown` otherwise. */
 static void acknowledge(struct batch *b, struct change *c)
 {
 	struct fs *fs = c->share->repo->fs;

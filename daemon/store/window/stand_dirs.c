@@ -1,19 +1,19 @@
 /*
- * Directories synced after names came and went in them, for shares of mode
- * fsync.
+ * Syncs the directories that shares of mode fsync changed.
  *
- * The happy path: the directory of each file that was put there or removed,
- * and those above that were made for it, up to the first that was there
- * before; each once, many at the same time. Directories that were made for a
- * neighbour that came to nothing count too.
+ * The happy path: sync the directory of each created or removed file. Also sync
+ * the new directories above, up to the first old one. Each directory is synced
+ * once, many in parallel. New directories of a failed neighbour count too.
  *
- * A directory that was there before is taken to last: should whoever made it
- * not have synced it, the logs of ext4, XFS and btrfs carry its name along
- * with what is synced in it.
+ * An old directory is taken for durable. If its creator did not sync it, the
+ * logs of ext4, XFS and btrfs write the name of the directory together with the
+ * synced entries.
  *
- * What fails: a directory that was pruned since: the one above it is synced,
- * where its name has gone. One that can't be synced: all that went through it
- * can't be said to last. Memory: nothing can.
+ * What fails:
+ *	a directory was pruned		its parent is synced
+ *	a directory can't be synced	no change in the directory counts as
+ *					durable
+ *	memory				no change counts as durable
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct dirs {
 	struct batch *b;
 	struct dir *dirs;
 	size_t nr, size;
-	int err; /* they are not all there */
+	int err; /* the list is incomplete */
 };
 
 static void add(struct dirs *d, int dirfd, const char *path)
@@ -56,7 +56,7 @@ static void add(struct dirs *d, int dirfd, const char *path)
 		d->nr++;
 }
 
-/* false: there is none. */
+/* false: PATH has no parent. */
 static bool go_up(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -67,7 +67,7 @@ static bool go_up(char *path)
 	return true;
 }
 
-/* The directory of FILE, and those above the MADE ones. */
+/* Adds the directory of FILE and the parents of MADE new directories. */
 static void add_parents(struct dirs *d, const struct change *c,
     const char *file, unsigned made)
 {
@@ -99,7 +99,7 @@ static void add_log(struct dirs *d, const struct change *c)
 
 static void add_published(struct dirs *d, const struct change *c)
 {
-	/* If only its lock came and went there. */
+	/* At least the lock was created and removed there. */
 	add_parents(d, c, c->edit.name, c->made_dirs);
 	switch (c->action) {
 	case CHANGE_WRITE:
@@ -108,7 +108,7 @@ static void add_published(struct dirs *d, const struct change *c)
 		break;
 	case CHANGE_DELETE:
 		add_log(d, c);
-		/* Of packed-refs and of its lock. */
+		/* The directory of packed-refs and of its lock. */
 		add(d, c->group->repo->fd, "");
 		break;
 	case CHANGE_NOTHING:
@@ -179,7 +179,7 @@ static void sort_out_twins(struct dirs *d)
 	d->nr = nr + 1;
 }
 
-/* Of one that was pruned: that from which it has gone. */
+/* If DIR was pruned, replaces DIR by its nearest existing parent. */
 static void find_standing(const struct sys *sys, struct dir *dir)
 {
 	struct sys_stat st;
@@ -193,7 +193,7 @@ static void find_standing(const struct sys *sys, struct dir *dir)
 	}
 }
 
-/* Which may be pruned at this moment. */
+/* Another thread may prune the directory at this moment. */
 static int open_standing(const struct sys *sys, struct dir *dir)
 {
 	int fd;

@@ -254,6 +254,18 @@ static void find_time(struct moment *m, struct refd *r, const struct gitdir *gd)
 		check_time(m, r);
 }
 
+static void find_first(struct moment *m, struct refd *r,
+    const struct gitdir *gd)
+{
+	struct refd_record first = { 0 };
+	struct refd_request req;
+
+	moment_request(&req, gd);
+	req.select.after.lsn = m->begin;
+	m->is_before_first =
+	    !find_one(r, &req, &first) || first.lsn > m->position.at.lsn;
+}
+
 void moment_find(struct moment *m, struct refd *r, const struct gitdir *gd)
 {
 	find_begin(m, r, gd);
@@ -261,4 +273,5 @@ void moment_find(struct moment *m, struct refd *r, const struct gitdir *gd)
 		find_time(m, r, gd);
 	else
 		check_position(m, r, gd);
+	find_first(m, r, gd);
 }

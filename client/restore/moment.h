@@ -12,7 +12,8 @@
 struct moment {
 	uint64_t ms; /* since 1970; 0: a position was given */
 	struct when_position position;
-	uint64_t begin; /* what history has is behind this LSN */
+	uint64_t begin;       /* what history has is behind this LSN */
+	bool is_before_first; /* no record of the repository up to then */
 };
 
 /*
@@ -22,8 +23,8 @@ struct moment {
  */
 bool moment_parse(const char *s, struct moment *m, struct text *why);
 
-/* Fills in position and begin for the repository; dies where the moment is not
- * within what history has of it. */
+/* Fills in the other members for the repository. Dies if the history of the
+ * repository does not reach back to the moment. */
 void moment_find(struct moment *m, struct refd *r, const struct gitdir *gd);
 
 /* A question about the repository's history, from its beginning. */

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "client/restore/moment.h"
 #include "client/restore/undo.h"
@@ -28,7 +30,7 @@ struct restoring {
 	const char *at;
 	const char *patterns[REFD_PATTERNS_MAX];
 	size_t nr_patterns;
-	bool dry_run, undo_git, has_timeout;
+	bool dry_run, force, undo_git, has_timeout;
 	struct former former;
 	struct present now;
 	struct undo undo;
@@ -36,8 +38,9 @@ struct restoring {
 
 static const char usage_text[] =
     "usage: refd restore --at TIME|RECORD [--repo DIR] [--ref PATTERN]...\n"
-    "                    [--dry-run] [--undo-git] [--batch-updates] [--json]\n"
-    "                    [--socket PATH] [--timeout MS]\n";
+    "                    [--dry-run | --force] [--undo-git] "
+    "[--batch-updates]\n"
+    "                    [--json] [--socket PATH] [--timeout MS]\n";
 
 static void __attribute__((noreturn)) usage(FILE *to, int rc)
 {
@@ -94,6 +97,9 @@ static void take(struct restoring *rs, int c, const char *value)
 	case 'n':
 		rs->dry_run = true;
 		break;
+	case 'F':
+		rs->force = true;
+		break;
 	case 'g':
 		rs->undo_git = true;
 		break;
@@ -124,6 +130,7 @@ static void parse(struct restoring *rs, int argc, char **argv)
 		{ "repo", required_argument, NULL, 'r' },
 		{ "ref", required_argument, NULL, 'f' },
 		{ "dry-run", no_argument, NULL, 'n' },
+		{ "force", no_argument, NULL, 'F' },
 		{ "undo-git", no_argument, NULL, 'g' },
 		{ "batch-updates", no_argument, NULL, '0' },
 		{ "json", no_argument, NULL, 'j' },
@@ -137,7 +144,7 @@ static void parse(struct restoring *rs, int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "hn0", long_options, NULL)) >= 0)
 		take(rs, c, optarg);
-	if (optind < argc || !rs->at)
+	if (optind < argc || !rs->at || (rs->dry_run && rs->force))
 		usage(stderr, EXIT_USAGE);
 	if (!moment_parse(rs->at, &rs->moment, &why))
 		die("%s", why.data);
@@ -209,8 +216,6 @@ static int commit_batches(struct restoring *rs, const struct changes *changes)
 
 static int commit(struct restoring *rs, const struct changes *changes)
 {
-	if (!changes->nr)
-		return EXIT_DONE;
 	set_timeout(rs, changes->nr);
 	if (rs->update.batch)
 		return commit_batches(rs, changes);
@@ -221,11 +226,59 @@ static int commit(struct restoring *rs, const struct changes *changes)
 	return updater_commit(&rs->up, changes);
 }
 
+/* ---- consent ---- */
+
+static void require_force(const struct restoring *rs)
+{
+	if (rs->moment.is_before_first)
+		die("history has no record of this repository up to that "
+		    "moment: check --at, or restore the state before the "
+		    "first record by --force");
+	if (rs->undo.nr_deleted)
+		die("this would delete %zu ref%s: see --dry-run, and delete by "
+		    "--force",
+		    rs->undo.nr_deleted, rs->undo.nr_deleted > 1 ? "s" : "");
+}
+
+static bool is_yes(const char *line)
+{
+	return !strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n");
+}
+
+/* Standard input that is not the terminal has other uses: a script reads the
+ * list of its repositories there. */
+static bool ask(const struct changes *changes)
+{
+	char line[8];
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return true;
+	tell_plan(changes);
+	fprintf(stderr, "Restore %zu ref%s? [y/N] ", changes->nr,
+	    changes->nr > 1 ? "s" : "");
+	return fgets(line, sizeof(line), stdin) && is_yes(line);
+}
+
+static int commit_if_allowed(struct restoring *rs,
+    const struct changes *changes)
+{
+	if (rs->dry_run || !changes->nr)
+		return EXIT_DONE;
+	if (!rs->force) {
+		require_force(rs);
+		if (!ask(changes)) {
+			say("nothing was changed");
+			return EXIT_FAILED;
+		}
+	}
+	return commit(rs, changes);
+}
+
 static int run(struct restoring *rs)
 {
 	bool json = rs->update.output == OUTPUT_JSON;
 	struct changes changes = { 0 };
-	int rc = EXIT_DONE;
+	int rc;
 
 	undo_changes(&rs->undo, &changes);
 	if (json) {
@@ -238,8 +291,7 @@ static int run(struct restoring *rs)
 	if (rs->dry_run && !json)
 		tell_commands(&changes);
 	flush_output();
-	if (!rs->dry_run)
-		rc = commit(rs, &changes);
+	rc = commit_if_allowed(rs, &changes);
 	changes_done(&changes);
 	return rc;
 }

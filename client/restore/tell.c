@@ -6,23 +6,44 @@
 #include "client/base/cli.h"
 #include "client/request/output.h"
 
-void tell_commands(const struct changes *changes)
+static void add_command(struct text *line, const struct refd_update *u)
 {
 	char old[REFD_OID_HEX + 1], new[REFD_OID_HEX + 1];
-	const struct refd_update *u;
+
+	refd_oid_hex(&u->old_oid, old);
+	refd_oid_hex(&u->new_oid, new);
+	if (u->action == REFD_CREATE)
+		text_addf(line, "create %s %s", u->name, new);
+	else if (u->action == REFD_DELETE)
+		text_addf(line, "delete %s %s", u->name, old);
+	else
+		text_addf(line, "update %s %s %s", u->name, new, old);
+}
+
+void tell_commands(const struct changes *changes)
+{
+	struct text line = { 0 };
 	size_t i;
 
 	for (i = 0; i < changes->nr; i++) {
-		u = &changes->updates[i];
-		refd_oid_hex(&u->old_oid, old);
-		refd_oid_hex(&u->new_oid, new);
-		if (u->action == REFD_CREATE)
-			printf("create %s %s\n", u->name, new);
-		else if (u->action == REFD_DELETE)
-			printf("delete %s %s\n", u->name, old);
-		else
-			printf("update %s %s %s\n", u->name, new, old);
+		text_clear(&line);
+		add_command(&line, &changes->updates[i]);
+		puts(line.data);
 	}
+	text_done(&line);
+}
+
+void tell_plan(const struct changes *changes)
+{
+	struct text line = { 0 };
+	size_t i;
+
+	for (i = 0; i < changes->nr; i++) {
+		text_clear(&line);
+		add_command(&line, &changes->updates[i]);
+		say("%s", line.data);
+	}
+	text_done(&line);
 }
 
 /* ---- notes ---- */

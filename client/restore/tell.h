@@ -11,6 +11,8 @@
 
 /* What will be done, as git update-ref --stdin reads it. */
 void tell_commands(const struct changes *changes);
+/* The same lines for people, on standard error. */
+void tell_plan(const struct changes *changes);
 /* What people should know of it, on standard error. */
 void tell_notes(const struct undo *undo);
 /* All of it as an object on a line. */

@@ -1,6 +1,8 @@
 #!/bin/bash
-# An accident is undone: refs are as they were at a moment, whatever refd and
-# git did since; what that costs is said, and nobody's rights grow by it.
+# Proves that refd restore undoes an accident: refs are as they were at a moment,
+# whatever refd and git did since. The command names what that costs. Without
+# --force the command deletes nothing, and does not go back before the first
+# record. On a terminal the command asks. The rights of the caller decide.
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/people.sh
 . "$ROOT/tests/lib/people.sh"
@@ -79,10 +81,25 @@ check 'that reflogs are gone is said' grep -q '^warning: 200 deleted' notes
 
 # ---- done ----
 
+is 'a deletion is refused without --force' "128 $(cat accident)" \
+	"$(restore --at "$moment" >out 2>&1; echo $? "$(refs)")"
+check 'which says how many' \
+	grep -q '^fatal: this would delete 1 ref: .*--force' out
+is 'a plan as JSON is refused likewise' '128 1 line' \
+	"$(restore --at "$moment" --json >out 2>/dev/null; echo $? \
+		"$(wc -l <out) line")"
+is 'a moment before the first record, too' "128 $(cat accident)" \
+	"$(restore --at '1 year ago' --ref refs/heads/x >out 2>&1
+		echo $? "$(refs)")"
+check 'which says so' grep -q '^fatal: history has no record .*--force' out
+is 'it can be looked at' 0 \
+	"$(restore --at '1 year ago' -n >/dev/null 2>&1; echo $?)"
+is 'a look forces nothing' 129 \
+	"$(restore --at '1 year ago' -n --force >/dev/null 2>&1; echo $?)"
 is 'it says what it did' \
 	"to record $moment: 4 to move back, 200 to make again, 1 to delete; 1 of which \
 history knows nothing are left as they are" \
-	"$(restore --at "$moment" 2>/dev/null)"
+	"$(restore --at "$moment" --force 2>/dev/null)"
 is 'refs are as they were' "$(cat before)" "$(refs)"
 is 'a reflog says so' "restore: to $moment" \
 	"$(git -C a.git log -g -1 --format=%gs refs/heads/x)"
@@ -133,6 +150,58 @@ plan, done = [json.loads(line) for line in sys.stdin]
 print("updates", len(plan["updates"]), "left", len(plan["left"]),
     done["outcome"])')"
 
+# ---- on a terminal ----
+
+# Standard output and standard error become the file terminal.
+on_terminal() { # ANSWER ARGUMENTS...
+	local answer=$1
+	shift
+	python3 - "$answer" "$REFD" restore --repo a.git "$@" <<-'PYTHON'
+		import os, pty, sys
+		answer, command = sys.argv[1], sys.argv[2:]
+		pid, fd = pty.fork()
+		if pid == 0:
+		    os.execv(command[0], command)
+		seen = b''
+		answered = False
+		while True:
+		    try:
+		        some = os.read(fd, 65536)
+		    except OSError:  # The other end of a terminal is closed.
+		        break
+		    seen += some
+		    if b'[y/N] ' in seen and not answered:
+		        os.write(fd, answer.encode() + b'\n')
+		        answered = True
+		open('terminal', 'wb').write(seen.replace(b'\r', b''))
+		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	PYTHON
+}
+at=$(last)
+up refs/heads/main "$bad"
+up refs/heads/made "$bad"
+is 'a deletion is refused there, too' "128 $bad" \
+	"$(on_terminal y --at "$at"; echo $? "$(ref_of a.git refs/heads/main)")"
+up -d refs/heads/made
+is 'it asks, and no is no' "1 $bad" \
+	"$(on_terminal n --at "$at"; echo $? "$(ref_of a.git refs/heads/main)")"
+check 'with the plan above' grep -q \
+	"^refd: update refs/heads/main $two $bad" terminal
+check 'and says so' grep -q '^refd: nothing was changed' terminal
+is 'an empty answer is no' "1 $bad" \
+	"$(on_terminal '' --at "$at"; echo $? "$(ref_of a.git refs/heads/main)")"
+is 'yes is yes' "0 $two" \
+	"$(on_terminal yes --at "$at"; echo $? "$(ref_of a.git refs/heads/main)")"
+is 'nobody is asked about nothing' 0 \
+	"$(on_terminal n --at "$at"; echo $?)"
+up refs/heads/main "$bad"
+is 'nor by force' "0 $two 0" "$(on_terminal n --at "$at" --force; echo $? \
+	"$(ref_of a.git refs/heads/main)" "$(grep -c 'y/N' terminal)")"
+up refs/heads/main "$bad"
+is 'nor if standard input is not the terminal' "0 $two" \
+	"$(restore --at "$at" </dev/null >/dev/null 2>&1; echo $? \
+		"$(ref_of a.git refs/heads/main)")"
+
 refused() { # NAME WORDS ARGUMENTS...
 	local name=$1 words=$2
 	shift 2
@@ -156,8 +225,9 @@ up refs/heads/topic "$one"
 at=$(last)
 up -d refs/heads/topic
 up refs/heads/topic/x "$bad"
-refused 'a name that is in the way' "'refs/heads/topic/x' exists" --at "$at"
-restore --at "$at" --batch-updates >/dev/null 2>&1
+refused 'a name that is in the way' "'refs/heads/topic/x' exists" --at "$at" \
+	--force
+restore --at "$at" --batch-updates --force >/dev/null 2>&1
 is 'is away, where each is for itself' "$one refs/heads/topic" \
 	"$(git -C a.git for-each-ref refs/heads/topic \
 		--format='%(objectname) %(refname)')"

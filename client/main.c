@@ -103,7 +103,8 @@ int main(int argc, char **argv)
 	size_t i;
 	int rc;
 
-	/* A reader that went away is an error of write(2), not our end. */
+	/* write(2) to a pipe without a reader fails: a hook may end before it
+	 * has read everything. flush_output() handles standard output. */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc > 0 && !strcmp(base_name(argv[0]), "proc-receive"))
 		return command_proc_receive(argc, argv);

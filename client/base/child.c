@@ -106,12 +106,19 @@ int child_run(const char *const argv[])
 	return wait_for(start(argv, -1, -1, -1));
 }
 
-int child_status(const char *const argv[])
+static int open_null(void)
 {
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	if (null < 0)
 		die("cannot open /dev/null: %s", strerror(errno));
+	return null;
+}
+
+int child_status(const char *const argv[])
+{
+	int null = open_null(), status;
+
 	status = wait_for(start(argv, -1, null, null));
 	close(null);
 	return status;
@@ -122,19 +129,32 @@ bool child_succeeds(const char *const argv[])
 	return child_status(argv) == 0;
 }
 
-int child_capture(const char *const argv[], struct text *out)
+static int capture(const char *const argv[], struct text *out, int err_fd)
 {
 	int ends[2], err;
 	pid_t pid;
 
 	make_pipe(ends);
-	pid = start(argv, -1, ends[1], -1);
+	pid = start(argv, -1, ends[1], err_fd);
 	close(ends[1]);
 	err = text_read(out, ends[0], SIZE_MAX);
 	close(ends[0]);
 	if (err < 0)
 		die("cannot read from %s: %s", argv[0], strerror(-err));
 	return wait_for(pid);
+}
+
+int child_capture(const char *const argv[], struct text *out)
+{
+	return capture(argv, out, -1);
+}
+
+int child_capture_quiet(const char *const argv[], struct text *out)
+{
+	int null = open_null(), status = capture(argv, out, null);
+
+	close(null);
+	return status;
 }
 
 static int spawn_hook(pid_t *pid, const char *const argv[], const char *dir,

@@ -20,6 +20,8 @@ int child_status(const char *const argv[]);
 bool child_succeeds(const char *const argv[]);
 /* The same as child_run(), with its standard output appended to OUT. */
 int child_capture(const char *const argv[], struct text *out);
+/* The same, without the messages of the child. */
+int child_capture_quiet(const char *const argv[], struct text *out);
 
 /*
  * A hook: in directory DIR, with environment ENV, IN as its standard input

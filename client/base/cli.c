@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,10 +91,30 @@ void say(const char *fmt, ...)
 	va_end(ap);
 }
 
+/* errno may be of a later call: stdio drops the bytes that a failed write(2)
+ * did not take, and fflush(3) succeeds then. */
+static bool has_reader(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&out, 1, 0) <= 0 || !(out.revents & (POLLERR | POLLHUP));
+}
+
+/* As git's check_pipe(). */
+static void __attribute__((noreturn)) die_of_sigpipe(void)
+{
+	signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
+	exit(128 + SIGPIPE);
+}
+
 void flush_output(void)
 {
-	if (fflush(stdout) || ferror(stdout))
-		die("cannot write to standard output: %s", strerror(errno));
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return;
+	if (!has_reader())
+		die_of_sigpipe();
+	die("cannot write to standard output: %s", strerror(errno));
 }
 
 void *xrealloc(void *old, size_t size)

@@ -32,7 +32,8 @@ void say_fatal(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say_warning(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* Writes out standard output; a failure ends the program. */
+/* Writes standard output. A failure ends the program: without a message, by
+ * SIGPIPE, if nobody reads any more; otherwise with EXIT_FATAL. */
 void flush_output(void);
 
 void *xrealloc(void *old, size_t size);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,14 +248,28 @@ static bool is_passing(const struct refd_answer *ans)
 	    refd_status_may_retry(ans->status);
 }
 
+/* A number without a journal is what a person typed. Without this check the
+ * gap would begin with everything that is kept. */
+static void check_number(const struct refd_selection *asked,
+    const struct refd_answer *ans)
+{
+	if (asked->has_journal || !ans->has_gap || asked->after.lsn < ans->gap)
+		return;
+	die("there is no record %" PRIu64
+	    " yet: refd log -n 1 prints the newest one",
+	    asked->after.lsn);
+}
+
 /* For ever, or as many changes as were wanted. A daemon that goes is waited
  * for. */
 static void watch_all(struct asking *a, struct refd *r)
 {
+	struct refd_selection asked;
 	struct refd_answer ans;
 	int err;
 
 	while (want_some(a)) {
+		asked = a->req.select;
 		err = refd_watch(r, &a->req, -1, &ans);
 		if (err < 0)
 			die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s",
@@ -263,6 +278,7 @@ static void watch_all(struct asking *a, struct refd *r)
 			refd_nap(NAP_MS, REFD_FOREVER);
 		} else {
 			question_refused(&ans);
+			check_number(&asked, &ans);
 			print_all(a, &ans);
 		}
 		refd_answer_done(&ans);

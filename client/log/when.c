@@ -43,6 +43,13 @@ bool when_position(const char *s, struct when_position *p)
 	return true;
 }
 
+static void __attribute__((noreturn)) die_not_time(const char *s)
+{
+	die("'%s' is not a time that git understands, such as '2 hours ago' "
+	    "or 2026-08-01T12:00:00+0200",
+	    s);
+}
+
 /* git needs no repository when it is asked for a setting. */
 uint64_t when_time(const char *s)
 {
@@ -52,11 +59,11 @@ uint64_t when_time(const char *s)
 	struct text t = { 0 };
 	uint64_t secs;
 
-	if (child_capture(argv, &t) || !t.len)
-		die("git does not understand the time '%s'", s);
+	if (child_capture_quiet(argv, &t) || !t.len)
+		die_not_time(s);
 	t.data[strcspn(t.data, "\n")] = '\0';
 	if (!parse_number(t.data, UINT64_MAX / 1000 - 1, &secs))
-		die("git does not understand the time '%s'", s);
+		die_not_time(s);
 	text_done(&t);
 	free(option);
 	return secs ? secs * 1000 : 1;

@@ -131,6 +131,27 @@ is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 	--since "00000000000000000000000000000000:3" 2>/dev/null |
 	grep -o -m1 gap | head -1)"
 
+"$REFD" watch -n 1 --since 999999 >out 2>&1
+is 'a number that no record has yet is refused' \
+	'128 fatal: there is no record 999999 yet: refd log -n 1 prints the newest one' \
+	"$? $(cat out)"
+"$REFD" log --since nonsense >out 2>&1
+is 'a time that is none is, without words of git' "128 fatal: 'nonsense' is not a \
+time that git understands, such as '2 hours ago' or 2026-08-01T12:00:00+0200" \
+	"$? $(cat out)"
+# Standard output is a pipe whose reader has ended.
+unread() { # COMMAND...
+	exec 4> >(exit)
+	wait $!
+	"$REFD" "$@" 2>&1 >&4
+	echo $?
+	exec 4>&-
+}
+is 'refd log ends silently when nobody reads' 141 "$(unread log)"
+is 'so does refd watch' 141 "$(unread watch --since 0)"
+is 'so does refd restore' 141 "$(unread restore --repo a.git \
+	--at "$("$REFD" log --repo a.git -n 1 --json | fields lsn)" --json)"
+
 # ---- two committers ----
 
 # Each ref is there when it is told, and the records come in order.

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
 #include "client/request/reach.h"
+#include "client/request/unserved.h"
 
 static bool load_config(struct patient *p)
 {
@@ -147,23 +147,15 @@ static void look_at_service(struct patient *p)
 
 /* ---- all of it ---- */
 
-/* What git does by itself is nothing wrong; but it is not what was wanted. */
+/* Git writes there, and nothing is wrong. But the administrator wanted refd. */
 static bool is_of_served_kind(struct patient *p)
 {
-	const char *value = gitconfig_get(&p->all, "extensions.objectformat");
-	const char *what = NULL;
+	const char *why = unserved_format(&p->all);
 
-	if (value && strcasecmp(value, "sha1"))
-		what = "its object ids are not SHA-1";
-	value = gitconfig_get(&p->all, "extensions.refstorage");
-	if (value && strcasecmp(value, "files"))
-		what = "its refs are not in files";
-	if (gitconfig_get(&p->all, "extensions.partialclone"))
-		what = "it is a partial clone";
-	if (what)
+	if (why)
 		found(&p->d->f, FOUND_FORMAT, p->name,
-		    "refd does not serve it: %s", what);
-	return !what;
+		    "refd does not serve it: %s", why);
+	return !why;
 }
 
 static bool is_below_root(const struct patient *p)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "client/enable/fsync.h"
 #include "client/enable/owner.h"
 #include "client/hooks/forward.h"
+#include "client/request/unserved.h"
 
 bool is_this_program(const char *path)
 {
@@ -22,28 +22,14 @@ bool is_this_program(const char *path)
 	    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static bool is_set_to_other(const struct gitconfig *own, const char *key,
-    const char *usual)
-{
-	const char *value = config_get(own, key);
-
-	return value && (!usual || strcasecmp(value, usual));
-}
-
 bool check_format(const struct site *site, const struct gitconfig *own)
 {
-	const char *what = NULL;
+	const char *why = unserved_format(own);
 
-	if (is_set_to_other(own, "extensions.objectFormat", "sha1"))
-		what = "its object ids are not SHA-1";
-	else if (is_set_to_other(own, "extensions.refStorage", "files"))
-		what = "its refs are not in files (extensions.refStorage)";
-	else if (is_set_to_other(own, "extensions.partialClone", NULL))
-		what = "it is a partial clone";
-	if (what)
+	if (why)
 		say_error("%s: refd does not serve it: %s; git does",
-		    site->name, what);
-	return !what;
+		    site->name, why);
+	return !why;
 }
 
 bool check_pushes(const struct site *site, const struct gitconfig *all)

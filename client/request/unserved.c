@@ -1,8 +1,10 @@
 #include "client/request/unserved.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#include "proto/format.h"
 
 static bool is_other_directory(const char *env, const struct gitdir *gd)
 {
@@ -18,22 +20,49 @@ static bool is_other_directory(const char *env, const struct gitdir *gd)
 	return other;
 }
 
+/* Git 2.54 and later open the refs that the variable names, whatever the
+ * repository's configuration says. The second name is the newer one. */
+static const char *other_store(void)
+{
+	const char *value = getenv("GIT_REFERENCE_BACKEND");
+
+	if (value && strcmp(value, "files"))
+		return "GIT_REFERENCE_BACKEND names another ref store";
+	value = getenv("GIT_REF_STORAGE_FORMAT");
+	if (value && strcmp(value, "files"))
+		return "GIT_REF_STORAGE_FORMAT names another ref store";
+	return NULL;
+}
+
+const char *unserved_format(const struct gitconfig *config)
+{
+	const char *set = gitconfig_get(config, "core.repositoryformatversion");
+	const char *key, *value, *why;
+	uint64_t version = 0;
+	size_t at = 0;
+
+	if (set && !parse_number(set, INT_MAX, &version))
+		version = INT_MAX;
+	why = format_version_unserved((int)version);
+	while (!why && gitconfig_next(config, &at, &key, &value))
+		if (has_prefix(key, "extensions."))
+			why = format_unserved((int)version,
+			    key + strlen("extensions."), value);
+	return why;
+}
+
 const char *unserved_reason(const struct gitdir *gd,
     const struct gitconfig *config)
 {
-	const char *refs = gitconfig_get(config, "extensions.refstorage");
-	const char *hash = gitconfig_get(config, "extensions.objectformat");
 	const char *alternates = getenv("GIT_ALTERNATE_OBJECT_DIRECTORIES");
+	const char *why = other_store();
 
-	if (refs && strcasecmp(refs, "files"))
-		return "refd does not know this repository's ref storage";
-	if (hash && strcasecmp(hash, "sha1"))
-		return "refd does not know this repository's object format";
-	if (gitconfig_get(config, "extensions.partialclone"))
-		return "refd does not serve partial clones";
-	if (is_other_directory("GIT_OBJECT_DIRECTORY", gd) ||
-	    (alternates && *alternates))
-		return "refd does not see the object directories of the "
-		       "environment";
-	return NULL;
+	if (!why)
+		why = unserved_format(config);
+	if (!why &&
+	    (is_other_directory("GIT_OBJECT_DIRECTORY", gd) ||
+		(alternates && *alternates)))
+		why = "refd does not see the object directories of the "
+		      "environment";
+	return why;
 }

@@ -1,7 +1,7 @@
 /*
- * What refd does not serve, as far as it is plain before a daemon is asked:
- * such a repository, or such an environment, is left to git. Reads only what
- * it is given and the environment; one thread.
+ * Repositories and environments that refd does not serve, as far as the client
+ * knows before it asks the daemon. Git writes the refs there. Reads only the
+ * arguments and the environment; one thread.
  */
 #ifndef CLIENT_REQUEST_UNSERVED_H
 #define CLIENT_REQUEST_UNSERVED_H
@@ -9,7 +9,10 @@
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
 
-/* Why only git can write there, or NULL. Static. */
+/* Why refd does not serve a repository with CONFIG, or NULL. Static. The daemon
+ * decides by the same table (proto/format.h). */
+const char *unserved_format(const struct gitconfig *config);
+/* The same for the environment too. */
 const char *unserved_reason(const struct gitdir *gd,
     const struct gitconfig *config);
 

@@ -33,6 +33,8 @@ void tmp_setup(void)
 		"GIT_CONFIG_PARAMETERS",
 		"XDG_CONFIG_HOME",
 		"GIT_COMMON_DIR",
+		"GIT_REFERENCE_BACKEND",
+		"GIT_REF_STORAGE_FORMAT",
 	};
 	const char *base = getenv("TMPDIR");
 	char state[PATH_MAX + 8];

@@ -362,6 +362,26 @@ not_refds() {
 	check 'alternates: by git' grep -q 'git does it' "$T/err"
 }
 
+# Git 2.54 and later write into the ref store that the variable names. An older
+# git ignores the variable.
+other_store() { # VARIABLE
+	local id before
+	new_repo "$1" bare
+	id=$(new_commit "$1" first)
+	before=$(stat_of transactions)
+	env "$1=files://$T/store" "$REFD" update -v -C "$T/$1" \
+		refs/heads/one "$id" 2>"$T/err"
+	check "$1: the reason is given" grep -q "$1 names another" "$T/err"
+	printf '%s\n' start "create refs/heads/two $id" prepare commit |
+		env "$1=files://$T/store" "$REFD" update -v -C "$T/$1" \
+			--stdin >/dev/null 2>"$T/err"
+	check "$1: of a session too" grep -q "$1 names another" "$T/err"
+	is "$1: not by refd" "$before" "$(stat_of transactions)"
+	env "$1=files" "$REFD" update -C "$T/$1" refs/heads/three "$id"
+	is "$1=files is the repository's own store" "$id $((before + 1))" \
+		"$(ref_of "$1" refs/heads/three) $(stat_of transactions)"
+}
+
 check 'the daemon starts' start_daemon
 dialogues
 locks
@@ -370,5 +390,7 @@ batches
 context
 worktrees
 not_refds
+other_store GIT_REFERENCE_BACKEND
+other_store GIT_REF_STORAGE_FORMAT
 check 'the daemon stops' stop_daemon
 finish

@@ -61,6 +61,9 @@ static const char *reason(const char *old, const char *new)
 	return native;
 }
 
+/* From here on a cause names its variable. */
+#define NAMED_CAUSES 5
+
 START_TEST(test_causes)
 {
 	static const struct {
@@ -72,14 +75,22 @@ START_TEST(test_causes)
 		  "git symbolic-ref HEAD refs/heads/a",
 		    NULL, NULL },
 		{ "git config extensions.partialClone origin", NULL, NULL },
+		{ "git config extensions.refStorage files", NULL, NULL },
 		{ "true", "GIT_SHALLOW_FILE", "" },
+		{ "true", "GIT_REFERENCE_BACKEND", "files:///elsewhere" },
+		{ "true", "GIT_REFERENCE_BACKEND", "" },
+		{ "true", "GIT_REF_STORAGE_FORMAT", "reftable" },
 	};
+	const char *why;
 
 	ck_assert_ptr_null(reason(Z, A));
 	tmp_run("cd repo.git && %s", cases[_i].shell);
 	if (cases[_i].name)
 		setenv(cases[_i].name, cases[_i].value, 1);
-	ck_assert_ptr_nonnull(reason(Z, A));
+	why = reason(Z, A);
+	ck_assert_ptr_nonnull(why);
+	if (_i >= NAMED_CAUSES)
+		ck_assert_msg(strstr(why, cases[_i].name) != NULL, "%s", why);
 	ck_assert_ptr_nonnull(reason(A, A));
 	command.is_chained = true;
 	if (_i == 1)
@@ -99,10 +110,12 @@ START_TEST(test_no_causes)
 		"git config hook.x.event update");
 	setenv("GIT_NAMESPACE", "n", 1);
 	setenv("GIT_COMMITTER_DATE", "yesterday", 1);
+	setenv("GIT_REFERENCE_BACKEND", "files", 1);
 	ck_assert_ptr_null(reason(Z, A));
 	ck_assert_ptr_null(reason(A, A));
 	unsetenv("GIT_NAMESPACE");
 	unsetenv("GIT_COMMITTER_DATE");
+	unsetenv("GIT_REFERENCE_BACKEND");
 }
 END_TEST
 
@@ -161,7 +174,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_causes, 0, 4);
+	tcase_add_loop_test(tc, test_causes, 0, 8);
 	tcase_add_test(tc, test_no_causes);
 	tcase_add_test(tc, test_deletions);
 	tcase_add_test(tc, test_other_hash);

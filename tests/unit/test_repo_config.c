@@ -127,6 +127,17 @@ static const struct format formats[] = {
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
 	  "refStorage=files\n",
 	    true, NULL, false },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "refStorage=files:///elsewhere\n",
+	    false, "the refs are elsewhere", true },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "submodulePathConfig=true\n",
+	    true, NULL, false },
+	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
+	  "compatObjectFormat=sha256\n",
+	    false, "extensions.compatObjectFormat", true },
+	{ "[extensions]\nsubmodulePathConfig=true\n", false,
+	    "extensions.submodulePathConfig needs", false },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\nunheardOf=1\n",
 	    false, "an extension", true },
 	{ "[core]\nrepositoryformatversion=1\n[extensions]\n"
@@ -152,8 +163,10 @@ START_TEST(a_format_is_taken_or_named)
 	status = open_repo("r");
 	ck_assert_msg(status == (f->ok ? REFD_OK : REFD_UNSUPPORTED),
 	    "%s: %d, %s", f->config, (int)status, why);
-	if (!f->ok)
+	if (!f->ok) {
 		ck_assert_msg(strstr(why, f->names) != NULL, "%s", why);
+		ck_assert_msg(strstr(why, "/r'") != NULL, "%s", why);
+	}
 	if (f->git_too)
 		ck_assert_int_eq(
 		    tmp_status("git -C r hash-object -w --stdin </dev/null") ==

@@ -14,12 +14,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "daemon/base/config_file.h"
 #include "daemon/base/config_value.h"
 #include "daemon/store/repos/repo.h"
+#include "proto/format.h"
 
 /* Permission bits for the words of core.sharedRepository (git's path.h:
  * PERM_GROUP, PERM_EVERYBODY). */
@@ -147,45 +147,10 @@ static int bad_value(struct reading *r, const char *key, unsigned line)
 
 /* ---- the format ---- */
 
-static bool is_any(const char *name, const char *const *names, size_t nr)
+static int not_served(struct reading *r, const char *why)
 {
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
-
-#define IS_ANY(name, names)                                                    \
-	is_any(name, names, sizeof(names) / sizeof(*(names)))
-
-/* In version 1 git refuses unknown extensions, and so does refd. In version 0
- * git ignores unknown extensions, but obeys the following extensions or
- * dies. */
-static bool is_extension_ok(int version, const char *name, const char *value)
-{
-	static const char *const minded_in_v0[] = {
-		"compatobjectformat",
-		"noop-v1",
-		"objectformat",
-		"partialclone",
-		"refstorage",
-		"relativeworktrees",
-	};
-	static const char *const harmless[] = {
-		"noop",
-		"noop-v1",
-		"preciousobjects",
-		"relativeworktrees",
-		"worktreeconfig",
-	};
-
-	if (version == 0)
-		return !IS_ANY(name, minded_in_v0);
-	return IS_ANY(name, harmless) ||
-	    (strcmp(name, "objectformat") == 0 && strcmp(value, "sha1") == 0) ||
-	    (strcmp(name, "refstorage") == 0 && strcmp(value, "files") == 0);
+	return END_READING(r, REFD_UNSUPPORTED, "'%s' is not served: %s",
+	    r->path, why);
 }
 
 static int version_entry(void *arg, const char *key, const char *value,
@@ -199,38 +164,20 @@ static int version_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-/* A message quotes no text of the file. The name of a known extension is refd's
- * own text. */
-static int extension_unsupported(struct reading *r, const char *name)
-{
-	static const char *const known[] = { "objectFormat", "refStorage",
-		"partialClone", "compatObjectFormat", "submodulePathConfig" };
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (strcasecmp(name, known[i]) == 0)
-			return END_READING(r, REFD_UNSUPPORTED,
-			    "'%s' has a value of extensions.%s that refd does "
-			    "not support: git serves the repository",
-			    r->path, known[i]);
-	}
-	return END_READING(r, REFD_UNSUPPORTED,
-	    "'%s' has an extension that refd does not know: git serves the "
-	    "repository",
-	    r->path);
-}
-
 static int extension_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char prefix[] = "extensions.";
 	struct reading *r = arg;
+	const char *why;
 
 	if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
-	if (!is_extension_ok(r->version, key + sizeof(prefix) - 1,
-		value != NULL ? value : ""))
-		return extension_unsupported(r, key + sizeof(prefix) - 1);
+	/* A message quotes no text of the file. */
+	why = format_unserved(r->version, key + sizeof(prefix) - 1,
+	    value != NULL ? value : "");
+	if (why != NULL)
+		return not_served(r, why);
 	if (strcmp(key, "extensions.worktreeconfig") == 0 &&
 	    config_value_bool(value, &r->has_worktree_config) < 0)
 		return bad_value(r, key, line);
@@ -240,12 +187,13 @@ static int extension_entry(void *arg, const char *key, const char *value,
 static int read_format(struct reading *r)
 {
 	int err = parse(r, r->main_text, r->main_len, version_entry);
+	const char *why;
 
 	if (err < 0)
 		return err;
-	if (r->version < 0 || r->version > 1)
-		return END_READING(r, REFD_UNSUPPORTED,
-		    "core.repositoryFormatVersion is not 0 or 1");
+	why = format_version_unserved(r->version);
+	if (why != NULL)
+		return not_served(r, why);
 	return parse(r, r->main_text, r->main_len, extension_entry);
 }
 

@@ -54,7 +54,8 @@ const char *refd_error(const struct refd *r);
 /* Connects and reads hello. -ENOENT, -ECONNREFUSED: no daemon there.
  * -ETIMEDOUT. -EPROTO: not a refd, or one of another version. -EACCES: the
  * socket may not be opened. -EPERM: the daemon denies this peer. -EBUSY: it
- * turned the connection away, and may take a later one. Calling it when
+ * turned the connection away, and may take a later one. -EHOSTDOWN: the daemon
+ * cannot start, and refd_error() has its reason. Calling it when
  * connected does nothing, unless the last hello said that the daemon does not
  * serve (see refd_hello()): then it connects anew. timeout_ms < 0: for ever. */
 int refd_connect(struct refd *r, int timeout_ms);

@@ -18,6 +18,7 @@
 #include "daemon/net/activation.h"
 #include "daemon/net/net.h"
 #include "daemon/net/recovery.h"
+#include "daemon/net/start_failed.h"
 #include "daemon/options.h"
 #include "daemon/reload.h"
 
@@ -59,10 +60,27 @@ static size_t repos_max(rlim_t descriptors)
 	return share < 4 ? 4 : share > 1000 ? 1000 : (size_t)share;
 }
 
-static void complain(const char *why)
+/* Sockets of the service manager; -1: there is none. */
+struct passed {
+	int admin, metrics, clients;
+};
+
+/* The clients' socket is the last: a single socket may have any name. */
+static void take_sockets(struct passed *p)
 {
-	log_event(LOG_LEVEL_ERROR, "start-failed",
-	    LOG_TEXT(why != NULL ? why : "out of memory"));
+	p->admin = activation_take("admin", false);
+	p->metrics = activation_take("metrics", false);
+	p->clients = activation_take("refd", true);
+}
+
+/* To the log, and to the clients that wait for a daemon. */
+static void complain(const struct passed *p, const char *why)
+{
+	if (why == NULL)
+		why = "out of memory";
+	log_event(LOG_LEVEL_ERROR, "start-failed", LOG_TEXT(why));
+	start_failed_tell(p->clients, why);
+	start_failed_tell(p->admin, why);
 }
 
 static struct net *make_net(const struct config *cfg, struct in_force *f)
@@ -207,12 +225,14 @@ static bool use_passed_socket(struct config *cfg, int fd, char **why)
 	return true;
 }
 
-static int run(struct config *cfg, int argc, char **argv)
+static int run(struct config *cfg, const struct passed *p, int argc,
+    char **argv)
 {
 	struct in_force f = { .argc = argc,
 		.argv = argv,
-		.admin_fd = activation_take("admin", false),
-		.metrics_fd = activation_take("metrics", false),
+		.admin_fd = p->admin,
+		.metrics_fd = p->metrics,
+		.listen_fd = p->clients,
 		.descriptors = raise_descriptors(),
 		.started = cfg };
 	struct net *net;
@@ -220,20 +240,18 @@ static int run(struct config *cfg, int argc, char **argv)
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
 
-	/* The last: what is left may have any name. */
-	f.listen_fd = activation_take("refd", true);
 	if (f.listen_fd >= 0 && !use_passed_socket(cfg, f.listen_fd, &why)) {
-		complain(why);
+		complain(p, why);
 		free(why);
 		return status;
 	}
 	net = make_net(cfg, &f);
 	if (net == NULL)
-		complain(NULL);
+		complain(p, NULL);
 	else if (open_store(cfg, net, f.descriptors, &store, &why) < 0 ||
 	    reload_rules(store, cfg) < 0 || net_listen(net, &why) < 0 ||
 	    confine(cfg, &f.confined, &why) < 0)
-		complain(why);
+		complain(p, why);
 	else
 		status = -1;
 	free(why);
@@ -257,14 +275,16 @@ static int run(struct config *cfg, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct config cfg;
+	struct passed p;
 	char *why = NULL;
 	int status = EX_OK;
 
 	log_init();
+	take_sockets(&p);
 	switch (options_load(&cfg, &sys_kernel, argc, argv, &why)) {
 	case OPTIONS_RUN:
 		take_place();
-		status = run(&cfg, argc, argv);
+		status = run(&cfg, &p, argc, argv);
 		break;
 	case OPTIONS_HELP:
 		fputs(options_usage, stdout);
@@ -273,12 +293,12 @@ int main(int argc, char **argv)
 		printf("refd-daemon %s\n", REFD_VERSION);
 		break;
 	case OPTIONS_USAGE:
-		complain(why);
+		complain(&p, why);
 		fputs(options_usage, stderr);
 		status = EX_USAGE;
 		break;
 	case OPTIONS_BAD:
-		complain(why);
+		complain(&p, why);
 		status = EX_CONFIG;
 		break;
 	}

@@ -123,6 +123,7 @@ static void look(struct doctor *d, const struct order *o)
 	look_at_kernel(d, "/proc");
 	look_at_gits(d);
 	look_at_daemon(d);
+	look_at_config(d);
 	for (i = 0; i < o->nr_users; i++)
 		look_at_user(d, o->users[i]);
 	if (!d->has_git)

@@ -55,6 +55,8 @@ struct patient {
 /* ---- the machine ---- */
 
 void look_at_daemon(struct doctor *d);
+/* What refd check-config says of the daemon's file. After look_at_daemon(). */
+void look_at_config(struct doctor *d);
 /* What that user gets of it, besides the owners of repositories. */
 void look_at_user(struct doctor *d, const char *name);
 void look_at_gits(struct doctor *d);

@@ -22,6 +22,11 @@ enum mend {
 #define FINDING_TABLE(X)                                                       \
 	X(DAEMON_AWAY, "daemon-away", ERROR, MEND_NOT,                         \
 	    "start it (systemctl start refd, or refd daemon)")                 \
+	X(DAEMON_FAILED, "daemon-cannot-start", ERROR, MEND_NOT,               \
+	    "correct what the daemon's error names; a service starts again "   \
+	    "by itself")                                                       \
+	X(DAEMON_CONFIG, "daemon-config", ERROR, MEND_NOT,                     \
+	    "correct it, until refd check-config {} says that it is in order") \
 	X(DAEMON_PROTOCOL, "daemon-protocol", ERROR, MEND_NOT,                 \
 	    "install refd and its daemon of one version, and restart it")      \
 	X(DAEMON_VERSION, "daemon-version", WARNING, MEND_NOT,                 \

@@ -133,6 +133,8 @@ static void not_there(struct doctor *d, int err, const char *why)
 	else if (err == -EPERM)
 		found(&d->f, FOUND_USER_DENIED, d->socket,
 		    "the daemon denies who runs this: %s", why);
+	else if (err == -EHOSTDOWN)
+		found(&d->f, FOUND_DAEMON_FAILED, d->socket, "%s", why);
 	else if (err == -EPROTO)
 		found(&d->f, FOUND_DAEMON_PROTOCOL, d->socket, "%s", why);
 	else
@@ -179,6 +181,54 @@ void look_at_user(struct doctor *d, const char *name)
 		found(&d->f, FOUND_USER_DENIED, name,
 		    "the daemon denies this user: %s", why.data);
 	text_done(&why);
+}
+
+/* ---- the daemon's configuration ---- */
+
+/* The file that the daemon on SOCKET reads; NULL: unknown. Owned. */
+static char *config_of(const char *socket)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char *own = xasprintf("%s/refd.sock", run ? run : ""), *file = NULL;
+	int len = 0;
+
+	sscanf(socket, "/run/refd-%*[^/]%n/refd.sock", &len);
+	if (!strcmp(socket, "/run/refd/refd.sock"))
+		file = xstrdup("/etc/refd/config");
+	else if (len && !strcmp(socket + len, "/refd.sock"))
+		file = xasprintf("/etc/refd/%.*s/config",
+		    len - (int)strlen("/run/refd-"),
+		    socket + strlen("/run/refd-"));
+	else if (geteuid() != 0 && !strcmp(socket, own) && base && *base)
+		file = xasprintf("%s/refd/config", base);
+	else if (geteuid() != 0 && !strcmp(socket, own) && home)
+		file = xasprintf("%s/.config/refd/config", home);
+	free(own);
+	return file;
+}
+
+/* Only the owner of the file judges it: the daemon's roots may be closed to
+ * other users. */
+void look_at_config(struct doctor *d)
+{
+	char *file = config_of(d->socket), *what;
+	const char *argv[] = { "/bin/sh", "-c",
+		"exec /proc/$PPID/exe check-config \"$0\" 2>&1", file, NULL };
+	struct text said = { 0 };
+	struct stat st;
+
+	if (file && stat(file, &st) == 0 && st.st_uid == geteuid()) {
+		text_addf(&d->looked, "the configuration %s\n", file);
+		if (child_capture(argv, &said) && said.len) {
+			what = said.data;
+			what += has_prefix(what, "refd: ") ? 6 : 0;
+			what[strcspn(what, "\n")] = '\0';
+			found(&d->f, FOUND_DAEMON_CONFIG, file, "%s", what);
+		}
+	}
+	text_done(&said);
+	free(file);
 }
 
 /* ---- the kernel ---- */

@@ -114,12 +114,13 @@ int refd_connect(struct refd *r, int timeout_ms)
 }
 
 /* Errors that time can heal: a daemon that restarts, and has not set the mode
- * of its socket yet; one that has too much to do. */
+ * of its socket yet; a daemon that has too much to do; a daemon that cannot
+ * start until its configuration is corrected. */
 static bool is_passing(int err)
 {
 	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET ||
 	    err == -EPIPE || err == -ETIMEDOUT || err == -EACCES ||
-	    err == -EBUSY;
+	    err == -EBUSY || err == -EHOSTDOWN;
 }
 
 void refd_back_off(struct refd *r, uint64_t deadline)

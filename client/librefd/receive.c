@@ -8,7 +8,10 @@
 static void take_refusal(struct refd *r, struct refd_answer *ans)
 {
 	r->refusal = ans->status;
-	refd_fail(r, 0, "%s turned us away: %s", r->path,
+	refd_fail(r, 0,
+	    ans->status == REFD_IO ? "the daemon at %s cannot start: %s" :
+				     "%s turned us away: %s",
+	    r->path,
 	    ans->text && *ans->text ? ans->text :
 				      refd_status_text(ans->status));
 	refd_answer_done(ans);
@@ -20,6 +23,8 @@ int refd_refusal_error(const struct refd *r)
 		return 0;
 	if (r->refusal == REFD_DENIED)
 		return -EPERM;
+	if (r->refusal == REFD_IO)
+		return -EHOSTDOWN;
 	return refd_status_may_retry(r->refusal) ? -EBUSY : -EPROTO;
 }
 

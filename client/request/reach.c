@@ -172,6 +172,9 @@ enum reached reach_daemon(struct refd *r, const char *socket,
 			text_addf(why,
 			    "; refs await recovery, so "
 			    "refd.fallback=git has to wait too");
+		/* A daemon that cannot start waits for its administrator. */
+		if (err == -EHOSTDOWN)
+			return REACHED_NOTHING;
 		/* Not once more when the time is up: the reason would only
 		 * be that there was no time. */
 		refd_nap(NAP_MS, deadline);

@@ -191,13 +191,19 @@ check 'the next client has it started' update git /srv/git/a.git \
 drop_in soon 'RestartSec=100ms'
 configure 'rot = /srv/git'
 systemctl restart refd.service 2>/dev/null
-update git /srv/git/a.git refs/heads/patient "$one" &
-patient=$!
+update git /srv/git/a.git refs/heads/early "$one" >/run/out 2>&1
+is 'an update is refused' 75 $?
+check 'with the error of the daemon' grep -q \
+	"cannot start: /etc/refd/config:3: unknown key 'daemon.rot'" /run/out
+refd doctor --json --socket $socket >/run/out
+check 'which doctor repeats' grep -q '"id":"daemon-cannot-start"' /run/out
+check 'and finds in the file' grep -q \
+	'"id":"daemon-config".*"where":"/etc/refd/config"' /run/out
 check 'it is tried more often than the limit would let' await 15 restarted 8
 is 'the socket is not taken down' active "$(show ActiveState refd.socket)"
 configure
-wait $patient
-is 'once it can, those who waited are served' 0 $?
+check 'once it can, it serves' ping git
+check 'updates, too' update git /srv/git/a.git refs/heads/patient "$one"
 drop_out soon
 
 # ---- the traps: each of them sprung ----

@@ -7,6 +7,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 # git's system configuration is one of this test's own.
 unset GIT_CONFIG_NOSYSTEM
@@ -22,6 +24,10 @@ doctor() { # ARGUMENT...
 
 has() { # ID
 	grep -q "\"id\":\"$1\"" "$T/said"
+}
+
+not_has() { # ID
+	! has "$1"
 }
 
 sees() { # ID ARGUMENT...
@@ -536,6 +542,29 @@ views() {
 	start_daemon
 }
 
+# Proves that doctor runs check-config on the file of the daemon's owner.
+own_config() {
+	mkdir -p "$T/own/refd"
+	printf '[window]\n\trefs = 0\n' >"$T/own/refd/config"
+	with_people daemon-config || return
+	chown 65534 "$T/own/refd/config"
+	own_doctor() {
+		as 65534 env XDG_RUNTIME_DIR="$T/own" XDG_CONFIG_HOME="$T/own" \
+			"$REFD" doctor --json --socket "$T/own/refd.sock" \
+			>"$T/said" 2>"$T/err"
+	}
+	own_doctor
+	shown+=(daemon-config)
+	check 'daemon-config is seen' has daemon-config
+	check 'with the line' grep -qF \
+		"\"$T/own/refd/config:2: window.refs is '0'" "$T/said"
+	printf '[daemon]\n\troot = %s\n' "$T" >"$T/own/refd/config"
+	own_doctor
+	check 'daemon-config is gone' not_has daemon-config
+	check 'and the file was looked at' grep -qF \
+		"the configuration $T/own/refd/config" "$T/said"
+}
+
 # ---- what there is to be shown ----
 
 all_ids() {
@@ -573,6 +602,9 @@ gits
 daemons
 disks
 views
-# The unit test shows these, of what this machine has not.
-all_ids 'fs-network fs-fuse fs-no-links fs-untried hardlinks-unprotected'
+own_config
+# The unit test shows these, of what this machine has not; units.sh shows
+# daemon-cannot-start.
+all_ids 'fs-network fs-fuse fs-no-links fs-untried hardlinks-unprotected '\
+'daemon-cannot-start'
 finish

@@ -3,12 +3,15 @@
 # finds nothing wrong, what they expose is 0.7 at most; every trap is still
 # named. And what the daemon does with a service manager's words, under none:
 # passed sockets, readiness, the watchdog's beat, disks and repositories that
-# hang, reload and stop; --ready-fd.
+# hang, reload and stop; --ready-fd. Proves that clients of a daemon that cannot
+# start are told its error.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=tests/lib/net.sh
 . "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/people.sh
+. "$ROOT/tests/lib/people.sh"
 
 # ---- the units ----
 
@@ -189,6 +192,72 @@ stop_daemon
 is 'exit status' 0 $?
 check 'stopping' await 5 told '^STOPPING=1 STATUS=finishing 0'
 check 'a passed socket is left' [ -S "$SOCKET" ]
+
+# ---- a daemon that cannot start ----
+
+# Like systemd: the socket outlives the daemon, and a failed start is repeated.
+printf '[daemon]\n\trot = %s\n' "$T" >"$T/config"
+rm "$SOCKET"
+python3 - "$SOCKET" "$REFD" "$T" "$STATE" >>"$LOG" 2>&1 <<'PYTHON' &
+import os, select, socket, sys, time
+path, refd, tmp, state = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+s.bind(path)
+os.chmod(path, 0o666)
+s.listen(64)
+select.select([s], [], [])
+while True:
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.dup(s.fileno()), 3, True)
+        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1',
+            LISTEN_FDNAMES='refd')
+        os.execv(refd, [refd, 'daemon', '--config', tmp + '/config',
+            '--state', state])
+    open(tmp + '/pid', 'w').write(str(pid))
+    if os.waitpid(pid, 0)[1] == 0:
+        break
+    time.sleep(0.1)
+PYTHON
+manager=$!
+own $manager
+await 5 [ -S "$SOCKET" ]
+why="cannot start: $T/config:2: unknown key 'daemon.rot'"
+for command in ping status; do
+	"$REFD" $command --socket "$SOCKET" >"$T/out" 2>&1
+	is "$command ends with" 75 $?
+	check "$command repeats the daemon's error" grep -qF "$why" "$T/out"
+done
+"$REFD" doctor --json --socket "$SOCKET" "$T/srv/a.git" >"$T/out"
+check 'and so does doctor' grep -qF "$why" <<<"$(grep \
+	'"id":"daemon-cannot-start","severity":"error"' "$T/out")"
+update srv/a.git refs/heads/refused "$one" >"$T/out" 2>&1
+is 'update is refused' 75 $?
+check 'with the same error' grep -qF "$why" "$T/out"
+fallback() { # REF
+	GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=refd.fallback \
+		GIT_CONFIG_VALUE_0=git update srv/a.git "$1" "$one" \
+		>"$T/out" 2>&1
+}
+check 'after recovery git may do it' fallback refs/heads/by-git
+mv "$SOCKET.replayed" "$T/replayed"
+fallback refs/heads/too-early
+is 'but not before' 75 $?
+check 'with that error, too' grep -qF "$why" "$T/out"
+is 'one ref is new' refs/heads/by-git "$(git -C "$T/srv/a.git" for-each-ref \
+	--format='%(refname)' refs/heads/refused refs/heads/by-git \
+	refs/heads/too-early)"
+if with_people 'other users'; then
+	as 10001 "$REFD" ping --socket "$SOCKET" >"$T/out" 2>&1
+	check 'others read no configuration' grep -q \
+		"cannot start: the daemon's log has the reason$" "$T/out"
+fi
+printf '[daemon]\n\troot = %s\n' "$T" >"$T/config"
+check 'with the typo corrected it serves' "$REFD" ping --socket "$SOCKET" \
+	--wait 60
+kill -TERM "$(cat "$T/pid")"
+check 'and stops' wait $manager
+reap $manager
 
 # ---- what is no socket ----
 

@@ -2,7 +2,7 @@
  * Proves where the client looks for the daemon and when it may leave the work
  * to git: never while refs may await replay, never while the daemon only
  * recovers, never where it was told to refuse, never when it is denied the
- * daemon; and that refusals for want of room are tried again while there is
+ * daemon; that the client does not wait for a daemon that cannot start; and that refusals for want of room are tried again while there is
  * time, and no others.
  */
 #include <check.h>
@@ -263,6 +263,35 @@ START_TEST(test_full)
 }
 END_TEST
 
+static void cannot_start(struct fake *f)
+{
+	fake_turn_away(f, REFD_IO);
+}
+
+/* Nobody answers a second connection, so each case ends at the first refusal. */
+START_TEST(test_cannot_start)
+{
+	fake_start(&fake, cannot_start);
+	ck_assert_int_eq(reach(FALLBACK_REFUSE, 600000,
+			     "cannot start: because"),
+	    REACHED_NOTHING);
+	fake_stop(&fake);
+	fake_start(&fake, cannot_start);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 600000, NULL), REACHED_NOBODY);
+	fake_stop(&fake);
+	tmp_put("repo/refd/id", "x");
+	fake_start(&fake, cannot_start);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 600000,
+			     "cannot start: because of you; refs await"),
+	    REACHED_NOTHING);
+	fake_stop(&fake);
+	mark_replayed("%s");
+	fake_start(&fake, cannot_start);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 600000, NULL), REACHED_NOBODY);
+	fake_stop(&fake);
+}
+END_TEST
+
 /* ---- a transaction ---- */
 
 static struct refd_update updates[2] = { { .name = "refs/heads/a" },
@@ -441,6 +470,7 @@ int main(void)
 	tcase_add_test(tc, test_denied);
 	tcase_add_test(tc, test_no_entry);
 	tcase_add_test(tc, test_full);
+	tcase_add_test(tc, test_cannot_start);
 	tcase_add_test(tc, test_busy);
 	tcase_add_test(tc, test_drains);
 	tcase_add_loop_test(tc, test_not_put_off, 0, 3);

@@ -227,6 +227,26 @@ START_TEST(test_busy)
 }
 END_TEST
 
+static void starts_later(struct fake *f)
+{
+	fake_turn_away(f, REFD_IO);
+	fake_turn_away(f, REFD_IO);
+	fake_serve(f);
+	expect_transaction(f);
+}
+
+START_TEST(test_cannot_start)
+{
+	start(starts_later);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), -EHOSTDOWN);
+	ck_assert_ptr_nonnull(
+	    strstr(refd_error(daemon_), "cannot start: " FAKE_WHY));
+	ck_assert_int_eq(refd_call(daemon_, &req, 100000, &ans), 0);
+	check_committed();
+	stop();
+}
+END_TEST
+
 static void is_full_for_ever(struct fake *f)
 {
 	while (poll(&(struct pollfd){ .fd = f->listener, .events = POLLIN }, 1,
@@ -455,6 +475,7 @@ int main(void)
 	tcase_add_test(tc, test_denied_late);
 	tcase_add_test(tc, test_denied_afterwards);
 	tcase_add_test(tc, test_busy);
+	tcase_add_test(tc, test_cannot_start);
 	tcase_add_test(tc, test_busy_to_the_end);
 	tcase_add_test(tc, test_busy_and_then_nothing);
 	tcase_add_test(tc, test_busy_late);

@@ -1,8 +1,11 @@
 #include "client/request/reach.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "client/librefd/conn.h"
@@ -65,7 +68,8 @@ static bool read_uuid(const char *path, struct text *uuid)
 	return ok;
 }
 
-/* Behind the boot's id the marker lists those that await recovery even so. */
+/* The first line of the marker names a boot. Each further line names a
+ * repository whose refs await recovery even so. */
 static bool is_listed(const char *list, const char *id_path)
 {
 	struct text uuid = { 0 }, line = { 0 };
@@ -82,25 +86,41 @@ static bool is_listed(const char *list, const char *id_path)
 	return listed;
 }
 
+/* A tmpfs is lost together with the page cache, so a marker there was written
+ * while this kernel ran. A marker elsewhere outlives the kernel and has to name
+ * this boot. A container may show a boot id of its own; then the marker names
+ * another boot, and git has to wait. */
+static bool is_of_this_boot(int fd, const char *marker)
+{
+	struct statfs fs;
+	struct text boot = { 0 };
+	bool same;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
+		return true;
+	same = text_read_file(&boot, BOOT_ID) == 0 && boot.len &&
+	    has_prefix(marker, boot.data);
+	text_done(&boot);
+	return same;
+}
+
 static bool is_replayed(const char *socket, const char *id_path)
 {
-	char *marker = xasprintf("%s.replayed", socket);
-	struct text done = { 0 }, boot = { 0 };
-	bool same = false;
-	size_t len;
+	char *path = xasprintf("%s.replayed", socket);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct text marker = { 0 };
+	const char *end = NULL;
+	bool may;
 
-	if (text_read_file(&done, marker) == 0 &&
-	    text_read_file(&boot, BOOT_ID) == 0) {
-		len = strcspn(boot.data, "\n");
-		same = len && !strncmp(done.data, boot.data, len);
-		if (same && done.len > len)
-			same = done.data[len] == '\n' &&
-			    !is_listed(done.data + len + 1, id_path);
-	}
-	text_done(&done);
-	text_done(&boot);
-	free(marker);
-	return same;
+	if (fd >= 0 && text_read(&marker, fd, SIZE_MAX) == 0)
+		end = strchr(marker.data, '\n');
+	may = end && is_of_this_boot(fd, marker.data) &&
+	    !is_listed(end + 1, id_path);
+	if (fd >= 0)
+		close(fd);
+	text_done(&marker);
+	free(path);
+	return may;
 }
 
 bool reach_may_bypass(const char *socket, const struct gitdir *gd)

@@ -7,6 +7,9 @@
  *	awaits <uuid, as <common-dir>/refd/id has it>
  *	...
  *
+ * In a tmpfs the file itself proves the boot, and clients ignore the id
+ * (docs/decisions/008-replayed-marker.md).
+ *
  * Any thread; blocks; what fails is in the log.
  */
 #ifndef NET_MARKER_H

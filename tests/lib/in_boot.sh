@@ -186,6 +186,23 @@ check 'and its directory, and the mark' [ -S $socket -a -f $socket.replayed ]
 check 'the next client has it started' update git /srv/git/a.git \
 	refs/heads/again "$one"
 
+# ---- away ----
+
+# A push runs outside of the service's sandbox, as sshd does, and sees this
+# container's boot id. The daemon sees the host's.
+as git git init -q /home/git/work
+as git git -C /home/git/work commit -q --allow-empty -m pushed
+pushes() { as git git -C /home/git/work push -q /srv/git/a.git "HEAD:$1"; }
+by_git='git updates the refs itself'
+check 'a repository is enabled' quietly refd enable /srv/git/a.git
+check 'a push' pushes refs/heads/served 2>/run/out
+is 'by the daemon' 0 "$(grep -c "$by_git" /run/out)"
+systemctl stop refd.socket refd.service
+check 'a push while both units are stopped' pushes refs/heads/away 2>/run/out
+is 'by git' 1 "$(grep -c "$by_git" /run/out)"
+quietly refd disable /srv/git/a.git
+systemctl start refd.socket
+
 # ---- what can't start ----
 
 drop_in soon 'RestartSec=100ms'

@@ -67,6 +67,15 @@ before_the_cut() {
 	is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |
 		grep -c '"error"')"
 
+	# ---- away ----
+
+	systemctl stop refd.socket refd.service
+	check 'a push while both units are stopped' \
+		push HEAD:refs/heads/away 2>/out/away
+	is 'git does it' 1 \
+		"$(grep -c 'git updates the refs itself' /out/away)"
+	systemctl start refd.socket refd.service
+
 	# ---- exchanged ----
 
 	one=$(git -C /root/work rev-parse HEAD)

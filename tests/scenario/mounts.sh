@@ -6,7 +6,9 @@
 # others did; one whose file system was mounted anew within the same boot
 # takes it for a cut. Two mounts of one file system are one to it. A client in
 # a namespace where the path is another directory than for the daemon is
-# refused, and told so.
+# refused, and told so. A client that sees another boot id than the daemon, as in
+# a container, may leave the work to git while the daemon is away if the marker
+# lies in memory, and may not if the marker lies on a disk.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -108,6 +110,40 @@ apart() {
 	check 'stopped' stop_daemon
 }
 
+# The exit code of an update by git, of who sees another boot id.
+in_another_boot() { # BRANCH
+	cat /proc/sys/kernel/random/uuid >"$T/boot_id"
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'mount --bind "$1" /proc/sys/kernel/random/boot_id &&
+		shift && "$@"
+		echo $?' sh "$T/boot_id" "$REFD" update -C "$repo" \
+		--socket "$SOCKET" --timeout 300 "refs/heads/$1" "$one"
+}
+
+# The daemon served, and is stopped.
+boots() { # NAME DIRECTORY EXIT-CODE
+	SOCKET=$2/refd.sock STATE=$T/state3
+	check "$1: served" start_daemon
+	"$REFD" update -C "$repo" --socket "$SOCKET" refs/heads/main "$one"
+	check "$1: stopped" stop_daemon
+	is "$1: another boot id" "$3" "$(in_another_boot "${1// /-}" \
+		2>"$T/err")"
+}
+
+away() {
+	repo=$T/away.git
+	new_repo away.git bare
+	one=$(new_commit away.git one)
+	git -C "$repo" config refd.fallback git
+	mkdir "$T/memory2"
+	mount -t tmpfs none "$T/memory2" && scenario_mounts+=("$T/memory2")
+	boots 'in memory' "$T/memory2" 0
+	is 'by git' "$one" "$(git -C "$repo" rev-parse refs/heads/in-memory)"
+	with_fs ext4 16M || return
+	boots 'on a disk' "$FS" 75
+	check 'is told so' grep -q 'refs await recovery' "$T/err"
+}
+
 if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
 	skip mounts 'only root can mount'
 	finish
@@ -117,4 +153,5 @@ lives xfs 300M
 lives btrfs 128M
 two_mounts
 apart
+away
 finish

@@ -1,0 +1,159 @@
+/*
+ * Proves when the client lets git write while the daemon is away: where the
+ * repository was never served; where the marker of a recovery lies in a tmpfs,
+ * or lies elsewhere and names this boot; and never where the marker lists the
+ * repository.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/request/reach.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+static struct gitdir gd;
+static char sock[600];
+static char boot[64];
+
+static void setup(void)
+{
+	FILE *f = fopen(BOOT_ID, "r");
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%63s", boot), 1);
+	fclose(f);
+	tmp_setup();
+	tmp_mkdir("repo");
+	memset(&gd, 0, sizeof(gd));
+	gd.common = xasprintf("%s/repo", tmp_root);
+	gd.path = xstrdup(gd.common);
+	snprintf(sock, sizeof(sock), "%s/sock", tmp_root);
+}
+
+static void teardown(void)
+{
+	gitdir_done(&gd);
+	tmp_teardown();
+}
+
+static void mark_by(const char *target)
+{
+	char path[700];
+
+	snprintf(path, sizeof(path), "%s.replayed", sock);
+	unlink(path);
+	ck_assert_int_eq(symlink(target, path), 0);
+}
+
+/* The marker has CONTENT. A memfd lies in a tmpfs. A pipe does not, and stands
+ * for a file on disk; one read empties the pipe. */
+static void mark(bool in_memory, const char *content)
+{
+	int fds[2];
+	char target[64];
+
+	if (in_memory) {
+		fds[0] = fds[1] = memfd_create("marker", MFD_CLOEXEC);
+		ck_assert_int_ge(fds[0], 0);
+	} else {
+		ck_assert_int_eq(pipe(fds), 0);
+	}
+	ck_assert_int_eq(write(fds[1], content, strlen(content)),
+	    strlen(content));
+	if (!in_memory)
+		close(fds[1]);
+	snprintf(target, sizeof(target), "/proc/self/fd/%d", fds[0]);
+	mark_by(target);
+}
+
+static bool may_bypass(bool in_memory, const char *content)
+{
+	mark(in_memory, content);
+	return reach_may_bypass(sock, &gd);
+}
+
+START_TEST(test_never_served)
+{
+	/* There is nothing that could await replay. */
+	ck_assert(reach_may_bypass(sock, &gd));
+	tmp_put("repo/refd/enabled", "");
+	ck_assert(reach_may_bypass(sock, &gd));
+	tmp_put("repo/refd/id", "x");
+	ck_assert(!reach_may_bypass(sock, &gd));
+}
+END_TEST
+
+/* A container may show another boot id than the daemon wrote. */
+START_TEST(test_in_memory)
+{
+	tmp_put("repo/refd/id", "x");
+	ck_assert(may_bypass(true, "00000000-another-boot\n"));
+	ck_assert(!may_bypass(true, "00000000-half-of-a"));
+	ck_assert(!may_bypass(true, ""));
+}
+END_TEST
+
+/* Such a marker outlives a power loss. */
+START_TEST(test_on_disk)
+{
+	char content[128];
+
+	tmp_put("repo/refd/id", "x");
+	mark_by(BOOT_ID);
+	ck_assert(reach_may_bypass(sock, &gd));
+	/* Of the same form: each read has another one. */
+	mark_by("/proc/sys/kernel/random/uuid");
+	ck_assert(!reach_may_bypass(sock, &gd));
+	snprintf(content, sizeof(content), "%s\n", boot);
+	ck_assert(may_bypass(false, content));
+	snprintf(content, sizeof(content), "%.20s\n", boot);
+	ck_assert(!may_bypass(false, content));
+	snprintf(content, sizeof(content), "%sx\n", boot);
+	ck_assert(!may_bypass(false, content));
+	ck_assert(!may_bypass(false, boot));
+	ck_assert(!may_bypass(false, ""));
+}
+END_TEST
+
+/* Recovery is done, but not of all repositories. */
+START_TEST(test_lists)
+{
+	char one[128], two[256];
+
+	snprintf(one, sizeof(one),
+	    "%s\nawaits 00112233445566778899aabbccddeeff\n", boot);
+	snprintf(two, sizeof(two),
+	    "%s\nawaits 00112233445566778899aabbccddeef0\n"
+	    "awaits 00112233445566778899aabbccddeeff\n",
+	    boot);
+	tmp_put("repo/refd/id", "x");
+	ck_assert(!may_bypass(_i, one));
+	tmp_put("repo/refd/id",
+	    "uuid 00112233445566778899aabbccddeef0\njournal x\n");
+	ck_assert(may_bypass(_i, one));
+	tmp_put("repo/refd/id",
+	    "uuid 00112233445566778899aabbccddeeff\njournal x\n");
+	ck_assert(!may_bypass(_i, one));
+	ck_assert(!may_bypass(_i, two));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_marker");
+	TCase *tc = tcase_create("marker");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_never_served);
+	tcase_add_test(tc, test_in_memory);
+	tcase_add_test(tc, test_on_disk);
+	tcase_add_loop_test(tc, test_lists, 0, 2);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

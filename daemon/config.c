@@ -142,7 +142,7 @@ static int take(struct config *cfg, struct config_value *value, char **why)
 		thing = section_of(cfg, value->root);
 	if (values != NULL && thing != NULL && value->text != NULL) {
 		drop_weaker(cfg, value);
-		r = config_key_parse(value->key, thing, value->text, why);
+		r = config_key_parse(value->key, thing, &value->text, why);
 	}
 	if (r < 0)
 		value_done(value);
@@ -204,11 +204,16 @@ static bool is_of_root(const char *name)
 
 static int check(const struct config_value *value, const char *name, char **why)
 {
-	const struct config_key *key = value->key;
+	const struct config_key *key = value->key, *near;
 
-	if (key == NULL)
-		return config_bad(why, "unknown key '%s': did you mean '%s'?",
-		    name, config_key_nearest(name, is_of_root(name))->name);
+	if (key == NULL) {
+		near = config_key_nearest(name, is_of_root(name));
+		return near == NULL ?
+		    config_bad(why,
+			"unknown key '%s': refd.conf(5) lists the keys", name) :
+		    config_bad(why, "unknown key '%s': did you mean '%s'?",
+			name, near->name);
+	}
 	if (key->in_root && value->root == NULL)
 		return config_bad(why,
 		    "%s needs a root's name: [root \"/srv/git\"]", key->name);

@@ -79,7 +79,7 @@ struct config {
 	struct share_limits of_user, of_repository;
 	char **reserved; /* prefixes of refs */
 	size_t nr_reserved;
-	uint64_t retention_s, retention_mib;
+	uint64_t retention_ms, retention_bytes;
 
 	struct config_value *values;
 	size_t nr_values;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/config_keys.h"
@@ -146,6 +147,53 @@ static int make_absolute(char **path, const struct sys *sys, char **why)
 	free(*path);
 	*path = joined;
 	return 0;
+}
+
+/* ---- what stands in the way ---- */
+
+static int check_socket(const char *key, const char *path,
+    const struct sys *sys, char **why)
+{
+	struct sys_stat st;
+
+	if (path == NULL || SYS(sys, lstatat, SYS_TRUSTED, path, &st) < 0 ||
+	    S_ISSOCK(st.mode))
+		return 0;
+	return config_bad(why,
+	    "%s is '%s': a %s of this name exists already: name a path that "
+	    "is free",
+	    key, path, S_ISDIR(st.mode) ? "directory" : "file");
+}
+
+/* The daemon makes the directories that are missing, below one that exists. */
+static int check_state(const struct config *cfg, const struct sys *sys,
+    char **why)
+{
+	char *path = strdup(cfg->state_dir), *slash;
+	struct sys_stat st;
+	int r = 0;
+
+	*why = NULL;
+	if (path == NULL)
+		return -1;
+	while (sys_stat_trusted(sys, path, &st) < 0 &&
+	    (slash = strrchr(path, '/')) != NULL && slash != path)
+		*slash = '\0';
+	if (sys_stat_trusted(sys, path, &st) == 0 && !S_ISDIR(st.mode))
+		r = config_bad(why,
+		    "daemon.state is '%s': '%s' is not a directory",
+		    cfg->state_dir, path);
+	free(path);
+	return r;
+}
+
+static int check_places(const struct config *cfg, const struct sys *sys,
+    char **why)
+{
+	if (check_socket("daemon.socket", cfg->socket_path, sys, why) < 0 ||
+	    check_socket("metrics.socket", cfg->metrics_path, sys, why) < 0)
+		return -1;
+	return check_state(cfg, sys, why);
 }
 
 /* ---- sections ---- */
@@ -331,6 +379,8 @@ int config_finish(struct config *cfg, const struct sys *sys, char **why)
 	    make_absolute(&cfg->state_dir, sys, why) < 0 ||
 	    (cfg->metrics_path != NULL &&
 		make_absolute(&cfg->metrics_path, sys, why) < 0))
+		return -1;
+	if (check_places(cfg, sys, why) < 0)
 		return -1;
 	if (cfg->nr_roots == 0)
 		return config_bad(why,

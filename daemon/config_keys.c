@@ -9,15 +9,19 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/config_units.h"
+
 #define HOUR_MS      (3600ULL * 1000)
-#define TEN_YEARS_S  (10ULL * 365 * 24 * 3600)
+#define TEN_YEARS_MS (10ULL * 365 * 24 * HOUR_MS)
 #define DISTANCE_MAX 63
+#define NEAR_MAX     3
 
 #define AT(field)    offsetof(struct config, field)
 #define IN(field)    offsetof(struct config_root, field)
 #define ON_RELOAD    .reloads = true
 #define FROM(a, b)   .min = (a), .max = (b)
 #define SHARE_NUMBER CONFIG_NUMBER, .reloads = true, FROM(0, 1ULL << 40)
+#define SHARE_WAIT   CONFIG_DURATION, .reloads = true, FROM(0, HOUR_MS)
 #define OF_ROOT      .in_root = true, .reloads = true
 #define ITS_OWN      .own_list = IN(has_list)
 
@@ -48,21 +52,21 @@ const struct config_key config_keys[] = {
 	    ON_RELOAD },
 	{ "durability.mode", "journal", CONFIG_MODE, .offset = AT(durability),
 	    ON_RELOAD },
-	{ "durability.interval", "1000", CONFIG_NUMBER,
+	{ "durability.interval", "1s", CONFIG_DURATION,
 	    .offset = AT(durability_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
-	{ "checkpoint.interval", "1000", CONFIG_NUMBER,
+	{ "checkpoint.interval", "1s", CONFIG_DURATION,
 	    .offset = AT(checkpoint_interval_ms), ON_RELOAD, FROM(1, HOUR_MS) },
-	{ "journal.retention", "604800", CONFIG_NUMBER,
-	    .offset = AT(retention_s), FROM(1, TEN_YEARS_S) },
-	{ "journal.retention-size", "1024", CONFIG_NUMBER,
-	    .offset = AT(retention_mib), FROM(1, 1 << 30) },
-	{ "session.timeout", "30000", CONFIG_NUMBER,
+	{ "journal.retention", "1 week", CONFIG_DURATION,
+	    .offset = AT(retention_ms), FROM(1000, TEN_YEARS_MS) },
+	{ "journal.retention-size", "1GiB", CONFIG_SIZE,
+	    .offset = AT(retention_bytes), FROM(1 << 20, 1ULL << 50) },
+	{ "session.timeout", "30s", CONFIG_DURATION,
 	    .offset = AT(session_timeout_ms), ON_RELOAD, FROM(1, HOUR_MS) },
 	{ "window.refs", "1000", CONFIG_NUMBER, .offset = AT(window_refs),
 	    ON_RELOAD, FROM(1, REFD_UPDATES_MAX) },
 	{ "limits.connections", "10000", CONFIG_NUMBER,
 	    .offset = AT(connections_max), ON_RELOAD, FROM(1, 1000000) },
-	{ "daemon.slowLog", "1000", CONFIG_NUMBER, .offset = AT(slow_ms),
+	{ "daemon.slowLog", "1s", CONFIG_DURATION, .offset = AT(slow_ms),
 	    ON_RELOAD, FROM(0, HOUR_MS) },
 	{ "metrics.socket", NULL, CONFIG_PATH, .offset = AT(metrics_path) },
 	USER("requests", "2000", requests),
@@ -71,14 +75,15 @@ const struct config_key config_keys[] = {
 	USER("sessions", "100", sessions),
 	USER("locks", "100000", locks),
 	USER("clients", "1000", clients),
-	USER("wait", "0", wait_ms),
+	{ "limits.user-wait", "0", SHARE_WAIT, .offset = AT(of_user.wait_ms) },
 	REPOSITORY("requests", "20000", requests),
 	REPOSITORY("refs", "1000000", refs),
 	REPOSITORY("bytes", "0", bytes),
 	REPOSITORY("sessions", "1000", sessions),
 	REPOSITORY("locks", "200000", locks),
 	REPOSITORY("clients", "0", clients),
-	REPOSITORY("wait", "0", wait_ms),
+	{ "limits.repository-wait", "0", SHARE_WAIT,
+	    .offset = AT(of_repository.wait_ms) },
 	{ "limits.reserved", NULL, CONFIG_PREFIX, .offset = AT(reserved),
 	    ON_RELOAD },
 	{ "root.durability", NULL, CONFIG_MODE, .offset = IN(durability),
@@ -93,7 +98,8 @@ const struct config_key config_keys[] = {
 	SECTION("Sessions", sessions),
 	SECTION("Locks", locks),
 	SECTION("Clients", clients),
-	SECTION("Wait", wait_ms),
+	{ "root.limitWait", NULL, SHARE_WAIT, .in_root = true,
+	    .offset = IN(limits.wait_ms) },
 };
 
 const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);
@@ -153,6 +159,12 @@ static size_t distance(const char *a, const char *b)
 	return row[len];
 }
 
+/* Of a name that is further from each key, another key is meant, or none. */
+static bool is_near(size_t far, const char *name)
+{
+	return far <= NEAR_MAX && far * NEAR_MAX <= strlen(name);
+}
+
 const struct config_key *config_key_nearest(const char *name, bool in_root)
 {
 	const struct config_key *best = NULL, *key;
@@ -168,7 +180,7 @@ const struct config_key *config_key_nearest(const char *name, bool in_root)
 			best_far = far;
 		}
 	}
-	return best;
+	return best != NULL && is_near(best_far, name) ? best : NULL;
 }
 
 bool config_key_is_list(const struct config_key *key)
@@ -182,6 +194,8 @@ bool config_key_is_list(const struct config_key *key)
 	case CONFIG_PATH:
 	case CONFIG_MODE:
 	case CONFIG_NUMBER:
+	case CONFIG_DURATION:
+	case CONFIG_SIZE:
 		break;
 	}
 	return false;
@@ -269,6 +283,33 @@ static int set_number(const struct config_key *key, uint64_t *field,
 	return 0;
 }
 
+/* *TEXT, which is owned, becomes the usual form of the same value. */
+static int set_with_unit(const struct config_key *key, enum config_units units,
+    uint64_t *field, char **text, char **why)
+{
+	char *from = config_units_text(units, key->min);
+	char *to = config_units_text(units, key->max), *usual = NULL;
+	uint64_t value;
+
+	*why = NULL;
+	if (config_units_parse(units, *text, &value) && value >= key->min &&
+	    value <= key->max)
+		usual = config_units_text(units, value);
+	else if (from != NULL && to != NULL)
+		config_bad(why,
+		    "%s is '%s': it must be a number with a unit, as in %s, "
+		    "from %s to %s",
+		    key->name, *text, config_units_forms(units), from, to);
+	free(from);
+	free(to);
+	if (usual == NULL)
+		return -1;
+	free(*text);
+	*text = usual;
+	*field = value;
+	return 0;
+}
+
 static bool is_number(const char *text, uint32_t *id)
 {
 	unsigned long number;
@@ -311,10 +352,11 @@ static int add_id(const struct config_key *key, struct config_ids *ids,
 	return 0;
 }
 
-int config_key_parse(const struct config_key *key, void *thing,
-    const char *text, char **why)
+int config_key_parse(const struct config_key *key, void *thing, char **value,
+    char **why)
 {
 	void *field = (char *)thing + key->offset;
+	const char *text = *value;
 
 	if (key->own_list != 0)
 		*(bool *)((char *)thing + key->own_list) = true;
@@ -330,6 +372,10 @@ int config_key_parse(const struct config_key *key, void *thing,
 		return set_mode(field, text, why);
 	case CONFIG_NUMBER:
 		return set_number(key, field, text, why);
+	case CONFIG_DURATION:
+		return set_with_unit(key, CONFIG_UNITS_TIME, field, value, why);
+	case CONFIG_SIZE:
+		return set_with_unit(key, CONFIG_UNITS_SIZE, field, value, why);
 	case CONFIG_PREFIX:
 		return add_prefix(thing, key, text, why);
 	}

@@ -24,7 +24,9 @@ enum config_kind {
 	CONFIG_GROUP,
 	CONFIG_MODE, /* of durability */
 	CONFIG_NUMBER,
-	CONFIG_PREFIX /* of refs; more than one */
+	CONFIG_DURATION, /* config_units.h */
+	CONFIG_SIZE,     /* the same */
+	CONFIG_PREFIX    /* of refs; more than one */
 };
 
 struct config_key {
@@ -35,7 +37,7 @@ struct config_key {
 	bool reloads;      /* SIGHUP applies it; else a restart does */
 	size_t offset;     /* in struct config, or struct config_root */
 	size_t own_list;   /* struct config_root: set with it; 0: nothing */
-	uint64_t min, max; /* CONFIG_NUMBER */
+	uint64_t min, max; /* CONFIG_NUMBER, _DURATION (ms), _SIZE (bytes) */
 };
 
 extern const struct config_key config_keys[];
@@ -44,14 +46,14 @@ extern const size_t config_nr_keys;
 /* NAME: "section.key" in any case, IN_ROOT: of a [root "DIR"]. NULL: there is
  * none. */
 const struct config_key *config_key_find(const char *name, bool in_root);
-/* The one that was meant, probably. */
+/* The key that was probably meant; NULL: no key is near. */
 const struct config_key *config_key_nearest(const char *name, bool in_root);
 bool config_key_is_list(const struct config_key *key);
 
-/* TEXT into the field of THING, a struct config or config_root. -1 and *WHY.
- * CONFIG_PATHS adds. */
-int config_key_parse(const struct config_key *key, void *thing,
-    const char *text, char **why);
+/* *VALUE into the field of THING, a struct config or config_root. -1 and *WHY.
+ * CONFIG_PATHS adds. A value with a unit is replaced by its usual form. */
+int config_key_parse(const struct config_key *key, void *thing, char **value,
+    char **why);
 
 void config_root_done(struct config_root *root);
 

@@ -22,7 +22,6 @@
 #include "daemon/options.h"
 #include "daemon/reload.h"
 
-#define MS_PER_S  1000
 #define NS_PER_MS 1000000LL
 
 /* Nothing is read from standard input, and no file may get its number. */
@@ -97,7 +96,7 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 		.engine = {
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
-			.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
+			.retention_ms = (int64_t)cfg->retention_ms,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
 			.shares.own_uid = (uint32_t)geteuid(),
 		},
@@ -121,8 +120,8 @@ static int open_store(const struct config *cfg, struct net *net,
 		.roots = (const char *const *)cfg->roots,
 		.nr_roots = cfg->nr_roots,
 		.durability = cfg->durability,
-		.retention_ms = (int64_t)cfg->retention_s * MS_PER_S,
-		.retention_bytes = cfg->retention_mib << 20,
+		.retention_ms = (int64_t)cfg->retention_ms,
+		.retention_bytes = cfg->retention_bytes,
 		.checkpoint_interval_ns =
 		    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
 		.durability_interval_ns =

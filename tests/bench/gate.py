@@ -15,7 +15,7 @@ from counts import Watch, count_command
 from place import HELPER, REFD, Daemon, FlushCount, Place, load
 from rounds import AGE_S
 
-CONFIG = "[checkpoint]\n\tinterval = 3600000\n"
+CONFIG = "[checkpoint]\n\tinterval = 1h\n"
 LOW = 0.7
 # What else the daemon does meanwhile, and more of it where all is slow, can only
 # add to a count: the least of some turns is taken, and of more if that is much.

@@ -21,7 +21,7 @@ echo "# filled in $SECONDS s: $(du -m "$STATE/journal.db" | cut -f1) MB"
 
 # Keeps all of it; then 1 MiB, to be trimmed.
 configure() { # MIB
-	printf '[journal]\n\tretention = 315360000\n\tretention-size = %s\n' "$1"
+	printf '[journal]\n\tretention = 3650 days\n\tretention-size = %sMiB\n' "$1"
 }
 configure 1000000 >config
 start_daemon --config "$T/config"

@@ -20,7 +20,7 @@ repo=$FS/repo.git
 
 cat >"$T/config" <<'CONFIG'
 [checkpoint]
-	interval = 3600000
+	interval = 1h
 CONFIG
 
 # Without waiting for it: that it recovers is what is looked at.

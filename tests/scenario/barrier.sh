@@ -8,7 +8,7 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
-printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 
 # What a command cost: $syncs and $fsyncs.
 cost_of() { # COMMAND...

@@ -16,7 +16,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	skip before 'only root can mount'
 	finish
 fi
-printf '[durability]\n\tinterval = 3600000\n[checkpoint]\n\tinterval = 3600000\n' \
+printf '[durability]\n\tinterval = 1h\n[checkpoint]\n\tinterval = 1h\n' \
 	>"$T/config"
 
 # By one who stands still: a machine without power answers nobody.

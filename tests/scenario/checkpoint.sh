@@ -12,7 +12,7 @@
 . "$ROOT/tests/lib/people.sh"
 
 never() {
-	printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+	printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 }
 
 pending() { # how many records await replay

@@ -17,8 +17,8 @@ mkdir "$T/srv" "$T/srv/closed" "$T/srv/scratch" "$T/other"
 # A checkpoint flushes what nobody was promised, too: flushes are counted.
 write_config() { # LINES...
 	printf '%s\n' '[daemon]' "root = $T/srv" "state = $STATE" \
-		"socket = $SOCKET" "$@" '[checkpoint]' 'interval = 3600000' \
-		'[durability]' 'interval = 3600000' >"$config"
+		"socket = $SOCKET" "$@" '[checkpoint]' 'interval = 1h' \
+		'[durability]' 'interval = 1h' >"$config"
 }
 
 # ---- check-config ----
@@ -36,6 +36,8 @@ is origin-environment 'environment REFD_STATE' "$(origin_of daemon.state=/env)"
 is origin-option 'command line --socket' "$(origin_of daemon.socket=/given)"
 is each-once '' "$(cut -f 2 <<<"$origins" | cut -d= -f1 | sort | uniq -d)"
 
+is units-are-shown "file $config:8 file $config:10" "$(origin_of \
+	checkpoint.interval=1h) $(origin_of durability.interval=1h)"
 printf '[windows]\n\tref = 1\n' >"$T/bad"
 got=$("$REFD" check-config "$T/bad" 2>&1)
 is bad-status 1 $?
@@ -81,7 +83,7 @@ for i in $(seq 50); do echo "create refs/heads/w$i $commit"; done |
 		--stdin >/dev/null
 between window-refs 8 "$(REFD_SOCKET=$SOCKET stat_of windows)" 100
 
-write_config '[journal]' 'retention = 5' '[daemon]' "root = $T/other" \
+write_config '[journal]' 'retention = 5s' '[daemon]' "root = $T/other" \
 	'socket = /elsewhere'
 reload
 for key in journal.retention daemon.root daemon.socket; do

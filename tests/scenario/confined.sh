@@ -107,7 +107,7 @@ at_work() {
 	check 'and moved' "$REFD" update -C "$SERVED/a.git" refs/heads/b \
 		"$(new_commit srv/a.git two "$one")"
 	check 'and deleted' "$REFD" update -C "$SERVED/a.git" -d refs/heads/b
-	write_config 'slowLog = 5000'
+	write_config 'slowLog = 5s'
 	check 'another file in the place of the configuration' reload
 	check 'is read' grep -q 'setting-changed key=daemon.slowLog' "$LOG"
 	mkdir "$T/outside/root"

@@ -246,7 +246,7 @@ cut_on() { # FILE-SYSTEM SIZE [STATE-FILE-SYSTEM SIZE]
 		with_fs "$3" "$4" || return
 		state_on=$FS
 		# And no checkpoint comes to its help.
-		printf '[checkpoint]\n\tinterval = 600000\n' >"$T/config"
+		printf '[checkpoint]\n\tinterval = 10min\n' >"$T/config"
 		options=(--config "$T/config")
 	fi
 	STATE=${state_on:-$on}/state

@@ -12,7 +12,7 @@
 
 cat >"$T/config" <<'CONFIG'
 [checkpoint]
-	interval = 3600000
+	interval = 1h
 CONFIG
 
 new_id() {

@@ -19,7 +19,7 @@ fi
 # Checkpoints flush too, in nobody's way: here they would only blur the count.
 cat >"$T/config" <<'CONFIG'
 [checkpoint]
-	interval = 3600000
+	interval = 1h
 CONFIG
 
 attach() { # OPTION...

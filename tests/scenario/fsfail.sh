@@ -30,7 +30,7 @@ die_and_return() { # FILE-SYSTEM SIZE
 	two=$(git -C "$repo" commit-tree -m two "$(git -C "$repo" mktree </dev/null)")
 	sync -f "$repo"
 	# No checkpoint comes to its help before it dies.
-	printf '[checkpoint]\n\tinterval = 2000\n' >"$T/config"
+	printf '[checkpoint]\n\tinterval = 2s\n' >"$T/config"
 	check "$name: the daemon starts" start_daemon --config "$T/config" \
 		--socket "$SOCKET"
 	check "$name: acknowledged" "$REFD" update -C "$repo" -m one \

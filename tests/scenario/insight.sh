@@ -22,7 +22,7 @@ json() { # EXPRESSION: of the object D on standard input
 	python3 -c "import json, sys; D = json.load(sys.stdin); print($1)"
 }
 
-printf '[daemon]\n\tslowLog = 100\n[metrics]\n\tsocket = %s\n' \
+printf '[daemon]\n\tslowLog = 100ms\n[metrics]\n\tsocket = %s\n' \
 	"$T/metrics.sock" >"$T/config"
 check 'the daemon starts' start_daemon --config "$T/config"
 new_repo a.git bare

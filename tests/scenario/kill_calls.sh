@@ -23,7 +23,7 @@ max=1000
 # Checkpoints would only blur the count.
 cat >"$T/config" <<'CONFIG'
 [checkpoint]
-	interval = 3600000
+	interval = 1h
 CONFIG
 
 attach() { # OPTION...

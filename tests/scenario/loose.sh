@@ -17,7 +17,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 # No checkpoint comes to anybody's help.
-printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 
 start() {
 	start_daemon --config "$T/config"

@@ -21,9 +21,9 @@ fi
 cat >"$T/config" <<'CONFIG'
 [durability]
 	mode = none
-	interval = 3600000
+	interval = 1h
 [checkpoint]
-	interval = 3600000
+	interval = 1h
 CONFIG
 
 attach() {
@@ -157,9 +157,9 @@ is_checkpointed() { # MODE
 # What the daemon itself promises, and does in the background.
 in_background() { # MODE SYNCFS JOURNAL-IS-FLUSHED
 	local from
-	printf '[durability]\n\tmode = %s\n\tinterval = 300\n' "$1" \
+	printf '[durability]\n\tmode = %s\n\tinterval = 300ms\n' "$1" \
 		>"$T/config2"
-	printf '[checkpoint]\n\tinterval = 300\n' >>"$T/config2"
+	printf '[checkpoint]\n\tinterval = 300ms\n' >>"$T/config2"
 	check "a daemon in mode $1" start_daemon --config "$T/config2"
 	is "$1: its status says so" "$1" \
 		"$("$REFD" status | sed -n 's/^durability: *//p')"

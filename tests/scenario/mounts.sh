@@ -13,7 +13,7 @@
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
-printf '[checkpoint]\n\tinterval = 600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 10min\n' >"$T/config"
 
 # refd makes a branch, plain git deletes it, the daemon is killed.
 made_and_deleted() { # BRANCH

@@ -127,7 +127,7 @@ is hurry-writes-nothing '' "$(ref_of a.git refs/heads/s)"
 
 # ---- too long ----
 
-printf '[session]\n\ttimeout = 300\n' >"$T/config"
+printf '[session]\n\ttimeout = 300ms\n' >"$T/config"
 start_daemon --config "$T/config" || finish
 prepare slow
 check time-unlocks await 10 is_unlocked

@@ -121,7 +121,7 @@ is told-in-the-end 0 $?
 # ---- recovering ----
 
 # A checkpoint would leave nothing to recover.
-printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 start_daemon --config "$T/config"
 "$REFD" update -C "$T/a.git" refs/heads/last "$commit"
 kill_daemon

@@ -28,7 +28,7 @@ found() { # WORD REF: its line
 	grep "^  $1  *$2: " "$T/found"
 }
 
-printf '[checkpoint]\n\tinterval = 600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 10min\n' >"$T/config"
 check 'the daemon starts' start_daemon --config "$T/config" --root "$FS"
 new_repo repo bare
 one=$(new_commit repo one)

@@ -246,7 +246,7 @@ fi
 # ---- what was forgotten ----
 
 stop_daemon
-printf '[journal]\n\tretention = 1\n' >>"$T/config"
+printf '[journal]\n\tretention = 1s\n' >>"$T/config"
 start_daemon --config "$T/config"
 for ((i = 0; i < 4000; i++)); do
 	restore --at "$moment" -n >/dev/null 2>&1 || break

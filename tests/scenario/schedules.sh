@@ -15,7 +15,7 @@ fi
 # No checkpoint comes to anybody's help.
 cat >"$T/config" <<'CONFIG'
 [checkpoint]
-	interval = 3600000
+	interval = 1h
 CONFIG
 
 start() { # [MODE]

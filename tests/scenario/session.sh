@@ -191,7 +191,7 @@ locks() {
 
 timed_out() {
 	stop_daemon
-	printf '[session]\n\ttimeout = 300\n' >"$T/config"
+	printf '[session]\n\ttimeout = 300ms\n' >"$T/config"
 	check 'too long: the daemon starts' start_daemon --config "$T/config"
 	prepared 'too long'
 	check 'too long: the locks go' \

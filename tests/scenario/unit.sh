@@ -18,7 +18,7 @@ SERVED=$FS/srv
 STATE=$FS/state
 mkdir "$SERVED"
 # Only what is asked for is checkpointed.
-printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 
 # The same commits in each repository.
 export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'

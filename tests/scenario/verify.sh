@@ -48,7 +48,7 @@ recover() {
 }
 
 # No checkpoint comes before the daemon is killed.
-printf '[checkpoint]\n\tinterval = 3600000\n' >"$T/config"
+printf '[checkpoint]\n\tinterval = 1h\n' >"$T/config"
 check 'the daemon starts' start_daemon --config "$T/config"
 new_repo r.git bare
 git -C "$T/r.git" config core.logAllRefUpdates true

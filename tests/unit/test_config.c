@@ -2,7 +2,8 @@
  * Proves: the configuration file is read as git reads it (`git config -f
  * FILE --list -z` is the oracle, on hand-made files and on random ones); what
  * git refuses is refused; an unknown key names file, line and the nearest
- * known key; and an option beats the environment, which beats the file,
+ * known key if one is near; what cannot be a socket or the state is refused;
+ * and an option beats the environment, which beats the file,
  * which beats the default.
  */
 #include <check.h>
@@ -240,7 +241,7 @@ START_TEST(every_key_is_taken)
 	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"
 	    "root=/r2\nallowUser=root\nallowUser=1234\nallowGroup=root\n"
 	    "[Durability]\nMode=journal\n[checkpoint]\n"
-	    "interval=250\n[session]\ntimeout=5000\n[window]\nrefs=42\n"
+	    "interval=250ms\n[session]\ntimeout=5 s\n[window]\nrefs=42\n"
 	    "[limits]\nconnections=7\n";
 	struct config cfg;
 	char *why;
@@ -269,6 +270,11 @@ START_TEST(every_key_is_taken)
 }
 END_TEST
 
+#define TIME                                                                   \
+	": it must be a number with a unit, as in 10ms, 5s, 2min, 1h or 1 "    \
+	"week, "
+#define SIZE ": it must be a number with a unit, as in 100MiB, 2GiB or 1TiB, "
+
 START_TEST(what_is_wrong_is_named)
 {
 	expect_error("[daemon]\n\n\tsokcet = /x\n",
@@ -282,8 +288,9 @@ START_TEST(what_is_wrong_is_named)
 	    "2: unknown key 'windows.ref': "
 	    "did you mean 'window.refs'?");
 	expect_error("[include]\npath=/x\n",
-	    "2: unknown key 'include.path': "
-	    "did you mean 'daemon.state'?");
+	    "2: unknown key 'include.path': refd.conf(5) lists the keys");
+	expect_error("[root \"/srv\"]\nmode=fsync\n",
+	    "2: unknown key 'root.mode': refd.conf(5) lists the keys");
 	expect_error("[daemon \"x\"]\nsocket=/x\n",
 	    "2: unknown key "
 	    "'daemon.x.socket': did you mean 'daemon.socket'?");
@@ -292,8 +299,7 @@ START_TEST(what_is_wrong_is_named)
 	    "durability mode: it can be none, periodic, journal, batch or "
 	    "fsync");
 	expect_error("[durability]\ninterval = 0\n",
-	    "2: durability.interval is '0': it must be a number from 1 to "
-	    "3600000");
+	    "2: durability.interval is '0'" TIME "from 1ms to 1h");
 	expect_error("[durability]\nmode = default\n",
 	    "2: 'default' is not "
 	    "a durability mode: it can be none, periodic, journal, batch or "
@@ -316,10 +322,55 @@ START_TEST(what_is_wrong_is_named)
 	    "2: window.refs is '99999999999999999999999': it must be a "
 	    "number from 1 to 100000");
 	expect_error("[session]\ntimeout = 0\n",
-	    "2: session.timeout is '0': it must be a number from 1 to "
-	    "3600000");
+	    "2: session.timeout is '0'" TIME "from 1ms to 1h");
+	expect_error("[session]\ntimeout = 5000\n",
+	    "2: session.timeout is '5000'" TIME "from 1ms to 1h");
+	expect_error("[journal]\nretention = 604800\n",
+	    "2: journal.retention is '604800'" TIME "from 1s to 3650 days");
+	expect_error("[journal]\nretention = 18446744073709551615 weeks\n",
+	    "2: journal.retention is '18446744073709551615 weeks'" TIME
+	    "from 1s to 3650 days");
+	expect_error("[journal]\nretention-size = 10\n",
+	    "2: journal.retention-size is '10'" SIZE "from 1MiB to 1024TiB");
+	expect_error("[journal]\nretention-size = 10s\n",
+	    "2: journal.retention-size is '10s'" SIZE "from 1MiB to 1024TiB");
 	expect_error("[daemon]\nstate = \"/x\n[a]\n",
 	    "2: quotes are not closed");
+}
+END_TEST
+
+static const struct {
+	const char *written, *shown;
+	uint64_t value;
+} units[] = {
+	{ "slowLog=0", "0", 0 },
+	{ "slowLog=10ms", "10ms", 10 },
+	{ "slowLog=5000ms", "5s", 5000 },
+	{ "slowLog=90s", "90s", 90000 },
+	{ "slowLog=120 s", "2min", 120000 },
+	{ "slowLog=60min", "1h", 3600000 },
+	{ "[journal]\nretention=1day", "1 day", 86400000 },
+	{ "[journal]\nretention=48h", "2 days", 172800000 },
+	{ "[journal]\nretention=7 days", "1 week", 604800000 },
+	{ "[journal]\nretention=2  weeks", "2 weeks", 1209600000 },
+	{ "[journal]\nretention-size=10MiB", "10MiB", 10 << 20 },
+	{ "[journal]\nretention-size=2048 MiB", "2GiB", 2ULL << 30 },
+};
+
+/* Proves that a value means the same in each unit, and is shown in one form. */
+START_TEST(units_are_read_and_shown)
+{
+	char text[128], *why;
+	struct config cfg;
+
+	config_init(&cfg);
+	snprintf(text, sizeof(text), "[daemon]\n%s\n", units[_i].written);
+	write_file(text, strlen(text));
+	ck_assert_int_eq(config_read_file(&cfg, &sys_kernel, file, &why), 0);
+	ck_assert_str_eq(cfg.values[0].text, units[_i].shown);
+	ck_assert_uint_eq(cfg.slow_ms + cfg.retention_ms + cfg.retention_bytes,
+	    units[_i].value);
+	config_done(&cfg);
 }
 END_TEST
 
@@ -448,6 +499,19 @@ START_TEST(wrong_command_lines)
 	expect_complaint(OPTIONS_BAD, "Not a directory", "--root",
 	    "/etc/passwd");
 	expect_complaint(OPTIONS_BAD, "no root", "--socket", "/s");
+	expect_complaint(OPTIONS_BAD,
+	    "daemon.socket is '/etc': a directory of this name", "--socket",
+	    "/etc");
+	expect_complaint(OPTIONS_BAD,
+	    "daemon.state is '/etc/passwd/a/b': '/etc/passwd' is not a "
+	    "directory",
+	    "--state", "/etc/passwd/a/b");
+	expect_complaint(OPTIONS_BAD, "'/etc/passwd' is not a directory",
+	    "--state", "/etc/passwd");
+	write_file("[metrics]\nsocket = /etc\n", 24);
+	expect_complaint(OPTIONS_BAD,
+	    "metrics.socket is '/etc': a directory of this name", "--config",
+	    file);
 	ck_assert_int_eq(load(&cfg, &why, "--help", NULL), OPTIONS_HELP);
 	config_done(&cfg);
 	ck_assert_int_eq(load(&cfg, &why, "--version", NULL), OPTIONS_VERSION);
@@ -468,6 +532,8 @@ int main(void)
 	tcase_add_test(cases, a_nul_byte_is_refused);
 	tcase_add_test(cases, every_key_is_taken);
 	tcase_add_test(cases, what_is_wrong_is_named);
+	tcase_add_loop_test(cases, units_are_read_and_shown, 0,
+	    (int)(sizeof(units) / sizeof(units[0])));
 	tcase_add_test(cases, option_environment_file_default);
 	tcase_add_test(cases, roots_are_resolved);
 	tcase_add_test(cases, relative_paths_are_taken_from_here);

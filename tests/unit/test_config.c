@@ -506,8 +506,6 @@ START_TEST(wrong_command_lines)
 	    "daemon.state is '/etc/passwd/a/b': '/etc/passwd' is not a "
 	    "directory",
 	    "--state", "/etc/passwd/a/b");
-	expect_complaint(OPTIONS_BAD, "'/etc/passwd' is not a directory",
-	    "--state", "/etc/passwd");
 	write_file("[metrics]\nsocket = /etc\n", 24);
 	expect_complaint(OPTIONS_BAD,
 	    "metrics.socket is '/etc': a directory of this name", "--config",

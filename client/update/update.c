@@ -60,8 +60,6 @@ static void require_repository(const struct update_options *opt)
 	struct gitdir gd = { 0 };
 	struct text why = { 0 };
 
-	if (opt->dir && chdir(opt->dir) < 0)
-		die("cannot change to '%s': %s", opt->dir, strerror(errno));
 	if (!gitdir_find(&gd, opt->git_dir ? opt->git_dir : getenv("GIT_DIR"),
 		&why))
 		die("%s", why.data);
@@ -91,7 +89,8 @@ enum {
 	OPT_TIMEOUT,
 	OPT_COMPAT,
 	OPT_PORCELAIN,
-	OPT_JSON
+	OPT_JSON,
+	OPT_END_OF_OPTIONS
 };
 
 static const struct option long_options[] = {
@@ -99,6 +98,7 @@ static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "no-deref", no_argument, NULL, OPT_NO_DEREF },
 	{ "deref", no_argument, NULL, OPT_DEREF },
+	{ "no-no-deref", no_argument, NULL, OPT_DEREF },
 	{ "create-reflog", no_argument, NULL, OPT_CREATE_REFLOG },
 	{ "no-create-reflog", no_argument, NULL, OPT_NO_CREATE_REFLOG },
 	{ "atomic", no_argument, NULL, OPT_ATOMIC },
@@ -113,6 +113,8 @@ static const struct option long_options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "help-all", no_argument, NULL, 'h' },
+	{ "end-of-options", no_argument, NULL, OPT_END_OF_OPTIONS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -252,6 +254,7 @@ complain(const struct update_options *opt, int c, char **argv)
 
 static void parse_options(struct update_options *opt, int argc, char **argv)
 {
+	static char dashes[] = "--";
 	const char *compat = getenv("REFD_COMPAT");
 	bool delete = false;
 	int c;
@@ -275,10 +278,16 @@ static void parse_options(struct update_options *opt, int argc, char **argv)
 			opt->batch = true;
 			break;
 		case 'C':
-			opt->dir = optarg;
+			if (chdir(optarg) < 0)
+				die("cannot change to '%s': %s", optarg,
+				    strerror(errno));
 			break;
 		case 'v':
 			opt->verbose = true;
+			break;
+		case OPT_END_OF_OPTIONS:
+			/* getopt_long reads the argument again, as "--". */
+			argv[--optind] = dashes;
 			break;
 		case 'h':
 			print_usage(stdout, opt->words);
@@ -373,8 +382,6 @@ int command_update(int argc, char **argv)
 	int rc;
 
 	parse_options(&opt, argc, argv);
-	if (opt.dir && chdir(opt.dir) < 0)
-		die("cannot change to '%s': %s", opt.dir, strerror(errno));
 	updater_open(&up, &opt);
 	rc = opt.form == FORM_STDIN ? update_stdin(&up) : update_one(&up);
 	updater_close(&up);

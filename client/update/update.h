@@ -25,7 +25,6 @@ struct update_options {
 	enum update_form form;
 	enum update_output output;
 	enum git_words words;
-	const char *dir; /* -C */
 	const char *git_dir, *socket, *message, *txid;
 	bool no_deref, create_reflog, batch, end_null, verbose;
 	bool atomic; /* said, not only meant */

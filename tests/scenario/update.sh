@@ -164,6 +164,29 @@ argument_forms() {
 	both '-z without --stdin' 129 -z refs/heads/a "$first" </dev/null
 }
 
+# Gitaly ends the options of each git command by --end-of-options.
+ends_of_options() {
+	both 'the options end' 0 --no-deref --end-of-options \
+		refs/heads/a "$first" </dev/null
+	both 'the options end behind an argument' 0 refs/heads/a \
+		--end-of-options "$second" </dev/null
+	both 'no option behind the end' 128 --end-of-options \
+		refs/heads/a "$first" --no-deref </dev/null
+	both 'a message of that name' 0 -m --end-of-options \
+		refs/heads/a "$third" </dev/null
+	both 'the options end before input' 0 --stdin --end-of-options <<-END
+		update refs/heads/a $first
+	END
+	both 'and with more than input' 129 --stdin --end-of-options x \
+		</dev/null
+	both '--no-no-deref' 0 --no-deref --no-no-deref HEAD "$second" \
+		</dev/null
+	check '--help-all: status 0' "$REFD" update --help-all >"$T/said"
+	check '--help-all: the usage' grep -q '^usage: refd update' "$T/said"
+	(cd "$T" && "$REFD" update -C "$twins-refd" --what 2>"$T/err")
+	is 'the usage, of a relative directory' 129 $?
+}
+
 conflicts() {
 	both 'below a ref' 128 refs/heads/a/below "$first" </dev/null
 	both 'a directory' 0 refs/heads/dir/x "$first" </dev/null
@@ -293,6 +316,7 @@ when_packed() {
 
 all_of_it() {
 	argument_forms
+	ends_of_options
 	conflicts
 	from_stdin
 	with_nul

@@ -275,16 +275,27 @@ sprung 'trap: ProcSubset=' ProcSubset=pid starts
 
 # ---- numbers, over TCP, to a daemon without a network ----
 
-systemctl start refd-metrics.socket
+numbers() { timeout 10 curl -s http://127.0.0.1:9718/metrics | grep '^refd_'; }
+# The first boot of this machine has enabled all that is installed.
+systemctl disable -q --now refd-metrics.socket
 systemctl restart refd.service
-exec 7<>/dev/tcp/127.0.0.1/9718
-printf 'GET /metrics HTTP/1.0\r\n\r\n' >&7
-check 'a socket of TCP that is passed' grep -q '^refd_' <(timeout 10 cat <&7)
-exec 7>&-
+is 'no numbers at first' '' "$(numbers)"
+# As the manual says, with the service active.
+check 'enabled' systemctl enable -q refd-metrics.socket
+check 'and restarted' systemctl restart refd.service
+check 'a socket of TCP that is passed' quietly numbers
 is 'the other one, too' 1 "$(update git /srv/git/a.git refs/heads/m "$one" &&
 	echo 1)"
-systemctl stop refd-metrics.socket
+systemctl stop refd.socket refd.service
+is 'stopped: who asks for numbers' '' "$(numbers)"
+is 'starts no daemon' inactive "$(show ActiveState)"
+systemctl start refd.socket
+check 'a client that connects has the daemon started' \
+	update git /srv/git/a.git refs/heads/n "$one"
+check 'and numbers with it' quietly numbers
+systemctl disable -q --now refd-metrics.socket
 systemctl restart refd.service
+is 'disabled' '' "$(numbers)"
 
 # ---- several accounts ----
 

@@ -37,6 +37,11 @@ if command -v systemd-analyze >/dev/null; then
 		is "$unit exposes no more than 0.7" 0 $?
 		tail -n 1 <<<"$got"
 	done
+	check 'refd-metrics.socket is enabled' systemctl -q --root="$to" \
+		enable refd-metrics.socket
+	check 'and started by the service' [ -L \
+		"$to/etc/systemd/system/refd.service.wants/refd-metrics.socket" ]
+	systemctl -q --root="$to" disable refd-metrics.socket
 	# With the comment that says why, in the paragraph before it.
 	for trap in StartLimitIntervalSec=0 RuntimeDirectoryPreserve=yes \
 		ProtectHome=read-only PrivateUsers=no RestrictSUIDSGID=no \

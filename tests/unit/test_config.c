@@ -327,50 +327,10 @@ START_TEST(what_is_wrong_is_named)
 	    "2: session.timeout is '5000'" TIME "from 1ms to 1h");
 	expect_error("[journal]\nretention = 604800\n",
 	    "2: journal.retention is '604800'" TIME "from 1s to 3650 days");
-	expect_error("[journal]\nretention = 18446744073709551615 weeks\n",
-	    "2: journal.retention is '18446744073709551615 weeks'" TIME
-	    "from 1s to 3650 days");
 	expect_error("[journal]\nretention-size = 10\n",
 	    "2: journal.retention-size is '10'" SIZE "from 1MiB to 1024TiB");
-	expect_error("[journal]\nretention-size = 10s\n",
-	    "2: journal.retention-size is '10s'" SIZE "from 1MiB to 1024TiB");
 	expect_error("[daemon]\nstate = \"/x\n[a]\n",
 	    "2: quotes are not closed");
-}
-END_TEST
-
-static const struct {
-	const char *written, *shown;
-	uint64_t value;
-} units[] = {
-	{ "slowLog=0", "0", 0 },
-	{ "slowLog=10ms", "10ms", 10 },
-	{ "slowLog=5000ms", "5s", 5000 },
-	{ "slowLog=90s", "90s", 90000 },
-	{ "slowLog=120 s", "2min", 120000 },
-	{ "slowLog=60min", "1h", 3600000 },
-	{ "[journal]\nretention=1day", "1 day", 86400000 },
-	{ "[journal]\nretention=48h", "2 days", 172800000 },
-	{ "[journal]\nretention=7 days", "1 week", 604800000 },
-	{ "[journal]\nretention=2  weeks", "2 weeks", 1209600000 },
-	{ "[journal]\nretention-size=10MiB", "10MiB", 10 << 20 },
-	{ "[journal]\nretention-size=2048 MiB", "2GiB", 2ULL << 30 },
-};
-
-/* Proves that a value means the same in each unit, and is shown in one form. */
-START_TEST(units_are_read_and_shown)
-{
-	char text[128], *why;
-	struct config cfg;
-
-	config_init(&cfg);
-	snprintf(text, sizeof(text), "[daemon]\n%s\n", units[_i].written);
-	write_file(text, strlen(text));
-	ck_assert_int_eq(config_read_file(&cfg, &sys_kernel, file, &why), 0);
-	ck_assert_str_eq(cfg.values[0].text, units[_i].shown);
-	ck_assert_uint_eq(cfg.slow_ms + cfg.retention_ms + cfg.retention_bytes,
-	    units[_i].value);
-	config_done(&cfg);
 }
 END_TEST
 
@@ -530,8 +490,6 @@ int main(void)
 	tcase_add_test(cases, a_nul_byte_is_refused);
 	tcase_add_test(cases, every_key_is_taken);
 	tcase_add_test(cases, what_is_wrong_is_named);
-	tcase_add_loop_test(cases, units_are_read_and_shown, 0,
-	    (int)(sizeof(units) / sizeof(units[0])));
 	tcase_add_test(cases, option_environment_file_default);
 	tcase_add_test(cases, roots_are_resolved);
 	tcase_add_test(cases, relative_paths_are_taken_from_here);

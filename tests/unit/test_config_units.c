@@ -1,0 +1,73 @@
+/*
+ * Proves that a duration or a size of the configuration means the same in each
+ * unit, is shown in one form, and is refused where it does not fit.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "daemon/config.h"
+#include "daemon/config_units.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static const struct {
+	const char *written, *shown;
+	uint64_t value;
+} units[] = {
+	{ "slowLog=0", "0", 0 },
+	{ "slowLog=10ms", "10ms", 10 },
+	{ "slowLog=5000ms", "5s", 5000 },
+	{ "slowLog=90s", "90s", 90000 },
+	{ "slowLog=120 s", "2min", 120000 },
+	{ "slowLog=60min", "1h", 3600000 },
+	{ "[journal]\nretention=1day", "1 day", 86400000 },
+	{ "[journal]\nretention=48h", "2 days", 172800000 },
+	{ "[journal]\nretention=7 days", "1 week", 604800000 },
+	{ "[journal]\nretention=2  weeks", "2 weeks", 1209600000 },
+	{ "[journal]\nretention-size=10MiB", "10MiB", 10 << 20 },
+	{ "[journal]\nretention-size=2048 MiB", "2GiB", 2ULL << 30 },
+};
+
+START_TEST(units_are_read_and_shown)
+{
+	char text[600], *why;
+	struct config cfg;
+
+	config_init(&cfg);
+	snprintf(text, sizeof(text), "[daemon]\n%s\n", units[_i].written);
+	tmp_put("config", text);
+	snprintf(text, sizeof(text), "%s/config", tmp_root);
+	ck_assert_int_eq(config_read_file(&cfg, &sys_kernel, text, &why), 0);
+	ck_assert_str_eq(cfg.values[0].text, units[_i].shown);
+	ck_assert_uint_eq(cfg.slow_ms + cfg.retention_ms + cfg.retention_bytes,
+	    units[_i].value);
+	config_done(&cfg);
+}
+END_TEST
+
+static const char *const refused[] = { "", "s", "-1s", "1", "1 S", "1sec",
+	"1s ", "1.5s", "1MiB", "18446744073709551616ms",
+	"18446744073709551615 weeks" };
+
+START_TEST(what_does_not_fit_is_refused)
+{
+	uint64_t value = 7;
+
+	ck_assert(!config_units_parse(CONFIG_UNITS_TIME, refused[_i], &value));
+	ck_assert_uint_eq(value, 7);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("config_units");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, units_are_read_and_shown, 0,
+	    (int)(sizeof(units) / sizeof(units[0])));
+	tcase_add_loop_test(tc, what_does_not_fit_is_refused, 0,
+	    (int)(sizeof(refused) / sizeof(refused[0])));
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

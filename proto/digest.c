@@ -35,6 +35,9 @@ uint64_t refd_digest_begin(const struct refd_request *req)
 	uint64_t h = FNV_OFFSET;
 
 	h = hash_string(h, req->git_dir);
+	/* Nothing for the verb of a transaction. */
+	if (req->verb == REFD_VERB_SESSION)
+		h = hash_byte(h, 0x20);
 	h = hash_byte(h, req->atomic);
 	h = hash_byte(h, req->push);
 	h = hash_string(h, req->message);

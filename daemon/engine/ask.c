@@ -23,6 +23,9 @@
 
 #include "daemon/engine/state.h"
 
+/* Clocks may differ by that much: MARGIN_MS of history_keep.c is the same. */
+#define FUTURE_MS (3600 * 1000LL)
+
 void ask_refuse(const struct refd_request *req, enum refd_status status,
     const char *text, engine_answer_fn *fn, void *arg)
 {
@@ -42,13 +45,23 @@ bool ask_is_too_late(const struct engine *e, const struct refd_request *req,
 	return true;
 }
 
+static int64_t wall_ms(const struct engine *e, int64_t now_ns)
+{
+	return e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
+}
+
 bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
     int64_t now_ns)
 {
-	int64_t wall_ms = e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
-
 	return (int64_t)refd_txid_birth_ms(txid) + e->cfg.retention_ms <
-	    wall_ms;
+	    wall_ms(e, now_ns);
+}
+
+bool ask_is_from_future(const struct engine *e, const struct refd_txid *txid,
+    int64_t now_ns)
+{
+	return (int64_t)refd_txid_birth_ms(txid) >
+	    wall_ms(e, now_ns) + FUTURE_MS;
 }
 
 void engine_query(struct engine *e, const struct refd_request *req,

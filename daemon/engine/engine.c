@@ -136,10 +136,7 @@ static void join(struct engine *e, struct entry *ent, const struct txn *txn,
 {
 	struct asker *a;
 
-	/* The journal, which answers once this is recorded, has no verb. */
-	if (ent->txn->req.digest != txn->req.digest ||
-	    (ent->state != ENTRY_DECIDED &&
-		ent->txn->req.verb != txn->req.verb)) {
+	if (ent->txn->req.digest != txn->req.digest) {
 		ask_refuse(&txn->req, REFD_BADREQUEST,
 		    "transaction id was used for other content", fn, arg);
 		return;
@@ -184,6 +181,7 @@ static bool take_in(struct engine *e, struct txn *txn, int64_t now_ns,
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
 	ent->deadline_ns =
 	    now_ns + shares_wait_ns(&e->cfg.shares, txn, wait_ns);
+	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);
 	txn->times.arrived_ns = now_ns;
 	ent->arrival = e->arrivals;
 	e->arrivals += txn->nr_updates;

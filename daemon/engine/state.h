@@ -110,6 +110,10 @@ bool ask_is_too_late(const struct engine *e, const struct refd_request *req,
     engine_answer_fn *fn, void *arg);
 bool ask_is_expired(const struct engine *e, const struct refd_txid *txid,
     int64_t now_ns);
+/* Was the id born more than an hour after the present? The journal would have
+ * to keep the id until its birth is older than the horizon. */
+bool ask_is_from_future(const struct engine *e, const struct refd_txid *txid,
+    int64_t now_ns);
 void ask_checkpointed(struct engine *e, struct store_checkpoint *cp);
 void ask_looked_up(struct engine *e, struct store_query *q, int64_t now_ns);
 

@@ -6,8 +6,9 @@
  * is read. Otherwise the rows of the id are read in the order of their LSNs. A
  * later row replaces the result of an earlier row.
  *
- * What fails refuses the transaction: another transaction has the id, or the
- * journal can't be read to the end. The answer then holds nothing of the rows
+ * What fails refuses the transaction: another transaction has the id, the id
+ * is of the future and in no row (the journal would have to keep the id until
+ * then), or the journal can't be read to the end. The answer then holds nothing of the rows
  * that were read. A row that was not read may be a void, which takes back an
  * update that an earlier row says was done.
  */
@@ -82,7 +83,9 @@ bool admit_is_seen(struct store *s, struct txn *txn)
 	size_t i;
 	int r;
 
-	if (fresh_see(&s->fresh, &txn->req.txid))
+	/* An id of the future would raise the filter's floor above the ids of
+	 * all others. */
+	if (!txn->is_from_future && fresh_see(&s->fresh, &txn->req.txid))
 		return false;
 	txn_lay_out(txn);
 	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
@@ -90,6 +93,11 @@ bool admit_is_seen(struct store *s, struct txn *txn)
 		/* It may have been done before, under this id. */
 		return refuse(txn, REFD_UNKNOWN,
 		    repo_why("can't read the journal: %s", strerror(-r)));
+	if (!seen.seen && txn->is_from_future)
+		return refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was born more than an hour "
+			     "after the present: check the clock of the "
+			     "client and the clock of the daemon"));
 	if (!seen.seen)
 		return false;
 	if (seen.other)

@@ -106,6 +106,10 @@ struct txn {
 	 * journal may hold parts of this very transaction. */
 	bool readmitted;
 
+	/* Its id was born long after the present. The engine's; admission
+	 * refuses such an id unless the journal knows it. */
+	bool is_from_future;
+
 	/* From admission. */
 	struct repo *repo; /* a reference, or NULL */
 	/* What a record says of it. A rejection that waits for its record has

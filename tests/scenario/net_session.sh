@@ -73,6 +73,21 @@ is written "$one" "$(ref_of a.git refs/heads/s)"
 check unlocked is_unlocked
 "$REFD" update -C "$T/a.git" -d refs/heads/s
 
+# A session under the id of a transaction that was done.
+id=$(new_txid)
+for verb in '0011transaction 1' '000dsession 1'; do
+	dial "$verb"
+	{
+		transaction_head "$id" "$T/a.git" |
+			sed "s/^0011transaction 1/$verb/"
+		printf '0040create refs/heads/s\0%s0000' "$one"
+	} >&9
+	await 10 grep -q '^outcome' "$T/$verb"
+	"$REFD" update -C "$T/a.git" -d refs/heads/s
+done
+check used-id grep -q '^ng badrequest|refs/heads/s|' "$T/000dsession 1"
+is used-id-does-nothing '' "$(ref_of a.git refs/heads/s)"
+
 prepare second
 end abort
 check aborted await 10 grep -q '^outcome rejected' "$T/second"

@@ -51,6 +51,12 @@ static void other_dir(struct refd_request *req, struct refd_update *u)
 	req->git_dir = "/srv/b.git";
 }
 
+static void session(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->verb = REFD_VERB_SESSION;
+}
+
 static void atomic(struct refd_request *req, struct refd_update *u)
 {
 	(void)u;
@@ -141,9 +147,10 @@ static void swapped(struct refd_request *req, struct refd_update *u)
 START_TEST(a_digest_is_of_what_is_asked_for)
 {
 	static void (*const changes[])(struct refd_request *,
-	    struct refd_update *) = { NULL, other_dir, atomic, no_message,
-		empty_message, sha256, local, held, applied, held_by_two, fewer,
-		other_name, other_new, with_old, other_action, swapped };
+	    struct refd_update *) = { NULL, other_dir, session, atomic,
+		no_message, empty_message, sha256, local, held, applied,
+		held_by_two, fewer, other_name, other_new, with_old,
+		other_action, swapped };
 	const size_t nr = sizeof(changes) / sizeof(changes[0]);
 	size_t i, k;
 

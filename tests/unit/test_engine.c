@@ -243,6 +243,21 @@ START_TEST(test_expired_is_never_executed)
 }
 END_TEST
 
+/* Admission looks for the id in the journal, and refuses a new one. */
+START_TEST(test_an_id_of_the_future_is_marked)
+{
+	struct rig_txn t = one;
+
+	t.born_ms = 3600 * 1000LL;
+	rig_submit(&t);
+	ck_assert(!rig_admissions->is_from_future);
+	rig_go(&t);
+	t.born_ms += 1;
+	rig_submit(&t);
+	ck_assert(rig_admissions->is_from_future);
+}
+END_TEST
+
 START_TEST(test_queries)
 {
 	struct rig_txn t = both;
@@ -359,6 +374,7 @@ static TCase *answers(void)
 	tcase_add_test(tc, test_resend_joins);
 	tcase_add_test(tc, test_other_content_is_refused);
 	tcase_add_test(tc, test_expired_is_never_executed);
+	tcase_add_test(tc, test_an_id_of_the_future_is_marked);
 	tcase_add_test(tc, test_queries);
 	tcase_add_test(tc, test_queries_of_the_store);
 	tcase_add_test(tc, test_look_up_races_with_submit);

@@ -316,8 +316,7 @@ START_TEST(test_replayed)
 }
 END_TEST
 
-/* Another verb under the id: refused while it is undecided; then the answer is
- * that of the journal, which has no verb. */
+/* Another verb under the id is other content, before the decision and after. */
 START_TEST(test_another_verb)
 {
 	struct rig_txn t = both;
@@ -331,7 +330,7 @@ START_TEST(test_another_verb)
 	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
 	rig_back_all();
 	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
-	rig_expect_results(rig_submit(&t), REFD_REJECTED, REFD_STALE);
+	ck_assert_int_eq(rig_submit(&t)->refused, REFD_BADREQUEST);
 	ck_assert_ptr_null(rig_admissions);
 }
 END_TEST

@@ -223,6 +223,40 @@ START_TEST(an_id_is_known_after_a_start)
 }
 END_TEST
 
+/* An id of the future is looked up, and refused unless it is known. It stays
+ * out of the filter of recent ids, so the next one is looked up, too. */
+START_TEST(a_new_id_of_the_future_is_refused)
+{
+	struct refd_txid id;
+	struct txn *txn;
+	int i;
+
+	refd_txid_make(&id);
+	for (i = 0; i < 2; i++) {
+		txn = sr_make_txn(&id, sr_repo, "refs/heads/a", sr_commit);
+		txn->is_from_future = true;
+		store_admit(sr_store, txn);
+		ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+		ck_assert_int_eq(txn->refused, REFD_BADREQUEST);
+		ck_assert_ptr_nonnull(strstr(txn->why, "check the clock"));
+		sr_done_with(txn);
+	}
+	/* Time has passed. */
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	sr_apply(txn);
+	sr_done_with(txn);
+	/* The clock is set back. */
+	txn = sr_make_txn(&id, sr_repo, "refs/heads/a", sr_commit);
+	txn->is_from_future = true;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert(txn->replayed);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+END_TEST
+
 static _Atomic int64_t ahead_ns;
 
 static int64_t now_ahead(const struct sys *sys)
@@ -280,6 +314,7 @@ int main(void)
 	tcase_add_test(tc, a_tag_is_read_once);
 	tcase_add_test(tc, each_turn_looks_for_itself);
 	tcase_add_test(tc, an_id_is_known_after_a_start);
+	tcase_add_test(tc, a_new_id_of_the_future_is_refused);
 	tcase_add_test(tc, a_repository_closes_while_another_is_in_use);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

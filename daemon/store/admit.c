@@ -60,6 +60,43 @@ static void refuse_unseen(struct txn *txn)
 		txn->req.git_dir, txn->peer.uid));
 }
 
+/* Nor is the machine's trouble with a closed repository told: whether PEER may
+ * see it has to be known first. */
+static void hide_unseen(struct lane *l, struct txn *txn)
+{
+	enum refd_status status =
+	    repo_peer_may_see(&l->store->repos, txn->req.git_dir, &txn->peer);
+
+	if (status == REFD_NOREPO) {
+		refuse_unseen(txn);
+	} else if (status != REFD_OK) {
+		free(txn->why);
+		refuse(txn, status,
+		    repo_why("can't look at the directories above '%s' now",
+			txn->req.git_dir));
+	}
+}
+
+/* By owners and modes, as they are now. */
+static void check_write(struct lane *l, struct txn *txn)
+{
+	const struct repo *repo = txn->repo;
+	enum refd_status status =
+	    repo_peer_may_write(l->store->sys, repo, &txn->peer);
+
+	if (status == REFD_NOREPO)
+		refuse(txn, REFD_DENIED,
+		    repo_why("uid %u may not write refs "
+			     "of '%s' (owner %u, mode %04o, and every "
+			     "directory on the way must let it pass)",
+			txn->peer.uid, repo->path, repo->owner,
+			repo->mode & 07777));
+	else if (status != REFD_OK)
+		refuse(txn, status,
+		    repo_why("can't look at the directories above '%s' now",
+			repo->path));
+}
+
 static bool open_repo(struct lane *l, struct txn *txn)
 {
 	struct rights_given given = { 0 };
@@ -77,9 +114,7 @@ static bool open_repo(struct lane *l, struct txn *txn)
 	repo = lane_repo(l, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
-		if (!repo_peer_may_see(&l->store->repos, txn->req.git_dir,
-			&txn->peer))
-			refuse_unseen(txn);
+		hide_unseen(l, txn);
 		return false;
 	}
 	txn->repo = repo;
@@ -100,14 +135,9 @@ static bool open_repo(struct lane *l, struct txn *txn)
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
 			txn->peer.uid, repo->path));
-	else if (!repo_peer_may_write(l->store->sys, repo, &txn->peer))
-		refuse(txn, REFD_DENIED,
-		    repo_why("uid %u may not write refs "
-			     "of '%s' (owner %u, mode %04o, and every "
-			     "directory on the way must let it pass)",
-			txn->peer.uid, repo->path, repo->owner,
-			repo->mode & 07777));
-	else if (is_unsure(txn, repo))
+	else
+		check_write(l, txn);
+	if (txn->refused == REFD_OK && is_unsure(txn, repo))
 		refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the configuration of '%s' includes a file that "
 			     "refd does not read (outside of the repository, "
@@ -115,9 +145,8 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			     "core.logAllRefUpdates or core.sharedRepository: "
 			     "set both behind it",
 			repo->path));
-	if (txn->refused != REFD_OK &&
-	    !repo_peer_may_see(&l->store->repos, txn->req.git_dir, &txn->peer))
-		refuse_unseen(txn);
+	if (txn->refused != REFD_OK)
+		hide_unseen(l, txn);
 	txn->least = given.least;
 	txn->limits = given.limits;
 	return txn->refused == REFD_OK;

@@ -5,6 +5,7 @@
  * The repositories are made by git.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -50,8 +51,8 @@ static enum refd_status open_repo(const char *name)
 	if (fd < 0)
 		return REFD_NOREPO;
 	status = repo_config_read(&sys_kernel, fd, path, &config, &why);
-	if (status == REFD_OK && !repo_is_git_dir(&sys_kernel, fd, path, &why))
-		status = REFD_NOREPO;
+	if (status == REFD_OK)
+		status = repo_check_git_dir(&sys_kernel, fd, path, &why);
 	close(fd);
 	return status;
 }
@@ -466,6 +467,32 @@ START_TEST(a_head_is_as_git_has_it)
 }
 END_TEST
 
+static int openat_without_room(const struct sys *sys, int dirfd,
+    const char *path, int flags, mode_t mode)
+{
+	(void)sys;
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	(void)mode;
+	return -EMFILE;
+}
+
+START_TEST(a_head_that_cannot_be_read_is_not_missing)
+{
+	struct sys sys = sys_kernel;
+	int fd;
+
+	tmp_run("git init -q --bare r");
+	fd = openat(tmp_fd, "r", O_RDONLY | O_DIRECTORY);
+	sys.openat = openat_without_room;
+	ck_assert_int_eq(repo_check_git_dir(&sys, fd, "r", &why), REFD_BUSY);
+	ck_assert_str_eq(why,
+	    "can't look at HEAD and objects/ of 'r': Too many open files");
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("repo_config");
@@ -475,6 +502,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_git_makes_is_opened);
 	tcase_add_test(tc, what_is_none_is_not);
+	tcase_add_test(tc, a_head_that_cannot_be_read_is_not_missing);
 	tcase_add_loop_test(tc, a_format_is_taken_or_named, 0,
 	    (int)COUNT(formats));
 	tcase_add_loop_test(tc, no_message_quotes_the_file, 0, 12);

@@ -310,6 +310,34 @@ START_TEST(norepo_of_one_that_is_moved_away)
 }
 END_TEST
 
+/* The machine fails at each call of an opening in turn: the opening does
+ * without it, or the answer is one that may be asked for again. */
+START_TEST(a_failed_call_says_nothing_of_the_repository)
+{
+	static const int errors[] = { -EMFILE, -ENFILE, -ENOMEM, -EIO };
+	enum refd_status status;
+	struct repo *repo;
+	unsigned long n;
+	char *why;
+
+	for (n = 0; n == 0 || memfs_was_hit(w->fs); n++) {
+		repos_trim(&w->store.repos, -1);
+		memfs_fail(w->fs, n, errors[_i]);
+		repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+		if (repo != NULL) {
+			repo_put(&w->store.repos, repo);
+			continue;
+		}
+		ck_assert_msg(status == REFD_BUSY || status == REFD_IO,
+		    "%s: %s (%s)", memfs_hit(w->fs), refd_status_name(status),
+		    why);
+		free(why);
+	}
+	memfs_fail_none(w->fs);
+	ck_assert_uint_gt(n, 20);
+}
+END_TEST
+
 static void cut_and_start(void)
 {
 	struct memfs_choice choice = memfs_choose(1);
@@ -423,6 +451,8 @@ int main(void)
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
 	tcase_add_test(tc, one_that_is_moved_out_of_the_roots);
 	tcase_add_loop_test(tc, norepo_of_one_that_is_moved_away, 0, 2);
+	tcase_add_loop_test(tc, a_failed_call_says_nothing_of_the_repository, 0,
+	    4);
 	tcase_add_test(tc, one_file_system_of_objects_and_refs);
 	tcase_add_test(tc, recovery_knows_the_worktree);
 	tcase_add_loop_test(tc, id_that_a_cut_left_empty, 0, 2);

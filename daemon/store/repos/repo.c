@@ -107,9 +107,10 @@ static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 	int n;
 
 	if (refs < 0) {
-		*why = repo_why("'%s' has no refs directory: %s", repo->path,
-		    strerror(-refs));
-		return refs == -ELOOP ? REFD_UNSUPPORTED : REFD_NOREPO;
+		*why = repo_why("can't find the refs directory of '%s': %s",
+		    repo->path, strerror(-refs));
+		return refs == -ELOOP ? REFD_UNSUPPORTED :
+					repo_open_status(refs);
 	}
 	n = getgroups(255, gids);
 	n = n < 0 ? 0 : n;
@@ -139,8 +140,9 @@ static enum refd_status check_fs(const struct repos *repos,
 	return REFD_UNSUPPORTED;
 }
 
-/* As git's validate_headref(): a ref below refs/, or an object id. */
-static bool is_head_ok(const struct sys *sys, int fd)
+/* As git's validate_headref(): a ref below refs/, or an object id. 0, or a
+ * negative errno; -EINVAL: HEAD holds something else. */
+static int check_head(const struct sys *sys, int fd)
 {
 	struct refd_oid oid;
 	char text[256];
@@ -150,39 +152,48 @@ static bool is_head_ok(const struct sys *sys, int fd)
 
 	n = SYS(sys, readlinkat, fd, "HEAD", text, sizeof(text));
 	if (n >= 0)
-		return n >= 5 && strncmp(text, "refs/", 5) == 0;
+		return n >= 5 && strncmp(text, "refs/", 5) == 0 ? 0 : -EINVAL;
 	head = SYS(sys, openat, fd, "HEAD",
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (head < 0)
-		return false;
+		return head;
 	n = SYS(sys, pread, head, text, sizeof(text) - 1, 0);
 	SYS(sys, close, head);
-	text[n > 0 ? n : 0] = '\0';
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0';
 	if (strncmp(text, "ref:", 4) == 0) {
 		p = text + 4;
 		p += strspn(p, " \t\n\v\f\r");
 		if (strncmp(p, "refs/", 5) == 0)
-			return true;
+			return 0;
 	}
-	return refd_oid_parse(text, &oid) == 0;
+	return refd_oid_parse(text, &oid) == 0 ? 0 : -EINVAL;
 }
 
-bool repo_is_git_dir(const struct sys *sys, int fd, const char *path,
-    char **why)
+enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
+    const char *path, char **why)
 {
 	struct sys_stat st;
+	int r = SYS(sys, lstatat, fd, "commondir", &st);
 
-	if (SYS(sys, lstatat, fd, "commondir", &st) == 0) {
+	if (r == 0) {
 		*why = repo_why("'%s' belongs to a linked worktree", path);
-		return false;
+		return REFD_NOREPO;
 	}
-	if (is_head_ok(sys, fd) && SYS(sys, lstatat, fd, "objects", &st) == 0 &&
-	    !S_ISREG(st.mode))
-		return true;
-	*why = repo_why("'%s' is not a git repository: HEAD or objects/ is "
-			"missing or broken",
-	    path);
-	return false;
+	r = r == -ENOENT ? check_head(sys, fd) : r;
+	if (r == 0)
+		r = SYS(sys, lstatat, fd, "objects", &st);
+	if (r == 0 && !S_ISREG(st.mode))
+		return REFD_OK;
+	if (repo_open_status(r) != REFD_NOREPO)
+		*why = repo_why("can't look at HEAD and objects/ of '%s': %s",
+		    path, strerror(-r));
+	else
+		*why = repo_why("'%s' is not a git repository: HEAD or "
+				"objects/ is missing or broken",
+		    path);
+	return repo_open_status(r);
 }
 
 static enum refd_status configure(const struct repos *repos, struct repo *repo,
@@ -194,9 +205,10 @@ static enum refd_status configure(const struct repos *repos, struct repo *repo,
 	status = repo_config_read(repos->sys, repo->fd, repo->path, &cfg, why);
 	if (status != REFD_OK)
 		return status;
-	if (!repo_is_git_dir(repos->sys, repo->fd, repo->path, why)) {
+	status = repo_check_git_dir(repos->sys, repo->fd, repo->path, why);
+	if (status != REFD_OK) {
 		repo_config_done(&cfg);
-		return REFD_NOREPO;
+		return status;
 	}
 	repo->bare = cfg.bare;
 	repo->shared_perm = cfg.shared_perm;

@@ -227,13 +227,14 @@ bool repo_owner_is_served(uint32_t uid);
 /* Could PEER find out by itself, without refd, why GIT_DIR is no repository
  * that refd serves? Root and the daemon's own account may always know. Another
  * must be able to pass through every directory of the path, and of the path to
- * the common dir. */
-bool repo_peer_may_see(const struct repos *repos, const char *git_dir,
-    const struct txn_peer *peer);
-/* May PEER change refs here without refd? By owner and mode of refs/, and of
+ * the common dir. OK: yes. NOREPO: no. BUSY, IO: that can't be found
+ * out now. */
+enum refd_status repo_peer_may_see(const struct repos *repos,
+    const char *git_dir, const struct txn_peer *peer);
+/* The same answers: may PEER change refs here without refd? By owner and mode of refs/, and of
  * every directory on the way to it. */
-bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
-    const struct txn_peer *peer);
+enum refd_status repo_peer_may_write(const struct sys *sys,
+    const struct repo *repo, const struct txn_peer *peer);
 
 /* The mode of a new file or directory for a client with UMASK: 0666 (0777)
  * & ~umask, then core.sharedRepository (git's calc_shared_perm). The owner
@@ -252,8 +253,8 @@ int repo_open_worktree(const struct sys *sys, const struct repo *repo,
 /* Is the directory FD, whose path is PATH, a repository by git's rule
  * (is_git_directory()), and not a linked worktree's? *WHY, to be freed, says
  * why not. refs/ is the caller's to look at. */
-bool repo_is_git_dir(const struct sys *sys, int fd, const char *path,
-    char **why);
+enum refd_status repo_check_git_dir(const struct sys *sys, int fd,
+    const char *path, char **why);
 
 /* malloc'd sentence, or NULL when out of memory. */
 char *repo_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

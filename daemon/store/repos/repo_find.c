@@ -94,6 +94,18 @@ static int open_place(const struct repos *repos, const char *path,
 	return r;
 }
 
+enum refd_status repo_open_status(int err)
+{
+	switch (err) {
+	case -EIO:
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+		return txn_status_of(err);
+	}
+	return REFD_NOREPO;
+}
+
 /* Why the git-dir PATH, which the client named, can't be opened as PLACE. */
 static enum refd_status cant_open(int err, const char *path,
     const struct repo_place *place, char **why)
@@ -109,7 +121,7 @@ static enum refd_status cant_open(int err, const char *path,
 	else
 		*why = repo_why("can't open the repository '%s': %s", path,
 		    strerror(-err));
-	return REFD_NOREPO;
+	return repo_open_status(err);
 }
 
 /* A git-dir of one account can't have another's repository written: whoever
@@ -132,6 +144,9 @@ static int open_common(const struct repos *repos, const struct repo_place *own,
 	else
 		snprintf(path, sizeof(path), "%s/%s", own->path, common);
 	r = open_place(repos, path, place);
+	/* A bad disk must not tell which of its paths exist. */
+	if (r == -EIO)
+		return -EPERM;
 	if (r < 0 || belong_together(own, place))
 		return r;
 	SYS(repos->sys, close, place->fd);
@@ -165,16 +180,19 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 		r = open_common(repos, &own, common, place);
 		free(common);
 	}
-	/* One text for every reason: the file may be a line of another file,
+	/* One text for every lasting reason: the file may be a line of another file,
 	 * and its directory one that the client may not look into. */
-	if (r < 0)
+	if (repo_open_status(r) != REFD_NOREPO)
+		*why = repo_why("can't follow '%s/commondir': %s", own.path,
+		    strerror(-r));
+	else if (r < 0)
 		*why =
 		    repo_why("'%s/commondir' does not lead to a repository of "
 			     "the same owner or group under a root that "
 			     "refd serves (daemon.root, --root)",
 			own.path);
 	SYS(repos->sys, close, own.fd);
-	return r < 0 ? REFD_NOREPO : REFD_OK;
+	return r < 0 ? repo_open_status(r) : REFD_OK;
 }
 
 int repo_find_known(const struct repos *repos, const char *path,

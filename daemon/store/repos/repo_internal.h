@@ -27,6 +27,11 @@ struct repo_place {
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
 
+/* The status of a repository that a call, which failed with ERR, could not
+ * open. NOREPO is final, so it is not for a machine that lacks memory or
+ * descriptors (BUSY) or for a disk that fails (IO). */
+enum refd_status repo_open_status(int err);
+
 /* Why a repository of UID is not served, in words; the caller frees it. */
 char *repo_owner_why(const char *path, uint32_t uid);
 

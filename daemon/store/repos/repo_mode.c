@@ -56,25 +56,31 @@ static int step(const struct sys *sys, int dir, const char *name,
 
 /* Step by step and through no link: who owns one of the directories could put
  * others in the place of those below it, which are closed to him, and a link
- * to the same repository. */
-bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
-    uint64_t ino, const struct txn_peer *peer)
+ * to the same repository. As repo_peer_may_see(). */
+static enum refd_status may_reach(const struct sys *sys, const char *path,
+    uint64_t dev, uint64_t ino, const struct txn_peer *peer)
 {
 	char copy[REFD_PATH_MAX], *rest = copy, *name;
 	struct sys_stat st;
 	int fd;
 
 	if (strlen(path) >= sizeof(copy))
-		return false;
+		return REFD_NOREPO;
 	strcpy(copy, path);
 	fd = step(sys, SYS_TRUSTED, "/", peer, &st);
 	while (fd >= 0 && (name = strsep(&rest, "/")) != NULL)
 		if (*name != '\0')
 			fd = step(sys, fd, name, peer, &st);
 	if (fd < 0)
-		return false;
+		return repo_open_status(fd);
 	SYS(sys, close, fd);
-	return st.dev == dev && st.ino == ino;
+	return st.dev == dev && st.ino == ino ? REFD_OK : REFD_NOREPO;
+}
+
+bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
+    uint64_t ino, const struct txn_peer *peer)
+{
+	return may_reach(sys, path, dev, ino, peer) == REFD_OK;
 }
 
 /* Is NAME in DIR missing, or neither directory nor link? A link may lead to
@@ -88,75 +94,81 @@ static bool is_no_directory(const struct sys *sys, int dir, const char *name)
 	    (r == 0 && !S_ISDIR(st.mode) && !S_ISLNK(st.mode));
 }
 
-/* Goes along PATH as far as PEER may. *FD: the directory, or -1 where PEER may
- * see that there is none. False: PEER may not see whether there is. */
-static bool walk_as(const struct sys *sys, const char *path,
-    const struct txn_peer *peer, int *fd)
+/* Goes along PATH as far as PEER may. The directory; -ENOENT: PEER may see that
+ * there is none. Another errno: PEER may not see whether there is. */
+static int walk_as(const struct sys *sys, const char *path,
+    const struct txn_peer *peer)
 {
 	char copy[REFD_PATH_MAX], *rest = copy, *name;
 	struct sys_stat st;
 	int dir;
 
 	if (path[0] != '/' || strlen(path) >= sizeof(copy))
-		return false;
+		return -EACCES;
 	strcpy(copy, path);
 	dir = step(sys, SYS_TRUSTED, "/", peer, &st);
-	*fd = -1;
 	while (dir >= 0 && (name = strsep(&rest, "/")) != NULL) {
 		if (*name == '\0')
 			continue;
 		if (is_no_directory(sys, dir, name)) {
 			SYS(sys, close, dir);
-			return true;
+			return -ENOENT;
 		}
 		dir = step(sys, dir, name, peer, &st);
 	}
-	*fd = dir;
-	return dir >= 0;
+	return dir == -ENOENT ? -EACCES : dir;
 }
 
-bool repo_peer_may_see(const struct repos *repos, const char *git_dir,
-    const struct txn_peer *peer)
+enum refd_status repo_peer_may_see(const struct repos *repos,
+    const char *git_dir, const struct txn_peer *peer)
 {
 	const struct sys *sys = repos->sys;
+	enum refd_status status;
 	struct repo_place place;
 	struct sys_stat st;
+	bool has_common;
 	char *why = NULL;
-	bool may;
 	int fd;
 
 	if (peer->uid == 0 || peer->uid == (uint32_t)geteuid())
-		return true;
-	if (!walk_as(sys, git_dir, peer, &fd))
-		return false;
+		return REFD_OK;
+	fd = walk_as(sys, git_dir, peer);
 	if (fd < 0)
-		return true;
-	/* A common dir that is not found may be anywhere. */
-	may = SYS(sys, lstatat, fd, "commondir", &st) == -ENOENT;
+		return fd == -ENOENT ? REFD_OK : repo_open_status(fd);
+	has_common = SYS(sys, lstatat, fd, "commondir", &st) != -ENOENT;
 	SYS(sys, close, fd);
-	if (repo_find(repos, git_dir, &place, &why) == REFD_OK) {
-		may = repo_peer_may_reach(sys, place.path, place.st.dev,
-		    place.st.ino, peer);
-		SYS(sys, close, place.fd);
-	}
+	status = repo_find(repos, git_dir, &place, &why);
 	free(why);
-	return may;
+	if (status == REFD_OK) {
+		status = may_reach(sys, place.path, place.st.dev, place.st.ino,
+		    peer);
+		SYS(sys, close, place.fd);
+		return status;
+	}
+	if (status == REFD_BUSY || status == REFD_IO)
+		return status;
+	/* A common dir that is not found may be anywhere. */
+	return has_common ? REFD_NOREPO : REFD_OK;
 }
 
 /* As it is now: rights that were taken away since it was opened are gone. The
  * daemon itself has come there. */
-bool repo_peer_may_write(const struct sys *sys, const struct repo *repo,
-    const struct txn_peer *peer)
+enum refd_status repo_peer_may_write(const struct sys *sys,
+    const struct repo *repo, const struct txn_peer *peer)
 {
 	struct sys_stat st;
+	int r;
 
 	if (peer->uid == 0)
-		return true;
-	return SYS(sys, lstatat, repo->fd, "refs", &st) == 0 &&
-	    repo_peer_has(&st, peer, 03) &&
-	    (peer->uid == (uint32_t)geteuid() ||
-		repo_peer_may_reach(sys, repo->path, repo->dev, repo->ino,
-		    peer));
+		return REFD_OK;
+	r = SYS(sys, lstatat, repo->fd, "refs", &st);
+	if (r < 0)
+		return repo_open_status(r);
+	if (!repo_peer_has(&st, peer, 03))
+		return REFD_NOREPO;
+	if (peer->uid == (uint32_t)geteuid())
+		return REFD_OK;
+	return may_reach(sys, repo->path, repo->dev, repo->ino, peer);
 }
 
 mode_t repo_shared_mode(int shared_perm, mode_t mode)

@@ -216,6 +216,64 @@ static void plan_again(const struct enabled *before, struct enabled *plan,
 	gitconfig_done(&own);
 }
 
+static bool is_among(const char *root, const char **roots, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!strcmp(roots[i], root))
+			return true;
+	return false;
+}
+
+/* A root of BEFORE that is not in ROOTS, owned; NULL: there is none. */
+static char *other_root(const struct enabled *before, const char **roots,
+    size_t nr)
+{
+	size_t i;
+	char *root;
+
+	for (i = 0; i < before->nr; i++) {
+		root = system_root(&before->steps[i]);
+		if (root && !is_among(root, roots, nr))
+			return root;
+		free(root);
+	}
+	return NULL;
+}
+
+/* One file serves all roots, so all roots have one socket: ROOTS must not take
+ * the socket of another root, nor get that socket unasked. Without ROOTS all
+ * roots are meant. */
+static bool keeps_sockets(const char **roots, size_t nr, const struct wishes *w,
+    const struct enabled *before, const char *path)
+{
+	const struct site file = { .name = (char *)path,
+		.config = (char *)path };
+	char *other = nr ? other_root(before, roots, nr) : NULL;
+	struct gitconfig was = { 0 };
+	const char *socket;
+	bool ok = site_config(&file, &was);
+
+	socket = config_get(&was, "refd.socket");
+	if (ok && other &&
+	    (!socket != !w->socket || (socket && strcmp(socket, w->socket)))) {
+		say_error("%s: one file, %s, names the socket for all roots, "
+			  "and %s uses %s%s: if one daemon serves both, %s; "
+			  "if not, enable each repository below %s by itself "
+			  "(refd enable --socket PATH REPOSITORY)",
+		    roots[0], path, other,
+		    socket ? "--socket " : "the default socket",
+		    socket ? socket : "",
+		    socket ? "name that socket, too" : "name no socket",
+		    roots[0]);
+		ok = false;
+	}
+	gitconfig_done(&was);
+	free(other);
+	return ok;
+}
+
 static bool carry_out(const struct site *site, struct enabled *before,
     const struct enabled *plan, const struct wishes *w)
 {
@@ -243,6 +301,7 @@ bool enable_system(const char **roots, size_t nr, const struct wishes *w)
 		say_error("--root names the directory with the repositories");
 		ok = false;
 	}
+	ok = ok && keeps_sockets(roots, nr, w, &before, file);
 	if (ok && !enabled_find(&before, STEP_USES, NULL, w->hooks))
 		enabled_add(&plan, STEP_USES, NULL, w->hooks, NULL);
 	ok = ok && make_file(&t, file, &site, w);

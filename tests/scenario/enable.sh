@@ -320,6 +320,28 @@ system_update_instead() {
 $(git -C "$T/work" rev-parse HEAD)"
 }
 
+# Proves that a second root leaves the first root its socket.
+system_second() {
+	mkdir -p "$T/srv2"
+	cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig" >"$T/before.second"
+	"$REFD" enable --system --root "$T/srv2" --socket "$T/second.sock" \
+		--hooks "$hooks" >"$T/said" 2>&1
+	is 'system: a second socket is refused' 1 $?
+	says 'system: with both ways out' "$T/srv/ uses --socket $SOCKET: if \
+one daemon serves both, name that socket, too; if not, enable each repository"
+	REFD_SOCKET='' "$REFD" enable --system --root "$T/srv2" \
+		--hooks "$hooks" >"$T/said" 2>&1
+	is 'system: so is a socket that nobody named' 1 $?
+	check 'system: and nothing was done, again' cmp "$T/before.second" \
+		<(cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig")
+	check 'system: a second root of the same daemon' "$REFD" enable \
+		--system --root "$T/srv2" --hooks "$hooks" >"$T/said"
+	check 'system: which is disabled' "$REFD" disable --system \
+		--root "$T/srv2" >"$T/said"
+	check 'system: all of it as before' cmp "$T/before.second" \
+		<(cat "$T/etc/gitconfig" "$T/etc/refd/gitconfig")
+}
+
 system_wide() {
 	local repo
 	git clone -q --bare "$T/work" "$T/srv/bare.git"
@@ -350,6 +372,7 @@ system_wide() {
 		check "system: $repo untouched" \
 			diff "$T/before.$repo" "$T/after.$repo"
 	done
+	system_second
 	system_bare
 	system_work_trees
 	system_update_instead

@@ -14,6 +14,12 @@ if [ "$(id -u)" -ne 0 ]; then
 	finish
 fi
 with_fs ext4 96M || finish
+# This machine may have no id of its own, as a container has none.
+echo fedcba9876543210fedcba9876543210 >"$T/this-machine"
+if [ -e /etc/machine-id ]; then
+	mount --bind "$T/this-machine" /etc/machine-id
+	scenario_mounts+=(/etc/machine-id)
+fi
 SERVED=$FS/srv
 STATE=$FS/state
 mkdir "$SERVED"
@@ -221,7 +227,7 @@ chmod +x "$T/elsewhere"
 elsewhere() { # COMMAND...
 	unshare -m "$T/elsewhere" "$@"
 }
-if [ -s /etc/machine-id ] && elsewhere true 2>/dev/null; then
+if elsewhere true 2>/dev/null; then
 	restore new srv state
 	lose a.git late
 	remount

@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,19 +65,36 @@ START_TEST(a_newer_schema_is_refused)
 }
 END_TEST
 
+/* The id of this machine is in the file "machine-id" of tmp_root. */
+static int openat_machine(const struct sys *sys, int dirfd, const char *path,
+    int flags, mode_t mode)
+{
+	char id[PATH_MAX + 16];
+
+	snprintf(id, sizeof(id), "%s/machine-id", tmp_root);
+	return sys_kernel.openat(sys, dirfd,
+	    strcmp(path, "/etc/machine-id") == 0 ? id : path, flags, mode);
+}
+
 START_TEST(another_machines_journal_is_refused)
 {
+	struct sys sys = sys_kernel;
 	char *why = NULL;
 
-	help_close(help_open_here());
-	help_ask("UPDATE meta SET machine='0123456789abcdef0123456789abcdef'");
-	ck_assert_int_eq(help_try_open(&sys_kernel, tmp_root, NULL, &why),
-	    -EXDEV);
+	sys.openat = openat_machine;
+	tmp_put("machine-id", "0123456789abcdef0123456789abcdef\n");
+	help_close(help_open(&sys, tmp_root, NULL));
+	help_close(help_open(&sys, tmp_root, NULL));
+	tmp_put("machine-id", "00000000000000000000000000000001\n");
+	ck_assert_int_eq(help_try_open(&sys, tmp_root, NULL, &why), -EXDEV);
 	ck_assert_ptr_nonnull(strstr(why, "another machine"));
 	free(why);
-	/* A machine without an id is no reason. */
+	/* A journal, or a machine, without an id is no reason. */
+	tmp_put("machine-id", "");
+	help_close(help_open(&sys, tmp_root, NULL));
 	help_ask("UPDATE meta SET machine=''");
-	help_close(help_open_here());
+	tmp_put("machine-id", "00000000000000000000000000000001\n");
+	help_close(help_open(&sys, tmp_root, NULL));
 }
 END_TEST
 

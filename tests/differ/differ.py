@@ -2,7 +2,7 @@
 """git update-ref in one repository, refd update in its twin: must be alike.
 
     differ.py [--seconds S | --seeds A-B | --seed N] [--workers N]
-              [--git PATH] [--dir DIR] [--shrink N] [--no-words]
+              [--git PATH] [--dir DIR] [--shrink N]
               [--seen-only TEXT]
 
 Random transactions, with random things in their way, are done by both, and
@@ -60,9 +60,10 @@ class Arena:
         if re.search(r"2\.53\.0\.\d", version):
             self.git_version = (2, 56)
         self.features = cs.Features(self.git_version)
-        self.words = not opt.no_words
+        # refd has the words of 2.39 and of 2.55.
+        self.words = not (2, 46) <= self.git_version < (2, 55)
         self.options = ["--compat=2.39"] \
-            if self.git_version < (2, 46) and self.words else []
+            if self.git_version < (2, 46) else []
         self.objects = Objects(opt.git, self.env, self.path + "/objects")
         self.daemon = None
 
@@ -291,14 +292,14 @@ def options():
     parser.add_argument("--git", default="git")
     parser.add_argument("--dir")
     parser.add_argument("--shrink", type=int, default=5)
-    parser.add_argument("--no-words", action="store_true")
     return parser.parse_args()
 
 
 def main():
     opt = options()
     arena = Arena(opt)
-    print("# compared with %s" % arena.version)
+    print("# compared with %s%s" % (arena.version, "" if arena.words else
+        ", but for its words"))
     bad = True
     try:
         arena.start()

@@ -1,4 +1,6 @@
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/lib/suite.h"
 
@@ -11,4 +13,19 @@ int suite_run(Suite *s)
 	nr_failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return nr_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void suite_skip(const char *test, const char *why)
+{
+	printf("skip %s: %s\n", test, why);
+	/* libcheck ends a test that runs into its limit by a signal. */
+	fflush(stdout);
+}
+
+bool suite_is_root(const char *test)
+{
+	if (geteuid() == 0)
+		return true;
+	suite_skip(test, "only root can be two users");
+	return false;
 }

@@ -191,8 +191,7 @@ START_TEST(the_journal_stays_sound)
 
 	j = help_open_here();
 	if (!contend() && set == NULL)
-		puts("skip journal_reset: no priorities here, so the race is "
-		     "rare");
+		suite_skip(__func__, "without priorities the race is rare");
 	rows = run(&s, set != NULL ? atoi(set) : SECONDS, &sound);
 	ck_assert_msg(sound, "after %u commits, %lu checkpoints", rows,
 	    (unsigned long)checkpoints);
@@ -268,12 +267,11 @@ START_TEST(without_the_rule_a_database_breaks)
 	bool sound;
 
 	if (sqlite3_libversion_number() >= FIXED_IN) {
-		puts("skip journal_reset: this SQLite has the bug no more");
+		suite_skip(__func__, "this SQLite does not have the bug");
 		return;
 	}
 	if (!contend()) {
-		puts("skip journal_reset: no priorities here, so the race is "
-		     "rare");
+		suite_skip(__func__, "without priorities the race is rare");
 		return;
 	}
 	db = plain_open();

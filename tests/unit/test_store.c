@@ -233,7 +233,7 @@ START_TEST(copy_of_what_another_account_has)
 	struct refd_txid id;
 	struct txn *txn;
 
-	if (geteuid() != 0)
+	if (!suite_is_root(__func__))
 		return;
 	refd_txid_make(&id);
 	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);

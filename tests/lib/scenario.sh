@@ -110,6 +110,27 @@ is() { # NAME WANTED GOT
 	fi
 }
 
+# ok when the command succeeds and no line of its output, messages included,
+# matches the extended regular expression.
+prints_no() { # NAME PATTERN COMMAND...
+	local name=$1 pattern=$2 said status=0 found
+	shift 2
+	said=$("$@" 2>&1) || status=$?
+	if [ "$status" -ne 0 ]; then
+		not_ok "$name" "status $status from: $*: ${said:0:300}"
+	elif [ -n "$said" ] &&
+		found=$(grep -aE -m 3 -- "$pattern" <<<"$said"); then
+		not_ok "$name" "there is '$found'"
+	else
+		ok "$name"
+	fi
+}
+
+# ok when the command succeeds and prints nothing.
+prints_nothing() { # NAME COMMAND...
+	prints_no "$1" '' "${@:2}"
+}
+
 # Until the command succeeds. SECONDS is what it takes at most where nothing else
 # runs; ten times that is waited, and 1 returned then: a limit ends what hangs,
 # it proves nothing. Counted in tries, so that nobody's setting of the clock
@@ -141,6 +162,12 @@ finish() {
 	[ "$scenario_bad" -eq 0 ] &&
 		[ $((scenario_ok + scenario_skipped)) -gt 0 ]
 	exit
+}
+
+# True where tests/long runs a scenario: then the parts run, too, that wait for a
+# minute.
+is_long() {
+	[ "${LONG_PARTS:-no}" = yes ]
 }
 
 # ---- what it started and mounted ----
@@ -190,6 +217,7 @@ start_daemon() { # [OPTION...]
 # Errors and warnings in the daemon's log, but for those that tell of a disk that
 # takes its time, or is in memory, or of a kernel without Landlock: it may.
 complaints() {
+	[ -r "$LOG" ] || echo "there is no log '$LOG'"
 	grep -E ' (error|warning): ' "$LOG" |
 		grep -vE ' event=((flush|journal)-(hangs|back)|stall|nobody-served|state-suspect|unconfined) '
 }
@@ -271,14 +299,18 @@ new_commit() { # NAME MESSAGE [PARENT...]
 			-m "$message" "$tree"
 }
 
-# The value of a ref; nothing, and not 0, if there is none.
+# Prints the value of a ref. Without such a ref: prints nothing and returns 1.
+# If git fails, prints that, so that nobody takes the ref for absent.
 ref_of() { # NAME REF
-	git -C "$T/$1" rev-parse --verify -q "$2"
+	local status=0
+	git -C "$T/$1" rev-parse --verify -q "$2" || status=$?
+	[ $status -le 1 ] || echo "git rev-parse failed with status $status"
+	return $status
 }
 
 # ok when no lock of a ref or of packed-refs stands there.
 no_locks() { # REPORTED-AS NAME
-	is "$1" '' "$(find "$T/$2" -name '*.lock')"
+	prints_nothing "$1" find "$T/$2" -name '*.lock'
 }
 
 # ---- file systems ----

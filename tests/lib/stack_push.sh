@@ -177,5 +177,5 @@ stack_pushes() {
 	fallback 'the daemon is stopped' c-one:refs/heads/away :side
 	both 'the daemon is back' 1 c-two:refs/heads/away \
 		main:refs/heads/side
-	is "$stack: no locks" '' "$(find "$(repo_of refd)" -name '*.lock')"
+	prints_nothing "$stack: no locks" find "$(repo_of refd)" -name '*.lock'
 }

@@ -96,7 +96,7 @@ for command in "query $id" ping status 'stats --json' checkpoint \
 done
 sweep push refs/heads/h@ git -C "$T/work" push -q --porcelain "$repo" \
 	"$one:refs/heads/h@"
-is 'no lock is left' '' "$(find "$repo" -name '*.lock')"
+prints_nothing 'no lock is left' find "$repo" -name '*.lock'
 check 'the daemon lives' "$REFD" ping
 check 'and stops' stop_daemon
 finish

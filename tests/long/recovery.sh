@@ -109,7 +109,7 @@ is 'every acknowledged ref' '' "$(diff "$T/wanted" "$T/found" | head -n 3)"
 is 'each with its log, of one line' '' "$(cd "$repo/logs" &&
 	cut -d' ' -f1 "$T/wanted" | xargs wc -l |
 	awk '$1 != 1 && $2 != "total"' | head -n 3)"
-is 'no lock' '' "$(find "$repo" -name '*.lock' | head -n 3)"
+prints_nothing 'no lock' find "$repo" -name '*.lock'
 check 'and it serves on' "$REFD" update --git-dir "$repo" refs/heads/on \
 	"$commit"
 check 'the daemon stops' stop_daemon

@@ -113,7 +113,7 @@ is 'three steps are documented' 3 "$(wc -l <"$T/steps")"
 check 'they can be followed' quietly sh -e "$T/steps"
 is 'no acknowledged update is lost' "$acknowledged" \
 	"$(as $ALICE git --git-dir="$repo" for-each-ref)"
-is 'nothing is left of root' '' "$(find "$repo" ! -user $ALICE)"
+prints_nothing 'nothing is left of root' find "$repo" ! -user $ALICE
 check 'a push works' push refs/heads/pushed "$two"
 is 'through her daemon' 1 "$("$REFD" log --repo "$repo" | wc -l)"
 check 'it is a new journal' test "$old" != \

@@ -33,7 +33,7 @@ PYTHON
 is 'nothing but that is left' 'bench.json bench.txt' \
 	"$(cd "$T/b" && find . -maxdepth 1 -type f -name 'bench.*[nt]' \
 		-printf '%P\n' | sort | paste -sd ' ')"
-is 'no directory of a run' '' "$(find "$T/b" -name 'run.*')"
+prints_nothing 'no directory of a run' find "$T/b" -name 'run.*'
 
 check 'who claims a ref too much is found out' \
 	python3 - "$ROOT/tests/bench" "$T/lie" <<'PYTHON'
@@ -80,7 +80,7 @@ assert [s["clients"] for s in said["storm"]] == [1, 4]
 assert [t["refs"] for t in said["transactions"]] == [1, 10]
 assert said["open"]["rate"] > 0 and said["open"]["load"]["failed"] == 0
 PYTHON
-is 'it leaves nothing' '' "$(find "$T/here" "$T/there" -mindepth 1)"
+prints_nothing 'it leaves nothing' find "$T/here" "$T/there" -mindepth 1
 
 "$REFD" bench --dir "$T/here" --seconds 60 >"$T/out" 2>&1 &
 bench=$!
@@ -89,7 +89,7 @@ await 60 grep -q 'a flush costs' "$T/out"
 kill -TERM $bench
 reap $bench
 is 'nor when it is interrupted: status' 143 $?
-is 'nor when it is interrupted: files' '' "$(find "$T/here" -mindepth 1)"
+prints_nothing 'nor when it is interrupted: files' find "$T/here" -mindepth 1
 
 # As that daemon does after a checkpoint, but all the time.
 write_notes() {
@@ -108,8 +108,8 @@ own $!
 	--seconds 1 >"$T/out" 2>&1
 is 'of a daemon that runs' 0 $?
 : >"$T/over"
-is 'it leaves nothing, whatever is written meanwhile' '' \
-	"$(find "$T/here" -mindepth 1)"
+prints_nothing 'it leaves nothing, whatever is written meanwhile' \
+	find "$T/here" -mindepth 1
 check 'which goes on running' "$REFD" ping --socket "$SOCKET"
 "$REFD" bench --dir /dev/shm --socket "$SOCKET" >"$T/out" 2>&1
 is 'and does not serve that directory' 128 $?

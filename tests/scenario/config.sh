@@ -136,8 +136,8 @@ if with_people sections; then
 	check not-in-a-section grep -q 'not among those who may use' "$T/out"
 	update_as 10002 srv/a.git refs/heads/u2 "$commit"
 	check nowhere-else grep -q 'not among those who may use' "$T/out"
-	is not-in-the-history '' "$(as 10001 "$REFD" log --socket "$SOCKET" \
-		--repo "$T/srv/closed/b.git" 2>/dev/null)"
+	prints_nothing not-in-the-history as 10001 "$REFD" log \
+		--socket "$SOCKET" --repo "$T/srv/closed/b.git"
 
 	# One commit each, with a flush where it is promised something. The
 	# first one in a repository makes that known, durably.

@@ -67,7 +67,7 @@ there_and_back() {
 	picture one.git | grep -v '^\./refd' >"$T/after"
 	check 'disable: as it was, to the byte' diff "$T/before" "$T/after"
 	push_served 'after disable: git' one.git refs/heads/c no
-	is 'listed no more' '' "$("$REFD" enable --list)"
+	prints_nothing 'listed no more' "$REFD" enable --list
 	check 'the configuration is nobody else'\''s to read again' \
 		test "$(stat -c %a "$T/one.git/config")" = 644
 }
@@ -90,7 +90,7 @@ assert sorted(e["state"] for e in json.load(sys.stdin)) == \
 	"$REFD" enable --list >"$T/said"
 	says 'enable --all mends' "^enabled  *$T/half.git\$"
 	check 'disable --all' "$REFD" disable --all >/dev/null
-	is 'disable --all: nothing is listed' '' "$("$REFD" enable --list)"
+	prints_nothing 'disable --all: nothing is listed' "$REFD" enable --list
 	is 'disable --all: nothing is set' '' \
 		"$(git -C "$T/half.git" config refd.socket)"
 }
@@ -406,8 +406,8 @@ template() {
 		>/dev/null
 	push_served 'template: which is git'\''s then' new.git refs/heads/b no
 	"$REFD" disable --template "$T/template" >/dev/null
-	is 'template: nothing left in it' '' \
-		"$(find "$T/template" -mindepth 1)"
+	prints_nothing 'template: nothing left in it' \
+		find "$T/template" -mindepth 1
 	push_served 'template: what was made stays enabled' cloned.git \
 		refs/heads/c yes
 	"$REFD" disable "$T/cloned.git" >/dev/null

@@ -58,8 +58,7 @@ check 'the log has it' logs stall
 rm "$T/hang"
 check 'who waited is served' wait $storm
 reap $storm
-check 'status names nothing any more' test -z \
-	"$("$REFD" status | grep '^stall')"
+prints_no 'status names nothing any more' '^stall' "$REFD" status
 check 'the log has the end' await 10 logs stall-over
 is 'no thread is stuck' 0 "$(stat_of stage_stuck_admission)"
 is 'nothing waits' 0 "$(stat_of waiting)"

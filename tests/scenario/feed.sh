@@ -173,9 +173,9 @@ check 'he of his' await 5 grep -qa refs/heads/secret his.watch
 is 'she of nothing of his' 0 \
 	"$(cat hers.* | grep -cE "of$BOB|secret")"
 is 'he of nothing of hers' 0 "$(tr '\0' '\n' <his.watch | grep -c "of$ALICE")"
-is 'nor by log' 0 "$(as $ALICE "$T/bin/refd" log | grep -c "of$BOB")"
-is 'nor where she names it' '' \
-	"$(as $ALICE "$T/bin/refd" log --repo "$T/of$BOB/r.git" 2>/dev/null)"
+prints_no 'nor by log' "of$BOB" as $ALICE "$T/bin/refd" log
+prints_nothing 'nor where she names it' \
+	as $ALICE "$T/bin/refd" log --repo "$T/of$BOB/r.git"
 is 'nor by the id of his transaction' '' "$(as $ALICE "$T/bin/refd" log \
 	--txid "$("$REFD" log --ref refs/heads/secret --json |
 		sed 's/.*"txn":"\([0-9a-f]*\)".*/\1/')")"

@@ -94,8 +94,7 @@ fi
 is 'he is not told of hers at the path of his' "$nothing" \
 	"$(told $BOB --repo "$R")"
 is 'nor of it anywhere' "$nothing" "$(told $BOB)"
-check 'nor by its name' test -z \
-	"$(told $BOB --ref 'refs/*' | grep secret)"
+prints_no 'nor by its name' secret as $BOB "$REFD" log --ref 'refs/*'
 is 'root is' 1 "$("$REFD" log | grep -c refs/heads/secret)"
 
 # ---- what a refusal says ----

@@ -136,6 +136,6 @@ fi
 # ---- and away ----
 
 check 'make uninstall' mk uninstall
-is 'nothing is left' '' "$(find "$to" ! -type d)"
+prints_nothing 'nothing is left' find "$to" ! -type d
 is 'nor a directory of its own' '' "$(find "$to" -name '*refd*')"
 finish

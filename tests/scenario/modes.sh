@@ -186,8 +186,8 @@ wishes() {
 	check 'a wish that means nothing is an error' \
 		wishes_fail "refd.durability is 'always'" \
 		"$REFD" update -C "$repo" refs/heads/wish "$one"
-	is 'and nothing happened' '' \
-		"$(git -C "$repo" for-each-ref refs/heads/wish)"
+	prints_nothing 'and nothing happened' \
+		git -C "$repo" for-each-ref refs/heads/wish
 	"$REFD" enable "$repo" >/dev/null
 	git init -q "$T/work"
 	git -C "$T/work" commit -q --allow-empty -m pushed

@@ -41,8 +41,8 @@ lives() { # FILE-SYSTEM SIZE
 
 	check "$1: a branch made by refd and deleted by git" made_and_deleted a
 	check "$1: a mount namespace of its own" start_apart
-	is "$1: is a kill, the branch stays deleted" '' \
-		"$(git -C "$repo" for-each-ref refs/heads/a)"
+	prints_nothing "$1: is a kill, the branch stays deleted" \
+		git -C "$repo" for-each-ref refs/heads/a
 	check "$1: it stops" stop_daemon
 
 	check "$1: another one" made_and_deleted b
@@ -104,7 +104,7 @@ apart() {
 		"$(beside_mount "$T/two.git" 2>"$T/err")"
 	check 'is told so' grep -q 'is another directory for the daemon' \
 		"$T/err"
-	is 'and nothing is written' '' "$(git -C "$repo" for-each-ref)"
+	prints_nothing 'and nothing is written' git -C "$repo" for-each-ref
 	is 'one whose path is the same directory' 0 \
 		"$(beside_mount "$repo" 2>"$T/err")"
 	check 'stopped' stop_daemon

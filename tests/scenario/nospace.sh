@@ -42,7 +42,7 @@ back_again() { # WHAT
 	statuses "update refs/heads/old/# $one" >/dev/null
 	check "$1: room again: the daemon is the same" kill -0 "$DAEMON"
 	no_locks "$1: no lock is left" "${repo#"$T/"}"
-	is "$1: no empty ref" '' "$(find "$repo/refs" -type f -empty)"
+	prints_nothing "$1: no empty ref" find "$repo/refs" -type f -empty
 	check "$1: git fsck" git -C "$repo" fsck --no-dangling 2>/dev/null
 }
 

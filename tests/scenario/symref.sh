@@ -241,6 +241,6 @@ printf 'option no-deref
 delete refs/heads/%s
 ' b q2 s |
 	"$REFD" update -C "$T/repo" --stdin
-is 'git fsck' '' "$(git -C "$T/repo" fsck --no-dangling 2>&1)"
+prints_nothing 'git fsck' git -C "$T/repo" fsck --no-dangling
 is 'nothing to complain of' '' "$(complaints)"
 finish

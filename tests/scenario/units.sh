@@ -28,8 +28,8 @@ if command -v systemd-analyze >/dev/null; then
 	cp -r /usr/lib/systemd/system/*.target "$units"
 	for unit in refd.socket refd.service refd@.socket refd@.service \
 		refd-metrics.socket; do
-		is "$unit is in order" '' "$(systemd-analyze verify --man=no \
-			--root="$to" "$unit" 2>&1 | grep -i refd)"
+		prints_no "$unit is in order" '[Rr]efd' systemd-analyze \
+			verify --man=no --root="$to" "$unit"
 	done
 	for unit in refd.service refd@.service; do
 		got=$(systemd-analyze security --offline=true --no-pager \
@@ -51,8 +51,8 @@ if command -v systemd-analyze >/dev/null; then
 	done
 	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" uninstall \
 		>"$T/make.log" 2>&1
-	is 'nothing is left' '' "$(find "$to" -name '*refd*' \
-		-not -path "$to/usr/bin/refd")"
+	prints_nothing 'nothing is left' find "$to" -name '*refd*' \
+		-not -path "$to/usr/bin/refd"
 else
 	skip units 'no systemd-analyze'
 fi

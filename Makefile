@@ -142,7 +142,6 @@ PRELOAD_LIB := $(PRELOAD_SRCS:%.c=$(BUILD)/%.so)
 BENCH_BIN   := $(BUILD)/tests/bench/load
 FUZZ_BIN    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 SCENARIOS   = $(sort $(wildcard tests/scenario/*.sh))
-LONG_TESTS  = $(sort $(wildcard tests/long/*.sh))
 
 # A command is announced by its target; V=1 shows it whole.
 ifneq ($(V),1)
@@ -151,7 +150,7 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests fuzz check check-long soak bench install install-units uninstall \
+.PHONY: all units tests fuzz check check-long soak bench install install-units uninstall \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -161,7 +160,7 @@ all: $(BIN) $(LIB) $(PROTOCOL_PAGE)
 help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make check         the everyday tests'
-	@echo 'make check-long    those, under the sanitizers too, and the long ones'
+	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
 	@echo 'make soak          half an hour of everything at once'
 	@echo 'make tests         builds the test programs and runs none'
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
@@ -297,7 +296,9 @@ $(PRELOAD_LIB): $(BUILD)/%.so: %.c $(BUILD)/stamp/flags
 	$(say)$(CC) $(LANGUAGE) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) -fPIC \
 	    -shared -MMD -MP -o $@ $< -ldl
 
-tests: all $(UNIT_BIN) $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
+units: $(UNIT_BIN)
+
+tests: all units $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 
 FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
@@ -323,17 +324,8 @@ check: tests $(if $(HAVE_CLANG),fuzz)
 	$(RUN_TESTS) --unit $(BUILD)/tests/unit --fuzz $(BUILD)/fuzz \
 	    --scenario $(SCENARIOS)
 
-check-long: check
-	$(MAKE) PROFILE=asan BUILD=$(BUILD)/asan tests
-	$(MAKE) PROFILE=tsan BUILD=$(BUILD)/tsan tests
-	BUILD='$(abspath $(BUILD)/asan)' scripts/run-tests \
-	    --jobs $$(nproc) --unit $(BUILD)/asan/tests/unit \
-	    --scenario $(SCENARIOS)
-	BUILD='$(abspath $(BUILD)/tsan)' scripts/run-tests \
-	    --jobs $$(nproc) --unit $(BUILD)/tsan/tests/unit \
-	    --scenario $(SCENARIOS)
-	$(if $(LONG_TESTS),BUILD='$(abspath $(BUILD))' scripts/run-tests \
-	    --limit 3600 --scenario $(LONG_TESTS))
+check-long:
+	scripts/check-long
 
 soak: tests
 	BUILD='$(abspath $(BUILD))' SOAK_SECONDS=1800 scripts/run-tests \

@@ -17,8 +17,9 @@
 # shellcheck source=tests/lib/apt.sh
 . "$(dirname "${BASH_SOURCE[0]}")/apt.sh"
 
-# Only what git's tests can't do without; none of it is the git under test.
-git_source_make=(make -s NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1
+# Only the programs that git's tests cannot do without, built as quickly as
+# possible: the git under test is the installed one.
+git_source_make=(make -s CFLAGS=-O0 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1
 	NO_PYTHON=1 NO_RUST=1 NO_TCLTK=1)
 
 git_source_build() { # SOURCE
@@ -51,13 +52,19 @@ git_source_version() { # CACHE [SUITE]
 }
 
 git_source() { # CACHE [SUITE]
-	local version scratch new
+	local version scratch new lock
 	version=$(git_source_version "$@") || return 1
 	git_version=${version#*:}
 	git_dir=$1/$git_version
 	[ ! -e "$git_dir/GIT-BUILD-OPTIONS" ] || return 0
 	echo "getting the source of git $version and building its test-tool"
 	mkdir -p "$1"
+	# Another run may be building the same.
+	exec {lock}>"$1/lock" && flock "$lock" || return 1
+	if [ -e "$git_dir/GIT-BUILD-OPTIONS" ]; then
+		exec {lock}>&-
+		return 0
+	fi
 	scratch=$(mktemp -d "$1/fetch.XXXXXX") || return 1
 	new=$scratch/new
 	if git_source_fetch "$scratch" "$version" ${2:+"$2"}; then
@@ -69,6 +76,7 @@ git_source() { # CACHE [SUITE]
 		mv "$new" "$git_dir"
 	fi
 	rm -rf "$scratch"
+	exec {lock}>&-
 	[ -e "$git_dir/GIT-BUILD-OPTIONS" ]
 }
 

@@ -7,10 +7,10 @@
  * the same calls each time as far as that goes; that it does not (threads) is
  * no error, but some points are then missed.
  *
- * With SWEEP_FEW in the environment every point is visited, and at each only a
- * few of the ways in which a cut can end are tried, by turns: for the
- * sanitizers, where whoever looks wants the code run, and has seen in another
- * build what becomes of the data.
+ * With SWEEP_FEW in the environment, a sweep visits every fifth point, and tries
+ * few of the outcomes of a cut there, by turns. scripts/check sets SWEEP_FEW for
+ * the sanitizers: the release build has shown what becomes of the data, and the
+ * sanitizer wants the code to run. scripts/check-long does without.
  */
 #ifndef TESTS_LIB_SWEEP_H
 #define TESTS_LIB_SWEEP_H
@@ -94,5 +94,8 @@ bool sweep_dead(const struct sweep *s, int err, struct sweep_report *report);
 bool sweep_kill(const struct sweep *s, struct sweep_report *report);
 /* A power cut at each change and after the last, in both modes of memfs. */
 bool sweep_cut(const struct sweep *s, struct sweep_report *report);
+
+/* The distance between the points of a sweep: 1, or 5 with SWEEP_FEW. */
+unsigned long sweep_step(void);
 
 #endif

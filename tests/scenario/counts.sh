@@ -2,6 +2,7 @@
 # A fixed piece of work costs refd no more flushes, system calls and
 # instructions than tests/bench/limits says. Counts, never times, so that it is
 # the same on a machine that is busy.
+# Slow: strace and callgrind slow the daemon down.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

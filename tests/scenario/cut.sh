@@ -7,6 +7,7 @@
 # client had already asked for; symbolic refs and HEAD's log are as they were
 # acknowledged; no ref is empty, what was deleted stays deleted, reflogs are
 # whole, the objects are there and no lock is left.
+# Slow: it cuts the power on two file systems.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -6,6 +6,7 @@
 # the refs say. A journal that can't come back ends it with 74. Then a disk that
 # really takes no more: the kernel calls the pages clean that it could not
 # write, and what is asked by id is still the truth, also after a cut.
+# Slow: a client waits ten seconds for a daemon.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -21,10 +22,13 @@ new_id() {
 		"$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')"
 }
 
+timeout_ms=60000
+
 # Sets $status: of the ref, or the transaction's outcome where there is none.
 update() { # ARGUMENT...
 	id=$(new_id)
-	"$REFD" update -C "$repo" --porcelain --txid "$id" --timeout 60000 "$@" \
+	"$REFD" update -C "$repo" --porcelain --txid "$id" \
+		--timeout "$timeout_ms" "$@" \
 		>"$T/said" 2>"$T/err"
 	status=$(awk '$1 == "ok" { print "ok" } $1 == "ng" { print $3 }' \
 		"$T/said")
@@ -68,8 +72,8 @@ mended() {
 }
 
 no_litter() { # NAME
-	is "$1: no lock, nothing staged" '' \
-		"$(find "$repo" -name '*.lock' -o -path '*/refd/stage/*')"
+	prints_nothing "$1: no lock, nothing staged" \
+		find "$repo" -name '*.lock' -o -path '*/refd/stage/*'
 }
 
 # WANTED of `refd update ARGUMENT...` while CALL fails. REF is the one it
@@ -146,7 +150,8 @@ update refs/heads/b $one"
 }
 
 gone_for_good() {
-	local said=0 wanted
+	# The client waits so long for a daemon that does not come back.
+	local said=0 wanted timeout_ms=10000
 	failing fdatasync EIO 1+
 	update refs/heads/late "$two"
 	is 'no journal any more: the answer' unknown "$status"

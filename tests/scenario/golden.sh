@@ -5,6 +5,7 @@
 # by line. Where refd answers otherwise it does so on purpose: each such answer
 # stands here, whole, with its reason. Any other difference fails, and so does
 # one of these that is no more.
+# Slow: it runs hundreds of commands, one after the other.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -4,6 +4,7 @@
 # without a header; another is large and rewritten all the time. Meanwhile all
 # updates of another repository succeed in time, and the daemon's memory does
 # not grow.
+# Slow: large packed-refs are rewritten all the time.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

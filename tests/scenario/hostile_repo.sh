@@ -6,6 +6,7 @@
 # holds for directories below refs/ that are two thousand deep, when the daemon
 # looks for locks after a kill, and when a repository is disowned. Alternates
 # that refd may not read reveal nothing (F9).
+# Slow: it makes thousands of directories and files.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

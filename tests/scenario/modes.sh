@@ -6,6 +6,7 @@
 # needs syncfs for that (btrfs). The daemon promises nothing by itself; each
 # transaction asks for its mode, by git's configuration. The sums are the table
 # in the README.
+# Slow: each mode runs on three file systems.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -2,6 +2,7 @@
 # A dozen power cuts of real file systems under load, and kills, from fixed
 # seeds (tests/powercut/README.md): everything that was acknowledged is there
 # afterwards. tests/long/powercut.sh has hundreds from new ones.
+# Slow: it cuts the power a dozen times.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

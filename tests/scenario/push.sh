@@ -2,8 +2,9 @@
 # A real `git push` through receive-pack, hook and daemon: a hundred branches
 # of which three can't be had, and the others land as they do with git alone;
 # atomic pushes, deletions, reflogs. Then what the hook leaves to git, whole,
-# and what it must never leave to git: refs that may await recovery, and a
-# push whose outcome is not known, which is said and not called a failure.
+# and, in tests/long/push.sh, what it must never leave to git: refs that may
+# await recovery, and a push whose outcome is not known. The hook says so, and
+# does not call the push a failure.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -255,7 +256,7 @@ has_something() { # SOCKET
 		awk '/^(waiting|in_store):/ { n += $2 } END { print n + 0 }')" -gt 0 ]
 }
 
-# ---- what takes the hook's whole minute, beside all the rest ----
+# ---- parts that wait for the minute of a hook, beside all the rest ----
 
 slow_start() {
 	# Served once; since this machine started nobody has recovered it.
@@ -293,13 +294,13 @@ slow_start() {
 
 slow_end() {
 	local id
-	reap $await_pid
+	reap "$await_pid"
 	is 'awaiting recovery: refused' 1 $?
 	check 'awaiting recovery: and not done by git' \
 		test -z "$(ref_of await.git refs/heads/l)"
 	check 'awaiting recovery: in words' grep -q 'await recovery' \
 		"$T/await.out"
-	reap $lost_pid
+	reap "$lost_pid"
 	is 'outcome unknown: git push fails' 1 $?
 	id=$(grep -oP 'refd query \K[0-9a-f]{32}' "$T/lost.out" | head -n 1)
 	check 'outcome unknown: is said, with the transaction' test -n "$id"
@@ -314,12 +315,12 @@ slow_end() {
 check 'the daemon starts' start_daemon
 make_work
 many_with_failures
-slow_start
+! is_long || slow_start
 atomic
 deletions_and_logs
 odd_names
 fall_through
 daemon_away
 dies_and_returns
-slow_end
+! is_long || slow_end
 finish

@@ -7,6 +7,7 @@
 #
 # SECONDS_OF_IT and SEED to choose; tests/long/push_count.sh runs it for long,
 # from a new seed.
+# Slow: it kills the daemon again and again.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -5,6 +5,7 @@
 # every few bytes, also of receive-pack itself. Whatever comes: nothing beside
 # the repository's refs is touched, what is reported is so, nothing is half
 # done that is all or nothing, no lock stays, and the daemon serves on.
+# Slow: it hangs up after every few bytes.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

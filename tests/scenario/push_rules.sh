@@ -6,6 +6,7 @@
 # alike, one served by refd, one by git alone, and has to come to the same, in
 # status, report, words, refs and reflogs. GIT names another git to be the
 # measure.
+# Slow: it pushes hundreds of times, to two servers.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

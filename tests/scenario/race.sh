@@ -14,7 +14,7 @@ refs=50
 clients=8
 gits=2
 length=20000
-seconds=${RACE_SECONDS:-20}
+seconds=${RACE_SECONDS:-10}
 enough=$((seconds * 10))
 enough_of_git=$((seconds / 4))
 

@@ -3,6 +3,7 @@
 # that is moved, replaced, copied or reached by two paths. Bad names and
 # objects are refused one by one. Nothing is ever written outside the roots,
 # nor in a repository of a kind that refd can't write.
+# Slow: a storm runs while repositories are moved.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -1,7 +1,10 @@
 #!/bin/bash
-# scripts/run-tests says of each program what became of it, and no failure
-# gets by: one that says so, one that crashes, one that says nothing, hangs or
-# leaves processes behind; also with several at a time, and some alone.
+# Proves that scripts/run-tests reports each program and misses no failure: of a
+# program that reports a failure, crashes, reports nothing, hangs or leaves
+# processes behind; also with several programs at a time, and some alone. Proves
+# that the runner counts the skips of unit tests, ends a run that is too long, and
+# prints lists and slow programs; and that the checks of tests/lib/scenario.sh
+# for absent output fail if the command fails.
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
 
@@ -77,8 +80,121 @@ run_tests --script "bash $T/patient.sh"
 check "libcheck's own limits are not in the way" says '^1 passed, 0 failed'
 run_tests --unit "$T"
 check "a unit test that was not built has failed" test $? -eq 1
+
+# A directory of unit tests in the place of the real ones.
+mkdir -p "$T/tree/scripts" "$T/tree/tests/unit" "$T/built"
+cp "$ROOT/scripts/run-tests" "$T/tree/scripts"
+: >"$T/tree/tests/unit/test_it.c"
+run_unit() { # LINE-OF-OUTPUT...
+	printf '#!/bin/sh\n' >"$T/built/test_it"
+	printf 'echo "%s"\n' "$@" >>"$T/built/test_it"
+	chmod +x "$T/built/test_it"
+	"$T/tree/scripts/run-tests" --unit "$T/built" >"$T/said" 2>&1
+}
+counts='100%: Checks: 3, Failures: 0, Errors: 0'
+run_unit "$counts"
+check "a unit test without a skip" says '^3 passed, 0 failed, 0 skipped$'
+run_unit 'skip one: no moon' "$counts"
+check "a skip of a unit test is counted" says '^2 passed, 0 failed, 1 skipped$'
+check "with its reason" says '^skipped: .*/test_it: one: no moon$'
+CI=true run_unit 'skip one: no moon' "$counts"
+check "and a failure in CI" says '^2 passed, 1 failed, 0 skipped$'
+run_unit 'skip it: no moon'
+check "a unit test that skips everything" says '^0 passed, 0 failed, 1 skipped$'
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$T"
+	setpriv --reuid 65534 --regid 65534 --clear-groups env TMPDIR=/tmp \
+		"$BUILD/tests/unit/test_repo_config" >"$T/said" 2>&1
+	check "a real unit test skips without root" \
+		says '^skip another_owner_does_not_matter.*: only root'
+fi
 run_tests --scenario
 check "nothing is no success" test $? -eq 1
+
+# ---- the whole run ----
+
+run_tests --total 2 --scenario "$T/hanging.sh" "$T/good.sh"
+check "a run that is too long: fails" test $? -eq 1
+check "a run that is too long: says so" \
+	says '^failed: the whole run: passed its limit of 2 s'
+check "a run that is too long: names what ran" \
+	says '^failed: .*/hanging.sh: was running when the limit'
+run_tests --total 600 --script true
+check "a run in time" says '^1 passed, 0 failed, 0 skipped$'
+run_tests --brief --slowest 1 --env SEEN=yes --script true \
+	--scenario "$T"/{good,bad,lacking}.sh
+check "--brief: a line per list" \
+	says "^$T: 3 passed, 1 failed, 1 skipped, [0-9]+ s\$"
+check "--brief: failures in detail" says '^    not ok two: it$'
+check "--brief: no other program" test "$(grep -c /good.sh "$T/said")" -eq 0
+check "--slowest" test "$(grep -c '^    [0-9.]* s ' "$T/said")" -eq 1
+plant seeing <<<'printenv SEEN | grep -qx yes'
+run_tests --env SEEN=yes --script "bash $T/seeing.sh"
+check "--env" says '^1 passed, 0 failed'
+run_tests --brief --script true --limit
+check "an option without its argument" test $? -eq 129
+
+# ---- scripts/check ----
+
+# A tree with one scenario, in which the stages have nothing to do.
+mkdir -p "$T/bin" "$T/tree/tests/scenario"
+rm "$T/tree/tests/unit/test_it.c"
+cp "$ROOT/scripts/check" "$T/tree/scripts"
+echo 'echo ok it' >"$T/tree/tests/scenario/it.sh"
+printf '# Slow: it is\nexit 1\n' >"$T/tree/tests/scenario/slow.sh"
+for name in deps check-layers check-options git-tests; do
+	printf '#!/bin/sh\n' >"$T/tree/scripts/$name"
+done
+cat >"$T/bin/make" <<'END'
+#!/bin/sh
+case $* in
+*"$BREAK"*) echo it broke; exit 1 ;;
+esac
+END
+chmod +x "$T/tree/scripts"/* "$T/bin/make"
+check_tree() { # BROKEN-STAGE [OPTION]
+	BREAK=$1 PATH=$T/bin:$PATH "$T/tree/scripts/check" "${@:2}" \
+		>"$T/said" 2>&1
+}
+check 'scripts/check --quick passes' check_tree none --quick
+check 'scripts/check: the expected time' says '^expected .*: 5 minutes$'
+is 'scripts/check: a line per stage' \
+	'build,build/tests/unit,make lint,packages,'\
+'scripts/check-layers --self-test,scripts/check-options --self-test,'\
+'tests/scenario' "$(sed -n '2,$s/: .*passed, .*//p' "$T/said" | sort | paste -sd,)"
+check 'scripts/check: the counts are last' \
+	test "$(tail -n 1 "$T/said")" = '4 passed, 0 failed, 0 skipped'
+check_tree none
+check 'scripts/check: everything, with a failure' test $? -eq 1
+check 'scripts/check: the slow scenario, too' \
+	says '^failed: tests/scenario/slow.sh'
+check_tree lint --quick
+check 'scripts/check: a gate fails' test $? -eq 1
+check 'scripts/check: the gate, by name' says '^failed: make lint: status 1$'
+check 'scripts/check: the gate, in detail' says '^ *it broke$'
+check_tree ' tests' --quick
+check 'scripts/check: a build fails' test $? -eq 1
+check 'scripts/check: the build, in detail' says '^it broke$'
+check 'scripts/check: the build, by name' says '^build: failed$'
+check_tree none --slow
+check 'scripts/check: an unknown option' test $? -eq 129
+
+# ---- tests/lib/scenario.sh ----
+
+plant silent <<END
+. "$ROOT/tests/lib/scenario.sh"
+prints_nothing one true
+prints_no two x echo y
+prints_nothing three false
+prints_nothing four echo y
+prints_no five x sh -c 'echo y; exit 1'
+prints_no six x echo xy
+prints_no seven '' sh -c 'echo y >&2'
+finish
+END
+run_tests --scenario "$T/silent.sh"
+check "a command that fails has not printed nothing" \
+	says '/silent.sh: 5 of 7, '
 
 # Each says who began and who ended.
 for name in a b; do

@@ -16,8 +16,8 @@
 . "$ROOT/tests/lib/chain.sh"
 
 refs=4
-seconds=${STRESS_SECONDS:-10}
-enough=$((seconds / 4))
+seconds=${STRESS_SECONDS:-6}
+enough=$((seconds / 3))
 RANDOM=${SEED:-1}
 
 start_loops() {
@@ -97,8 +97,8 @@ done
 check "the daemon was killed $kills times" test "$kills" -ge $enough
 kill_daemon
 check 'it starts after all is quiet' start_daemon
-is 'nothing is left in the stage' '' \
-	"$(find "$T/repo.git/refd/stage" -type f)"
+prints_nothing 'nothing is left in the stage' \
+	find "$T/repo.git/refd/stage" -type f
 no_locks 'nor a lock' repo.git
 # A kill in the midst of a syncfs makes its records doubtful: what git did since
 # is left, and told of.

@@ -4,6 +4,7 @@
 # status, what was said, every ref, packed-refs and every reflog must be the
 # same. Then what git 2.39 has no counterpart for: --porcelain, --json,
 # --batch-updates, --txid.
+# Slow: each case runs with git and with refd.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 #include "tests/lib/world.h"
 
 /* What the transaction under test does to the base, and what is there. */
@@ -198,7 +199,7 @@ START_TEST(errno_sweep)
 
 	for (e = 0; e < sizeof(errs) / sizeof(*errs); e++) {
 		hit = true;
-		for (n = 0; hit; n++) {
+		for (n = 0; hit; n += sweep_step()) {
 			w = fresh(v);
 			memfs_fail(w->fs, n, errs[e]);
 			apply(w, v, st);
@@ -240,7 +241,7 @@ START_TEST(errno_sweep_leaves_no_lock)
 	bool hit = true;
 	char *locks;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		w = fresh(v);
 		memfs_fail(w->fs, n, -ENOSPC);
 		apply(w, v, st);
@@ -364,7 +365,7 @@ START_TEST(cut_sweep)
 	uint64_t seed;
 	bool hit = true;
 
-	for (n = 0; hit; n++)
+	for (n = 0; hit; n += sweep_step())
 		for (i = 0; i < ways(12); i++) {
 			seed = way(n, i, 12);
 			hit =
@@ -372,7 +373,7 @@ START_TEST(cut_sweep)
 		}
 	ck_assert_uint_gt(n, 15);
 	/* After the answer, many ways to lose. */
-	for (seed = 0; seed < 400; seed++)
+	for (seed = 0; seed < 400; seed += sweep_step())
 		cut_once(v, 1000000, seed, seed % 4 == 3, -1);
 }
 END_TEST
@@ -384,7 +385,7 @@ START_TEST(cut_sweep_twice)
 	uint64_t seed;
 	long again;
 
-	for (again = 0; again < 80; again++)
+	for (again = 0; again < 80; again += (long)sweep_step())
 		for (i = 0; i < ways(8); i++) {
 			seed = way((unsigned long)again, i, 8);
 			cut_once(v, 1000000, (uint64_t)again * 100 + seed,

@@ -12,6 +12,7 @@
 
 #include "tests/lib/durability_world.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 
 /* ---- the modes that need no journal ---- */
 
@@ -95,7 +96,7 @@ START_TEST(no_ref_is_empty_on_the_way)
 	uint64_t seed;
 	bool hit = true;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		for (seed = 0; seed < 6; seed++) {
 			dw_say("on the way", _i, n * 1000 + seed);
 			fresh_strong(s);

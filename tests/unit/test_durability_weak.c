@@ -14,6 +14,7 @@
 
 #include "tests/lib/durability_world.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 
 /* ---- the weak ones ---- */
 
@@ -23,7 +24,7 @@ START_TEST(periodic_loses_nothing_older)
 	uint64_t seed;
 	bool hit = true;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		for (seed = 0; seed < 10; seed++) {
 			dw_say("periodic", 0, n * 1000 + seed);
 			dw_fresh(PERIODIC, seed & 1);
@@ -80,7 +81,7 @@ START_TEST(a_cut_in_its_sync)
 	uint64_t seed;
 	bool hit = true;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		for (seed = 0; seed < 8; seed++) {
 			dw_say("in its sync", 0, n * 1000 + seed);
 			dw_fresh(PERIODIC, seed & 1);
@@ -108,7 +109,7 @@ START_TEST(none_recovers)
 	uint64_t seed;
 	bool hit = true;
 
-	for (n = 0; hit; n += 3) {
+	for (n = 0; hit; n += 3 * sweep_step()) {
 		for (seed = 0; seed < 10; seed++) {
 			dw_say("none", 0, n * 1000 + seed);
 			dw_fresh(NONE, seed & 1);
@@ -132,7 +133,7 @@ START_TEST(none_risks_no_others)
 	uint64_t seed;
 	bool hit = true;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		for (seed = 0; seed < 10; seed++) {
 			dw_say("none, others", 0, n * 1000 + seed);
 			dw_fresh(NONE, seed & 1);

@@ -11,6 +11,7 @@
 
 #include "tests/lib/hand.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/sweep.h"
 #include "tests/lib/world_rig.h"
 
 #define REF WORLD_REPO "/refs/heads/x"
@@ -47,12 +48,12 @@ static void fail_first_starts(const char *spec)
 	bool hit = true, was_hit;
 	int r;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		hit = run_and_kill(spec, n);
 		ck_assert_int_eq(world_start(w), 0);
 		state(want);
 		was_hit = true;
-		for (k = 0; was_hit; k++) {
+		for (k = 0; was_hit; k += sweep_step()) {
 			run_and_kill(spec, n);
 			memfs_fail(w->fs, k, -EIO);
 			r = world_start(w);
@@ -101,7 +102,7 @@ START_TEST(a_stopped_start_leaves_no_earlier_value)
 	bool hit = true;
 	int r;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		world_free(w);
 		wr_setup_apart();
 		wr_ok("x=1");
@@ -135,7 +136,7 @@ START_TEST(a_killed_start_forgets_nothing)
 	unsigned long n;
 	bool hit = true;
 
-	for (n = 0; hit; n++) {
+	for (n = 0; hit; n += sweep_step()) {
 		world_free(w);
 		wr_setup_apart();
 		wr_ok("x=1");

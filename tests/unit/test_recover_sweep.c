@@ -241,7 +241,7 @@ START_TEST(cut_and_again_in_recovery)
 	uint64_t seed;
 	bool hit = true;
 
-	for (k = 0; hit; k++)
+	for (k = 0; hit; k += sweep_step())
 		for (seed = 1; seed <= 6; seed++) {
 			s = set_up(memfs_new(), (void *)(uintptr_t)v);
 			ck_assert_int_eq(apply(s), 0);
@@ -295,7 +295,7 @@ START_TEST(a_start_that_fails_loses_nothing)
 	size_t e;
 
 	for (e = 0; e < sizeof(errs) / sizeof(*errs); e++)
-		for (k = 0, hit = true; hit; k++) {
+		for (k = 0, hit = true; hit; k += sweep_step()) {
 			s = stopped(_i == 1);
 			memfs_fail(s->w->fs, k, errs[e]);
 			world_start(s->w);

@@ -1,8 +1,8 @@
 /*
  * What happens when the journal or a file system fails beside or below the
  * windows: a checkpoint's syncfs, its marker, SQLite's own checkpoint, the
- * record of a void, a commit that does not fit, a journal that does not come
- * back. Nothing that was acknowledged is lost, nothing is forgotten too early,
+ * record of a void or of a log line that is owed, a commit that does not fit, a
+ * journal that does not come back. Nothing that was acknowledged is lost, nothing is forgotten too early,
  * what is asked by id is the truth, and only the last of these ends the daemon.
  */
 #include <check.h>
@@ -344,6 +344,59 @@ START_TEST(a_void_that_is_not_recorded_is_unknown)
 }
 END_TEST
 
+/* ---- a log line that can't be deferred ---- */
+
+/* After the first commit the log of the ref is full, and so is the journal. */
+static int commit_then_fill(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	if (nr_commits++ > 0)
+		return -ENOSPC;
+	memfs_fail_call(w->fs, MEMFS_WRITE_ALL, 0, -ENOSPC);
+	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
+}
+
+/* HEAD is a symbolic ref to main: a deletion of main leaves a line there. */
+static const struct {
+	const char *first, *spec, *name, *log;
+	char value, new_c;
+} owing[] = {
+	{ "x=1", "x=2:1", "x", "x", '2', '2' },
+	{ "main=1", "-main:1", "main", "@HEAD", '0', '0' },
+};
+#define NR_OWING ((int)(sizeof(owing) / sizeof(*owing)))
+
+/* Only the record itself tells of the line. Therefore the lock stands and the
+ * record is not forgotten, and recovery writes the line. */
+START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
+{
+	const char *log = owing[_i / 2].log;
+	char new_c = owing[_i / 2].new_c;
+	struct refd_txid id;
+	uint64_t before;
+
+	ok(owing[_i / 2].first);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	before = forgotten();
+	nr_commits = 0;
+	w->store.applier.commit = commit_then_fill;
+	ck_assert_int_eq(status_of(owing[_i / 2].spec, &id), REFD_UNKNOWN);
+	ck_assert_int_eq(nr_commits, 2);
+	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "logs/"));
+	ck_assert_int_eq(world_log_count(w, log, '1', new_c), 0);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ck_assert_uint_eq(forgotten(), before);
+	if (_i % 2 == 0)
+		ck_assert_int_eq(hand_kill(w), 0);
+	else
+		cut();
+	ck_assert_int_eq(world_ref(w, owing[_i / 2].name), owing[_i / 2].value);
+	ck_assert_int_eq(world_log_count(w, log, '1', new_c), 1);
+	ck_assert_int_eq(asked(&id), REFD_OK);
+	ok("x=3");
+}
+END_TEST
+
 /* ---- one window, one fate ---- */
 
 static size_t bytes_max;
@@ -399,6 +452,9 @@ int main(void)
 	tcase_add_test(tc, a_syncfs_that_lies_is_found_out);
 	tcase_add_loop_test(tc, a_failed_sync_is_found_out, 0, 2);
 	tcase_add_loop_test(tc, a_void_that_is_not_recorded_is_unknown, 0, 2);
+	tcase_add_loop_test(tc,
+	    a_line_that_can_not_be_deferred_is_left_to_recovery, 0,
+	    2 * NR_OWING);
 	tcase_add_test(tc, what_does_not_fit_fails_alone);
 	suite_add_tcase(suite, tc);
 	tcase_set_timeout(sweep, 60);

@@ -338,8 +338,9 @@ void batch_publish_packed(struct batch *b, struct group *g);
  * C->lines. The logs stay open until the next call of the three below. */
 void change_append_lines(struct change *c);
 /* Keeps the lines. Records each line that could not be written. Call before
- * the locks go: the locks tell the next start about the missing line. */
-void change_park_lines(struct batch *b, struct change *c);
+ * the locks go: the locks tell the next start about the missing line. 0, or a
+ * negative errno: a line is neither written nor recorded. */
+int change_park_lines(struct batch *b, struct change *c);
 /* Keeps the lines. Recovery checks the logs. */
 void change_close_logs(struct batch *b, struct change *c);
 /* Removes the lines. 0; negative errno: a line may be left. */

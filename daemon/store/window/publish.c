@@ -21,6 +21,8 @@
  *	after siblings are published;	and recovery finishes the change
  *	a deletion can't be unlinked
  *	a log line can't be written	the ref is published, the line is owed
+ *	nor can its loss be recorded	`unknown`; the record and the lock stay,
+ *					and recovery writes the line
  *	a log line can't be removed	`unknown`; the record and the lock stay
  *	a lock can't be removed		the token stays and counts as ended; the
  *					next try removes both
@@ -120,8 +122,11 @@ static void publish_write(struct batch *b, struct change *c)
 			void_errno(c, r);
 		return;
 	}
-	change_park_lines(b, c);
-	unlock(c);
+	r = change_park_lines(b, c);
+	if (r < 0)
+		change_keep(b, c, r);
+	else
+		unlock(c);
 }
 
 static void publish_packed(struct change *c)
@@ -133,8 +138,14 @@ static void publish_packed(struct change *c)
 /* C confirms a value. Symbolic refs that lead to C may get a log line. */
 static void publish_nothing(struct batch *b, struct change *c)
 {
+	int r;
+
 	change_append_lines(c);
-	change_park_lines(b, c);
+	r = change_park_lines(b, c);
+	if (r < 0) {
+		change_keep(b, c, r);
+		return;
+	}
 	batch_stand_confirmed(b, c);
 	unlock(c);
 }
@@ -231,7 +242,9 @@ static void publish_delete(struct batch *b, struct change *c)
 		return;
 	}
 	change_append_lines(c);
-	change_park_lines(b, c);
+	r = change_park_lines(b, c);
+	if (r < 0)
+		change_keep(b, c, r);
 }
 
 static void publish_deletions(struct batch *b)

@@ -9,6 +9,8 @@
  * What fails:
  *	a line can't be written		the line is owed: the journal records
  *					the missing line
+ *	the journal has no room for	the record and the locks stay, and
+ *	that				recovery writes the line
  *	the rename			the line is removed through the
  *					descriptor that wrote it
  */
@@ -43,15 +45,17 @@ static void close_log(struct batch *b, struct change *c)
 		c->owed = SYS(b->sys, close, c->edit.log_fd) < 0;
 }
 
-static void park_line(struct batch *b, struct change *c)
+static int park_line(struct batch *b, struct change *c)
 {
+	int r;
+
 	close_log(b, c);
 	if (!c->owed)
-		return;
-	if (batch_park_line(b, c) == 0)
+		return 0;
+	r = batch_park_line(b, c);
+	if (r == 0)
 		b->ap->owe(b->ap->arg, c->share->repo);
-	else if (b->ap->keep != NULL)
-		b->ap->keep(b->ap->arg, c->share->lsn);
+	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
 void change_close_logs(struct batch *b, struct change *c)
@@ -63,13 +67,17 @@ void change_close_logs(struct batch *b, struct change *c)
 		close_log(b, l);
 }
 
-void change_park_lines(struct batch *b, struct change *c)
+int change_park_lines(struct batch *b, struct change *c)
 {
 	struct change *l;
+	int r = park_line(b, c), err;
 
-	park_line(b, c);
-	for (l = c->lines; l != NULL; l = l->next_line)
-		park_line(b, l);
+	for (l = c->lines; l != NULL; l = l->next_line) {
+		err = park_line(b, l);
+		if (r == 0)
+			r = err;
+	}
+	return r;
 }
 
 /* Removes the line through the descriptor that wrote it. A repository that was

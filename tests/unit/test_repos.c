@@ -174,6 +174,18 @@ START_TEST(commondir_is_never_quoted)
 }
 END_TEST
 
+/* An absolute one is held to the roots as any other. */
+START_TEST(commondir_outside_of_the_roots)
+{
+	make_worktree();
+	memfs_write(w->fs, WORKTREE "/commondir", "/elsewhere/r.git\n");
+	memfs_write(w->fs, "/elsewhere/r.git/HEAD", "ref: refs/heads/main\n");
+	memfs_mkdirs(w->fs, "/elsewhere/r.git/objects");
+	memfs_mkdirs(w->fs, "/elsewhere/r.git/refs");
+	free(why_not());
+}
+END_TEST
+
 /* Somebody's git-dir, with the common directory of somebody else. */
 START_TEST(commondir_of_another)
 {
@@ -447,6 +459,7 @@ int main(void)
 	tcase_add_test(tc, worktree_that_is_gone);
 	tcase_add_test(tc, commondir_that_is_a_link_is_not_read);
 	tcase_add_test(tc, commondir_is_never_quoted);
+	tcase_add_test(tc, commondir_outside_of_the_roots);
 	tcase_add_test(tc, commondir_of_another);
 	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
 	tcase_add_test(tc, one_that_is_moved_out_of_the_roots);

@@ -2,12 +2,14 @@
  * Proves of the checkpoint, with a real repository and all threads running:
  * while its syncfs takes its time refs are committed and answered; one that
  * was asked for comes back when all that was answered before needs no replay,
- * in the journal on the disk, and not before; what can't be synced is said and
- * nothing is forgotten; and a stop leaves nothing to replay.
+ * in the journal on the disk, and not before; the record of a ref that is not
+ * published yet is not forgotten; what can't be synced is said and nothing is
+ * forgotten; and a stop leaves nothing to replay.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -23,7 +25,8 @@ static const char ref_a[] = "refs/heads/a";
 /* ---- the disk ---- */
 
 static struct sys disk;
-static _Atomic bool holds; /* a syncfs waits to be let go */
+static _Atomic bool holds;   /* a syncfs waits to be let go */
+static _Atomic bool holds_b; /* so does the publishing of refs/heads/b */
 static sem_t is_held, let_go;
 static _Atomic int syncfs_fails, marker_fails;
 static _Atomic int64_t ahead_ns; /* the clock is */
@@ -50,6 +53,16 @@ static int disk_fsync(const struct sys *sys, int fd)
 	return sys_kernel.fsync(sys, fd);
 }
 
+static int disk_renameat(const struct sys *sys, int olddirfd,
+    const char *oldpath, int newdirfd, const char *newpath)
+{
+	if (holds_b && strcmp(basename(newpath), "b") == 0) {
+		sem_post(&is_held);
+		sem_wait(&let_go);
+	}
+	return sys_kernel.renameat(sys, olddirfd, oldpath, newdirfd, newpath);
+}
+
 static int64_t disk_now_mono(const struct sys *sys)
 {
 	return sys_kernel.now_mono(sys) + ahead_ns;
@@ -62,7 +75,8 @@ static void setup(void)
 	ahead_ns = 0;
 	disk.syncfs = disk_syncfs;
 	disk.fsync = disk_fsync;
-	holds = false;
+	disk.renameat = disk_renameat;
+	holds = holds_b = false;
 	syncfs_fails = marker_fails = 0;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
@@ -142,6 +156,38 @@ START_TEST(a_commit_does_not_wait_for_it)
 	wait_for_checkpoint(&cp);
 	ck_assert_int_eq(cp.status, REFD_OK);
 	ck_assert_uint_ge(cp.lsn, asked);
+}
+END_TEST
+
+/* The rounds forget the record before, and no more. */
+START_TEST(what_is_not_published_is_not_forgotten)
+{
+	struct store_checkpoint cp = { .lsn = 0 };
+	struct store_done done[2];
+	uint64_t before;
+	struct txn *txn;
+	int i;
+
+	update(ref_a, sr_commit);
+	before = last_lsn();
+	txn = admit("refs/heads/b", sr_commit);
+	holds_b = true;
+	store_apply(sr_store, sr_make_window(txn));
+	sem_wait(&is_held);
+	ck_assert_uint_gt(last_lsn(), before);
+	store_checkpoint(sr_store, &cp);
+	while (forgotten_lsn() < before)
+		poll(NULL, 0, 1);
+	ck_assert_uint_eq(forgotten_lsn(), before);
+	holds_b = false;
+	sem_post(&let_go);
+	for (i = 0; i < 2; i++)
+		done[i] = sr_wait_done();
+	window_free(done[done[0].applied == NULL].applied);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+	ck_assert_int_eq(cp.status, REFD_OK);
+	ck_assert_uint_gt(cp.lsn, before);
 }
 END_TEST
 
@@ -292,6 +338,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_commit_does_not_wait_for_it);
+	tcase_add_test(tc, what_is_not_published_is_not_forgotten);
 	tcase_add_test(tc, it_is_on_the_disk_when_it_comes_back);
 	tcase_add_test(tc,
 	    the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes);

@@ -1,6 +1,7 @@
 /*
  * Proves what opening a broken commit log again means to others, on a disk that
- * fails and forgets (memfs.h). A mend that hangs is told of; a log that breaks
+ * fails and forgets (memfs.h). A mend or a flush that hangs is told of; a log
+ * that is not broken stays open; another row is not taken for a lost one; a log that breaks
  * again before a wait has looked for its rows is opened once more, but not for
  * ever. A wait finds out whether a parked row was taken off the list. While
  * several threads use the log and the rest of its journal and syncs fail, no
@@ -138,6 +139,78 @@ START_TEST(a_mend_that_hangs_is_told_of)
 	ck_assert_int_eq(commit_log_mend(the_log), 0);
 	ck_assert_int_ge(stuck_ns, 1000);
 	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
+}
+END_TEST
+
+/* A log that another thread has mended stays open. */
+START_TEST(a_log_that_is_not_broken_stays_open)
+{
+	watch(0);
+	ck_assert_int_eq(commit_log_mend(the_log), 0);
+	ck_assert(!was_dropped);
+	break_log();
+	ck_assert_int_eq(commit_log_mend(the_log), 0);
+	ck_assert(was_dropped);
+}
+END_TEST
+
+/* During a flush of a second, another append and its wait come back at once. */
+static int slow_fdatasync(const struct sys *sys, int fd)
+{
+	struct journal_row row = help_row(2, BYTES);
+	struct commit_log_mark mark;
+
+	(void)sys;
+	w->sys.fdatasync = memfs_sys(w->fs)->fdatasync;
+	clock_ns += 1000000000;
+	ck_assert_int_eq(commit_log_append(the_log, &row, 1, &mark), 0);
+	ck_assert_int_eq(commit_log_wait(the_log, &mark, COMMIT_LOG_LOCAL), 0);
+	help_row_done(&row);
+	stuck_ns = commit_log_stuck_ns(the_log);
+	return SYS(memfs_sys(w->fs), fdatasync, fd);
+}
+
+START_TEST(a_flush_that_hangs_is_told_of_beside_others)
+{
+	watch(0);
+	w->sys.fdatasync = slow_fdatasync;
+	ck_assert_int_eq(commit_row(), 0);
+	ck_assert_int_ge(stuck_ns, 1000000000);
+	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
+}
+END_TEST
+
+/* A failed sync loses a row, the log is opened again, and then another thread
+ * writes a row that is almost the same. */
+START_TEST(a_later_row_is_not_taken_for_a_lost_one)
+{
+	struct journal_row lost = help_row(3, BYTES), later = lost;
+	uint8_t body[BYTES];
+	struct commit_log_mark mark, later_mark;
+
+	memcpy(body, lost.body, BYTES);
+	later.body = body;
+	if (_i == 0)
+		body[BYTES - 1]++;
+	else if (_i == 1)
+		later.token--;
+	else if (_i == 2)
+		later.time_us++;
+	else if (_i == 3)
+		later.txid.bytes[15]++;
+	else
+		later.len--;
+	ck_assert_int_eq(commit_row(), 0);
+	ck_assert_int_eq(commit_log_append(the_log, &lost, 1, &mark), 0);
+	break_log();
+	ck_assert_int_eq(commit_log_mend(the_log), 0);
+	ck_assert_int_eq(commit_log_append(the_log, &later, 1, &later_mark), 0);
+	ck_assert_int_eq(
+	    commit_log_wait(the_log, &later_mark, COMMIT_LOG_DURABLE), 0);
+	ck_assert_uint_gt(later.lsn, mark.before);
+	ck_assert_int_eq(commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE),
+	    -EIO);
+	help_row_done(&lost);
 }
 END_TEST
 
@@ -385,6 +458,9 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_mend_that_hangs_is_told_of);
+	tcase_add_test(tc, a_log_that_is_not_broken_stays_open);
+	tcase_add_test(tc, a_flush_that_hangs_is_told_of_beside_others);
+	tcase_add_loop_test(tc, a_later_row_is_not_taken_for_a_lost_one, 0, 5);
 	tcase_add_loop_test(tc, a_log_breaks_again_before_rows_are_looked_for,
 	    0, 2);
 	tcase_add_loop_test(tc, an_unpark_is_found_out, 0, 6);

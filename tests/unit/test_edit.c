@@ -304,6 +304,18 @@ START_TEST(a_link_becomes_the_ref)
 }
 END_TEST
 
+START_TEST(empty_directories_make_room_for_a_link)
+{
+	struct edit e = er_locked(er_all[_i]);
+
+	tmp_mkdir(ER_FILE "/a/b");
+	er_stage(&e);
+	ck_assert_int_eq(edit_link(&e), 0);
+	ck_assert_int_eq(e.progress, PROGRESS_LINKED);
+	er_check_text(ER_FILE, ER_TWO "\n");
+}
+END_TEST
+
 START_TEST(a_link_replaces_nothing)
 {
 	struct edit e = er_locked(er_all[_i]);
@@ -397,6 +409,8 @@ int main(void)
 	tcase_add_loop_test(tc, a_link_is_taken_back, 0, nr_tokens);
 	tcase_add_loop_test(tc, a_link_becomes_the_ref, 0, nr_tokens);
 	tcase_add_loop_test(tc, a_link_replaces_nothing, 0, nr_tokens);
+	tcase_add_loop_test(tc, empty_directories_make_room_for_a_link, 0,
+	    nr_tokens);
 	tcase_add_loop_test(tc, removes, 0, nr_tokens);
 	tcase_add_loop_test(tc, removes_a_log, 0, nr_tokens);
 	tcase_add_loop_test(tc, a_failed_removal_publishes_nothing, 0,

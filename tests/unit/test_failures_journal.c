@@ -303,6 +303,20 @@ START_TEST(a_journal_that_is_gone_is_fatal)
 }
 END_TEST
 
+/* Until the daemon has ended. */
+START_TEST(a_dead_journal_takes_no_row)
+{
+	uint64_t last;
+
+	ok("x=1");
+	last = journal_last_lsn(w->store.journal);
+	group_commit_failed(&w->store, "is dead");
+	ck_assert_int_eq(status_of("x=2:1", NULL), REFD_UNKNOWN);
+	ck_assert_uint_eq(journal_last_lsn(w->store.journal), last);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
 /* ---- a void that can't be recorded ---- */
 
 static int nr_commits, void_result;
@@ -451,6 +465,7 @@ int main(void)
 	    2);
 	tcase_add_test(tc, a_syncfs_that_lies_is_found_out);
 	tcase_add_loop_test(tc, a_failed_sync_is_found_out, 0, 2);
+	tcase_add_test(tc, a_dead_journal_takes_no_row);
 	tcase_add_loop_test(tc, a_void_that_is_not_recorded_is_unknown, 0, 2);
 	tcase_add_loop_test(tc,
 	    a_line_that_can_not_be_deferred_is_left_to_recovery, 0,

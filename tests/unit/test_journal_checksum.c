@@ -73,6 +73,18 @@ static void assert_found(const char *when)
 	help_ask("DELETE FROM record WHERE lsn > 10");
 }
 
+/* Somewhere in the body, and at its end. */
+START_TEST(a_byte_of_a_body)
+{
+	help_ask(_i == 0 ?
+		"UPDATE record SET body = CAST(substr(body, 1, 9) ||"
+		" x'00' || substr(body, 11) AS BLOB) WHERE lsn = 5" :
+		"UPDATE record SET body = CAST(substr(body, 1,"
+		" length(body) - 1) || x'00' AS BLOB) WHERE lsn = 5");
+	assert_found("body");
+}
+END_TEST
+
 START_TEST(a_bit_of_a_body)
 {
 	static uint8_t bytes[BYTES_MAX];
@@ -115,6 +127,8 @@ START_TEST(any_column_of_a_row)
 	}
 	help_ask("UPDATE record SET final = 0 WHERE lsn = 5");
 	assert_found("final");
+	help_ask("UPDATE record SET final = 1, checksum = 0 WHERE lsn = 5");
+	assert_found("checksum of 0");
 	help_ask("UPDATE record SET final = 1, txid = zeroblob(16)"
 		 " WHERE lsn = 5");
 	assert_found("txid");
@@ -157,6 +171,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, tmp_teardown);
 	tcase_add_test(tc, a_bit_of_a_body);
+	tcase_add_loop_test(tc, a_byte_of_a_body, 0, 2);
 	tcase_add_test(tc, any_column_of_a_row);
 	tcase_add_test(tc, what_is_kept_of_a_trimmed_row);
 	suite_add_tcase(suite, tc);

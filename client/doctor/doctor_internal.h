@@ -85,23 +85,6 @@ void look_at_id(struct patient *p);
 /* And this as this program. */
 void look_at_locks(struct patient *p);
 
-/* ---- what a user gets of the daemon ---- */
-
-enum probe {
-	PROBE_OK,
-	PROBE_AWAY,     /* nobody listens */
-	PROBE_CLOSED,   /* the socket can't be opened */
-	PROBE_DENIED,   /* the daemon denies this user */
-	PROBE_PROTOCOL, /* it is not one that we understand */
-	PROBE_STATE,    /* it does not serve */
-	PROBE_REFUSED   /* it does not serve this repository */
-};
-
-/* As UID (where this is root): connects, and asks for a ref of GD that is not
- * there, unless it is NULL. *WHY in words, but for OK. */
-enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
-    struct text *why);
-
 /* ---- mending ---- */
 
 /* What can be; true: it was tried, and is to be looked at again. */

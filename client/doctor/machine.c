@@ -11,6 +11,7 @@
 #include "client/enable/registry.h"
 #include "client/enable/system.h"
 #include "client/refd.h"
+#include "client/request/probe.h"
 #include "client/request/reach.h"
 
 #define ASK_MS 5000

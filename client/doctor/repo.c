@@ -10,6 +10,7 @@
 #include "client/base/child.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/owner.h"
+#include "client/request/probe.h"
 #include "client/request/reach.h"
 #include "client/request/unserved.h"
 

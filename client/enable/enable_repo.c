@@ -8,6 +8,8 @@
 #include "client/enable/enable_plan.h"
 #include "client/enable/owner.h"
 #include "client/enable/registry.h"
+#include "client/request/probe.h"
+#include "client/request/reach.h"
 
 static bool find_owner(const char *dir, struct stat *st)
 {
@@ -48,6 +50,21 @@ static bool carry_out(struct plan *p, const struct stat *st)
 	return ok;
 }
 
+/* A warning only: the daemon may be started, or get another root, later. */
+static void ask_daemon(const struct plan *p, const struct stat *st)
+{
+	char *socket = reach_socket(p->w->socket, &p->all);
+	struct text why = { 0 };
+	enum probe probe = probe_as(st->st_uid, socket, p->gd, &why);
+
+	if (probe != PROBE_OK && probe != PROBE_STATE)
+		say_warning("%s: the daemon does not serve it now: %s; "
+			    "\"refd doctor\" says what helps",
+		    p->site.name, why.data ? why.data : "no answer");
+	text_done(&why);
+	free(socket);
+}
+
 static bool enable(const char *dir, const struct gitdir *gd,
     const struct wishes *w)
 {
@@ -70,6 +87,8 @@ static bool enable(const char *dir, const struct gitdir *gd,
 		printf("%s: enabled already\n", dir);
 	if (ok && !p.by_system)
 		ok = carry_out(&p, &st);
+	if (ok && gd)
+		ask_daemon(&p, &st);
 	plan_done(&p);
 	return ok;
 }

@@ -8,6 +8,7 @@
 #include "client/push/parcel.h"
 #include "client/request/context.h"
 #include "client/request/reach.h"
+#include "client/request/unserved.h"
 
 /* All that the push may take from here on; the daemon is asked to be done a
  * little earlier, so that its answer is still heard. */
@@ -144,6 +145,18 @@ static void call(const struct delivery *d, struct parcel *p,
 	reach_call(d->daemon, &p->req, d->deadline - GRACE_MS, GRACE_MS, ans);
 }
 
+/* Does the daemon not serve the transaction, of which it has done nothing? */
+static bool is_unserved(struct delivery *d, const struct refd_answer *ans)
+{
+	const char *why = unserved_answer(ans);
+
+	if (!why)
+		return false;
+	free(d->unserved);
+	d->unserved = xstrdup(why);
+	return true;
+}
+
 static bool put_whole(struct delivery *d, size_t nr)
 {
 	struct refd_answer ans;
@@ -152,7 +165,7 @@ static bool put_whole(struct delivery *d, size_t nr)
 
 	parcel_pack(&p, d, REFD_VERB_TRANSACTION, d->at, nr);
 	call(d, &p, &ans);
-	done = !parcel_is_unsupported(&ans);
+	done = !is_unserved(d, &ans);
 	if (done)
 		parcel_take(&p, &ans);
 	refd_answer_done(&ans);
@@ -258,7 +271,7 @@ static bool hold(struct delivery *d, struct parcel *p)
 		commit_session(d, p);
 	else if (ans.kind == REFD_ANSWER_PREPARED)
 		abort_session(d, p);
-	else if (parcel_is_unsupported(&ans))
+	else if (is_unserved(d, &ans))
 		done = false;
 	else if (ans.kind == REFD_ANSWER_RESULTS && !d->atomic &&
 	    d->way == DELIVERY_BY_KIND)
@@ -390,5 +403,6 @@ void deliver_close(struct delivery *d)
 	refd_free(d->daemon);
 	free(d->commands);
 	free(d->committer);
+	free(d->unserved);
 	memset(d, 0, sizeof(*d));
 }

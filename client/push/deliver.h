@@ -37,6 +37,7 @@ struct delivery {
 	struct refd *daemon;
 	uint32_t left_ms;  /* for all that is put */
 	uint64_t deadline; /* of the batch */
+	char *unserved;    /* why the daemon does not serve the push, or NULL */
 };
 
 enum deliverer {
@@ -56,7 +57,7 @@ enum deliverer deliver_open(struct delivery *d, struct push *push,
 /* The batch is at commands + at. */
 bool deliver_next(struct delivery *d);
 /* Puts through what has no verdict by now. False: nothing was done of the
- * push, and git is to do it. */
+ * push, and git is to do it; D->unserved is the reason. */
 bool deliver_put(struct delivery *d);
 void deliver_close(struct delivery *d);
 

@@ -31,7 +31,6 @@ struct hook {
 	struct push push;
 	struct gitdir gd;
 	struct gitconfig config;
-	bool verbose;
 };
 
 static void write_all(struct pkt_buf *out)
@@ -74,12 +73,13 @@ static void read_push(struct hook *h)
 
 /* ---- refd's own ---- */
 
-/* WHY: if it was not said yet. */
+/* The pusher is told, since such refs have git's durability. WHY is NULL if
+ * the pusher was told before. */
 static void leave_to_git(struct hook *h, const char *why)
 {
 	size_t i;
 
-	if (why && h->verbose)
+	if (why)
 		say("%s; git updates the refs itself", why);
 	for (i = 0; i < h->push.nr; i++) {
 		struct push_command *c = &h->push.commands[i];
@@ -138,7 +138,7 @@ static void serve(struct hook *h)
 		case DELIVER_BY_DAEMON:
 			is_gits = !put_batches(h, &d, &rules);
 			if (is_gits)
-				why = "the daemon does not support it";
+				why = d.unserved;
 			break;
 		case DELIVER_BY_GIT:
 			is_gits = true;
@@ -170,9 +170,9 @@ static void decide(struct hook *h)
 		chain_run(&h->config, &h->gd, &h->push);
 }
 
-static int run(bool verbose)
+static int run(void)
 {
-	struct hook h = { .verbose = verbose };
+	struct hook h = { 0 };
 	struct pkt_buf out = { 0 };
 	struct text why = { 0 };
 
@@ -193,20 +193,17 @@ int command_proc_receive(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return run(false);
+	return run();
 }
 
 int command_hook(int argc, char **argv)
 {
-	bool verbose = argc == 3 &&
-	    (!strcmp(argv[2], "-v") || !strcmp(argv[2], "--verbose"));
 	bool is_help;
 
-	if ((argc == 2 || verbose) && !strcmp(argv[1], "proc-receive"))
-		return run(verbose);
+	if (argc == 2 && !strcmp(argv[1], "proc-receive"))
+		return run();
 	is_help =
 	    argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
-	fputs("usage: refd hook proc-receive [--verbose]\n",
-	    is_help ? stdout : stderr);
+	fputs("usage: refd hook proc-receive\n", is_help ? stdout : stderr);
 	return is_help ? 0 : EXIT_USAGE;
 }

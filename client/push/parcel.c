@@ -205,23 +205,3 @@ void parcel_take(const struct parcel *p, const struct refd_answer *ans)
 	else
 		take_refusal(p, ans);
 }
-
-/* It says so of a whole transaction, before it does any of it. */
-bool parcel_is_unsupported(const struct refd_answer *ans)
-{
-	bool any = false;
-	size_t i;
-
-	if (ans->kind == REFD_ANSWER_REFUSED)
-		return ans->status == REFD_UNSUPPORTED;
-	for (i = 0; i < ans->nr_results; i++) {
-		switch ((int)ans->results[i].status) {
-		case REFD_OK:
-		case REFD_UNKNOWN:
-			return false;
-		case REFD_UNSUPPORTED:
-			any = true;
-		}
-	}
-	return any;
-}

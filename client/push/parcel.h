@@ -22,8 +22,6 @@ void parcel_pack(struct parcel *p, const struct delivery *d,
     enum refd_verb verb, size_t at, size_t nr);
 void parcel_done(struct parcel *p);
 
-/* Did the daemon refuse, before it did any of it, what it has no means for? */
-bool parcel_is_unsupported(const struct refd_answer *ans);
 /* Gives each command its verdict, and says at length on standard error what
  * went wrong. */
 void parcel_take(const struct parcel *p, const struct refd_answer *ans);

@@ -66,3 +66,22 @@ const char *unserved_reason(const struct gitdir *gd,
 		      "environment";
 	return why;
 }
+
+const char *unserved_answer(const struct refd_answer *ans)
+{
+	const char *text = NULL;
+	bool is =
+	    ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_UNSUPPORTED;
+	size_t i;
+
+	if (is)
+		text = ans->text;
+	if (ans->kind == REFD_ANSWER_RESULTS && ans->outcome == REFD_REJECTED)
+		for (i = 0; i < ans->nr_results && !is; i++) {
+			is = ans->results[i].status == REFD_UNSUPPORTED;
+			text = ans->results[i].text;
+		}
+	if (!is)
+		return NULL;
+	return text && *text ? text : refd_status_text(REFD_UNSUPPORTED);
+}

@@ -8,6 +8,7 @@
 
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
+#include "proto/message.h"
 
 /* Why refd does not serve a repository with CONFIG, or NULL. Static. The daemon
  * decides by the same table (proto/format.h). */
@@ -15,5 +16,8 @@ const char *unserved_format(const struct gitconfig *config);
 /* The same for the environment too. */
 const char *unserved_reason(const struct gitdir *gd,
     const struct gitconfig *config);
+/* Why the daemon does not serve a transaction; NULL: ANS says otherwise.
+ * Nothing of the transaction is done. Borrowed from ANS, or static. */
+const char *unserved_answer(const struct refd_answer *ans);
 
 #endif

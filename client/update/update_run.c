@@ -4,6 +4,7 @@
 #include "client/librefd/conn.h"
 #include "client/request/carry.h"
 #include "client/request/context.h"
+#include "client/request/unserved.h"
 #include "client/update/leave.h"
 #include "client/update/update.h"
 #include "client/update/update_report.h"
@@ -90,27 +91,6 @@ static void answer_nothing(const struct refd_request *req,
 	ans->outcome = REFD_COMMITTED;
 }
 
-/* Why git has to do it, or NULL: the daemon does not, and nothing was done. It
- * may see that of the repository, or of what a ref lies on. */
-static const char *unsupported(const struct refd_answer *ans)
-{
-	const char *text = NULL;
-	bool is =
-	    ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_UNSUPPORTED;
-	size_t i;
-
-	if (is)
-		text = ans->text;
-	if (ans->kind == REFD_ANSWER_RESULTS && ans->outcome == REFD_REJECTED)
-		for (i = 0; i < ans->nr_results && !is; i++) {
-			is = ans->results[i].status == REFD_UNSUPPORTED;
-			text = ans->results[i].text;
-		}
-	if (!is)
-		return NULL;
-	return text && *text ? text : refd_status_text(REFD_UNSUPPORTED);
-}
-
 static void call(struct updater *up, struct refd_request *req,
     struct refd_answer *ans)
 {
@@ -121,7 +101,7 @@ static void call(struct updater *up, struct refd_request *req,
 		    refd_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
 	else
 		answer_nothing(req, ans);
-	why = unsupported(ans);
+	why = unserved_answer(ans);
 	if (why)
 		leave_to_git(up->opt, why, EXIT_FATAL, up->input);
 }

@@ -95,6 +95,23 @@ assert sorted(e["state"] for e in json.load(sys.stdin)) == \
 		"$(git -C "$T/half.git" config refd.socket)"
 }
 
+# The daemon says of each repository whether it would serve pushes.
+asks_the_daemon() {
+	new_repo ask.git bare
+	is 'served: no warning' '' "$("$REFD" enable "$T/ask.git" 2>&1 >/dev/null)"
+	"$REFD" disable "$T/ask.git" >/dev/null
+	"$REFD" enable --socket "$T/none" "$T/ask.git" >/dev/null 2>"$T/said"
+	says 'nobody there: the reason' \
+		"warning: $T/ask.git: .*cannot connect to $T/none"
+	"$REFD" disable "$T/ask.git" >/dev/null
+	yes '# nothing' | head -c 1100000 >>"$T/ask.git/config"
+	"$REFD" enable "$T/ask.git" >/dev/null 2>"$T/said"
+	is 'not served: enabled all the same' 0 $?
+	says 'not served: the reason' \
+		"warning: $T/ask.git: .*larger than 1 MiB"
+	"$REFD" disable "$T/ask.git" >/dev/null
+}
+
 # ---- refusals ----
 
 refused() { # REPORTED-AS NAME WORDS [OPTION...]
@@ -436,6 +453,7 @@ start_daemon || finish
 new_repo work
 there_and_back
 states
+asks_the_daemon
 refusals
 warnings
 chained

@@ -180,6 +180,8 @@ left_to_git() { # REPORTED-AS REF PUSH-ARGUMENT...
 	fi
 	is "left to git: $name: done" "$next" "$(ref_of "$to" "$ref")"
 	is "left to git: $name: not by refd" "$before" "$(stat_of transactions)"
+	is "left to git: $name: said once" 1 \
+		"$(grep -c '^remote: refd: .*; git updates the refs' "$T/push.err")"
 }
 
 fall_through() {
@@ -194,6 +196,15 @@ fall_through() {
 		"$T/tree" "$next:refs/heads/l"
 	left_to_git 'a deletion of nothing' refs/heads/l "$T/refd.git" \
 		:refs/heads/nothing "$next:refs/heads/l"
+
+	new_repo large.git bare
+	"$REFD" enable --socket "$SOCKET" "$T/large.git" >/dev/null
+	yes '# nothing' | head -c 1100000 >>"$T/large.git/config"
+	push "$T/large.git" "$next:refs/heads/l" "$next:refs/heads/m"
+	is 'not served: git does it' "0 $next" \
+		"$pushed $(ref_of large.git refs/heads/m)"
+	is 'not served: one line, with the reason of the daemon' 1 \
+		"$(grep -c 'larger than 1 MiB.*; git updates' "$T/push.err")"
 
 	# A new shallow root makes receive-pack set GIT_SHALLOW_FILE.
 	git clone -q --bare "file://$work" "$T/shallow.git"

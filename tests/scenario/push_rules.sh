@@ -113,12 +113,17 @@ current_branch() {
 }
 
 deletions() {
-	local value
+	local value by
 	for value in '' refuse warn ignore updateInstead false; do
 		server_with bare_server receive.denyDeleteCurrent "$value"
 		twins "denyDeleteCurrent=$value"
-		both_ways 'of the current branch' @ :refs/heads/main \
+		push_twins 'of the current branch' @ :refs/heads/main \
 			"$one:refs/heads/n1"
+		# Where the first push deleted the branch, git does the second.
+		by=daemon
+		case $value in warn | ignore | false) by=git ;; esac
+		twins_by=$by push_twins 'atomic: the same' --atomic @ \
+			:refs/heads/main "$one:refs/heads/n1"
 		served_twins 'of another one' @ :refs/heads/other
 	done
 	server_with bare_server receive.denyDeletes true

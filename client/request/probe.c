@@ -1,7 +1,9 @@
 /*
- * A child becomes the user and asks; what it learns comes back by a pipe: a
+ * A child becomes the user and asks. The answer comes back through a pipe: a
  * byte with the kind, then words.
  */
+#include "client/request/probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -11,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/doctor/doctor_internal.h"
 #include "client/refd.h"
 #include "client/request/words.h"
 

@@ -1,0 +1,28 @@
+/*
+ * Asks the daemon, as one user, whether it would serve a repository. Blocking,
+ * for some seconds at most; one thread.
+ */
+#ifndef CLIENT_REQUEST_PROBE_H
+#define CLIENT_REQUEST_PROBE_H
+
+#include <sys/types.h>
+
+#include "client/base/cli.h"
+#include "client/git/gitdir.h"
+
+enum probe {
+	PROBE_OK,
+	PROBE_AWAY,     /* nobody listens */
+	PROBE_CLOSED,   /* the user can't open the socket */
+	PROBE_DENIED,   /* the daemon denies the user */
+	PROBE_PROTOCOL, /* the daemon has another protocol */
+	PROBE_STATE,    /* the daemon does not serve */
+	PROBE_REFUSED   /* the daemon does not serve the repository */
+};
+
+/* As UID (where this is root): connects, and verifies that a ref is not in GD.
+ * GD NULL: only connects. *WHY is a reason in words, but for PROBE_OK. */
+enum probe probe_as(uid_t uid, const char *socket, const struct gitdir *gd,
+    struct text *why);
+
+#endif

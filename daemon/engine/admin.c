@@ -17,6 +17,7 @@
  */
 #include <stdio.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/state.h"
 
 void engine_pause(struct engine *e)
@@ -60,7 +61,7 @@ void engine_close(struct engine *e, const struct refd_request *req,
 
 	e->is_closed = true;
 	if (a == NULL)
-		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
 	else
 		asker_push(&e->closers, a);
 }

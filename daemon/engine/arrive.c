@@ -22,6 +22,7 @@
  */
 #include <assert.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/state.h"
 
 #define REOPENS_MAX 3
@@ -71,11 +72,14 @@ static void share_repo(struct engine *e, struct entry *ent)
 		ent->retry_after_ms = shares_put_off(&e->shares, &e->cfg.shares,
 		    SHARE_REPO, key, txn, ent->sender, e->held_bytes,
 		    e->cfg.max_waiting_bytes);
-	if (ent->retry_after_ms == 0)
-		ent->of_repo =
-		    shares_take(&e->shares, SHARE_REPO, key, txn, ent->sender);
+	if (ent->retry_after_ms != 0) {
+		txn->refused = busy_cause_count(BUSY_REPOSITORY);
+		return;
+	}
+	ent->of_repo =
+	    shares_take(&e->shares, SHARE_REPO, key, txn, ent->sender);
 	if (ent->of_repo == NULL)
-		txn->refused = REFD_BUSY;
+		txn->refused = busy_cause_count(BUSY_MEMORY);
 }
 
 /* What ends it before it ever waits. */
@@ -127,7 +131,7 @@ void arrive_admitted(struct engine *e, struct txn *txn, int64_t now_ns)
 	judge(e, ent, now_ns);
 	if (ent->nr_undecided > 0 &&
 	    turns_join(&e->turns, ent, e->store.repo_key(txn->repo)) < 0)
-		decide_rest(e, ent, REFD_BUSY, "out of memory", now_ns);
+		decide_rest(e, ent, BUSY(MEMORY), now_ns);
 	if (is_empty_session(ent)) {
 		session_hold(e, ent, NULL, now_ns);
 		return;
@@ -158,8 +162,7 @@ void arrive_again(struct engine *e, struct entry *ent, int64_t now_ns)
 	txn->repo = NULL;
 	txn->readmitted = true;
 	if (++ent->reopens > REOPENS_MAX) {
-		decide_rest(e, ent, REFD_BUSY,
-		    "the repository is being replaced over and over", now_ns);
+		decide_rest(e, ent, BUSY(REPLACED), now_ns);
 		decide_finish(e, ent);
 		return;
 	}
@@ -178,7 +181,11 @@ static void queue_update(struct engine *e, struct txn_update *u, int64_t now_ns)
 		decide_count(u);
 	} else if (status != REFD_OK) {
 		decide(e, u, status,
-		    status == REFD_BUSY ? "too many names wait" : NULL, now_ns);
+		    status != REFD_BUSY ? NULL :
+			names_are_full(&e->names) ?
+					  busy_cause_text(BUSY_NAMES) :
+					  busy_cause_text(BUSY_MEMORY),
+		    now_ns);
 	}
 }
 

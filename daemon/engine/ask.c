@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/state.h"
 
 /* Clocks may differ by that much: MARGIN_MS of history_keep.c is the same. */
@@ -41,7 +42,7 @@ bool ask_is_too_late(const struct engine *e, const struct refd_request *req,
 {
 	if (!e->is_draining || e->table.head != NULL)
 		return false;
-	ask_refuse(req, REFD_BUSY, "the daemon is stopping", fn, arg);
+	ask_refuse(req, BUSY(STOPPING), fn, arg);
 	return true;
 }
 
@@ -91,7 +92,7 @@ void engine_query(struct engine *e, const struct refd_request *req,
 		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
 	if (q == NULL || q->arg == NULL) {
 		free(q);
-		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
 	q->txid = req->txid;
@@ -142,7 +143,7 @@ void engine_checkpoint(struct engine *e, const struct refd_request *req,
 		cp->arg = askers_add(&e->askers, fn, arg, req->request_id);
 	if (cp == NULL || cp->arg == NULL) {
 		free(cp);
-		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
 	e->nr_lookups++;
@@ -203,7 +204,7 @@ static void end(struct engine *e, struct entry *ent,
 	}
 	a = askers_add(&e->askers, fn, arg, req->request_id);
 	if (a == NULL) {
-		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
 	asker_push(&ent->askers, a);

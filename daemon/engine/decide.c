@@ -20,6 +20,7 @@
 
 #include <utlist.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/state.h"
 
 void decide_count(struct txn_update *u)
@@ -118,6 +119,16 @@ static enum refd_outcome outcome_of(const struct entry *ent)
 	return txn_outcome(ent->txn);
 }
 
+/* A cause is not stored where memory ran out. */
+static const char *why_refused(const struct txn *txn)
+{
+	if (txn->refused == REFD_OK)
+		return NULL;
+	return txn->refused == REFD_BUSY && txn->why == NULL ?
+	    busy_cause_text(BUSY_MEMORY) :
+	    txn->why;
+}
+
 /* The next part of what there is to say of ENT. */
 static void next_part(const struct engine *e, const struct entry *ent,
     struct answer *a)
@@ -127,17 +138,16 @@ static void next_part(const struct engine *e, const struct entry *ent,
 
 	if (ent->state == ENTRY_PREPARED) {
 		answer_prepared(a, txn);
+	} else if (ent->retry_after_ms != 0) {
+		answer_refused(ans, &ent->key.txid, txn->refused,
+		    busy_cause_text(BUSY_REPOSITORY));
+		ans->retry_after_ms = ent->retry_after_ms;
 	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
 		/* No result could say why. */
-		answer_refused(ans, &ent->key.txid, txn->refused, txn->why);
-	} else if (ent->retry_after_ms != 0) {
-		answer_refused(ans, &ent->key.txid, REFD_BUSY,
-		    "too much of this repository waits already "
-		    "(limits.repository-*)");
-		ans->retry_after_ms = ent->retry_after_ms;
+		answer_refused(ans, &ent->key.txid, txn->refused,
+		    why_refused(txn));
 	} else {
-		answer_results(a, txn, e->store.journal,
-		    txn->refused != REFD_OK ? txn->why : NULL);
+		answer_results(a, txn, e->store.journal, why_refused(txn));
 		ans->outcome = outcome_of(ent);
 	}
 }

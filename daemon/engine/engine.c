@@ -41,6 +41,7 @@
 
 #include <utlist.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/state.h"
 #include "daemon/engine/window.h"
 
@@ -51,7 +52,6 @@
 /* Of a window, while several repositories wait, none gets more than one. */
 #define SHARES       8
 #define NO_MEMORY_NS (10 * 1000000)
-#define PAUSED_TEXT  "the daemon is paused: refd resume"
 
 struct engine *engine_new(const struct engine_config *cfg,
     const struct engine_store *store)
@@ -210,8 +210,7 @@ static bool is_put_off(const struct engine *e, const struct txn *txn,
 
 	if (after_ms == 0)
 		return false;
-	answer_refused(&ans, &txn->req.txid, REFD_BUSY,
-	    "too much of yours waits already (limits.user-*)");
+	answer_refused(&ans, &txn->req.txid, BUSY(USER));
 	ans.retry_after_ms = after_ms;
 	ans.request_id = txn->req.request_id;
 	fn(arg, &ans);
@@ -232,18 +231,17 @@ void engine_submit(struct engine *e, struct txn *txn, int64_t now_ns,
 		    "now",
 		    fn, arg);
 	else if (e->is_draining)
-		reject(e, txn, REFD_BUSY, "the daemon is stopping", fn, arg);
+		reject(e, txn, BUSY(STOPPING), fn, arg);
 	else if (e->is_closed)
-		reject(e, txn, REFD_BUSY, "the daemon was drained: refd resume",
-		    fn, arg);
+		reject(e, txn, BUSY(DRAINED), fn, arg);
 	else if (is_put_off(e, txn, fn, arg))
 		; /* and answered */
 	else if (is_too_much(e, txn))
-		reject(e, txn, REFD_BUSY, NULL, fn, arg);
+		reject(e, txn, BUSY(WAITING), fn, arg);
 	else if (take_in(e, txn, now_ns, fn, arg))
 		return;
 	else
-		ask_refuse(&txn->req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(&txn->req, BUSY(MEMORY), fn, arg);
 	txn_free(txn);
 }
 
@@ -297,15 +295,16 @@ static void expire(struct engine *e, int64_t now_ns)
 			continue;
 		}
 		if (ent->state == ENTRY_ADMITTING) {
-			arrive_give_up(e, ent,
-			    e->is_paused ? REFD_BUSY : REFD_DEADLINE,
-			    e->is_paused ? PAUSED_TEXT :
-					   "it was not admitted in time: 'refd "
-					   "status' says what is slow");
+			if (e->is_paused)
+				arrive_give_up(e, ent, BUSY(PAUSED));
+			else
+				arrive_give_up(e, ent, REFD_DEADLINE,
+				    "it was not admitted in time: 'refd "
+				    "status' says what is slow");
 			continue;
 		}
 		if (e->is_paused)
-			decide_rest(e, ent, REFD_BUSY, PAUSED_TEXT, now_ns);
+			decide_rest(e, ent, BUSY(PAUSED), now_ns);
 		else
 			decide_late(e, ent, now_ns);
 		decide_finish(e, ent);

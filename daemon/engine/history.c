@@ -17,6 +17,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/state.h"
 
 /* In the store's hands: some kilobytes each. */
@@ -117,7 +118,7 @@ void engine_history(struct engine *e, struct refd_request *req,
 	if (ask_is_too_late(e, req, fn, arg))
 		return;
 	if (is_full(e, peer->uid)) {
-		ask_refuse(req, REFD_BUSY, "too many questions wait", fn, arg);
+		ask_refuse(req, BUSY(QUESTIONS), fn, arg);
 		return;
 	}
 	a = askers_add(&e->askers, fn, arg, req->request_id);
@@ -126,7 +127,7 @@ void engine_history(struct engine *e, struct refd_request *req,
 		store_history_free(ask);
 		if (a != NULL)
 			askers_drop(&e->askers, a);
-		ask_refuse(req, REFD_BUSY, "out of memory", fn, arg);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
 	ask->arg = a;

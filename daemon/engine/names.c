@@ -21,6 +21,7 @@
 
 #include <utlist.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/engine/turns.h"
 
 enum name_place {
@@ -332,6 +333,11 @@ static bool find_siblings(struct name *n, struct entry *ent)
 	return found;
 }
 
+bool names_are_full(const struct names *ns)
+{
+	return ns->bytes > ns->max_bytes;
+}
+
 enum refd_status names_add(struct names *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns)
 {
@@ -341,11 +347,11 @@ enum refd_status names_add(struct names *ns, uint64_t repo_key,
 
 	if (strlen(u->ask->name) > REFD_REFNAME_MAX)
 		return REFD_LIMIT;
-	if (ns->bytes > ns->max_bytes)
-		return REFD_BUSY;
+	if (names_are_full(ns))
+		return busy_cause_count(BUSY_NAMES);
 	n = name_get(ns, repo_key, u->ask->name);
 	if (n == NULL)
-		return REFD_BUSY;
+		return busy_cause_count(BUSY_MEMORY);
 	after = place_for(n, u);
 	if (after != NULL && after->txn == u->txn && !ent->goes_in_order)
 		return REFD_DUPLICATE;

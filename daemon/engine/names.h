@@ -53,6 +53,8 @@ void names_done(struct names *ns);
  */
 enum refd_status names_add(struct names *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns);
+/* Is more memory in use than the limit, so that no name is added? */
+bool names_are_full(const struct names *ns);
 /* U was decided, or waits no more; not while a window holds it. */
 void names_remove(struct names *ns, struct txn_update *u, int64_t now_ns);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/base/log.h"
 #include "daemon/net/clients.h"
 #include "daemon/net/pairs.h"
@@ -313,9 +314,10 @@ void admin_take(struct net *net, struct conn *conn,
 		return;
 	}
 	if (net->state != NET_STATE_SERVING) {
-		refuse(conn, req, REFD_BUSY,
-		    net->engine == NULL ? "the daemon is recovering" :
-					  "the daemon is stopping");
+		if (net->engine == NULL)
+			refuse(conn, req, BUSY(RECOVERING));
+		else
+			refuse(conn, req, BUSY(STOPPING));
 		return;
 	}
 	switch (req->verb) {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/base/log.h"
 #include "daemon/net/peer.h"
 #include "daemon/net/requests.h"
@@ -132,11 +133,11 @@ void clients_add(struct net *net, int fd, bool is_admin)
 	if (is_full(net, is_admin)) {
 		if (!is_admin)
 			say_full(net);
-		turn_away(net, fd, REFD_BUSY, "too many connections");
+		turn_away(net, fd, BUSY(CONNECTIONS));
 		return;
 	}
 	if (peer_read(fd, &peer) < 0) {
-		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
+		turn_away(net, fd, BUSY(MEMORY));
 		return;
 	}
 	if (!is_admin &&
@@ -149,8 +150,7 @@ void clients_add(struct net *net, int fd, bool is_admin)
 		return;
 	}
 	if (!is_admin && has_enough(net, peer.uid)) {
-		turn_away(net, fd, REFD_BUSY,
-		    "too many connections of yours (limits.user-clients)");
+		turn_away(net, fd, BUSY(USER_CLIENTS));
 		peer_done(&peer);
 		return;
 	}
@@ -161,7 +161,7 @@ void clients_add(struct net *net, int fd, bool is_admin)
 		return;
 	}
 	if (conn == NULL) {
-		turn_away(net, fd, REFD_BUSY, "the daemon is out of memory");
+		turn_away(net, fd, BUSY(MEMORY));
 		peer_done(&peer);
 		return;
 	}

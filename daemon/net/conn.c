@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/net/peer.h"
 
 #define READ_BYTES 65536
@@ -247,6 +248,8 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 	case REFD_DECODE_REFUSED:
 		request_over(c);
 		c->nr_requests++;
+		if (refused.status == REFD_BUSY)
+			busy_cause_count(BUSY_MEMORY);
 		refused.request_id = req.request_id;
 		refused.txid = req.txid;
 		queue(c, &refused);
@@ -326,7 +329,7 @@ static void take_input(struct conn *c, size_t more)
 	c->in = kept;
 	c->in_len = len - used;
 	if (lacks_room(c))
-		refuse(c, REFD_BUSY, "too many large requests at once");
+		refuse(c, BUSY(HALF_SENT));
 }
 
 /* Did the client close its end altogether, and not only its half? Then nobody

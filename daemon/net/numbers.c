@@ -44,6 +44,8 @@ const struct number numbers_table[] = {
 	    AT(engine.refs_failed), "Those that are not." },
 	{ "refs", "refd_refs_total", BY_STATUS, AT(measure.refs),
 	    "Refs of decided transactions, by their status." },
+	{ "busy", "refd_busy_total", BY_CAUSE, AT(busy),
+	    "Decisions to answer busy, of a ref or of a request, by cause." },
 	{ "waiting", "refd_transactions_waiting", GAUGE, AT(engine.waiting),
 	    "The queue: transactions that no window has taken yet." },
 	{ "in_store", "refd_transactions_in_window", GAUGE, AT(engine.in_store),
@@ -192,6 +194,7 @@ void numbers_take(struct net *net, struct snapshot *s)
 	if (net->engine != NULL)
 		take_store(s, net, now_ns);
 	s->net = net->counts;
+	busy_cause_counts(s->busy);
 	log_counts(&s->net.errors, &s->net.warnings);
 	s->net.bytes_in = net->host.bytes_in;
 	s->net.bytes_out = net->host.bytes_out;

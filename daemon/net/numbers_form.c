@@ -29,6 +29,8 @@ static const char *label_of(const struct number *n, size_t i)
 {
 	if (n->kind == BY_STAGE)
 		return store_stage_name(i);
+	if (n->kind == BY_CAUSE)
+		return busy_cause_name(i);
 	return n->kind == BY_CLOSE ? measure_close_name(i) :
 				     refd_status_name(i);
 }
@@ -37,6 +39,8 @@ static const char *label_name(const struct number *n)
 {
 	if (n->kind == BY_STAGE)
 		return "stage";
+	if (n->kind == BY_CAUSE)
+		return "cause";
 	return n->kind == BY_CLOSE ? "reason" : "status";
 }
 
@@ -44,6 +48,8 @@ static size_t labels_of(const struct number *n)
 {
 	if (n->kind == BY_STAGE)
 		return STORE_STAGES;
+	if (n->kind == BY_CAUSE)
+		return BUSY_CAUSES;
 	return n->kind == BY_CLOSE ? WINDOW_CLOSES : MEASURE_STATUSES;
 }
 
@@ -61,9 +67,10 @@ static void add_labels(struct pairs *pairs, const struct number *n,
 {
 	size_t i;
 
-	/* Of statuses those that came; refs_ok is there already. */
+	/* Statuses and causes that came; refs_ok is there already. */
 	for (i = 0; i < labels_of(n); i++)
-		if (n->kind != BY_STATUS || (values[i] > 0 && i != REFD_OK))
+		if ((n->kind != BY_STATUS && n->kind != BY_CAUSE) ||
+		    (values[i] > 0 && (n->kind != BY_STATUS || i != REFD_OK)))
 			add_of(pairs, n->key, label_of(n, i), values[i]);
 }
 
@@ -101,6 +108,7 @@ void numbers_pairs(struct net *net, struct pairs *pairs)
 			break;
 		case BY_CLOSE:
 		case BY_STATUS:
+		case BY_CAUSE:
 		case BY_STAGE:
 			add_labels(pairs, n, array_of(s, n));
 			break;
@@ -125,6 +133,7 @@ static const char *type_of(enum number_kind kind)
 	case MICROSECONDS:
 	case BY_CLOSE:
 	case BY_STATUS:
+	case BY_CAUSE:
 		break;
 	}
 	return "counter";
@@ -192,6 +201,7 @@ static void put_metric(FILE *out, const struct snapshot *s,
 		break;
 	case BY_CLOSE:
 	case BY_STATUS:
+	case BY_CAUSE:
 	case BY_STAGE:
 		put_labels(out, n, array_of(s, n));
 		break;

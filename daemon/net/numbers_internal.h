@@ -5,6 +5,7 @@
 #ifndef NET_NUMBERS_INTERNAL_H
 #define NET_NUMBERS_INTERNAL_H
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/net/net_internal.h"
 
 struct snapshot {
@@ -17,6 +18,7 @@ struct snapshot {
 	uint64_t to_replay, checkpoint_age_s, checkpoint_took_us;
 	uint64_t heap_bytes, peak_rss_bytes, cpu_us;
 	uint64_t turn_max_us, flush_hangs_s;
+	uint64_t busy[BUSY_CAUSES];
 	uint64_t stage_s[STORE_STAGES], stage_stuck[STORE_STAGES];
 };
 
@@ -29,6 +31,7 @@ enum number_kind {
 	SIZES,        /* ... of things */
 	BY_CLOSE,     /* a counter for each reason to close a window */
 	BY_STATUS,    /* ... for each status of a ref */
+	BY_CAUSE,     /* ... for each cause of busy */
 	BY_STAGE      /* a gauge for each stage of the store */
 };
 

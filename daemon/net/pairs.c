@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
+
 #define ROOM_AT_FIRST 64
 /* "pair ", the key, a space. */
 #define VALUE_MAX(key) (REFD_PAYLOAD_MAX - sizeof("pair ") - strlen(key))
@@ -75,8 +77,8 @@ void pairs_answer(struct pairs *p, struct conn *conn, uint32_t request_id)
 	if (p->failed)
 		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
 			.request_id = request_id,
-			.status = REFD_BUSY,
-			.text = "the daemon is out of memory" };
+			.status = busy_cause_count(BUSY_MEMORY),
+			.text = busy_cause_text(BUSY_MEMORY) };
 	conn_answer(conn, &ans);
 	pairs_done(p);
 }

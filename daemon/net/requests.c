@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/net/admin.h"
 #include "daemon/net/peer.h"
 #include "daemon/net/report.h"
@@ -66,12 +67,11 @@ static void submit(struct net *net, struct conn *conn, struct refd_request *req)
 	}
 	txn = txn_new(req);
 	if (txn == NULL) {
-		refuse(conn, req, REFD_BUSY, "the daemon is out of memory");
+		refuse(conn, req, BUSY(MEMORY));
 		return;
 	}
 	if (peer_copy(&conn->peer, &txn->peer) < 0) {
-		refuse(conn, &txn->req, REFD_BUSY,
-		    "the daemon is out of memory");
+		refuse(conn, &txn->req, BUSY(MEMORY));
 		txn_free(txn);
 		return;
 	}
@@ -98,7 +98,7 @@ static void hand_over(struct net *net, struct conn *conn,
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 
 	if (net->engine == NULL) {
-		refuse(conn, req, REFD_BUSY, "the daemon is recovering");
+		refuse(conn, req, BUSY(RECOVERING));
 		return;
 	}
 	switch (req->verb) {

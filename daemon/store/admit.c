@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/lane.h"
 #include "daemon/store/recovery/stale.h"
 #include "proto/refname.h"
@@ -276,8 +277,7 @@ static void check_names(struct store *s, struct txn *txn)
 		if (sorted != NULL)
 			sorted[i] = &txn->updates[i];
 		else if (txn->updates[i].status == REFD_PENDING)
-			txn_decide(&txn->updates[i], REFD_BUSY,
-			    "out of memory");
+			txn_decide(&txn->updates[i], BUSY(MEMORY));
 	}
 	if (sorted == NULL)
 		return;

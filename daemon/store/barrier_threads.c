@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/barrier_internal.h"
 
 /* A batch that takes longer loses the exclusive use of its file system. */
@@ -107,7 +108,7 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 	b->waiters = calloc(nr, sizeof(*b->waiters));
 	if (b->waiters == NULL) {
 		for (txn = txns->head; txn != NULL; txn = txn->next)
-			txn->refused = REFD_BUSY;
+			txn->refused = busy_cause_count(BUSY_MEMORY);
 		return false;
 	}
 	while ((txn = txn_fifo_take(txns)) != NULL) {

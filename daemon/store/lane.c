@@ -27,6 +27,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/doubted.h"
 
 #define REPO_IDLE_NS (60LL * 1000000000)
@@ -333,7 +334,7 @@ static bool put(struct store *s, struct txn *txn)
 		return true;
 	txn_lay_out(txn);
 	if (r < 0)
-		txn->refused = REFD_BUSY;
+		txn->refused = busy_cause_count(BUSY_MEMORY);
 	return false;
 }
 

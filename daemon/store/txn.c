@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
+
 struct txn *txn_new(struct refd_request *req)
 {
 	struct txn *txn;
@@ -128,9 +130,10 @@ enum refd_status txn_status_of(int err)
 		/* A link is on the way, which git may follow. */
 		return REFD_UNSUPPORTED;
 	case -ENOMEM:
+		return busy_cause_count(BUSY_MEMORY);
 	case -EMFILE:
 	case -ENFILE:
-		return REFD_BUSY;
+		return busy_cause_count(BUSY_FILES);
 	}
 	return REFD_IO;
 }

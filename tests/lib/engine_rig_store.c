@@ -164,7 +164,7 @@ void rig_admit_all(void)
 void rig_refuse(struct txn *txn, enum refd_status status, const char *why)
 {
 	txn->refused = status;
-	txn->why = strdup(why);
+	txn->why = why != NULL ? strdup(why) : NULL;
 	/* A repository may have been opened before, or not. */
 	if (status == REFD_NOREPO)
 		rig_admit(txn);

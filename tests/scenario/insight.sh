@@ -175,6 +175,11 @@ is 'the ref' "$one" "$(ref_of a.git refs/heads/x)"
 is 'drained' drained "$("$REFD" drain)"
 update --timeout 3000 refs/heads/x "$two" 2>/dev/null
 is 'nothing new is taken' 75 $?
+causes() { # CAUSE: has it been counted?
+	[ "$(stat_of "busy_$1")" -gt 0 ] && "$REFD" stats --prometheus |
+		grep -q "^refd_busy_total{cause=\"$1\"} [1-9]"
+}
+check 'paused is counted as a cause of busy' causes paused
 check 'resumed again' "$REFD" resume
 check 'and serves' update refs/heads/x "$two"
 check 'paused, to be stopped' "$REFD" pause

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
 #include "tests/lib/engine_rig.h"
 #include "tests/lib/suite.h"
 
@@ -89,6 +90,7 @@ START_TEST(test_too_much_is_busy)
 	ask = rig_submit(&t);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(ask->statuses[1], REFD_BUSY);
+	ck_assert_str_eq(ask->text, busy_cause_text(BUSY_WAITING));
 	rig_back_all();
 	t.bytes = 600000;
 	rig_submit(&t);
@@ -96,6 +98,23 @@ START_TEST(test_too_much_is_busy)
 	ck_assert_uint_eq(rig_submit(&t)->nr_answers, 1);
 	t.bytes = 400000;
 	ck_assert_uint_eq(rig_submit(&t)->nr_answers, 0);
+}
+END_TEST
+
+/* Where memory ran out, the store has no text to give. */
+START_TEST(test_no_memory_is_a_cause)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask = rig_submit(&t);
+
+	rig_refuse(rig_admissions, REFD_BUSY, NULL);
+	ck_assert_int_eq(ask->statuses[0], REFD_BUSY);
+	ck_assert_str_eq(ask->text, busy_cause_text(BUSY_MEMORY));
+	t.nr = 0;
+	ask = rig_submit(&t);
+	rig_refuse(rig_admissions, REFD_BUSY, NULL);
+	ck_assert_int_eq(ask->refused, REFD_BUSY);
+	ck_assert_str_eq(ask->text, busy_cause_text(BUSY_MEMORY));
 }
 END_TEST
 
@@ -302,6 +321,7 @@ static TCase *days(void)
 	tcase_add_test(tc, test_forgotten_client);
 	tcase_add_test(tc, test_callbacks_may_call_in);
 	tcase_add_test(tc, test_too_much_is_busy);
+	tcase_add_test(tc, test_no_memory_is_a_cause);
 	tcase_add_test(tc, test_deep_names_are_busy_not_eaten);
 	tcase_add_test(tc, test_reopened);
 	tcase_add_test(tc, test_reopened_keeps_its_place);

@@ -36,6 +36,7 @@
 
 #include <utlist.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/history/history.h"
 #include "daemon/store/history/history_queue.h"
 #include "daemon/store/store_internal.h"
@@ -145,11 +146,11 @@ static bool is_over(const struct store_history *ask, int64_t now_ns)
 }
 
 static void refuse(struct historian *me, struct store_history *ask,
-    const char *text)
+    enum refd_status status, const char *text)
 {
 	refd_answer_done(&ask->answer);
 	ask->answer = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_BUSY,
+		.status = status,
 		.text = text };
 	store_told(me->store, ask);
 }
@@ -157,7 +158,7 @@ static void refuse(struct historian *me, struct store_history *ask,
 static void queue_up(struct historian *me, struct store_history *ask)
 {
 	if (history_queue_put(&me->queue, ask) < 0)
-		refuse(me, ask, "out of memory");
+		refuse(me, ask, BUSY(MEMORY));
 }
 
 /* Those that nobody waits for go first, or they would keep others out. */
@@ -170,7 +171,7 @@ static void sweep(struct historian *me, int64_t now_ns)
 	me->sweep_ns = now_ns + SWEEP_NS;
 	history_queue_take_dropped(&me->queue, &gone);
 	DL_FOREACH_SAFE(gone, ask, next)
-		refuse(me, ask, "nobody waits for it");
+		refuse(me, ask, BUSY(QUESTIONS));
 }
 
 /* Answers ASK, or lets it wait. */
@@ -356,7 +357,7 @@ static void take_ask(struct historian *me)
 		stage_begin(s, &s->answering, me->path);
 	}
 	if (stops_without(me, now_ns)) {
-		refuse(me, ask, "the daemon is stopping");
+		refuse(me, ask, BUSY(STOPPING));
 		return;
 	}
 	make_last(me, now_ns);

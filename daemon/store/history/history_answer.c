@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
 
@@ -364,7 +365,7 @@ bool history_answer(struct history *h, struct store_history *ask,
 		refuse(ask, REFD_NOREPO,
 		    "the daemon sees another directory at this path");
 	else if (r == -ENOMEM)
-		refuse(ask, REFD_BUSY, "out of memory");
+		refuse(ask, BUSY(MEMORY));
 	else if (r != 0)
 		refuse(ask, REFD_IO, "the journal could not be read");
 	if (r != 0 || ask->req.verb == REFD_VERB_LOG || ans->nr_changes > 0 ||
@@ -381,5 +382,5 @@ void history_answer_empty(struct history *h, struct store_history *ask)
 	if (begin(h, ask))
 		ask->answer.next = ask->req.select.after;
 	else
-		refuse(ask, REFD_BUSY, "out of memory");
+		refuse(ask, BUSY(MEMORY));
 }

@@ -18,6 +18,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/store_internal.h"
 #include "proto/refname.h"
@@ -171,7 +172,7 @@ static void add_lead(struct retry *retry, struct txn_update *u,
 	lead_key(key, file->worktree, file->name);
 	lead = calloc(1, sizeof(*lead) + strlen(key) + 1);
 	if (lead == NULL) {
-		txn_decide(u, REFD_BUSY, "out of memory");
+		txn_decide(u, BUSY(MEMORY));
 		return;
 	}
 	lead->u = u;
@@ -185,7 +186,7 @@ static void add_lead(struct retry *retry, struct txn_update *u,
 	HASH_ADD_STR(retry->leads, key, lead);
 	if (lead->hh.tbl == NULL) {
 		free(lead);
-		txn_decide(u, REFD_BUSY, "out of memory");
+		txn_decide(u, BUSY(MEMORY));
 	}
 }
 

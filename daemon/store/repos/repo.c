@@ -10,6 +10,7 @@
  * What fails refuses the transaction that asked, with the reason in words,
  * and leaves nothing open; the next one tries again.
  */
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/repos/repo_internal.h"
 
 #include <errno.h>
@@ -293,7 +294,7 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 	repo = repo_new(repos, place);
 	if (repo == NULL) {
 		*why = NULL;
-		return REFD_BUSY;
+		return busy_cause_count(BUSY_MEMORY);
 	}
 	status = trust_and_claim(repos, repo, lock, why);
 	if (status == REFD_OK)

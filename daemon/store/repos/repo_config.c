@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/base/config_file.h"
 #include "daemon/base/config_value.h"
 #include "daemon/store/repos/repo.h"
@@ -242,7 +243,9 @@ static int set_log(struct reading *r, const char *value)
 	free(r->config.log_all_ref_updates);
 	r->config.log_all_ref_updates = copy;
 	r->config.is_log_unsure = false;
-	return copy != NULL ? 0 : END_READING(r, REFD_BUSY, "out of memory");
+	return copy != NULL ? 0 :
+			      END_READING(r, busy_cause_count(BUSY_MEMORY),
+				  "%s", busy_cause_text(BUSY_MEMORY));
 }
 
 static void is_not_read(struct reading *r)

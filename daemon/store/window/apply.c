@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/busy_cause.h"
 #include "daemon/store/window/batch.h"
 
 static void fail_all(struct window *w, enum parts parts)
@@ -37,8 +38,8 @@ static void fail_all(struct window *w, enum parts parts)
 			continue;
 		for (k = 0; k < w->parts[i].nr; k++)
 			if (w->parts[i].updates[k]->status == REFD_PENDING)
-				txn_decide(w->parts[i].updates[k], REFD_BUSY,
-				    "out of memory");
+				txn_decide(w->parts[i].updates[k],
+				    BUSY(MEMORY));
 	}
 }
 

@@ -49,10 +49,12 @@ is 'a pattern, everywhere' 3 \
 	"$("$REFD" log --ref 'refs/heads/m*' --json | fields status | grep -c ok)"
 is 'who' refs/heads/topic/x \
 	"$("$REFD" log --user bob --json | fields ref)"
-is 'who, by uid' "$("$REFD" log | wc -l)" "$("$REFD" log --user root | wc -l)"
+all=$("$REFD" log | wc -l)
+check 'there is history' test "$all" -gt 5
+is 'who, by uid' "$all" "$("$REFD" log --user root | wc -l)"
 is 'a transaction' refs/tags/v1 "$("$REFD" log --json --txid \
 	"$("$REFD" log --ref refs/tags/v1 --json | fields txn)" | fields ref)"
-is 'since an hour ago all of it' "$("$REFD" log | wc -l)" \
+is 'since an hour ago all of it' "$all" \
 	"$("$REFD" log --since '1 hour ago' | wc -l)"
 prints_nothing 'until an hour ago none of it' \
 	"$REFD" log --until '1 hour ago'
@@ -63,8 +65,8 @@ is 'fields for programs' refs/tags/v1 "$("$REFD" log -z --ref refs/tags/v1 |
 # A name may have a terminal's controls in it, and bytes that are no UTF-8.
 evil=$(printf 'refs/heads/evil\xc2\x9b31m\xff')
 up a "$evil" "$a_1"
-is 'no terminal is told anything' 0 "$("$REFD" log --repo a.git -n 1 |
-	LC_ALL=C grep -c "$(printf '\xc2\x9b\|\xff')")"
+prints_no 'no terminal is told anything' $'\xc2\x9b|\xff' \
+	"$REFD" log --repo a.git -n 1
 is 'JSON is JSON' 'refs/heads/evil\x9b31m\ufffd' "$("$REFD" log --repo a.git -n 1 \
 	--json | python3 -c 'import json, sys
 print(ascii(json.load(sys.stdin)["ref"]).strip("\x27"))')"

@@ -154,8 +154,7 @@ for name in file file/x empty empty/x; do
 	is "a commondir that names $name" "$said" "$(common "$C/$name")"
 done
 as $BOB ln -sf "$C/secret" "$SERVED/all/w.git/commondir"
-check 'no file is quoted' test -z \
-	"$(raw $BOB "$SERVED/all/w.git" | grep secret)"
+prints_no 'no file is quoted' secret raw $BOB "$SERVED/all/w.git"
 
 # Nor by a link that a member of the group makes in alice's repository: alice's
 # daemon may read her secret, the member may not.

@@ -179,6 +179,22 @@ check 'scripts/check: the build, by name' says '^build: failed$'
 check_tree none --slow
 check 'scripts/check: an unknown option' test $? -eq 129
 
+cp "$ROOT/scripts/check-long" "$T/tree/scripts"
+mkdir "$T/tree/tests/long"
+cat >"$T/tree/tests/long/it.sh" <<'END'
+[ "$BUILD" = "$PWD/build" ] && echo ok it
+END
+rm "$T/tree/tests/scenario/slow.sh"
+PATH=$T/bin:$PATH BREAK=none "$T/tree/scripts/check-long" >"$T/said" 2>&1
+check 'scripts/check-long passes' test $? -eq 0
+is 'scripts/check-long: a long test, and a scenario under two sanitizers' \
+	'3 passed, 0 failed, 0 skipped' "$(tail -n 1 "$T/said")"
+sed -i 's/^limit=7200$/limit=2/' "$T/tree/scripts/check-long"
+echo 'sleep 600' >"$T/tree/tests/long/it.sh"
+PATH=$T/bin:$PATH BREAK=none "$T/tree/scripts/check-long" >"$T/said" 2>&1
+check 'scripts/check-long: fails when its time has passed' test $? -eq 1
+check 'scripts/check-long: says so' says '^failed: the whole run: passed its'
+
 # ---- tests/lib/scenario.sh ----
 
 plant silent <<END

@@ -5,7 +5,6 @@
  * The repositories are made by git.
  */
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -414,64 +413,6 @@ START_TEST(no_fifo_is_waited_for)
 }
 END_TEST
 
-START_TEST(a_head_is_as_git_has_it)
-{
-	static const struct {
-		const char *text;
-		bool ok;
-	} heads[] = {
-		{ "ref: refs/heads/x\n", true },
-		{ "ref:refs/heads/x", true },
-		{ "ref:\t refs/\n", true },
-		{ "0123456789012345678901234567890123456789\n", true },
-		{ "ref: heads/x\n", false },
-		{ "", false },
-		{ "012345\n", false },
-	};
-	size_t i;
-
-	tmp_run("git init -q --bare r");
-	for (i = 0; i < COUNT(heads); i++) {
-		tmp_put("r/HEAD", heads[i].text);
-		ck_assert_msg((open_repo("r") == REFD_OK) == heads[i].ok, "%s",
-		    heads[i].text);
-		ck_assert_msg((tmp_status("git --git-dir=r rev-parse "
-					  "--git-dir") == 0) == heads[i].ok,
-		    "%s", heads[i].text);
-	}
-	tmp_run("rm r/HEAD && ln -s refs/heads/x r/HEAD");
-	must_open("r");
-	tmp_run("rm r/HEAD && ln -s ../elsewhere r/HEAD");
-	ck_assert_int_eq(open_repo("r"), REFD_NOREPO);
-}
-END_TEST
-
-static int openat_without_room(const struct sys *sys, int dirfd,
-    const char *path, int flags, mode_t mode)
-{
-	(void)sys;
-	(void)dirfd;
-	(void)path;
-	(void)flags;
-	(void)mode;
-	return -EMFILE;
-}
-
-START_TEST(a_head_that_cannot_be_read_is_not_missing)
-{
-	struct sys sys = sys_kernel;
-	int fd;
-
-	tmp_run("git init -q --bare r");
-	fd = openat(tmp_fd, "r", O_RDONLY | O_DIRECTORY);
-	sys.openat = openat_without_room;
-	ck_assert_int_eq(repo_check_git_dir(&sys, fd, "r", &why), REFD_BUSY);
-	ck_assert_str_eq(why,
-	    "can't look at HEAD and objects/ of 'r': Too many open files");
-	close(fd);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("repo_config");
@@ -481,7 +422,6 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_git_makes_is_opened);
 	tcase_add_test(tc, what_is_none_is_not);
-	tcase_add_test(tc, a_head_that_cannot_be_read_is_not_missing);
 	tcase_add_loop_test(tc, a_format_is_taken_or_named, 0,
 	    (int)COUNT(formats));
 	tcase_add_loop_test(tc, no_message_quotes_the_file, 0, 12);
@@ -493,7 +433,6 @@ int main(void)
 	tcase_add_test(tc, includes_have_bounds);
 	tcase_add_test(tc, includes_lead_nowhere_else);
 	tcase_add_test(tc, no_fifo_is_waited_for);
-	tcase_add_test(tc, a_head_is_as_git_has_it);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -1,15 +1,16 @@
 # shellcheck shell=bash
 # An apt of its own beside the machine's: the same mirrors, other suites or the
-# sources, and lists and cache in a directory. Sourced by scripts/git-new and
-# scripts/git-tests. The machine's own apt stays as it was.
+# sources, and lists and cache in a directory. Sourced by scripts/git-new,
+# scripts/git-tests and tests/lib/root.sh. The machine's own apt stays as it
+# was.
 #
 #	apt_private DIR deb|deb-src [SUITE...]
 #
 # makes and updates it, and exports APT_CONFIG, which turns each apt that
 # follows to it. Without a SUITE, those of the machine are used.
 
-# "MIRROR SUITE", a line for each that the machine knows of; without lists
-# apt can't name any, and then they are where a new Debian has them.
+# Prints a line "MIRROR SUITE" for each that the machine's apt knows. Without
+# lists apt knows none: then the lines are those of a new Debian.
 apt_private_suites() { # CODENAME
 	local debian=http://deb.debian.org/debian known
 	# shellcheck disable=SC2016 # the names are apt's
@@ -19,6 +20,15 @@ apt_private_suites() { # CODENAME
 	printf '%s\n' "${known:-$debian $1
 $debian $1-updates
 $debian-security $1-security}"
+}
+
+apt_private_codename() {
+	sed -n 's/^VERSION_CODENAME=//p' /etc/os-release
+}
+
+# The mirror that has the machine's own suite, CODENAME, and others.
+apt_private_mirror() { # CODENAME
+	apt_private_suites "$1" | sed -n "s/ $1\$//p" | head -n 1
 }
 
 apt_private_conf() { # DIR
@@ -39,14 +49,13 @@ apt_private() { # DIR deb|deb-src [SUITE...]
 	local dir=$1 type=$2 codename mirror suite
 	local key=/usr/share/keyrings/debian-archive-keyring.gpg
 	shift 2
-	codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	codename=$(apt_private_codename)
 	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
-	apt_private_suites "$codename" >"$dir/machine"
 	if [ $# -gt 0 ]; then
-		mirror=$(sed -n "s/ $codename\$//p" "$dir/machine" | head -n 1)
+		mirror=$(apt_private_mirror "$codename")
 		for suite; do echo "$mirror $suite"; done >"$dir/suites"
 	else
-		cp "$dir/machine" "$dir/suites"
+		apt_private_suites "$codename" >"$dir/suites"
 	fi
 	while read -r mirror suite; do
 		echo "$type [signed-by=$key] $mirror $suite main"

@@ -33,7 +33,9 @@ before_the_cut() {
 	# ---- installed ----
 
 	has_nothing /etc /lib /usr /var /run >/out/before
-	check 'dpkg -i' dpkg -i /packages/first/refd_*.deb \
+	check 'a library is missing' fails dpkg-query -s libsqlite3-0 \
+		2>/run/missing
+	check 'apt install' apt-get -qq install /packages/first/refd_*.deb \
 		/packages/first/librefd0_*.deb
 	is 'the account it runs as' '/srv/git:/usr/bin/git-shell' \
 		"$(getent passwd git | cut -d: -f6-)"

@@ -1,13 +1,11 @@
 # shellcheck shell=bash
-# What every script of tests/stacks sources: it then goes on inside a throw-away
-# Debian 12 with the real packages, as root, with mounts, processes and a
-# network (the loopback alone) of its own, so that everything is where an
-# administrator has it: /srv/git, /etc/gitconfig, /run/refd, /usr/local/bin.
-# There is no systemd; daemons are started by hand and end with the script.
-#
-# The root is made by mmdebstrap below STACKS_CACHE and kept there;
-# without that, anew for each script. Scripts see it through an overlay and
-# never change it. Nothing is installed on the machine but mmdebstrap.
+# Every script of tests/stacks sources this file. The script then goes on inside
+# a throw-away Debian (tests/lib/root.sh) of the machine's own release, because
+# the programs were built for that release. The root has the real packages. The
+# script runs as root, with mounts, processes and a network (the loopback alone)
+# of its own, so that everything is where an administrator has it: /srv/git,
+# /etc/gitconfig, /run/refd, /usr/local/bin. There is no systemd; daemons are
+# started by hand and end with the script.
 #
 #	. "$(dirname "$0")/../lib/stack.sh"
 #	add_user alice; ...
@@ -20,8 +18,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "${BASH_SOURCE[0]}")/scenario.sh"
-# shellcheck source=tests/lib/apt.sh
-. "$ROOT/tests/lib/apt.sh"
+# shellcheck source=tests/lib/root.sh
+. "$ROOT/tests/lib/root.sh"
 
 stack_packages=git,openssh-client,openssh-server,nginx-light,fcgiwrap
 stack_packages+=,lighttpd,gitolite3,strace,procps,libevent-core-2.1-7
@@ -29,51 +27,13 @@ stack_packages+=,libevent-pthreads-2.1-7,libsqlite3-0
 
 # ---- outside ----
 
-# Without Debian's own keys on this machine mmdebstrap says so itself.
-stack_make_base() { # DIRECTORY
-	local mirror suite lines=()
-	while read -r mirror suite; do
-		lines+=("deb $mirror $suite main")
-	done < <(apt_private_suites bookworm)
-	rm -rf --one-file-system "$1.new"
-	DEBIAN_FRONTEND=noninteractive mmdebstrap --quiet --variant=minbase \
-		--format=directory --include="$stack_packages" bookworm \
-		"$1.new" "${lines[@]}" >"$T/mmdebstrap" 2>&1 || return
-	echo "$stack_packages" >"$1.new/etc/stack-packages"
-	rm -rf --one-file-system "$1"
-	mv "$1.new" "$1"
-}
-
-# Sets STACK_BASE; of two scripts that want it the second waits.
-stack_base() {
-	local cache=${STACKS_CACHE:-$T/cache}
-	mkdir -p "$cache"
-	STACK_BASE=$cache/bookworm
-	exec 9>"$cache/lock"
-	flock 9
-	[ "$(cat "$STACK_BASE/etc/stack-packages" 2>/dev/null)" = \
-		"$stack_packages" ] || stack_make_base "$STACK_BASE"
-	local status=$?
-	exec 9>&-
-	return $status
-}
-
 # What runs in the new namespaces until the script is in the root.
 stack_mounts() {
 	local root=$T/root dir
 	set -e
-	mkdir "$T/up" "$T/over" "$root" "$T/disk"
-	mount -t overlay -o "lowerdir=$STACK_BASE,upperdir=$T/up,workdir=$T/over" \
-		overlay "$root"
-	mount -t proc proc "$root/proc"
-	mount -t tmpfs tmpfs "$root/run"
-	mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-	mount -t tmpfs -o mode=755 tmpfs "$root/dev"
-	for dir in null zero full random urandom tty; do
-		touch "$root/dev/$dir"
-		mount --bind "/dev/$dir" "$root/dev/$dir"
-	done
-	ln -s /proc/self/fd "$root/dev/fd"
+	mkdir "$T/disk"
+	root_mount "$root"
+	root_system "$root"
 	# Repositories and journal are on the machine's own disk.
 	for dir in srv var/lib/refd var/lib/gitolite3; do
 		mkdir -p "$T/disk/$dir" "$root/$dir"
@@ -85,7 +45,6 @@ stack_mounts() {
 	install -D -m 755 -t "$root/usr/local/libexec/refd" \
 		"$BUILD/bin/refd-daemon" "$BUILD/bin/refd-admin"
 	ip link set lo up
-	echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
 	exec env -i STACK_INSIDE=yes TERM=dumb TMPDIR=/tmp \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		chroot "$root" /bin/bash "/stack/tests/stacks/$(basename "$0")"
@@ -100,12 +59,13 @@ stack_enter() {
 	elif ! "$ROOT/scripts/deps" --stacks >"$T/deps" 2>&1; then
 		skip "$name" "no mmdebstrap: $(tail -n 1 "$T/deps")"
 		finish
-	elif ! stack_base; then
-		skip "$name" "no root could be made: $(tail -n 1 "$T/mmdebstrap")"
+	elif ! root_make "stacks-$(apt_private_codename)" \
+		"$(apt_private_codename)" "$stack_packages" ''; then
+		skip "$name" "$(root_why)"
 		finish
 	fi
-	export -f stack_mounts
-	export T ROOT BUILD STACK_BASE
+	export -f stack_mounts root_mount root_system
+	export T ROOT BUILD ROOT_BASE
 	# It takes all that it started along when it is killed.
 	unshare -m -p -f -n --kill-child --propagation private \
 		bash -c stack_mounts "$0" &

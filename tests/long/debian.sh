@@ -3,17 +3,14 @@
 # to say, and in a machine that boots they are installed, used over ssh,
 # upgraded under load, have the power cut, are not removed while repositories are
 # enabled, and purged without residue (tests/lib/in_package.sh is what runs
-# there).
+# there). The machine lacks the libraries that refd needs, as a fresh server
+# does.
 # STACKS_CACHE=DIR keeps the Debian it boots between runs.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/apt.sh
-. "$ROOT/tests/lib/apt.sh"
-
-packages=adduser,git,openssh-client,openssh-server,systemd,systemd-sysv,procps
-packages+=,dbus,libevent-core-2.1-7
-packages+=,libevent-pthreads-2.1-7,libsqlite3-0
+# shellcheck source=tests/lib/root.sh
+. "$ROOT/tests/lib/root.sh"
 
 if [ "$(id -u)" -ne 0 ]; then
 	skip debian 'only root can boot a machine'
@@ -57,34 +54,24 @@ rm -r "$T/second/x"
 
 # ---- booted ----
 
-make_base() { # DIRECTORY
-	local mirror suite lines=()
-	while read -r mirror suite; do
-		lines+=("deb $mirror $suite main")
-	done < <(apt_private_suites bookworm)
-	rm -rf --one-file-system "$1" "$1.new"
-	DEBIAN_FRONTEND=noninteractive mmdebstrap --quiet --variant=minbase \
-		--format=directory --include="$packages" bookworm "$1.new" \
-		"${lines[@]}" >"$T/mmdebstrap" 2>&1 &&
-		echo "$packages" >"$1.new/etc/base-packages" && mv "$1.new" "$1"
-}
-cache=${STACKS_CACHE:-$T/cache}
-mkdir -p "$cache"
-base=$cache/bookworm-boot
-if [ "$(cat "$base/etc/base-packages" 2>/dev/null)" != "$packages" ] &&
-	! make_base "$base"; then
-	skip boot "no root could be made: $(tail -n 1 "$T/mmdebstrap")"
+# apt has a mirror in reach here, and none in the machine: it fetches the
+# libraries now, and installs none.
+suite=$(apt_private_codename)
+packages=dbus,git,openssh-client,openssh-server,procps,systemd,systemd-sysv
+# shellcheck disable=SC2016 # mmdebstrap's shell knows the root
+if ! root_make "boot-$suite" "$suite" "$packages" \
+	"$(dpkg-deb -f "$T"/first/refd_*_*.deb Depends)" --skip=cleanup/apt \
+	--customize-hook="copy-in $(echo "$T"/first/{refd,librefd0}_*.deb) /tmp" \
+	--customize-hook='chroot "$1" sh -c "apt-get clean && apt-get -y \
+		--download-only install /tmp/*.deb && rm /tmp/*.deb"'; then
+	skip boot "$(root_why)"
 	finish
 fi
 
 root=$T/root
-mkdir -p "$root" "$T/over/up" "$T/over/work" "$T/out"
-mount -t tmpfs -o mode=755 tmpfs "$T/over"
-scenario_mounts+=("$T/over")
-mkdir -p "$T/over/up" "$T/over/work"
-mount -t overlay -o \
-	"lowerdir=$base,upperdir=$T/over/up,workdir=$T/over/work" overlay "$root"
-scenario_mounts+=("$root")
+mkdir "$T/out"
+scenario_mounts+=("$T/over" "$root")
+check 'a root' root_mount "$root"
 install -m 755 "$ROOT/tests/lib/in_package.sh" "$root/usr/local/bin/in_package"
 cat >"$root/etc/systemd/system/in-package.service" <<'UNIT'
 [Unit]
@@ -108,7 +95,7 @@ ln -sf /dev/null "$root/etc/systemd/system/systemd-firstboot.service"
 # What is cut: repositories and what packages write, on a disk of their own.
 with_fs ext4 1G || finish
 mkdir "$FS/srv"
-cp -a "$base/var/lib" "$FS/lib"
+cp -a "$ROOT_BASE/var/lib" "$FS/lib"
 
 # systemd-nspawn denies its machine Landlock unless told otherwise.
 landlock='landlock_create_ruleset landlock_add_rule landlock_restrict_self'

@@ -1,0 +1,92 @@
+# shellcheck shell=bash
+# Throw-away Debian roots, made by mmdebstrap. Sourced after scenario.sh, by
+# scripts that run as root.
+#
+#	root_make NAME trixie git,procps '' || skip NAME "$(root_why)"
+#	root_mount "$T/root"
+#	root_system "$T/root"
+#	chroot "$T/root" ...
+#
+# STACKS_CACHE=DIR keeps the roots between runs. Otherwise each script makes its
+# roots anew below T. Nothing is installed on the machine but mmdebstrap.
+
+# shellcheck source=tests/lib/apt.sh
+. "$ROOT/tests/lib/apt.sh"
+
+root_cache=${STACKS_CACHE:-$T/cache}
+
+# "deb MIRROR SUITE main", a line for each that a root of SUITE is made from:
+# what the machine has, or the bare suite if the machine has another.
+root_sources() { # SUITE
+	local mirror suite machine
+	machine=$(apt_private_codename)
+	if [ "$1" = "$machine" ]; then
+		apt_private_suites "$1"
+	else
+		echo "$(apt_private_mirror "$machine") $1"
+	fi | while read -r mirror suite; do
+		echo "deb $mirror $suite main"
+	done
+}
+
+# Makes the root NAME of SUITE with PACKAGES (git,procps) in the cache, and sets
+# ROOT_BASE to its directory. mmdebstrap gets the OPTIONs; KEY stands for the
+# content of files that they name. A root that was made of the same suite,
+# packages and key stays as it is. Of two scripts that make one root the second
+# waits. The root's apt has the machine's proxy, and its word on the age of
+# lists.
+root_make() { # NAME SUITE PACKAGES KEY [OPTION...]
+	local name=$1 suite=$2 packages=$3 key="$2 $3 $4" status=0 lines
+	shift 4
+	mapfile -t lines < <(root_sources "$suite")
+	ROOT_BASE=$root_cache/$name
+	mkdir -p "$root_cache"
+	exec 9>"$ROOT_BASE.lock"
+	flock 9
+	if [ "$(cat "$ROOT_BASE/etc/root-key" 2>/dev/null)" != "$key" ]; then
+		rm -rf --one-file-system "$ROOT_BASE" "$ROOT_BASE.new"
+		apt-config dump Acquire | grep -E '::(Check-|https?::Proxy)' \
+			>"$T/apt.conf"
+		DEBIAN_FRONTEND=noninteractive mmdebstrap --quiet \
+			--variant=minbase --format=directory \
+			--aptopt="$T/apt.conf" \
+			${packages:+--include="$packages"} "$@" "$suite" \
+			"$ROOT_BASE.new" "${lines[@]}" >"$T/mmdebstrap" 2>&1 &&
+			echo "$key" >"$ROOT_BASE.new/etc/root-key" &&
+			mv "$ROOT_BASE.new" "$ROOT_BASE" || status=1
+	fi
+	exec 9>&-
+	return $status
+}
+
+# Why root_make failed.
+root_why() {
+	echo "no root could be made: $(grep -m1 '^E: ' "$T/mmdebstrap" ||
+		tail -n 1 "$T/mmdebstrap")"
+}
+
+# Mounts what root_make made at DIRECTORY. What is written there goes to a tmpfs
+# at $T/over.
+root_mount() { # DIRECTORY
+	mkdir -p "$T/over" "$1"
+	mount -t tmpfs -o mode=755 tmpfs "$T/over" &&
+		mkdir "$T/over/up" "$T/over/work" && mount -t overlay -o \
+		"lowerdir=$ROOT_BASE,upperdir=$T/over/up,workdir=$T/over/work" \
+		overlay "$1"
+}
+
+# Mounts what programs in the root at DIRECTORY expect. /tmp is a tmpfs. For
+# namespaces of mounts and processes that end with the caller.
+root_system() { # DIRECTORY
+	local dir
+	mount -t proc proc "$1/proc"
+	mount -t tmpfs tmpfs "$1/run"
+	mount -t tmpfs -o mode=1777 tmpfs "$1/tmp"
+	mount -t tmpfs -o mode=755 tmpfs "$1/dev"
+	for dir in null zero full random urandom tty; do
+		touch "$1/dev/$dir"
+		mount --bind "/dev/$dir" "$1/dev/$dir"
+	done
+	ln -s /proc/self/fd "$1/dev/fd"
+	echo "127.0.0.1 localhost $(hostname)" >"$1/etc/hosts"
+}

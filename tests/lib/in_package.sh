@@ -26,6 +26,7 @@ has_nothing() { # DIRECTORY...
 	find "$@" -xdev -name '*refd*' ! -path '/var/log/*' ! -path '/proc/*' \
 		! -path '/srv/git/*' ! -path '/var/cache/*' 2>/dev/null
 }
+dangling() { find /etc/systemd -xtype l | sort; }
 repo=/srv/git/a.git
 push() { git -C /root/work push -q "git@127.0.0.1:$repo" "$@"; }
 
@@ -33,6 +34,7 @@ before_the_cut() {
 	# ---- installed ----
 
 	has_nothing /etc /lib /usr /var /run >/out/before
+	dangling >/out/dangling
 	check 'a library is missing' fails dpkg-query -s libsqlite3-0 \
 		2>/run/missing
 	check 'apt install' apt-get -qq install /packages/first/refd_*.deb \
@@ -137,6 +139,21 @@ after_it() {
 	is 'the push before the cut is in the log' 1 "$(refd log --repo "$repo" \
 		--ref refs/heads/after | grep -c refs/heads/after)"
 
+	# ---- another account ----
+
+	useradd keeper
+	install -d -o keeper /srv/keeper
+	check 'refd enable --service' refd enable --service keeper \
+		--root /srv/keeper
+	check 'its daemon serves' refd ping --wait 20 \
+		--socket /run/refd-keeper/refd.sock
+	systemctl enable -q refd-metrics.socket
+	for unit in refd.socket refd-metrics.socket refd.service \
+		refd@.service refd@keeper.socket; do
+		install -D -m 644 /dev/stdin "/etc/systemd/system/$unit.d/x.conf" \
+			<<<'# nothing'
+	done
+
 	# ---- removed ----
 
 	check 'removal is refused' fails dpkg -r refd 2>/run/refused
@@ -145,10 +162,15 @@ after_it() {
 	is 'it still serves' active "$(show ActiveState)"
 	check 'refd disable --all' refd disable --all
 	check 'then it goes' dpkg -r refd
+	is 'no daemon runs, no socket is open' '' \
+		"$(pgrep -l refd; systemctl list-units --plain --no-legend \
+			--state=active 'refd*')"
+	check 'its configuration stays' test -e /etc/refd/keeper/config
 	check 'a push to git itself' push HEAD:refs/heads/without
 	check 'purge' dpkg -P refd librefd0
 	systemctl daemon-reload
 	is 'nothing is left' "$(cat /out/before)" "$(has_nothing /etc /lib /usr /var /run)"
+	is 'no link leads nowhere' "$(cat /out/dangling)" "$(dangling)"
 	is 'but the refs' "$(($(wc -l </run/there) + 1))" \
 		"$(as_git git -C "$repo" for-each-ref | wc -l)"
 	is 'and no key in its configuration' '' \

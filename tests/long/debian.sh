@@ -42,7 +42,10 @@ umask 0002
 check 'once more' build another-place
 umask 0022
 is 'to the same bytes' "$(sums first)" "$(sums another-place)"
-is 'lintian' '' "$(lintian --allow-root --fail-on none \
+# The project has no address of its own: the maintainer's is of the machine that
+# builds the package. lintian leaves files in TMPDIR.
+is 'lintian' '' "$(TMPDIR=$T lintian --allow-root --fail-on none \
+	--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 	"$T"/first/refd_*.changes 2>&1)"
 
 # A later one, of the same files.

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What scripts/quickstart shows people who have read nothing yet is so: all of
-# its promises are kept; in a tree below a name with a space, too. Where
-# packages are missing it says how to get them, and nothing else.
+# Proves that scripts/quickstart keeps all promises that it prints; in a tree
+# below a name with a space, too. It shows progress while the build runs, and the
+# words of a build that fails. Where packages are missing it says how to get
+# them, and nothing else.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -25,7 +26,24 @@ rm -f "$T/a tree/build"
 shows 'the same below a name with a space' \
 	env -u BUILD "$T/a tree/scripts/quickstart"
 
+# A build that goes on only after its progress was seen.
 mkdir "$T/bin"
+cat >"$T/bin/make" <<MAKE
+#!/bin/sh
+seq 100
+until [ -e "$T/seen" ]; do sleep 0.05; done
+echo 'what was wrong'
+exit 2
+MAKE
+chmod +x "$T/bin/make"
+PATH=$T/bin:$PATH "$ROOT/scripts/quickstart" >"$T/said" 2>&1 &
+own $!
+check 'progress while the build runs' await 10 grep -q '100 files' "$T/said"
+touch "$T/seen"
+reap $!
+is 'a build that fails' 1 $?
+check 'and its words' grep -q 'what was wrong' "$T/said"
+
 printf '#!/bin/sh\n' >"$T/bin/dpkg-query"
 printf '#!/bin/sh\necho 1000\n' >"$T/bin/id"
 chmod +x "$T/bin/dpkg-query" "$T/bin/id"

@@ -147,6 +147,22 @@ START_TEST(what_is_removed_is_not_handed_out)
 }
 END_TEST
 
+START_TEST(what_is_removed_leaves_the_queue_to_its_worker)
+{
+	struct txn *later;
+
+	put(1, "a", disk);
+	later = put(1, "a", disk);
+	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
+	ck_assert_ptr_nonnull(admission_take(&a, 0, UINT64_MAX));
+	admission_remove(&a, later);
+	ck_assert_uint_eq(HASH_COUNT(a.by_path), 1);
+	ck_assert_ptr_null(a.ready);
+	admission_end(&a, 0);
+	ck_assert_ptr_null(a.by_path);
+}
+END_TEST
+
 START_TEST(two_paths_to_one_repository)
 {
 	put(1, "a", disk);
@@ -190,6 +206,7 @@ int main(void)
 	tcase_add_test(tc, a_file_system_has_few_workers);
 	tcase_add_test(tc, a_user_leaves_a_worker_to_others);
 	tcase_add_test(tc, what_is_removed_is_not_handed_out);
+	tcase_add_test(tc, what_is_removed_leaves_the_queue_to_its_worker);
 	tcase_add_test(tc, two_paths_to_one_repository);
 	tcase_add_test(tc, a_repository_that_is_free_meanwhile);
 	suite_add_tcase(suite, tc);

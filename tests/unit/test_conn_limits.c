@@ -38,6 +38,24 @@ START_TEST(a_client_that_does_not_read_is_not_read_from)
 }
 END_TEST
 
+/* Reading goes on before the last answer is sent. */
+START_TEST(reading_goes_on_when_few_answers_wait)
+{
+	size_t before;
+
+	conn_rig_greet();
+	conn_rig.answers_at_once = true;
+	conn_rig_flood();
+	do {
+		before = conn_unsent(conn_rig.conn);
+		ck_assert_int_gt(recv(conn_rig.client, conn_rig.got, 1000, 0),
+		    0);
+		ck_assert(conn_rig_turn());
+	} while (conn_unsent(conn_rig.conn) <= before);
+	ck_assert_uint_gt(before, CONN_OUT_LOW);
+}
+END_TEST
+
 /* It is never done, so the buffer is never empty. */
 START_TEST(a_slow_reader_makes_no_buffer_grow)
 {
@@ -229,6 +247,34 @@ END_TEST
 
 /* ---- stalling ---- */
 
+/* Others have taken all room; this one needs no more of it. */
+START_TEST(who_needs_no_more_is_not_refused)
+{
+	conn_rig_greet();
+	conn_rig.host.decoding_bytes = DECODING_MAX + 1;
+	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len - 4);
+	ck_assert(conn_rig_turn());
+	conn_rig_say(conn_rig_transaction + conn_rig_transaction_len - 4, 4);
+	ck_assert(conn_rig_turn());
+	ck_assert_uint_eq(conn_rig.nr_asked, 1);
+	conn_rig_pong(1);
+}
+END_TEST
+
+/* It has been connected for longer than it is silent. */
+START_TEST(silence_counts_from_the_last_byte)
+{
+	conn_rig_greet();
+	conn_rig_wait(10 * CONN_RIG_SECOND_NS);
+	conn_rig_say(conn_rig_transaction, 30);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_RIG_SECOND_NS);
+	ck_assert(!conn_rig_turn());
+}
+END_TEST
+
 START_TEST(half_a_request_and_silence_is_refused)
 {
 	struct refd_answer ans = { 0 };
@@ -331,13 +377,16 @@ int main(void)
 	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
 	tcase_add_test(cases, a_client_that_does_not_read_is_not_read_from);
 	tcase_add_test(cases, a_slow_reader_makes_no_buffer_grow);
+	tcase_add_test(cases, reading_goes_on_when_few_answers_wait);
 	tcase_add_test(cases, too_many_in_flight_wait);
 	tcase_add_test(cases, many_requests_take_turns);
 	tcase_add_test(cases, large_requests_share_a_limit);
+	tcase_add_test(cases, who_needs_no_more_is_not_refused);
 	tcase_add_loop_test(cases, answers_that_nobody_takes_are_bounded, 0, 2);
 	tcase_add_loop_test(cases, large_requests_of_one_user_leave_room, 0, 2);
 	tcase_add_loop_test(cases, half_a_request_and_silence_is_refused, 0,
 	    (int)(conn_rig_transaction_len - 1) / 13);
+	tcase_add_test(cases, silence_counts_from_the_last_byte);
 	tcase_add_test(cases, progress_is_no_stall);
 	tcase_add_test(cases, idling_is_allowed_for_ever);
 	tcase_add_test(cases, who_takes_no_answers_is_hung_up_on);

@@ -27,7 +27,7 @@
 static struct sys disk;
 static _Atomic int nr_syncfs, nr_fsync, syncfs_fails, fsync_fails;
 /* What looks as if it had changed just now; everything else is old. */
-static _Atomic bool packs_new, loose_new, repo_new, alternates_new;
+static _Atomic bool packs_new, loose_new, repo_new, config_new, alternates_new;
 static _Atomic bool pack_goes, packs_change, ids_new;
 /* A syncfs says that it began, and waits. */
 static _Atomic bool syncfs_waits;
@@ -72,6 +72,8 @@ static bool looks_new(const char *path)
 {
 	if (strcmp(path, "HEAD") == 0)
 		return repo_new;
+	if (strcmp(path, "config") == 0)
+		return config_new;
 	if (strcmp(path, "id") == 0)
 		return ids_new;
 	if (strcmp(path, "alternates") == 0)
@@ -123,18 +125,13 @@ static void setup(void)
 	disk.now_mono = disk_now_mono;
 	syncfs_ns = 1000 * S;
 	fsync_ns = S;
-	packs_new = loose_new = repo_new = alternates_new = false;
+	packs_new = loose_new = repo_new = config_new = alternates_new = false;
 	pack_goes = packs_change = ids_new = syncfs_waits = false;
 	wall_back_ns = 0;
 	syncfs_fails = fsync_fails = 0;
 	sr_sys = &disk;
 	sr_interval_ns = 3600 * S;
 	sr_setup();
-}
-
-static void teardown(void)
-{
-	sr_teardown();
 }
 
 /* ---- what it costs ---- */
@@ -241,7 +238,9 @@ END_TEST
 START_TEST(a_repository_that_is_new_itself)
 {
 	settle();
-	packs_new = repo_new = true;
+	packs_new = true;
+	repo_new = _i == 0;
+	config_new = _i == 1;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
 END_TEST
@@ -330,6 +329,32 @@ START_TEST(repositories_that_nobody_served)
 	take_back(NR_NEW);
 	ck_assert_int_eq(nr_syncfs - syncs, 2);
 	ck_assert_uint_eq(nr_flushes(), flushes);
+}
+END_TEST
+
+/* The journal is opened again during the syncfs, and may have lost the row. */
+START_TEST(a_repository_whose_row_may_be_lost_is_refused)
+{
+	char path[sizeof(sr_repo) + 1];
+	struct refd_txid id;
+	struct txn *txn;
+
+	settle();
+	tmp_run("cp -r r.git r.git0 && rm -r r.git0/refd");
+	snprintf(path, sizeof(path), "%s0", sr_repo);
+	ids_new = syncfs_waits = true;
+	sem_init(&syncfs_began, 0, 0);
+	sem_init(&syncfs_goes_on, 0, 0);
+	refd_txid_make(&id);
+	txn = sr_make_txn(&id, path, "refs/heads/a", sr_commit);
+	store_admit(sr_store, txn);
+	sem_wait(&syncfs_began);
+	txn->repo->journal_epoch--;
+	syncfs_waits = false;
+	sem_post(&syncfs_goes_on);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_ne(txn->updates[0].status, REFD_PENDING);
+	sr_done_with(txn);
 }
 END_TEST
 
@@ -448,7 +473,7 @@ int main(void)
 	Suite *suite = suite_create("store_barrier");
 	TCase *tc = tcase_create("barrier");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, nothing_for_what_is_old);
 	tcase_add_test(tc, a_syncfs_after_a_start);
@@ -456,8 +481,9 @@ int main(void)
 	tcase_add_test(tc, packs_where_a_syncfs_is_cheaper);
 	tcase_add_test(tc, loose_ones_beside_packs);
 	tcase_add_test(tc, many_packs);
-	tcase_add_test(tc, a_repository_that_is_new_itself);
+	tcase_add_loop_test(tc, a_repository_that_is_new_itself, 0, 2);
 	tcase_add_test(tc, repositories_that_nobody_served);
+	tcase_add_test(tc, a_repository_whose_row_may_be_lost_is_refused);
 	tcase_add_test(tc, a_pack_that_goes_meanwhile);
 	tcase_add_test(tc, a_pack_that_comes_meanwhile);
 	tcase_add_test(tc, a_clock_set_back);

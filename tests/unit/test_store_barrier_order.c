@@ -170,6 +170,35 @@ START_TEST(a_file_system_holds_few_threads)
 }
 END_TEST
 
+/* No other transaction comes: a waiting thread looks again by itself. */
+START_TEST(a_second_thread_comes_without_another_transaction)
+{
+	char path[sizeof(sr_repo) + 16];
+	int i;
+
+	tmp_run("for i in 0 1; do cp -r r.git r.git$i && rm -r r.git$i/refd; "
+		"done");
+	ids_new = syncfs_hangs = true;
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s%d", sr_repo, i);
+		admit_at(path);
+		while (i == 0 ? nr_serving() < 1 : !one_waits())
+			sched_yield();
+	}
+	poll(NULL, 0, PASS_MS);
+	ck_assert_int_eq(nr_serving(), 1);
+	passed_ns += 10 * S;
+	while (nr_serving() < 2)
+		sched_yield();
+	sem_wait(&has_begun);
+	syncfs_hangs = false;
+	sem_post(&goes_on);
+	sem_post(&goes_on);
+	take_back(NULL);
+	take_back(NULL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store_barrier_order");
@@ -179,6 +208,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, one_repository_keeps_its_order, 0, 2);
 	tcase_add_test(tc, a_file_system_holds_few_threads);
+	tcase_add_test(tc, a_second_thread_comes_without_another_transaction);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

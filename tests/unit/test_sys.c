@@ -2,7 +2,7 @@
  * The kernel's table and the helpers on it: failures come back as negative
  * errno, whole files are read whatever fstat said of their size, parents are
  * made with the mode asked for and a file among them is told. A FIFO makes
- * nobody wait.
+ * nobody wait. No path with dots leads out of its directory.
  */
 #include <check.h>
 #include <errno.h>
@@ -122,6 +122,56 @@ START_TEST(links_that_lead_out)
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs"), -EXDEV);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs/x"), -EXDEV);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/no/x"), -ENOENT);
+}
+END_TEST
+
+/* The names of one call may lie in two directories. */
+START_TEST(names_in_directories)
+{
+	struct sys_stat st;
+	int fd, later;
+
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d", 0777), 0);
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "e", 0777), 0);
+	put("d/file", "x");
+	ck_assert_int_eq(symlinkat("file", rootfd, "d/link"), 0);
+	fd = dup(rootfd);
+	close(fd);
+	/* A link itself is linked, and not its target. */
+	ck_assert_int_eq(SYS(sys, linkat, rootfd, "d/link", rootfd, "e/a"), 0);
+	ck_assert_int_eq(SYS(sys, lstatat, rootfd, "e/a", &st), 0);
+	ck_assert(S_ISLNK(st.mode));
+	ck_assert_int_eq(SYS(sys, renameat, rootfd, "d/file", rootfd, "e/b"),
+	    0);
+	ck_assert_int_eq(SYS(sys, linkat, rootfd, "d/no", rootfd, "e/c"),
+	    -ENOENT);
+	ck_assert_int_eq(SYS(sys, linkat, rootfd, "e/b", rootfd, "no/c"),
+	    -ENOENT);
+	/* All directories are closed again. */
+	later = dup(rootfd);
+	ck_assert_int_eq(later, fd);
+	close(later);
+}
+END_TEST
+
+START_TEST(dots_lead_nowhere)
+{
+	static const char *const paths[] = { "..", "../x", "d/..", "d/../x",
+		"/", "/tmp", "" };
+	const char *path = paths[_i];
+	struct sys_stat st;
+	char buf[8];
+
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d", 0777), 0);
+	ck_assert_int_eq(SYS(sys, openat, rootfd, path, O_RDONLY, 0), -EINVAL);
+	ck_assert_int_eq(SYS(sys, lstatat, rootfd, path, &st), -EINVAL);
+	ck_assert_int_eq(SYS(sys, readlinkat, rootfd, path, buf, 8), -EINVAL);
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, path, 0777), -EINVAL);
+	ck_assert_int_eq(SYS(sys, rmdirat, rootfd, path), -EINVAL);
+	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, path), -EINVAL);
+	ck_assert_int_eq(SYS(sys, renameat, rootfd, "d", rootfd, path),
+	    -EINVAL);
+	ck_assert_int_eq(SYS(sys, linkat, rootfd, path, rootfd, "x"), -EINVAL);
 }
 END_TEST
 
@@ -366,6 +416,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, links_that_lead_out);
+	tcase_add_test(tc, names_in_directories);
+	tcase_add_loop_test(tc, dots_lead_nowhere, 0, 7);
 	tcase_add_test(tc, failures_are_negative_errno);
 	tcase_add_test(tc, descriptors_are_closed_on_exec);
 	tcase_add_test(tc, a_second_flock_is_refused_at_once);

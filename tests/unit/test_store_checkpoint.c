@@ -14,6 +14,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
@@ -315,6 +316,25 @@ START_TEST(a_file_system_that_only_says_yes)
 }
 END_TEST
 
+/* The note of the checkpoint is there before anything is answered, and does not
+ * come back: rm -rf would find its directory not empty. */
+START_TEST(a_repository_may_be_removed_once_it_was_answered)
+{
+	static const char note[] = "r.git/refd/checkpoint";
+
+	update(ref_a, sr_commit);
+	ck_assert_int_eq(unlinkat(tmp_fd, note, 0), 0);
+	update(ref_a, zeroes);
+	checkpoint();
+	ck_assert_int_eq(faccessat(tmp_fd, note, F_OK, 0), -1);
+	/* The next opening makes it. */
+	sr_close();
+	sr_open();
+	update(ref_a, sr_commit);
+	ck_assert_int_eq(faccessat(tmp_fd, note, F_OK, 0), 0);
+}
+END_TEST
+
 START_TEST(a_stop_leaves_nothing)
 {
 	uint64_t last;
@@ -344,6 +364,7 @@ int main(void)
 	    the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes);
 	tcase_add_test(tc, a_failed_syncfs);
 	tcase_add_test(tc, a_file_system_that_only_says_yes);
+	tcase_add_test(tc, a_repository_may_be_removed_once_it_was_answered);
 	tcase_add_test(tc, a_stop_leaves_nothing);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -5,6 +5,7 @@
  *	lock	<common-dir>/refd/lock: one daemon per repository
  *	name	<common-dir>/refd/id, made at the first opening
  *	note	in the journal: recovery then knows where to look
+ *	seen	<common-dir>/refd/checkpoint, for checkpoints to write to
  * Neither is synced: who writes there first waits at the barrier for both,
  * with all others that do (barrier.c).
  *
@@ -229,8 +230,12 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	}
 	if (r == 0)
 		r = note_it(repos, repo);
-	if (r == 0)
+	if (r == 0) {
+		/* Without the file an older copy of the journal is not noticed;
+		 * that refuses nobody. */
+		repo_seen_make(repos->sys, repo->refd_fd, repos->journal);
 		return REFD_OK;
+	}
 	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
 	return txn_status_of(r);
 }

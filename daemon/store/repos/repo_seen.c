@@ -24,39 +24,28 @@ static bool is_ours(const struct sys *sys, int fd,
 	    (st.uid == 0 || st.uid == journal_owner(journal)) && st.nlink == 1;
 }
 
+static int open_ours(const struct sys *sys, int refd_fd,
+    const struct journal *journal, int flags)
+{
+	int fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd < 0 || is_ours(sys, fd, journal))
+		return fd;
+	SYS(sys, close, fd);
+	return -EACCES;
+}
+
 static int read_ours(const struct sys *sys, int refd_fd,
     const struct journal *journal, char **buf, size_t *len)
 {
-	int r,
-	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
-		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	int r, fd = open_ours(sys, refd_fd, journal, O_RDONLY);
 
 	if (fd < 0)
 		return fd;
-	r = is_ours(sys, fd, journal) ?
-	    sys_read_fd(sys, fd, SEEN_MAX, buf, len) :
-	    -EACCES;
+	r = sys_read_fd(sys, fd, SEEN_MAX, buf, len);
 	SYS(sys, close, fd);
 	return r;
-}
-
-/* What is there and isn't ours makes room. */
-static int open_ours(const struct sys *sys, int refd_fd,
-    const struct journal *journal)
-{
-	int r,
-	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
-		O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
-
-	if (fd >= 0 && is_ours(sys, fd, journal))
-		return fd;
-	if (fd >= 0)
-		SYS(sys, close, fd);
-	r = SYS(sys, unlinkat, refd_fd, SEEN_FILE);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	return SYS(sys, openat, refd_fd, SEEN_FILE, O_WRONLY | O_CREAT | O_EXCL,
-	    0644);
 }
 
 uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
@@ -79,6 +68,24 @@ uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
 	return lsn;
 }
 
+int repo_seen_make(const struct sys *sys, int refd_fd,
+    const struct journal *journal)
+{
+	int r, fd = open_ours(sys, refd_fd, journal, O_WRONLY);
+
+	if (fd < 0) {
+		r = SYS(sys, unlinkat, refd_fd, SEEN_FILE);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		    O_WRONLY | O_CREAT | O_EXCL, 0644);
+	}
+	if (fd < 0)
+		return fd;
+	SYS(sys, close, fd);
+	return 0;
+}
+
 int repo_seen_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn)
 {
@@ -86,7 +93,7 @@ int repo_seen_write(const struct sys *sys, int refd_fd,
 	int fd, len;
 	ssize_t n;
 
-	fd = open_ours(sys, refd_fd, journal);
+	fd = open_ours(sys, refd_fd, journal, O_WRONLY);
 	if (fd < 0)
 		return fd;
 	repo_id_hex(journal_uuid(journal), hex);

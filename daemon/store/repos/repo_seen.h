@@ -8,7 +8,9 @@
  * A journal that ends before that is an older copy: it has forgotten what it
  * answered, and would give its numbers out again. Written in place and synced
  * by the checkpoint's own syncfs; where that is lost with the power, only this
- * is not noticed. The file is the journal's owner's, or root's: what another
+ * is not noticed. The opening of the repository makes the file, before anything
+ * is answered. A checkpoint comes later and makes no file: a client that was
+ * answered may be removing the repository. The file is the journal's owner's, or root's: what another
  * member of the repository's group puts there counts for nothing. Any thread;
  * blocks; nothing logs.
  */
@@ -22,7 +24,11 @@
  * file, or it can't be read. */
 uint64_t repo_seen_read(const struct sys *sys, int refd_fd,
     const struct journal *journal);
-/* 0 or negative errno. */
+/* Makes the file if there is none, or none of the right owner. 0 or negative
+ * errno. */
+int repo_seen_make(const struct sys *sys, int refd_fd,
+    const struct journal *journal);
+/* 0 or negative errno; -ENOENT: the file was removed, and stays away. */
 int repo_seen_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn);
 

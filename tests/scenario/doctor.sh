@@ -267,11 +267,14 @@ files() {
 	echo junk >"$T/copy.git/refd/id"
 	sees id-broken "$T/copy.git"
 	rm -r "$T/copy.git"
+	# "refd enable" has had the daemon open the other repositories.
 	fresh
-	echo junk >"$A/refd/id"
-	sees repository-refused "$A"
+	cp -a "$A" "$T/copy.git"
+	echo junk >"$T/copy.git/refd/id"
+	sees repository-refused "$T/copy.git"
 	check 'and in whose words' grep -q 'the daemon says: .*refd/id' \
 		"$T/said"
+	rm -r "$T/copy.git"
 }
 
 locks() {

@@ -192,6 +192,8 @@ conflicts() {
 	both 'below a ref' 128 refs/heads/a/below "$first" </dev/null
 	both 'a directory' 0 refs/heads/dir/x "$first" </dev/null
 	both 'in a directory'"'"'s place' 128 refs/heads/dir "$first" </dev/null
+	both 'delete below a ref' 1 -d refs/heads/a/below </dev/null
+	both 'delete a directory' 1 -d refs/heads/dir </dev/null
 	both 'the directory empty again' 0 -d refs/heads/dir/x </dev/null
 	both 'in its place then' 0 refs/heads/dir "$first" </dev/null
 	mkdir -p "$T/$twins-refd/$gitdir/refs/heads/empty/deep" \
@@ -305,6 +307,7 @@ when_packed() {
 	both 'packed: delete' 0 -d refs/heads/z1 </dev/null
 	both 'packed: delete what is loose too' 0 -d refs/heads/a </dev/null
 	both 'packed: below' 128 refs/heads/s1/below "$first" </dev/null
+	both 'packed: delete below' 1 -d refs/heads/s1/below </dev/null
 	both 'packed: the tag stays peeled' 0 -d refs/heads/s7 </dev/null
 	both 'packed: delete and create' 0 --stdin <<-END
 		delete refs/heads/s1
@@ -313,6 +316,19 @@ when_packed() {
 	END
 	is "$twins: packed: the tag's commit" "$second" \
 		"$(git --git-dir "$T/$twins-refd/$gitdir" rev-parse 'v1^{}')"
+	packed_is_a_link
+}
+
+# The deletion follows the link, and leaves it in place.
+packed_is_a_link() {
+	local dir
+	for dir in "$T/$twins-refd/$gitdir" "$T/$twins-git/$gitdir"; do
+		mv "$dir/packed-refs" "$dir/packed-elsewhere"
+		ln -s packed-elsewhere "$dir/packed-refs"
+	done
+	both 'packed: a link: delete' 0 -d refs/tags/v1 </dev/null
+	is "$twins: packed: a link: it stays" packed-elsewhere \
+		"$(readlink "$T/$twins-refd/$gitdir/packed-refs")"
 }
 
 all_of_it() {

@@ -4,22 +4,21 @@
 
 enum retry { NO_RETRY, RETRY };
 
-#define X(symbol, code, again, wire_name, human_text)                          \
-	{ REFD_##symbol, again, wire_name, human_text },
 static const struct row {
 	enum refd_status status;
 	enum retry retry;
 	const char *name, *text;
-} rows[] = { REFD_STATUS_TABLE(X) };
+} rows[] = {
+#define X(symbol, code, again, wire_name, human_text)                          \
+	[code] = { REFD_##symbol, again, wire_name, human_text },
+	REFD_STATUS_TABLE(X)
 #undef X
+};
 
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* The codes count from 0 without a gap, so that the table is its own index. */
-#define X(symbol, code, again, wire_name, human_text) +1
-_Static_assert(REFD_NOTSYMREF + 1 == REFD_STATUS_TABLE(X),
-    "a gap in the codes");
-#undef X
+/* The table is its own index. */
+_Static_assert(NR_ROWS == REFD_STATUSES, "a gap in the codes");
 
 static const struct row *row_of(enum refd_status status)
 {

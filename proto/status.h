@@ -48,6 +48,13 @@ enum refd_status {
 	REFD_PENDING = 255
 };
 
+/* The number of codes; they count from 0 without a gap. */
+enum {
+#define X(symbol, code, retry, name, text) +1
+	REFD_STATUSES = REFD_STATUS_TABLE(X)
+#undef X
+};
+
 /* Wire name, human text; never NULL ("pending" for REFD_PENDING). */
 const char *refd_status_name(enum refd_status status);
 const char *refd_status_text(enum refd_status status);

@@ -163,7 +163,7 @@ static void doctor_done(struct doctor *d)
 
 struct said {
 	bool as_json, any;
-	size_t nr[ERROR + 1], nr_mended;
+	size_t nr[SEVERITIES], nr_mended;
 };
 
 static void put(struct said *s, const struct finding *f, bool is_mended)

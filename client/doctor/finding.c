@@ -17,7 +17,11 @@ static const struct {
 #undef X
 };
 
-static const char *const severities[] = { "note", "warning", "error" };
+static const char *const severities[] = {
+#define X(symbol, word) word,
+	SEVERITY_TABLE(X)
+#undef X
+};
 
 void found(struct findings *f, enum finding_id id, const char *where,
     const char *fmt, ...)

@@ -7,7 +7,21 @@
 
 #include "client/base/cli.h"
 
-enum severity { NOTE, WARNING, ERROR };
+#define SEVERITY_TABLE(X)                                                      \
+	X(NOTE, "note")                                                        \
+	X(WARNING, "warning")                                                  \
+	X(ERROR, "error")
+
+enum severity {
+#define X(symbol, word) symbol,
+	SEVERITY_TABLE(X)
+#undef X
+};
+enum {
+#define X(symbol, word) +1
+	SEVERITIES = SEVERITY_TABLE(X)
+#undef X
+};
 
 /* What --fix does about it. */
 enum mend {

@@ -19,10 +19,18 @@
 /* Some 50 MB. */
 #define LEDGER_MAX 200000
 
+static const char *const severity_words[] = {
+#define X(symbol, word) word,
+	VERIFY_SEVERITY_TABLE(X)
+#undef X
+};
+
+#define NR_SEVERITIES (sizeof(severity_words) / sizeof(severity_words[0]))
+
 struct tally {
 	bool json, begun;
 	int restored_fd; /* tells who runs this what was; -1: nobody */
-	unsigned long counts[VERIFY_ERROR + 1], repaired;
+	unsigned long counts[NR_SEVERITIES], repaired;
 	unsigned long standing; /* and no mere notes */
 };
 
@@ -66,19 +74,6 @@ static int parse(int argc, char **argv, struct verify_options *opt,
 
 /* ---- the report ---- */
 
-static const char *severity_word(enum verify_severity severity)
-{
-	switch (severity) {
-	case VERIFY_NOTE:
-		return "note";
-	case VERIFY_WARNING:
-		return "warning";
-	case VERIFY_ERROR:
-		return "error";
-	}
-	return "";
-}
-
 static void print_string(const char *key, const char *text)
 {
 	printf("\"%s\": \"", key);
@@ -99,7 +94,7 @@ static void print_json(struct tally *tally, const struct verify_finding *f)
 		const char *key, *text;
 	} members[] = {
 		{ "id", f->word },
-		{ "severity", severity_word(f->severity) },
+		{ "severity", severity_words[f->severity] },
 		{ "repo", f->repo },
 		{ "ref", f->ref },
 		{ "file", f->file },
@@ -139,7 +134,7 @@ static void print_for_people(const struct verify_finding *f)
 {
 	const char *subject = f->ref[0] != '\0' ? f->ref : f->file;
 
-	printf("%s: %s: ", severity_word(f->severity), f->word);
+	printf("%s: %s: ", severity_words[f->severity], f->word);
 	print_text(f->repo);
 	if (subject[0] != '\0') {
 		putchar(' ');

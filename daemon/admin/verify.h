@@ -13,10 +13,15 @@
 
 #include "daemon/base/sys.h"
 
+#define VERIFY_SEVERITY_TABLE(X)                                               \
+	X(NOTE, "note")       /* may be as somebody wanted it */               \
+	X(WARNING, "warning") /* will be in somebody's way */                  \
+	X(ERROR, "error")     /* git stumbles, or something is lost */
+
 enum verify_severity {
-	VERIFY_NOTE,    /* may be as somebody wanted it */
-	VERIFY_WARNING, /* will be in somebody's way */
-	VERIFY_ERROR    /* git stumbles, or something is lost */
+#define X(symbol, word) VERIFY_##symbol,
+	VERIFY_SEVERITY_TABLE(X)
+#undef X
 };
 
 /* What may be found: its name for programs, which stays; how bad it is; what

@@ -93,7 +93,7 @@ void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns)
 	turn_page(m, now_ns);
 	m->now.transactions++;
 	m->now.refs += txn->nr_updates;
-	for (i = 0; i < MEASURE_STATUSES; i++)
+	for (i = 0; i < REFD_STATUSES; i++)
 		m->refs[i] += txn->nr_of[i];
 	if (times->admitted_ns != 0)
 		histogram_add_ns(&m->admit,

@@ -16,7 +16,6 @@
 #include "daemon/base/histogram.h"
 #include "daemon/store/txn.h"
 
-#define MEASURE_STATUSES TXN_STATUSES
 /* What is told of the last moments covers one to two of these. */
 #define MEASURE_PERIOD_NS (5 * 1000000000LL)
 
@@ -28,7 +27,7 @@ struct measure_period {
 
 struct measure {
 	uint64_t closed[WINDOW_CLOSES];
-	uint64_t refs[MEASURE_STATUSES]; /* by what became of them */
+	uint64_t refs[REFD_STATUSES]; /* by what became of them */
 
 	/* Of windows. */
 	struct histogram window_txns, window_refs;

@@ -50,7 +50,7 @@ static size_t labels_of(const struct number *n)
 		return STORE_STAGES;
 	if (n->kind == BY_CAUSE)
 		return BUSY_CAUSES;
-	return n->kind == BY_CLOSE ? WINDOW_CLOSES : MEASURE_STATUSES;
+	return n->kind == BY_CLOSE ? WINDOW_CLOSES : REFD_STATUSES;
 }
 
 static void add_of(struct pairs *pairs, const char *key, const char *what,

@@ -28,20 +28,29 @@
 struct store;
 
 /* What recovery found and did, for log, report and `refd recover`. */
+#define STORE_FINDING_TABLE(X)                                                 \
+	X(REDONE, "redone") /* the ref has its journaled value again */        \
+	X(ROLLED_FORWARD, "rolled-forward") /* our lock stood: finished */     \
+	X(UNLOCKED, "unlocked") /* our lock stood, nothing was decided */      \
+	X(LOG_REPAIRED, "log-repaired")                                        \
+	X(LEFT, "left")       /* somebody wrote it later */                    \
+	X(DROPPED, "dropped") /* its name is taken, its worktree gone */       \
+	X(PARKED, "parked")   /* a foreign lock stands; tried again later */   \
+	X(REPO_MISSING, "repository-missing") /* records kept */               \
+	X(OBJECT_MISSING, "object-missing")   /* an older value, or nothing */ \
+	X(CORRUPT, "corrupt") /* malformed; kept aside, and away */            \
+	X(FAILED, "failed")
+
 enum store_finding {
-	STORE_REDONE,         /* the ref has its journaled value again */
-	STORE_ROLLED_FORWARD, /* a lock of ours stood: finished */
-	STORE_UNLOCKED,       /* a lock of ours stood, nothing was decided */
-	STORE_LOG_REPAIRED,
-	STORE_LEFT,           /* somebody wrote it later */
-	STORE_DROPPED,        /* its name is taken, its worktree gone */
-	STORE_PARKED,         /* a foreign lock stands; tried again later */
-	STORE_REPO_MISSING,   /* records kept */
-	STORE_OBJECT_MISSING, /* pruned; an older value or nothing */
-	STORE_CORRUPT,        /* malformed; kept aside, and away */
-	STORE_FAILED
+#define X(symbol, name) STORE_##symbol,
+	STORE_FINDING_TABLE(X)
+#undef X
 };
-#define STORE_FINDINGS (STORE_FAILED + 1)
+enum {
+#define X(symbol, name) +1
+	STORE_FINDINGS = STORE_FINDING_TABLE(X)
+#undef X
+};
 const char *store_finding_name(enum store_finding finding);
 /* One of them, borrowed. */
 struct store_found {

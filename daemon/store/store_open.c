@@ -21,31 +21,13 @@
 
 const char *store_finding_name(enum store_finding finding)
 {
-	switch (finding) {
-	case STORE_REDONE:
-		return "redone";
-	case STORE_ROLLED_FORWARD:
-		return "rolled-forward";
-	case STORE_UNLOCKED:
-		return "unlocked";
-	case STORE_LOG_REPAIRED:
-		return "log-repaired";
-	case STORE_LEFT:
-		return "left";
-	case STORE_DROPPED:
-		return "dropped";
-	case STORE_PARKED:
-		return "parked";
-	case STORE_REPO_MISSING:
-		return "repository-missing";
-	case STORE_OBJECT_MISSING:
-		return "object-missing";
-	case STORE_CORRUPT:
-		return "corrupt";
-	case STORE_FAILED:
-		return "failed";
-	}
-	return "?";
+	static const char *const names[] = {
+#define X(symbol, name) name,
+		STORE_FINDING_TABLE(X)
+#undef X
+	};
+
+	return names[finding];
 }
 
 static int open_state_dir(struct store *s, char **why)

@@ -158,7 +158,7 @@ void txn_count(struct txn *txn)
 		if (status == REFD_PENDING)
 			continue;
 		txn->nr_decided++;
-		if (status < TXN_STATUSES)
+		if ((unsigned)status < REFD_STATUSES)
 			txn->nr_of[status]++;
 	}
 }

@@ -72,8 +72,6 @@ struct txn_update {
 /* Is it asked that the ref be gone? That takes packed-refs.lock. */
 bool txn_update_deletes(const struct txn_update *u);
 
-#define TXN_STATUSES (REFD_NOTSYMREF + 1)
-
 struct txn_peer {
 	uint32_t uid;
 	int64_t pid;
@@ -98,7 +96,7 @@ struct txn {
 	size_t nr_updates;
 	/* Of those, decided; and how. */
 	size_t nr_decided;
-	uint32_t nr_of[TXN_STATUSES];
+	uint32_t nr_of[REFD_STATUSES];
 	bool is_laid_out;
 
 	/* Admitted before; the repository at its path was replaced since.
@@ -218,7 +216,11 @@ enum window_close {
 	WINDOW_CLOSE_TABLE(X)
 #undef X
 };
-#define WINDOW_CLOSES (WINDOW_CLOSE_TIME + 1)
+enum {
+#define X(symbol, name) +1
+	WINDOW_CLOSES = WINDOW_CLOSE_TABLE(X)
+#undef X
+};
 
 /*
  * What the committer makes durable with one flush. Names of different

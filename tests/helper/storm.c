@@ -54,7 +54,7 @@ struct plan {
 /* Shared with the parent. */
 struct tally {
 	uint64_t ok, retries, txns;
-	uint64_t failed[REFD_NOTSYMREF + 1];
+	uint64_t failed[REFD_STATUSES];
 };
 
 struct client {
@@ -305,7 +305,7 @@ static void report(const struct plan *plan, const struct tally *tallies,
 		sum.ok += tallies[i].ok;
 		sum.retries += tallies[i].retries;
 		sum.txns += tallies[i].txns;
-		for (s = 0; s <= REFD_NOTSYMREF; s++)
+		for (s = 0; s < REFD_STATUSES; s++)
 			sum.failed[s] += tallies[i].failed[s];
 	}
 	qsort(times, nr, sizeof(*times), compare_times);
@@ -313,7 +313,7 @@ static void report(const struct plan *plan, const struct tally *tallies,
 	       "\"failed\":{",
 	    plan->clients, plan->refs, (unsigned long long)sum.txns,
 	    (unsigned long long)sum.ok);
-	for (s = 0; s <= REFD_NOTSYMREF; s++) {
+	for (s = 0; s < REFD_STATUSES; s++) {
 		if (!sum.failed[s] || s == REFD_UNKNOWN)
 			continue;
 		printf("%s\"%s\":%llu", comma,

@@ -96,7 +96,7 @@ static void gen_change(struct gen *g, struct refd_arena *arena,
     enum refd_object_format format, struct refd_change *c)
 {
 	c->nr = 1 + gen_u32(g) / 2;
-	refd_status_from_code(gen_below(g, REFD_NOTSYMREF + 1), &c->status);
+	refd_status_from_code(gen_below(g, REFD_STATUSES), &c->status);
 	c->name = gen_string(g, arena, 0, REFD_REFNAME_MAX);
 	c->has_old = gen_bool(g);
 	if (c->has_old)

@@ -219,7 +219,7 @@ static void gen_results(struct gen *g, struct refd_answer *ans)
 		res = &ans->results[i];
 		memset(res, 0, sizeof(*res));
 		res->name = gen_string(g, ans->arena, 0, REFD_REFNAME_MAX);
-		refd_status_from_code(gen_below(g, REFD_NOTSYMREF + 1),
+		refd_status_from_code(gen_below(g, REFD_STATUSES),
 		    &res->status);
 		res->has_found = gen_bool(g);
 		if (res->has_found) {
@@ -267,7 +267,7 @@ void gen_answer(struct gen *g, struct refd_answer *ans)
 			gen_bytes(g, ans->journal, sizeof(ans->journal));
 	}
 	if (ans->kind == REFD_ANSWER_REFUSED) {
-		refd_status_from_code(1 + gen_below(g, REFD_NOTSYMREF),
+		refd_status_from_code(1 + gen_below(g, REFD_STATUSES - 1),
 		    &ans->status);
 		if (gen_bool(g))
 			ans->text =

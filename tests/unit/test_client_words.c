@@ -298,7 +298,7 @@ START_TEST(test_all)
 	struct text t = { 0 };
 	unsigned code;
 
-	for (code = 1; code <= REFD_NOTSYMREF; code++) {
+	for (code = 1; code < REFD_STATUSES; code++) {
 		struct refd_result res;
 
 		res = result((enum refd_status)code, NULL, NULL);

@@ -128,7 +128,7 @@ START_TEST(test_long_text)
 	res.text = ans.text = text;
 	ans.results = &res;
 	ans.nr_results = 1;
-	for (status = REFD_OK; status <= REFD_NOTSYMREF; status++) {
+	for (status = REFD_OK; status < REFD_STATUSES; status++) {
 		res.status = (enum refd_status)status;
 		buf.len = 0;
 		refd_answer_encode(&ans, &buf);

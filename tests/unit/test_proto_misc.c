@@ -53,6 +53,7 @@ START_TEST(test_statuses)
 	enum refd_status status, again;
 	size_t i;
 
+	ck_assert_uint_eq(REFD_STATUSES, NR_STATUSES);
 	for (i = 0; i < NR_STATUSES; i++) {
 		ck_assert_int_eq(
 		    refd_status_from_code(statuses[i].code, &status), 0);

@@ -67,7 +67,7 @@ static void random_member(struct gen *g, size_t k)
 
 	memset(m, 0, sizeof(*m));
 	m->index = (uint32_t)gen_u64(g);
-	m->status = (enum refd_status)gen_below(g, REFD_NOTSYMREF + 1);
+	m->status = (enum refd_status)gen_below(g, REFD_STATUSES);
 	if (gen_below(g, 2))
 		m->status = REFD_OK;
 	m->answers = gen_below(g, 2);

@@ -64,17 +64,26 @@ enum evidence {
  *	RELEASED	The edit published nothing and holds no lock.
  *	DEFERRED	Lock and value are left to recovery, which finishes.
  */
+#define PROGRESS_TABLE(X)                                                      \
+	X(PLANNED)                                                             \
+	X(STAGED)                                                              \
+	X(LOCKED)                                                              \
+	X(LINKED)                                                              \
+	X(PUBLISHED)                                                           \
+	X(DONE)                                                                \
+	X(RELEASED)                                                            \
+	X(DEFERRED)
+
 enum progress {
-	PROGRESS_PLANNED,
-	PROGRESS_STAGED,
-	PROGRESS_LOCKED,
-	PROGRESS_LINKED,
-	PROGRESS_PUBLISHED,
-	PROGRESS_DONE,
-	PROGRESS_RELEASED,
-	PROGRESS_DEFERRED
+#define X(state) PROGRESS_##state,
+	PROGRESS_TABLE(X)
+#undef X
 };
-#define PROGRESS_STATES (PROGRESS_DEFERRED + 1)
+enum {
+#define X(state) +1
+	PROGRESS_STATES = PROGRESS_TABLE(X)
+#undef X
+};
 
 struct edit {
 	const struct sys *sys;

@@ -25,8 +25,8 @@ struct question {
 	int nr_args;
 };
 
-static void __attribute__((noreturn))
-usage(const struct question *q, FILE *to, int rc)
+static void __attribute__((noreturn)) usage(const struct question *q, FILE *to,
+    int rc)
 {
 	fprintf(to, "usage: %s\n", q->usage);
 	exit(rc);

@@ -27,20 +27,14 @@
 
 /* How much may be whose: of a user, of a repository, of one in a section. */
 #define USER(name, fallback, field)                                            \
-	{                                                                      \
-		"limits.user-" name, fallback, SHARE_NUMBER,                   \
-		    .offset = AT(of_user.field)                                \
-	}
+	{ "limits.user-" name, fallback, SHARE_NUMBER,                         \
+		.offset = AT(of_user.field) }
 #define REPOSITORY(name, fallback, field)                                      \
-	{                                                                      \
-		"limits.repository-" name, fallback, SHARE_NUMBER,             \
-		    .offset = AT(of_repository.field)                          \
-	}
+	{ "limits.repository-" name, fallback, SHARE_NUMBER,                   \
+		.offset = AT(of_repository.field) }
 #define SECTION(name, field)                                                   \
-	{                                                                      \
-		"root.limit" name, NULL, SHARE_NUMBER,                         \
-		    .in_root = true, .offset = IN(limits.field)                \
-	}
+	{ "root.limit" name, NULL, SHARE_NUMBER, .in_root = true,              \
+		.offset = IN(limits.field) }
 
 const struct config_key config_keys[] = {
 	{ "daemon.socket", NULL, CONFIG_PATH, .offset = AT(socket_path) },

@@ -9,10 +9,8 @@
 /* Git dies of a known extension in a format version before SINCE. SERVED: ANY,
  * or the only value that refd serves, or NULL for none. */
 #define EXTENSION(name, since, served, why)                                    \
-	{                                                                      \
-		name, since, served, why " (extensions." name ")",             \
-		    "extensions." name " needs core.repositoryFormatVersion 1" \
-	}
+	{ name, since, served, why " (extensions." name ")",                   \
+		"extensions." name " needs core.repositoryFormatVersion 1" }
 static const struct extension {
 	const char *name;
 	int since;

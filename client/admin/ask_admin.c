@@ -8,8 +8,8 @@
 #include "client/base/cli.h"
 #include "client/request/question.h"
 
-static void __attribute__((noreturn))
-usage(const struct ask_admin *q, FILE *to, int rc)
+static void __attribute__((noreturn)) usage(const struct ask_admin *q, FILE *to,
+    int rc)
 {
 	fprintf(to, "usage: %s\n", q->usage);
 	exit(rc);

@@ -82,7 +82,7 @@ static char *find_mount(const char *path)
 	    (stx.stx_mask & STATX_MNT_ID) &&
 	    text_read_file(&t, "/proc/self/mountinfo") == 0)
 		for (line = strtok_r(t.data, "\n", &rest); line;
-		     line = strtok_r(NULL, "\n", &rest))
+		    line = strtok_r(NULL, "\n", &rest))
 			if (strtoull(line, NULL, 10) == stx.stx_mnt_id)
 				found_line = xstrdup(line);
 	text_done(&t);

@@ -38,8 +38,8 @@ static const char watch_usage[] =
     "                  [--user NAME | --user UID] [-n NUMBER] [--json | -z]\n"
     "                  [--socket PATH]";
 
-static void __attribute__((noreturn))
-usage(const struct asking *a, FILE *to, int rc)
+static void __attribute__((noreturn)) usage(const struct asking *a, FILE *to,
+    int rc)
 {
 	fprintf(to, "usage: %s\n", a->usage);
 	exit(rc);

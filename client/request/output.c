@@ -192,8 +192,8 @@ static size_t json_rows(const struct refd_pair *pairs, size_t nr)
 
 	printf("\"%.*s\":[", (int)len, pairs[0].key);
 	for (i = 0; i < nr && kind_len(&pairs[i]) == len &&
-	     !strncmp(pairs[i].key, pairs[0].key, len);
-	     i++) {
+	    !strncmp(pairs[i].key, pairs[0].key, len);
+	    i++) {
 		begins = !strcmp(pairs[i].key, pairs[0].key);
 		if (i)
 			fputs(begins ? "},{" : ",", stdout);

@@ -110,8 +110,8 @@ static enum probe ask(const char *socket, const struct gitdir *gd,
 	return probe;
 }
 
-static void __attribute__((noreturn))
-child(int fd, uid_t uid, const char *socket, const struct gitdir *gd)
+static void __attribute__((noreturn)) child(int fd, uid_t uid,
+    const char *socket, const struct gitdir *gd)
 {
 	struct text why = { 0 };
 	char kind = PROBE_CLOSED;

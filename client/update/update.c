@@ -228,8 +228,8 @@ static void check(const struct update_options *opt, bool delete)
 }
 
 /* Of an option that is not known, or whose value is missing or too much. */
-static void __attribute__((noreturn))
-complain(const struct update_options *opt, int c, char **argv)
+static void __attribute__((noreturn)) complain(const struct update_options *opt,
+    int c, char **argv)
 {
 	const char *arg = argv[optind - 1];
 	bool is_long = has_prefix(arg, "--");

@@ -56,7 +56,7 @@ long verify_flock_holder(struct verify *v, int dirfd, const char *name)
 		&len) < 0)
 		return 0;
 	for (line = text; line != NULL && pid == 0;
-	     line = strchr(line, '\n'), line += line != NULL)
+	    line = strchr(line, '\n'), line += line != NULL)
 		pid = flock_line(line, &st);
 	free(text);
 	return pid;

@@ -38,8 +38,8 @@ static const char *const read_by_all[] = { "/proc/self",
  * because /etc contains /etc/shadow. */
 static const char read_by_others[] = "/etc";
 
-static void __attribute__((format(printf, 3, 4)))
-note(char *text, size_t size, const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4))) note(char *text, size_t size,
+    const char *fmt, ...)
 {
 	size_t len = strlen(text);
 	va_list ap;

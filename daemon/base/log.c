@@ -107,8 +107,8 @@ struct line {
 	size_t len; /* always less */
 };
 
-static void __attribute__((format(printf, 2, 3)))
-add(struct line *line, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) add(struct line *line,
+    const char *fmt, ...)
 {
 	size_t room = sizeof(line->text) - line->len;
 	va_list ap;

@@ -40,19 +40,10 @@ struct log_field {
 	int64_t number;
 	bool is_word; /* the string is one of refd's own words */
 };
-#define LOG_STR(k, s)                                                          \
-	{                                                                      \
-		.key = (k), .string = (s)                                      \
-	}
-#define LOG_WORD(k, s)                                                         \
-	{                                                                      \
-		.key = (k), .string = (s), .is_word = true                     \
-	}
-#define LOG_NUM(k, n)                                                          \
-	{                                                                      \
-		.key = (k), .number = (int64_t)(n)                             \
-	}
-#define LOG_TEXT(s) LOG_STR("text", s)
+#define LOG_STR(k, s)  { .key = (k), .string = (s) }
+#define LOG_WORD(k, s) { .key = (k), .string = (s), .is_word = true }
+#define LOG_NUM(k, n)  { .key = (k), .number = (int64_t)(n) }
+#define LOG_TEXT(s)    LOG_STR("text", s)
 
 /* What others can cause again and again: no more than BURST lines in SECONDS;
  * how many were left out is said with the next. A LIMIT of NULL is none. */

@@ -28,6 +28,6 @@ void heap_remove(struct heap *h, struct heap_link *l);
 
 /* The thing that a link is the MEMBER of. */
 #define HEAP_ITEM(link, type, member)                                          \
-	((type *)(void *)((char *)(link)-offsetof(type, member)))
+	((type *)(void *)((char *)(link) - offsetof(type, member)))
 
 #endif

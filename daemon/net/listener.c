@@ -34,8 +34,8 @@ struct listener {
 	void *arg;
 };
 
-static int __attribute__((format(printf, 3, 4)))
-fail(char **why, int err, const char *fmt, ...)
+static int __attribute__((format(printf, 3, 4))) fail(char **why, int err,
+    const char *fmt, ...)
 {
 	va_list ap;
 

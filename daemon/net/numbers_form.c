@@ -224,7 +224,7 @@ void numbers_metrics(struct net *net, struct pairs *pairs)
 	    "refd_build_info{version=\"%s\"} 1\n",
 	    REFD_VERSION);
 	for (n = numbers_table; s != NULL && n < numbers_table + numbers_nr;
-	     n++) {
+	    n++) {
 		out = open_memstream(&text, &len);
 		if (out == NULL)
 			break;

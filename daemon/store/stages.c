@@ -70,7 +70,7 @@ static void add_committers(struct store *s, struct store_progress *progress,
 	struct store_progress *p;
 
 	for (slot = s->committers; slot < s->committers + STORE_COMMITTERS;
-	     slot++) {
+	    slot++) {
 		p = &progress[slot->is_prepared ? STORE_STAGE_COMMIT :
 						  STORE_STAGE_PREPARE];
 		if (add(p, slot->work.path, slot->work.since_ns, before_ns))

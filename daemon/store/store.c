@@ -104,7 +104,7 @@ void store_prepared(void *store, struct window *w)
 	pthread_mutex_lock(&s->mutex);
 	wake = one_less_prepares(s);
 	for (slot = s->committers; slot < s->committers + STORE_COMMITTERS;
-	     slot++) {
+	    slot++) {
 		if (slot->window != w)
 			continue;
 		slot->is_prepared = true;

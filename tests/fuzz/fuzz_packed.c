@@ -158,8 +158,8 @@ static size_t choose(struct file *file, uint8_t pattern,
 
 	for (i = 0; i < file->nr; i = j) {
 		for (j = i; j < file->nr &&
-		     strcmp(file->refs[j].name, file->refs[i].name) == 0;
-		     j++)
+		    strcmp(file->refs[j].name, file->refs[i].name) == 0;
+		    j++)
 			file->refs[j].taken_out = pattern >> i % 8 & 1;
 		if (file->refs[i].taken_out)
 			edits[nr++] =

@@ -77,7 +77,7 @@ int getrusage(__rusage_who_t who, struct rusage *usage)
 	if (log_fd >= 0 && getenv("REFD_BREACH_PATHS")) {
 		paths = strdup(getenv("REFD_BREACH_PATHS"));
 		for (path = strtok_r(paths, ":", &rest); path;
-		     path = strtok_r(NULL, ":", &rest)) {
+		    path = strtok_r(NULL, ":", &rest)) {
 			try_open(path, O_RDONLY, "read");
 			try_open(path, O_WRONLY, "write");
 		}

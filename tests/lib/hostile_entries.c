@@ -285,8 +285,8 @@ static void change_file(int dir_fd, const char *name, const struct entry *e)
 
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		for (i = 0;
-		     e->what == A_PATCH && i + 3 <= e->len && st.st_size > 0;
-		     i += 3)
+		    e->what == A_PATCH && i + 3 <= e->len && st.st_size > 0;
+		    i += 3)
 			if (pwrite(fd, e->bytes + i + 2, 1,
 				number(e, i) % st.st_size) != 1)
 				abort();

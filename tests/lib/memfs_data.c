@@ -216,7 +216,7 @@ static void forget_ghosts(struct inode *node)
 		if (!(node->pages[page] & PAGE_GHOST))
 			continue;
 		for (i = page * MEMFS_PAGE;
-		     i < (page + 1) * MEMFS_PAGE && i < node->now.len; i++)
+		    i < (page + 1) * MEMFS_PAGE && i < node->now.len; i++)
 			node->now.p[i] = i < base ? node->disk.p[i] : 0;
 		node->pages[page] &= (unsigned char)~PAGE_GHOST;
 	}

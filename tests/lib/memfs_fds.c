@@ -177,7 +177,7 @@ static void sync_works(struct memfs *fs, struct inode *node,
 		return;
 	case SYNC_MOUNT:
 		for (dirty = TAILQ_FIRST(&mnt->dirty); dirty != NULL;
-		     dirty = next) {
+		    dirty = next) {
 			next = TAILQ_NEXT(dirty, dirty_link);
 			data_sync(dirty, true);
 		}

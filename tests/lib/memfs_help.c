@@ -65,7 +65,7 @@ static void make_dirs(struct memfs *fs, const char *path)
 	int r;
 
 	for (end = strchr(path + 1, '/'); end != NULL;
-	     end = strchr(end + 1, '/')) {
+	    end = strchr(end + 1, '/')) {
 		snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
 		r = SYS(sys, mkdirat, AT_FDCWD, part, 0777);
 		must(r == -EEXIST ? 0 : r, "mkdir", part);

@@ -141,7 +141,7 @@ struct sys_dir {
 		char *name;
 		uint64_t ino;
 		unsigned char type;
-	} * names;
+	} *names;
 };
 
 enum memfs_power { POWER_ON, POWER_KILLED, POWER_CUT };

@@ -36,8 +36,8 @@ void update_teardown(void)
 
 /* ---- the program ---- */
 
-static void __attribute__((noreturn))
-run_child(int in, int out, int go, char **argv)
+static void __attribute__((noreturn)) run_child(int in, int out, int go,
+    char **argv)
 {
 	char path[512], c;
 	int argc = 0;

@@ -385,7 +385,7 @@ static void gave_up(struct fake *f)
 START_TEST(test_not_put_off)
 {
 	static void (*const scripts[])(
-	    struct fake * f) = { did_something, found_fault, gave_up };
+	    struct fake *f) = { did_something, found_fault, gave_up };
 	struct refd_answer ans = call(scripts[_i], 60000);
 
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);

@@ -357,7 +357,7 @@ START_TEST(each_call_of_a_commit_fails)
 	unsigned long n;
 
 	for (n = 0; a_call_fails(fault, n, errs[_i & 1], level, (_i & 2) != 0);
-	     n++)
+	    n++)
 		;
 	/* A local row in a WAL that does not begin anew costs no sync. */
 	if (fault != SYNC_FAILS || level == COMMIT_LOG_DURABLE || (_i & 2) != 0)

@@ -212,7 +212,7 @@ START_TEST(no_ok_over_a_failed_sync)
 	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		for (n = 0; fail_one(&strong[_i], calls[i], n,
 			 n % 2 ? -ENOSPC : -EIO, &was_unknown);
-		     n++)
+		    n++)
 			hits++;
 	ck_assert_uint_ge(hits, 2);
 	ck_assert(was_unknown);

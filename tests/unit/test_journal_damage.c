@@ -57,7 +57,7 @@ static void find_frames(void)
 	unsigned nr = 0, commits = 0;
 
 	for (frames_end = HEADER; frames_end + FRAME <= wal.len;
-	     frames_end += FRAME) {
+	    frames_end += FRAME) {
 		p = wal.bytes + frames_end;
 		if (memcmp(p + 8, wal.bytes + 16, 8) != 0)
 			break;

@@ -31,10 +31,7 @@ struct content {
 	const char *target;
 };
 
-#define C(literal, kind, target)                                               \
-	{                                                                      \
-		literal, sizeof(literal) - 1, kind, target                     \
-	}
+#define C(literal, kind, target) { literal, sizeof(literal) - 1, kind, target }
 
 static const struct content contents[] = {
 	C(HEX "\n", LOOSE_OID, NULL),

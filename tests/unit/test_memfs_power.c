@@ -348,13 +348,13 @@ static void links_are_right(const char *tree)
 	bool right = true;
 
 	for (line = strstr(tree, " links "); line != NULL;
-	     line = strstr(line + 1, " links ")) {
+	    line = strstr(line + 1, " links ")) {
 		links = (unsigned)strtoul(line + 7, NULL, 10);
 		as = strstr(line, " as ");
 		end = strstr(as, " sum ");
 		len = (size_t)(end - as) + 5;
 		for (nr = 0, other = strstr(tree, " as "); other != NULL;
-		     other = strstr(other + 1, " as "))
+		    other = strstr(other + 1, " as "))
 			nr += strncmp(other, as, len) == 0;
 		right = right && nr == links;
 	}

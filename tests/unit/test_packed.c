@@ -38,7 +38,7 @@ START_TEST(what_git_packed_is_read)
 			  "--format='%%(objectname) %%(refname)'");
 	use_repo("repo");
 	for (line = strtok_r(refs, "\n", &save); line != NULL;
-	     line = strtok_r(NULL, "\n", &save)) {
+	    line = strtok_r(NULL, "\n", &save)) {
 		line[REFD_OID_HEX] = '\0';
 		ck_assert_str_eq(value(line + REFD_OID_HEX + 1), line);
 		nr++;

@@ -108,7 +108,7 @@ static void check_listed(const struct packed_snapshot *snap, char *listed,
 	const char *name;
 
 	for (line = strtok_r(listed, "\n", &save); line != NULL;
-	     nr--, line = strtok_r(NULL, "\n", &save)) {
+	    nr--, line = strtok_r(NULL, "\n", &save)) {
 		line[REFD_OID_HEX] = '\0';
 		name = line + REFD_OID_HEX + 1;
 		ck_assert_int_eq(packed_lookup(snap, name, &oid), 1);

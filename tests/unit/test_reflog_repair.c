@@ -36,9 +36,7 @@ struct damage {
 };
 
 #define D(what, before, after, added, cut)                                     \
-	{                                                                      \
-		what, before, sizeof(before) - 1, after, added, cut            \
-	}
+	{ what, before, sizeof(before) - 1, after, added, cut }
 
 /* Repaired with L1, L2 and L3 wanted. */
 static const struct damage damages[] = {

@@ -160,7 +160,7 @@ START_TEST(what_is_written_does_not_count)
 	is_full = false;
 	sem_post(&let_go);
 	for (tries = 0; nr_lines("refs/heads/y") < 2 || nr_awaiting() != 1;
-	     tries++) {
+	    tries++) {
 		ck_assert_int_lt(tries, WAIT_S * 200);
 		poll(NULL, 0, 5);
 	}

@@ -185,7 +185,7 @@ static int look_at_meant(struct history_question *q, uint64_t after,
 	int r = 0;
 
 	for (lsn = q->down ? before - 1 : after + 1;
-	     lsn > after && lsn < before && r == 0; lsn += q->down ? -1 : 1) {
+	    lsn > after && lsn < before && r == 0; lsn += q->down ? -1 : 1) {
 		at = lsn % JOURNAL_INDEX_SEGMENT;
 		word = q->meant[at / 64];
 		if (word == 0)

@@ -32,7 +32,7 @@ static int copy_operands(const uint8_t **p, const uint8_t *end, uint8_t cmd,
 			continue;
 		if (*p == end)
 			return -1;
-		value[bit >= 4] |= (size_t) * *p << 8 * (bit & 3);
+		value[bit >= 4] |= (size_t)**p << 8 * (bit & 3);
 		(*p)++;
 	}
 	*offset = value[0];

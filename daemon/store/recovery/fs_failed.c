@@ -60,7 +60,7 @@ static int park_repo(void *arg, const struct journal_repo *known)
 	if (p->repo != NULL && p->repo->id != known->id)
 		return 0;
 	for (row = rows_of(&p->rows, known->id); row != NULL && r == 0;
-	     row = row->next)
+	    row = row->next)
 		if (is_wanted(p, row))
 			r = notes_park_row(&p->notes, row, JOURNAL_MOUNT_LOST,
 			    &nr);

@@ -234,7 +234,7 @@ static void refuse_name(void *arg, const char *worktree, const char *name)
 	size_t i;
 
 	for (i = 0; txn != NULL && !retry->has_leads && i < txn->nr_updates;
-	     i++)
+	    i++)
 		add_leads(retry, &txn->updates[i]);
 	retry->has_leads = true;
 	lead_key(key, worktree, name);

@@ -258,7 +258,7 @@ static int forget(struct run *run, uint64_t last_lsn)
 
 	for (v = run->visits; v != NULL; v = v->next)
 		for (row = v->failed ? v->rows : NULL; row != NULL && r == 0;
-		     row = row->next)
+		    row = row->next)
 			r = notes_park_row(&notes, row, mount_of(run, v, row),
 			    &v->parked);
 	if (r == 0 && last_lsn > journal_forgotten(journal))

@@ -138,7 +138,7 @@ static int walk_tree(struct walk *w)
 
 	r = list_directory(w, &subdirs);
 	for (at = 0; r == 0 && at < subdirs.len;
-	     at += strlen(subdirs.data + at) + 1) {
+	    at += strlen(subdirs.data + at) + 1) {
 		r = enter(w, len, subdirs.data + at);
 		if (r == 0)
 			r = walk_tree(w);

@@ -125,7 +125,7 @@ static int find_records(struct packed_search *s)
 	if (s->nr > 0 || !s->has_records)
 		return 0;
 	for (start = s->start; start < end && start < s->len;
-	     start += s->records[nr++].len) {
+	    start += s->records[nr++].len) {
 		r = record_at(s, start, &s->records[nr]);
 		if (r < 0)
 			return r;

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,37 @@ START_TEST(links_that_lead_out)
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs"), -EXDEV);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs/x"), -EXDEV);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/no/x"), -ENOENT);
+}
+END_TEST
+
+static atomic_int nr_renames;
+
+static void *rename_to_and_fro(void *arg)
+{
+	for (nr_renames = 0; nr_renames < 40000; nr_renames++) {
+		renameat(rootfd, "a", rootfd, "b");
+		renameat(rootfd, "b", rootfd, "a");
+	}
+	return arg;
+}
+
+/* The kernel gives up a path with ".." when anybody renames anything. */
+START_TEST(renames_stop_no_path_with_dots)
+{
+	pthread_t thread;
+	int fd;
+
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "a", 0777), 0);
+	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d", 0777), 0);
+	nr_renames = 0;
+	ck_assert_int_eq(pthread_create(&thread, NULL, rename_to_and_fro, NULL),
+	    0);
+	while (nr_renames < 40000) {
+		fd = SYS(sys, open_below, rootfd, "d/../d/../d/../d");
+		ck_assert_int_ge(fd, 0);
+		close(fd);
+	}
+	pthread_join(thread, NULL);
 }
 END_TEST
 
@@ -416,6 +449,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, links_that_lead_out);
+	tcase_add_test(tc, renames_stop_no_path_with_dots);
 	tcase_add_test(tc, names_in_directories);
 	tcase_add_loop_test(tc, dots_lead_nowhere, 0, 7);
 	tcase_add_test(tc, failures_are_negative_errno);

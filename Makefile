@@ -150,7 +150,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all units tests fuzz check check-long soak bench install install-units uninstall \
+.PHONY: all units tests fuzz check check-long mutants soak bench install \
+	install-units uninstall \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -161,6 +162,7 @@ help:
 	@echo 'make               $(BUILD)/bin and $(BUILD)/lib'
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
+	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
 	@echo 'make soak          half an hour of everything at once'
 	@echo 'make tests         builds the test programs and runs none'
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
@@ -326,6 +328,10 @@ check: tests $(if $(HAVE_CLANG),fuzz)
 
 check-long:
 	scripts/check-long
+
+# MUTANTS='barrier_clock log_before' plants these two only.
+mutants:
+	scripts/mutants $(MUTANTS)
 
 soak: tests
 	BUILD='$(abspath $(BUILD))' SOAK_SECONDS=1800 scripts/run-tests \

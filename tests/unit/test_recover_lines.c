@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -405,6 +406,27 @@ START_TEST(a_deletion_below_a_file_is_done)
 }
 END_TEST
 
+/* The log of the deleted ref had its name where the log of the new ref, or a
+ * directory on the way to that log, stands by now. */
+START_TEST(a_deleted_log_leaves_its_name_to_another)
+{
+	static const char *const specs[][3] = { { "d/x=1", "-d/x", "d=2" },
+		{ "d=1", "-d", "d/x=2" } };
+	const char *ref = specs[_i][2];
+	char name[8];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(ref, "="), ref);
+	wr_ok(specs[_i][0]);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	wr_ok(specs[_i][1]);
+	wr_ok(ref);
+	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
+	ck_assert_int_eq(world_ref(w, name), '2');
+	ck_assert_int_eq(world_log_count(w, name, '0', '2'), 1);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
+}
+END_TEST
+
 /* Repositories are copied with cp -al: the same file has two names then. */
 START_TEST(what_is_taken_back_is_ours)
 {
@@ -456,6 +478,7 @@ int main(void)
 	tcase_add_test(tc, cut_adds_no_line_of_a_name_that_was_taken);
 	tcase_add_test(tc, cut_takes_back_no_line);
 	tcase_add_test(tc, a_deletion_below_a_file_is_done);
+	tcase_add_loop_test(tc, a_deleted_log_leaves_its_name_to_another, 0, 2);
 	tcase_add_test(tc, what_is_taken_back_is_ours);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

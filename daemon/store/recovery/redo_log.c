@@ -51,8 +51,8 @@ static int repair(struct replay *rp, const struct redo *redo, const char *path,
 	return r;
 }
 
-/* Without a line to add: what the cut did to its end would hide every line
- * that is to come. */
+/* No line is owed. A torn end would hide every line that is to come. Where
+ * another reference took the name since, no log is left to mend. */
 static int mend_end(struct replay *rp, const struct redo *redo,
     const char *path)
 {
@@ -61,7 +61,7 @@ static int mend_end(struct replay *rp, const struct redo *redo,
 
 	r = reflog_repair(rp->sys, redo->edit.dirfd, path, NULL, 0, false, 0, 0,
 	    &added, &cut);
-	return r == -ENOENT ? 0 : r;
+	return r == -ENOENT || r == -ENOTDIR || r == -EISDIR ? 0 : r;
 }
 
 static int redo_lines(struct replay *rp, struct redo *redo,

@@ -14,8 +14,8 @@
 
 #define HELP_BOOT "00000000-0000-4000-8000-000000000001"
 #define HELP_UID  1000
-/* Three frames: so that rows are both in it and beyond it. */
-#define HELP_WAL_ROOM 16384
+/* Less than five frames: so that rows are both in it and beyond it. */
+#define HELP_WAL_ROOM 20480
 
 struct journal *help_open(const struct sys *sys, const char *dir,
     const char *vfs);

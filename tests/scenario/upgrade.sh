@@ -18,6 +18,7 @@ import os, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 for table in "record", "past":
     db.execute("ALTER TABLE %s DROP COLUMN checksum" % table)
+db.execute("ALTER TABLE meta DROP COLUMN seal")
 db.execute("PRAGMA user_version = 1")
 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 if sys.argv[2] == "killed":

@@ -1,10 +1,12 @@
 /*
- * Proves what is found of damage to the journal's files: a flipped bit anywhere
- * in the WAL's header; anywhere in its frames, if the caller knows what must be
- * there; a WAL that is gone. Such a journal is refused with a sentence, and no
- * byte of the files changes. And what is no damage opens: a torn end of any length, a header that was torn
- * when the WAL began anew, a room that a cut took away. A journal of format 1
- * is converted if its daemon was stopped, and refused otherwise.
+ * Proves that damage to the journal's files is found: a flipped bit anywhere in
+ * the WAL's header or frames; more damage in frames that were on disk before a
+ * later commit; damage in what the last flush wrote, and a WAL that is gone, if
+ * the caller knows what must be there. Such a journal is refused with a
+ * sentence, and no byte of the files changes. What is no damage opens: a torn
+ * end of any length, rows that no flush had followed, a header that was torn
+ * when the WAL began anew, a room that a power loss took away. A journal of
+ * format 1 is converted if its daemon was stopped, and refused otherwise.
  */
 #include <check.h>
 #include <errno.h>
@@ -185,11 +187,19 @@ START_TEST(a_bit_of_the_header)
 }
 END_TEST
 
+static void change(size_t at)
+{
+	size_t i;
+
+	for (i = at; i < at + 64; i++)
+		wal.bytes[i] ^= 0x5a;
+}
+
 /* In the page's number, the commit mark, a salt, a sum, and in the page. */
 START_TEST(a_bit_of_each_frame)
 {
 	static const unsigned within[] = { 3, 7, 12, 20, 24, 24 + 2000,
-		FRAME - 1 };
+		FRAME - 64 };
 	size_t frame, at, i;
 	char when[64];
 
@@ -199,10 +209,20 @@ START_TEST(a_bit_of_each_frame)
 			snprintf(when, sizeof(when), "frame %zu, byte %u",
 			    frame, within[i]);
 			wal.bytes[at] ^= 4;
-			assert_refused(ROWS, -ESTALE, "journal.db-wal", when);
-			/* Where nobody knows, it is a torn end. */
-			assert_opens(0, rows_at[frame], when);
+			assert_refused(0, -EBADMSG, "journal.db-wal is damaged",
+			    when);
 			wal.bytes[at] ^= 4;
+			/* More than a bit, as a torn end has. */
+			change(at);
+			if (rows_at[frame] < ROWS - 1) {
+				assert_refused(0, -EBADMSG, "was on disk",
+				    when);
+			} else {
+				assert_refused(ROWS, -ESTALE, "journal.db-wal",
+				    when);
+				assert_opens(0, rows_at[frame], when);
+			}
+			change(at);
 		}
 }
 END_TEST
@@ -211,9 +231,38 @@ START_TEST(the_sentence_names_the_byte)
 {
 	char words[64];
 
-	wal.bytes[HEADER + 3 * FRAME + 1000] ^= 1;
-	snprintf(words, sizeof(words), "at byte %d ", HEADER + 3 * FRAME);
-	assert_refused(ROWS, -ESTALE, words, "in the middle");
+	wal.bytes[HEADER + 3 * FRAME + 1000] ^= 3;
+	snprintf(words, sizeof(words), "damaged from byte %d ",
+	    HEADER + 3 * FRAME);
+	assert_refused(0, -EBADMSG, words, "in the middle");
+}
+END_TEST
+
+/* No flush has followed them, so a power loss may keep the last ones alone. */
+START_TEST(rows_that_were_not_flushed)
+{
+	struct journal *j = help_open_here();
+	static struct file whole;
+	struct journal_row row;
+	size_t frame, at;
+	char when[32];
+	unsigned i;
+
+	for (i = 0; i < ROWS; i++) {
+		row = help_row(ROWS + i, ROW_BYTES);
+		ck_assert_int_eq(journal_commit(j, &row, 1, false), 0);
+		help_row_done(&row);
+	}
+	take_files();
+	find_frames();
+	help_close(j);
+	whole = wal;
+	for (at = HEADER, frame = 0; at < frames_end; at += FRAME, frame++) {
+		snprintf(when, sizeof(when), "frame %zu", frame);
+		memset(wal.bytes + at, 0, 512);
+		assert_opens(0, ROWS + rows_at[frame], when);
+		wal = whole;
+	}
 }
 END_TEST
 
@@ -221,7 +270,7 @@ END_TEST
  * zeros from there on. */
 START_TEST(a_torn_end)
 {
-	static const size_t parts[] = { 0, 1, 8, 23, 24, 25, 2000, FRAME - 1 };
+	static const size_t parts[] = { 0, 1, 8, 23, 24, 25, 2000, FRAME - 16 };
 	static struct file whole;
 	size_t len, frame, i;
 	char when[64];
@@ -319,7 +368,7 @@ START_TEST(damage_while_it_is_open)
 	    HEADER + FRAME);
 	close(fd);
 	ck_assert_int_eq(journal_reopen(j, &why), -EBADMSG);
-	ck_assert_ptr_nonnull(strstr(why, "was on disk"));
+	ck_assert_ptr_nonnull(strstr(why, "journal.db-wal is damaged"));
 	free(why);
 	ck_assert_int_eq(journal_close(j), JOURNAL_UNKNOWN);
 	assert_unchanged("journal.db-wal", &wal);
@@ -332,6 +381,7 @@ static void make_format_1(void)
 {
 	help_ask("ALTER TABLE record DROP COLUMN checksum");
 	help_ask("ALTER TABLE past DROP COLUMN checksum");
+	help_ask("ALTER TABLE meta DROP COLUMN seal");
 	help_ask("PRAGMA user_version = 1");
 }
 
@@ -393,6 +443,7 @@ START_TEST(format_1_that_was_just_converted)
 	    sqlite3_exec(raw,
 		"BEGIN; ALTER TABLE record ADD COLUMN checksum INTEGER;"
 		"ALTER TABLE past ADD COLUMN checksum INTEGER;"
+		"ALTER TABLE meta ADD COLUMN seal BLOB;"
 		"PRAGMA user_version=2; COMMIT",
 		NULL, NULL, NULL),
 	    SQLITE_OK);
@@ -415,6 +466,7 @@ int main(void)
 	tcase_add_test(tc, as_it_was_left);
 	tcase_add_test(tc, a_bit_of_the_header);
 	tcase_add_test(tc, a_bit_of_each_frame);
+	tcase_add_test(tc, rows_that_were_not_flushed);
 	tcase_add_test(tc, the_sentence_names_the_byte);
 	tcase_add_test(tc, a_torn_end);
 	tcase_add_test(tc, the_room_was_lost);

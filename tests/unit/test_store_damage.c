@@ -84,7 +84,7 @@ static struct store_config config(void)
 }
 
 /* Refused with a sentence that holds WORDS, and nothing changes. */
-static void assert_refused(const char *words)
+static void assert_refused(int err, const char *words)
 {
 	static const char sums[] =
 	    "sha256sum state/journal.db && cat state/journal.db-wal | "
@@ -93,11 +93,9 @@ static void assert_refused(const char *words)
 	struct store_config cfg = config();
 	struct store *store;
 
-	ck_assert_int_eq(store_open(&cfg, &store, &why), -ESTALE);
+	ck_assert_int_eq(store_open(&cfg, &store, &why), err);
 	ck_assert_msg(strstr(why, words) != NULL, "'%s' not in: %s", words,
 	    why);
-	ck_assert_ptr_nonnull(strstr(why, sr_repo));
-	ck_assert_ptr_nonnull(strstr(why, "has seen record 2 of it"));
 	after = tmp_output(sums);
 	ck_assert_str_eq(before, after);
 	free(before);
@@ -105,16 +103,31 @@ static void assert_refused(const char *words)
 	free(why);
 }
 
-/* A bit of the first frame's page. */
-static void damage_wal(void)
+/* Two bits of a page, of the frame that begins at byte AT. */
+static void damage_wal(off_t at)
 {
 	int fd = openat(tmp_fd, WAL_FILE, O_RDWR | O_CLOEXEC);
 	uint8_t byte;
 
-	ck_assert_int_eq(pread(fd, &byte, 1, 1000), 1);
-	byte ^= 0x10;
-	ck_assert_int_eq(pwrite(fd, &byte, 1, 1000), 1);
+	ck_assert_int_eq(pread(fd, &byte, 1, at + 1000), 1);
+	byte ^= 0x30;
+	ck_assert_int_eq(pwrite(fd, &byte, 1, at + 1000), 1);
 	close(fd);
+}
+
+/* The last frame of the WAL, which has its salts. */
+static off_t last_frame(void)
+{
+	int fd = openat(tmp_fd, WAL_FILE, O_RDWR | O_CLOEXEC);
+	uint8_t salts[8], found[8];
+	off_t at = 32;
+
+	ck_assert_int_eq(pread(fd, salts, sizeof(salts), 16), sizeof(salts));
+	while (pread(fd, found, sizeof(found), at + 8) == sizeof(found) &&
+	    memcmp(found, salts, sizeof(salts)) == 0)
+		at += 24 + 4096;
+	close(fd);
+	return at - 24 - 4096;
 }
 
 static void change(const char *sql)
@@ -130,9 +143,9 @@ static void change(const char *sql)
 
 START_TEST(a_damaged_wal_is_refused)
 {
-	damage_wal();
-	assert_refused("at byte 32 ");
-	damage_wal();
+	damage_wal(32);
+	assert_refused(-EBADMSG, "damaged from byte 32 ");
+	damage_wal(32);
 	sr_open();
 }
 END_TEST
@@ -140,7 +153,7 @@ END_TEST
 START_TEST(a_lost_wal_is_refused)
 {
 	tmp_run("mv " WAL_FILE " away && : >" WAL_FILE);
-	assert_refused("journal.db-wal was lost");
+	assert_refused(-ESTALE, "has seen record 2 of it");
 	tmp_run("mv away " WAL_FILE);
 	sr_open();
 }
@@ -150,7 +163,7 @@ END_TEST
 START_TEST(what_nobody_has_seen_is_a_torn_end)
 {
 	tmp_run("rm r.git/refd/checkpoint");
-	damage_wal();
+	damage_wal(last_frame());
 	sr_open();
 }
 END_TEST

@@ -3,8 +3,10 @@
  *
  * Happy path:
  *	BEGIN IMMEDIATE, an INSERT per row, COMMIT: SQLite writes the changed
- *	pages to the end of the WAL as frames. A forgotten LSN rides along as
- *	one page more.
+ *	pages to the end of the WAL as frames. The page of meta is one of them: the
+ *	forgotten LSN, and the last one that is known to be on disk. Behind a
+ *	frame that is damaged later, that number tells damage from a torn end
+ *	(journal_look.c).
  *	Then, if it is to last, it waits for a flush that began after that
  *	(journal_flush.c). Until then others can read what is not on disk.
  * Who comes while a commit is under way waits, and one of those that wait
@@ -209,12 +211,6 @@ static int write_row(struct journal *j, const struct journal_row *row,
 	return journal_run(j->park);
 }
 
-static int write_forgotten(struct journal *j, uint64_t lsn)
-{
-	sqlite3_bind_int64(j->forget, 1, (sqlite3_int64)lsn);
-	return journal_run(j->forget);
-}
-
 static int write_all(struct journal *j, const struct journal_commit *c)
 {
 	uint64_t lsn = j->next_lsn;
@@ -229,8 +225,8 @@ static int write_all(struct journal *j, const struct journal_commit *c)
 	return rc;
 }
 
-/* One transaction for FIRST and those behind it, and what is to be forgotten
- * by now. */
+/* One transaction for FIRST and those behind it, what is to be forgotten by
+ * now, and what a flush has followed by now. */
 static int write_together(struct journal *j, const struct journal_commit *first)
 {
 	uint64_t forget = journal_guarded(j, &j->forget_wanted);
@@ -245,8 +241,8 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 	if ((r = journal_txn_begin(j)) != 0)
 		return r;
 	rc = write_all(j, first);
-	if (rc == SQLITE_OK && forget > j->forgotten)
-		rc = write_forgotten(j, forget);
+	if (rc == SQLITE_OK)
+		rc = journal_write_meta(j, forget, j->trimmed);
 	r = journal_txn_end(j, rc);
 	if (r == 0)
 		j->forgotten = forget;

@@ -1,5 +1,6 @@
 /*
- * The checksum of a row, which is stored beside it: SQLite's pages have none.
+ * The checksums of a row and of meta, which are stored beside them: SQLite's
+ * pages have none.
  *
  * Happy path: the CRC-32 of zlib, which the daemon has for objects, over all
  * that the row says: the numbers, each as eight bytes little-endian, the
@@ -9,11 +10,23 @@
  * Failure modes: none. A row that was written before format 2 has no checksum,
  * and is believed.
  */
+#include <string.h>
 #include <zlib.h>
 
 #include "daemon/store/journal/journal_internal.h"
 
 #define NUMBERS 12
+
+/* At most NUMBERS of them. */
+static uLong add_numbers(uLong sum, const uint64_t *numbers, size_t nr)
+{
+	uint8_t bytes[8 * NUMBERS];
+	size_t i;
+
+	for (i = 0; i < 8 * nr; i++)
+		bytes[i] = (uint8_t)(numbers[i / 8] >> (8 * (i % 8)));
+	return crc32_z(sum, bytes, 8 * nr);
+}
 
 uint32_t journal_checksum(const struct journal_row *row)
 {
@@ -21,16 +34,34 @@ uint32_t journal_checksum(const struct journal_row *row)
 		(uint64_t)row->pid, row->repo, row->start, row->token,
 		row->mount, (uint64_t)row->locked_at_ns, (uint64_t)row->time_us,
 		row->voids, row->final };
-	uint8_t bytes[8 * NUMBERS];
 	uLong sum = crc32(0, NULL, 0);
-	size_t i;
 
-	for (i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(numbers[i / 8] >> (8 * (i % 8)));
-	sum = crc32_z(sum, bytes, sizeof(bytes));
+	sum = add_numbers(sum, numbers, NUMBERS);
 	sum = crc32_z(sum, row->txid.bytes, sizeof(row->txid.bytes));
 	/* Of NULL, as SQLite gives an empty body, zlib would begin anew. */
 	if (row->len > 0)
 		sum = crc32_z(sum, row->body, row->len);
 	return (uint32_t)sum;
+}
+
+static void put_big_endian(uint8_t *p, uint32_t value)
+{
+	p[0] = (uint8_t)(value >> 24);
+	p[1] = (uint8_t)(value >> 16);
+	p[2] = (uint8_t)(value >> 8);
+	p[3] = (uint8_t)value;
+}
+
+void journal_seal(const struct journal *j, uint64_t forgotten, uint64_t trimmed,
+    uint64_t flushed, uint8_t seal[JOURNAL_SEAL_BYTES])
+{
+	const uint64_t numbers[] = { forgotten, trimmed, flushed };
+	uLong sum = crc32(0, NULL, 0);
+
+	sum = add_numbers(sum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+	sum = crc32_z(sum, j->uuid, sizeof(j->uuid));
+	sum = crc32_z(sum, (const uint8_t *)j->machine, strlen(j->machine) + 1);
+	put_big_endian(seal, (uint32_t)(flushed >> 32));
+	put_big_endian(seal + 4, (uint32_t)flushed);
+	put_big_endian(seal + 8, (uint32_t)sum);
 }

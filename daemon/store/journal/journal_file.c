@@ -36,7 +36,7 @@
 static const char schema[] =
     "CREATE TABLE meta(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL,"
     " machine TEXT NOT NULL, forgotten INTEGER NOT NULL,"
-    " trimmed INTEGER NOT NULL) STRICT;"
+    " trimmed INTEGER NOT NULL, seal BLOB) STRICT;"
     "CREATE TABLE start(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL,"
     " time_us INTEGER NOT NULL) STRICT;"
     "CREATE TABLE repo(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE,"
@@ -105,15 +105,15 @@ int journal_check_file(struct journal *j, char **why)
 
 /* ---- its pages ---- */
 
-/* SQLite's own quick_check of one table, or of all. */
-static int quick_check(struct journal *j, const char *of, char **why)
+/* SQLite's own check of one table, or of all, with its indexes. */
+static int integrity_check(struct journal *j, const char *of, char **why)
 {
 	const char *said;
 	sqlite3_stmt *s = NULL;
 	char sql[64];
 	int r = 0, rc;
 
-	snprintf(sql, sizeof(sql), "PRAGMA quick_check(%s)", of);
+	snprintf(sql, sizeof(sql), "PRAGMA integrity_check(%s)", of);
 	rc = journal_prepare(j->db, sql, &s);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
@@ -142,9 +142,9 @@ int journal_check_pages(struct journal *j, char **why)
 		return journal_say_sql(why, rc, j->db,
 		    "can't check the journal");
 	if (pages <= CHECK_PAGES_MAX)
-		return quick_check(j, "1", why);
+		return integrity_check(j, "1", why);
 	for (i = 0, r = 0; i < sizeof(small) / sizeof(small[0]) && r == 0; i++)
-		r = quick_check(j, small[i], why);
+		r = integrity_check(j, small[i], why);
 	return r;
 }
 
@@ -178,8 +178,8 @@ static int fill_meta(struct journal *j, sqlite3 *db)
 
 	journal_machine_id(j, machine);
 	sqlite3_randomness(sizeof(uuid), uuid);
-	rc =
-	    journal_prepare(db, "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0)", &s);
+	rc = journal_prepare(db,
+	    "INSERT INTO meta VALUES(1, ?1, ?2, 0, 0, NULL)", &s);
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_bind_blob(s, 1, uuid, sizeof(uuid), SQLITE_STATIC);

@@ -37,6 +37,10 @@
 	"restore it with its repositories, or move it aside "                  \
 	"by 'refd recover --discard'"
 
+#define JOURNAL_MACHINE_MAX 64
+/* Of meta: the last row that was on disk, and a checksum of all of meta. */
+#define JOURNAL_SEAL_BYTES 12
+
 #define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
 /* A page and its header. */
 #define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)
@@ -45,6 +49,12 @@ static inline uint32_t journal_big_endian(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
 	    (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline uint64_t journal_seal_flushed(const uint8_t *seal)
+{
+	return (uint64_t)journal_big_endian(seal) << 32 |
+	    journal_big_endian(seal + 4);
 }
 
 struct journal_reader {
@@ -92,6 +102,10 @@ struct journal {
 	 * behind that is of the same WAL, and whether they held a commit. */
 	uint64_t wal_ends_at;
 	bool is_wal_broken, has_wal_commit;
+	/* What frames behind that end say was on disk. */
+	uint64_t wal_flushed;
+	/* As the journal has it; guarded by commit_lock once it is open. */
+	char machine[JOURNAL_MACHINE_MAX];
 
 	/* Read-locked by whoever reads on a connection of its own: while one
 	 * is open the WAL's index lives, and nothing is read from the disk
@@ -103,7 +117,7 @@ struct journal {
 
 	pthread_mutex_t commit_lock;
 	sqlite3 *db;
-	sqlite3_stmt *begin, *insert, *park, *unpark, *unkeep, *forget;
+	sqlite3_stmt *begin, *insert, *park, *unpark, *unkeep, *write_meta;
 	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
 	uint64_t forgotten;    /* as the database has it */
@@ -173,15 +187,15 @@ int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
 /* Of what SQLite reads: the WAL may hold a newer first page than the file. */
 int journal_check_schema(struct journal *j, int64_t *version, char **why);
 /* Whose it is, what is forgotten and trimmed. */
-int journal_read_meta(struct journal *j, char **why);
+int journal_read_meta(struct journal *j, int64_t version, char **why);
+/* Within a transaction; commit_lock is held. An SQLite code. */
+int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed);
 /* The last row's number, into last_written and last_lsn. */
 int journal_read_last(struct journal *j, char **why);
 /* To this build's format. The rows of before have no checksum. */
 int journal_convert(struct journal *j, char **why);
 
 /* ---- journal_file.c ---- */
-
-#define JOURNAL_MACHINE_MAX 64
 
 /* SUFFIX after the database's path; to be freed. */
 char *journal_path_with(const struct journal *j, const char *suffix);
@@ -267,6 +281,9 @@ int journal_look_at_wal(struct journal *j, char **why);
 /* ---- journal_checksum.c ---- */
 
 uint32_t journal_checksum(const struct journal_row *row);
+/* Of the journal's uuid and machine, and of these. */
+void journal_seal(const struct journal *j, uint64_t forgotten, uint64_t trimmed,
+    uint64_t flushed, uint8_t seal[JOURNAL_SEAL_BYTES]);
 
 /* ---- journal_wal.c ---- */
 

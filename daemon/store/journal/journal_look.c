@@ -11,9 +11,15 @@
  * Failure modes:
  *	behind the end is a frame that has the WAL's salts
  *		a cut left that, or a commit that failed, or the frame in
- *		between was damaged. The frames do not tell. The place is
- *		remembered, and the caller's check of what must be there
- *		decides (journal_config.check)
+ *		between was damaged. Damage is certain if a frame behind the
+ *		end says that a row was on disk, and the frames before the end
+ *		lack that row: the journal is refused (journal_meta.c). Else
+ *		the place is remembered, and the caller's check of what must
+ *		be there decides (journal_config.check). In what the last flush
+ *		wrote, nothing but a single wrong bit tells damage from a torn
+ *		end
+ *	one bit of a frame is wrong
+ *		no power loss does that: the journal is refused
  *	the header is damaged
  *		SQLite would take the WAL for empty. So it is where a header
  *		was torn when the WAL began anew: all frames had been copied
@@ -35,13 +41,19 @@
 #define SUMMED_BYTES 24 /* of the header */
 #define FRAME_HEADER (JOURNAL_FRAME_BYTES - JOURNAL_PAGE_BYTES)
 
+#define META_PAGE  2    /* the first table that was made */
+#define TABLE_LEAF 0x0d /* the kind of a page */
+#define SHORT_ROW  127  /* its length is one byte */
+#define SEAL_TYPE  (12 + 2 * JOURNAL_SEAL_BYTES) /* of a column: a blob */
+
 struct wal {
 	const struct sys *sys;
 	int fd, db_fd;
 	uint8_t header[HEADER_BYTES];
-	bool is_big_endian, has_commit;
+	bool is_big_endian, has_commit, has_wrong_bit;
 	uint8_t salts[8]; /* of its frames */
 	uint32_t sums[2]; /* after the last frame that was valid */
+	uint64_t flushed; /* as frames behind the end say */
 	uint8_t frame[JOURNAL_FRAME_BYTES], page[JOURNAL_PAGE_BYTES];
 };
 
@@ -120,28 +132,101 @@ static bool has_salts(const struct wal *w)
 	    memcmp(w->frame + 8, w->salts, sizeof(w->salts)) == 0;
 }
 
+static void add_frame(const struct wal *w, uint32_t sums[2])
+{
+	add_sums(w, w->frame, 8, sums);
+	add_sums(w, w->frame + FRAME_HEADER, JOURNAL_PAGE_BYTES, sums);
+}
+
 /* Does the frame that was read continue those before it? */
 static bool continues(struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] };
 
-	if (!has_salts(w))
-		return false;
-	add_sums(w, w->frame, 8, sums);
-	add_sums(w, w->frame + FRAME_HEADER, JOURNAL_PAGE_BYTES, sums);
-	if (!are_stored(sums, w->frame + 16))
+	add_frame(w, sums);
+	if (!has_salts(w) || !are_stored(sums, w->frame + 16))
 		return false;
 	memcpy(w->sums, sums, sizeof(sums));
 	return true;
 }
 
+static int nr_bits(const uint32_t a[2], const uint32_t b[2])
+{
+	return __builtin_popcount(a[0] ^ b[0]) +
+	    __builtin_popcount(a[1] ^ b[1]);
+}
+
+static bool is_one_bit(uint32_t value, uint32_t missing)
+{
+	return __builtin_popcount(value ^ (value + missing)) == 1;
+}
+
+/* Would the frame that was read, which does not continue, do so if one of its
+ * bits were another? A torn end lacks whole sectors, and does not look like
+ * that. What the sums miss is followed back, word by word, to where it is what
+ * one bit makes. */
+static bool has_wrong_bit(const struct wal *w)
+{
+	uint32_t sums[2] = { w->sums[0], w->sums[1] }, stored[2], salts[2],
+		 of[2];
+	const uint8_t *p = w->frame + JOURNAL_FRAME_BYTES;
+	int i;
+
+	add_frame(w, sums);
+	for (i = 0; i < 2; i++) {
+		salts[i] = journal_big_endian(w->frame + 8 + 4 * i);
+		stored[i] = journal_big_endian(w->frame + 16 + 4 * i);
+		of[i] = journal_big_endian(w->salts + 4 * i);
+	}
+	if (nr_bits(salts, of) + nr_bits(sums, stored) == 1)
+		return true;
+	if (nr_bits(salts, of) > 0)
+		return false;
+	stored[0] -= sums[0];
+	stored[1] -= sums[1];
+	for (; p > w->frame; p -= 8) {
+		if (p == w->frame + FRAME_HEADER)
+			p = w->frame + 8;
+		if ((stored[0] == stored[1] &&
+			is_one_bit(word(w, p - 8), stored[0])) ||
+		    (stored[0] == 0 && is_one_bit(word(w, p - 4), stored[1])))
+			return true;
+		stored[1] -= stored[0];
+		stored[0] -= stored[1];
+	}
+	return false;
+}
+
 /* ---- with a header ---- */
 
+/* What the row of meta in the page that was read says was on disk; 0: it is
+ * another page. A leaf of a table, with one short row, whose last column is the
+ * seal. (https://www.sqlite.org/fileformat2.html, 1.6, 2.1.) */
+static uint64_t flushed_by(const struct wal *w)
+{
+	const uint8_t *page = w->frame + FRAME_HEADER, *row;
+	size_t at = (size_t)page[8] << 8 | page[9], len;
+
+	if (page_of(w) != META_PAGE || page[0] != TABLE_LEAF || page[3] != 0 ||
+	    page[4] != 1 || at + 3 > JOURNAL_PAGE_BYTES)
+		return 0;
+	len = page[at];
+	row = page + at + 2;
+	if (len > SHORT_ROW || at + 2 + len > JOURNAL_PAGE_BYTES ||
+	    row[0] == 0 || (size_t)row[0] + JOURNAL_SEAL_BYTES > len ||
+	    row[row[0] - 1] != SEAL_TYPE)
+		return 0;
+	return journal_seal_flushed(row + len - JOURNAL_SEAL_BYTES);
+}
+
 /* *NR: of the first frame that does not continue. 1: it, or one behind it, is
- * of this WAL all the same. */
+ * of this WAL all the same. A frame behind it counts if it continues the frame
+ * before it, or the sums that are stored there. */
 static int find_end(struct wal *w, uint64_t *nr)
 {
-	uint64_t i;
+	uint64_t i, flushed;
+	uint32_t stored[2];
+	bool is_broken = false, is_sound;
 	int r;
 
 	for (*nr = 0;; ++*nr) {
@@ -151,9 +236,24 @@ static int find_end(struct wal *w, uint64_t *nr)
 			break;
 		w->has_commit |= ends_commit(w);
 	}
-	for (i = *nr + 1; r > 0 && !has_salts(w); i++)
-		r = read_at(w->sys, w->fd, w->frame, FRAME_HEADER, frame_at(i));
-	return r;
+	w->has_wrong_bit = r > 0 && has_wrong_bit(w);
+	for (i = *nr + 1; r > 0; i++) {
+		is_broken |= has_salts(w);
+		stored[0] = journal_big_endian(w->frame + 16);
+		stored[1] = journal_big_endian(w->frame + 20);
+		add_frame(w, w->sums);
+		r = read_at(w->sys, w->fd, w->frame, sizeof(w->frame),
+		    frame_at(i));
+		is_sound = r > 0 && continues(w);
+		if (!is_sound) {
+			memcpy(w->sums, stored, sizeof(stored));
+			is_sound = r > 0 && continues(w);
+		}
+		flushed = is_sound ? flushed_by(w) : 0;
+		if (flushed > w->flushed)
+			w->flushed = flushed;
+	}
+	return r < 0 ? r : is_broken;
 }
 
 /* ---- without one ---- */
@@ -230,7 +330,14 @@ static int look(struct journal *j, struct wal *w, char **why)
 		j->wal_ends_at = frame_at(nr);
 		j->is_wal_broken = r > 0;
 		j->has_wal_commit = w->has_commit;
-		return r < 0 ? r : 0;
+		j->wal_flushed = w->flushed;
+		if (r < 0 || !w->has_wrong_bit)
+			return r < 0 ? r : 0;
+		return journal_say(why, -EBADMSG,
+		    "%s-wal is damaged: a bit of the %d bytes from byte %llu "
+		    "on is wrong; nothing was changed: " JOURNAL_WHAT_HELPS,
+		    j->path, JOURNAL_FRAME_BYTES,
+		    (unsigned long long)j->wal_ends_at);
 	}
 	/* SQLite sums in the order of the machine that writes. */
 	w->is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
@@ -265,6 +372,7 @@ int journal_look_at_wal(struct journal *j, char **why)
 
 	j->wal_ends_at = 0;
 	j->is_wal_broken = j->has_wal_commit = false;
+	j->wal_flushed = 0;
 	if (w == NULL)
 		return -ENOMEM;
 	w->sys = j->sys;

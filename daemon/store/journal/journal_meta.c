@@ -8,6 +8,7 @@
  *	again
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/store/journal/journal_internal.h"
@@ -26,6 +27,21 @@ int journal_check_schema(struct journal *j, int64_t *version, char **why)
 		    "can't read the journal");
 	return journal_check_ids(j->path, (uint32_t)app, (uint32_t)*version,
 	    why);
+}
+
+/* Not before the first commit, nor after a conversion. */
+static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
+{
+	const uint8_t *seal = sqlite3_column_blob(s, 4);
+	uint8_t wanted[JOURNAL_SEAL_BYTES];
+
+	if (sqlite3_column_type(s, 4) == SQLITE_NULL)
+		return true;
+	if (seal == NULL || sqlite3_column_bytes(s, 4) != sizeof(wanted))
+		return false;
+	journal_seal(j, j->forgotten, (uint64_t)sqlite3_column_int64(s, 3),
+	    journal_seal_flushed(seal), wanted);
+	return memcmp(seal, wanted, sizeof(wanted)) == 0;
 }
 
 static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
@@ -52,20 +68,31 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 	if (memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
 		return journal_say(why, -ESTALE,
 		    "%s was replaced while it was in use", j->path);
+	snprintf(j->machine, sizeof(j->machine), "%s",
+	    machine != NULL ? machine : "");
 	j->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
+	if (!is_sealed(j, s))
+		return journal_say(why, -EBADMSG,
+		    "%s is damaged: its table 'meta' does not have the "
+		    "checksum that was stored with it; nothing was "
+		    "changed: " JOURNAL_WHAT_HELPS,
+		    j->path);
 	pthread_mutex_lock(&j->hand_lock);
 	j->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
 }
 
-int journal_read_meta(struct journal *j, char **why)
+int journal_read_meta(struct journal *j, int64_t version, char **why)
 {
 	sqlite3_stmt *s = NULL;
 	int r, rc;
 
 	rc = journal_prepare(j->db,
-	    "SELECT uuid, machine, forgotten, trimmed FROM meta", &s);
+	    version < JOURNAL_FORMAT ?
+		"SELECT uuid, machine, forgotten, trimmed, NULL FROM meta" :
+		"SELECT uuid, machine, forgotten, trimmed, seal FROM meta",
+	    &s);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(s);
 	if (rc == SQLITE_ROW)
@@ -76,6 +103,20 @@ int journal_read_meta(struct journal *j, char **why)
 		    "can't read the journal");
 	sqlite3_finalize(s);
 	return r;
+}
+
+int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed)
+{
+	sqlite3_stmt *s = j->write_meta;
+	uint8_t seal[JOURNAL_SEAL_BYTES];
+
+	journal_seal(j, forgotten, trimmed, journal_guarded(j, &j->lasting),
+	    seal);
+	sqlite3_bind_text(s, 1, j->machine, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 2, (sqlite3_int64)forgotten);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)trimmed);
+	sqlite3_bind_blob(s, 4, seal, sizeof(seal), SQLITE_TRANSIENT);
+	return journal_run(s);
 }
 
 int journal_read_last(struct journal *j, char **why)
@@ -91,6 +132,14 @@ int journal_read_last(struct journal *j, char **why)
 		    "can't read the journal");
 	if ((uint64_t)last < j->forgotten)
 		last = (int64_t)j->forgotten;
+	if ((uint64_t)last < j->wal_flushed)
+		return journal_say(why, -EBADMSG,
+		    "%s-wal is damaged from byte %llu on: the records before "
+		    "it end at %llu, and record %llu was on disk; nothing was "
+		    "changed: " JOURNAL_WHAT_HELPS,
+		    j->path, (unsigned long long)j->wal_ends_at,
+		    (unsigned long long)last,
+		    (unsigned long long)j->wal_flushed);
 	/* Not when it is opened for the first time. */
 	if ((uint64_t)last < lasting)
 		return journal_say(why, -EBADMSG,
@@ -112,6 +161,7 @@ int journal_convert(struct journal *j, char **why)
 	    "BEGIN IMMEDIATE;"
 	    "ALTER TABLE record ADD COLUMN checksum INTEGER;"
 	    "ALTER TABLE past ADD COLUMN checksum INTEGER;"
+	    "ALTER TABLE meta ADD COLUMN seal BLOB;"
 	    "PRAGMA user_version=2;"
 	    "COMMIT";
 	int rc;

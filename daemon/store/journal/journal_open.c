@@ -80,7 +80,9 @@ static int prepare_all(struct journal *j)
 		{ "INSERT INTO parked VALUES(?, ?)", &j->park },
 		{ "DELETE FROM parked WHERE lsn = ?", &j->unpark },
 		{ unkeep, &j->unkeep },
-		{ "UPDATE meta SET forgotten = ?", &j->forget },
+		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
+		  " seal = ? WHERE id = 1",
+		    &j->write_meta },
 		{ "COMMIT", &j->commit },
 		{ "ROLLBACK", &j->rollback },
 	};
@@ -201,7 +203,7 @@ static int connect_to_read(struct journal *j, int64_t *version, char **why)
 		    "can't open the journal");
 	if ((r = journal_check_schema(j, version, why)) != 0 ||
 	    (r = journal_check_pages(j, why)) != 0 ||
-	    (r = journal_read_meta(j, why)) != 0 ||
+	    (r = journal_read_meta(j, *version, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
 	return j->check != NULL ? j->check(j->check_arg, j, why) : 0;
@@ -251,11 +253,11 @@ static void disconnect_all(struct journal *j)
 	sqlite3_finalize(j->park);
 	sqlite3_finalize(j->unpark);
 	sqlite3_finalize(j->unkeep);
-	sqlite3_finalize(j->forget);
+	sqlite3_finalize(j->write_meta);
 	sqlite3_finalize(j->commit);
 	sqlite3_finalize(j->rollback);
 	j->begin = j->insert = j->park = j->unpark = j->unkeep = NULL;
-	j->forget = j->commit = j->rollback = NULL;
+	j->write_meta = j->commit = j->rollback = NULL;
 	journal_flush_close(j);
 	sqlite3_close(j->ckpt);
 	sqlite3_close(j->db);
@@ -316,18 +318,15 @@ static struct journal *journal_new(const struct journal_config *cfg)
 /* From now on it is this machine's. */
 static int write_machine(struct journal *j)
 {
-	char here[JOURNAL_MACHINE_MAX];
-	sqlite3_stmt *s = NULL;
-	int rc;
+	int r;
 
-	journal_machine_id(j, here);
-	rc = journal_prepare(j->db, "UPDATE meta SET machine = ?", &s);
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_text(s, 1, here, -1, SQLITE_STATIC);
-		rc = journal_run(s);
-	}
-	sqlite3_finalize(s);
-	return journal_errno(rc);
+	pthread_mutex_lock(&j->commit_lock);
+	journal_machine_id(j, j->machine);
+	if ((r = journal_txn_begin(j)) == 0)
+		r = journal_txn_end(j,
+		    journal_write_meta(j, j->forgotten, j->trimmed));
+	pthread_mutex_unlock(&j->commit_lock);
+	return r;
 }
 
 static void say_unwritten(const struct journal *j, int r, char **why)
@@ -396,7 +395,7 @@ static int view_all(struct journal *j, char **why)
 		    "%s was written by an older refd (format %d): start the "
 		    "daemon, which converts it",
 		    j->path, (int)version);
-	if ((r = journal_read_meta(j, why)) != 0 ||
+	if ((r = journal_read_meta(j, version, why)) != 0 ||
 	    (r = journal_read_last(j, why)) != 0)
 		return r;
 	j->forget_wanted = j->forgotten;

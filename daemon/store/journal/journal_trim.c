@@ -111,7 +111,7 @@ static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
 		    " AND lsn NOT IN (SELECT lsn FROM parked)",
 		    j->trimmed, lsn);
 	if (rc == SQLITE_OK)
-		rc = run_with_lsns(j, "UPDATE meta SET trimmed = ?1", lsn, 0);
+		rc = journal_write_meta(j, j->forgotten, lsn);
 	if (rc == SQLITE_OK)
 		rc = expire(j, expired);
 	return journal_txn_end(j, rc);

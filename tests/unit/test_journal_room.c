@@ -3,11 +3,14 @@
  * it, what does not fit makes the WAL grow, a WAL that is made anew has room
  * again. A disk without room stops nobody, neither by SIGBUS nor when a journal
  * is opened that has its own room; a disk with less space keeps it. SQLite's
- * writes change the bytes that they name and no others.
+ * writes change the bytes that they name and no others. A file system that has
+ * stopped, and whose fdatasync says yes, is found out when the WAL has grown and
+ * after SQLite's checkpoint.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -125,6 +128,76 @@ START_TEST(a_full_disk_when_it_is_opened)
 }
 END_TEST
 
+/* ---- a file system that stops ---- */
+
+static unsigned nr_asked, refused_from;
+
+static int ask(const struct sys *sys, int fd)
+{
+	(void)sys;
+	(void)fd;
+	return ++nr_asked >= refused_from ? -EROFS : 0;
+}
+
+static struct journal *open_with_asking(void)
+{
+	static struct sys sys;
+	const struct journal_config cfg = { .sys = &sys,
+		.dir = tmp_root,
+		.boot_id = HELP_BOOT,
+		.wal_room = ROOM };
+	struct journal *j;
+	char *why;
+
+	sys = sys_kernel;
+	sys.futimens_now = ask;
+	nr_asked = 0;
+	refused_from = UINT_MAX;
+	ck_assert_int_eq(help_start(&cfg, &j, &why), 0);
+	return j;
+}
+
+/* The flush that follows says yes. */
+START_TEST(the_file_system_stops_as_the_wal_grows)
+{
+	struct journal *j = open_with_asking();
+	char *why;
+
+	refused_from = nr_asked + 2;
+	ck_assert_int_eq(help_commit(j, 0, 1, 2 * ROOM), JOURNAL_UNKNOWN);
+	refused_from = UINT_MAX;
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(the_file_system_stops_in_a_checkpoint)
+{
+	struct journal *j = open_with_asking();
+	char *why;
+
+	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
+	refused_from = nr_asked + 2;
+	ck_assert_int_eq(journal_checkpoint(j, 0), JOURNAL_UNKNOWN);
+	refused_from = UINT_MAX;
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
+	help_close(j);
+}
+END_TEST
+
+START_TEST(within_the_room_nobody_asks)
+{
+	struct journal *j = open_with_asking();
+	unsigned nr = nr_asked;
+
+	ck_assert_uint_ge(nr, 2);
+	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
+	ck_assert_uint_eq(nr_asked, nr);
+	help_close(j);
+}
+END_TEST
+
 /* ---- SQLite's writes ---- */
 
 typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
@@ -206,6 +279,9 @@ int main(void)
 	tcase_add_test(tc, the_wal_has_room);
 	tcase_add_loop_test(tc, a_full_disk_gives_no_room, 0, 2);
 	tcase_add_loop_test(tc, a_full_disk_when_it_is_opened, 0, 3);
+	tcase_add_test(tc, the_file_system_stops_as_the_wal_grows);
+	tcase_add_test(tc, the_file_system_stops_in_a_checkpoint);
+	tcase_add_test(tc, within_the_room_nobody_asks);
 	tcase_add_test(tc, the_index_of_the_wal_has_no_holes);
 	tcase_add_test(tc, the_end_of_a_page_is_written_alone);
 	suite_add_tcase(suite, tc);

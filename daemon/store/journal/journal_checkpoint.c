@@ -77,6 +77,8 @@ static int passive(struct journal *j)
 	/* A connection that never read does nothing and says OK. */
 	if (log < 0)
 		return -EIO;
+	if (!journal_fs_lives(j))
+		return failed(j, SQLITE_IOERR);
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_caught_up = has_caught_up(j, copied);
 	j->frames_left = j->is_caught_up ? 0 : j->wal_frames - (uint64_t)copied;

@@ -16,14 +16,23 @@
  * A flush that began later covers all that an earlier one does, but nothing is
  * said to last before the earlier one is over, and went well.
  *
+ * On ext4 a flush may succeed though its data is lost: if the journal of ext4
+ * has aborted since the write, the transaction that has the size and the blocks
+ * of the WAL is gone, and fdatasync finds nothing left to wait for (Linux 6.18:
+ * 0, and after a mount the file had its old size). Blocks that an earlier flush
+ * made last are not concerned. So a flush of a WAL that has grown, and SQLite's
+ * checkpoint, are followed by a question that such a file system refuses.
+ *
  * Failure modes:
- *	a flush fails	the journal is broken: JOURNAL_UNKNOWN to all whose
+ *	a flush fails, or the file system has stopped since
+ *			the journal is broken: JOURNAL_UNKNOWN to all whose
  *			flush was not over by then, until journal_reopen() has
  *			read the disk
  *	reopened meanwhile
  *			what was committed before that may be gone: the same
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -51,11 +60,17 @@ static int open_one(struct journal *j, sqlite3_vfs *vfs,
 int journal_flush_open(struct journal *j)
 {
 	sqlite3_vfs *vfs = sqlite3_vfs_find(j->vfs);
+	const char *path =
+	    sqlite3_filename_wal(sqlite3_db_filename(j->db, "main"));
 	int i, rc = vfs != NULL ? SQLITE_OK : SQLITE_ERROR;
 
 	for (i = 0; i < JOURNAL_FLUSHERS && rc == SQLITE_OK; i++)
 		rc = open_one(j, vfs, &j->flushers[i]);
-	return rc;
+	j->wal_lasts = 0;
+	if (rc == SQLITE_OK)
+		j->wal_fd = SYS(j->sys, openat, SYS_TRUSTED, path,
+		    O_RDWR | O_NOFOLLOW, 0);
+	return rc == SQLITE_OK && j->wal_fd < 0 ? SQLITE_CANTOPEN : rc;
 }
 
 void journal_flush_close(struct journal *j)
@@ -71,6 +86,20 @@ void journal_flush_close(struct journal *j)
 		free(f->wal);
 		f->wal = NULL;
 	}
+	if (j->wal_fd >= 0)
+		SYS(j->sys, close, j->wal_fd);
+	j->wal_fd = -1;
+}
+
+/* The first call makes ext4 notice that its journal has aborted, and may still
+ * return 0; the second is refused. */
+bool journal_fs_lives(struct journal *j)
+{
+	int i, r = 0;
+
+	for (i = 0; i < 2 && r == 0; i++)
+		r = SYS(j->sys, futimens_now, j->wal_fd);
+	return r == 0 || r == -ENOSPC || r == -EDQUOT;
 }
 
 /* ---- flushing; hand_lock is held ---- */
@@ -119,11 +148,31 @@ static void wait_until(struct journal *j, int64_t until_ns)
 	j->flush_waiting--;
 }
 
+/* Syncs a WAL whose frames end at byte END. *LASTS: so many bytes of the file
+ * have blocks that last. */
+static bool sync_wal(struct journal *j, struct journal_flusher *f, uint64_t end,
+    uint64_t *lasts)
+{
+	bool has_grown = end > *lasts;
+	struct sys_stat st;
+
+	if (has_grown && SYS(j->sys, fstat, j->wal_fd, &st) != 0)
+		return false;
+	if (f->wal->pMethods->xSync(f->wal, SQLITE_SYNC_NORMAL) != SQLITE_OK)
+		return false;
+	if (!has_grown)
+		return true;
+	*lasts = st.size;
+	return journal_fs_lives(j);
+}
+
 /* hand_lock is let go of meanwhile. */
 static void flush_once(struct journal *j, struct journal_flusher *f)
 {
 	uint64_t nr = ++j->flushes_begun;
 	uint64_t written = j->written, row = j->last_row;
+	uint64_t lasts = j->wal_lasts;
+	uint64_t end = (j->wal_frames + 1) * JOURNAL_FRAME_BYTES;
 	int64_t began_ns = now_ns();
 	bool is_well;
 
@@ -132,8 +181,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	j->flush_began_ns = began_ns;
 	j->flushing = written;
 	pthread_mutex_unlock(&j->hand_lock);
-	is_well =
-	    f->wal->pMethods->xSync(f->wal, SQLITE_SYNC_NORMAL) == SQLITE_OK;
+	is_well = sync_wal(j, f, end, &lasts);
 	pthread_mutex_lock(&j->hand_lock);
 	j->flush_ns += (now_ns() - began_ns - j->flush_ns) / 8;
 	while (j->flushes_over + 1 != nr)
@@ -145,6 +193,8 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	if (!j->is_broken) {
 		j->flushed = written;
 		j->lasting = row;
+		if (j->wal_lasts < lasts)
+			j->wal_lasts = lasts;
 		j->stats.flushes++;
 	}
 	pthread_cond_broadcast(&j->flush_cond);

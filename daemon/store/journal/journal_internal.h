@@ -143,6 +143,8 @@ struct journal {
 	/* Flushes: in the order in which they began they are over. */
 	struct journal_flusher flushers[JOURNAL_FLUSHERS];
 	uint64_t flushes_begun, flushes_over;
+	uint64_t wal_lasts; /* bytes of the WAL's file whose blocks last */
+	int wal_fd;         /* -1: none; constant while the journal is open */
 	pthread_cond_t flush_cond; /* one is over */
 	int64_t flush_began_ns;    /* the last one that did */
 	uint64_t flushing;         /* and what it has along: see written */
@@ -243,6 +245,8 @@ int journal_register_start(struct journal *j);
 /* Each a handle of the WAL, which is there. An SQLite code. */
 int journal_flush_open(struct journal *j);
 void journal_flush_close(struct journal *j);
+/* Has the file system of the WAL written what it was told to? */
+bool journal_fs_lives(struct journal *j);
 /* Before the journal is closed to be opened again: it is broken, whoever waits
  * is told so, and none is under way any more. */
 void journal_flush_end(struct journal *j);

@@ -288,6 +288,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	if (j == NULL)
 		return NULL;
 	j->sys = cfg->sys;
+	j->wal_fd = -1;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&j->flush_cond, &monotonic);

@@ -81,7 +81,7 @@ enum verify_severity {
 	X(JOURNAL_UNKNOWN, WARNING, "journal-unknown",                         \
 	    "the daemon's next request there makes it known")                  \
 	X(JOURNAL_OLDER, ERROR, "journal-older",                               \
-	    "put the newer journal back, or see refd-daemon(8)")               \
+	    "put the newer journal back; without one see refd-daemon(8)")      \
 	X(JOURNAL_UNREADABLE, NOTE, "journal-unreadable",                      \
 	    "name the daemon's state directory by --state")                    \
 	X(ID_BROKEN, ERROR, "id-broken", "restore it, or 'refd disown'")       \

@@ -407,7 +407,7 @@ char *journal_wal_doubt(const struct journal *j)
 		    j->path);
 	else
 		journal_say(&text, 0,
-		    "it is an older copy, or the end of %s-wal was lost",
+		    "it is an older copy, or its disk lost the end of %s-wal",
 		    j->path);
 	return text;
 }

@@ -323,9 +323,10 @@ static int check_seen(void *arg, const struct journal_repo *known)
 	doubt = journal_wal_doubt(repos->journal);
 	*check->why = repo_why(
 	    "the journal in '%s' ends at record %llu, and '%s' has seen record "
-	    "%llu of it: %s; nothing was changed; put its files back as they "
-	    "were, or give it up by 'refd recover --discard' and have each "
-	    "repository served anew by 'refd disown'",
+	    "%llu of it: %s; nothing was changed; put the newest copy of its "
+	    "files there; if there is none, the refs of the repositories are "
+	    "newer than the journal: run 'refd recover --discard', and 'refd "
+	    "disown' and 'refd verify' for each repository",
 	    check->state_dir, (unsigned long long)last, known->path,
 	    (unsigned long long)seen,
 	    doubt != NULL ? doubt : "it is damaged, or an older copy");

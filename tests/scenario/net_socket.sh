@@ -55,7 +55,7 @@ check stop-removes-its-own [ ! -e "$SOCKET" ]
 is marker-outlives-it "$boot_id" "$(cat "$SOCKET.replayed")"
 
 : >"$T/file"
-refuses no-socket-there 69 'is not a socket' \
+refuses no-socket-there 78 'exists already: name a path that is free' \
 	--socket "$T/file" --state "$STATE" --root "$T"
 check file-is-left [ -f "$T/file" ]
 long=$T/$(printf '%0110d' 0)

@@ -29,9 +29,9 @@ refused() { # REPORTED-AS WORDS OPTION...
 # ---- not to be written ----
 
 : >"$T/file"
-refused 'a file' "can't use the state directory '$T/file': Not a directory" \
+refused 'a file' "daemon.state is '$T/file': '$T/file' is not a directory" \
 	--state "$T/file"
-refused 'below a file' "'$T/file/state': Not a directory" \
+refused 'below a file' "'$T/file/state': '$T/file' is not a directory" \
 	--state "$T/file/state"
 mkdir "$T/readonly"
 if mount --bind "$T/readonly" "$T/readonly" 2>/dev/null &&

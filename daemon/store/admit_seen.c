@@ -6,11 +6,13 @@
  * is read. Otherwise the rows of the id are read in the order of their LSNs. A
  * later row replaces the result of an earlier row.
  *
- * What fails refuses the transaction: another transaction has the id, the id
- * is of the future and in no row (the journal would have to keep the id until
- * then), or the journal can't be read to the end. The answer then holds nothing of the rows
- * that were read. A row that was not read may be a void, which takes back an
- * update that an earlier row says was done.
+ * What fails: the transaction is refused
+ *	another transaction has the id
+ *	the id was born in the future	and is in no row: the journal would
+ *					have to keep the id until then
+ *	the journal can't be read	the answer has nothing of the rows
+ *	to the end			already read: an unread row may be an
+ *					abort record
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * Proves where the client looks for the daemon and when it may leave the work
  * to git: never while refs may await replay, never while the daemon only
  * recovers, never where it was told to refuse, never when it is denied the
- * daemon; that the client does not wait for a daemon that cannot start; and that refusals for want of room are tried again while there is
- * time, and no others.
+ * daemon; that the client does not wait for a daemon that cannot start; and that
+ * the client tries again after a refusal for want of room, and after no other.
  */
 #include <check.h>
 #include <errno.h>

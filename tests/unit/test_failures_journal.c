@@ -2,8 +2,9 @@
  * What happens when the journal or a file system fails beside or below the
  * windows: a checkpoint's syncfs, its marker, SQLite's own checkpoint, the
  * record of a void or of a log line that is owed, a commit that does not fit, a
- * journal that does not come back. Nothing that was acknowledged is lost, nothing is forgotten too early,
- * what is asked by id is the truth, and only the last of these ends the daemon.
+ * journal that does not come back. Proves that no acknowledged update is lost,
+ * no record is forgotten too early, an answer by id is the truth, and only the
+ * last failure ends the daemon.
  */
 #include <check.h>
 #include <errno.h>

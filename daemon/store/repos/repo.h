@@ -231,8 +231,8 @@ bool repo_owner_is_served(uint32_t uid);
  * out now. */
 enum refd_status repo_peer_may_see(const struct repos *repos,
     const char *git_dir, const struct txn_peer *peer);
-/* The same answers: may PEER change refs here without refd? By owner and mode of refs/, and of
- * every directory on the way to it. */
+/* The same answers: may PEER change refs here without refd? Checks the owner
+ * and the mode of refs/ and of every directory on the way to refs/. */
 enum refd_status repo_peer_may_write(const struct sys *sys,
     const struct repo *repo, const struct txn_peer *peer);
 

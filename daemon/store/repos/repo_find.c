@@ -180,8 +180,8 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 		r = open_common(repos, &own, common, place);
 		free(common);
 	}
-	/* One text for every lasting reason: the file may be a line of another file,
-	 * and its directory one that the client may not look into. */
+	/* One text for every lasting reason: the client may not be allowed to
+	 * read the file or its directory. */
 	if (repo_open_status(r) != REFD_NOREPO)
 		*why = repo_why("can't follow '%s/commondir': %s", own.path,
 		    strerror(-r));

@@ -34,7 +34,7 @@ static struct refd_txid ids[REFS];
 static void update_and_cut(void)
 {
 	struct txn *txn;
-	char spec[8];
+	char spec[16];
 	int i;
 
 	wr_setup_apart();

@@ -265,7 +265,7 @@ int world_start(struct world *w)
 		.dir = state_dir,
 		.vfs = vfs_name,
 		.boot_id = w->store.boot_id,
-		.wal_room = 65536 };
+		.wal_room = 16384 };
 	struct commit_log_config log = { .journal = &cfg,
 		.failed = group_commit_failed,
 		.arg = &w->store };

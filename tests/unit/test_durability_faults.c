@@ -8,6 +8,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,27 @@ static void check_truth(bool atomic)
 	dw_no_locks();
 }
 
+/* A disk that keeps names in any order may keep a lock and lose the token that
+ * the lock is recognised by. The record is deferred until an administrator
+ * removes the lock. */
+static void remove_strange_locks(bool strict)
+{
+	char *locks, *path, *rest;
+
+	if (dw->parked == 0)
+		return;
+	ck_assert_msg(strict, "%s: a record is deferred", dw_context);
+	locks = memfs_list_locks(dw->fs, WORLD_REPO);
+	for (path = strtok_r(locks, "\n", &rest); path != NULL;
+	    path = strtok_r(NULL, "\n", &rest))
+		ck_assert_int_eq(
+		    SYS(memfs_other(dw->fs), unlinkat, AT_FDCWD, path), 0);
+	free(locks);
+	ck_assert_int_eq(world_retry(dw), 0);
+	ck_assert_msg(dw->parked == 0, "%s: a record stays deferred",
+	    dw_context);
+}
+
 START_TEST(each_call_fails)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
@@ -114,6 +136,7 @@ START_TEST(each_call_fails)
 			world_crash(dw);
 		}
 		dw_restart();
+		remove_strange_locks(strict && is_cut);
 		check_truth(atomic);
 		world_free(dw);
 	}

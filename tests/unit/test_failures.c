@@ -89,6 +89,8 @@ static const struct stage {
 	/* The journal: tried again one by one, but for the deletions. */
 	{ "pwrite */journal.db-wal", DELETIONS },
 	{ "fdatasync */journal.db-wal", DELETIONS },
+	{ "fstat */journal.db-wal", DELETIONS },
+	{ "futimens* */journal.db-wal", DELETIONS },
 	/* Published. */
 	{ "linkat refs/heads/*", ONE },
 	{ "renameat refs/heads/d", UNKNOWN_ONE },

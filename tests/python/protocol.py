@@ -69,8 +69,9 @@ other = update([("create refs/heads/b", one)], txid=txid)
 shows("the id with other content", (["badrequest"], "rejected"),
       results(other))
 shows("which has no token", b"outcome rejected 1", other[1][-1])
-shows("the id with the other verb, once it is decided", first[1],
-      update([("create refs/heads/a", one)], txid=txid, verb="session")[1])
+shows("the id with the other verb", (["badrequest"], "rejected"),
+      results(update([("create refs/heads/a", one)], txid=txid,
+                     verb="session")))
 shows("never seen", "never-seen", c.ask("query", ["txid " + new_txid()])[0])
 shows("expired", "expired", c.ask("query", ["txid " + "0" * 31 + "1"])[0])
 shows("expired, and sent", (["unknown"], "unknown"), results(

@@ -75,7 +75,12 @@ START_TEST(test_causes)
 		  "git symbolic-ref HEAD refs/heads/a",
 		    NULL, NULL },
 		{ "git config extensions.partialClone origin", NULL, NULL },
-		{ "git config extensions.refStorage files", NULL, NULL },
+		/* Git before 2.45 makes no reftable, and ignores the extension
+		 * in a repository of version 0. Newer git refuses that. */
+		{ "git init -q --bare --ref-format=reftable ../r.git "
+		  "2>/dev/null && cp ../r.git/config . || "
+		  "git config extensions.refStorage reftable",
+		    NULL, NULL },
 		{ "true", "GIT_SHALLOW_FILE", "" },
 		{ "true", "GIT_REFERENCE_BACKEND", "files:///elsewhere" },
 		{ "true", "GIT_REFERENCE_BACKEND", "" },

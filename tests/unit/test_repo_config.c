@@ -103,7 +103,7 @@ struct format {
 	const char *config;
 	bool ok;
 	const char *names; /* in the sentence */
-	bool git_too;      /* git 2.39 agrees */
+	bool git_too;      /* git agrees, 2.39 and later */
 };
 
 #define V1 "[core]\nrepositoryformatversion=1\n[extensions]\n"
@@ -116,7 +116,7 @@ static const struct format formats[] = {
 	{ V1 "relativeWorktrees=true\n", true, NULL, false },
 	{ V1 "objectFormat=sha1\n", true, NULL, true },
 	{ V1 "objectFormat=sha256\n", false, "extensions.objectFormat", false },
-	{ V1 "refStorage=reftable\n", false, "extensions.refStorage", true },
+	{ V1 "refStorage=reftable\n", false, "extensions.refStorage", false },
 	{ V1 "refStorage=files\n", true, NULL, false },
 	{ V1 "refStorage=files:///else\n", false, "refs are elsewhere", false },
 	{ V1 "submodulePathConfig=true\n", true, NULL, false },

@@ -575,7 +575,7 @@ own_config() {
 
 all_ids() {
 	local id missing=
-	sed -n 's/^	X([A-Z_]*, "\([a-z-]*\)".*/\1/p' \
+	sed -n 's/^	X([A-Z_]*, "\([a-z-]*\)",.*/\1/p' \
 		"$ROOT/client/doctor/finding.h" | sort >"$T/ids"
 	while read -r id; do
 		grep -q "^\.It Cm $id\$" "$ROOT/client/doctor/refd-doctor.1" ||

@@ -107,7 +107,7 @@ printf '#!/bin/sh\nuid=$2; shift 3\nexec setpriv --reuid $uid --regid $uid %s\n'
 	'--clear-groups "$@"' | sed "s/uid=\$2/uid=$ALICE/" >"$T/bin/runuser"
 chmod 755 "$T/bin/runuser"
 ln -s "$REFD" "$T/bin/refd"
-sed -n '/^## From one root daemon/,$p' "$ROOT/docs/operations.md" |
+sed -n '/^## From one root daemon/,/^After step/p' "$ROOT/docs/operations.md" |
 	sed -n '/^3\. /,/^After/p' | grep '^        ' | sed "s,/srv/alice,$S,g" >"$T/steps"
 is 'three steps are documented' 3 "$(wc -l <"$T/steps")"
 check 'they can be followed' quietly sh -e "$T/steps"

@@ -12,6 +12,8 @@
 
 #define SYSTEM_SOCKET "/run/refd/refd.sock"
 #define BOOT_ID       "/proc/sys/kernel/random/boot_id"
+/* Room for 400,000 repositories that await recovery. */
+#define MARKER_MAX (16UL << 20)
 /* A daemon that takes the connection and says nothing is no daemon. */
 #define HELLO_MS 10000
 #define NAP_MS   50
@@ -104,15 +106,17 @@ static bool is_of_this_boot(int fd, const char *marker)
 	return same;
 }
 
+/* Another program's file at this path must not block the client or fill its
+ * memory. Such a file proves nothing, so git waits. */
 static bool is_replayed(const char *socket, const char *id_path)
 {
 	char *path = xasprintf("%s.replayed", socket);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct text marker = { 0 };
 	const char *end = NULL;
 	bool may;
 
-	if (fd >= 0 && text_read(&marker, fd, SIZE_MAX) == 0)
+	if (fd >= 0 && text_read(&marker, fd, MARKER_MAX) == 0)
 		end = strchr(marker.data, '\n');
 	may = end && is_of_this_boot(fd, marker.data) &&
 	    !is_listed(end + 1, id_path);

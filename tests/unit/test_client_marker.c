@@ -2,13 +2,16 @@
  * Proves when the client lets git write while the daemon is away: where the
  * repository was never served; where the marker of a recovery lies in a tmpfs,
  * or lies elsewhere and names this boot; and never where the marker lists the
- * repository.
+ * repository. Proves that no other file at the marker's path blocks the client
+ * or fills its memory.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/request/reach.h"
@@ -144,6 +147,40 @@ START_TEST(test_lists)
 }
 END_TEST
 
+/* The last case has a writer that writes nothing. */
+START_TEST(test_fifo)
+{
+	char path[700];
+	int writer;
+
+	tmp_put("repo/refd/id", "x");
+	snprintf(path, sizeof(path), "%s.replayed", sock);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert(!reach_may_bypass(sock, &gd));
+	writer = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(writer, 0);
+	ck_assert(!reach_may_bypass(sock, &gd));
+	close(writer);
+}
+END_TEST
+
+START_TEST(test_endless)
+{
+	char target[64];
+	int fd = memfd_create("marker", MFD_CLOEXEC);
+
+	tmp_put("repo/refd/id", "x");
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "boot\n", 5), 5);
+	snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
+	mark_by(target);
+	ck_assert(reach_may_bypass(sock, &gd));
+	ck_assert_int_eq(ftruncate(fd, 32 << 20), 0);
+	ck_assert(!reach_may_bypass(sock, &gd));
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_marker");
@@ -154,6 +191,8 @@ int main(void)
 	tcase_add_test(tc, test_in_memory);
 	tcase_add_test(tc, test_on_disk);
 	tcase_add_loop_test(tc, test_lists, 0, 2);
+	tcase_add_test(tc, test_fifo);
+	tcase_add_test(tc, test_endless);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -305,7 +305,7 @@ int report_refused(const struct updater *up, const struct changes *changes,
 	if (ans->status == REFD_UNKNOWN)
 		return failed_unknown(ans);
 	busy = words_is_busy(ans->status) || ans->status == REFD_ABORTED;
-	fprintf(stderr, "%s: refd: %s: %s\n", busy ? "error" : "fatal",
+	(busy ? say_error : say_fatal)("refd: %s: %s",
 	    refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :
 				      refd_status_text(ans->status));

@@ -1,8 +1,9 @@
 /*
- * Proves what "refd update --stdin" does with a session, against a server
- * with a script: what it sends and when it answers, that the locks are let go
- * whatever ends it, and that what a daemon does not do is done by git, with
- * the commands that were read already.
+ * Proves how "refd update" deals with a server that follows a script. In a
+ * session of --stdin, the client sends each command in time, answers in time,
+ * and releases the locks whatever ends the session. Git does what the daemon
+ * does not support, with the commands that the client has already read. The
+ * text of a refusal cannot control the terminal.
  */
 #include <check.h>
 #include <stdio.h>
@@ -240,6 +241,34 @@ START_TEST(test_left_to_git_by_a_ref)
 }
 END_TEST
 
+/* ---- a refusal ---- */
+
+/* As for a repository with such a name. */
+static void refuses_with_escapes(struct fake *f)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_DENIED,
+		.text = "not '/srv/\033[31m\302\2331m'" };
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_TRANSACTION, &req);
+	ans.request_id = req.request_id;
+	ans.txid = req.txid;
+	fake_answer(f, &ans);
+	refd_request_done(&req);
+}
+
+START_TEST(test_refusal_steers_no_terminal)
+{
+	char *argv[] = { "update", "refs/heads/a", "HEAD", NULL };
+
+	update_start(refuses_with_escapes, argv);
+	update_expect("fatal: refd: denied: not '/srv/?[31m??1m'");
+	update_end(128);
+}
+END_TEST
+
 /* Where git is refd itself nobody would do it. */
 START_TEST(test_left_to_nobody)
 {
@@ -282,6 +311,7 @@ int main(void)
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);
 	tcase_add_test(tc, test_left_to_git_by_a_ref);
+	tcase_add_test(tc, test_refusal_steers_no_terminal);
 	tcase_add_test(tc, test_left_to_nobody);
 	tcase_add_test(tc, test_git_has_no_porcelain);
 	suite_add_tcase(suite, tc);

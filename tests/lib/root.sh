@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Throw-away Debian roots, made by mmdebstrap. Sourced after scenario.sh, by
-# scripts that run as root.
+# Throw-away Debian roots, made by mmdebstrap. Sourced after scenario.sh.
 #
+#	root_needs NAME --stacks
 #	root_make NAME trixie git,procps '' || skip NAME "$(root_why)"
 #	root_mount "$T/root"
 #	root_system "$T/root"
@@ -14,6 +14,18 @@
 . "$ROOT/tests/lib/apt.sh"
 
 root_cache=${STACKS_CACHE:-$T/cache}
+
+# Skips NAME and ends the script, except for root on a machine that has what
+# "scripts/deps OPTION" names.
+root_needs() { # NAME OPTION
+	if [ "$(id -u)" -ne 0 ]; then
+		skip "$1" 'only root can make a root of its own'
+		finish
+	elif ! "$ROOT/scripts/deps" "$2" >"$T/deps" 2>&1; then
+		skip "$1" "$(tail -n 1 "$T/deps")"
+		finish
+	fi
+}
 
 # "deb MIRROR SUITE main", a line for each that a root of SUITE is made from:
 # what the machine has, or the bare suite if the machine has another.

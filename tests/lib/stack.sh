@@ -53,13 +53,8 @@ stack_mounts() {
 stack_enter() {
 	local name pid
 	name=$(basename "$0" .sh)
-	if [ "$(id -u)" -ne 0 ]; then
-		skip "$name" 'only root can make a root of its own'
-		finish
-	elif ! "$ROOT/scripts/deps" --stacks >"$T/deps" 2>&1; then
-		skip "$name" "no mmdebstrap: $(tail -n 1 "$T/deps")"
-		finish
-	elif ! root_make "stacks-$(apt_private_codename)" \
+	root_needs "$name" --stacks
+	if ! root_make "stacks-$(apt_private_codename)" \
 		"$(apt_private_codename)" "$stack_packages" ''; then
 		skip "$name" "$(root_why)"
 		finish

@@ -12,13 +12,7 @@
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
 
-if [ "$(id -u)" -ne 0 ]; then
-	skip debian 'only root can boot a machine'
-	finish
-elif ! "$ROOT/scripts/deps" --package >"$T/deps" 2>&1; then
-	skip debian "$(tail -n 1 "$T/deps")"
-	finish
-fi
+root_needs debian --package
 
 # ---- built, twice ----
 

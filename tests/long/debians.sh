@@ -10,13 +10,7 @@
 # shellcheck source=tests/lib/root.sh
 . "$ROOT/tests/lib/root.sh"
 
-if [ "$(id -u)" -ne 0 ]; then
-	skip debians 'only root can make a root of its own'
-	finish
-elif ! "$ROOT/scripts/deps" --stacks >"$T/deps" 2>&1; then
-	skip debians "no mmdebstrap: $(tail -n 1 "$T/deps")"
-	finish
-fi
+root_needs debians --stacks
 
 # Changes that are not committed too. Nothing of a build/ goes along.
 mkdir "$T/refd"

@@ -197,6 +197,13 @@ void sr_done_with(struct txn *txn)
 	txn_free(txn);
 }
 
+void sr_done_with_replayed(struct txn *txn)
+{
+	ck_assert(txn->replayed);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+}
+
 struct window *sr_make_window(struct txn *txn)
 {
 	struct window *w = calloc(1, sizeof(*w));

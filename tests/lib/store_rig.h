@@ -61,5 +61,7 @@ struct txn *sr_admit(const struct refd_txid *id, const char *git_dir,
 /* One that was admitted, as a window of its own. */
 void sr_apply(struct txn *txn);
 void sr_done_with(struct txn *txn);
+/* The same for one that was admitted: its answer is the first outcome, ok. */
+void sr_done_with_replayed(struct txn *txn);
 
 #endif

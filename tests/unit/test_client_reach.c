@@ -17,30 +17,11 @@
 #include "client/librefd/conn.h"
 #include "client/request/reach.h"
 #include "tests/lib/fake_refd.h"
+#include "tests/lib/reach_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-static struct gitdir gd;
-static char sock[600];
 static struct fake fake;
-
-static void setup(void)
-{
-	tmp_setup();
-	unsetenv("REFD_SOCKET");
-	unsetenv("XDG_RUNTIME_DIR");
-	tmp_mkdir("repo");
-	memset(&gd, 0, sizeof(gd));
-	gd.common = xasprintf("%s/repo", tmp_root);
-	gd.path = xstrdup(gd.common);
-	snprintf(sock, sizeof(sock), "%s/sock", tmp_root);
-}
-
-static void teardown(void)
-{
-	gitdir_done(&gd);
-	tmp_teardown();
-}
 
 static void check_socket(const char *option, const char *list,
     const char *wanted)
@@ -80,7 +61,7 @@ static void mark_by(const char *target)
 {
 	char path[700];
 
-	snprintf(path, sizeof(path), "%s.replayed", sock);
+	snprintf(path, sizeof(path), "%s.replayed", reach_sock);
 	unlink(path);
 	ck_assert_int_eq(symlink(target, path), 0);
 }
@@ -88,11 +69,11 @@ static void mark_by(const char *target)
 static enum reached reach(enum fallback fallback, int timeout_ms,
     const char *says)
 {
-	struct refd *r = refd_new(sock);
+	struct refd *r = refd_new(reach_sock);
 	struct text why = { 0 };
 	enum reached reached;
 
-	reached = reach_daemon(r, sock, fallback, &gd,
+	reached = reach_daemon(r, reach_sock, fallback, &reach_gd,
 	    refd_deadline_ms(timeout_ms), &why);
 	if (says)
 		ck_assert_msg(strstr(why.data, says), "%s", why.data);
@@ -105,13 +86,15 @@ START_TEST(test_away)
 {
 	ck_assert_int_eq(reach(FALLBACK_REFUSE, 60000, "refd.fallback"),
 	    REACHED_NOTHING);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, sock), REACHED_NOBODY);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
+	    REACHED_NOBODY);
 	/* With refs that may await replay it waits, and then refuses. */
 	tmp_put("repo/refd/id", "x");
 	ck_assert_int_eq(reach(FALLBACK_GIT, 60, "await recovery"),
 	    REACHED_NOTHING);
 	mark_by("/proc/sys/kernel/random/boot_id");
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, sock), REACHED_NOBODY);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
+	    REACHED_NOBODY);
 }
 END_TEST
 
@@ -158,7 +141,8 @@ static void is_something_else(struct fake *f)
 START_TEST(test_something_else)
 {
 	fake_start(&fake, is_something_else);
-	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, sock), REACHED_NOTHING);
+	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
+	    REACHED_NOTHING);
 	fake_stop(&fake);
 }
 END_TEST
@@ -192,7 +176,7 @@ START_TEST(test_no_entry)
 	if (!suite_is_root(__func__))
 		return;
 	fake_start(&fake, never_asked);
-	ck_assert_int_eq(chmod(sock, 0600), 0);
+	ck_assert_int_eq(chmod(reach_sock, 0600), 0);
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
 	ck_assert_int_eq(seteuid(65534), 0);
 	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, "Permission denied"),
@@ -422,7 +406,7 @@ int main(void)
 	TCase *tc = tcase_create("reach");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, reach_setup, reach_teardown);
 	tcase_add_test(tc, test_socket);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_waits_for_recovery);

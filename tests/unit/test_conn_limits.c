@@ -261,6 +261,15 @@ START_TEST(who_needs_no_more_is_not_refused)
 }
 END_TEST
 
+/* The connection survives CONN_STALL_NS from now on, and no second more. */
+static void expect_stall(void)
+{
+	conn_rig_wait(CONN_STALL_NS);
+	ck_assert(conn_rig_turn());
+	conn_rig_wait(CONN_RIG_SECOND_NS);
+	ck_assert(!conn_rig_turn());
+}
+
 /* It has been connected for longer than it is silent. */
 START_TEST(silence_counts_from_the_last_byte)
 {
@@ -268,10 +277,7 @@ START_TEST(silence_counts_from_the_last_byte)
 	conn_rig_wait(10 * CONN_RIG_SECOND_NS);
 	conn_rig_say(conn_rig_transaction, 30);
 	ck_assert(conn_rig_turn());
-	conn_rig_wait(CONN_STALL_NS);
-	ck_assert(conn_rig_turn());
-	conn_rig_wait(CONN_RIG_SECOND_NS);
-	ck_assert(!conn_rig_turn());
+	expect_stall();
 }
 END_TEST
 
@@ -282,10 +288,7 @@ START_TEST(half_a_request_and_silence_is_refused)
 	conn_rig_greet();
 	conn_rig_say(conn_rig_transaction, 1 + (size_t)_i * 13);
 	ck_assert(conn_rig_turn());
-	conn_rig_wait(CONN_STALL_NS);
-	ck_assert(conn_rig_turn());
-	conn_rig_wait(CONN_RIG_SECOND_NS);
-	ck_assert(!conn_rig_turn());
+	expect_stall();
 	conn_rig_read();
 	ck_assert(conn_rig.at_end);
 	ck_assert_uint_eq(conn_rig_answers(NULL, &ans), 1);
@@ -346,10 +349,7 @@ START_TEST(who_takes_no_answers_is_hung_up_on)
 	/* Taking a part of it is enough. */
 	ck_assert_int_gt(recv(conn_rig.client, conn_rig.got, 200000, 0), 0);
 	ck_assert(conn_rig_turn());
-	conn_rig_wait(CONN_STALL_NS);
-	ck_assert(conn_rig_turn());
-	conn_rig_wait(CONN_RIG_SECOND_NS);
-	ck_assert(!conn_rig_turn());
+	expect_stall();
 }
 END_TEST
 

@@ -71,9 +71,7 @@ START_TEST(one_through_head)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
 	txn = sr_admit(&id, sr_repo, "HEAD", sr_commit);
-	ck_assert(txn->replayed);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	sr_done_with(txn);
+	sr_done_with_replayed(txn);
 	query.txid = id;
 	store_lookup(sr_store, &query);
 	ck_assert_ptr_eq(sr_wait_done().answered, &query);

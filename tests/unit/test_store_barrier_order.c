@@ -144,17 +144,30 @@ START_TEST(one_repository_keeps_its_order)
 }
 END_TEST
 
-START_TEST(a_file_system_holds_few_threads)
+/* Copies of the repository that the daemon never served; the sync before the
+ * first update there hangs. */
+static void make_new_repos(void)
 {
-	char path[sizeof(sr_repo) + 16];
-	int i;
-
 	tmp_run("for i in 0 1 2; do cp -r r.git r.git$i && "
 		"rm -r r.git$i/refd; done");
 	ids_new = syncfs_hangs = true;
+}
+
+static void admit_at_new(int i)
+{
+	char path[sizeof(sr_repo) + 16];
+
+	snprintf(path, sizeof(path), "%s%d", sr_repo, i);
+	admit_at(path);
+}
+
+START_TEST(a_file_system_holds_few_threads)
+{
+	int i;
+
+	make_new_repos();
 	for (i = 0; i <= STORE_BARRIERS_OF_FS; i++) {
-		snprintf(path, sizeof(path), "%s%d", sr_repo, i);
-		admit_at(path);
+		admit_at_new(i);
 		while (nr_serving() < i + 1 &&
 		    (i < STORE_BARRIERS_OF_FS || !one_waits()))
 			sched_yield();
@@ -173,15 +186,11 @@ END_TEST
 /* No other transaction comes: a waiting thread looks again by itself. */
 START_TEST(a_second_thread_comes_without_another_transaction)
 {
-	char path[sizeof(sr_repo) + 16];
 	int i;
 
-	tmp_run("for i in 0 1; do cp -r r.git r.git$i && rm -r r.git$i/refd; "
-		"done");
-	ids_new = syncfs_hangs = true;
+	make_new_repos();
 	for (i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s%d", sr_repo, i);
-		admit_at(path);
+		admit_at_new(i);
 		while (i == 0 ? nr_serving() < 1 : !one_waits())
 			sched_yield();
 	}

@@ -209,9 +209,7 @@ START_TEST(an_id_is_known_after_a_start)
 	sr_close();
 	sr_open();
 	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
-	ck_assert(txn->replayed);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	sr_done_with(txn);
+	sr_done_with_replayed(txn);
 	/* One that is older, and yet new. */
 	txn = sr_admit(&old, sr_repo, "refs/heads/b", sr_commit);
 	ck_assert(!txn->replayed);
@@ -251,9 +249,7 @@ START_TEST(a_new_id_of_the_future_is_refused)
 	txn->is_from_future = true;
 	store_admit(sr_store, txn);
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
-	ck_assert(txn->replayed);
-	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
-	sr_done_with(txn);
+	sr_done_with_replayed(txn);
 }
 END_TEST
 

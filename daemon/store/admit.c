@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/lane.h"
 #include "daemon/store/recovery/stale.h"
 #include "proto/refname.h"
@@ -427,8 +428,8 @@ static bool retry_parked(struct store *s, struct txn *txn)
 {
 	int r = failed_look(s, txn->repo);
 
-	if (r == 0 && awaiting_has(s, txn->repo->id))
-		r = parked_retry(s, txn->repo, txn);
+	if (r == 0 && deferred_blocks_writes(s->deferred, txn->repo->id))
+		r = deferred_retry(s->deferred, txn->repo, txn);
 	if (r < 0)
 		refuse(txn, REFD_IO,
 		    repo_why("updates of '%s' await recovery: %s",

@@ -56,17 +56,6 @@ static struct fs *all_fs(struct store *s)
 	return fs;
 }
 
-/* Its locks stand, and tell the next start nothing without the record. */
-void checkpoint_keep(void *store, uint64_t lsn)
-{
-	struct store *s = store;
-
-	pthread_mutex_lock(&s->mutex);
-	if (s->kept == 0 || lsn < s->kept)
-		s->kept = lsn;
-	pthread_mutex_unlock(&s->mutex);
-}
-
 /* ---- the checkpoint ---- */
 
 /* The highest LSN of which nothing waits for more than its window; under
@@ -74,10 +63,9 @@ void checkpoint_keep(void *store, uint64_t lsn)
 static uint64_t highest_not_kept(struct store *s)
 {
 	uint64_t lsn = journal_last_lsn(s->journal);
+	uint64_t lowest = deferred_lowest_lsn(s->deferred);
 
-	if (s->kept != 0 && s->kept - 1 < lsn)
-		lsn = s->kept - 1;
-	return lsn;
+	return lowest != 0 && lowest - 1 < lsn ? lowest - 1 : lsn;
 }
 
 /* The highest LSN that may be forgotten once everything is synced. */
@@ -227,16 +215,15 @@ static void decide(struct store *s, struct store_checkpoint *cp, int r)
 static void answer_asked(struct store *s, int r)
 {
 	struct store_checkpoint *asked, *cp;
-	struct store_stats stats = { 0 };
-	uint64_t forgotten, possible;
+	uint64_t forgotten, possible, repos, members;
 
 	pthread_mutex_lock(&s->mutex);
 	asked = s->to_checkpoint.head;
 	s->to_checkpoint.head = NULL;
 	forgotten = journal_forgotten(s->journal);
 	possible = highest_not_kept(s);
-	awaiting_count(s, &stats);
 	pthread_mutex_unlock(&s->mutex);
+	deferred_count(s->deferred, &repos, &members);
 	while ((cp = asked) != NULL) {
 		asked = cp->next;
 		if (r == 0 && cp->lsn > forgotten && cp->lsn <= possible) {
@@ -245,7 +232,7 @@ static void answer_asked(struct store *s, int r)
 			pthread_mutex_unlock(&s->mutex);
 			continue;
 		}
-		if (r != 0 || cp->lsn > forgotten || stats.awaiting_refs > 0)
+		if (r != 0 || cp->lsn > forgotten || members > 0)
 			decide(s, cp, r);
 		else
 			cp->lsn = forgotten;
@@ -295,8 +282,7 @@ void *checkpoint_main(void *arg)
 		asked = s->to_checkpoint.head != NULL;
 		if (s->stopping)
 			break;
-		s->retry_parked = s->awaiting != NULL;
-		if (s->retry_parked)
+		if (deferred_begin_turn(s->deferred))
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
 		stage_begin(s, &s->checkpointing, s->state_dir);

@@ -402,14 +402,12 @@ static bool retry_some(struct lane *l)
 {
 	struct store *s = l->store;
 
-	if (!s->retry_parked || s->is_retrying)
+	if (!deferred_take_turn(s->deferred))
 		return false;
-	s->retry_parked = false;
-	s->is_retrying = true;
 	pthread_mutex_unlock(&s->mutex);
-	parked_retry_some(s, l->slot);
+	lane_retry_some(s, l->slot);
 	pthread_mutex_lock(&s->mutex);
-	s->is_retrying = false;
+	deferred_end_turn(s->deferred);
 	return true;
 }
 

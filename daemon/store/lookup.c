@@ -4,7 +4,7 @@
  * The happy path: the rows of its parts and voids, in the order they were
  * written; a later row's word on an update replaces an earlier one's.
  *
- * What is recorded and could not be finished is unknown (unfinished.c).
+ * What is recorded and could not be finished is unknown (deferred_has_update()).
  *
  * What fails: a journal that can't be read is said so, never taken for an id
  * that was never seen.
@@ -54,7 +54,8 @@ enum refd_status lookup_status(struct store *s, const struct journal_row *row,
     const struct record_member *m, const char **text)
 {
 	*text = m->text;
-	if (m->status != REFD_OK || !unfinished_has(s, row, m->index))
+	if (m->status != REFD_OK ||
+	    !deferred_has_update(s->deferred, row, m->index))
 		return m->status;
 	*text = UNFINISHED_TEXT;
 	return REFD_UNKNOWN;

@@ -406,8 +406,6 @@ int store_stop(struct store *s)
 			r = checkpoint_once(s, true);
 	}
 	checkpoint_syncs_end(s);
-	awaiting_free(s);
-	unfinished_free(s);
 	return r;
 }
 
@@ -456,8 +454,9 @@ void store_stats(struct store *s, struct store_stats *stats)
 
 	pthread_mutex_lock(&s->mutex);
 	*stats = s->stats;
-	awaiting_count(s, stats);
 	pthread_mutex_unlock(&s->mutex);
+	deferred_count(s->deferred, &stats->awaiting_repos,
+	    &stats->awaiting_refs);
 	journal_stats(s->journal, &journal);
 	stats->last_lsn = journal_last_lsn(s->journal);
 	stats->forgotten_lsn = journal_forgotten(s->journal);

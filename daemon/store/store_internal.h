@@ -19,6 +19,7 @@
 #include <pthread.h>
 
 #include "daemon/store/admission.h"
+#include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fresh.h"
 #include "daemon/store/window/apply.h"
 #include "daemon/store/journal/record.h"
@@ -105,9 +106,7 @@ struct store {
 	struct applier applier;
 	struct rights rights;
 
-	pthread_mutex_t telling; /* awaiting_publish()'s */
-	/* fs_failed.c's, before all others; parked rows are read under it. */
-	pthread_mutex_t parking;
+	struct deferred *deferred; /* has locks of its own: deferred.h */
 
 	struct commit_log *log;
 	struct journal *journal; /* LOG's */
@@ -136,8 +135,6 @@ struct store {
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
-	uint64_t kept; /* lowest lsn that the next start needs; 0: none */
-	struct awaiting *awaiting; /* by repository; NULL: none */
 	struct admission admission;
 	struct barrier_slot barriers[STORE_BARRIERS];
 	struct commit_slot committers[STORE_COMMITTERS];
@@ -152,10 +149,7 @@ struct store {
 	size_t nr_lanes;       /* that have begun */
 	bool is_sorting;       /* a lane thread looks ids up */
 	int64_t sorting_ns;    /* since when */
-	bool is_retrying;      /* a lane thread tries parked records */
-	bool retry_parked;     /* it is time again */
 	int64_t trim_ns;       /* when idle repositories are closed next */
-	struct unfinished *unfinished; /* updates; NULL: none */
 	char *fatal;
 	struct store_stats stats;
 
@@ -182,6 +176,8 @@ void lane_begin_at(struct store *s, size_t slot, const char *path);
 /* It is about to work in REPO; false: another does. */
 bool lane_claim(struct store *s, size_t slot, const struct repo *repo);
 void lane_let_go(struct store *s, size_t slot);
+/* lane_retry.c: retries some repositories, as SLOT. */
+void lane_retry_some(struct store *s, size_t slot);
 /* admit_end.c: TXN is about to be given back from the lane or the barrier. */
 void admit_end(struct store *s, struct txn *txn);
 /* admit.c, lane thread. 1, 0 or negative errno. */
@@ -225,7 +221,6 @@ int barrier_sync(struct store *s, struct fs *fs, int fd);
 void *checkpoint_main(void *arg);
 /* One round. NOW: what may be forgotten is, durably, when it returns 0. */
 int checkpoint_once(struct store *s, bool now);
-void checkpoint_keep(void *store, uint64_t lsn);
 /* checkpoint_sync.c: syncfs and marker of a file system, if anything was
  * published to it. */
 int checkpoint_sync_fs(void *store, struct fs *fs);
@@ -239,7 +234,7 @@ int failed_look(struct store *s, struct repo *repo);
 /* It did: from now on nobody gets a repository there. Any thread. */
 void failed_fs(struct store *s, struct fs *fs, int err);
 /* Lane thread: the first of the windows that may have locks in REPO. */
-uint64_t failed_live(struct store *s, struct repo *repo);
+uint64_t failed_live(void *store, struct repo *repo);
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
@@ -248,62 +243,11 @@ int group_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
 /* commit_log_config.failed */
 void group_commit_failed(void *store, const char *why);
 
-/* awaiting.c: repositories with records that recovery could not redo yet, or
- * whose locks it could not look for. ERR: -EUSERS is remembered. Any thread. */
-void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr,
-    int err);
-/* The same while the daemon runs: it is told, but not again before it ended. */
-void awaiting_park(struct store *s, const struct journal_repo *repo,
-    uint64_t nr, const char *why);
-/* A log line of REPO was parked. */
-void awaiting_owe(void *store, const struct repo *repo);
-/* Window TOKEN is over and left locks in REPO. They hold up who wants those
- * names, and nobody else; with the checkpoints they are tried again. */
-void awaiting_left(void *store, const struct repo *repo, uint64_t token);
-/* Before a try in REPO reads the journal. MEMBERS: how many are noted as
- * parked. TOKENS: those windows, sorted; the caller's. 0, -ENOMEM. */
-int awaiting_begin(struct store *s, uint64_t repo, uint64_t *members,
-    uint64_t **tokens, size_t *nr);
-/* Nothing is left of the NR sorted TOKENS. */
-void awaiting_unlocked(struct store *s, uint64_t repo, const uint64_t *tokens,
-    size_t nr);
-/* Is there anything that comes before a write? */
-bool awaiting_has(struct store *s, uint64_t repo);
-/* The last search for its locks did not end (-EUSERS), and an admission is not
- * to repeat it yet: awaiting_next() has its turn first. */
-bool awaiting_is_endless(struct store *s, uint64_t repo);
-/* A try ended, which began with MEMBERS and leaves PARKED ones. A committer
- * may have parked others since the try read the journal: those stay noted.
- * False: something is still parked. */
-bool awaiting_ended(struct store *s, uint64_t repo, uint64_t members,
-    uint64_t parked);
-/* A try ended with ERR; false: as the one before. */
-bool awaiting_failed(struct store *s, uint64_t repo, int err);
-/* Those whose turn it is, NR at most; paths are the caller's. */
-size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr);
-void awaiting_count(struct store *s, struct store_stats *stats); /* MUTEX */
-/* Tells those outside (store_config.awaiting). */
-void awaiting_publish(struct store *s);
-void awaiting_free(struct store *s);
-
-/* unfinished.c: updates of rows that only recovery can finish, and that are
- * answered unknown until it has. Any thread. */
-void unfinished_note(void *store, uint64_t lsn, uint32_t index);
-/* Is ROW, or what it is a copy of, such a one's? */
-bool unfinished_has(struct store *s, const struct journal_row *row,
-    uint32_t index);
-void unfinished_end(struct store *s, uint64_t lsn, uint32_t index);
-void unfinished_free(struct store *s);
-
 /* historian.c. 0, or -1. */
 int history_start(struct store *s);
 
-/* parked.c, lane thread: tries REPO's parked records; what is still parked
- * stays noted, and TXN's updates of it (TXN may be NULL) are decided. Negative
- * errno: they could not be tried. */
-int parked_retry(struct store *s, struct repo *repo, struct txn *txn);
-/* Those of some repositories, in none of which another works; as SLOT. */
-void parked_retry_some(struct store *s, size_t slot);
+/* store_open.c. Makes s->deferred, once the log is open. 0, -ENOMEM. */
+int store_open_deferred(struct store *s);
 uint64_t store_next_token(void *store);
 
 #endif

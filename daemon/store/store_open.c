@@ -17,6 +17,7 @@
 #include "daemon/base/fs_type.h"
 #include "daemon/store/doubted.h"
 #include "daemon/store/recovery/recover_internal.h"
+#include "daemon/store/repos/repo_id.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_finding_name(enum store_finding finding)
@@ -146,6 +147,21 @@ uint64_t store_next_token(void *store)
 	return atomic_fetch_add(&s->applier.next_token, 1);
 }
 
+static void owe(void *store, const struct repo *repo)
+{
+	deferred_add_line(((struct store *)store)->deferred, repo);
+}
+
+static void left(void *store, const struct repo *repo, uint64_t token)
+{
+	deferred_add_locks(((struct store *)store)->deferred, repo, token);
+}
+
+static void unfinished(void *store, uint64_t lsn, uint32_t index)
+{
+	deferred_add_update(((struct store *)store)->deferred, lsn, index);
+}
+
 static void init_applier(struct store *s)
 {
 	struct applier *ap = &s->applier;
@@ -161,11 +177,33 @@ static void init_applier(struct store *s)
 	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = group_commit;
 	ap->prepared = store_prepared;
-	ap->owe = awaiting_owe;
-	ap->left = awaiting_left;
-	ap->keep = checkpoint_keep;
-	ap->unfinished = unfinished_note;
+	ap->owe = owe;
+	ap->left = left;
+	ap->unfinished = unfinished;
 	ap->arg = s;
+}
+
+static void fatal(void *store, const char *why)
+{
+	store_set_fatal(store, "%s", why);
+}
+
+int store_open_deferred(struct store *s)
+{
+	const struct deferred_config cfg = { .sys = s->sys,
+		.repos = &s->repos,
+		.log = s->log,
+		.boot_id = s->boot_id,
+		.store = &s->cfg,
+		.has_object = admit_has_object,
+		.next_token = store_next_token,
+		.sync_fs = checkpoint_sync_fs,
+		.live = failed_live,
+		.fatal = fatal,
+		.arg = s };
+
+	s->deferred = deferred_new(&cfg);
+	return s->deferred == NULL ? -ENOMEM : 0;
 }
 
 static const char *doubts_advice(int err)
@@ -243,8 +281,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_mutex_init(&s->telling, NULL);
-	pthread_mutex_init(&s->parking, NULL);
 	pthread_mutex_init(&s->lacking_lock, NULL);
 	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
@@ -285,6 +321,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		    s->cfg.max_open_repos);
 		r = open_doubts(s, &warning, why);
 	}
+	if (r == 0)
+		r = store_open_deferred(s);
 	if (r == 0) {
 		s->repos.doubts = s->doubts;
 		s->repos.has_failed = doubts_any(s->doubts);
@@ -307,6 +345,7 @@ void store_free(struct store *s)
 	if (s == NULL)
 		return;
 	assert(!s->started);
+	deferred_free(s->deferred);
 	if (s->journal != NULL) {
 		repos_done(&s->repos);
 		journal_reader_close(s->reader);
@@ -330,8 +369,6 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->commit_cond);
 	pthread_cond_destroy(&s->barrier_cond);
 	pthread_cond_destroy(&s->lane_cond);
-	pthread_mutex_destroy(&s->telling);
-	pthread_mutex_destroy(&s->parking);
 	pthread_mutex_destroy(&s->lacking_lock);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
@@ -358,6 +395,12 @@ void store_set_intervals(struct store *s, int64_t checkpoint_ns,
 	pthread_mutex_unlock(&s->mutex);
 }
 
+static void awaits(void *store, const struct journal_repo *repo, uint64_t nr,
+    int err)
+{
+	deferred_note(((struct store *)store)->deferred, repo, nr, err);
+}
+
 int store_recover(struct store *s, const struct store_report *report,
     uint64_t *parked)
 {
@@ -369,7 +412,7 @@ int store_recover(struct store *s, const struct store_report *report,
 		.has_object = admit_has_object,
 		.next_token = store_next_token,
 		.sync_fs = checkpoint_sync_fs,
-		.awaits = awaiting_note,
+		.awaits = awaits,
 		.arg = s };
 
 	return recover_all(&rec, parked);
@@ -382,5 +425,37 @@ char *store_damage(struct store *s)
 
 void store_tell_awaiting(struct store *s)
 {
-	awaiting_publish(s);
+	deferred_publish(s->deferred);
+}
+
+/* ---- given up ---- */
+
+struct wanted {
+	const char *name;
+	uint64_t id; /* 0: not found */
+};
+
+static int match(void *arg, const struct journal_repo *repo)
+{
+	struct wanted *wanted = arg;
+	char hex[33];
+
+	repo_id_hex(repo->uuid, hex);
+	if (strcmp(wanted->name, hex) == 0 ||
+	    strcmp(wanted->name, repo->path) == 0)
+		wanted->id = repo->id;
+	return 0;
+}
+
+int store_forget(struct store *s, const char *repo, uint64_t *nr)
+{
+	struct wanted wanted = { .name = repo };
+	int r;
+
+	r = journal_each_repo(s->journal, match, &wanted);
+	if (r == 0 && wanted.id == 0)
+		return -ENOENT;
+	if (r == 0)
+		r = journal_drop_parked(s->journal, wanted.id, nr);
+	return r > 0 ? -EIO : r;
 }

@@ -1,21 +1,22 @@
 /*
  * Updates that are recorded and were answered `unknown`, since they could not
- * be finished: until recovery has, asking by id gets the same answer.
+ * be finished. Until a retry finishes such an update, asking by id gets the
+ * same answer.
  *
- * The happy path: there is none. A start recovers before it answers, so it
- * begins with nothing here.
+ * Happy path: there is none. A start recovers before it answers, so it begins
+ * with nothing here.
  *
- * What fails: memory. Then one might be answered `ok` that is not, so the
- * store is of no more use.
+ * Failure: memory. Such an update might be answered `ok`, so the store is of
+ * no more use.
  */
 #include <stdlib.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "daemon/store/store_internal.h"
+#include "daemon/store/deferred/deferred_internal.h"
 
-struct unfinished {
+struct deferred_update {
 	struct {
 		uint64_t lsn, index;
 	} update;
@@ -23,76 +24,89 @@ struct unfinished {
 };
 
 /* Under MUTEX. */
-static struct unfinished *find(struct store *s, uint64_t lsn, uint32_t index)
+static struct deferred_update *find(struct deferred *d, uint64_t lsn,
+    uint32_t index)
 {
-	const struct unfinished key = { .update = { lsn, index } };
-	struct unfinished *un;
+	const struct deferred_update key = { .update = { lsn, index } };
+	struct deferred_update *un;
 
-	HASH_FIND(hh, s->unfinished, &key.update, sizeof(key.update), un);
+	HASH_FIND(hh, d->updates, &key.update, sizeof(key.update), un);
 	return un;
 }
 
 /* false: out of memory. Under MUTEX. */
-static bool add(struct store *s, uint64_t lsn, uint32_t index)
+static bool add(struct deferred *d, uint64_t lsn, uint32_t index)
 {
-	struct unfinished *un;
+	struct deferred_update *un;
 
-	if (find(s, lsn, index) != NULL)
+	if (find(d, lsn, index) != NULL)
 		return true;
 	un = calloc(1, sizeof(*un));
 	if (un == NULL)
 		return false;
 	un->update.lsn = lsn;
 	un->update.index = index;
-	HASH_ADD(hh, s->unfinished, update, sizeof(un->update), un);
+	HASH_ADD(hh, d->updates, update, sizeof(un->update), un);
 	if (un->hh.tbl != NULL)
 		return true;
 	free(un);
 	return false;
 }
 
-void unfinished_note(void *store, uint64_t lsn, uint32_t index)
+void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index)
 {
-	struct store *s = store;
 	bool added;
 
-	pthread_mutex_lock(&s->mutex);
-	added = add(s, lsn, index);
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&d->mutex);
+	if (d->lowest_lsn == 0 || lsn < d->lowest_lsn)
+		d->lowest_lsn = lsn;
+	added = add(d, lsn, index);
+	pthread_mutex_unlock(&d->mutex);
 	if (!added)
-		store_set_fatal(s, "out of memory for what is unfinished");
+		d->cfg.fatal(d->cfg.arg,
+		    "out of memory for what is unfinished");
 }
 
-bool unfinished_has(struct store *s, const struct journal_row *row,
+uint64_t deferred_lowest_lsn(struct deferred *d)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&d->mutex);
+	lsn = d->lowest_lsn;
+	pthread_mutex_unlock(&d->mutex);
+	return lsn;
+}
+
+bool deferred_has_update(struct deferred *d, const struct journal_row *row,
     uint32_t index)
 {
 	bool has;
 
-	pthread_mutex_lock(&s->mutex);
-	has = find(s, row->kind == JOURNAL_PARKED ? row->voids : row->lsn,
+	pthread_mutex_lock(&d->mutex);
+	has = find(d, row->kind == JOURNAL_PARKED ? row->voids : row->lsn,
 		  index) != NULL;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&d->mutex);
 	return has;
 }
 
-void unfinished_end(struct store *s, uint64_t lsn, uint32_t index)
+void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index)
 {
-	struct unfinished *un;
+	struct deferred_update *un;
 
-	pthread_mutex_lock(&s->mutex);
-	un = find(s, lsn, index);
+	pthread_mutex_lock(&d->mutex);
+	un = find(d, lsn, index);
 	if (un != NULL)
-		HASH_DEL(s->unfinished, un);
-	pthread_mutex_unlock(&s->mutex);
+		HASH_DEL(d->updates, un);
+	pthread_mutex_unlock(&d->mutex);
 	free(un);
 }
 
-void unfinished_free(struct store *s)
+void deferred_free_updates(struct deferred *d)
 {
-	struct unfinished *un, *next;
+	struct deferred_update *un, *next;
 
-	HASH_ITER(hh, s->unfinished, un, next) {
-		HASH_DEL(s->unfinished, un);
+	HASH_ITER(hh, d->updates, un, next) {
+		HASH_DEL(d->updates, un);
 		free(un);
 	}
 }

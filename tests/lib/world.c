@@ -85,20 +85,20 @@ static void owe(void *arg, const struct repo *repo)
 	struct world *w = arg;
 
 	w->owed++;
-	awaiting_owe(&w->store, repo);
+	deferred_add_line(w->store.deferred, repo);
 }
 
 static void left(void *arg, const struct repo *repo, uint64_t token)
 {
-	awaiting_left(&((struct world *)arg)->store, repo, token);
+	deferred_add_locks(((struct world *)arg)->store.deferred, repo, token);
 }
 
-static void keep(void *arg, uint64_t lsn)
+static void unfinished(void *arg, uint64_t lsn, uint32_t index)
 {
 	struct world *w = arg;
 
 	w->kept++;
-	checkpoint_keep(&w->store, lsn);
+	deferred_add_update(w->store.deferred, lsn, index);
 }
 
 static void found(void *arg, const struct store_found *found)
@@ -139,7 +139,7 @@ static int sync_fs(void *arg, struct fs *fs)
 static void awaits(void *arg, const struct journal_repo *repo, uint64_t nr,
     int err)
 {
-	awaiting_note(&((struct world *)arg)->store, repo, nr, err);
+	deferred_note(((struct world *)arg)->store.deferred, repo, nr, err);
 }
 
 /* ---- start and stop ---- */
@@ -165,7 +165,7 @@ static struct recovery recovery_of(struct world *w,
 		.sync_fs = sync_fs,
 		.awaits = awaits,
 		.still_parked = still_parked,
-		.parking = &w->store.parking,
+		.parking = deferred_rows_mutex(w->store.deferred),
 		.arg = w };
 }
 
@@ -215,7 +215,6 @@ static void init_store(struct world *w)
 	    REFD_DURABILITY_JOURNAL;
 	s->state_dir = state_dir;
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_mutex_init(&s->parking, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }
 
@@ -238,7 +237,7 @@ static void init_applier(struct world *w)
 	ap->commit = commit;
 	ap->owe = owe;
 	ap->left = left;
-	ap->keep = keep;
+	ap->unfinished = unfinished;
 	ap->arg = w;
 }
 
@@ -284,6 +283,8 @@ int world_start(struct world *w)
 		w->store.journal = commit_log_journal(w->store.log);
 		r = open_doubts(&w->store);
 	}
+	if (r == 0)
+		r = store_open_deferred(&w->store);
 	free(why);
 	if (r != 0) {
 		commit_log_close(w->store.log);
@@ -302,8 +303,9 @@ void world_crash(struct world *w)
 {
 	if (!w->up)
 		return;
-	/* What is owed and parked; it has no threads to end. */
+	/* It has no threads to end. */
 	store_stop(&w->store);
+	deferred_free(w->store.deferred);
 	repos_done(&w->store.repos);
 	commit_log_close(w->store.log);
 	doubts_free(w->store.doubts);

@@ -305,7 +305,7 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 	} else {
 		/* Or who would write there. */
 		repo = get_repo();
-		ck_assert(awaiting_has(&w->store, repo->id));
+		ck_assert(deferred_blocks_writes(w->store.deferred, repo->id));
 		repo_put(&w->store.repos, repo);
 	}
 	ck_assert_int_eq(world_retry(w), 0);
@@ -430,7 +430,7 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 {
 	struct repo *repo = get_repo();
 
-	ck_assert(!awaiting_has(&w->store, repo->id));
+	ck_assert(!deferred_blocks_writes(w->store.deferred, repo->id));
 	lock(repo, "packed-refs");
 	lock(repo, "refs/heads/x");
 	repo_put(&w->store.repos, repo);
@@ -440,7 +440,7 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 	wr_remount();
 	ck_assert(is_locked("packed-refs") && is_locked("refs/heads/x"));
 	repo = get_repo();
-	ck_assert(awaiting_has(&w->store, repo->id));
+	ck_assert(deferred_blocks_writes(w->store.deferred, repo->id));
 	/* Those of a window that began since are at work. */
 	lock(repo, "refs/heads/y");
 	repo_put(&w->store.repos, repo);

@@ -1,13 +1,13 @@
 /*
- * Repositories that await recovery, while the daemon runs.
+ * The repositories in which redo is deferred.
  *
- * The happy path: there is none.
+ * Happy path: there is none.
  *
- * What fails:
- *	the search for locks does not end (-EUSERS)	it takes seconds, so it is
- *		remembered, and admissions are refused without a search: they
- *		would keep all threads busy
- *	memory	one might be written before it was recovered, so the store is
+ * Failures:
+ *	the search for locks does not end (-EUSERS)	it takes seconds. The
+ *		error is remembered, and admissions are refused without a
+ *		search: searches would keep all threads busy
+ *	memory	a repository might be written before its redo, so the store is
  *		of no more use
  */
 #include <errno.h>
@@ -18,12 +18,13 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/repos/repo_id.h"
-#include "daemon/store/store_internal.h"
 
-struct awaiting {
+struct deferred_repo {
 	uint64_t repo;
-	uint64_t nr; /* members; 0: but locks of ours may stand there */
+	enum deferred_state state;
+	uint64_t nr; /* members; not 0 in DEFERRED_REDO alone */
 	uint8_t uuid[16];
 	char *path;
 	int err; /* of the last try; 0: it did not fail, or there was none */
@@ -31,7 +32,6 @@ struct awaiting {
 	/* Windows of this run that are over and left locks there. */
 	uint64_t *left;
 	size_t nr_left;
-	bool has_only_left; /* nothing is to be redone before a write */
 	UT_hash_handle hh;
 };
 
@@ -41,56 +41,63 @@ struct awaiting {
 #define RETRY_SEARCHES_NS     (60 * INT64_C(1000000000))
 #define ADMISSION_SEARCHES_NS (10 * RETRY_SEARCHES_NS)
 
-static void free_one(struct awaiting *a)
+static void free_one(struct deferred_repo *a)
 {
 	free(a->left);
 	free(a->path);
 	free(a);
 }
 
+/* A note never lowers the state. Under MUTEX. */
+static void raise_state(struct deferred_repo *a, enum deferred_state state)
+{
+	if (a->state < state)
+		a->state = state;
+}
+
 /* The one of REPO, which is made if need be; NULL: out of memory. Under
  * MUTEX. */
-static struct awaiting *get(struct store *s, const struct journal_repo *repo)
+static struct deferred_repo *get(struct deferred *d,
+    const struct journal_repo *repo)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 
-	HASH_FIND(hh, s->awaiting, &repo->id, sizeof(repo->id), a);
+	HASH_FIND(hh, d->repos, &repo->id, sizeof(repo->id), a);
 	if (a != NULL)
 		return a;
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)
 		return NULL;
 	a->repo = repo->id;
-	a->has_only_left = true;
 	memcpy(a->uuid, repo->uuid, sizeof(a->uuid));
 	a->path = strdup(repo->path);
 	if (a->path != NULL)
-		HASH_ADD(hh, s->awaiting, repo, sizeof(a->repo), a);
+		HASH_ADD(hh, d->repos, repo, sizeof(a->repo), a);
 	if (a->path != NULL && a->hh.tbl != NULL)
 		return a;
 	free_one(a);
 	return NULL;
 }
 
-/* NULL: out of memory. Under MUTEX. *IS_NEW: it did not owe anything. */
-static struct awaiting *add(struct store *s, const struct journal_repo *repo,
-    uint64_t nr, bool *is_new)
+/* NULL: out of memory. Under MUTEX. *IS_NEW: nothing was to be redone there. */
+static struct deferred_repo *add(struct deferred *d,
+    const struct journal_repo *repo, uint64_t nr, bool *is_new)
 {
-	struct awaiting *a = get(s, repo);
+	struct deferred_repo *a = get(d, repo);
 
 	if (a == NULL)
 		return NULL;
 	*is_new = a->nr == 0;
 	a->nr += nr;
-	a->has_only_left = false;
+	raise_state(a, a->nr > 0 ? DEFERRED_REDO : DEFERRED_SEARCH);
 	return a;
 }
 
 /* false: out of memory. Under MUTEX. */
-static bool add_left(struct store *s, const struct journal_repo *repo,
+static bool add_left(struct deferred *d, const struct journal_repo *repo,
     uint64_t token)
 {
-	struct awaiting *a = get(s, repo);
+	struct deferred_repo *a = get(d, repo);
 	uint64_t *grown;
 
 	if (a == NULL)
@@ -100,71 +107,74 @@ static bool add_left(struct store *s, const struct journal_repo *repo,
 		return false;
 	a->left = grown;
 	a->left[a->nr_left++] = token;
+	raise_state(a, DEFERRED_LOCKS);
 	return true;
 }
 
 /* Under MUTEX. */
-static void set_err(const struct store *s, struct awaiting *a, int err)
+static void set_err(const struct deferred *d, struct deferred_repo *a, int err)
 {
 	a->err = err;
-	a->tried_ns = SYS(s->sys, now_mono);
+	a->tried_ns = SYS(d->cfg.sys, now_mono);
 }
 
-static bool note(struct store *s, const struct journal_repo *repo, uint64_t nr,
-    int err)
+static bool note(struct deferred *d, const struct journal_repo *repo,
+    uint64_t nr, int err)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 	bool is_new = false;
 
-	pthread_mutex_lock(&s->mutex);
-	a = add(s, repo, nr, &is_new);
+	pthread_mutex_lock(&d->mutex);
+	a = add(d, repo, nr, &is_new);
 	if (a != NULL && err == -EUSERS)
-		set_err(s, a, err);
-	pthread_mutex_unlock(&s->mutex);
+		set_err(d, a, err);
+	pthread_mutex_unlock(&d->mutex);
 	if (a == NULL)
-		store_set_fatal(s, "out of memory in recovery");
+		d->cfg.fatal(d->cfg.arg, "out of memory in recovery");
 	return a != NULL && is_new;
 }
 
-void awaiting_note(void *store, const struct journal_repo *repo, uint64_t nr,
-    int err)
+void deferred_note(struct deferred *d, const struct journal_repo *repo,
+    uint64_t nr, int err)
 {
-	note(store, repo, nr, err);
+	note(d, repo, nr, err);
 }
 
-void awaiting_park(struct store *s, const struct journal_repo *repo,
+void deferred_add(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, const char *why)
 {
+	const struct store_config *cfg = d->cfg.store;
 	const struct store_found found = { .finding = STORE_PARKED,
 		.repo = repo->path,
 		.ref = "",
 		.text = why };
 
-	if (note(s, repo, nr, 0) && s->cfg.found != NULL)
-		s->cfg.found(s->cfg.found_arg, &found);
+	if (note(d, repo, nr, 0) && cfg->found != NULL)
+		cfg->found(cfg->found_arg, &found);
 }
 
-void awaiting_owe(void *store, const struct repo *repo)
+void deferred_add_line(struct deferred *d, const struct repo *repo)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
 
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
-	awaiting_park(store, &known, 1,
+	deferred_add(d, &known, 1,
 	    "a log line that is owed could not be written; tried again");
 }
 
-void awaiting_left(void *store, const struct repo *repo, uint64_t token)
+void deferred_add_locks(struct deferred *d, const struct repo *repo,
+    uint64_t token)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
-	struct store *s = store;
 	bool added;
 
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
-	pthread_mutex_lock(&s->mutex);
-	added = add_left(s, &known, token);
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&d->mutex);
+	added = add_left(d, &known, token);
+	pthread_mutex_unlock(&d->mutex);
 	if (!added)
-		store_set_fatal(s, "out of memory for locks that are left");
+		d->cfg.fatal(d->cfg.arg,
+		    "out of memory for locks that are left");
 }
 
 static int compare_tokens(const void *va, const void *vb)
@@ -174,164 +184,197 @@ static int compare_tokens(const void *va, const void *vb)
 	return (*a > *b) - (*a < *b);
 }
 
-int awaiting_begin(struct store *s, uint64_t repo, uint64_t *members,
+int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
     uint64_t **tokens, size_t *nr)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 
-	pthread_mutex_lock(&s->mutex);
-	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	pthread_mutex_lock(&d->mutex);
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	*members = a != NULL ? a->nr : 0;
 	*nr = a != NULL ? a->nr_left : 0;
 	*tokens = calloc(*nr + 1, sizeof(**tokens));
 	if (*tokens != NULL && *nr > 0)
 		memcpy(*tokens, a->left, *nr * sizeof(**tokens));
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&d->mutex);
 	if (*tokens == NULL)
 		return -ENOMEM;
 	qsort(*tokens, *nr, sizeof(**tokens), compare_tokens);
 	return 0;
 }
 
-void awaiting_unlocked(struct store *s, uint64_t repo, const uint64_t *tokens,
-    size_t nr)
+void deferred_unlocked(struct deferred *d, uint64_t repo,
+    const uint64_t *tokens, size_t nr)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 	size_t i, kept = 0;
 
-	pthread_mutex_lock(&s->mutex);
-	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	pthread_mutex_lock(&d->mutex);
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	for (i = 0; a != NULL && i < a->nr_left; i++)
 		if (bsearch(&a->left[i], tokens, nr, sizeof(*tokens),
 			compare_tokens) == NULL)
 			a->left[kept++] = a->left[i];
 	if (a != NULL)
 		a->nr_left = kept;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&d->mutex);
 }
 
-bool awaiting_has(struct store *s, uint64_t repo)
+bool deferred_blocks_writes(struct deferred *d, uint64_t repo)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 	bool has;
 
-	pthread_mutex_lock(&s->mutex);
-	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
-	has = a != NULL && !a->has_only_left;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&d->mutex);
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
+	has = a != NULL && a->state >= DEFERRED_SEARCH;
+	pthread_mutex_unlock(&d->mutex);
 	return has;
 }
 
 /* Under MUTEX. */
-static bool was_endless(const struct store *s, const struct awaiting *a,
+static bool was_endless(const struct deferred *d, const struct deferred_repo *a,
     int64_t for_ns)
 {
 	return a->err == -EUSERS &&
-	    SYS(s->sys, now_mono) - a->tried_ns < for_ns;
+	    SYS(d->cfg.sys, now_mono) - a->tried_ns < for_ns;
 }
 
-bool awaiting_is_endless(struct store *s, uint64_t repo)
+bool deferred_is_endless(struct deferred *d, uint64_t repo)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 	bool is_endless;
 
-	pthread_mutex_lock(&s->mutex);
-	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
-	is_endless = a != NULL && was_endless(s, a, ADMISSION_SEARCHES_NS);
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&d->mutex);
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
+	is_endless = a != NULL && was_endless(d, a, ADMISSION_SEARCHES_NS);
+	pthread_mutex_unlock(&d->mutex);
 	return is_endless;
 }
 
-bool awaiting_failed(struct store *s, uint64_t repo, int err)
+bool deferred_fail_retry(struct deferred *d, uint64_t repo, int err)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 	bool is_new;
 
-	pthread_mutex_lock(&s->mutex);
-	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	pthread_mutex_lock(&d->mutex);
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	is_new = a != NULL && a->err != err;
 	if (a != NULL)
-		set_err(s, a, err);
-	pthread_mutex_unlock(&s->mutex);
+		set_err(d, a, err);
+	pthread_mutex_unlock(&d->mutex);
 	return is_new;
 }
 
-bool awaiting_ended(struct store *s, uint64_t repo, uint64_t members,
-    uint64_t parked)
+/* The state that the counts of A say, after a retry. */
+static enum deferred_state state_after_retry(const struct deferred_repo *a)
 {
-	struct awaiting *a;
+	if (a->nr > 0)
+		return DEFERRED_REDO;
+	return a->nr_left > 0 ? DEFERRED_LOCKS : DEFERRED_NOTHING;
+}
+
+bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
+    uint64_t left)
+{
+	struct deferred_repo *a;
 	bool is_over;
 
-	pthread_mutex_lock(&s->mutex);
-	HASH_FIND(hh, s->awaiting, &repo, sizeof(repo), a);
+	pthread_mutex_lock(&d->mutex);
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	if (a != NULL) {
-		a->nr = a->nr - members + parked;
-		set_err(s, a, 0);
+		a->nr = a->nr - members + left;
+		a->state = state_after_retry(a);
+		set_err(d, a, 0);
 	}
-	is_over = a == NULL || a->nr == 0;
-	if (a != NULL && is_over)
-		a->has_only_left = true;
-	if (a != NULL && is_over && a->nr_left == 0)
-		HASH_DEL(s->awaiting, a);
+	is_over = a == NULL || a->state != DEFERRED_REDO;
+	if (a != NULL && a->state == DEFERRED_NOTHING)
+		HASH_DEL(d->repos, a);
 	else
 		a = NULL;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&d->mutex);
 	if (a != NULL)
 		free_one(a);
 	return is_over;
 }
 
-static bool give(const struct store *s, const struct awaiting *a,
+static bool give(const struct deferred *d, const struct deferred_repo *a,
     struct journal_repo *repo)
 {
-	if (was_endless(s, a, RETRY_SEARCHES_NS))
+	if (was_endless(d, a, RETRY_SEARCHES_NS))
 		return false;
 	*repo = (struct journal_repo){ .id = a->repo, .path = strdup(a->path) };
 	memcpy(repo->uuid, a->uuid, sizeof(a->uuid));
 	return repo->path != NULL;
 }
 
-size_t awaiting_next(struct store *s, struct journal_repo *repos, size_t nr)
+size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr)
 {
-	struct awaiting *a;
+	struct deferred_repo *a;
 	size_t i, found = 0;
 
-	pthread_mutex_lock(&s->mutex);
-	for (i = HASH_COUNT(s->awaiting); i > 0 && found < nr; i--) {
+	pthread_mutex_lock(&d->mutex);
+	for (i = HASH_COUNT(d->repos); i > 0 && found < nr; i--) {
 		/* To the end: the others have their turn next time. */
-		a = s->awaiting;
-		HASH_DEL(s->awaiting, a);
-		found += give(s, a, &repos[found]);
-		HASH_ADD(hh, s->awaiting, repo, sizeof(a->repo), a);
+		a = d->repos;
+		HASH_DEL(d->repos, a);
+		found += give(d, a, &repos[found]);
+		HASH_ADD(hh, d->repos, repo, sizeof(a->repo), a);
 		if (a->hh.tbl == NULL) {
 			free_one(a);
-			pthread_mutex_unlock(&s->mutex);
-			store_set_fatal(s, "out of memory in recovery");
+			pthread_mutex_unlock(&d->mutex);
+			d->cfg.fatal(d->cfg.arg, "out of memory in recovery");
 			return found;
 		}
 	}
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&d->mutex);
 	return found;
 }
 
-void awaiting_count(struct store *s, struct store_stats *stats)
+void deferred_count(struct deferred *d, uint64_t *repos, uint64_t *members)
 {
-	struct awaiting *a, *next;
+	struct deferred_repo *a, *next;
 
-	HASH_ITER(hh, s->awaiting, a, next) {
-		stats->awaiting_repos += a->nr > 0;
-		stats->awaiting_refs += a->nr;
+	*repos = *members = 0;
+	pthread_mutex_lock(&d->mutex);
+	HASH_ITER(hh, d->repos, a, next) {
+		*repos += a->state == DEFERRED_REDO;
+		*members += a->nr;
 	}
+	pthread_mutex_unlock(&d->mutex);
 }
 
-void awaiting_free(struct store *s)
-{
-	struct awaiting *a, *next;
+/* ---- turns ---- */
 
-	HASH_ITER(hh, s->awaiting, a, next) {
-		HASH_DEL(s->awaiting, a);
-		free_one(a);
+bool deferred_begin_turn(struct deferred *d)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&d->mutex);
+	is_due = d->is_turn_due = d->repos != NULL;
+	pthread_mutex_unlock(&d->mutex);
+	return is_due;
+}
+
+bool deferred_take_turn(struct deferred *d)
+{
+	bool is_taken;
+
+	pthread_mutex_lock(&d->mutex);
+	is_taken = d->is_turn_due && !d->has_turn;
+	if (is_taken) {
+		d->is_turn_due = false;
+		d->has_turn = true;
 	}
+	pthread_mutex_unlock(&d->mutex);
+	return is_taken;
+}
+
+void deferred_end_turn(struct deferred *d)
+{
+	pthread_mutex_lock(&d->mutex);
+	d->has_turn = false;
+	pthread_mutex_unlock(&d->mutex);
 }
 
 /* ---- for those who would write without the daemon ---- */
@@ -339,69 +382,85 @@ void awaiting_free(struct store *s)
 #define LINE "awaits %s\n"
 
 /* malloc'd; NULL: out of memory. */
-static char *list_of(struct store *s)
+static char *list_of(struct deferred *d)
 {
 	const size_t line = sizeof(LINE) + 32;
-	struct awaiting *a, *next;
+	struct deferred_repo *a, *next;
 	char hex[33], *text, *to;
 
-	pthread_mutex_lock(&s->mutex);
-	to = text = calloc(HASH_COUNT(s->awaiting) + 1, line);
-	HASH_ITER(hh, s->awaiting, a, next) {
-		if (a->nr == 0 || text == NULL)
+	pthread_mutex_lock(&d->mutex);
+	to = text = calloc(HASH_COUNT(d->repos) + 1, line);
+	HASH_ITER(hh, d->repos, a, next) {
+		if (a->state != DEFERRED_REDO || text == NULL)
 			continue;
 		repo_id_hex(a->uuid, hex);
 		to += snprintf(to, line, LINE, hex);
 	}
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&d->mutex);
 	return text;
 }
 
-void awaiting_publish(struct store *s)
+void deferred_publish(struct deferred *d)
 {
+	const struct store_config *cfg = d->cfg.store;
 	char *list;
 
-	if (s->cfg.awaiting == NULL)
+	if (cfg->awaiting == NULL)
 		return;
 	/* The list that was made last is told last. */
-	pthread_mutex_lock(&s->telling);
-	list = list_of(s);
+	pthread_mutex_lock(&d->telling);
+	list = list_of(d);
 	if (list != NULL)
-		s->cfg.awaiting(s->cfg.awaiting_arg, list);
-	else
-		store_set_fatal(s, "out of memory in recovery");
+		cfg->awaiting(cfg->awaiting_arg, list);
+	pthread_mutex_unlock(&d->telling);
+	if (list == NULL)
+		d->cfg.fatal(d->cfg.arg, "out of memory in recovery");
 	free(list);
-	pthread_mutex_unlock(&s->telling);
 }
 
-/* ---- given up ---- */
+/* ---- from store_open() to its end ---- */
 
-struct wanted {
-	const char *name;
-	uint64_t id; /* 0: not found */
-};
-
-static int match(void *arg, const struct journal_repo *repo)
+struct deferred *deferred_new(const struct deferred_config *cfg)
 {
-	struct wanted *wanted = arg;
-	char hex[33];
+	struct deferred *d = calloc(1, sizeof(*d));
 
-	repo_id_hex(repo->uuid, hex);
-	if (strcmp(wanted->name, hex) == 0 ||
-	    strcmp(wanted->name, repo->path) == 0)
-		wanted->id = repo->id;
-	return 0;
+	if (d == NULL)
+		return NULL;
+	d->cfg = *cfg;
+	pthread_mutex_init(&d->rows, NULL);
+	pthread_mutex_init(&d->telling, NULL);
+	pthread_mutex_init(&d->mutex, NULL);
+	return d;
 }
 
-int store_forget(struct store *s, const char *repo, uint64_t *nr)
+void deferred_free(struct deferred *d)
 {
-	struct wanted wanted = { .name = repo };
-	int r;
+	struct deferred_repo *a, *next;
 
-	r = journal_each_repo(s->journal, match, &wanted);
-	if (r == 0 && wanted.id == 0)
-		return -ENOENT;
-	if (r == 0)
-		r = journal_drop_parked(s->journal, wanted.id, nr);
-	return r > 0 ? -EIO : r;
+	if (d == NULL)
+		return;
+	HASH_ITER(hh, d->repos, a, next) {
+		HASH_DEL(d->repos, a);
+		free_one(a);
+	}
+	deferred_free_updates(d);
+	pthread_mutex_destroy(&d->mutex);
+	pthread_mutex_destroy(&d->telling);
+	pthread_mutex_destroy(&d->rows);
+	free(d);
+}
+
+void deferred_lock_rows(struct deferred *d)
+{
+	pthread_mutex_lock(&d->rows);
+}
+
+void deferred_unlock_rows(struct deferred *d)
+{
+	pthread_mutex_unlock(&d->rows);
+}
+
+pthread_mutex_t *deferred_rows_mutex(struct deferred *d)
+{
+	return &d->rows;
 }

@@ -65,7 +65,7 @@ static int park_repo(void *arg, const struct journal_repo *known)
 			r = notes_park_row(&p->notes, row, JOURNAL_MOUNT_LOST,
 			    &nr);
 	if (r == 0 && nr > 0)
-		awaiting_park(p->store, known, nr,
+		deferred_add(p->store->deferred, known, nr,
 		    p->fs != NULL ?
 			"its file system failed to sync; nothing is written "
 			"there until its records are redone" :
@@ -92,7 +92,7 @@ static int park(struct parking *p)
 	notes_done(&p->notes);
 	rows_done(&p->rows);
 	if (r == 0)
-		awaiting_publish(s);
+		deferred_publish(s->deferred);
 	return r > 0 ? -EIO : r;
 }
 
@@ -138,8 +138,9 @@ void failed_fs(struct store *s, struct fs *fs, int err)
 
 /* Before anybody gets a repository on a file system its number is taken, so
  * that all windows which are given one have later ones. */
-uint64_t failed_live(struct store *s, struct repo *repo)
+uint64_t failed_live(void *store, struct repo *repo)
 {
+	struct store *s = store;
 	uint64_t first;
 
 	pthread_mutex_lock(&s->repos.mutex);
@@ -159,13 +160,13 @@ static int look_for_locks(struct store *s, struct repo *repo)
 	struct stale_live live = { .from = failed_live(s, repo) };
 	int r;
 
-	if (live.from == 0 || awaiting_is_endless(s, repo->id))
+	if (live.from == 0 || deferred_is_endless(s->deferred, repo->id))
 		return 0;
 	r = stale_any(s->sys, repo, live);
 	if (r == 0 || (r < 0 && r != -EUSERS))
 		return r;
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
-	awaiting_note(s, &known, 0, r < 0 ? r : 0);
+	deferred_note(s->deferred, &known, 0, r < 0 ? r : 0);
 	if (r < 0)
 		store_tell(s, STORE_REPO_WAITS, repo->path, stale_why(r));
 	return 0;
@@ -179,13 +180,14 @@ int failed_look(struct store *s, struct repo *repo)
 
 	if (repo->is_looked_at)
 		return 0;
-	pthread_mutex_lock(&s->parking);
+	deferred_lock_rows(s->deferred);
 	r = journal_is_elsewhere(s->journal, repo->id, repo->fs->mount,
 	    &is_elsewhere);
 	if (r == 0 && is_elsewhere)
 		r = is_open_elsewhere(s, repo) ? -EAGAIN : park(&p);
-	pthread_mutex_unlock(&s->parking);
-	if (r == 0 && is_elsewhere && awaiting_has(s, repo->id))
+	deferred_unlock_rows(s->deferred);
+	if (r == 0 && is_elsewhere &&
+	    deferred_blocks_writes(s->deferred, repo->id))
 		store_tell(s, STORE_FS_OTHER, repo->path, "");
 	if (r == 0)
 		r = look_for_locks(s, repo);
@@ -199,7 +201,7 @@ void failed_park(struct store *s)
 	char path[REFD_PATH_MAX];
 	struct fs *fs;
 
-	pthread_mutex_lock(&s->parking);
+	deferred_lock_rows(s->deferred);
 	pthread_mutex_lock(&s->repos.mutex);
 	fs = s->repos.fs;
 	pthread_mutex_unlock(&s->repos.mutex);
@@ -213,5 +215,5 @@ void failed_park(struct store *s)
 		fs_let_go(&s->repos, fs);
 		store_tell(s, STORE_FS_LET_GO, path, "");
 	}
-	pthread_mutex_unlock(&s->parking);
+	deferred_unlock_rows(s->deferred);
 }

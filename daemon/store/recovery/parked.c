@@ -2,7 +2,7 @@
  * Records that recovery could not redo: tried again at every admission in
  * their repository, and with every checkpoint; by the one lane thread that is
  * in the repository, since their objects are looked at. A search for locks that
- * does not end is left to checkpoints (awaiting.c).
+ * does not end is left to checkpoints (deferred_next()).
  *
  * What fails: a foreign lock still stands, then the ref is answered locked,
  * since the record would undo whatever is written before it is redone, also
@@ -19,8 +19,11 @@
 #include <uthash.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/deferred/deferred_internal.h"
+#include "daemon/store/deferred/deferred_retry.h"
+#include "daemon/store/recovery/recover.h"
+#include "daemon/store/recovery/stale.h"
 #include "daemon/store/refs/loose.h"
-#include "daemon/store/store_internal.h"
 #include "proto/refname.h"
 
 static void no_progress(void *arg, uint64_t done, uint64_t total)
@@ -40,7 +43,7 @@ struct lead {
 
 /* One admission's retry, as recover_parked()'s argument. */
 struct retry {
-	struct store *store;
+	struct deferred *deferred;
 	struct repo *repo;
 	struct txn *txn; /* or NULL */
 	/* Of TXN's updates, looked up once, when something is still parked:
@@ -54,7 +57,7 @@ struct retry {
 static void found(void *arg, const struct store_found *found)
 {
 	struct retry *retry = arg;
-	const struct store_config *cfg = &retry->store->cfg;
+	const struct store_config *cfg = retry->deferred->cfg.store;
 
 	retry->nr_found[found->finding]++;
 	switch (found->finding) {
@@ -78,23 +81,30 @@ static void found(void *arg, const struct store_found *found)
 
 static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 {
-	return admit_has_object(((struct retry *)arg)->store, repo, oid);
+	const struct deferred_config *cfg =
+	    &((struct retry *)arg)->deferred->cfg;
+
+	return cfg->has_object(cfg->arg, repo, oid);
 }
 
 static uint64_t next_token(void *arg)
 {
-	return store_next_token(((struct retry *)arg)->store);
+	const struct deferred_config *cfg =
+	    &((struct retry *)arg)->deferred->cfg;
+
+	return cfg->next_token(cfg->arg);
 }
 
 static int sync_fs(void *arg, struct fs *fs)
 {
-	return checkpoint_sync_fs(((struct retry *)arg)->store, fs);
+	const struct deferred_config *cfg =
+	    &((struct retry *)arg)->deferred->cfg;
+
+	return cfg->sync_fs(cfg->arg, fs);
 }
 
 /* git's own limit. */
 #define SYMREF_DEPTH 5
-/* Repositories that are tried at a time: admissions wait for it. */
-#define RETRIES 16
 
 /* The worktree whose names TXN means, as records have it. */
 static const char *worktree_of(const struct txn *txn, size_t *id_len)
@@ -143,7 +153,7 @@ static void file_of(const struct txn *txn, const char *name, struct file *file)
 static bool follow(const struct retry *retry, const struct file *file,
     struct loose_value *value)
 {
-	const struct sys *sys = retry->store->sys;
+	const struct sys *sys = retry->deferred->cfg.sys;
 	int fd, r;
 
 	fd = repo_open_worktree(sys, retry->repo, file->worktree);
@@ -248,18 +258,24 @@ static void refuse_name(void *arg, const char *worktree, const char *name)
 
 static void ended(void *arg, uint64_t lsn, uint32_t index)
 {
-	unfinished_end(((struct retry *)arg)->store, lsn, index);
+	deferred_end_update(((struct retry *)arg)->deferred, lsn, index);
 }
 
-static void tell_failed(struct store *s, const struct repo *repo, int err)
+static void tell(const struct deferred *d, enum store_event event,
+    const struct repo *repo, const char *why)
 {
-	if (awaiting_failed(s, repo->id, err))
-		store_tell(s, STORE_REPO_WAITS, repo->path, stale_why(err));
+	if (d->cfg.store->event != NULL)
+		d->cfg.store->event(event, repo->path, why);
+}
+
+static void tell_failed(struct deferred *d, const struct repo *repo, int err)
+{
+	if (deferred_fail_retry(d, repo->id, err))
+		tell(d, STORE_REPO_WAITS, repo, stale_why(err));
 }
 
 static void tell_recovered(const struct retry *retry)
 {
-	const struct repo *repo = retry->repo;
 	const uint64_t *nr = retry->nr_found;
 	char text[128];
 
@@ -267,86 +283,48 @@ static void tell_recovered(const struct retry *retry)
 	    "%" PRIu64 " refs redone, %" PRIu64 " left as another wrote them",
 	    nr[STORE_REDONE] + nr[STORE_ROLLED_FORWARD],
 	    nr[STORE_LEFT] + nr[STORE_OBJECT_MISSING]);
-	store_tell(retry->store, STORE_REPO_RECOVERED, repo->path, text);
+	tell(retry->deferred, STORE_REPO_RECOVERED, retry->repo, text);
 }
 
-int parked_retry(struct store *s, struct repo *repo, struct txn *txn)
+int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 {
-	struct retry retry = { .store = s, .repo = repo, .txn = txn };
+	struct retry retry = { .deferred = d, .repo = repo, .txn = txn };
 	const struct store_report report = { found, no_progress, &retry };
-	struct recovery rec = { .sys = s->sys,
-		.repos = &s->repos,
-		.log = s->log,
-		.boot_id = s->boot_id,
+	struct recovery rec = { .sys = d->cfg.sys,
+		.repos = d->cfg.repos,
+		.log = d->cfg.log,
+		.boot_id = d->cfg.boot_id,
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
 		.still_parked = refuse_name,
-		.parking = &s->parking,
+		.parking = &d->rows,
 		.ended = ended,
-		.live = failed_live(s, repo),
+		.live = d->cfg.live(d->cfg.arg, repo),
 		.arg = &retry };
 	uint64_t members, left, *over;
 	int r;
 
-	if (txn != NULL && awaiting_is_endless(s, repo->id))
+	if (txn != NULL && deferred_is_endless(d, repo->id))
 		return -EUSERS;
 	/* fs_failed.c notes its members before they are in the journal. */
-	pthread_mutex_lock(&s->parking);
-	r = awaiting_begin(s, repo->id, &members, &over, &rec.nr_over);
-	pthread_mutex_unlock(&s->parking);
+	pthread_mutex_lock(&d->rows);
+	r = deferred_begin_retry(d, repo->id, &members, &over, &rec.nr_over);
+	pthread_mutex_unlock(&d->rows);
 	if (r < 0)
 		return r;
 	rec.over = over;
 	r = recover_parked(&rec, repo, &left);
 	free_leads(&retry);
 	if (r == 0)
-		awaiting_unlocked(s, repo->id, over, rec.nr_over);
+		deferred_unlocked(d, repo->id, over, rec.nr_over);
 	free(over);
 	if (r < 0)
-		tell_failed(s, repo, r);
-	else if (awaiting_ended(s, repo->id, members, left)) {
+		tell_failed(d, repo, r);
+	else if (deferred_end_retry(d, repo->id, members, left)) {
 		tell_recovered(&retry);
-		awaiting_publish(s);
+		deferred_publish(d);
 	}
 	return r;
-}
-
-/* The one that is open, with a reference; or opened by the journal's words. */
-static struct repo *get_repo(struct store *s, const struct journal_repo *known)
-{
-	struct repo *repo;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	for (repo = s->repos.open; repo != NULL; repo = repo->next)
-		if (!repo->doomed && repo->id == known->id)
-			break;
-	if (repo != NULL)
-		repo->refs++;
-	pthread_mutex_unlock(&s->repos.mutex);
-	if (repo == NULL && repos_get_known(&s->repos, known, &repo) < 0)
-		return NULL;
-	return repo;
-}
-
-void parked_retry_some(struct store *s, size_t slot)
-{
-	struct journal_repo some[RETRIES];
-	struct repo *repo;
-	size_t i, nr;
-
-	/* What failed is let go of, so that it can be mended. */
-	repos_trim(&s->repos, INT64_MAX / 2);
-	nr = awaiting_next(s, some, RETRIES);
-	for (i = 0; i < nr; i++) {
-		lane_begin_at(s, slot, some[i].path);
-		repo = get_repo(s, &some[i]);
-		if (repo != NULL && lane_claim(s, slot, repo))
-			parked_retry(s, repo, NULL);
-		lane_let_go(s, slot);
-		if (repo != NULL)
-			repo_put(&s->repos, repo);
-		free(some[i].path);
-	}
 }

@@ -50,11 +50,9 @@ struct applier {
 	/* Window TOKEN has ended and left locks or staged values in REPO. The
 	 * callee removes these files. */
 	void (*left)(void *arg, const struct repo *repo, uint64_t token);
-	/* Row LSN could not be published completely, and its locks stay. The
-	 * next start needs the row. May be NULL. */
-	void (*keep)(void *arg, uint64_t lsn);
-	/* Update INDEX of row LSN is answered `unknown`. Recovery publishes or
-	 * aborts the update. May be NULL. */
+	/* Update INDEX of row LSN is answered `unknown`, and its locks stay.
+	 * Recovery publishes or aborts the update, and needs the row. May be
+	 * NULL. */
 	void (*unfinished)(void *arg, uint64_t lsn, uint32_t index);
 	void *arg;
 };

@@ -106,8 +106,6 @@ void change_unfinished(struct batch *b, const struct change *c)
 {
 	const struct txn_update *u = c->u;
 
-	if (b->ap->keep != NULL)
-		b->ap->keep(b->ap->arg, c->share->lsn);
 	if (b->ap->unfinished != NULL)
 		b->ap->unfinished(b->ap->arg, c->share->lsn,
 		    (uint32_t)(u - u->txn->updates));

@@ -1,0 +1,147 @@
+/*
+ * Deferred redo: journal records that the refs on disk do not match yet, and
+ * leftover locks of refd. One struct deferred belongs to one store; it knows
+ *
+ *	repositories	in which a retry has work to do (enum deferred_state)
+ *	updates		that were answered `unknown`, since only a retry or the
+ *			next start can finish them
+ *	lowest LSN	of the records of such updates: the next start needs
+ *			the record, so the checkpoint keeps it
+ *
+ * Happy path: there is nothing in it. A start redoes everything it can before
+ * the daemon answers. A lane thread retries the rest before each write to the
+ * repository (deferred_retry.h) and after each checkpoint.
+ *
+ * Threads and locks: any thread may call any function here, unless the comment
+ * of the function says otherwise. struct deferred has three mutexes:
+ *
+ *	rows	taken before every other lock of the daemon. The owner appends
+ *		or reads deferred rows of the journal. A thread that appends
+ *		such rows holds the mutex until the rows are durable.
+ *	telling	taken after `rows`, before `mutex`. Held while the list of
+ *		repositories is made and handed to store_config.awaiting.
+ *	mutex	taken last: a thread may hold the mutex of the store or of the
+ *		repositories. No function calls anything outside under it.
+ *
+ * deferred_lock_rows() blocks for as long as the disk does. deferred_publish()
+ * and the functions that call it block for as long as store_config.awaiting
+ * does. No other function here blocks.
+ *
+ * Failure: only memory. A repository could then be written before its redo, or
+ * an update be answered `ok` too early. So the store becomes of no more use
+ * (deferred_config.fatal).
+ */
+#ifndef STORE_DEFERRED_H
+#define STORE_DEFERRED_H
+
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/store.h"
+
+/*
+ * What a retry has to do in one repository. A note never lowers the state: the
+ * state becomes the higher one of the old and the noted one. Only the end of a
+ * retry lowers it, to what the retry left.
+ *
+ *	event				NOTHING	LOCKS	SEARCH	REDO
+ *	a window left locks		LOCKS	-	-	-
+ *	locks could not be searched for	SEARCH	SEARCH	-	-
+ *	members were deferred		REDO	REDO	REDO	-
+ *	a retry ended; left: members	n/a	REDO	REDO	REDO
+ *			     locks	n/a	LOCKS	LOCKS	LOCKS
+ *			     nothing	n/a	NOTHING	NOTHING	NOTHING
+ *	a retry failed			n/a	-	-	-
+ *
+ * A write to the repository waits for a retry from SEARCH on.
+ */
+enum deferred_state {
+	DEFERRED_NOTHING,
+	DEFERRED_LOCKS,  /* of windows that are over; nothing waits for it */
+	DEFERRED_SEARCH, /* no member is deferred, but locks may stand */
+	DEFERRED_REDO    /* members are deferred */
+};
+
+/* All of it borrowed until deferred_free(). */
+struct deferred_config {
+	const struct sys *sys;
+	struct repos *repos;
+	struct commit_log *log;
+	const char *boot_id;
+	/* Its callbacks awaiting, found and event, which are not called under
+	 * `mutex`. */
+	const struct store_config *store;
+	/* As in struct recovery. */
+	int (*has_object)(void *arg, struct repo *repo,
+	    const struct refd_oid *oid);
+	uint64_t (*next_token)(void *arg);
+	int (*sync_fs)(void *arg, struct fs *fs);
+	/* The first of the windows that may have locks in REPO. */
+	uint64_t (*live)(void *arg, struct repo *repo);
+	/* The store must not go on. Not called under any lock of this. */
+	void (*fatal)(void *arg, const char *why);
+	void *arg;
+};
+
+struct deferred;
+
+/* NULL: out of memory. */
+struct deferred *deferred_new(const struct deferred_config *cfg);
+/* After the threads of the store have ended. D may be NULL. */
+void deferred_free(struct deferred *d);
+
+/* ---- notes ---- */
+
+/* At a start: NR members of REPO are deferred. 0: none, but recovery could not
+ * search REPO for locks of refd. ERR: the error of the search, or 0; -EUSERS
+ * (the search does not end) is remembered. Nobody outside is told. */
+void deferred_note(struct deferred *d, const struct journal_repo *repo,
+    uint64_t nr, int err);
+/* While the daemon works: NR members of REPO were deferred because of WHY. The
+ * first note after a complete retry is told by store_config.found. */
+void deferred_add(struct deferred *d, const struct journal_repo *repo,
+    uint64_t nr, const char *why);
+/* One log line of REPO was deferred. */
+void deferred_add_line(struct deferred *d, const struct repo *repo);
+/* Window TOKEN is over and left locks in REPO. The locks hold up only writers
+ * of those names; the retry after the next checkpoint removes them. */
+void deferred_add_locks(struct deferred *d, const struct repo *repo,
+    uint64_t token);
+/* Update INDEX of row LSN is answered `unknown`. The locks of the update stand,
+ * and tell the next start nothing without the row. */
+void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index);
+
+/* ---- questions ---- */
+
+/* Must a retry precede a write to the repository REPO? */
+bool deferred_blocks_writes(struct deferred *d, uint64_t repo);
+/* Did the last search of REPO for locks not end (-EUSERS)? Then an admission
+ * does not repeat the search yet: deferred_next() has its turn first. */
+bool deferred_is_endless(struct deferred *d, uint64_t repo);
+/* Is update INDEX of ROW, or of the row that ROW copies, answered `unknown`? */
+bool deferred_has_update(struct deferred *d, const struct journal_row *row,
+    uint32_t index);
+/* The lowest LSN that the next start needs. 0: none. */
+uint64_t deferred_lowest_lsn(struct deferred *d);
+/* Repositories in DEFERRED_REDO, and their members. */
+void deferred_count(struct deferred *d, uint64_t *repos, uint64_t *members);
+/* Tells the list of these repositories to store_config.awaiting. */
+void deferred_publish(struct deferred *d);
+
+/* ---- turns: the retries after a checkpoint ---- */
+
+/* The checkpointer: lets one lane thread retry. False: nothing to retry. */
+bool deferred_begin_turn(struct deferred *d);
+/* A lane thread: is it this thread's turn? Then deferred_end_turn() follows. */
+bool deferred_take_turn(struct deferred *d);
+void deferred_end_turn(struct deferred *d);
+/* The next repositories to retry, NR at most; the caller frees the paths. */
+size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr);
+
+/* ---- deferred rows of the journal ---- */
+
+void deferred_lock_rows(struct deferred *d);
+void deferred_unlock_rows(struct deferred *d);
+/* The mutex of these two, for struct recovery. */
+pthread_mutex_t *deferred_rows_mutex(struct deferred *d);
+
+#endif

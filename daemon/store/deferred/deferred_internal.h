@@ -1,0 +1,47 @@
+/*
+ * Inside struct deferred: the members, and the calls by which a retry reports
+ * its progress. Private to the files of deferred/.
+ */
+#ifndef STORE_DEFERRED_INTERNAL_H
+#define STORE_DEFERRED_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/store/deferred/deferred.h"
+
+struct deferred_repo;
+struct deferred_update;
+
+struct deferred {
+	struct deferred_config cfg;
+	pthread_mutex_t rows, telling; /* deferred.h says the order */
+
+	/* Everything below: under MUTEX. */
+	pthread_mutex_t mutex;
+	struct deferred_repo *repos;     /* a hash; NULL: none */
+	struct deferred_update *updates; /* a hash; NULL: none */
+	uint64_t lowest_lsn;             /* 0: none */
+	bool is_turn_due, has_turn;
+};
+
+/* deferred_update.c: update INDEX of row LSN has ended. */
+void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index);
+void deferred_free_updates(struct deferred *d);
+
+/* A retry in REPO begins, before it reads the journal. MEMBERS: how many are
+ * noted as deferred. TOKENS: the windows that left locks, sorted; the caller
+ * frees them. 0, -ENOMEM. */
+int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
+    uint64_t **tokens, size_t *nr);
+/* No lock of the NR sorted TOKENS is left. */
+void deferred_unlocked(struct deferred *d, uint64_t repo,
+    const uint64_t *tokens, size_t nr);
+/* A retry that began with MEMBERS ended, and leaves LEFT ones. A committer may
+ * have deferred members after the retry read the journal: those stay noted.
+ * False: members are still deferred. */
+bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
+    uint64_t left);
+/* A retry failed with ERR. False: the retry before failed with the same. */
+bool deferred_fail_retry(struct deferred *d, uint64_t repo, int err);
+
+#endif

@@ -163,7 +163,7 @@ help:
 	@echo 'make check         the everyday tests'
 	@echo 'make check-long    the long tests, up to two hours: scripts/check-long'
 	@echo 'make mutants       plants bugs; checks that the tests notice each bug'
-	@echo 'make soak          half an hour of everything at once'
+	@echo 'make soak          half an hour of load, twenty minutes of new random cases'
 	@echo 'make tests         builds the test programs and runs none'
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
@@ -335,7 +335,7 @@ mutants:
 
 soak: tests
 	BUILD='$(abspath $(BUILD))' SOAK_SECONDS=1800 scripts/run-tests \
-	    --limit 3600 --scenario tests/long/soak.sh
+	    --limit 3600 --scenario tests/long/soak.sh tests/soak/differ.sh
 
 # How fast, beside others; BENCH='--quick --fs xfs' as scripts/bench has it.
 bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
@@ -451,7 +451,7 @@ lint:
 	    $(shell grep -l '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
 		tests/stacks/*.sh \
-		tests/golden/*.sh tests/git-shim/*)
+		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*)
 
 -include $(OBJS:.o=.d) $(FUZZED_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) \
 	$(PRELOAD_LIB:.so=.d)

@@ -20,6 +20,7 @@ RULES = [
     # Names that refd does not write.
     ("without HEAD a repository is none",
      refd_said(rb"this would be no repository")),
+    ("git deletes HEAD, which refd refuses", files.deleted_head),
     ("of another worktree only what is a worktree's own can be named",
      refd_said(rb"bad name '(main-worktree|worktrees/)")),
     ("git can't delete or verify another worktree's refs",
@@ -111,6 +112,8 @@ RULES = [
 
     # What is said.
     ("a usage text of its own", said.usage),
+    ("an older git names what a bad gitfile leads to",
+     older((2, 46), refd_said(rb"gitfile does not point to a valid repo"))),
     ("another one of several errors", said.another_error),
     ("another one of the things in the way", said.other_words),
     ("the same in another order", said.other_order),

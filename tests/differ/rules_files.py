@@ -20,6 +20,14 @@ def is_empty(state, path):
         p.startswith(below) and what[0] != "d" for p, what in state.items())
 
 
+def deleted_head(diff, pair, diffs):
+    """git deleted a HEAD, by its name or by way of a loop, and refd refused
+    the update."""
+    return pair.last[0].status == 0 != pair.last[1].status and any(
+        re.match(r"(worktrees/\w+/)?HEAD$", path) and path not in pair.state
+        for path in pair.before)
+
+
 def empty_in_git(diff, pair, diffs):
     """Directories made for a lock that wrote nothing, and left there. refd
     takes its own away; those right below refs/ git never removes."""
@@ -123,9 +131,13 @@ def full_stop(diff, pair, diffs):
 
 
 def came_to_nothing(pair, step):
+    """Did the last transaction, or an aborted one, change nothing? One that
+    is open at the end of the input is aborted."""
     lines = [line[0] for line in step["lines"] or []]
+    last = lines[::-1].index("commit") if "commit" in lines else len(lines)
+    at_end = lines[len(lines) - last:]
     return something_failed(pair) or "abort" in lines or \
-        ("start" in lines or "prepare" in lines) and "commit" not in lines
+        "start" in at_end or "prepare" in at_end
 
 
 def made_again(diff, pair, diffs):

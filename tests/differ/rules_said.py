@@ -121,7 +121,9 @@ def rejected_while_reading(diff, pair, diffs):
 def fails_whole(diff, pair, diffs):
     """What git has no reason for in its list costs it the whole batch."""
     git, refd = pair.last
-    return is_batch(diff) and git.status == 128 and refd.status == 0 and \
+    went_on = refd.status == 0 or \
+        refd.out != git.out and refd.out.startswith(git.out)
+    return is_batch(diff) and git.status == 128 and went_on and \
         re.search(rb"reference broken|packed-refs\.lock|HEAD\.lock|"
                   rb"blocking reference|unable to create|still logs|"
                   rb"unable to append|error reading", git.err)
@@ -173,11 +175,16 @@ def own_lock(diff, pair, diffs):
 
 
 def head_lock_unwanted(diff, pair, diffs):
-    """HEAD is locked for its log, by refd only if that is to be written."""
+    """HEAD is locked for its log, by refd only if that is to be written: not
+    without a log, and not for a ref that is only looked at."""
     found = re.search(rb"/((worktrees/\w+/)?HEAD)\.lock': File exists",
                       pair.last[0].err)
-    log = found and found.group(1).decode().replace("HEAD", "logs/HEAD")
-    return found and log not in pair.before
+    if not found:
+        return False
+    log = found.group(1).decode().replace("HEAD", "logs/HEAD")
+    now = st.read_state(pair.refd.git_dir)
+    return log not in pair.before or \
+        pair.last[1].status == 0 and now.get(log) == pair.before[log]
 
 
 def both_failed(pair):
@@ -203,9 +210,24 @@ def in_the_way_of_itself(diff, pair, diffs):
 
 
 def stricter_branch(diff, pair, diffs):
-    """A branch holds commits, whatever way one gets to it."""
-    return pair.last[0].status == 0 and \
-        b"trying to write non-commit" in pair.last[1].err
+    """A branch holds commits, whatever way one gets to it. Where git stops
+    for another reason, or comes to an end, it gave that object no thought:
+    no name of a branch stands before it."""
+    git, refd = pair.last
+    found = re.search(rb"trying to write non-commit object (\w+) to branch",
+                      refd.err)
+    if not found:
+        rejected = b"\n".join(line for line in refd.out.split(b"\n")
+                              if line not in git.out.split(b"\n"))
+        found = re.search(rb"rejected \S+ (\w+) \S+ invalid new value",
+                          rejected)
+    if not found or git.status == 0:
+        return found
+    wanted = found.group(1).decode()
+    return diff.step["lines"] and not any(
+        re.match(r"HEAD$|refs/heads/", line[1]) and line[2] == wanted
+        for line in diff.step["lines"]
+        if line[0] in ("create", "update") and len(line) > 2)
 
 
 def undeletable_log(diff, pair, diffs):

@@ -103,14 +103,15 @@ struct verify_finding {
 	enum verify_id id;
 	enum verify_severity severity;
 	const char *word, *remedy;
-	const char *repo; /* its common dir */
-	const char *ref;  /* "" where it is about none */
-	const char *file; /* "" likewise; its path */
+	const char *repo; /* the common dir */
+	const char *ref;  /* "" if the finding is about no ref */
+	const char *file; /* a path; "" if the finding is about no file */
 	const char *text;
-	/* What was done, and where the evidence is; or why nothing was. */
+	/* The repair and the place of the evidence, or why there was no repair.
+	 */
 	const char *repair;
 	bool is_repaired;
-	/* Of a ref that was restored to an id: that, and what knew it. */
+	/* For a restored ref: the object id, and the source of the id. */
 	const char *value, *from;
 };
 
@@ -124,8 +125,8 @@ struct verify_options {
 	void *arg;
 };
 
-/* PATH: a git-dir, a common dir, or a work tree with a .git in it. -1: it
- * could not be looked at, and *WHY (to be freed) says why. */
+/* PATH: a git-dir, a common dir, or a work tree with .git. 0; -1: PATH can't be
+ * opened, and *WHY is the reason. The caller frees *WHY. */
 int verify_repo(const struct verify_options *opt, const char *path, char **why);
 
 #endif

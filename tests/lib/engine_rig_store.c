@@ -1,5 +1,6 @@
 /*
- * The rig's store: it keeps what it is given until the test gives it back.
+ * The store of the rig. Holds transactions, windows and look-ups until the test
+ * returns them to the engine.
  */
 #include <check.h>
 #include <stdio.h>
@@ -10,8 +11,7 @@
 
 #include "tests/lib/engine_rig_internal.h"
 
-/* The engine knows no more of it than that it is; here each reference is an
- * object of its own. */
+/* Opaque to the engine. In the rig, each reference is a separate object. */
 struct repo {
 	uint64_t key;
 	struct rig_ask *ask;

@@ -187,7 +187,7 @@ START_TEST(a_failed_sync_makes_nothing_clean)
 }
 END_TEST
 
-/* The clock goes back: what is written now looks older than the sync. */
+/* After the clock goes back, new objects look older than the sync. */
 START_TEST(nothing_is_clean_after_the_clock_was_set_back)
 {
 	make_clean();
@@ -197,7 +197,7 @@ START_TEST(nothing_is_clean_after_the_clock_was_set_back)
 }
 END_TEST
 
-/* One directory that can't be looked at is one that is not known. */
+/* A directory that can't be read may have changed. */
 START_TEST(what_can_not_be_seen_is_not_clean)
 {
 	unsigned long n, calls;
@@ -220,7 +220,7 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 }
 END_TEST
 
-/* Nor is a list of stores that could not be read to its end a shorter list. */
+/* If reading the list of stores fails midway, the list counts as unknown. */
 START_TEST(stores_that_can_not_be_seen_are_no_list)
 {
 	struct object_stores stores;

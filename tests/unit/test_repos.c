@@ -322,17 +322,26 @@ START_TEST(norepo_of_one_that_is_moved_away)
 }
 END_TEST
 
-/* The machine fails at each call of an opening in turn: the opening does
- * without it, or the answer is one that may be asked for again. */
+/* The machine fails at each call of an opening in turn: the opening succeeds
+ * without the call, or the answer is one that may be asked for again. The file
+ * that tells an older copy of the journal stays, as does the id. */
 START_TEST(a_failed_call_says_nothing_of_the_repository)
 {
 	static const int errors[] = { -EMFILE, -ENFILE, -ENOMEM, -EIO };
+	static const char seen[] = WORLD_REPO "/refd/checkpoint";
 	enum refd_status status;
 	struct repo *repo;
 	unsigned long n;
-	char *why;
+	char *why, *id;
 
+	repo_put(&w->store.repos, get(WORLD_REPO));
+	id = memfs_read(w->fs, WORLD_REPO "/refd/id", NULL);
+	memfs_write(w->fs, seen, "some journal and LSN");
 	for (n = 0; n == 0 || memfs_was_hit(w->fs); n++) {
+		ck_assert_msg(memfs_holds(w->fs, seen, "some journal and LSN"),
+		    "%s", memfs_hit(w->fs));
+		ck_assert_msg(memfs_holds(w->fs, WORLD_REPO "/refd/id", id),
+		    "%s", memfs_hit(w->fs));
 		repos_trim(&w->store.repos, -1);
 		memfs_fail(w->fs, n, errors[_i]);
 		repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
@@ -347,6 +356,7 @@ START_TEST(a_failed_call_says_nothing_of_the_repository)
 	}
 	memfs_fail_none(w->fs);
 	ck_assert_uint_gt(n, 20);
+	free(id);
 }
 END_TEST
 

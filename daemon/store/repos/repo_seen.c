@@ -9,31 +9,41 @@
 #include <sys/stat.h>
 
 #include "daemon/store/repos/repo_id.h"
+#include "daemon/store/repos/repo_internal.h"
 
 #define SEEN_FILE "checkpoint"
 #define SEEN_MAX  128
 
-/* A group may write the directory too. A file of another member would say what
- * that member likes. */
-static bool is_ours(const struct sys *sys, int fd,
+/* Any member of the repository's group may put a file there. 0; -EACCES: the
+ * file is of another account, and counts for nothing. */
+static int check_ours(const struct sys *sys, int fd,
     const struct journal *journal)
 {
 	struct sys_stat st;
+	int r = SYS(sys, fstat, fd, &st);
 
-	return SYS(sys, fstat, fd, &st) == 0 && S_ISREG(st.mode) &&
-	    (st.uid == 0 || st.uid == journal_owner(journal)) && st.nlink == 1;
+	if (r < 0)
+		return r;
+	return S_ISREG(st.mode) && st.nlink == 1 &&
+		(st.uid == 0 || st.uid == journal_owner(journal)) ?
+	    0 :
+	    -EACCES;
 }
 
 static int open_ours(const struct sys *sys, int refd_fd,
     const struct journal *journal, int flags)
 {
-	int fd = SYS(sys, openat, refd_fd, SEEN_FILE,
-	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	int r,
+	    fd = SYS(sys, openat, refd_fd, SEEN_FILE,
+		flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
-	if (fd < 0 || is_ours(sys, fd, journal))
+	if (fd < 0)
+		return fd;
+	r = check_ours(sys, fd, journal);
+	if (r == 0)
 		return fd;
 	SYS(sys, close, fd);
-	return -EACCES;
+	return r;
 }
 
 static int read_ours(const struct sys *sys, int refd_fd,
@@ -73,6 +83,9 @@ int repo_seen_make(const struct sys *sys, int refd_fd,
 {
 	int r, fd = open_ours(sys, refd_fd, journal, O_WRONLY);
 
+	/* A machine without memory or descriptors must not cost the file. */
+	if (fd < 0 && repo_open_status(fd) != REFD_NOREPO)
+		return fd;
 	if (fd < 0) {
 		r = SYS(sys, unlinkat, refd_fd, SEEN_FILE);
 		if (r < 0 && r != -ENOENT)

@@ -10,11 +10,11 @@
  *	park	once nobody has one, by the next checkpoint or admission: all
  *		its records, marked as lost, durably
  *	go	its descriptors are closed, so that it can be unmounted
- *	redo	by whoever would write there, and with every checkpoint
- *		(parked.c): the file system is opened anew, by path, and must
- *		sync; the page cache is dropped, every value written again;
- *		locks that came back with the disk are removed: windows that
- *		began before it was opened anew are over
+ *	redo	before the next write there, and after every checkpoint
+ *		(deferred_retry.c): the file system is opened anew, by path,
+ *		and must sync. The page cache is dropped, and every value is
+ *		written again. Locks that came back with the disk are removed:
+ *		windows that began before the new opening are over
  *
  * The same where a repository is opened that has records of another life of
  * its file system: it was unmounted in between, or somebody mounted another.

@@ -57,8 +57,8 @@ struct fs {
 	 * to be asked again. */
 	atomic_bool failed;
 	unsigned nr_syncing; /* threads; under repos->mutex */
-	atomic_bool gone;    /* closed; set under repos->mutex and the store's
-			     parking */
+	atomic_bool gone;    /* closed; set under repos->mutex and the mutex
+			     `rows` of deferred.h */
 	/* Of the windows that may have locks there the first one; 0: nobody
 	 * has asked. Under repos->mutex. */
 	uint64_t first_window;

@@ -1,13 +1,18 @@
 /*
- * Records that recovery could not redo: tried again at every admission in
- * their repository, and with every checkpoint; by the one lane thread that is
- * in the repository, since their objects are looked at. A search for locks that
- * does not end is left to checkpoints (deferred_next()).
+ * Retries the redo that is deferred in one repository.
  *
- * What fails: a foreign lock still stands, then the ref is answered locked,
- * since the record would undo whatever is written before it is redone, also
- * where a symbolic ref leads to it; the disk, then nothing in the repository
- * may be written until it is mended.
+ * Happy path: recovery redoes all of it. One lane thread retries, before each
+ * write to the repository and after each checkpoint, since a retry looks at
+ * objects.
+ *
+ * Failures:
+ *	a foreign lock still stands	updates of that ref, also those through
+ *		a symbolic ref, are answered `locked`: the later redo would undo
+ *		any value that is written before it
+ *	the search for locks does not end	an admission does not repeat
+ *		the search (deferred_is_endless())
+ *	the disk	nothing in the repository may be written until the disk
+ *		is mended
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -117,7 +117,7 @@ CLI_SRCS    := $(sort $(filter-out client/librefd/%,$(wildcard client/*.c \
 	client/*/*.c)))
 MAINS       := daemon/main.c daemon/admin/main.c
 DAEMON_SRCS := $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
-	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/engine/*.c \
+	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
 	daemon/net/*.c daemon/admin/*.c)))
 TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))

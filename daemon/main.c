@@ -93,7 +93,7 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 		.admin_fd = f->admin_fd,
 		.listen_fd = f->listen_fd,
 		.ready_fd = cfg->ready_fd,
-		.engine = {
+		.scheduler = {
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
 			.retention_ms = (int64_t)cfg->retention_ms,

@@ -40,7 +40,7 @@ void reload_settings(const struct config *cfg, rlim_t descriptors,
 			.gids = cfg->any_groups.ids,
 			.nr_gids = cfg->any_groups.nr,
 		},
-		.engine = {
+		.scheduler = {
 			.window_refs = cfg->window_refs,
 			.session_ns =
 			    (int64_t)cfg->session_timeout_ms * NS_PER_MS,

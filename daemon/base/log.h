@@ -10,7 +10,8 @@
  * refd-daemon(8) lists the events; test_log holds the two together.
  *
  * Any thread; a line is one write, which blocks if the reader is slow. Lines
- * are cut at LOG_LINE_MAX bytes. proto/, store/ and engine/ never call these.
+ * are cut at LOG_LINE_MAX bytes. proto/, store/ and scheduler/ never call
+ * these.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -91,11 +91,12 @@ static void add_times(struct pairs *pairs, const char *what,
 static void add_recent(struct pairs *pairs, struct net *net, int64_t now_ns)
 {
 	struct measure_period recent;
-	struct engine_stats stats;
+	struct scheduler_stats stats;
 	int64_t span_ns;
 
-	measure_recent(engine_measure(net->engine), now_ns, &recent, &span_ns);
-	engine_stats(net->engine, &stats);
+	measure_recent(scheduler_measure(net->scheduler), now_ns, &recent,
+	    &span_ns);
+	scheduler_stats(net->scheduler, &stats);
 	pairs_add_number(pairs, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
 	pairs_add_number(pairs, "windows", recent.windows);
 	pairs_add_number(pairs, "transactions", recent.transactions);
@@ -106,8 +107,10 @@ static void add_recent(struct pairs *pairs, struct net *net, int64_t now_ns)
 	pairs_add_number(pairs, "waiting", stats.waiting);
 	pairs_add_number(pairs, "in_store", stats.in_store);
 	pairs_add_number(pairs, "prepared", stats.prepared);
-	add_busiest(pairs, "repo", engine_busy_repos(net->engine), now_ns);
-	add_busiest(pairs, "client", engine_busy_clients(net->engine), now_ns);
+	add_busiest(pairs, "repo", scheduler_busy_repos(net->scheduler),
+	    now_ns);
+	add_busiest(pairs, "client", scheduler_busy_clients(net->scheduler),
+	    now_ns);
 }
 
 static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
@@ -116,7 +119,7 @@ static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
 	struct pairs pairs = { 0 };
 
 	pairs_add(&pairs, "state",
-	    net->engine != NULL && engine_is_paused(net->engine) ?
+	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
 		"paused" :
 		refd_server_state_name(net_server_state(net)));
 	pairs_add_number(&pairs, "uptime_s",
@@ -124,7 +127,7 @@ static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
 	pairs_add_number(&pairs, "connections", net->nr_conns);
 	pairs_add_number(&pairs, "flush_hangs_s", stall_seconds(net));
 	pairs_add(&pairs, "flush_hangs_on", stall_path(net));
-	if (net->engine != NULL)
+	if (net->scheduler != NULL)
 		add_recent(&pairs, net, now_ns);
 	pairs_answer(&pairs, conn, request_id);
 }
@@ -167,9 +170,9 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 	uint64_t nr;
 
 	pairs_add_number(&pairs, "limit_ms",
-	    (uint64_t)(net->cfg.settings.engine.slow_ns / NS_PER_MS));
-	if (net->engine != NULL) {
-		slow = engine_slow(net->engine);
+	    (uint64_t)(net->cfg.settings.scheduler.slow_ns / NS_PER_MS));
+	if (net->scheduler != NULL) {
+		slow = scheduler_slow(net->scheduler);
 		pairs_add_number(&pairs, "slow_transactions", slow->sent);
 		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
 			add_slow(&pairs, one);
@@ -200,7 +203,7 @@ static void log_slow(struct net *net, const struct slow_one *one)
 
 void admin_log_slow(struct net *net)
 {
-	const struct slow *slow = engine_slow(net->engine);
+	const struct slow *slow = scheduler_slow(net->scheduler);
 	const struct slow_one *one;
 
 	while (net->slow_logged < slow->sent) {
@@ -212,14 +215,14 @@ void admin_log_slow(struct net *net)
 
 /* ---- locks ---- */
 
-static void add_lock(void *arg, const struct engine_lock *lock)
+static void add_lock(void *arg, const struct scheduler_lock *lock)
 {
 	char id[REFD_TXID_HEX + 1];
 	struct pairs *pairs = arg;
 
 	pairs_addf(pairs, "lock.file", "%s/%s.lock", lock->repo, lock->path);
 	pairs_add(pairs, "lock.kind",
-	    lock->kind == ENGINE_LOCK_HELD ? "held" : "waits");
+	    lock->kind == SCHEDULER_LOCK_HELD ? "held" : "waits");
 	pairs_add_number(pairs, "lock.age_ms",
 	    (uint64_t)(lock->age_ns / NS_PER_MS));
 	pairs_add(pairs, "lock.txn", refd_txid_hex(lock->txid, id));
@@ -232,7 +235,7 @@ static void report_locks(struct net *net, struct conn *conn,
 {
 	struct pairs pairs = { 0 };
 
-	engine_locks(net->engine, SYS(net->cfg.sys, now_mono), add_lock,
+	scheduler_locks(net->scheduler, SYS(net->cfg.sys, now_mono), add_lock,
 	    &pairs);
 	pairs_answer(&pairs, conn, request_id);
 }
@@ -248,11 +251,11 @@ static void answer_state(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	struct pairs pairs = { 0 };
-	struct engine_stats stats;
+	struct scheduler_stats stats;
 
-	engine_stats(net->engine, &stats);
+	scheduler_stats(net->scheduler, &stats);
 	pairs_add(&pairs, "paused",
-	    engine_is_paused(net->engine) ? "yes" : "no");
+	    scheduler_is_paused(net->scheduler) ? "yes" : "no");
 	pairs_add_number(&pairs, "waiting", stats.waiting);
 	pairs_add_number(&pairs, "in_store", stats.in_store);
 	pairs_answer(&pairs, conn, req->request_id);
@@ -268,7 +271,7 @@ static void say(const struct conn *conn, const char *what)
 static void pause_windows(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
-	engine_pause(net->engine);
+	scheduler_pause(net->scheduler);
 	say(conn, "paused");
 	answer_state(net, conn, req);
 }
@@ -276,7 +279,7 @@ static void pause_windows(struct net *net, struct conn *conn,
 static void resume(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
-	engine_resume(net->engine);
+	scheduler_resume(net->scheduler);
 	say(conn, "resumed");
 	answer_state(net, conn, req);
 }
@@ -285,7 +288,7 @@ static void drain(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	say(conn, "drained");
-	engine_close(net->engine, req, answered, conn);
+	scheduler_close(net->scheduler, req, answered, conn);
 }
 
 /* ---- ---- */
@@ -314,7 +317,7 @@ void admin_take(struct net *net, struct conn *conn,
 		return;
 	}
 	if (net->state != NET_STATE_SERVING) {
-		if (net->engine == NULL)
+		if (net->scheduler == NULL)
 			refuse(conn, req, BUSY(RECOVERING));
 		else
 			refuse(conn, req, BUSY(STOPPING));

@@ -104,7 +104,7 @@ static void count_out(struct net *net, uint32_t uid)
  * away. */
 static bool has_enough(const struct net *net, uint32_t uid)
 {
-	uint64_t limit = net->cfg.settings.engine.of_user.clients;
+	uint64_t limit = net->cfg.settings.scheduler.of_user.clients;
 	size_t max = net->cfg.settings.connections_max;
 	const struct net_user *user = find_user(net, uid);
 
@@ -177,8 +177,8 @@ static void hang_up(struct net *net, struct conn *conn)
 	uint32_t uid = conn->peer.uid;
 
 	/* With nothing in flight it may still have a session prepared. */
-	if (net->engine != NULL) {
-		engine_forget_client(net->engine, conn);
+	if (net->scheduler != NULL) {
+		scheduler_forget_client(net->scheduler, conn);
 		net_want_turn(net);
 	}
 	TAILQ_REMOVE(&net->conns, conn, entry);
@@ -194,9 +194,9 @@ void clients_said_all(void *arg, struct conn *conn)
 {
 	struct net *net = arg;
 
-	if (net->engine == NULL)
+	if (net->scheduler == NULL)
 		return;
-	engine_end_sessions(net->engine, conn);
+	scheduler_end_sessions(net->scheduler, conn);
 	net_want_turn(net);
 }
 

@@ -57,9 +57,9 @@ static void hand_release(void *ctx, struct repo *repo)
 	store_release(ctx, repo);
 }
 
-struct engine_store handover(struct store *store)
+struct scheduler_store handover(struct store *store)
 {
-	struct engine_store handed = { .ctx = store,
+	struct scheduler_store handed = { .ctx = store,
 		.admit = hand_admit,
 		.give_up = hand_give_up,
 		.apply = hand_apply,

@@ -1,8 +1,8 @@
 /*
  * One turn of the loop: readable connections have decoded and submitted;
- * then, once for all of them, the engine is run, and every connection that
+ * then, once for all of them, the scheduler is run, and every connection that
  * was touched is served. So what arrives together is answered together, and
- * the engine sees it as one.
+ * the scheduler sees it as one.
  */
 #include "daemon/net/net.h"
 
@@ -60,8 +60,8 @@ enum refd_server_state net_server_state(const struct net *net)
 	case NET_STATE_RECOVERING:
 		return REFD_RECOVERING;
 	case NET_STATE_SERVING:
-		return engine_is_closed(net->engine) ? REFD_DRAINING :
-						       REFD_SERVING;
+		return scheduler_is_closed(net->scheduler) ? REFD_DRAINING :
+							     REFD_SERVING;
 	case NET_STATE_DRAINING:
 	case NET_STATE_HURRYING:
 	case NET_STATE_OVER:
@@ -126,7 +126,7 @@ static void arm(struct net *net, int64_t next_ns, int64_t now_ns)
  * nor at all in a hurry. Returns when to look again at the latest. */
 static int64_t look_for_end(struct net *net, int64_t now_ns)
 {
-	if (!engine_is_idle(net->engine)) {
+	if (!scheduler_is_idle(net->scheduler)) {
 		net->idle_ns = 0;
 		return INT64_MAX;
 	}
@@ -145,9 +145,9 @@ static void count_turn(struct net *net, int64_t began_ns)
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 
 	histogram_add_ns(&net->counts.turn, now_ns - began_ns);
-	if (net->engine == NULL)
+	if (net->scheduler == NULL)
 		return;
-	engine_sent(net->engine, now_ns);
+	scheduler_sent(net->scheduler, now_ns);
 	admin_log_slow(net);
 }
 
@@ -162,8 +162,9 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	net->is_turning = true;
 	net->wants_turn = false;
-	if (net->engine != NULL) {
-		next_ns = engine_run(net->engine, now_ns, net_wall_ms(net));
+	if (net->scheduler != NULL) {
+		next_ns =
+		    scheduler_run(net->scheduler, now_ns, net_wall_ms(net));
 		fatal = store_fatal(net->store);
 	}
 	/* By the timer, so that the others' input is looked at before. */
@@ -193,17 +194,18 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 
 static void begin_serving(struct net *net)
 {
-	const struct engine_store store = handover(net->store);
+	const struct scheduler_store store = handover(net->store);
 
-	net->cfg.engine.window_refs = net->cfg.settings.engine.window_refs;
-	net->engine = engine_new(&net->cfg.engine, &store);
-	if (net->engine == NULL) {
+	net->cfg.scheduler.window_refs =
+	    net->cfg.settings.scheduler.window_refs;
+	net->scheduler = scheduler_new(&net->cfg.scheduler, &store);
+	if (net->scheduler == NULL) {
 		log_event(LOG_LEVEL_ERROR, "start-failed",
 		    LOG_TEXT("out of memory"));
 		move(net, NET_STATE_FAILED);
 		return;
 	}
-	engine_set_limits(net->engine, &net->cfg.settings.engine);
+	scheduler_set_limits(net->scheduler, &net->cfg.settings.scheduler);
 	move(net, NET_STATE_SERVING);
 	log_event(LOG_LEVEL_INFO, "serving",
 	    LOG_STR("socket", net->cfg.socket_path));
@@ -250,9 +252,9 @@ static void net_woken(evutil_socket_t fd, short what, void *arg)
 
 static void begin_draining(struct net *net, const char *signal_name)
 {
-	struct engine_stats stats;
+	struct scheduler_stats stats;
 
-	engine_stats(net->engine, &stats);
+	scheduler_stats(net->scheduler, &stats);
 	log_event(LOG_LEVEL_INFO, "stopping", LOG_WORD("signal", signal_name),
 	    LOG_NUM("transactions",
 		stats.waiting + stats.prepared + stats.in_store),
@@ -261,7 +263,7 @@ static void begin_draining(struct net *net, const char *signal_name)
 	/* Those who come now are the next daemon's. */
 	listener_leave(net->listener);
 	move(net, NET_STATE_DRAINING);
-	engine_drain(net->engine);
+	scheduler_drain(net->scheduler);
 }
 
 static void net_signalled(evutil_socket_t number, short what, void *arg)
@@ -284,7 +286,7 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 		log_event(LOG_LEVEL_INFO, "hurrying", LOG_WORD("signal", name),
 		    LOG_TEXT("once more: what waits is given up"));
 		move(net, NET_STATE_HURRYING);
-		engine_hurry(net->engine);
+		scheduler_hurry(net->scheduler);
 		break;
 	case NET_STATE_HURRYING:
 	case NET_STATE_OVER:
@@ -309,8 +311,8 @@ void net_set(struct net *net, const struct net_settings *settings)
 	net->cfg.settings = *settings;
 	net->host.connections_max = settings->connections_max;
 	listener_set_mode(net->listener, socket_mode(peers));
-	if (net->engine != NULL)
-		engine_set_limits(net->engine, &settings->engine);
+	if (net->scheduler != NULL)
+		scheduler_set_limits(net->scheduler, &settings->scheduler);
 }
 
 /* ---- life ---- */
@@ -452,7 +454,7 @@ enum net_end net_serve(struct net *net, struct store *store)
 		return NET_FAILED;
 	if (net->recovery != NULL)
 		return NET_INTERRUPTED;
-	engine_free(net->engine);
-	net->engine = NULL;
+	scheduler_free(net->scheduler);
+	net->scheduler = NULL;
 	return NET_STOPPED;
 }

@@ -1,6 +1,6 @@
 /*
  * The loop: one thread that listens, reads requests, hands them to the
- * engine, and writes answers. It does no file I/O and never sleeps but in
+ * scheduler, and writes answers. It does no file I/O and never sleeps but in
  * the kernel's poll.
  *
  *	RECOVERING -> SERVING -> DRAINING -> HURRYING -> OVER
@@ -17,7 +17,7 @@
 #define NET_NET_H
 
 #include "daemon/base/confine.h"
-#include "daemon/engine/engine.h"
+#include "daemon/scheduler/scheduler.h"
 #include "daemon/store/repos/rights.h"
 
 struct net;
@@ -28,7 +28,7 @@ struct net_settings {
 	size_t connections_max;
 	struct rights_peers peers; /* who may connect; borrowed until others
 				     are set */
-	struct engine_limits engine;
+	struct scheduler_limits scheduler;
 };
 
 struct net_config {
@@ -42,7 +42,8 @@ struct net_config {
 	const struct confined *confined;
 	int ready_fd; /* gets a line when the daemon serves; -1: none */
 	struct net_settings settings;
-	struct engine_config engine; /* SETTINGS' fields need not be filled */
+	struct scheduler_config
+	    scheduler; /* SETTINGS' fields need not be filled */
 
 	/* SIGHUP: READ on a thread of its own, where it may block; then APPLY
 	 * on the loop with what that returned. NULL: it has been said why

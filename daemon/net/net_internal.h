@@ -51,8 +51,8 @@ struct stall {
 struct net {
 	struct net_config cfg;
 	enum net_state state;
-	struct store *store;   /* borrowed while serving */
-	struct engine *engine; /* NULL while recovering */
+	struct store *store;         /* borrowed while serving */
+	struct scheduler *scheduler; /* NULL while recovering */
 	struct recovery *recovery;
 	struct reload *reload;   /* NULL: none under way */
 	struct service *service; /* service.c's */
@@ -68,7 +68,7 @@ struct net {
 	int wake_fd;         /* eventfd: the store has something */
 	struct event *woken; /* by it */
 	struct event *turn;  /* made active where there is work to do */
-	struct event *due;   /* when the engine wants to be run */
+	struct event *due;   /* when the scheduler wants to be run */
 	struct event *sweep; /* for those that stalled */
 	struct event *sigterm, *sigint, *sighup;
 
@@ -87,7 +87,7 @@ struct net {
 	int64_t idle_ns; /* draining: since when only output is left */
 };
 
-/* Runs the engine and serves the connections that were touched, soon. */
+/* Runs the scheduler and serves the connections that were touched, soon. */
 void net_want_turn(struct net *net);
 
 enum refd_server_state net_server_state(const struct net *net);

@@ -29,39 +29,39 @@ const struct number numbers_table[] = {
 	{ "bytes_out", "refd_sent_bytes_total", COUNTER, AT(net.bytes_out),
 	    "Bytes written to clients." },
 	{ "transactions", "refd_transactions_total", COUNTER,
-	    AT(engine.transactions), "Transactions that were decided." },
+	    AT(scheduler.transactions), "Transactions that were decided." },
 	{ "committed", "refd_transactions_committed_total", COUNTER,
-	    AT(engine.committed), "Those of which every ref is ok." },
+	    AT(scheduler.committed), "Those of which every ref is ok." },
 	{ "partial", "refd_transactions_partial_total", COUNTER,
-	    AT(engine.partial), "Those of which some refs failed." },
+	    AT(scheduler.partial), "Those of which some refs failed." },
 	{ "rejected", "refd_transactions_rejected_total", COUNTER,
-	    AT(engine.rejected), "Those of which every ref failed." },
+	    AT(scheduler.rejected), "Those of which every ref failed." },
 	{ "unknown", "refd_transactions_unknown_total", COUNTER,
-	    AT(engine.unknown), "Those whose outcome can't be known." },
-	{ "refs_ok", "refd_refs_ok_total", COUNTER, AT(engine.refs_ok),
+	    AT(scheduler.unknown), "Those whose outcome can't be known." },
+	{ "refs_ok", "refd_refs_ok_total", COUNTER, AT(scheduler.refs_ok),
 	    "Refs of decided transactions that are ok." },
 	{ "refs_failed", "refd_refs_failed_total", COUNTER,
-	    AT(engine.refs_failed), "Those that are not." },
+	    AT(scheduler.refs_failed), "Those that are not." },
 	{ "refs", "refd_refs_total", BY_STATUS, AT(measure.refs),
 	    "Refs of decided transactions, by their status." },
 	{ "busy", "refd_busy_total", BY_CAUSE, AT(busy),
 	    "Decisions to answer busy, of a ref or of a request, by cause." },
-	{ "waiting", "refd_transactions_waiting", GAUGE, AT(engine.waiting),
+	{ "waiting", "refd_transactions_waiting", GAUGE, AT(scheduler.waiting),
 	    "The queue: transactions that no window has taken yet." },
-	{ "in_store", "refd_transactions_in_window", GAUGE, AT(engine.in_store),
-	    "Transactions that a window has." },
-	{ "prepared", "refd_sessions_prepared", GAUGE, AT(engine.prepared),
+	{ "in_store", "refd_transactions_in_window", GAUGE,
+	    AT(scheduler.in_store), "Transactions that a window has." },
+	{ "prepared", "refd_sessions_prepared", GAUGE, AT(scheduler.prepared),
 	    "Sessions that hold their locks." },
 	{ "sessions_prepared", "refd_sessions_prepared_total", COUNTER,
-	    AT(engine.sessions_prepared), "Sessions that came so far." },
+	    AT(scheduler.sessions_prepared), "Sessions that came so far." },
 	{ "sessions_committed", "refd_sessions_committed_total", COUNTER,
-	    AT(engine.sessions_committed), "Those that were committed." },
+	    AT(scheduler.sessions_committed), "Those that were committed." },
 	{ "sessions_aborted", "refd_sessions_aborted_total", COUNTER,
-	    AT(engine.sessions_aborted), "Those that were not." },
-	{ "windows", "refd_windows_total", COUNTER, AT(engine.windows),
+	    AT(scheduler.sessions_aborted), "Those that were not." },
+	{ "windows", "refd_windows_total", COUNTER, AT(scheduler.windows),
 	    "Windows that were handed to the store." },
 	{ "window_refs_max", "refd_window_refs_max", GAUGE,
-	    AT(engine.window_refs_max), "Refs of the largest window." },
+	    AT(scheduler.window_refs_max), "Refs of the largest window." },
 	{ "window_closed", "refd_windows_closed_total", BY_CLOSE,
 	    AT(measure.closed), "Windows, by what kept more out of them." },
 	{ "window_txns", "refd_window_transactions", SIZES,
@@ -173,9 +173,9 @@ static void take_store(struct snapshot *s, struct net *net, int64_t now_ns)
 {
 	const struct store_stats *store = &s->store;
 
-	engine_stats(net->engine, &s->engine);
+	scheduler_stats(net->scheduler, &s->scheduler);
 	store_stats(net->store, &s->store);
-	s->measure = *engine_measure(net->engine);
+	s->measure = *scheduler_measure(net->scheduler);
 	s->to_replay = store->last_lsn > store->forgotten_lsn ?
 	    store->last_lsn - store->forgotten_lsn :
 	    0;
@@ -191,7 +191,7 @@ void numbers_take(struct net *net, struct snapshot *s)
 
 	memset(s, 0, sizeof(*s));
 	/* While recovering the store is recovery's. */
-	if (net->engine != NULL)
+	if (net->scheduler != NULL)
 		take_store(s, net, now_ns);
 	s->net = net->counts;
 	busy_cause_counts(s->busy);

@@ -9,7 +9,7 @@
 #include "daemon/net/net_internal.h"
 
 struct snapshot {
-	struct engine_stats engine;
+	struct scheduler_stats scheduler;
 	struct store_stats store;
 	struct measure measure; /* zeroes while recovering */
 	struct net_counts net;

@@ -10,14 +10,14 @@
 #include "daemon/net/stall.h"
 
 /* All zero while recovering: the store is recovery's then. */
-static void ask(struct net *net, struct engine_stats *engine,
+static void ask(struct net *net, struct scheduler_stats *scheduler,
     struct store_stats *store)
 {
-	*engine = (struct engine_stats){ 0 };
+	*scheduler = (struct scheduler_stats){ 0 };
 	*store = (struct store_stats){ 0 };
-	if (net->engine == NULL)
+	if (net->scheduler == NULL)
 		return;
-	engine_stats(net->engine, engine);
+	scheduler_stats(net->scheduler, scheduler);
 	store_stats(net->store, store);
 }
 
@@ -51,13 +51,13 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 {
 	int64_t up_ns = SYS(net->cfg.sys, now_mono) - net->started_ns;
 	struct pairs pairs = { 0 };
-	struct engine_stats engine;
+	struct scheduler_stats scheduler;
 	struct store_stats store;
 	const char *fatal = NULL;
 	bool shows_paths;
 
-	ask(net, &engine, &store);
-	if (net->engine != NULL)
+	ask(net, &scheduler, &store);
+	if (net->scheduler != NULL)
 		fatal = store_fatal(net->store);
 	pairs_addf(&pairs, "software", "refd/%s", REFD_VERSION);
 	pairs_add_number(&pairs, "pid", (uint64_t)getpid());
@@ -66,13 +66,14 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	add_progress(&pairs, net);
 	pairs_add_number(&pairs, "uptime_s", (uint64_t)up_ns / 1000000000);
 	pairs_add_number(&pairs, "connections", net->nr_conns);
-	pairs_add_number(&pairs, "transactions", engine.transactions);
+	pairs_add_number(&pairs, "transactions", scheduler.transactions);
 	pairs_add(&pairs, "paused",
-	    net->engine != NULL && engine_is_paused(net->engine) ? "yes" :
-								   "no");
-	pairs_add_number(&pairs, "waiting", engine.waiting);
-	pairs_add_number(&pairs, "in_store", engine.in_store);
-	pairs_add_number(&pairs, "prepared", engine.prepared);
+	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
+		"yes" :
+		"no");
+	pairs_add_number(&pairs, "waiting", scheduler.waiting);
+	pairs_add_number(&pairs, "in_store", scheduler.in_store);
+	pairs_add_number(&pairs, "prepared", scheduler.prepared);
 	pairs_add(&pairs, "socket", net->cfg.socket_path);
 	pairs_add(&pairs, "state_dir", net->cfg.state_dir);
 	pairs_addf(&pairs, "durability", "%s",

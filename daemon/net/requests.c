@@ -10,7 +10,7 @@
 
 void requests_hello(const struct net *net, struct refd_hello *hello)
 {
-	int64_t horizon_ms = net_wall_ms(net) - net->cfg.engine.retention_ms;
+	int64_t horizon_ms = net_wall_ms(net) - net->cfg.scheduler.retention_ms;
 
 	*hello = (struct refd_hello){
 		.version = REFD_PROTOCOL_VERSION,
@@ -75,7 +75,7 @@ static void submit(struct net *net, struct conn *conn, struct refd_request *req)
 		txn_free(txn);
 		return;
 	}
-	engine_submit(net->engine, txn, SYS(net->cfg.sys, now_mono),
+	scheduler_submit(net->scheduler, txn, SYS(net->cfg.sys, now_mono),
 	    request_answered, conn);
 }
 
@@ -88,16 +88,17 @@ static void checkpoint(struct net *net, struct conn *conn,
 		    "only root and the daemon's own user may ask for a "
 		    "checkpoint");
 	else
-		engine_checkpoint(net->engine, req, request_answered, conn);
+		scheduler_checkpoint(net->scheduler, req, request_answered,
+		    conn);
 }
 
-/* What needs the journal, and so an engine. */
+/* What needs the journal, and so a scheduler. */
 static void hand_over(struct net *net, struct conn *conn,
     struct refd_request *req)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 
-	if (net->engine == NULL) {
+	if (net->scheduler == NULL) {
 		refuse(conn, req, BUSY(RECOVERING));
 		return;
 	}
@@ -107,19 +108,19 @@ static void hand_over(struct net *net, struct conn *conn,
 		submit(net, conn, req);
 		break;
 	case REFD_VERB_QUERY:
-		engine_query(net->engine, req, conn->peer.uid, now_ns,
+		scheduler_query(net->scheduler, req, conn->peer.uid, now_ns,
 		    request_answered, conn);
 		break;
 	case REFD_VERB_CANCEL:
-		engine_cancel(net->engine, req, conn->peer.uid, now_ns,
+		scheduler_cancel(net->scheduler, req, conn->peer.uid, now_ns,
 		    request_answered, conn);
 		break;
 	case REFD_VERB_COMMIT:
-		engine_commit(net->engine, req, conn->peer.uid, now_ns,
+		scheduler_commit(net->scheduler, req, conn->peer.uid, now_ns,
 		    request_answered, conn);
 		break;
 	case REFD_VERB_ABORT:
-		engine_abort(net->engine, req, conn->peer.uid, now_ns,
+		scheduler_abort(net->scheduler, req, conn->peer.uid, now_ns,
 		    request_answered, conn);
 		break;
 	case REFD_VERB_CHECKPOINT:
@@ -127,7 +128,7 @@ static void hand_over(struct net *net, struct conn *conn,
 		break;
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
-		engine_history(net->engine, req, &conn->peer, now_ns,
+		scheduler_history(net->scheduler, req, &conn->peer, now_ns,
 		    request_answered, conn);
 		break;
 	case REFD_VERB_PING:

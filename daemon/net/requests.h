@@ -1,5 +1,5 @@
 /*
- * What becomes of a decoded request: to the engine, or answered here. Loop
+ * What becomes of a decoded request: to the scheduler, or answered here. Loop
  * thread; nothing blocks.
  */
 #ifndef NET_REQUESTS_H

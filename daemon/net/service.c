@@ -33,11 +33,11 @@ struct service {
 
 static void tell_status(struct net *net, const char *head)
 {
-	struct engine_stats stats;
+	struct scheduler_stats stats;
 	char state[STATE_BYTES + STALL_TEXT], stalled[STALL_TEXT + 16] = "";
 	char path[QUOTED];
 
-	engine_stats(net->engine, &stats);
+	scheduler_stats(net->scheduler, &stats);
 	if (net->stall.since_ns != 0)
 		snprintf(stalled, sizeof(stalled), "A FLUSH HANGS on %s; ",
 		    quote(path, sizeof(path), stall_path(net)));
@@ -77,13 +77,13 @@ static bool look(struct net *net)
 
 void service_look(struct net *net)
 {
-	if (net->engine != NULL)
+	if (net->scheduler != NULL)
 		look(net);
 }
 
 static void service_ticked(evutil_socket_t fd, short what, void *arg)
 {
-	struct engine_stats stats;
+	struct scheduler_stats stats;
 	struct net *net = arg;
 
 	(void)fd;
@@ -93,7 +93,7 @@ static void service_ticked(evutil_socket_t fd, short what, void *arg)
 		notify_manager("WATCHDOG=1");
 	if (net->state != NET_STATE_SERVING)
 		return;
-	engine_stats(net->engine, &stats);
+	scheduler_stats(net->scheduler, &stats);
 	if (stats.transactions != net->service->told)
 		tell_status(net, "");
 }
@@ -190,10 +190,10 @@ void service_reloaded(struct net *net)
 
 void service_stopping(struct net *net)
 {
-	struct engine_stats stats;
+	struct scheduler_stats stats;
 	char state[STATE_BYTES];
 
-	engine_stats(net->engine, &stats);
+	scheduler_stats(net->scheduler, &stats);
 	snprintf(state, sizeof(state),
 	    "STOPPING=1\nSTATUS=finishing %" PRIu64 " transactions",
 	    stats.waiting + stats.prepared + stats.in_store);

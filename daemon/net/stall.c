@@ -198,7 +198,7 @@ void stall_count(struct net *net, uint64_t seconds[STORE_STAGES],
 
 	memset(seconds, 0, STORE_STAGES * sizeof(*seconds));
 	memset(stuck, 0, STORE_STAGES * sizeof(*stuck));
-	if (net->engine == NULL)
+	if (net->scheduler == NULL)
 		return;
 	store_progress(net->store, STALL_TOLD_NS, progress);
 	now_ns = SYS(net->cfg.sys, now_mono);
@@ -217,7 +217,7 @@ void stall_pairs(struct net *net, struct pairs *pairs, bool shows_paths)
 	char text[STALL_TEXT];
 	size_t i;
 
-	if (net->engine == NULL)
+	if (net->scheduler == NULL)
 		return;
 	store_progress(net->store, STALL_TOLD_NS, progress);
 	for (i = 0; i < STORE_STAGES; i++) {

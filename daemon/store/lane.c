@@ -10,7 +10,7 @@
  *		no other repository waiting; then, once for all that are
  *		through, whether they are durable or must go through the
  *		barrier
- *	back	to the engine, together
+ *	back	to the scheduler, together
  *
  * Whatever is looked at once for several was looked at after all of them had
  * come: a path, what is at it; an object; the directories that objects are

@@ -1,5 +1,5 @@
 /*
- * The store's threads and the hand-over to and from the engine.
+ * The store's threads and the hand-over to and from the scheduler.
  *
  * The happy path of a transaction: store_admit -> lane -> (barrier) ->
  * admitted; its windows: store_apply -> a committer -> applied.

@@ -1,8 +1,8 @@
 /*
- * The hand-over between the engine, which must never block, and the threads
- * that do the disk's work: all that the engine knows of the store.
+ * The hand-over between the scheduler, which must never block, and the threads
+ * that do the disk's work: all that the scheduler knows of the store.
  *
- * The engine gives transactions, windows and look-ups; each comes back once,
+ * The scheduler gives transactions, windows and look-ups; each comes back once,
  * in a completion. Between the two the store owns it. Given in any order,
  * they come back in any order, but admissions of one repository keep theirs.
  *
@@ -185,11 +185,11 @@ struct store_history {
 	const void *client;        /* whose connection; compared only */
 	int64_t deadline_ns;       /* of a WATCH: monotonic */
 	atomic_bool is_dropped;    /* nobody waits for it any more: it may come
-				    back early. Set by the engine */
+				    back early. Set by the scheduler */
 	struct refd_answer answer; /* filled in: RECORDS or REFUSED; owned */
 	void *arg;                 /* the asker's */
 	uint64_t repo;             /* the historian's: which one it is about */
-	LIST_ENTRY(store_history) in_engine; /* the engine's own */
+	LIST_ENTRY(store_history) in_scheduler; /* the scheduler's own */
 	struct store_history *next, *prev;
 };
 /* Takes REQ's and PEER's content over; NULL when out of memory, then it does
@@ -227,7 +227,7 @@ void store_release(struct store *store, struct repo *repo);
 /* Frees TXN, whose repository went back; for one of very many updates that
  * takes longer than the loop has. */
 void store_discard(struct store *store, struct txn *txn);
-/* For the engine's tables: a number per repository, equal for equal. */
+/* For the scheduler's tables: a number per repository, equal for equal. */
 uint64_t store_repo_key(const struct repo *repo);
 const char *store_repo_path(const struct repo *repo);
 

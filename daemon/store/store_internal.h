@@ -159,7 +159,7 @@ struct store {
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
-/* store.c: what is done goes back to the engine. All that TXNS has. */
+/* store.c: what is done goes back to the scheduler. All that TXNS has. */
 void store_admitted(struct store *s, struct txn_fifo *txns);
 void store_prepared(void *store, struct window *w);
 void store_looked_up(struct store *s, struct store_query *query);

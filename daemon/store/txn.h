@@ -1,7 +1,7 @@
 /*
  * A transaction on its way through the daemon, and the window it travels in.
  *
- * One owner at a time: the connection that decoded it, the engine while it
+ * One owner at a time: the connection that decoded it, the scheduler while it
  * waits, the store from a hand-over (store.h) to its completion. Whoever owns
  * it may read and write all of it; nobody else touches it. The answer is
  * allocated with the question: each update has its status and room for the
@@ -61,12 +61,12 @@ struct txn_update {
 	 * led to it; owned, or NULL. */
 	char *final_name;
 
-	/* The engine's own. */
+	/* The scheduler's own. */
 	struct txn_update *next_waiting, *prev_waiting;
 	int64_t retry_ns;        /* not before (monotonic) */
 	int64_t locked_since_ns; /* first TXN_AGAIN_LOCKED, or 0 */
 	bool in_window;          /* undecided, and in the store's hands */
-	void *name;              /* where it waits (engine/names.h) */
+	void *name;              /* where it waits (scheduler/names.h) */
 };
 
 /* Is it asked that the ref be gone? That takes packed-refs.lock. */
@@ -82,7 +82,7 @@ struct txn_peer {
 /* Where its time goes: monotonic moments, and sums over its windows. For the
  * numbers alone; nothing is decided by them. */
 struct txn_times {
-	int64_t arrived_ns;  /* the engine took it */
+	int64_t arrived_ns;  /* the scheduler took it */
 	int64_t admitted_ns; /* it came back from admission, and the barrier */
 	int64_t barrier_ns;  /* how much of that was for its objects */
 	int64_t lock_ns, flush_ns, publish_ns;
@@ -104,7 +104,7 @@ struct txn {
 	 * journal may hold parts of this very transaction. */
 	bool readmitted;
 
-	/* Its id was born long after the present. The engine's; admission
+	/* Its id was born long after the present. The scheduler's; admission
 	 * refuses such an id unless the journal knows it. */
 	bool is_from_future;
 
@@ -121,9 +121,9 @@ struct txn {
 	enum refd_status refused;   /* REFD_OK, or the whole is refused */
 	char *why;                  /* owned; with refused */
 
-	/* Highest of its recorded parts; 0: none. After admission the engine's
-	 * alone: it may answer from here while a rejection is being recorded,
-	 * so the store fills in the part's. */
+	/* Highest of its recorded parts; 0: none. After admission the
+	 * scheduler's alone: it may answer from here while a rejection is being
+	 * recorded, so the store fills in the part's. */
 	uint64_t lsn;
 
 	/* The store's, until it is admitted. */
@@ -141,7 +141,7 @@ struct txn {
 			     between its PREPARE and its COMMIT or ABORT */
 	bool rewrites_packed; /* when it is committed: packed-refs too */
 	struct txn_times times;
-	void *engine;            /* the engine's own bookkeeping */
+	void *scheduler;         /* the scheduler's own bookkeeping */
 	struct txn *next, *prev; /* queues of whoever owns it */
 };
 
@@ -191,7 +191,7 @@ struct txn_part {
  * with TXN_AGAIN_NO, which are prepared (txn->prepared is set), or, where any
  * must be tried again, with all undecided ones given back and no lock held.
  * COMMIT decides what is prepared. ABORT lets go of the locks and decides
- * nothing. Between them the engine's names do not hold the session's refs:
+ * nothing. Between them the scheduler's names do not hold the session's refs:
  * its lock files do, and whoever runs into them finds them locked.
  */
 enum window_session {

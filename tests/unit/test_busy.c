@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/engine/busy.h"
+#include "daemon/scheduler/busy.h"
 #include "tests/lib/suite.h"
 
 #define S 1000000000LL

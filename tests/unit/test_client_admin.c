@@ -12,7 +12,7 @@
 #include "client/admin/frame.h"
 #include "client/admin/rows.h"
 #include "client/admin/show.h"
-#include "daemon/engine/slow.h"
+#include "daemon/scheduler/slow.h"
 #include "tests/lib/suite.h"
 
 static struct refd_pair pairs[] = { { "state", "serving" },

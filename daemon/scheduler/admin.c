@@ -1,0 +1,235 @@
+/*
+ * What an administrator does and asks.
+ *
+ * Happy path:
+ *	pause	windows are begun no more; what was begun comes back, and what
+ *		waits goes on waiting
+ *	drain	nothing new is taken; who asked is answered when nothing waits
+ *	resume	both are over
+ *	locks	whose lock is waited for, since when, by how many; and those
+ *		that prepared sessions hold
+ *
+ * Failure modes:
+ *	the deadline passes while paused	busy
+ *	a stop while paused	what waits is finished: windows begin again
+ *	resumed while draining	who asked is told that it was given up
+ *	out of memory		refused; it drains all the same
+ */
+#include <stdio.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/state.h"
+
+void scheduler_pause(struct scheduler *e)
+{
+	if (!e->is_draining)
+		e->is_paused = true;
+}
+
+bool scheduler_is_paused(const struct scheduler *e)
+{
+	return e->is_paused;
+}
+
+bool scheduler_is_closed(const struct scheduler *e)
+{
+	return e->is_closed;
+}
+
+static void answer_closers(struct scheduler *e, struct refd_answer *ans)
+{
+	struct asker *a;
+
+	while ((a = asker_pop(&e->closers)) != NULL)
+		askers_answer(&e->askers, a, ans);
+}
+
+void scheduler_resume(struct scheduler *e)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_ABORTED,
+		.text = "it was resumed" };
+
+	e->is_paused = e->is_closed = false;
+	answer_closers(e, &ans);
+}
+
+void scheduler_close(struct scheduler *e, const struct refd_request *req,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct asker *a = askers_add(&e->askers, fn, arg, req->request_id);
+
+	e->is_closed = true;
+	if (a == NULL)
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
+	else
+		asker_push(&e->closers, a);
+}
+
+void admin_look_drained(struct scheduler *e)
+{
+	struct refd_pair pair = { "drained", "yes" };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+
+	if (e->is_closed && e->closers != NULL && e->table.head == NULL &&
+	    e->nr_windows == 0)
+		answer_closers(e, &ans);
+}
+
+/* ---- locks ---- */
+
+struct locks {
+	const struct scheduler *e;
+	int64_t now_ns;
+	scheduler_lock_fn *fn;
+	void *arg;
+	size_t left;
+};
+
+static void tell(struct locks *l, const struct entry *ent, const char *path,
+    enum scheduler_lock_kind kind, int64_t since_ns)
+{
+	const struct txn *txn = ent->txn;
+	const struct scheduler_lock lock = { .kind = kind,
+		.repo = l->e->store.repo_path(txn->repo),
+		.path = path,
+		.age_ns = l->now_ns - since_ns,
+		.txid = &ent->key.txid,
+		.uid = txn->peer.uid,
+		.pid = txn->peer.pid };
+
+	l->left--;
+	l->fn(l->arg, &lock);
+}
+
+/* While a window has it, no more than what the scheduler keeps of it is ours to
+ * look at. */
+static void tell_waiting(struct locks *l, const struct entry *ent)
+{
+	const struct txn_update *u;
+	const char *path;
+	size_t i;
+
+	for (i = 0; i < ent->txn->nr_updates && l->left > 0; i++) {
+		u = &ent->txn->updates[i];
+		if (u->locked_since_ns == 0)
+			continue;
+		path = u->ask->name;
+		if (entry_is_lent(ent) ? !u->in_window :
+					 u->status != REFD_PENDING)
+			continue;
+		if (!entry_is_lent(ent) && u->locked_path != NULL)
+			path = u->locked_path;
+		tell(l, ent, path, SCHEDULER_LOCK_WAITS, u->locked_since_ns);
+	}
+}
+
+static void tell_held(struct locks *l, const struct entry *ent)
+{
+	const struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < ent->txn->nr_updates && l->left > 0; i++) {
+		u = &ent->txn->updates[i];
+		if (u->status == REFD_PENDING)
+			tell(l, ent,
+			    u->final_name != NULL ? u->final_name :
+						    u->ask->name,
+			    SCHEDULER_LOCK_HELD, ent->prepared_ns);
+	}
+}
+
+void scheduler_locks(const struct scheduler *e, int64_t now_ns,
+    scheduler_lock_fn *fn, void *arg)
+{
+	struct locks l = { e, now_ns, fn, arg, SCHEDULER_LOCKS_MAX };
+	const struct entry *ent;
+
+	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
+		/* While it is admitted nothing of it is ours. */
+		if (ent->state == ENTRY_ADMITTING || ent->txn->repo == NULL)
+			continue;
+		if (ent->state == ENTRY_PREPARED)
+			tell_held(&l, ent);
+		else
+			tell_waiting(&l, ent);
+	}
+}
+
+/* ---- numbers ---- */
+
+struct measure *scheduler_measure(struct scheduler *e)
+{
+	return &e->measure;
+}
+
+const struct busy *scheduler_busy_repos(const struct scheduler *e)
+{
+	return &e->repos;
+}
+
+const struct busy *scheduler_busy_clients(const struct scheduler *e)
+{
+	return &e->clients;
+}
+
+struct slow *scheduler_slow(struct scheduler *e)
+{
+	return &e->slow;
+}
+
+void scheduler_sent(struct scheduler *e, int64_t now_ns)
+{
+	measure_sent(&e->measure, now_ns);
+	slow_sent(&e->slow, now_ns);
+}
+
+/* By hand: it is done for each transaction. */
+static size_t put_number(char *to, uint32_t number)
+{
+	char digits[10];
+	size_t nr = 0, i;
+
+	do
+		digits[nr++] = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	for (i = 0; i < nr; i++)
+		to[i] = digits[nr - 1 - i];
+	to[nr] = '\0';
+	return nr;
+}
+
+/* An account, and whom the client's hook says it is. */
+static void name_client(const struct txn *txn, char name[BUSY_NAME])
+{
+	static const char *const telling[] = { "GL_USER", "GL_USERNAME",
+		"GITEA_PUSHER_NAME", "REMOTE_USER" };
+	const struct refd_request *req = &txn->req;
+	size_t i, k, len = put_number(name, txn->peer.uid);
+
+	for (i = 0; i < req->nr_identities; i++)
+		for (k = 0; k < sizeof(telling) / sizeof(telling[0]); k++)
+			if (strcmp(req->identities[i].name, telling[k]) == 0) {
+				snprintf(name + len, BUSY_NAME - len, " %s",
+				    req->identities[i].value);
+				return;
+			}
+}
+
+void admin_count(struct scheduler *e, const struct entry *ent,
+    enum refd_outcome outcome)
+{
+	const struct txn *txn = ent->txn;
+	const char *repo = txn->req.git_dir;
+	char client[BUSY_NAME];
+
+	if (txn->repo != NULL)
+		repo = e->store.repo_path(txn->repo);
+	measure_txn(&e->measure, txn, e->wall_at_ns);
+	slow_look(&e->slow, txn, repo, outcome, e->wall_at_ns, e->wall_ms);
+	busy_count(&e->repos, repo, txn->nr_updates, e->wall_at_ns);
+	name_client(txn, client);
+	busy_count(&e->clients, client, txn->nr_updates, e->wall_at_ns);
+}

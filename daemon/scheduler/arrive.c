@@ -1,0 +1,223 @@
+/*
+ * Happy path:
+ *	admit		the store looks the id up, opens the repository, checks
+ *	admitted	the entry joins its repository's queue
+ *	some		its updates are queued at their names, a few hundred
+ *			per call: the loop must not stand still for a push
+ *			of very many. Those of one repository arrive in the
+ *			order they came; others don't wait for that. It may
+ *			go when all of them are there.
+ *
+ * Failure modes:
+ *	refused		every update gets that status; nothing is recorded
+ *	replayed	answered with the results of the first time
+ *	single updates rejected	recorded with the others, or as notes; an
+ *			atomic one's siblings are aborted
+ *	too much of its repository waits	refused, and when to come again
+ *	cancelled, stopping	decided so
+ *	the deadline passes meanwhile	the store is asked to give it back
+ *	a session without updates	prepared at once
+ *	no memory	busy
+ *	the repository is another one by now	admitted again, a few times
+ */
+#include <assert.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/state.h"
+
+#define REOPENS_MAX 3
+/* Updates of one entry before it is another repository's turn. */
+#define ARRIVE_AT_ONCE 64
+/* Of all before the loop has another turn. */
+#define ARRIVE_MAX 128
+
+void arrive_time(struct scheduler *e, struct entry *ent, bool timed)
+{
+	if (ent->is_timed == timed)
+		return;
+	ent->is_timed = timed;
+	if (timed)
+		heap_add(&e->deadlines, &ent->deadline, ent->deadline_ns);
+	else
+		heap_remove(&e->deadlines, &ent->deadline);
+}
+
+void arrive_admit(struct scheduler *e, struct entry *ent)
+{
+	assert(ent->state == ENTRY_ADMITTING);
+	e->nr_admitting++;
+	arrive_time(e, ent, true);
+	e->store.admit(e->store.ctx, ent->txn);
+}
+
+void arrive_give_up(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text)
+{
+	entry_give_up(ent, status, text);
+	arrive_time(e, ent, false);
+	e->store.give_up(e->store.ctx, ent->txn);
+}
+
+/* Is there too much of its repository? One that is admitted again was let in
+ * once. */
+static void share_repo(struct scheduler *e, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+	uint64_t key;
+
+	if (txn->repo == NULL || txn->refused != REFD_OK || txn->replayed)
+		return;
+	key = e->store.repo_key(txn->repo);
+	if (!txn->readmitted)
+		ent->retry_after_ms = shares_put_off(&e->shares, &e->cfg.shares,
+		    SHARE_REPO, key, txn, ent->sender, e->held_bytes,
+		    e->cfg.max_waiting_bytes);
+	if (ent->retry_after_ms != 0) {
+		txn->refused = busy_cause_count(BUSY_REPOSITORY);
+		return;
+	}
+	ent->of_repo =
+	    shares_take(&e->shares, SHARE_REPO, key, txn, ent->sender);
+	if (ent->of_repo == NULL)
+		txn->refused = busy_cause_count(BUSY_MEMORY);
+}
+
+/* What ends it before it ever waits. */
+static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+
+	if (e->is_hurrying)
+		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
+	if (txn->refused != REFD_OK)
+		decide_rest(e, ent, txn->refused, NULL, now_ns);
+	else if (txn->replayed)
+		decide_rest(e, ent, REFD_UNKNOWN,
+		    "sent before; the journal has no outcome for it", now_ns);
+	else if (ent->end_status != REFD_OK)
+		decide_rest(e, ent, ent->end_status, ent->end_text, now_ns);
+	else
+		decide_siblings(e, ent, now_ns);
+}
+
+/* There is nothing to lock: it is prepared as it is. */
+static bool is_empty_session(const struct entry *ent)
+{
+	return entry_is_session(ent) && ent->txn->nr_updates == 0 &&
+	    ent->txn->refused == REFD_OK && ent->end_status == REFD_OK;
+}
+
+/* Its repository may have less patience than it has itself. */
+static void shorten(const struct scheduler *e, struct entry *ent)
+{
+	int64_t since_ns = ent->txn->times.arrived_ns;
+
+	ent->deadline_ns = since_ns +
+	    shares_wait_ns(&e->cfg.shares, ent->txn,
+		ent->deadline_ns - since_ns);
+}
+
+void arrive_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
+{
+	struct entry *ent = txn->scheduler;
+
+	e->nr_admitting--;
+	arrive_time(e, ent, false);
+	share_repo(e, ent);
+	if (txn->times.admitted_ns == 0)
+		txn->times.admitted_ns = now_ns;
+	ent->nr_undecided = txn->nr_updates - txn->nr_decided;
+	notes_collect(ent);
+	judge(e, ent, now_ns);
+	if (ent->nr_undecided > 0 &&
+	    turns_join(&e->turns, ent, e->store.repo_key(txn->repo)) < 0)
+		decide_rest(e, ent, BUSY(MEMORY), now_ns);
+	if (is_empty_session(ent)) {
+		session_hold(e, ent, NULL, now_ns);
+		return;
+	}
+	if (ent->nr_undecided == 0) {
+		decide_finish(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_WAITING);
+	shorten(e, ent);
+	arrive_time(e, ent, true);
+	ent->nr_arrived = 0;
+}
+
+void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].name != NULL)
+			names_remove(&e->names, &txn->updates[i], now_ns);
+	turns_leave(ent);
+	arrive_time(e, ent, false);
+	shares_give(&e->shares, ent->of_repo, txn, ent->sender);
+	ent->of_repo = NULL;
+	e->store.release(e->store.ctx, txn->repo);
+	txn->repo = NULL;
+	txn->readmitted = true;
+	if (++ent->reopens > REOPENS_MAX) {
+		decide_rest(e, ent, BUSY(REPLACED), now_ns);
+		decide_finish(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_ADMITTING);
+	arrive_admit(e, ent);
+}
+
+static void queue_update(struct scheduler *e, struct txn_update *u,
+    int64_t now_ns)
+{
+	enum refd_status status;
+
+	status = names_add(&e->names, entry_of(u)->queue->key, u, now_ns);
+	if (status == REFD_DUPLICATE) {
+		txn_decide_detail(u, status, REFD_DETAIL_DUPLICATE,
+		    u->ask->name, NULL, NULL);
+		decide_count(u);
+	} else if (status != REFD_OK) {
+		decide(e, u, status,
+		    status != REFD_BUSY ? NULL :
+			names_are_full(&e->names) ?
+					  busy_cause_text(BUSY_NAMES) :
+					  busy_cause_text(BUSY_MEMORY),
+		    now_ns);
+	}
+}
+
+static size_t queue_some(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t nr = 0;
+
+	while (nr < ARRIVE_AT_ONCE && ent->nr_arrived < txn->nr_updates) {
+		struct txn_update *u = &txn->updates[ent->nr_arrived++];
+
+		nr++;
+		if (u->status == REFD_PENDING)
+			queue_update(e, u, now_ns);
+	}
+	if (ent->nr_arrived == txn->nr_updates)
+		turns_arrived(ent);
+	return nr;
+}
+
+bool arrive_some(struct scheduler *e, int64_t now_ns)
+{
+	struct entry *ent;
+	size_t nr = 0;
+
+	while (
+	    nr < ARRIVE_MAX && (ent = turns_next_arriving(&e->turns)) != NULL) {
+		nr += queue_some(e, ent, now_ns);
+		decide_siblings(e, ent, now_ns);
+		if (ent->nr_undecided == 0)
+			decide_finish(e, ent);
+	}
+	return e->turns.arriving != NULL;
+}

@@ -1,0 +1,240 @@
+/*
+ * Happy path, of what is asked by a transaction's id:
+ *	here		answered from the table; a cancel takes effect first
+ *	not here	the journal is asked (store_lookup), and the answer given
+ *			when it is back
+ *	commit, abort	of a prepared session: its end begins, and its results
+ *			are the answer
+ *	checkpoint	the store's; answered when it is back
+ *
+ * Failure modes:
+ *	out of memory		refused, and nothing is done
+ *	stopping, and no transaction is left	refused, by history.c too:
+ *				else it would go on for as long as anybody asks
+ *	it came meanwhile	not in the journal, but in the table by then
+ *	a commit comes twice, or behind an abort	joins what is under way
+ *	... and the session is not prepared	refused
+ *	... or is decided, or not here	answered as a query: it may have been
+ *			given up, or its first commit's answer lost
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/state.h"
+
+/* Clocks may differ by that much: MARGIN_MS of history_keep.c is the same. */
+#define FUTURE_MS (3600 * 1000LL)
+
+void ask_refuse(const struct refd_request *req, enum refd_status status,
+    const char *text, scheduler_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+
+	answer_refused(&ans, &req->txid, status, text);
+	ans.request_id = req->request_id;
+	fn(arg, &ans);
+}
+
+bool ask_is_too_late(const struct scheduler *e, const struct refd_request *req,
+    scheduler_answer_fn *fn, void *arg)
+{
+	if (!e->is_draining || e->table.head != NULL)
+		return false;
+	ask_refuse(req, BUSY(STOPPING), fn, arg);
+	return true;
+}
+
+static int64_t wall_ms(const struct scheduler *e, int64_t now_ns)
+{
+	return e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
+}
+
+bool ask_is_expired(const struct scheduler *e, const struct refd_txid *txid,
+    int64_t now_ns)
+{
+	return (int64_t)refd_txid_birth_ms(txid) + e->cfg.retention_ms <
+	    wall_ms(e, now_ns);
+}
+
+bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
+    int64_t now_ns)
+{
+	return (int64_t)refd_txid_birth_ms(txid) >
+	    wall_ms(e, now_ns) + FUTURE_MS;
+}
+
+void scheduler_query(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+	struct store_query *q;
+	struct entry *ent;
+
+	(void)now_ns;
+	ent = table_find_for(&e->table, uid, &req->txid);
+	if (ent != NULL && ent->state == ENTRY_DECIDED) {
+		decide_tell(e, ent,
+		    &(struct asked){ req->request_id, fn, arg });
+		return;
+	}
+	if (ent != NULL) {
+		answer_plain(&ans, REFD_ANSWER_PENDING, &req->txid);
+		ans.request_id = req->request_id;
+		fn(arg, &ans);
+		return;
+	}
+	if (ask_is_too_late(e, req, fn, arg))
+		return;
+	q = calloc(1, sizeof(*q));
+	if (q != NULL)
+		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
+	if (q == NULL || q->arg == NULL) {
+		free(q);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
+		return;
+	}
+	q->txid = req->txid;
+	q->uid = uid;
+	q->any_uid = uid == 0;
+	e->nr_lookups++;
+	e->store.lookup(e->store.ctx, q);
+}
+
+void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
+{
+	struct entry *ent = table_find_for(&e->table, q->uid, &q->txid);
+	struct refd_answer ans;
+
+	e->nr_lookups--;
+	if (ent != NULL && ent->state == ENTRY_DECIDED && !q->found) {
+		decide_tell_asker(e, ent, q->arg);
+		free(q);
+		return;
+	}
+	if (q->found)
+		ans = q->answer;
+	else if (ent != NULL)
+		answer_plain(&ans, REFD_ANSWER_PENDING, &q->txid);
+	else if (q->failed)
+		answer_refused(&ans, &q->txid, REFD_IO,
+		    "the journal could not be read");
+	else if (ask_is_expired(e, &q->txid, now_ns))
+		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
+	else
+		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
+	askers_answer(&e->askers, q->arg, &ans);
+	refd_answer_done(&q->answer);
+	free(q);
+}
+
+/* ---- a checkpoint ---- */
+
+void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct store_checkpoint *cp;
+
+	if (ask_is_too_late(e, req, fn, arg))
+		return;
+	cp = calloc(1, sizeof(*cp));
+	if (cp != NULL)
+		cp->arg = askers_add(&e->askers, fn, arg, req->request_id);
+	if (cp == NULL || cp->arg == NULL) {
+		free(cp);
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
+		return;
+	}
+	e->nr_lookups++;
+	e->store.checkpoint(e->store.ctx, cp);
+}
+
+void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp)
+{
+	char lsn[24];
+	struct refd_pair pair = { .key = "lsn", .value = lsn };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+
+	e->nr_lookups--;
+	snprintf(lsn, sizeof(lsn), "%" PRIu64, cp->lsn);
+	if (cp->status != REFD_OK)
+		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+			.status = cp->status,
+			.text = cp->why };
+	askers_answer(&e->askers, cp->arg, &ans);
+	free(cp->why);
+	free(cp);
+}
+
+/* ---- giving up ---- */
+
+void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
+{
+	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+
+	if (ent != NULL && ent->state == ENTRY_WAITING) {
+		decide_rest(e, ent, REFD_ABORTED, "cancelled", now_ns);
+		decide_finish(e, ent);
+	} else if (ent != NULL && ent->state == ENTRY_PREPARED) {
+		session_give_up(e, ent, REFD_ABORTED, "cancelled");
+	} else if (ent != NULL && ent->state == ENTRY_ADMITTING) {
+		arrive_give_up(e, ent, REFD_ABORTED, "cancelled");
+	} else if (ent != NULL && entry_is_lent(ent)) {
+		entry_give_up(ent, REFD_ABORTED, "cancelled");
+	}
+	scheduler_query(e, req, uid, now_ns, fn, arg);
+}
+
+/* ---- the end of a session ---- */
+
+static void end(struct scheduler *e, struct entry *ent,
+    const struct refd_request *req, enum window_session how,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct asker *a;
+
+	if (ent->state != ENTRY_PREPARED && !session_is_ending(ent)) {
+		ask_refuse(req, REFD_BADREQUEST, "it is not a prepared session",
+		    fn, arg);
+		return;
+	}
+	a = askers_add(&e->askers, fn, arg, req->request_id);
+	if (a == NULL) {
+		ask_refuse(req, BUSY(MEMORY), fn, arg);
+		return;
+	}
+	asker_push(&ent->askers, a);
+	if (ent->state != ENTRY_PREPARED)
+		return;
+	if (how == WINDOW_ABORT)
+		entry_give_up(ent, REFD_ABORTED, "its client aborted it");
+	session_end(e, ent, how);
+}
+
+static void end_or_query(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, enum window_session how,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct entry *ent = table_find_for(&e->table, uid, &req->txid);
+
+	if (ent == NULL || ent->state == ENTRY_DECIDED)
+		scheduler_query(e, req, uid, now_ns, fn, arg);
+	else
+		end(e, ent, req, how, fn, arg);
+}
+
+void scheduler_commit(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
+{
+	end_or_query(e, req, uid, now_ns, WINDOW_COMMIT, fn, arg);
+}
+
+void scheduler_abort(struct scheduler *e, const struct refd_request *req,
+    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg)
+{
+	end_or_query(e, req, uid, now_ns, WINDOW_ABORT, fn, arg);
+}

@@ -1,0 +1,144 @@
+/*
+ * Happy path:
+ *	add	at the request
+ *	answer	when its transaction or look-up is done
+ *
+ * Failure modes:
+ *	out of memory at add	the request is refused at once
+ *	the client goes first	forget: the asker stays where it waits, mute
+ */
+#include "daemon/scheduler/asker.h"
+
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+struct asker {
+	uint32_t request_id;
+	scheduler_answer_fn *fn;
+	struct asked_by *by; /* NULL: forgotten */
+	struct asker *next, *prev;
+	struct asker *next_by, *prev_by;
+};
+
+/* A connection that waits for at least one answer. */
+struct asked_by {
+	void *arg;
+	struct asker *askers;
+	UT_hash_handle hh;
+};
+
+static struct asked_by *by_arg(struct askers *all, void *arg)
+{
+	struct asked_by *by;
+
+	HASH_FIND(hh, all->head, &arg, sizeof(arg), by);
+	if (by != NULL)
+		return by;
+	by = calloc(1, sizeof(*by));
+	if (by == NULL)
+		return NULL;
+	by->arg = arg;
+	HASH_ADD(hh, all->head, arg, sizeof(arg), by);
+	if (by->hh.tbl == NULL) {
+		free(by);
+		return NULL;
+	}
+	return by;
+}
+
+struct asker *askers_add(struct askers *all, scheduler_answer_fn *fn, void *arg,
+    uint32_t request_id)
+{
+	struct asker *a;
+
+	a = calloc(1, sizeof(*a));
+	if (a == NULL)
+		return NULL;
+	a->by = by_arg(all, arg);
+	if (a->by == NULL) {
+		free(a);
+		return NULL;
+	}
+	a->request_id = request_id;
+	a->fn = fn;
+	DL_APPEND2(a->by->askers, a, prev_by, next_by);
+	return a;
+}
+
+void asker_push(struct asker **list, struct asker *a)
+{
+	DL_APPEND(*list, a);
+}
+
+struct asker *asker_pop(struct asker **list)
+{
+	struct asker *a = *list;
+
+	if (a != NULL)
+		DL_DELETE(*list, a);
+	return a;
+}
+
+bool asker_is_mute(const struct asker *a)
+{
+	return a->by == NULL;
+}
+
+void askers_drop(struct askers *all, struct asker *a)
+{
+	struct asked_by *by = a->by;
+
+	if (by != NULL) {
+		DL_DELETE2(by->askers, a, prev_by, next_by);
+		if (by->askers == NULL) {
+			HASH_DEL(all->head, by);
+			free(by);
+		}
+	}
+	free(a);
+}
+
+bool askers_take(struct askers *all, struct asker *a, struct asked *asked)
+{
+	bool is_heard = a->by != NULL;
+
+	*asked = (struct asked){ .request_id = a->request_id, .fn = a->fn };
+	if (is_heard)
+		asked->arg = a->by->arg;
+	askers_drop(all, a);
+	return is_heard;
+}
+
+void askers_answer(struct askers *all, struct asker *a, struct refd_answer *ans)
+{
+	struct asked asked;
+
+	/* Freed first: the callback may forget its client. */
+	if (!askers_take(all, a, &asked))
+		return;
+	ans->request_id = asked.request_id;
+	asked.fn(asked.arg, ans);
+}
+
+void asker_part(struct asker *a, struct refd_answer *ans)
+{
+	ans->request_id = a->request_id;
+	a->fn(a->by->arg, ans);
+}
+
+void askers_forget(struct askers *all, void *arg)
+{
+	struct asked_by *by;
+	struct asker *a;
+
+	HASH_FIND(hh, all->head, &arg, sizeof(arg), by);
+	if (by == NULL)
+		return;
+	DL_FOREACH2(by->askers, a, next_by)
+	a->by = NULL;
+	HASH_DEL(all->head, by);
+	free(by);
+}

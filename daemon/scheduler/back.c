@@ -1,0 +1,293 @@
+/*
+ * Happy path: every update of the window is decided and recorded; its name
+ * rests for as long as its lock was held, so that plain git gets through;
+ * transactions without undecided updates are decided.
+ *
+ * What comes back undecided keeps its place:
+ *	later	the store had no time for it. It goes first in the next
+ *		window, and windows are made as small as what the store had
+ *		time for, growing again by an eighth: the store prepares in an
+ *		order of its own, and the same ones would always come last
+ *	alone	again after 10 ms; from then on, as long as its repository has
+ *		something to do, in windows of that repository alone
+ *	locked	again after 1, 2, 4 ... 50 ms, and at last when the wait for
+ *		locks ends; then it gets locked. What is given back with it,
+ *		and names no lock itself, only goes along
+ *	reopen	admitted again, all that is undecided of it
+ * What is decided and not recorded becomes a note (notes.c). Windows of
+ * sessions are session.c's, but for one that could not be prepared: that waits
+ * as any other.
+ *
+ * Failure modes: an atomic transaction of which anything failed, or gave up,
+ * is aborted as a whole. A cancel and a stop take effect here for what the
+ * store gave back, a deadline right after (scheduler_run).
+ */
+#include <assert.h>
+
+#include "daemon/scheduler/state.h"
+
+#define MS             1000000
+#define BACKOFF_MIN_NS (1 * MS)
+#define BACKOFF_MAX_NS (50 * MS)
+#define ALONE_AFTER_NS (10 * MS)
+
+/* One window's return. */
+struct back {
+	struct scheduler *e;
+	int64_t now_ns, rest_until_ns;
+	size_t nr_live, nr_later;
+};
+
+/* How long U, which is locked, may wait for that. */
+static int64_t lock_wait_ns(const struct scheduler *e,
+    const struct txn_update *u)
+{
+	const struct refd_request *req = &u->txn->req;
+
+	if (locked_is_packed_refs(u)) {
+		if (req->has_packed_refs_timeout)
+			return (int64_t)req->packed_refs_timeout_ms * MS;
+	} else if (req->has_ref_lock_timeout) {
+		return (int64_t)req->ref_lock_timeout_ms * MS;
+	}
+	return e->cfg.lock_wait_ns;
+}
+
+/* Next time after as long as it has waited already, which doubles each time.
+ * true: it has waited long enough. */
+static bool lock_was_held(struct back *b, struct txn_update *u)
+{
+	int64_t wait_ns, end_ns;
+
+	if (u->locked_since_ns == 0)
+		u->locked_since_ns = b->now_ns;
+	wait_ns = b->now_ns - u->locked_since_ns;
+	end_ns = u->locked_since_ns + lock_wait_ns(b->e, u);
+	if (wait_ns < BACKOFF_MIN_NS)
+		wait_ns = BACKOFF_MIN_NS;
+	if (wait_ns > BACKOFF_MAX_NS)
+		wait_ns = BACKOFF_MAX_NS;
+	u->retry_ns = b->now_ns + wait_ns;
+	if (u->retry_ns > end_ns)
+		u->retry_ns = end_ns;
+	return end_ns <= b->now_ns;
+}
+
+static void undecided_back(struct back *b, struct txn_update *u,
+    bool goes_along)
+{
+	struct entry *ent = entry_of(u);
+	bool has_given_up = false;
+
+	u->retry_ns = 0;
+	if (goes_along)
+		u->again = TXN_AGAIN_NO;
+	switch (u->again) {
+	case TXN_AGAIN_LATER:
+		ent->goes_first = true;
+		b->nr_later++;
+		break;
+	case TXN_AGAIN_ALONE:
+		ent->queue->goes_alone = true;
+		u->retry_ns = b->now_ns + ALONE_AFTER_NS;
+		break;
+	case TXN_AGAIN_LOCKED:
+		has_given_up = lock_was_held(b, u);
+		break;
+	case TXN_AGAIN_REOPEN:
+		ent->is_misplaced = true;
+		break;
+	case TXN_AGAIN_NO:
+		assert(goes_along);
+		break;
+	}
+	names_back(&b->e->names, u, 0, b->now_ns);
+	if (has_given_up && u->txn->req.atomic)
+		ent->has_given_up = true;
+	else if (has_given_up)
+		decide_locked(b->e, u, b->now_ns);
+}
+
+/* Is it known which of PART's updates are locked, and not only given back
+ * together with those? */
+static bool names_locks(const struct txn_part *part)
+{
+	size_t i;
+
+	for (i = 0; i < part->nr; i++)
+		if (part->updates[i]->status == REFD_PENDING &&
+		    part->updates[i]->again == TXN_AGAIN_LOCKED &&
+		    part->updates[i]->locked_path != NULL)
+			return true;
+	return false;
+}
+
+void back_lsn(const struct txn_part *part)
+{
+	if (part->lsn > part->txn->lsn)
+		part->txn->lsn = part->lsn;
+}
+
+static void part_back(struct back *b, struct txn_part *part)
+{
+	struct entry *ent = part->txn->scheduler;
+	bool all_recorded = true;
+	bool named = ent->goes_whole && names_locks(part);
+	size_t i;
+
+	back_lsn(part);
+	for (i = 0; i < part->nr; i++) {
+		struct txn_update *u = part->updates[i];
+		bool is_note = !u->in_window;
+
+		b->nr_live += !is_note;
+		if (u->status != REFD_PENDING && !u->recorded)
+			all_recorded = false;
+		if (is_note) {
+			notes_add(u);
+		} else if (u->status != REFD_PENDING) {
+			names_back(&b->e->names, u, b->rest_until_ns,
+			    b->now_ns);
+			decide_count(u);
+		} else {
+			undecided_back(b, u,
+			    named && u->again == TXN_AGAIN_LOCKED &&
+				u->locked_path == NULL);
+		}
+	}
+	notes_rode(ent, all_recorded);
+}
+
+/* What is to become of the rest of ENT. */
+static void judge(struct back *b, struct entry *ent)
+{
+	struct scheduler *e = b->e;
+	int64_t now_ns = b->now_ns;
+
+	if (decide_siblings(e, ent, now_ns))
+		return;
+	if (e->is_hurrying)
+		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
+	if (ent->end_status != REFD_OK)
+		decide_rest(e, ent, ent->end_status, ent->end_text, now_ns);
+	else if (ent->has_given_up)
+		decide_late(e, ent, now_ns);
+}
+
+static void entry_back(struct back *b, struct entry *ent)
+{
+	struct scheduler *e = b->e;
+
+	if (ent->state == ENTRY_DECIDED) {
+		if (!notes_keep(&e->notes, ent))
+			decide_forget(e, ent);
+		return;
+	}
+	entry_move(ent, ENTRY_WAITING);
+	judge(b, ent);
+	if (ent->nr_undecided == 0) {
+		decide_finish(e, ent);
+	} else if (ent->is_misplaced) {
+		ent->is_misplaced = false;
+		arrive_again(e, ent, b->now_ns);
+	} else {
+		arrive_time(e, ent, true);
+		turns_refresh(ent);
+	}
+}
+
+static void set_limit(struct back *b)
+{
+	struct scheduler *e = b->e;
+	size_t nr = b->nr_live - b->nr_later;
+
+	if (b->nr_later > 0)
+		e->window_refs = nr > 0 ? nr : 1;
+	else if (nr >= e->window_refs)
+		e->window_refs += e->window_refs / 8 + 1;
+	if (e->window_refs > e->cfg.window_refs)
+		e->window_refs = e->cfg.window_refs;
+}
+
+/* How many of W's updates it was to try, and whether some were given back for
+ * want of time. */
+static void measure(struct scheduler *e, struct window *w, int64_t now_ns)
+{
+	const struct txn_update *u;
+	bool gave_back = false;
+	size_t i, k, nr_live = 0;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		for (k = 0; k < w->parts[i].nr; k++) {
+			u = w->parts[i].updates[k];
+			nr_live += u->in_window;
+			gave_back = gave_back ||
+			    (u->status == REFD_PENDING &&
+				u->again == TXN_AGAIN_LATER);
+		}
+	}
+	measure_window(&e->measure, w, nr_live, gave_back, now_ns);
+}
+
+static void take_back(struct scheduler *e, struct window *w, int64_t now_ns)
+{
+	struct back b = { .e = e, .now_ns = now_ns };
+	struct entry *ent;
+	size_t i;
+
+	if (w->locked_ns != 0)
+		b.rest_until_ns =
+		    w->unlocked_ns + (w->unlocked_ns - w->locked_ns);
+	for (i = 0; i < w->nr_parts; i++)
+		part_back(&b, &w->parts[i]);
+	for (i = 0; i < w->nr_parts; i++) {
+		ent = w->parts[i].txn->scheduler;
+		if (ent->goes_first)
+			continue;
+		w->parts[i].txn = NULL;
+		entry_back(&b, ent);
+	}
+	/* Each goes ahead of the others: the last one first. */
+	while (i-- > 0)
+		if (w->parts[i].txn != NULL)
+			entry_back(&b, w->parts[i].txn->scheduler);
+	if (w->session == WINDOW_WHOLE)
+		set_limit(&b);
+	window_free(w);
+}
+
+/* Who waited for W's is woken with their names. */
+static void deletions_back(const struct window *w)
+{
+	struct queue *q;
+	size_t i;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		q = ((struct entry *)w->parts[i].txn->scheduler)->queue;
+		if (q == NULL || q->deleting_in != w)
+			continue;
+		q->deleting = NULL;
+		q->deleting_in = NULL;
+	}
+}
+
+void back_window(struct scheduler *e, struct window *w, int64_t now_ns)
+{
+	e->nr_windows--;
+	measure(e, w, now_ns);
+	deletions_back(w);
+	switch (w->session) {
+	case WINDOW_PREPARE:
+		if (w->parts[0].txn->prepared == NULL)
+			break;
+		session_prepared(e, w, now_ns);
+		return;
+	case WINDOW_COMMIT:
+	case WINDOW_ABORT:
+		session_ended(e, w);
+		return;
+	case WINDOW_WHOLE:
+		break;
+	}
+	take_back(e, w, now_ns);
+}

@@ -1,0 +1,287 @@
+/*
+ * Happy path:
+ *	finish	all updates of a transaction are decided: it leaves the queue
+ *	answer	everyone who asked, the first and those that joined; before
+ *		that those whose session is prepared (session.c). The results
+ *		of very many in parts, one each time the scheduler runs
+ *	notes	what the journal does not know yet keeps it in the table
+ *	forget	recorded: the journal answers from now on
+ *
+ * Failure modes, each a status:
+ *	deadline, cancel, stop		what is undecided, if no window has it
+ *	a lock held for too long	locked
+ *	an atomic sibling failed	aborted
+ * Answers are given from scheduler_run() alone, when all else is in order: a
+ * callback may submit, cancel or forget.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/state.h"
+
+void decide_count(struct txn_update *u)
+{
+	free(u->locked_path);
+	u->locked_path = NULL;
+	entry_of(u)->nr_undecided--;
+	notes_add(u);
+}
+
+void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
+    const char *text, int64_t now_ns)
+{
+	if (u->name != NULL)
+		names_remove(&e->names, u, now_ns);
+	txn_decide(u, status, text);
+	decide_count(u);
+}
+
+void decide_rest(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates && ent->nr_undecided > 0; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			decide(e, &txn->updates[i], status, text, now_ns);
+}
+
+/* The ref whose lock it is, where that is a worktree's HEAD: only a line for
+ * its log was wanted of it. */
+static const char *locked_name(const struct txn_update *u, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	bool is_head = strcmp(base != NULL ? base + 1 : path, "HEAD") == 0 &&
+	    strncmp(path, "refs/", 5) != 0;
+
+	if (is_head && strncmp(u->ask->name, "refs/", 5) == 0)
+		return "HEAD";
+	return u->ask->name;
+}
+
+void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns)
+{
+	const char *path =
+	    u->locked_path != NULL ? u->locked_path : u->ask->name;
+	char lock[2 * REFD_PATH_MAX];
+
+	if (u->name != NULL)
+		names_remove(&e->names, u, now_ns);
+	snprintf(lock, sizeof(lock), "%s/%s.lock",
+	    e->store.repo_path(u->txn->repo), path);
+	if (locked_is_packed_refs(u))
+		txn_decide_detail(u, REFD_LOCKED, REFD_DETAIL_PACKED_LOCKED,
+		    lock, NULL, NULL);
+	else
+		txn_decide_detail(u, REFD_LOCKED, REFD_DETAIL_LOCKED,
+		    locked_name(u, path), lock, NULL);
+	decide_count(u);
+}
+
+void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING &&
+		    txn->updates[i].again == TXN_AGAIN_LOCKED)
+			decide_locked(e, &txn->updates[i], now_ns);
+	if (!decide_siblings(e, ent, now_ns))
+		decide_rest(e, ent, REFD_DEADLINE, NULL, now_ns);
+}
+
+bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+
+	if (!txn->req.atomic || ent->nr_undecided == txn->nr_updates)
+		return false;
+	/* All or nothing, so nothing of it can have succeeded yet. */
+	assert(txn->nr_of[REFD_OK] == 0 || ent->nr_undecided == 0);
+	decide_rest(e, ent, REFD_ABORTED, NULL, now_ns);
+	return true;
+}
+
+/* ---- answering ---- */
+
+/* One without updates comes to nothing where it was refused or given up. */
+static enum refd_outcome outcome_of(const struct entry *ent)
+{
+	if (ent->txn->nr_updates == 0 &&
+	    (ent->txn->refused != REFD_OK || ent->end_status != REFD_OK))
+		return REFD_REJECTED;
+	return txn_outcome(ent->txn);
+}
+
+/* A cause is not stored where memory ran out. */
+static const char *why_refused(const struct txn *txn)
+{
+	if (txn->refused == REFD_OK)
+		return NULL;
+	return txn->refused == REFD_BUSY && txn->why == NULL ?
+	    busy_cause_text(BUSY_MEMORY) :
+	    txn->why;
+}
+
+/* The next part of what there is to say of ENT. */
+static void next_part(const struct scheduler *e, const struct entry *ent,
+    struct answer *a)
+{
+	const struct txn *txn = ent->txn;
+	struct refd_answer *ans = &a->ans;
+
+	if (ent->state == ENTRY_PREPARED) {
+		answer_prepared(a, txn);
+	} else if (ent->retry_after_ms != 0) {
+		answer_refused(ans, &ent->key.txid, txn->refused,
+		    busy_cause_text(BUSY_REPOSITORY));
+		ans->retry_after_ms = ent->retry_after_ms;
+	} else if (txn->nr_updates == 0 && txn->refused != REFD_OK) {
+		/* No result could say why. */
+		answer_refused(ans, &ent->key.txid, txn->refused,
+		    why_refused(txn));
+	} else {
+		answer_results(a, txn, e->store.journal, why_refused(txn));
+		ans->outcome = outcome_of(ent);
+	}
+}
+
+void decide_tell(const struct scheduler *e, const struct entry *ent,
+    const struct asked *asked)
+{
+	struct answer a;
+
+	a.told = 0;
+	do {
+		next_part(e, ent, &a);
+		a.ans.request_id = asked->request_id;
+		asked->fn(asked->arg, &a.ans);
+	} while (a.ans.goes_on);
+}
+
+void decide_tell_asker(struct scheduler *e, const struct entry *ent,
+    struct asker *a)
+{
+	struct asked asked;
+
+	if (askers_take(&e->askers, a, &asked))
+		decide_tell(e, ent, &asked);
+}
+
+static void count_outcome(struct scheduler *e, const struct entry *ent)
+{
+	enum refd_outcome outcome = outcome_of(ent);
+	const struct txn *txn = ent->txn;
+
+	e->stats.transactions++;
+	admin_count(e, ent, outcome);
+	switch (outcome) {
+	case REFD_COMMITTED:
+		e->stats.committed++;
+		break;
+	case REFD_PARTIAL:
+		e->stats.partial++;
+		break;
+	case REFD_REJECTED:
+		e->stats.rejected++;
+		break;
+	case REFD_OUTCOME_UNKNOWN:
+		e->stats.unknown++;
+		break;
+	}
+	e->stats.refs_ok += txn->nr_of[REFD_OK];
+	e->stats.refs_failed += txn->nr_updates - txn->nr_of[REFD_OK];
+}
+
+void decide_finish(struct scheduler *e, struct entry *ent)
+{
+	assert(ent->nr_undecided == 0);
+	arrive_time(e, ent, false);
+	turns_leave(ent);
+	shares_give(&e->shares, ent->of_user, ent->txn, ent->sender);
+	shares_give(&e->shares, ent->of_repo, ent->txn, ent->sender);
+	ent->of_user = ent->of_repo = NULL;
+	if (entry_is_session(ent))
+		session_over(e, ent);
+	entry_move(ent, ENTRY_DECIDED);
+	DL_APPEND(e->decided, ent);
+	if (!ent->txn->replayed)
+		count_outcome(e, ent);
+}
+
+static void let_go(struct scheduler *e, struct txn *txn)
+{
+	if (txn->repo != NULL)
+		e->store.release(e->store.ctx, txn->repo);
+	txn->repo = NULL;
+}
+
+/* Everybody was told. What only waits for its record holds no repository: it
+ * may wait for long, and a file system that failed is let go of once nobody
+ * uses it. */
+static void all_told(struct scheduler *e, struct entry *ent)
+{
+	DL_DELETE(e->decided, ent);
+	if (ent->txn->repo == NULL || !notes_keep(&e->notes, ent))
+		decide_forget(e, ent);
+	else
+		let_go(e, ent->txn);
+}
+
+/* The next part to who asked first. */
+static void tell_part(struct scheduler *e, struct entry *ent)
+{
+	struct answer a;
+
+	a.told = ent->nr_told;
+	next_part(e, ent, &a);
+	if (a.ans.goes_on && !asker_is_mute(ent->askers)) {
+		ent->nr_told = a.told;
+		asker_part(ent->askers, &a.ans);
+		return;
+	}
+	ent->nr_told = 0;
+	askers_answer(&e->askers, asker_pop(&ent->askers), &a.ans);
+}
+
+/* In the order in which they were decided. Of one of very many the rest of the
+ * loop has its turn between the parts, and those behind it don't wait; but for
+ * others of very many, since a connection gets one answer in parts at a
+ * time. */
+void decide_answer_all(struct scheduler *e)
+{
+	struct entry *ent, *next;
+	bool has_told_part = false;
+
+	session_tell_all(e);
+	DL_FOREACH_SAFE(e->decided, ent, next) {
+		if (ent->txn->nr_updates <= ANSWER_PART) {
+			while (ent->askers != NULL)
+				tell_part(e, ent);
+		} else if (ent->askers != NULL && !has_told_part) {
+			tell_part(e, ent);
+			has_told_part = true;
+		}
+		if (ent->askers == NULL)
+			all_told(e, ent);
+	}
+}
+
+void decide_forget(struct scheduler *e, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+
+	let_go(e, txn);
+	e->held_bytes -= txn->req.bytes;
+	table_remove(&e->table, ent);
+	if (txn->nr_updates > ANSWER_PART)
+		e->store.discard(e->store.ctx, txn);
+	else
+		txn_free(txn);
+}

@@ -1,0 +1,115 @@
+#include "daemon/scheduler/measure.h"
+
+#include <string.h>
+
+#define NR_DONE (sizeof(((struct measure *)0)->done_ns) / sizeof(int64_t))
+
+const char *measure_close_name(enum window_close closed)
+{
+	static const char *const names[] = {
+#define X(symbol, name) [WINDOW_CLOSE_##symbol] = name,
+		WINDOW_CLOSE_TABLE(X)
+#undef X
+	};
+
+	return names[closed];
+}
+
+/* NOW is of this period, BEFORE of the one before it. */
+static void turn_page(struct measure *m, int64_t now_ns)
+{
+	int64_t age_ns = now_ns - m->period_ns;
+
+	if (m->period_ns != 0 && age_ns < MEASURE_PERIOD_NS)
+		return;
+	if (m->period_ns != 0 && age_ns < 2 * MEASURE_PERIOD_NS) {
+		m->before = m->now;
+		m->period_ns += MEASURE_PERIOD_NS;
+	} else {
+		memset(&m->before, 0, sizeof(m->before));
+		m->period_ns = now_ns;
+	}
+	memset(&m->now, 0, sizeof(m->now));
+}
+
+void measure_recent(struct measure *m, int64_t now_ns,
+    struct measure_period *recent, int64_t *span_ns)
+{
+	turn_page(m, now_ns);
+	*recent = m->before;
+	recent->windows += m->now.windows;
+	recent->transactions += m->now.transactions;
+	recent->refs += m->now.refs;
+	histogram_merge(&recent->flush, &m->now.flush);
+	histogram_merge(&recent->total, &m->now.total);
+	histogram_merge(&recent->window_txns, &m->now.window_txns);
+	*span_ns = MEASURE_PERIOD_NS + (now_ns - m->period_ns);
+}
+
+void measure_window(struct measure *m, struct window *w, size_t nr_live,
+    bool gave_back, int64_t now_ns)
+{
+	struct txn_times *times;
+	size_t i;
+
+	turn_page(m, now_ns);
+	m->closed[gave_back ? WINDOW_CLOSE_TIME : w->closed]++;
+	m->now.windows++;
+	histogram_add(&m->window_txns, w->nr_parts);
+	histogram_add(&m->now.window_txns, w->nr_parts);
+	histogram_add(&m->window_refs, nr_live);
+	histogram_add_ns(&m->lock, w->lock_ns);
+	histogram_add_ns(&m->publish, w->publish_ns);
+	/* What only takes locks, or lets go of them, commits nothing. */
+	if (w->session == WINDOW_WHOLE || w->session == WINDOW_COMMIT) {
+		histogram_add_ns(&m->flush, w->flush_ns);
+		histogram_add_ns(&m->now.flush, w->flush_ns);
+	}
+	for (i = 0; i < w->nr_parts; i++) {
+		times = &w->parts[i].txn->times;
+		times->lock_ns += w->lock_ns;
+		times->flush_ns += w->flush_ns;
+		times->publish_ns += w->publish_ns;
+		times->done_ns = w->done_ns;
+	}
+	if (m->nr_done < NR_DONE)
+		m->done_ns[m->nr_done++] = w->done_ns;
+}
+
+int64_t measure_queue_ns(const struct txn_times *times, int64_t end_ns)
+{
+	int64_t ns = end_ns - times->admitted_ns - times->lock_ns -
+	    times->flush_ns - times->publish_ns;
+
+	return times->admitted_ns != 0 && ns > 0 ? ns : 0;
+}
+
+void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns)
+{
+	const struct txn_times *times = &txn->times;
+	int64_t end_ns = times->done_ns != 0 ? times->done_ns : now_ns;
+	size_t i;
+
+	turn_page(m, now_ns);
+	m->now.transactions++;
+	m->now.refs += txn->nr_updates;
+	for (i = 0; i < REFD_STATUSES; i++)
+		m->refs[i] += txn->nr_of[i];
+	if (times->admitted_ns != 0)
+		histogram_add_ns(&m->admit,
+		    times->admitted_ns - times->arrived_ns - times->barrier_ns);
+	if (times->barrier_ns > 0)
+		histogram_add_ns(&m->barrier, times->barrier_ns);
+	histogram_add_ns(&m->queue, measure_queue_ns(times, end_ns));
+	histogram_add_ns(&m->total, end_ns - times->arrived_ns);
+	histogram_add_ns(&m->now.total, end_ns - times->arrived_ns);
+}
+
+void measure_sent(struct measure *m, int64_t now_ns)
+{
+	size_t i;
+
+	for (i = 0; i < m->nr_done; i++)
+		histogram_add_ns(&m->reply, now_ns - m->done_ns[i]);
+	m->nr_done = 0;
+}

@@ -1,0 +1,490 @@
+/*
+ * Happy path:
+ *	add	the name and those above it are made, the update waits there
+ *	up	first of its name, awake: its entry may try it
+ *	hold	nothing in the way: it goes into a window
+ *	back	decided: the next one of the name is first, after a rest
+ *	drop	a name that nobody waits at, holds, rests or parks at is gone,
+ *		and so are names above it that were only there for it
+ *
+ * Failure modes:
+ *	out of memory	at add alone; all that follows needs none
+ *	names so deep that the tree outgrows the requests	BUSY at add,
+ *			by max_bytes: a name of a kilobyte can have five
+ *			hundred above it
+ */
+#include "daemon/scheduler/names.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/turns.h"
+
+enum name_place {
+	NAME_IDLE,
+	NAME_UP,     /* in up_of->up */
+	NAME_PARKED, /* in parked_on->parked */
+	NAME_ASLEEP, /* in names.asleep */
+	NAME_HELD    /* its first update is in a window */
+};
+
+/* One component of a name. A name itself is the path from its root; the
+ * root's parent is NULL and its component the repository's key. */
+struct name {
+	struct txn_update *first, *last; /* who waits, in arrival order */
+	size_t nr_busy_below; /* names below at which somebody waits */
+	uint64_t came_by;     /* arrival of the last entry to add one below, and
+				 1; 0: none */
+	int64_t rest_until_ns;
+
+	enum name_place place;
+	struct entry *up_of;
+	struct name *parked_on;
+	struct name *next, *prev; /* in up_of->up or parked_on->parked */
+	struct heap_link wake;
+
+	struct name *parked; /* those that this one is in the way of */
+	struct name *children, *next_child, *prev_child;
+	UT_hash_handle hh;
+
+	/* The key; component is not terminated. */
+	size_t key_len;
+	struct name *parent;
+	char component[];
+};
+
+static uint64_t arrival_of(const struct txn_update *u)
+{
+	return entry_of(u)->arrival + (size_t)(u - u->txn->updates);
+}
+
+/* ---- the tree ---- */
+
+static size_t size_of(const struct name *n)
+{
+	return sizeof(*n) + n->key_len - sizeof(n->parent);
+}
+
+/* By bits of the hash that the table itself does not go by. */
+static struct name **table_of(struct names *ns, unsigned hash)
+{
+	return &ns->tables[hash >> 24];
+}
+
+static struct name *child_new(struct names *ns, struct name *parent,
+    const char *component, size_t len, unsigned hash)
+{
+	struct name **table = table_of(ns, hash), *n;
+
+	n = calloc(1, sizeof(*n) + len);
+	if (n == NULL)
+		return NULL;
+	n->parent = parent;
+	memcpy(n->component, component, len);
+	n->key_len = sizeof(n->parent) + len;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, &n->parent, n->key_len, hash,
+	    n);
+	if (n->hh.tbl == NULL) {
+		free(n);
+		return NULL;
+	}
+	if (parent != NULL)
+		DL_APPEND2(parent->children, n, prev_child, next_child);
+	ns->bytes += size_of(n);
+	return n;
+}
+
+static struct name *child_get(struct names *ns, struct name *parent,
+    const char *component, size_t len)
+{
+	struct {
+		struct name *parent;
+		char component[REFD_REFNAME_MAX];
+	} key;
+	struct name *table, *n;
+	unsigned hash;
+
+	assert(len <= sizeof(key.component));
+	key.parent = parent;
+	memcpy(key.component, component, len);
+	HASH_VALUE(&key, sizeof(key.parent) + len, hash);
+	table = *table_of(ns, hash);
+	HASH_FIND_BYHASHVALUE(hh, table, &key, sizeof(key.parent) + len, hash,
+	    n);
+	return n != NULL ? n : child_new(ns, parent, component, len, hash);
+}
+
+/* N, and those above it, while they are of no use. */
+static void drop_unused(struct names *ns, struct name *n)
+{
+	struct name *parent, **table;
+
+	while (n != NULL && n->first == NULL && n->children == NULL &&
+	    n->parked == NULL && n->place == NAME_IDLE) {
+		parent = n->parent;
+		if (parent != NULL)
+			DL_DELETE2(parent->children, n, prev_child, next_child);
+		if (ns->dir == n)
+			ns->dir = NULL;
+		ns->bytes -= size_of(n);
+		table = table_of(ns, n->hh.hashv);
+		HASH_DEL(*table, n);
+		free(n);
+		n = parent;
+	}
+}
+
+/* Are the LEN bytes at PATH the name of DIR? */
+static bool is_path_of(const struct name *dir, uint64_t repo_key,
+    const char *path, size_t len)
+{
+	size_t component_len;
+
+	for (; dir->parent != NULL; dir = dir->parent) {
+		component_len = dir->key_len - sizeof(dir->parent);
+		if (component_len > len ||
+		    memcmp(path + len - component_len, dir->component,
+			component_len) != 0)
+			return false;
+		len -= component_len;
+		if (dir->parent->parent == NULL)
+			continue;
+		if (len == 0 || path[--len] != '/')
+			return false;
+	}
+	return len == 0 &&
+	    memcmp(dir->component, &repo_key, sizeof(repo_key)) == 0;
+}
+
+/* NULL when out of memory. */
+static struct name *name_get(struct names *ns, uint64_t repo_key,
+    const char *text)
+{
+	const char *end = strrchr(text, '/');
+	struct name *n, *child;
+
+	if (end != NULL && ns->dir != NULL &&
+	    is_path_of(ns->dir, repo_key, text, (size_t)(end - text))) {
+		n = ns->dir;
+		text = end + 1;
+	} else {
+		n = child_get(ns, NULL, (const char *)&repo_key,
+		    sizeof(repo_key));
+	}
+	while (n != NULL) {
+		end = strchrnul(text, '/');
+		child = child_get(ns, n, text, (size_t)(end - text));
+		if (child == NULL)
+			drop_unused(ns, n);
+		n = child;
+		if (*end == '\0')
+			break;
+		text = end + 1;
+	}
+	ns->dir = n != NULL ? n->parent : NULL;
+	return n;
+}
+
+void names_done(struct names *ns)
+{
+	struct name *n, *next;
+	size_t i;
+
+	for (i = 0; i < NAMES_TABLES; i++)
+		HASH_ITER(hh, ns->tables[i], n, next) {
+			HASH_DEL(ns->tables[i], n);
+			free(n);
+		}
+}
+
+/* ---- places ---- */
+
+static void leave(struct names *ns, struct name *n)
+{
+	switch (n->place) {
+	case NAME_UP:
+		DL_DELETE(n->up_of->up, n);
+		n->up_of->nr_up--;
+		turns_refresh(n->up_of);
+		break;
+	case NAME_PARKED:
+		DL_DELETE(n->parked_on->parked, n);
+		break;
+	case NAME_ASLEEP:
+		heap_remove(&ns->asleep, &n->wake);
+		break;
+	case NAME_IDLE:
+	case NAME_HELD:
+		break;
+	}
+	n->place = NAME_IDLE;
+}
+
+/* Where N belongs, now that no window holds it. */
+static void settle(struct names *ns, struct name *n, int64_t now_ns)
+{
+	int64_t wake_ns = n->rest_until_ns;
+
+	leave(ns, n);
+	if (n->first != NULL && n->first->retry_ns > wake_ns)
+		wake_ns = n->first->retry_ns;
+	if (wake_ns > now_ns) {
+		n->place = NAME_ASLEEP;
+		heap_add(&ns->asleep, &n->wake, wake_ns);
+	} else if (n->first != NULL) {
+		n->place = NAME_UP;
+		n->up_of = entry_of(n->first);
+		DL_APPEND(n->up_of->up, n);
+		n->up_of->nr_up++;
+		turns_refresh(n->up_of);
+	}
+}
+
+/* N's first update, or what may be done with it, is another now. */
+static void changed(struct names *ns, struct name *n, int64_t now_ns)
+{
+	settle(ns, n, now_ns);
+	while (n->parked != NULL)
+		settle(ns, n->parked, now_ns);
+	drop_unused(ns, n);
+}
+
+/* ---- the queue of a name ---- */
+
+static void count_busy(struct name *n, int by)
+{
+	for (n = n->parent; n != NULL; n = n->parent)
+		n->nr_busy_below += (size_t)by;
+}
+
+/* Behind AFTER, or first. */
+static void insert(struct name *n, struct txn_update *u,
+    struct txn_update *after)
+{
+	if (n->first == NULL)
+		count_busy(n, 1);
+	u->name = n;
+	u->prev_waiting = after;
+	u->next_waiting = after != NULL ? after->next_waiting : n->first;
+	if (u->next_waiting != NULL)
+		u->next_waiting->prev_waiting = u;
+	else
+		n->last = u;
+	if (after != NULL)
+		after->next_waiting = u;
+	else
+		n->first = u;
+}
+
+static void unlink_update(struct txn_update *u)
+{
+	struct name *n = u->name;
+
+	if (u->prev_waiting != NULL)
+		u->prev_waiting->next_waiting = u->next_waiting;
+	else
+		n->first = u->next_waiting;
+	if (u->next_waiting != NULL)
+		u->next_waiting->prev_waiting = u->prev_waiting;
+	else
+		n->last = u->prev_waiting;
+	u->next_waiting = u->prev_waiting = NULL;
+	u->name = NULL;
+	if (n->first == NULL)
+		count_busy(n, -1);
+}
+
+/* Behind which U belongs: nearly always the last. One that was admitted
+ * again goes back to where it was, but not ahead of one in a window. */
+static struct txn_update *place_for(const struct name *n,
+    const struct txn_update *u)
+{
+	struct txn_update *after = n->last;
+
+	while (after != NULL && !after->in_window &&
+	    arrival_of(after) > arrival_of(u))
+		after = after->prev_waiting;
+	return after;
+}
+
+static bool waits_at(const struct name *n, const struct entry *ent)
+{
+	const struct txn_update *v = n->last;
+
+	while (v != NULL && v->txn != ent->txn && arrival_of(v) > ent->arrival)
+		v = v->prev_waiting;
+	return v != NULL && v->txn == ent->txn;
+}
+
+/* ENT has just come to N. Is a name of its own above or below? Entries of a
+ * repository arrive one after the other, so who came by last is enough. */
+static bool find_siblings(struct name *n, struct entry *ent)
+{
+	bool found = n->came_by == ent->arrival + 1;
+
+	for (n = n->parent; n != NULL; n = n->parent) {
+		found = found || waits_at(n, ent);
+		n->came_by = ent->arrival + 1;
+	}
+	return found;
+}
+
+bool names_are_full(const struct names *ns)
+{
+	return ns->bytes > ns->max_bytes;
+}
+
+enum refd_status names_add(struct names *ns, uint64_t repo_key,
+    struct txn_update *u, int64_t now_ns)
+{
+	struct entry *ent = entry_of(u);
+	struct txn_update *after;
+	struct name *n;
+
+	if (strlen(u->ask->name) > REFD_REFNAME_MAX)
+		return REFD_LIMIT;
+	if (names_are_full(ns))
+		return busy_cause_count(BUSY_NAMES);
+	n = name_get(ns, repo_key, u->ask->name);
+	if (n == NULL)
+		return busy_cause_count(BUSY_MEMORY);
+	after = place_for(n, u);
+	if (after != NULL && after->txn == u->txn && !ent->goes_in_order)
+		return REFD_DUPLICATE;
+	insert(n, u, after);
+	if (find_siblings(n, ent) && !ent->goes_in_order)
+		ent->goes_whole = true;
+	if (after == NULL)
+		changed(ns, n, now_ns);
+	return REFD_OK;
+}
+
+void names_remove(struct names *ns, struct txn_update *u, int64_t now_ns)
+{
+	struct name *n = u->name;
+	bool was_first = n->first == u;
+
+	assert(!u->in_window);
+	if (was_first)
+		leave(ns, n);
+	unlink_update(u);
+	if (was_first)
+		changed(ns, n, now_ns);
+}
+
+/* ---- going ---- */
+
+struct txn_update *names_first_up(const struct entry *ent)
+{
+	return ent->up != NULL ? ent->up->first : NULL;
+}
+
+static bool is_in_the_way(const struct name *n, const struct txn_update *u)
+{
+	const struct txn_update *first = n->first;
+
+	if (first == NULL ||
+	    (first->txn == u->txn && !entry_of(u)->goes_in_order))
+		return false;
+	return n->place == NAME_HELD || arrival_of(first) < arrival_of(u);
+}
+
+/* Depth first, through those that somebody waits below. */
+static const struct name *find_below(const struct name *top,
+    const struct txn_update *u)
+{
+	const struct name *n = top;
+
+	for (;;) {
+		if (n->nr_busy_below > 0 && n->children != NULL) {
+			n = n->children;
+		} else {
+			while (n != top && n->next_child == NULL)
+				n = n->parent;
+			if (n == top)
+				return NULL;
+			n = n->next_child;
+		}
+		if (is_in_the_way(n, u))
+			return n;
+	}
+}
+
+const struct txn_update *names_in_the_way(const struct txn_update *u)
+{
+	const struct name *n = u->name, *other;
+
+	for (other = n->parent; other != NULL; other = other->parent)
+		if (is_in_the_way(other, u))
+			return other->first;
+	other = find_below(n, u);
+	return other != NULL ? other->first : NULL;
+}
+
+void names_park(struct names *ns, struct txn_update *u,
+    const struct txn_update *in_the_way)
+{
+	struct name *n = u->name;
+
+	assert(n->place == NAME_UP && n->first == u);
+	leave(ns, n);
+	n->place = NAME_PARKED;
+	n->parked_on = in_the_way->name;
+	DL_APPEND(n->parked_on->parked, n);
+}
+
+void names_hold(struct names *ns, struct txn_update *u)
+{
+	struct name *n = u->name;
+
+	assert(n->place == NAME_UP && n->first == u);
+	leave(ns, n);
+	n->place = NAME_HELD;
+	u->in_window = true;
+}
+
+void names_back(struct names *ns, struct txn_update *u, int64_t rest_until_ns,
+    int64_t now_ns)
+{
+	struct name *n = u->name;
+
+	assert(n->place == NAME_HELD && n->first == u);
+	n->place = NAME_IDLE;
+	u->in_window = false;
+	if (u->status != REFD_PENDING) {
+		unlink_update(u);
+		n->rest_until_ns = rest_until_ns;
+	} else if (u->next_waiting != NULL &&
+	    arrival_of(u->next_waiting) < arrival_of(u)) {
+		/* An older one was admitted again meanwhile. Were the order
+		 * here another than elsewhere, two could wait for each
+		 * other. */
+		unlink_update(u);
+		insert(n, u, place_for(n, u));
+	}
+	changed(ns, n, now_ns);
+}
+
+void names_let_go(struct names *ns, struct txn_update *u, int64_t now_ns)
+{
+	struct name *n = u->name;
+
+	assert(n->place == NAME_HELD && n->first == u);
+	n->place = NAME_IDLE;
+	u->in_window = false;
+	unlink_update(u);
+	changed(ns, n, now_ns);
+}
+
+int64_t names_wake(struct names *ns, int64_t now_ns)
+{
+	struct heap_link *l;
+
+	while ((l = ns->asleep.root) != NULL && l->key <= now_ns)
+		changed(ns, HEAP_ITEM(l, struct name, wake), now_ns);
+	return l != NULL ? l->key : INT64_MAX;
+}

@@ -1,0 +1,455 @@
+/*
+ * A transaction's states, and what moves it (table.c has the table):
+ *
+ *	ADMITTING <-> WAITING <-> IN_WINDOW
+ *	                 \-> DECIDED
+ *
+ * and a session's, which has all its updates in its windows:
+ *
+ *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED
+ *
+ * Happy path:
+ *	submit	a new id is entered in the table and given to the store
+ *	arrive	admitted, it is queued at its names (arrive.c, names.c)
+ *	window	whenever the store has a lane free, what may go goes; while
+ *		it has none the rest gathers, which needs no timer
+ *	back	outcomes are answered (back.c, decide.c), rejections ride in
+ *		the next window to be recorded (notes.c)
+ *	session	prepared, it keeps its locks but no name here, until it is
+ *		committed, aborted or given up (session.c)
+ *
+ * What there is goes as soon as the store can prepare it, however little it
+ * is: windows that wait for a flush are flushed together. While the store
+ * can't, the rest gathers by itself.
+ *
+ * Failure modes:
+ *	the id is in flight	the same content joins it, other is refused
+ *	the id is too old	unknown; never executed
+ *	too much waits, or stopping	busy; nothing is kept of it
+ *	... of one user or repository	busy, and when to come again (shares.c)
+ *	out of memory		busy, at submit; later on nothing needs any but
+ *				a name (busy) or a window (tried again)
+ *	the deadline passes	what no window has gets deadline. While the
+ *				store admits it, the store is asked to give it
+ *				back first: its id may turn out to be known
+ *	a session's client or time is gone	it is aborted
+ */
+#include "daemon/scheduler/scheduler.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/scheduler/state.h"
+#include "daemon/scheduler/window.h"
+
+/* Notes that are worth a flush of their own. */
+#define NOTES_MAX 1000
+/* Memory for names, in requests' worth. */
+#define NAMES_FACTOR 4
+/* Of a window, while several repositories wait, none gets more than one. */
+#define SHARES       8
+#define NO_MEMORY_NS (10 * 1000000)
+
+struct scheduler *scheduler_new(const struct scheduler_config *cfg,
+    const struct scheduler_store *store)
+{
+	struct scheduler *e;
+
+	assert(cfg->window_refs > 0 && store->lanes > 0);
+	e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return NULL;
+	e->cfg = *cfg;
+	e->store = *store;
+	e->window_refs = cfg->window_refs;
+	e->slow.limit_ns = cfg->slow_ns;
+	e->names.max_bytes = SIZE_MAX;
+	if (cfg->max_waiting_bytes < SIZE_MAX / NAMES_FACTOR)
+		e->names.max_bytes = NAMES_FACTOR * cfg->max_waiting_bytes;
+	return e;
+}
+
+void scheduler_set_limits(struct scheduler *e,
+    const struct scheduler_limits *limits)
+{
+	assert(limits->window_refs > 0);
+	e->cfg.window_refs = e->window_refs = limits->window_refs;
+	e->cfg.session_ns = limits->session_ns;
+	e->slow.limit_ns = limits->slow_ns;
+	e->cfg.shares.of_user = limits->of_user;
+}
+
+void scheduler_free(struct scheduler *e)
+{
+	struct entry *ent;
+	struct asker *a;
+
+	if (e == NULL)
+		return;
+	assert(
+	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0);
+	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
+		while ((a = asker_pop(&ent->askers)) != NULL)
+			askers_drop(&e->askers, a);
+		if (ent->txn->repo != NULL)
+			e->store.release(e->store.ctx, ent->txn->repo);
+		ent->txn->repo = NULL;
+	}
+	while ((a = asker_pop(&e->closers)) != NULL)
+		askers_drop(&e->askers, a);
+	slow_done(&e->slow);
+	names_done(&e->names);
+	turns_done(&e->turns);
+	shares_done(&e->shares);
+	table_done(&e->table);
+	free(e);
+}
+
+/* ---- submitting ---- */
+
+/* Per ref, so that a hook can say so per ref. */
+static void reject(const struct scheduler *e, struct txn *txn,
+    enum refd_status status, const char *text, scheduler_answer_fn *fn,
+    void *arg)
+{
+	struct answer a;
+	size_t i;
+
+	if (txn->nr_updates == 0) {
+		ask_refuse(&txn->req, status, text, fn, arg);
+		return;
+	}
+	txn_lay_out(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		txn_decide(&txn->updates[i], status, NULL);
+	a.told = 0;
+	do {
+		answer_results(&a, txn, e->store.journal, text);
+		a.ans.request_id = txn->req.request_id;
+		fn(arg, &a.ans);
+	} while (a.ans.goes_on);
+}
+
+static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct asker *a;
+
+	if (ent->txn->req.digest != txn->req.digest) {
+		ask_refuse(&txn->req, REFD_BADREQUEST,
+		    "transaction id was used for other content", fn, arg);
+		return;
+	}
+	ent->client = arg;
+	if (ent->state == ENTRY_DECIDED || ent->state == ENTRY_PREPARED) {
+		decide_tell(e, ent,
+		    &(struct asked){ txn->req.request_id, fn, arg });
+		return;
+	}
+	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+	if (a != NULL)
+		asker_push(&ent->askers, a);
+	else
+		/* Not busy: that says that nothing was taken. */
+		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
+}
+
+/* false: out of memory; TXN is still the caller's. */
+static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
+    scheduler_answer_fn *fn, void *arg)
+{
+	int64_t wait_ns = e->cfg.deadline_ns;
+	struct asker *a;
+	struct share *share;
+	struct entry *ent;
+
+	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+	if (a == NULL)
+		return false;
+	share = shares_take(&e->shares, SHARE_USER, txn->peer.uid, txn, arg);
+	ent = share != NULL ? table_add(&e->table, txn) : NULL;
+	if (ent == NULL) {
+		shares_give(&e->shares, share, txn, arg);
+		askers_drop(&e->askers, a);
+		return false;
+	}
+	ent->of_user = share;
+	ent->sender = arg;
+	asker_push(&ent->askers, a);
+	if (txn->req.deadline_ms != 0)
+		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
+	ent->deadline_ns =
+	    now_ns + shares_wait_ns(&e->cfg.shares, txn, wait_ns);
+	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);
+	txn->times.arrived_ns = now_ns;
+	ent->arrival = e->arrivals;
+	e->arrivals += txn->nr_updates;
+	e->held_bytes += txn->req.bytes;
+	if (entry_is_session(ent))
+		session_begin(e, ent, arg);
+	arrive_admit(e, ent);
+	return true;
+}
+
+static bool is_too_much(const struct scheduler *e, const struct txn *txn)
+{
+	/* The only one may be of any size, or it could never come in. */
+	return e->held_bytes > 0 &&
+	    e->held_bytes + txn->req.bytes > e->cfg.max_waiting_bytes;
+}
+
+/* Has its user his share? Then it is told to come again. */
+static bool is_put_off(const struct scheduler *e, const struct txn *txn,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct refd_answer ans;
+	uint32_t after_ms = shares_put_off(&e->shares, &e->cfg.shares,
+	    SHARE_USER, txn->peer.uid, txn, arg, e->held_bytes,
+	    e->cfg.max_waiting_bytes);
+
+	if (after_ms == 0)
+		return false;
+	answer_refused(&ans, &txn->req.txid, BUSY(USER));
+	ans.retry_after_ms = after_ms;
+	ans.request_id = txn->req.request_id;
+	fn(arg, &ans);
+	return true;
+}
+
+void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct entry *ent;
+
+	ent = table_find(&e->table, txn->peer.uid, &txn->req.txid);
+	if (ent != NULL)
+		join(e, ent, txn, fn, arg);
+	else if (ask_is_expired(e, &txn->req.txid, now_ns))
+		reject(e, txn, REFD_UNKNOWN,
+		    "its id is older than outcomes are kept; nothing was done "
+		    "now",
+		    fn, arg);
+	else if (e->is_draining)
+		reject(e, txn, BUSY(STOPPING), fn, arg);
+	else if (e->is_closed)
+		reject(e, txn, BUSY(DRAINED), fn, arg);
+	else if (is_put_off(e, txn, fn, arg))
+		; /* and answered */
+	else if (is_too_much(e, txn))
+		reject(e, txn, BUSY(WAITING), fn, arg);
+	else if (take_in(e, txn, now_ns, fn, arg))
+		return;
+	else
+		ask_refuse(&txn->req, BUSY(MEMORY), fn, arg);
+	txn_free(txn);
+}
+
+void scheduler_end_sessions(struct scheduler *e, void *arg)
+{
+	struct entry *ent, *next;
+
+	DL_FOREACH_SAFE2(e->sessions, ent, next, next_session)
+	if (ent->client == arg)
+		session_give_up(e, ent, REFD_ABORTED, "its client is gone");
+}
+
+void scheduler_forget_client(struct scheduler *e, void *arg)
+{
+	askers_forget(&e->askers, arg);
+	history_forget(e);
+	scheduler_end_sessions(e, arg);
+}
+
+/* ---- running ---- */
+
+static void reap(struct scheduler *e, int64_t now_ns)
+{
+	struct store_done done = { 0 };
+
+	while (e->store.reap(e->store.ctx, &done)) {
+		if (done.admitted != NULL)
+			arrive_admitted(e, done.admitted, now_ns);
+		else if (done.applied != NULL)
+			back_window(e, done.applied, now_ns);
+		else if (done.checkpointed != NULL)
+			ask_checkpointed(e, done.checkpointed);
+		else if (done.told != NULL)
+			history_told(e, done.told);
+		else
+			ask_looked_up(e, done.answered, now_ns);
+		done = (struct store_done){ 0 };
+	}
+}
+
+static void expire(struct scheduler *e, int64_t now_ns)
+{
+	struct heap_link *l;
+	struct entry *ent;
+
+	while ((l = e->deadlines.root) != NULL && l->key <= now_ns) {
+		ent = HEAP_ITEM(l, struct entry, deadline);
+		if (ent->state == ENTRY_PREPARED) {
+			session_give_up(e, ent, REFD_DEADLINE,
+			    "it was prepared for too long");
+			continue;
+		}
+		if (ent->state == ENTRY_ADMITTING) {
+			if (e->is_paused)
+				arrive_give_up(e, ent, BUSY(PAUSED));
+			else
+				arrive_give_up(e, ent, REFD_DEADLINE,
+				    "it was not admitted in time: 'refd "
+				    "status' says what is slow");
+			continue;
+		}
+		if (e->is_paused)
+			decide_rest(e, ent, BUSY(PAUSED), now_ns);
+		else
+			decide_late(e, ent, now_ns);
+		decide_finish(e, ent);
+	}
+}
+
+static bool notes_are_due(const struct scheduler *e)
+{
+	return e->notes.nr > 0 &&
+	    (e->is_draining || e->is_closed || e->notes.nr > NOTES_MAX ||
+		e->held_bytes > e->cfg.max_waiting_bytes / 2);
+}
+
+static void hand_over(struct scheduler *e, struct window *w, size_t nr_live)
+{
+	struct entry *ent;
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++) {
+		ent = w->parts[i].txn->scheduler;
+		arrive_time(e, ent, false);
+		for (k = 0; k < w->parts[i].nr; k++) {
+			struct txn_update *u = w->parts[i].updates[k];
+
+			u->again = TXN_AGAIN_NO;
+			free(u->locked_path);
+			u->locked_path = NULL;
+		}
+	}
+	e->nr_windows++;
+	e->stats.windows++;
+	if (nr_live > e->stats.window_refs_max)
+		e->stats.window_refs_max = nr_live;
+	e->store.apply(e->store.ctx, w);
+}
+
+static bool may_hand_over(const struct scheduler *e)
+{
+	return !e->is_paused && e->nr_windows < e->store.lanes &&
+	    e->store.takes(e->store.ctx);
+}
+
+static void form_windows(struct scheduler *e)
+{
+	struct window_former f = { .max_notes = e->cfg.window_refs,
+		.max_share = e->cfg.window_refs / SHARES,
+		.turns = &e->turns,
+		.names = &e->names,
+		.notes = &e->notes };
+	struct window *w;
+	size_t nr_live;
+
+	while (may_hand_over(e)) {
+		f.max_refs = e->window_refs;
+		f.notes_due = notes_are_due(e);
+		w = window_form(&f, &nr_live);
+		if (w == NULL)
+			break;
+		hand_over(e, w, nr_live);
+	}
+}
+
+/* When scheduler_run() is needed again. */
+static int64_t next_time(struct scheduler *e, int64_t now_ns)
+{
+	int64_t next_ns = names_wake(&e->names, now_ns);
+
+	if (e->turns.arriving != NULL || e->decided != NULL)
+		return now_ns;
+	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
+		next_ns = e->deadlines.root->key;
+	if (e->turns.ready != NULL && may_hand_over(e) &&
+	    now_ns + NO_MEMORY_NS < next_ns)
+		next_ns = now_ns + NO_MEMORY_NS;
+	return next_ns;
+}
+
+int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
+{
+	/* Called from a callback of its own: the outer call goes on. */
+	if (e->is_running)
+		return now_ns;
+	e->is_running = true;
+	e->wall_ms = wall_ms;
+	e->wall_at_ns = now_ns;
+	reap(e, now_ns);
+	expire(e, now_ns);
+	names_wake(&e->names, now_ns);
+	arrive_some(e, now_ns);
+	form_windows(e);
+	decide_answer_all(e);
+	/* Answering may have left notes that are due. */
+	form_windows(e);
+	admin_look_drained(e);
+	e->is_running = false;
+	return next_time(e, now_ns);
+}
+
+/* ---- stopping ---- */
+
+void scheduler_drain(struct scheduler *e)
+{
+	e->is_draining = true;
+	e->is_paused = false;
+	e->store.history_stop(e->store.ctx);
+}
+
+void scheduler_hurry(struct scheduler *e)
+{
+	struct entry *ent, *next;
+
+	scheduler_drain(e);
+	e->is_hurrying = true;
+	HASH_ITER(hh, e->table.head, ent, next) {
+		if (ent->state == ENTRY_WAITING) {
+			decide_rest(e, ent, REFD_ABORTED,
+			    "the daemon is stopping", e->wall_at_ns);
+			decide_finish(e, ent);
+		} else if (ent->state == ENTRY_PREPARED) {
+			session_give_up(e, ent, REFD_ABORTED,
+			    "the daemon is stopping");
+		} else if (ent->state == ENTRY_ADMITTING) {
+			arrive_give_up(e, ent, REFD_ABORTED,
+			    "the daemon is stopping");
+		}
+	}
+}
+
+bool scheduler_is_idle(const struct scheduler *e)
+{
+	return e->table.head == NULL &&
+	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0;
+}
+
+void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
+{
+	const struct entry *ent;
+
+	*stats = e->stats;
+	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
+		stats->in_store += ent->state == ENTRY_IN_WINDOW;
+		stats->prepared += ent->state == ENTRY_PREPARED;
+		stats->waiting += ent->state == ENTRY_ADMITTING ||
+		    ent->state == ENTRY_WAITING;
+	}
+}

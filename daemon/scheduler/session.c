@@ -1,0 +1,192 @@
+/*
+ * Sessions: transactions that stop when all their locks are taken, until their
+ * client says commit or abort.
+ *
+ * Happy path:
+ *	begin		admitted and queued as any transaction
+ *	prepared	its window, which held nothing else, took all its
+ *			locks; the names are let go of, and others that want
+ *			them run into the locks
+ *	tell		its client gets the word
+ *	end		committed: the same window goes to the store once more,
+ *			at once, however busy that is: locks are held
+ *	ended		all of it is decided
+ * The window is kept in between, so that ending a session needs no memory.
+ * One without updates has none, and nothing to wait for.
+ *
+ * Failure modes:
+ *	what is locked, or has to be tried again	it waits as any other,
+ *			and no lock is held (back.c)
+ *	everything is decided without a lock	so is the session
+ *	abort, cancel	the window lets go of the locks; what it held gets
+ *			aborted
+ *	the client is gone, or the daemon is told twice to stop	the same, also
+ *			where it comes to be prepared only then
+ *	prepared for too long	the same, with deadline. Whoever commits
+ *			afterwards gets these results
+ *	a commit is under way	nothing of that stops it
+ */
+#include <assert.h>
+
+#include <utlist.h>
+
+#include "daemon/scheduler/state.h"
+
+void session_begin(struct scheduler *e, struct entry *ent, void *client)
+{
+	ent->client = client;
+	DL_APPEND2(e->sessions, ent, prev_session, next_session);
+}
+
+void session_over(struct scheduler *e, struct entry *ent)
+{
+	DL_DELETE2(e->sessions, ent, prev_session, next_session);
+}
+
+bool session_is_ending(const struct entry *ent)
+{
+	return ent->phase == WINDOW_COMMIT || ent->phase == WINDOW_ABORT;
+}
+
+/* ---- prepared ---- */
+
+void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
+    int64_t now_ns)
+{
+	entry_move(ent, ENTRY_PREPARED);
+	ent->window = w;
+	turns_leave(ent);
+	e->stats.sessions_prepared++;
+	ent->is_untold = true;
+	DL_APPEND(e->untold, ent);
+	ent->prepared_ns = now_ns;
+	ent->deadline_ns = now_ns +
+	    shares_wait_ns(&e->cfg.shares, ent->txn, e->cfg.session_ns);
+	arrive_time(e, ent, true);
+	if (e->is_hurrying)
+		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
+	if (ent->end_status != REFD_OK)
+		session_end(e, ent, WINDOW_ABORT);
+}
+
+void session_prepared(struct scheduler *e, struct window *w, int64_t now_ns)
+{
+	struct txn_part *part = &w->parts[0];
+	struct txn_update *u;
+	size_t i, nr = 0;
+
+	assert(w->nr_parts == 1);
+	for (i = 0; i < part->nr; i++) {
+		u = part->updates[i];
+		names_let_go(&e->names, u, now_ns);
+		if (u->status != REFD_PENDING) {
+			decide_count(u);
+			continue;
+		}
+		assert(u->again == TXN_AGAIN_NO);
+		part->updates[nr++] = u;
+	}
+	part->nr = nr;
+	session_hold(e, part->txn->scheduler, w, now_ns);
+}
+
+static void told(struct scheduler *e, struct entry *ent)
+{
+	ent->is_untold = false;
+	DL_DELETE(e->untold, ent);
+}
+
+void session_tell_all(struct scheduler *e)
+{
+	struct entry *ent;
+	struct asker *a;
+
+	/* A callback may end it: then it is in the list no more, and the
+	 * others who asked get its results. */
+	while ((ent = e->untold) != NULL) {
+		a = asker_pop(&ent->askers);
+		if (a == NULL)
+			told(e, ent);
+		else
+			decide_tell_asker(e, ent, a);
+	}
+}
+
+/* ---- the end ---- */
+
+void session_end(struct scheduler *e, struct entry *ent,
+    enum window_session how)
+{
+	struct window *w = ent->window;
+	size_t i;
+
+	assert(ent->state == ENTRY_PREPARED);
+	arrive_time(e, ent, false);
+	if (ent->is_untold)
+		told(e, ent);
+	if (how == WINDOW_COMMIT)
+		e->stats.sessions_committed++;
+	else
+		e->stats.sessions_aborted++;
+	ent->phase = how;
+	if (w == NULL) {
+		decide_finish(e, ent);
+		return;
+	}
+	ent->window = NULL;
+	w->session = how;
+	w->locked_ns = w->unlocked_ns = 0;
+	w->lock_ns = w->flush_ns = w->publish_ns = 0;
+	for (i = 0; i < w->parts[0].nr; i++)
+		w->parts[0].updates[i]->in_window = true;
+	entry_move(ent, ENTRY_IN_WINDOW);
+	e->nr_windows++;
+	e->stats.windows++;
+	e->store.apply(e->store.ctx, w);
+}
+
+void session_ended(struct scheduler *e, struct window *w)
+{
+	struct txn_part *part = &w->parts[0];
+	struct entry *ent = part->txn->scheduler;
+	bool all_recorded = true;
+	struct txn_update *u;
+	size_t i;
+
+	back_lsn(part);
+	for (i = 0; i < part->nr; i++) {
+		u = part->updates[i];
+		u->in_window = false;
+		if (w->session == WINDOW_ABORT)
+			txn_decide(u, ent->end_status, ent->end_text);
+		assert(u->status != REFD_PENDING);
+		all_recorded = all_recorded && u->recorded;
+		decide_count(u);
+	}
+	if (w->session == WINDOW_COMMIT)
+		notes_rode(ent, all_recorded);
+	decide_finish(e, ent);
+	window_free(w);
+}
+
+void session_give_up(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text)
+{
+	/* One that is being committed is decided by that. */
+	entry_give_up(ent, status, text);
+	switch (ent->state) {
+	case ENTRY_WAITING:
+		decide_rest(e, ent, status, text, e->wall_at_ns);
+		decide_finish(e, ent);
+		break;
+	case ENTRY_PREPARED:
+		session_end(e, ent, WINDOW_ABORT);
+		break;
+	case ENTRY_ADMITTING:
+		arrive_give_up(e, ent, status, text);
+		break;
+	case ENTRY_IN_WINDOW:
+	case ENTRY_DECIDED:
+		break;
+	}
+}

@@ -1,0 +1,165 @@
+/*
+ * The scheduler's inside, as scheduler.c, ask.c, arrive.c, back.c, decide.c and
+ * session.c share it. Private to them; loop thread only.
+ */
+#ifndef SCHEDULER_STATE_H
+#define SCHEDULER_STATE_H
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "daemon/scheduler/answer.h"
+#include "daemon/scheduler/scheduler.h"
+#include "daemon/scheduler/names.h"
+#include "daemon/scheduler/notes.h"
+#include "daemon/scheduler/shares.h"
+#include "daemon/scheduler/table.h"
+#include "daemon/scheduler/turns.h"
+
+struct scheduler {
+	struct scheduler_config cfg;
+	struct scheduler_store store;
+
+	struct table table;
+	struct askers askers;
+	struct turns turns;
+	struct shares shares;
+	struct names names;
+	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold
+				  their locks */
+	struct notes notes;
+	struct entry *decided;  /* to be answered, or in the middle of it */
+	struct entry *sessions; /* that are not decided; next_session */
+	struct entry *untold;   /* that are prepared, to be answered */
+
+	uint64_t arrivals;
+	size_t held_bytes;  /* of requests in the table */
+	size_t window_refs; /* the present limit, see back.c */
+	size_t nr_windows, nr_admitting, nr_lookups; /* in the store's hands */
+	LIST_HEAD(, store_history) asks;             /* and these */
+	size_t nr_asks;
+	struct ask_user *ask_users; /* whose they are */
+
+	int64_t wall_ms, wall_at_ns; /* what scheduler_run was told last */
+	bool is_draining, is_hurrying, is_running;
+	struct scheduler_stats stats;
+	struct measure measure;
+	struct busy repos, clients;
+	struct slow slow;
+
+	bool is_paused, is_closed; /* admin.c */
+	struct asker *closers;     /* who wait until nothing is left */
+};
+
+/* ---- decide.c: what the scheduler decides by itself, and answers ---- */
+
+/* One undecided update that no window holds. */
+void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
+    const char *text, int64_t now_ns);
+/* U, which no window holds, found its lock held for too long. */
+void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns);
+/* U has just got its status; its entry's counts follow. */
+void decide_count(struct txn_update *u);
+/* All undecided ones of ENT, which isn't lent. */
+void decide_rest(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text, int64_t now_ns);
+/* They wait no longer. Those that found a lock held get LOCKED, the others
+ * DEADLINE, or ABORTED when they are siblings of such a one. */
+void decide_late(struct scheduler *e, struct entry *ent, int64_t now_ns);
+/* Has an update of ENT failed? An atomic one's siblings are aborted then. */
+bool decide_siblings(struct scheduler *e, struct entry *ent, int64_t now_ns);
+/* An entry without undecided updates, which isn't lent any more, is DECIDED. */
+void decide_finish(struct scheduler *e, struct entry *ent);
+/* The results of ENT, which is DECIDED or PREPARED; all of them at once. */
+void decide_tell(const struct scheduler *e, const struct entry *ent,
+    const struct asked *asked);
+/* The same; frees A. */
+void decide_tell_asker(struct scheduler *e, const struct entry *ent,
+    struct asker *a);
+/* Answers those that are, and keeps them for their notes or lets them go. */
+void decide_answer_all(struct scheduler *e);
+/* Out of table and memory. */
+void decide_forget(struct scheduler *e, struct entry *ent);
+
+/* ---- arrive.c: from admission to the names' queues ---- */
+
+void arrive_admit(struct scheduler *e, struct entry *ent);
+void arrive_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
+/* ENT, which the store admits, is not to be done any more. */
+void arrive_give_up(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text);
+/* The repository at its path is another: admits ENT, which WAITs, again. */
+void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns);
+/* Queues some updates of those that arrived; true: there are more. */
+bool arrive_some(struct scheduler *e, int64_t now_ns);
+/* ENT counts against its deadline; or not any more. */
+void arrive_time(struct scheduler *e, struct entry *ent, bool timed);
+
+/* ---- back.c: what the store gives back ---- */
+
+void back_window(struct scheduler *e, struct window *w, int64_t now_ns);
+/* The number of PART's record, which is back, is its transaction's too. */
+void back_lsn(const struct txn_part *part);
+
+/* ---- ask.c: what a client asks of a transaction by its id ---- */
+
+void ask_refuse(const struct refd_request *req, enum refd_status status,
+    const char *text, scheduler_answer_fn *fn, void *arg);
+/* Is it a question that nobody stays for? Then it is refused. */
+bool ask_is_too_late(const struct scheduler *e, const struct refd_request *req,
+    scheduler_answer_fn *fn, void *arg);
+bool ask_is_expired(const struct scheduler *e, const struct refd_txid *txid,
+    int64_t now_ns);
+/* Was the id born more than an hour after the present? The journal would have
+ * to keep the id until its birth is older than the horizon. */
+bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
+    int64_t now_ns);
+void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp);
+void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns);
+
+/* ---- history.c ---- */
+
+void history_told(struct scheduler *e, struct store_history *ask);
+/* Clients were forgotten. */
+void history_forget(struct scheduler *e);
+
+/* ---- admin.c ---- */
+
+/* ENT is decided, for the numbers. */
+void admin_count(struct scheduler *e, const struct entry *ent,
+    enum refd_outcome outcome);
+/* Answers those who wait for that. */
+void admin_look_drained(struct scheduler *e);
+
+/* ---- session.c ---- */
+
+/* ENT, a session, is new, and CLIENT's. */
+void session_begin(struct scheduler *e, struct entry *ent, void *client);
+/* ENT is PREPARED. W prepared it and is kept; NULL: it is empty. */
+void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
+    int64_t now_ns);
+/* The window that prepared it, or ended it, is back. */
+void session_prepared(struct scheduler *e, struct window *w, int64_t now_ns);
+void session_ended(struct scheduler *e, struct window *w);
+/* ENT is PREPARED. HOW is WINDOW_COMMIT, or WINDOW_ABORT for the reason that
+ * entry_give_up() was told. */
+void session_end(struct scheduler *e, struct entry *ent,
+    enum window_session how);
+/* ENT, in any state but DECIDED, is not to be committed any more, unless that
+ * is under way. */
+void session_give_up(struct scheduler *e, struct entry *ent,
+    enum refd_status status, const char *text);
+/* Is it being committed or aborted? */
+bool session_is_ending(const struct entry *ent);
+/* Tells the clients of those that are PREPARED. */
+void session_tell_all(struct scheduler *e);
+/* ENT is decided. */
+void session_over(struct scheduler *e, struct entry *ent);
+
+static inline bool locked_is_packed_refs(const struct txn_update *u)
+{
+	return u->locked_path != NULL &&
+	    strcmp(u->locked_path, "packed-refs") == 0;
+}
+
+#endif

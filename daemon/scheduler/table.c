@@ -1,0 +1,149 @@
+/*
+ * Happy path of an entry:
+ *	ADMITTING	the store looks id, repository and objects up
+ *	WAITING		its updates are in their names' queues
+ *	IN_WINDOW	some of them are in the store's hands; then WAITING
+ *			again, until none is undecided
+ *	DECIDED		answered; stays until all of it is recorded
+ * and of a session's, behind its first IN_WINDOW (or, without updates, behind
+ * ADMITTING):
+ *	PREPARED	the store holds its locks, the client has the word
+ *	IN_WINDOW	being committed; then DECIDED
+ *
+ * Failure modes:
+ *	refused or replayed at admission	ADMITTING -> DECIDED
+ *	its repository was replaced	WAITING -> ADMITTING
+ *	deadline, cancel, stop		WAITING -> DECIDED
+ *	abort, or its client or time is gone	PREPARED -> IN_WINDOW, to let
+ *			go of its locks, -> DECIDED; straight there if empty
+ * A decided one whose rejections ride in another's window stays DECIDED and
+ * is lent (is_kept is false, no asker is left): see notes.c.
+ */
+#include "daemon/scheduler/table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TO(state) (1u << ENTRY_##state)
+
+static const unsigned allowed[] = {
+	[ENTRY_ADMITTING] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
+	[ENTRY_WAITING] = TO(ADMITTING) | TO(IN_WINDOW) | TO(DECIDED),
+	[ENTRY_PREPARED] = TO(IN_WINDOW) | TO(DECIDED),
+	[ENTRY_IN_WINDOW] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
+	[ENTRY_DECIDED] = 0,
+};
+
+void entry_move(struct entry *ent, enum entry_state to)
+{
+	assert((allowed[ent->state] & (1u << to)) != 0);
+	ent->state = to;
+}
+
+bool entry_is_lent(const struct entry *ent)
+{
+	switch (ent->state) {
+	case ENTRY_ADMITTING:
+	case ENTRY_IN_WINDOW:
+		return true;
+	case ENTRY_WAITING:
+	case ENTRY_PREPARED:
+	case ENTRY_DECIDED:
+		break;
+	}
+	return false;
+}
+
+void entry_give_up(struct entry *ent, enum refd_status status, const char *text)
+{
+	if (ent->end_status != REFD_OK)
+		return;
+	ent->end_status = status;
+	ent->end_text = text;
+}
+
+static void key_set(struct entry_key *key, uint32_t uid,
+    const struct refd_txid *txid)
+{
+	_Static_assert(sizeof(*key) == sizeof(key->uid) + sizeof(key->txid),
+	    "hashed as bytes");
+	key->uid = uid;
+	key->txid = *txid;
+}
+
+static void entry_free(struct entry *ent)
+{
+	if (ent == NULL)
+		return;
+	txn_free(ent->txn);
+	window_free(ent->window);
+	free(ent);
+}
+
+struct entry *table_add(struct table *t, struct txn *txn)
+{
+	struct entry *ent;
+
+	ent = calloc(1, sizeof(*ent));
+	if (ent == NULL)
+		return NULL;
+	key_set(&ent->key, txn->peer.uid, &txn->req.txid);
+	HASH_ADD(hh, t->head, key, sizeof(ent->key), ent);
+	if (ent->hh.tbl == NULL) {
+		entry_free(ent);
+		return NULL;
+	}
+	ent->txn = txn;
+	ent->nr_undecided = txn->nr_updates;
+	ent->goes_whole = txn->req.atomic || entry_is_session(ent);
+	ent->goes_in_order = txn->req.push && !ent->goes_whole;
+	txn->scheduler = ent;
+	return ent;
+}
+
+struct txn *table_remove(struct table *t, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+
+	assert(ent->up == NULL && ent->queue == NULL && !ent->is_arriving &&
+	    !ent->is_timed && !ent->is_kept && ent->askers == NULL);
+	HASH_DEL(t->head, ent);
+	ent->txn = NULL;
+	entry_free(ent);
+	return txn;
+}
+
+void table_done(struct table *t)
+{
+	struct entry *ent, *next;
+
+	HASH_ITER(hh, t->head, ent, next) {
+		HASH_DEL(t->head, ent);
+		entry_free(ent);
+	}
+}
+
+struct entry *table_find(const struct table *t, uint32_t uid,
+    const struct refd_txid *txid)
+{
+	struct entry_key key;
+	struct entry *ent;
+
+	key_set(&key, uid, txid);
+	HASH_FIND(hh, t->head, &key, sizeof(key), ent);
+	return ent;
+}
+
+/* Root looks through all that is in flight: it seldom asks. */
+struct entry *table_find_for(const struct table *t, uint32_t peer,
+    const struct refd_txid *txid)
+{
+	struct entry *ent = table_find(t, peer, txid);
+
+	if (ent != NULL || peer != 0)
+		return ent;
+	for (ent = t->head; ent != NULL; ent = ent->hh.next)
+		if (refd_txid_eq(&ent->key.txid, txid))
+			return ent;
+	return NULL;
+}

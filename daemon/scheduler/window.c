@@ -1,0 +1,295 @@
+/*
+ * Happy path:
+ *	turn	each repository that has something, once, from the one whose
+ *		turn it is
+ *	take	of each of its transactions what is free, up to its share
+ *	notes	what was decided elsewhere and is to be recorded rides along
+ *
+ * A repository alone may fill the window. Where several have something each
+ * gets its part and none more than max_share: a window takes as long as it
+ * has refs, and a push of very many would make all that travel with it as
+ * slow.
+ *
+ * A repository with a large packed-refs, once the store has given something
+ * back for that, has windows of its own: what others have in them would wait
+ * for the file's rewriting.
+ *
+ * A repository's deletions are in one window at a time: each needs
+ * packed-refs.lock until it is published, and a window that waited for it
+ * would keep everybody's. The others are parked behind the first.
+ *
+ * A transaction is in one window at a time, since whoever has it owns all of
+ * it; one of very many refs then leaves the other lanes to others.
+ *
+ * Failure modes:
+ *	something is in the way		parked there; others go (names.c)
+ *	what goes whole does not fit	closes the window and begins the next,
+ *			which it may exceed
+ *	a session	the same, and nothing goes with it
+ *	out of memory	the window closes with what it has
+ */
+#include "daemon/scheduler/window.h"
+
+#include <stdlib.h>
+
+enum taken {
+	TAKEN, /* or parked: it is not ready any more */
+	CLOSED /* no more in this window */
+};
+
+struct forming {
+	struct window_former *f;
+	struct window *w;
+	size_t parts_room;
+	size_t nr_live, nr_notes;
+};
+
+/* No more in this window. */
+static enum taken closed(struct forming *g, enum window_close why)
+{
+	g->w->closed = why;
+	return CLOSED;
+}
+
+static size_t min_of(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A part with room for NR updates, not counted yet; NULL: no memory. */
+static struct txn_part *part_new(struct forming *g, struct entry *ent,
+    size_t nr)
+{
+	struct window *w = g->w;
+	struct txn_part *part, *more;
+	size_t room = g->parts_room;
+
+	if (w->nr_parts == room) {
+		room = room > 0 ? 2 * room : 16;
+		more = realloc(w->parts, room * sizeof(*more));
+		if (more == NULL)
+			return NULL;
+		w->parts = more;
+		g->parts_room = room;
+	}
+	part = &w->parts[w->nr_parts];
+	part->txn = ent->txn;
+	part->nr = 0;
+	part->updates = calloc(nr, sizeof(struct txn_update *));
+	return part->updates != NULL ? part : NULL;
+}
+
+static const struct txn_update *in_the_way(const struct forming *g,
+    const struct txn_update *u)
+{
+	const struct queue *q = entry_of(u)->queue;
+
+	if (q->deleting != NULL && q->deleting_in != g->w &&
+	    txn_update_deletes(u))
+		return q->deleting;
+	return names_in_the_way(u);
+}
+
+static void part_hold(struct forming *g, struct txn_part *part,
+    struct txn_update *u)
+{
+	struct queue *q = entry_of(u)->queue;
+
+	if (q->deleting == NULL && txn_update_deletes(u)) {
+		q->deleting = u;
+		q->deleting_in = g->w;
+	}
+	names_hold(g->f->names, u);
+	part->updates[part->nr++] = u;
+	g->nr_live++;
+}
+
+/* PART has something: it goes, with what its transaction has to note. */
+static void part_close(struct forming *g, struct txn_part *part,
+    struct entry *ent, size_t nr_notes)
+{
+	notes_ride(ent, part, nr_notes);
+	g->nr_notes += nr_notes;
+	g->w->nr_parts++;
+	ent->goes_first = false;
+	entry_move(ent, ENTRY_IN_WINDOW);
+	turns_refresh(ent);
+}
+
+static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
+{
+	size_t nr = min_of(ent->nr_up, room);
+	size_t nr_notes = notes_nr(ent, g->f->max_notes);
+	const struct txn_update *other;
+	struct txn_update *u;
+	struct txn_part *part;
+
+	part = part_new(g, ent, nr + nr_notes);
+	if (part == NULL)
+		return closed(g, WINDOW_CLOSE_MEMORY);
+	while (part->nr < nr && (u = names_first_up(ent)) != NULL) {
+		other = in_the_way(g, u);
+		if (other != NULL)
+			names_park(g->f->names, u, other);
+		else
+			part_hold(g, part, u);
+	}
+	if (part->nr > 0)
+		part_close(g, part, ent, nr_notes);
+	else
+		free(part->updates);
+	return TAKEN;
+}
+
+/* All the names of one that goes whole are up; are they free too? What is not
+ * is parked, all of it, so that it is looked at once per change. */
+static bool whole_is_free(struct forming *g, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+	const struct txn_update *other;
+	bool is_free = true;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		if (txn->updates[i].status != REFD_PENDING)
+			continue;
+		other = in_the_way(g, &txn->updates[i]);
+		if (other == NULL)
+			continue;
+		is_free = false;
+		names_park(g->f->names, &txn->updates[i], other);
+	}
+	return is_free;
+}
+
+static bool fits_whole(const struct forming *g, const struct entry *ent)
+{
+	if (g->nr_live == 0)
+		return true;
+	return !entry_is_session(ent) &&
+	    g->nr_live + ent->nr_undecided <= g->f->max_refs;
+}
+
+static enum taken take_whole(struct forming *g, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+	struct txn_part *part;
+	size_t i, nr_notes = 0;
+
+	if (!fits_whole(g, ent)) {
+		turns_again(ent->queue);
+		return closed(g,
+		    entry_is_session(ent) ? WINDOW_CLOSE_SESSION :
+					    WINDOW_CLOSE_WHOLE);
+	}
+	if (!whole_is_free(g, ent))
+		return TAKEN;
+	/* To prepare a session commits nothing, so nothing is noted. */
+	if (!entry_is_session(ent))
+		nr_notes = notes_nr(ent, g->f->max_notes);
+	part = part_new(g, ent, ent->nr_undecided + nr_notes);
+	if (part == NULL)
+		return closed(g, WINDOW_CLOSE_MEMORY);
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			part_hold(g, part, &txn->updates[i]);
+	part_close(g, part, ent, nr_notes);
+	if (!entry_is_session(ent))
+		return TAKEN;
+	ent->phase = g->w->session = WINDOW_PREPARE;
+	return closed(g, WINDOW_CLOSE_SESSION);
+}
+
+/* Of repository Q, up to its share. */
+static enum taken take_share(struct forming *g, struct queue *q, size_t share)
+{
+	size_t before = g->nr_live, room;
+	enum taken taken = TAKEN;
+	struct entry *ent;
+
+	while (taken == TAKEN && (ent = q->ready) != NULL &&
+	    g->nr_live - before < share && g->nr_live < g->f->max_refs) {
+		room = min_of(share - (g->nr_live - before),
+		    g->f->max_refs - g->nr_live);
+		taken = ent->goes_whole ? take_whole(g, ent) :
+					  take_some(g, ent, room);
+	}
+	return taken;
+}
+
+static bool goes_apart(const struct forming *g, const struct queue *q)
+{
+	const struct entry *first;
+
+	if (g->w->nr_parts == 0)
+		return false;
+	first = g->w->parts[0].txn->scheduler;
+	return q->goes_alone || first->queue->goes_alone;
+}
+
+static void take_turns(struct forming *g)
+{
+	size_t nr = g->f->turns->nr_ready, share = g->f->max_refs;
+	enum taken taken = TAKEN;
+	struct queue *q, *passed = NULL;
+
+	if (nr > 1)
+		share = min_of(share / nr, g->f->max_share);
+	if (share == 0)
+		share = 1;
+	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
+	    (q = turns_next(g->f->turns)) != NULL)
+		if (!goes_apart(g, q))
+			taken = take_share(g, q, share);
+		else if (passed == NULL)
+			passed = q;
+	/* It has the next window. */
+	if (passed != NULL)
+		turns_again(passed);
+	if (taken == CLOSED)
+		return;
+	if (g->nr_live >= g->f->max_refs)
+		g->w->closed = WINDOW_CLOSE_REFS;
+	else if (g->f->turns->ready != NULL)
+		g->w->closed = WINDOW_CLOSE_SHARES;
+}
+
+/* Those of decided transactions. */
+static void take_notes(struct forming *g)
+{
+	struct notes *notes = g->f->notes;
+	struct txn_part *part;
+	struct entry *ent;
+	size_t nr;
+
+	while ((ent = notes->first) != NULL && g->nr_notes < g->f->max_notes) {
+		nr = notes_nr(ent, g->f->max_notes - g->nr_notes);
+		part = part_new(g, ent, nr);
+		if (part == NULL)
+			return;
+		notes_unkeep(notes, ent);
+		notes_ride(ent, part, nr);
+		g->nr_notes += nr;
+		g->w->nr_parts++;
+	}
+}
+
+struct window *window_form(struct window_former *f, size_t *nr_live)
+{
+	struct forming g = { .f = f };
+
+	if (f->turns->ready == NULL && !f->notes_due)
+		return NULL;
+	g.w = calloc(1, sizeof(*g.w));
+	if (g.w == NULL)
+		return NULL;
+	take_turns(&g);
+	if (g.w->session == WINDOW_WHOLE && (g.nr_live > 0 || f->notes_due))
+		take_notes(&g);
+	if (g.w->nr_parts == 0) {
+		window_free(g.w);
+		return NULL;
+	}
+	*nr_live = g.nr_live;
+	return g.w;
+}

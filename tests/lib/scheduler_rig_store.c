@@ -1,0 +1,279 @@
+/*
+ * The store of the rig. Holds transactions, windows and look-ups until the test
+ * returns them to the scheduler.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "tests/lib/scheduler_rig_internal.h"
+
+/* Opaque to the scheduler. In the rig, each reference is a separate object. */
+struct repo {
+	uint64_t key;
+	struct rig_ask *ask;
+};
+
+bool rig_takes;
+struct window *rig_windows;
+struct txn *rig_admissions;
+struct store_query *rig_lookups;
+uint64_t rig_nr_windows, rig_nr_released;
+size_t rig_nr_repos;
+
+static struct txn *admitted;
+static struct window *applied;
+static struct store_query *answered;
+
+/* ---- what the scheduler calls ---- */
+
+static void store_fake_admit(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	txn_lay_out(txn);
+	LL_APPEND(rig_admissions, txn);
+}
+
+static void store_fake_give_up(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	atomic_store(&txn->is_given_up, true);
+}
+
+static void store_fake_discard(void *ctx, struct txn *txn)
+{
+	(void)ctx;
+	txn_free(txn);
+}
+
+static void store_fake_apply(void *ctx, struct window *w)
+{
+	(void)ctx;
+	rig_check_window(w);
+	LL_APPEND(rig_windows, w);
+	rig_nr_windows++;
+}
+
+static bool store_fake_takes(void *ctx)
+{
+	(void)ctx;
+	return rig_takes;
+}
+
+static void store_fake_lookup(void *ctx, struct store_query *query)
+{
+	(void)ctx;
+	LL_APPEND(rig_lookups, query);
+}
+
+static void store_fake_history_stop(void *ctx)
+{
+	(void)ctx;
+}
+
+static bool store_fake_reap(void *ctx, struct store_done *done)
+{
+	(void)ctx;
+	memset(done, 0, sizeof(*done));
+	if ((done->applied = applied) != NULL)
+		LL_DELETE(applied, done->applied);
+	else if ((done->admitted = admitted) != NULL)
+		LL_DELETE(admitted, done->admitted);
+	else if ((done->answered = answered) != NULL)
+		LL_DELETE(answered, done->answered);
+	else
+		return false;
+	return true;
+}
+
+static void store_fake_release(void *ctx, struct repo *repo)
+{
+	(void)ctx;
+	MUST(repo->ask->repo == repo);
+	repo->ask->repo = NULL;
+	free(repo);
+	rig_nr_repos--;
+	rig_nr_released++;
+}
+
+static uint64_t store_fake_key(const struct repo *repo)
+{
+	return repo->key;
+}
+
+static const char *store_fake_path(const struct repo *repo)
+{
+	static char path[32];
+
+	snprintf(path, sizeof(path), "/srv/%u.git", (unsigned)repo->key);
+	return path;
+}
+
+void rig_store_setup(struct scheduler_store *store)
+{
+	*store = (struct scheduler_store){ .admit = store_fake_admit,
+		.give_up = store_fake_give_up,
+		.apply = store_fake_apply,
+		.takes = store_fake_takes,
+		.lookup = store_fake_lookup,
+		.history_stop = store_fake_history_stop,
+		.reap = store_fake_reap,
+		.release = store_fake_release,
+		.discard = store_fake_discard,
+		.repo_key = store_fake_key,
+		.repo_path = store_fake_path,
+		.lanes = rig_config.lanes };
+	rig_takes = true;
+	rig_nr_windows = rig_nr_released = rig_nr_repos = 0;
+}
+
+/* ---- what a test makes of it ---- */
+
+void rig_admit(struct txn *txn)
+{
+	LL_DELETE(rig_admissions, txn);
+	LL_APPEND(admitted, txn);
+}
+
+void rig_admit_one(struct txn *txn)
+{
+	struct rig_ask *ask = &rig_asks[txn->req.request_id];
+
+	txn->repo = calloc(1, sizeof(*txn->repo));
+	txn->repo->key = rig_repo_of(txn);
+	txn->limits = rig_config.of_repo;
+	txn->repo->ask = ask;
+	rig_nr_repos++;
+	ask->repo = txn->repo;
+	ask->txn = txn;
+	rig_admit(txn);
+}
+
+void rig_admit_all(void)
+{
+	struct txn *txn;
+
+	while ((txn = rig_admissions) != NULL)
+		rig_admit_one(txn);
+	rig_run();
+}
+
+void rig_refuse(struct txn *txn, enum refd_status status, const char *why)
+{
+	txn->refused = status;
+	txn->why = why != NULL ? strdup(why) : NULL;
+	/* A repository may have been opened before, or not. */
+	if (status == REFD_NOREPO)
+		rig_admit(txn);
+	else
+		rig_admit_one(txn);
+	rig_run();
+}
+
+/* All of it, or nothing where some of it has to be tried again. */
+static void prepare(struct txn_part *part)
+{
+	size_t i, nr = 0, nr_again = 0;
+
+	for (i = 0; i < part->nr; i++) {
+		nr += part->updates[i]->status == REFD_PENDING;
+		nr_again += part->updates[i]->again != TXN_AGAIN_NO;
+	}
+	for (i = 0; i < part->nr && nr_again > 0; i++)
+		if (part->updates[i]->status == REFD_PENDING &&
+		    part->updates[i]->again == TXN_AGAIN_NO)
+			part->updates[i]->again = TXN_AGAIN_LATER;
+	if (nr > 0 && nr_again == 0)
+		part->txn->prepared = part;
+}
+
+void rig_apply(struct window *w)
+{
+	size_t i, k;
+
+	if (w->session == WINDOW_PREPARE)
+		prepare(&w->parts[0]);
+	else if (w->session != WINDOW_WHOLE)
+		w->parts[0].txn->prepared = NULL;
+	if (w->session == WINDOW_PREPARE || w->session == WINDOW_ABORT)
+		return;
+	for (i = 0; i < w->nr_parts; i++) {
+		for (k = 0; k < w->parts[i].nr; k++) {
+			struct txn_update *u = w->parts[i].updates[k];
+
+			if (u->status == REFD_PENDING &&
+			    u->again == TXN_AGAIN_NO)
+				txn_acknowledge(u);
+			u->recorded = u->status != REFD_PENDING;
+		}
+	}
+}
+
+void rig_back(struct window *w)
+{
+	rig_check_back(w);
+	LL_DELETE(rig_windows, w);
+	w->next = NULL;
+	LL_APPEND(applied, w);
+}
+
+void rig_back_all(void)
+{
+	struct window *w;
+
+	while ((w = rig_windows) != NULL) {
+		rig_apply(w);
+		rig_back(w);
+	}
+	rig_run();
+}
+
+void rig_expect_window(enum window_session session, size_t nr)
+{
+	ck_assert_ptr_nonnull(rig_windows);
+	ck_assert_int_eq(rig_windows->session, session);
+	ck_assert_uint_eq(rig_windows->nr_parts, 1);
+	ck_assert_uint_eq(rig_count(rig_windows), nr);
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	rig_run();
+}
+
+void rig_give_back(const char *name, enum txn_again again)
+{
+	rig_find(rig_windows, name)->again = again;
+}
+
+struct txn_update *rig_find(struct window *w, const char *name)
+{
+	size_t i, k;
+
+	for (i = 0; w != NULL && i < w->nr_parts; i++)
+		for (k = 0; k < w->parts[i].nr; k++)
+			if (strcmp(w->parts[i].updates[k]->ask->name, name) ==
+			    0)
+				return w->parts[i].updates[k];
+	return NULL;
+}
+
+size_t rig_count(const struct window *w)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; w != NULL && i < w->nr_parts; i++)
+		nr += w->parts[i].nr;
+	return nr;
+}
+
+void rig_found(struct store_query *q, bool found)
+{
+	LL_DELETE(rig_lookups, q);
+	q->found = found;
+	if (found)
+		q->answer.kind = REFD_ANSWER_RESULTS;
+	LL_APPEND(answered, q);
+	rig_run();
+}

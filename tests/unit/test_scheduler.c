@@ -1,0 +1,392 @@
+/*
+ * What the scheduler answers: per ref and once, by id and uid, to resends,
+ * look-ups and cancels. (Who goes when: test_scheduler_order; deadlines:
+ * test_scheduler_time; locks: test_scheduler_locks; sessions:
+ * test_scheduler_session; bad days: test_scheduler_days.)
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
+static const struct rig_txn both = { .atomic = true,
+	RIG_NAMES("refs/heads/a", "refs/heads/b") };
+
+/* ---- answers ---- */
+
+START_TEST(test_results_are_per_ref_in_input_order)
+{
+	struct rig_txn t = { RIG_NAMES("refs/heads/c", "refs/heads/a",
+	    "refs/heads/b") };
+	struct rig_ask *ask = rig_go(&t);
+
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, "was x");
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
+	ck_assert_uint_eq(ask->nr, 3);
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
+	ck_assert_int_eq(ask->statuses[2], REFD_OK);
+	ck_assert_str_eq(ask->text, "was x");
+}
+END_TEST
+
+START_TEST(test_refused_is_told_per_ref)
+{
+	struct rig_ask *ask = rig_submit(&both);
+
+	rig_refuse(rig_admissions, REFD_NOREPO, "not below a root");
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert_uint_eq(ask->nr, 2);
+	ck_assert_int_eq(ask->statuses[0], REFD_NOREPO);
+	ck_assert_int_eq(ask->statuses[1], REFD_NOREPO);
+	ck_assert_str_eq(ask->text, "not below a root");
+	ck_assert(scheduler_is_idle(rig_scheduler));
+	/* Nothing was done under its id, so nothing is kept of it. */
+	ask = rig_submit(&both);
+	rig_refuse(rig_admissions, REFD_DENIED, "not yours");
+	ck_assert_int_eq(ask->statuses[1], REFD_DENIED);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+START_TEST(test_rejected_at_admission)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.atomic = _i == 1;
+	ask = rig_submit(&t);
+	txn_decide(&rig_admissions->updates[0], REFD_BADNAME, "funny");
+	rig_admit_all();
+	if (t.atomic) {
+		ck_assert_ptr_null(rig_windows);
+		ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+		ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
+	} else {
+		/* The rejection rides along to be recorded. */
+		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		rig_back_all();
+		ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
+		ck_assert_int_eq(ask->statuses[1], REFD_OK);
+		ck_assert(scheduler_is_idle(rig_scheduler));
+	}
+	ck_assert_int_eq(ask->statuses[0], REFD_BADNAME);
+}
+END_TEST
+
+START_TEST(test_replayed_is_not_executed)
+{
+	struct rig_ask *ask = rig_submit(&both);
+
+	rig_admissions->replayed = true;
+	txn_acknowledge(&rig_admissions->updates[0]);
+	txn_acknowledge(&rig_admissions->updates[1]);
+	rig_admit_all();
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+	/* Where the journal knows a part only, the rest is not done now. */
+	ask = rig_submit(&both);
+	rig_admissions->replayed = true;
+	txn_acknowledge(&rig_admissions->updates[0]);
+	rig_admit_all();
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_UNKNOWN);
+}
+END_TEST
+
+START_TEST(test_atomic_failure_aborts_siblings)
+{
+	struct rig_ask *ask = rig_go(&both);
+
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_STALE, NULL);
+	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_LATER;
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
+}
+END_TEST
+
+START_TEST(test_empty_transaction_is_committed)
+{
+	struct rig_txn t = { 0 };
+	struct rig_ask *ask = rig_go(&t);
+
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	ck_assert_ptr_null(rig_windows);
+}
+END_TEST
+
+START_TEST(test_empty_transaction_that_is_refused)
+{
+	struct rig_txn t = { 0 };
+	struct rig_ask *ask = rig_submit(&t);
+
+	/* There is no result that could say so. */
+	rig_refuse(rig_admissions, REFD_NOREPO, "not below a root");
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_NOREPO);
+	ck_assert_str_eq(ask->text, "not below a root");
+	/* And one that was cancelled was not committed. */
+	ask = rig_submit(&t);
+	rig_cancel(0, rig_last_id());
+	rig_admit_all();
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	scheduler_drain(rig_scheduler);
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_BUSY);
+}
+END_TEST
+
+START_TEST(test_a_name_twice_is_a_duplicate)
+{
+	struct rig_txn t = { .atomic = _i,
+		RIG_NAMES("refs/heads/a", "refs/heads/a") };
+	struct rig_ask *ask = rig_go(&t);
+
+	rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], _i ? REFD_ABORTED : REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_DUPLICATE);
+	ck_assert_str_eq(ask->text,
+	    "\1"
+	    "duplicate"
+	    "\1"
+	    "refs/heads/a");
+	/* Its name is free again. */
+	ask = rig_go(&one);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* ---- ids ---- */
+
+START_TEST(test_resend_joins)
+{
+	struct rig_txn t = both;
+	struct rig_ask *first, *again, *third;
+
+	/* While it is admitted, while it is in a window, while it is kept. */
+	first = rig_submit(&t);
+	t.id = rig_last_id();
+	again = rig_submit(&t);
+	ck_assert_uint_eq(again->nr_answers, 0);
+	rig_admit_all();
+	third = rig_submit(&t);
+	ck_assert_uint_eq(rig_nr_windows, 1);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_int_eq(first->outcome, REFD_REJECTED);
+	ck_assert_int_eq(again->outcome, REFD_REJECTED);
+	ck_assert_int_eq(third->statuses[0], REFD_STALE);
+	again = rig_submit(&t);
+	ck_assert_uint_eq(again->nr_answers, 1);
+	ck_assert_int_eq(again->statuses[1], REFD_ABORTED);
+	ck_assert_ptr_null(rig_admissions);
+}
+END_TEST
+
+START_TEST(test_other_content_is_refused)
+{
+	struct rig_txn t = one;
+	struct rig_ask *ask;
+
+	rig_submit(&t);
+	t.id = rig_last_id();
+	t.fill = 'x';
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_BADREQUEST);
+	ck_assert_str_eq(ask->text,
+	    "transaction id was used for other content");
+	/* Another's id of the same bytes is another id. */
+	t.uid = 7;
+	ask = rig_go(&t);
+	rig_back_all();
+	rig_pass(100 * RIG_MS);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_expired_is_never_executed)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.born_ms = -7 * 86400 * 1000LL - 1;
+	ask = rig_submit(&t);
+	ck_assert_ptr_null(rig_admissions);
+	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
+	ck_assert_int_eq(ask->statuses[1], REFD_UNKNOWN);
+	t.born_ms += 1;
+	rig_submit(&t);
+	ck_assert_ptr_nonnull(rig_admissions);
+	/* The clock goes on between two runs too. */
+	rig_now += 1 * RIG_MS;
+	ask = rig_submit(&t);
+	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
+}
+END_TEST
+
+/* Admission looks for the id in the journal, and refuses a new one. */
+START_TEST(test_an_id_of_the_future_is_marked)
+{
+	struct rig_txn t = one;
+
+	t.born_ms = 3600 * 1000LL;
+	rig_submit(&t);
+	ck_assert(!rig_admissions->is_from_future);
+	rig_go(&t);
+	t.born_ms += 1;
+	rig_submit(&t);
+	ck_assert(rig_admissions->is_from_future);
+}
+END_TEST
+
+START_TEST(test_queries)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+	uint64_t id;
+
+	t.uid = 5;
+	rig_submit(&t);
+	id = rig_last_id();
+	ck_assert_int_eq(rig_query(5, id, 0)->kind, REFD_ANSWER_PENDING);
+	ck_assert_int_eq(rig_query(0, id, 0)->kind, REFD_ANSWER_PENDING);
+	ask = rig_query(6, id, 0);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	ck_assert(!rig_lookups->any_uid);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
+	rig_admit_all();
+	ck_assert_int_eq(rig_query(5, id, 0)->kind, REFD_ANSWER_PENDING);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_STALE, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_windows);
+	rig_run();
+	/* Answered, not recorded yet. */
+	ask = rig_query(5, id, 0);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ask->statuses[0], REFD_STALE);
+}
+END_TEST
+
+START_TEST(test_queries_of_the_store)
+{
+	struct rig_ask *ask = rig_query(0, 99, 0);
+
+	ck_assert(rig_lookups->any_uid);
+	rig_found(rig_lookups, true);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
+	ask = rig_query(3, 99, -8 * 86400 * 1000LL);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_EXPIRED);
+	ask = rig_query(3, 99, 0);
+	rig_lookups->failed = true;
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_IO);
+}
+END_TEST
+
+START_TEST(test_look_up_races_with_submit)
+{
+	struct rig_ask *ask = rig_query(0, 1, 0);
+
+	/* Not in the journal, but here by now. */
+	rig_submit(&one);
+	ck_assert_uint_eq(rig_last_id(), 1);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PENDING);
+}
+END_TEST
+
+/* ---- cancel ---- */
+
+START_TEST(test_cancel_of_one_that_waits)
+{
+	struct rig_ask *ask, *cancel;
+
+	rig_go(&one);
+	ask = rig_go(&both);
+	cancel = rig_cancel(0, rig_last_id());
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(cancel->statuses[0], REFD_ABORTED);
+	rig_run();
+	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
+	ck_assert_str_eq(ask->text, "cancelled");
+}
+END_TEST
+
+START_TEST(test_cancel_of_one_in_the_store)
+{
+	struct rig_ask *ask = rig_submit(&one), *cancel;
+
+	/* Being admitted: it never enters a window. */
+	cancel = rig_cancel(0, rig_last_id());
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
+	rig_admit_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	/* In a window: what comes back undecided is cancelled. */
+	ask = rig_go(&(struct rig_txn){ RIG_NAMES("refs/x", "refs/y") });
+	cancel = rig_cancel(0, rig_last_id());
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
+	rig_find(rig_windows, "refs/y")->again = TXN_AGAIN_LATER;
+	rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
+	/* Nobody knows it. */
+	cancel = rig_cancel(0, 4711);
+	rig_found(rig_lookups, false);
+	ck_assert_int_eq(cancel->kind, REFD_ANSWER_NEVER_SEEN);
+}
+END_TEST
+
+static TCase *answers(void)
+{
+	TCase *tc = tcase_create("answers");
+
+	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
+	tcase_add_test(tc, test_results_are_per_ref_in_input_order);
+	tcase_add_test(tc, test_refused_is_told_per_ref);
+	tcase_add_loop_test(tc, test_rejected_at_admission, 0, 2);
+	tcase_add_test(tc, test_replayed_is_not_executed);
+	tcase_add_test(tc, test_atomic_failure_aborts_siblings);
+	tcase_add_test(tc, test_empty_transaction_is_committed);
+	tcase_add_test(tc, test_empty_transaction_that_is_refused);
+	tcase_add_loop_test(tc, test_a_name_twice_is_a_duplicate, 0, 2);
+	tcase_add_test(tc, test_resend_joins);
+	tcase_add_test(tc, test_other_content_is_refused);
+	tcase_add_test(tc, test_expired_is_never_executed);
+	tcase_add_test(tc, test_an_id_of_the_future_is_marked);
+	tcase_add_test(tc, test_queries);
+	tcase_add_test(tc, test_queries_of_the_store);
+	tcase_add_test(tc, test_look_up_races_with_submit);
+	tcase_add_test(tc, test_cancel_of_one_that_waits);
+	tcase_add_test(tc, test_cancel_of_one_in_the_store);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler");
+
+	suite_add_tcase(s, answers());
+	return suite_run(s);
+}

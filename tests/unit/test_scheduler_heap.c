@@ -1,0 +1,90 @@
+/*
+ * The heap gives keys in order whatever was added and taken out of its
+ * middle, and a hundred thousand equal or sorted ones don't make it recurse.
+ */
+#include <check.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "daemon/scheduler/heap.h"
+#include "tests/lib/suite.h"
+
+#define NR 100000
+
+struct item {
+	int pad;
+	struct heap_link link;
+	bool in;
+};
+
+static struct item items[NR];
+
+static void drain(struct heap *h, size_t expected)
+{
+	int64_t last = INT64_MIN;
+	struct item *it;
+	size_t nr = 0;
+
+	while (h->root != NULL) {
+		it = HEAP_ITEM(h->root, struct item, link);
+		ck_assert(it->in);
+		ck_assert(it->link.key >= last);
+		last = it->link.key;
+		heap_remove(h, h->root);
+		it->in = false;
+		nr++;
+	}
+	ck_assert_uint_eq(nr, expected);
+}
+
+START_TEST(test_random_adds_and_removals)
+{
+	struct heap h = { 0 };
+	struct item *it;
+	size_t i, nr = 0;
+
+	srandom((unsigned)_i + 1);
+	for (i = 0; i < 20000; i++) {
+		it = &items[random() % 500];
+		if (it->in) {
+			heap_remove(&h, &it->link);
+			nr--;
+		} else {
+			heap_add(&h, &it->link, random() % 100);
+			nr++;
+		}
+		it->in = !it->in;
+		if (h.root != NULL && random() % 3 == 0) {
+			HEAP_ITEM(h.root, struct item, link)->in = false;
+			heap_remove(&h, h.root);
+			nr--;
+		}
+	}
+	drain(&h, nr);
+}
+END_TEST
+
+START_TEST(test_many_in_order)
+{
+	static const int64_t step[] = { 0, 1, -1 };
+	struct heap h = { 0 };
+	size_t i;
+
+	for (i = 0; i < NR; i++) {
+		heap_add(&h, &items[i].link, (int64_t)i * step[_i]);
+		items[i].in = true;
+	}
+	drain(&h, NR);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler/heap");
+	TCase *tc = tcase_create("heap");
+
+	tcase_add_loop_test(tc, test_random_adds_and_removals, 0, 20);
+	tcase_add_loop_test(tc, test_many_in_order, 0, 3);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

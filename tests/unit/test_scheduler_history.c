@@ -1,0 +1,216 @@
+/*
+ * Questions about history pass through the scheduler to the store and back,
+ * each to its asker under its request's id; those of a client that is gone are
+ * marked, and answered to nobody; stopping awaits them, and asks for it; very
+ * many at once are turned away.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "daemon/scheduler/scheduler.h"
+#include "tests/lib/suite.h"
+
+#define NOW_NS  1000000000LL
+#define WALL_MS 1785542400000LL
+
+static struct scheduler *e;
+static struct store_history *given[20000];
+static struct store_history *back;
+static size_t nr_given, nr_stops;
+
+static uint32_t answered_id[20000];
+static enum refd_answer_kind answered_kind;
+static size_t nr_answered;
+
+static bool takes(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static void take_history(void *ctx, struct store_history *ask)
+{
+	(void)ctx;
+	given[nr_given++] = ask;
+}
+
+static void take_stop(void *ctx)
+{
+	(void)ctx;
+	nr_stops++;
+}
+
+static bool reap(void *ctx, struct store_done *done)
+{
+	(void)ctx;
+	memset(done, 0, sizeof(*done));
+	done->told = back;
+	back = NULL;
+	return done->told != NULL;
+}
+
+static void answer(void *arg, const struct refd_answer *ans)
+{
+	(void)arg;
+	answered_id[nr_answered++] = ans->request_id;
+	answered_kind = ans->kind;
+}
+
+static uint32_t asking_uid;
+
+static void setup(void)
+{
+	const struct scheduler_config cfg = { .window_refs = 10,
+		.max_waiting_bytes = 1000000 };
+	const struct scheduler_store store = { .takes = takes,
+		.history = take_history,
+		.history_stop = take_stop,
+		.reap = reap,
+		.lanes = 1 };
+
+	nr_given = nr_stops = nr_answered = 0;
+	asking_uid = 5;
+	back = NULL;
+	e = scheduler_new(&cfg, &store);
+	ck_assert_ptr_nonnull(e);
+	scheduler_run(e, NOW_NS, WALL_MS);
+}
+
+static void teardown(void)
+{
+	scheduler_free(e);
+}
+
+static void ask(uint32_t id, uint32_t deadline_ms, void *client)
+{
+	uint32_t gids[] = { 7, 8 };
+	struct txn_peer peer = { .uid = asking_uid,
+		.gids = gids,
+		.nr_gids = 2 };
+	struct refd_request req = { .verb = REFD_VERB_WATCH,
+		.request_id = id,
+		.deadline_ms = deadline_ms };
+
+	scheduler_history(e, &req, &peer, NOW_NS, answer, client);
+}
+
+static void give_back(size_t i)
+{
+	given[i]->answer.kind = REFD_ANSWER_RECORDS;
+	back = given[i];
+	scheduler_run(e, NOW_NS, WALL_MS);
+}
+
+START_TEST(it_goes_there_and_back)
+{
+	int client;
+
+	ask(3, 20000, &client);
+	ask(4, 0, &client);
+	ck_assert_uint_eq(nr_given, 2);
+	ck_assert_uint_eq(given[0]->peer.uid, 5);
+	ck_assert_uint_eq(given[0]->peer.gids[1], 8);
+	ck_assert_int_eq(given[0]->deadline_ns, NOW_NS + 20000 * 1000000LL);
+	ck_assert_int_eq(given[1]->deadline_ns,
+	    NOW_NS + REFD_WATCH_MS * 1000000LL);
+	ck_assert(!scheduler_is_idle(e));
+	give_back(1);
+	give_back(0);
+	ck_assert_uint_eq(nr_answered, 2);
+	ck_assert_uint_eq(answered_id[0], 4);
+	ck_assert_uint_eq(answered_id[1], 3);
+	ck_assert_int_eq(answered_kind, REFD_ANSWER_RECORDS);
+	ck_assert(scheduler_is_idle(e));
+}
+END_TEST
+
+START_TEST(who_is_gone_hears_nothing)
+{
+	int one, other;
+
+	ask(1, 0, &one);
+	ask(1, 0, &other);
+	scheduler_forget_client(e, &one);
+	ck_assert(atomic_load(&given[0]->is_dropped));
+	ck_assert(!atomic_load(&given[1]->is_dropped));
+	give_back(0);
+	ck_assert_uint_eq(nr_answered, 0);
+	give_back(1);
+	ck_assert_uint_eq(nr_answered, 1);
+}
+END_TEST
+
+START_TEST(stopping_awaits_them)
+{
+	int client;
+
+	ask(1, 0, &client);
+	scheduler_drain(e);
+	ck_assert_uint_eq(nr_stops, 1);
+	ck_assert(!scheduler_is_idle(e));
+	give_back(0);
+	ck_assert(scheduler_is_idle(e));
+	/* Nobody stays for more. */
+	ask(2, 0, &client);
+	ck_assert_int_eq(answered_kind, REFD_ANSWER_REFUSED);
+	ck_assert_uint_eq(nr_answered, 2);
+	ck_assert(scheduler_is_idle(e));
+}
+END_TEST
+
+START_TEST(too_many_are_busy)
+{
+	int client;
+	size_t nr;
+	uint32_t id;
+
+	for (id = 1; nr_answered == 0; id++)
+		ask(id, 0, &client);
+	ck_assert_int_eq(answered_kind, REFD_ANSWER_REFUSED);
+	nr = nr_given;
+	ck_assert_uint_gt(nr, 10000);
+	give_back(0);
+	ask(id, 0, &client);
+	ck_assert_uint_eq(nr_given, nr + 1);
+	for (nr = 1; nr < nr_given; nr++)
+		give_back(nr);
+}
+END_TEST
+
+START_TEST(one_user_leaves_room_for_others)
+{
+	int client;
+	size_t nr, i;
+
+	for (nr = 1; nr_answered == 0; nr++)
+		ask((uint32_t)nr, 0, &client);
+	nr = nr_given;
+	asking_uid = 6;
+	for (i = 0; i < 1000; i++)
+		ask((uint32_t)i, 0, &client);
+	ck_assert_uint_eq(nr_given, nr + 1000);
+	ck_assert_uint_eq(nr_answered, 1);
+	/* Half of them is not all. */
+	ck_assert_uint_gt(nr, 10000);
+	for (i = 0; i < nr_given; i++)
+		give_back(i);
+	asking_uid = 5;
+	ask(1, 0, &client);
+	give_back(nr_given - 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("scheduler, history");
+	TCase *tc = tcase_create("scheduler_history");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, it_goes_there_and_back);
+	tcase_add_test(tc, who_is_gone_hears_nothing);
+	tcase_add_test(tc, stopping_awaits_them);
+	tcase_add_test(tc, too_many_are_busy);
+	tcase_add_test(tc, one_user_leaves_room_for_others);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

@@ -1,0 +1,275 @@
+/*
+ * Locks that somebody else holds: how often and for how long they are tried,
+ * as the client says or by default, what is said in the end, and that nobody
+ * else waits for that.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
+static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
+    "refs/heads/b") };
+
+/* The window is back with NAME's lock held by somebody, all else done. */
+static void locked(const char *name)
+{
+	rig_give_back(name, TXN_AGAIN_LOCKED);
+	rig_back_all();
+}
+
+/* ---- foreign locks ---- */
+
+START_TEST(test_lock_is_tried_again)
+{
+	static const int waits_ms[] = { 1, 1, 2, 4, 8, 16, 32, 50, 50 };
+	struct rig_ask *ask = rig_go(&one);
+	size_t i;
+
+	for (i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
+		locked("refs/heads/a");
+		ck_assert_ptr_null(rig_windows);
+		ck_assert_int_eq(rig_next, rig_now + waits_ms[i] * RIG_MS);
+		rig_pass(waits_ms[i] * RIG_MS);
+		ck_assert_ptr_nonnull(rig_windows);
+	}
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* What the scheduler says of a lock. */
+#define LOCKED(name, path) "\1locked\1" name "\1" path
+#define PACKED(path)       "\1packed-locked\1" path
+
+/* NAME is given back because PATH is locked. */
+static void locked_at(const char *name, const char *path)
+{
+	struct txn_update *u = rig_find(rig_windows, name);
+
+	ck_assert_ptr_null(u->locked_path);
+	u->locked_path = strdup(path);
+	locked(name);
+}
+
+/* Retries as long as the scheduler wants to; returns for how long. */
+static int64_t retry_until_answered(struct rig_ask *ask, const char *name)
+{
+	int64_t start = rig_now;
+
+	while (ask->nr_answers == 0) {
+		locked(name);
+		if (ask->nr_answers == 0)
+			rig_pass(rig_next - rig_now);
+	}
+	return rig_now - start;
+}
+
+START_TEST(test_lock_is_given_up)
+{
+	struct rig_ask *ask = rig_go(&both);
+
+	/* The other one is long done and doesn't wait. */
+	ck_assert_int_eq(retry_until_answered(ask, "refs/heads/b"),
+	    1000 * RIG_MS);
+	ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
+	ck_assert_str_eq(ask->text,
+	    LOCKED("refs/heads/b", "/srv/0.git/refs/heads/b.lock"));
+	/* The window is over; nobody is kept from the name any more. */
+	ask = rig_go(&both);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+static const struct {
+	uint32_t ref_ms, packed_ms; /* less 1, as the rig wants it */
+	const char *path;
+	int64_t wait_ms;
+	const char *text;
+} timeouts[] = {
+	{ 0, 0, "HEAD", 1000, LOCKED("HEAD", "/srv/0.git/HEAD.lock") },
+	{ 101, 0, "worktrees/w/HEAD", 100,
+	    LOCKED("HEAD", "/srv/0.git/worktrees/w/HEAD.lock") },
+	{ 0, 51, "refs/heads/a", 1000,
+	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
+	{ 101, 51, "packed-refs", 50, PACKED("/srv/0.git/packed-refs.lock") },
+	{ 101, 0, "packed-refs", 1000, PACKED("/srv/0.git/packed-refs.lock") },
+	/* Once is enough. */
+	{ 1, 0, "refs/heads/a", 0,
+	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
+	{ 0, 1, "packed-refs", 0, PACKED("/srv/0.git/packed-refs.lock") },
+	{ UINT32_MAX, 0, "refs/heads/a", 30000,
+	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
+};
+
+START_TEST(test_lock_timeouts_of_the_client)
+{
+	struct rig_txn t = one;
+	int64_t start = rig_now;
+	struct rig_ask *ask;
+
+	t.ref_lock_timeout_ms = timeouts[_i].ref_ms;
+	t.packed_refs_timeout_ms = timeouts[_i].packed_ms;
+	ask = rig_go(&t);
+	while (ask->nr_answers == 0) {
+		locked_at("refs/heads/a", timeouts[_i].path);
+		if (ask->nr_answers == 0)
+			rig_pass(rig_next - rig_now);
+	}
+	ck_assert_int_eq(rig_now - start, timeouts[_i].wait_ms * RIG_MS);
+	ck_assert_int_eq(ask->statuses[0], REFD_LOCKED);
+	ck_assert_str_eq(ask->text, timeouts[_i].text);
+}
+END_TEST
+
+START_TEST(test_lock_and_deadline)
+{
+	struct rig_txn t = one;
+	struct rig_ask *ask;
+
+	t.deadline_ms = 20;
+	ask = rig_go(&t);
+	locked("refs/heads/a");
+	rig_pass(1 * RIG_MS);
+	locked("refs/heads/a");
+	rig_now += 19 * RIG_MS;
+	rig_run();
+	ck_assert_int_eq(ask->statuses[0], REFD_LOCKED);
+}
+END_TEST
+
+START_TEST(test_lock_of_an_atomic)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+	int64_t start = rig_now;
+
+	t.atomic = true;
+	ask = rig_go(&t);
+	while (ask->nr_answers == 0) {
+		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		rig_give_back("refs/heads/a", TXN_AGAIN_LATER);
+		rig_give_back("refs/heads/b", TXN_AGAIN_LOCKED);
+		rig_back_all();
+		if (ask->nr_answers == 0)
+			rig_pass(rig_next - rig_now);
+	}
+	ck_assert_int_eq(rig_now - start, 1000 * RIG_MS);
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
+}
+END_TEST
+
+/* The store gives all of it back as locked; one of them is. */
+START_TEST(test_given_back_with_one_that_is_locked)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+	int64_t start = rig_now;
+
+	t.atomic = _i == 0;
+	t.session = _i == 1;
+	ask = rig_go(&t);
+	while (ask->nr_answers == 0 && rig_count(rig_windows) == 2) {
+		rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+		locked_at("refs/heads/b", "HEAD");
+		if (rig_windows == NULL && ask->nr_answers == 0)
+			rig_pass(rig_next - rig_now);
+	}
+	ck_assert_int_eq(rig_now - start, 1000 * RIG_MS);
+	if (t.session)
+		rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], _i == 0 ? REFD_ABORTED : REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
+}
+END_TEST
+
+START_TEST(test_lock_that_was_let_go_of)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	/* First one lock stands, then another: the end is the other's. */
+	t.atomic = true;
+	ask = rig_go(&t);
+	rig_give_back("refs/heads/b", TXN_AGAIN_LATER);
+	locked("refs/heads/a");
+	while (ask->nr_answers == 0) {
+		rig_pass(rig_next - rig_now);
+		if (rig_windows == NULL)
+			continue;
+		rig_give_back("refs/heads/a", TXN_AGAIN_LATER);
+		locked("refs/heads/b");
+	}
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
+}
+END_TEST
+
+START_TEST(test_lock_holds_up_nobody_else)
+{
+	struct rig_ask *held = rig_go(&one), *behind = rig_go(&one), *other;
+
+	locked("refs/heads/a");
+	other = rig_go(&(struct rig_txn){ RIG_NAMES("refs/heads/b") });
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	rig_back_all();
+	ck_assert_uint_eq(other->nr_answers, 1);
+	/* The one behind doesn't pass it. */
+	ck_assert_ptr_null(rig_windows);
+	rig_pass(1 * RIG_MS);
+	ck_assert_ptr_eq(rig_windows->parts[0].txn, held->txn);
+	rig_back_all();
+	ck_assert_uint_eq(behind->nr_answers, 0);
+	rig_back_all();
+	ck_assert_uint_eq(behind->nr_answers, 1);
+}
+END_TEST
+
+START_TEST(test_cancel_wakes_the_next)
+{
+	struct rig_ask *held = rig_go(&one), *behind;
+	uint64_t id = rig_last_id();
+
+	behind = rig_go(&one);
+	locked("refs/heads/a");
+	rig_cancel(0, id);
+	rig_run();
+	ck_assert_int_eq(held->statuses[0], REFD_ABORTED);
+	/* It never met the lock and waits for nothing. */
+	ck_assert_ptr_eq(rig_windows->parts[0].txn, behind->txn);
+	rig_back_all();
+	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+static TCase *locks(void)
+{
+	TCase *tc = tcase_create("locks");
+
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_test(tc, test_lock_is_tried_again);
+	tcase_add_test(tc, test_lock_is_given_up);
+	tcase_add_loop_test(tc, test_lock_timeouts_of_the_client, 0,
+	    (int)(sizeof(timeouts) / sizeof(timeouts[0])));
+	tcase_add_test(tc, test_lock_and_deadline);
+	tcase_add_test(tc, test_lock_of_an_atomic);
+	tcase_add_loop_test(tc, test_given_back_with_one_that_is_locked, 0, 2);
+	tcase_add_test(tc, test_lock_that_was_let_go_of);
+	tcase_add_test(tc, test_lock_holds_up_nobody_else);
+	tcase_add_test(tc, test_cancel_wakes_the_next);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler, locks");
+
+	suite_add_tcase(s, locks());
+	return suite_run(s);
+}

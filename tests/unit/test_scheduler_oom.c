@@ -1,0 +1,162 @@
+/*
+ * Whichever allocation of the scheduler fails, every request is answered once,
+ * nothing is lost or leaked, and when there is memory again all goes on: out
+ * of memory is busy, or a window a little later.
+ *
+ * The files that allocate are compiled into this program once more, over an
+ * allocator that fails when told to.
+ */
+#include <check.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+static long allocations, fail_at = -1, fail_nr;
+
+static void *test_malloc(size_t size);
+static void *test_calloc(size_t nr, size_t size);
+static void *test_realloc(void *p, size_t size);
+
+#define malloc  test_malloc
+#define calloc  test_calloc
+#define realloc test_realloc
+#include "daemon/scheduler/ask.c"
+#include "daemon/scheduler/asker.c"
+#include "daemon/scheduler/scheduler.c"
+#include "daemon/scheduler/names.c"
+#include "daemon/scheduler/table.c"
+#include "daemon/scheduler/turns.c"
+#include "daemon/scheduler/window.c"
+#undef malloc
+#undef calloc
+#undef realloc
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+/* From the FAIL_AT-th on FAIL_NR of them fail. */
+static bool may_allocate(void)
+{
+	long n = allocations++;
+
+	return fail_at < 0 || n < fail_at || n >= fail_at + fail_nr;
+}
+
+static void *test_malloc(size_t size)
+{
+	return may_allocate() ? malloc(size) : NULL;
+}
+
+static void *test_calloc(size_t nr, size_t size)
+{
+	return may_allocate() ? calloc(nr, size) : NULL;
+}
+
+static void *test_realloc(void *p, size_t size)
+{
+	return may_allocate() ? realloc(p, size) : NULL;
+}
+
+static void load(void)
+{
+	static struct rig_client client;
+	const struct rig_txn txns[] = {
+		{ RIG_NAMES("refs/heads/a", "refs/heads/a/b") },
+		{ RIG_NAMES("refs/heads/a"), .repo = 1 },
+		{ .atomic = true, RIG_NAMES("refs/heads/b", "refs/x", "HEAD") },
+		{ .atomic = true, RIG_NAMES("refs/heads/a", "refs/x") },
+		{ .session = true, .client = &client, RIG_NAMES("refs/s") },
+		{ .session = true, .client = &client, RIG_NAMES("refs/t") },
+	};
+	struct rig_txn again = txns[0];
+	struct scheduler_stats stats;
+	size_t i;
+
+	for (i = 0; i < sizeof(txns) / sizeof(txns[0]); i++)
+		rig_submit(&txns[i]);
+	again.id = 1;
+	rig_submit(&again);
+	rig_go_many(2, false, "refs/heads/", 60);
+	rig_query(0, 4711, 0);
+	rig_query(0, 1, 0);
+	if (rig_lookups != NULL)
+		rig_found(rig_lookups, false);
+	if (rig_windows != NULL && rig_find(rig_windows, "refs/x") != NULL)
+		txn_decide(rig_find(rig_windows, "refs/x"), REFD_STALE, NULL);
+	for (i = 0; i < 80; i++) {
+		if (rig_admissions != NULL)
+			rig_admit_all();
+		if (rig_windows != NULL)
+			rig_back_all();
+		/* Where there is no memory for it, it stays prepared. */
+		rig_commit(0, 5);
+		if (rig_lookups != NULL)
+			rig_found(rig_lookups, false);
+		/* It says itself when it wants to try again. */
+		if (rig_next - rig_now < 1000 * RIG_MS)
+			rig_pass(rig_next - rig_now);
+	}
+	rig_forget(&client);
+	rig_back_all();
+	scheduler_stats(rig_scheduler, &stats);
+	ck_assert_uint_eq(stats.waiting + stats.in_store + stats.prepared, 0);
+}
+
+/* true: the failure came. */
+static bool run_once(long at, long nr)
+{
+	static const struct rig_config cfg = { .lanes = 2,
+		.window_refs = 20,
+		.max_bytes = 1000000 };
+	struct rig_ask *ask;
+	long start;
+
+	fail_at = -1;
+	rig_setup(&cfg);
+	start = allocations;
+	fail_at = start + at;
+	fail_nr = nr;
+	load();
+	start = allocations - start;
+	fail_at = -1;
+	ask = rig_go_one("refs/heads/a");
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	rig_teardown();
+	return start > at;
+}
+
+/* One fails, or several in a row. */
+START_TEST(test_every_allocation_fails_once)
+{
+	static const long in_a_row[] = { 1, 3, 50 };
+	long at = 0;
+
+	while (run_once(at, in_a_row[_i]))
+		at++;
+	ck_assert_int_gt(at, 100);
+}
+END_TEST
+
+START_TEST(test_no_scheduler_without_memory)
+{
+	static const struct scheduler_config cfg = { .window_refs = 1 };
+	static const struct scheduler_store store = { .lanes = 1 };
+
+	fail_at = allocations;
+	fail_nr = 1;
+	ck_assert_ptr_null(scheduler_new(&cfg, &store));
+	scheduler_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler, out of memory");
+	TCase *tc = tcase_create("out of memory");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, test_every_allocation_fails_once, 0, 3);
+	tcase_add_test(tc, test_no_scheduler_without_memory);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

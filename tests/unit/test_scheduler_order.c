@@ -1,0 +1,430 @@
+/*
+ * Who goes when: arrival order per ref among many clients, directory/file
+ * relations, atomic transactions whole, rest after use, large transactions
+ * cut. The rig itself checks every window for disjoint names and overtaking.
+ * (Who waits for whom: test_scheduler_fair.)
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+/* ---- order ---- */
+
+START_TEST(test_64_clients_on_one_ref)
+{
+	struct rig_ask *asks[64];
+	size_t i, k;
+
+	for (i = 0; i < 64; i++)
+		asks[i] = rig_go_one("refs/heads/main");
+	for (i = 0; i < 64; i++) {
+		ck_assert_uint_eq(rig_count(rig_windows), 1);
+		ck_assert_ptr_null(rig_windows->next);
+		rig_back_all();
+		for (k = 0; k < 64; k++)
+			ck_assert_uint_eq(asks[k]->nr_answers, k <= i);
+	}
+	ck_assert_uint_eq(rig_nr_windows, 64);
+}
+END_TEST
+
+START_TEST(test_related_names_never_meet)
+{
+	struct rig_ask *asks[4];
+
+	asks[0] = rig_go_one("refs/heads/a/b");
+	asks[1] = rig_go_one("refs/heads/a");
+	asks[2] = rig_go_one("refs/heads/a/b/c");
+	asks[3] = rig_go_one("refs/heads/a-b");
+	/* a waits for a/b, and a/b/c for both; a-b is no relation. */
+	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/a-b"));
+	ck_assert_ptr_null(rig_windows->next->next);
+	rig_back_all();
+	ck_assert_uint_eq(asks[0]->nr_answers, 1);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a"));
+	rig_back_all();
+	ck_assert_uint_eq(asks[1]->nr_answers, 1);
+	ck_assert_uint_eq(asks[2]->nr_answers, 0);
+	rig_back_all();
+	ck_assert_uint_eq(asks[2]->nr_answers, 1);
+}
+END_TEST
+
+START_TEST(test_related_names_of_a_push)
+{
+	struct rig_txn t = { .push = true,
+		RIG_NAMES("refs/heads/a", "refs/heads/a/b", "refs/heads/a",
+		    "refs/heads/c") };
+	struct rig_ask *ask = rig_go(&t);
+
+	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	rig_back_all();
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a/b"));
+	rig_back_all();
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* Whichever comes first, and whatever else there is: the store sees both. */
+START_TEST(test_related_names_go_together)
+{
+	static const char *const names[][3] = {
+		{ "refs/heads/a", "refs/heads/a/b", "refs/heads/c" },
+		{ "refs/heads/a/b/c", "refs/heads/c", "refs/heads/a" },
+	};
+	struct rig_txn t = { .names = names[_i % 2], .nr = 3 };
+	struct rig_ask *ask;
+
+	t.atomic = t.push = _i >= 2;
+	ask = rig_go(&t);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_related_names_wait_for_each_other)
+{
+	struct rig_txn t = { RIG_NAMES("refs/heads/c", "refs/heads/q",
+	    "refs/heads/q/r") };
+	struct rig_ask *first = rig_go_one("refs/heads/q/x"), *ask, *behind;
+
+	/* q is in use, so q/r doesn't go alone. */
+	ask = rig_go(&t);
+	behind = rig_go_one("refs/heads/q/r/s");
+	ck_assert_ptr_null(rig_windows->next);
+	rig_back_all();
+	ck_assert_uint_eq(first->nr_answers, 1);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	/* What is given back goes by itself: the store has seen both. */
+	rig_find(rig_windows, "refs/heads/q/r")->again = TXN_AGAIN_LATER;
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_ptr_eq(rig_windows->parts[0].txn, ask->txn);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	rig_back_all();
+	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_related_names_are_not_cut)
+{
+	const char **names = rig_names("refs/heads/x/", 25);
+	struct rig_txn t = { .names = names, .nr = 25 };
+	struct rig_ask *ask;
+
+	/* The last one is above the others, far beyond a window's ten. */
+	free((char *)(uintptr_t)names[24]);
+	names[24] = strdup("refs/heads/x");
+	ask = rig_go(&t);
+	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	rig_names_free(names, 25);
+}
+END_TEST
+
+START_TEST(test_other_repositories_are_no_relation)
+{
+	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
+
+	rig_go_one("refs/heads/a");
+	t.repo = 1;
+	rig_go(&t);
+	ck_assert_ptr_nonnull(rig_windows->next);
+}
+END_TEST
+
+START_TEST(test_atomic_waits_whole_and_keeps_its_place)
+{
+	struct rig_txn t = { .atomic = true,
+		RIG_NAMES("refs/heads/a", "refs/heads/b") };
+	struct rig_ask *atomic, *behind;
+
+	rig_go_one("refs/heads/b");
+	atomic = rig_go(&t);
+	behind = rig_go_one("refs/heads/a");
+	/* a is free, but the atomic one came first. */
+	ck_assert_ptr_null(rig_windows->next);
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	ck_assert_ptr_null(rig_windows->next);
+	rig_back_all();
+	ck_assert_uint_eq(atomic->nr_answers, 1);
+	ck_assert_uint_eq(behind->nr_answers, 0);
+	rig_back_all();
+	ck_assert_uint_eq(behind->nr_answers, 1);
+}
+END_TEST
+
+START_TEST(test_crossed_atomics_do_not_deadlock)
+{
+	struct rig_txn ab = { .atomic = true, RIG_NAMES("refs/a", "refs/b") };
+	struct rig_txn ba = { .atomic = true, RIG_NAMES("refs/b", "refs/a") };
+	struct rig_ask *last = NULL;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		rig_go(&ab);
+		last = rig_go(&ba);
+	}
+	for (i = 0; i < 20; i++) {
+		ck_assert_uint_eq(rig_count(rig_windows), 2);
+		ck_assert_uint_eq(last->nr_answers, 0);
+		rig_back_all();
+	}
+	ck_assert_uint_eq(last->nr_answers, 1);
+}
+END_TEST
+
+START_TEST(test_no_memory_of_names_gone)
+{
+	rig_go_one("refs/heads/a");
+	rig_back_all();
+	/* A file where a directory was. */
+	rig_go_one("refs/heads");
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	rig_back_all();
+	rig_go_one("refs/heads/a");
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+}
+END_TEST
+
+/* ---- rest ---- */
+
+START_TEST(test_rest_after_use)
+{
+	struct rig_ask *next;
+
+	rig_go_one("refs/heads/a");
+	next = rig_go_one("refs/heads/a");
+	rig_now += 7 * RIG_MS;
+	rig_windows->locked_ns = rig_now - 5 * RIG_MS;
+	rig_windows->unlocked_ns = rig_now - 1 * RIG_MS;
+	rig_back_all();
+	/* Held for 4 ms, 1 ms ago. */
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_int_eq(rig_next, rig_now + 3 * RIG_MS);
+	rig_go_one("refs/heads/b");
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/b"));
+	rig_back_all();
+	rig_pass(3 * RIG_MS - 1);
+	ck_assert_ptr_null(rig_windows);
+	rig_pass(1);
+	ck_assert_ptr_nonnull(rig_windows);
+	rig_back_all();
+	ck_assert_int_eq(next->outcome, REFD_COMMITTED);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+START_TEST(test_nobody_rests_for_ever)
+{
+	rig_pass(20 * RIG_MS);
+	rig_go_one("refs/heads/a");
+	rig_windows->locked_ns = rig_now - 5 * RIG_MS;
+	rig_windows->unlocked_ns = rig_now;
+	rig_back_all();
+	ck_assert_int_eq(rig_next, rig_now + 5 * RIG_MS);
+	rig_pass(5 * RIG_MS);
+	/* Nothing is left that would want to be looked at. */
+	ck_assert_int_eq(rig_next, INT64_MAX);
+}
+END_TEST
+
+/* ---- windows ---- */
+
+START_TEST(test_idle_starts_at_once_and_load_gathers)
+{
+	size_t i;
+
+	rig_go_one("refs/heads/first");
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	for (i = 0; i < 8; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "refs/heads/%zu", i);
+		rig_go_one(name);
+	}
+	ck_assert_ptr_null(rig_windows->next);
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 8);
+}
+END_TEST
+
+START_TEST(test_cut_where_the_window_is_full)
+{
+	struct rig_ask *ask = rig_go_many(0, false, "refs/heads/", 25);
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(rig_count(rig_windows), i < 2 ? 10 : 5);
+		rig_back_all();
+	}
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+	ck_assert_uint_eq(ask->nr, 25);
+}
+END_TEST
+
+START_TEST(test_atomic_may_exceed_alone)
+{
+	struct rig_ask *atomic;
+
+	rig_go_one("refs/x");
+	rig_go_one("refs/y");
+	atomic = rig_go_many(0, true, "refs/heads/", 25);
+	rig_go_one("refs/z");
+	rig_back_all();
+	/* It does not fit behind y, so it begins the next. */
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/y"));
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 25);
+	rig_back_all();
+	ck_assert_int_eq(atomic->outcome, REFD_COMMITTED);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/z"));
+}
+END_TEST
+
+START_TEST(test_later_keep_their_order)
+{
+	struct rig_ask *asks[4];
+	unsigned i;
+
+	rig_go_one("refs/x");
+	for (i = 0; i < 4; i++)
+		asks[i] = rig_go_many(i + 1, false, "refs/heads/", 1);
+	rig_back_all();
+	for (i = 1; i < 4; i++)
+		rig_windows->parts[i].updates[0]->again = TXN_AGAIN_LATER;
+	rig_go_many(5, false, "refs/heads/", 1);
+	rig_back_all();
+	ck_assert_uint_eq(asks[0]->nr_answers, 1);
+	/* It had time for one, so the next window is of one, then of two. */
+	ck_assert_uint_eq(rig_windows->nr_parts, 1);
+	ck_assert_ptr_eq(rig_windows->parts[0].txn, asks[1]->txn);
+	rig_back_all();
+	ck_assert_uint_eq(rig_windows->nr_parts, 2);
+	ck_assert_ptr_eq(rig_windows->parts[0].txn, asks[2]->txn);
+	ck_assert_ptr_eq(rig_windows->parts[1].txn, asks[3]->txn);
+}
+END_TEST
+
+/* What needs packed-refs.lock doesn't wait for it in the store: a repository's
+ * deletions are in one window, and everything else goes meanwhile. */
+START_TEST(test_deletions_wait_for_each_other)
+{
+	struct rig_txn some = { .deletes = true,
+		RIG_NAMES("refs/heads/a", "refs/heads/b") };
+	struct rig_txn whole = { .deletes = true,
+		.atomic = true,
+		RIG_NAMES("refs/heads/c", "refs/heads/d") };
+	struct rig_txn elsewhere = { .deletes = true,
+		.repo = 1,
+		RIG_NAMES("refs/heads/c") };
+	struct rig_ask *asks[4];
+
+	asks[0] = rig_go(&some);
+	some.names = (const char *const[]){ "refs/heads/e", "refs/heads/f" };
+	asks[1] = rig_go(&some);
+	asks[2] = rig_go(&whole);
+	ck_assert_ptr_null(rig_windows->next);
+	rig_go_one("refs/heads/c/d");
+	rig_go_one("refs/heads/g");
+	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/g"));
+	rig_go(&elsewhere);
+	ck_assert_ptr_nonnull(rig_windows->next->next);
+	ck_assert_uint_eq(rig_count(rig_windows->next->next), 1);
+	ck_assert_ptr_null(rig_windows->next->next->next);
+	rig_apply(rig_windows);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_uint_eq(asks[0]->nr_answers, 1);
+	/* All that waited go together. */
+	ck_assert_ptr_nonnull(rig_windows->next->next);
+	ck_assert_uint_eq(rig_count(rig_windows->next->next), 4);
+	rig_back_all();
+	rig_back_all();
+	ck_assert_int_eq(asks[1]->outcome, REFD_COMMITTED);
+	ck_assert_int_eq(asks[2]->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+/* What comes back undone does not keep the others for ever, nor does one that
+ * is prepared. */
+START_TEST(test_deletions_come_back)
+{
+	struct rig_txn t = { .deletes = true, RIG_NAMES("refs/heads/a") };
+	struct rig_ask *ask;
+
+	rig_go(&t);
+	t.names = (const char *const[]){ "refs/heads/b" };
+	ask = rig_go(&t);
+	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/b"));
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	rig_pass(60 * RIG_MS);
+	rig_back_all();
+	t.session = true;
+	t.names = (const char *const[]){ "refs/heads/c" };
+	rig_prepare(&t);
+	t.session = false;
+	t.names = (const char *const[]){ "refs/heads/d" };
+	ask = rig_go(&t);
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/d"));
+	rig_back_all();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+}
+END_TEST
+
+static TCase *order(void)
+{
+	TCase *tc = tcase_create("order");
+
+	tcase_add_checked_fixture(tc, rig_setup_lanes, rig_teardown);
+	tcase_add_test(tc, test_64_clients_on_one_ref);
+	tcase_add_test(tc, test_deletions_wait_for_each_other);
+	tcase_add_test(tc, test_deletions_come_back);
+	tcase_add_test(tc, test_related_names_never_meet);
+	tcase_add_test(tc, test_related_names_of_a_push);
+	tcase_add_loop_test(tc, test_related_names_go_together, 0, 4);
+	tcase_add_test(tc, test_related_names_wait_for_each_other);
+	tcase_add_test(tc, test_related_names_are_not_cut);
+	tcase_add_test(tc, test_other_repositories_are_no_relation);
+	tcase_add_test(tc, test_atomic_waits_whole_and_keeps_its_place);
+	tcase_add_test(tc, test_crossed_atomics_do_not_deadlock);
+	tcase_add_test(tc, test_no_memory_of_names_gone);
+	tcase_add_test(tc, test_rest_after_use);
+	tcase_add_test(tc, test_nobody_rests_for_ever);
+	return tc;
+}
+
+static TCase *windows(void)
+{
+	TCase *tc = tcase_create("windows");
+
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_test(tc, test_idle_starts_at_once_and_load_gathers);
+	tcase_add_test(tc, test_cut_where_the_window_is_full);
+	tcase_add_test(tc, test_atomic_may_exceed_alone);
+	tcase_add_test(tc, test_later_keep_their_order);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler, order");
+
+	suite_add_tcase(s, order());
+	suite_add_tcase(s, windows());
+	return suite_run(s);
+}

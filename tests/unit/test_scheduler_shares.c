@@ -1,0 +1,293 @@
+/*
+ * Shows that one user, or one repository, has no more in the scheduler than a
+ * share of requests, refs, memory, sessions, locks, clients and time: what is more is refused with
+ * busy and a time, nothing of it is kept, others come in meanwhile, and the
+ * room is there again as soon as something is decided.
+ */
+#include <check.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+static void setup(void)
+{
+	static const struct rig_config cfg = { .lanes = 2,
+		.window_refs = 10,
+		.max_bytes = 8000,
+		.shares = { .of_user = { .requests = 3,
+				.refs = 5,
+				.bytes = 5000,
+				.sessions = 1,
+				.wait_ms = 500 },
+		    .own_uid = 77 },
+		.of_repo = { .requests = 4,
+		    .refs = 8,
+		    .sessions = 2,
+		    .locks = 3,
+		    .clients = 3,
+		    .wait_ms = 900 } };
+
+	rig_setup(&cfg);
+}
+
+static void check_put_off(const struct rig_ask *ask)
+{
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ask->refused, REFD_BUSY);
+	ck_assert_uint_ge(ask->retry_after_ms, 50);
+	ck_assert_uint_le(ask->retry_after_ms, 2000);
+}
+
+/* Of that user, each to a repository of its own. */
+static struct rig_ask *go(uint32_t uid, size_t nr, bool session)
+{
+	static unsigned repo = 10;
+	const char **names = rig_names("refs/heads/", nr);
+	struct rig_txn t = { .uid = uid,
+		.repo = repo++,
+		.names = names,
+		.nr = nr,
+		.session = session };
+	struct rig_ask *ask = rig_go(&t);
+
+	rig_names_free(names, nr);
+	return ask;
+}
+
+START_TEST(test_requests_of_a_user)
+{
+	struct rig_ask *first = go(5, 1, false), *more;
+	struct rig_txn again = { .uid = 5, RIG_NAMES("refs/heads/0") };
+
+	go(5, 1, false);
+	go(5, 1, false);
+	more = go(5, 1, false);
+	check_put_off(more);
+	again.id = more->id;
+	/* Others, and those without a limit. */
+	ck_assert_uint_eq(go(6, 1, false)->nr_answers, 0);
+	go(0, 1, false);
+	go(0, 1, false);
+	go(0, 1, false);
+	ck_assert_uint_eq(go(0, 1, false)->nr_answers, 0);
+	go(77, 5, false);
+	ck_assert_uint_eq(go(77, 5, false)->nr_answers, 0);
+	rig_back_all();
+	rig_back_all();
+	ck_assert_uint_eq(first->nr_answers, 1);
+	/* The same id, which is as unused as before. */
+	more = rig_go(&again);
+	rig_back_all();
+	ck_assert_int_eq(more->outcome, REFD_COMMITTED);
+	ck_assert_int_eq(more->kind, REFD_ANSWER_RESULTS);
+}
+END_TEST
+
+START_TEST(test_refs_of_a_user)
+{
+	ck_assert_uint_eq(go(5, 4, false)->nr_answers, 0);
+	check_put_off(go(5, 2, false));
+	ck_assert_uint_eq(go(5, 1, false)->nr_answers, 0);
+	/* The only one may be of any size. */
+	ck_assert_uint_eq(go(6, 100, false)->nr_answers, 0);
+	check_put_off(go(6, 1, false));
+}
+END_TEST
+
+START_TEST(test_sessions_of_a_user)
+{
+	struct rig_ask *held = go(5, 1, true);
+
+	rig_back_all();
+	ck_assert_int_eq(held->kind, REFD_ANSWER_PREPARED);
+	/* It counts for as long as it holds its locks. */
+	check_put_off(go(5, 1, true));
+	ck_assert_uint_eq(go(5, 1, false)->nr_answers, 0);
+	rig_abort(5, held->id);
+	rig_run();
+	rig_back_all();
+	ck_assert_uint_eq(go(5, 1, true)->nr_answers, 0);
+}
+END_TEST
+
+static struct rig_ask *go_to(uint32_t uid, unsigned repo, const char *name,
+    bool session)
+{
+	struct rig_txn t = { .uid = uid,
+		.repo = repo,
+		.session = session,
+		.names = &name,
+		.nr = 1 };
+
+	return rig_go(&t);
+}
+
+START_TEST(test_requests_of_a_repository)
+{
+	static const char *const names[] = { "refs/a", "refs/b", "refs/c",
+		"refs/d" };
+	struct rig_ask *more;
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		go_to(100 + i, 3, names[i], false);
+	more = go_to(110, 3, "refs/e", false);
+	check_put_off(more);
+	/* Whoever it is. */
+	check_put_off(go_to(0, 3, "refs/f", false));
+	ck_assert_uint_eq(go_to(110, 4, "refs/e", false)->nr_answers, 0);
+	rig_back_all();
+	rig_back_all();
+	more = go_to(110, 3, "refs/e", false);
+	ck_assert_uint_eq(more->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_sessions_of_a_repository)
+{
+	struct rig_ask *a = go_to(100, 3, "refs/a", true);
+
+	go_to(101, 3, "refs/b", true);
+	rig_back_all();
+	ck_assert_int_eq(a->kind, REFD_ANSWER_PREPARED);
+	check_put_off(go_to(102, 3, "refs/c", true));
+	ck_assert_uint_eq(go_to(102, 3, "refs/d", false)->nr_answers, 0);
+}
+END_TEST
+
+static struct rig_ask *go_bytes(uint32_t uid, size_t bytes)
+{
+	static unsigned repo = 1000;
+	struct rig_txn t = { .uid = uid,
+		.repo = repo++,
+		.bytes = bytes,
+		RIG_NAMES("refs/heads/a") };
+
+	return rig_go(&t);
+}
+
+START_TEST(test_half_of_the_memory)
+{
+	ck_assert_uint_eq(go_bytes(5, 4500)->nr_answers, 0);
+	ck_assert_uint_eq(go_bytes(6, 2000)->nr_answers, 0);
+	/* More than half is 5's, and this would be the last eighth. */
+	check_put_off(go_bytes(5, 1000));
+	ck_assert_uint_eq(go_bytes(6, 1000)->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_bytes_of_a_user)
+{
+	ck_assert_uint_eq(go_bytes(5, 3000)->nr_answers, 0);
+	check_put_off(go_bytes(5, 2001));
+	ck_assert_uint_eq(go_bytes(5, 2000)->nr_answers, 0);
+}
+END_TEST
+
+START_TEST(test_locks_of_a_repository)
+{
+	const char *two[] = { "refs/b", "refs/c", "refs/d" };
+	struct rig_txn more = { .uid = 101,
+		.repo = 3,
+		.session = true,
+		.names = two,
+		.nr = 3 };
+
+	go_to(100, 3, "refs/a", true);
+	check_put_off(rig_go(&more));
+	more.nr = 2;
+	more.id = 0;
+	ck_assert_uint_eq(rig_go(&more)->nr_answers, 0);
+	/* What is no session has its locks for a moment. */
+	ck_assert_uint_eq(go_to(102, 3, "refs/e", false)->nr_answers, 0);
+}
+END_TEST
+
+static struct rig_ask *go_as(struct rig_client *client, uint32_t uid,
+    unsigned repo, const char *name)
+{
+	struct rig_txn t = { .uid = uid,
+		.repo = repo,
+		.client = client,
+		.names = &name,
+		.nr = 1 };
+
+	return rig_go(&t);
+}
+
+START_TEST(test_clients_of_a_repository)
+{
+	struct rig_client c[4];
+
+	go_as(&c[0], 100, 3, "refs/a");
+	go_as(&c[1], 101, 3, "refs/b");
+	go_as(&c[2], 102, 3, "refs/c");
+	check_put_off(go_as(&c[3], 103, 3, "refs/e"));
+	/* One that is there already may have more, and another repository
+	 * has others. */
+	ck_assert_uint_eq(go_as(&c[2], 102, 3, "refs/f")->nr_answers, 0);
+	ck_assert_uint_eq(go_as(&c[3], 103, 4, "refs/e")->nr_answers, 0);
+	rig_back_all();
+	rig_back_all();
+	ck_assert_uint_eq(go_as(&c[3], 103, 3, "refs/g")->nr_answers, 0);
+}
+END_TEST
+
+/* Behind one that a window has; its client would wait for half a minute. */
+static void check_waits(uint32_t uid, int64_t ms)
+{
+	const char *name = "refs/heads/a";
+	struct rig_ask *ask = go_to(uid, 5, name, false);
+
+	rig_pass((ms - 1) * RIG_MS);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_pass(1 * RIG_MS);
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+}
+
+START_TEST(test_time)
+{
+	go_to(0, 5, "refs/heads/a", false);
+	check_waits(5, 500);
+	/* He has no limit, the repository has. */
+	check_waits(77, 900);
+}
+END_TEST
+
+START_TEST(test_time_of_a_session)
+{
+	struct rig_ask *ask = go_to(5, 5, "refs/heads/a", true);
+
+	rig_back_all();
+	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
+	rig_pass(499 * RIG_MS);
+	ck_assert_ptr_null(rig_windows);
+	rig_pass(1 * RIG_MS);
+	ck_assert_ptr_nonnull(rig_windows);
+	ck_assert_int_eq(rig_windows->session, WINDOW_ABORT);
+	rig_back_all();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler_shares");
+	TCase *tc = tcase_create("shares");
+
+	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_test(tc, test_requests_of_a_user);
+	tcase_add_test(tc, test_refs_of_a_user);
+	tcase_add_test(tc, test_sessions_of_a_user);
+	tcase_add_test(tc, test_requests_of_a_repository);
+	tcase_add_test(tc, test_sessions_of_a_repository);
+	tcase_add_test(tc, test_half_of_the_memory);
+	tcase_add_test(tc, test_bytes_of_a_user);
+	tcase_add_test(tc, test_locks_of_a_repository);
+	tcase_add_test(tc, test_clients_of_a_repository);
+	tcase_add_test(tc, test_time);
+	tcase_add_test(tc, test_time_of_a_session);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

@@ -1,0 +1,325 @@
+/*
+ * Deadlines, and outcomes that are still to be recorded: what waits for how
+ * long, and what becomes of it then. (Locks: test_scheduler_locks.)
+ */
+#include <check.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
+static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
+    "refs/heads/b") };
+
+/* ---- deadlines ---- */
+
+START_TEST(test_deadline_of_one_that_waits)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	rig_go(&one);
+	t.deadline_ms = 50;
+	t.atomic = _i;
+	ask = rig_go(&t);
+	ck_assert_int_eq(rig_next, rig_now + 50 * RIG_MS);
+	rig_pass(50 * RIG_MS - 1);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_pass(1);
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+	ck_assert_int_eq(ask->statuses[1], REFD_DEADLINE);
+}
+END_TEST
+
+START_TEST(test_default_deadline)
+{
+	struct rig_ask *ask;
+
+	rig_go(&one);
+	ask = rig_go(&one);
+	rig_pass(30000 * RIG_MS - 1);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_pass(1);
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+}
+END_TEST
+
+START_TEST(test_deadline_counts_until_the_window_closes)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.deadline_ms = 50;
+	ask = rig_go(&t);
+	rig_pass(100 * RIG_MS);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	/* What the store did is the answer; what it gave back is too late. */
+	rig_give_back("refs/heads/b", TXN_AGAIN_LATER);
+	rig_back_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+	ck_assert_int_eq(ask->statuses[1], REFD_DEADLINE);
+}
+END_TEST
+
+START_TEST(test_deadline_during_admission)
+{
+	struct rig_txn t = one;
+	struct rig_ask *ask;
+
+	t.deadline_ms = 50;
+	ask = rig_submit(&t);
+	rig_pass(50 * RIG_MS);
+	/* It may turn out to be known, so there is no answer yet. */
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_admit_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+	ck_assert_ptr_null(rig_windows);
+	/* And this one is known: its first outcome counts. */
+	ask = rig_submit(&t);
+	rig_pass(50 * RIG_MS);
+	rig_admissions->replayed = true;
+	txn_acknowledge(&rig_admissions->updates[0]);
+	rig_admit_all();
+	ck_assert_int_eq(ask->statuses[0], REFD_OK);
+}
+END_TEST
+
+/* ---- what is to be recorded ---- */
+
+/* Rejects all of the window without a commit, as the store does then. */
+static void reject_window(void)
+{
+	struct window *w = rig_windows;
+	size_t i, k;
+
+	for (i = 0; i < w->nr_parts; i++)
+		for (k = 0; k < w->parts[i].nr; k++)
+			if (w->parts[i].updates[k]->in_window)
+				txn_decide(w->parts[i].updates[k], REFD_STALE,
+				    NULL);
+	rig_back(w);
+	rig_run();
+}
+
+START_TEST(test_notes_ride_in_the_next_window)
+{
+	struct rig_ask *ask = rig_go(&both);
+	uint64_t id = rig_last_id();
+
+	reject_window();
+	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
+	/* No window of its own, but it is not forgotten; of its repository it
+	 * holds nothing. */
+	ck_assert_ptr_null(rig_windows);
+	ck_assert_uint_eq(rig_nr_released, 1);
+	ck_assert(!scheduler_is_idle(rig_scheduler));
+	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
+	ck_assert_uint_eq(rig_windows->nr_parts, 2);
+	ck_assert_uint_eq(rig_count(rig_windows), 3);
+	/* While they ride it still answers. */
+	ck_assert_int_eq(rig_query(0, id, 0)->kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(rig_cancel(0, id)->kind, REFD_ANSWER_RESULTS);
+	rig_back_all();
+	ck_assert(scheduler_is_idle(rig_scheduler));
+	rig_query(0, id, 0);
+	ck_assert_ptr_nonnull(rig_lookups);
+}
+END_TEST
+
+START_TEST(test_recorded_leaves_nothing)
+{
+	rig_go(&both);
+	rig_back_all();
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+START_TEST(test_unknown_is_not_noted)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask = rig_go(&t);
+
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_UNKNOWN, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_UNKNOWN, NULL);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+	/* And of an atomic one not the others either. */
+	t.atomic = true;
+	rig_go(&t);
+	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_UNKNOWN, NULL);
+	txn_decide(rig_find(rig_windows, "refs/heads/b"), REFD_ABORTED, NULL);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+START_TEST(test_failing_journal_is_not_tried_for_ever)
+{
+	size_t i;
+
+	rig_go(&both);
+	reject_window();
+	scheduler_drain(rig_scheduler);
+	rig_run();
+	/* Once in its window, once more as notes; not recorded either time. */
+	ck_assert_uint_eq(rig_count(rig_windows), 2);
+	rig_back(rig_windows);
+	rig_run();
+	for (i = 0; i < 3; i++)
+		rig_run();
+	ck_assert_ptr_null(rig_windows);
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+/* All of it is rejected before it comes near a window. */
+static void reject_ten(void)
+{
+	size_t i;
+
+	rig_submit(
+	    &(struct rig_txn){ RIG_NAMES("refs/0", "refs/1", "refs/2", "refs/3",
+		"refs/4", "refs/5", "refs/6", "refs/7", "refs/8", "refs/9") });
+	for (i = 0; i < 10; i++)
+		txn_decide(&rig_admissions->updates[i], REFD_NOOBJECT, NULL);
+	rig_admit_all();
+}
+
+START_TEST(test_notes_of_their_own_window)
+{
+	size_t i;
+
+	for (i = 0; i < 100; i++) {
+		reject_ten();
+		ck_assert_ptr_null(rig_windows);
+	}
+	/* More than 1,000 wait: a window of nothing else, for what is too
+	 * much. */
+	reject_ten();
+	ck_assert_uint_eq(rig_count(rig_windows), 10);
+	ck_assert(!rig_windows->parts[0].updates[0]->in_window);
+	rig_back_all();
+	ck_assert_ptr_null(rig_windows);
+	scheduler_drain(rig_scheduler);
+	rig_run();
+	for (i = 0; i < 100; i++) {
+		ck_assert(!scheduler_is_idle(rig_scheduler));
+		rig_back_all();
+	}
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+START_TEST(test_notes_that_hold_much_memory)
+{
+	struct rig_txn t = both;
+	struct rig_ask *ask;
+
+	t.bytes = 600000;
+	rig_go(&t);
+	reject_window();
+	/* They would keep everybody else out. */
+	ck_assert_ptr_nonnull(rig_windows);
+	rig_back_all();
+	ask = rig_go(&t);
+	rig_back_all();
+	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
+}
+END_TEST
+
+START_TEST(test_rejections_of_a_cut_transaction_ride_with_it)
+{
+	struct rig_txn t = { RIG_NAMES("refs/0", "refs/1", "refs/2", "refs/3",
+	    "refs/4", "refs/5", "refs/6", "refs/7", "refs/8", "refs/9",
+	    "refs/10", "refs/11") };
+
+	rig_submit(&t);
+	txn_decide(&rig_admissions->updates[11], REFD_NOOBJECT, NULL);
+	rig_admit_all();
+	ck_assert_uint_eq(rig_windows->nr_parts, 1);
+	ck_assert_uint_eq(rig_count(rig_windows), 11);
+	rig_back_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	rig_back_all();
+	ck_assert(scheduler_is_idle(rig_scheduler));
+}
+END_TEST
+
+/* The store is asked for what it admits; what comes back is late, and so is
+ * what was admitted meanwhile. */
+START_TEST(late_while_it_is_admitted)
+{
+	struct rig_ask *ask =
+	    rig_submit(&(struct rig_txn){ .deadline_ms = 100, RIG_NAMES("a") });
+	struct txn *txn = rig_admissions;
+
+	rig_pass(99 * RIG_MS);
+	ck_assert(!atomic_load(&txn->is_given_up));
+	rig_pass(1 * RIG_MS);
+	ck_assert(atomic_load(&txn->is_given_up));
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	if (_i == 0)
+		rig_admit(txn);
+	else
+		rig_admit_one(txn);
+	rig_run();
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
+	ck_assert_ptr_null(rig_windows);
+}
+END_TEST
+
+START_TEST(cancelled_while_it_is_admitted)
+{
+	struct rig_ask *ask = rig_submit(&(struct rig_txn){ RIG_NAMES("a") });
+	struct txn *txn = rig_admissions;
+
+	rig_cancel(0, rig_last_id());
+	ck_assert(atomic_load(&txn->is_given_up));
+	rig_admit(txn);
+	rig_run();
+	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
+}
+END_TEST
+
+static TCase *times(void)
+{
+	TCase *tc = tcase_create("times");
+
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_loop_test(tc, test_deadline_of_one_that_waits, 0, 2);
+	tcase_add_test(tc, test_default_deadline);
+	tcase_add_test(tc, test_deadline_counts_until_the_window_closes);
+	tcase_add_test(tc, test_deadline_during_admission);
+	tcase_add_loop_test(tc, late_while_it_is_admitted, 0, 2);
+	tcase_add_test(tc, cancelled_while_it_is_admitted);
+	return tc;
+}
+
+static TCase *notes(void)
+{
+	TCase *tc = tcase_create("notes");
+
+	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_test(tc, test_notes_ride_in_the_next_window);
+	tcase_add_test(tc, test_recorded_leaves_nothing);
+	tcase_add_test(tc, test_unknown_is_not_noted);
+	tcase_add_test(tc, test_failing_journal_is_not_tried_for_ever);
+	tcase_add_test(tc, test_notes_of_their_own_window);
+	tcase_add_test(tc, test_notes_that_hold_much_memory);
+	tcase_add_test(tc, test_rejections_of_a_cut_transaction_ride_with_it);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler, time");
+
+	suite_add_tcase(s, times());
+	suite_add_tcase(s, notes());
+	return suite_run(s);
+}

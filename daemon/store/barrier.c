@@ -65,7 +65,8 @@ static int64_t synced_before(struct store *s, uint64_t dev)
 
 int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st)
 {
-	return doubted_is(s, fd, st) ? INT64_MIN : synced_before(s, st->dev);
+	return doubted_is(s->doubts, fd, st) ? INT64_MIN :
+					       synced_before(s, st->dev);
 }
 
 static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
@@ -92,6 +93,15 @@ bool barrier_is_clean(struct store *s, struct repo *repo)
 	return stores->nr > 0 && objects_walk(&walk, stores) == 0;
 }
 
+/* May refd/id, by which refd knows REPO, be in memory only? */
+static bool is_id_in_doubt(struct store *s, const struct repo *repo)
+{
+	unsigned nth;
+
+	return doubted_dir_since(s->doubts, repo->refd_fd, repo->fs->mount,
+		   &nth) != DOUBTS_NONE;
+}
+
 /* The id is the last of what was made with it. */
 bool barrier_is_settled(struct store *s, struct repo *repo)
 {
@@ -99,7 +109,7 @@ bool barrier_is_settled(struct store *s, struct repo *repo)
 
 	if (atomic_load(&repo->settled))
 		return true;
-	if (doubted_has_id(s, repo) ||
+	if (is_id_in_doubt(s, repo) ||
 	    SYS(s->sys, lstatat, repo->refd_fd, "id", &st) < 0 ||
 	    st.ctime_ns >= synced_before(s, repo->dev) ||
 	    !journal_repos_last(s->journal, repo->journal_epoch))
@@ -192,9 +202,9 @@ int barrier_sync(struct store *s, struct fs *fs, int fd)
 void barrier_tell_unmarked(struct store *s)
 {
 	char path[REFD_PATH_MAX];
-	int err = doubts_unmarked(s->doubts);
+	int err;
 
-	if (atomic_exchange(&s->told_unmarked, err) == err)
+	if (!doubts_unmarked_changed(s->doubts, &err))
 		return;
 	snprintf(path, sizeof(path), "%s/syncs", s->state_dir);
 	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));

@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
 #include "daemon/base/fs_type.h"
 #include "daemon/store/doubted.h"
 #include "daemon/store/barrier_internal.h"
+#include "daemon/store/repos/repo_id.h"
 
 /* More flushes of single files cost more than a syncfs. */
 #define FSYNCS_MAX 8
@@ -32,7 +34,7 @@ struct need {
 	int64_t limit;
 	size_t nr_files;
 	bool settles; /* the repository itself must become durable */
-	unsigned nth; /* for doubted_id_lasts() */
+	unsigned nth; /* for doubted_dir_lasts() */
 	/* Objects that may be in memory only; NULL: no such objects. */
 	struct doubted *doubted;
 	struct need *next;
@@ -60,7 +62,7 @@ static void free_need(struct store *s, struct need *need)
 {
 	if (need->fd >= 0)
 		SYS(s->sys, close, need->fd);
-	doubted_free(s, need->doubted);
+	doubted_free(s->doubts, need->doubted);
 	free(need);
 }
 
@@ -89,7 +91,7 @@ static int add_need(void *arg, const struct objects_new *found)
 	need->limit = found->limit;
 	r = repos_fs_of(&s->repos, found->fd, &need->fs);
 	if (r == 0)
-		r = doubted_keep(s, found, &need->doubted);
+		r = doubted_keep(s->doubts, found, &need->doubted);
 	if (r < 0) {
 		free_need(s, need);
 		return r;
@@ -102,6 +104,34 @@ static int add_need(void *arg, const struct objects_new *found)
 	return 0;
 }
 
+static int write_id_again(struct store *s, const struct repo *repo)
+{
+	struct repo_id id;
+	int r;
+
+	r = repo_id_read(s->sys, repo->refd_fd, &id);
+	if (r == 0)
+		r = repo_id_write(s->sys, repo->refd_fd, &id, true);
+	return r;
+}
+
+/* refd/id of REPO may be in memory only. refd does not read the file from the
+ * disk, but writes the file again, and the next sync covers the file. */
+static int renew_id(struct store *s, const struct repo *repo, unsigned *nth)
+{
+	int64_t since_ns =
+	    doubted_dir_since(s->doubts, repo->refd_fd, repo->fs->mount, nth);
+	struct sys_stat st;
+	int r;
+
+	if (since_ns == DOUBTS_NONE)
+		return 0;
+	r = SYS(s->sys, lstatat, repo->refd_fd, "id", &st);
+	if (r < 0 || st.ctime_ns < since_ns - FS_SLACK_NS)
+		return r;
+	return write_id_again(s, repo);
+}
+
 static int add_new_repo(struct barrier_batch *b)
 {
 	struct need *need = calloc(1, sizeof(*need));
@@ -109,7 +139,7 @@ static int add_new_repo(struct barrier_batch *b)
 
 	if (need == NULL)
 		return -ENOMEM;
-	r = doubted_write_id(b->store, b->waiter->repo, &need->nth);
+	r = renew_id(b->store, b->waiter->repo, &need->nth);
 	if (r < 0) {
 		free(need);
 		return r;
@@ -244,10 +274,16 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 	return r == -EAGAIN ? sync_whole(b, fs) : r;
 }
 
+static void object_lost(void *store, const char *path, const char *why)
+{
+	store_tell(store, STORE_OBJECT_LOST, path, why);
+}
+
 /* After a sync. */
 static void prove(struct store *s, const struct need *need)
 {
-	char *why = doubted_prove(s, need->doubted);
+	const struct doubted_report report = { object_lost, s };
+	char *why = doubted_prove(s->doubts, need->doubted, &report);
 
 	if (why != NULL)
 		refuse_for(need->waiter, -EIO, why);
@@ -272,7 +308,8 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 		if (r == 0 && need->settles)
 			err = barrier_settle(s, need->waiter->repo);
 		if (err == 0 && need->settles)
-			doubted_id_lasts(s, need->waiter->repo, need->nth);
+			doubted_dir_lasts(s->doubts,
+			    need->waiter->repo->refd_fd, fs->mount, need->nth);
 		if (err < 0)
 			refuse(s, need->waiter, err);
 		else if (need->doubted != NULL)
@@ -325,7 +362,7 @@ void barrier_serve(struct barrier_batch *b)
 	struct barrier_waiter *w;
 	int r;
 
-	atomic_fetch_add(&s->barrier_round, 1);
+	doubted_next_round(s->doubts);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
 		/* The list in w->repo belongs to the lane thread, so the walk

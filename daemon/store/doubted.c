@@ -1,19 +1,17 @@
 /*
- * The happy path: nothing ever failed, and nobody looks here.
+ * The happy path: no sync ever failed, and no function here does anything.
  *
- * Otherwise, of each store once, and again when its file system fails again:
- * what is newer than the last sync that went well is read from the disk
- * (proof.c), after a sync, so that what others have written since is there.
+ * After a failed sync, once for each object store, and again after each further
+ * failure of its file system: the files that are newer than the last successful
+ * sync are read from the disk (proof.c). A sync comes first, so that the disk
+ * has the files that other processes wrote since.
  *
- * What refd knows a repository by is not read: it is written anew, once, where it
- * is as new.
- *
- * What fails: a file is not on the disk as it was written, or can't be read
- * from there. Then what names objects in that store is refused, and the file
- * named, until it is removed, or the file system was mounted anew. All that
- * wait in one round are told the same, and as long as the first file that is
- * lost was not touched nothing is read again: reading may take minutes, and
- * keeps all others waiting.
+ * Failures: a file is not on the disk as it was written, or cannot be read from
+ * the disk. Updates that name objects in that store are refused, with the name
+ * of the file, until the file is removed, or the file system is mounted again.
+ * All transactions of one round of the barrier get the same answer. As long as
+ * the first lost file is not touched, the store is not read again: reading may
+ * take minutes, and all other readers wait.
  */
 #include "daemon/store/doubted.h"
 
@@ -24,8 +22,7 @@
 #include <string.h>
 
 #include "daemon/store/proof.h"
-#include "daemon/store/repos/repo_id.h"
-#include "daemon/store/store_internal.h"
+#include "daemon/store/repos/repo.h"
 
 struct doubted {
 	int fd;
@@ -42,19 +39,18 @@ struct lacking {
 	struct lacking *next;
 };
 
-bool doubted_is(struct store *s, int fd, const struct sys_stat *st)
+bool doubted_is(struct doubts *d, int fd, const struct sys_stat *st)
 {
 	uint64_t life;
 	unsigned nth;
 
-	if (!doubts_any(s->repos.doubts))
+	if (!doubts_any(d))
 		return false;
-	return SYS(s->sys, mount_id, fd, &life) < 0 ||
-	    doubts_since(s->repos.doubts, life, st->dev, st->ino, &nth) !=
-	    DOUBTS_NONE;
+	return SYS(d->sys, mount_id, fd, &life) < 0 ||
+	    doubts_since(d, life, st->dev, st->ino, &nth) != DOUBTS_NONE;
 }
 
-/* ---- of a repository ---- */
+/* ---- of several ---- */
 
 static int64_t limit(void *arg, int fd, const struct sys_stat *st)
 {
@@ -68,43 +64,48 @@ static int found_one(void *arg, const struct objects_new *found)
 	return 1;
 }
 
-bool doubted_has(struct store *s, struct repo *repo)
+bool doubted_any_of(struct doubts *d, const struct object_stores *stores)
 {
-	const struct objects_walk walk = { .sys = s->sys,
+	const struct objects_walk walk = { .sys = d->sys,
 		.limit = limit,
 		.found = found_one,
-		.arg = s };
+		.arg = d };
 
-	return doubts_any(s->repos.doubts) &&
-	    (odb_stores(repo->odb)->nr == 0 ||
-		objects_walk(&walk, odb_stores(repo->odb)) != 0);
+	return doubts_any(d) &&
+	    (stores->nr == 0 || objects_walk(&walk, stores) != 0);
 }
 
 /* ---- read ---- */
 
-int doubted_keep(struct store *s, const struct objects_new *found,
+int doubted_keep(struct doubts *d, const struct objects_new *found,
     struct doubted **out)
 {
 	const struct sys_stat st = { .dev = found->dev, .ino = found->ino };
-	struct doubted *d;
+	struct doubted *one;
 	int r;
 
 	*out = NULL;
-	if (!doubted_is(s, found->fd, &st))
+	if (!doubted_is(d, found->fd, &st))
 		return 0;
-	d = calloc(1, sizeof(*d));
-	if (d == NULL)
+	one = calloc(1, sizeof(*one));
+	if (one == NULL)
 		return -ENOMEM;
-	d->dev = found->dev;
-	d->ino = found->ino;
-	snprintf(d->name, sizeof(d->name), "%s", found->name);
-	d->fd = SYS(s->sys, openat, found->fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	r = d->fd < 0 ? d->fd : SYS(s->sys, mount_id, d->fd, &d->life);
+	one->dev = found->dev;
+	one->ino = found->ino;
+	snprintf(one->name, sizeof(one->name), "%s", found->name);
+	one->fd =
+	    SYS(d->sys, openat, found->fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	r = one->fd < 0 ? one->fd : SYS(d->sys, mount_id, one->fd, &one->life);
 	if (r < 0)
-		doubted_free(s, d);
+		doubted_free(d, one);
 	else
-		*out = d;
+		*out = one;
 	return r;
+}
+
+void doubted_next_round(struct doubts *d)
+{
+	atomic_fetch_add(&d->round, 1);
 }
 
 static char *text_of(int err, const char *path, size_t nr_lost)
@@ -142,32 +143,32 @@ static void free_lacking(struct lacking *l)
 	free(l);
 }
 
-static struct lacking *take_lacking(struct store *s, const struct doubted *d)
+static struct lacking *take_lacking(struct doubts *d, const struct doubted *one)
 {
-	struct lacking **at = &s->lacking, *l;
+	struct lacking **at = &d->lacking, *l;
 
 	while ((l = *at) != NULL &&
-	    (l->life != d->life || l->dev != d->dev || l->ino != d->ino))
+	    (l->life != one->life || l->dev != one->dev || l->ino != one->ino))
 		at = &l->next;
 	if (l != NULL)
 		*at = l->next;
 	return l;
 }
 
-static bool is_still_lost(struct store *s, const struct lacking *l)
+static bool is_still_lost(const struct doubts *d, const struct lacking *l)
 {
 	struct sys_stat st;
 
-	if (l->round == atomic_load(&s->barrier_round))
+	if (l->round == atomic_load(&d->round))
 		return true;
 	return l->err == -EBADMSG &&
-	    SYS(s->sys, lstatat, SYS_TRUSTED, l->path, &st) == 0 &&
+	    SYS(d->sys, lstatat, SYS_TRUSTED, l->path, &st) == 0 &&
 	    st.dev == l->st.dev && st.ino == l->st.ino &&
 	    st.size == l->st.size && st.ctime_ns == l->st.ctime_ns;
 }
 
 struct reading {
-	struct store *store;
+	const struct doubted_report *report;
 	size_t nr_lost;
 	struct sys_stat first;
 };
@@ -178,22 +179,23 @@ static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 
 	if (reading->nr_lost++ == 0)
 		reading->first = *st;
-	store_tell(reading->store, STORE_OBJECT_LOST, path,
+	reading->report->lost(reading->report->arg, path,
 	    "it is not on the disk as it was written");
 }
 
-/* Nothing: there is no memory, so it is read again. */
-static struct lacking *note_lacking(struct store *s, const struct doubted *d,
-    int err, const char *path, const struct reading *reading)
+/* NULL: there is no memory. Then the store is read again. */
+static struct lacking *note_lacking(const struct doubts *d,
+    const struct doubted *one, int err, const char *path,
+    const struct reading *reading)
 {
 	struct lacking *l = calloc(1, sizeof(*l));
 
 	if (l == NULL)
 		return NULL;
-	*l = (struct lacking){ .life = d->life,
-		.dev = d->dev,
-		.ino = d->ino,
-		.round = atomic_load(&s->barrier_round),
+	*l = (struct lacking){ .life = one->life,
+		.dev = one->dev,
+		.ino = one->ino,
+		.round = atomic_load(&d->round),
 		.err = err,
 		.path = strdup(path),
 		.why = text_of(err, path, reading->nr_lost),
@@ -205,133 +207,101 @@ static struct lacking *note_lacking(struct store *s, const struct doubted *d,
 	return l;
 }
 
-static int read_all(struct store *s, const struct doubted *d, int64_t since_ns,
+static int read_all(const struct doubts *d, const struct doubted *one,
+    int64_t since_ns, const struct doubted_report *report,
     struct lacking **lost)
 {
-	struct reading reading = { .store = s };
-	const struct proof proof = { s->sys, found_lost, &reading };
+	struct reading reading = { .report = report };
+	const struct proof proof = { d->sys, found_lost, &reading };
 	char path[REFD_PATH_MAX];
 	int r;
 
-	r = proof_of_objects(&proof, d->fd, d->name,
+	r = proof_of_objects(&proof, one->fd, one->name,
 	    since_ns == 0 ? INT64_MIN : since_ns - FS_SLACK_NS, path,
 	    sizeof(path));
 	if (r == 0)
 		return 0;
 	if (r != -EBADMSG)
-		store_tell(s, STORE_OBJECT_LOST, path, strerror(-r));
-	*lost = note_lacking(s, d, r, path, &reading);
+		report->lost(report->arg, path, strerror(-r));
+	*lost = note_lacking(d, one, r, path, &reading);
 	return r;
 }
 
-static char *prove(struct store *s, const struct doubted *d)
+/* Under LACKING_LOCK. */
+static char *prove(struct doubts *d, const struct doubted *one,
+    const struct doubted_report *report)
 {
-	struct doubts *doubts = s->repos.doubts;
-	struct lacking *l = take_lacking(s, d);
+	struct lacking *l = take_lacking(d, one);
 	int64_t since_ns;
 	unsigned nth;
 	int r = 0;
 
-	since_ns = doubts_since(doubts, d->life, d->dev, d->ino, &nth);
-	if (since_ns == DOUBTS_NONE || l == NULL || !is_still_lost(s, l)) {
+	since_ns = doubts_since(d, one->life, one->dev, one->ino, &nth);
+	if (since_ns == DOUBTS_NONE || l == NULL || !is_still_lost(d, l)) {
 		free_lacking(l);
 		l = NULL;
 	}
 	if (since_ns == DOUBTS_NONE)
 		return NULL;
 	if (l == NULL)
-		r = read_all(s, d, since_ns, &l);
+		r = read_all(d, one, since_ns, report, &l);
 	if (l != NULL) {
-		l->next = s->lacking;
-		s->lacking = l;
+		l->next = d->lacking;
+		d->lacking = l;
 		return repo_why("%s", l->why);
 	}
 	if (r < 0)
 		return repo_why("out of memory");
-	doubts_prove(doubts, d->life, d->dev, d->ino, nth);
+	doubts_prove(d, one->life, one->dev, one->ino, nth);
 	return NULL;
 }
 
-char *doubted_prove(struct store *s, const struct doubted *d)
+char *doubted_prove(struct doubts *d, const struct doubted *one,
+    const struct doubted_report *report)
 {
 	char *why;
 
-	pthread_mutex_lock(&s->lacking_lock);
-	why = prove(s, d);
-	pthread_mutex_unlock(&s->lacking_lock);
+	pthread_mutex_lock(&d->lacking_lock);
+	why = prove(d, one, report);
+	pthread_mutex_unlock(&d->lacking_lock);
 	return why;
 }
 
-/* ---- what refd knows a repository by ---- */
+/* ---- a directory whose files are written again ---- */
 
-/* Since when what is in its refd/ is in doubt. */
-static int64_t id_since(struct store *s, struct repo *repo, struct sys_stat *st,
+int64_t doubted_dir_since(struct doubts *d, int fd, uint64_t life,
     unsigned *nth)
 {
-	if (!doubts_any(s->repos.doubts))
+	struct sys_stat st;
+
+	if (!doubts_any(d))
 		return DOUBTS_NONE;
-	if (SYS(s->sys, fstat, repo->refd_fd, st) < 0)
+	if (SYS(d->sys, fstat, fd, &st) < 0)
 		return 0;
-	return doubts_since(s->repos.doubts, repo->fs->mount, st->dev, st->ino,
-	    nth);
+	return doubts_since(d, life, st.dev, st.ino, nth);
 }
 
-bool doubted_has_id(struct store *s, struct repo *repo)
-{
-	struct sys_stat st;
-	unsigned nth;
-
-	return id_since(s, repo, &st, &nth) != DOUBTS_NONE;
-}
-
-static int write_id(struct store *s, const struct repo *repo)
-{
-	struct repo_id id;
-	int r;
-
-	r = repo_id_read(s->sys, repo->refd_fd, &id);
-	if (r == 0)
-		r = repo_id_write(s->sys, repo->refd_fd, &id, true);
-	return r;
-}
-
-int doubted_write_id(struct store *s, struct repo *repo, unsigned *nth)
-{
-	struct sys_stat st;
-	int64_t since_ns = id_since(s, repo, &st, nth);
-	int r;
-
-	if (since_ns == DOUBTS_NONE)
-		return 0;
-	r = SYS(s->sys, lstatat, repo->refd_fd, "id", &st);
-	if (r < 0 || st.ctime_ns < since_ns - FS_SLACK_NS)
-		return r;
-	return write_id(s, repo);
-}
-
-void doubted_id_lasts(struct store *s, struct repo *repo, unsigned nth)
+void doubted_dir_lasts(struct doubts *d, int fd, uint64_t life, unsigned nth)
 {
 	struct sys_stat st;
 
-	if (doubts_any(s->repos.doubts) &&
-	    SYS(s->sys, fstat, repo->refd_fd, &st) == 0)
-		doubts_prove(s->repos.doubts, repo->fs->mount, st.dev, st.ino,
-		    nth);
+	if (doubts_any(d) && SYS(d->sys, fstat, fd, &st) == 0)
+		doubts_prove(d, life, st.dev, st.ino, nth);
 }
 
-void doubted_done(struct store *s)
+void doubted_done(struct doubts *d)
 {
 	struct lacking *l;
 
-	while ((l = s->lacking) != NULL) {
-		s->lacking = l->next;
+	while ((l = d->lacking) != NULL) {
+		d->lacking = l->next;
 		free_lacking(l);
 	}
 }
 
-void doubted_free(struct store *s, struct doubted *d)
+void doubted_free(struct doubts *d, struct doubted *one)
 {
-	if (d != NULL && d->fd >= 0)
-		SYS(s->sys, close, d->fd);
-	free(d);
+	if (one != NULL && one->fd >= 0)
+		SYS(d->sys, close, one->fd);
+	free(one);
 }

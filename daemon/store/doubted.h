@@ -1,7 +1,10 @@
 /*
- * Object stores on file systems that failed to sync: what is in memory there
- * may never have got to the disk. Each is read from the disk once before
- * anything is acknowledged that names objects in it.
+ * Object stores on file systems that failed to sync. The objects there may be
+ * in memory only. refd reads each store from the disk once, before refd
+ * acknowledges an update that names objects in the store.
+ *
+ * D is the store's struct doubts, never NULL. Any thread, unless a comment
+ * names one. Nothing logs.
  */
 #ifndef STORE_DOUBTED_H
 #define STORE_DOUBTED_H
@@ -9,31 +12,43 @@
 #include <stdbool.h>
 
 #include "daemon/store/objects/objects.h"
+#include "daemon/store/repos/doubts.h"
 
-struct store;
-struct repo;
 struct doubted;
 
-/* Is the directory FD, which ST is of, one of them? Any thread. */
-bool doubted_is(struct store *s, int fd, const struct sys_stat *st);
-/* Has REPO any? Lane thread. */
-bool doubted_has(struct store *s, struct repo *repo);
+/* Told of each object file that is not on the disk. */
+struct doubted_report {
+	void (*lost)(void *arg, const char *path, const char *why);
+	void *arg;
+};
 
-/* A barrier thread. One of them, to be read after the next sync; *D is NULL if
- * FOUND is none. Negative errno. */
-int doubted_keep(struct store *s, const struct objects_new *found,
-    struct doubted **d);
-/* Reads it, unless it is known to be as bad as before. NULL: all is on the disk.
- * Else why not, to be freed. One thread at a time; the others wait. */
-char *doubted_prove(struct store *s, const struct doubted *d);
-void doubted_free(struct store *s, struct doubted *d);
-/* May refd/id of REPO, by which refd knows it, be in memory alone? Any thread. */
-bool doubted_has_id(struct store *s, struct repo *repo);
-/* A barrier thread. Written anew, for the next sync to make it last; after that
- * NTH goes to doubted_id_lasts(). Negative errno. */
-int doubted_write_id(struct store *s, struct repo *repo, unsigned *nth);
-void doubted_id_lasts(struct store *s, struct repo *repo, unsigned nth);
-/* When the threads have ended. */
-void doubted_done(struct store *s);
+/* Is the directory FD, with the attributes ST, such an object store? */
+bool doubted_is(struct doubts *d, int fd, const struct sys_stat *st);
+/* Is one of STORES such an object store? Also if STORES is empty: then
+ * nothing is known. */
+bool doubted_any_of(struct doubts *d, const struct object_stores *stores);
+
+/* A barrier thread. *ONE is the object store FOUND, to be read after the next
+ * sync; NULL: FOUND is not in doubt. Negative errno. */
+int doubted_keep(struct doubts *d, const struct objects_new *found,
+    struct doubted **one);
+/* A round of the barrier begins: the result of a reading counts for the whole
+ * round. */
+void doubted_next_round(struct doubts *d);
+/* Reads ONE, unless the last reading still counts. NULL: all objects are on
+ * the disk. Otherwise the reason, to be freed. One thread at a time; the
+ * others wait. */
+char *doubted_prove(struct doubts *d, const struct doubted *one,
+    const struct doubted_report *report);
+void doubted_free(struct doubts *d, struct doubted *one);
+
+/* Since when the files of the directory FD, on the file system LIFE, are in
+ * doubt; DOUBTS_NONE: they are not; 0: that is not known. *NTH goes to
+ * doubted_dir_lasts(), after the files were written again and synced. */
+int64_t doubted_dir_since(struct doubts *d, int fd, uint64_t life,
+    unsigned *nth);
+void doubted_dir_lasts(struct doubts *d, int fd, uint64_t life, unsigned nth);
+/* After the threads have ended, before doubts_free(). */
+void doubted_done(struct doubts *d);
 
 #endif

@@ -177,7 +177,8 @@ static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 		 * no syncfs brings back what one has lost. */
 		mode = txn_durability(txn, s->cfg.durability);
 		if (mode == REFD_DURABILITY_PERIODIC && !waits)
-			waits = doubted_has(s, repo);
+			waits =
+			    doubted_any_of(s->doubts, odb_stores(repo->odb));
 		if (mode >= REFD_DURABILITY_JOURNAL && !waits) {
 			if (state == NOT_ASKED)
 				state = barrier_is_clean(s, repo) ? CLEAN :

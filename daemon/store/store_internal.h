@@ -76,8 +76,6 @@ STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
 STORE_FIFO(history_fifo, store_history)
 
-struct lacking;
-
 /* What a barrier thread is at. */
 struct barrier_slot {
 	const struct fs *fs; /* NULL: nothing */
@@ -113,11 +111,6 @@ struct store {
 	/* Of who has is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct fresh fresh;
-	atomic_int told_unmarked; /* doubts_unmarked(), as told */
-	/* Stores that lack objects (doubted.c), and its lock. */
-	pthread_mutex_t lacking_lock;
-	struct lacking *lacking;
-	atomic_uint_fast64_t barrier_round;
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;

@@ -281,7 +281,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_mutex_init(&s->lacking_lock, NULL);
 	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -351,7 +350,8 @@ void store_free(struct store *s)
 		journal_reader_close(s->reader);
 	}
 	commit_log_close(s->log);
-	doubted_done(s);
+	if (s->doubts != NULL)
+		doubted_done(s->doubts);
 	doubts_free(s->doubts);
 	if (s->state_lock_fd >= 0)
 		SYS(s->sys, close, s->state_lock_fd);
@@ -369,7 +369,6 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->commit_cond);
 	pthread_cond_destroy(&s->barrier_cond);
 	pthread_cond_destroy(&s->lane_cond);
-	pthread_mutex_destroy(&s->lacking_lock);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }

@@ -15,8 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,18 +46,6 @@ struct life {
 	int64_t since_ns;
 	unsigned nth; /* failure */
 	struct proven *proven;
-};
-
-struct doubts {
-	const struct sys *sys;
-	int fd;
-	int unread;
-	atomic_bool any;
-	atomic_int unmarked;
-	/* Under MUTEX. */
-	pthread_mutex_t mutex;
-	struct life *lives; /* in the order of their lines */
-	size_t nr;
 };
 
 /* ---- the file ---- */
@@ -258,6 +244,7 @@ int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
 	d->sys = sys;
 	d->fd = -1;
 	pthread_mutex_init(&d->mutex, NULL);
+	pthread_mutex_init(&d->lacking_lock, NULL);
 	snprintf(head, sizeof(head), HEAD, boot_id);
 	pad(head);
 	r = read_file(d, state_fd, head, is_first);
@@ -296,6 +283,7 @@ void doubts_free(struct doubts *d)
 	free(d->lives);
 	if (d->fd >= 0)
 		SYS(d->sys, close, d->fd);
+	pthread_mutex_destroy(&d->lacking_lock);
 	pthread_mutex_destroy(&d->mutex);
 	free(d);
 }
@@ -342,6 +330,12 @@ int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns)
 int doubts_unmarked(const struct doubts *d)
 {
 	return d == NULL ? 0 : atomic_load(&d->unmarked);
+}
+
+bool doubts_unmarked_changed(struct doubts *d, int *err)
+{
+	*err = doubts_unmarked(d);
+	return atomic_exchange(&d->told_unmarked, *err) != *err;
 }
 
 void doubts_failed(struct doubts *d, uint64_t life)

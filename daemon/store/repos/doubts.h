@@ -19,12 +19,36 @@
 #ifndef STORE_DOUBTS_H
 #define STORE_DOUBTS_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
 
-struct doubts;
+struct lacking;
+struct life;
+
+/* Made by doubts_open(). Only doubts.c and doubted.c access the members. */
+struct doubts {
+	const struct sys *sys;
+	int fd;     /* of the file */
+	int unread; /* doubts_unread() */
+	atomic_bool any;
+	atomic_int unmarked;      /* doubts_unmarked() */
+	atomic_int told_unmarked; /* the last UNMARKED that the log has */
+	/* Under MUTEX. */
+	pthread_mutex_t mutex;
+	struct life *lives; /* in the order of their lines */
+	size_t nr;
+
+	/* Object stores that lack objects (doubted.c). LACKING_LOCK protects
+	 * the list, and is held while a store is read from the disk: for
+	 * minutes. MUTEX is taken under it, never the other way round. */
+	pthread_mutex_t lacking_lock;
+	struct lacking *lacking;
+	atomic_uint_fast64_t round; /* of the barrier */
+};
 
 #define DOUBTS_NONE INT64_MAX
 
@@ -43,6 +67,8 @@ void doubts_free(struct doubts *d);
 int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns);
 /* 0, or why the last one could not be marked. */
 int doubts_unmarked(const struct doubts *d);
+/* Did doubts_unmarked() change since the last call? *ERR is the new value. */
+bool doubts_unmarked_changed(struct doubts *d, int *err);
 void doubts_failed(struct doubts *d, uint64_t life);
 void doubts_end(struct doubts *d, uint64_t life);
 

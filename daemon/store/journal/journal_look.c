@@ -19,7 +19,9 @@
  *		wrote, nothing but a single wrong bit tells damage from a torn
  *		end
  *	one bit of a frame is wrong
- *		no power loss does that: the journal is refused
+ *		the journal is refused. A power loss does not do that, except to
+ *		the start of a frame whose first 8 bytes end a sector: such a
+ *		frame is never refused for its bits
  *	the header is damaged
  *		SQLite would take the WAL for empty. So it is where a header
  *		was torn when the WAL began anew: all frames had been copied
@@ -40,6 +42,8 @@
 #define HEADER_BYTES 32
 #define SUMMED_BYTES 24 /* of the header */
 #define FRAME_HEADER (JOURNAL_FRAME_BYTES - JOURNAL_PAGE_BYTES)
+
+#define SECTOR_BYTES 512 /* the least that a disk writes as a whole */
 
 #define META_PAGE  2    /* the first table that was made */
 #define TABLE_LEAF 0x0d /* the kind of a page */
@@ -161,10 +165,19 @@ static bool is_one_bit(uint32_t value, uint32_t missing)
 	return __builtin_popcount(value ^ (value + missing)) == 1;
 }
 
-/* Would the frame that was read, which does not continue, do so if one of its
- * bits were another? A torn end lacks whole sectors, and does not look like
- * that. What the sums miss is followed back, word by word, to where it is what
- * one bit makes. */
+/* Does a sector end with the first 8 bytes of the frame at byte AT? A power
+ * loss may leave the older bytes of that sector. The number of the page and the
+ * commit mark differ so little from older ones that the difference of the sums
+ * can be the same as of one bit. */
+static bool is_start_apart(uint64_t at)
+{
+	return (at + 8) % SECTOR_BYTES == 0;
+}
+
+/* Would the frame that was read, which does not continue, continue if one of
+ * its bits were different? A torn end lacks whole sectors and differs by many
+ * bits. The function follows the difference of the sums back, word by
+ * word, to a word where one bit makes that difference. */
 static bool has_wrong_bit(const struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] }, stored[2], salts[2],
@@ -236,7 +249,8 @@ static int find_end(struct wal *w, uint64_t *nr)
 			break;
 		w->has_commit |= ends_commit(w);
 	}
-	w->has_wrong_bit = r > 0 && has_wrong_bit(w);
+	w->has_wrong_bit =
+	    r > 0 && !is_start_apart(frame_at(*nr)) && has_wrong_bit(w);
 	for (i = *nr + 1; r > 0; i++) {
 		is_broken |= has_salts(w);
 		stored[0] = journal_big_endian(w->frame + 16);

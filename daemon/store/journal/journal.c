@@ -3,35 +3,38 @@
  *
  * Happy path:
  *	BEGIN IMMEDIATE, an INSERT per row, COMMIT: SQLite writes the changed
- *	pages to the end of the WAL as frames. The page of meta is one of them: the
- *	forgotten LSN, and the last one that is known to be on disk. Behind a
- *	frame that is damaged later, that number tells damage from a torn end
+ *	pages to the end of the WAL as frames. The page of meta is a frame of
+ *	each commit: the forgotten LSN, and the last LSN known to be on disk.
+ *	Behind a frame damaged later, the last LSN tells damage from a torn end
  *	(journal_look.c).
- *	Then, if it is to last, it waits for a flush that began after that
- *	(journal_flush.c). Until then others can read what is not on disk.
- * Who comes while a commit is under way waits, and one of those that wait
- * writes for all of them.
- * The first commit after the WAL has begun anew costs a sync of its own, also
- * where it need not last: old frames behind a header that was lost would pass
- * for the newest. A flush takes all before it along, so what a cut leaves is
- * always the beginning of what was committed.
+ *	For durability the caller then waits for a flush begun after the commit
+ *	(journal_flush.c). Until the flush is over, readers see rows not yet on
+ *	disk.
+ * Callers wait while a commit is under way. A waiting caller then commits the
+ * rows of all waiting callers.
+ * The first commit after the WAL has begun anew costs a sync of its own, even
+ * if the caller wants no flush: if a power loss took the new header, the old frames would
+ * pass for the newest. A flush covers all commits before it, so a power loss
+ * always leaves a prefix of the commits.
  *
  * Failure modes:
  *	before COMMIT	nothing was written (the cache never spills): rolled
  *			back, a negative errno
  *	COMMIT fails in a write
  *			the frame with the commit mark is not whole: rolled
- *			back, -ENOSPC or -EIO. Where it may be whole after all
- *			(journal_wal.c): as a failed sync
+ *			back, -ENOSPC or -EIO. If the frame may be whole after
+ *			all (journal_wal.c): as a failed sync
  *	COMMIT fails in any other way, or the flush does
  *			the frames may be on disk, in memory only, or neither,
- *			and the kernel calls the pages clean: JOURNAL_UNKNOWN,
- *			now and for all that follows, until journal_reopen()
- *			has read the disk
- *	a ROLLBACK fails the connection is of no use: the same from then on
+ *			and the kernel calls the pages clean: JOURNAL_UNKNOWN
+ *			for this call and all later calls, until
+ *			journal_reopen() has read the disk
+ *	a ROLLBACK fails
+ *			the connection is of no use: JOURNAL_UNKNOWN from then
+ *			on
  *
- * LSNs are never used twice: the next one follows the highest of the rows and
- * of the forgotten LSN, and no row beyond the forgotten one is ever deleted
+ * An LSN is never used twice: the next LSN follows the highest LSN of the rows
+ * and the forgotten LSN, and no row beyond the forgotten LSN is ever deleted
  * (journal_trim.c).
  */
 #include <errno.h>
@@ -84,7 +87,7 @@ static void txn_roll_back(struct journal *j)
 		journal_break(j);
 }
 
-/* Pages written to the WAL since this was last asked. */
+/* Pages written to the WAL since the last call. */
 static int pages_written(struct journal *j)
 {
 	int nr = 0, highest;
@@ -182,7 +185,7 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 	sqlite3_bind_int64(s, 11, row->time_us);
 	sqlite3_bind_int64(s, 12, (sqlite3_int64)row->voids);
 	sqlite3_bind_int(s, 13, row->final);
-	/* NULL would be stored as such; an empty body is a body. */
+	/* NULL would be stored as NULL; an empty body is a body. */
 	if (row->len == 0)
 		sqlite3_bind_zeroblob(s, 14, 0);
 	else
@@ -225,8 +228,8 @@ static int write_all(struct journal *j, const struct journal_commit *c)
 	return rc;
 }
 
-/* One transaction for FIRST and those behind it, what is to be forgotten by
- * now, and what a flush has followed by now. */
+/* Writes in a single transaction: the rows of FIRST and of the commits behind
+ * FIRST, the LSN to forget, and the last LSN known to be on disk. */
 static int write_together(struct journal *j, const struct journal_commit *first)
 {
 	uint64_t forget = journal_guarded(j, &j->forget_wanted);
@@ -256,14 +259,14 @@ static void number_rows(struct journal *j, struct journal_commit *c)
 	size_t i;
 
 	for (i = 0; i < c->nr; i++) {
-		/* A number that no row bears would be missing later. */
+		/* An unpark adds no row, and an unused LSN would look lost. */
 		if (c->rows[i].kind != JOURNAL_UNPARK)
 			j->last_written = c->rows[i].lsn = j->next_lsn++;
 		c->rows[i].start = j->start;
 	}
 }
 
-/* FIRST and those behind it, which were written together, or not. */
+/* Tells FIRST and the commits behind FIRST their common result R. */
 static void commits_are_over(struct journal *j, struct journal_commit *first,
     int r)
 {
@@ -280,8 +283,9 @@ static void commits_are_over(struct journal *j, struct journal_commit *first,
 	}
 }
 
-/* FIRST and those behind it. What definitely can't be had together is tried
- * one by one: what stops one of them is none of the others' business. */
+/* Writes FIRST and the commits behind FIRST in a single transaction. After a
+ * definite failure, writes each commit alone: a failing commit must not stop
+ * the other commits. */
 static void commit_all(struct journal *j, struct journal_commit *first)
 {
 	int r = write_together(j, first);
@@ -310,8 +314,7 @@ static struct journal_commit *take_waiting(struct journal *j)
 	return first;
 }
 
-/* The LSNs that were given out to rows which are not there may not be theirs.
- */
+/* After a failure the rows have no LSN: other rows may get the LSNs. */
 static int clear_lsns(struct journal_row *rows, size_t nr, int r)
 {
 	size_t i;
@@ -331,7 +334,7 @@ int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
 	j->waiting_end = &me.next;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_lock(&j->commit_lock);
-	/* Somebody who waited with it may have taken it along. */
+	/* Another waiting caller may have committed these rows. */
 	if (!me.is_over)
 		commit_all(j, take_waiting(j));
 	pthread_mutex_unlock(&j->commit_lock);
@@ -355,7 +358,7 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 	int r = 0;
 
 	pthread_mutex_lock(&j->hand_lock);
-	/* What is not written yet can't be forgotten. */
+	/* Only written rows can be forgotten. */
 	if (lsn > j->last_lsn)
 		lsn = j->last_lsn;
 	if (lsn > j->forget_wanted)
@@ -375,7 +378,7 @@ void journal_unforget(struct journal *j)
 	pthread_mutex_unlock(&j->commit_lock);
 }
 
-/* ---- what it knows ---- */
+/* ---- numbers ---- */
 
 uint32_t journal_owner(const struct journal *j)
 {

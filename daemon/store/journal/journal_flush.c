@@ -1,35 +1,33 @@
 /*
- * What was committed, on disk: flushes of the WAL beside the commits, two at a
- * time.
+ * Flushes of the WAL beside the commits, at most two at a time.
  *
- * Happy path: who wants his commit to last waits for a flush that began after
- * it; one of those that wait does it for all of them. A second flush may begin
- * while one is under way, so that who came too late for that one need not wait
- * until it is over; nobody else begins one. But not before half of the time
- * that a flush takes has passed: a disk that does one after the other would be
- * given more of them, each for fewer.
+ * Happy path: for durability the caller waits for a flush begun after the
+ * commit. A waiting caller flushes for all waiting callers. A second flush may
+ * begin during the first, for late callers; no third flush begins. The second
+ * flush waits until half the time of a flush has passed. Otherwise a disk
+ * without parallel flushes would get more flushes with fewer commits.
  *
- * Each has a handle of its own. The kernel tells of a failed write once for
- * each open file: on one handle for both, the other flush would answer that
- * all is well.
+ * Each flush has a handle of its own. The kernel reports a failed write once
+ * for each open file: with a common handle, the second flush would report
+ * success.
  *
- * A flush that began later covers all that an earlier one does, but nothing is
- * said to last before the earlier one is over, and went well.
+ * A later flush covers all commits of an earlier flush. No commit counts as
+ * durable until the earlier flush has succeeded.
  *
- * On ext4 a flush may succeed though its data is lost: if the journal of ext4
- * has aborted since the write, the transaction that has the size and the blocks
- * of the WAL is gone, and fdatasync finds nothing left to wait for (Linux 6.18:
- * 0, and after a mount the file had its old size). Blocks that an earlier flush
- * made last are not concerned. So a flush of a WAL that has grown, and SQLite's
- * checkpoint, are followed by a question that such a file system refuses.
+ * On ext4 a flush may succeed although its data is lost: if the journal of ext4
+ * has aborted since the write, the transaction with the size and the blocks of
+ * the WAL is gone, and fdatasync finds nothing left to wait for (Linux 6.18:
+ * fdatasync returned 0, and after a mount the file had its old size). Blocks
+ * made durable by an earlier flush are safe. Therefore journal_fs_lives()
+ * follows each flush of a grown WAL, and each checkpoint of SQLite.
  *
  * Failure modes:
  *	a flush fails, or the file system has stopped since
- *			the journal is broken: JOURNAL_UNKNOWN to all whose
- *			flush was not over by then, until journal_reopen() has
+ *			the journal is broken: JOURNAL_UNKNOWN to each caller
+ *			whose flush was not over, until journal_reopen() has
  *			read the disk
- *	reopened meanwhile
- *			what was committed before that may be gone: the same
+ *	the journal was reopened meanwhile
+ *			earlier commits may be gone: JOURNAL_UNKNOWN too
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,8 +89,8 @@ void journal_flush_close(struct journal *j)
 	j->wal_fd = -1;
 }
 
-/* The first call makes ext4 notice that its journal has aborted, and may still
- * return 0; the second is refused. */
+/* The first call makes ext4 notice the abort of its journal, and may still
+ * return 0; ext4 refuses the second call. */
 bool journal_fs_lives(struct journal *j)
 {
 	int i, r = 0;
@@ -104,7 +102,8 @@ bool journal_fs_lives(struct journal *j)
 
 /* ---- flushing; hand_lock is held ---- */
 
-/* Real time, whatever clock a test has: somebody waits by it. */
+/* Real time even if a test has its own clock: pthread_cond_timedwait() uses the
+ * result. */
 static int64_t now_ns(void)
 {
 	struct timespec ts;
@@ -113,8 +112,8 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* The one that may begin for MARK, or NULL: *UNTIL_NS is when one may, if not
- * 0. What is under way may have it along. */
+/* A flusher free to begin for MARK. NULL: *UNTIL_NS is the time when a flush
+ * may begin, or 0. A flush under way may cover MARK. */
 static struct journal_flusher *may_begin(struct journal *j,
     const struct journal_mark *mark, int64_t *until_ns)
 {
@@ -148,8 +147,8 @@ static void wait_until(struct journal *j, int64_t until_ns)
 	j->flush_waiting--;
 }
 
-/* Syncs a WAL whose frames end at byte END. *LASTS: so many bytes of the file
- * have blocks that last. */
+/* Syncs a WAL whose frames end at byte END. *LASTS: the number of bytes of the
+ * file with durable blocks. */
 static bool sync_wal(struct journal *j, struct journal_flusher *f, uint64_t end,
     uint64_t *lasts)
 {
@@ -166,7 +165,7 @@ static bool sync_wal(struct journal *j, struct journal_flusher *f, uint64_t end,
 	return journal_fs_lives(j);
 }
 
-/* hand_lock is let go of meanwhile. */
+/* Releases hand_lock while the flush is under way. */
 static void flush_once(struct journal *j, struct journal_flusher *f)
 {
 	uint64_t nr = ++j->flushes_begun;
@@ -236,7 +235,7 @@ int journal_flush(struct journal *j)
 {
 	struct journal_mark mark;
 
-	/* Whatever can be read is marked. */
+	/* Marks all commits visible to readers. */
 	pthread_mutex_lock(&j->commit_lock);
 	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);

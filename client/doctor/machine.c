@@ -209,24 +209,26 @@ static char *config_of(const char *socket)
 	return file;
 }
 
-/* Only the owner of the file judges it: the daemon's roots may be closed to
- * other users. */
+/* Only the owner of the file gets a finding: the daemon's roots may be closed
+ * to other users. If refd check-config can't run, the file is not judged. */
 void look_at_config(struct doctor *d)
 {
 	char *file = config_of(d->socket), *what;
 	const char *argv[] = { "/bin/sh", "-c",
 		"exec /proc/$PPID/exe check-config \"$0\" 2>&1", file, NULL };
 	struct text said = { 0 };
+	int status = EXIT_FATAL;
 	struct stat st;
 
-	if (file && stat(file, &st) == 0 && st.st_uid == geteuid()) {
+	if (file && stat(file, &st) == 0 && st.st_uid == geteuid())
+		status = child_capture(argv, &said);
+	if (status == EXIT_DONE || status == EXIT_FAILED)
 		text_addf(&d->looked, "the configuration %s\n", file);
-		if (child_capture(argv, &said) && said.len) {
-			what = said.data;
-			what += has_prefix(what, "refd: ") ? 6 : 0;
-			what[strcspn(what, "\n")] = '\0';
-			found(&d->f, FOUND_DAEMON_CONFIG, file, "%s", what);
-		}
+	if (status == EXIT_FAILED && said.len) {
+		what = said.data;
+		what += has_prefix(what, "refd: ") ? 6 : 0;
+		what[strcspn(what, "\n")] = '\0';
+		found(&d->f, FOUND_DAEMON_CONFIG, file, "%s", what);
 	}
 	text_done(&said);
 	free(file);

@@ -548,27 +548,33 @@ views() {
 	start_daemon
 }
 
-# Proves that doctor runs check-config on the file of the daemon's owner.
+# Proves that doctor runs check-config on the file of the daemon's owner, and
+# does not judge the file without refd-admin, which has check-config.
 own_config() {
 	mkdir -p "$T/own/refd"
 	printf '[window]\n\trefs = 0\n' >"$T/own/refd/config"
 	with_people daemon-config || return
 	chown 65534 "$T/own/refd/config"
-	own_doctor() {
+	own_doctor() { # PROGRAM
 		as 65534 env XDG_RUNTIME_DIR="$T/own" XDG_CONFIG_HOME="$T/own" \
-			"$REFD" doctor --json --socket "$T/own/refd.sock" \
+			"$1" doctor --json --socket "$T/own/refd.sock" \
 			>"$T/said" 2>"$T/err"
 	}
-	own_doctor
+	own_doctor "$REFD"
 	shown+=(daemon-config)
 	check 'daemon-config is seen' has daemon-config
 	check 'with the line' grep -qF \
 		"\"$T/own/refd/config:2: window.refs is '0'" "$T/said"
 	printf '[daemon]\n\troot = %s\n' "$T" >"$T/own/refd/config"
-	own_doctor
+	own_doctor "$REFD"
 	check 'daemon-config is gone' not_has daemon-config
 	check 'and the file was looked at' grep -qF \
 		"the configuration $T/own/refd/config" "$T/said"
+	cp "$REFD" "$T/own/client"
+	own_doctor "$T/own/client"
+	check 'a client alone judges no configuration' not_has daemon-config
+	is 'and does not claim to' 0 \
+		"$(grep -cF "the configuration $T/own" "$T/said")"
 }
 
 # ---- what there is to be shown ----

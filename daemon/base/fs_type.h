@@ -7,6 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Precision of a comparison of ctimes: one tick of their clock (4 ms before
+ * multigrain timestamps), and some time between the reading of the clock and
+ * the change of a file. */
+#define FS_SLACK_NS (100 * 1000 * 1000)
+
 /* The name of one that several machines share; NULL for any other. What a
  * FUSE file system is can't be told. */
 const char *fs_type_network(uint64_t type);

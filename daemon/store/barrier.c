@@ -36,7 +36,7 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/store/doubted.h"
+#include "daemon/store/sync_failures/doubted.h"
 #include "daemon/store/barrier_internal.h"
 
 /* ---- clean? ---- */

@@ -28,7 +28,7 @@
 #include <time.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/doubted.h"
+#include "daemon/store/sync_failures/doubted.h"
 
 #define REPO_IDLE_NS (60LL * 1000000000)
 #define TRIM_S       10

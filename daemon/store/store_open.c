@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/store/doubted.h"
+#include "daemon/store/sync_failures/doubted.h"
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/store_internal.h"

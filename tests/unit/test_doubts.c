@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/repos/doubts.h"
+#include "daemon/store/sync_failures/doubts.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/suite.h"
 

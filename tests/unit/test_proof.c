@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #include "daemon/base/sha1.h"
-#include "daemon/store/proof.h"
+#include "daemon/store/sync_failures/proof.h"
 #include "proto/oid.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/suite.h"

@@ -19,13 +19,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "daemon/base/fs_type.h"
 #include "daemon/base/sys.h"
-#include "daemon/store/repos/doubts.h"
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/objects/objects.h"
 #include "daemon/store/objects/odb.h"
 #include "daemon/store/refs/packed.h"
 #include "daemon/store/refs/reflog.h"
+#include "daemon/store/sync_failures/doubts.h"
 #include "daemon/store/txn.h"
 
 /* A mounted file system with a repository of ours on it, or the objects of
@@ -170,9 +171,6 @@ int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 
-/* A tick of the ctimes' clock (4 ms before multigrain timestamps), and
- * whatever was touched while the marker was. */
-#define FS_SLACK_NS (100 * 1000 * 1000)
 /* By how much the wall clock, which is the file systems', is ahead of the one
  * that is never set. */
 int64_t fs_clock_offset(const struct sys *sys);

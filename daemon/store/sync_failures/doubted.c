@@ -13,7 +13,7 @@
  * the first lost file is not touched, the store is not read again: reading may
  * take minutes, and all other readers wait.
  */
-#include "daemon/store/doubted.h"
+#include "daemon/store/sync_failures/doubted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/proof.h"
-#include "daemon/store/repos/repo.h"
+#include "daemon/base/fs_type.h"
+#include "daemon/store/sync_failures/proof.h"
+#include "proto/limits.h"
 
 struct doubted {
 	int fd;
@@ -108,30 +109,36 @@ void doubted_next_round(struct doubts *d)
 	atomic_fetch_add(&d->round, 1);
 }
 
+/* NULL: there is no memory. */
 static char *text_of(int err, const char *path, size_t nr_lost)
 {
-	switch (err) {
-	case -EBADMSG:
-		if (nr_lost > 1)
-			return repo_why("'%s' and %zu more were lost when "
-					"their file system failed to sync (the "
-					"daemon's log names all): remove them, "
-					"and send them again",
-			    path, nr_lost - 1);
-		return repo_why("'%s' was lost when its file system failed to "
-				"sync: remove it, and send it again",
+	char *text = NULL;
+	int n;
+
+	if (err == -EBADMSG && nr_lost > 1)
+		n = asprintf(&text,
+		    "'%s' and %zu more were lost when their file system failed "
+		    "to sync (the daemon's log names all): remove them, and "
+		    "send them again",
+		    path, nr_lost - 1);
+	else if (err == -EBADMSG)
+		n = asprintf(&text,
+		    "'%s' was lost when its file system failed to sync: remove "
+		    "it, and send it again",
 		    path);
-	case -EBUSY:
-		return repo_why("'%s' may have been lost when its file system "
-				"failed to sync, and a process has it mapped, "
-				"so that the disk can't be read: end that "
-				"process",
+	else if (err == -EBUSY)
+		n = asprintf(&text,
+		    "'%s' may have been lost when its file system failed to "
+		    "sync, and a process has it mapped, so that the disk can't "
+		    "be read: end that process",
 		    path);
-	}
-	return repo_why("'%s' may have been lost when its file system failed "
-			"to sync, and can't be read (%s): mend that, or remove "
-			"it and send it again",
-	    path, strerror(-err));
+	else
+		n = asprintf(&text,
+		    "'%s' may have been lost when its file system failed to "
+		    "sync, and can't be read (%s): mend that, or remove it and "
+		    "send it again",
+		    path, strerror(-err));
+	return n < 0 ? NULL : text;
 }
 
 static void free_lacking(struct lacking *l)
@@ -248,10 +255,10 @@ static char *prove(struct doubts *d, const struct doubted *one,
 	if (l != NULL) {
 		l->next = d->lacking;
 		d->lacking = l;
-		return repo_why("%s", l->why);
+		return strdup(l->why);
 	}
 	if (r < 0)
-		return repo_why("out of memory");
+		return strdup("out of memory");
 	doubts_prove(d, one->life, one->dev, one->ino, nth);
 	return NULL;
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "daemon/store/objects/objects.h"
-#include "daemon/store/repos/doubts.h"
+#include "daemon/store/sync_failures/doubts.h"
 
 struct doubted;
 

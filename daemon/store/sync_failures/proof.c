@@ -14,7 +14,7 @@
  * What fails ends it, but a file that has gone meanwhile, and one that is lost:
  * they are all wanted.
  */
-#include "daemon/store/proof.h"
+#include "daemon/store/sync_failures/proof.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  * asked of yet. The disk of the file itself, where that brings back what was
  * there before, within one boot: that is believed.
  */
-#include "daemon/store/repos/doubts.h"
+#include "daemon/store/sync_failures/doubts.h"
 
 #include <errno.h>
 #include <fcntl.h>

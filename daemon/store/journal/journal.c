@@ -13,9 +13,9 @@
  * Callers wait while a commit is under way. A waiting caller then commits the
  * rows of all waiting callers.
  * The first commit after the WAL has begun anew costs a sync of its own, even
- * if the caller wants no flush: if a power loss took the new header, the old frames would
- * pass for the newest. A flush covers all commits before it, so a power loss
- * always leaves a prefix of the commits.
+ * if the caller wants no flush: if a power loss took the new header, the old
+ * frames would pass for the newest. A flush covers all earlier commits, so a
+ * power loss always leaves a prefix of the commits.
  *
  * Failure modes:
  *	before COMMIT	nothing was written (the cache never spills): rolled

@@ -1,34 +1,33 @@
 /*
- * A look at the WAL's file before SQLite opens it. SQLite takes the frames
- * before the first damaged one for all there are, without a word, and refd's
- * next checkpoint would truncate the others.
+ * A look at the WAL's file before SQLite opens the file. SQLite silently
+ * ignores all frames from the first damaged frame on, and refd's next
+ * checkpoint would truncate the frames.
  * (https://www.sqlite.org/fileformat2.html, 4.1.)
  *
- * Happy path: a header; frames, each of which continues the checksum of the
- * one before; then the end of the file, or the zeros of the room in the WAL, or
- * frames of an older WAL, which have other salts.
+ * Happy path: a header; frames, where each frame continues the checksum of the
+ * frame before; then the end of the file, or the zeros of the room in the WAL,
+ * or frames of an older WAL with other salts.
  *
  * Failure modes:
- *	behind the end is a frame that has the WAL's salts
- *		a cut left that, or a commit that failed, or the frame in
+ *	behind the end is a frame with the salts of the WAL
+ *		a power loss or a failed commit left the frame, or a frame in
  *		between was damaged. Damage is certain if a frame behind the
  *		end says that a row was on disk, and the frames before the end
- *		lack that row: the journal is refused (journal_meta.c). Else
- *		the place is remembered, and the caller's check of what must
- *		be there decides (journal_config.check). In what the last flush
- *		wrote, nothing but a single wrong bit tells damage from a torn
- *		end
+ *		lack the row: the journal is refused (journal_meta.c).
+ *		Otherwise the place is remembered, and the caller decides
+ *		(journal_config.check). In the bytes of the last flush, only a
+ *		single wrong bit tells damage from a torn end
  *	one bit of a frame is wrong
- *		the journal is refused. A power loss does not do that, except to
- *		the start of a frame whose first 8 bytes end a sector: such a
- *		frame is never refused for its bits
+ *		the journal is refused. Exception: frames whose first 8 bytes
+ *		end a sector, because a power loss can look like a wrong bit
  *	the header is damaged
- *		SQLite would take the WAL for empty. So it is where a header
- *		was torn when the WAL began anew: all frames had been copied
- *		into the database before, and the last commit among them can be
- *		found there. Where it can't, the journal is refused
- *	a WAL without a header, or none at all
- *		remembered as the first of these
+ *		SQLite would take the WAL for empty. That is right if a power
+ *		loss tore the header when the WAL began anew: all frames had
+ *		been copied into the database before, and the last commit among
+ *		the frames can be found there. If the database lacks the
+ *		commit, the journal is refused
+ *	a WAL without a header, or no WAL at all
+ *		remembered as in the first case
  *	the file can't be read	a negative errno
  */
 #include <errno.h>
@@ -142,7 +141,7 @@ static void add_frame(const struct wal *w, uint32_t sums[2])
 	add_sums(w, w->frame + FRAME_HEADER, JOURNAL_PAGE_BYTES, sums);
 }
 
-/* Does the frame that was read continue those before it? */
+/* Does the frame in w->frame continue the frames before? */
 static bool continues(struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] };
@@ -166,18 +165,18 @@ static bool is_one_bit(uint32_t value, uint32_t missing)
 }
 
 /* Does a sector end with the first 8 bytes of the frame at byte AT? A power
- * loss may leave the older bytes of that sector. The number of the page and the
- * commit mark differ so little from older ones that the difference of the sums
- * can be the same as of one bit. */
+ * loss may leave the older bytes of the sector. The number of the page and the
+ * commit mark differ little from older numbers, and the difference of the sums
+ * can be the same as after one wrong bit. */
 static bool is_start_apart(uint64_t at)
 {
 	return (at + 8) % SECTOR_BYTES == 0;
 }
 
-/* Would the frame that was read, which does not continue, continue if one of
- * its bits were different? A torn end lacks whole sectors and differs by many
- * bits. The function follows the difference of the sums back, word by
- * word, to a word where one bit makes that difference. */
+/* The frame in w->frame does not continue. Would the frame continue with a
+ * single bit changed? A torn end lacks whole sectors and differs by many bits.
+ * The function follows the difference of the sums back, word by word, to a word
+ * where a single bit makes the difference. */
 static bool has_wrong_bit(const struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] }, stored[2], salts[2],
@@ -212,9 +211,10 @@ static bool has_wrong_bit(const struct wal *w)
 
 /* ---- with a header ---- */
 
-/* What the row of meta in the page that was read says was on disk; 0: it is
- * another page. A leaf of a table, with one short row, whose last column is the
- * seal. (https://www.sqlite.org/fileformat2.html, 1.6, 2.1.) */
+/* The last record on disk, as the row of meta in the frame says; 0: the page is
+ * not meta's. The page of meta is a leaf of a table, with a single short row.
+ * The last column is the seal.
+ * (https://www.sqlite.org/fileformat2.html, 1.6, 2.1.) */
 static uint64_t flushed_by(const struct wal *w)
 {
 	const uint8_t *page = w->frame + FRAME_HEADER, *row;
@@ -232,9 +232,9 @@ static uint64_t flushed_by(const struct wal *w)
 	return journal_seal_flushed(row + len - JOURNAL_SEAL_BYTES);
 }
 
-/* *NR: of the first frame that does not continue. 1: it, or one behind it, is
- * of this WAL all the same. A frame behind it counts if it continues the frame
- * before it, or the sums that are stored there. */
+/* *NR: the first frame that does not continue. 1: frame *NR or a later frame
+ * has the salts of this WAL all the same. The LSN in a later frame counts if
+ * the frame continues the frame before, or the sums stored there. */
 static int find_end(struct wal *w, uint64_t *nr)
 {
 	uint64_t i, flushed;
@@ -270,10 +270,10 @@ static int find_end(struct wal *w, uint64_t *nr)
 	return r < 0 ? r : is_broken;
 }
 
-/* ---- without one ---- */
+/* ---- without a header ---- */
 
-/* The frames from FIRST to before END are one commit, which begins with the
- * frame after the commit before. 1: the last one; 0: there is none. */
+/* 1: the frames from FIRST to before END are the last commit. 0: there is no
+ * commit. */
 static int find_last_commit(struct wal *w, uint64_t *first, uint64_t *end)
 {
 	uint64_t nr;
@@ -283,7 +283,7 @@ static int find_last_commit(struct wal *w, uint64_t *first, uint64_t *end)
 	r = read_at(w->sys, w->fd, w->frame, sizeof(w->frame), frame_at(0));
 	if (r <= 0 || page_of(w) == 0)
 		return r < 0 ? r : 0;
-	/* What the header had said is taken from the first frame. */
+	/* The salts, and the sums after the first frame, are stored there. */
 	memcpy(w->salts, w->frame + 8, sizeof(w->salts));
 	w->sums[0] = journal_big_endian(w->frame + 16);
 	w->sums[1] = journal_big_endian(w->frame + 20);
@@ -298,7 +298,7 @@ static int find_last_commit(struct wal *w, uint64_t *first, uint64_t *end)
 	return r < 0 ? r : *end > 0;
 }
 
-/* 1: the database's pages are those of the frames from FIRST to before END. */
+/* 1: the database has the pages of the frames from FIRST to before END. */
 static int are_copied(struct wal *w, uint64_t first, uint64_t end)
 {
 	int r = 1;
@@ -316,7 +316,7 @@ static int are_copied(struct wal *w, uint64_t first, uint64_t end)
 	return r;
 }
 
-/* 1: they hold a commit that the database has not. */
+/* 1: the frames hold a commit that the database lacks. */
 static int frames_are_needed(struct wal *w)
 {
 	uint64_t first, end;
@@ -378,7 +378,7 @@ static int open_both(struct journal *j, struct wal *w)
 	return w->db_fd < 0 ? w->db_fd : w->fd < 0 ? w->fd : 0;
 }
 
-/* No connection is open yet that would lose its locks by closing the files. */
+/* Closing the files drops the locks of open connections: none is open yet. */
 int journal_look_at_wal(struct journal *j, char **why)
 {
 	struct wal *w = calloc(1, sizeof(*w));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/store/checkpoint_sync.h"
+#include "daemon/store/history/historian.h"
 #include "daemon/store/store_internal.h"
 
 const char *store_stage_name(enum store_stage stage)
@@ -31,19 +32,24 @@ void stage_end(struct store *s, struct stage_work *work)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* Adds a thread at work on PATH since SINCE_NS. At or before BEFORE_NS: the
- * thread is stuck. True: no other thread has been at work for longer. */
-static bool add(struct store_progress *p, const char *path, int64_t since_ns,
+bool stage_add(struct store_progress *p, const struct stage_work *work,
     int64_t before_ns)
 {
-	if (path == NULL)
+	if (work->path == NULL)
 		return false;
-	p->nr_stuck += since_ns <= before_ns;
-	if (p->since_ns != 0 && p->since_ns <= since_ns)
+	p->nr_stuck += work->since_ns <= before_ns;
+	if (p->since_ns != 0 && p->since_ns <= work->since_ns)
 		return false;
-	p->since_ns = since_ns;
-	snprintf(p->path, sizeof(p->path), "%s", path);
+	p->since_ns = work->since_ns;
+	snprintf(p->path, sizeof(p->path), "%s", work->path);
 	return true;
+}
+
+/* A thread at work on PATH, or none. */
+static void add(struct store_progress *p, const char *path, int64_t since_ns,
+    int64_t before_ns)
+{
+	stage_add(p, &(struct stage_work){ path, since_ns }, before_ns);
 }
 
 static void add_admissions(struct store *s, struct store_progress *progress,
@@ -73,7 +79,7 @@ static void add_committers(struct store *s, struct store_progress *progress,
 	    slot++) {
 		p = &progress[slot->is_prepared ? STORE_STAGE_COMMIT :
 						  STORE_STAGE_PREPARE];
-		if (add(p, slot->work.path, slot->work.since_ns, before_ns))
+		if (stage_add(p, &slot->work, before_ns))
 			p->has_more = slot->has_more;
 	}
 }
@@ -96,12 +102,12 @@ void store_progress(struct store *s, int64_t limit_ns,
 	pthread_mutex_lock(&s->mutex);
 	add_admissions(s, progress, before_ns);
 	add_committers(s, progress, before_ns);
-	add(&progress[STORE_STAGE_CHECKPOINT], s->checkpointing.path,
-	    s->checkpointing.since_ns, before_ns);
+	stage_add(&progress[STORE_STAGE_CHECKPOINT], &s->checkpointing,
+	    before_ns);
 	for (sync = s->syncs; sync != NULL; sync = sync->next)
-		add(&progress[STORE_STAGE_CHECKPOINT], sync->work.path,
-		    sync->work.since_ns, before_ns);
-	add(&progress[STORE_STAGE_HISTORY], s->answering.path,
-	    s->answering.since_ns, before_ns);
+		stage_add(&progress[STORE_STAGE_CHECKPOINT], &sync->work,
+		    before_ns);
 	pthread_mutex_unlock(&s->mutex);
+	historian_progress(s->historian, before_ns,
+	    &progress[STORE_STAGE_HISTORY]);
 }

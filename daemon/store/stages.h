@@ -2,7 +2,7 @@
  * The current work of the store's threads, and its start, so that a status can
  * report a thread that does not come back. Private to the store.
  *
- * Any thread; nothing blocks but the store's mutex.
+ * Any thread; nothing blocks but a mutex.
  */
 #ifndef STORE_STAGES_H
 #define STORE_STAGES_H
@@ -11,15 +11,23 @@
 #include <stdint.h>
 
 struct store;
+struct store_progress;
 
-/* Zero-initialised: nothing. Under the store's mutex. */
+/* Zero-initialised: nothing. Under the mutex of the struct that holds it: the
+ * historian's own, else the store's. */
 struct stage_work {
 	const char *path; /* borrowed until the work ends; NULL: nothing */
 	int64_t since_ns; /* monotonic */
 };
 
-/* These take the mutex. */
+/* These take the store's mutex. */
 void stage_begin(struct store *s, struct stage_work *work, const char *path);
 void stage_end(struct store *s, struct stage_work *work);
+
+/* Adds WORK to its stage in P (store_progress()). Under the lock of WORK. Work
+ * since BEFORE_NS or earlier is stuck. True: P names WORK now, because no other
+ * work of the stage has lasted longer. */
+bool stage_add(struct store_progress *p, const struct stage_work *work,
+    int64_t before_ns);
 
 #endif

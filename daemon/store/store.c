@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "daemon/store/checkpoint_sync.h"
+#include "daemon/store/history/historian.h"
 #include "daemon/store/store_internal.h"
 
 /* ---- completions ---- */
@@ -25,8 +26,7 @@
 static bool nothing_done(const struct store *s)
 {
 	return s->admitted.head == NULL && s->looked_up.head == NULL &&
-	    s->applied.head == NULL && s->checkpointed.head == NULL &&
-	    s->told.head == NULL;
+	    s->applied.head == NULL && s->checkpointed.head == NULL;
 }
 
 void store_admitted(struct store *s, struct txn_fifo *txns)
@@ -74,18 +74,6 @@ void store_checkpointed(struct store *s, struct store_checkpoint *cp)
 		s->cfg.wake(s->cfg.wake_arg);
 }
 
-void store_told(struct store *s, struct store_history *ask)
-{
-	bool wake;
-
-	pthread_mutex_lock(&s->mutex);
-	wake = nothing_done(s);
-	history_fifo_put(&s->told, ask);
-	pthread_mutex_unlock(&s->mutex);
-	if (wake)
-		s->cfg.wake(s->cfg.wake_arg);
-}
-
 /* Under MUTEX. True: store_takes() has become true. */
 static bool one_less_prepares(struct store *s)
 {
@@ -128,11 +116,8 @@ static void store_applied(struct store *s, size_t lane, struct window *w)
 	s->stats.windows++;
 	wake = nothing_done(s);
 	window_fifo_put(&s->applied, w);
-	if (s->history_listens) {
-		s->history_woken = true;
-		pthread_cond_signal(&s->history_cond);
-	}
 	pthread_mutex_unlock(&s->mutex);
+	historian_note_commit(s->historian);
 	if (wake)
 		s->cfg.wake(s->cfg.wake_arg);
 }
@@ -149,10 +134,10 @@ bool store_reap(struct store *s, struct store_done *done)
 	if (done->applied == NULL && done->admitted == NULL &&
 	    done->answered == NULL)
 		done->checkpointed = checkpoint_fifo_take(&s->checkpointed);
+	pthread_mutex_unlock(&s->mutex);
 	if (done->applied == NULL && done->admitted == NULL &&
 	    done->answered == NULL && done->checkpointed == NULL)
-		done->told = history_fifo_take(&s->told);
-	pthread_mutex_unlock(&s->mutex);
+		done->told = historian_take(s->historian);
 	return done->applied != NULL || done->admitted != NULL ||
 	    done->answered != NULL || done->checkpointed != NULL ||
 	    done->told != NULL;
@@ -227,6 +212,16 @@ bool store_takes(struct store *s)
 	takes = s->nr_preparing < STORE_PREPARERS;
 	pthread_mutex_unlock(&s->mutex);
 	return takes;
+}
+
+void store_history(struct store *s, struct store_history *ask)
+{
+	historian_ask(s->historian, ask);
+}
+
+void store_history_stop(struct store *s)
+{
+	historian_end_watches(s->historian);
 }
 
 const uint8_t *store_journal_id(const struct store *s)
@@ -308,6 +303,21 @@ static void *committer_main(void *arg)
 	return NULL;
 }
 
+uint64_t store_visible_lsn(void *store)
+{
+	struct store *s = store;
+	uint64_t lsn;
+	size_t i;
+
+	pthread_mutex_lock(&s->mutex);
+	lsn = journal_lasting(s->journal);
+	for (i = 0; i < STORE_COMMITTERS; i++)
+		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
+			lsn = s->floors[i] - 1;
+	pthread_mutex_unlock(&s->mutex);
+	return lsn;
+}
+
 static int start_committer(struct store *s, size_t lane)
 {
 	struct committer *me;
@@ -324,11 +334,11 @@ static int start_committer(struct store *s, size_t lane)
 	return -r;
 }
 
-/* How many of each were started; history: all but -1. */
+/* How many of each were started. */
 struct started {
 	size_t lanes, committers;
 	size_t barriers;
-	int checkpoint, history;
+	int checkpoint;
 };
 
 static void end_threads(struct store *s, const struct started *started)
@@ -341,7 +351,6 @@ static void end_threads(struct store *s, const struct started *started)
 	pthread_cond_broadcast(&s->barrier_cond);
 	pthread_cond_broadcast(&s->commit_cond);
 	pthread_cond_broadcast(&s->tick_cond);
-	pthread_cond_broadcast(&s->history_cond);
 	pthread_mutex_unlock(&s->mutex);
 	for (i = 0; i < started->lanes; i++)
 		pthread_join(s->lane_threads[i], NULL);
@@ -350,8 +359,7 @@ static void end_threads(struct store *s, const struct started *started)
 	if (started->checkpoint == 0)
 		pthread_join(s->checkpoint_thread, NULL);
 	checkpoint_syncs_end(s);
-	if (started->history == 0)
-		pthread_join(s->history_thread, NULL);
+	historian_stop(s->historian);
 	for (i = 0; i < started->committers; i++)
 		pthread_join(s->commit_threads[i], NULL);
 	fresh_done(&s->fresh);
@@ -363,6 +371,7 @@ static void end_threads(struct store *s, const struct started *started)
 int store_start(struct store *s)
 {
 	struct started started = { 0 };
+	bool has_historian;
 
 	s->started = true;
 	s->applier.flusher = flusher_new(s->sys);
@@ -378,13 +387,13 @@ int store_start(struct store *s)
 		started.barriers++;
 	started.checkpoint =
 	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
-	started.history = history_start(s);
+	has_historian = historian_start(s->historian) == 0;
 	while (started.committers < STORE_COMMITTERS &&
 	    start_committer(s, started.committers) == 0)
 		started.committers++;
 	if (started.lanes == ADMISSION_WORKERS &&
 	    started.barriers == STORE_BARRIERS && started.checkpoint == 0 &&
-	    started.history == 0 && started.committers == STORE_COMMITTERS)
+	    has_historian && started.committers == STORE_COMMITTERS)
 		return 0;
 	end_threads(s, &started);
 	return -EAGAIN;
@@ -465,5 +474,6 @@ void store_stats(struct store *s, struct store_stats *stats)
 	pthread_mutex_lock(&s->repos.mutex);
 	stats->open_repos = s->repos.nr_open;
 	pthread_mutex_unlock(&s->repos.mutex);
+	historian_stats(s->historian, stats);
 	stats->doubted_fs = doubts_count(s->doubts);
 }

@@ -74,7 +74,8 @@ STORE_FIFO(txn_fifo, txn)
 STORE_FIFO(window_fifo, window)
 STORE_FIFO(query_fifo, store_query)
 STORE_FIFO(checkpoint_fifo, store_checkpoint)
-STORE_FIFO(history_fifo, store_history)
+
+struct historian;
 
 /* What a barrier thread is at. */
 struct barrier_slot {
@@ -111,19 +112,16 @@ struct store {
 	/* Of who has is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct fresh fresh;
+	struct historian *historian; /* has its own mutex, within all others */
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond,
-	    history_cond;
+	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond;
 	pthread_cond_t gathered_cond; /* nobody prepares */
 	struct txn_fifo to_admit, to_barrier, admitted, to_discard;
 	struct query_fifo to_look_up, looked_up;
 	struct window_fifo to_apply, applied;
 	struct checkpoint_fifo to_checkpoint, checkpointed;
-	struct history_fifo to_tell, told;
-	/* A commit is worth waking the historian for; it may not wait. */
-	bool history_listens, history_woken, history_stops;
 	size_t nr_preparing; /* windows that were given and aren't past it */
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
@@ -131,8 +129,7 @@ struct store {
 	struct admission admission;
 	struct barrier_slot barriers[STORE_BARRIERS];
 	struct commit_slot committers[STORE_COMMITTERS];
-	struct stage_work checkpointing,
-	    answering;                 /* checkpointer, historian */
+	struct stage_work checkpointing;
 	size_t nr_barriers;            /* that have begun */
 	struct barrier_batch *batches; /* that are being served */
 	int64_t wal_copied_ns;         /* the checkpointer's: see copy_wal() */
@@ -148,7 +145,7 @@ struct store {
 
 	pthread_t lane_threads[ADMISSION_WORKERS];
 	pthread_t barrier_threads[STORE_BARRIERS];
-	pthread_t checkpoint_thread, history_thread;
+	pthread_t checkpoint_thread;
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
@@ -157,7 +154,9 @@ void store_admitted(struct store *s, struct txn_fifo *txns);
 void store_prepared(void *store, struct window *w);
 void store_looked_up(struct store *s, struct store_query *query);
 void store_checkpointed(struct store *s, struct store_checkpoint *cp);
-void store_told(struct store *s, struct store_history *ask);
+/* The highest LSN below which every window is over and every row lasts. Any
+ * thread; takes the mutex. */
+uint64_t store_visible_lsn(void *store);
 void store_set_fatal(struct store *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -235,9 +234,6 @@ void store_tell(const struct store *s, enum store_event event,
 int group_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
 /* commit_log_config.failed */
 void group_commit_failed(void *store, const char *why);
-
-/* historian.c. 0, or -1. */
-int history_start(struct store *s);
 
 /* store_open.c. Makes s->deferred, once the log is open. 0, -ENOMEM. */
 int store_open_deferred(struct store *s);

@@ -15,10 +15,11 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/store/sync_failures/doubted.h"
+#include "daemon/store/history/historian.h"
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/store_internal.h"
+#include "daemon/store/sync_failures/doubted.h"
 
 const char *store_finding_name(enum store_finding finding)
 {
@@ -265,6 +266,28 @@ static int check_journal(void *arg, struct journal *j, char **why)
 	return r;
 }
 
+static int make_historian(struct store *s)
+{
+	const struct historian_config cfg = {
+		.history = { .sys = s->sys,
+		    .dir = s->state_dir,
+		    .journal = s->journal,
+		    .repos = &s->repos,
+		    .rights = &s->rights,
+		    .retention_ms = s->cfg.retention_ms,
+		    .retention_bytes = s->cfg.retention_bytes },
+		.log = s->log,
+		.visible = store_visible_lsn,
+		.visible_arg = s,
+		.wake = s->cfg.wake,
+		.wake_arg = s->cfg.wake_arg,
+		.event = s->cfg.event,
+	};
+
+	s->historian = historian_new(&cfg);
+	return s->historian != NULL ? 0 : -ENOMEM;
+}
+
 int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
@@ -288,7 +311,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_cond_init(&s->barrier_cond, &attr);
 	pthread_cond_init(&s->commit_cond, NULL);
 	pthread_cond_init(&s->tick_cond, &attr);
-	pthread_cond_init(&s->history_cond, &attr);
 	pthread_cond_init(&s->gathered_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	r = copy_config(s, cfg);
@@ -326,6 +348,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		s->repos.doubts = s->doubts;
 		s->repos.has_failed = doubts_any(s->doubts);
 		init_applier(s);
+		r = make_historian(s);
 	}
 	if (r != 0) {
 		free(warning);
@@ -349,6 +372,7 @@ void store_free(struct store *s)
 		repos_done(&s->repos);
 		journal_reader_close(s->reader);
 	}
+	historian_free(s->historian);
 	commit_log_close(s->log);
 	if (s->doubts != NULL)
 		doubted_done(s->doubts);
@@ -363,7 +387,6 @@ void store_free(struct store *s)
 	free(s->state_dir);
 	free(s->fatal);
 	rights_done(&s->rights);
-	pthread_cond_destroy(&s->history_cond);
 	pthread_cond_destroy(&s->tick_cond);
 	pthread_cond_destroy(&s->gathered_cond);
 	pthread_cond_destroy(&s->commit_cond);

@@ -29,17 +29,16 @@
  *						many questions are refused, to be
  *						asked of the next daemon
  */
+#include "daemon/store/history/historian_internal.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/history/history.h"
-#include "daemon/store/history/history_queue.h"
-#include "daemon/store/store_internal.h"
+#include "daemon/store/journal/journal.h"
 
 #define MS_NS     1000000LL
 #define LISTEN_NS (5 * MS_NS)
@@ -58,83 +57,60 @@
 /* So many rows are worth a slice before the tick. */
 #define INDEX_ROWS 500
 
-struct historian {
-	struct store *store;
-	struct history *history;
-	struct history_queue queue;    /* questions */
-	char path[REFD_PATH_MAX];      /* of the question in turn */
-	struct store_history *waiting; /* watches */
-	uint64_t seen;                 /* what was visible at the last slice */
-	bool is_indexed;               /* all of that */
-	uint64_t heard;                /* all that wait were told up to here */
-	int64_t heard_ns;              /* when */
-	int64_t flush_ns, sweep_ns;    /* not before */
-	int64_t stop_ns;           /* when the stop was seen; 0: it was not */
-	int64_t index_ns, trim_ns; /* when it is time again */
-	bool is_damage_told;
-};
+/* ---- what other threads see ---- */
 
-struct store_history *store_history_new(struct refd_request *req,
-    struct txn_peer *peer)
+static void begin_work(struct historian *me, const char *path)
 {
-	struct store_history *ask = calloc(1, sizeof(*ask));
-
-	if (ask == NULL)
-		return NULL;
-	ask->req = *req;
-	memset(req, 0, sizeof(*req));
-	ask->peer = *peer;
-	memset(peer, 0, sizeof(*peer));
-	return ask;
+	pthread_mutex_lock(&me->mutex);
+	me->work.path = path;
+	me->work.since_ns = SYS(me->cfg.history.sys, now_mono);
+	pthread_mutex_unlock(&me->mutex);
 }
 
-void store_history_free(struct store_history *ask)
+static void count_watches(struct historian *me, int more)
 {
-	if (ask == NULL)
-		return;
-	refd_request_done(&ask->req);
-	refd_answer_done(&ask->answer);
-	free(ask->peer.gids);
-	free(ask);
+	pthread_mutex_lock(&me->mutex);
+	me->nr_watches += (uint64_t)more;
+	pthread_mutex_unlock(&me->mutex);
 }
 
-/* Every window that may have a lower LSN is over. */
-static uint64_t visible_lsn(struct store *s)
+static uint64_t visible_lsn(struct historian *me)
 {
-	uint64_t lsn;
-	size_t i;
-
-	pthread_mutex_lock(&s->mutex);
-	lsn = journal_lasting(s->journal);
-	for (i = 0; i < STORE_COMMITTERS; i++)
-		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
-			lsn = s->floors[i] - 1;
-	pthread_mutex_unlock(&s->mutex);
-	return lsn;
+	return me->cfg.visible(me->cfg.visible_arg);
 }
 
-static bool is_stopping(struct store *s)
+static bool watches_end(struct historian *me)
 {
-	bool stops;
+	bool end;
 
-	pthread_mutex_lock(&s->mutex);
-	stops = s->history_stops || s->stopping;
-	pthread_mutex_unlock(&s->mutex);
-	return stops;
+	pthread_mutex_lock(&me->mutex);
+	end = me->ends_watches || me->is_stopping;
+	pthread_mutex_unlock(&me->mutex);
+	return end;
+}
+
+static void give_back(struct historian *me, struct store_history *ask)
+{
+	bool wake;
+
+	pthread_mutex_lock(&me->mutex);
+	wake = me->answered == NULL;
+	DL_APPEND(me->answered, ask);
+	pthread_mutex_unlock(&me->mutex);
+	if (wake)
+		me->cfg.wake(me->cfg.wake_arg);
 }
 
 /* Else it would not be told before somebody else is promised something.
  * Returns when it is time again. */
 static int64_t make_last(struct historian *me, int64_t now_ns)
 {
-	struct store *s = me->store;
-
-	if (!journal_is_unflushed(s->journal))
+	if (!journal_is_unflushed(me->cfg.history.journal))
 		return TICK_NS;
 	if (now_ns < me->flush_ns)
 		return me->flush_ns - now_ns;
 	me->flush_ns = now_ns + FLUSH_NS;
-	commit_log_wait(s->log, NULL, COMMIT_LOG_DURABLE);
+	commit_log_wait(me->cfg.log, NULL, COMMIT_LOG_DURABLE);
 	return FLUSH_NS;
 }
 
@@ -152,7 +128,7 @@ static void refuse(struct historian *me, struct store_history *ask,
 	ask->answer = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
 		.status = status,
 		.text = text };
-	store_told(me->store, ask);
+	give_back(me, ask);
 }
 
 static void queue_up(struct historian *me, struct store_history *ask)
@@ -178,33 +154,26 @@ static void sweep(struct historian *me, int64_t now_ns)
 static void take_in(struct historian *me, struct store_history *ask,
     uint64_t visible)
 {
-	struct store *s = me->store;
-
 	if (history_answer(me->history, ask, visible)) {
-		store_told(s, ask);
+		give_back(me, ask);
 		return;
 	}
-	if (is_stopping(s) || is_over(ask, SYS(s->sys, now_mono))) {
+	if (watches_end(me) ||
+	    is_over(ask, SYS(me->cfg.history.sys, now_mono))) {
 		history_answer_empty(me->history, ask);
-		store_told(s, ask);
+		give_back(me, ask);
 		return;
 	}
 	if (me->waiting == NULL)
 		me->heard = visible;
 	DL_APPEND(me->waiting, ask);
-	pthread_mutex_lock(&s->mutex);
-	s->stats.watching++;
-	pthread_mutex_unlock(&s->mutex);
+	count_watches(me, 1);
 }
 
 static void leave(struct historian *me, struct store_history *ask)
 {
-	struct store *s = me->store;
-
 	DL_DELETE(me->waiting, ask);
-	pthread_mutex_lock(&s->mutex);
-	s->stats.watching--;
-	pthread_mutex_unlock(&s->mutex);
+	count_watches(me, -1);
 }
 
 static void concerns(void *arg, struct store_history *ask)
@@ -232,7 +201,7 @@ static int64_t listen_now(struct historian *me, uint64_t visible,
 /* Those that waited long enough; returns when the next one will have. */
 static int64_t dismiss(struct historian *me, int64_t now_ns)
 {
-	bool stops = is_stopping(me->store);
+	bool stops = watches_end(me);
 	struct store_history *ask, *next;
 	int64_t wait_ns = TICK_NS;
 
@@ -240,7 +209,7 @@ static int64_t dismiss(struct historian *me, int64_t now_ns)
 		if (stops || is_over(ask, now_ns)) {
 			leave(me, ask);
 			history_answer_empty(me->history, ask);
-			store_told(me->store, ask);
+			give_back(me, ask);
 		} else if (ask->deadline_ns - now_ns < wait_ns) {
 			wait_ns = ask->deadline_ns - now_ns;
 		}
@@ -272,10 +241,11 @@ static void tell_damage(struct historian *me)
 	char *why = NULL;
 
 	if (!me->is_damage_told)
-		why = journal_damage(me->store->journal);
+		why = journal_damage(me->cfg.history.journal);
 	if (why == NULL)
 		return;
-	store_tell(me->store, STORE_JOURNAL_DAMAGED, me->store->state_dir, why);
+	if (me->cfg.event != NULL)
+		me->cfg.event(STORE_JOURNAL_DAMAGED, me->cfg.history.dir, why);
 	me->is_damage_told = true;
 	free(why);
 }
@@ -289,7 +259,7 @@ static int64_t trim_now(struct historian *me, int64_t now_ns)
 	r = history_trim(me->history);
 	tell_damage(me);
 	if (r == JOURNAL_UNKNOWN)
-		commit_log_mend(me->store->log);
+		commit_log_mend(me->cfg.log);
 	me->trim_ns = now_ns + (r == HISTORY_MORE ? TRIM_PAUSE_NS : TICK_NS);
 	return me->trim_ns - now_ns;
 }
@@ -303,13 +273,13 @@ static int64_t least(int64_t a, int64_t b)
  * *LISTENS: a commit before then is of interest. */
 static int64_t work(struct historian *me, bool *listens)
 {
-	struct store *s = me->store;
-	int64_t now_ns = SYS(s->sys, now_mono), wait_ns = TICK_NS, deaf_ns;
+	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
+	int64_t wait_ns = TICK_NS, deaf_ns;
 	uint64_t visible;
 
 	if (me->waiting != NULL)
 		wait_ns = make_last(me, now_ns);
-	visible = visible_lsn(s);
+	visible = visible_lsn(me);
 	deaf_ns = listen_now(me, visible, now_ns);
 	*listens = me->waiting != NULL && deaf_ns == TICK_NS;
 	wait_ns = least(wait_ns, deaf_ns);
@@ -319,7 +289,7 @@ static int64_t work(struct historian *me, bool *listens)
 }
 
 /* Under MUTEX. */
-static void wait_for(struct store *s, int64_t ns)
+static void wait_for(struct historian *me, int64_t ns)
 {
 	struct timespec until;
 
@@ -327,13 +297,13 @@ static void wait_for(struct store *s, int64_t ns)
 	ns += until.tv_nsec;
 	until.tv_sec += ns / 1000000000;
 	until.tv_nsec = ns % 1000000000;
-	pthread_cond_timedwait(&s->history_cond, &s->mutex, &until);
+	pthread_cond_timedwait(&me->cond, &me->mutex, &until);
 }
 
 /* Those that wait for a turn can be very many. */
 static bool stops_without(struct historian *me, int64_t now_ns)
 {
-	if (!is_stopping(me->store))
+	if (!watches_end(me))
 		return false;
 	if (me->stop_ns == 0)
 		me->stop_ns = now_ns;
@@ -343,8 +313,7 @@ static bool stops_without(struct historian *me, int64_t now_ns)
 /* One turn. */
 static void take_ask(struct historian *me)
 {
-	struct store *s = me->store;
-	int64_t now_ns = SYS(s->sys, now_mono);
+	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
 	struct store_history *ask;
 
 	sweep(me, now_ns);
@@ -354,112 +323,75 @@ static void take_ask(struct historian *me)
 	/* A copy: ASK is gone once it is answered. */
 	if (ask->req.git_dir != NULL) {
 		snprintf(me->path, sizeof(me->path), "%s", ask->req.git_dir);
-		stage_begin(s, &s->answering, me->path);
+		begin_work(me, me->path);
 	}
 	if (stops_without(me, now_ns)) {
 		refuse(me, ask, BUSY(STOPPING));
 		return;
 	}
 	make_last(me, now_ns);
-	take_in(me, ask, visible_lsn(s));
+	take_in(me, ask, visible_lsn(me));
 }
 
+/* Under MUTEX. */
 static void note_lsns(struct historian *me)
 {
-	struct store *s = me->store;
-
-	s->stats.indexed_lsn = history_indexed(me->history);
-	s->stats.trimmed_lsn = journal_trimmed(s->journal);
+	me->indexed_lsn = history_indexed(me->history);
+	me->trimmed_lsn = journal_trimmed(me->cfg.history.journal);
 }
 
-/* All that came, in the order in which it came. Under MUTEX. */
+/* All that came, in the order in which it came. */
 static void take_over(struct historian *me)
 {
-	struct store *s = me->store;
-	struct history_fifo came = s->to_tell;
-	struct store_history *ask;
+	struct store_history *came, *ask, *next;
 
-	s->to_tell.head = NULL;
-	pthread_mutex_unlock(&s->mutex);
-	while ((ask = history_fifo_take(&came)) != NULL)
+	pthread_mutex_lock(&me->mutex);
+	came = me->asked;
+	me->asked = NULL;
+	pthread_mutex_unlock(&me->mutex);
+	DL_FOREACH_SAFE(came, ask, next)
 		queue_up(me, ask);
-	pthread_mutex_lock(&s->mutex);
 }
 
-static void *history_main(void *arg)
+/* No question waits. Under MUTEX. */
+static bool has_none(const struct historian *me)
 {
-	struct store *s = ((struct historian *)arg)->store;
-	struct historian *me = arg;
-	bool listens;
-	int64_t wait_ns;
+	return me->asked == NULL && history_queue_is_empty(&me->queue);
+}
 
-	pthread_mutex_lock(&s->mutex);
-	for (;;) {
+/* Ends a turn. Waits WAIT_NS for the next turn, if nothing is to be done. False:
+ * the thread is to end. */
+static bool next_turn(struct historian *me, bool listens, int64_t wait_ns)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&me->mutex);
+	me->work.path = NULL;
+	note_lsns(me);
+	me->listens = listens;
+	if (!me->is_woken && !me->is_stopping && has_none(me))
+		wait_for(me, wait_ns);
+	me->is_woken = false;
+	goes_on = !me->is_stopping || !has_none(me);
+	pthread_mutex_unlock(&me->mutex);
+	return goes_on;
+}
+
+void *historian_main(void *arg)
+{
+	struct historian *me = arg;
+	int64_t wait_ns;
+	bool listens;
+
+	do {
 		take_over(me);
-		if (s->stopping && s->to_tell.head == NULL &&
-		    history_queue_is_empty(&me->queue))
-			break;
-		pthread_mutex_unlock(&s->mutex);
-		stage_begin(s, &s->answering, s->state_dir);
+		begin_work(me, me->cfg.history.dir);
 		take_ask(me);
-		stage_begin(s, &s->answering, s->state_dir);
+		begin_work(me, me->cfg.history.dir);
 		wait_ns = work(me, &listens);
-		stage_end(s, &s->answering);
-		pthread_mutex_lock(&s->mutex);
-		note_lsns(me);
-		s->history_listens = listens;
-		if (!s->history_woken && !s->stopping &&
-		    s->to_tell.head == NULL &&
-		    history_queue_is_empty(&me->queue))
-			wait_for(s, wait_ns);
-		s->history_woken = false;
-	}
-	pthread_mutex_unlock(&s->mutex);
+	} while (next_turn(me, listens, wait_ns));
 	dismiss(me, INT64_MAX);
 	history_free(me->history);
-	free(me);
+	me->history = NULL;
 	return NULL;
-}
-
-int history_start(struct store *s)
-{
-	const struct history_config cfg = { .sys = s->sys,
-		.dir = s->state_dir,
-		.journal = s->journal,
-		.repos = &s->repos,
-		.rights = &s->rights,
-		.retention_ms = s->cfg.retention_ms,
-		.retention_bytes = s->cfg.retention_bytes };
-	struct historian *me = calloc(1, sizeof(*me));
-	int r = -1;
-
-	if (me == NULL)
-		return -1;
-	me->store = s;
-	me->history = history_new(&cfg);
-	if (me->history != NULL)
-		r = pthread_create(&s->history_thread, NULL, history_main, me);
-	if (r == 0)
-		return 0;
-	history_free(me->history);
-	free(me);
-	return -1;
-}
-
-/* ---- handing over ---- */
-
-void store_history(struct store *s, struct store_history *ask)
-{
-	pthread_mutex_lock(&s->mutex);
-	history_fifo_put(&s->to_tell, ask);
-	pthread_cond_signal(&s->history_cond);
-	pthread_mutex_unlock(&s->mutex);
-}
-
-void store_history_stop(struct store *s)
-{
-	pthread_mutex_lock(&s->mutex);
-	s->history_stops = s->history_woken = true;
-	pthread_cond_signal(&s->history_cond);
-	pthread_mutex_unlock(&s->mutex);
 }

@@ -1,0 +1,67 @@
+/*
+ * The historian: one thread that answers questions about history, ends the
+ * watches that new records concern, indexes the journal and trims it.
+ *
+ *	historian_ask() -> questions -> the thread -> answers -> historian_take()
+ *
+ * The struct has a mutex and a condition of its own. The mutex guards both
+ * queues and all that other threads ask of the historian. The mutex is the
+ * innermost lock: the historian takes no other lock and calls no callback
+ * under it.
+ *
+ * Any thread may call each function, except historian_new(), _start(), _stop()
+ * and _free(), which are for the thread that opens and closes the store. Only
+ * historian_stop() blocks for longer than the mutex.
+ */
+#ifndef STORE_HISTORIAN_H
+#define STORE_HISTORIAN_H
+
+#include "daemon/store/history/history.h"
+#include "daemon/store/journal/commit_log.h"
+#include "daemon/store/store.h"
+
+struct historian;
+
+/* All pointers are borrowed until historian_free(). The historian's thread
+ * calls the callbacks without a lock. */
+struct historian_config {
+	struct history_config history;
+	struct commit_log *log; /* of HISTORY's journal */
+	/* The highest LSN below which every record is durable or rejected, and
+	 * published. */
+	uint64_t (*visible)(void *arg);
+	void *visible_arg;
+	/* An answer was put into the empty queue. Must not block. */
+	void (*wake)(void *arg);
+	void *wake_arg;
+	/* As in store_config; may be NULL. */
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
+};
+
+/* NULL: out of memory. */
+struct historian *historian_new(const struct historian_config *cfg);
+/* Starts the thread, at most once. 0 or -1. */
+int historian_start(struct historian *h);
+/* Waits until the thread has answered every question and has ended. Does
+ * nothing unless the thread was started. */
+void historian_stop(struct historian *h);
+/* NULL is fine. The thread does not run, and every answer was taken. */
+void historian_free(struct historian *h);
+
+/* Hands ASK over. ASK comes back once from historian_take(). */
+void historian_ask(struct historian *h, struct store_history *ask);
+/* An answered question, which the caller owns again; NULL: none. */
+struct store_history *historian_take(struct historian *h);
+/* The daemon stops: every watch comes back now, and later ones at once. */
+void historian_end_watches(struct historian *h);
+/* visible() may have become higher: wakes the thread if a watch waits. */
+void historian_note_commit(struct historian *h);
+
+/* Fills in watching, indexed_lsn and trimmed_lsn. */
+void historian_stats(struct historian *h, struct store_stats *stats);
+/* Adds the thread's current work to PROGRESS (store_progress()). */
+void historian_progress(struct historian *h, int64_t before_ns,
+    struct store_progress *progress);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * The state of the historian. Private to historian.c, which is the thread, and
+ * to historian_handover.c, which starts and ends the thread and holds what
+ * other threads call.
+ */
+#ifndef STORE_HISTORIAN_INTERNAL_H
+#define STORE_HISTORIAN_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/store/history/historian.h"
+#include "daemon/store/history/history_queue.h"
+#include "daemon/store/stages.h"
+
+struct historian {
+	struct historian_config cfg;
+	bool is_started; /* the owner's */
+	pthread_t thread;
+
+	/* Only the thread uses these. */
+	struct history *history;
+	struct history_queue queue;    /* questions */
+	char path[REFD_PATH_MAX];      /* of the question in turn */
+	struct store_history *waiting; /* watches */
+	uint64_t seen;                 /* what was visible at the last slice */
+	bool is_indexed;               /* all of that */
+	uint64_t heard;                /* all that wait were told up to here */
+	int64_t heard_ns;              /* when */
+	int64_t flush_ns, sweep_ns;    /* not before */
+	int64_t stop_ns;           /* when the stop was seen; 0: it was not */
+	int64_t index_ns, trim_ns; /* when it is time again */
+	bool is_damage_told;
+
+	/* Everything below: under MUTEX. */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	struct store_history *asked, *answered; /* lists of utlist */
+	bool is_stopping;
+	bool ends_watches; /* no watch waits any more */
+	bool listens;      /* a commit is worth waking the thread for */
+	bool is_woken;     /* the thread may not wait */
+	struct stage_work work;
+	uint64_t nr_watches, indexed_lsn, trimmed_lsn;
+};
+
+/* The thread; ARG is the historian. */
+void *historian_main(void *arg);
+
+#endif

@@ -1,17 +1,18 @@
 /*
- * The journal's files as such: what they are, making them, the page cache.
+ * The journal's files: checking, making, room in the WAL, the page cache.
  *
- * Happy path of making one:
- *	a complete database beside it (journal.db.new), with a rollback
- *	journal, so that its COMMIT leaves all of it synced in one file
- *	rename it into place, sync the directory
+ * Happy path of making a journal:
+ *	a complete database beside journal.db (journal.db.new), with a rollback
+ *	journal: after COMMIT the whole database is synced in a single file
+ *	rename the file into place, sync the directory
  *
  * Failure modes:
  *	not a database, not ours, newer: refused from the first bytes, before
  *	SQLite has touched anything
- *	a WAL without its database: refused; it would be replayed into a new one
- *	it dies in the middle: journal.db.new is removed next time, and a
- *	half-made journal never has the name
+ *	a WAL without its database: refused; SQLite would replay the WAL into a
+ *	new database
+ *	the daemon dies in the middle: journal.db.new is removed next time, and
+ *	a half-made journal never has the name journal.db
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +31,8 @@
 #define CHECK_PAGES_MAX 8192 /* 32 MiB */
 
 /*
- * Ids begin with their birth time, so that the index grows at its right edge.
- * 64-bit numbers that are unsigned elsewhere keep their bits.
+ * Transaction ids begin with their birth time, and the index grows at its right
+ * edge. Unsigned 64-bit numbers keep their bits.
  */
 static const char schema[] =
     "CREATE TABLE meta(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL,"
@@ -76,7 +77,7 @@ int journal_check_ids(const char *path, uint32_t app, uint32_t version,
 	return 0;
 }
 
-/* -ENOENT without *WHY: there is none yet. */
+/* -ENOENT without *WHY: there is no journal yet. */
 int journal_check_file(struct journal *j, char **why)
 {
 	uint8_t head[SQLITE_HEADER] = { 0 };
@@ -90,7 +91,7 @@ int journal_check_file(struct journal *j, char **why)
 		return journal_say(why, fd, "can't open %s: %s", j->path,
 		    strerror(-fd));
 	n = SYS(j->sys, pread, fd, head, sizeof(head), 0);
-	/* No connection is open yet that would lose its locks by this. */
+	/* close() drops the locks of open connections: none is open yet. */
 	SYS(j->sys, close, fd);
 	if (n < 0)
 		return journal_say(why, (int)n, "can't read %s: %s", j->path,
@@ -103,9 +104,9 @@ int journal_check_file(struct journal *j, char **why)
 	    journal_big_endian(head + 60), why);
 }
 
-/* ---- its pages ---- */
+/* ---- the pages ---- */
 
-/* SQLite's own check of one table, or of all, with its indexes. */
+/* SQLite's own check of the table OF, or of all tables ("1"), with indexes. */
 static int integrity_check(struct journal *j, const char *of, char **why)
 {
 	const char *said;
@@ -128,8 +129,8 @@ static int integrity_check(struct journal *j, const char *of, char **why)
 	return r;
 }
 
-/* All of it where that takes no longer than a moment. Of a large one the
- * tables that every start reads; recovery reads what it needs of the records. */
+/* Checks a small journal completely. Of a large journal, checks only the tables
+ * read by every start; recovery checks the records as it reads them. */
 int journal_check_pages(struct journal *j, char **why)
 {
 	static const char *const small[] = { "meta", "start", "repo" };
@@ -148,9 +149,9 @@ int journal_check_pages(struct journal *j, char **why)
 	return r;
 }
 
-/* ---- one that did not exist ---- */
+/* ---- a new journal ---- */
 
-/* "" where it has no id: a container's file may be missing, empty, or say
+/* "" if the machine has no id: a container's file may be missing, empty, or say
  * "uninitialized". */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 {
@@ -199,7 +200,7 @@ static int fill_ids(sqlite3 *db)
 	return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
-/* While it has no WAL, a commit leaves all of it synced in the file. */
+/* The database has no WAL yet: a commit syncs everything in the file. */
 static int fill_database(struct journal *j, const char *path, char **why)
 {
 	sqlite3 *db;
@@ -255,7 +256,7 @@ static int remove_file(struct journal *j, const char *suffix)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* 1: the WAL holds something. */
+/* 1: there is a WAL, and the file is not empty. */
 static int has_wal(struct journal *j)
 {
 	char *path = journal_path_with(j, "-wal");
@@ -273,7 +274,7 @@ static int make_file(struct journal *j, const char *path, char **why)
 {
 	int fd, r;
 
-	/* It holds names and messages of all repositories. */
+	/* The journal holds ref names and messages of all repositories. */
 	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_CREAT | O_EXCL,
 	    0600);
 	if (fd < 0)
@@ -327,17 +328,17 @@ static void fill(struct journal *j, int fd, const uint8_t *zeros)
 		if (n > 0)
 			st.size += (uint64_t)n;
 	}
-	/* Else the last blocks of a full disk would be here. */
+	/* Otherwise the room would hold the last blocks of a full disk. */
 	if (st.size < j->wal_room)
 		SYS(j->sys, ftruncate, fd, (off_t)was);
 }
 
 /*
  * SQLite takes zeros for no frame: a frame has the salts and the checksum of
- * its WAL. The next flush makes the room last; a cut before that may take some
- * of it away, which does no harm. Nothing depends on the room, so a failure is
- * none of the caller's business: the WAL grows, and what is wrong with the disk
- * shows with the next commit.
+ * its WAL. The next flush makes the room durable. An earlier power loss may
+ * take away some of the room, and does no harm. Nothing depends on the room, so
+ * the caller learns nothing of a failure: the WAL grows, and the next commit
+ * reports a broken disk.
  */
 void journal_fill_wal(struct journal *j)
 {
@@ -383,7 +384,7 @@ bool journal_cut_room(struct journal *j)
 
 /* ---- after a failed sync ---- */
 
-/* In memory it may look better than it is on the disk. */
+/* The file may look better in the page cache than on the disk. */
 static int drop_one(struct journal *j, const char *suffix)
 {
 	char *path = journal_path_with(j, suffix);

@@ -1,11 +1,11 @@
 /*
- * What a journal says of itself, as it is read: its format, whose it is, how
- * far it goes. Nothing is changed but by journal_convert().
+ * The journal's own data, as read at opening: the format, the machine, the last
+ * record. Only journal_convert() and journal_write_meta() change data.
  *
- * Failure modes: a sentence and an errno each.
- *	another machine's, of another format, damaged: refused
- *	rows are missing that a flush has followed: refused, when it is opened
- *	again
+ * Failure modes: a sentence and an errno for each.
+ *	of a different machine or format, or damaged: refused
+ *	the WAL lacks a record known to be on disk: refused. At a reopening the
+ *	daemon knows the last flushed record, too
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
-/* Once more, since the WAL may hold a newer first page than the file. */
+/* Checks the first page again: the WAL may hold a newer page than the file. */
 int journal_check_schema(struct journal *j, int64_t *version, char **why)
 {
 	int64_t app = 0;
@@ -29,7 +29,8 @@ int journal_check_schema(struct journal *j, int64_t *version, char **why)
 	    why);
 }
 
-/* Not before the first commit, nor after a conversion. */
+/* Is the seal right? There is no seal before the first commit, and none between
+ * a conversion and the next commit. */
 static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
 {
 	const uint8_t *seal = sqlite3_column_blob(s, 4);
@@ -62,7 +63,7 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "restored here together with its repositories, say so by "
 		    "'refd recover --adopt'",
 		    j->path, machine);
-	/* Other threads read it without a lock once the journal is open. */
+	/* Other threads read the uuid without a lock once the journal is open. */
 	if (memcmp(j->uuid, none, sizeof(none)) == 0)
 		memcpy(j->uuid, uuid, sizeof(j->uuid));
 	if (memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
@@ -140,7 +141,7 @@ int journal_read_last(struct journal *j, char **why)
 		    j->path, (unsigned long long)j->wal_ends_at,
 		    (unsigned long long)last,
 		    (unsigned long long)j->wal_flushed);
-	/* Not when it is opened for the first time. */
+	/* Never at the first opening: nothing was flushed yet. */
 	if ((uint64_t)last < lasting)
 		return journal_say(why, -EBADMSG,
 		    "%s is damaged: it ends at record %llu, and record %llu "

@@ -126,9 +126,10 @@ static void add_sentence(const struct refd_detail *detail, enum git_words words,
 	}
 }
 
-/* What became of a ref, in words; false: only its status says it. */
-static bool add_text(const char *text, enum git_words words,
-    const struct words_place *place, struct text *out)
+/* Adds the result of update U, or of an unknown update, in words. false: only
+ * the status says the result. */
+static bool add_text(const struct refd_update *u, const char *text,
+    enum git_words words, const struct words_place *place, struct text *out)
 {
 	struct refd_detail detail;
 
@@ -140,20 +141,25 @@ static bool add_text(const char *text, enum git_words words,
 	}
 	if (detail.kind == REFD_DETAIL_UNKNOWN)
 		return false;
+	/* Where HEAD is locked for its log, 2.39 names HEAD, and 2.55 names
+	 * the ref of the update. */
+	if (u && words == GIT_2_55 && detail.kind == REFD_DETAIL_LOCKED)
+		detail.args[0] =
+		    (struct refd_detail_arg){ u->name, strlen(u->name) };
 	add_sentence(&detail, words, place, out);
 	return true;
 }
 
 void words_text(enum refd_status status, const char *text, struct text *out)
 {
-	if (!add_text(text, GIT_2_55, NULL, out))
+	if (!add_text(NULL, text, GIT_2_55, NULL, out))
 		text_adds(out, refd_status_text(status));
 }
 
 void words_detail(const struct refd_update *u, const struct refd_result *res,
     enum git_words words, const struct words_place *place, struct text *out)
 {
-	if (!add_text(res->text, words, place, out))
+	if (!add_text(u, res->text, words, place, out))
 		text_addf(out, "cannot update ref '%s': %s", u->name,
 		    refd_status_text(res->status));
 }

@@ -158,6 +158,11 @@ static const struct {
 	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File exists." RUNNING,
 	    "cannot lock ref 'refs/heads/x': Unable to create '/x.lock': File exists." RUNNING_239,
 	    "reference already exists", "reference already exists" },
+	/* HEAD is locked for the log line of a branch. */
+	{ REFD_LOCKED, D2("locked", "HEAD", "/HEAD.lock"),
+	    "cannot lock ref 'refs/heads/x': Unable to create '/HEAD.lock': File exists." RUNNING,
+	    "cannot lock ref 'HEAD': Unable to create '/HEAD.lock': File exists." RUNNING_239,
+	    "reference already exists", "reference already exists" },
 	{ REFD_LOCKED, D1("packed-locked", "/packed-refs.lock"),
 	    "Unable to create '/packed-refs.lock': File exists." RUNNING,
 	    "Unable to create '/packed-refs.lock': File exists." RUNNING_239,

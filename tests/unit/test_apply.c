@@ -63,6 +63,10 @@ START_TEST(directory_file_conflicts)
 	OK("d/f=1");
 	apply_expect("d=1", false, 1, REFD_CONFLICT);
 	apply_expect("d/f/g=1", false, 1, REFD_CONFLICT);
+	/* With an old value, the ref is missing if its parent is a ref. */
+	apply_expect("d/f/g=1:2", false, 1, REFD_MISSING);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/junk", "garbage\n");
+	apply_expect("junk/x=1:2", false, 1, REFD_CONFLICT);
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/pk/x\n");

@@ -49,7 +49,8 @@ static void file_blocks(struct change *c)
 	    c->u->ask->name, path, NULL);
 }
 
-/* Fails C: a parent of the name is a file. */
+/* Fails C: a parent of the name is a file. As in git, a ref with an expected
+ * old value is missing if the parent is a ref. */
 static void conflicts_with_parent(struct batch *b, struct change *c)
 {
 	char parent[REFD_REFNAME_MAX + 1];
@@ -57,10 +58,6 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 	bool is_ref = false;
 	char *slash;
 
-	if (change_needs_value(c)) {
-		change_cant_resolve(c);
-		return;
-	}
 	strcpy(parent, c->edit.name);
 	while ((slash = strrchr(parent, '/')) != NULL) {
 		*slash = '\0';
@@ -71,12 +68,14 @@ static void conflicts_with_parent(struct batch *b, struct change *c)
 		loose_value_done(&value);
 		break;
 	}
-	if (is_ref)
+	if (!is_ref)
+		file_blocks(c);
+	else if (change_needs_value(c) || c->u->ask->old_target != NULL)
+		change_cant_resolve(c);
+	else
 		change_fail_detail(c, REFD_CONFLICT,
 		    REFD_DETAIL_NAME_TAKEN_EARLY, c->u->ask->name, parent,
 		    c->edit.name);
-	else
-		file_blocks(c);
 }
 
 void change_locked(struct change *c, const char *path)

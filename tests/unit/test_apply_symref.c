@@ -94,6 +94,14 @@ START_TEST(symbolic_refs_are_written)
 	ck_assert_int_eq(world_ref(w, "v"), '>');
 	ck_assert_int_eq(world_log_count(w, "u", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "u", '1', '0'), 0);
+	/* The log has the values after the earlier updates of the
+	 * transaction, also at the end of a chain. */
+	symref("l", "k");
+	OK("k=1");
+	apply_expect("k=2;!m>l", true, 2, REFD_OK, REFD_OK);
+	ck_assert_int_eq(world_log_count(w, "m", '0', '2'), 1);
+	apply_expect("!p>k;!q>p", true, 2, REFD_OK, REFD_OK);
+	ck_assert_int_eq(world_log_count(w, "q", '0', '2'), 1);
 	OK("!@HEAD>b");
 	ck_assert_int_eq(world_ref(w, "@HEAD"), '>');
 	apply_expect("!@HEAD>@x", false, 1, REFD_DENIED);

@@ -96,14 +96,41 @@ static bool take_name(char name[REFD_REFNAME_MAX + 1], const char *from)
 	return true;
 }
 
+/* The change of the same transaction that writes the ref NAME before C, or
+ * NULL. */
+static const struct change *find_earlier(struct batch *b, struct change *c,
+    const char *name)
+{
+	struct change at = { .share = c->share };
+	const struct change *other;
+	size_t i;
+
+	if (batch_place(b, c->share, name, &at) < 0)
+		return NULL;
+	for (i = batch_first_asked(b, &at, at.edit.name); i < b->nr_asked;
+	    i++) {
+		other = b->changes[i];
+		if (strcmp(other->edit.name, at.edit.name) != 0 ||
+		    other->edit.dirfd != at.edit.dirfd)
+			break;
+		if (other->share == c->share && other->u < c->u &&
+		    change_is_live(other) && other->action == CHANGE_WRITE &&
+		    strcmp(other->u->ask->name, name) == 0)
+			return other;
+	}
+	return NULL;
+}
+
 /* Reads the value of TARGET without locks, as git does. The value is only
- * compared and logged. false: a value may exist but can't be read. If TARGET
- * does not exist, OID is unchanged. */
+ * compared and logged. With EARLIER, the values are those after the earlier
+ * changes of the transaction. false: a value may exist but can't be read. If
+ * TARGET does not exist, OID is unchanged. */
 static bool resolve(struct batch *b, struct change *c, const char *target,
-    struct refd_oid *oid)
+    bool earlier, struct refd_oid *oid)
 {
 	struct change at = { .share = NULL };
 	char name[REFD_REFNAME_MAX + 1];
+	const struct change *other;
 	struct loose_value value;
 	enum loose_kind kind;
 	unsigned depth;
@@ -112,8 +139,19 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 		return false;
 	for (depth = 0; depth < RESOLVE_MAX; depth++) {
 		if (!refd_refname_may_write(name, NULL) ||
-		    batch_place(b, c->share, name, &at) < 0 ||
-		    loose_read(b->sys, at.edit.dirfd, at.edit.name, &value) < 0)
+		    batch_place(b, c->share, name, &at) < 0)
+			return false;
+		other = earlier ? find_earlier(b, c, name) : NULL;
+		if (other != NULL && change_new_target(other) == NULL) {
+			*oid = other->u->ask->new_oid;
+			return true;
+		}
+		if (other != NULL) {
+			if (!take_name(name, change_new_target(other)))
+				return false;
+			continue;
+		}
+		if (loose_read(b->sys, at.edit.dirfd, at.edit.name, &value) < 0)
 			return false;
 		kind = value.kind;
 		if (kind == LOOSE_SYMREF && !take_name(name, value.target))
@@ -132,46 +170,15 @@ static bool resolve(struct batch *b, struct change *c, const char *target,
 	return false;
 }
 
-/* The change of the same transaction that writes the ref TARGET, or NULL. */
-static const struct change *find_target(struct batch *b, struct change *c,
-    const char *target)
-{
-	struct change at = { .share = c->share };
-	const struct change *other;
-	size_t i;
-
-	if (batch_place(b, c->share, target, &at) < 0)
-		return NULL;
-	for (i = batch_first_asked(b, &at, at.edit.name); i < b->nr_asked;
-	    i++) {
-		other = b->changes[i];
-		if (strcmp(other->edit.name, at.edit.name) != 0 ||
-		    other->edit.dirfd != at.edit.dirfd)
-			break;
-		if (other->share == c->share && other->u < c->u &&
-		    other->action == CHANGE_WRITE &&
-		    change_new_target(other) == NULL &&
-		    strcmp(other->u->ask->name, target) == 0)
-			return other;
-	}
-	return NULL;
-}
-
 static void find_new_value(struct batch *b, struct change *c)
 {
 	const char *target = change_new_target(c);
-	const struct change *other;
 
 	if (c->action != CHANGE_WRITE)
 		return;
 	c->new_oid = c->u->ask->new_oid;
-	if (target == NULL)
-		return;
-	other = find_target(b, c, target);
-	if (other != NULL)
-		c->new_oid = other->u->ask->new_oid;
-	else
-		resolve(b, c, target, &c->new_oid);
+	if (target != NULL)
+		resolve(b, c, target, true, &c->new_oid);
 }
 
 /* ---- old values ---- */
@@ -448,7 +455,7 @@ static bool is_confirmed(const struct change *c)
 /* Reads the value of a symbolic ref that is not followed. */
 static void read_target(struct batch *b, struct change *c)
 {
-	if (c->target == NULL || resolve(b, c, c->target, &c->old_oid))
+	if (c->target == NULL || resolve(b, c, c->target, false, &c->old_oid))
 		return;
 	if (change_needs_value(c) || must_be_absent(c) ||
 	    c->u->ask->old_target != NULL)

@@ -48,7 +48,8 @@ RULES = [
      older((2, 52), refd_said(rb"dangling symref already exists"))),
     ("a branch holds commits, whatever way one gets to it",
      said.stricter_branch),
-    ("git overlooks two updates of one ref by a chain through HEAD",
+    ("git overlooks two updates of one ref by a chain through HEAD or "
+     "another ref of a worktree",
      said.overlooked),
     ("of a chain that HEAD is part of, git names HEAD", said.chain_of_head),
 

@@ -319,7 +319,9 @@ def deleted_meanwhile(diff, pair, diffs):
 
 
 def overlooked(diff, pair, diffs):
-    return is_batch(diff) and b"including one via" in pair.last[1].err
+    """Only where git goes on: in a batch, or because it sees no loop."""
+    return (is_batch(diff) or pair.last[0].status == 0) and \
+        b"including one via" in pair.last[1].err
 
 
 def objects_first(diff, pair, diffs):

@@ -137,6 +137,12 @@ START_TEST(one_ref_twice)
 	symref("y", "x");
 	expect_text("s=1;a=1",
 	    DETAIL2("duplicate-symref", "refs/heads/a", "refs/heads/s"));
+	/* The later one of two symbolic refs, in the order of the request. */
+	symref("b", "a");
+	expect_text("b=1;s=1",
+	    DETAIL2("duplicate-symref", "refs/heads/a", "refs/heads/s"));
+	expect_text("s=1;b=1",
+	    DETAIL2("duplicate-symref", "refs/heads/a", "refs/heads/b"));
 	expect_text("@HEAD=1;main=1",
 	    DETAIL2("duplicate-symref", "refs/heads/main", "HEAD"));
 	expect_text("main=1;@HEAD=1",
@@ -249,6 +255,28 @@ START_TEST(names_of_one_transaction_at_odds)
 }
 END_TEST
 
+/* Both the packed ref and the file below the directory are in the way. */
+START_TEST(a_packed_ref_and_a_directory)
+{
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/d/f\n");
+	expect_text("d=1",
+	    DETAIL3("name-taken", "refs/heads/d", "refs/heads/d/f",
+		"refs/heads/d"));
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/d");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/d/.junk", "");
+	expect_text("d=1",
+	    DETAIL3("name-taken-early", "refs/heads/d", "refs/heads/d/f",
+		"refs/heads/d"));
+	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/d/f/g");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/d/f/g/.junk", "");
+	expect_text("d/f/g=1",
+	    DETAIL3("name-taken-early", "refs/heads/d/f/g", "refs/heads/d/f",
+		"refs/heads/d/f/g"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply_symref");
@@ -265,6 +293,7 @@ int main(void)
 	tcase_add_test(tc, links_to_directories);
 	tcase_add_test(tc, a_worktree_is_no_link);
 	tcase_add_test(tc, names_of_one_transaction_at_odds);
+	tcase_add_test(tc, a_packed_ref_and_a_directory);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -108,7 +108,7 @@ static const struct change *find_earlier(struct batch *b, struct change *c,
 	if (batch_place(b, c->share, name, &at) < 0)
 		return NULL;
 	for (i = batch_first_asked(b, &at, at.edit.name); i < b->nr_asked;
-	    i++) {
+	     i++) {
 		other = b->changes[i];
 		if (strcmp(other->edit.name, at.edit.name) != 0 ||
 		    other->edit.dirfd != at.edit.dirfd)
@@ -333,7 +333,9 @@ static void dirs_failed(struct change *c, int err, const char *doing)
 		change_fail_errno(c, err, doing);
 }
 
-static void check_below(struct batch *b, struct change *c)
+/* Fails C with PACKED if the conflicting ref is packed. */
+static void check_below(struct batch *b, struct change *c,
+    enum refd_detail_kind packed)
 {
 	char path[REFD_REFNAME_MAX + 2], below[REFD_PATH_MAX];
 	char *loose = NULL;
@@ -353,9 +355,8 @@ static void check_below(struct batch *b, struct change *c)
 		strcat(path, "/");
 		r = packed_find_below(c->group->snap, path, below);
 		if (r > 0)
-			change_fail_detail(c, REFD_CONFLICT,
-			    REFD_DETAIL_NAME_TAKEN, c->u->ask->name, below,
-			    change_shown_name(c));
+			change_fail_detail(c, REFD_CONFLICT, packed,
+			    c->u->ask->name, below, change_shown_name(c));
 		else if (r < 0)
 			packed_failed(c, r);
 	}
@@ -373,10 +374,16 @@ static void directory_blocks(struct change *c)
 
 static void check_conflicts(struct batch *b, struct change *c)
 {
+	enum refd_detail_kind packed = REFD_DETAIL_NAME_TAKEN;
 	char path[REFD_REFNAME_MAX + 2];
-	char *blocker = NULL;
-	int r = 0;
+	int r = 0, dirs = 0;
 
+	if (c->action == CHANGE_WRITE && !c->is_vacant)
+		dirs =
+		    loose_clear_dirs(b->sys, c->edit.dirfd, c->edit.name, NULL);
+	/* If the directory stays, git looks for conflicts at once. */
+	if (dirs == -ENOTEMPTY)
+		packed = REFD_DETAIL_NAME_TAKEN_EARLY;
 	if (c->edit.dirfd == c->group->repo->fd)
 		r = find_packed_prefix(c, path);
 	if (r < 0) {
@@ -384,20 +391,18 @@ static void check_conflicts(struct batch *b, struct change *c)
 		return;
 	}
 	if (r > 0) {
-		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_NAME_TAKEN,
-		    c->u->ask->name, path, change_shown_name(c));
+		change_fail_detail(c, REFD_CONFLICT, packed, c->u->ask->name,
+		    path, change_shown_name(c));
 		return;
 	}
-	check_below(b, c);
+	check_below(b, c, packed);
 	check_siblings(b, c);
-	if (!change_is_live(c) || c->action != CHANGE_WRITE || c->is_vacant)
+	if (!change_is_live(c))
 		return;
-	r = loose_clear_dirs(b->sys, c->edit.dirfd, c->edit.name, &blocker);
-	if (r == -ENOTEMPTY)
+	if (dirs == -ENOTEMPTY)
 		directory_blocks(c);
-	else if (r < 0)
-		dirs_failed(c, r, "can't remove an empty directory");
-	free(blocker);
+	else if (dirs < 0)
+		dirs_failed(c, dirs, "can't remove an empty directory");
 }
 
 /* ---- all of it ---- */

@@ -154,16 +154,20 @@ static bool came_before(const struct change *c, const struct change *other)
 static void fail_twice(struct change *c, struct change *via,
     struct change *other)
 {
+	const struct change *later = via;
+
 	/* git works in the order of the request, and also adds the HEAD that
 	 * points to a branch. */
+	if (!other->is_asked && !other->is_head && came_before(c, other))
+		later = other->from;
 	if (strcmp(via->edit.name, "HEAD") == 0 && other->is_asked &&
 	    came_before(other, c))
 		change_fail_detail(other, REFD_CONFLICT,
 		    REFD_DETAIL_DUPLICATE_HEAD, c->edit.name, NULL, NULL);
 	else
 		change_fail_detail(c, REFD_CONFLICT,
-		    REFD_DETAIL_DUPLICATE_SYMREF, c->edit.name, via->edit.name,
-		    NULL);
+		    REFD_DETAIL_DUPLICATE_SYMREF, c->edit.name,
+		    later->edit.name, NULL);
 }
 
 /* D becomes the end of the chain. C and the changes before C get D's log

@@ -93,6 +93,7 @@ RULES = [
     # Logs.
     ("git logs that nothing became nothing", files.nothing_logged),
     ("git logs a deletion where nothing is deleted", files.verified),
+    ("a deletion makes no log", files.deletion_makes_log),
     ("what a chain leads to was made in the same transaction",
      files.made_meanwhile),
     ("git logs zeros for what it did not look up",

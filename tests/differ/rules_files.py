@@ -3,6 +3,8 @@ import re
 
 import state as st
 
+DELETION = rb"[0-9a-f]{40} 0{40} [^\n]*\n"
+
 
 def is_batch(diff):
     return "--batch-updates" in diff.step["args"]
@@ -24,8 +26,8 @@ def deleted_head(diff, pair, diffs):
     """git deleted a HEAD, by its name or by way of a loop, and refd refused
     the update."""
     return pair.last[0].status == 0 != pair.last[1].status and any(
-        re.match(r"(worktrees/\w+/)?HEAD$", path) and path not in pair.state
-        for path in pair.before)
+        d.in_files and not d.git and
+        re.match(r"(worktrees/\w+/)?HEAD$", d.path) for d in diffs)
 
 
 def empty_in_git(diff, pair, diffs):
@@ -70,8 +72,31 @@ def verified(diff, pair, diffs):
     return diff.step["lines"] and any(
         line[0] in ("verify", "symref-verify", "symref-update",
                     "symref-create", "update")
-        for line in diff.step["lines"]) and logged_too_much(
-            diff, pair, diffs, rb"[0-9a-f]{40} 0{40} [^\n]*\n$")
+        for line in diff.step["lines"]) and (
+            logged_too_much(diff, pair, diffs, DELETION + rb"$") or
+            logged_between(diff, DELETION))
+
+
+def logged_between(diff, line):
+    """Does git have all of refd's lines, and in between only such as LINE?
+    A step may have several transactions."""
+    if not diff.kind.startswith("files: logs/") or not diff.git or \
+            not diff.refd:
+        return False
+    had = diff.refd[2].splitlines(True)
+    for text in diff.git[2].splitlines(True):
+        if had and had[0] == text:
+            had.pop(0)
+        elif not re.match(line, text):
+            return False
+    return not had
+
+
+def deletion_makes_log(diff, pair, diffs):
+    """--create-reflog makes the log of a symbolic ref for the line of a
+    deletion, if the deletion is an update to zeros."""
+    return "--create-reflog" in diff.step["args"] and not diff.refd and \
+        logged_too_much(diff, pair, diffs, DELETION + rb"$")
 
 
 def not_wholly_peeled(diff, pair, diffs):

@@ -4,7 +4,7 @@ import re
 
 import state as st
 from render import encode
-from rules_files import is_batch, something_failed
+from rules_files import came_to_nothing, is_batch, something_failed
 
 QUOTED = re.compile(rb"'[^']*'")
 
@@ -155,8 +155,10 @@ def looked_up_early(diff, pair, diffs):
 def failed_with_hook(diff, pair, diffs):
     """What the hook hears of a transaction that fails: git's packed-refs
     have a transaction of their own, and refd's client runs the hook before
-    the daemon looks."""
-    return diff.kind.startswith("hook: ") and something_failed(pair)
+    the daemon looks. An aborted batch does not say what it rejected."""
+    return diff.kind.startswith("hook: ") and (
+        something_failed(pair) or
+        is_batch(diff) and came_to_nothing(pair, diff.step))
 
 
 def own_lock(diff, pair, diffs):
@@ -237,9 +239,13 @@ def undeletable_log(diff, pair, diffs):
 
 
 def seen_while_preparing(diff, pair, diffs):
-    """A log that can't be written stops refd when it prepares."""
-    return pair.last[0].status == 0 and re.search(
-        rb"still logs under|unable to append to", pair.last[1].err)
+    """A log that can't be written stops refd when it prepares. git gets
+    further, if not to the end."""
+    git, refd = pair.last
+    got_further = git.status == 0 or \
+        git.out != refd.out and git.out.startswith(refd.out)
+    return got_further and re.search(
+        rb"still logs under|unable to append to", refd.err)
 
 
 def other_words(diff, pair, diffs):
@@ -250,7 +256,7 @@ def other_words(diff, pair, diffs):
         said(pair, rb"unable to resolve reference",
              rb"exists; cannot create|cannot process ") or \
         said(pair, rb"cannot process ", rb"cannot process ") or \
-        said(pair, rb"cannot lock ref",
+        said(pair, rb"cannot lock ref|multiple updates .*including one",
              rb"multiple updates .*including one") or \
         said(pair, rb"unable to resolve|is at |already exists|is missing",
              rb"HEAD\.lock': File exists")

@@ -63,7 +63,7 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "restored here together with its repositories, say so by "
 		    "'refd recover --adopt'",
 		    j->path, machine);
-	/* Other threads read the uuid without a lock once the journal is open. */
+	/* Once the journal is open, threads read the uuid without a lock. */
 	if (memcmp(j->uuid, none, sizeof(none)) == 0)
 		memcpy(j->uuid, uuid, sizeof(j->uuid));
 	if (memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)

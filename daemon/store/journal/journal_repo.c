@@ -1,9 +1,9 @@
 /*
- * The starts of the daemon and the repositories that the journal knows.
+ * The tables of the daemon's starts and of the registered repositories.
  *
- * Happy path: a row each, in a transaction of its own; a start's lasts before
- * it returns, those of repositories when the next flush is over, which many
- * share.
+ * Happy path: a row for each start and each repository, in a transaction of its
+ * own. The row of a start is on disk when the call returns. The next flush,
+ * shared with commits, brings the rows of repositories to disk.
  *
  * Failure modes: those of a commit (journal.c).
  */
@@ -34,8 +34,8 @@ int journal_register_start(struct journal *j)
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }
 
-/* One statement with REPO's columns as ?1 to ?4 that answers an id, or
- * nothing: *ID is 0 then. */
+/* Runs a statement with REPO's columns as ?1 to ?4. *ID: the id in the answer,
+ * or 0 without an answer. */
 static int run_repo(struct journal *j, const char *sql,
     const struct journal_repo *repo, uint64_t *id)
 {

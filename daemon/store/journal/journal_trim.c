@@ -1,12 +1,13 @@
 /*
- * Rows whose time is over are taken out; ids whose time is not are kept.
+ * Deletes old rows, and keeps the outcomes of ids that clients may still ask
+ * for.
  *
- * Happy path, for some rows, all of them forgotten:
- *	those whose ids are still known go into the table past, without what
- *	a look-up does not need; all are deleted; meta says how far that is
- * One SQLite transaction that is not synced: it waits for nothing, and what
- * the next window's flush does not take along is done again after a crash.
- * The space is used again; the file never shrinks.
+ * Happy path, for some rows, all forgotten:
+ *	rows with ids still known are copied into the table past, with only the
+ *	columns for a look-up; all rows are deleted; meta has the last LSN
+ * All steps are a single SQLite transaction without a sync: trimming waits for
+ * nothing, and is done again after a crash before the next flush. SQLite uses
+ * the space again; the file never shrinks.
  *
  * Failure modes:
  *	as of a commit (journal.c): nothing happened, or JOURNAL_UNKNOWN
@@ -19,7 +20,7 @@
 /* A look at a b-tree that grows at one end costs as many. */
 #define EXPIRED_AT_ONCE "500"
 
-/* Of what a look-up reads. */
+/* Covers the columns for a look-up. */
 static uint32_t checksum_of(const struct journal_row *row)
 {
 	const struct journal_row kept = { .lsn = row->lsn,

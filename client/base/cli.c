@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* U+0080 to U+009F, which some terminals obey as well. */
@@ -236,12 +237,18 @@ int text_read(struct text *t, int fd, size_t max)
 
 int text_read_file(struct text *t, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	err = text_read(t, fd, SIZE_MAX);
+	if (fstat(fd, &st))
+		err = -errno;
+	else if (S_ISFIFO(st.st_mode))
+		err = -EINVAL;
+	else
+		err = text_read(t, fd, SIZE_MAX);
 	close(fd);
 	return err;
 }

@@ -57,6 +57,8 @@ void text_done(struct text *t);
 /* Everything that FD has, appended. 0 or negative errno; -EFBIG: more than
  * MAX bytes. */
 int text_read(struct text *t, int fd, size_t max);
+/* The file PATH, appended. 0 or negative errno; -EINVAL: a FIFO, for which a
+ * read could wait for ever. */
 int text_read_file(struct text *t, const char *path);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */

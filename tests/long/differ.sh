@@ -8,6 +8,6 @@
 # shellcheck source=tests/lib/differ.sh
 . "$ROOT/tests/lib/differ.sh"
 
-differ "the machine's git" --seeds 31-300
-differ_newest 'the newest git' --seeds 31-300
+differ "the machine's git" --seeds 31-900
+differ_newest 'the newest git' --seeds 31-900
 finish

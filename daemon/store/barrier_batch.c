@@ -329,11 +329,11 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 	struct txn *txn;
 
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
-		pthread_mutex_lock(&s->mutex);
+		pthread_mutex_lock(&s->barriers.mutex);
 		txn = w->txn;
 		if (txn != NULL)
 			txn->waiter = NULL;
-		pthread_mutex_unlock(&s->mutex);
+		pthread_mutex_unlock(&s->barriers.mutex);
 		repo_put(&s->repos, w->repo);
 		if (txn != NULL) {
 			if (w->why != NULL)
@@ -344,16 +344,10 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 		}
 		free(w->why);
 	}
-	pthread_mutex_lock(&s->mutex);
-	s->stats.barriers += b->nr_waiters;
-	s->stats.barrier_syncs += b->syncs;
-	s->stats.barrier_fsyncs += b->fsyncs;
-	pthread_mutex_unlock(&s->mutex);
 }
 
-void barrier_serve(struct barrier_batch *b)
+void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 {
-	struct txn_fifo done = { .head = NULL };
 	struct store *s = b->store;
 	const struct objects_walk walk = { .sys = s->sys,
 		.limit = limit_in_batch,
@@ -376,7 +370,6 @@ void barrier_serve(struct barrier_batch *b)
 	}
 	while (b->needs != NULL)
 		serve_fs(b, b->needs->fs);
-	end_batch(b, &done);
+	end_batch(b, done);
 	barrier_tell_unmarked(s);
-	store_admitted(s, &done);
 }

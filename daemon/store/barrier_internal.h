@@ -8,7 +8,7 @@
 
 /* A transaction of a batch. While the batch's disk hangs, the transaction may
  * be given up and freed. Therefore the batch reads only this structure, and
- * accesses TXN only under the store's mutex. */
+ * accesses TXN only under the barriers' mutex. */
 struct barrier_waiter {
 	struct txn *txn;   /* NULL: given up */
 	struct repo *repo; /* a reference */
@@ -26,13 +26,13 @@ struct barrier_batch {
 	size_t nr_waiters;
 	struct barrier_waiter *waiter; /* current in the walk */
 	uint64_t syncs, fsyncs;
-	struct barrier_batch *next; /* in the store's list */
+	struct barrier_batch *next; /* in struct barriers */
 };
 
 /* barrier.c: the limit for objects_walk(); untrusted files are never old. */
 int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st);
 /* barrier_batch.c: makes the objects and new repositories of B's transactions
- * durable, and gives the transactions back. Blocks. */
-void barrier_serve(struct barrier_batch *b);
+ * durable. DONE gets the transactions, except those given up. Blocks. */
+void barrier_serve(struct barrier_batch *b, struct txn_fifo *done);
 
 #endif

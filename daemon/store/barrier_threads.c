@@ -6,6 +6,7 @@
  * Failures: a disk hangs. The disk holds at most STORE_BARRIERS_OF_FS threads,
  * and a transaction that is given up still comes back at once.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,13 +22,13 @@
 /* The transactions of a file system are served together, by one thread. While
  * the thread is stuck, perhaps by an alternate on another file system, later
  * transactions may get a second thread. */
-static bool may_serve(const struct store *s, const struct fs *fs,
+static bool may_serve(const struct barriers *bs, const struct fs *fs,
     int64_t now_ns)
 {
 	const struct barrier_slot *slot;
 	size_t nr = 0;
 
-	for (slot = s->barriers; slot < s->barriers + STORE_BARRIERS; slot++) {
+	for (slot = bs->slots; slot < bs->slots + STORE_BARRIERS; slot++) {
 		if (slot->fs != fs)
 			continue;
 		if (now_ns - slot->since_ns < STUCK_NS)
@@ -39,12 +40,12 @@ static bool may_serve(const struct store *s, const struct fs *fs,
 
 /* The order of REPO's transactions is kept: a batch with transactions of REPO
  * ends first. */
-static bool is_served(const struct store *s, const struct repo *repo)
+static bool is_served(const struct barriers *bs, const struct repo *repo)
 {
 	const struct barrier_batch *b;
 	size_t i;
 
-	for (b = s->batches; b != NULL; b = b->next)
+	for (b = bs->batches; b != NULL; b = b->next)
 		for (i = 0; i < b->nr_waiters; i++)
 			if (b->waiters[i].repo == repo)
 				return true;
@@ -53,7 +54,7 @@ static bool is_served(const struct store *s, const struct repo *repo)
 
 /* Takes the permitted transactions of one file system; all other transactions
  * stay, in order. NULL: nothing to serve. */
-static const struct fs *take_batch(struct store *s, struct txn_fifo *txns,
+static const struct fs *take_batch(struct barriers *bs, struct txn_fifo *txns,
     int64_t now_ns, size_t *nr)
 {
 	struct txn_fifo all = { .head = NULL };
@@ -61,22 +62,37 @@ static const struct fs *take_batch(struct store *s, struct txn_fifo *txns,
 	struct txn *txn;
 
 	*nr = 0;
-	txn_fifo_move(&all, &s->to_barrier);
+	txn_fifo_move(&all, &bs->waiting);
 	while ((txn = txn_fifo_take(&all)) != NULL) {
 		if ((fs != NULL ? txn->repo->fs == fs :
-				  may_serve(s, txn->repo->fs, now_ns)) &&
-		    !is_served(s, txn->repo)) {
+				  may_serve(bs, txn->repo->fs, now_ns)) &&
+		    !is_served(bs, txn->repo)) {
 			fs = txn->repo->fs;
 			txn_fifo_put(txns, txn);
 			++*nr;
 		} else {
-			txn_fifo_put(&s->to_barrier, txn);
+			txn_fifo_put(&bs->waiting, txn);
 		}
 	}
 	return fs;
 }
 
-bool barrier_give_up(struct store *s, struct txn *given_up)
+/* The completion queue gets the transactions before MUTEX is released.
+ * Otherwise an admission could see that no transaction of the repository waits
+ * any more, and a later transaction could overtake. */
+static void give_back(struct barriers *bs, struct txn_fifo *txns)
+{
+	struct txn *txn;
+
+	for (txn = txns->head; txn != NULL; txn = txn->next) {
+		txn->repo->waiting_barrier--;
+		txn->is_at_barrier = false;
+	}
+	store_admitted(bs->store, txns);
+}
+
+/* False: TXN is in no batch, and waits for no batch. */
+static bool remove_txn(struct barriers *bs, struct txn *given_up)
 {
 	struct txn_fifo all = { .head = NULL };
 	bool waits = given_up->waiter != NULL;
@@ -86,14 +102,12 @@ bool barrier_give_up(struct store *s, struct txn *given_up)
 		given_up->waiter->txn = NULL;
 	given_up->waiter = NULL;
 	if (!waits)
-		txn_fifo_move(&all, &s->to_barrier);
+		txn_fifo_move(&all, &bs->waiting);
 	while ((txn = txn_fifo_take(&all)) != NULL)
 		if (txn == given_up)
 			waits = true;
 		else
-			txn_fifo_put(&s->to_barrier, txn);
-	if (waits)
-		given_up->times.barrier_ns += SYS(s->sys, now_mono);
+			txn_fifo_put(&bs->waiting, txn);
 	return waits;
 }
 
@@ -118,34 +132,37 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 		repo_hold(&s->repos, w->repo);
 		txn->waiter = w;
 	}
-	b->next = s->batches;
-	s->batches = b;
+	b->next = s->barriers.batches;
+	s->barriers.batches = b;
 	return true;
 }
 
 /* False: no transaction can be served now. */
-static bool serve_some(struct store *s, struct barrier_slot *slot)
+static bool serve_some(struct barriers *bs, struct barrier_slot *slot)
 {
-	struct barrier_batch b = { .store = s }, **at = &s->batches;
+	struct barrier_batch b = { .store = bs->store }, **at = &bs->batches;
+	int64_t now_ns = SYS(bs->store->sys, now_mono);
 	struct txn_fifo txns = { .head = NULL };
-	int64_t now_ns = SYS(s->sys, now_mono);
 	const struct fs *fs;
 	size_t nr;
 	bool has_begun;
 
-	fs = take_batch(s, &txns, now_ns, &nr);
+	fs = take_batch(bs, &txns, now_ns, &nr);
 	if (fs == NULL)
 		return false;
 	*slot = (struct barrier_slot){ fs, txns.head->repo->path, now_ns };
 	has_begun = begin_batch(&b, &txns, nr);
-	if (s->to_barrier.head != NULL)
-		pthread_cond_signal(&s->barrier_cond);
-	pthread_mutex_unlock(&s->mutex);
-	if (has_begun)
-		barrier_serve(&b);
-	else
-		store_admitted(s, &txns);
-	pthread_mutex_lock(&s->mutex);
+	if (bs->waiting.head != NULL)
+		pthread_cond_signal(&bs->cond);
+	if (has_begun) {
+		pthread_mutex_unlock(&bs->mutex);
+		barrier_serve(&b, &txns);
+		pthread_mutex_lock(&bs->mutex);
+		bs->nr_served += b.nr_waiters;
+		bs->nr_syncs += b.syncs;
+		bs->nr_fsyncs += b.fsyncs;
+	}
+	give_back(bs, &txns);
 	memset(slot, 0, sizeof(*slot));
 	while (has_begun && *at != &b)
 		at = &(*at)->next;
@@ -155,33 +172,134 @@ static bool serve_some(struct store *s, struct barrier_slot *slot)
 	return true;
 }
 
-static void wait_for_work(struct store *s)
+static void wait_for_work(struct barriers *bs)
 {
 	struct timespec until;
 
-	if (s->to_barrier.head == NULL) {
-		pthread_cond_wait(&s->barrier_cond, &s->mutex);
+	if (bs->waiting.head == NULL) {
+		pthread_cond_wait(&bs->cond, &bs->mutex);
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
-	pthread_cond_timedwait(&s->barrier_cond, &s->mutex, &until);
+	pthread_cond_timedwait(&bs->cond, &bs->mutex, &until);
 }
 
-void *barrier_main(void *arg)
+static void *barrier_main(void *arg)
 {
-	struct store *s = arg;
+	struct barriers *bs = arg;
 	struct barrier_slot *slot;
 
-	pthread_mutex_lock(&s->mutex);
-	slot = &s->barriers[s->nr_barriers++];
+	pthread_mutex_lock(&bs->mutex);
+	slot = &bs->slots[bs->nr_begun++];
 	for (;;) {
-		if (serve_some(s, slot))
+		if (serve_some(bs, slot))
 			continue;
-		if (s->to_barrier.head == NULL && s->stopping)
+		if (bs->waiting.head == NULL && bs->stopping)
 			break;
-		wait_for_work(s);
+		wait_for_work(bs);
 	}
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&bs->mutex);
 	return NULL;
+}
+
+/* ---- the interface ---- */
+
+void barriers_put(struct barriers *bs, struct txn_fifo *txns)
+{
+	struct txn *txn;
+
+	if (txns->head == NULL)
+		return;
+	pthread_mutex_lock(&bs->mutex);
+	for (txn = txns->head; txn != NULL; txn = txn->next) {
+		txn->is_at_barrier = true;
+		txn->repo->waiting_barrier++;
+	}
+	txn_fifo_move(&bs->waiting, txns);
+	pthread_cond_signal(&bs->cond);
+	pthread_mutex_unlock(&bs->mutex);
+}
+
+bool barriers_has(struct barriers *bs, const struct repo *repo)
+{
+	bool has;
+
+	pthread_mutex_lock(&bs->mutex);
+	has = repo->waiting_barrier > 0;
+	pthread_mutex_unlock(&bs->mutex);
+	return has;
+}
+
+void barriers_give_up(struct barriers *bs, struct txn *txn)
+{
+	struct txn_fifo back = { .head = NULL };
+
+	pthread_mutex_lock(&bs->mutex);
+	if (txn->is_at_barrier && remove_txn(bs, txn)) {
+		txn->times.barrier_ns += SYS(bs->store->sys, now_mono);
+		txn_fifo_put(&back, txn);
+		give_back(bs, &back);
+	}
+	pthread_mutex_unlock(&bs->mutex);
+}
+
+void barriers_count(struct barriers *bs, struct store_stats *stats)
+{
+	pthread_mutex_lock(&bs->mutex);
+	stats->barriers = bs->nr_served;
+	stats->barrier_syncs = bs->nr_syncs;
+	stats->barrier_fsyncs = bs->nr_fsyncs;
+	pthread_mutex_unlock(&bs->mutex);
+}
+
+void barriers_progress(struct barriers *bs, struct store_progress *progress,
+    int64_t before_ns)
+{
+	size_t i;
+
+	pthread_mutex_lock(&bs->mutex);
+	for (i = 0; i < STORE_BARRIERS; i++)
+		stage_add(&progress[STORE_STAGE_BARRIER],
+		    &(struct stage_work){ bs->slots[i].path,
+			bs->slots[i].since_ns },
+		    before_ns);
+	pthread_mutex_unlock(&bs->mutex);
+}
+
+void barriers_init(struct barriers *bs, struct store *store)
+{
+	pthread_condattr_t attr;
+
+	bs->store = store;
+	pthread_mutex_init(&bs->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&bs->cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void barriers_done(struct barriers *bs)
+{
+	pthread_cond_destroy(&bs->cond);
+	pthread_mutex_destroy(&bs->mutex);
+}
+
+int barriers_start(struct barriers *bs)
+{
+	while (bs->nr_threads < STORE_BARRIERS &&
+	    pthread_create(&bs->threads[bs->nr_threads], NULL, barrier_main,
+		bs) == 0)
+		bs->nr_threads++;
+	return bs->nr_threads == STORE_BARRIERS ? 0 : -EAGAIN;
+}
+
+void barriers_stop(struct barriers *bs)
+{
+	pthread_mutex_lock(&bs->mutex);
+	bs->stopping = true;
+	pthread_cond_broadcast(&bs->cond);
+	pthread_mutex_unlock(&bs->mutex);
+	while (bs->nr_threads > 0)
+		pthread_join(bs->threads[--bs->nr_threads], NULL);
 }

@@ -147,23 +147,13 @@ static bool names_objects(const struct txn *txn)
 	return false;
 }
 
-static bool somebody_waits(struct store *s, const struct repo *repo)
-{
-	bool waits;
-
-	pthread_mutex_lock(&s->mutex);
-	waits = repo->waiting_barrier > 0;
-	pthread_mutex_unlock(&s->mutex);
-	return waits;
-}
-
 /* All of TXNS are REPO's, and all their objects were looked at. */
 static void pass_on(struct lane *l, struct repo *repo, struct txn_fifo *txns)
 {
 	enum { NOT_ASKED, CLEAN, NOT_CLEAN } state = NOT_ASKED;
 	struct store *s = l->store;
 	bool settled = barrier_is_settled(s, repo);
-	bool waits = somebody_waits(s, repo) || !settled;
+	bool waits = barriers_has(&s->barriers, repo) || !settled;
 	enum refd_durability mode;
 	struct txn *txn;
 
@@ -205,16 +195,7 @@ static void give_back(struct lane *l)
 		admit_end(s, txn);
 	/* First: the barrier gives back those that came after these. */
 	store_admitted(s, &l->admitted);
-	if (l->to_barrier.head == NULL)
-		return;
-	pthread_mutex_lock(&s->mutex);
-	for (txn = l->to_barrier.head; txn != NULL; txn = txn->next) {
-		txn->is_at_barrier = true;
-		txn->repo->waiting_barrier++;
-	}
-	txn_fifo_move(&s->to_barrier, &l->to_barrier);
-	pthread_cond_signal(&s->barrier_cond);
-	pthread_mutex_unlock(&s->mutex);
+	barriers_put(&s->barriers, &l->to_barrier);
 }
 
 static bool may_look(struct lane *l, struct txn *txn)

@@ -64,9 +64,6 @@ static void add_admissions(struct store *s, struct store_progress *progress,
 	for (i = 0; i < ADMISSION_WORKERS; i++)
 		add(&progress[STORE_STAGE_ADMISSION], slot[i].path,
 		    slot[i].since_ns, before_ns);
-	for (i = 0; i < STORE_BARRIERS; i++)
-		add(&progress[STORE_STAGE_BARRIER], s->barriers[i].path,
-		    s->barriers[i].since_ns, before_ns);
 }
 
 static void add_committers(struct store *s, struct store_progress *progress,
@@ -99,6 +96,7 @@ void store_progress(struct store *s, int64_t limit_ns,
 	memset(progress, 0, STORE_STAGES * sizeof(*progress));
 	for (i = 0; i < STORE_STAGES; i++)
 		progress[i].nr_threads = nr_threads[i];
+	barriers_progress(&s->barriers, progress, before_ns);
 	pthread_mutex_lock(&s->mutex);
 	add_admissions(s, progress, before_ns);
 	add_committers(s, progress, before_ns);

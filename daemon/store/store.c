@@ -31,18 +31,11 @@ static bool nothing_done(const struct store *s)
 
 void store_admitted(struct store *s, struct txn_fifo *txns)
 {
-	struct txn *txn;
 	bool wake;
 
 	if (txns->head == NULL)
 		return;
 	pthread_mutex_lock(&s->mutex);
-	/* At once: nobody of its repository overtakes it. */
-	for (txn = txns->head; txn != NULL; txn = txn->next) {
-		if (txn->is_at_barrier)
-			txn->repo->waiting_barrier--;
-		txn->is_at_barrier = false;
-	}
 	wake = nothing_done(s);
 	txn_fifo_move(&s->admitted, txns);
 	pthread_mutex_unlock(&s->mutex);
@@ -155,8 +148,6 @@ void store_admit(struct store *s, struct txn *txn)
 
 void store_give_up(struct store *s, struct txn *txn)
 {
-	struct txn_fifo back = { .head = NULL };
-
 	pthread_mutex_lock(&s->mutex);
 	atomic_store(&txn->is_given_up, true);
 	if (txn->queue != NULL) {
@@ -164,10 +155,8 @@ void store_give_up(struct store *s, struct txn *txn)
 		txn_fifo_put(&s->to_admit, txn);
 		pthread_cond_signal(&s->lane_cond);
 	}
-	if (txn->is_at_barrier && barrier_give_up(s, txn))
-		txn_fifo_put(&back, txn);
 	pthread_mutex_unlock(&s->mutex);
-	store_admitted(s, &back);
+	barriers_give_up(&s->barriers, txn);
 }
 
 void store_discard(struct store *s, struct txn *txn)
@@ -337,7 +326,6 @@ static int start_committer(struct store *s, size_t lane)
 /* How many of each were started. */
 struct started {
 	size_t lanes, committers;
-	size_t barriers;
 	int checkpoint;
 };
 
@@ -348,14 +336,12 @@ static void end_threads(struct store *s, const struct started *started)
 	pthread_mutex_lock(&s->mutex);
 	s->stopping = true;
 	pthread_cond_broadcast(&s->lane_cond);
-	pthread_cond_broadcast(&s->barrier_cond);
 	pthread_cond_broadcast(&s->commit_cond);
 	pthread_cond_broadcast(&s->tick_cond);
 	pthread_mutex_unlock(&s->mutex);
 	for (i = 0; i < started->lanes; i++)
 		pthread_join(s->lane_threads[i], NULL);
-	for (i = 0; i < started->barriers; i++)
-		pthread_join(s->barrier_threads[i], NULL);
+	barriers_stop(&s->barriers);
 	if (started->checkpoint == 0)
 		pthread_join(s->checkpoint_thread, NULL);
 	checkpoint_syncs_end(s);
@@ -372,28 +358,25 @@ int store_start(struct store *s)
 {
 	struct started started = { 0 };
 	bool has_historian;
+	int r;
 
 	s->started = true;
 	s->applier.flusher = flusher_new(s->sys);
 	lane_begin(s);
-	s->nr_barriers = 0;
 	while (started.lanes < ADMISSION_WORKERS &&
 	    pthread_create(&s->lane_threads[started.lanes], NULL, lane_main,
 		s) == 0)
 		started.lanes++;
-	while (started.barriers < STORE_BARRIERS &&
-	    pthread_create(&s->barrier_threads[started.barriers], NULL,
-		barrier_main, s) == 0)
-		started.barriers++;
+	r = barriers_start(&s->barriers);
 	started.checkpoint =
 	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
 	has_historian = historian_start(s->historian) == 0;
 	while (started.committers < STORE_COMMITTERS &&
 	    start_committer(s, started.committers) == 0)
 		started.committers++;
-	if (started.lanes == ADMISSION_WORKERS &&
-	    started.barriers == STORE_BARRIERS && started.checkpoint == 0 &&
-	    has_historian && started.committers == STORE_COMMITTERS)
+	if (r == 0 && started.lanes == ADMISSION_WORKERS &&
+	    started.checkpoint == 0 && has_historian &&
+	    started.committers == STORE_COMMITTERS)
 		return 0;
 	end_threads(s, &started);
 	return -EAGAIN;
@@ -406,7 +389,6 @@ int store_stop(struct store *s)
 	if (s->started) {
 		end_threads(s,
 		    &(struct started){ .lanes = ADMISSION_WORKERS,
-			.barriers = STORE_BARRIERS,
 			.committers = STORE_COMMITTERS });
 		r = checkpoint_once(s, true);
 		/* Of one that turns out only now to have failed the records
@@ -466,6 +448,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 	pthread_mutex_unlock(&s->mutex);
 	deferred_count(s->deferred, &stats->awaiting_repos,
 	    &stats->awaiting_refs);
+	barriers_count(&s->barriers, stats);
 	journal_stats(s->journal, &journal);
 	stats->last_lsn = journal_last_lsn(s->journal);
 	stats->forgotten_lsn = journal_forgotten(s->journal);

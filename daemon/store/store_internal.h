@@ -12,6 +12,15 @@
  *
  * Each takes what it works on from a queue and puts it on the completion
  * queue, or on another thread's.
+ *
+ * The order of the locks. A thread that holds a lock takes only locks of lower
+ * lines. Two locks of one line are never held together.
+ *	deferred.rows, then deferred.telling	deferred/deferred.h
+ *	fs.objects_sync, fs.checkpoint, doubts.lacking_lock
+ *				held during disk I/O
+ *	barriers.mutex				barrier.h
+ *	store.mutex, repos.mutex
+ *	deferred.mutex, historian.mutex, and locks inside other modules
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
@@ -19,7 +28,9 @@
 #include <pthread.h>
 
 #include "daemon/store/admission.h"
+#include "daemon/store/barrier.h"
 #include "daemon/store/deferred/deferred.h"
+#include "daemon/store/fifos.h"
 #include "daemon/store/fresh.h"
 #include "daemon/store/window/apply.h"
 #include "daemon/store/journal/record.h"
@@ -31,58 +42,8 @@
  * for a flush, and all of them for the same. */
 #define STORE_COMMITTERS 16
 #define STORE_PREPARERS  2
-/* Threads of the barrier, and how many of them one file system may keep. */
-#define STORE_BARRIERS       4
-#define STORE_BARRIERS_OF_FS 2
-
-/* First in, first out, linked through the things' own next: handing over
- * allocates nothing and so can't fail. Zero-initialised is empty. */
-#define STORE_FIFO(fifo, type)                                                 \
-	struct fifo {                                                          \
-		struct type *head, *last;                                      \
-	};                                                                     \
-	static inline void fifo##_put(struct fifo *f, struct type *thing)      \
-	{                                                                      \
-		thing->next = NULL;                                            \
-		if (f->head == NULL)                                           \
-			f->head = thing;                                       \
-		else                                                           \
-			f->last->next = thing;                                 \
-		f->last = thing;                                               \
-	}                                                                      \
-	static inline struct type *fifo##_take(struct fifo *f)                 \
-	{                                                                      \
-		struct type *thing = f->head;                                  \
-		if (thing != NULL)                                             \
-			f->head = thing->next;                                 \
-		return thing;                                                  \
-	}                                                                      \
-	/* All of MORE, which is empty then, behind what there is. */          \
-	static inline void fifo##_move(struct fifo *f, struct fifo *more)      \
-	{                                                                      \
-		if (more->head == NULL)                                        \
-			return;                                                \
-		if (f->head == NULL)                                           \
-			f->head = more->head;                                  \
-		else                                                           \
-			f->last->next = more->head;                            \
-		f->last = more->last;                                          \
-		more->head = NULL;                                             \
-	}
-
-STORE_FIFO(txn_fifo, txn)
-STORE_FIFO(window_fifo, window)
-STORE_FIFO(query_fifo, store_query)
-STORE_FIFO(checkpoint_fifo, store_checkpoint)
 
 struct historian;
-
-/* What a barrier thread is at. */
-struct barrier_slot {
-	const struct fs *fs; /* NULL: nothing */
-	const char *path;    /* of a repository there; borrowed */
-	int64_t since_ns;    /* monotonic */
-};
 
 /* What a committer is at. */
 struct commit_slot {
@@ -104,6 +65,7 @@ struct store {
 	struct doubts *doubts; /* repos has it too */
 	struct applier applier;
 	struct rights rights;
+	struct barriers barriers;
 
 	struct deferred *deferred; /* has locks of its own: deferred.h */
 
@@ -116,9 +78,9 @@ struct store {
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t lane_cond, barrier_cond, commit_cond, tick_cond;
+	pthread_cond_t lane_cond, commit_cond, tick_cond;
 	pthread_cond_t gathered_cond; /* nobody prepares */
-	struct txn_fifo to_admit, to_barrier, admitted, to_discard;
+	struct txn_fifo to_admit, admitted, to_discard;
 	struct query_fifo to_look_up, looked_up;
 	struct window_fifo to_apply, applied;
 	struct checkpoint_fifo to_checkpoint, checkpointed;
@@ -127,13 +89,10 @@ struct store {
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
 	struct admission admission;
-	struct barrier_slot barriers[STORE_BARRIERS];
 	struct commit_slot committers[STORE_COMMITTERS];
 	struct stage_work checkpointing;
-	size_t nr_barriers;            /* that have begun */
-	struct barrier_batch *batches; /* that are being served */
-	int64_t wal_copied_ns;         /* the checkpointer's: see copy_wal() */
-	uint64_t repos_copied;         /* the same */
+	int64_t wal_copied_ns; /* the checkpointer's: see copy_wal() */
+	uint64_t repos_copied; /* the same */
 	struct fs *sync_next;  /* checkpointer's: the first to sync; or NULL */
 	struct fs_sync *syncs; /* the checkpoint's; NULL: none */
 	size_t nr_lanes;       /* that have begun */
@@ -144,7 +103,6 @@ struct store {
 	struct store_stats stats;
 
 	pthread_t lane_threads[ADMISSION_WORKERS];
-	pthread_t barrier_threads[STORE_BARRIERS];
 	pthread_t checkpoint_thread;
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
@@ -185,26 +143,6 @@ enum refd_status lookup_status(struct store *s, const struct journal_row *row,
 int lookup_newest(struct store *s, struct refd_txid *newest);
 /* Fills QUERY's answer in and gives it back. */
 void lookup_answer(struct store *s, struct store_query *query);
-
-/* barrier.c */
-void *barrier_main(void *arg);
-/* TXN need not wait there any more. false: it does not. Under MUTEX. */
-bool barrier_give_up(struct store *s, struct txn *txn);
-/* Lane thread: are all objects the repository holds known to be durable? */
-bool barrier_is_clean(struct store *s, struct repo *repo);
-/* Lane thread: are its id and its row in the journal, which everything that
- * becomes of its records hangs on? */
-bool barrier_is_settled(struct store *s, struct repo *repo);
-/* They are on disk once its file system was synced. 0 or negative errno: it
- * is doomed. */
-int barrier_settle(struct store *s, struct repo *repo);
-/* Once an interval: notices a clock that is set back. */
-void barrier_watch_clock(struct store *s);
-/* Says so where syncs can't be marked any more, or can again. */
-void barrier_tell_unmarked(struct store *s);
-/* Touches the marker and syncs the file system through FD of it; its objects, and all else
- * there, are durable after. */
-int barrier_sync(struct store *s, struct fs *fs, int fd);
 
 /* checkpoint.c */
 /* Two checkpoints' worth: of commits that come before the second of them the

@@ -308,11 +308,11 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->lane_cond, &attr);
-	pthread_cond_init(&s->barrier_cond, &attr);
 	pthread_cond_init(&s->commit_cond, NULL);
 	pthread_cond_init(&s->tick_cond, &attr);
 	pthread_cond_init(&s->gathered_cond, &attr);
 	pthread_condattr_destroy(&attr);
+	barriers_init(&s->barriers, s);
 	r = copy_config(s, cfg);
 	if (r == 0)
 		r = open_state_dir(s, why);
@@ -390,7 +390,7 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->tick_cond);
 	pthread_cond_destroy(&s->gathered_cond);
 	pthread_cond_destroy(&s->commit_cond);
-	pthread_cond_destroy(&s->barrier_cond);
+	barriers_done(&s->barriers);
 	pthread_cond_destroy(&s->lane_cond);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);

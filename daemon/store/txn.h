@@ -130,8 +130,9 @@ struct txn {
 	struct admission_queue *queue; /* where it waits; NULL: nowhere */
 	uint64_t nth;                  /* in order of arrival */
 	size_t nr_checked; /* updates whose objects were looked at */
+	/* Under the mutex of struct barriers. */
 	bool is_at_barrier;
-	struct barrier_waiter *waiter; /* of the batch that has it, or NULL */
+	struct barrier_waiter *waiter; /* in a batch; NULL: in no batch */
 	bool is_looked_up;             /* the journal does not know its id */
 	/* Nobody waits for it any more: it need not be admitted. Set by
 	 * store_give_up() alone. */

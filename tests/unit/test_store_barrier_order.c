@@ -88,10 +88,10 @@ static int nr_serving(void)
 {
 	int i, nr = 0;
 
-	pthread_mutex_lock(&sr_store->mutex);
+	pthread_mutex_lock(&sr_store->barriers.mutex);
 	for (i = 0; i < STORE_BARRIERS; i++)
-		nr += sr_store->barriers[i].fs != NULL;
-	pthread_mutex_unlock(&sr_store->mutex);
+		nr += sr_store->barriers.slots[i].fs != NULL;
+	pthread_mutex_unlock(&sr_store->barriers.mutex);
 	return nr;
 }
 
@@ -99,9 +99,9 @@ static bool one_waits(void)
 {
 	bool waits;
 
-	pthread_mutex_lock(&sr_store->mutex);
-	waits = sr_store->to_barrier.head != NULL;
-	pthread_mutex_unlock(&sr_store->mutex);
+	pthread_mutex_lock(&sr_store->barriers.mutex);
+	waits = sr_store->barriers.waiting.head != NULL;
+	pthread_mutex_unlock(&sr_store->barriers.mutex);
 	return waits;
 }
 

@@ -95,7 +95,7 @@ struct repo {
 	struct odb *odb;
 	struct objects_fanouts fanouts;
 
-	/* Under the store's mutex: admissions in the barrier's hands. */
+	/* Under the mutex of struct barriers: transactions there. */
 	unsigned waiting_barrier;
 
 	/* Under repos->mutex. */

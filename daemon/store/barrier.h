@@ -1,0 +1,88 @@
+/*
+ * The object barrier (barrier.c): transactions wait until their objects are
+ * durable, and threads of the barrier sync the file systems.
+ *
+ * Lock: MUTEX, the mutex of struct barriers. No function returns with MUTEX
+ * held, and no file system call is made with MUTEX held. The order of all
+ * locks is in store_internal.h.
+ */
+#ifndef STORE_BARRIER_H
+#define STORE_BARRIER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/store/fifos.h"
+
+struct fs;
+struct repo;
+struct store;
+struct barrier_batch;
+
+/* Threads of the barrier. One file system may keep STORE_BARRIERS_OF_FS. */
+#define STORE_BARRIERS       4
+#define STORE_BARRIERS_OF_FS 2
+
+/* The current work of a thread. */
+struct barrier_slot {
+	const struct fs *fs; /* NULL: idle */
+	const char *path;    /* of a repository there; borrowed */
+	int64_t since_ns;    /* monotonic */
+};
+
+struct barriers {
+	struct store *store;
+	/* Only for the thread that starts and stops the store. */
+	pthread_t threads[STORE_BARRIERS];
+	size_t nr_threads;
+
+	/* All members below: under MUTEX. The same holds for is_at_barrier and
+	 * waiter of a transaction and for waiting_barrier of a repository. */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond; /* new work, or STOPPING */
+	struct txn_fifo waiting;
+	struct barrier_slot slots[STORE_BARRIERS];
+	size_t nr_begun; /* threads with a slot */
+	struct barrier_batch *batches;
+	uint64_t nr_served, nr_syncs, nr_fsyncs;
+	bool stopping;
+};
+
+/* Before and after all threads of the store. */
+void barriers_init(struct barriers *b, struct store *store);
+void barriers_done(struct barriers *b);
+/* 0 or -EAGAIN. After both results barriers_stop() ends the threads. */
+int barriers_start(struct barriers *b);
+/* Blocks until all waiting transactions are served. */
+void barriers_stop(struct barriers *b);
+
+/* Admission thread: all of TXNS wait for their objects. TXNS is empty then. */
+void barriers_put(struct barriers *b, struct txn_fifo *txns);
+/* Admission thread of REPO: do transactions of REPO wait? False: all earlier
+ * transactions of REPO are in the completion queue. */
+bool barriers_has(struct barriers *b, const struct repo *repo);
+/* Loop thread: TXN comes back at once, if TXN waits here. */
+void barriers_give_up(struct barriers *b, struct txn *txn);
+/* Any thread. */
+void barriers_count(struct barriers *b, struct store_stats *stats);
+void barriers_progress(struct barriers *b, struct store_progress *progress,
+    int64_t before_ns);
+
+/* Admission thread: are all objects of REPO known to be durable? */
+bool barrier_is_clean(struct store *s, struct repo *repo);
+/* Admission thread: are the id of REPO and its row in the journal durable? All
+ * records of REPO depend on both. */
+bool barrier_is_settled(struct store *s, struct repo *repo);
+/* Both are on disk after a sync of the file system of REPO. 0 or negative
+ * errno: REPO is doomed. */
+int barrier_settle(struct store *s, struct repo *repo);
+/* Once an interval: notices a clock that was set back. */
+void barrier_watch_clock(struct store *s);
+/* Reports that syncs cannot be marked any more, or can be marked again. */
+void barrier_tell_unmarked(struct store *s);
+/* Touches the marker and syncs the file system through FD. After that all
+ * objects and all other files there are durable. Blocks. */
+int barrier_sync(struct store *s, struct fs *fs, int fd);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Queues between the threads of the store. A queue belongs to its owner, and
+ * the owner's mutex protects the queue.
+ */
+#ifndef STORE_FIFOS_H
+#define STORE_FIFOS_H
+
+#include "daemon/store/store.h"
+#include "daemon/store/txn.h"
+
+/* First in, first out, linked through the member "next" of the elements. A
+ * hand-over allocates nothing and cannot fail. Zero-initialised: empty. */
+#define STORE_FIFO(fifo, type)                                                 \
+	struct fifo {                                                          \
+		struct type *head, *last;                                      \
+	};                                                                     \
+	static inline void fifo##_put(struct fifo *f, struct type *thing)      \
+	{                                                                      \
+		thing->next = NULL;                                            \
+		if (f->head == NULL)                                           \
+			f->head = thing;                                       \
+		else                                                           \
+			f->last->next = thing;                                 \
+		f->last = thing;                                               \
+	}                                                                      \
+	static inline struct type *fifo##_take(struct fifo *f)                 \
+	{                                                                      \
+		struct type *thing = f->head;                                  \
+		if (thing != NULL)                                             \
+			f->head = thing->next;                                 \
+		return thing;                                                  \
+	}                                                                      \
+	/* Appends all of MORE. MORE is empty then. */                         \
+	static inline void fifo##_move(struct fifo *f, struct fifo *more)      \
+	{                                                                      \
+		if (more->head == NULL)                                        \
+			return;                                                \
+		if (f->head == NULL)                                           \
+			f->head = more->head;                                  \
+		else                                                           \
+			f->last->next = more->head;                            \
+		f->last = more->last;                                          \
+		more->head = NULL;                                             \
+	}
+
+STORE_FIFO(txn_fifo, txn)
+STORE_FIFO(window_fifo, window)
+STORE_FIFO(query_fifo, store_query)
+STORE_FIFO(checkpoint_fifo, store_checkpoint)
+
+#endif

@@ -38,10 +38,10 @@ bool scheduler_is_closed(const struct scheduler *e)
 
 static void answer_closers(struct scheduler *e, struct refd_answer *ans)
 {
-	struct asker *a;
+	struct waiter *a;
 
-	while ((a = asker_pop(&e->closers)) != NULL)
-		askers_answer(&e->askers, a, ans);
+	while ((a = waiter_pop(&e->closers)) != NULL)
+		waiter_answer(&e->waiters, a, ans);
 }
 
 void scheduler_resume(struct scheduler *e)
@@ -57,13 +57,13 @@ void scheduler_resume(struct scheduler *e)
 void scheduler_close(struct scheduler *e, const struct refd_request *req,
     scheduler_answer_fn *fn, void *arg)
 {
-	struct asker *a = askers_add(&e->askers, fn, arg, req->request_id);
+	struct waiter *a = waiter_add(&e->waiters, fn, arg, req->request_id);
 
 	e->is_closed = true;
 	if (a == NULL)
 		ask_refuse(req, BUSY(MEMORY), fn, arg);
 	else
-		asker_push(&e->closers, a);
+		waiter_push(&e->closers, a);
 }
 
 void admin_look_drained(struct scheduler *e)

@@ -89,7 +89,7 @@ void scheduler_query(struct scheduler *e, const struct refd_request *req,
 		return;
 	q = calloc(1, sizeof(*q));
 	if (q != NULL)
-		q->arg = askers_add(&e->askers, fn, arg, req->request_id);
+		q->arg = waiter_add(&e->waiters, fn, arg, req->request_id);
 	if (q == NULL || q->arg == NULL) {
 		free(q);
 		ask_refuse(req, BUSY(MEMORY), fn, arg);
@@ -109,7 +109,7 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
 
 	e->nr_lookups--;
 	if (ent != NULL && ent->state == ENTRY_DECIDED && !q->found) {
-		decide_tell_asker(e, ent, q->arg);
+		decide_tell_waiter(e, ent, q->arg);
 		free(q);
 		return;
 	}
@@ -124,7 +124,7 @@ void ask_looked_up(struct scheduler *e, struct store_query *q, int64_t now_ns)
 		answer_plain(&ans, REFD_ANSWER_EXPIRED, &q->txid);
 	else
 		answer_plain(&ans, REFD_ANSWER_NEVER_SEEN, &q->txid);
-	askers_answer(&e->askers, q->arg, &ans);
+	waiter_answer(&e->waiters, q->arg, &ans);
 	refd_answer_done(&q->answer);
 	free(q);
 }
@@ -140,7 +140,7 @@ void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
 		return;
 	cp = calloc(1, sizeof(*cp));
 	if (cp != NULL)
-		cp->arg = askers_add(&e->askers, fn, arg, req->request_id);
+		cp->arg = waiter_add(&e->waiters, fn, arg, req->request_id);
 	if (cp == NULL || cp->arg == NULL) {
 		free(cp);
 		ask_refuse(req, BUSY(MEMORY), fn, arg);
@@ -164,7 +164,7 @@ void ask_checkpointed(struct scheduler *e, struct store_checkpoint *cp)
 		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
 			.status = cp->status,
 			.text = cp->why };
-	askers_answer(&e->askers, cp->arg, &ans);
+	waiter_answer(&e->waiters, cp->arg, &ans);
 	free(cp->why);
 	free(cp);
 }
@@ -195,19 +195,19 @@ static void end(struct scheduler *e, struct entry *ent,
     const struct refd_request *req, enum window_session how,
     scheduler_answer_fn *fn, void *arg)
 {
-	struct asker *a;
+	struct waiter *a;
 
 	if (ent->state != ENTRY_PREPARED && !session_is_ending(ent)) {
 		ask_refuse(req, REFD_BADREQUEST, "it is not a prepared session",
 		    fn, arg);
 		return;
 	}
-	a = askers_add(&e->askers, fn, arg, req->request_id);
+	a = waiter_add(&e->waiters, fn, arg, req->request_id);
 	if (a == NULL) {
 		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
-	asker_push(&ent->askers, a);
+	waiter_push(&ent->waiters, a);
 	if (ent->state != ENTRY_PREPARED)
 		return;
 	if (how == WINDOW_ABORT)

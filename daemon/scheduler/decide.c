@@ -165,12 +165,12 @@ void decide_tell(const struct scheduler *e, const struct entry *ent,
 	} while (a.ans.goes_on);
 }
 
-void decide_tell_asker(struct scheduler *e, const struct entry *ent,
-    struct asker *a)
+void decide_tell_waiter(struct scheduler *e, const struct entry *ent,
+    struct waiter *a)
 {
 	struct asked asked;
 
-	if (askers_take(&e->askers, a, &asked))
+	if (waiter_take(&e->waiters, a, &asked))
 		decide_tell(e, ent, &asked);
 }
 
@@ -241,13 +241,13 @@ static void tell_part(struct scheduler *e, struct entry *ent)
 
 	a.told = ent->nr_told;
 	next_part(e, ent, &a);
-	if (a.ans.goes_on && !asker_is_mute(ent->askers)) {
+	if (a.ans.goes_on && !waiter_is_mute(ent->waiters)) {
 		ent->nr_told = a.told;
-		asker_part(ent->askers, &a.ans);
+		waiter_part(ent->waiters, &a.ans);
 		return;
 	}
 	ent->nr_told = 0;
-	askers_answer(&e->askers, asker_pop(&ent->askers), &a.ans);
+	waiter_answer(&e->waiters, waiter_pop(&ent->waiters), &a.ans);
 }
 
 /* In the order in which they were decided. Of one of very many the rest of the
@@ -262,13 +262,13 @@ void decide_answer_all(struct scheduler *e)
 	session_tell_all(e);
 	DL_FOREACH_SAFE(e->decided, ent, next) {
 		if (ent->txn->nr_updates <= ANSWER_PART) {
-			while (ent->askers != NULL)
+			while (ent->waiters != NULL)
 				tell_part(e, ent);
-		} else if (ent->askers != NULL && !has_told_part) {
+		} else if (ent->waiters != NULL && !has_told_part) {
 			tell_part(e, ent);
 			has_told_part = true;
 		}
-		if (ent->askers == NULL)
+		if (ent->waiters == NULL)
 			all_told(e, ent);
 	}
 }

@@ -113,7 +113,7 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
 	uint32_t wait_ms =
 	    req->deadline_ms != 0 ? req->deadline_ms : REFD_WATCH_MS;
 	struct store_history *ask;
-	struct asker *a;
+	struct waiter *a;
 
 	if (ask_is_too_late(e, req, fn, arg))
 		return;
@@ -121,12 +121,12 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
 		ask_refuse(req, BUSY(QUESTIONS), fn, arg);
 		return;
 	}
-	a = askers_add(&e->askers, fn, arg, req->request_id);
+	a = waiter_add(&e->waiters, fn, arg, req->request_id);
 	ask = a != NULL ? make_ask(req, peer) : NULL;
 	if (ask == NULL || !count_in(e, peer->uid)) {
 		store_history_free(ask);
 		if (a != NULL)
-			askers_drop(&e->askers, a);
+			waiter_drop(&e->waiters, a);
 		ask_refuse(req, BUSY(MEMORY), fn, arg);
 		return;
 	}
@@ -141,7 +141,7 @@ void history_told(struct scheduler *e, struct store_history *ask)
 {
 	LIST_REMOVE(ask, in_scheduler);
 	count_out(e, ask->peer.uid);
-	askers_answer(&e->askers, ask->arg, &ask->answer);
+	waiter_answer(&e->waiters, ask->arg, &ask->answer);
 	store_history_free(ask);
 }
 
@@ -150,6 +150,6 @@ void history_forget(struct scheduler *e)
 	struct store_history *ask;
 
 	LIST_FOREACH(ask, &e->asks, in_scheduler)
-		if (asker_is_mute(ask->arg))
+		if (waiter_is_mute(ask->arg))
 			atomic_store(&ask->is_dropped, true);
 }

@@ -85,21 +85,21 @@ void scheduler_set_limits(struct scheduler *e,
 void scheduler_free(struct scheduler *e)
 {
 	struct entry *ent;
-	struct asker *a;
+	struct waiter *a;
 
 	if (e == NULL)
 		return;
 	assert(
 	    e->nr_windows + e->nr_admitting + e->nr_lookups + e->nr_asks == 0);
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		while ((a = asker_pop(&ent->askers)) != NULL)
-			askers_drop(&e->askers, a);
+		while ((a = waiter_pop(&ent->waiters)) != NULL)
+			waiter_drop(&e->waiters, a);
 		if (ent->txn->repo != NULL)
 			e->store.release(e->store.ctx, ent->txn->repo);
 		ent->txn->repo = NULL;
 	}
-	while ((a = asker_pop(&e->closers)) != NULL)
-		askers_drop(&e->askers, a);
+	while ((a = waiter_pop(&e->closers)) != NULL)
+		waiter_drop(&e->waiters, a);
 	slow_done(&e->slow);
 	names_done(&e->names);
 	turns_done(&e->turns);
@@ -136,7 +136,7 @@ static void reject(const struct scheduler *e, struct txn *txn,
 static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
     scheduler_answer_fn *fn, void *arg)
 {
-	struct asker *a;
+	struct waiter *a;
 
 	if (ent->txn->req.digest != txn->req.digest) {
 		ask_refuse(&txn->req, REFD_BADREQUEST,
@@ -149,9 +149,9 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 		    &(struct asked){ txn->req.request_id, fn, arg });
 		return;
 	}
-	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
 	if (a != NULL)
-		asker_push(&ent->askers, a);
+		waiter_push(&ent->waiters, a);
 	else
 		/* Not busy: that says that nothing was taken. */
 		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
@@ -162,23 +162,23 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
     scheduler_answer_fn *fn, void *arg)
 {
 	int64_t wait_ns = e->cfg.deadline_ns;
-	struct asker *a;
+	struct waiter *a;
 	struct share *share;
 	struct entry *ent;
 
-	a = askers_add(&e->askers, fn, arg, txn->req.request_id);
+	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
 	if (a == NULL)
 		return false;
 	share = shares_take(&e->shares, SHARE_USER, txn->peer.uid, txn, arg);
 	ent = share != NULL ? table_add(&e->table, txn) : NULL;
 	if (ent == NULL) {
 		shares_give(&e->shares, share, txn, arg);
-		askers_drop(&e->askers, a);
+		waiter_drop(&e->waiters, a);
 		return false;
 	}
 	ent->of_user = share;
 	ent->sender = arg;
-	asker_push(&ent->askers, a);
+	waiter_push(&ent->waiters, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
 	ent->deadline_ns =
@@ -258,7 +258,7 @@ void scheduler_end_sessions(struct scheduler *e, void *arg)
 
 void scheduler_forget_client(struct scheduler *e, void *arg)
 {
-	askers_forget(&e->askers, arg);
+	waiter_forget(&e->waiters, arg);
 	history_forget(e);
 	scheduler_end_sessions(e, arg);
 }

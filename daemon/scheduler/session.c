@@ -99,16 +99,16 @@ static void told(struct scheduler *e, struct entry *ent)
 void session_tell_all(struct scheduler *e)
 {
 	struct entry *ent;
-	struct asker *a;
+	struct waiter *a;
 
 	/* A callback may end it: then it is in the list no more, and the
 	 * others who asked get its results. */
 	while ((ent = e->untold) != NULL) {
-		a = asker_pop(&ent->askers);
+		a = waiter_pop(&ent->waiters);
 		if (a == NULL)
 			told(e, ent);
 		else
-			decide_tell_asker(e, ent, a);
+			decide_tell_waiter(e, ent, a);
 	}
 }
 

@@ -21,7 +21,7 @@ struct scheduler {
 	struct scheduler_store store;
 
 	struct table table;
-	struct askers askers;
+	struct waiters waiters;
 	struct turns turns;
 	struct shares shares;
 	struct names names;
@@ -48,7 +48,7 @@ struct scheduler {
 	struct slow slow;
 
 	bool is_paused, is_closed; /* admin.c */
-	struct asker *closers;     /* who wait until nothing is left */
+	struct waiter *closers;    /* who wait until nothing is left */
 };
 
 /* ---- decide.c: what the scheduler decides by itself, and answers ---- */
@@ -74,8 +74,8 @@ void decide_finish(struct scheduler *e, struct entry *ent);
 void decide_tell(const struct scheduler *e, const struct entry *ent,
     const struct asked *asked);
 /* The same; frees A. */
-void decide_tell_asker(struct scheduler *e, const struct entry *ent,
-    struct asker *a);
+void decide_tell_waiter(struct scheduler *e, const struct entry *ent,
+    struct waiter *a);
 /* Answers those that are, and keeps them for their notes or lets them go. */
 void decide_answer_all(struct scheduler *e);
 /* Out of table and memory. */

@@ -17,7 +17,7 @@
  *	abort, or its client or time is gone	PREPARED -> IN_WINDOW, to let
  *			go of its locks, -> DECIDED; straight there if empty
  * A decided one whose rejections ride in another's window stays DECIDED and
- * is lent (is_kept is false, no asker is left): see notes.c.
+ * is lent (is_kept is false, no waiter is left): see notes.c.
  */
 #include "daemon/scheduler/table.h"
 
@@ -106,7 +106,7 @@ struct txn *table_remove(struct table *t, struct entry *ent)
 	struct txn *txn = ent->txn;
 
 	assert(ent->up == NULL && ent->queue == NULL && !ent->is_arriving &&
-	    !ent->is_timed && !ent->is_kept && ent->askers == NULL);
+	    !ent->is_timed && !ent->is_kept && ent->waiters == NULL);
 	HASH_DEL(t->head, ent);
 	ent->txn = NULL;
 	entry_free(ent);

@@ -15,7 +15,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "daemon/scheduler/asker.h"
+#include "daemon/scheduler/waiter.h"
 #include "daemon/scheduler/heap.h"
 #include "daemon/store/txn.h"
 
@@ -43,8 +43,8 @@ struct entry {
 	struct entry_key key;
 	UT_hash_handle hh;
 
-	struct asker *askers; /* who waits for the answer */
-	size_t nr_told;       /* results, to the first of them */
+	struct waiter *waiters; /* who waits for the answer */
+	size_t nr_told;         /* results, to the first of them */
 	size_t nr_undecided;
 	/* What it becomes instead when the store gives it back: ABORTED by a
 	 * cancel, say, with TEXT (static). REFD_OK: nothing else. */
@@ -107,7 +107,7 @@ struct table {
 struct entry *table_add(struct table *t, struct txn *txn);
 /* The entry must be in no list any more. Its transaction is the caller's. */
 struct txn *table_remove(struct table *t, struct entry *ent);
-/* All of them, whatever list they were in; their askers must be gone. */
+/* All of them, whatever list they were in; their waiters must be gone. */
 void table_done(struct table *t);
 
 struct entry *table_find(const struct table *t, uint32_t uid,

@@ -87,7 +87,7 @@ static void check_nothing_held(void)
 	MUST(e->turns.table == NULL && e->turns.ready == NULL &&
 	    e->turns.nr_ready == 0 && e->turns.arriving == NULL);
 	MUST(e->sessions == NULL && e->untold == NULL && e->decided == NULL);
-	MUST(e->askers.head == NULL && e->closers == NULL);
+	MUST(e->waiters.head == NULL && e->closers == NULL);
 	MUST(e->deadlines.root == NULL && e->notes.nr == 0);
 }
 

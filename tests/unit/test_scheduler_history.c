@@ -1,6 +1,6 @@
 /*
  * Questions about history pass through the scheduler to the store and back,
- * each to its asker under its request's id; those of a client that is gone are
+ * each to its waiter under its request's id; those of a client that is gone are
  * marked, and answered to nobody; stopping awaits them, and asks for it; very
  * many at once are turned away.
  */

@@ -20,7 +20,7 @@ static void *test_realloc(void *p, size_t size);
 #define calloc  test_calloc
 #define realloc test_realloc
 #include "daemon/scheduler/ask.c"
-#include "daemon/scheduler/asker.c"
+#include "daemon/scheduler/waiter.c"
 #include "daemon/scheduler/scheduler.c"
 #include "daemon/scheduler/names.c"
 #include "daemon/scheduler/table.c"

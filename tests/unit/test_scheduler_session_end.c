@@ -351,7 +351,7 @@ END_TEST
 
 static struct rig_client shy;
 
-/* When the first of three askers is told, its connection goes. */
+/* When the first of three waiters is told, its connection goes. */
 static void goes_when_told(struct rig_ask *ask)
 {
 	if (ask->kind == REFD_ANSWER_PREPARED && ask->client == &shy)

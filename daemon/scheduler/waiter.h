@@ -1,18 +1,18 @@
 /*
- * Who waits for an answer: one asker per request, so that a connection that
+ * Who waits for an answer: one waiter per request, so that a connection that
  * goes away takes its questions with it and not the transactions.
  *
  * Loop thread only. ARG is what the connection gave scheduler_submit(); it is
  * compared and handed back, never looked into.
  */
-#ifndef SCHEDULER_ASKER_H
-#define SCHEDULER_ASKER_H
+#ifndef SCHEDULER_WAITER_H
+#define SCHEDULER_WAITER_H
 
 #include <stdint.h>
 
 #include "daemon/scheduler/scheduler.h"
 
-struct asker;
+struct waiter;
 
 /* How somebody who asked is answered. */
 struct asked {
@@ -22,31 +22,31 @@ struct asked {
 };
 
 /* Zero-initialised is empty. */
-struct askers {
+struct waiters {
 	struct asked_by *head;
 };
 
 /* NULL when out of memory. In no list; whoever gets it keeps it. */
-struct asker *askers_add(struct askers *all, scheduler_answer_fn *fn, void *arg,
-    uint32_t request_id);
-/* A list of askers of one transaction, first come first answered. */
-void asker_push(struct asker **list, struct asker *a);
-struct asker *asker_pop(struct asker **list);
+struct waiter *waiter_add(struct waiters *all, scheduler_answer_fn *fn,
+    void *arg, uint32_t request_id);
+/* A list of waiters of one transaction, first come first answered. */
+void waiter_push(struct waiter **list, struct waiter *a);
+struct waiter *waiter_pop(struct waiter **list);
 
 /* Frees A; false: it is forgotten. */
-bool askers_take(struct askers *all, struct asker *a, struct asked *asked);
+bool waiter_take(struct waiters *all, struct waiter *a, struct asked *asked);
 /* Frees A, then calls back with ANS under its request id, unless it was
  * forgotten. */
-void askers_answer(struct askers *all, struct asker *a,
+void waiter_answer(struct waiters *all, struct waiter *a,
     struct refd_answer *ans);
 /* The same with a part of an answer that goes on: A stays. It is not
  * forgotten. */
-void asker_part(struct asker *a, struct refd_answer *ans);
+void waiter_part(struct waiter *a, struct refd_answer *ans);
 /* Is it forgotten? */
-bool asker_is_mute(const struct asker *a);
+bool waiter_is_mute(const struct waiter *a);
 /* Frees A without a word. */
-void askers_drop(struct askers *all, struct asker *a);
+void waiter_drop(struct waiters *all, struct waiter *a);
 /* None of ARG's is ever called back. */
-void askers_forget(struct askers *all, void *arg);
+void waiter_forget(struct waiters *all, void *arg);
 
 #endif

@@ -5,9 +5,9 @@
  *
  * Failure modes:
  *	out of memory at add	the request is refused at once
- *	the client goes first	forget: the asker stays where it waits, mute
+ *	the client goes first	forget: the waiter stays where it waits, mute
  */
-#include "daemon/scheduler/asker.h"
+#include "daemon/scheduler/waiter.h"
 
 #include <stdlib.h>
 
@@ -15,22 +15,22 @@
 #include <uthash.h>
 #include <utlist.h>
 
-struct asker {
+struct waiter {
 	uint32_t request_id;
 	scheduler_answer_fn *fn;
 	struct asked_by *by; /* NULL: forgotten */
-	struct asker *next, *prev;
-	struct asker *next_by, *prev_by;
+	struct waiter *next, *prev;
+	struct waiter *next_by, *prev_by;
 };
 
 /* A connection that waits for at least one answer. */
 struct asked_by {
 	void *arg;
-	struct asker *askers;
+	struct waiter *waiters;
 	UT_hash_handle hh;
 };
 
-static struct asked_by *by_arg(struct askers *all, void *arg)
+static struct asked_by *by_arg(struct waiters *all, void *arg)
 {
 	struct asked_by *by;
 
@@ -49,10 +49,10 @@ static struct asked_by *by_arg(struct askers *all, void *arg)
 	return by;
 }
 
-struct asker *askers_add(struct askers *all, scheduler_answer_fn *fn, void *arg,
-    uint32_t request_id)
+struct waiter *waiter_add(struct waiters *all, scheduler_answer_fn *fn,
+    void *arg, uint32_t request_id)
 {
-	struct asker *a;
+	struct waiter *a;
 
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)
@@ -64,36 +64,36 @@ struct asker *askers_add(struct askers *all, scheduler_answer_fn *fn, void *arg,
 	}
 	a->request_id = request_id;
 	a->fn = fn;
-	DL_APPEND2(a->by->askers, a, prev_by, next_by);
+	DL_APPEND2(a->by->waiters, a, prev_by, next_by);
 	return a;
 }
 
-void asker_push(struct asker **list, struct asker *a)
+void waiter_push(struct waiter **list, struct waiter *a)
 {
 	DL_APPEND(*list, a);
 }
 
-struct asker *asker_pop(struct asker **list)
+struct waiter *waiter_pop(struct waiter **list)
 {
-	struct asker *a = *list;
+	struct waiter *a = *list;
 
 	if (a != NULL)
 		DL_DELETE(*list, a);
 	return a;
 }
 
-bool asker_is_mute(const struct asker *a)
+bool waiter_is_mute(const struct waiter *a)
 {
 	return a->by == NULL;
 }
 
-void askers_drop(struct askers *all, struct asker *a)
+void waiter_drop(struct waiters *all, struct waiter *a)
 {
 	struct asked_by *by = a->by;
 
 	if (by != NULL) {
-		DL_DELETE2(by->askers, a, prev_by, next_by);
-		if (by->askers == NULL) {
+		DL_DELETE2(by->waiters, a, prev_by, next_by);
+		if (by->waiters == NULL) {
 			HASH_DEL(all->head, by);
 			free(by);
 		}
@@ -101,43 +101,44 @@ void askers_drop(struct askers *all, struct asker *a)
 	free(a);
 }
 
-bool askers_take(struct askers *all, struct asker *a, struct asked *asked)
+bool waiter_take(struct waiters *all, struct waiter *a, struct asked *asked)
 {
 	bool is_heard = a->by != NULL;
 
 	*asked = (struct asked){ .request_id = a->request_id, .fn = a->fn };
 	if (is_heard)
 		asked->arg = a->by->arg;
-	askers_drop(all, a);
+	waiter_drop(all, a);
 	return is_heard;
 }
 
-void askers_answer(struct askers *all, struct asker *a, struct refd_answer *ans)
+void waiter_answer(struct waiters *all, struct waiter *a,
+    struct refd_answer *ans)
 {
 	struct asked asked;
 
 	/* Freed first: the callback may forget its client. */
-	if (!askers_take(all, a, &asked))
+	if (!waiter_take(all, a, &asked))
 		return;
 	ans->request_id = asked.request_id;
 	asked.fn(asked.arg, ans);
 }
 
-void asker_part(struct asker *a, struct refd_answer *ans)
+void waiter_part(struct waiter *a, struct refd_answer *ans)
 {
 	ans->request_id = a->request_id;
 	a->fn(a->by->arg, ans);
 }
 
-void askers_forget(struct askers *all, void *arg)
+void waiter_forget(struct waiters *all, void *arg)
 {
 	struct asked_by *by;
-	struct asker *a;
+	struct waiter *a;
 
 	HASH_FIND(hh, all->head, &arg, sizeof(arg), by);
 	if (by == NULL)
 		return;
-	DL_FOREACH2(by->askers, a, next_by)
+	DL_FOREACH2(by->waiters, a, next_by)
 	a->by = NULL;
 	HASH_DEL(all->head, by);
 	free(by);

@@ -130,7 +130,7 @@ void arrive_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	notes_collect(ent);
 	judge(e, ent, now_ns);
 	if (ent->nr_undecided > 0 &&
-	    turns_join(&e->turns, ent, e->store.repo_key(txn->repo)) < 0)
+	    fairness_join(&e->fairness, ent, e->store.repo_key(txn->repo)) < 0)
 		decide_rest(e, ent, BUSY(MEMORY), now_ns);
 	if (is_empty_session(ent)) {
 		session_hold(e, ent, NULL, now_ns);
@@ -154,7 +154,7 @@ void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].name != NULL)
 			names_remove(&e->names, &txn->updates[i], now_ns);
-	turns_leave(ent);
+	fairness_leave(ent);
 	arrive_time(e, ent, false);
 	shares_give(&e->shares, ent->of_repo, txn, ent->sender);
 	ent->of_repo = NULL;
@@ -203,7 +203,7 @@ static size_t queue_some(struct scheduler *e, struct entry *ent, int64_t now_ns)
 			queue_update(e, u, now_ns);
 	}
 	if (ent->nr_arrived == txn->nr_updates)
-		turns_arrived(ent);
+		fairness_arrived(ent);
 	return nr;
 }
 
@@ -212,12 +212,12 @@ bool arrive_some(struct scheduler *e, int64_t now_ns)
 	struct entry *ent;
 	size_t nr = 0;
 
-	while (
-	    nr < ARRIVE_MAX && (ent = turns_next_arriving(&e->turns)) != NULL) {
+	while (nr < ARRIVE_MAX &&
+	    (ent = fairness_next_arriving(&e->fairness)) != NULL) {
 		nr += queue_some(e, ent, now_ns);
 		decide_siblings(e, ent, now_ns);
 		if (ent->nr_undecided == 0)
 			decide_finish(e, ent);
 	}
-	return e->turns.arriving != NULL;
+	return e->fairness.arriving != NULL;
 }

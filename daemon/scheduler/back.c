@@ -192,7 +192,7 @@ static void entry_back(struct back *b, struct entry *ent)
 		arrive_again(e, ent, b->now_ns);
 	} else {
 		arrive_time(e, ent, true);
-		turns_refresh(ent);
+		fairness_refresh(ent);
 	}
 }
 
@@ -259,7 +259,7 @@ static void take_back(struct scheduler *e, struct window *w, int64_t now_ns)
 /* Who waited for W's is woken with their names. */
 static void deletions_back(const struct window *w)
 {
-	struct queue *q;
+	struct repo_queue *q;
 	size_t i;
 
 	for (i = 0; i < w->nr_parts; i++) {

@@ -203,7 +203,7 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 {
 	assert(ent->nr_undecided == 0);
 	arrive_time(e, ent, false);
-	turns_leave(ent);
+	fairness_leave(ent);
 	shares_give(&e->shares, ent->of_user, ent->txn, ent->sender);
 	shares_give(&e->shares, ent->of_repo, ent->txn, ent->sender);
 	ent->of_user = ent->of_repo = NULL;

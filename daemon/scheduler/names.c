@@ -22,7 +22,7 @@
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/scheduler/turns.h"
+#include "daemon/scheduler/fairness.h"
 
 enum name_place {
 	NAME_IDLE,
@@ -209,7 +209,7 @@ static void leave(struct names *ns, struct name *n)
 	case NAME_UP:
 		DL_DELETE(n->up_of->up, n);
 		n->up_of->nr_up--;
-		turns_refresh(n->up_of);
+		fairness_refresh(n->up_of);
 		break;
 	case NAME_PARKED:
 		DL_DELETE(n->parked_on->parked, n);
@@ -240,7 +240,7 @@ static void settle(struct names *ns, struct name *n, int64_t now_ns)
 		n->up_of = entry_of(n->first);
 		DL_APPEND(n->up_of->up, n);
 		n->up_of->nr_up++;
-		turns_refresh(n->up_of);
+		fairness_refresh(n->up_of);
 	}
 }
 

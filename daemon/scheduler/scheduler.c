@@ -102,7 +102,7 @@ void scheduler_free(struct scheduler *e)
 		waiter_drop(&e->waiters, a);
 	slow_done(&e->slow);
 	names_done(&e->names);
-	turns_done(&e->turns);
+	fairness_done(&e->fairness);
 	shares_done(&e->shares);
 	table_done(&e->table);
 	free(e);
@@ -353,7 +353,7 @@ static void form_windows(struct scheduler *e)
 {
 	struct window_former f = { .max_notes = e->cfg.window_refs,
 		.max_share = e->cfg.window_refs / SHARES,
-		.turns = &e->turns,
+		.fairness = &e->fairness,
 		.names = &e->names,
 		.notes = &e->notes };
 	struct window *w;
@@ -374,11 +374,11 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns)
 {
 	int64_t next_ns = names_wake(&e->names, now_ns);
 
-	if (e->turns.arriving != NULL || e->decided != NULL)
+	if (e->fairness.arriving != NULL || e->decided != NULL)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
 		next_ns = e->deadlines.root->key;
-	if (e->turns.ready != NULL && may_hand_over(e) &&
+	if (e->fairness.ready != NULL && may_hand_over(e) &&
 	    now_ns + NO_MEMORY_NS < next_ns)
 		next_ns = now_ns + NO_MEMORY_NS;
 	return next_ns;

@@ -55,7 +55,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
 {
 	entry_move(ent, ENTRY_PREPARED);
 	ent->window = w;
-	turns_leave(ent);
+	fairness_leave(ent);
 	e->stats.sessions_prepared++;
 	ent->is_untold = true;
 	DL_APPEND(e->untold, ent);

@@ -14,7 +14,7 @@
 #include "daemon/scheduler/notes.h"
 #include "daemon/scheduler/shares.h"
 #include "daemon/scheduler/table.h"
-#include "daemon/scheduler/turns.h"
+#include "daemon/scheduler/fairness.h"
 
 struct scheduler {
 	struct scheduler_config cfg;
@@ -22,7 +22,7 @@ struct scheduler {
 
 	struct table table;
 	struct waiters waiters;
-	struct turns turns;
+	struct fairness fairness;
 	struct shares shares;
 	struct names names;
 	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold

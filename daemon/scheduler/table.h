@@ -21,7 +21,7 @@
 
 struct name;
 struct share;
-struct queue;
+struct repo_queue;
 
 enum entry_state {
 	ENTRY_ADMITTING, /* the store looks at it */
@@ -82,8 +82,8 @@ struct entry {
 	const void *sender; /* its first client; compared, not looked into */
 	uint32_t retry_after_ms; /* its repository has its share */
 
-	/* turns.c: the repository's queue. */
-	struct queue *queue;
+	/* fairness.c: the repository's queue. */
+	struct repo_queue *queue;
 	bool is_ready, goes_first;
 	struct entry *next, *prev; /* ready, untold, decided or kept for its
 				      notes */

@@ -82,7 +82,7 @@ static struct txn_part *part_new(struct forming *g, struct entry *ent,
 static const struct txn_update *in_the_way(const struct forming *g,
     const struct txn_update *u)
 {
-	const struct queue *q = entry_of(u)->queue;
+	const struct repo_queue *q = entry_of(u)->queue;
 
 	if (q->deleting != NULL && q->deleting_in != g->w &&
 	    txn_update_deletes(u))
@@ -93,7 +93,7 @@ static const struct txn_update *in_the_way(const struct forming *g,
 static void part_hold(struct forming *g, struct txn_part *part,
     struct txn_update *u)
 {
-	struct queue *q = entry_of(u)->queue;
+	struct repo_queue *q = entry_of(u)->queue;
 
 	if (q->deleting == NULL && txn_update_deletes(u)) {
 		q->deleting = u;
@@ -113,7 +113,7 @@ static void part_close(struct forming *g, struct txn_part *part,
 	g->w->nr_parts++;
 	ent->goes_first = false;
 	entry_move(ent, ENTRY_IN_WINDOW);
-	turns_refresh(ent);
+	fairness_refresh(ent);
 }
 
 static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
@@ -177,7 +177,7 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 	size_t i, nr_notes = 0;
 
 	if (!fits_whole(g, ent)) {
-		turns_again(ent->queue);
+		fairness_again(ent->queue);
 		return closed(g,
 		    entry_is_session(ent) ? WINDOW_CLOSE_SESSION :
 					    WINDOW_CLOSE_WHOLE);
@@ -201,7 +201,8 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 }
 
 /* Of repository Q, up to its share. */
-static enum taken take_share(struct forming *g, struct queue *q, size_t share)
+static enum taken take_share(struct forming *g, struct repo_queue *q,
+    size_t share)
 {
 	size_t before = g->nr_live, room;
 	enum taken taken = TAKEN;
@@ -217,7 +218,7 @@ static enum taken take_share(struct forming *g, struct queue *q, size_t share)
 	return taken;
 }
 
-static bool goes_apart(const struct forming *g, const struct queue *q)
+static bool goes_apart(const struct forming *g, const struct repo_queue *q)
 {
 	const struct entry *first;
 
@@ -229,28 +230,28 @@ static bool goes_apart(const struct forming *g, const struct queue *q)
 
 static void take_turns(struct forming *g)
 {
-	size_t nr = g->f->turns->nr_ready, share = g->f->max_refs;
+	size_t nr = g->f->fairness->nr_ready, share = g->f->max_refs;
 	enum taken taken = TAKEN;
-	struct queue *q, *passed = NULL;
+	struct repo_queue *q, *passed = NULL;
 
 	if (nr > 1)
 		share = min_of(share / nr, g->f->max_share);
 	if (share == 0)
 		share = 1;
 	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
-	    (q = turns_next(g->f->turns)) != NULL)
+	    (q = fairness_next(g->f->fairness)) != NULL)
 		if (!goes_apart(g, q))
 			taken = take_share(g, q, share);
 		else if (passed == NULL)
 			passed = q;
 	/* It has the next window. */
 	if (passed != NULL)
-		turns_again(passed);
+		fairness_again(passed);
 	if (taken == CLOSED)
 		return;
 	if (g->nr_live >= g->f->max_refs)
 		g->w->closed = WINDOW_CLOSE_REFS;
-	else if (g->f->turns->ready != NULL)
+	else if (g->f->fairness->ready != NULL)
 		g->w->closed = WINDOW_CLOSE_SHARES;
 }
 
@@ -278,7 +279,7 @@ struct window *window_form(struct window_former *f, size_t *nr_live)
 {
 	struct forming g = { .f = f };
 
-	if (f->turns->ready == NULL && !f->notes_due)
+	if (f->fairness->ready == NULL && !f->notes_due)
 		return NULL;
 	g.w = calloc(1, sizeof(*g.w));
 	if (g.w == NULL)

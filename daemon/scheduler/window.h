@@ -8,10 +8,10 @@
 
 #include "daemon/scheduler/names.h"
 #include "daemon/scheduler/notes.h"
-#include "daemon/scheduler/turns.h"
+#include "daemon/scheduler/fairness.h"
 
 struct window_former {
-	struct turns *turns;
+	struct fairness *fairness;
 	struct names *names;
 	struct notes *notes;
 	size_t max_refs;

@@ -84,8 +84,8 @@ static void check_nothing_held(void)
 	MUST(e->table.head == NULL && e->held_bytes == 0);
 	MUST(e->shares.head == NULL && e->shares.clients == NULL);
 	MUST(e->names.bytes == 0 && e->names.asleep.root == NULL);
-	MUST(e->turns.table == NULL && e->turns.ready == NULL &&
-	    e->turns.nr_ready == 0 && e->turns.arriving == NULL);
+	MUST(e->fairness.table == NULL && e->fairness.ready == NULL &&
+	    e->fairness.nr_ready == 0 && e->fairness.arriving == NULL);
 	MUST(e->sessions == NULL && e->untold == NULL && e->decided == NULL);
 	MUST(e->waiters.head == NULL && e->closers == NULL);
 	MUST(e->deadlines.root == NULL && e->notes.nr == 0);

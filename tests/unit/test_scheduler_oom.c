@@ -24,7 +24,7 @@ static void *test_realloc(void *p, size_t size);
 #include "daemon/scheduler/scheduler.c"
 #include "daemon/scheduler/names.c"
 #include "daemon/scheduler/table.c"
-#include "daemon/scheduler/turns.c"
+#include "daemon/scheduler/fairness.c"
 #include "daemon/scheduler/window.c"
 #undef malloc
 #undef calloc

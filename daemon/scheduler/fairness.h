@@ -7,14 +7,14 @@
  * neither a repository nor a transaction with very many updates is served
  * twice while another waits. Loop thread only; nothing blocks.
  */
-#ifndef SCHEDULER_TURNS_H
-#define SCHEDULER_TURNS_H
+#ifndef SCHEDULER_FAIRNESS_H
+#define SCHEDULER_FAIRNESS_H
 
 #include "daemon/scheduler/table.h"
 
 /* One repository's. Lives while a transaction is in it. */
-struct queue {
-	struct turns *turns;
+struct repo_queue {
+	struct fairness *fairness;
 	uint64_t key;
 	UT_hash_handle hh;
 	size_t nr_entries;
@@ -25,40 +25,40 @@ struct queue {
 	bool goes_alone;        /* TXN_AGAIN_ALONE: in windows of its own */
 	struct entry *ready;    /* something may be tried; next, prev */
 	struct entry *arriving; /* not all updates queued yet */
-	struct queue *next, *prev;
-	struct queue *next_arriving, *prev_arriving;
+	struct repo_queue *next, *prev;
+	struct repo_queue *next_arriving, *prev_arriving;
 };
 
 /* Zero-initialised is empty. */
-struct turns {
-	struct queue *table;
-	struct queue *ready; /* whose turn is next comes first */
+struct fairness {
+	struct repo_queue *table;
+	struct repo_queue *ready; /* whose turn is next comes first */
 	size_t nr_ready;
-	struct queue *arriving;
+	struct repo_queue *arriving;
 };
 
 /* The entries must be gone or never looked at again. */
-void turns_done(struct turns *t);
+void fairness_done(struct fairness *t);
 
 /* ENT belongs to the queue of repository KEY and is arriving there, last.
  * -1: out of memory. */
-int turns_join(struct turns *t, struct entry *ent, uint64_t key);
+int fairness_join(struct fairness *t, struct entry *ent, uint64_t key);
 /* All of ENT's updates are queued. */
-void turns_arrived(struct entry *ent);
+void fairness_arrived(struct entry *ent);
 /* ENT has nothing undecided any more. */
-void turns_leave(struct entry *ent);
+void fairness_leave(struct entry *ent);
 
 /* Puts ENT among the ready or takes it out: it must WAIT, have arrived, and
  * have names that are up; all of them if it goes whole. With goes_first it comes
  * first, its repository too. To be called whenever one of these changed. */
-void turns_refresh(struct entry *ent);
+void fairness_refresh(struct entry *ent);
 
 /* The repository whose turn it is, which thereby becomes the last. NULL:
  * nothing is ready. */
-struct queue *turns_next(struct turns *t);
+struct repo_queue *fairness_next(struct fairness *t);
 /* It could not be served: it is the next again. */
-void turns_again(struct queue *q);
+void fairness_again(struct repo_queue *q);
 /* Whose updates are to be queued next; it becomes the last. */
-struct entry *turns_next_arriving(struct turns *t);
+struct entry *fairness_next_arriving(struct fairness *t);
 
 #endif

@@ -10,16 +10,16 @@
  *	a window had no room for it after all	goes_first: it is served
  *			before those that had their turn
  */
-#include "daemon/scheduler/turns.h"
+#include "daemon/scheduler/fairness.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include <utlist.h>
 
-static struct queue *queue_get(struct turns *t, uint64_t key)
+static struct repo_queue *queue_get(struct fairness *t, uint64_t key)
 {
-	struct queue *q;
+	struct repo_queue *q;
 
 	HASH_FIND(hh, t->table, &key, sizeof(key), q);
 	if (q != NULL)
@@ -27,7 +27,7 @@ static struct queue *queue_get(struct turns *t, uint64_t key)
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return NULL;
-	q->turns = t;
+	q->fairness = t;
 	q->key = key;
 	HASH_ADD(hh, t->table, key, sizeof(q->key), q);
 	if (q->hh.tbl == NULL) {
@@ -37,9 +37,9 @@ static struct queue *queue_get(struct turns *t, uint64_t key)
 	return q;
 }
 
-int turns_join(struct turns *t, struct entry *ent, uint64_t key)
+int fairness_join(struct fairness *t, struct entry *ent, uint64_t key)
 {
-	struct queue *q = queue_get(t, key);
+	struct repo_queue *q = queue_get(t, key);
 
 	assert(ent->queue == NULL);
 	if (q == NULL)
@@ -53,30 +53,31 @@ int turns_join(struct turns *t, struct entry *ent, uint64_t key)
 	return 0;
 }
 
-void turns_arrived(struct entry *ent)
+void fairness_arrived(struct entry *ent)
 {
-	struct queue *q = ent->queue;
+	struct repo_queue *q = ent->queue;
 
 	ent->is_arriving = false;
 	DL_DELETE2(q->arriving, ent, prev_arriving, next_arriving);
 	if (q->arriving == NULL)
-		DL_DELETE2(q->turns->arriving, q, prev_arriving, next_arriving);
-	turns_refresh(ent);
+		DL_DELETE2(q->fairness->arriving, q, prev_arriving,
+		    next_arriving);
+	fairness_refresh(ent);
 }
 
-void turns_leave(struct entry *ent)
+void fairness_leave(struct entry *ent)
 {
-	struct queue *q = ent->queue;
+	struct repo_queue *q = ent->queue;
 
 	if (q == NULL)
 		return;
 	assert(!ent->is_ready && ent->up == NULL);
 	if (ent->is_arriving)
-		turns_arrived(ent);
+		fairness_arrived(ent);
 	ent->queue = NULL;
 	if (--q->nr_entries > 0)
 		return;
-	HASH_DEL(q->turns->table, q);
+	HASH_DEL(q->fairness->table, q);
 	free(q);
 }
 
@@ -87,7 +88,8 @@ static bool has_something(const struct entry *ent)
 	return !ent->goes_whole || ent->nr_up == ent->nr_undecided;
 }
 
-static void make_ready(struct turns *t, struct queue *q, struct entry *ent)
+static void make_ready(struct fairness *t, struct repo_queue *q,
+    struct entry *ent)
 {
 	if (q->ready == NULL) {
 		DL_APPEND(t->ready, q);
@@ -95,33 +97,33 @@ static void make_ready(struct turns *t, struct queue *q, struct entry *ent)
 	}
 	if (ent->goes_first) {
 		DL_PREPEND(q->ready, ent);
-		turns_again(q);
+		fairness_again(q);
 	} else {
 		DL_APPEND(q->ready, ent);
 	}
 }
 
-void turns_refresh(struct entry *ent)
+void fairness_refresh(struct entry *ent)
 {
-	struct queue *q = ent->queue;
+	struct repo_queue *q = ent->queue;
 
 	if (q == NULL || ent->is_ready == has_something(ent))
 		return;
 	ent->is_ready = !ent->is_ready;
 	if (ent->is_ready) {
-		make_ready(q->turns, q, ent);
+		make_ready(q->fairness, q, ent);
 		return;
 	}
 	DL_DELETE(q->ready, ent);
 	if (q->ready == NULL) {
-		DL_DELETE(q->turns->ready, q);
-		q->turns->nr_ready--;
+		DL_DELETE(q->fairness->ready, q);
+		q->fairness->nr_ready--;
 	}
 }
 
-void turns_done(struct turns *t)
+void fairness_done(struct fairness *t)
 {
-	struct queue *q, *next;
+	struct repo_queue *q, *next;
 
 	HASH_ITER(hh, t->table, q, next) {
 		HASH_DEL(t->table, q);
@@ -129,9 +131,9 @@ void turns_done(struct turns *t)
 	}
 }
 
-struct queue *turns_next(struct turns *t)
+struct repo_queue *fairness_next(struct fairness *t)
 {
-	struct queue *q = t->ready;
+	struct repo_queue *q = t->ready;
 
 	if (q != NULL) {
 		DL_DELETE(t->ready, q);
@@ -140,15 +142,15 @@ struct queue *turns_next(struct turns *t)
 	return q;
 }
 
-void turns_again(struct queue *q)
+void fairness_again(struct repo_queue *q)
 {
-	DL_DELETE(q->turns->ready, q);
-	DL_PREPEND(q->turns->ready, q);
+	DL_DELETE(q->fairness->ready, q);
+	DL_PREPEND(q->fairness->ready, q);
 }
 
-struct entry *turns_next_arriving(struct turns *t)
+struct entry *fairness_next_arriving(struct fairness *t)
 {
-	struct queue *q = t->arriving;
+	struct repo_queue *q = t->arriving;
 
 	if (q == NULL)
 		return NULL;

@@ -13,7 +13,7 @@
  *	arrive	admitted, it is queued at its names (arrive.c, names.c)
  *	window	whenever the store has a lane free, what may go goes; while
  *		it has none the rest gathers, which needs no timer
- *	back	outcomes are answered (back.c, decide.c), rejections ride in
+ *	back	outcomes are answered (on_batch_done.c, decide.c), rejections ride in
  *		the next window to be recorded (notes.c)
  *	session	prepared, it keeps its locks but no name here, until it is
  *		committed, aborted or given up (session.c)
@@ -273,7 +273,7 @@ static void reap(struct scheduler *e, int64_t now_ns)
 		if (done.admitted != NULL)
 			arrive_admitted(e, done.admitted, now_ns);
 		else if (done.applied != NULL)
-			back_window(e, done.applied, now_ns);
+			on_batch_done(e, done.applied, now_ns);
 		else if (done.checkpointed != NULL)
 			ask_checkpointed(e, done.checkpointed);
 		else if (done.told != NULL)

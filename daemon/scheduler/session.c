@@ -16,7 +16,7 @@
  *
  * Failure modes:
  *	what is locked, or has to be tried again	it waits as any other,
- *			and no lock is held (back.c)
+ *			and no lock is held (on_batch_done.c)
  *	everything is decided without a lock	so is the session
  *	abort, cancel	the window lets go of the locks; what it held gets
  *			aborted
@@ -153,7 +153,7 @@ void session_ended(struct scheduler *e, struct window *w)
 	struct txn_update *u;
 	size_t i;
 
-	back_lsn(part);
+	on_batch_done_lsn(part);
 	for (i = 0; i < part->nr; i++) {
 		u = part->updates[i];
 		u->in_window = false;

@@ -1,6 +1,6 @@
 /*
- * The scheduler's inside, as scheduler.c, ask.c, arrive.c, back.c, decide.c and
- * session.c share it. Private to them; loop thread only.
+ * The scheduler's inside, as scheduler.c, ask.c, arrive.c, on_batch_done.c,
+ * decide.c and session.c share it. Private to them; loop thread only.
  */
 #ifndef SCHEDULER_STATE_H
 #define SCHEDULER_STATE_H
@@ -34,7 +34,7 @@ struct scheduler {
 
 	uint64_t arrivals;
 	size_t held_bytes;  /* of requests in the table */
-	size_t window_refs; /* the present limit, see back.c */
+	size_t window_refs; /* the present limit, see on_batch_done.c */
 	size_t nr_windows, nr_admitting, nr_lookups; /* in the store's hands */
 	LIST_HEAD(, store_history) asks;             /* and these */
 	size_t nr_asks;
@@ -95,11 +95,11 @@ bool arrive_some(struct scheduler *e, int64_t now_ns);
 /* ENT counts against its deadline; or not any more. */
 void arrive_time(struct scheduler *e, struct entry *ent, bool timed);
 
-/* ---- back.c: what the store gives back ---- */
+/* ---- on_batch_done.c: what the store gives back ---- */
 
-void back_window(struct scheduler *e, struct window *w, int64_t now_ns);
+void on_batch_done(struct scheduler *e, struct window *w, int64_t now_ns);
 /* The number of PART's record, which is back, is its transaction's too. */
-void back_lsn(const struct txn_part *part);
+void on_batch_done_lsn(const struct txn_part *part);
 
 /* ---- ask.c: what a client asks of a transaction by its id ---- */
 

@@ -122,7 +122,7 @@ static bool names_locks(const struct txn_part *part)
 	return false;
 }
 
-void back_lsn(const struct txn_part *part)
+void on_batch_done_lsn(const struct txn_part *part)
 {
 	if (part->lsn > part->txn->lsn)
 		part->txn->lsn = part->lsn;
@@ -135,7 +135,7 @@ static void part_back(struct back *b, struct txn_part *part)
 	bool named = ent->goes_whole && names_locks(part);
 	size_t i;
 
-	back_lsn(part);
+	on_batch_done_lsn(part);
 	for (i = 0; i < part->nr; i++) {
 		struct txn_update *u = part->updates[i];
 		bool is_note = !u->in_window;
@@ -271,7 +271,7 @@ static void deletions_back(const struct window *w)
 	}
 }
 
-void back_window(struct scheduler *e, struct window *w, int64_t now_ns)
+void on_batch_done(struct scheduler *e, struct window *w, int64_t now_ns)
 {
 	e->nr_windows--;
 	measure(e, w, now_ns);

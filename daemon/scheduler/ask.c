@@ -182,7 +182,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 	} else if (ent != NULL && ent->state == ENTRY_PREPARED) {
 		session_give_up(e, ent, REFD_ABORTED, "cancelled");
 	} else if (ent != NULL && ent->state == ENTRY_ADMITTING) {
-		arrive_give_up(e, ent, REFD_ABORTED, "cancelled");
+		on_admitted_give_up(e, ent, REFD_ABORTED, "cancelled");
 	} else if (ent != NULL && entry_is_lent(ent)) {
 		entry_give_up(ent, REFD_ABORTED, "cancelled");
 	}

@@ -202,7 +202,7 @@ static void count_outcome(struct scheduler *e, const struct entry *ent)
 void decide_finish(struct scheduler *e, struct entry *ent)
 {
 	assert(ent->nr_undecided == 0);
-	arrive_time(e, ent, false);
+	on_admitted_time(e, ent, false);
 	fairness_leave(ent);
 	shares_give(&e->shares, ent->of_user, ent->txn, ent->sender);
 	shares_give(&e->shares, ent->of_repo, ent->txn, ent->sender);

@@ -189,9 +189,9 @@ static void entry_back(struct back *b, struct entry *ent)
 		decide_finish(e, ent);
 	} else if (ent->is_misplaced) {
 		ent->is_misplaced = false;
-		arrive_again(e, ent, b->now_ns);
+		on_admitted_again(e, ent, b->now_ns);
 	} else {
-		arrive_time(e, ent, true);
+		on_admitted_time(e, ent, true);
 		fairness_refresh(ent);
 	}
 }

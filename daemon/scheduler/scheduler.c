@@ -10,7 +10,7 @@
  *
  * Happy path:
  *	submit	a new id is entered in the table and given to the store
- *	arrive	admitted, it is queued at its names (arrive.c, names.c)
+ *	arrive	admitted, it is queued at its names (on_admitted.c, names.c)
  *	window	whenever the store has a lane free, what may go goes; while
  *		it has none the rest gathers, which needs no timer
  *	back	outcomes are answered (on_batch_done.c, decide.c), rejections ride in
@@ -190,7 +190,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	e->held_bytes += txn->req.bytes;
 	if (entry_is_session(ent))
 		session_begin(e, ent, arg);
-	arrive_admit(e, ent);
+	on_admitted_await(e, ent);
 	return true;
 }
 
@@ -271,7 +271,7 @@ static void reap(struct scheduler *e, int64_t now_ns)
 
 	while (e->store.reap(e->store.ctx, &done)) {
 		if (done.admitted != NULL)
-			arrive_admitted(e, done.admitted, now_ns);
+			on_admitted(e, done.admitted, now_ns);
 		else if (done.applied != NULL)
 			on_batch_done(e, done.applied, now_ns);
 		else if (done.checkpointed != NULL)
@@ -298,9 +298,9 @@ static void expire(struct scheduler *e, int64_t now_ns)
 		}
 		if (ent->state == ENTRY_ADMITTING) {
 			if (e->is_paused)
-				arrive_give_up(e, ent, BUSY(PAUSED));
+				on_admitted_give_up(e, ent, BUSY(PAUSED));
 			else
-				arrive_give_up(e, ent, REFD_DEADLINE,
+				on_admitted_give_up(e, ent, REFD_DEADLINE,
 				    "it was not admitted in time: 'refd "
 				    "status' says what is slow");
 			continue;
@@ -327,7 +327,7 @@ static void hand_over(struct scheduler *e, struct window *w, size_t nr_live)
 
 	for (i = 0; i < w->nr_parts; i++) {
 		ent = w->parts[i].txn->scheduler;
-		arrive_time(e, ent, false);
+		on_admitted_time(e, ent, false);
 		for (k = 0; k < w->parts[i].nr; k++) {
 			struct txn_update *u = w->parts[i].updates[k];
 
@@ -395,7 +395,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	reap(e, now_ns);
 	expire(e, now_ns);
 	names_wake(&e->names, now_ns);
-	arrive_some(e, now_ns);
+	on_admitted_enqueue(e, now_ns);
 	form_windows(e);
 	decide_answer_all(e);
 	/* Answering may have left notes that are due. */
@@ -429,7 +429,7 @@ void scheduler_hurry(struct scheduler *e)
 			session_give_up(e, ent, REFD_ABORTED,
 			    "the daemon is stopping");
 		} else if (ent->state == ENTRY_ADMITTING) {
-			arrive_give_up(e, ent, REFD_ABORTED,
+			on_admitted_give_up(e, ent, REFD_ABORTED,
 			    "the daemon is stopping");
 		}
 	}

@@ -62,7 +62,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
 	ent->prepared_ns = now_ns;
 	ent->deadline_ns = now_ns +
 	    shares_wait_ns(&e->cfg.shares, ent->txn, e->cfg.session_ns);
-	arrive_time(e, ent, true);
+	on_admitted_time(e, ent, true);
 	if (e->is_hurrying)
 		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");
 	if (ent->end_status != REFD_OK)
@@ -121,7 +121,7 @@ void session_end(struct scheduler *e, struct entry *ent,
 	size_t i;
 
 	assert(ent->state == ENTRY_PREPARED);
-	arrive_time(e, ent, false);
+	on_admitted_time(e, ent, false);
 	if (ent->is_untold)
 		told(e, ent);
 	if (how == WINDOW_COMMIT)
@@ -183,7 +183,7 @@ void session_give_up(struct scheduler *e, struct entry *ent,
 		session_end(e, ent, WINDOW_ABORT);
 		break;
 	case ENTRY_ADMITTING:
-		arrive_give_up(e, ent, status, text);
+		on_admitted_give_up(e, ent, status, text);
 		break;
 	case ENTRY_IN_WINDOW:
 	case ENTRY_DECIDED:

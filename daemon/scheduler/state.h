@@ -1,6 +1,7 @@
 /*
- * The scheduler's inside, as scheduler.c, ask.c, arrive.c, on_batch_done.c,
- * decide.c and session.c share it. Private to them; loop thread only.
+ * The scheduler's inside, as scheduler.c, ask.c, on_admitted.c,
+ * on_batch_done.c, decide.c and session.c share it. Private to them; loop
+ * thread only.
  */
 #ifndef SCHEDULER_STATE_H
 #define SCHEDULER_STATE_H
@@ -81,19 +82,19 @@ void decide_answer_all(struct scheduler *e);
 /* Out of table and memory. */
 void decide_forget(struct scheduler *e, struct entry *ent);
 
-/* ---- arrive.c: from admission to the names' queues ---- */
+/* ---- on_admitted.c: from admission to the names' queues ---- */
 
-void arrive_admit(struct scheduler *e, struct entry *ent);
-void arrive_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
+void on_admitted_await(struct scheduler *e, struct entry *ent);
+void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
 /* ENT, which the store admits, is not to be done any more. */
-void arrive_give_up(struct scheduler *e, struct entry *ent,
+void on_admitted_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text);
 /* The repository at its path is another: admits ENT, which WAITs, again. */
-void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns);
+void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns);
 /* Queues some updates of those that arrived; true: there are more. */
-bool arrive_some(struct scheduler *e, int64_t now_ns);
+bool on_admitted_enqueue(struct scheduler *e, int64_t now_ns);
 /* ENT counts against its deadline; or not any more. */
-void arrive_time(struct scheduler *e, struct entry *ent, bool timed);
+void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed);
 
 /* ---- on_batch_done.c: what the store gives back ---- */
 

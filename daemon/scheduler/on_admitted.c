@@ -31,7 +31,7 @@
 /* Of all before the loop has another turn. */
 #define ARRIVE_MAX 128
 
-void arrive_time(struct scheduler *e, struct entry *ent, bool timed)
+void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
 {
 	if (ent->is_timed == timed)
 		return;
@@ -42,19 +42,19 @@ void arrive_time(struct scheduler *e, struct entry *ent, bool timed)
 		heap_remove(&e->deadlines, &ent->deadline);
 }
 
-void arrive_admit(struct scheduler *e, struct entry *ent)
+void on_admitted_await(struct scheduler *e, struct entry *ent)
 {
 	assert(ent->state == ENTRY_ADMITTING);
 	e->nr_admitting++;
-	arrive_time(e, ent, true);
+	on_admitted_time(e, ent, true);
 	e->store.admit(e->store.ctx, ent->txn);
 }
 
-void arrive_give_up(struct scheduler *e, struct entry *ent,
+void on_admitted_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text)
 {
 	entry_give_up(ent, status, text);
-	arrive_time(e, ent, false);
+	on_admitted_time(e, ent, false);
 	e->store.give_up(e->store.ctx, ent->txn);
 }
 
@@ -117,12 +117,12 @@ static void shorten(const struct scheduler *e, struct entry *ent)
 		ent->deadline_ns - since_ns);
 }
 
-void arrive_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
+void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 {
 	struct entry *ent = txn->scheduler;
 
 	e->nr_admitting--;
-	arrive_time(e, ent, false);
+	on_admitted_time(e, ent, false);
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;
@@ -142,11 +142,11 @@ void arrive_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	}
 	entry_move(ent, ENTRY_WAITING);
 	shorten(e, ent);
-	arrive_time(e, ent, true);
+	on_admitted_time(e, ent, true);
 	ent->nr_arrived = 0;
 }
 
-void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
+void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
 	size_t i;
@@ -155,7 +155,7 @@ void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		if (txn->updates[i].name != NULL)
 			names_remove(&e->names, &txn->updates[i], now_ns);
 	fairness_leave(ent);
-	arrive_time(e, ent, false);
+	on_admitted_time(e, ent, false);
 	shares_give(&e->shares, ent->of_repo, txn, ent->sender);
 	ent->of_repo = NULL;
 	e->store.release(e->store.ctx, txn->repo);
@@ -167,7 +167,7 @@ void arrive_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		return;
 	}
 	entry_move(ent, ENTRY_ADMITTING);
-	arrive_admit(e, ent);
+	on_admitted_await(e, ent);
 }
 
 static void queue_update(struct scheduler *e, struct txn_update *u,
@@ -207,7 +207,7 @@ static size_t queue_some(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	return nr;
 }
 
-bool arrive_some(struct scheduler *e, int64_t now_ns)
+bool on_admitted_enqueue(struct scheduler *e, int64_t now_ns)
 {
 	struct entry *ent;
 	size_t nr = 0;

@@ -28,7 +28,7 @@ void decide_count(struct txn_update *u)
 	free(u->locked_path);
 	u->locked_path = NULL;
 	entry_of(u)->nr_undecided--;
-	notes_add(u);
+	unrecorded_add(u);
 }
 
 void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
@@ -228,7 +228,7 @@ static void let_go(struct scheduler *e, struct txn *txn)
 static void all_told(struct scheduler *e, struct entry *ent)
 {
 	DL_DELETE(e->decided, ent);
-	if (ent->txn->repo == NULL || !notes_keep(&e->notes, ent))
+	if (ent->txn->repo == NULL || !unrecorded_keep(&e->unrecorded, ent))
 		decide_forget(e, ent);
 	else
 		let_go(e, ent->txn);

@@ -127,7 +127,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;
 	ent->nr_undecided = txn->nr_updates - txn->nr_decided;
-	notes_collect(ent);
+	unrecorded_collect(ent);
 	judge(e, ent, now_ns);
 	if (ent->nr_undecided > 0 &&
 	    fairness_join(&e->fairness, ent, e->store.repo_key(txn->repo)) < 0)

@@ -14,7 +14,7 @@
  *		locks ends; then it gets locked. What is given back with it,
  *		and names no lock itself, only goes along
  *	reopen	admitted again, all that is undecided of it
- * What is decided and not recorded becomes a note (notes.c). Windows of
+ * What is decided and not recorded becomes a note (unrecorded.c). Windows of
  * sessions are session.c's, but for one that could not be prepared: that waits
  * as any other.
  *
@@ -138,13 +138,13 @@ static void part_back(struct back *b, struct txn_part *part)
 	on_batch_done_lsn(part);
 	for (i = 0; i < part->nr; i++) {
 		struct txn_update *u = part->updates[i];
-		bool is_note = !u->in_window;
+		bool is_unrecorded = !u->in_window;
 
-		b->nr_live += !is_note;
+		b->nr_live += !is_unrecorded;
 		if (u->status != REFD_PENDING && !u->recorded)
 			all_recorded = false;
-		if (is_note) {
-			notes_add(u);
+		if (is_unrecorded) {
+			unrecorded_add(u);
 		} else if (u->status != REFD_PENDING) {
 			names_back(&b->e->names, u, b->rest_until_ns,
 			    b->now_ns);
@@ -155,7 +155,7 @@ static void part_back(struct back *b, struct txn_part *part)
 				u->locked_path == NULL);
 		}
 	}
-	notes_rode(ent, all_recorded);
+	unrecorded_rode(ent, all_recorded);
 }
 
 /* What is to become of the rest of ENT. */
@@ -179,7 +179,7 @@ static void entry_back(struct back *b, struct entry *ent)
 	struct scheduler *e = b->e;
 
 	if (ent->state == ENTRY_DECIDED) {
-		if (!notes_keep(&e->notes, ent))
+		if (!unrecorded_keep(&e->unrecorded, ent))
 			decide_forget(e, ent);
 		return;
 	}

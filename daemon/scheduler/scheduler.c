@@ -13,8 +13,8 @@
  *	arrive	admitted, it is queued at its names (on_admitted.c, names.c)
  *	window	whenever the store has a lane free, what may go goes; while
  *		it has none the rest gathers, which needs no timer
- *	back	outcomes are answered (on_batch_done.c, decide.c), rejections ride in
- *		the next window to be recorded (notes.c)
+ *	back	outcomes are answered (on_batch_done.c, decide.c), rejections
+ *		ride in the next window to be recorded (unrecorded.c)
  *	session	prepared, it keeps its locks but no name here, until it is
  *		committed, aborted or given up (session.c)
  *
@@ -46,7 +46,7 @@
 #include "daemon/scheduler/window.h"
 
 /* Notes that are worth a flush of their own. */
-#define NOTES_MAX 1000
+#define UNRECORDED_MAX 1000
 /* Memory for names, in requests' worth. */
 #define NAMES_FACTOR 4
 /* Of a window, while several repositories wait, none gets more than one. */
@@ -313,10 +313,11 @@ static void expire(struct scheduler *e, int64_t now_ns)
 	}
 }
 
-static bool notes_are_due(const struct scheduler *e)
+static bool unrecorded_is_due(const struct scheduler *e)
 {
-	return e->notes.nr > 0 &&
-	    (e->is_draining || e->is_closed || e->notes.nr > NOTES_MAX ||
+	return e->unrecorded.nr > 0 &&
+	    (e->is_draining || e->is_closed ||
+		e->unrecorded.nr > UNRECORDED_MAX ||
 		e->held_bytes > e->cfg.max_waiting_bytes / 2);
 }
 
@@ -351,17 +352,17 @@ static bool may_hand_over(const struct scheduler *e)
 
 static void form_windows(struct scheduler *e)
 {
-	struct window_former f = { .max_notes = e->cfg.window_refs,
+	struct window_former f = { .max_unrecorded = e->cfg.window_refs,
 		.max_share = e->cfg.window_refs / SHARES,
 		.fairness = &e->fairness,
 		.names = &e->names,
-		.notes = &e->notes };
+		.unrecorded = &e->unrecorded };
 	struct window *w;
 	size_t nr_live;
 
 	while (may_hand_over(e)) {
 		f.max_refs = e->window_refs;
-		f.notes_due = notes_are_due(e);
+		f.unrecorded_due = unrecorded_is_due(e);
 		w = window_form(&f, &nr_live);
 		if (w == NULL)
 			break;

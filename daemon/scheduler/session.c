@@ -164,7 +164,7 @@ void session_ended(struct scheduler *e, struct window *w)
 		decide_count(u);
 	}
 	if (w->session == WINDOW_COMMIT)
-		notes_rode(ent, all_recorded);
+		unrecorded_rode(ent, all_recorded);
 	decide_finish(e, ent);
 	window_free(w);
 }

@@ -12,7 +12,7 @@
 #include "daemon/scheduler/answer.h"
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/scheduler/names.h"
-#include "daemon/scheduler/notes.h"
+#include "daemon/scheduler/unrecorded.h"
 #include "daemon/scheduler/shares.h"
 #include "daemon/scheduler/table.h"
 #include "daemon/scheduler/fairness.h"
@@ -28,7 +28,7 @@ struct scheduler {
 	struct names names;
 	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold
 				  their locks */
-	struct notes notes;
+	struct unrecorded unrecorded;
 	struct entry *decided;  /* to be answered, or in the middle of it */
 	struct entry *sessions; /* that are not decided; next_session */
 	struct entry *untold;   /* that are prepared, to be answered */

@@ -17,7 +17,7 @@
  *	abort, or its client or time is gone	PREPARED -> IN_WINDOW, to let
  *			go of its locks, -> DECIDED; straight there if empty
  * A decided one whose rejections ride in another's window stays DECIDED and
- * is lent (is_kept is false, no waiter is left): see notes.c.
+ * is lent (is_kept is false, no waiter is left): see unrecorded.c.
  */
 #include "daemon/scheduler/table.h"
 

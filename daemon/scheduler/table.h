@@ -91,9 +91,9 @@ struct entry {
 	size_t nr_arrived; /* updates that have a name to wait at */
 	struct entry *next_arriving, *prev_arriving;
 
-	/* notes.c: decided, not recorded. */
-	struct txn_update *notes, *last_note;
-	size_t nr_notes;
+	/* unrecorded.c: decided, not recorded. */
+	struct txn_update *unrecorded, *last_unrecorded;
+	size_t nr_unrecorded;
 	unsigned failed_rides;
 	bool is_kept;
 };

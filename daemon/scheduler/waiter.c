@@ -5,7 +5,7 @@
  *
  * Failure modes:
  *	out of memory at add	the request is refused at once
- *	the client goes first	forget: the waiter stays where it waits, mute
+ *	the client goes first	forget: the waiter stays in its list, mute
  */
 #include "daemon/scheduler/waiter.h"
 

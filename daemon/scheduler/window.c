@@ -41,7 +41,7 @@ struct forming {
 	struct window_former *f;
 	struct window *w;
 	size_t parts_room;
-	size_t nr_live, nr_notes;
+	size_t nr_live, nr_unrecorded;
 };
 
 /* No more in this window. */
@@ -106,10 +106,10 @@ static void part_hold(struct forming *g, struct txn_part *part,
 
 /* PART has something: it goes, with what its transaction has to note. */
 static void part_close(struct forming *g, struct txn_part *part,
-    struct entry *ent, size_t nr_notes)
+    struct entry *ent, size_t nr_unrecorded)
 {
-	notes_ride(ent, part, nr_notes);
-	g->nr_notes += nr_notes;
+	unrecorded_ride(ent, part, nr_unrecorded);
+	g->nr_unrecorded += nr_unrecorded;
 	g->w->nr_parts++;
 	ent->goes_first = false;
 	entry_move(ent, ENTRY_IN_WINDOW);
@@ -119,12 +119,12 @@ static void part_close(struct forming *g, struct txn_part *part,
 static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 {
 	size_t nr = min_of(ent->nr_up, room);
-	size_t nr_notes = notes_nr(ent, g->f->max_notes);
+	size_t nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
 	const struct txn_update *other;
 	struct txn_update *u;
 	struct txn_part *part;
 
-	part = part_new(g, ent, nr + nr_notes);
+	part = part_new(g, ent, nr + nr_unrecorded);
 	if (part == NULL)
 		return closed(g, WINDOW_CLOSE_MEMORY);
 	while (part->nr < nr && (u = names_first_up(ent)) != NULL) {
@@ -135,7 +135,7 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 			part_hold(g, part, u);
 	}
 	if (part->nr > 0)
-		part_close(g, part, ent, nr_notes);
+		part_close(g, part, ent, nr_unrecorded);
 	else
 		free(part->updates);
 	return TAKEN;
@@ -174,7 +174,7 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
 	struct txn_part *part;
-	size_t i, nr_notes = 0;
+	size_t i, nr_unrecorded = 0;
 
 	if (!fits_whole(g, ent)) {
 		fairness_again(ent->queue);
@@ -186,14 +186,14 @@ static enum taken take_whole(struct forming *g, struct entry *ent)
 		return TAKEN;
 	/* To prepare a session commits nothing, so nothing is noted. */
 	if (!entry_is_session(ent))
-		nr_notes = notes_nr(ent, g->f->max_notes);
-	part = part_new(g, ent, ent->nr_undecided + nr_notes);
+		nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
+	part = part_new(g, ent, ent->nr_undecided + nr_unrecorded);
 	if (part == NULL)
 		return closed(g, WINDOW_CLOSE_MEMORY);
 	for (i = 0; i < txn->nr_updates; i++)
 		if (txn->updates[i].status == REFD_PENDING)
 			part_hold(g, part, &txn->updates[i]);
-	part_close(g, part, ent, nr_notes);
+	part_close(g, part, ent, nr_unrecorded);
 	if (!entry_is_session(ent))
 		return TAKEN;
 	ent->phase = g->w->session = WINDOW_PREPARE;
@@ -256,21 +256,23 @@ static void take_turns(struct forming *g)
 }
 
 /* Those of decided transactions. */
-static void take_notes(struct forming *g)
+static void take_unrecorded(struct forming *g)
 {
-	struct notes *notes = g->f->notes;
+	struct unrecorded *unrecorded = g->f->unrecorded;
 	struct txn_part *part;
 	struct entry *ent;
 	size_t nr;
 
-	while ((ent = notes->first) != NULL && g->nr_notes < g->f->max_notes) {
-		nr = notes_nr(ent, g->f->max_notes - g->nr_notes);
+	while ((ent = unrecorded->first) != NULL &&
+	    g->nr_unrecorded < g->f->max_unrecorded) {
+		nr =
+		    unrecorded_nr(ent, g->f->max_unrecorded - g->nr_unrecorded);
 		part = part_new(g, ent, nr);
 		if (part == NULL)
 			return;
-		notes_unkeep(notes, ent);
-		notes_ride(ent, part, nr);
-		g->nr_notes += nr;
+		unrecorded_unkeep(unrecorded, ent);
+		unrecorded_ride(ent, part, nr);
+		g->nr_unrecorded += nr;
 		g->w->nr_parts++;
 	}
 }
@@ -279,14 +281,15 @@ struct window *window_form(struct window_former *f, size_t *nr_live)
 {
 	struct forming g = { .f = f };
 
-	if (f->fairness->ready == NULL && !f->notes_due)
+	if (f->fairness->ready == NULL && !f->unrecorded_due)
 		return NULL;
 	g.w = calloc(1, sizeof(*g.w));
 	if (g.w == NULL)
 		return NULL;
 	take_turns(&g);
-	if (g.w->session == WINDOW_WHOLE && (g.nr_live > 0 || f->notes_due))
-		take_notes(&g);
+	if (g.w->session == WINDOW_WHOLE &&
+	    (g.nr_live > 0 || f->unrecorded_due))
+		take_unrecorded(&g);
 	if (g.w->nr_parts == 0) {
 		window_free(g.w);
 		return NULL;

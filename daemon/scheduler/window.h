@@ -7,17 +7,17 @@
 #define SCHEDULER_WINDOW_H
 
 #include "daemon/scheduler/names.h"
-#include "daemon/scheduler/notes.h"
+#include "daemon/scheduler/unrecorded.h"
 #include "daemon/scheduler/fairness.h"
 
 struct window_former {
 	struct fairness *fairness;
 	struct names *names;
-	struct notes *notes;
+	struct unrecorded *unrecorded;
 	size_t max_refs;
-	size_t max_notes; /* beside them */
-	size_t max_share; /* of a repository that isn't alone */
-	bool notes_due;   /* they are worth a window of their own */
+	size_t max_unrecorded; /* beside them */
+	size_t max_share;      /* of a repository that isn't alone */
+	bool unrecorded_due;   /* they are worth a window of their own */
 };
 
 /*

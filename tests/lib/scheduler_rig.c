@@ -88,7 +88,7 @@ static void check_nothing_held(void)
 	    e->fairness.nr_ready == 0 && e->fairness.arriving == NULL);
 	MUST(e->sessions == NULL && e->untold == NULL && e->decided == NULL);
 	MUST(e->waiters.head == NULL && e->closers == NULL);
-	MUST(e->deadlines.root == NULL && e->notes.nr == 0);
+	MUST(e->deadlines.root == NULL && e->unrecorded.nr == 0);
 }
 
 static void finish(void)

@@ -9,35 +9,35 @@
  *
  * Loop thread only; nothing blocks, nothing is allocated.
  */
-#ifndef SCHEDULER_NOTES_H
-#define SCHEDULER_NOTES_H
+#ifndef SCHEDULER_UNRECORDED_H
+#define SCHEDULER_UNRECORDED_H
 
 #include "daemon/scheduler/table.h"
 
 /* Zero-initialised is empty. */
-struct notes {
+struct unrecorded {
 	struct entry *first; /* decided entries kept for theirs */
 	size_t nr;           /* updates of them */
 };
 
 /* U was decided. */
-void notes_add(struct txn_update *u);
+void unrecorded_add(struct txn_update *u);
 /* After an admission: from what is decided. */
-void notes_collect(struct entry *ent);
+void unrecorded_collect(struct entry *ent);
 
 /* ENT is decided and answered. false: it has none, and may go. */
-bool notes_keep(struct notes *notes, struct entry *ent);
+bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent);
 /* Takes ENT off the list, to ride (or at the end). */
-void notes_unkeep(struct notes *notes, struct entry *ent);
+void unrecorded_unkeep(struct unrecorded *unrecorded, struct entry *ent);
 
 /* How many of ENT's may ride where there is room for MAX; an atomic one's go
  * together. */
-size_t notes_nr(const struct entry *ent, size_t max);
+size_t unrecorded_nr(const struct entry *ent, size_t max);
 /* Moves so many into PART, which has room. */
-void notes_ride(struct entry *ent, struct txn_part *part, size_t nr);
+void unrecorded_ride(struct entry *ent, struct txn_part *part, size_t nr);
 /* A part of ENT's came back and some of what it decided, or carried, was
  * (or was not) RECORDED. What failed rides once more and is then dropped:
  * the journal fails, and has been told of the transaction or never heard. */
-void notes_rode(struct entry *ent, bool recorded);
+void unrecorded_rode(struct entry *ent, bool recorded);
 
 #endif

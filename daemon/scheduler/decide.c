@@ -34,8 +34,8 @@ void decide_count(struct txn_update *u)
 void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
     const char *text, int64_t now_ns)
 {
-	if (u->name != NULL)
-		names_remove(&e->names, u, now_ns);
+	if (u->ref_queue != NULL)
+		ref_queue_remove(&e->ref_queues, u, now_ns);
 	txn_decide(u, status, text);
 	decide_count(u);
 }
@@ -70,8 +70,8 @@ void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns)
 	    u->locked_path != NULL ? u->locked_path : u->ask->name;
 	char lock[2 * REFD_PATH_MAX];
 
-	if (u->name != NULL)
-		names_remove(&e->names, u, now_ns);
+	if (u->ref_queue != NULL)
+		ref_queue_remove(&e->ref_queues, u, now_ns);
 	snprintf(lock, sizeof(lock), "%s/%s.lock",
 	    e->store.repo_path(u->txn->repo), path);
 	if (locked_is_packed_refs(u))

@@ -152,8 +152,9 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	size_t i;
 
 	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].name != NULL)
-			names_remove(&e->names, &txn->updates[i], now_ns);
+		if (txn->updates[i].ref_queue != NULL)
+			ref_queue_remove(&e->ref_queues, &txn->updates[i],
+			    now_ns);
 	fairness_leave(ent);
 	on_admitted_time(e, ent, false);
 	shares_give(&e->shares, ent->of_repo, txn, ent->sender);
@@ -175,7 +176,8 @@ static void queue_update(struct scheduler *e, struct txn_update *u,
 {
 	enum refd_status status;
 
-	status = names_add(&e->names, entry_of(u)->queue->key, u, now_ns);
+	status =
+	    ref_queue_add(&e->ref_queues, entry_of(u)->queue->key, u, now_ns);
 	if (status == REFD_DUPLICATE) {
 		txn_decide_detail(u, status, REFD_DETAIL_DUPLICATE,
 		    u->ask->name, NULL, NULL);
@@ -183,7 +185,7 @@ static void queue_update(struct scheduler *e, struct txn_update *u,
 	} else if (status != REFD_OK) {
 		decide(e, u, status,
 		    status != REFD_BUSY ? NULL :
-			names_are_full(&e->names) ?
+			ref_queue_is_full(&e->ref_queues) ?
 					  busy_cause_text(BUSY_NAMES) :
 					  busy_cause_text(BUSY_MEMORY),
 		    now_ns);

@@ -101,7 +101,7 @@ static void undecided_back(struct back *b, struct txn_update *u,
 		assert(goes_along);
 		break;
 	}
-	names_back(&b->e->names, u, 0, b->now_ns);
+	ref_queue_back(&b->e->ref_queues, u, 0, b->now_ns);
 	if (has_given_up && u->txn->req.atomic)
 		ent->has_given_up = true;
 	else if (has_given_up)
@@ -146,7 +146,7 @@ static void part_back(struct back *b, struct txn_part *part)
 		if (is_unrecorded) {
 			unrecorded_add(u);
 		} else if (u->status != REFD_PENDING) {
-			names_back(&b->e->names, u, b->rest_until_ns,
+			ref_queue_back(&b->e->ref_queues, u, b->rest_until_ns,
 			    b->now_ns);
 			decide_count(u);
 		} else {

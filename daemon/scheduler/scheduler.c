@@ -10,7 +10,8 @@
  *
  * Happy path:
  *	submit	a new id is entered in the table and given to the store
- *	arrive	admitted, it is queued at its names (on_admitted.c, names.c)
+ *	arrive	admitted, it is queued at its names (on_admitted.c,
+ *		ref_queue.c)
  *	window	whenever the store has a lane free, what may go goes; while
  *		it has none the rest gathers, which needs no timer
  *	back	outcomes are answered (on_batch_done.c, decide.c), rejections
@@ -48,7 +49,7 @@
 /* Notes that are worth a flush of their own. */
 #define UNRECORDED_MAX 1000
 /* Memory for names, in requests' worth. */
-#define NAMES_FACTOR 4
+#define REF_QUEUE_FACTOR 4
 /* Of a window, while several repositories wait, none gets more than one. */
 #define SHARES       8
 #define NO_MEMORY_NS (10 * 1000000)
@@ -66,9 +67,10 @@ struct scheduler *scheduler_new(const struct scheduler_config *cfg,
 	e->store = *store;
 	e->window_refs = cfg->window_refs;
 	e->slow.limit_ns = cfg->slow_ns;
-	e->names.max_bytes = SIZE_MAX;
-	if (cfg->max_waiting_bytes < SIZE_MAX / NAMES_FACTOR)
-		e->names.max_bytes = NAMES_FACTOR * cfg->max_waiting_bytes;
+	e->ref_queues.max_bytes = SIZE_MAX;
+	if (cfg->max_waiting_bytes < SIZE_MAX / REF_QUEUE_FACTOR)
+		e->ref_queues.max_bytes =
+		    REF_QUEUE_FACTOR * cfg->max_waiting_bytes;
 	return e;
 }
 
@@ -101,7 +103,7 @@ void scheduler_free(struct scheduler *e)
 	while ((a = waiter_pop(&e->closers)) != NULL)
 		waiter_drop(&e->waiters, a);
 	slow_done(&e->slow);
-	names_done(&e->names);
+	ref_queue_done(&e->ref_queues);
 	fairness_done(&e->fairness);
 	shares_done(&e->shares);
 	table_done(&e->table);
@@ -355,7 +357,7 @@ static void form_windows(struct scheduler *e)
 	struct window_former f = { .max_unrecorded = e->cfg.window_refs,
 		.max_share = e->cfg.window_refs / SHARES,
 		.fairness = &e->fairness,
-		.names = &e->names,
+		.ref_queues = &e->ref_queues,
 		.unrecorded = &e->unrecorded };
 	struct window *w;
 	size_t nr_live;
@@ -373,7 +375,7 @@ static void form_windows(struct scheduler *e)
 /* When scheduler_run() is needed again. */
 static int64_t next_time(struct scheduler *e, int64_t now_ns)
 {
-	int64_t next_ns = names_wake(&e->names, now_ns);
+	int64_t next_ns = ref_queue_wake(&e->ref_queues, now_ns);
 
 	if (e->fairness.arriving != NULL || e->decided != NULL)
 		return now_ns;
@@ -395,7 +397,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	e->wall_at_ns = now_ns;
 	reap(e, now_ns);
 	expire(e, now_ns);
-	names_wake(&e->names, now_ns);
+	ref_queue_wake(&e->ref_queues, now_ns);
 	on_admitted_enqueue(e, now_ns);
 	form_windows(e);
 	decide_answer_all(e);

@@ -78,7 +78,7 @@ void session_prepared(struct scheduler *e, struct window *w, int64_t now_ns)
 	assert(w->nr_parts == 1);
 	for (i = 0; i < part->nr; i++) {
 		u = part->updates[i];
-		names_let_go(&e->names, u, now_ns);
+		ref_queue_let_go(&e->ref_queues, u, now_ns);
 		if (u->status != REFD_PENDING) {
 			decide_count(u);
 			continue;

@@ -11,7 +11,7 @@
 
 #include "daemon/scheduler/answer.h"
 #include "daemon/scheduler/scheduler.h"
-#include "daemon/scheduler/names.h"
+#include "daemon/scheduler/ref_queue.h"
 #include "daemon/scheduler/unrecorded.h"
 #include "daemon/scheduler/shares.h"
 #include "daemon/scheduler/table.h"
@@ -25,7 +25,7 @@ struct scheduler {
 	struct waiters waiters;
 	struct fairness fairness;
 	struct shares shares;
-	struct names names;
+	struct ref_queues ref_queues;
 	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold
 				  their locks */
 	struct unrecorded unrecorded;

@@ -19,7 +19,7 @@
 #include "daemon/scheduler/heap.h"
 #include "daemon/store/txn.h"
 
-struct name;
+struct ref_queue;
 struct share;
 struct repo_queue;
 
@@ -72,9 +72,10 @@ struct entry {
 	bool is_untold;            /* PREPARED, and its client is to be told */
 	struct entry *next_session, *prev_session;
 
-	/* names.c: names whose first update is ours and that may be tried. */
+	/* ref_queue.c: names whose first update is ours and that may be tried.
+	 * */
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
-	struct name *up;
+	struct ref_queue *up;
 	size_t nr_up;
 
 	/* shares.c: whose it counts as, until it is decided. */

@@ -22,7 +22,7 @@
  * it; one of very many refs then leaves the other lanes to others.
  *
  * Failure modes:
- *	something is in the way		parked there; others go (names.c)
+ *	something is in the way		parked (ref_queue.c); others go
  *	what goes whole does not fit	closes the window and begins the next,
  *			which it may exceed
  *	a session	the same, and nothing goes with it
@@ -87,7 +87,7 @@ static const struct txn_update *in_the_way(const struct forming *g,
 	if (q->deleting != NULL && q->deleting_in != g->w &&
 	    txn_update_deletes(u))
 		return q->deleting;
-	return names_in_the_way(u);
+	return ref_queue_in_the_way(u);
 }
 
 static void part_hold(struct forming *g, struct txn_part *part,
@@ -99,7 +99,7 @@ static void part_hold(struct forming *g, struct txn_part *part,
 		q->deleting = u;
 		q->deleting_in = g->w;
 	}
-	names_hold(g->f->names, u);
+	ref_queue_hold(g->f->ref_queues, u);
 	part->updates[part->nr++] = u;
 	g->nr_live++;
 }
@@ -127,10 +127,10 @@ static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
 	part = part_new(g, ent, nr + nr_unrecorded);
 	if (part == NULL)
 		return closed(g, WINDOW_CLOSE_MEMORY);
-	while (part->nr < nr && (u = names_first_up(ent)) != NULL) {
+	while (part->nr < nr && (u = ref_queue_first_up(ent)) != NULL) {
 		other = in_the_way(g, u);
 		if (other != NULL)
-			names_park(g->f->names, u, other);
+			ref_queue_park(g->f->ref_queues, u, other);
 		else
 			part_hold(g, part, u);
 	}
@@ -157,7 +157,7 @@ static bool whole_is_free(struct forming *g, struct entry *ent)
 		if (other == NULL)
 			continue;
 		is_free = false;
-		names_park(g->f->names, &txn->updates[i], other);
+		ref_queue_park(g->f->ref_queues, &txn->updates[i], other);
 	}
 	return is_free;
 }

@@ -6,13 +6,13 @@
 #ifndef SCHEDULER_WINDOW_H
 #define SCHEDULER_WINDOW_H
 
-#include "daemon/scheduler/names.h"
+#include "daemon/scheduler/ref_queue.h"
 #include "daemon/scheduler/unrecorded.h"
 #include "daemon/scheduler/fairness.h"
 
 struct window_former {
 	struct fairness *fairness;
-	struct names *names;
+	struct ref_queues *ref_queues;
 	struct unrecorded *unrecorded;
 	size_t max_refs;
 	size_t max_unrecorded; /* beside them */

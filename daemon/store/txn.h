@@ -66,7 +66,7 @@ struct txn_update {
 	int64_t retry_ns;        /* not before (monotonic) */
 	int64_t locked_since_ns; /* first TXN_AGAIN_LOCKED, or 0 */
 	bool in_window;          /* undecided, and in the store's hands */
-	void *name;              /* where it waits (scheduler/names.h) */
+	void *ref_queue;         /* where it waits (scheduler/ref_queue.h) */
 };
 
 /* Is it asked that the ref be gone? That takes packed-refs.lock. */

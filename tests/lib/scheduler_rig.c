@@ -83,7 +83,7 @@ static void check_nothing_held(void)
 	rig_pass(3600000 * RIG_MS);
 	MUST(e->table.head == NULL && e->held_bytes == 0);
 	MUST(e->shares.head == NULL && e->shares.clients == NULL);
-	MUST(e->names.bytes == 0 && e->names.asleep.root == NULL);
+	MUST(e->ref_queues.bytes == 0 && e->ref_queues.asleep.root == NULL);
 	MUST(e->fairness.table == NULL && e->fairness.ready == NULL &&
 	    e->fairness.nr_ready == 0 && e->fairness.arriving == NULL);
 	MUST(e->sessions == NULL && e->untold == NULL && e->decided == NULL);

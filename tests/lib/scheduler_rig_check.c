@@ -115,7 +115,7 @@ static void check_order(const struct txn_update *u)
 		for (k = 0; k < rig_asks[i].txn->nr_updates; k++) {
 			v = &rig_asks[i].txn->updates[k];
 			/* One that is admitted again is away till then. */
-			if (v->txn->readmitted && v->name == NULL)
+			if (v->txn->readmitted && v->ref_queue == NULL)
 				continue;
 			if (v->status != REFD_PENDING || v->in_window ||
 			    rig_asks[i].is_prepared || !meet(u, v))
@@ -156,7 +156,7 @@ static void check_part(const struct window *w, size_t i)
 		MUST(part->nr == nr_live && nr_live == part->txn->nr_updates);
 	for (k = 0; k < part->txn->nr_updates && nr_live > 0; k++)
 		MUST(part->txn->updates[k].status != REFD_PENDING ||
-		    part->txn->updates[k].name != NULL);
+		    part->txn->updates[k].ref_queue != NULL);
 	for (k = i + 1; k < w->nr_parts; k++)
 		MUST(w->parts[k].txn != part->txn);
 	LL_FOREACH(rig_windows, other)
@@ -203,7 +203,7 @@ static void check_end(const struct window *w)
 	MUST(ask->is_prepared && part->txn->prepared != NULL);
 	ask->is_prepared = false;
 	for (i = 0; i < part->nr; i++)
-		MUST(part->updates[i]->name == NULL);
+		MUST(part->updates[i]->ref_queue == NULL);
 }
 
 void rig_check_window(const struct window *w)

@@ -22,7 +22,7 @@ static void *test_realloc(void *p, size_t size);
 #include "daemon/scheduler/ask.c"
 #include "daemon/scheduler/waiter.c"
 #include "daemon/scheduler/scheduler.c"
-#include "daemon/scheduler/names.c"
+#include "daemon/scheduler/ref_queue.c"
 #include "daemon/scheduler/table.c"
 #include "daemon/scheduler/fairness.c"
 #include "daemon/scheduler/window.c"

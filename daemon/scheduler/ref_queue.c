@@ -13,7 +13,7 @@
  *			by max_bytes: a name of a kilobyte can have five
  *			hundred above it
  */
-#include "daemon/scheduler/names.h"
+#include "daemon/scheduler/ref_queue.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ enum name_place {
 
 /* One component of a name. A name itself is the path from its root; the
  * root's parent is NULL and its component the repository's key. */
-struct name {
+struct ref_queue {
 	struct txn_update *first, *last; /* who waits, in arrival order */
 	size_t nr_busy_below; /* names below at which somebody waits */
 	uint64_t came_by;     /* arrival of the last entry to add one below, and
@@ -43,17 +43,17 @@ struct name {
 
 	enum name_place place;
 	struct entry *up_of;
-	struct name *parked_on;
-	struct name *next, *prev; /* in up_of->up or parked_on->parked */
+	struct ref_queue *parked_on;
+	struct ref_queue *next, *prev; /* in up_of->up or parked_on->parked */
 	struct heap_link wake;
 
-	struct name *parked; /* those that this one is in the way of */
-	struct name *children, *next_child, *prev_child;
+	struct ref_queue *parked; /* those that this one is in the way of */
+	struct ref_queue *children, *next_child, *prev_child;
 	UT_hash_handle hh;
 
 	/* The key; component is not terminated. */
 	size_t key_len;
-	struct name *parent;
+	struct ref_queue *parent;
 	char component[];
 };
 
@@ -64,21 +64,21 @@ static uint64_t arrival_of(const struct txn_update *u)
 
 /* ---- the tree ---- */
 
-static size_t size_of(const struct name *n)
+static size_t size_of(const struct ref_queue *n)
 {
 	return sizeof(*n) + n->key_len - sizeof(n->parent);
 }
 
 /* By bits of the hash that the table itself does not go by. */
-static struct name **table_of(struct names *ns, unsigned hash)
+static struct ref_queue **table_of(struct ref_queues *ns, unsigned hash)
 {
 	return &ns->tables[hash >> 24];
 }
 
-static struct name *child_new(struct names *ns, struct name *parent,
-    const char *component, size_t len, unsigned hash)
+static struct ref_queue *child_new(struct ref_queues *ns,
+    struct ref_queue *parent, const char *component, size_t len, unsigned hash)
 {
-	struct name **table = table_of(ns, hash), *n;
+	struct ref_queue **table = table_of(ns, hash), *n;
 
 	n = calloc(1, sizeof(*n) + len);
 	if (n == NULL)
@@ -98,14 +98,14 @@ static struct name *child_new(struct names *ns, struct name *parent,
 	return n;
 }
 
-static struct name *child_get(struct names *ns, struct name *parent,
-    const char *component, size_t len)
+static struct ref_queue *child_get(struct ref_queues *ns,
+    struct ref_queue *parent, const char *component, size_t len)
 {
 	struct {
-		struct name *parent;
+		struct ref_queue *parent;
 		char component[REFD_REFNAME_MAX];
 	} key;
-	struct name *table, *n;
+	struct ref_queue *table, *n;
 	unsigned hash;
 
 	assert(len <= sizeof(key.component));
@@ -119,9 +119,9 @@ static struct name *child_get(struct names *ns, struct name *parent,
 }
 
 /* N, and those above it, while they are of no use. */
-static void drop_unused(struct names *ns, struct name *n)
+static void drop_unused(struct ref_queues *ns, struct ref_queue *n)
 {
-	struct name *parent, **table;
+	struct ref_queue *parent, **table;
 
 	while (n != NULL && n->first == NULL && n->children == NULL &&
 	    n->parked == NULL && n->place == NAME_IDLE) {
@@ -139,7 +139,7 @@ static void drop_unused(struct names *ns, struct name *n)
 }
 
 /* Are the LEN bytes at PATH the name of DIR? */
-static bool is_path_of(const struct name *dir, uint64_t repo_key,
+static bool is_path_of(const struct ref_queue *dir, uint64_t repo_key,
     const char *path, size_t len)
 {
 	size_t component_len;
@@ -161,11 +161,11 @@ static bool is_path_of(const struct name *dir, uint64_t repo_key,
 }
 
 /* NULL when out of memory. */
-static struct name *name_get(struct names *ns, uint64_t repo_key,
+static struct ref_queue *get_queue(struct ref_queues *ns, uint64_t repo_key,
     const char *text)
 {
 	const char *end = strrchr(text, '/');
-	struct name *n, *child;
+	struct ref_queue *n, *child;
 
 	if (end != NULL && ns->dir != NULL &&
 	    is_path_of(ns->dir, repo_key, text, (size_t)(end - text))) {
@@ -189,12 +189,12 @@ static struct name *name_get(struct names *ns, uint64_t repo_key,
 	return n;
 }
 
-void names_done(struct names *ns)
+void ref_queue_done(struct ref_queues *ns)
 {
-	struct name *n, *next;
+	struct ref_queue *n, *next;
 	size_t i;
 
-	for (i = 0; i < NAMES_TABLES; i++)
+	for (i = 0; i < REF_QUEUE_TABLES; i++)
 		HASH_ITER(hh, ns->tables[i], n, next) {
 			HASH_DEL(ns->tables[i], n);
 			free(n);
@@ -203,7 +203,7 @@ void names_done(struct names *ns)
 
 /* ---- places ---- */
 
-static void leave(struct names *ns, struct name *n)
+static void leave(struct ref_queues *ns, struct ref_queue *n)
 {
 	switch (n->place) {
 	case NAME_UP:
@@ -225,7 +225,7 @@ static void leave(struct names *ns, struct name *n)
 }
 
 /* Where N belongs, now that no window holds it. */
-static void settle(struct names *ns, struct name *n, int64_t now_ns)
+static void settle(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	int64_t wake_ns = n->rest_until_ns;
 
@@ -245,7 +245,7 @@ static void settle(struct names *ns, struct name *n, int64_t now_ns)
 }
 
 /* N's first update, or what may be done with it, is another now. */
-static void changed(struct names *ns, struct name *n, int64_t now_ns)
+static void changed(struct ref_queues *ns, struct ref_queue *n, int64_t now_ns)
 {
 	settle(ns, n, now_ns);
 	while (n->parked != NULL)
@@ -255,19 +255,19 @@ static void changed(struct names *ns, struct name *n, int64_t now_ns)
 
 /* ---- the queue of a name ---- */
 
-static void count_busy(struct name *n, int by)
+static void count_busy(struct ref_queue *n, int by)
 {
 	for (n = n->parent; n != NULL; n = n->parent)
 		n->nr_busy_below += (size_t)by;
 }
 
 /* Behind AFTER, or first. */
-static void insert(struct name *n, struct txn_update *u,
+static void insert(struct ref_queue *n, struct txn_update *u,
     struct txn_update *after)
 {
 	if (n->first == NULL)
 		count_busy(n, 1);
-	u->name = n;
+	u->ref_queue = n;
 	u->prev_waiting = after;
 	u->next_waiting = after != NULL ? after->next_waiting : n->first;
 	if (u->next_waiting != NULL)
@@ -282,7 +282,7 @@ static void insert(struct name *n, struct txn_update *u,
 
 static void unlink_update(struct txn_update *u)
 {
-	struct name *n = u->name;
+	struct ref_queue *n = u->ref_queue;
 
 	if (u->prev_waiting != NULL)
 		u->prev_waiting->next_waiting = u->next_waiting;
@@ -293,14 +293,14 @@ static void unlink_update(struct txn_update *u)
 	else
 		n->last = u->prev_waiting;
 	u->next_waiting = u->prev_waiting = NULL;
-	u->name = NULL;
+	u->ref_queue = NULL;
 	if (n->first == NULL)
 		count_busy(n, -1);
 }
 
 /* Behind which U belongs: nearly always the last. One that was admitted
  * again goes back to where it was, but not ahead of one in a window. */
-static struct txn_update *place_for(const struct name *n,
+static struct txn_update *place_for(const struct ref_queue *n,
     const struct txn_update *u)
 {
 	struct txn_update *after = n->last;
@@ -311,7 +311,7 @@ static struct txn_update *place_for(const struct name *n,
 	return after;
 }
 
-static bool waits_at(const struct name *n, const struct entry *ent)
+static bool waits_at(const struct ref_queue *n, const struct entry *ent)
 {
 	const struct txn_update *v = n->last;
 
@@ -322,7 +322,7 @@ static bool waits_at(const struct name *n, const struct entry *ent)
 
 /* ENT has just come to N. Is a name of its own above or below? Entries of a
  * repository arrive one after the other, so who came by last is enough. */
-static bool find_siblings(struct name *n, struct entry *ent)
+static bool find_siblings(struct ref_queue *n, struct entry *ent)
 {
 	bool found = n->came_by == ent->arrival + 1;
 
@@ -333,23 +333,23 @@ static bool find_siblings(struct name *n, struct entry *ent)
 	return found;
 }
 
-bool names_are_full(const struct names *ns)
+bool ref_queue_is_full(const struct ref_queues *ns)
 {
 	return ns->bytes > ns->max_bytes;
 }
 
-enum refd_status names_add(struct names *ns, uint64_t repo_key,
+enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns)
 {
 	struct entry *ent = entry_of(u);
 	struct txn_update *after;
-	struct name *n;
+	struct ref_queue *n;
 
 	if (strlen(u->ask->name) > REFD_REFNAME_MAX)
 		return REFD_LIMIT;
-	if (names_are_full(ns))
+	if (ref_queue_is_full(ns))
 		return busy_cause_count(BUSY_NAMES);
-	n = name_get(ns, repo_key, u->ask->name);
+	n = get_queue(ns, repo_key, u->ask->name);
 	if (n == NULL)
 		return busy_cause_count(BUSY_MEMORY);
 	after = place_for(n, u);
@@ -363,9 +363,10 @@ enum refd_status names_add(struct names *ns, uint64_t repo_key,
 	return REFD_OK;
 }
 
-void names_remove(struct names *ns, struct txn_update *u, int64_t now_ns)
+void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
+    int64_t now_ns)
 {
-	struct name *n = u->name;
+	struct ref_queue *n = u->ref_queue;
 	bool was_first = n->first == u;
 
 	assert(!u->in_window);
@@ -378,12 +379,12 @@ void names_remove(struct names *ns, struct txn_update *u, int64_t now_ns)
 
 /* ---- going ---- */
 
-struct txn_update *names_first_up(const struct entry *ent)
+struct txn_update *ref_queue_first_up(const struct entry *ent)
 {
 	return ent->up != NULL ? ent->up->first : NULL;
 }
 
-static bool is_in_the_way(const struct name *n, const struct txn_update *u)
+static bool is_in_the_way(const struct ref_queue *n, const struct txn_update *u)
 {
 	const struct txn_update *first = n->first;
 
@@ -394,10 +395,10 @@ static bool is_in_the_way(const struct name *n, const struct txn_update *u)
 }
 
 /* Depth first, through those that somebody waits below. */
-static const struct name *find_below(const struct name *top,
+static const struct ref_queue *find_below(const struct ref_queue *top,
     const struct txn_update *u)
 {
-	const struct name *n = top;
+	const struct ref_queue *n = top;
 
 	for (;;) {
 		if (n->nr_busy_below > 0 && n->children != NULL) {
@@ -414,9 +415,9 @@ static const struct name *find_below(const struct name *top,
 	}
 }
 
-const struct txn_update *names_in_the_way(const struct txn_update *u)
+const struct txn_update *ref_queue_in_the_way(const struct txn_update *u)
 {
-	const struct name *n = u->name, *other;
+	const struct ref_queue *n = u->ref_queue, *other;
 
 	for (other = n->parent; other != NULL; other = other->parent)
 		if (is_in_the_way(other, u))
@@ -425,21 +426,21 @@ const struct txn_update *names_in_the_way(const struct txn_update *u)
 	return other != NULL ? other->first : NULL;
 }
 
-void names_park(struct names *ns, struct txn_update *u,
+void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
     const struct txn_update *in_the_way)
 {
-	struct name *n = u->name;
+	struct ref_queue *n = u->ref_queue;
 
 	assert(n->place == NAME_UP && n->first == u);
 	leave(ns, n);
 	n->place = NAME_PARKED;
-	n->parked_on = in_the_way->name;
+	n->parked_on = in_the_way->ref_queue;
 	DL_APPEND(n->parked_on->parked, n);
 }
 
-void names_hold(struct names *ns, struct txn_update *u)
+void ref_queue_hold(struct ref_queues *ns, struct txn_update *u)
 {
-	struct name *n = u->name;
+	struct ref_queue *n = u->ref_queue;
 
 	assert(n->place == NAME_UP && n->first == u);
 	leave(ns, n);
@@ -447,10 +448,10 @@ void names_hold(struct names *ns, struct txn_update *u)
 	u->in_window = true;
 }
 
-void names_back(struct names *ns, struct txn_update *u, int64_t rest_until_ns,
-    int64_t now_ns)
+void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
+    int64_t rest_until_ns, int64_t now_ns)
 {
-	struct name *n = u->name;
+	struct ref_queue *n = u->ref_queue;
 
 	assert(n->place == NAME_HELD && n->first == u);
 	n->place = NAME_IDLE;
@@ -469,9 +470,10 @@ void names_back(struct names *ns, struct txn_update *u, int64_t rest_until_ns,
 	changed(ns, n, now_ns);
 }
 
-void names_let_go(struct names *ns, struct txn_update *u, int64_t now_ns)
+void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
+    int64_t now_ns)
 {
-	struct name *n = u->name;
+	struct ref_queue *n = u->ref_queue;
 
 	assert(n->place == NAME_HELD && n->first == u);
 	n->place = NAME_IDLE;
@@ -480,11 +482,11 @@ void names_let_go(struct names *ns, struct txn_update *u, int64_t now_ns)
 	changed(ns, n, now_ns);
 }
 
-int64_t names_wake(struct names *ns, int64_t now_ns)
+int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns)
 {
 	struct heap_link *l;
 
 	while ((l = ns->asleep.root) != NULL && l->key <= now_ns)
-		changed(ns, HEAP_ITEM(l, struct name, wake), now_ns);
+		changed(ns, HEAP_ITEM(l, struct ref_queue, wake), now_ns);
 	return l != NULL ? l->key : INT64_MAX;
 }

@@ -22,27 +22,27 @@
  *
  * Loop thread only; nothing blocks. Times are monotonic nanoseconds.
  */
-#ifndef SCHEDULER_NAMES_H
-#define SCHEDULER_NAMES_H
+#ifndef SCHEDULER_REF_QUEUE_H
+#define SCHEDULER_REF_QUEUE_H
 
 #include "daemon/scheduler/heap.h"
 #include "daemon/scheduler/table.h"
 
 /* Zero-initialised is empty; max_bytes is set by the owner. */
-#define NAMES_TABLES 256
+#define REF_QUEUE_TABLES 256
 
-struct names {
+struct ref_queues {
 	/* Each a hash by itself, so that none takes long to grow. */
-	struct name *tables[NAMES_TABLES];
+	struct ref_queue *tables[REF_QUEUE_TABLES];
 	struct heap asleep;
 	/* That of the last name that came, or NULL: the next one is likely to
 	 * be of the same. */
-	struct name *dir;
+	struct ref_queue *dir;
 	size_t bytes, max_bytes; /* what the names themselves take */
 };
 
 /* The entries must be gone or never looked at again. */
-void names_done(struct names *ns);
+void ref_queue_done(struct ref_queues *ns);
 
 /*
  * U, undecided, waits at its name, behind those that arrived before it and
@@ -51,30 +51,32 @@ void names_done(struct names *ns);
  * already, and does not go in order). An entry one of whose names turns out
  * to be above another goes whole from then on.
  */
-enum refd_status names_add(struct names *ns, uint64_t repo_key,
+enum refd_status ref_queue_add(struct ref_queues *ns, uint64_t repo_key,
     struct txn_update *u, int64_t now_ns);
 /* Is more memory in use than the limit, so that no name is added? */
-bool names_are_full(const struct names *ns);
+bool ref_queue_is_full(const struct ref_queues *ns);
 /* U was decided, or waits no more; not while a window holds it. */
-void names_remove(struct names *ns, struct txn_update *u, int64_t now_ns);
+void ref_queue_remove(struct ref_queues *ns, struct txn_update *u,
+    int64_t now_ns);
 
 /* The first update of ENT's that may be tried; NULL: none. */
-struct txn_update *names_first_up(const struct entry *ent);
+struct txn_update *ref_queue_first_up(const struct entry *ent);
 /* U is up. What is in its way (the first update there); NULL: it may go. */
-const struct txn_update *names_in_the_way(const struct txn_update *u);
+const struct txn_update *ref_queue_in_the_way(const struct txn_update *u);
 /* U is up. It is up again when what is in its way has changed. */
-void names_park(struct names *ns, struct txn_update *u,
+void ref_queue_park(struct ref_queues *ns, struct txn_update *u,
     const struct txn_update *in_the_way);
 /* U is up and goes into a window. */
-void names_hold(struct names *ns, struct txn_update *u);
+void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
 /* Its window is back. Decided: it is gone, and nobody gets the name before
  * REST_UNTIL_NS. Undecided: it is first again, not before u->retry_ns. */
-void names_back(struct names *ns, struct txn_update *u, int64_t rest_until_ns,
-    int64_t now_ns);
+void ref_queue_back(struct ref_queues *ns, struct txn_update *u,
+    int64_t rest_until_ns, int64_t now_ns);
 /* Its window is back, decided or not, and it waits at its name no more. */
-void names_let_go(struct names *ns, struct txn_update *u, int64_t now_ns);
+void ref_queue_let_go(struct ref_queues *ns, struct txn_update *u,
+    int64_t now_ns);
 
 /* Those whose time has come are up. Returns the next time, or INT64_MAX. */
-int64_t names_wake(struct names *ns, int64_t now_ns);
+int64_t ref_queue_wake(struct ref_queues *ns, int64_t now_ns);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/base/sys.h"
-#include "daemon/store/share_limits.h"
+#include "daemon/store/quota_limits.h"
 #include "proto/message.h"
 
 struct config_ids {
@@ -36,7 +36,7 @@ struct config_root {
 	enum refd_durability durability;
 	struct config_ids users, groups;
 	bool has_list;              /* users and groups are its own */
-	struct share_limits limits; /* of each repository */
+	struct quota_limits limits; /* of each repository */
 };
 
 /* From the weakest to the strongest. */
@@ -76,7 +76,7 @@ struct config {
 	uint64_t window_refs;
 	uint64_t slow_ms; /* 0: nothing is slow */
 	uint64_t connections_max;
-	struct share_limits of_user, of_repository;
+	struct quota_limits of_user, of_repository;
 	char **reserved; /* prefixes of refs */
 	size_t nr_reserved;
 	uint64_t retention_ms, retention_bytes;

@@ -222,8 +222,8 @@ static int add_ids(struct config_ids *to, const struct config_ids *from)
 	return 0;
 }
 
-static void inherit_limits(struct share_limits *own,
-    const struct share_limits *outer)
+static void inherit_limits(struct quota_limits *own,
+    const struct quota_limits *outer)
 {
 #define X(field)                                                               \
 	if (own->field == CONFIG_UNSET)                                        \

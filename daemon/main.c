@@ -98,7 +98,7 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 			.deadline_ns = (int64_t)cfg->deadline_ms * NS_PER_MS,
 			.retention_ms = (int64_t)cfg->retention_ms,
 			.max_waiting_bytes = cfg->waiting_bytes_max,
-			.shares.own_uid = (uint32_t)geteuid(),
+			.quotas.own_uid = (uint32_t)geteuid(),
 		},
 		.read = reload_read,
 		.apply = reload_apply,

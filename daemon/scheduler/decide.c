@@ -204,8 +204,8 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 	assert(ent->nr_undecided == 0);
 	on_admitted_time(e, ent, false);
 	fairness_leave(ent);
-	shares_give(&e->shares, ent->of_user, ent->txn, ent->sender);
-	shares_give(&e->shares, ent->of_repo, ent->txn, ent->sender);
+	quota_give(&e->quotas, ent->of_user, ent->txn, ent->sender);
+	quota_give(&e->quotas, ent->of_repo, ent->txn, ent->sender);
 	ent->of_user = ent->of_repo = NULL;
 	if (entry_is_session(ent))
 		session_over(e, ent);

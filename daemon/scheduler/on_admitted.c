@@ -69,15 +69,15 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 		return;
 	key = e->store.repo_key(txn->repo);
 	if (!txn->readmitted)
-		ent->retry_after_ms = shares_put_off(&e->shares, &e->cfg.shares,
-		    SHARE_REPO, key, txn, ent->sender, e->held_bytes,
+		ent->retry_after_ms = quota_put_off(&e->quotas, &e->cfg.quotas,
+		    QUOTA_REPO, key, txn, ent->sender, e->held_bytes,
 		    e->cfg.max_waiting_bytes);
 	if (ent->retry_after_ms != 0) {
 		txn->refused = busy_cause_count(BUSY_REPOSITORY);
 		return;
 	}
 	ent->of_repo =
-	    shares_take(&e->shares, SHARE_REPO, key, txn, ent->sender);
+	    quota_take(&e->quotas, QUOTA_REPO, key, txn, ent->sender);
 	if (ent->of_repo == NULL)
 		txn->refused = busy_cause_count(BUSY_MEMORY);
 }
@@ -113,7 +113,7 @@ static void shorten(const struct scheduler *e, struct entry *ent)
 	int64_t since_ns = ent->txn->times.arrived_ns;
 
 	ent->deadline_ns = since_ns +
-	    shares_wait_ns(&e->cfg.shares, ent->txn,
+	    quota_wait_ns(&e->cfg.quotas, ent->txn,
 		ent->deadline_ns - since_ns);
 }
 
@@ -157,7 +157,7 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 			    now_ns);
 	fairness_leave(ent);
 	on_admitted_time(e, ent, false);
-	shares_give(&e->shares, ent->of_repo, txn, ent->sender);
+	quota_give(&e->quotas, ent->of_repo, txn, ent->sender);
 	ent->of_repo = NULL;
 	e->store.release(e->store.ctx, txn->repo);
 	txn->repo = NULL;

@@ -27,7 +27,7 @@
  *	the id is in flight	the same content joins it, other is refused
  *	the id is too old	unknown; never executed
  *	too much waits, or stopping	busy; nothing is kept of it
- *	... of one user or repository	busy, and when to come again (shares.c)
+ *	... of one user or repository	busy, and when to come again (quota.c)
  *	out of memory		busy, at submit; later on nothing needs any but
  *				a name (busy) or a window (tried again)
  *	the deadline passes	what no window has gets deadline. While the
@@ -81,7 +81,7 @@ void scheduler_set_limits(struct scheduler *e,
 	e->cfg.window_refs = e->window_refs = limits->window_refs;
 	e->cfg.session_ns = limits->session_ns;
 	e->slow.limit_ns = limits->slow_ns;
-	e->cfg.shares.of_user = limits->of_user;
+	e->cfg.quotas.of_user = limits->of_user;
 }
 
 void scheduler_free(struct scheduler *e)
@@ -105,7 +105,7 @@ void scheduler_free(struct scheduler *e)
 	slow_done(&e->slow);
 	ref_queue_done(&e->ref_queues);
 	fairness_done(&e->fairness);
-	shares_done(&e->shares);
+	quota_done(&e->quotas);
 	table_done(&e->table);
 	free(e);
 }
@@ -165,26 +165,25 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 {
 	int64_t wait_ns = e->cfg.deadline_ns;
 	struct waiter *a;
-	struct share *share;
+	struct quota *quota;
 	struct entry *ent;
 
 	a = waiter_add(&e->waiters, fn, arg, txn->req.request_id);
 	if (a == NULL)
 		return false;
-	share = shares_take(&e->shares, SHARE_USER, txn->peer.uid, txn, arg);
-	ent = share != NULL ? table_add(&e->table, txn) : NULL;
+	quota = quota_take(&e->quotas, QUOTA_USER, txn->peer.uid, txn, arg);
+	ent = quota != NULL ? table_add(&e->table, txn) : NULL;
 	if (ent == NULL) {
-		shares_give(&e->shares, share, txn, arg);
+		quota_give(&e->quotas, quota, txn, arg);
 		waiter_drop(&e->waiters, a);
 		return false;
 	}
-	ent->of_user = share;
+	ent->of_user = quota;
 	ent->sender = arg;
 	waiter_push(&ent->waiters, a);
 	if (txn->req.deadline_ms != 0)
 		wait_ns = (int64_t)txn->req.deadline_ms * 1000000;
-	ent->deadline_ns =
-	    now_ns + shares_wait_ns(&e->cfg.shares, txn, wait_ns);
+	ent->deadline_ns = now_ns + quota_wait_ns(&e->cfg.quotas, txn, wait_ns);
 	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);
 	txn->times.arrived_ns = now_ns;
 	ent->arrival = e->arrivals;
@@ -208,9 +207,9 @@ static bool is_put_off(const struct scheduler *e, const struct txn *txn,
     scheduler_answer_fn *fn, void *arg)
 {
 	struct refd_answer ans;
-	uint32_t after_ms = shares_put_off(&e->shares, &e->cfg.shares,
-	    SHARE_USER, txn->peer.uid, txn, arg, e->held_bytes,
-	    e->cfg.max_waiting_bytes);
+	uint32_t after_ms =
+	    quota_put_off(&e->quotas, &e->cfg.quotas, QUOTA_USER, txn->peer.uid,
+		txn, arg, e->held_bytes, e->cfg.max_waiting_bytes);
 
 	if (after_ms == 0)
 		return false;

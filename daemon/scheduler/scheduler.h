@@ -20,7 +20,7 @@
 
 #include "daemon/scheduler/busy.h"
 #include "daemon/scheduler/measure.h"
-#include "daemon/scheduler/shares.h"
+#include "daemon/scheduler/quota.h"
 #include "daemon/scheduler/slow.h"
 #include "daemon/store/store.h"
 
@@ -34,7 +34,7 @@ struct scheduler_config {
 	int64_t session_ns;       /* for how long one may stay prepared */
 	int64_t retention_ms;     /* ids are known for so long */
 	size_t max_waiting_bytes; /* of requests held; then BUSY */
-	struct shares_config shares;
+	struct quota_config quotas;
 	int64_t slow_ns; /* what takes longer is slow; 0: nothing */
 };
 
@@ -67,7 +67,7 @@ void scheduler_free(struct scheduler *e);
 struct scheduler_limits {
 	size_t window_refs;
 	int64_t session_ns, slow_ns;
-	struct share_limits of_user;
+	struct quota_limits of_user;
 };
 void scheduler_set_limits(struct scheduler *e,
     const struct scheduler_limits *limits);

@@ -60,8 +60,8 @@ void session_hold(struct scheduler *e, struct entry *ent, struct window *w,
 	ent->is_untold = true;
 	DL_APPEND(e->untold, ent);
 	ent->prepared_ns = now_ns;
-	ent->deadline_ns = now_ns +
-	    shares_wait_ns(&e->cfg.shares, ent->txn, e->cfg.session_ns);
+	ent->deadline_ns =
+	    now_ns + quota_wait_ns(&e->cfg.quotas, ent->txn, e->cfg.session_ns);
 	on_admitted_time(e, ent, true);
 	if (e->is_hurrying)
 		entry_give_up(ent, REFD_ABORTED, "the daemon is stopping");

@@ -13,7 +13,7 @@
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/scheduler/ref_queue.h"
 #include "daemon/scheduler/unrecorded.h"
-#include "daemon/scheduler/shares.h"
+#include "daemon/scheduler/quota.h"
 #include "daemon/scheduler/table.h"
 #include "daemon/scheduler/fairness.h"
 
@@ -24,7 +24,7 @@ struct scheduler {
 	struct table table;
 	struct waiters waiters;
 	struct fairness fairness;
-	struct shares shares;
+	struct quotas quotas;
 	struct ref_queues ref_queues;
 	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold
 				  their locks */

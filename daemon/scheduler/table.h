@@ -20,7 +20,7 @@
 #include "daemon/store/txn.h"
 
 struct ref_queue;
-struct share;
+struct quota;
 struct repo_queue;
 
 enum entry_state {
@@ -78,8 +78,8 @@ struct entry {
 	struct ref_queue *up;
 	size_t nr_up;
 
-	/* shares.c: whose it counts as, until it is decided. */
-	struct share *of_user, *of_repo;
+	/* quota.c: whose it counts as, until it is decided. */
+	struct quota *of_user, *of_repo;
 	const void *sender; /* its first client; compared, not looked into */
 	uint32_t retry_after_ms; /* its repository has its share */
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/share_limits.h"
+#include "daemon/store/quota_limits.h"
 #include "proto/detail.h"
 #include "proto/message.h"
 
@@ -115,7 +115,7 @@ struct txn {
 	uint64_t repo_id, repo_mount; /* 0: none was opened */
 	/* What is durable there at the least; DEFAULT: nobody has said. */
 	enum refd_durability least;
-	struct share_limits limits; /* of its repository */
+	struct quota_limits limits; /* of its repository */
 	bool replayed;              /* the journal knew the id: the results
 					   are those of the first time */
 	enum refd_status refused;   /* REFD_OK, or the whole is refused */

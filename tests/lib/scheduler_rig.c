@@ -36,7 +36,7 @@ void rig_setup(const struct rig_config *cfg)
 		.session_ns = 20000 * RIG_MS,
 		.retention_ms = 7 * 86400 * 1000LL,
 		.max_waiting_bytes = cfg->max_bytes,
-		.shares = cfg->shares };
+		.quotas = cfg->quotas };
 
 	rig_config = *cfg;
 	rig_store_setup(&store);
@@ -82,7 +82,7 @@ static void check_nothing_held(void)
 	/* Names rest for a while. */
 	rig_pass(3600000 * RIG_MS);
 	MUST(e->table.head == NULL && e->held_bytes == 0);
-	MUST(e->shares.head == NULL && e->shares.clients == NULL);
+	MUST(e->quotas.head == NULL && e->quotas.clients == NULL);
 	MUST(e->ref_queues.bytes == 0 && e->ref_queues.asleep.root == NULL);
 	MUST(e->fairness.table == NULL && e->fairness.ready == NULL &&
 	    e->fairness.nr_ready == 0 && e->fairness.arriving == NULL);

@@ -42,8 +42,8 @@ struct rig_ask {
 
 struct rig_config {
 	size_t lanes, window_refs, max_bytes;
-	struct shares_config shares;
-	struct share_limits of_repo;
+	struct quota_config quotas;
+	struct quota_limits of_repo;
 	bool large; /* leaves out the checks that cost n * n */
 };
 

@@ -450,11 +450,11 @@ START_TEST(test_random_load)
 	is_narrow = _i % 4 == 0;
 	if (_i % 8 == 0) {
 		cfg.max_bytes = 1000000;
-		cfg.shares.of_user = (struct share_limits){ .requests = 20,
+		cfg.quotas.of_user = (struct quota_limits){ .requests = 20,
 			.refs = 60,
 			.sessions = 4,
 			.wait_ms = 50 };
-		cfg.of_repo = (struct share_limits){ .requests = 15,
+		cfg.of_repo = (struct quota_limits){ .requests = 15,
 			.refs = 50,
 			.sessions = 3,
 			.locks = 12,

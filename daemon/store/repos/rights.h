@@ -29,13 +29,13 @@ struct rights_rule {
 			    one counts */
 	enum refd_durability durability;
 	struct rights_peers peers;
-	struct share_limits limits; /* of each repository there */
+	struct quota_limits limits; /* of each repository there */
 };
 
 /* What a repository has of its rule. */
 struct rights_given {
 	enum refd_durability least;
-	struct share_limits limits;
+	struct quota_limits limits;
 };
 
 struct rights {

@@ -2,8 +2,8 @@
  * How much of what is in the daemon's care may be one user's, or one
  * repository's: how much waits, or is prepared, at once. 0 is no limit.
  */
-#ifndef STORE_SHARE_LIMITS_H
-#define STORE_SHARE_LIMITS_H
+#ifndef STORE_QUOTA_LIMITS_H
+#define STORE_QUOTA_LIMITS_H
 
 #include <stdint.h>
 
@@ -17,7 +17,7 @@
 		      have there */ \
 	X(wait_ms) /* how long one may wait, and then be prepared */
 
-struct share_limits {
+struct quota_limits {
 #define X(field) uint64_t field;
 	SHARE_LIMITS(X)
 #undef X

@@ -14,7 +14,7 @@ static void setup(void)
 	static const struct rig_config cfg = { .lanes = 2,
 		.window_refs = 10,
 		.max_bytes = 8000,
-		.shares = { .of_user = { .requests = 3,
+		.quotas = { .of_user = { .requests = 3,
 				.refs = 5,
 				.bytes = 5000,
 				.sessions = 1,
@@ -273,7 +273,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("scheduler_shares");
+	Suite *s = suite_create("scheduler_quota");
 	TCase *tc = tcase_create("shares");
 
 	tcase_add_checked_fixture(tc, setup, rig_teardown);

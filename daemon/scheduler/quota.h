@@ -10,8 +10,8 @@
  *
  * Loop thread only; nothing blocks.
  */
-#ifndef SCHEDULER_SHARES_H
-#define SCHEDULER_SHARES_H
+#ifndef SCHEDULER_QUOTA_H
+#define SCHEDULER_QUOTA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,55 +22,55 @@
 
 #include "daemon/store/txn.h"
 
-enum share_kind { SHARE_USER, SHARE_REPO };
+enum quota_kind { QUOTA_USER, QUOTA_REPO };
 
-struct shares_config {
-	struct share_limits of_user;
+struct quota_config {
+	struct quota_limits of_user;
 	uint32_t own_uid;
 };
 
 /* No padding: it is hashed as bytes. */
-struct share_key {
+struct quota_key {
 	uint64_t kind, id;
 };
 
-struct share {
-	struct share_key key;
+struct quota {
+	struct quota_key key;
 	size_t requests, refs, bytes, sessions, locks, clients;
 	UT_hash_handle hh;
 };
 
 /* A client that has something in a repository. No padding, as above. */
-struct share_client_key {
-	const struct share *share;
+struct quota_client_key {
+	const struct quota *quota;
 	const void *client;
 };
-struct share_client {
-	struct share_client_key key;
+struct quota_client {
+	struct quota_client_key key;
 	size_t requests;
 	UT_hash_handle hh;
 };
 
 /* Zero-initialised is empty. */
-struct shares {
-	struct share *head;
-	struct share_client *clients; /* of repositories */
+struct quotas {
+	struct quota *head;
+	struct quota_client *clients; /* of repositories */
 };
 
 /* Milliseconds after which TXN, which CLIENT sent, may come again; 0: it may
  * come in. HELD of MAX bytes are taken, by all. */
-uint32_t shares_put_off(const struct shares *s, const struct shares_config *cfg,
-    enum share_kind kind, uint64_t id, const struct txn *txn,
+uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
+    enum quota_kind kind, uint64_t id, const struct txn *txn,
     const void *client, size_t held, size_t max);
 /* TXN is in. NULL: out of memory. */
-struct share *shares_take(struct shares *s, enum share_kind kind, uint64_t id,
+struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
     const struct txn *txn, const void *client);
 /* TXN is out; SHARE may be NULL. */
-void shares_give(struct shares *s, struct share *share, const struct txn *txn,
+void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
     const void *client);
 /* How long TXN may wait, or be prepared, where it would like WANTED_NS. */
-int64_t shares_wait_ns(const struct shares_config *cfg, const struct txn *txn,
+int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,
     int64_t wanted_ns);
-void shares_done(struct shares *s);
+void quota_done(struct quotas *s);
 
 #endif

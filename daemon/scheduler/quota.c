@@ -1,0 +1,234 @@
+/*
+ * Happy path:
+ *	put off?	no
+ *	take		counted, until it is decided
+ *	give
+ *
+ * Failure modes:
+ *	too much of his own waits	busy, with a time that grows with it
+ *	out of memory			busy
+ */
+#include "daemon/scheduler/quota.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* The more there is before it, the later. */
+#define AFTER_MIN_MS      50
+#define AFTER_MAX_MS      2000
+#define REFS_PER_MS       20
+#define NS_PER_MS         1000000
+#define IS_NEARLY_ALL(nr) ((nr) - (nr) / 8)
+
+static struct quota_key key_of(enum quota_kind kind, uint64_t id)
+{
+	struct quota_key key = { (uint64_t)kind, id };
+
+	_Static_assert(sizeof(key) == 2 * sizeof(uint64_t), "hashed as bytes");
+	return key;
+}
+
+static struct quota *find(const struct quotas *s, enum quota_kind kind,
+    uint64_t id)
+{
+	struct quota_key key = key_of(kind, id);
+	struct quota *quota;
+
+	HASH_FIND(hh, s->head, &key, sizeof(key), quota);
+	return quota;
+}
+
+static bool is_session(const struct txn *txn)
+{
+	return txn->req.verb == REFD_VERB_SESSION;
+}
+
+/* ---- clients ---- */
+
+static struct quota_client *find_client(const struct quotas *s,
+    const struct quota *quota, const void *client)
+{
+	struct quota_client_key key = { quota, client };
+	struct quota_client *found;
+
+	_Static_assert(sizeof(key) == 2 * sizeof(void *), "hashed as bytes");
+	HASH_FIND(hh, s->clients, &key, sizeof(key), found);
+	return found;
+}
+
+static bool take_client(struct quotas *s, struct quota *quota,
+    const void *client)
+{
+	struct quota_client *of = find_client(s, quota, client);
+
+	if (of == NULL) {
+		of = calloc(1, sizeof(*of));
+		if (of == NULL)
+			return false;
+		of->key.quota = quota;
+		of->key.client = client;
+		HASH_ADD(hh, s->clients, key, sizeof(of->key), of);
+		if (of->hh.tbl == NULL) {
+			free(of);
+			return false;
+		}
+		quota->clients++;
+	}
+	of->requests++;
+	return true;
+}
+
+static void give_client(struct quotas *s, struct quota *quota,
+    const void *client)
+{
+	struct quota_client *of = find_client(s, quota, client);
+
+	if (--of->requests > 0)
+		return;
+	quota->clients--;
+	HASH_DEL(s->clients, of);
+	free(of);
+}
+
+/* ---- is it too much? ---- */
+
+static bool passes(uint64_t has, uint64_t more, uint64_t limit)
+{
+	return limit != 0 && has + more > limit;
+}
+
+static bool is_over(const struct quota *quota, const struct quota_limits *l,
+    const struct txn *txn, bool is_new_client)
+{
+	if (passes(quota->requests, 1, l->requests) ||
+	    passes(quota->refs, txn->nr_updates, l->refs) ||
+	    passes(quota->bytes, txn->req.bytes, l->bytes) ||
+	    passes(quota->clients, is_new_client, l->clients))
+		return true;
+	return is_session(txn) && quota->sessions > 0 &&
+	    (passes(quota->sessions, 1, l->sessions) ||
+		passes(quota->locks, txn->nr_updates, l->locks));
+}
+
+static bool has_half(const struct quota *quota, size_t held, size_t max)
+{
+	return held > IS_NEARLY_ALL(max) && quota->bytes > max / 2;
+}
+
+static uint32_t after_ms(const struct quota *quota)
+{
+	size_t ms = quota->refs / REFS_PER_MS;
+
+	if (ms < AFTER_MIN_MS)
+		return AFTER_MIN_MS;
+	return ms > AFTER_MAX_MS ? AFTER_MAX_MS : (uint32_t)ms;
+}
+
+static bool is_free(const struct quota_config *cfg, uint64_t uid)
+{
+	return uid == 0 || uid == cfg->own_uid;
+}
+
+uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
+    enum quota_kind kind, uint64_t id, const struct txn *txn,
+    const void *client, size_t held, size_t max)
+{
+	const struct quota_limits *limits = &cfg->of_user;
+	const struct quota *quota = find(s, kind, id);
+	bool is_new_client = false;
+
+	if (quota == NULL || (kind == QUOTA_USER && is_free(cfg, id)))
+		return 0;
+	if (kind == QUOTA_REPO) {
+		limits = &txn->limits;
+		is_new_client = find_client(s, quota, client) == NULL;
+	}
+	if (is_over(quota, limits, txn, is_new_client) ||
+	    has_half(quota, held + txn->req.bytes, max))
+		return after_ms(quota);
+	return 0;
+}
+
+int64_t quota_wait_ns(const struct quota_config *cfg, const struct txn *txn,
+    int64_t wanted_ns)
+{
+	uint64_t ms = txn->limits.wait_ms, user_ms = cfg->of_user.wait_ms;
+
+	if (user_ms != 0 && !is_free(cfg, txn->peer.uid) &&
+	    (ms == 0 || user_ms < ms))
+		ms = user_ms;
+	if (ms == 0 || (uint64_t)(wanted_ns / NS_PER_MS) < ms)
+		return wanted_ns;
+	return (int64_t)ms * NS_PER_MS;
+}
+
+static void drop_if_empty(struct quotas *s, struct quota *quota)
+{
+	if (quota->requests > 0)
+		return;
+	HASH_DEL(s->head, quota);
+	free(quota);
+}
+
+struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
+    const struct txn *txn, const void *client)
+{
+	struct quota *quota = find(s, kind, id);
+
+	if (quota == NULL) {
+		quota = calloc(1, sizeof(*quota));
+		if (quota == NULL)
+			return NULL;
+		quota->key = key_of(kind, id);
+		HASH_ADD(hh, s->head, key, sizeof(quota->key), quota);
+		if (quota->hh.tbl == NULL) {
+			free(quota);
+			return NULL;
+		}
+	}
+	if (kind == QUOTA_REPO && !take_client(s, quota, client)) {
+		drop_if_empty(s, quota);
+		return NULL;
+	}
+	quota->requests++;
+	quota->refs += txn->nr_updates;
+	quota->bytes += txn->req.bytes;
+	if (is_session(txn)) {
+		quota->sessions++;
+		quota->locks += txn->nr_updates;
+	}
+	return quota;
+}
+
+void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
+    const void *client)
+{
+	if (quota == NULL)
+		return;
+	assert(quota->requests > 0);
+	quota->refs -= txn->nr_updates;
+	quota->bytes -= txn->req.bytes;
+	if (is_session(txn)) {
+		quota->sessions--;
+		quota->locks -= txn->nr_updates;
+	}
+	if (quota->key.kind == QUOTA_REPO)
+		give_client(s, quota, client);
+	quota->requests--;
+	drop_if_empty(s, quota);
+}
+
+void quota_done(struct quotas *s)
+{
+	struct quota_client *of, *of_next;
+	struct quota *quota, *next;
+
+	HASH_ITER(hh, s->clients, of, of_next) {
+		HASH_DEL(s->clients, of);
+		free(of);
+	}
+	HASH_ITER(hh, s->head, quota, next) {
+		HASH_DEL(s->head, quota);
+		free(quota);
+	}
+}

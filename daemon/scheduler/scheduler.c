@@ -27,7 +27,7 @@
  *	the id is in flight	the same content joins it, other is refused
  *	the id is too old	unknown; never executed
  *	too much waits, or stopping	busy; nothing is kept of it
- *	... of one user or repository	busy, and when to come again (quota.c)
+ *	... of one user or repository	busy, and when to retry (quota.c)
  *	out of memory		busy, at submit; later on nothing needs any but
  *				a name (busy) or a window (tried again)
  *	the deadline passes	what no window has gets deadline. While the

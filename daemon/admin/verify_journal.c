@@ -276,7 +276,7 @@ static int learn_state(struct verify *v)
 		    v->opt->state,
 		    (unsigned long long)journal_last_lsn(v->journal),
 		    (unsigned long long)seen);
-	r = journal_each_parked(v->journal, v->journal_repo, note_parked, v);
+	r = journal_each_deferred(v->journal, v->journal_repo, note_parked, v);
 	if (r == 0 && !v->is_daemon_up) {
 		r = journal_scan(v->journal, journal_forgotten(v->journal),
 		    count_row, v);

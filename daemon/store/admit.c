@@ -423,8 +423,8 @@ bool admit_wants_object(const struct txn_update *u)
 
 /* ---- all but its objects ---- */
 
-/* What is parked is older than TXN. */
-static bool retry_parked(struct store *s, struct txn *txn)
+/* What is deferred is older than TXN. */
+static bool retry_deferred(struct store *s, struct txn *txn)
 {
 	int r = failed_look(s, txn->repo);
 
@@ -442,7 +442,7 @@ bool admit_begin(struct lane *l, struct txn *txn)
 	txn_lay_out(txn);
 	txn->refused = REFD_OK;
 	txn->nr_checked = 0;
-	if (!open_repo(l, txn) || !retry_parked(l->store, txn))
+	if (!open_repo(l, txn) || !retry_deferred(l->store, txn))
 		return false;
 	check_names(l->store, txn);
 	return true;

@@ -7,7 +7,7 @@
  *
  *	fail	fs_fail(): nobody gets a repository there any more; what is
  *		under way ends. A kill does not hide it (doubts.c)
- *	park	once nobody has one, by the next checkpoint or admission: all
+ *	defer	once nobody has one, by the next checkpoint or admission: all
  *		its records, marked as lost, durably
  *	go	its descriptors are closed, so that it can be unmounted
  *	redo	before the next write there, and after every checkpoint
@@ -18,7 +18,7 @@
  *
  * The same where a repository is opened that has records of another life of
  * its file system: it was unmounted in between, or somebody mounted another.
- * Each record is parked once, whichever of the two comes first.
+ * Each record is deferred once, whichever of the two comes first.
  *
  * Objects are another matter: no record has them, doubted.c looks for them.
  *
@@ -32,7 +32,7 @@
 #include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/store_internal.h"
 
-struct parking {
+struct deferring {
 	struct store *store;
 	const struct fs *fs;     /* that its records are on; or */
 	const struct repo *repo; /* whose are on any but its own */
@@ -40,19 +40,19 @@ struct parking {
 	struct notes notes;
 };
 
-static bool is_wanted(const struct parking *p, const struct replay_row *row)
+static bool is_wanted(const struct deferring *p, const struct replay_row *row)
 {
 	/* Once is enough: what was redone may have been changed since by
-	 * records that are not parked. */
+	 * records that are not deferred. */
 	if (row->row.kind != JOURNAL_PART || row->is_aside)
 		return false;
 	return p->fs != NULL ? row->row.mount == p->fs->mount :
 			       row->row.mount != p->repo->fs->mount;
 }
 
-static int park_repo(void *arg, const struct journal_repo *known)
+static int defer_repo(void *arg, const struct journal_repo *known)
 {
-	struct parking *p = arg;
+	struct deferring *p = arg;
 	struct replay_row *row;
 	uint64_t nr = 0;
 	int r = 0;
@@ -62,7 +62,7 @@ static int park_repo(void *arg, const struct journal_repo *known)
 	for (row = rows_of(&p->rows, known->id); row != NULL && r == 0;
 	    row = row->next)
 		if (is_wanted(p, row))
-			r = notes_park_row(&p->notes, row, JOURNAL_MOUNT_LOST,
+			r = notes_defer_row(&p->notes, row, JOURNAL_MOUNT_LOST,
 			    &nr);
 	if (r == 0 && nr > 0)
 		deferred_add(p->store->deferred, known, nr,
@@ -76,7 +76,7 @@ static int park_repo(void *arg, const struct journal_repo *known)
 
 /* Nobody writes the records that are wanted any more. So all of them are
  * durable after the wait, and stay, also when the log is opened again. */
-static int park(struct parking *p)
+static int defer(struct deferring *p)
 {
 	struct store *s = p->store;
 	uint64_t last_lsn;
@@ -86,7 +86,7 @@ static int park(struct parking *p)
 	if (r == 0)
 		r = rows_read(s->log, &p->rows, &last_lsn);
 	if (r == 0)
-		r = journal_each_repo(s->journal, park_repo, p);
+		r = journal_each_repo(s->journal, defer_repo, p);
 	if (r == 0)
 		r = notes_write(&p->notes, s->log);
 	notes_done(&p->notes);
@@ -174,7 +174,7 @@ static int look_for_locks(struct store *s, struct repo *repo)
 
 int failed_look(struct store *s, struct repo *repo)
 {
-	struct parking p = { .store = s, .repo = repo };
+	struct deferring p = { .store = s, .repo = repo };
 	bool is_elsewhere;
 	int r;
 
@@ -184,7 +184,7 @@ int failed_look(struct store *s, struct repo *repo)
 	r = journal_is_elsewhere(s->journal, repo->id, repo->fs->mount,
 	    &is_elsewhere);
 	if (r == 0 && is_elsewhere)
-		r = is_open_elsewhere(s, repo) ? -EAGAIN : park(&p);
+		r = is_open_elsewhere(s, repo) ? -EAGAIN : defer(&p);
 	deferred_unlock_rows(s->deferred);
 	if (r == 0 && is_elsewhere &&
 	    deferred_blocks_writes(s->deferred, repo->id))
@@ -197,7 +197,7 @@ int failed_look(struct store *s, struct repo *repo)
 
 void failed_park(struct store *s)
 {
-	struct parking p = { .store = s };
+	struct deferring p = { .store = s };
 	char path[REFD_PATH_MAX];
 	struct fs *fs;
 
@@ -208,7 +208,7 @@ void failed_park(struct store *s)
 	for (; fs != NULL; fs = fs->next) {
 		p.fs = fs;
 		if (!atomic_load(&fs->failed) || fs->gone ||
-		    fs_is_in_use(&s->repos, fs) || park(&p) < 0)
+		    fs_is_in_use(&s->repos, fs) || defer(&p) < 0)
 			continue;
 		path_of(s, fs, path);
 		doubts_parked(s->repos.doubts, fs->mount);

@@ -478,6 +478,6 @@ int store_forget(struct store *s, const char *repo, uint64_t *nr)
 	if (r == 0 && wanted.id == 0)
 		return -ENOENT;
 	if (r == 0)
-		r = journal_drop_parked(s->journal, wanted.id, nr);
+		r = journal_drop_deferred(s->journal, wanted.id, nr);
 	return r > 0 ? -EIO : r;
 }

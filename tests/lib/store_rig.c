@@ -265,7 +265,7 @@ void sr_park(const char *path, const char *worktree, const char *name,
 		.nr_updates = 1,
 		.members = &member,
 		.nr_members = 1 };
-	struct journal_row row = { .kind = JOURNAL_PARKED,
+	struct journal_row row = { .kind = JOURNAL_DEFERRED,
 		.locked_at_ns = INT64_MAX,
 		.final = true };
 	struct journal_config cfg = { .sys = &sys_kernel,

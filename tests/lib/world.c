@@ -144,7 +144,7 @@ static void awaits(void *arg, const struct journal_repo *repo, uint64_t nr,
 
 /* ---- start and stop ---- */
 
-static void still_parked(void *arg, const char *worktree, const char *name)
+static void still_deferred(void *arg, const char *worktree, const char *name)
 {
 	struct world *w = arg;
 
@@ -164,8 +164,8 @@ static struct recovery recovery_of(struct world *w,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
 		.awaits = awaits,
-		.still_parked = still_parked,
-		.parking = deferred_rows_mutex(w->store.deferred),
+		.still_deferred = still_deferred,
+		.rows_mutex = deferred_rows_mutex(w->store.deferred),
 		.arg = w };
 }
 
@@ -197,7 +197,7 @@ int world_retry(struct world *w)
 		return -EIO;
 	}
 	rec.live = failed_live(&w->store, repo);
-	r = recover_parked(&rec, repo, &w->parked);
+	r = recover_deferred(&rec, repo, &w->parked);
 	repo_put(&w->store.repos, repo);
 	return r;
 }

@@ -314,7 +314,7 @@ static void *register_repos(void *arg)
 		memcpy(repo.uuid, &i, sizeof(i));
 		if (journal_register_repo(j, &repo) == 0)
 			journal_flush_repos(j, repo.epoch);
-		journal_drop_parked(j, i, &nr);
+		journal_drop_deferred(j, i, &nr);
 		journal_trim(j, 0, NULL, 0, &none);
 		journal_find_repo(j, repo.uuid, pass_repo, NULL);
 	}
@@ -407,7 +407,7 @@ static unsigned nr_parked(void)
 {
 	unsigned nr = 0;
 
-	ck_assert_int_eq(journal_each_parked(commit_log_journal(the_log), 0,
+	ck_assert_int_eq(journal_each_deferred(commit_log_journal(the_log), 0,
 			     count_parked, &nr),
 	    0);
 	return nr;
@@ -422,11 +422,11 @@ START_TEST(an_unpark_is_found_out)
 	struct commit_log_mark mark;
 	int r;
 
-	rows[0].kind = rows[1].kind = JOURNAL_PARKED;
+	rows[0].kind = rows[1].kind = JOURNAL_DEFERRED;
 	ck_assert_int_eq(commit_log_append(the_log, rows, 1, &mark), 0);
 	ck_assert_int_eq(commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE),
 	    0);
-	rows[0].kind = JOURNAL_UNPARK;
+	rows[0].kind = JOURNAL_DEFERRED_END;
 	rows[0].voids = rows[0].lsn;
 	rows[1].mount = 0;
 	ck_assert_int_eq(

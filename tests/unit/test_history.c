@@ -265,7 +265,7 @@ START_TEST(what_was_taken_back_later_is_told_by_itself)
 	past_close();
 	past_open_journal();
 	take_back(1, &r, JOURNAL_VOID);
-	copy = take_back(2, &s, JOURNAL_PARKED);
+	copy = take_back(2, &s, JOURNAL_DEFERRED);
 	ck_assert_uint_eq(take_back(copy, &s, JOURNAL_VOID), 5);
 	past_open(_i);
 	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),

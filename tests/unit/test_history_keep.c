@@ -306,12 +306,12 @@ END_TEST
 START_TEST(what_recovery_may_want_stays)
 {
 	struct past_record parked;
-	struct journal_row unpark;
+	struct journal_row end;
 
 	past.retention_ms = DAY_MS;
 	add_rows(10);
 	past_begin(&parked, repo, "refs/heads/parked");
-	parked.row.kind = JOURNAL_PARKED;
+	parked.row.kind = JOURNAL_DEFERRED;
 	ck_assert_uint_eq(past_commit(&parked), 11);
 	add_rows(10);
 	past.wall_ms += 10 * DAY_MS;
@@ -328,11 +328,11 @@ START_TEST(what_recovery_may_want_stays)
 	trim_all();
 	/* The parked one alone, until it is taken off the list. */
 	ck_assert_uint_eq(rows_left(), 1);
-	unpark = parked.row;
-	unpark.kind = JOURNAL_UNPARK;
-	unpark.voids = 11;
-	unpark.len = 0;
-	ck_assert_int_eq(journal_commit(past.j, &unpark, 1, true), 0);
+	end = parked.row;
+	end.kind = JOURNAL_DEFERRED_END;
+	end.voids = 11;
+	end.len = 0;
+	ck_assert_int_eq(journal_commit(past.j, &end, 1, true), 0);
 	ck_assert_uint_eq(rows_left(), 0);
 }
 END_TEST

@@ -130,7 +130,7 @@ END_TEST
 START_TEST(a_body_may_be_empty_or_large)
 {
 	struct journal *j = help_open_here();
-	struct journal_row empty = { .kind = JOURNAL_PARKED };
+	struct journal_row empty = { .kind = JOURNAL_DEFERRED };
 	struct journal_row large = help_row(2, 20 * 1000 * 1000);
 	struct journal_reader *reader;
 	struct found found;

@@ -29,7 +29,7 @@ static unsigned nr_parked(void)
 	unsigned nr = 0;
 
 	ck_assert_int_eq(
-	    journal_each_parked(w->store.journal, 0, count_row, &nr), 0);
+	    journal_each_deferred(w->store.journal, 0, count_row, &nr), 0);
 	return nr;
 }
 

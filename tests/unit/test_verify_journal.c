@@ -211,7 +211,7 @@ static void make_lock(uint64_t window, const char *ref)
 START_TEST(what_awaits_recovery)
 {
 	sr_close();
-	commit_row(JOURNAL_PARKED, "refs/heads/p");
+	commit_row(JOURNAL_DEFERRED, "refs/heads/p");
 	FINDS(1);
 	HAS("parked refs/heads/p", "could not be redone");
 	commit_row(JOURNAL_PART, "refs/heads/p");

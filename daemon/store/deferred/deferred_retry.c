@@ -46,12 +46,12 @@ struct lead {
 	char key[]; /* worktree, "/", name */
 };
 
-/* One admission's retry, as recover_parked()'s argument. */
+/* One admission's retry, as recover_deferred()'s argument. */
 struct retry {
 	struct deferred *deferred;
 	struct repo *repo;
 	struct txn *txn; /* or NULL */
-	/* Of TXN's updates, looked up once, when something is still parked:
+	/* Of TXN's updates, looked up once, when something is still deferred:
 	 * there may be very many of both. */
 	struct lead *leads;
 	bool has_leads;
@@ -303,8 +303,8 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
-		.still_parked = refuse_name,
-		.parking = &d->rows,
+		.still_deferred = refuse_name,
+		.rows_mutex = &d->rows,
 		.ended = ended,
 		.live = d->cfg.live(d->cfg.arg, repo),
 		.arg = &retry };
@@ -320,7 +320,7 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 	if (r < 0)
 		return r;
 	rec.over = over;
-	r = recover_parked(&rec, repo, &left);
+	r = recover_deferred(&rec, repo, &left);
 	free_leads(&retry);
 	if (r == 0)
 		deferred_unlocked(d, repo->id, over, rec.nr_over);

@@ -51,7 +51,7 @@ static int take_about(void *arg, const struct journal_row *row)
 	size_t i;
 	int r;
 
-	if (row->kind == JOURNAL_PARKED)
+	if (row->kind == JOURNAL_DEFERRED)
 		return add_copy(all, row->lsn);
 	if (row->kind != JOURNAL_VOID)
 		return 0;

@@ -149,7 +149,7 @@ static int note_target(void *arg, const struct journal_row *row)
 	struct target *target = arg;
 
 	target->start = row->start;
-	target->is_copy = row->kind == JOURNAL_PARKED;
+	target->is_copy = row->kind == JOURNAL_DEFERRED;
 	if (target->is_copy)
 		target->lsn = row->voids;
 	return 0;

@@ -179,8 +179,8 @@ static void clear_lsns(const struct commit_log_mark *mark)
 struct search {
 	const struct commit_log_mark *mark;
 	size_t found;
-	bool is_parked; /* a row that was to be taken off the list */
-	bool is_there;  /* what the mark is of */
+	bool is_deferred; /* a row that was to be taken off the list */
+	bool is_there;    /* what the mark is of */
 };
 
 static bool is_same(const struct journal_row *a, const struct journal_row *b)
@@ -212,7 +212,7 @@ static int match_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-static int match_parked(void *arg, const struct journal_row *row)
+static int match_deferred(void *arg, const struct journal_row *row)
 {
 	struct search *search = arg;
 	const struct journal_row *mine;
@@ -220,14 +220,15 @@ static int match_parked(void *arg, const struct journal_row *row)
 
 	for (i = 0; i < search->mark->nr; i++) {
 		mine = &search->mark->rows[i];
-		if (mine->kind == JOURNAL_UNPARK && mine->voids == row->lsn)
-			search->is_parked = true;
+		if (mine->kind == JOURNAL_DEFERRED_END &&
+		    mine->voids == row->lsn)
+			search->is_deferred = true;
 	}
 	return 0;
 }
 
-/* All of the mark's rows are there or none. An unpark leaves no row, so a mark
- * that has nothing else is found out by the list. */
+/* All rows of the mark are there, or none. JOURNAL_DEFERRED_END leaves no row,
+ * so the list answers for a mark that has nothing else. */
 static int look_for(struct commit_log *log, struct search *search)
 {
 	const struct commit_log_mark *mark = search->mark;
@@ -235,12 +236,13 @@ static int look_for(struct commit_log *log, struct search *search)
 	int r;
 
 	for (i = 0; i < mark->nr; i++)
-		nr += mark->rows[i].kind != JOURNAL_UNPARK;
+		nr += mark->rows[i].kind != JOURNAL_DEFERRED_END;
 	if (nr > 0)
 		r = commit_log_read(log, mark->before, match_row, search);
 	else
-		r = journal_each_parked(log->journal, 0, match_parked, search);
-	search->is_there = search->found >= nr && !search->is_parked;
+		r = journal_each_deferred(log->journal, 0, match_deferred,
+		    search);
+	search->is_there = search->found >= nr && !search->is_deferred;
 	return r;
 }
 

@@ -6,8 +6,9 @@
  * flush, so a caller with two logs appends to both and then waits for both: the
  * flushes overlap. The only implementation is the SQLite journal (journal.h),
  * and only open names it. journal.h also has everything that is not the log:
- * the registry of repositories, parked rows, look-ups by id, reads for history,
- * forgetting, checkpoint, trimming, statistics, a view without a writer.
+ * the registry of repositories, deferred rows, look-ups by id, reads for
+ * history, forgetting, checkpoint, trimming, statistics, a view without a
+ * writer.
  *
  * A log is in one of four states:
  *	open	it can be read. claim -> claimed
@@ -52,9 +53,9 @@ enum journal_kind {
 	JOURNAL_VOID = 2, /* takes members of an earlier row back */
 	/* Members that recovery could not redo yet: a copy. It is open until
 	 * it is taken off the list, whatever is forgotten. */
-	JOURNAL_PARKED = 3,
-	/* No row of its own: takes the parked row VOIDS off the list. */
-	JOURNAL_UNPARK = 4
+	JOURNAL_DEFERRED = 3,
+	/* No row of its own: takes the deferred row VOIDS off the list. */
+	JOURNAL_DEFERRED_END = 4
 };
 
 /* A window's number: the start that it is of, then a count of so many bits;
@@ -62,7 +63,7 @@ enum journal_kind {
 #define JOURNAL_TOKEN_BITS     40
 #define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
 
-/* Of a parked row: its file system failed to sync, and what is in memory need
+/* Of a deferred row: its file system failed to sync, and what is in memory need
  * not be on disk. */
 #define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
 
@@ -76,13 +77,13 @@ struct journal_row {
 	uint64_t start;       /* of the daemon that wrote it; set by append */
 	uint64_t token;       /* of the window's locks; 0: no lock taken */
 	uint64_t mount;       /* sys->mount_id of the repository then; 0 of
-				 a parked one: not to be asked for any more */
+				 a deferred one: not to be asked for any more */
 	int64_t locked_at_ns; /* token_locked_at() */
 	int64_t time_us;      /* wall clock */
-	uint64_t voids;       /* VOID, UNPARK: the lsn it speaks of; PARKED:
+	uint64_t voids; /* VOID, DEFERRED_END: the lsn it speaks of; DEFERRED:
 				 that of the first row it is a copy of */
-	bool final;           /* with it the transaction is decided */
-	const uint8_t *body;  /* record.h; borrowed */
+	bool final;     /* with it the transaction is decided */
+	const uint8_t *body; /* record.h; borrowed */
 	size_t len;
 };
 

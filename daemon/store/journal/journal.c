@@ -200,18 +200,19 @@ static int write_row(struct journal *j, const struct journal_row *row,
 {
 	int rc;
 
-	if (row->kind == JOURNAL_UNPARK) {
-		sqlite3_bind_int64(j->unpark, 1, (sqlite3_int64)row->voids);
+	if (row->kind == JOURNAL_DEFERRED_END) {
+		sqlite3_bind_int64(j->end_deferred, 1,
+		    (sqlite3_int64)row->voids);
 		sqlite3_bind_int64(j->unkeep, 1, (sqlite3_int64)row->voids);
-		rc = journal_run(j->unpark);
+		rc = journal_run(j->end_deferred);
 		return rc == SQLITE_OK ? journal_run(j->unkeep) : rc;
 	}
 	rc = insert_row(j, row, lsn);
-	if (rc != SQLITE_OK || row->kind != JOURNAL_PARKED)
+	if (rc != SQLITE_OK || row->kind != JOURNAL_DEFERRED)
 		return rc;
-	sqlite3_bind_int64(j->park, 1, (sqlite3_int64)lsn);
-	sqlite3_bind_int64(j->park, 2, (sqlite3_int64)row->repo);
-	return journal_run(j->park);
+	sqlite3_bind_int64(j->defer, 1, (sqlite3_int64)lsn);
+	sqlite3_bind_int64(j->defer, 2, (sqlite3_int64)row->repo);
+	return journal_run(j->defer);
 }
 
 static int write_all(struct journal *j, const struct journal_commit *c)
@@ -223,7 +224,7 @@ static int write_all(struct journal *j, const struct journal_commit *c)
 	for (; c != NULL; c = c->next)
 		for (i = 0; i < c->nr && rc == SQLITE_OK; i++) {
 			rc = write_row(j, &c->rows[i], lsn);
-			lsn += c->rows[i].kind != JOURNAL_UNPARK;
+			lsn += c->rows[i].kind != JOURNAL_DEFERRED_END;
 		}
 	return rc;
 }
@@ -259,8 +260,9 @@ static void number_rows(struct journal *j, struct journal_commit *c)
 	size_t i;
 
 	for (i = 0; i < c->nr; i++) {
-		/* An unpark adds no row, and an unused LSN would look lost. */
-		if (c->rows[i].kind != JOURNAL_UNPARK)
+		/* JOURNAL_DEFERRED_END adds no row, and an unused LSN would look
+		 * lost. */
+		if (c->rows[i].kind != JOURNAL_DEFERRED_END)
 			j->last_written = c->rows[i].lsn = j->next_lsn++;
 		c->rows[i].start = j->start;
 	}

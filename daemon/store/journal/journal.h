@@ -4,9 +4,9 @@
  *
  * The daemon appends rows through the commit log (commit_log.h), which is built
  * on these calls and opens a broken journal again. Here is everything that is
- * not the log: the registry of repositories, parked rows, look-ups by id, reads
- * for history, forgetting, checkpoint, trimming, statistics, and a view of the
- * journal beside its writer.
+ * not the log: the registry of repositories, deferred rows, look-ups by id,
+ * reads for history, forgetting, checkpoint, trimming, statistics, and a view of
+ * the journal beside its writer.
  *
  * Rules that keep SQLite honest here, each with its reason:
  *  - wal_autocheckpoint=0, mmap_size=0, no chunk size, no size hint: a COMMIT
@@ -174,13 +174,13 @@ uint64_t journal_last_lsn(struct journal *j);
 int journal_scan(struct journal *j, uint64_t after,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
-/* The parked rows that are open; of one repository, or of all (0). Otherwise
+/* The deferred rows that are open; of one repository, or of all (0). Otherwise
  * as journal_scan(). */
-int journal_each_parked(struct journal *j, uint64_t repo,
+int journal_each_deferred(struct journal *j, uint64_t repo,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
-/* Takes all parked rows of REPO off the list, durably. *NR: how many. */
-int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr);
+/* Takes all deferred rows of REPO off the list, durably. *NR: how many. */
+int journal_drop_deferred(struct journal *j, uint64_t repo, uint64_t *nr);
 
 /* Is there a row of REPO's, not forgotten, of another mount than MOUNT? */
 int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
@@ -214,7 +214,7 @@ int journal_read_about(struct journal_reader *reader, uint64_t lsn,
 int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes);
 
 /*
- * Takes all rows up to LSN out, but for parked ones. KEEP are those of them
+ * Takes all rows up to LSN out, but for deferred ones. KEEP are those of them
  * whose ids must still be known, with bodies as a look-up needs them: it finds
  * those on. Ids that are less than EXPIRED are not known any more afterwards
  * (some of them: of very many, with the next calls). LSN must not be beyond
@@ -225,7 +225,7 @@ int journal_used_bytes(struct journal_reader *reader, uint64_t *bytes);
  */
 int journal_trim(struct journal *j, uint64_t lsn,
     const struct journal_row *keep, size_t nr, const struct refd_txid *expired);
-/* Rows up to here are gone, but for parked ones. */
+/* Rows up to here are gone, but for deferred ones. */
 uint64_t journal_trimmed(struct journal *j);
 
 /*

@@ -117,7 +117,8 @@ struct journal {
 
 	pthread_mutex_t commit_lock;
 	sqlite3 *db;
-	sqlite3_stmt *begin, *insert, *park, *unpark, *unkeep, *write_meta;
+	sqlite3_stmt *begin, *insert, *defer, *end_deferred, *unkeep,
+	    *write_meta;
 	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
 	uint64_t forgotten;    /* as the database has it */
@@ -151,7 +152,7 @@ struct journal {
 	int64_t flush_ns;          /* what one takes, of late */
 	size_t flush_waiting;      /* for one that is to follow */
 	uint64_t last_lsn;
-	uint64_t trimmed; /* rows up to here are gone, but for parked ones */
+	uint64_t trimmed; /* rows up to here are gone, but for deferred ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
 	uint64_t damaged;       /* the first row that was found to be; 0 */
 	uint64_t wal_frames;    /* after the last commit */

@@ -68,7 +68,7 @@ static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
 	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-	/* What was trimmed but for being parked goes now. */
+	/* What was trimmed but for being deferred goes now. */
 	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
 				     " AND lsn <= (SELECT trimmed FROM meta)";
 	const struct {
@@ -77,8 +77,8 @@ static int prepare_all(struct journal *j)
 	} all[] = {
 		{ "BEGIN IMMEDIATE", &j->begin },
 		{ insert, &j->insert },
-		{ "INSERT INTO parked VALUES(?, ?)", &j->park },
-		{ "DELETE FROM parked WHERE lsn = ?", &j->unpark },
+		{ "INSERT INTO parked VALUES(?, ?)", &j->defer },
+		{ "DELETE FROM parked WHERE lsn = ?", &j->end_deferred },
 		{ unkeep, &j->unkeep },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
 		  " seal = ? WHERE id = 1",
@@ -250,13 +250,13 @@ static void disconnect_all(struct journal *j)
 		journal_reader_disconnect(reader);
 	sqlite3_finalize(j->begin);
 	sqlite3_finalize(j->insert);
-	sqlite3_finalize(j->park);
-	sqlite3_finalize(j->unpark);
+	sqlite3_finalize(j->defer);
+	sqlite3_finalize(j->end_deferred);
 	sqlite3_finalize(j->unkeep);
 	sqlite3_finalize(j->write_meta);
 	sqlite3_finalize(j->commit);
 	sqlite3_finalize(j->rollback);
-	j->begin = j->insert = j->park = j->unpark = j->unkeep = NULL;
+	j->begin = j->insert = j->defer = j->end_deferred = j->unkeep = NULL;
 	j->write_meta = j->commit = j->rollback = NULL;
 	journal_flush_close(j);
 	sqlite3_close(j->ckpt);

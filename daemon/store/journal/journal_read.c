@@ -271,7 +271,7 @@ int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
 
 /* Few, as a rule; it is read in one go all the same, and for recovery, while
  * nobody commits much. */
-int journal_each_parked(struct journal *j, uint64_t repo, journal_row_fn *cb,
+int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
     void *arg)
 {
 	struct scan scan;

@@ -92,7 +92,7 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	return r;
 }
 
-static int delete_parked(struct journal *j, uint64_t repo, uint64_t *nr)
+static int delete_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
 {
 	sqlite3_stmt *s = NULL;
 	int rc;
@@ -107,14 +107,14 @@ static int delete_parked(struct journal *j, uint64_t repo, uint64_t *nr)
 	return rc;
 }
 
-int journal_drop_parked(struct journal *j, uint64_t repo, uint64_t *nr)
+int journal_drop_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
 {
 	struct journal_mark mark;
 	int r;
 
 	pthread_mutex_lock(&j->commit_lock);
 	if ((r = journal_txn_begin(j)) == 0)
-		r = journal_txn_end(j, delete_parked(j, repo, nr));
+		r = journal_txn_end(j, delete_deferred(j, repo, nr));
 	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);
 	return r == 0 ? journal_flush_to(j, &mark) : r;

@@ -11,7 +11,7 @@
  *
  * Failure modes:
  *	as of a commit (journal.c): nothing happened, or JOURNAL_UNKNOWN
- *	a row is parked still	it stays, out of sight, until it is unparked
+ *	a row is deferred still	it stays, out of sight, until it is redone
  */
 #include <errno.h>
 

@@ -8,15 +8,15 @@
  *		file system had failed to sync (doubts.c), which is as a cut
  *	replay	each repository the journal knows, if only to look for locks
  *	sync	every file system
- *	forget	all of it but what is parked by now, which is in rows of its
+ *	forget	all of it but what is deferred by now, which is in rows of its
  *		own
  *
  * What fails:
- *	a repository isn't there, or	all its records are kept as parked rows
+ *	a repository isn't there, or	all its records are kept as deferred rows
  *	it has a reftable by now		the same
  *	its disk fails, in replay or	and its locks stand; until they are
  *	in the sync after		redone nothing is written there
- *	one ref can't be redone		parked, voided or left, see redo.c
+ *	one ref can't be redone		deferred, voided or left, see redo.c
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
  */
@@ -36,7 +36,7 @@ struct visit {
 	bool failed;               /* all of it is to be kept */
 	int err;                   /* what failed, if it is known; or 0 */
 	bool lost;                 /* since its file system failed to sync */
-	uint64_t parked;           /* members */
+	uint64_t deferred;         /* members */
 	struct visit *next;
 };
 
@@ -78,10 +78,10 @@ static void stepped(void *arg, size_t nr)
 	    run->total);
 }
 
-static bool any_is_parked(const struct replay_row *rows)
+static bool any_is_deferred(const struct replay_row *rows)
 {
 	for (; rows != NULL; rows = rows->next)
-		if (rows->row.kind == JOURNAL_PARKED)
+		if (rows->row.kind == JOURNAL_DEFERRED)
 			return true;
 	return false;
 }
@@ -104,9 +104,9 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	int r = 0;
 
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
-	/* A parked row is finished for good; the others are there until all
+	/* A deferred row is finished for good; the others are there until all
 	 * is forgotten. */
-	if (*failed == 0 && any_is_parked(v->rows)) {
+	if (*failed == 0 && any_is_deferred(v->rows)) {
 		*failed = rec->sync_fs(rec->arg, repo->fs);
 		v->lost = *failed < 0;
 	}
@@ -114,7 +114,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	 * unfinished, and asking by id would say that what is voided
 	 * happened. */
 	if (*failed == 0)
-		r = recover_note(rec, &rp, v->rows, &v->parked);
+		r = recover_note(rec, &rp, v->rows, &v->deferred);
 	/* What could not be rolled forward keeps its lock: nothing else says
 	 * to the next try that it is unfinished. */
 	if (*failed == 0 && r == 0)
@@ -259,8 +259,8 @@ static int forget(struct run *run, uint64_t last_lsn)
 	for (v = run->visits; v != NULL; v = v->next)
 		for (row = v->failed ? v->rows : NULL; row != NULL && r == 0;
 		    row = row->next)
-			r = notes_park_row(&notes, row, mount_of(run, v, row),
-			    &v->parked);
+			r = notes_defer_row(&notes, row, mount_of(run, v, row),
+			    &v->deferred);
 	if (r == 0 && last_lsn > journal_forgotten(journal))
 		r = journal_forget(journal, last_lsn, notes.nr == 0);
 	if (r == 0)
@@ -274,15 +274,15 @@ static int forget(struct run *run, uint64_t last_lsn)
 
 /* A repository that could not be looked at may have locks of ours, records or
  * no. */
-static void tell_awaiting(const struct run *run, uint64_t *parked)
+static void tell_awaiting(const struct run *run, uint64_t *deferred)
 {
 	const struct visit *v;
 
 	for (v = run->visits; v != NULL; v = v->next) {
-		if (v->parked > 0 || v->failed)
-			run->rec->awaits(run->rec->arg, &v->known, v->parked,
+		if (v->deferred > 0 || v->failed)
+			run->rec->awaits(run->rec->arg, &v->known, v->deferred,
 			    v->err);
-		*parked += v->parked;
+		*deferred += v->deferred;
 	}
 }
 
@@ -313,7 +313,7 @@ static void find_doubted(struct run *run)
 	}
 }
 
-int recover_all(struct recovery *rec, uint64_t *parked)
+int recover_all(struct recovery *rec, uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
 	struct run run = { .rec = rec, .visits_end = &run.visits };
@@ -321,7 +321,7 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 	size_t i;
 	int r;
 
-	*parked = 0;
+	*deferred = 0;
 	r = starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
 		r = rows_read(rec->log, &run.rows, &last_lsn);
@@ -332,7 +332,7 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 		r = journal_each_repo(journal, add_visit, &run);
 	if (r == 0)
 		r = visit_all(&run);
-	/* What is parked from here on is in rows of its own, so all that was
+	/* What is deferred from here on is in rows of its own, so all that was
 	 * read may be forgotten, once the disks hold what was redone. */
 	if (r == 0) {
 		sync_visited(&run);
@@ -340,7 +340,7 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 	}
 	if (r == 0) {
 		doubts_recovered(rec->repos->doubts);
-		tell_awaiting(&run, parked);
+		tell_awaiting(&run, deferred);
 	}
 	run_done(&run);
 	return r > 0 ? -EIO : r;
@@ -348,18 +348,18 @@ int recover_all(struct recovery *rec, uint64_t *parked)
 
 /* ---- later ---- */
 
-static void tell_still_parked(const struct recovery *rec,
+static void tell_still_deferred(const struct recovery *rec,
     const struct replay_row *rows)
 {
 	const struct record_member *m;
 	size_t i;
 
-	for (; rows != NULL && rec->still_parked != NULL; rows = rows->next)
+	for (; rows != NULL && rec->still_deferred != NULL; rows = rows->next)
 		for (i = 0; i < rows->rec.nr_members; i++) {
 			m = &rows->rec.members[i];
 			/* Another line in its log is in nobody's way. */
-			if (rows->parked[i] && m->action != RECORD_LOG)
-				rec->still_parked(rec->arg, m->worktree,
+			if (rows->deferred[i] && m->action != RECORD_LOG)
+				rec->still_deferred(rec->arg, m->worktree,
 				    m->name);
 		}
 }
@@ -373,7 +373,7 @@ static void tell_ended(const struct recovery *rec,
 	for (; rows != NULL && rec->ended != NULL; rows = rows->next)
 		for (i = 0; i < rows->rec.nr_members; i++) {
 			m = &rows->rec.members[i];
-			if (!rows->parked[i] && m->action != RECORD_LOG)
+			if (!rows->deferred[i] && m->action != RECORD_LOG)
 				rec->ended(rec->arg, rows->origin, m->index);
 		}
 }
@@ -383,17 +383,19 @@ static void tell_ended(const struct recovery *rec,
 static void lose(struct recovery *rec, const struct replay_row *rows)
 {
 	struct notes notes = { NULL, 0, 0 };
-	uint64_t parked = 0;
+	uint64_t deferred = 0;
 	int r = 0;
 
 	for (; rows != NULL && r == 0; rows = rows->next)
-		r = notes_park_row(&notes, rows, JOURNAL_MOUNT_LOST, &parked);
+		r = notes_defer_row(&notes, rows, JOURNAL_MOUNT_LOST,
+		    &deferred);
 	if (r == 0)
 		notes_write(&notes, rec->log);
 	notes_done(&notes);
 }
 
-int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
+int recover_deferred(struct recovery *rec, struct repo *repo,
+    uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
 	struct stale stale = { .sys = rec->sys };
@@ -408,13 +410,13 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 	size_t unlocked = 0;
 	int r;
 
-	*parked = 0;
+	*deferred = 0;
 	memset(&rows, 0, sizeof(rows));
 	r = starts_read(&starts, journal, rec->boot_id);
-	pthread_mutex_lock(rec->parking);
+	pthread_mutex_lock(rec->rows_mutex);
 	if (r == 0)
-		r = rows_read_parked(journal, repo->id, &rows);
-	pthread_mutex_unlock(rec->parking);
+		r = rows_read_deferred(journal, repo->id, &rows);
+	pthread_mutex_unlock(rec->rows_mutex);
 	if (r == 0)
 		r = recover_replay(rec, &rp, &starts, rows_of(&rows, repo->id),
 		    &unlocked);
@@ -424,12 +426,12 @@ int recover_parked(struct recovery *rec, struct repo *repo, uint64_t *parked)
 			lose(rec, rows_of(&rows, repo->id));
 	}
 	if (r == 0)
-		r = recover_note(rec, &rp, rows_of(&rows, repo->id), parked);
+		r = recover_note(rec, &rp, rows_of(&rows, repo->id), deferred);
 	if (r == 0)
 		r = recover_clean(&rp, &unlocked);
 	if (r == 0) {
 		tell_ended(rec, rows_of(&rows, repo->id));
-		tell_still_parked(rec, rows_of(&rows, repo->id));
+		tell_still_deferred(rec, rows_of(&rows, repo->id));
 	}
 	replay_done(&rp);
 	stale_done(&stale);

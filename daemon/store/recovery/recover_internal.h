@@ -40,9 +40,10 @@ struct rows {
 };
 
 /* All that is not forgotten and names a repository, voids taken off, and all
- * that is parked; or what is parked of one. */
+ * that is deferred; or what is deferred of one. */
 int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn);
-int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows);
+int rows_read_deferred(struct journal *journal, uint64_t repo,
+    struct rows *rows);
 /* The first one of REPO; NULL: there is none. */
 struct replay_row *rows_of(const struct rows *rows, uint64_t repo);
 void rows_done(struct rows *rows);
@@ -55,14 +56,14 @@ struct notes {
 	size_t nr, size;
 };
 
-/* All that ROW still owes is for a later try to redo, by the rule that MOUNT
- * says (journal.h). *PARKED counts its members. */
-int notes_park_row(struct notes *notes, const struct replay_row *row,
-    uint64_t mount, uint64_t *parked);
-/* What a replay made of ROW: what it parked is kept, as a parked row, and what
- * else a parked row held is finished. */
+/* Leaves all members of ROW that still have to be redone to a later retry, by
+ * the rule that MOUNT says (journal.h). *DEFERRED counts the members. */
+int notes_defer_row(struct notes *notes, const struct replay_row *row,
+    uint64_t mount, uint64_t *deferred);
+/* After a replay of ROW: the members that the replay deferred get a deferred
+ * row. All others of a deferred row are finished. */
 int notes_replayed(struct notes *notes, const struct replay_row *row,
-    uint64_t *parked);
+    uint64_t *deferred);
 /* Updates that did not happen after all. */
 int notes_void(struct notes *notes, const struct replay_members *members);
 /* In one commit, durably. The rows that they were made from are durable. */
@@ -75,9 +76,9 @@ void notes_done(struct notes *notes);
  * repository and an empty list of stale locks; *UNLOCKED: how many are gone. */
 int recover_replay(struct recovery *rec, struct replay *rp,
     const struct starts *starts, struct replay_row *rows, size_t *unlocked);
-/* What that made of ROWS, durably. *PARKED members. */
+/* What that made of ROWS, durably. *DEFERRED members. */
 int recover_note(struct recovery *rec, const struct replay *rp,
-    struct replay_row *rows, uint64_t *parked);
+    struct replay_row *rows, uint64_t *deferred);
 /* The locks that are no longer needed. */
 int recover_clean(struct replay *rp, size_t *unlocked);
 

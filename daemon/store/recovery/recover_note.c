@@ -1,5 +1,5 @@
 /*
- * What recovery writes back into the journal: rows for what is parked, voids
+ * What recovery writes back into the journal: rows for what is deferred, voids
  * for what did not happen or needs no further try.
  *
  * The happy path: nothing to write.
@@ -43,7 +43,7 @@ static int add_members(struct notes *notes, const struct replay_row *row,
 	struct record rec = row->rec;
 
 	copy.kind = kind;
-	copy.voids = kind == JOURNAL_PARKED ? row->origin : row->row.lsn;
+	copy.voids = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
 	rec.members = members;
 	rec.nr_members = nr;
 	return add(notes, &copy, &rec);
@@ -59,16 +59,16 @@ void notes_done(struct notes *notes)
 	memset(notes, 0, sizeof(*notes));
 }
 
-/* ---- parked ---- */
+/* ---- deferred ---- */
 
-/* Does it still owe something? */
+/* Is member I of ROW still to be redone? */
 static bool is_live(const struct replay_row *row, size_t i)
 {
 	return !row->dropped[i] && row->rec.members[i].status == REFD_OK &&
 	    row->rec.members[i].action != RECORD_NOTHING;
 }
 
-/* The row that was read, if it was a parked one, and of it what is in KEPT
+/* The row that was read, if it was a deferred one, and of it what is in KEPT
  * anew: MOUNT 0 says that its locks are gone. */
 static int replace(struct notes *notes, const struct replay_row *row,
     struct record_member *kept, size_t nr, uint64_t mount)
@@ -76,18 +76,18 @@ static int replace(struct notes *notes, const struct replay_row *row,
 	struct replay_row copy = *row;
 	int r = 0;
 
-	if (row->row.kind == JOURNAL_PARKED)
-		r = add_members(notes, row, JOURNAL_UNPARK, NULL, 0);
+	if (row->row.kind == JOURNAL_DEFERRED)
+		r = add_members(notes, row, JOURNAL_DEFERRED_END, NULL, 0);
 	copy.row.mount = mount;
 	if (r == 0 && nr > 0)
-		r = add_members(notes, &copy, JOURNAL_PARKED, kept, nr);
+		r = add_members(notes, &copy, JOURNAL_DEFERRED, kept, nr);
 	return r;
 }
 
-/* What ROW still owes, or of that only what this replay PARKED, is a row of its
- * own, redone by the rule that MOUNT says. */
-static int keep_owed(struct notes *notes, const struct replay_row *row,
-    const bool *parked, uint64_t mount, uint64_t *nr_parked)
+/* Writes a row for the members of ROW that still have to be redone, or only for
+ * those that this replay DEFERRED. MOUNT says by which rule they are redone. */
+static int keep_deferred(struct notes *notes, const struct replay_row *row,
+    const bool *deferred, uint64_t mount, uint64_t *nr_deferred)
 {
 	struct record_member *kept;
 	size_t i, nr = 0;
@@ -97,20 +97,20 @@ static int keep_owed(struct notes *notes, const struct replay_row *row,
 	if (kept == NULL)
 		return -ENOMEM;
 	for (i = 0; i < row->rec.nr_members; i++)
-		if (is_live(row, i) && (parked == NULL || parked[i]))
+		if (is_live(row, i) && (deferred == NULL || deferred[i]))
 			kept[nr++] = row->rec.members[i];
-	if (row->row.kind != JOURNAL_PARKED || nr < row->rec.nr_members ||
+	if (row->row.kind != JOURNAL_DEFERRED || nr < row->rec.nr_members ||
 	    mount != row->row.mount)
 		r = replace(notes, row, kept, nr, mount);
-	*nr_parked += nr;
+	*nr_deferred += nr;
 	free(kept);
 	return r;
 }
 
-int notes_park_row(struct notes *notes, const struct replay_row *row,
-    uint64_t mount, uint64_t *parked)
+int notes_defer_row(struct notes *notes, const struct replay_row *row,
+    uint64_t mount, uint64_t *deferred)
 {
-	return keep_owed(notes, row, NULL, mount, parked);
+	return keep_deferred(notes, row, NULL, mount, deferred);
 }
 
 /* Whatever locks stand now are going to be removed, so by a later try it
@@ -123,9 +123,9 @@ static uint64_t later_mount(const struct replay_row *row)
 }
 
 int notes_replayed(struct notes *notes, const struct replay_row *row,
-    uint64_t *parked)
+    uint64_t *deferred)
 {
-	return keep_owed(notes, row, row->parked, later_mount(row), parked);
+	return keep_deferred(notes, row, row->deferred, later_mount(row), deferred);
 }
 
 /* ---- voids ---- */

@@ -1,7 +1,7 @@
 /*
  * What recovery reads of the journal.
  *
- * The happy path: one scan of what is not forgotten, and the parked rows that
+ * The happy path: one scan of what is not forgotten, and the deferred rows that
  * are open; each decoded, each void taken off the row it speaks of; sorted.
  *
  * What fails: a row that can't be decoded, or memory; then nothing can be
@@ -43,7 +43,7 @@ void starts_done(struct starts *starts)
 	free(starts->same);
 }
 
-/* The window's number says which start took the locks; a parked copy has
+/* The window's number says which start took the locks; a deferred copy has
  * been written by another. */
 enum evidence starts_evidence(const struct starts *starts,
     const struct replay_row *row, const struct repo *repo)
@@ -122,7 +122,7 @@ static int keep_row(struct rows *rows, struct replay_row *row)
 	if (row->dropped == NULL)
 		return -ENOMEM;
 	row->passed = row->dropped + row->rec.nr_members;
-	row->parked = row->passed + row->rec.nr_members;
+	row->deferred = row->passed + row->rec.nr_members;
 	rows->items[rows->nr++] = row;
 	return 0;
 }
@@ -143,7 +143,7 @@ static int read_row(struct reading *rd, const struct journal_row *from)
 	}
 	row->row = *from;
 	row->row.body = NULL;
-	row->origin = from->kind == JOURNAL_PARKED ? from->voids : from->lsn;
+	row->origin = from->kind == JOURNAL_DEFERRED ? from->voids : from->lsn;
 	if (r == 0)
 		r = keep_row(rd->rows, row);
 	if (r < 0)
@@ -151,14 +151,14 @@ static int read_row(struct reading *rd, const struct journal_row *from)
 	return r;
 }
 
-/* What is parked is read by itself, whatever was forgotten. */
+/* What is deferred is read by itself, whatever was forgotten. */
 static int recent_row(void *arg, const struct journal_row *from)
 {
 	struct reading *rd = arg;
 	struct replay_row *row;
 
 	rd->last_lsn = from->lsn;
-	if (from->kind == JOURNAL_PARKED) {
+	if (from->kind == JOURNAL_DEFERRED) {
 		row = from->mount == JOURNAL_MOUNT_LOST ?
 		    find_row(rd->rows, from->voids) :
 		    NULL;
@@ -171,7 +171,7 @@ static int recent_row(void *arg, const struct journal_row *from)
 	return read_row(rd, from);
 }
 
-static int parked_row(void *arg, const struct journal_row *from)
+static int deferred_row(void *arg, const struct journal_row *from)
 {
 	return read_row(arg, from);
 }
@@ -210,19 +210,20 @@ int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn)
 	memset(rows, 0, sizeof(*rows));
 	r = commit_log_read(log, journal_forgotten(journal), recent_row, &rd);
 	if (r == 0)
-		r = journal_each_parked(journal, 0, parked_row, &rd);
+		r = journal_each_deferred(journal, 0, deferred_row, &rd);
 	sort_rows(rows);
 	*last_lsn = rd.last_lsn;
 	return r;
 }
 
-int rows_read_parked(struct journal *journal, uint64_t repo, struct rows *rows)
+int rows_read_deferred(struct journal *journal, uint64_t repo,
+    struct rows *rows)
 {
 	struct reading rd = { .rows = rows };
 	int r;
 
 	memset(rows, 0, sizeof(*rows));
-	r = journal_each_parked(journal, repo, parked_row, &rd);
+	r = journal_each_deferred(journal, repo, deferred_row, &rd);
 	sort_rows(rows);
 	return r;
 }

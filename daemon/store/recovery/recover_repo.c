@@ -4,7 +4,7 @@
  * The happy path:
  *	replay	its locks found, those that say nothing removed, its records
  *		redone
- *	note	what was parked or voided, in the journal
+ *	note	what was deferred or voided, in the journal
  *	clean	the other locks removed
  *
  * What fails: the repository's disk, memory, or the journal; the caller knows
@@ -92,7 +92,7 @@ int recover_clean(struct replay *rp, size_t *unlocked)
 
 /* Of what is recorded here no later note speaks. */
 int recover_note(struct recovery *rec, const struct replay *rp,
-    struct replay_row *rows, uint64_t *parked)
+    struct replay_row *rows, uint64_t *deferred)
 {
 	struct notes notes = { NULL, 0, 0 };
 	const struct replay_member *m;
@@ -108,13 +108,13 @@ int recover_note(struct recovery *rec, const struct replay *rp,
 	}
 	r = notes_void(&notes, &rp->voided);
 	for (row = rows; row != NULL && r == 0; row = row->next)
-		r = notes_replayed(&notes, row, parked);
+		r = notes_replayed(&notes, row, deferred);
 	if (r == 0)
 		r = notes_write(&notes, rec->log);
 	notes_done(&notes);
 	for (row = rows; row != NULL && r == 0; row = row->next)
 		for (i = 0; i < row->rec.nr_members; i++)
-			row->dropped[i] = row->dropped[i] || row->parked[i] ||
-			    row->row.kind == JOURNAL_PARKED;
+			row->dropped[i] = row->dropped[i] || row->deferred[i] ||
+			    row->row.kind == JOURNAL_DEFERRED;
 	return r;
 }

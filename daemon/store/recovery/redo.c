@@ -4,7 +4,7 @@
  *
  * The happy path: locked, compared, written where it differs, then its log.
  *
- * What fails: a foreign lock parks the records; a name that another took
+ * What fails: a foreign lock defers the records; a name that another took
  * voids the update, and no line of it stays; a worktree that is gone is never
  * made again; anything else is reported and ends the repository's recovery
  * with its errno once the others were tried.
@@ -179,7 +179,7 @@ int redo_void(struct replay *rp, const struct replay_row *row,
 
 /* Every link that nobody else finishes: later ones may owe lines of their
  * own. */
-void redo_park(const struct redo *redo)
+void redo_defer(const struct redo *redo)
 {
 	const struct chain *chain = redo->chain;
 	const struct chain_link *link;
@@ -191,7 +191,7 @@ void redo_park(const struct redo *redo)
 		if (!link->row->passed[k] &&
 		    (link->row->evidence != EVIDENCE_CRASHED ||
 			(link == redo->last && redo->held != NULL)))
-			link->row->parked[k] = true;
+			link->row->deferred[k] = true;
 	}
 }
 
@@ -203,13 +203,13 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 	case -EEXIST:
 		redo_report(rp, STORE_PARKED, name,
 		    "another writer's lock stands; tried again later");
-		redo_park(redo);
+		redo_defer(redo);
 		return 0;
 	case -ELOOP:
 		redo_report(rp, STORE_PARKED, name,
 		    "a directory on the way is a symbolic link by now; tried "
 		    "again later");
-		redo_park(redo);
+		redo_defer(redo);
 		return 0;
 	case -ENOTDIR:
 	case -EISDIR:

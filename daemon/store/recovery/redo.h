@@ -46,7 +46,7 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
 int redo_unlock_edit(struct replay *rp, struct edit *e);
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name);
 void redo_close(struct replay *rp, struct redo *redo);
-/* What becomes of it when ERR stopped it: parked, voided, left (0), or ERR. */
+/* What becomes of it when ERR stopped it: deferred, voided, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);
 
 /* Who packs a ref and removes its file does so with its lock: once that is
@@ -61,7 +61,7 @@ int redo_read_disk(struct replay *rp, int dirfd, const char *path);
 bool redo_is_no_log(int err);
 
 /* To be redone later. */
-void redo_park(const struct redo *redo);
+void redo_defer(const struct redo *redo);
 
 /* redo_log.c: its lines. Of one that is another's by now only those that came
  * after what was written, and its torn end. */

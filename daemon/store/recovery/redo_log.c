@@ -7,7 +7,7 @@
  *	the log's name is taken, by a directory with something in it or a file
  *	above it: said so; a value is not held up for its log
  *	a foreign lock on a ref of which nothing but a line is owed, or no room
-	for that: parked
+	for that: deferred
  *	that ref is gone, or its name was taken: there is no log to mend
  *	the disk: the errno
  */
@@ -154,7 +154,7 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	if (r == -ENOSPC || r == -EDQUOT) {
 		redo_report(rp, STORE_PARKED, redo->chain->name,
 		    "no room for its log line; tried again later");
-		redo_park(redo);
+		redo_defer(redo);
 		r = 0;
 	}
 	if (r < 0)

@@ -16,7 +16,7 @@
  *	a well-formed loose file that is younger than our lock, or a value in
  *	packed-refs that neither the chain nor our prepare ever saw: another
  *	writer's, later
- *	a foreign lock stands: parked, to be tried again
+ *	a foreign lock stands: deferred, to be tried again
  *	a directory or a file of another stands where the name must go: voided,
  *	with all that the update wrote elsewhere
  *	a worktree that is gone: never made again

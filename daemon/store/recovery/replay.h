@@ -10,7 +10,7 @@
  * as after a cut, but for a name that is not there, nor locked by that window:
  * that was deleted since.
  *
- * One thread, before anybody else uses the repository, or for what was parked
+ * One thread, before anybody else uses the repository, or for what was deferred
  * under its refs' locks; blocks; 0 or negative errno; nothing logs. Findings
  * go to the report. May be repeated; killed half-way it starts over.
  */
@@ -33,8 +33,9 @@ struct replay_row {
 	/* Per member: taken back by a void in the journal; passed over by
 	 * this replay; to be redone later, since a foreign lock stands. One
 	 * allocation, DROPPED's. */
-	bool *dropped, *passed, *parked;
-	bool is_aside; /* all of it was parked since, if it is not redone yet */
+	bool *dropped, *passed, *deferred;
+	/* All of the row was deferred since, if it is not redone yet. */
+	bool is_aside;
 	/* Its file system failed to sync before a start, or was at it when
 	 * the daemon ended. */
 	bool is_in_doubt;

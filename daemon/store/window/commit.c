@@ -400,7 +400,7 @@ int batch_park_line(struct batch *b, const struct change *c)
 	rec.nr_identities = 0;
 	rec.members = &line;
 	rec.nr_members = 1;
-	start_row(b, share, JOURNAL_PARKED, &row);
+	start_row(b, share, JOURNAL_DEFERRED, &row);
 	row.voids = share->lsn;
 	row.body = record_encode(&rec, &row.len);
 	if (row.body == NULL)

@@ -60,7 +60,7 @@ static struct fs *all_fs(struct store *s)
 
 /* The highest LSN of which nothing waits for more than its window; under
  * MUTEX. */
-static uint64_t highest_not_kept(struct store *s)
+static uint64_t highest_not_deferred(struct store *s)
 {
 	uint64_t lsn = journal_last_lsn(s->journal);
 	uint64_t lowest = deferred_lowest_lsn(s->deferred);
@@ -75,7 +75,7 @@ static uint64_t highest_ended(struct store *s)
 	size_t i;
 
 	pthread_mutex_lock(&s->mutex);
-	lsn = highest_not_kept(s);
+	lsn = highest_not_deferred(s);
 	for (i = 0; i < STORE_COMMITTERS; i++)
 		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
 			lsn = s->floors[i] - 1;
@@ -221,7 +221,7 @@ static void answer_asked(struct store *s, int r)
 	asked = s->to_checkpoint.head;
 	s->to_checkpoint.head = NULL;
 	forgotten = journal_forgotten(s->journal);
-	possible = highest_not_kept(s);
+	possible = highest_not_deferred(s);
 	pthread_mutex_unlock(&s->mutex);
 	deferred_count(s->deferred, &repos, &members);
 	while ((cp = asked) != NULL) {

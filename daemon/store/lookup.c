@@ -46,7 +46,7 @@ int lookup_newest(struct store *s, struct refd_txid *newest)
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
-#define UNFINISHED_TEXT                                                        \
+#define DEFERRED_TEXT                                                          \
 	"it is committed, and could not be finished yet: the daemon's log "    \
 	"says why"
 
@@ -57,7 +57,7 @@ enum refd_status lookup_status(struct store *s, const struct journal_row *row,
 	if (m->status != REFD_OK ||
 	    !deferred_has_update(s->deferred, row, m->index))
 		return m->status;
-	*text = UNFINISHED_TEXT;
+	*text = DEFERRED_TEXT;
 	return REFD_UNKNOWN;
 }
 

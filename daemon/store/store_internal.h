@@ -155,11 +155,11 @@ int checkpoint_once(struct store *s, bool now);
  * published to it. */
 int checkpoint_sync_fs(void *store, struct fs *fs);
 
-/* fs_failed.c, checkpointer and lane thread: parks the records of file systems
+/* fs_failed.c, checkpointer and lane thread: defers the records of file systems
  * that failed to sync and that nobody uses any more, and lets go of those. */
 void failed_park(struct store *s);
 /* Lane thread, before REPO is written: did it come back as another mount?
- * Then its records are parked. -EAGAIN: not while others use the old one. */
+ * Then its records are deferred. -EAGAIN: not while others use the old one. */
 int failed_look(struct store *s, struct repo *repo);
 /* It did: from now on nobody gets a repository there. Any thread. */
 void failed_fs(struct store *s, struct fs *fs, int err);

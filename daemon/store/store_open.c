@@ -148,7 +148,7 @@ uint64_t store_next_token(void *store)
 	return atomic_fetch_add(&s->applier.next_token, 1);
 }
 
-static void owe(void *store, const struct repo *repo)
+static void defer_line(void *store, const struct repo *repo)
 {
 	deferred_add_line(((struct store *)store)->deferred, repo);
 }
@@ -158,7 +158,7 @@ static void left(void *store, const struct repo *repo, uint64_t token)
 	deferred_add_locks(((struct store *)store)->deferred, repo, token);
 }
 
-static void unfinished(void *store, uint64_t lsn, uint32_t index)
+static void defer_update(void *store, uint64_t lsn, uint32_t index)
 {
 	deferred_add_update(((struct store *)store)->deferred, lsn, index);
 }
@@ -178,9 +178,9 @@ static void init_applier(struct store *s)
 	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = group_commit;
 	ap->prepared = store_prepared;
-	ap->owe = owe;
+	ap->defer_line = defer_line;
 	ap->left = left;
-	ap->unfinished = unfinished;
+	ap->defer_update = defer_update;
 	ap->arg = s;
 }
 
@@ -417,7 +417,7 @@ void store_set_intervals(struct store *s, int64_t checkpoint_ns,
 	pthread_mutex_unlock(&s->mutex);
 }
 
-static void awaits(void *store, const struct journal_repo *repo, uint64_t nr,
+static void note(void *store, const struct journal_repo *repo, uint64_t nr,
     int err)
 {
 	deferred_note(((struct store *)store)->deferred, repo, nr, err);
@@ -434,7 +434,7 @@ int store_recover(struct store *s, const struct store_report *report,
 		.has_object = admit_has_object,
 		.next_token = store_next_token,
 		.sync_fs = checkpoint_sync_fs,
-		.awaits = awaits,
+		.note = note,
 		.arg = s };
 
 	return recover_all(&rec, parked);

@@ -80,7 +80,7 @@ static int commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
 }
 
-static void owe(void *arg, const struct repo *repo)
+static void defer_line(void *arg, const struct repo *repo)
 {
 	struct world *w = arg;
 
@@ -93,7 +93,7 @@ static void left(void *arg, const struct repo *repo, uint64_t token)
 	deferred_add_locks(((struct world *)arg)->store.deferred, repo, token);
 }
 
-static void unfinished(void *arg, uint64_t lsn, uint32_t index)
+static void defer_update(void *arg, uint64_t lsn, uint32_t index)
 {
 	struct world *w = arg;
 
@@ -136,7 +136,7 @@ static int sync_fs(void *arg, struct fs *fs)
 	return checkpoint_sync_fs(&((struct world *)arg)->store, fs);
 }
 
-static void awaits(void *arg, const struct journal_repo *repo, uint64_t nr,
+static void note(void *arg, const struct journal_repo *repo, uint64_t nr,
     int err)
 {
 	deferred_note(((struct world *)arg)->store.deferred, repo, nr, err);
@@ -163,7 +163,7 @@ static struct recovery recovery_of(struct world *w,
 		.has_object = has_object,
 		.next_token = next_token,
 		.sync_fs = sync_fs,
-		.awaits = awaits,
+		.note = note,
 		.still_deferred = still_deferred,
 		.rows_mutex = deferred_rows_mutex(w->store.deferred),
 		.arg = w };
@@ -235,9 +235,9 @@ static void init_applier(struct world *w)
 	atomic_init(&ap->next_token,
 	    journal_this_start(w->store.journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = commit;
-	ap->owe = owe;
+	ap->defer_line = defer_line;
 	ap->left = left;
-	ap->unfinished = unfinished;
+	ap->defer_update = defer_update;
 	ap->arg = w;
 }
 

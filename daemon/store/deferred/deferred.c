@@ -159,7 +159,7 @@ void deferred_add_line(struct deferred *d, const struct repo *repo)
 
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
 	deferred_add(d, &known, 1,
-	    "a log line that is owed could not be written; tried again");
+	    "a log line could not be written; refd tries again");
 }
 
 void deferred_add_locks(struct deferred *d, const struct repo *repo,

@@ -274,13 +274,13 @@ static int forget(struct run *run, uint64_t last_lsn)
 
 /* A repository that could not be looked at may have locks of ours, records or
  * no. */
-static void tell_awaiting(const struct run *run, uint64_t *deferred)
+static void note_deferred(const struct run *run, uint64_t *deferred)
 {
 	const struct visit *v;
 
 	for (v = run->visits; v != NULL; v = v->next) {
 		if (v->deferred > 0 || v->failed)
-			run->rec->awaits(run->rec->arg, &v->known, v->deferred,
+			run->rec->note(run->rec->arg, &v->known, v->deferred,
 			    v->err);
 		*deferred += v->deferred;
 	}
@@ -340,7 +340,7 @@ int recover_all(struct recovery *rec, uint64_t *deferred)
 	}
 	if (r == 0) {
 		doubts_recovered(rec->repos->doubts);
-		tell_awaiting(&run, deferred);
+		note_deferred(&run, deferred);
 	}
 	run_done(&run);
 	return r > 0 ? -EIO : r;

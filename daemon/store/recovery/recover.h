@@ -25,7 +25,7 @@ struct recovery {
 	/* recover_all: NR members of this repository are deferred. 0: none, but
 	 * it could not be searched for locks of ours. Nobody may write there
 	 * before recover_deferred() has. ERR: what failed; or 0. */
-	void (*awaits)(void *arg, const struct journal_repo *repo, uint64_t nr,
+	void (*note)(void *arg, const struct journal_repo *repo, uint64_t nr,
 	    int err);
 	/* recover_deferred: NAME of WORKTREE (record.h's) is still deferred, so
 	 * nobody may write it: its record would be redone over what was

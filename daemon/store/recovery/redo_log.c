@@ -6,7 +6,7 @@
  * What fails:
  *	the log's name is taken, by a directory with something in it or a file
  *	above it: said so; a value is not held up for its log
- *	a foreign lock on a ref of which nothing but a line is owed, or no room
+ *	a foreign lock on a ref of which only a line is deferred, or no room
 	for that: deferred
  *	that ref is gone, or its name was taken: there is no log to mend
  *	the disk: the errno
@@ -51,7 +51,7 @@ static int repair(struct replay *rp, const struct redo *redo, const char *path,
 	return r;
 }
 
-/* No line is owed. A torn end would hide every line that is to come. Where
+/* No line is missing. A torn end would hide every line that is to come. Where
  * another reference took the name since, no log is left to mend. */
 static int mend_end(struct replay *rp, const struct redo *redo,
     const char *path)

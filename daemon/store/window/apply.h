@@ -46,14 +46,14 @@ struct applier {
 	 * on. Called once for each window at most. May be NULL. */
 	void (*prepared)(void *arg, struct window *w);
 	/* A reflog line could not be written and was recorded as missing. */
-	void (*owe)(void *arg, const struct repo *repo);
+	void (*defer_line)(void *arg, const struct repo *repo);
 	/* Window TOKEN has ended and left locks or staged values in REPO. The
 	 * callee removes these files. */
 	void (*left)(void *arg, const struct repo *repo, uint64_t token);
 	/* Update INDEX of row LSN is answered `unknown`, and its locks stay.
 	 * Recovery publishes or aborts the update, and needs the row. May be
 	 * NULL. */
-	void (*unfinished)(void *arg, uint64_t lsn, uint32_t index);
+	void (*defer_update)(void *arg, uint64_t lsn, uint32_t index);
 	void *arg;
 };
 

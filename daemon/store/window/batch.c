@@ -102,12 +102,12 @@ void change_fail_packed(struct change *c, int err, const char *doing)
 	}
 }
 
-void change_unfinished(struct batch *b, const struct change *c)
+void change_defer(struct batch *b, const struct change *c)
 {
 	const struct txn_update *u = c->u;
 
-	if (b->ap->unfinished != NULL)
-		b->ap->unfinished(b->ap->arg, c->share->lsn,
+	if (b->ap->defer_update != NULL)
+		b->ap->defer_update(b->ap->arg, c->share->lsn,
 		    (uint32_t)(u - u->txn->updates));
 }
 

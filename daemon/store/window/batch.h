@@ -138,7 +138,7 @@ struct change {
 	int taken;       /* errno if another writer took the packed name */
 	bool log;        /* a line goes to the log */
 	bool log_made;   /* this change created the log file */
-	bool owed;       /* the log line could not be written */
+	bool lacks_line; /* the log line could not be written */
 	/* The number of directories made for the lock, and for the log. */
 	unsigned made_dirs, log_made_dirs;
 	int stand_err; /* errno if the file is not durable by itself, or 0 */
@@ -246,7 +246,7 @@ bool change_needs_value(const struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
 /* C is committed. Recovery decides the outcome. */
-void change_unfinished(struct batch *b, const struct change *c);
+void change_defer(struct batch *b, const struct change *c);
 /* Settles each broken atomic share. If an update of the share is decided, the
  * other updates are aborted. Otherwise all updates are given back. */
 void batch_settle(struct batch *b);
@@ -328,7 +328,7 @@ void batch_commit(struct batch *b);
  * Durable on success. 0; otherwise the outcome of FAILED is unknown. */
 int batch_void(struct batch *b, struct change **failed, size_t nr);
 /* Records that the log line of C is missing. 0, or as batch_void(). */
-int batch_park_line(struct batch *b, const struct change *c);
+int batch_defer_line(struct batch *b, const struct change *c);
 /* publish.c: publishes all committed changes. Aborts a change that can't be
  * published. */
 void batch_publish(struct batch *b);
@@ -340,7 +340,7 @@ void change_append_lines(struct change *c);
 /* Keeps the lines. Records each line that could not be written. Call before
  * the locks go: the locks tell the next start about the missing line. 0, or a
  * negative errno: a line is neither written nor recorded. */
-int change_park_lines(struct batch *b, struct change *c);
+int change_defer_lines(struct batch *b, struct change *c);
 /* Keeps the lines. Recovery checks the logs. */
 void change_close_logs(struct batch *b, struct change *c);
 /* Removes the lines. 0; negative errno: a line may be left. */

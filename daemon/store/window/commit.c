@@ -384,7 +384,7 @@ int batch_void(struct batch *b, struct change **failed, size_t nr)
 	return r;
 }
 
-int batch_park_line(struct batch *b, const struct change *c)
+int batch_defer_line(struct batch *b, const struct change *c)
 {
 	const struct share *share = c->share;
 	struct record_member line = *c->plan;

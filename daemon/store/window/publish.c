@@ -20,7 +20,7 @@
  *	a rename fails on the disk	`unknown`; the record and the lock stay,
  *	after siblings are published;	and recovery finishes the change
  *	a deletion can't be unlinked
- *	a log line can't be written	the ref is published, the line is owed
+ *	a log line can't be written	the ref is published, the line deferred
  *	nor can its loss be recorded	`unknown`; the record and the lock stay,
  *					and recovery writes the line
  *	a log line can't be removed	`unknown`; the record and the lock stay
@@ -84,7 +84,7 @@ static void keep_locks(struct batch *b, struct change *c)
 	edit_to(&c->edit, PROGRESS_DEFERRED);
 	for (l = c->lines; l != NULL; l = l->next_line)
 		edit_to(&l->edit, PROGRESS_DEFERRED);
-	change_unfinished(b, c);
+	change_defer(b, c);
 }
 
 /* C can't be taken back any more. Recovery finishes C. */
@@ -122,7 +122,7 @@ static void publish_write(struct batch *b, struct change *c)
 			void_errno(c, r);
 		return;
 	}
-	r = change_park_lines(b, c);
+	r = change_defer_lines(b, c);
 	if (r < 0)
 		change_keep(b, c, r);
 	else
@@ -141,7 +141,7 @@ static void publish_nothing(struct batch *b, struct change *c)
 	int r;
 
 	change_append_lines(c);
-	r = change_park_lines(b, c);
+	r = change_defer_lines(b, c);
 	if (r < 0) {
 		change_keep(b, c, r);
 		return;
@@ -242,7 +242,7 @@ static void publish_delete(struct batch *b, struct change *c)
 		return;
 	}
 	change_append_lines(c);
-	r = change_park_lines(b, c);
+	r = change_defer_lines(b, c);
 	if (r < 0)
 		change_keep(b, c, r);
 }

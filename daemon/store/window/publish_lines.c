@@ -4,11 +4,11 @@
  * The happy path:
  *	append	before the rename; the descriptor stays open
  *	rename	(publish.c)
- *	park	close the descriptor, or sync it in the stronger modes
+ *	defer	close the descriptor, or sync it in the stronger modes
  *
  * What fails:
- *	a line can't be written		the line is owed: the journal records
- *					the missing line
+ *	a line can't be written		the line is deferred: the journal
+ *					records the missing line
  *	the journal has no room for	the record and the locks stay, and
  *	that				recovery writes the line
  *	the rename			the line is removed through the
@@ -22,7 +22,8 @@
 static void append_line(struct change *c)
 {
 	if (c->log)
-		c->owed = edit_append(&c->edit, &c->share->plan, c->plan) < 0;
+		c->lacks_line =
+		    edit_append(&c->edit, &c->share->plan, c->plan) < 0;
 }
 
 void change_append_lines(struct change *c)
@@ -42,19 +43,19 @@ static void close_log(struct batch *b, struct change *c)
 	if (batch_stand_wants_log(c))
 		batch_stand_log(b, c, c->edit.log_fd);
 	else
-		c->owed = SYS(b->sys, close, c->edit.log_fd) < 0;
+		c->lacks_line = SYS(b->sys, close, c->edit.log_fd) < 0;
 }
 
-static int park_line(struct batch *b, struct change *c)
+static int defer_line(struct batch *b, struct change *c)
 {
 	int r;
 
 	close_log(b, c);
-	if (!c->owed)
+	if (!c->lacks_line)
 		return 0;
-	r = batch_park_line(b, c);
+	r = batch_defer_line(b, c);
 	if (r == 0)
-		b->ap->owe(b->ap->arg, c->share->repo);
+		b->ap->defer_line(b->ap->arg, c->share->repo);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
@@ -67,13 +68,13 @@ void change_close_logs(struct batch *b, struct change *c)
 		close_log(b, l);
 }
 
-int change_park_lines(struct batch *b, struct change *c)
+int change_defer_lines(struct batch *b, struct change *c)
 {
 	struct change *l;
-	int r = park_line(b, c), err;
+	int r = defer_line(b, c), err;
 
 	for (l = c->lines; l != NULL; l = l->next_line) {
-		err = park_line(b, l);
+		err = defer_line(b, l);
 		if (r == 0)
 			r = err;
 	}

@@ -273,7 +273,7 @@ static void acknowledge(struct batch *b, struct change *c)
 		txn_acknowledge(c->u);
 		return;
 	}
-	change_unfinished(b, c);
+	change_defer(b, c);
 	change_fail(c, REFD_UNKNOWN,
 	    "the update is recorded, but '%s' could not be made to last "
 	    "without the journal: %s",

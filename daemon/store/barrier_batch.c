@@ -156,12 +156,10 @@ static int add_new_repo(struct barrier_batch *b)
 /* The first reason counts. */
 static void refuse_for(struct barrier_waiter *w, int err, const char *why)
 {
-	if (w->why != NULL)
+	if (w->err != 0)
 		return;
 	w->err = err;
-	w->why = repo_why("%s", why);
-	if (w->why == NULL)
-		w->why = strdup("");
+	w->why = why != NULL ? repo_why("%s", why) : NULL;
 }
 
 static void refuse(struct store *s, struct barrier_waiter *w, int err)
@@ -189,7 +187,7 @@ static void decide_refused(struct txn *txn, const struct barrier_waiter *w)
 			txn_decidef(&txn->updates[i], txn_status_of(w->err),
 			    "its objects, or what refd knows its repository "
 			    "by, could not be made durable: %s",
-			    w->why);
+			    w->why != NULL ? w->why : "out of memory");
 }
 
 /* ---- serving the needs ---- */
@@ -283,9 +281,9 @@ static void object_lost(void *store, const char *path, const char *why)
 static void prove(struct store *s, const struct need *need)
 {
 	const struct doubted_report report = { object_lost, s };
-	char *why = doubted_prove(s->doubts, need->doubted, &report);
+	char *why;
 
-	if (why != NULL)
+	if (doubted_prove(s->doubts, need->doubted, &report, &why) < 0)
 		refuse_for(need->waiter, -EIO, why);
 	free(why);
 }
@@ -336,7 +334,7 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 		pthread_mutex_unlock(&s->barriers.mutex);
 		repo_put(&s->repos, w->repo);
 		if (txn != NULL) {
-			if (w->why != NULL)
+			if (w->err != 0)
 				decide_refused(txn, w);
 			admit_end(s, txn);
 			txn->times.barrier_ns += now_ns;

@@ -29,7 +29,20 @@ static _Atomic bool is_full;               /* the state directory's disk */
 static _Atomic int nr_unmarked, nr_marked; /* told */
 static _Atomic int nr_read;                /* objects, from the disk */
 static _Atomic uint64_t lives;             /* that are over */
+static _Atomic bool lacks_memory;          /* for the reason of a loss */
 static char second[REFD_OID_HEX + 1];
+
+/* In place of libc's. */
+char *strdup(const char *s)
+{
+	size_t size = strlen(s) + 1;
+	char *copy;
+
+	if (lacks_memory && strstr(s, "was lost when") != NULL)
+		return NULL;
+	copy = malloc(size);
+	return copy != NULL ? memcpy(copy, s, size) : NULL;
+}
 
 static int disk_syncfs(const struct sys *sys, int fd)
 {
@@ -237,6 +250,19 @@ START_TEST(what_was_lost_is_named)
 	is_refused(REFD_DURABILITY_FSYNC);
 	store_stats(sr_store, &stats);
 	ck_assert_uint_eq(stats.doubted_fs, 1);
+	is_mended();
+}
+END_TEST
+
+/* A loss is a loss without its text, too. */
+START_TEST(what_was_lost_is_refused_without_memory)
+{
+	fail_to_sync();
+	lose(second);
+	is_refused(REFD_DURABILITY_DEFAULT);
+	lacks_memory = true;
+	ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_IO);
+	lacks_memory = false;
 	is_mended();
 }
 END_TEST
@@ -466,6 +492,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_add_test(tc, what_was_not_lost_is_served);
 	tcase_add_test(tc, what_was_lost_is_named);
+	tcase_add_test(tc, what_was_lost_is_refused_without_memory);
 	tcase_add_test(tc, what_is_lost_is_not_read_again);
 	tcase_add_test(tc, no_mode_is_let_through);
 	tcase_add_test(tc, a_restart_believes_no_more);

@@ -235,8 +235,8 @@ static int read_all(const struct doubts *d, const struct doubted *one,
 }
 
 /* Under LACKING_LOCK. */
-static char *prove(struct doubts *d, const struct doubted *one,
-    const struct doubted_report *report)
+static int prove(struct doubts *d, const struct doubted *one,
+    const struct doubted_report *report, char **why)
 {
 	struct lacking *l = take_lacking(d, one);
 	int64_t since_ns;
@@ -249,29 +249,30 @@ static char *prove(struct doubts *d, const struct doubted *one,
 		l = NULL;
 	}
 	if (since_ns == DOUBTS_NONE)
-		return NULL;
+		return 0;
 	if (l == NULL)
 		r = read_all(d, one, since_ns, report, &l);
 	if (l != NULL) {
 		l->next = d->lacking;
 		d->lacking = l;
-		return strdup(l->why);
+		*why = strdup(l->why);
+		return l->err;
 	}
-	if (r < 0)
-		return strdup("out of memory");
-	doubts_prove(d, one->life, one->dev, one->ino, nth);
-	return NULL;
+	if (r == 0)
+		doubts_prove(d, one->life, one->dev, one->ino, nth);
+	return r;
 }
 
-char *doubted_prove(struct doubts *d, const struct doubted *one,
-    const struct doubted_report *report)
+int doubted_prove(struct doubts *d, const struct doubted *one,
+    const struct doubted_report *report, char **why)
 {
-	char *why;
+	int r;
 
+	*why = NULL;
 	pthread_mutex_lock(&d->lacking_lock);
-	why = prove(d, one, report);
+	r = prove(d, one, report, why);
 	pthread_mutex_unlock(&d->lacking_lock);
-	return why;
+	return r;
 }
 
 /* ---- a directory whose files are written again ---- */

@@ -35,11 +35,11 @@ int doubted_keep(struct doubts *d, const struct objects_new *found,
 /* A round of the barrier begins: the result of a reading counts for the whole
  * round. */
 void doubted_next_round(struct doubts *d);
-/* Reads ONE, unless the last reading still counts. NULL: all objects are on
- * the disk. Otherwise the reason, to be freed. One thread at a time; the
- * others wait. */
-char *doubted_prove(struct doubts *d, const struct doubted *one,
-    const struct doubted_report *report);
+/* Reads ONE, unless the last reading still counts. 0: all objects are on the
+ * disk. Otherwise negative errno, and *WHY is the reason, to be freed, or NULL:
+ * out of memory. One thread at a time; the others wait. */
+int doubted_prove(struct doubts *d, const struct doubted *one,
+    const struct doubted_report *report, char **why);
 void doubted_free(struct doubts *d, struct doubted *one);
 
 /* Since when the files of the directory FD, on the file system LIFE, are in

@@ -108,7 +108,7 @@ static const struct change *find_earlier(struct batch *b, struct change *c,
 	if (batch_place(b, c->share, name, &at) < 0)
 		return NULL;
 	for (i = batch_first_asked(b, &at, at.edit.name); i < b->nr_asked;
-	     i++) {
+	    i++) {
 		other = b->changes[i];
 		if (strcmp(other->edit.name, at.edit.name) != 0 ||
 		    other->edit.dirfd != at.edit.dirfd)

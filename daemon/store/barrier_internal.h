@@ -12,8 +12,8 @@
 struct barrier_waiter {
 	struct txn *txn;   /* NULL: given up */
 	struct repo *repo; /* a reference */
-	int err;   /* negative errno of a refusal; 0: not refused */
-	char *why; /* reason of a refusal, owned; NULL: out of memory */
+	int err;           /* negative errno of a refusal; 0: not refused */
+	char *why;         /* reason of a refusal, owned; NULL: out of memory */
 };
 
 struct need;

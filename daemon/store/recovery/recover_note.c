@@ -125,7 +125,8 @@ static uint64_t later_mount(const struct replay_row *row)
 int notes_replayed(struct notes *notes, const struct replay_row *row,
     uint64_t *deferred)
 {
-	return keep_deferred(notes, row, row->deferred, later_mount(row), deferred);
+	return keep_deferred(notes, row, row->deferred, later_mount(row),
+	    deferred);
 }
 
 /* ---- voids ---- */

@@ -12,8 +12,8 @@
 REPOS=${REPOS:-10000}
 CLIENTS=4
 # The daemon opens as many repositories as this limit allows.
-MAX_DESCRIPTORS=4096
-ulimit -n $MAX_DESCRIPTORS
+MAX_DESCRIPTORS=2048
+ulimit -n 4096
 MAX_KB=100000
 
 # Runs a step, and prints what it took.

@@ -79,7 +79,7 @@ update_all() {
 	for i in "${pids[@]}"; do
 		wait "$i" || status=1
 	done
-	return $status
+	return "$status"
 }
 
 restart() {

@@ -168,11 +168,12 @@ static int sync_entered(struct store *s, struct fs *fs, int fd)
 	began_ns = SYS(s->sys, now_mono);
 	if (r == 0)
 		r = SYS(s->sys, syncfs, fd);
-	/* Before Linux 5.17 one that was shut down says yes to what it
-	 * drops; but it takes nothing more. */
+	/* Before Linux 5.17 syncfs() of a file system that was shut down
+	 * succeeds and drops the data, but a change of times fails. */
 	if (r == 0 && fs->marker_fd >= 0)
 		r = SYS(s->sys, futimens_now, fs->marker_fd);
-	/* The kernel tells it once, and counts as written what is not. */
+	/* The kernel reports a lost write only once, and then counts the
+	 * data as written. */
 	if (r < 0) {
 		failed_fs(s, fs, r);
 		return r;

@@ -308,7 +308,7 @@ START_TEST(what_is_a_directory)
 }
 END_TEST
 
-/* By a hand, or by another program: each says what it knows. */
+/* A person or another program added a second line. Both lines count. */
 START_TEST(lines_of_the_same_life)
 {
 	size_t len;

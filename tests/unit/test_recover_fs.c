@@ -378,8 +378,9 @@ START_TEST(a_line_that_is_owed_hides_no_value)
 }
 END_TEST
 
-/* Whoever would write there found it first. The checkpoint that finds the dead
- * one does not redo what others have changed since. */
+/* An admission finds the new mount first and redoes the records. The checkpoint
+ * that finds the dead mount later must not redo them: other writers may have
+ * changed the refs since. */
 START_TEST(what_was_redone_is_not_redone_again)
 {
 	prepare();

@@ -68,8 +68,8 @@ static bool is_live(const struct replay_row *row, size_t i)
 	    row->rec.members[i].action != RECORD_NOTHING;
 }
 
-/* The row that was read, if it was a deferred one, and of it what is in KEPT
- * anew: MOUNT 0 says that its locks are gone. */
+/* Drops ROW if ROW is a deferred row, and defers the NR members of KEPT again.
+ * MOUNT 0: the locks of the members are gone. */
 static int replace(struct notes *notes, const struct replay_row *row,
     struct record_member *kept, size_t nr, uint64_t mount)
 {

@@ -63,9 +63,10 @@ bool redo_is_no_log(int err);
 /* To be redone later. */
 void redo_defer(const struct redo *redo);
 
-/* redo_log.c: its lines. Of one that is another's by now only those that came
- * after what was written, and its torn end. */
+/* redo_log.c: adds the log lines that are missing. */
 int redo_log(struct replay *rp, struct redo *redo);
+/* The same for a ref that another writer has changed since: adds only the lines
+ * that follow the lines of refd, and repairs a torn end. */
 int redo_log_of_left(struct replay *rp, struct redo *redo);
 /* A chain that has nothing else; from lock to close. */
 int redo_log_alone(struct replay *rp, struct redo *redo);

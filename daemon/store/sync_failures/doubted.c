@@ -31,7 +31,7 @@ struct doubted {
 	uint64_t life, dev, ino;
 };
 
-/* A store that is not as it should be, and what was said of it. */
+/* An object store that lacks objects, and the reason that clients get. */
 struct lacking {
 	uint64_t life, dev, ino, round;
 	int err;

@@ -88,7 +88,7 @@ static void give_back(struct barriers *bs, struct txn_fifo *txns)
 		txn->repo->waiting_barrier--;
 		txn->is_at_barrier = false;
 	}
-	store_admitted(bs->store, txns);
+	completions_put_txns(&bs->store->completions, txns);
 }
 
 /* False: TXN is in no batch, and waits for no batch. */

@@ -236,7 +236,7 @@ static void answer_asked(struct store *s, int r)
 			decide(s, cp, r);
 		else
 			cp->lsn = forgotten;
-		store_checkpointed(s, cp);
+		completions_put_checkpoint(&s->completions, cp);
 	}
 }
 

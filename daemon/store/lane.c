@@ -194,7 +194,7 @@ static void give_back(struct lane *l)
 	for (txn = l->admitted.head; txn != NULL; txn = txn->next)
 		admit_end(s, txn);
 	/* First: the barrier gives back those that came after these. */
-	store_admitted(s, &l->admitted);
+	completions_put_txns(&s->completions, &l->admitted);
 	barriers_put(&s->barriers, &l->to_barrier);
 }
 
@@ -336,7 +336,7 @@ static void sort(struct store *s, struct txn_fifo *txns)
 		if (!put(s, txn))
 			txn_fifo_put(&done, txn);
 	}
-	store_admitted(s, &done);
+	completions_put_txns(&s->completions, &done);
 }
 
 /* All that came; false: nothing, or another thread is at it. Under MUTEX, as

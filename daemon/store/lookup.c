@@ -170,5 +170,5 @@ void lookup_answer(struct store *s, struct store_query *q)
 	else
 		refd_answer_done(&q->answer);
 	free(rows.known);
-	store_looked_up(s, q);
+	completions_put_query(&s->completions, q);
 }

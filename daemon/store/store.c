@@ -22,51 +22,6 @@
 
 /* ---- completions ---- */
 
-/* Called under MUTEX before something is added. */
-static bool nothing_done(const struct store *s)
-{
-	return s->admitted.head == NULL && s->looked_up.head == NULL &&
-	    s->applied.head == NULL && s->checkpointed.head == NULL;
-}
-
-void store_admitted(struct store *s, struct txn_fifo *txns)
-{
-	bool wake;
-
-	if (txns->head == NULL)
-		return;
-	pthread_mutex_lock(&s->mutex);
-	wake = nothing_done(s);
-	txn_fifo_move(&s->admitted, txns);
-	pthread_mutex_unlock(&s->mutex);
-	if (wake)
-		s->cfg.wake(s->cfg.wake_arg);
-}
-
-void store_looked_up(struct store *s, struct store_query *query)
-{
-	bool wake;
-
-	pthread_mutex_lock(&s->mutex);
-	wake = nothing_done(s);
-	query_fifo_put(&s->looked_up, query);
-	pthread_mutex_unlock(&s->mutex);
-	if (wake)
-		s->cfg.wake(s->cfg.wake_arg);
-}
-
-void store_checkpointed(struct store *s, struct store_checkpoint *cp)
-{
-	bool wake;
-
-	pthread_mutex_lock(&s->mutex);
-	wake = nothing_done(s);
-	checkpoint_fifo_put(&s->checkpointed, cp);
-	pthread_mutex_unlock(&s->mutex);
-	if (wake)
-		s->cfg.wake(s->cfg.wake_arg);
-}
-
 /* Under MUTEX. True: store_takes() has become true. */
 static bool one_less_prepares(struct store *s)
 {
@@ -98,8 +53,6 @@ void store_prepared(void *store, struct window *w)
 
 static void store_applied(struct store *s, size_t lane, struct window *w)
 {
-	bool wake;
-
 	w->done_ns = SYS(s->sys, now_mono);
 	pthread_mutex_lock(&s->mutex);
 	if (!w->is_prepared)
@@ -107,33 +60,18 @@ static void store_applied(struct store *s, size_t lane, struct window *w)
 	s->floors[lane] = 0;
 	memset(&s->committers[lane], 0, sizeof(s->committers[lane]));
 	s->stats.windows++;
-	wake = nothing_done(s);
-	window_fifo_put(&s->applied, w);
 	pthread_mutex_unlock(&s->mutex);
+	completions_put_window(&s->completions, w);
 	historian_note_commit(s->historian);
-	if (wake)
-		s->cfg.wake(s->cfg.wake_arg);
 }
 
 bool store_reap(struct store *s, struct store_done *done)
 {
 	memset(done, 0, sizeof(*done));
-	pthread_mutex_lock(&s->mutex);
-	done->applied = window_fifo_take(&s->applied);
-	if (done->applied == NULL)
-		done->admitted = txn_fifo_take(&s->admitted);
-	if (done->applied == NULL && done->admitted == NULL)
-		done->answered = query_fifo_take(&s->looked_up);
-	if (done->applied == NULL && done->admitted == NULL &&
-	    done->answered == NULL)
-		done->checkpointed = checkpoint_fifo_take(&s->checkpointed);
-	pthread_mutex_unlock(&s->mutex);
-	if (done->applied == NULL && done->admitted == NULL &&
-	    done->answered == NULL && done->checkpointed == NULL)
-		done->told = historian_take(s->historian);
-	return done->applied != NULL || done->admitted != NULL ||
-	    done->answered != NULL || done->checkpointed != NULL ||
-	    done->told != NULL;
+	if (completions_take(&s->completions, done))
+		return true;
+	done->told = historian_take(s->historian);
+	return done->told != NULL;
 }
 
 /* ---- handing over ---- */

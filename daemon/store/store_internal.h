@@ -10,8 +10,8 @@
  *	syncs		syncfs for what was published, a file system each
  *	historian	questions about history, its index, what is trimmed
  *
- * Each takes what it works on from a queue and puts it on the completion
- * queue, or on another thread's.
+ * Each thread takes its work from a queue. It puts the result on a completion
+ * queue (completions.h) or on the queue of another thread.
  *
  * The order of the locks. A thread that holds a lock takes only locks of lower
  * lines. Two locks of one line are never held together.
@@ -20,7 +20,8 @@
  *				held during disk I/O
  *	barriers.mutex				barrier.h
  *	store.mutex, repos.mutex
- *	deferred.mutex, historian.mutex, and locks inside other modules
+ *	deferred.mutex, historian.mutex, completions.mutex, and locks inside
+ *				other modules
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
@@ -29,6 +30,7 @@
 
 #include "daemon/store/admission.h"
 #include "daemon/store/barrier.h"
+#include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fifos.h"
 #include "daemon/store/fresh.h"
@@ -66,6 +68,7 @@ struct store {
 	struct applier applier;
 	struct rights rights;
 	struct barriers barriers;
+	struct completions completions;
 
 	struct deferred *deferred; /* has locks of its own: deferred.h */
 
@@ -80,10 +83,10 @@ struct store {
 	pthread_mutex_t mutex;
 	pthread_cond_t lane_cond, commit_cond, tick_cond;
 	pthread_cond_t gathered_cond; /* nobody prepares */
-	struct txn_fifo to_admit, admitted, to_discard;
-	struct query_fifo to_look_up, looked_up;
-	struct window_fifo to_apply, applied;
-	struct checkpoint_fifo to_checkpoint, checkpointed;
+	struct txn_fifo to_admit, to_discard;
+	struct query_fifo to_look_up;
+	struct window_fifo to_apply;
+	struct checkpoint_fifo to_checkpoint;
 	size_t nr_preparing; /* windows that were given and aren't past it */
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
@@ -107,11 +110,8 @@ struct store {
 	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
-/* store.c: what is done goes back to the scheduler. All that TXNS has. */
-void store_admitted(struct store *s, struct txn_fifo *txns);
+/* store.c */
 void store_prepared(void *store, struct window *w);
-void store_looked_up(struct store *s, struct store_query *query);
-void store_checkpointed(struct store *s, struct store_checkpoint *cp);
 /* The highest LSN below which every window is over and every row lasts. Any
  * thread; takes the mutex. */
 uint64_t store_visible_lsn(void *store);

@@ -313,6 +313,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_cond_init(&s->gathered_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	barriers_init(&s->barriers, s);
+	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
 	r = copy_config(s, cfg);
 	if (r == 0)
 		r = open_state_dir(s, why);
@@ -391,6 +392,7 @@ void store_free(struct store *s)
 	pthread_cond_destroy(&s->gathered_cond);
 	pthread_cond_destroy(&s->commit_cond);
 	barriers_done(&s->barriers);
+	completions_done(&s->completions);
 	pthread_cond_destroy(&s->lane_cond);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);

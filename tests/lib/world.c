@@ -214,6 +214,7 @@ static void init_store(struct world *w)
 	    w->mode :
 	    REFD_DURABILITY_JOURNAL;
 	s->state_dir = state_dir;
+	completions_init(&s->completions, wake, NULL);
 	pthread_mutex_init(&s->mutex, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }

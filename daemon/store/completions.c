@@ -1,0 +1,82 @@
+/*
+ * The queues back to the loop. A put into empty queues wakes the loop; the loop
+ * then takes until all queues are empty. So every element is seen.
+ *
+ * Nothing here can fail.
+ */
+#include "daemon/store/completions.h"
+
+void completions_init(struct completions *c, void (*wake)(void *arg),
+    void *wake_arg)
+{
+	*c = (struct completions){ .wake = wake, .wake_arg = wake_arg };
+	pthread_mutex_init(&c->mutex, NULL);
+}
+
+void completions_done(struct completions *c)
+{
+	pthread_mutex_destroy(&c->mutex);
+}
+
+/* Takes MUTEX. True: all queues are empty, so the loop may sleep. */
+static bool begin_put(struct completions *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	return c->applied.head == NULL && c->admitted.head == NULL &&
+	    c->answered.head == NULL && c->checkpointed.head == NULL;
+}
+
+static void end_put(struct completions *c, bool wake)
+{
+	pthread_mutex_unlock(&c->mutex);
+	if (wake)
+		c->wake(c->wake_arg);
+}
+
+void completions_put_window(struct completions *c, struct window *w)
+{
+	bool wake = begin_put(c);
+
+	window_fifo_put(&c->applied, w);
+	end_put(c, wake);
+}
+
+void completions_put_txns(struct completions *c, struct txn_fifo *txns)
+{
+	bool wake;
+
+	if (txns->head == NULL)
+		return;
+	wake = begin_put(c);
+	txn_fifo_move(&c->admitted, txns);
+	end_put(c, wake);
+}
+
+void completions_put_query(struct completions *c, struct store_query *query)
+{
+	bool wake = begin_put(c);
+
+	query_fifo_put(&c->answered, query);
+	end_put(c, wake);
+}
+
+void completions_put_checkpoint(struct completions *c,
+    struct store_checkpoint *cp)
+{
+	bool wake = begin_put(c);
+
+	checkpoint_fifo_put(&c->checkpointed, cp);
+	end_put(c, wake);
+}
+
+bool completions_take(struct completions *c, struct store_done *done)
+{
+	pthread_mutex_lock(&c->mutex);
+	if ((done->applied = window_fifo_take(&c->applied)) == NULL &&
+	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL &&
+	    (done->answered = query_fifo_take(&c->answered)) == NULL)
+		done->checkpointed = checkpoint_fifo_take(&c->checkpointed);
+	pthread_mutex_unlock(&c->mutex);
+	return done->applied != NULL || done->admitted != NULL ||
+	    done->answered != NULL || done->checkpointed != NULL;
+}

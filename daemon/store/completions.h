@@ -1,0 +1,46 @@
+/*
+ * Completions: the queues that lead from the threads of the store back to the
+ * loop. A thread that puts an element gives it up: the loop owns the element
+ * from then on.
+ *
+ * Any thread may put, and the loop thread takes. MUTEX is an innermost lock: no
+ * other lock is taken and no callback is called under it. No function blocks
+ * for longer than MUTEX.
+ */
+#ifndef STORE_COMPLETIONS_H
+#define STORE_COMPLETIONS_H
+
+#include <pthread.h>
+
+#include "daemon/store/fifos.h"
+
+struct completions {
+	/* As in store_config. Called without MUTEX after something was put
+	 * while all queues were empty. */
+	void (*wake)(void *arg);
+	void *wake_arg;
+
+	/* All members below: under MUTEX. */
+	pthread_mutex_t mutex;
+	struct window_fifo applied;
+	struct txn_fifo admitted;
+	struct query_fifo answered;
+	struct checkpoint_fifo checkpointed;
+};
+
+void completions_init(struct completions *c, void (*wake)(void *arg),
+    void *wake_arg);
+void completions_done(struct completions *c);
+
+void completions_put_window(struct completions *c, struct window *w);
+/* All of TXNS. TXNS is empty then. */
+void completions_put_txns(struct completions *c, struct txn_fifo *txns);
+void completions_put_query(struct completions *c, struct store_query *query);
+void completions_put_checkpoint(struct completions *c,
+    struct store_checkpoint *cp);
+
+/* Sets one pointer of DONE, which is all zero. Windows come first, then
+ * admissions, answers and checkpoints. False: all queues are empty. */
+bool completions_take(struct completions *c, struct store_done *done);
+
+#endif

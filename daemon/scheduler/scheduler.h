@@ -54,7 +54,7 @@ struct scheduler_store {
 	void (*discard)(void *ctx, struct txn *txn);
 	uint64_t (*repo_key)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
-	size_t lanes;
+	size_t committers;                      /* store_committers() */
 	uint8_t journal[REFD_JOURNAL_ID_BYTES]; /* its id: of every LSN */
 };
 

@@ -156,7 +156,7 @@ const uint8_t *store_journal_id(const struct store *s)
 	return journal_uuid(s->journal);
 }
 
-size_t store_lanes(const struct store *s)
+size_t store_committers(const struct store *s)
 {
 	(void)s;
 	return STORE_COMMITTERS;

@@ -50,21 +50,21 @@ void rig_setup(const struct rig_config *cfg)
 	rig_run();
 }
 
-static void setup(size_t lanes, size_t window_refs)
+static void setup(size_t committers, size_t window_refs)
 {
-	struct rig_config cfg = { .lanes = lanes,
+	struct rig_config cfg = { .committers = committers,
 		.window_refs = window_refs,
 		.max_bytes = 1000000 };
 
 	rig_setup(&cfg);
 }
 
-void rig_setup_one_lane(void)
+void rig_setup_one_committer(void)
 {
 	setup(1, 10);
 }
 
-void rig_setup_lanes(void)
+void rig_setup_committers(void)
 {
 	setup(3, 10);
 }

@@ -41,7 +41,7 @@ struct rig_ask {
 };
 
 struct rig_config {
-	size_t lanes, window_refs, max_bytes;
+	size_t committers, window_refs, max_bytes;
 	struct quota_config quotas;
 	struct quota_limits of_repo;
 	bool large; /* leaves out the checks that cost n * n */
@@ -59,10 +59,10 @@ extern uint64_t rig_nr_windows, rig_nr_released;
 extern void (*rig_on_answer)(struct rig_ask *ask);
 
 void rig_setup(const struct rig_config *cfg);
-/* Fixtures. One lane, or three, and windows of ten refs; two lanes and windows
- * of a hundred, for tests that neither matters to. */
-void rig_setup_one_lane(void);
-void rig_setup_lanes(void);
+/* Fixtures. One committer, or three, and windows of ten refs; two committers
+ * and windows of a hundred, for tests that neither matters to. */
+void rig_setup_one_committer(void);
+void rig_setup_committers(void);
 void rig_setup_roomy(void);
 /* Gives back what the store still has, and fails where a repository's
  * reference or a request was lost. Where a test has freed rig_scheduler itself
@@ -129,7 +129,7 @@ void rig_expect_results(const struct rig_ask *ask, enum refd_outcome outcome,
 /* Submits a session, admits, prepares; it has been told so. */
 struct rig_ask *rig_prepare(const struct rig_txn *t);
 
-/* Fails where something waits that could go though a lane is free. Not where
+/* Fails where a committer is free and something that could go waits. Not where
  * names rest. */
 void rig_check_nothing_idles(void);
 

@@ -230,7 +230,7 @@ void rig_check_window(const struct window *w)
 	LL_FOREACH(rig_windows, other)
 		nr += other->session == WINDOW_WHOLE ||
 		    other->session == WINDOW_PREPARE;
-	MUST(nr < rig_config.lanes && rig_takes);
+	MUST(nr < rig_config.committers && rig_takes);
 }
 
 void rig_check_back(const struct window *w)
@@ -303,7 +303,7 @@ void rig_check_nothing_idles(void)
 	LL_COUNT(rig_windows, w, nr);
 	if (!rig_takes)
 		return;
-	for (i = 0; i < rig_nr_asks && nr < rig_config.lanes; i++) {
+	for (i = 0; i < rig_nr_asks && nr < rig_config.committers; i++) {
 		if (!is_waiting(&rig_asks[i]) || rig_asks[i].is_prepared ||
 		    is_in_store(rig_asks[i].txn))
 			continue;

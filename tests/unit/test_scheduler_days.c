@@ -121,7 +121,7 @@ END_TEST
 
 START_TEST(test_deep_names_are_busy_not_eaten)
 {
-	static const struct rig_config cfg = { .lanes = 1,
+	static const struct rig_config cfg = { .committers = 1,
 		.window_refs = 100,
 		.max_bytes = 1000000 };
 	const char *names[100];

@@ -1,7 +1,7 @@
 /*
  * Nobody is held up by somebody else's load: repositories and transactions
- * in turn, a lane left by a large push, large atomic ones not starved, ten
- * thousand on one ref; a long answer is told in parts, and short ones between
+ * in turn, a committer left by a large push, large atomic ones not starved,
+ * ten thousand on one ref; a long answer is told in parts, and short ones between
  * them; and a hundred thousand refs cost linear time.
  */
 #include <check.h>
@@ -14,7 +14,7 @@
 
 static void setup_wide(void)
 {
-	static const struct rig_config cfg = { .lanes = 2,
+	static const struct rig_config cfg = { .committers = 2,
 		.window_refs = 1000,
 		.max_bytes = 64 * 1024 * 1024,
 		.large = true };
@@ -131,7 +131,7 @@ START_TEST(test_many_small_of_one_repository)
 }
 END_TEST
 
-START_TEST(test_large_push_leaves_a_lane)
+START_TEST(test_large_push_leaves_a_committer)
 {
 	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500);
 
@@ -377,7 +377,7 @@ static TCase *turns(void)
 {
 	TCase *tc = tcase_create("turns");
 
-	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_test(tc, test_large_push_holds_up_nobody);
 	tcase_add_test(tc, test_later_goes_first_but_once);
 	tcase_add_test(tc, test_many_small_of_one_repository);
@@ -407,13 +407,13 @@ START_TEST(test_what_the_store_does_not_take_gathers)
 }
 END_TEST
 
-static TCase *lanes(void)
+static TCase *committers(void)
 {
-	TCase *tc = tcase_create("lanes");
+	TCase *tc = tcase_create("committers");
 
-	tcase_add_checked_fixture(tc, rig_setup_lanes, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_committers, rig_teardown);
 	tcase_add_test(tc, test_what_the_store_does_not_take_gathers);
-	tcase_add_test(tc, test_large_push_leaves_a_lane);
+	tcase_add_test(tc, test_large_push_leaves_a_committer);
 	return tc;
 }
 
@@ -438,7 +438,7 @@ int main(void)
 	Suite *s = suite_create("scheduler, fairness");
 
 	suite_add_tcase(s, turns());
-	suite_add_tcase(s, lanes());
+	suite_add_tcase(s, committers());
 	suite_add_tcase(s, cost());
 	return suite_run(s);
 }

@@ -252,7 +252,7 @@ static TCase *locks(void)
 {
 	TCase *tc = tcase_create("locks");
 
-	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_test(tc, test_lock_is_tried_again);
 	tcase_add_test(tc, test_lock_is_given_up);
 	tcase_add_loop_test(tc, test_lock_timeouts_of_the_client, 0,

@@ -104,7 +104,7 @@ static void load(void)
 /* true: the failure came. */
 static bool run_once(long at, long nr)
 {
-	static const struct rig_config cfg = { .lanes = 2,
+	static const struct rig_config cfg = { .committers = 2,
 		.window_refs = 20,
 		.max_bytes = 1000000 };
 	struct rig_ask *ask;
@@ -140,7 +140,7 @@ END_TEST
 START_TEST(test_no_scheduler_without_memory)
 {
 	static const struct scheduler_config cfg = { .window_refs = 1 };
-	static const struct scheduler_store store = { .lanes = 1 };
+	static const struct scheduler_store store = { .committers = 1 };
 
 	fail_at = allocations;
 	fail_nr = 1;

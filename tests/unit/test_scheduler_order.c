@@ -390,7 +390,7 @@ static TCase *order(void)
 {
 	TCase *tc = tcase_create("order");
 
-	tcase_add_checked_fixture(tc, rig_setup_lanes, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_committers, rig_teardown);
 	tcase_add_test(tc, test_64_clients_on_one_ref);
 	tcase_add_test(tc, test_deletions_wait_for_each_other);
 	tcase_add_test(tc, test_deletions_come_back);
@@ -412,7 +412,7 @@ static TCase *windows(void)
 {
 	TCase *tc = tcase_create("windows");
 
-	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_test(tc, test_idle_starts_at_once_and_load_gathers);
 	tcase_add_test(tc, test_cut_where_the_window_is_full);
 	tcase_add_test(tc, test_atomic_may_exceed_alone);

@@ -11,7 +11,7 @@
 
 static void setup(void)
 {
-	static const struct rig_config cfg = { .lanes = 2,
+	static const struct rig_config cfg = { .committers = 2,
 		.window_refs = 10,
 		.max_bytes = 8000,
 		.quotas = { .of_user = { .requests = 3,

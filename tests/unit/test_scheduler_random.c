@@ -442,7 +442,7 @@ static void run_to_the_end(void)
 
 START_TEST(test_random_load)
 {
-	struct rig_config cfg = { .lanes = 1 + (size_t)_i % 3,
+	struct rig_config cfg = { .committers = 1 + (size_t)_i % 3,
 		.window_refs = 1 + (size_t)_i % 5 * 4,
 		.max_bytes = _i % 4 == 0 ? 5000 : 1000000 };
 	size_t i;

@@ -117,7 +117,7 @@ START_TEST(test_names_are_let_go_of)
 }
 END_TEST
 
-START_TEST(test_ending_waits_for_no_lane)
+START_TEST(test_ending_waits_for_no_committer)
 {
 	struct rig_ask *commit;
 	size_t i;
@@ -344,7 +344,7 @@ static TCase *preparing(void)
 	tcase_add_test(tc, test_prepared_and_aborted);
 	tcase_add_test(tc, test_what_it_holds_is_told);
 	tcase_add_test(tc, test_names_are_let_go_of);
-	tcase_add_test(tc, test_ending_waits_for_no_lane);
+	tcase_add_test(tc, test_ending_waits_for_no_committer);
 	tcase_add_test(tc, test_alone_in_its_window);
 	tcase_add_test(tc, test_goes_whole);
 	tcase_add_test(tc, test_empty_session);

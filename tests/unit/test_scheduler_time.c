@@ -290,7 +290,7 @@ static TCase *times(void)
 {
 	TCase *tc = tcase_create("times");
 
-	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_loop_test(tc, test_deadline_of_one_that_waits, 0, 2);
 	tcase_add_test(tc, test_default_deadline);
 	tcase_add_test(tc, test_deadline_counts_until_the_window_closes);
@@ -304,7 +304,7 @@ static TCase *notes(void)
 {
 	TCase *tc = tcase_create("notes");
 
-	tcase_add_checked_fixture(tc, rig_setup_one_lane, rig_teardown);
+	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
 	tcase_add_test(tc, test_notes_ride_in_the_next_window);
 	tcase_add_test(tc, test_recorded_leaves_nothing);
 	tcase_add_test(tc, test_unknown_is_not_noted);

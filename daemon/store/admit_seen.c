@@ -87,7 +87,8 @@ bool admit_is_seen(struct store *s, struct txn *txn)
 
 	/* An id of the future would raise the filter's floor above the ids of
 	 * all others. */
-	if (!txn->is_from_future && fresh_see(&s->fresh, &txn->req.txid))
+	if (!txn->is_from_future &&
+	    txid_filter_add(&s->txid_filter, &txn->req.txid))
 		return false;
 	txn_lay_out(txn);
 	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);

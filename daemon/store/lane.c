@@ -77,11 +77,11 @@ bool lane_claim(struct store *s, size_t slot, const struct repo *repo)
 	bool is_ours;
 
 	pthread_mutex_lock(&s->mutex);
-	is_ours = admission_claim(&s->admission, slot, repo->id);
+	is_ours = admission_queues_claim(&s->admission, slot, repo->id);
 	if (is_ours && s->admission.slots[slot].queue != NULL)
 		s->admission.slots[slot].queue->place = repo->fs;
 	/* The place that it was in has room for another. */
-	if (admission_has_work(&s->admission))
+	if (admission_queues_has_work(&s->admission))
 		pthread_cond_signal(&s->lane_cond);
 	pthread_mutex_unlock(&s->mutex);
 	return is_ours;
@@ -90,15 +90,16 @@ bool lane_claim(struct store *s, size_t slot, const struct repo *repo)
 void lane_begin_at(struct store *s, size_t slot, const char *path)
 {
 	pthread_mutex_lock(&s->mutex);
-	admission_begin_other(&s->admission, slot, path, SYS(s->sys, now_mono));
+	admission_queues_begin_other(&s->admission, slot, path,
+	    SYS(s->sys, now_mono));
 	pthread_mutex_unlock(&s->mutex);
 }
 
 void lane_let_go(struct store *s, size_t slot)
 {
 	pthread_mutex_lock(&s->mutex);
-	admission_end(&s->admission, slot);
-	if (admission_has_work(&s->admission))
+	admission_queues_end(&s->admission, slot);
+	if (admission_queues_has_work(&s->admission))
 		pthread_cond_signal(&s->lane_cond);
 	pthread_mutex_unlock(&s->mutex);
 }
@@ -234,7 +235,7 @@ static struct txn *take(struct lane *l, uint64_t before)
 	struct txn *txn;
 
 	pthread_mutex_lock(&l->store->mutex);
-	txn = admission_take(&l->store->admission, l->slot, before);
+	txn = admission_queues_take(&l->store->admission, l->slot, before);
 	pthread_mutex_unlock(&l->store->mutex);
 	return txn;
 }
@@ -257,7 +258,7 @@ static void admit_some(struct lane *l, uint64_t before)
 			begin_again(l, txn);
 		if (!admit(l, txn, &through, &nr)) {
 			pthread_mutex_lock(&s->mutex);
-			admission_put_back(&s->admission, l->slot, txn);
+			admission_queues_put_back(&s->admission, l->slot, txn);
 			pthread_mutex_unlock(&s->mutex);
 			break;
 		}
@@ -310,7 +311,7 @@ static bool put(struct store *s, struct txn *txn)
 	pthread_mutex_lock(&s->mutex);
 	is_wanted = !atomic_load(&txn->is_given_up);
 	if (is_wanted)
-		r = admission_put(&s->admission, txn, place);
+		r = admission_queues_put(&s->admission, txn, place);
 	pthread_mutex_unlock(&s->mutex);
 	if (is_wanted && r == 0)
 		return true;
@@ -399,12 +400,12 @@ static bool turn_some(struct lane *l)
 {
 	struct store *s = l->store;
 	uint64_t before = s->admission.nr_put;
-	const struct admission_queue *q =
-	    admission_begin(&s->admission, l->slot, SYS(s->sys, now_mono));
+	const struct admission_queue *q = admission_queues_begin(&s->admission,
+	    l->slot, SYS(s->sys, now_mono));
 
 	if (q == NULL)
 		return false;
-	if (admission_has_work(&s->admission))
+	if (admission_queues_has_work(&s->admission))
 		pthread_cond_signal(&s->lane_cond);
 	pthread_mutex_unlock(&s->mutex);
 	turn(l, q, before);
@@ -455,5 +456,5 @@ void lane_begin(struct store *s)
 
 	s->nr_lanes = 0;
 	if (lookup_newest(s, &newest) == 0 && refd_txid_make(&secret) == 0)
-		fresh_begin(&s->fresh, &newest, &secret);
+		txid_filter_begin(&s->txid_filter, &newest, &secret);
 }

@@ -89,7 +89,7 @@ void store_give_up(struct store *s, struct txn *txn)
 	pthread_mutex_lock(&s->mutex);
 	atomic_store(&txn->is_given_up, true);
 	if (txn->queue != NULL) {
-		admission_remove(&s->admission, txn);
+		admission_queues_remove(&s->admission, txn);
 		txn_fifo_put(&s->to_admit, txn);
 		pthread_cond_signal(&s->lane_cond);
 	}
@@ -286,7 +286,7 @@ static void end_threads(struct store *s, const struct started *started)
 	historian_stop(s->historian);
 	for (i = 0; i < started->committers; i++)
 		pthread_join(s->commit_threads[i], NULL);
-	fresh_done(&s->fresh);
+	txid_filter_done(&s->txid_filter);
 	flusher_free(s->applier.flusher);
 	s->applier.flusher = NULL;
 	s->started = false;

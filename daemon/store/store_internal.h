@@ -28,12 +28,12 @@
 
 #include <pthread.h>
 
-#include "daemon/store/admission.h"
+#include "daemon/store/admission/admission_queues.h"
 #include "daemon/store/barrier.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fifos.h"
-#include "daemon/store/fresh.h"
+#include "daemon/store/admission/txid_filter.h"
 #include "daemon/store/window/apply.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/recovery/recover.h"
@@ -76,7 +76,7 @@ struct store {
 	struct journal *journal; /* LOG's */
 	/* Of who has is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
-	struct fresh fresh;
+	struct txid_filter txid_filter;
 	struct historian *historian; /* has its own mutex, within all others */
 
 	/* Everything below: under MUTEX. */
@@ -91,7 +91,7 @@ struct store {
 	bool stopping, started;
 	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
 					      get; 0: none in work */
-	struct admission admission;
+	struct admission_queues admission;
 	struct commit_slot committers[STORE_COMMITTERS];
 	struct stage_work checkpointing;
 	int64_t wal_copied_ns; /* the checkpointer's: see copy_wal() */

@@ -168,13 +168,13 @@ END_TEST
  * it. */
 static size_t nr_at_work(bool *waits)
 {
-	const struct admission *a = &sr_store->admission;
+	const struct admission_queues *a = &sr_store->admission;
 	size_t i, nr = 0;
 
 	pthread_mutex_lock(&sr_store->mutex);
 	for (i = 0; i < ADMISSION_WORKERS; i++)
 		nr += a->slots[i].queue != NULL;
-	*waits = a->ready != NULL && !admission_has_work(a);
+	*waits = a->ready != NULL && !admission_queues_has_work(a);
 	pthread_mutex_unlock(&sr_store->mutex);
 	return nr;
 }

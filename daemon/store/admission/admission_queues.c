@@ -13,7 +13,7 @@
  * worker that does not come back keeps its queue; transactions in the queue can
  * still be removed.
  */
-#include "daemon/store/admission.h"
+#include "daemon/store/admission/admission_queues.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 
 #include <utlist.h>
 
-static struct admission_queue *queue_new(struct admission *a,
+static struct admission_queue *queue_new(struct admission_queues *a,
     const char *git_dir, const void *place)
 {
 	struct admission_queue *q = calloc(1, sizeof(*q));
@@ -42,14 +42,14 @@ static struct admission_queue *queue_new(struct admission *a,
 	return q;
 }
 
-static void queue_free(struct admission *a, struct admission_queue *q)
+static void queue_free(struct admission_queues *a, struct admission_queue *q)
 {
 	HASH_DEL(a->by_path, q);
 	free(q->git_dir);
 	free(q);
 }
 
-static bool is_claimed(const struct admission *a, uint64_t repo)
+static bool is_claimed(const struct admission_queues *a, uint64_t repo)
 {
 	size_t i;
 
@@ -60,7 +60,7 @@ static bool is_claimed(const struct admission *a, uint64_t repo)
 }
 
 /* Q, which is in no list, becomes ready or waiting, or is freed if empty. */
-static void file(struct admission *a, struct admission_queue *q)
+static void file(struct admission_queues *a, struct admission_queue *q)
 {
 	if (q->txns == NULL) {
 		queue_free(a, q);
@@ -75,7 +75,8 @@ static void file(struct admission *a, struct admission_queue *q)
 		DL_APPEND(a->ready, q);
 }
 
-int admission_put(struct admission *a, struct txn *txn, const void *place)
+int admission_queues_put(struct admission_queues *a, struct txn *txn,
+    const void *place)
 {
 	struct admission_queue *q;
 	bool is_new;
@@ -94,7 +95,7 @@ int admission_put(struct admission *a, struct txn *txn, const void *place)
 	return 0;
 }
 
-void admission_remove(struct admission *a, struct txn *txn)
+void admission_queues_remove(struct admission_queues *a, struct txn *txn)
 {
 	struct admission_queue *q = txn->queue;
 
@@ -111,7 +112,7 @@ void admission_remove(struct admission *a, struct txn *txn)
 	file(a, q);
 }
 
-static bool may_begin(const struct admission *a,
+static bool may_begin(const struct admission_queues *a,
     const struct admission_queue *q)
 {
 	const struct admission_queue *other;
@@ -126,7 +127,7 @@ static bool may_begin(const struct admission *a,
 	    at_place < ADMISSION_PER_PLACE;
 }
 
-static struct admission_queue *first_that_may(const struct admission *a)
+static struct admission_queue *first_that_may(const struct admission_queues *a)
 {
 	struct admission_queue *q;
 
@@ -136,13 +137,13 @@ static struct admission_queue *first_that_may(const struct admission *a)
 	return NULL;
 }
 
-bool admission_has_work(const struct admission *a)
+bool admission_queues_has_work(const struct admission_queues *a)
 {
 	return first_that_may(a) != NULL;
 }
 
 /* All queues of UID go behind the other queues, in order. */
-static void pass_turn(struct admission *a, uint32_t uid)
+static void pass_turn(struct admission_queues *a, uint32_t uid)
 {
 	struct admission_queue *q, *next, *theirs = NULL;
 
@@ -155,8 +156,8 @@ static void pass_turn(struct admission *a, uint32_t uid)
 	DL_CONCAT(a->ready, theirs);
 }
 
-struct admission_queue *admission_begin(struct admission *a, size_t slot,
-    int64_t now_ns)
+struct admission_queue *admission_queues_begin(struct admission_queues *a,
+    size_t slot, int64_t now_ns)
 {
 	struct admission_queue *q = first_that_may(a);
 
@@ -171,7 +172,8 @@ struct admission_queue *admission_begin(struct admission *a, size_t slot,
 	return q;
 }
 
-struct txn *admission_take(struct admission *a, size_t slot, uint64_t before)
+struct txn *admission_queues_take(struct admission_queues *a, size_t slot,
+    uint64_t before)
 {
 	struct admission_queue *q = a->slots[slot].queue;
 	struct txn *txn = q->txns;
@@ -183,13 +185,15 @@ struct txn *admission_take(struct admission *a, size_t slot, uint64_t before)
 	return txn;
 }
 
-void admission_put_back(struct admission *a, size_t slot, struct txn *txn)
+void admission_queues_put_back(struct admission_queues *a, size_t slot,
+    struct txn *txn)
 {
 	txn->queue = a->slots[slot].queue;
 	DL_PREPEND(txn->queue->txns, txn);
 }
 
-bool admission_claim(struct admission *a, size_t slot, uint64_t repo)
+bool admission_queues_claim(struct admission_queues *a, size_t slot,
+    uint64_t repo)
 {
 	struct admission_slot *me = &a->slots[slot];
 
@@ -202,7 +206,7 @@ bool admission_claim(struct admission *a, size_t slot, uint64_t repo)
 	return true;
 }
 
-void admission_end(struct admission *a, size_t slot)
+void admission_queues_end(struct admission_queues *a, size_t slot)
 {
 	struct admission_slot was = a->slots[slot];
 	struct admission_queue *q, *next;
@@ -220,8 +224,8 @@ void admission_end(struct admission *a, size_t slot)
 	}
 }
 
-void admission_begin_other(struct admission *a, size_t slot, const char *path,
-    int64_t now_ns)
+void admission_queues_begin_other(struct admission_queues *a, size_t slot,
+    const char *path, int64_t now_ns)
 {
 	a->slots[slot] =
 	    (struct admission_slot){ .path = path, .since_ns = now_ns };

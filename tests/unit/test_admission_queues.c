@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/admission.h"
+#include "daemon/store/admission/admission_queues.h"
 #include "tests/lib/suite.h"
 
-static struct admission a;
+static struct admission_queues a;
 static struct txn txns[64];
 static size_t nr;
 static char paths[64][16];
@@ -33,7 +33,7 @@ static struct txn *put(uint32_t uid, const char *path, const void *place)
 	snprintf(paths[nr], sizeof(paths[nr]), "%s", path);
 	txn->req.git_dir = paths[nr++];
 	txn->peer.uid = uid;
-	ck_assert_int_eq(admission_put(&a, txn, place), 0);
+	ck_assert_int_eq(admission_queues_put(&a, txn, place), 0);
 	return txn;
 }
 
@@ -42,10 +42,10 @@ static const char *turn(size_t slot)
 {
 	struct txn *txn;
 
-	if (admission_begin(&a, slot, 1) == NULL)
+	if (admission_queues_begin(&a, slot, 1) == NULL)
 		return "";
-	txn = admission_take(&a, slot, UINT64_MAX);
-	admission_end(&a, slot);
+	txn = admission_queues_take(&a, slot, UINT64_MAX);
+	admission_queues_end(&a, slot);
 	return txn->req.git_dir;
 }
 
@@ -55,7 +55,7 @@ static void teardown(void)
 
 	for (i = 0; i < ADMISSION_WORKERS; i++)
 		if (a.slots[i].queue != NULL)
-			admission_end(&a, i);
+			admission_queues_end(&a, i);
 	while (turn(0)[0] != '\0')
 		;
 	ck_assert_ptr_null(a.by_path);
@@ -83,16 +83,16 @@ START_TEST(one_path_keeps_its_order)
 {
 	struct txn *first = put(1, "a", disk), *second = put(2, "a", disk);
 
-	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
-	ck_assert(!admission_has_work(&a));
-	ck_assert_ptr_eq(admission_take(&a, 0, 1), first);
+	ck_assert_ptr_nonnull(admission_queues_begin(&a, 0, 1));
+	ck_assert(!admission_queues_has_work(&a));
+	ck_assert_ptr_eq(admission_queues_take(&a, 0, 1), first);
 	/* The transaction came after the beginning of the turn. */
-	ck_assert_ptr_null(admission_take(&a, 0, 1));
-	admission_put_back(&a, 0, first);
-	admission_end(&a, 0);
-	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
-	ck_assert_ptr_eq(admission_take(&a, 0, 2), first);
-	ck_assert_ptr_eq(admission_take(&a, 0, 2), second);
+	ck_assert_ptr_null(admission_queues_take(&a, 0, 1));
+	admission_queues_put_back(&a, 0, first);
+	admission_queues_end(&a, 0);
+	ck_assert_ptr_nonnull(admission_queues_begin(&a, 0, 1));
+	ck_assert_ptr_eq(admission_queues_take(&a, 0, 2), first);
+	ck_assert_ptr_eq(admission_queues_take(&a, 0, 2), second);
 }
 END_TEST
 
@@ -108,11 +108,11 @@ START_TEST(a_file_system_has_few_workers)
 	}
 	put(9, "x", other_disk);
 	for (i = 0; i < ADMISSION_PER_PLACE; i++)
-		ck_assert_ptr_eq(admission_begin(&a, i, 1)->place, disk);
+		ck_assert_ptr_eq(admission_queues_begin(&a, i, 1)->place, disk);
 	ck_assert_str_eq(turn(i), "x");
-	ck_assert_ptr_null(admission_begin(&a, i, 1));
-	admission_end(&a, 0);
-	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
+	ck_assert_ptr_null(admission_queues_begin(&a, i, 1));
+	admission_queues_end(&a, 0);
+	ck_assert_ptr_nonnull(admission_queues_begin(&a, 0, 1));
 }
 END_TEST
 
@@ -126,8 +126,8 @@ START_TEST(a_user_leaves_a_worker_to_others)
 		put(1, path, &paths[i]);
 	}
 	for (i = 0; i < ADMISSION_WORKERS - 1; i++)
-		ck_assert_ptr_nonnull(admission_begin(&a, i, 1));
-	ck_assert_ptr_null(admission_begin(&a, i, 1));
+		ck_assert_ptr_nonnull(admission_queues_begin(&a, i, 1));
+	ck_assert_ptr_null(admission_queues_begin(&a, i, 1));
 	put(2, "x", other_disk);
 	ck_assert_str_eq(turn(i), "x");
 }
@@ -138,11 +138,11 @@ START_TEST(what_is_removed_is_not_handed_out)
 	struct txn *only = put(1, "a", disk), *first = put(1, "b", disk);
 
 	put(2, "b", disk);
-	admission_remove(&a, only);
+	admission_queues_remove(&a, only);
 	ck_assert_ptr_null(only->queue);
 	/* The queue now counts as the queue of the next user. */
-	admission_remove(&a, first);
-	ck_assert_int_eq(admission_begin(&a, 0, 1)->uid, 2);
+	admission_queues_remove(&a, first);
+	ck_assert_int_eq(admission_queues_begin(&a, 0, 1)->uid, 2);
 	ck_assert_uint_eq(HASH_COUNT(a.by_path), 1);
 }
 END_TEST
@@ -153,12 +153,12 @@ START_TEST(what_is_removed_leaves_the_queue_to_its_worker)
 
 	put(1, "a", disk);
 	later = put(1, "a", disk);
-	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
-	ck_assert_ptr_nonnull(admission_take(&a, 0, UINT64_MAX));
-	admission_remove(&a, later);
+	ck_assert_ptr_nonnull(admission_queues_begin(&a, 0, 1));
+	ck_assert_ptr_nonnull(admission_queues_take(&a, 0, UINT64_MAX));
+	admission_queues_remove(&a, later);
 	ck_assert_uint_eq(HASH_COUNT(a.by_path), 1);
 	ck_assert_ptr_null(a.ready);
-	admission_end(&a, 0);
+	admission_queues_end(&a, 0);
 	ck_assert_ptr_null(a.by_path);
 }
 END_TEST
@@ -167,14 +167,14 @@ START_TEST(two_paths_to_one_repository)
 {
 	put(1, "a", disk);
 	put(2, "b", disk);
-	ck_assert_ptr_nonnull(admission_begin(&a, 0, 1));
-	ck_assert(admission_claim(&a, 0, 7));
-	ck_assert_ptr_nonnull(admission_begin(&a, 1, 1));
-	ck_assert(!admission_claim(&a, 1, 7));
-	admission_end(&a, 1);
-	ck_assert(!admission_has_work(&a));
-	admission_take(&a, 0, UINT64_MAX);
-	admission_end(&a, 0);
+	ck_assert_ptr_nonnull(admission_queues_begin(&a, 0, 1));
+	ck_assert(admission_queues_claim(&a, 0, 7));
+	ck_assert_ptr_nonnull(admission_queues_begin(&a, 1, 1));
+	ck_assert(!admission_queues_claim(&a, 1, 7));
+	admission_queues_end(&a, 1);
+	ck_assert(!admission_queues_has_work(&a));
+	admission_queues_take(&a, 0, UINT64_MAX);
+	admission_queues_end(&a, 0);
 	ck_assert_str_eq(turn(1), "b");
 }
 END_TEST
@@ -184,20 +184,20 @@ START_TEST(a_repository_that_is_free_meanwhile)
 {
 	put(1, "a", disk);
 	put(2, "b", disk);
-	admission_begin(&a, 0, 1);
-	admission_claim(&a, 0, 7);
-	admission_begin(&a, 1, 1);
-	ck_assert(!admission_claim(&a, 1, 7));
-	admission_end(&a, 0);
-	admission_end(&a, 1);
+	admission_queues_begin(&a, 0, 1);
+	admission_queues_claim(&a, 0, 7);
+	admission_queues_begin(&a, 1, 1);
+	ck_assert(!admission_queues_claim(&a, 1, 7));
+	admission_queues_end(&a, 0);
+	admission_queues_end(&a, 1);
 	ck_assert_ptr_null(a.waiting);
-	ck_assert(admission_has_work(&a));
+	ck_assert(admission_queues_has_work(&a));
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("store/admission");
+	Suite *suite = suite_create("store/admission_queues");
 	TCase *tc = tcase_create("queues");
 
 	tcase_add_checked_fixture(tc, setup, teardown);

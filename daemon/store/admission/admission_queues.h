@@ -14,8 +14,8 @@
  *
  * All functions are called with the store's mutex held; nothing blocks.
  */
-#ifndef STORE_ADMISSION_H
-#define STORE_ADMISSION_H
+#ifndef STORE_ADMISSION_QUEUES_H
+#define STORE_ADMISSION_QUEUES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ struct admission_slot {
 	int64_t since_ns;              /* monotonic */
 };
 
-struct admission {
+struct admission_queues {
 	struct admission_queue *by_path; /* all queues, owned */
 	struct admission_queue *ready, *waiting;
 	struct admission_slot slots[ADMISSION_WORKERS];
@@ -58,28 +58,32 @@ struct admission {
 
 /* Queues TXN behind all earlier transactions of its path. PLACE is for a path
  * without a queue. -ENOMEM. */
-int admission_put(struct admission *a, struct txn *txn, const void *place);
+int admission_queues_put(struct admission_queues *a, struct txn *txn,
+    const void *place);
 /* Removes TXN from its queue, if queued. */
-void admission_remove(struct admission *a, struct txn *txn);
+void admission_queues_remove(struct admission_queues *a, struct txn *txn);
 
-/* Hands the next queue to worker SLOT until admission_end(). NULL: no queue is
+/* Hands the next queue to worker SLOT until admission_queues_end(). NULL: no queue is
  * ready and permitted. */
-struct admission_queue *admission_begin(struct admission *a, size_t slot,
-    int64_t now_ns);
+struct admission_queue *admission_queues_begin(struct admission_queues *a,
+    size_t slot, int64_t now_ns);
 /* The first transaction of SLOT's queue, if put before transaction number
  * BEFORE. */
-struct txn *admission_take(struct admission *a, size_t slot, uint64_t before);
+struct txn *admission_queues_take(struct admission_queues *a, size_t slot,
+    uint64_t before);
 /* TXN continues with the next turn. */
-void admission_put_back(struct admission *a, size_t slot, struct txn *txn);
+void admission_queues_put_back(struct admission_queues *a, size_t slot,
+    struct txn *txn);
 /* SLOT works in REPO from now on. False: another worker does, and SLOT's queue
  * waits. */
-bool admission_claim(struct admission *a, size_t slot, uint64_t repo);
-void admission_end(struct admission *a, size_t slot);
+bool admission_queues_claim(struct admission_queues *a, size_t slot,
+    uint64_t repo);
+void admission_queues_end(struct admission_queues *a, size_t slot);
 /* Work without a queue, at PATH. */
-void admission_begin_other(struct admission *a, size_t slot, const char *path,
-    int64_t now_ns);
+void admission_queues_begin_other(struct admission_queues *a, size_t slot,
+    const char *path, int64_t now_ns);
 
 /* Is there work for an idle worker? */
-bool admission_has_work(const struct admission *a);
+bool admission_queues_has_work(const struct admission_queues *a);
 
 #endif

@@ -124,8 +124,13 @@ void store_checkpoint(struct store *s, struct store_checkpoint *cp)
 
 void store_apply(struct store *s, struct window *w)
 {
+	/* The end of a session takes no locks. The window was here before and
+	 * may still be marked. */
+	w->is_prepared =
+	    w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT;
 	pthread_mutex_lock(&s->mutex);
-	s->nr_preparing++;
+	if (!w->is_prepared)
+		s->nr_preparing++;
 	window_fifo_put(&s->to_apply, w);
 	pthread_cond_signal(&s->commit_cond);
 	pthread_mutex_unlock(&s->mutex);
@@ -193,6 +198,7 @@ static void note_window(struct store *s, size_t lane, const struct window *w)
 	size_t i;
 
 	slot->window = w;
+	slot->is_prepared = w->is_prepared;
 	slot->work = (struct stage_work){
 		repo != NULL ? repo->path : s->state_dir,
 		SYS(s->sys, now_mono),

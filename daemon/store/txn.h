@@ -236,7 +236,7 @@ struct window {
 	struct txn_part *parts; /* owned array */
 	size_t nr_parts;
 	enum window_session session;
-	bool is_prepared; /* the store's: a round of it is */
+	bool is_prepared; /* the store's: takes no locks, or has them */
 	/* Filled in by the store: how long locks were held (monotonic). */
 	int64_t locked_ns, unlocked_ns;
 	/* And where its time went; DONE is a moment. */

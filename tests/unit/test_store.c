@@ -115,6 +115,44 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* Prepares a session that deletes NAME, and commits the session. */
+static void delete_by_session(const char *name)
+{
+	static const char none[] = "0000000000000000000000000000000000000000";
+	struct refd_txid id;
+	struct window *w;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, name, none);
+	w = sr_make_window(txn);
+	w->session = WINDOW_PREPARE;
+	store_apply(sr_store, w);
+	ck_assert_ptr_eq(sr_wait_done().applied, w);
+	ck_assert_ptr_nonnull(txn->prepared);
+	w->session = WINDOW_COMMIT;
+	store_apply(sr_store, w);
+	ck_assert_ptr_eq(sr_wait_done().applied, w);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	window_free(w);
+	sr_done_with(txn);
+}
+
+/* A rewrite of a large packed-refs does not count as preparing, and the end of
+ * its session does not count either. If sessions were counted for ever, the
+ * scheduler would hand over no window any more. */
+START_TEST(sessions_leave_room_to_prepare)
+{
+	tmp_run("{ echo '# pack-refs with: peeled fully-peeled sorted ';"
+		" seq -f '%s refs/heads/p%%06.0f' 150000; } >r.git/packed-refs",
+	    sr_commit);
+	delete_by_session("refs/heads/p000001");
+	delete_by_session("refs/heads/p000002");
+	delete_by_session("refs/heads/p000003");
+	ck_assert(store_takes(sr_store));
+}
+END_TEST
+
 /* Many in flight at once, windows on both committers, checkpoints between. */
 START_TEST(many_at_once)
 {
@@ -318,6 +356,7 @@ int main(void)
 	tcase_add_test(tc, one_and_its_id_again);
 	tcase_add_test(tc, one_through_head);
 	tcase_add_test(tc, refusals);
+	tcase_add_test(tc, sessions_leave_room_to_prepare);
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, one_daemon_at_a_time);
 	tcase_add_test(tc, copies_and_moves);

@@ -25,35 +25,15 @@
  *
  * What fails: a sync that fails refuses those that waited for it, and the
  * time does not advance; nothing of its file system is believed any more
- * (fs_failed.c, doubted.c). A store that can't be looked at isn't clean; nor are
+ * (fs_sync.c, doubted.c). A store that can't be looked at isn't clean; nor are
  * the transactions let through that name it.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "daemon/base/fs_type.h"
 #include "daemon/store/sync_failures/doubted.h"
 #include "daemon/store/barrier_internal.h"
 
 /* ---- clean? ---- */
-
-/* What was written while the clock was back looks older than it is, also once
- * it is right again. */
-void barrier_watch_clock(struct store *s)
-{
-	int64_t offset = fs_clock_offset(s->sys);
-	struct fs *fs;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	for (fs = s->repos.fs; fs != NULL; fs = fs->next)
-		if (offset < fs->synced_offset_ns - FS_SLACK_NS / 2)
-			fs->synced_ns = 0;
-	pthread_mutex_unlock(&s->repos.mutex);
-}
 
 /* Of what changed on DEV before that all is durable. */
 static int64_t synced_before(struct store *s, uint64_t dev)
@@ -131,82 +111,4 @@ int barrier_settle(struct store *s, struct repo *repo)
 	else
 		repo_doom(&s->repos, repo);
 	return r;
-}
-
-/* ---- sync ---- */
-
-/* The marker's ctime, or, where there are only objects, the kernel's clock:
- * those who keep one of their own are never known to be clean. */
-static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
-{
-	struct sys_stat st;
-	uint64_t type;
-	int r;
-
-	if (fs->marker_fd < 0) {
-		r = SYS(sys, fs_type, fs->fd, &type);
-		*ns = r == 0 && fs_type_has_our_clock(type) ?
-		    SYS(sys, now_wall) :
-		    0;
-		return r;
-	}
-	r = SYS(sys, futimens_now, fs->marker_fd);
-	if (r == 0)
-		r = SYS(sys, fstat, fs->marker_fd, &st);
-	if (r == 0)
-		*ns = st.ctime_ns;
-	return r;
-}
-
-static int sync_entered(struct store *s, struct fs *fs, int fd)
-{
-	int64_t offset = fs_clock_offset(s->sys), ns = 0;
-	int64_t began_ns, took_ns;
-	int r;
-
-	r = clock_of(s->sys, fs, &ns);
-	began_ns = SYS(s->sys, now_mono);
-	if (r == 0)
-		r = SYS(s->sys, syncfs, fd);
-	/* Before Linux 5.17 syncfs() of a file system that was shut down
-	 * succeeds and drops the data, but a change of times fails. */
-	if (r == 0 && fs->marker_fd >= 0)
-		r = SYS(s->sys, futimens_now, fs->marker_fd);
-	/* The kernel reports a lost write only once, and then counts the
-	 * data as written. */
-	if (r < 0) {
-		failed_fs(s, fs, r);
-		return r;
-	}
-	took_ns = SYS(s->sys, now_mono) - began_ns;
-	pthread_mutex_lock(&s->repos.mutex);
-	fs->syncfs_took_ns = took_ns;
-	fs->synced_ns = ns;
-	fs->synced_offset_ns = offset;
-	pthread_mutex_unlock(&s->repos.mutex);
-	return 0;
-}
-
-int barrier_sync(struct store *s, struct fs *fs, int fd)
-{
-	int r = fs_enter(&s->repos, fs);
-
-	if (r < 0)
-		return r;
-	r = sync_entered(s, fs, fd);
-	fs_leave(&s->repos, fs);
-	return r;
-}
-
-/* Nothing is synced meanwhile, nor forgotten; it is told once, and once that it
- * is over. */
-void barrier_tell_unmarked(struct store *s)
-{
-	char path[REFD_PATH_MAX];
-	int err;
-
-	if (!doubts_unmarked_changed(s->doubts, &err))
-		return;
-	snprintf(path, sizeof(path), "%s/syncs", s->state_dir);
-	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
 }

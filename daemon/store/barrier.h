@@ -77,12 +77,5 @@ bool barrier_is_settled(struct store *s, struct repo *repo);
 /* Both are on disk after a sync of the file system of REPO. 0 or negative
  * errno: REPO is doomed. */
 int barrier_settle(struct store *s, struct repo *repo);
-/* Once an interval: notices a clock that was set back. */
-void barrier_watch_clock(struct store *s);
-/* Reports that syncs cannot be marked any more, or can be marked again. */
-void barrier_tell_unmarked(struct store *s);
-/* Touches the marker and syncs the file system through FD. After that all
- * objects and all other files there are durable. Blocks. */
-int barrier_sync(struct store *s, struct fs *fs, int fd);
 
 #endif

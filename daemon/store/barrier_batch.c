@@ -89,7 +89,7 @@ static int add_need(void *arg, const struct objects_new *found)
 	need->waiter = b->waiter;
 	need->fd = -1;
 	need->limit = found->limit;
-	r = repos_fs_of(&s->repos, found->fd, &need->fs);
+	r = fs_of(&s->repos, found->fd, &need->fs);
 	if (r == 0)
 		r = doubted_keep(s->doubts, found, &need->doubted);
 	if (r < 0) {
@@ -233,7 +233,7 @@ static int sync_whole(struct barrier_batch *b, struct fs *fs)
 	int r;
 
 	pthread_mutex_lock(&fs->objects_sync);
-	r = barrier_sync(b->store, fs, fs->objects_fd);
+	r = fs_sync(&b->store->repos, fs, fs->objects_fd);
 	pthread_mutex_unlock(&fs->objects_sync);
 	b->syncs++;
 	return r;
@@ -258,7 +258,7 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 		/* The kernel reports a lost write only once, and then counts
 		 * the data as written. */
 		if (lost)
-			failed_fs(s, fs, r);
+			fs_fail(&s->repos, fs, r);
 		fs_leave(&s->repos, fs);
 	}
 	pthread_mutex_unlock(&fs->objects_sync);
@@ -369,5 +369,5 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 	while (b->needs != NULL)
 		serve_fs(b, b->needs->fs);
 	end_batch(b, done);
-	barrier_tell_unmarked(s);
+	fs_sync_tell_unmarked(&s->repos);
 }

@@ -6,10 +6,8 @@
  *	floor	the highest LSN below which every window has ended and no
  *		record is left to the next start
  *	note	in each repository published to, how far the journal has come
- *	sync	every file system published to: syncfs on a descriptor that was
- *		open before the first rename there, then an fsync of a small
- *		file, since older kernels let syncfs succeed on a file system
- *		that was shut down or went read-only
+ *	sync	every file system published to (fs_sync_published()): syncfs on
+ *		a descriptor that was open before the first rename there
  *	forget	in the journal, with the next commit, or now when none comes
  *	sqlite	its own checkpoint, and the length of its WAL
  *
@@ -44,17 +42,6 @@
 #define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
 #define WAL_MAX_BYTES    (16 * 1024 * 1024)
 #define WINDOW_NS        (2 * 1000 * 1000) /* one may take so long to end */
-
-/* The list only grows at its head; what is in it stays. */
-static struct fs *all_fs(struct store *s)
-{
-	struct fs *fs;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	fs = s->repos.fs;
-	pthread_mutex_unlock(&s->repos.mutex);
-	return fs;
-}
 
 /* ---- the checkpoint ---- */
 
@@ -91,7 +78,7 @@ static bool may_wait(struct store *s)
 
 	if (rights_weakest(&s->rights) != REFD_DURABILITY_NONE)
 		return false;
-	for (fs = all_fs(s); fs != NULL; fs = fs->next)
+	for (fs = fs_first(&s->repos); fs != NULL; fs = fs->next)
 		if (!fs->gone && atomic_load(&fs->promised))
 			return false;
 	journal_stats(s->journal, &stats);
@@ -286,13 +273,13 @@ void *checkpoint_main(void *arg)
 			pthread_cond_signal(&s->lane_cond);
 		pthread_mutex_unlock(&s->mutex);
 		stage_begin(s, &s->checkpointing, s->state_dir);
-		barrier_watch_clock(s);
+		fs_sync_watch_clock(&s->repos);
 		r = 0;
 		if (asked || !may_wait(s))
 			r = checkpoint_once(s, idle || asked);
 		if (asked)
 			answer_asked(s, r);
-		barrier_tell_unmarked(s);
+		fs_sync_tell_unmarked(&s->repos);
 		/* Until its records are aside, a kill would leave nothing to
 		 * say that they may be lost. */
 		if (r < 0)

@@ -18,56 +18,6 @@
 #include "daemon/store/repos/repo_seen.h"
 #include "daemon/store/store_internal.h"
 
-/* ---- one file system ---- */
-
-static int sync_marked(struct store *s, struct fs *fs)
-{
-	static const char byte[] = "refd\n";
-	ssize_t n;
-	int r;
-
-	r = barrier_sync(s, fs, fs->fd);
-	if (r < 0)
-		return r;
-	n = SYS(s->sys, pwrite, fs->marker_fd, byte, sizeof(byte) - 1, 0);
-	/* Its owner may have made it empty, and have no room left. */
-	if (n == -ENOSPC || n == -EDQUOT)
-		r = SYS(s->sys, futimens_now, fs->marker_fd);
-	else
-		r = n == (ssize_t)sizeof(byte) - 1 ? 0 : -EIO;
-	if (r == 0)
-		r = SYS(s->sys, fsync, fs->marker_fd);
-	if (r < 0)
-		failed_fs(s, fs, r);
-	return r;
-}
-
-/* Two threads come here, and each forgets records for it: one that finds
- * nothing to do must not be back before the other's sync is. */
-int checkpoint_sync_fs(void *store, struct fs *fs)
-{
-	struct store *s = store;
-	bool promised;
-	int r = 0;
-
-	pthread_mutex_lock(&fs->checkpoint);
-	promised = atomic_exchange(&fs->promised, false);
-	if (atomic_exchange(&fs->touched, false)) {
-		r = fs_enter(&s->repos, fs);
-		if (r == 0) {
-			r = sync_marked(s, fs);
-			fs_leave(&s->repos, fs);
-		}
-	}
-	if (r < 0) {
-		atomic_store(&fs->touched, true);
-		if (promised)
-			atomic_store(&fs->promised, true);
-	}
-	pthread_mutex_unlock(&fs->checkpoint);
-	return r;
-}
-
 /* A repository on FS that was published to, with a reference; NULL: none. */
 static struct repo *take_touched(struct store *s, const struct fs *fs)
 {
@@ -103,7 +53,7 @@ static void *sync_main(void *arg)
 	int r;
 
 	note_seen(s, sync->fs, sync->noted);
-	r = checkpoint_sync_fs(s, sync->fs);
+	r = fs_sync_published(&s->repos, sync->fs);
 	pthread_mutex_lock(&s->mutex);
 	sync->err = r;
 	if (r == 0)
@@ -121,22 +71,6 @@ static void join(struct fs_sync *sync)
 	sync->has_thread = false;
 }
 
-/* The descriptor may be closed as soon as the file system is gone. */
-static void note_path(struct fs_sync *sync)
-{
-	struct store *s = sync->store;
-	int r = -EBADF;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	/* The kernel knows it without asking the disk. */
-	if (!sync->fs->gone)
-		r = SYS(s->sys, fd_path, sync->fs->fd, sync->path,
-		    sizeof(sync->path));
-	pthread_mutex_unlock(&s->repos.mutex);
-	if (r < 0)
-		strcpy(sync->path, "?");
-}
-
 /* Its last sync has ended. */
 static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 {
@@ -145,7 +79,9 @@ static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 
 	sync->lsn = lsn;
 	sync->noted = noted;
-	note_path(sync);
+	fs_path(&s->repos, sync->fs, sync->path);
+	if (sync->path[0] == '\0')
+		strcpy(sync->path, "?");
 	pthread_mutex_lock(&s->mutex);
 	sync->err = 0;
 	pthread_mutex_unlock(&s->mutex);
@@ -335,10 +271,7 @@ int checkpoint_sync_all(struct store *s, uint64_t *lsn,
 
 	/* The threads are at work, not this one. */
 	stage_end(s, &s->checkpointing);
-	/* The list only grows at its head; what is in it stays. */
-	pthread_mutex_lock(&s->repos.mutex);
-	first = s->repos.fs;
-	pthread_mutex_unlock(&s->repos.mutex);
+	first = fs_first(&s->repos);
 	err = sync_each(s, first, *lsn, until);
 	wait_for(s, 1, until);
 	r = results(s, first, lsn);

@@ -108,34 +108,6 @@ static bool is_open_elsewhere(struct store *s, const struct repo *repo)
 	return other != NULL;
 }
 
-/* A repository on FS, if one is open: the kernel may know no path any more. */
-static void path_of(struct store *s, const struct fs *fs,
-    char path[REFD_PATH_MAX])
-{
-	const struct repo *repo;
-
-	pthread_mutex_lock(&s->repos.mutex);
-	for (repo = s->repos.open; repo != NULL; repo = repo->next)
-		if (repo->fs == fs)
-			break;
-	if (repo != NULL)
-		snprintf(path, REFD_PATH_MAX, "%s", repo->path);
-	pthread_mutex_unlock(&s->repos.mutex);
-	if (repo == NULL &&
-	    SYS(s->sys, fd_path, fs->fd, path, REFD_PATH_MAX) < 0)
-		path[0] = '\0';
-}
-
-void failed_fs(struct store *s, struct fs *fs, int err)
-{
-	char path[REFD_PATH_MAX];
-
-	if (!fs_fail(&s->repos, fs))
-		return;
-	path_of(s, fs, path);
-	store_tell(s, STORE_FS_FAILED, path, strerror(-err));
-}
-
 /* Before anybody gets a repository on a file system its number is taken, so
  * that all windows which are given one have later ones. */
 uint64_t failed_live(void *store, struct repo *repo)
@@ -202,15 +174,12 @@ void failed_park(struct store *s)
 	struct fs *fs;
 
 	deferred_lock_rows(s->deferred);
-	pthread_mutex_lock(&s->repos.mutex);
-	fs = s->repos.fs;
-	pthread_mutex_unlock(&s->repos.mutex);
-	for (; fs != NULL; fs = fs->next) {
+	for (fs = fs_first(&s->repos); fs != NULL; fs = fs->next) {
 		p.fs = fs;
 		if (!atomic_load(&fs->failed) || fs->gone ||
 		    fs_is_in_use(&s->repos, fs) || defer(&p) < 0)
 			continue;
-		path_of(s, fs, path);
+		fs_path(&s->repos, fs, path);
 		doubts_parked(s->repos.doubts, fs->mount);
 		fs_let_go(&s->repos, fs);
 		store_tell(s, STORE_FS_LET_GO, path, "");

@@ -151,9 +151,6 @@ void lookup_answer(struct store *s, struct store_query *query);
 void *checkpoint_main(void *arg);
 /* One round. NOW: what may be forgotten is, durably, when it returns 0. */
 int checkpoint_once(struct store *s, bool now);
-/* checkpoint_sync.c: syncfs and marker of a file system, if anything was
- * published to it. */
-int checkpoint_sync_fs(void *store, struct fs *fs);
 
 /* fs_failed.c, checkpointer and lane thread: defers the records of file systems
  * that failed to sync and that nobody uses any more, and lets go of those. */
@@ -161,8 +158,6 @@ void failed_park(struct store *s);
 /* Lane thread, before REPO is written: did it come back as another mount?
  * Then its records are deferred. -EAGAIN: not while others use the old one. */
 int failed_look(struct store *s, struct repo *repo);
-/* It did: from now on nobody gets a repository there. Any thread. */
-void failed_fs(struct store *s, struct fs *fs, int err);
 /* Lane thread: the first of the windows that may have locks in REPO. */
 uint64_t failed_live(void *store, struct repo *repo);
 void store_tell(const struct store *s, enum store_event event,

@@ -198,13 +198,26 @@ int store_open_deferred(struct store *s)
 		.store = &s->cfg,
 		.has_object = admit_has_object,
 		.next_token = store_next_token,
-		.sync_fs = checkpoint_sync_fs,
 		.live = failed_live,
 		.fatal = fatal,
 		.arg = s };
 
 	s->deferred = deferred_new(&cfg);
 	return s->deferred == NULL ? -ENOMEM : 0;
+}
+
+static void fs_failed(void *store, const char *place, int err)
+{
+	store_tell(store, STORE_FS_FAILED, place, strerror(-err));
+}
+
+static void unmarked(void *store, int err)
+{
+	const struct store *s = store;
+	char path[REFD_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/syncs", s->state_dir);
+	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
 }
 
 static const char *doubts_advice(int err)
@@ -348,6 +361,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	if (r == 0) {
 		s->repos.doubts = s->doubts;
 		s->repos.has_failed = doubts_any(s->doubts);
+		s->repos.report =
+		    (struct repos_report){ fs_failed, unmarked, s };
 		init_applier(s);
 		r = make_historian(s);
 	}
@@ -435,7 +450,6 @@ int store_recover(struct store *s, const struct store_report *report,
 		.report = report,
 		.has_object = admit_has_object,
 		.next_token = store_next_token,
-		.sync_fs = checkpoint_sync_fs,
 		.note = note,
 		.arg = s };
 

@@ -131,11 +131,6 @@ static uint64_t next_token(void *arg)
 	return store_next_token(&((struct world *)arg)->store);
 }
 
-static int sync_fs(void *arg, struct fs *fs)
-{
-	return checkpoint_sync_fs(&((struct world *)arg)->store, fs);
-}
-
 static void note(void *arg, const struct journal_repo *repo, uint64_t nr,
     int err)
 {
@@ -162,7 +157,6 @@ static struct recovery recovery_of(struct world *w,
 		.report = report,
 		.has_object = has_object,
 		.next_token = next_token,
-		.sync_fs = sync_fs,
 		.note = note,
 		.still_deferred = still_deferred,
 		.rows_mutex = deferred_rows_mutex(w->store.deferred),
@@ -424,7 +418,7 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 	}
 	/* What the barrier would do. */
 	if (!barrier_is_settled(s, repo)) {
-		r = barrier_sync(s, repo->fs, repo->fs->objects_fd);
+		r = fs_sync(&s->repos, repo->fs, repo->fs->objects_fd);
 		if (r == 0)
 			r = barrier_settle(s, repo);
 	}

@@ -52,7 +52,7 @@ static bool is_clean(void)
 
 static int sync_all(void)
 {
-	return barrier_sync(&w->store, repo->fs, repo->fs->fd);
+	return fs_sync(&w->store.repos, repo->fs, repo->fs->fd);
 }
 
 /* As git writes one: a temporary file there, linked to its name. */

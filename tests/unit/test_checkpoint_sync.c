@@ -8,11 +8,11 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "daemon/store/store_internal.h"
+#include "daemon/store/repos/repo.h"
 #include "tests/lib/suite.h"
 
 static struct sys slow;
-static struct store store = { .sys = &slow };
+static struct repos repos = { .sys = &slow };
 static struct fs fs;
 static pthread_t other;
 static bool other_is_back;
@@ -21,7 +21,7 @@ static int nr_syncs;
 
 static void *sync_too(void *arg)
 {
-	other_result = checkpoint_sync_fs(arg, &fs);
+	other_result = fs_sync_published(arg, &fs);
 	return NULL;
 }
 
@@ -34,7 +34,7 @@ static int slow_syncfs(const struct sys *sys, int fd)
 	(void)fd;
 	if (nr_syncs++ > 0)
 		return 0;
-	ck_assert_int_eq(pthread_create(&other, NULL, sync_too, &store), 0);
+	ck_assert_int_eq(pthread_create(&other, NULL, sync_too, &repos), 0);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	other_is_back = pthread_timedjoin_np(other, NULL, &until) == 0;
@@ -47,13 +47,12 @@ static void run(int result)
 	nr_syncs = 0;
 	slow = sys_kernel;
 	slow.syncfs = slow_syncfs;
-	store.repos.sys = &slow;
-	pthread_mutex_init(&store.repos.mutex, NULL);
+	pthread_mutex_init(&repos.mutex, NULL);
 	pthread_mutex_init(&fs.checkpoint, NULL);
 	fs.marker_fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
 	ck_assert_int_ge(fs.marker_fd, 0);
 	atomic_store(&fs.touched, true);
-	ck_assert_int_eq(checkpoint_sync_fs(&store, &fs), result);
+	ck_assert_int_eq(fs_sync_published(&repos, &fs), result);
 	ck_assert(!other_is_back);
 	pthread_join(other, NULL);
 	ck_assert_int_eq(other_result, result);

@@ -249,17 +249,17 @@ START_TEST(one_file_system_of_objects_and_refs)
 
 	fd =
 	    SYS(w->sys, openat, SYS_TRUSTED, "/srv", O_RDONLY | O_DIRECTORY, 0);
-	ck_assert_int_eq(repos_fs_of(repos, fd, &fs), 0);
+	ck_assert_int_eq(fs_of(repos, fd, &fs), 0);
 	ck_assert_int_lt(fs->marker_fd, 0);
 	repo = get(WORLD_REPO);
 	ck_assert_ptr_eq(repo->fs, fs);
 	ck_assert_int_ge(fs->marker_fd, 0);
-	ck_assert_int_eq(repos_fs_of(repos, fd, &again), 0);
+	ck_assert_int_eq(fs_of(repos, fd, &again), 0);
 	ck_assert_ptr_eq(again, fs);
 	SYS(w->sys, close, fd);
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert(repo_is_there(repos, repo));
-	ck_assert(fs_fail(repos, fs));
+	fs_fail(repos, fs, -EIO);
 	ck_assert(!repo_is_there(repos, repo));
 	repo_put(repos, repo);
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);

@@ -74,7 +74,6 @@ struct deferred_config {
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);
-	int (*sync_fs)(void *arg, struct fs *fs);
 	/* The first of the windows that may have locks in REPO. */
 	uint64_t (*live)(void *arg, struct repo *repo);
 	/* The store must not go on. Not called under any lock of this. */

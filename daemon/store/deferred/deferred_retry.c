@@ -100,14 +100,6 @@ static uint64_t next_token(void *arg)
 	return cfg->next_token(cfg->arg);
 }
 
-static int sync_fs(void *arg, struct fs *fs)
-{
-	const struct deferred_config *cfg =
-	    &((struct retry *)arg)->deferred->cfg;
-
-	return cfg->sync_fs(cfg->arg, fs);
-}
-
 /* git's own limit. */
 #define SYMREF_DEPTH 5
 
@@ -302,7 +294,6 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,
-		.sync_fs = sync_fs,
 		.still_deferred = refuse_name,
 		.rows_mutex = &d->rows,
 		.ended = ended,

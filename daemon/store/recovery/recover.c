@@ -107,7 +107,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	/* A deferred row is finished for good; the others are there until all
 	 * is forgotten. */
 	if (*failed == 0 && any_is_deferred(v->rows)) {
-		*failed = rec->sync_fs(rec->arg, repo->fs);
+		*failed = fs_sync_published(rec->repos, repo->fs);
 		v->lost = *failed < 0;
 	}
 	/* Durable before the locks go: until it is, they alone say what is
@@ -225,7 +225,7 @@ static void sync_visited(struct run *run)
 	int r;
 
 	for (fs = rec->repos->fs; fs != NULL; fs = fs->next) {
-		r = rec->sync_fs(rec->arg, fs);
+		r = fs_sync_published(rec->repos, fs);
 		for (v = run->visits; v != NULL && r < 0; v = v->next)
 			if (v->fs == fs && !v->failed && v->rows != NULL) {
 				v->failed = v->lost = true;
@@ -421,7 +421,7 @@ int recover_deferred(struct recovery *rec, struct repo *repo,
 		r = recover_replay(rec, &rp, &starts, rows_of(&rows, repo->id),
 		    &unlocked);
 	if (r == 0) {
-		r = rec->sync_fs(rec->arg, repo->fs);
+		r = fs_sync_published(rec->repos, repo->fs);
 		if (r < 0)
 			lose(rec, rows_of(&rows, repo->id));
 	}

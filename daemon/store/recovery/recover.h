@@ -20,8 +20,6 @@ struct recovery {
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);
-	/* Makes durable what was published there. */
-	int (*sync_fs)(void *arg, struct fs *fs);
 	/* recover_all: NR members of this repository are deferred. 0: none, but
 	 * it could not be searched for locks of ours. Nobody may write there
 	 * before recover_deferred() has. ERR: what failed; or 0. */

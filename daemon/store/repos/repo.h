@@ -1,5 +1,5 @@
 /*
- * The repositories that are open, and the file systems they lie on.
+ * The repositories that are open. fs.h has the file systems they lie on.
  *
  * A repository is known by the uuid in <common-dir>/refd/id, which names the
  * journal it belongs to as well; <common-dir>/refd/lock is held by flock
@@ -26,45 +26,9 @@
 #include "daemon/store/objects/odb.h"
 #include "daemon/store/refs/packed.h"
 #include "daemon/store/refs/reflog.h"
+#include "daemon/store/repos/fs.h"
 #include "daemon/store/sync_failures/doubts.h"
 #include "daemon/store/txn.h"
-
-/* A mounted file system with a repository of ours on it, or the objects of
- * one. */
-struct fs {
-	uint64_t dev, mount;
-	int fd;         /* a directory, open since before the first
-				   rename there: what syncfs is called on */
-	int objects_fd; /* the same for the barrier: an error is told to each
-			   descriptor once, and neither is to miss it */
-	/* A small file, for its clock and its fsync; -1 as long as there are
-	 * only objects. */
-	atomic_int marker_fd;
-	/* When the last completed syncfs began, by the clock of its ctimes; 0:
-	 * none since the start, or a clock that nobody knows. Under
-	 * repos->mutex. */
-	int64_t synced_ns;
-	int64_t synced_offset_ns;   /* wall clock less monotonic then */
-	int64_t syncfs_took_ns;     /* the last; with what others had written */
-	int64_t fsync_took_ns;      /* of a pack's file; under repos->mutex */
-	atomic_bool touched;        /* published to since its last checkpoint */
-	atomic_bool promised;       /* and somebody was promised something */
-	bool carries;               /* sys->fsync_carries */
-	pthread_mutex_t checkpoint; /* held through one */
-	/* Held through a sync of objects, until its failure is noted: the
-	 * kernel tells a second thread nothing of it. */
-	pthread_mutex_t objects_sync;
-	/* It failed to sync, so what is in memory need not be on disk: never
-	 * to be asked again. */
-	atomic_bool failed;
-	unsigned nr_syncing; /* threads; under repos->mutex */
-	atomic_bool gone;    /* closed; set under repos->mutex and the mutex
-			     `rows` of deferred.h */
-	/* Of the windows that may have locks there the first one; 0: nobody
-	 * has asked. Under repos->mutex. */
-	uint64_t first_window;
-	struct fs *next;
-};
 
 struct repo {
 	char *path; /* of the common dir, resolved */
@@ -111,6 +75,15 @@ struct repos;
 typedef enum refd_status repo_configure_fn(const struct repos *repos,
     struct repo *repo, char **why);
 
+/* Called by the thread that failed, without a lock. Any may be NULL. */
+struct repos_report {
+	/* The file system of PLACE failed to sync: the first failure. */
+	void (*fs_failed)(void *arg, const char *place, int err);
+	/* Syncs cannot be marked, so none may begin; 0: they can again. */
+	void (*unmarked)(void *arg, int err);
+	void *arg;
+};
+
 struct repos {
 	const struct sys *sys;
 	struct journal *journal;
@@ -128,6 +101,7 @@ struct repos {
 	struct fs *fs;         /* grows at its head; what is in it stays */
 	bool has_failed;       /* one of them has, ever */
 	struct doubts *doubts; /* borrowed; or NULL */
+	struct repos_report report;
 };
 
 /* On its thread's stack. */
@@ -162,33 +136,11 @@ const struct fs *repos_place(struct repos *repos, const char *git_dir);
 /* One more reference, for who has one. */
 void repo_hold(struct repos *repos, struct repo *repo);
 void repo_put(struct repos *repos, struct repo *repo);
-/* The file system that FD is on, for what else lies there than repositories:
- * barrier thread. Negative errno; -EIO: it failed to sync. */
-int repos_fs_of(struct repos *repos, int fd, struct fs **fs);
 /* Has none of those that the journal knows seen more of it than there is?
  * -ESTALE and *WHY: one has, so the journal is an older copy, or damaged. */
 int repos_check_seen(struct repos *repos, const char *state_dir, char **why);
 /* Closes those that nobody used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
-
-/* By how much the wall clock, which is the file systems', is ahead of the one
- * that is never set. */
-int64_t fs_clock_offset(const struct sys *sys);
-/* Less FS_SLACK_NS, what is on DEV and changed before is durable. 0: nothing
- * is known to be, nor where the clock was set back. */
-int64_t fs_synced_ns(struct repos *repos, uint64_t dev);
-
-/* It failed to sync. Its repositories are for nobody new. false: it had failed
- * before. */
-bool fs_fail(struct repos *repos, struct fs *fs);
-/* Around every sync of it: as long its descriptors stay open, and a kill will
- * not hide what came of it. -EIO: it failed, and nobody begins any more. */
-int fs_enter(struct repos *repos, struct fs *fs);
-void fs_leave(struct repos *repos, struct fs *fs);
-/* Has anybody a repository on it, or syncs it? */
-bool fs_is_in_use(struct repos *repos, const struct fs *fs);
-/* Its descriptors go. It is in nobody's use. */
-void fs_let_go(struct repos *repos, struct fs *fs);
 
 /* The directory at PATH, to be read and closed; links are followed as long as
  * they stay below the root that PATH begins with. -EXDEV: below none. */

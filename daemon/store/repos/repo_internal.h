@@ -69,7 +69,7 @@ int repo_claim_known(const struct repos *repos, struct repo *repo,
 /* Whoever's it is. -ENOENT, -EAGAIN. */
 int repo_claim_any(const struct repos *repos, struct repo *repo);
 
-/* repos_fs.c. Gives REPO its file system; -EIO: one that failed to sync. */
+/* fs.c. Gives REPO its file system; -EIO: one that failed to sync. */
 int fs_attach(struct repos *repos, struct repo *repo);
 void fs_free_all(struct repos *repos);
 

@@ -9,11 +9,12 @@
  *
  * What fails: one that failed to sync is never believed again. Nobody gets
  * another repository there; once nobody has one, and its records are parked
- * (fs_failed.c), its descriptors go, so that it can be unmounted. Who comes
+ * (deferred_fs.c), its descriptors go, so that it can be unmounted. Who comes
  * then opens it anew, and has to sync it first.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/store/repos/repo_internal.h"
@@ -200,7 +201,7 @@ static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
 	return fs_add(repos, fs, fs_open_dirs(repos->sys, fd, fs), out);
 }
 
-int repos_fs_of(struct repos *repos, int fd, struct fs **out)
+int fs_of(struct repos *repos, int fd, struct fs **out)
 {
 	struct sys_stat st;
 	struct fs *found;
@@ -223,8 +224,37 @@ int repos_fs_of(struct repos *repos, int fd, struct fs **out)
 	return 0;
 }
 
-bool fs_fail(struct repos *repos, struct fs *fs)
+struct fs *fs_first(struct repos *repos)
 {
+	struct fs *fs;
+
+	pthread_mutex_lock(&repos->mutex);
+	fs = repos->fs;
+	pthread_mutex_unlock(&repos->mutex);
+	return fs;
+}
+
+/* The descriptor may be closed as soon as the file system is gone. The kernel
+ * knows the path without asking the disk. */
+void fs_path(struct repos *repos, const struct fs *fs, char path[REFD_PATH_MAX])
+{
+	const struct repo *repo;
+
+	pthread_mutex_lock(&repos->mutex);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (repo->fs == fs)
+			break;
+	if (repo != NULL)
+		snprintf(path, REFD_PATH_MAX, "%s", repo->path);
+	else if (fs->gone ||
+	    SYS(repos->sys, fd_path, fs->fd, path, REFD_PATH_MAX) < 0)
+		path[0] = '\0';
+	pthread_mutex_unlock(&repos->mutex);
+}
+
+void fs_fail(struct repos *repos, struct fs *fs, int err)
+{
+	char path[REFD_PATH_MAX];
 	struct repo *repo;
 	bool before;
 
@@ -236,7 +266,10 @@ bool fs_fail(struct repos *repos, struct fs *fs)
 			repo->doomed = true;
 	pthread_mutex_unlock(&repos->mutex);
 	doubts_failed(repos->doubts, fs->mount);
-	return !before;
+	if (before || repos->report.fs_failed == NULL)
+		return;
+	fs_path(repos, fs, path);
+	repos->report.fs_failed(repos->report.arg, path, err);
 }
 
 bool fs_is_in_use(struct repos *repos, const struct fs *fs)

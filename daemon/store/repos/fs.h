@@ -1,0 +1,104 @@
+/*
+ * The mounted file systems that open repositories, or objects of repositories,
+ * lie on, and their syncs.
+ *
+ * A struct fs belongs to its struct repos, and is never freed before that. A
+ * caller may use a struct fs without a reference, but may use its descriptors
+ * only between fs_enter() and fs_leave(), or with a repository on it.
+ *
+ * Any thread. Functions that sync block for as long as the disk does; the
+ * others only for repos->mutex. Nothing logs: struct repos_report is told of
+ * failures.
+ */
+#ifndef STORE_FS_H
+#define STORE_FS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/sys.h"
+#include "proto/limits.h"
+
+struct repos;
+
+struct fs {
+	uint64_t dev, mount;
+	int fd;         /* a directory, open since before the first
+				   rename there: what syncfs is called on */
+	int objects_fd; /* the same for the barrier: an error is told to each
+			   descriptor once, and neither is to miss it */
+	/* A small file, for its clock and its fsync; -1 as long as there are
+	 * only objects. */
+	atomic_int marker_fd;
+	/* When the last completed syncfs began, by the clock of its ctimes; 0:
+	 * none since the start, or a clock that nobody knows. Under
+	 * repos->mutex. */
+	int64_t synced_ns;
+	int64_t synced_offset_ns;   /* wall clock less monotonic then */
+	int64_t syncfs_took_ns;     /* the last; with what others had written */
+	int64_t fsync_took_ns;      /* of a pack's file; under repos->mutex */
+	atomic_bool touched;        /* published to since its last checkpoint */
+	atomic_bool promised;       /* and somebody was promised something */
+	bool carries;               /* sys->fsync_carries */
+	pthread_mutex_t checkpoint; /* held through one */
+	/* Held through a sync of objects, until its failure is noted: the
+	 * kernel tells a second thread nothing of it. */
+	pthread_mutex_t objects_sync;
+	/* It failed to sync, so what is in memory need not be on disk: never
+	 * to be asked again. */
+	atomic_bool failed;
+	unsigned nr_syncing; /* threads; under repos->mutex */
+	atomic_bool gone;    /* closed; set under repos->mutex and the mutex
+			     `rows` of deferred.h */
+	/* Of the windows that may have locks there the first one; 0: nobody
+	 * has asked. Under repos->mutex. */
+	uint64_t first_window;
+	struct fs *next;
+};
+
+/* *FS is the file system of the directory FD, for objects outside of
+ * repositories. Negative errno; -EIO: the file system failed to sync. */
+int fs_of(struct repos *repos, int fd, struct fs **fs);
+/* The first of all file systems. The list only grows at its head. */
+struct fs *fs_first(struct repos *repos);
+/* A repository on FS, if one is open, else a directory that the kernel knows:
+ * it may know none any more. "": no path is known. */
+void fs_path(struct repos *repos, const struct fs *fs,
+    char path[REFD_PATH_MAX]);
+
+/* By how much the wall clock, which is the file systems', is ahead of the one
+ * that is never set. */
+int64_t fs_clock_offset(const struct sys *sys);
+/* Less FS_SLACK_NS, what is on DEV and changed before is durable. 0: nothing
+ * is known to be, nor where the clock was set back. */
+int64_t fs_synced_ns(struct repos *repos, uint64_t dev);
+
+/* FS failed to sync with ERR. From now on nobody gets a repository there. The
+ * first failure is reported. */
+void fs_fail(struct repos *repos, struct fs *fs, int err);
+/* Around every sync of FS: meanwhile the descriptors stay open, and a kill does
+ * not hide the result. -EIO: FS failed, and no further sync may begin. */
+int fs_enter(struct repos *repos, struct fs *fs);
+void fs_leave(struct repos *repos, struct fs *fs);
+/* Does anybody have a repository on FS, or sync FS? */
+bool fs_is_in_use(struct repos *repos, const struct fs *fs);
+/* Closes the descriptors of FS, which nobody uses. */
+void fs_let_go(struct repos *repos, struct fs *fs);
+
+/* fs_sync.c */
+
+/* Touches the marker of FS and syncs FS through FD. After that all objects and
+ * all other files there are durable. 0 or negative errno; a failure was passed
+ * to fs_fail(). */
+int fs_sync(struct repos *repos, struct fs *fs, int fd);
+/* Makes durable all that was published to FS. A call that finds nothing to do
+ * waits for the sync of another thread. 0 or negative errno, as above. */
+int fs_sync_published(struct repos *repos, struct fs *fs);
+/* Once an interval: notices a clock that was set back. */
+void fs_sync_watch_clock(struct repos *repos);
+/* Reports that syncs cannot be marked any more, or can be marked again. */
+void fs_sync_tell_unmarked(struct repos *repos);
+
+#endif

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/key_values.h"
 #include "daemon/base/log.h"
 #include "daemon/net/clients.h"
-#include "daemon/net/pairs.h"
+#include "daemon/net/reply.h"
 #include "daemon/net/stall.h"
 
 #define BUSIEST   20
@@ -51,7 +52,7 @@ void admin_listen(struct net *net)
 
 /* ---- top ---- */
 
-static void add_busiest(struct pairs *pairs, const char *kind,
+static void add_busiest(struct key_values *kv, const char *kind,
     const struct busy *busy, int64_t now_ns)
 {
 	struct busy_one list[BUSIEST];
@@ -61,17 +62,17 @@ static void add_busiest(struct pairs *pairs, const char *kind,
 
 	for (i = 0; i < nr; i++) {
 		snprintf(key, sizeof(key), "%s.name", kind);
-		pairs_add(pairs, key, list[i].name);
+		key_values_add(kv, key, list[i].name);
 		snprintf(key, sizeof(key), "%s.transactions", kind);
-		pairs_add_number(pairs, key, list[i].txns);
+		key_values_add_number(kv, key, list[i].txns);
 		snprintf(key, sizeof(key), "%s.refs", kind);
-		pairs_add_number(pairs, key, list[i].refs);
+		key_values_add_number(kv, key, list[i].refs);
 		snprintf(key, sizeof(key), "%s.span_ms", kind);
-		pairs_add_number(pairs, key, (uint64_t)(span_ns / NS_PER_MS));
+		key_values_add_number(kv, key, (uint64_t)(span_ns / NS_PER_MS));
 	}
 }
 
-static void add_times(struct pairs *pairs, const char *what,
+static void add_times(struct key_values *kv, const char *what,
     const struct histogram *h)
 {
 	static const struct {
@@ -83,12 +84,12 @@ static void add_times(struct pairs *pairs, const char *what,
 
 	for (i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
 		snprintf(key, sizeof(key), "%s_%s", what, quantiles[i].name);
-		pairs_add_number(pairs, key,
+		key_values_add_number(kv, key,
 		    histogram_quantile(h, quantiles[i].permille));
 	}
 }
 
-static void add_recent(struct pairs *pairs, struct net *net, int64_t now_ns)
+static void add_recent(struct key_values *kv, struct net *net, int64_t now_ns)
 {
 	struct measure_period recent;
 	struct scheduler_stats stats;
@@ -97,87 +98,86 @@ static void add_recent(struct pairs *pairs, struct net *net, int64_t now_ns)
 	measure_recent(scheduler_measure(net->scheduler), now_ns, &recent,
 	    &span_ns);
 	scheduler_stats(net->scheduler, &stats);
-	pairs_add_number(pairs, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
-	pairs_add_number(pairs, "windows", recent.windows);
-	pairs_add_number(pairs, "transactions", recent.transactions);
-	pairs_add_number(pairs, "refs", recent.refs);
-	add_times(pairs, "flush_us", &recent.flush);
-	add_times(pairs, "total_us", &recent.total);
-	add_times(pairs, "window_txns", &recent.window_txns);
-	pairs_add_number(pairs, "waiting", stats.waiting);
-	pairs_add_number(pairs, "in_store", stats.in_store);
-	pairs_add_number(pairs, "prepared", stats.prepared);
-	add_busiest(pairs, "repo", scheduler_busy_repos(net->scheduler),
-	    now_ns);
-	add_busiest(pairs, "client", scheduler_busy_clients(net->scheduler),
+	key_values_add_number(kv, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
+	key_values_add_number(kv, "windows", recent.windows);
+	key_values_add_number(kv, "transactions", recent.transactions);
+	key_values_add_number(kv, "refs", recent.refs);
+	add_times(kv, "flush_us", &recent.flush);
+	add_times(kv, "total_us", &recent.total);
+	add_times(kv, "window_txns", &recent.window_txns);
+	key_values_add_number(kv, "waiting", stats.waiting);
+	key_values_add_number(kv, "in_store", stats.in_store);
+	key_values_add_number(kv, "prepared", stats.prepared);
+	add_busiest(kv, "repo", scheduler_busy_repos(net->scheduler), now_ns);
+	add_busiest(kv, "client", scheduler_busy_clients(net->scheduler),
 	    now_ns);
 }
 
 static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
-	struct pairs pairs = { 0 };
+	struct key_values kv = { 0 };
 
-	pairs_add(&pairs, "state",
+	key_values_add(&kv, "state",
 	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
 		"paused" :
 		refd_server_state_name(net_server_state(net)));
-	pairs_add_number(&pairs, "uptime_s",
+	key_values_add_number(&kv, "uptime_s",
 	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
-	pairs_add_number(&pairs, "connections", net->nr_conns);
-	pairs_add_number(&pairs, "flush_hangs_s", stall_seconds(net));
-	pairs_add(&pairs, "flush_hangs_on", stall_path(net));
+	key_values_add_number(&kv, "connections", net->nr_conns);
+	key_values_add_number(&kv, "flush_hangs_s", stall_seconds(net));
+	key_values_add(&kv, "flush_hangs_on", stall_path(net));
 	if (net->scheduler != NULL)
-		add_recent(&pairs, net, now_ns);
-	pairs_answer(&pairs, conn, request_id);
+		add_recent(&kv, net, now_ns);
+	reply_key_values(&kv, conn, request_id);
 }
 
 /* ---- the slow log ---- */
 
-static void add_us(struct pairs *pairs, const char *key, int64_t ns)
+static void add_us(struct key_values *kv, const char *key, int64_t ns)
 {
-	pairs_add_number(pairs, key, ns > 0 ? (uint64_t)(ns / NS_PER_US) : 0);
+	key_values_add_number(kv, key, ns > 0 ? (uint64_t)(ns / NS_PER_US) : 0);
 }
 
-static void add_slow(struct pairs *pairs, const struct slow_one *one)
+static void add_slow(struct key_values *kv, const struct slow_one *one)
 {
 	char id[REFD_TXID_HEX + 1];
 
-	pairs_add(pairs, "slow.txn", refd_txid_hex(&one->txid, id));
-	pairs_add_number(pairs, "slow.time_ms", (uint64_t)one->wall_ms);
-	pairs_add_number(pairs, "slow.uid", one->uid);
-	pairs_add_number(pairs, "slow.pid", (uint64_t)one->pid);
-	pairs_add(pairs, "slow.outcome", refd_outcome_name(one->outcome));
-	pairs_add(pairs, "slow.repo", one->repo);
-	pairs_add(pairs, "slow.ref", one->ref);
-	pairs_add_number(pairs, "slow.refs", one->nr_refs);
-	pairs_add(pairs, "slow.sid", one->sid);
-	add_us(pairs, "slow.total_us", one->total_ns);
-	add_us(pairs, "slow.admit_us", one->admit_ns);
-	add_us(pairs, "slow.barrier_us", one->barrier_ns);
-	add_us(pairs, "slow.queue_us", one->queue_ns);
-	add_us(pairs, "slow.lock_us", one->lock_ns);
-	add_us(pairs, "slow.flush_us", one->flush_ns);
-	add_us(pairs, "slow.publish_us", one->publish_ns);
-	add_us(pairs, "slow.reply_us", one->reply_ns);
+	key_values_add(kv, "slow.txn", refd_txid_hex(&one->txid, id));
+	key_values_add_number(kv, "slow.time_ms", (uint64_t)one->wall_ms);
+	key_values_add_number(kv, "slow.uid", one->uid);
+	key_values_add_number(kv, "slow.pid", (uint64_t)one->pid);
+	key_values_add(kv, "slow.outcome", refd_outcome_name(one->outcome));
+	key_values_add(kv, "slow.repo", one->repo);
+	key_values_add(kv, "slow.ref", one->ref);
+	key_values_add_number(kv, "slow.refs", one->nr_refs);
+	key_values_add(kv, "slow.sid", one->sid);
+	add_us(kv, "slow.total_us", one->total_ns);
+	add_us(kv, "slow.admit_us", one->admit_ns);
+	add_us(kv, "slow.barrier_us", one->barrier_ns);
+	add_us(kv, "slow.queue_us", one->queue_ns);
+	add_us(kv, "slow.lock_us", one->lock_ns);
+	add_us(kv, "slow.flush_us", one->flush_ns);
+	add_us(kv, "slow.publish_us", one->publish_ns);
+	add_us(kv, "slow.reply_us", one->reply_ns);
 }
 
 static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 {
 	const struct slow_one *one;
-	struct pairs pairs = { 0 };
+	struct key_values kv = { 0 };
 	const struct slow *slow;
 	uint64_t nr;
 
-	pairs_add_number(&pairs, "limit_ms",
+	key_values_add_number(&kv, "limit_ms",
 	    (uint64_t)(net->cfg.settings.scheduler.slow_ns / NS_PER_MS));
 	if (net->scheduler != NULL) {
 		slow = scheduler_slow(net->scheduler);
-		pairs_add_number(&pairs, "slow_transactions", slow->sent);
+		key_values_add_number(&kv, "slow_transactions", slow->sent);
 		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
-			add_slow(&pairs, one);
+			add_slow(&kv, one);
 	}
-	pairs_answer(&pairs, conn, request_id);
+	reply_key_values(&kv, conn, request_id);
 }
 
 static void log_slow(struct net *net, const struct slow_one *one)
@@ -218,47 +218,42 @@ void admin_log_slow(struct net *net)
 static void add_lock(void *arg, const struct scheduler_lock *lock)
 {
 	char id[REFD_TXID_HEX + 1];
-	struct pairs *pairs = arg;
+	struct key_values *kv = arg;
 
-	pairs_addf(pairs, "lock.file", "%s/%s.lock", lock->repo, lock->path);
-	pairs_add(pairs, "lock.kind",
+	key_values_addf(kv, "lock.file", "%s/%s.lock", lock->repo, lock->path);
+	key_values_add(kv, "lock.kind",
 	    lock->kind == SCHEDULER_LOCK_HELD ? "held" : "waits");
-	pairs_add_number(pairs, "lock.age_ms",
+	key_values_add_number(kv, "lock.age_ms",
 	    (uint64_t)(lock->age_ns / NS_PER_MS));
-	pairs_add(pairs, "lock.txn", refd_txid_hex(lock->txid, id));
-	pairs_add_number(pairs, "lock.uid", lock->uid);
-	pairs_add_number(pairs, "lock.pid", (uint64_t)lock->pid);
+	key_values_add(kv, "lock.txn", refd_txid_hex(lock->txid, id));
+	key_values_add_number(kv, "lock.uid", lock->uid);
+	key_values_add_number(kv, "lock.pid", (uint64_t)lock->pid);
 }
 
 static void report_locks(struct net *net, struct conn *conn,
     uint32_t request_id)
 {
-	struct pairs pairs = { 0 };
+	struct key_values kv = { 0 };
 
 	scheduler_locks(net->scheduler, SYS(net->cfg.sys, now_mono), add_lock,
-	    &pairs);
-	pairs_answer(&pairs, conn, request_id);
+	    &kv);
+	reply_key_values(&kv, conn, request_id);
 }
 
 /* ---- pause, drain, resume ---- */
 
-static void answered(void *arg, const struct refd_answer *ans)
-{
-	conn_answer(arg, ans);
-}
-
 static void answer_state(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
-	struct pairs pairs = { 0 };
+	struct key_values kv = { 0 };
 	struct scheduler_stats stats;
 
 	scheduler_stats(net->scheduler, &stats);
-	pairs_add(&pairs, "paused",
+	key_values_add(&kv, "paused",
 	    scheduler_is_paused(net->scheduler) ? "yes" : "no");
-	pairs_add_number(&pairs, "waiting", stats.waiting);
-	pairs_add_number(&pairs, "in_store", stats.in_store);
-	pairs_answer(&pairs, conn, req->request_id);
+	key_values_add_number(&kv, "waiting", stats.waiting);
+	key_values_add_number(&kv, "in_store", stats.in_store);
+	reply_key_values(&kv, conn, req->request_id);
 }
 
 /* Whoever did it, since somebody will ask. */
@@ -288,27 +283,16 @@ static void drain(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	say(conn, "drained");
-	scheduler_close(net->scheduler, req, answered, conn);
+	scheduler_close(net->scheduler, req, reply_from_scheduler, conn);
 }
 
-/* ---- ---- */
-
-static void refuse(struct conn *conn, const struct refd_request *req,
-    enum refd_status status, const char *why)
-{
-	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
-		.request_id = req->request_id,
-		.status = status,
-		.text = why };
-
-	conn_answer(conn, &ans);
-}
+/* ---- requests ---- */
 
 void admin_take(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	if (!conn->is_admin) {
-		refuse(conn, req, REFD_DENIED,
+		reply_refused(conn, req, REFD_DENIED,
 		    "this is asked on the socket for administration");
 		return;
 	}
@@ -318,9 +302,9 @@ void admin_take(struct net *net, struct conn *conn,
 	}
 	if (net->state != NET_STATE_SERVING) {
 		if (net->scheduler == NULL)
-			refuse(conn, req, BUSY(RECOVERING));
+			reply_refused(conn, req, BUSY(RECOVERING));
 		else
-			refuse(conn, req, BUSY(STOPPING));
+			reply_refused(conn, req, BUSY(STOPPING));
 		return;
 	}
 	switch (req->verb) {

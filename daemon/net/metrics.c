@@ -74,16 +74,16 @@ static void scrape_written(struct bufferevent *bev, void *arg)
 
 static bool add_numbers(struct net *net, struct evbuffer *body)
 {
-	struct pairs pairs = { 0 };
+	struct key_values kv = { 0 };
 	bool ok = true;
 	size_t i;
 
-	numbers_metrics(net, &pairs);
-	for (i = 0; ok && i < pairs.nr; i++)
-		ok = evbuffer_add(body, pairs.list[i].value,
-			 strlen(pairs.list[i].value)) == 0;
-	ok = ok && !pairs.failed;
-	pairs_done(&pairs);
+	numbers_metrics(net, &kv);
+	for (i = 0; ok && i < kv.nr; i++)
+		ok = evbuffer_add(body, kv.list[i].value,
+			 strlen(kv.list[i].value)) == 0;
+	ok = ok && !kv.failed;
+	key_values_done(&kv);
 	return ok;
 }
 

@@ -7,10 +7,10 @@
 #define NET_NUMBERS_H
 
 #include "daemon/net/net_internal.h"
-#include "daemon/net/pairs.h"
+#include "daemon/base/key_values.h"
 
-void numbers_pairs(struct net *net, struct pairs *pairs);
+void numbers_pairs(struct net *net, struct key_values *kv);
 /* One pair for each metric: its name, and its part of the text. */
-void numbers_metrics(struct net *net, struct pairs *pairs);
+void numbers_metrics(struct net *net, struct key_values *kv);
 
 #endif

@@ -53,16 +53,16 @@ static size_t labels_of(const struct number *n)
 	return n->kind == BY_CLOSE ? WINDOW_CLOSES : REFD_STATUSES;
 }
 
-static void add_of(struct pairs *pairs, const char *key, const char *what,
+static void add_of(struct key_values *kv, const char *key, const char *what,
     uint64_t value)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s_%s", key, what);
-	pairs_add_number(pairs, name, value);
+	key_values_add_number(kv, name, value);
 }
 
-static void add_labels(struct pairs *pairs, const struct number *n,
+static void add_labels(struct key_values *kv, const struct number *n,
     const uint64_t *values)
 {
 	size_t i;
@@ -71,26 +71,26 @@ static void add_labels(struct pairs *pairs, const struct number *n,
 	for (i = 0; i < labels_of(n); i++)
 		if ((n->kind != BY_STATUS && n->kind != BY_CAUSE) ||
 		    (values[i] > 0 && (n->kind != BY_STATUS || i != REFD_OK)))
-			add_of(pairs, n->key, label_of(n, i), values[i]);
+			add_of(kv, n->key, label_of(n, i), values[i]);
 }
 
-static void add_histogram(struct pairs *pairs, const char *key,
+static void add_histogram(struct key_values *kv, const char *key,
     const struct histogram *h)
 {
-	add_of(pairs, key, "count", h->count);
-	add_of(pairs, key, "sum", h->sum);
-	add_of(pairs, key, "p50", histogram_quantile(h, 500));
-	add_of(pairs, key, "p99", histogram_quantile(h, 990));
-	add_of(pairs, key, "max", h->max);
+	add_of(kv, key, "count", h->count);
+	add_of(kv, key, "sum", h->sum);
+	add_of(kv, key, "p50", histogram_quantile(h, 500));
+	add_of(kv, key, "p99", histogram_quantile(h, 990));
+	add_of(kv, key, "max", h->max);
 }
 
-void numbers_pairs(struct net *net, struct pairs *pairs)
+void numbers_pairs(struct net *net, struct key_values *kv)
 {
 	struct snapshot *s = malloc(sizeof(*s));
 	const struct number *n;
 
 	if (s == NULL) {
-		pairs->failed = true;
+		kv->failed = true;
 		return;
 	}
 	numbers_take(net, s);
@@ -100,17 +100,17 @@ void numbers_pairs(struct net *net, struct pairs *pairs)
 		case GAUGE:
 		case MICROSECONDS:
 		case DURATION:
-			pairs_add_number(pairs, n->key, value_of(s, n));
+			key_values_add_number(kv, n->key, value_of(s, n));
 			break;
 		case TIMES:
 		case SIZES:
-			add_histogram(pairs, n->key, histogram_of(s, n));
+			add_histogram(kv, n->key, histogram_of(s, n));
 			break;
 		case BY_CLOSE:
 		case BY_STATUS:
 		case BY_CAUSE:
 		case BY_STAGE:
-			add_labels(pairs, n, array_of(s, n));
+			add_labels(kv, n, array_of(s, n));
 			break;
 		}
 	}
@@ -208,7 +208,7 @@ static void put_metric(FILE *out, const struct snapshot *s,
 	}
 }
 
-void numbers_metrics(struct net *net, struct pairs *pairs)
+void numbers_metrics(struct net *net, struct key_values *kv)
 {
 	struct snapshot *s = malloc(sizeof(*s));
 	const struct number *n;
@@ -218,7 +218,7 @@ void numbers_metrics(struct net *net, struct pairs *pairs)
 
 	if (s != NULL)
 		numbers_take(net, s);
-	pairs_addf(pairs, "refd_build_info",
+	key_values_addf(kv, "refd_build_info",
 	    "# HELP refd_build_info Which version this is.\n"
 	    "# TYPE refd_build_info gauge\n"
 	    "refd_build_info{version=\"%s\"} 1\n",
@@ -230,12 +230,12 @@ void numbers_metrics(struct net *net, struct pairs *pairs)
 			break;
 		put_metric(out, s, n);
 		if (fclose(out) == 0)
-			pairs_add(pairs, n->name, text);
+			key_values_add(kv, n->name, text);
 		else
-			pairs->failed = true;
+			kv->failed = true;
 		free(text);
 		text = NULL;
 	}
-	pairs->failed = pairs->failed || n != numbers_table + numbers_nr;
+	kv->failed = kv->failed || n != numbers_table + numbers_nr;
 	free(s);
 }

@@ -6,6 +6,7 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/net/admin.h"
 #include "daemon/net/peer.h"
+#include "daemon/net/reply.h"
 #include "daemon/net/report.h"
 
 void requests_hello(const struct net *net, struct refd_hello *hello)
@@ -24,23 +25,6 @@ void requests_hello(const struct net *net, struct refd_hello *hello)
 		recovery_progress(net->recovery, &hello->done, &hello->total);
 	snprintf(hello->software, sizeof(hello->software), "refd/%s",
 	    REFD_VERSION);
-}
-
-static void request_answered(void *arg, const struct refd_answer *ans)
-{
-	conn_answer(arg, ans);
-}
-
-static void refuse(struct conn *conn, const struct refd_request *req,
-    enum refd_status status, const char *why)
-{
-	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
-		.request_id = req->request_id,
-		.txid = req->txid,
-		.status = status,
-		.text = why };
-
-	conn_answer(conn, &ans);
 }
 
 /* What this daemon can't promise, or NULL. Such a request is refused before
@@ -62,21 +46,21 @@ static void submit(struct net *net, struct conn *conn, struct refd_request *req)
 	struct txn *txn;
 
 	if (why != NULL) {
-		refuse(conn, req, REFD_UNSUPPORTED, why);
+		reply_refused(conn, req, REFD_UNSUPPORTED, why);
 		return;
 	}
 	txn = txn_new(req);
 	if (txn == NULL) {
-		refuse(conn, req, BUSY(MEMORY));
+		reply_refused(conn, req, BUSY(MEMORY));
 		return;
 	}
 	if (peer_copy(&conn->peer, &txn->peer) < 0) {
-		refuse(conn, &txn->req, BUSY(MEMORY));
+		reply_refused(conn, &txn->req, BUSY(MEMORY));
 		txn_free(txn);
 		return;
 	}
 	scheduler_submit(net->scheduler, txn, SYS(net->cfg.sys, now_mono),
-	    request_answered, conn);
+	    reply_from_scheduler, conn);
 }
 
 /* It has every file system synced, so it is not for everybody. */
@@ -84,11 +68,11 @@ static void checkpoint(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	if (conn->peer.uid != 0 && conn->peer.uid != (uint32_t)geteuid())
-		refuse(conn, req, REFD_DENIED,
+		reply_refused(conn, req, REFD_DENIED,
 		    "only root and the daemon's own user may ask for a "
 		    "checkpoint");
 	else
-		scheduler_checkpoint(net->scheduler, req, request_answered,
+		scheduler_checkpoint(net->scheduler, req, reply_from_scheduler,
 		    conn);
 }
 
@@ -99,7 +83,7 @@ static void hand_over(struct net *net, struct conn *conn,
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 
 	if (net->scheduler == NULL) {
-		refuse(conn, req, BUSY(RECOVERING));
+		reply_refused(conn, req, BUSY(RECOVERING));
 		return;
 	}
 	switch (req->verb) {
@@ -109,19 +93,19 @@ static void hand_over(struct net *net, struct conn *conn,
 		break;
 	case REFD_VERB_QUERY:
 		scheduler_query(net->scheduler, req, conn->peer.uid, now_ns,
-		    request_answered, conn);
+		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_CANCEL:
 		scheduler_cancel(net->scheduler, req, conn->peer.uid, now_ns,
-		    request_answered, conn);
+		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_COMMIT:
 		scheduler_commit(net->scheduler, req, conn->peer.uid, now_ns,
-		    request_answered, conn);
+		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_ABORT:
 		scheduler_abort(net->scheduler, req, conn->peer.uid, now_ns,
-		    request_answered, conn);
+		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_CHECKPOINT:
 		checkpoint(net, conn, req);
@@ -129,7 +113,7 @@ static void hand_over(struct net *net, struct conn *conn,
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 		scheduler_history(net->scheduler, req, &conn->peer, now_ns,
-		    request_answered, conn);
+		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:

@@ -210,7 +210,7 @@ void stall_count(struct net *net, uint64_t seconds[STORE_STAGES],
 	}
 }
 
-void stall_pairs(struct net *net, struct pairs *pairs, bool shows_paths)
+void stall_pairs(struct net *net, struct key_values *kv, bool shows_paths)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 	struct store_progress progress[STORE_STAGES], *p;
@@ -224,12 +224,12 @@ void stall_pairs(struct net *net, struct pairs *pairs, bool shows_paths)
 		p = &progress[i];
 		if (p->nr_stuck == 0)
 			continue;
-		pairs_add(pairs, "stall.stage", store_stage_name(i));
-		pairs_add_number(pairs, "stall.seconds",
+		key_values_add(kv, "stall.stage", store_stage_name(i));
+		key_values_add_number(kv, "stall.seconds",
 		    (uint64_t)(now_ns - p->since_ns) / NS_PER_S);
-		pairs_add_number(pairs, "stall.stuck", p->nr_stuck);
-		pairs_add_number(pairs, "stall.threads", p->nr_threads);
-		pairs_add(pairs, "stall.text",
+		key_values_add_number(kv, "stall.stuck", p->nr_stuck);
+		key_values_add_number(kv, "stall.threads", p->nr_threads);
+		key_values_add(kv, "stall.text",
 		    describe(text, i, p, now_ns, shows_paths));
 	}
 }

@@ -21,7 +21,7 @@
 #define NET_STALL_H
 
 #include "daemon/net/net_internal.h"
-#include "daemon/net/pairs.h"
+#include "daemon/base/key_values.h"
 
 /* For how long a thread is at one thing before the status tells it. */
 #define STALL_TOLD_NS (5 * 1000000000LL)
@@ -45,6 +45,6 @@ void stall_count(struct net *net, uint64_t seconds[STORE_STAGES],
     uint64_t stuck[STORE_STAGES]);
 /* Adds a row for each stage that is stalled now; SHOWS_PATHS: to somebody who
  * may know others' repositories. */
-void stall_pairs(struct net *net, struct pairs *pairs, bool shows_paths);
+void stall_pairs(struct net *net, struct key_values *kv, bool shows_paths);
 
 #endif

@@ -125,8 +125,9 @@ static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
 	key_values_add_number(&kv, "uptime_s",
 	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
 	key_values_add_number(&kv, "connections", net->nr_conns);
-	key_values_add_number(&kv, "flush_hangs_s", stall_seconds(net));
-	key_values_add(&kv, "flush_hangs_on", stall_path(net));
+	key_values_add_number(&kv, "flush_hangs_s",
+	    stall_seconds(&net->service.stall));
+	key_values_add(&kv, "flush_hangs_on", stall_path(&net->service.stall));
 	if (net->scheduler != NULL)
 		add_recent(&kv, net, now_ns);
 	reply_key_values(&kv, conn, request_id);

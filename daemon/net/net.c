@@ -24,7 +24,6 @@
 #include "daemon/net/net_internal.h"
 #include "daemon/net/reload.h"
 #include "daemon/net/requests.h"
-#include "daemon/net/service.h"
 
 #define NS_PER_US 1000
 #define SWEEP_S   5
@@ -102,10 +101,12 @@ static void net_accepted(void *arg, int fd)
 
 static void net_swept(evutil_socket_t fd, short what, void *arg)
 {
+	struct net *net = arg;
+
 	(void)fd;
 	(void)what;
-	clients_check(arg);
-	service_look(arg);
+	clients_check(net);
+	service_look(&net->service);
 }
 
 static void arm(struct net *net, int64_t next_ns, int64_t now_ns)
@@ -209,7 +210,7 @@ static void begin_serving(struct net *net)
 	move(net, NET_STATE_SERVING);
 	log_event(LOG_LEVEL_INFO, "serving",
 	    LOG_STR("socket", net->cfg.socket_path));
-	service_ready(net);
+	service_ready(&net->service);
 }
 
 static void look_at_recovery(struct net *net)
@@ -259,7 +260,7 @@ static void begin_draining(struct net *net, const char *signal_name)
 	    LOG_NUM("transactions",
 		stats.waiting + stats.prepared + stats.in_store),
 	    LOG_TEXT("they are finished first"));
-	service_stopping(net);
+	service_stopping(&net->service);
 	/* Those who come now are the next daemon's. */
 	listener_leave(net->listener);
 	move(net, NET_STATE_DRAINING);
@@ -317,6 +318,21 @@ void net_set(struct net *net, const struct net_settings *settings)
 
 /* ---- life ---- */
 
+static void net_facts(void *arg, struct service_facts *facts)
+{
+	struct scheduler_stats stats;
+	struct net *net = arg;
+
+	facts->connections = net->nr_conns;
+	facts->is_serving = net->state == NET_STATE_SERVING;
+	if (net->scheduler == NULL)
+		return;
+	scheduler_stats(net->scheduler, &stats);
+	facts->transactions = stats.transactions;
+	facts->in_work = stats.waiting + stats.prepared + stats.in_store;
+	facts->store = net->store;
+}
+
 void net_awaiting(void *arg, const char *list)
 {
 	struct net *net = arg;
@@ -349,6 +365,10 @@ static bool make_events(struct net *net)
 struct net *net_new(const struct net_config *cfg)
 {
 	struct net *net = calloc(1, sizeof(*net));
+	struct service_config service = { .sys = cfg->sys,
+		.state_dir = cfg->state_dir,
+		.ready_fd = cfg->ready_fd,
+		.facts = net_facts };
 
 	if (net == NULL)
 		return NULL;
@@ -356,12 +376,13 @@ struct net *net_new(const struct net_config *cfg)
 	net->full_limit = net->denied_limit =
 	    (struct log_limit){ .burst = 1, .seconds = 60 };
 	net->slow_limit = (struct log_limit){ .burst = 10, .seconds = 10 };
-	net->stall_limit = net->stall_over_limit =
-	    (struct log_limit){ .burst = 10, .seconds = 60 };
 	net->started_ns = SYS(cfg->sys, now_mono);
 	TAILQ_INIT(&net->conns);
 	net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	net->base = event_base_new();
+	service.base = net->base;
+	service.arg = net;
+	service_init(&net->service, &service);
 	net->host = (struct conn_host){ .base = net->base,
 		.sys = cfg->sys,
 		.request = requests_take,
@@ -389,7 +410,7 @@ void net_free(struct net *net)
 	if (net == NULL)
 		return;
 	listener_close(net->listener);
-	service_free(net->service);
+	service_done(&net->service);
 	listener_close(net->admin_listener);
 	metrics_close(net->metrics);
 	free_event(net->woken);

@@ -10,6 +10,7 @@
 #include "daemon/net/listener.h"
 #include "daemon/net/net.h"
 #include "daemon/net/recovery.h"
+#include "daemon/net/service.h"
 
 enum net_state {
 	NET_STATE_RECOVERING,
@@ -35,28 +36,15 @@ struct net_user {
 	UT_hash_handle hh;
 };
 
-#define STALL_TEXT 512
-
-/* stall.c's: what its last look saw. */
-struct stall {
-	int64_t since_ns; /* 0: no flush hangs */
-	bool is_journal;
-	char path[REFD_PATH_MAX];
-	/* Since when the stages are stalled that are; 0: this one is not. */
-	int64_t stage_ns[STORE_STAGES];
-	char text[STALL_TEXT]; /* of one of them; "": there is none */
-	bool stops_all;        /* nobody is served */
-};
-
 struct net {
 	struct net_config cfg;
 	enum net_state state;
 	struct store *store;         /* borrowed while serving */
 	struct scheduler *scheduler; /* NULL while recovering */
 	struct recovery *recovery;
-	struct reload *reload;   /* NULL: none under way */
-	struct service *service; /* service.c's */
-	bool reload_again;       /* asked for meanwhile */
+	struct reload *reload; /* NULL: none under way */
+	struct service_link service;
+	bool reload_again; /* asked for meanwhile */
 	struct marker marker;
 	struct listener *listener;
 	struct listener *admin_listener; /* NULL: there is none */
@@ -78,11 +66,9 @@ struct net {
 	size_t nr_conns;        /* admins too */
 	size_t nr_admins;       /* connections of administrators */
 	struct log_limit full_limit, denied_limit, slow_limit;
-	struct log_limit stall_limit, stall_over_limit;
 	struct net_counts counts;
 	uint64_t slow_logged; /* of the slow log */
 
-	struct stall stall;
 	int64_t started_ns;
 	int64_t idle_ns; /* draining: since when only output is left */
 };

@@ -185,6 +185,23 @@ static void take_store(struct snapshot *s, struct net *net, int64_t now_ns)
 		    (uint64_t)((now_ns - store->checkpoint_ns) / NS_PER_S);
 }
 
+static void take_stages(struct snapshot *s, struct net *net)
+{
+	struct store_progress progress[STORE_STAGES];
+	int64_t now_ns;
+	size_t i;
+
+	store_progress(net->store, STALL_TOLD_NS, progress);
+	now_ns = SYS(net->cfg.sys, now_mono);
+	for (i = 0; i < STORE_STAGES; i++) {
+		if (progress[i].since_ns != 0)
+			s->stage_s[i] =
+			    (uint64_t)((now_ns - progress[i].since_ns) /
+				NS_PER_S);
+		s->stage_stuck[i] = progress[i].nr_stuck;
+	}
+}
+
 void numbers_take(struct net *net, struct snapshot *s)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
@@ -199,8 +216,9 @@ void numbers_take(struct net *net, struct snapshot *s)
 	s->net.bytes_in = net->host.bytes_in;
 	s->net.bytes_out = net->host.bytes_out;
 	s->connections = net->nr_conns;
-	s->flush_hangs_s = stall_seconds(net);
-	stall_count(net, s->stage_s, s->stage_stuck);
+	s->flush_hangs_s = stall_seconds(&net->service.stall);
+	if (net->scheduler != NULL)
+		take_stages(s, net);
 	s->serving = net_server_state(net) == REFD_SERVING;
 	s->uptime_s = (uint64_t)((now_ns - net->started_ns) / NS_PER_S);
 	s->turn_max_us = s->net.turn.max;

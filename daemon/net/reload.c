@@ -43,7 +43,7 @@ static void begin(struct net *net)
 	struct reload *r = calloc(1, sizeof(*r));
 
 	net->reload_again = false;
-	service_reloading(net);
+	service_reloading(&net->service);
 	if (r != NULL) {
 		r->net = net;
 		if (start_thread(r) == 0) {
@@ -55,7 +55,7 @@ static void begin(struct net *net)
 	log_event(LOG_LEVEL_ERROR, "reload-failed",
 	    LOG_STR("error", "out of memory or threads"),
 	    LOG_TEXT("all stays as it is"));
-	service_reloaded(net);
+	service_reloaded(&net->service);
 }
 
 void reload_asked(evutil_socket_t number, short what, void *arg)
@@ -94,7 +94,7 @@ void reload_look(struct net *net)
 	read = join(net);
 	if (read != NULL)
 		net->cfg.apply(net->cfg.reload_arg, read);
-	service_reloaded(net);
+	service_reloaded(&net->service);
 	if (net->reload_again)
 		begin(net);
 }

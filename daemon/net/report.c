@@ -10,6 +10,8 @@
 #include "daemon/net/reply.h"
 #include "daemon/net/stall.h"
 
+#define NS_PER_S 1000000000LL
+
 /* All zero while recovering: the store is recovery's then. */
 static void ask(struct net *net, struct scheduler_stats *scheduler,
     struct store_stats *store)
@@ -48,6 +50,31 @@ static void add_log(struct key_values *kv)
 	}
 }
 
+/* A row for each stage that stalls now. */
+static void add_stalls(struct key_values *kv, struct net *net, bool shows_paths)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	struct store_progress progress[STORE_STAGES], *p;
+	char text[STALL_TEXT];
+	size_t i;
+
+	if (net->scheduler == NULL)
+		return;
+	store_progress(net->store, STALL_TOLD_NS, progress);
+	for (i = 0; i < STORE_STAGES; i++) {
+		p = &progress[i];
+		if (p->nr_stuck == 0)
+			continue;
+		key_values_add(kv, "stall.stage", store_stage_name(i));
+		key_values_add_number(kv, "stall.seconds",
+		    (uint64_t)(now_ns - p->since_ns) / NS_PER_S);
+		key_values_add_number(kv, "stall.stuck", p->nr_stuck);
+		key_values_add_number(kv, "stall.threads", p->nr_threads);
+		key_values_add(kv, "stall.text",
+		    stall_describe(text, i, p, now_ns, shows_paths));
+	}
+}
+
 void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 {
 	int64_t up_ns = SYS(net->cfg.sys, now_mono) - net->started_ns;
@@ -65,7 +92,7 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	key_values_addf(&kv, "state", "%s",
 	    refd_server_state_name(net_server_state(net)));
 	add_progress(&kv, net);
-	key_values_add_number(&kv, "uptime_s", (uint64_t)up_ns / 1000000000);
+	key_values_add_number(&kv, "uptime_s", (uint64_t)up_ns / NS_PER_S);
 	key_values_add_number(&kv, "connections", net->nr_conns);
 	key_values_add_number(&kv, "transactions", scheduler.transactions);
 	key_values_add(&kv, "paused",
@@ -88,7 +115,8 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	key_values_add_number(&kv, "indexed_lsn", store.indexed_lsn);
 	key_values_add_number(&kv, "trimmed_lsn", store.trimmed_lsn);
 	key_values_add_number(&kv, "watching", store.watching);
-	key_values_add_number(&kv, "flush_hangs_s", stall_seconds(net));
+	key_values_add_number(&kv, "flush_hangs_s",
+	    stall_seconds(&net->service.stall));
 	key_values_addf(&kv, "fatal", "%s", fatal != NULL ? fatal : "");
 	key_values_addf(&kv, "confined_by", "%s", net->cfg.confined->by);
 	key_values_addf(&kv, "confined_without", "%s",
@@ -96,8 +124,9 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	shows_paths = conn->is_admin || conn->peer.uid == 0 ||
 	    conn->peer.uid == (uint32_t)geteuid();
 	if (shows_paths)
-		key_values_add(&kv, "flush_hangs_on", stall_path(net));
-	stall_pairs(net, &kv, shows_paths);
+		key_values_add(&kv, "flush_hangs_on",
+		    stall_path(&net->service.stall));
+	add_stalls(&kv, net, shows_paths);
 	if (shows_paths)
 		add_log(&kv);
 	reply_key_values(&kv, conn, request_id);

@@ -7,100 +7,105 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/log.h"
 #include "daemon/base/quote.h"
 #include "daemon/net/notify.h"
-#include "daemon/net/stall.h"
 
 #define STATE_BYTES 256
 #define NS_PER_US   1000
-/* The manager is told this often within the time it waits; and what takes
- * longer than one such share is stuck. */
+/* The manager hears from the daemon so many times within the watchdog's time.
+ * Work that takes longer than one such share is a stall. */
 #define SHARES 4
-/* Without a watchdog a flush hangs, or a thread is stuck, after so long. */
+/* The limit of a stall without a watchdog. */
 #define STALL_NS (15 * 1000000000LL)
 #define QUOTED   256
-/* How often the status is told anew, where it has changed. */
+/* Time between two messages of the status, if the status has changed. */
 #define STATUS_US 5000000ULL
 
-struct service {
-	struct event *tick;
-	int64_t share_ns; /* of the watchdog's time; 0: there is none */
-	uint64_t told;    /* transactions, at the last status */
-};
-
-/* ---- what is told ---- */
-
-static void tell_status(struct net *net, const char *head)
+void service_init(struct service_link *link, const struct service_config *cfg)
 {
-	struct scheduler_stats stats;
+	*link = (struct service_link){ .cfg = *cfg };
+	stall_init(&link->stall, cfg->sys, cfg->state_dir);
+}
+
+void service_done(struct service_link *link)
+{
+	if (link->tick != NULL)
+		event_free(link->tick);
+	link->tick = NULL;
+}
+
+static struct service_facts ask_facts(const struct service_link *link)
+{
+	struct service_facts facts = { 0 };
+
+	link->cfg.facts(link->cfg.arg, &facts);
+	return facts;
+}
+
+/* ---- the status ---- */
+
+/* HEAD: lines before the status, or "". */
+static void send_status(struct service_link *link, const char *head)
+{
+	const struct service_facts facts = ask_facts(link);
 	char state[STATE_BYTES + STALL_TEXT], stalled[STALL_TEXT + 16] = "";
+	const struct stall *stall = &link->stall;
 	char path[QUOTED];
 
-	scheduler_stats(net->scheduler, &stats);
-	if (net->stall.since_ns != 0)
+	if (stall->since_ns != 0)
 		snprintf(stalled, sizeof(stalled), "A FLUSH HANGS on %s; ",
-		    quote(path, sizeof(path), stall_path(net)));
-	else if (net->stall.text[0] != '\0')
+		    quote(path, sizeof(path), stall_path(stall)));
+	else if (stall->text[0] != '\0')
 		snprintf(stalled, sizeof(stalled), "STALLED: %s; ",
-		    net->stall.text);
+		    stall->text);
 	snprintf(state, sizeof(state),
 	    "%sSTATUS=%sserving: %" PRIu64 " transactions, %" PRIu64
 	    " in work, %zu connections",
-	    head, stalled, stats.transactions,
-	    stats.waiting + stats.prepared + stats.in_store, net->nr_conns);
+	    head, stalled, facts.transactions, facts.in_work,
+	    facts.connections);
 	notify_manager(state);
-	if (net->service != NULL)
-		net->service->told = stats.transactions;
+	link->transactions = facts.transactions;
 }
 
-static bool is_stalled(const struct net *net)
+/* True: the daemon serves nobody. */
+static bool look_for_stalls(struct service_link *link,
+    const struct service_facts *facts)
 {
-	return net->stall.since_ns != 0 || net->stall.text[0] != '\0';
-}
+	bool was_on = stall_is_on(&link->stall), stops_all;
 
-/* True: nobody is served. */
-static bool look(struct net *net)
-{
-	const struct service *service = net->service;
-	bool was_stalled = is_stalled(net), stops_all;
-	int64_t limit_ns = STALL_NS;
-
-	if (service != NULL && service->share_ns > 0)
-		limit_ns = service->share_ns;
-	stops_all = stall_look(net, limit_ns);
-	/* So that systemctl status shows it at once. */
-	if (is_stalled(net) != was_stalled && net->state == NET_STATE_SERVING)
-		tell_status(net, "");
+	stops_all = stall_look(&link->stall, facts->store,
+	    link->share_ns > 0 ? link->share_ns : STALL_NS);
+	/* So that systemctl status shows the stall at once. */
+	if (stall_is_on(&link->stall) != was_on && facts->is_serving)
+		send_status(link, "");
 	return stops_all;
 }
 
-void service_look(struct net *net)
+void service_look(struct service_link *link)
 {
-	if (net->scheduler != NULL)
-		look(net);
+	const struct service_facts facts = ask_facts(link);
+
+	if (facts.store != NULL)
+		look_for_stalls(link, &facts);
 }
 
 static void service_ticked(evutil_socket_t fd, short what, void *arg)
 {
-	struct scheduler_stats stats;
-	struct net *net = arg;
+	struct service_link *link = arg;
+	const struct service_facts facts = ask_facts(link);
 
 	(void)fd;
 	(void)what;
-	/* Not fed while it does: the manager then ends the daemon. */
-	if (!look(net) && net->service->share_ns > 0)
+	/* Without this message the manager ends the daemon. */
+	if (!look_for_stalls(link, &facts) && link->share_ns > 0)
 		notify_manager("WATCHDOG=1");
-	if (net->state != NET_STATE_SERVING)
-		return;
-	scheduler_stats(net->scheduler, &stats);
-	if (stats.transactions != net->service->told)
-		tell_status(net, "");
+	if (facts.is_serving && facts.transactions != link->transactions)
+		send_status(link, "");
 }
 
 /* ---- the watchdog ---- */
 
-/* WATCHDOG_USEC, unless it is meant for another process. */
+/* WATCHDOG_USEC; 0 if it is meant for another process. */
 static uint64_t watchdog_us(void)
 {
 	const char *pid = getenv("WATCHDOG_PID");
@@ -111,91 +116,81 @@ static uint64_t watchdog_us(void)
 	return strtoull(us, NULL, 10);
 }
 
-static void start_ticking(struct net *net)
+static void start_ticking(struct service_link *link)
 {
 	uint64_t us = watchdog_us(), every_us = STATUS_US;
-	struct service *service;
 	struct timeval every;
 
 	if (us == 0 && getenv("NOTIFY_SOCKET") == NULL)
 		return;
-	service = calloc(1, sizeof(*service));
-	if (service == NULL)
-		return;
-	service->share_ns = (int64_t)(us / SHARES) * NS_PER_US;
+	link->share_ns = (int64_t)(us / SHARES) * NS_PER_US;
 	if (us > 0 && us / SHARES < every_us)
 		every_us = us / SHARES;
 	every.tv_sec = (time_t)(every_us / 1000000);
 	every.tv_usec = (suseconds_t)(every_us % 1000000);
-	service->tick =
-	    event_new(net->base, -1, EV_PERSIST, service_ticked, net);
-	net->service = service;
-	if (service->tick == NULL || event_add(service->tick, &every) < 0)
+	link->tick =
+	    event_new(link->cfg.base, -1, EV_PERSIST, service_ticked, link);
+	if (link->tick == NULL || event_add(link->tick, &every) < 0)
 		log_event(LOG_LEVEL_WARNING, "watchdog-failed",
 		    LOG_TEXT("there is no timer for the service manager's "
 			     "watchdog, which will end the daemon"));
 }
 
-void service_free(struct service *service)
-{
-	if (service == NULL)
-		return;
-	if (service->tick != NULL)
-		event_free(service->tick);
-	free(service);
-}
-
 /* ---- states ---- */
 
-/* A line, and the end of it: so that a script may read it, as s6 does. */
-static void tell_ready_fd(struct net *net)
+/* Writes a line and closes the descriptor, as s6 expects. A script can wait for
+ * the line too. */
+static void write_ready_fd(struct service_link *link)
 {
-	if (net->cfg.ready_fd < 0)
+	int fd = link->cfg.ready_fd;
+
+	if (fd < 0)
 		return;
-	if (write(net->cfg.ready_fd, "ready\n", 6) < 0)
+	if (write(fd, "ready\n", 6) < 0)
 		log_event(LOG_LEVEL_WARNING, "ready-fd-failed",
-		    LOG_NUM("fd", net->cfg.ready_fd),
-		    LOG_STR("error", strerror(errno)),
+		    LOG_NUM("fd", fd), LOG_STR("error", strerror(errno)),
 		    LOG_TEXT("who waits there is not told that it serves"));
-	close(net->cfg.ready_fd);
-	net->cfg.ready_fd = -1;
+	close(fd);
+	link->cfg.ready_fd = -1;
 }
 
-void service_ready(struct net *net)
+void service_ready(struct service_link *link)
 {
-	tell_ready_fd(net);
-	start_ticking(net);
-	tell_status(net, "READY=1\n");
+	write_ready_fd(link);
+	start_ticking(link);
+	send_status(link, "READY=1\n");
 }
 
-void service_reloading(struct net *net)
+void service_reloading(struct service_link *link)
 {
-	int64_t now_us = SYS(net->cfg.sys, now_mono) / NS_PER_US;
+	int64_t now_us = SYS(link->cfg.sys, now_mono) / NS_PER_US;
+	const struct service_facts facts = ask_facts(link);
 	char state[STATE_BYTES];
 
 	snprintf(state, sizeof(state),
 	    "RELOADING=1\nMONOTONIC_USEC=%" PRId64
 	    "\nSTATUS=reading the configuration",
 	    now_us);
-	/* While it recovers it is not up yet, and this would say so. */
-	if (net->state == NET_STATE_SERVING)
+	/* READY=1 ends a reload. A recovering daemon is not ready yet. */
+	if (facts.is_serving)
 		notify_manager(state);
 }
 
-void service_reloaded(struct net *net)
+void service_reloaded(struct service_link *link)
 {
-	if (net->state == NET_STATE_SERVING)
-		tell_status(net, "READY=1\n");
+	const struct service_facts facts = ask_facts(link);
+
+	if (facts.is_serving)
+		send_status(link, "READY=1\n");
 }
 
-void service_stopping(struct net *net)
+void service_stopping(struct service_link *link)
 {
-	struct scheduler_stats stats;
+	const struct service_facts facts = ask_facts(link);
 	char state[STATE_BYTES];
 
-	scheduler_stats(net->scheduler, &stats);
 	snprintf(state, sizeof(state),
 	    "STOPPING=1\nSTATUS=finishing %" PRIu64 " transactions",
-	    stats.waiting + stats.prepared + stats.in_store);
+	    facts.in_work);
 	notify_manager(state);
 }

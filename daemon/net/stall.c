@@ -9,91 +9,95 @@
 #define NS_PER_S 1000000000LL
 #define QUOTED   256
 
+void stall_init(struct stall *stall, const struct sys *sys,
+    const char *state_dir)
+{
+	*stall = (struct stall){ .sys = sys,
+		.state_dir = state_dir,
+		.begun_limit = { .burst = 10, .seconds = 60 },
+		.over_limit = { .burst = 10, .seconds = 60 } };
+}
+
 /* ---- a flush ---- */
 
-/* The kernel knows the path without asking the disk. */
-static void note_place(struct net *net, int fd)
+/* The kernel answers from memory, so this does not wait for the disk. */
+static void note_path_of(struct stall *stall, int fd)
 {
-	struct stall *stall = &net->stall;
-
-	if (SYS(net->cfg.sys, fd_path, fd, stall->path, sizeof(stall->path)) <
-	    0)
+	if (SYS(stall->sys, fd_path, fd, stall->path, sizeof(stall->path)) < 0)
 		strcpy(stall->path, "?");
 }
 
-/* Since when, and where; 0: nothing hangs. */
-static int64_t look(struct net *net, int64_t now_ns, int64_t limit_ns)
+/* Notes path and kind of a flush that hangs. Returns its start; 0: none
+ * hangs. */
+static int64_t find_hanging_flush(struct stall *stall, struct store *store,
+    int64_t now_ns, int64_t limit_ns)
 {
-	int64_t journal_ns = store_stuck_ns(net->store);
-	struct stall *stall = &net->stall;
+	int64_t journal_ns = store_stuck_ns(store);
 	struct flushing oldest;
 
 	stall->is_journal = journal_ns >= limit_ns;
 	if (stall->is_journal) {
 		snprintf(stall->path, sizeof(stall->path), "%s/journal.db",
-		    net->cfg.state_dir);
+		    stall->state_dir);
 		return now_ns - journal_ns;
 	}
 	if (!flushing_oldest(&oldest) || now_ns - oldest.since_ns < limit_ns)
 		return 0;
 	if (stall->since_ns != oldest.since_ns)
-		note_place(net, oldest.fd);
+		note_path_of(stall, oldest.fd);
 	return oldest.since_ns;
 }
 
-static void say(const struct stall *stall, int64_t now_ns, const char *event,
-    const char *text)
+static void log_flush(const struct stall *stall, int64_t now_ns,
+    const char *event, const char *text)
 {
 	log_event(LOG_LEVEL_ERROR, event, LOG_STR("path", stall->path),
 	    LOG_NUM("seconds", (now_ns - stall->since_ns) / NS_PER_S),
 	    LOG_TEXT(text));
 }
 
-static void look_at_flushes(struct net *net, int64_t now_ns, int64_t limit_ns)
+static void look_at_flushes(struct stall *stall, struct store *store,
+    int64_t now_ns, int64_t limit_ns)
 {
-	struct stall *stall = &net->stall, before = *stall;
+	struct stall before = *stall;
 
-	stall->since_ns = look(net, now_ns, limit_ns);
+	stall->since_ns = find_hanging_flush(stall, store, now_ns, limit_ns);
 	if (before.since_ns != 0 && stall->since_ns == 0)
-		say(&before, now_ns, "flush-back", "it has come back");
+		log_flush(&before, now_ns, "flush-back", "it has come back");
 	if (stall->is_journal && !before.is_journal)
-		say(stall, now_ns, "journal-hangs",
+		log_flush(stall, now_ns, "journal-hangs",
 		    "a commit has not come back, and nothing is answered "
 		    "before: see what the kernel says of the disk; a "
 		    "service manager's watchdog is not fed any more");
 	else if (stall->since_ns != 0 && before.since_ns == 0)
-		say(stall, now_ns, "flush-hangs",
+		log_flush(stall, now_ns, "flush-hangs",
 		    "it has not come back: see what the kernel says of the "
 		    "disk; who needs it waits");
 }
 
-static int64_t stall_ns(const struct net *net)
+uint64_t stall_seconds(const struct stall *stall)
 {
-	if (net->stall.since_ns == 0)
-		return 0;
-	return SYS(net->cfg.sys, now_mono) - net->stall.since_ns;
+	int64_t ns = 0;
+
+	if (stall->since_ns != 0)
+		ns = SYS(stall->sys, now_mono) - stall->since_ns;
+	return (uint64_t)(ns + NS_PER_S - 1) / NS_PER_S;
 }
 
-uint64_t stall_seconds(const struct net *net)
+const char *stall_path(const struct stall *stall)
 {
-	return (uint64_t)(stall_ns(net) + NS_PER_S - 1) / NS_PER_S;
-}
-
-const char *stall_path(const struct net *net)
-{
-	return net->stall.since_ns != 0 ? net->stall.path : "";
+	return stall->since_ns != 0 ? stall->path : "";
 }
 
 /* ---- a stage ---- */
 
-/* A sentence about P, which is STAGE's. */
-static const char *describe(char text[STALL_TEXT], enum store_stage stage,
+const char *stall_describe(char text[STALL_TEXT], enum store_stage stage,
     const struct store_progress *p, int64_t now_ns, bool shows_path)
 {
 	char path[QUOTED], where[QUOTED + 32] = "something";
 
 	if (shows_path) {
-		/* In a sentence that is quoted itself. */
+		/* Single quotes, because the sentence is quoted in turn. */
 		quote(path, sizeof(path), p->path);
 		path[0] = path[strlen(path) - 1] = '\'';
 		snprintf(where, sizeof(where), "%s%s", path,
@@ -107,10 +111,10 @@ static const char *describe(char text[STALL_TEXT], enum store_stage stage,
 	return text;
 }
 
-static void say_stage(struct net *net, enum store_stage stage,
+static void log_stage_stalls(struct stall *stall, enum store_stage stage,
     const struct store_progress *p, int64_t now_ns)
 {
-	log_limited(&net->stall_limit, LOG_LEVEL_WARNING, "stall",
+	log_limited(&stall->begun_limit, LOG_LEVEL_WARNING, "stall",
 	    LOG_WORD("stage", store_stage_name(stage)),
 	    LOG_STR("path", p->path),
 	    LOG_NUM("seconds", (now_ns - p->since_ns) / NS_PER_S),
@@ -119,22 +123,21 @@ static void say_stage(struct net *net, enum store_stage stage,
 		     "kernel says of the disk; updates there wait"));
 }
 
-static void look_at_stage(struct net *net, enum store_stage stage,
+static void look_at_stage(struct stall *stall, enum store_stage stage,
     const struct store_progress *p, int64_t now_ns)
 {
-	struct stall *stall = &net->stall;
 	int64_t *since_ns = &stall->stage_ns[stage];
 
 	if (p->nr_stuck > 0) {
 		if (*since_ns == 0)
-			say_stage(net, stage, p, now_ns);
+			log_stage_stalls(stall, stage, p, now_ns);
 		*since_ns = p->since_ns;
-		describe(stall->text, stage, p, now_ns, true);
+		stall_describe(stall->text, stage, p, now_ns, true);
 		return;
 	}
 	if (*since_ns != 0)
-		log_limited(&net->stall_over_limit, LOG_LEVEL_INFO,
-		    "stall-over", LOG_WORD("stage", store_stage_name(stage)),
+		log_limited(&stall->over_limit, LOG_LEVEL_INFO, "stall-over",
+		    LOG_WORD("stage", store_stage_name(stage)),
 		    LOG_NUM("seconds", (now_ns - *since_ns) / NS_PER_S),
 		    LOG_TEXT("all its threads have come back"));
 	*since_ns = 0;
@@ -156,17 +159,17 @@ bool stall_stops_all(const struct store_progress progress[STORE_STAGES])
 	return false;
 }
 
-static void look_at_stages(struct net *net, int64_t now_ns, int64_t limit_ns)
+static void look_at_stages(struct stall *stall, struct store *store,
+    int64_t now_ns, int64_t limit_ns)
 {
 	struct store_progress progress[STORE_STAGES];
-	struct stall *stall = &net->stall;
 	bool stopped_all = stall->stops_all;
 	size_t i;
 
-	store_progress(net->store, limit_ns, progress);
+	store_progress(store, limit_ns, progress);
 	stall->text[0] = '\0';
 	for (i = 0; i < STORE_STAGES; i++)
-		look_at_stage(net, i, &progress[i], now_ns);
+		look_at_stage(stall, i, &progress[i], now_ns);
 	stall->stops_all = stall_stops_all(progress);
 	if (stall->stops_all && !stopped_all)
 		log_event(LOG_LEVEL_ERROR, "nobody-served",
@@ -180,56 +183,16 @@ static void look_at_stages(struct net *net, int64_t now_ns, int64_t limit_ns)
 
 /* ---- both ---- */
 
-bool stall_look(struct net *net, int64_t limit_ns)
+bool stall_look(struct stall *stall, struct store *store, int64_t limit_ns)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t now_ns = SYS(stall->sys, now_mono);
 
-	look_at_flushes(net, now_ns, limit_ns);
-	look_at_stages(net, now_ns, limit_ns);
-	return net->stall.is_journal || net->stall.stops_all;
+	look_at_flushes(stall, store, now_ns, limit_ns);
+	look_at_stages(stall, store, now_ns, limit_ns);
+	return stall->is_journal || stall->stops_all;
 }
 
-void stall_count(struct net *net, uint64_t seconds[STORE_STAGES],
-    uint64_t stuck[STORE_STAGES])
+bool stall_is_on(const struct stall *stall)
 {
-	struct store_progress progress[STORE_STAGES];
-	int64_t now_ns;
-	size_t i;
-
-	memset(seconds, 0, STORE_STAGES * sizeof(*seconds));
-	memset(stuck, 0, STORE_STAGES * sizeof(*stuck));
-	if (net->scheduler == NULL)
-		return;
-	store_progress(net->store, STALL_TOLD_NS, progress);
-	now_ns = SYS(net->cfg.sys, now_mono);
-	for (i = 0; i < STORE_STAGES; i++) {
-		if (progress[i].since_ns != 0)
-			seconds[i] = (uint64_t)(now_ns - progress[i].since_ns) /
-			    NS_PER_S;
-		stuck[i] = progress[i].nr_stuck;
-	}
-}
-
-void stall_pairs(struct net *net, struct key_values *kv, bool shows_paths)
-{
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
-	struct store_progress progress[STORE_STAGES], *p;
-	char text[STALL_TEXT];
-	size_t i;
-
-	if (net->scheduler == NULL)
-		return;
-	store_progress(net->store, STALL_TOLD_NS, progress);
-	for (i = 0; i < STORE_STAGES; i++) {
-		p = &progress[i];
-		if (p->nr_stuck == 0)
-			continue;
-		key_values_add(kv, "stall.stage", store_stage_name(i));
-		key_values_add_number(kv, "stall.seconds",
-		    (uint64_t)(now_ns - p->since_ns) / NS_PER_S);
-		key_values_add_number(kv, "stall.stuck", p->nr_stuck);
-		key_values_add_number(kv, "stall.threads", p->nr_threads);
-		key_values_add(kv, "stall.text",
-		    describe(text, i, p, now_ns, shows_paths));
-	}
+	return stall->since_ns != 0 || stall->text[0] != '\0';
 }

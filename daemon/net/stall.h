@@ -1,50 +1,67 @@
 /*
- * What hangs: a flush that has not come back for a while, and a stage of the
- * store whose thread has been at one repository, file system or file for a
- * while. The log says so, and that it is over; so do the status and the
- * numbers. Whether to end the daemon over it, which is the service manager's to
- * do, is judged here:
+ * Detects work that hangs: a flush that has not returned for some time, and a
+ * stage of the store with a thread that has not returned from a repository, a
+ * file system or a file. The log, the status and the metrics report a stall and
+ * its end. This file also decides whether the service manager should end the
+ * daemon for a stall:
  *
- *	the journal's flush	yes: nothing is answered before it is back, and
- *				the next start finishes what was acknowledged
- *	all threads of a stage	yes, if each update passes it: nobody is served
- *	that updates pass
- *	another flush, or some	no: who is on other disks, or has no new
- *	of the threads		objects, is served; the next start would wait
- *				for the same disk, and then for all. Nor can
- *				one that is merely slow, as a syncfs is behind
- *				gigabytes of somebody's, be told from it
+ *	flush of the journal	Yes. No update is answered until the flush
+ *				returns. The next start finishes acknowledged
+ *				updates.
+ *	all threads of a stage	Yes, if every update passes that stage: the
+ *				daemon serves nobody.
+ *	any other stall		No. Clients of other disks, and clients without
+ *				new objects, are served. A restarted daemon
+ *				would wait for the same disk, and then nobody
+ *				is served. Besides, a slow flush, such as a
+ *				syncfs behind gigabytes of another program's
+ *				data, looks the same as a flush that hangs.
  *
  * Loop thread; nothing blocks.
  */
 #ifndef NET_STALL_H
 #define NET_STALL_H
 
-#include "daemon/net/net_internal.h"
-#include "daemon/base/key_values.h"
+#include "daemon/base/log.h"
+#include "daemon/store/store.h"
 
-/* For how long a thread is at one thing before the status tells it. */
+/* The status and the metrics report a thread after this time. */
 #define STALL_TOLD_NS (5 * 1000000000LL)
+/* Bytes of a sentence about a stall. */
+#define STALL_TEXT 512
 
-/* LIMIT_NS: how long a flush, or a thread's work, may take. Only while there is
- * a store. True: nobody is served. */
-bool stall_look(struct net *net, int64_t limit_ns);
-/* Is nobody served, with so many threads stuck? */
+struct stall {
+	const struct sys *sys;
+	const char *state_dir; /* borrowed */
+	struct log_limit begun_limit, over_limit;
+
+	/* Results of the last stall_look(). */
+	int64_t since_ns; /* start of the flush that hangs; 0: none hangs */
+	bool is_journal;  /* the flush that hangs is the journal's */
+	char path[REFD_PATH_MAX];
+	int64_t stage_ns[STORE_STAGES]; /* start of each stall; 0: none */
+	char text[STALL_TEXT];          /* about a stage that stalls, or "" */
+	bool stops_all;                 /* the stages serve nobody */
+};
+
+void stall_init(struct stall *stall, const struct sys *sys,
+    const char *state_dir);
+/* Looks at the running STORE. LIMIT_NS: the time that a flush, or a thread's
+ * work, may take. True: the daemon serves nobody. */
+bool stall_look(struct stall *stall, struct store *store, int64_t limit_ns);
+/* True: so many threads are stuck that the stages serve nobody. */
 bool stall_stops_all(const struct store_progress progress[STORE_STAGES]);
 
-/* For how long the flush has hung that was seen at the last look, begun seconds
- * counted; 0: none. */
-uint64_t stall_seconds(const struct net *net);
-/* Where; "" for none. */
-const char *stall_path(const struct net *net);
-
-/* Of each stage: for how long its longest work has lasted, and how many of its
- * threads have been at work for more than STALL_TOLD_NS. Zeroes where there is
- * no store. */
-void stall_count(struct net *net, uint64_t seconds[STORE_STAGES],
-    uint64_t stuck[STORE_STAGES]);
-/* Adds a row for each stage that is stalled now; SHOWS_PATHS: to somebody who
- * may know others' repositories. */
-void stall_pairs(struct net *net, struct key_values *kv, bool shows_paths);
+/* Did the last look find a flush or a stage that stalls? */
+bool stall_is_on(const struct stall *stall);
+/* Age of the hanging flush that the last look found, in seconds, rounded up;
+ * 0: none. */
+uint64_t stall_seconds(const struct stall *stall);
+/* Path of that flush; "": none. */
+const char *stall_path(const struct stall *stall);
+/* Writes a sentence about P, the progress of STAGE, to TEXT, and returns TEXT.
+ * SHOWS_PATH: the reader may know paths of all repositories. */
+const char *stall_describe(char text[STALL_TEXT], enum store_stage stage,
+    const struct store_progress *p, int64_t now_ns, bool shows_path);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * refd-daemon: options, then the store, then the socket, then the loop, which
- * recovers before it serves. The exit statuses are those of sysexits.h.
+ * refd-daemon. Reads the options, opens the store, then the sockets, and runs
+ * the loop, which recovers before it serves. Exit statuses are from sysexits.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,15 +17,16 @@
 #include "daemon/base/log.h"
 #include "daemon/net/activation.h"
 #include "daemon/net/net.h"
-#include "daemon/net/recovery.h"
 #include "daemon/net/start_failed.h"
+#include "daemon/net/store_notices.h"
 #include "daemon/options.h"
-#include "daemon/reload.h"
+#include "daemon/live_config.h"
 
 #define NS_PER_MS 1000000LL
 
-/* Nothing is read from standard input, and no file may get its number. */
-static void take_place(void)
+/* Standard input is /dev/null, so that no file of the daemon gets descriptor 0.
+ */
+static void prepare_process(void)
 {
 	int fd = SYS(&sys_kernel, openat, SYS_TRUSTED, "/dev/null", O_RDWR, 0);
 
@@ -38,7 +39,7 @@ static void take_place(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
-/* As many descriptors as may be had. */
+/* Raises the limit of open files as far as possible, and returns the limit. */
 static rlim_t raise_descriptors(void)
 {
 	struct rlimit limit;
@@ -51,7 +52,8 @@ static rlim_t raise_descriptors(void)
 	return limit.rlim_cur;
 }
 
-/* A repository holds about a dozen descriptors while it is open. */
+/* Limit of open repositories. An open repository has about a dozen descriptors.
+ */
 static size_t repos_max(rlim_t descriptors)
 {
 	rlim_t share = descriptors / 64;
@@ -59,12 +61,13 @@ static size_t repos_max(rlim_t descriptors)
 	return share < 4 ? 4 : share > 1000 ? 1000 : (size_t)share;
 }
 
-/* Sockets of the service manager; -1: there is none. */
+/* Sockets that the service manager passed; -1: none. */
 struct passed {
 	int admin, metrics, clients;
 };
 
-/* The clients' socket is the last: a single socket may have any name. */
+/* The clients' socket comes last, because a single socket may have any name.
+ */
 static void take_sockets(struct passed *p)
 {
 	p->admin = activation_take("admin", false);
@@ -72,8 +75,8 @@ static void take_sockets(struct passed *p)
 	p->clients = activation_take("refd", true);
 }
 
-/* To the log, and to the clients that wait for a daemon. */
-static void complain(const struct passed *p, const char *why)
+/* Tells the log, and the clients that wait for a daemon. */
+static void report_failed_start(const struct passed *p, const char *why)
 {
 	if (why == NULL)
 		why = "out of memory";
@@ -82,16 +85,16 @@ static void complain(const struct passed *p, const char *why)
 	start_failed_tell(p->admin, why);
 }
 
-static struct net *make_net(const struct config *cfg, struct in_force *f)
+static struct net *make_net(const struct config *cfg, struct live_config *live)
 {
 	struct net_config net = {
 		.sys = &sys_kernel,
 		.socket_path = cfg->socket_path,
 		.state_dir = cfg->state_dir,
 		.metrics_path = cfg->metrics_path,
-		.metrics_fd = f->metrics_fd,
-		.admin_fd = f->admin_fd,
-		.listen_fd = f->listen_fd,
+		.metrics_fd = live->metrics_fd,
+		.admin_fd = live->admin_fd,
+		.listen_fd = live->listen_fd,
 		.ready_fd = cfg->ready_fd,
 		.scheduler = {
 			.lock_wait_ns = (int64_t)cfg->lock_wait_ms * NS_PER_MS,
@@ -100,14 +103,14 @@ static struct net *make_net(const struct config *cfg, struct in_force *f)
 			.max_waiting_bytes = cfg->waiting_bytes_max,
 			.quotas.own_uid = (uint32_t)geteuid(),
 		},
-		.read = reload_read,
-		.apply = reload_apply,
-		.forget = reload_forget,
-		.reload_arg = f,
-		.confined = &f->confined,
+		.reload = { .read = live_config_read,
+			.apply = live_config_apply,
+			.forget = live_config_forget,
+			.arg = live },
+		.confined = &live->confined,
 	};
 
-	reload_settings(cfg, f->descriptors, &net.settings);
+	live_config_settings(cfg, live->descriptors, &net.settings);
 	return net_new(&net);
 }
 
@@ -132,8 +135,8 @@ static int open_store(const struct config *cfg, struct net *net,
 		.wake_arg = net,
 		.awaiting = net_awaiting,
 		.awaiting_arg = net,
-		.found = recovery_log_found,
-		.event = recovery_event,
+		.found = store_notices_found,
+		.event = store_notices_event,
 	};
 	int r;
 
@@ -147,7 +150,8 @@ static int open_store(const struct config *cfg, struct net *net,
 	return r;
 }
 
-/* Before recovery, the first to read what others wrote. */
+/* To be called before recovery, because recovery is the first code to read
+ * files of other accounts. */
 static int confine(const struct config *cfg, struct confined *c, char **why)
 {
 	const struct confine_places places = {
@@ -171,7 +175,7 @@ static int confine(const struct config *cfg, struct confined *c, char **why)
 	return 0;
 }
 
-static int stop(struct store *store)
+static int stop_store(struct store *store)
 {
 	int r = store_stop(store);
 
@@ -186,9 +190,9 @@ static int stop(struct store *store)
 	return r < 0 ? EX_IOERR : EX_OK;
 }
 
-/* Who tells it once more when it has stopped, and nobody catches signals any
- * longer, is not to make a failure of that. */
-static void go_deaf(void)
+/* The loop no longer catches signals. A further SIGTERM must not turn a clean
+ * exit into a failure. */
+static void block_stop_signals(void)
 {
 	sigset_t set;
 
@@ -198,7 +202,8 @@ static void go_deaf(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Where threads may still be at work nothing is freed under them. */
+/* After NET_INTERRUPTED and NET_FAILED, threads may still use the store, so the
+ * process exits without freeing anything. */
 static int serve(struct net *net, struct store *store)
 {
 	switch (net_serve(net, store)) {
@@ -209,10 +214,11 @@ static int serve(struct net *net, struct store *store)
 	case NET_FAILED:
 		_exit(EX_IOERR);
 	}
-	return stop(store);
+	return stop_store(store);
 }
 
-/* Its path is where clients, and what is told them beside it, are. */
+/* Clients know the path of the passed socket, and the marker is a file beside
+ * it, so that path replaces the configured one. */
 static bool use_passed_socket(struct config *cfg, int fd, char **why)
 {
 	char *path = activation_path(fd, why);
@@ -227,7 +233,7 @@ static bool use_passed_socket(struct config *cfg, int fd, char **why)
 static int run(struct config *cfg, const struct passed *p, int argc,
     char **argv)
 {
-	struct in_force f = { .argc = argc,
+	struct live_config live = { .argc = argc,
 		.argv = argv,
 		.admin_fd = p->admin,
 		.metrics_fd = p->metrics,
@@ -239,18 +245,19 @@ static int run(struct config *cfg, const struct passed *p, int argc,
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
 
-	if (f.listen_fd >= 0 && !use_passed_socket(cfg, f.listen_fd, &why)) {
-		complain(p, why);
+	if (live.listen_fd >= 0 &&
+	    !use_passed_socket(cfg, live.listen_fd, &why)) {
+		report_failed_start(p, why);
 		free(why);
 		return status;
 	}
-	net = make_net(cfg, &f);
+	net = make_net(cfg, &live);
 	if (net == NULL)
-		complain(p, NULL);
-	else if (open_store(cfg, net, f.descriptors, &store, &why) < 0 ||
-	    reload_rules(store, cfg) < 0 || net_listen(net, &why) < 0 ||
-	    confine(cfg, &f.confined, &why) < 0)
-		complain(p, why);
+		report_failed_start(p, NULL);
+	else if (open_store(cfg, net, live.descriptors, &store, &why) < 0 ||
+	    live_config_rules(store, cfg) < 0 || net_listen(net, &why) < 0 ||
+	    confine(cfg, &live.confined, &why) < 0)
+		report_failed_start(p, why);
 	else
 		status = -1;
 	free(why);
@@ -259,15 +266,15 @@ static int run(struct config *cfg, const struct passed *p, int argc,
 		    LOG_WORD("version", REFD_VERSION),
 		    LOG_STR("socket", cfg->socket_path),
 		    LOG_STR("state", cfg->state_dir));
-		f.net = net;
-		f.store = store;
+		live.net = net;
+		live.store = store;
 		status = serve(net, store);
-		go_deaf();
+		block_stop_signals();
 	} else {
 		store_free(store);
 	}
 	net_free(net);
-	reload_done(&f);
+	live_config_done(&live);
 	return status;
 }
 
@@ -282,7 +289,7 @@ int main(int argc, char **argv)
 	take_sockets(&p);
 	switch (options_load(&cfg, &sys_kernel, argc, argv, &why)) {
 	case OPTIONS_RUN:
-		take_place();
+		prepare_process();
 		status = run(&cfg, &p, argc, argv);
 		break;
 	case OPTIONS_HELP:
@@ -292,12 +299,12 @@ int main(int argc, char **argv)
 		printf("refd-daemon %s\n", REFD_VERSION);
 		break;
 	case OPTIONS_USAGE:
-		complain(&p, why);
+		report_failed_start(&p, why);
 		fputs(options_usage, stderr);
 		status = EX_USAGE;
 		break;
 	case OPTIONS_BAD:
-		complain(&p, why);
+		report_failed_start(&p, why);
 		status = EX_CONFIG;
 		break;
 	}

@@ -22,7 +22,6 @@
 #include "daemon/net/handover.h"
 #include "daemon/net/metrics.h"
 #include "daemon/net/net_internal.h"
-#include "daemon/net/reload.h"
 #include "daemon/net/requests.h"
 
 #define NS_PER_US 1000
@@ -217,9 +216,9 @@ static void look_at_recovery(struct net *net)
 {
 	int result;
 
-	if (!recovery_is_over(net->recovery, &result))
+	if (!recovery_thread_is_over(net->recovery, &result))
 		return;
-	recovery_free(net->recovery);
+	recovery_thread_free(net->recovery);
 	net->recovery = NULL;
 	if (result < 0)
 		move(net, NET_STATE_FAILED);
@@ -247,7 +246,7 @@ static void net_woken(evutil_socket_t fd, short what, void *arg)
 		return;
 	if (net->recovery != NULL)
 		look_at_recovery(net);
-	reload_look(net);
+	reload_thread_look(&net->reload);
 	net_want_turn(net);
 }
 
@@ -295,6 +294,20 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 		break;
 	}
 	net_want_turn(net);
+}
+
+static void net_hung_up(evutil_socket_t number, short what, void *arg)
+{
+	struct net *net = arg;
+
+	(void)number;
+	(void)what;
+	if (net->state == NET_STATE_RECOVERING ||
+	    net->state == NET_STATE_SERVING)
+		reload_thread_ask(&net->reload);
+	else
+		log_event(LOG_LEVEL_INFO, "reload-refused",
+		    LOG_TEXT("the daemon is stopping"));
 }
 
 /* ---- other settings ---- */
@@ -352,7 +365,7 @@ static bool make_events(struct net *net)
 	net->sweep = event_new(base, -1, EV_PERSIST, net_swept, net);
 	net->sigterm = evsignal_new(base, SIGTERM, net_signalled, net);
 	net->sigint = evsignal_new(base, SIGINT, net_signalled, net);
-	net->sighup = evsignal_new(base, SIGHUP, reload_asked, net);
+	net->sighup = evsignal_new(base, SIGHUP, net_hung_up, net);
 	return net->woken != NULL && net->turn != NULL && net->due != NULL &&
 	    net->sweep != NULL && net->sigterm != NULL && net->sigint != NULL &&
 	    net->sighup != NULL && event_add(net->sighup, NULL) == 0 &&
@@ -383,6 +396,8 @@ struct net *net_new(const struct net_config *cfg)
 	service.base = net->base;
 	service.arg = net;
 	service_init(&net->service, &service);
+	reload_thread_init(&net->reload, &cfg->reload, &net->service, net_wake,
+	    net);
 	net->host = (struct conn_host){ .base = net->base,
 		.sys = cfg->sys,
 		.request = requests_take,
@@ -453,17 +468,17 @@ int net_listen(struct net *net, char **why)
 
 enum net_end net_serve(struct net *net, struct store *store)
 {
-	struct recovery_config recovery = { .sys = net->cfg.sys,
+	struct recovery_thread_config recovery = { .sys = net->cfg.sys,
 		.store = store,
 		.marker = &net->marker,
 		.wake = net_wake,
 		.wake_arg = net };
 
 	net->store = store;
-	if (recovery_start(&recovery, &net->recovery) < 0)
+	if (recovery_thread_start(&recovery, &net->recovery) < 0)
 		return NET_FAILED;
 	event_base_dispatch(net->base);
-	reload_give_up(net);
+	reload_thread_give_up(&net->reload);
 	/* Nobody connects to a daemon that answers no more. */
 	listener_close(net->listener);
 	listener_close(net->admin_listener);

@@ -17,6 +17,7 @@
 #define NET_NET_H
 
 #include "daemon/base/confine.h"
+#include "daemon/net/reload_thread.h"
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/store/repos/rights.h"
 
@@ -45,13 +46,7 @@ struct net_config {
 	struct scheduler_config
 	    scheduler; /* SETTINGS' fields need not be filled */
 
-	/* SIGHUP: READ on a thread of its own, where it may block; then APPLY
-	 * on the loop with what that returned. NULL: it has been said why
-	 * nothing changes. */
-	void *(*read)(void *arg);
-	void (*apply)(void *arg, void *read);
-	void (*forget)(void *read); /* in place of APPLY */
-	void *reload_arg;
+	struct reload_calls reload;
 };
 
 /* NULL when out of memory or descriptors. */

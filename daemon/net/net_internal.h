@@ -9,7 +9,7 @@
 #include "daemon/net/conn.h"
 #include "daemon/net/listener.h"
 #include "daemon/net/net.h"
-#include "daemon/net/recovery.h"
+#include "daemon/net/recovery_thread.h"
 #include "daemon/net/service.h"
 
 enum net_state {
@@ -41,10 +41,9 @@ struct net {
 	enum net_state state;
 	struct store *store;         /* borrowed while serving */
 	struct scheduler *scheduler; /* NULL while recovering */
-	struct recovery *recovery;
-	struct reload *reload; /* NULL: none under way */
+	struct recovery_thread *recovery;
+	struct reload_thread reload;
 	struct service_link service;
-	bool reload_again; /* asked for meanwhile */
 	struct marker marker;
 	struct listener *listener;
 	struct listener *admin_listener; /* NULL: there is none */

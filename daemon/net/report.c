@@ -30,7 +30,7 @@ static void add_progress(struct key_values *kv, struct net *net)
 
 	if (net->recovery == NULL)
 		return;
-	recovery_progress(net->recovery, &done, &total);
+	recovery_thread_progress(net->recovery, &done, &total);
 	key_values_addf(kv, "progress", "%" PRIu64 " of %" PRIu64, done, total);
 }
 

@@ -22,7 +22,8 @@ void requests_hello(const struct net *net, struct refd_hello *hello)
 		.max_bytes = REFD_TXN_BYTES_MAX,
 	};
 	if (net->recovery != NULL)
-		recovery_progress(net->recovery, &hello->done, &hello->total);
+		recovery_thread_progress(net->recovery, &hello->done,
+		    &hello->total);
 	snprintf(hello->software, sizeof(hello->software), "refd/%s",
 	    REFD_VERSION);
 }

@@ -1,4 +1,4 @@
-#include "daemon/reload.h"
+#include "daemon/live_config.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 
 #define NS_PER_MS 1000000LL
 
-/* ---- into force ---- */
+/* ---- applying ---- */
 
-/* Connections that CFG's limit and the open files allow. Half of the
- * descriptors are for connections, so that clients can't take those that refs
- * are written with. */
+/* Connections that the limits of CFG and of open files allow. Connections get
+ * at most half of the descriptors, so that clients cannot exhaust the
+ * descriptors that refd needs to write refs. */
 static size_t connections_max(const struct config *cfg, rlim_t descriptors)
 {
 	if (descriptors == 0 || cfg->connections_max <= descriptors / 2)
@@ -28,7 +28,7 @@ static size_t connections_max(const struct config *cfg, rlim_t descriptors)
 	return descriptors / 2;
 }
 
-void reload_settings(const struct config *cfg, rlim_t descriptors,
+void live_config_settings(const struct config *cfg, rlim_t descriptors,
     struct net_settings *settings)
 {
 	*settings = (struct net_settings){
@@ -50,9 +50,9 @@ void reload_settings(const struct config *cfg, rlim_t descriptors,
 	};
 }
 
-/* With a rule for each root too: whom a section alone lets in may do nothing
- * elsewhere. */
-int reload_rules(struct store *store, const struct config *cfg)
+/* Each root has a rule too. Without it, a user whom only a section allows could
+ * write outside that section. */
+int live_config_rules(struct store *store, const struct config *cfg)
 {
 	struct rights_rule *rules =
 	    calloc(cfg->nr_sections + cfg->nr_roots + 1, sizeof(*rules));
@@ -62,7 +62,8 @@ int reload_rules(struct store *store, const struct config *cfg)
 
 	if (rules == NULL)
 		return -ENOMEM;
-	/* Of two for the same directory the first counts. */
+	/* Of two rules for one directory the first applies, so sections come
+	 * before roots. */
 	for (i = 0; i < cfg->nr_sections; i++) {
 		section = &cfg->sections[i];
 		rules[nr++] =
@@ -85,9 +86,9 @@ int reload_rules(struct store *store, const struct config *cfg)
 	return r;
 }
 
-/* ---- once more ---- */
+/* ---- reload ---- */
 
-void reload_forget(void *read)
+void live_config_forget(void *read)
 {
 	struct config *cfg = read;
 
@@ -96,14 +97,14 @@ void reload_forget(void *read)
 	free(cfg);
 }
 
-void *reload_read(void *arg)
+void *live_config_read(void *arg)
 {
-	struct in_force *f = arg;
+	struct live_config *live = arg;
 	struct config *cfg = calloc(1, sizeof(*cfg));
 	char *why = NULL;
 
 	if (cfg != NULL &&
-	    options_load(cfg, &sys_kernel, f->argc, f->argv, &why) ==
+	    options_load(cfg, &sys_kernel, live->argc, live->argv, &why) ==
 		OPTIONS_RUN)
 		return cfg;
 	log_event(LOG_LEVEL_ERROR, "reload-failed",
@@ -114,26 +115,28 @@ void *reload_read(void *arg)
 		    "this machine need a restart, since a daemon of root's "
 		    "may not read them any more"));
 	free(why);
-	reload_forget(cfg);
+	live_config_forget(cfg);
 	return NULL;
 }
 
-struct telling {
-	bool of_restart; /* else of what is in force by now */
+/* Either the changes that wait for a restart, or the changes that the reload
+ * applied. */
+struct change_log {
+	bool of_restart;
 	size_t nr;
 };
 
-static void tell_change(void *arg, const struct config_key *key,
+static void log_change(void *arg, const struct config_key *key,
     const char *root, const char *was, const char *is)
 {
-	struct telling *telling = arg;
+	struct change_log *log = arg;
 
-	if (key->reloads == telling->of_restart)
+	if (key->reloads == log->of_restart)
 		return;
-	telling->nr++;
+	log->nr++;
 	if (root == NULL)
 		root = "";
-	if (telling->of_restart)
+	if (log->of_restart)
 		log_event(LOG_LEVEL_WARNING, "setting-waits",
 		    LOG_WORD("key", key->name), LOG_STR("root", root),
 		    LOG_STR("is", was), LOG_STR("will_be", is),
@@ -144,39 +147,39 @@ static void tell_change(void *arg, const struct config_key *key,
 		    LOG_STR("was", was), LOG_STR("is", is));
 }
 
-void reload_apply(void *arg, void *read)
+void live_config_apply(void *arg, void *read)
 {
-	struct telling applied = { .of_restart = false };
-	struct telling kept = { .of_restart = true };
+	struct change_log applied = { .of_restart = false };
+	struct change_log kept = { .of_restart = true };
 	struct config *cfg = read;
 	struct net_settings settings;
-	struct in_force *f = arg;
+	struct live_config *live = arg;
 
-	if (reload_rules(f->store, cfg) < 0) {
+	if (live_config_rules(live->store, cfg) < 0) {
 		log_event(LOG_LEVEL_ERROR, "reload-failed",
 		    LOG_STR("error", "out of memory"),
 		    LOG_TEXT("all stays as it is"));
-		reload_forget(cfg);
+		live_config_forget(cfg);
 		return;
 	}
-	store_set_intervals(f->store,
+	store_set_intervals(live->store,
 	    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
 	    (int64_t)cfg->durability_interval_ms * NS_PER_MS);
-	reload_settings(cfg, f->descriptors, &settings);
-	net_set(f->net, &settings);
-	config_compare(f->now != NULL ? f->now : f->started, cfg, tell_change,
-	    &applied);
-	config_compare(f->started, cfg, tell_change, &kept);
+	live_config_settings(cfg, live->descriptors, &settings);
+	net_set(live->net, &settings);
+	config_compare(live->now != NULL ? live->now : live->started, cfg,
+	    log_change, &applied);
+	config_compare(live->started, cfg, log_change, &kept);
 	log_event(LOG_LEVEL_INFO, "reloaded",
 	    LOG_STR("file", cfg->file != NULL ? cfg->file : ""),
 	    LOG_NUM("changes", applied.nr + kept.nr),
 	    LOG_NUM("waiting", kept.nr));
-	reload_done(f);
-	f->now = cfg;
+	live_config_done(live);
+	live->now = cfg;
 }
 
-void reload_done(struct in_force *f)
+void live_config_done(struct live_config *live)
 {
-	reload_forget(f->now);
-	f->now = NULL;
+	live_config_forget(live->now);
+	live->now = NULL;
 }

@@ -1,0 +1,47 @@
+/*
+ * Applies the configuration to the store and the loop: at the start, and again
+ * for each SIGHUP, as far as a running daemon can change.
+ *
+ * Main thread, where nothing here blocks. Exception: live_config_read() reads
+ * files, and runs on a thread of its own.
+ */
+#ifndef DAEMON_LIVE_CONFIG_H
+#define DAEMON_LIVE_CONFIG_H
+
+#include <sys/resource.h>
+
+#include "daemon/base/confine.h"
+#include "daemon/config.h"
+#include "daemon/net/net.h"
+
+struct live_config {
+	int argc; /* of the command line, for each reload */
+	char **argv;
+	/* Sockets of the service manager; -1: none. */
+	int listen_fd, admin_fd, metrics_fd;
+	rlim_t descriptors; /* limit of open files */
+	struct confined confined;
+	/* Borrowed: the configuration of the start. Settings that need a
+	 * restart keep its values. */
+	struct config *started;
+	/* Owned: the configuration of the last reload; NULL: none yet. */
+	struct config *now;
+	struct net *net;     /* borrowed */
+	struct store *store; /* borrowed */
+};
+
+/* Fills SETTINGS, which borrow from CFG. DESCRIPTORS limits connections. */
+void live_config_settings(const struct config *cfg, rlim_t descriptors,
+    struct net_settings *settings);
+/* Gives the rules of all roots and sections to STORE. 0; -ENOMEM: the old rules
+ * stay. */
+int live_config_rules(struct store *store, const struct config *cfg);
+
+/* For struct reload_calls, with a struct live_config. */
+void *live_config_read(void *live);
+void live_config_apply(void *live, void *read);
+void live_config_forget(void *read);
+
+void live_config_done(struct live_config *live);
+
+#endif

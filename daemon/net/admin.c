@@ -9,46 +9,12 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/key_values.h"
 #include "daemon/base/log.h"
-#include "daemon/net/clients.h"
 #include "daemon/net/reply.h"
 #include "daemon/net/stall.h"
 
 #define BUSIEST   20
 #define NS_PER_US 1000
 #define NS_PER_MS 1000000
-
-/* ---- the socket ---- */
-
-static void admin_accepted(void *arg, int fd)
-{
-	clients_add(arg, fd, true);
-}
-
-void admin_listen(struct net *net)
-{
-	char *path = NULL, *why = NULL;
-	int fd = net->cfg.admin_fd, r = -ENOMEM;
-
-	if (asprintf(&path, "%s%s", net->cfg.socket_path, REFD_ADMIN_SUFFIX) <
-	    0)
-		path = NULL;
-	if (path != NULL && fd >= 0)
-		r = listener_adopt(net->cfg.sys, fd, path,
-		    &net->admin_listener);
-	else if (path != NULL)
-		r = listener_open(net->cfg.sys, path, 0600,
-		    &net->admin_listener, &why);
-	if (r == 0)
-		r = listener_start(net->admin_listener, net->base,
-		    admin_accepted, net);
-	if (r < 0)
-		log_event(LOG_LEVEL_WARNING, "admin-socket-failed",
-		    LOG_STR("error", why != NULL ? why : strerror(-r)),
-		    LOG_TEXT("there is no pause, drain, top, locks and "
-			     "slowlog"));
-	free(path);
-	free(why);
-}
 
 /* ---- top ---- */
 

@@ -8,9 +8,6 @@
 
 #include "daemon/net/net_internal.h"
 
-/* Makes that socket, with mode 0600. Refs are written without it too, so what
- * is wrong is only said. */
-void admin_listen(struct net *net);
 /* Answers REQ, one of theirs, at once or later; refuses it where CONN did not
  * come by that socket. */
 void admin_take(struct net *net, struct conn *conn,

@@ -1,23 +1,44 @@
 /*
- * The numbers over HTTP, for Prometheus: GET /metrics on a Unix socket of its
- * own, or on one that was passed in, which may be of any family. Nothing but
- * numbers is told, no name of a repository or a user. Few are served at a time,
- * an answer each: who asks may be anybody.
+ * All metrics of the daemon at one moment, and their two forms: keys and
+ * values for `refd stats`, and text for Prometheus. One table names each metric
+ * once, for both forms.
  *
- * Loop thread; an answer takes as long as it takes to write some 20 KB.
+ * The owner of the loop fills in a struct metrics. Loop thread; nothing blocks.
  */
 #ifndef NET_METRICS_H
 #define NET_METRICS_H
 
-#include "daemon/net/net_internal.h"
+#include "daemon/base/busy_cause.h"
+#include "daemon/base/key_values.h"
+#include "daemon/scheduler/scheduler.h"
+#include "daemon/store/store.h"
 
-struct metrics;
+struct metrics {
+	/* Filled in by the caller. */
+	int64_t now_ns;
+	struct scheduler_stats scheduler; /* zeroes while recovering */
+	struct store_stats store;         /* the same */
+	struct measure measure;           /* the same */
+	uint64_t stage_s[STORE_STAGES], stage_stuck[STORE_STAGES];
+	uint64_t serving, paused, uptime_s, flush_hangs_s;
+	uint64_t connections, accepted, turned_away, bytes_in, bytes_out;
+	struct histogram turn; /* durations of the loop's turns */
 
-/* FD, listening, is taken over; -1: PATH is bound, with mode 0660. 0, or a
- * negative errno and *WHY as listener_open(). */
-int metrics_open(struct net *net, int fd, const char *path,
-    struct metrics **metrics, char **why);
-/* NULL is fine. */
-void metrics_close(struct metrics *metrics);
+	/* Filled in by metrics_complete(). */
+	uint64_t to_replay, checkpoint_age_s, checkpoint_took_us, turn_max_us;
+	uint64_t busy[BUSY_CAUSES];
+	uint64_t errors, warnings; /* lines of the log */
+	uint64_t heap_bytes, peak_rss_bytes, cpu_us;
+};
+
+/* Fills in the rest: values that follow from others, and values of the
+ * process. */
+void metrics_complete(struct metrics *m);
+
+/* Adds the metrics to KV. M is NULL if there was no memory for the metrics; then
+ * KV has failed. */
+void metrics_key_values(const struct metrics *m, struct key_values *kv);
+/* Adds one pair for each metric: name, and text for Prometheus. M as above. */
+void metrics_text(const struct metrics *m, struct key_values *kv);
 
 #endif

@@ -20,7 +20,6 @@
 #include "daemon/net/admin.h"
 #include "daemon/net/clients.h"
 #include "daemon/net/handover.h"
-#include "daemon/net/metrics.h"
 #include "daemon/net/net_internal.h"
 #include "daemon/net/requests.h"
 
@@ -92,11 +91,6 @@ static void net_touched(void *arg)
 }
 
 /* ---- turns ---- */
-
-static void net_accepted(void *arg, int fd)
-{
-	clients_add(arg, fd, false);
-}
 
 static void net_swept(evutil_socket_t fd, short what, void *arg)
 {
@@ -260,8 +254,8 @@ static void begin_draining(struct net *net, const char *signal_name)
 		stats.waiting + stats.prepared + stats.in_store),
 	    LOG_TEXT("they are finished first"));
 	service_stopping(&net->service);
-	/* Those who come now are the next daemon's. */
-	listener_leave(net->listener);
+	/* New clients of an inherited socket wait for the next daemon. */
+	listener_leave(net->sockets.clients);
 	move(net, NET_STATE_DRAINING);
 	scheduler_drain(net->scheduler);
 }
@@ -312,19 +306,11 @@ static void net_hung_up(evutil_socket_t number, short what, void *arg)
 
 /* ---- other settings ---- */
 
-/* Others are told apart one by one. */
-static unsigned socket_mode(const struct rights_peers *peers)
-{
-	return peers->nr_uids + peers->nr_gids > 0 ? 0666 : 0660;
-}
-
 void net_set(struct net *net, const struct net_settings *settings)
 {
-	const struct rights_peers *peers = &settings->peers;
-
 	net->cfg.settings = *settings;
 	net->host.connections_max = settings->connections_max;
-	listener_set_mode(net->listener, socket_mode(peers));
+	sockets_set_peers(&net->sockets, &settings->peers);
 	if (net->scheduler != NULL)
 		scheduler_set_limits(net->scheduler, &settings->scheduler);
 }
@@ -424,10 +410,8 @@ void net_free(struct net *net)
 {
 	if (net == NULL)
 		return;
-	listener_close(net->listener);
+	sockets_close(&net->sockets);
 	service_done(&net->service);
-	listener_close(net->admin_listener);
-	metrics_close(net->metrics);
 	free_event(net->woken);
 	free_event(net->turn);
 	free_event(net->due);
@@ -446,24 +430,7 @@ void net_free(struct net *net)
 
 int net_listen(struct net *net, char **why)
 {
-	const struct rights_peers *peers = &net->cfg.settings.peers;
-	int fd = net->cfg.metrics_fd, r;
-
-	*why = NULL;
-	if (net->cfg.listen_fd >= 0)
-		r = listener_adopt(net->cfg.sys, net->cfg.listen_fd,
-		    net->cfg.socket_path, &net->listener);
-	else
-		r = listener_open(net->cfg.sys, net->cfg.socket_path,
-		    socket_mode(peers), &net->listener, why);
-	if (r == 0)
-		r = listener_start(net->listener, net->base, net_accepted, net);
-	if (r == 0)
-		admin_listen(net);
-	if (r == 0 && (fd >= 0 || net->cfg.metrics_path != NULL))
-		r = metrics_open(net, fd, net->cfg.metrics_path, &net->metrics,
-		    why);
-	return r;
+	return sockets_open(net, why);
 }
 
 enum net_end net_serve(struct net *net, struct store *store)
@@ -479,12 +446,8 @@ enum net_end net_serve(struct net *net, struct store *store)
 		return NET_FAILED;
 	event_base_dispatch(net->base);
 	reload_thread_give_up(&net->reload);
-	/* Nobody connects to a daemon that answers no more. */
-	listener_close(net->listener);
-	listener_close(net->admin_listener);
-	metrics_close(net->metrics);
-	net->listener = net->admin_listener = NULL;
-	net->metrics = NULL;
+	/* A client must not connect to a daemon that no longer answers. */
+	sockets_close(&net->sockets);
 	clients_hang_up(net);
 	if (net->state != NET_STATE_OVER)
 		return NET_FAILED;

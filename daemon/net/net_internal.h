@@ -7,10 +7,10 @@
 
 #include "daemon/base/log.h"
 #include "daemon/net/conn.h"
-#include "daemon/net/listener.h"
 #include "daemon/net/net.h"
 #include "daemon/net/recovery_thread.h"
 #include "daemon/net/service.h"
+#include "daemon/net/sockets.h"
 
 enum net_state {
 	NET_STATE_RECOVERING,
@@ -24,8 +24,7 @@ enum net_state {
 /* What the loop has counted. */
 struct net_counts {
 	uint64_t accepted, turned_away, bytes_in, bytes_out;
-	uint64_t errors, warnings; /* lines of the log */
-	struct histogram turn;     /* how long a turn takes */
+	struct histogram turn; /* how long a turn takes */
 };
 
 /* Those of one user. */
@@ -45,9 +44,7 @@ struct net {
 	struct reload_thread reload;
 	struct service_link service;
 	struct marker marker;
-	struct listener *listener;
-	struct listener *admin_listener; /* NULL: there is none */
-	struct metrics *metrics;         /* the same */
+	struct sockets sockets;
 
 	struct event_base *base;
 	bool is_turning;     /* in net_turned() */

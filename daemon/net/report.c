@@ -1,14 +1,14 @@
 #include "daemon/net/report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/key_values.h"
 #include "daemon/base/log.h"
-#include "daemon/net/numbers.h"
+#include "daemon/net/collect.h"
 #include "daemon/net/reply.h"
-#include "daemon/net/stall.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -134,16 +134,20 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 
 void report_stats(struct net *net, struct conn *conn, uint32_t request_id)
 {
+	struct metrics *metrics = collect_metrics(net);
 	struct key_values kv = { 0 };
 
-	numbers_pairs(net, &kv);
+	metrics_key_values(metrics, &kv);
+	free(metrics);
 	reply_key_values(&kv, conn, request_id);
 }
 
 void report_metrics(struct net *net, struct conn *conn, uint32_t request_id)
 {
+	struct metrics *metrics = collect_metrics(net);
 	struct key_values kv = { 0 };
 
-	numbers_metrics(net, &kv);
+	metrics_text(metrics, &kv);
+	free(metrics);
 	reply_key_values(&kv, conn, request_id);
 }

@@ -1,16 +1,12 @@
 #include "daemon/net/admin.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/key_values.h"
-#include "daemon/base/log.h"
+#include "daemon/net/net_internal.h"
 #include "daemon/net/reply.h"
-#include "daemon/net/stall.h"
 
 #define BUSIEST   20
 #define NS_PER_US 1000
@@ -87,10 +83,10 @@ static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
 	key_values_add(&kv, "state",
 	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
 		"paused" :
-		refd_server_state_name(net_server_state(net)));
+		refd_server_state_name(net_public_state(net)));
 	key_values_add_number(&kv, "uptime_s",
 	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
-	key_values_add_number(&kv, "connections", net->nr_conns);
+	key_values_add_number(&kv, "connections", net->clients.nr_conns);
 	key_values_add_number(&kv, "flush_hangs_s",
 	    stall_seconds(&net->service.stall));
 	key_values_add(&kv, "flush_hangs_on", stall_path(&net->service.stall));
@@ -147,11 +143,11 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 	reply_key_values(&kv, conn, request_id);
 }
 
-static void log_slow(struct net *net, const struct slow_one *one)
+static void log_slow_transaction(struct net *net, const struct slow_one *one)
 {
 	char id[REFD_TXID_HEX + 1];
 
-	log_limited(&net->slow_limit, LOG_LEVEL_INFO, "slow",
+	log_limited(&net->slow.limit, LOG_LEVEL_INFO, "slow",
 	    LOG_WORD("transaction", refd_txid_hex(&one->txid, id)),
 	    LOG_WORD("outcome", refd_outcome_name(one->outcome)),
 	    LOG_NUM("refs", one->nr_refs), LOG_NUM("uid", one->uid),
@@ -168,16 +164,21 @@ static void log_slow(struct net *net, const struct slow_one *one)
 	    LOG_STR("sid", one->sid));
 }
 
-void admin_log_slow(struct net *net)
+void admin_slow_log(struct net *net)
 {
 	const struct slow *slow = scheduler_slow(net->scheduler);
 	const struct slow_one *one;
 
-	while (net->slow_logged < slow->sent) {
-		one = slow_get(slow, ++net->slow_logged);
+	while (net->slow.logged < slow->sent) {
+		one = slow_get(slow, ++net->slow.logged);
 		if (one != NULL)
-			log_slow(net, one);
+			log_slow_transaction(net, one);
 	}
+}
+
+void admin_slow_init(struct admin_slow *slow)
+{
+	*slow = (struct admin_slow){ .limit = { .burst = 10, .seconds = 10 } };
 }
 
 /* ---- locks ---- */
@@ -223,8 +224,8 @@ static void answer_state(struct net *net, struct conn *conn,
 	reply_key_values(&kv, conn, req->request_id);
 }
 
-/* Whoever did it, since somebody will ask. */
-static void say(const struct conn *conn, const char *what)
+/* Names the administrator, because other administrators will ask. */
+static void log_admin(const struct conn *conn, const char *what)
 {
 	log_event(LOG_LEVEL_INFO, what, LOG_NUM("uid", conn->peer.uid),
 	    LOG_NUM("pid", conn->peer.pid), LOG_TEXT("by an administrator"));
@@ -234,22 +235,22 @@ static void pause_windows(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	scheduler_pause(net->scheduler);
-	say(conn, "paused");
+	log_admin(conn, "paused");
 	answer_state(net, conn, req);
 }
 
-static void resume(struct net *net, struct conn *conn,
+static void resume_windows(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	scheduler_resume(net->scheduler);
-	say(conn, "resumed");
+	log_admin(conn, "resumed");
 	answer_state(net, conn, req);
 }
 
-static void drain(struct net *net, struct conn *conn,
+static void drain_daemon(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
-	say(conn, "drained");
+	log_admin(conn, "drained");
 	scheduler_close(net->scheduler, req, reply_from_scheduler, conn);
 }
 
@@ -285,10 +286,10 @@ void admin_take(struct net *net, struct conn *conn,
 		pause_windows(net, conn, req);
 		break;
 	case REFD_VERB_DRAIN:
-		drain(net, conn, req);
+		drain_daemon(net, conn, req);
 		break;
 	case REFD_VERB_RESUME:
-		resume(net, conn, req);
+		resume_windows(net, conn, req);
 		break;
 	case REFD_VERB_TOP:
 	case REFD_VERB_TRANSACTION:
@@ -306,5 +307,5 @@ void admin_take(struct net *net, struct conn *conn,
 	case REFD_VERB_METRICS:
 		break;
 	}
-	net_want_turn(net);
+	loop_want_turn(&net->loop);
 }

@@ -38,15 +38,15 @@ struct metrics *collect_metrics(void *arg)
 		m->measure = *scheduler_measure(net->scheduler);
 		add_stages(m, net);
 	}
-	m->serving = net_server_state(net) == REFD_SERVING;
+	m->serving = net_public_state(net) == REFD_SERVING;
 	m->uptime_s = (uint64_t)((m->now_ns - net->started_ns) / NS_PER_S);
 	m->flush_hangs_s = stall_seconds(&net->service.stall);
-	m->connections = net->nr_conns;
-	m->accepted = net->counts.accepted;
-	m->turned_away = net->counts.turned_away;
-	m->bytes_in = net->host.bytes_in;
-	m->bytes_out = net->host.bytes_out;
-	m->turn = net->counts.turn;
+	m->connections = net->clients.nr_conns;
+	m->accepted = net->clients.accepted;
+	m->turned_away = net->clients.turned_away;
+	m->bytes_in = net->clients.host.bytes_in;
+	m->bytes_out = net->clients.host.bytes_out;
+	m->turn = net->turns;
 	metrics_complete(m);
 	return m;
 }

@@ -7,24 +7,14 @@
 #include "daemon/net/net.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/net/admin.h"
-#include "daemon/net/clients.h"
 #include "daemon/net/handover.h"
 #include "daemon/net/net_internal.h"
 #include "daemon/net/requests.h"
 
-#define NS_PER_US 1000
-#define SWEEP_S   5
 /* How long a stop waits for clients to take their answers. */
 #define PARTING_NS (5 * 1000000000LL)
 
@@ -48,10 +38,10 @@ static void move(struct net *net, enum net_state state)
 	assert(allowed[net->state][state]);
 	net->state = state;
 	if (state == NET_STATE_OVER || state == NET_STATE_FAILED)
-		event_base_loopbreak(net->base);
+		loop_stop(&net->loop);
 }
 
-enum refd_server_state net_server_state(const struct net *net)
+enum refd_server_state net_public_state(const struct net *net)
 {
 	switch (net->state) {
 	case NET_STATE_RECOVERING:
@@ -73,48 +63,7 @@ int64_t net_wall_ms(const struct net *net)
 	return SYS(net->cfg.sys, now_wall) / 1000000;
 }
 
-void net_want_turn(struct net *net)
-{
-	if (net->is_turning)
-		net->wants_turn = true;
-	else
-		event_active(net->turn, EV_TIMEOUT, 1);
-}
-
-/* Who is touched by serving him has the next turn, not this one. */
-static void net_touched(void *arg)
-{
-	struct net *net = arg;
-
-	if (!net->is_turning)
-		net_want_turn(net);
-}
-
 /* ---- turns ---- */
-
-static void net_swept(evutil_socket_t fd, short what, void *arg)
-{
-	struct net *net = arg;
-
-	(void)fd;
-	(void)what;
-	clients_check(net);
-	service_look(&net->service);
-}
-
-static void arm(struct net *net, int64_t next_ns, int64_t now_ns)
-{
-	int64_t us;
-	struct timeval delay;
-
-	event_del(net->due);
-	if (next_ns == INT64_MAX)
-		return;
-	us = next_ns > now_ns ? (next_ns - now_ns) / NS_PER_US : 0;
-	delay.tv_sec = us / 1000000;
-	delay.tv_usec = us % 1000000;
-	event_add(net->due, &delay);
-}
 
 /* Everything is answered; those who do not take it are not waited for long,
  * nor at all in a hurry. Returns when to look again at the latest. */
@@ -138,33 +87,26 @@ static void count_turn(struct net *net, int64_t began_ns)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 
-	histogram_add_ns(&net->counts.turn, now_ns - began_ns);
+	histogram_add_ns(&net->turns, now_ns - began_ns);
 	if (net->scheduler == NULL)
 		return;
 	scheduler_sent(net->scheduler, now_ns);
-	admin_log_slow(net);
+	admin_slow_log(net);
 }
 
-static void net_turned(evutil_socket_t fd, short what, void *arg)
+static int64_t run_turn(void *arg, int64_t now_ns)
 {
 	struct net *net = arg;
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
 	int64_t next_ns = INT64_MAX, end_ns;
 	const char *fatal = NULL;
 
-	(void)fd;
-	(void)what;
-	net->is_turning = true;
-	net->wants_turn = false;
 	if (net->scheduler != NULL) {
 		next_ns =
 		    scheduler_run(net->scheduler, now_ns, net_wall_ms(net));
 		fatal = store_fatal(net->store);
 	}
-	/* By the timer, so that the others' input is looked at before. */
-	if (clients_serve(net) || net->wants_turn)
+	if (clients_serve(net))
 		next_ns = now_ns;
-	net->is_turning = false;
 	if (fatal != NULL) {
 		log_event(LOG_LEVEL_ERROR, "journal-failed",
 		    LOG_STR("error", fatal),
@@ -172,7 +114,7 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 			     "start again; recovery finishes what was "
 			     "acknowledged"));
 		move(net, NET_STATE_FAILED);
-		return;
+		return INT64_MAX;
 	}
 	count_turn(net, now_ns);
 	if (net->state == NET_STATE_DRAINING ||
@@ -181,7 +123,15 @@ static void net_turned(evutil_socket_t fd, short what, void *arg)
 		if (end_ns < next_ns)
 			next_ns = end_ns;
 	}
-	arm(net, next_ns, now_ns);
+	return next_ns;
+}
+
+static void run_sweep(void *arg)
+{
+	struct net *net = arg;
+
+	clients_check(net);
+	service_look(&net->service);
 }
 
 /* ---- recovery's end, and the daemon's ---- */
@@ -223,25 +173,17 @@ static void look_at_recovery(struct net *net)
 void net_wake(void *arg)
 {
 	struct net *net = arg;
-	uint64_t one = 1;
-	ssize_t n = write(net->wake_fd, &one, sizeof(one));
 
-	/* A full counter wakes as well as one more. */
-	(void)n;
+	loop_wake(&net->loop);
 }
 
-static void net_woken(evutil_socket_t fd, short what, void *arg)
+static void look_at_threads(void *arg)
 {
 	struct net *net = arg;
-	uint64_t count;
 
-	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
 	if (net->recovery != NULL)
 		look_at_recovery(net);
 	reload_thread_look(&net->reload);
-	net_want_turn(net);
 }
 
 static void begin_draining(struct net *net, const char *signal_name)
@@ -260,12 +202,8 @@ static void begin_draining(struct net *net, const char *signal_name)
 	scheduler_drain(net->scheduler);
 }
 
-static void net_signalled(evutil_socket_t number, short what, void *arg)
+static void stop_for_signal(struct net *net, const char *name)
 {
-	const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
-	struct net *net = arg;
-
-	(void)what;
 	switch (net->state) {
 	case NET_STATE_RECOVERING:
 		log_event(LOG_LEVEL_INFO, "stopping", LOG_WORD("signal", name),
@@ -287,15 +225,11 @@ static void net_signalled(evutil_socket_t number, short what, void *arg)
 	case NET_STATE_FAILED:
 		break;
 	}
-	net_want_turn(net);
+	loop_want_turn(&net->loop);
 }
 
-static void net_hung_up(evutil_socket_t number, short what, void *arg)
+static void reload_for_signal(struct net *net)
 {
-	struct net *net = arg;
-
-	(void)number;
-	(void)what;
 	if (net->state == NET_STATE_RECOVERING ||
 	    net->state == NET_STATE_SERVING)
 		reload_thread_ask(&net->reload);
@@ -304,12 +238,20 @@ static void net_hung_up(evutil_socket_t number, short what, void *arg)
 		    LOG_TEXT("the daemon is stopping"));
 }
 
+static void take_signal(void *arg, int number)
+{
+	if (number == SIGHUP)
+		reload_for_signal(arg);
+	else
+		stop_for_signal(arg, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
 /* ---- other settings ---- */
 
 void net_set(struct net *net, const struct net_settings *settings)
 {
 	net->cfg.settings = *settings;
-	net->host.connections_max = settings->connections_max;
+	net->clients.host.connections_max = settings->connections_max;
 	sockets_set_peers(&net->sockets, &settings->peers);
 	if (net->scheduler != NULL)
 		scheduler_set_limits(net->scheduler, &settings->scheduler);
@@ -317,12 +259,12 @@ void net_set(struct net *net, const struct net_settings *settings)
 
 /* ---- life ---- */
 
-static void net_facts(void *arg, struct service_facts *facts)
+static void tell_facts(void *arg, struct service_facts *facts)
 {
 	struct scheduler_stats stats;
 	struct net *net = arg;
 
-	facts->connections = net->nr_conns;
+	facts->connections = net->clients.nr_conns;
 	facts->is_serving = net->state == NET_STATE_SERVING;
 	if (net->scheduler == NULL)
 		return;
@@ -339,71 +281,36 @@ void net_awaiting(void *arg, const char *list)
 	marker_write(&net->marker, list);
 }
 
-static bool make_events(struct net *net)
-{
-	static const struct timeval sweep_every = { SWEEP_S, 0 };
-	struct event_base *base = net->base;
-
-	net->woken =
-	    event_new(base, net->wake_fd, EV_READ | EV_PERSIST, net_woken, net);
-	net->turn = event_new(base, -1, 0, net_turned, net);
-	net->due = evtimer_new(base, net_turned, net);
-	net->sweep = event_new(base, -1, EV_PERSIST, net_swept, net);
-	net->sigterm = evsignal_new(base, SIGTERM, net_signalled, net);
-	net->sigint = evsignal_new(base, SIGINT, net_signalled, net);
-	net->sighup = evsignal_new(base, SIGHUP, net_hung_up, net);
-	return net->woken != NULL && net->turn != NULL && net->due != NULL &&
-	    net->sweep != NULL && net->sigterm != NULL && net->sigint != NULL &&
-	    net->sighup != NULL && event_add(net->sighup, NULL) == 0 &&
-	    event_add(net->woken, NULL) == 0 &&
-	    event_add(net->sweep, &sweep_every) == 0 &&
-	    event_add(net->sigterm, NULL) == 0 &&
-	    event_add(net->sigint, NULL) == 0;
-}
-
 struct net *net_new(const struct net_config *cfg)
 {
 	struct net *net = calloc(1, sizeof(*net));
-	struct service_config service = { .sys = cfg->sys,
+	const struct loop_calls loop = { .turn = run_turn,
+		.woken = look_at_threads,
+		.sweep = run_sweep,
+		.signalled = take_signal,
+		.arg = net };
+	const struct service_config service = { .sys = cfg->sys,
 		.state_dir = cfg->state_dir,
 		.ready_fd = cfg->ready_fd,
-		.facts = net_facts };
+		.facts = tell_facts,
+		.arg = net };
+	bool ok;
 
 	if (net == NULL)
 		return NULL;
 	net->cfg = *cfg;
-	net->full_limit = net->denied_limit =
-	    (struct log_limit){ .burst = 1, .seconds = 60 };
-	net->slow_limit = (struct log_limit){ .burst = 10, .seconds = 10 };
 	net->started_ns = SYS(cfg->sys, now_mono);
-	TAILQ_INIT(&net->conns);
-	net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	net->base = event_base_new();
-	service.base = net->base;
-	service.arg = net;
-	service_init(&net->service, &service);
+	admin_slow_init(&net->slow);
+	ok = loop_init(&net->loop, cfg->sys, &loop);
+	service_init(&net->service, &service, net->loop.base);
 	reload_thread_init(&net->reload, &cfg->reload, &net->service, net_wake,
 	    net);
-	net->host = (struct conn_host){ .base = net->base,
-		.sys = cfg->sys,
-		.request = requests_take,
-		.said_all = clients_said_all,
-		.arg = net,
-		.connections_max = cfg->settings.connections_max,
-		.touched = net_touched };
-	if (marker_init(&net->marker, cfg->sys, cfg->socket_path) < 0 ||
-	    net->wake_fd < 0 || net->base == NULL ||
-	    conn_host_init(&net->host) < 0 || !make_events(net)) {
+	if (clients_init(net) < 0 ||
+	    marker_init(&net->marker, cfg->sys, cfg->socket_path) < 0 || !ok) {
 		net_free(net);
 		return NULL;
 	}
 	return net;
-}
-
-static void free_event(struct event *event)
-{
-	if (event != NULL)
-		event_free(event);
 }
 
 void net_free(struct net *net)
@@ -412,19 +319,9 @@ void net_free(struct net *net)
 		return;
 	sockets_close(&net->sockets);
 	service_done(&net->service);
-	free_event(net->woken);
-	free_event(net->turn);
-	free_event(net->due);
-	free_event(net->sweep);
-	free_event(net->sigterm);
-	free_event(net->sigint);
-	free_event(net->sighup);
-	if (net->base != NULL)
-		event_base_free(net->base);
-	conn_host_done(&net->host);
+	loop_done(&net->loop);
+	clients_done(net);
 	marker_done(&net->marker);
-	if (net->wake_fd >= 0)
-		close(net->wake_fd);
 	free(net);
 }
 
@@ -444,7 +341,7 @@ enum net_end net_serve(struct net *net, struct store *store)
 	net->store = store;
 	if (recovery_thread_start(&recovery, &net->recovery) < 0)
 		return NET_FAILED;
-	event_base_dispatch(net->base);
+	loop_run(&net->loop);
 	reload_thread_give_up(&net->reload);
 	/* A client must not connect to a daemon that no longer answers. */
 	sockets_close(&net->sockets);

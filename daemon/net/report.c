@@ -5,15 +5,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/key_values.h"
-#include "daemon/base/log.h"
 #include "daemon/net/collect.h"
+#include "daemon/net/net_internal.h"
 #include "daemon/net/reply.h"
 
 #define NS_PER_S 1000000000LL
 
-/* All zero while recovering: the store is recovery's then. */
-static void ask(struct net *net, struct scheduler_stats *scheduler,
+/* All zero while recovering, because the store then belongs to the recovery
+ * thread. */
+static void read_stats(struct net *net, struct scheduler_stats *scheduler,
     struct store_stats *store)
 {
 	*scheduler = (struct scheduler_stats){ 0 };
@@ -34,9 +34,9 @@ static void add_progress(struct key_values *kv, struct net *net)
 	key_values_addf(kv, "progress", "%" PRIu64 " of %" PRIu64, done, total);
 }
 
-/* The last of the log, the newest first. It names repositories, which are not
- * everybody's to know. */
-static void add_log(struct key_values *kv)
+/* Recent lines of the log, the newest first. The lines name repositories, so
+ * only a reader who may know all repositories gets them. */
+static void add_recent_log(struct key_values *kv)
 {
 	struct log_kept kept[LOG_KEPT];
 	size_t i, nr = log_recent(kept);
@@ -84,16 +84,16 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	const char *fatal = NULL;
 	bool shows_paths;
 
-	ask(net, &scheduler, &store);
+	read_stats(net, &scheduler, &store);
 	if (net->scheduler != NULL)
 		fatal = store_fatal(net->store);
 	key_values_addf(&kv, "software", "refd/%s", REFD_VERSION);
 	key_values_add_number(&kv, "pid", (uint64_t)getpid());
 	key_values_addf(&kv, "state", "%s",
-	    refd_server_state_name(net_server_state(net)));
+	    refd_server_state_name(net_public_state(net)));
 	add_progress(&kv, net);
 	key_values_add_number(&kv, "uptime_s", (uint64_t)up_ns / NS_PER_S);
-	key_values_add_number(&kv, "connections", net->nr_conns);
+	key_values_add_number(&kv, "connections", net->clients.nr_conns);
 	key_values_add_number(&kv, "transactions", scheduler.transactions);
 	key_values_add(&kv, "paused",
 	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
@@ -128,7 +128,7 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 		    stall_path(&net->service.stall));
 	add_stalls(&kv, net, shows_paths);
 	if (shows_paths)
-		add_log(&kv);
+		add_recent_log(&kv);
 	reply_key_values(&kv, conn, request_id);
 }
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/net/admin.h"
+#include "daemon/net/net_internal.h"
 #include "daemon/net/peer.h"
 #include "daemon/net/reply.h"
 #include "daemon/net/report.h"
@@ -15,7 +15,7 @@ void requests_hello(const struct net *net, struct refd_hello *hello)
 
 	*hello = (struct refd_hello){
 		.version = REFD_PROTOCOL_VERSION,
-		.state = net_server_state(net),
+		.state = net_public_state(net),
 		.horizon_ms = horizon_ms > 0 ? (uint64_t)horizon_ms : 0,
 		.pid = (uint64_t)getpid(),
 		.max_updates = REFD_UPDATES_MAX,
@@ -28,9 +28,9 @@ void requests_hello(const struct net *net, struct refd_hello *hello)
 	    REFD_VERSION);
 }
 
-/* What this daemon can't promise, or NULL. Such a request is refused before
- * anything of it is done: its id stays unused, and no lock is taken. */
-static const char *not_promised(const struct refd_request *req)
+/* Why this daemon cannot keep the promise that REQ asks for; NULL if it can. The
+ * request is refused at once: its id stays unused, and no lock is taken. */
+static const char *why_unsupported(const struct refd_request *req)
 {
 	if (req->object_format != REFD_FORMAT_SHA1)
 		return "object-format sha256: this daemon serves "
@@ -41,9 +41,10 @@ static const char *not_promised(const struct refd_request *req)
 	return NULL;
 }
 
-static void submit(struct net *net, struct conn *conn, struct refd_request *req)
+static void submit_transaction(struct net *net, struct conn *conn,
+    struct refd_request *req)
 {
-	const char *why = not_promised(req);
+	const char *why = why_unsupported(req);
 	struct txn *txn;
 
 	if (why != NULL) {
@@ -64,8 +65,8 @@ static void submit(struct net *net, struct conn *conn, struct refd_request *req)
 	    reply_from_scheduler, conn);
 }
 
-/* It has every file system synced, so it is not for everybody. */
-static void checkpoint(struct net *net, struct conn *conn,
+/* A checkpoint syncs every file system, so few accounts may ask for it. */
+static void ask_checkpoint(struct net *net, struct conn *conn,
     const struct refd_request *req)
 {
 	if (conn->peer.uid != 0 && conn->peer.uid != (uint32_t)geteuid())
@@ -77,8 +78,8 @@ static void checkpoint(struct net *net, struct conn *conn,
 		    conn);
 }
 
-/* What needs the journal, and so a scheduler. */
-static void hand_over(struct net *net, struct conn *conn,
+/* Requests that need the journal, and so the scheduler. */
+static void give_to_scheduler(struct net *net, struct conn *conn,
     struct refd_request *req)
 {
 	int64_t now_ns = SYS(net->cfg.sys, now_mono);
@@ -90,7 +91,7 @@ static void hand_over(struct net *net, struct conn *conn,
 	switch (req->verb) {
 	case REFD_VERB_TRANSACTION:
 	case REFD_VERB_SESSION:
-		submit(net, conn, req);
+		submit_transaction(net, conn, req);
 		break;
 	case REFD_VERB_QUERY:
 		scheduler_query(net->scheduler, req, conn->peer.uid, now_ns,
@@ -109,7 +110,7 @@ static void hand_over(struct net *net, struct conn *conn,
 		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_CHECKPOINT:
-		checkpoint(net, conn, req);
+		ask_checkpoint(net, conn, req);
 		break;
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
@@ -128,7 +129,7 @@ static void hand_over(struct net *net, struct conn *conn,
 	case REFD_VERB_RESUME:
 		break;
 	}
-	net_want_turn(net);
+	loop_want_turn(&net->loop);
 }
 
 void requests_take(void *arg, struct conn *conn, struct refd_request *req)
@@ -167,9 +168,9 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
-		hand_over(net, conn, req);
+		give_to_scheduler(net, conn, req);
 		break;
 	}
-	/* txn_new() has taken a transaction's content out. */
+	/* txn_new() took the content of a transaction; this frees the rest. */
 	refd_request_done(req);
 }

@@ -1,17 +1,19 @@
 /*
- * What becomes of a decoded request: to the scheduler, or answered here. Loop
- * thread; nothing blocks.
+ * Decoded requests: to the scheduler, or answered at once. Loop thread; nothing
+ * blocks.
  */
 #ifndef NET_REQUESTS_H
 #define NET_REQUESTS_H
 
-#include "daemon/net/net_internal.h"
+#include "daemon/net/conn.h"
 
-/* Takes REQ's content over; the answer reaches CONN now or later. ARG is the
- * struct net. */
-void requests_take(void *arg, struct conn *conn, struct refd_request *req);
+struct net;
 
-/* What is said to a new connection. */
+/* Takes ownership of the content of REQ. The answer reaches CONN now or later.
+ * NET is the struct net. */
+void requests_take(void *net, struct conn *conn, struct refd_request *req);
+
+/* Fills in the greeting of a new connection. */
 void requests_hello(const struct net *net, struct refd_hello *hello);
 
 #endif

@@ -21,9 +21,10 @@
 /* Time between two messages of the status, if the status has changed. */
 #define STATUS_US 5000000ULL
 
-void service_init(struct service_link *link, const struct service_config *cfg)
+void service_init(struct service_link *link, const struct service_config *cfg,
+    struct event_base *base)
 {
-	*link = (struct service_link){ .cfg = *cfg };
+	*link = (struct service_link){ .cfg = *cfg, .base = base };
 	stall_init(&link->stall, cfg->sys, cfg->state_dir);
 }
 
@@ -129,7 +130,7 @@ static void start_ticking(struct service_link *link)
 	every.tv_sec = (time_t)(every_us / 1000000);
 	every.tv_usec = (suseconds_t)(every_us % 1000000);
 	link->tick =
-	    event_new(link->cfg.base, -1, EV_PERSIST, service_ticked, link);
+	    event_new(link->base, -1, EV_PERSIST, service_ticked, link);
 	if (link->tick == NULL || event_add(link->tick, &every) < 0)
 		log_event(LOG_LEVEL_WARNING, "watchdog-failed",
 		    LOG_TEXT("there is no timer for the service manager's "

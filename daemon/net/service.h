@@ -25,7 +25,6 @@ struct service_facts {
 
 struct service_config {
 	const struct sys *sys;
-	struct event_base *base;
 	const char *state_dir; /* borrowed */
 	int ready_fd; /* gets a line when the daemon serves; -1: none */
 	void (*facts)(void *arg, struct service_facts *facts);
@@ -35,13 +34,15 @@ struct service_config {
 /* The fields belong to service.c. Its callers read STALL. */
 struct service_link {
 	struct service_config cfg;
+	struct event_base *base;
 	struct stall stall;
 	struct event *tick;    /* NULL: there is no service manager */
 	int64_t share_ns;      /* part of the watchdog's time; 0: no watchdog */
 	uint64_t transactions; /* of the last status */
 };
 
-void service_init(struct service_link *link, const struct service_config *cfg);
+void service_init(struct service_link *link, const struct service_config *cfg,
+    struct event_base *base);
 void service_done(struct service_link *link);
 
 /* Recovery is over and the daemon serves. */

@@ -44,7 +44,8 @@ static int open_for_clients(struct net *net, char **why)
 		r = listener_open(cfg->sys, cfg->socket_path,
 		    mode_for(&cfg->settings.peers), clients, why);
 	if (r == 0)
-		r = listener_start(*clients, net->base, client_accepted, net);
+		r = listener_start(*clients, net->loop.base, client_accepted,
+		    net);
 	return r;
 }
 
@@ -69,7 +70,7 @@ static void open_for_admins(struct net *net)
 	else if (path != NULL)
 		r = listener_open(cfg->sys, path, 0600, admin, &why);
 	if (r == 0)
-		r = listener_start(*admin, net->base, admin_accepted, net);
+		r = listener_start(*admin, net->loop.base, admin_accepted, net);
 	if (r < 0)
 		log_event(LOG_LEVEL_WARNING, "admin-socket-failed",
 		    LOG_STR("error", why != NULL ? why : strerror(-r)),
@@ -98,11 +99,11 @@ static int open_for_metrics(struct net *net, char **why)
 	if (r < 0)
 		return r;
 	sockets->metrics_http =
-	    metrics_http_new(net->base, collect_metrics, net);
+	    metrics_http_new(net->loop.base, collect_metrics, net);
 	if (sockets->metrics_http == NULL)
 		return -ENOMEM;
-	return listener_start(sockets->metrics, net->base, metrics_http_accept,
-	    sockets->metrics_http);
+	return listener_start(sockets->metrics, net->loop.base,
+	    metrics_http_accept, sockets->metrics_http);
 }
 
 /* ---- all ---- */

@@ -85,7 +85,7 @@ is 'rules and dashboard name what there is' '' "$unknown"
 
 # Each event is in refd-daemon(8), and no other.
 cat "$ROOT"/daemon/*.c "$ROOT"/daemon/net/*.c | tr -d '\n\t' |
-	grep -oE '(log_(event|limited|flush)|say)\([^"]*, *"[a-z-]+"' |
+	grep -oE 'log_(event|limited|flush|admin)\([^"]*, *"[a-z-]+"' |
 	sed 's/.*"\(.*\)"/\1/' | sort -u >"$T/events"
 sed -n '/^\.Ss The log/,/^\.Ss/s/^\.It Cm //p' "$ROOT/daemon/refd-daemon.8" |
 	tr -d ' ' | tr , '\n' | sort >"$T/events.manual"

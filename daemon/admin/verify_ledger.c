@@ -1,7 +1,7 @@
 /*
  * The last record of each ref beside what stands.
  *
- * The happy path: it stands, or another wrote the ref later: judge.h's rule.
+ * The happy path: it stands, or another wrote the ref later, by the rule of rule.h.
  *
  * A journal may know more refs than fit: as soon as the ledger is full it
  * keeps those of one half of the names, and the other half gets a pass of its
@@ -21,7 +21,7 @@
 #include <uthash.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/recovery/judge.h"
+#include "daemon/store/recovery/rule.h"
 
 struct ledger_entry {
 	uint64_t lsn;
@@ -206,7 +206,7 @@ static bool is_to_be_had(struct verify *v, const struct ledger_entry *e)
 	    verify_object_fits(v, e->name, &e->oid);
 }
 
-static void judge_entry(struct verify *v, const struct verify_place *place,
+static void check_entry(struct verify *v, const struct verify_place *place,
     const struct ledger_entry *e)
 {
 	struct record_member m = { .action = e->action,
@@ -232,8 +232,9 @@ static void judge_entry(struct verify *v, const struct verify_place *place,
 	if (loose.kind != LOOSE_BROKEN &&
 	    !(loose.kind == LOOSE_OID && e->action == RECORD_WRITE &&
 		refd_oid_eq(&loose.oid, &e->oid)) &&
-	    judge(&m, e->locked_at_ns - 1, &loose, is_packed ? &packed : NULL,
-		v->packed_mtime_ns < e->locked_at_ns) == JUDGE_LOST &&
+	    rule_apply(&m, e->locked_at_ns - 1, &loose,
+		is_packed ? &packed : NULL,
+		v->packed_mtime_ns < e->locked_at_ns) == RULE_LOST &&
 	    is_to_be_had(v, e))
 		tell_lost(v, place, e, is_absent && !is_packed);
 	loose_value_done(&loose);
@@ -256,7 +257,7 @@ void verify_record(struct verify *v, const struct verify_place *place,
 	snprintf(key, sizeof(key), "%s/%s", place->worktree, name);
 	HASH_FIND_STR(v->ledger, key, e);
 	if (e != NULL && !is_at_work(v, e) && !verify_is_parked(v, place, name))
-		judge_entry(v, place, e);
+		check_entry(v, place, e);
 }
 
 /* ---- all of them ---- */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/recovery/judge.h"
+#include "daemon/store/recovery/rule.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 
@@ -320,10 +320,10 @@ static int is_later(const struct replay *rp, struct redo *redo,
 	redo->is_gone = holds && !is_packed && m->action == RECORD_WRITE &&
 	    (loose->kind == LOOSE_ABSENT || loose->kind == LOOSE_DIR);
 	return redo->is_gone ||
-	    judge(m, holds ? INT64_MIN : row->row.locked_at_ns, loose,
+	    rule_apply(m, holds ? INT64_MIN : row->row.locked_at_ns, loose,
 		is_packed ? &packed : NULL,
 		!holds && is_packed && chain_knows(redo->chain, &packed)) ==
-	    JUDGE_LATER;
+	    RULE_LATER;
 }
 
 static int write_value(struct replay *rp, struct redo *redo)
@@ -413,7 +413,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	const struct record_member *m = redo->value->member;
 	int r;
 
-	if (judge_is_value(m, loose) && !rp->is_memory_lost)
+	if (rule_is_value(m, loose) && !rp->is_memory_lost)
 		return 0;
 	r = is_packed_value(rp, redo, loose);
 	if (r > 0) {
@@ -429,7 +429,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 		    redo->chain->worktree, redo->chain->name,
 		    state_text(loose));
 	r = write_value(rp, redo);
-	if (r == 0 && !judge_is_value(m, loose) && !redo_is_corrupt(loose))
+	if (r == 0 && !rule_is_value(m, loose) && !redo_is_corrupt(loose))
 		redo_report(rp, redo_finding(redo), redo->chain->name,
 		    state_text(loose));
 	return r;

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/recovery/judge.h"
+#include "daemon/store/recovery/rule.h"
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/loose.h"
 
@@ -174,7 +174,7 @@ static bool is_back(const struct replay_row *row, const struct record_member *m,
     const struct loose_value *loose)
 {
 	return redo_is_corrupt(loose) ||
-	    (judge_is_value(m, loose) &&
+	    (rule_is_value(m, loose) &&
 		loose->mtime_ns <= row->row.locked_at_ns);
 }
 

@@ -5,11 +5,11 @@
  * and so is a packed value that was not there when the record was made. All
  * else, older, absent, empty or broken, is a value that was lost.
  */
-#include "daemon/store/recovery/judge.h"
+#include "daemon/store/recovery/rule.h"
 
 #include <string.h>
 
-bool judge_is_value(const struct record_member *m,
+bool rule_is_value(const struct record_member *m,
     const struct loose_value *loose)
 {
 	if (m->action != RECORD_WRITE)
@@ -29,38 +29,38 @@ static bool is_torn_value(const struct record_member *m,
 	    refd_oid_eq(&loose->oid, &m->new_oid);
 }
 
-static enum judge_verdict judge_packed(const struct record_member *m,
+static enum rule_verdict apply_to_packed(const struct record_member *m,
     const struct refd_oid *packed, bool packed_is_older)
 {
 	bool is_oid = m->action == RECORD_WRITE && m->target == NULL;
 
 	if (packed == NULL)
-		return m->action == RECORD_DELETE ? JUDGE_STANDS : JUDGE_LOST;
+		return m->action == RECORD_DELETE ? RULE_STANDS : RULE_LOST;
 	if (is_oid && refd_oid_eq(packed, &m->new_oid))
-		return JUDGE_STANDS;
-	return packed_is_older ? JUDGE_LOST : JUDGE_LATER;
+		return RULE_STANDS;
+	return packed_is_older ? RULE_LOST : RULE_LATER;
 }
 
-enum judge_verdict judge(const struct record_member *m, int64_t locked_at_ns,
-    const struct loose_value *loose, const struct refd_oid *packed,
-    bool packed_is_older)
+enum rule_verdict rule_apply(const struct record_member *m,
+    int64_t locked_at_ns, const struct loose_value *loose,
+    const struct refd_oid *packed, bool packed_is_older)
 {
 	bool is_younger = loose->mtime_ns > locked_at_ns;
 
 	/* What is right may be an earlier recovery's, which the power ended. */
-	if (judge_is_value(m, loose))
-		return JUDGE_STANDS;
+	if (rule_is_value(m, loose))
+		return RULE_STANDS;
 	switch (loose->kind) {
 	case LOOSE_OID:
-		return is_younger && !is_torn_value(m, loose) ? JUDGE_LATER :
-								JUDGE_LOST;
+		return is_younger && !is_torn_value(m, loose) ? RULE_LATER :
+								RULE_LOST;
 	case LOOSE_SYMREF:
-		return is_younger && loose->exact ? JUDGE_LATER : JUDGE_LOST;
+		return is_younger && loose->exact ? RULE_LATER : RULE_LOST;
 	case LOOSE_BROKEN:
-		return JUDGE_LOST;
+		return RULE_LOST;
 	case LOOSE_ABSENT:
 	case LOOSE_DIR:
 		break;
 	}
-	return judge_packed(m, packed, packed_is_older);
+	return apply_to_packed(m, packed, packed_is_older);
 }

@@ -177,27 +177,27 @@ int redo_void(struct replay *rp, const struct replay_row *row,
 	return r;
 }
 
-/* Every link that nobody else finishes: later ones may owe lines of their
- * own. */
+/* Defers every record that nobody else finishes: later records may need log
+ * lines of their own. */
 void redo_defer(const struct redo *redo)
 {
-	const struct chain *chain = redo->chain;
-	const struct chain_link *link;
+	const struct ref_records *records = redo->records;
+	const struct ref_record *item;
 	size_t i, k;
 
-	for (i = 0; i < chain->nr; i++) {
-		link = &chain->links[i];
-		k = (size_t)(link->member - link->row->rec.members);
-		if (!link->row->passed[k] &&
-		    (link->row->evidence != EVIDENCE_CRASHED ||
-			(link == redo->last && redo->held != NULL)))
-			link->row->deferred[k] = true;
+	for (i = 0; i < records->nr; i++) {
+		item = &records->items[i];
+		k = (size_t)(item->member - item->row->rec.members);
+		if (!item->row->passed[k] &&
+		    (item->row->evidence != EVIDENCE_CRASHED ||
+			(item == redo->last && redo->held != NULL)))
+			item->row->deferred[k] = true;
 	}
 }
 
 int redo_failed(struct replay *rp, struct redo *redo, int err)
 {
-	const char *name = redo->chain->name;
+	const char *name = redo->records->name;
 
 	switch (err) {
 	case -EEXIST:
@@ -235,31 +235,32 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 
 /* A kill leaves only what still has its lock, and a lock that stands is the
  * last one's. */
-bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain)
+bool redo_init(struct redo *redo, struct replay *rp,
+    struct ref_records *records)
 {
 	size_t i;
 
 	memset(redo, 0, sizeof(*redo));
-	redo->chain = chain;
-	redo->last = chain_last(chain);
+	redo->records = records;
+	redo->last = ref_records_last(records);
 	if (redo->last == NULL)
 		return false;
-	redo->edit = redo_edit(rp, redo->last->row, chain->name);
+	redo->edit = redo_edit(rp, redo->last->row, records->name);
 	redo->held = stale_lookup(rp->stale, redo->last->row->row.token,
-	    chain->worktree, chain->name);
+	    records->worktree, records->name);
 	if (redo->held != NULL) {
 		redo->edit.progress = PROGRESS_LOCKED;
 		redo->edit.is_earlier = true;
 	}
-	redo->value = chain_value(chain);
+	redo->value = ref_records_value(records);
 	if (redo->value != NULL &&
 	    redo->value->row->evidence == EVIDENCE_CRASHED &&
 	    (redo->value != redo->last || redo->held == NULL))
 		redo->value = NULL;
 	if (redo->value != NULL || redo->held != NULL)
 		return true;
-	for (i = 0; i < chain->nr; i++)
-		if (chain->links[i].row->evidence != EVIDENCE_CRASHED)
+	for (i = 0; i < records->nr; i++)
+		if (records->items[i].row->evidence != EVIDENCE_CRASHED)
 			return true;
 	return false;
 }
@@ -268,7 +269,7 @@ bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain)
 static int open_place(struct replay *rp, struct redo *redo)
 {
 	redo->edit.dirfd =
-	    repo_open_worktree(rp->sys, rp->repo, redo->chain->worktree);
+	    repo_open_worktree(rp->sys, rp->repo, redo->records->worktree);
 	return redo->edit.dirfd < 0 ? redo->edit.dirfd : 0;
 }
 
@@ -285,7 +286,7 @@ int redo_lock(struct replay *rp, struct redo *redo)
 	r = open_place(rp, redo);
 	if (r == 0)
 		r = loose_stays_inside(rp->sys, redo->edit.dirfd,
-		    redo->chain->name);
+		    redo->records->name);
 	if (r < 0 || redo->held != NULL)
 		return r;
 	return edit_lock(&redo->edit, redo->last->row->rec.dir_mode);
@@ -314,7 +315,8 @@ static int is_later(const struct replay *rp, struct redo *redo,
 		return false;
 	holds = holds && rp->packed_lost_ns < row->row.locked_at_ns;
 	if (redo->edit.dirfd == rp->repo->fd)
-		is_packed = packed_lookup(rp->snap, redo->chain->name, &packed);
+		is_packed =
+		    packed_lookup(rp->snap, redo->records->name, &packed);
 	if (is_packed < 0)
 		return is_packed;
 	redo->is_gone = holds && !is_packed && m->action == RECORD_WRITE &&
@@ -322,8 +324,8 @@ static int is_later(const struct replay *rp, struct redo *redo,
 	return redo->is_gone ||
 	    rule_apply(m, holds ? INT64_MIN : row->row.locked_at_ns, loose,
 		is_packed ? &packed : NULL,
-		!holds && is_packed && chain_knows(redo->chain, &packed)) ==
-	    RULE_LATER;
+		!holds && is_packed &&
+		    ref_records_know(redo->records, &packed)) == RULE_LATER;
 }
 
 static int write_value(struct replay *rp, struct redo *redo)
@@ -379,7 +381,7 @@ static int is_packed_value(const struct replay *rp, const struct redo *redo,
 	if ((loose->kind != LOOSE_ABSENT && loose->kind != LOOSE_DIR) ||
 	    m->target != NULL || redo->edit.dirfd != rp->repo->fd)
 		return 0;
-	r = packed_lookup(rp->snap, redo->chain->name, &packed);
+	r = packed_lookup(rp->snap, redo->records->name, &packed);
 	return r > 0 ? refd_oid_eq(&packed, &m->new_oid) : r;
 }
 
@@ -389,7 +391,7 @@ static int is_packed_value(const struct replay *rp, const struct redo *redo,
 static int leave_name(struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
-	struct packed_edit name = { .name = redo->chain->name };
+	struct packed_edit name = { .name = redo->records->name };
 	char *below = NULL;
 	int r;
 
@@ -398,7 +400,7 @@ static int leave_name(struct replay *rp, struct redo *redo,
 		return 0;
 	if (redo->held == NULL) {
 		r = loose_find_below(rp->sys, redo->edit.dirfd,
-		    redo->chain->name, &below);
+		    redo->records->name, &below);
 		free(below);
 		if (r <= 0)
 			return r;
@@ -426,11 +428,11 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	/* What is no ref goes aside before it goes. */
 	if (redo_is_corrupt(loose))
 		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
-		    redo->chain->worktree, redo->chain->name,
+		    redo->records->worktree, redo->records->name,
 		    state_text(loose));
 	r = write_value(rp, redo);
 	if (r == 0 && !rule_is_value(m, loose) && !redo_is_corrupt(loose))
-		redo_report(rp, redo_finding(redo), redo->chain->name,
+		redo_report(rp, redo_finding(redo), redo->records->name,
 		    state_text(loose));
 	return r;
 }
@@ -454,7 +456,7 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 
 	r = redo_lock(rp, redo);
 	if (r == 0)
-		r = redo_read_disk(rp, redo->edit.dirfd, redo->chain->name);
+		r = redo_read_disk(rp, redo->edit.dirfd, redo->records->name);
 	if (r == 0)
 		r = edit_read(&redo->edit, loose);
 	/* Nothing is loose below a file. */
@@ -468,7 +470,7 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	r = is_later(rp, redo, loose);
 	if (r <= 0)
 		return r == 0 ? 1 : r;
-	redo_report(rp, STORE_LEFT, redo->chain->name,
+	redo_report(rp, STORE_LEFT, redo->records->name,
 	    redo->is_gone ? "another writer deleted it later" :
 			    "another writer changed it later");
 	return 0;

@@ -1,17 +1,17 @@
 /*
  * One file being redone. Private to replay.c and redo*.c; the terms are
- * replay.h's and chain.h's.
+ * replay.h's and ref_records.h's.
  */
 #ifndef STORE_REDO_H
 #define STORE_REDO_H
 
-#include "daemon/store/recovery/chain.h"
+#include "daemon/store/recovery/ref_records.h"
 #include "daemon/store/refs/loose.h"
 
 struct redo {
-	struct chain *chain;
-	const struct chain_link *last;
-	const struct chain_link *value; /* NULL: its log alone */
+	struct ref_records *records;
+	const struct ref_record *last;
+	const struct ref_record *value; /* NULL: its log alone */
 	struct stale_lock *held; /* the last one's, from before; or NULL */
 	struct edit edit; /* its dirfd is owned when not repo->fd; -1: none */
 	bool in_packed;   /* to be deleted from there */
@@ -29,8 +29,9 @@ void redo_report_lost(struct replay *rp, enum store_finding finding, int dirfd,
 bool redo_is_corrupt(const struct loose_value *loose);
 enum store_finding redo_finding(const struct redo *redo);
 
-/* false: CHAIN needs nothing; a kill leaves only what still has its lock. */
-bool redo_init(struct redo *redo, struct replay *rp, struct chain *chain);
+/* false: RECORDS need nothing; a kill leaves only what still has its lock. */
+bool redo_init(struct redo *redo, struct replay *rp,
+    struct ref_records *records);
 
 /* Locks the ref and finds out what to do. 1: go on, the ref is locked and
  * *LOOSE is what it is at; it is absent as it comes. 0: it is another's by
@@ -68,7 +69,7 @@ int redo_log(struct replay *rp, struct redo *redo);
 /* The same for a ref that another writer has changed since: adds only the lines
  * that follow the lines of refd, and repairs a torn end. */
 int redo_log_of_left(struct replay *rp, struct redo *redo);
-/* A chain that has nothing else; from lock to close. */
+/* For a ref that needs log lines alone; from lock to close. */
 int redo_log_alone(struct replay *rp, struct redo *redo);
 
 /* The update that MEMBER is of did not happen: it is noted, its members are

@@ -19,7 +19,7 @@
 static int find_packed(const struct replay *rp, const struct redo *redo)
 {
 	return redo->edit.dirfd == rp->repo->fd ?
-	    packed_lookup(rp->snap, redo->chain->name, NULL) :
+	    packed_lookup(rp->snap, redo->records->name, NULL) :
 	    0;
 }
 
@@ -46,13 +46,13 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 	r = redo_log(rp, redo);
 	if (r == 0 && redo->is_corrupt)
 		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
-		    redo->chain->worktree, redo->chain->name,
+		    redo->records->worktree, redo->records->name,
 		    "it was there again, empty or broken; deleted");
 	if (r == 0 && redo->deletes_loose)
 		r = edit_remove(&redo->edit, true);
 	if (r == 0 && !redo->is_corrupt &&
 	    (redo->deletes_loose || redo->in_packed))
-		redo_report(rp, redo_finding(redo), redo->chain->name,
+		redo_report(rp, redo_finding(redo), redo->records->name,
 		    "it was there again; deleted");
 	return r;
 }
@@ -120,7 +120,7 @@ static int delete_packed(struct replay *rp, struct redo *redos,
 		redos[i].in_packed = r > 0;
 		r = r < 0 ? r : 0;
 		if (redos[i].in_packed)
-			names[k++].name = redos[i].chain->name;
+			names[k++].name = redos[i].records->name;
 	}
 	if (r == 0 && k > 0)
 		r = packed_rewrite(rp->repo->packed, names, k,
@@ -157,7 +157,7 @@ static int end_delete(struct replay *rp, struct redo *redo, int state, int err)
 		state = -EIO;
 	if (redo->edit.dirfd >= 0)
 		loose_prune_parents(rp->sys, redo->edit.dirfd,
-		    redo->chain->name, 2);
+		    redo->records->name, 2);
 	redo_close(rp, redo);
 	return state;
 }

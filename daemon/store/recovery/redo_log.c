@@ -26,7 +26,7 @@ bool redo_is_no_log(int err)
 }
 
 static int repair(struct replay *rp, const struct redo *redo, const char *path,
-    const struct chain_lines *lines, bool create)
+    const struct ref_records_lines *lines, bool create)
 {
 	const struct record *rec = &lines->row->rec;
 	size_t added = 0, cut = 0;
@@ -46,7 +46,7 @@ static int repair(struct replay *rp, const struct redo *redo, const char *path,
 	if (r == 0 && added + one + cut > 0) {
 		snprintf(text, sizeof(text),
 		    "%zu lines added, %zu bytes cut off", added + one, cut);
-		redo_report(rp, STORE_LOG_REPAIRED, redo->chain->name, text);
+		redo_report(rp, STORE_LOG_REPAIRED, redo->records->name, text);
 	}
 	return r;
 }
@@ -65,16 +65,17 @@ static int mend_end(struct replay *rp, const struct redo *redo,
 }
 
 static int redo_lines(struct replay *rp, struct redo *redo,
-    const struct chain_link *after, bool create)
+    const struct ref_record *after, bool create)
 {
-	struct chain_lines lines;
+	struct ref_records_lines lines;
 	char path[REFD_PATH_MAX];
 	int r;
 
-	r = chain_log_lines(redo->chain, after, redo->held != NULL, &lines);
+	r = ref_records_log_lines(redo->records, after, redo->held != NULL,
+	    &lines);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
+	snprintf(path, sizeof(path), "logs/%s", redo->records->name);
 	r = loose_stays_inside(rp->sys, redo->edit.dirfd, path);
 	if (r == 0)
 		r = redo_read_disk(rp, redo->edit.dirfd, path);
@@ -84,9 +85,9 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 		r = repair(rp, redo, path, &lines, create);
 	else if (r == 0)
 		r = mend_end(rp, redo, path);
-	chain_lines_done(&lines);
+	ref_records_lines_done(&lines);
 	if (redo_is_no_log(r)) {
-		redo_report(rp, STORE_LEFT, redo->chain->name,
+		redo_report(rp, STORE_LEFT, redo->records->name,
 		    "its log can't be written: something else stands there");
 		return 0;
 	}
@@ -112,7 +113,7 @@ static int lacks_ours(struct replay *rp, const struct redo *redo)
 
 	if (deletes ? !m->had_old : m->action != RECORD_WRITE || !m->log)
 		return 0;
-	snprintf(path, sizeof(path), "logs/%s", redo->chain->name);
+	snprintf(path, sizeof(path), "logs/%s", redo->records->name);
 	r = redo_read_disk(rp, redo->edit.dirfd, path);
 	if (r == 0)
 		r = reflog_last(rp->sys, redo->edit.dirfd, path, &old, &last);
@@ -152,7 +153,7 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	r = lines_alone(rp, redo);
 	/* Nobody else waits for a line: not for want of room either. */
 	if (r == -ENOSPC || r == -EDQUOT) {
-		redo_report(rp, STORE_PARKED, redo->chain->name,
+		redo_report(rp, STORE_PARKED, redo->records->name,
 		    "no room for its log line; tried again later");
 		redo_defer(redo);
 		r = 0;
@@ -163,7 +164,7 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 		r = -EIO;
 	if (redo->edit.dirfd >= 0)
 		loose_prune_parents(rp->sys, redo->edit.dirfd,
-		    redo->chain->name, 2);
+		    redo->records->name, 2);
 	redo_close(rp, redo);
 	return r;
 }

@@ -5,7 +5,7 @@
  *	objects	records whose object was pruned are passed over, an atomic
  *		transaction's whole
  *	undo	what was taken back before the cut, and is there again
- *	chains	what each file should be, by the last record of its chain
+ *	records	what each file should be, by the last of its records
  *	delete	deletions first: they make room for later names; one
  *		packed-refs rewrite for all of them
  *	write	the values, each under its ref's lock, and its log: NULs and
@@ -14,8 +14,8 @@
  *
  * What is not redone, and said so:
  *	a well-formed loose file that is younger than our lock, or a value in
- *	packed-refs that neither the chain nor our prepare ever saw: another
- *	writer's, later
+ *	packed-refs that neither the records nor our prepare ever saw:
+ *	another writer's, later
  *	a foreign lock stands: deferred, to be tried again
  *	a directory or a file of another stands where the name must go: voided,
  *	with all that the update wrote elsewhere
@@ -69,16 +69,17 @@ static bool is_deletion(const struct redo *redo)
 
 static int replay_deletions(struct replay *rp)
 {
-	struct chain *chain, *next;
+	struct ref_records *records, *next;
 	struct redo *redos;
 	size_t nr = 0;
 	int r;
 
-	redos = calloc(HASH_COUNT(rp->chains) + 1, sizeof(*redos));
+	redos = calloc(HASH_COUNT(rp->ref_records) + 1, sizeof(*redos));
 	if (redos == NULL)
 		return -ENOMEM;
-	HASH_ITER(hh, rp->chains, chain, next)
-		if (redo_init(&redos[nr], rp, chain) && is_deletion(&redos[nr]))
+	HASH_ITER(hh, rp->ref_records, records, next)
+		if (redo_init(&redos[nr], rp, records) &&
+		    is_deletion(&redos[nr]))
 			nr++;
 	r = redo_deletions(rp, redos, nr);
 	free(redos);
@@ -87,18 +88,18 @@ static int replay_deletions(struct replay *rp)
 
 /* What follows from other updates comes last: of one whose name was taken no
  * line may go to HEAD's log either. */
-static int replay_writes(struct replay *rp, bool with_log_links)
+static int replay_writes(struct replay *rp, bool with_log_only)
 {
-	struct chain *chain, *next;
+	struct ref_records *records, *next;
 	struct redo redo;
 	int r = 0, err;
 
-	HASH_ITER(hh, rp->chains, chain, next) {
+	HASH_ITER(hh, rp->ref_records, records, next) {
 		if (rp->stepped != NULL &&
-		    chain->has_log_links == with_log_links)
-			rp->stepped(rp->step_arg, chain->nr);
-		if (chain->has_log_links != with_log_links ||
-		    !redo_init(&redo, rp, chain) || is_deletion(&redo))
+		    records->has_log_only == with_log_only)
+			rp->stepped(rp->step_arg, records->nr);
+		if (records->has_log_only != with_log_only ||
+		    !redo_init(&redo, rp, records) || is_deletion(&redo))
 			continue;
 		err = redo.value != NULL ? redo_one_write(rp, &redo) :
 					   redo_log_alone(rp, &redo);
@@ -108,7 +109,7 @@ static int replay_writes(struct replay *rp, bool with_log_links)
 	return r;
 }
 
-static int replay_chains(struct replay *rp)
+static int replay_refs(struct replay *rp)
 {
 	int r, err;
 
@@ -202,9 +203,9 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	if (r == 0)
 		r = redo_undo_blocked(rp, rows);
 	if (r == 0)
-		r = chains_build(&rp->chains, rows);
+		r = ref_records_build(&rp->ref_records, rows);
 	if (r == 0)
-		r = replay_chains(rp);
+		r = replay_refs(rp);
 	/* A lock that could not be removed is recognised by its token. */
 	if (!rp->token_stays)
 		token_done(&rp->token);
@@ -214,7 +215,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 void replay_done(struct replay *rp)
 {
 	packed_snapshot_put(rp->snap);
-	chains_free(&rp->chains);
+	ref_records_free(&rp->ref_records);
 	free(rp->voided.items);
 }
 

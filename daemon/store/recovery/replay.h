@@ -3,8 +3,8 @@
  *
  * After a kill (same boot, same mount) the page cache is exact: a record is
  * unfinished only where a lock of its own window still stands, and only that
- * is rolled forward. After a cut each file gets the last value of its chain
- * of records, unless something shows that another wrote it later. A file to
+ * is rolled forward. After a cut each file gets the last value of its
+ * records, unless something shows that another wrote it later. A file to
  * whose log a line went and nothing else (a symbolic ref on the way, HEAD)
  * gets that line. After a kill of one whose file system failed to sync it is
  * as after a cut, but for a name that is not there, nor locked by that window:
@@ -81,7 +81,7 @@ struct replay {
 	struct lost lost;
 	struct token token;
 	bool token_stays; /* a lock of it could not be removed */
-	struct chain *chains;
+	struct ref_records *ref_records;
 	struct packed_snapshot *snap;
 };
 

@@ -1,0 +1,65 @@
+/*
+ * The records of one ref file, in LSN order, and the log lines that are still
+ * to be written. Private to replay.c, redo*.c and ref_records.c.
+ *
+ * A ref file is a ref, a symbolic ref or HEAD of a worktree: every file with a
+ * lock and a log of its own. A record says that the file was written or
+ * deleted, or that only a line was added to the log.
+ *
+ * In memory alone: one thread at a time, and nothing blocks. 0 or -ENOMEM.
+ */
+#ifndef STORE_REF_RECORDS_H
+#define STORE_REF_RECORDS_H
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "daemon/store/recovery/replay.h"
+
+struct ref_record {
+	const struct replay_row *row;
+	const struct record_member *member;
+};
+
+struct ref_records {
+	char *key;            /* worktree id, "/", name */
+	const char *worktree; /* "" for the common dir; else its id */
+	const char *name;
+	struct ref_record *items;
+	size_t nr, size;
+	bool has_log_only; /* RECORD_LOG among them */
+	UT_hash_handle hh;
+};
+
+/* Groups the members of ROWS by ref file: those with status OK that are not
+ * dropped. */
+int ref_records_build(struct ref_records **all, const struct replay_row *rows);
+void ref_records_free(struct ref_records **all);
+
+/* The newest record that is not passed over by now, of any kind and with a
+ * value (a write or a deletion). NULL: none. */
+const struct ref_record *ref_records_last(const struct ref_records *records);
+const struct ref_record *ref_records_value(const struct ref_records *records);
+
+/* Was OID ever the ref's value, by the records or by packed-refs as prepare
+ * saw it? */
+bool ref_records_know(const struct ref_records *records,
+    const struct refd_oid *oid);
+
+/* The log lines that one file needs; strings and array malloc'd. */
+struct ref_records_lines {
+	bool deletes; /* remove the present log first */
+	char **lines; /* after a power loss: present, in this order */
+	size_t nr, size;
+	char *last; /* after a crash: the last line of the log; or NULL */
+	const struct replay_row *row; /* the newest row that needs a line */
+};
+
+/* The lines of the records after AFTER (NULL: of all) and after the last
+ * deletion among them. HELD: the lock of the last record's batch stands. If
+ * not, a crashed run finished all records of its own. */
+int ref_records_log_lines(const struct ref_records *records,
+    const struct ref_record *after, bool held, struct ref_records_lines *out);
+void ref_records_lines_done(struct ref_records_lines *lines);
+
+#endif

@@ -25,7 +25,7 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/refs/reflog.h"
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/recovery/stale.h"
+#include "daemon/store/recovery/leftover_locks.h"
 
 #define KEPT_NAME_MAX 224
 #define COPY_MAX      ((off_t)1 << 30)
@@ -219,7 +219,7 @@ static char *say_failed(int r)
 		return repo_why("not mended: another has written it meanwhile");
 	if (r == -ELOOP)
 		return repo_why("not mended: a symbolic link is in the way");
-	return repo_why("not mended: %s", stale_why(r));
+	return repo_why("not mended: %s", leftover_locks_why(r));
 }
 
 static char *repair_ref(struct verify *v, const struct verify_place *place,
@@ -328,7 +328,7 @@ static char *repair_packed_new(struct verify *v, bool *done)
 static int unlock_ours(struct verify *v, size_t *unlocked)
 {
 	static const char *const roots[] = { "/" };
-	struct stale stale = { .sys = v->sys };
+	struct leftover_locks leftover = { .sys = v->sys };
 	struct repo *repo = NULL;
 	struct repo_place place;
 	struct repos repos;
@@ -340,11 +340,11 @@ static int unlock_ours(struct verify *v, size_t *unlocked)
 		r = repo_open_claimed(&repos, &place, &repo);
 	free(why);
 	if (r == 0)
-		r = stale_find(&stale, v->sys, repo,
-		    (struct stale_live){ .from = UINT64_MAX });
+		r = leftover_locks_find(&leftover, v->sys, repo,
+		    (struct live_batches){ .from = UINT64_MAX });
 	if (r == 0)
-		r = stale_clean(&stale, unlocked);
-	stale_done(&stale);
+		r = leftover_locks_clean(&leftover, unlocked);
+	leftover_locks_done(&leftover);
 	repo_close(&repos, repo);
 	repos_done(&repos);
 	return r;

@@ -21,7 +21,7 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/lane.h"
-#include "daemon/store/recovery/stale.h"
+#include "daemon/store/recovery/leftover_locks.h"
 #include "proto/refname.h"
 
 static void refuse(struct txn *txn, enum refd_status status, char *why)
@@ -433,7 +433,7 @@ static bool retry_deferred(struct store *s, struct txn *txn)
 	if (r < 0)
 		refuse(txn, REFD_IO,
 		    repo_why("updates of '%s' await recovery: %s",
-			txn->repo->path, stale_why(r)));
+			txn->repo->path, leftover_locks_why(r)));
 	return r == 0;
 }
 

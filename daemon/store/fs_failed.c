@@ -129,18 +129,19 @@ uint64_t failed_live(void *store, struct repo *repo)
 static int look_for_locks(struct store *s, struct repo *repo)
 {
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
-	struct stale_live live = { .from = failed_live(s, repo) };
+	struct live_batches live = { .from = failed_live(s, repo) };
 	int r;
 
 	if (live.from == 0 || deferred_is_endless(s->deferred, repo->id))
 		return 0;
-	r = stale_any(s->sys, repo, live);
+	r = leftover_locks_any(s->sys, repo, live);
 	if (r == 0 || (r < 0 && r != -EUSERS))
 		return r;
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
 	deferred_note(s->deferred, &known, 0, r < 0 ? r : 0);
 	if (r < 0)
-		store_tell(s, STORE_REPO_WAITS, repo->path, stale_why(r));
+		store_tell(s, STORE_REPO_WAITS, repo->path,
+		    leftover_locks_why(r));
 	return 0;
 }
 

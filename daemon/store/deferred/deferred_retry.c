@@ -27,7 +27,7 @@
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/recovery/recover.h"
-#include "daemon/store/recovery/stale.h"
+#include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/refs/loose.h"
 #include "proto/refname.h"
 
@@ -268,7 +268,7 @@ static void tell(const struct deferred *d, enum store_event event,
 static void tell_failed(struct deferred *d, const struct repo *repo, int err)
 {
 	if (deferred_fail_retry(d, repo->id, err))
-		tell(d, STORE_REPO_WAITS, repo, stale_why(err));
+		tell(d, STORE_REPO_WAITS, repo, leftover_locks_why(err));
 }
 
 static void tell_recovered(const struct retry *retry)

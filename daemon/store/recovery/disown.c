@@ -14,19 +14,19 @@
 #include <string.h>
 
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/recovery/stale.h"
+#include "daemon/store/recovery/leftover_locks.h"
 
 static int remove_locks(const struct sys *sys, struct repo *repo,
     size_t *unlocked)
 {
-	struct stale stale = { .sys = sys };
+	struct leftover_locks leftover = { .sys = sys };
 	int r;
 
-	r = stale_find(&stale, sys, repo,
-	    (struct stale_live){ .from = UINT64_MAX });
+	r = leftover_locks_find(&leftover, sys, repo,
+	    (struct live_batches){ .from = UINT64_MAX });
 	if (r == 0)
-		r = stale_clean(&stale, unlocked);
-	stale_done(&stale);
+		r = leftover_locks_clean(&leftover, unlocked);
+	leftover_locks_done(&leftover);
 	return r;
 }
 
@@ -75,7 +75,8 @@ int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
 	if (r == -EAGAIN)
 		*why = repo_why("'%s' is served by a refd that runs", path);
 	else if (r < 0)
-		*why = repo_why("can't give '%s' free: %s", path, stale_why(r));
+		*why = repo_why("can't give '%s' free: %s", path,
+		    leftover_locks_why(r));
 	repo_close(&repos, repo);
 	repos_done(&repos);
 	return r;

@@ -63,9 +63,10 @@ static void say_failed(const struct recovery *rec, const char *repo, int err)
 {
 	char *text = repo_why("%s: its records are kept, and nothing is "
 			      "written there until they are redone",
-	    stale_why(err));
+	    leftover_locks_why(err));
 
-	say(rec, STORE_FAILED, repo, text != NULL ? text : stale_why(err));
+	say(rec, STORE_FAILED, repo,
+	    text != NULL ? text : leftover_locks_why(err));
 	free(text);
 }
 
@@ -91,10 +92,10 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
     int *failed)
 {
 	struct recovery *rec = run->rec;
-	struct stale stale = { .sys = rec->sys };
+	struct leftover_locks leftover = { .sys = rec->sys };
 	struct replay rp = { .sys = rec->sys,
 		.repo = repo,
-		.stale = &stale,
+		.leftover = &leftover,
 		.report = rec->report,
 		.has_object = rec->has_object,
 		.stepped = stepped,
@@ -125,7 +126,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 		    "record, or that was redone");
 	v->fs = repo->fs;
 	replay_done(&rp);
-	stale_done(&stale);
+	leftover_locks_done(&leftover);
 	return r;
 }
 
@@ -398,10 +399,10 @@ int recover_deferred(struct recovery *rec, struct repo *repo,
     uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
-	struct stale stale = { .sys = rec->sys };
+	struct leftover_locks leftover = { .sys = rec->sys };
 	struct replay rp = { .sys = rec->sys,
 		.repo = repo,
-		.stale = &stale,
+		.leftover = &leftover,
 		.report = rec->report,
 		.has_object = rec->has_object,
 		.arg = rec->arg };
@@ -434,7 +435,7 @@ int recover_deferred(struct recovery *rec, struct repo *repo,
 		tell_still_deferred(rec, rows_of(&rows, repo->id));
 	}
 	replay_done(&rp);
-	stale_done(&stale);
+	leftover_locks_done(&leftover);
 	rows_done(&rows);
 	starts_done(&starts);
 	return r > 0 ? -EIO : r;

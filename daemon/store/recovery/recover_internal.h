@@ -73,7 +73,7 @@ void notes_done(struct notes *notes);
 /* ---- recover_repo.c: one repository ---- */
 
 /* As the one to whom it belongs; the journal is not written. RP has the
- * repository and an empty list of stale locks; *UNLOCKED: how many are gone. */
+ * repository and an empty list of leftover locks; *UNLOCKED: how many are gone. */
 int recover_replay(struct recovery *rec, struct replay *rp,
     const struct starts *starts, struct replay_row *rows, size_t *unlocked);
 /* What that made of ROWS, durably. *DEFERRED members. */

@@ -30,7 +30,7 @@ static bool has_locks(const struct replay_row *row)
 
 /* After a cut a lock says nothing, and one whose window was not recorded
  * never does. */
-static int unlock_what_says_nothing(struct stale *stale,
+static int unlock_what_says_nothing(struct leftover_locks *leftover,
     const struct replay_row *rows, size_t *unlocked)
 {
 	const struct replay_row *row;
@@ -48,16 +48,17 @@ static int unlock_what_says_nothing(struct stale *stale,
 		if (has_locks(row))
 			tokens[nr++] = row->row.token;
 	qsort(tokens, nr, sizeof(*tokens), compare_tokens);
-	r = stale_unlock_others(stale, tokens, nr, unlocked);
+	r = leftover_locks_unlock_others(leftover, tokens, nr, unlocked);
 	free(tokens);
 	return r;
 }
 
-/* RP: its stale locks found, nothing else; UNLOCKED: how many are gone. */
+/* RP: its leftover locks are found, nothing else; UNLOCKED: how many are
+ * gone. */
 int recover_replay(struct recovery *rec, struct replay *rp,
     const struct starts *starts, struct replay_row *rows, size_t *unlocked)
 {
-	struct stale_live live = { .from = rec->live,
+	struct live_batches live = { .from = rec->live,
 		.over = rec->over,
 		.nr_over = rec->nr_over };
 	struct replay_row *row;
@@ -70,11 +71,11 @@ int recover_replay(struct recovery *rec, struct replay *rp,
 	if (live.from == 0)
 		live.from = journal_this_start(commit_log_journal(rec->log))
 		    << JOURNAL_TOKEN_BITS;
-	r = stale_find(rp->stale, rec->sys, rp->repo, live);
+	r = leftover_locks_find(rp->leftover, rec->sys, rp->repo, live);
 	if (r < 0)
 		return r;
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
-	r = unlock_what_says_nothing(rp->stale, rows, unlocked);
+	r = unlock_what_says_nothing(rp->leftover, rows, unlocked);
 	if (r == 0)
 		r = replay_repo(rp, rows);
 	atomic_store(&rp->repo->fs->touched, true);
@@ -83,7 +84,7 @@ int recover_replay(struct recovery *rec, struct replay *rp,
 
 int recover_clean(struct replay *rp, size_t *unlocked)
 {
-	int r = stale_clean(rp->stale, unlocked);
+	int r = leftover_locks_clean(rp->leftover, unlocked);
 
 	if (r == 0)
 		r = redo_sweep_packed(rp);

@@ -139,13 +139,13 @@ static int retract_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *member)
 {
 	struct edit e = redo_edit(rp, row, member->name);
-	struct stale_lock *lock;
+	struct leftover_lock *lock;
 	int r;
 
 	if (row->evidence != EVIDENCE_CRASHED || !member->log)
 		return 0;
-	lock = stale_lookup(rp->stale, row->row.token, member->worktree,
-	    member->name);
+	lock = leftover_locks_lookup(rp->leftover, row->row.token,
+	    member->worktree, member->name);
 	if (lock != NULL) {
 		e.dirfd = lock->dirfd;
 		return retract(&e, row, member);
@@ -246,8 +246,8 @@ bool redo_init(struct redo *redo, struct replay *rp,
 	if (redo->last == NULL)
 		return false;
 	redo->edit = redo_edit(rp, redo->last->row, records->name);
-	redo->held = stale_lookup(rp->stale, redo->last->row->row.token,
-	    records->worktree, records->name);
+	redo->held = leftover_locks_lookup(rp->leftover,
+	    redo->last->row->row.token, records->worktree, records->name);
 	if (redo->held != NULL) {
 		redo->edit.progress = PROGRESS_LOCKED;
 		redo->edit.is_earlier = true;
@@ -292,7 +292,7 @@ int redo_lock(struct replay *rp, struct redo *redo)
 	return edit_lock(&redo->edit, redo->last->row->rec.dir_mode);
 }
 
-/* A lock of an earlier run goes with stale_clean(). */
+/* A lock of an earlier run goes with leftover_locks_clean(). */
 int redo_unlock(struct replay *rp, struct redo *redo)
 {
 	redo->held = NULL;

@@ -12,7 +12,7 @@ struct redo {
 	struct ref_records *records;
 	const struct ref_record *last;
 	const struct ref_record *value; /* NULL: its log alone */
-	struct stale_lock *held; /* the last one's, from before; or NULL */
+	struct leftover_lock *held; /* the last one's, from before; or NULL */
 	struct edit edit; /* its dirfd is owned when not repo->fd; -1: none */
 	bool in_packed;   /* to be deleted from there */
 	bool deletes_loose, is_corrupt;

@@ -29,7 +29,7 @@
 #include "daemon/store/refs/loose.h"
 
 /* 1: something stands where MEMBER's file must go, if only another's lock. */
-static int is_taken(struct replay *rp, const struct stale_lock *lock,
+static int is_taken(struct replay *rp, const struct leftover_lock *lock,
     const struct record_member *member)
 {
 	char dir[REFD_PATH_MAX], below[REFD_PATH_MAX];
@@ -48,7 +48,7 @@ static int is_taken(struct replay *rp, const struct stale_lock *lock,
 /* Its link, if it was made: the staged value has the same inode. Not every
  * file with a second name is one: people copy repositories by links. */
 static int unlink_creation(struct replay *rp, const struct replay_row *row,
-    const struct stale_lock *lock, const struct record_member *member)
+    const struct leftover_lock *lock, const struct record_member *member)
 {
 	struct edit e = redo_edit(rp, row, member->name);
 	struct sys_stat st;
@@ -58,20 +58,22 @@ static int unlink_creation(struct replay *rp, const struct replay_row *row,
 	r = SYS(rp->sys, lstatat, e.dirfd, e.name, &st);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
-	if (r < 0 || !stale_is_value(rp->stale, lock->token, st.ino))
+	if (r < 0 ||
+	    !leftover_locks_is_value(rp->leftover, lock->token, st.ino))
 		return r;
 	e.progress = PROGRESS_LINKED;
 	return edit_take_back(&e);
 }
 
-static struct stale_lock *lock_of(struct replay *rp,
+static struct leftover_lock *lock_of(struct replay *rp,
     const struct replay_row *row, size_t i)
 {
 	const struct record_member *m = &row->rec.members[i];
 
 	if (row->dropped[i] || row->passed[i] || m->status != REFD_OK)
 		return NULL;
-	return stale_lookup(rp->stale, row->row.token, m->worktree, m->name);
+	return leftover_locks_lookup(rp->leftover, row->row.token, m->worktree,
+	    m->name);
 }
 
 bool redo_is_out(struct replay *rp, const struct replay_row *row)
@@ -119,7 +121,7 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 {
 	uint32_t index = row->rec.members[taken].index;
 	const struct record_member *m;
-	struct stale_lock *lock;
+	struct leftover_lock *lock;
 	size_t i;
 	int r = 0;
 
@@ -144,7 +146,7 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 
 int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
 {
-	struct stale_lock *lock;
+	struct leftover_lock *lock;
 	struct replay_row *row;
 	size_t i;
 	int r;

@@ -58,7 +58,7 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 }
 
 /* The lock may be one that a killed run left, HELD. */
-static int lock_packed(struct replay *rp, const struct stale_lock *held,
+static int lock_packed(struct replay *rp, const struct leftover_lock *held,
     const struct record *rec)
 {
 	return held != NULL ?
@@ -66,18 +66,18 @@ static int lock_packed(struct replay *rp, const struct stale_lock *held,
 	    token_lock(&rp->token, rp->repo->fd, "packed-refs", rec->dir_mode);
 }
 
-static int unlock_packed(struct replay *rp, struct stale_lock *held)
+static int unlock_packed(struct replay *rp, struct leftover_lock *held)
 {
 	if (held != NULL)
-		return stale_unlock(rp->stale, held);
+		return leftover_locks_unlock(rp->leftover, held);
 	return redo_unlock_own(rp, rp->repo->fd, "packed-refs");
 }
 
 int redo_unpack(struct replay *rp, const struct replay_row *row,
     struct packed_edit *names, size_t nr)
 {
-	struct stale_lock *held =
-	    stale_lookup(rp->stale, row->row.token, "", "packed-refs");
+	struct leftover_lock *held = leftover_locks_lookup(rp->leftover,
+	    row->row.token, "", "packed-refs");
 	int r;
 
 	r = lock_packed(rp, held, &row->rec);
@@ -90,15 +90,15 @@ int redo_unpack(struct replay *rp, const struct replay_row *row,
 }
 
 /* If that was one of these. */
-static struct stale_lock *held_lock(struct replay *rp, const struct redo *redos,
-    size_t nr)
+static struct leftover_lock *held_lock(struct replay *rp,
+    const struct redo *redos, size_t nr)
 {
-	struct stale_lock *held = NULL;
+	struct leftover_lock *held = NULL;
 	size_t i;
 
 	for (i = 0; i < nr && held == NULL; i++)
-		held = stale_lookup(rp->stale, redos[i].last->row->row.token,
-		    "", "packed-refs");
+		held = leftover_locks_lookup(rp->leftover,
+		    redos[i].last->row->row.token, "", "packed-refs");
 	return held;
 }
 
@@ -164,7 +164,7 @@ static int end_delete(struct replay *rp, struct redo *redo, int state, int err)
 
 int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)
 {
-	struct stale_lock *held;
+	struct leftover_lock *held;
 	bool locks = false;
 	int r = 0, err = 0, *states;
 	size_t i;

@@ -181,7 +181,7 @@ static int take_snapshot(struct replay *rp)
 
 int replay_repo(struct replay *rp, struct replay_row *rows)
 {
-	bool is_needed = rp->stale->nr_locks > 0;
+	bool is_needed = rp->leftover->nr_locks > 0;
 	struct replay_row *row;
 	int r;
 

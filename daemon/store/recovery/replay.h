@@ -22,7 +22,7 @@
 #include "daemon/store/recovery/lost.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/recovery/stale.h"
+#include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/store.h"
 
 /* A journal row with its body decoded; owned by the list it is in. */
@@ -58,7 +58,7 @@ struct replay_members {
 struct replay {
 	const struct sys *sys;
 	struct repo *repo;
-	struct stale *stale;
+	struct leftover_locks *leftover;
 	uint64_t token_id; /* for the locks it takes itself */
 	const struct store_report *report;
 	/* Is the object there? 1, 0, or negative: can't tell (taken as yes:

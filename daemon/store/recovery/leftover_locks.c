@@ -1,0 +1,450 @@
+/*
+ * Finds the locks that an earlier run of refd left.
+ *
+ * The happy path: stage/ holds nothing old, and the search ends there. After a
+ * crash the link count of a token shows that locks stand. Then the search walks
+ * the trees in which a lock can be once. Every "*.lock" with the inode of a
+ * token is refd's. Other users can make directories, tokens and locks there,
+ * in any number and at any depth: the walk takes no path longer than that of a
+ * lock, and has one buffer for all paths.
+ *
+ * Failures: a directory that cannot be read ends the search with its errno,
+ * since a lock might be missed. More than LEFTOVER_LOCKS_WORK ends it too,
+ * since other repositories wait meanwhile. A foreign lock, or a ref whose name
+ * ends in ".lock", has a different inode and is never touched. Below a mount,
+ * or in another subvolume of btrfs, an inode number may equal that of a token:
+ * the devices differ then.
+ */
+#include "daemon/store/recovery/leftover_locks.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/journal.h"
+#include "daemon/store/refs/lockfile.h"
+#include "proto/limits.h"
+
+struct token_inode {
+	uint64_t token, ino;
+};
+
+/* The longest ref, with ".lock". */
+#define LOCK_PATH_MAX (REFD_REFNAME_MAX + sizeof(".lock"))
+
+struct lock_search {
+	struct leftover_locks *leftover;
+	struct token_inode *tokens; /* by inode, when all are found */
+	size_t nr, size;
+	uint64_t dev;             /* the device of the tokens */
+	char path[LOCK_PATH_MAX]; /* the current path of the walk */
+	size_t left;              /* of LEFTOVER_LOCKS_WORK */
+};
+
+/* An entry costs 1. To open a directory costs more with a longer path, and an
+ * open worktree keeps a descriptor. */
+#define PATH_BYTES_OF_WORK 32
+#define WORKTREE_WORK      1000
+
+static int spend(size_t *left, size_t work)
+{
+	if (*left < work)
+		return -EUSERS;
+	*left -= work;
+	return 0;
+}
+
+const char *leftover_locks_why(int err)
+{
+	if (err == -EUSERS)
+		return "there are more than 4,000,000 entries in refd/stage/, "
+		       "refs/ and worktrees/ (or 4,000 worktrees): remove "
+		       "those that are not git's, and wait a minute or more";
+	if (err == -E2BIG)
+		return "there are more than 10,000 directories below the name "
+		       "of a ref: remove those that are empty";
+	return strerror(-err);
+}
+
+static int remember_value(struct leftover_locks *leftover, uint64_t token,
+    uint64_t ino)
+{
+	struct leftover_value *grown;
+	size_t size;
+
+	if (leftover->nr_values == leftover->values_size) {
+		size =
+		    leftover->values_size == 0 ? 16 : 2 * leftover->values_size;
+		grown = realloc(leftover->values, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		leftover->values = grown;
+		leftover->values_size = size;
+	}
+	leftover->values[leftover->nr_values].token = token;
+	leftover->values[leftover->nr_values++].ino = ino;
+	return 0;
+}
+
+static int remember_token(struct lock_search *s, const char *name)
+{
+	struct token_inode *grown;
+	struct sys_stat st;
+	uint64_t id;
+	size_t size;
+	unsigned k;
+	int r;
+
+	if (leftover_locks_is_live(&s->leftover->live, name))
+		return 0;
+	r = SYS(s->leftover->sys, lstatat, s->leftover->repo->stage_fd, name,
+	    &st);
+	if (r < 0 || st.nlink < 2)
+		return r == -ENOENT ? 0 : r;
+	if (token_parse_name(name, &id, &k) < 0)
+		return remember_value(s->leftover,
+		    leftover_locks_batch_of(name), st.ino);
+	if (s->nr == s->size) {
+		size = s->size == 0 ? 16 : 2 * s->size;
+		grown = realloc(s->tokens, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		s->tokens = grown;
+		s->size = size;
+	}
+	s->dev = st.dev;
+	s->tokens[s->nr].token = id;
+	s->tokens[s->nr++].ino = st.ino;
+	return 0;
+}
+
+static int compare_inodes(const void *va, const void *vb)
+{
+	const struct token_inode *a = va, *b = vb;
+
+	return (a->ino > b->ino) - (a->ino < b->ino);
+}
+
+static int each_entry(const struct sys *sys, int dirfd, const char *path,
+    size_t *left, int (*cb)(void *arg, const struct sys_dirent *entry),
+    void *arg)
+{
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	int r;
+
+	r = SYS(sys, dir_open, dirfd, path, &dir);
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
+		r = spend(left, 1);
+		if (r == 0)
+			r = cb(arg, &entry);
+		if (r < 0)
+			break;
+	}
+	SYS(sys, dir_close, dir);
+	return r;
+}
+
+static int token_entry(void *arg, const struct sys_dirent *entry)
+{
+	return remember_token(arg, entry->name);
+}
+
+static int find_old_entry(void *arg, const struct sys_dirent *entry)
+{
+	return leftover_locks_is_live(arg, entry->name) ? 0 : -EEXIST;
+}
+
+int leftover_locks_any(const struct sys *sys, const struct repo *repo,
+    struct live_batches live)
+{
+	size_t left = LEFTOVER_LOCKS_WORK;
+	int r =
+	    each_entry(sys, repo->stage_fd, ".", &left, find_old_entry, &live);
+
+	return r == -EEXIST ? 1 : r;
+}
+
+/* The walk is in a directory below DIRFD. Names in this directory begin at LEN
+ * of the search's path. */
+struct lock_walk {
+	struct lock_search *search;
+	int dirfd;
+	const char *worktree;
+	size_t len;
+	bool deep;
+};
+
+static int remember_lock(struct lock_search *s, uint64_t token,
+    const struct lock_walk *w, const char *path)
+{
+	struct leftover_locks *leftover = s->leftover;
+	struct leftover_lock *lock;
+	size_t size;
+
+	if (leftover->nr_locks == leftover->size) {
+		size = leftover->size == 0 ? 16 : 2 * leftover->size;
+		lock = realloc(leftover->locks, size * sizeof(*lock));
+		if (lock == NULL)
+			return -ENOMEM;
+		leftover->locks = lock;
+		leftover->size = size;
+	}
+	lock = &leftover->locks[leftover->nr_locks];
+	lock->token = token;
+	lock->dirfd = w->dirfd;
+	lock->worktree = w->worktree;
+	lock->done = false;
+	lock->path = strndup(path, strlen(path) - 5);
+	if (lock->path == NULL)
+		return -ENOMEM;
+	leftover->nr_locks++;
+	return 0;
+}
+
+/* The directory entry at the walk's path has the inode number of TOKEN. 0 or
+ * negative errno. */
+static int remember_if_linked(const struct lock_walk *w,
+    const struct token_inode *token)
+{
+	struct lock_search *s = w->search;
+	struct sys_stat st;
+	int r;
+
+	r = SYS(s->leftover->sys, lstatat, w->dirfd, s->path, &st);
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+	if (st.dev != s->dev || st.ino != token->ino)
+		return 0;
+	return remember_lock(s, token->token, w, s->path);
+}
+
+static int walk_dir(const struct lock_walk *from, size_t len);
+
+static int walk_entry(void *arg, const struct sys_dirent *entry)
+{
+	struct lock_walk *w = arg;
+	struct lock_search *s = w->search;
+	struct token_inode key = { .ino = entry->ino }, *token;
+	size_t nr = strlen(entry->name), len = w->len + nr;
+	int r;
+
+	if (len >= sizeof(s->path))
+		return 0;
+	if (w->len > 0)
+		s->path[w->len - 1] = '/';
+	memcpy(s->path + w->len, entry->name, nr + 1);
+	if (entry->type == DT_DIR || entry->type == DT_UNKNOWN) {
+		r = w->deep ? walk_dir(w, len) : 0;
+		if (r < 0 || entry->type == DT_DIR)
+			return r;
+		s->path[len] = '\0';
+	}
+	if (len < 5 || strcmp(s->path + len - 5, ".lock") != 0)
+		return 0;
+	token = bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
+	return token != NULL ? remember_if_linked(w, token) : 0;
+}
+
+/* Walks the first LEN bytes of the search's path; 0: DIRFD itself. */
+static int walk_dir(const struct lock_walk *from, size_t len)
+{
+	struct lock_walk w = *from;
+	size_t *left = &w.search->left;
+	int r = spend(left, len / PATH_BYTES_OF_WORK);
+
+	if (r < 0)
+		return r;
+	w.len = len > 0 ? len + 1 : 0;
+	return each_entry(w.search->leftover->sys, w.dirfd,
+	    len > 0 ? w.search->path : ".", left, walk_entry, &w);
+}
+
+/* Walks every place of one git-dir that can hold the lock of a ref. */
+static int walk_git_dir(struct lock_search *s, int dirfd, const char *worktree)
+{
+	struct lock_walk w = { .search = s,
+		.dirfd = dirfd,
+		.worktree = worktree };
+	int r;
+
+	r = walk_dir(&w, 0);
+	w.deep = true;
+	strcpy(s->path, "refs");
+	return r < 0 ? r : walk_dir(&w, strlen(s->path));
+}
+
+static int worktree_entry(void *arg, const struct sys_dirent *entry)
+{
+	struct lock_search *s = arg;
+	struct leftover_locks *leftover = s->leftover;
+	struct leftover_worktree *grown;
+	char *id;
+	int fd = spend(&s->left, WORKTREE_WORK);
+
+	if (fd < 0)
+		return fd;
+	fd = repo_open_worktree(leftover->sys, leftover->repo, entry->name);
+	if (fd < 0)
+		return fd == -ENOTDIR || fd == -ENOENT || fd == -ELOOP ? 0 : fd;
+	grown = realloc(leftover->worktrees,
+	    (leftover->nr_worktrees + 1) * sizeof(*grown));
+	if (grown != NULL)
+		leftover->worktrees = grown;
+	id = strdup(entry->name);
+	if (grown == NULL || id == NULL) {
+		SYS(leftover->sys, close, fd);
+		free(id);
+		return -ENOMEM;
+	}
+	grown[leftover->nr_worktrees].fd = fd;
+	grown[leftover->nr_worktrees++].id = id;
+	return walk_git_dir(s, fd, id);
+}
+
+static int compare_lock(uint64_t token, const char *worktree, const char *path,
+    const struct leftover_lock *lock)
+{
+	int order;
+
+	if (token != lock->token)
+		return token < lock->token ? -1 : 1;
+	order = strcmp(worktree, lock->worktree);
+	return order != 0 ? order : strcmp(path, lock->path);
+}
+
+static int compare_locks(const void *va, const void *vb)
+{
+	const struct leftover_lock *a = va;
+
+	return compare_lock(a->token, a->worktree, a->path, vb);
+}
+
+static int compare_values(const void *va, const void *vb)
+{
+	const struct leftover_value *a = va, *b = vb;
+
+	if (a->token != b->token)
+		return a->token < b->token ? -1 : 1;
+	return (a->ino > b->ino) - (a->ino < b->ino);
+}
+
+int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
+    struct repo *repo, struct live_batches live)
+{
+	struct lock_search s = { .leftover = leftover,
+		.left = LEFTOVER_LOCKS_WORK };
+	int r;
+
+	memset(leftover, 0, sizeof(*leftover));
+	leftover->sys = sys;
+	leftover->repo = repo;
+	leftover->live = live;
+	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
+	if (r == 0 && s.nr > 0) {
+		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
+		r = walk_git_dir(&s, repo->fd, "");
+		if (r == 0)
+			r = each_entry(sys, repo->fd, "worktrees", &s.left,
+			    worktree_entry, &s);
+	}
+	free(s.tokens);
+	if (r < 0) {
+		leftover_locks_done(leftover);
+		return r;
+	}
+	if (leftover->nr_locks > 0)
+		qsort(leftover->locks, leftover->nr_locks,
+		    sizeof(*leftover->locks), compare_locks);
+	if (leftover->nr_values > 0)
+		qsort(leftover->values, leftover->nr_values,
+		    sizeof(*leftover->values), compare_values);
+	return 0;
+}
+
+bool leftover_locks_is_value(const struct leftover_locks *leftover,
+    uint64_t token, uint64_t ino)
+{
+	struct leftover_value key = { token, ino };
+
+	return leftover->nr_values > 0 &&
+	    bsearch(&key, leftover->values, leftover->nr_values, sizeof(key),
+		compare_values) != NULL;
+}
+
+struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
+    uint64_t token, const char *worktree, const char *path)
+{
+	size_t low = 0, high = leftover->nr_locks, mid;
+
+	/* A crashed batch may have held 100,000 locks. */
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (compare_lock(token, worktree, path, &leftover->locks[mid]) >
+		    0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < leftover->nr_locks; low++) {
+		if (compare_lock(token, worktree, path,
+			&leftover->locks[low]) != 0)
+			break;
+		if (!leftover->locks[low].done)
+			return &leftover->locks[low];
+	}
+	return NULL;
+}
+
+struct stage_sweep {
+	struct leftover_locks *leftover;
+	int err;
+};
+
+static int sweep_entry(void *arg, const struct sys_dirent *entry)
+{
+	struct stage_sweep *s = arg;
+	int r;
+
+	if (leftover_locks_is_live(&s->leftover->live, entry->name))
+		return 0;
+	r = SYS(s->leftover->sys, unlinkat, s->leftover->repo->stage_fd,
+	    entry->name);
+	if (r < 0 && r != -ENOENT)
+		s->err = r;
+	return 0;
+}
+
+int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked)
+{
+	struct stage_sweep s = { leftover, 0 };
+	size_t left = LEFTOVER_LOCKS_WORK;
+	int r;
+
+	r = leftover_locks_unlock_others(leftover, NULL, 0, unlocked);
+	if (r < 0)
+		return r;
+	r = each_entry(leftover->sys, leftover->repo->stage_fd, ".", &left,
+	    sweep_entry, &s);
+	return r < 0 ? r : s.err;
+}
+
+void leftover_locks_done(struct leftover_locks *leftover)
+{
+	size_t i;
+
+	for (i = 0; i < leftover->nr_locks; i++)
+		free(leftover->locks[i].path);
+	for (i = 0; i < leftover->nr_worktrees; i++) {
+		SYS(leftover->sys, close, leftover->worktrees[i].fd);
+		free(leftover->worktrees[i].id);
+	}
+	free(leftover->locks);
+	free(leftover->worktrees);
+	free(leftover->values);
+	memset(leftover, 0, sizeof(*leftover));
+}

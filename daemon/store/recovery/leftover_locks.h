@@ -1,0 +1,94 @@
+/*
+ * Locks that an earlier run of refd left. Their inodes identify them.
+ *
+ * One thread, either while nobody of this run uses the
+ * repository, or beside live batches, whose locks are not touched. Blocks; 0
+ * or negative errno; nothing logs.
+ */
+#ifndef STORE_LEFTOVER_LOCKS_H
+#define STORE_LEFTOVER_LOCKS_H
+
+#include "daemon/store/repos/repo.h"
+
+/* Batches that may be at work: those numbered FROM or higher belong to this
+ * run. Exceptions: the NR_OVER batches of OVER (sorted), which ended and left
+ * files, and recovery's own, which belong to an earlier attempt. */
+struct live_batches {
+	uint64_t from;
+	const uint64_t *over; /* borrowed */
+	size_t nr_over;
+};
+
+/* The number of the batch in NAME, of a file in stage/. 0: none. */
+uint64_t leftover_locks_batch_of(const char *name);
+/* Does NAME, of a file in stage/, belong to a live batch? */
+bool leftover_locks_is_live(const struct live_batches *live, const char *name);
+/* Is TOKEN among the NR sorted TOKENS? */
+bool leftover_locks_has_token(const uint64_t *tokens, size_t nr,
+    uint64_t token);
+
+/* One standing lock: PATH is without ".lock". */
+struct leftover_lock {
+	uint64_t token;       /* the batch that took the lock */
+	int dirfd;            /* repo->fd, or worktrees[].fd */
+	const char *worktree; /* "", or worktrees[].id */
+	char *path;
+	bool done; /* unlocked again */
+};
+
+struct leftover_worktree {
+	int fd;
+	char *id;
+};
+
+/* A staged value with a second name: link(2) published the value. */
+struct leftover_value {
+	uint64_t token, ino;
+};
+
+struct leftover_locks {
+	const struct sys *sys;
+	struct repo *repo;
+	struct live_batches live;
+	struct leftover_lock *locks;
+	size_t nr_locks, size;
+	struct leftover_worktree *worktrees;
+	size_t nr_worktrees;
+	struct leftover_value *values;
+	size_t nr_values, values_size;
+};
+
+/* A search looks at this many entries at most, in seconds: a user with write
+ * access to a repository can make any number. */
+#define LEFTOVER_LOCKS_WORK 4000000
+
+/* Looks in stage/ for tokens that still have links. If there are any, looks for
+ * these links in refs/, the top of the git-dir and its worktrees. -EUSERS: the
+ * search takes more than LEFTOVER_LOCKS_WORK. Nothing else in recovery returns
+ * -EUSERS. */
+int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
+    struct repo *repo, struct live_batches live);
+/* The text for ERR, of these functions or of any other call. */
+const char *leftover_locks_why(int err);
+/* 1: a file in stage/ belongs to a batch that is not LIVE. -EUSERS: as
+ * above. */
+int leftover_locks_any(const struct sys *sys, const struct repo *repo,
+    struct live_batches live);
+/* The standing lock on PATH of WORKTREE by batch TOKEN; NULL: none. */
+struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
+    uint64_t token, const char *worktree, const char *path);
+/* Is INO the inode of a value that batch TOKEN staged? Only values that were
+ * linked, not renamed, are found. */
+bool leftover_locks_is_value(const struct leftover_locks *leftover,
+    uint64_t token, uint64_t ino);
+int leftover_locks_unlock(struct leftover_locks *leftover,
+    struct leftover_lock *lock);
+/* Unlocks all whose batch is not among the NR sorted TOKENS. Adds to
+ * *UNLOCKED. */
+int leftover_locks_unlock_others(struct leftover_locks *leftover,
+    const uint64_t *tokens, size_t nr, size_t *unlocked);
+/* Unlocks all and removes all old files in stage/. *UNLOCKED as above. */
+int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked);
+void leftover_locks_done(struct leftover_locks *leftover);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * Removes leftover locks.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/store/recovery/leftover_locks.h"
+#include "daemon/store/refs/reflog.h"
+#include "proto/limits.h"
+
+int leftover_locks_unlock(struct leftover_locks *leftover,
+    struct leftover_lock *lock)
+{
+	char path[REFD_PATH_MAX + 8];
+	int r;
+
+	snprintf(path, sizeof(path), "%s.lock", lock->path);
+	r = SYS(leftover->sys, unlinkat, lock->dirfd, path);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	lock->done = true;
+	return 0;
+}
+
+/* Removes the empty log of a ref that was never made: the log would block
+ * other names. Another writer who makes the ref meanwhile waits for this
+ * lock. */
+static void unmake_log(struct leftover_locks *leftover,
+    const struct leftover_lock *lock)
+{
+	struct packed_snapshot *snap = NULL;
+	char path[REFD_PATH_MAX + 8];
+	struct sys_stat st;
+
+	if (strncmp(lock->path, "refs/", 5) != 0 ||
+	    SYS(leftover->sys, lstatat, lock->dirfd, lock->path, &st) !=
+		-ENOENT)
+		return;
+	if (lock->dirfd == leftover->repo->fd &&
+	    (packed_snapshot(leftover->repo->packed, &snap) < 0 ||
+		packed_lookup(snap, lock->path, NULL) != 0)) {
+		packed_snapshot_put(snap);
+		return;
+	}
+	packed_snapshot_put(snap);
+	snprintf(path, sizeof(path), "logs/%s", lock->path);
+	reflog_unmake(leftover->sys, lock->dirfd, path);
+}
+
+int leftover_locks_unlock_others(struct leftover_locks *leftover,
+    const uint64_t *tokens, size_t nr, size_t *unlocked)
+{
+	struct leftover_lock *lock;
+	size_t i;
+	int r;
+
+	for (i = 0; i < leftover->nr_locks; i++) {
+		lock = &leftover->locks[i];
+		if (lock->done ||
+		    leftover_locks_has_token(tokens, nr, lock->token))
+			continue;
+		unmake_log(leftover, lock);
+		r = leftover_locks_unlock(leftover, lock);
+		if (r < 0)
+			return r;
+		(*unlocked)++;
+	}
+	return 0;
+}

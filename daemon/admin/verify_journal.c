@@ -74,48 +74,48 @@ struct taken_back {
 
 struct reading {
 	struct verify *v;
-	struct taken_back *voids;
+	struct taken_back *aborts;
 	size_t nr, size;
 	verify_member_fn *fn;
 	void *arg;
 	uint64_t last;
 };
 
-static int keep_void(struct reading *rd, uint64_t lsn, uint32_t index)
+static int keep_abort(struct reading *rd, uint64_t lsn, uint32_t index)
 {
 	size_t size = rd->size == 0 ? 16 : 2 * rd->size;
 	struct taken_back *grown;
 
 	if (rd->nr == rd->size) {
-		grown = realloc(rd->voids, size * sizeof(*grown));
+		grown = realloc(rd->aborts, size * sizeof(*grown));
 		if (grown == NULL)
 			return -ENOMEM;
-		rd->voids = grown;
+		rd->aborts = grown;
 		rd->size = size;
 	}
-	rd->voids[rd->nr++] = (struct taken_back){ lsn, index };
+	rd->aborts[rd->nr++] = (struct taken_back){ lsn, index };
 	return 0;
 }
 
-static int note_voids(void *arg, const struct journal_row *row)
+static int note_aborts(void *arg, const struct journal_row *row)
 {
 	struct reading *rd = arg;
 	struct record rec;
 	size_t i;
 	int r;
 
-	if (row->kind != JOURNAL_VOID || row->repo != rd->v->journal_repo)
+	if (row->kind != JOURNAL_ABORT || row->repo != rd->v->journal_repo)
 		return 0;
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
 	for (i = 0; i < rec.nr_members && r == 0; i++)
-		r = keep_void(rd, row->voids, rec.members[i].index);
+		r = keep_abort(rd, row->refers_to, rec.members[i].index);
 	record_done(&rec);
 	return r;
 }
 
-static int compare_voids(const void *va, const void *vb)
+static int compare_aborts(const void *va, const void *vb)
 {
 	const struct taken_back *a = va, *b = vb;
 
@@ -130,7 +130,7 @@ static bool is_taken_back(const struct reading *rd, uint64_t lsn,
 	struct taken_back key = { lsn, index };
 
 	return rd->nr > 0 &&
-	    bsearch(&key, rd->voids, rd->nr, sizeof(key), compare_voids) !=
+	    bsearch(&key, rd->aborts, rd->nr, sizeof(key), compare_aborts) !=
 	    NULL;
 }
 
@@ -168,12 +168,12 @@ int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
 	if (v->journal == NULL || v->journal_repo == 0)
 		return 0;
 	/* A void comes after what it takes back. */
-	r = journal_scan(v->journal, after, note_voids, &rd);
+	r = journal_scan(v->journal, after, note_aborts, &rd);
 	if (rd.nr > 0)
-		qsort(rd.voids, rd.nr, sizeof(*rd.voids), compare_voids);
+		qsort(rd.aborts, rd.nr, sizeof(*rd.aborts), compare_aborts);
 	if (r == 0)
 		r = journal_scan(v->journal, after, each_member, &rd);
-	free(rd.voids);
+	free(rd.aborts);
 	*last = rd.last;
 	return r;
 }
@@ -236,7 +236,7 @@ static int note_parked(void *arg, const struct journal_row *row)
 		    verify_ref_name(&place, m->name, buf), "",
 		    "record %llu could not be redone yet: a lock of another, "
 		    "or its disk, is in the way",
-		    (unsigned long long)row->voids);
+		    (unsigned long long)row->refers_to);
 		r = keep_parked(v, m);
 	}
 	record_done(&rec);

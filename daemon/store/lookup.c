@@ -1,7 +1,7 @@
 /*
  * What the journal remembers of a transaction, by its id. Lane thread.
  *
- * The happy path: the rows of its parts and voids, in the order they were
+ * The happy path: the rows of its parts and aborts, in the order they were
  * written; a later row's word on an update replaces an earlier one's.
  *
  * What is recorded and could not be finished is unknown (deferred_has_update()).

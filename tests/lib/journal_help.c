@@ -159,7 +159,7 @@ static void assert_row_eq(const struct journal_row *a,
 	ck_assert_uint_eq(a->mount, b->mount);
 	ck_assert_int_eq(a->locked_at_ns, b->locked_at_ns);
 	ck_assert_int_eq(a->time_us, b->time_us);
-	ck_assert_uint_eq(a->voids, b->voids);
+	ck_assert_uint_eq(a->refers_to, b->refers_to);
 	ck_assert_int_eq(a->final, b->final);
 	ck_assert_uint_eq(a->len, b->len);
 	ck_assert_mem_eq(a->body, b->body, a->len);

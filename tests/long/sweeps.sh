@@ -1,6 +1,6 @@
 #!/bin/bash
 # The sweeps of the unit tests that are cut short every day: out of memory at
-# every allocation of the store; sessions, voids and checkpoints killed, cut
+# every allocation of the store; sessions, aborts and checkpoints killed, cut
 # and failing at every change, with a second cut in recovery; a wrong bit in
 # every byte of the journal.
 

@@ -262,7 +262,8 @@ START_TEST(no_op_is_recorded)
 }
 END_TEST
 
-/* The name is taken between the lock and the rename: the update is voided. */
+/* The name is taken between the lock and the rename: the update is aborted.
+ */
 static void take_name(struct memfs *fs, void *arg)
 {
 	(void)arg;
@@ -273,7 +274,7 @@ static void take_name(struct memfs *fs, void *arg)
 	    "3131313131313131313131313131313131313131\n");
 }
 
-START_TEST(a_name_taken_during_the_flush_is_voided)
+START_TEST(a_name_taken_during_the_flush_is_aborted)
 {
 	struct txn *txn;
 	unsigned long n;
@@ -334,7 +335,7 @@ int main(void)
 	tcase_add_test(tc, heads_log_moves_with_its_branch);
 	tcase_add_loop_test(tc, a_head_that_left_its_branch_gets_no_line, 0, 2);
 	tcase_add_test(tc, no_op_is_recorded);
-	tcase_add_test(tc, a_name_taken_during_the_flush_is_voided);
+	tcase_add_test(tc, a_name_taken_during_the_flush_is_aborted);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

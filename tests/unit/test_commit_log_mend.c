@@ -427,7 +427,7 @@ START_TEST(an_unpark_is_found_out)
 	ck_assert_int_eq(commit_log_wait(the_log, &mark, COMMIT_LOG_DURABLE),
 	    0);
 	rows[0].kind = JOURNAL_DEFERRED_END;
-	rows[0].voids = rows[0].lsn;
+	rows[0].refers_to = rows[0].lsn;
 	rows[1].mount = 0;
 	ck_assert_int_eq(
 	    commit_log_append(the_log, rows, has_copy ? 2 : 1, &mark), 0);

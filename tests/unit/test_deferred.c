@@ -280,7 +280,7 @@ START_TEST(an_update_is_unknown_until_it_ends)
 	const struct journal_row row = { .kind = JOURNAL_PART, .lsn = 5 };
 	const struct journal_row copy = { .kind = JOURNAL_DEFERRED,
 		.lsn = 8,
-		.voids = 5 };
+		.refers_to = 5 };
 
 	deferred_add_update(d, 5, 1);
 	deferred_add_update(d, 5, 1);

@@ -1,8 +1,8 @@
 /*
  * What happens when the journal or a file system fails beside or below the
  * windows: a checkpoint's syncfs, its marker, SQLite's own checkpoint, the
- * record of a void or of a log line that is owed, a commit that does not fit, a
- * journal that does not come back. Proves that no acknowledged update is lost,
+ * abort record or the record of a missing log line, a commit that does not
+ * fit, a journal that does not come back. Proves that no acknowledged update is lost,
  * no record is forgotten too early, an answer by id is the truth, and only the
  * last failure ends the daemon.
  */
@@ -318,9 +318,9 @@ START_TEST(a_dead_journal_takes_no_row)
 }
 END_TEST
 
-/* ---- a void that can't be recorded ---- */
+/* ---- an abort that cannot be recorded ---- */
 
-static int nr_commits, void_result;
+static int nr_commits, abort_result;
 
 static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush)
@@ -329,7 +329,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	int fd;
 
 	if (nr_commits++ > 0)
-		return void_result;
+		return abort_result;
 	ck_assert_int_eq(
 	    SYS(sys, mkdirat, AT_FDCWD, WORLD_REPO "/refs/heads/x", 0777), 0);
 	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/refs/heads/x/y",
@@ -342,12 +342,12 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 }
 
 /* git made x/y during the flush of our x; and there is no room to say so. */
-START_TEST(a_void_that_is_not_recorded_is_unknown)
+START_TEST(an_abort_that_is_not_recorded_is_unknown)
 {
 	struct refd_txid id;
 
 	nr_commits = 0;
-	void_result = _i ? JOURNAL_UNKNOWN : -ENOSPC;
+	abort_result = _i ? JOURNAL_UNKNOWN : -ENOSPC;
 	w->store.applier.commit = commit_and_take_the_name;
 	ck_assert_int_eq(status_of("x=1:0", &id), REFD_UNKNOWN);
 	ck_assert_int_eq(nr_commits, 2);
@@ -467,7 +467,7 @@ int main(void)
 	tcase_add_test(tc, a_syncfs_that_lies_is_found_out);
 	tcase_add_loop_test(tc, a_failed_sync_is_found_out, 0, 2);
 	tcase_add_test(tc, a_dead_journal_takes_no_row);
-	tcase_add_loop_test(tc, a_void_that_is_not_recorded_is_unknown, 0, 2);
+	tcase_add_loop_test(tc, an_abort_that_is_not_recorded_is_unknown, 0, 2);
 	tcase_add_loop_test(tc,
 	    a_line_that_can_not_be_deferred_is_left_to_recovery, 0,
 	    2 * NR_OWING);

@@ -220,8 +220,8 @@ static uint64_t take_back(uint64_t lsn, const struct past_record *of,
 	past_begin(&r, of->row.repo, of->members[0].name);
 	r.row.txid = of->row.txid;
 	r.row.kind = kind;
-	r.row.voids = lsn;
-	if (kind == JOURNAL_VOID) {
+	r.row.refers_to = lsn;
+	if (kind == JOURNAL_ABORT) {
 		r.members[0].status = REFD_CONFLICT;
 		r.members[0].text = "taken";
 	}
@@ -236,7 +236,7 @@ START_TEST(what_was_taken_back_at_once_is_no_change)
 	past_a = past_repo("a.git", 0755);
 	past_begin(&r, past_a, "refs/heads/a");
 	past_add(&r, "refs/heads/b");
-	take_back(past_commit(&r), &r, JOURNAL_VOID);
+	take_back(past_commit(&r), &r, JOURNAL_ABORT);
 	past_open(_i);
 	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
 	    " refs/heads/a@1:conflict refs/heads/b@1");
@@ -264,9 +264,9 @@ START_TEST(what_was_taken_back_later_is_told_by_itself)
 	past_commit(&s);
 	past_close();
 	past_open_journal();
-	take_back(1, &r, JOURNAL_VOID);
+	take_back(1, &r, JOURNAL_ABORT);
 	copy = take_back(2, &s, JOURNAL_DEFERRED);
-	ck_assert_uint_eq(take_back(copy, &s, JOURNAL_VOID), 5);
+	ck_assert_uint_eq(take_back(copy, &s, JOURNAL_ABORT), 5);
 	past_open(_i);
 	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
 	    " refs/heads/a@1:conflict refs/heads/b@2:conflict");
@@ -295,8 +295,8 @@ START_TEST(several_are_taken_back)
 	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		past_begin(&s, past_a, r.members[order[i]].name);
 		s.row.txid = r.row.txid;
-		s.row.kind = JOURNAL_VOID;
-		s.row.voids = lsn;
+		s.row.kind = JOURNAL_ABORT;
+		s.row.refers_to = lsn;
 		s.members[0].index = order[i];
 		s.members[0].status = i < 3 ? REFD_CONFLICT : REFD_IO;
 		past_commit(&s);

@@ -330,7 +330,7 @@ START_TEST(what_recovery_may_want_stays)
 	ck_assert_uint_eq(rows_left(), 1);
 	end = parked.row;
 	end.kind = JOURNAL_DEFERRED_END;
-	end.voids = 11;
+	end.refers_to = 11;
 	end.len = 0;
 	ck_assert_int_eq(journal_commit(past.j, &end, 1, true), 0);
 	ck_assert_uint_eq(rows_left(), 0);

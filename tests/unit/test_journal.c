@@ -87,7 +87,7 @@ static unsigned look_up(struct journal_reader *reader, int64_t uid,
 	return found->nr;
 }
 
-START_TEST(a_transaction_is_looked_up_with_its_voids)
+START_TEST(a_transaction_is_looked_up_with_its_aborts)
 {
 	struct journal *j = help_open_here();
 	struct journal_row row = help_row(5, 100), stranger = help_row(5, 50),
@@ -103,16 +103,16 @@ START_TEST(a_transaction_is_looked_up_with_its_voids)
 	row.final = false;
 	ck_assert_int_eq(journal_commit(j, &stranger, 1, true), 0);
 	ck_assert_int_eq(journal_commit(j, &row, 1, true), 0);
-	taken_back.kind = JOURNAL_VOID;
-	taken_back.voids = row.lsn;
+	taken_back.kind = JOURNAL_ABORT;
+	taken_back.refers_to = row.lsn;
 	ck_assert_int_eq(journal_commit(j, &taken_back, 1, true), 0);
 
 	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 2);
 	ck_assert_uint_eq(found.rows[0].lsn, row.lsn);
 	ck_assert_int_eq(found.rows[0].kind, JOURNAL_PART);
 	ck_assert(!found.rows[0].final);
-	ck_assert_uint_eq(found.rows[1].kind, JOURNAL_VOID);
-	ck_assert_uint_eq(found.rows[1].voids, row.lsn);
+	ck_assert_uint_eq(found.rows[1].kind, JOURNAL_ABORT);
+	ck_assert_uint_eq(found.rows[1].refers_to, row.lsn);
 	ck_assert_uint_eq(look_up(reader, UINT32_MAX, &row.txid, &found), 1);
 	ck_assert_uint_eq(found.rows[0].lsn, stranger.lsn);
 	ck_assert_uint_eq(found.rows[0].start, journal_this_start(j));
@@ -148,7 +148,7 @@ START_TEST(a_body_may_be_empty_or_large)
 }
 END_TEST
 
-/* Recovery commits voids from within its scan. */
+/* Recovery commits abort records from within its scan. */
 static int commit_within(void *arg, const struct journal_row *row)
 {
 	struct journal *j = arg;
@@ -444,7 +444,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, what_is_committed_is_scanned);
 	tcase_add_test(tc, a_scan_starts_and_stops_where_it_is_told);
-	tcase_add_test(tc, a_transaction_is_looked_up_with_its_voids);
+	tcase_add_test(tc, a_transaction_is_looked_up_with_its_aborts);
 	tcase_add_test(tc, a_body_may_be_empty_or_large);
 	tcase_add_test(tc, a_callback_may_use_the_journal);
 	tcase_add_test(tc, what_is_forgotten_rides_along_or_goes_at_once);

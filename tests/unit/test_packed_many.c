@@ -2,9 +2,9 @@
  * Proves of large transactions of new refs, which go to packed-refs: which do,
  * and which stay loose; the bytes; that one rewrite holds what others delete
  * in the same window; that plain git, at any point of it, can't make a ref
- * above or below one of the names beside it; that what is so taken is voided,
- * taken out again, and of an atomic transaction all of it, also by the start
- * after a kill.
+ * above or below one of the names beside it; that an update whose name is so
+ * taken is aborted and taken out again, and of an atomic transaction all of
+ * it, also by the start after a crash.
  */
 #include <check.h>
 #include <stdio.h>

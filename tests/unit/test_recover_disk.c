@@ -386,7 +386,7 @@ END_TEST
 
 /* Recorded as failed, and then its lock could not be removed: it stays so,
  * though the name is free again. */
-START_TEST(what_was_voided_is_not_parked)
+START_TEST(what_was_aborted_is_not_deferred)
 {
 	unsigned long n;
 	bool hit = true;
@@ -435,7 +435,7 @@ int main(void)
 	tcase_add_test(tc, each_parked_member_is_finished_by_itself);
 	tcase_add_test(tc, each_worktrees_member_is_finished_by_itself);
 	tcase_add_test(tc, a_parked_update_can_still_fail);
-	tcase_add_test(tc, what_was_voided_is_not_parked);
+	tcase_add_test(tc, what_was_aborted_is_not_deferred);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -130,7 +130,7 @@ START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 }
 END_TEST
 
-/* ---- 9: voids and owed lines ---- */
+/* ---- 9: abort records and missing log lines ---- */
 
 static int nr_commits;
 
@@ -149,7 +149,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 
 /* git made x/y while our x was in the flush, and synced or not: what was
  * answered `conflict` is not redone, and x/y is nobody's to take away. */
-START_TEST(a_void_outlives_the_cut)
+START_TEST(an_abort_survives_power_loss)
 {
 	struct txn *txn;
 
@@ -419,7 +419,7 @@ int main(void)
 	tcase_add_test(tc, the_checkpoint_carries_a_foreign_pack);
 	tcase_add_test(tc, the_checkpoint_carries_foreign_directories);
 	tcase_add_test(tc, a_disk_that_came_back_is_not_taken_for_synced);
-	tcase_add_loop_test(tc, a_void_outlives_the_cut, 0, 4);
+	tcase_add_loop_test(tc, an_abort_survives_power_loss, 0, 4);
 	tcase_add_loop_test(tc, an_owed_line_is_paid, 0, 6);
 	tcase_add_loop_test(tc, a_log_of_the_deleted_is_not_inherited, 0, 60);
 	tcase_add_loop_test(tc, a_foreign_line_after_ours, 0, 5);

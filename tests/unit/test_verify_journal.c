@@ -184,7 +184,7 @@ static void commit_row(enum journal_kind kind, const char *name)
 		.nr_updates = 1 };
 	struct journal_row row = { .kind = kind,
 		.repo = repo_id,
-		.voids = 1,
+		.refers_to = 1,
 		.final = true };
 	struct journal *j = help_open(&sys_kernel, sr_state, NULL);
 	uint8_t *body;

@@ -82,7 +82,7 @@ bool deferred_has_update(struct deferred *d, const struct journal_row *row,
 	bool has;
 
 	pthread_mutex_lock(&d->mutex);
-	has = find(d, row->kind == JOURNAL_DEFERRED ? row->voids : row->lsn,
+	has = find(d, row->kind == JOURNAL_DEFERRED ? row->refers_to : row->lsn,
 		  index) != NULL;
 	pthread_mutex_unlock(&d->mutex);
 	return has;

@@ -53,7 +53,7 @@ static int take_about(void *arg, const struct journal_row *row)
 
 	if (row->kind == JOURNAL_DEFERRED)
 		return add_copy(all, row->lsn);
-	if (row->kind != JOURNAL_VOID)
+	if (row->kind != JOURNAL_ABORT)
 		return 0;
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)

@@ -60,7 +60,7 @@ bool history_wants_row(const struct history *h, const struct store_history *ask,
 	const struct refd_request *req = &ask->req;
 
 	if (row->kind != JOURNAL_PART &&
-	    (row->kind != JOURNAL_VOID || req->verb != REFD_VERB_WATCH))
+	    (row->kind != JOURNAL_ABORT || req->verb != REFD_VERB_WATCH))
 		return false;
 	return row->lsn > h->trimmed &&
 	    (req->git_dir == NULL || row->repo == ask->repo) &&
@@ -151,7 +151,7 @@ static int note_target(void *arg, const struct journal_row *row)
 	target->start = row->start;
 	target->is_copy = row->kind == JOURNAL_DEFERRED;
 	if (target->is_copy)
-		target->lsn = row->voids;
+		target->lsn = row->refers_to;
 	return 0;
 }
 
@@ -160,12 +160,12 @@ static int note_target(void *arg, const struct journal_row *row)
 static int find_target(struct history *h, const struct journal_row *row,
     uint64_t *lsn)
 {
-	struct target target = { .lsn = row->voids };
+	struct target target = { .lsn = row->refers_to };
 	int r;
 
 	/* Down, since a reading up is under way; a watch never reads down. */
-	r = journal_read(h->reader, row->voids - 1, row->voids + 1, true, 1,
-	    note_target, &target);
+	r = journal_read(h->reader, row->refers_to - 1, row->refers_to + 1,
+	    true, 1, note_target, &target);
 	*lsn = target.is_copy || target.start != row->start ? target.lsn : 0;
 	return r > 0 ? -EIO : r;
 }
@@ -189,7 +189,7 @@ static const char *copy_some(struct history_telling *t, const char *s, bool *ok)
 
 /* What is beyond a limit of the wire was never sent over it. */
 static struct refd_record *make_head(struct history_telling *t,
-    const struct journal_row *row, const struct record *rec, uint64_t voids)
+    const struct journal_row *row, const struct record *rec, uint64_t refers_to)
 {
 	const struct journal_repo *repo = history_repo(t->h, row->repo);
 	struct refd_record *head;
@@ -204,7 +204,7 @@ static struct refd_record *make_head(struct history_telling *t,
 	head->uid = row->uid;
 	head->pid = row->pid > 0 ? (uint64_t)row->pid : 0;
 	head->txid = row->txid;
-	head->voids = voids;
+	head->voids = refers_to;
 	head->repo = copy(t, repo != NULL ? repo->path : "", &ok);
 	head->committer = copy_some(t, rec->committer, &ok);
 	head->message = copy_some(t, rec->message, &ok);
@@ -258,7 +258,7 @@ struct row_telling {
 	const struct record *rec;
 	bool has_takings; /* looked up */
 	struct history_takings takings;
-	uint64_t voids; /* of a row that takes back */
+	uint64_t refers_to; /* of an abort record */
 	struct refd_record *head;
 };
 
@@ -270,7 +270,7 @@ static int find_taken(struct row_telling *rt, const struct record_member *m,
 	int r = 0;
 
 	*taken = NULL;
-	if (m->status != REFD_OK || rt->row->kind == JOURNAL_VOID)
+	if (m->status != REFD_OK || rt->row->kind == JOURNAL_ABORT)
 		return 0;
 	if (!rt->has_takings)
 		r = history_takings(rt->t->h, rt->row->lsn, &rt->takings);
@@ -287,7 +287,7 @@ static bool is_told(const struct row_telling *rt, const struct record_member *m,
 	const struct refd_request *req = &rt->t->ask->req;
 	bool is_log = req->verb == REFD_VERB_LOG;
 
-	if (rt->voids != 0)
+	if (rt->refers_to != 0)
 		return true;
 	if (m->status != REFD_OK || taken != NULL)
 		return is_log || req->select.all;
@@ -317,7 +317,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 		return 0;
 	}
 	if (rt->head == NULL)
-		rt->head = make_head(t, rt->row, rt->rec, rt->voids);
+		rt->head = make_head(t, rt->row, rt->rec, rt->refers_to);
 	changes =
 	    refd_arena_array(ans->arena, ans->nr_changes + 1, sizeof(*changes));
 	if (rt->head == NULL || changes == NULL)
@@ -383,9 +383,9 @@ int history_tell(struct history_telling *t, const struct journal_row *row)
 		record_done(&rec);
 		return 0;
 	}
-	if (row->kind == JOURNAL_VOID)
-		r = find_target(t->h, row, &rt.voids);
-	if (r == 0 && (row->kind == JOURNAL_PART || rt.voids != 0))
+	if (row->kind == JOURNAL_ABORT)
+		r = find_target(t->h, row, &rt.refers_to);
+	if (r == 0 && (row->kind == JOURNAL_PART || rt.refers_to != 0))
 		r = tell_members(&rt);
 	history_takings_done(&rt.takings);
 	record_done(&rec);

@@ -187,7 +187,7 @@ static bool is_same(const struct journal_row *a, const struct journal_row *b)
 {
 	return a->kind == b->kind && a->len == b->len &&
 	    memcmp(&a->txid, &b->txid, sizeof(a->txid)) == 0 &&
-	    a->token == b->token && a->voids == b->voids &&
+	    a->token == b->token && a->refers_to == b->refers_to &&
 	    a->time_us == b->time_us &&
 	    (a->len == 0 || memcmp(a->body, b->body, a->len) == 0);
 }
@@ -221,7 +221,7 @@ static int match_deferred(void *arg, const struct journal_row *row)
 	for (i = 0; i < search->mark->nr; i++) {
 		mine = &search->mark->rows[i];
 		if (mine->kind == JOURNAL_DEFERRED_END &&
-		    mine->voids == row->lsn)
+		    mine->refers_to == row->lsn)
 			search->is_deferred = true;
 	}
 	return 0;

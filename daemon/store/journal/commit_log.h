@@ -49,12 +49,14 @@ struct journal_config;
 #define JOURNAL_UNKNOWN 1
 
 enum journal_kind {
-	JOURNAL_PART = 1, /* a transaction's share of a window */
-	JOURNAL_VOID = 2, /* takes members of an earlier row back */
-	/* Members that recovery could not redo yet: a copy. It is open until
-	 * it is taken off the list, whatever is forgotten. */
+	JOURNAL_PART = 1,  /* a transaction's share of a window */
+	JOURNAL_ABORT = 2, /* abort record: takes back members of an earlier
+			      row */
+	/* A copy of members that recovery could not redo yet. The row is open
+	 * until it is taken off the list, whatever is forgotten. */
 	JOURNAL_DEFERRED = 3,
-	/* No row of its own: takes the deferred row VOIDS off the list. */
+	/* Not stored as a row: takes the deferred row REFERS_TO off the
+	 * list. */
 	JOURNAL_DEFERRED_END = 4
 };
 
@@ -80,9 +82,11 @@ struct journal_row {
 				 a deferred one: not to be asked for any more */
 	int64_t locked_at_ns; /* token_locked_at() */
 	int64_t time_us;      /* wall clock */
-	uint64_t voids; /* VOID, DEFERRED_END: the lsn it speaks of; DEFERRED:
-				 that of the first row it is a copy of */
-	bool final;     /* with it the transaction is decided */
+	/* An LSN. ABORT: the row whose members are taken back. DEFERRED_END:
+	 * the deferred row. DEFERRED: the first row that was copied. The
+	 * column is called "voids", for the sake of the format. */
+	uint64_t refers_to;
+	bool final;          /* with it the transaction is decided */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;
 };

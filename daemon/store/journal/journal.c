@@ -183,7 +183,7 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->mount);
 	sqlite3_bind_int64(s, 10, row->locked_at_ns);
 	sqlite3_bind_int64(s, 11, row->time_us);
-	sqlite3_bind_int64(s, 12, (sqlite3_int64)row->voids);
+	sqlite3_bind_int64(s, 12, (sqlite3_int64)row->refers_to);
 	sqlite3_bind_int(s, 13, row->final);
 	/* NULL would be stored as NULL; an empty body is a body. */
 	if (row->len == 0)
@@ -202,8 +202,8 @@ static int write_row(struct journal *j, const struct journal_row *row,
 
 	if (row->kind == JOURNAL_DEFERRED_END) {
 		sqlite3_bind_int64(j->end_deferred, 1,
-		    (sqlite3_int64)row->voids);
-		sqlite3_bind_int64(j->unkeep, 1, (sqlite3_int64)row->voids);
+		    (sqlite3_int64)row->refers_to);
+		sqlite3_bind_int64(j->unkeep, 1, (sqlite3_int64)row->refers_to);
 		rc = journal_run(j->end_deferred);
 		return rc == SQLITE_OK ? journal_run(j->unkeep) : rc;
 	}

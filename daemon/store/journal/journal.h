@@ -189,7 +189,7 @@ int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
 /* A connection of its own for look-ups, beside the committer. */
 int journal_reader_open(struct journal *j, struct journal_reader **reader);
 void journal_reader_close(struct journal_reader *reader);
-/* All rows of a transaction, and their voids (which bear its id), in LSN
+/* All rows of a transaction, and their abort records (of the same id), in LSN
  * order: of the peer UID, or of anybody's. Otherwise as journal_scan(). */
 #define JOURNAL_ANY_UID (-1)
 int journal_lookup(struct journal_reader *reader, int64_t uid,
@@ -207,7 +207,7 @@ int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest);
 int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
     bool down, unsigned max,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
-/* The rows that speak of LSN (voids). */
+/* The rows that refer to LSN. */
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 /* Of the database file, without what is free in it. */

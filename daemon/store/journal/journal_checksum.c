@@ -33,7 +33,7 @@ uint32_t journal_checksum(const struct journal_row *row)
 	const uint64_t numbers[NUMBERS] = { row->lsn, row->kind, row->uid,
 		(uint64_t)row->pid, row->repo, row->start, row->token,
 		row->mount, (uint64_t)row->locked_at_ns, (uint64_t)row->time_us,
-		row->voids, row->final };
+		row->refers_to, row->final };
 	uLong sum = crc32(0, NULL, 0);
 
 	sum = add_numbers(sum, numbers, NUMBERS);

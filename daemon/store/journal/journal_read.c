@@ -70,7 +70,7 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	row->mount = column_u64(s, 8);
 	row->locked_at_ns = sqlite3_column_int64(s, 9);
 	row->time_us = sqlite3_column_int64(s, 10);
-	row->voids = column_u64(s, 11);
+	row->refers_to = column_u64(s, 11);
 	row->final = sqlite3_column_int(s, 12) != 0;
 	row->body = sqlite3_column_blob(s, 13);
 	row->len = (size_t)sqlite3_column_bytes(s, 13);

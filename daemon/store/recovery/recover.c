@@ -2,7 +2,8 @@
  * Recovery of all repositories.
  *
  * The happy path:
- *	read	every record after the last checkpoint, voids taken off
+ *	read	every record after the last checkpoint, without aborted
+ *		updates
  *	sort	by repository; by what ended the run that wrote it: the same
  *		boot and mount still stand (a kill), or not (a cut), or its
  *		file system had failed to sync (doubts.c), which is as a cut
@@ -16,7 +17,7 @@
  *	it has a reftable by now		the same
  *	its disk fails, in replay or	and its locks stand; until they are
  *	in the sync after		redone nothing is written there
- *	one ref can't be redone		deferred, voided or left, see redo.c
+ *	one ref can't be redone		deferred, aborted or left, see redo.c
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
  */
@@ -112,7 +113,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 		v->lost = *failed < 0;
 	}
 	/* Durable before the locks go: until it is, they alone say what is
-	 * unfinished, and asking by id would say that what is voided
+	 * unfinished, and asking by id would say that what is aborted
 	 * happened. */
 	if (*failed == 0)
 		r = recover_note(rec, &rp, v->rows, &v->deferred);

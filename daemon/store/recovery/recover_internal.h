@@ -39,7 +39,7 @@ struct rows {
 	size_t nr, size;
 };
 
-/* All that is not forgotten and names a repository, voids taken off, and all
+/* All that is not forgotten and names a repository, aborted updates taken off, and all
  * that is deferred; or what is deferred of one. */
 int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn);
 int rows_read_deferred(struct journal *journal, uint64_t repo,
@@ -65,7 +65,7 @@ int notes_defer_row(struct notes *notes, const struct replay_row *row,
 int notes_replayed(struct notes *notes, const struct replay_row *row,
     uint64_t *deferred);
 /* Updates that did not happen after all. */
-int notes_void(struct notes *notes, const struct replay_members *members);
+int notes_abort(struct notes *notes, const struct replay_members *members);
 /* In one commit, durably. The rows that they were made from are durable. */
 int notes_write(struct notes *notes, struct commit_log *log);
 void notes_done(struct notes *notes);

@@ -1,5 +1,5 @@
 /*
- * What recovery writes back into the journal: rows for what is deferred, voids
+ * What recovery writes back into the journal: deferred rows, abort records
  * for what did not happen or needs no further try.
  *
  * The happy path: nothing to write.
@@ -43,7 +43,7 @@ static int add_members(struct notes *notes, const struct replay_row *row,
 	struct record rec = row->rec;
 
 	copy.kind = kind;
-	copy.voids = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
+	copy.refers_to = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
 	rec.members = members;
 	rec.nr_members = nr;
 	return add(notes, &copy, &rec);
@@ -129,7 +129,7 @@ int notes_replayed(struct notes *notes, const struct replay_row *row,
 	    deferred);
 }
 
-/* ---- voids ---- */
+/* ---- abort records ---- */
 
 /* The name that was asked for, which an answer will say. */
 static const char *asked_name(const struct replay_row *row,
@@ -144,7 +144,7 @@ static const char *asked_name(const struct replay_row *row,
 	return member->name;
 }
 
-int notes_void(struct notes *notes, const struct replay_members *members)
+int notes_abort(struct notes *notes, const struct replay_members *members)
 {
 	const struct replay_member *m;
 	struct record_member member;
@@ -161,7 +161,7 @@ int notes_void(struct notes *notes, const struct replay_members *members)
 			.text = "another reference stood where its name had "
 				"to go",
 		};
-		r = add_members(notes, m->row, JOURNAL_VOID, &member, 1);
+		r = add_members(notes, m->row, JOURNAL_ABORT, &member, 1);
 	}
 	return r;
 }

@@ -87,9 +87,9 @@ static struct replay_row *find_row(const struct rows *rows, uint64_t lsn)
 	return at != NULL ? *at : NULL;
 }
 
-/* The update that a void is about, with all that it would have written. */
-static void drop_voided(struct rows *rows, uint64_t lsn,
-    const struct record *voids)
+/* Drops all members of the updates that an abort record names. */
+static void drop_aborted(struct rows *rows, uint64_t lsn,
+    const struct record *aborts)
 {
 	struct replay_row *row = find_row(rows, lsn);
 	struct record *rec;
@@ -99,8 +99,8 @@ static void drop_voided(struct rows *rows, uint64_t lsn,
 		return;
 	rec = &row->rec;
 	for (i = 0; i < rec->nr_members; i++)
-		for (k = 0; k < voids->nr_members; k++)
-			if (rec->members[i].index == voids->members[k].index)
+		for (k = 0; k < aborts->nr_members; k++)
+			if (rec->members[i].index == aborts->members[k].index)
 				row->dropped[i] = true;
 }
 
@@ -136,14 +136,15 @@ static int read_row(struct reading *rd, const struct journal_row *from)
 	if (row == NULL)
 		return -ENOMEM;
 	r = record_decode(from->body, from->len, &row->rec);
-	if (r == 0 && from->kind == JOURNAL_VOID) {
-		drop_voided(rd->rows, from->voids, &row->rec);
+	if (r == 0 && from->kind == JOURNAL_ABORT) {
+		drop_aborted(rd->rows, from->refers_to, &row->rec);
 		replay_row_free(row);
 		return 0;
 	}
 	row->row = *from;
 	row->row.body = NULL;
-	row->origin = from->kind == JOURNAL_DEFERRED ? from->voids : from->lsn;
+	row->origin =
+	    from->kind == JOURNAL_DEFERRED ? from->refers_to : from->lsn;
 	if (r == 0)
 		r = keep_row(rd->rows, row);
 	if (r < 0)
@@ -160,7 +161,7 @@ static int recent_row(void *arg, const struct journal_row *from)
 	rd->last_lsn = from->lsn;
 	if (from->kind == JOURNAL_DEFERRED) {
 		row = from->mount == JOURNAL_MOUNT_LOST ?
-		    find_row(rd->rows, from->voids) :
+		    find_row(rd->rows, from->refers_to) :
 		    NULL;
 		if (row != NULL)
 			row->is_aside = true;

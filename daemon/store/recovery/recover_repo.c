@@ -4,7 +4,7 @@
  * The happy path:
  *	replay	its locks found, those that say nothing removed, its records
  *		redone
- *	note	what was deferred or voided, in the journal
+ *	note	what was deferred or aborted, in the journal
  *	clean	the other locks removed
  *
  * What fails: the repository's disk, memory, or the journal; the caller knows
@@ -101,13 +101,13 @@ int recover_note(struct recovery *rec, const struct replay *rp,
 	size_t i, k;
 	int r;
 
-	for (i = 0; i < rp->voided.nr; i++) {
-		m = &rp->voided.items[i];
+	for (i = 0; i < rp->aborted.nr; i++) {
+		m = &rp->aborted.items[i];
 		for (k = 0; k < m->row->rec.nr_members; k++)
 			if (m->row->rec.members[k].index == m->member->index)
 				m->row->dropped[k] = true;
 	}
-	r = notes_void(&notes, &rp->voided);
+	r = notes_abort(&notes, &rp->aborted);
 	for (row = rows; row != NULL && r == 0; row = row->next)
 		r = notes_replayed(&notes, row, deferred);
 	if (r == 0)

@@ -5,7 +5,7 @@
  * The happy path: locked, compared, written where it differs, then its log.
  *
  * What fails: a foreign lock defers the records; a name that another took
- * voids the update, and no line of it stays; a worktree that is gone is never
+ * aborts the update, and no line of it stays; a worktree that is gone is never
  * made again; anything else is reported and ends the repository's recovery
  * with its errno once the others were tried.
  */
@@ -159,14 +159,14 @@ static int retract_line(struct replay *rp, const struct replay_row *row,
 	return r;
 }
 
-int redo_void(struct replay *rp, const struct replay_row *row,
+int redo_abort(struct replay *rp, const struct replay_row *row,
     const struct record_member *member, enum refd_status status)
 {
 	const struct record_member *m;
 	size_t i;
 	int r;
 
-	r = keep(&rp->voided, row, member, status);
+	r = keep(&rp->aborted, row, member, status);
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		m = &row->rec.members[i];
 		if (m->index != member->index || m->status != REFD_OK)
@@ -219,7 +219,7 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 		    "another reference stands where its name must go");
 		return redo->value == NULL ?
 		    0 :
-		    redo_void(rp, redo->value->row, redo->value->member,
+		    redo_abort(rp, redo->value->row, redo->value->member,
 			REFD_CONFLICT);
 	case -ENOENT:
 		if (redo->edit.dirfd >= 0)

@@ -47,7 +47,7 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
 int redo_unlock_edit(struct replay *rp, struct edit *e);
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name);
 void redo_close(struct replay *rp, struct redo *redo);
-/* What becomes of it when ERR stopped it: deferred, voided, left (0), or ERR. */
+/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. */
 int redo_failed(struct replay *rp, struct redo *redo, int err);
 
 /* Who packs a ref and removes its file does so with its lock: once that is
@@ -74,7 +74,7 @@ int redo_log_alone(struct replay *rp, struct redo *redo);
 
 /* The update that MEMBER is of did not happen: it is noted, its members are
  * passed over from here on, and lines of a killed run are taken back. */
-int redo_void(struct replay *rp, const struct replay_row *row,
+int redo_abort(struct replay *rp, const struct replay_row *row,
     const struct record_member *member, enum refd_status status);
 
 /* redo_atomic.c: before anything is rolled forward after a kill. Atomic
@@ -82,7 +82,7 @@ int redo_void(struct replay *rp, const struct replay_row *row,
 int redo_undo_blocked(struct replay *rp, struct replay_row *rows);
 /* After a cut: creations of atomic transactions that the journal says were
  * taken back, and that are there all the same. */
-int redo_undo_voided(struct replay *rp, const struct replay_row *rows);
+int redo_undo_aborted(struct replay *rp, const struct replay_row *rows);
 /* After a kill: the first of ROW's locks went, and so not before all its names
  * were in place, and no other's. */
 bool redo_is_out(struct replay *rp, const struct replay_row *row);

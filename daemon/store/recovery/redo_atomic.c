@@ -138,7 +138,7 @@ static int undo_row(struct replay *rp, struct replay_row *row, size_t taken)
 	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
 		m = &row->rec.members[i];
 		if (lock_of(rp, row, i) != NULL)
-			r = redo_void(rp, row, m,
+			r = redo_abort(rp, row, m,
 			    m->index == index ? REFD_CONFLICT : REFD_ABORTED);
 	}
 	return r;
@@ -241,7 +241,7 @@ static int unmake_member(struct replay *rp, const struct replay_row *row,
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
 }
 
-int redo_undo_voided(struct replay *rp, const struct replay_row *rows)
+int redo_undo_aborted(struct replay *rp, const struct replay_row *rows)
 {
 	const struct record_member *m;
 	const struct replay_row *row;

@@ -17,8 +17,8 @@
  *	packed-refs that neither the records nor our prepare ever saw:
  *	another writer's, later
  *	a foreign lock stands: deferred, to be tried again
- *	a directory or a file of another stands where the name must go: voided,
- *	with all that the update wrote elsewhere
+ *	another writer's directory or file stands where the name must go:
+ *	aborted, with all that the update wrote elsewhere
  *	a worktree that is gone: never made again
  */
 #include "daemon/store/recovery/replay.h"
@@ -197,7 +197,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 			rp->is_memory_lost = true;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
-		r = redo_undo_voided(rp, rows);
+		r = redo_undo_aborted(rp, rows);
 	if (r == 0)
 		r = take_snapshot(rp);
 	if (r == 0)
@@ -216,7 +216,7 @@ void replay_done(struct replay *rp)
 {
 	packed_snapshot_put(rp->snap);
 	ref_records_free(&rp->ref_records);
-	free(rp->voided.items);
+	free(rp->aborted.items);
 }
 
 void replay_row_free(struct replay_row *row)

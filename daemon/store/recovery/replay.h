@@ -30,7 +30,7 @@ struct replay_row {
 	struct journal_row row;
 	struct record rec;
 	uint64_t origin; /* LSN of the first row it is a copy of, or its own */
-	/* Per member: taken back by a void in the journal; passed over by
+	/* Per member: taken back by an abort record; passed over by
 	 * this replay; to be redone later, since a foreign lock stands. One
 	 * allocation, DROPPED's. */
 	bool *dropped, *passed, *deferred;
@@ -71,7 +71,7 @@ struct replay {
 	void *step_arg;
 
 	/* The name was taken for good: one member of each update. */
-	struct replay_members voided;
+	struct replay_members aborted;
 
 	/* Its own. */
 	bool is_memory_lost; /* what is in the page cache need not be on disk */

@@ -60,7 +60,7 @@ int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path);
 int reflog_append(const struct sys *sys, int dirfd, const char *log_path,
     const char *line, size_t len);
 
-/* Takes back the last line if it is LINE (a publish that is voided). 0 as
+/* Takes back the last line if it is LINE (of a publish that is aborted). 0 as
  * well where it is not, or the log is gone or has another name too. -ELOOP,
  * -EINVAL: no log stands there. */
 int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,

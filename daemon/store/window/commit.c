@@ -348,13 +348,13 @@ static int void_row(struct batch *b, struct share *share,
 		members[rec.nr_members++].text = failed[i]->void_text;
 	}
 	rec.members = members;
-	start_row(b, share, JOURNAL_VOID, out);
+	start_row(b, share, JOURNAL_ABORT, out);
 	out->body = record_encode(&rec, &out->len);
 	free(members);
 	if (out->body == NULL)
 		return -ENOMEM;
 	out->mount = share->repo->fs->mount;
-	out->voids = share->lsn;
+	out->refers_to = share->lsn;
 	return 0;
 }
 
@@ -401,7 +401,7 @@ int batch_defer_line(struct batch *b, const struct change *c)
 	rec.members = &line;
 	rec.nr_members = 1;
 	start_row(b, share, JOURNAL_DEFERRED, &row);
-	row.voids = share->lsn;
+	row.refers_to = share->lsn;
 	row.body = record_encode(&rec, &row.len);
 	if (row.body == NULL)
 		return -ENOMEM;

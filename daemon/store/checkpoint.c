@@ -45,29 +45,22 @@
 
 /* ---- the checkpoint ---- */
 
-/* The highest LSN of which nothing waits for more than its window; under
- * MUTEX. */
-static uint64_t highest_not_deferred(struct store *s)
+/* LSN; or the LSN before the first record that the next start needs, if that is
+ * lower. */
+static uint64_t below_deferred(struct store *s, uint64_t lsn)
 {
-	uint64_t lsn = journal_last_lsn(s->journal);
 	uint64_t lowest = deferred_lowest_lsn(s->deferred);
 
 	return lowest != 0 && lowest - 1 < lsn ? lowest - 1 : lsn;
 }
 
-/* The highest LSN that may be forgotten once everything is synced. */
+/* The highest LSN that may be forgotten once everything is synced. A window
+ * defers its updates before it ends, so the windows are asked first. */
 static uint64_t highest_ended(struct store *s)
 {
-	uint64_t lsn;
-	size_t i;
+	uint64_t ended = pipeline_ended_lsn(s->pipeline);
 
-	pthread_mutex_lock(&s->mutex);
-	lsn = highest_not_deferred(s);
-	for (i = 0; i < STORE_COMMITTERS; i++)
-		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
-			lsn = s->floors[i] - 1;
-	pthread_mutex_unlock(&s->mutex);
-	return lsn;
+	return below_deferred(s, ended);
 }
 
 /* Nobody waits for it, and the disk is left alone. */
@@ -208,7 +201,7 @@ static void answer_asked(struct store *s, int r)
 	asked = s->to_checkpoint.head;
 	s->to_checkpoint.head = NULL;
 	forgotten = journal_forgotten(s->journal);
-	possible = highest_not_deferred(s);
+	possible = below_deferred(s, journal_last_lsn(s->journal));
 	pthread_mutex_unlock(&s->mutex);
 	deferred_count(s->deferred, &repos, &members);
 	while ((cp = asked) != NULL) {
@@ -264,7 +257,7 @@ void *checkpoint_main(void *arg)
 			wait_for_windows(s);
 		else
 			wait_for_round(s, &next);
-		windows = s->stats.windows;
+		windows = pipeline_windows(s->pipeline);
 		idle = windows == before;
 		asked = s->to_checkpoint.head != NULL;
 		if (s->stopping)

@@ -117,7 +117,7 @@ uint64_t failed_live(void *store, struct repo *repo)
 
 	pthread_mutex_lock(&s->repos.mutex);
 	if (repo->fs->first_window == 0)
-		repo->fs->first_window = store_next_token(s);
+		repo->fs->first_window = pipeline_next_token(s->pipeline);
 	first = repo->fs->first_window;
 	pthread_mutex_unlock(&s->repos.mutex);
 	/* By another path, where mounts are all that tells file systems

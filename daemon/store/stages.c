@@ -66,21 +66,6 @@ static void add_admissions(struct store *s, struct store_progress *progress,
 		    slot[i].since_ns, before_ns);
 }
 
-static void add_committers(struct store *s, struct store_progress *progress,
-    int64_t before_ns)
-{
-	const struct commit_slot *slot;
-	struct store_progress *p;
-
-	for (slot = s->committers; slot < s->committers + STORE_COMMITTERS;
-	    slot++) {
-		p = &progress[slot->is_prepared ? STORE_STAGE_COMMIT :
-						  STORE_STAGE_PREPARE];
-		if (stage_add(p, &slot->work, before_ns))
-			p->has_more = slot->has_more;
-	}
-}
-
 void store_progress(struct store *s, int64_t limit_ns,
     struct store_progress progress[STORE_STAGES])
 {
@@ -97,9 +82,9 @@ void store_progress(struct store *s, int64_t limit_ns,
 	for (i = 0; i < STORE_STAGES; i++)
 		progress[i].nr_threads = nr_threads[i];
 	barriers_progress(&s->barriers, progress, before_ns);
+	pipeline_progress(s->pipeline, before_ns, progress);
 	pthread_mutex_lock(&s->mutex);
 	add_admissions(s, progress, before_ns);
-	add_committers(s, progress, before_ns);
 	stage_add(&progress[STORE_STAGE_CHECKPOINT], &s->checkpointing,
 	    before_ns);
 	for (sync = s->syncs; sync != NULL; sync = sync->next)

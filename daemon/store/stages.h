@@ -13,8 +13,7 @@
 struct store;
 struct store_progress;
 
-/* Zero-initialised: nothing. Under the mutex of the struct that holds it: the
- * historian's own, else the store's. */
+/* Zero-initialised: nothing. Under the mutex of the struct that holds it. */
 struct stage_work {
 	const char *path; /* borrowed until the work ends; NULL: nothing */
 	int64_t since_ns; /* monotonic */

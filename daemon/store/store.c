@@ -22,49 +22,6 @@
 
 /* ---- completions ---- */
 
-/* Under MUTEX. True: store_takes() has become true. */
-static bool one_less_prepares(struct store *s)
-{
-	if (--s->nr_preparing == 0)
-		pthread_cond_broadcast(&s->gathered_cond);
-	return s->nr_preparing + 1 == STORE_PREPARERS;
-}
-
-/* A committer's. */
-void store_prepared(void *store, struct window *w)
-{
-	struct store *s = store;
-	struct commit_slot *slot;
-	bool wake;
-
-	pthread_mutex_lock(&s->mutex);
-	wake = one_less_prepares(s);
-	for (slot = s->committers; slot < s->committers + STORE_COMMITTERS;
-	    slot++) {
-		if (slot->window != w)
-			continue;
-		slot->is_prepared = true;
-		slot->work.since_ns = SYS(s->sys, now_mono);
-	}
-	pthread_mutex_unlock(&s->mutex);
-	if (wake)
-		s->cfg.wake(s->cfg.wake_arg);
-}
-
-static void store_applied(struct store *s, size_t lane, struct window *w)
-{
-	w->done_ns = SYS(s->sys, now_mono);
-	pthread_mutex_lock(&s->mutex);
-	if (!w->is_prepared)
-		one_less_prepares(s);
-	s->floors[lane] = 0;
-	memset(&s->committers[lane], 0, sizeof(s->committers[lane]));
-	s->stats.windows++;
-	pthread_mutex_unlock(&s->mutex);
-	completions_put_window(&s->completions, w);
-	historian_note_commit(s->historian);
-}
-
 bool store_reap(struct store *s, struct store_done *done)
 {
 	memset(done, 0, sizeof(*done));
@@ -124,26 +81,12 @@ void store_checkpoint(struct store *s, struct store_checkpoint *cp)
 
 void store_apply(struct store *s, struct window *w)
 {
-	/* The end of a session takes no locks. The window was here before and
-	 * may still be marked. */
-	w->is_prepared =
-	    w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT;
-	pthread_mutex_lock(&s->mutex);
-	if (!w->is_prepared)
-		s->nr_preparing++;
-	window_fifo_put(&s->to_apply, w);
-	pthread_cond_signal(&s->commit_cond);
-	pthread_mutex_unlock(&s->mutex);
+	pipeline_apply(s->pipeline, w);
 }
 
 bool store_takes(struct store *s)
 {
-	bool takes;
-
-	pthread_mutex_lock(&s->mutex);
-	takes = s->nr_preparing < STORE_PREPARERS;
-	pthread_mutex_unlock(&s->mutex);
-	return takes;
+	return pipeline_takes(s->pipeline);
 }
 
 void store_history(struct store *s, struct store_history *ask)
@@ -164,7 +107,7 @@ const uint8_t *store_journal_id(const struct store *s)
 size_t store_committers(const struct store *s)
 {
 	(void)s;
-	return STORE_COMMITTERS;
+	return PIPELINE_COMMITTERS;
 }
 
 void store_release(struct store *s, struct repo *repo)
@@ -184,92 +127,9 @@ const char *store_repo_path(const struct repo *repo)
 
 /* ---- threads ---- */
 
-struct committer {
-	struct store *store;
-	size_t lane;
-};
-
-/* Under MUTEX. The names in W stay valid until W is back. A rejection has no
- * repository: its window only writes to the journal. */
-static void note_window(struct store *s, size_t lane, const struct window *w)
-{
-	struct commit_slot *slot = &s->committers[lane];
-	const struct repo *repo = w->parts[0].txn->repo;
-	size_t i;
-
-	slot->window = w;
-	slot->is_prepared = w->is_prepared;
-	slot->work = (struct stage_work){
-		repo != NULL ? repo->path : s->state_dir,
-		SYS(s->sys, now_mono),
-	};
-	for (i = 1; i < w->nr_parts && !slot->has_more; i++)
-		slot->has_more = w->parts[i].txn->repo != repo;
-}
-
-static void *committer_main(void *arg)
-{
-	struct committer *me = arg;
-	struct store *s = me->store;
-	size_t lane = me->lane;
-	struct window *w;
-
-	free(me);
-	pthread_mutex_lock(&s->mutex);
-	for (;;) {
-		w = window_fifo_take(&s->to_apply);
-		if (w == NULL && s->stopping)
-			break;
-		if (w == NULL) {
-			pthread_cond_wait(&s->commit_cond, &s->mutex);
-			continue;
-		}
-		/* No record of this window can get a lower number. */
-		s->floors[lane] = journal_last_lsn(s->journal) + 1;
-		note_window(s, lane, w);
-		pthread_mutex_unlock(&s->mutex);
-		apply_window(&s->applier, w);
-		store_applied(s, lane, w);
-		pthread_mutex_lock(&s->mutex);
-	}
-	pthread_mutex_unlock(&s->mutex);
-	return NULL;
-}
-
-uint64_t store_visible_lsn(void *store)
-{
-	struct store *s = store;
-	uint64_t lsn;
-	size_t i;
-
-	pthread_mutex_lock(&s->mutex);
-	lsn = journal_lasting(s->journal);
-	for (i = 0; i < STORE_COMMITTERS; i++)
-		if (s->floors[i] != 0 && s->floors[i] - 1 < lsn)
-			lsn = s->floors[i] - 1;
-	pthread_mutex_unlock(&s->mutex);
-	return lsn;
-}
-
-static int start_committer(struct store *s, size_t lane)
-{
-	struct committer *me;
-	int r;
-
-	me = malloc(sizeof(*me));
-	if (me == NULL)
-		return -ENOMEM;
-	me->store = s;
-	me->lane = lane;
-	r = pthread_create(&s->commit_threads[lane], NULL, committer_main, me);
-	if (r != 0)
-		free(me);
-	return -r;
-}
-
 /* How many of each were started. */
 struct started {
-	size_t lanes, committers;
+	size_t lanes;
 	int checkpoint;
 };
 
@@ -280,7 +140,6 @@ static void end_threads(struct store *s, const struct started *started)
 	pthread_mutex_lock(&s->mutex);
 	s->stopping = true;
 	pthread_cond_broadcast(&s->lane_cond);
-	pthread_cond_broadcast(&s->commit_cond);
 	pthread_cond_broadcast(&s->tick_cond);
 	pthread_mutex_unlock(&s->mutex);
 	for (i = 0; i < started->lanes; i++)
@@ -290,22 +149,18 @@ static void end_threads(struct store *s, const struct started *started)
 		pthread_join(s->checkpoint_thread, NULL);
 	checkpoint_syncs_end(s);
 	historian_stop(s->historian);
-	for (i = 0; i < started->committers; i++)
-		pthread_join(s->commit_threads[i], NULL);
+	pipeline_stop(s->pipeline);
 	txid_filter_done(&s->txid_filter);
-	flusher_free(s->applier.flusher);
-	s->applier.flusher = NULL;
 	s->started = false;
 }
 
 int store_start(struct store *s)
 {
 	struct started started = { 0 };
-	bool has_historian;
+	bool has_historian, has_pipeline;
 	int r;
 
 	s->started = true;
-	s->applier.flusher = flusher_new(s->sys);
 	lane_begin(s);
 	while (started.lanes < ADMISSION_WORKERS &&
 	    pthread_create(&s->lane_threads[started.lanes], NULL, lane_main,
@@ -315,12 +170,9 @@ int store_start(struct store *s)
 	started.checkpoint =
 	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
 	has_historian = historian_start(s->historian) == 0;
-	while (started.committers < STORE_COMMITTERS &&
-	    start_committer(s, started.committers) == 0)
-		started.committers++;
+	has_pipeline = pipeline_start(s->pipeline) == 0;
 	if (r == 0 && started.lanes == ADMISSION_WORKERS &&
-	    started.checkpoint == 0 && has_historian &&
-	    started.committers == STORE_COMMITTERS)
+	    started.checkpoint == 0 && has_historian && has_pipeline)
 		return 0;
 	end_threads(s, &started);
 	return -EAGAIN;
@@ -331,9 +183,7 @@ int store_stop(struct store *s)
 	int r = 0;
 
 	if (s->started) {
-		end_threads(s,
-		    &(struct started){ .lanes = ADMISSION_WORKERS,
-			.committers = STORE_COMMITTERS });
+		end_threads(s, &(struct started){ .lanes = ADMISSION_WORKERS });
 		r = checkpoint_once(s, true);
 		/* Of one that turns out only now to have failed the records
 		 * are put aside by the next one. */
@@ -368,6 +218,13 @@ void store_set_fatal(struct store *s, const char *fmt, ...)
 	s->cfg.wake(s->cfg.wake_arg);
 }
 
+void store_log_failed(void *store, const char *why)
+{
+	struct store *s = store;
+
+	store_set_fatal(s, "the journal in '%s' %s", s->state_dir, why);
+}
+
 const char *store_fatal(struct store *s)
 {
 	const char *fatal;
@@ -390,6 +247,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 	pthread_mutex_lock(&s->mutex);
 	*stats = s->stats;
 	pthread_mutex_unlock(&s->mutex);
+	stats->windows = pipeline_windows(s->pipeline);
 	deferred_count(s->deferred, &stats->awaiting_repos,
 	    &stats->awaiting_refs);
 	barriers_count(&s->barriers, stats);

@@ -261,8 +261,9 @@ int64_t store_stuck_ns(struct store *store);
 	X(LOOKUP, "lookup", 1) /* of ids in the journal, by an admission */    \
 	X(ADMISSION, "admission", ADMISSION_WORKERS)                           \
 	X(BARRIER, "barrier", STORE_BARRIERS)                                  \
-	X(PREPARE, "prepare", STORE_PREPARERS) /* a window takes its locks */  \
-	X(COMMIT, "commit", STORE_COMMITTERS)  /* and from then on */          \
+	X(PREPARE, "prepare",                                                  \
+	    PIPELINE_PREPARERS) /* a window takes its locks */                 \
+	X(COMMIT, "commit", PIPELINE_COMMITTERS) /* and from then on */        \
 	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINT_SYNCS)                      \
 	X(HISTORY, "history", 1)
 enum store_stage {

@@ -4,7 +4,7 @@
  *	lanes		admissions, look-ups; the only readers of objects, one
  *			at most in a repository; open and close repositories
  *	barriers	syncfs for objects that are new, a file system each
- *	committers	windows, one each
+ *	committers	windows, one each (pipeline/pipeline.h)
  *	flusher		a few that sync files for the committers
  *	checkpointer	SQLite's checkpoints, lines that are owed
  *	syncs		syncfs for what was published, a file system each
@@ -20,6 +20,7 @@
  *				held during disk I/O
  *	barriers.mutex				barrier.h
  *	store.mutex, repos.mutex
+ *	pipeline.mutex
  *	deferred.mutex, historian.mutex, completions.mutex, and locks inside
  *				other modules
  */
@@ -34,26 +35,13 @@
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fifos.h"
 #include "daemon/store/admission/txid_filter.h"
-#include "daemon/store/window/apply.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/recovery/recover.h"
 #include "daemon/store/stages.h"
 #include "daemon/store/store.h"
 
-/* Windows in work: few that prepare, which takes a processor; the others wait
- * for a flush, and all of them for the same. */
-#define STORE_COMMITTERS 16
-#define STORE_PREPARERS  2
-
 struct historian;
-
-/* What a committer is at. */
-struct commit_slot {
-	struct stage_work work;
-	const struct window *window;
-	bool has_more;    /* than the one repository */
-	bool is_prepared; /* WORK is what follows */
-};
 
 struct store {
 	const struct sys *sys;
@@ -65,7 +53,6 @@ struct store {
 
 	struct repos repos;
 	struct doubts *doubts; /* repos has it too */
-	struct applier applier;
 	struct rights rights;
 	struct barriers barriers;
 	struct completions completions;
@@ -77,22 +64,17 @@ struct store {
 	/* Of who has is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct txid_filter txid_filter;
+	struct pipeline *pipeline;
 	struct historian *historian; /* has its own mutex, within all others */
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t lane_cond, commit_cond, tick_cond;
-	pthread_cond_t gathered_cond; /* nobody prepares */
+	pthread_cond_t lane_cond, tick_cond;
 	struct txn_fifo to_admit, to_discard;
 	struct query_fifo to_look_up;
-	struct window_fifo to_apply;
 	struct checkpoint_fifo to_checkpoint;
-	size_t nr_preparing; /* windows that were given and aren't past it */
 	bool stopping, started;
-	uint64_t floors[STORE_COMMITTERS]; /* lowest lsn a window in work may
-					      get; 0: none in work */
 	struct admission_queues admission;
-	struct commit_slot committers[STORE_COMMITTERS];
 	struct stage_work checkpointing;
 	int64_t wal_copied_ns; /* the checkpointer's: see copy_wal() */
 	uint64_t repos_copied; /* the same */
@@ -107,16 +89,13 @@ struct store {
 
 	pthread_t lane_threads[ADMISSION_WORKERS];
 	pthread_t checkpoint_thread;
-	pthread_t commit_threads[STORE_COMMITTERS];
 };
 
 /* store.c */
-void store_prepared(void *store, struct window *w);
-/* The highest LSN below which every window is over and every row lasts. Any
- * thread; takes the mutex. */
-uint64_t store_visible_lsn(void *store);
 void store_set_fatal(struct store *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* commit_log_config.failed */
+void store_log_failed(void *store, const char *why);
 
 /* lane.c */
 void lane_begin(struct store *s); /* before its threads */
@@ -163,13 +142,9 @@ uint64_t failed_live(void *store, struct repo *repo);
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
-/* group_commit.c: applier.commit. */
-int group_commit(void *store, struct journal_row *rows, size_t nr, bool flush);
-/* commit_log_config.failed */
-void group_commit_failed(void *store, const char *why);
-
-/* store_open.c. Makes s->deferred, once the log is open. 0, -ENOMEM. */
+/* store_open.c. Make s->deferred, and then s->pipeline, once the log is open. 0,
+ * -ENOMEM. */
 int store_open_deferred(struct store *s);
-uint64_t store_next_token(void *store);
+int store_open_pipeline(struct store *s);
 
 #endif

@@ -141,47 +141,9 @@ static int copy_config(struct store *s, const struct store_config *cfg)
 	return 0;
 }
 
-uint64_t store_next_token(void *store)
+static uint64_t next_token(void *store)
 {
-	struct store *s = store;
-
-	return atomic_fetch_add(&s->applier.next_token, 1);
-}
-
-static void defer_line(void *store, const struct repo *repo)
-{
-	deferred_add_line(((struct store *)store)->deferred, repo);
-}
-
-static void left(void *store, const struct repo *repo, uint64_t token)
-{
-	deferred_add_locks(((struct store *)store)->deferred, repo, token);
-}
-
-static void defer_update(void *store, uint64_t lsn, uint32_t index)
-{
-	deferred_add_update(((struct store *)store)->deferred, lsn, index);
-}
-
-static void init_applier(struct store *s)
-{
-	struct applier *ap = &s->applier;
-
-	ap->sys = s->sys;
-	ap->repos = &s->repos;
-	ap->journal = s->journal;
-	ap->durability = s->cfg.durability;
-	ap->prepare_max_ns = s->cfg.prepare_max_ns;
-	ap->packed_least = PACKED_LEAST;
-	/* Unique for the journal's life: the start, then a counter. */
-	atomic_init(&ap->next_token,
-	    journal_this_start(s->journal) << JOURNAL_TOKEN_BITS | 1);
-	ap->commit = group_commit;
-	ap->prepared = store_prepared;
-	ap->defer_line = defer_line;
-	ap->left = left;
-	ap->defer_update = defer_update;
-	ap->arg = s;
+	return pipeline_next_token(((struct store *)store)->pipeline);
 }
 
 static void fatal(void *store, const char *why)
@@ -197,13 +159,49 @@ int store_open_deferred(struct store *s)
 		.boot_id = s->boot_id,
 		.store = &s->cfg,
 		.has_object = admit_has_object,
-		.next_token = store_next_token,
+		.next_token = next_token,
 		.live = failed_live,
 		.fatal = fatal,
 		.arg = s };
 
 	s->deferred = deferred_new(&cfg);
 	return s->deferred == NULL ? -ENOMEM : 0;
+}
+
+static bool is_fatal(void *store)
+{
+	return store_fatal(store) != NULL;
+}
+
+static void wake(void *store)
+{
+	struct store *s = store;
+
+	s->cfg.wake(s->cfg.wake_arg);
+}
+
+static void committed(void *store)
+{
+	historian_note_commit(((struct store *)store)->historian);
+}
+
+int store_open_pipeline(struct store *s)
+{
+	const struct pipeline_config cfg = { .sys = s->sys,
+		.repos = &s->repos,
+		.log = s->log,
+		.deferred = s->deferred,
+		.completions = &s->completions,
+		.state_dir = s->state_dir,
+		.durability = s->cfg.durability,
+		.prepare_max_ns = s->cfg.prepare_max_ns,
+		.is_fatal = is_fatal,
+		.wake = wake,
+		.committed = committed,
+		.arg = s };
+
+	s->pipeline = pipeline_new(&cfg);
+	return s->pipeline == NULL ? -ENOMEM : 0;
 }
 
 static void fs_failed(void *store, const char *place, int err)
@@ -279,6 +277,11 @@ static int check_journal(void *arg, struct journal *j, char **why)
 	return r;
 }
 
+static uint64_t visible_lsn(void *store)
+{
+	return pipeline_visible_lsn(((struct store *)store)->pipeline);
+}
+
 static int make_historian(struct store *s)
 {
 	const struct historian_config cfg = {
@@ -290,7 +293,7 @@ static int make_historian(struct store *s)
 		    .retention_ms = s->cfg.retention_ms,
 		    .retention_bytes = s->cfg.retention_bytes },
 		.log = s->log,
-		.visible = store_visible_lsn,
+		.visible = visible_lsn,
 		.visible_arg = s,
 		.wake = s->cfg.wake,
 		.wake_arg = s->cfg.wake_arg,
@@ -321,9 +324,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->lane_cond, &attr);
-	pthread_cond_init(&s->commit_cond, NULL);
 	pthread_cond_init(&s->tick_cond, &attr);
-	pthread_cond_init(&s->gathered_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	barriers_init(&s->barriers, s);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
@@ -342,7 +343,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.check = check_journal,
 		.check_arg = s };
 	log = (struct commit_log_config){ .journal = &journal,
-		.failed = group_commit_failed,
+		.failed = store_log_failed,
 		.arg = s };
 	s->wal_copied_ns = SYS(cfg->sys, now_mono);
 	if (r == 0)
@@ -358,12 +359,13 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	}
 	if (r == 0)
 		r = store_open_deferred(s);
+	if (r == 0)
+		r = store_open_pipeline(s);
 	if (r == 0) {
 		s->repos.doubts = s->doubts;
 		s->repos.has_failed = doubts_any(s->doubts);
 		s->repos.report =
 		    (struct repos_report){ fs_failed, unmarked, s };
-		init_applier(s);
 		r = make_historian(s);
 	}
 	if (r != 0) {
@@ -383,6 +385,7 @@ void store_free(struct store *s)
 	if (s == NULL)
 		return;
 	assert(!s->started);
+	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);
 	if (s->journal != NULL) {
 		repos_done(&s->repos);
@@ -404,8 +407,6 @@ void store_free(struct store *s)
 	free(s->fatal);
 	rights_done(&s->rights);
 	pthread_cond_destroy(&s->tick_cond);
-	pthread_cond_destroy(&s->gathered_cond);
-	pthread_cond_destroy(&s->commit_cond);
 	barriers_done(&s->barriers);
 	completions_done(&s->completions);
 	pthread_cond_destroy(&s->lane_cond);
@@ -449,7 +450,7 @@ int store_recover(struct store *s, const struct store_report *report,
 		.boot_id = s->boot_id,
 		.report = report,
 		.has_object = admit_has_object,
-		.next_token = store_next_token,
+		.next_token = next_token,
 		.note = note,
 		.arg = s };
 

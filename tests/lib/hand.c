@@ -68,7 +68,7 @@ static int prepare(struct work *k)
 	int r;
 
 	r = token_init(&k->token, k->sys, k->repo->stage_fd,
-	    atomic_fetch_add(&k->h->w->store.applier.next_token, 1));
+	    pipeline_next_token(k->h->w->store.pipeline));
 	for (i = 0; i < k->nr && r == 0; i++)
 		if (k->members[i].action == RECORD_WRITE)
 			r = stage(&k->edits[i], &k->members[i]);

@@ -77,7 +77,8 @@ static void wake(void *arg)
 
 static int commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
-	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	    flush);
 }
 
 static void defer_line(void *arg, const struct repo *repo)
@@ -128,7 +129,7 @@ static int has_object(void *arg, struct repo *repo, const struct refd_oid *oid)
 
 static uint64_t next_token(void *arg)
 {
-	return store_next_token(&((struct world *)arg)->store);
+	return pipeline_next_token(((struct world *)arg)->store.pipeline);
 }
 
 static void note(void *arg, const struct journal_repo *repo, uint64_t nr,
@@ -207,29 +208,29 @@ static void init_store(struct world *w)
 	s->cfg.durability = w->mode != REFD_DURABILITY_DEFAULT ?
 	    w->mode :
 	    REFD_DURABILITY_JOURNAL;
+	s->cfg.prepare_max_ns = INT64_MAX / 2;
 	s->state_dir = state_dir;
 	completions_init(&s->completions, wake, NULL);
 	pthread_mutex_init(&s->mutex, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }
 
-static void init_applier(struct world *w)
+static void init_repos(struct world *w)
 {
-	struct applier *ap = &w->store.applier;
-
 	repos_init(&w->store.repos, w->sys, w->store.journal, roots, 1, 16);
 	w->store.repos.doubts = w->store.doubts;
 	w->store.repos.has_failed = doubts_any(w->store.doubts);
 	w->store.repos.configure = configure;
-	ap->sys = w->sys;
-	ap->repos = &w->store.repos;
-	ap->journal = w->store.journal;
-	ap->durability = w->store.cfg.durability;
-	ap->prepare_max_ns = INT64_MAX / 2;
+}
+
+/* The pipeline has no threads, so no window is handed over to it. */
+static void init_applier(struct world *w)
+{
+	struct applier *ap = &w->store.pipeline->applier;
+
 	ap->packed_least = w->packed_least > 0 ? w->packed_least : SIZE_MAX;
-	atomic_init(&ap->next_token,
-	    journal_this_start(w->store.journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = commit;
+	ap->prepared = NULL;
 	ap->defer_line = defer_line;
 	ap->left = left;
 	ap->defer_update = defer_update;
@@ -261,7 +262,7 @@ int world_start(struct world *w)
 		.boot_id = w->store.boot_id,
 		.wal_room = 16384 };
 	struct commit_log_config log = { .journal = &cfg,
-		.failed = group_commit_failed,
+		.failed = store_log_failed,
 		.arg = &w->store };
 	char *why = NULL;
 	int r;
@@ -280,12 +281,16 @@ int world_start(struct world *w)
 	}
 	if (r == 0)
 		r = store_open_deferred(&w->store);
+	if (r == 0)
+		r = store_open_pipeline(&w->store);
 	free(why);
 	if (r != 0) {
+		deferred_free(w->store.deferred);
 		commit_log_close(w->store.log);
 		sysvfs_free(w->vfs);
 		return r < 0 ? r : -EIO;
 	}
+	init_repos(w);
 	init_applier(w);
 	w->up = true;
 	r = recover(w);
@@ -300,6 +305,7 @@ void world_crash(struct world *w)
 		return;
 	/* It has no threads to end. */
 	store_stop(&w->store);
+	pipeline_free(w->store.pipeline);
 	deferred_free(w->store.deferred);
 	repos_done(&w->store.repos);
 	commit_log_close(w->store.log);
@@ -379,7 +385,7 @@ static void apply(struct world *w, struct txn *const *txns, size_t nr,
 				part->updates[part->nr++] =
 				    &part->txn->updates[k];
 	}
-	apply_window(&w->store.applier, &win);
+	apply_window(&w->store.pipeline->applier, &win);
 	for (i = 0; i < nr; i++)
 		free(win.parts[i].updates);
 	free(win.parts);

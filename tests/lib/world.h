@@ -12,6 +12,7 @@
 #ifndef TESTS_LIB_WORLD_H
 #define TESTS_LIB_WORLD_H
 
+#include "daemon/store/pipeline/pipeline_internal.h"
 #include "daemon/store/store_internal.h"
 #include "tests/lib/memfs.h"
 

@@ -138,7 +138,7 @@ START_TEST(a_session_never_leaves_some_for_later)
 {
 	struct txn *txn;
 
-	w->store.applier.prepare_max_ns = -1;
+	w->store.pipeline->applier.prepare_max_ns = -1;
 	txn = world_session(w, "a=1;b=1", false);
 	ck_assert_ptr_nonnull(txn->prepared);
 	world_session_end(w, txn, true);

@@ -311,7 +311,7 @@ START_TEST(a_dead_journal_takes_no_row)
 
 	ok("x=1");
 	last = journal_last_lsn(w->store.journal);
-	group_commit_failed(&w->store, "is dead");
+	store_log_failed(&w->store, "is dead");
 	ck_assert_int_eq(status_of("x=2:1", NULL), REFD_UNKNOWN);
 	ck_assert_uint_eq(journal_last_lsn(w->store.journal), last);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
@@ -338,7 +338,8 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	SYS(sys, write_all, fd, "3535353535353535353535353535353535353535\n",
 	    41);
 	SYS(sys, close, fd);
-	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	    flush);
 }
 
 /* git made x/y during the flush of our x; and there is no room to say so. */
@@ -348,7 +349,7 @@ START_TEST(an_abort_that_is_not_recorded_is_unknown)
 
 	nr_commits = 0;
 	abort_result = _i ? JOURNAL_UNKNOWN : -ENOSPC;
-	w->store.applier.commit = commit_and_take_the_name;
+	w->store.pipeline->applier.commit = commit_and_take_the_name;
 	ck_assert_int_eq(status_of("x=1:0", &id), REFD_UNKNOWN);
 	ck_assert_int_eq(nr_commits, 2);
 	ck_assert_int_eq(hand_kill(w), 0);
@@ -368,7 +369,8 @@ static int commit_then_fill(void *arg, struct journal_row *rows, size_t nr,
 	if (nr_commits++ > 0)
 		return -ENOSPC;
 	memfs_fail_call(w->fs, MEMFS_WRITE_ALL, 0, -ENOSPC);
-	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	    flush);
 }
 
 /* HEAD is a symbolic ref to main: a deletion of main leaves a line there. */
@@ -394,7 +396,7 @@ START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	before = forgotten();
 	nr_commits = 0;
-	w->store.applier.commit = commit_then_fill;
+	w->store.pipeline->applier.commit = commit_then_fill;
 	ck_assert_int_eq(status_of(owing[_i / 2].spec, &id), REFD_UNKNOWN);
 	ck_assert_int_eq(nr_commits, 2);
 	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "logs/"));
@@ -425,7 +427,8 @@ static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr,
 		len += rows[i].len;
 	if (len > bytes_max)
 		return -ENOSPC;
-	return group_commit(&((struct world *)arg)->store, rows, nr, flush);
+	return group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	    flush);
 }
 
 START_TEST(what_does_not_fit_fails_alone)
@@ -434,7 +437,7 @@ START_TEST(what_does_not_fit_fails_alone)
 	size_t i;
 
 	bytes_max = 500;
-	w->store.applier.commit = commit_what_fits;
+	w->store.pipeline->applier.commit = commit_what_fits;
 	txns[0] = world_begin(w, "a=1", false);
 	txns[1] = world_begin(w,
 	    "b1=1;b2=1;b3=1;b4=1;b5=1;b6=1;b7=1;b8=1;b9=1;bb=1", false);

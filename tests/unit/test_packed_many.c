@@ -365,7 +365,7 @@ START_TEST(killed_with_git_below_a_name)
 
 	for (n = 0; hit; n++) {
 		start(3, HEADER KEEP);
-		w->store.applier.commit = commit_then_git;
+		w->store.pipeline->applier.commit = commit_then_git;
 		memfs_kill_at(w->fs, n);
 		world_done(w, world_apply(w, "n=1:0;o=1:0;r=1:0", _i));
 		hit = memfs_was_hit(w->fs);

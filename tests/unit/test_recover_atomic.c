@@ -28,7 +28,7 @@ static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr,
 
 START_TEST(atomic_is_not_torn_by_a_taken_name)
 {
-	w->store.applier.commit = commit_then_kill;
+	w->store.pipeline->applier.commit = commit_then_kill;
 	world_done(w, world_apply(w, "p=1;q=1", true));
 	memfs_kill(w->fs);
 	world_crash(w);
@@ -51,7 +51,7 @@ START_TEST(a_killed_start_unlocks_nothing_unrecorded)
 	for (n = 0; hit; n++) {
 		world_free(w);
 		wr_setup_apart();
-		w->store.applier.commit = commit_then_kill;
+		w->store.pipeline->applier.commit = commit_then_kill;
 		txn = world_apply(w, "p=1;q=1", _i == 1);
 		h.w = w;
 		h.txid = txn->req.txid;
@@ -78,7 +78,7 @@ START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 {
 	static const char log[] = WORLD_REPO "/logs/refs/heads/p";
 
-	w->store.applier.commit = commit_then_kill;
+	w->store.pipeline->applier.commit = commit_then_kill;
 	world_done(w, world_apply(w, "p=1;q=1", true));
 	memfs_kill(w->fs);
 	ck_assert(memfs_exists(w->fs, log));

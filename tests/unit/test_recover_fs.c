@@ -421,7 +421,7 @@ static void lock(struct repo *repo, const char *path)
 	struct token token;
 
 	ck_assert_int_eq(token_init(&token, w->sys, repo->stage_fd,
-			     store_next_token(&w->store)),
+			     pipeline_next_token(w->store.pipeline)),
 	    0);
 	ck_assert_int_eq(token_lock(&token, repo->fd, path, 0777), 0);
 }

@@ -211,7 +211,7 @@ static int commit_once(void *arg, struct journal_row *rows, size_t nr,
 
 	if (nr_commits++ > 0)
 		return -ENOSPC;
-	return group_commit(&of->store, rows, nr, flush);
+	return group_commit(of->store.pipeline, rows, nr, flush);
 }
 
 /* The journal has no room for the deferred row either: then no checkpoint
@@ -227,7 +227,7 @@ START_TEST(a_line_without_a_deferred_row_keeps_its_record)
 		wr_setup_apart();
 		wr_ok("x=1");
 		nr_commits = 0;
-		w->store.applier.commit = commit_once;
+		w->store.pipeline->applier.commit = commit_once;
 		hit = wr_fail_write("x=2:1", false, n, -ENOSPC);
 		if (nr_commits < 2)
 			continue;

@@ -82,7 +82,7 @@ static enum refd_status create_at(const char *git_dir, const char *name,
 		before();
 	u = &txn->updates[0];
 	part = (struct txn_part){ .txn = txn, .updates = &u, .nr = 1 };
-	apply_window(&w->store.applier, &win);
+	apply_window(&w->store.pipeline->applier, &win);
 	status = u->status;
 	world_done(w, txn);
 	return status;
@@ -306,14 +306,14 @@ static int commit_then_move(void *arg, struct journal_row *rows, size_t nr,
 /* While its locks are taken, or once it is committed. */
 START_TEST(norepo_of_one_that_is_moved_away)
 {
-	struct sys sys = *w->store.applier.sys;
+	struct sys sys = *w->store.pipeline->applier.sys;
 
 	is_away = false;
 	sys.linkat = linkat_away;
 	if (_i == 0)
-		w->store.applier.sys = &sys;
+		w->store.pipeline->applier.sys = &sys;
 	else
-		w->store.applier.commit = commit_then_move;
+		w->store.pipeline->applier.commit = commit_then_move;
 	ck_assert_int_eq(create_at(WORLD_REPO, "refs/heads/x", NULL),
 	    REFD_NOREPO);
 	ck_assert(is_away);

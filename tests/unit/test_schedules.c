@@ -138,7 +138,8 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush)
 {
 	const struct sys *sys = memfs_other(w->fs);
-	int r = group_commit(&((struct world *)arg)->store, rows, nr, flush);
+	int r = group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	    flush);
 
 	if (nr_commits++ == 0) {
 		SYS(sys, mkdirat, AT_FDCWD, X, 0777);
@@ -154,7 +155,7 @@ START_TEST(an_abort_survives_power_loss)
 	struct txn *txn;
 
 	nr_commits = 0;
-	w->store.applier.commit = commit_and_take_the_name;
+	w->store.pipeline->applier.commit = commit_and_take_the_name;
 	txn = world_apply(w, _i % 2 ? "x=1:0;z=1:0" : "x=1:0", _i % 2);
 	ck_assert_int_eq(txn->updates[0].status, REFD_CONFLICT);
 	world_done(w, txn);

@@ -160,7 +160,7 @@ static void apply(long n)
 			.nr = txns[i]->nr_updates };
 	}
 	begin_failing(n);
-	apply_window(&w->store.applier, &win);
+	apply_window(&w->store.pipeline->applier, &win);
 	end_failing();
 }
 

@@ -110,7 +110,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	world_done(s->w, world_apply(s->w, "a=1", false));
 	ck_assert_int_eq(world_checkpoint(s->w), 0);
 	if (s->work->takes_name)
-		s->w->store.applier.commit = commit_and_take_the_name;
+		s->w->store.pipeline->applier.commit = commit_and_take_the_name;
 	if (s->work->is_checkpoint)
 		ck_assert_int_eq(send(s), 0);
 	return s;
@@ -120,7 +120,8 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush)
 {
 	const struct sys *sys = memfs_other(current->w->fs);
-	int r = group_commit(&((struct world *)arg)->store, rows, nr, flush);
+	int r = group_commit(((struct world *)arg)->store.pipeline, rows, nr,
+	    flush);
 
 	/* Others have no power either. */
 	if (current->nr_commits++ > 0 ||

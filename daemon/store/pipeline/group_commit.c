@@ -1,0 +1,48 @@
+/*
+ * Committing together: when the rows of a window go to the commit log.
+ *
+ * Happy path: gather, append, wait.
+ *
+ * Failures: commit_log.h tells the fate of the rows. A dead log takes no rows.
+ */
+#include <time.h>
+
+#include "daemon/store/pipeline/pipeline_internal.h"
+
+#define GATHER_MAX_NS (10 * 1000 * 1000)
+
+/* One flush serves all rows that precede it. So a committer waits for the
+ * windows that prepare, but no longer than a flush takes. */
+static void gather(struct pipeline *p)
+{
+	int64_t ns = journal_flush_ns(p->journal);
+	struct timespec until;
+
+	if (ns > GATHER_MAX_NS)
+		ns = GATHER_MAX_NS;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	pthread_mutex_lock(&p->mutex);
+	while (p->nr_preparing > 0 &&
+	    pthread_cond_timedwait(&p->gathered, &p->mutex, &until) == 0)
+		;
+	pthread_mutex_unlock(&p->mutex);
+}
+
+int group_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
+{
+	struct commit_log_mark mark;
+	struct pipeline *p = arg;
+	int r;
+
+	if (p->cfg.is_fatal(p->cfg.arg))
+		return JOURNAL_UNKNOWN;
+	if (flush)
+		gather(p);
+	r = commit_log_append(p->cfg.log, rows, nr, &mark);
+	return r != 0 ? r :
+			commit_log_wait(p->cfg.log, &mark,
+			    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
+}

@@ -1,0 +1,302 @@
+/*
+ * The committers, and the hand-over to them.
+ *
+ * Happy path of a window: pipeline_apply() puts it into the queue; begin_window()
+ * sets the floor; apply_window() locks, commits and publishes; end_window()
+ * clears the floor and hands the window back.
+ *
+ * Failures: a thread that cannot be started fails the start of the store.
+ */
+#include "daemon/store/pipeline/pipeline_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/refs/packed.h"
+
+/* ---- one window ---- */
+
+/* Takes the next window as SLOT. NULL: none waits. Under MUTEX. */
+static struct window *begin_window(struct pipeline *p, struct commit_slot *slot)
+{
+	struct window *w = window_fifo_take(&p->to_apply);
+	const struct repo *repo;
+	size_t i;
+
+	if (w == NULL)
+		return NULL;
+	/* A rejection has no repository: its window only writes to the log.
+	 * The paths stay valid until the window has come back. */
+	repo = w->parts[0].txn->repo;
+	*slot = (struct commit_slot){
+		.window = w,
+		/* No record of the window exists yet. */
+		.floor = journal_last_lsn(p->journal) + 1,
+		.work = { repo != NULL ? repo->path : p->cfg.state_dir,
+		    SYS(p->cfg.sys, now_mono) },
+		.is_prepared = w->is_prepared,
+	};
+	for (i = 1; i < w->nr_parts && !slot->has_more; i++)
+		slot->has_more = w->parts[i].txn->repo != repo;
+	return w;
+}
+
+/* Under MUTEX. True: pipeline_takes() has become true. */
+static bool one_less_prepares(struct pipeline *p)
+{
+	if (--p->nr_preparing == 0)
+		pthread_cond_broadcast(&p->gathered);
+	return p->nr_preparing + 1 == PIPELINE_PREPARERS;
+}
+
+/* applier.prepared */
+static void window_prepared(void *arg, struct window *w)
+{
+	struct pipeline *p = arg;
+	bool wake;
+	size_t i;
+
+	pthread_mutex_lock(&p->mutex);
+	wake = one_less_prepares(p);
+	for (i = 0; i < PIPELINE_COMMITTERS; i++) {
+		if (p->slots[i].window != w)
+			continue;
+		p->slots[i].is_prepared = true;
+		p->slots[i].work.since_ns = SYS(p->cfg.sys, now_mono);
+	}
+	pthread_mutex_unlock(&p->mutex);
+	if (wake)
+		p->cfg.wake(p->cfg.arg);
+}
+
+/* The floor is cleared before the window is handed back, so that a client finds
+ * an answered update in history. */
+static void end_window(struct pipeline *p, struct commit_slot *slot,
+    struct window *w)
+{
+	w->done_ns = SYS(p->cfg.sys, now_mono);
+	pthread_mutex_lock(&p->mutex);
+	if (!w->is_prepared)
+		one_less_prepares(p);
+	memset(slot, 0, sizeof(*slot));
+	p->nr_ended++;
+	pthread_mutex_unlock(&p->mutex);
+	completions_put_window(p->cfg.completions, w);
+	p->cfg.committed(p->cfg.arg);
+}
+
+/* ---- the threads ---- */
+
+/* Waits for the next window. NULL: the thread is to end. */
+static struct window *wait_for_window(struct pipeline *p,
+    struct commit_slot *slot)
+{
+	struct window *w;
+
+	pthread_mutex_lock(&p->mutex);
+	while ((w = begin_window(p, slot)) == NULL && !p->stopping)
+		pthread_cond_wait(&p->cond, &p->mutex);
+	pthread_mutex_unlock(&p->mutex);
+	return w;
+}
+
+static void *committer_main(void *arg)
+{
+	struct committer *me = arg;
+	struct pipeline *p = me->pipeline;
+	struct window *w;
+
+	while ((w = wait_for_window(p, me->slot)) != NULL) {
+		apply_window(&p->applier, w);
+		end_window(p, me->slot, w);
+	}
+	return NULL;
+}
+
+int pipeline_start(struct pipeline *p)
+{
+	struct committer *c;
+
+	p->applier.flusher = flusher_new(p->cfg.sys);
+	for (; p->nr_threads < PIPELINE_COMMITTERS; p->nr_threads++) {
+		c = &p->committers[p->nr_threads];
+		c->pipeline = p;
+		c->slot = &p->slots[p->nr_threads];
+		if (pthread_create(&c->thread, NULL, committer_main, c) != 0)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+void pipeline_stop(struct pipeline *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->cond);
+	pthread_mutex_unlock(&p->mutex);
+	for (; p->nr_threads > 0; p->nr_threads--)
+		pthread_join(p->committers[p->nr_threads - 1].thread, NULL);
+	flusher_free(p->applier.flusher);
+	p->applier.flusher = NULL;
+}
+
+/* ---- opening ---- */
+
+static void defer_line(void *arg, const struct repo *repo)
+{
+	deferred_add_line(((struct pipeline *)arg)->cfg.deferred, repo);
+}
+
+static void left(void *arg, const struct repo *repo, uint64_t token)
+{
+	deferred_add_locks(((struct pipeline *)arg)->cfg.deferred, repo, token);
+}
+
+static void defer_update(void *arg, uint64_t lsn, uint32_t index)
+{
+	deferred_add_update(((struct pipeline *)arg)->cfg.deferred, lsn, index);
+}
+
+static void init_applier(struct pipeline *p)
+{
+	struct applier *ap = &p->applier;
+
+	ap->sys = p->cfg.sys;
+	ap->repos = p->cfg.repos;
+	ap->journal = p->journal;
+	ap->durability = p->cfg.durability;
+	ap->prepare_max_ns = p->cfg.prepare_max_ns;
+	ap->packed_least = PACKED_LEAST;
+	/* Unique for the journal's life: the start, then a counter. */
+	atomic_init(&ap->next_token,
+	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
+	ap->commit = group_commit;
+	ap->prepared = window_prepared;
+	ap->defer_line = defer_line;
+	ap->left = left;
+	ap->defer_update = defer_update;
+	ap->arg = p;
+}
+
+struct pipeline *pipeline_new(const struct pipeline_config *cfg)
+{
+	struct pipeline *p = calloc(1, sizeof(*p));
+	pthread_condattr_t attr;
+
+	if (p == NULL)
+		return NULL;
+	p->cfg = *cfg;
+	p->journal = commit_log_journal(cfg->log);
+	init_applier(p);
+	pthread_mutex_init(&p->mutex, NULL);
+	pthread_cond_init(&p->cond, NULL);
+	/* A wall clock that is set back must not stop a commit. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->gathered, &attr);
+	pthread_condattr_destroy(&attr);
+	return p;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+	if (p == NULL)
+		return;
+	pthread_cond_destroy(&p->gathered);
+	pthread_cond_destroy(&p->cond);
+	pthread_mutex_destroy(&p->mutex);
+	free(p);
+}
+
+/* ---- handing over ---- */
+
+void pipeline_apply(struct pipeline *p, struct window *w)
+{
+	/* The end of a session takes no locks. The window was here before and
+	 * may still be marked. */
+	w->is_prepared =
+	    w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT;
+	pthread_mutex_lock(&p->mutex);
+	if (!w->is_prepared)
+		p->nr_preparing++;
+	window_fifo_put(&p->to_apply, w);
+	pthread_cond_signal(&p->cond);
+	pthread_mutex_unlock(&p->mutex);
+}
+
+bool pipeline_takes(struct pipeline *p)
+{
+	bool takes;
+
+	pthread_mutex_lock(&p->mutex);
+	takes = p->nr_preparing < PIPELINE_PREPARERS;
+	pthread_mutex_unlock(&p->mutex);
+	return takes;
+}
+
+uint64_t pipeline_next_token(struct pipeline *p)
+{
+	return atomic_fetch_add(&p->applier.next_token, 1);
+}
+
+/* ---- questions ---- */
+
+/* LSN, or the highest LSN below all floors. Under MUTEX. */
+static uint64_t below_floors(const struct pipeline *p, uint64_t lsn)
+{
+	size_t i;
+
+	for (i = 0; i < PIPELINE_COMMITTERS; i++)
+		if (p->slots[i].floor != 0 && p->slots[i].floor - 1 < lsn)
+			lsn = p->slots[i].floor - 1;
+	return lsn;
+}
+
+uint64_t pipeline_visible_lsn(struct pipeline *p)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&p->mutex);
+	lsn = below_floors(p, journal_lasting(p->journal));
+	pthread_mutex_unlock(&p->mutex);
+	return lsn;
+}
+
+/* The last LSN and the floors in one section: a window that begins later gets
+ * higher LSNs. */
+uint64_t pipeline_ended_lsn(struct pipeline *p)
+{
+	uint64_t lsn;
+
+	pthread_mutex_lock(&p->mutex);
+	lsn = below_floors(p, journal_last_lsn(p->journal));
+	pthread_mutex_unlock(&p->mutex);
+	return lsn;
+}
+
+uint64_t pipeline_windows(struct pipeline *p)
+{
+	uint64_t nr;
+
+	pthread_mutex_lock(&p->mutex);
+	nr = p->nr_ended;
+	pthread_mutex_unlock(&p->mutex);
+	return nr;
+}
+
+void pipeline_progress(struct pipeline *p, int64_t before_ns,
+    struct store_progress progress[STORE_STAGES])
+{
+	const struct commit_slot *slot;
+	struct store_progress *of;
+
+	pthread_mutex_lock(&p->mutex);
+	for (slot = p->slots; slot < p->slots + PIPELINE_COMMITTERS; slot++) {
+		of = &progress[slot->is_prepared ? STORE_STAGE_COMMIT :
+						   STORE_STAGE_PREPARE];
+		if (stage_add(of, &slot->work, before_ns))
+			of->has_more = slot->has_more;
+	}
+	pthread_mutex_unlock(&p->mutex);
+}

@@ -1,0 +1,97 @@
+/*
+ * The pipeline: a thread per window applies the window (window/apply.h). One
+ * struct pipeline belongs to one store.
+ *
+ *	pipeline_apply() -> queue -> a committer -> completions
+ *
+ * A window prepares first: it takes its locks. Preparing takes a processor, so
+ * few windows prepare at once, and the scheduler asks pipeline_takes() before
+ * it forms the next one. From then on the windows wait for the log. All of
+ * them wait for the same flush (group_commit.c).
+ *
+ * Each window in work has a floor: no record of the window gets a lower LSN.
+ * The floor is set before the window can append a record, and is cleared when
+ * all records of the window are published, aborted or deferred. So history may
+ * show the records below the lowest floor, and the checkpoint may forget them
+ * unless they are deferred.
+ *
+ * Threads and locks: any thread may call each function, except pipeline_new(),
+ * _start(), _stop() and _free(), which are for the thread that opens and closes
+ * the store. Only pipeline_stop() blocks for longer than the mutex of the
+ * struct. Under that mutex only locks of the journal are taken, and no callback
+ * is called.
+ *
+ * A window belongs to the pipeline from pipeline_apply() until it is in the
+ * completions.
+ *
+ * Failures: each update holds its own result (apply.h). A hand-over allocates
+ * nothing.
+ */
+#ifndef STORE_PIPELINE_H
+#define STORE_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/store/completions.h"
+#include "daemon/store/deferred/deferred.h"
+#include "daemon/store/journal/commit_log.h"
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/store.h"
+
+/* Windows in work at once, and those of them that prepare. */
+#define PIPELINE_COMMITTERS 16
+#define PIPELINE_PREPARERS  2
+
+/* All pointers are borrowed until pipeline_free(). Committers call the
+ * callbacks without a lock. No callback may block. */
+struct pipeline_config {
+	const struct sys *sys;
+	struct repos *repos;
+	struct commit_log *log;
+	struct deferred *deferred;
+	struct completions *completions;
+	const char *state_dir; /* stands for the path of a rejection */
+	enum refd_durability durability; /* as in store_config */
+	int64_t prepare_max_ns;          /* the same */
+	/* The log must take no more rows. */
+	bool (*is_fatal)(void *arg);
+	/* pipeline_takes() has become true, and no window came back. */
+	void (*wake)(void *arg);
+	/* A window came back: pipeline_visible_lsn() may have become higher. */
+	void (*committed)(void *arg);
+	void *arg;
+};
+
+struct pipeline;
+
+/* NULL: out of memory. */
+struct pipeline *pipeline_new(const struct pipeline_config *cfg);
+/* Starts the committers. 0 or -EAGAIN. After both results pipeline_stop() ends
+ * the threads. */
+int pipeline_start(struct pipeline *p);
+/* Blocks until all windows have come back. */
+void pipeline_stop(struct pipeline *p);
+/* P may be NULL. The committers do not run. */
+void pipeline_free(struct pipeline *p);
+
+/* W comes back once, in the completions. */
+void pipeline_apply(struct pipeline *p, struct window *w);
+/* Would a window be prepared at once? */
+bool pipeline_takes(struct pipeline *p);
+/* The number of a window or a retry, unique for the life of the journal. */
+uint64_t pipeline_next_token(struct pipeline *p);
+
+/* The highest LSN up to which every window has ended and every row is durable
+ * or rejected. */
+uint64_t pipeline_visible_lsn(struct pipeline *p);
+/* The highest LSN up to which every window has ended. A window notes what it
+ * defers before it ends: call deferred_lowest_lsn() after this function. */
+uint64_t pipeline_ended_lsn(struct pipeline *p);
+/* How many windows have ended. */
+uint64_t pipeline_windows(struct pipeline *p);
+/* Adds the work of the committers to PROGRESS (store_progress()). */
+void pipeline_progress(struct pipeline *p, int64_t before_ns,
+    struct store_progress progress[STORE_STAGES]);
+
+#endif

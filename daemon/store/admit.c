@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/lane.h"
 #include "daemon/store/recovery/leftover_locks.h"
@@ -426,7 +427,7 @@ bool admit_wants_object(const struct txn_update *u)
 /* What is deferred is older than TXN. */
 static bool retry_deferred(struct store *s, struct txn *txn)
 {
-	int r = failed_look(s, txn->repo);
+	int r = deferred_fs_check(s->deferred, txn->repo);
 
 	if (r == 0 && deferred_blocks_writes(s->deferred, txn->repo->id))
 		r = deferred_retry(s->deferred, txn->repo, txn);

@@ -28,6 +28,7 @@
 #include <time.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/sync_failures/doubted.h"
 
 #define REPO_IDLE_NS (60LL * 1000000000)
@@ -46,7 +47,7 @@ static bool open_repo(struct lane *l, const struct admission_queue *q)
 {
 	struct store *s = l->store;
 
-	failed_park(s);
+	deferred_fs_let_go(s->deferred);
 	l->repo = repos_get(&s->repos, q->git_dir, &l->status, &l->why);
 	return l->repo == NULL || lane_claim(s, l->slot, l->repo);
 }

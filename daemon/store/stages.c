@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/store/checkpoint_sync.h"
+#include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/history/historian.h"
 #include "daemon/store/store_internal.h"
 
@@ -16,20 +16,6 @@ const char *store_stage_name(enum store_stage stage)
 	};
 
 	return names[stage];
-}
-
-void stage_begin(struct store *s, struct stage_work *work, const char *path)
-{
-	pthread_mutex_lock(&s->mutex);
-	*work = (struct stage_work){ path, SYS(s->sys, now_mono) };
-	pthread_mutex_unlock(&s->mutex);
-}
-
-void stage_end(struct store *s, struct stage_work *work)
-{
-	pthread_mutex_lock(&s->mutex);
-	*work = (struct stage_work){ .path = NULL };
-	pthread_mutex_unlock(&s->mutex);
 }
 
 bool stage_add(struct store_progress *p, const struct stage_work *work,
@@ -75,7 +61,6 @@ void store_progress(struct store *s, int64_t limit_ns,
 #undef X
 	};
 	int64_t before_ns = SYS(s->sys, now_mono) - limit_ns;
-	const struct fs_sync *sync;
 	size_t i;
 
 	memset(progress, 0, STORE_STAGES * sizeof(*progress));
@@ -85,12 +70,9 @@ void store_progress(struct store *s, int64_t limit_ns,
 	pipeline_progress(s->pipeline, before_ns, progress);
 	pthread_mutex_lock(&s->mutex);
 	add_admissions(s, progress, before_ns);
-	stage_add(&progress[STORE_STAGE_CHECKPOINT], &s->checkpointing,
-	    before_ns);
-	for (sync = s->syncs; sync != NULL; sync = sync->next)
-		stage_add(&progress[STORE_STAGE_CHECKPOINT], &sync->work,
-		    before_ns);
 	pthread_mutex_unlock(&s->mutex);
+	checkpointer_progress(s->checkpointer, before_ns,
+	    &progress[STORE_STAGE_CHECKPOINT]);
 	historian_progress(s->historian, before_ns,
 	    &progress[STORE_STAGE_HISTORY]);
 }

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct store;
 struct store_progress;
 
 /* Zero-initialised: nothing. Under the mutex of the struct that holds it. */
@@ -18,10 +17,6 @@ struct stage_work {
 	const char *path; /* borrowed until the work ends; NULL: nothing */
 	int64_t since_ns; /* monotonic */
 };
-
-/* These take the store's mutex. */
-void stage_begin(struct store *s, struct stage_work *work, const char *path);
-void stage_end(struct store *s, struct stage_work *work);
 
 /* Adds WORK to its stage in P (store_progress()). Under the lock of WORK. Work
  * since BEFORE_NS or earlier is stuck. True: P names WORK now, because no other

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/checkpoint_sync.h"
+#include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/history/historian.h"
 #include "daemon/store/store_internal.h"
 
@@ -72,11 +72,7 @@ void store_lookup(struct store *s, struct store_query *query)
 
 void store_checkpoint(struct store *s, struct store_checkpoint *cp)
 {
-	pthread_mutex_lock(&s->mutex);
-	cp->lsn = journal_last_lsn(s->journal);
-	checkpoint_fifo_put(&s->to_checkpoint, cp);
-	pthread_cond_signal(&s->tick_cond);
-	pthread_mutex_unlock(&s->mutex);
+	checkpointer_ask(s->checkpointer, cp);
 }
 
 void store_apply(struct store *s, struct window *w)
@@ -130,7 +126,6 @@ const char *store_repo_path(const struct repo *repo)
 /* How many of each were started. */
 struct started {
 	size_t lanes;
-	int checkpoint;
 };
 
 static void end_threads(struct store *s, const struct started *started)
@@ -140,14 +135,11 @@ static void end_threads(struct store *s, const struct started *started)
 	pthread_mutex_lock(&s->mutex);
 	s->stopping = true;
 	pthread_cond_broadcast(&s->lane_cond);
-	pthread_cond_broadcast(&s->tick_cond);
 	pthread_mutex_unlock(&s->mutex);
 	for (i = 0; i < started->lanes; i++)
 		pthread_join(s->lane_threads[i], NULL);
 	barriers_stop(&s->barriers);
-	if (started->checkpoint == 0)
-		pthread_join(s->checkpoint_thread, NULL);
-	checkpoint_syncs_end(s);
+	checkpointer_stop(s->checkpointer);
 	historian_stop(s->historian);
 	pipeline_stop(s->pipeline);
 	txid_filter_done(&s->txid_filter);
@@ -157,7 +149,7 @@ static void end_threads(struct store *s, const struct started *started)
 int store_start(struct store *s)
 {
 	struct started started = { 0 };
-	bool has_historian, has_pipeline;
+	bool has_checkpointer, has_historian, has_pipeline;
 	int r;
 
 	s->started = true;
@@ -167,12 +159,11 @@ int store_start(struct store *s)
 		s) == 0)
 		started.lanes++;
 	r = barriers_start(&s->barriers);
-	started.checkpoint =
-	    pthread_create(&s->checkpoint_thread, NULL, checkpoint_main, s);
+	has_checkpointer = checkpointer_start(s->checkpointer) == 0;
 	has_historian = historian_start(s->historian) == 0;
 	has_pipeline = pipeline_start(s->pipeline) == 0;
-	if (r == 0 && started.lanes == ADMISSION_WORKERS &&
-	    started.checkpoint == 0 && has_historian && has_pipeline)
+	if (r == 0 && started.lanes == ADMISSION_WORKERS && has_checkpointer &&
+	    has_historian && has_pipeline)
 		return 0;
 	end_threads(s, &started);
 	return -EAGAIN;
@@ -184,13 +175,12 @@ int store_stop(struct store *s)
 
 	if (s->started) {
 		end_threads(s, &(struct started){ .lanes = ADMISSION_WORKERS });
-		r = checkpoint_once(s, true);
-		/* Of one that turns out only now to have failed the records
-		 * are put aside by the next one. */
+		r = checkpointer_once(s->checkpointer, true);
+		/* If a file system turns out only now to have failed, the next
+		 * round defers its records. */
 		if (r < 0)
-			r = checkpoint_once(s, true);
+			r = checkpointer_once(s->checkpointer, true);
 	}
-	checkpoint_syncs_end(s);
 	return r;
 }
 
@@ -251,6 +241,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 	deferred_count(s->deferred, &stats->awaiting_repos,
 	    &stats->awaiting_refs);
 	barriers_count(&s->barriers, stats);
+	checkpointer_stats(s->checkpointer, stats);
 	journal_stats(s->journal, &journal);
 	stats->last_lsn = journal_last_lsn(s->journal);
 	stats->forgotten_lsn = journal_forgotten(s->journal);

@@ -264,7 +264,7 @@ int64_t store_stuck_ns(struct store *store);
 	X(PREPARE, "prepare",                                                  \
 	    PIPELINE_PREPARERS) /* a window takes its locks */                 \
 	X(COMMIT, "commit", PIPELINE_COMMITTERS) /* and from then on */        \
-	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINT_SYNCS)                      \
+	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINTER_SYNCS)                    \
 	X(HISTORY, "history", 1)
 enum store_stage {
 #define X(symbol, name, nr_threads) STORE_STAGE_##symbol,

@@ -20,6 +20,7 @@
  *				held during disk I/O
  *	barriers.mutex				barrier.h
  *	store.mutex, repos.mutex
+ *	checkpointer.mutex
  *	pipeline.mutex
  *	deferred.mutex, historian.mutex, completions.mutex, and locks inside
  *				other modules
@@ -41,6 +42,7 @@
 #include "daemon/store/stages.h"
 #include "daemon/store/store.h"
 
+struct checkpointer;
 struct historian;
 
 struct store {
@@ -66,29 +68,23 @@ struct store {
 	struct txid_filter txid_filter;
 	struct pipeline *pipeline;
 	struct historian *historian; /* has its own mutex, within all others */
+	struct checkpointer *checkpointer; /* has its own mutex */
 
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t lane_cond, tick_cond;
+	pthread_cond_t lane_cond;
 	struct txn_fifo to_admit, to_discard;
 	struct query_fifo to_look_up;
-	struct checkpoint_fifo to_checkpoint;
 	bool stopping, started;
 	struct admission_queues admission;
-	struct stage_work checkpointing;
-	int64_t wal_copied_ns; /* the checkpointer's: see copy_wal() */
-	uint64_t repos_copied; /* the same */
-	struct fs *sync_next;  /* checkpointer's: the first to sync; or NULL */
-	struct fs_sync *syncs; /* the checkpoint's; NULL: none */
-	size_t nr_lanes;       /* that have begun */
-	bool is_sorting;       /* a lane thread looks ids up */
-	int64_t sorting_ns;    /* since when */
-	int64_t trim_ns;       /* when idle repositories are closed next */
+	size_t nr_lanes;    /* that have begun */
+	bool is_sorting;    /* a lane thread looks ids up */
+	int64_t sorting_ns; /* since when */
+	int64_t trim_ns;    /* when idle repositories are closed next */
 	char *fatal;
 	struct store_stats stats;
 
 	pthread_t lane_threads[ADMISSION_WORKERS];
-	pthread_t checkpoint_thread;
 };
 
 /* store.c */
@@ -123,28 +119,16 @@ int lookup_newest(struct store *s, struct refd_txid *newest);
 /* Fills QUERY's answer in and gives it back. */
 void lookup_answer(struct store *s, struct store_query *query);
 
-/* checkpoint.c */
-/* Two checkpoints' worth: of commits that come before the second of them the
- * WAL has room. */
-#define STORE_WAL_ROOM (UINT64_C(4) << 20)
-void *checkpoint_main(void *arg);
-/* One round. NOW: what may be forgotten is, durably, when it returns 0. */
-int checkpoint_once(struct store *s, bool now);
-
-/* fs_failed.c, checkpointer and lane thread: defers the records of file systems
- * that failed to sync and that nobody uses any more, and lets go of those. */
-void failed_park(struct store *s);
-/* Lane thread, before REPO is written: did it come back as another mount?
- * Then its records are deferred. -EAGAIN: not while others use the old one. */
-int failed_look(struct store *s, struct repo *repo);
-/* Lane thread: the first of the windows that may have locks in REPO. */
-uint64_t failed_live(void *store, struct repo *repo);
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
-/* store_open.c. Make s->deferred, and then s->pipeline, once the log is open. 0,
- * -ENOMEM. */
+/* store_open_doubts.c. Makes s->doubts, for s->repos too. 0, or negative errno and
+ * *WHY. *WARNING is freed if there is a new one. */
+int store_open_doubts(struct store *s, char **warning, char **why);
+/* store_open.c. Make s->deferred, then s->pipeline, then s->checkpointer, once
+ * the log is open. 0, -ENOMEM. */
 int store_open_deferred(struct store *s);
 int store_open_pipeline(struct store *s);
+int store_open_checkpointer(struct store *s);
 
 #endif

@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/history/historian.h"
-#include "daemon/store/recovery/recover_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/store_internal.h"
 #include "daemon/store/sync_failures/doubted.h"
@@ -160,7 +159,6 @@ int store_open_deferred(struct store *s)
 		.store = &s->cfg,
 		.has_object = admit_has_object,
 		.next_token = next_token,
-		.live = failed_live,
 		.fatal = fatal,
 		.arg = s };
 
@@ -204,63 +202,36 @@ int store_open_pipeline(struct store *s)
 	return s->pipeline == NULL ? -ENOMEM : 0;
 }
 
-static void fs_failed(void *store, const char *place, int err)
+/* The thread looks for a turn under the mutex, and then waits. */
+static void retry(void *store)
 {
-	store_tell(store, STORE_FS_FAILED, place, strerror(-err));
+	struct store *s = store;
+
+	pthread_mutex_lock(&s->mutex);
+	pthread_cond_signal(&s->lane_cond);
+	pthread_mutex_unlock(&s->mutex);
 }
 
-static void unmarked(void *store, int err)
+int store_open_checkpointer(struct store *s)
 {
-	const struct store *s = store;
-	char path[REFD_PATH_MAX];
+	const struct checkpointer_config cfg = { .sys = s->sys,
+		.state_dir = s->state_dir,
+		.state_fd = s->state_fd,
+		.repos = &s->repos,
+		.log = s->log,
+		.rights = &s->rights,
+		.deferred = s->deferred,
+		.pipeline = s->pipeline,
+		.completions = &s->completions,
+		.is_fatal = is_fatal,
+		.retry = retry,
+		.arg = s };
 
-	snprintf(path, sizeof(path), "%s/syncs", s->state_dir);
-	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
-}
-
-static const char *doubts_advice(int err)
-{
-	switch (err) {
-	case -ENOSPC:
-	case -EDQUOT:
-		return ": make room there";
-	case -EISDIR:
-	case -EPERM:
-		return ": remove what stands there, or at 'syncs.new'";
-	}
-	return "";
-}
-
-static int open_doubts(struct store *s, char **warning, char **why)
-{
-	struct starts starts;
-	int r;
-
-	r = starts_read(&starts, s->journal, s->boot_id);
-	/* One is this. */
-	if (r == 0)
-		r = doubts_open(s->sys, s->state_fd, s->boot_id, starts.nr <= 1,
-		    &s->doubts);
-	starts_done(&starts);
-	if (r != 0) {
-		*why = repo_why("can't write 'syncs' in the state directory "
-				"'%s': %s%s",
-		    s->state_dir, strerror(r < 0 ? -r : EIO), doubts_advice(r));
-		return r;
-	}
-	if (doubts_unread(s->doubts) == 0)
-		return 0;
-	free(*warning);
-	*warning = repo_why(
-	    "'syncs' in the state directory '%s', which says what file systems "
-	    "failed to sync, can't be read (%s): until the next boot each "
-	    "is taken for one of them, and objects are read from its disk "
-	    "before a ref to them is acknowledged; if the kernel's log knows "
-	    "of none that failed, stop refd, remove the file and start it",
-	    s->state_dir,
-	    doubts_unread(s->doubts) == -EBADMSG ?
-		"it is damaged" :
-		strerror(-doubts_unread(s->doubts)));
+	s->checkpointer = checkpointer_new(&cfg);
+	if (s->checkpointer == NULL)
+		return -ENOMEM;
+	store_set_intervals(s, s->cfg.checkpoint_interval_ns,
+	    s->cfg.durability_interval_ns);
 	return 0;
 }
 
@@ -320,11 +291,9 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	/* A wall clock that is set back must not stop the checkpoints. */
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->lane_cond, &attr);
-	pthread_cond_init(&s->tick_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	barriers_init(&s->barriers, s);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
@@ -339,13 +308,12 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		.dir = s->state_dir,
 		.boot_id = s->boot_id,
 		.adopt = cfg->adopt,
-		.wal_room = STORE_WAL_ROOM,
+		.wal_room = CHECKPOINTER_WAL_ROOM,
 		.check = check_journal,
 		.check_arg = s };
 	log = (struct commit_log_config){ .journal = &journal,
 		.failed = store_log_failed,
 		.arg = s };
-	s->wal_copied_ns = SYS(cfg->sys, now_mono);
 	if (r == 0)
 		r = commit_log_open(&log, &s->log, why);
 	if (r == 0)
@@ -355,19 +323,16 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
-		r = open_doubts(s, &warning, why);
+		r = store_open_doubts(s, &warning, why);
 	}
 	if (r == 0)
 		r = store_open_deferred(s);
 	if (r == 0)
 		r = store_open_pipeline(s);
-	if (r == 0) {
-		s->repos.doubts = s->doubts;
-		s->repos.has_failed = doubts_any(s->doubts);
-		s->repos.report =
-		    (struct repos_report){ fs_failed, unmarked, s };
+	if (r == 0)
+		r = store_open_checkpointer(s);
+	if (r == 0)
 		r = make_historian(s);
-	}
 	if (r != 0) {
 		free(warning);
 		store_free(s);
@@ -385,6 +350,7 @@ void store_free(struct store *s)
 	if (s == NULL)
 		return;
 	assert(!s->started);
+	checkpointer_free(s->checkpointer);
 	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);
 	if (s->journal != NULL) {
@@ -406,7 +372,6 @@ void store_free(struct store *s)
 	free(s->state_dir);
 	free(s->fatal);
 	rights_done(&s->rights);
-	pthread_cond_destroy(&s->tick_cond);
 	barriers_done(&s->barriers);
 	completions_done(&s->completions);
 	pthread_cond_destroy(&s->lane_cond);
@@ -428,11 +393,8 @@ int store_set_reserved(struct store *s, const char *const *prefixes, size_t nr)
 void store_set_intervals(struct store *s, int64_t checkpoint_ns,
     int64_t durability_ns)
 {
-	pthread_mutex_lock(&s->mutex);
-	s->cfg.checkpoint_interval_ns = checkpoint_ns;
-	s->cfg.durability_interval_ns = durability_ns;
-	pthread_cond_signal(&s->tick_cond);
-	pthread_mutex_unlock(&s->mutex);
+	checkpointer_set_intervals(s->checkpointer, checkpoint_ns,
+	    durability_ns);
 }
 
 static void note(void *store, const struct journal_repo *repo, uint64_t nr,

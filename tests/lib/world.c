@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/checkpoint/checkpointer_internal.h"
+#include "daemon/store/deferred/deferred_fs.h"
+#include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/recovery/recover_internal.h"
 #include "tests/lib/sysvfs.h"
 #include "tests/lib/txn_help.h"
@@ -160,7 +163,7 @@ static struct recovery recovery_of(struct world *w,
 		.next_token = next_token,
 		.note = note,
 		.still_deferred = still_deferred,
-		.rows_mutex = deferred_rows_mutex(w->store.deferred),
+		.rows_mutex = &w->store.deferred->rows,
 		.arg = w };
 }
 
@@ -191,7 +194,7 @@ int world_retry(struct world *w)
 		free(why);
 		return -EIO;
 	}
-	rec.live = failed_live(&w->store, repo);
+	rec.live = deferred_fs_first_window(w->store.deferred, repo);
 	r = recover_deferred(&rec, repo, &w->parked);
 	repo_put(&w->store.repos, repo);
 	return r;
@@ -283,8 +286,11 @@ int world_start(struct world *w)
 		r = store_open_deferred(&w->store);
 	if (r == 0)
 		r = store_open_pipeline(&w->store);
+	if (r == 0)
+		r = store_open_checkpointer(&w->store);
 	free(why);
 	if (r != 0) {
+		pipeline_free(w->store.pipeline);
 		deferred_free(w->store.deferred);
 		commit_log_close(w->store.log);
 		sysvfs_free(w->vfs);
@@ -303,8 +309,7 @@ void world_crash(struct world *w)
 {
 	if (!w->up)
 		return;
-	/* It has no threads to end. */
-	store_stop(&w->store);
+	checkpointer_free(w->store.checkpointer);
 	pipeline_free(w->store.pipeline);
 	deferred_free(w->store.deferred);
 	repos_done(&w->store.repos);
@@ -321,17 +326,17 @@ int world_checkpoint(struct world *w)
 
 	/* Without SQLite's own, which world_tick() has. */
 	journal_stats(w->store.journal, &stats);
-	w->store.repos_copied = stats.repos;
-	w->store.wal_copied_ns = SYS(w->sys, now_mono);
-	return checkpoint_once(&w->store, true);
+	w->store.checkpointer->repos_copied = stats.repos;
+	w->store.checkpointer->wal_copied_ns = SYS(w->sys, now_mono);
+	return checkpointer_once(w->store.checkpointer, true);
 }
 
 int world_tick(struct world *w)
 {
 	/* With SQLite's own checkpoint, which is due after ten minutes. */
-	w->store.wal_copied_ns =
+	w->store.checkpointer->wal_copied_ns =
 	    SYS(w->sys, now_mono) - INT64_C(600) * 1000000000;
-	return checkpoint_once(&w->store, false);
+	return checkpointer_once(w->store.checkpointer, false);
 }
 
 int world_stop(struct world *w)
@@ -445,7 +450,7 @@ struct txn *world_begin(struct world *w, const char *spec, bool atomic)
 	}
 	look_at_objects(txn);
 	/* As admission does, for windows to have later numbers. */
-	failed_live(&w->store, txn->repo);
+	deferred_fs_first_window(w->store.deferred, txn->repo);
 	return txn;
 }
 

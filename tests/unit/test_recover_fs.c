@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/refs/lockfile.h"
 #include "tests/lib/hand.h"
 #include "tests/lib/suite.h"
@@ -287,7 +288,7 @@ static struct repo *get_repo(void)
 
 	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
 	ck_assert_ptr_nonnull(repo);
-	ck_assert_int_eq(failed_look(&w->store, repo), 0);
+	ck_assert_int_eq(deferred_fs_check(w->store.deferred, repo), 0);
 	return repo;
 }
 

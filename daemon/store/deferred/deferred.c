@@ -449,18 +449,3 @@ void deferred_free(struct deferred *d)
 	pthread_mutex_destroy(&d->rows);
 	free(d);
 }
-
-void deferred_lock_rows(struct deferred *d)
-{
-	pthread_mutex_lock(&d->rows);
-}
-
-void deferred_unlock_rows(struct deferred *d)
-{
-	pthread_mutex_unlock(&d->rows);
-}
-
-pthread_mutex_t *deferred_rows_mutex(struct deferred *d)
-{
-	return &d->rows;
-}

@@ -23,9 +23,8 @@
  *	mutex	taken last: a thread may hold the mutex of the store or of the
  *		repositories. No function calls anything outside under it.
  *
- * deferred_lock_rows() blocks for as long as the disk does. deferred_publish()
- * and the functions that call it block for as long as store_config.awaiting
- * does. No other function here blocks.
+ * deferred_publish() and the functions that call it block for as long as
+ * store_config.awaiting does. No other function here blocks.
  *
  * Failure: only memory. A repository could then be written before its redo, or
  * an update be answered `ok` too early. So the store becomes of no more use
@@ -74,8 +73,6 @@ struct deferred_config {
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);
-	/* The first of the windows that may have locks in REPO. */
-	uint64_t (*live)(void *arg, struct repo *repo);
 	/* The store must not go on. Not called under any lock of this. */
 	void (*fatal)(void *arg, const char *why);
 	void *arg;
@@ -113,9 +110,6 @@ void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index);
 
 /* Must a retry precede a write to the repository REPO? */
 bool deferred_blocks_writes(struct deferred *d, uint64_t repo);
-/* Did the last search of REPO for locks not end (-EUSERS)? Then an admission
- * does not repeat the search yet: deferred_next() has its turn first. */
-bool deferred_is_endless(struct deferred *d, uint64_t repo);
 /* Is update INDEX of ROW, or of the row that ROW copies, answered `unknown`? */
 bool deferred_has_update(struct deferred *d, const struct journal_row *row,
     uint32_t index);
@@ -135,12 +129,5 @@ bool deferred_take_turn(struct deferred *d);
 void deferred_end_turn(struct deferred *d);
 /* The next repositories to retry, NR at most; the caller frees the paths. */
 size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr);
-
-/* ---- deferred rows of the journal ---- */
-
-void deferred_lock_rows(struct deferred *d);
-void deferred_unlock_rows(struct deferred *d);
-/* The mutex of these two, for struct recovery. */
-pthread_mutex_t *deferred_rows_mutex(struct deferred *d);
 
 #endif

@@ -24,6 +24,9 @@ struct deferred {
 	bool is_turn_due, has_turn;
 };
 
+/* Did the last search of REPO for locks not end (-EUSERS)? Then an admission
+ * does not repeat the search yet: deferred_next() has its turn first. */
+bool deferred_is_endless(struct deferred *d, uint64_t repo);
 /* deferred_update.c: update INDEX of row LSN has ended. */
 void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index);
 void deferred_free_updates(struct deferred *d);

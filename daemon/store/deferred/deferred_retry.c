@@ -24,6 +24,7 @@
 #include <uthash.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/deferred/deferred_retry.h"
 #include "daemon/store/recovery/recover.h"
@@ -297,14 +298,14 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		.still_deferred = refuse_name,
 		.rows_mutex = &d->rows,
 		.ended = ended,
-		.live = d->cfg.live(d->cfg.arg, repo),
+		.live = deferred_fs_first_window(d, repo),
 		.arg = &retry };
 	uint64_t members, left, *over;
 	int r;
 
 	if (txn != NULL && deferred_is_endless(d, repo->id))
 		return -EUSERS;
-	/* fs_failed.c notes its members before they are in the journal. */
+	/* deferred_fs.c notes its members before they are in the journal. */
 	pthread_mutex_lock(&d->rows);
 	r = deferred_begin_retry(d, repo->id, &members, &over, &rec.nr_over);
 	pthread_mutex_unlock(&d->rows);

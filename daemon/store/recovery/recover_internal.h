@@ -1,6 +1,6 @@
 /*
  * Between recover.c, recover_repo.c, recover_read.c and recover_note.c; of what
- * reads the journal and writes to it fs_failed.c has use too, and of the starts
+ * reads the journal and writes to it deferred_fs.c has use too, and of the starts
  * store_open.c.
  *
  * Rows, starts and notes are their owner's, one thread's at a time; reading and

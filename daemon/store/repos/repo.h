@@ -55,7 +55,7 @@ struct repo {
 	uint64_t journal_epoch; /* of the row */
 
 	/* Of the one lane thread that is in it. */
-	bool is_looked_at; /* failed_look() */
+	bool is_looked_at; /* deferred_fs_check() */
 	struct odb *odb;
 	struct objects_fanouts fanouts;
 

@@ -1,0 +1,197 @@
+/*
+ * The checkpoint: what was published becomes durable, so that its records
+ * need no replay.
+ *
+ * The happy path, once an interval and never in a commit's way:
+ *	floor	the highest LSN below which every window has ended and no
+ *		record is left to the next start
+ *	note	in each repository published to, how far the journal has come
+ *	sync	every file system published to (fs_sync_published()): syncfs on
+ *		a descriptor that was open before the first rename there
+ *	forget	in the journal, with the next commit, or now when none comes
+ *	sqlite	its own checkpoint, and the length of its WAL
+ *
+ * In the weaker modes the same makes last what was answered before: of mode
+ * periodic every durability.interval, and then the journal's own rows are
+ * flushed too. Of mode none nothing has to: its records are kept until there is
+ * a good deal of them, so that a start knows what a cut has broken.
+ *
+ * Never file by file: by then the ref may be another's file or a line of
+ * packed-refs; syncfs makes durable whatever stands for it now.
+ *
+ * What fails: a file system that fails to sync is not believed again; its
+ * records are kept aside until they are redone (deferred_fs.c), and until they
+ * are aside nothing is forgotten. A failed sync of SQLite's brings the journal
+ * back.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/store/checkpoint/checkpointer_internal.h"
+#include "daemon/store/deferred/deferred_fs.h"
+
+/* SQLite copies the WAL into its database when the WAL has so many bytes, or
+ * after so long. Each time that the WAL begins anew, the next commit pays a
+ * flush more. A new repository does not wait: if the WAL is damaged, what the
+ * repositories of the database have seen tells. */
+#define WAL_COPIED_BYTES (2 * 1024 * 1024)
+#define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
+#define WAL_MAX_BYTES    (16 * 1024 * 1024)
+
+/* ---- the checkpoint ---- */
+
+/* LSN; or the LSN before the first record that the next start needs, if that is
+ * lower. */
+static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
+{
+	uint64_t lowest = deferred_lowest_lsn(c->cfg.deferred);
+
+	return lowest != 0 && lowest - 1 < lsn ? lowest - 1 : lsn;
+}
+
+/* The highest LSN that may be forgotten once everything is synced. A window
+ * defers its updates before it ends, so the windows are asked first. */
+static uint64_t highest_ended(struct checkpointer *c)
+{
+	uint64_t ended = pipeline_ended_lsn(c->cfg.pipeline);
+
+	return below_deferred(c, ended);
+}
+
+bool checkpoint_may_wait(struct checkpointer *c)
+{
+	struct journal_stats stats;
+	struct fs *fs;
+
+	if (rights_weakest(c->cfg.rights) != REFD_DURABILITY_NONE)
+		return false;
+	for (fs = fs_first(c->cfg.repos); fs != NULL; fs = fs->next)
+		if (!fs->gone && atomic_load(&fs->promised))
+			return false;
+	journal_stats(c->journal, &stats);
+	return stats.wal_bytes < WAL_MAX_BYTES;
+}
+
+/* A round that left a sync behind is neither done nor failed. */
+static void count(struct checkpointer *c, int r, bool is_whole,
+    int64_t began_ns)
+{
+	int64_t now_ns = SYS(c->cfg.sys, now_mono);
+	struct sys_stat st;
+	bool has_size =
+	    SYS(c->cfg.sys, lstatat, c->cfg.state_fd, JOURNAL_NAME, &st) == 0;
+
+	pthread_mutex_lock(&c->mutex);
+	c->nr_done += r == 0 && is_whole;
+	c->nr_failed += r != 0;
+	c->took_ns = now_ns - began_ns;
+	if (r == 0 && is_whole)
+		c->done_ns = now_ns;
+	if (has_size)
+		c->journal_bytes = (uint64_t)st.size;
+	pthread_mutex_unlock(&c->mutex);
+}
+
+/* The rule for SQLite's own checkpoint. */
+static int copy_wal(struct checkpointer *c)
+{
+	int64_t now_ns = SYS(c->cfg.sys, now_mono);
+	struct journal_stats stats;
+
+	journal_stats(c->journal, &stats);
+	if (stats.wal_bytes < WAL_COPIED_BYTES &&
+	    stats.repos == c->repos_copied &&
+	    now_ns - c->wal_copied_ns < WAL_COPIED_NS)
+		return 0;
+	c->wal_copied_ns = now_ns;
+	c->repos_copied = stats.repos;
+	return journal_checkpoint(c->journal, WAL_MAX_BYTES);
+}
+
+int checkpointer_once(struct checkpointer *c, bool now)
+{
+	int64_t began_ns = SYS(c->cfg.sys, now_mono);
+	bool unflushed, is_whole;
+	struct timespec until;
+	uint64_t ended, lsn;
+	int r = 0;
+
+	deferred_fs_let_go(c->cfg.deferred);
+	lsn = ended = highest_ended(c);
+	/* After that: without memory for the note of an unfinished update the
+	 * store is fatal before the window ends. */
+	if (c->cfg.is_fatal(c->cfg.arg))
+		return -EIO;
+	/* First the rows: what a repository has seen of them is not to be more
+	 * than a cut leaves. Those that are not forgotten have to last too. */
+	unflushed = journal_is_unflushed(c->journal);
+	if (unflushed)
+		r = commit_log_wait(c->cfg.log, NULL, COMMIT_LOG_DURABLE);
+	if (r == 0 && (unflushed || lsn > journal_forgotten(c->journal))) {
+		pthread_mutex_lock(&c->mutex);
+		until = checkpointer_deadline(c);
+		pthread_mutex_unlock(&c->mutex);
+		r = checkpoint_sync_all(c, &lsn, &until);
+	}
+	is_whole = lsn == ended;
+	count(c, r, is_whole, began_ns);
+	if (r == 0 && (now || lsn > journal_forgotten(c->journal)))
+		r = journal_forget(c->journal, lsn, now);
+	if (r <= 0 && copy_wal(c) == JOURNAL_UNKNOWN)
+		r = JOURNAL_UNKNOWN;
+	if (r != JOURNAL_UNKNOWN)
+		return r;
+	r = commit_log_mend(c->cfg.log);
+	/* It may have been this that got lost. */
+	if (r == 0 && now)
+		r = journal_forget(c->journal, lsn, true);
+	return r > 0 ? -EIO : r;
+}
+
+/* ---- questions ---- */
+
+static void decide(struct checkpointer *c, struct store_checkpoint *cp, int r)
+{
+	const char *path = checkpoint_sync_failed(c);
+
+	cp->status = REFD_IO;
+	if (r < 0 && path != NULL)
+		cp->why = repo_why("can't sync the file system of '%s': %s",
+		    path, strerror(-r));
+	else if (r < 0)
+		cp->why = repo_why("%s", strerror(-r));
+	else
+		cp->why = repo_why(
+		    "updates that were answered await recovery: see the "
+		    "daemon's log, and what is parked in 'refd status'");
+}
+
+/* A question that comes later is not for this round, so the queue is read
+ * before the LSNs, and all under MUTEX. */
+void checkpoint_answer(struct checkpointer *c, int r)
+{
+	struct store_checkpoint *asked, *cp;
+	uint64_t forgotten, possible, repos, members;
+
+	pthread_mutex_lock(&c->mutex);
+	asked = c->asked.head;
+	c->asked.head = NULL;
+	forgotten = journal_forgotten(c->journal);
+	possible = below_deferred(c, journal_last_lsn(c->journal));
+	pthread_mutex_unlock(&c->mutex);
+	deferred_count(c->cfg.deferred, &repos, &members);
+	while ((cp = asked) != NULL) {
+		asked = cp->next;
+		if (r == 0 && cp->lsn > forgotten && cp->lsn <= possible) {
+			pthread_mutex_lock(&c->mutex);
+			checkpoint_fifo_put(&c->asked, cp);
+			pthread_mutex_unlock(&c->mutex);
+			continue;
+		}
+		if (r != 0 || cp->lsn > forgotten || members > 0)
+			decide(c, cp, r);
+		else
+			cp->lsn = forgotten;
+		completions_put_checkpoint(c->cfg.completions, cp);
+	}
+}

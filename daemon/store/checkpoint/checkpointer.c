@@ -1,0 +1,216 @@
+/*
+ * The thread of the checkpointer, and the calls of other threads.
+ *
+ * The happy path: the thread sleeps for an interval, or until somebody asks.
+ * Then it runs a round, and answers the questions that the round decides.
+ *
+ * Failures: a round that fails is tried again after the next interval; those
+ * who asked for the round are told. A sync that hangs holds up neither the
+ * thread nor other file systems.
+ */
+#include "daemon/store/checkpoint/checkpointer_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/store/deferred/deferred_fs.h"
+
+/* The end of a window may take so long. */
+#define WINDOW_NS (2 * 1000 * 1000)
+
+/* ---- the time ---- */
+
+struct timespec checkpointer_after(int64_t ns)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	return until;
+}
+
+/* A weaker mode promises that an answered update waits no longer than the
+ * interval of that mode. A reload changes both intervals. */
+struct timespec checkpointer_deadline(struct checkpointer *c)
+{
+	bool is_weak = rights_weakest(c->cfg.rights) < REFD_DURABILITY_JOURNAL;
+
+	return checkpointer_after(
+	    is_weak ? c->durability_interval_ns : c->checkpoint_interval_ns);
+}
+
+/* Waits for the next round, which is due at *NEXT if the last round left a sync
+ * behind. Under MUTEX. */
+static void wait_for_round(struct checkpointer *c, struct timespec *next)
+{
+	if (c->asked.head == NULL) {
+		if (checkpoint_sync_has_ended(c))
+			*next = checkpointer_deadline(c);
+		pthread_cond_timedwait(&c->cond, &c->mutex, next);
+	}
+	*next = checkpointer_deadline(c);
+}
+
+/* The questions wait for a window to end. Under MUTEX. */
+static void wait_for_windows(struct checkpointer *c)
+{
+	const struct timespec until = checkpointer_after(WINDOW_NS);
+
+	pthread_cond_timedwait(&c->cond, &c->mutex, &until);
+}
+
+/* ---- the thread ---- */
+
+/* *WINDOWS: how many had ended when the last round began. If none has ended
+ * since, there was no commit that could carry the note of what is forgotten. */
+static void run_round(struct checkpointer *c, bool asked, uint64_t *windows)
+{
+	uint64_t before = *windows;
+	int r = 0;
+
+	*windows = pipeline_windows(c->cfg.pipeline);
+
+	if (deferred_begin_turn(c->cfg.deferred))
+		c->cfg.retry(c->cfg.arg);
+	checkpointer_set_work(c, &c->work, c->cfg.state_dir);
+	fs_sync_watch_clock(c->cfg.repos);
+	if (asked || !checkpoint_may_wait(c))
+		r = checkpointer_once(c, asked || *windows == before);
+	if (asked)
+		checkpoint_answer(c, r);
+	fs_sync_tell_unmarked(c->cfg.repos);
+	/* Until the records of a failed file system are deferred, only the
+	 * marks of doubts.h say after a kill that the records may be lost. */
+	if (r < 0)
+		deferred_fs_let_go(c->cfg.deferred);
+	checkpointer_set_work(c, &c->work, NULL);
+}
+
+static void *checkpointer_main(void *arg)
+{
+	struct checkpointer *c = arg;
+	bool asked, waits = false;
+	struct timespec next = { 0 };
+	uint64_t windows = 0;
+
+	pthread_mutex_lock(&c->mutex);
+	while (!c->stopping) {
+		if (waits)
+			wait_for_windows(c);
+		else
+			wait_for_round(c, &next);
+		if (c->stopping)
+			break;
+		asked = c->asked.head != NULL;
+		pthread_mutex_unlock(&c->mutex);
+		run_round(c, asked, &windows);
+		pthread_mutex_lock(&c->mutex);
+		waits = c->asked.head != NULL;
+	}
+	pthread_mutex_unlock(&c->mutex);
+	return NULL;
+}
+
+/* ---- what other threads call ---- */
+
+void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
+    const char *path)
+{
+	pthread_mutex_lock(&c->mutex);
+	*work = (struct stage_work){ path, SYS(c->cfg.sys, now_mono) };
+	pthread_mutex_unlock(&c->mutex);
+}
+
+void checkpointer_set_intervals(struct checkpointer *c, int64_t checkpoint_ns,
+    int64_t durability_ns)
+{
+	pthread_mutex_lock(&c->mutex);
+	c->checkpoint_interval_ns = checkpoint_ns;
+	c->durability_interval_ns = durability_ns;
+	pthread_cond_signal(&c->cond);
+	pthread_mutex_unlock(&c->mutex);
+}
+
+void checkpointer_ask(struct checkpointer *c, struct store_checkpoint *cp)
+{
+	pthread_mutex_lock(&c->mutex);
+	cp->lsn = journal_last_lsn(c->journal);
+	checkpoint_fifo_put(&c->asked, cp);
+	pthread_cond_signal(&c->cond);
+	pthread_mutex_unlock(&c->mutex);
+}
+
+void checkpointer_stats(struct checkpointer *c, struct store_stats *stats)
+{
+	pthread_mutex_lock(&c->mutex);
+	stats->checkpoints = c->nr_done;
+	stats->checkpoint_failures = c->nr_failed;
+	stats->checkpoint_ns = c->done_ns;
+	stats->checkpoint_took_ns = c->took_ns;
+	stats->journal_bytes = c->journal_bytes;
+	pthread_mutex_unlock(&c->mutex);
+}
+
+void checkpointer_progress(struct checkpointer *c, int64_t before_ns,
+    struct store_progress *progress)
+{
+	const struct fs_sync *sync;
+
+	pthread_mutex_lock(&c->mutex);
+	stage_add(progress, &c->work, before_ns);
+	for (sync = c->syncs; sync != NULL; sync = sync->next)
+		stage_add(progress, &sync->work, before_ns);
+	pthread_mutex_unlock(&c->mutex);
+}
+
+struct checkpointer *checkpointer_new(const struct checkpointer_config *cfg)
+{
+	struct checkpointer *c = calloc(1, sizeof(*c));
+	pthread_condattr_t attr;
+
+	if (c == NULL)
+		return NULL;
+	c->cfg = *cfg;
+	c->journal = commit_log_journal(cfg->log);
+	c->wal_copied_ns = SYS(cfg->sys, now_mono);
+	pthread_mutex_init(&c->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return c;
+}
+
+void checkpointer_free(struct checkpointer *c)
+{
+	if (c == NULL)
+		return;
+	checkpoint_sync_end(c);
+	pthread_cond_destroy(&c->cond);
+	pthread_mutex_destroy(&c->mutex);
+	free(c);
+}
+
+int checkpointer_start(struct checkpointer *c)
+{
+	/* The thread reads it. */
+	c->is_started = true;
+	if (pthread_create(&c->thread, NULL, checkpointer_main, c) == 0)
+		return 0;
+	c->is_started = false;
+	return -EAGAIN;
+}
+
+void checkpointer_stop(struct checkpointer *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	c->stopping = true;
+	pthread_cond_broadcast(&c->cond);
+	pthread_mutex_unlock(&c->mutex);
+	if (c->is_started)
+		pthread_join(c->thread, NULL);
+	c->is_started = false;
+	checkpoint_sync_end(c);
+}

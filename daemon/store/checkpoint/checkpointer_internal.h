@@ -1,0 +1,94 @@
+/*
+ * The state of the checkpointer. Private to the files of checkpoint/:
+ * checkpointer.c is the thread, checkpoint.c a round, and checkpoint_sync.c the
+ * syncs of a round.
+ */
+#ifndef STORE_CHECKPOINTER_INTERNAL_H
+#define STORE_CHECKPOINTER_INTERNAL_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "daemon/store/checkpoint/checkpointer.h"
+#include "daemon/store/stages.h"
+
+/* A file system, and its last sync. The thread of the checkpointer makes and
+ * frees these. */
+struct fs_sync {
+	struct checkpointer *owner;
+	struct fs *fs;
+	pthread_t thread;
+	bool has_thread;     /* to be joined */
+	uint64_t lsn, noted; /* of the sync that was started last */
+	char path[REFD_PATH_MAX];
+	struct fs_sync *next; /* changed under MUTEX */
+	/* Under MUTEX. */
+	struct stage_work work; /* no path: the sync has ended */
+	uint64_t lasting; /* records up to this LSN need no replay there */
+	int err;          /* result of the last sync */
+};
+
+struct checkpointer {
+	struct checkpointer_config cfg;
+	struct journal *journal; /* of cfg.log */
+	bool is_started;         /* the thread runs; set before its start */
+	pthread_t thread;
+
+	/* Only the thread uses these, or checkpointer_once() without it. */
+	int64_t wal_copied_ns; /* see copy_wal() */
+	uint64_t repos_copied; /* the same */
+	struct fs *sync_next;  /* the first to sync; NULL: any */
+
+	/* Everything below: under MUTEX. */
+	pthread_mutex_t mutex;
+	/* A question, the end of a sync, new intervals, or STOPPING.
+	 * CLOCK_MONOTONIC: a wall clock that is set back must not stop the
+	 * checkpoints. */
+	pthread_cond_t cond;
+	struct checkpoint_fifo asked;
+	bool stopping;
+	int64_t checkpoint_interval_ns, durability_interval_ns;
+	struct stage_work work;
+	struct fs_sync *syncs;
+	uint64_t nr_done, nr_failed;
+	int64_t done_ns, took_ns; /* of the last one */
+	uint64_t journal_bytes;
+};
+
+/* checkpointer.c */
+
+/* WORK is at PATH from now on; NULL: WORK has ended. */
+void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
+    const char *path);
+/* When the round that begins now is to end (CLOCK_MONOTONIC). Under MUTEX. */
+struct timespec checkpointer_deadline(struct checkpointer *c);
+/* The clock NS from now. */
+struct timespec checkpointer_after(int64_t ns);
+
+/* checkpoint.c: answers the questions that the last round, which came to R,
+ * decides. A question that only waits for a window to end stays. */
+void checkpoint_answer(struct checkpointer *c, int r);
+/* Need nothing be made durable now? */
+bool checkpoint_may_wait(struct checkpointer *c);
+
+/* checkpoint_sync.c */
+
+/*
+ * Syncs every file system that records up to *LSN were published to, and waits.
+ * From UNTIL on (CLOCK_MONOTONIC) it waits no longer, unless the checkpointer
+ * is stopping: a sync that has not ended by then goes on, and a later call
+ * finds its result. Lowers *LSN to what is durable on all file systems. 0, or
+ * negative errno: a file system failed to sync.
+ */
+int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
+    const struct timespec *until);
+/* Has every sync ended? Under MUTEX. */
+bool checkpoint_sync_has_ended(const struct checkpointer *c);
+/* The path of a file system that failed to sync; borrowed until the next
+ * checkpoint_sync_all(). NULL: none. */
+const char *checkpoint_sync_failed(struct checkpointer *c);
+/* Waits for every sync and frees all. The thread has ended; other threads may
+ * be at work, and checkpointer_progress() may be called. */
+void checkpoint_sync_end(struct checkpointer *c);
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * Defers the records of a file system that failed to sync.
+ *
+ * The kernel reports a failed write-back once, and calls the pages clean: from
+ * then on the memory has one content and the disk perhaps another. So these
+ * records get the recovery of a power loss, in the running daemon:
+ *
+ *	fail	fs_fail(): nobody gets a repository there any more; work that has
+ *		begun ends. A kill does not hide the failure (doubts.c)
+ *	defer	once nobody has a repository there, by the next checkpoint or
+ *		admission: all its records, marked as lost, durably
+ *	let go	its descriptors are closed, so that it can be unmounted
+ *	redo	before the next write there, and after every checkpoint
+ *		(deferred_retry.c): the file system is opened anew, by path,
+ *		and must sync. The page cache is dropped, and every value is
+ *		written again. Locks that came back with the disk are removed:
+ *		windows that began before the new opening are over
+ *
+ * The same happens where a repository is opened that has records of another
+ * life of its file system: it was unmounted in between, or somebody mounted
+ * another. Each record is deferred once, whichever of the two comes first.
+ *
+ * Objects are in no record; doubted.c looks for them.
+ *
+ * Failure: the journal. Then nothing is forgotten, and the next checkpoint or
+ * admission tries again.
+ */
+#include "daemon/store/deferred/deferred_fs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/deferred/deferred_internal.h"
+#include "daemon/store/recovery/recover_internal.h"
+
+static void tell(const struct deferred *d, enum store_event event,
+    const char *place, const char *why)
+{
+	if (d->cfg.store->event != NULL)
+		d->cfg.store->event(event, place, why);
+}
+
+struct deferring {
+	struct deferred *deferred;
+	const struct fs *fs;     /* all records on FS; or */
+	const struct repo *repo; /* all records of REPO on another one */
+	struct rows rows;
+	struct notes notes;
+};
+
+static bool is_wanted(const struct deferring *p, const struct replay_row *row)
+{
+	/* Once is enough: what was redone may have been changed since by
+	 * records that are not deferred. */
+	if (row->row.kind != JOURNAL_PART || row->is_aside)
+		return false;
+	return p->fs != NULL ? row->row.mount == p->fs->mount :
+			       row->row.mount != p->repo->fs->mount;
+}
+
+static int defer_repo(void *arg, const struct journal_repo *known)
+{
+	struct deferring *p = arg;
+	struct replay_row *row;
+	uint64_t nr = 0;
+	int r = 0;
+
+	if (p->repo != NULL && p->repo->id != known->id)
+		return 0;
+	for (row = rows_of(&p->rows, known->id); row != NULL && r == 0;
+	    row = row->next)
+		if (is_wanted(p, row))
+			r = notes_defer_row(&p->notes, row, JOURNAL_MOUNT_LOST,
+			    &nr);
+	if (r == 0 && nr > 0)
+		deferred_add(p->deferred, known, nr,
+		    p->fs != NULL ?
+			"its file system failed to sync; nothing is written "
+			"there until its records are redone" :
+			"its file system is another mount than its records "
+			"were written on; they are redone first");
+	return r;
+}
+
+/* Nobody writes the records that are wanted any more. So all of them are
+ * durable after the wait, and stay, also when the log is opened again. */
+static int defer(struct deferring *p)
+{
+	struct deferred *d = p->deferred;
+	uint64_t last_lsn;
+	int r;
+
+	r = commit_log_wait(d->cfg.log, NULL, COMMIT_LOG_DURABLE);
+	if (r == 0)
+		r = rows_read(d->cfg.log, &p->rows, &last_lsn);
+	if (r == 0)
+		r = journal_each_repo(commit_log_journal(d->cfg.log),
+		    defer_repo, p);
+	if (r == 0)
+		r = notes_write(&p->notes, d->cfg.log);
+	notes_done(&p->notes);
+	rows_done(&p->rows);
+	if (r == 0)
+		deferred_publish(d);
+	return r > 0 ? -EIO : r;
+}
+
+static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
+{
+	const struct repo *other;
+
+	pthread_mutex_lock(&repos->mutex);
+	for (other = repos->open; other != NULL; other = other->next)
+		if (other != repo && other->id == repo->id && other->refs > 0)
+			break;
+	pthread_mutex_unlock(&repos->mutex);
+	return other != NULL;
+}
+
+uint64_t deferred_fs_first_window(struct deferred *d, struct repo *repo)
+{
+	struct repos *repos = d->cfg.repos;
+	uint64_t first;
+
+	pthread_mutex_lock(&repos->mutex);
+	if (repo->fs->first_window == 0)
+		repo->fs->first_window = d->cfg.next_token(d->cfg.arg);
+	first = repo->fs->first_window;
+	pthread_mutex_unlock(&repos->mutex);
+	/* By another path, where mounts are all that tells file systems
+	 * apart: those windows may be at work in these very directories. */
+	return is_open_elsewhere(repos, repo) ? 0 : first;
+}
+
+/* Locks that came back with the disk, of windows that left no record. */
+static int look_for_locks(struct deferred *d, struct repo *repo)
+{
+	struct journal_repo known = { .id = repo->id, .path = repo->path };
+	struct live_batches live = { .from =
+					 deferred_fs_first_window(d, repo) };
+	int r;
+
+	if (live.from == 0 || deferred_is_endless(d, repo->id))
+		return 0;
+	r = leftover_locks_any(d->cfg.sys, repo, live);
+	if (r == 0 || (r < 0 && r != -EUSERS))
+		return r;
+	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
+	deferred_note(d, &known, 0, r < 0 ? r : 0);
+	if (r < 0)
+		tell(d, STORE_REPO_WAITS, repo->path, leftover_locks_why(r));
+	return 0;
+}
+
+int deferred_fs_check(struct deferred *d, struct repo *repo)
+{
+	struct deferring p = { .deferred = d, .repo = repo };
+	bool is_elsewhere;
+	int r;
+
+	if (repo->is_looked_at)
+		return 0;
+	pthread_mutex_lock(&d->rows);
+	r = journal_is_elsewhere(commit_log_journal(d->cfg.log), repo->id,
+	    repo->fs->mount, &is_elsewhere);
+	if (r == 0 && is_elsewhere)
+		r = is_open_elsewhere(d->cfg.repos, repo) ? -EAGAIN : defer(&p);
+	pthread_mutex_unlock(&d->rows);
+	if (r == 0 && is_elsewhere && deferred_blocks_writes(d, repo->id))
+		tell(d, STORE_FS_OTHER, repo->path, "");
+	if (r == 0)
+		r = look_for_locks(d, repo);
+	repo->is_looked_at = r == 0;
+	return r > 0 ? -EIO : r;
+}
+
+void deferred_fs_let_go(struct deferred *d)
+{
+	struct deferring p = { .deferred = d };
+	struct repos *repos = d->cfg.repos;
+	char path[REFD_PATH_MAX];
+	struct fs *fs;
+
+	pthread_mutex_lock(&d->rows);
+	for (fs = fs_first(repos); fs != NULL; fs = fs->next) {
+		p.fs = fs;
+		if (!atomic_load(&fs->failed) || fs->gone ||
+		    fs_is_in_use(repos, fs) || defer(&p) < 0)
+			continue;
+		fs_path(repos, fs, path);
+		doubts_parked(repos->doubts, fs->mount);
+		fs_let_go(repos, fs);
+		tell(d, STORE_FS_LET_GO, path, "");
+	}
+	pthread_mutex_unlock(&d->rows);
+}

@@ -1,0 +1,79 @@
+/*
+ * Opens the file that says which file systems failed to sync in this boot, and
+ * tells the administrator of further failures.
+ *
+ * The happy path: the file has nothing in it, and no sync fails.
+ *
+ * Failures: a file that cannot be written is the reason not to start. A file
+ * that cannot be read is a warning: every file system may have failed then.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/recovery/recover_internal.h"
+#include "daemon/store/store_internal.h"
+
+static void fs_failed(void *store, const char *place, int err)
+{
+	store_tell(store, STORE_FS_FAILED, place, strerror(-err));
+}
+
+static void unmarked(void *store, int err)
+{
+	const struct store *s = store;
+	char path[REFD_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/syncs", s->state_dir);
+	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
+}
+
+static const char *doubts_advice(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return ": make room there";
+	case -EISDIR:
+	case -EPERM:
+		return ": remove what stands there, or at 'syncs.new'";
+	}
+	return "";
+}
+
+int store_open_doubts(struct store *s, char **warning, char **why)
+{
+	struct starts starts;
+	int r;
+
+	r = starts_read(&starts, s->journal, s->boot_id);
+	/* One is this. */
+	if (r == 0)
+		r = doubts_open(s->sys, s->state_fd, s->boot_id, starts.nr <= 1,
+		    &s->doubts);
+	starts_done(&starts);
+	if (r != 0) {
+		*why = repo_why("can't write 'syncs' in the state directory "
+				"'%s': %s%s",
+		    s->state_dir, strerror(r < 0 ? -r : EIO), doubts_advice(r));
+		return r;
+	}
+	s->repos.doubts = s->doubts;
+	s->repos.has_failed = doubts_any(s->doubts);
+	s->repos.report = (struct repos_report){ fs_failed, unmarked, s };
+	if (doubts_unread(s->doubts) == 0)
+		return 0;
+	free(*warning);
+	*warning = repo_why(
+	    "'syncs' in the state directory '%s', which says what file systems "
+	    "failed to sync, can't be read (%s): until the next boot each "
+	    "is taken for one of them, and objects are read from its disk "
+	    "before a ref to them is acknowledged; if the kernel's log knows "
+	    "of none that failed, stop refd, remove the file and start it",
+	    s->state_dir,
+	    doubts_unread(s->doubts) == -EBADMSG ?
+		"it is damaged" :
+		strerror(-doubts_unread(s->doubts)));
+	return 0;
+}

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "tests/lib/durability_world.h"
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
@@ -70,11 +70,11 @@ static void check_files(void)
 static void check_truth(bool atomic)
 {
 	enum refd_status status;
-	struct hand h = { .w = dw, .txid = id };
+	struct scripted_txn h = { .w = dw, .txid = id };
 	size_t i, done = 0;
 
 	for (i = 0; i < NR_REFS; i++) {
-		status = hand_status(&h, (uint32_t)i);
+		status = scripted_status(&h, (uint32_t)i);
 		dw_check_at(refs[i].name,
 		    (char[]){ status == REFD_OK ? refs[i].new_c : refs[i].old,
 			'\0' });

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 
 static const struct {
@@ -243,13 +243,13 @@ static void check_log(size_t ref, enum refd_status status)
 static void check_truth(void)
 {
 	enum refd_status status;
-	struct hand h = { .w = w };
+	struct scripted_txn h = { .w = w };
 	char is;
 	size_t i;
 
 	for (i = 0; i < NR_REFS; i++) {
 		h.txid = ids[refs[i].txn];
-		status = hand_status(&h, refs[i].index);
+		status = scripted_status(&h, refs[i].index);
 		is = world_ref(w, refs[i].name);
 		ck_assert_msg(is ==
 			(status == REFD_OK ? refs[i].new_c : refs[i].old),

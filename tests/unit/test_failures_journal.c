@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 
 #define STATE 1 /* the mount */
@@ -51,14 +51,14 @@ static void ok(const char *spec)
 
 static enum refd_status asked(const struct refd_txid *id)
 {
-	struct hand h = { .w = w, .txid = *id };
+	struct scripted_txn h = { .w = w, .txid = *id };
 
-	return hand_status(&h, 0);
+	return scripted_status(&h, 0);
 }
 
 static void cut(void)
 {
-	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_NONE, 0), 0);
+	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 0), 0);
 }
 
 static uint64_t forgotten(void)
@@ -196,7 +196,7 @@ static bool one_tick(unsigned long n, int err, bool by_cut)
 	if (by_cut)
 		cut();
 	else
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 	for (i = 0; i < 5; i++) {
 		snprintf(spec, sizeof(spec), "r%u", i);
 		ck_assert_int_eq(world_ref(w, spec), '1');
@@ -278,7 +278,7 @@ static bool disks_die(unsigned long n, bool by_cut, bool *was_fatal,
 	if (by_cut)
 		cut();
 	else
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(world_ref(w, i ? "y" : "x"),
 		    asked(&ids[i]) == REFD_OK ? '2' :
@@ -352,7 +352,7 @@ START_TEST(an_abort_that_is_not_recorded_is_unknown)
 	w->store.pipeline->applier.commit = commit_and_take_the_name;
 	ck_assert_int_eq(status_of("x=1:0", &id), REFD_UNKNOWN);
 	ck_assert_int_eq(nr_commits, 2);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x/y"), '5');
 	/* Whoever asks now is told the truth. */
 	ck_assert_int_eq(asked(&id), REFD_CONFLICT);
@@ -404,7 +404,7 @@ START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert_uint_eq(forgotten(), before);
 	if (_i % 2 == 0)
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 	else
 		cut();
 	ck_assert_int_eq(world_ref(w, owing[_i / 2].name), owing[_i / 2].value);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/store/recovery/lost.h"
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -49,7 +49,7 @@ START_TEST(an_empty_ref_is_kept)
 	ck_assert_str_eq(name + strlen(name) - strlen("-refs%2Fheads%2Fa%2Fx"),
 	    "-refs%2Fheads%2Fa%2Fx");
 	/* A second start has nothing to say of it. */
-	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_NONE, 1000), 0);
+	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 1000), 0);
 	ck_assert_uint_eq(count_lost(), 1);
 }
 END_TEST
@@ -83,7 +83,7 @@ START_TEST(an_older_value_is_no_evidence)
 	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("a/x=2");
-	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_NONE, 0), 0);
+	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 0), 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	ck_assert_uint_eq(count_lost(), 0);
 }

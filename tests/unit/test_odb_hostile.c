@@ -191,7 +191,7 @@ END_TEST
 
 /* ---- packs made by hand ---- */
 
-struct hand {
+struct made_pack {
 	uint8_t pack[4096], idx[8192];
 	size_t pack_len, idx_len;
 	uint32_t nr;
@@ -209,14 +209,14 @@ static void put32(uint8_t *p, uint32_t n)
 	p[3] = (uint8_t)n;
 }
 
-static void hand_begin(struct hand *h)
+static void made_pack_begin(struct made_pack *h)
 {
 	memset(h, 0, sizeof(*h));
 	memcpy(h->pack, "PACK\0\0\0\2", 8);
 	h->pack_len = 12;
 }
 
-static struct refd_oid hand_oid(int nth)
+static struct refd_oid made_pack_oid(int nth)
 {
 	struct refd_oid oid;
 
@@ -225,9 +225,9 @@ static struct refd_oid hand_oid(int nth)
 }
 
 /* Objects come in the order of their ids. */
-static void hand_add(struct hand *h, const void *entry, size_t len)
+static void made_pack_add(struct made_pack *h, const void *entry, size_t len)
 {
-	h->all[h->nr].oid = hand_oid((int)h->nr + 1);
+	h->all[h->nr].oid = made_pack_oid((int)h->nr + 1);
 	h->all[h->nr++].offset = (uint32_t)h->pack_len;
 	memcpy(h->pack + h->pack_len, entry, len);
 	h->pack_len += len;
@@ -243,7 +243,7 @@ static void sum(uint8_t *bytes, size_t *len)
 	*len += SHA1_BYTES;
 }
 
-static void hand_end(struct hand *h)
+static void made_pack_end(struct made_pack *h)
 {
 	uint8_t *p = h->idx + 8;
 	uint32_t i, b;
@@ -266,9 +266,9 @@ static void hand_end(struct hand *h)
 	sum(h->idx, &h->idx_len);
 }
 
-static enum object_type hand_type(const struct hand *h, int nth)
+static enum object_type made_pack_type(const struct made_pack *h, int nth)
 {
-	struct refd_oid oid = hand_oid(nth);
+	struct refd_oid oid = made_pack_oid(nth);
 
 	tmp_put_bytes("r/objects/pack/pack-1.pack", h->pack, h->pack_len);
 	tmp_put_bytes("r/objects/pack/pack-1.idx", h->idx, h->idx_len);
@@ -276,7 +276,7 @@ static enum object_type hand_type(const struct hand *h, int nth)
 	return odb_type(odb_rig, &oid);
 }
 
-static size_t hand_offset(const struct hand *h, int nth)
+static size_t made_pack_offset(const struct made_pack *h, int nth)
 {
 	return 8 + 1024 + 24 * h->nr + 4 * (size_t)(nth - 1);
 }
@@ -284,85 +284,85 @@ static size_t hand_offset(const struct hand *h, int nth)
 START_TEST(deltas_without_an_end)
 {
 	uint8_t ref[21] = { 0x70 }, ofs[2] = { 0x60, 0 };
-	struct hand h;
+	struct made_pack h;
 
 	tmp_run("git init -q --bare r");
-	hand_begin(&h);
-	hand_add(&h, "\x10", 1); /* a commit */
+	made_pack_begin(&h);
+	made_pack_add(&h, "\x10", 1); /* a commit */
 	memset(ref + 1, 0x33, 20);
-	hand_add(&h, ref, sizeof(ref)); /* 2: on 3 */
+	made_pack_add(&h, ref, sizeof(ref)); /* 2: on 3 */
 	memset(ref + 1, 0x22, 20);
-	hand_add(&h, ref, sizeof(ref)); /* 3: on 2 */
+	made_pack_add(&h, ref, sizeof(ref)); /* 3: on 2 */
 	memset(ref + 1, 0x44, 20);
-	hand_add(&h, ref, sizeof(ref)); /* 4: on itself */
-	hand_add(&h, ofs, sizeof(ofs)); /* 5: on itself */
+	made_pack_add(&h, ref, sizeof(ref)); /* 4: on itself */
+	made_pack_add(&h, ofs, sizeof(ofs)); /* 5: on itself */
 	ofs[1] = 0x7f;
-	hand_add(&h, ofs, sizeof(ofs)); /* 6: before the pack begins */
+	made_pack_add(&h, ofs, sizeof(ofs)); /* 6: before the pack begins */
 	memset(ref + 1, 0x99, 20);
-	hand_add(&h, ref, sizeof(ref)); /* 7: on a missing object */
+	made_pack_add(&h, ref, sizeof(ref)); /* 7: on a missing object */
 	memset(ref + 1, 0x11, 20);
-	hand_add(&h, ref, sizeof(ref)); /* 8: on 1 */
-	hand_add(&h, "\x50", 1);        /* 9: of an unknown type */
-	hand_add(&h, "\x60\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11);
-	hand_add(&h, "\x9f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11);
-	hand_end(&h);
-	ck_assert_int_eq(hand_type(&h, 1), OBJECT_COMMIT);
-	ck_assert_int_eq(hand_type(&h, 8), OBJECT_COMMIT);
-	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 3), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 4), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 5), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 6), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 7), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 9), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 10), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 11), OBJECT_ERROR);
-	ck_assert_int_eq(hand_type(&h, 14), OBJECT_ABSENT);
+	made_pack_add(&h, ref, sizeof(ref)); /* 8: on 1 */
+	made_pack_add(&h, "\x50", 1);        /* 9: of an unknown type */
+	made_pack_add(&h, "\x60\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11);
+	made_pack_add(&h, "\x9f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11);
+	made_pack_end(&h);
+	ck_assert_int_eq(made_pack_type(&h, 1), OBJECT_COMMIT);
+	ck_assert_int_eq(made_pack_type(&h, 8), OBJECT_COMMIT);
+	ck_assert_int_eq(made_pack_type(&h, 2), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 3), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 4), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 5), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 6), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 7), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 9), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 10), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 11), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 14), OBJECT_ABSENT);
 }
 END_TEST
 
 START_TEST(indexes_that_lie)
 {
-	struct hand good, h;
+	struct made_pack good, h;
 	uint32_t bad[] = { 0, 11, 0x7fffffff, 0x80000000, 0x80000001,
 		0xffffffff };
 	size_t i;
 
 	tmp_run("git init -q --bare r");
-	hand_begin(&good);
-	hand_add(&good, "\x10", 1);
-	hand_add(&good, "\x20", 1);
-	hand_add(&good, "\x30", 1);
-	hand_end(&good);
-	ck_assert_int_eq(hand_type(&good, 2), OBJECT_TREE);
+	made_pack_begin(&good);
+	made_pack_add(&good, "\x10", 1);
+	made_pack_add(&good, "\x20", 1);
+	made_pack_add(&good, "\x30", 1);
+	made_pack_end(&good);
+	ck_assert_int_eq(made_pack_type(&good, 2), OBJECT_TREE);
 	for (i = 0; i < COUNT(bad); i++) {
 		h = good;
-		put32(h.idx + hand_offset(&h, 2), bad[i]);
-		ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
-		ck_assert_int_eq(hand_type(&h, 3), OBJECT_BLOB);
+		put32(h.idx + made_pack_offset(&h, 2), bad[i]);
+		ck_assert_int_eq(made_pack_type(&h, 2), OBJECT_ERROR);
+		ck_assert_int_eq(made_pack_type(&h, 3), OBJECT_BLOB);
 	}
 	/* A decreasing fan-out; a fan-out beyond the table. */
 	h = good;
 	put32(h.idx + 8 + 4 * 0x10, 3);
 	put32(h.idx + 8 + 4 * 0x11, 1);
-	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 2), OBJECT_ERROR);
 	h = good;
 	for (i = 0x33; i < 256; i++)
 		put32(h.idx + 8 + 4 * i, 0xffffffff);
-	ck_assert_int_eq(hand_type(&h, 3), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 3), OBJECT_ERROR);
 	/* Another version; the check sum of another pack; another number of
 	 * objects. */
 	h = good;
 	h.idx[7] = 3;
-	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 2), OBJECT_ERROR);
 	h = good;
 	h.pack[h.pack_len - 1] ^= 1;
-	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 2), OBJECT_ERROR);
 	h = good;
 	h.pack[11]++;
-	ck_assert_int_eq(hand_type(&h, 2), OBJECT_ERROR);
+	ck_assert_int_eq(made_pack_type(&h, 2), OBJECT_ERROR);
 	/* An index without a pack is ignored, as in git. */
-	hand_type(&good, 2);
+	made_pack_type(&good, 2);
 	tmp_run("rm r/objects/pack/pack-1.pack");
 	odb_rig_open("r");
 	ck_assert_int_eq(odb_rig_type(

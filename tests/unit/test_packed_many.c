@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 
 #define R      WORLD_REPO
@@ -312,7 +312,7 @@ static void beside_git(struct foreign *f, const char *spec, const char *name,
 		has = git_ends(f);
 		ck_assert_msg(ok != has || !ok, "at %lu: both have it", n);
 		if (by_kill)
-			ck_assert_int_eq(hand_kill(w), 0);
+			ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_msg(world_ref(w, name) == (ok ? '1' : '0'),
 		    "at %lu: %s is at '%c'", n, name, world_ref(w, name));
 		ck_assert_int_eq(world_ref(w, "o"), ok || !atomic ? '1' : '0');
@@ -369,7 +369,7 @@ START_TEST(killed_with_git_below_a_name)
 		memfs_kill_at(w->fs, n);
 		world_done(w, world_apply(w, "n=1:0;o=1:0;r=1:0", _i));
 		hit = memfs_was_hit(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		has = git_ends(&below);
 		done = done || has;
 		ck_assert_msg(!has || world_ref(w, "n") == '0',
@@ -413,7 +413,7 @@ static bool kill_beside_dead_git(unsigned long kill, unsigned long git)
 		world_free(w);
 		return false;
 	}
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	n = world_ref(w, "n");
 	ck_assert_msg(n == world_ref(w, "l") && n == world_ref(w, "r"),
 	    "at %lu, %lu: torn", kill, git);
@@ -442,11 +442,11 @@ START_TEST(a_dead_gits_lock_below_takes_nothing)
 {
 	start(2, HEADER KEEP);
 	expect_ok("n=1:0;o=1:0", _i);
-	hand_sync(w);
+	scripted_sync(w);
 	memfs_mkdirs(w->fs, R "/refs/heads/n");
 	memfs_write(w->fs, R "/refs/heads/n/x.lock", "");
-	hand_sync(w);
-	ck_assert_int_eq(hand_cut(w, MEMFS_DATA_ALL, 0), 0);
+	scripted_sync(w);
+	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_ALL, 0), 0);
 	ck_assert_int_eq(world_ref(w, "n"), '1');
 	remove_file(w->fs, R "/refs/heads/n/x.lock");
 	stop();

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
@@ -88,7 +88,7 @@ static const char *look(void *state, const struct sweep_now *now)
 {
 	static char text[128];
 	struct state *s = state;
-	struct hand h = { .w = s->w };
+	struct scripted_txn h = { .w = s->w };
 	bool is_ok, gone;
 	size_t i, nr = 0;
 	char c;
@@ -99,7 +99,7 @@ static const char *look(void *state, const struct sweep_now *now)
 		return NULL;
 	h.txid = s->ids[0];
 	for (i = 0; i < NR_MADE; i++) {
-		is_ok = hand_status(&h, (uint32_t)i) == REFD_OK;
+		is_ok = scripted_status(&h, (uint32_t)i) == REFD_OK;
 		c = world_ref(s->w, made[i]);
 		snprintf(text, sizeof(text), "%s is at '%c', %sok now, %sok",
 		    made[i], c, is_ok ? "" : "not ",
@@ -112,7 +112,7 @@ static const char *look(void *state, const struct sweep_now *now)
 	if (s->v->atomic && nr > 0 && nr < NR_MADE)
 		return "an atomic transaction is torn";
 	h.txid = s->ids[1];
-	is_ok = hand_status(&h, 0) == REFD_OK;
+	is_ok = scripted_status(&h, 0) == REFD_OK;
 	gone = world_ref(s->w, "p") == '0';
 	if (gone != is_ok || (s->was_ok[NR_MADE] && !is_ok))
 		return "the deletion is not what the journal says";

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -30,8 +30,8 @@ START_TEST(kill_leaves_a_foreign_revert)
 {
 	wr_ok("x=1");
 	wr_ok("x=2:1");
-	hand_git_writes(w, REF, ONES);
-	ck_assert_int_eq(hand_kill(w), 0);
+	scripted_git_writes(w, REF, ONES);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(touched(), 0);
 }
@@ -41,7 +41,7 @@ START_TEST(kill_leaves_a_foreign_deletion)
 {
 	wr_ok("x=1:0");
 	wr_unlink(REF);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
 END_TEST
@@ -50,12 +50,12 @@ END_TEST
 START_TEST(kill_leaves_a_foreign_lock)
 {
 	struct record_member m =
-	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
-	struct hand h = { .w = w };
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn h = { .w = w };
 
-	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/y.lock", "");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert(!memfs_exists(w->fs, REF ".lock"));
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/y.lock"));
@@ -66,14 +66,14 @@ END_TEST
 START_TEST(kill_finds_its_locks)
 {
 	struct record_member m =
-	    hand_member(RECORD_WRITE, "refs/heads/d/x", '0', '1');
-	struct hand h = { .w = w };
+	    scripted_member(RECORD_WRITE, "refs/heads/d/x", '0', '1');
+	struct scripted_txn h = { .w = w };
 
 	memfs_hide_types(w->fs, _i == 1);
 	wr_ok("d/e/y=1");
-	hand_apply(&h, &m, 1);
+	scripted_apply(&h, &m, 1);
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/d/x.lock"));
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "d/x"), '1');
 	wr_expect_locks("");
 }
@@ -97,7 +97,7 @@ START_TEST(kill_adds_a_line_that_was_there_before)
 		memfs_kill_at(w->fs, n);
 		world_done(w, world_apply(w, "x=2:1", false));
 		hit = memfs_was_hit(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		lines = world_log_count(w, "x", '1', '2');
 		ck_assert_int_eq(lines, world_ref(w, "x") == '2' ? 2 : 1);
 	}
@@ -116,7 +116,7 @@ START_TEST(cut_with_an_unsynced_predecessor)
 	/* The first update of a repository syncs its file system. */
 	wr_ok("first=1");
 	memfs_write(w->fs, REF, older);
-	hand_git_writes(w, REF, ONES);
+	scripted_git_writes(w, REF, ONES);
 	wr_ok("x=2:1");
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_expect_file(REF, older);
@@ -141,7 +141,7 @@ END_TEST
 START_TEST(cut_between_two_of_ours_and_one_of_theirs)
 {
 	wr_ok("x=1");
-	hand_git_writes(w, REF, FIVES);
+	scripted_git_writes(w, REF, FIVES);
 	wr_ok("x=2:5");
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
@@ -151,8 +151,8 @@ END_TEST
 START_TEST(cut_leaves_a_later_foreign_write)
 {
 	wr_ok("x=1");
-	hand_git_writes(w, REF, FIVES);
-	hand_sync(w);
+	scripted_git_writes(w, REF, FIVES);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
@@ -164,11 +164,11 @@ END_TEST
 START_TEST(cut_with_our_lock_leaves_a_later_foreign_write)
 {
 	struct record_member m =
-	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
-	struct hand h = { .w = w };
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn h = { .w = w };
 
-	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
-	hand_sync(w);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
+	scripted_sync(w);
 	memfs_advance(w->fs, 1000000000);
 	memfs_write(w->fs, REF, FIVES);
 	wr_cut(MEMFS_DATA_NONE, 0);
@@ -186,13 +186,13 @@ START_TEST(cut_mends_the_log_of_what_it_leaves)
 	int fd;
 
 	wr_ok("x=1");
-	hand_git_writes(w, REF, FIVES);
+	scripted_git_writes(w, REF, FIVES);
 	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/logs/refs/heads/x",
 	    O_WRONLY | O_APPEND, 0);
 	ck_assert_int_eq(SYS(sys, write_all, fd, "\0\0\0\0", 4), 0);
 	SYS(sys, close, fd);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), -1);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
@@ -202,7 +202,7 @@ END_TEST
 START_TEST(cut_after_a_foreign_write_that_is_lost)
 {
 	wr_ok("x=1");
-	hand_git_writes(w, REF, FIVES);
+	scripted_git_writes(w, REF, FIVES);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -253,7 +253,7 @@ START_TEST(deletions_share_one_rewrite)
 		rewrites +=
 		    hit && strstr(memfs_hit(w->fs), "packed-refs") != NULL;
 		memfs_fail_none(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_int_eq(world_ref(w, "p"), '0');
 		ck_assert_int_eq(world_ref(w, "q"), '0');
 	}
@@ -279,7 +279,7 @@ START_TEST(cut_after_a_foreign_pack_of_ours)
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3232323232323232323232323232323232323232 refs/heads/x\n");
 	wr_unlink(REF);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
@@ -296,7 +296,7 @@ START_TEST(cut_with_a_later_foreign_pack)
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3535353535353535353535353535353535353535 refs/heads/x\n");
 	wr_unlink(REF);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
@@ -307,7 +307,7 @@ END_TEST
 START_TEST(cut_after_a_no_op)
 {
 	wr_ok("first=1");
-	hand_git_writes(w, REF, FOURS);
+	scripted_git_writes(w, REF, FOURS);
 	wr_ok("x=4:4");
 	wr_cut(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, REF));
@@ -345,7 +345,7 @@ START_TEST(foreign_lock_parks_the_record)
 	/* Once it is gone the next start redoes it, after a kill too. */
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }

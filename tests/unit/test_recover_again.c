@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 #include "tests/lib/world_rig.h"
@@ -118,7 +118,8 @@ START_TEST(a_stopped_start_leaves_no_earlier_value)
 			memfs_cut_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
-		r = _i == 0 ? hand_kill(w) : hand_cut(w, MEMFS_DATA_ALL, 1000);
+		r = _i == 0 ? scripted_crash(w) :
+			      scripted_power_loss(w, MEMFS_DATA_ALL, 1000);
 		ck_assert_int_eq(r, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '4');
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
@@ -145,7 +146,7 @@ START_TEST(a_killed_start_forgets_nothing)
 		memfs_kill_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_uint_eq(w->parked, 1);
 		wr_rename("/srv/away", WORLD_REPO);
 		ck_assert_int_eq(world_retry(w), 0);

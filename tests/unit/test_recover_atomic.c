@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -43,7 +43,7 @@ END_TEST
  * nothing unfinished, and the journal would say ok. */
 START_TEST(a_killed_start_unlocks_nothing_unrecorded)
 {
-	struct hand h = { .w = NULL };
+	struct scripted_txn h = { .w = NULL };
 	struct txn *txn;
 	unsigned long n;
 	bool hit = true;
@@ -61,9 +61,9 @@ START_TEST(a_killed_start_unlocks_nothing_unrecorded)
 		memfs_kill_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
-		ck_assert_int_eq(hand_status(&h, 1), REFD_CONFLICT);
-		ck_assert_int_eq(hand_status(&h, 0),
+		ck_assert_int_eq(scripted_crash(w), 0);
+		ck_assert_int_eq(scripted_status(&h, 1), REFD_CONFLICT);
+		ck_assert_int_eq(scripted_status(&h, 0),
 		    _i == 1 ? REFD_ABORTED : REFD_OK);
 		ck_assert_int_eq(world_ref(w, "p"), _i == 1 ? '0' : '1');
 		wr_expect_locks("");
@@ -135,12 +135,12 @@ START_TEST(what_was_taken_back_stays_away)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	if (is_gits) {
 		memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
-		hand_git_writes(w, X,
+		scripted_git_writes(w, X,
 		    "3131313131313131313131313131313131313131\n");
-		hand_sync(w);
+		scripted_sync(w);
 	}
-	ck_assert_int_eq(hand_cut(w, (enum memfs_data)(_i % 5), _i % 200 / 5),
-	    0);
+	ck_assert_int_eq(
+	    scripted_power_loss(w, (enum memfs_data)(_i % 5), _i % 200 / 5), 0);
 	ck_assert_int_eq(world_ref(w, "x"), is_gits ? '1' : '0');
 	ck_assert_int_eq(world_ref(w, "p"), '1');
 	ck_assert_int_eq(world_has_log(w, "x"), false);

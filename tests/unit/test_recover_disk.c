@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -20,7 +20,7 @@
 #define OTHER "/srv/disk/o.git"
 #define ONES  "3131313131313131313131313131313131313131\n"
 
-static struct hand h;
+static struct scripted_txn h;
 static unsigned disk; /* that OTHER is on */
 
 static void setup(void)
@@ -36,26 +36,27 @@ static void setup(void)
 	memfs_write(w->fs, OTHER "/config", "[core]\n\tbare = true\n");
 	memfs_write(w->fs, MAIN, ONES);
 	ck_assert_int_eq(world_start(w), 0);
-	h = (struct hand){ .w = w, .publish = HAND_ALL };
+	h = (struct scripted_txn){ .w = w, .publish = SCRIPTED_ALL };
 }
 
 static void write_at(const char *repo, const char *name, char old, char new_c,
     size_t publish)
 {
-	struct record_member m = hand_member(RECORD_WRITE, name, old, new_c);
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, name, old, new_c);
 
 	m.answers = true;
 	h.repo = repo;
 	h.publish = publish;
-	ck_assert_int_eq(hand_apply(&h, &m, 1), publish > 0 ? 0 : -EAGAIN);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), publish > 0 ? 0 : -EAGAIN);
 }
 
 /* ---- a disk that fails ---- */
 
 START_TEST(a_dead_disk_stops_no_start)
 {
-	write_at(NULL, "refs/heads/x", '0', '2', HAND_ALL);
-	write_at(OTHER, "refs/heads/x", '0', '3', HAND_ALL);
+	write_at(NULL, "refs/heads/x", '0', '2', SCRIPTED_ALL);
+	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_set_dead(w->fs, disk, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
@@ -64,7 +65,7 @@ START_TEST(a_dead_disk_stops_no_start)
 	    1);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	memfs_set_dead(w->fs, disk, 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
@@ -111,7 +112,7 @@ END_TEST
 START_TEST(a_sync_that_fails_stops_no_start)
 {
 	wr_ok("x=1");
-	write_at(OTHER, "refs/heads/x", '0', '3', HAND_ALL);
+	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
@@ -134,7 +135,7 @@ static bool a_note_fails(enum memfs_call call, unsigned long n, int err)
 	bool hit;
 
 	setup();
-	write_at(OTHER, "refs/heads/x", '0', '3', HAND_ALL);
+	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	memfs_set_dead(w->fs, disk, -EIO);
 	memfs_fail_call(w->fs, call, n, err);
@@ -197,10 +198,10 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 2);
 	if (_i == 1)
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 	wr_rename(AWAY, WORLD_REPO);
 	if (_i == 1)
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 	else
 		ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
@@ -212,7 +213,7 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 	/* And not again. */
 	wr_unlink(WORLD_REPO "/refs/heads/y");
 	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 }
 END_TEST
@@ -238,13 +239,13 @@ END_TEST
 START_TEST(a_killed_deletion_waits_for_packed_refs)
 {
 	struct record_member m =
-	    hand_member(RECORD_DELETE, "refs/heads/p", '1', '0');
+	    scripted_member(RECORD_DELETE, "refs/heads/p", '1', '0');
 
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/p\n");
 	h.publish = 0;
-	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	memfs_kill(w->fs);
 	world_crash(w);
 	if (_i == 1)
@@ -299,12 +300,13 @@ END_TEST
 /* main and HEAD's line are of one update and in one row. */
 START_TEST(each_parked_member_is_finished_by_itself)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
+					 '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
 	int i;
 
 	m[0].answers = true;
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
@@ -322,15 +324,16 @@ START_TEST(each_parked_member_is_finished_by_itself)
 		ck_assert_int_eq(world_retry(w), 0);
 		ck_assert_uint_eq(w->parked, 1);
 		ck_assert_int_eq(world_ref(w, "main"), '0');
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_uint_eq(w->parked, 1);
 	}
 	wr_unlink(HEAD ".lock");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
+	ck_assert_int_eq(
+	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 	ck_assert_int_eq(world_ref(w, "main"), '0');
-	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 }
 END_TEST
 
@@ -338,11 +341,13 @@ END_TEST
 START_TEST(each_worktrees_member_is_finished_by_itself)
 {
 	static const char log[] = WORLD_REPO "/worktrees/wt/logs/HEAD";
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
-		hand_in("wt", hand_member(RECORD_LOG, "HEAD", '1', '2')) };
+	struct record_member m[] = {
+		scripted_member(RECORD_LOG, "HEAD", '1', '2'),
+		scripted_in("wt", scripted_member(RECORD_LOG, "HEAD", '1', '2'))
+	};
 
 	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD", ONES);
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
@@ -350,34 +355,37 @@ START_TEST(each_worktrees_member_is_finished_by_itself)
 	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD.lock", "");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
-	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
+	ck_assert_int_eq(
+	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 	wr_unlink(WORLD_REPO "/worktrees/wt/HEAD.lock");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(hand_lines(w, log, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, log, '1', '2'), 1);
 }
 END_TEST
 
 /* The name is taken when it comes back: asked by its id, it did not happen. */
 START_TEST(a_parked_update_can_still_fail)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/n", '0', '2') };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
+					 '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/n", '0', '2') };
 
 	m[0].answers = true;
 	h.publish = 0;
-	HAND_APPLY(&h, m);
+	SCRIPTED_APPLY(&h, m);
 	memfs_kill(w->fs);
 	world_crash(w);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 	wr_rename(AWAY, WORLD_REPO);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/n/x", ONES);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
-	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '0', '2'), 0);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(
+	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '0', '2'), 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/n"));
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
@@ -404,12 +412,12 @@ START_TEST(what_was_aborted_is_not_deferred)
 		hit = memfs_was_hit(w->fs);
 		memfs_fail_none(w->fs);
 		wr_unlink(WORLD_REPO "/refs/heads/n/x");
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_uint_eq(w->parked, 0);
 		ck_assert_int_eq(world_ref(w, "n"),
-		    hand_status(&h, 0) == REFD_OK ? '2' : '0');
+		    scripted_status(&h, 0) == REFD_OK ? '2' : '0');
 	}
-	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
 	ck_assert_uint_gt(n, 2);
 }
 END_TEST

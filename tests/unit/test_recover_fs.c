@@ -13,7 +13,7 @@
 
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/refs/lockfile.h"
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -86,7 +86,7 @@ START_TEST(a_kill_forgets_no_failure)
 	prepare();
 	fail_to_sync();
 	ck_assert_int_eq(world_tick(w), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	assert_all_is_synced();
 }
 END_TEST
@@ -96,7 +96,7 @@ START_TEST(a_kill_right_after_it_forgets_no_failure)
 {
 	prepare();
 	fail_to_sync();
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	assert_all_is_synced();
 }
 END_TEST
@@ -115,7 +115,7 @@ START_TEST(an_equal_value_is_written_again)
 	prepare();
 	fail_to_sync();
 	((struct sys *)(uintptr_t)w->sys)->drop_cache = keep_cache;
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
@@ -133,7 +133,7 @@ START_TEST(a_kill_undoes_no_deletion)
 	fail_to_sync();
 	wr_unlink(WORLD_REPO "/refs/heads/y");
 	wr_unlink(WORLD_REPO "/logs/refs/heads/y");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	wr_expect_locks("");
@@ -166,7 +166,7 @@ START_TEST(a_kill_loses_nothing_that_was_packed)
 	wr_unlink(WORLD_REPO "/refs/heads/y");
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	fail_to_sync();
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	assert_all_is_synced();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
@@ -193,7 +193,7 @@ START_TEST(a_killed_start_loses_nothing_that_was_packed)
 		memfs_kill_at(w->fs, i);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_int_eq(world_ref(w, "y"), '1');
 	}
 	ck_assert_uint_gt(i, 20);
@@ -213,7 +213,7 @@ START_TEST(a_kill_undoes_no_packed_value)
 	fail_to_sync();
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", PACKED_X1);
 	wr_unlink(WORLD_REPO "/refs/heads/x");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "gone"), '1');
 }
@@ -237,7 +237,7 @@ START_TEST(a_kill_anywhere_forgets_no_failure)
 		world_tick(w);
 		hit = SYS(w->sys, lstatat, AT_FDCWD, "/", &st) < 0;
 		memfs_fail_none(w->fs);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		assert_all_is_synced();
 	}
 	ck_assert_uint_gt(i, 5);
@@ -256,7 +256,7 @@ START_TEST(what_came_after_a_failure_is_as_ever)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("y=2:1");
 	wr_unlink(WORLD_REPO "/refs/heads/y");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 	assert_all_is_there();
 }
@@ -397,7 +397,7 @@ START_TEST(what_was_redone_is_not_redone_again)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "gone"), '0');
 	if (_i == 0)
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 	else
 		wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
@@ -436,7 +436,7 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 	lock(repo, "packed-refs");
 	lock(repo, "refs/heads/x");
 	repo_put(&w->store.repos, repo);
-	hand_sync(w);
+	scripted_sync(w);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert(is_locked("refs/heads/x"));
 	wr_remount();

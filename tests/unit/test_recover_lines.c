@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -23,7 +23,7 @@
 #define TO_MAIN  "ref: refs/heads/main\n"
 #define TO_TOPIC "ref: refs/heads/topic\n"
 
-static struct hand h;
+static struct scripted_txn h;
 
 static void setup(void)
 {
@@ -32,23 +32,23 @@ static void setup(void)
 	memfs_write(w->fs, WT "/HEAD", TO_TOPIC);
 	memfs_mkdirs(w->fs, WT "/refs/bisect");
 	ck_assert_int_eq(world_start(w), 0);
-	h = (struct hand){ .w = w, .publish = HAND_ALL };
+	h = (struct scripted_txn){ .w = w, .publish = SCRIPTED_ALL };
 }
 
 /* main through HEAD. */
 static void follow(char old, char new_c)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", old,
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", old,
 					 new_c),
-		hand_member(RECORD_WRITE, "refs/heads/main", old, new_c) };
+		scripted_member(RECORD_WRITE, "refs/heads/main", old, new_c) };
 
 	m[0].answers = true;
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 }
 
 static void one(struct record_member m)
 {
-	ck_assert_int_eq(hand_apply(&h, &m, 1), 0);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), 0);
 }
 
 /* ---- lines that follow from other updates ---- */
@@ -59,12 +59,12 @@ START_TEST(cut_loses_lines_of_what_was_followed)
 	follow('2', '3');
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
-	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '3'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1);
 	wr_expect_file(HEAD, TO_MAIN);
 	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 	wr_expect_locks("");
 }
 END_TEST
@@ -72,17 +72,17 @@ END_TEST
 /* Through HEAD, to nothing: HEAD's log lives on where the branch's goes. */
 START_TEST(cut_undoes_a_deletion_that_head_tells_of)
 {
-	struct record_member m[] = { hand_member(RECORD_DELETE,
+	struct record_member m[] = { scripted_member(RECORD_DELETE,
 					 "refs/heads/main", '2', '0'),
-		hand_member(RECORD_LOG, "HEAD", '2', '0') };
+		scripted_member(RECORD_LOG, "HEAD", '2', '0') };
 
 	follow('1', '2');
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '0');
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '0'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '0'), 1);
 }
 END_TEST
 
@@ -94,11 +94,12 @@ START_TEST(cut_undoes_the_deletion_of_a_log_alone)
 	follow('1', '2');
 	follow('2', '3');
 	log = memfs_read(w->fs, MAIN_LOG, NULL);
-	one(hand_member(RECORD_DELETE, "refs/heads/main", '3', '0'));
-	hand_git_writes(w, MAIN, "3434343434343434343434343434343434343434\n");
-	hand_git_writes(w, MAIN_LOG, log);
+	one(scripted_member(RECORD_DELETE, "refs/heads/main", '3', '0'));
+	scripted_git_writes(w, MAIN,
+	    "3434343434343434343434343434343434343434\n");
+	scripted_git_writes(w, MAIN_LOG, log);
 	free(log);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '4');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
@@ -115,10 +116,11 @@ START_TEST(a_log_since_a_deletion_is_left)
 
 	follow('1', '2');
 	follow('2', '3');
-	one(hand_member(RECORD_DELETE, "refs/heads/main", '3', '0'));
-	hand_git_writes(w, MAIN, "3333333333333333333333333333333333333333\n");
-	hand_git_writes(w, MAIN_LOG, line);
-	hand_sync(w);
+	one(scripted_member(RECORD_DELETE, "refs/heads/main", '3', '0'));
+	scripted_git_writes(w, MAIN,
+	    "3333333333333333333333333333333333333333\n");
+	scripted_git_writes(w, MAIN_LOG, line);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	wr_expect_file(MAIN_LOG, line);
@@ -128,29 +130,29 @@ END_TEST
 /* HEAD detached by a record, and then a branch again, by git. */
 START_TEST(cut_of_a_head_that_was_written_and_then_followed)
 {
-	one(hand_member(RECORD_WRITE, "HEAD", '1', '2'));
-	hand_git_writes(w, HEAD, TO_MAIN);
+	one(scripted_member(RECORD_WRITE, "HEAD", '1', '2'));
+	scripted_git_writes(w, HEAD, TO_MAIN);
 	follow('1', '3');
-	hand_sync(w);
+	scripted_sync(w);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD_LOG),
 	    0);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_MAIN);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '3'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '3'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 }
 END_TEST
 
 START_TEST(cut_of_a_head_that_was_followed_and_then_written)
 {
 	follow('1', '3');
-	one(hand_member(RECORD_WRITE, "HEAD", '3', '2'));
+	one(scripted_member(RECORD_WRITE, "HEAD", '3', '2'));
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, "3232323232323232323232323232323232323232\n");
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '3'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '3', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '3'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '3', '2'), 1);
 }
 END_TEST
 
@@ -161,12 +163,12 @@ END_TEST
 START_TEST(cut_tears_a_line_that_is_not_ours)
 {
 	struct record_member m =
-	    hand_member(RECORD_WRITE, "refs/heads/main", '1', '1');
+	    scripted_member(RECORD_WRITE, "refs/heads/main", '1', '1');
 
 	m.log = false;
 	memfs_write(w->fs, MAIN_LOG, "whole\nhalf");
 	one(m);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(MAIN_LOG, "whole\n");
 }
@@ -176,28 +178,29 @@ START_TEST(kill_keeps_the_log_since_a_deletion)
 {
 	static const char name[] = "refs/heads/x";
 	static const char log[] = WORLD_REPO "/logs/refs/heads/x";
-	struct record_member last = hand_member(RECORD_WRITE, name, '2', '3');
+	struct record_member last =
+	    scripted_member(RECORD_WRITE, name, '2', '3');
 
-	one(hand_member(RECORD_WRITE, name, '0', '1'));
-	one(hand_member(RECORD_DELETE, name, '1', '0'));
-	one(hand_member(RECORD_WRITE, name, '0', '2'));
+	one(scripted_member(RECORD_WRITE, name, '0', '1'));
+	one(scripted_member(RECORD_DELETE, name, '1', '0'));
+	one(scripted_member(RECORD_WRITE, name, '0', '2'));
 	h.publish = 0;
-	ck_assert_int_ne(hand_apply(&h, &last, 1), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_ne(scripted_apply(&h, &last, 1), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '3');
-	ck_assert_int_eq(hand_lines(w, log, '0', '1'), 0);
-	ck_assert_int_eq(hand_lines(w, log, '0', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, log, '2', '3'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, log, '0', '1'), 0);
+	ck_assert_int_eq(scripted_log_lines(w, log, '0', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, log, '2', '3'), 1);
 }
 END_TEST
 
 START_TEST(a_symref_that_is_gone_gets_no_log)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG,
+	struct record_member m[] = { scripted_member(RECORD_LOG,
 					 "refs/remotes/o/HEAD", '1', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
+		scripted_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
 
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
@@ -212,13 +215,13 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 0);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
 	ck_assert(memfs_exists(w->fs, HEAD ".lock"));
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 }
 END_TEST
 
@@ -227,8 +230,9 @@ END_TEST
  * added by the rule of its own record. */
 START_TEST(each_line_keeps_the_rule_of_its_record)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '2', '3'),
-		hand_member(RECORD_WRITE, "refs/heads/main", '2', '3') };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '2',
+					 '3'),
+		scripted_member(RECORD_WRITE, "refs/heads/main", '2', '3') };
 
 	m[0].answers = true;
 	follow('1', '2');
@@ -236,15 +240,15 @@ START_TEST(each_line_keeps_the_rule_of_its_record)
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	wr_unlink(HEAD ".lock");
-	h.publish = _i == 0 ? 0 : HAND_ALL;
-	ck_assert_int_eq(HAND_APPLY(&h, m), _i == 0 ? -EAGAIN : 0);
+	h.publish = _i == 0 ? 0 : SCRIPTED_ALL;
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), _i == 0 ? -EAGAIN : 0);
 	if (_i == 1)
 		memfs_write(w->fs, HEAD_LOG, "");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '2', '3'), 1 - _i);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1 - _i);
 	wr_expect_locks("");
 }
 END_TEST
@@ -262,25 +266,25 @@ START_TEST(every_line_waits_for_a_foreign_lock)
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, MAIN ".lock"), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, MAIN_LOG, '2', '3'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '2', '3'), 1);
 }
 END_TEST
 
 START_TEST(a_pruned_object_takes_its_line_along)
 {
-	struct record_member m[] = { hand_member(RECORD_WRITE,
+	struct record_member m[] = { scripted_member(RECORD_WRITE,
 					 "refs/heads/main", '1', 'p'),
-		hand_member(RECORD_LOG, "HEAD", '1', 'p') };
+		scripted_member(RECORD_LOG, "HEAD", '1', 'p') };
 
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', 'p'), 0);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', 'p'), 0);
 }
 END_TEST
 
@@ -289,9 +293,10 @@ END_TEST
 /* Killed with its line written and its value not; then its name is taken. */
 START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
-		hand_member(RECORD_LOG, "refs/remotes/o/HEAD", '0', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
+					 '2'),
+		scripted_member(RECORD_LOG, "refs/remotes/o/HEAD", '0', '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
 	unsigned long n;
 	bool hit = true;
 
@@ -302,7 +307,7 @@ START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
 		memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
 		h.atomic = _i == 1;
 		memfs_kill_at(w->fs, n);
-		HAND_APPLY(&h, m);
+		SCRIPTED_APPLY(&h, m);
 		hit = memfs_was_hit(w->fs);
 		memfs_kill(w->fs);
 		world_crash(w);
@@ -312,21 +317,23 @@ START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
 		ck_assert_int_eq(world_start(w), 0);
 		wr_expect_locks("");
 		if (memfs_exists(w->fs, WORLD_REPO "/refs/heads/new/x")) {
-			ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 0);
-			ck_assert_int_eq(hand_lines(w,
+			ck_assert_int_eq(
+			    scripted_log_lines(w, HEAD_LOG, '0', '2'), 0);
+			ck_assert_int_eq(scripted_log_lines(w,
 					     WORLD_REPO
 					     "/logs/refs/remotes/o/HEAD",
 					     '0', '2'),
 			    0);
-			ck_assert_int_eq(hand_lines(w,
+			ck_assert_int_eq(scripted_log_lines(w,
 					     WORLD_REPO "/logs/refs/heads/new",
 					     '0', '2'),
 			    0);
 			if (h.lsn != 0)
-				ck_assert_int_eq(hand_status(&h, 0),
+				ck_assert_int_eq(scripted_status(&h, 0),
 				    REFD_CONFLICT);
 		} else {
-			ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 1);
+			ck_assert_int_eq(
+			    scripted_log_lines(w, HEAD_LOG, '0', '2'), 1);
 		}
 	}
 	ck_assert_uint_gt(n, 10);
@@ -335,19 +342,20 @@ END_TEST
 
 START_TEST(cut_adds_no_line_of_a_name_that_was_taken)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
+					 '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
 
 	m[0].answers = true;
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 			     WORLD_REPO "/refs/heads/new"),
 	    0);
 	/* Whatever of ours lasted, their branch did. */
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 0);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
 }
 END_TEST
@@ -359,31 +367,32 @@ END_TEST
 START_TEST(cut_takes_back_no_line)
 {
 	static const char new_ref[] = WORLD_REPO "/refs/heads/new";
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '0', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
+					 '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
 
 	m[0].answers = true;
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	wr_unlink(new_ref);
 	wr_unlink(WORLD_REPO "/logs/refs/heads/new");
-	hand_sync(w);
+	scripted_sync(w);
 	ck_assert_int_eq(journal_forget(w->store.journal,
 			     journal_last_lsn(w->store.journal), true),
 	    0);
 	w->seconds--;
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 2);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 2);
 	wr_unlink(new_ref);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(hand_status(&h, 0), REFD_CONFLICT);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '0', '2'), 1);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 1);
 }
 END_TEST
 
 START_TEST(a_deletion_below_a_file_is_done)
 {
-	struct record_member m[] = { hand_member(RECORD_DELETE,
+	struct record_member m[] = { scripted_member(RECORD_DELETE,
 	    "refs/heads/a/b", '1', '0') };
 
 	m[0].answers = true;
@@ -393,14 +402,14 @@ START_TEST(a_deletion_below_a_file_is_done)
 	    "3131313131313131313131313131313131313131 refs/heads/a/b\n");
 	m[0].had_packed = true;
 	m[0].packed_oid = world_oid('1');
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
 			     WORLD_REPO "/refs/heads/a"),
 	    0);
-	hand_sync(w);
+	scripted_sync(w);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", ONES);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(hand_status(&h, 0), REFD_OK);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 	ck_assert_int_eq(world_ref(w, "a/b"), '0');
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
@@ -430,9 +439,9 @@ END_TEST
 /* Repositories are copied with cp -al: the same file has two names then. */
 START_TEST(what_is_taken_back_is_ours)
 {
-	struct record_member m[] = { hand_member(RECORD_WRITE,
+	struct record_member m[] = { scripted_member(RECORD_WRITE,
 					 "refs/heads/main", '1', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/q", '0', '2') };
+		scripted_member(RECORD_WRITE, "refs/heads/q", '0', '2') };
 
 	m[1].index = 1;
 	h.atomic = true;
@@ -440,16 +449,16 @@ START_TEST(what_is_taken_back_is_ours)
 	ck_assert_int_eq(SYS(memfs_other(w->fs), linkat, AT_FDCWD, MAIN,
 			     AT_FDCWD, "/srv/copy"),
 	    0);
-	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
+	ck_assert_int_ne(SCRIPTED_APPLY(&h, m), 0);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 			     WORLD_REPO "/refs/heads/q"),
 	    0);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/q/z", ONES);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "q"), '0');
 	ck_assert_int_eq(world_ref(w, "main"), '1');
-	ck_assert_int_eq(hand_status(&h, 0), REFD_ABORTED);
-	ck_assert_int_eq(hand_status(&h, 1), REFD_CONFLICT);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_ABORTED);
+	ck_assert_int_eq(scripted_status(&h, 1), REFD_CONFLICT);
 }
 END_TEST
 

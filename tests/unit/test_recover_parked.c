@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -45,7 +45,7 @@ START_TEST(a_missing_repository_holds_nothing_back)
 	for (i = 0; i < 3; i++) {
 		last = w->up ? journal_last_lsn(w->store.journal) : 0;
 		if (i > 0)
-			ck_assert_int_eq(hand_kill(w), 0);
+			ck_assert_int_eq(scripted_crash(w), 0);
 		else
 			ck_assert_int_eq(world_start(w), 0);
 		ck_assert_uint_eq(w->parked, 2);
@@ -84,7 +84,7 @@ START_TEST(a_retry_survives_a_power_cut)
 		ck_assert_int_eq(world_start(w), 0);
 		ck_assert_uint_eq(w->parked, 1);
 		wr_rename(AWAY, WORLD_REPO);
-		hand_sync(w);
+		scripted_sync(w);
 		if (_i == 0) {
 			memfs_cut_at(w->fs, n);
 			world_retry(w);
@@ -142,8 +142,8 @@ START_TEST(each_record_keeps_its_own_rule)
 {
 	static const char lock[] = WORLD_REPO "/refs/heads/x.lock";
 	struct record_member m =
-	    hand_member(RECORD_WRITE, "refs/heads/z", '0', '1');
-	struct hand h = { .w = w };
+	    scripted_member(RECORD_WRITE, "refs/heads/z", '0', '1');
+	struct scripted_txn h = { .w = w };
 
 	wr_ok("x=1");
 	memfs_write(w->fs, lock, "");
@@ -151,9 +151,9 @@ START_TEST(each_record_keeps_its_own_rule)
 	ck_assert_uint_eq(w->parked, 1);
 	wr_ok("y=1");
 	wr_unlink(WORLD_REPO "/refs/heads/y");
-	ck_assert_int_eq(hand_apply(&h, &m, 1), -EAGAIN);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	wr_unlink(lock);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	/* The power took x, git deleted y, the kill stopped z. */
 	ck_assert_int_eq(world_ref(w, "x"), '1');
@@ -195,7 +195,7 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 		ck_assert_int_eq(world_ref(w, "x"), '2');
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 	}
 	ck_assert_uint_ge(owed, 1);
@@ -248,11 +248,12 @@ END_TEST
 /* And while there is none, it is in nobody's way. */
 START_TEST(a_line_waits_for_room)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/x", '1', '2') };
-	struct hand h = { .w = w, .publish = HAND_ALL };
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
+					 '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/x", '1', '2') };
+	struct scripted_txn h = { .w = w, .publish = SCRIPTED_ALL };
 
-	HAND_APPLY(&h, m);
+	SCRIPTED_APPLY(&h, m);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
@@ -267,7 +268,8 @@ START_TEST(a_line_waits_for_room)
 	wr_ok("x=3:2");
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	ck_assert_int_eq(hand_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
+	ck_assert_int_eq(
+	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 }
 END_TEST
 
@@ -306,7 +308,7 @@ START_TEST(no_packed_refs_new_is_left)
 	/* Another's is his. */
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.new", "his");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert(memfs_holds(w->fs, WORLD_REPO "/packed-refs.new", "his"));
 }
 END_TEST
@@ -341,9 +343,9 @@ END_TEST
 START_TEST(a_line_of_what_is_left_is_added)
 {
 	wr_ok("x=1");
-	hand_git_writes(w, WORLD_REPO "/refs/heads/x",
+	scripted_git_writes(w, WORLD_REPO "/refs/heads/x",
 	    "3535353535353535353535353535353535353535\n");
-	hand_sync(w);
+	scripted_sync(w);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, LOG), 0);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
@@ -419,24 +421,25 @@ END_TEST
 /* Migrated by git, after a cut and after a kill, which leaves a lock. */
 START_TEST(nothing_is_written_beside_a_reftable)
 {
-	struct hand h = { .w = w, .publish = _i == 0 ? HAND_ALL : 0 };
+	struct scripted_txn h = { .w = w,
+		.publish = _i == 0 ? SCRIPTED_ALL : 0 };
 	struct record_member m =
-	    hand_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
 
 	wr_ok("y=1");
-	hand_sync(w);
-	hand_apply(&h, &m, 1);
+	scripted_sync(w);
+	scripted_apply(&h, &m, 1);
 	memfs_mkdirs(w->fs, WORLD_REPO "/reftable");
 	if (_i == 0)
 		wr_cut(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(_i == 0 ? world_start(w) : hand_kill(w), 0);
+	ck_assert_int_eq(_i == 0 ? world_start(w) : scripted_crash(w), 0);
 	ck_assert_uint_ge(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_PARKED], 1);
 	ck_assert_uint_eq(w->found[STORE_FAILED], 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_retry(w), -EMEDIUMTYPE);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_ge(w->parked, 1);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
 			     WORLD_REPO "/reftable"),
@@ -460,10 +463,10 @@ START_TEST(what_is_given_up_is_dropped)
 	ck_assert_uint_eq(nr_parked(), 1);
 	ck_assert_int_eq(store_forget(&w->store, WORLD_REPO, &nr), 0);
 	ck_assert_uint_eq(nr, 1);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	wr_rename(AWAY, WORLD_REPO);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
 END_TEST

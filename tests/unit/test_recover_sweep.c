@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
@@ -49,7 +49,7 @@ static const char spec[] = "@HEAD=2:1;!s>b;n/s>b;!@worktrees/wt/HEAD=2;"
 
 struct state {
 	struct world *w;
-	struct hand h;
+	struct scripted_txn h;
 	const struct variant *v;
 };
 
@@ -75,23 +75,24 @@ static void *set_up(struct memfs *fs, void *arg)
 			memfs_write(fs, files[i].path, files[i].before);
 	memfs_write(fs, R "/logs/refs/remotes/o/HEAD", "");
 	ck_assert_int_eq(world_start(s->w), 0);
-	s->h = (struct hand){ .w = s->w,
+	s->h = (struct scripted_txn){ .w = s->w,
 		.atomic = v->atomic,
-		.publish = HAND_ALL };
+		.publish = SCRIPTED_ALL };
 	return s;
 }
 
 static int apply_by_hand(struct state *s)
 {
 	struct record_member m[] = {
-		hand_member(RECORD_LOG, "HEAD", '1', '2'),
-		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2'),
-		hand_symref("refs/heads/s", "refs/heads/b"),
-		hand_symref("refs/heads/n/s", "refs/heads/b"),
-		hand_in("wt", hand_member(RECORD_WRITE, "HEAD", '1', '2')),
-		hand_in("wt",
-		    hand_member(RECORD_WRITE, "refs/bisect/bad", '0', '2')),
-		hand_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0'),
+		scripted_member(RECORD_LOG, "HEAD", '1', '2'),
+		scripted_member(RECORD_WRITE, "refs/heads/main", '1', '2'),
+		scripted_symref("refs/heads/s", "refs/heads/b"),
+		scripted_symref("refs/heads/n/s", "refs/heads/b"),
+		scripted_in("wt",
+		    scripted_member(RECORD_WRITE, "HEAD", '1', '2')),
+		scripted_in("wt",
+		    scripted_member(RECORD_WRITE, "refs/bisect/bad", '0', '2')),
+		scripted_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0'),
 	};
 	size_t i;
 
@@ -101,7 +102,7 @@ static int apply_by_hand(struct state *s)
 		m[i].index = (uint32_t)i - 1;
 		m[i].answers = true;
 	}
-	return HAND_APPLY(&s->h, m);
+	return SCRIPTED_APPLY(&s->h, m);
 }
 
 static int apply(void *state)
@@ -143,7 +144,7 @@ static const char *check_file(struct world *w, const struct file *f,
 			!memfs_exists(w->fs, R "/logs/refs/remotes/o/HEAD") ?
 		    NULL :
 		    "the log of what was deleted is there";
-	lines = hand_lines(w, f->log, f->old, f->new_c);
+	lines = scripted_log_lines(w, f->log, f->old, f->new_c);
 	snprintf(text, sizeof(text), "%s: its line is there %d times", f->log,
 	    lines);
 	return lines == happened ? NULL : text;
@@ -159,7 +160,7 @@ static const char *look(void *state, const struct sweep_now *now)
 	if (now->when == SWEEP_ALIVE)
 		return NULL;
 	for (i = 0; i < NR_FILES; i++) {
-		happened = hand_status(&s->h, files[i].index) == REFD_OK;
+		happened = scripted_status(&s->h, files[i].index) == REFD_OK;
 		if (!now->was_hit && !happened)
 			return "it was done and the journal does not know it";
 		what = check_file(s->w, &files[i], happened);
@@ -271,7 +272,7 @@ static struct state *stopped(bool by_cut)
 	    set_up(memfs_new(), (void *)(uintptr_t)&variants[by_cut ? 0 : 1]);
 	struct memfs_choice choice = memfs_choose(1);
 
-	s->h.publish = by_cut ? HAND_ALL : 0;
+	s->h.publish = by_cut ? SCRIPTED_ALL : 0;
 	apply(s);
 	choice.data = MEMFS_DATA_NONE;
 	choice.keep[0] = choice.keep[1] = 0;

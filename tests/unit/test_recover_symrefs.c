@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -19,7 +19,7 @@
 #define TO_MAIN  "ref: refs/heads/main\n"
 #define TO_TOPIC "ref: refs/heads/topic\n"
 
-static struct hand h;
+static struct scripted_txn h;
 
 static void setup(void)
 {
@@ -28,19 +28,19 @@ static void setup(void)
 	memfs_write(w->fs, WT "/HEAD", TO_TOPIC);
 	memfs_mkdirs(w->fs, WT "/refs/bisect");
 	ck_assert_int_eq(world_start(w), 0);
-	h = (struct hand){ .w = w, .publish = HAND_ALL };
+	h = (struct scripted_txn){ .w = w, .publish = SCRIPTED_ALL };
 }
 
 static void one(struct record_member m)
 {
-	ck_assert_int_eq(hand_apply(&h, &m, 1), 0);
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), 0);
 }
 
 /* ---- symbolic refs ---- */
 
 START_TEST(cut_loses_a_symref)
 {
-	one(hand_symref("HEAD", "refs/heads/topic"));
+	one(scripted_symref("HEAD", "refs/heads/topic"));
 	wr_expect_file(HEAD, TO_TOPIC);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
@@ -59,7 +59,7 @@ START_TEST(cut_tears_a_symref)
 		MEMFS_DATA_NULS, MEMFS_DATA_TORN };
 
 	memfs_advance(w->fs, 1000000000);
-	one(hand_symref("HEAD", "refs/heads/topic"));
+	one(scripted_symref("HEAD", "refs/heads/topic"));
 	memfs_advance(w->fs, 1000000000);
 	memfs_write_bytes(w->fs, HEAD, "ref: refs/heads/to\0\0\0", 21);
 	wr_cut_and_start(data[_i], 1000);
@@ -69,9 +69,9 @@ END_TEST
 
 START_TEST(cut_leaves_a_later_symref)
 {
-	one(hand_symref("HEAD", "refs/heads/topic"));
-	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
-	hand_sync(w);
+	one(scripted_symref("HEAD", "refs/heads/topic"));
+	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, "ref: refs/heads/other\n");
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
@@ -80,9 +80,9 @@ END_TEST
 
 START_TEST(cut_leaves_a_later_id_where_a_symref_was)
 {
-	one(hand_symref("HEAD", "refs/heads/topic"));
-	hand_git_writes(w, HEAD, ONES);
-	hand_sync(w);
+	one(scripted_symref("HEAD", "refs/heads/topic"));
+	scripted_git_writes(w, HEAD, ONES);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, ONES);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
@@ -92,14 +92,14 @@ END_TEST
 START_TEST(cut_leaves_a_later_link)
 {
 	struct record_member m =
-	    hand_symref("refs/remotes/o/HEAD", "refs/heads/x");
+	    scripted_symref("refs/remotes/o/HEAD", "refs/heads/x");
 
 	one(m);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 			     WORLD_REPO "/refs/remotes/o/HEAD"),
 	    0);
 	memfs_advance(w->fs, 1000000000);
-	hand_sync(w);
+	scripted_sync(w);
 	memfs_symlink(w->fs, "refs/heads/y", WORLD_REPO "/refs/remotes/o/HEAD");
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
@@ -108,9 +108,9 @@ END_TEST
 
 START_TEST(cut_loses_their_symref_too)
 {
-	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
-	one(hand_symref("HEAD", "refs/heads/topic"));
-	hand_git_writes(w, HEAD, "ref: refs/heads/other\n");
+	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
+	one(scripted_symref("HEAD", "refs/heads/topic"));
+	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
@@ -119,7 +119,8 @@ END_TEST
 /* The ref was packed, at what the symref resolves to: not the same. */
 START_TEST(cut_loses_a_symref_over_a_packed_ref)
 {
-	struct record_member m = hand_symref("refs/heads/s", "refs/heads/main");
+	struct record_member m =
+	    scripted_symref("refs/heads/s", "refs/heads/main");
 
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
@@ -136,7 +137,7 @@ END_TEST
 START_TEST(cut_undoes_a_symrefs_deletion)
 {
 	struct record_member m =
-	    hand_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0');
+	    scripted_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0');
 
 	memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
 	memfs_write(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD", "");
@@ -151,7 +152,7 @@ END_TEST
 /* Its own object need not be there: a symref may lead to a branch unborn. */
 START_TEST(cut_loses_a_symref_to_a_pruned_object)
 {
-	struct record_member m = hand_symref("HEAD", "refs/heads/topic");
+	struct record_member m = scripted_symref("HEAD", "refs/heads/topic");
 
 	m.new_oid = world_oid('p');
 	one(m);
@@ -166,8 +167,10 @@ END_TEST
  * lock says nothing of it. */
 START_TEST(kill_tells_one_head_from_another)
 {
-	struct record_member m[] = { hand_member(RECORD_LOG, "HEAD", '1', '2'),
-		hand_in("wt", hand_member(RECORD_LOG, "HEAD", '1', '2')) };
+	struct record_member m[] = {
+		scripted_member(RECORD_LOG, "HEAD", '1', '2'),
+		scripted_in("wt", scripted_member(RECORD_LOG, "HEAD", '1', '2'))
+	};
 
 	m[1].index = 1;
 	h.publish = 1;
@@ -175,12 +178,13 @@ START_TEST(kill_tells_one_head_from_another)
 		m[0].worktree = "wt";
 		m[1].worktree = "";
 	}
-	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
+	ck_assert_int_ne(SCRIPTED_APPLY(&h, m), 0);
 	/* Somebody writes on, where it was done: our line is not its last. */
 	memfs_write(w->fs, _i == 0 ? HEAD_LOG : WT "/logs/HEAD", "");
-	ck_assert_int_eq(hand_kill(w), 0);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), _i);
-	ck_assert_int_eq(hand_lines(w, WT "/logs/HEAD", '1', '2'), 1 - _i);
+	ck_assert_int_eq(scripted_crash(w), 0);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), _i);
+	ck_assert_int_eq(scripted_log_lines(w, WT "/logs/HEAD", '1', '2'),
+	    1 - _i);
 	ck_assert_uint_eq(w->found[STORE_LOG_REPAIRED], 1);
 	wr_expect_locks("");
 }
@@ -188,16 +192,18 @@ END_TEST
 
 START_TEST(kill_finds_every_lock_of_a_worktree)
 {
-	struct record_member m[] = { hand_in("wt",
-					 hand_member(RECORD_WRITE,
+	struct record_member m[] = { scripted_in("wt",
+					 scripted_member(RECORD_WRITE,
 					     "refs/bisect/bad", '0', '2')),
-		hand_in("wt", hand_member(RECORD_WRITE, "HEAD", '1', '2')),
-		hand_in("wt",
-		    hand_member(RECORD_WRITE, "refs/worktree/a/b", '0', '2')) };
+		scripted_in("wt",
+		    scripted_member(RECORD_WRITE, "HEAD", '1', '2')),
+		scripted_in("wt",
+		    scripted_member(RECORD_WRITE, "refs/worktree/a/b", '0',
+			'2')) };
 
 	h.publish = 0;
-	ck_assert_int_ne(HAND_APPLY(&h, m), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_ne(SCRIPTED_APPLY(&h, m), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	wr_expect_locks("");
 	ck_assert_uint_eq(w->found[STORE_ROLLED_FORWARD], 3);
 	ck_assert(memfs_exists(w->fs, WT "/refs/bisect/bad"));
@@ -210,17 +216,17 @@ END_TEST
 START_TEST(a_worktree_that_is_gone_is_not_made_again)
 {
 	struct record_member m[] = {
-		hand_in("wt", hand_symref("HEAD", "refs/heads/main")),
-		hand_in("wt",
-		    hand_member(RECORD_LOG, "refs/worktree/s", '1', '2')),
-		hand_member(RECORD_WRITE, "refs/heads/main", '1', '2')
+		scripted_in("wt", scripted_symref("HEAD", "refs/heads/main")),
+		scripted_in("wt",
+		    scripted_member(RECORD_LOG, "refs/worktree/s", '1', '2')),
+		scripted_member(RECORD_WRITE, "refs/heads/main", '1', '2')
 	};
 	const struct sys *sys = memfs_other(w->fs);
 
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, WT, AT_FDCWD, "/srv/wt"),
 	    0);
-	hand_sync(w);
+	scripted_sync(w);
 	wr_cut_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WT));
 	ck_assert_uint_eq(w->parked, 0);
@@ -231,12 +237,13 @@ END_TEST
 
 START_TEST(a_foreign_lock_in_a_worktree_parks)
 {
-	struct record_member m[] = { hand_in("wt",
-					 hand_member(RECORD_WRITE,
-					     "refs/bisect/bad", '0', '2')),
-		hand_in("wt", hand_member(RECORD_LOG, "HEAD", '1', '2')) };
+	struct record_member m[] = {
+		scripted_in("wt",
+		    scripted_member(RECORD_WRITE, "refs/bisect/bad", '0', '2')),
+		scripted_in("wt", scripted_member(RECORD_LOG, "HEAD", '1', '2'))
+	};
 
-	ck_assert_int_eq(HAND_APPLY(&h, m), 0);
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
 	memfs_write(w->fs, WT "/HEAD.lock", "");
 	memfs_write(w->fs, WT "/refs/bisect/bad.lock", "");
 	/* The other HEAD's is nobody's business. */
@@ -245,10 +252,10 @@ START_TEST(a_foreign_lock_in_a_worktree_parks)
 	ck_assert_uint_eq(w->parked, 2);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WT "/HEAD.lock"), 0);
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
-	ck_assert_int_eq(hand_lines(w, WT "/logs/HEAD", '1', '2'), 1);
-	ck_assert_int_eq(hand_lines(w, HEAD_LOG, '1', '2'), 0);
+	ck_assert_int_eq(scripted_log_lines(w, WT "/logs/HEAD", '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
 }
 END_TEST
 

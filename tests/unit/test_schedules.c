@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
@@ -25,7 +25,7 @@
 /* As pack-refs of a git that does not sync: written, renamed. */
 static void git_packs(const char *line)
 {
-	hand_git_writes(w, PACKED, line);
+	scripted_git_writes(w, PACKED, line);
 }
 
 /* ---- 1: what is redone is told ---- */
@@ -39,7 +39,7 @@ START_TEST(what_is_redone_over_anothers_is_told)
 	wr_ok("first=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	memfs_write(w->fs, X, older);
-	hand_git_writes(w, X, ONES);
+	scripted_git_writes(w, X, ONES);
 	wr_ok("x=2:1");
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_expect_file(X, older);
@@ -75,7 +75,7 @@ END_TEST
 START_TEST(the_checkpoint_carries_a_foreign_write)
 {
 	wr_ok("x=1");
-	hand_git_writes(w, X, FIVES);
+	scripted_git_writes(w, X, FIVES);
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_start();
@@ -125,7 +125,7 @@ START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 	world_checkpoint(w);
 	ck_assert_uint_eq(journal_forgotten(w->store.journal), before);
 	/* The next start sees to it: no kill, another mount. */
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
@@ -143,7 +143,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 
 	if (nr_commits++ == 0) {
 		SYS(sys, mkdirat, AT_FDCWD, X, 0777);
-		hand_git_writes(w, X "/y", FIVES);
+		scripted_git_writes(w, X "/y", FIVES);
 	}
 	return r;
 }
@@ -160,7 +160,7 @@ START_TEST(an_abort_survives_power_loss)
 	ck_assert_int_eq(txn->updates[0].status, REFD_CONFLICT);
 	world_done(w, txn);
 	if (_i < 2)
-		hand_sync(w);
+		scripted_sync(w);
 	wr_cut(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x/y"), _i < 2 ? '5' : '0');
@@ -202,7 +202,7 @@ START_TEST(an_owed_line_is_paid)
 		wr_start();
 		break;
 	case 2:
-		ck_assert_int_eq(hand_kill(w), 0);
+		ck_assert_int_eq(scripted_crash(w), 0);
 		break;
 	}
 	ck_assert_uint_eq(w->parked, 0);
@@ -245,9 +245,9 @@ START_TEST(a_foreign_line_after_ours)
 	fd = SYS(sys, openat, AT_FDCWD, X_LOG, O_WRONLY | O_APPEND, 0);
 	ck_assert_int_eq(SYS(sys, write_all, fd, line, sizeof(line) - 1), 0);
 	SYS(sys, close, fd);
-	hand_git_writes(w, X, FIVES);
+	scripted_git_writes(w, X, FIVES);
 	if (_i == 0)
-		hand_sync(w);
+		scripted_sync(w);
 	wr_cut((enum memfs_data)_i, 1000);
 	wr_start();
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
@@ -297,7 +297,7 @@ START_TEST(clocks_do_not_tell_whose_lock_it_is)
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	wr_unlink(X ".lock");
-	ck_assert_int_eq(hand_kill(w), 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/memfs_internal.h"
 #include "tests/lib/suite.h"
 
@@ -166,14 +166,14 @@ static void apply(long n)
 
 static void check_refs(const enum refd_status *said, long n)
 {
-	struct hand h = { .w = w };
+	struct scripted_txn h = { .w = w };
 	enum refd_status status;
 	char *locks, is;
 	size_t i;
 
 	for (i = 0; i < NR_REFS; i++) {
 		h.txid = ids[refs[i].txn];
-		status = hand_status(&h, refs[i].index);
+		status = scripted_status(&h, refs[i].index);
 		is = world_ref(w, refs[i].name);
 		ck_assert_msg(is ==
 			(status == REFD_OK ? refs[i].new_c : refs[i].old),

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
@@ -127,9 +127,9 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	if (current->nr_commits++ > 0 ||
 	    SYS(sys, mkdirat, AT_FDCWD, TAKEN, 0777) < 0)
 		return r;
-	hand_git_writes(current->w, TAKEN "/y",
+	scripted_git_writes(current->w, TAKEN "/y",
 	    "3535353535353535353535353535353535353535\n");
-	hand_sync(current->w);
+	scripted_sync(current->w);
 	return r;
 }
 
@@ -174,8 +174,8 @@ static const char *look_at(struct state *s, const struct sweep_now *now,
     size_t i, size_t *nr_new)
 {
 	static char text[200];
-	struct hand h = { .w = s->w, .txid = s->id };
-	enum refd_status status = hand_status(&h, (uint32_t)i);
+	struct scripted_txn h = { .w = s->w, .txid = s->id };
+	enum refd_status status = scripted_status(&h, (uint32_t)i);
 	char is = world_ref(s->w, s->names[i]);
 	char after = s->names[i][0] == 'p' ? '0' : '2';
 

@@ -1,4 +1,4 @@
-#include "tests/lib/hand.h"
+#include "tests/lib/scripted_txn.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #define MEMBERS_MAX 16
 
-struct record_member hand_member(enum record_action action, const char *name,
-    char old, char new_c)
+struct record_member scripted_member(enum record_action action,
+    const char *name, char old, char new_c)
 {
 	return (struct record_member){ .action = action,
 		.name = name,
@@ -25,23 +25,23 @@ struct record_member hand_member(enum record_action action, const char *name,
 		.log = action != RECORD_DELETE };
 }
 
-struct record_member hand_symref(const char *name, const char *target)
+struct record_member scripted_symref(const char *name, const char *target)
 {
-	struct record_member m = hand_member(RECORD_WRITE, name, '1', '1');
+	struct record_member m = scripted_member(RECORD_WRITE, name, '1', '1');
 
 	m.target = target;
 	m.answers = true;
 	return m;
 }
 
-struct record_member hand_in(const char *worktree, struct record_member m)
+struct record_member scripted_in(const char *worktree, struct record_member m)
 {
 	m.worktree = worktree;
 	return m;
 }
 
-struct work {
-	struct hand *h;
+struct scripted_work {
+	struct scripted_txn *h;
 	const struct sys *sys;
 	struct repo *repo;
 	struct token token;
@@ -59,7 +59,7 @@ static int stage(struct edit *e, const struct record_member *m)
 	return fd < 0 ? fd : SYS(e->sys, close, fd);
 }
 
-static int prepare(struct work *k)
+static int prepare(struct scripted_work *k)
 {
 	char path[REFD_PATH_MAX];
 	bool will_log, made;
@@ -83,7 +83,7 @@ static int prepare(struct work *k)
 	return r;
 }
 
-static int commit(struct work *k)
+static int commit(struct scripted_work *k)
 {
 	struct journal_row row = { .kind = JOURNAL_PART,
 		.repo = k->repo->id,
@@ -107,7 +107,7 @@ static int commit(struct work *k)
 	return r > 0 ? -EIO : r;
 }
 
-static int append(struct work *k, size_t i)
+static int append(struct scripted_work *k, size_t i)
 {
 	struct edit *e = &k->edits[i];
 	int r;
@@ -121,7 +121,7 @@ static int append(struct work *k, size_t i)
 	return r;
 }
 
-static int place(struct work *k, size_t i)
+static int place(struct scripted_work *k, size_t i)
 {
 	struct edit *e = &k->edits[i];
 	int r = 0;
@@ -138,7 +138,7 @@ static int place(struct work *k, size_t i)
 
 /* From the member FIRST up to END: one update. No lock of it goes before its
  * value is in place. */
-static int publish(struct work *k, size_t first, size_t end)
+static int publish(struct scripted_work *k, size_t first, size_t end)
 {
 	size_t i;
 	int r = 0;
@@ -152,7 +152,7 @@ static int publish(struct work *k, size_t first, size_t end)
 	return r;
 }
 
-static int publish_all(struct work *k)
+static int publish_all(struct scripted_work *k)
 {
 	size_t i, end;
 	int r = 0;
@@ -176,9 +176,10 @@ static int publish_all(struct work *k)
 	return r;
 }
 
-int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
+int scripted_apply(struct scripted_txn *h, const struct record_member *members,
+    size_t nr)
 {
-	struct work k = { .h = h, .sys = h->w->sys, .nr = nr };
+	struct scripted_work k = { .h = h, .sys = h->w->sys, .nr = nr };
 	size_t i;
 	int r = 0;
 
@@ -220,7 +221,7 @@ int hand_apply(struct hand *h, const struct record_member *members, size_t nr)
 	return r;
 }
 
-int hand_lines(struct world *w, const char *path, char old, char new_c)
+int scripted_log_lines(struct world *w, const char *path, char old, char new_c)
 {
 	struct refd_oid have[2], want[2] = { world_oid(old), world_oid(new_c) };
 	char *text, *line, *rest;
@@ -247,7 +248,7 @@ int hand_lines(struct world *w, const char *path, char old, char new_c)
 	return count;
 }
 
-void hand_git_writes(struct world *w, const char *path, const char *text)
+void scripted_git_writes(struct world *w, const char *path, const char *text)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	char lock[512];
@@ -266,7 +267,7 @@ void hand_git_writes(struct world *w, const char *path, const char *text)
 	memfs_advance(w->fs, 1000000000);
 }
 
-void hand_sync(struct world *w)
+void scripted_sync(struct world *w)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	int fd, r;
@@ -278,48 +279,49 @@ void hand_sync(struct world *w)
 	SYS(sys, close, fd);
 }
 
-struct asked {
+struct status_query {
 	uint32_t index;
 	enum refd_status status;
 };
 
-static int look(void *arg, const struct journal_row *row)
+static int read_status(void *arg, const struct journal_row *row)
 {
-	struct asked *asked = arg;
+	struct status_query *query = arg;
 	struct record rec;
 	size_t i;
 
 	assert(record_decode(row->body, row->len, &rec) == 0);
 	for (i = 0; i < rec.nr_members; i++)
 		if (rec.members[i].answers &&
-		    rec.members[i].index == asked->index)
-			asked->status = rec.members[i].status;
+		    rec.members[i].index == query->index)
+			query->status = rec.members[i].status;
 	record_done(&rec);
 	return 0;
 }
 
-enum refd_status hand_status(const struct hand *h, uint32_t index)
+enum refd_status scripted_status(const struct scripted_txn *h, uint32_t index)
 {
-	struct asked asked = { index, REFD_PENDING };
+	struct status_query query = { index, REFD_PENDING };
 	struct journal_reader *reader;
 	int r;
 
 	r = journal_reader_open(h->w->store.journal, &reader);
 	assert(r == 0);
-	r = journal_lookup(reader, JOURNAL_ANY_UID, &h->txid, look, &asked);
+	r = journal_lookup(reader, JOURNAL_ANY_UID, &h->txid, read_status,
+	    &query);
 	assert(r == 0);
 	journal_reader_close(reader);
-	return asked.status;
+	return query.status;
 }
 
-int hand_kill(struct world *w)
+int scripted_crash(struct world *w)
 {
 	memfs_kill(w->fs);
 	world_crash(w);
 	return world_start(w);
 }
 
-int hand_cut(struct world *w, enum memfs_data data, long keep)
+int scripted_power_loss(struct world *w, enum memfs_data data, long keep)
 {
 	struct memfs_choice choice = memfs_choose(1);
 

@@ -51,7 +51,8 @@ static const char schema[] =
     " checksum INTEGER) STRICT;"
     "CREATE INDEX record_txid ON record(txid, uid);"
     "CREATE INDEX record_voids ON record(voids) WHERE voids <> 0;"
-    "CREATE TABLE past(txid BLOB NOT NULL, uid INTEGER NOT NULL,"
+    "CREATE TABLE " JOURNAL_OLD_OUTCOMES
+    "(txid BLOB NOT NULL, uid INTEGER NOT NULL,"
     " lsn INTEGER NOT NULL, kind INTEGER NOT NULL, final INTEGER NOT NULL,"
     " body BLOB NOT NULL, checksum INTEGER, PRIMARY KEY(txid, uid, lsn))"
     " WITHOUT ROWID, STRICT;"

@@ -41,6 +41,9 @@
 /* Of meta: the last row that was on disk, and a checksum of all of meta. */
 #define JOURNAL_SEAL_BYTES 12
 
+/* The table of the outcomes of trimmed ids. Its name on disk is older. */
+#define JOURNAL_OLD_OUTCOMES "past"
+
 #define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
 /* A page and its header. */
 #define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)

@@ -161,7 +161,7 @@ int journal_convert(struct journal *j, char **why)
 	static const char sql[] =
 	    "BEGIN IMMEDIATE;"
 	    "ALTER TABLE record ADD COLUMN checksum INTEGER;"
-	    "ALTER TABLE past ADD COLUMN checksum INTEGER;"
+	    "ALTER TABLE " JOURNAL_OLD_OUTCOMES " ADD COLUMN checksum INTEGER;"
 	    "ALTER TABLE meta ADD COLUMN seal BLOB;"
 	    "PRAGMA user_version=2;"
 	    "COMMIT";

@@ -104,12 +104,12 @@ int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
 
 /* ---- look-ups by id ---- */
 
-/* What was trimmed has left what a look-up needs. */
+/* Of a trimmed row the columns for a look-up remain. */
 static const char lookup[] =
     "SELECT " JOURNAL_COLUMNS " FROM record"
     " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1)"
     " UNION ALL SELECT lsn, kind, txid, uid, 0, 0, 0, 0, 0, 0, 0, 0,"
-    " final, body, checksum FROM past"
+    " final, body, checksum FROM " JOURNAL_OLD_OUTCOMES
     " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1) ORDER BY lsn";
 
 int journal_reader_connect(struct journal_reader *reader)
@@ -198,7 +198,7 @@ int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest)
 {
 	static const char sql[] =
 	    "SELECT max(txid) FROM (SELECT max(txid) AS txid FROM record"
-	    " UNION ALL SELECT max(txid) FROM past)";
+	    " UNION ALL SELECT max(txid) FROM " JOURNAL_OLD_OUTCOMES ")";
 	struct journal *j = reader->journal;
 	sqlite3_stmt *s = NULL;
 	int rc, r = JOURNAL_UNKNOWN;

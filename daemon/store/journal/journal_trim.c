@@ -3,8 +3,9 @@
  * for.
  *
  * Happy path, for some rows, all forgotten:
- *	rows with ids still known are copied into the table past, with only the
- *	columns for a look-up; all rows are deleted; meta has the last LSN
+ *	rows with ids still known are copied into the table of old outcomes,
+ *	with only the columns for a look-up; all rows are deleted; meta has the
+ *	last LSN
  * All steps are a single SQLite transaction without a sync: trimming waits for
  * nothing, and is done again after a crash before the next flush. SQLite uses
  * the space again; the file never shrinks.
@@ -34,7 +35,7 @@ static uint32_t checksum_of(const struct journal_row *row)
 	return journal_checksum(&kept);
 }
 
-static int keep_one(sqlite3_stmt *s, const struct journal_row *row)
+static int insert_outcome(sqlite3_stmt *s, const struct journal_row *row)
 {
 	sqlite3_bind_blob(s, 1, row->txid.bytes, sizeof(row->txid.bytes),
 	    SQLITE_STATIC);
@@ -47,7 +48,7 @@ static int keep_one(sqlite3_stmt *s, const struct journal_row *row)
 	return journal_run(s);
 }
 
-static int keep_all(struct journal *j, const struct journal_row *rows,
+static int insert_outcomes(struct journal *j, const struct journal_row *rows,
     size_t nr)
 {
 	sqlite3_stmt *s = NULL;
@@ -55,9 +56,11 @@ static int keep_all(struct journal *j, const struct journal_row *rows,
 	int rc;
 
 	rc = journal_prepare(j->db,
-	    "INSERT OR REPLACE INTO past VALUES(?, ?, ?, ?, ?, ?, ?)", &s);
+	    "INSERT OR REPLACE INTO " JOURNAL_OLD_OUTCOMES
+	    " VALUES(?, ?, ?, ?, ?, ?, ?)",
+	    &s);
 	for (i = 0; i < nr && rc == SQLITE_OK; i++)
-		rc = keep_one(s, &rows[i]);
+		rc = insert_outcome(s, &rows[i]);
 	sqlite3_finalize(s);
 	return rc;
 }
@@ -85,8 +88,9 @@ static int expire(struct journal *j, const struct refd_txid *expired)
 	int rc;
 
 	rc = journal_prepare(j->db,
-	    "DELETE FROM past WHERE (txid, uid, lsn) IN"
-	    " (SELECT txid, uid, lsn FROM past WHERE txid < ?"
+	    "DELETE FROM " JOURNAL_OLD_OUTCOMES " WHERE (txid, uid, lsn) IN"
+	    " (SELECT txid, uid, lsn FROM " JOURNAL_OLD_OUTCOMES
+	    " WHERE txid < ?"
 	    " ORDER BY txid LIMIT " EXPIRED_AT_ONCE ")",
 	    &s);
 	if (rc == SQLITE_OK) {
@@ -105,7 +109,7 @@ static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
 
 	if ((r = journal_txn_begin(j)) != 0)
 		return r;
-	rc = keep_all(j, keep, nr);
+	rc = insert_outcomes(j, keep, nr);
 	if (rc == SQLITE_OK)
 		rc = run_with_lsns(j,
 		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"

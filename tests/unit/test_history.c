@@ -7,34 +7,34 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/lib/past_rig.h"
+#include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
 
 START_TEST(what_is_asked_for_is_found)
 {
-	past_some();
-	past_open(_i);
-	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	fixture_some();
+	fixture_open(_i);
+	ck_assert_str_eq(fixture_log(NULL, NULL, false, 0, NULL),
 	    " refs/heads/main@1 refs/heads/main@2 refs/heads/topic/x@3"
 	    " refs/tags/v1@3 refs/tags/v2@3:stale refs/heads/topic/y@4"
 	    " refs/heads/main@5 refs/heads/main@6");
-	ck_assert_str_eq(past_log("a.git", NULL, false, 0, NULL),
+	ck_assert_str_eq(fixture_log("a.git", NULL, false, 0, NULL),
 	    " refs/heads/main@1 refs/heads/topic/x@3 refs/tags/v1@3"
 	    " refs/tags/v2@3:stale refs/heads/main@5 refs/heads/main@6");
-	ck_assert_str_eq(past_log("a.git", "refs/heads/main", true, 0, NULL),
+	ck_assert_str_eq(fixture_log("a.git", "refs/heads/main", true, 0, NULL),
 	    " refs/heads/main@6 refs/heads/main@5 refs/heads/main@1");
-	ck_assert_str_eq(past_log(NULL, "refs/heads/main", true, 0, NULL),
+	ck_assert_str_eq(fixture_log(NULL, "refs/heads/main", true, 0, NULL),
 	    " refs/heads/main@6 refs/heads/main@5 refs/heads/main@2"
 	    " refs/heads/main@1");
-	ck_assert_str_eq(past_log(NULL, "refs/heads/topic/", false, 0, NULL),
+	ck_assert_str_eq(fixture_log(NULL, "refs/heads/topic/", false, 0, NULL),
 	    " refs/heads/topic/x@3 refs/heads/topic/y@4");
-	ck_assert_str_eq(past_log("b.git", "refs/*/?", false, 0, NULL),
+	ck_assert_str_eq(fixture_log("b.git", "refs/*/?", false, 0, NULL),
 	    " refs/heads/topic/y@4");
-	ck_assert_str_eq(past_log("a.git", "refs/tags/*", true, 0, NULL),
+	ck_assert_str_eq(fixture_log("a.git", "refs/tags/*", true, 0, NULL),
 	    " refs/tags/v2@3:stale refs/tags/v1@3");
 	ck_assert_str_eq(
-	    past_log("a.git", "refs/heads/nothing", false, 0, NULL), "");
-	ck_assert_str_eq(past_log("c.git", NULL, false, 0, NULL), "");
+	    fixture_log("a.git", "refs/heads/nothing", false, 0, NULL), "");
+	ck_assert_str_eq(fixture_log("c.git", NULL, false, 0, NULL), "");
 }
 END_TEST
 
@@ -44,18 +44,18 @@ START_TEST(pages_join)
 	unsigned pages;
 	char whole[1000];
 
-	past_some();
-	past_open(_i);
+	fixture_some();
+	fixture_open(_i);
 	snprintf(whole, sizeof(whole), "%s",
-	    past_log("a.git", NULL, false, 0, &pages));
+	    fixture_log("a.git", NULL, false, 0, &pages));
 	ck_assert_uint_eq(pages, 1);
-	ck_assert_str_eq(past_log("a.git", NULL, false, 1, &pages), whole);
+	ck_assert_str_eq(fixture_log("a.git", NULL, false, 1, &pages), whole);
 	ck_assert_uint_ge(pages, 6);
-	ck_assert_str_eq(past_log("a.git", NULL, false, 2, NULL), whole);
+	ck_assert_str_eq(fixture_log("a.git", NULL, false, 2, NULL), whole);
 	snprintf(whole, sizeof(whole), "%s",
-	    past_log(NULL, "refs/*", true, 0, &pages));
-	ck_assert_str_eq(past_log(NULL, "refs/*", true, 1, &pages), whole);
-	ck_assert_str_eq(past_log(NULL, "refs/*", true, 3, &pages), whole);
+	    fixture_log(NULL, "refs/*", true, 0, &pages));
+	ck_assert_str_eq(fixture_log(NULL, "refs/*", true, 1, &pages), whole);
+	ck_assert_str_eq(fixture_log(NULL, "refs/*", true, 3, &pages), whole);
 }
 END_TEST
 
@@ -65,41 +65,42 @@ START_TEST(slow_reading_loses_nothing)
 	unsigned pages;
 	char whole[1000];
 
-	past_some();
-	past_open(_i);
+	fixture_some();
+	fixture_open(_i);
 	snprintf(whole, sizeof(whole), "%s",
-	    past_log("a.git", "refs/*", false, 0, NULL));
-	past.mono_step_ns = 1000000000;
-	ck_assert_str_eq(past_log("a.git", "refs/*", false, 0, &pages), whole);
+	    fixture_log("a.git", "refs/*", false, 0, NULL));
+	fixture.mono_step_ns = 1000000000;
+	ck_assert_str_eq(fixture_log("a.git", "refs/*", false, 0, &pages),
+	    whole);
 	ck_assert_uint_ge(pages, 4);
 	snprintf(whole, sizeof(whole), "%s",
-	    past_log(NULL, NULL, true, 0, &pages));
-	past.mono_step_ns = 0;
-	ck_assert_str_eq(past_log(NULL, NULL, true, 0, NULL), whole);
+	    fixture_log(NULL, NULL, true, 0, &pages));
+	fixture.mono_step_ns = 0;
+	ck_assert_str_eq(fixture_log(NULL, NULL, true, 0, NULL), whole);
 }
 END_TEST
 
 static const char *log_user(bool has_uid, uint32_t uid, const char *user)
 {
-	struct store_history *ask = past_ask(REFD_VERB_LOG);
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
 
 	ask->req.select.has_uid = has_uid;
 	ask->req.select.uid = uid;
 	ask->req.select.user = user;
-	return past_told(ask, NULL);
+	return fixture_told(ask, NULL);
 }
 
 START_TEST(who_is_found)
 {
-	struct past_record r;
+	struct fixture_record r;
 
-	past_some();
-	past_begin(&r, past_a, "refs/heads/ssh"); /* 7 */
+	fixture_some();
+	fixture_begin(&r, fixture_a, "refs/heads/ssh"); /* 7 */
 	r.row.uid = 1002;
 	r.rec.identities[0] = (struct refd_identity){ "SSH_CONNECTION",
 		"192.0.2.1 50000 192.0.2.9 22" };
-	past_commit(&r);
-	past_open(_i);
+	fixture_commit(&r);
+	fixture_open(_i);
 	ck_assert_str_eq(log_user(false, 0, "bob"), " refs/heads/topic/y@4");
 	ck_assert_str_eq(log_user(true, 1001, NULL), " refs/heads/topic/y@4");
 	ck_assert_str_eq(log_user(true, 1002, "bob"),
@@ -114,80 +115,80 @@ START_TEST(times_are_found_whatever_the_clock_did)
 {
 	static const int64_t steps_ms[] = { 0, 1000, -5000, 2000, 90000 };
 	struct store_history *ask;
-	int64_t start_ms = past.wall_ms;
+	int64_t start_ms = fixture.wall_ms;
 	size_t i;
 
-	past_a = past_repo("a.git", 0755);
+	fixture_a = fixture_repo("a.git", 0755);
 	for (i = 0; i < 5; i++) {
-		past.wall_ms += steps_ms[i];
-		past_update(past_a, "refs/heads/main");
+		fixture.wall_ms += steps_ms[i];
+		fixture_update(fixture_a, "refs/heads/main");
 	}
-	past_open(_i);
-	ask = past_ask(REFD_VERB_LOG);
+	fixture_open(_i);
+	ask = fixture_ask(REFD_VERB_LOG);
 	ask->req.select.since_ms = (uint64_t)start_ms;
 	ask->req.select.until_ms = (uint64_t)start_ms + 1000;
-	ck_assert_str_eq(past_told(ask, NULL),
+	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/main@1 refs/heads/main@2");
-	ask = past_ask(REFD_VERB_LOG);
+	ask = fixture_ask(REFD_VERB_LOG);
 	ask->req.select.until_ms = (uint64_t)start_ms - 1;
 	ask->req.select.reverse = true;
-	ck_assert_str_eq(past_told(ask, NULL),
+	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/main@4 refs/heads/main@3");
-	ask = past_ask(REFD_VERB_LOG);
+	ask = fixture_ask(REFD_VERB_LOG);
 	ask->req.select.since_ms = (uint64_t)start_ms + 1001;
-	ck_assert_str_eq(past_told(ask, NULL), " refs/heads/main@5");
-	ask = past_ask(REFD_VERB_LOG);
+	ck_assert_str_eq(fixture_told(ask, NULL), " refs/heads/main@5");
+	ask = fixture_ask(REFD_VERB_LOG);
 	ask->req.select.since_ms = (uint64_t)start_ms + 1000000;
-	ck_assert_str_eq(past_told(ask, NULL), "");
+	ck_assert_str_eq(fixture_told(ask, NULL), "");
 }
 END_TEST
 
 START_TEST(a_transaction_is_found)
 {
-	struct store_history *ask = past_ask(REFD_VERB_LOG);
-	struct past_record r, second;
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
+	struct fixture_record r, second;
 
-	past_some();
-	past_begin(&r, past_a, "refs/heads/p"); /* 7 */
-	past_commit(&r);
-	past_update(past_a, "refs/heads/other");     /* 8 */
-	past_begin(&second, past_a, "refs/heads/q"); /* 9 */
+	fixture_some();
+	fixture_begin(&r, fixture_a, "refs/heads/p"); /* 7 */
+	fixture_commit(&r);
+	fixture_update(fixture_a, "refs/heads/other");     /* 8 */
+	fixture_begin(&second, fixture_a, "refs/heads/q"); /* 9 */
 	second.row.txid = r.row.txid;
-	past_commit(&second);
-	past_open(_i);
+	fixture_commit(&second);
+	fixture_open(_i);
 	ask->req.txid = r.row.txid;
 	ask->req.select.reverse = true;
 	ask->req.select.limit = 1;
-	ck_assert_str_eq(past_told(ask, NULL),
+	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/q@9 refs/heads/p@7");
 }
 END_TEST
 
 START_TEST(all_of_a_record_is_told)
 {
-	struct store_history *ask = past_ask(REFD_VERB_LOG);
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
 	const struct refd_change *c;
-	struct past_record r;
+	struct fixture_record r;
 
-	past_a = past_repo("a.git", 0755);
-	past_begin(&r, past_a, "refs/heads/new");
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_begin(&r, fixture_a, "refs/heads/new");
 	r.members[0].had_old = false;
 	memset(&r.members[0].old_oid, 0, sizeof(r.members[0].old_oid));
-	past_add(&r, "HEAD")->worktree = "wt";
+	fixture_add(&r, "HEAD")->worktree = "wt";
 	r.members[1].target = "refs/heads/x";
 	memset(&r.members[1].new_oid, 0, sizeof(r.members[1].new_oid));
-	past_add(&r, "refs/heads/gone")->action = RECORD_DELETE;
+	fixture_add(&r, "refs/heads/gone")->action = RECORD_DELETE;
 	memset(&r.members[2].new_oid, 0, sizeof(r.members[2].new_oid));
-	past_add(&r, "refs/heads/no")->status = REFD_STALE;
+	fixture_add(&r, "refs/heads/no")->status = REFD_STALE;
 	r.members[3].has_found = true;
 	r.members[3].text = "is elsewhere";
-	past_commit(&r);
-	past_open(_i);
-	ck_assert(past_answer(ask));
+	fixture_commit(&r);
+	fixture_open(_i);
+	ck_assert(fixture_answer(ask));
 	ck_assert_uint_eq(ask->answer.nr_changes, 4);
 	c = ask->answer.changes;
 	ck_assert_uint_eq(c[0].record->lsn, 1);
-	ck_assert_uint_eq(c[0].record->time_ms, (uint64_t)past.wall_ms);
+	ck_assert_uint_eq(c[0].record->time_ms, (uint64_t)fixture.wall_ms);
 	ck_assert_uint_eq(c[0].record->uid, 1000);
 	ck_assert_uint_eq(c[0].record->pid, 42);
 	ck_assert(refd_txid_eq(&c[0].record->txid, &r.row.txid));
@@ -204,20 +205,20 @@ START_TEST(all_of_a_record_is_told)
 	ck_assert(c[3].has_old && !c[3].has_new);
 	ck_assert_str_eq(c[3].text, "is elsewhere");
 	ck_assert_uint_eq(c[3].nr, 4);
-	past_free(ask);
-	ck_assert_str_eq(past_log(NULL, "worktrees/wt/HEAD", false, 0, NULL),
+	fixture_free(ask);
+	ck_assert_str_eq(fixture_log(NULL, "worktrees/wt/HEAD", false, 0, NULL),
 	    " worktrees/wt/HEAD@1");
 }
 END_TEST
 
 /* ---- taken back ---- */
 
-static uint64_t take_back(uint64_t lsn, const struct past_record *of,
+static uint64_t take_back(uint64_t lsn, const struct fixture_record *of,
     enum journal_kind kind)
 {
-	struct past_record r;
+	struct fixture_record r;
 
-	past_begin(&r, of->row.repo, of->members[0].name);
+	fixture_begin(&r, of->row.repo, of->members[0].name);
 	r.row.txid = of->row.txid;
 	r.row.kind = kind;
 	r.row.refers_to = lsn;
@@ -225,27 +226,27 @@ static uint64_t take_back(uint64_t lsn, const struct past_record *of,
 		r.members[0].status = REFD_CONFLICT;
 		r.members[0].text = "taken";
 	}
-	return past_commit(&r);
+	return fixture_commit(&r);
 }
 
 START_TEST(what_was_taken_back_at_once_is_no_change)
 {
 	struct store_history *ask;
-	struct past_record r;
+	struct fixture_record r;
 
-	past_a = past_repo("a.git", 0755);
-	past_begin(&r, past_a, "refs/heads/a");
-	past_add(&r, "refs/heads/b");
-	take_back(past_commit(&r), &r, JOURNAL_ABORT);
-	past_open(_i);
-	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_begin(&r, fixture_a, "refs/heads/a");
+	fixture_add(&r, "refs/heads/b");
+	take_back(fixture_commit(&r), &r, JOURNAL_ABORT);
+	fixture_open(_i);
+	ck_assert_str_eq(fixture_log(NULL, NULL, false, 0, NULL),
 	    " refs/heads/a@1:conflict refs/heads/b@1");
-	ask = past_ask(REFD_VERB_WATCH);
+	ask = fixture_ask(REFD_VERB_WATCH);
 	ask->req.select.has_after = true;
-	ck_assert_str_eq(past_told(ask, NULL), " refs/heads/b@1");
-	ask = past_ask(REFD_VERB_WATCH);
+	ck_assert_str_eq(fixture_told(ask, NULL), " refs/heads/b@1");
+	ask = fixture_ask(REFD_VERB_WATCH);
 	ask->req.select.has_after = ask->req.select.all = true;
-	ck_assert_str_eq(past_told(ask, NULL),
+	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/a@1:conflict refs/heads/b@1");
 }
 END_TEST
@@ -254,25 +255,25 @@ END_TEST
 START_TEST(what_was_taken_back_later_is_told_by_itself)
 {
 	struct store_history *ask;
-	struct past_record r, s;
+	struct fixture_record r, s;
 	uint64_t copy;
 
-	past_a = past_repo("a.git", 0755);
-	past_begin(&r, past_a, "refs/heads/a");
-	past_commit(&r);
-	past_begin(&s, past_a, "refs/heads/b");
-	past_commit(&s);
-	past_close();
-	past_open_journal();
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_begin(&r, fixture_a, "refs/heads/a");
+	fixture_commit(&r);
+	fixture_begin(&s, fixture_a, "refs/heads/b");
+	fixture_commit(&s);
+	fixture_close();
+	fixture_open_journal();
 	take_back(1, &r, JOURNAL_ABORT);
 	copy = take_back(2, &s, JOURNAL_DEFERRED);
 	ck_assert_uint_eq(take_back(copy, &s, JOURNAL_ABORT), 5);
-	past_open(_i);
-	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	fixture_open(_i);
+	ck_assert_str_eq(fixture_log(NULL, NULL, false, 0, NULL),
 	    " refs/heads/a@1:conflict refs/heads/b@2:conflict");
-	ask = past_ask(REFD_VERB_WATCH);
+	ask = fixture_ask(REFD_VERB_WATCH);
 	ask->req.select.has_after = true;
-	ck_assert_str_eq(past_told(ask, NULL),
+	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/a@3voids:conflict refs/heads/b@5voids:conflict");
 }
 END_TEST
@@ -281,28 +282,28 @@ END_TEST
 START_TEST(several_are_taken_back)
 {
 	static const uint32_t order[] = { 3, 1, 2, 1 };
-	struct past_record r, s;
+	struct fixture_record r, s;
 	uint64_t lsn;
 	size_t i;
 
-	past_a = past_repo("a.git", 0755);
-	past_begin(&r, past_a, "refs/heads/0");
-	past_add(&r, "refs/heads/1");
-	past_add(&r, "refs/heads/2");
-	past_add(&r, "refs/heads/3");
-	past_add(&r, "refs/heads/4");
-	lsn = past_commit(&r);
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_begin(&r, fixture_a, "refs/heads/0");
+	fixture_add(&r, "refs/heads/1");
+	fixture_add(&r, "refs/heads/2");
+	fixture_add(&r, "refs/heads/3");
+	fixture_add(&r, "refs/heads/4");
+	lsn = fixture_commit(&r);
 	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		past_begin(&s, past_a, r.members[order[i]].name);
+		fixture_begin(&s, fixture_a, r.members[order[i]].name);
 		s.row.txid = r.row.txid;
 		s.row.kind = JOURNAL_ABORT;
 		s.row.refers_to = lsn;
 		s.members[0].index = order[i];
 		s.members[0].status = i < 3 ? REFD_CONFLICT : REFD_IO;
-		past_commit(&s);
+		fixture_commit(&s);
 	}
-	past_open(_i);
-	ck_assert_str_eq(past_log(NULL, NULL, false, 0, NULL),
+	fixture_open(_i);
+	ck_assert_str_eq(fixture_log(NULL, NULL, false, 0, NULL),
 	    " refs/heads/0@1 refs/heads/1@1:io refs/heads/2@1:conflict"
 	    " refs/heads/3@1:conflict refs/heads/4@1");
 }
@@ -315,10 +316,10 @@ static void commit_many(uint64_t repo, unsigned row, const char *last)
 {
 	static struct record_member members[MANY];
 	static char names[MANY][64];
-	struct past_record r;
+	struct fixture_record r;
 	unsigned i;
 
-	past_begin(&r, repo, "refs/heads/main");
+	fixture_begin(&r, repo, "refs/heads/main");
 	for (i = 0; i < MANY; i++) {
 		snprintf(names[i], sizeof(names[i]), "refs/heads/%u/%u", row,
 		    i);
@@ -330,7 +331,7 @@ static void commit_many(uint64_t repo, unsigned row, const char *last)
 	    last);
 	r.rec.members = members;
 	r.rec.nr_members = r.rec.nr_updates = MANY;
-	past_commit(&r);
+	fixture_commit(&r);
 }
 
 /* Too many names to be gone through in a turn: the rows are read instead. */
@@ -338,20 +339,21 @@ START_TEST(a_pattern_may_mean_very_many_names)
 {
 	unsigned i;
 
-	past_a = past_repo("a.git", 0755);
+	fixture_a = fixture_repo("a.git", 0755);
 	for (i = 1; i <= 103; i++)
-		commit_many(past_a, i, i % 50 == 1 ? "rare" : "often");
-	past_open(2);
-	past.mono_step_ns = 1000;
-	ck_assert_str_eq(past_log(NULL, "refs/heads/*/rare", false, 0, NULL),
+		commit_many(fixture_a, i, i % 50 == 1 ? "rare" : "often");
+	fixture_open(2);
+	fixture.mono_step_ns = 1000;
+	ck_assert_str_eq(fixture_log(NULL, "refs/heads/*/rare", false, 0, NULL),
 	    " refs/heads/1/rare@1 refs/heads/51/rare@51"
 	    " refs/heads/101/rare@101");
-	ck_assert_str_eq(past_log("a.git", "refs/heads/*/rare", true, 1, NULL),
+	ck_assert_str_eq(fixture_log("a.git", "refs/heads/*/rare", true, 1,
+			     NULL),
 	    " refs/heads/101/rare@101 refs/heads/51/rare@51"
 	    " refs/heads/1/rare@1");
-	ck_assert_str_eq(past_log(NULL, "refs/heads/7/rar*", false, 0, NULL),
+	ck_assert_str_eq(fixture_log(NULL, "refs/heads/7/rar*", false, 0, NULL),
 	    "");
-	ck_assert_str_eq(past_log(NULL, "refs/heads/51/rare", true, 0, NULL),
+	ck_assert_str_eq(fixture_log(NULL, "refs/heads/51/rare", true, 0, NULL),
 	    " refs/heads/51/rare@51");
 }
 END_TEST
@@ -363,21 +365,21 @@ START_TEST(a_turn_ends_within_a_record)
 	char whole[100];
 	unsigned pages;
 
-	past_a = past_repo("a.git", 0755);
-	commit_many(past_a, 1, "last");
-	past_open(_i);
+	fixture_a = fixture_repo("a.git", 0755);
+	commit_many(fixture_a, 1, "last");
+	fixture_open(_i);
 	/* Some looks at the clock, and as many refs. */
-	past.mono_step_ns = 1100000;
-	told = past_log("a.git", "refs/*/last", false, 0, &pages);
+	fixture.mono_step_ns = 1100000;
+	told = fixture_log("a.git", "refs/*/last", false, 0, &pages);
 	ck_assert_str_eq(told, " refs/heads/1/last@1");
 	ck_assert_uint_ge(pages, MANY / 20);
 	snprintf(whole, sizeof(whole), "%s",
-	    past_log("a.git", "refs/*/last", true, 0, NULL));
+	    fixture_log("a.git", "refs/*/last", true, 0, NULL));
 	ck_assert_str_eq(whole, " refs/heads/1/last@1");
 	/* And nothing comes twice, or not at all. */
-	told = past_log("a.git", "refs/*/9?", true, 0, NULL);
+	told = fixture_log("a.git", "refs/*/9?", true, 0, NULL);
 	ck_assert_uint_eq(strlen(told), 10 * strlen(" refs/heads/1/90@1"));
-	told = past_log("a.git", "refs/*/9?", false, 0, NULL);
+	told = fixture_log("a.git", "refs/*/9?", false, 0, NULL);
 	ck_assert_uint_eq(strlen(told), 10 * strlen(" refs/heads/1/90@1"));
 }
 END_TEST
@@ -389,18 +391,19 @@ START_TEST(no_repositories_no_answer)
 	struct store_history *ask;
 	char path[4200];
 
-	past_some();
-	past_open(_i);
-	past_sql("journal.db", "ALTER TABLE repo RENAME TO gone");
-	ask = past_ask(REFD_VERB_LOG);
-	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	fixture_some();
+	fixture_open(_i);
+	fixture_sql("journal.db", "ALTER TABLE repo RENAME TO gone");
+	ask = fixture_ask(REFD_VERB_LOG);
+	snprintf(path, sizeof(path), "%s/a.git", fixture.root);
 	ask->req.git_dir = path;
-	ck_assert(past_answer(ask));
+	ck_assert(fixture_answer(ask));
 	ck_assert_int_eq(ask->answer.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ask->answer.status, REFD_IO);
-	past_free(ask);
-	past_sql("journal.db", "ALTER TABLE gone RENAME TO repo");
-	ck_assert_str_eq(past_log("a.git", "refs/heads/main", false, 0, NULL),
+	fixture_free(ask);
+	fixture_sql("journal.db", "ALTER TABLE gone RENAME TO repo");
+	ck_assert_str_eq(fixture_log("a.git", "refs/heads/main", false, 0,
+			     NULL),
 	    " refs/heads/main@1 refs/heads/main@5 refs/heads/main@6");
 }
 END_TEST
@@ -411,22 +414,22 @@ int main(void)
 	TCase *tc = tcase_create("history");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, past_setup, past_teardown);
-	tcase_add_loop_test(tc, what_is_asked_for_is_found, 0, PAST_WAYS);
-	tcase_add_loop_test(tc, no_repositories_no_answer, 0, PAST_WAYS);
-	tcase_add_loop_test(tc, pages_join, 0, PAST_WAYS);
-	tcase_add_loop_test(tc, slow_reading_loses_nothing, 0, PAST_WAYS);
-	tcase_add_loop_test(tc, who_is_found, 0, PAST_WAYS);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, what_is_asked_for_is_found, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, no_repositories_no_answer, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, pages_join, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, slow_reading_loses_nothing, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, who_is_found, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, times_are_found_whatever_the_clock_did, 0,
-	    PAST_WAYS);
-	tcase_add_loop_test(tc, a_transaction_is_found, 0, PAST_WAYS);
-	tcase_add_loop_test(tc, all_of_a_record_is_told, 0, PAST_WAYS);
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, a_transaction_is_found, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, all_of_a_record_is_told, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, what_was_taken_back_at_once_is_no_change, 0,
-	    PAST_WAYS);
-	tcase_add_loop_test(tc, several_are_taken_back, 0, PAST_WAYS);
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, several_are_taken_back, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, what_was_taken_back_later_is_told_by_itself, 0,
-	    PAST_WAYS);
-	tcase_add_loop_test(tc, a_turn_ends_within_a_record, 0, PAST_WAYS);
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, a_turn_ends_within_a_record, 0, FIXTURE_WAYS);
 	tcase_add_test(tc, a_pattern_may_mean_very_many_names);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -14,7 +14,7 @@
 
 #include "daemon/store/journal/journal_index.h"
 #include "tests/lib/journal_help.h"
-#include "tests/lib/past_rig.h"
+#include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -22,13 +22,13 @@ static uint64_t repo;
 
 static void setup(void)
 {
-	past_setup();
-	repo = past_repo("a.git", 0755);
+	fixture_setup();
+	repo = fixture_repo("a.git", 0755);
 }
 
 static void add_rows(unsigned nr)
 {
-	past_updates(repo, nr, "refs/heads/x", "refs/heads/y");
+	fixture_updates(repo, nr, "refs/heads/x", "refs/heads/y");
 }
 
 static size_t count(const char *told)
@@ -44,11 +44,11 @@ static size_t count(const char *told)
 
 static size_t count_ref(const char *ref)
 {
-	struct store_history *ask = past_ask(REFD_VERB_LOG);
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
 
 	ask->req.select.patterns[0] = ref;
 	ask->req.select.nr_patterns = 1;
-	return count(past_told(ask, NULL));
+	return count(fixture_told(ask, NULL));
 }
 
 /* ---- the index ---- */
@@ -102,21 +102,21 @@ static void damage(enum damage how)
 		overwrite("history.db", 4096, 3 * 4096);
 		break;
 	case WAL_LOST:
-		past_sql("history.db",
+		fixture_sql("history.db",
 		    "UPDATE meta SET last = 7; DELETE FROM hit WHERE lsn > 7");
 		break;
 	case OTHER_SCHEMA:
-		past_sql("history.db", "PRAGMA user_version=99");
+		fixture_sql("history.db", "PRAGMA user_version=99");
 		break;
 	case OTHER_JOURNAL:
-		past_sql("history.db",
+		fixture_sql("history.db",
 		    "UPDATE meta SET journal = zeroblob(16)");
 		break;
 	case AHEAD:
-		past_sql("history.db", "UPDATE meta SET last = 1000000");
+		fixture_sql("history.db", "UPDATE meta SET last = 1000000");
 		break;
 	case OTHER_ROWS:
-		past_sql("history.db",
+		fixture_sql("history.db",
 		    "UPDATE meta SET last_txid = zeroblob(16);"
 		    " DELETE FROM hit");
 		break;
@@ -128,21 +128,21 @@ static void damage(enum damage how)
 START_TEST(whatever_befell_it_it_finds_the_same)
 {
 	add_rows(600);
-	past_history();
-	past_index();
-	ck_assert_uint_eq(history_indexed(past.h), 600);
-	history_free(past.h);
-	past.h = NULL;
+	fixture_history();
+	fixture_index();
+	ck_assert_uint_eq(history_indexed(fixture.h), 600);
+	history_free(fixture.h);
+	fixture.h = NULL;
 	damage((enum damage)_i);
-	past_history();
+	fixture_history();
 	/* While it is behind, or broken and not known to be. */
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 200);
-	past_index();
+	fixture_index();
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 200);
 	add_rows(3);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
-	past_index();
-	ck_assert_uint_eq(history_indexed(past.h), 603);
+	fixture_index();
+	ck_assert_uint_eq(history_indexed(fixture.h), 603);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
 }
 END_TEST
@@ -151,22 +151,22 @@ END_TEST
 START_TEST(damage_under_way_costs_no_answer)
 {
 	add_rows(600);
-	past_history();
-	past_index();
-	history_free(past.h);
-	past.h = NULL;
-	past_history();
+	fixture_history();
+	fixture_index();
+	history_free(fixture.h);
+	fixture.h = NULL;
+	fixture_history();
 	add_rows(3);
-	past_index();
+	fixture_index();
 	/* Its pages in memory are dropped with the connection. */
-	history_free(past.h);
-	past.h = NULL;
-	past_history();
-	ck_assert_int_eq(history_index(past.h, 600), 0);
+	history_free(fixture.h);
+	fixture.h = NULL;
+	fixture_history();
+	ck_assert_int_eq(history_index(fixture.h, 600), 0);
 	overwrite("history.db", 2 * 4096, 8 * 4096);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
-	past_index();
-	ck_assert_uint_eq(history_indexed(past.h), 603);
+	fixture_index();
+	ck_assert_uint_eq(history_indexed(fixture.h), 603);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
 }
 END_TEST
@@ -179,19 +179,19 @@ START_TEST(segments_join)
 	struct store_history *ask;
 	size_t i, nr;
 
-	past_updates(repo, (unsigned)many, "refs/heads/main",
+	fixture_updates(repo, (unsigned)many, "refs/heads/main",
 	    "refs/heads/main");
-	past_update(repo, "refs/heads/last");
-	past_history();
-	past_index();
+	fixture_update(repo, "refs/heads/last");
+	fixture_history();
+	fixture_index();
 	for (i = 0; i < 4; i++) {
-		ask = past_ask(REFD_VERB_LOG);
+		ask = fixture_ask(REFD_VERB_LOG);
 		ask->req.select.patterns[0] = "refs/heads/main";
 		ask->req.select.nr_patterns = i % 2;
 		ask->req.select.reverse = i / 2;
 		ask->req.select.has_after = true;
 		ask->req.select.after.lsn = many - 6000;
-		nr = count(past_told(ask, NULL));
+		nr = count(fixture_told(ask, NULL));
 		ck_assert_uint_eq(nr, i % 2 == 0 ? 6001 : 6000);
 	}
 	ck_assert_uint_eq(count_ref("refs/heads/last"), 1);
@@ -202,7 +202,7 @@ END_TEST
 
 static void forget(uint64_t lsn)
 {
-	ck_assert_int_eq(journal_forget(past.j, lsn, true), 0);
+	ck_assert_int_eq(journal_forget(fixture.j, lsn, true), 0);
 }
 
 static void trim_all(void)
@@ -210,7 +210,7 @@ static void trim_all(void)
 	int r;
 
 	do {
-		r = history_trim(past.h);
+		r = history_trim(fixture.h);
 		ck_assert(r == 0 || r == HISTORY_MORE);
 	} while (r == HISTORY_MORE);
 }
@@ -226,7 +226,7 @@ static unsigned rows_left(void)
 {
 	unsigned nr = 0;
 
-	ck_assert_int_eq(journal_scan(past.j, 0, count_row, &nr), 0);
+	ck_assert_int_eq(journal_scan(fixture.j, 0, count_row, &nr), 0);
 	return nr;
 }
 
@@ -256,7 +256,7 @@ static struct remembered look_up(const struct refd_txid *txid)
 	struct remembered found = { .members = -1 };
 	struct journal_reader *reader;
 
-	ck_assert_int_eq(journal_reader_open(past.j, &reader), 0);
+	ck_assert_int_eq(journal_reader_open(fixture.j, &reader), 0);
 	ck_assert_int_eq(journal_lookup(reader, 1000, txid, remember, &found),
 	    0);
 	journal_reader_close(reader);
@@ -269,61 +269,61 @@ START_TEST(what_is_old_goes)
 {
 	struct store_history *ask;
 
-	past.retention_ms = 7 * DAY_MS;
+	fixture.retention_ms = 7 * DAY_MS;
 	add_rows(300);
-	past.wall_ms += 6 * DAY_MS;
+	fixture.wall_ms += 6 * DAY_MS;
 	add_rows(300);
-	past_history();
-	past_index();
+	fixture_history();
+	fixture_index();
 	forget(600);
 	trim_all();
 	ck_assert_uint_eq(rows_left(), 600);
-	past.wall_ms += 2 * DAY_MS;
+	fixture.wall_ms += 2 * DAY_MS;
 	trim_all();
 	ck_assert_uint_eq(rows_left(), 300);
-	ck_assert_uint_eq(journal_trimmed(past.j), 300);
+	ck_assert_uint_eq(journal_trimmed(fixture.j), 300);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 100);
 	/* Who was there before is told so. */
-	ask = past_ask(REFD_VERB_WATCH);
+	ask = fixture_ask(REFD_VERB_WATCH);
 	ask->req.select.has_after = true;
 	ask->req.select.after.lsn = 200;
 	ask->req.select.limit = 1;
-	ck_assert(past_answer(ask));
+	ck_assert(fixture_answer(ask));
 	ck_assert(ask->answer.has_gap);
 	ck_assert_uint_eq(ask->answer.gap, 300);
 	ck_assert_uint_eq(ask->answer.changes[0].record->lsn, 301);
-	past_free(ask);
+	fixture_free(ask);
 	/* Also after a restart. */
-	past_close();
-	past_open_journal();
-	ck_assert_uint_eq(journal_trimmed(past.j), 300);
-	past_history();
-	past_index();
+	fixture_close();
+	fixture_open_journal();
+	ck_assert_uint_eq(journal_trimmed(fixture.j), 300);
+	fixture_history();
+	fixture_index();
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 100);
 }
 END_TEST
 
 START_TEST(what_recovery_may_want_stays)
 {
-	struct past_record parked;
+	struct fixture_record parked;
 	struct journal_row end;
 
-	past.retention_ms = DAY_MS;
+	fixture.retention_ms = DAY_MS;
 	add_rows(10);
-	past_begin(&parked, repo, "refs/heads/parked");
+	fixture_begin(&parked, repo, "refs/heads/parked");
 	parked.row.kind = JOURNAL_DEFERRED;
-	ck_assert_uint_eq(past_commit(&parked), 11);
+	ck_assert_uint_eq(fixture_commit(&parked), 11);
 	add_rows(10);
-	past.wall_ms += 10 * DAY_MS;
-	past_history();
+	fixture.wall_ms += 10 * DAY_MS;
+	fixture_history();
 	trim_all();
 	ck_assert_uint_eq(rows_left(), 21);
 	forget(5);
 	trim_all();
-	ck_assert_uint_eq(journal_trimmed(past.j), 5);
+	ck_assert_uint_eq(journal_trimmed(fixture.j), 5);
 	ck_assert_uint_eq(rows_left(), 16);
 	ck_assert_int_eq(
-	    journal_trim(past.j, 6, NULL, 0, &(struct refd_txid){ 0 }), -16);
+	    journal_trim(fixture.j, 6, NULL, 0, &(struct refd_txid){ 0 }), -16);
 	forget(21);
 	trim_all();
 	/* The parked one alone, until it is taken off the list. */
@@ -332,7 +332,7 @@ START_TEST(what_recovery_may_want_stays)
 	end.kind = JOURNAL_DEFERRED_END;
 	end.refers_to = 11;
 	end.len = 0;
-	ck_assert_int_eq(journal_commit(past.j, &end, 1, true), 0);
+	ck_assert_int_eq(journal_commit(fixture.j, &end, 1, true), 0);
 	ck_assert_uint_eq(rows_left(), 0);
 }
 END_TEST
@@ -340,38 +340,38 @@ END_TEST
 /* By size, as much as that takes; the ids stay for their time, and on top. */
 START_TEST(what_is_too_much_goes_and_its_ids_stay)
 {
-	struct past_record first, again;
+	struct fixture_record first, again;
 	struct remembered found;
 	struct journal_reader *reader;
 	uint64_t used, before;
 	unsigned i;
 
-	past.retention_ms = 7 * DAY_MS;
-	past.retention_bytes = 300 * 1024;
-	past_begin(&first, repo, "refs/heads/first");
+	fixture.retention_ms = 7 * DAY_MS;
+	fixture.retention_bytes = 300 * 1024;
+	fixture_begin(&first, repo, "refs/heads/first");
 	first.rec.digest = 77;
-	past_add(&first, "refs/heads/no")->status = REFD_STALE;
-	past_commit(&first);
+	fixture_add(&first, "refs/heads/no")->status = REFD_STALE;
+	fixture_commit(&first);
 	add_rows(3000);
-	ck_assert_int_eq(journal_reader_open(past.j, &reader), 0);
+	ck_assert_int_eq(journal_reader_open(fixture.j, &reader), 0);
 	ck_assert_int_eq(journal_used_bytes(reader, &before), 0);
-	ck_assert_uint_gt(before, 2 * past.retention_bytes);
-	past_history();
-	past_index();
+	ck_assert_uint_gt(before, 2 * fixture.retention_bytes);
+	fixture_history();
+	fixture_index();
 	forget(3001);
 	trim_all();
 	ck_assert_int_eq(journal_used_bytes(reader, &used), 0);
 	ck_assert_uint_lt(used, before);
-	ck_assert_uint_gt(journal_trimmed(past.j), 1000);
+	ck_assert_uint_gt(journal_trimmed(fixture.j), 1000);
 	/* However many ids there are, they leave room for history. */
 	for (i = 0; i < 5; i++) {
 		add_rows(3000);
-		past_index();
-		forget(journal_last_lsn(past.j));
+		fixture_index();
+		forget(journal_last_lsn(fixture.j));
 		trim_all();
 	}
 	ck_assert_int_eq(journal_used_bytes(reader, &used), 0);
-	ck_assert_uint_gt(used, 4 * past.retention_bytes);
+	ck_assert_uint_gt(used, 4 * fixture.retention_bytes);
 	ck_assert_uint_gt(rows_left(), 300);
 	ck_assert_uint_lt(rows_left(), 2000);
 	journal_reader_close(reader);
@@ -380,10 +380,10 @@ START_TEST(what_is_too_much_goes_and_its_ids_stay)
 	ck_assert_int_eq(found.status, REFD_STALE);
 	ck_assert_uint_eq(found.digest, 77);
 	/* Until they expire, and no row is left that could say otherwise. */
-	past.wall_ms += 8 * DAY_MS;
+	fixture.wall_ms += 8 * DAY_MS;
 	for (i = 0; i < 10; i++) {
-		past_begin(&again, repo, "refs/heads/again");
-		forget(past_commit(&again) - 1);
+		fixture_begin(&again, repo, "refs/heads/again");
+		forget(fixture_commit(&again) - 1);
 		trim_all();
 	}
 	ck_assert_int_eq(look_up(&first.row.txid).members, -1);
@@ -395,29 +395,29 @@ END_TEST
  * LATER_MS from now, behind NR_OTHERS rows that were trimmed. */
 static int look_up_late(int64_t ahead_ms, int64_t later_ms, unsigned nr_others)
 {
-	uint64_t birth_ms = (uint64_t)(past.wall_ms + ahead_ms);
-	struct past_record r;
+	uint64_t birth_ms = (uint64_t)(fixture.wall_ms + ahead_ms);
+	struct fixture_record r;
 	unsigned i;
 
-	past.retention_ms = 7 * DAY_MS;
-	past_begin(&r, repo, "refs/heads/first");
+	fixture.retention_ms = 7 * DAY_MS;
+	fixture_begin(&r, repo, "refs/heads/first");
 	for (i = 0; i < 6; i++)
 		r.row.txid.bytes[i] = (uint8_t)(birth_ms >> (8 * (5 - i)));
-	past_commit(&r);
-	past.wall_ms += later_ms;
+	fixture_commit(&r);
+	fixture.wall_ms += later_ms;
 	add_rows(nr_others);
-	past_history();
-	past_index();
+	fixture_history();
+	fixture_index();
 	forget(1 + nr_others);
 	trim_all();
-	ck_assert_uint_gt(journal_trimmed(past.j), nr_others / 3);
+	ck_assert_uint_gt(journal_trimmed(fixture.j), nr_others / 3);
 	return look_up(&r.row.txid).members;
 }
 
 /* Retention, and an hour for clocks that differ, whatever the size. */
 START_TEST(an_id_near_the_horizon_is_kept)
 {
-	past.retention_bytes = 300 * 1024;
+	fixture.retention_bytes = 300 * 1024;
 	ck_assert_int_eq(look_up_late(0, 7 * DAY_MS + 55 * 60 * 1000, 3000), 1);
 }
 END_TEST
@@ -436,18 +436,18 @@ START_TEST(the_file_is_bounded)
 	struct sys_stat first, last;
 	unsigned i;
 
-	past.retention_ms = DAY_MS;
-	past_history();
+	fixture.retention_ms = DAY_MS;
+	fixture_history();
 	memset(&first, 0, sizeof(first));
 	for (i = 0; i < 12; i++) {
 		add_rows(1000);
-		forget(journal_last_lsn(past.j));
-		past.wall_ms += 2 * DAY_MS;
-		past_index();
+		forget(journal_last_lsn(fixture.j));
+		fixture.wall_ms += 2 * DAY_MS;
+		fixture_index();
 		trim_all();
-		ck_assert_int_eq(journal_checkpoint(past.j, 0), 0);
+		ck_assert_int_eq(journal_checkpoint(fixture.j, 0), 0);
 		ck_assert_int_eq(
-		    SYS(&past.sys, lstatat, tmp_fd, "journal.db", &last), 0);
+		    SYS(&fixture.sys, lstatat, tmp_fd, "journal.db", &last), 0);
 		if (i == 3)
 			first = last;
 	}
@@ -460,19 +460,19 @@ START_TEST(trimming_costs_no_flush)
 {
 	struct journal_stats before, after;
 
-	past.retention_ms = DAY_MS;
+	fixture.retention_ms = DAY_MS;
 	add_rows(500);
 	forget(500);
-	past.wall_ms += 2 * DAY_MS;
-	past_history();
-	journal_stats(past.j, &before);
+	fixture.wall_ms += 2 * DAY_MS;
+	fixture_history();
+	journal_stats(fixture.j, &before);
 	trim_all();
-	journal_stats(past.j, &after);
+	journal_stats(fixture.j, &after);
 	ck_assert_uint_eq(rows_left(), 0);
 	ck_assert_uint_eq(after.flushes, before.flushes);
 	/* Commits are, as before. */
 	add_rows(1);
-	journal_stats(past.j, &after);
+	journal_stats(fixture.j, &after);
 	ck_assert_uint_eq(after.flushes, before.flushes + 1);
 }
 END_TEST
@@ -483,7 +483,7 @@ int main(void)
 	TCase *tc = tcase_create("history_keep");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, past_teardown);
+	tcase_add_checked_fixture(tc, setup, fixture_teardown);
 	tcase_add_loop_test(tc, whatever_befell_it_it_finds_the_same, 0,
 	    NR_DAMAGES);
 	tcase_add_test(tc, damage_under_way_costs_no_answer);

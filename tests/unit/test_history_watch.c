@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/lib/past_rig.h"
+#include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static struct store_history *watch_from(uint64_t lsn)
 {
-	struct store_history *ask = past_ask(REFD_VERB_WATCH);
+	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
 
 	ask->req.select.has_after = true;
 	ask->req.select.after.lsn = lsn;
@@ -25,17 +25,17 @@ static struct store_history *watch_from(uint64_t lsn)
 
 START_TEST(a_watch_tells_changes_alone)
 {
-	struct past_record r;
+	struct fixture_record r;
 
-	past_some();
-	past_begin(&r, past_a, "refs/heads/same"); /* 7 */
+	fixture_some();
+	fixture_begin(&r, fixture_a, "refs/heads/same"); /* 7 */
 	r.members[0].new_oid = r.members[0].old_oid;
-	past_commit(&r);
-	past_open(_i);
-	ck_assert_str_eq(past_told(watch_from(2), NULL),
+	fixture_commit(&r);
+	fixture_open(_i);
+	ck_assert_str_eq(fixture_told(watch_from(2), NULL),
 	    " refs/heads/topic/x@3 refs/tags/v1@3 refs/heads/topic/y@4"
 	    " refs/heads/main@5 refs/heads/main@6");
-	ck_assert_str_eq(past_told(watch_from(7), NULL), "");
+	ck_assert_str_eq(fixture_told(watch_from(7), NULL), "");
 }
 END_TEST
 
@@ -54,59 +54,60 @@ static bool wakes(struct store_history *ask, uint64_t after)
 	struct store_history *list = ask;
 
 	nr_concerned = 0;
-	ck_assert_int_eq(history_listen(past.h, &after,
-			     journal_last_lsn(past.j), &list, concerned, &list),
+	ck_assert_int_eq(history_listen(fixture.h, &after,
+			     journal_last_lsn(fixture.j), &list, concerned,
+			     &list),
 	    0);
 	return nr_concerned > 0;
 }
 
 START_TEST(a_watch_waits_for_what_concerns_it)
 {
-	struct store_history *ask = past_ask(REFD_VERB_WATCH);
+	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
 	char path[4200];
 
-	past_some();
-	past_open(_i);
-	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	fixture_some();
+	fixture_open(_i);
+	snprintf(path, sizeof(path), "%s/a.git", fixture.root);
 	ask->req.git_dir = path;
 	ask->req.select.patterns[0] = "refs/heads/";
 	ask->req.select.nr_patterns = 1;
 	/* From now on. */
-	ck_assert(!past_answer(ask));
+	ck_assert(!fixture_answer(ask));
 	ck_assert_uint_eq(ask->req.select.after.lsn, 6);
 	ck_assert(!wakes(ask, 0));
-	past_update(past_b, "refs/heads/main");
+	fixture_update(fixture_b, "refs/heads/main");
 	ck_assert(!wakes(ask, 6));
-	past_update(past_a, "refs/tags/v3");
+	fixture_update(fixture_a, "refs/tags/v3");
 	ck_assert(!wakes(ask, 6));
-	ck_assert(!past_answer(ask));
+	ck_assert(!fixture_answer(ask));
 	ck_assert_uint_eq(ask->req.select.after.lsn, 8);
-	past_update(past_a, "refs/heads/main");
+	fixture_update(fixture_a, "refs/heads/main");
 	ck_assert(wakes(ask, 6));
-	ck_assert(past_answer(ask));
+	ck_assert(fixture_answer(ask));
 	ck_assert_uint_eq(ask->answer.nr_changes, 1);
 	ck_assert_uint_eq(ask->answer.next.lsn, 9);
-	past_free(ask);
+	fixture_free(ask);
 }
 END_TEST
 
 /* A repository that has no history yet. */
 START_TEST(a_watch_waits_for_a_new_repository)
 {
-	struct store_history *ask = past_ask(REFD_VERB_WATCH);
+	struct store_history *ask = fixture_ask(REFD_VERB_WATCH);
 	char path[4200];
 
-	past_some();
-	snprintf(path, sizeof(path), "%s/new.git", past.root);
+	fixture_some();
+	snprintf(path, sizeof(path), "%s/new.git", fixture.root);
 	ck_assert_int_eq(mkdir(path, 0755), 0);
-	past_open(_i);
+	fixture_open(_i);
 	ask->req.git_dir = path;
-	ck_assert(!past_answer(ask));
-	past_update(past_repo("new.git", 0755), "refs/heads/main");
+	ck_assert(!fixture_answer(ask));
+	fixture_update(fixture_repo("new.git", 0755), "refs/heads/main");
 	ck_assert(wakes(ask, 6));
-	ck_assert(past_answer(ask));
+	ck_assert(fixture_answer(ask));
 	ck_assert_str_eq(ask->answer.changes[0].name, "refs/heads/main");
-	past_free(ask);
+	fixture_free(ask);
 }
 END_TEST
 
@@ -115,13 +116,13 @@ START_TEST(what_is_not_visible_is_not_told)
 {
 	struct store_history *ask = watch_from(0);
 
-	past_some();
-	past_open(_i);
-	ck_assert(history_answer(past.h, ask, 2));
+	fixture_some();
+	fixture_open(_i);
+	ck_assert(history_answer(fixture.h, ask, 2));
 	ck_assert_uint_eq(ask->answer.nr_changes, 2);
 	ck_assert_uint_eq(ask->answer.next.lsn, 2);
 	ck_assert(!ask->answer.more);
-	past_free(ask);
+	fixture_free(ask);
 }
 END_TEST
 
@@ -131,11 +132,11 @@ static bool has_gap(struct store_history *ask, uint64_t *first)
 {
 	bool gap;
 
-	ck_assert(past_answer(ask));
+	ck_assert(fixture_answer(ask));
 	gap = ask->answer.has_gap;
 	*first =
 	    ask->answer.nr_changes > 0 ? ask->answer.changes[0].record->lsn : 0;
-	past_free(ask);
+	fixture_free(ask);
 	return gap;
 }
 
@@ -144,8 +145,8 @@ START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 	struct store_history *ask;
 	uint64_t first;
 
-	past_some();
-	past_open(_i);
+	fixture_some();
+	fixture_open(_i);
 	ck_assert(!has_gap(watch_from(2), &first));
 	ck_assert(has_gap(watch_from(7), &first));
 	ck_assert_uint_eq(first, 1);
@@ -155,7 +156,7 @@ START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 	ck_assert_uint_eq(first, 1);
 	ask = watch_from(2);
 	ask->req.select.has_journal = true;
-	memcpy(ask->req.select.journal, journal_uuid(past.j), 16);
+	memcpy(ask->req.select.journal, journal_uuid(fixture.j), 16);
 	ck_assert(!has_gap(ask, &first));
 	ck_assert_uint_eq(first, 3);
 }
@@ -165,39 +166,42 @@ END_TEST
  * interest to each: the others ask for themselves. */
 START_TEST(a_turn_of_listening_ends)
 {
-	struct store_history *ask = past_ask(REFD_VERB_WATCH), *list = ask;
+	struct store_history *ask = fixture_ask(REFD_VERB_WATCH), *list = ask;
 	uint64_t heard = 1;
 
-	past_a = past_repo("a.git", 0755);
-	past_updates(past_a, 1000, "refs/heads/main", "refs/heads/main");
-	past_open(_i);
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_updates(fixture_a, 1000, "refs/heads/main", "refs/heads/main");
+	fixture_open(_i);
 	ask->req.select.patterns[0] = "refs/heads/other";
 	ask->req.select.nr_patterns = 1;
-	ck_assert(!past_answer(ask));
+	ck_assert(!fixture_answer(ask));
 	ask->req.select.after.lsn = 1;
 	nr_concerned = 0;
-	ck_assert_int_eq(
-	    history_listen(past.h, &heard, 1000, &list, concerned, &list), 0);
+	ck_assert_int_eq(history_listen(fixture.h, &heard, 1000, &list,
+			     concerned, &list),
+	    0);
 	ck_assert_uint_eq(heard, 1000);
 	ck_assert_uint_eq(nr_concerned, 0);
 	/* Some looks at the clock, two for each row. */
-	past.mono_step_ns = 1000000;
+	fixture.mono_step_ns = 1000000;
 	heard = 1;
-	ck_assert_int_eq(
-	    history_listen(past.h, &heard, 1000, &list, concerned, &list), 0);
+	ck_assert_int_eq(history_listen(fixture.h, &heard, 1000, &list,
+			     concerned, &list),
+	    0);
 	ck_assert_uint_gt(heard, 2);
 	ck_assert_uint_lt(heard, 20);
 	/* It is late before the first is asked for. */
-	past.mono_step_ns = 10000000;
+	fixture.mono_step_ns = 10000000;
 	heard = 1;
 	nr_concerned = 0;
 	list = ask;
-	ck_assert_int_eq(
-	    history_listen(past.h, &heard, 1000, &list, concerned, &list), 0);
+	ck_assert_int_eq(history_listen(fixture.h, &heard, 1000, &list,
+			     concerned, &list),
+	    0);
 	ck_assert_uint_eq(heard, 2);
 	ck_assert_uint_eq(nr_concerned, 1);
 	ck_assert_ptr_null(list);
-	past_free(ask);
+	fixture_free(ask);
 }
 END_TEST
 
@@ -206,32 +210,32 @@ END_TEST
 static const char *told_to(uint32_t uid, uint32_t gid, bool watch)
 {
 	struct store_history *ask =
-	    watch ? watch_from(0) : past_ask(REFD_VERB_LOG);
+	    watch ? watch_from(0) : fixture_ask(REFD_VERB_LOG);
 
 	ask->peer.uid = uid;
 	ask->peer.gids = malloc(sizeof(gid));
 	ask->peer.gids[0] = gid;
 	ask->peer.nr_gids = 1;
-	return past_told(ask, NULL);
+	return fixture_told(ask, NULL);
 }
 
 START_TEST(a_tenant_sees_his_own_alone)
 {
 	char path[4200];
-	struct past_record r;
+	struct fixture_record r;
 
 	if (!suite_is_root(__func__))
 		return;
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
-	past_some();
-	past_begin(&r, 0, "refs/heads/nowhere"); /* 7: no repository */
+	fixture_some();
+	fixture_begin(&r, 0, "refs/heads/nowhere"); /* 7: no repository */
 	r.members[0].status = REFD_NOREPO;
-	past_commit(&r);
-	past_open(_i);
+	fixture_commit(&r);
+	fixture_open(_i);
 	ck_assert_str_eq(told_to(2000, 2000, true),
 	    " refs/heads/main@1 refs/heads/topic/x@3 refs/tags/v1@3"
 	    " refs/heads/main@5 refs/heads/main@6");
-	snprintf(path, sizeof(path), "%s/b.git/refs", past.root);
+	snprintf(path, sizeof(path), "%s/b.git/refs", fixture.root);
 	ck_assert_int_eq(chown(path, 2000, 3000), 0);
 	ck_assert_ptr_nonnull(strstr(told_to(2000, 1, false), "topic/y@4"));
 	/* Its group may not. */
@@ -251,7 +255,7 @@ START_TEST(a_tenant_sees_his_own_alone)
 	/* Nobody but root learns what had no repository. */
 	ck_assert_ptr_null(strstr(told_to(2000, 2000, false), "nowhere"));
 	ck_assert_ptr_nonnull(
-	    strstr(past_log(NULL, NULL, false, 0, NULL), "nowhere"));
+	    strstr(fixture_log(NULL, NULL, false, 0, NULL), "nowhere"));
 }
 END_TEST
 
@@ -261,7 +265,7 @@ static void expect_told(const char *to_reader, const char *to_root)
 {
 	ck_assert_str_eq(told_to(2000, 2000, true), to_reader);
 	ck_assert_str_eq(told_to(2000, 2000, false), to_reader);
-	ck_assert_str_eq(past_log("a.git", NULL, false, 0, NULL), to_root);
+	ck_assert_str_eq(fixture_log("a.git", NULL, false, 0, NULL), to_root);
 }
 
 /* One record in a.git, which everybody may read. Its path. */
@@ -270,10 +274,10 @@ static const char *one_record(int way)
 	static char path[4200];
 
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
-	past_a = past_repo("a.git", 0755);
-	past_update(past_a, "refs/heads/main");
-	past_open(way);
-	snprintf(path, sizeof(path), "%s/a.git", past.root);
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_update(fixture_a, "refs/heads/main");
+	fixture_open(way);
+	snprintf(path, sizeof(path), "%s/a.git", fixture.root);
 	expect_told(" refs/heads/main@1", " refs/heads/main@1");
 	return path;
 }
@@ -302,7 +306,7 @@ START_TEST(an_inode_number_does_not_say_which_it_is)
 	if (!suite_is_root(__func__))
 		return;
 	path = one_record(_i);
-	past_write_id(path, other);
+	fixture_write_id(path, other);
 	expect_told("", "");
 	tmp_run("rm -r %s/refd", path);
 	expect_told("", "");
@@ -342,9 +346,9 @@ START_TEST(it_is_known_by_its_id_whatever_its_device)
 	memcpy(known.uuid, &st.st_ino, sizeof(st.st_ino));
 	known.dev = st.st_dev + 1;
 	known.ino = st.st_ino;
-	ck_assert_int_eq(journal_register_repo(past.j, &known), 0);
-	ck_assert_uint_eq(known.id, past_a);
-	past_open(_i);
+	ck_assert_int_eq(journal_register_repo(fixture.j, &known), 0);
+	ck_assert_uint_eq(known.id, fixture_a);
+	fixture_open(_i);
 	expect_told(" refs/heads/main@1", " refs/heads/main@1");
 }
 END_TEST
@@ -357,11 +361,11 @@ START_TEST(a_copy_has_no_history_and_what_was_moved_has)
 	if (!suite_is_root(__func__))
 		return;
 	path = one_record(_i);
-	tmp_run("cp -a %s %s/copy.git", path, past.root);
-	ck_assert_str_eq(past_log("copy.git", NULL, false, 0, NULL), "");
+	tmp_run("cp -a %s %s/copy.git", path, fixture.root);
+	ck_assert_str_eq(fixture_log("copy.git", NULL, false, 0, NULL), "");
 	tmp_run("rm -r %s", path);
 	/* It may as well have been moved. */
-	ck_assert_str_eq(past_log("copy.git", NULL, false, 0, NULL),
+	ck_assert_str_eq(fixture_log("copy.git", NULL, false, 0, NULL),
 	    " refs/heads/main@1");
 	/* Where it was nothing says who may read it. */
 	expect_told("", " refs/heads/main@1");
@@ -375,16 +379,16 @@ START_TEST(a_link_leads_nowhere)
 	if (!suite_is_root(__func__))
 		return;
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
-	tmp_run("cd %s && mkdir -m 755 shared shared/closed", past.root);
-	past_a = past_repo("shared/closed/a.git", 0755);
-	past_update(past_a, "refs/heads/main");
-	past_open(_i);
+	tmp_run("cd %s && mkdir -m 755 shared shared/closed", fixture.root);
+	fixture_a = fixture_repo("shared/closed/a.git", 0755);
+	fixture_update(fixture_a, "refs/heads/main");
+	fixture_open(_i);
 	ck_assert_str_eq(told_to(2000, 2000, true), " refs/heads/main@1");
-	tmp_run("chmod 700 %s/shared/closed", past.root);
+	tmp_run("chmod 700 %s/shared/closed", fixture.root);
 	ck_assert_str_eq(told_to(2000, 2000, true), "");
 	tmp_run("cd %s/shared && mv closed away && mkdir -m 755 closed && "
 		"ln -s ../away/a.git closed/a.git",
-	    past.root);
+	    fixture.root);
 	ck_assert_str_eq(told_to(2000, 2000, true), "");
 }
 END_TEST
@@ -395,28 +399,29 @@ int main(void)
 	TCase *tc = tcase_create("history_watch");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, past_setup, past_teardown);
-	tcase_add_loop_test(tc, a_watch_tells_changes_alone, 0, PAST_WAYS);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, a_watch_tells_changes_alone, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_watch_waits_for_what_concerns_it, 0,
-	    PAST_WAYS);
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_watch_waits_for_a_new_repository, 0,
-	    PAST_WAYS);
-	tcase_add_loop_test(tc, what_is_not_visible_is_not_told, 0, PAST_WAYS);
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, what_is_not_visible_is_not_told, 0,
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_position_that_is_not_this_journals_is_a_gap,
-	    0, PAST_WAYS);
-	tcase_add_loop_test(tc, a_turn_of_listening_ends, 0, PAST_WAYS);
-	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, PAST_WAYS);
+	    0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, a_turn_of_listening_ends, 0, FIXTURE_WAYS);
+	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, FIXTURE_WAYS);
 	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
-	    PAST_WAYS);
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,
-	    PAST_WAYS);
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, an_inode_number_does_not_say_which_it_is, 0,
-	    PAST_WAYS);
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, an_id_counts_only_as_the_daemon_wrote_it, 0,
-	    PAST_WAYS);
+	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_copy_has_no_history_and_what_was_moved_has, 0,
-	    PAST_WAYS);
-	tcase_add_loop_test(tc, a_link_leads_nowhere, 0, PAST_WAYS);
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, a_link_leads_nowhere, 0, FIXTURE_WAYS);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

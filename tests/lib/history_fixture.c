@@ -1,4 +1,4 @@
-#include "tests/lib/past_rig.h"
+#include "tests/lib/history_fixture.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -13,84 +13,86 @@
 #include "tests/lib/journal_help.h"
 #include "tests/lib/tmp.h"
 
-struct past_rig past;
+struct history_fixture fixture;
 
-static int64_t past_now_wall(const struct sys *sys)
+static int64_t fixture_now_wall(const struct sys *sys)
 {
 	(void)sys;
-	return past.wall_ms * 1000000;
+	return fixture.wall_ms * 1000000;
 }
 
-static int64_t past_now_mono(const struct sys *sys)
+static int64_t fixture_now_mono(const struct sys *sys)
 {
 	(void)sys;
-	past.mono_ns += past.mono_step_ns;
-	return past.mono_ns;
+	fixture.mono_ns += fixture.mono_step_ns;
+	return fixture.mono_ns;
 }
 
-void past_setup(void)
+void fixture_setup(void)
 {
 	tmp_setup();
-	memset(&past, 0, sizeof(past));
-	past.sys = sys_kernel;
-	past.sys.now_wall = past_now_wall;
-	past.sys.now_mono = past_now_mono;
-	past.mono_ns = 1000000000000;
-	past.wall_ms = 1785542400000;
-	snprintf(past.root, sizeof(past.root), "%s/root", tmp_root);
-	ck_assert_int_eq(mkdir(past.root, 0755), 0);
-	past.roots[0] = past.root;
-	past_open_journal();
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.sys = sys_kernel;
+	fixture.sys.now_wall = fixture_now_wall;
+	fixture.sys.now_mono = fixture_now_mono;
+	fixture.mono_ns = 1000000000000;
+	fixture.wall_ms = 1785542400000;
+	snprintf(fixture.root, sizeof(fixture.root), "%s/root", tmp_root);
+	ck_assert_int_eq(mkdir(fixture.root, 0755), 0);
+	fixture.roots[0] = fixture.root;
+	fixture_open_journal();
 }
 
-void past_teardown(void)
+void fixture_teardown(void)
 {
-	past_close();
+	fixture_close();
 	tmp_teardown();
 }
 
-void past_open_journal(void)
+void fixture_open_journal(void)
 {
-	past.j = help_open(&past.sys, tmp_root, NULL);
-	repos_init(&past.repos, &past.sys, past.j, past.roots, 1, 10);
+	fixture.j = help_open(&fixture.sys, tmp_root, NULL);
+	repos_init(&fixture.repos, &fixture.sys, fixture.j, fixture.roots, 1,
+	    10);
 }
 
-void past_close(void)
+void fixture_close(void)
 {
-	history_free(past.h);
-	past.h = NULL;
-	if (past.j != NULL) {
-		repos_done(&past.repos);
-		ck_assert_int_eq(journal_close(past.j), 0);
+	history_free(fixture.h);
+	fixture.h = NULL;
+	if (fixture.j != NULL) {
+		repos_done(&fixture.repos);
+		ck_assert_int_eq(journal_close(fixture.j), 0);
 	}
-	past.j = NULL;
+	fixture.j = NULL;
 }
 
-void past_index(void)
+void fixture_index(void)
 {
 	int i;
 
-	for (i = 0; history_index(past.h, journal_last_lsn(past.j)) > 0; i++)
+	for (i = 0; history_index(fixture.h, journal_last_lsn(fixture.j)) > 0;
+	    i++)
 		ck_assert_int_lt(i, 1000000);
 }
 
-void past_history(void)
+void fixture_history(void)
 {
-	const struct history_config cfg = { .sys = &past.sys,
+	const struct history_config cfg = { .sys = &fixture.sys,
 		.dir = tmp_root,
-		.journal = past.j,
-		.repos = &past.repos,
-		.retention_ms = past.retention_ms,
-		.retention_bytes = past.retention_bytes };
+		.journal = fixture.j,
+		.repos = &fixture.repos,
+		.retention_ms = fixture.retention_ms,
+		.retention_bytes = fixture.retention_bytes };
 
-	history_free(past.h);
-	past.h = history_new(&cfg);
-	ck_assert_ptr_nonnull(past.h);
-	if (past.has_index)
-		past_index();
+	history_free(fixture.h);
+	fixture.h = history_new(&cfg);
+	ck_assert_ptr_nonnull(fixture.h);
+	if (fixture.has_index)
+		fixture_index();
 }
 
-void past_write_id(const char *path, const uint8_t uuid[16])
+void fixture_write_id(const char *path, const uint8_t uuid[16])
 {
 	struct repo_id id = { .path = "" };
 	char refd[4300];
@@ -101,36 +103,36 @@ void past_write_id(const char *path, const uint8_t uuid[16])
 	fd = open(refd, O_RDONLY | O_DIRECTORY);
 	ck_assert_int_ge(fd, 0);
 	memcpy(id.uuid, uuid, 16);
-	memcpy(id.journal, journal_uuid(past.j), 16);
+	memcpy(id.journal, journal_uuid(fixture.j), 16);
 	snprintf(id.path, sizeof(id.path), "%s", path);
-	ck_assert_int_eq(repo_id_write(&past.sys, fd, &id, false), 0);
+	ck_assert_int_eq(repo_id_write(&fixture.sys, fd, &id, false), 0);
 	close(fd);
 }
 
-uint64_t past_repo(const char *name, mode_t mode)
+uint64_t fixture_repo(const char *name, mode_t mode)
 {
 	struct journal_repo repo = { .id = 0 };
 	char path[4200], refs[4300];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/%s", past.root, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture.root, name);
 	snprintf(refs, sizeof(refs), "%s/refs", path);
 	mkdir(path, 0755);
 	mkdir(refs, 0755);
 	ck_assert_int_eq(chmod(refs, mode), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 	memcpy(repo.uuid, &st.st_ino, sizeof(st.st_ino));
-	past_write_id(path, repo.uuid);
+	fixture_write_id(path, repo.uuid);
 	repo.path = path;
 	repo.dev = st.st_dev;
 	repo.ino = st.st_ino;
-	ck_assert_int_eq(journal_register_repo(past.j, &repo), 0);
+	ck_assert_int_eq(journal_register_repo(fixture.j, &repo), 0);
 	return repo.id;
 }
 
 /* ---- records ---- */
 
-struct record_member *past_add(struct past_record *r, const char *ref)
+struct record_member *fixture_add(struct fixture_record *r, const char *ref)
 {
 	struct record_member *m = &r->members[r->rec.nr_members];
 
@@ -148,10 +150,10 @@ struct record_member *past_add(struct past_record *r, const char *ref)
 	return m;
 }
 
-void past_begin(struct past_record *r, uint64_t repo, const char *ref)
+void fixture_begin(struct fixture_record *r, uint64_t repo, const char *ref)
 {
 	static unsigned number;
-	uint64_t birth = (uint64_t)past.wall_ms;
+	uint64_t birth = (uint64_t)fixture.wall_ms;
 	int i;
 
 	memset(r, 0, sizeof(*r));
@@ -160,7 +162,7 @@ void past_begin(struct past_record *r, uint64_t repo, const char *ref)
 	r->row.pid = 42;
 	r->row.repo = repo;
 	r->row.final = true;
-	r->row.time_us = past.wall_ms * 1000;
+	r->row.time_us = fixture.wall_ms * 1000;
 	for (i = 0; i < 6; i++)
 		r->row.txid.bytes[i] = (uint8_t)(birth >> (8 * (5 - i)));
 	number++;
@@ -170,26 +172,26 @@ void past_begin(struct past_record *r, uint64_t repo, const char *ref)
 	r->rec.members = r->members;
 	r->rec.nr_identities = 1;
 	r->rec.identities[0] = (struct refd_identity){ "GL_USER", "alice" };
-	past_add(r, ref);
+	fixture_add(r, ref);
 }
 
-uint64_t past_commit(struct past_record *r)
+uint64_t fixture_commit(struct fixture_record *r)
 {
 	uint8_t *body = record_encode(&r->rec, &r->row.len);
 
 	ck_assert_ptr_nonnull(body);
 	r->row.body = body;
-	ck_assert_int_eq(journal_commit(past.j, &r->row, 1, true), 0);
+	ck_assert_int_eq(journal_commit(fixture.j, &r->row, 1, true), 0);
 	free(body);
 	return r->row.lsn;
 }
 
-uint64_t past_update(uint64_t repo, const char *ref)
+uint64_t fixture_update(uint64_t repo, const char *ref)
 {
-	struct past_record r;
+	struct fixture_record r;
 
-	past_begin(&r, repo, ref);
-	return past_commit(&r);
+	fixture_begin(&r, repo, ref);
+	return fixture_commit(&r);
 }
 
 #define AT_ONCE 500
@@ -198,22 +200,22 @@ static void commit_some(uint64_t repo, unsigned nr, const char *x,
     const char *y)
 {
 	struct journal_row *rows = calloc(nr, sizeof(*rows));
-	struct past_record r;
+	struct fixture_record r;
 	unsigned i;
 
 	ck_assert_ptr_nonnull(rows);
 	for (i = 0; i < nr; i++) {
-		past_begin(&r, repo, i % 3 == 0 ? x : y);
+		fixture_begin(&r, repo, i % 3 == 0 ? x : y);
 		rows[i] = r.row;
 		rows[i].body = record_encode(&r.rec, &rows[i].len);
 	}
-	ck_assert_int_eq(journal_commit(past.j, rows, nr, true), 0);
+	ck_assert_int_eq(journal_commit(fixture.j, rows, nr, true), 0);
 	for (i = 0; i < nr; i++)
 		free((void *)(uintptr_t)rows[i].body);
 	free(rows);
 }
 
-void past_updates(uint64_t repo, unsigned nr, const char *x, const char *y)
+void fixture_updates(uint64_t repo, unsigned nr, const char *x, const char *y)
 {
 	unsigned some;
 
@@ -225,7 +227,7 @@ void past_updates(uint64_t repo, unsigned nr, const char *x, const char *y)
 
 /* ---- questions ---- */
 
-struct store_history *past_ask(enum refd_verb verb)
+struct store_history *fixture_ask(enum refd_verb verb)
 {
 	struct store_history *ask = calloc(1, sizeof(*ask));
 
@@ -235,16 +237,16 @@ struct store_history *past_ask(enum refd_verb verb)
 	return ask;
 }
 
-void past_free(struct store_history *ask)
+void fixture_free(struct store_history *ask)
 {
 	refd_answer_done(&ask->answer);
 	free(ask->peer.gids);
 	free(ask);
 }
 
-bool past_answer(struct store_history *ask)
+bool fixture_answer(struct store_history *ask)
 {
-	return history_answer(past.h, ask, journal_last_lsn(past.j));
+	return history_answer(fixture.h, ask, journal_last_lsn(fixture.j));
 }
 
 static void say(char *said, size_t size, const struct refd_answer *ans)
@@ -268,7 +270,7 @@ static void say(char *said, size_t size, const struct refd_answer *ans)
 	}
 }
 
-void past_sql(const char *file, const char *sql)
+void fixture_sql(const char *file, const char *sql)
 {
 	char path[4200];
 	sqlite3 *db;
@@ -279,7 +281,7 @@ void past_sql(const char *file, const char *sql)
 	sqlite3_close(db);
 }
 
-const char *past_told(struct store_history *ask, unsigned *pages)
+const char *fixture_told(struct store_history *ask, unsigned *pages)
 {
 	static char said[1024 * 1024];
 	struct refd_selection *s = &ask->req.select;
@@ -287,7 +289,7 @@ const char *past_told(struct store_history *ask, unsigned *pages)
 	bool more = true;
 
 	said[0] = '\0';
-	while (more && past_answer(ask)) {
+	while (more && fixture_answer(ask)) {
 		nr++;
 		ck_assert_int_eq(ask->answer.kind, REFD_ANSWER_RECORDS);
 		say(said, sizeof(said), &ask->answer);
@@ -303,22 +305,22 @@ const char *past_told(struct store_history *ask, unsigned *pages)
 	}
 	if (pages != NULL)
 		*pages = nr;
-	past_free(ask);
+	fixture_free(ask);
 	return said;
 }
 
 /* ---- a history to ask about ---- */
 
-uint64_t past_a, past_b;
+uint64_t fixture_a, fixture_b;
 
-const char *past_log(const char *repo, const char *pattern, bool reverse,
+const char *fixture_log(const char *repo, const char *pattern, bool reverse,
     uint32_t limit, unsigned *pages)
 {
-	struct store_history *ask = past_ask(REFD_VERB_LOG);
+	struct store_history *ask = fixture_ask(REFD_VERB_LOG);
 	static char path[4200];
 
 	if (repo != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", past.root, repo);
+		snprintf(path, sizeof(path), "%s/%s", fixture.root, repo);
 		ask->req.git_dir = path;
 	}
 	if (pattern != NULL)
@@ -326,44 +328,45 @@ const char *past_log(const char *repo, const char *pattern, bool reverse,
 		    pattern;
 	ask->req.select.reverse = reverse;
 	ask->req.select.limit = limit;
-	return past_told(ask, pages);
+	return fixture_told(ask, pages);
 }
 
-void past_some(void)
+void fixture_some(void)
 {
-	struct past_record r;
+	struct fixture_record r;
 
-	past_a = past_repo("a.git", 0755);
-	past_b = past_repo("b.git", 0700);
-	past_update(past_a, "refs/heads/main");       /* 1 */
-	past_update(past_b, "refs/heads/main");       /* 2 */
-	past_begin(&r, past_a, "refs/heads/topic/x"); /* 3 */
-	past_add(&r, "refs/tags/v1");
-	past_add(&r, "refs/tags/v2")->status = REFD_STALE;
-	past_commit(&r);
-	past_begin(&r, past_b, "refs/heads/topic/y"); /* 4 */
+	fixture_a = fixture_repo("a.git", 0755);
+	fixture_b = fixture_repo("b.git", 0700);
+	fixture_update(fixture_a, "refs/heads/main");       /* 1 */
+	fixture_update(fixture_b, "refs/heads/main");       /* 2 */
+	fixture_begin(&r, fixture_a, "refs/heads/topic/x"); /* 3 */
+	fixture_add(&r, "refs/tags/v1");
+	fixture_add(&r, "refs/tags/v2")->status = REFD_STALE;
+	fixture_commit(&r);
+	fixture_begin(&r, fixture_b, "refs/heads/topic/y"); /* 4 */
 	r.row.uid = 1001;
 	r.rec.identities[0].value = "bob";
-	past_commit(&r);
-	past_begin(&r, past_a, "HEAD"); /* 5 */
+	fixture_commit(&r);
+	fixture_begin(&r, fixture_a, "HEAD"); /* 5 */
 	r.members[0].action = RECORD_LOG;
-	past_add(&r, "refs/heads/main")->answers = false;
-	past_commit(&r);
-	past_begin(&r, past_a, "refs/heads/main"); /* 6 */
+	fixture_add(&r, "refs/heads/main")->answers = false;
+	fixture_commit(&r);
+	fixture_begin(&r, fixture_a, "refs/heads/main"); /* 6 */
 	r.members[0].action = RECORD_DELETE;
-	past_commit(&r);
+	fixture_commit(&r);
 }
 
-void past_open(int way)
+void fixture_open(int way)
 {
-	uint64_t half = journal_last_lsn(past.j) / 2;
+	uint64_t half = journal_last_lsn(fixture.j) / 2;
 
-	past_history();
+	fixture_history();
 	if (way == 1)
-		while (history_index(past.h, half) > 0)
+		while (history_index(fixture.h, half) > 0)
 			;
 	if (way == 2)
-		past_index();
+		fixture_index();
 	if (way > 0)
-		ck_assert_uint_ge(history_indexed(past.h), way == 1 ? half : 1);
+		ck_assert_uint_ge(history_indexed(fixture.h),
+		    way == 1 ? half : 1);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""git update-ref in one repository, refd update in its twin: must be alike.
+"""git update-ref in one repository, refd update in its copy: must be alike.
 
     differ.py [--seconds S | --seeds A-B | --seed N] [--workers N]
               [--git PATH] [--dir DIR] [--shrink N]
@@ -32,7 +32,7 @@ import case as cs
 import excuses
 import shrink
 from objects import Objects
-from twins import Pair
+from pair import Pair
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The same pushes for every stack: to a repository that refd serves and to its
-# twin that git serves alone, by the same way and as the same person. What the
+# copy that git serves alone, by the same way and as the same person. What the
 # client is told, the refs, who is noted in the reflogs, whose the files are
 # and their modes, and what hooks saw must be the same. Sourced after stack.sh.
 #

@@ -1,14 +1,14 @@
 #!/bin/bash
 # Another proc-receive hook behind refd's: what refd.chain names goes to it and
 # its answers come back as it gave them, beside refs that refd serves. Compared
-# with a twin that has that hook alone, and git for the rest. refd's own hook is
+# with a copy that has that hook alone, and git for the rest. refd's own hook is
 # in a central core.hooksPath, the other one in the repository. In
 # tests/long/push_chain.sh: a hook that does not answer is ended after a minute.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/push_twins.sh
-. "$(dirname "$0")/../lib/push_twins.sh"
+# shellcheck source=tests/lib/push_pair.sh
+. "$(dirname "$0")/../lib/push_pair.sh"
 
 # It writes down what it reads, and answers for each ref by its name.
 chained_hook() {
@@ -75,7 +75,7 @@ make_server() {
 	esac
 }
 
-# Called by twins for refd's.
+# Called by pair for refd's.
 enable_server() { # DIRECTORY
 	git -C "$1" config core.hooksPath "$T/central"
 	git -C "$1" config refd.socket "$SOCKET"
@@ -86,24 +86,24 @@ enable_server() { # DIRECTORY
 
 answers() {
 	local ref
-	twins chain
-	push_twins 'its own alone' @ "$one:refs/for/main"
-	served_twins 'its own and others' @ "$one:refs/for/made" \
+	pair chain
+	push_pair 'its own alone' @ "$one:refs/for/main"
+	served_pair 'its own and others' @ "$one:refs/for/made" \
 		"$two:refs/heads/main" "$one:refs/for/twice" \
 		"$one:refs/heads/new" "$one:refs/for/no"
 	for ref in bare-no git forgotten odd stranger; do
-		push_twins "it answers: $ref" @ "$one:refs/for/$ref" \
+		push_pair "it answers: $ref" @ "$one:refs/for/$ref" \
 			"$one:refs/heads/with-$ref"
 	done
-	push_twins 'push options' -o one -o 'two words' -o '' @ \
+	push_pair 'push options' -o one -o 'two words' -o '' @ \
 		"$one:refs/for/main" "$one:refs/heads/o1"
-	push_twins 'push options and none of its own' -o one @ \
+	push_pair 'push options and none of its own' -o one @ \
 		"$one:refs/heads/o2"
-	push_twins 'atomic: its own' --atomic @ "$one:refs/for/a" \
+	push_pair 'atomic: its own' --atomic @ "$one:refs/for/a" \
 		"$one:refs/for/b"
-	push_twins 'atomic: one of its own fails' --atomic @ \
+	push_pair 'atomic: one of its own fails' --atomic @ \
 		"$one:refs/for/a" "$one:refs/for/no"
-	push_twins 'a name that only begins alike' @ "$one:refs/fork/x"
+	push_pair 'a name that only begins alike' @ "$one:refs/fork/x"
 }
 
 # git reports that of every ref, its own too; here those stand.
@@ -188,7 +188,7 @@ mkdir "$T/central"
 ln -s "$REFD" "$T/central/proc-receive"
 check 'the daemon starts' start_daemon
 make_work
-twins late
+pair late
 ! is_long || late_begin
 answers
 crashes

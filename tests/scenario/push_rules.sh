@@ -10,8 +10,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/push_twins.sh
-. "$(dirname "$0")/../lib/push_twins.sh"
+# shellcheck source=tests/lib/push_pair.sh
+. "$(dirname "$0")/../lib/push_pair.sh"
 
 # With a setting; empty: unset.
 server_with() { # bare_server|tree_server KEY VALUE
@@ -22,40 +22,40 @@ server_with() { # bare_server|tree_server KEY VALUE
 }
 
 both_ways() { # REPORTED-AS ARGUMENT...
-	push_twins "$@"
+	push_pair "$@"
 	shift
-	push_twins "atomic: $*" --atomic "$@"
+	push_pair "atomic: $*" --atomic "$@"
 }
 
 # ---- refs as they come and go ----
 
 plain() {
 	make_server() { bare_server "$1"; }
-	twins plain
-	served_twins 'create, update, force, delete' @ "$two:refs/heads/main" \
+	pair plain
+	served_pair 'create, update, force, delete' @ "$two:refs/heads/main" \
 		"+$base:refs/heads/other" "$one:refs/heads/new/deep" \
 		"$tree:refs/trees/x" ":refs/tags/v1"
-	served_twins 'room for a directory' @ ":refs/heads/new/deep" \
+	served_pair 'room for a directory' @ ":refs/heads/new/deep" \
 		"$one:refs/heads/new"
-	served_twins 'room for a file' @ ":refs/heads/new" \
+	served_pair 'room for a file' @ ":refs/heads/new" \
 		"$one:refs/heads/new/deep"
-	served_twins 'and atomic there is none' --atomic @ \
+	served_pair 'and atomic there is none' --atomic @ \
 		":refs/heads/new/deep" "$one:refs/heads/new"
-	served_twins 'a directory in the way, and a file' @ \
+	served_pair 'a directory in the way, and a file' @ \
 		"$one:refs/heads/new" "$one:refs/heads/main/x" \
 		"$one:refs/heads/fine"
-	served_twins 'atomic: a file in the way' --atomic @ \
+	served_pair 'atomic: a file in the way' --atomic @ \
 		"$one:refs/heads/main/x" "$one:refs/heads/finer"
-	served_twins 'a tree for a branch' @ "$tree:refs/heads/tree" \
+	served_pair 'a tree for a branch' @ "$tree:refs/heads/tree" \
 		"$one:refs/heads/tree2"
 	# Before 2.51 it was found out later, and called by another name.
-	is_old || served_twins 'atomic: a tree for a branch' --atomic @ \
+	is_old || served_pair 'atomic: a tree for a branch' --atomic @ \
 		"$tree:refs/heads/tree3" "$one:refs/heads/tree4"
-	push_twins 'a name that is funny' @ "$one:refs/x" "$one:refs/heads/y"
-	push_twins 'atomic: a name that is funny' --atomic @ "$one:refs/x" \
+	push_pair 'a name that is funny' @ "$one:refs/x" "$one:refs/heads/y"
+	push_pair 'atomic: a name that is funny' --atomic @ "$one:refs/x" \
 		"$one:refs/heads/z"
-	served_twins 'a name of one level may go' @ "$one:refs/heads/one"
-	twins_by=git push_twins 'what is not there' @ :refs/heads/nope \
+	served_pair 'a name of one level may go' @ "$one:refs/heads/one"
+	pair_by=git push_pair 'what is not there' @ :refs/heads/nope \
 		"$one:refs/heads/beside"
 
 	make_server() {
@@ -63,10 +63,10 @@ plain() {
 		touch "$1/refs/heads/held.lock"
 		git -C "$1" config core.filesRefLockTimeout 10
 	}
-	twins 'a lock that stays'
-	served_twins 'costs its ref' @ "$one:refs/heads/held" \
+	pair 'a lock that stays'
+	served_pair 'costs its ref' @ "$one:refs/heads/held" \
 		"$one:refs/heads/free"
-	served_twins 'atomic: costs all' --atomic @ "$one:refs/heads/held" \
+	served_pair 'atomic: costs all' --atomic @ "$one:refs/heads/held" \
 		"$one:refs/heads/free2"
 
 	make_server() {
@@ -74,8 +74,8 @@ plain() {
 		git -C "$1" pack-refs --all
 		git -C "$1" config core.logAllRefUpdates always
 	}
-	twins 'packed'
-	served_twins 'update and delete' @ "$two:refs/heads/main" \
+	pair 'packed'
+	served_pair 'update and delete' @ "$two:refs/heads/main" \
 		:refs/heads/other :refs/tags/v1
 }
 
@@ -85,30 +85,30 @@ current_branch() {
 	local value
 	for value in '' refuse warn ignore true false; do
 		server_with tree_server receive.denyCurrentBranch "$value"
-		twins "denyCurrentBranch=$value"
+		pair "denyCurrentBranch=$value"
 		both_ways 'the branch that is checked out' @ \
 			"$two:refs/heads/main" "$one:refs/heads/n1"
-		push_twins 'its deletion' @ :refs/heads/main
-		served_twins 'another one' @ "$one:refs/heads/n2"
+		push_pair 'its deletion' @ :refs/heads/main
+		served_pair 'another one' @ "$one:refs/heads/n2"
 	done
 	server_with tree_server receive.denyCurrentBranch updateInstead
-	twins 'denyCurrentBranch=updateInstead' git
-	push_twins 'the branch that is checked out' @ "$two:refs/heads/main" \
+	pair 'denyCurrentBranch=updateInstead' git
+	push_pair 'the branch that is checked out' @ "$two:refs/heads/main" \
 		"$one:refs/heads/n1"
-	twins_by=daemon served_twins 'another one' @ "$one:refs/heads/n2"
+	pair_by=daemon served_pair 'another one' @ "$one:refs/heads/n2"
 	make_server() {
 		tree_server "$1"
 		git -C "$1" config --unset core.bare
 	}
-	twins 'core.bare unset'
-	served_twins 'counts as bare' @ "$two:refs/heads/main" \
+	pair 'core.bare unset'
+	served_pair 'counts as bare' @ "$two:refs/heads/main" \
 		"$one:refs/heads/n1"
 	make_server() {
 		tree_server "$1"
 		git -C "$1" checkout -q --detach
 	}
-	twins 'detached'
-	served_twins 'no branch is checked out' @ "$two:refs/heads/main" \
+	pair 'detached'
+	served_pair 'no branch is checked out' @ "$two:refs/heads/main" \
 		:refs/heads/other
 }
 
@@ -116,42 +116,42 @@ deletions() {
 	local value by
 	for value in '' refuse warn ignore updateInstead false; do
 		server_with bare_server receive.denyDeleteCurrent "$value"
-		twins "denyDeleteCurrent=$value"
-		push_twins 'of the current branch' @ :refs/heads/main \
+		pair "denyDeleteCurrent=$value"
+		push_pair 'of the current branch' @ :refs/heads/main \
 			"$one:refs/heads/n1"
 		# Where the first push deleted the branch, git does the second.
 		by=daemon
 		case $value in warn | ignore | false) by=git ;; esac
-		twins_by=$by push_twins 'atomic: the same' --atomic @ \
+		pair_by=$by push_pair 'atomic: the same' --atomic @ \
 			:refs/heads/main "$one:refs/heads/n1"
-		served_twins 'of another one' @ :refs/heads/other
+		served_pair 'of another one' @ :refs/heads/other
 	done
 	server_with bare_server receive.denyDeletes true
-	twins denyDeletes
+	pair denyDeletes
 	both_ways 'of a branch' @ :refs/heads/other "$one:refs/heads/n1"
-	served_twins 'of a tag' @ :refs/tags/v1
+	served_pair 'of a tag' @ :refs/tags/v1
 	make_server() {
 		bare_server "$1"
 		git -C "$1" symbolic-ref refs/heads/alias refs/heads/main
 		git -C "$1" symbolic-ref HEAD refs/heads/alias
 	}
-	twins 'HEAD by two links'
-	push_twins 'its deletion' @ :refs/heads/main
-	served_twins 'another one' @ :refs/heads/other
+	pair 'HEAD by two links'
+	push_pair 'its deletion' @ :refs/heads/main
+	served_pair 'another one' @ :refs/heads/other
 }
 
 fast_forwards() {
 	server_with bare_server receive.denyNonFastForwards true
-	twins denyNonFastForwards
+	pair denyNonFastForwards
 	both_ways 'forward and aside' @ "$two:refs/heads/main" \
 		"+$one:refs/heads/other"
 	both_ways 'back' @ "+$base:refs/heads/main" "$one:refs/heads/n1"
-	served_twins 'a tag' @ "+$side:refs/tags/v1"
-	served_twins 'deletion and creation' @ :refs/heads/other \
+	served_pair 'a tag' @ "+$side:refs/tags/v1"
+	served_pair 'deletion and creation' @ :refs/heads/other \
 		"$side:refs/heads/again"
 	server_with bare_server receive.denyNonFastForwards false
-	twins denyNonFastForwards=false
-	served_twins 'aside' @ "+$one:refs/heads/other"
+	pair denyNonFastForwards=false
+	served_pair 'aside' @ "+$one:refs/heads/other"
 }
 
 # ---- work trees ----
@@ -162,18 +162,18 @@ worktrees() {
 		git -C "$1" worktree add -q "$1-wt" other
 		git -C "$1" worktree add -q --detach "$1-detached" main
 	}
-	twins 'bare, with work trees'
+	pair 'bare, with work trees'
 	both_ways 'the branch of one' @ "+$one:refs/heads/other" \
 		"$two:refs/heads/main"
-	push_twins 'its deletion' @ :refs/heads/other
+	push_pair 'its deletion' @ :refs/heads/other
 	make_server() {
 		tree_server "$1"
 		git -C "$1" worktree add -q "$1-wt" other
 	}
-	twins 'with a second work tree'
-	push_twins 'the branch of either' @ "+$one:refs/heads/other" \
+	pair 'with a second work tree'
+	push_pair 'the branch of either' @ "+$one:refs/heads/other" \
 		"$two:refs/heads/main" "$one:refs/heads/n1"
-	push_twins 'into the second' "@-wt" "+$one:refs/heads/other" \
+	push_pair 'into the second' "@-wt" "+$one:refs/heads/other" \
 		"$two:refs/heads/main" "$one:refs/heads/n2" \
 		"$one:refs/worktree/own" "$one:refs/bisect/bad"
 	make_server() {
@@ -181,10 +181,10 @@ worktrees() {
 		git -C "$1" config receive.denyCurrentBranch ignore
 		git -C "$1" worktree add -q "$1-wt" other
 	}
-	twins 'with a second work tree, ignored'
-	served_twins 'logs of HEAD: the first' @ "+$one:refs/heads/other" \
+	pair 'with a second work tree, ignored'
+	served_pair 'logs of HEAD: the first' @ "+$one:refs/heads/other" \
 		"$two:refs/heads/main"
-	served_twins 'logs of HEAD: the second' "@-wt" \
+	served_pair 'logs of HEAD: the second' "@-wt" \
 		"+$side:refs/heads/other" "+$one:refs/heads/main"
 	make_server() {
 		tree_server "$1"
@@ -196,8 +196,8 @@ worktrees() {
 		echo bisected >"$1/.git/BISECT_START"
 		: >"$1/.git/BISECT_LOG"
 	}
-	twins 'rebase and bisection'
-	push_twins 'their branches' @ "+$two:refs/heads/rebased" \
+	pair 'rebase and bisection'
+	push_pair 'their branches' @ "+$two:refs/heads/rebased" \
 		"$two:refs/heads/bisected" "$two:refs/heads/main"
 }
 
@@ -212,22 +212,22 @@ namespaces() {
 		git -C "$1" symbolic-ref refs/namespaces/t/HEAD \
 			refs/namespaces/t/refs/heads/a
 	}
-	twins namespace
-	GIT_NAMESPACE=t served_twins 'create, update' @ "$one:refs/heads/a" \
+	pair namespace
+	GIT_NAMESPACE=t served_pair 'create, update' @ "$one:refs/heads/a" \
 		"$one:refs/heads/main"
-	GIT_NAMESPACE=t served_twins 'delete' @ :refs/heads/a
-	GIT_NAMESPACE=t/u served_twins 'nested' @ "$one:refs/heads/a" \
+	GIT_NAMESPACE=t served_pair 'delete' @ :refs/heads/a
+	GIT_NAMESPACE=t/u served_pair 'nested' @ "$one:refs/heads/a" \
 		"$one:refs/heads/new" "$tree:refs/heads/tree"
-	GIT_NAMESPACE=t push_twins 'funny' @ "$one:refs/x"
+	GIT_NAMESPACE=t push_pair 'funny' @ "$one:refs/x"
 	make_server() {
 		tree_server "$1"
 		git -C "$1" symbolic-ref refs/namespaces/t/refs/heads/s \
 			refs/namespaces/t/refs/heads/d
 	}
-	twins 'namespace and work tree'
-	GIT_NAMESPACE=t push_twins 'the branch checked out beside it' @ \
+	pair 'namespace and work tree'
+	GIT_NAMESPACE=t push_pair 'the branch checked out beside it' @ \
 		"$one:refs/heads/main" "$one:refs/heads/n1"
-	GIT_NAMESPACE=t served_twins 'symbolic' @ "$one:refs/heads/s2"
+	GIT_NAMESPACE=t served_pair 'symbolic' @ "$one:refs/heads/s2"
 	is 'namespace: the update hook sees what git shows it' '' \
 		"$(GIT_NAMESPACE=t update_hook_log)"
 }
@@ -240,7 +240,7 @@ update_hook_log() {
 		printf '#!/bin/sh\necho "$@" >>"$HOOK_LOG"\n' >"$1/hooks/update"
 		chmod +x "$1/hooks/update"
 	}
-	twins 'namespace and hook' >/dev/null
+	pair 'namespace and hook' >/dev/null
 	push_one git @ "$one:refs/heads/a"
 	push_one refd @ "$one:refs/heads/a"
 	[ -s "$T/hook-log.git" ] || echo nothing
@@ -255,11 +255,11 @@ symrefs() {
 		git -C "$1" symbolic-ref refs/heads/sym2 refs/heads/sym
 		git -C "$1" symbolic-ref refs/remotes/x/HEAD refs/heads/main
 	}
-	twins symrefs
-	served_twins 'follows one' @ "+$one:refs/heads/sym"
-	served_twins 'follows two, and one to HEAD' @ "+$two:refs/heads/sym2" \
+	pair symrefs
+	served_pair 'follows one' @ "+$one:refs/heads/sym"
+	served_pair 'follows two, and one to HEAD' @ "+$two:refs/heads/sym2" \
 		"$two:refs/remotes/x/HEAD"
-	served_twins 'deletes what it leads to' @ :refs/heads/sym
+	served_pair 'deletes what it leads to' @ :refs/heads/sym
 }
 
 # ---- hooks ----
@@ -281,13 +281,13 @@ update_hook() {
 		END
 		chmod +x "$1/hooks/update"
 	}
-	twins 'update hook'
-	served_twins 'takes, and declines' @ "$two:refs/heads/main" \
+	pair 'update hook'
+	served_pair 'takes, and declines' @ "$two:refs/heads/main" \
 		"$one:refs/heads/no1" "$one:refs/heads/killed" \
 		":refs/heads/other" "+$side:refs/tags/v1"
-	push_twins 'atomic: declines' --atomic @ "$one:refs/heads/a1" \
+	push_pair 'atomic: declines' --atomic @ "$one:refs/heads/a1" \
 		"$one:refs/heads/no1" "$one:refs/heads/z1"
-	served_twins 'atomic: takes' --atomic @ "$one:refs/heads/a1" \
+	served_pair 'atomic: takes' --atomic @ "$one:refs/heads/a1" \
 		"$one:refs/heads/z1"
 	make_server() {
 		tree_server "$1"
@@ -302,17 +302,17 @@ update_hook() {
 		chmod +x "$1/my hooks/proc-receive"
 		git -C "$1" config core.hooksPath "$1/my hooks"
 	}
-	twins 'update hook in core.hooksPath, no #!'
-	served_twins 'takes, and declines' @ "$one:refs/heads/n1" \
+	pair 'update hook in core.hooksPath, no #!'
+	served_pair 'takes, and declines' @ "$one:refs/heads/n1" \
 		"$one:refs/heads/no"
-	served_twins 'into a second work tree' "@-wt" "$one:refs/heads/n2" \
+	served_pair 'into a second work tree' "@-wt" "$one:refs/heads/n2" \
 		"$one:refs/heads/no"
 	make_server() {
 		bare_server "$1"
 		printf '#!/bin/sh\nexit 1\n' >"$1/hooks/update"
 	}
-	twins 'update hook, not executable'
-	served_twins 'is not run' @ "$one:refs/heads/n1"
+	pair 'update hook, not executable'
+	served_pair 'is not run' @ "$one:refs/heads/n1"
 }
 
 reftx_hook() {
@@ -335,31 +335,31 @@ reftx_hook() {
 
 reference_transaction() {
 	reftx_hook none
-	twins reference-transaction
-	served_twins 'creates one' @ "$one:refs/heads/n1"
-	served_twins 'updates the current branch' @ "$two:refs/heads/main"
-	served_twins 'deletes one' @ :refs/heads/other
-	served_twins 'atomic: three' --atomic @ "$one:refs/heads/n2" \
+	pair reference-transaction
+	served_pair 'creates one' @ "$one:refs/heads/n1"
+	served_pair 'updates the current branch' @ "$two:refs/heads/main"
+	served_pair 'deletes one' @ :refs/heads/other
+	served_pair 'atomic: three' --atomic @ "$one:refs/heads/n2" \
 		"$one:refs/heads/main2" :refs/heads/n1
-	served_twins 'three' @ "$one:refs/heads/n4" "$one:refs/heads/n5" \
+	served_pair 'three' @ "$one:refs/heads/n4" "$one:refs/heads/n5" \
 		"$one:refs/heads/n6"
-	served_twins 'one of each kind' @ "$one:refs/heads/n7" \
+	served_pair 'one of each kind' @ "$one:refs/heads/n7" \
 		:refs/heads/n4 "$one:refs/heads/n8" :refs/heads/n5
-	served_twins 'three, one in the way of another' @ \
+	served_pair 'three, one in the way of another' @ \
 		"$two:refs/heads/n6" "$one:refs/heads/n7/x" \
 		"$one:refs/heads/n9"
-	served_twins 'one that can not be' @ "$one:refs/heads/n7/x"
+	served_pair 'one that can not be' @ "$one:refs/heads/n7/x"
 	reftx_hook prepared
-	twins 'reference-transaction declines prepared'
-	push_twins_state 'some' @ "$one:refs/heads/n1" "$one:refs/heads/no" \
+	pair 'reference-transaction declines prepared'
+	push_pair_state 'some' @ "$one:refs/heads/n1" "$one:refs/heads/no" \
 		:refs/heads/other
-	push_twins_state 'one' @ "$one:refs/heads/no"
+	push_pair_state 'one' @ "$one:refs/heads/no"
 	! is_old || return
-	push_twins_state 'atomic' --atomic @ "$one:refs/heads/n1" \
+	push_pair_state 'atomic' --atomic @ "$one:refs/heads/n1" \
 		"$one:refs/heads/no"
 	reftx_hook preparing
-	twins 'reference-transaction declines preparing'
-	push_twins_state 'atomic' --atomic @ "$one:refs/heads/n1" \
+	pair 'reference-transaction declines preparing'
+	push_pair_state 'atomic' --atomic @ "$one:refs/heads/n1" \
 		"$one:refs/heads/no"
 }
 
@@ -376,10 +376,10 @@ both_hooks() {
 		END
 		chmod +x "$1/hooks/update"
 	}
-	twins 'update and reference-transaction'
-	served_twins 'one of each kind' @ "$one:refs/heads/n1" \
+	pair 'update and reference-transaction'
+	served_pair 'one of each kind' @ "$one:refs/heads/n1" \
 		:refs/heads/other "$one:refs/heads/never" "$one:refs/heads/n2"
-	is_old || push_twins_state 'declined by either' @ "$one:refs/heads/n3" \
+	is_old || push_pair_state 'declined by either' @ "$one:refs/heads/n3" \
 		:refs/tags/v1 "$one:refs/heads/no" "$one:refs/heads/never"
 }
 
@@ -395,14 +395,14 @@ gits_of() { # refd|git ARGUMENT...
 cost() {
 	local alone
 	make_server() { bare_server "$1"; }
-	twins cost
+	pair cost
 	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \
 		"$one:refs/heads/n1")
 	is 'cost: one git more, for the configuration' $((alone + 1)) \
 		"$(gits_of refd @ "$two:refs/heads/main" :refs/heads/other \
 			"$one:refs/heads/n1")"
 	server_with bare_server receive.denyNonFastForwards true
-	twins cost
+	pair cost
 	alone=$(gits_of git @ "$two:refs/heads/main" :refs/heads/other \
 		"$one:refs/heads/n1" "$one:refs/heads/n2")
 	is 'cost: and one for each branch that must go forward' $((alone + 2)) \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # `refd update --stdin` as a dialogue: every one is held with refd in one
-# repository and with git in its twin, and what is said, the exit status and
+# repository and with git in its copy, and what is said, the exit status and
 # the refs must be the same. Then what a prepared transaction does to others,
 # and they to it: locks that git and other clients find, clients and daemons
 # that are killed, time that runs out; what the client's configuration and
@@ -16,7 +16,7 @@ export REFD_COMPAT=2.39
 
 # ---- side by side ----
 
-make_twins() {
+make_pair() {
 	new_repo ours
 	first=$(new_commit ours first)
 	second=$(new_commit ours second "$first")
@@ -56,7 +56,7 @@ both() { # NAME INPUT [OPTION...]
 }
 
 dialogues() {
-	make_twins
+	make_pair
 	both 'nothing' ''
 	both 'start, commit' 'start\ncreate refs/heads/a F\ncommit\n'
 	both 'start, prepare, commit' \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # `refd update` in git update-ref's place: each command is given to both, to
-# refd in one repository and to git in its twin, and afterwards the exit
+# refd in one repository and to git in its copy, and afterwards the exit
 # status, what was said, every ref, packed-refs and every reflog must be the
 # same. Then what git 2.39 has no counterpart for: --porcelain, --json,
 # --batch-updates, --txid.
@@ -17,7 +17,7 @@ export REFD_COMPAT=2.39
 zero=0000000000000000000000000000000000000000
 absent=1234567890123456789012345678901234567890
 
-# ---- the twins ----
+# ---- the pair ----
 
 # Everything git would say about the refs, and the files that stand for them.
 picture() { # GIT-DIR
@@ -36,7 +36,7 @@ litter() {
 	local dir
 	for dir in refd git; do
 		(
-			cd "$T/$twins-$dir/$gitdir" &&
+			cd "$T/$pair-$dir/$gitdir" &&
 				find refs logs -type d 2>/dev/null | sort
 		) >"$T/dirs.$dir"
 	done
@@ -44,7 +44,7 @@ litter() {
 }
 
 # What went to standard error, where the installed git is the one whose words
-# refd can speak. The twins have names of their own, and so have the programs;
+# refd can speak. The two have names of their own, and so have the programs;
 # refd has options of its own.
 same_words() {
 	[[ $(git version) == *" 2.39."* ]] || return 0
@@ -52,59 +52,59 @@ same_words() {
 }
 
 plain_words() { # WHOSE
-	sed -e "s|$T/$twins-[a-z]*/||g" -e "s|refd update \[|git update-ref [|" \
+	sed -e "s|$T/$pair-[a-z]*/||g" -e "s|refd update \[|git update-ref [|" \
 		-e '/^usage:/,$ { /^$/,$d; }' "$T/$1.err"
 }
 
-# Runs WHAT for both twins, with the same standard input, and compares.
+# Runs WHAT for both of the pair, with the same standard input, and compares.
 both() { # NAME STATUS ARGUMENT...
 	local name=$1 wanted=$2 ours theirs
 	shift 2
 	[ -t 0 ] || cat >"$T/input"
-	"$REFD" update --git-dir "$T/$twins-refd/$gitdir" "$@" \
+	"$REFD" update --git-dir "$T/$pair-refd/$gitdir" "$@" \
 		<"$T/input" >"$T/ours.out" 2>"$T/ours.err"
 	ours=$?
-	git --git-dir "$T/$twins-git/$gitdir" update-ref "$@" \
+	git --git-dir "$T/$pair-git/$gitdir" update-ref "$@" \
 		<"$T/input" >"$T/theirs.out" 2>"$T/theirs.err"
 	theirs=$?
-	picture "$T/$twins-refd/$gitdir" >"$T/ours"
-	picture "$T/$twins-git/$gitdir" >"$T/theirs"
+	picture "$T/$pair-refd/$gitdir" >"$T/ours"
+	picture "$T/$pair-git/$gitdir" >"$T/theirs"
 	if [ "$theirs" != "$wanted" ]; then
-		not_ok "$twins: $name" "git itself ended with $theirs"
+		not_ok "$pair: $name" "git itself ended with $theirs"
 	elif [ "$ours" != "$theirs" ]; then
-		not_ok "$twins: $name" \
+		not_ok "$pair: $name" \
 			"status $ours, git's $theirs: $(cat "$T/ours.err")"
 	elif ! cmp -s "$T/ours.out" "$T/theirs.out"; then
-		not_ok "$twins: $name" "said: $(cat "$T/ours.out")"
+		not_ok "$pair: $name" "said: $(cat "$T/ours.out")"
 	elif ! same_words; then
-		not_ok "$twins: $name" "git's errors (<) and refd's (>) differ"
+		not_ok "$pair: $name" "git's errors (<) and refd's (>) differ"
 		cat "$T/diff"
 	elif ! diff "$T/theirs" "$T/ours" >"$T/diff"; then
-		not_ok "$twins: $name" "git (<) and refd (>) differ"
+		not_ok "$pair: $name" "git (<) and refd (>) differ"
 		head -n 10 "$T/diff"
 	elif [ -n "$(litter)" ]; then
-		not_ok "$twins: $name" "empty directories left: $(litter)"
+		not_ok "$pair: $name" "empty directories left: $(litter)"
 	else
-		ok "$twins: $name"
+		ok "$pair: $name"
 	fi
 }
 
 # A plain git command in both.
 twice() { # ARGUMENT...
-	git --git-dir "$T/$twins-refd/$gitdir" "$@" &&
-		git --git-dir "$T/$twins-git/$gitdir" "$@"
+	git --git-dir "$T/$pair-refd/$gitdir" "$@" &&
+		git --git-dir "$T/$pair-git/$gitdir" "$@"
 }
 
-make_twins() { # NAME [bare]
-	twins=$1
+make_pair() { # NAME [bare]
+	pair=$1
 	gitdir=.git
 	[ "${2:-}" != bare ] || gitdir=.
-	new_repo "$twins-refd" "${2:-}"
-	first=$(new_commit "$twins-refd" first)
-	second=$(new_commit "$twins-refd" second "$first")
-	third=$(new_commit "$twins-refd" third "$second")
-	tree=$(git -C "$T/$twins-refd" rev-parse "$first^{tree}")
-	cp -r "$T/$twins-refd" "$T/$twins-git"
+	new_repo "$pair-refd" "${2:-}"
+	first=$(new_commit "$pair-refd" first)
+	second=$(new_commit "$pair-refd" second "$first")
+	third=$(new_commit "$pair-refd" third "$second")
+	tree=$(git -C "$T/$pair-refd" rev-parse "$first^{tree}")
+	cp -r "$T/$pair-refd" "$T/$pair-git"
 }
 
 # ---- what both must do alike ----
@@ -184,7 +184,7 @@ ends_of_options() {
 		</dev/null
 	check '--help-all: status 0' "$REFD" update --help-all >"$T/said"
 	check '--help-all: the usage' grep -q '^usage: refd update' "$T/said"
-	(cd "$T" && "$REFD" update -C "$twins-refd" --what 2>"$T/err")
+	(cd "$T" && "$REFD" update -C "$pair-refd" --what 2>"$T/err")
 	is 'the usage, of a relative directory' 129 $?
 }
 
@@ -196,8 +196,8 @@ conflicts() {
 	both 'delete a directory' 1 -d refs/heads/dir </dev/null
 	both 'the directory empty again' 0 -d refs/heads/dir/x </dev/null
 	both 'in its place then' 0 refs/heads/dir "$first" </dev/null
-	mkdir -p "$T/$twins-refd/$gitdir/refs/heads/empty/deep" \
-		"$T/$twins-git/$gitdir/refs/heads/empty/deep"
+	mkdir -p "$T/$pair-refd/$gitdir/refs/heads/empty/deep" \
+		"$T/$pair-git/$gitdir/refs/heads/empty/deep"
 	both 'over empty directories' 0 refs/heads/empty "$first" </dev/null
 	both 'both in one transaction' 128 --stdin <<-END
 		create refs/heads/new $first
@@ -314,21 +314,21 @@ when_packed() {
 		create refs/heads/p1 $first
 		update refs/heads/t1 $second $first
 	END
-	is "$twins: packed: the tag's commit" "$second" \
-		"$(git --git-dir "$T/$twins-refd/$gitdir" rev-parse 'v1^{}')"
+	is "$pair: packed: the tag's commit" "$second" \
+		"$(git --git-dir "$T/$pair-refd/$gitdir" rev-parse 'v1^{}')"
 	packed_is_a_link
 }
 
 # The deletion follows the link, and leaves it in place.
 packed_is_a_link() {
 	local dir
-	for dir in "$T/$twins-refd/$gitdir" "$T/$twins-git/$gitdir"; do
+	for dir in "$T/$pair-refd/$gitdir" "$T/$pair-git/$gitdir"; do
 		mv "$dir/packed-refs" "$dir/packed-elsewhere"
 		ln -s packed-elsewhere "$dir/packed-refs"
 	done
 	both 'packed: a link: delete' 0 -d refs/tags/v1 </dev/null
-	is "$twins: packed: a link: it stays" packed-elsewhere \
-		"$(readlink "$T/$twins-refd/$gitdir/packed-refs")"
+	is "$pair: packed: a link: it stays" packed-elsewhere \
+		"$(readlink "$T/$pair-refd/$gitdir/packed-refs")"
 }
 
 all_of_it() {
@@ -338,9 +338,9 @@ all_of_it() {
 	from_stdin
 	with_nul
 	when_packed
-	no_locks "$twins: no lock" "$twins-refd"
-	check "$twins: git fsck" \
-		git --git-dir "$T/$twins-refd/$gitdir" fsck --no-dangling 2>/dev/null
+	no_locks "$pair: no lock" "$pair-refd"
+	check "$pair: git fsck" \
+		git --git-dir "$T/$pair-refd/$gitdir" fsck --no-dangling 2>/dev/null
 }
 
 # ---- what is refd's own ----
@@ -517,9 +517,9 @@ of_linked_worktree() {
 }
 
 check 'the daemon starts' start_daemon
-make_twins bare bare
+make_pair bare bare
 all_of_it
-make_twins worktree
+make_pair worktree
 all_of_it
 own_words
 of_linked_worktree

@@ -22,7 +22,7 @@ start_sshd
 # git wants to be told that somebody else's repositories are all right.
 git config --system safe.directory '*'
 
-new_twins() { # OWNER
+new_pair() { # OWNER
 	local dir
 	rm -rf /srv/team /srv/other
 	for dir in /srv/team /srv/other; do
@@ -70,7 +70,7 @@ outsider() {
 # What an account of the group makes is its own, as it would be by git.
 COMPARE_OWNERS=no
 daemon_user=keeper
-new_twins alice
+new_pair alice
 stack='shared, by path'
 start_refd /srv/team allowGroup=dev
 check "$stack: enabled" quietly as alice refd enable /srv/team/project.git

@@ -16,7 +16,7 @@ install -o git -g git /home/alice/.ssh/id_ed25519.pub \
 	/home/git/.ssh/authorized_keys
 start_sshd
 
-new_twins() {
+new_pair() {
 	rm -rf /srv/git/* /srv/other/*
 	as git git init -q --bare /srv/git/project.git
 	as git git init -q --bare /srv/other/project.git
@@ -36,7 +36,7 @@ url_of() {
 
 pusher=alice
 daemon_user=git
-new_twins
+new_pair
 
 stack='ssh, a repository enabled'
 start_refd /srv/git
@@ -47,7 +47,7 @@ both "disabled: git's again" 0 main:refs/heads/after
 
 stack='ssh, all enabled by the system'
 forget_refd
-new_twins
+new_pair
 start_refd /srv/git allowUser=git allowUser=alice
 check "$stack: enabled" quietly refd enable --system --root /srv/git
 stack_pushes

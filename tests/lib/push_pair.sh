@@ -5,8 +5,8 @@
 # be the same. Sourced after scenario.sh.
 #
 #	make_server() { ... in the directory $1 ...; }	# for both
-#	twins NAME [daemon|git]
-#	push_twins 'what it shows' [ARGUMENT...]	# @ is the server
+#	pair NAME [daemon|git]
+#	push_pair 'what it shows' [ARGUMENT...]	# @ is the server
 #
 # GIT is the git that pushes and receives, `git` unless said. What differs
 # between versions of git is told apart by is_old (before 2.51).
@@ -57,14 +57,14 @@ enable_server() { # DIRECTORY
 		git -C "$1" config --add receive.procReceiveRefs 'adm!:refs'
 	else
 		"$REFD" enable --socket "$SOCKET" "$1" >/dev/null 2>&1 ||
-			not_ok "$twins_name: enable" 'see above'
+			not_ok "$pair_name: enable" 'see above'
 	fi
 }
 
 # Makes both; the pushes that follow are the daemon's to do, or git's.
-twins() { # NAME [daemon|git]
-	twins_name=$1
-	twins_by=${2:-daemon}
+pair() { # NAME [daemon|git]
+	pair_name=$1
+	pair_by=${2:-daemon}
 	rm -rf "$T/refd" "$T/git"
 	mkdir "$T/refd" "$T/git"
 	make_server "$T/refd/s"
@@ -146,8 +146,8 @@ push_one() { # refd|git ARGUMENT...
 	} | same_places >"$T/$who.state"
 }
 
-push_twins() { # REPORTED-AS ARGUMENT...
-	local name="$twins_name: $1" before after
+push_pair() { # REPORTED-AS ARGUMENT...
+	local name="$pair_name: $1" before after
 	shift
 	push_one git "$@"
 	before=$(stat_of transactions)
@@ -157,9 +157,9 @@ push_twins() { # REPORTED-AS ARGUMENT...
 		not_ok "$name: what is said" "git < > refd: $(cat "$T/diff")"
 	elif ! diff "$T/git.state" "$T/refd.state" >"$T/diff"; then
 		not_ok "$name: what is there" "git < > refd: $(cat "$T/diff")"
-	elif [ "$twins_by" = git ] && [ "$before" != "$after" ]; then
+	elif [ "$pair_by" = git ] && [ "$before" != "$after" ]; then
 		not_ok "$name: left to git" 'the daemon did it'
-	elif [ "$twins_by" = daemon ] &&
+	elif [ "$pair_by" = daemon ] &&
 		grep -q '^remote: refd: .*git updates' "$T/refd.err"; then
 		not_ok "$name: by the daemon" 'git did it'
 	else
@@ -169,8 +169,8 @@ push_twins() { # REPORTED-AS ARGUMENT...
 }
 
 # Only what is there: git does not survive this one.
-push_twins_state() { # REPORTED-AS ARGUMENT...
-	local name="$twins_name: $1"
+push_pair_state() { # REPORTED-AS ARGUMENT...
+	local name="$pair_name: $1"
 	shift
 	push_one git "$@"
 	push_one refd "$@"
@@ -181,8 +181,8 @@ push_twins_state() { # REPORTED-AS ARGUMENT...
 	fi
 }
 
-# As push_twins, and it is known that the daemon did it.
-served_twins() { # REPORTED-AS ARGUMENT...
-	push_twins "$@"
-	[ "$served" -gt 0 ] || not_ok "$twins_name: $1: by the daemon" 'it was not'
+# As push_pair, and it is known that the daemon did it.
+served_pair() { # REPORTED-AS ARGUMENT...
+	push_pair "$@"
+	[ "$served" -gt 0 ] || not_ok "$pair_name: $1: by the daemon" 'it was not'
 }

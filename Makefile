@@ -118,7 +118,8 @@ CLI_SRCS    := $(sort $(filter-out client/librefd/%,$(wildcard client/*.c \
 MAINS       := daemon/main.c daemon/admin/main.c
 DAEMON_SRCS := $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/base/*.c daemon/store/*.c daemon/store/*/*.c daemon/scheduler/*.c \
-	daemon/net/*.c daemon/admin/*.c)))
+	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
+	daemon/admin/*.c)))
 TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))
 PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))

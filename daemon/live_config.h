@@ -12,7 +12,7 @@
 
 #include "daemon/base/confine.h"
 #include "daemon/config.h"
-#include "daemon/net/net.h"
+#include "daemon/server/server.h"
 
 struct live_config {
 	int argc; /* of the command line, for each reload */

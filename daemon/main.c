@@ -15,10 +15,10 @@
 
 #include "daemon/base/confine.h"
 #include "daemon/base/log.h"
-#include "daemon/net/activation.h"
-#include "daemon/net/net.h"
-#include "daemon/net/start_failed.h"
-#include "daemon/net/store_notices.h"
+#include "daemon/service/activation.h"
+#include "daemon/server/server.h"
+#include "daemon/service/start_failed.h"
+#include "daemon/service/store_notices.h"
 #include "daemon/options.h"
 #include "daemon/live_config.h"
 

@@ -1,12 +1,12 @@
 /*
- * One connection of the daemon (net/conn) over a socketpair, with a host that
+ * One connection of the daemon (daemon/server/conn) over a socketpair, with a host that
  * answers when told to and a clock that stands still: what the tests of conn
  * share. One at a time, in `conn_rig`.
  */
 #ifndef TESTS_LIB_CONN_RIG_H
 #define TESTS_LIB_CONN_RIG_H
 
-#include "daemon/net/conn.h"
+#include "daemon/server/conn.h"
 
 #define CONN_RIG_ASKED_MAX  2048
 #define CONN_RIG_CLIENT_MAX (4 * 1024 * 1024)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scenarios of daemon/net share; sourced after scenario.sh.
+# Functions for scenarios of daemon/server; sourced after scenario.sh.
 
 # A client that has left fails its own check, not the scenario.
 trap '' PIPE

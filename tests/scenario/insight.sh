@@ -77,14 +77,14 @@ is 'of many who say nothing few are kept' True "$(python3 - <<-END
 	END
 )"
 # A name that is misspelt there is an alert that never fires.
-unknown=$(grep -oh 'refd_[a-z_]*[a-z]' "$ROOT"/daemon/metrics/* | sort -u |
+unknown=$(grep -oh 'refd_[a-z_]*[a-z]' "$ROOT"/daemon/metrics/*.{yml,json} | sort -u |
 	grep -vxFf <(sed -n 's/^\(refd_[a-z_]*\)[ {].*/\1/p' "$T/text"))
 is 'rules and dashboard name what there is' '' "$unknown"
 
 # ---- the log ----
 
 # Each event is in refd-daemon(8), and no other.
-cat "$ROOT"/daemon/*.c "$ROOT"/daemon/net/*.c | tr -d '\n\t' |
+cat "$ROOT"/daemon/*.c "$ROOT"/daemon/{server,service,metrics}/*.c | tr -d '\n\t' |
 	grep -oE 'log_(event|limited|flush|admin)\([^"]*, *"[a-z-]+"' |
 	sed 's/.*"\(.*\)"/\1/' | sort -u >"$T/events"
 sed -n '/^\.Ss The log/,/^\.Ss/s/^\.It Cm //p' "$ROOT/daemon/refd-daemon.8" |

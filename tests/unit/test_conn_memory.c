@@ -29,7 +29,7 @@ static void counting_free(void *p);
 #include "proto/request.c"
 /* Both files have a refuse(). */
 #define refuse conn_refuse
-#include "daemon/net/conn.c"
+#include "daemon/server/conn.c"
 #undef malloc
 #undef calloc
 #undef reallocarray

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/net/notify.h"
+#include "daemon/service/notify.h"
 #include "tests/lib/suite.h"
 
 static int real_stderr;

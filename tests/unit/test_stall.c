@@ -5,7 +5,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "daemon/net/stall.h"
+#include "daemon/service/stall.h"
 #include "tests/lib/suite.h"
 
 /* The answer of store_progress() for stages of so many threads, with no thread
@@ -58,7 +58,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("net/stall");
+	Suite *suite = suite_create("service/stall");
 	TCase *tc = tcase_create("stops_all");
 
 	tcase_add_test(tc, nothing_stuck_stops_nobody);

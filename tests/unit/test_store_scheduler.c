@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/scheduler/scheduler.h"
-#include "daemon/net/handover.h"
+#include "daemon/server/handover.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 

@@ -1,0 +1,44 @@
+/*
+ * All metrics of the daemon at one moment, and their two forms: keys and
+ * values for `refd stats`, and text for Prometheus. One table names each metric
+ * once, for both forms.
+ *
+ * The owner of the loop fills in a struct metrics. Loop thread; nothing blocks.
+ */
+#ifndef METRICS_METRICS_H
+#define METRICS_METRICS_H
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/base/key_values.h"
+#include "daemon/scheduler/scheduler.h"
+#include "daemon/store/store.h"
+
+struct metrics {
+	/* Filled in by the caller. */
+	int64_t now_ns;
+	struct scheduler_stats scheduler; /* zeroes while recovering */
+	struct store_stats store;         /* the same */
+	struct measure measure;           /* the same */
+	uint64_t stage_s[STORE_STAGES], stage_stuck[STORE_STAGES];
+	uint64_t serving, paused, uptime_s, flush_hangs_s;
+	uint64_t connections, accepted, turned_away, bytes_in, bytes_out;
+	struct histogram turn; /* durations of the loop's turns */
+
+	/* Filled in by metrics_complete(). */
+	uint64_t to_replay, checkpoint_age_s, checkpoint_took_us, turn_max_us;
+	uint64_t busy[BUSY_CAUSES];
+	uint64_t errors, warnings; /* lines of the log */
+	uint64_t heap_bytes, peak_rss_bytes, cpu_us;
+};
+
+/* Fills in the rest: values that follow from others, and values of the
+ * process. */
+void metrics_complete(struct metrics *m);
+
+/* Adds the metrics to KV. M is NULL if there was no memory for the metrics; then
+ * KV has failed. */
+void metrics_key_values(const struct metrics *m, struct key_values *kv);
+/* Adds one pair for each metric: name, and text for Prometheus. M as above. */
+void metrics_text(const struct metrics *m, struct key_values *kv);
+
+#endif

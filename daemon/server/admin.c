@@ -1,0 +1,311 @@
+#include "daemon/server/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/base/key_values.h"
+#include "daemon/server/server_internal.h"
+#include "daemon/server/reply.h"
+
+#define BUSIEST   20
+#define NS_PER_US 1000
+#define NS_PER_MS 1000000
+
+/* ---- top ---- */
+
+static void add_busiest(struct key_values *kv, const char *kind,
+    const struct busy *busy, int64_t now_ns)
+{
+	struct busy_one list[BUSIEST];
+	int64_t span_ns;
+	size_t i, nr = busy_list(busy, now_ns, list, BUSIEST, &span_ns);
+	char key[32];
+
+	for (i = 0; i < nr; i++) {
+		snprintf(key, sizeof(key), "%s.name", kind);
+		key_values_add(kv, key, list[i].name);
+		snprintf(key, sizeof(key), "%s.transactions", kind);
+		key_values_add_number(kv, key, list[i].txns);
+		snprintf(key, sizeof(key), "%s.refs", kind);
+		key_values_add_number(kv, key, list[i].refs);
+		snprintf(key, sizeof(key), "%s.span_ms", kind);
+		key_values_add_number(kv, key, (uint64_t)(span_ns / NS_PER_MS));
+	}
+}
+
+static void add_times(struct key_values *kv, const char *what,
+    const struct histogram *h)
+{
+	static const struct {
+		const char *name;
+		unsigned permille;
+	} quantiles[] = { { "p50", 500 }, { "p99", 990 }, { "max", 1000 } };
+	char key[32];
+	size_t i;
+
+	for (i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+		snprintf(key, sizeof(key), "%s_%s", what, quantiles[i].name);
+		key_values_add_number(kv, key,
+		    histogram_quantile(h, quantiles[i].permille));
+	}
+}
+
+static void add_recent(struct key_values *kv, struct net *net, int64_t now_ns)
+{
+	struct measure_period recent;
+	struct scheduler_stats stats;
+	int64_t span_ns;
+
+	measure_recent(scheduler_measure(net->scheduler), now_ns, &recent,
+	    &span_ns);
+	scheduler_stats(net->scheduler, &stats);
+	key_values_add_number(kv, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
+	key_values_add_number(kv, "windows", recent.windows);
+	key_values_add_number(kv, "transactions", recent.transactions);
+	key_values_add_number(kv, "refs", recent.refs);
+	add_times(kv, "flush_us", &recent.flush);
+	add_times(kv, "total_us", &recent.total);
+	add_times(kv, "window_txns", &recent.window_txns);
+	key_values_add_number(kv, "waiting", stats.waiting);
+	key_values_add_number(kv, "in_store", stats.in_store);
+	key_values_add_number(kv, "prepared", stats.prepared);
+	add_busiest(kv, "repo", scheduler_busy_repos(net->scheduler), now_ns);
+	add_busiest(kv, "client", scheduler_busy_clients(net->scheduler),
+	    now_ns);
+}
+
+static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
+{
+	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	struct key_values kv = { 0 };
+
+	key_values_add(&kv, "state",
+	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
+		"paused" :
+		refd_server_state_name(net_public_state(net)));
+	key_values_add_number(&kv, "uptime_s",
+	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
+	key_values_add_number(&kv, "connections", net->clients.nr_conns);
+	key_values_add_number(&kv, "flush_hangs_s",
+	    stall_seconds(&net->service.stall));
+	key_values_add(&kv, "flush_hangs_on", stall_path(&net->service.stall));
+	if (net->scheduler != NULL)
+		add_recent(&kv, net, now_ns);
+	reply_key_values(&kv, conn, request_id);
+}
+
+/* ---- the slow log ---- */
+
+static void add_us(struct key_values *kv, const char *key, int64_t ns)
+{
+	key_values_add_number(kv, key, ns > 0 ? (uint64_t)(ns / NS_PER_US) : 0);
+}
+
+static void add_slow(struct key_values *kv, const struct slow_one *one)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	key_values_add(kv, "slow.txn", refd_txid_hex(&one->txid, id));
+	key_values_add_number(kv, "slow.time_ms", (uint64_t)one->wall_ms);
+	key_values_add_number(kv, "slow.uid", one->uid);
+	key_values_add_number(kv, "slow.pid", (uint64_t)one->pid);
+	key_values_add(kv, "slow.outcome", refd_outcome_name(one->outcome));
+	key_values_add(kv, "slow.repo", one->repo);
+	key_values_add(kv, "slow.ref", one->ref);
+	key_values_add_number(kv, "slow.refs", one->nr_refs);
+	key_values_add(kv, "slow.sid", one->sid);
+	add_us(kv, "slow.total_us", one->total_ns);
+	add_us(kv, "slow.admit_us", one->admit_ns);
+	add_us(kv, "slow.barrier_us", one->barrier_ns);
+	add_us(kv, "slow.queue_us", one->queue_ns);
+	add_us(kv, "slow.lock_us", one->lock_ns);
+	add_us(kv, "slow.flush_us", one->flush_ns);
+	add_us(kv, "slow.publish_us", one->publish_ns);
+	add_us(kv, "slow.reply_us", one->reply_ns);
+}
+
+static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
+{
+	const struct slow_one *one;
+	struct key_values kv = { 0 };
+	const struct slow *slow;
+	uint64_t nr;
+
+	key_values_add_number(&kv, "limit_ms",
+	    (uint64_t)(net->cfg.settings.scheduler.slow_ns / NS_PER_MS));
+	if (net->scheduler != NULL) {
+		slow = scheduler_slow(net->scheduler);
+		key_values_add_number(&kv, "slow_transactions", slow->sent);
+		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
+			add_slow(&kv, one);
+	}
+	reply_key_values(&kv, conn, request_id);
+}
+
+static void log_slow_transaction(struct net *net, const struct slow_one *one)
+{
+	char id[REFD_TXID_HEX + 1];
+
+	log_limited(&net->slow.limit, LOG_LEVEL_INFO, "slow",
+	    LOG_WORD("transaction", refd_txid_hex(&one->txid, id)),
+	    LOG_WORD("outcome", refd_outcome_name(one->outcome)),
+	    LOG_NUM("refs", one->nr_refs), LOG_NUM("uid", one->uid),
+	    LOG_NUM("pid", one->pid),
+	    LOG_NUM("total_ms", one->total_ns / NS_PER_MS),
+	    LOG_NUM("admit_ms", one->admit_ns / NS_PER_MS),
+	    LOG_NUM("barrier_ms", one->barrier_ns / NS_PER_MS),
+	    LOG_NUM("queue_ms", one->queue_ns / NS_PER_MS),
+	    LOG_NUM("lock_ms", one->lock_ns / NS_PER_MS),
+	    LOG_NUM("flush_ms", one->flush_ns / NS_PER_MS),
+	    LOG_NUM("publish_ms", one->publish_ns / NS_PER_MS),
+	    LOG_NUM("reply_ms", one->reply_ns / NS_PER_MS),
+	    LOG_STR("repo", one->repo), LOG_STR("ref", one->ref),
+	    LOG_STR("sid", one->sid));
+}
+
+void admin_slow_log(struct net *net)
+{
+	const struct slow *slow = scheduler_slow(net->scheduler);
+	const struct slow_one *one;
+
+	while (net->slow.logged < slow->sent) {
+		one = slow_get(slow, ++net->slow.logged);
+		if (one != NULL)
+			log_slow_transaction(net, one);
+	}
+}
+
+void admin_slow_init(struct admin_slow *slow)
+{
+	*slow = (struct admin_slow){ .limit = { .burst = 10, .seconds = 10 } };
+}
+
+/* ---- locks ---- */
+
+static void add_lock(void *arg, const struct scheduler_lock *lock)
+{
+	char id[REFD_TXID_HEX + 1];
+	struct key_values *kv = arg;
+
+	key_values_addf(kv, "lock.file", "%s/%s.lock", lock->repo, lock->path);
+	key_values_add(kv, "lock.kind",
+	    lock->kind == SCHEDULER_LOCK_HELD ? "held" : "waits");
+	key_values_add_number(kv, "lock.age_ms",
+	    (uint64_t)(lock->age_ns / NS_PER_MS));
+	key_values_add(kv, "lock.txn", refd_txid_hex(lock->txid, id));
+	key_values_add_number(kv, "lock.uid", lock->uid);
+	key_values_add_number(kv, "lock.pid", (uint64_t)lock->pid);
+}
+
+static void report_locks(struct net *net, struct conn *conn,
+    uint32_t request_id)
+{
+	struct key_values kv = { 0 };
+
+	scheduler_locks(net->scheduler, SYS(net->cfg.sys, now_mono), add_lock,
+	    &kv);
+	reply_key_values(&kv, conn, request_id);
+}
+
+/* ---- pause, drain, resume ---- */
+
+static void answer_state(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	struct key_values kv = { 0 };
+	struct scheduler_stats stats;
+
+	scheduler_stats(net->scheduler, &stats);
+	key_values_add(&kv, "paused",
+	    scheduler_is_paused(net->scheduler) ? "yes" : "no");
+	key_values_add_number(&kv, "waiting", stats.waiting);
+	key_values_add_number(&kv, "in_store", stats.in_store);
+	reply_key_values(&kv, conn, req->request_id);
+}
+
+/* Names the administrator, because other administrators will ask. */
+static void log_admin(const struct conn *conn, const char *what)
+{
+	log_event(LOG_LEVEL_INFO, what, LOG_NUM("uid", conn->peer.uid),
+	    LOG_NUM("pid", conn->peer.pid), LOG_TEXT("by an administrator"));
+}
+
+static void pause_windows(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	scheduler_pause(net->scheduler);
+	log_admin(conn, "paused");
+	answer_state(net, conn, req);
+}
+
+static void resume_windows(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	scheduler_resume(net->scheduler);
+	log_admin(conn, "resumed");
+	answer_state(net, conn, req);
+}
+
+static void drain_daemon(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	log_admin(conn, "drained");
+	scheduler_close(net->scheduler, req, reply_from_scheduler, conn);
+}
+
+/* ---- requests ---- */
+
+void admin_take(struct net *net, struct conn *conn,
+    const struct refd_request *req)
+{
+	if (!conn->is_admin) {
+		reply_refused(conn, req, REFD_DENIED,
+		    "this is asked on the socket for administration");
+		return;
+	}
+	if (req->verb == REFD_VERB_TOP) {
+		report_top(net, conn, req->request_id);
+		return;
+	}
+	if (net->state != NET_STATE_SERVING) {
+		if (net->scheduler == NULL)
+			reply_refused(conn, req, BUSY(RECOVERING));
+		else
+			reply_refused(conn, req, BUSY(STOPPING));
+		return;
+	}
+	switch (req->verb) {
+	case REFD_VERB_SLOW:
+		report_slow(net, conn, req->request_id);
+		break;
+	case REFD_VERB_LOCKS:
+		report_locks(net, conn, req->request_id);
+		break;
+	case REFD_VERB_PAUSE:
+		pause_windows(net, conn, req);
+		break;
+	case REFD_VERB_DRAIN:
+		drain_daemon(net, conn, req);
+		break;
+	case REFD_VERB_RESUME:
+		resume_windows(net, conn, req);
+		break;
+	case REFD_VERB_TOP:
+	case REFD_VERB_TRANSACTION:
+	case REFD_VERB_SESSION:
+	case REFD_VERB_COMMIT:
+	case REFD_VERB_ABORT:
+	case REFD_VERB_CANCEL:
+	case REFD_VERB_QUERY:
+	case REFD_VERB_PING:
+	case REFD_VERB_STATUS:
+	case REFD_VERB_STATS:
+	case REFD_VERB_CHECKPOINT:
+	case REFD_VERB_LOG:
+	case REFD_VERB_WATCH:
+	case REFD_VERB_METRICS:
+		break;
+	}
+	loop_want_turn(&net->loop);
+}

@@ -1,0 +1,31 @@
+/*
+ * Requests of administrators, which come over a socket of their own: what is
+ * busy or slow, who waits for which lock, pause, drain and resume. Also writes
+ * slow transactions to the log.
+ *
+ * Loop thread; nothing blocks.
+ */
+#ifndef SERVER_ADMIN_H
+#define SERVER_ADMIN_H
+
+#include "daemon/base/log.h"
+#include "daemon/server/conn.h"
+
+struct net;
+
+/* How far the slow transactions are in the log. */
+struct admin_slow {
+	struct log_limit limit;
+	uint64_t logged; /* number of the last one */
+};
+
+void admin_slow_init(struct admin_slow *slow);
+/* Logs transactions that became slow since the last call. */
+void admin_slow_log(struct net *net);
+
+/* Answers REQ, a request of administrators, at once or later. Refuses REQ if
+ * CONN did not come over the administrators' socket. */
+void admin_take(struct net *net, struct conn *conn,
+    const struct refd_request *req);
+
+#endif

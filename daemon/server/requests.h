@@ -1,0 +1,19 @@
+/*
+ * Decoded requests: to the scheduler, or answered at once. Loop thread; nothing
+ * blocks.
+ */
+#ifndef SERVER_REQUESTS_H
+#define SERVER_REQUESTS_H
+
+#include "daemon/server/conn.h"
+
+struct net;
+
+/* Takes ownership of the content of REQ. The answer reaches CONN now or later.
+ * NET is the struct net. */
+void requests_take(void *net, struct conn *conn, struct refd_request *req);
+
+/* Fills in the greeting of a new connection. */
+void requests_hello(const struct net *net, struct refd_hello *hello);
+
+#endif

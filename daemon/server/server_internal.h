@@ -1,0 +1,50 @@
+/*
+ * The state that files of this folder share. Loop thread.
+ */
+#ifndef SERVER_SERVER_INTERNAL_H
+#define SERVER_SERVER_INTERNAL_H
+
+#include "daemon/server/admin.h"
+#include "daemon/server/clients.h"
+#include "daemon/server/loop.h"
+#include "daemon/server/server.h"
+#include "daemon/service/recovery_thread.h"
+#include "daemon/service/service.h"
+#include "daemon/server/sockets.h"
+
+enum net_state {
+	NET_STATE_RECOVERING,
+	NET_STATE_SERVING,
+	NET_STATE_DRAINING,
+	NET_STATE_HURRYING,
+	NET_STATE_OVER,
+	NET_STATE_FAILED
+};
+
+struct net {
+	struct net_config cfg;
+	enum net_state state;
+	struct store *store;              /* borrowed by net_serve() */
+	struct scheduler *scheduler;      /* NULL while recovering */
+	struct recovery_thread *recovery; /* NULL: recovery is over */
+
+	struct loop loop;
+	struct sockets sockets;
+	struct clients clients;
+	struct admin_slow slow;
+	struct reload_thread reload;
+	struct service_link service;
+	struct marker marker;
+
+	struct histogram turns; /* durations of the loop's turns */
+	int64_t started_ns;
+	/* While draining: since when only output is left; 0: not yet. */
+	int64_t idle_ns;
+};
+
+/* The state that clients are told. */
+enum refd_server_state net_public_state(const struct net *net);
+/* Wall clock, for ids. */
+int64_t net_wall_ms(const struct net *net);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * The listening sockets of the daemon: for clients, for administrators, and for
+ * the metrics. Loop thread; sockets_open() runs before the loop and may block.
+ */
+#ifndef SERVER_SOCKETS_H
+#define SERVER_SOCKETS_H
+
+#include "daemon/server/listener.h"
+#include "daemon/metrics/metrics_http.h"
+#include "daemon/store/repos/rights.h"
+
+struct net;
+
+struct sockets {
+	struct listener *clients;
+	struct listener *admin;            /* NULL: could not be opened */
+	struct listener *metrics;          /* NULL: not configured */
+	struct metrics_http *metrics_http; /* the same */
+};
+
+/* Opens all sockets of NET's configuration and listens. Negative errno and *WHY
+ * as listener_open(). A failure of the administrators' socket is only logged,
+ * because clients write refs without it. */
+int sockets_open(struct net *net, char **why);
+/* Changes the mode of the clients' socket, for other PEERS. */
+void sockets_set_peers(struct sockets *sockets,
+    const struct rights_peers *peers);
+void sockets_close(struct sockets *sockets);
+
+#endif

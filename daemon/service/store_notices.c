@@ -1,0 +1,109 @@
+#include "daemon/service/store_notices.h"
+
+static enum log_level level_of(enum store_finding finding)
+{
+	switch (finding) {
+	case STORE_REDONE:
+	case STORE_ROLLED_FORWARD:
+	case STORE_UNLOCKED:
+	case STORE_LOG_REPAIRED:
+		return LOG_LEVEL_INFO;
+	case STORE_LEFT:
+	case STORE_DROPPED:
+	case STORE_PARKED:
+	case STORE_REPO_MISSING:
+	case STORE_OBJECT_MISSING:
+	case STORE_CORRUPT:
+		return LOG_LEVEL_WARNING;
+	case STORE_FAILED:
+		break;
+	}
+	return LOG_LEVEL_ERROR;
+}
+
+void store_notices_finding(struct log_limit *limit,
+    const struct store_found *found)
+{
+	const char *kept = found->evidence != NULL ? found->evidence : "";
+
+	log_limited(limit, level_of(found->finding), "recovery-found",
+	    LOG_STR("finding", store_finding_name(found->finding)),
+	    LOG_STR("repo", found->repo), LOG_STR("ref", found->ref),
+	    LOG_STR("evidence", kept), LOG_TEXT(found->text));
+}
+
+void store_notices_found(void *arg, const struct store_found *found)
+{
+	static struct log_limit limit = { .burst = 100, .seconds = 10 };
+
+	(void)arg;
+	store_notices_finding(&limit, found);
+}
+
+void store_notices_event(enum store_event event, const char *place,
+    const char *why)
+{
+	static struct log_limit objects = { .burst = 1000, .seconds = 10 };
+
+	switch (event) {
+	case STORE_FS_FAILED:
+		log_event(LOG_LEVEL_ERROR, "fs-failed", LOG_STR("path", place),
+		    LOG_STR("error", why),
+		    LOG_TEXT("this file system failed to sync, and nothing is "
+			     "acknowledged there until its records are "
+			     "redone: see what the kernel says of its disk, "
+			     "and mend or remount it"));
+		break;
+	case STORE_FS_LET_GO:
+		log_event(LOG_LEVEL_INFO, "fs-let-go", LOG_STR("path", place),
+		    LOG_TEXT("it can be unmounted: its records are kept, and "
+			     "it is tried again with every checkpoint"));
+		break;
+	case STORE_FS_OTHER:
+		log_event(LOG_LEVEL_WARNING, "fs-remounted",
+		    LOG_STR("path", place),
+		    LOG_TEXT("it came back as another mount; what its disk "
+			     "lacks is redone"));
+		break;
+	case STORE_UNMARKED:
+		if (why[0] == '\0')
+			log_event(LOG_LEVEL_INFO, "syncs-written",
+			    LOG_STR("path", place),
+			    LOG_TEXT("file systems are synced again"));
+		else
+			log_event(LOG_LEVEL_ERROR, "syncs-unwritten",
+			    LOG_STR("path", place), LOG_STR("error", why),
+			    LOG_TEXT("no file system is synced before a sync "
+				     "can be noted there: new objects are "
+				     "refused, and no record is forgotten; "
+				     "make room, or mend that disk"));
+		break;
+	case STORE_OBJECT_LOST:
+		log_limited(&objects, LOG_LEVEL_ERROR, "object-lost",
+		    LOG_STR("path", place), LOG_STR("error", why),
+		    LOG_TEXT("its file system failed to sync: what names "
+			     "objects of its store is refused until this one "
+			     "can be read from the disk, or is removed and "
+			     "sent again"));
+		break;
+	case STORE_REPO_WAITS:
+		log_event(LOG_LEVEL_WARNING, "repository-waits",
+		    LOG_STR("repo", place), LOG_STR("error", why),
+		    LOG_TEXT("it can't be recovered, and nothing is written "
+			     "there before; it is tried again with every "
+			     "checkpoint"));
+		break;
+	case STORE_REPO_RECOVERED:
+		log_event(LOG_LEVEL_INFO, "repository-back",
+		    LOG_STR("repo", place), LOG_STR("found", why),
+		    LOG_TEXT("it is recovered and served again"));
+		break;
+	case STORE_JOURNAL_DAMAGED:
+		log_event(LOG_LEVEL_ERROR, "journal-damaged",
+		    LOG_STR("state", place), LOG_STR("error", why),
+		    LOG_TEXT("history ends before that record, and neither "
+			     "history nor ids are trimmed; updates are "
+			     "recorded as before"));
+		break;
+	}
+}

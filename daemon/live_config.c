@@ -29,9 +29,9 @@ static size_t connections_max(const struct config *cfg, rlim_t descriptors)
 }
 
 void live_config_settings(const struct config *cfg, rlim_t descriptors,
-    struct net_settings *settings)
+    struct server_settings *settings)
 {
-	*settings = (struct net_settings){
+	*settings = (struct server_settings){
 		.durability = cfg->durability,
 		.connections_max = connections_max(cfg, descriptors),
 		.peers = {
@@ -152,7 +152,7 @@ void live_config_apply(void *arg, void *read)
 	struct change_log applied = { .of_restart = false };
 	struct change_log kept = { .of_restart = true };
 	struct config *cfg = read;
-	struct net_settings settings;
+	struct server_settings settings;
 	struct live_config *live = arg;
 
 	if (live_config_rules(live->store, cfg) < 0) {
@@ -166,7 +166,7 @@ void live_config_apply(void *arg, void *read)
 	    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
 	    (int64_t)cfg->durability_interval_ms * NS_PER_MS);
 	live_config_settings(cfg, live->descriptors, &settings);
-	net_set(live->net, &settings);
+	server_set(live->server, &settings);
 	config_compare(live->now != NULL ? live->now : live->started, cfg,
 	    log_change, &applied);
 	config_compare(live->started, cfg, log_change, &kept);

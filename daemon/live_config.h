@@ -26,13 +26,13 @@ struct live_config {
 	struct config *started;
 	/* Owned: the configuration of the last reload; NULL: none yet. */
 	struct config *now;
-	struct net *net;     /* borrowed */
-	struct store *store; /* borrowed */
+	struct server *server; /* borrowed */
+	struct store *store;   /* borrowed */
 };
 
 /* Fills SETTINGS, which borrow from CFG. DESCRIPTORS limits connections. */
 void live_config_settings(const struct config *cfg, rlim_t descriptors,
-    struct net_settings *settings);
+    struct server_settings *settings);
 /* Gives the rules of all roots and sections to STORE. 0; -ENOMEM: the old rules
  * stay. */
 int live_config_rules(struct store *store, const struct config *cfg);

@@ -15,12 +15,12 @@
 
 #include "daemon/base/confine.h"
 #include "daemon/base/log.h"
-#include "daemon/service/activation.h"
+#include "daemon/live_config.h"
+#include "daemon/options.h"
 #include "daemon/server/server.h"
+#include "daemon/service/activation.h"
 #include "daemon/service/start_failed.h"
 #include "daemon/service/store_notices.h"
-#include "daemon/options.h"
-#include "daemon/live_config.h"
 
 #define NS_PER_MS 1000000LL
 
@@ -85,9 +85,10 @@ static void report_failed_start(const struct passed *p, const char *why)
 	start_failed_tell(p->admin, why);
 }
 
-static struct net *make_net(const struct config *cfg, struct live_config *live)
+static struct server *make_server(const struct config *cfg,
+    struct live_config *live)
 {
-	struct net_config net = {
+	struct server_config server = {
 		.sys = &sys_kernel,
 		.socket_path = cfg->socket_path,
 		.state_dir = cfg->state_dir,
@@ -110,11 +111,11 @@ static struct net *make_net(const struct config *cfg, struct live_config *live)
 		.confined = &live->confined,
 	};
 
-	live_config_settings(cfg, live->descriptors, &net.settings);
-	return net_new(&net);
+	live_config_settings(cfg, live->descriptors, &server.settings);
+	return server_new(&server);
 }
 
-static int open_store(const struct config *cfg, struct net *net,
+static int open_store(const struct config *cfg, struct server *server,
     rlim_t descriptors, struct store **store, char **why)
 {
 	const struct store_config config = {
@@ -131,10 +132,10 @@ static int open_store(const struct config *cfg, struct net *net,
 		    (int64_t)cfg->durability_interval_ms * NS_PER_MS,
 		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
 		.max_open_repos = repos_max(descriptors),
-		.wake = net_wake,
-		.wake_arg = net,
-		.awaiting = net_awaiting,
-		.awaiting_arg = net,
+		.wake = server_wake,
+		.wake_arg = server,
+		.awaiting = server_awaiting,
+		.awaiting_arg = server,
 		.found = store_notices_found,
 		.event = store_notices_event,
 	};
@@ -202,16 +203,16 @@ static void block_stop_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* After NET_INTERRUPTED and NET_FAILED, threads may still use the store, so the
- * process exits without freeing anything. */
-static int serve(struct net *net, struct store *store)
+/* After SERVER_INTERRUPTED and SERVER_FAILED, threads may still use the store,
+ * so the process exits without freeing anything. */
+static int serve(struct server *server, struct store *store)
 {
-	switch (net_serve(net, store)) {
-	case NET_STOPPED:
+	switch (server_serve(server, store)) {
+	case SERVER_STOPPED:
 		break;
-	case NET_INTERRUPTED:
+	case SERVER_INTERRUPTED:
 		_exit(EX_OK);
-	case NET_FAILED:
+	case SERVER_FAILED:
 		_exit(EX_IOERR);
 	}
 	return stop_store(store);
@@ -240,7 +241,7 @@ static int run(struct config *cfg, const struct passed *p, int argc,
 		.listen_fd = p->clients,
 		.descriptors = raise_descriptors(),
 		.started = cfg };
-	struct net *net;
+	struct server *server;
 	struct store *store = NULL;
 	char *why = NULL;
 	int status = EX_UNAVAILABLE;
@@ -251,11 +252,12 @@ static int run(struct config *cfg, const struct passed *p, int argc,
 		free(why);
 		return status;
 	}
-	net = make_net(cfg, &live);
-	if (net == NULL)
+	server = make_server(cfg, &live);
+	if (server == NULL)
 		report_failed_start(p, NULL);
-	else if (open_store(cfg, net, live.descriptors, &store, &why) < 0 ||
-	    live_config_rules(store, cfg) < 0 || net_listen(net, &why) < 0 ||
+	else if (open_store(cfg, server, live.descriptors, &store, &why) < 0 ||
+	    live_config_rules(store, cfg) < 0 ||
+	    server_listen(server, &why) < 0 ||
 	    confine(cfg, &live.confined, &why) < 0)
 		report_failed_start(p, why);
 	else
@@ -266,14 +268,14 @@ static int run(struct config *cfg, const struct passed *p, int argc,
 		    LOG_WORD("version", REFD_VERSION),
 		    LOG_STR("socket", cfg->socket_path),
 		    LOG_STR("state", cfg->state_dir));
-		live.net = net;
+		live.server = server;
 		live.store = store;
-		status = serve(net, store);
+		status = serve(server, store);
 		block_stop_signals();
 	} else {
 		store_free(store);
 	}
-	net_free(net);
+	server_free(server);
 	live_config_done(&live);
 	return status;
 }

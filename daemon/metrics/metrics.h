@@ -31,14 +31,13 @@ struct metrics {
 	uint64_t heap_bytes, peak_rss_bytes, cpu_us;
 };
 
-/* Fills in the rest: values that follow from others, and values of the
- * process. */
+/* Computes derived values, and adds values of the process. */
 void metrics_complete(struct metrics *m);
 
-/* Adds the metrics to KV. M is NULL if there was no memory for the metrics; then
- * KV has failed. */
+/* Adds the metrics to KV. If M is NULL, for want of memory, KV has failed. */
 void metrics_key_values(const struct metrics *m, struct key_values *kv);
-/* Adds one pair for each metric: name, and text for Prometheus. M as above. */
+/* Adds a pair for each metric: its name, and text for Prometheus. If M is NULL,
+ * KV has failed. */
 void metrics_text(const struct metrics *m, struct key_values *kv);
 
 #endif

@@ -16,8 +16,8 @@
 
 struct metrics_http;
 
-/* COLLECT returns the metrics, to be freed; NULL when out of memory. Returns NULL
- * when out of memory. */
+/* COLLECT returns the metrics, to be freed; NULL when out of memory. Returns
+ * NULL when out of memory. */
 struct metrics_http *metrics_http_new(struct event_base *base,
     struct metrics *(*collect)(void *arg), void *arg);
 /* Takes ownership of FD, a new non-blocking connection, and answers one

@@ -5,8 +5,8 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/key_values.h"
-#include "daemon/server/server_internal.h"
 #include "daemon/server/reply.h"
+#include "daemon/server/server_internal.h"
 
 #define BUSIEST   20
 #define NS_PER_US 1000
@@ -51,15 +51,16 @@ static void add_times(struct key_values *kv, const char *what,
 	}
 }
 
-static void add_recent(struct key_values *kv, struct net *net, int64_t now_ns)
+static void add_recent(struct key_values *kv, struct server *server,
+    int64_t now_ns)
 {
 	struct measure_period recent;
 	struct scheduler_stats stats;
 	int64_t span_ns;
 
-	measure_recent(scheduler_measure(net->scheduler), now_ns, &recent,
+	measure_recent(scheduler_measure(server->scheduler), now_ns, &recent,
 	    &span_ns);
-	scheduler_stats(net->scheduler, &stats);
+	scheduler_stats(server->scheduler, &stats);
 	key_values_add_number(kv, "span_ms", (uint64_t)(span_ns / NS_PER_MS));
 	key_values_add_number(kv, "windows", recent.windows);
 	key_values_add_number(kv, "transactions", recent.transactions);
@@ -70,28 +71,32 @@ static void add_recent(struct key_values *kv, struct net *net, int64_t now_ns)
 	key_values_add_number(kv, "waiting", stats.waiting);
 	key_values_add_number(kv, "in_store", stats.in_store);
 	key_values_add_number(kv, "prepared", stats.prepared);
-	add_busiest(kv, "repo", scheduler_busy_repos(net->scheduler), now_ns);
-	add_busiest(kv, "client", scheduler_busy_clients(net->scheduler),
+	add_busiest(kv, "repo", scheduler_busy_repos(server->scheduler),
+	    now_ns);
+	add_busiest(kv, "client", scheduler_busy_clients(server->scheduler),
 	    now_ns);
 }
 
-static void report_top(struct net *net, struct conn *conn, uint32_t request_id)
+static void answer_top(struct server *server, struct conn *conn,
+    uint32_t request_id)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 	struct key_values kv = { 0 };
 
 	key_values_add(&kv, "state",
-	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
+	    server->scheduler != NULL &&
+		    scheduler_is_paused(server->scheduler) ?
 		"paused" :
-		refd_server_state_name(net_public_state(net)));
+		refd_server_state_name(server_public_state(server)));
 	key_values_add_number(&kv, "uptime_s",
-	    (uint64_t)((now_ns - net->started_ns) / 1000000000));
-	key_values_add_number(&kv, "connections", net->clients.nr_conns);
+	    (uint64_t)((now_ns - server->started_ns) / 1000000000));
+	key_values_add_number(&kv, "connections", server->clients.nr_conns);
 	key_values_add_number(&kv, "flush_hangs_s",
-	    stall_seconds(&net->service.stall));
-	key_values_add(&kv, "flush_hangs_on", stall_path(&net->service.stall));
-	if (net->scheduler != NULL)
-		add_recent(&kv, net, now_ns);
+	    stall_seconds(&server->service.stall));
+	key_values_add(&kv, "flush_hangs_on",
+	    stall_path(&server->service.stall));
+	if (server->scheduler != NULL)
+		add_recent(&kv, server, now_ns);
 	reply_key_values(&kv, conn, request_id);
 }
 
@@ -125,7 +130,8 @@ static void add_slow(struct key_values *kv, const struct slow_one *one)
 	add_us(kv, "slow.reply_us", one->reply_ns);
 }
 
-static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
+static void answer_slow(struct server *server, struct conn *conn,
+    uint32_t request_id)
 {
 	const struct slow_one *one;
 	struct key_values kv = { 0 };
@@ -133,9 +139,9 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 	uint64_t nr;
 
 	key_values_add_number(&kv, "limit_ms",
-	    (uint64_t)(net->cfg.settings.scheduler.slow_ns / NS_PER_MS));
-	if (net->scheduler != NULL) {
-		slow = scheduler_slow(net->scheduler);
+	    (uint64_t)(server->cfg.settings.scheduler.slow_ns / NS_PER_MS));
+	if (server->scheduler != NULL) {
+		slow = scheduler_slow(server->scheduler);
 		key_values_add_number(&kv, "slow_transactions", slow->sent);
 		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
 			add_slow(&kv, one);
@@ -143,11 +149,12 @@ static void report_slow(struct net *net, struct conn *conn, uint32_t request_id)
 	reply_key_values(&kv, conn, request_id);
 }
 
-static void log_slow_transaction(struct net *net, const struct slow_one *one)
+static void log_slow_transaction(struct server *server,
+    const struct slow_one *one)
 {
 	char id[REFD_TXID_HEX + 1];
 
-	log_limited(&net->slow.limit, LOG_LEVEL_INFO, "slow",
+	log_limited(&server->slow.limit, LOG_LEVEL_INFO, "slow",
 	    LOG_WORD("transaction", refd_txid_hex(&one->txid, id)),
 	    LOG_WORD("outcome", refd_outcome_name(one->outcome)),
 	    LOG_NUM("refs", one->nr_refs), LOG_NUM("uid", one->uid),
@@ -164,15 +171,15 @@ static void log_slow_transaction(struct net *net, const struct slow_one *one)
 	    LOG_STR("sid", one->sid));
 }
 
-void admin_slow_log(struct net *net)
+void admin_slow_log(struct server *server)
 {
-	const struct slow *slow = scheduler_slow(net->scheduler);
+	const struct slow *slow = scheduler_slow(server->scheduler);
 	const struct slow_one *one;
 
-	while (net->slow.logged < slow->sent) {
-		one = slow_get(slow, ++net->slow.logged);
+	while (server->slow.logged < slow->sent) {
+		one = slow_get(slow, ++server->slow.logged);
 		if (one != NULL)
-			log_slow_transaction(net, one);
+			log_slow_transaction(server, one);
 	}
 }
 
@@ -198,27 +205,27 @@ static void add_lock(void *arg, const struct scheduler_lock *lock)
 	key_values_add_number(kv, "lock.pid", (uint64_t)lock->pid);
 }
 
-static void report_locks(struct net *net, struct conn *conn,
+static void answer_locks(struct server *server, struct conn *conn,
     uint32_t request_id)
 {
 	struct key_values kv = { 0 };
 
-	scheduler_locks(net->scheduler, SYS(net->cfg.sys, now_mono), add_lock,
-	    &kv);
+	scheduler_locks(server->scheduler, SYS(server->cfg.sys, now_mono),
+	    add_lock, &kv);
 	reply_key_values(&kv, conn, request_id);
 }
 
 /* ---- pause, drain, resume ---- */
 
-static void answer_state(struct net *net, struct conn *conn,
+static void answer_state(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	struct key_values kv = { 0 };
 	struct scheduler_stats stats;
 
-	scheduler_stats(net->scheduler, &stats);
+	scheduler_stats(server->scheduler, &stats);
 	key_values_add(&kv, "paused",
-	    scheduler_is_paused(net->scheduler) ? "yes" : "no");
+	    scheduler_is_paused(server->scheduler) ? "yes" : "no");
 	key_values_add_number(&kv, "waiting", stats.waiting);
 	key_values_add_number(&kv, "in_store", stats.in_store);
 	reply_key_values(&kv, conn, req->request_id);
@@ -231,32 +238,32 @@ static void log_admin(const struct conn *conn, const char *what)
 	    LOG_NUM("pid", conn->peer.pid), LOG_TEXT("by an administrator"));
 }
 
-static void pause_windows(struct net *net, struct conn *conn,
+static void pause_windows(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
-	scheduler_pause(net->scheduler);
+	scheduler_pause(server->scheduler);
 	log_admin(conn, "paused");
-	answer_state(net, conn, req);
+	answer_state(server, conn, req);
 }
 
-static void resume_windows(struct net *net, struct conn *conn,
+static void resume_windows(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
-	scheduler_resume(net->scheduler);
+	scheduler_resume(server->scheduler);
 	log_admin(conn, "resumed");
-	answer_state(net, conn, req);
+	answer_state(server, conn, req);
 }
 
-static void drain_daemon(struct net *net, struct conn *conn,
+static void drain_daemon(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	log_admin(conn, "drained");
-	scheduler_close(net->scheduler, req, reply_from_scheduler, conn);
+	scheduler_close(server->scheduler, req, reply_from_scheduler, conn);
 }
 
 /* ---- requests ---- */
 
-void admin_take(struct net *net, struct conn *conn,
+void admin_take(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	if (!conn->is_admin) {
@@ -265,11 +272,11 @@ void admin_take(struct net *net, struct conn *conn,
 		return;
 	}
 	if (req->verb == REFD_VERB_TOP) {
-		report_top(net, conn, req->request_id);
+		answer_top(server, conn, req->request_id);
 		return;
 	}
-	if (net->state != NET_STATE_SERVING) {
-		if (net->scheduler == NULL)
+	if (server->state != SERVER_STATE_SERVING) {
+		if (server->scheduler == NULL)
 			reply_refused(conn, req, BUSY(RECOVERING));
 		else
 			reply_refused(conn, req, BUSY(STOPPING));
@@ -277,19 +284,19 @@ void admin_take(struct net *net, struct conn *conn,
 	}
 	switch (req->verb) {
 	case REFD_VERB_SLOW:
-		report_slow(net, conn, req->request_id);
+		answer_slow(server, conn, req->request_id);
 		break;
 	case REFD_VERB_LOCKS:
-		report_locks(net, conn, req->request_id);
+		answer_locks(server, conn, req->request_id);
 		break;
 	case REFD_VERB_PAUSE:
-		pause_windows(net, conn, req);
+		pause_windows(server, conn, req);
 		break;
 	case REFD_VERB_DRAIN:
-		drain_daemon(net, conn, req);
+		drain_daemon(server, conn, req);
 		break;
 	case REFD_VERB_RESUME:
-		resume_windows(net, conn, req);
+		resume_windows(server, conn, req);
 		break;
 	case REFD_VERB_TOP:
 	case REFD_VERB_TRANSACTION:
@@ -307,5 +314,5 @@ void admin_take(struct net *net, struct conn *conn,
 	case REFD_VERB_METRICS:
 		break;
 	}
-	loop_want_turn(&net->loop);
+	loop_want_turn(&server->loop);
 }

@@ -11,7 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/server/conn.h"
 
-struct net;
+struct server;
 
 /* How far the slow transactions are in the log. */
 struct admin_slow {
@@ -21,11 +21,11 @@ struct admin_slow {
 
 void admin_slow_init(struct admin_slow *slow);
 /* Logs transactions that became slow since the last call. */
-void admin_slow_log(struct net *net);
+void admin_slow_log(struct server *server);
 
 /* Answers REQ, a request of administrators, at once or later. Refuses REQ if
  * CONN did not come over the administrators' socket. */
-void admin_take(struct net *net, struct conn *conn,
+void admin_take(struct server *server, struct conn *conn,
     const struct refd_request *req);
 
 #endif

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/server/server_internal.h"
 #include "daemon/server/peer.h"
 #include "daemon/server/requests.h"
+#include "daemon/server/server_internal.h"
 
 /* Connections of administrators, in addition to all others. */
 #define ADMINS_MAX 32
@@ -19,7 +19,7 @@
 
 /* Sends a refusal and hangs up. The buffer of a new socket has room for the
  * whole answer. */
-static void turn_away(struct net *net, int fd, enum refd_status status,
+static void turn_away(struct server *server, int fd, enum refd_status status,
     const char *why)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
@@ -28,8 +28,8 @@ static void turn_away(struct net *net, int fd, enum refd_status status,
 	struct pkt_buf out = { 0 };
 	struct refd_hello hello;
 
-	net->clients.turned_away++;
-	requests_hello(net, &hello);
+	server->clients.turned_away++;
+	requests_hello(server, &hello);
 	refd_hello_encode(&hello, &out);
 	refd_answer_encode(&ans, &out);
 	if (!pkt_buf_failed(&out))
@@ -38,29 +38,29 @@ static void turn_away(struct net *net, int fd, enum refd_status status,
 	close(fd);
 }
 
-static void log_full(struct net *net)
+static void log_full(struct server *server)
 {
-	log_limited(&net->clients.full_limit, LOG_LEVEL_WARNING,
+	log_limited(&server->clients.full_limit, LOG_LEVEL_WARNING,
 	    "connections-full",
-	    LOG_NUM("connections", net->cfg.settings.connections_max),
+	    LOG_NUM("connections", server->cfg.settings.connections_max),
 	    LOG_TEXT("all are taken, others are turned away: see "
 		     "limits.connections, and the limit of open files"));
 }
 
 /* Limited, because a denied client can try again and again. */
-static void log_denied(struct net *net, const struct txn_peer *peer)
+static void log_denied(struct server *server, const struct txn_peer *peer)
 {
-	log_limited(&net->clients.denied_limit, LOG_LEVEL_WARNING, "denied",
+	log_limited(&server->clients.denied_limit, LOG_LEVEL_WARNING, "denied",
 	    LOG_NUM("uid", peer->uid), LOG_NUM("pid", peer->pid),
 	    LOG_TEXT("turned away: neither the daemon's own user nor root, "
 		     "nor allowed by daemon.allowUser or daemon.allowGroup"));
 }
 
-static struct client_user *find_user(const struct net *net, uint32_t uid)
+static struct client_user *find_user(const struct server *server, uint32_t uid)
 {
 	struct client_user *user;
 
-	HASH_FIND(hh, net->clients.users, &uid, sizeof(uid), user);
+	HASH_FIND(hh, server->clients.users, &uid, sizeof(uid), user);
 	return user;
 }
 
@@ -70,17 +70,18 @@ static bool is_unlimited(uint32_t uid)
 	return uid == 0 || uid == (uint32_t)geteuid();
 }
 
-static bool add_to_user(struct net *net, struct conn *conn)
+static bool add_to_user(struct server *server, struct conn *conn)
 {
 	uint32_t uid = conn->peer.uid;
-	struct client_user *user = find_user(net, uid);
+	struct client_user *user = find_user(server, uid);
 
 	if (user == NULL) {
 		user = calloc(1, sizeof(*user));
 		if (user == NULL)
 			return false;
 		user->uid = uid;
-		HASH_ADD(hh, net->clients.users, uid, sizeof(user->uid), user);
+		HASH_ADD(hh, server->clients.users, uid, sizeof(user->uid),
+		    user);
 		if (user->hh.tbl == NULL) {
 			free(user);
 			return false;
@@ -92,192 +93,193 @@ static bool add_to_user(struct net *net, struct conn *conn)
 	return true;
 }
 
-static void remove_from_user(struct net *net, uint32_t uid)
+static void remove_from_user(struct server *server, uint32_t uid)
 {
-	struct client_user *user = find_user(net, uid);
+	struct client_user *user = find_user(server, uid);
 
 	if (--user->nr_conns > 0)
 		return;
-	HASH_DEL(net->clients.users, user);
+	HASH_DEL(server->clients.users, user);
 	free(user);
 }
 
-/* Has the user UID as many connections as allowed? There may be a limit for each
- * user. Besides, a user who has half of all connections cannot use the last
- * eighth; otherwise one user could keep out all others. */
-static bool has_enough(const struct net *net, uint32_t uid)
+/* Has the user UID as many connections as allowed? There may be a limit for
+ * each user. Besides, a user who has half of all connections cannot use the
+ * last eighth; otherwise one user could keep out all others. */
+static bool has_enough(const struct server *server, uint32_t uid)
 {
-	uint64_t limit = net->cfg.settings.scheduler.of_user.clients;
-	size_t max = net->cfg.settings.connections_max;
-	const struct client_user *user = find_user(net, uid);
+	uint64_t limit = server->cfg.settings.scheduler.of_user.clients;
+	size_t max = server->cfg.settings.connections_max;
+	const struct client_user *user = find_user(server, uid);
 
 	if (user == NULL || is_unlimited(uid))
 		return false;
 	if (limit != 0 && user->nr_conns >= limit)
 		return true;
-	return net->clients.nr_conns >= max - max / 8 &&
+	return server->clients.nr_conns >= max - max / 8 &&
 	    user->nr_conns > max / 2;
 }
 
 /* Administrators have room of their own, so clients cannot keep them out. The
  * mode of their socket decides who is an administrator. */
-static bool is_full(const struct net *net, bool is_admin)
+static bool is_full(const struct server *server, bool is_admin)
 {
 	if (is_admin)
-		return net->clients.nr_admins >= ADMINS_MAX;
-	return net->clients.nr_conns - net->clients.nr_admins >=
-	    net->cfg.settings.connections_max;
+		return server->clients.nr_admins >= ADMINS_MAX;
+	return server->clients.nr_conns - server->clients.nr_admins >=
+	    server->cfg.settings.connections_max;
 }
 
-void clients_add(struct net *net, int fd, bool is_admin)
+void clients_add(struct server *server, int fd, bool is_admin)
 {
 	struct txn_peer peer = { 0 };
 	struct refd_hello hello;
 	struct conn *conn;
 
-	if (is_full(net, is_admin)) {
+	if (is_full(server, is_admin)) {
 		if (!is_admin)
-			log_full(net);
-		turn_away(net, fd, BUSY(CONNECTIONS));
+			log_full(server);
+		turn_away(server, fd, BUSY(CONNECTIONS));
 		return;
 	}
 	if (peer_read(fd, &peer) < 0) {
-		turn_away(net, fd, BUSY(MEMORY));
+		turn_away(server, fd, BUSY(MEMORY));
 		return;
 	}
 	if (!is_admin &&
-	    !rights_peer_is_among(&net->cfg.settings.peers, &peer)) {
-		log_denied(net, &peer);
-		turn_away(net, fd, REFD_DENIED,
+	    !rights_peer_is_among(&server->cfg.settings.peers, &peer)) {
+		log_denied(server, &peer);
+		turn_away(server, fd, REFD_DENIED,
 		    "you are not among those who may use the daemon "
 		    "(daemon.allowUser, daemon.allowGroup)");
 		peer_done(&peer);
 		return;
 	}
-	if (!is_admin && has_enough(net, peer.uid)) {
-		turn_away(net, fd, BUSY(USER_CLIENTS));
+	if (!is_admin && has_enough(server, peer.uid)) {
+		turn_away(server, fd, BUSY(USER_CLIENTS));
 		peer_done(&peer);
 		return;
 	}
-	requests_hello(net, &hello);
-	conn = conn_new(&net->clients.host, fd, &peer, &hello);
-	if (conn != NULL && !add_to_user(net, conn)) {
+	requests_hello(server, &hello);
+	conn = conn_new(&server->clients.host, fd, &peer, &hello);
+	if (conn != NULL && !add_to_user(server, conn)) {
 		conn_free(conn);
 		return;
 	}
 	if (conn == NULL) {
-		turn_away(net, fd, BUSY(MEMORY));
+		turn_away(server, fd, BUSY(MEMORY));
 		peer_done(&peer);
 		return;
 	}
-	TAILQ_INSERT_TAIL(&net->clients.conns, conn, entry);
+	TAILQ_INSERT_TAIL(&server->clients.conns, conn, entry);
 	conn->is_admin = is_admin;
-	net->clients.nr_conns++;
-	net->clients.nr_admins += is_admin;
-	net->clients.accepted++;
+	server->clients.nr_conns++;
+	server->clients.nr_admins += is_admin;
+	server->clients.accepted++;
 }
 
-static void hang_up_on(struct net *net, struct conn *conn)
+static void hang_up_on(struct server *server, struct conn *conn)
 {
 	uint32_t uid = conn->peer.uid;
 
 	/* A connection without requests in flight may still have prepared
 	 * sessions. */
-	if (net->scheduler != NULL) {
-		scheduler_forget_client(net->scheduler, conn);
-		loop_want_turn(&net->loop);
+	if (server->scheduler != NULL) {
+		scheduler_forget_client(server->scheduler, conn);
+		loop_want_turn(&server->loop);
 	}
-	TAILQ_REMOVE(&net->clients.conns, conn, entry);
-	net->clients.nr_conns--;
-	net->clients.nr_admins -= conn->is_admin;
+	TAILQ_REMOVE(&server->clients.conns, conn, entry);
+	server->clients.nr_conns--;
+	server->clients.nr_admins -= conn->is_admin;
 	conn_free(conn);
-	remove_from_user(net, uid);
+	remove_from_user(server, uid);
 }
 
 /* CONN sends no more requests. Its sessions end now, because CONN may wait
  * very long for the answer to a watch, and sessions hold locks. */
 static void client_said_all(void *arg, struct conn *conn)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 
-	if (net->scheduler == NULL)
+	if (server->scheduler == NULL)
 		return;
-	scheduler_end_sessions(net->scheduler, conn);
-	loop_want_turn(&net->loop);
+	scheduler_end_sessions(server->scheduler, conn);
+	loop_want_turn(&server->loop);
 }
 
-bool clients_serve(struct net *net)
+bool clients_serve(struct server *server)
 {
-	struct conn_list *touched = &net->clients.host.touched_conns;
+	struct conn_list *touched = &server->clients.host.touched_conns;
 	const struct conn *last = TAILQ_LAST(touched, conn_list);
-	int64_t until_ns = SYS(net->cfg.sys, now_mono) + SERVE_NS;
+	int64_t until_ns = SYS(server->cfg.sys, now_mono) + SERVE_NS;
 	bool more = last != NULL;
 	struct conn *conn;
 
 	while (more) {
 		conn = TAILQ_FIRST(touched);
-		more = conn != last && SYS(net->cfg.sys, now_mono) < until_ns;
+		more =
+		    conn != last && SYS(server->cfg.sys, now_mono) < until_ns;
 		if (!conn_service(conn))
-			hang_up_on(net, conn);
+			hang_up_on(server, conn);
 	}
 	return !TAILQ_EMPTY(touched);
 }
 
-void clients_check(struct net *net)
+void clients_check(struct server *server)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 	struct conn *conn;
 
-	TAILQ_FOREACH(conn, &net->clients.conns, entry)
+	TAILQ_FOREACH(conn, &server->clients.conns, entry)
 		conn_check(conn, now_ns);
 }
 
-bool clients_owed(const struct net *net)
+bool clients_owed(const struct server *server)
 {
 	const struct conn *conn;
 
-	TAILQ_FOREACH(conn, &net->clients.conns, entry) {
+	TAILQ_FOREACH(conn, &server->clients.conns, entry) {
 		if (conn_unsent(conn) > 0)
 			return true;
 	}
 	return false;
 }
 
-void clients_hang_up(struct net *net)
+void clients_hang_up(struct server *server)
 {
 	struct conn *conn;
 
-	while ((conn = TAILQ_FIRST(&net->clients.conns)) != NULL)
-		hang_up_on(net, conn);
+	while ((conn = TAILQ_FIRST(&server->clients.conns)) != NULL)
+		hang_up_on(server, conn);
 }
 
 /* ---- life ---- */
 
 static void client_touched(void *arg)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 
-	loop_touched(&net->loop);
+	loop_touched(&server->loop);
 }
 
-int clients_init(struct net *net)
+int clients_init(struct server *server)
 {
-	struct clients *clients = &net->clients;
+	struct clients *clients = &server->clients;
 
 	clients->full_limit = clients->denied_limit =
 	    (struct log_limit){ .burst = 1, .seconds = 60 };
 	TAILQ_INIT(&clients->conns);
-	clients->host = (struct conn_host){ .base = net->loop.base,
-		.sys = net->cfg.sys,
+	clients->host = (struct conn_host){ .base = server->loop.base,
+		.sys = server->cfg.sys,
 		.request = requests_take,
 		.said_all = client_said_all,
-		.arg = net,
-		.connections_max = net->cfg.settings.connections_max,
+		.arg = server,
+		.connections_max = server->cfg.settings.connections_max,
 		.touched = client_touched };
 	return conn_host_init(&clients->host);
 }
 
-void clients_done(struct net *net)
+void clients_done(struct server *server)
 {
-	conn_host_done(&net->clients.host);
+	conn_host_done(&server->clients.host);
 }

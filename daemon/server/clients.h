@@ -13,7 +13,7 @@
 #include "daemon/base/log.h"
 #include "daemon/server/conn.h"
 
-struct net;
+struct server;
 
 /* An account that has connections. */
 struct client_user {
@@ -35,21 +35,21 @@ struct clients {
 };
 
 /* After loop_init(). 0 or -ENOMEM; clients_done() is needed even so. */
-int clients_init(struct net *net);
+int clients_init(struct server *server);
 /* After clients_hang_up(). */
-void clients_done(struct net *net);
+void clients_done(struct server *server);
 
 /* Takes ownership of FD, a new connection: serves it, or answers with a refusal
  * and hangs up. */
-void clients_add(struct net *net, int fd, bool is_admin);
+void clients_add(struct server *server, int fd, bool is_admin);
 /* Serves connections that have work, for a limited time. True: some have work
  * left, and are to be served after the loop has read other input. */
-bool clients_serve(struct net *net);
+bool clients_serve(struct server *server);
 /* Refuses or drops connections whose client has stalled. */
-void clients_check(struct net *net);
+void clients_check(struct server *server);
 /* Does any connection have output that its client has not taken? */
-bool clients_owed(const struct net *net);
+bool clients_owed(const struct server *server);
 /* Hangs up on all. */
-void clients_hang_up(struct net *net);
+void clients_hang_up(struct server *server);
 
 #endif

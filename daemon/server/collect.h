@@ -7,8 +7,8 @@
 
 #include "daemon/metrics/metrics.h"
 
-/* All metrics at this moment, to be freed; NULL when out of memory. NET is the
- * struct net. */
-struct metrics *collect_metrics(void *net);
+/* All metrics at this moment, to be freed; NULL when out of memory. SERVER
+ * is the struct server. */
+struct metrics *collect_metrics(void *server);
 
 #endif

@@ -12,7 +12,7 @@
 #include "daemon/server/peer.h"
 
 #define READ_BYTES 65536
-/* What was kept of a packet, and what is read behind it. */
+/* Room for an incomplete packet and for the bytes of the next read. */
 #define SCRATCH_BYTES (REFD_PACKET_MAX + READ_BYTES)
 
 int conn_host_init(struct conn_host *host)
@@ -29,7 +29,7 @@ void conn_host_done(struct conn_host *host)
 	host->scratch = NULL;
 }
 
-static void touch(struct conn *c)
+static void touch_conn(struct conn *c)
 {
 	if (c->is_touched)
 		return;
@@ -38,8 +38,8 @@ static void touch(struct conn *c)
 	c->host->touched(c->host->arg);
 }
 
-/* Counts the memory that the input of C takes. An even share of each
- * connection is not counted, so that small requests get through always. */
+/* Counts the memory of C's input. An even share of each connection does not
+ * count, so that small requests always get through. */
 static void count_input(struct conn *c)
 {
 	size_t even = DECODING_MAX / c->host->connections_max;
@@ -52,7 +52,7 @@ static void count_input(struct conn *c)
 	c->shared_bytes = shared;
 }
 
-static void request_over(struct conn *c)
+static void free_decoder(struct conn *c)
 {
 	refd_request_decoder_free(c->decoder);
 	c->decoder = NULL;
@@ -60,7 +60,7 @@ static void request_over(struct conn *c)
 
 static void forget_input(struct conn *c)
 {
-	request_over(c);
+	free_decoder(c);
 	free(c->in);
 	c->in = NULL;
 	c->in_len = 0;
@@ -68,7 +68,7 @@ static void forget_input(struct conn *c)
 	count_input(c);
 }
 
-static void move(struct conn *c, enum conn_state state)
+static void set_state(struct conn *c, enum conn_state state)
 {
 	static const bool allowed[3][3] = {
 		[CONN_OPEN] = { [CONN_FINISHING] = true, [CONN_GONE] = true },
@@ -79,7 +79,7 @@ static void move(struct conn *c, enum conn_state state)
 	assert(allowed[c->state][state]);
 	c->state = state;
 	forget_input(c);
-	touch(c);
+	touch_conn(c);
 	if (state == CONN_FINISHING)
 		c->host->said_all(c->host->arg, c);
 }
@@ -91,7 +91,7 @@ size_t conn_unsent(const struct conn *conn)
 	return conn->out.len - conn->sent;
 }
 
-/* That are not sent, and those behind them. */
+/* All bytes that wait to be sent. */
 static size_t waiting_bytes(const struct conn *c)
 {
 	return conn_unsent(c) + c->behind.len;
@@ -105,8 +105,8 @@ static void count_output(struct conn *c, size_t bytes)
 	c->counted = bytes;
 }
 
-/* Do so many answers wait that this client, which takes none, or whose user has
- * half of them, gets no more? It is hung up on, as where there is no memory. */
+/* Do all waiting answers exceed the limit, and is C among the causes: because
+ * it takes no answers, or because its user has half of the bytes? */
 static bool has_too_much(const struct conn *c)
 {
 	size_t nr = c->host->out_bytes;
@@ -118,7 +118,7 @@ static bool has_too_much(const struct conn *c)
 	return nr > CONN_OUT_MAX && waiting_bytes(c) >= CONN_OUT_HIGH;
 }
 
-/* Room is made at the front, so that what was sent is not kept. */
+/* Moves unsent bytes to the front, so that sent bytes take no memory. */
 static void begin_output(struct conn *c)
 {
 	if (conn_unsent(c) == 0)
@@ -130,27 +130,28 @@ static void begin_output(struct conn *c)
 	}
 }
 
-/* An answer that there is no memory for can't be given: the client is hung
- * up on, and asks again by its transaction's id. */
+/* Without memory for an answer the connection is given up. The client then asks
+ * again with the id of its transaction. */
 static void end_output(struct conn *c)
 {
 	if (pkt_buf_failed(&c->out) || pkt_buf_failed(&c->behind))
-		move(c, CONN_GONE);
+		set_state(c, CONN_GONE);
 	else
-		touch(c);
+		touch_conn(c);
 	count_output(c, waiting_bytes(c));
 }
 
-static void queue(struct conn *c, const struct refd_answer *ans)
+static void queue_answer(struct conn *c, const struct refd_answer *ans)
 {
 	if (c->state == CONN_GONE)
 		return;
 	if (has_too_much(c)) {
-		move(c, CONN_GONE);
+		set_state(c, CONN_GONE);
 		return;
 	}
 	begin_output(c);
-	/* One that is told at once may come in parts too. */
+	/* The first answer has parts still to come, so this answer waits,
+	 * with all its own parts. */
 	if (c->is_in_answer &&
 	    (!ans->is_continued || ans->request_id != c->in_answer_to)) {
 		refd_answer_encode(ans, &c->behind);
@@ -169,19 +170,20 @@ void conn_answer(struct conn *conn, const struct refd_answer *ans)
 	assert(conn->in_flight > 0);
 	if (!ans->goes_on)
 		conn->in_flight--;
-	queue(conn, ans);
+	queue_answer(conn, ans);
 }
 
-/* Refuses the connection itself, and reads no more. */
-static void refuse(struct conn *conn, enum refd_status status, const char *why)
+/* Sends a refusal of the connection itself, and reads no more. */
+static void refuse_conn(struct conn *conn, enum refd_status status,
+    const char *why)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
 		.status = status,
 		.text = why };
 
-	queue(conn, &ans);
+	queue_answer(conn, &ans);
 	if (conn->state == CONN_OPEN)
-		move(conn, CONN_FINISHING);
+		set_state(conn, CONN_FINISHING);
 }
 
 static void send_output(struct conn *c)
@@ -197,11 +199,11 @@ static void send_output(struct conn *c)
 			c->taken_ns = SYS(c->host->sys, now_mono);
 		} else if (errno == EAGAIN) {
 			if (event_add(&c->writable, NULL) < 0)
-				move(c, CONN_GONE);
+				set_state(c, CONN_GONE);
 			count_output(c, waiting_bytes(c));
 			return;
 		} else if (errno != EINTR) {
-			move(c, CONN_GONE);
+			set_state(c, CONN_GONE);
 		}
 	}
 	/* An idle connection holds no buffer. */
@@ -232,7 +234,7 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 	if (c->decoder == NULL)
 		c->decoder = refd_request_decoder_new();
 	if (c->decoder == NULL) {
-		move(c, CONN_GONE);
+		set_state(c, CONN_GONE);
 		return;
 	}
 	switch (refd_request_decode(c->decoder, pkt, &req, &refused.status,
@@ -240,28 +242,28 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 	case REFD_DECODE_MORE:
 		break;
 	case REFD_DECODE_DONE:
-		request_over(c);
+		free_decoder(c);
 		c->in_flight++;
 		c->nr_requests++;
 		c->host->request(c->host->arg, c, &req);
 		break;
 	case REFD_DECODE_REFUSED:
-		request_over(c);
+		free_decoder(c);
 		c->nr_requests++;
 		if (refused.status == REFD_BUSY)
 			busy_cause_count(BUSY_MEMORY);
 		refused.request_id = req.request_id;
 		refused.txid = req.txid;
-		queue(c, &refused);
+		queue_answer(c, &refused);
 		break;
 	case REFD_DECODE_FATAL:
-		refuse(c, REFD_BADREQUEST, refused.text);
+		refuse_conn(c, REFD_BADREQUEST, refused.text);
 		break;
 	}
 }
 
-/* Returns how many of the LEN bytes at DATA are done with. */
-static size_t decode(struct conn *c, const char *data, size_t len)
+/* Returns how many of the LEN bytes at DATA are decoded. */
+static size_t decode_packets(struct conn *c, const char *data, size_t len)
 {
 	uint64_t enough = c->nr_requests + CONN_TURN_REQUESTS;
 	struct pkt pkt;
@@ -276,14 +278,14 @@ static size_t decode(struct conn *c, const char *data, size_t len)
 		}
 		if (c->nr_requests == enough) {
 			c->held = true;
-			touch(c);
+			touch_conn(c);
 			break;
 		}
 		n = pkt_parse(data + used, len - used, &pkt);
 		if (n == 0)
 			break;
 		if (n < 0) {
-			refuse(c, REFD_BADREQUEST, "not a pkt-line");
+			refuse_conn(c, REFD_BADREQUEST, "not a pkt-line");
 			break;
 		}
 		used += (size_t)n;
@@ -292,8 +294,8 @@ static size_t decode(struct conn *c, const char *data, size_t len)
 	return used;
 }
 
-/* Does the input of all connections take too much memory, and that of C more
- * than before? A user who has half leaves the last eighth to other users. */
+/* Does the input of all connections take too much memory, and has the input of
+ * C grown? A user who has half cannot use the last eighth. */
 static bool lacks_room(struct conn *c)
 {
 	size_t before = c->shared_bytes, max = DECODING_MAX;
@@ -304,9 +306,9 @@ static bool lacks_room(struct conn *c)
 	return c->shared_bytes > before && c->host->decoding_bytes > max;
 }
 
-/* The input is the bytes that were kept, and MORE bytes behind these in the
- * scratch. Room is looked for only after decoding, when the size is known: the
- * input of one read passes the limit at most. */
+/* Decodes the kept bytes and MORE bytes behind them in the scratch buffer. The
+ * limit is checked after decoding, when the size is known, so one read at most
+ * exceeds it. */
 static void take_input(struct conn *c, size_t more)
 {
 	char *scratch = c->host->scratch, *kept = NULL;
@@ -314,13 +316,13 @@ static void take_input(struct conn *c, size_t more)
 
 	if (c->in_len > 0)
 		memcpy(scratch, c->in, c->in_len);
-	used = decode(c, scratch, len);
+	used = decode_packets(c, scratch, len);
 	if (c->state != CONN_OPEN)
 		return;
 	if (used < len) {
 		kept = malloc(len - used);
 		if (kept == NULL) {
-			move(c, CONN_GONE);
+			set_state(c, CONN_GONE);
 			return;
 		}
 		memcpy(kept, scratch + used, len - used);
@@ -329,11 +331,11 @@ static void take_input(struct conn *c, size_t more)
 	c->in = kept;
 	c->in_len = len - used;
 	if (lacks_room(c))
-		refuse(c, BUSY(HALF_SENT));
+		refuse_conn(c, BUSY(HALF_SENT));
 }
 
-/* Did the client close its end altogether, and not only its half? Then nobody
- * reads an answer, and a watch need not be waited for. */
+/* Has the client closed its end, and not only its sending half? Then nobody
+ * reads an answer, and even a watch can be dropped. */
 static bool is_closed(const struct conn *c)
 {
 	struct pollfd end = { .fd = c->fd };
@@ -347,7 +349,7 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 	ssize_t n;
 
 	(void)what;
-	/* The list of touched ones may have stopped it in this very turn. */
+	/* Reading may have been stopped earlier in this turn. */
 	if (!may_decode(c) || c->held)
 		return;
 	assert(c->in_len < REFD_PACKET_MAX);
@@ -356,11 +358,11 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 		c->heard_ns = SYS(c->host->sys, now_mono);
 		c->host->bytes_in += (size_t)n;
 		take_input(c, (size_t)n);
-		touch(c);
+		touch_conn(c);
 	} else if (n == 0) {
-		move(c, is_closed(c) ? CONN_GONE : CONN_FINISHING);
+		set_state(c, is_closed(c) ? CONN_GONE : CONN_FINISHING);
 	} else if (errno != EAGAIN && errno != EINTR) {
-		move(c, CONN_GONE);
+		set_state(c, CONN_GONE);
 	}
 }
 
@@ -368,7 +370,7 @@ static void conn_writable(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	touch(arg);
+	touch_conn(arg);
 }
 
 static void adjust_reading(struct conn *c)
@@ -379,7 +381,7 @@ static void adjust_reading(struct conn *c)
 		return;
 	if ((wanted ? event_add(&c->readable, NULL) : event_del(&c->readable)) <
 	    0)
-		move(c, CONN_GONE);
+		set_state(c, CONN_GONE);
 	else
 		c->reads = wanted;
 }
@@ -408,7 +410,7 @@ struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
 	c->peer = *peer;
 	memset(peer, 0, sizeof(*peer));
 	c->taken_ns = SYS(host->sys, now_mono);
-	touch(c);
+	touch_conn(c);
 	return c;
 }
 
@@ -449,20 +451,20 @@ void conn_check(struct conn *conn, int64_t now_ns)
 	int64_t moved_ns = conn->taken_ns;
 
 	if (conn->state == CONN_FINISHING && is_closed(conn)) {
-		move(conn, CONN_GONE);
+		set_state(conn, CONN_GONE);
 		return;
 	}
 	if (conn_unsent(conn) > 0) {
 		if (now_ns - moved_ns > CONN_STALL_NS)
-			move(conn, CONN_GONE);
+			set_state(conn, CONN_GONE);
 		return;
 	}
-	/* While it was full of answers it was not listened to. */
+	/* While answers waited, refd did not read. */
 	if (moved_ns < conn->heard_ns)
 		moved_ns = conn->heard_ns;
 	if (conn->state == CONN_OPEN && conn->in_flight == 0 &&
 	    (conn->decoder != NULL || conn->in_len > 0) &&
 	    now_ns - moved_ns > CONN_STALL_NS)
-		refuse(conn, REFD_DEADLINE,
+		refuse_conn(conn, REFD_DEADLINE,
 		    "half a request, and then nothing for a minute");
 }

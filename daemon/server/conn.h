@@ -1,23 +1,28 @@
 /*
- * One client's connection: bytes in, requests out to its host; answers in,
- * bytes out.
+ * The connection of one client: gives requests to its host, and sends answers.
  *
- *	OPEN -> FINISHING	it sent its last, or what can't be understood:
- *	     \			no more is read, what is in flight is answered
- *	      \-> GONE <-/	nothing more can be said to it
+ *	OPEN -> FINISHING	The client has sent its last request, or bytes
+ *	     \			that cannot be decoded. No more is read;
+ *	      \-> GONE <-/	requests in flight are answered. GONE: nothing
+ *				can be sent any more.
  *
- * What a client can make the daemon hold is bounded: reading stops while
- * CONN_OUT_HIGH bytes wait to be sent, or REFD_REQUESTS_MAX requests are in
- * flight; half-sent requests, decoded or not, share DECODING_MAX allocated
- * bytes, of which a user who has half leaves the last eighth to others. Answers
- * that wait to be taken, to questions of a line each, are bounded by CONN_OUT_MAX in the same way: who
- * takes none, or has half, is hung up on. A client that takes no
- * answer, or sends half a request and no more, for CONN_STALL_NS is hung up
- * on; one that is idle between requests may stay for ever.
+ * The memory that a client can make the daemon hold is limited:
+ * - Reading stops while CONN_OUT_HIGH bytes wait to be sent, or
+ *   REFD_REQUESTS_MAX requests are in flight.
+ * - Half-sent requests, decoded or not, share DECODING_MAX allocated bytes. A
+ *   user who has half of them cannot use the last eighth.
+ * - Answers that wait to be sent share CONN_OUT_MAX bytes in the same way. This
+ *   limit matters for short questions with long answers. A client that takes no
+ *   answers, or has half of the bytes, is hung up on.
  *
- * Loop thread; nothing blocks. libevent's callbacks read, decode, and put the
- * connection on the host's list; from its turn the host calls conn_service()
- * and, when that says so, conn_free(): nothing is freed in its own callback.
+ * A client that takes no answer, or sends half a request and then nothing, is
+ * hung up on after CONN_STALL_NS. A client that is idle between requests may
+ * stay forever.
+ *
+ * Loop thread; nothing blocks. Callbacks of libevent read, decode, and put the
+ * connection on the host's list. In its turn the host calls conn_service(), and
+ * conn_free() if the connection is over. A callback never frees its own
+ * connection.
  */
 #ifndef SERVER_CONN_H
 #define SERVER_CONN_H
@@ -32,9 +37,10 @@
 
 #define CONN_OUT_HIGH (1024 * 1024)
 #define CONN_OUT_LOW  (256 * 1024)
-/* Of all connections. */
+/* Answers of all connections that wait to be sent. */
 #define CONN_OUT_MAX (4 * (size_t)REFD_TXN_BYTES_MAX)
-/* So many requests of one connection are looked at before the others' turn. */
+/* Requests of one connection that are decoded before other connections get
+ * their turn. */
 #define CONN_TURN_REQUESTS 16
 #define CONN_STALL_NS      (60 * 1000000000LL)
 #define DECODING_MAX       (4 * (size_t)REFD_TXN_BYTES_MAX)
@@ -42,35 +48,36 @@
 struct conn;
 TAILQ_HEAD(conn_list, conn);
 
-/* What connections share; it outlives them. */
+/* Shared by all connections, and outlives them. */
 struct conn_host {
 	struct event_base *base;
 	const struct sys *sys; /* the clock */
-	/* REQ was decoded: the host owns its content now, and calls
-	 * conn_answer() for it once, at once or later. */
+	/* REQ is decoded, and the host owns its content. The host answers
+	 * with conn_answer(), at once or later. */
 	void (*request)(void *arg, struct conn *conn, struct refd_request *req);
-	/* CONN says no more, though it may still wait for answers. */
+	/* CONN sends no more requests, but may wait for answers. */
 	void (*said_all)(void *arg, struct conn *conn);
 	void *arg;
 	size_t connections_max;
-	/* There is something to do in this turn. */
+	/* A connection on touched_conns has work. */
 	void (*touched)(void *arg);
 
 	struct conn_list touched_conns;
-	size_t decoding_bytes; /* allocated for half-sent requests, without
-				  an even share of each connection */
-	size_t out_bytes;      /* of answers that wait to be sent */
+	/* Allocated for half-sent requests. An even share of each connection
+	 * does not count. */
+	size_t decoding_bytes;
+	size_t out_bytes; /* of answers that wait to be sent */
 	uint64_t bytes_in, bytes_out;
-	char *scratch; /* owned; what is read goes here first */
+	char *scratch; /* owned; buffer for reading */
 };
 
 /* 0 or -ENOMEM. The fields above touched_conns are the caller's. */
 int conn_host_init(struct conn_host *host);
 void conn_host_done(struct conn_host *host);
 
-/* What the connections of one user share. */
+/* Shared by the connections of one user. */
 struct conn_user {
-	size_t decoding_bytes, out_bytes; /* of the host's */
+	size_t decoding_bytes, out_bytes; /* parts of the host's */
 };
 
 enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_GONE };
@@ -80,55 +87,55 @@ struct conn {
 	int fd;
 	enum conn_state state;
 	struct txn_peer peer; /* owned */
-	/* The caller's, until it is freed; NULL: may have all there is. */
+	/* Borrowed until conn_free(); NULL: no limits for this user. */
 	struct conn_user *user;
-	bool is_admin; /* it came by the socket for that */
+	bool is_admin; /* came over the administrators' socket */
 	struct event readable, writable;
 	bool reads;  /* READABLE is added */
 	bool choked; /* from OUT_HIGH down to OUT_LOW */
-	bool held;   /* decoding stopped for want of room or of a turn, not
-			of input */
+	bool held;   /* input is left, but no room or turn to decode it */
 	bool is_touched;
 
 	struct pkt_buf out;
 	size_t sent;           /* of out */
-	bool is_in_answer;     /* out ends in the middle of one */
-	uint32_t in_answer_to; /* which request's */
-	struct pkt_buf behind; /* those that came meanwhile */
-	size_t counted;        /* of both, in out_bytes */
+	bool is_in_answer;     /* out ends in the middle of an answer */
+	uint32_t in_answer_to; /* request id of that answer */
+	struct pkt_buf behind; /* answers to send after that answer */
+	size_t counted;        /* bytes of out and behind in out_bytes */
 	size_t in_flight;
 
-	char *in; /* what could not be decoded yet; NULL: nothing */
+	char *in; /* bytes that are not decoded yet; NULL: none */
 	size_t in_len;
-	struct refd_request_decoder *decoder; /* in the middle of a request */
-	size_t shared_bytes;  /* of in and the decoder, in decoding_bytes */
+	struct refd_request_decoder *decoder; /* NULL: between requests */
+	size_t shared_bytes;  /* part of in and decoder in decoding_bytes */
 	uint64_t nr_requests; /* decoded */
 
-	int64_t heard_ns; /* last bytes of a half-sent request */
-	int64_t taken_ns; /* last time the client took some of out */
+	int64_t heard_ns; /* time of the last bytes received */
+	int64_t taken_ns; /* last time that the client took output */
 
-	TAILQ_ENTRY(conn) entry;         /* the host's own */
+	TAILQ_ENTRY(conn) entry;         /* for the host's use */
 	TAILQ_ENTRY(conn) touched_entry; /* in touched_conns */
 };
 
-/* Takes FD (non-blocking) and PEER's content over; NULL when out of memory,
- * and then it does not. Queues HELLO. */
+/* Takes ownership of FD (non-blocking) and of PEER's content, and queues HELLO.
+ * NULL when out of memory; the caller then keeps FD and PEER. */
 struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
     const struct refd_hello *hello);
-/* Hangs up. Nobody may answer it any more. */
+/* Hangs up. conn_answer() must not be called any more. */
 void conn_free(struct conn *conn);
 
-/* Queues the answer to a request in flight, or a part of it; of one answer
- * in parts at a time, but for those whose parts all come at once. */
+/* Queues the answer to a request in flight, or a part of the answer. Only one
+ * answer at a time may come in parts, unless all its parts come in one go. */
 void conn_answer(struct conn *conn, const struct refd_answer *ans);
 
-/* Sends, and decodes what was left aside, or some of it: then it is touched
- * again. False: it is over, to be freed. */
+/* Sends output, and decodes input that was held. If held input is left, the
+ * connection is touched again. False: the connection is over; free it. */
 bool conn_service(struct conn *conn);
-/* Refuses or drops it if it stalled; drops it if it was half-closed, and is
- * closed by now. */
+/* Refuses or drops the connection if its client has stalled. Drops a
+ * half-closed connection whose client has closed the other half too. */
 void conn_check(struct conn *conn, int64_t now_ns);
 
+/* Bytes that wait to be sent, without answers behind an unfinished answer. */
 size_t conn_unsent(const struct conn *conn);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The store as the scheduler knows it: each of its calls by a pointer, so that
- * the scheduler can be tried with another. Any thread; nothing blocks.
+ * The store as the scheduler knows it: a table of calls, so that tests can run
+ * the scheduler with another store. Any thread; nothing blocks.
  */
 #ifndef SERVER_HANDOVER_H
 #define SERVER_HANDOVER_H
@@ -8,7 +8,7 @@
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/store/store.h"
 
-/* STORE is borrowed by all that comes of it. */
+/* The result borrows STORE. */
 struct scheduler_store handover(struct store *store);
 
 #endif

@@ -15,26 +15,26 @@
 #include "daemon/base/log.h"
 
 #define BACKLOG 4096
-/* Per call of the loop: others want their turn. */
-#define ACCEPT_MAX  64
-#define PAUSE_US    100000
-#define GUARD_TRIES 100
-#define GUARD_NS    10000000
+/* Connections accepted before the loop looks at other input. */
+#define ACCEPT_MAX 64
+#define PAUSE_US   100000
+#define LOCK_TRIES 100
+#define LOCK_NS    10000000
 
 struct listener {
 	const struct sys *sys;
 	int fd;
 	char *path;
-	uint64_t dev, ino; /* of what is bound there */
+	uint64_t dev, ino; /* of the bound socket; ino 0: none */
 	struct event *acceptable, *pause;
 	unsigned mode;
-	bool outlives;     /* the service manager's */
-	bool short_of_fds; /* said once, until it is over */
+	bool outlives;     /* belongs to the service manager */
+	bool short_of_fds; /* and the log has a line about it */
 	void (*accepted)(void *arg, int fd);
 	void *arg;
 };
 
-static int __attribute__((format(printf, 3, 4))) fail(char **why, int err,
+static int __attribute__((format(printf, 3, 4))) fail_with(char **why, int err,
     const char *fmt, ...)
 {
 	va_list ap;
@@ -46,14 +46,15 @@ static int __attribute__((format(printf, 3, 4))) fail(char **why, int err,
 	return err;
 }
 
-/* ---- making the socket ---- */
+/* ---- a new socket ---- */
 
 /*
- * Two daemons that find the same dead socket at the same moment would each
- * remove what the other has just bound. The directory's lock parts them; who
- * can't have it in a second goes on without.
+ * Locks the directory of PATH. Without the lock, two daemons that find the same
+ * dead socket could each remove the new socket of the other. After a second
+ * without the lock the daemon goes on. Returns a descriptor to close, or a
+ * negative errno.
  */
-static int guard(const struct sys *sys, const char *path)
+static int lock_directory_of(const struct sys *sys, const char *path)
 {
 	char *dir = strdup(path), *slash;
 	int fd, tries;
@@ -64,17 +65,17 @@ static int guard(const struct sys *sys, const char *path)
 	slash[slash == dir] = '\0';
 	fd = SYS(sys, openat, SYS_TRUSTED, dir, O_RDONLY | O_DIRECTORY, 0);
 	free(dir);
-	for (tries = 0; fd >= 0 && tries < GUARD_TRIES; tries++) {
+	for (tries = 0; fd >= 0 && tries < LOCK_TRIES; tries++) {
 		if (SYS(sys, flock_try, fd) == 0)
 			break;
-		SYS(sys, sleep_ns, GUARD_NS);
+		SYS(sys, sleep_ns, LOCK_NS);
 	}
 	return fd;
 }
 
-/* 0: the path is free now. */
-static int remove_dead(const struct sys *sys, const struct sockaddr_un *addr,
-    char **why)
+/* Removes the socket of a dead daemon. 0: nothing has the path now. */
+static int remove_dead_socket(const struct sys *sys,
+    const struct sockaddr_un *addr, char **why)
 {
 	struct sys_stat st;
 	int fd, r;
@@ -83,58 +84,59 @@ static int remove_dead(const struct sys *sys, const struct sockaddr_un *addr,
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return fail(why, r, "cannot look at the socket %s: %s",
+		return fail_with(why, r, "cannot look at the socket %s: %s",
 		    addr->sun_path, strerror(-r));
 	if (!S_ISSOCK(st.mode))
-		return fail(why, -ENOTSOCK,
+		return fail_with(why, -ENOTSOCK,
 		    "%s is in the way: it is not a "
 		    "socket",
 		    addr->sun_path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return fail(why, -errno, "cannot make a socket: %s",
+		return fail_with(why, -errno, "cannot make a socket: %s",
 		    strerror(errno));
 	r = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ?
 	    -errno :
 	    0;
 	close(fd);
-	/* EAGAIN: somebody listens, and has much to do. */
+	/* EAGAIN: a daemon listens, but its queue is full. */
 	if (r == 0 || r == -EAGAIN)
-		return fail(why, -EADDRINUSE,
+		return fail_with(why, -EADDRINUSE,
 		    "another daemon listens on %s: "
 		    "stop it, or name another socket "
 		    "(--socket, metrics.socket)",
 		    addr->sun_path);
 	if (r != -ECONNREFUSED)
-		return fail(why, r,
+		return fail_with(why, r,
 		    "cannot tell whether a daemon listens on "
 		    "%s: %s",
 		    addr->sun_path, strerror(-r));
 	r = SYS(sys, unlinkat, SYS_TRUSTED, addr->sun_path);
 	return r == 0 || r == -ENOENT ?
 	    0 :
-	    fail(why, r, "cannot remove the dead socket %s: %s", addr->sun_path,
-		strerror(-r));
+	    fail_with(why, r, "cannot remove the dead socket %s: %s",
+		addr->sun_path, strerror(-r));
 }
 
-/* From Linux 6.16 on; as its headers have it. */
+/* Since Linux 6.16; the value of its headers. */
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
 
 /*
- * A client that sends a descriptor gets EPERM. Without this the kernel closes
- * the descriptor on the loop's thread, and closing may block: a TCP socket with
- * SO_LINGER does so for as long as the client likes. Connections have the
- * listening socket's setting (unix_stream_connect). An older kernel does not
- * know the option.
+ * Makes the kernel refuse descriptors that a client sends (EPERM). Otherwise
+ * the kernel would close such a descriptor on the loop's thread, which may
+ * block as long as the client likes, for example for a TCP socket with
+ * SO_LINGER. Connections inherit the option (unix_stream_connect). An older
+ * kernel does not know the option.
  */
 static void refuse_descriptors(int fd)
 {
 	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 }
 
-/* Nobody can connect between bind and listen, so the mode is never wider. */
+/* No client can connect between bind and listen, so no client sees a mode that
+ * is too wide. */
 static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
     char **why)
 {
@@ -144,7 +146,7 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0 ||
 	    bind(l->fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
-		return fail(why, -errno, "cannot bind the socket %s: %s",
+		return fail_with(why, -errno, "cannot bind the socket %s: %s",
 		    l->path, strerror(errno));
 	refuse_descriptors(l->fd);
 	r = SYS(l->sys, lstatat, SYS_TRUSTED, l->path, &st);
@@ -156,7 +158,7 @@ static int bind_and_listen(struct listener *l, const struct sockaddr_un *addr,
 	if (r == 0 && listen(l->fd, BACKLOG) < 0)
 		r = -errno;
 	return r == 0 ? 0 :
-			fail(why, r, "cannot listen on the socket %s: %s",
+			fail_with(why, r, "cannot listen on the socket %s: %s",
 			    l->path, strerror(-r));
 }
 
@@ -165,11 +167,11 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct listener *l;
-	int r, guard_fd;
+	int r, lock_fd;
 
 	*why = NULL;
 	if (strlen(path) >= sizeof(addr.sun_path))
-		return fail(why, -ENAMETOOLONG,
+		return fail_with(why, -ENAMETOOLONG,
 		    "the socket's path %s is longer"
 		    " than the %zu bytes that the kernel takes",
 		    path, sizeof(addr.sun_path) - 1);
@@ -181,14 +183,14 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 	l->mode = mode;
 	l->fd = -1;
 	l->path = strdup(path);
-	/* What is missing of the directory is told by bind. */
+	/* If this fails, bind reports the missing directory. */
 	sys_make_parents(sys, SYS_TRUSTED, path, 0755);
-	guard_fd = guard(sys, path);
-	r = l->path == NULL ? -ENOMEM : remove_dead(sys, &addr, why);
+	lock_fd = lock_directory_of(sys, path);
+	r = l->path == NULL ? -ENOMEM : remove_dead_socket(sys, &addr, why);
 	if (r == 0)
 		r = bind_and_listen(l, &addr, why);
-	if (guard_fd >= 0)
-		SYS(sys, close, guard_fd);
+	if (lock_fd >= 0)
+		SYS(sys, close, lock_fd);
 	if (r < 0)
 		listener_close(l);
 	else
@@ -196,7 +198,7 @@ int listener_open(const struct sys *sys, const char *path, unsigned mode,
 	return r;
 }
 
-/* ---- modes ---- */
+/* ---- mode ---- */
 
 void listener_set_mode(struct listener *l, unsigned mode)
 {
@@ -214,7 +216,7 @@ void listener_set_mode(struct listener *l, unsigned mode)
 			    "it stays open to those who are denied there"));
 }
 
-/* ---- one that is there ---- */
+/* ---- a socket of the service manager ---- */
 
 int listener_adopt(const struct sys *sys, int fd, const char *path,
     struct listener **listener)
@@ -246,7 +248,7 @@ void listener_leave(struct listener *l)
 
 /* ---- accepting ---- */
 
-static void take_breath(struct listener *l)
+static void pause_accepting(struct listener *l)
 {
 	static const struct timeval pause = { 0, PAUSE_US };
 
@@ -283,7 +285,7 @@ static void listener_acceptable(evutil_socket_t fd, short what, void *arg)
 		} else if (errno == EAGAIN) {
 			return;
 		} else if (errno != EINTR && errno != ECONNABORTED) {
-			take_breath(l);
+			pause_accepting(l);
 			return;
 		}
 	}

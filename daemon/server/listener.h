@@ -1,6 +1,6 @@
 /*
- * The daemon's socket: made, guarded against a second daemon, listened on,
- * and taken away again.
+ * A listening socket: makes the socket, guards it against a second daemon,
+ * accepts connections, and removes the socket at the end.
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H
@@ -13,35 +13,39 @@
 struct listener;
 
 /*
- * Binds PATH with MODE and listens; a socket there that nobody listens
- * on is a dead daemon's and is replaced. May block; before the loop runs.
+ * Binds PATH with MODE and listens. If PATH is a socket on which nobody
+ * listens, a dead daemon left it, and it is replaced. May block; before the
+ * loop runs.
+ *
  * Negative errno and *WHY (to be freed; NULL when out of memory): the path is
- * too long, a live daemon has it (-EADDRINUSE), it is no socket (-ENOTSOCK),
- * the directory is missing.
+ * too long, a daemon listens there (-EADDRINUSE), the path is no socket
+ * (-ENOTSOCK), or the directory is missing.
  */
 int listener_open(const struct sys *sys, const char *path, unsigned mode,
     struct listener **listener, char **why);
 
-/* The same for FD, which listens on PATH already and becomes the listener's; the
- * path is left alone, and its mode is what the service manager made it. -ENOMEM: FD is the caller's. */
+/* Takes ownership of FD, which listens on PATH already. The service manager
+ * made PATH, so its mode never changes, and PATH stays. -ENOMEM: the caller
+ * keeps FD. */
 int listener_adopt(const struct sys *sys, int fd, const char *path,
     struct listener **listener);
 
-/* Before the end: of a socket that outlives this daemon no more are accepted.
- * Who connects waits, in the kernel's queue, for the next one. */
+/* Before the end: stops accepting, if the socket outlives this daemon. New
+ * clients then wait in the kernel's queue for the next daemon. */
 void listener_leave(struct listener *listener);
 
-/* Hands each new descriptor (non-blocking, close-on-exec) to ACCEPTED, which
- * owns it. While there are no descriptors to be had it stops for a moment,
- * so as not to spin. 0 or -ENOMEM. Loop thread, as close. */
+/* Gives each new descriptor (non-blocking, close-on-exec) to ACCEPTED, which
+ * owns it. If there are no more descriptors, waits a moment before it tries
+ * again. 0 or -ENOMEM. Loop thread. */
 int listener_start(struct listener *listener, struct event_base *base,
     void (*accepted)(void *arg, int fd), void *arg);
 
-/* Who may connect from now on. Blocks for a file system in
- * memory. What fails is in the log. */
+/* Changes the mode of the path, and so who may connect. Blocks for a file
+ * system in memory. A failure is logged. */
 void listener_set_mode(struct listener *listener, unsigned mode);
 
-/* Removes the path if it is still this socket's. NULL is fine. */
+/* Closes the socket. Removes the path if it still is this socket. Loop thread.
+ * NULL is fine. */
 void listener_close(struct listener *listener);
 
 #endif

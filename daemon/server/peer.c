@@ -6,18 +6,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Linux 4.13; the value of all architectures that Debian has. */
+/* Linux 4.13. The value is the same on all architectures of Debian. */
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59
 #endif
 
-/* *GIDS with room for one more behind the *NR. */
+/* *GIDS has room for one more group behind the *NR groups. */
 static int read_groups(int fd, uint32_t **gids, size_t *nr)
 {
 	socklen_t size = 0;
 	uint32_t *list = NULL;
 
-	/* The first call says how much room is needed, if there are any. */
+	/* The first call asks for the size: ERANGE, or success for none. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 &&
 	    errno != ERANGE)
 		return -errno;

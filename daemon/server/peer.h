@@ -1,5 +1,5 @@
 /*
- * Who is at the other end of a connection, as the kernel knows it
+ * The process at the other end of a connection, as the kernel knows it
  * (SO_PEERCRED, SO_PEERGROUPS; unix(7)). Loop thread; nothing blocks.
  */
 #ifndef SERVER_PEER_H
@@ -7,8 +7,8 @@
 
 #include "daemon/store/txn.h"
 
-/* 0 or negative errno. The groups are the supplementary ones and the primary
- * one, as of when the peer connected. */
+/* 0 or negative errno. The groups are the supplementary groups and the primary
+ * group of the process at the time of connecting. */
 int peer_read(int fd, struct txn_peer *peer);
 int peer_copy(const struct txn_peer *from, struct txn_peer *to);
 void peer_done(struct txn_peer *peer);

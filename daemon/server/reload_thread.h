@@ -31,7 +31,7 @@ struct reload_thread {
 	void (*wake)(void *arg);
 	void *wake_arg;
 	struct reload_run *run; /* NULL: no reload is in progress */
-	bool again;             /* start another one after it */
+	bool again;             /* reload again at the end */
 };
 
 /* WAKE is called by the thread at its end, and makes the loop call
@@ -39,7 +39,7 @@ struct reload_thread {
 void reload_thread_init(struct reload_thread *reload,
     const struct reload_calls *calls, struct service_link *service,
     void (*wake)(void *arg), void *wake_arg);
-/* Starts a reload; if a reload is in progress, starts another one after it. */
+/* Starts a reload. During a reload, a new reload follows at its end. */
 void reload_thread_ask(struct reload_thread *reload);
 /* Applies the configuration if the thread has read it. */
 void reload_thread_look(struct reload_thread *reload);

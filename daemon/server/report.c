@@ -6,31 +6,31 @@
 #include <unistd.h>
 
 #include "daemon/server/collect.h"
-#include "daemon/server/server_internal.h"
 #include "daemon/server/reply.h"
+#include "daemon/server/server_internal.h"
 
 #define NS_PER_S 1000000000LL
 
 /* All zero while recovering, because the store then belongs to the recovery
  * thread. */
-static void read_stats(struct net *net, struct scheduler_stats *scheduler,
+static void read_stats(struct server *server, struct scheduler_stats *scheduler,
     struct store_stats *store)
 {
 	*scheduler = (struct scheduler_stats){ 0 };
 	*store = (struct store_stats){ 0 };
-	if (net->scheduler == NULL)
+	if (server->scheduler == NULL)
 		return;
-	scheduler_stats(net->scheduler, scheduler);
-	store_stats(net->store, store);
+	scheduler_stats(server->scheduler, scheduler);
+	store_stats(server->store, store);
 }
 
-static void add_progress(struct key_values *kv, struct net *net)
+static void add_progress(struct key_values *kv, struct server *server)
 {
 	uint64_t done, total;
 
-	if (net->recovery == NULL)
+	if (server->recovery == NULL)
 		return;
-	recovery_thread_progress(net->recovery, &done, &total);
+	recovery_thread_progress(server->recovery, &done, &total);
 	key_values_addf(kv, "progress", "%" PRIu64 " of %" PRIu64, done, total);
 }
 
@@ -51,16 +51,17 @@ static void add_recent_log(struct key_values *kv)
 }
 
 /* A row for each stage that stalls now. */
-static void add_stalls(struct key_values *kv, struct net *net, bool shows_paths)
+static void add_stalls(struct key_values *kv, struct server *server,
+    bool shows_paths)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 	struct store_progress progress[STORE_STAGES], *p;
 	char text[STALL_TEXT];
 	size_t i;
 
-	if (net->scheduler == NULL)
+	if (server->scheduler == NULL)
 		return;
-	store_progress(net->store, STALL_TOLD_NS, progress);
+	store_progress(server->store, STALL_TOLD_NS, progress);
 	for (i = 0; i < STORE_STAGES; i++) {
 		p = &progress[i];
 		if (p->nr_stuck == 0)
@@ -75,37 +76,39 @@ static void add_stalls(struct key_values *kv, struct net *net, bool shows_paths)
 	}
 }
 
-void report_status(struct net *net, struct conn *conn, uint32_t request_id)
+void report_status(struct server *server, struct conn *conn,
+    uint32_t request_id)
 {
-	int64_t up_ns = SYS(net->cfg.sys, now_mono) - net->started_ns;
+	int64_t up_ns = SYS(server->cfg.sys, now_mono) - server->started_ns;
 	struct key_values kv = { 0 };
 	struct scheduler_stats scheduler;
 	struct store_stats store;
 	const char *fatal = NULL;
 	bool shows_paths;
 
-	read_stats(net, &scheduler, &store);
-	if (net->scheduler != NULL)
-		fatal = store_fatal(net->store);
+	read_stats(server, &scheduler, &store);
+	if (server->scheduler != NULL)
+		fatal = store_fatal(server->store);
 	key_values_addf(&kv, "software", "refd/%s", REFD_VERSION);
 	key_values_add_number(&kv, "pid", (uint64_t)getpid());
 	key_values_addf(&kv, "state", "%s",
-	    refd_server_state_name(net_public_state(net)));
-	add_progress(&kv, net);
+	    refd_server_state_name(server_public_state(server)));
+	add_progress(&kv, server);
 	key_values_add_number(&kv, "uptime_s", (uint64_t)up_ns / NS_PER_S);
-	key_values_add_number(&kv, "connections", net->clients.nr_conns);
+	key_values_add_number(&kv, "connections", server->clients.nr_conns);
 	key_values_add_number(&kv, "transactions", scheduler.transactions);
 	key_values_add(&kv, "paused",
-	    net->scheduler != NULL && scheduler_is_paused(net->scheduler) ?
+	    server->scheduler != NULL &&
+		    scheduler_is_paused(server->scheduler) ?
 		"yes" :
 		"no");
 	key_values_add_number(&kv, "waiting", scheduler.waiting);
 	key_values_add_number(&kv, "in_store", scheduler.in_store);
 	key_values_add_number(&kv, "prepared", scheduler.prepared);
-	key_values_add(&kv, "socket", net->cfg.socket_path);
-	key_values_add(&kv, "state_dir", net->cfg.state_dir);
+	key_values_add(&kv, "socket", server->cfg.socket_path);
+	key_values_add(&kv, "state_dir", server->cfg.state_dir);
 	key_values_addf(&kv, "durability", "%s",
-	    refd_durability_name(net->cfg.settings.durability));
+	    refd_durability_name(server->cfg.settings.durability));
 	key_values_add_number(&kv, "last_lsn", store.last_lsn);
 	key_values_add_number(&kv, "forgotten_lsn", store.forgotten_lsn);
 	key_values_add_number(&kv, "awaiting_repos", store.awaiting_repos);
@@ -116,25 +119,25 @@ void report_status(struct net *net, struct conn *conn, uint32_t request_id)
 	key_values_add_number(&kv, "trimmed_lsn", store.trimmed_lsn);
 	key_values_add_number(&kv, "watching", store.watching);
 	key_values_add_number(&kv, "flush_hangs_s",
-	    stall_seconds(&net->service.stall));
+	    stall_seconds(&server->service.stall));
 	key_values_addf(&kv, "fatal", "%s", fatal != NULL ? fatal : "");
-	key_values_addf(&kv, "confined_by", "%s", net->cfg.confined->by);
+	key_values_addf(&kv, "confined_by", "%s", server->cfg.confined->by);
 	key_values_addf(&kv, "confined_without", "%s",
-	    net->cfg.confined->without);
+	    server->cfg.confined->without);
 	shows_paths = conn->is_admin || conn->peer.uid == 0 ||
 	    conn->peer.uid == (uint32_t)geteuid();
 	if (shows_paths)
 		key_values_add(&kv, "flush_hangs_on",
-		    stall_path(&net->service.stall));
-	add_stalls(&kv, net, shows_paths);
+		    stall_path(&server->service.stall));
+	add_stalls(&kv, server, shows_paths);
 	if (shows_paths)
 		add_recent_log(&kv);
 	reply_key_values(&kv, conn, request_id);
 }
 
-void report_stats(struct net *net, struct conn *conn, uint32_t request_id)
+void report_stats(struct server *server, struct conn *conn, uint32_t request_id)
 {
-	struct metrics *metrics = collect_metrics(net);
+	struct metrics *metrics = collect_metrics(server);
 	struct key_values kv = { 0 };
 
 	metrics_key_values(metrics, &kv);
@@ -142,9 +145,10 @@ void report_stats(struct net *net, struct conn *conn, uint32_t request_id)
 	reply_key_values(&kv, conn, request_id);
 }
 
-void report_metrics(struct net *net, struct conn *conn, uint32_t request_id)
+void report_metrics(struct server *server, struct conn *conn,
+    uint32_t request_id)
 {
-	struct metrics *metrics = collect_metrics(net);
+	struct metrics *metrics = collect_metrics(server);
 	struct key_values kv = { 0 };
 
 	metrics_text(metrics, &kv);

@@ -6,11 +6,14 @@
 
 #include "daemon/server/conn.h"
 
-struct net;
+struct server;
 
-void report_status(struct net *net, struct conn *conn, uint32_t request_id);
-void report_stats(struct net *net, struct conn *conn, uint32_t request_id);
+void report_status(struct server *server, struct conn *conn,
+    uint32_t request_id);
+void report_stats(struct server *server, struct conn *conn,
+    uint32_t request_id);
 /* Text for Prometheus, in parts. */
-void report_metrics(struct net *net, struct conn *conn, uint32_t request_id);
+void report_metrics(struct server *server, struct conn *conn,
+    uint32_t request_id);
 
 #endif

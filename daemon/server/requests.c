@@ -4,32 +4,33 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/server/server_internal.h"
 #include "daemon/server/peer.h"
 #include "daemon/server/reply.h"
 #include "daemon/server/report.h"
+#include "daemon/server/server_internal.h"
 
-void requests_hello(const struct net *net, struct refd_hello *hello)
+void requests_hello(const struct server *server, struct refd_hello *hello)
 {
-	int64_t horizon_ms = net_wall_ms(net) - net->cfg.scheduler.retention_ms;
+	int64_t horizon_ms =
+	    server_wall_ms(server) - server->cfg.scheduler.retention_ms;
 
 	*hello = (struct refd_hello){
 		.version = REFD_PROTOCOL_VERSION,
-		.state = net_public_state(net),
+		.state = server_public_state(server),
 		.horizon_ms = horizon_ms > 0 ? (uint64_t)horizon_ms : 0,
 		.pid = (uint64_t)getpid(),
 		.max_updates = REFD_UPDATES_MAX,
 		.max_bytes = REFD_TXN_BYTES_MAX,
 	};
-	if (net->recovery != NULL)
-		recovery_thread_progress(net->recovery, &hello->done,
+	if (server->recovery != NULL)
+		recovery_thread_progress(server->recovery, &hello->done,
 		    &hello->total);
 	snprintf(hello->software, sizeof(hello->software), "refd/%s",
 	    REFD_VERSION);
 }
 
-/* Why this daemon cannot keep the promise that REQ asks for; NULL if it can. The
- * request is refused at once: its id stays unused, and no lock is taken. */
+/* Why this daemon cannot keep the promise that REQ asks for; NULL if it can.
+ * The request is refused at once: its id stays unused, and no lock is taken. */
 static const char *why_unsupported(const struct refd_request *req)
 {
 	if (req->object_format != REFD_FORMAT_SHA1)
@@ -41,7 +42,7 @@ static const char *why_unsupported(const struct refd_request *req)
 	return NULL;
 }
 
-static void submit_transaction(struct net *net, struct conn *conn,
+static void submit_transaction(struct server *server, struct conn *conn,
     struct refd_request *req)
 {
 	const char *why = why_unsupported(req);
@@ -61,12 +62,12 @@ static void submit_transaction(struct net *net, struct conn *conn,
 		txn_free(txn);
 		return;
 	}
-	scheduler_submit(net->scheduler, txn, SYS(net->cfg.sys, now_mono),
+	scheduler_submit(server->scheduler, txn, SYS(server->cfg.sys, now_mono),
 	    reply_from_scheduler, conn);
 }
 
 /* A checkpoint syncs every file system, so few accounts may ask for it. */
-static void ask_checkpoint(struct net *net, struct conn *conn,
+static void ask_checkpoint(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	if (conn->peer.uid != 0 && conn->peer.uid != (uint32_t)geteuid())
@@ -74,47 +75,47 @@ static void ask_checkpoint(struct net *net, struct conn *conn,
 		    "only root and the daemon's own user may ask for a "
 		    "checkpoint");
 	else
-		scheduler_checkpoint(net->scheduler, req, reply_from_scheduler,
-		    conn);
+		scheduler_checkpoint(server->scheduler, req,
+		    reply_from_scheduler, conn);
 }
 
 /* Requests that need the journal, and so the scheduler. */
-static void give_to_scheduler(struct net *net, struct conn *conn,
+static void give_to_scheduler(struct server *server, struct conn *conn,
     struct refd_request *req)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 
-	if (net->scheduler == NULL) {
+	if (server->scheduler == NULL) {
 		reply_refused(conn, req, BUSY(RECOVERING));
 		return;
 	}
 	switch (req->verb) {
 	case REFD_VERB_TRANSACTION:
 	case REFD_VERB_SESSION:
-		submit_transaction(net, conn, req);
+		submit_transaction(server, conn, req);
 		break;
 	case REFD_VERB_QUERY:
-		scheduler_query(net->scheduler, req, conn->peer.uid, now_ns,
+		scheduler_query(server->scheduler, req, conn->peer.uid, now_ns,
 		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_CANCEL:
-		scheduler_cancel(net->scheduler, req, conn->peer.uid, now_ns,
+		scheduler_cancel(server->scheduler, req, conn->peer.uid, now_ns,
 		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_COMMIT:
-		scheduler_commit(net->scheduler, req, conn->peer.uid, now_ns,
+		scheduler_commit(server->scheduler, req, conn->peer.uid, now_ns,
 		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_ABORT:
-		scheduler_abort(net->scheduler, req, conn->peer.uid, now_ns,
+		scheduler_abort(server->scheduler, req, conn->peer.uid, now_ns,
 		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_CHECKPOINT:
-		ask_checkpoint(net, conn, req);
+		ask_checkpoint(server, conn, req);
 		break;
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
-		scheduler_history(net->scheduler, req, &conn->peer, now_ns,
+		scheduler_history(server->scheduler, req, &conn->peer, now_ns,
 		    reply_from_scheduler, conn);
 		break;
 	case REFD_VERB_PING:
@@ -129,27 +130,27 @@ static void give_to_scheduler(struct net *net, struct conn *conn,
 	case REFD_VERB_RESUME:
 		break;
 	}
-	loop_want_turn(&net->loop);
+	loop_want_turn(&server->loop);
 }
 
 void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 {
 	struct refd_answer pong = { .kind = REFD_ANSWER_PONG,
 		.request_id = req->request_id };
-	struct net *net = arg;
+	struct server *server = arg;
 
 	switch (req->verb) {
 	case REFD_VERB_PING:
 		conn_answer(conn, &pong);
 		break;
 	case REFD_VERB_STATUS:
-		report_status(net, conn, req->request_id);
+		report_status(server, conn, req->request_id);
 		break;
 	case REFD_VERB_STATS:
-		report_stats(net, conn, req->request_id);
+		report_stats(server, conn, req->request_id);
 		break;
 	case REFD_VERB_METRICS:
-		report_metrics(net, conn, req->request_id);
+		report_metrics(server, conn, req->request_id);
 		break;
 	case REFD_VERB_TOP:
 	case REFD_VERB_SLOW:
@@ -157,7 +158,7 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_PAUSE:
 	case REFD_VERB_DRAIN:
 	case REFD_VERB_RESUME:
-		admin_take(net, conn, req);
+		admin_take(server, conn, req);
 		break;
 	case REFD_VERB_TRANSACTION:
 	case REFD_VERB_SESSION:
@@ -168,7 +169,7 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	case REFD_VERB_CHECKPOINT:
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
-		give_to_scheduler(net, conn, req);
+		give_to_scheduler(server, conn, req);
 		break;
 	}
 	/* txn_new() took the content of a transaction; this frees the rest. */

@@ -7,13 +7,13 @@
 
 #include "daemon/server/conn.h"
 
-struct net;
+struct server;
 
 /* Takes ownership of the content of REQ. The answer reaches CONN now or later.
- * NET is the struct net. */
-void requests_take(void *net, struct conn *conn, struct refd_request *req);
+ * SERVER is the struct server. */
+void requests_take(void *server, struct conn *conn, struct refd_request *req);
 
 /* Fills in the greeting of a new connection. */
-void requests_hello(const struct net *net, struct refd_hello *hello);
+void requests_hello(const struct server *server, struct refd_hello *hello);
 
 #endif

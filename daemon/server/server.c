@@ -1,8 +1,8 @@
 /*
- * One turn of the loop: readable connections have decoded and submitted;
- * then, once for all of them, the scheduler is run, and every connection that
- * was touched is served. So what arrives together is answered together, and
- * the scheduler sees it as one.
+ * One turn: connections with input have decoded their requests before and given
+ * them to the scheduler. The turn runs the scheduler once for all of them, and
+ * then serves each connection with work. Requests that arrive together thus
+ * share windows, and their answers leave together.
  */
 #include "daemon/server/server.h"
 
@@ -13,99 +13,99 @@
 #include "daemon/base/log.h"
 #include "daemon/server/handover.h"
 #include "daemon/server/server_internal.h"
-#include "daemon/server/requests.h"
 
 /* How long a stop waits for clients to take their answers. */
 #define PARTING_NS (5 * 1000000000LL)
 
 /* ---- states ---- */
 
-static void move(struct net *net, enum net_state state)
+static void server_move(struct server *server, enum server_state state)
 {
 	static const bool allowed[6][6] = {
-		[NET_STATE_RECOVERING] = { [NET_STATE_SERVING] = true,
-		    [NET_STATE_OVER] = true,
-		    [NET_STATE_FAILED] = true },
-		[NET_STATE_SERVING] = { [NET_STATE_DRAINING] = true,
-		    [NET_STATE_FAILED] = true },
-		[NET_STATE_DRAINING] = { [NET_STATE_HURRYING] = true,
-		    [NET_STATE_OVER] = true,
-		    [NET_STATE_FAILED] = true },
-		[NET_STATE_HURRYING] = { [NET_STATE_OVER] = true,
-		    [NET_STATE_FAILED] = true },
+		[SERVER_STATE_RECOVERING] = { [SERVER_STATE_SERVING] = true,
+		    [SERVER_STATE_OVER] = true,
+		    [SERVER_STATE_FAILED] = true },
+		[SERVER_STATE_SERVING] = { [SERVER_STATE_DRAINING] = true,
+		    [SERVER_STATE_FAILED] = true },
+		[SERVER_STATE_DRAINING] = { [SERVER_STATE_HURRYING] = true,
+		    [SERVER_STATE_OVER] = true,
+		    [SERVER_STATE_FAILED] = true },
+		[SERVER_STATE_HURRYING] = { [SERVER_STATE_OVER] = true,
+		    [SERVER_STATE_FAILED] = true },
 	};
 
-	assert(allowed[net->state][state]);
-	net->state = state;
-	if (state == NET_STATE_OVER || state == NET_STATE_FAILED)
-		loop_stop(&net->loop);
+	assert(allowed[server->state][state]);
+	server->state = state;
+	if (state == SERVER_STATE_OVER || state == SERVER_STATE_FAILED)
+		loop_stop(&server->loop);
 }
 
-enum refd_server_state net_public_state(const struct net *net)
+enum refd_server_state server_public_state(const struct server *server)
 {
-	switch (net->state) {
-	case NET_STATE_RECOVERING:
+	switch (server->state) {
+	case SERVER_STATE_RECOVERING:
 		return REFD_RECOVERING;
-	case NET_STATE_SERVING:
-		return scheduler_is_closed(net->scheduler) ? REFD_DRAINING :
-							     REFD_SERVING;
-	case NET_STATE_DRAINING:
-	case NET_STATE_HURRYING:
-	case NET_STATE_OVER:
-	case NET_STATE_FAILED:
+	case SERVER_STATE_SERVING:
+		return scheduler_is_closed(server->scheduler) ? REFD_DRAINING :
+								REFD_SERVING;
+	case SERVER_STATE_DRAINING:
+	case SERVER_STATE_HURRYING:
+	case SERVER_STATE_OVER:
+	case SERVER_STATE_FAILED:
 		break;
 	}
 	return REFD_DRAINING;
 }
 
-int64_t net_wall_ms(const struct net *net)
+int64_t server_wall_ms(const struct server *server)
 {
-	return SYS(net->cfg.sys, now_wall) / 1000000;
+	return SYS(server->cfg.sys, now_wall) / 1000000;
 }
 
 /* ---- turns ---- */
 
-/* Everything is answered; those who do not take it are not waited for long,
- * nor at all in a hurry. Returns when to look again at the latest. */
-static int64_t look_for_end(struct net *net, int64_t now_ns)
+/* Ends the server when all transactions are answered and clients have taken the
+ * answers, or too much time has passed; when hurrying, without waiting for
+ * clients. Returns the time of the next call at the latest. */
+static int64_t end_if_drained(struct server *server, int64_t now_ns)
 {
-	if (!scheduler_is_idle(net->scheduler)) {
-		net->idle_ns = 0;
+	if (!scheduler_is_idle(server->scheduler)) {
+		server->idle_ns = 0;
 		return INT64_MAX;
 	}
-	if (net->idle_ns == 0)
-		net->idle_ns = now_ns;
-	if (net->state == NET_STATE_HURRYING || !clients_owed(net) ||
-	    now_ns - net->idle_ns >= PARTING_NS) {
-		move(net, NET_STATE_OVER);
+	if (server->idle_ns == 0)
+		server->idle_ns = now_ns;
+	if (server->state == SERVER_STATE_HURRYING || !clients_owed(server) ||
+	    now_ns - server->idle_ns >= PARTING_NS) {
+		server_move(server, SERVER_STATE_OVER);
 		return INT64_MAX;
 	}
-	return net->idle_ns + PARTING_NS;
+	return server->idle_ns + PARTING_NS;
 }
 
-static void count_turn(struct net *net, int64_t began_ns)
+static void count_turn(struct server *server, int64_t began_ns)
 {
-	int64_t now_ns = SYS(net->cfg.sys, now_mono);
+	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 
-	histogram_add_ns(&net->turns, now_ns - began_ns);
-	if (net->scheduler == NULL)
+	histogram_add_ns(&server->turns, now_ns - began_ns);
+	if (server->scheduler == NULL)
 		return;
-	scheduler_sent(net->scheduler, now_ns);
-	admin_slow_log(net);
+	scheduler_sent(server->scheduler, now_ns);
+	admin_slow_log(server);
 }
 
-static int64_t run_turn(void *arg, int64_t now_ns)
+static int64_t server_turn(void *arg, int64_t now_ns)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 	int64_t next_ns = INT64_MAX, end_ns;
 	const char *fatal = NULL;
 
-	if (net->scheduler != NULL) {
-		next_ns =
-		    scheduler_run(net->scheduler, now_ns, net_wall_ms(net));
-		fatal = store_fatal(net->store);
+	if (server->scheduler != NULL) {
+		next_ns = scheduler_run(server->scheduler, now_ns,
+		    server_wall_ms(server));
+		fatal = store_fatal(server->store);
 	}
-	if (clients_serve(net))
+	if (clients_serve(server))
 		next_ns = now_ns;
 	if (fatal != NULL) {
 		log_event(LOG_LEVEL_ERROR, "journal-failed",
@@ -113,132 +113,133 @@ static int64_t run_turn(void *arg, int64_t now_ns)
 		    LOG_TEXT("it can't be brought back: see to the disk, then "
 			     "start again; recovery finishes what was "
 			     "acknowledged"));
-		move(net, NET_STATE_FAILED);
+		server_move(server, SERVER_STATE_FAILED);
 		return INT64_MAX;
 	}
-	count_turn(net, now_ns);
-	if (net->state == NET_STATE_DRAINING ||
-	    net->state == NET_STATE_HURRYING) {
-		end_ns = look_for_end(net, now_ns);
+	count_turn(server, now_ns);
+	if (server->state == SERVER_STATE_DRAINING ||
+	    server->state == SERVER_STATE_HURRYING) {
+		end_ns = end_if_drained(server, now_ns);
 		if (end_ns < next_ns)
 			next_ns = end_ns;
 	}
 	return next_ns;
 }
 
-static void run_sweep(void *arg)
+static void server_sweep(void *arg)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 
-	clients_check(net);
-	service_look(&net->service);
+	clients_check(server);
+	service_look(&server->service);
 }
 
-/* ---- recovery's end, and the daemon's ---- */
+/* ---- end of recovery, and of the daemon ---- */
 
-static void begin_serving(struct net *net)
+static void begin_serving(struct server *server)
 {
-	const struct scheduler_store store = handover(net->store);
+	const struct scheduler_store store = handover(server->store);
 
-	net->cfg.scheduler.window_refs =
-	    net->cfg.settings.scheduler.window_refs;
-	net->scheduler = scheduler_new(&net->cfg.scheduler, &store);
-	if (net->scheduler == NULL) {
+	server->cfg.scheduler.window_refs =
+	    server->cfg.settings.scheduler.window_refs;
+	server->scheduler = scheduler_new(&server->cfg.scheduler, &store);
+	if (server->scheduler == NULL) {
 		log_event(LOG_LEVEL_ERROR, "start-failed",
 		    LOG_TEXT("out of memory"));
-		move(net, NET_STATE_FAILED);
+		server_move(server, SERVER_STATE_FAILED);
 		return;
 	}
-	scheduler_set_limits(net->scheduler, &net->cfg.settings.scheduler);
-	move(net, NET_STATE_SERVING);
+	scheduler_set_limits(server->scheduler,
+	    &server->cfg.settings.scheduler);
+	server_move(server, SERVER_STATE_SERVING);
 	log_event(LOG_LEVEL_INFO, "serving",
-	    LOG_STR("socket", net->cfg.socket_path));
-	service_ready(&net->service);
+	    LOG_STR("socket", server->cfg.socket_path));
+	service_ready(&server->service);
 }
 
-static void look_at_recovery(struct net *net)
+static void look_at_recovery(struct server *server)
 {
 	int result;
 
-	if (!recovery_thread_is_over(net->recovery, &result))
+	if (!recovery_thread_is_over(server->recovery, &result))
 		return;
-	recovery_thread_free(net->recovery);
-	net->recovery = NULL;
+	recovery_thread_free(server->recovery);
+	server->recovery = NULL;
 	if (result < 0)
-		move(net, NET_STATE_FAILED);
+		server_move(server, SERVER_STATE_FAILED);
 	else
-		begin_serving(net);
+		begin_serving(server);
 }
 
-void net_wake(void *arg)
+void server_wake(void *arg)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 
-	loop_wake(&net->loop);
+	loop_wake(&server->loop);
 }
 
-static void look_at_threads(void *arg)
+static void server_woken(void *arg)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 
-	if (net->recovery != NULL)
-		look_at_recovery(net);
-	reload_thread_look(&net->reload);
+	if (server->recovery != NULL)
+		look_at_recovery(server);
+	reload_thread_look(&server->reload);
 }
 
-static void begin_draining(struct net *net, const char *signal_name)
+static void begin_draining(struct server *server, const char *signal_name)
 {
 	struct scheduler_stats stats;
 
-	scheduler_stats(net->scheduler, &stats);
+	scheduler_stats(server->scheduler, &stats);
 	log_event(LOG_LEVEL_INFO, "stopping", LOG_WORD("signal", signal_name),
 	    LOG_NUM("transactions",
 		stats.waiting + stats.prepared + stats.in_store),
 	    LOG_TEXT("they are finished first"));
-	service_stopping(&net->service);
+	service_stopping(&server->service);
 	/* New clients of an inherited socket wait for the next daemon. */
-	listener_leave(net->sockets.clients);
-	move(net, NET_STATE_DRAINING);
-	scheduler_drain(net->scheduler);
+	listener_leave(server->sockets.clients);
+	server_move(server, SERVER_STATE_DRAINING);
+	scheduler_drain(server->scheduler);
 }
 
-static void stop_for_signal(struct net *net, const char *name)
+static void stop_for_signal(struct server *server, const char *name)
 {
-	switch (net->state) {
-	case NET_STATE_RECOVERING:
+	switch (server->state) {
+	case SERVER_STATE_RECOVERING:
 		log_event(LOG_LEVEL_INFO, "stopping", LOG_WORD("signal", name),
 		    LOG_TEXT("while recovering: the next start takes it up "
 			     "again"));
-		move(net, NET_STATE_OVER);
+		server_move(server, SERVER_STATE_OVER);
 		break;
-	case NET_STATE_SERVING:
-		begin_draining(net, name);
+	case SERVER_STATE_SERVING:
+		begin_draining(server, name);
 		break;
-	case NET_STATE_DRAINING:
+	case SERVER_STATE_DRAINING:
 		log_event(LOG_LEVEL_INFO, "hurrying", LOG_WORD("signal", name),
 		    LOG_TEXT("once more: what waits is given up"));
-		move(net, NET_STATE_HURRYING);
-		scheduler_hurry(net->scheduler);
+		server_move(server, SERVER_STATE_HURRYING);
+		scheduler_hurry(server->scheduler);
 		break;
-	case NET_STATE_HURRYING:
-	case NET_STATE_OVER:
-	case NET_STATE_FAILED:
+	case SERVER_STATE_HURRYING:
+	case SERVER_STATE_OVER:
+	case SERVER_STATE_FAILED:
 		break;
 	}
-	loop_want_turn(&net->loop);
+	loop_want_turn(&server->loop);
 }
 
-static void reload_for_signal(struct net *net)
+static void reload_for_signal(struct server *server)
 {
-	if (net->state == NET_STATE_RECOVERING ||
-	    net->state == NET_STATE_SERVING)
-		reload_thread_ask(&net->reload);
+	if (server->state == SERVER_STATE_RECOVERING ||
+	    server->state == SERVER_STATE_SERVING)
+		reload_thread_ask(&server->reload);
 	else
 		log_event(LOG_LEVEL_INFO, "reload-refused",
 		    LOG_TEXT("the daemon is stopping"));
 }
 
-static void take_signal(void *arg, int number)
+static void server_signalled(void *arg, int number)
 {
 	if (number == SIGHUP)
 		reload_for_signal(arg);
@@ -246,111 +247,112 @@ static void take_signal(void *arg, int number)
 		stop_for_signal(arg, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-/* ---- other settings ---- */
+/* ---- settings ---- */
 
-void net_set(struct net *net, const struct net_settings *settings)
+void server_set(struct server *server, const struct server_settings *settings)
 {
-	net->cfg.settings = *settings;
-	net->clients.host.connections_max = settings->connections_max;
-	sockets_set_peers(&net->sockets, &settings->peers);
-	if (net->scheduler != NULL)
-		scheduler_set_limits(net->scheduler, &settings->scheduler);
+	server->cfg.settings = *settings;
+	server->clients.host.connections_max = settings->connections_max;
+	sockets_set_peers(&server->sockets, &settings->peers);
+	if (server->scheduler != NULL)
+		scheduler_set_limits(server->scheduler, &settings->scheduler);
 }
 
 /* ---- life ---- */
 
-static void tell_facts(void *arg, struct service_facts *facts)
+static void server_facts(void *arg, struct service_facts *facts)
 {
 	struct scheduler_stats stats;
-	struct net *net = arg;
+	struct server *server = arg;
 
-	facts->connections = net->clients.nr_conns;
-	facts->is_serving = net->state == NET_STATE_SERVING;
-	if (net->scheduler == NULL)
+	facts->connections = server->clients.nr_conns;
+	facts->is_serving = server->state == SERVER_STATE_SERVING;
+	if (server->scheduler == NULL)
 		return;
-	scheduler_stats(net->scheduler, &stats);
+	scheduler_stats(server->scheduler, &stats);
 	facts->transactions = stats.transactions;
 	facts->in_work = stats.waiting + stats.prepared + stats.in_store;
-	facts->store = net->store;
+	facts->store = server->store;
 }
 
-void net_awaiting(void *arg, const char *list)
+void server_awaiting(void *arg, const char *list)
 {
-	struct net *net = arg;
+	struct server *server = arg;
 
-	marker_write(&net->marker, list);
+	marker_write(&server->marker, list);
 }
 
-struct net *net_new(const struct net_config *cfg)
+struct server *server_new(const struct server_config *cfg)
 {
-	struct net *net = calloc(1, sizeof(*net));
-	const struct loop_calls loop = { .turn = run_turn,
-		.woken = look_at_threads,
-		.sweep = run_sweep,
-		.signalled = take_signal,
-		.arg = net };
+	struct server *server = calloc(1, sizeof(*server));
+	const struct loop_calls loop = { .turn = server_turn,
+		.woken = server_woken,
+		.sweep = server_sweep,
+		.signalled = server_signalled,
+		.arg = server };
 	const struct service_config service = { .sys = cfg->sys,
 		.state_dir = cfg->state_dir,
 		.ready_fd = cfg->ready_fd,
-		.facts = tell_facts,
-		.arg = net };
+		.facts = server_facts,
+		.arg = server };
 	bool ok;
 
-	if (net == NULL)
+	if (server == NULL)
 		return NULL;
-	net->cfg = *cfg;
-	net->started_ns = SYS(cfg->sys, now_mono);
-	admin_slow_init(&net->slow);
-	ok = loop_init(&net->loop, cfg->sys, &loop);
-	service_init(&net->service, &service, net->loop.base);
-	reload_thread_init(&net->reload, &cfg->reload, &net->service, net_wake,
-	    net);
-	if (clients_init(net) < 0 ||
-	    marker_init(&net->marker, cfg->sys, cfg->socket_path) < 0 || !ok) {
-		net_free(net);
+	server->cfg = *cfg;
+	server->started_ns = SYS(cfg->sys, now_mono);
+	admin_slow_init(&server->slow);
+	ok = loop_init(&server->loop, cfg->sys, &loop);
+	service_init(&server->service, &service, server->loop.base);
+	reload_thread_init(&server->reload, &cfg->reload, &server->service,
+	    server_wake, server);
+	if (clients_init(server) < 0 ||
+	    marker_init(&server->marker, cfg->sys, cfg->socket_path) < 0 ||
+	    !ok) {
+		server_free(server);
 		return NULL;
 	}
-	return net;
+	return server;
 }
 
-void net_free(struct net *net)
+void server_free(struct server *server)
 {
-	if (net == NULL)
+	if (server == NULL)
 		return;
-	sockets_close(&net->sockets);
-	service_done(&net->service);
-	loop_done(&net->loop);
-	clients_done(net);
-	marker_done(&net->marker);
-	free(net);
+	sockets_close(&server->sockets);
+	service_done(&server->service);
+	loop_done(&server->loop);
+	clients_done(server);
+	marker_done(&server->marker);
+	free(server);
 }
 
-int net_listen(struct net *net, char **why)
+int server_listen(struct server *server, char **why)
 {
-	return sockets_open(net, why);
+	return sockets_open(server, why);
 }
 
-enum net_end net_serve(struct net *net, struct store *store)
+enum server_end server_serve(struct server *server, struct store *store)
 {
-	struct recovery_thread_config recovery = { .sys = net->cfg.sys,
+	struct recovery_thread_config recovery = { .sys = server->cfg.sys,
 		.store = store,
-		.marker = &net->marker,
-		.wake = net_wake,
-		.wake_arg = net };
+		.marker = &server->marker,
+		.wake = server_wake,
+		.wake_arg = server };
 
-	net->store = store;
-	if (recovery_thread_start(&recovery, &net->recovery) < 0)
-		return NET_FAILED;
-	loop_run(&net->loop);
-	reload_thread_give_up(&net->reload);
+	server->store = store;
+	if (recovery_thread_start(&recovery, &server->recovery) < 0)
+		return SERVER_FAILED;
+	loop_run(&server->loop);
+	reload_thread_give_up(&server->reload);
 	/* A client must not connect to a daemon that no longer answers. */
-	sockets_close(&net->sockets);
-	clients_hang_up(net);
-	if (net->state != NET_STATE_OVER)
-		return NET_FAILED;
-	if (net->recovery != NULL)
-		return NET_INTERRUPTED;
-	scheduler_free(net->scheduler);
-	net->scheduler = NULL;
-	return NET_STOPPED;
+	sockets_close(&server->sockets);
+	clients_hang_up(server);
+	if (server->state != SERVER_STATE_OVER)
+		return SERVER_FAILED;
+	if (server->recovery != NULL)
+		return SERVER_INTERRUPTED;
+	scheduler_free(server->scheduler);
+	server->scheduler = NULL;
+	return SERVER_STOPPED;
 }

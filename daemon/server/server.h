@@ -1,79 +1,83 @@
 /*
- * The loop: one thread that listens, reads requests, hands them to the
- * scheduler, and writes answers. It does no file I/O and never sleeps but in
- * the kernel's poll.
+ * The server: one thread that accepts connections, reads requests, gives them
+ * to the scheduler and sends answers. The thread does no file I/O, and sleeps
+ * only in the kernel's poll.
  *
  *	RECOVERING -> SERVING -> DRAINING -> HURRYING -> OVER
  *
- * RECOVERING: connections are taken and told so; ping, status and stats are
- * answered, everything else is refused with REFD_BUSY. DRAINING, from
- * SIGTERM or SIGINT: no new transactions, what is there is finished and
- * answered. HURRYING, from a second one: what waits is given up, what the
- * store has is awaited. (FAILED from anywhere: the store can't go on.)
+ * RECOVERING: ping, status and stats are answered. Other requests are refused
+ * with REFD_BUSY.
+ * DRAINING, after SIGTERM or SIGINT: new transactions are refused. Accepted
+ * transactions are finished and answered.
+ * HURRYING, after a second signal: waiting transactions are given up. The
+ * server waits only for transactions that the store has.
+ * FAILED, from any state: the store cannot go on.
  *
- * All calls from the main thread but net_wake(), which any may call.
+ * Main thread, except server_wake() and server_awaiting().
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
 #include "daemon/base/confine.h"
-#include "daemon/server/reload_thread.h"
 #include "daemon/scheduler/scheduler.h"
+#include "daemon/server/reload_thread.h"
 #include "daemon/store/repos/rights.h"
 
-struct net;
+struct server;
 
-/* What may change while it runs. */
-struct net_settings {
-	enum refd_durability durability; /* to be told */
+/* Settings that a reload changes. */
+struct server_settings {
+	enum refd_durability durability; /* for the status */
 	size_t connections_max;
-	struct rights_peers peers; /* who may connect; borrowed until others
-				     are set */
+	struct rights_peers peers; /* may connect; borrowed until the next
+				      server_set() */
 	struct scheduler_limits scheduler;
 };
 
-struct net_config {
+struct server_config {
 	const struct sys *sys;
-	/* Borrowed until net_free(). */
+	/* Borrowed until server_free(). */
 	const char *socket_path, *state_dir;
 	const char *metrics_path; /* NULL: none */
-	int metrics_fd;           /* listens; -1: to be made */
-	int admin_fd;             /* the same */
-	int listen_fd;            /* listens on it already; -1: to be made */
+	/* Listening sockets of the service manager; -1: none, so the server
+	 * makes a socket. */
+	int metrics_fd, admin_fd, listen_fd;
 	const struct confined *confined;
 	int ready_fd; /* gets a line when the daemon serves; -1: none */
-	struct net_settings settings;
-	struct scheduler_config
-	    scheduler; /* SETTINGS' fields need not be filled */
-
+	struct server_settings settings;
+	struct scheduler_config scheduler; /* without its settings */
 	struct reload_calls reload;
 };
 
 /* NULL when out of memory or descriptors. */
-struct net *net_new(const struct net_config *cfg);
-/* The loop must be over. NULL is fine. */
-void net_free(struct net *net);
+struct server *server_new(const struct server_config *cfg);
+/* After server_serve(). NULL is fine. */
+void server_free(struct server *server);
 
-/* For struct store_config: async-signal-safe, never blocks. */
-void net_wake(void *net);
+/* For struct store_config. Async-signal-safe; never blocks. */
+void server_wake(void *server);
 
-/* The same: what awaits recovery is told to clients. Any thread; blocks. */
-void net_awaiting(void *net, const char *list);
+/* For struct store_config: writes LIST, the repositories that await recovery,
+ * to the marker, which clients read. Any thread; blocks. */
+void server_awaiting(void *server, const char *list);
 
-/* Takes the socket. Negative errno and *WHY as listener_open(). */
-int net_listen(struct net *net, char **why);
+/* Opens the sockets. Negative errno and *WHY as listener_open(). */
+int server_listen(struct server *server, char **why);
 
-/* From now on. Loop thread: for APPLY. */
-void net_set(struct net *net, const struct net_settings *settings);
+/* Applies SETTINGS. Loop thread, for reload_calls.apply. */
+void server_set(struct server *server, const struct server_settings *settings);
 
-enum net_end {
-	NET_STOPPED,     /* drained: the store has nothing in hand */
-	NET_INTERRUPTED, /* asked to stop while recovering, which goes on in
-			    its thread: STORE can't be freed */
-	NET_FAILED       /* the log has it; STORE can't be used any more */
+enum server_end {
+	/* Drained: the store has no transactions. */
+	SERVER_STOPPED,
+	/* Told to stop while the recovery thread, which goes on, uses the
+	 * store: STORE cannot be freed. */
+	SERVER_INTERRUPTED,
+	/* After a line in the log. STORE cannot be used any more. */
+	SERVER_FAILED
 };
 
-/* Recovers and serves, until it is told to stop. */
-enum net_end net_serve(struct net *net, struct store *store);
+/* Recovers and serves until a signal or a failure. */
+enum server_end server_serve(struct server *server, struct store *store);
 
 #endif

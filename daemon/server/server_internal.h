@@ -8,23 +8,23 @@
 #include "daemon/server/clients.h"
 #include "daemon/server/loop.h"
 #include "daemon/server/server.h"
+#include "daemon/server/sockets.h"
 #include "daemon/service/recovery_thread.h"
 #include "daemon/service/service.h"
-#include "daemon/server/sockets.h"
 
-enum net_state {
-	NET_STATE_RECOVERING,
-	NET_STATE_SERVING,
-	NET_STATE_DRAINING,
-	NET_STATE_HURRYING,
-	NET_STATE_OVER,
-	NET_STATE_FAILED
+enum server_state {
+	SERVER_STATE_RECOVERING,
+	SERVER_STATE_SERVING,
+	SERVER_STATE_DRAINING,
+	SERVER_STATE_HURRYING,
+	SERVER_STATE_OVER,
+	SERVER_STATE_FAILED
 };
 
-struct net {
-	struct net_config cfg;
-	enum net_state state;
-	struct store *store;              /* borrowed by net_serve() */
+struct server {
+	struct server_config cfg;
+	enum server_state state;
+	struct store *store;              /* borrowed by server_serve() */
 	struct scheduler *scheduler;      /* NULL while recovering */
 	struct recovery_thread *recovery; /* NULL: recovery is over */
 
@@ -43,8 +43,8 @@ struct net {
 };
 
 /* The state that clients are told. */
-enum refd_server_state net_public_state(const struct net *net);
+enum refd_server_state server_public_state(const struct server *server);
 /* Wall clock, for ids. */
-int64_t net_wall_ms(const struct net *net);
+int64_t server_wall_ms(const struct server *server);
 
 #endif

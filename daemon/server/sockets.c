@@ -31,10 +31,10 @@ static void client_accepted(void *arg, int fd)
 	clients_add(arg, fd, false);
 }
 
-static int open_for_clients(struct net *net, char **why)
+static int open_for_clients(struct server *server, char **why)
 {
-	const struct net_config *cfg = &net->cfg;
-	struct listener **clients = &net->sockets.clients;
+	const struct server_config *cfg = &server->cfg;
+	struct listener **clients = &server->sockets.clients;
 	int r;
 
 	if (cfg->listen_fd >= 0)
@@ -44,8 +44,8 @@ static int open_for_clients(struct net *net, char **why)
 		r = listener_open(cfg->sys, cfg->socket_path,
 		    mode_for(&cfg->settings.peers), clients, why);
 	if (r == 0)
-		r = listener_start(*clients, net->loop.base, client_accepted,
-		    net);
+		r = listener_start(*clients, server->loop.base, client_accepted,
+		    server);
 	return r;
 }
 
@@ -56,10 +56,10 @@ static void admin_accepted(void *arg, int fd)
 	clients_add(arg, fd, true);
 }
 
-static void open_for_admins(struct net *net)
+static void open_for_admins(struct server *server)
 {
-	const struct net_config *cfg = &net->cfg;
-	struct listener **admin = &net->sockets.admin;
+	const struct server_config *cfg = &server->cfg;
+	struct listener **admin = &server->sockets.admin;
 	char *path = NULL, *why = NULL;
 	int r = -ENOMEM;
 
@@ -70,7 +70,8 @@ static void open_for_admins(struct net *net)
 	else if (path != NULL)
 		r = listener_open(cfg->sys, path, 0600, admin, &why);
 	if (r == 0)
-		r = listener_start(*admin, net->loop.base, admin_accepted, net);
+		r = listener_start(*admin, server->loop.base, admin_accepted,
+		    server);
 	if (r < 0)
 		log_event(LOG_LEVEL_WARNING, "admin-socket-failed",
 		    LOG_STR("error", why != NULL ? why : strerror(-r)),
@@ -82,10 +83,10 @@ static void open_for_admins(struct net *net)
 
 /* ---- metrics ---- */
 
-static int open_for_metrics(struct net *net, char **why)
+static int open_for_metrics(struct server *server, char **why)
 {
-	const struct net_config *cfg = &net->cfg;
-	struct sockets *sockets = &net->sockets;
+	const struct server_config *cfg = &server->cfg;
+	struct sockets *sockets = &server->sockets;
 	int r;
 
 	if (cfg->metrics_fd < 0 && cfg->metrics_path == NULL)
@@ -99,25 +100,25 @@ static int open_for_metrics(struct net *net, char **why)
 	if (r < 0)
 		return r;
 	sockets->metrics_http =
-	    metrics_http_new(net->loop.base, collect_metrics, net);
+	    metrics_http_new(server->loop.base, collect_metrics, server);
 	if (sockets->metrics_http == NULL)
 		return -ENOMEM;
-	return listener_start(sockets->metrics, net->loop.base,
+	return listener_start(sockets->metrics, server->loop.base,
 	    metrics_http_accept, sockets->metrics_http);
 }
 
 /* ---- all ---- */
 
-int sockets_open(struct net *net, char **why)
+int sockets_open(struct server *server, char **why)
 {
 	int r;
 
 	*why = NULL;
-	r = open_for_clients(net, why);
+	r = open_for_clients(server, why);
 	if (r < 0)
 		return r;
-	open_for_admins(net);
-	return open_for_metrics(net, why);
+	open_for_admins(server);
+	return open_for_metrics(server, why);
 }
 
 void sockets_close(struct sockets *sockets)

@@ -5,11 +5,11 @@
 #ifndef SERVER_SOCKETS_H
 #define SERVER_SOCKETS_H
 
-#include "daemon/server/listener.h"
 #include "daemon/metrics/metrics_http.h"
+#include "daemon/server/listener.h"
 #include "daemon/store/repos/rights.h"
 
-struct net;
+struct server;
 
 struct sockets {
 	struct listener *clients;
@@ -18,10 +18,10 @@ struct sockets {
 	struct metrics_http *metrics_http; /* the same */
 };
 
-/* Opens all sockets of NET's configuration and listens. Negative errno and *WHY
- * as listener_open(). A failure of the administrators' socket is only logged,
- * because clients write refs without it. */
-int sockets_open(struct net *net, char **why);
+/* Opens all sockets of SERVER's configuration and listens. Negative errno and
+ * *WHY as listener_open(). A failure of the administrators' socket is only
+ * logged, because clients write refs without it. */
+int sockets_open(struct server *server, char **why);
 /* Changes the mode of the clients' socket, for other PEERS. */
 void sockets_set_peers(struct sockets *sockets,
     const struct rights_peers *peers);

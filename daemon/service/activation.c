@@ -15,8 +15,8 @@
 
 static bool taken[FDS_MAX];
 
-/* How many there are; none where they are meant for another process, one that
- * this was forked by. */
+/* Number of passed sockets. 0 if LISTEN_PID names another process, such as a
+ * parent of this process. */
 static int nr_passed(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *nr = getenv("LISTEN_FDS");
@@ -45,7 +45,7 @@ static bool is_called(int at, const char *name)
 	return len == strlen(name) && strncmp(names, name, len) == 0;
 }
 
-static int take(int at)
+static int take_at(int at)
 {
 	int fd = FIRST_FD + at;
 
@@ -62,11 +62,11 @@ int activation_take(const char *name, bool first)
 
 	for (i = 0; i < nr; i++)
 		if (!taken[i] && is_called(i, name))
-			return take(i);
-	return first && nr == 1 && !taken[0] ? take(0) : -1;
+			return take_at(i);
+	return first && nr == 1 && !taken[0] ? take_at(0) : -1;
 }
 
-static char *refuse(char **why, const char *what)
+static char *refuse_socket(char **why, const char *what)
 {
 	if (asprintf(why,
 		"the socket that the service manager passed is %s: it has to "
@@ -85,16 +85,16 @@ char *activation_path(int fd, char **why)
 	char *path;
 
 	if (getsockname(fd, (struct sockaddr *)&addr, &size) < 0)
-		return refuse(why, strerror(errno));
+		return refuse_socket(why, strerror(errno));
 	if (addr.sun_family != AF_UNIX ||
 	    size <= offsetof(struct sockaddr_un, sun_path) ||
 	    addr.sun_path[0] != '/')
-		return refuse(why, "of another kind");
+		return refuse_socket(why, "of another kind");
 	getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &int_size);
 	int_size = sizeof(int);
 	getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &int_size);
 	if (type != SOCK_STREAM || !listens)
-		return refuse(why, "no stream socket that listens");
+		return refuse_socket(why, "no stream socket that listens");
 	*why = NULL;
 	path = strndup(addr.sun_path,
 	    size - offsetof(struct sockaddr_un, sun_path));

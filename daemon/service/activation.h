@@ -1,7 +1,7 @@
 /*
  * Sockets that the service manager made and passed to this process
- * (sd_listen_fds(3)): it listens on them while no daemon runs, so that who
- * connects then waits instead of being turned away.
+ * (sd_listen_fds(3)). The service manager listens on them while no daemon runs,
+ * so clients wait for a daemon instead of getting an error.
  *
  * Before there are threads; nothing blocks.
  */
@@ -11,14 +11,14 @@
 #include <stdbool.h>
 
 /*
- * The one of this name (FileDescriptorName=), close-on-exec and not blocking,
- * to be closed by who takes it; each is given once. -1: there is none. FIRST:
- * a single one is meant whatever its name is.
+ * The socket called NAME (FileDescriptorName=), close-on-exec and non-blocking.
+ * The caller closes it. A socket is given only once. -1: there is no such
+ * socket. FIRST: a single passed socket is taken whatever its name is.
  */
 int activation_take(const char *name, bool first);
 
-/* The path that the Unix stream socket FD listens on, to be freed. NULL and
- * *WHY, to be freed: it is none. */
+/* The path on which FD listens, to be freed. NULL and *WHY, to be freed: FD is
+ * no listening Unix stream socket with a path. */
 char *activation_path(int fd, char **why);
 
 #endif

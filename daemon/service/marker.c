@@ -45,28 +45,28 @@ int marker_remove(struct marker *marker)
 	return err;
 }
 
-static int write_fresh(const struct marker *marker, const char *fresh,
+static int write_new_marker(const struct marker *marker, const char *new_path,
     const char *boot_id, const char *awaiting)
 {
 	const struct sys *sys = marker->sys;
 	int fd, err;
 
-	fd = SYS(sys, openat, SYS_TRUSTED, fresh, O_WRONLY | O_CREAT | O_TRUNC,
-	    0644);
+	fd = SYS(sys, openat, SYS_TRUSTED, new_path,
+	    O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	err = fd < 0 ? fd : SYS(sys, write_all, fd, boot_id, strlen(boot_id));
 	if (err == 0)
 		err = SYS(sys, write_all, fd, awaiting, strlen(awaiting));
 	if (fd >= 0)
 		SYS(sys, close, fd);
 	if (err == 0)
-		err = SYS(sys, renameat, SYS_TRUSTED, fresh, SYS_TRUSTED,
+		err = SYS(sys, renameat, SYS_TRUSTED, new_path, SYS_TRUSTED,
 		    marker->path);
 	return err;
 }
 
-static int replace(const struct marker *marker, const char *awaiting)
+static int replace_marker(const struct marker *marker, const char *awaiting)
 {
-	char *boot_id = NULL, *fresh = NULL;
+	char *boot_id = NULL, *new_path = NULL;
 	size_t len;
 	int err;
 
@@ -74,13 +74,13 @@ static int replace(const struct marker *marker, const char *awaiting)
 	    &boot_id, &len);
 	if (err < 0)
 		return err;
-	if (asprintf(&fresh, "%s.new", marker->path) < 0) {
+	if (asprintf(&new_path, "%s.new", marker->path) < 0) {
 		free(boot_id);
 		return -ENOMEM;
 	}
-	err = write_fresh(marker, fresh, boot_id, awaiting);
+	err = write_new_marker(marker, new_path, boot_id, awaiting);
 	free(boot_id);
-	free(fresh);
+	free(new_path);
 	return err;
 }
 
@@ -89,7 +89,7 @@ void marker_write(struct marker *marker, const char *awaiting)
 	int err;
 
 	pthread_mutex_lock(&marker->mutex);
-	err = replace(marker, awaiting);
+	err = replace_marker(marker, awaiting);
 	if (err < 0) {
 		log_event(LOG_LEVEL_WARNING, "marker-failed",
 		    LOG_STR("path", marker->path),

@@ -1,16 +1,16 @@
 /*
- * <socket>.replayed, which tells clients what git may write while the daemon
- * is away: the boot in which recovery was done, and the repositories whose
- * refs await it even so.
+ * The marker <socket>.replayed tells clients which repositories git may write
+ * while the daemon is away. It holds the id of the boot in which recovery was
+ * done, and the repositories that still await recovery:
  *
  *	<boot id>
- *	awaits <uuid, as <common-dir>/refd/id has it>
+ *	awaits <uuid, as in <common-dir>/refd/id>
  *	...
  *
  * In a tmpfs the file itself proves the boot, and clients ignore the id
  * (docs/decisions/008-replayed-marker.md).
  *
- * Any thread; blocks; what fails is in the log.
+ * Any thread; blocks. Failures are logged.
  */
 #ifndef SERVICE_MARKER_H
 #define SERVICE_MARKER_H
@@ -32,8 +32,8 @@ void marker_done(struct marker *marker);
 
 /* 0 or negative errno. */
 int marker_remove(struct marker *marker);
-/* Replaces it. AWAITING: lines, or "". Where that fails there is none, so that
- * nobody goes by an older one. */
+/* Replaces the marker. AWAITING: the lines of repositories, or "". If this
+ * fails, the marker is removed, so that clients do not use an old one. */
 void marker_write(struct marker *marker, const char *awaiting);
 
 #endif

@@ -74,8 +74,8 @@ static void log_repo(const struct tally_repo *repo, size_t *lines)
 	log_event(LOG_LEVEL_INFO, "repository-recovered",
 	    LOG_STR("repo", repo->path), LOG_TEXT(words));
 	for (i = 0; i < repo->nr; i++) {
-		/* Each failure has a line: refd does not serve a repository
-		 * whose recovery failed. */
+		/* Failures are always logged, because refd does not serve
+		 * such a repository. */
 		if (*lines >= FOUND_LOGGED &&
 		    repo->items[i].finding != STORE_FAILED)
 			continue;

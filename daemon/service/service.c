@@ -12,8 +12,8 @@
 
 #define STATE_BYTES 256
 #define NS_PER_US   1000
-/* The manager hears from the daemon so many times within the watchdog's time.
- * Work that takes longer than one such share is a stall. */
+/* Messages to the manager within the watchdog's time.
+ * Work is a stall if it takes longer than one share. */
 #define SHARES 4
 /* The limit of a stall without a watchdog. */
 #define STALL_NS (15 * 1000000000LL)

@@ -9,10 +9,10 @@
 #include "proto/limits.h"
 #include "proto/message.h"
 
-/* No endless work for clients that connect again and again. */
+/* Limit for clients that connect again and again. */
 #define TOLD_MAX 4096
 
-static bool may_read(int client)
+static bool may_read_reason(int client)
 {
 	struct ucred cred;
 	socklen_t size = sizeof(cred);
@@ -21,8 +21,8 @@ static bool may_read(int client)
 	    (cred.uid == 0 || cred.uid == geteuid());
 }
 
-/* All of it fits the buffer of a new socket. */
-static void tell(int client, const char *why)
+/* The buffer of a new socket has room for the whole answer. */
+static void tell_client(int client, const char *why)
 {
 	struct refd_hello hello = {
 		.version = REFD_PROTOCOL_VERSION,
@@ -33,8 +33,9 @@ static void tell(int client, const char *why)
 	};
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
 		.status = REFD_IO,
-		.text = may_read(client) ? why :
-					   "the daemon's log has the reason" };
+		.text = may_read_reason(client) ?
+		    why :
+		    "the daemon's log has the reason" };
 	struct pkt_buf out = { 0 };
 
 	snprintf(hello.software, sizeof(hello.software), "refd/%s",
@@ -53,7 +54,7 @@ void start_failed_tell(int fd, const char *why)
 	for (told = 0; fd >= 0 && told < TOLD_MAX; told++) {
 		client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (client >= 0) {
-			tell(client, why);
+			tell_client(client, why);
 			close(client);
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			return;

@@ -27,8 +27,6 @@ static void counting_free(void *p);
 #define free         counting_free
 #include "proto/arena.c"
 #include "proto/request.c"
-/* Both files have a refuse(). */
-#define refuse conn_refuse
 #include "daemon/server/conn.c"
 #undef malloc
 #undef calloc

@@ -7,6 +7,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,15 @@
 #include "tests/lib/tmp.h"
 
 static struct sys disk;
-static const char *moment;  /* the name whose opening runs COMMAND */
-static const char *command; /* NULL: nothing happens any more */
+/* All threads of the store look at these. MOMENT: the name whose opening runs
+ * COMMAND. COMMAND is NULL: nothing happens any more. */
+static const char *_Atomic moment;
+static const char *_Atomic command;
 
 static void happen(void)
 {
-	const char *once = command;
+	const char *once = atomic_exchange(&command, NULL);
 
-	command = NULL;
 	if (once != NULL)
 		tmp_run("%s", once);
 }
@@ -49,7 +51,9 @@ static bool is_away(const struct sys *sys, int dirfd)
 static int disk_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
 {
-	if (moment != NULL && ends_in(path, moment))
+	const char *when = moment;
+
+	if (when != NULL && ends_in(path, when))
 		happen();
 	if (is_away(sys, dirfd))
 		return -EACCES;
@@ -58,7 +62,9 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 
 static int disk_syncfs(const struct sys *sys, int fd)
 {
-	if (moment == NULL || strcmp(moment, "syncfs") != 0)
+	const char *when = moment;
+
+	if (when == NULL || strcmp(when, "syncfs") != 0)
 		return sys_kernel.syncfs(sys, fd);
 	happen();
 	return -EIO;

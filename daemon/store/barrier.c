@@ -61,8 +61,9 @@ static int not_clean(void *arg, const struct objects_new *found)
 	return 1;
 }
 
-bool barrier_is_clean(struct store *s, struct repo *repo)
+bool barrier_is_clean(struct barriers *b, struct repo *repo)
 {
+	struct store *s = b->store;
 	const struct objects_walk walk = { .sys = s->sys,
 		.limit = limit_of,
 		.found = not_clean,
@@ -83,8 +84,9 @@ static bool is_id_in_doubt(struct store *s, const struct repo *repo)
 }
 
 /* The id is the last of what was made with it. */
-bool barrier_is_settled(struct store *s, struct repo *repo)
+bool barrier_is_settled(struct barriers *b, struct repo *repo)
 {
+	struct store *s = b->store;
 	struct sys_stat st;
 
 	if (atomic_load(&repo->settled))

@@ -70,10 +70,10 @@ void barriers_progress(struct barriers *b, struct store_progress *progress,
     int64_t before_ns);
 
 /* Admission thread: are all objects of REPO known to be durable? */
-bool barrier_is_clean(struct store *s, struct repo *repo);
+bool barrier_is_clean(struct barriers *b, struct repo *repo);
 /* Admission thread: are the id of REPO and its row in the journal durable? All
  * records of REPO depend on both. */
-bool barrier_is_settled(struct store *s, struct repo *repo);
+bool barrier_is_settled(struct barriers *b, struct repo *repo);
 /* Both are on disk after a sync of the file system of REPO. 0 or negative
  * errno: REPO is doomed. */
 int barrier_settle(struct store *s, struct repo *repo);

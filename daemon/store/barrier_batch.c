@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/store/admission/admit.h"
 #include "daemon/store/sync_failures/doubted.h"
 #include "daemon/store/barrier_internal.h"
 #include "daemon/store/repos/repo_id.h"
@@ -336,7 +337,7 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 		if (txn != NULL) {
 			if (w->err != 0)
 				decide_refused(txn, w);
-			admit_end(s, txn);
+			admit_end(&s->repos, txn);
 			txn->times.barrier_ns += now_ns;
 			txn_fifo_put(txns, txn);
 		}
@@ -357,7 +358,7 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 	doubted_next_round(s->doubts);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
-		/* The list in w->repo belongs to the lane thread, so the walk
+		/* The list in w->repo belongs to the admission, so the walk
 		 * reads a new list. */
 		r = objects_walk_anew(&walk, w->repo->fd,
 		    &odb_stores(w->repo->odb)->rule);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/store/admission/admission_queues.h"
 #include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/history/historian.h"
 #include "daemon/store/store_internal.h"
@@ -31,27 +32,6 @@ bool stage_add(struct store_progress *p, const struct stage_work *work,
 	return true;
 }
 
-/* A thread at work on PATH, or none. */
-static void add(struct store_progress *p, const char *path, int64_t since_ns,
-    int64_t before_ns)
-{
-	stage_add(p, &(struct stage_work){ path, since_ns }, before_ns);
-}
-
-static void add_admissions(struct store *s, struct store_progress *progress,
-    int64_t before_ns)
-{
-	const struct admission_slot *slot = s->admission.slots;
-	size_t i;
-
-	if (s->is_sorting)
-		add(&progress[STORE_STAGE_LOOKUP], s->state_dir, s->sorting_ns,
-		    before_ns);
-	for (i = 0; i < ADMISSION_WORKERS; i++)
-		add(&progress[STORE_STAGE_ADMISSION], slot[i].path,
-		    slot[i].since_ns, before_ns);
-}
-
 void store_progress(struct store *s, int64_t limit_ns,
     struct store_progress progress[STORE_STAGES])
 {
@@ -66,11 +46,9 @@ void store_progress(struct store *s, int64_t limit_ns,
 	memset(progress, 0, STORE_STAGES * sizeof(*progress));
 	for (i = 0; i < STORE_STAGES; i++)
 		progress[i].nr_threads = nr_threads[i];
+	admissions_progress(s->admissions, progress, before_ns);
 	barriers_progress(&s->barriers, progress, before_ns);
 	pipeline_progress(s->pipeline, before_ns, progress);
-	pthread_mutex_lock(&s->mutex);
-	add_admissions(s, progress, before_ns);
-	pthread_mutex_unlock(&s->mutex);
 	checkpointer_progress(s->checkpointer, before_ns,
 	    &progress[STORE_STAGE_CHECKPOINT]);
 	historian_progress(s->historian, before_ns,

@@ -1,7 +1,7 @@
 /*
  * The store's threads and the hand-over to and from the scheduler.
  *
- * The happy path of a transaction: store_admit -> lane -> (barrier) ->
+ * The happy path of a transaction: store_admit -> admissions -> (barrier) ->
  * admitted; its windows: store_apply -> a committer -> applied.
  *
  * What fails: a thread that can't be started fails store_start; a journal that can't be brought back makes
@@ -35,39 +35,22 @@ bool store_reap(struct store *s, struct store_done *done)
 
 void store_admit(struct store *s, struct txn *txn)
 {
-	pthread_mutex_lock(&s->mutex);
-	txn_fifo_put(&s->to_admit, txn);
-	pthread_cond_signal(&s->lane_cond);
-	pthread_mutex_unlock(&s->mutex);
+	admissions_admit(s->admissions, txn);
 }
 
 void store_give_up(struct store *s, struct txn *txn)
 {
-	pthread_mutex_lock(&s->mutex);
-	atomic_store(&txn->is_given_up, true);
-	if (txn->queue != NULL) {
-		admission_queues_remove(&s->admission, txn);
-		txn_fifo_put(&s->to_admit, txn);
-		pthread_cond_signal(&s->lane_cond);
-	}
-	pthread_mutex_unlock(&s->mutex);
-	barriers_give_up(&s->barriers, txn);
+	admissions_give_up(s->admissions, txn);
 }
 
 void store_discard(struct store *s, struct txn *txn)
 {
-	pthread_mutex_lock(&s->mutex);
-	txn_fifo_put(&s->to_discard, txn);
-	pthread_cond_signal(&s->lane_cond);
-	pthread_mutex_unlock(&s->mutex);
+	admissions_discard(s->admissions, txn);
 }
 
 void store_lookup(struct store *s, struct store_query *query)
 {
-	pthread_mutex_lock(&s->mutex);
-	query_fifo_put(&s->to_look_up, query);
-	pthread_cond_signal(&s->lane_cond);
-	pthread_mutex_unlock(&s->mutex);
+	admissions_look_up(s->admissions, query);
 }
 
 void store_checkpoint(struct store *s, struct store_checkpoint *cp)
@@ -123,50 +106,33 @@ const char *store_repo_path(const struct repo *repo)
 
 /* ---- threads ---- */
 
-/* How many of each were started. */
-struct started {
-	size_t lanes;
-};
-
-static void end_threads(struct store *s, const struct started *started)
+static void end_threads(struct store *s)
 {
-	size_t i;
-
-	pthread_mutex_lock(&s->mutex);
-	s->stopping = true;
-	pthread_cond_broadcast(&s->lane_cond);
-	pthread_mutex_unlock(&s->mutex);
-	for (i = 0; i < started->lanes; i++)
-		pthread_join(s->lane_threads[i], NULL);
+	admissions_stop(s->admissions);
 	barriers_stop(&s->barriers);
 	checkpointer_stop(s->checkpointer);
 	historian_stop(s->historian);
 	pipeline_stop(s->pipeline);
-	txid_filter_done(&s->txid_filter);
 	s->started = false;
 }
 
 int store_start(struct store *s)
 {
-	struct started started = { 0 };
-	bool has_checkpointer, has_historian, has_pipeline;
 	int r;
 
 	s->started = true;
-	lane_begin(s);
-	while (started.lanes < ADMISSION_WORKERS &&
-	    pthread_create(&s->lane_threads[started.lanes], NULL, lane_main,
-		s) == 0)
-		started.lanes++;
-	r = barriers_start(&s->barriers);
-	has_checkpointer = checkpointer_start(s->checkpointer) == 0;
-	has_historian = historian_start(s->historian) == 0;
-	has_pipeline = pipeline_start(s->pipeline) == 0;
-	if (r == 0 && started.lanes == ADMISSION_WORKERS && has_checkpointer &&
-	    has_historian && has_pipeline)
-		return 0;
-	end_threads(s, &started);
-	return -EAGAIN;
+	r = admissions_start(s->admissions);
+	if (barriers_start(&s->barriers) < 0)
+		r = -EAGAIN;
+	if (checkpointer_start(s->checkpointer) < 0)
+		r = -EAGAIN;
+	if (historian_start(s->historian) < 0)
+		r = -EAGAIN;
+	if (pipeline_start(s->pipeline) < 0)
+		r = -EAGAIN;
+	if (r < 0)
+		end_threads(s);
+	return r;
 }
 
 int store_stop(struct store *s)
@@ -174,7 +140,7 @@ int store_stop(struct store *s)
 	int r = 0;
 
 	if (s->started) {
-		end_threads(s, &(struct started){ .lanes = ADMISSION_WORKERS });
+		end_threads(s);
 		r = checkpointer_once(s->checkpointer, true);
 		/* If a file system turns out only now to have failed, the next
 		 * round defers its records. */
@@ -234,9 +200,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 {
 	struct journal_stats journal;
 
-	pthread_mutex_lock(&s->mutex);
-	*stats = s->stats;
-	pthread_mutex_unlock(&s->mutex);
+	memset(stats, 0, sizeof(*stats));
 	stats->windows = pipeline_windows(s->pipeline);
 	deferred_count(s->deferred, &stats->awaiting_repos,
 	    &stats->awaiting_refs);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/store/admission/admit.h"
 #include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/history/historian.h"
 #include "daemon/store/repos/repo_id.h"
@@ -202,14 +203,9 @@ int store_open_pipeline(struct store *s)
 	return s->pipeline == NULL ? -ENOMEM : 0;
 }
 
-/* The thread looks for a turn under the mutex, and then waits. */
 static void retry(void *store)
 {
-	struct store *s = store;
-
-	pthread_mutex_lock(&s->mutex);
-	pthread_cond_signal(&s->lane_cond);
-	pthread_mutex_unlock(&s->mutex);
+	admissions_wake(((struct store *)store)->admissions);
 }
 
 int store_open_checkpointer(struct store *s)
@@ -275,11 +271,28 @@ static int make_historian(struct store *s)
 	return s->historian != NULL ? 0 : -ENOMEM;
 }
 
+static int make_admissions(struct store *s)
+{
+	const struct admissions_config cfg = {
+		.sys = s->sys,
+		.state_dir = s->state_dir,
+		.journal = s->journal,
+		.repos = &s->repos,
+		.rights = &s->rights,
+		.deferred = s->deferred,
+		.barriers = &s->barriers,
+		.completions = &s->completions,
+		.durability = s->cfg.durability,
+	};
+
+	s->admissions = admissions_new(&cfg);
+	return s->admissions != NULL ? 0 : -ENOMEM;
+}
+
 int store_open(const struct store_config *cfg, struct store **out, char **why)
 {
 	struct journal_config journal;
 	struct commit_log_config log;
-	pthread_condattr_t attr;
 	char *warning = NULL;
 	struct store *s;
 	int r;
@@ -291,10 +304,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->lane_cond, &attr);
-	pthread_condattr_destroy(&attr);
 	barriers_init(&s->barriers, s);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
 	r = copy_config(s, cfg);
@@ -333,6 +342,8 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = store_open_checkpointer(s);
 	if (r == 0)
 		r = make_historian(s);
+	if (r == 0)
+		r = make_admissions(s);
 	if (r != 0) {
 		free(warning);
 		store_free(s);
@@ -351,12 +362,11 @@ void store_free(struct store *s)
 		return;
 	assert(!s->started);
 	checkpointer_free(s->checkpointer);
+	admissions_free(s->admissions);
 	pipeline_free(s->pipeline);
 	deferred_free(s->deferred);
-	if (s->journal != NULL) {
+	if (s->journal != NULL)
 		repos_done(&s->repos);
-		journal_reader_close(s->reader);
-	}
 	historian_free(s->historian);
 	commit_log_close(s->log);
 	if (s->doubts != NULL)
@@ -374,7 +384,6 @@ void store_free(struct store *s)
 	rights_done(&s->rights);
 	barriers_done(&s->barriers);
 	completions_done(&s->completions);
-	pthread_cond_destroy(&s->lane_cond);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);
 }

@@ -126,16 +126,17 @@ struct txn {
 	 * recorded, so the store fills in the part's. */
 	uint64_t lsn;
 
-	/* The store's, until it is admitted. */
-	struct admission_queue *queue; /* where it waits; NULL: nowhere */
+	/* Under the mutex of struct admissions. */
+	struct admission_queue *queue; /* NULL: in no queue */
 	uint64_t nth;                  /* in order of arrival */
-	size_t nr_checked; /* updates whose objects were looked at */
+	/* Only for the admission worker that has the transaction. */
+	size_t nr_checked; /* updates whose objects were read */
+	bool is_looked_up; /* the journal does not know the id */
 	/* Under the mutex of struct barriers. */
 	bool is_at_barrier;
 	struct barrier_waiter *waiter; /* in a batch; NULL: in no batch */
-	bool is_looked_up;             /* the journal does not know its id */
 	/* Nobody waits for it any more: it need not be admitted. Set by
-	 * store_give_up() alone. */
+	 * admissions_give_up() alone. */
 	atomic_bool is_given_up;
 
 	void *prepared;       /* the store's: a session's locks, which stand
@@ -147,9 +148,8 @@ struct txn {
 };
 
 /* Takes REQ over (its content is moved out). NULL when out of memory, REQ
- * is then untouched. Of its updates there is only the room: to lay out very
- * many takes its time, so that is for whoever looks at them first, the lane
- * that is, and not for the loop. */
+ * is then untouched. The updates are only allocated. To lay out very many
+ * updates takes too long for the loop, so admission lays them out. */
 struct txn *txn_new(struct refd_request *req);
 /* Each update is pending, unless that was done before. */
 void txn_lay_out(struct txn *txn);

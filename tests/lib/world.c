@@ -214,6 +214,7 @@ static void init_store(struct world *w)
 	s->cfg.prepare_max_ns = INT64_MAX / 2;
 	s->state_dir = state_dir;
 	completions_init(&s->completions, wake, NULL);
+	s->barriers.store = s;
 	pthread_mutex_init(&s->mutex, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }
@@ -428,7 +429,7 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 		return NULL;
 	}
 	/* What the barrier would do. */
-	if (!barrier_is_settled(s, repo)) {
+	if (!barrier_is_settled(&s->barriers, repo)) {
 		r = fs_sync(&s->repos, repo->fs, repo->fs->objects_fd);
 		if (r == 0)
 			r = barrier_settle(s, repo);

@@ -47,7 +47,7 @@ static void teardown(void)
 static bool is_clean(void)
 {
 	ck_assert_int_eq(odb_refresh(repo->odb), 0);
-	return barrier_is_clean(&w->store, repo);
+	return barrier_is_clean(&w->store.barriers, repo);
 }
 
 static int sync_all(void)
@@ -205,11 +205,11 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 
 	make_clean();
 	calls = memfs_nr_calls(w->fs);
-	ck_assert(barrier_is_clean(&w->store, repo));
+	ck_assert(barrier_is_clean(&w->store.barriers, repo));
 	calls = memfs_nr_calls(w->fs) - calls;
 	for (n = 0; n < calls; n++) {
 		memfs_fail(w->fs, n, -EIO);
-		clean = barrier_is_clean(&w->store, repo);
+		clean = barrier_is_clean(&w->store.barriers, repo);
 		/* Closing is no look. */
 		if (strncmp(memfs_hit(w->fs), "close", 5) != 0)
 			ck_assert_msg(!clean, "call %lu: %s", n,

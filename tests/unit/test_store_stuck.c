@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/store/admission/admissions_internal.h"
 #include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
@@ -168,14 +169,14 @@ END_TEST
  * it. */
 static size_t nr_at_work(bool *waits)
 {
-	const struct admission_queues *a = &sr_store->admission;
+	const struct admission_queues *a = &sr_store->admissions->queues;
 	size_t i, nr = 0;
 
-	pthread_mutex_lock(&sr_store->mutex);
+	pthread_mutex_lock(&sr_store->admissions->mutex);
 	for (i = 0; i < ADMISSION_WORKERS; i++)
 		nr += a->slots[i].queue != NULL;
 	*waits = a->ready != NULL && !admission_queues_has_work(a);
-	pthread_mutex_unlock(&sr_store->mutex);
+	pthread_mutex_unlock(&sr_store->admissions->mutex);
 	return nr;
 }
 

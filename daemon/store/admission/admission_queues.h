@@ -9,10 +9,10 @@
  *		repositories below one root that were not open before
  *	all but one at most for one user
  *	users take turns, and the queues of a user take turns; a turn is a
- *		bounded piece of work (lane.c)
+ *		bounded piece of work (admission_turn.c)
  * A queue counts for the user of its first transaction.
  *
- * All functions are called with the store's mutex held; nothing blocks.
+ * All functions are called with the mutex of struct admissions held; nothing blocks.
  */
 #ifndef STORE_ADMISSION_QUEUES_H
 #define STORE_ADMISSION_QUEUES_H

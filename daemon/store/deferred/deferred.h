@@ -9,8 +9,8 @@
  *			the record, so the checkpoint keeps it
  *
  * Happy path: there is nothing in it. A start redoes everything it can before
- * the daemon answers. A lane thread retries the rest before each write to the
- * repository (deferred_retry.h) and after each checkpoint.
+ * the daemon answers. An admission worker retries the rest before each write to
+ * the repository (deferred_retry.h) and after each checkpoint.
  *
  * Threads and locks: any thread may call any function here, unless the comment
  * of the function says otherwise. struct deferred has three mutexes:
@@ -122,9 +122,10 @@ void deferred_publish(struct deferred *d);
 
 /* ---- turns: the retries after a checkpoint ---- */
 
-/* The checkpointer: lets one lane thread retry. False: nothing to retry. */
+/* The checkpointer: lets one admission worker retry. False: nothing to retry. */
 bool deferred_begin_turn(struct deferred *d);
-/* A lane thread: is it this thread's turn? Then deferred_end_turn() follows. */
+/* An admission worker: is it this worker's turn? Then deferred_end_turn()
+ * follows. */
 bool deferred_take_turn(struct deferred *d);
 void deferred_end_turn(struct deferred *d);
 /* The next repositories to retry, NR at most; the caller frees the paths. */

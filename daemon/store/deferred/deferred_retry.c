@@ -1,9 +1,9 @@
 /*
  * Retries the redo that is deferred in one repository.
  *
- * Happy path: recovery redoes all of it. One lane thread retries, before each
- * write to the repository and after each checkpoint, since a retry looks at
- * objects.
+ * Happy path: recovery redoes all of it. One admission worker retries, before
+ * each write to the repository and after each checkpoint, since a retry looks
+ * at objects.
  *
  * Failures:
  *	a foreign lock still stands	updates of that ref, also those through

@@ -1,8 +1,8 @@
 /*
  * One retry of the deferred redo in one repository.
  *
- * For the one lane thread that is in the repository. Blocks for as long as the
- * disk does. The caller holds no lock.
+ * For the one admission worker that is in the repository. Blocks for as long as
+ * the disk does. The caller holds no lock.
  */
 #ifndef STORE_DEFERRED_RETRY_H
 #define STORE_DEFERRED_RETRY_H

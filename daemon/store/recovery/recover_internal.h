@@ -5,7 +5,7 @@
  *
  * Rows, starts and notes are their owner's, one thread's at a time; reading and
  * writing them any thread may: the one that opens or recovers the store, later
- * the lane thread and the checkpointer. recover_replay(), recover_note() and
+ * admission and the checkpointer. recover_replay(), recover_note() and
  * recover_clean() are for one thread at a time, as recover.h has it. What reads
  * or writes the journal, and these three, may block; the rest looks at memory.
  * 0 or negative errno, after which the lists are to be done with all the same.

@@ -54,7 +54,7 @@ struct repo {
 	atomic_bool settled;
 	uint64_t journal_epoch; /* of the row */
 
-	/* Of the one lane thread that is in it. */
+	/* Only for the admission worker that is in the repository. */
 	bool is_looked_at; /* deferred_fs_check() */
 	struct odb *odb;
 	struct objects_fanouts fanouts;

@@ -1,17 +1,19 @@
 /*
- * Admission: everything that can be known of a transaction before it waits
- * for its refs, on a lane thread (lane.c has the order of things).
+ * Admission of one transaction: every check that does not need the locks of
+ * the refs (admission_turn.c calls the checks in order).
  *
  * The happy path, once the journal does not know its id (admit_seen.c):
  *	repo	opened, or found open
- *	peer	may it write here without refd?
+ *	peer	may the peer write here without refd?
  *	names	valid, each once
- *	objects	there, and commits where a branch wants one
+ *	objects	exist, and are commits where a branch needs a commit
  *
- * What fails refuses the transaction (no repository, not permitted, not
- * supported: nothing of it was looked at) or decides single updates (a bad
- * name, a missing object); the rest goes on.
+ * A failure refuses the transaction (no repository, not permitted, not
+ * supported: nothing else was checked) or decides single updates (a bad name, a
+ * missing object). The other updates go on.
  */
+#include "daemon/store/admission/admit.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,9 @@
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/store/admission/admissions_internal.h"
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/deferred/deferred_retry.h"
-#include "daemon/store/lane.h"
 #include "daemon/store/recovery/leftover_locks.h"
 #include "proto/refname.h"
 
@@ -65,10 +67,10 @@ static void refuse_unseen(struct txn *txn)
 
 /* Nor is the machine's trouble with a closed repository told: whether PEER may
  * see it has to be known first. */
-static void hide_unseen(struct lane *l, struct txn *txn)
+static void hide_unseen(struct admission_worker *w, struct txn *txn)
 {
 	enum refd_status status =
-	    repo_peer_may_see(&l->store->repos, txn->req.git_dir, &txn->peer);
+	    repo_peer_may_see(w->cfg->repos, txn->req.git_dir, &txn->peer);
 
 	if (status == REFD_NOREPO) {
 		refuse_unseen(txn);
@@ -81,11 +83,11 @@ static void hide_unseen(struct lane *l, struct txn *txn)
 }
 
 /* By owners and modes, as they are now. */
-static void check_write(struct lane *l, struct txn *txn)
+static void check_write(struct admission_worker *w, struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
 	enum refd_status status =
-	    repo_peer_may_write(l->store->sys, repo, &txn->peer);
+	    repo_peer_may_write(w->cfg->sys, repo, &txn->peer);
 
 	if (status == REFD_NOREPO)
 		refuse(txn, REFD_DENIED,
@@ -100,7 +102,7 @@ static void check_write(struct lane *l, struct txn *txn)
 			repo->path));
 }
 
-static bool open_repo(struct lane *l, struct txn *txn)
+static bool open_repo(struct admission_worker *w, struct txn *txn)
 {
 	struct rights_given given = { 0 };
 	enum refd_status status;
@@ -114,10 +116,10 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			txn->req.committer));
 		return false;
 	}
-	repo = lane_repo(l, &status, &why);
+	repo = admission_turn_repo(w, &status, &why);
 	if (repo == NULL) {
 		refuse(txn, status, why);
-		hide_unseen(l, txn);
+		hide_unseen(w, txn);
 		return false;
 	}
 	txn->repo = repo;
@@ -132,14 +134,13 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			"for the daemon than for the client: do they share their "
 			"mounts?",
 			repo->path));
-	else if (!rights_allow(&l->store->rights, repo->path, &txn->peer,
-		     &given))
+	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer, &given))
 		refuse(txn, REFD_DENIED,
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
 			txn->peer.uid, repo->path));
 	else
-		check_write(l, txn);
+		check_write(w, txn);
 	if (txn->refused == REFD_OK && is_unsure(txn, repo))
 		refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the configuration of '%s' includes a file that "
@@ -149,7 +150,7 @@ static bool open_repo(struct lane *l, struct txn *txn)
 			     "set both behind it",
 			repo->path));
 	if (txn->refused != REFD_OK)
-		hide_unseen(l, txn);
+		hide_unseen(w, txn);
 	txn->least = given.least;
 	txn->limits = given.limits;
 	return txn->refused == REFD_OK;
@@ -225,7 +226,7 @@ static void check_name(struct txn *txn, struct txn_update *u)
 }
 
 /* Somebody else's to write: the server's own programs'. */
-static void check_reserved(struct store *s, struct txn *txn,
+static void check_reserved(struct rights *rights, struct txn *txn,
     struct txn_update *u)
 {
 	const struct refd_update *ask = u->ask;
@@ -235,9 +236,8 @@ static void check_reserved(struct store *s, struct txn *txn,
 	if (u->status != REFD_PENDING || (is_master && !txn->req.push) ||
 	    ask->action == REFD_VERIFY || ask->action == REFD_SYMREF_VERIFY)
 		return;
-	if (rights_is_reserved(&s->rights, ask->name) ||
-	    (ask->target != NULL &&
-		rights_is_reserved(&s->rights, ask->target)))
+	if (rights_is_reserved(rights, ask->name) ||
+	    (ask->target != NULL && rights_is_reserved(rights, ask->target)))
 		txn_decidef(u, REFD_DENIED,
 		    "'%s' is reserved (limits.reserved)", ask->name);
 }
@@ -267,7 +267,7 @@ static void decide_duplicate(struct txn_update *u)
 		    u->ask->name, NULL, NULL);
 }
 
-static void check_names(struct store *s, struct txn *txn)
+static void check_names(struct rights *rights, struct txn *txn)
 {
 	struct txn_update **sorted =
 	    calloc(txn->nr_updates + 1, sizeof(*sorted));
@@ -275,7 +275,7 @@ static void check_names(struct store *s, struct txn *txn)
 
 	for (i = 0; i < txn->nr_updates; i++) {
 		check_name(txn, &txn->updates[i]);
-		check_reserved(s, txn, &txn->updates[i]);
+		check_reserved(rights, txn, &txn->updates[i]);
 		if (sorted != NULL)
 			sorted[i] = &txn->updates[i];
 		else if (txn->updates[i].status == REFD_PENDING)
@@ -296,7 +296,7 @@ static void check_names(struct store *s, struct txn *txn)
 /* ---- objects ---- */
 
 /* A client who may not read an alternate without refd learns nothing of it. */
-static bool may_read_stores(struct store *s, const struct txn *txn)
+static bool may_read_stores(const struct sys *sys, const struct txn *txn)
 {
 	const struct object_stores *stores = odb_stores(txn->repo->odb);
 	char path[REFD_PATH_MAX];
@@ -306,21 +306,20 @@ static bool may_read_stores(struct store *s, const struct txn *txn)
 	if (txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid())
 		return true;
 	for (i = 1; i < stores->nr; i++)
-		if (SYS(s->sys, fstat, stores->at[i].fd, &st) < 0 ||
-		    SYS(s->sys, fd_path, stores->at[i].fd, path, sizeof(path)) <
+		if (SYS(sys, fstat, stores->at[i].fd, &st) < 0 ||
+		    SYS(sys, fd_path, stores->at[i].fd, path, sizeof(path)) <
 			0 ||
 		    !repo_peer_has(&st, &txn->peer, 05) ||
-		    !repo_peer_may_reach(s->sys, path, st.dev, st.ino,
-			&txn->peer))
+		    !repo_peer_may_reach(sys, path, st.dev, st.ino, &txn->peer))
 			return false;
 	return true;
 }
 
-bool admit_objects_begin(struct store *s, struct txn *txn, int err)
+bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err)
 {
 	bool is_gits;
 
-	if (err == 0 && !may_read_stores(s, txn))
+	if (err == 0 && !may_read_stores(sys, txn))
 		err = -EXDEV;
 	is_gits = err == -EXDEV || err == -EINVAL || err == -ELOOP;
 	if (err < 0)
@@ -363,16 +362,16 @@ static void refuse_branch(struct txn_update *u, const char *hex)
 }
 
 /* packed-refs says what a tag is of; one that can't be peeled stays loose. */
-static void peel(struct txn_update *u, struct lane_object *object)
+static void peel(struct txn_update *u, struct admission_object *object)
 {
 	if (u->peeled != NULL || u->txn->nr_updates < PACKED_LEAST)
 		return;
-	if (object->peel == LANE_NOT_ASKED)
+	if (object->peel == PEEL_NOT_TRIED)
 		object->peel = odb_peel(u->txn->repo->odb, &object->oid,
 				   &object->peeled) == 0 ?
-		    LANE_PEELED :
-		    LANE_NOT_PEELED;
-	if (object->peel != LANE_PEELED)
+		    PEELED :
+		    PEEL_FAILED;
+	if (object->peel != PEELED)
 		return;
 	u->peeled = malloc(sizeof(*u->peeled));
 	if (u->peeled != NULL)
@@ -381,7 +380,7 @@ static void peel(struct txn_update *u, struct lane_object *object)
 
 /* Whether the ref that was named may have it, before anything else is looked
  * at, as git does since 2.51. What a symbolic ref leads to is known later. */
-void admit_object(struct txn_update *u, struct lane_object *object)
+void admit_object(struct txn_update *u, struct admission_object *object)
 {
 	char hex[REFD_OID_HEX + 1];
 
@@ -424,13 +423,13 @@ bool admit_wants_object(const struct txn_update *u)
 
 /* ---- all but its objects ---- */
 
-/* What is deferred is older than TXN. */
-static bool retry_deferred(struct store *s, struct txn *txn)
+/* Deferred redo is older than TXN, and comes first. */
+static bool retry_deferred(const struct admissions_config *cfg, struct txn *txn)
 {
-	int r = deferred_fs_check(s->deferred, txn->repo);
+	int r = deferred_fs_check(cfg->deferred, txn->repo);
 
-	if (r == 0 && deferred_blocks_writes(s->deferred, txn->repo->id))
-		r = deferred_retry(s->deferred, txn->repo, txn);
+	if (r == 0 && deferred_blocks_writes(cfg->deferred, txn->repo->id))
+		r = deferred_retry(cfg->deferred, txn->repo, txn);
 	if (r < 0)
 		refuse(txn, REFD_IO,
 		    repo_why("updates of '%s' await recovery: %s",
@@ -438,13 +437,13 @@ static bool retry_deferred(struct store *s, struct txn *txn)
 	return r == 0;
 }
 
-bool admit_begin(struct lane *l, struct txn *txn)
+bool admit_begin(struct admission_worker *w, struct txn *txn)
 {
 	txn_lay_out(txn);
 	txn->refused = REFD_OK;
 	txn->nr_checked = 0;
-	if (!open_repo(l, txn) || !retry_deferred(l->store, txn))
+	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
 		return false;
-	check_names(l->store, txn);
+	check_names(w->cfg->rights, txn);
 	return true;
 }

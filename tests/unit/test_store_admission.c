@@ -288,7 +288,7 @@ START_TEST(a_repository_closes_while_another_is_in_use)
 	ck_assert_uint_eq(open_repos(), 1);
 	ahead_ns = INT64_C(120) * 1000000000;
 	for (i = 0; i < 10000 && (i == 0 || open_repos() > 1); i++) {
-		/* A lane may still have put the other one back just now. */
+		/* A worker may still be putting the other repository back. */
 		ahead_ns += 1000000000;
 		refd_txid_make(&id);
 		sr_done_with(sr_admit(&id, sr_repo, "refs/heads/x", sr_commit));
@@ -300,8 +300,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("store/lane");
-	TCase *tc = tcase_create("lane");
+	Suite *suite = suite_create("store/admission");
+	TCase *tc = tcase_create("admission");
 
 	tcase_add_checked_fixture(tc, sr_setup, sr_teardown);
 	tcase_set_timeout(tc, 120);

@@ -1,6 +1,6 @@
 /*
  * Is the id of a transaction in the journal? Then the first outcome is the
- * answer. Lane thread.
+ * answer.
  *
  * The happy path: the filter of recent ids has never seen the id, and nothing
  * is read. Otherwise the rows of the id are read in the order of their LSNs. A
@@ -14,14 +14,13 @@
  *	to the end			already read: an unread row may be an
  *					abort record
  */
+#include "daemon/store/admission/admissions_internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/lane.h"
-#include "daemon/store/journal/record.h"
-
 struct replay_seen {
-	struct store *store;
+	struct admissions *admissions;
 	struct txn *txn;
 	bool seen, other;
 };
@@ -48,9 +47,9 @@ static int seen_row(void *arg, const struct journal_row *row)
 		if (!m->answers || m->index >= txn->nr_updates)
 			continue;
 		u = &txn->updates[m->index];
-		/* A void comes after what it takes back. */
+		/* An abort record comes after the record that it aborts. */
 		free(u->text);
-		u->status = lookup_status(seen->store, row, m, &text);
+		u->status = lookup_status(seen->admissions, row, m, &text);
 		u->text = text != NULL ? strdup(text) : NULL;
 		u->has_found = m->has_found;
 		u->found = m->found;
@@ -79,19 +78,19 @@ static bool refuse(struct txn *txn, enum refd_status status, char *why)
 	return true;
 }
 
-bool admit_is_seen(struct store *s, struct txn *txn)
+bool admit_is_seen(struct admissions *a, struct txn *txn)
 {
-	struct replay_seen seen = { .store = s, .txn = txn };
+	struct replay_seen seen = { .admissions = a, .txn = txn };
 	size_t i;
 	int r;
 
 	/* An id of the future would raise the filter's floor above the ids of
 	 * all others. */
 	if (!txn->is_from_future &&
-	    txid_filter_add(&s->txid_filter, &txn->req.txid))
+	    txid_filter_add(&a->txid_filter, &txn->req.txid))
 		return false;
 	txn_lay_out(txn);
-	r = lookup_rows(s, txn->peer.uid, &txn->req.txid, seen_row, &seen);
+	r = lookup_rows(a, txn->peer.uid, &txn->req.txid, seen_row, &seen);
 	if (r < 0)
 		/* It may have been done before, under this id. */
 		return refuse(txn, REFD_UNKNOWN,

@@ -8,9 +8,9 @@
  * takes the error for one of the disk, of the rights or of an object. The
  * answer is norepo, as for every later transaction.
  */
-#include <stdlib.h>
+#include "daemon/store/admission/admit.h"
 
-#include "daemon/store/store_internal.h"
+#include <stdlib.h>
 
 /* Results of an earlier window are final. */
 static bool has_doubtful_update(const struct txn *txn)
@@ -37,13 +37,13 @@ static void take_back_doubtful(struct txn *txn)
 	txn_count(txn);
 }
 
-void admit_end(struct store *s, struct txn *txn)
+void admit_end(struct repos *repos, struct txn *txn)
 {
 	bool by_update = has_doubtful_update(txn);
 
 	if (txn->repo == NULL ||
 	    (!by_update && !repo_move_may_cause(txn->refused)) ||
-	    !repo_is_moved(&s->repos, txn->repo))
+	    !repo_is_moved(repos, txn->repo))
 		return;
 	if (by_update)
 		take_back_doubtful(txn);

@@ -1,47 +1,49 @@
 /*
- * What the journal remembers of a transaction, by its id. Lane thread.
+ * Look-up of a transaction id in the journal.
  *
- * The happy path: the rows of its parts and aborts, in the order they were
- * written; a later row's word on an update replaces an earlier one's.
+ * The happy path: reads the rows of the id, parts and abort records, in the
+ * order of their LSNs. The result of a later row replaces the result of an
+ * earlier row.
  *
- * What is recorded and could not be finished is unknown (deferred_has_update()).
+ * A recorded update that refd could not finish yet is answered `unknown`
+ * (deferred_has_update()).
  *
- * What fails: a journal that can't be read is said so, never taken for an id
- * that was never seen.
+ * Failure: the answer says that the journal can't be read. refd never takes
+ * this for an id that was never seen.
  */
+#include "daemon/store/admission/admissions_internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/journal/record.h"
-#include "daemon/store/store_internal.h"
 #include "proto/arena.h"
 
-static struct journal_reader *open_reader(struct store *s)
+static struct journal_reader *open_reader(struct admissions *a)
 {
-	if (s->reader == NULL &&
-	    journal_reader_open(s->journal, &s->reader) != 0)
-		s->reader = NULL;
-	return s->reader;
+	if (a->reader == NULL &&
+	    journal_reader_open(a->cfg.journal, &a->reader) != 0)
+		a->reader = NULL;
+	return a->reader;
 }
 
-int lookup_rows(struct store *s, int64_t uid, const struct refd_txid *txid,
+int lookup_rows(struct admissions *a, int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg)
 {
 	struct journal_reader *reader;
 	int r;
 
-	reader = open_reader(s);
+	reader = open_reader(a);
 	r = reader == NULL ? -EIO : journal_lookup(reader, uid, txid, cb, arg);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
-int lookup_newest(struct store *s, struct refd_txid *newest)
+int lookup_newest(struct admissions *a, struct refd_txid *newest)
 {
 	struct journal_reader *reader;
 	int r;
 
-	reader = open_reader(s);
+	reader = open_reader(a);
 	r = reader == NULL ? -EIO : journal_newest_id(reader, newest);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
@@ -50,19 +52,20 @@ int lookup_newest(struct store *s, struct refd_txid *newest)
 	"it is committed, and could not be finished yet: the daemon's log "    \
 	"says why"
 
-enum refd_status lookup_status(struct store *s, const struct journal_row *row,
-    const struct record_member *m, const char **text)
+enum refd_status lookup_status(struct admissions *a,
+    const struct journal_row *row, const struct record_member *m,
+    const char **text)
 {
 	*text = m->text;
 	if (m->status != REFD_OK ||
-	    !deferred_has_update(s->deferred, row, m->index))
+	    !deferred_has_update(a->cfg.deferred, row, m->index))
 		return m->status;
 	*text = DEFERRED_TEXT;
 	return REFD_UNKNOWN;
 }
 
 struct look_up_rows {
-	struct store *store;
+	struct admissions *admissions;
 	struct refd_answer *ans;
 	bool *known; /* per update of the transaction */
 	uint64_t lsn;
@@ -97,11 +100,11 @@ static int add_result(struct look_up_rows *rows, const struct journal_row *row,
 	if (!m->answers || m->index >= ans->nr_updates)
 		return 0;
 	result = &ans->results[m->index];
-	/* The first one has the name that was asked for. */
+	/* The first row has the name in the request. */
 	if (!rows->known[m->index])
 		result->name =
 		    refd_arena_string(ans->arena, m->name, strlen(m->name));
-	result->status = lookup_status(rows->store, row, m, &text);
+	result->status = lookup_status(rows->admissions, row, m, &text);
 	result->has_found = m->has_found;
 	result->found = m->found;
 	result->text = NULL;
@@ -133,7 +136,7 @@ static int look_up_row(void *arg, const struct journal_row *row)
 	return r;
 }
 
-/* Leaves out what never happened, and sums up. */
+/* Leaves out updates without a result, and sums up. */
 static void end_answer(struct look_up_rows *rows)
 {
 	struct refd_answer *ans = rows->ans;
@@ -148,20 +151,20 @@ static void end_answer(struct look_up_rows *rows)
 	}
 	ans->nr_results = nr;
 	ans->lsn = rows->lsn;
-	memcpy(ans->journal, store_journal_id(rows->store),
+	memcpy(ans->journal, journal_uuid(rows->admissions->cfg.journal),
 	    sizeof(ans->journal));
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 
-void lookup_answer(struct store *s, struct store_query *q)
+void lookup_answer(struct admissions *a, struct store_query *q)
 {
-	struct look_up_rows rows = { .store = s, .ans = &q->answer };
+	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
 	int r;
 
 	memset(&q->answer, 0, sizeof(q->answer));
 	q->answer.kind = REFD_ANSWER_RESULTS;
 	q->answer.txid = q->txid;
-	r = lookup_rows(s, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
+	r = lookup_rows(a, q->any_uid ? JOURNAL_ANY_UID : (int64_t)q->uid,
 	    &q->txid, look_up_row, &rows);
 	q->failed = r < 0;
 	q->found = r == 0 && q->answer.arena != NULL;
@@ -170,5 +173,5 @@ void lookup_answer(struct store *s, struct store_query *q)
 	else
 		refd_answer_done(&q->answer);
 	free(rows.known);
-	completions_put_query(&s->completions, q);
+	completions_put_query(a->cfg.completions, q);
 }

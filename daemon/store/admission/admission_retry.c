@@ -1,0 +1,61 @@
+/*
+ * A worker retries deferred redo after a checkpoint, a few repositories at a
+ * time.
+ *
+ * Happy path: the checkpointer begins a turn, and one worker takes it. In each
+ * repository the worker is alone.
+ *
+ * Failure: a repository that can't be opened, or in which another worker is,
+ * waits for the next turn.
+ */
+#include "daemon/store/admission/admissions_internal.h"
+
+#include <stdlib.h>
+
+#include "daemon/store/deferred/deferred_retry.h"
+
+/* Repositories in one turn. Admissions wait for the turn. */
+#define RETRIES 16
+
+/* The open repository, with a reference, or else opened as the journal knows
+ * it. */
+static struct repo *get_repo(struct repos *repos,
+    const struct journal_repo *known)
+{
+	struct repo *repo;
+
+	pthread_mutex_lock(&repos->mutex);
+	for (repo = repos->open; repo != NULL; repo = repo->next)
+		if (!repo->doomed && repo->id == known->id)
+			break;
+	if (repo != NULL)
+		repo->refs++;
+	pthread_mutex_unlock(&repos->mutex);
+	if (repo == NULL && repos_get_known(repos, known, &repo) < 0)
+		return NULL;
+	return repo;
+}
+
+void admission_retry(struct admission_worker *w)
+{
+	struct deferred *deferred = w->cfg->deferred;
+	struct repos *repos = w->cfg->repos;
+	struct admissions *a = w->admissions;
+	struct journal_repo some[RETRIES];
+	struct repo *repo;
+	size_t i, nr;
+
+	/* Closes failed repositories, so that they can be repaired. */
+	repos_trim(repos, INT64_MAX / 2);
+	nr = deferred_next(deferred, some, RETRIES);
+	for (i = 0; i < nr; i++) {
+		admissions_begin_at(a, w->slot, some[i].path);
+		repo = get_repo(repos, &some[i]);
+		if (repo != NULL && admissions_claim(a, w->slot, repo))
+			deferred_retry(deferred, repo, NULL);
+		admissions_end(a, w->slot);
+		if (repo != NULL)
+			repo_put(repos, repo);
+		free(some[i].path);
+	}
+}

@@ -1,0 +1,257 @@
+/*
+ * A turn: one worker admits waiting transactions of one path.
+ *
+ * The happy path:
+ *	open	the repository at the path, or finds it open, and claims it: no
+ *		other worker is in it
+ *	admit	reads a bounded number of objects, so that a transaction of very
+ *		many objects keeps no other repository waiting (admit.c)
+ *	pass on	once for all transactions that are through: are their objects
+ *		durable? If not, the transactions go to the barrier
+ *	back	all other transactions go to the completions together
+ *
+ * A turn looks once, for several transactions, at the path, at an object, and
+ * at the directories of the objects. Each look follows the arrival of all these
+ * transactions. So whatever a client had written before its request is found.
+ * The directories come last, after every object of the turn was read.
+ *
+ * Failures cost the transaction (admit.c). A transaction that is given up is
+ * not begun, or not continued.
+ */
+#include "daemon/store/admission/admissions_internal.h"
+
+#include <stdlib.h>
+
+#include "daemon/store/admission/admit.h"
+#include "daemon/store/deferred/deferred_fs.h"
+#include "daemon/store/sync_failures/doubted.h"
+
+/* Objects of one repository that are read before the turn ends: a millisecond
+ * or so. */
+#define RUN_OBJECTS 128
+/* Updates whose names cost as much as an object. */
+#define NAMES_PER_OBJECT 16
+
+/* ---- the turn's repository ---- */
+
+/* False: another worker is in the repository. A failed file system serves no
+ * repository before it is closed and opened again, and the checkpointer may
+ * close it much later. */
+static bool open_repo(struct admission_worker *w,
+    const struct admission_queue *q)
+{
+	deferred_fs_let_go(w->cfg->deferred);
+	w->repo = repos_get(w->cfg->repos, q->git_dir, &w->status, &w->why);
+	return w->repo == NULL ||
+	    admissions_claim(w->admissions, w->slot, w->repo);
+}
+
+struct repo *admission_turn_repo(struct admission_worker *w,
+    enum refd_status *status, char **why)
+{
+	if (w->repo != NULL) {
+		repo_hold(w->cfg->repos, w->repo);
+		return w->repo;
+	}
+	*status = w->status;
+	*why = w->why;
+	w->why = NULL;
+	return NULL;
+}
+
+static void forget_repo(struct admission_worker *w)
+{
+	if (w->repo != NULL)
+		repo_put(w->cfg->repos, w->repo);
+	w->repo = NULL;
+	free(w->why);
+	w->why = NULL;
+}
+
+/* ---- objects ---- */
+
+static struct admission_object *object_of(struct admission_worker *w,
+    struct repo *repo, const struct refd_oid *oid)
+{
+	size_t i =
+	    (oid->bytes[0] | (size_t)oid->bytes[1] << 8) % ADMISSION_OBJECTS;
+	struct admission_object *object = &w->objects[i];
+
+	if (object->run != w->run || !refd_oid_eq(&object->oid, oid))
+		*object = (struct admission_object){ .run = w->run,
+			.oid = *oid,
+			.type = odb_type(repo->odb, oid) };
+	return object;
+}
+
+/* True: all objects of TXN were read, or need not be read. */
+static bool check_some(struct admission_worker *w, struct txn *txn, size_t *nr)
+{
+	struct txn_update *u;
+
+	while (txn->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS &&
+	    !atomic_load(&txn->is_given_up)) {
+		u = &txn->updates[txn->nr_checked++];
+		if (admit_wants_object(u))
+			admit_object(u,
+			    object_of(w, txn->repo, &u->ask->new_oid));
+		*nr += odb_take_work(txn->repo->odb);
+	}
+	return txn->nr_checked == txn->nr_updates ||
+	    atomic_load(&txn->is_given_up);
+}
+
+/* ---- durable? ---- */
+
+static bool names_objects(const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++)
+		if (admit_wants_object(&txn->updates[i]))
+			return true;
+	return false;
+}
+
+/* TXNS are in REPO, and all their objects were read. */
+static void pass_on(struct admission_worker *w, struct repo *repo,
+    struct txn_fifo *txns)
+{
+	enum { NOT_ASKED, CLEAN, NOT_CLEAN } state = NOT_ASKED;
+	struct barriers *barriers = w->cfg->barriers;
+	bool settled = barrier_is_settled(barriers, repo);
+	bool waits = barriers_has(barriers, repo) || !settled;
+	enum refd_durability mode;
+	struct txn *txn;
+
+	while ((txn = txn_fifo_take(txns)) != NULL) {
+		if (settled && !names_objects(txn)) {
+			txn_fifo_put(&w->admitted, txn);
+			continue;
+		}
+		/* Transactions at the barrier go first. A weak mode may lose
+		 * the ref, or promises the ref only from the next syncfs on, so
+		 * the same holds for the objects. But no syncfs brings back
+		 * objects that an earlier syncfs lost. */
+		mode = txn_durability(txn, w->cfg->durability);
+		if (mode == REFD_DURABILITY_PERIODIC && !waits)
+			waits = doubted_any_of(w->cfg->repos->doubts,
+			    odb_stores(repo->odb));
+		if (mode >= REFD_DURABILITY_JOURNAL && !waits) {
+			if (state == NOT_ASKED)
+				state = barrier_is_clean(barriers, repo) ?
+				    CLEAN :
+				    NOT_CLEAN;
+			waits = state == NOT_CLEAN;
+		}
+		if (!waits) {
+			txn_fifo_put(&w->admitted, txn);
+			continue;
+		}
+		txn->times.barrier_ns -= SYS(w->cfg->sys, now_mono);
+		txn_fifo_put(&w->to_barrier, txn);
+	}
+}
+
+/* ---- a turn ---- */
+
+static void give_back(struct admission_worker *w)
+{
+	struct txn *txn;
+
+	for (txn = w->admitted.head; txn != NULL; txn = txn->next)
+		admit_end(w->cfg->repos, txn);
+	/* In this order: the transactions for the barrier came later, and the
+	 * barrier may give them back at once. */
+	completions_put_txns(w->cfg->completions, &w->admitted);
+	barriers_put(w->cfg->barriers, &w->to_barrier);
+}
+
+static bool may_look(struct admission_worker *w, struct txn *txn)
+{
+	return !names_objects(txn) ||
+	    admit_objects_begin(w->cfg->sys, txn, w->objects_err);
+}
+
+/* False: TXN continues with the next turn. */
+static bool admit(struct admission_worker *w, struct txn *txn,
+    struct txn_fifo *through, size_t *nr)
+{
+	bool is_begun = txn->repo != NULL;
+
+	if (!is_begun)
+		*nr += 1 + txn->nr_updates / NAMES_PER_OBJECT;
+	if (atomic_load(&txn->is_given_up) ||
+	    (!is_begun && !admit_begin(w, txn)) || !may_look(w, txn))
+		txn_fifo_put(&w->admitted, txn);
+	else if (!check_some(w, txn, nr))
+		return false;
+	else
+		txn_fifo_put(through, txn);
+	return true;
+}
+
+/* The repository at the path was replaced between two turns. */
+static void begin_again(struct admission_worker *w, struct txn *txn)
+{
+	repo_put(w->cfg->repos, txn->repo);
+	txn->repo = NULL;
+}
+
+static struct txn *take(struct admission_worker *w, uint64_t before)
+{
+	struct admissions *a = w->admissions;
+	struct txn *txn;
+
+	pthread_mutex_lock(&a->mutex);
+	txn = admission_queues_take(&a->queues, w->slot, before);
+	pthread_mutex_unlock(&a->mutex);
+	return txn;
+}
+
+static void put_back(struct admission_worker *w, struct txn *txn)
+{
+	struct admissions *a = w->admissions;
+
+	pthread_mutex_lock(&a->mutex);
+	admission_queues_put_back(&a->queues, w->slot, txn);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+/* Transactions that were put before transaction number BEFORE. At least one of
+ * them makes progress. */
+static void admit_some(struct admission_worker *w, uint64_t before)
+{
+	struct txn_fifo through = { .head = NULL };
+	struct txn *txn;
+	size_t nr = 0;
+
+	w->run++;
+	if (w->repo != NULL)
+		w->objects_err = odb_refresh(w->repo->odb);
+	while (nr < RUN_OBJECTS && (txn = take(w, before)) != NULL) {
+		/* Another repository is at the path now. */
+		if (txn->repo != NULL && txn->repo != w->repo)
+			begin_again(w, txn);
+		if (!admit(w, txn, &through, &nr)) {
+			put_back(w, txn);
+			break;
+		}
+		/* The next transaction tries for itself. */
+		if (w->repo == NULL)
+			break;
+	}
+	if (through.head != NULL)
+		pass_on(w, w->repo, &through);
+}
+
+void admission_turn(struct admission_worker *w, const struct admission_queue *q,
+    uint64_t before)
+{
+	if (open_repo(w, q))
+		admit_some(w, before);
+	/* In this order: another worker may have the next turn. */
+	give_back(w);
+	forget_repo(w);
+	admissions_end(w->admissions, w->slot);
+}

@@ -1,0 +1,362 @@
+/*
+ * The threads of admission, and their queues.
+ *
+ * The happy path of a transaction:
+ *	sort	by one worker at a time: if the journal knows the id, the
+ *		transaction is answered (admit_seen.c). Otherwise it joins the
+ *		queue of its path (admission_queues.c)
+ *	turn	of that queue, by any worker (admission_turn.c)
+ *	back	to the completions, or to the barrier
+ *
+ * Failures cost the transaction (admit.c). A transaction that is given up is
+ * not begun, or not continued. A disk that hangs keeps one worker for each
+ * repository with work on the disk, two workers at most.
+ */
+#include "daemon/store/admission/admissions_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/busy_cause.h"
+#include "daemon/store/stages.h"
+
+#define REPO_IDLE_NS (60LL * 1000000000)
+#define TRIM_S       10
+
+/* ---- sorting ---- */
+
+/* The longest root above GIT_DIR; NULL: none. */
+static const char *root_of(const struct repos *repos, const char *git_dir)
+{
+	const char *root = NULL;
+	size_t i, len, longest = 0;
+
+	for (i = 0; i < repos->nr_roots; i++) {
+		len = strlen(repos->roots[i]);
+		if (len <= longest ||
+		    strncmp(git_dir, repos->roots[i], len) != 0)
+			continue;
+		longest = len;
+		root = repos->roots[i];
+	}
+	return root;
+}
+
+/* Equal for paths that may hang together. */
+static const void *place_of(struct repos *repos, const char *git_dir)
+{
+	const void *place = repos_place(repos, git_dir);
+
+	return place != NULL ? place : root_of(repos, git_dir);
+}
+
+/* False: TXN is done. True: TXN is queued, and another worker may have it
+ * already. */
+static bool put(struct admissions *a, struct txn *txn)
+{
+	const void *place = place_of(a->cfg.repos, txn->req.git_dir);
+	bool is_wanted;
+	int r = 0;
+
+	pthread_mutex_lock(&a->mutex);
+	is_wanted = !atomic_load(&txn->is_given_up);
+	if (is_wanted)
+		r = admission_queues_put(&a->queues, txn, place);
+	pthread_mutex_unlock(&a->mutex);
+	if (is_wanted && r == 0)
+		return true;
+	txn_lay_out(txn);
+	if (r < 0)
+		txn->refused = busy_cause_count(BUSY_MEMORY);
+	return false;
+}
+
+static void sort(struct admissions *a, struct txn_fifo *txns)
+{
+	struct txn_fifo done = { .head = NULL };
+	struct txn *txn;
+
+	while ((txn = txn_fifo_take(txns)) != NULL) {
+		/* If a transaction is admitted again, the journal may hold
+		 * parts of this very transaction. */
+		if (!txn->is_looked_up && !txn->readmitted &&
+		    admit_is_seen(a, txn)) {
+			txn_fifo_put(&done, txn);
+			continue;
+		}
+		txn->is_looked_up = true;
+		if (!put(a, txn))
+			txn_fifo_put(&done, txn);
+	}
+	completions_put_txns(a->cfg.completions, &done);
+}
+
+/* ---- pieces of work: under MUTEX, which is released meanwhile. False: there
+ * is no such work for this worker. ---- */
+
+static bool sort_some(struct admissions *a)
+{
+	struct txn_fifo txns = { .head = NULL };
+	struct query_fifo queries = { .head = NULL };
+	struct store_query *query;
+
+	if (a->is_sorting ||
+	    (a->to_sort.head == NULL && a->to_look_up.head == NULL))
+		return false;
+	txn_fifo_move(&txns, &a->to_sort);
+	query_fifo_move(&queries, &a->to_look_up);
+	a->is_sorting = true;
+	a->sorting_ns = SYS(a->cfg.sys, now_mono);
+	pthread_mutex_unlock(&a->mutex);
+	/* Before the transactions: a row can be read before it is durable, so
+	 * no query may find the rows of a later transaction. */
+	while ((query = query_fifo_take(&queries)) != NULL)
+		lookup_answer(a, query);
+	sort(a, &txns);
+	pthread_mutex_lock(&a->mutex);
+	a->is_sorting = false;
+	return true;
+}
+
+static bool retry_some(struct admission_worker *w)
+{
+	struct admissions *a = w->admissions;
+
+	if (!deferred_take_turn(a->cfg.deferred))
+		return false;
+	pthread_mutex_unlock(&a->mutex);
+	admission_retry(w);
+	pthread_mutex_lock(&a->mutex);
+	deferred_end_turn(a->cfg.deferred);
+	return true;
+}
+
+static bool turn_some(struct admission_worker *w)
+{
+	struct admissions *a = w->admissions;
+	uint64_t before = a->queues.nr_put;
+	const struct admission_queue *q = admission_queues_begin(&a->queues,
+	    w->slot, SYS(a->cfg.sys, now_mono));
+
+	if (q == NULL)
+		return false;
+	if (admission_queues_has_work(&a->queues))
+		pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+	admission_turn(w, q, before);
+	pthread_mutex_lock(&a->mutex);
+	return true;
+}
+
+static bool discard_some(struct admissions *a)
+{
+	struct txn_fifo txns = { .head = NULL };
+	struct txn *txn;
+
+	if (a->to_discard.head == NULL)
+		return false;
+	txn_fifo_move(&txns, &a->to_discard);
+	pthread_mutex_unlock(&a->mutex);
+	while ((txn = txn_fifo_take(&txns)) != NULL)
+		txn_free(txn);
+	pthread_mutex_lock(&a->mutex);
+	return true;
+}
+
+/* One piece of work. */
+static bool work_some(struct admission_worker *w)
+{
+	return sort_some(w->admissions) || retry_some(w) || turn_some(w) ||
+	    discard_some(w->admissions);
+}
+
+/* ---- the threads ---- */
+
+/* Under MUTEX. Under load no thread waits for TRIM_S, so the time of the next
+ * trim is noted. */
+static void wait_for_work(struct admissions *a)
+{
+	int64_t now_ns = SYS(a->cfg.sys, now_mono);
+	struct timespec until;
+
+	if (now_ns < a->trim_ns) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += TRIM_S;
+		pthread_cond_timedwait(&a->cond, &a->mutex, &until);
+		return;
+	}
+	a->trim_ns = now_ns + TRIM_S * INT64_C(1000000000);
+	pthread_mutex_unlock(&a->mutex);
+	repos_trim(a->cfg.repos, REPO_IDLE_NS);
+	pthread_mutex_lock(&a->mutex);
+}
+
+static void *admissions_main(void *arg)
+{
+	struct admissions *a = arg;
+	struct admission_worker w = { .admissions = a, .cfg = &a->cfg };
+
+	pthread_mutex_lock(&a->mutex);
+	w.slot = a->nr_begun++;
+	for (;;) {
+		if (work_some(&w))
+			continue;
+		if (a->stopping)
+			break;
+		wait_for_work(a);
+	}
+	pthread_mutex_unlock(&a->mutex);
+	return NULL;
+}
+
+int admissions_start(struct admissions *a)
+{
+	struct refd_txid newest, secret;
+
+	if (lookup_newest(a, &newest) == 0 && refd_txid_make(&secret) == 0)
+		txid_filter_begin(&a->txid_filter, &newest, &secret);
+	while (a->nr_threads < ADMISSION_WORKERS &&
+	    pthread_create(&a->threads[a->nr_threads], NULL, admissions_main,
+		a) == 0)
+		a->nr_threads++;
+	return a->nr_threads == ADMISSION_WORKERS ? 0 : -EAGAIN;
+}
+
+void admissions_stop(struct admissions *a)
+{
+	pthread_mutex_lock(&a->mutex);
+	a->stopping = true;
+	pthread_cond_broadcast(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+	while (a->nr_threads > 0)
+		pthread_join(a->threads[--a->nr_threads], NULL);
+}
+
+struct admissions *admissions_new(const struct admissions_config *cfg)
+{
+	struct admissions *a = calloc(1, sizeof(*a));
+	pthread_condattr_t attr;
+
+	if (a == NULL)
+		return NULL;
+	a->cfg = *cfg;
+	pthread_mutex_init(&a->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&a->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return a;
+}
+
+void admissions_free(struct admissions *a)
+{
+	if (a == NULL)
+		return;
+	journal_reader_close(a->reader);
+	txid_filter_done(&a->txid_filter);
+	pthread_cond_destroy(&a->cond);
+	pthread_mutex_destroy(&a->mutex);
+	free(a);
+}
+
+/* ---- hand-over ---- */
+
+void admissions_admit(struct admissions *a, struct txn *txn)
+{
+	pthread_mutex_lock(&a->mutex);
+	txn_fifo_put(&a->to_sort, txn);
+	pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+void admissions_give_up(struct admissions *a, struct txn *txn)
+{
+	pthread_mutex_lock(&a->mutex);
+	atomic_store(&txn->is_given_up, true);
+	if (txn->queue != NULL) {
+		admission_queues_remove(&a->queues, txn);
+		txn_fifo_put(&a->to_sort, txn);
+		pthread_cond_signal(&a->cond);
+	}
+	pthread_mutex_unlock(&a->mutex);
+	barriers_give_up(a->cfg.barriers, txn);
+}
+
+void admissions_discard(struct admissions *a, struct txn *txn)
+{
+	pthread_mutex_lock(&a->mutex);
+	txn_fifo_put(&a->to_discard, txn);
+	pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+void admissions_look_up(struct admissions *a, struct store_query *query)
+{
+	pthread_mutex_lock(&a->mutex);
+	query_fifo_put(&a->to_look_up, query);
+	pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+void admissions_wake(struct admissions *a)
+{
+	pthread_mutex_lock(&a->mutex);
+	pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+/* ---- current work ---- */
+
+void admissions_begin_at(struct admissions *a, size_t slot, const char *path)
+{
+	pthread_mutex_lock(&a->mutex);
+	admission_queues_begin_other(&a->queues, slot, path,
+	    SYS(a->cfg.sys, now_mono));
+	pthread_mutex_unlock(&a->mutex);
+}
+
+bool admissions_claim(struct admissions *a, size_t slot,
+    const struct repo *repo)
+{
+	bool is_ours;
+
+	pthread_mutex_lock(&a->mutex);
+	is_ours = admission_queues_claim(&a->queues, slot, repo->id);
+	if (is_ours && a->queues.slots[slot].queue != NULL)
+		a->queues.slots[slot].queue->place = repo->fs;
+	/* The queue has left its root for its file system, so another queue
+	 * below the root may be permitted now. */
+	if (admission_queues_has_work(&a->queues))
+		pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+	return is_ours;
+}
+
+void admissions_end(struct admissions *a, size_t slot)
+{
+	pthread_mutex_lock(&a->mutex);
+	admission_queues_end(&a->queues, slot);
+	if (admission_queues_has_work(&a->queues))
+		pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+void admissions_progress(struct admissions *a, struct store_progress *progress,
+    int64_t before_ns)
+{
+	const struct admission_slot *slot = a->queues.slots;
+	size_t i;
+
+	pthread_mutex_lock(&a->mutex);
+	if (a->is_sorting)
+		stage_add(&progress[STORE_STAGE_LOOKUP],
+		    &(struct stage_work){ a->cfg.state_dir, a->sorting_ns },
+		    before_ns);
+	for (i = 0; i < ADMISSION_WORKERS; i++)
+		stage_add(&progress[STORE_STAGE_ADMISSION],
+		    &(struct stage_work){ slot[i].path, slot[i].since_ns },
+		    before_ns);
+	pthread_mutex_unlock(&a->mutex);
+}

@@ -1,0 +1,123 @@
+/*
+ * Between the files of admission. Private to them.
+ */
+#ifndef STORE_ADMISSIONS_INTERNAL_H
+#define STORE_ADMISSIONS_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/store/admission/admission_queues.h"
+#include "daemon/store/admission/admissions.h"
+#include "daemon/store/admission/txid_filter.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/objects/odb.h"
+
+struct admissions {
+	struct admissions_config cfg;
+	/* Only for the thread that starts and stops the store. */
+	pthread_t threads[ADMISSION_WORKERS];
+	size_t nr_threads;
+
+	/* Only for the worker that set is_sorting. */
+	struct journal_reader *reader; /* NULL: to be opened */
+	struct txid_filter txid_filter;
+
+	/* All members below: under MUTEX. The same holds for queue and nth of a
+	 * transaction. */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond; /* new work, or STOPPING */
+	struct txn_fifo to_sort, to_discard;
+	struct query_fifo to_look_up;
+	struct admission_queues queues;
+	size_t nr_begun;    /* threads with a slot */
+	bool is_sorting;    /* a worker looks ids up */
+	int64_t sorting_ns; /* since when */
+	int64_t trim_ns;    /* next time to close idle repositories */
+	bool stopping;
+};
+
+/* An object that was read in RUN. */
+struct admission_object {
+	uint64_t run;
+	struct refd_oid oid;
+	enum object_type type;
+	enum { PEEL_NOT_TRIED, PEELED, PEEL_FAILED } peel;
+	struct refd_oid peeled; /* the object that the tag leads to */
+};
+
+#define ADMISSION_OBJECTS 256
+
+/* The state of one worker. Only for the thread of the worker. */
+struct admission_worker {
+	struct admissions *admissions;
+	const struct admissions_config *cfg;
+	size_t slot;
+	/* Of this turn: the repository at the path, with a reference, or the
+	 * reason why there is none; owned. */
+	struct repo *repo;
+	enum refd_status status;
+	char *why;
+	/* Results of this turn. */
+	struct txn_fifo admitted, to_barrier;
+
+	/* Of the current run: the objects that were read in it. The first bytes
+	 * of an id choose the place. */
+	uint64_t run;
+	struct admission_object objects[ADMISSION_OBJECTS];
+	int objects_err; /* of odb_refresh() */
+};
+
+/* ---- admissions.c: these take MUTEX ---- */
+
+/* Worker SLOT works at PATH, without a queue, until admissions_end(). PATH is
+ * borrowed. */
+void admissions_begin_at(struct admissions *a, size_t slot, const char *path);
+/* Worker SLOT is about to work in REPO. False: another worker does. */
+bool admissions_claim(struct admissions *a, size_t slot,
+    const struct repo *repo);
+void admissions_end(struct admissions *a, size_t slot);
+
+/* ---- admission_turn.c, admission_retry.c ---- */
+
+/* The turn of queue Q: admits transactions that were put before transaction
+ * number BEFORE. */
+void admission_turn(struct admission_worker *w, const struct admission_queue *q,
+    uint64_t before);
+/* The repository of this turn, with a reference of its own. NULL, *STATUS and
+ * *WHY (to be freed): there is none. */
+struct repo *admission_turn_repo(struct admission_worker *w,
+    enum refd_status *status, char **why);
+/* Retries the deferred redo of some repositories. */
+void admission_retry(struct admission_worker *w);
+
+/* ---- admit.c, admit_seen.c ---- */
+
+/* Is the id of TXN in the journal? Then TXN is answered. For the worker that
+ * set is_sorting. */
+bool admit_is_seen(struct admissions *a, struct txn *txn);
+/* Checks everything but the objects. False: TXN is refused, so its objects do
+ * not matter. */
+bool admit_begin(struct admission_worker *w, struct txn *txn);
+/* May the objects that TXN names be read, after odb_refresh() returned ERR?
+ * False: TXN is refused. */
+bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err);
+bool admit_wants_object(const struct txn_update *u);
+/* Decides U, whose new value is OBJECT. A tag is peeled once. */
+void admit_object(struct txn_update *u, struct admission_object *object);
+
+/* ---- lookup.c, for the worker that set is_sorting ---- */
+
+/* 0, negative errno, or CB's result. */
+int lookup_rows(struct admissions *a, int64_t uid, const struct refd_txid *txid,
+    int (*cb)(void *arg, const struct journal_row *row), void *arg);
+/* The status and *TEXT (borrowed) that member M of ROW is answered with. */
+enum refd_status lookup_status(struct admissions *a,
+    const struct journal_row *row, const struct record_member *m,
+    const char **text);
+/* The largest id in the journal. 0 or negative errno. Also before the threads
+ * start. */
+int lookup_newest(struct admissions *a, struct refd_txid *newest);
+/* Fills in the answer of QUERY and gives QUERY back. */
+void lookup_answer(struct admissions *a, struct store_query *query);
+
+#endif

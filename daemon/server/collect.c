@@ -36,6 +36,7 @@ struct metrics *collect_metrics(void *arg)
 		scheduler_stats(server->scheduler, &m->scheduler);
 		store_stats(server->store, &m->store);
 		m->measure = *scheduler_measure(server->scheduler);
+		m->paused = scheduler_is_paused(server->scheduler);
 		add_stages(m, server);
 	}
 	m->serving = server_public_state(server) == REFD_SERVING;

@@ -159,6 +159,7 @@ check 'paused' "$REFD" pause
 "$REFD" status >"$T/status"
 is 'status is not that of one that serves' 75 $?
 check 'and says so' grep -qx 'paused: yes' "$T/status"
+is 'the metric of the pause' 1 "$(stat_of paused)"
 update --timeout 3000 refs/heads/x "$one" 2>"$T/err"
 is 'whose time passes' 75 $?
 check 'is told' grep -q 'paused' "$T/err"
@@ -169,6 +170,7 @@ await 10 one_waits
 is 'one waits' 1 "$(stat_of waiting)"
 check_fails 'drain waits for that' "$REFD" drain --timeout 1
 check 'resumed' "$REFD" resume
+is 'the metric after it' 0 "$(stat_of paused)"
 check 'who waited is served' wait "$waiter"
 reap "$waiter"
 is 'the ref' "$one" "$(ref_of a.git refs/heads/x)"

@@ -66,7 +66,7 @@ bool checkpoint_may_wait(struct checkpointer *c)
 	if (rights_weakest(c->cfg.rights) != REFD_DURABILITY_NONE)
 		return false;
 	for (fs = fs_first(c->cfg.repos); fs != NULL; fs = fs->next)
-		if (!fs->gone && atomic_load(&fs->promised))
+		if (fs->state != FS_GONE && atomic_load(&fs->promised))
 			return false;
 	journal_stats(c->journal, &stats);
 	return stats.wal_bytes < WAL_MAX_BYTES;

@@ -204,7 +204,7 @@ static int results(struct checkpointer *c, const struct fs *first,
 
 	pthread_mutex_lock(&c->mutex);
 	for (fs = first; fs != NULL; fs = fs->next) {
-		if (fs->gone)
+		if (fs->state == FS_GONE)
 			continue;
 		sync = find(c, fs);
 		lasting = sync != NULL ? sync->lasting : 0;
@@ -228,7 +228,7 @@ static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
 	if (is_running(sync))
 		return 0;
 	join(sync);
-	if (fs->gone)
+	if (fs->state == FS_GONE)
 		return 0;
 	if (is_clean(fs))
 		skip(sync, lsn);
@@ -284,7 +284,7 @@ const char *checkpoint_sync_failed(struct checkpointer *c)
 
 	pthread_mutex_lock(&c->mutex);
 	for (sync = c->syncs; sync != NULL; sync = sync->next)
-		if (sync->err < 0 && !sync->fs->gone)
+		if (sync->err < 0 && sync->fs->state != FS_GONE)
 			break;
 	pthread_mutex_unlock(&c->mutex);
 	return sync != NULL ? sync->path : NULL;

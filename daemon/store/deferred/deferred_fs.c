@@ -185,8 +185,8 @@ void deferred_fs_let_go(struct deferred *d)
 	pthread_mutex_lock(&d->rows);
 	for (fs = fs_first(repos); fs != NULL; fs = fs->next) {
 		p.fs = fs;
-		if (!atomic_load(&fs->failed) || fs->gone ||
-		    fs_is_in_use(repos, fs) || defer(&p) < 0)
+		if (fs->state != FS_FAILED || fs_is_in_use(repos, fs) ||
+		    defer(&p) < 0)
 			continue;
 		fs_path(repos, fs, path);
 		doubts_parked(repos->doubts, fs->mount);

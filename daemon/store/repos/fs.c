@@ -12,6 +12,7 @@
  * (deferred_fs.c), its descriptors go, so that it can be unmounted. Who comes
  * then opens it anew, and has to sync it first.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,7 +103,8 @@ static struct fs *find_fs(const struct repos *repos, uint64_t dev,
 	struct fs *fs;
 
 	for (fs = repos->fs; fs != NULL; fs = fs->next)
-		if (fs->dev == dev && fs->mount == mount && !fs->gone)
+		if (fs->dev == dev && fs->mount == mount &&
+		    fs->state != FS_GONE)
 			break;
 	return fs;
 }
@@ -150,7 +152,7 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 	fs_close(repos, fs);
 	free(fs);
 	*out = other;
-	return atomic_load(&other->failed) ? -EIO : 0;
+	return other->state == FS_OPEN ? 0 : -EIO;
 }
 
 static int fs_new(struct repos *repos, const struct repo *repo, uint64_t mount,
@@ -179,7 +181,7 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	pthread_mutex_lock(&repos->mutex);
 	fs = find_fs(repos, repo->dev, mount);
 	pthread_mutex_unlock(&repos->mutex);
-	if (fs != NULL && atomic_load(&fs->failed))
+	if (fs != NULL && fs->state != FS_OPEN)
 		return -EIO;
 	if ((fs == NULL || fs->marker_fd < 0) &&
 	    (r = fs_new(repos, repo, mount, &fs)) < 0)
@@ -218,7 +220,7 @@ int fs_of(struct repos *repos, int fd, struct fs **out)
 	pthread_mutex_unlock(&repos->mutex);
 	if (found == NULL)
 		return fs_new_plain(repos, fd, st.dev, mount, out);
-	if (atomic_load(&found->failed))
+	if (found->state != FS_OPEN)
 		return -EIO;
 	*out = found;
 	return 0;
@@ -246,27 +248,36 @@ void fs_path(struct repos *repos, const struct fs *fs, char path[REFD_PATH_MAX])
 			break;
 	if (repo != NULL)
 		snprintf(path, REFD_PATH_MAX, "%s", repo->path);
-	else if (fs->gone ||
+	else if (fs->state == FS_GONE ||
 	    SYS(repos->sys, fd_path, fs->fd, path, REFD_PATH_MAX) < 0)
 		path[0] = '\0';
 	pthread_mutex_unlock(&repos->mutex);
+}
+
+/* The table is in fs.h. Under MUTEX. */
+static void set_state(struct fs *fs, enum fs_state state)
+{
+	assert(fs->state == (state == FS_GONE ? FS_FAILED : FS_OPEN));
+	fs->state = state;
 }
 
 void fs_fail(struct repos *repos, struct fs *fs, int err)
 {
 	char path[REFD_PATH_MAX];
 	struct repo *repo;
-	bool before;
+	bool is_first;
 
 	pthread_mutex_lock(&repos->mutex);
 	repos->has_failed = true;
-	before = atomic_exchange(&fs->failed, true);
+	is_first = fs->state == FS_OPEN;
+	if (is_first)
+		set_state(fs, FS_FAILED);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs)
 			repo->doomed = true;
 	pthread_mutex_unlock(&repos->mutex);
 	doubts_failed(repos->doubts, fs->mount);
-	if (before || repos->report.fs_failed == NULL)
+	if (!is_first || repos->report.fs_failed == NULL)
 		return;
 	fs_path(repos, fs, path);
 	repos->report.fs_failed(repos->report.arg, path, err);
@@ -306,7 +317,7 @@ int64_t fs_synced_ns(struct repos *repos, uint64_t dev)
 
 	pthread_mutex_lock(&repos->mutex);
 	for (fs = repos->fs; fs != NULL; fs = fs->next) {
-		if (fs->dev != dev || atomic_load(&fs->failed))
+		if (fs->dev != dev || fs->state != FS_OPEN)
 			continue;
 		ns = synced_ns(fs, offset);
 		synced = ns > synced ? ns : synced;
@@ -321,7 +332,7 @@ int fs_enter(struct repos *repos, struct fs *fs)
 	int r = 0;
 
 	pthread_mutex_lock(&repos->mutex);
-	if (atomic_load(&fs->failed) || fs->gone) {
+	if (fs->state != FS_OPEN) {
 		r = -EIO;
 	} else {
 		fs->nr_syncing++;
@@ -347,7 +358,7 @@ void fs_leave(struct repos *repos, struct fs *fs)
 void fs_let_go(struct repos *repos, struct fs *fs)
 {
 	pthread_mutex_lock(&repos->mutex);
-	fs->gone = true;
+	set_state(fs, FS_GONE);
 	pthread_mutex_unlock(&repos->mutex);
 	fs_close(repos, fs);
 }
@@ -358,7 +369,7 @@ void fs_free_all(struct repos *repos)
 
 	while ((fs = repos->fs) != NULL) {
 		repos->fs = fs->next;
-		if (!fs->gone)
+		if (fs->state != FS_GONE)
 			fs_close(repos, fs);
 		pthread_mutex_destroy(&fs->checkpoint);
 		pthread_mutex_destroy(&fs->objects_sync);

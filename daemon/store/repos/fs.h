@@ -23,6 +23,27 @@
 
 struct repos;
 
+/*
+ * The state of a struct fs: of one opening of a mounted file system. The mounted
+ * file system has a state of its own, which outlives the opening and the
+ * process (sync_failures/doubts.h).
+ *
+ *	event					OPEN	FAILED	GONE
+ *	a sync failed, fs_fail()		FAILED	-	n/a
+ *	nobody uses it, and its records are	n/a	GONE	n/a
+ *	  deferred, fs_let_go()
+ *
+ * A file system that is GONE may be opened anew, as another struct fs, once it
+ * can be synced. No sync fails in GONE: a thread that syncs uses the opening.
+ */
+enum fs_state {
+	FS_OPEN,
+	/* What is in memory need not be on disk. Nobody gets a repository
+	 * there, and no sync begins. Syncs and windows that have begun end. */
+	FS_FAILED,
+	FS_GONE /* the descriptors are closed; no record needs a sync of it */
+};
+
 struct fs {
 	uint64_t dev, mount;
 	int fd;         /* a directory, open since before the first
@@ -46,12 +67,8 @@ struct fs {
 	/* Held through a sync of objects, until its failure is noted: the
 	 * kernel tells a second thread nothing of it. */
 	pthread_mutex_t objects_sync;
-	/* It failed to sync, so what is in memory need not be on disk: never
-	 * to be asked again. */
-	atomic_bool failed;
-	unsigned nr_syncing; /* threads; under repos->mutex */
-	atomic_bool gone;    /* closed; set under repos->mutex and the mutex
-			     `rows` of deferred.h */
+	_Atomic enum fs_state state; /* changed under repos->mutex */
+	unsigned nr_syncing;         /* threads; under repos->mutex */
 	/* Of the windows that may have locks there the first one; 0: nobody
 	 * has asked. Under repos->mutex. */
 	uint64_t first_window;
@@ -84,7 +101,8 @@ int fs_enter(struct repos *repos, struct fs *fs);
 void fs_leave(struct repos *repos, struct fs *fs);
 /* Does anybody have a repository on FS, or sync FS? */
 bool fs_is_in_use(struct repos *repos, const struct fs *fs);
-/* Closes the descriptors of FS, which nobody uses. */
+/* Closes the descriptors of FS, which failed and which nobody uses. Under the
+ * mutex `rows` of deferred.h. */
 void fs_let_go(struct repos *repos, struct fs *fs);
 
 /* fs_sync.c */

@@ -314,7 +314,7 @@ bool repo_is_there(const struct repos *repos, const struct repo *repo)
 {
 	struct sys_stat st;
 
-	if (atomic_load(&repo->fs->failed))
+	if (repo->fs->state != FS_OPEN)
 		return false;
 	return SYS(repos->sys, lstatat, SYS_TRUSTED, repo->path, &st) == 0 &&
 	    st.dev == repo->dev && st.ino == repo->ino;

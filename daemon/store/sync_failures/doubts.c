@@ -37,10 +37,27 @@ struct proven {
 	struct proven *next;
 };
 
+/*
+ * What may be in memory alone after a failed sync.
+ *
+ *	event					NOTHING	OBJECTS	RECORDS
+ *	a sync failed, or its process ended	RECORDS	RECORDS	-
+ *	an earlier process noted objects	OBJECTS	-	-
+ *	the records were deferred or redone	-	-	OBJECTS
+ *
+ * doubt() raises the state, and doubts_parked() lowers it. Struct proven says
+ * which object stores were read from the disk since.
+ */
+enum unsure {
+	UNSURE_NOTHING,
+	UNSURE_OBJECTS,
+	UNSURE_RECORDS /* and objects */
+};
+
 struct life {
 	uint64_t id;
 	unsigned nr_syncing;
-	bool has_rows, has_objects;
+	enum unsure unsure;
 	/* Of the syncs under way; where objects are in doubt, of the first
 	 * that failed. */
 	int64_t since_ns;
@@ -65,8 +82,8 @@ static int write_life(struct doubts *d, const struct life *l)
 	ssize_t n;
 
 	snprintf(line, sizeof(line), LINE, l->nr_syncing > 0 ? 's' : '-',
-	    l->has_rows ? 'r' : '-', l->has_objects ? 'o' : '-', l->id,
-	    l->since_ns);
+	    l->unsure == UNSURE_RECORDS ? 'r' : '-',
+	    l->unsure == UNSURE_NOTHING ? '-' : 'o', l->id, l->since_ns);
 	pad(line);
 	n = SYS(d->sys, pwrite, d->fd, line, LINE_LEN, at);
 	if (n < 0)
@@ -84,13 +101,13 @@ static struct life *find(struct doubts *d, uint64_t id)
 	return NULL;
 }
 
-static void doubt(struct doubts *d, struct life *l, bool has_rows,
+static void doubt(struct doubts *d, struct life *l, enum unsure unsure,
     int64_t since_ns)
 {
-	if (!l->has_objects || since_ns < l->since_ns)
+	if (l->unsure == UNSURE_NOTHING || since_ns < l->since_ns)
 		l->since_ns = since_ns;
-	l->has_objects = true;
-	l->has_rows = l->has_rows || has_rows;
+	if (l->unsure < unsure)
+		l->unsure = unsure;
 	atomic_store(&d->any, true);
 }
 
@@ -109,7 +126,7 @@ static struct life *add(struct doubts *d, uint64_t id)
 	memset(l, 0, sizeof(*l));
 	l->id = id;
 	if (every != NULL)
-		doubt(d, l, every->has_rows, every->since_ns);
+		doubt(d, l, every->unsure, every->since_ns);
 	return l;
 }
 
@@ -148,7 +165,10 @@ static int read_line(struct doubts *d, const char *buf)
 	l = add(d, id);
 	if (l == NULL)
 		return -ENOMEM;
-	doubt(d, l, flags[0] == 's' || flags[1] == 'r', since);
+	doubt(d, l,
+	    flags[0] == 's' || flags[1] == 'r' ? UNSURE_RECORDS :
+						 UNSURE_OBJECTS,
+	    since);
 	return 0;
 }
 
@@ -207,7 +227,7 @@ static int read_file(struct doubts *d, int state_fd, const char *head,
 	every = add(d, EVERY);
 	if (every == NULL)
 		return -ENOMEM;
-	doubt(d, every, true, 0);
+	doubt(d, every, UNSURE_RECORDS, 0);
 	return 0;
 }
 
@@ -296,7 +316,8 @@ static bool note_begin(struct life *l, int64_t since_ns)
 {
 	bool is_first = l->nr_syncing++ == 0;
 
-	if (l->has_objects || (!is_first && since_ns <= l->since_ns))
+	if (l->unsure != UNSURE_NOTHING ||
+	    (!is_first && since_ns <= l->since_ns))
 		return is_first;
 	l->since_ns = since_ns;
 	return true;
@@ -347,10 +368,9 @@ void doubts_failed(struct doubts *d, uint64_t life)
 	pthread_mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (l != NULL) {
-		l->has_rows = l->has_objects = true;
+		doubt(d, l, UNSURE_RECORDS, l->since_ns);
 		l->nth++;
 		forget_proven(l);
-		atomic_store(&d->any, true);
 		write_life(d, l);
 	}
 	pthread_mutex_unlock(&d->mutex);
@@ -380,7 +400,7 @@ bool doubts_has_rows(struct doubts *d, uint64_t life)
 		return false;
 	pthread_mutex_lock(&d->mutex);
 	l = find_doubted(d, life);
-	has = l != NULL && l->has_rows;
+	has = l != NULL && l->unsure == UNSURE_RECORDS;
 	pthread_mutex_unlock(&d->mutex);
 	return has;
 }
@@ -393,8 +413,8 @@ void doubts_parked(struct doubts *d, uint64_t life)
 		return;
 	pthread_mutex_lock(&d->mutex);
 	l = find(d, life);
-	if (l != NULL && l->has_rows) {
-		l->has_rows = false;
+	if (l != NULL && l->unsure == UNSURE_RECORDS) {
+		l->unsure = UNSURE_OBJECTS;
 		write_life(d, l);
 	}
 	pthread_mutex_unlock(&d->mutex);
@@ -425,7 +445,7 @@ size_t doubts_count(struct doubts *d)
 		return 0;
 	pthread_mutex_lock(&d->mutex);
 	for (i = 0; i < d->nr; i++)
-		nr += d->lives[i].has_objects;
+		nr += d->lives[i].unsure != UNSURE_NOTHING;
 	pthread_mutex_unlock(&d->mutex);
 	return nr;
 }
@@ -450,7 +470,8 @@ int64_t doubts_since(struct doubts *d, uint64_t life, uint64_t dev,
 		return DOUBTS_NONE;
 	pthread_mutex_lock(&d->mutex);
 	l = find_doubted(d, life);
-	if (l != NULL && l->has_objects && !is_proven(l, dev, ino)) {
+	if (l != NULL && l->unsure != UNSURE_NOTHING &&
+	    !is_proven(l, dev, ino)) {
 		since_ns = l->since_ns;
 		*nth = l->nth;
 	}

@@ -78,14 +78,26 @@ static void busy_end(struct repos *repos, const struct repo_busy *busy)
 
 /* ---- the table ---- */
 
-static void enlist(struct repos *repos, struct repo *repo)
+/* Gives REPO its file system, a reference and a place in the table. -EIO: the
+ * file system failed to sync. It may have failed, and be closed, after
+ * fs_attach() found it open: fs_fail() and fs_is_in_use() only see the table. */
+static int enlist(struct repos *repos, struct repo *repo)
 {
+	int r = fs_attach(repos, repo);
+
+	if (r < 0)
+		return r;
 	repo->refs = 1;
 	pthread_mutex_lock(&repos->mutex);
-	repo->next = repos->open;
-	repos->open = repo;
-	repos->nr_open++;
+	if (repo->fs->state == FS_OPEN) {
+		repo->next = repos->open;
+		repos->open = repo;
+		repos->nr_open++;
+	} else {
+		r = -EIO;
+	}
 	pthread_mutex_unlock(&repos->mutex);
+	return r;
 }
 
 /* Takes one out that may be closed: doomed, or idle since before BEFORE_NS; as
@@ -175,7 +187,7 @@ static struct repo *open_at(struct repos *repos, struct repo_place *place,
 		SYS(repos->sys, close, place->fd);
 	if (*status != REFD_OK)
 		return NULL;
-	r = fs_attach(repos, repo);
+	r = enlist(repos, repo);
 	if (r < 0) {
 		*why = repo_why("can't use the file system of '%s': %s",
 		    repo->path, strerror(-r));
@@ -183,7 +195,6 @@ static struct repo *open_at(struct repos *repos, struct repo_place *place,
 		repo_close(repos, repo);
 		return NULL;
 	}
-	enlist(repos, repo);
 	return repo;
 }
 
@@ -280,14 +291,15 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 	busy_begin(repos, &busy);
 	pthread_mutex_unlock(&repos->mutex);
 	r = repo_open_known(repos, known, &repo);
-	if (r == 0 && (r = fs_attach(repos, repo)) < 0)
-		repo_close(repos, repo);
 	if (r == 0) {
 		/* Nothing but recovery may use it: it was not looked at by
 		 * git. */
 		repo->doomed = true;
-		enlist(repos, repo);
-		*out = repo;
+		r = enlist(repos, repo);
+		if (r < 0)
+			repo_close(repos, repo);
+		else
+			*out = repo;
 	}
 	busy_end(repos, &busy);
 	return r;

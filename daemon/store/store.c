@@ -2,11 +2,12 @@
  * The store's threads and the hand-over to and from the scheduler.
  *
  * The happy path of a transaction: store_admit -> admissions -> (barrier) ->
- * admitted; its windows: store_apply -> a committer -> applied.
+ * completions. The happy path of its windows: store_apply -> pipeline ->
+ * completions.
  *
- * What fails: a thread that can't be started fails store_start; a journal that can't be brought back makes
- * the store fatal: everything still comes back, as unknown or refused, and
- * the daemon has to go.
+ * What fails: a thread that cannot be started fails store_start. A journal that
+ * cannot be reopened makes the store fatal: every transaction still comes back,
+ * as unknown or refused, and the daemon must end.
  */
 #include "daemon/store/store.h"
 

@@ -3,8 +3,8 @@
 # transaction; a feed of changes is complete and in order, whatever is killed
 # meanwhile; a waiting watch costs nothing; a tenant sees his own alone.
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/net.sh
-. "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/server.sh
+. "$ROOT/tests/lib/server.sh"
 
 start_daemon
 new_repo a.git bare

@@ -9,8 +9,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/net.sh
-. "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/server.sh
+. "$ROOT/tests/lib/server.sh"
 
 seconds=${HOSTILE_SECONDS:-6}
 many=${HOSTILE_MANY:-50}

@@ -8,8 +8,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/net.sh
-. "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/server.sh
+. "$ROOT/tests/lib/server.sh"
 # shellcheck source=tests/lib/people.sh
 . "$ROOT/tests/lib/people.sh"
 

@@ -5,8 +5,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/net.sh
-. "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/server.sh
+. "$ROOT/tests/lib/server.sh"
 
 new_repo a.git bare
 one=$(new_commit a.git one)

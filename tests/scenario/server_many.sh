@@ -4,8 +4,8 @@
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
-# shellcheck source=tests/lib/net.sh
-. "$ROOT/tests/lib/net.sh"
+# shellcheck source=tests/lib/server.sh
+. "$ROOT/tests/lib/server.sh"
 
 # Half of the daemon's descriptors are for connections.
 many=10000

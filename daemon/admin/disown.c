@@ -45,7 +45,7 @@ static bool disown(const char *arg)
 		    strerror(-r));
 		return false;
 	}
-	r = repo_disown(&sys_kernel, path, &unlocked, &why);
+	r = disown_repo(&sys_kernel, path, &unlocked, &why);
 	if (r < 0)
 		fprintf(stderr, "refd: %s\n", why != NULL ? why : strerror(-r));
 	else if (unlocked > 0)

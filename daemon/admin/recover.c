@@ -102,7 +102,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	    (unsigned long long)total, done >= total ? "\n" : "");
 }
 
-static int sum_up(struct store *store, const struct tally *tally,
+static int sum_up(struct store *store, const struct finding_tally *tally,
     uint64_t parked, bool json, int r)
 {
 	char *damage;
@@ -195,7 +195,7 @@ static int forget(struct store *store, const char *repo)
 int admin_recover(int argc, char **argv)
 {
 	struct options opt;
-	struct tally tally = { .nr = 0 };
+	struct finding_tally tally = { .nr = 0 };
 	struct store_report report = { found, progress, &tally };
 	struct store_config cfg = { .sys = &sys_kernel,
 		.durability = REFD_DURABILITY_JOURNAL,

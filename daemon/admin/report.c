@@ -16,7 +16,7 @@ static void print_finding(const struct tally_finding *f)
 	putchar('\n');
 }
 
-void report_text(const struct tally *tally, uint64_t parked)
+void report_text(const struct finding_tally *tally, uint64_t parked)
 {
 	char words[TALLY_WORDS_MAX];
 	uint64_t repaired = tally_repaired(tally->counts);
@@ -99,7 +99,7 @@ static void put_repo(const struct tally_repo *repo)
 	printf("],\n   \"more\": %" PRIu64 "}", repo->more);
 }
 
-void report_json(const struct tally *tally, uint64_t parked, int err)
+void report_json(const struct finding_tally *tally, uint64_t parked, int err)
 {
 	const struct tally_repo *repo;
 

@@ -31,7 +31,7 @@ struct recovery_thread {
 	uint64_t parked;
 
 	/* Only the thread uses the fields below. */
-	struct tally tally;
+	struct finding_tally tally;
 	int64_t told_ns; /* last report of the progress; 0: none yet */
 };
 
@@ -91,7 +91,7 @@ static void log_repo(const struct tally_repo *repo, size_t *lines)
 
 /* Logs the findings by repository. Repositories behind the limit are logged
  * only if recovery failed there. */
-static void log_report(const struct tally *tally)
+static void log_report(const struct finding_tally *tally)
 {
 	const struct tally_repo *repo;
 	size_t lines = 0;

@@ -415,7 +415,7 @@ static void note(void *store, const struct journal_repo *repo, uint64_t nr,
 int store_recover(struct store *s, const struct store_report *report,
     uint64_t *parked)
 {
-	struct recovery rec = { .sys = s->sys,
+	struct store_recovery rec = { .sys = s->sys,
 		.repos = &s->repos,
 		.log = s->log,
 		.boot_id = s->boot_id,

@@ -44,15 +44,15 @@ static const char *doubts_advice(int err)
 
 int store_open_doubts(struct store *s, char **warning, char **why)
 {
-	struct starts starts;
+	struct recover_starts starts;
 	int r;
 
-	r = starts_read(&starts, s->journal, s->boot_id);
+	r = recover_starts_read(&starts, s->journal, s->boot_id);
 	/* One is this. */
 	if (r == 0)
 		r = doubts_open(s->sys, s->state_fd, s->boot_id, starts.nr <= 1,
 		    &s->doubts);
-	starts_done(&starts);
+	recover_starts_done(&starts);
 	if (r != 0) {
 		*why = repo_why("can't write 'syncs' in the state directory "
 				"'%s': %s%s",

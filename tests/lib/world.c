@@ -151,10 +151,10 @@ static void still_deferred(void *arg, const char *worktree, const char *name)
 	w->nr_still++;
 }
 
-static struct recovery recovery_of(struct world *w,
+static struct store_recovery recovery_of(struct world *w,
     const struct store_report *report)
 {
-	return (struct recovery){ .sys = w->sys,
+	return (struct store_recovery){ .sys = w->sys,
 		.repos = &w->store.repos,
 		.log = w->store.log,
 		.boot_id = w->store.boot_id,
@@ -170,7 +170,7 @@ static struct recovery recovery_of(struct world *w,
 static int recover(struct world *w)
 {
 	struct store_report report = { found, progress, w };
-	struct recovery rec = recovery_of(w, &report);
+	struct store_recovery rec = recovery_of(w, &report);
 
 	memset(w->found, 0, sizeof(w->found));
 	w->evidence[0] = '\0';
@@ -180,7 +180,7 @@ static int recover(struct world *w)
 int world_retry(struct world *w)
 {
 	struct store_report report = { found, progress, w };
-	struct recovery rec = recovery_of(w, &report);
+	struct store_recovery rec = recovery_of(w, &report);
 	enum refd_status status;
 	struct repo *repo;
 	char *why;
@@ -243,10 +243,10 @@ static void init_applier(struct world *w)
 
 static int open_doubts(struct store *s)
 {
-	struct starts starts;
+	struct recover_starts starts;
 	int r, fd;
 
-	r = starts_read(&starts, s->journal, s->boot_id);
+	r = recover_starts_read(&starts, s->journal, s->boot_id);
 	fd =
 	    SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY | O_DIRECTORY, 0);
 	if (r == 0)
@@ -254,7 +254,7 @@ static int open_doubts(struct store *s)
 			     doubts_open(s->sys, fd, s->boot_id, starts.nr <= 1,
 				 &s->doubts);
 	SYS(s->sys, close, fd);
-	starts_done(&starts);
+	recover_starts_done(&starts);
 	return r;
 }
 

@@ -60,9 +60,10 @@ START_TEST(transitions)
 		for (to = 0; to < PROGRESS_STATES; to++) {
 			snprintf(row, sizeof(row), "%s -> %s", names[from],
 			    names[to]);
-			ck_assert_msg(progress_may(from, to) == is_in_rows(row),
+			ck_assert_msg(edit_progress_may(from, to) ==
+				is_in_rows(row),
 			    "%s", row);
-			allowed += progress_may(from, to);
+			allowed += edit_progress_may(from, to);
 		}
 	ck_assert_uint_eq(allowed, COUNT(rows));
 }

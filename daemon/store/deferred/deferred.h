@@ -69,7 +69,7 @@ struct deferred_config {
 	/* Its callbacks awaiting, found and event, which are not called under
 	 * `mutex`. */
 	const struct store_config *store;
-	/* As in struct recovery. */
+	/* As in struct store_recovery. */
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);

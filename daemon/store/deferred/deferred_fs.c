@@ -45,8 +45,8 @@ struct deferring {
 	struct deferred *deferred;
 	const struct fs *fs;     /* all records on FS; or */
 	const struct repo *repo; /* all records of REPO on another one */
-	struct rows rows;
-	struct notes notes;
+	struct recover_rows rows;
+	struct recover_notes notes;
 };
 
 static bool is_wanted(const struct deferring *p, const struct replay_row *row)
@@ -68,11 +68,11 @@ static int defer_repo(void *arg, const struct journal_repo *known)
 
 	if (p->repo != NULL && p->repo->id != known->id)
 		return 0;
-	for (row = rows_of(&p->rows, known->id); row != NULL && r == 0;
+	for (row = recover_rows_of(&p->rows, known->id); row != NULL && r == 0;
 	    row = row->next)
 		if (is_wanted(p, row))
-			r = notes_defer_row(&p->notes, row, JOURNAL_MOUNT_LOST,
-			    &nr);
+			r = recover_notes_defer_row(&p->notes, row,
+			    JOURNAL_MOUNT_LOST, &nr);
 	if (r == 0 && nr > 0)
 		deferred_add(p->deferred, known, nr,
 		    p->fs != NULL ?
@@ -93,14 +93,14 @@ static int defer(struct deferring *p)
 
 	r = commit_log_wait(d->cfg.log, NULL, COMMIT_LOG_DURABLE);
 	if (r == 0)
-		r = rows_read(d->cfg.log, &p->rows, &last_lsn);
+		r = recover_rows_read(d->cfg.log, &p->rows, &last_lsn);
 	if (r == 0)
 		r = journal_each_repo(commit_log_journal(d->cfg.log),
 		    defer_repo, p);
 	if (r == 0)
-		r = notes_write(&p->notes, d->cfg.log);
-	notes_done(&p->notes);
-	rows_done(&p->rows);
+		r = recover_notes_write(&p->notes, d->cfg.log);
+	recover_notes_done(&p->notes);
+	recover_rows_done(&p->rows);
 	if (r == 0)
 		deferred_publish(d);
 	return r > 0 ? -EIO : r;

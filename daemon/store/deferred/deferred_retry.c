@@ -288,7 +288,7 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 {
 	struct retry retry = { .deferred = d, .repo = repo, .txn = txn };
 	const struct store_report report = { found, no_progress, &retry };
-	struct recovery rec = { .sys = d->cfg.sys,
+	struct store_recovery rec = { .sys = d->cfg.sys,
 		.repos = d->cfg.repos,
 		.log = d->cfg.log,
 		.boot_id = d->cfg.boot_id,

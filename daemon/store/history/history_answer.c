@@ -235,7 +235,7 @@ static void refuse(struct store_history *ask, enum refd_status status,
 		.text = text };
 }
 
-static bool begin(struct history *h, struct store_history *ask)
+static bool begin_answer(struct history *h, struct store_history *ask)
 {
 	struct refd_answer *ans = &ask->answer;
 
@@ -339,7 +339,7 @@ bool history_answer(struct history *h, struct store_history *ask,
 
 	note_trimmed(h);
 	h->repos_failed = 0;
-	if (q != NULL && begin(h, ask)) {
+	if (q != NULL && begin_answer(h, ask)) {
 		q->h = q->telling.h = h;
 		q->ask = ask;
 		q->telling.ask = ask;
@@ -379,7 +379,7 @@ bool history_answer(struct history *h, struct store_history *ask,
 void history_answer_empty(struct history *h, struct store_history *ask)
 {
 	refd_answer_done(&ask->answer);
-	if (begin(h, ask))
+	if (begin_answer(h, ask))
 		ask->answer.next = ask->req.select.after;
 	else
 		refuse(ask, BUSY(MEMORY));

@@ -170,7 +170,7 @@ static int match_all(struct history_question *q, uint64_t after,
 	for (i = 0; i < q->select->nr_patterns && r == 0; i++) {
 		m.pattern = q->select->patterns[i];
 		m.literal = refd_pattern_literal(m.pattern);
-		journal_key_ref(&key, q->ask->repo, m.pattern, m.literal);
+		journal_index_key_ref(&key, q->ask->repo, m.pattern, m.literal);
 		r = journal_index_each(q->h->index, &key, after, before,
 		    match_name, &m);
 	}
@@ -262,17 +262,17 @@ void history_choose_keys(struct history_question *q)
 	if (q->by_pattern)
 		return;
 	for (i = 0; i < s->nr_patterns; i++)
-		journal_key_ref(&q->keys[q->nr_keys++], q->ask->repo,
+		journal_index_key_ref(&q->keys[q->nr_keys++], q->ask->repo,
 		    s->patterns[i], strlen(s->patterns[i]));
 	if (s->nr_patterns > 0)
 		return;
 	if (q->ask->req.git_dir != NULL) {
-		journal_key_repo(&q->keys[q->nr_keys++], q->ask->repo);
+		journal_index_key_repo(&q->keys[q->nr_keys++], q->ask->repo);
 		return;
 	}
 	if (s->has_uid)
-		journal_key_uid(&q->keys[q->nr_keys++], s->uid);
+		journal_index_key_uid(&q->keys[q->nr_keys++], s->uid);
 	if (s->user != NULL)
-		journal_key_user(&q->keys[q->nr_keys++], s->user,
+		journal_index_key_user(&q->keys[q->nr_keys++], s->user,
 		    strlen(s->user));
 }

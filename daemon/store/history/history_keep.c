@@ -53,11 +53,11 @@ static int add_ref(struct indexing *in, const struct journal_row *row,
 	/* Longer ones were refused; they are found by their repository. */
 	if (strlen(name) > JOURNAL_KEY_MAX - 16)
 		return 0;
-	journal_key_ref(&key, row->repo, name, strlen(name));
+	journal_index_key_ref(&key, row->repo, name, strlen(name));
 	r = journal_index_add(in->index, &key, row->lsn);
 	if (r != 0)
 		return r;
-	journal_key_ref(&key, 0, name, strlen(name));
+	journal_index_key_ref(&key, 0, name, strlen(name));
 	return journal_index_add(in->index, &key, row->lsn);
 }
 
@@ -68,11 +68,11 @@ static int add_user(struct indexing *in, const struct journal_row *row,
 	struct journal_key key;
 	int r;
 
-	journal_key_user(&key, value, len);
+	journal_index_key_user(&key, value, len);
 	r = journal_index_add(in->index, &key, row->lsn);
 	if (r != 0 || word == len)
 		return r;
-	journal_key_user(&key, value, word);
+	journal_index_key_user(&key, value, word);
 	return journal_index_add(in->index, &key, row->lsn);
 }
 
@@ -104,10 +104,10 @@ static int index_row(struct indexing *in, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r != 0)
 		return r == -EBADMSG ? 0 : r;
-	journal_key_repo(&key, row->repo);
+	journal_index_key_repo(&key, row->repo);
 	r = journal_index_add(in->index, &key, row->lsn);
 	if (r == 0) {
-		journal_key_uid(&key, row->uid);
+		journal_index_key_uid(&key, row->uid);
 		r = journal_index_add(in->index, &key, row->lsn);
 	}
 	if (r == 0)

@@ -90,7 +90,8 @@ void history_free_repos(struct history *h)
 	free_repos(&h->repos);
 }
 
-static const struct journal_repo *find(const struct history *h, uint64_t id)
+static const struct journal_repo *find_repo(const struct history *h,
+    uint64_t id)
 {
 	size_t low = 0, high = h->repos.nr, mid;
 
@@ -120,10 +121,10 @@ const struct journal_repo *history_repo(struct history *h, uint64_t id)
 		return NULL;
 	if (are_old(h))
 		read_repos(h);
-	repo = find(h, id);
+	repo = find_repo(h, id);
 	if (repo == NULL) {
 		read_repos(h);
-		repo = find(h, id);
+		repo = find_repo(h, id);
 	}
 	return repo;
 }

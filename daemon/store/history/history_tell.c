@@ -172,7 +172,8 @@ static int find_target(struct history *h, const struct journal_row *row,
 
 /* ---- telling ---- */
 
-static const char *copy(struct history_telling *t, const char *s, bool *ok)
+static const char *copy_string(struct history_telling *t, const char *s,
+    bool *ok)
 {
 	size_t len = strlen(s);
 	char *p = refd_arena_string(t->ans->arena, s, len);
@@ -184,7 +185,7 @@ static const char *copy(struct history_telling *t, const char *s, bool *ok)
 
 static const char *copy_some(struct history_telling *t, const char *s, bool *ok)
 {
-	return s == NULL || *s == '\0' ? NULL : copy(t, s, ok);
+	return s == NULL || *s == '\0' ? NULL : copy_string(t, s, ok);
 }
 
 /* What is beyond a limit of the wire was never sent over it. */
@@ -205,14 +206,14 @@ static struct refd_record *make_head(struct history_telling *t,
 	head->pid = row->pid > 0 ? (uint64_t)row->pid : 0;
 	head->txid = row->txid;
 	head->voids = refers_to;
-	head->repo = copy(t, repo != NULL ? repo->path : "", &ok);
+	head->repo = copy_string(t, repo != NULL ? repo->path : "", &ok);
 	head->committer = copy_some(t, rec->committer, &ok);
 	head->message = copy_some(t, rec->message, &ok);
 	for (i = 0; i < rec->nr_identities; i++) {
 		head->identities[i].name =
-		    copy(t, rec->identities[i].name, &ok);
+		    copy_string(t, rec->identities[i].name, &ok);
 		head->identities[i].value =
-		    copy(t, rec->identities[i].value, &ok);
+		    copy_string(t, rec->identities[i].value, &ok);
 	}
 	head->nr_identities = rec->nr_identities;
 	t->bytes += FRAME_BYTES;
@@ -327,7 +328,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 	memset(changes, 0, sizeof(*changes));
 	changes->record = rt->head;
 	changes->nr = (uint32_t)i + 1;
-	changes->name = copy(t, name, &ok);
+	changes->name = copy_string(t, name, &ok);
 	if (!fill_change(t, m, taken, changes) || !ok)
 		return -ENOMEM;
 	ans->nr_changes++;

@@ -176,7 +176,7 @@ static void clear_lsns(const struct commit_log_mark *mark)
 		mark->rows[i].lsn = 0;
 }
 
-struct search {
+struct row_search {
 	const struct commit_log_mark *mark;
 	size_t found;
 	bool is_deferred; /* a row that was to be taken off the list */
@@ -196,7 +196,7 @@ static bool is_same(const struct journal_row *a, const struct journal_row *b)
  * the order of the mark. */
 static int match_row(void *arg, const struct journal_row *row)
 {
-	struct search *search = arg;
+	struct row_search *search = arg;
 	struct journal_row *mine;
 	size_t i;
 
@@ -214,7 +214,7 @@ static int match_row(void *arg, const struct journal_row *row)
 
 static int match_deferred(void *arg, const struct journal_row *row)
 {
-	struct search *search = arg;
+	struct row_search *search = arg;
 	const struct journal_row *mine;
 	size_t i;
 
@@ -229,7 +229,7 @@ static int match_deferred(void *arg, const struct journal_row *row)
 
 /* All rows of the mark are there, or none. JOURNAL_DEFERRED_END leaves no row,
  * so the list answers for a mark that has nothing else. */
-static int look_for(struct commit_log *log, struct search *search)
+static int look_for(struct commit_log *log, struct row_search *search)
 {
 	const struct commit_log_mark *mark = search->mark;
 	size_t i, nr = 0;
@@ -251,13 +251,13 @@ static int look_for(struct commit_log *log, struct search *search)
  * that, the journal is opened once more. */
 static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
 {
-	struct search search;
+	struct row_search search;
 	int i, r = JOURNAL_UNKNOWN;
 
 	for (i = 0; i < MENDS_MAX && r == JOURNAL_UNKNOWN; i++) {
 		if (commit_log_mend(log) != 0)
 			return JOURNAL_UNKNOWN;
-		search = (struct search){ .mark = mark };
+		search = (struct row_search){ .mark = mark };
 		clear_lsns(mark);
 		r = look_for(log, &search);
 	}

@@ -313,7 +313,7 @@ int journal_make_file(struct journal *j, char **why)
 
 #define FILL_BYTES ((size_t)1 << 20)
 
-static void fill(struct journal *j, int fd, const uint8_t *zeros)
+static void write_zeros(struct journal *j, int fd, const uint8_t *zeros)
 {
 	struct sys_stat st;
 	uint64_t left, was;
@@ -351,7 +351,7 @@ void journal_fill_wal(struct journal *j)
 		fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_NOFOLLOW,
 		    0);
 		if (fd >= 0) {
-			fill(j, fd, zeros);
+			write_zeros(j, fd, zeros);
 			SYS(j->sys, close, fd);
 		}
 	}

@@ -42,26 +42,27 @@ static void put_text(struct journal_key *key, const char *text, size_t len)
 	key->len += len;
 }
 
-void journal_key_repo(struct journal_key *key, uint64_t repo)
+void journal_index_key_repo(struct journal_key *key, uint64_t repo)
 {
 	put_letter(key, 'r');
 	put_number(key, repo);
 }
 
-void journal_key_uid(struct journal_key *key, uint32_t uid)
+void journal_index_key_uid(struct journal_key *key, uint32_t uid)
 {
 	put_letter(key, 'u');
 	put_number(key, uid);
 }
 
-void journal_key_user(struct journal_key *key, const char *user, size_t len)
+void journal_index_key_user(struct journal_key *key, const char *user,
+    size_t len)
 {
 	put_letter(key, 'w');
 	put_text(key, user, len);
 }
 
-void journal_key_ref(struct journal_key *key, uint64_t repo, const char *name,
-    size_t len)
+void journal_index_key_ref(struct journal_key *key, uint64_t repo,
+    const char *name, size_t len)
 {
 	put_letter(key, repo != 0 ? 'n' : 'a');
 	if (repo != 0)

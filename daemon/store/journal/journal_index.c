@@ -161,7 +161,7 @@ static int check_meta(struct journal_index *x, struct journal *j)
 	return r;
 }
 
-static int check(struct journal_index *x, struct journal *j)
+static int check_identity(struct journal_index *x, struct journal *j)
 {
 	int64_t app = 0, version = 0;
 	int r;
@@ -174,7 +174,7 @@ static int check(struct journal_index *x, struct journal *j)
 	return r == 0 ? check_meta(x, j) : r;
 }
 
-static int fill(struct journal_index *x, struct journal *j)
+static int create_schema(struct journal_index *x, struct journal *j)
 {
 	char ids[128];
 	sqlite3_stmt *s = NULL;
@@ -264,7 +264,7 @@ static int begin_anew(struct journal_index *x, struct journal *j)
 	r = make_file(x);
 	if (r == 0)
 		r = journal_errno(connect_db(x, 0));
-	return r == 0 ? fill(x, j) : r;
+	return r == 0 ? create_schema(x, j) : r;
 }
 
 int journal_index_open(const struct sys *sys, const char *dir,
@@ -281,7 +281,7 @@ int journal_index_open(const struct sys *sys, const char *dir,
 		return -ENOMEM;
 	}
 	*anew = false;
-	r = connect_db(x, 0) == SQLITE_OK ? check(x, j) : -EBADMSG;
+	r = connect_db(x, 0) == SQLITE_OK ? check_identity(x, j) : -EBADMSG;
 	if (r == -EBADMSG) {
 		*anew = true;
 		r = begin_anew(x, j);

@@ -45,15 +45,16 @@ struct journal_key {
 	size_t len;
 };
 
-void journal_key_repo(struct journal_key *key, uint64_t repo);
-void journal_key_uid(struct journal_key *key, uint32_t uid);
+void journal_index_key_repo(struct journal_key *key, uint64_t repo);
+void journal_index_key_uid(struct journal_key *key, uint32_t uid);
 /* LEN bytes of what an identity says. */
-void journal_key_user(struct journal_key *key, const char *user, size_t len);
+void journal_index_key_user(struct journal_key *key, const char *user,
+    size_t len);
 /* LEN bytes of a ref's name: in REPO, or, for 0, in any repository. Each ref
  * has a key of both kinds, so that neither question costs by the number of
  * repositories. */
-void journal_key_ref(struct journal_key *key, uint64_t repo, const char *name,
-    size_t len);
+void journal_index_key_ref(struct journal_key *key, uint64_t repo,
+    const char *name, size_t len);
 
 /* ---- writing, some rows at a time ---- */
 

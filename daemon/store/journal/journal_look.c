@@ -331,7 +331,7 @@ static int frames_are_needed(struct wal *w)
 
 /* ---- all of it ---- */
 
-static int look(struct journal *j, struct wal *w, char **why)
+static int scan_wal(struct journal *j, struct wal *w, char **why)
 {
 	uint64_t nr = 0;
 	int r;
@@ -393,7 +393,7 @@ int journal_look_at_wal(struct journal *j, char **why)
 	w->fd = w->db_fd = -1;
 	r = open_both(j, w);
 	if (r == 0)
-		r = look(j, w, why);
+		r = scan_wal(j, w, why);
 	if (w->fd >= 0)
 		SYS(j->sys, close, w->fd);
 	if (w->db_fd >= 0)

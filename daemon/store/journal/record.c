@@ -54,7 +54,7 @@ struct out {
 	size_t len;
 };
 
-static void put(struct out *o, const void *data, size_t len)
+static void put_bytes(struct out *o, const void *data, size_t len)
 {
 	if (o->p != NULL && len > 0)
 		memcpy(o->p + o->len, data, len);
@@ -68,7 +68,7 @@ static void put_int(struct out *o, uint64_t value, unsigned bytes)
 
 	for (i = 0; i < bytes; i++)
 		le[i] = (uint8_t)(value >> (8 * i));
-	put(o, le, bytes);
+	put_bytes(o, le, bytes);
 }
 
 static void put_string(struct out *o, const char *s)
@@ -77,12 +77,12 @@ static void put_string(struct out *o, const char *s)
 
 	assert(len <= UINT32_MAX);
 	put_int(o, len, 4);
-	put(o, s, len + 1);
+	put_bytes(o, s, len + 1);
 }
 
 static void put_oid(struct out *o, const struct refd_oid *oid)
 {
-	put(o, oid->bytes, REFD_OID_BYTES);
+	put_bytes(o, oid->bytes, REFD_OID_BYTES);
 }
 
 static unsigned member_flags(const struct record_member *m)
@@ -201,7 +201,7 @@ struct in {
 };
 
 /* LEN bytes off the front; NULL when there are not that many. */
-static const uint8_t *get(struct in *in, size_t len)
+static const uint8_t *get_bytes(struct in *in, size_t len)
 {
 	const uint8_t *p = in->p;
 
@@ -216,7 +216,7 @@ static const uint8_t *get(struct in *in, size_t len)
 
 static uint64_t get_int(struct in *in, unsigned bytes)
 {
-	const uint8_t *p = get(in, bytes);
+	const uint8_t *p = get_bytes(in, bytes);
 	uint64_t value = 0;
 	unsigned i;
 
@@ -228,7 +228,7 @@ static uint64_t get_int(struct in *in, unsigned bytes)
 static const char *get_string(struct in *in)
 {
 	size_t len = (size_t)get_int(in, 4);
-	const char *s = (const char *)get(in, len + 1);
+	const char *s = (const char *)get_bytes(in, len + 1);
 
 	if (s == NULL || memchr(s, '\0', len + 1) != s + len) {
 		in->is_bad = true;
@@ -239,7 +239,7 @@ static const char *get_string(struct in *in)
 
 static void get_oid(struct in *in, struct refd_oid *oid)
 {
-	const uint8_t *p = get(in, REFD_OID_BYTES);
+	const uint8_t *p = get_bytes(in, REFD_OID_BYTES);
 
 	if (p != NULL)
 		memcpy(oid->bytes, p, REFD_OID_BYTES);

@@ -22,7 +22,7 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 /* A store that is open. */
-struct place {
+struct open_store {
 	const struct objects_walk *walk;
 	int fd;
 	uint64_t dev, ino;
@@ -50,7 +50,7 @@ static int find_elsewhere(const struct objects_walk *w, int fd,
 
 /* 1: NAME changed, or is on another file system; then it is found by itself,
  * and 0. */
-static int is_new(const struct place *p, const char *name, bool *is_there)
+static int is_new(const struct open_store *p, const char *name, bool *is_there)
 {
 	const struct objects_walk *w = p->walk;
 	struct sys_stat st;
@@ -72,7 +72,7 @@ static int is_new(const struct place *p, const char *name, bool *is_there)
 }
 
 /* 1: one is new. KNOWN: those that there are; else SEEN is filled in. */
-static int are_fanouts_new(const struct place *p, const uint8_t *known,
+static int are_fanouts_new(const struct open_store *p, const uint8_t *known,
     uint8_t *seen)
 {
 	bool is_there;
@@ -92,7 +92,7 @@ static int are_fanouts_new(const struct place *p, const uint8_t *known,
 	return 0;
 }
 
-static int look(const struct place *p, int64_t ctime_ns,
+static int look_at_store(const struct open_store *p, int64_t ctime_ns,
     const struct sys_stat *alternates, struct objects_fanouts *cache)
 {
 	const struct objects_walk *w = p->walk;
@@ -132,7 +132,7 @@ int objects_walk(const struct objects_walk *w,
 {
 	const struct object_store *store;
 	struct sys_stat st;
-	struct place p;
+	struct open_store p;
 	size_t i;
 	int r = 0;
 
@@ -141,9 +141,9 @@ int objects_walk(const struct objects_walk *w,
 		r = SYS(w->sys, fstat, store->fd, &st);
 		if (r < 0)
 			break;
-		p = (struct place){ w, store->fd, st.dev, st.ino,
+		p = (struct open_store){ w, store->fd, st.dev, st.ino,
 			w->limit(w->arg, store->fd, &st) };
-		r = look(&p, st.ctime_ns, &store->alternates,
+		r = look_at_store(&p, st.ctime_ns, &store->alternates,
 		    i == 0 ? w->fanouts : NULL);
 	}
 	return r;

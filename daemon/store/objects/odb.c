@@ -76,7 +76,7 @@ size_t odb_take_work(struct odb *odb)
 /* ---- finding an object ---- */
 
 /* A found object, and the contents if requested. */
-struct place {
+struct odb_query {
 	const struct refd_oid *oid;
 	enum object_type type;
 	bool wants_data;
@@ -85,7 +85,7 @@ struct place {
 };
 
 /* 1: found; 0: absent; negative: unreadable; -EFBIG: larger. */
-static int look_loose(struct odb *odb, size_t nth, struct place *at)
+static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 {
 	const struct sys *sys = odb->stores.sys;
 	int fd = odb->stores.at[nth].fd, r;
@@ -98,7 +98,7 @@ static int look_loose(struct odb *odb, size_t nth, struct place *at)
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
 
-static int look_in_packs(struct odb *odb, struct place *at)
+static int look_in_packs(struct odb *odb, struct odb_query *at)
 {
 	if (at->wants_data)
 		return pack_list_read(&odb->packs, at->oid, ODB_TAG_BYTES,
@@ -113,7 +113,7 @@ static bool is_answer(int r, int *worst)
 	return r > 0 || r == -EFBIG;
 }
 
-static int look_everywhere(struct odb *odb, struct place *at)
+static int look_everywhere(struct odb *odb, struct odb_query *at)
 {
 	int r, worst = 0;
 	size_t i;
@@ -150,7 +150,7 @@ int odb_refresh(struct odb *odb)
 	return odb->broken;
 }
 
-static int look(struct odb *odb, struct place *at)
+static int find_object(struct odb *odb, struct odb_query *at)
 {
 	int r, listed;
 
@@ -167,8 +167,8 @@ static int look(struct odb *odb, struct place *at)
 
 enum object_type odb_type(struct odb *odb, const struct refd_oid *oid)
 {
-	struct place at = { .oid = oid };
-	int r = look(odb, &at);
+	struct odb_query at = { .oid = oid };
+	int r = find_object(odb, &at);
 
 	return r > 0 ? at.type : r == 0 ? OBJECT_ABSENT : OBJECT_ERROR;
 }
@@ -211,14 +211,14 @@ static int parse_tag(const uint8_t *data, size_t len, struct refd_oid *to)
 static int peel_once(struct odb *odb, const struct refd_oid *tag,
     struct refd_oid *to)
 {
-	struct place at = { .oid = tag };
+	struct odb_query at = { .oid = tag };
 	int r;
 
 	/* The type first: a blob of the same size is not read for nothing. */
-	r = look(odb, &at);
+	r = find_object(odb, &at);
 	if (r > 0 && at.type == OBJECT_TAG) {
 		at.wants_data = true;
-		r = look(odb, &at);
+		r = find_object(odb, &at);
 	}
 	if (r <= 0)
 		return r == -EFBIG ? r : -EIO;

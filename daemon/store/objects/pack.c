@@ -23,7 +23,7 @@
 /* Ten bytes of type and size, then at most an id. */
 #define ENTRY_HEADER (10 + REFD_OID_BYTES)
 
-struct entry {
+struct pack_entry {
 	unsigned type;
 	uint64_t size; /* inflated */
 	uint64_t data; /* offset of the compressed data */
@@ -133,7 +133,8 @@ static int parse_distance(const uint8_t **at, const uint8_t *end, uint64_t *out)
 	return -1;
 }
 
-static int parse_head(const uint8_t **at, const uint8_t *end, struct entry *e)
+static int parse_head(const uint8_t **at, const uint8_t *end,
+    struct pack_entry *e)
 {
 	unsigned shift = 4;
 	uint8_t c;
@@ -153,7 +154,8 @@ static int parse_head(const uint8_t **at, const uint8_t *end, struct entry *e)
 }
 
 static int parse_base(const struct sys *sys, int dirfd, struct pack *p,
-    const uint8_t **at, const uint8_t *end, uint64_t offset, struct entry *e)
+    const uint8_t **at, const uint8_t *end, uint64_t offset,
+    struct pack_entry *e)
 {
 	struct refd_oid base;
 	uint64_t distance;
@@ -179,7 +181,7 @@ static int parse_base(const struct sys *sys, int dirfd, struct pack *p,
 }
 
 static int read_entry(const struct sys *sys, int dirfd, struct pack *p,
-    uint64_t offset, struct entry *e)
+    uint64_t offset, struct pack_entry *e)
 {
 	uint64_t end = p->pack_size - REFD_OID_BYTES;
 	uint8_t head[ENTRY_HEADER];
@@ -201,7 +203,7 @@ static int read_entry(const struct sys *sys, int dirfd, struct pack *p,
 	return r;
 }
 
-static bool is_delta(const struct entry *e)
+static bool is_delta(const struct pack_entry *e)
 {
 	return e->type == OFS_DELTA || e->type == REF_DELTA;
 }
@@ -209,7 +211,7 @@ static bool is_delta(const struct entry *e)
 int pack_type(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     enum object_type *type)
 {
-	struct entry e;
+	struct pack_entry e;
 	unsigned steps;
 	int r;
 
@@ -228,7 +230,7 @@ int pack_type(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
 /* ---- contents ---- */
 
 static int read_data(const struct sys *sys, const struct pack *p,
-    const struct entry *e, uint8_t **data)
+    const struct pack_entry *e, uint8_t **data)
 {
 	int r;
 
@@ -243,7 +245,7 @@ static int read_data(const struct sys *sys, const struct pack *p,
 
 /* ENTRIES, from the object to its base. */
 static int apply_all(const struct sys *sys, const struct pack *p,
-    const struct entry *entries, unsigned nr, size_t max, uint8_t **data,
+    const struct pack_entry *entries, unsigned nr, size_t max, uint8_t **data,
     size_t *len)
 {
 	uint8_t *delta, *next;
@@ -274,7 +276,7 @@ static int apply_all(const struct sys *sys, const struct pack *p,
 int pack_read(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     size_t max, enum object_type *type, uint8_t **data, size_t *len)
 {
-	struct entry entries[PACK_READ_CHAIN];
+	struct pack_entry entries[PACK_READ_CHAIN];
 	size_t rest = 4 * max;
 	unsigned nr;
 	int r;

@@ -304,7 +304,7 @@ static void move_to_front(struct pack_list *l, size_t i)
 }
 
 /* The requested data of a found entry. */
-struct wanted {
+struct pack_query {
 	const struct refd_oid *oid;
 	enum object_type *type;
 	size_t max;
@@ -312,8 +312,8 @@ struct wanted {
 	size_t *len;
 };
 
-static int look_in(struct pack_list *l, struct listed_pack *p,
-    const struct wanted *w)
+static int look_in_pack(struct pack_list *l, struct listed_pack *p,
+    const struct pack_query *w)
 {
 	int fd = l->dirs[p->dir].fd, r;
 	uint64_t offset;
@@ -337,13 +337,13 @@ static int look_in(struct pack_list *l, struct listed_pack *p,
 	return r == -ENOENT ? 0 : r;
 }
 
-static int look(struct pack_list *l, const struct wanted *w)
+static int find_in_packs(struct pack_list *l, const struct pack_query *w)
 {
 	int r, worst = 0;
 	size_t i;
 
 	for (i = 0; i < l->nr; i++) {
-		r = look_in(l, l->packs[i], w);
+		r = look_in_pack(l, l->packs[i], w);
 		if (r == 1)
 			move_to_front(l, i);
 		if (r == 1 || r == -EFBIG)
@@ -359,15 +359,15 @@ static int look(struct pack_list *l, const struct wanted *w)
 int pack_list_type(struct pack_list *l, const struct refd_oid *oid,
     enum object_type *type)
 {
-	const struct wanted w = { .oid = oid, .type = type };
+	const struct pack_query w = { .oid = oid, .type = type };
 
-	return look(l, &w);
+	return find_in_packs(l, &w);
 }
 
 int pack_list_read(struct pack_list *l, const struct refd_oid *oid, size_t max,
     enum object_type *type, uint8_t **data, size_t *len)
 {
-	const struct wanted w = { oid, type, max, data, len };
+	const struct pack_query w = { oid, type, max, data, len };
 
-	return look(l, &w);
+	return find_in_packs(l, &w);
 }

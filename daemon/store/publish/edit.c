@@ -34,14 +34,14 @@ static const unsigned transitions[PROGRESS_STATES] = {
 	[PROGRESS_DEFERRED] = TO(DEFERRED),
 };
 
-bool progress_may(enum progress from, enum progress to)
+bool edit_progress_may(enum progress from, enum progress to)
 {
 	return transitions[from] & (1u << to);
 }
 
 void edit_to(struct edit *e, enum progress to)
 {
-	assert(progress_may(e->progress, to));
+	assert(edit_progress_may(e->progress, to));
 	e->progress = to;
 }
 

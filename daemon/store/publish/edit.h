@@ -102,7 +102,7 @@ struct edit {
 };
 
 /* May an edit go from FROM to TO? */
-bool progress_may(enum progress from, enum progress to);
+bool edit_progress_may(enum progress from, enum progress to);
 void edit_to(struct edit *e, enum progress to);
 
 static inline bool edit_is_locked(const struct edit *e)

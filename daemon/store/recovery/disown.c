@@ -43,7 +43,7 @@ static int remove_names(const struct sys *sys, struct repo *repo)
 	return r;
 }
 
-int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
+int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
     char **why)
 {
 	static const char *const roots[] = { "/" };

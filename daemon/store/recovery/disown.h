@@ -11,7 +11,7 @@
 /* PATH (absolute): its git-dir or common dir, or a work tree with a .git in
  * it. One that is nobody's already is fine. *UNLOCKED is added to. On failure
  * *WHY is a sentence, to be freed; -EAGAIN: a daemon serves it. */
-int repo_disown(const struct sys *sys, const char *path, size_t *unlocked,
+int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
     char **why);
 
 #endif

@@ -41,16 +41,16 @@ struct visit {
 	struct visit *next;
 };
 
-struct run {
-	struct recovery *rec;
-	struct rows rows;
-	struct starts starts;
+struct recovery_run {
+	struct store_recovery *rec;
+	struct recover_rows rows;
+	struct recover_starts starts;
 	struct visit *visits, **visits_end;
 	uint64_t done, total; /* repositories, and members of rows */
 };
 
-static void say(const struct recovery *rec, enum store_finding finding,
-    const char *repo, const char *text)
+static void report_repo(const struct store_recovery *rec,
+    enum store_finding finding, const char *repo, const char *text)
 {
 	const struct store_found found = { .finding = finding,
 		.repo = repo,
@@ -60,20 +60,21 @@ static void say(const struct recovery *rec, enum store_finding finding,
 	rec->report->found(rec->report->arg, &found);
 }
 
-static void say_failed(const struct recovery *rec, const char *repo, int err)
+static void report_failed(const struct store_recovery *rec, const char *repo,
+    int err)
 {
 	char *text = repo_why("%s: its records are kept, and nothing is "
 			      "written there until they are redone",
 	    leftover_locks_why(err));
 
-	say(rec, STORE_FAILED, repo,
+	report_repo(rec, STORE_FAILED, repo,
 	    text != NULL ? text : leftover_locks_why(err));
 	free(text);
 }
 
 static void stepped(void *arg, size_t nr)
 {
-	struct run *run = arg;
+	struct recovery_run *run = arg;
 
 	run->done += nr;
 	run->rec->report->progress(run->rec->report->arg, run->done,
@@ -89,10 +90,10 @@ static bool any_is_deferred(const struct replay_row *rows)
 }
 
 /* *FAILED: the repository's own misfortune, and not the journal's. */
-static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
-    int *failed)
+static int replay_visited(struct recovery_run *run, struct visit *v,
+    struct repo *repo, int *failed)
 {
-	struct recovery *rec = run->rec;
+	struct store_recovery *rec = run->rec;
 	struct leftover_locks leftover = { .sys = rec->sys };
 	struct replay rp = { .sys = rec->sys,
 		.repo = repo,
@@ -122,7 +123,7 @@ static int replay_visited(struct run *run, struct visit *v, struct repo *repo,
 	if (*failed == 0 && r == 0)
 		*failed = recover_clean(&rp, &unlocked);
 	if (unlocked > 0)
-		say(rec, STORE_UNLOCKED, repo->path,
+		report_repo(rec, STORE_UNLOCKED, repo->path,
 		    "removed locks of a run that ended before its journal "
 		    "record, or that was redone");
 	v->fs = repo->fs;
@@ -147,9 +148,9 @@ static const char *missing_text(int err)
 	return "another refd holds it; its records are kept";
 }
 
-static int visit(struct run *run, struct visit *v)
+static int visit(struct recovery_run *run, struct visit *v)
 {
-	struct recovery *rec = run->rec;
+	struct store_recovery *rec = run->rec;
 	struct repo *repo;
 	int r = 0, failed;
 
@@ -158,7 +159,7 @@ static int visit(struct run *run, struct visit *v)
 	    failed == -EKEYREJECTED) {
 		v->failed = true;
 		if (v->rows != NULL)
-			say(rec, STORE_REPO_MISSING, v->known.path,
+			report_repo(rec, STORE_REPO_MISSING, v->known.path,
 			    missing_text(failed));
 		return 0;
 	}
@@ -172,9 +173,9 @@ static int visit(struct run *run, struct visit *v)
 		v->failed = true;
 		v->err = failed;
 		if (failed != -EMEDIUMTYPE)
-			say_failed(rec, v->known.path, failed);
+			report_failed(rec, v->known.path, failed);
 		else if (v->rows != NULL)
-			say(rec, STORE_PARKED, v->known.path,
+			report_repo(rec, STORE_PARKED, v->known.path,
 			    "its refs are kept in a reftable by now, where "
 			    "refd writes nothing; its records are kept until "
 			    "they are files again, or until refd recover "
@@ -185,7 +186,7 @@ static int visit(struct run *run, struct visit *v)
 
 static int add_visit(void *arg, const struct journal_repo *known)
 {
-	struct run *run = arg;
+	struct recovery_run *run = arg;
 	struct visit *v;
 
 	v = calloc(1, sizeof(*v));
@@ -197,14 +198,14 @@ static int add_visit(void *arg, const struct journal_repo *known)
 	v->known.path = strdup(known->path);
 	if (v->known.path == NULL)
 		return -ENOMEM;
-	v->rows = rows_of(&run->rows, known->id);
+	v->rows = recover_rows_of(&run->rows, known->id);
 	run->total++;
 	return 0;
 }
 
 /* After the list is read: reading it keeps the journal open, and a note whose
  * sync fails opens it again. */
-static int visit_all(struct run *run)
+static int visit_all(struct recovery_run *run)
 {
 	struct visit *v;
 	int r = 0;
@@ -219,9 +220,9 @@ static int visit_all(struct run *run)
 }
 
 /* A failed sync affects only the repositories on that file system. */
-static void sync_visited(struct run *run)
+static void sync_visited(struct recovery_run *run)
 {
-	struct recovery *rec = run->rec;
+	struct store_recovery *rec = run->rec;
 	struct visit *v;
 	struct fs *fs;
 	int r;
@@ -231,14 +232,14 @@ static void sync_visited(struct run *run)
 		for (v = run->visits; v != NULL && r < 0; v = v->next)
 			if (v->fs == fs && !v->failed && v->rows != NULL) {
 				v->failed = v->lost = true;
-				say_failed(rec, v->known.path, r);
+				report_failed(rec, v->known.path, r);
 			}
 	}
 }
 
 /* By which rule a row of V is to be redone later: its file system may have
  * failed in another's turn. */
-static uint64_t mount_of(const struct run *run, const struct visit *v,
+static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
     const struct replay_row *row)
 {
 	return v->lost ||
@@ -249,11 +250,11 @@ static uint64_t mount_of(const struct run *run, const struct visit *v,
 
 /* With it all that was read is forgotten, in one commit: no row counts beside
  * its own copy. */
-static int forget(struct run *run, uint64_t last_lsn)
+static int forget(struct recovery_run *run, uint64_t last_lsn)
 {
-	struct recovery *rec = run->rec;
+	struct store_recovery *rec = run->rec;
 	struct journal *journal = commit_log_journal(rec->log);
-	struct notes notes = { NULL, 0, 0 };
+	struct recover_notes notes = { NULL, 0, 0 };
 	const struct replay_row *row;
 	struct visit *v;
 	int r = 0;
@@ -261,22 +262,22 @@ static int forget(struct run *run, uint64_t last_lsn)
 	for (v = run->visits; v != NULL; v = v->next)
 		for (row = v->failed ? v->rows : NULL; row != NULL && r == 0;
 		    row = row->next)
-			r = notes_defer_row(&notes, row, mount_of(run, v, row),
-			    &v->deferred);
+			r = recover_notes_defer_row(&notes, row,
+			    mount_of(run, v, row), &v->deferred);
 	if (r == 0 && last_lsn > journal_forgotten(journal))
 		r = journal_forget(journal, last_lsn, notes.nr == 0);
 	if (r == 0)
-		r = notes_write(&notes, rec->log);
+		r = recover_notes_write(&notes, rec->log);
 	/* Whatever the journal writes next, it would write that too. */
 	if (r != 0)
 		journal_unforget(journal);
-	notes_done(&notes);
+	recover_notes_done(&notes);
 	return r;
 }
 
 /* A repository that could not be looked at may have locks of ours, records or
  * no. */
-static void note_deferred(const struct run *run, uint64_t *deferred)
+static void note_deferred(const struct recovery_run *run, uint64_t *deferred)
 {
 	const struct visit *v;
 
@@ -288,7 +289,7 @@ static void note_deferred(const struct run *run, uint64_t *deferred)
 	}
 }
 
-static void run_done(struct run *run)
+static void run_done(struct recovery_run *run)
 {
 	struct visit *v;
 
@@ -297,12 +298,12 @@ static void run_done(struct run *run)
 		free(v->known.path);
 		free(v);
 	}
-	rows_done(&run->rows);
-	starts_done(&run->starts);
+	recover_rows_done(&run->rows);
+	recover_starts_done(&run->starts);
 }
 
 /* Of a file system that failed to sync before the daemon ended. */
-static void find_doubted(struct run *run)
+static void find_doubted(struct recovery_run *run)
 {
 	struct doubts *doubts = run->rec->repos->doubts;
 	struct replay_row *row;
@@ -315,18 +316,18 @@ static void find_doubted(struct run *run)
 	}
 }
 
-int recover_all(struct recovery *rec, uint64_t *deferred)
+int recover_all(struct store_recovery *rec, uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
-	struct run run = { .rec = rec, .visits_end = &run.visits };
+	struct recovery_run run = { .rec = rec, .visits_end = &run.visits };
 	uint64_t last_lsn = 0;
 	size_t i;
 	int r;
 
 	*deferred = 0;
-	r = starts_read(&run.starts, journal, rec->boot_id);
+	r = recover_starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
-		r = rows_read(rec->log, &run.rows, &last_lsn);
+		r = recover_rows_read(rec->log, &run.rows, &last_lsn);
 	find_doubted(&run);
 	for (i = 0; i < run.rows.nr; i++)
 		run.total += run.rows.items[i]->rec.nr_members;
@@ -350,7 +351,7 @@ int recover_all(struct recovery *rec, uint64_t *deferred)
 
 /* ---- later ---- */
 
-static void tell_still_deferred(const struct recovery *rec,
+static void tell_still_deferred(const struct store_recovery *rec,
     const struct replay_row *rows)
 {
 	const struct record_member *m;
@@ -366,7 +367,7 @@ static void tell_still_deferred(const struct recovery *rec,
 		}
 }
 
-static void tell_ended(const struct recovery *rec,
+static void tell_ended(const struct store_recovery *rec,
     const struct replay_row *rows)
 {
 	const struct record_member *m;
@@ -382,21 +383,22 @@ static void tell_ended(const struct recovery *rec,
 
 /* What was redone may be in memory alone, and is never to be taken for
  * durable. */
-static void lose(struct recovery *rec, const struct replay_row *rows)
+static void defer_lost(struct store_recovery *rec,
+    const struct replay_row *rows)
 {
-	struct notes notes = { NULL, 0, 0 };
+	struct recover_notes notes = { NULL, 0, 0 };
 	uint64_t deferred = 0;
 	int r = 0;
 
 	for (; rows != NULL && r == 0; rows = rows->next)
-		r = notes_defer_row(&notes, rows, JOURNAL_MOUNT_LOST,
+		r = recover_notes_defer_row(&notes, rows, JOURNAL_MOUNT_LOST,
 		    &deferred);
 	if (r == 0)
-		notes_write(&notes, rec->log);
-	notes_done(&notes);
+		recover_notes_write(&notes, rec->log);
+	recover_notes_done(&notes);
 }
 
-int recover_deferred(struct recovery *rec, struct repo *repo,
+int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
@@ -407,37 +409,38 @@ int recover_deferred(struct recovery *rec, struct repo *repo,
 		.report = rec->report,
 		.has_object = rec->has_object,
 		.arg = rec->arg };
-	struct rows rows;
-	struct starts starts;
+	struct recover_rows rows;
+	struct recover_starts starts;
 	size_t unlocked = 0;
 	int r;
 
 	*deferred = 0;
 	memset(&rows, 0, sizeof(rows));
-	r = starts_read(&starts, journal, rec->boot_id);
+	r = recover_starts_read(&starts, journal, rec->boot_id);
 	pthread_mutex_lock(rec->rows_mutex);
 	if (r == 0)
-		r = rows_read_deferred(journal, repo->id, &rows);
+		r = recover_rows_read_deferred(journal, repo->id, &rows);
 	pthread_mutex_unlock(rec->rows_mutex);
 	if (r == 0)
-		r = recover_replay(rec, &rp, &starts, rows_of(&rows, repo->id),
-		    &unlocked);
+		r = recover_replay(rec, &rp, &starts,
+		    recover_rows_of(&rows, repo->id), &unlocked);
 	if (r == 0) {
 		r = fs_sync_published(rec->repos, repo->fs);
 		if (r < 0)
-			lose(rec, rows_of(&rows, repo->id));
+			defer_lost(rec, recover_rows_of(&rows, repo->id));
 	}
 	if (r == 0)
-		r = recover_note(rec, &rp, rows_of(&rows, repo->id), deferred);
+		r = recover_note(rec, &rp, recover_rows_of(&rows, repo->id),
+		    deferred);
 	if (r == 0)
 		r = recover_clean(&rp, &unlocked);
 	if (r == 0) {
-		tell_ended(rec, rows_of(&rows, repo->id));
-		tell_still_deferred(rec, rows_of(&rows, repo->id));
+		tell_ended(rec, recover_rows_of(&rows, repo->id));
+		tell_still_deferred(rec, recover_rows_of(&rows, repo->id));
 	}
 	replay_done(&rp);
 	leftover_locks_done(&leftover);
-	rows_done(&rows);
-	starts_done(&starts);
+	recover_rows_done(&rows);
+	recover_starts_done(&starts);
 	return r > 0 ? -EIO : r;
 }

@@ -11,7 +11,7 @@
 
 #include "daemon/store/recovery/replay.h"
 
-struct recovery {
+struct store_recovery {
 	const struct sys *sys;
 	struct repos *repos;
 	struct commit_log *log;
@@ -53,14 +53,14 @@ struct recovery {
  * repository that is missing, or whose disk fails, all. An error means that
  * serving would break a promise.
  */
-int recover_all(struct recovery *rec, uint64_t *deferred);
+int recover_all(struct store_recovery *rec, uint64_t *deferred);
 
 /* Once more for what is deferred of REPO, which has come back, or is mended, or
  * in which foreign locks stood. Safe beside a serving daemon: each ref is
  * locked first, and of windows from LIVE on no lock is touched. *DEFERRED:
  * what is still deferred of it. An error: all of it, and nothing may be written
  * there. */
-int recover_deferred(struct recovery *rec, struct repo *repo,
+int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred);
 
 #endif

@@ -19,65 +19,69 @@
 /* ---- recover_read.c: what the journal says ---- */
 
 /* The starts of this very boot. */
-struct starts {
+struct recover_starts {
 	const char *boot_id;
 	uint64_t *same;
 	size_t nr;
 };
 
-int starts_read(struct starts *starts, struct journal *journal,
+int recover_starts_read(struct recover_starts *starts, struct journal *journal,
     const char *boot_id);
-void starts_done(struct starts *starts);
+void recover_starts_done(struct recover_starts *starts);
 /* What ended the run that took ROW's locks. */
-enum evidence starts_evidence(const struct starts *starts,
+enum evidence recover_starts_evidence(const struct recover_starts *starts,
     const struct replay_row *row, const struct repo *repo);
 
 /* By repository; each one's in the order in which they were recorded, linked
  * by their next. To be done with whether reading them failed or not. */
-struct rows {
+struct recover_rows {
 	struct replay_row **items;
 	size_t nr, size;
 };
 
 /* All that is not forgotten and names a repository, aborted updates taken off, and all
  * that is deferred; or what is deferred of one. */
-int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn);
-int rows_read_deferred(struct journal *journal, uint64_t repo,
-    struct rows *rows);
+int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
+    uint64_t *last_lsn);
+int recover_rows_read_deferred(struct journal *journal, uint64_t repo,
+    struct recover_rows *rows);
 /* The first one of REPO; NULL: there is none. */
-struct replay_row *rows_of(const struct rows *rows, uint64_t repo);
-void rows_done(struct rows *rows);
+struct replay_row *recover_rows_of(const struct recover_rows *rows,
+    uint64_t repo);
+void recover_rows_done(struct recover_rows *rows);
 
 /* ---- recover_note.c: what goes back ---- */
 
 /* Journal rows in the making. Zero-initialised is empty. */
-struct notes {
+struct recover_notes {
 	struct journal_row *rows;
 	size_t nr, size;
 };
 
 /* Leaves all members of ROW that still have to be redone to a later retry, by
  * the rule that MOUNT says (journal.h). *DEFERRED counts the members. */
-int notes_defer_row(struct notes *notes, const struct replay_row *row,
-    uint64_t mount, uint64_t *deferred);
+int recover_notes_defer_row(struct recover_notes *notes,
+    const struct replay_row *row, uint64_t mount, uint64_t *deferred);
 /* After a replay of ROW: the members that the replay deferred get a deferred
  * row. All others of a deferred row are finished. */
-int notes_replayed(struct notes *notes, const struct replay_row *row,
-    uint64_t *deferred);
+int recover_notes_replayed(struct recover_notes *notes,
+    const struct replay_row *row, uint64_t *deferred);
 /* Updates that did not happen after all. */
-int notes_abort(struct notes *notes, const struct replay_members *members);
+int recover_notes_abort(struct recover_notes *notes,
+    const struct replay_members *members);
 /* In one commit, durably. The rows that they were made from are durable. */
-int notes_write(struct notes *notes, struct commit_log *log);
-void notes_done(struct notes *notes);
+int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
+void recover_notes_done(struct recover_notes *notes);
 
 /* ---- recover_repo.c: one repository ---- */
 
 /* As the one to whom it belongs; the journal is not written. RP has the
  * repository and an empty list of leftover locks; *UNLOCKED: how many are gone. */
-int recover_replay(struct recovery *rec, struct replay *rp,
-    const struct starts *starts, struct replay_row *rows, size_t *unlocked);
+int recover_replay(struct store_recovery *rec, struct replay *rp,
+    const struct recover_starts *starts, struct replay_row *rows,
+    size_t *unlocked);
 /* What that made of ROWS, durably. *DEFERRED members. */
-int recover_note(struct recovery *rec, const struct replay *rp,
+int recover_note(struct store_recovery *rec, const struct replay *rp,
     struct replay_row *rows, uint64_t *deferred);
 /* The locks that are no longer needed. */
 int recover_clean(struct replay *rp, size_t *unlocked);

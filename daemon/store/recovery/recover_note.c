@@ -12,7 +12,7 @@
 
 #include "daemon/store/recovery/recover_internal.h"
 
-static int add(struct notes *notes, const struct journal_row *row,
+static int add_row(struct recover_notes *notes, const struct journal_row *row,
     const struct record *rec)
 {
 	struct journal_row *grown;
@@ -36,8 +36,9 @@ static int add(struct notes *notes, const struct journal_row *row,
 }
 
 /* A row of KIND that says MEMBERS and is ROW's otherwise. */
-static int add_members(struct notes *notes, const struct replay_row *row,
-    enum journal_kind kind, struct record_member *members, size_t nr)
+static int add_members(struct recover_notes *notes,
+    const struct replay_row *row, enum journal_kind kind,
+    struct record_member *members, size_t nr)
 {
 	struct journal_row copy = row->row;
 	struct record rec = row->rec;
@@ -46,10 +47,10 @@ static int add_members(struct notes *notes, const struct replay_row *row,
 	copy.refers_to = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
 	rec.members = members;
 	rec.nr_members = nr;
-	return add(notes, &copy, &rec);
+	return add_row(notes, &copy, &rec);
 }
 
-void notes_done(struct notes *notes)
+void recover_notes_done(struct recover_notes *notes)
 {
 	size_t i;
 
@@ -70,7 +71,7 @@ static bool is_live(const struct replay_row *row, size_t i)
 
 /* Drops ROW if ROW is a deferred row, and defers the NR members of KEPT again.
  * MOUNT 0: the locks of the members are gone. */
-static int replace(struct notes *notes, const struct replay_row *row,
+static int replace(struct recover_notes *notes, const struct replay_row *row,
     struct record_member *kept, size_t nr, uint64_t mount)
 {
 	struct replay_row copy = *row;
@@ -86,8 +87,9 @@ static int replace(struct notes *notes, const struct replay_row *row,
 
 /* Writes a row for the members of ROW that still have to be redone, or only for
  * those that this replay DEFERRED. MOUNT says by which rule they are redone. */
-static int keep_deferred(struct notes *notes, const struct replay_row *row,
-    const bool *deferred, uint64_t mount, uint64_t *nr_deferred)
+static int keep_deferred(struct recover_notes *notes,
+    const struct replay_row *row, const bool *deferred, uint64_t mount,
+    uint64_t *nr_deferred)
 {
 	struct record_member *kept;
 	size_t i, nr = 0;
@@ -107,8 +109,8 @@ static int keep_deferred(struct notes *notes, const struct replay_row *row,
 	return r;
 }
 
-int notes_defer_row(struct notes *notes, const struct replay_row *row,
-    uint64_t mount, uint64_t *deferred)
+int recover_notes_defer_row(struct recover_notes *notes,
+    const struct replay_row *row, uint64_t mount, uint64_t *deferred)
 {
 	return keep_deferred(notes, row, NULL, mount, deferred);
 }
@@ -122,8 +124,8 @@ static uint64_t later_mount(const struct replay_row *row)
 	return row->row.mount == JOURNAL_MOUNT_LOST ? row->row.mount : 0;
 }
 
-int notes_replayed(struct notes *notes, const struct replay_row *row,
-    uint64_t *deferred)
+int recover_notes_replayed(struct recover_notes *notes,
+    const struct replay_row *row, uint64_t *deferred)
 {
 	return keep_deferred(notes, row, row->deferred, later_mount(row),
 	    deferred);
@@ -144,7 +146,8 @@ static const char *asked_name(const struct replay_row *row,
 	return member->name;
 }
 
-int notes_abort(struct notes *notes, const struct replay_members *members)
+int recover_notes_abort(struct recover_notes *notes,
+    const struct replay_members *members)
 {
 	const struct replay_member *m;
 	struct record_member member;
@@ -168,7 +171,7 @@ int notes_abort(struct notes *notes, const struct replay_members *members)
 
 /* ---- the journal ---- */
 
-int notes_write(struct notes *notes, struct commit_log *log)
+int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 {
 	struct commit_log_mark mark;
 	int r;

@@ -17,7 +17,7 @@
 
 static int add_start(void *arg, const struct journal_start *start)
 {
-	struct starts *s = arg;
+	struct recover_starts *s = arg;
 	uint64_t *grown;
 
 	if (strcmp(start->boot_id, s->boot_id) != 0)
@@ -30,7 +30,7 @@ static int add_start(void *arg, const struct journal_start *start)
 	return 0;
 }
 
-int starts_read(struct starts *starts, struct journal *journal,
+int recover_starts_read(struct recover_starts *starts, struct journal *journal,
     const char *boot_id)
 {
 	memset(starts, 0, sizeof(*starts));
@@ -38,14 +38,14 @@ int starts_read(struct starts *starts, struct journal *journal,
 	return journal_each_start(journal, add_start, starts);
 }
 
-void starts_done(struct starts *starts)
+void recover_starts_done(struct recover_starts *starts)
 {
 	free(starts->same);
 }
 
 /* The window's number says which start took the locks; a deferred copy has
  * been written by another. */
-enum evidence starts_evidence(const struct starts *starts,
+enum evidence recover_starts_evidence(const struct recover_starts *starts,
     const struct replay_row *row, const struct repo *repo)
 {
 	uint64_t start = row->row.token >> JOURNAL_TOKEN_BITS;
@@ -63,8 +63,8 @@ enum evidence starts_evidence(const struct starts *starts,
 
 /* ---- rows ---- */
 
-struct reading {
-	struct rows *rows;
+struct row_reader {
+	struct recover_rows *rows;
 	uint64_t last_lsn;
 };
 
@@ -77,7 +77,8 @@ static int compare_lsn(const void *key, const void *item)
 }
 
 /* Of rows that are still in the order in which they were read. */
-static struct replay_row *find_row(const struct rows *rows, uint64_t lsn)
+static struct replay_row *find_row(const struct recover_rows *rows,
+    uint64_t lsn)
 {
 	struct replay_row **at;
 
@@ -88,7 +89,7 @@ static struct replay_row *find_row(const struct rows *rows, uint64_t lsn)
 }
 
 /* Drops all members of the updates that an abort record names. */
-static void drop_aborted(struct rows *rows, uint64_t lsn,
+static void drop_aborted(struct recover_rows *rows, uint64_t lsn,
     const struct record *aborts)
 {
 	struct replay_row *row = find_row(rows, lsn);
@@ -104,7 +105,7 @@ static void drop_aborted(struct rows *rows, uint64_t lsn,
 				row->dropped[i] = true;
 }
 
-static int keep_row(struct rows *rows, struct replay_row *row)
+static int keep_row(struct recover_rows *rows, struct replay_row *row)
 {
 	struct replay_row **grown;
 	size_t size;
@@ -127,7 +128,7 @@ static int keep_row(struct rows *rows, struct replay_row *row)
 	return 0;
 }
 
-static int read_row(struct reading *rd, const struct journal_row *from)
+static int read_row(struct row_reader *rd, const struct journal_row *from)
 {
 	struct replay_row *row;
 	int r;
@@ -155,7 +156,7 @@ static int read_row(struct reading *rd, const struct journal_row *from)
 /* What is deferred is read by itself, whatever was forgotten. */
 static int recent_row(void *arg, const struct journal_row *from)
 {
-	struct reading *rd = arg;
+	struct row_reader *rd = arg;
 	struct replay_row *row;
 
 	rd->last_lsn = from->lsn;
@@ -190,7 +191,7 @@ static int compare_rows(const void *va, const void *vb)
 	return (a->row.lsn > b->row.lsn) - (a->row.lsn < b->row.lsn);
 }
 
-static void sort_rows(struct rows *rows)
+static void sort_rows(struct recover_rows *rows)
 {
 	size_t i;
 
@@ -202,10 +203,11 @@ static void sort_rows(struct rows *rows)
 			rows->items[i - 1]->next = rows->items[i];
 }
 
-int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn)
+int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
+    uint64_t *last_lsn)
 {
 	struct journal *journal = commit_log_journal(log);
-	struct reading rd = { .rows = rows };
+	struct row_reader rd = { .rows = rows };
 	int r;
 
 	memset(rows, 0, sizeof(*rows));
@@ -217,10 +219,10 @@ int rows_read(struct commit_log *log, struct rows *rows, uint64_t *last_lsn)
 	return r;
 }
 
-int rows_read_deferred(struct journal *journal, uint64_t repo,
-    struct rows *rows)
+int recover_rows_read_deferred(struct journal *journal, uint64_t repo,
+    struct recover_rows *rows)
 {
-	struct reading rd = { .rows = rows };
+	struct row_reader rd = { .rows = rows };
 	int r;
 
 	memset(rows, 0, sizeof(*rows));
@@ -229,7 +231,8 @@ int rows_read_deferred(struct journal *journal, uint64_t repo,
 	return r;
 }
 
-struct replay_row *rows_of(const struct rows *rows, uint64_t repo)
+struct replay_row *recover_rows_of(const struct recover_rows *rows,
+    uint64_t repo)
 {
 	size_t low = 0, high = rows->nr, mid;
 
@@ -245,7 +248,7 @@ struct replay_row *rows_of(const struct rows *rows, uint64_t repo)
 	    NULL;
 }
 
-void rows_done(struct rows *rows)
+void recover_rows_done(struct recover_rows *rows)
 {
 	while (rows->nr > 0)
 		replay_row_free(rows->items[--rows->nr]);

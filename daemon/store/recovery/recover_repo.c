@@ -55,8 +55,9 @@ static int unlock_what_says_nothing(struct leftover_locks *leftover,
 
 /* RP: its leftover locks are found, nothing else; UNLOCKED: how many are
  * gone. */
-int recover_replay(struct recovery *rec, struct replay *rp,
-    const struct starts *starts, struct replay_row *rows, size_t *unlocked)
+int recover_replay(struct store_recovery *rec, struct replay *rp,
+    const struct recover_starts *starts, struct replay_row *rows,
+    size_t *unlocked)
 {
 	struct live_batches live = { .from = rec->live,
 		.over = rec->over,
@@ -67,7 +68,7 @@ int recover_replay(struct recovery *rec, struct replay *rp,
 	if (repo_has_reftable(rec->sys, rp->repo))
 		return -EMEDIUMTYPE;
 	for (row = rows; row != NULL; row = row->next)
-		row->evidence = starts_evidence(starts, row, rp->repo);
+		row->evidence = recover_starts_evidence(starts, row, rp->repo);
 	if (live.from == 0)
 		live.from = journal_this_start(commit_log_journal(rec->log))
 		    << JOURNAL_TOKEN_BITS;
@@ -92,10 +93,10 @@ int recover_clean(struct replay *rp, size_t *unlocked)
 }
 
 /* Of what is recorded here no later note speaks. */
-int recover_note(struct recovery *rec, const struct replay *rp,
+int recover_note(struct store_recovery *rec, const struct replay *rp,
     struct replay_row *rows, uint64_t *deferred)
 {
-	struct notes notes = { NULL, 0, 0 };
+	struct recover_notes notes = { NULL, 0, 0 };
 	const struct replay_member *m;
 	struct replay_row *row;
 	size_t i, k;
@@ -107,12 +108,12 @@ int recover_note(struct recovery *rec, const struct replay *rp,
 			if (m->row->rec.members[k].index == m->member->index)
 				m->row->dropped[k] = true;
 	}
-	r = notes_abort(&notes, &rp->aborted);
+	r = recover_notes_abort(&notes, &rp->aborted);
 	for (row = rows; row != NULL && r == 0; row = row->next)
-		r = notes_replayed(&notes, row, deferred);
+		r = recover_notes_replayed(&notes, row, deferred);
 	if (r == 0)
-		r = notes_write(&notes, rec->log);
-	notes_done(&notes);
+		r = recover_notes_write(&notes, rec->log);
+	recover_notes_done(&notes);
 	for (row = rows; row != NULL && r == 0; row = row->next)
 		for (i = 0; i < row->rec.nr_members; i++)
 			row->dropped[i] = row->dropped[i] || row->deferred[i] ||

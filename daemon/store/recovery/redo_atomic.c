@@ -181,7 +181,7 @@ static bool is_back(const struct replay_row *row, const struct record_member *m,
 }
 
 /* Its log is of this creation alone. */
-static int unmake(struct replay *rp, struct edit *e,
+static int delete_restored(struct replay *rp, struct edit *e,
     const struct record_member *m, const struct loose_value *loose)
 {
 	static const char why[] =
@@ -200,8 +200,8 @@ static int unmake(struct replay *rp, struct edit *e,
 }
 
 /* A writer who has the lock by now sees to the ref himself. */
-static int unmake_locked(struct replay *rp, const struct replay_row *row,
-    const struct record_member *m, struct edit *e)
+static int delete_restored_locked(struct replay *rp,
+    const struct replay_row *row, const struct record_member *m, struct edit *e)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };
 	int r;
@@ -213,7 +213,7 @@ static int unmake_locked(struct replay *rp, const struct replay_row *row,
 	if (r == 0)
 		r = edit_read(e, &loose);
 	if (r == 0 && is_back(row, m, &loose))
-		r = unmake(rp, e, m, &loose);
+		r = delete_restored(rp, e, m, &loose);
 	loose_value_done(&loose);
 	if (redo_unlock_edit(rp, e) < 0 && r == 0)
 		r = -EIO;
@@ -221,8 +221,8 @@ static int unmake_locked(struct replay *rp, const struct replay_row *row,
 	return r;
 }
 
-static int unmake_member(struct replay *rp, const struct replay_row *row,
-    const struct record_member *m)
+static int delete_restored_member(struct replay *rp,
+    const struct replay_row *row, const struct record_member *m)
 {
 	struct edit e = redo_edit(rp, row, m->name);
 	struct sys_stat st;
@@ -235,7 +235,7 @@ static int unmake_member(struct replay *rp, const struct replay_row *row,
 	if (r == 0 && S_ISREG(st.mode))
 		r = loose_stays_inside(rp->sys, e.dirfd, e.name);
 	if (r == 0 && S_ISREG(st.mode))
-		r = unmake_locked(rp, row, m, &e);
+		r = delete_restored_locked(rp, row, m, &e);
 	if (e.dirfd != rp->repo->fd)
 		SYS(rp->sys, close, e.dirfd);
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
@@ -255,7 +255,7 @@ int redo_undo_aborted(struct replay *rp, const struct replay_row *rows)
 			m = &row->rec.members[i];
 			if (row->dropped[i] && m->action == RECORD_WRITE &&
 			    !m->had_old && m->target == NULL)
-				r = unmake_member(rp, row, m);
+				r = delete_restored_member(rp, row, m);
 		}
 	}
 	return r;

@@ -25,8 +25,8 @@ bool redo_is_no_log(int err)
 	    err == -EMLINK || err == -EINVAL;
 }
 
-static int repair(struct replay *rp, const struct redo *redo, const char *path,
-    const struct ref_records_lines *lines, bool create)
+static int add_missing_lines(struct replay *rp, const struct redo *redo,
+    const char *path, const struct ref_records_lines *lines, bool create)
 {
 	const struct record *rec = &lines->row->rec;
 	size_t added = 0, cut = 0;
@@ -82,7 +82,7 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 	if (r == 0 && lines.deletes)
 		r = edit_remove_log(&redo->edit);
 	if (r == 0 && (lines.nr > 0 || lines.last != NULL))
-		r = repair(rp, redo, path, &lines, create);
+		r = add_missing_lines(rp, redo, path, &lines, create);
 	else if (r == 0)
 		r = mend_end(rp, redo, path);
 	ref_records_lines_done(&lines);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct tally_repo *repo_of(struct tally *tally, const char *path)
+static struct tally_repo *repo_of(struct finding_tally *tally, const char *path)
 {
 	struct tally_repo *repo;
 
@@ -33,7 +33,8 @@ static void free_finding(struct tally_finding *f)
 	free(f->evidence);
 }
 
-static bool copy(struct tally_finding *to, const struct store_found *from)
+static bool copy_finding(struct tally_finding *to,
+    const struct store_found *from)
 {
 	to->finding = from->finding;
 	to->ref = strdup(from->ref);
@@ -46,7 +47,7 @@ static bool copy(struct tally_finding *to, const struct store_found *from)
 	return false;
 }
 
-static bool keep(struct tally *tally, struct tally_repo *repo,
+static bool keep_finding(struct finding_tally *tally, struct tally_repo *repo,
     const struct store_found *found)
 {
 	struct tally_finding *grown;
@@ -57,14 +58,14 @@ static bool keep(struct tally *tally, struct tally_repo *repo,
 	if (grown == NULL)
 		return false;
 	repo->items = grown;
-	if (!copy(&repo->items[repo->nr], found))
+	if (!copy_finding(&repo->items[repo->nr], found))
 		return false;
 	repo->nr++;
 	tally->nr++;
 	return true;
 }
 
-void tally_add(struct tally *tally, const struct store_found *found)
+void tally_add(struct finding_tally *tally, const struct store_found *found)
 {
 	struct tally_repo *repo = repo_of(tally, found->repo);
 
@@ -72,11 +73,11 @@ void tally_add(struct tally *tally, const struct store_found *found)
 	if (repo == NULL)
 		return;
 	repo->counts[found->finding]++;
-	if (!keep(tally, repo, found))
+	if (!keep_finding(tally, repo, found))
 		repo->more++;
 }
 
-void tally_done(struct tally *tally)
+void tally_done(struct finding_tally *tally)
 {
 	struct tally_repo *repo, *next;
 	size_t i;

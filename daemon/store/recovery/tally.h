@@ -30,15 +30,15 @@ struct tally_repo {
 };
 
 /* Zero-initialised is empty. */
-struct tally {
+struct finding_tally {
 	struct tally_repo *repos; /* as they came */
 	uint64_t counts[STORE_FINDINGS];
 	size_t nr; /* findings kept */
 };
 
 /* Where memory is short, it is only counted. */
-void tally_add(struct tally *tally, const struct store_found *found);
-void tally_done(struct tally *tally);
+void tally_add(struct finding_tally *tally, const struct store_found *found);
+void tally_done(struct finding_tally *tally);
 
 /* How many refs came to a good end; how many acknowledged updates another
  * writer's value stands for; how many had to be given up. */

@@ -22,7 +22,7 @@
 #include "daemon/store/refs/loose.h"
 #include "proto/limits.h"
 
-struct walk {
+struct dir_walk {
 	const struct sys *sys;
 	int dirfd;
 	bool refs_only;           /* pass over what can't be a ref's name */
@@ -63,7 +63,7 @@ static bool can_be_ref(const char *name)
 }
 
 /* Appends "/NAME" to the walk's path of LEN bytes. */
-static int enter(struct walk *w, size_t len, const char *name)
+static int enter(struct dir_walk *w, size_t len, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -75,7 +75,7 @@ static int enter(struct walk *w, size_t len, const char *name)
 }
 
 /* 1 when the entry is a directory. A link to one is not. */
-static int is_directory(struct walk *w, size_t len,
+static int is_directory(struct dir_walk *w, size_t len,
     const struct sys_dirent *entry)
 {
 	struct sys_stat st;
@@ -92,7 +92,7 @@ static int is_directory(struct walk *w, size_t len,
 
 /* Reads one directory: 1 when it holds a file, whose path then stands in W;
  * else its subdirectories are in SUBDIRS. */
-static int list_directory(struct walk *w, struct names *subdirs)
+static int list_directory(struct dir_walk *w, struct names *subdirs)
 {
 	size_t len = strlen(w->path);
 	struct sys_dirent entry;
@@ -130,7 +130,7 @@ static int list_directory(struct walk *w, struct names *subdirs)
 
 /* 1 when there is a file at any depth below the walk's path; the path is then
  * the file's, else what it was. */
-static int walk_tree(struct walk *w)
+static int walk_tree(struct dir_walk *w)
 {
 	size_t len = strlen(w->path), at;
 	struct names subdirs = { 0 };
@@ -151,7 +151,7 @@ static int walk_tree(struct walk *w)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int walk_init(struct walk *w, const struct sys *sys, int dirfd,
+static int walk_init(struct dir_walk *w, const struct sys *sys, int dirfd,
     const char *path)
 {
 	size_t len = strlen(path);
@@ -168,7 +168,7 @@ static int walk_init(struct walk *w, const struct sys *sys, int dirfd,
 
 int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path)
 {
-	struct walk w;
+	struct dir_walk w;
 	int r;
 
 	r = walk_init(&w, sys, dirfd, path);
@@ -184,7 +184,7 @@ static bool is_not_empty(int r)
 int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
     char **blocker)
 {
-	struct walk w;
+	struct dir_walk w;
 	int r;
 
 	if (blocker != NULL)
@@ -207,7 +207,7 @@ int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
 int loose_find_below(const struct sys *sys, int dirfd, const char *path,
     char **found)
 {
-	struct walk w;
+	struct dir_walk w;
 	char *copy;
 	int r;
 

@@ -259,7 +259,7 @@ int packed_trim(struct packed *packed)
 	return held;
 }
 
-static int load(struct packed *packed, struct packed_snapshot **out)
+static int load_snapshot(struct packed *packed, struct packed_snapshot **out)
 {
 	const struct sys *sys = packed->sys;
 	char name[REFD_PATH_MAX];
@@ -312,7 +312,7 @@ int packed_snapshot(struct packed *packed, struct packed_snapshot **out)
 	if (packed->cache != NULL)
 		r = is_current(packed, packed->cache);
 	if (r == 0) {
-		r = load(packed, &snap);
+		r = load_snapshot(packed, &snap);
 		if (r == 0) {
 			packed_snapshot_put(packed->cache);
 			packed->cache = snap;

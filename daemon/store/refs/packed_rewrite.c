@@ -333,9 +333,9 @@ static int refuse_link(struct packed *packed)
 	return S_ISLNK(st.mode) ? -ELOOP : 0;
 }
 
-static int begin(struct packed *packed, const struct packed_snapshot *old,
-    const struct packed_edit *edits, size_t nr, mode_t mode, bool sync,
-    int64_t until_ns)
+static int begin_rewrite(struct packed *packed,
+    const struct packed_snapshot *old, const struct packed_edit *edits,
+    size_t nr, mode_t mode, bool sync, int64_t until_ns)
 {
 	int r;
 
@@ -402,7 +402,7 @@ int packed_rewrite_begin(struct packed *packed, struct packed_edit *edits,
 	if (r == 0)
 		r = makes_difference(old, edits, nr);
 	if (r > 0) {
-		r = begin(packed, old, edits, nr, mode, sync, until_ns);
+		r = begin_rewrite(packed, old, edits, nr, mode, sync, until_ns);
 		*changed = r == 0;
 	}
 	if (!*changed)

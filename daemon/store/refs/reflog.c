@@ -218,7 +218,7 @@ static int ends_with(const struct sys *sys, int fd, uint64_t size,
 	return r;
 }
 
-static int retract(const struct sys *sys, int fd, uint64_t size,
+static int cut_last_line(const struct sys *sys, int fd, uint64_t size,
     const char *line, size_t len)
 {
 	int r = ends_with(sys, fd, size, line, len);
@@ -234,7 +234,7 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
 	struct sys_stat st;
 	int r = SYS(sys, fstat, fd, &st);
 
-	return r < 0 ? r : retract(sys, fd, st.size, line, len);
+	return r < 0 ? r : cut_last_line(sys, fd, st.size, line, len);
 }
 
 int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
@@ -247,7 +247,7 @@ int reflog_retract(const struct sys *sys, int dirfd, const char *log_path,
 	    NULL);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -EMLINK ? 0 : fd;
-	r = retract(sys, fd, size, line, len);
+	r = cut_last_line(sys, fd, size, line, len);
 	SYS(sys, close, fd);
 	return r;
 }

@@ -72,7 +72,7 @@ static size_t clean(char *buf, size_t len, size_t *same)
 
 /* ---- counting ---- */
 
-struct wanted {
+struct wanted_line {
 	const char *line;
 	size_t len;
 	size_t have; /* times in the log; of several alike in the first one */
@@ -88,14 +88,14 @@ static int compare_bytes(const char *a, size_t a_len, const char *b,
 
 static int compare_wanted(const void *a, const void *b)
 {
-	const struct wanted *x = a, *y = b;
+	const struct wanted_line *x = a, *y = b;
 
 	return compare_bytes(x->line, x->len, y->line, y->len);
 }
 
 /* The first of the NR sorted ones that is LINE, or NULL. */
-static struct wanted *find(struct wanted *wanted, size_t nr, const char *line,
-    size_t len)
+static struct wanted_line *find_wanted(struct wanted_line *wanted, size_t nr,
+    const char *line, size_t len)
 {
 	size_t low = 0, high = nr, mid;
 
@@ -114,33 +114,35 @@ static struct wanted *find(struct wanted *wanted, size_t nr, const char *line,
 }
 
 /* NULL: out of memory. */
-static struct wanted *want(const char *const *lines, size_t nr)
+static struct wanted_line *sort_wanted(const char *const *lines, size_t nr)
 {
-	struct wanted *wanted = calloc(nr + 1, sizeof(*wanted));
+	struct wanted_line *wanted = calloc(nr + 1, sizeof(*wanted));
 	size_t i;
 
 	for (i = 0; i < nr && wanted != NULL; i++)
-		wanted[i] = (struct wanted){ lines[i], strlen(lines[i]), 0 };
+		wanted[i] =
+		    (struct wanted_line){ lines[i], strlen(lines[i]), 0 };
 	if (wanted != NULL)
 		qsort(wanted, nr, sizeof(*wanted), compare_wanted);
 	return wanted;
 }
 
 /* LOG is LEN bytes of whole lines. */
-static void count(struct wanted *wanted, size_t nr, const char *log, size_t len)
+static void count_lines(struct wanted_line *wanted, size_t nr, const char *log,
+    size_t len)
 {
 	const char *p, *eol, *end = log + len;
-	struct wanted *w;
+	struct wanted_line *w;
 
 	for (p = log; p < end; p = eol + 1) {
 		eol = memchr(p, '\n', (size_t)(end - p));
-		w = find(wanted, nr, p, (size_t)(eol + 1 - p));
+		w = find_wanted(wanted, nr, p, (size_t)(eol + 1 - p));
 		if (w != NULL)
 			w->have++;
 	}
 }
 
-static bool are_all_there(const struct wanted *wanted, size_t nr)
+static bool are_all_there(const struct wanted_line *wanted, size_t nr)
 {
 	size_t i, have = 0;
 
@@ -156,13 +158,13 @@ static bool are_all_there(const struct wanted *wanted, size_t nr)
 /* Appends those of LINES that were not counted to LOG, *LEN bytes, in order.
  * Returns how many. LOG has room for all. */
 static size_t append_missing(char *log, size_t *len, const char *const *lines,
-    size_t nr, struct wanted *wanted)
+    size_t nr, struct wanted_line *wanted)
 {
 	size_t i, missing = 0;
-	struct wanted *w;
+	struct wanted_line *w;
 
 	for (i = 0; i < nr; i++) {
-		w = find(wanted, nr, lines[i], strlen(lines[i]));
+		w = find_wanted(wanted, nr, lines[i], strlen(lines[i]));
 		if (w->have > 0) {
 			w->have--;
 		} else {
@@ -234,7 +236,7 @@ static int read_tail(const struct sys *sys, int fd, size_t max,
 /* Counts what is before TAIL, in pieces of MAX bytes, each longer than any
  * line that is wanted, until all is found or REFLOG_SEARCH_MAX searched. */
 static int search_before(const struct sys *sys, int fd, size_t max,
-    const struct tail *tail, struct wanted *wanted, size_t nr)
+    const struct tail *tail, struct wanted_line *wanted, size_t nr)
 {
 	uint64_t end = tail->at, searched = 0, from;
 	struct tail piece;
@@ -247,7 +249,7 @@ static int search_before(const struct sys *sys, int fd, size_t max,
 		r = read_before(sys, fd, end, max, &piece);
 		if (r == 0) {
 			len = clean(piece.buf, piece.len, &same);
-			count(wanted, nr, piece.buf, len);
+			count_lines(wanted, nr, piece.buf, len);
 		}
 		free(piece.buf);
 		searched += end - from;
@@ -281,7 +283,7 @@ static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
 static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
     size_t nr, size_t room, struct tail *tail, size_t *added, size_t *cut_bytes)
 {
-	struct wanted *wanted = want(lines, nr);
+	struct wanted_line *wanted = sort_wanted(lines, nr);
 	size_t sound, whole, same, missing;
 	char *grown;
 	int r;
@@ -294,7 +296,7 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 		free(wanted);
 		return -ENOMEM;
 	}
-	count(wanted, nr, tail->buf, sound);
+	count_lines(wanted, nr, tail->buf, sound);
 	r = search_before(sys, fd, REFLOG_TAIL_MAX + room, tail, wanted, nr);
 	if (tail->is_open)
 		tail->buf[sound++] = '\n';
@@ -310,7 +312,7 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 	return r;
 }
 
-static int repair(const struct sys *sys, int fd, const char *const *lines,
+static int repair_open(const struct sys *sys, int fd, const char *const *lines,
     size_t nr, size_t *added, size_t *cut_bytes)
 {
 	struct tail tail = { .buf = NULL };
@@ -342,7 +344,7 @@ int reflog_repair(const struct sys *sys, int dirfd, const char *log_path,
 	}
 	if (fd < 0)
 		return fd;
-	r = repair(sys, fd, lines, nr, added, cut_bytes);
+	r = repair_open(sys, fd, lines, nr, added, cut_bytes);
 	closed = SYS(sys, close, fd);
 	return r < 0 ? r : closed;
 }

@@ -1,0 +1,93 @@
+/*
+ * Aborts an update during recovery: notes the update for an abort record, and
+ * takes back the log lines that a crashed run wrote for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/store/recovery/redo.h"
+#include "daemon/store/refs/loose.h"
+
+static int remember_aborted(struct replay_members *list,
+    const struct replay_row *row, const struct record_member *member,
+    enum refd_status status)
+{
+	struct replay_member *grown;
+	size_t size;
+
+	if (list->nr == list->size) {
+		size = list->size == 0 ? 8 : 2 * list->size;
+		grown = realloc(list->items, size * sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		list->items = grown;
+		list->size = size;
+	}
+	list->items[list->nr++] = (struct replay_member){ row, member, status };
+	return 0;
+}
+
+static int retract_from_log(struct edit *e, const struct replay_row *row,
+    const struct record_member *member)
+{
+	int r = edit_retract(e, &row->rec, member);
+
+	return redo_is_no_log(r) ? 0 : r;
+}
+
+static int retract_locked(struct replay *rp, struct edit *e,
+    const struct replay_row *row, const struct record_member *member)
+{
+	int r = edit_lock(e, row->rec.dir_mode);
+
+	if (r < 0)
+		return r == -EEXIST || r == -ENOTDIR ? 0 : r;
+	r = retract_from_log(e, row, member);
+	redo_unlock_edit(rp, e);
+	loose_prune_parents(rp->sys, e->dirfd, e->name, 2);
+	return r;
+}
+
+/* A line that a crashed run wrote, or did not: the line is the log's last one,
+ * unless the lock was gone by then and another writer added a line. */
+static int retract_line(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member)
+{
+	struct edit e = redo_edit(rp, row, member->name);
+	struct leftover_lock *lock;
+	int r;
+
+	if (row->evidence != EVIDENCE_CRASHED || !member->log)
+		return 0;
+	lock = leftover_locks_lookup(rp->leftover, row->row.token,
+	    member->worktree, member->name);
+	if (lock != NULL) {
+		e.dirfd = lock->dirfd;
+		return retract_from_log(&e, row, member);
+	}
+	e.dirfd = repo_open_worktree(rp->sys, rp->repo, member->worktree);
+	if (e.dirfd < 0)
+		return e.dirfd == -ENOENT ? 0 : e.dirfd;
+	r = retract_locked(rp, &e, row, member);
+	if (e.dirfd != rp->repo->fd)
+		SYS(rp->sys, close, e.dirfd);
+	return r;
+}
+
+int redo_abort(struct replay *rp, const struct replay_row *row,
+    const struct record_member *member, enum refd_status status)
+{
+	const struct record_member *m;
+	size_t i;
+	int r;
+
+	r = remember_aborted(&rp->aborted, row, member, status);
+	for (i = 0; i < row->rec.nr_members && r == 0; i++) {
+		m = &row->rec.members[i];
+		if (m->index != member->index || m->status != REFD_OK)
+			continue;
+		row->passed[i] = true;
+		r = retract_line(rp, row, m);
+	}
+	return r;
+}

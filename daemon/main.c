@@ -205,7 +205,7 @@ static void block_stop_signals(void)
 
 /* After SERVER_INTERRUPTED and SERVER_FAILED, threads may still use the store,
  * so the process exits without freeing anything. */
-static int serve(struct server *server, struct store *store)
+static int serve_and_stop(struct server *server, struct store *store)
 {
 	switch (server_serve(server, store)) {
 	case SERVER_STOPPED:
@@ -231,7 +231,7 @@ static bool use_passed_socket(struct config *cfg, int fd, char **why)
 	return true;
 }
 
-static int run(struct config *cfg, const struct passed *p, int argc,
+static int run_daemon(struct config *cfg, const struct passed *p, int argc,
     char **argv)
 {
 	struct live_config live = { .argc = argc,
@@ -270,7 +270,7 @@ static int run(struct config *cfg, const struct passed *p, int argc,
 		    LOG_STR("state", cfg->state_dir));
 		live.server = server;
 		live.store = store;
-		status = serve(server, store);
+		status = serve_and_stop(server, store);
 		block_stop_signals();
 	} else {
 		store_free(store);
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
 	switch (options_load(&cfg, &sys_kernel, argc, argv, &why)) {
 	case OPTIONS_RUN:
 		prepare_process();
-		status = run(&cfg, &p, argc, argv);
+		status = run_daemon(&cfg, &p, argc, argv);
 		break;
 	case OPTIONS_HELP:
 		fputs(options_usage, stdout);

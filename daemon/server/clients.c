@@ -56,7 +56,8 @@ static void log_denied(struct server *server, const struct txn_peer *peer)
 		     "nor allowed by daemon.allowUser or daemon.allowGroup"));
 }
 
-static struct client_user *find_user(const struct server *server, uint32_t uid)
+static struct client_user *find_client_user(const struct server *server,
+    uint32_t uid)
 {
 	struct client_user *user;
 
@@ -73,7 +74,7 @@ static bool is_unlimited(uint32_t uid)
 static bool add_to_user(struct server *server, struct conn *conn)
 {
 	uint32_t uid = conn->peer.uid;
-	struct client_user *user = find_user(server, uid);
+	struct client_user *user = find_client_user(server, uid);
 
 	if (user == NULL) {
 		user = calloc(1, sizeof(*user));
@@ -95,7 +96,7 @@ static bool add_to_user(struct server *server, struct conn *conn)
 
 static void remove_from_user(struct server *server, uint32_t uid)
 {
-	struct client_user *user = find_user(server, uid);
+	struct client_user *user = find_client_user(server, uid);
 
 	if (--user->nr_conns > 0)
 		return;
@@ -110,7 +111,7 @@ static bool has_enough(const struct server *server, uint32_t uid)
 {
 	uint64_t limit = server->cfg.settings.scheduler.of_user.clients;
 	size_t max = server->cfg.settings.connections_max;
-	const struct client_user *user = find_user(server, uid);
+	const struct client_user *user = find_client_user(server, uid);
 
 	if (user == NULL || is_unlimited(uid))
 		return false;
@@ -122,7 +123,7 @@ static bool has_enough(const struct server *server, uint32_t uid)
 
 /* Administrators have room of their own, so clients cannot keep them out. The
  * mode of their socket decides who is an administrator. */
-static bool is_full(const struct server *server, bool is_admin)
+static bool has_no_room(const struct server *server, bool is_admin)
 {
 	if (is_admin)
 		return server->clients.nr_admins >= ADMINS_MAX;
@@ -136,7 +137,7 @@ void clients_add(struct server *server, int fd, bool is_admin)
 	struct refd_hello hello;
 	struct conn *conn;
 
-	if (is_full(server, is_admin)) {
+	if (has_no_room(server, is_admin)) {
 		if (!is_admin)
 			log_full(server);
 		turn_away(server, fd, BUSY(CONNECTIONS));

@@ -68,7 +68,7 @@ static void forget_input(struct conn *c)
 	count_input(c);
 }
 
-static void set_state(struct conn *c, enum conn_state state)
+static void conn_move(struct conn *c, enum conn_state state)
 {
 	static const bool allowed[3][3] = {
 		[CONN_OPEN] = { [CONN_FINISHING] = true, [CONN_GONE] = true },
@@ -135,7 +135,7 @@ static void begin_output(struct conn *c)
 static void end_output(struct conn *c)
 {
 	if (pkt_buf_failed(&c->out) || pkt_buf_failed(&c->behind))
-		set_state(c, CONN_GONE);
+		conn_move(c, CONN_GONE);
 	else
 		touch_conn(c);
 	count_output(c, waiting_bytes(c));
@@ -146,7 +146,7 @@ static void queue_answer(struct conn *c, const struct refd_answer *ans)
 	if (c->state == CONN_GONE)
 		return;
 	if (has_too_much(c)) {
-		set_state(c, CONN_GONE);
+		conn_move(c, CONN_GONE);
 		return;
 	}
 	begin_output(c);
@@ -183,7 +183,7 @@ static void refuse_conn(struct conn *conn, enum refd_status status,
 
 	queue_answer(conn, &ans);
 	if (conn->state == CONN_OPEN)
-		set_state(conn, CONN_FINISHING);
+		conn_move(conn, CONN_FINISHING);
 }
 
 static void send_output(struct conn *c)
@@ -199,11 +199,11 @@ static void send_output(struct conn *c)
 			c->taken_ns = SYS(c->host->sys, now_mono);
 		} else if (errno == EAGAIN) {
 			if (event_add(&c->writable, NULL) < 0)
-				set_state(c, CONN_GONE);
+				conn_move(c, CONN_GONE);
 			count_output(c, waiting_bytes(c));
 			return;
 		} else if (errno != EINTR) {
-			set_state(c, CONN_GONE);
+			conn_move(c, CONN_GONE);
 		}
 	}
 	/* An idle connection holds no buffer. */
@@ -234,7 +234,7 @@ static void take_packet(struct conn *c, const struct pkt *pkt)
 	if (c->decoder == NULL)
 		c->decoder = refd_request_decoder_new();
 	if (c->decoder == NULL) {
-		set_state(c, CONN_GONE);
+		conn_move(c, CONN_GONE);
 		return;
 	}
 	switch (refd_request_decode(c->decoder, pkt, &req, &refused.status,
@@ -322,7 +322,7 @@ static void take_input(struct conn *c, size_t more)
 	if (used < len) {
 		kept = malloc(len - used);
 		if (kept == NULL) {
-			set_state(c, CONN_GONE);
+			conn_move(c, CONN_GONE);
 			return;
 		}
 		memcpy(kept, scratch + used, len - used);
@@ -360,9 +360,9 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 		take_input(c, (size_t)n);
 		touch_conn(c);
 	} else if (n == 0) {
-		set_state(c, is_closed(c) ? CONN_GONE : CONN_FINISHING);
+		conn_move(c, is_closed(c) ? CONN_GONE : CONN_FINISHING);
 	} else if (errno != EAGAIN && errno != EINTR) {
-		set_state(c, CONN_GONE);
+		conn_move(c, CONN_GONE);
 	}
 }
 
@@ -381,7 +381,7 @@ static void adjust_reading(struct conn *c)
 		return;
 	if ((wanted ? event_add(&c->readable, NULL) : event_del(&c->readable)) <
 	    0)
-		set_state(c, CONN_GONE);
+		conn_move(c, CONN_GONE);
 	else
 		c->reads = wanted;
 }
@@ -451,12 +451,12 @@ void conn_check(struct conn *conn, int64_t now_ns)
 	int64_t moved_ns = conn->taken_ns;
 
 	if (conn->state == CONN_FINISHING && is_closed(conn)) {
-		set_state(conn, CONN_GONE);
+		conn_move(conn, CONN_GONE);
 		return;
 	}
 	if (conn_unsent(conn) > 0) {
 		if (now_ns - moved_ns > CONN_STALL_NS)
-			set_state(conn, CONN_GONE);
+			conn_move(conn, CONN_GONE);
 		return;
 	}
 	/* While answers waited, refd did not read. */

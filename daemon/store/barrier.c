@@ -45,8 +45,8 @@ static int64_t synced_before(struct store *s, uint64_t dev)
 
 int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st)
 {
-	return doubted_is(s->doubts, fd, st) ? INT64_MIN :
-					       synced_before(s, st->dev);
+	return doubted_is(s->sync_failures, fd, st) ? INT64_MIN :
+						      synced_before(s, st->dev);
 }
 
 static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
@@ -79,8 +79,8 @@ static bool is_id_in_doubt(struct store *s, const struct repo *repo)
 {
 	unsigned nth;
 
-	return doubted_dir_since(s->doubts, repo->refd_fd, repo->fs->mount,
-		   &nth) != DOUBTS_NONE;
+	return doubted_dir_since(s->sync_failures, repo->refd_fd,
+		   repo->fs->mount, &nth) != SYNC_FAILURES_NONE;
 }
 
 /* The id is the last of what was made with it. */

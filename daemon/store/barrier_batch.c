@@ -63,7 +63,7 @@ static void free_need(struct store *s, struct need *need)
 {
 	if (need->fd >= 0)
 		SYS(s->sys, close, need->fd);
-	doubted_free(s->doubts, need->doubted);
+	doubted_free(s->sync_failures, need->doubted);
 	free(need);
 }
 
@@ -92,7 +92,7 @@ static int add_need(void *arg, const struct objects_new *found)
 	need->limit = found->limit;
 	r = fs_of(&s->repos, found->fd, &need->fs);
 	if (r == 0)
-		r = doubted_keep(s->doubts, found, &need->doubted);
+		r = doubted_keep(s->sync_failures, found, &need->doubted);
 	if (r < 0) {
 		free_need(s, need);
 		return r;
@@ -120,12 +120,12 @@ static int write_id_again(struct store *s, const struct repo *repo)
  * disk, but writes the file again, and the next sync covers the file. */
 static int renew_id(struct store *s, const struct repo *repo, unsigned *nth)
 {
-	int64_t since_ns =
-	    doubted_dir_since(s->doubts, repo->refd_fd, repo->fs->mount, nth);
+	int64_t since_ns = doubted_dir_since(s->sync_failures, repo->refd_fd,
+	    repo->fs->mount, nth);
 	struct sys_stat st;
 	int r;
 
-	if (since_ns == DOUBTS_NONE)
+	if (since_ns == SYNC_FAILURES_NONE)
 		return 0;
 	r = SYS(s->sys, lstatat, repo->refd_fd, "id", &st);
 	if (r < 0 || st.ctime_ns < since_ns - FS_SLACK_NS)
@@ -167,7 +167,7 @@ static void refuse(struct store *s, struct barrier_waiter *w, int err)
 {
 	char why[256];
 
-	if (err != doubts_unmarked(s->doubts)) {
+	if (err != sync_failures_unmarked(s->sync_failures)) {
 		refuse_for(w, err, strerror(-err));
 		return;
 	}
@@ -284,7 +284,7 @@ static void prove(struct store *s, const struct need *need)
 	const struct doubted_report report = { object_lost, s };
 	char *why;
 
-	if (doubted_prove(s->doubts, need->doubted, &report, &why) < 0)
+	if (doubted_prove(s->sync_failures, need->doubted, &report, &why) < 0)
 		refuse_for(need->waiter, -EIO, why);
 	free(why);
 }
@@ -307,7 +307,7 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 		if (r == 0 && need->settles)
 			err = barrier_settle(s, need->waiter->repo);
 		if (err == 0 && need->settles)
-			doubted_dir_lasts(s->doubts,
+			doubted_dir_lasts(s->sync_failures,
 			    need->waiter->repo->refd_fd, fs->mount, need->nth);
 		if (err < 0)
 			refuse(s, need->waiter, err);
@@ -355,7 +355,7 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 	struct barrier_waiter *w;
 	int r;
 
-	doubted_next_round(s->doubts);
+	doubted_next_round(s->sync_failures);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
 		/* The list in w->repo belongs to the admission, so the walk

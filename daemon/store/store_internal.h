@@ -15,7 +15,7 @@
  * The order of the locks. A thread that holds a lock takes only locks of lower
  * lines. Two locks of one line are never held together.
  *	deferred.rows, then deferred.telling	deferred/deferred.h
- *	fs.objects_sync, fs.checkpoint, doubts.lacking_lock
+ *	fs.objects_sync, fs.checkpoint, sync_failures.lacking_lock
  *				held during disk I/O
  *	barriers.mutex				barrier.h
  *	admissions.mutex, store.mutex, repos.mutex
@@ -52,7 +52,7 @@ struct store {
 	char boot_id[40];
 
 	struct repos repos;
-	struct doubts *doubts; /* repos has it too */
+	struct sync_failures *sync_failures; /* repos has it too */
 	struct rights rights;
 	struct barriers barriers;
 	struct completions completions;
@@ -81,9 +81,9 @@ void store_log_failed(void *store, const char *why);
 void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
-/* store_open_doubts.c. Makes s->doubts, for s->repos too. 0, or negative errno and
- * *WHY. *WARNING is freed if there is a new one. */
-int store_open_doubts(struct store *s, char **warning, char **why);
+/* store_open_sync_failures.c. Makes s->sync_failures, for s->repos too. 0, or
+ * negative errno and *WHY. *WARNING is freed if there is a new one. */
+int store_open_sync_failures(struct store *s, char **warning, char **why);
 /* store_open.c. Make s->deferred, then s->pipeline, then s->checkpointer, once
  * the log is open. 0, -ENOMEM. */
 int store_open_deferred(struct store *s);

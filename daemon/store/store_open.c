@@ -332,7 +332,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
-		r = store_open_doubts(s, &warning, why);
+		r = store_open_sync_failures(s, &warning, why);
 	}
 	if (r == 0)
 		r = store_open_deferred(s);
@@ -369,9 +369,9 @@ void store_free(struct store *s)
 		repos_done(&s->repos);
 	historian_free(s->historian);
 	commit_log_close(s->log);
-	if (s->doubts != NULL)
-		doubted_done(s->doubts);
-	doubts_free(s->doubts);
+	if (s->sync_failures != NULL)
+		doubted_done(s->sync_failures);
+	sync_failures_free(s->sync_failures);
 	if (s->state_lock_fd >= 0)
 		SYS(s->sys, close, s->state_lock_fd);
 	if (s->state_fd >= 0)

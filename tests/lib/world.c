@@ -222,8 +222,8 @@ static void init_store(struct world *w)
 static void init_repos(struct world *w)
 {
 	repos_init(&w->store.repos, w->sys, w->store.journal, roots, 1, 16);
-	w->store.repos.doubts = w->store.doubts;
-	w->store.repos.has_failed = doubts_any(w->store.doubts);
+	w->store.repos.sync_failures = w->store.sync_failures;
+	w->store.repos.has_failed = sync_failures_any(w->store.sync_failures);
 	w->store.repos.configure = configure;
 }
 
@@ -241,7 +241,7 @@ static void init_applier(struct world *w)
 	ap->arg = w;
 }
 
-static int open_doubts(struct store *s)
+static int open_sync_failures(struct store *s)
 {
 	struct recover_starts starts;
 	int r, fd;
@@ -251,8 +251,8 @@ static int open_doubts(struct store *s)
 	    SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY | O_DIRECTORY, 0);
 	if (r == 0)
 		r = fd < 0 ? fd :
-			     doubts_open(s->sys, fd, s->boot_id, starts.nr <= 1,
-				 &s->doubts);
+			     sync_failures_open(s->sys, fd, s->boot_id,
+				 starts.nr <= 1, &s->sync_failures);
 	SYS(s->sys, close, fd);
 	recover_starts_done(&starts);
 	return r;
@@ -281,7 +281,7 @@ int world_start(struct world *w)
 		r = commit_log_claim(w->store.log, &why);
 	if (r == 0) {
 		w->store.journal = commit_log_journal(w->store.log);
-		r = open_doubts(&w->store);
+		r = open_sync_failures(&w->store);
 	}
 	if (r == 0)
 		r = store_open_deferred(&w->store);
@@ -315,7 +315,7 @@ void world_crash(struct world *w)
 	deferred_free(w->store.deferred);
 	repos_done(&w->store.repos);
 	commit_log_close(w->store.log);
-	doubts_free(w->store.doubts);
+	sync_failures_free(w->store.sync_failures);
 	free(w->store.fatal);
 	sysvfs_free(w->vfs);
 	w->up = false;

@@ -268,7 +268,9 @@ static void mark_syncs(struct world *w)
 
 	for (fs = w->store.repos.fs; fs != NULL; fs = fs->next)
 		ck_assert_int_eq(
-		    doubts_begin(w->store.repos.doubts, fs->mount, 0), 0);
+		    sync_failures_begin(w->store.repos.sync_failures, fs->mount,
+			0),
+		    0);
 }
 
 static bool kill_once(const struct variant *v, unsigned long n, bool marked)

@@ -245,7 +245,7 @@ START_TEST(a_kill_anywhere_forgets_no_failure)
 END_TEST
 
 /* Foreign writers' later values are theirs, as after any kill: only what was
- * not parked yet is in doubt. */
+ * not deferred yet may be lost. */
 START_TEST(what_came_after_a_failure_is_as_ever)
 {
 	prepare();

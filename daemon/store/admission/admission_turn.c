@@ -135,7 +135,7 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 		 * objects that an earlier syncfs lost. */
 		mode = txn_durability(txn, w->cfg->durability);
 		if (mode == REFD_DURABILITY_PERIODIC && !waits)
-			waits = doubted_any_of(w->cfg->repos->doubts,
+			waits = doubted_any_of(w->cfg->repos->sync_failures,
 			    odb_stores(repo->odb));
 		if (mode >= REFD_DURABILITY_JOURNAL && !waits) {
 			if (state == NOT_ASKED)

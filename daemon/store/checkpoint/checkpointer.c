@@ -82,7 +82,7 @@ static void run_round(struct checkpointer *c, bool asked, uint64_t *windows)
 		checkpoint_answer(c, r);
 	fs_sync_tell_unmarked(c->cfg.repos);
 	/* Until the records of a failed file system are deferred, only the
-	 * marks of doubts.h say after a kill that the records may be lost. */
+	 * marks of sync_failures.h say after a kill that the records may be lost. */
 	if (r < 0)
 		deferred_fs_let_go(c->cfg.deferred);
 	checkpointer_set_work(c, &c->work, NULL);

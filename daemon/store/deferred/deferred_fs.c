@@ -6,7 +6,7 @@
  * records get the recovery of a power loss, in the running daemon:
  *
  *	fail	fs_fail(): nobody gets a repository there any more; work that has
- *		begun ends. A kill does not hide the failure (doubts.c)
+ *		begun ends. A kill does not hide the failure (sync_failures.c)
  *	defer	once nobody has a repository there, by the next checkpoint or
  *		admission: all its records, marked as lost, durably
  *	let go	its descriptors are closed, so that it can be unmounted
@@ -189,7 +189,7 @@ void deferred_fs_let_go(struct deferred *d)
 		    defer(&p) < 0)
 			continue;
 		fs_path(repos, fs, path);
-		doubts_parked(repos->doubts, fs->mount);
+		sync_failures_deferred(repos->sync_failures, fs->mount);
 		fs_let_go(repos, fs);
 		tell(d, STORE_FS_LET_GO, path, "");
 	}

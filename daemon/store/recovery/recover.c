@@ -6,7 +6,7 @@
  *		updates
  *	sort	by repository; by what ended the run that wrote it: the same
  *		boot and mount still stand (a kill), or not (a cut), or its
- *		file system had failed to sync (doubts.c), which is as a cut
+ *		file system had failed to sync (sync_failures.c), which is as a cut
  *	replay	each repository the journal knows, if only to look for locks
  *	sync	every file system
  *	forget	all of it but what is deferred by now, which is in rows of its
@@ -243,7 +243,8 @@ static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
     const struct replay_row *row)
 {
 	return v->lost ||
-		doubts_has_rows(run->rec->repos->doubts, row->row.mount) ?
+		sync_failures_has_rows(run->rec->repos->sync_failures,
+		    row->row.mount) ?
 	    JOURNAL_MOUNT_LOST :
 	    row->row.mount;
 }
@@ -303,16 +304,16 @@ static void run_done(struct recovery_run *run)
 }
 
 /* Of a file system that failed to sync before the daemon ended. */
-static void find_doubted(struct recovery_run *run)
+static void find_failed(struct recovery_run *run)
 {
-	struct doubts *doubts = run->rec->repos->doubts;
+	struct sync_failures *failures = run->rec->repos->sync_failures;
 	struct replay_row *row;
 	size_t i;
 
-	for (i = 0; i < run->rows.nr && doubts_any(doubts); i++) {
+	for (i = 0; i < run->rows.nr && sync_failures_any(failures); i++) {
 		row = run->rows.items[i];
-		if (doubts_has_rows(doubts, row->row.mount))
-			row->is_in_doubt = true;
+		if (sync_failures_has_rows(failures, row->row.mount))
+			row->may_be_lost = true;
 	}
 }
 
@@ -328,7 +329,7 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	r = recover_starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
 		r = recover_rows_read(rec->log, &run.rows, &last_lsn);
-	find_doubted(&run);
+	find_failed(&run);
 	for (i = 0; i < run.rows.nr; i++)
 		run.total += run.rows.items[i]->rec.nr_members;
 	if (r == 0)
@@ -342,7 +343,7 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 		r = forget(&run, last_lsn);
 	}
 	if (r == 0) {
-		doubts_recovered(rec->repos->doubts);
+		sync_failures_recovered(rec->repos->sync_failures);
 		note_deferred(&run, deferred);
 	}
 	run_done(&run);

@@ -119,7 +119,7 @@ int recover_notes_defer_row(struct recover_notes *notes,
  * counts as cut. */
 static uint64_t later_mount(const struct replay_row *row)
 {
-	if (row->is_in_doubt)
+	if (row->may_be_lost)
 		return JOURNAL_MOUNT_LOST;
 	return row->row.mount == JOURNAL_MOUNT_LOST ? row->row.mount : 0;
 }

@@ -56,7 +56,7 @@ enum evidence recover_starts_evidence(const struct recover_starts *starts,
 		return EVIDENCE_POWER_LOSS;
 	for (i = 0; i < starts->nr; i++)
 		if (starts->same[i] == start)
-			return row->is_in_doubt ? EVIDENCE_FAILED_SYNC :
+			return row->may_be_lost ? EVIDENCE_FAILED_SYNC :
 						  EVIDENCE_CRASHED;
 	return EVIDENCE_POWER_LOSS;
 }

@@ -193,7 +193,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	if (rows == NULL || !is_needed)
 		return 0;
 	for (row = rows; row != NULL; row = row->next)
-		if (row->row.mount == JOURNAL_MOUNT_LOST || row->is_in_doubt)
+		if (row->row.mount == JOURNAL_MOUNT_LOST || row->may_be_lost)
 			rp->is_memory_lost = true;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)

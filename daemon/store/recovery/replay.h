@@ -38,7 +38,7 @@ struct replay_row {
 	bool is_aside;
 	/* Its file system failed to sync before a start, or was at it when
 	 * the daemon ended. */
-	bool is_in_doubt;
+	bool may_be_lost;
 	enum evidence evidence;
 	struct replay_row *next; /* the repository's next one */
 };

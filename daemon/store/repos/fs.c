@@ -86,13 +86,13 @@ static int fs_try(const struct repos *repos, const struct fs *fs)
 
 	if (!repos->has_failed)
 		return 0;
-	r = doubts_begin(repos->doubts, fs->mount, 0);
+	r = sync_failures_begin(repos->sync_failures, fs->mount, 0);
 	if (r < 0)
 		return r;
 	r = fs_try_sync(repos, fs);
 	if (r < 0)
-		doubts_failed(repos->doubts, fs->mount);
-	doubts_end(repos->doubts, fs->mount);
+		sync_failures_add(repos->sync_failures, fs->mount);
+	sync_failures_end(repos->sync_failures, fs->mount);
 	return r;
 }
 
@@ -276,7 +276,7 @@ void fs_fail(struct repos *repos, struct fs *fs, int err)
 		if (repo->fs == fs)
 			repo->doomed = true;
 	pthread_mutex_unlock(&repos->mutex);
-	doubts_failed(repos->doubts, fs->mount);
+	sync_failures_add(repos->sync_failures, fs->mount);
 	if (!is_first || repos->report.fs_failed == NULL)
 		return;
 	fs_path(repos, fs, path);
@@ -339,7 +339,9 @@ int fs_enter(struct repos *repos, struct fs *fs)
 		since = synced_ns(fs, offset);
 	}
 	pthread_mutex_unlock(&repos->mutex);
-	if (r == 0 && (r = doubts_begin(repos->doubts, fs->mount, since)) < 0) {
+	if (r == 0 &&
+	    (r = sync_failures_begin(repos->sync_failures, fs->mount, since)) <
+		0) {
 		pthread_mutex_lock(&repos->mutex);
 		fs->nr_syncing--;
 		pthread_mutex_unlock(&repos->mutex);
@@ -349,7 +351,7 @@ int fs_enter(struct repos *repos, struct fs *fs)
 
 void fs_leave(struct repos *repos, struct fs *fs)
 {
-	doubts_end(repos->doubts, fs->mount);
+	sync_failures_end(repos->sync_failures, fs->mount);
 	pthread_mutex_lock(&repos->mutex);
 	fs->nr_syncing--;
 	pthread_mutex_unlock(&repos->mutex);

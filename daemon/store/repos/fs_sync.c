@@ -1,9 +1,9 @@
 /*
  * Syncs a file system: all of it, and the part that refd published.
  *
- * The happy path: the sync is marked as begun (doubts.h), the marker file tells
- * the time by the clock of the file system, syncfs runs, and everything that
- * changed before that time is durable.
+ * The happy path: the sync is marked as begun (sync_failures.h), the marker file
+ * tells the time by the clock of the file system, syncfs runs, and everything
+ * that changed before that time is durable.
  *
  * Failures: a failed sync is noted before the next thread may sync, since the
  * kernel reports a lost write only once, and then counts the data as written.
@@ -148,6 +148,6 @@ void fs_sync_tell_unmarked(struct repos *repos)
 	int err;
 
 	if (repos->report.unmarked != NULL &&
-	    doubts_unmarked_changed(repos->doubts, &err))
+	    sync_failures_unmarked_changed(repos->sync_failures, &err))
 		repos->report.unmarked(repos->report.arg, err);
 }

@@ -27,7 +27,7 @@
 #include "daemon/store/refs/packed.h"
 #include "daemon/store/refs/reflog.h"
 #include "daemon/store/repos/fs.h"
-#include "daemon/store/sync_failures/doubts.h"
+#include "daemon/store/sync_failures/sync_failures.h"
 #include "daemon/store/txn.h"
 
 struct repo {
@@ -98,9 +98,9 @@ struct repos {
 	pthread_cond_t not_busy;
 	struct repo *open;
 	size_t nr_open;
-	struct fs *fs;         /* grows at its head; what is in it stays */
-	bool has_failed;       /* one of them has, ever */
-	struct doubts *doubts; /* borrowed; or NULL */
+	struct fs *fs;   /* grows at its head; what is in it stays */
+	bool has_failed; /* one of them has, ever */
+	struct sync_failures *sync_failures; /* borrowed; or NULL */
 	struct repos_report report;
 };
 

@@ -40,15 +40,16 @@ struct lacking {
 	struct lacking *next;
 };
 
-bool doubted_is(struct doubts *d, int fd, const struct sys_stat *st)
+bool doubted_is(struct sync_failures *d, int fd, const struct sys_stat *st)
 {
 	uint64_t life;
 	unsigned nth;
 
-	if (!doubts_any(d))
+	if (!sync_failures_any(d))
 		return false;
 	return SYS(d->sys, mount_id, fd, &life) < 0 ||
-	    doubts_since(d, life, st->dev, st->ino, &nth) != DOUBTS_NONE;
+	    sync_failures_since(d, life, st->dev, st->ino, &nth) !=
+	    SYNC_FAILURES_NONE;
 }
 
 /* ---- of several ---- */
@@ -65,20 +66,20 @@ static int found_one(void *arg, const struct objects_new *found)
 	return 1;
 }
 
-bool doubted_any_of(struct doubts *d, const struct object_stores *stores)
+bool doubted_any_of(struct sync_failures *d, const struct object_stores *stores)
 {
 	const struct objects_walk walk = { .sys = d->sys,
 		.limit = limit,
 		.found = found_one,
 		.arg = d };
 
-	return doubts_any(d) &&
+	return sync_failures_any(d) &&
 	    (stores->nr == 0 || objects_walk(&walk, stores) != 0);
 }
 
 /* ---- read ---- */
 
-int doubted_keep(struct doubts *d, const struct objects_new *found,
+int doubted_keep(struct sync_failures *d, const struct objects_new *found,
     struct doubted **out)
 {
 	const struct sys_stat st = { .dev = found->dev, .ino = found->ino };
@@ -104,7 +105,7 @@ int doubted_keep(struct doubts *d, const struct objects_new *found,
 	return r;
 }
 
-void doubted_next_round(struct doubts *d)
+void doubted_next_round(struct sync_failures *d)
 {
 	atomic_fetch_add(&d->round, 1);
 }
@@ -150,7 +151,8 @@ static void free_lacking(struct lacking *l)
 	free(l);
 }
 
-static struct lacking *take_lacking(struct doubts *d, const struct doubted *one)
+static struct lacking *take_lacking(struct sync_failures *d,
+    const struct doubted *one)
 {
 	struct lacking **at = &d->lacking, *l;
 
@@ -162,7 +164,8 @@ static struct lacking *take_lacking(struct doubts *d, const struct doubted *one)
 	return l;
 }
 
-static bool is_still_lost(const struct doubts *d, const struct lacking *l)
+static bool is_still_lost(const struct sync_failures *d,
+    const struct lacking *l)
 {
 	struct sys_stat st;
 
@@ -191,7 +194,7 @@ static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 }
 
 /* NULL: there is no memory. Then the store is read again. */
-static struct lacking *note_lacking(const struct doubts *d,
+static struct lacking *note_lacking(const struct sync_failures *d,
     const struct doubted *one, int err, const char *path,
     const struct reading *reading)
 {
@@ -214,7 +217,7 @@ static struct lacking *note_lacking(const struct doubts *d,
 	return l;
 }
 
-static int read_all(const struct doubts *d, const struct doubted *one,
+static int read_all(const struct sync_failures *d, const struct doubted *one,
     int64_t since_ns, const struct doubted_report *report,
     struct lacking **lost)
 {
@@ -235,7 +238,7 @@ static int read_all(const struct doubts *d, const struct doubted *one,
 }
 
 /* Under LACKING_LOCK. */
-static int prove(struct doubts *d, const struct doubted *one,
+static int prove(struct sync_failures *d, const struct doubted *one,
     const struct doubted_report *report, char **why)
 {
 	struct lacking *l = take_lacking(d, one);
@@ -243,12 +246,13 @@ static int prove(struct doubts *d, const struct doubted *one,
 	unsigned nth;
 	int r = 0;
 
-	since_ns = doubts_since(d, one->life, one->dev, one->ino, &nth);
-	if (since_ns == DOUBTS_NONE || l == NULL || !is_still_lost(d, l)) {
+	since_ns = sync_failures_since(d, one->life, one->dev, one->ino, &nth);
+	if (since_ns == SYNC_FAILURES_NONE || l == NULL ||
+	    !is_still_lost(d, l)) {
 		free_lacking(l);
 		l = NULL;
 	}
-	if (since_ns == DOUBTS_NONE)
+	if (since_ns == SYNC_FAILURES_NONE)
 		return 0;
 	if (l == NULL)
 		r = read_all(d, one, since_ns, report, &l);
@@ -259,11 +263,11 @@ static int prove(struct doubts *d, const struct doubted *one,
 		return l->err;
 	}
 	if (r == 0)
-		doubts_prove(d, one->life, one->dev, one->ino, nth);
+		sync_failures_read_back(d, one->life, one->dev, one->ino, nth);
 	return r;
 }
 
-int doubted_prove(struct doubts *d, const struct doubted *one,
+int doubted_prove(struct sync_failures *d, const struct doubted *one,
     const struct doubted_report *report, char **why)
 {
 	int r;
@@ -277,27 +281,28 @@ int doubted_prove(struct doubts *d, const struct doubted *one,
 
 /* ---- a directory whose files are written again ---- */
 
-int64_t doubted_dir_since(struct doubts *d, int fd, uint64_t life,
+int64_t doubted_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth)
 {
 	struct sys_stat st;
 
-	if (!doubts_any(d))
-		return DOUBTS_NONE;
+	if (!sync_failures_any(d))
+		return SYNC_FAILURES_NONE;
 	if (SYS(d->sys, fstat, fd, &st) < 0)
 		return 0;
-	return doubts_since(d, life, st.dev, st.ino, nth);
+	return sync_failures_since(d, life, st.dev, st.ino, nth);
 }
 
-void doubted_dir_lasts(struct doubts *d, int fd, uint64_t life, unsigned nth)
+void doubted_dir_lasts(struct sync_failures *d, int fd, uint64_t life,
+    unsigned nth)
 {
 	struct sys_stat st;
 
-	if (doubts_any(d) && SYS(d->sys, fstat, fd, &st) == 0)
-		doubts_prove(d, life, st.dev, st.ino, nth);
+	if (sync_failures_any(d) && SYS(d->sys, fstat, fd, &st) == 0)
+		sync_failures_read_back(d, life, st.dev, st.ino, nth);
 }
 
-void doubted_done(struct doubts *d)
+void doubted_done(struct sync_failures *d)
 {
 	struct lacking *l;
 
@@ -307,7 +312,7 @@ void doubted_done(struct doubts *d)
 	}
 }
 
-void doubted_free(struct doubts *d, struct doubted *one)
+void doubted_free(struct sync_failures *d, struct doubted *one)
 {
 	if (one != NULL && one->fd >= 0)
 		SYS(d->sys, close, one->fd);

@@ -3,8 +3,8 @@
  * in memory only. refd reads each store from the disk once, before refd
  * acknowledges an update that names objects in the store.
  *
- * D is the store's struct doubts, never NULL. Any thread, unless a comment
- * names one. Nothing logs.
+ * D is the struct sync_failures of the store, never NULL. Any thread, unless a
+ * comment names one. Nothing logs.
  */
 #ifndef STORE_DOUBTED_H
 #define STORE_DOUBTED_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "daemon/store/objects/objects.h"
-#include "daemon/store/sync_failures/doubts.h"
+#include "daemon/store/sync_failures/sync_failures.h"
 
 struct doubted;
 
@@ -23,32 +23,34 @@ struct doubted_report {
 };
 
 /* Is the directory FD, with the attributes ST, such an object store? */
-bool doubted_is(struct doubts *d, int fd, const struct sys_stat *st);
+bool doubted_is(struct sync_failures *d, int fd, const struct sys_stat *st);
 /* Is one of STORES such an object store? Also if STORES is empty: then
  * nothing is known. */
-bool doubted_any_of(struct doubts *d, const struct object_stores *stores);
+bool doubted_any_of(struct sync_failures *d,
+    const struct object_stores *stores);
 
 /* A barrier thread. *ONE is the object store FOUND, to be read after the next
  * sync; NULL: FOUND is not in doubt. Negative errno. */
-int doubted_keep(struct doubts *d, const struct objects_new *found,
+int doubted_keep(struct sync_failures *d, const struct objects_new *found,
     struct doubted **one);
 /* A round of the barrier begins: the result of a reading counts for the whole
  * round. */
-void doubted_next_round(struct doubts *d);
+void doubted_next_round(struct sync_failures *d);
 /* Reads ONE, unless the last reading still counts. 0: all objects are on the
  * disk. Otherwise negative errno, and *WHY is the reason, to be freed, or NULL:
  * out of memory. One thread at a time; the others wait. */
-int doubted_prove(struct doubts *d, const struct doubted *one,
+int doubted_prove(struct sync_failures *d, const struct doubted *one,
     const struct doubted_report *report, char **why);
-void doubted_free(struct doubts *d, struct doubted *one);
+void doubted_free(struct sync_failures *d, struct doubted *one);
 
 /* Since when the files of the directory FD, on the file system LIFE, are in
- * doubt; DOUBTS_NONE: they are not; 0: that is not known. *NTH goes to
+ * doubt; SYNC_FAILURES_NONE: they are not; 0: that is not known. *NTH goes to
  * doubted_dir_lasts(), after the files were written again and synced. */
-int64_t doubted_dir_since(struct doubts *d, int fd, uint64_t life,
+int64_t doubted_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth);
-void doubted_dir_lasts(struct doubts *d, int fd, uint64_t life, unsigned nth);
-/* After the threads have ended, before doubts_free(). */
-void doubted_done(struct doubts *d);
+void doubted_dir_lasts(struct sync_failures *d, int fd, uint64_t life,
+    unsigned nth);
+/* After the threads have ended, before sync_failures_free(). */
+void doubted_done(struct sync_failures *d);
 
 #endif

@@ -129,7 +129,7 @@ static int sync_fs(struct batch *b, struct group *g)
 		return r;
 	r = SYS(b->sys, syncfs, g->sync_fd);
 	if (r < 0)
-		doubts_failed(repos->doubts, fs->mount);
+		sync_failures_add(repos->sync_failures, fs->mount);
 	fs_leave(repos, fs);
 	return r;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/sync_failures/doubts.h"
+#include "daemon/store/sync_failures/sync_failures.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/suite.h"
 
@@ -20,7 +20,7 @@
 
 static struct memfs *fs;
 static const struct sys *sys;
-static struct doubts *d;
+static struct sync_failures *d;
 static unsigned nth;
 
 static int open_state(void)
@@ -36,8 +36,8 @@ static void start_as(bool is_first)
 	int fd = open_state();
 
 	d = NULL;
-	ck_assert_int_eq(doubts_open(sys, fd, memfs_boot_id(fs), is_first, &d),
-	    0);
+	ck_assert_int_eq(
+	    sync_failures_open(sys, fd, memfs_boot_id(fs), is_first, &d), 0);
 	SYS(sys, close, fd);
 }
 
@@ -49,7 +49,7 @@ static void start(void)
 static void kill_it(void)
 {
 	memfs_kill(fs);
-	doubts_free(d);
+	sync_failures_free(d);
 	start();
 }
 
@@ -63,21 +63,21 @@ static void setup(void)
 
 static void teardown(void)
 {
-	doubts_free(d);
+	sync_failures_free(d);
 	memfs_free(fs);
 }
 
 static void sync_of(uint64_t life, int64_t since_ns, bool fails)
 {
-	ck_assert_int_eq(doubts_begin(d, life, since_ns), 0);
+	ck_assert_int_eq(sync_failures_begin(d, life, since_ns), 0);
 	if (fails)
-		doubts_failed(d, life);
-	doubts_end(d, life);
+		sync_failures_add(d, life);
+	sync_failures_end(d, life);
 }
 
 static int64_t since(uint64_t life)
 {
-	return doubts_since(d, life, 1, 2, &nth);
+	return sync_failures_since(d, life, 1, 2, &nth);
 }
 
 START_TEST(what_went_well)
@@ -86,9 +86,9 @@ START_TEST(what_went_well)
 	sync_of(A, 50, false);
 	sync_of(B, 50, false);
 	kill_it();
-	ck_assert(!doubts_any(d));
-	ck_assert(!doubts_has_rows(d, A));
-	ck_assert_int_eq(since(A), DOUBTS_NONE);
+	ck_assert(!sync_failures_any(d));
+	ck_assert(!sync_failures_has_rows(d, A));
+	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
 }
 END_TEST
 
@@ -101,11 +101,11 @@ START_TEST(what_failed)
 	/* Of what was lost then a later one says nothing. */
 	sync_of(A, 60, false);
 	for (i = 0; i < 3; i++) {
-		ck_assert_uint_eq(doubts_count(d), 1);
-		ck_assert(doubts_has_rows(d, A));
+		ck_assert_uint_eq(sync_failures_count(d), 1);
+		ck_assert(sync_failures_has_rows(d, A));
 		ck_assert_int_eq(since(A), 50);
-		ck_assert(!doubts_has_rows(d, B));
-		ck_assert_int_eq(since(B), DOUBTS_NONE);
+		ck_assert(!sync_failures_has_rows(d, B));
+		ck_assert_int_eq(since(B), SYNC_FAILURES_NONE);
 		kill_it();
 	}
 }
@@ -114,12 +114,12 @@ END_TEST
 /* Nobody heard what came of it. */
 START_TEST(killed_in_a_sync)
 {
-	ck_assert_int_eq(doubts_begin(d, A, 50), 0);
+	ck_assert_int_eq(sync_failures_begin(d, A, 50), 0);
 	/* Two at once: the later says more. */
-	ck_assert_int_eq(doubts_begin(d, A, 60), 0);
-	doubts_end(d, A);
+	ck_assert_int_eq(sync_failures_begin(d, A, 60), 0);
+	sync_failures_end(d, A);
 	kill_it();
-	ck_assert(doubts_has_rows(d, A));
+	ck_assert(sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 60);
 }
 END_TEST
@@ -128,19 +128,19 @@ START_TEST(parked_and_recovered)
 {
 	sync_of(A, 50, true);
 	sync_of(B, 51, true);
-	doubts_parked(d, A);
+	sync_failures_deferred(d, A);
 	kill_it();
-	ck_assert(!doubts_has_rows(d, A));
+	ck_assert(!sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 50);
-	ck_assert(doubts_has_rows(d, B));
-	doubts_recovered(d);
+	ck_assert(sync_failures_has_rows(d, B));
+	sync_failures_recovered(d);
 	kill_it();
-	ck_assert(!doubts_has_rows(d, B));
+	ck_assert(!sync_failures_has_rows(d, B));
 	ck_assert_int_eq(since(B), 51);
 	/* And failed again: its objects since the first time. */
 	sync_of(A, 90, true);
 	kill_it();
-	ck_assert(doubts_has_rows(d, A));
+	ck_assert(sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 50);
 }
 END_TEST
@@ -152,17 +152,17 @@ START_TEST(proven)
 	sync_of(A, 50, true);
 	ck_assert_int_eq(since(A), 50);
 	before = nth;
-	doubts_prove(d, A, 1, 2, before);
-	ck_assert_int_eq(since(A), DOUBTS_NONE);
-	ck_assert_int_eq(doubts_since(d, A, 1, 3, &nth), 50);
-	ck_assert_uint_eq(doubts_count(d), 1);
+	sync_failures_read_back(d, A, 1, 2, before);
+	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
+	ck_assert_int_eq(sync_failures_since(d, A, 1, 3, &nth), 50);
+	ck_assert_uint_eq(sync_failures_count(d), 1);
 	/* What was read before it failed again proves nothing. */
 	sync_of(A, 60, true);
 	ck_assert_int_eq(since(A), 50);
-	doubts_prove(d, A, 1, 2, before);
+	sync_failures_read_back(d, A, 1, 2, before);
 	ck_assert_int_eq(since(A), 50);
-	doubts_prove(d, A, 1, 2, nth);
-	ck_assert_int_eq(since(A), DOUBTS_NONE);
+	sync_failures_read_back(d, A, 1, 2, nth);
+	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
 	kill_it();
 	ck_assert_int_eq(since(A), 50);
 }
@@ -174,23 +174,23 @@ START_TEST(another_boot)
 
 	sync_of(A, 50, true);
 	memfs_cut(fs, &choice);
-	doubts_free(d);
+	sync_failures_free(d);
 	start_as(true);
-	ck_assert(!doubts_any(d));
+	ck_assert(!sync_failures_any(d));
 	sync_of(A, 50, true);
 	kill_it();
-	ck_assert(doubts_has_rows(d, A));
+	ck_assert(sync_failures_has_rows(d, A));
 }
 END_TEST
 
-static void every_life_is_in_doubt(void)
+static void every_life_has_failed(void)
 {
-	ck_assert(doubts_any(d));
+	ck_assert(sync_failures_any(d));
 	ck_assert_int_eq(since(A), 0);
 	/* Its own line may be there. */
 	ck_assert_int_le(since(B), 10);
 	ck_assert_int_eq(since(4711), 0);
-	ck_assert(doubts_has_rows(d, 4712));
+	ck_assert(sync_failures_has_rows(d, 4712));
 }
 
 /* Not what was written there: any may have failed, until the next boot. Of
@@ -200,30 +200,30 @@ static void none_is_forgotten(int err)
 	struct memfs_choice choice = memfs_choose(0);
 	int i;
 
-	doubts_free(d);
+	sync_failures_free(d);
 	start_as(false);
-	ck_assert_int_eq(doubts_unread(d), err);
+	ck_assert_int_eq(sync_failures_unread(d), err);
 	for (i = 0; i < 3; i++) {
-		every_life_is_in_doubt();
+		every_life_has_failed();
 		kill_it();
-		ck_assert_int_eq(doubts_unread(d), 0);
+		ck_assert_int_eq(sync_failures_unread(d), 0);
 	}
-	doubts_recovered(d);
-	doubts_prove(d, A, 1, 2, (since(A), nth));
-	ck_assert_int_eq(since(A), DOUBTS_NONE);
+	sync_failures_recovered(d);
+	sync_failures_read_back(d, A, 1, 2, (since(A), nth));
+	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
 	kill_it();
-	ck_assert(!doubts_has_rows(d, A));
-	ck_assert(!doubts_has_rows(d, 4711));
+	ck_assert(!sync_failures_has_rows(d, A));
+	ck_assert(!sync_failures_has_rows(d, 4711));
 	ck_assert_int_eq(since(4711), 0);
 	memfs_cut(fs, &choice);
-	doubts_free(d);
+	sync_failures_free(d);
 	start_as(true);
-	ck_assert(!doubts_any(d));
+	ck_assert(!sync_failures_any(d));
 }
 
 static void put_file(const char *buf, size_t len)
 {
-	doubts_free(d);
+	sync_failures_free(d);
 	memfs_kill(fs);
 	d = NULL;
 	memfs_write_bytes(fs, STATE "/syncs", buf, len);
@@ -292,16 +292,17 @@ START_TEST(what_is_no_file_of_ours)
 }
 END_TEST
 
-/* Nobody says that none is in doubt, and it is not written over. */
+/* Nobody says that nothing has failed, and the file is not written over. */
 START_TEST(what_is_a_directory)
 {
 	int dir = open_state();
 
-	doubts_free(d);
+	sync_failures_free(d);
 	d = NULL;
 	ck_assert_int_eq(SYS(sys, unlinkat, dir, "syncs"), 0);
 	ck_assert_int_eq(SYS(sys, mkdirat, dir, "syncs", 0700), 0);
-	ck_assert_int_eq(doubts_open(sys, dir, memfs_boot_id(fs), false, &d),
+	ck_assert_int_eq(sync_failures_open(sys, dir, memfs_boot_id(fs), false,
+			     &d),
 	    -EISDIR);
 	ck_assert_ptr_null(d);
 	SYS(sys, close, dir);
@@ -316,15 +317,15 @@ START_TEST(lines_of_the_same_life)
 
 	sync_of(A, 50, true);
 	sync_of(B, 60, true);
-	doubts_parked(d, B);
+	sync_failures_deferred(d, B);
 	all = memfs_read(fs, STATE "/syncs", &len);
 	memcpy(all + 128 + 4, all + 64 + 4, 20);
 	put_file(all, len);
 	free(all);
 	start();
-	ck_assert_int_eq(doubts_unread(d), 0);
-	ck_assert_uint_eq(doubts_count(d), 1);
-	ck_assert(doubts_has_rows(d, A));
+	ck_assert_int_eq(sync_failures_unread(d), 0);
+	ck_assert_uint_eq(sync_failures_count(d), 1);
+	ck_assert(sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 50);
 }
 END_TEST
@@ -333,32 +334,32 @@ END_TEST
 START_TEST(a_line_that_was_never_written)
 {
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -ENOSPC);
-	ck_assert_int_eq(doubts_begin(d, A, 50), -ENOSPC);
+	ck_assert_int_eq(sync_failures_begin(d, A, 50), -ENOSPC);
 	memfs_fail_none(fs);
 	sync_of(B, 60, false);
 	kill_it();
-	ck_assert_int_eq(doubts_unread(d), 0);
-	ck_assert(!doubts_any(d));
+	ck_assert_int_eq(sync_failures_unread(d), 0);
+	ck_assert(!sync_failures_any(d));
 }
 END_TEST
 
 START_TEST(nowhere_to_mark_it)
 {
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -ENOSPC);
-	ck_assert_int_eq(doubts_begin(d, A, 50), -ENOSPC);
+	ck_assert_int_eq(sync_failures_begin(d, A, 50), -ENOSPC);
 	memfs_fail_none(fs);
 	sync_of(A, 60, true);
 	ck_assert_int_eq(since(A), 60);
 	/* That it ended can't be written: then the mark stands. */
-	doubts_parked(d, A);
-	ck_assert_int_eq(doubts_begin(d, B, 70), 0);
+	sync_failures_deferred(d, A);
+	ck_assert_int_eq(sync_failures_begin(d, B, 70), 0);
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -EIO);
-	doubts_end(d, B);
+	sync_failures_end(d, B);
 	ck_assert(memfs_was_hit(fs));
 	memfs_fail_none(fs);
 	kill_it();
-	ck_assert(!doubts_has_rows(d, A));
-	ck_assert(doubts_has_rows(d, B));
+	ck_assert(!sync_failures_has_rows(d, A));
+	ck_assert(sync_failures_has_rows(d, B));
 }
 END_TEST
 
@@ -371,7 +372,7 @@ START_TEST(a_start_that_fails_or_is_killed)
 
 	sync_of(A, 50, true);
 	for (i = 0; hit; i++) {
-		doubts_free(d);
+		sync_failures_free(d);
 		memfs_kill(fs);
 		fd = open_state();
 		d = NULL;
@@ -379,13 +380,13 @@ START_TEST(a_start_that_fails_or_is_killed)
 			memfs_fail(fs, i, -EIO);
 		else
 			memfs_kill_at(fs, i);
-		doubts_open(sys, fd, memfs_boot_id(fs), false, &d);
+		sync_failures_open(sys, fd, memfs_boot_id(fs), false, &d);
 		hit = memfs_was_hit(fs);
 		memfs_fail_none(fs);
 		memfs_kill(fs);
-		doubts_free(d);
+		sync_failures_free(d);
 		start();
-		ck_assert(doubts_has_rows(d, A));
+		ck_assert(sync_failures_has_rows(d, A));
 		ck_assert_int_le(since(A), 50);
 	}
 	ck_assert_uint_gt(i, 3);
@@ -394,8 +395,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("doubts");
-	TCase *tc = tcase_create("doubts");
+	Suite *suite = suite_create("sync_failures");
+	TCase *tc = tcase_create("sync_failures");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_went_well);

@@ -29,7 +29,7 @@ static void unmarked(void *store, int err)
 	store_tell(s, STORE_UNMARKED, path, err == 0 ? "" : strerror(-err));
 }
 
-static const char *doubts_advice(int err)
+static const char *sync_failures_advice(int err)
 {
 	switch (err) {
 	case -ENOSPC:
@@ -42,7 +42,7 @@ static const char *doubts_advice(int err)
 	return "";
 }
 
-int store_open_doubts(struct store *s, char **warning, char **why)
+int store_open_sync_failures(struct store *s, char **warning, char **why)
 {
 	struct recover_starts starts;
 	int r;
@@ -50,19 +50,20 @@ int store_open_doubts(struct store *s, char **warning, char **why)
 	r = recover_starts_read(&starts, s->journal, s->boot_id);
 	/* One is this. */
 	if (r == 0)
-		r = doubts_open(s->sys, s->state_fd, s->boot_id, starts.nr <= 1,
-		    &s->doubts);
+		r = sync_failures_open(s->sys, s->state_fd, s->boot_id,
+		    starts.nr <= 1, &s->sync_failures);
 	recover_starts_done(&starts);
 	if (r != 0) {
 		*why = repo_why("can't write 'syncs' in the state directory "
 				"'%s': %s%s",
-		    s->state_dir, strerror(r < 0 ? -r : EIO), doubts_advice(r));
+		    s->state_dir, strerror(r < 0 ? -r : EIO),
+		    sync_failures_advice(r));
 		return r;
 	}
-	s->repos.doubts = s->doubts;
-	s->repos.has_failed = doubts_any(s->doubts);
+	s->repos.sync_failures = s->sync_failures;
+	s->repos.has_failed = sync_failures_any(s->sync_failures);
 	s->repos.report = (struct repos_report){ fs_failed, unmarked, s };
-	if (doubts_unread(s->doubts) == 0)
+	if (sync_failures_unread(s->sync_failures) == 0)
 		return 0;
 	free(*warning);
 	*warning = repo_why(
@@ -72,8 +73,8 @@ int store_open_doubts(struct store *s, char **warning, char **why)
 	    "before a ref to them is acknowledged; if the kernel's log knows "
 	    "of none that failed, stop refd, remove the file and start it",
 	    s->state_dir,
-	    doubts_unread(s->doubts) == -EBADMSG ?
+	    sync_failures_unread(s->sync_failures) == -EBADMSG ?
 		"it is damaged" :
-		strerror(-doubts_unread(s->doubts)));
+		strerror(-sync_failures_unread(s->sync_failures)));
 	return 0;
 }

@@ -1,16 +1,19 @@
 /*
- * The happy path: a line for each life that was synced, with a mark while it
- * is, written over in its place.
+ * The happy path: one line for each life that was synced, overwritten in place,
+ * with a mark during the sync.
  *
- * What fails: writing a mark; then the sync may not begin. Writing that one
- * has ended well, or failed: then the mark still stands, and says more than it
- * need. Memory, for what was proven: then it is proven again. Reading the file,
- * or what is in it, where a process before this one wrote it in this boot: then
- * every life is in doubt until the next one, also those that nobody has
- * asked of yet. The disk of the file itself, where that brings back what was
- * there before, within one boot: that is believed.
+ * Failures:
+ *	a mark cannot be written		the sync may not begin
+ *	the end of a sync cannot be written	the mark stays, and claims more
+ *		than it need
+ *	no memory to note a reading		the store is read again
+ *	an earlier process of this boot wrote the file, and it is damaged or
+ *		cannot be read			every life may have failed until
+ *		the next boot, also a life that is new
+ * A disk that brings back an older content of the file within one boot is
+ * believed.
  */
-#include "daemon/store/sync_failures/doubts.h"
+#include "daemon/store/sync_failures/sync_failures.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +26,12 @@
 #define NAME_NEW "syncs.new"
 /* Which boot's. */
 #define HEAD "refd syncs 1 %s"
-/* Syncing, records to redo, objects in doubt; life; since when. */
+/* Syncing, records to redo, objects to read; life; since when. */
 #define LINE "%c%c%c %020" PRIu64 " %020" PRId64
 /* Of either: none lies in two pages, so that a kill leaves it old or new. */
 #define LINE_LEN 64
 #define FILE_MAX (16 * 1024 * 1024)
-/* No life: each that has no line of its own. */
+/* Stands for each life without a line. */
 #define EVERY 0
 
 /* A directory with objects. */
@@ -45,8 +48,7 @@ struct proven {
  *	an earlier process noted objects	OBJECTS	-	-
  *	the records were deferred or redone	-	-	OBJECTS
  *
- * doubt() raises the state, and doubts_parked() lowers it. Struct proven says
- * which object stores were read from the disk since.
+ * Struct proven says which object stores were read from the disk since.
  */
 enum unsure {
 	UNSURE_NOTHING,
@@ -58,8 +60,7 @@ struct life {
 	uint64_t id;
 	unsigned nr_syncing;
 	enum unsure unsure;
-	/* Of the syncs under way; where objects are in doubt, of the first
-	 * that failed. */
+	/* Of the syncs under way; if a sync has failed, of the first. */
 	int64_t since_ns;
 	unsigned nth; /* failure */
 	struct proven *proven;
@@ -75,7 +76,7 @@ static void pad(char line[LINE_LEN])
 	line[LINE_LEN - 1] = '\n';
 }
 
-static int write_life(struct doubts *d, const struct life *l)
+static int write_life(struct sync_failures *d, const struct life *l)
 {
 	off_t at = (l - d->lives + 1) * LINE_LEN;
 	char line[LINE_LEN];
@@ -91,7 +92,7 @@ static int write_life(struct doubts *d, const struct life *l)
 	return n == LINE_LEN ? 0 : -ENOSPC;
 }
 
-static struct life *find(struct doubts *d, uint64_t id)
+static struct life *find(struct sync_failures *d, uint64_t id)
 {
 	size_t i;
 
@@ -101,8 +102,8 @@ static struct life *find(struct doubts *d, uint64_t id)
 	return NULL;
 }
 
-static void doubt(struct doubts *d, struct life *l, enum unsure unsure,
-    int64_t since_ns)
+static void raise_unsure(struct sync_failures *d, struct life *l,
+    enum unsure unsure, int64_t since_ns)
 {
 	if (l->unsure == UNSURE_NOTHING || since_ns < l->since_ns)
 		l->since_ns = since_ns;
@@ -111,7 +112,7 @@ static void doubt(struct doubts *d, struct life *l, enum unsure unsure,
 	atomic_store(&d->any, true);
 }
 
-static struct life *add(struct doubts *d, uint64_t id)
+static struct life *add(struct sync_failures *d, uint64_t id)
 {
 	struct life *grown, *every, *l = find(d, id);
 
@@ -126,12 +127,12 @@ static struct life *add(struct doubts *d, uint64_t id)
 	memset(l, 0, sizeof(*l));
 	l->id = id;
 	if (every != NULL)
-		doubt(d, l, every->unsure, every->since_ns);
+		raise_unsure(d, l, every->unsure, every->since_ns);
 	return l;
 }
 
 /* Whoever asks must not be told that nothing is known. NULL: nothing is. */
-static struct life *find_doubted(struct doubts *d, uint64_t id)
+static struct life *find_failed(struct sync_failures *d, uint64_t id)
 {
 	struct life *l = find(d, id), *every;
 
@@ -145,7 +146,7 @@ static struct life *find_doubted(struct doubts *d, uint64_t id)
 }
 
 /* 1: nothing is known against it. -EBADMSG: none that was written. */
-static int read_line(struct doubts *d, const char *buf)
+static int read_line(struct sync_failures *d, const char *buf)
 {
 	char line[LINE_LEN + 1], flags[3];
 	struct life *l;
@@ -165,7 +166,7 @@ static int read_line(struct doubts *d, const char *buf)
 	l = add(d, id);
 	if (l == NULL)
 		return -ENOMEM;
-	doubt(d, l,
+	raise_unsure(d, l,
 	    flags[0] == 's' || flags[1] == 'r' ? UNSURE_RECORDS :
 						 UNSURE_OBJECTS,
 	    since);
@@ -173,7 +174,7 @@ static int read_line(struct doubts *d, const char *buf)
 }
 
 /* Only whole lines count: who wrote another was told that he may not sync. */
-static int read_lives(struct doubts *d, const char *buf, size_t len)
+static int read_lives(struct sync_failures *d, const char *buf, size_t len)
 {
 	int r;
 
@@ -187,7 +188,7 @@ static int read_lives(struct doubts *d, const char *buf, size_t len)
 	return 0;
 }
 
-static int parse(struct doubts *d, const char *buf, size_t len,
+static int parse(struct sync_failures *d, const char *buf, size_t len,
     const char *head)
 {
 	if (len < LINE_LEN || buf[LINE_LEN - 1] != '\n' ||
@@ -199,9 +200,8 @@ static int parse(struct doubts *d, const char *buf, size_t len,
 	return 0;
 }
 
-/* A cut of the state directory's own file system may have left anything, and
- * is no reason not to start; nor need anything be known by then. */
-static int read_file(struct doubts *d, int state_fd, const char *head,
+/* A power loss may leave any content. It is no reason not to start. */
+static int read_file(struct sync_failures *d, int state_fd, const char *head,
     bool is_first)
 {
 	struct life *every;
@@ -227,12 +227,12 @@ static int read_file(struct doubts *d, int state_fd, const char *head,
 	every = add(d, EVERY);
 	if (every == NULL)
 		return -ENOMEM;
-	doubt(d, every, UNSURE_RECORDS, 0);
+	raise_unsure(d, every, UNSURE_RECORDS, 0);
 	return 0;
 }
 
 /* Without those that nothing is known against. */
-static int make_file(struct doubts *d, int state_fd, const char *head)
+static int make_file(struct sync_failures *d, int state_fd, const char *head)
 {
 	size_t i;
 	int r;
@@ -252,10 +252,10 @@ static int make_file(struct doubts *d, int state_fd, const char *head)
 	return r;
 }
 
-int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
-    bool is_first, struct doubts **out)
+int sync_failures_open(const struct sys *sys, int state_fd, const char *boot_id,
+    bool is_first, struct sync_failures **out)
 {
-	struct doubts *d = calloc(1, sizeof(*d));
+	struct sync_failures *d = calloc(1, sizeof(*d));
 	char head[LINE_LEN];
 	int r;
 
@@ -271,13 +271,13 @@ int doubts_open(const struct sys *sys, int state_fd, const char *boot_id,
 	if (r == 0)
 		r = make_file(d, state_fd, head);
 	if (r < 0)
-		doubts_free(d);
+		sync_failures_free(d);
 	else
 		*out = d;
 	return r;
 }
 
-int doubts_unread(const struct doubts *d)
+int sync_failures_unread(const struct sync_failures *d)
 {
 	return d->unread;
 }
@@ -292,7 +292,7 @@ static void forget_proven(struct life *l)
 	}
 }
 
-void doubts_free(struct doubts *d)
+void sync_failures_free(struct sync_failures *d)
 {
 	size_t i;
 
@@ -323,7 +323,8 @@ static bool note_begin(struct life *l, int64_t since_ns)
 	return true;
 }
 
-int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns)
+int sync_failures_begin(struct sync_failures *d, uint64_t life,
+    int64_t since_ns)
 {
 	struct life *l;
 	size_t nr;
@@ -348,18 +349,18 @@ int doubts_begin(struct doubts *d, uint64_t life, int64_t since_ns)
 	return r;
 }
 
-int doubts_unmarked(const struct doubts *d)
+int sync_failures_unmarked(const struct sync_failures *d)
 {
 	return d == NULL ? 0 : atomic_load(&d->unmarked);
 }
 
-bool doubts_unmarked_changed(struct doubts *d, int *err)
+bool sync_failures_unmarked_changed(struct sync_failures *d, int *err)
 {
-	*err = doubts_unmarked(d);
+	*err = sync_failures_unmarked(d);
 	return atomic_exchange(&d->told_unmarked, *err) != *err;
 }
 
-void doubts_failed(struct doubts *d, uint64_t life)
+void sync_failures_add(struct sync_failures *d, uint64_t life)
 {
 	struct life *l;
 
@@ -368,7 +369,7 @@ void doubts_failed(struct doubts *d, uint64_t life)
 	pthread_mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (l != NULL) {
-		doubt(d, l, UNSURE_RECORDS, l->since_ns);
+		raise_unsure(d, l, UNSURE_RECORDS, l->since_ns);
 		l->nth++;
 		forget_proven(l);
 		write_life(d, l);
@@ -376,7 +377,7 @@ void doubts_failed(struct doubts *d, uint64_t life)
 	pthread_mutex_unlock(&d->mutex);
 }
 
-void doubts_end(struct doubts *d, uint64_t life)
+void sync_failures_end(struct sync_failures *d, uint64_t life)
 {
 	struct life *l;
 
@@ -391,25 +392,25 @@ void doubts_end(struct doubts *d, uint64_t life)
 
 /* ---- records ---- */
 
-bool doubts_has_rows(struct doubts *d, uint64_t life)
+bool sync_failures_has_rows(struct sync_failures *d, uint64_t life)
 {
 	const struct life *l;
 	bool has;
 
-	if (!doubts_any(d))
+	if (!sync_failures_any(d))
 		return false;
 	pthread_mutex_lock(&d->mutex);
-	l = find_doubted(d, life);
+	l = find_failed(d, life);
 	has = l != NULL && l->unsure == UNSURE_RECORDS;
 	pthread_mutex_unlock(&d->mutex);
 	return has;
 }
 
-void doubts_parked(struct doubts *d, uint64_t life)
+void sync_failures_deferred(struct sync_failures *d, uint64_t life)
 {
 	struct life *l;
 
-	if (!doubts_any(d))
+	if (!sync_failures_any(d))
 		return;
 	pthread_mutex_lock(&d->mutex);
 	l = find(d, life);
@@ -420,28 +421,28 @@ void doubts_parked(struct doubts *d, uint64_t life)
 	pthread_mutex_unlock(&d->mutex);
 }
 
-void doubts_recovered(struct doubts *d)
+void sync_failures_recovered(struct sync_failures *d)
 {
 	size_t i;
 
 	if (d == NULL)
 		return;
 	for (i = 0; i < d->nr; i++)
-		doubts_parked(d, d->lives[i].id);
+		sync_failures_deferred(d, d->lives[i].id);
 }
 
 /* ---- objects ---- */
 
-bool doubts_any(const struct doubts *d)
+bool sync_failures_any(const struct sync_failures *d)
 {
 	return d != NULL && atomic_load(&d->any);
 }
 
-size_t doubts_count(struct doubts *d)
+size_t sync_failures_count(struct sync_failures *d)
 {
 	size_t i, nr = 0;
 
-	if (!doubts_any(d))
+	if (!sync_failures_any(d))
 		return 0;
 	pthread_mutex_lock(&d->mutex);
 	for (i = 0; i < d->nr; i++)
@@ -460,16 +461,16 @@ static bool is_proven(const struct life *l, uint64_t dev, uint64_t ino)
 	return false;
 }
 
-int64_t doubts_since(struct doubts *d, uint64_t life, uint64_t dev,
-    uint64_t ino, unsigned *nth)
+int64_t sync_failures_since(struct sync_failures *d, uint64_t life,
+    uint64_t dev, uint64_t ino, unsigned *nth)
 {
-	int64_t since_ns = DOUBTS_NONE;
+	int64_t since_ns = SYNC_FAILURES_NONE;
 	const struct life *l;
 
-	if (!doubts_any(d))
-		return DOUBTS_NONE;
+	if (!sync_failures_any(d))
+		return SYNC_FAILURES_NONE;
 	pthread_mutex_lock(&d->mutex);
-	l = find_doubted(d, life);
+	l = find_failed(d, life);
 	if (l != NULL && l->unsure != UNSURE_NOTHING &&
 	    !is_proven(l, dev, ino)) {
 		since_ns = l->since_ns;
@@ -479,8 +480,8 @@ int64_t doubts_since(struct doubts *d, uint64_t life, uint64_t dev,
 	return since_ns;
 }
 
-void doubts_prove(struct doubts *d, uint64_t life, uint64_t dev, uint64_t ino,
-    unsigned nth)
+void sync_failures_read_back(struct sync_failures *d, uint64_t life,
+    uint64_t dev, uint64_t ino, unsigned nth)
 {
 	struct proven *p = malloc(sizeof(*p));
 	struct life *l;

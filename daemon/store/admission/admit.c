@@ -45,16 +45,17 @@ static bool is_committer(const char *ident)
 	return end != NULL && end[2] != '\0';
 }
 
-/* May a file that was not read say what neither the client nor, behind it, the
- * repository's own files say? */
+/* refd did not read an included configuration file. May that file decide a
+ * value, because neither the client nor a later line of the repository's files
+ * sets the value? */
 static bool is_unsure(const struct txn *txn, const struct repo *repo)
 {
 	return (repo->is_log_unsure && txn->req.log_all_ref_updates == NULL) ||
 	    (repo->is_shared_unsure && txn->req.shared_repository == NULL);
 }
 
-/* The same status and the same words for all that the peer could not find out
- * without refd: a name that is missing, a file, a closed repository. */
+/* A missing name, a file and a closed repository get the same status and the
+ * same words, because the peer could not tell them apart without refd. */
 static void refuse_unseen(struct txn *txn)
 {
 	free(txn->why);
@@ -65,8 +66,8 @@ static void refuse_unseen(struct txn *txn)
 		txn->req.git_dir, txn->peer.uid));
 }
 
-/* Nor is the machine's trouble with a closed repository told: whether PEER may
- * see it has to be known first. */
+/* An error of the machine is not told either, unless the peer may see the
+ * repository. */
 static void hide_unseen(struct admission_worker *w, struct txn *txn)
 {
 	enum refd_status status =
@@ -82,7 +83,7 @@ static void hide_unseen(struct admission_worker *w, struct txn *txn)
 	}
 }
 
-/* By owners and modes, as they are now. */
+/* Decides by the present owners and modes. */
 static void check_write(struct admission_worker *w, struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
@@ -158,7 +159,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 
 /* ---- names ---- */
 
-/* git deletes names that it would not create. */
+/* git deletes more names than it creates. */
 static bool is_good_name(const struct refd_update *ask, bool *too_long)
 {
 	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
@@ -225,7 +226,7 @@ static void check_name(struct txn *txn, struct txn_update *u)
 		refuse_name(u, too_long);
 }
 
-/* Somebody else's to write: the server's own programs'. */
+/* Only the programs of the server write reserved refs. */
 static void check_reserved(struct rights *rights, struct txn *txn,
     struct txn_update *u)
 {
@@ -249,7 +250,8 @@ static int by_name(const void *va, const void *vb)
 	return strcmp((*a)->ask->name, (*b)->ask->name);
 }
 
-/* As pushes have them; then sorting very many would take its time. */
+/* Pushes send their updates in order. Sorting very many of them again would
+ * take long. */
 static bool are_in_order(struct txn_update *const *updates, size_t nr)
 {
 	size_t i;
@@ -295,7 +297,8 @@ static void check_names(struct rights *rights, struct txn *txn)
 
 /* ---- objects ---- */
 
-/* A client who may not read an alternate without refd learns nothing of it. */
+/* A client that may not read an alternate without refd must not learn which
+ * objects are there. */
 static bool may_read_stores(const struct sys *sys, const struct txn *txn)
 {
 	const struct object_stores *stores = odb_stores(txn->repo->odb);
@@ -361,7 +364,8 @@ static void refuse_branch(struct txn_update *u, const char *hex)
 		    u->ask->name, NULL);
 }
 
-/* packed-refs says what a tag is of; one that can't be peeled stays loose. */
+/* A line of packed-refs holds the peeled value of a tag. If a tag can't be
+ * peeled, its ref stays loose. */
 static void peel(struct txn_update *u, struct admission_object *object)
 {
 	if (u->peeled != NULL || u->txn->nr_updates < PACKED_LEAST)
@@ -378,8 +382,9 @@ static void peel(struct txn_update *u, struct admission_object *object)
 		*u->peeled = object->peeled;
 }
 
-/* Whether the ref that was named may have it, before anything else is looked
- * at, as git does since 2.51. What a symbolic ref leads to is known later. */
+/* Checks the type of the object against the name in the request, before all
+ * other checks, as git does since 2.51. The target of a symbolic ref is known
+ * later. */
 void admit_object(struct txn_update *u, struct admission_object *object)
 {
 	char hex[REFD_OID_HEX + 1];
@@ -421,7 +426,7 @@ bool admit_wants_object(const struct txn_update *u)
 	    !refd_oid_is_null(&u->ask->new_oid);
 }
 
-/* ---- all but its objects ---- */
+/* ---- all checks but the objects ---- */
 
 /* Deferred redo is older than TXN, and comes first. */
 static bool retry_deferred(const struct admissions_config *cfg, struct txn *txn)

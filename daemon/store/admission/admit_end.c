@@ -3,10 +3,10 @@
  *
  * The happy path: nothing failed.
  *
- * What fails: a repository that was moved out of the roots is closed to the
- * daemon from then on, and one that is being removed is empty. Admission then
- * takes the error for one of the disk, of the rights or of an object. The
- * answer is norepo, as for every later transaction.
+ * Failure: somebody moved the repository out of the roots, so the daemon can't
+ * reach the files any more; or somebody removes the repository, so files are
+ * missing. Admission then sees an error of the disk, of the rights or of an
+ * object. The answer is norepo instead, as for every later transaction.
  */
 #include "daemon/store/admission/admit.h"
 

@@ -1,0 +1,199 @@
+/*
+ * Proves that both forms of the metrics have the same values, and that the HTTP
+ * endpoint answers GET and HEAD of /metrics and nothing else, even without
+ * memory.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/metrics/metrics.h"
+#include "daemon/metrics/metrics_http.h"
+#include "tests/lib/suite.h"
+
+static const char *value_of(const struct key_values *kv, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < kv->nr; i++)
+		if (strcmp(kv->list[i].key, key) == 0)
+			return kv->list[i].value;
+	return NULL;
+}
+
+static void expect_value(const struct key_values *kv, const char *key,
+    const char *value)
+{
+	const char *got = value_of(kv, key);
+
+	ck_assert_msg(got != NULL, "there is no %s", key);
+	ck_assert_str_eq(got, value);
+}
+
+static struct metrics *sample(void)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+
+	ck_assert_ptr_nonnull(m);
+	m->now_ns = INT64_C(60000000000);
+	m->connections = 5;
+	m->paused = 1;
+	m->store.last_lsn = 12;
+	m->store.forgotten_lsn = 10;
+	m->store.checkpoint_ns = INT64_C(57000000000);
+	m->store.checkpoint_took_ns = 1500000;
+	m->stage_stuck[STORE_STAGE_COMMIT] = 2;
+	m->measure.refs[REFD_OK] = 8;
+	m->measure.refs[REFD_STALE] = 1;
+	histogram_add_ns(&m->turn, 3000);
+	metrics_complete(m);
+	return m;
+}
+
+START_TEST(both_forms_have_the_same_values)
+{
+	struct key_values keys = { 0 }, text = { 0 };
+	struct metrics *m = sample();
+
+	metrics_key_values(m, &keys);
+	metrics_text(m, &text);
+	free(m);
+	ck_assert(!keys.failed && !text.failed);
+	expect_value(&keys, "connections", "5");
+	expect_value(&text, "refd_connections",
+	    "# HELP refd_connections Clients that are connected.\n"
+	    "# TYPE refd_connections gauge\n"
+	    "refd_connections 5\n");
+	expect_value(&keys, "paused", "1");
+	expect_value(&keys, "to_replay", "2");
+	expect_value(&keys, "checkpoint_age_s", "3");
+	expect_value(&keys, "checkpoint_took_us", "1500");
+	ck_assert_ptr_nonnull(
+	    strstr(value_of(&text, "refd_checkpoint_last_seconds"),
+		"\nrefd_checkpoint_last_seconds 0.001500\n"));
+	expect_value(&keys, "turn_us_count", "1");
+	ck_assert_ptr_nonnull(strstr(value_of(&text, "refd_loop_turn_seconds"),
+	    "_bucket{le=\"+Inf\"} 1\n"));
+	expect_value(&keys, "stage_stuck_commit", "2");
+	/* Only statuses that occurred, and refs_ok is another metric. */
+	expect_value(&keys, "refs_stale", "1");
+	expect_value(&keys, "refs_ok", "0");
+	ck_assert_ptr_null(value_of(&keys, "refs_io"));
+	key_values_done(&keys);
+	key_values_done(&text);
+}
+END_TEST
+
+START_TEST(each_metric_has_its_own_name)
+{
+	struct key_values text = { 0 };
+	struct metrics *m = sample();
+	size_t i, j;
+
+	metrics_text(m, &text);
+	free(m);
+	for (i = 0; i < text.nr; i++)
+		for (j = 0; j < i; j++)
+			ck_assert_str_ne(text.list[i].key, text.list[j].key);
+	key_values_done(&text);
+}
+END_TEST
+
+START_TEST(no_memory_is_a_failure)
+{
+	struct key_values kv = { 0 };
+
+	metrics_key_values(NULL, &kv);
+	ck_assert(kv.failed);
+	key_values_done(&kv);
+	metrics_text(NULL, &kv);
+	ck_assert(kv.failed);
+	key_values_done(&kv);
+}
+END_TEST
+
+/* ---- HTTP ---- */
+
+static bool has_memory;
+
+static struct metrics *collect(void *arg)
+{
+	(void)arg;
+	return has_memory ? sample() : NULL;
+}
+
+/* The whole answer to REQUEST, up to the end of the connection; to be freed. */
+static char *ask(const char *request)
+{
+	struct event_base *base = event_base_new();
+	struct metrics_http *http = metrics_http_new(base, collect, NULL);
+	char *answer = calloc(1, 1 << 20);
+	size_t len = 0;
+	ssize_t n;
+	int fds[2];
+
+	ck_assert_int_eq(
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	metrics_http_accept(http, fds[0]);
+	ck_assert_int_eq(write(fds[1], request, strlen(request)),
+	    (ssize_t)strlen(request));
+	do {
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		n = read(fds[1], answer + len, (1 << 20) - 1 - len);
+		if (n > 0)
+			len += (size_t)n;
+	} while (n != 0);
+	close(fds[1]);
+	metrics_http_free(http);
+	event_base_free(base);
+	return answer;
+}
+
+static void expect_answer(const char *request, const char *status, bool body)
+{
+	char *answer = ask(request), *end = strstr(answer, "\r\n\r\n");
+
+	ck_assert_int_eq(strncmp(answer, status, strlen(status)), 0);
+	ck_assert_ptr_nonnull(end);
+	ck_assert((strstr(end, "\nrefd_connections 5\n") != NULL) == body);
+	free(answer);
+}
+
+START_TEST(only_the_metrics_are_served)
+{
+	has_memory = true;
+	expect_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", true);
+	expect_answer("GET /metrics?x=y HTTP/1.1\r\nHost: a\r\n\r\n",
+	    "HTTP/1.1 200 ", true);
+	expect_answer("HEAD /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", false);
+	expect_answer("GET /metricsx HTTP/1.1\r\n\r\n", "HTTP/1.1 404 ", false);
+	expect_answer("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 ", false);
+	expect_answer("POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 ", false);
+	expect_answer("nonsense\r\n\r\n", "HTTP/1.1 405 ", false);
+}
+END_TEST
+
+START_TEST(without_memory_the_metrics_are_unavailable)
+{
+	has_memory = false;
+	expect_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 503 ", false);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("metrics");
+	TCase *tc = tcase_create("forms");
+
+	tcase_add_test(tc, both_forms_have_the_same_values);
+	tcase_add_test(tc, each_metric_has_its_own_name);
+	tcase_add_test(tc, no_memory_is_a_failure);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("http");
+	tcase_add_test(tc, only_the_metrics_are_served);
+	tcase_add_test(tc, without_memory_the_metrics_are_unavailable);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

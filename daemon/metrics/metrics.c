@@ -122,7 +122,7 @@ const struct metric metrics_table[] = {
 	{ "awaiting_refs", "refd_awaiting_refs", GAUGE, AT(store.awaiting_refs),
 	    "And refs in them." },
 	{ "doubted_filesystems", "refd_doubted_filesystems", GAUGE,
-	    AT(store.doubted_fs),
+	    AT(store.suspect_fs),
 	    "That failed to sync, and were not mounted anew since." },
 	{ "open_repos", "refd_open_repositories", GAUGE, AT(store.open_repos),
 	    "Repositories that are open." },

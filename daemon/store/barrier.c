@@ -23,14 +23,14 @@
  * was. Only a syncfs makes the time advance. With none since the start, or a
  * clock that was set back since, nothing is clean.
  *
- * What fails: a sync that fails refuses those that waited for it, and the
- * time does not advance; nothing of its file system is believed any more
- * (fs_sync.c, doubted.c). A store that can't be looked at isn't clean; nor are
- * the transactions let through that name it.
+ * Failures: a failed sync refuses the transactions that waited for it, and the
+ * time does not advance. No object store on its file system is believed any more
+ * (fs_sync.c, suspect_store.c). An object store that cannot be looked at is not
+ * clean, and no transaction that names it passes.
  */
 #include <errno.h>
 
-#include "daemon/store/sync_failures/doubted.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 #include "daemon/store/barrier_internal.h"
 
 /* ---- clean? ---- */
@@ -45,8 +45,9 @@ static int64_t synced_before(struct store *s, uint64_t dev)
 
 int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st)
 {
-	return doubted_is(s->sync_failures, fd, st) ? INT64_MIN :
-						      synced_before(s, st->dev);
+	return suspect_store_is(s->sync_failures, fd, st) ?
+	    INT64_MIN :
+	    synced_before(s, st->dev);
 }
 
 static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
@@ -75,11 +76,11 @@ bool barrier_is_clean(struct barriers *b, struct repo *repo)
 }
 
 /* May refd/id, by which refd knows REPO, be in memory only? */
-static bool is_id_in_doubt(struct store *s, const struct repo *repo)
+static bool is_id_suspect(struct store *s, const struct repo *repo)
 {
 	unsigned nth;
 
-	return doubted_dir_since(s->sync_failures, repo->refd_fd,
+	return suspect_store_dir_since(s->sync_failures, repo->refd_fd,
 		   repo->fs->mount, &nth) != SYNC_FAILURES_NONE;
 }
 
@@ -91,7 +92,7 @@ bool barrier_is_settled(struct barriers *b, struct repo *repo)
 
 	if (atomic_load(&repo->settled))
 		return true;
-	if (is_id_in_doubt(s, repo) ||
+	if (is_id_suspect(s, repo) ||
 	    SYS(s->sys, lstatat, repo->refd_fd, "id", &st) < 0 ||
 	    st.ctime_ns >= synced_before(s, repo->dev) ||
 	    !journal_repos_last(s->journal, repo->journal_epoch))

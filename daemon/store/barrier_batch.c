@@ -18,7 +18,7 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/store/admission/admit.h"
-#include "daemon/store/sync_failures/doubted.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 #include "daemon/store/barrier_internal.h"
 #include "daemon/store/repos/repo_id.h"
 
@@ -35,9 +35,9 @@ struct need {
 	int64_t limit;
 	size_t nr_files;
 	bool settles; /* the repository itself must become durable */
-	unsigned nth; /* for doubted_dir_lasts() */
+	unsigned nth; /* for suspect_store_dir_lasts() */
 	/* Objects that may be in memory only; NULL: no such objects. */
-	struct doubted *doubted;
+	struct suspect_store *suspect;
 	struct need *next;
 };
 
@@ -63,7 +63,7 @@ static void free_need(struct store *s, struct need *need)
 {
 	if (need->fd >= 0)
 		SYS(s->sys, close, need->fd);
-	doubted_free(s->sync_failures, need->doubted);
+	suspect_store_free(s->sync_failures, need->suspect);
 	free(need);
 }
 
@@ -92,7 +92,7 @@ static int add_need(void *arg, const struct objects_new *found)
 	need->limit = found->limit;
 	r = fs_of(&s->repos, found->fd, &need->fs);
 	if (r == 0)
-		r = doubted_keep(s->sync_failures, found, &need->doubted);
+		r = suspect_store_keep(s->sync_failures, found, &need->suspect);
 	if (r < 0) {
 		free_need(s, need);
 		return r;
@@ -120,8 +120,8 @@ static int write_id_again(struct store *s, const struct repo *repo)
  * disk, but writes the file again, and the next sync covers the file. */
 static int renew_id(struct store *s, const struct repo *repo, unsigned *nth)
 {
-	int64_t since_ns = doubted_dir_since(s->sync_failures, repo->refd_fd,
-	    repo->fs->mount, nth);
+	int64_t since_ns = suspect_store_dir_since(s->sync_failures,
+	    repo->refd_fd, repo->fs->mount, nth);
 	struct sys_stat st;
 	int r;
 
@@ -281,10 +281,11 @@ static void object_lost(void *store, const char *path, const char *why)
 /* After a sync. */
 static void prove(struct store *s, const struct need *need)
 {
-	const struct doubted_report report = { object_lost, s };
+	const struct suspect_store_report report = { object_lost, s };
 	char *why;
 
-	if (doubted_prove(s->sync_failures, need->doubted, &report, &why) < 0)
+	if (suspect_store_read_back(s->sync_failures, need->suspect, &report,
+		&why) < 0)
 		refuse_for(need->waiter, -EIO, why);
 	free(why);
 }
@@ -307,11 +308,11 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 		if (r == 0 && need->settles)
 			err = barrier_settle(s, need->waiter->repo);
 		if (err == 0 && need->settles)
-			doubted_dir_lasts(s->sync_failures,
+			suspect_store_dir_lasts(s->sync_failures,
 			    need->waiter->repo->refd_fd, fs->mount, need->nth);
 		if (err < 0)
 			refuse(s, need->waiter, err);
-		else if (need->doubted != NULL)
+		else if (need->suspect != NULL)
 			prove(s, need);
 		free_need(s, need);
 	}
@@ -355,7 +356,7 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 	struct barrier_waiter *w;
 	int r;
 
-	doubted_next_round(s->sync_failures);
+	suspect_store_next_round(s->sync_failures);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
 		/* The list in w->repo belongs to the admission, so the walk

@@ -216,5 +216,5 @@ void store_stats(struct store *s, struct store_stats *stats)
 	stats->open_repos = s->repos.nr_open;
 	pthread_mutex_unlock(&s->repos.mutex);
 	historian_stats(s->historian, stats);
-	stats->doubted_fs = sync_failures_count(s->sync_failures);
+	stats->suspect_fs = sync_failures_count(s->sync_failures);
 }

@@ -240,7 +240,7 @@ struct store_stats {
 	uint64_t awaiting_repos, awaiting_refs; /* recovery */
 	/* File systems that failed to sync, and whose objects are read from
 	 * the disk before they are believed. */
-	uint64_t doubted_fs;
+	uint64_t suspect_fs;
 	uint64_t watching; /* questions that wait */
 	uint64_t indexed_lsn, trimmed_lsn;
 	/* The last checkpoint, whether it did anything or not: when it was

@@ -19,7 +19,7 @@
 #include "daemon/store/history/historian.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/store_internal.h"
-#include "daemon/store/sync_failures/doubted.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 
 const char *store_finding_name(enum store_finding finding)
 {
@@ -370,7 +370,7 @@ void store_free(struct store *s)
 	historian_free(s->historian);
 	commit_log_close(s->log);
 	if (s->sync_failures != NULL)
-		doubted_done(s->sync_failures);
+		suspect_store_done(s->sync_failures);
 	sync_failures_free(s->sync_failures);
 	if (s->state_lock_fd >= 0)
 		SYS(s->sys, close, s->state_lock_fd);

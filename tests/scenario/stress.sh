@@ -100,7 +100,7 @@ check 'it starts after all is quiet' start_daemon
 prints_nothing 'nothing is left in the stage' \
 	find "$T/repo.git/refd/stage" -type f
 no_locks 'nor a lock' repo.git
-# A kill in the midst of a syncfs makes its records doubtful: what git did since
+# A kill in the midst of a syncfs makes its records unsure: what git did since
 # is left, and told of.
 is 'nothing to complain of' '' "$(complaints | grep -vE \
 	' finding="left" .*text="another writer (changed|deleted) it later"')"

@@ -24,7 +24,7 @@
 
 #include "daemon/store/admission/admit.h"
 #include "daemon/store/deferred/deferred_fs.h"
-#include "daemon/store/sync_failures/doubted.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 
 /* Objects of one repository that are read before the turn ends: a millisecond
  * or so. */
@@ -135,8 +135,9 @@ static void pass_on(struct admission_worker *w, struct repo *repo,
 		 * objects that an earlier syncfs lost. */
 		mode = txn_durability(txn, w->cfg->durability);
 		if (mode == REFD_DURABILITY_PERIODIC && !waits)
-			waits = doubted_any_of(w->cfg->repos->sync_failures,
-			    odb_stores(repo->odb));
+			waits =
+			    suspect_store_any_of(w->cfg->repos->sync_failures,
+				odb_stores(repo->odb));
 		if (mode >= REFD_DURABILITY_JOURNAL && !waits) {
 			if (state == NOT_ASKED)
 				state = barrier_is_clean(barriers, repo) ?

@@ -20,7 +20,7 @@
  * life of its file system: it was unmounted in between, or somebody mounted
  * another. Each record is deferred once, whichever of the two comes first.
  *
- * Objects are in no record; doubted.c looks for them.
+ * Objects are in no record; suspect_store.c looks for them.
  *
  * Failure: the journal. Then nothing is forgotten, and the next checkpoint or
  * admission tries again.

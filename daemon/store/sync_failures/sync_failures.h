@@ -31,8 +31,8 @@
 struct lacking;
 struct life;
 
-/* Made by sync_failures_open(). Only sync_failures.c and doubted.c access the
- * members. */
+/* Made by sync_failures_open(). Only sync_failures.c and suspect_store.c access
+ * the members. */
 struct sync_failures {
 	const struct sys *sys;
 	int fd;     /* of the file */
@@ -45,9 +45,9 @@ struct sync_failures {
 	struct life *lives; /* in the order of their lines */
 	size_t nr;
 
-	/* Object stores that lack objects (doubted.c). LACKING_LOCK protects
-	 * the list, and is held while a store is read from the disk: for
-	 * minutes. MUTEX is taken under it, never the other way round. */
+	/* Object stores that lack objects (suspect_store.c). LACKING_LOCK
+	 * protects the list, and is held while a store is read from the disk:
+	 * for minutes. MUTEX is taken under it, never the other way round. */
 	pthread_mutex_t lacking_lock;
 	struct lacking *lacking;
 	atomic_uint_fast64_t round; /* of the barrier */

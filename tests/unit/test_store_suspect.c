@@ -244,7 +244,7 @@ START_TEST(what_was_lost_is_named)
 	is_refused(REFD_DURABILITY_DEFAULT);
 	is_refused(REFD_DURABILITY_FSYNC);
 	store_stats(sr_store, &stats);
-	ck_assert_uint_eq(stats.doubted_fs, 1);
+	ck_assert_uint_eq(stats.suspect_fs, 1);
 	is_mended();
 }
 END_TEST
@@ -382,7 +382,7 @@ START_TEST(what_a_new_repository_is_known_by)
 	ck_assert_str_eq(after, before);
 	free(before);
 	free(after);
-	/* Once; and never where nothing is in doubt. */
+	/* Once; and never where nothing is suspect. */
 	ino = id_ino("new.git");
 	ck_assert_int_eq(update("refs/heads/c", sr_commit), REFD_OK);
 	ck_assert(id_ino("new.git") == ino);
@@ -461,7 +461,7 @@ START_TEST(mounted_anew)
 	ck_assert_int_eq(update("refs/heads/a", second), REFD_OK);
 	ck_assert_int_eq(nr_read, read);
 	store_stats(sr_store, &stats);
-	ck_assert_uint_eq(stats.doubted_fs, 1);
+	ck_assert_uint_eq(stats.suspect_fs, 1);
 }
 END_TEST
 
@@ -479,8 +479,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("store_doubted");
-	TCase *tc = tcase_create("store_doubted");
+	Suite *suite = suite_create("store_suspect");
+	TCase *tc = tcase_create("store_suspect");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, sr_teardown);

@@ -13,7 +13,7 @@
  * the first lost file is not touched, the store is not read again: reading may
  * take minutes, and all other readers wait.
  */
-#include "daemon/store/sync_failures/doubted.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "daemon/store/sync_failures/proof.h"
 #include "proto/limits.h"
 
-struct doubted {
+struct suspect_store {
 	int fd;
 	char name[16]; /* as objects_new's */
 	uint64_t life, dev, ino;
@@ -40,7 +40,8 @@ struct lacking {
 	struct lacking *next;
 };
 
-bool doubted_is(struct sync_failures *d, int fd, const struct sys_stat *st)
+bool suspect_store_is(struct sync_failures *d, int fd,
+    const struct sys_stat *st)
 {
 	uint64_t life;
 	unsigned nth;
@@ -56,7 +57,7 @@ bool doubted_is(struct sync_failures *d, int fd, const struct sys_stat *st)
 
 static int64_t limit(void *arg, int fd, const struct sys_stat *st)
 {
-	return doubted_is(arg, fd, st) ? INT64_MIN : INT64_MAX;
+	return suspect_store_is(arg, fd, st) ? INT64_MIN : INT64_MAX;
 }
 
 static int found_one(void *arg, const struct objects_new *found)
@@ -66,7 +67,8 @@ static int found_one(void *arg, const struct objects_new *found)
 	return 1;
 }
 
-bool doubted_any_of(struct sync_failures *d, const struct object_stores *stores)
+bool suspect_store_any_of(struct sync_failures *d,
+    const struct object_stores *stores)
 {
 	const struct objects_walk walk = { .sys = d->sys,
 		.limit = limit,
@@ -79,15 +81,15 @@ bool doubted_any_of(struct sync_failures *d, const struct object_stores *stores)
 
 /* ---- read ---- */
 
-int doubted_keep(struct sync_failures *d, const struct objects_new *found,
-    struct doubted **out)
+int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
+    struct suspect_store **out)
 {
 	const struct sys_stat st = { .dev = found->dev, .ino = found->ino };
-	struct doubted *one;
+	struct suspect_store *one;
 	int r;
 
 	*out = NULL;
-	if (!doubted_is(d, found->fd, &st))
+	if (!suspect_store_is(d, found->fd, &st))
 		return 0;
 	one = calloc(1, sizeof(*one));
 	if (one == NULL)
@@ -99,13 +101,13 @@ int doubted_keep(struct sync_failures *d, const struct objects_new *found,
 	    SYS(d->sys, openat, found->fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	r = one->fd < 0 ? one->fd : SYS(d->sys, mount_id, one->fd, &one->life);
 	if (r < 0)
-		doubted_free(d, one);
+		suspect_store_free(d, one);
 	else
 		*out = one;
 	return r;
 }
 
-void doubted_next_round(struct sync_failures *d)
+void suspect_store_next_round(struct sync_failures *d)
 {
 	atomic_fetch_add(&d->round, 1);
 }
@@ -152,7 +154,7 @@ static void free_lacking(struct lacking *l)
 }
 
 static struct lacking *take_lacking(struct sync_failures *d,
-    const struct doubted *one)
+    const struct suspect_store *one)
 {
 	struct lacking **at = &d->lacking, *l;
 
@@ -178,7 +180,7 @@ static bool is_still_lost(const struct sync_failures *d,
 }
 
 struct reading {
-	const struct doubted_report *report;
+	const struct suspect_store_report *report;
 	size_t nr_lost;
 	struct sys_stat first;
 };
@@ -195,7 +197,7 @@ static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 
 /* NULL: there is no memory. Then the store is read again. */
 static struct lacking *note_lacking(const struct sync_failures *d,
-    const struct doubted *one, int err, const char *path,
+    const struct suspect_store *one, int err, const char *path,
     const struct reading *reading)
 {
 	struct lacking *l = calloc(1, sizeof(*l));
@@ -217,9 +219,9 @@ static struct lacking *note_lacking(const struct sync_failures *d,
 	return l;
 }
 
-static int read_all(const struct sync_failures *d, const struct doubted *one,
-    int64_t since_ns, const struct doubted_report *report,
-    struct lacking **lost)
+static int read_all(const struct sync_failures *d,
+    const struct suspect_store *one, int64_t since_ns,
+    const struct suspect_store_report *report, struct lacking **lost)
 {
 	struct reading reading = { .report = report };
 	const struct proof proof = { d->sys, found_lost, &reading };
@@ -238,8 +240,8 @@ static int read_all(const struct sync_failures *d, const struct doubted *one,
 }
 
 /* Under LACKING_LOCK. */
-static int prove(struct sync_failures *d, const struct doubted *one,
-    const struct doubted_report *report, char **why)
+static int prove(struct sync_failures *d, const struct suspect_store *one,
+    const struct suspect_store_report *report, char **why)
 {
 	struct lacking *l = take_lacking(d, one);
 	int64_t since_ns;
@@ -267,8 +269,9 @@ static int prove(struct sync_failures *d, const struct doubted *one,
 	return r;
 }
 
-int doubted_prove(struct sync_failures *d, const struct doubted *one,
-    const struct doubted_report *report, char **why)
+int suspect_store_read_back(struct sync_failures *d,
+    const struct suspect_store *one, const struct suspect_store_report *report,
+    char **why)
 {
 	int r;
 
@@ -281,7 +284,7 @@ int doubted_prove(struct sync_failures *d, const struct doubted *one,
 
 /* ---- a directory whose files are written again ---- */
 
-int64_t doubted_dir_since(struct sync_failures *d, int fd, uint64_t life,
+int64_t suspect_store_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth)
 {
 	struct sys_stat st;
@@ -293,7 +296,7 @@ int64_t doubted_dir_since(struct sync_failures *d, int fd, uint64_t life,
 	return sync_failures_since(d, life, st.dev, st.ino, nth);
 }
 
-void doubted_dir_lasts(struct sync_failures *d, int fd, uint64_t life,
+void suspect_store_dir_lasts(struct sync_failures *d, int fd, uint64_t life,
     unsigned nth)
 {
 	struct sys_stat st;
@@ -302,7 +305,7 @@ void doubted_dir_lasts(struct sync_failures *d, int fd, uint64_t life,
 		sync_failures_read_back(d, life, st.dev, st.ino, nth);
 }
 
-void doubted_done(struct sync_failures *d)
+void suspect_store_done(struct sync_failures *d)
 {
 	struct lacking *l;
 
@@ -312,7 +315,7 @@ void doubted_done(struct sync_failures *d)
 	}
 }
 
-void doubted_free(struct sync_failures *d, struct doubted *one)
+void suspect_store_free(struct sync_failures *d, struct suspect_store *one)
 {
 	if (one != NULL && one->fd >= 0)
 		SYS(d->sys, close, one->fd);

@@ -279,7 +279,7 @@ static void object_lost(void *store, const char *path, const char *why)
 }
 
 /* After a sync. */
-static void prove(struct store *s, const struct need *need)
+static void read_back(struct store *s, const struct need *need)
 {
 	const struct suspect_store_report report = { object_lost, s };
 	char *why;
@@ -313,7 +313,7 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 		if (err < 0)
 			refuse(s, need->waiter, err);
 		else if (need->suspect != NULL)
-			prove(s, need);
+			read_back(s, need);
 		free_need(s, need);
 	}
 }

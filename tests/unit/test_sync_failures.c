@@ -145,7 +145,7 @@ START_TEST(parked_and_recovered)
 }
 END_TEST
 
-START_TEST(proven)
+START_TEST(read_back)
 {
 	unsigned before;
 
@@ -156,7 +156,7 @@ START_TEST(proven)
 	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
 	ck_assert_int_eq(sync_failures_since(d, A, 1, 3, &nth), 50);
 	ck_assert_uint_eq(sync_failures_count(d), 1);
-	/* What was read before it failed again proves nothing. */
+	/* What was read before it failed again says nothing. */
 	sync_of(A, 60, true);
 	ck_assert_int_eq(since(A), 50);
 	sync_failures_read_back(d, A, 1, 2, before);
@@ -403,7 +403,7 @@ int main(void)
 	tcase_add_test(tc, what_failed);
 	tcase_add_test(tc, killed_in_a_sync);
 	tcase_add_test(tc, parked_and_recovered);
-	tcase_add_test(tc, proven);
+	tcase_add_test(tc, read_back);
 	tcase_add_loop_test(tc, another_boot, 0, 5);
 	tcase_add_loop_test(tc, what_is_odd, 0, 10);
 	tcase_add_loop_test(tc, what_is_no_file_of_ours, 0, 2);

@@ -3,7 +3,7 @@
  *
  * After a failed sync, once for each object store, and again after each further
  * failure of its file system: the files that are newer than the last successful
- * sync are read from the disk (proof.c). A sync comes first, so that the disk
+ * sync are read from the disk (readback.c). A sync comes first, so that the disk
  * has the files that other processes wrote since.
  *
  * Failures: a file is not on the disk as it was written, or cannot be read from
@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/store/sync_failures/proof.h"
+#include "daemon/store/sync_failures/readback.h"
 #include "proto/limits.h"
 
 struct suspect_store {
@@ -224,11 +224,11 @@ static int read_all(const struct sync_failures *d,
     const struct suspect_store_report *report, struct lacking **lost)
 {
 	struct reading reading = { .report = report };
-	const struct proof proof = { d->sys, found_lost, &reading };
+	const struct readback readback = { d->sys, found_lost, &reading };
 	char path[REFD_PATH_MAX];
 	int r;
 
-	r = proof_of_objects(&proof, one->fd, one->name,
+	r = readback_objects(&readback, one->fd, one->name,
 	    since_ns == 0 ? INT64_MIN : since_ns - FS_SLACK_NS, path,
 	    sizeof(path));
 	if (r == 0)
@@ -240,7 +240,7 @@ static int read_all(const struct sync_failures *d,
 }
 
 /* Under LACKING_LOCK. */
-static int prove(struct sync_failures *d, const struct suspect_store *one,
+static int read_back(struct sync_failures *d, const struct suspect_store *one,
     const struct suspect_store_report *report, char **why)
 {
 	struct lacking *l = take_lacking(d, one);
@@ -277,7 +277,7 @@ int suspect_store_read_back(struct sync_failures *d,
 
 	*why = NULL;
 	pthread_mutex_lock(&d->lacking_lock);
-	r = prove(d, one, report, why);
+	r = read_back(d, one, report, why);
 	pthread_mutex_unlock(&d->lacking_lock);
 	return r;
 }

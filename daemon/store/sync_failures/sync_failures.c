@@ -35,9 +35,9 @@
 #define EVERY 0
 
 /* A directory with objects. */
-struct proven {
+struct read_back {
 	uint64_t dev, ino;
-	struct proven *next;
+	struct read_back *next;
 };
 
 /*
@@ -48,7 +48,7 @@ struct proven {
  *	an earlier process noted objects	OBJECTS	-	-
  *	the records were deferred or redone	-	-	OBJECTS
  *
- * Struct proven says which object stores were read from the disk since.
+ * Struct read_back says which object stores were read from the disk since.
  */
 enum unsure {
 	UNSURE_NOTHING,
@@ -63,7 +63,7 @@ struct life {
 	/* Of the syncs under way; if a sync has failed, of the first. */
 	int64_t since_ns;
 	unsigned nth; /* failure */
-	struct proven *proven;
+	struct read_back *read_back;
 };
 
 /* ---- the file ---- */
@@ -282,12 +282,12 @@ int sync_failures_unread(const struct sync_failures *d)
 	return d->unread;
 }
 
-static void forget_proven(struct life *l)
+static void forget_read_back(struct life *l)
 {
-	struct proven *p;
+	struct read_back *p;
 
-	while ((p = l->proven) != NULL) {
-		l->proven = p->next;
+	while ((p = l->read_back) != NULL) {
+		l->read_back = p->next;
 		free(p);
 	}
 }
@@ -299,7 +299,7 @@ void sync_failures_free(struct sync_failures *d)
 	if (d == NULL)
 		return;
 	for (i = 0; i < d->nr; i++)
-		forget_proven(&d->lives[i]);
+		forget_read_back(&d->lives[i]);
 	free(d->lives);
 	if (d->fd >= 0)
 		SYS(d->sys, close, d->fd);
@@ -371,7 +371,7 @@ void sync_failures_add(struct sync_failures *d, uint64_t life)
 	if (l != NULL) {
 		raise_unsure(d, l, UNSURE_RECORDS, l->since_ns);
 		l->nth++;
-		forget_proven(l);
+		forget_read_back(l);
 		write_life(d, l);
 	}
 	pthread_mutex_unlock(&d->mutex);
@@ -451,11 +451,11 @@ size_t sync_failures_count(struct sync_failures *d)
 	return nr;
 }
 
-static bool is_proven(const struct life *l, uint64_t dev, uint64_t ino)
+static bool was_read_back(const struct life *l, uint64_t dev, uint64_t ino)
 {
-	const struct proven *p;
+	const struct read_back *p;
 
-	for (p = l->proven; p != NULL; p = p->next)
+	for (p = l->read_back; p != NULL; p = p->next)
 		if (p->dev == dev && p->ino == ino)
 			return true;
 	return false;
@@ -472,7 +472,7 @@ int64_t sync_failures_since(struct sync_failures *d, uint64_t life,
 	pthread_mutex_lock(&d->mutex);
 	l = find_failed(d, life);
 	if (l != NULL && l->unsure != UNSURE_NOTHING &&
-	    !is_proven(l, dev, ino)) {
+	    !was_read_back(l, dev, ino)) {
 		since_ns = l->since_ns;
 		*nth = l->nth;
 	}
@@ -483,15 +483,15 @@ int64_t sync_failures_since(struct sync_failures *d, uint64_t life,
 void sync_failures_read_back(struct sync_failures *d, uint64_t life,
     uint64_t dev, uint64_t ino, unsigned nth)
 {
-	struct proven *p = malloc(sizeof(*p));
+	struct read_back *p = malloc(sizeof(*p));
 	struct life *l;
 
 	pthread_mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (p != NULL && l != NULL && l->nth == nth &&
-	    !is_proven(l, dev, ino)) {
-		*p = (struct proven){ dev, ino, l->proven };
-		l->proven = p;
+	    !was_read_back(l, dev, ino)) {
+		*p = (struct read_back){ dev, ino, l->read_back };
+		l->read_back = p;
 		p = NULL;
 	}
 	pthread_mutex_unlock(&d->mutex);

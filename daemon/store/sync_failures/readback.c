@@ -1,20 +1,20 @@
 /*
  * The happy path, for each file that is new:
- *	anew	read from the disk: by O_DIRECT, since pages that somebody has
- *		mapped stay in memory, and git has; where that is not to be had,
- *		its pages are dropped, and seen to be gone; where there is no
- *		disk, as it is
- *	loose	inflated: the sum of what comes out is its name
- *	packs	and what git keeps beside them: the sum of all but the last
- *		twenty bytes is in these
+ *	open	so that reads come from the disk: with O_DIRECT, since pages that
+ *		a process has mapped stay in memory, and git maps packs. Where
+ *		O_DIRECT is not supported, the pages are dropped, and are seen to
+ *		be gone. A file system without a disk is read as it is
+ *	loose	inflated: the checksum of the content is the name
+ *	packs	and the files that git keeps beside packs: the last twenty bytes
+ *		are the checksum of all bytes before
  *
- * Files are new by their own ctime, in directories that are: whatever puts a
- * name into one changes both. Nothing of it is mapped here.
+ * A file is new by its own ctime, in a directory that is new: each new name in
+ * a directory changes both. No file is mapped here.
  *
- * What fails ends it, but a file that has gone meanwhile, and one that is lost:
- * they are all wanted.
+ * Failures end the reading, with two exceptions. A file that is gone meanwhile
+ * is ignored. After a lost file the reading goes on, to find all lost files.
  */
-#include "daemon/store/sync_failures/proof.h"
+#include "daemon/store/sync_failures/readback.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@
 
 /* A directory that is looked at; what is wrong goes to PATH. */
 struct place {
-	const struct proof *proof;
+	const struct readback *readback;
 	const struct sys *sys;
 	int64_t limit;
 	int fd;
@@ -200,7 +200,7 @@ static int say_lost(const struct place *p, const char *name,
 	if (!*p->is_any_lost)
 		snprintf(p->path, p->size, "%s", path);
 	*p->is_any_lost = true;
-	p->proof->lost(p->proof->arg, path, st);
+	p->readback->lost(p->readback->arg, path, st);
 	return 0;
 }
 
@@ -317,12 +317,12 @@ static int check_store(const struct place *top)
 	return r;
 }
 
-int proof_of_objects(const struct proof *proof, int fd, const char *name,
+int readback_objects(const struct readback *readback, int fd, const char *name,
     int64_t limit, char *path, size_t size)
 {
 	bool is_any_lost = false;
-	const struct place top = { proof, proof->sys, limit, fd, name, path,
-		size, &is_any_lost };
+	const struct place top = { readback, readback->sys, limit, fd, name,
+		path, size, &is_any_lost };
 	int r;
 
 	/* info/alternates: each of them is a store of its own. */

@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #include "daemon/base/sha1.h"
-#include "daemon/store/sync_failures/proof.h"
+#include "daemon/store/sync_failures/readback.h"
 #include "proto/oid.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/suite.h"
@@ -115,10 +115,10 @@ static void count_lost(void *arg, const char *which, const struct sys_stat *st)
 static int prove_on(const struct sys *on, int fd, const char *name,
     int64_t limit)
 {
-	const struct proof proof = { on, count_lost, NULL };
+	const struct readback readback = { on, count_lost, NULL };
 
 	nr_lost = 0;
-	return proof_of_objects(&proof, fd, name, limit, path, sizeof(path));
+	return readback_objects(&readback, fd, name, limit, path, sizeof(path));
 }
 
 static int prove_since(int64_t limit)
@@ -126,7 +126,7 @@ static int prove_since(int64_t limit)
 	return prove_on(sys, objects, "", limit);
 }
 
-static int prove(void)
+static int read_back(void)
 {
 	return prove_since(INT64_MIN);
 }
@@ -169,14 +169,14 @@ START_TEST(what_was_synced_is_there)
 {
 	put_all();
 	sync_well();
-	ck_assert_msg(prove() == 0, "%s", path);
+	ck_assert_msg(read_back() == 0, "%s", path);
 }
 END_TEST
 
 START_TEST(what_is_only_dirty_is_synced)
 {
 	put_all();
-	ck_assert_msg(prove() == 0, "%s", path);
+	ck_assert_msg(read_back() == 0, "%s", path);
 }
 END_TEST
 
@@ -185,7 +185,7 @@ static void lose_loose(size_t len)
 	const char *name = put_loose(len);
 
 	sync_badly();
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
 
@@ -193,7 +193,7 @@ static void lose_pack(const char *name, size_t len)
 {
 	put_pack(name, len);
 	sync_badly();
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
 
@@ -230,13 +230,13 @@ START_TEST(what_is_cut_short)
 	memcpy(buf, all, len / 2);
 	free(all);
 	memfs_write_bytes(fs, name, buf, len / 2);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 	memfs_write_bytes(fs, name, buf, 0);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, name), 0);
 	memfs_write_bytes(fs, OBJECTS "/pack/pack-1.pack", buf, 19);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 }
 END_TEST
 
@@ -250,7 +250,7 @@ START_TEST(all_that_were_lost)
 	put_pack(OBJECTS "/pack/pack-2.pack", 1000);
 	put_pack(OBJECTS "/pack/pack-2.idx", 1000);
 	sync_badly();
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_uint_eq(nr_lost, 4);
 	ck_assert_int_eq(strncmp(path, OBJECTS "/pack/pack-2.",
 			     sizeof(OBJECTS "/pack/pack-2.") - 1),
@@ -268,7 +268,7 @@ START_TEST(what_has_anothers_name)
 	name = put_loose(200);
 	memfs_write_bytes(fs, name, all, len);
 	free(all);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
 END_TEST
@@ -287,7 +287,7 @@ START_TEST(what_is_old_is_not_read)
 	ck_assert_msg(prove_since(st.ctime_ns) == 0, "%s", path);
 	memfs_write(fs, name, "nonsense");
 	ck_assert_msg(prove_since(st.ctime_ns + 2000000000) == 0, "%s", path);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 }
 END_TEST
 
@@ -300,10 +300,10 @@ START_TEST(what_is_mapped_is_read_from_the_disk)
 	memfs_map(fs, OBJECTS "/pack/pack-1.pack", true);
 	memfs_map(fs, name, true);
 	sync_badly();
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, OBJECTS "/pack/pack-1.pack");
 	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, path), 0);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
 END_TEST
@@ -324,14 +324,14 @@ START_TEST(what_is_mapped_is_not_believed)
 	plain.fs_type = unknown_type;
 	sys = &plain;
 	put_all();
-	ck_assert_msg(prove() == 0, "%s", path);
+	ck_assert_msg(read_back() == 0, "%s", path);
 	put_pack(OBJECTS "/pack/pack-2.pack", 5000);
 	memfs_map(fs, OBJECTS "/pack/pack-2.pack", true);
 	sync_badly();
-	ck_assert_int_eq(prove(), -EBUSY);
+	ck_assert_int_eq(read_back(), -EBUSY);
 	ck_assert_str_eq(path, OBJECTS "/pack/pack-2.pack");
 	memfs_map(fs, OBJECTS "/pack/pack-2.pack", false);
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	sys = memfs_sys(fs);
 }
 END_TEST
@@ -354,9 +354,9 @@ START_TEST(what_has_no_disk)
 	put_pack(OBJECTS "/pack/pack-1.pack", 5000);
 	memfs_map(fs, OBJECTS "/pack/pack-1.pack", true);
 	sync_well();
-	ck_assert_msg(prove() == 0, "%s", path);
+	ck_assert_msg(read_back() == 0, "%s", path);
 	memfs_write(fs, OBJECTS "/pack/pack-1.pack", "nonsense");
-	ck_assert_int_eq(prove(), -EBADMSG);
+	ck_assert_int_eq(read_back(), -EBADMSG);
 	sys = memfs_sys(fs);
 }
 END_TEST
@@ -440,7 +440,7 @@ START_TEST(a_part_of_a_store)
 }
 END_TEST
 
-/* Whatever fails: then it is not called proven. */
+/* Whatever fails: then it does not count as read back. */
 START_TEST(each_call_that_fails)
 {
 	bool hit = true;
@@ -452,7 +452,7 @@ START_TEST(each_call_that_fails)
 	sync_well();
 	for (i = 0; hit; i++) {
 		memfs_fail(fs, i, -EIO);
-		r = prove();
+		r = read_back();
 		hit = memfs_was_hit(fs);
 		/* But to close what was read. */
 		ck_assert(!hit || r == -EIO ||
@@ -466,8 +466,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("proof");
-	TCase *tc = tcase_create("proof");
+	Suite *suite = suite_create("readback");
+	TCase *tc = tcase_create("readback");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_was_synced_is_there);

@@ -1,9 +1,9 @@
 /*
- * The happy path: its flock, so that no daemon is at work there; the locks
- * whose tokens are in stage/ are removed, all of them, since nobody is left
- * who knows what they are for; then id and note.
+ * The happy path: take the repository's flock, so that no daemon is at work
+ * there. Remove all locks whose tokens are in stage/: nobody is left who knows
+ * their purpose. Then remove the note of the checkpoint and the id.
  *
- * What fails: a daemon serves it; the disk. Then the id is there still.
+ * Failures: a daemon serves the repository, or the disk fails. The id remains.
  */
 #include "daemon/store/recovery/disown.h"
 
@@ -34,7 +34,7 @@ static int remove_names(const struct sys *sys, struct repo *repo)
 {
 	int r;
 
-	/* The id last: as long as it is there it can be tried again. */
+	/* The id goes last: with an id the call can be repeated. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "checkpoint");
 	if (r == 0 || r == -ENOENT)
 		r = SYS(sys, unlinkat, repo->refd_fd, "id");

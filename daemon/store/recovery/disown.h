@@ -1,16 +1,16 @@
 /*
- * A repository made nobody's: the id that says which journal it belongs to,
- * and what that one's daemon left standing, are gone; what else is in refd/
- * stays. One thread; blocks; nothing logs.
+ * Makes a repository ownerless: removes the id, which names the journal, and
+ * the locks that the daemon of this journal left. All else in refd/ stays. One
+ * thread; blocks; nothing logs.
  */
 #ifndef STORE_DISOWN_H
 #define STORE_DISOWN_H
 
 #include "daemon/base/sys.h"
 
-/* PATH (absolute): its git-dir or common dir, or a work tree with a .git in
- * it. One that is nobody's already is fine. *UNLOCKED is added to. On failure
- * *WHY is a sentence, to be freed; -EAGAIN: a daemon serves it. */
+/* PATH (absolute): a git-dir, a common dir, or a work tree with .git. Already
+ * ownerless is fine. Adds to *UNLOCKED. On failure *WHY is a sentence, to be
+ * freed; -EAGAIN: a daemon serves the repository. */
 int disown_repo(const struct sys *sys, const char *path, size_t *unlocked,
     char **why);
 

@@ -1,11 +1,11 @@
 /*
- * Evidence of corrupt refs. A ref's file is linked, not copied: that takes no
- * room, and keeps times, owner and mode, which tell what happened.
+ * Evidence of corrupt refs. The file of a ref is linked, not copied: a link
+ * takes no room, and keeps times, owner and mode, which tell the cause.
  *
- * The happy path: the directory made, its files counted, a name that is free.
+ * The happy path: make the directory, count its files, find a free name.
  *
- * What fails: whatever fails, a ref is redone all the same; a packed-refs is
- * not replaced before it is safe.
+ * Failures: a ref is redone in any case; a packed-refs is replaced only after
+ * the move.
  */
 #include "daemon/store/recovery/lost.h"
 
@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define DIR_NAME "lost"
-/* Of a ref's name; the time and a number come with it. */
+/* For the name of the ref; the time and a number are added. */
 #define NAME_BYTES 180
 #define SAME_MAX   100
 
@@ -53,7 +53,7 @@ static int open_lost(struct lost *lost, const struct sys *sys,
 	return r;
 }
 
-/* A file's name that is safe to type, and long enough to know it by. */
+/* Makes a file name that is safe to type, and long enough to recognise. */
 static void escape(const char *text, char *out, size_t size)
 {
 	const char *plain =
@@ -71,7 +71,7 @@ static void escape(const char *text, char *out, size_t size)
 	out[len] = '\0';
 }
 
-/* KEPT: "refd/lost/<time>-<number>-<name>". Returns what comes after "refd/". */
+/* KEPT: "refd/lost/<time>-<number>-<name>". Returns the part after "refd/". */
 static const char *name_it(const struct sys *sys, const char *worktree,
     const char *name, unsigned number, char kept[LOST_PATH_MAX])
 {

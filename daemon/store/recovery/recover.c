@@ -4,20 +4,20 @@
  * The happy path:
  *	read	every record after the last checkpoint, without aborted
  *		updates
- *	sort	by repository; by what ended the run that wrote it: the same
- *		boot and mount still stand (a kill), or not (a cut), or its
- *		file system had failed to sync (sync_failures.c), which is as a cut
- *	replay	each repository the journal knows, if only to look for locks
+ *	sort	by repository, and by the end of the run that wrote the record:
+ *		a crash (the same boot and mount still stand), a power loss, or
+ *		a crash after a failed sync of the file system
+ *		(sync_failures.c), which counts as a power loss
+ *	replay	each repository of the journal, if only to look for locks
  *	sync	every file system
- *	forget	all of it but what is deferred by now, which is in rows of its
- *		own
+ *	forget	all records, except deferred ones, which have rows of their own
  *
- * What fails:
- *	a repository isn't there, or	all its records are kept as deferred rows
- *	it has a reftable by now		the same
- *	its disk fails, in replay or	and its locks stand; until they are
- *	in the sync after		redone nothing is written there
- *	one ref can't be redone		deferred, aborted or left, see redo.c
+ * Failures:
+ *	a repository is missing, or	all its records become deferred rows
+ *	has a reftable by now		the same
+ *	its disk fails, in replay or	the same, and its locks stand; until
+ *	in the sync after		the redo nothing is written there
+ *	one ref cannot be redone	deferred, aborted or left, see redo.c
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
  */
@@ -29,14 +29,14 @@
 
 #include "daemon/store/recovery/recover_internal.h"
 
-/* A repository that was looked at. */
+/* A repository of the journal. */
 struct visit {
 	struct journal_repo known; /* path owned */
 	struct replay_row *rows;   /* the run's */
-	struct fs *fs;             /* NULL: it never came so far */
-	bool failed;               /* all of it is to be kept */
-	int err;                   /* what failed, if it is known; or 0 */
-	bool lost;                 /* since its file system failed to sync */
+	struct fs *fs;             /* NULL: not opened */
+	bool failed;               /* keep all records */
+	int err;                   /* the cause, if known; or 0 */
+	bool lost;                 /* a sync of its file system failed */
 	uint64_t deferred;         /* members */
 	struct visit *next;
 };
@@ -89,7 +89,7 @@ static bool any_is_deferred(const struct replay_row *rows)
 	return false;
 }
 
-/* *FAILED: the repository's own misfortune, and not the journal's. */
+/* *FAILED: the repository failed, and not the journal. */
 static int replay_visited(struct recovery_run *run, struct visit *v,
     struct repo *repo, int *failed)
 {
@@ -107,19 +107,19 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 	int r = 0;
 
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
-	/* A deferred row is finished for good; the others are there until all
-	 * is forgotten. */
+	/* The end of a deferred row is final. Other rows remain until all are
+	 * forgotten. */
 	if (*failed == 0 && any_is_deferred(v->rows)) {
 		*failed = fs_sync_published(rec->repos, repo->fs);
 		v->lost = *failed < 0;
 	}
-	/* Durable before the locks go: until it is, they alone say what is
-	 * unfinished, and asking by id would say that what is aborted
-	 * happened. */
+	/* Durable before the locks go: until then only the locks tell
+	 * unfinished records, and a query by id would get "ok" for an aborted
+	 * update. */
 	if (*failed == 0)
 		r = recover_note(rec, &rp, v->rows, &v->deferred);
-	/* What could not be rolled forward keeps its lock: nothing else says
-	 * to the next try that it is unfinished. */
+	/* A record that could not be rolled forward keeps its lock: nothing
+	 * else tells the next attempt that the record is unfinished. */
 	if (*failed == 0 && r == 0)
 		*failed = recover_clean(&rp, &unlocked);
 	if (unlocked > 0)
@@ -203,8 +203,8 @@ static int add_visit(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* After the list is read: reading it keeps the journal open, and a note whose
- * sync fails opens it again. */
+/* Runs after the list is read: reading the list keeps the journal open, and a
+ * note whose sync fails opens the journal again. */
 static int visit_all(struct recovery_run *run)
 {
 	struct visit *v;
@@ -212,7 +212,7 @@ static int visit_all(struct recovery_run *run)
 
 	for (v = run->visits; v != NULL && r == 0; v = v->next) {
 		r = visit(run, v);
-		/* Files that are open no longer than they are needed. */
+		/* Descriptors stay open no longer than needed. */
 		repos_trim(run->rec->repos, INT64_MAX / 2);
 		stepped(run, 1);
 	}
@@ -237,8 +237,8 @@ static void sync_visited(struct recovery_run *run)
 	}
 }
 
-/* By which rule a row of V is to be redone later: its file system may have
- * failed in another's turn. */
+/* The mount by which a row of V is redone later: the file system may have
+ * failed while another repository was synced. */
 static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
     const struct replay_row *row)
 {
@@ -249,8 +249,7 @@ static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
 	    row->row.mount;
 }
 
-/* With it all that was read is forgotten, in one commit: no row counts beside
- * its own copy. */
+/* Forgets all rows in the same commit: no row counts beside its copy. */
 static int forget(struct recovery_run *run, uint64_t last_lsn)
 {
 	struct store_recovery *rec = run->rec;
@@ -269,15 +268,16 @@ static int forget(struct recovery_run *run, uint64_t last_lsn)
 		r = journal_forget(journal, last_lsn, notes.nr == 0);
 	if (r == 0)
 		r = recover_notes_write(&notes, rec->log);
-	/* Whatever the journal writes next, it would write that too. */
+	/* Otherwise the next write to the journal would include the
+	 * forgetting. */
 	if (r != 0)
 		journal_unforget(journal);
 	recover_notes_done(&notes);
 	return r;
 }
 
-/* A repository that could not be looked at may have locks of ours, records or
- * no. */
+/* Even a repository without records may have leftover locks, if it could not be
+ * searched. */
 static void note_deferred(const struct recovery_run *run, uint64_t *deferred)
 {
 	const struct visit *v;
@@ -303,7 +303,8 @@ static void run_done(struct recovery_run *run)
 	recover_starts_done(&run->starts);
 }
 
-/* Of a file system that failed to sync before the daemon ended. */
+/* Marks the rows on file systems that failed to sync before the daemon
+ * ended. */
 static void find_failed(struct recovery_run *run)
 {
 	struct sync_failures *failures = run->rec->repos->sync_failures;
@@ -336,8 +337,8 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 		r = journal_each_repo(journal, add_visit, &run);
 	if (r == 0)
 		r = visit_all(&run);
-	/* What is deferred from here on is in rows of its own, so all that was
-	 * read may be forgotten, once the disks hold what was redone. */
+	/* All deferred records have rows of their own now. So all rows that
+	 * were read may be forgotten, once the disks hold the redone values. */
 	if (r == 0) {
 		sync_visited(&run);
 		r = forget(&run, last_lsn);
@@ -361,7 +362,7 @@ static void tell_still_deferred(const struct store_recovery *rec,
 	for (; rows != NULL && rec->still_deferred != NULL; rows = rows->next)
 		for (i = 0; i < rows->rec.nr_members; i++) {
 			m = &rows->rec.members[i];
-			/* Another line in its log is in nobody's way. */
+			/* A missing log line blocks nobody. */
 			if (rows->deferred[i] && m->action != RECORD_LOG)
 				rec->still_deferred(rec->arg, m->worktree,
 				    m->name);
@@ -382,8 +383,7 @@ static void tell_ended(const struct store_recovery *rec,
 		}
 }
 
-/* What was redone may be in memory alone, and is never to be taken for
- * durable. */
+/* The redone values may be in memory only. They must never count as durable. */
 static void defer_lost(struct store_recovery *rec,
     const struct replay_row *rows)
 {

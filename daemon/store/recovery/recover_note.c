@@ -1,10 +1,10 @@
 /*
- * What recovery writes back into the journal: deferred rows, abort records
- * for what did not happen or needs no further try.
+ * Writes the results of recovery into the journal: deferred rows, and abort
+ * records of updates that did not happen or need no further attempt.
  *
  * The happy path: nothing to write.
  *
- * What fails: memory, or the journal; the caller says what that means.
+ * Failures: memory, or the journal; the caller decides.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int add_row(struct recover_notes *notes, const struct journal_row *row,
 	return 0;
 }
 
-/* A row of KIND that says MEMBERS and is ROW's otherwise. */
+/* Adds a copy of ROW with KIND and MEMBERS. */
 static int add_members(struct recover_notes *notes,
     const struct replay_row *row, enum journal_kind kind,
     struct record_member *members, size_t nr)
@@ -85,8 +85,8 @@ static int replace(struct recover_notes *notes, const struct replay_row *row,
 	return r;
 }
 
-/* Writes a row for the members of ROW that still have to be redone, or only for
- * those that this replay DEFERRED. MOUNT says by which rule they are redone. */
+/* Writes a row for the unfinished members of ROW: all, or only the members that
+ * this replay DEFERRED. MOUNT says by which rule they are redone. */
 static int keep_deferred(struct recover_notes *notes,
     const struct replay_row *row, const bool *deferred, uint64_t mount,
     uint64_t *nr_deferred)
@@ -115,8 +115,8 @@ int recover_notes_defer_row(struct recover_notes *notes,
 	return keep_deferred(notes, row, NULL, mount, deferred);
 }
 
-/* Whatever locks stand now are going to be removed, so by a later try it
- * counts as cut. */
+/* Recovery is about to remove all standing locks, so a later attempt counts ROW
+ * as lost in a power loss. */
 static uint64_t later_mount(const struct replay_row *row)
 {
 	if (row->may_be_lost)
@@ -133,7 +133,7 @@ int recover_notes_replayed(struct recover_notes *notes,
 
 /* ---- abort records ---- */
 
-/* The name that was asked for, which an answer will say. */
+/* The requested name, for the answer. */
 static const char *asked_name(const struct replay_row *row,
     const struct record_member *member)
 {

@@ -1,10 +1,11 @@
 /*
- * What recovery reads of the journal.
+ * Reads the journal for recovery.
  *
- * The happy path: one scan of what is not forgotten, and the deferred rows that
- * are open; each decoded, each void taken off the row it speaks of; sorted.
+ * The happy path: one scan of the rows that are not forgotten, and of the open
+ * deferred rows. Each row is decoded, aborted updates are dropped, and the rows
+ * are sorted.
  *
- * What fails: a row that can't be decoded, or memory; then nothing can be
+ * Failures: a row that cannot be decoded, or memory; then nothing can be
  * recovered.
  */
 #include <errno.h>
@@ -43,8 +44,8 @@ void recover_starts_done(struct recover_starts *starts)
 	free(starts->same);
 }
 
-/* The window's number says which start took the locks; a deferred copy has
- * been written by another. */
+/* The number of the batch tells which start took the locks; a different start
+ * may have written a deferred copy. */
 enum evidence recover_starts_evidence(const struct recover_starts *starts,
     const struct replay_row *row, const struct repo *repo)
 {
@@ -76,7 +77,7 @@ static int compare_lsn(const void *key, const void *item)
 	return (lsn > row->row.lsn) - (lsn < row->row.lsn);
 }
 
-/* Of rows that are still in the order in which they were read. */
+/* For rows in the order of reading. */
 static struct replay_row *find_row(const struct recover_rows *rows,
     uint64_t lsn)
 {
@@ -153,7 +154,7 @@ static int read_row(struct row_reader *rd, const struct journal_row *from)
 	return r;
 }
 
-/* What is deferred is read by itself, whatever was forgotten. */
+/* Deferred rows are read separately, forgotten or not. */
 static int recent_row(void *arg, const struct journal_row *from)
 {
 	struct row_reader *rd = arg;
@@ -178,7 +179,7 @@ static int deferred_row(void *arg, const struct journal_row *from)
 	return read_row(arg, from);
 }
 
-/* By repository, then in the order in which it was recorded first. */
+/* By repository, then by the first recording. */
 static int compare_rows(const void *va, const void *vb)
 {
 	const struct replay_row *a = *(struct replay_row *const *)va;

@@ -1,14 +1,14 @@
 /*
- * Recovery of one repository, by whichever way it comes to it.
+ * Recovery of one repository.
  *
  * The happy path:
- *	replay	its locks found, those that say nothing removed, its records
+ *	replay	leftover locks found, locks without a record removed, records
  *		redone
- *	note	what was deferred or aborted, in the journal
+ *	note	deferred and aborted members recorded in the journal
  *	clean	the other locks removed
  *
- * What fails: the repository's disk, memory, or the journal; the caller knows
- * which it was by which of the three failed.
+ * Failures: the repository's disk, memory, or the journal. The step that failed
+ * tells the caller the cause.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,9 +28,9 @@ static bool has_locks(const struct replay_row *row)
 	return row->evidence != EVIDENCE_POWER_LOSS;
 }
 
-/* After a cut a lock says nothing, and one whose window was not recorded
- * never does. */
-static int unlock_what_says_nothing(struct leftover_locks *leftover,
+/* Removes the locks that tell nothing: all after a power loss, and locks whose
+ * batch was not recorded. */
+static int unlock_unneeded(struct leftover_locks *leftover,
     const struct replay_row *rows, size_t *unlocked)
 {
 	const struct replay_row *row;
@@ -76,7 +76,7 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	if (r < 0)
 		return r;
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
-	r = unlock_what_says_nothing(rp->leftover, rows, unlocked);
+	r = unlock_unneeded(rp->leftover, rows, unlocked);
 	if (r == 0)
 		r = replay_repo(rp, rows);
 	atomic_store(&rp->repo->fs->touched, true);
@@ -92,7 +92,7 @@ int recover_clean(struct replay *rp, size_t *unlocked)
 	return r;
 }
 
-/* Of what is recorded here no later note speaks. */
+/* A later note must not repeat these rows. */
 int recover_note(struct store_recovery *rec, const struct replay *rp,
     struct replay_row *rows, uint64_t *deferred)
 {

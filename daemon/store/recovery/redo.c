@@ -1,13 +1,13 @@
 /*
- * Redoing what is in one file: its lock, the question whether somebody wrote
- * it later, the value. replay.c says in which order and why.
+ * Redoes one file: takes its lock, decides whether another writer wrote the ref
+ * later, writes the value. replay.c states the order and the reasons.
  *
- * The happy path: locked, compared, written where it differs, then its log.
+ * The happy path: lock, compare, write if different, then the log.
  *
- * What fails: a foreign lock defers the records; a name that another took
- * aborts the update, and no line of it stays; a worktree that is gone is never
- * made again; anything else is reported and ends the repository's recovery
- * with its errno once the others were tried.
+ * Failures: a foreign lock defers the records. A name that another writer took
+ * aborts the update, and no log line of the update stays. A worktree that is
+ * gone is never made again. Any other error is reported and returned after the
+ * remaining refs of the repository.
  */
 #include "daemon/store/recovery/redo.h"
 
@@ -148,8 +148,8 @@ int redo_failed(struct replay *rp, struct redo *redo, int err)
 
 /* ---- one file ---- */
 
-/* A kill leaves only what still has its lock, and a lock that stands is the
- * last one's. */
+/* After a crash only records with a standing lock are unfinished, and a
+ * standing lock belongs to the last record. */
 bool redo_init(struct redo *redo, struct replay *rp,
     struct ref_records *records)
 {
@@ -214,9 +214,10 @@ int redo_unlock(struct replay *rp, struct redo *redo)
 	return redo_unlock_edit(rp, &redo->edit);
 }
 
-/* Did somebody write the ref after our lock was taken? Where names hold all that
- * differs is later, and nothing, unless packed-refs had it and was lost. 1, 0,
- * or negative errno: packed-refs can't be read. */
+/* Did another writer change the ref after our lock was taken? After a failed
+ * sync names are exact: any well-formed difference, including absence, is a
+ * later write, unless packed-refs was lost after the record. 1, 0, or negative
+ * errno: packed-refs cannot be read. */
 static int is_later(const struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
@@ -285,7 +286,8 @@ enum store_finding redo_finding(const struct redo *redo)
 	return redo->held != NULL ? STORE_ROLLED_FORWARD : STORE_REDONE;
 }
 
-/* Its value is in packed-refs, and no file hides that. As is_later(). */
+/* Is the value in packed-refs, with no loose file above? Errors as in
+ * is_later(). */
 static int is_packed_value(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {
@@ -300,9 +302,9 @@ static int is_packed_value(const struct replay *rp, const struct redo *redo,
 	return r > 0 ? refd_oid_eq(&packed, &m->new_oid) : r;
 }
 
-/* Another made a ref below what is packed: no file was in his way. One who
- * only has a lock there may still do so, unless he came after our lock had
- * gone. */
+/* The name is packed, so no file kept another writer from making a ref below. A
+ * writer with only a lock there may still make the ref, unless the lock came
+ * after ours had gone. */
 static int leave_name(struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
@@ -340,7 +342,7 @@ static int redo_write(struct replay *rp, struct redo *redo,
 	}
 	if (r < 0)
 		return r;
-	/* What is no ref goes aside before it goes. */
+	/* Keep the evidence before the file is replaced. */
 	if (redo_is_corrupt(loose))
 		redo_report_lost(rp, redo_finding(redo), redo->edit.dirfd,
 		    redo->records->worktree, redo->records->name,
@@ -391,7 +393,8 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	return 0;
 }
 
-/* The value first: where its name is taken no line of it is to stay. */
+/* Writes the value first: if the name is taken, no log line of the update may
+ * stay. */
 int redo_one_write(struct replay *rp, struct redo *redo)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };

@@ -1,6 +1,6 @@
 /*
  * Aborts an update during recovery: notes the update for an abort record, and
- * takes back the log lines that a crashed run wrote for it.
+ * takes back its log lines of a crashed run.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int retract_locked(struct replay *rp, struct edit *e,
 	return r;
 }
 
-/* A line that a crashed run wrote, or did not: the line is the log's last one,
+/* Takes back the log line of a crashed run, if any: the last line of the log,
  * unless the lock was gone by then and another writer added a line. */
 static int retract_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *member)

@@ -1,22 +1,22 @@
 /*
- * An atomic transaction that was committed, and then could not be published
- * whole, because another writer took one of its names before a kill, or the
- * disk failed it.
+ * An atomic transaction that was committed, but could not be published as a
+ * whole: another writer took one of its names before a crash, or the disk
+ * failed.
  *
- * The happy path: no name of it is taken, and nothing happens here.
+ * The happy path: all names are free, and nothing happens here.
  *
- * Otherwise it is undone, as publish.c would have: its creations come first
- * and are links of their staged values, so those that stand have a second
- * name and are unlinked, or are all in packed-refs, and taken out of it; no
- * update of an existing ref was begun, because they come after the last
- * creation. All its locks still stand, so nobody else has moved anything; where
- * one has gone, all was found to be free before, and a lock below a packed name
- * is that of somebody who would have found it taken. The void is recorded
- * before the locks go.
+ * Otherwise recovery undoes the transaction, as publish.c would have done.
+ * Creations are published first, as links of their staged values. A creation on
+ * disk has a second name and is unlinked; or all creations are in packed-refs,
+ * and are taken out. No update of an existing ref was begun, because updates
+ * follow the last creation. All locks of the transaction still stand, so no
+ * other writer has moved anything. If a lock has gone, all names were found
+ * free before, and a lock below a packed name belongs to a writer who would
+ * have found the name taken. The abort is recorded before the locks go.
  *
- * One that was taken back and recorded as such can be there again after a cut,
- * which kept a link and lost its end, often an empty file: it is taken away
- * once more, unless it is well-formed and younger than our lock.
+ * After a power loss a creation that was taken back can be present again: the
+ * disk kept the link and lost the removal. The file is often empty. Recovery
+ * deletes the file once more, unless well-formed and younger than our lock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,8 +45,9 @@ static int is_taken(struct replay *rp, const struct leftover_lock *lock,
 	    loose_dir_holds_file(rp->sys, lock->dirfd, member->name);
 }
 
-/* Its link, if it was made: the staged value has the same inode. Not every
- * file with a second name is one: people copy repositories by links. */
+/* Unlinks the creation, if the link was made: the staged value has the same
+ * inode. A second name alone proves nothing: people copy repositories by
+ * links. */
 static int unlink_creation(struct replay *rp, const struct replay_row *row,
     const struct leftover_lock *lock, const struct record_member *member)
 {
@@ -91,7 +92,7 @@ bool redo_is_out(struct replay *rp, const struct replay_row *row)
 	return false;
 }
 
-/* What it made in packed-refs. */
+/* Removes the creations of ROW from packed-refs. */
 static int unpack_creations(struct replay *rp, const struct replay_row *row)
 {
 	const struct record_member *m;
@@ -171,7 +172,7 @@ int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
 
 /* ---- after a cut ---- */
 
-/* Is it what was linked for M, and not another's? */
+/* Was the value linked for M, and not written by another writer? */
 static bool is_back(const struct replay_row *row, const struct record_member *m,
     const struct loose_value *loose)
 {
@@ -180,7 +181,7 @@ static bool is_back(const struct replay_row *row, const struct record_member *m,
 		loose->mtime_ns <= row->row.locked_at_ns);
 }
 
-/* Its log is of this creation alone. */
+/* The log belongs to this creation alone. */
 static int delete_restored(struct replay *rp, struct edit *e,
     const struct record_member *m, const struct loose_value *loose)
 {
@@ -199,7 +200,7 @@ static int delete_restored(struct replay *rp, struct edit *e,
 	return edit_remove(e, true);
 }
 
-/* A writer who has the lock by now sees to the ref himself. */
+/* A writer who has the lock by now takes care of the ref. */
 static int delete_restored_locked(struct replay *rp,
     const struct replay_row *row, const struct record_member *m, struct edit *e)
 {

@@ -1,12 +1,12 @@
 /*
- * Redoing deletions, all of a repository at once: every ref's lock first,
- * then that of packed-refs, unless nothing of them is there again, and one
- * rewrite for those that are packed; then logs, loose files and locks. A git
- * that packs a file would otherwise do so until it is gone.
+ * Redoes all deletions of a repository together: every ref's lock first, then
+ * the lock of packed-refs (unless none of the refs is present), and one rewrite
+ * for all packed refs; then logs, loose files and locks. Without the lock, a
+ * git that packs refs would pack a loose file again until the file is gone.
  *
- * What fails: as in redo.c, each for itself; a packed-refs that can't be
- * locked, or rewritten, fails those that are there. A name below what is a file by now
- * can't be locked, nor be there loose: it is only taken out of packed-refs.
+ * Failures: as in redo.c, per ref. If packed-refs cannot be locked or
+ * rewritten, the refs that are present fail. A name below a present file cannot
+ * be locked, and cannot be loose: such a name is only removed from packed-refs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/recovery/redo.h"
 
-/* 1: it is there; 0; or negative errno. */
+/* 1: present; 0; or negative errno. */
 static int find_packed(const struct replay *rp, const struct redo *redo)
 {
 	return redo->edit.dirfd == rp->repo->fd ?
@@ -57,7 +57,7 @@ static int finish_delete(struct replay *rp, struct redo *redo)
 	return r;
 }
 
-/* The lock may be one that a killed run left, HELD. */
+/* HELD: the lock of a crashed run, if any. */
 static int lock_packed(struct replay *rp, const struct leftover_lock *held,
     const struct record *rec)
 {
@@ -89,7 +89,7 @@ int redo_unpack(struct replay *rp, const struct replay_row *row,
 	return r < 0 ? r : redo_look_again(rp);
 }
 
-/* If that was one of these. */
+/* The lock of packed-refs by a batch of REDOS, if any. */
 static struct leftover_lock *held_lock(struct replay *rp,
     const struct redo *redos, size_t nr)
 {
@@ -213,6 +213,6 @@ int redo_sweep_packed(struct replay *rp)
 	}
 	if (!rp->token_stays)
 		token_done(&rp->token);
-	/* Whose lock it is, his is the file. */
+	/* The file belongs to the holder of the lock. */
 	return r == -EEXIST || r == -ENOENT ? 0 : r;
 }

@@ -1,14 +1,14 @@
 /*
- * Redoing log lines.
+ * Redoes log lines.
  *
  * The happy path: every line is there; nothing is written.
  *
- * What fails:
- *	the log's name is taken, by a directory with something in it or a file
- *	above it: said so; a value is not held up for its log
- *	a foreign lock on a ref of which only a line is deferred, or no room
-	for that: deferred
- *	that ref is gone, or its name was taken: there is no log to mend
+ * Failures:
+ *	the log's name is taken, by a directory with entries or by a file
+ *	above: reported; a value does not wait for its log
+ *	a foreign lock on a ref that only needs a line, or no room for the
+ *	line: deferred
+ *	the ref is gone, or its name was taken: there is no log to mend
  *	the disk: the errno
  */
 #include <errno.h>
@@ -51,8 +51,8 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 	return r;
 }
 
-/* No line is missing. A torn end would hide every line that is to come. Where
- * another reference took the name since, no log is left to mend. */
+/* No line is missing. A torn end would hide every later line. If another
+ * reference took the name since, there is no log to mend. */
 static int mend_end(struct replay *rp, const struct redo *redo,
     const char *path)
 {
@@ -99,10 +99,10 @@ int redo_log(struct replay *rp, struct redo *redo)
 	return redo_lines(rp, redo, NULL, true);
 }
 
-/* Does the log end where ours began? A log only grows, so that what another
- * wrote after it is not there either. After a deletion it begins anew, with a
- * line from nothing: one that ends in another kind is the one that was
- * deleted. */
+/* Does the log end at our old value? A log only grows, so later lines of other
+ * writers are missing too. After a deletion a new log begins with a line from
+ * the null oid. A log that ends in a line of a different kind is the deleted
+ * log. */
 static int lacks_ours(struct replay *rp, const struct redo *redo)
 {
 	const struct record_member *m = redo->value->member;
@@ -140,7 +140,7 @@ static int lines_alone(struct replay *rp, struct redo *redo)
 		r = edit_read(&redo->edit, &loose);
 	if (r < 0)
 		return r;
-	/* A ref that is gone took its log along. */
+	/* A deleted ref has no log. */
 	is_there = loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
 	loose_value_done(&loose);
 	return redo_lines(rp, redo, NULL, is_there);

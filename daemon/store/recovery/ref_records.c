@@ -68,7 +68,7 @@ static int add_record(struct ref_records *records, const struct replay_row *row,
 	struct ref_record *copy = find_copy(records, row, member), *grown, line;
 	size_t size;
 
-	/* The line that it owed was put aside before all of it was. */
+	/* The log line was deferred first, then the whole update. */
 	if (copy != NULL && is_log_only(copy->member) && !is_log_only(member)) {
 		line = *copy;
 		copy->row = row;
@@ -78,7 +78,7 @@ static int add_record(struct ref_records *records, const struct replay_row *row,
 		row = line.row;
 		member = line.member;
 	} else if (copy != NULL && copy->row->evidence != EVIDENCE_CRASHED) {
-		/* It is going to be redone by that, line and all. */
+		/* The deferred copy redoes the update and its line. */
 		return 0;
 	}
 	if (records->nr == records->size) {
@@ -199,7 +199,7 @@ void ref_records_lines_done(struct ref_records_lines *lines)
 	memset(lines, 0, sizeof(*lines));
 }
 
-/* IS_DUE: it is to be redone, and not merely known to have been done. */
+/* IS_DUE: the record is to be redone; otherwise known to be done. */
 static int collect_line(struct ref_records_lines *lines,
     const struct ref_record *item, bool is_due)
 {
@@ -212,11 +212,11 @@ static int collect_line(struct ref_records_lines *lines,
 		lines->deletes = is_due;
 		return 0;
 	}
-	/* It was not there: whoever deleted it took the log along. */
+	/* The ref was absent: its deletion removed the log too. */
 	if (item->member->action == RECORD_WRITE && !item->member->had_old &&
 	    item->member->target == NULL && !lines->deletes)
 		ref_records_lines_done(lines);
-	/* What was done after a deletion is in the log that is there. */
+	/* A finished write after the deletion is in the present log. */
 	if (!is_due && item->member->action == RECORD_WRITE)
 		lines->deletes = false;
 	if (!is_due || !item->member->log)

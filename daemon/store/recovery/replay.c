@@ -1,24 +1,25 @@
 /*
- * Redoing records in one repository.
+ * Redoes the records of one repository.
  *
  * The happy path:
  *	objects	records whose object was pruned are passed over, an atomic
- *		transaction's whole
- *	undo	what was taken back before the cut, and is there again
- *	records	what each file should be, by the last of its records
+ *		transaction as a whole
+ *	undo	creations that were taken back before the power loss, and are
+ *		present again
+ *	records	the last record of each file decides
  *	delete	deletions first: they make room for later names; one
- *		packed-refs rewrite for all of them
+ *		packed-refs rewrite for all
  *	write	the values, each under its ref's lock, and its log: NULs and
  *		torn tails cut, missing lines appended
- *	logs	of what got lines for another's sake
+ *	logs	of files that got only log lines
  *
- * What is not redone, and said so:
- *	a well-formed loose file that is younger than our lock, or a value in
+ * Not redone, but reported:
+ *	a well-formed loose file younger than our lock, or a value in
  *	packed-refs that neither the records nor our prepare ever saw:
  *	another writer's, later
  *	a foreign lock stands: deferred, to be tried again
  *	another writer's directory or file stands where the name must go:
- *	aborted, with all that the update wrote elsewhere
+ *	aborted, with all other files of the update
  *	a worktree that is gone: never made again
  */
 #include "daemon/store/recovery/replay.h"
@@ -30,7 +31,7 @@
 
 /* ---- objects ---- */
 
-/* All members of the update that member I is of, or of the transaction. */
+/* All members of the update of member I, or of the atomic transaction. */
 static void pass_over(struct replay_row *row, size_t i)
 {
 	const struct record_member *m = row->rec.members;
@@ -86,8 +87,8 @@ static int replay_deletions(struct replay *rp)
 	return r;
 }
 
-/* What follows from other updates comes last: of one whose name was taken no
- * line may go to HEAD's log either. */
+/* Files that only get log lines come last: if the name of the update was taken,
+ * HEAD's log must not get a line either. */
 static int replay_writes(struct replay *rp, bool with_log_only)
 {
 	struct ref_records *records, *next;
@@ -120,9 +121,9 @@ static int replay_refs(struct replay *rp)
 	return err < 0 ? err : r;
 }
 
-/* Kept aside as evidence; what it held that the journal does not know can't be
- * told from here. Somebody may be at work on it, and about to replace it: then
- * all waits for him. */
+/* Keeps packed-refs as evidence; the journal cannot tell all its lost refs.
+ * Another writer may hold the lock and be about to replace the file: the
+ * repository waits then. */
 static int keep_malformed(struct replay *rp)
 {
 	char kept[LOST_PATH_MAX];
@@ -148,8 +149,8 @@ static int keep_malformed(struct replay *rp)
 	return r;
 }
 
-/* What was lost may be empty, too. A replay that did not get to its end has
- * taken it away. */
+/* An empty packed-refs has lost its contents too. An interrupted replay has
+ * already moved a malformed file away. */
 static int64_t packed_lost_ns(struct replay *rp)
 {
 	struct sys_stat st;
@@ -170,7 +171,7 @@ static int take_snapshot(struct replay *rp)
 		return r;
 	rp->packed_lost_ns = packed_lost_ns(rp);
 	r = packed_snapshot(rp->repo->packed, &rp->snap);
-	/* A cut may have torn any line of it. */
+	/* A power loss may have torn any line. */
 	if (r == 0)
 		r = packed_check(rp->snap);
 	if (r != -EBADMSG)
@@ -206,7 +207,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		r = ref_records_build(&rp->ref_records, rows);
 	if (r == 0)
 		r = replay_refs(rp);
-	/* A lock that could not be removed is recognised by its token. */
+	/* The token identifies a lock that could not be removed. */
 	if (!rp->token_stays)
 		token_done(&rp->token);
 	return r;

@@ -1,18 +1,21 @@
 /*
- * Redoing the journal's records in one repository after a kill or a cut.
+ * Redoes the journal's records in one repository after a crash or a power loss.
  *
- * After a kill (same boot, same mount) the page cache is exact: a record is
- * unfinished only where a lock of its own window still stands, and only that
- * is rolled forward. After a cut each file gets the last value of its
- * records, unless something shows that another wrote it later. A file to
- * whose log a line went and nothing else (a symbolic ref on the way, HEAD)
- * gets that line. After a kill of one whose file system failed to sync it is
- * as after a cut, but for a name that is not there, nor locked by that window:
- * that was deleted since.
+ * After a crash (same boot, same mount) the page cache is exact. A record is
+ * unfinished only if a lock of its own batch still stands. Only such records
+ * are rolled forward.
  *
- * One thread, before anybody else uses the repository, or for what was deferred
- * under its refs' locks; blocks; 0 or negative errno; nothing logs. Findings
- * go to the report. May be repeated; killed half-way it starts over.
+ * After a power loss each file gets the last value of its records, unless there
+ * is evidence of a later write by another writer. A file that got only a log
+ * line (a symbolic ref on the way, HEAD) gets the line.
+ *
+ * A crash on a file system that failed to sync counts as a power loss.
+ * Exception: a name that is absent and not locked by its batch was deleted
+ * since.
+ *
+ * One thread, before anybody else uses the repository; or for deferred records,
+ * under the locks of their refs. Blocks; 0 or negative errno; nothing logs.
+ * Findings go to the report. May be repeated, also after a crash half-way.
  */
 #ifndef STORE_REPLAY_H
 #define STORE_REPLAY_H
@@ -25,25 +28,25 @@
 #include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/store.h"
 
-/* A journal row with its body decoded; owned by the list it is in. */
+/* A journal row with a decoded body; owned by its list. */
 struct replay_row {
 	struct journal_row row;
 	struct record rec;
-	uint64_t origin; /* LSN of the first row it is a copy of, or its own */
-	/* Per member: taken back by an abort record; passed over by
-	 * this replay; to be redone later, since a foreign lock stands. One
-	 * allocation, DROPPED's. */
+	uint64_t origin; /* LSN of the first row that was copied, or its own */
+	/* Per member: taken back by an abort record; passed over by this
+	 * replay; deferred, since a foreign lock stands. DROPPED owns one
+	 * allocation for all three. */
 	bool *dropped, *passed, *deferred;
-	/* All of the row was deferred since, if it is not redone yet. */
+	/* A deferred copy has all of the row, unless the copy is redone. */
 	bool is_aside;
-	/* Its file system failed to sync before a start, or was at it when
+	/* The file system failed to sync before a start, or was failing when
 	 * the daemon ended. */
 	bool may_be_lost;
 	enum evidence evidence;
-	struct replay_row *next; /* the repository's next one */
+	struct replay_row *next; /* of the same repository */
 };
 
-/* What can't be redone: a member of a row, and why. */
+/* A member that cannot be redone, and the reason. */
 struct replay_member {
 	const struct replay_row *row;
 	const struct record_member *member;
@@ -59,10 +62,10 @@ struct replay {
 	const struct sys *sys;
 	struct repo *repo;
 	struct leftover_locks *leftover;
-	uint64_t token_id; /* for the locks it takes itself */
+	uint64_t token_id; /* for the replay's own locks */
 	const struct store_report *report;
-	/* Is the object there? 1, 0, or negative: can't tell (taken as yes:
-	 * the barrier put it there before the record was written). */
+	/* Is the object there? 1, 0, or negative: unknown, which counts as yes
+	 * (the barrier stored the object before the record was written). */
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	void *arg;
@@ -73,20 +76,20 @@ struct replay {
 	/* The name was taken for good: one member of each update. */
 	struct replay_members aborted;
 
-	/* Its own. */
-	bool is_memory_lost; /* what is in the page cache need not be on disk */
-	/* When what packed-refs held was last lost (lost.h): of what was
-	 * recorded before that it can't tell what was deleted. */
+	/* Private. */
+	bool is_memory_lost; /* the page cache may differ from the disk */
+	/* When the contents of packed-refs were last lost (lost.h): packed-refs
+	 * does not prove deletions after an older record. */
 	int64_t packed_lost_ns;
 	struct lost lost;
 	struct token token;
-	bool token_stays; /* a lock of it could not be removed */
+	bool token_stays; /* a lock of `token` could not be removed */
 	struct ref_records *ref_records;
 	struct packed_snapshot *snap;
 };
 
-/* ROWS: this repository's, in LSN order. On failure some of it may have been
- * redone, and all of it is to be tried again. */
+/* ROWS: the rows of this repository, in LSN order. After a failure some may
+ * have been redone; repeat all. */
 int replay_repo(struct replay *rp, struct replay_row *rows);
 void replay_done(struct replay *rp);
 

@@ -1,9 +1,10 @@
 /*
- * The happy path: the file holds what was recorded.
+ * The happy path: the file holds the recorded value.
  *
- * Otherwise: a well-formed file that is younger than our lock is another's,
- * and so is a packed value that was not there when the record was made. All
- * else, older, absent, empty or broken, is a value that was lost.
+ * Otherwise: a well-formed file younger than our lock belongs to another
+ * writer, and so does a packed value that was absent when the record was made.
+ * Any other state (older, absent, empty or broken) means that the recorded
+ * value was lost.
  */
 #include "daemon/store/recovery/rule.h"
 
@@ -47,7 +48,8 @@ enum rule_verdict rule_apply(const struct record_member *m,
 {
 	bool is_younger = loose->mtime_ns > locked_at_ns;
 
-	/* What is right may be an earlier recovery's, which the power ended. */
+	/* The value may already be correct because an earlier, interrupted
+	 * recovery wrote it. */
 	if (rule_is_value(m, loose))
 		return RULE_STANDS;
 	switch (loose->kind) {

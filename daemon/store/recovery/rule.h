@@ -1,6 +1,6 @@
 /*
- * Does a file still hold what the journal recorded last for it? The rule of a
- * cut's recovery, which `refd verify` asks too. Pure; any thread.
+ * Does a file still hold the value that the journal recorded last? The rule of
+ * recovery after a power loss, also for `refd verify`. Pure; any thread.
  */
 #ifndef STORE_RULE_H
 #define STORE_RULE_H
@@ -9,18 +9,19 @@
 #include "daemon/store/journal/record.h"
 
 enum rule_verdict {
-	RULE_STANDS, /* it is as recorded */
-	RULE_LATER,  /* another wrote it after our lock was taken */
-	RULE_LOST    /* it is not, and nothing shows that another wrote it */
+	RULE_STANDS, /* the recorded value */
+	RULE_LATER,  /* another writer's value, after our lock */
+	RULE_LOST    /* different, without evidence of another writer */
 };
 
-/* Is what M wrote in the file? A torn tail may read as it, and is not. */
+/* Does the file hold the value of M? A torn tail may read like the value, but
+ * does not count. */
 bool rule_is_value(const struct record_member *m,
     const struct loose_value *loose);
 
-/* M is the last record of the file, LOCKED_AT_NS its lock's time. PACKED: the
- * value in packed-refs, which counts where nothing is loose; NULL: none is.
- * PACKED_IS_OLDER: that was there before the record. */
+/* M is the last record of the file, LOCKED_AT_NS the time of its lock. PACKED:
+ * the value in packed-refs, which counts if no file is loose; NULL: none.
+ * PACKED_IS_OLDER: PACKED predates the record. */
 enum rule_verdict rule_apply(const struct record_member *m,
     int64_t locked_at_ns, const struct loose_value *loose,
     const struct refd_oid *packed, bool packed_is_older);

@@ -1,5 +1,5 @@
 /*
- * What a recovery found, by repository: all of it counted, so much of it kept
+ * The findings of a recovery by repository: all are counted, and as many kept
  * as a report can hold. One thread at a time.
  */
 #ifndef STORE_TALLY_H
@@ -10,7 +10,7 @@
 
 #include "daemon/store/store.h"
 
-/* Findings that are kept, of one repository and of all. */
+/* Findings kept, per repository and in total. */
 #define TALLY_OF_REPO 100
 #define TALLY_OF_ALL  10000
 
@@ -23,9 +23,9 @@ struct tally_finding {
 struct tally_repo {
 	char *path;
 	uint64_t counts[STORE_FINDINGS];
-	struct tally_finding *items; /* the first ones */
+	struct tally_finding *items; /* the first findings */
 	size_t nr;
-	uint64_t more; /* that are only counted */
+	uint64_t more; /* findings that are only counted */
 	UT_hash_handle hh;
 };
 
@@ -36,17 +36,17 @@ struct finding_tally {
 	size_t nr; /* findings kept */
 };
 
-/* Where memory is short, it is only counted. */
+/* With too little memory the finding is only counted. */
 void tally_add(struct finding_tally *tally, const struct store_found *found);
 void tally_done(struct finding_tally *tally);
 
-/* How many refs came to a good end; how many acknowledged updates another
- * writer's value stands for; how many had to be given up. */
+/* Refs with a good end; acknowledged updates replaced by another writer's
+ * value; updates given up. */
 uint64_t tally_repaired(const uint64_t *counts);
 uint64_t tally_left(const uint64_t *counts);
 uint64_t tally_dropped(const uint64_t *counts);
 
-/* "3 redone, 1 left": all that is not 0; "nothing to do". */
+/* "3 redone, 1 left": all counts above 0; or "nothing to do". */
 #define TALLY_WORDS_MAX 512
 void tally_words(const uint64_t *counts, char words[TALLY_WORDS_MAX]);
 

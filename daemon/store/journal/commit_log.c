@@ -4,8 +4,8 @@
  * Happy path: journal_append(), then journal_flush_to().
  *
  * Failure modes: see commit_log.h. After a failed sync the journal is opened
- * again, which syncs all that it reads. Then the rows are there or they are
- * not, and that is the answer.
+ * again, which syncs everything that was read. The rows are then there or not,
+ * and this is the answer.
  */
 #include "daemon/store/journal/commit_log.h"
 
@@ -25,12 +25,12 @@ struct commit_log {
 	struct commit_log_config cfg;
 	const struct sys *sys;
 	struct journal *journal;
-	/* Written while the journal is opened again: an append waits for that
-	 * instead of meeting a broken journal. */
+	/* Write-locked while the journal is opened again: an append then waits
+	 * and does not meet a broken journal. */
 	pthread_rwlock_t lock;
 	pthread_mutex_t mutex; /* the members below */
-	size_t nr_calls;       /* appends and waits that are under way */
-	int64_t moved_ns;      /* when the last one began or came back */
+	size_t nr_calls;       /* appends and waits at work */
+	int64_t moved_ns;      /* when the last call began or returned */
 };
 
 int commit_log_open(const struct commit_log_config *cfg,
@@ -75,7 +75,7 @@ struct journal *commit_log_journal(struct commit_log *log)
 	return log->journal;
 }
 
-/* ---- does it move? ---- */
+/* ---- progress ---- */
 
 static void entered(struct commit_log *log)
 {
@@ -95,7 +95,7 @@ static void left(struct commit_log *log)
 
 int64_t commit_log_stuck_ns(struct commit_log *log)
 {
-	/* Appends and waits without a flush go on beside one that hangs. */
+	/* Appends, and waits without a flush, go on beside a hanging flush. */
 	int64_t ns = 0, flush_ns = journal_flush_hangs_ns(log->journal);
 
 	pthread_mutex_lock(&log->mutex);
@@ -144,7 +144,7 @@ static int mend(struct commit_log *log)
 	int r = 0;
 
 	pthread_rwlock_wrlock(&log->lock);
-	/* Another thread may have mended it. */
+	/* Another thread may have mended the journal. */
 	if (journal_is_broken(log->journal))
 		r = journal_reopen(log->journal, &why);
 	pthread_rwlock_unlock(&log->lock);
@@ -179,8 +179,8 @@ static void clear_lsns(const struct commit_log_mark *mark)
 struct row_search {
 	const struct commit_log_mark *mark;
 	size_t found;
-	bool is_deferred; /* a row that was to be taken off the list */
-	bool is_there;    /* what the mark is of */
+	bool is_deferred; /* a deferred row to be taken off the list */
+	bool is_there;    /* are the rows of the mark there? */
 };
 
 static bool is_same(const struct journal_row *a, const struct journal_row *b)
@@ -246,9 +246,9 @@ static int look_for(struct commit_log *log, struct row_search *search)
 	return r;
 }
 
-/* What became of MARK's rows. They were appended before the journal was opened
- * again, so a row that is read is on the disk. Where another sync fails before
- * that, the journal is opened once more. */
+/* Finds the outcome of MARK's rows. The rows were appended before the journal
+ * was opened again, so a row that can be read is on disk. If another sync fails
+ * first, the journal is opened once more. */
 static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
 {
 	struct row_search search;
@@ -263,8 +263,8 @@ static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
 	}
 	if (r == 0)
 		return search.is_there ? 0 : -EIO;
-	/* Their locks stand and nobody knows their records: only a start can
-	 * put that right. */
+	/* The locks of the rows stand, and nobody knows the records: only a
+	 * start can repair this. */
 	log->cfg.failed(log->cfg.arg, "can't be read");
 	return JOURNAL_UNKNOWN;
 }

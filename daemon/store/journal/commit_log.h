@@ -5,13 +5,13 @@
  * Five calls: open, claim, append, wait, read. Append does not wait for a
  * flush, so a caller with two logs appends to both and then waits for both: the
  * flushes overlap. The only implementation is the SQLite journal (journal.h),
- * and only open names it. journal.h also has everything that is not the log:
- * the registry of repositories, deferred rows, look-ups by id, reads for
+ * and only open names the journal. journal.h also has everything beside the
+ * log: the registry of repositories, deferred rows, look-ups by id, reads for
  * history, forgetting, checkpoint, trimming, statistics, a view without a
  * writer.
  *
  * A log is in one of four states:
- *	open	it can be read. claim -> claimed
+ *	open	readable. claim -> claimed
  *	claimed	this process is the only writer. A failed sync -> broken
  *	broken	nothing can be appended or read. The next wait that needs an
  *		answer, or commit_log_mend(), closes everything, drops the page
@@ -20,8 +20,8 @@
  *		know the outcome of a row: only the next start can. A later
  *		mend tries again
  *
- * Rows pass from appended (others read them; a power loss may lose the last
- * ones) to one of three outcomes:
+ * Rows pass from appended (visible to readers; a power loss may lose the last
+ * rows) to one of three outcomes:
  *	durable		wait returns 0
  *	not there	append or wait returns a negative errno: no room or a
  *			failed write; or a failed sync that lost the rows
@@ -52,21 +52,21 @@ enum journal_kind {
 	JOURNAL_PART = 1,  /* a transaction's share of a window */
 	JOURNAL_ABORT = 2, /* abort record: takes back members of an earlier
 			      row */
-	/* A copy of members that recovery could not redo yet. The row is open
-	 * until it is taken off the list, whatever is forgotten. */
+	/* A copy of members that recovery could not redo yet. The row stays
+	 * open until JOURNAL_DEFERRED_END, even if forgotten. */
 	JOURNAL_DEFERRED = 3,
 	/* Not stored as a row: takes the deferred row REFERS_TO off the
 	 * list. */
 	JOURNAL_DEFERRED_END = 4
 };
 
-/* A window's number: the start that it is of, then a count of so many bits;
- * the highest of them is recovery's own. It never has two at a time. */
+/* The number of a batch: a start, then a count with this many bits. The highest
+ * bit marks a batch of recovery, which never has two at a time. */
 #define JOURNAL_TOKEN_BITS     40
 #define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
 
-/* Of a deferred row: its file system failed to sync, and what is in memory need
- * not be on disk. */
+/* Of a deferred row: its file system failed to sync, so the page cache may
+ * differ from the disk. */
 #define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
 
 struct journal_row {
@@ -75,18 +75,20 @@ struct journal_row {
 	struct refd_txid txid;
 	uint32_t uid; /* the peer's */
 	int64_t pid;
-	uint64_t repo;        /* journal_repo.id; 0: none was opened */
-	uint64_t start;       /* of the daemon that wrote it; set by append */
-	uint64_t token;       /* of the window's locks; 0: no lock taken */
-	uint64_t mount;       /* sys->mount_id of the repository then; 0 of
-				 a deferred one: not to be asked for any more */
+	uint64_t repo; /* journal_repo.id; 0: none was opened */
+	/* the start of the writing daemon; set by append */
+	uint64_t start;
+	uint64_t token; /* of the window's locks; 0: no lock taken */
+	/* sys->mount_id of the repository then; 0 in a deferred row: do not
+	 * compare */
+	uint64_t mount;
 	int64_t locked_at_ns; /* token_locked_at() */
 	int64_t time_us;      /* wall clock */
 	/* An LSN. ABORT: the row whose members are taken back. DEFERRED_END:
-	 * the deferred row. DEFERRED: the first row that was copied. The
-	 * column is called "voids", for the sake of the format. */
+	 * the deferred row. DEFERRED: the first row that was copied. The SQL
+	 * column has its older name, "voids". */
 	uint64_t refers_to;
-	bool final;          /* with it the transaction is decided */
+	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;
 };
@@ -101,9 +103,9 @@ struct commit_log_config {
 };
 
 /*
- * Opens or creates the log; all that can be read is durable. The caller holds
- * the flock of the directory, which excludes other processes. Errors and *WHY
- * are those of journal_open().
+ * Opens or creates the log; all readable rows are durable. The caller holds the
+ * flock of the directory, which excludes other processes. Errors and *WHY as in
+ * journal_open().
  */
 int commit_log_open(const struct commit_log_config *cfg,
     struct commit_log **log, char **why);
@@ -120,7 +122,7 @@ struct journal_mark {
 	uint64_t written, epoch;
 };
 
-/* Rows that were appended. Lives, with ROWS, until the wait returns. */
+/* Appended rows. Lives, with ROWS, until the wait returns. */
 struct commit_log_mark {
 	struct journal_row *rows;
 	size_t nr;
@@ -131,33 +133,34 @@ struct commit_log_mark {
 
 /*
  * Appends NR rows, all or none. Rows of several threads share one transaction
- * where they come together; a row too large fails alone. Sets lsn, ascending,
- * and start of each row; an LSN is final when the wait has returned 0. 0: MARK
- * is to be waited for. Negative errno: the rows are definitely not there.
+ * if they arrive together; a row that is too large fails alone. Sets lsn,
+ * ascending, and start of each row; an LSN is final after the wait has returned
+ * 0. 0: wait for MARK. Negative errno: the rows are definitely not there.
  */
 int commit_log_append(struct commit_log *log, struct journal_row *rows,
     size_t nr, struct commit_log_mark *mark);
 
 enum commit_log_level {
-	COMMIT_LOG_LOCAL,  /* no flush: a power loss or a failed sync may lose
-			      the rows, the last ones first */
+	/* no flush: a power loss or a failed sync may lose the rows, the last
+	 * ones first */
+	COMMIT_LOG_LOCAL,
 	COMMIT_LOG_DURABLE /* on disk, after a flush that many waits share */
 };
 
 /*
  * Waits until the rows of MARK have LEVEL. 0; a negative errno: the rows are
- * definitely not there; JOURNAL_UNKNOWN. Unless it returns 0 the LSNs are 0.
- * MARK NULL: all rows that can be read now, durably. 0, or -EIO: rows were
- * lost, or the log is dead.
+ * definitely not there; JOURNAL_UNKNOWN. After any result but 0 the LSNs are 0.
+ * MARK NULL: all rows readable now, durably. 0, or -EIO: rows were lost, or the
+ * log is dead.
  */
 int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
     enum commit_log_level level);
 
 /* Calls CB for each row after the LSN AFTER, in LSN order, durable or not. A
  * row that is not durable may vanish when the log is opened again. Rows that
- * were there before commit_log_wait(log, NULL, DURABLE) returned 0 stay.
- * A callback that returns non-zero ends it, and that is returned. ROW is valid
- * during the callback, which calls no function of the log. Negative errno;
+ * were there before commit_log_wait(log, NULL, DURABLE) returned 0 stay. A
+ * non-zero result of CB ends the scan and is returned. ROW is valid during the
+ * callback, which calls no function of the log. Negative errno;
  * JOURNAL_UNKNOWN: the log is broken. */
 int commit_log_read(struct commit_log *log, uint64_t after,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
@@ -167,14 +170,14 @@ void commit_log_close(struct commit_log *log);
 
 /* ---- beside the five calls ---- */
 
-/* Owned by LOG: for all that is not the log. */
+/* Owned by LOG: for everything beside the log. */
 struct journal *commit_log_journal(struct commit_log *log);
 
 /* After JOURNAL_UNKNOWN from a function of journal.h: opens a broken log again.
- * 0; JOURNAL_UNKNOWN: it is dead. */
+ * 0; JOURNAL_UNKNOWN: the log is dead. */
 int commit_log_mend(struct commit_log *log);
 
-/* For how long no append, wait, flush or mend has come back; 0: none is under way.
+/* For how long no append, wait, flush or mend has come back; 0: none at work.
  * Nanoseconds of the monotonic clock. Never blocks on the disk. */
 int64_t commit_log_stuck_ns(struct commit_log *log);
 

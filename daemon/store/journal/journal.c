@@ -336,7 +336,7 @@ int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
 	j->waiting_end = &me.next;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_lock(&j->commit_lock);
-	/* Another waiting caller may have committed these rows. */
+	/* Another caller may have committed these rows. */
 	if (!me.is_over)
 		commit_all(j, take_waiting(j));
 	pthread_mutex_unlock(&j->commit_lock);

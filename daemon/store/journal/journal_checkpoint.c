@@ -2,24 +2,24 @@
  * SQLite's checkpoint: frames of the WAL into the database file.
  *
  * Happy path:
- *	when the caller says so PASSIVE, beside the commits, on a connection of
- *	its own. Where it has caught up, the next commit begins the WAL anew.
- *	Under a constant load it never catches up. When the WAL has outgrown
- *	its bound: PASSIVE again, for what has come meanwhile, and a sync of the
- *	database file, until little is left; and only then, with the committer
- *	waiting, a last PASSIVE that has little to copy and little to sync.
+ *	on request a PASSIVE checkpoint, beside the commits, on a separate
+ *	connection. After a complete checkpoint, the next commit begins the WAL
+ *	anew. Under a constant load no checkpoint is complete. When the WAL has
+ *	outgrown its bound: PASSIVE again, for the frames since, and a sync of
+ *	the database file, until few frames are left; only then, with the
+ *	committer waiting, a last PASSIVE with little to copy and to sync.
  *
- * Between a checkpoint that copied all there was and the end of the next
- * commit none starts ("WAL-reset bug", https://www.sqlite.org/wal.html):
- * before 3.51.3 a checkpoint that has read the old header just before a commit
- * begins the WAL anew takes frames for copied that never were. An idle journal
- * is therefore left as it is until something is committed.
+ * No checkpoint starts between a complete checkpoint and the end of the next
+ * commit ("WAL-reset bug", https://www.sqlite.org/wal.html): before 3.51.3 a
+ * checkpoint that has read the old header just before a commit begins the WAL
+ * anew counts frames as copied that never were. An idle journal is therefore
+ * left alone until the next commit.
  *
  * Failure modes:
- *	a reader stands in the way	the rest is copied next time
+ *	a reader blocks the copying	the rest is copied next time
  *	no room in the database file	-ENOSPC; nothing is lost, the WAL
- *					grows until there is some
- *	any other I/O error		JOURNAL_UNKNOWN. It is not tried again:
+ *					grows until there is room
+ *	any other I/O error		JOURNAL_UNKNOWN, and no new attempt:
  *					SQLite counts frames of a partial
  *					checkpoint as copied before they are
  *					synced, so a swallowed error would
@@ -30,7 +30,7 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
-/* Little enough to make the committer wait for it; how often to try. */
+/* Few enough frames to make the committer wait; the number of attempts. */
 #define FEW_FRAMES 500
 #define ROUNDS_MAX 5
 
@@ -46,10 +46,10 @@ static int failed(struct journal *j, int rc)
 
 /*
  * Were all frames copied, so that the next commit may begin the WAL anew, or
- * has it begun to? Not when a commit has added frames meanwhile. One that has
- * begun anew sets the count of copied frames to 0, so 0 tells nothing. What it
- * says wrongly it says on the safe side, and the next commit corrects it.
- * hand_lock held.
+ * has a commit done so already? False if a commit has added frames meanwhile. A
+ * commit that begins anew sets the count of copied frames to 0, so 0 is no
+ * evidence. An error here is on the safe side, and the next commit corrects the
+ * result. hand_lock held.
  */
 static bool has_caught_up(const struct journal *j, int copied)
 {
@@ -99,7 +99,8 @@ static int sync_database(struct journal *j)
 	return rc == SQLITE_OK ? 0 : failed(j, rc);
 }
 
-/* Must the WAL be made to begin anew? It will by itself when all is copied. */
+/* Must the WAL be made to begin anew? After a complete checkpoint the WAL does
+ * so without help. */
 static bool is_beyond(struct journal *j, uint64_t wal_max_bytes)
 {
 	bool is_beyond;

@@ -1,14 +1,14 @@
 /*
- * The checksums of a row and of meta, which are stored beside them: SQLite's
- * pages have none.
+ * The checksums of a row and of meta, stored beside the data: SQLite's pages
+ * have none.
  *
- * Happy path: the CRC-32 of zlib, which the daemon has for objects, over all
- * that the row says: the numbers, each as eight bytes little-endian, the
- * transaction's id, the body. It finds every error of up to 32 bits in a row,
- * and any other but for one in four thousand million.
+ * Happy path: the CRC-32 of zlib, which the daemon already uses for objects,
+ * over all data of the row: the numbers, each as eight bytes little-endian, the
+ * transaction's id, the body. The checksum finds every error of up to 32 bits
+ * in a row, and all but one in four thousand million of the others.
  *
- * Failure modes: none. A row that was written before format 2 has no checksum,
- * and is believed.
+ * Failure modes: none. A row from before format 2 has no checksum, and is
+ * trusted.
  */
 #include <string.h>
 #include <zlib.h>

@@ -1,13 +1,13 @@
 /*
- * History's index: its keys, and finding them.
+ * The keys of history's index, and the search for keys.
  *
- * A key is a letter and what it is about; a number is a byte that says how
- * many follow, then those, so that no key begins with another:
+ * A key is a letter and a value. A number is stored as the count of its bytes,
+ * then the bytes, so that no key is a prefix of another key:
  *	n <repo> <name>	a ref
  *	a <name>	a ref of any repository
  *	r <repo>	a repository
  *	u <uid>		a peer
- *	w <text>	who, in an identity's words
+ *	w <text>	a user, in the words of an identity
  *
  * Failure modes: those of journal_index.c.
  */

@@ -1,20 +1,20 @@
 /*
  * History's index as a database: opened, begun anew, written, trimmed.
  *
- * Happy path: it is there, of this journal, and not ahead of it.
- *	slice	BEGIN, the keys of some rows, how far that is, COMMIT. WAL with
- *		synchronous=NORMAL: nothing waits for the disk but SQLite's own
- *		checkpoints, which this connection makes; a cut costs the last
- *		slices, and they are made again
+ * Happy path: the index exists, is of this journal, and not ahead.
+ *	slice	BEGIN, the keys of some rows, the last indexed row, COMMIT. WAL
+ *		with synchronous=NORMAL: only SQLite's own checkpoints, made by
+ *		this connection, wait for the disk; a power loss costs the last
+ *		slices, which are indexed again
  *
  * Failure modes:
  *	missing, not a database, of another schema or journal, ahead of the
- *	journal or not of its rows	removed, begun anew
- *	damaged, as is seen later	-EBADMSG: the same
- *	no room, an I/O error		it stays behind; the journal is read
- *					instead
+ *	journal or with different rows	removed, begun anew
+ *	damaged, found later		-EBADMSG: the same
+ *	no room, an I/O error		the index stays behind; history reads
+ *					the journal instead
  * One connection writes and makes the checkpoints, so the rule about SQLite's
- * WAL-reset bug (journal.h) is kept by itself.
+ * WAL-reset bug (journal.h) holds.
  */
 #include "daemon/store/journal/journal_index.h"
 
@@ -29,9 +29,9 @@
 #define NAME           "history.db"
 #define APPLICATION_ID 0x72656668 /* "refh" */
 #define SCHEMA_VERSION 3
-/* Rows whose times and sizes are told together. */
+/* The rows of one span share an entry for time and size (as bits). */
 #define SPAN_BITS 10
-/* Keys that are taken out at once. */
+/* Keys deleted at once. */
 #define TRIM_AT_ONCE "2000"
 
 static const char schema[] =
@@ -117,7 +117,7 @@ static int compare_last(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* Is the last row that is indexed one of J? It may have been trimmed. */
+/* Is the last indexed row a row of J? The row may have been trimmed. */
 static int check_last(struct journal *j, struct last_row *last)
 {
 	struct journal_reader *reader;
@@ -242,7 +242,7 @@ static void remove_files(struct journal_index *x)
 	}
 }
 
-/* It holds names of all repositories. */
+/* The file has names of all repositories. */
 static int make_file(struct journal_index *x)
 {
 	int fd;

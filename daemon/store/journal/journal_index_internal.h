@@ -1,7 +1,7 @@
 /*
- * What the files of history's index, journal_index.c and journal_find.c,
- * share. One thread, as journal_index.h has it: its statements are bound and
- * stepped without a lock, and stepping one may block.
+ * Shared by the files of history's index, journal_index.c and journal_find.c.
+ * One thread, as in journal_index.h: the statements are bound and stepped
+ * without a lock, and a step may block.
  */
 #ifndef STORE_JOURNAL_INDEX_INTERNAL_H
 #define STORE_JOURNAL_INDEX_INTERNAL_H

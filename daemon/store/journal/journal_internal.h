@@ -1,25 +1,24 @@
 /*
- * What the files of the journal share; nobody else includes this.
+ * Shared by the files of the journal; for no other file.
  *
  *	commit_log.c		the five calls of the log, opening again
  *	journal.c		the committer: transactions, LSNs, forgetting
- *	journal_flush.c		what was committed, on disk
+ *	journal_flush.c		brings commits to disk
  *	journal_open.c		opening, reopening, closing
- *	journal_meta.c		what it says of itself, as it is read
- *	journal_file.c		its files: made, checked, dropped from memory
+ *	journal_meta.c		the journal's own data, as read at opening
+ *	journal_file.c		the files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
  *	journal_read.c		look-ups and scans
  *	journal_range.c		rows by their LSNs, for history
- *	journal_trim.c		rows whose time is over
- *	journal_index.c		history's index, a database of its own
- *	journal_look.c		the WAL's file before SQLite opens it
- *	journal_wal.c		what only the WAL file itself can tell
+ *	journal_trim.c		deletes old rows
+ *	journal_index.c		history's index, a separate database
+ *	journal_look.c		the WAL file before SQLite opens it
+ *	journal_wal.c		facts that only the WAL file has
  *	journal_checksum.c	the checksum of a row
  *	journal_sql.c		connections, statements, error codes
  *
- * Locks, in the order they are taken: use_lock, ckpt_lock, commit_lock,
- * hand_lock. The last three guard the members below them; hand_lock is never
- * held over a call that may block.
+ * Order of locks: use_lock, ckpt_lock, commit_lock, hand_lock. The last three
+ * guard the members below them. No call that may block runs under hand_lock.
  */
 #ifndef STORE_JOURNAL_INTERNAL_H
 #define STORE_JOURNAL_INTERNAL_H
@@ -38,14 +37,14 @@
 	"by 'refd recover --discard'"
 
 #define JOURNAL_MACHINE_MAX 64
-/* Of meta: the last row that was on disk, and a checksum of all of meta. */
+/* In meta: the last row on disk, and a checksum of all of meta. */
 #define JOURNAL_SEAL_BYTES 12
 
-/* The table of the outcomes of trimmed ids. Its name on disk is older. */
+/* The table of the outcomes of trimmed ids. The name on disk is older. */
 #define JOURNAL_OLD_OUTCOMES "past"
 
 #define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
-/* A page and its header. */
+/* A page and its frame header. */
 #define JOURNAL_FRAME_BYTES (JOURNAL_PAGE_BYTES + 24)
 
 static inline uint32_t journal_big_endian(const uint8_t *p)
@@ -68,50 +67,51 @@ struct journal_reader {
 	LIST_ENTRY(journal_reader) link;
 };
 
-/* A caller of journal_append(); on its stack. */
+/* A caller of journal_append(); on the caller's stack. */
 struct journal_commit {
 	struct journal_row *rows;
 	size_t nr;
-	struct journal_commit *next; /* of those that wait; hand_lock */
+	/* in the list of waiting callers; hand_lock */
+	struct journal_commit *next;
 	/* commit_lock: */
 	bool is_over;
 	int r;
 	struct journal_mark mark;
 };
 
-/* A flush that is under way, or could be; hand_lock, but for its file. */
+/* A flush, at work or idle; hand_lock, except for the file. */
 struct journal_flusher {
-	sqlite3_file *wal; /* a handle of its own; NULL: none */
+	sqlite3_file *wal; /* a separate handle; NULL: none */
 	bool is_busy;
-	int64_t began_ns; /* sys->now_mono, if it is */
+	int64_t began_ns; /* sys->now_mono, if busy */
 };
 
 #define JOURNAL_FLUSHERS 2
 
 struct journal {
-	/* Set when it is opened, constant after. */
+	/* Set at opening, constant after. */
 	const struct sys *sys;
 	char *dir, *path, *vfs;
 	char boot_id[40];
 	bool adopt;
 	uint64_t wal_room;
-	/* NULL once it was opened. */
+	/* NULL after the first opening. */
 	journal_check_fn *check;
 	void *check_arg;
 	uint8_t uuid[16];
 	uint64_t start;
 
-	/* When it was last opened: where the WAL's frames ended, whether one
-	 * behind that is of the same WAL, and whether they held a commit. */
+	/* At the last opening: where the WAL's frames ended, whether a frame of
+	 * the same WAL followed, and whether the frames held a commit. */
 	uint64_t wal_ends_at;
 	bool is_wal_broken, has_wal_commit;
-	/* What frames behind that end say was on disk. */
+	/* The last LSN on disk, by the frames behind that end. */
 	uint64_t wal_flushed;
-	/* As the journal has it; guarded by commit_lock once it is open. */
+	/* As in the journal; guarded by commit_lock after opening. */
 	char machine[JOURNAL_MACHINE_MAX];
 
-	/* Read-locked by whoever reads on a connection of its own: while one
-	 * is open the WAL's index lives, and nothing is read from the disk
+	/* Read-locked by readers with a separate connection. An open connection
+	 * keeps the WAL's index alive, and SQLite would not read the disk
 	 * again. */
 	pthread_rwlock_t use_lock;
 
@@ -124,40 +124,40 @@ struct journal {
 	    *write_meta;
 	sqlite3_stmt *commit, *rollback;
 	uint64_t next_lsn;
-	uint64_t forgotten;    /* as the database has it */
+	uint64_t forgotten;    /* as in the database */
 	uint64_t last_written; /* row */
-	bool is_unmarked;      /* a commit that journal_mark() has not seen */
+	bool is_unmarked;      /* a commit after the last journal_mark() */
 	int frames;            /* in the WAL after the last commit */
 	bool salt_known;
-	uint8_t salt[8]; /* of the WAL since it last began */
+	uint8_t salt[8]; /* of the present WAL */
 
 	pthread_mutex_t hand_lock;
 	bool is_broken; /* only journal_reopen() helps */
 	/* A checkpoint completed and no commit has ended since: none may
 	 * start. */
 	bool is_caught_up;
-	/* The last row, and the last one that a flush has followed: what was
-	 * given a number later may be lost. */
+	/* The last row, and the last row with a later flush. LSNs given out in
+	 * between may be lost. */
 	uint64_t last_row, lasting;
-	/* Commits, as they were marked; those that a flush has followed; the
-	 * last one that registered a repository; since the journal was opened
-	 * for the EPOCH-th time. */
+	/* Counts since the journal was opened for the EPOCH-th time: commits,
+	 * commits with a later flush, and the last commit that registered a
+	 * repository. */
 	uint64_t written, flushed, repos_written;
 	uint64_t epoch;
 	/* Flushes: in the order in which they began they are over. */
 	struct journal_flusher flushers[JOURNAL_FLUSHERS];
 	uint64_t flushes_begun, flushes_over;
-	uint64_t wal_lasts; /* bytes of the WAL's file whose blocks last */
+	uint64_t wal_lasts; /* bytes of the WAL file with durable blocks */
 	int wal_fd;         /* -1: none; constant while the journal is open */
-	pthread_cond_t flush_cond; /* one is over */
-	int64_t flush_began_ns;    /* the last one that did */
-	uint64_t flushing;         /* and what it has along: see written */
-	int64_t flush_ns;          /* what one takes, of late */
-	size_t flush_waiting;      /* for one that is to follow */
+	pthread_cond_t flush_cond; /* a flush ended */
+	int64_t flush_began_ns;    /* the latest flush */
+	uint64_t flushing;         /* and its commits: see written */
+	int64_t flush_ns;          /* recent time of a flush */
+	size_t flush_waiting;      /* waiting for the next flush */
 	uint64_t last_lsn;
-	uint64_t trimmed; /* rows up to here are gone, but for deferred ones */
+	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
-	uint64_t damaged;       /* the first row that was found to be; 0 */
+	uint64_t damaged;       /* the first damaged row found; 0 */
 	uint64_t wal_frames;    /* after the last commit */
 	uint64_t frames_left;   /* to copy, when the last checkpoint ended */
 	struct journal_commit *waiting, **waiting_end;
@@ -169,18 +169,18 @@ struct journal {
 
 /* No more than opened: nothing is read. To be closed even when this fails. */
 int journal_attach(const char *path, const char *vfs, sqlite3 **db);
-/* Opens PATH with all that keeps SQLite honest (journal.h). *DB is to be
- * closed even when this fails. An SQLite code. */
+/* Opens PATH with the rules of journal.h. Close *DB even after a failure. An
+ * SQLite code. */
 int journal_connect(const char *path, const char *vfs, sqlite3 **db);
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
 /* Steps to the end and resets. SQLITE_OK or an extended code. */
 int journal_run(sqlite3_stmt *stmt);
-/* The negative errno for a code of something that did not happen. */
+/* The negative errno for the code of a definite failure. */
 int journal_errno(int rc);
 /* Puts a sentence into *WHY and returns R. */
 int journal_say(char **why, int r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with what SQLite says of RC, as an errno. */
+/* The same with SQLite's text for RC. Returns an errno. */
 int journal_say_sql(char **why, int rc, sqlite3 *db, const char *doing);
 
 /* ---- journal_open.c ---- */
@@ -190,9 +190,10 @@ int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
 
 /* ---- journal_meta.c ---- */
 
-/* Of what SQLite reads: the WAL may hold a newer first page than the file. */
+/* Checks the schema as SQLite reads it: the WAL may hold a newer first page
+ * than the file. */
 int journal_check_schema(struct journal *j, int64_t *version, char **why);
-/* Whose it is, what is forgotten and trimmed. */
+/* Reads the owner and the forgotten and trimmed LSNs. */
 int journal_read_meta(struct journal *j, int64_t version, char **why);
 /* Within a transaction; commit_lock is held. An SQLite code. */
 int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed);
@@ -205,16 +206,16 @@ int journal_convert(struct journal *j, char **why);
 
 /* SUFFIX after the database's path; to be freed. */
 char *journal_path_with(const struct journal *j, const char *suffix);
-/* "" where it has no id: not every container has. */
+/* "" if the machine has no id: some containers have none. */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX]);
-/* Is it a journal this build may open? -ENOENT without *WHY: there is none.
- * Before any connection: closing the file would drop their locks. */
+/* May this build open the journal? -ENOENT without *WHY: no journal. Call
+ * before any connection: closing the file would drop the connection's locks. */
 int journal_check_file(struct journal *j, char **why);
 int journal_check_ids(const char *path, uint32_t app, uint32_t version,
     char **why);
-/* Is what can be looked at in bounded time sound? */
+/* Checks as much as bounded time allows. */
 int journal_check_pages(struct journal *j, char **why);
-/* Makes it, durable with its name. */
+/* Makes the file, durable with its name. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);
 /* Zeros behind the WAL's end, wal_room bytes in all; none if the disk has not
@@ -232,11 +233,11 @@ bool journal_is_broken(struct journal *j);
 void journal_break(struct journal *j);
 /* NUMBER, which hand_lock guards. */
 uint64_t journal_guarded(struct journal *j, const uint64_t *number);
-/* One SQLite transaction; commit_lock is held. RC: how the statements since
- * its begin went. */
+/* One SQLite transaction; commit_lock is held. RC: the result of the statements
+ * since _begin. */
 int journal_txn_begin(struct journal *j);
 int journal_txn_end(struct journal *j, int rc);
-/* What was committed until now; commit_lock is held. */
+/* Marks all commits until now; commit_lock is held. */
 struct journal_mark journal_mark(struct journal *j);
 
 /* ---- journal_repo.c ---- */
@@ -246,20 +247,20 @@ int journal_register_start(struct journal *j);
 
 /* ---- journal_flush.c ---- */
 
-/* Each a handle of the WAL, which is there. An SQLite code. */
+/* Opens a handle of the existing WAL per flusher. An SQLite code. */
 int journal_flush_open(struct journal *j);
 void journal_flush_close(struct journal *j);
-/* Has the file system of the WAL written what it was told to? */
+/* Has the file system of the WAL written all data? */
 bool journal_fs_lives(struct journal *j);
-/* Before the journal is closed to be opened again: it is broken, whoever waits
- * is told so, and none is under way any more. */
+/* Before reopening: breaks the journal, wakes all waiting callers, and waits
+ * for the end of flushes at work. */
 void journal_flush_end(struct journal *j);
 
 /* ---- journal_checkpoint.c ---- */
 
-/* On a connection that has read, with nobody else at work: everything that
- * was read is in the synced database file afterwards, and the WAL is empty.
- * An SQLite code. */
+/* On a connection that has read, with no other connection at work: moves
+ * everything into the synced database file, and empties the WAL. An SQLite
+ * code. */
 int journal_truncate_wal(struct journal *j);
 
 /* ---- journal_read.c ---- */
@@ -268,9 +269,9 @@ int journal_truncate_wal(struct journal *j);
 	"lsn, kind, txid, uid, pid, repo, start, token, mount, locked_at_ns, " \
 	"time_us, voids, final, body, checksum"
 typedef int journal_row_fn(void *arg, const struct journal_row *row);
-/* Calls CB for what is left of S, which selects JOURNAL_COLUMNS, and resets
- * it. *NR, *LAST: how many rows, the last one's LSN. -EUCLEAN: a row's checksum
- * is not the one that was stored with it. */
+/* Calls CB for the remaining rows of S, which selects JOURNAL_COLUMNS, and
+ * resets S. *NR, *LAST: the number of rows, and the last LSN. -EUCLEAN: a row
+ * differs from its stored checksum. */
 int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
     void *arg, unsigned *nr, uint64_t *last);
 int journal_reader_connect(struct journal_reader *reader);

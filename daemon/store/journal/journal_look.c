@@ -46,7 +46,7 @@
 
 #define META_PAGE  2    /* the first table that was made */
 #define TABLE_LEAF 0x0d /* the kind of a page */
-#define SHORT_ROW  127  /* its length is one byte */
+#define SHORT_ROW  127  /* with a length of one byte */
 #define SEAL_TYPE  (12 + 2 * JOURNAL_SEAL_BYTES) /* of a column: a blob */
 
 struct wal {
@@ -54,8 +54,8 @@ struct wal {
 	int fd, db_fd;
 	uint8_t header[HEADER_BYTES];
 	bool is_big_endian, has_commit, has_wrong_bit;
-	uint8_t salts[8]; /* of its frames */
-	uint32_t sums[2]; /* after the last frame that was valid */
+	uint8_t salts[8]; /* of the frames */
+	uint32_t sums[2]; /* after the last valid frame */
 	uint64_t flushed; /* as frames behind the end say */
 	uint8_t frame[JOURNAL_FRAME_BYTES], page[JOURNAL_PAGE_BYTES];
 };

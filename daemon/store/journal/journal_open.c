@@ -1,29 +1,29 @@
 /*
- * The journal opened, opened again, and closed.
+ * Opens the journal, opens it again, closes it.
  *
  * Happy path:
- *	the first bytes of journal.db say that it is ours, of this schema
- *	a look at the WAL, before SQLite drops what it takes for its end
- *	connect, read; is all there that a repository has seen?
- *	wal_checkpoint(TRUNCATE): what was read is durable
+ *	the first bytes of journal.db show a journal of refd and its schema
+ *	a look at the WAL, before SQLite drops everything after a bad frame
+ *	connect, read; are all rows there that a repository has seen?
+ *	wal_checkpoint(TRUNCATE): all rows that were read are durable
  *	prepare the statements; connect the checkpointer, and let it read
- *	zeros into the WAL, as room for the commits to come
+ *	zeros into the WAL, as room for later commits
  *	sync the directory
  *	claimed: register this start
  *
  * Failure modes:
- *	another machine's, or damaged: refused with a sentence, and no byte of
- *	it was changed
+ *	of another machine, or damaged: refused with a sentence; no byte of the
+ *	journal was changed
  *	of format 1: converted, if its daemon was stopped; otherwise refused,
  *	since the rows to recover have no checksums
- *	a killed daemon: its last frames may be in memory only. TRUNCATE syncs
- *	the WAL and copies it into the synced database file, so that nothing is
- *	answered that a power cut could take back
- *	a full disk: the room in the WAL is given up for what the database has
- *	to grow by. Where that is not enough, -ENOSPC; nothing is lost
+ *	a crashed daemon: the last frames may be in memory only. TRUNCATE syncs
+ *	the WAL and copies the frames into the synced database file. So no
+ *	answer relies on rows that a power loss could take back
+ *	a full disk: the room in the WAL is given up for the growth of the
+ *	database. If that is not enough, -ENOSPC; nothing is lost
  *	a failed sync: everything is closed, without a checkpoint; both files
- *	leave the page cache, where they may look better than on the disk; then
- *	as above. When that fails nothing is open and it may be tried again
+ *	leave the page cache, which may differ from the disk; then as above.
+ *	After a failure nothing is open, and the call may be repeated
  */
 #include <assert.h>
 #include <errno.h>
@@ -68,7 +68,7 @@ static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
 	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-	/* What was trimmed but for being deferred goes now. */
+	/* A deferred row that survived trimming goes now. */
 	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
 				     " AND lsn <= (SELECT trimmed FROM meta)";
 	const struct {
@@ -94,7 +94,7 @@ static int prepare_all(struct journal *j)
 	return rc;
 }
 
-/* The next LSN, and a checkpointer that has read. */
+/* Sets the next LSN, and connects a checkpointer that has read. */
 static int finish_connecting(struct journal *j)
 {
 	int64_t ignored;
@@ -116,8 +116,8 @@ static int finish_connecting(struct journal *j)
 	sqlite3_wal_hook(j->db, note_frames, j);
 	pthread_mutex_lock(&j->hand_lock);
 	j->last_row = j->lasting = j->last_written;
-	/* What was never flushed may be gone since: its numbers are not given
-	 * out again while somebody may remember them. */
+	/* Rows that were never flushed may be gone now: their numbers are not
+	 * given out again while somebody may remember them. */
 	if (j->last_row + 1 > j->next_lsn)
 		j->next_lsn = j->last_row + 1;
 	j->last_lsn = j->next_lsn - 1;
@@ -147,12 +147,12 @@ static int enter_wal_mode(struct journal *j)
 	return rc == SQLITE_OK && !is_wal ? SQLITE_PROTOCOL : rc;
 }
 
-#define INDEX_BYTES  32768 /* of its first part */
+#define INDEX_BYTES  32768 /* of the first part */
 #define HEADER_BYTES 96    /* two copies */
 #define INDEX_TRIES  1000  /* a millisecond each */
 
-/* SQLITE_BUSY: another process opens it at this moment. SQLite itself tries
- * again then, but not in this call. */
+/* SQLITE_BUSY: another process is opening the index. SQLite itself retries
+ * later, but not in this call. */
 static int map_index(sqlite3_file *file, void volatile **index)
 {
 	int i = 0, rc;
@@ -163,9 +163,10 @@ static int map_index(sqlite3_file *file, void volatile **index)
 	return rc;
 }
 
-/* Whoever else has it open, as refd verify does, keeps the WAL's index alive:
- * it knows of frames that no flush has followed, and SQLite would not look at
- * what the disk has of them. Without a header it reads the WAL again. */
+/* Clears the header of the WAL's index. Another process with the journal open,
+ * such as refd verify, keeps the index alive. The index knows frames without a
+ * later flush, and SQLite would not check them against the disk. Without a
+ * header SQLite reads the WAL again. */
 static int drop_index(struct journal *j)
 {
 	void volatile *index = NULL;
@@ -187,7 +188,7 @@ static int drop_index(struct journal *j)
 	return rc;
 }
 
-/* Nothing of it is changed. */
+/* Changes nothing in the journal. */
 static int connect_to_read(struct journal *j, int64_t *version, char **why)
 {
 	int r, rc;
@@ -209,8 +210,8 @@ static int connect_to_read(struct journal *j, int64_t *version, char **why)
 	return j->check != NULL ? j->check(j->check_arg, j, why) : 0;
 }
 
-/* On a full disk the WAL's room is all that the database may grow by. A
- * conversion has added frames, and found none and no room. */
+/* On a full disk the database can only grow by the WAL's room. After a
+ * conversion, which has added frames, the room must not be cut. */
 static int bring_to_disk(struct journal *j, bool was_converted)
 {
 	int rc = journal_truncate_wal(j);
@@ -316,7 +317,7 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	return j;
 }
 
-/* From now on it is this machine's. */
+/* From now on the journal belongs to this machine. */
 static int write_machine(struct journal *j)
 {
 	int r;
@@ -368,7 +369,7 @@ int journal_claim(struct journal *j, char **why)
 	int r = j->adopt ? write_machine(j) : 0;
 
 	*why = NULL;
-	/* Its flush takes the machine's id along. */
+	/* The flush includes the machine's id. */
 	if (r == 0)
 		r = journal_register_start(j);
 	if (r == JOURNAL_UNKNOWN)
@@ -464,7 +465,7 @@ int journal_reopen(struct journal *j, char **why)
 		disconnect_all(j);
 	pthread_mutex_lock(&j->hand_lock);
 	j->is_broken = r < 0;
-	/* What it read is on the disk. */
+	/* All rows that were read are on disk. */
 	j->repos_written = j->flushed;
 	pthread_mutex_unlock(&j->hand_lock);
 	pthread_mutex_unlock(&j->commit_lock);
@@ -483,7 +484,7 @@ int journal_close(struct journal *j)
 	r = journal_forget(j, 0, true);
 	if (r == 0)
 		r = journal_errno(journal_truncate_wal(j));
-	/* The last one to close may take the empty WAL along. */
+	/* Closing the last connection may remove the empty WAL. */
 	if (r == 0)
 		sqlite3_db_config(j->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0,
 		    NULL);

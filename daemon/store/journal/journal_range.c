@@ -1,9 +1,9 @@
 /*
- * Rows by their LSNs, for those who read what was.
+ * Rows by their LSNs, for readers of history.
  *
  * Happy path: a few rows at a time, on a reader's connection.
  *
- * Failure modes: as of journal_read.c.
+ * Failure modes: as in journal_read.c.
  */
 #include "daemon/store/journal/journal_internal.h"
 

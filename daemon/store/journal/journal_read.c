@@ -1,18 +1,18 @@
 /*
- * Reading the journal beside the committer.
+ * Reads the journal beside the committer.
  *
- * Happy path: a connection that is not the committer's, a read transaction of
- * a few rows, a callback for each. SQLite shows a transaction to others only
- * when its sync has come back.
+ * Happy path: a connection other than the committer's, a read transaction of a
+ * few rows, a callback for each row. SQLite shows a transaction to other
+ * connections only after its sync.
  *
  * Failure modes:
  *	a long read would keep the WAL from beginning anew: a scan reads in
- *	slices, and between two of them stands nowhere
+ *	slices, and holds no read transaction between slices
  *	the journal awaits journal_reopen(): JOURNAL_UNKNOWN, since a
- *	transaction that is not seen now may be seen then. Reopening waits for
- *	those who read, and they for it
- *	a row is not what was written: -EUCLEAN, and journal_damage() says
- *	which. The rows behind it are not read
+ *	transaction that is invisible now may be visible then. Reopening waits
+ *	for readers, and readers wait for reopening
+ *	a row differs from the written row: -EUCLEAN, and journal_damage() names
+ *	the row. Later rows are not read
  *	an I/O error, a damaged file: a negative errno
  */
 #include <errno.h>
@@ -228,7 +228,7 @@ struct scan {
 	sqlite3_stmt *stmt;
 };
 
-/* To be closed even when it fails. */
+/* Close SCAN even after a failure. */
 static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 {
 	int rc;
@@ -269,8 +269,8 @@ int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
 	return r;
 }
 
-/* Few, as a rule; it is read in one go all the same, and for recovery, while
- * nobody commits much. */
+/* Deferred rows are few, as a rule. Recovery reads all at once, while there are
+ * few commits. */
 int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
     void *arg)
 {

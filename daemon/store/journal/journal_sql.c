@@ -1,17 +1,17 @@
 /*
- * SQLite as the journal uses it: how a connection is set up, and what its
- * error codes are here.
+ * SQLite as used by the journal: the setup of a connection, and the meaning of
+ * error codes.
  *
- * Happy path: open the file, turn off all that would happen by itself.
+ * Happy path: open the file, turn off all automatic work.
  *
- * SQLite's own table of system calls has our pwrite in front of the kernel's.
- * A write that a quota stops is an I/O error for SQLite, and one that finds the
- * disk full is SQLITE_FULL: ours reports both as a full disk. It also writes
- * whole pages of a WAL's index.
+ * In SQLite's table of system calls our pwrite replaces the kernel's. For
+ * SQLite, a write stopped by a quota is an I/O error, and a write to a full
+ * disk is SQLITE_FULL: our pwrite reports both as a full disk. Our pwrite also
+ * writes whole pages of a WAL's index.
  *
- * Failure modes: an SQLite code each, translated by journal_errno() where it
- * is known that nothing happened. A failed COMMIT or checkpoint is judged by
- * the caller, from the extended code.
+ * Failure modes: an SQLite code each, translated by journal_errno() if nothing
+ * happened for certain. The caller decides about a failed COMMIT or checkpoint
+ * by the extended code.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,15 +23,15 @@
 #include "daemon/store/journal/journal_internal.h"
 
 /*
- * Nobody else writes; but a reader that meets the WAL's index half-written
- * takes the writer's lock for a moment to look again, and where it loses the
- * processor then, the moment is long.
+ * There is no other writer. But a reader that meets a half-written index of the
+ * WAL takes the writer's lock for a moment to read again. If the reader loses
+ * the processor then, the moment is long.
  */
 #define BUSY_MS 1000
 
 /*
  * cache_spill: a transaction that outgrows the cache would write to the WAL
- * before its COMMIT, where a failure is judged otherwise.
+ * before its COMMIT, where a failure means something else.
  */
 static const char settings[] = "PRAGMA synchronous=FULL;"
 			       "PRAGMA wal_autocheckpoint=0;"
@@ -50,20 +50,20 @@ typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
 static pwrite_fn *real_pwrite;
 
 /*
- * SQLite makes room in the index of a WAL with the last byte of each page.
- * Where the blocks of the file system are smaller than a page, the others stay
+ * SQLite makes room in the index of a WAL with the last byte of each page. If
+ * the blocks of the file system are smaller than a page, the other blocks stay
  * holes, and a store into the mapping finds no room on a full disk: SIGBUS.
  *
- * Any file of SQLite's comes here. The rest of a write that the kernel cut
- * short can be such a byte too, so a byte that exists is never written over.
+ * All files of SQLite come here. The rest of a short write can be such a byte
+ * too, so an existing byte is never overwritten.
  */
 static bool is_end_of_page(size_t len, off_t offset)
 {
 	return len == 1 && offset % PAGE_BYTES == PAGE_BYTES - 1;
 }
 
-/* The byte at OFFSET, and zeros from the end of the file, or from the start of
- * the page, up to it. */
+/* Writes the byte at OFFSET, with zeros before: from the end of the file, or
+ * from the start of the page. */
 static ssize_t write_page(int fd, const void *byte, off_t offset)
 {
 	uint8_t page[PAGE_BYTES] = { 0 };
@@ -102,7 +102,7 @@ static ssize_t pwrite_for_sqlite(int fd, const void *buf, size_t len,
 	return n;
 }
 
-/* SQLite is built to use one of the two, and does not know the other. */
+/* A build of SQLite uses one of the two calls, and does not know the other. */
 static void replace_pwrite(void)
 {
 	static const char *const names[] = { "pwrite64", "pwrite" };
@@ -123,8 +123,8 @@ static void replace_pwrite(void)
 
 static void set_up(void)
 {
-	/* Else each cache takes room for twenty pages as soon as it is there,
-	 * and most of ours read three. */
+	/* Otherwise each cache takes room for twenty pages at once, and most of
+	 * our caches read three. */
 	sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
 	replace_pwrite();
 }
@@ -150,8 +150,8 @@ int journal_connect(const char *path, const char *vfs, sqlite3 **db)
 	if (rc != SQLITE_OK)
 		return sqlite3_extended_errcode(*db);
 	sqlite3_busy_timeout(*db, BUSY_MS);
-	/* Closing is also what is done after a failed sync, when nothing may
-	 * be copied from memory into the database file. */
+	/* A connection is also closed after a failed sync, when nothing may be
+	 * copied from memory into the database file. */
 	rc = sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(*db, settings, NULL, NULL, NULL);

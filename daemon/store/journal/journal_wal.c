@@ -1,16 +1,17 @@
 /*
- * What only the WAL file itself can tell, read through SQLite's own handle.
+ * Facts that only the WAL file has, read through SQLite's own handle.
  * Committer's mutex held. (https://www.sqlite.org/fileformat2.html, 4.1.)
  *
- * Happy path: never called but for 32 bytes when the WAL has begun anew.
+ * Happy path: only 32 bytes are read, after the WAL has begun anew.
  *
  * Failure modes:
- *	A COMMIT fails while it writes its frames. None of it counts as long as
- *	its last frame, the one with the commit mark, is not whole; but a write
- *	can fail half-way, and where the other half is what an older WAL left
- *	in that place, the frame is whole after all: killed now, the next start
- *	would find the transaction committed. So it is looked up.
- *	The file can't be read: then nothing is known, and the answer is yes.
+ *	A COMMIT fails while SQLite writes the frames. The transaction does not
+ *	count until its last frame, the frame with the commit mark, is whole.
+ *	But a write can fail half-way, and an older WAL may have left the other
+ *	half in that place: then the frame is whole after all, and after a crash
+ *	the next start would find the transaction committed. So the frame is
+ *	checked.
+ *	The file cannot be read: the answer is yes, since nothing is known.
  */
 #include <string.h>
 

@@ -1,26 +1,27 @@
 /*
- * One journal row's body as bytes.
+ * The body of a journal row as bytes.
  *
  *	u8 version, u8 flags (atomic), u32 file_mode, dir_mode, nr_updates,
  *	u64 digest, strings committer, message, u8 number of identities, each
  *	two strings, u32 number of members
  *	each member: u32 index, u8 status, u8 action (0 unless the status is
- *	ok), u8 flags, string name, then what the flags announce: text, found,
- *	worktree, target, old_oid, packed_oid; new_oid where the status is ok
+ *	ok), u8 flags, string name, then the fields named by the flags: text,
+ *	found, worktree, target, old_oid, packed_oid; new_oid if the status is
+ *	ok
  *
  * Little-endian; an oid is 20 bytes; a string is u32 length, bytes, NUL, so
- * that a decoded one can point into the copy. There is one encoding of a
- * record, and a decoder takes no other: encoding what was decoded gives the
- * same bytes.
+ * that a decoded string can point into the copy. A record has exactly one
+ * encoding, and the decoder accepts no other: encoding a decoded record gives
+ * the same bytes.
  *
  * Happy path: one allocation to encode, one to decode, for the members and a
  * copy of the input.
  *
  * Failure modes:
  *	too few bytes, or too many; an unknown version, flag, status or action;
- *	a string with a NUL inside, a target of what is not written: -EBADMSG
- *	a number of members that the rest of the bytes can't hold: -EBADMSG
- *	before anything is allocated for them
+ *	a string with a NUL inside, a target without a write: -EBADMSG
+ *	more members than the remaining bytes can hold: -EBADMSG before the
+ *	allocation
  */
 #include "daemon/store/journal/record.h"
 
@@ -35,7 +36,7 @@
 
 #define FLAG_ATOMIC 0x01
 
-/* Of a member; those in OK_FLAGS only where the status is ok. */
+/* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
 #define FLAG_FOUND    0x02
 #define FLAG_OLD      0x04
@@ -110,7 +111,7 @@ static unsigned member_flags(const struct record_member *m)
 	return flags;
 }
 
-/* Numbers of their own: those of the enum are nobody's promise. */
+/* Stable numbers: the enum may change. */
 static uint8_t action_code(enum record_action action)
 {
 	switch (action) {
@@ -200,7 +201,7 @@ struct in {
 	bool is_bad;
 };
 
-/* LEN bytes off the front; NULL when there are not that many. */
+/* The next LEN bytes; NULL if fewer are left. */
 static const uint8_t *get_bytes(struct in *in, size_t len)
 {
 	const uint8_t *p = in->p;
@@ -265,7 +266,7 @@ static void get_action(struct in *in, struct record_member *m)
 		in->is_bad = true;
 }
 
-/* What is only there where the status is ok. */
+/* The fields of a member with status ok. */
 static void get_published(struct in *in, struct record_member *m,
     uint64_t flags)
 {

@@ -1,8 +1,8 @@
 /*
- * One journal row's body: what a window decided for one transaction, with
- * all that a replay needs. proto-like code: pure functions over bytes, any
- * thread, nothing blocks. Little-endian, length-prefixed, versioned by its
- * first byte; a decoder takes nothing it does not know.
+ * The body of a journal row: the decision of a batch for one transaction, with
+ * everything that a replay needs. Pure functions over bytes, as in proto/; any
+ * thread, nothing blocks. Little-endian, length-prefixed; the first byte is the
+ * version. A decoder refuses anything unknown.
  */
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H
@@ -17,46 +17,48 @@ enum record_action {
 	RECORD_NOTHING, /* verified only: nothing is written */
 	RECORD_WRITE,   /* NEW_OID, or a symbolic ref to TARGET */
 	RECORD_DELETE,
-	/* A log line alone: of a symbolic ref that was passed through, of a
-	 * HEAD that points to the branch. */
+	/* A log line only: of a symbolic ref on the way, or of a HEAD that
+	 * points to the branch. */
 	RECORD_LOG
 };
 
-/* One file that an update is about; a symbolic ref on the way to another has
- * a member of its own. */
+/* One ref file of an update; a symbolic ref on the way to another ref has a
+ * separate member. */
 struct record_member {
-	uint32_t index; /* in the transaction; several may share it */
+	/* in the transaction; several members may share an index */
+	uint32_t index;
 	enum refd_status status;
-	/* NAME is what was asked for: of all members with this index the one
-	 * that tells what became of it. */
+	/* NAME is the requested name: of all members with this index, this
+	 * member has the answer. */
 	bool answers;
 	const char *name;
 	const char *text; /* detail for people, or NULL */
 	bool has_found;
-	struct refd_oid found; /* what the answer said */
+	struct refd_oid found; /* as in the answer */
 
-	/* status OK only: what was (or will be) published. */
-	const char *worktree; /* "" for the common dir, else the id of the
-				 linked one: NAME is below worktrees/<id>/ */
+	/* status OK only: the published (or planned) result. */
+	/* "" for the common dir, else the id of the linked worktree: NAME is
+	 * below worktrees/<id>/ */
+	const char *worktree;
 	enum record_action action;
-	/* The value after it; of a symbolic ref the one it resolves to, null
-	 * where that is none. Null for a deletion's line. */
+	/* The value afterwards; of a symbolic ref the value it resolves to, or
+	 * null. Null for the line of a deletion. */
 	struct refd_oid new_oid;
 	const char *target;      /* RECORD_WRITE of a symbolic ref; or NULL */
 	bool had_old;            /* the ref had a value under the lock */
-	struct refd_oid old_oid; /* it, resolved where it was symbolic */
-	bool had_packed;         /* packed-refs held it at prepare */
+	struct refd_oid old_oid; /* resolved if symbolic */
+	bool had_packed;         /* in packed-refs at prepare */
 	struct refd_oid packed_oid;
-	bool log; /* a line from OLD_OID to NEW_OID is owed to its log */
+	bool log; /* a line from OLD_OID to NEW_OID goes to the log */
 };
 
 struct record {
 	const char *committer; /* of the log lines; may be "" */
 	const char *message;   /* normalised; "" for none */
-	/* Who, as the client's environment has it. */
+	/* As in the client's environment. */
 	struct refd_identity identities[REFD_IDENTITIES_MAX];
 	size_t nr_identities;
-	uint32_t file_mode, dir_mode; /* for what a replay has to create */
+	uint32_t file_mode, dir_mode; /* for files that a replay creates */
 	uint32_t nr_updates;          /* of the whole transaction */
 	bool atomic;
 	uint64_t digest; /* of the request's content */
@@ -71,7 +73,7 @@ uint8_t *record_encode(const struct record *rec, size_t *len);
 int record_decode(const uint8_t *bytes, size_t len, struct record *rec);
 void record_done(struct record *rec);
 
-/* Leaves what a look-up by id needs: what became of each update. */
+/* Keeps only the parts for a look-up by id: the outcome of each update. */
 void record_strip(struct record *rec);
 
 #endif

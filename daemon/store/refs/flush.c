@@ -1,22 +1,22 @@
 /*
- * Files made durable, many at once.
+ * Makes many files durable together.
  *
  * The happy path:
- *	write-out	begins when the file is added and is waited for at the
- *			end: by then the drive has been busy with all of them
- *	fsync		each file handed to the flusher's threads, but the last,
- *			which the caller syncs itself, and then what they have
- *			not begun with; then it waits for them
+ *	write-out	begins when the file is added; the end waits for all: the
+ *			drive has been busy with all files by then
+ *	fsync		each file is handed to the flusher's threads, except the
+ *			last. The caller syncs the last file, then all files that
+ *			no thread has begun, then waits for the threads
  *
- * What fails: a sync, and the file's owner is told; a thread that can't be
- * started, then there are fewer.
+ * Failures: a sync: the file's owner is told. A thread cannot be started: there
+ * are fewer threads.
  */
 #include "daemon/store/refs/flush.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Disks that gain from more are rare, and the first few gain the most. */
+/* Few disks gain from more threads, and the first few threads gain the most. */
 #define THREADS 8
 
 struct flusher {
@@ -95,7 +95,7 @@ void flusher_free(struct flusher *fl)
 	free(fl);
 }
 
-/* ---- one thread's files ---- */
+/* ---- the files of one thread ---- */
 
 void flush_init(struct flush *f, const struct sys *sys, struct flusher *flusher,
     void (*failed)(void *arg, void *what, int err), void *arg)
@@ -107,7 +107,7 @@ void flush_init(struct flush *f, const struct sys *sys, struct flusher *flusher,
 	f->nr = 0;
 }
 
-/* An error that was met already is what counts. */
+/* An earlier error has precedence. */
 static void close_file(struct flush *f, int fd, int err, void *what)
 {
 	int closed = SYS(f->sys, close, fd);
@@ -146,7 +146,7 @@ static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 	pthread_mutex_unlock(&fl->mutex);
 }
 
-/* One of those counted in LEFT that no thread has begun with. */
+/* A file counted in LEFT that no thread has begun. */
 static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 {
 	struct flush_file **at = &fl->first, *file;
@@ -161,8 +161,8 @@ static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 	return file;
 }
 
-/* The threads may all be at a disk that hangs, with other people's files: what
- * they have not come to is synced here. */
+/* All threads may be waiting for a disk that hangs, with other callers' files.
+ * So this thread syncs the files that no thread has begun. */
 static void wait_for(struct flusher *fl, size_t *left)
 {
 	struct flush_file *file;
@@ -212,7 +212,7 @@ void flush_end(struct flush *f)
 	f->nr = 0;
 }
 
-/* ---- one file, meanwhile ---- */
+/* ---- a single file, in the background ---- */
 
 void flush_ahead(struct flush_one *one, const struct sys *sys,
     struct flusher *flusher, int fd)

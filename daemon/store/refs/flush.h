@@ -1,18 +1,17 @@
 /*
- * Files made durable, many at once.
+ * Makes many files durable together.
  *
- *	flush_add, flush_add, ...	takes the descriptors over
- *	flush_end			each has been flushed, and is closed
+ *	flush_add, flush_add, ...	takes over the descriptors
+ *	flush_end			flushes and closes all
  *
- * A few threads of the store's (struct flusher) sync files side by side for
- * whoever asks; file systems make one write of many syncs that wait together.
- * Without them, one after the other. A struct flush belongs to one thread. It
- * holds FLUSH_MAX descriptors at most and blocks, for all of them, whenever it
- * is full. A descriptor is synced once and closed after, whatever came of it.
+ * A few threads of the store (struct flusher) sync files in parallel for all
+ * callers; file systems combine syncs that wait together. Without the threads,
+ * files are synced one after the other. A struct flush belongs to one thread.
+ * It holds at most FLUSH_MAX descriptors; when full, it blocks for all. A
+ * descriptor is synced once and then closed, whatever the result.
  *
- *	flush_ahead, flush_wait		one descriptor, which stays the
- *					caller's, is fsynced while it does
- *					something else
+ *	flush_ahead, flush_wait		fsyncs one descriptor, which stays the
+ *					caller's, in the background
  *
  * Nothing logs.
  */
@@ -28,7 +27,7 @@
 
 enum flush_how {
 	FLUSH_NOTHING,   /* only closed */
-	FLUSH_BEGIN,     /* writing begins, nobody waits for it */
+	FLUSH_BEGIN,     /* begins writing, does not wait */
 	FLUSH_WRITE_OUT, /* written out (sys.h): a flush of the file system
 			    has to follow */
 	FLUSH_FSYNC
@@ -37,7 +36,7 @@ enum flush_how {
 struct flusher;
 /* NULL: no thread could be had. */
 struct flusher *flusher_new(const struct sys *sys);
-void flusher_free(struct flusher *flusher); /* nobody waits for it */
+void flusher_free(struct flusher *flusher); /* no caller waits */
 
 struct flush_file {
 	int fd;
@@ -52,7 +51,7 @@ struct flush_file {
 struct flush {
 	const struct sys *sys;
 	struct flusher *flusher; /* or NULL */
-	/* WHAT of the file that could not be flushed, and a negative errno. */
+	/* The WHAT of a file whose flush failed, and a negative errno. */
 	void (*failed)(void *arg, void *what, int err);
 	void *arg;
 	struct flush_file files[FLUSH_MAX];
@@ -64,7 +63,7 @@ void flush_init(struct flush *f, const struct sys *sys, struct flusher *flusher,
 void flush_add(struct flush *f, int fd, enum flush_how how, void *what);
 void flush_end(struct flush *f);
 
-/* Stays where it is from the one call to the other. */
+/* Must not move between the two calls. */
 struct flush_one {
 	struct flusher *flusher; /* or NULL: flush_ahead() blocks */
 	struct flush_file file;

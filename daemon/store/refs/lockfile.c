@@ -10,9 +10,9 @@
  * Failure modes:
  *	a parent directory is missing, or pruned between its making and the
  *	link: made again, up to three times, then -ENOENT
- *	the file has all the links it may have: <id>.1, <id>.2, ...
- *	kill -9 or a power cut: token and locks survive together, and whoever
- *	finds them knows them by their common inode
+ *	the file has the maximum of links: <id>.1, <id>.2, ...
+ *	a crash or a power loss: token and locks survive together, and recovery
+ *	recognises them by their common inode
  */
 #include "daemon/store/refs/lockfile.h"
 
@@ -28,7 +28,7 @@
 #define PRUNE_TRIES 3
 #define ID_DIGITS   16
 
-/* Nobody has business writing into a lock; it holds nothing, ever. */
+/* Nobody may write into a lock: the file stays empty. */
 #define TOKEN_MODE 0444
 
 void token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k)
@@ -41,7 +41,8 @@ void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n)
 	snprintf(name, TOKEN_NAME_MAX, "%016llx-%u", (unsigned long long)id, n);
 }
 
-/* Strict by making the name again: one id and k have one name. */
+/* Strict: makes the name again and compares. An id and k have exactly one
+ * name. */
 int token_parse_name(const char *name, uint64_t *id, unsigned *k)
 {
 	char again[TOKEN_NAME_MAX];
@@ -100,7 +101,7 @@ int token_init(struct token *tok, const struct sys *sys, int stage_fd,
 	return make_next_file(tok);
 }
 
-/* One link; a file that is full is followed by the next. */
+/* Links once; a full file is followed by the next file. */
 static int link_once(struct token *tok, int dirfd, const char *lock)
 {
 	int r;

@@ -1,14 +1,14 @@
 /*
- * Ref locks that can be told from everybody else's after a crash.
+ * Ref locks that refd can recognise as its own after a crash.
  *
- * Each window makes one empty file per repository, its *token*, in
- * <common-dir>/refd/stage/, and takes "<ref>.lock" by link(2) from it. git
- * respects such a lock like any other; and after a kill or a power cut a
- * .lock that shares its inode with a file in stage/ is ours, belongs to the
- * window that the file's name says, and can be rolled forward or removed.
- * A token's link count tells whether any of its locks still stands. New
- * values are written beside it in stage/ and renamed onto the ref from
- * there; the lock is unlinked after, so it stands until the ref is right.
+ * Each batch makes an empty file per repository, its *token*, in
+ * <common-dir>/refd/stage/, and takes "<ref>.lock" by link(2) from the token.
+ * git respects such a lock. After a crash or a power loss, a .lock with the
+ * inode of a file in stage/ is refd's. It belongs to the batch in the file's
+ * name, and can be rolled forward or removed. The link count of a token tells
+ * whether any lock still stands. New values are written beside the token in
+ * stage/ and renamed onto the ref. The lock is unlinked afterwards, so the lock
+ * stands until the ref is right.
  *
  * One thread per token; every call may block. 0 or negative errno; nothing
  * logs. done() is allowed in any state and more than once.
@@ -52,25 +52,26 @@ int token_init(struct token *tok, const struct sys *sys, int stage_fd,
     uint64_t id);
 
 /*
- * Takes PATH's lock, PATH without ".lock", relative to DIRFD; missing parent
- * directories are made with mode DIR_MODE. A directory that somebody prunes
- * meanwhile is tried three times (as git's lock_raw_ref).
+ * Takes the lock of PATH (without ".lock"), relative to DIRFD; makes missing
+ * parent directories with mode DIR_MODE. If another process prunes a directory
+ * meanwhile, tries three times (as git's lock_raw_ref).
  *
- * -EEXIST: somebody holds it. -ENOTDIR: a parent of PATH is a file.
- * -ENAMETOOLONG: PATH with ".lock" passes REFD_PATH_MAX or a component the
- * file system's own limit. -EXDEV, -EPERM: this file system can't link there.
+ * -EEXIST: the lock is held. -ENOTDIR: a parent of PATH is a file.
+ * -ENAMETOOLONG: PATH with ".lock" exceeds REFD_PATH_MAX, or a component
+ * exceeds the file system's limit. -EXDEV, -EPERM: this file system cannot link
+ * there.
  */
 int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode);
-/* A lock that is gone already counts as unlocked. */
+/* A missing lock counts as unlocked. */
 int token_unlock(struct token *tok, int dirfd, const char *path);
 
-/* The file system's own clock at the last link: an upper bound for when any
- * lock of the token was taken (st_ctime of the token; link(2) updates it, and
- * so does unlocking: ask while all locks stand). */
+/* The file system's clock at the last link: no lock of the token was taken
+ * later. The time is the st_ctime of the token, which link(2) updates.
+ * Unlocking updates the time too: ask while all locks stand. */
 int token_locked_at(struct token *tok, int64_t *ctime_ns);
 
-/* Removes the token's files; its locks must have been unlocked. Negative
- * errno: one of them stays. */
+/* Removes the token's files. All locks must have been unlocked. Negative errno:
+ * a file stays. */
 int token_done(struct token *tok);
 
 #endif

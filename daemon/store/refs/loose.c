@@ -26,8 +26,8 @@
 
 #define SYMREF_PREFIX "ref:"
 
-/* What follows an id is passed over, as git does; a symref that does not fit
- * names no ref git could open. */
+/* Text after an id is ignored, as in git. A symref that does not fit names no
+ * ref that git could open. */
 #define CONTENT_MAX (REFD_PATH_MAX + 64)
 
 void loose_value_done(struct loose_value *value)
@@ -79,8 +79,8 @@ int loose_parse(const char *buf, size_t len, struct loose_value *value)
 	return 0;
 }
 
-/* Only a link to something that reads as a ref's name is a symref: git would
- * open the others through, and so read outside the repository. */
+/* Only a link to a valid refname is a symref: git would open any other link,
+ * and so read outside the repository. */
 static int read_symlink(const struct sys *sys, int dirfd, const char *path,
     struct loose_value *value)
 {

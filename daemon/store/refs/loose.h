@@ -1,9 +1,9 @@
 /*
- * Loose refs on disk: reading one under its lock, staging a new value, and
- * the directories around it. files-backend.c of git is the model:
- * files_read_raw_ref() for what may stand in the file. The last component of
- * a path is never followed if it is a link; parents that are links are, as
- * git does.
+ * Loose refs on disk: reading a ref under its lock, staging a new value, and
+ * the directories around refs. The model is git's files-backend.c:
+ * files_read_raw_ref() for the contents of the file. If the last component of a
+ * path is a link, the link is never followed. Parents that are links are
+ * followed, as in git.
  *
  * Any thread; every call may block. 0 or negative errno; nothing logs.
  */
@@ -20,26 +20,27 @@ enum loose_kind {
 	LOOSE_ABSENT, /* no file, or only empty directories there */
 	LOOSE_OID,
 	LOOSE_SYMREF, /* "ref: x", or a symlink to a ref's name */
-	LOOSE_DIR,    /* a directory with something in it, if only a lock */
-	LOOSE_BROKEN  /* empty, NULs, garbage; another symlink, which git
-			   would follow; a FIFO, a socket, a device */
+	LOOSE_DIR,    /* a directory with any entry, even only a lock */
+	/* empty, NULs, garbage; any other symlink, which git would follow; a
+	 * FIFO, a socket, a device */
+	LOOSE_BROKEN
 };
 
 struct loose_value {
 	enum loose_kind kind;
 	struct refd_oid oid;
-	/* It says no more than loose_format() writes; of a symref: it ends
-	 * with a line feed and no NUL is in it. What is torn is not exact. */
+	/* The file has exactly the text of loose_format(). A symref ends with a
+	 * line feed and has no NUL. A torn file is not exact. */
 	bool exact;
 	bool is_vacant;   /* ABSENT, and there is no directory either */
 	char *target;     /* of a symref, unchecked, may be ""; owned */
-	int64_t mtime_ns; /* of the file, where there is one */
+	int64_t mtime_ns; /* of the file, if any */
 };
 
 void loose_value_done(struct loose_value *value);
 
-/* -ENOTDIR from a parent that is a file reads as LOOSE_ABSENT. Where this is
- * ABSENT or DIR the ref may still be packed. Changes nothing on disk. */
+/* -ENOTDIR from a parent that is a file reads as LOOSE_ABSENT. After ABSENT or
+ * DIR the ref may still be packed. Changes nothing on disk. */
 int loose_read(const struct sys *sys, int dirfd, const char *path,
     struct loose_value *value);
 
@@ -48,11 +49,11 @@ int loose_read(const struct sys *sys, int dirfd, const char *path,
  * target is a refname is the caller's to check. -ENOMEM. */
 int loose_parse(const char *buf, size_t len, struct loose_value *value);
 
-/* Longer than any ref's file that is written. */
+/* Longer than any ref file that refd writes. */
 #define LOOSE_CONTENT_MAX (REFD_PATH_MAX + 16)
 
-/* What a ref's file says: "ref: <target>\n", or where TARGET is NULL
- * "<hex>\n". Its length, or -ENAMETOOLONG. */
+/* The text of a ref file: "ref: <target>\n", or "<hex>\n" if TARGET is NULL.
+ * Returns the length, or -ENAMETOOLONG. */
 int loose_format(const struct refd_oid *oid, const char *target,
     char content[LOOSE_CONTENT_MAX]);
 
@@ -61,27 +62,28 @@ int loose_format(const struct refd_oid *oid, const char *target,
  * taken; any other failure leaves no file. */
 int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
-/* The same, and closes it: 0. */
+/* The same, then closes the file: 0. */
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 
-/* Entries. Each of the three below looks at so many, all directories together,
- * and fails with -E2BIG beyond: git leaves few empty directories. */
+/* Each of the three functions below looks at this many entries, in all
+ * directories together, and then fails with -E2BIG: git leaves few empty
+ * directories. */
 #define LOOSE_WALK_MAX 10000
 
 /*
- * Makes room for a file at PATH: removes the tree of empty directories there
- * (lock files do not count as empty); a file there, or nothing, is 0 too.
- * -ENOTEMPTY: something is in it, and *BLOCKER (owned by the caller) is the
- * path of one file, or NULL where it is gone again. BLOCKER may be NULL.
+ * Makes room for a file at PATH: removes the tree of empty directories there (a
+ * lock file makes a directory non-empty). A file or nothing at PATH is 0 too.
+ * -ENOTEMPTY: there is a file inside, and *BLOCKER (owned by the caller) is its
+ * path, or NULL if the file is gone again. BLOCKER may be NULL.
  */
 int loose_clear_dirs(const struct sys *sys, int dirfd, const char *path,
     char **blocker);
 
 /*
  * Finds a loose ref below PATH/, for D/F checks. 1 and *FOUND (owned, a full
- * path relative to DIRFD) when there is one, 0 when not. Names ending in
- * ".lock" or beginning with "." are not refs, nor is anything below them.
+ * path relative to DIRFD), or 0. Names ending in ".lock" or beginning with "."
+ * are not refs, nor is anything below.
  */
 int loose_find_below(const struct sys *sys, int dirfd, const char *path,
     char **found);
@@ -90,7 +92,8 @@ int loose_find_below(const struct sys *sys, int dirfd, const char *path,
 int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path);
 
 /* -ELOOP: a directory on the way to PATH is a link, perhaps out of the
- * repository; who may write in refs/ may have put it there. Else 0. */
+ * repository; a user with write access to refs/ may have made the link. Else
+ * 0. */
 int loose_stays_inside(const struct sys *sys, int dirfd, const char *path);
 
 /* After a deletion: rmdir of PATH's parents while they are empty, but never

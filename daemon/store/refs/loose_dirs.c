@@ -1,14 +1,14 @@
 /*
- * The directories around loose refs: what is below a name, making room for a
- * file, and pruning.
+ * The directories around loose refs: finding files below a name, making room
+ * for a file, and pruning.
  *
- * Happy path: nothing is at the name, and one system call says so.
+ * Happy path: the name is free, as a single system call shows.
  *
  * Failure modes:
- *	somebody makes or removes directories meanwhile: rmdir(2) decides; what
- *	is gone is gone, what is no longer empty stays
- *	more entries than LOOSE_WALK_MAX, all of them directories or no refs:
- *	-E2BIG; what was removed until then is gone
+ *	another process makes or removes directories meanwhile: rmdir(2)
+ *	decides; a directory that is no longer empty stays
+ *	more entries than LOOSE_WALK_MAX, all directories or no refs: -E2BIG;
+ *	directories removed so far stay removed
  *	deep trees: one directory is open at a time, and REFD_PATH_MAX bounds
  *	the depth
  */
@@ -25,13 +25,13 @@
 struct dir_walk {
 	const struct sys *sys;
 	int dirfd;
-	bool refs_only;           /* pass over what can't be a ref's name */
-	bool remove;              /* directories that turn out to be empty */
-	size_t left;              /* entries that may be looked at yet */
-	char path[REFD_PATH_MAX]; /* of the file, when one was found */
+	bool refs_only;           /* skip names that no ref can have */
+	bool remove;              /* directories found empty */
+	size_t left;              /* entries left to look at */
+	char path[REFD_PATH_MAX]; /* of the file found */
 };
 
-/* Names of one directory's subdirectories, each with its NUL. */
+/* Names of the subdirectories of a directory, each with its NUL. */
 struct names {
 	char *data;
 	size_t len, size;
@@ -74,7 +74,7 @@ static int enter(struct dir_walk *w, size_t len, const char *name)
 	return 0;
 }
 
-/* 1 when the entry is a directory. A link to one is not. */
+/* 1: the entry is a directory. A link to a directory is none. */
 static int is_directory(struct dir_walk *w, size_t len,
     const struct sys_dirent *entry)
 {
@@ -90,8 +90,8 @@ static int is_directory(struct dir_walk *w, size_t len,
 	return r < 0 ? r : S_ISDIR(st.mode);
 }
 
-/* Reads one directory: 1 when it holds a file, whose path then stands in W;
- * else its subdirectories are in SUBDIRS. */
+/* Reads one directory. 1: there is a file, and W has its path; else SUBDIRS has
+ * the subdirectories. */
 static int list_directory(struct dir_walk *w, struct names *subdirs)
 {
 	size_t len = strlen(w->path);
@@ -128,8 +128,8 @@ static int list_directory(struct dir_walk *w, struct names *subdirs)
 	return r;
 }
 
-/* 1 when there is a file at any depth below the walk's path; the path is then
- * the file's, else what it was. */
+/* 1: there is a file at some depth below the walk's path, which becomes the
+ * path of the file; else the path is unchanged. */
 static int walk_tree(struct dir_walk *w)
 {
 	size_t len = strlen(w->path), at;

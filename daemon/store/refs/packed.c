@@ -1,14 +1,14 @@
 /*
- * The cache of packed-refs: which file it is, and how it is to be read.
+ * The cache of packed-refs: the current file, and how to read the file.
  *
  * Happy path:
- *	snapshot	stat the path: still the file that is held open; else
- *			open it and read its header
+ *	snapshot	stat the path: still the open file; else open the file
+ *			and read its header
  *
  * Failure modes:
- *	the file was replaced: opened again; those who hold the old snapshot
- *	keep it
- *	a malformed line: -EBADMSG, and the cache stays what it was
+ *	the file was replaced: opened again; holders of the old snapshot keep
+ *	their snapshot
+ *	a malformed line: -EBADMSG, and the cache is unchanged
  *	an unsorted file: sorted in memory, up to PACKED_UNSORTED_MAX
  */
 #include "daemon/store/refs/packed.h"
@@ -51,7 +51,7 @@ void packed_snapshot_put(struct packed_snapshot *snap)
 
 /* ---- the header ---- */
 
-/* As git has it: one of the words between blanks. */
+/* As in git: a word between blanks. */
 static bool has_trait(const struct packed_snapshot *snap, const char *trait)
 {
 	const char *at = snap->header, *end = at + snap->header_len;
@@ -90,7 +90,7 @@ static int read_header(struct packed_snapshot *snap)
 	return last == '\n' ? 0 : -EBADMSG;
 }
 
-/* ---- a small file, or one that is not sorted ---- */
+/* ---- a small file, or an unsorted file ---- */
 
 struct records {
 	struct packed_record *items;
@@ -107,7 +107,7 @@ static int by_name(const void *va, const void *vb)
 	if (order == 0)
 		order =
 		    (a->name_len > b->name_len) - (a->name_len < b->name_len);
-	/* Refs of one name stay in their order. */
+	/* Refs with the same name keep their order. */
 	return order != 0 ? order :
 			    (a->start > b->start) - (a->start < b->start);
 }
@@ -159,7 +159,7 @@ static int sort(struct packed_snapshot *snap, struct records *records)
 	return 0;
 }
 
-/* Then all of it is looked at, and nothing hangs on what its header says. */
+/* Reads and checks the whole file, whatever the header says. */
 static int read_whole(struct packed_snapshot *snap)
 {
 	struct records records = { .nr = 0 };

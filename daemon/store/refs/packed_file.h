@@ -13,8 +13,8 @@
 #include "daemon/base/sys.h"
 #include "proto/limits.h"
 
-/* NAME, to be used below DIRFD, and the result of lstat. 0; -ENOENT: no such
- * file; -ELOOP: a link that leads elsewhere, to a link, or through a link. */
+/* Sets NAME, for use below DIRFD, and the result of lstat. 0; -ENOENT: no such
+ * file; -ELOOP: a link out of the directory, to a link, or through a link. */
 int packed_file(const struct sys *sys, int dirfd, char name[REFD_PATH_MAX],
     struct sys_stat *st);
 

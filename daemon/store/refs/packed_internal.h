@@ -1,6 +1,6 @@
 /*
- * Between packed.c, packed_search.c, packed_stream.c and packed_rewrite.c. As
- * packed.h has it.
+ * Shared by packed.c, packed_search.c, packed_stream.c and packed_rewrite.c.
+ * Rules as in packed.h.
  */
 #ifndef STORE_PACKED_INTERNAL_H
 #define STORE_PACKED_INTERNAL_H
@@ -17,8 +17,8 @@
  * are one record. */
 #define PACKED_NAME_AT    (REFD_OID_HEX + 1)
 #define PACKED_PEELED_LEN (1 + REFD_OID_HEX + 1)
-/* A longer record is malformed. So each PACKED_BLOCK bytes in a row that the
- * file's records fill hold the start of one. */
+/* A longer record is malformed. So every run of PACKED_BLOCK bytes with records
+ * contains the start of a record. */
 #define PACKED_RECORD_MAX 4096
 #define PACKED_BLOCK      PACKED_RECORD_MAX
 #define PACKED_HEADER_MAX 1024
@@ -32,13 +32,13 @@ struct packed_snapshot {
 	struct sys_stat st; /* of fd */
 	char *text;         /* read whole, and sorted; NULL: read from fd */
 	size_t size;
-	size_t header_len; /* with its LF; 0: none */
+	size_t header_len; /* with its LF; 0: no header */
 	char header[PACKED_HEADER_MAX];
 	bool is_fully_peeled;
 	struct packed_search *search; /* NULL: there are no records */
 };
 
-/* A file that a rewrite of ours replaced. */
+/* A file replaced by a rewrite of ours. */
 struct packed_retired {
 	int fd;
 	int64_t until_ns; /* monotonic */
@@ -48,7 +48,7 @@ struct packed {
 	const struct sys *sys;
 	int dirfd;
 
-	pthread_mutex_t lock; /* of what follows, up to new_fd */
+	pthread_mutex_t lock; /* guards the members below, up to new_fd */
 	struct packed_snapshot *cache;
 	struct packed_retired *retired;
 	size_t nr_retired, room_retired;
@@ -57,7 +57,7 @@ struct packed {
 	int64_t turn_since_ns;
 	pthread_cond_t turn_given;
 
-	/* Whoever made it REWRITING, which takes packed-refs.lock, alone. */
+	/* Only for the caller who set REWRITING, by taking packed-refs.lock. */
 	int new_fd; /* of packed-refs.new */
 	int replaced_fd;
 };
@@ -67,14 +67,14 @@ struct packed_record {
 	size_t name_len, len;     /* LEN with the peeled line */
 };
 
-/* The record at P, which is followed by AVAILABLE bytes: all that the file
- * has, or PACKED_RECORD_MAX of them at least. 0, -EBADMSG. */
+/* Parses the record at P. AVAILABLE bytes follow: the rest of the file, or at
+ * least PACKED_RECORD_MAX. 0, -EBADMSG. */
 int packed_record(const char *p, size_t available, struct packed_record *rec);
 /* strcmp() of REC's name and KEY. */
 int packed_record_order(const struct packed_record *rec, const char *key);
 
-/* LEN bytes of SNAP at AT, fewer where it ends. How many, or negative errno:
- * -EBADMSG where the file has become shorter. */
+/* Reads LEN bytes of SNAP at AT, fewer at the end. The number of bytes, or
+ * negative errno: -EBADMSG: the file has become shorter. */
 ssize_t packed_read(const struct packed_snapshot *snap, void *buf, size_t len,
     size_t at);
 
@@ -89,8 +89,8 @@ void packed_search_free(struct packed_search *search);
 struct packed_stream {
 	const struct packed_snapshot *snap;
 	char *buf;
-	size_t at;         /* in the file, of what is read next */
-	size_t from, have; /* what BUF holds and was not given out */
+	size_t at;         /* position of the next read in the file */
+	size_t from, have; /* unread part of BUF */
 };
 
 /* 0, -ENOMEM. */

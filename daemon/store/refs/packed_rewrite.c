@@ -1,18 +1,18 @@
 /*
- * Rewriting packed-refs: without some names, with others.
+ * Rewrites packed-refs: removes names, adds names.
  *
  * Happy path:
- *	begin	take a snapshot, open the file once more (to keep it open
- *		after), write packed-refs.new block by block, fsync it, or
- *		leave that to the caller
+ *	begin	take a snapshot, open the file once more (to keep the file open
+ *		afterwards), write packed-refs.new block by block; fsync, or
+ *		leave the fsync to the caller
  *	finish	rename; the replaced file stays open for two seconds
  *
  * Failure modes:
- *	anything before the rename: .new is removed, the file is what it was
- *	a .new that a killed writer left: removed, since its lock is ours
+ *	any failure before the rename: .new is removed, the file is unchanged
+ *	a .new of a crashed writer: removed, since we hold the lock
  *	the rename fails: the caller abandons
- *	somebody removed the lock of a rewrite that is under way: the next one
- *	is told that it is held
+ *	somebody removed the lock during a rewrite: the next rewrite gets
+ *	"lock held"
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,8 +40,8 @@ static int64_t clock_ns(void)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* By the clock of who has it: behind one that hangs, who comes later does not
- * wait all over again. */
+/* The time counts from the start of the holder's turn: behind a holder that
+ * hangs, later callers do not wait the full time again. */
 bool packed_turn_take(struct packed *packed, unsigned wait_ms)
 {
 	struct timespec until;
@@ -75,9 +75,9 @@ void packed_turn_give(struct packed *packed)
 }
 
 /*
- * An estimate, not tuned: beyond its lock a loose ref costs some 30 us more
- * than a packed one; the file costs a flush, and some 10 ns for each byte it
- * has already.
+ * An estimate, not tuned: besides its lock, a loose ref costs some 30 us more
+ * than a packed ref. The file costs a flush, and some 10 ns for each present
+ * byte.
  */
 #define BYTES_FOR_A_REF 3000
 
@@ -127,8 +127,8 @@ static bool are_sorted(const struct packed_edit *edits, size_t nr)
 
 /* ---- packed-refs.new ---- */
 
-/* What git writes now. It holds for what is written here too, unless the old
- * file left peeled lines out. */
+/* The header that git writes now. The header is true for files written here,
+ * unless the old file left out peeled lines. */
 static const char git_header[] =
     "# pack-refs with: peeled fully-peeled sorted \n";
 
@@ -167,7 +167,7 @@ static int write_out(struct writer *out, const char *bytes, size_t len)
 	return 0;
 }
 
-/* Nothing of a foreign header is carried on that git would not carry on. */
+/* Keeps only the parts of a foreign header that git would keep. */
 static int write_header(const struct packed_snapshot *old, struct writer *out)
 {
 	if (old->size == 0 || old->is_fully_peeled)
@@ -195,7 +195,7 @@ static int write_edit(struct writer *out, const struct packed_edit *edit)
 	return write_out(out, line, (size_t)(p - line));
 }
 
-/* Those whose names come before REC's, or all where there is none. */
+/* Writes the edits with names before REC's; without REC all. */
 static int write_edits_before(struct writer *out,
     const struct packed_edit *edits, size_t nr, size_t *at,
     const struct packed_record *rec)
@@ -211,14 +211,14 @@ static int write_edits_before(struct writer *out,
 	return r;
 }
 
-/* A file whose order is not what its header says would lose a deletion. */
+/* A file in an order other than the header's would lose a deletion. */
 static bool is_after(const char *last, const struct packed_record *rec)
 {
 	return packed_record_order(rec, last) >= 0;
 }
 
-/* The old file as EDITS have it, in the order of the names. What an edit is
- * about goes, every line of it. */
+/* Writes the old file with EDITS, in the order of the names. All old lines of
+ * an edited name go. */
 static int merge(struct packed_stream *old, const struct packed_edit *edits,
     size_t nr, struct writer *out)
 {
@@ -300,7 +300,8 @@ static int write_new(struct packed *packed, const struct packed_snapshot *old,
 	return r;
 }
 
-/* Room for one more retired file, so that finish can't fail for want of it. */
+/* Room for one more retired file, so that finish cannot fail for lack of
+ * room. */
 static int reserve_retired(struct packed *packed)
 {
 	struct packed_retired *grown;
@@ -353,7 +354,7 @@ static int begin_rewrite(struct packed *packed,
 	return r;
 }
 
-/* The lock file says whose turn it is, as long as nobody removes it. */
+/* The lock file decides the turn, unless somebody removes the lock. */
 static bool claim(struct packed *packed)
 {
 	bool is_free;
@@ -365,7 +366,7 @@ static bool claim(struct packed *packed)
 	return is_free;
 }
 
-/* Lets go of all that a rewrite holds but its file. */
+/* Releases everything of a rewrite except its file. */
 static void release(struct packed *packed)
 {
 	if (packed->new_fd >= 0)

@@ -1,18 +1,18 @@
 /*
- * Writing reflogs.
+ * Writes reflogs.
  *
  * Happy path:
- *	prepare		open, fstat, close: it is there and can be written
+ *	prepare		open, fstat, close: the log exists and is writable
  *	append		open, fstat, one write
  *
  * Failure modes:
- *	directories are missing, or empty ones stand in the file's place: made
- *	and removed, up to three times against those who do the opposite
- *	a write fails half-way: the file is cut back to what it was
+ *	directories are missing, or empty directories stand in the file's
+ *	place: made and removed, up to three times against other processes
+ *	a write fails half-way: the file is cut back to its old size
  *	the log is gone at append: -ENOENT, and the caller may prepare again
- *	the file has a second name (a hard link): -EMLINK, it stays as it is
-	its end is torn: a line feed goes first, so that only what was torn is
- *	lost to those who read it
+ *	the file has a second name (a hard link): -EMLINK, file unchanged
+ *	the end is torn: a line feed goes first, so that readers lose only the
+ *	torn line
  */
 #include "daemon/store/refs/reflog.h"
 
@@ -30,9 +30,9 @@
 
 /* ---- the file ---- */
 
-/* Never blocks on a FIFO, never follows a link. A file that has another name
- * too may be any file of the daemon's account: where fs.protected_hardlinks is
- * 0, whoever may write below logs/ can link it there. */
+/* Never blocks on a FIFO, never follows a link. A file with a second name may
+ * be any file of the daemon's account: if fs.protected_hardlinks is 0, every
+ * user with write access below logs/ can link the file there. */
 static int open_existing(const struct sys *sys, int dirfd, const char *log_path,
     int flags, uint64_t *size)
 {
@@ -75,8 +75,8 @@ static int create(const struct sys *sys, int dirfd, const char *log_path,
 	return fd;
 }
 
-/* Removes what stands in a new log's way, or makes what it lacks: 0 when it
- * is worth trying again. */
+/* Removes obstacles of a new log, or makes missing directories. 0: try
+ * again. */
 static int make_room(const struct sys *sys, int dirfd, const char *log_path,
     int error, mode_t dir_mode, unsigned *made_dirs)
 {
@@ -155,8 +155,8 @@ int reflog_unmake(const struct sys *sys, int dirfd, const char *log_path)
 	return st.size == 0 ? reflog_delete(sys, dirfd, log_path) : 0;
 }
 
-/* 1 when the SIZE bytes of FD end in half a line: a writer that never synced
- * its own had his machine cut off. */
+/* 1: the SIZE bytes of FD end in half a line. The machine lost power before the
+ * writer had synced the line. */
 static int ends_torn(const struct sys *sys, int fd, uint64_t size)
 {
 	char last = '\n';
@@ -278,8 +278,8 @@ int reflog_complete(const struct sys *sys, int dirfd, const char *log_path,
 	return r < 0 ? r : 0;
 }
 
-/* Components of a log's path that stay: up to logs/refs/<x>. Elsewhere (HEAD's
- * log) all do. */
+/* The number of components of a log's path that stay: up to logs/refs/<x>.
+ * Elsewhere (HEAD's log) all stay. */
 static unsigned components_kept(const char *log_path)
 {
 	const char *p = log_path;

@@ -1,18 +1,18 @@
 /*
- * Making a reflog whole after a power cut.
+ * Makes a reflog whole after a power loss.
  *
- * Happy path: the log holds every line; it is read and not touched.
+ * Happy path: the log holds every line, and is read only.
  *
  * Failure modes:
- *	its end is NULs (ext4 kept the size and not the data), or a torn line:
+ *	the end is NULs (ext4 kept the size and not the data), or a torn line:
  *	cut off
- *	somebody appended behind the NULs: his line is kept
+ *	a writer appended after the NULs: the line is kept
  *	lines are missing: appended in their order
- *	the log is longer than REFLOG_TAIL_MAX: that much of its end is read
- *	and mended, what is before is taken for sound; only for lines that the
- *	end lacks is it searched backwards, in pieces of the same size
- *	a write fails: some of the missing lines are there, the last of them
- *	perhaps torn; a second repair goes on from that
+ *	the log is longer than REFLOG_TAIL_MAX: only this much of the end is
+ *	read and repaired, and the rest counts as sound. Only for lines missing
+ *	from the end is the rest searched backwards, in pieces of the same size
+ *	a write fails: some of the missing lines are there, the last perhaps
+ *	torn; a second repair continues
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 /* ---- cutting ---- */
 
-/* Begins like a line: two ids with a blank after each. */
+/* Does the line begin with two ids, each followed by a blank? */
 static bool is_log_line(const char *line, size_t len)
 {
 	const size_t field = REFD_OID_HEX + 1;
@@ -37,8 +37,8 @@ static bool is_log_line(const char *line, size_t len)
 	    line[2 * field - 1] == ' ';
 }
 
-/* What is sound of one line, with its LF: all of it; what stands behind its
- * last NUL, if that is a line; or nothing. */
+/* The sound part of a line, with its LF: the whole line; the text after its
+ * last NUL, if a line; or nothing. */
 static const char *sound_part(const char *line, const char *end)
 {
 	const char *nul = memrchr(line, '\0', (size_t)(end - line));
@@ -48,8 +48,8 @@ static const char *sound_part(const char *line, const char *end)
 	return is_log_line(nul + 1, (size_t)(end - nul - 1)) ? nul + 1 : end;
 }
 
-/* Takes what is torn out of BUF; returns what is left of LEN. *SAME bytes at
- * its front were not touched. */
+/* Removes torn parts from BUF; returns the remaining LEN. *SAME: bytes at the
+ * front that did not change. */
 static size_t clean(char *buf, size_t len, size_t *same)
 {
 	char *line = buf, *to = buf, *end;
@@ -75,7 +75,7 @@ static size_t clean(char *buf, size_t len, size_t *same)
 struct wanted_line {
 	const char *line;
 	size_t len;
-	size_t have; /* times in the log; of several alike in the first one */
+	size_t have; /* times in the log; for equal lines only in the first */
 };
 
 static int compare_bytes(const char *a, size_t a_len, const char *b,
@@ -93,7 +93,7 @@ static int compare_wanted(const void *a, const void *b)
 	return compare_bytes(x->line, x->len, y->line, y->len);
 }
 
-/* The first of the NR sorted ones that is LINE, or NULL. */
+/* The first of the NR sorted lines equal to LINE, or NULL. */
 static struct wanted_line *find_wanted(struct wanted_line *wanted, size_t nr,
     const char *line, size_t len)
 {
@@ -155,8 +155,8 @@ static bool are_all_there(const struct wanted_line *wanted, size_t nr)
 	return true;
 }
 
-/* Appends those of LINES that were not counted to LOG, *LEN bytes, in order.
- * Returns how many. LOG has room for all. */
+/* Appends to LOG, *LEN bytes, the LINES that were not counted, in order.
+ * Returns the number. LOG has room for all. */
 static size_t append_missing(char *log, size_t *len, const char *const *lines,
     size_t nr, struct wanted_line *wanted)
 {
@@ -178,17 +178,17 @@ static size_t append_missing(char *log, size_t *len, const char *const *lines,
 
 /* ---- the file ---- */
 
-/* The end of a log: whole lines, but for what is torn. */
+/* The end of a log: whole lines, except torn parts. */
 struct tail {
 	char *buf;
 	size_t len;
-	uint64_t at, size; /* where in the file it begins; all of the file */
-	bool is_open;      /* what is before it, and is not read, has no end */
+	uint64_t at, size; /* start in the file; size of the whole file */
+	bool is_open;      /* the unread part before has no line end */
 };
 
-/* Of the first SIZE bytes of the file the last MAX at most. Behind the first
- * line end, which is that of a line that is not all there, unless NULs end
- * before it; where there is no line end nothing of it is a line. */
+/* Reads at most the last MAX of the first SIZE bytes of the file. The result
+ * begins after the first line end, because the line before is incomplete,
+ * unless NULs end before. Without a line end there is no line in the piece. */
 static int read_before(const struct sys *sys, int fd, uint64_t size, size_t max,
     struct tail *tail)
 {
@@ -233,8 +233,8 @@ static int read_tail(const struct sys *sys, int fd, size_t max,
 	return r < 0 ? r : read_before(sys, fd, st.size, max, tail);
 }
 
-/* Counts what is before TAIL, in pieces of MAX bytes, each longer than any
- * line that is wanted, until all is found or REFLOG_SEARCH_MAX searched. */
+/* Counts the lines before TAIL, in pieces of MAX bytes (longer than any wanted
+ * line), until all are found or REFLOG_SEARCH_MAX is searched. */
 static int search_before(const struct sys *sys, int fd, size_t max,
     const struct tail *tail, struct wanted_line *wanted, size_t nr)
 {
@@ -253,15 +253,14 @@ static int search_before(const struct sys *sys, int fd, size_t max,
 		}
 		free(piece.buf);
 		searched += end - from;
-		/* A piece that is one line end holds nothing. */
+		/* A piece of one line end has no line. */
 		end = piece.at < end ? piece.at : from;
 	}
 	return r;
 }
 
-/* Writes the bytes of BUF from FROM on behind the AT bytes that stay, then makes
- * LEN the size of what was SIZE: at no moment is a line that was sound only in
- * memory. */
+/* Writes the bytes of BUF from FROM on after the AT bytes that stay, then sets
+ * the size from SIZE to LEN. At no moment is a sound line in memory only. */
 static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
     size_t len, const struct tail *tail)
 {

@@ -1,5 +1,5 @@
 /*
- * What stands in a reflog, and which refs have one: no disk.
+ * The contents of a reflog, and which refs have a log: no disk.
  */
 #include <inttypes.h>
 #include <limits.h>

@@ -1,33 +1,33 @@
 /*
- * The historian: the thread that answers questions about history, tells those
- * who wait, and keeps history up. Whatever it does, it does in turns of some
- * milliseconds, so that nobody waits for long behind another.
+ * The historian: the thread that answers questions about history, ends watches,
+ * and maintains the index and the retention of history. All work is done in
+ * turns of some milliseconds, so that no client waits long for another client.
  *
  * Happy path:
- *	ask	waits in a queue, users in turn (history_queue.h); a turn is
- *		one question, which is answered from journal and index as far as
- *		the turn's time goes: the client asks for the rest. A watch of
- *		which there is nothing yet waits in a list
- *	commit	wakes it, where somebody waits: new rows are read once for all
- *		of them, at most each LISTEN_NS
- *	tick	the index, what is to be trimmed
+ *	ask	waits in a queue, users in turn (history_queue.h). A turn is one
+ *		question, answered from journal and index until the turn's time
+ *		is over: the client asks for the rest. A watch without news
+ *		waits in a list
+ *	commit	wakes the thread, if a watch waits: new rows are read once for
+ *		all watches, at most each LISTEN_NS
+ *	tick	indexing, trimming
  *
- * What is told is durable and published: every window that could have written
- * a lower LSN is over. Rows that nobody flushed, of weak modes or of rejections,
- * are flushed for those who ask, once a second at most.
+ * All answers are durable and published: every batch that could have written a
+ * lower LSN has ended. Rows that nobody flushed, of weak modes or of
+ * rejections, are flushed for questions, at most once a second.
  *
- * What fails:
- *	the journal awaits being reopened	who asked is told; who waits
- *						waits on
- *	a damaged row				said once; index and trimming
- *						end before it
- *	a trim that can't be known		the journal is brought back
+ * Failures:
+ *	the journal awaits being reopened	a question fails; a watch waits
+ *						on
+ *	a damaged row				reported once; index and
+ *						trimming end before the row
+ *	a trim with an unknown outcome		the journal is opened again
  *						(commit_log.c)
- *	nobody waits for an answer any more	the question goes before its
- *						turn, unanswered
- *	the daemon stops			those who wait are answered; very
- *						many questions are refused, to be
- *						asked of the next daemon
+ *	the client is gone			the question is dropped before
+ *						its turn, unanswered
+ *	the daemon stops			watches are answered; of very
+ *						many questions the rest is
+ *						refused, for the next daemon
  */
 #include "daemon/store/history/historian_internal.h"
 
@@ -44,20 +44,20 @@
 #define LISTEN_NS (5 * MS_NS)
 #define TICK_NS   (1000 * MS_NS)
 #define FLUSH_NS  (1000 * MS_NS)
-/* All questions are looked through for those that nobody waits for. */
+/* How often the queue is searched for questions without a client. */
 #define SWEEP_NS (10 * MS_NS)
 /* So long after the daemon began to stop questions are answered. */
 #define STOP_NS (1000 * MS_NS)
-/* Between two slices, so that they take no more than a part of a processor and
- * of the disk: there may be millions of rows to index. The longer one while
- * somebody commits. */
+/* Pauses between slices, so that they take only a part of a processor and of
+ * the disk: there may be millions of rows to index. The longer pause applies
+ * during commits. */
 #define INDEX_PAUSE_NS      (5 * MS_NS)
 #define INDEX_LONG_PAUSE_NS (20 * MS_NS)
 #define TRIM_PAUSE_NS       (10 * MS_NS)
 /* So many rows are worth a slice before the tick. */
 #define INDEX_ROWS 500
 
-/* ---- what other threads see ---- */
+/* ---- shared with other threads ---- */
 
 static void begin_work(struct historian *me, const char *path)
 {
@@ -101,9 +101,9 @@ static void give_back(struct historian *me, struct store_history *ask)
 		me->cfg.wake(me->cfg.wake_arg);
 }
 
-/* Else it would not be told before somebody else is promised something.
- * Returns when it is time again. */
-static int64_t make_last(struct historian *me, int64_t now_ns)
+/* Otherwise unflushed rows would wait until another caller needs durability.
+ * Returns the time until the next call. */
+static int64_t flush_rows(struct historian *me, int64_t now_ns)
 {
 	if (!journal_is_unflushed(me->cfg.history.journal))
 		return TICK_NS;
@@ -137,7 +137,8 @@ static void queue_up(struct historian *me, struct store_history *ask)
 		refuse(me, ask, BUSY(MEMORY));
 }
 
-/* Those that nobody waits for go first, or they would keep others out. */
+/* Drops questions without a client first: they would keep other questions
+ * out. */
 static void sweep(struct historian *me, int64_t now_ns)
 {
 	struct store_history *gone = NULL, *ask, *next;
@@ -150,7 +151,7 @@ static void sweep(struct historian *me, int64_t now_ns)
 		refuse(me, ask, BUSY(QUESTIONS));
 }
 
-/* Answers ASK, or lets it wait. */
+/* Answers ASK, or puts a watch into the list. */
 static void take_in(struct historian *me, struct store_history *ask,
     uint64_t visible)
 {
@@ -198,7 +199,7 @@ static int64_t listen_now(struct historian *me, uint64_t visible,
 	return LISTEN_NS;
 }
 
-/* Those that waited long enough; returns when the next one will have. */
+/* Ends the watches whose time is over; returns the end of the next watch. */
 static int64_t dismiss(struct historian *me, int64_t now_ns)
 {
 	bool stops = watches_end(me);
@@ -278,7 +279,7 @@ static int64_t work(struct historian *me, bool *listens)
 	uint64_t visible;
 
 	if (me->waiting != NULL)
-		wait_ns = make_last(me, now_ns);
+		wait_ns = flush_rows(me, now_ns);
 	visible = visible_lsn(me);
 	deaf_ns = listen_now(me, visible, now_ns);
 	*listens = me->waiting != NULL && deaf_ns == TICK_NS;
@@ -300,7 +301,7 @@ static void wait_for(struct historian *me, int64_t ns)
 	pthread_cond_timedwait(&me->cond, &me->mutex, &until);
 }
 
-/* Those that wait for a turn can be very many. */
+/* The queue can be very long. */
 static bool stops_without(struct historian *me, int64_t now_ns)
 {
 	if (!watches_end(me))
@@ -320,7 +321,7 @@ static void take_ask(struct historian *me)
 	ask = history_queue_take(&me->queue);
 	if (ask == NULL)
 		return;
-	/* A copy: ASK is gone once it is answered. */
+	/* A copy: the answer frees ASK. */
 	if (ask->req.git_dir != NULL) {
 		snprintf(me->path, sizeof(me->path), "%s", ask->req.git_dir);
 		begin_work(me, me->path);
@@ -329,7 +330,7 @@ static void take_ask(struct historian *me)
 		refuse(me, ask, BUSY(STOPPING));
 		return;
 	}
-	make_last(me, now_ns);
+	flush_rows(me, now_ns);
 	take_in(me, ask, visible_lsn(me));
 }
 
@@ -340,7 +341,7 @@ static void note_lsns(struct historian *me)
 	me->trimmed_lsn = journal_trimmed(me->cfg.history.journal);
 }
 
-/* All that came, in the order in which it came. */
+/* All new questions, in the order of arrival. */
 static void take_over(struct historian *me)
 {
 	struct store_history *came, *ask, *next;

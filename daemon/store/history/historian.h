@@ -1,13 +1,12 @@
 /*
  * The historian: one thread that answers questions about history, ends the
- * watches that new records concern, indexes the journal and trims it.
+ * watches of new records, indexes the journal and trims it.
  *
  *	historian_ask() -> questions -> the thread -> answers -> historian_take()
  *
- * The struct has a mutex and a condition of its own. The mutex guards both
- * queues and all that other threads ask of the historian. The mutex is the
- * innermost lock: the historian takes no other lock and calls no callback
- * under it.
+ * The struct has its own mutex and condition. The mutex guards both queues and
+ * all requests of other threads. The mutex is the innermost lock: the historian
+ * takes no other lock and calls no callback under it.
  *
  * Any thread may call each function, except historian_new(), _start(), _stop()
  * and _free(), which are for the thread that opens and closes the store. Only

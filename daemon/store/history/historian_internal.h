@@ -22,13 +22,14 @@ struct historian {
 	struct history_queue queue;    /* questions */
 	char path[REFD_PATH_MAX];      /* of the question in turn */
 	struct store_history *waiting; /* watches */
-	uint64_t seen;                 /* what was visible at the last slice */
-	bool is_indexed;               /* all of that */
-	uint64_t heard;                /* all that wait were told up to here */
-	int64_t heard_ns;              /* when */
-	int64_t flush_ns, sweep_ns;    /* not before */
-	int64_t stop_ns;           /* when the stop was seen; 0: it was not */
-	int64_t index_ns, trim_ns; /* when it is time again */
+	/* the last visible LSN at the last slice */
+	uint64_t seen;
+	bool is_indexed;            /* up to `seen` */
+	uint64_t heard;             /* all watches were told up to here */
+	int64_t heard_ns;           /* when */
+	int64_t flush_ns, sweep_ns; /* not before */
+	int64_t stop_ns;            /* when the stop was seen; 0: not stopped */
+	int64_t index_ns, trim_ns;  /* the next time */
 	bool is_damage_told;
 
 	/* Everything below: under MUTEX. */

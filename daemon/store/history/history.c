@@ -1,9 +1,9 @@
 /*
- * History's connections: to the journal, and to its index. Making and freeing
+ * History's connections to the journal and to the index. Making and freeing
  * questions.
  *
- * What fails: an index that can't be had is tried for again after a while;
- * until then everything is read from the journal itself.
+ * Failures: if the index cannot be opened, the next attempt follows after a
+ * while; until then all rows are read from the journal.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * History: what the journal knows of the past, searched and told; its index
- * kept up; what is too old taken out of both.
+ * History: searches and reports the past records of the journal, maintains
+ * their index, and removes old records from both.
  *
- * One thread, the historian's (historian.c); every call may block, but is to
- * do no more than some milliseconds' work and come back. The journal must not
- * be reopened meanwhile. Nothing logs.
+ * One thread, the historian's (historian.c). Every call may block, but should
+ * return after some milliseconds of work. The journal must not be reopened
+ * meanwhile. Nothing logs.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -27,35 +27,34 @@ struct history_config {
 /* NULL when out of memory. Opens nothing yet. */
 struct history *history_new(const struct history_config *cfg);
 void history_free(struct history *h);
-/* 0: none can be had; then it is as good, but slower. */
+/* 0: no index; answers are the same, but slower. */
 uint64_t history_indexed(const struct history *h);
 
 /*
- * Fills in ASK's answer from what is up to VISIBLE, an LSN: everything up to
- * there is durable, and published. A question that takes longer has some of
- * its answer, and where to go on. False: a WATCH of which there is nothing
- * yet; its position has moved behind what is there.
+ * Fills in ASK's answer from the rows up to the LSN VISIBLE: these rows are
+ * durable and published. If time runs out, the answer is partial and has the
+ * next position. False: a WATCH without news; its position has moved behind the
+ * present rows.
  */
 bool history_answer(struct history *h, struct store_history *ask,
     uint64_t visible);
-/* What is answered when it need not wait any more. */
+/* The answer to a watch that ends without news. */
 void history_answer_empty(struct history *h, struct store_history *ask);
 
 /*
- * Calls CB for those of LIST, which wait, that one of the rows in *HEARD < lsn
- * <= VISIBLE may be for: each row is looked at once for all of them. CB may
- * take it out of the list. *HEARD becomes the last row that was looked at, or
- * VISIBLE. 0, or a negative errno: then it is none's fault, and to be tried
- * again.
+ * Calls CB for the watches of LIST that a row in *HEARD < lsn <= VISIBLE may
+ * concern: each row is read once for all watches. CB may remove its watch from
+ * LIST. *HEARD becomes the last row read, or VISIBLE. 0, or a negative errno:
+ * no watch is at fault; try again.
  */
 int history_listen(struct history *h, uint64_t *heard, uint64_t visible,
     struct store_history **list, void (*cb)(void *arg, struct store_history *),
     void *arg);
 
-/* Indexes some more rows. 1: there are more; 0: it is up to VISIBLE. */
+/* Indexes some more rows. 1: there are more; 0: complete up to VISIBLE. */
 int history_index(struct history *h, uint64_t visible);
-/* Takes out some of what is too old or too much. HISTORY_MORE: there is more;
- * 0; JOURNAL_UNKNOWN: the journal must be reopened. */
+/* Deletes some rows beyond the retention. HISTORY_MORE: there are more; 0;
+ * JOURNAL_UNKNOWN: the journal must be reopened. */
 #define HISTORY_MORE 2
 int history_trim(struct history *h);
 

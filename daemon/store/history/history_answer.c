@@ -1,20 +1,20 @@
 /*
- * One question about history: where to look, and in which order.
+ * The answer to one question: which rows to read, and in which order.
  *
  * Happy path:
- *	bounds	what was asked for, what is there: rows between two LSNs
- *	source	a transaction's rows by its id; else the index, as far as it
- *		goes and something is asked for that it knows; the journal's
- *		rows themselves behind it
- *	tell	each row in the order that was asked for, up to a limit, or to
- *		a time: then the answer says where to go on
+ *	bounds	the requested and existing rows: between two LSNs
+ *	source	the rows of a transaction by its id; else the index, as far as
+ *		complete, if the question names a key; after the index the rows
+ *		of the journal
+ *	tell	each row in the requested order, up to a limit, or to a time:
+ *		the answer then has the next position
  *
  * Failure modes:
- *	the index fails		the rest is read without it
- *	the journal can't be read, or its table of repositories
+ *	the index fails		the rest is read without the index
+ *	the journal, or its table of repositories, cannot be read
  *				io; the client asks again
  *	out of memory		busy
- *	a position that is not of this journal, or before what is left of it:
+ *	a position of another journal, or before the first remaining row
  *				a gap
  */
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
 
-/* So long is a turn: then an answer ends with what it has, and the client asks
- * for the rest, behind the others. Names are looked through for as long before
- * that (history_find.c). */
+/* The length of a turn. The answer then ends, and the client asks for the rest,
+ * after the other clients. The search of names before has the same limit
+ * (history_find.c). */
 #define TURN_NS (5 * 1000000LL)
 /* A read must not hold the WAL for long. */
 #define SLICE_ROWS 256
@@ -107,7 +107,7 @@ static int read_indexed(struct history_question *q, uint64_t after,
 	int64_t until_us = INT64_MAX;
 	int r;
 
-	/* To the end of that millisecond. */
+	/* To the end of the millisecond. */
 	if (s->until_ms != 0)
 		until_us = to_us(s->until_ms + 1);
 	r = journal_index_between(q->h->index, to_us(s->since_ms), until_us,
@@ -120,7 +120,7 @@ static int read_indexed(struct history_question *q, uint64_t after,
 	return history_find_range(q, after, before);
 }
 
-/* The index fails: what is left is read from the journal. */
+/* The index fails: the rest is read from the journal. */
 static int read_without(struct history_question *q, int err)
 {
 	const struct refd_position *next = &q->telling.ans->next;
@@ -183,8 +183,8 @@ static int note_last(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* Of the last row up to VISIBLE: a position that lasts, which a number that no
- * row has would not. */
+/* The last row up to VISIBLE. A position must be the LSN of a row: any other
+ * number would not last. */
 static int last_row(struct history *h, uint64_t visible, uint64_t *last)
 {
 	*last = h->trimmed;
@@ -319,7 +319,7 @@ static int find_repo(struct history_question *q)
 	return history_repo_of(q->h, req, &q->ask->peer, &q->ask->repo);
 }
 
-/* A watch that has to wait goes on from here. */
+/* A waiting watch continues from here. */
 static void move_on(struct store_history *ask)
 {
 	struct refd_selection *s = &ask->req.select;

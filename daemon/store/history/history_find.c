@@ -1,13 +1,12 @@
 /*
- * Rows that the index knows: from keys to LSNs, in order.
+ * Rows by the index: from keys to LSNs, in order.
  *
- * Happy path, segment by segment: of a few keys, some LSNs of each at a time,
- * merged; of patterns, those of all names that they mean; then row by row.
+ * Happy path, segment by segment: for few keys, some LSNs of each key at a
+ * time, merged; for patterns, the LSNs of all matching names; then row by row.
  *
  * Failure modes:
- *	a pattern that may mean very many names	a segment's rows are read
- *						instead, which can be left off
- *						anywhere
+ *	a pattern that may match very many	the rows of a segment are read
+ *	names					instead; this can stop anywhere
  *	the index fails				see history_answer.c
  */
 #include <errno.h>
@@ -17,7 +16,7 @@
 #include "daemon/store/history/history_internal.h"
 #include "proto/pattern.h"
 
-#define FIND_MAX 1024 /* LSNs of one key at once */
+#define FIND_MAX 1024 /* LSNs of a key at once */
 
 /* ---- LSNs ---- */
 
@@ -75,7 +74,8 @@ int history_look_at_found(struct history_question *q)
 	return r;
 }
 
-/* What comes later may lie before what the key with most has left to say. */
+/* Cuts the result at HORIZON: beyond, the LSNs of the longest key are not all
+ * known. */
 static void cut_at(struct history_question *q, uint64_t horizon)
 {
 	size_t i, nr = 0;
@@ -86,8 +86,8 @@ static void cut_at(struct history_question *q, uint64_t horizon)
 	q->nr_lsns = nr;
 }
 
-/* Some of the LSNs of all keys within one segment. *HORIZON: so far all of
- * them; 0: to the segment's end. */
+/* Some LSNs of all keys within a segment. *HORIZON: complete up to here; 0: to
+ * the end of the segment. */
 static int find_some(struct history_question *q, uint64_t after,
     uint64_t before, uint64_t *horizon)
 {
@@ -197,9 +197,9 @@ static int look_at_meant(struct history_question *q, uint64_t after,
 	return r;
 }
 
-/* Where names are very many it is better to read the rows. In a turn's first
- * segment these have a time of their own: the next turn would begin with the
- * same names. */
+/* With very many names, reading the rows is faster. In the first segment of a
+ * turn the names have a time limit of their own: the next turn would begin with
+ * the same names. */
 static int find_by_pattern(struct history_question *q, uint64_t after,
     uint64_t before)
 {
@@ -218,7 +218,7 @@ static int find_by_pattern(struct history_question *q, uint64_t after,
 
 /* ---- all of it ---- */
 
-/* Rows between AFTER and BEFORE that the index knows, segment by segment. */
+/* Indexed rows between AFTER and BEFORE, segment by segment. */
 int history_find_range(struct history_question *q, uint64_t after,
     uint64_t before)
 {

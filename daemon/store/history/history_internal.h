@@ -1,11 +1,11 @@
 /*
- * What the files of history share.
+ * Shared by the files of history.
  *
- * The historian's thread alone, as history.h has it: nothing here is locked.
- * What reads the journal, the index or a repository's disk may block; the rest
- * looks at memory. What history_repo() returns is borrowed until it,
- * history_repo_of() or history_may_read() is called again, which may read the
- * table anew.
+ * Only for the historian's thread, as in history.h: nothing here is locked.
+ * Functions that read the journal, the index or a repository's disk may block;
+ * the rest uses memory only. The result of history_repo() is borrowed until the
+ * next call of history_repo(), history_repo_of() or history_may_read(), which
+ * may read the table again.
  */
 #ifndef STORE_HISTORY_INTERNAL_H
 #define STORE_HISTORY_INTERNAL_H
@@ -26,11 +26,11 @@ struct history {
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct journal_index *index;   /* NULL: to be opened, or can't be */
 	int64_t index_retry_ns;        /* not before */
-	/* What was trimmed stays so, even if a crash brings it back. */
+	/* A trimmed row stays out, even if a crash brings the row back. */
 	uint64_t trimmed;
 
 	struct history_repos repos;
-	/* Since it was set to 0: what is told of repositories may be wrong. */
+	/* Since the last reset to 0: the table of repositories may be wrong. */
 	int repos_failed;
 };
 
@@ -39,7 +39,7 @@ struct history {
 int history_open_reader(struct history *h);
 /* NULL: there is none now. */
 struct journal_index *history_open_index(struct history *h);
-/* After R, a negative errno of its: -EBADMSG makes it anew. */
+/* After a negative errno R of the index: -EBADMSG makes the index anew. */
 void history_index_failed(struct history *h, int r);
 
 /* ---- history_repos.c ---- */
@@ -47,14 +47,15 @@ void history_index_failed(struct history *h, int r);
 void history_free_repos(struct history *h);
 /* NULL: not known. */
 const struct journal_repo *history_repo(struct history *h, uint64_t id);
-/* Which one REQ of PEER names: *ID; 0 if it has no history, or PEER may not
- * read it. -ESTALE: the client sees another directory at that path. */
+/* The repository that REQ of PEER names: *ID; 0 if without history, or not
+ * readable for PEER. -ESTALE: the client sees a different directory at this
+ * path. */
 int history_repo_of(struct history *h, const struct refd_request *req,
     const struct txn_peer *peer, uint64_t *id);
 /* Is PEER root, or the daemon's own account? Everything may be told then. */
 bool history_may_all(const struct txn_peer *peer);
-/* Does repository REPO stand, by its uuid, where the journal has it, and may
- * PEER read its refs there? */
+/* Is repository REPO, by its uuid, at the path in the journal, and may PEER
+ * read its refs there? */
 bool history_may_read(struct history *h, const struct txn_peer *peer,
     uint64_t repo);
 
@@ -62,13 +63,13 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 
 #define HISTORY_RIGHTS 64
 
-/* One question, as far as it is answered. */
+/* The state of an answer. */
 struct history_telling {
 	struct history *h;
 	const struct store_history *ask;
 	const struct refd_selection *select;
 	bool sees_all;
-	/* What was found out about single repositories. */
+	/* Cached results for single repositories. */
 	struct {
 		uint64_t repo;
 		bool may;
@@ -76,32 +77,32 @@ struct history_telling {
 
 	int64_t until_ns; /* monotonic: the end of the turn */
 	struct refd_answer *ans;
-	size_t bytes; /* about what it takes on the wire */
+	size_t bytes; /* approximate size on the wire */
 	size_t limit;
 	bool is_full; /* ans->next says where to go on */
 };
 
-/* Is ROW's head (all but its body) what ASK is for? */
+/* Does ROW's head (all except its body) match ASK? */
 bool history_wants_row(const struct history *h, const struct store_history *ask,
     const struct journal_row *row);
-/* Did one who is asked for send it? */
+/* Did a requested user send the record? */
 bool history_wants_user(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);
-/* The same, and does it have a ref that is asked for? One of so many names and
- * patterns that it takes long to tell may have. */
+/* The same, and has the record a requested ref? Limit: among so many names and
+ * patterns the test takes long, and the answer is yes. */
 #define HISTORY_MATCHES_MAX 256
 bool history_wants_record(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);
-/* Adds ROW's changes to the answer, till UNTIL_NS, but one member at least. 0,
- * or a negative errno. */
+/* Adds ROW's changes to the answer until UNTIL_NS, at least one member. 0, or a
+ * negative errno. */
 int history_tell(struct history_telling *t, const struct journal_row *row);
-/* A member that history tells of: the name it has there, into BUF where it
- * has to be made. NULL: it is none. */
+/* The name of a member in history, in BUF if it must be composed. NULL: history
+ * does not show the member. */
 #define HISTORY_NAME_MAX (2 * REFD_REFNAME_MAX + 32)
 const char *history_name(const struct record_member *m,
     char buf[HISTORY_NAME_MAX]);
 
-/* ---- history_taken.c: what was taken back of a row ---- */
+/* ---- history_taken.c: aborted members of a row ---- */
 
 struct history_taken {
 	uint32_t index;
@@ -121,13 +122,13 @@ struct history_takings {
 int history_takings(struct history *h, uint64_t lsn,
     struct history_takings *all);
 void history_takings_done(struct history_takings *all);
-/* How member INDEX ended; NULL: it stands. */
+/* The final outcome of member INDEX; NULL: as recorded. */
 const struct history_taken *history_taking_of(const struct history_takings *all,
     uint32_t index);
 
 /* ---- one question: history_answer.c, history_find.c ---- */
 
-/* What a callback stops a reading with: neither an errno nor
+/* The result of a callback that ends a read: neither an errno nor
  * JOURNAL_UNKNOWN. */
 #define HISTORY_STOP 2
 
@@ -136,7 +137,7 @@ struct history_question {
 	struct store_history *ask;
 	struct history *h;
 	const struct refd_selection *select;
-	uint64_t after, before; /* LSNs that lie outside */
+	uint64_t after, before; /* exclusive bounds */
 	bool down;
 
 	/* Keys of which any will do; none: read the journal. */
@@ -145,26 +146,26 @@ struct history_question {
 	bool is_index_bad;
 	bool by_pattern;  /* the keys begin with these, or are none yet */
 	bool has_matched; /* names of a segment were gone through */
-	/* Of one segment: those that the patterns mean. */
+	/* LSNs of a segment that match the patterns. */
 	uint64_t meant[JOURNAL_INDEX_SEGMENT / 64];
 	uint64_t *lsns; /* owned */
 	size_t nr_lsns, lsns_size;
 };
 
-/* Tells of ROW. 0; HISTORY_STOP: that was enough; a negative errno. */
+/* Tells the changes of ROW. 0; HISTORY_STOP: enough; a negative errno. */
 int history_look_at(struct history_question *q, const struct journal_row *row);
 int history_look_at_time(struct history_question *q);
 void history_begin_time(struct history_question *q);
 /* All rows between AFTER and BEFORE, from the journal. */
 int history_scan_range(struct history_question *q, uint64_t after,
     uint64_t before);
-/* Chooses the keys by what is asked for. */
+/* Chooses the keys for the question. */
 void history_choose_keys(struct history_question *q);
 /* Rows between AFTER and BEFORE, all of which the index knows, in the order
  * of the question. */
 int history_find_range(struct history_question *q, uint64_t after,
     uint64_t before);
-/* The rows that were noted, sorted. */
+/* The collected rows, sorted. */
 int history_add_lsn(struct history_question *q, uint64_t lsn);
 int history_look_at_found(struct history_question *q);
 

@@ -1,20 +1,19 @@
 /*
- * History kept up: the index, and what is too old.
+ * Maintains history: indexes new rows, deletes old rows.
  *
  * Happy path, now and then, some rows at a time:
- *	index	the keys of rows that are new
- *	trim	rows that are forgotten, so that no recovery wants them, and
- *		are older than they are kept, or too many: the journal takes
- *		them out, and keeps the ids that are not as old; then the
- *		index's keys of them
+ *	index	the keys of new rows
+ *	trim	forgotten rows, which no recovery needs, beyond the retention by
+ *		age or size: the journal deletes the rows, and keeps the younger
+ *		ids; then the keys of the rows are deleted from the index
  *
  * Failure modes:
- *	the index can't be written	it stays behind, and is tried again
- *	... is damaged			it is begun anew
- *	a crash between the two		rows that were trimmed come back and go
+ *	the index cannot be written	the index stays behind; another attempt
+ *	... is damaged			the index is begun anew
+ *	a crash between the two		trimmed rows come back and are trimmed
  *					again; keys without rows find nothing
  *	the wall clock is set back	rows are kept longer; forward: shorter,
- *					but an id no less than till it expires
+ *					but an id until its expiry at least
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,13 +24,13 @@
 #define INDEX_ROWS 500
 #define INDEX_NS   (5 * 1000000LL)
 #define TRIM_ROWS  100
-/* Ids are kept for longer than they are said to be: the wall clock may be set
- * back by as much before one of them is taken for one that was never seen. */
+/* Ids are kept longer than promised: the wall clock may be set back by this
+ * much before an old id counts as new. */
 #define MARGIN_MS (3600 * 1000LL)
-/* What a row takes beside its body: columns, the index by id, half-full
+/* The size of a row beside its body: columns, the index by id, half-full
  * pages. */
 #define ROW_BYTES 150
-/* Of bodies: one that is larger goes alone. */
+/* Bytes of bodies; a larger body goes alone. */
 #define TRIM_BYTES (256 * 1024)
 
 /* ---- the index ---- */
@@ -50,7 +49,7 @@ static int add_ref(struct indexing *in, const struct journal_row *row,
 	struct journal_key key;
 	int r;
 
-	/* Longer ones were refused; they are found by their repository. */
+	/* Longer names were refused; such rows are found by repository. */
 	if (strlen(name) > JOURNAL_KEY_MAX - 16)
 		return 0;
 	journal_index_key_ref(&key, row->repo, name, strlen(name));
@@ -143,7 +142,7 @@ static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 		return r;
 	r = journal_read(in->h->reader, from, visible + 1, false, INDEX_ROWS,
 	    index_one, in);
-	/* What is damaged, and all behind it, is left out of the index. */
+	/* A damaged row, and all later rows, stay out of the index. */
 	if (r == -EUCLEAN)
 		r = 0;
 	if ((r == 0 || r == HISTORY_STOP) && in->nr > 0) {
@@ -183,15 +182,15 @@ int history_index(struct history *h, uint64_t visible)
 struct trimming {
 	struct history *h;
 	int64_t before_us;   /* older rows go */
-	uint64_t horizon_ms; /* ids that are born earlier are expired */
-	bool is_too_much;    /* whatever their age */
+	uint64_t horizon_ms; /* ids born earlier have expired */
+	bool is_too_much;    /* trim whatever the age */
 	uint64_t upto;
 	struct journal_row keep[TRIM_ROWS]; /* bodies are owned */
 	size_t nr;
 	size_t bytes;
 };
 
-/* Its id may still be asked for: what a look-up needs of it is kept. */
+/* The id may still be queried: keeps the parts for a look-up. */
 static int keep_id(struct trimming *t, const struct journal_row *row)
 {
 	struct journal_row *kept = &t->keep[t->nr];
@@ -238,9 +237,9 @@ static struct refd_txid born_at(uint64_t ms)
 	return id;
 }
 
-/* Rows alone: the ids of those that went stay for their time, and may be many;
- * they must not take the place of all history. Where no index knows, it is all
- * that is in the file. */
+/* Counts only rows: the ids of trimmed rows stay for their time, and may be
+ * many. They must not take the place of all history. Without an index, counts
+ * the whole file. */
 static int history_bytes(struct history *h, uint64_t *bytes)
 {
 	struct journal_index *index = history_open_index(h);

@@ -1,11 +1,11 @@
 /*
- * Those who wait for what comes.
+ * Ends watches when new rows arrive.
  *
- * Happy path: each new row is read and decoded once, and held against all that
- * wait; whom it may concern is answered as if it asked now.
+ * Happy path: each new row is read and decoded once, and compared with all
+ * watches. A watch that the row may concern is answered like a new question.
  *
- * Where that takes too long, for many that wait with many patterns, the rest of
- * them ask for themselves: then it is time of their own turns.
+ * If this takes too long, with many watches and many patterns, the remaining
+ * watches become questions of their own, in their own turns.
  */
 #include <errno.h>
 
@@ -36,7 +36,7 @@ static bool may_concern(const struct listening *l,
 {
 	if (ask->req.select.after.lsn >= row->lsn)
 		return false;
-	/* The repository had no history: it may be the one that has now. */
+	/* The path had no history: this row may begin its history. */
 	if (ask->req.git_dir != NULL && ask->repo == 0)
 		return row->repo != 0;
 	return history_wants_row(l->h, ask, row) &&

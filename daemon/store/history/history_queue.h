@@ -1,8 +1,8 @@
 /*
  * Questions about history that wait for their turn: users in turn, the
  * connections of a user in turn, the questions of a connection in order.
- * Regardless of the number of questions and connections of one user, a question
- * of another user waits for at most one question of each user.
+ * However many questions and connections a user has, a question of a different
+ * user waits for at most one question of each user.
  *
  * One thread, the historian's. Nothing blocks or logs.
  */

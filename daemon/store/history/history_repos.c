@@ -1,26 +1,25 @@
 /*
- * Which repositories there are in history, and who may read it.
+ * The repositories of history, and who may read them.
  *
  * Happy path: a question names a repository by its path. The uuid in
- * <common-dir>/refd/id says which row of the journal's table stands there now.
- * Path, device and inode say nothing: a later repository of another owner can
+ * <common-dir>/refd/id names the present row of the journal's table. Path,
+ * device and inode are no proof: a later repository of a different owner can
  * have all three.
  *
  * Rows of a repository are told to a peer who may read its refs now: the
  * repository at the recorded path has the recorded uuid, and refs/ and every
- * directory on the way are open to the peer. Rows of a repository that is gone,
- * or was moved and not written since, are told to root and to the daemon's own
- * account only.
+ * directory on the way are open to the peer. If the repository is gone, or was
+ * moved and not written since, its rows are told only to root and to the
+ * daemon's own account.
  *
- * What fails:
- *	the table can't be read		the one before is kept, and the question
+ * Failures:
+ *	the table cannot be read	the old table is kept, and the question
  *					is not answered
- *	nothing is at that path		root and the daemon's account are told of
+ *	nothing is at the path		root and the daemon's account are told of
  *					the last repository there
- *	the peer may not read it	the answer is the same as if nothing were
- *					there
- *	another repository is there	its readers are told nothing of the old
- *					one
+ *	the peer may not read there	the same answer as for an empty path
+ *	a different repository is there	its readers are told nothing of the old
+ *					repository
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,7 @@
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 
-/* A path that changes is seen after so long. */
+/* How soon a changed path is seen. */
 #define REREAD_NS (10 * 1000000000LL)
 
 static void free_repos(struct history_repos *repos)
@@ -131,7 +130,7 @@ const struct journal_repo *history_repo(struct history *h, uint64_t id)
 
 /* ---- which one ---- */
 
-/* The uuid of the repository whose common dir DIR is. */
+/* The uuid of the repository whose common dir is DIR. */
 static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 {
 	const struct sys *sys = h->cfg.sys;
@@ -152,7 +151,7 @@ static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 	return true;
 }
 
-/* Does REPO stand where the journal has it? *PLACE is then open. */
+/* Is REPO at the path in the journal? *PLACE is then open. */
 static bool is_there(const struct history *h, const struct journal_repo *repo,
     struct repo_place *place)
 {
@@ -168,8 +167,8 @@ static bool is_there(const struct history *h, const struct journal_repo *repo,
 	return false;
 }
 
-/* A copy, whose id is the original's until somebody writes there, has no
- * history. One that was moved has. */
+/* A copy has the id of the original until the first write there, and has no
+ * history. A moved repository has history. */
 static bool is_copy(const struct history *h, const struct journal_repo *repo,
     const struct repo_place *place)
 {
@@ -249,7 +248,7 @@ bool history_may_read(struct history *h, const struct txn_peer *peer,
 	return may;
 }
 
-/* ---- what a question names ---- */
+/* ---- the repository of a question ---- */
 
 static int repo_at(struct history *h, const struct refd_request *req,
     const struct repo_place *place, uint64_t *id)

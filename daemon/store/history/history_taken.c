@@ -1,10 +1,10 @@
 /*
- * Which of a row's members were taken back.
+ * Finds the members of a row that were taken back.
  *
- * Happy path: the rows about it, and about its parked copies, which are few
- * where there are any; sorted, so that many members cost no more than that.
+ * Happy path: reads the rows that refer to the row or to its deferred copies
+ * (there are few), and sorts them for fast look-ups.
  *
- * Failure modes: a negative errno; what was found is to be freed all the same.
+ * Failure modes: a negative errno; free the results even so.
  */
 #include <errno.h>
 #include <stdlib.h>

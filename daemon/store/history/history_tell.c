@@ -1,17 +1,16 @@
 /*
- * From a row of the journal to the changes that are told of it.
+ * Converts a row of the journal into changes for the client.
  *
- * Happy path: the row's head is wanted, then what its body says of who, then
- * its members one by one: refs written and deleted, and, where they are asked
- * for, rejected ones.
+ * Happy path: the row's head matches, then the identities in its body, then its
+ * members one by one: refs written and deleted, and rejected refs if requested.
  *
- * What is special:
- *	taken back		a later row says so, of the row itself or of a
- *				copy that was parked: the change is told as it
- *				was answered, or not at all
- *	taken back much later	by recovery, after it may have been told: the
- *				row that says so is told by itself
- *	more than an answer	it ends between two changes
+ * Special cases:
+ *	taken back		a later row aborts the row, or a deferred copy:
+ *				the change is told with its final outcome, or
+ *				not at all
+ *	taken back much later	by recovery, perhaps after the change was told:
+ *				the abort record is told separately
+ *	larger than an answer	the answer ends between two changes
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,13 +21,13 @@
 #include "proto/arena.h"
 #include "proto/pattern.h"
 
-/* An answer of about this size is enough: it waits in the daemon's memory
- * until its client takes it. */
+/* The size of a full answer, about: answers wait in the daemon's memory for
+ * their clients. */
 #define BYTES_MAX (128 * 1024)
 /* A change, or a record's head, without its strings. */
 #define FRAME_BYTES 160
 
-/* ---- what is wanted ---- */
+/* ---- selection ---- */
 
 static bool may_tell(struct history_telling *t, uint64_t repo)
 {
@@ -137,7 +136,7 @@ bool history_wants_record(const struct refd_selection *select,
 	return false;
 }
 
-/* ---- a row that takes back ---- */
+/* ---- abort records ---- */
 
 struct target {
 	uint64_t lsn, start;
@@ -155,8 +154,8 @@ static int note_target(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* What was taken back by the start that wrote it was never told. *LSN: of the
- * row that was told, 0 for none. */
+/* A row aborted by its own start was never told. *LSN: the row that was told;
+ * 0: none. */
 static int find_target(struct history *h, const struct journal_row *row,
     uint64_t *lsn)
 {
@@ -188,7 +187,7 @@ static const char *copy_some(struct history_telling *t, const char *s, bool *ok)
 	return s == NULL || *s == '\0' ? NULL : copy_string(t, s, ok);
 }
 
-/* What is beyond a limit of the wire was never sent over it. */
+/* Values beyond a limit of the wire never came over the wire. */
 static struct refd_record *make_head(struct history_telling *t,
     const struct journal_row *row, const struct record *rec, uint64_t refers_to)
 {
@@ -220,7 +219,7 @@ static struct refd_record *make_head(struct history_telling *t,
 	return ok ? head : NULL;
 }
 
-/* Whether a change is of a value at all: one that was confirmed is none. */
+/* Does the member change a value? A member that was only verified does not. */
 static bool is_change(const struct record_member *m)
 {
 	if (m->action == RECORD_DELETE)
@@ -229,7 +228,7 @@ static bool is_change(const struct record_member *m)
 	    !refd_oid_eq(&m->old_oid, &m->new_oid);
 }
 
-/* TAKEN: how it really ended; or NULL. */
+/* TAKEN: the final outcome; or NULL. */
 static bool fill_change(struct history_telling *t,
     const struct record_member *m, const struct history_taken *taken,
     struct refd_change *c)
@@ -263,8 +262,8 @@ struct row_telling {
 	struct refd_record *head;
 };
 
-/* How M ended; NULL: it stands. What was taken back of the row is looked up for
- * the first member that needs it: most rows have none that is wanted. */
+/* The final outcome of M; NULL: as recorded. The aborts of the row are looked
+ * up for the first matching member: most rows have none. */
 static int find_taken(struct row_telling *rt, const struct record_member *m,
     const struct history_taken **taken)
 {
@@ -281,7 +280,7 @@ static int find_taken(struct row_telling *rt, const struct record_member *m,
 	return r;
 }
 
-/* Is M, whose name is wanted, to be told as it ended? */
+/* Is M, with a matching name, told by its outcome? */
 static bool is_told(const struct row_telling *rt, const struct record_member *m,
     const struct history_taken *taken)
 {
@@ -336,7 +335,7 @@ static int tell_member(struct row_telling *rt, size_t i)
 	return 0;
 }
 
-/* Which of a row's changes lie between the positions that were asked for. */
+/* The changes of a row between the requested positions. */
 static void clip(const struct refd_selection *s, uint64_t lsn, size_t *from,
     size_t *to)
 {
@@ -347,8 +346,8 @@ static void clip(const struct refd_selection *s, uint64_t lsn, size_t *from,
 		*to = s->before.nr - 1;
 }
 
-/* There may be 100,000 members, and 16 patterns for each: where the time is up
- * the next answer goes on behind the last one. */
+/* There may be 100,000 members, with 16 patterns each. When the time is up, the
+ * next answer continues after the last member. */
 static int tell_members(struct row_telling *rt)
 {
 	struct history_telling *t = rt->t;

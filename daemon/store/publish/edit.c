@@ -2,10 +2,10 @@
  * The steps of a ref edit, for refs in files.
  *
  * Happy path: stage, lock, place, unlock. A creation of an atomic transaction
- * is linked first and placed when all of them are linked.
+ * is linked first, and placed when all are linked.
  *
- * Failure modes: each step says what stands after it failed. A caller that
- * can neither finish nor take back leaves the edit to recovery (DEFERRED).
+ * Failure modes: each step states the result of its failure. A caller that can
+ * neither finish nor take back leaves the edit to recovery (DEFERRED).
  */
 #include "daemon/store/publish/edit.h"
 
@@ -47,7 +47,8 @@ void edit_to(struct edit *e, enum progress to)
 
 /* ---- git's lock ---- */
 
-/* Git creates it with the mode of a new ref. stage_in_lock() corrects that. */
+/* Git creates the lock with the mode of a new ref. stage_in_lock() corrects the
+ * mode. */
 #define GIT_LOCK_MODE 0644
 
 static int git_lock(struct edit *e, mode_t dir_mode)
@@ -175,8 +176,8 @@ int edit_lock(struct edit *e, mode_t dir_mode)
 	return r;
 }
 
-/* Locks of an earlier run stay until all is done and recorded: they tell the
- * next start that it is not. */
+/* Locks of an earlier run stay until all is done and recorded: they show the
+ * next start that work is left. */
 int edit_unlock(struct edit *e)
 {
 	int r;
@@ -323,8 +324,7 @@ static int retract_last(const struct edit *e,
 
 	edit_log_path(e, path);
 	r = reflog_retract(e->sys, e->dirfd, path, line, len);
-	/* A log that was made for this line would be in the way of the writer
-	 * who took the name. */
+	/* The log of a new ref would block the writer who took the name. */
 	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
 		r = reflog_unmake(e->sys, e->dirfd, path);
 	return r;

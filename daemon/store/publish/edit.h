@@ -1,9 +1,9 @@
 /*
- * Ref edits: how one ref file becomes what the commit log says.
+ * Ref edits: the steps that bring a ref file to the state in the commit log.
  *
  * The live path, recovery, undo, `refd verify --repair` and the tests change
  * ref files only by the functions below. The callers differ in the order of
- * their steps. The evidence says what a step may rely on.
+ * their steps. The evidence tells which facts a step may rely on.
  *
  * One edit belongs to one thread at a time. Every call may block. A call
  * returns 0 or a negative errno, and nothing logs.
@@ -96,7 +96,7 @@ struct edit {
 	bool has_value;  /* stage/ has a file of this edit */
 	bool is_earlier; /* the lock is of an earlier run */
 	bool has_log_fd;
-	int log_fd; /* owned: it wrote the line, and may take it back */
+	int log_fd; /* owned: wrote the line, and may take the line back */
 	bool has_lock_fd;
 	int lock_fd; /* owned: git's lock, still empty */
 };
@@ -124,22 +124,22 @@ static inline bool edit_is_published(const struct edit *e)
  * descriptor, which the caller syncs and closes. */
 int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
     mode_t file_mode);
-/* TO gets the staged value of FROM, which keeps its lock. */
+/* Moves the staged value of FROM to TO. FROM keeps its lock. */
 void edit_hand_over(struct edit *from, struct edit *to);
-/* Removes the staged value. On failure it is still there. */
+/* Removes the staged value. After a failure the value is still there. */
 int edit_discard(struct edit *e);
 
 /* ---- the lock ---- */
 
-/* Errors are token_lock()'s. Git's lock: an empty file that only its maker
- * knows; -EEXIST where any lock stands, be it ours. */
+/* Errors as in token_lock(). Git's lock: an empty file known only to its maker;
+ * -EEXIST if any lock stands, even our own. */
 int edit_lock(struct edit *e, mode_t dir_mode);
-/* On failure the lock stands. The lock of an earlier run always stays. Git's
- * lock takes its value with it, and the directories that are empty then. */
+/* After a failure the lock stands. The lock of an earlier run always stays.
+ * Git's lock takes its value along, and directories that become empty. */
 int edit_unlock(struct edit *e);
 
-/* What the file has, as loose_read(); the ref may be packed besides. Under the
- * lock nobody else changes it. */
+/* Reads the file as loose_read() does; the ref may also be packed. Under the
+ * lock nobody else changes the file. */
 int edit_read(const struct edit *e, struct loose_value *value);
 
 /* ---- publishing ---- */
@@ -148,16 +148,17 @@ int edit_read(const struct edit *e, struct loose_value *value);
  * once, but not under git's lock. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR:
  * another writer has the name. */
 int edit_place(struct edit *e);
-/* As edit_place() for a ref that does not exist yet; edit_take_back() undoes
- * it. The staged value keeps its name. */
+/* As edit_place() for a ref that does not exist yet; edit_take_back() is the
+ * undo. The staged value keeps its name. */
 int edit_link(struct edit *e);
-/* Removes what edit_link() made. Nothing there is 0. */
+/* Removes the link of edit_link(). 0 if absent. */
 int edit_take_back(struct edit *e);
-/* Removes the ref's log and the directories that held nothing else. */
+/* Removes the ref's log and the directories that become empty. */
 int edit_remove_log(struct edit *e);
-/* The ref is gone from packed-refs; with IS_LOOSE its file goes, too. */
+/* The ref is gone from packed-refs; with IS_LOOSE removes its file too. */
 int edit_remove(struct edit *e, bool is_loose);
-/* The ref is as planned without a step here: it is in packed-refs, or was. */
+/* The ref is as planned without a step here: packed-refs has, or had, the
+ * ref. */
 void edit_is_out(struct edit *e);
 
 /* ---- log lines ---- */
@@ -171,9 +172,9 @@ char *edit_line(const struct record *plan, const struct record_member *member,
 /* LIVE: appends the line. The log stays open for edit_retract(). */
 int edit_append(struct edit *e, const struct record *plan,
     const struct record_member *member);
-/* Takes the line back: LIVE through the descriptor that wrote it, CRASHED as
- * the log's last line. After a power loss a line proves nothing and stays. The
- * log is closed, be it after a failure. */
+/* Takes the line back: LIVE through the descriptor that wrote the line, CRASHED
+ * as the log's last line. After a power loss a line proves nothing and stays.
+ * Closes the log, even after a failure. */
 int edit_retract(struct edit *e, const struct record *plan,
     const struct record_member *member);
 

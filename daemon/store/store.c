@@ -162,16 +162,14 @@ void store_tell(const struct store *s, enum store_event event,
 
 void store_set_fatal(struct store *s, const char *fmt, ...)
 {
-	char text[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	pthread_mutex_lock(&s->mutex);
-	if (s->fatal == NULL)
-		s->fatal = strdup(text);
+	if (s->fatal[0] == '\0')
+		vsnprintf(s->fatal, sizeof(s->fatal), fmt, ap);
 	pthread_mutex_unlock(&s->mutex);
+	va_end(ap);
 	s->cfg.wake(s->cfg.wake_arg);
 }
 
@@ -187,7 +185,7 @@ const char *store_fatal(struct store *s)
 	const char *fatal;
 
 	pthread_mutex_lock(&s->mutex);
-	fatal = s->fatal;
+	fatal = s->fatal[0] != '\0' ? s->fatal : NULL;
 	pthread_mutex_unlock(&s->mutex);
 	return fatal;
 }

@@ -69,7 +69,9 @@ struct store {
 	/* Everything below: under MUTEX. */
 	pthread_mutex_t mutex;
 	bool started;
-	char *fatal;
+	/* Why the store must not go on; "": it may. Set once. No memory is
+	 * allocated for it: the lack of memory may be the reason. */
+	char fatal[512];
 };
 
 /* store.c */

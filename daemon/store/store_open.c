@@ -380,7 +380,6 @@ void store_free(struct store *s)
 		free(s->roots[i]);
 	free(s->roots);
 	free(s->state_dir);
-	free(s->fatal);
 	rights_done(&s->rights);
 	barriers_done(&s->barriers);
 	completions_done(&s->completions);

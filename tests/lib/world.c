@@ -316,7 +316,6 @@ void world_crash(struct world *w)
 	repos_done(&w->store.repos);
 	commit_log_close(w->store.log);
 	sync_failures_free(w->store.sync_failures);
-	free(w->store.fatal);
 	sysvfs_free(w->vfs);
 	w->up = false;
 }

@@ -31,7 +31,7 @@
 static struct world *w;
 static long step;
 static long allocations, fail_at = -1;
-static bool was_hit;
+static bool was_hit, all_fail; /* ALL_FAIL: also all after the first */
 
 static void begin_failing(long at)
 {
@@ -43,6 +43,7 @@ static void begin_failing(long at)
 static void end_failing(void)
 {
 	fail_at = -1;
+	all_fail = false;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -51,7 +52,7 @@ static bool may_allocate(void)
 {
 	if (fail_at < 0 || w == NULL || w->fs->lock.__data.__owner != 0)
 		return true;
-	if (allocations++ != fail_at)
+	if (allocations++ != fail_at && !all_fail)
 		return true;
 	was_hit = true;
 	return false;
@@ -291,6 +292,21 @@ START_TEST(a_checkpoint)
 }
 END_TEST
 
+/* Nothing else says that the next start needs the record, so there must be a
+ * reason not to go on, although there is no memory for its text. */
+START_TEST(an_update_that_cannot_be_deferred)
+{
+	start();
+	all_fail = CAN_FAIL;
+	begin_failing(0);
+	deferred_add_update(w->store.deferred, 1, 0);
+	end_failing();
+	ck_assert(!CAN_FAIL || store_fatal(&w->store) != NULL);
+	ck_assert_int_eq(world_checkpoint(w), CAN_FAIL ? -EIO : 0);
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store, out of memory");
@@ -301,6 +317,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_window, 0, 2);
 	tcase_add_loop_test(tc, a_recovery, 0, 2);
 	tcase_add_test(tc, a_checkpoint);
+	tcase_add_test(tc, an_update_that_cannot_be_deferred);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

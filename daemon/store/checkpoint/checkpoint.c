@@ -1,28 +1,26 @@
 /*
- * The checkpoint: what was published becomes durable, so that its records
- * need no replay.
+ * One round of the checkpointer: what was published becomes durable, so that
+ * its records need no replay, and the records are forgotten.
  *
- * The happy path, once an interval and never in a commit's way:
- *	floor	the highest LSN below which every window has ended and no
- *		record is left to the next start
- *	note	in each repository published to, how far the journal has come
- *	sync	every file system published to (fs_sync_published()): syncfs on
- *		a descriptor that was open before the first rename there
- *	forget	in the journal, with the next commit, or now when none comes
- *	sqlite	its own checkpoint, and the length of its WAL
+ * The happy path; no commit ever waits for it:
+ *	floor	the highest LSN up to which every window has ended, and every
+ *		update is finished
+ *	note	in each repository published to: how far the journal has come
+ *	sync	each file system published to, by syncfs (checkpoint_sync.c)
+ *	forget	in the journal: with the next commit, or now if none comes
+ *	sqlite	SQLite's own checkpoint, and the length of its WAL
  *
- * In the weaker modes the same makes last what was answered before: of mode
- * periodic every durability.interval, and then the journal's own rows are
- * flushed too. Of mode none nothing has to: its records are kept until there is
- * a good deal of them, so that a start knows what a cut has broken.
+ * The weaker modes of durability need the same round. In mode periodic it makes
+ * answered updates durable after each durability.interval, and also flushes the
+ * rows of the journal. Mode none promises nothing: the records stay until the
+ * journal is large, so that a start can mend what a power loss broke.
  *
- * Never file by file: by then the ref may be another's file or a line of
- * packed-refs; syncfs makes durable whatever stands for it now.
+ * The round syncs no single files. The ref may be the file of another writer by
+ * now, or a line of packed-refs; syncfs covers each of these.
  *
- * What fails: a file system that fails to sync is not believed again; its
- * records are kept aside until they are redone (deferred_fs.c), and until they
- * are aside nothing is forgotten. A failed sync of SQLite's brings the journal
- * back.
+ * Failures: a file system that fails to sync is not believed again. Nothing is
+ * forgotten until its records are deferred (deferred_fs.c). After a failed sync
+ * of SQLite's the journal is opened again.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,9 +29,9 @@
 #include "daemon/store/deferred/deferred_fs.h"
 
 /* SQLite copies the WAL into its database when the WAL has so many bytes, or
- * after so long. Each time that the WAL begins anew, the next commit pays a
- * flush more. A new repository does not wait: if the WAL is damaged, what the
- * repositories of the database have seen tells. */
+ * after so long. Afterwards the WAL begins anew, and the next commit costs one
+ * more flush. After a new repository the WAL is copied at once: the repositories
+ * in the database show later whether a damaged WAL had more records. */
 #define WAL_COPIED_BYTES (2 * 1024 * 1024)
 #define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
 #define WAL_MAX_BYTES    (16 * 1024 * 1024)
@@ -122,8 +120,8 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	 * store is fatal before the window ends. */
 	if (c->cfg.is_fatal(c->cfg.arg))
 		return -EIO;
-	/* First the rows: what a repository has seen of them is not to be more
-	 * than a cut leaves. Those that are not forgotten have to last too. */
+	/* First the rows: no repository may note more records than a power loss
+	 * leaves. The rows that are not forgotten must be durable too. */
 	unflushed = journal_is_unflushed(c->journal);
 	if (unflushed)
 		r = commit_log_wait(c->cfg.log, NULL, COMMIT_LOG_DURABLE);
@@ -142,7 +140,7 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	if (r != JOURNAL_UNKNOWN)
 		return r;
 	r = commit_log_mend(c->cfg.log);
-	/* It may have been this that got lost. */
+	/* Perhaps the note of what is forgotten was lost. */
 	if (r == 0 && now)
 		r = journal_forget(c->journal, lsn, true);
 	return r > 0 ? -EIO : r;

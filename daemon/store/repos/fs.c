@@ -1,16 +1,17 @@
 /*
  * The file systems that open repositories lie on.
  *
- * The happy path: opened with the first repository there, or the first objects
- * that a repository elsewhere borrows; kept until the end. A mounted file system
- * has one struct fs: the kernel tells of a failed write-back once, and whoever
- * syncs next must find the failure noted. The marker comes with the first
- * repository.
+ * The happy path: the first repository on a file system opens it, or the first
+ * objects there that a repository elsewhere borrows. It stays open until the
+ * store closes. One mounted file system has one open struct fs: the kernel
+ * reports a failed write-back once per descriptor, and the thread that syncs
+ * next must find the failure noted. The first repository makes the marker file.
  *
- * What fails: one that failed to sync is never believed again. Nobody gets
- * another repository there; once nobody has one, and its records are parked
- * (deferred_fs.c), its descriptors go, so that it can be unmounted. Who comes
- * then opens it anew, and has to sync it first.
+ * Failures: a file system that failed to sync is never believed again. Nobody
+ * gets another repository there. After the last one was released and its records
+ * were deferred (deferred_fs.c), the descriptors are closed, so that the file
+ * system can be unmounted. The next repository there opens it anew, and must
+ * sync it first.
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,7 +33,7 @@ static void fs_close(const struct repos *repos, struct fs *fs)
 	fs->marker_fd = -1;
 }
 
-/* Directories of FS, by way of DIRFD, to sync it by. */
+/* Opens the directories of FS for its syncs. DIRFD lies on FS. */
 static int fs_open_dirs(const struct sys *sys, int dirfd, struct fs *fs)
 {
 	fs->objects_fd = -1;
@@ -54,7 +55,7 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 	if (r < 0)
 		return r;
 	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
-	/* Whatever is there by that name may not be a file. */
+	/* An old entry of this name need not be a file. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
 	if (r == 0 || r == -ENOENT) {
 		fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
@@ -79,7 +80,7 @@ static int fs_try_sync(const struct repos *repos, const struct fs *fs)
 	return r == 0 && has_marker ? SYS(sys, fsync, fs->marker_fd) : r;
 }
 
-/* What failed before shows that it can be written again. */
+/* After a failure of any file system, FS must show that it can be synced. */
 static int fs_try(const struct repos *repos, const struct fs *fs)
 {
 	int r;
@@ -109,7 +110,7 @@ static struct fs *find_fs(const struct repos *repos, uint64_t dev,
 	return fs;
 }
 
-/* KNOWN, which may have objects alone, gets what FS has for repositories; under
+/* KNOWN may have been opened for objects only, and gets the marker of FS. Under
  * MUTEX. */
 static void take_marker(struct fs *known, struct fs *fs)
 {
@@ -120,7 +121,7 @@ static void take_marker(struct fs *known, struct fs *fs)
 	fs->marker_fd = -1;
 }
 
-/* Takes FS, whose opening came to R. */
+/* Takes FS over. R is the result of opening its directories. */
 static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 {
 	struct fs *other;
@@ -146,7 +147,7 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 	*out = fs;
 	if (other == NULL)
 		return 0;
-	/* Another thread was there first, or objects were. */
+	/* Another thread opened the file system first. */
 	pthread_mutex_destroy(&fs->checkpoint);
 	pthread_mutex_destroy(&fs->objects_sync);
 	fs_close(repos, fs);
@@ -190,7 +191,7 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	return 0;
 }
 
-/* Of objects alone. */
+/* Opens a file system for objects only. */
 static int fs_new_plain(struct repos *repos, int fd, uint64_t dev,
     uint64_t mount, struct fs **out)
 {

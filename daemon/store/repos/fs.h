@@ -46,31 +46,35 @@ enum fs_state {
 
 struct fs {
 	uint64_t dev, mount;
-	int fd;         /* a directory, open since before the first
-				   rename there: what syncfs is called on */
-	int objects_fd; /* the same for the barrier: an error is told to each
-			   descriptor once, and neither is to miss it */
-	/* A small file, for its clock and its fsync; -1 as long as there are
-	 * only objects. */
+	/* A directory for the syncfs of the checkpoint, open since before the
+	 * first rename there. */
+	int fd;
+	/* A directory for the syncfs of the barrier. The kernel reports an
+	 * error to each descriptor once, and neither may miss it. */
+	int objects_fd;
+	/* A small file, for its ctime and its fsync; -1: only objects were
+	 * needed so far. */
 	atomic_int marker_fd;
-	/* When the last completed syncfs began, by the clock of its ctimes; 0:
-	 * none since the start, or a clock that nobody knows. Under
+	/* The begin of the last completed syncfs, by the clock of the ctimes;
+	 * 0: none since the start, or the clock is not known. Under
 	 * repos->mutex. */
 	int64_t synced_ns;
-	int64_t synced_offset_ns;   /* wall clock less monotonic then */
-	int64_t syncfs_took_ns;     /* the last; with what others had written */
-	int64_t fsync_took_ns;      /* of a pack's file; under repos->mutex */
-	atomic_bool touched;        /* published to since its last checkpoint */
-	atomic_bool promised;       /* and somebody was promised something */
-	bool carries;               /* sys->fsync_carries */
-	pthread_mutex_t checkpoint; /* held through one */
+	int64_t synced_offset_ns; /* wall clock less monotonic, then */
+	/* The duration of the last syncfs, which also writes the data of other
+	 * processes, and of the last fsync of a pack. Under repos->mutex. */
+	int64_t syncfs_took_ns, fsync_took_ns;
+	atomic_bool touched;  /* published to since its last checkpoint */
+	atomic_bool promised; /* and an answer promised durability */
+	bool carries;         /* sys->fsync_carries */
+	/* Held through the sync of a checkpoint. */
+	pthread_mutex_t checkpoint;
 	/* Held through a sync of objects, until its failure is noted: the
-	 * kernel tells a second thread nothing of it. */
+	 * kernel does not report the failure to a second thread. */
 	pthread_mutex_t objects_sync;
 	_Atomic enum fs_state state; /* changed under repos->mutex */
 	unsigned nr_syncing;         /* threads; under repos->mutex */
-	/* Of the windows that may have locks there the first one; 0: nobody
-	 * has asked. Under repos->mutex. */
+	/* The first window that may have locks there; 0: not asked for yet.
+	 * Under repos->mutex. */
 	uint64_t first_window;
 	struct fs *next;
 };
@@ -85,11 +89,10 @@ struct fs *fs_first(struct repos *repos);
 void fs_path(struct repos *repos, const struct fs *fs,
     char path[REFD_PATH_MAX]);
 
-/* By how much the wall clock, which is the file systems', is ahead of the one
- * that is never set. */
+/* The wall clock, which file systems use, less the monotonic clock. */
 int64_t fs_clock_offset(const struct sys *sys);
-/* Less FS_SLACK_NS, what is on DEV and changed before is durable. 0: nothing
- * is known to be, nor where the clock was set back. */
+/* Everything on DEV that changed FS_SLACK_NS before this time is durable. 0:
+ * nothing is known to be, or the clock was set back. */
 int64_t fs_synced_ns(struct repos *repos, uint64_t dev);
 
 /* FS failed to sync with ERR. From now on nobody gets a repository there. The

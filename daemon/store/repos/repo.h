@@ -98,8 +98,8 @@ struct repos {
 	pthread_cond_t not_busy;
 	struct repo *open;
 	size_t nr_open;
-	struct fs *fs;   /* grows at its head; what is in it stays */
-	bool has_failed; /* one of them has, ever */
+	struct fs *fs;          /* grows at its head; what is in it stays */
+	atomic_bool has_failed; /* a file system has failed to sync, ever */
 	struct sync_failures *sync_failures; /* borrowed; or NULL */
 	struct repos_report report;
 };

@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/history/history_internal.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
@@ -49,16 +50,11 @@ static int add_repo(void *arg, const struct journal_repo *repo)
 {
 	struct history_repos *repos = arg;
 	struct journal_repo *grown;
-	size_t size;
 
-	if (repos->nr == repos->size) {
-		size = repos->size == 0 ? 16 : 2 * repos->size;
-		grown = realloc(repos->all, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		repos->all = grown;
-		repos->size = size;
-	}
+	grown = array_room(repos->all, repos->nr, &repos->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	repos->all = grown;
 	grown = &repos->all[repos->nr];
 	*grown = *repo;
 	grown->path = strdup(repo->path);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/objects/odb.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
@@ -75,17 +76,13 @@ static bool is_pack_name(const char *name)
 static int add_pack(struct pack_list *l, size_t dir, const char *name,
     size_t len)
 {
-	size_t size = l->size > 0 ? 2 * l->size : 16;
 	size_t before = HASH_COUNT(l->dirs[dir].by_name);
 	struct listed_pack **grown, *p;
 
-	if (l->nr == l->size) {
-		grown = realloc(l->packs, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		l->packs = grown;
-		l->size = size;
-	}
+	grown = array_room(l->packs, l->nr, &l->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	l->packs = grown;
 	p = calloc(1, sizeof(*p));
 	if (p == NULL || pack_init(&p->pack, name, len) < 0) {
 		free(p);

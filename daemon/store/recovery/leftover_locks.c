@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/refs/lockfile.h"
 #include "proto/limits.h"
@@ -72,17 +73,12 @@ static int remember_value(struct leftover_locks *leftover, uint64_t token,
     uint64_t ino)
 {
 	struct leftover_value *grown;
-	size_t size;
 
-	if (leftover->nr_values == leftover->values_size) {
-		size =
-		    leftover->values_size == 0 ? 16 : 2 * leftover->values_size;
-		grown = realloc(leftover->values, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		leftover->values = grown;
-		leftover->values_size = size;
-	}
+	grown = array_room(leftover->values, leftover->nr_values,
+	    &leftover->values_size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	leftover->values = grown;
 	leftover->values[leftover->nr_values].token = token;
 	leftover->values[leftover->nr_values++].ino = ino;
 	return 0;
@@ -93,7 +89,6 @@ static int remember_token(struct lock_search *s, const char *name)
 	struct token_inode *grown;
 	struct sys_stat st;
 	uint64_t id;
-	size_t size;
 	unsigned k;
 	int r;
 
@@ -106,14 +101,10 @@ static int remember_token(struct lock_search *s, const char *name)
 	if (token_parse_name(name, &id, &k) < 0)
 		return remember_value(s->leftover,
 		    leftover_locks_batch_of(name), st.ino);
-	if (s->nr == s->size) {
-		size = s->size == 0 ? 16 : 2 * s->size;
-		grown = realloc(s->tokens, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		s->tokens = grown;
-		s->size = size;
-	}
+	grown = array_room(s->tokens, s->nr, &s->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	s->tokens = grown;
 	s->dev = st.dev;
 	s->tokens[s->nr].token = id;
 	s->tokens[s->nr++].ino = st.ino;
@@ -184,16 +175,12 @@ static int remember_lock(struct lock_search *s, uint64_t token,
 {
 	struct leftover_locks *leftover = s->leftover;
 	struct leftover_lock *lock;
-	size_t size;
 
-	if (leftover->nr_locks == leftover->size) {
-		size = leftover->size == 0 ? 16 : 2 * leftover->size;
-		lock = realloc(leftover->locks, size * sizeof(*lock));
-		if (lock == NULL)
-			return -ENOMEM;
-		leftover->locks = lock;
-		leftover->size = size;
-	}
+	lock = array_room(leftover->locks, leftover->nr_locks, &leftover->size,
+	    sizeof(*lock));
+	if (lock == NULL)
+		return -ENOMEM;
+	leftover->locks = lock;
 	lock = &leftover->locks[leftover->nr_locks];
 	lock->token = token;
 	lock->dirfd = w->dirfd;

@@ -10,22 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/recovery/recover_internal.h"
 
 static int add_row(struct recover_notes *notes, const struct journal_row *row,
     const struct record *rec)
 {
 	struct journal_row *grown;
-	size_t size;
 
-	if (notes->nr == notes->size) {
-		size = notes->size == 0 ? 8 : 2 * notes->size;
-		grown = realloc(notes->rows, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		notes->rows = grown;
-		notes->size = size;
-	}
+	grown =
+	    array_room(notes->rows, notes->nr, &notes->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	notes->rows = grown;
 	grown = &notes->rows[notes->nr];
 	*grown = *row;
 	grown->body = record_encode(rec, &grown->len);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/recovery/recover_internal.h"
 
 /* ---- starts ---- */
@@ -109,17 +110,11 @@ static void drop_aborted(struct recover_rows *rows, uint64_t lsn,
 static int keep_row(struct recover_rows *rows, struct replay_row *row)
 {
 	struct replay_row **grown;
-	size_t size;
 
-	if (rows->nr == rows->size) {
-		size = rows->size == 0 ? 64 : 2 * rows->size;
-		grown =
-		    realloc(rows->items, size * sizeof(struct replay_row *));
-		if (grown == NULL)
-			return -ENOMEM;
-		rows->items = grown;
-		rows->size = size;
-	}
+	grown = array_room(rows->items, rows->nr, &rows->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	rows->items = grown;
 	row->dropped = calloc(3 * row->rec.nr_members + 1, sizeof(bool));
 	if (row->dropped == NULL)
 		return -ENOMEM;

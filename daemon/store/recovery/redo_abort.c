@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/loose.h"
 
@@ -13,16 +14,11 @@ static int remember_aborted(struct replay_members *list,
     enum refd_status status)
 {
 	struct replay_member *grown;
-	size_t size;
 
-	if (list->nr == list->size) {
-		size = list->size == 0 ? 8 : 2 * list->size;
-		grown = realloc(list->items, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		list->items = grown;
-		list->size = size;
-	}
+	grown = array_room(list->items, list->nr, &list->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	list->items = grown;
 	list->items[list->nr++] = (struct replay_member){ row, member, status };
 	return 0;
 }

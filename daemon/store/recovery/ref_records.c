@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/refs/reflog.h"
 
 static struct ref_records *records_of_ref(struct ref_records **all,
@@ -66,7 +67,6 @@ static int add_record(struct ref_records *records, const struct replay_row *row,
     const struct record_member *member)
 {
 	struct ref_record *copy = find_copy(records, row, member), *grown, line;
-	size_t size;
 
 	/* The log line was deferred first, then the whole update. */
 	if (copy != NULL && is_log_only(copy->member) && !is_log_only(member)) {
@@ -81,14 +81,11 @@ static int add_record(struct ref_records *records, const struct replay_row *row,
 		/* The deferred copy redoes the update and its line. */
 		return 0;
 	}
-	if (records->nr == records->size) {
-		size = records->size == 0 ? 2 : 2 * records->size;
-		grown = realloc(records->items, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		records->items = grown;
-		records->size = size;
-	}
+	grown = array_room(records->items, records->nr, &records->size,
+	    sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	records->items = grown;
 	records->items[records->nr].row = row;
 	records->items[records->nr++].member = member;
 	return 0;
@@ -175,17 +172,13 @@ bool ref_records_know(const struct ref_records *records,
 
 static int append_line(struct ref_records_lines *lines, char *line)
 {
-	size_t size;
 	char **grown;
 
-	if (lines->nr == lines->size) {
-		size = lines->size == 0 ? 4 : 2 * lines->size;
-		grown = realloc(lines->lines, size * sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		lines->lines = grown;
-		lines->size = size;
-	}
+	grown =
+	    array_room(lines->lines, lines->nr, &lines->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	lines->lines = grown;
 	lines->lines[lines->nr++] = line;
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/refs/packed_file.h"
 #include "daemon/store/refs/packed_internal.h"
 
@@ -124,14 +125,11 @@ static int find_records(const struct packed_snapshot *snap,
 		r = packed_record(p, (size_t)(end - p), &rec);
 		if (r < 0)
 			return r;
-		if (records->nr == records->room) {
-			records->room = 2 * records->room + 64;
-			grown = realloc(records->items,
-			    records->room * sizeof(*grown));
-			if (grown == NULL)
-				return -ENOMEM;
-			records->items = grown;
-		}
+		grown = array_room(records->items, records->nr, &records->room,
+		    sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		records->items = grown;
 		records->sorted = records->sorted &&
 		    (records->nr == 0 ||
 			by_name(&records->items[records->nr - 1], &rec) <= 0);

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/base/array.h"
 #include "daemon/store/refs/packed_internal.h"
 
 /* git compares packed-refs by whole seconds and inode: for so long the
@@ -305,22 +306,14 @@ static int write_new(struct packed *packed, const struct packed_snapshot *old,
 static int reserve_retired(struct packed *packed)
 {
 	struct packed_retired *grown;
-	size_t room = packed->room_retired;
-	int r = 0;
 
 	pthread_mutex_lock(&packed->lock);
-	if (packed->nr_retired == room) {
-		room = room == 0 ? 4 : 2 * room;
-		grown = realloc(packed->retired, room * sizeof(*grown));
-		if (grown == NULL) {
-			r = -ENOMEM;
-		} else {
-			packed->retired = grown;
-			packed->room_retired = room;
-		}
-	}
+	grown = array_room(packed->retired, packed->nr_retired,
+	    &packed->room_retired, sizeof(*grown));
+	if (grown != NULL)
+		packed->retired = grown;
 	pthread_mutex_unlock(&packed->lock);
-	return r;
+	return grown == NULL ? -ENOMEM : 0;
 }
 
 static int refuse_link(struct packed *packed)

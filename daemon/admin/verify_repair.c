@@ -130,7 +130,7 @@ static int keep_copy(struct verify *v, int dirfd, const char *path,
 	from = SYS(v->sys, openat, dirfd, path,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (from >= 0)
-		copy = loose_stage_open(v->sys, fd, kept, "", 0, 0644);
+		copy = loose_stage(v->sys, fd, kept, "", 0, 0644);
 	r = from < 0 ? from : copy;
 	if (r >= 0)
 		r = copy_to(v->sys, from, copy);

@@ -121,20 +121,17 @@ static bool is_over(const struct store_history *ask, int64_t now_ns)
 	return ask->deadline_ns <= now_ns || atomic_load(&ask->is_dropped);
 }
 
-static void refuse(struct historian *me, struct store_history *ask,
+static void refuse_question(struct historian *me, struct store_history *ask,
     enum refd_status status, const char *text)
 {
-	refd_answer_done(&ask->answer);
-	ask->answer = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
-		.status = status,
-		.text = text };
+	history_refuse(ask, status, text);
 	give_back(me, ask);
 }
 
 static void queue_up(struct historian *me, struct store_history *ask)
 {
 	if (history_queue_put(&me->queue, ask) < 0)
-		refuse(me, ask, BUSY(MEMORY));
+		refuse_question(me, ask, BUSY(MEMORY));
 }
 
 /* Drops questions without a client first: they would keep other questions
@@ -148,7 +145,7 @@ static void sweep(struct historian *me, int64_t now_ns)
 	me->sweep_ns = now_ns + SWEEP_NS;
 	history_queue_take_dropped(&me->queue, &gone);
 	DL_FOREACH_SAFE(gone, ask, next)
-		refuse(me, ask, BUSY(QUESTIONS));
+		refuse_question(me, ask, BUSY(QUESTIONS));
 }
 
 /* Answers ASK, or puts a watch into the list. */
@@ -327,7 +324,7 @@ static void take_ask(struct historian *me)
 		begin_work(me, me->path);
 	}
 	if (stops_without(me, now_ns)) {
-		refuse(me, ask, BUSY(STOPPING));
+		refuse_question(me, ask, BUSY(STOPPING));
 		return;
 	}
 	flush_rows(me, now_ns);

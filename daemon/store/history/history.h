@@ -40,6 +40,9 @@ bool history_answer(struct history *h, struct store_history *ask,
     uint64_t visible);
 /* The answer to a watch that ends without news. */
 void history_answer_empty(struct history *h, struct store_history *ask);
+/* Answers ASK with a refusal. TEXT is borrowed. */
+void history_refuse(struct store_history *ask, enum refd_status status,
+    const char *text);
 
 /*
  * Calls CB for the watches of LIST that a row in *HEARD < lsn <= VISIBLE may

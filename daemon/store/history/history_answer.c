@@ -226,7 +226,7 @@ static void set_bounds(struct history_question *q, uint64_t last)
 
 /* ---- the answer ---- */
 
-static void refuse(struct store_history *ask, enum refd_status status,
+void history_refuse(struct store_history *ask, enum refd_status status,
     const char *text)
 {
 	refd_answer_done(&ask->answer);
@@ -362,12 +362,12 @@ bool history_answer(struct history *h, struct store_history *ask,
 		free(q->lsns);
 	free(q);
 	if (r == -ESTALE)
-		refuse(ask, REFD_NOREPO,
+		history_refuse(ask, REFD_NOREPO,
 		    "the daemon sees another directory at this path");
 	else if (r == -ENOMEM)
-		refuse(ask, BUSY(MEMORY));
+		history_refuse(ask, BUSY(MEMORY));
 	else if (r != 0)
-		refuse(ask, REFD_IO, "the journal could not be read");
+		history_refuse(ask, REFD_IO, "the journal could not be read");
 	if (r != 0 || ask->req.verb == REFD_VERB_LOG || ans->nr_changes > 0 ||
 	    ans->has_gap || ans->more)
 		return true;
@@ -382,5 +382,5 @@ void history_answer_empty(struct history *h, struct store_history *ask)
 	if (begin_answer(h, ask))
 		ask->answer.next = ask->req.select.after;
 	else
-		refuse(ask, BUSY(MEMORY));
+		history_refuse(ask, BUSY(MEMORY));
 }

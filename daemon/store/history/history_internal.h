@@ -85,11 +85,9 @@ struct history_telling {
 /* Does ROW's head (all except its body) match ASK? */
 bool history_wants_row(const struct history *h, const struct store_history *ask,
     const struct journal_row *row);
-/* Did a requested user send the record? */
-bool history_wants_user(const struct refd_selection *select,
-    const struct journal_row *row, const struct record *rec);
-/* The same, and has the record a requested ref? Limit: among so many names and
- * patterns the test takes long, and the answer is yes. */
+/* Did a requested user send the record, and has it a requested ref? Limit:
+ * among so many names and patterns the test takes long, and the answer is
+ * yes. */
 #define HISTORY_MATCHES_MAX 256
 bool history_wants_record(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);

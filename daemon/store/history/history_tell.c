@@ -76,7 +76,8 @@ static bool is_who(const struct refd_identity *id, const char *user)
 	    (id->value[len] == '\0' || id->value[len] == ' ');
 }
 
-bool history_wants_user(const struct refd_selection *s,
+/* Did a requested user send the record? */
+static bool wants_user(const struct refd_selection *s,
     const struct journal_row *row, const struct record *rec)
 {
 	size_t i;
@@ -124,7 +125,7 @@ bool history_wants_record(const struct refd_selection *select,
 	const char *name;
 	size_t i;
 
-	if (!history_wants_user(select, row, rec))
+	if (!wants_user(select, row, rec))
 		return false;
 	if (rec->nr_members * select->nr_patterns > HISTORY_MATCHES_MAX)
 		return true;
@@ -379,7 +380,7 @@ int history_tell(struct history_telling *t, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
-	if (!history_wants_user(t->select, row, &rec)) {
+	if (!wants_user(t->select, row, &rec)) {
 		record_done(&rec);
 		return 0;
 	}

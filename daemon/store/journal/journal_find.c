@@ -72,11 +72,6 @@ void journal_index_key_ref(struct journal_key *key, uint64_t repo,
 
 /* ---- finding ---- */
 
-static sqlite3_int64 bound(uint64_t lsn)
-{
-	return lsn < INT64_MAX ? (sqlite3_int64)lsn : INT64_MAX;
-}
-
 static sqlite3_int64 segment_of(uint64_t after, uint64_t before, bool down)
 {
 	return journal_index_segment(down ? before - 1 : after + 1);
@@ -92,8 +87,8 @@ int journal_index_find(struct journal_index *x, const struct journal_key *key,
 	*nr = 0;
 	sqlite3_bind_int64(s, 1, segment_of(after, before, down));
 	sqlite3_bind_blob(s, 2, key->bytes, (int)key->len, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 3, bound(after));
-	sqlite3_bind_int64(s, 4, bound(before));
+	sqlite3_bind_int64(s, 3, journal_signed(after));
+	sqlite3_bind_int64(s, 4, journal_signed(before));
 	sqlite3_bind_int64(s, 5, (sqlite3_int64)max);
 	while ((rc = sqlite3_step(s)) == SQLITE_ROW)
 		lsns[(*nr)++] = (uint64_t)sqlite3_column_int64(s, 0);
@@ -122,8 +117,8 @@ int journal_index_each(struct journal_index *x, const struct journal_key *key,
 	sqlite3_bind_int64(s, 1, segment_of(after, before, false));
 	sqlite3_bind_blob(s, 2, key->bytes, (int)key->len, SQLITE_STATIC);
 	sqlite3_bind_blob(s, 3, end.bytes, (int)end.len, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 4, bound(after));
-	sqlite3_bind_int64(s, 5, bound(before));
+	sqlite3_bind_int64(s, 4, journal_signed(after));
+	sqlite3_bind_int64(s, 5, journal_signed(before));
 	while (r == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW)
 		r = cb(arg, (const char *)sqlite3_column_blob(s, 0) + key->len,
 		    (size_t)sqlite3_column_bytes(s, 0) - key->len,

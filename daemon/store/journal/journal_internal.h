@@ -59,6 +59,12 @@ static inline uint64_t journal_seal_flushed(const uint8_t *seal)
 	    journal_big_endian(seal + 4);
 }
 
+/* LSNs are signed to SQLite. */
+static inline sqlite3_int64 journal_signed(uint64_t lsn)
+{
+	return lsn < INT64_MAX ? (sqlite3_int64)lsn : INT64_MAX;
+}
+
 struct journal_reader {
 	struct journal *journal;
 	sqlite3 *db;

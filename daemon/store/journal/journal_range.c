@@ -42,12 +42,6 @@ void journal_range_finalize(struct journal_reader *reader)
 	reader->up = reader->down = reader->about = reader->used = NULL;
 }
 
-/* LSNs are signed to SQLite. */
-static sqlite3_int64 bound(uint64_t lsn)
-{
-	return lsn < INT64_MAX ? (sqlite3_int64)lsn : INT64_MAX;
-}
-
 static int read_rows(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
     void *arg)
 {
@@ -67,8 +61,8 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (!journal_is_broken(j)) {
 		s = down ? reader->down : reader->up;
-		sqlite3_bind_int64(s, 1, bound(after));
-		sqlite3_bind_int64(s, 2, bound(before));
+		sqlite3_bind_int64(s, 1, journal_signed(after));
+		sqlite3_bind_int64(s, 2, journal_signed(before));
 		sqlite3_bind_int64(s, 3, max);
 		r = read_rows(j, s, cb, arg);
 	}
@@ -84,7 +78,7 @@ int journal_read_about(struct journal_reader *reader, uint64_t lsn,
 
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (!journal_is_broken(j)) {
-		sqlite3_bind_int64(reader->about, 1, bound(lsn));
+		sqlite3_bind_int64(reader->about, 1, journal_signed(lsn));
 		r = read_rows(j, reader->about, cb, arg);
 	}
 	pthread_rwlock_unlock(&j->use_lock);

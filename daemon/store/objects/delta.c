@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int delta_size(const uint8_t **p, const uint8_t *end, uint64_t *size)
+/* Reads a size at the head of a delta: first the size of the base, then the
+ * size of the result. Advances *P. -1: no complete size before END. */
+static int read_size(const uint8_t **p, const uint8_t *end, uint64_t *size)
 {
 	uint64_t n = 0;
 	unsigned shift;
@@ -77,8 +79,8 @@ int delta_apply(const uint8_t *base, size_t base_len, const uint8_t *delta,
 	uint8_t *to;
 	int r;
 
-	if (delta_size(&p, end, &from_len) < 0 ||
-	    delta_size(&p, end, &to_len) < 0 || from_len != base_len)
+	if (read_size(&p, end, &from_len) < 0 ||
+	    read_size(&p, end, &to_len) < 0 || from_len != base_len)
 		return -EBADMSG;
 	if (to_len > max)
 		return -EFBIG;

@@ -24,17 +24,16 @@ ssize_t inflate_head(const void *in, size_t in_len, void *out, size_t out_len)
 	return (ssize_t)(out_len - z.avail_out);
 }
 
-/* Feeds Z until the stream ends, or, with HEAD_ALONE, OUT is full. */
+/* Feeds Z until the stream ends. */
 static int feed(const struct sys *sys, int fd, uint64_t offset, z_stream *z,
-    size_t most, bool head_alone)
+    size_t most)
 {
 	unsigned char in[PART], beyond;
 	uint64_t end = offset + most;
 	int zr = Z_OK;
 	ssize_t n;
 
-	while (
-	    zr == Z_OK && offset < end && !(head_alone && z->avail_out == 0)) {
+	while (zr == Z_OK && offset < end) {
 		n = SYS(sys, pread, fd, in, PART, (off_t)offset);
 		if (n <= 0)
 			return n < 0 ? (int)n : -EBADMSG;
@@ -43,8 +42,7 @@ static int feed(const struct sys *sys, int fd, uint64_t offset, z_stream *z,
 		z->avail_in = (unsigned)n;
 		zr = inflate(z, Z_NO_FLUSH);
 		/* The check sum may still come; more data may not. */
-		if ((zr == Z_OK || zr == Z_BUF_ERROR) && z->avail_out == 0 &&
-		    !head_alone) {
+		if ((zr == Z_OK || zr == Z_BUF_ERROR) && z->avail_out == 0) {
 			z->next_out = &beyond;
 			z->avail_out = 1;
 			zr = inflate(z, Z_NO_FLUSH);
@@ -59,30 +57,18 @@ static int feed(const struct sys *sys, int fd, uint64_t offset, z_stream *z,
 		return -ENOMEM;
 	if (z->avail_out > 0)
 		return -EBADMSG;
-	return zr == Z_STREAM_END || (head_alone && zr == Z_OK) ? 0 : -EBADMSG;
+	return zr == Z_STREAM_END ? 0 : -EBADMSG;
 }
 
-static int inflate_from(const struct sys *sys, int fd, uint64_t offset,
-    void *out, size_t out_len, bool head_alone)
+int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
+    size_t out_len)
 {
 	z_stream z = { .next_out = out, .avail_out = (unsigned)out_len };
 	int r;
 
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
-	r = feed(sys, fd, offset, &z, 2 * out_len + PART, head_alone);
+	r = feed(sys, fd, offset, &z, 2 * out_len + PART);
 	inflateEnd(&z);
 	return r;
-}
-
-int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
-    size_t out_len)
-{
-	return inflate_from(sys, fd, offset, out, out_len, false);
-}
-
-int inflate_file_head(const struct sys *sys, int fd, uint64_t offset, void *out,
-    size_t out_len)
-{
-	return inflate_from(sys, fd, offset, out, out_len, true);
 }

@@ -16,8 +16,5 @@ ssize_t inflate_head(const void *in, size_t in_len, void *out, size_t out_len);
  * KiB. */
 int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
     size_t out_len);
-/* The same for the first OUT_LEN bytes of a longer stream. */
-int inflate_file_head(const struct sys *sys, int fd, uint64_t offset, void *out,
-    size_t out_len);
 
 #endif

@@ -134,7 +134,7 @@ int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
 	if (!edit_is_locked(e))
 		edit_to(e, PROGRESS_STAGED);
 	token_value_name(value, e->token->id, e->value_nr);
-	return loose_stage_open(e->sys, e->token->stage_fd, value, content,
+	return loose_stage(e->sys, e->token->stage_fd, value, content,
 	    (size_t)len, file_mode);
 }
 

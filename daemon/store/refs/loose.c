@@ -198,7 +198,7 @@ int loose_format(const struct refd_oid *oid, const char *target,
 	return len >= LOOSE_CONTENT_MAX ? -ENAMETOOLONG : len;
 }
 
-int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
+int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode)
 {
 	int fd, r;
@@ -212,19 +212,5 @@ int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
 		return fd;
 	SYS(sys, close, fd);
 	SYS(sys, unlinkat, stage_fd, name);
-	return r;
-}
-
-int loose_stage(const struct sys *sys, int stage_fd, const char *name,
-    const char *content, size_t len, mode_t mode)
-{
-	int fd, r;
-
-	fd = loose_stage_open(sys, stage_fd, name, content, len, mode);
-	if (fd < 0)
-		return fd;
-	r = SYS(sys, close, fd);
-	if (r < 0)
-		SYS(sys, unlinkat, stage_fd, name);
 	return r;
 }

@@ -57,12 +57,9 @@ int loose_parse(const char *buf, size_t len, struct loose_value *value);
 int loose_format(const struct refd_oid *oid, const char *target,
     char content[LOOSE_CONTENT_MAX]);
 
-/* Writes CONTENT into a new file NAME in STAGE_FD with MODE (less the
- * process's umask, which is 0 in the daemon), syncs nothing. The descriptor, to be closed. -EEXIST: NAME is
- * taken; any other failure leaves no file. */
-int loose_stage_open(const struct sys *sys, int stage_fd, const char *name,
-    const char *content, size_t len, mode_t mode);
-/* The same, then closes the file: 0. */
+/* Writes CONTENT into a new file NAME in STAGE_FD with MODE (less the process's
+ * umask, which is 0 in the daemon), syncs nothing. Returns the descriptor, to
+ * be closed. -EEXIST: NAME is taken; any other failure leaves no file. */
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 

@@ -108,7 +108,7 @@ static int sync_small_file(struct batch *b, struct group *g)
 	int fd, r, closed;
 
 	token_value_name(name, g->token.id, UINT_MAX);
-	fd = loose_stage_open(b->sys, g->repo->stage_fd, name, "\n", 1, 0600);
+	fd = loose_stage(b->sys, g->repo->stage_fd, name, "\n", 1, 0600);
 	if (fd < 0)
 		return fd;
 	r = SYS(b->sys, fsync, fd);

@@ -1,15 +1,14 @@
 /*
- * The happy path: every directory changed well before what is on its file
- * system was last synced. Some 260 stats the first time; then objects/ tells
- * by its ctime that no fan-out was added, and only those that are there are
- * looked at.
+ * The happy path: every directory changed well before the last sync of its file
+ * system. The first walk costs some 260 stats. Later the ctime of objects/
+ * shows that no fan-out was added, and only the present fan-outs are looked at.
  *
- * Link, rename and create change a directory's ctime, so nothing gets in
- * unseen. objects/ itself changes with every push, since its quarantine comes
- * and goes there: all that could be new in it is a fan-out, which has a ctime
- * of its own.
+ * Link, rename and create change a directory's ctime, so no new entry is
+ * missed. objects/ itself changes with every push, because git's quarantine
+ * comes and goes there. The only new entry could be a fan-out, which has its
+ * own ctime.
  *
- * What fails: a directory that can't be looked at ends the walk.
+ * Failures: a directory that cannot be read ends the walk.
  */
 #include "daemon/store/objects/objects.h"
 
@@ -21,7 +20,7 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
-/* A store that is open. */
+/* An open store. */
 struct open_store {
 	const struct objects_walk *walk;
 	int fd;
@@ -31,7 +30,7 @@ struct open_store {
 
 /* ---- one store ---- */
 
-/* What objects/ has by NAME, a directory on another file system. */
+/* Reports the directory NAME of objects/, which is on another file system. */
 static int find_elsewhere(const struct objects_walk *w, int fd,
     const char *name)
 {
@@ -48,8 +47,8 @@ static int find_elsewhere(const struct objects_walk *w, int fd,
 	return st.ctime_ns < found.limit ? 0 : w->found(w->arg, &found);
 }
 
-/* 1: NAME changed, or is on another file system; then it is found by itself,
- * and 0. */
+/* 1: NAME changed. A new directory on another file system is reported at once,
+ * and is 0. */
 static int is_new(const struct open_store *p, const char *name, bool *is_there)
 {
 	const struct objects_walk *w = p->walk;
@@ -71,7 +70,8 @@ static int is_new(const struct open_store *p, const char *name, bool *is_there)
 	return r;
 }
 
-/* 1: one is new. KNOWN: those that there are; else SEEN is filled in. */
+/* 1: a fan-out is new. KNOWN: the present fan-outs; NULL: unknown. Fills in
+ * SEEN. */
 static int are_fanouts_new(const struct open_store *p, const uint8_t *known,
     uint8_t *seen)
 {
@@ -108,7 +108,8 @@ static int look_at_store(const struct open_store *p, int64_t ctime_ns,
 	fanouts = are_fanouts_new(p, known, seen);
 	if (fanouts < 0)
 		return fanouts;
-	/* Not of this very tick, in which another may still be made. */
+	/* Not in the present clock tick, in which a fan-out may still be
+	 * added. */
 	if (fanouts == 0 && cache != NULL && known == NULL &&
 	    ctime_ns < p->limit) {
 		memcpy(cache->present, seen, sizeof(seen));
@@ -165,7 +166,7 @@ int objects_walk_anew(const struct objects_walk *w, int common_fd,
 
 /* ---- packs ---- */
 
-/* Not what is half-written, nor what only keeps a repack away. */
+/* Skips half-written files, and files that only block a repack. */
 static bool is_of_a_pack(const char *name)
 {
 	size_t len = strlen(name);
@@ -174,7 +175,7 @@ static bool is_of_a_pack(const char *name)
 	    (len < 5 || strcmp(name + len - 5, ".keep") != 0);
 }
 
-/* What is done with each of them. */
+/* The state of the sync of a pack directory. */
 struct syncing {
 	const struct sys *sys;
 	bool count_alone;
@@ -230,8 +231,8 @@ static int sync_entries(struct syncing *sy, int fd, int64_t limit)
 	return r;
 }
 
-/* The directory last: its names are then of files that are whole. Where it
- * changed meanwhile an object may have moved to a pack that was not seen. */
+/* The directory comes last: then its names are names of whole files. If the
+ * directory changed meanwhile, an object may have moved to a new pack. */
 static int sync_pack(struct syncing *sy, int fd, int64_t limit)
 {
 	struct sys_stat before, after;

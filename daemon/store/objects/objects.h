@@ -19,20 +19,21 @@ struct objects_fanouts {
 	uint8_t present[32];
 };
 
-/* Something that is new. */
+/* A new entry. */
 struct objects_new {
-	int fd;           /* objects/ itself, or what it has by NAME where that
-			     is on another file system; open for the call */
+	/* objects/, or its entry NAME on another file system; open during the
+	 * call */
+	int fd;
 	const char *name; /* "": objects/ */
 	uint64_t dev, ino;
-	bool packs_alone; /* are new, in its pack/ */
-	int64_t limit;    /* at which it changed, or later */
+	bool packs_alone; /* only pack/ has new entries */
+	int64_t limit;    /* changed at this time or later */
 };
 
 struct objects_walk {
 	const struct sys *sys;
-	/* What is on the file system of the directory FD, which ST is of, and
-	 * changed before that is durable; INT64_MIN: nothing is known to be. */
+	/* Changes before this time are durable on the file system of the
+	 * directory FD (with status ST); INT64_MIN: unknown. */
 	int64_t (*limit)(void *arg, int fd, const struct sys_stat *st);
 	/* Other than 0 ends the walk. */
 	int (*found)(void *arg, const struct objects_new *found);
@@ -41,21 +42,21 @@ struct objects_walk {
 	struct objects_fanouts *fanouts;
 };
 
-/* Through all STORES, which must have been read before: what alternates say
- * counts as of then. 0 at the end; negative errno: a store could not be looked
- * at, so that nothing is known; or found()'s. */
+/* Walks all STORES, which must have been read before, with their alternates as
+ * of then. 0 at the end; negative errno: a store could not be read, so nothing
+ * is known; or the result of found(). */
 int objects_walk(const struct objects_walk *walk,
     const struct object_stores *stores);
-/* The same, of stores that are read for the walk alone. Their errors too. */
+/* The same for stores that are read only for this walk. Also their errors. */
 int objects_walk_anew(const struct objects_walk *walk, int common_fd,
     const struct object_rule *rule);
 
-/* The files of pack/ below FD that changed at LIMIT or later: counted; synced with
- * their directory; NR how many of them. -EAGAIN: packs came or went
+/* Counts, or syncs with their directory, the files of pack/ below FD that
+ * changed at LIMIT or later. NR: the number. -EAGAIN: packs came or went
  * meanwhile. */
 int objects_count_packs(const struct sys *sys, int fd, int64_t limit,
     size_t *nr);
-/* *LOST: a sync has failed, and not something on the way to it. */
+/* *LOST: a sync failed, and not another call before. */
 int objects_sync_packs(const struct sys *sys, int fd, int64_t limit, size_t *nr,
     bool *lost);
 

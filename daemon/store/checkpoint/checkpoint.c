@@ -30,8 +30,9 @@
 
 /* SQLite copies the WAL into its database when the WAL has so many bytes, or
  * after so long. Afterwards the WAL begins anew, and the next commit costs one
- * more flush. After a new repository the WAL is copied at once: the repositories
- * in the database show later whether a damaged WAL had more records. */
+ * more flush. After a new repository the WAL is copied at once: the
+ * repositories in the database show later whether a damaged WAL had more
+ * records. */
 #define WAL_COPIED_BYTES (2 * 1024 * 1024)
 #define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
 #define WAL_MAX_BYTES    (16 * 1024 * 1024)

@@ -8,10 +8,10 @@
  * next must find the failure noted. The first repository makes the marker file.
  *
  * Failures: a file system that failed to sync is never believed again. Nobody
- * gets another repository there. After the last one was released and its records
- * were deferred (deferred_fs.c), the descriptors are closed, so that the file
- * system can be unmounted. The next repository there opens it anew, and must
- * sync it first.
+ * gets another repository there. After the last one was released, and its
+ * records were deferred (deferred_fs.c), the descriptors are closed, so that the
+ * file system can be unmounted. The next repository there opens it anew, and
+ * must sync it first.
  */
 #include <assert.h>
 #include <errno.h>

@@ -24,9 +24,9 @@
 struct repos;
 
 /*
- * The state of a struct fs: of one opening of a mounted file system. The mounted
- * file system has a state of its own, which outlives the opening and the
- * process (sync_failures/sync_failures.h).
+ * The state of a struct fs: of one opening of a mounted file system. The
+ * mounted file system has a state of its own, which outlives the opening and
+ * the process (sync_failures/sync_failures.h).
  *
  *	event					OPEN	FAILED	GONE
  *	a sync failed, fs_fail()		FAILED	-	n/a

@@ -1,9 +1,9 @@
 /*
  * Syncs a file system: all of it, and the part that refd published.
  *
- * The happy path: the sync is marked as begun (sync_failures.h), the marker file
- * tells the time by the clock of the file system, syncfs runs, and everything
- * that changed before that time is durable.
+ * The happy path: the sync is marked as begun (sync_failures.h), the marker
+ * file tells the time by the clock of the file system, syncfs runs, and
+ * everything that changed before that time is durable.
  *
  * Failures: a failed sync is noted before the next thread may sync, since the
  * kernel reports a lost write only once, and then counts the data as written.

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	apply(w, "a=1;b=1;c/d=1", false);
 	apply(w, "a=2:1;-b", true);
 	apply(w, "s>a;a=3", false);
-	memfs_kill(fs);
+	memfs_crash(fs);
 	world_crash(w);
 	top = count_dir(memfs_other(fs), "/");
 	srv = count_dir(memfs_other(fs), "/srv");

@@ -71,11 +71,11 @@ void dw_set_disk(bool strict)
 	dw->store.repos.fs->carries = !strict;
 }
 
-void dw_cut(uint64_t seed)
+void dw_power_loss(uint64_t seed)
 {
 	struct memfs_choice choice = memfs_choose(seed);
 
-	memfs_cut(dw->fs, &choice);
+	memfs_power_loss(dw->fs, &choice);
 	world_crash(dw);
 }
 

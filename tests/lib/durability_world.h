@@ -26,7 +26,7 @@ void dw_set_disk(bool strict);
 #define DW_SPEC "a=2:1;b=3:0;-c:1;-p:1;x/y/z=4;d=1"
 void dw_apply_ok(const char *spec, bool atomic);
 bool dw_all_ok(const struct txn *txn);
-void dw_cut(uint64_t seed);
+void dw_power_loss(uint64_t seed);
 void dw_restart(void);
 
 /* Is NAME at one of the values in ALLOWED, as world_ref() has them? */

@@ -87,10 +87,10 @@ void world_end_process(struct world *w)
 	memfs_fail_none(w->fs);
 	w->tear_at = -1;
 	w->is_torn = false;
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 }
 
-void world_cut(struct world *w, enum memfs_data data)
+void world_power_loss(struct world *w, enum memfs_data data)
 {
 	struct memfs_choice choice = memfs_choose(1);
 	unsigned i;
@@ -99,7 +99,7 @@ void world_cut(struct world *w, enum memfs_data data)
 	choice.data = data;
 	for (i = 0; i < MEMFS_MOUNTS_MAX; i++)
 		choice.keep[i] = data == MEMFS_DATA_NONE ? 0 : -1;
-	memfs_cut(w->fs, &choice);
+	memfs_power_loss(w->fs, &choice);
 }
 
 void world_arm(struct world *w, enum fault fault, unsigned long n, int err)
@@ -182,10 +182,10 @@ void world_go_on(struct world *w, enum after after, int r)
 		world_end_process(w);
 		break;
 	case CUT_NONE:
-		world_cut(w, MEMFS_DATA_NONE);
+		world_power_loss(w, MEMFS_DATA_NONE);
 		break;
 	case CUT_ALL:
-		world_cut(w, MEMFS_DATA_ALL);
+		world_power_loss(w, MEMFS_DATA_ALL);
 		break;
 	case NR_AFTER:
 		ck_abort();

@@ -45,7 +45,7 @@ int world_add(struct world *w, unsigned nr, size_t bytes);
 /* Killed; connections are given back without a trace. */
 void world_end_process(struct world *w);
 /* Killed, and the power is cut. */
-void world_cut(struct world *w, enum memfs_data data);
+void world_power_loss(struct world *w, enum memfs_data data);
 
 /* Call number N of that kind fails with ERR, 0 being the next. */
 enum fault {

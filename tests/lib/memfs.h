@@ -11,7 +11,7 @@
  * What lasts. Data of a file is on disk after fsync or fdatasync of that
  * file, a name after fsync of its directory (for a rename: of the new name's),
  * and everything of a mount after syncfs. The rest is pending: changes of
- * names and modes in one ordered list per mount, data per file. A power cut
+ * names and modes in one ordered list per mount, data per file. A power loss
  * keeps a prefix of each list, and of each file's pending data all, none,
  * NULs of the right size, a part, or a mixture of sectors. What was written
  * and written over between two syncs is not remembered.
@@ -36,7 +36,8 @@ void memfs_free(struct memfs *fs);
 
 /* The process under test; the rest of this file speaks of its calls. */
 const struct sys *memfs_sys(struct memfs *fs);
-/* Another process: faults, kills and counters pass it by, a cut does not. */
+/* Another process: faults, kills and counters pass it by, a power loss does
+ * not. */
 const struct sys *memfs_other(struct memfs *fs);
 
 /* ---- mounts and modes ---- */
@@ -157,13 +158,13 @@ unsigned long memfs_bad_fds(struct memfs *fs);
 unsigned long memfs_bad_syncs(struct memfs *fs);
 unsigned long memfs_open_fds(struct memfs *fs);
 
-/* ---- kill -9 and power cuts ---- */
+/* ---- kill -9 and power losses ---- */
 
 /* Before the change after N more the process, or the machine, stops: every
  * call fails with -EIO and changes nothing, so that the caller unwinds. Then
- * memfs_kill() or memfs_cut() makes the state that the next start finds. */
-void memfs_kill_at(struct memfs *fs, unsigned long n);
-void memfs_cut_at(struct memfs *fs, unsigned long n);
+ * memfs_crash() or memfs_power_loss() makes the state that the next start finds. */
+void memfs_crash_at(struct memfs *fs, unsigned long n);
+void memfs_power_loss_at(struct memfs *fs, unsigned long n);
 
 enum memfs_data {
 	MEMFS_DATA_MIXED, /* each file fares as the seed says */
@@ -181,14 +182,14 @@ struct memfs_choice {
 };
 /* Everything as SEED says. */
 struct memfs_choice memfs_choose(uint64_t seed);
-/* How many changes of names a cut could lose on MOUNT. */
+/* How many changes of names a power loss could lose on MOUNT. */
 size_t memfs_nr_pending(struct memfs *fs, unsigned mount);
 
 /* Descriptors and locks of the process are gone; nothing else is. */
-void memfs_kill(struct memfs *fs);
+void memfs_crash(struct memfs *fs);
 /* Memory is gone: of what was pending, CHOICE says what is left. Another boot
  * id; mount ids are the same numbers again. */
-void memfs_cut(struct memfs *fs, const struct memfs_choice *choice);
+void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice);
 /* The same for one mount, which comes back under another mount id while the
  * machine lives; descriptors on it answer -EIO for ever. */
 void memfs_remount(struct memfs *fs, unsigned mount,

@@ -59,7 +59,7 @@ static void start_again(struct memfs *fs)
 	fs->fault.is_armed = false;
 }
 
-void memfs_kill(struct memfs *fs)
+void memfs_crash(struct memfs *fs)
 {
 	pthread_mutex_lock(&fs->lock);
 	memfs_drop_all_fds(fs, &fs->proc[0]);
@@ -67,7 +67,7 @@ void memfs_kill(struct memfs *fs)
 	pthread_mutex_unlock(&fs->lock);
 }
 
-void memfs_cut(struct memfs *fs, const struct memfs_choice *choice)
+void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice)
 {
 	unsigned i;
 

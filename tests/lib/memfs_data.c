@@ -65,7 +65,7 @@ static void copy(struct bytes *to, const struct bytes *from, size_t len)
 		memcpy(to->p, from->p, len);
 }
 
-/* Keeps the mount's list of files that a cut would change. */
+/* Keeps the mount's list of files that a power loss would change. */
 static void relist(struct inode *node)
 {
 	bool belongs = node->data_dirty || node->time_dirty || node->has_ghosts;
@@ -229,7 +229,7 @@ void data_drop_clean(struct inode *node)
 	relist(node);
 }
 
-/* ---- after a power cut ---- */
+/* ---- after a power loss ---- */
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 uint64_t memfs_random(uint64_t *rng)
@@ -315,7 +315,8 @@ static void apply(struct inode *node, enum fate fate, uint64_t *rng)
 	}
 }
 
-/* Blocks and flags of what the cut has left: all of it is on the disk. */
+/* Blocks and flags of what the power loss has left: all of it is on the
+ * disk. */
 static void recount(struct inode *node)
 {
 	size_t page, nr = pages_of(node->now.len);

@@ -9,7 +9,7 @@
  *	memfs_names.c	calls of struct sys that make names
  *	memfs_inodes.c	calls of struct sys that look, or set modes
  *	memfs_fds.c	calls of struct sys that take a descriptor
- *	memfs_cut.c	kill, power cut, remount
+ *	memfs_cut.c	kill, power loss, remount
  *	memfs_help.c	for tests: setting up and looking
  *
  * All but the functions of memfs.h run with the lock held.

@@ -18,11 +18,11 @@ void mr_teardown(void)
 	memfs_free(mr_fs);
 }
 
-void mr_cut(uint64_t seed)
+void mr_power_loss(uint64_t seed)
 {
 	struct memfs_choice choice = memfs_choose(seed);
 
-	memfs_cut(mr_fs, &choice);
+	memfs_power_loss(mr_fs, &choice);
 }
 
 int mr_open(const char *path, int flags)

@@ -21,7 +21,7 @@ void mr_setup(void);
 void mr_teardown(void);
 
 /* The power goes; SEED says what is left. */
-void mr_cut(uint64_t seed);
+void mr_power_loss(uint64_t seed);
 
 int mr_open(const char *path, int flags);
 /* The file, or the directory, is on the disk. */

@@ -157,12 +157,12 @@ static void stop_at(struct memfs *fs, unsigned long n, enum memfs_power how)
 	pthread_mutex_unlock(&fs->lock);
 }
 
-void memfs_kill_at(struct memfs *fs, unsigned long n)
+void memfs_crash_at(struct memfs *fs, unsigned long n)
 {
 	stop_at(fs, n, POWER_KILLED);
 }
 
-void memfs_cut_at(struct memfs *fs, unsigned long n)
+void memfs_power_loss_at(struct memfs *fs, unsigned long n)
 {
 	stop_at(fs, n, POWER_CUT);
 }

@@ -51,7 +51,7 @@ static void put_or_none(struct inode *node)
 		inode_put(node);
 }
 
-/* Names or descriptors have come back to what was gone: a cut undid the
+/* Names or descriptors have come back to what was gone: a power loss undid the
  * unlink. Another file may have got the number meanwhile. */
 static void inode_revive(struct inode *node)
 {

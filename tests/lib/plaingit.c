@@ -173,7 +173,7 @@ static int read_packed(const struct plaingit *git, struct lines *lines)
 		if (r == 0)
 			r = parse_line(lines, line);
 	}
-	/* NULs, which a cut may leave, end the text early. */
+	/* NULs, which a power loss may leave, end the text early. */
 	if (r == 0 && line != buf + len)
 		r = -EBADMSG;
 	free(buf);

@@ -316,7 +316,7 @@ enum refd_status scripted_status(const struct scripted_txn *h, uint32_t index)
 
 int scripted_crash(struct world *w)
 {
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	return world_start(w);
 }
@@ -328,7 +328,7 @@ int scripted_power_loss(struct world *w, enum memfs_data data, long keep)
 	choice.data = data;
 	choice.keep[0] = keep;
 	choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
+	memfs_power_loss(w->fs, &choice);
 	world_crash(w);
 	return world_start(w);
 }

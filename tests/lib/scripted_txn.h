@@ -50,7 +50,7 @@ void scripted_git_writes(struct world *w, const char *path, const char *text);
 /* Makes the whole disk of the repositories durable. */
 void scripted_sync(struct world *w);
 
-/* world_crash() after a kill, or after a power loss that keeps KEEP changes of
+/* world_crash() after a crash, or after a power loss that keeps KEEP changes of
  * names and DATA; then world_start(). */
 int scripted_crash(struct world *w);
 int scripted_power_loss(struct world *w, enum memfs_data data, long keep);

@@ -105,17 +105,17 @@ static bool recover_and_look(struct pass *p)
 static bool cut_and_look(struct pass *p, const struct memfs_choice *choice)
 {
 	p->now.choice = *choice;
-	memfs_cut(p->fs, choice);
+	memfs_power_loss(p->fs, choice);
 	p->now.when = SWEEP_AFTER_CUT;
 	return recover_and_look(p);
 }
 
-/* ---- outcomes of a cut ---- */
+/* ---- outcomes of a power loss ---- */
 
 #define NOTHING_LASTS 1
 
-/* Of NR outcomes of a cut, how many are tried at a point: FEW where there is no
- * time for all. */
+/* Of NR outcomes of a power loss, how many are tried at a point: FEW where
+ * there is no time for all. */
 static unsigned nr_tried(unsigned nr, unsigned few)
 {
 	return getenv("SWEEP_FEW") != NULL && few < nr ? few : nr;
@@ -211,7 +211,7 @@ static bool look_after_fault(struct pass *p)
 {
 	if (p->now.kind == SWEEP_ERRNO)
 		return look(p);
-	memfs_kill(p->fs);
+	memfs_crash(p->fs);
 	p->now.when = SWEEP_AFTER_KILL;
 	return recover_and_look(p);
 }
@@ -286,9 +286,9 @@ bool sweep_dead(const struct sweep *s, int err, struct sweep_report *report)
 static bool kill_run(struct pass *p)
 {
 	begin(p);
-	memfs_kill_at(p->fs, p->now.n);
+	memfs_crash_at(p->fs, p->now.n);
 	run(p);
-	memfs_kill(p->fs);
+	memfs_crash(p->fs);
 	p->now.when = SWEEP_AFTER_KILL;
 	return recover_and_look(p);
 }
@@ -307,7 +307,7 @@ static bool kill_point(struct pass *p)
 	return ok;
 }
 
-bool sweep_kill(const struct sweep *s, struct sweep_report *report)
+bool sweep_crash(const struct sweep *s, struct sweep_report *report)
 {
 	struct pass p = { .s = s, .report = report };
 
@@ -320,7 +320,7 @@ bool sweep_kill(const struct sweep *s, struct sweep_report *report)
 static void run_to_cut(struct pass *p)
 {
 	begin(p);
-	memfs_cut_at(p->fs, p->now.n);
+	memfs_power_loss_at(p->fs, p->now.n);
 	run(p);
 }
 
@@ -331,9 +331,9 @@ static bool cut_recovery(struct pass *p, const struct memfs_choice *choice,
 	bool ok;
 
 	run_to_cut(p);
-	memfs_cut(p->fs, choice);
+	memfs_power_loss(p->fs, choice);
 	p->now.again = k;
-	memfs_cut_at(p->fs, k);
+	memfs_power_loss_at(p->fs, k);
 	p->s->recover(p->state);
 	ok = cut_and_look(p, then);
 	finish(p);
@@ -401,7 +401,7 @@ static bool cut_point(struct pass *p)
 	return ok;
 }
 
-bool sweep_cut(const struct sweep *s, struct sweep_report *report)
+bool sweep_power_loss(const struct sweep *s, struct sweep_report *report)
 {
 	struct pass p = { .s = s, .report = report };
 

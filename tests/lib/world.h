@@ -7,7 +7,7 @@
  *	struct world *w = world_new(seed file system);
  *	world_start(w)		journal, recovery
  *	world_apply(w, ...)	one transaction as one window
- *	world_stop(w)		or memfs_kill(), memfs_cut(), then world_crash(w)
+ *	world_stop(w)		or memfs_crash(), memfs_power_loss(), then world_crash(w)
  */
 #ifndef TESTS_LIB_WORLD_H
 #define TESTS_LIB_WORLD_H
@@ -59,7 +59,7 @@ int world_start(struct world *w);
 int world_retry(struct world *w);
 /* A last checkpoint; closes. */
 int world_stop(struct world *w);
-/* After memfs_kill() or memfs_cut(): lets go of what the process had. */
+/* After memfs_crash() or memfs_power_loss(): lets go of what the process had. */
 void world_crash(struct world *w);
 /* What the checkpointer does, with nothing else at work: syncs every file
  * system, forgets what has ended. */

@@ -64,12 +64,12 @@ void wr_expect_file(const char *path, const char *text)
 	free(have);
 }
 
-void wr_cut(enum memfs_data data, long keep)
+void wr_power_loss(enum memfs_data data, long keep)
 {
 	struct memfs_choice choice = { .seed = 1, .data = data };
 
 	choice.keep[wr_home] = keep;
-	memfs_cut(w->fs, &choice);
+	memfs_power_loss(w->fs, &choice);
 	world_crash(w);
 }
 
@@ -78,9 +78,9 @@ void wr_start(void)
 	ck_assert_int_eq(world_start(w), 0);
 }
 
-void wr_cut_and_start(enum memfs_data data, long keep)
+void wr_power_loss_and_start(enum memfs_data data, long keep)
 {
-	wr_cut(data, keep);
+	wr_power_loss(data, keep);
 	wr_start();
 }
 

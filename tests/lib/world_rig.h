@@ -29,9 +29,9 @@ void wr_expect_file(const char *path, const char *text);
 
 /* The power goes: KEEP changes of names and DATA are left of the repository's
  * disk, and of the others what was synced. The world is down. */
-void wr_cut(enum memfs_data data, long keep);
+void wr_power_loss(enum memfs_data data, long keep);
 void wr_start(void);
-void wr_cut_and_start(enum memfs_data data, long keep);
+void wr_power_loss_and_start(enum memfs_data data, long keep);
 /* The repository's disk dies with all that was not synced, and comes back as
  * another mount; nobody uses the repository meanwhile. */
 void wr_remount(void);

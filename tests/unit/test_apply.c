@@ -303,7 +303,7 @@ START_TEST(a_name_taken_during_the_flush_is_aborted)
 			break;
 		}
 		/* Whatever was answered, a restart changes nothing. */
-		memfs_kill(fresh->fs);
+		memfs_crash(fresh->fs);
 		world_crash(fresh);
 		ck_assert_int_eq(world_start(fresh), 0);
 		if (world_ref(fresh, "o") == '2')

@@ -3,9 +3,9 @@
  * own calls included, and in every mode of durability, that
  *	a failing call costs what it must and no more: "ok" is there, anything
  *	else isn't, nothing is left locked, and it works again after;
- *	a kill leaves refs and journal agreeing, atomic transactions whole, no
+ *	a crash leaves refs and journal agreeing, atomic transactions whole, no
  *	lock and no staged file;
- *	a power cut loses nothing that was acknowledged, tears no atomic
+ *	a power loss loses nothing that was acknowledged, tears no atomic
  *	transaction, and leaves no empty ref and no torn log, also when the
  *	power goes again in the middle of recovery.
  */
@@ -184,7 +184,7 @@ static const struct variant variants[] = {
 	{ .atomic = true, .mode = REFD_DURABILITY_NONE },
 	{ .state_elsewhere = true, .mode = REFD_DURABILITY_PERIODIC },
 };
-/* The last two promise nothing of a cut; see test_durability_weak. */
+/* The last two promise nothing of a power loss; see test_durability_weak. */
 #define NR_LASTING ((int)(sizeof(variants) / sizeof(*variants)) - 2)
 
 START_TEST(errno_sweep)
@@ -215,7 +215,7 @@ START_TEST(errno_sweep)
 			ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
 			ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
 			/* The next start agrees, and all works again. */
-			memfs_kill(w->fs);
+			memfs_crash(w->fs);
 			world_crash(w);
 			restart(w);
 			check_refs(w, v, st);
@@ -281,13 +281,13 @@ static bool kill_once(const struct variant *v, unsigned long n, bool marked)
 
 	if (marked)
 		mark_syncs(w);
-	memfs_kill_at(w->fs, n);
+	memfs_crash_at(w->fs, n);
 	apply(w, v, st);
 	hit = memfs_was_hit(w->fs);
 	snprintf(context, sizeof(context), "variant %d, %s at %lu (%s)",
 	    (int)(v - variants), marked ? "kill beside a sync" : "kill", n,
 	    hit ? memfs_hit(w->fs) : "none");
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	restart(w);
 	/* What was said before the process ended was said by a process that
@@ -298,7 +298,7 @@ static bool kill_once(const struct variant *v, unsigned long n, bool marked)
 	return hit;
 }
 
-START_TEST(kill_sweep)
+START_TEST(crash_sweep)
 {
 	const struct variant *v = &variants[_i];
 	unsigned long n = 0;
@@ -322,20 +322,20 @@ static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed,
 
 	w = fresh(v);
 	memfs_set_mode(w->fs, strict ? MEMFS_STRICT : MEMFS_ORDERED);
-	memfs_cut_at(w->fs, n);
+	memfs_power_loss_at(w->fs, n);
 	apply(w, v, st);
 	hit = memfs_was_hit(w->fs);
 	snprintf(context, sizeof(context),
 	    "variant %d, cut at %lu (%s), seed %llu, %s, again %ld",
 	    (int)(v - variants), n, hit ? memfs_hit(w->fs) : "none",
 	    (unsigned long long)seed, strict ? "strict" : "ordered", again);
-	memfs_cut(w->fs, &choice);
+	memfs_power_loss(w->fs, &choice);
 	world_crash(w);
 	if (again >= 0) {
-		memfs_cut_at(w->fs, (unsigned long)again);
+		memfs_power_loss_at(w->fs, (unsigned long)again);
 		world_start(w);
 		choice = memfs_choose(seed + 1);
-		memfs_cut(w->fs, &choice);
+		memfs_power_loss(w->fs, &choice);
 		world_crash(w);
 	}
 	restart(w);
@@ -348,7 +348,8 @@ static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed,
 	return hit;
 }
 
-/* Of NR ways for a cut to end, how many are tried at a point (sweep.h). */
+/* Of NR ways for a power loss to end, how many are tried at a point
+ * (sweep.h). */
 static unsigned long ways(unsigned long nr)
 {
 	return getenv("SWEEP_FEW") != NULL ? nr / 4 : nr;
@@ -360,7 +361,7 @@ static uint64_t way(unsigned long point, unsigned long i, unsigned long nr)
 	return (point * ways(nr) + i) % nr;
 }
 
-START_TEST(cut_sweep)
+START_TEST(power_loss_sweep)
 {
 	const struct variant *v = &variants[_i];
 	unsigned long n, i;
@@ -380,7 +381,7 @@ START_TEST(cut_sweep)
 }
 END_TEST
 
-START_TEST(cut_sweep_twice)
+START_TEST(power_loss_sweep_twice)
 {
 	const struct variant *v = &variants[_i];
 	unsigned long i;
@@ -405,9 +406,9 @@ int main(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, errno_sweep, 0, nr);
 	tcase_add_loop_test(tc, errno_sweep_leaves_no_lock, 0, nr);
-	tcase_add_loop_test(tc, kill_sweep, 0, nr);
-	tcase_add_loop_test(tc, cut_sweep, 0, NR_LASTING);
-	tcase_add_loop_test(tc, cut_sweep_twice, 0, NR_LASTING);
+	tcase_add_loop_test(tc, crash_sweep, 0, nr);
+	tcase_add_loop_test(tc, power_loss_sweep, 0, NR_LASTING);
+	tcase_add_loop_test(tc, power_loss_sweep_twice, 0, NR_LASTING);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

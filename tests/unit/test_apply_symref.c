@@ -205,7 +205,7 @@ START_TEST(links_to_directories)
 	apply_expect("out/x=1", false, 1, REFD_DENIED);
 	apply_expect("out/x/y=1;a=1", false, 2, REFD_DENIED, REFD_OK);
 	ck_assert(!memfs_exists(w->fs, "/elsewhere/x"));
-	/* A kill would leave its lock where nobody looks for it. */
+	/* A crash would leave its lock where nobody looks for it. */
 	apply_expect("also-in/x=1", false, 1, REFD_UNSUPPORTED);
 	ck_assert_int_eq(world_ref(w, "in/x"), '0');
 	memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads");

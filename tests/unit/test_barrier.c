@@ -149,7 +149,7 @@ START_TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
 		nr_clean++;
 		repo_put(&w->store.repos, repo);
 		repo = NULL;
-		memfs_cut(w->fs, &none);
+		memfs_power_loss(w->fs, &none);
 		ck_assert(memfs_exists(w->fs, OBJECTS "/11/new"));
 		world_crash(w);
 	}

@@ -68,7 +68,7 @@ static void cut(void)
 {
 	memfs_die(w->fs, 0, -EIO);
 	commit_log_close(the_log);
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	start();
 }
 

@@ -28,7 +28,7 @@
 
 static struct refd_txid ids[REFS];
 
-/* ---- what the power cut leaves ---- */
+/* ---- what the power loss leaves ---- */
 
 /* Refs 0 and 1 are on the repository's disk, by a checkpoint. */
 static void update_and_cut(void)
@@ -47,7 +47,7 @@ static void update_and_cut(void)
 		if (i == 1)
 			ck_assert_int_eq(world_checkpoint(w), 0);
 	}
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 }
 
 /* As a start does that is cut off right after it has opened the journal. */

@@ -1,9 +1,9 @@
 /*
  * Proves of the modes batch and fsync, on a disk that forgets, that what was
- * answered is there after a cut without the journal: values, deletions, log
- * lines, directories that were made, values that were only confirmed; that no
- * ref is ever empty on the way, atomic is whole after recovery and no lock is
- * left; that a client gets this of a daemon of any mode; and that nothing is
+ * answered is there after a power loss without the journal: values, deletions,
+ * log lines, directories that were made, values that were only confirmed; that
+ * no ref is ever empty on the way, atomic is whole after recovery and no lock
+ * is left; that a client gets this of a daemon of any mode; and that nothing is
  * called ok whose sync has failed.
  */
 #include <check.h>
@@ -47,7 +47,7 @@ START_TEST(stands_without_the_journal)
 		dw_say("stands", _i, seed);
 		fresh_strong(s);
 		dw_apply_ok(DW_SPEC, s->atomic);
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_check_there();
 		dw_no_locks();
 		dw_restart();
@@ -67,7 +67,7 @@ START_TEST(a_deletion_alone_stands)
 		dw_say("deletion", _i, seed);
 		fresh_strong(s);
 		dw_apply_ok(seed & 1 ? "-c:1" : "-p:1", s->atomic);
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_check_at(seed & 1 ? "c" : "p", "0");
 		dw_check_at("keep", "1");
 		ck_assert_msg(world_has_log(dw, "c") == !(seed & 1),
@@ -100,10 +100,10 @@ START_TEST(no_ref_is_empty_on_the_way)
 		for (seed = 0; seed < 6; seed++) {
 			dw_say("on the way", _i, n * 1000 + seed);
 			fresh_strong(s);
-			memfs_cut_at(dw->fs, n);
+			memfs_power_loss_at(dw->fs, n);
 			world_done(dw, world_apply(dw, DW_SPEC, s->atomic));
 			hit = memfs_was_hit(dw->fs);
-			dw_cut(n * 1000 + seed);
+			dw_power_loss(n * 1000 + seed);
 			dw_check_at("a", "12");
 			dw_check_at("b", "03");
 			dw_check_at("c", "01");
@@ -144,7 +144,7 @@ START_TEST(what_is_confirmed_stands_too)
 				     AT_FDCWD, WORLD_REPO "/refs/heads/a"),
 		    0);
 		dw_apply_ok("a=5", false);
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_check_at("a", "5");
 		world_free(dw);
 	}
@@ -176,7 +176,7 @@ static bool fail_one(const struct strong *s, enum memfs_call call,
 	ck_assert_uint_eq(memfs_bad_syncs(dw->fs), 0);
 	ck_assert_uint_eq(memfs_bad_fds(dw->fs), 0);
 	dw_no_locks();
-	dw_cut(n);
+	dw_power_loss(n);
 	for (i = 0; i < 5; i++)
 		if (st[i] == REFD_OK)
 			dw_check_at(names[i], (char[]){ news[i], '\0' });

@@ -3,8 +3,8 @@
  * a transaction fails, by EIO, ENOSPC and EDQUOT: what is answered `ok` is
  * there, what is not has not happened, `unknown` is finished by the next start;
  * what the journal says by id is what the refs say; others lose nothing, no
- * lock stays, no descriptor whose sync failed is synced again. After a kill in
- * all modes; after a cut in those that promise something then.
+ * lock stays, no descriptor whose sync failed is synced again. After a crash in
+ * all modes; after a power loss in those that promise something then.
  */
 #include <check.h>
 #include <errno.h>
@@ -128,11 +128,11 @@ START_TEST(each_call_fails)
 		atomic = (n / 2 + (unsigned)_i / 5) % 2;
 		hit = run(mode, n, err, strict, atomic);
 		if (is_cut) {
-			dw_cut(n);
+			dw_power_loss(n);
 			if (mode > JOURNAL)
 				check_files();
 		} else {
-			memfs_kill(dw->fs);
+			memfs_crash(dw->fs);
 			world_crash(dw);
 		}
 		dw_restart();

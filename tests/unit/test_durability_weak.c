@@ -29,10 +29,10 @@ START_TEST(periodic_loses_nothing_older)
 			dw_say("periodic", 0, n * 1000 + seed);
 			dw_fresh(PERIODIC, seed & 1);
 			dw_set_disk(false);
-			memfs_cut_at(dw->fs, n);
+			memfs_power_loss_at(dw->fs, n);
 			world_done(dw, world_apply(dw, DW_SPEC, false));
 			hit = memfs_was_hit(dw->fs);
-			dw_cut(n * 1000 + seed);
+			dw_power_loss(n * 1000 + seed);
 			dw_check_at("a", "12");
 			dw_check_at("d", "1");
 			dw_check_at("keep", "1");
@@ -61,7 +61,7 @@ START_TEST(periodic_lasts_after_its_sync)
 		    seed & 8 ? world_checkpoint(dw) : world_tick(dw), 0);
 		ck_assert(!journal_is_unflushed(dw->store.journal));
 		dw_apply_ok("a=7", false);
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_check_at("b", "3");
 		dw_check_at("c", "0");
 		dw_check_at("p", "0");
@@ -75,7 +75,7 @@ END_TEST
 
 /* What the repository has seen of the journal is never more than there is,
  * or the journal would pass for an older copy of itself. */
-START_TEST(a_cut_in_its_sync)
+START_TEST(a_power_loss_in_its_sync)
 {
 	unsigned long n;
 	uint64_t seed;
@@ -87,13 +87,13 @@ START_TEST(a_cut_in_its_sync)
 			dw_fresh(PERIODIC, seed & 1);
 			dw_set_disk(seed & 2);
 			dw_apply_ok("b=1;m=1", false);
-			memfs_cut_at(dw->fs, n);
+			memfs_power_loss_at(dw->fs, n);
 			if (seed & 4)
 				world_checkpoint(dw);
 			else
 				world_tick(dw);
 			hit = memfs_was_hit(dw->fs);
-			dw_cut(n * 1000 + seed);
+			dw_power_loss(n * 1000 + seed);
 			dw_restart();
 			dw_apply_ok("n=5", false);
 			world_free(dw);
@@ -114,10 +114,10 @@ START_TEST(none_recovers)
 			dw_say("none", 0, n * 1000 + seed);
 			dw_fresh(NONE, seed & 1);
 			dw_set_disk(seed & 2);
-			memfs_cut_at(dw->fs, n);
+			memfs_power_loss_at(dw->fs, n);
 			world_done(dw, world_apply(dw, DW_SPEC, false));
 			hit = memfs_was_hit(dw->fs);
-			dw_cut(n * 1000 + seed);
+			dw_power_loss(n * 1000 + seed);
 			dw_restart();
 			dw_no_locks();
 			world_free(dw);
@@ -138,10 +138,10 @@ START_TEST(none_risks_no_others)
 			dw_say("none, others", 0, n * 1000 + seed);
 			dw_fresh(NONE, seed & 1);
 			dw_set_disk(seed & 2);
-			memfs_cut_at(dw->fs, n);
+			memfs_power_loss_at(dw->fs, n);
 			world_done(dw, world_apply(dw, "-p:1", false));
 			hit = memfs_was_hit(dw->fs);
-			dw_cut(n * 1000 + seed);
+			dw_power_loss(n * 1000 + seed);
 			dw_check_at("keep", "1");
 			dw_restart();
 			dw_check_at("keep", "1");
@@ -177,7 +177,7 @@ START_TEST(each_share_gets_its_own)
 		ck_assert(dw_all_ok(txns[0]) && dw_all_ok(txns[1]));
 		world_done(dw, txns[0]);
 		world_done(dw, txns[1]);
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_check_at("b", "3");
 		dw_check_at("x/y", "4");
 		dw_check_at("p", "0");
@@ -252,7 +252,7 @@ START_TEST(a_weaker_wish_gets_the_daemons)
 		dw_fresh(JOURNAL, seed & 1);
 		dw->asked = NONE;
 		dw_apply_ok(DW_SPEC, false);
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_restart();
 		dw_check_there();
 		world_free(dw);
@@ -272,12 +272,12 @@ START_TEST(one_mode_after_another)
 		dw_apply_ok("a=2:1;b=3", false);
 		dw->mode = after;
 		if (seed & 4) {
-			memfs_kill(dw->fs);
+			memfs_crash(dw->fs);
 			world_crash(dw);
 			dw_restart();
 			dw_check_at("a", "2");
 		} else {
-			dw_cut(seed);
+			dw_power_loss(seed);
 			dw_restart();
 			if (before >= JOURNAL)
 				dw_check_at("a", "2");
@@ -285,7 +285,7 @@ START_TEST(one_mode_after_another)
 		dw_set_disk(seed & 2);
 		/* None may have left the others broken. */
 		dw_apply_ok("n=5", false);
-		dw_cut(seed + 1);
+		dw_power_loss(seed + 1);
 		dw_restart();
 		if (after >= JOURNAL)
 			dw_check_at("n", "5");
@@ -323,7 +323,7 @@ START_TEST(a_flush_takes_all_before_it)
 				    journal_checkpoint(dw->store.journal, 1),
 				    0);
 		}
-		dw_cut(seed);
+		dw_power_loss(seed);
 		dw_restart();
 		ck_assert_uint_ge(journal_last_lsn(dw->store.journal),
 		    (uint64_t)lasting);
@@ -367,7 +367,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, periodic_loses_nothing_older);
 	tcase_add_test(tc, periodic_lasts_after_its_sync);
-	tcase_add_test(tc, a_cut_in_its_sync);
+	tcase_add_test(tc, a_power_loss_in_its_sync);
 	tcase_add_test(tc, none_recovers);
 	tcase_add_test(tc, none_risks_no_others);
 	tcase_add_loop_test(tc, each_share_gets_its_own, 0, 4);

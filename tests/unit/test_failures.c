@@ -272,9 +272,9 @@ static void come_back(bool after_cut)
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 
 	if (after_cut)
-		memfs_cut(w->fs, &nothing);
+		memfs_power_loss(w->fs, &nothing);
 	else
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
 }

@@ -370,7 +370,7 @@ static void commit_and_die(void)
 	raise(SIGKILL);
 }
 
-START_TEST(after_a_kill_everything_committed_is_there)
+START_TEST(after_a_crash_everything_committed_is_there)
 {
 	struct journal *j;
 	struct journal_stats stats;
@@ -453,7 +453,7 @@ int main(void)
 	tcase_add_test(tc, a_repository_keeps_its_id_when_it_moves);
 	tcase_add_test(tc, repositories_last_with_the_next_flush);
 	tcase_add_test(tc, after_a_clean_end_there_is_no_wal);
-	tcase_add_test(tc, after_a_kill_everything_committed_is_there);
+	tcase_add_test(tc, after_a_crash_everything_committed_is_there);
 	tcase_add_test(tc, it_is_opened_again);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

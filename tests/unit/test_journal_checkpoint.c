@@ -78,7 +78,7 @@ static void assert_all_there(void)
 	memfs_die(fs, 0, -5);
 	journal_close(j);
 	memfs_fail_none(fs);
-	memfs_cut(fs, &nothing);
+	memfs_power_loss(fs, &nothing);
 	j = help_open(&table, DIR_NAME, VFS_NAME);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), next_row);
 }

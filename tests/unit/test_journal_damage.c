@@ -28,7 +28,7 @@
 #define FRAME     (4096 + 24)
 #define BYTES_MAX (1 << 20)
 
-/* ---- the files, as a kill leaves them ---- */
+/* ---- the files, as a crash leaves them ---- */
 
 struct file {
 	uint8_t bytes[BYTES_MAX];

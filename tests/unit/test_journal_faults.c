@@ -6,7 +6,7 @@
  *	0 from journal_commit()		the rows are there, for ever
  *	a negative errno		they are not there, ever
  *	JOURNAL_UNKNOWN			either; but what the next opening has
- *					shown stays, also when a cut follows it
+ *					shown stays, also when a power loss follows it
  *	at once
  * and all that was committed before is there, and all that is committed after.
  */
@@ -44,14 +44,14 @@ static bool one_commit(enum before before, enum fault fault, unsigned long n,
 	world_go_on(w, after, r);
 	was_there = world_check(w, row, 2, r, when);
 	if (after == KILL_THEN_CUT || after == REOPEN_THEN_CUT) {
-		world_cut(w, MEMFS_DATA_NONE);
+		world_power_loss(w, MEMFS_DATA_NONE);
 		world_open(w);
 		ck_assert_msg(world_check(w, row, 2, r, when) == was_there,
 		    "%s: shown, and taken back", when);
 	}
 	later = w->next;
 	ck_assert_msg(world_add(w, 3, bytes) == 0, "%s: later", when);
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	world_open(w);
 	ck_assert_msg(world_check(w, row, 2, r, when) == was_there,
 	    "%s: shown, and taken back by a later cut", when);
@@ -120,7 +120,7 @@ START_TEST(a_full_disk_is_definite_until_there_is_room)
 	ck_assert_int_eq(help_commit(w->j, row + 1, 1, 16), 0);
 	memfs_set_room(w->fs, 0, -1, -1);
 	ck_assert_int_eq(help_commit(w->j, row + 2, 1, 200000), 0);
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	world_open(w);
 	ck_assert(!help_has(w->j, row));
 	ck_assert(help_has(w->j, row + 1) && help_has(w->j, row + 2));
@@ -143,19 +143,19 @@ static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
 	world_prepare(w, before, &bytes);
 	row = w->next;
 	if (by_cut)
-		memfs_cut_at(w->fs, n);
+		memfs_power_loss_at(w->fs, n);
 	else
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 	r = world_add(w, 2, bytes);
 	was_hit = memfs_was_hit(w->fs);
 	world_end_process(w);
 	if (by_cut)
-		memfs_cut(w->fs, &choice);
+		memfs_power_loss(w->fs, &choice);
 	world_open(w);
 	/* Stopped, it has told nobody. */
 	was_there =
 	    world_check(w, row, 2, r == 0 ? 0 : JOURNAL_UNKNOWN, "stopped");
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	world_open(w);
 	ck_assert(world_check(w, row, 2, r == 0 ? 0 : JOURNAL_UNKNOWN, "cut") ==
 	    was_there);
@@ -164,8 +164,8 @@ static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
 }
 
 /* The frames are in memory, their sync never ran: what the next start shows
- * to its clients must survive a cut right after. */
-START_TEST(what_a_start_has_shown_survives_a_cut)
+ * to its clients must survive a power loss right after. */
+START_TEST(what_a_start_has_shown_survives_a_power_loss)
 {
 	enum before before = (enum before)_i;
 	unsigned long n;
@@ -191,7 +191,7 @@ int main(void)
 	    NR_BEFORE * NR_FAULTS);
 	tcase_add_test(tc, a_failed_write_is_told_from_a_failed_sync);
 	tcase_add_test(tc, a_full_disk_is_definite_until_there_is_room);
-	tcase_add_loop_test(tc, what_a_start_has_shown_survives_a_cut, 0,
+	tcase_add_loop_test(tc, what_a_start_has_shown_survives_a_power_loss, 0,
 	    NR_BEFORE);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -37,7 +37,7 @@ static bool one_checkpoint(enum fault fault, unsigned long n, int err,
 	ck_assert_int_eq(help_commit(w->j, 60, 1, 6000), 0);
 	ck_assert_int_eq(journal_checkpoint(w->j, 0), 0);
 	ck_assert_int_eq(help_commit(w->j, 61, 1, 16), 0);
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	world_open(w);
 	world_check(w, row, 2, 0, "checkpoint, cut");
 	ck_assert(help_has(w->j, 60) && help_has(w->j, 61));
@@ -81,7 +81,7 @@ static void check_after_open(struct world *w, bool is_fresh)
 {
 	ck_assert_uint_eq(help_scan(w->j, NULL, 0), is_fresh ? 0 : WORLD_FEW);
 	ck_assert_int_eq(help_commit(w->j, 50, 1, 16), 0);
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	world_open(w);
 	ck_assert_uint_eq(help_scan(w->j, NULL, 0),
 	    is_fresh ? 1 : WORLD_FEW + 1);
@@ -106,7 +106,7 @@ START_TEST(each_call_of_an_opening_fails)
 			help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
 			was_hit |= world_disarm(w);
 			if (k / 2)
-				world_cut(w, MEMFS_DATA_NONE);
+				world_power_loss(w, MEMFS_DATA_NONE);
 			world_open(w);
 			check_after_open(w, is_fresh);
 			journal_world_free(w);
@@ -137,7 +137,7 @@ START_TEST(each_write_of_an_opening_tears)
 			was_hit |= w->was_torn;
 			world_disarm(w);
 			if (k / 2)
-				world_cut(w, MEMFS_DATA_NONE);
+				world_power_loss(w, MEMFS_DATA_NONE);
 			world_open(w);
 			check_after_open(w, is_fresh);
 			journal_world_free(w);
@@ -185,11 +185,11 @@ START_TEST(the_power_goes_at_each_change_of_an_opening)
 			struct memfs_choice choice = memfs_choose(seed);
 
 			leave_wal(w, is_fresh);
-			memfs_cut_at(w->fs, n);
+			memfs_power_loss_at(w->fs, n);
 			help_try_open(&w->sys, WORLD_DIR, WORLD_VFS, NULL);
 			was_hit = memfs_was_hit(w->fs);
 			world_end_process(w);
-			memfs_cut(w->fs, &choice);
+			memfs_power_loss(w->fs, &choice);
 			world_open(w);
 			check_after_open(w, is_fresh);
 			journal_world_free(w);

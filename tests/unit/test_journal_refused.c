@@ -1,7 +1,7 @@
 /*
  * What journal_open() refuses: no database, another program's, a newer
  * schema, another machine's, a WAL on its own, a damaged file. Each with an
- * errno and a sentence, and nothing is touched; what a kill left half-made is
+ * errno and a sentence, and nothing is touched; what a crash left half-made is
  * made again.
  */
 #include <check.h>

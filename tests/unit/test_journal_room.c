@@ -117,7 +117,7 @@ START_TEST(a_full_disk_when_it_is_opened)
 	if (_i == 0)
 		world_reopen(w);
 	else if (_i == 1)
-		world_cut(w, MEMFS_DATA_NONE);
+		world_power_loss(w, MEMFS_DATA_NONE);
 	else
 		world_end_process(w);
 	if (_i > 0)

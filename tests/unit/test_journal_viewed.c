@@ -45,7 +45,7 @@ START_TEST(a_failed_sync_while_it_is_viewed)
 	ck_assert_int_eq(world_add(w, 3, bytes), 0);
 	ck_assert(help_has(w->j, later) && help_has(w->j, later + 2));
 	journal_view_close(view);
-	world_cut(w, MEMFS_DATA_NONE);
+	world_power_loss(w, MEMFS_DATA_NONE);
 	world_open(w);
 	ck_assert(world_check(w, row, 2, JOURNAL_UNKNOWN, "cut") == was_there);
 	ck_assert(help_has(w->j, later) && help_has(w->j, later + 2));

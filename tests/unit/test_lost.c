@@ -39,7 +39,7 @@ START_TEST(an_empty_ref_is_kept)
 	const char *name;
 
 	wr_ok("a/x=1");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	ck_assert(memfs_holds(w->fs, REF, ""));
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));
@@ -57,7 +57,7 @@ END_TEST
 START_TEST(a_broken_ref_is_kept)
 {
 	wr_ok("a/x=1");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, GARBAGE);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));
@@ -70,7 +70,7 @@ START_TEST(what_is_deleted_is_kept)
 	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("-a/x");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, GARBAGE);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(!memfs_exists(w->fs, REF));
@@ -92,10 +92,10 @@ END_TEST
 START_TEST(two_of_a_second_have_two_names)
 {
 	wr_ok("a/x=1");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	ck_assert_int_eq(world_start(w), 0);
 	wr_ok("a/x=2");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, "");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(count_lost(), 2);
@@ -110,7 +110,7 @@ START_TEST(there_is_an_end_to_it)
 	ck_assert_ptr_nonnull(big);
 	memset(big, 'x', LOST_BYTES + 1);
 	wr_ok("a/x=1");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, big);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
@@ -121,7 +121,7 @@ START_TEST(there_is_an_end_to_it)
 		memfs_write(w->fs, path, "");
 	}
 	wr_ok("a/x=2");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, REF, "");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 	ck_assert_int_eq(world_start(w), 0);
@@ -137,7 +137,7 @@ END_TEST
 START_TEST(what_cannot_be_kept_is_redone)
 {
 	wr_ok("a/x=1");
-	wr_cut(MEMFS_DATA_NONE, 1000);
+	wr_power_loss(MEMFS_DATA_NONE, 1000);
 	memfs_write(w->fs, LOST, "no directory\n");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_holds(w->fs, REF, ONES));

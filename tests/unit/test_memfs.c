@@ -3,7 +3,7 @@
  * calls, thousands of steps long, runs on both, and every result, every errno
  * and the trees at the end must be the same. A mismatch names seed and step.
  * What
- * only the fake has, faults and power cuts, is in test_memfs_rules.c.
+ * only the fake has, faults and power losses, is in test_memfs_rules.c.
  */
 #include <check.h>
 #include <errno.h>

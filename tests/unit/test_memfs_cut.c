@@ -1,5 +1,5 @@
 /*
- * What the fake file system leaves after a power cut: for each little script
+ * What the fake file system leaves after a power loss: for each little script
  * exactly the states that its syncs allow come about over many seeds, and no
  * other.
  */
@@ -98,7 +98,7 @@ static unsigned states(enum memfs_mode mode, void (*script)(void),
 		setup();
 		memfs_set_mode(mr_fs, mode);
 		script();
-		mr_cut(seed);
+		mr_power_loss(seed);
 		found |= state_of(path);
 	}
 	return found;
@@ -277,7 +277,7 @@ START_TEST(a_rename_between_directories_lasts_with_the_new_name)
 		mr_teardown();
 		setup();
 		move_over();
-		mr_cut(seed);
+		mr_power_loss(seed);
 		ck_assert_int_ne(memfs_exists(mr_fs, "/e/stage"),
 		    memfs_holds(mr_fs, "/d/x", MR_NEW));
 	}
@@ -310,7 +310,7 @@ START_TEST(names_survive_in_their_order)
 		create("/d/0");
 		create("/e/1");
 		create("/d/2");
-		mr_cut(seed);
+		mr_power_loss(seed);
 		for (last = 3, k = 3; k-- > 0;) {
 			snprintf(path, sizeof(path), "/%c/%u",
 			    k == 1 ? 'e' : 'd', k);
@@ -338,7 +338,7 @@ START_TEST(a_prefix_can_be_chosen)
 	ck_assert_uint_eq(memfs_nr_pending(mr_fs, 0), 2);
 	choice.keep[0] = 1;
 	choice.data = MEMFS_DATA_ALL;
-	memfs_cut(mr_fs, &choice);
+	memfs_power_loss(mr_fs, &choice);
 	ck_assert(memfs_holds(mr_fs, "/d/0", MR_NEW));
 	ck_assert(!memfs_exists(mr_fs, "/d/1"));
 	ck_assert_uint_eq(memfs_nr_pending(mr_fs, 0), 0);
@@ -364,7 +364,7 @@ START_TEST(a_mode_is_pending_too)
 		change_mode_and_sync_another();
 		if (seed >= SEEDS / 2)
 			mr_sync("/d/x");
-		mr_cut(seed);
+		mr_power_loss(seed);
 		SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &st);
 		if (seed >= SEEDS / 2)
 			ck_assert_uint_eq(st.mode & 07777, 0600);
@@ -415,7 +415,7 @@ static void add_tests(TCase *tc)
 
 int main(void)
 {
-	Suite *s = suite_create("memfs_cut");
+	Suite *s = suite_create("memfs_power_loss");
 	TCase *tc = tcase_create("cut");
 
 	tcase_add_checked_fixture(tc, setup, mr_teardown);

@@ -1,9 +1,9 @@
 /*
  * What becomes of data that was not synced, or whose sync failed. How the fake
- * machine comes to an end: a kill keeps what was written, the n-th change is
- * the last one, a mount goes alone. And for random scripts on
- * two mounts: what was synced is all there after a cut, links are counted
- * right, and what one cut has left the next one leaves.
+ * machine comes to an end: a crash keeps what was written, the n-th change is
+ * the last one, a mount goes alone. And for random scripts on two mounts: what
+ * was synced is all there after a power loss, links are counted right, and what
+ * one power loss has left the next one leaves.
  */
 #include <check.h>
 #include <errno.h>
@@ -46,7 +46,7 @@ START_TEST(an_append_leaves_the_beginning_alone)
 		mr_teardown();
 		mr_setup();
 		append();
-		mr_cut(seed);
+		mr_power_loss(seed);
 		text = memfs_read(mr_fs, "/d/x", &len);
 		ck_assert_uint_ge(len, strlen(MR_OLD));
 		ck_assert_int_eq(memcmp(text, MR_OLD, strlen(MR_OLD)), 0);
@@ -81,7 +81,7 @@ START_TEST(sectors_fare_each_for_itself)
 				     0),
 		    (int)sizeof(again));
 		SYS(mr_sys, close, fd);
-		mr_cut(seed);
+		mr_power_loss(seed);
 		text = memfs_read(mr_fs, "/d/x", NULL);
 		for (i = 0; i < sizeof(page); i++)
 			whole = whole && text[i] == text[i - i % 512];
@@ -110,7 +110,7 @@ START_TEST(a_failed_sync_is_not_made_good_by_the_next)
 	SYS(mr_sys, drop_cache, fd);
 	ck_assert_int_eq(SYS(mr_sys, pread, fd, buf, 8, 0), 3);
 	ck_assert_int_eq(memcmp(buf, "\0\0\0", 3), 0);
-	mr_cut(1);
+	mr_power_loss(1);
 	ck_assert(!memfs_holds(mr_fs, "/d/y", "abc"));
 }
 END_TEST
@@ -138,13 +138,13 @@ START_TEST(the_time_goes_with_the_data)
 	SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &new);
 	ck_assert_int_gt(new.mtime_ns, old.mtime_ns);
 	choice.data = MEMFS_DATA_NONE;
-	memfs_cut(mr_fs, &choice);
+	memfs_power_loss(mr_fs, &choice);
 	SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &st);
 	ck_assert_int_eq(st.mtime_ns, old.mtime_ns);
 	append();
 	SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &new);
 	choice.data = MEMFS_DATA_ALL;
-	memfs_cut(mr_fs, &choice);
+	memfs_power_loss(mr_fs, &choice);
 	SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &st);
 	ck_assert_int_eq(st.mtime_ns, new.mtime_ns);
 }
@@ -166,14 +166,14 @@ START_TEST(a_file_that_comes_back_shares_no_inode_number)
 	mr_sync("/e/y");
 	mr_sync("/e");
 	choice.keep[0] = 0;
-	memfs_cut(mr_fs, &choice);
+	memfs_power_loss(mr_fs, &choice);
 	ck_assert_int_eq(SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &x), 0);
 	ck_assert_int_eq(SYS(mr_sys, lstatat, AT_FDCWD, "/e/y", &y), 0);
 	ck_assert_uint_ne(x.ino, y.ino);
 }
 END_TEST
 
-START_TEST(a_kill_keeps_what_was_written)
+START_TEST(a_crash_keeps_what_was_written)
 {
 	const struct sys *other = memfs_other(mr_fs);
 	int fd, theirs;
@@ -188,7 +188,7 @@ START_TEST(a_kill_keeps_what_was_written)
 	theirs = SYS(other, openat, AT_FDCWD, "/d", O_RDONLY, 0);
 	ck_assert_int_eq(SYS(other, flock_try, theirs), -EAGAIN);
 	before = systree(other, "/");
-	memfs_kill(mr_fs);
+	memfs_crash(mr_fs);
 	after = systree(other, "/");
 	ck_assert_str_eq(before, after);
 	free(before);
@@ -206,7 +206,7 @@ START_TEST(the_nth_change_does_not_happen)
 	struct sys_stat st;
 
 	snprintf(was, sizeof(was), "%s", boot);
-	memfs_cut_at(mr_fs, 1);
+	memfs_power_loss_at(mr_fs, 1);
 	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/1", 0777), 0);
 	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/1", 0777), -EEXIST);
 	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/2", 0777), -EIO);
@@ -218,10 +218,10 @@ START_TEST(the_nth_change_does_not_happen)
 	ck_assert_str_eq(memfs_hit(mr_fs), "mkdirat /d/2");
 	ck_assert(!memfs_exists(mr_fs, "/d/2"));
 	ck_assert(memfs_holds(mr_fs, "/d/x", MR_OLD));
-	mr_cut(0);
+	mr_power_loss(0);
 	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/2", 0777), 0);
 	ck_assert_str_ne(memfs_boot_id(mr_fs), was);
-	memfs_kill_at(mr_fs, 0);
+	memfs_crash_at(mr_fs, 0);
 	ck_assert_int_eq(SYS(mr_sys, mkdirat, AT_FDCWD, "/d/3", 0777), -EIO);
 	ck_assert_int_eq(
 	    SYS(memfs_other(mr_fs), lstatat, AT_FDCWD, "/d/2", &st), 0);
@@ -386,13 +386,13 @@ static void random_script(unsigned seed)
 		sync_all();
 	before = systree(mr_sys, "/");
 	links_are_right(before);
-	mr_cut(seed);
+	mr_power_loss(seed);
 	after = systree(mr_sys, "/");
 	links_are_right(after);
 	if (seed % 3 == 0)
 		ck_assert_str_eq(before, after);
 	free(before);
-	mr_cut(seed + 1);
+	mr_power_loss(seed + 1);
 	before = systree(mr_sys, "/");
 	ck_assert_str_eq(before, after);
 	free(before);
@@ -426,7 +426,7 @@ int main(void)
 	tcase_add_test(tc, every_descriptor_is_told_of_a_failed_sync_once);
 	tcase_add_test(tc, the_time_goes_with_the_data);
 	tcase_add_test(tc, a_file_that_comes_back_shares_no_inode_number);
-	tcase_add_test(tc, a_kill_keeps_what_was_written);
+	tcase_add_test(tc, a_crash_keeps_what_was_written);
 	tcase_add_test(tc, the_nth_change_does_not_happen);
 	tcase_add_test(tc, one_mount_goes_and_comes_back);
 	tcase_add_test(tc, a_dead_mount_answers_its_error);

@@ -286,9 +286,9 @@ START_TEST(misuse_is_counted)
 	ck_assert_uint_eq(memfs_bad_fds(fs), 0);
 	ck_assert_int_eq(SYS(sys, fstat, fd, &st), -EBADF);
 	ck_assert_uint_eq(memfs_bad_fds(fs), 1);
-	/* After a kill the dead process may still unwind. */
+	/* After a crash the dead process may still unwind. */
 	fd = SYS(sys, openat, AT_FDCWD, "/w/f", O_RDWR, 0);
-	memfs_kill(fs);
+	memfs_crash(fs);
 	ck_assert_int_eq(SYS(sys, close, fd), -EBADF);
 	ck_assert_uint_eq(memfs_bad_fds(fs), 1);
 }

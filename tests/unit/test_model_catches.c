@@ -2,9 +2,9 @@
  * The harness can fail: twelve mistakes are planted in a small routine that
  * updates a ref durably, and each is caught by the sweeps that ought to catch
  * it, and by no other; the routine without a mistake is caught by none. The
- * failing calls alone let six through, all about durability; the power cuts
+ * failing calls alone let six through, all about durability; the power losses
  * alone let four through, all about what an error leaves behind; together they
- * let none. And a mistake in recovery that only a second cut shows.
+ * let none. And a mistake in recovery that only a second power loss shows.
  */
 #include <check.h>
 #include <errno.h>
@@ -234,7 +234,7 @@ static void world_done(void *state)
 
 enum {
 	BY_ERRNO = 1,     /* failing calls, the living process alone */
-	BY_ERRNO_CUT = 2, /* and a power cut after each */
+	BY_ERRNO_CUT = 2, /* and a power loss after each */
 	BY_DEAD = 4,
 	BY_KILL = 8,
 	BY_CUT = 16,
@@ -290,9 +290,9 @@ START_TEST(caught)
 		by |= BY_ERRNO_CUT;
 	if (!sweep_dead(&s, -EIO, &rep[2]))
 		by |= BY_DEAD;
-	if (!sweep_kill(&s, &rep[3]))
+	if (!sweep_crash(&s, &rep[3]))
 		by |= BY_KILL;
-	if (!sweep_cut(&s, &rep[4]))
+	if (!sweep_power_loss(&s, &rep[4]))
 		by |= BY_CUT;
 	for (i = 0; i < 5; i++) {
 		ck_assert_uint_gt(rep[i].runs, 0);
@@ -369,7 +369,7 @@ static const char *note_check(void *state, const struct sweep_now *now)
 	return NULL;
 }
 
-START_TEST(a_second_cut_shows_what_one_does_not)
+START_TEST(a_second_power_loss_shows_what_one_does_not)
 {
 	enum bug bug = _i == 0 ? NO_BUG : DIR_NOT_SYNCED;
 	struct sweep s = { .name = "recovery",
@@ -382,9 +382,9 @@ START_TEST(a_second_cut_shows_what_one_does_not)
 	struct sweep_report rep = { 0 };
 	bool well;
 
-	ck_assert_msg(sweep_cut(&s, &rep), "%s", rep.text);
+	ck_assert_msg(sweep_power_loss(&s, &rep), "%s", rep.text);
 	s.second_cuts = 2;
-	well = sweep_cut(&s, &rep);
+	well = sweep_power_loss(&s, &rep);
 	ck_assert_msg(well == (bug == NO_BUG), "%s", rep.text);
 	if (!well)
 		ck_assert_ptr_nonnull(strstr(rep.text, "recovery cut at"));
@@ -401,7 +401,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, caught, 0,
 	    (int)(sizeof(cases) / sizeof(cases[0])));
-	tcase_add_loop_test(tc, a_second_cut_shows_what_one_does_not, 0, 2);
+	tcase_add_loop_test(tc, a_second_power_loss_shows_what_one_does_not, 0,
+	    2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -357,7 +357,7 @@ static int commit_then_git(void *arg, struct journal_row *rows, size_t nr,
 	return r;
 }
 
-START_TEST(killed_with_git_below_a_name)
+START_TEST(crashed_with_git_below_a_name)
 {
 	bool hit = true, has, done = false;
 	unsigned long n;
@@ -366,7 +366,7 @@ START_TEST(killed_with_git_below_a_name)
 	for (n = 0; hit; n++) {
 		start(3, HEADER KEEP);
 		w->store.pipeline->applier.commit = commit_then_git;
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		world_done(w, world_apply(w, "n=1:0;o=1:0;r=1:0", _i));
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
@@ -406,10 +406,10 @@ static bool kill_beside_dead_git(unsigned long kill, unsigned long git)
 	start(3, HEADER KEEP);
 	below.came = false;
 	memfs_between(w->fs, git, dead_git_comes, &below);
-	memfs_kill_at(w->fs, kill);
+	memfs_crash_at(w->fs, kill);
 	world_done(w, world_apply(w, "l=1:0;n=1:0;r=1:0", true));
 	if (!memfs_was_hit(w->fs) || !below.came) {
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_free(w);
 		return false;
 	}
@@ -424,7 +424,7 @@ static bool kill_beside_dead_git(unsigned long kill, unsigned long git)
 	return true;
 }
 
-START_TEST(killed_together_with_a_git_below)
+START_TEST(crashed_together_with_a_git_below)
 {
 	unsigned long kill, git, nr = 0;
 
@@ -436,8 +436,8 @@ START_TEST(killed_together_with_a_git_below)
 }
 END_TEST
 
-/* After a cut a mere lock below the name is what a dead git left, which had
- * found the name taken. */
+/* After a power loss a mere lock below the name is what a dead git left, which
+ * had found the name taken. */
 START_TEST(a_dead_gits_lock_below_takes_nothing)
 {
 	start(2, HEADER KEEP);
@@ -460,7 +460,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, many_go_to_packed_refs, 0, 2);
-	tcase_add_test(tc, killed_together_with_a_git_below);
+	tcase_add_test(tc, crashed_together_with_a_git_below);
 	tcase_add_test(tc, the_first_packed_refs_has_gits_header);
 	tcase_add_test(tc, few_stay_loose);
 	tcase_add_test(tc, what_is_not_new_stays_loose);
@@ -475,7 +475,7 @@ int main(void)
 	tcase_add_test(tc, a_session_stays_loose);
 	tcase_add_loop_test(tc, git_below_a_name, 0, 4);
 	tcase_add_loop_test(tc, git_above_a_name, 0, 4);
-	tcase_add_loop_test(tc, killed_with_git_below_a_name, 0, 2);
+	tcase_add_loop_test(tc, crashed_with_git_below_a_name, 0, 2);
 	tcase_add_loop_test(tc, a_dead_gits_lock_below_takes_nothing, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -1,7 +1,7 @@
 /*
  * Proves of a window with a large transaction of new refs, which go to
  * packed-refs, and another's deletion in the same packed-refs.new: whatever
- * call fails, and wherever it is killed or the power cut, refs and journal
+ * call fails, and wherever it is killed or the power loss, refs and journal
  * agree after the next start, what was answered holds, an atomic transaction
  * is whole, and nothing is left behind.
  */
@@ -155,22 +155,22 @@ START_TEST(an_error_anywhere)
 }
 END_TEST
 
-START_TEST(a_kill_anywhere)
+START_TEST(a_crash_anywhere)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
-	ck_assert_msg(sweep_kill(&s, &report), "%s", report.text);
+	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 15);
 }
 END_TEST
 
-START_TEST(a_cut_anywhere)
+START_TEST(a_power_loss_anywhere)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
-	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
+	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 30);
 }
 END_TEST
@@ -182,8 +182,8 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, an_error_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_kill_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_cut_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, a_crash_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, a_power_loss_anywhere, 0, NR_VARIANTS);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -150,7 +150,7 @@ START_TEST(an_unsynced_pack_refs_may_lose_them)
 	ck_assert_int_eq(plaingit_pack_refs(&other), 0);
 	choice.keep[0] = 1000;
 	choice.data = MEMFS_DATA_NONE;
-	memfs_cut(fs, &choice);
+	memfs_power_loss(fs, &choice);
 	other.dirfd = SYS(other.sys, openat, AT_FDCWD, "/r", O_RDONLY, 0);
 	ck_assert_int_eq(plaingit_read(&other, "refs/heads/x", hex),
 	    other.syncs ? 0 : -ENOENT);

@@ -1,8 +1,8 @@
 /*
- * Proves recovery against other writers: after a kill nothing of theirs is
- * undone, after a cut nothing that was acknowledged is lost and nothing that
- * they wrote later is overwritten; and what it does when their lock stands,
- * an object was pruned, a repository moved, was replaced or is gone.
+ * Proves recovery against other writers: after a crash nothing of theirs is
+ * undone, after a power loss nothing that was acknowledged is lost and nothing
+ * that they wrote later is overwritten; and what it does when their lock
+ * stands, an object was pruned, a repository moved, was replaced or is gone.
  */
 #include <check.h>
 #include <errno.h>
@@ -24,9 +24,9 @@ static uint64_t touched(void)
 	return w->found[STORE_REDONE] + w->found[STORE_ROLLED_FORWARD];
 }
 
-/* ---- a kill: the page cache is exact ---- */
+/* ---- a crash: the page cache is exact ---- */
 
-START_TEST(kill_leaves_a_foreign_revert)
+START_TEST(crash_leaves_a_foreign_revert)
 {
 	wr_ok("x=1");
 	wr_ok("x=2:1");
@@ -37,7 +37,7 @@ START_TEST(kill_leaves_a_foreign_revert)
 }
 END_TEST
 
-START_TEST(kill_leaves_a_foreign_deletion)
+START_TEST(crash_leaves_a_foreign_deletion)
 {
 	wr_ok("x=1:0");
 	wr_unlink(REF);
@@ -47,7 +47,7 @@ START_TEST(kill_leaves_a_foreign_deletion)
 END_TEST
 
 /* Beside locks of ours, which recovery looks for and removes. */
-START_TEST(kill_leaves_a_foreign_lock)
+START_TEST(crash_leaves_a_foreign_lock)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -63,7 +63,7 @@ START_TEST(kill_leaves_a_foreign_lock)
 END_TEST
 
 /* Found also where directories don't tell the types of what is in them. */
-START_TEST(kill_finds_its_locks)
+START_TEST(crash_finds_its_locks)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/d/x", '0', '1');
@@ -81,7 +81,7 @@ END_TEST
 
 /* A line that an earlier transaction wrote, byte for byte, is not this one's:
  * a client that goes to and fro within a second makes such. */
-START_TEST(kill_adds_a_line_that_was_there_before)
+START_TEST(crash_adds_a_line_that_was_there_before)
 {
 	unsigned long n;
 	bool hit = true;
@@ -94,7 +94,7 @@ START_TEST(kill_adds_a_line_that_was_there_before)
 		wr_ok("x=1");
 		wr_ok("x=2:1");
 		wr_ok("x=1:2");
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		world_done(w, world_apply(w, "x=2:1", false));
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
@@ -106,9 +106,9 @@ START_TEST(kill_adds_a_line_that_was_there_before)
 }
 END_TEST
 
-/* ---- a cut ---- */
+/* ---- a power loss ---- */
 
-START_TEST(cut_with_an_unsynced_predecessor)
+START_TEST(power_loss_with_an_unsynced_predecessor)
 {
 	static const char older[] =
 	    "3030303030303030303030303030303030303030\n";
@@ -118,42 +118,42 @@ START_TEST(cut_with_an_unsynced_predecessor)
 	memfs_write(w->fs, REF, older);
 	scripted_git_writes(w, REF, ONES);
 	wr_ok("x=2:1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_expect_file(REF, older);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
 
-START_TEST(cut_empties_the_file)
+START_TEST(power_loss_empties_the_file)
 {
 	wr_ok("x=1");
-	wr_cut_and_start(MEMFS_DATA_NONE, 1000);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 1000);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	/* And nothing is left to do at the next one. */
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(touched(), 0);
 }
 END_TEST
 
-START_TEST(cut_between_two_of_ours_and_one_of_theirs)
+START_TEST(power_loss_between_two_of_ours_and_one_of_theirs)
 {
 	wr_ok("x=1");
 	scripted_git_writes(w, REF, FIVES);
 	wr_ok("x=2:5");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
 
-START_TEST(cut_leaves_a_later_foreign_write)
+START_TEST(power_loss_leaves_a_later_foreign_write)
 {
 	wr_ok("x=1");
 	scripted_git_writes(w, REF, FIVES);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
@@ -161,7 +161,7 @@ END_TEST
 
 /* The power loss kept our lock and git's later value: the lock is older than
  * the value, and says nothing about the value. */
-START_TEST(cut_with_our_lock_leaves_a_later_foreign_write)
+START_TEST(power_loss_with_our_lock_leaves_a_later_foreign_write)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -171,7 +171,7 @@ START_TEST(cut_with_our_lock_leaves_a_later_foreign_write)
 	scripted_sync(w);
 	memfs_advance(w->fs, 1000000000);
 	memfs_write(w->fs, REF, FIVES);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert(memfs_exists(w->fs, REF ".lock"));
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '5');
@@ -180,7 +180,7 @@ START_TEST(cut_with_our_lock_leaves_a_later_foreign_write)
 }
 END_TEST
 
-START_TEST(cut_mends_the_log_of_what_it_leaves)
+START_TEST(power_loss_mends_the_log_of_what_it_leaves)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	int fd;
@@ -193,39 +193,39 @@ START_TEST(cut_mends_the_log_of_what_it_leaves)
 	SYS(sys, close, fd);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), -1);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 }
 END_TEST
 
-START_TEST(cut_after_a_foreign_write_that_is_lost)
+START_TEST(power_loss_after_a_foreign_write_that_is_lost)
 {
 	wr_ok("x=1");
 	scripted_git_writes(w, REF, FIVES);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
 END_TEST
 
-START_TEST(cut_undoes_a_deletion)
+START_TEST(power_loss_undoes_a_deletion)
 {
 	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("-x:1");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/x"));
 }
 END_TEST
 
-START_TEST(cut_after_a_deletion_made_room)
+START_TEST(power_loss_after_a_deletion_made_room)
 {
 	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("-x");
 	wr_ok("x/y=2");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x/y"), '2');
 }
 END_TEST
@@ -246,7 +246,7 @@ START_TEST(deletions_share_one_rewrite)
 		    "3131313131313131313131313131313131313131 refs/heads/q\n");
 		wr_ok("-p:1");
 		wr_ok("-q:1");
-		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
 		memfs_fail_call(w->fs, MEMFS_RENAMEAT, n, -EIO);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
@@ -261,18 +261,18 @@ START_TEST(deletions_share_one_rewrite)
 }
 END_TEST
 
-START_TEST(cut_with_an_older_packed_value)
+START_TEST(power_loss_with_an_older_packed_value)
 {
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "3131313131313131313131313131313131313131 refs/heads/x\n");
 	wr_ok("x=2:1");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
 END_TEST
 
-START_TEST(cut_after_a_foreign_pack_of_ours)
+START_TEST(power_loss_after_a_foreign_pack_of_ours)
 {
 	wr_ok("x=2");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
@@ -280,7 +280,7 @@ START_TEST(cut_after_a_foreign_pack_of_ours)
 	    "3232323232323232323232323232323232323232 refs/heads/x\n");
 	wr_unlink(REF);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
 	/* The packed value will do. */
@@ -289,7 +289,7 @@ START_TEST(cut_after_a_foreign_pack_of_ours)
 }
 END_TEST
 
-START_TEST(cut_with_a_later_foreign_pack)
+START_TEST(power_loss_with_a_later_foreign_pack)
 {
 	wr_ok("x=2");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
@@ -297,35 +297,35 @@ START_TEST(cut_with_a_later_foreign_pack)
 	    "3535353535353535353535353535353535353535 refs/heads/x\n");
 	wr_unlink(REF);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
 
 /* A confirmed value may be another's, not on disk yet. */
-START_TEST(cut_after_a_no_op)
+START_TEST(power_loss_after_a_no_op)
 {
 	wr_ok("first=1");
 	scripted_git_writes(w, REF, FOURS);
 	wr_ok("x=4:4");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, REF));
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '4');
 }
 END_TEST
 
-START_TEST(cut_doubles_no_log_line)
+START_TEST(power_loss_doubles_no_log_line)
 {
 	wr_ok("x=1");
 	wr_ok("x=2:1");
-	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
+	wr_power_loss_and_start(MEMFS_DATA_ALL, 1000);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 	wr_ok("x=1:2");
 	wr_ok("x=2:1");
-	wr_cut_and_start(MEMFS_DATA_NULS, 1000);
+	wr_power_loss_and_start(MEMFS_DATA_NULS, 1000);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 2);
 	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
 }
@@ -338,11 +338,11 @@ START_TEST(foreign_lock_parks_the_record)
 	wr_ok("x=1");
 	wr_ok("z=1");
 	memfs_write(w->fs, REF ".lock", "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert(memfs_exists(w->fs, REF ".lock"));
 	ck_assert_int_eq(world_ref(w, "z"), '1');
-	/* Once it is gone the next start redoes it, after a kill too. */
+	/* Once it is gone the next start redoes it, after a crash too. */
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, REF ".lock"), 0);
 	ck_assert_int_eq(scripted_crash(w), 0);
@@ -355,7 +355,7 @@ START_TEST(pruned_object_gives_the_value_before)
 {
 	wr_ok("x=1");
 	wr_ok("x=p:1");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_OBJECT_MISSING], 1);
 }
@@ -367,7 +367,7 @@ START_TEST(pruned_object_fells_its_atomic_transaction)
 
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	world_done(w, txn);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 }
@@ -376,13 +376,13 @@ END_TEST
 START_TEST(missing_repository_keeps_its_records)
 {
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, "/srv/away");
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO));
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	wr_rename("/srv/away", WORLD_REPO);
 	ck_assert_int_eq(world_start(w), 0);
@@ -397,7 +397,7 @@ START_TEST(replaced_repository_gets_nothing)
 	char *id;
 
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, "/srv/away");
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
 	memfs_write(w->fs, WORLD_REPO "/HEAD", "ref: refs/heads/main\n");
@@ -418,7 +418,7 @@ START_TEST(malformed_packed_refs_is_kept_aside)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
@@ -431,26 +431,27 @@ int main(void)
 	TCase *tc = tcase_create("recover");
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, kill_leaves_a_foreign_revert);
-	tcase_add_test(tc, kill_leaves_a_foreign_deletion);
-	tcase_add_test(tc, kill_leaves_a_foreign_lock);
-	tcase_add_loop_test(tc, kill_finds_its_locks, 0, 2);
-	tcase_add_test(tc, kill_adds_a_line_that_was_there_before);
-	tcase_add_test(tc, cut_with_an_unsynced_predecessor);
-	tcase_add_test(tc, cut_empties_the_file);
-	tcase_add_test(tc, cut_between_two_of_ours_and_one_of_theirs);
-	tcase_add_test(tc, cut_leaves_a_later_foreign_write);
-	tcase_add_test(tc, cut_with_our_lock_leaves_a_later_foreign_write);
-	tcase_add_test(tc, cut_mends_the_log_of_what_it_leaves);
-	tcase_add_test(tc, cut_after_a_foreign_write_that_is_lost);
-	tcase_add_test(tc, cut_undoes_a_deletion);
-	tcase_add_test(tc, cut_after_a_deletion_made_room);
+	tcase_add_test(tc, crash_leaves_a_foreign_revert);
+	tcase_add_test(tc, crash_leaves_a_foreign_deletion);
+	tcase_add_test(tc, crash_leaves_a_foreign_lock);
+	tcase_add_loop_test(tc, crash_finds_its_locks, 0, 2);
+	tcase_add_test(tc, crash_adds_a_line_that_was_there_before);
+	tcase_add_test(tc, power_loss_with_an_unsynced_predecessor);
+	tcase_add_test(tc, power_loss_empties_the_file);
+	tcase_add_test(tc, power_loss_between_two_of_ours_and_one_of_theirs);
+	tcase_add_test(tc, power_loss_leaves_a_later_foreign_write);
+	tcase_add_test(tc,
+	    power_loss_with_our_lock_leaves_a_later_foreign_write);
+	tcase_add_test(tc, power_loss_mends_the_log_of_what_it_leaves);
+	tcase_add_test(tc, power_loss_after_a_foreign_write_that_is_lost);
+	tcase_add_test(tc, power_loss_undoes_a_deletion);
+	tcase_add_test(tc, power_loss_after_a_deletion_made_room);
 	tcase_add_test(tc, deletions_share_one_rewrite);
-	tcase_add_test(tc, cut_with_an_older_packed_value);
-	tcase_add_test(tc, cut_after_a_foreign_pack_of_ours);
-	tcase_add_test(tc, cut_with_a_later_foreign_pack);
-	tcase_add_test(tc, cut_after_a_no_op);
-	tcase_add_test(tc, cut_doubles_no_log_line);
+	tcase_add_test(tc, power_loss_with_an_older_packed_value);
+	tcase_add_test(tc, power_loss_after_a_foreign_pack_of_ours);
+	tcase_add_test(tc, power_loss_with_a_later_foreign_pack);
+	tcase_add_test(tc, power_loss_after_a_no_op);
+	tcase_add_test(tc, power_loss_doubles_no_log_line);
 	tcase_add_test(tc, foreign_lock_parks_the_record);
 	tcase_add_test(tc, pruned_object_gives_the_value_before);
 	tcase_add_test(tc, pruned_object_fells_its_atomic_transaction);

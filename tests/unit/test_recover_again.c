@@ -26,10 +26,10 @@ static bool run_and_kill(const char *spec, unsigned long n)
 	world_free(w);
 	wr_setup_apart();
 	wr_ok("x=1;y=1");
-	memfs_kill_at(w->fs, n);
+	memfs_crash_at(w->fs, n);
 	world_done(w, world_apply(w, spec, true));
 	hit = memfs_was_hit(w->fs);
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	return hit;
 }
@@ -64,12 +64,12 @@ static void fail_first_starts(const char *spec)
 			 * deferred. So does every repository after a failed
 			 * start. */
 			if (r == 0 && w->parked > 0) {
-				memfs_kill(w->fs);
+				memfs_crash(w->fs);
 				world_crash(w);
 				r = -EAGAIN;
 			}
 			if (r < 0) {
-				memfs_kill(w->fs);
+				memfs_crash(w->fs);
 				ck_assert_int_eq(world_start(w), 0);
 			}
 			state(have);
@@ -94,8 +94,9 @@ START_TEST(a_failed_start_finishes_deletions_later)
 END_TEST
 
 /* A ref that three transactions moved. The first start is stopped at each of
- * its changes, by a kill or by a second power loss that keeps all of it. A value
- * of an earlier record would be younger than our lock, and look foreign. */
+ * its changes, by a crash or by a second power loss that keeps all of it. A
+ * value of an earlier record would be younger than our lock, and look
+ * foreign. */
 START_TEST(a_stopped_start_leaves_no_earlier_value)
 {
 	unsigned long n;
@@ -110,12 +111,12 @@ START_TEST(a_stopped_start_leaves_no_earlier_value)
 		wr_ok("x=2:1");
 		wr_ok("x=3:2");
 		wr_ok("x=4:3");
-		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
 		memfs_advance(w->fs, 1000000000);
 		if (_i == 0)
-			memfs_kill_at(w->fs, n);
+			memfs_crash_at(w->fs, n);
 		else
-			memfs_cut_at(w->fs, n);
+			memfs_power_loss_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
 		r = _i == 0 ? scripted_crash(w) :
@@ -132,7 +133,7 @@ END_TEST
 
 /* Killed at each of its changes, a start has deferred the records that it
  * forgets: both are one commit. */
-START_TEST(a_killed_start_forgets_nothing)
+START_TEST(a_crashed_start_forgets_nothing)
 {
 	unsigned long n;
 	bool hit = true;
@@ -141,9 +142,9 @@ START_TEST(a_killed_start_forgets_nothing)
 		world_free(w);
 		wr_setup_apart();
 		wr_ok("x=1");
-		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
 		wr_rename(WORLD_REPO, "/srv/away");
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
@@ -162,7 +163,7 @@ END_TEST
 static void cut_with_a_foreign_lock(void)
 {
 	memfs_write(w->fs, REF ".lock", "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 }
 
@@ -194,7 +195,7 @@ int main(void)
 	tcase_add_test(tc, a_failed_start_finishes_writes_later);
 	tcase_add_test(tc, a_failed_start_finishes_deletions_later);
 	tcase_add_loop_test(tc, a_stopped_start_leaves_no_earlier_value, 0, 2);
-	tcase_add_test(tc, a_killed_start_forgets_nothing);
+	tcase_add_test(tc, a_crashed_start_forgets_nothing);
 	tcase_add_test(tc, parked_is_told_of_until_it_is_redone);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

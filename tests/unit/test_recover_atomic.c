@@ -1,8 +1,8 @@
 /*
  * Proves that recovery does not tear an atomic transaction whose one name was
- * taken by a foreign writer during the flush, before the daemon was killed; that
- * the abort is recorded before the locks go; and that one which was taken back
- * for the disk's sake stays so after a cut.
+ * taken by a foreign writer during the flush, before the daemon was killed;
+ * that the abort is recorded before the locks go; and that one which was taken
+ * back for the disk's sake stays so after a power loss.
  */
 #include <check.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr,
 	(void)arg;
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/q/z",
 	    "3535353535353535353535353535353535353535\n");
-	memfs_kill_at(w->fs, 0);
+	memfs_crash_at(w->fs, 0);
 	return r;
 }
 
@@ -30,7 +30,7 @@ START_TEST(atomic_is_not_torn_by_a_taken_name)
 {
 	w->store.pipeline->applier.commit = commit_then_kill;
 	world_done(w, world_apply(w, "p=1;q=1", true));
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "q/z"), '5');
@@ -38,10 +38,10 @@ START_TEST(atomic_is_not_torn_by_a_taken_name)
 }
 END_TEST
 
-/* The start after the kill is killed in its turn, at each of its changes. The
+/* The start after the crash is killed in its turn, at each of its changes. The
  * locks go after the abort is recorded: without them the next start would find
  * nothing unfinished, and the journal would say ok. */
-START_TEST(a_killed_start_unlocks_nothing_unrecorded)
+START_TEST(a_crashed_start_unlocks_nothing_unrecorded)
 {
 	struct scripted_txn h = { .w = NULL };
 	struct txn *txn;
@@ -56,9 +56,9 @@ START_TEST(a_killed_start_unlocks_nothing_unrecorded)
 		h.w = w;
 		h.txid = txn->req.txid;
 		world_done(w, txn);
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
@@ -80,7 +80,7 @@ START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 
 	w->store.pipeline->applier.commit = commit_then_kill;
 	world_done(w, world_apply(w, "p=1;q=1", true));
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	ck_assert(memfs_exists(w->fs, log));
 	wr_unlink(log);
 	if (_i == 0)
@@ -98,8 +98,8 @@ END_TEST
 
 /* A disk that does not take the last step of an atomic transaction: its
  * creation was linked, is unlinked, and that is recorded. Whatever of the two
- * the cut keeps, and be it an empty file, it is not there afterwards; unless
- * git made it since. */
+ * the power loss keeps, and be it an empty file, it is not there afterwards;
+ * unless git made it since. */
 static void take_back(void)
 {
 	struct txn *txn;
@@ -156,7 +156,7 @@ int main(void)
 	tcase_add_test(tc, atomic_is_not_torn_by_a_taken_name);
 	tcase_add_loop_test(tc, what_stands_in_a_log_s_place_is_in_nobodys_way,
 	    0, 2);
-	tcase_add_loop_test(tc, a_killed_start_unlocks_nothing_unrecorded, 0,
+	tcase_add_loop_test(tc, a_crashed_start_unlocks_nothing_unrecorded, 0,
 	    2);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, what_was_taken_back_stays_away, 0, 205);

@@ -59,7 +59,7 @@ static void lose_some(void)
 	wr_ok("-x:1");
 	wr_ok("y=2:1");
 	wr_ok("z=3:0");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 }
 
 static void assert_ours_is_there(char y)

@@ -57,7 +57,7 @@ START_TEST(a_dead_disk_stops_no_start)
 {
 	write_at(NULL, "refs/heads/x", '0', '2', SCRIPTED_ALL);
 	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_set_dead(w->fs, disk, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
@@ -88,9 +88,9 @@ START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
 		wr_ok("x=1");
 		write_at(NULL, "refs/heads/y", '0', '2', 0);
 		if (_i == 0)
-			memfs_kill(w->fs);
+			memfs_crash(w->fs);
 		else
-			wr_cut(MEMFS_DATA_NONE, 0);
+			wr_power_loss(MEMFS_DATA_NONE, 0);
 		world_crash(w);
 		calls = memfs_nr_calls(w->fs);
 		memfs_between(w->fs, n, die, NULL);
@@ -113,14 +113,14 @@ START_TEST(a_sync_that_fails_stops_no_start)
 {
 	wr_ok("x=1");
 	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert(memfs_was_hit(w->fs));
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
-	/* What it was to make last is lost with the next cut, and redone. */
-	wr_cut(MEMFS_DATA_NONE, 0);
+	/* What it was to make last is lost with the next power loss, and redone. */
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
@@ -136,7 +136,7 @@ static bool a_note_fails(enum memfs_call call, unsigned long n, int err)
 
 	setup();
 	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_set_dead(w->fs, disk, -EIO);
 	memfs_fail_call(w->fs, call, n, err);
 	world_start(w);
@@ -170,7 +170,7 @@ END_TEST
 START_TEST(nothing_is_tried_while_the_disk_is_dead)
 {
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_set_dead(w->fs, wr_home, -EIO);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_retry(w), -EIO);
@@ -183,7 +183,7 @@ END_TEST
 
 /* ---- which rule ---- */
 
-/* Of a killed run only what has its lock is redone, however long it took
+/* Of a crashed run only what has its lock is redone, however long it took
  * until somebody could look. */
 START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 {
@@ -192,7 +192,7 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 	wr_ok("x=1");
 	write_at(NULL, "refs/heads/y", '0', '2', 0);
 	wr_unlink(WORLD_REPO "/refs/heads/x");
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
@@ -218,11 +218,11 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 }
 END_TEST
 
-START_TEST(what_a_cut_took_is_redone_when_it_is_back)
+START_TEST(what_a_power_loss_took_is_redone_when_it_is_back)
 {
 	wr_ok("x=1");
 	write_at(NULL, "refs/heads/y", '0', '2', 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 2);
@@ -234,9 +234,9 @@ START_TEST(what_a_cut_took_is_redone_when_it_is_back)
 }
 END_TEST
 
-/* A kill, and a foreign packed-refs.lock: its own lock goes, and its record
+/* A crash, and a foreign packed-refs.lock: its own lock goes, and its record
  * must not be taken for finished. */
-START_TEST(a_killed_deletion_waits_for_packed_refs)
+START_TEST(a_crashed_deletion_waits_for_packed_refs)
 {
 	struct record_member m =
 	    scripted_member(RECORD_DELETE, "refs/heads/p", '1', '0');
@@ -246,7 +246,7 @@ START_TEST(a_killed_deletion_waits_for_packed_refs)
 	    "3131313131313131313131313131313131313131 refs/heads/p\n");
 	h.publish = 0;
 	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	if (_i == 1)
 		wr_rename(WORLD_REPO, AWAY);
@@ -278,7 +278,7 @@ START_TEST(a_retry_touches_no_lock_of_the_living)
 
 	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/x.lock", "");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 1);
 	txn = world_session(w, "y=2", false);
@@ -307,7 +307,7 @@ START_TEST(each_parked_member_is_finished_by_itself)
 
 	m[0].answers = true;
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 2);
@@ -348,7 +348,7 @@ START_TEST(each_worktrees_member_is_finished_by_itself)
 
 	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD", ONES);
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	wr_rename(AWAY, WORLD_REPO);
@@ -374,7 +374,7 @@ START_TEST(a_parked_update_can_still_fail)
 	m[0].answers = true;
 	h.publish = 0;
 	SCRIPTED_APPLY(&h, m);
-	memfs_kill(w->fs);
+	memfs_crash(w->fs);
 	world_crash(w);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
@@ -404,7 +404,7 @@ START_TEST(what_was_aborted_is_not_deferred)
 		world_free(w);
 		setup();
 		write_at(NULL, "refs/heads/n", '0', '2', 0);
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
 		memfs_write(w->fs, WORLD_REPO "/refs/heads/n/x", ONES);
 		memfs_fail_call(w->fs, MEMFS_UNLINKAT, n, -EIO);
@@ -437,8 +437,8 @@ int main(void)
 	tcase_add_test(tc, nothing_is_tried_while_the_disk_is_dead);
 	tcase_add_loop_test(tc, what_was_finished_is_not_redone_when_it_is_back,
 	    0, 2);
-	tcase_add_test(tc, what_a_cut_took_is_redone_when_it_is_back);
-	tcase_add_loop_test(tc, a_killed_deletion_waits_for_packed_refs, 0, 2);
+	tcase_add_test(tc, what_a_power_loss_took_is_redone_when_it_is_back);
+	tcase_add_loop_test(tc, a_crashed_deletion_waits_for_packed_refs, 0, 2);
 	tcase_add_test(tc, a_retry_touches_no_lock_of_the_living);
 	tcase_add_test(tc, each_parked_member_is_finished_by_itself);
 	tcase_add_test(tc, each_worktrees_member_is_finished_by_itself);

@@ -42,7 +42,7 @@ static void assert_all_is_synced(void)
 	ck_assert_uint_eq(w->parked, 0);
 	assert_all_is_there();
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 	assert_all_is_there();
 }
@@ -81,7 +81,7 @@ START_TEST(what_failed_to_sync_is_written_again)
 END_TEST
 
 /* The next start knows it, too. */
-START_TEST(a_kill_forgets_no_failure)
+START_TEST(a_crash_forgets_no_failure)
 {
 	prepare();
 	fail_to_sync();
@@ -92,7 +92,7 @@ START_TEST(a_kill_forgets_no_failure)
 END_TEST
 
 /* Killed before anything of it was parked. */
-START_TEST(a_kill_right_after_it_forgets_no_failure)
+START_TEST(a_crash_right_after_it_forgets_no_failure)
 {
 	prepare();
 	fail_to_sync();
@@ -117,7 +117,7 @@ START_TEST(an_equal_value_is_written_again)
 	((struct sys *)(uintptr_t)w->sys)->drop_cache = keep_cache;
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
@@ -125,7 +125,7 @@ END_TEST
 
 /* The file system stayed in memory, so a name that is not there was there, and
  * somebody deleted it; what has its lock never got there. */
-START_TEST(a_kill_undoes_no_deletion)
+START_TEST(a_crash_undoes_no_deletion)
 {
 	prepare();
 	wr_ok("y=1");
@@ -156,7 +156,7 @@ static void write_unsynced(const char *path, const char *text)
 
 /* A git that packed refs did not sync: what it had written is gone with the
  * write-back, and no file is left of those refs. They were not deleted. */
-START_TEST(a_kill_loses_nothing_that_was_packed)
+START_TEST(a_crash_loses_nothing_that_was_packed)
 {
 	prepare();
 	wr_ok("y=1");
@@ -175,7 +175,7 @@ END_TEST
 
 /* The same where the file is broken, and each start is killed at one of its
  * changes before one gets to its end. */
-START_TEST(a_killed_start_loses_nothing_that_was_packed)
+START_TEST(a_crashed_start_loses_nothing_that_was_packed)
 {
 	unsigned long i;
 	bool hit = true;
@@ -188,9 +188,9 @@ START_TEST(a_killed_start_loses_nothing_that_was_packed)
 		fail_to_sync();
 		memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 		wr_unlink(WORLD_REPO "/refs/heads/y");
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
-		memfs_kill_at(w->fs, i);
+		memfs_crash_at(w->fs, i);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
 		ck_assert_int_eq(scripted_crash(w), 0);
@@ -207,7 +207,7 @@ END_TEST
 
 /* Somebody moved a ref back to where it had been, and made one again that we
  * had deleted, and packed them. */
-START_TEST(a_kill_undoes_no_packed_value)
+START_TEST(a_crash_undoes_no_packed_value)
 {
 	prepare();
 	fail_to_sync();
@@ -221,7 +221,7 @@ END_TEST
 
 /* Wherever it is killed between the sync that fails and the parking; what did
  * not get so far is redone as well. */
-START_TEST(a_kill_anywhere_forgets_no_failure)
+START_TEST(a_crash_anywhere_forgets_no_failure)
 {
 	struct sys_stat st;
 	unsigned long i;
@@ -232,7 +232,7 @@ START_TEST(a_kill_anywhere_forgets_no_failure)
 		wr_setup_mounted();
 		prepare();
 		memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
-		memfs_kill_at(w->fs, i);
+		memfs_crash_at(w->fs, i);
 		world_tick(w);
 		world_tick(w);
 		hit = SYS(w->sys, lstatat, AT_FDCWD, "/", &st) < 0;
@@ -244,7 +244,7 @@ START_TEST(a_kill_anywhere_forgets_no_failure)
 }
 END_TEST
 
-/* Foreign writers' later values are theirs, as after any kill: only what was
+/* Foreign writers' later values are theirs, as after any crash: only what was
  * not deferred yet may be lost. */
 START_TEST(what_came_after_a_failure_is_as_ever)
 {
@@ -265,7 +265,7 @@ END_TEST
 START_TEST(a_start_whose_sync_fails_is_not_believed)
 {
 	prepare();
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
 	wr_start();
 	ck_assert(memfs_was_hit(w->fs));
@@ -399,7 +399,7 @@ START_TEST(what_was_redone_is_not_redone_again)
 	if (_i == 0)
 		ck_assert_int_eq(scripted_crash(w), 0);
 	else
-		wr_cut_and_start(MEMFS_DATA_NONE, 0);
+		wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "gone"), '0');
 }
@@ -461,14 +461,14 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, wr_setup_mounted, wr_teardown);
 	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
-	tcase_add_test(tc, a_kill_forgets_no_failure);
-	tcase_add_test(tc, a_kill_right_after_it_forgets_no_failure);
+	tcase_add_test(tc, a_crash_forgets_no_failure);
+	tcase_add_test(tc, a_crash_right_after_it_forgets_no_failure);
 	tcase_add_test(tc, an_equal_value_is_written_again);
-	tcase_add_test(tc, a_kill_undoes_no_deletion);
-	tcase_add_test(tc, a_kill_loses_nothing_that_was_packed);
-	tcase_add_test(tc, a_killed_start_loses_nothing_that_was_packed);
-	tcase_add_test(tc, a_kill_undoes_no_packed_value);
-	tcase_add_test(tc, a_kill_anywhere_forgets_no_failure);
+	tcase_add_test(tc, a_crash_undoes_no_deletion);
+	tcase_add_test(tc, a_crash_loses_nothing_that_was_packed);
+	tcase_add_test(tc, a_crashed_start_loses_nothing_that_was_packed);
+	tcase_add_test(tc, a_crash_undoes_no_packed_value);
+	tcase_add_test(tc, a_crash_anywhere_forgets_no_failure);
 	tcase_add_test(tc, what_came_after_a_failure_is_as_ever);
 	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);
 	tcase_add_loop_test(tc, what_came_back_as_another_mount_is_redone, 0,

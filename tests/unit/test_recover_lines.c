@@ -53,24 +53,24 @@ static void one(struct record_member m)
 
 /* ---- lines that follow from other updates ---- */
 
-START_TEST(cut_loses_lines_of_what_was_followed)
+START_TEST(power_loss_loses_lines_of_what_was_followed)
 {
 	follow('1', '2');
 	follow('2', '3');
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1);
 	wr_expect_file(HEAD, TO_MAIN);
-	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
+	wr_power_loss_and_start(MEMFS_DATA_ALL, 1000);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 	wr_expect_locks("");
 }
 END_TEST
 
 /* Through HEAD, to nothing: HEAD's log lives on where the branch's goes. */
-START_TEST(cut_undoes_a_deletion_that_head_tells_of)
+START_TEST(power_loss_undoes_a_deletion_that_head_tells_of)
 {
 	struct record_member m[] = { scripted_member(RECORD_DELETE,
 					 "refs/heads/main", '2', '0'),
@@ -78,7 +78,7 @@ START_TEST(cut_undoes_a_deletion_that_head_tells_of)
 
 	follow('1', '2');
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '0');
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
@@ -87,7 +87,7 @@ START_TEST(cut_undoes_a_deletion_that_head_tells_of)
 END_TEST
 
 /* The ref is git's by then, and its log is the one that was deleted. */
-START_TEST(cut_undoes_the_deletion_of_a_log_alone)
+START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 {
 	char *log;
 
@@ -100,7 +100,7 @@ START_TEST(cut_undoes_the_deletion_of_a_log_alone)
 	scripted_git_writes(w, MAIN_LOG, log);
 	free(log);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '4');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
@@ -121,14 +121,14 @@ START_TEST(a_log_since_a_deletion_is_left)
 	    "3333333333333333333333333333333333333333\n");
 	scripted_git_writes(w, MAIN_LOG, line);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	wr_expect_file(MAIN_LOG, line);
 }
 END_TEST
 
 /* HEAD detached by a record, and then a branch again, by git. */
-START_TEST(cut_of_a_head_that_was_written_and_then_followed)
+START_TEST(power_loss_of_a_head_that_was_written_and_then_followed)
 {
 	one(scripted_member(RECORD_WRITE, "HEAD", '1', '2'));
 	scripted_git_writes(w, HEAD, TO_MAIN);
@@ -137,7 +137,7 @@ START_TEST(cut_of_a_head_that_was_written_and_then_followed)
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD_LOG),
 	    0);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_MAIN);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '3'), 1);
@@ -145,22 +145,22 @@ START_TEST(cut_of_a_head_that_was_written_and_then_followed)
 }
 END_TEST
 
-START_TEST(cut_of_a_head_that_was_followed_and_then_written)
+START_TEST(power_loss_of_a_head_that_was_followed_and_then_written)
 {
 	follow('1', '3');
 	one(scripted_member(RECORD_WRITE, "HEAD", '3', '2'));
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, "3232323232323232323232323232323232323232\n");
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '3'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '3', '2'), 1);
 }
 END_TEST
 
-/* Of a chain only the last record is unfinished after a kill; a deletion that
+/* Of a chain only the last record is unfinished after a crash; a deletion that
  * was done before takes nothing of the log that is there. */
 /* git's, who never synced it; a record that only confirms what git wrote owes
  * no line, and whoever writes next must not be glued to half of one. */
-START_TEST(cut_tears_a_line_that_is_not_ours)
+START_TEST(power_loss_tears_a_line_that_is_not_ours)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/main", '1', '1');
@@ -169,12 +169,12 @@ START_TEST(cut_tears_a_line_that_is_not_ours)
 	memfs_write(w->fs, MAIN_LOG, "whole\nhalf");
 	one(m);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(MAIN_LOG, "whole\n");
 }
 END_TEST
 
-START_TEST(kill_keeps_the_log_since_a_deletion)
+START_TEST(crash_keeps_the_log_since_a_deletion)
 {
 	static const char name[] = "refs/heads/x";
 	static const char log[] = WORLD_REPO "/logs/refs/heads/x";
@@ -201,7 +201,7 @@ START_TEST(a_symref_that_is_gone_gets_no_log)
 		scripted_member(RECORD_WRITE, "refs/heads/main", '1', '2') };
 
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o"));
@@ -212,7 +212,7 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 {
 	follow('1', '2');
 	memfs_write(w->fs, HEAD ".lock", "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
@@ -225,7 +225,7 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 }
 END_TEST
 
-/* HEAD's log is owed a line since a power loss. Then a kill stops the next
+/* HEAD's log is owed a line since a power loss. Then a crash stops the next
  * update before its line, or git empties the log after that line. Each line is
  * added by the rule of its own record. */
 START_TEST(each_line_keeps_the_rule_of_its_record)
@@ -237,7 +237,7 @@ START_TEST(each_line_keeps_the_rule_of_its_record)
 	m[0].answers = true;
 	follow('1', '2');
 	memfs_write(w->fs, HEAD ".lock", "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	wr_unlink(HEAD ".lock");
 	h.publish = _i == 0 ? 0 : SCRIPTED_ALL;
@@ -260,7 +260,7 @@ START_TEST(every_line_waits_for_a_foreign_lock)
 	follow('2', '3');
 	memfs_write(w->fs, HEAD ".lock", "");
 	memfs_write(w->fs, MAIN ".lock", "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 4);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
@@ -282,7 +282,7 @@ START_TEST(a_pruned_object_takes_its_line_along)
 		scripted_member(RECORD_LOG, "HEAD", '1', 'p') };
 
 	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '1');
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', 'p'), 0);
 }
@@ -291,7 +291,7 @@ END_TEST
 /* ---- names that are taken ---- */
 
 /* Killed with its line written and its value not; then its name is taken. */
-START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
+START_TEST(crash_takes_back_the_lines_of_a_name_that_was_taken)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
 					 '2'),
@@ -306,10 +306,10 @@ START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
 		setup();
 		memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
 		h.atomic = _i == 1;
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		SCRIPTED_APPLY(&h, m);
 		hit = memfs_was_hit(w->fs);
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
 		if (hit && !memfs_exists(w->fs, WORLD_REPO "/refs/heads/new"))
 			memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x",
@@ -340,7 +340,7 @@ START_TEST(kill_takes_back_the_lines_of_a_name_that_was_taken)
 }
 END_TEST
 
-START_TEST(cut_adds_no_line_of_a_name_that_was_taken)
+START_TEST(power_loss_adds_no_line_of_a_name_that_was_taken)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
 					 '2'),
@@ -353,7 +353,7 @@ START_TEST(cut_adds_no_line_of_a_name_that_was_taken)
 	    0);
 	/* Whatever of ours lasted, their branch did. */
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
@@ -364,7 +364,7 @@ END_TEST
  * the branch was made, deleted and made again within a second. The power loss
  * took the second line, and a foreign branch took the name. Recovery cannot tell
  * the lines apart, and takes none back. */
-START_TEST(cut_takes_back_no_line)
+START_TEST(power_loss_takes_back_no_line)
 {
 	static const char new_ref[] = WORLD_REPO "/refs/heads/new";
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
@@ -384,7 +384,7 @@ START_TEST(cut_takes_back_no_line)
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 2);
 	wr_unlink(new_ref);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 1);
 }
@@ -408,7 +408,7 @@ START_TEST(a_deletion_below_a_file_is_done)
 	    0);
 	scripted_sync(w);
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", ONES);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 	ck_assert_int_eq(world_ref(w, "a/b"), '0');
 	ck_assert_int_eq(world_ref(w, "a"), '1');
@@ -429,7 +429,7 @@ START_TEST(a_deleted_log_leaves_its_name_to_another)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok(specs[_i][1]);
 	wr_ok(ref);
-	wr_cut_and_start(MEMFS_DATA_ALL, 1000);
+	wr_power_loss_and_start(MEMFS_DATA_ALL, 1000);
 	ck_assert_int_eq(world_ref(w, name), '2');
 	ck_assert_int_eq(world_log_count(w, name, '0', '2'), 1);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
@@ -469,23 +469,25 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, cut_loses_lines_of_what_was_followed);
-	tcase_add_test(tc, cut_undoes_a_deletion_that_head_tells_of);
-	tcase_add_test(tc, cut_undoes_the_deletion_of_a_log_alone);
+	tcase_add_test(tc, power_loss_loses_lines_of_what_was_followed);
+	tcase_add_test(tc, power_loss_undoes_a_deletion_that_head_tells_of);
+	tcase_add_test(tc, power_loss_undoes_the_deletion_of_a_log_alone);
 	tcase_add_test(tc, a_log_since_a_deletion_is_left);
-	tcase_add_test(tc, cut_of_a_head_that_was_written_and_then_followed);
-	tcase_add_test(tc, cut_of_a_head_that_was_followed_and_then_written);
-	tcase_add_test(tc, cut_tears_a_line_that_is_not_ours);
-	tcase_add_test(tc, kill_keeps_the_log_since_a_deletion);
+	tcase_add_test(tc,
+	    power_loss_of_a_head_that_was_written_and_then_followed);
+	tcase_add_test(tc,
+	    power_loss_of_a_head_that_was_followed_and_then_written);
+	tcase_add_test(tc, power_loss_tears_a_line_that_is_not_ours);
+	tcase_add_test(tc, crash_keeps_the_log_since_a_deletion);
 	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
 	tcase_add_test(tc, a_line_waits_for_a_foreign_lock);
 	tcase_add_loop_test(tc, each_line_keeps_the_rule_of_its_record, 0, 2);
 	tcase_add_test(tc, every_line_waits_for_a_foreign_lock);
 	tcase_add_test(tc, a_pruned_object_takes_its_line_along);
 	tcase_add_loop_test(tc,
-	    kill_takes_back_the_lines_of_a_name_that_was_taken, 0, 2);
-	tcase_add_test(tc, cut_adds_no_line_of_a_name_that_was_taken);
-	tcase_add_test(tc, cut_takes_back_no_line);
+	    crash_takes_back_the_lines_of_a_name_that_was_taken, 0, 2);
+	tcase_add_test(tc, power_loss_adds_no_line_of_a_name_that_was_taken);
+	tcase_add_test(tc, power_loss_takes_back_no_line);
 	tcase_add_test(tc, a_deletion_below_a_file_is_done);
 	tcase_add_loop_test(tc, a_deleted_log_leaves_its_name_to_another, 0, 2);
 	tcase_add_test(tc, what_is_taken_back_is_ours);

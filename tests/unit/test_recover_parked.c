@@ -2,8 +2,8 @@
  * Proves what records that could not be redone cost: nothing but themselves.
  * All that was read beside them is forgotten, and they are not, whatever is
  * forgotten later; each counts once, beside its original too; each is redone by
- * the rule of the run that wrote it; and a log line that found no room is one of
- * them, so that a kill doesn't lose it.
+ * the rule of the run that wrote it; and a log line that found no room is one
+ * of them, so that a crash doesn't lose it.
  */
 #include <check.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ START_TEST(a_missing_repository_holds_nothing_back)
 
 	wr_ok("x=1");
 	wr_ok("y=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	for (i = 0; i < 3; i++) {
 		last = w->up ? journal_last_lsn(w->store.journal) : 0;
@@ -70,7 +70,7 @@ END_TEST
 
 /* A retry drops the deferred rows. A later start reads no record of them: the
  * retry must sync the values first. */
-START_TEST(a_retry_survives_a_power_cut)
+START_TEST(a_retry_survives_a_power_loss)
 {
 	unsigned long n;
 	bool hit = true;
@@ -79,23 +79,23 @@ START_TEST(a_retry_survives_a_power_cut)
 		world_free(w);
 		wr_setup_apart();
 		wr_ok("x=1");
-		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
 		wr_rename(WORLD_REPO, AWAY);
 		ck_assert_int_eq(world_start(w), 0);
 		ck_assert_uint_eq(w->parked, 1);
 		wr_rename(AWAY, WORLD_REPO);
 		scripted_sync(w);
 		if (_i == 0) {
-			memfs_cut_at(w->fs, n);
+			memfs_power_loss_at(w->fs, n);
 			world_retry(w);
 		} else {
-			memfs_kill(w->fs);
+			memfs_crash(w->fs);
 			world_crash(w);
-			memfs_cut_at(w->fs, n);
+			memfs_power_loss_at(w->fs, n);
 			world_start(w);
 		}
 		hit = memfs_was_hit(w->fs);
-		wr_cut_and_start(MEMFS_DATA_NONE, 0);
+		wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 		ck_assert_uint_eq(w->parked, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '1');
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
@@ -117,11 +117,11 @@ START_TEST(a_row_and_its_copy_count_once)
 		wr_ok("x=1");
 		wr_ok("x=2:1");
 		memfs_write(w->fs, WORLD_REPO "/refs/heads/x.lock", "");
-		wr_cut(MEMFS_DATA_NONE, 0);
-		memfs_kill_at(w->fs, n);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
+		memfs_crash_at(w->fs, n);
 		world_start(w);
 		hit = memfs_was_hit(w->fs);
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
 		ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 				     WORLD_REPO "/refs/heads/x.lock"),
@@ -136,7 +136,7 @@ START_TEST(a_row_and_its_copy_count_once)
 }
 END_TEST
 
-/* One start redoes records of a power loss and of a kill, each by the rule of
+/* One start redoes records of a power loss and of a crash, each by the rule of
  * its own. */
 START_TEST(each_record_keeps_its_own_rule)
 {
@@ -147,7 +147,7 @@ START_TEST(each_record_keeps_its_own_rule)
 
 	wr_ok("x=1");
 	memfs_write(w->fs, lock, "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 1);
 	wr_ok("y=1");
 	wr_unlink(WORLD_REPO "/refs/heads/y");
@@ -155,7 +155,7 @@ START_TEST(each_record_keeps_its_own_rule)
 	wr_unlink(lock);
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	/* The power took x, git deleted y, the kill stopped z. */
+	/* The power took x, git deleted y, the crash stopped z. */
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 	ck_assert_int_eq(world_ref(w, "z"), '1');
@@ -184,9 +184,9 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 		if (_i == 2)
 			ck_assert_int_eq(world_retry(w), 0);
 		else if (_i == 1)
-			wr_cut(MEMFS_DATA_NONE, 0);
+			wr_power_loss(MEMFS_DATA_NONE, 0);
 		else
-			memfs_kill(w->fs);
+			memfs_crash(w->fs);
 		if (_i < 2) {
 			world_crash(w);
 			ck_assert_int_eq(world_start(w), 0);
@@ -236,7 +236,7 @@ START_TEST(a_line_without_a_deferred_row_keeps_its_record)
 		ck_assert_int_eq(world_ref(w, "x"), '2');
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 0);
 		ck_assert_int_eq(world_checkpoint(w), 0);
-		wr_cut_and_start(MEMFS_DATA_NONE, 0);
+		wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 		ck_assert_int_eq(world_ref(w, "x"), '2');
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
@@ -254,7 +254,7 @@ START_TEST(a_line_waits_for_room)
 	struct scripted_txn h = { .w = w, .publish = SCRIPTED_ALL };
 
 	SCRIPTED_APPLY(&h, m);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	wr_rename(AWAY, WORLD_REPO);
@@ -294,12 +294,12 @@ START_TEST(no_packed_refs_new_is_left)
 		    "# pack-refs with: peeled fully-peeled sorted \n"
 		    "3131313131313131313131313131313131313131 "
 		    "refs/heads/x\n");
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		world_done(w, world_apply(w, "-x:1", false));
 		hit = memfs_was_hit(w->fs);
 		seen =
 		    seen || memfs_exists(w->fs, WORLD_REPO "/packed-refs.new");
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 		assert_nothing_of_it();
@@ -322,10 +322,10 @@ START_TEST(no_log_of_what_never_was_is_left)
 	for (n = 0; hit; n++) {
 		world_free(w);
 		wr_setup_apart();
-		memfs_kill_at(w->fs, n);
+		memfs_crash_at(w->fs, n);
 		world_done(w, world_apply(w, "a/b=1:0", false));
 		hit = memfs_was_hit(w->fs);
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 		if (world_ref(w, "a/b") == '1')
@@ -347,7 +347,7 @@ START_TEST(a_line_of_what_is_left_is_added)
 	    "3535353535353535353535353535353535353535\n");
 	scripted_sync(w);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, LOG), 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_ref(w, "x"), '5');
@@ -366,7 +366,7 @@ START_TEST(a_creation_begins_the_log_anew)
 	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, LOG), 0);
 	wr_ok("x=2:0");
 	wr_ok("x=3:2");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '3');
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
@@ -380,7 +380,7 @@ END_TEST
 START_TEST(a_linked_directory_is_not_followed)
 {
 	wr_ok("d/x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_mkdirs(w->fs, "/elsewhere");
 	if (memfs_exists(w->fs, WORLD_REPO "/refs/heads/d"))
 		ck_assert_int_eq(SYS(memfs_other(w->fs), rmdirat, AT_FDCWD,
@@ -402,7 +402,7 @@ END_TEST
 START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 {
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
 	ck_assert_int_eq(world_start(w), 0);
@@ -418,7 +418,8 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 }
 END_TEST
 
-/* Migrated by git, after a cut and after a kill, which leaves a lock. */
+/* Migrated by git, after a power loss and after a crash, which leaves a
+ * lock. */
 START_TEST(nothing_is_written_beside_a_reftable)
 {
 	struct scripted_txn h = { .w = w,
@@ -431,7 +432,7 @@ START_TEST(nothing_is_written_beside_a_reftable)
 	scripted_apply(&h, &m, 1);
 	memfs_mkdirs(w->fs, WORLD_REPO "/reftable");
 	if (_i == 0)
-		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(_i == 0 ? world_start(w) : scripted_crash(w), 0);
 	ck_assert_uint_ge(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_PARKED], 1);
@@ -455,7 +456,7 @@ START_TEST(what_is_given_up_is_dropped)
 	uint64_t nr = 0;
 
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_int_eq(store_forget(&w->store, "/srv/none.git", &nr),
@@ -479,7 +480,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, a_missing_repository_holds_nothing_back);
-	tcase_add_loop_test(tc, a_retry_survives_a_power_cut, 0, 2);
+	tcase_add_loop_test(tc, a_retry_survives_a_power_loss, 0, 2);
 	tcase_add_test(tc, a_row_and_its_copy_count_once);
 	tcase_add_test(tc, each_record_keeps_its_own_rule);
 	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);

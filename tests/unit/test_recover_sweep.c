@@ -193,12 +193,12 @@ static struct sweep sweep_of(int i)
 		.choices = 5 };
 }
 
-START_TEST(kill_anywhere)
+START_TEST(crash_anywhere)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
-	ck_assert_msg(sweep_kill(&s, &report), "%s", report.text);
+	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 30);
 }
 END_TEST
@@ -209,12 +209,12 @@ static int every_other(int i)
 	return i == 0 ? 0 : NR_VARIANTS - 1;
 }
 
-START_TEST(cut_anywhere)
+START_TEST(power_loss_anywhere)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(every_other(_i));
 
-	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
+	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 60);
 }
 END_TEST
@@ -231,7 +231,7 @@ END_TEST
 
 /* Everything was answered; the power goes, and again at each change that
  * recovery makes. */
-START_TEST(cut_and_again_in_recovery)
+START_TEST(power_loss_and_again_in_recovery)
 {
 	const struct variant *v = &variants[NR_VARIANTS - 1];
 	struct sweep_now now = { .when = SWEEP_AFTER_CUT };
@@ -247,12 +247,12 @@ START_TEST(cut_and_again_in_recovery)
 			s = set_up(memfs_new(), (void *)(uintptr_t)v);
 			ck_assert_int_eq(apply(s), 0);
 			choice = memfs_choose(seed);
-			memfs_cut(s->w->fs, &choice);
-			memfs_cut_at(s->w->fs, k);
+			memfs_power_loss(s->w->fs, &choice);
+			memfs_power_loss_at(s->w->fs, k);
 			start_again(s);
 			hit = memfs_was_hit(s->w->fs);
 			choice = memfs_choose(seed + k);
-			memfs_cut(s->w->fs, &choice);
+			memfs_power_loss(s->w->fs, &choice);
 			ck_assert_int_eq(start_again(s), 0);
 			what = look(s, &now);
 			ck_assert_msg(what == NULL, "seed %d, again %lu: %s",
@@ -277,9 +277,9 @@ static struct state *stopped(bool by_cut)
 	choice.data = MEMFS_DATA_NONE;
 	choice.keep[0] = choice.keep[1] = 0;
 	if (by_cut)
-		memfs_cut(s->w->fs, &choice);
+		memfs_power_loss(s->w->fs, &choice);
 	else
-		memfs_kill(s->w->fs);
+		memfs_crash(s->w->fs);
 	world_crash(s->w);
 	return s;
 }
@@ -303,7 +303,7 @@ START_TEST(a_start_that_fails_loses_nothing)
 			hit = memfs_was_hit(s->w->fs);
 			snprintf(at, sizeof(at), "%s", memfs_hit(s->w->fs));
 			memfs_fail_none(s->w->fs);
-			memfs_kill(s->w->fs);
+			memfs_crash(s->w->fs);
 			world_crash(s->w);
 			ck_assert_int_eq(world_start(s->w), 0);
 			ck_assert_msg(s->w->parked == 0, "fault %lu (%s)", k,
@@ -323,9 +323,9 @@ int main(void)
 	TCase *tc = tcase_create("recover_sweep");
 
 	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, kill_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, cut_anywhere, 0, 2);
-	tcase_add_test(tc, cut_and_again_in_recovery);
+	tcase_add_loop_test(tc, crash_anywhere, 0, NR_VARIANTS);
+	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
+	tcase_add_test(tc, power_loss_and_again_in_recovery);
 	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
 	tcase_add_loop_test(tc, a_start_that_fails_loses_nothing, 0, 2);
 	suite_add_tcase(suite, tc);

@@ -38,14 +38,14 @@ static void one(struct record_member m)
 
 /* ---- symbolic refs ---- */
 
-START_TEST(cut_loses_a_symref)
+START_TEST(power_loss_loses_a_symref)
 {
 	one(scripted_symref("HEAD", "refs/heads/topic"));
 	wr_expect_file(HEAD, TO_TOPIC);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 }
@@ -53,7 +53,7 @@ END_TEST
 
 /* What an earlier recovery wrote is younger than our lock, and may be torn in
  * its turn: no later write of another's. */
-START_TEST(cut_tears_a_symref)
+START_TEST(power_loss_tears_a_symref)
 {
 	static const enum memfs_data data[] = { MEMFS_DATA_NONE,
 		MEMFS_DATA_NULS, MEMFS_DATA_TORN };
@@ -62,34 +62,34 @@ START_TEST(cut_tears_a_symref)
 	one(scripted_symref("HEAD", "refs/heads/topic"));
 	memfs_advance(w->fs, 1000000000);
 	memfs_write_bytes(w->fs, HEAD, "ref: refs/heads/to\0\0\0", 21);
-	wr_cut_and_start(data[_i], 1000);
+	wr_power_loss_and_start(data[_i], 1000);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
 END_TEST
 
-START_TEST(cut_leaves_a_later_symref)
+START_TEST(power_loss_leaves_a_later_symref)
 {
 	one(scripted_symref("HEAD", "refs/heads/topic"));
 	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, "ref: refs/heads/other\n");
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
 
-START_TEST(cut_leaves_a_later_id_where_a_symref_was)
+START_TEST(power_loss_leaves_a_later_id_where_a_symref_was)
 {
 	one(scripted_symref("HEAD", "refs/heads/topic"));
 	scripted_git_writes(w, HEAD, ONES);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, ONES);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
 
-START_TEST(cut_leaves_a_later_link)
+START_TEST(power_loss_leaves_a_later_link)
 {
 	struct record_member m =
 	    scripted_symref("refs/remotes/o/HEAD", "refs/heads/x");
@@ -101,23 +101,23 @@ START_TEST(cut_leaves_a_later_link)
 	memfs_advance(w->fs, 1000000000);
 	scripted_sync(w);
 	memfs_symlink(w->fs, "refs/heads/y", WORLD_REPO "/refs/remotes/o/HEAD");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
 
-START_TEST(cut_loses_their_symref_too)
+START_TEST(power_loss_loses_their_symref_too)
 {
 	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	one(scripted_symref("HEAD", "refs/heads/topic"));
 	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
 END_TEST
 
 /* The ref was packed, at what the symref resolves to: not the same. */
-START_TEST(cut_loses_a_symref_over_a_packed_ref)
+START_TEST(power_loss_loses_a_symref_over_a_packed_ref)
 {
 	struct record_member m =
 	    scripted_symref("refs/heads/s", "refs/heads/main");
@@ -128,13 +128,13 @@ START_TEST(cut_loses_a_symref_over_a_packed_ref)
 	m.had_packed = true;
 	m.packed_oid = world_oid('1');
 	one(m);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(WORLD_REPO "/refs/heads/s", TO_MAIN);
 }
 END_TEST
 
 /* The id that a symref resolves to is in no file of its own. */
-START_TEST(cut_undoes_a_symrefs_deletion)
+START_TEST(power_loss_undoes_a_symrefs_deletion)
 {
 	struct record_member m =
 	    scripted_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0');
@@ -142,7 +142,7 @@ START_TEST(cut_undoes_a_symrefs_deletion)
 	memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
 	memfs_write(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD", "");
 	one(m);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o/HEAD"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
 	wr_expect_file(MAIN, ONES);
@@ -150,13 +150,13 @@ START_TEST(cut_undoes_a_symrefs_deletion)
 END_TEST
 
 /* Its own object need not be there: a symref may lead to a branch unborn. */
-START_TEST(cut_loses_a_symref_to_a_pruned_object)
+START_TEST(power_loss_loses_a_symref_to_a_pruned_object)
 {
 	struct record_member m = scripted_symref("HEAD", "refs/heads/topic");
 
 	m.new_oid = world_oid('p');
 	one(m);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
 END_TEST
@@ -165,7 +165,7 @@ END_TEST
 
 /* Both HEADs in one window, killed when one of the two was done: the other's
  * lock says nothing of it. */
-START_TEST(kill_tells_one_head_from_another)
+START_TEST(crash_tells_one_head_from_another)
 {
 	struct record_member m[] = {
 		scripted_member(RECORD_LOG, "HEAD", '1', '2'),
@@ -190,7 +190,7 @@ START_TEST(kill_tells_one_head_from_another)
 }
 END_TEST
 
-START_TEST(kill_finds_every_lock_of_a_worktree)
+START_TEST(crash_finds_every_lock_of_a_worktree)
 {
 	struct record_member m[] = { scripted_in("wt",
 					 scripted_member(RECORD_WRITE,
@@ -227,7 +227,7 @@ START_TEST(a_worktree_that_is_gone_is_not_made_again)
 	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD, WT, AT_FDCWD, "/srv/wt"),
 	    0);
 	scripted_sync(w);
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WT));
 	ck_assert_uint_eq(w->parked, 0);
 	ck_assert_uint_eq(w->found[STORE_DROPPED], 2);
@@ -248,7 +248,7 @@ START_TEST(a_foreign_lock_in_a_worktree_parks)
 	memfs_write(w->fs, WT "/refs/bisect/bad.lock", "");
 	/* The other HEAD's is nobody's business. */
 	memfs_write(w->fs, HEAD ".lock", "");
-	wr_cut_and_start(MEMFS_DATA_NONE, 0);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->parked, 2);
 	ck_assert_int_eq(
 	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, WT "/HEAD.lock"), 0);
@@ -266,17 +266,17 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, cut_loses_a_symref);
-	tcase_add_loop_test(tc, cut_tears_a_symref, 0, 3);
-	tcase_add_test(tc, cut_leaves_a_later_symref);
-	tcase_add_test(tc, cut_leaves_a_later_id_where_a_symref_was);
-	tcase_add_test(tc, cut_leaves_a_later_link);
-	tcase_add_test(tc, cut_loses_their_symref_too);
-	tcase_add_test(tc, cut_loses_a_symref_over_a_packed_ref);
-	tcase_add_test(tc, cut_undoes_a_symrefs_deletion);
-	tcase_add_test(tc, cut_loses_a_symref_to_a_pruned_object);
-	tcase_add_loop_test(tc, kill_tells_one_head_from_another, 0, 2);
-	tcase_add_test(tc, kill_finds_every_lock_of_a_worktree);
+	tcase_add_test(tc, power_loss_loses_a_symref);
+	tcase_add_loop_test(tc, power_loss_tears_a_symref, 0, 3);
+	tcase_add_test(tc, power_loss_leaves_a_later_symref);
+	tcase_add_test(tc, power_loss_leaves_a_later_id_where_a_symref_was);
+	tcase_add_test(tc, power_loss_leaves_a_later_link);
+	tcase_add_test(tc, power_loss_loses_their_symref_too);
+	tcase_add_test(tc, power_loss_loses_a_symref_over_a_packed_ref);
+	tcase_add_test(tc, power_loss_undoes_a_symrefs_deletion);
+	tcase_add_test(tc, power_loss_loses_a_symref_to_a_pruned_object);
+	tcase_add_loop_test(tc, crash_tells_one_head_from_another, 0, 2);
+	tcase_add_test(tc, crash_finds_every_lock_of_a_worktree);
 	tcase_add_test(tc, a_worktree_that_is_gone_is_not_made_again);
 	tcase_add_test(tc, a_foreign_lock_in_a_worktree_parks);
 	suite_add_tcase(suite, tc);

@@ -1,5 +1,5 @@
 /*
- * A log that a power cut spoilt is whole again: NULs and torn lines go, what
+ * A log that a power loss spoilt is whole again: NULs and torn lines go, what
  * somebody wrote behind them stays, missing lines come back once and in
  * order, and git reads the result. A repair that fails can be repeated.
  */
@@ -194,7 +194,8 @@ START_TEST(no_lines_only_cut)
 }
 END_TEST
 
-/* As it is after a cut on ext4: git sees none of what stands behind NULs. */
+/* As it is after a power loss on ext4: git sees none of what stands behind
+ * NULs. */
 START_TEST(git_reads_the_repaired_log)
 {
 	char *hex, *out, *lines[3];

@@ -366,7 +366,7 @@ static void cut_and_start(void)
 
 	choice.data = MEMFS_DATA_NONE;
 	choice.keep[0] = choice.keep[1] = 0;
-	memfs_cut(w->fs, &choice);
+	memfs_power_loss(w->fs, &choice);
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
 }
@@ -395,7 +395,7 @@ START_TEST(recovery_knows_the_worktree)
 END_TEST
 
 /* It was not synced yet, so no record names it. */
-START_TEST(id_that_a_cut_left_empty)
+START_TEST(id_that_a_power_loss_left_empty)
 {
 	static const char zeroes[100];
 
@@ -478,7 +478,7 @@ int main(void)
 	    4);
 	tcase_add_test(tc, one_file_system_of_objects_and_refs);
 	tcase_add_test(tc, recovery_knows_the_worktree);
-	tcase_add_loop_test(tc, id_that_a_cut_left_empty, 0, 2);
+	tcase_add_loop_test(tc, id_that_a_power_loss_left_empty, 0, 2);
 	tcase_add_test(tc, id_that_another_account_wrote);
 	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
 	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);

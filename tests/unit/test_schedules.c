@@ -1,9 +1,9 @@
 /*
  * Schedules that a plausible design loses (tests/SCHEDULES.md), those that no
  * other test has: what others write between a publication and its checkpoint,
- * or pack; a disk that goes and comes; a HEAD that a cut has emptied; logs of
- * what was deleted; lines that are owed; who is locked while packed-refs is
- * written.
+ * or pack; a disk that goes and comes; a HEAD that a power loss has emptied;
+ * logs of what was deleted; lines that are owed; who is locked while
+ * packed-refs is written.
  */
 #include <check.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ START_TEST(what_is_redone_over_anothers_is_told)
 	memfs_write(w->fs, X, older);
 	scripted_git_writes(w, X, ONES);
 	wr_ok("x=2:1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_expect_file(X, older);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
@@ -52,7 +52,7 @@ END_TEST
 /* ---- 6: packed and pruned before the checkpoint ---- */
 
 /* git packs our value that is not on disk, unlinks its file, and none of that
- * is synced: all, some or nothing of it outlives the cut. */
+ * is synced: all, some or nothing of it outlives the power loss. */
 START_TEST(packed_and_pruned_before_the_checkpoint)
 {
 	memfs_write(w->fs, PACKED, HEADER);
@@ -62,7 +62,7 @@ START_TEST(packed_and_pruned_before_the_checkpoint)
 	git_packs(
 	    HEADER "3232323232323232323232323232323232323232 refs/heads/x\n");
 	wr_unlink(X);
-	wr_cut((enum memfs_data)(_i % 5), _i / 5);
+	wr_power_loss((enum memfs_data)(_i % 5), _i / 5);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
@@ -77,7 +77,7 @@ START_TEST(the_checkpoint_carries_a_foreign_write)
 	wr_ok("x=1");
 	scripted_git_writes(w, X, FIVES);
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
@@ -91,7 +91,7 @@ START_TEST(the_checkpoint_carries_a_foreign_pack)
 	    HEADER "3131313131313131313131313131313131313131 refs/heads/x\n");
 	wr_unlink(X);
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -106,7 +106,7 @@ START_TEST(the_checkpoint_carries_foreign_directories)
 	    0);
 	wr_ok("n/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "n/x"), '1');
 }
@@ -124,7 +124,7 @@ START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 	memfs_remount(w->fs, wr_home, &nothing);
 	world_checkpoint(w);
 	ck_assert_uint_eq(journal_forgotten(w->store.journal), before);
-	/* The next start sees to it: no kill, another mount. */
+	/* The next start sees to it: no crash, another mount. */
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -161,7 +161,7 @@ START_TEST(an_abort_survives_power_loss)
 	world_done(w, txn);
 	if (_i < 2)
 		scripted_sync(w);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x/y"), _i < 2 ? '5' : '0');
 	ck_assert_int_eq(world_ref(w, "x"), '0');
@@ -198,7 +198,7 @@ START_TEST(an_owed_line_is_paid)
 		ck_assert_int_eq(world_retry(w), 0);
 		break;
 	case 1:
-		wr_cut(MEMFS_DATA_NONE, 0);
+		wr_power_loss(MEMFS_DATA_NONE, 0);
 		wr_start();
 		break;
 	case 2:
@@ -212,8 +212,8 @@ END_TEST
 
 /* ---- 14: logs ---- */
 
-/* Deleted and made again: the old log's file is what the cut brings back, and
- * the new ref does not inherit it. */
+/* Deleted and made again: the old log's file is what the power loss brings
+ * back, and the new ref does not inherit it. */
 START_TEST(a_log_of_the_deleted_is_not_inherited)
 {
 	wr_ok("x=1");
@@ -221,7 +221,7 @@ START_TEST(a_log_of_the_deleted_is_not_inherited)
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 	wr_ok("-x:1");
 	wr_ok("x=2:0");
-	wr_cut((enum memfs_data)(_i % 5), _i / 5);
+	wr_power_loss((enum memfs_data)(_i % 5), _i / 5);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
@@ -229,8 +229,8 @@ START_TEST(a_log_of_the_deleted_is_not_inherited)
 }
 END_TEST
 
-/* git's own line after ours: in its place, once, also where the cut has put
- * NULs where ours was. */
+/* git's own line after ours: in its place, once, also where the power loss has
+ * put NULs where ours was. */
 START_TEST(a_foreign_line_after_ours)
 {
 	static const char line[] = "3232323232323232323232323232323232323232 "
@@ -248,7 +248,7 @@ START_TEST(a_foreign_line_after_ours)
 	scripted_git_writes(w, X, FIVES);
 	if (_i == 0)
 		scripted_sync(w);
-	wr_cut((enum memfs_data)_i, 1000);
+	wr_power_loss((enum memfs_data)_i, 1000);
 	wr_start();
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
@@ -264,7 +264,7 @@ END_TEST
 START_TEST(a_head_that_is_no_more_stops_nobody)
 {
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	switch (_i) {
 	case 0:
 		memfs_write(w->fs, HEAD, "");
@@ -288,7 +288,7 @@ START_TEST(clocks_do_not_tell_whose_lock_it_is)
 {
 	wr_ok("x=1");
 	wr_ok("y=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_shift_wall(w->fs, _i ? -86400000000000 : 86400000000000);
 	memfs_write(w->fs, X ".lock", "");
 	memfs_shift_wall(w->fs, _i ? 86400000000000 : -86400000000000);
@@ -306,10 +306,10 @@ END_TEST
 START_TEST(recovery_syncs_before_it_forgets)
 {
 	wr_ok("x=1");
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	wr_cut(MEMFS_DATA_NONE, 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -334,15 +334,15 @@ START_TEST(a_stronger_mode_goes_through_the_journal)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	wr_ok("x=2:1");
 	ok_in("x=1:2", modes[_i % 2]);
-	wr_cut(MEMFS_DATA_NONE, _i / 2);
+	wr_power_loss(MEMFS_DATA_NONE, _i / 2);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
 }
 END_TEST
 
-/* A value of a weaker mode, which the cut takes, below one that was to stand:
- * what is there then is older than all that the record speaks of. */
+/* A value of a weaker mode, which the power loss takes, below one that was to
+ * stand: what is there then is older than all that the record speaks of. */
 START_TEST(a_weaker_predecessor)
 {
 	static const enum refd_durability weak[] = { REFD_DURABILITY_NONE,
@@ -357,7 +357,7 @@ START_TEST(a_weaker_predecessor)
 	wr_start();
 	wr_ok("x=2:1");
 	ok_in("x=3:2", strong[_i / 2 % 2]);
-	wr_cut(MEMFS_DATA_NONE, _i / 4);
+	wr_power_loss(MEMFS_DATA_NONE, _i / 4);
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '3');
 }

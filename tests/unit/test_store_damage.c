@@ -49,7 +49,7 @@ static void checkpoint(void)
 }
 
 /* Three records: one that the database has, one that the repository has seen,
- * and another. Then the state as a kill leaves it. */
+ * and another. Then the state as a crash leaves it. */
 static void setup(void)
 {
 	sr_interval_ns = INT64_C(3600) * 1000000000;

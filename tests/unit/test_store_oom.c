@@ -213,9 +213,9 @@ START_TEST(a_window)
 		for (i = 0; i < NR_TXNS; i++)
 			world_done(w, txns[i]);
 		if (_i == 0)
-			memfs_kill(w->fs);
+			memfs_crash(w->fs);
 		else
-			memfs_cut(w->fs, &nothing);
+			memfs_power_loss(w->fs, &nothing);
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 		check_refs(said, n);
@@ -227,7 +227,7 @@ START_TEST(a_window)
 }
 END_TEST
 
-/* Of a start after a kill in the middle, or a cut after the end. */
+/* Of a start after a crash in the middle, or a power loss after the end. */
 START_TEST(a_recovery)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
@@ -238,20 +238,20 @@ START_TEST(a_recovery)
 	for (n = 0; hit; n += step) {
 		start();
 		if (_i == 0)
-			memfs_kill_at(w->fs, 60);
+			memfs_crash_at(w->fs, 60);
 		apply(-1);
 		for (i = 0; i < NR_TXNS; i++)
 			world_done(w, txns[i]);
 		if (_i == 0)
-			memfs_kill(w->fs);
+			memfs_crash(w->fs);
 		else
-			memfs_cut(w->fs, &nothing);
+			memfs_power_loss(w->fs, &nothing);
 		world_crash(w);
 		begin_failing(n);
 		world_start(w);
 		end_failing();
 		hit = was_hit;
-		memfs_kill(w->fs);
+		memfs_crash(w->fs);
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 		ck_assert_uint_eq(w->parked, 0);
@@ -282,7 +282,7 @@ START_TEST(a_checkpoint)
 		ck_assert_msg(store_fatal(&w->store) == NULL, "allocation %ld",
 		    n);
 		world_done(w, world_apply(w, "later=1", false));
-		memfs_cut(w->fs, &nothing);
+		memfs_power_loss(w->fs, &nothing);
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 		check_refs(NULL, n);

@@ -348,8 +348,8 @@ static char *id_text(const char *repo)
 	return strdup(buf);
 }
 
-/* Its id was made just before: a cut would part it from its records. The sync
- * that goes well after it says nothing of that file. */
+/* Its id was made just before: a power loss would part it from its records. The
+ * sync that goes well after it says nothing of that file. */
 START_TEST(what_a_new_repository_is_known_by)
 {
 	char *before, *after;

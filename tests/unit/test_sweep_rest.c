@@ -8,7 +8,7 @@
  *	checkpoint	of what was published, SQLite's own with it
  *
  * Cuts and failing calls are tried on all of them only with REFD_TEST_LONG, and
- * then with more ways to lose, more errors, and a second cut.
+ * then with more ways to lose, more errors, and a second power loss.
  */
 #include <check.h>
 #include <errno.h>
@@ -161,8 +161,8 @@ static char before_of(const char *name)
 	return '?';
 }
 
-/* A link that was taken back, and is there again after the cut: known, and
- * said in daemon/DESIGN.md. */
+/* A link that was taken back, and is there again after the power loss: known,
+ * and said in daemon/DESIGN.md. */
 static bool is_back(const struct state *s, const struct sweep_now *now,
     enum refd_status status, char is)
 {
@@ -209,7 +209,7 @@ static const char *look(void *state, const struct sweep_now *now)
 		if (what != NULL)
 			return what;
 	}
-	/* After a cut a name that is taken may have been taken later, from a
+	/* After a power loss a name that is taken may have been taken later, from a
 	 * transaction that was acknowledged: the rest of it is redone. */
 	if (s->work->atomic && nr_new > 0 && nr_new < s->nr &&
 	    !(s->work->takes_name && now->when == SWEEP_AFTER_CUT))
@@ -249,7 +249,7 @@ START_TEST(killed)
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
-	ck_assert_msg(sweep_kill(&s, &report), "%s", report.text);
+	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
 }
 END_TEST
@@ -259,7 +259,7 @@ START_TEST(cut)
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
-	ck_assert_msg(sweep_cut(&s, &report), "%s", report.text);
+	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
 }
 END_TEST

@@ -1,6 +1,6 @@
 /*
  * Proves that a failed sync is known for as long as its file system is in
- * memory: through a kill at any moment of it, whatever else was synced since;
+ * memory: through a crash at any moment of it, whatever else was synced since;
  * that another boot knows nothing of it; that what can't be read of it is known
  * to be unknown; and that no sync begins that could not be marked.
  */
@@ -48,7 +48,7 @@ static void start(void)
 
 static void kill_it(void)
 {
-	memfs_kill(fs);
+	memfs_crash(fs);
 	sync_failures_free(d);
 	start();
 }
@@ -112,7 +112,7 @@ START_TEST(what_failed)
 END_TEST
 
 /* Nobody heard what came of it. */
-START_TEST(killed_in_a_sync)
+START_TEST(crashed_in_a_sync)
 {
 	ck_assert_int_eq(sync_failures_begin(d, A, 50), 0);
 	/* Two at once: the later says more. */
@@ -173,7 +173,7 @@ START_TEST(another_boot)
 	struct memfs_choice choice = memfs_choose((uint64_t)_i);
 
 	sync_of(A, 50, true);
-	memfs_cut(fs, &choice);
+	memfs_power_loss(fs, &choice);
 	sync_failures_free(d);
 	start_as(true);
 	ck_assert(!sync_failures_any(d));
@@ -215,7 +215,7 @@ static void none_is_forgotten(int err)
 	ck_assert(!sync_failures_has_rows(d, A));
 	ck_assert(!sync_failures_has_rows(d, 4711));
 	ck_assert_int_eq(since(4711), 0);
-	memfs_cut(fs, &choice);
+	memfs_power_loss(fs, &choice);
 	sync_failures_free(d);
 	start_as(true);
 	ck_assert(!sync_failures_any(d));
@@ -224,7 +224,7 @@ static void none_is_forgotten(int err)
 static void put_file(const char *buf, size_t len)
 {
 	sync_failures_free(d);
-	memfs_kill(fs);
+	memfs_crash(fs);
 	d = NULL;
 	memfs_write_bytes(fs, STATE "/syncs", buf, len);
 }
@@ -364,7 +364,7 @@ START_TEST(nowhere_to_mark_it)
 END_TEST
 
 /* At a start nothing gets lost, wherever it ends. */
-START_TEST(a_start_that_fails_or_is_killed)
+START_TEST(a_start_that_fails_or_crashes)
 {
 	unsigned long i;
 	bool hit = true;
@@ -373,17 +373,17 @@ START_TEST(a_start_that_fails_or_is_killed)
 	sync_of(A, 50, true);
 	for (i = 0; hit; i++) {
 		sync_failures_free(d);
-		memfs_kill(fs);
+		memfs_crash(fs);
 		fd = open_state();
 		d = NULL;
 		if (_i == 0)
 			memfs_fail(fs, i, -EIO);
 		else
-			memfs_kill_at(fs, i);
+			memfs_crash_at(fs, i);
 		sync_failures_open(sys, fd, memfs_boot_id(fs), false, &d);
 		hit = memfs_was_hit(fs);
 		memfs_fail_none(fs);
-		memfs_kill(fs);
+		memfs_crash(fs);
 		sync_failures_free(d);
 		start();
 		ck_assert(sync_failures_has_rows(d, A));
@@ -401,7 +401,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_went_well);
 	tcase_add_test(tc, what_failed);
-	tcase_add_test(tc, killed_in_a_sync);
+	tcase_add_test(tc, crashed_in_a_sync);
 	tcase_add_test(tc, parked_and_recovered);
 	tcase_add_test(tc, read_back);
 	tcase_add_loop_test(tc, another_boot, 0, 5);
@@ -411,7 +411,7 @@ int main(void)
 	tcase_add_test(tc, lines_of_the_same_life);
 	tcase_add_test(tc, a_line_that_was_never_written);
 	tcase_add_test(tc, nowhere_to_mark_it);
-	tcase_add_loop_test(tc, a_start_that_fails_or_is_killed, 0, 2);
+	tcase_add_loop_test(tc, a_start_that_fails_or_crashes, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -198,7 +198,7 @@ static void commit_row(enum journal_kind kind, const char *name)
 	ck_assert_int_eq(journal_close(j), 0);
 }
 
-/* A lock as a killed window leaves it. */
+/* A lock as a crashed window leaves it. */
 static void make_lock(uint64_t window, const char *ref)
 {
 	char name[TOKEN_NAME_MAX];

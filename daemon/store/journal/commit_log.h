@@ -49,7 +49,7 @@ struct journal_config;
 #define JOURNAL_UNKNOWN 1
 
 enum journal_kind {
-	JOURNAL_PART = 1,  /* a transaction's share of a window */
+	JOURNAL_PART = 1,  /* a transaction's slice of a batch */
 	JOURNAL_ABORT = 2, /* abort record: takes back members of an earlier
 			      row */
 	/* A copy of members that recovery could not redo yet. The row stays
@@ -78,7 +78,7 @@ struct journal_row {
 	uint64_t repo; /* journal_repo.id; 0: none was opened */
 	/* the start of the writing daemon; set by append */
 	uint64_t start;
-	uint64_t token; /* of the window's locks; 0: no lock taken */
+	uint64_t token; /* of the batch's locks; 0: no lock taken */
 	/* sys->mount_id of the repository then; 0 in a deferred row: do not
 	 * compare */
 	uint64_t mount;

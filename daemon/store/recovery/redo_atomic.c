@@ -170,7 +170,7 @@ int redo_undo_blocked(struct replay *rp, struct replay_row *rows)
 	return 0;
 }
 
-/* ---- after a cut ---- */
+/* ---- after a power loss ---- */
 
 /* Was the value linked for M, and not written by another writer? */
 static bool is_back(const struct replay_row *row, const struct record_member *m,

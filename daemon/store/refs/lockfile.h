@@ -28,7 +28,7 @@
 struct token {
 	const struct sys *sys;
 	int stage_fd;       /* borrowed */
-	uint64_t id;        /* of the window, unique in the journal's life */
+	uint64_t id;        /* of the batch, unique in the journal's life */
 	unsigned nr_files;  /* 0: not made yet */
 	unsigned links;     /* locks taken on the last file */
 	unsigned made_dirs; /* by the last token_lock(), the innermost */
@@ -40,7 +40,7 @@ void token_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned k);
 /* 0 when NAME is a token's; -1 otherwise. */
 int token_parse_name(const char *name, uint64_t *id, unsigned *k);
 
-/* The name in stage/ of the N-th new value of window ID: the digits, "-", N. */
+/* The name in stage/ of the N-th new value of batch ID: the digits, "-", N. */
 void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n);
 
 /* "<path>.lock", or -ENAMETOOLONG. */

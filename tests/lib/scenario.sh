@@ -38,6 +38,9 @@ SOCKET=$T/refd.sock
 STATE=$T/state
 SERVED=$T
 LOG=$T/daemon.log
+# A preloaded library comes before the runtime of the address sanitizer, which
+# refuses to start then.
+export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 DAEMON=
 AS_ACCOUNT=()
 scenario_pids=()

@@ -13,10 +13,8 @@ new_repo a.git bare
 commit=$(new_commit a.git one)
 
 start_preloaded() { # LIBRARY
-	# It comes before a sanitizer's, which asks.
-	LD_PRELOAD=$1 ASAN_OPTIONS=verify_asan_link_order=0 "$REFD" daemon \
-		--socket "$SOCKET" --state "$STATE" --root "$T" \
-		>>"$LOG" 2>&1 </dev/null &
+	LD_PRELOAD=$1 "$REFD" daemon --socket "$SOCKET" --state "$STATE" \
+		--root "$T" >>"$LOG" 2>&1 </dev/null &
 	DAEMON=$!
 	own "$DAEMON"
 }

@@ -136,7 +136,7 @@ static void queue_up(struct historian *me, struct store_history *ask)
 
 /* Drops questions without a client first: they would keep other questions
  * out. */
-static void sweep(struct historian *me, int64_t now_ns)
+static void drop_abandoned(struct historian *me, int64_t now_ns)
 {
 	struct store_history *gone = NULL, *ask, *next;
 
@@ -149,7 +149,7 @@ static void sweep(struct historian *me, int64_t now_ns)
 }
 
 /* Answers ASK, or puts a watch into the list. */
-static void take_in(struct historian *me, struct store_history *ask,
+static void answer_or_list(struct historian *me, struct store_history *ask,
     uint64_t visible)
 {
 	if (history_answer(me->history, ask, visible)) {
@@ -197,7 +197,7 @@ static int64_t listen_now(struct historian *me, uint64_t visible,
 }
 
 /* Ends the watches whose time is over; returns the end of the next watch. */
-static int64_t dismiss(struct historian *me, int64_t now_ns)
+static int64_t end_old_watches(struct historian *me, int64_t now_ns)
 {
 	bool stops = watches_end(me);
 	struct store_history *ask, *next;
@@ -281,7 +281,7 @@ static int64_t work(struct historian *me, bool *listens)
 	deaf_ns = listen_now(me, visible, now_ns);
 	*listens = me->waiting != NULL && deaf_ns == TICK_NS;
 	wait_ns = least(wait_ns, deaf_ns);
-	wait_ns = least(wait_ns, dismiss(me, now_ns));
+	wait_ns = least(wait_ns, end_old_watches(me, now_ns));
 	wait_ns = least(wait_ns, index_now(me, visible, now_ns));
 	return least(wait_ns, trim_now(me, now_ns));
 }
@@ -299,7 +299,7 @@ static void wait_for(struct historian *me, int64_t ns)
 }
 
 /* The queue can be very long. */
-static bool stops_without(struct historian *me, int64_t now_ns)
+static bool must_refuse(struct historian *me, int64_t now_ns)
 {
 	if (!watches_end(me))
 		return false;
@@ -309,12 +309,12 @@ static bool stops_without(struct historian *me, int64_t now_ns)
 }
 
 /* One turn. */
-static void take_ask(struct historian *me)
+static void answer_next(struct historian *me)
 {
 	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
 	struct store_history *ask;
 
-	sweep(me, now_ns);
+	drop_abandoned(me, now_ns);
 	ask = history_queue_take(&me->queue);
 	if (ask == NULL)
 		return;
@@ -323,12 +323,12 @@ static void take_ask(struct historian *me)
 		snprintf(me->path, sizeof(me->path), "%s", ask->req.git_dir);
 		begin_work(me, me->path);
 	}
-	if (stops_without(me, now_ns)) {
+	if (must_refuse(me, now_ns)) {
 		refuse_question(me, ask, BUSY(STOPPING));
 		return;
 	}
 	flush_rows(me, now_ns);
-	take_in(me, ask, visible_lsn(me));
+	answer_or_list(me, ask, visible_lsn(me));
 }
 
 /* Under MUTEX. */
@@ -339,7 +339,7 @@ static void note_lsns(struct historian *me)
 }
 
 /* All new questions, in the order of arrival. */
-static void take_over(struct historian *me)
+static void take_new(struct historian *me)
 {
 	struct store_history *came, *ask, *next;
 
@@ -382,13 +382,13 @@ void *historian_main(void *arg)
 	bool listens;
 
 	do {
-		take_over(me);
+		take_new(me);
 		begin_work(me, me->cfg.history.dir);
-		take_ask(me);
+		answer_next(me);
 		begin_work(me, me->cfg.history.dir);
 		wait_ns = work(me, &listens);
 	} while (next_turn(me, listens, wait_ns));
-	dismiss(me, INT64_MAX);
+	end_old_watches(me, INT64_MAX);
 	history_free(me->history);
 	me->history = NULL;
 	return NULL;

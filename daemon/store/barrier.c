@@ -95,7 +95,7 @@ bool barrier_is_settled(struct barriers *b, struct repo *repo)
 	if (is_id_suspect(s, repo) ||
 	    SYS(s->sys, lstatat, repo->refd_fd, "id", &st) < 0 ||
 	    st.ctime_ns >= synced_before(s, repo->dev) ||
-	    !journal_repos_last(s->journal, repo->journal_epoch))
+	    !journal_repos_are_durable(s->journal, repo->journal_epoch))
 		return false;
 	atomic_store(&repo->settled, true);
 	return true;

@@ -324,21 +324,21 @@ START_TEST(repositories_last_with_the_next_flush)
 	journal_stats(j, &before);
 	ck_assert_int_eq(journal_register_repo(j, &a), 0);
 	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	ck_assert(!journal_repos_last(j, a.epoch));
+	ck_assert(!journal_repos_are_durable(j, a.epoch));
 	ck_assert_int_eq(journal_flush_repos(j, a.epoch), 0);
-	ck_assert(journal_repos_last(j, b.epoch));
+	ck_assert(journal_repos_are_durable(j, b.epoch));
 	ck_assert_int_eq(journal_flush_repos(j, b.epoch), 0);
 	journal_stats(j, &after);
 	ck_assert_uint_eq(after.flushes, before.flushes + 1);
 
 	b.path = "/srv/new.git";
 	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	ck_assert(!journal_repos_last(j, a.epoch));
+	ck_assert(!journal_repos_are_durable(j, a.epoch));
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
-	ck_assert(!journal_repos_last(j, b.epoch));
+	ck_assert(!journal_repos_are_durable(j, b.epoch));
 	ck_assert_int_eq(journal_flush_repos(j, b.epoch), -ESTALE);
 	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	ck_assert(journal_repos_last(j, b.epoch));
+	ck_assert(journal_repos_are_durable(j, b.epoch));
 	help_close(j);
 }
 END_TEST

@@ -171,7 +171,7 @@ START_TEST(few_flushes_for_all_that_wait)
 	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), 2 + OTHERS);
 	for (i = 0; i < 1 + OTHERS; i++)
 		ck_assert(callers[i].r == 0 && seen[i]);
-	ck_assert_uint_eq(journal_last_lsn(j), journal_lasting(j));
+	ck_assert_uint_eq(journal_last_lsn(j), journal_durable_lsn(j));
 }
 END_TEST
 
@@ -193,7 +193,7 @@ static void second_first(struct caller *first, struct caller *second, int fail)
 	} while (nr < 2 || stats.waiting < 1);
 	ck_assert(!atomic_load(&first->is_over));
 	ck_assert(!atomic_load(&second->is_over));
-	ck_assert_uint_lt(journal_lasting(j), journal_last_lsn(j) - 1);
+	ck_assert_uint_lt(journal_durable_lsn(j), journal_last_lsn(j) - 1);
 	atomic_store(&let_go, true);
 	end(first);
 	end(second);
@@ -205,7 +205,7 @@ START_TEST(a_flush_waits_for_the_one_before)
 
 	second_first(&first, &second, 0);
 	ck_assert(first.r == 0 && second.r == 0);
-	ck_assert_uint_eq(journal_last_lsn(j), journal_lasting(j));
+	ck_assert_uint_eq(journal_last_lsn(j), journal_durable_lsn(j));
 }
 END_TEST
 

@@ -245,7 +245,7 @@ static int sync_each(struct checkpointer *c, struct fs *first, uint64_t lsn,
     const struct timespec *until)
 {
 	struct fs *from = c->sync_next != NULL ? c->sync_next : first, *fs;
-	uint64_t journal = journal_lasting(c->journal);
+	uint64_t journal = journal_durable_lsn(c->journal);
 	uint64_t noted = lsn < journal ? lsn : journal;
 	int r;
 

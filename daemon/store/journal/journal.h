@@ -126,7 +126,7 @@ int journal_each_start(struct journal *j,
  * its id and gets the new path. Nothing is flushed. */
 int journal_register_repo(struct journal *j, struct journal_repo *repo);
 /* Are all registrations of EPOCH durable? */
-bool journal_repos_last(struct journal *j, uint64_t epoch);
+bool journal_repos_are_durable(struct journal *j, uint64_t epoch);
 /* Makes the registrations durable, with one flush unless a flush has followed.
  * 0; JOURNAL_UNKNOWN; -ESTALE: the journal was reopened since, and the
  * registrations may be lost. */
@@ -153,7 +153,7 @@ bool journal_is_unflushed(struct journal *j);
 /* Flushes these rows. 0 or JOURNAL_UNKNOWN. */
 int journal_flush(struct journal *j);
 /* The highest LSN known to be on disk. */
-uint64_t journal_lasting(struct journal *j);
+uint64_t journal_durable_lsn(struct journal *j);
 
 /* Rows up to LSN (at most the last written) need no replay. Written with the
  * next commit; NOW: in a commit of its own with a flush, unless all is on disk

@@ -64,7 +64,7 @@ int journal_flush_open(struct journal *j)
 
 	for (i = 0; i < JOURNAL_FLUSHERS && rc == SQLITE_OK; i++)
 		rc = open_one(j, vfs, &j->flushers[i]);
-	j->wal_lasts = 0;
+	j->wal_durable_bytes = 0;
 	if (rc == SQLITE_OK)
 		j->wal_fd = SYS(j->sys, openat, SYS_TRUSTED, path,
 		    O_RDWR | O_NOFOLLOW, 0);
@@ -170,7 +170,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 {
 	uint64_t nr = ++j->flushes_begun;
 	uint64_t written = j->written, row = j->last_row;
-	uint64_t lasts = j->wal_lasts;
+	uint64_t lasts = j->wal_durable_bytes;
 	uint64_t end = (j->wal_frames + 1) * JOURNAL_FRAME_BYTES;
 	int64_t began_ns = now_ns();
 	bool is_well;
@@ -191,9 +191,9 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 		j->is_broken = true;
 	if (!j->is_broken) {
 		j->flushed = written;
-		j->lasting = row;
-		if (j->wal_lasts < lasts)
-			j->wal_lasts = lasts;
+		j->durable_lsn = row;
+		if (j->wal_durable_bytes < lasts)
+			j->wal_durable_bytes = lasts;
 		j->stats.flushes++;
 	}
 	pthread_cond_broadcast(&j->flush_cond);
@@ -254,7 +254,7 @@ void journal_flush_end(struct journal *j)
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
-bool journal_repos_last(struct journal *j, uint64_t epoch)
+bool journal_repos_are_durable(struct journal *j, uint64_t epoch)
 {
 	bool last;
 
@@ -287,14 +287,14 @@ bool journal_is_unflushed(struct journal *j)
 	bool is_unflushed;
 
 	pthread_mutex_lock(&j->hand_lock);
-	is_unflushed = j->lasting < j->last_row;
+	is_unflushed = j->durable_lsn < j->last_row;
 	pthread_mutex_unlock(&j->hand_lock);
 	return is_unflushed;
 }
 
-uint64_t journal_lasting(struct journal *j)
+uint64_t journal_durable_lsn(struct journal *j)
 {
-	return journal_guarded(j, &j->lasting);
+	return journal_guarded(j, &j->durable_lsn);
 }
 
 int64_t journal_flush_hangs_ns(struct journal *j)

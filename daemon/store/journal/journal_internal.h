@@ -144,7 +144,7 @@ struct journal {
 	bool is_caught_up;
 	/* The last row, and the last row with a later flush. LSNs given out in
 	 * between may be lost. */
-	uint64_t last_row, lasting;
+	uint64_t last_row, durable_lsn;
 	/* Counts since the journal was opened for the EPOCH-th time: commits,
 	 * commits with a later flush, and the last commit that registered a
 	 * repository. */
@@ -153,8 +153,9 @@ struct journal {
 	/* Flushes: in the order in which they began they are over. */
 	struct journal_flusher flushers[JOURNAL_FLUSHERS];
 	uint64_t flushes_begun, flushes_over;
-	uint64_t wal_lasts; /* bytes of the WAL file with durable blocks */
-	int wal_fd;         /* -1: none; constant while the journal is open */
+	uint64_t
+	    wal_durable_bytes; /* bytes of the WAL file with durable blocks */
+	int wal_fd; /* -1: none; constant while the journal is open */
 	pthread_cond_t flush_cond; /* a flush ended */
 	int64_t flush_began_ns;    /* the latest flush */
 	uint64_t flushing;         /* and its commits: see written */

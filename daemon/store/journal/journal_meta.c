@@ -111,7 +111,7 @@ int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed)
 	sqlite3_stmt *s = j->write_meta;
 	uint8_t seal[JOURNAL_SEAL_BYTES];
 
-	journal_seal(j, forgotten, trimmed, journal_guarded(j, &j->lasting),
+	journal_seal(j, forgotten, trimmed, journal_guarded(j, &j->durable_lsn),
 	    seal);
 	sqlite3_bind_text(s, 1, j->machine, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, (sqlite3_int64)forgotten);
@@ -122,7 +122,7 @@ int journal_write_meta(struct journal *j, uint64_t forgotten, uint64_t trimmed)
 
 int journal_read_last(struct journal *j, char **why)
 {
-	uint64_t lasting = journal_guarded(j, &j->lasting);
+	uint64_t durable = journal_guarded(j, &j->durable_lsn);
 	int64_t last = 0;
 	int rc;
 
@@ -142,12 +142,12 @@ int journal_read_last(struct journal *j, char **why)
 		    (unsigned long long)last,
 		    (unsigned long long)j->wal_flushed);
 	/* Never at the first opening: nothing was flushed yet. */
-	if ((uint64_t)last < lasting)
+	if ((uint64_t)last < durable)
 		return journal_say(why, -EBADMSG,
 		    "%s is damaged: it ends at record %llu, and record %llu "
 		    "was on disk; nothing was changed: " JOURNAL_WHAT_HELPS,
 		    j->path, (unsigned long long)last,
-		    (unsigned long long)lasting);
+		    (unsigned long long)durable);
 	j->last_written = (uint64_t)last;
 	pthread_mutex_lock(&j->hand_lock);
 	if ((uint64_t)last > j->last_lsn)

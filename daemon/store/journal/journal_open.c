@@ -115,7 +115,7 @@ static int finish_connecting(struct journal *j)
 		return rc;
 	sqlite3_wal_hook(j->db, note_frames, j);
 	pthread_mutex_lock(&j->hand_lock);
-	j->last_row = j->lasting = j->last_written;
+	j->last_row = j->durable_lsn = j->last_written;
 	/* Rows that were never flushed may be gone now: their numbers are not
 	 * given out again while somebody may remember them. */
 	if (j->last_row + 1 > j->next_lsn)

@@ -258,7 +258,7 @@ uint64_t pipeline_visible_lsn(struct pipeline *p)
 	uint64_t lsn;
 
 	pthread_mutex_lock(&p->mutex);
-	lsn = below_floors(p, journal_lasting(p->journal));
+	lsn = below_floors(p, journal_durable_lsn(p->journal));
 	pthread_mutex_unlock(&p->mutex);
 	return lsn;
 }

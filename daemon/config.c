@@ -179,7 +179,7 @@ int config_defaults(struct config *cfg, char **why)
 
 /* ---- the file ---- */
 
-struct reading {
+struct config_reader {
 	struct config *cfg;
 	const char *path;
 	char **why;
@@ -233,7 +233,7 @@ static int check(const struct config_value *value, const char *name, char **why)
 static int take_entry(void *arg, const char *name, const char *text,
     unsigned line)
 {
-	struct reading *reading = arg;
+	struct config_reader *reading = arg;
 	struct config_value value = { .source = CONFIG_FILE,
 		.text = text != NULL ? strdup(text) : NULL,
 		.file = strdup(reading->path),
@@ -262,7 +262,7 @@ static int take_entry(void *arg, const char *name, const char *text,
 int config_read_file(struct config *cfg, const struct sys *sys,
     const char *path, char **why)
 {
-	struct reading reading = { cfg, path, why };
+	struct config_reader reading = { cfg, path, why };
 	const char *malformed = NULL;
 	unsigned line = 0;
 	char *text;

@@ -23,7 +23,7 @@
 
 #define ROOTS_MAX 64
 
-struct options {
+struct recover_options {
 	const char *state;
 	const char *roots[ROOTS_MAX];
 	size_t nr_roots;
@@ -38,7 +38,7 @@ static void usage(FILE *to)
 	    "[--adopt | --discard | --forget REPO]\n");
 }
 
-static int parse(int argc, char **argv, struct options *opt)
+static int parse(int argc, char **argv, struct recover_options *opt)
 {
 	static const struct option longs[] = {
 		{ "state", required_argument, NULL, 's' },
@@ -145,7 +145,7 @@ static int move_aside(const char *state, const char *name, long long now)
 	return r;
 }
 
-static int discard(const struct options *opt)
+static int discard(const struct recover_options *opt)
 {
 	long long now = (long long)time(NULL);
 	int r, wal;
@@ -194,7 +194,7 @@ static int forget(struct store *store, const char *repo)
 
 int admin_recover(int argc, char **argv)
 {
-	struct options opt;
+	struct recover_options opt;
 	struct finding_tally tally = { .nr = 0 };
 	struct store_report report = { found, progress, &tally };
 	struct store_config cfg = { .sys = &sys_kernel,

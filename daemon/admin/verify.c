@@ -27,7 +27,7 @@ static const char *const severity_words[] = {
 
 #define NR_SEVERITIES (sizeof(severity_words) / sizeof(severity_words[0]))
 
-struct tally {
+struct verify_tally {
 	bool json, begun;
 	int restored_fd; /* tells who runs this what was; -1: nobody */
 	unsigned long counts[NR_SEVERITIES], repaired;
@@ -42,7 +42,7 @@ static void usage(FILE *to)
 }
 
 static int parse(int argc, char **argv, struct verify_options *opt,
-    struct tally *tally)
+    struct verify_tally *tally)
 {
 	static const struct option longs[] = {
 		{ "state", required_argument, NULL, 's' },
@@ -88,7 +88,8 @@ static void print_string(const char *key, const char *text)
 	putchar('"');
 }
 
-static void print_json(struct tally *tally, const struct verify_finding *f)
+static void print_json(struct verify_tally *tally,
+    const struct verify_finding *f)
 {
 	const struct {
 		const char *key, *text;
@@ -153,7 +154,7 @@ static void print_for_people(const struct verify_finding *f)
 
 static void found(void *arg, const struct verify_finding *f)
 {
-	struct tally *tally = arg;
+	struct verify_tally *tally = arg;
 
 	tally->counts[f->severity]++;
 	tally->repaired += f->is_repaired;
@@ -172,7 +173,7 @@ static const char *plural(unsigned long nr)
 	return nr == 1 ? "" : "s";
 }
 
-static void sum_up(const struct tally *tally, int looked_at)
+static void sum_up(const struct verify_tally *tally, int looked_at)
 {
 	const unsigned long *n = tally->counts;
 
@@ -193,7 +194,7 @@ static void sum_up(const struct tally *tally, int looked_at)
 
 int admin_verify(int argc, char **argv)
 {
-	struct tally tally = { .restored_fd = -1 };
+	struct verify_tally tally = { .restored_fd = -1 };
 	struct verify_options opt = { .sys = &sys_kernel,
 		.patience_ns = PATIENCE_NS,
 		.ledger_max = LEDGER_MAX,

@@ -72,7 +72,7 @@ struct taken_back {
 	uint32_t index;
 };
 
-struct reading {
+struct abort_reader {
 	struct verify *v;
 	struct taken_back *aborts;
 	size_t nr, size;
@@ -81,7 +81,7 @@ struct reading {
 	uint64_t last;
 };
 
-static int keep_abort(struct reading *rd, uint64_t lsn, uint32_t index)
+static int keep_abort(struct abort_reader *rd, uint64_t lsn, uint32_t index)
 {
 	size_t size = rd->size == 0 ? 16 : 2 * rd->size;
 	struct taken_back *grown;
@@ -99,7 +99,7 @@ static int keep_abort(struct reading *rd, uint64_t lsn, uint32_t index)
 
 static int note_aborts(void *arg, const struct journal_row *row)
 {
-	struct reading *rd = arg;
+	struct abort_reader *rd = arg;
 	struct record rec;
 	size_t i;
 	int r;
@@ -124,7 +124,7 @@ static int compare_aborts(const void *va, const void *vb)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
-static bool is_taken_back(const struct reading *rd, uint64_t lsn,
+static bool is_taken_back(const struct abort_reader *rd, uint64_t lsn,
     uint32_t index)
 {
 	struct taken_back key = { lsn, index };
@@ -136,7 +136,7 @@ static bool is_taken_back(const struct reading *rd, uint64_t lsn,
 
 static int each_member(void *arg, const struct journal_row *row)
 {
-	struct reading *rd = arg;
+	struct abort_reader *rd = arg;
 	const struct record_member *m;
 	struct record rec;
 	size_t i;
@@ -162,7 +162,10 @@ static int each_member(void *arg, const struct journal_row *row)
 int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
     void *arg, uint64_t *last)
 {
-	struct reading rd = { .v = v, .fn = fn, .arg = arg, .last = after };
+	struct abort_reader rd = { .v = v,
+		.fn = fn,
+		.arg = arg,
+		.last = after };
 	int r;
 
 	if (v->journal == NULL || v->journal_repo == 0)

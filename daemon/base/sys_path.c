@@ -129,19 +129,19 @@ int sys_path_stays_below(const struct sys *sys, int dirfd, const char *path)
 /* ---- the directory of a name ---- */
 
 /* A directory opened for one call. */
-struct place {
+struct path_place {
 	int fd;
 	bool is_owned;
 	const char *name; /* in the directory */
 };
 
-static int find_place(struct place *p, int dirfd, const char *path)
+static int find_place(struct path_place *p, int dirfd, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char dir[REFD_PATH_MAX];
 	int r;
 
-	*p = (struct place){ .fd = dirfd, .name = path };
+	*p = (struct path_place){ .fd = dirfd, .name = path };
 	if (dirfd == SYS_TRUSTED)
 		return 0;
 	r = sys_path_check(path);
@@ -160,7 +160,7 @@ static int find_place(struct place *p, int dirfd, const char *path)
 }
 
 /* R is the result of the call with P's name. */
-static int leave_place(struct place *p, int r)
+static int leave_place(struct path_place *p, int r)
 {
 	r = result(r);
 	if (p->is_owned)
@@ -200,7 +200,7 @@ int sys_path_lstatat(const struct sys *sys, int dirfd, const char *path,
     struct sys_stat *out)
 {
 	struct stat st;
-	struct place p;
+	struct path_place p;
 	int r;
 
 	(void)sys;
@@ -216,7 +216,7 @@ int sys_path_lstatat(const struct sys *sys, int dirfd, const char *path,
 ssize_t sys_path_readlinkat(const struct sys *sys, int dirfd, const char *path,
     char *buf, size_t size)
 {
-	struct place p;
+	struct path_place p;
 	int r;
 
 	(void)sys;
@@ -257,7 +257,7 @@ int sys_path_of_fd(const struct sys *sys, int fd, char *buf, size_t size)
 static int two_names(int (*call)(int, const char *, int, const char *),
     int olddirfd, const char *oldpath, int newdirfd, const char *newpath)
 {
-	struct place from, to;
+	struct path_place from, to;
 	int r;
 
 	r = find_place(&from, olddirfd, oldpath);
@@ -293,7 +293,7 @@ int sys_path_renameat(const struct sys *sys, int olddirfd, const char *oldpath,
 
 static int remove_name(int dirfd, const char *path, int flags)
 {
-	struct place p;
+	struct path_place p;
 	int r;
 
 	r = find_place(&p, dirfd, path);
@@ -315,7 +315,7 @@ int sys_path_rmdirat(const struct sys *sys, int dirfd, const char *path)
 int sys_path_mkdirat(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
-	struct place p;
+	struct path_place p;
 	int r;
 
 	(void)sys;

@@ -21,7 +21,7 @@
 
 #define OIDS_MAX 1024
 
-struct options {
+struct load_options {
 	const char *on;
 	struct load load;
 	struct job job;
@@ -49,14 +49,14 @@ static unsigned number(const char *s, unsigned most)
 	return (unsigned)n;
 }
 
-static void add_oid(struct options *o, const char *hex)
+static void add_oid(struct load_options *o, const char *hex)
 {
 	if (o->job.nr_oids == OIDS_MAX || strlen(hex) != REFD_OID_HEX ||
 	    refd_oid_parse(hex, &o->oids[o->job.nr_oids++]) < 0)
 		die("--oid '%s': forty digits, %d at most", hex, OIDS_MAX);
 }
 
-static void take_option(struct options *o, int c, const char *arg)
+static void take_option(struct load_options *o, int c, const char *arg)
 {
 	switch (c) {
 	case 'O':
@@ -108,7 +108,7 @@ static void take_option(struct options *o, int c, const char *arg)
 	}
 }
 
-static void parse(struct options *o, int argc, char **argv)
+static void parse(struct load_options *o, int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "on", required_argument, NULL, 'O' },
@@ -136,7 +136,7 @@ static void parse(struct options *o, int argc, char **argv)
 		die("--on, and --txns or --seconds, are needed");
 }
 
-static struct load_contestant contestant(struct options *o)
+static struct load_contestant contestant(struct load_options *o)
 {
 	static const struct {
 		const char *name;
@@ -162,7 +162,7 @@ static struct load_contestant contestant(struct options *o)
 
 int main(int argc, char **argv)
 {
-	static struct options o = { .load = { .clients = 1 },
+	static struct load_options o = { .load = { .clients = 1 },
 		.job = { .refs = 1, .prefix = "refs/heads/load" } };
 	struct load_contestant with;
 	struct load_result result;

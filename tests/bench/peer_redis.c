@@ -12,7 +12,7 @@
 #include "client/base/cli.h"
 #include "tests/bench/peer.h"
 
-struct user {
+struct redis_user {
 	const struct peer *peer;
 	unsigned client;
 	int fd;
@@ -21,7 +21,7 @@ struct user {
 
 static void *user_open(void *arg, unsigned client)
 {
-	struct user *u = xcalloc(1, sizeof(*u));
+	struct redis_user *u = xcalloc(1, sizeof(*u));
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 
 	u->peer = arg;
@@ -34,7 +34,7 @@ static void *user_open(void *arg, unsigned client)
 	return u;
 }
 
-static void fill(struct user *u, unsigned nr)
+static void fill(struct redis_user *u, unsigned nr)
 {
 	const struct job *job = u->peer->job;
 	char name[JOB_NAME_MAX], hex[REFD_OID_HEX + 1];
@@ -54,7 +54,7 @@ static void fill(struct user *u, unsigned nr)
 
 static enum load_outcome user_transaction(void *opened, unsigned nr)
 {
-	struct user *u = opened;
+	struct redis_user *u = opened;
 	char answer[64];
 	size_t sent = 0;
 	ssize_t n;
@@ -74,7 +74,7 @@ static enum load_outcome user_transaction(void *opened, unsigned nr)
 
 static void user_close(void *opened)
 {
-	struct user *u = opened;
+	struct redis_user *u = opened;
 
 	close(u->fd);
 }

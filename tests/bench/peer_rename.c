@@ -13,7 +13,7 @@
 #include "client/base/cli.h"
 #include "tests/bench/peer.h"
 
-struct user {
+struct rename_user {
 	const struct peer *peer;
 	unsigned client;
 	int fd; /* of the repository */
@@ -33,7 +33,7 @@ static void make_parents(int fd, char *path)
 
 static void *user_open(void *arg, unsigned client)
 {
-	struct user *u = xcalloc(1, sizeof(*u));
+	struct rename_user *u = xcalloc(1, sizeof(*u));
 	char name[JOB_NAME_MAX];
 	char *repo;
 
@@ -49,7 +49,8 @@ static void *user_open(void *arg, unsigned client)
 	return u;
 }
 
-static bool make_ref(const struct user *u, const char *name, const char *line)
+static bool make_ref(const struct rename_user *u, const char *name,
+    const char *line)
 {
 	char lock[JOB_NAME_MAX + 8];
 	bool good;
@@ -66,7 +67,7 @@ static bool make_ref(const struct user *u, const char *name, const char *line)
 
 static enum load_outcome user_transaction(void *opened, unsigned nr)
 {
-	const struct user *u = opened;
+	const struct rename_user *u = opened;
 	const struct job *job = u->peer->job;
 	char name[JOB_NAME_MAX], line[REFD_OID_HEX + 2];
 	unsigned i;

@@ -11,7 +11,7 @@
 
 #define PATIENCE_MS 60000
 
-struct user {
+struct sqlite_user {
 	const struct peer *peer;
 	unsigned client;
 	sqlite3 *db;
@@ -47,7 +47,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 
 static void *user_open(void *arg, unsigned client)
 {
-	struct user *u = xcalloc(1, sizeof(*u));
+	struct sqlite_user *u = xcalloc(1, sizeof(*u));
 
 	u->peer = arg;
 	u->client = client;
@@ -68,7 +68,7 @@ static bool step(sqlite3_stmt *stmt)
 	return rc == SQLITE_DONE;
 }
 
-static bool put(struct user *u, unsigned nr, unsigned i)
+static bool put(struct sqlite_user *u, unsigned nr, unsigned i)
 {
 	const struct job *job = u->peer->job;
 	char name[JOB_NAME_MAX];
@@ -82,7 +82,7 @@ static bool put(struct user *u, unsigned nr, unsigned i)
 
 static enum load_outcome user_transaction(void *opened, unsigned nr)
 {
-	struct user *u = opened;
+	struct sqlite_user *u = opened;
 	bool good = step(u->begin);
 	unsigned i;
 
@@ -98,7 +98,7 @@ static enum load_outcome user_transaction(void *opened, unsigned nr)
 /* Without a last checkpoint by whoever is the last: it is not in question. */
 static void user_close(void *opened)
 {
-	struct user *u = opened;
+	struct sqlite_user *u = opened;
 
 	sqlite3_db_config(u->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_finalize(u->begin);

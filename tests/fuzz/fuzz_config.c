@@ -11,12 +11,12 @@
 
 #include "daemon/base/config_file.h"
 
-struct entry {
+struct config_entry {
 	char *key, *value;
 };
 
-struct list {
-	struct entry *all;
+struct config_list {
+	struct config_entry *all;
 	size_t nr;
 };
 
@@ -30,8 +30,8 @@ static void expect(bool ok)
 
 static int keep(void *arg, const char *key, const char *value, unsigned line)
 {
-	struct list *list = arg;
-	struct entry *e;
+	struct config_list *list = arg;
+	struct config_entry *e;
 
 	expect(line > 0);
 	list->all = realloc(list->all, (list->nr + 1) * sizeof(*list->all));
@@ -42,7 +42,7 @@ static int keep(void *arg, const char *key, const char *value, unsigned line)
 	return 0;
 }
 
-static void free_list(struct list *list)
+static void free_list(struct config_list *list)
 {
 	size_t i;
 
@@ -77,7 +77,7 @@ static void put_name(FILE *to, const char *name, const char *value)
 	fputc('\n', to);
 }
 
-static void put(FILE *to, const struct entry *e)
+static void put(FILE *to, const struct config_entry *e)
 {
 	const char *first = strchr(e->key, '.'), *last = strrchr(e->key, '.');
 	char *sub = NULL;
@@ -98,9 +98,9 @@ static void put(FILE *to, const struct entry *e)
 	put_name(to, last + 1, e->value);
 }
 
-static void check_again(const struct list *list)
+static void check_again(const struct config_list *list)
 {
-	struct list again = { 0 };
+	struct config_list again = { 0 };
 	const char *why;
 	char *text = NULL;
 	unsigned line;
@@ -127,7 +127,7 @@ static void check_again(const struct list *list)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct list list = { 0 };
+	struct config_list list = { 0 };
 	const char *why = NULL;
 	unsigned line = 0;
 	char *exact = malloc(size > 0 ? size : 1);

@@ -32,7 +32,7 @@ struct ref {
 	bool taken_out;
 };
 
-struct file {
+struct fuzzed_file {
 	size_t header;
 	struct ref refs[REFS_MAX];
 	size_t nr;
@@ -92,7 +92,7 @@ static bool read_ref(const char **p, const char *end, struct ref *ref,
 
 /* 0 malformed, 1 well formed, -1 more refs than there is room for. */
 static int read_slowly(const char *text, size_t len, char *names,
-    struct file *file)
+    struct fuzzed_file *file)
 {
 	const char *p = text, *end = text + len;
 
@@ -121,7 +121,7 @@ static int read_slowly(const char *text, size_t len, char *names,
 	return 1;
 }
 
-static bool is_single(const struct file *file, size_t i)
+static bool is_single(const struct fuzzed_file *file, size_t i)
 {
 	return (i == 0 ||
 		   strcmp(file->refs[i - 1].name, file->refs[i].name) != 0) &&
@@ -130,7 +130,7 @@ static bool is_single(const struct file *file, size_t i)
 }
 
 static void check_lookups(const struct packed_snapshot *snap,
-    const struct file *file)
+    const struct fuzzed_file *file)
 {
 	struct refd_oid want, got;
 	const struct ref *ref;
@@ -151,7 +151,7 @@ static void check_lookups(const struct packed_snapshot *snap,
 }
 
 /* Takes out the refs whose place in the order PATTERN has a bit for. */
-static size_t choose(struct file *file, uint8_t pattern,
+static size_t choose(struct fuzzed_file *file, uint8_t pattern,
     struct packed_edit *edits)
 {
 	size_t i, j, nr = 0;
@@ -186,7 +186,7 @@ static bool says_fully_peeled(const char *text, size_t header)
  * where it was not. Refs of one name keep no order among themselves: then only
  * the length. */
 static void check_file(const struct sys *sys, int dirfd, const char *text,
-    const struct file *file)
+    const struct fuzzed_file *file)
 {
 	static const char git_header[] =
 	    "# pack-refs with: peeled fully-peeled sorted \n";
@@ -216,7 +216,7 @@ static void check_file(const struct sys *sys, int dirfd, const char *text,
 }
 
 static void rewrite(const struct sys *sys, int dirfd, struct packed *packed,
-    uint8_t pattern, const char *text, struct file *file)
+    uint8_t pattern, const char *text, struct fuzzed_file *file)
 {
 	struct packed_edit edits[REFS_MAX];
 	struct packed_snapshot *snap;
@@ -275,7 +275,7 @@ static void check_fillers(const struct packed_snapshot *snap, bool all,
 }
 
 static void rewrite_large(struct packed *packed, unsigned gone,
-    const struct file *file, int verdict)
+    const struct fuzzed_file *file, int verdict)
 {
 	struct packed_edit edit = { .name = filler(gone) };
 	struct packed_snapshot *snap;
@@ -300,7 +300,7 @@ static void rewrite_large(struct packed *packed, unsigned gone,
 }
 
 static void run_large(struct packed *packed, uint8_t pattern,
-    const struct file *file, int verdict)
+    const struct fuzzed_file *file, int verdict)
 {
 	const unsigned gone = pattern * 5u / 7 * 7;
 	struct packed_snapshot *snap;
@@ -325,7 +325,7 @@ static void run(struct memfs *fs, uint8_t pattern, const char *text, size_t len,
 	struct packed_snapshot *snap;
 	bool is_large = pattern % 3 == 2 && *text != '#' &&
 	    *text != '^'; /* or else the last filler is peeled */
-	struct file file = { 0 };
+	struct fuzzed_file file = { 0 };
 	struct packed *packed;
 	int dirfd, fd, verdict, r;
 	size_t total = len;

@@ -39,7 +39,7 @@
 #define TIMES_MAX   10000000
 #define NAP_US      2000
 
-struct plan {
+struct storm_plan {
 	const char *socket, *repo, *prefix, *log;
 	struct refd_oid oids[OIDS_MAX];
 	unsigned nr_oids;
@@ -52,16 +52,16 @@ struct plan {
 };
 
 /* Shared with the parent. */
-struct tally {
+struct storm_tally {
 	uint64_t ok, retries, txns;
 	uint64_t failed[REFD_STATUSES];
 };
 
 struct client {
-	const struct plan *plan;
+	const struct storm_plan *plan;
 	unsigned id;
 	struct refd *daemon;
-	struct tally *tally;
+	struct storm_tally *tally;
 	uint32_t *times; /* of plan->txns, microseconds */
 	int log_fd;
 	char **names;
@@ -80,7 +80,7 @@ static uint64_t now_us(void)
 
 /* ---- one client ---- */
 
-static int index_of(const struct plan *plan, const struct refd_oid *oid)
+static int index_of(const struct storm_plan *plan, const struct refd_oid *oid)
 {
 	unsigned i;
 
@@ -105,7 +105,7 @@ static void log_ok(const struct client *c, const struct refd_update *u)
 
 static void name_refs(struct client *c, unsigned txn)
 {
-	const struct plan *plan = c->plan;
+	const struct storm_plan *plan = c->plan;
 	unsigned i;
 	int len;
 
@@ -127,7 +127,7 @@ static void name_refs(struct client *c, unsigned txn)
 /* From the value that is known to the next; without one, to the first. */
 static void plan_update(const struct client *c, unsigned i)
 {
-	const struct plan *plan = c->plan;
+	const struct storm_plan *plan = c->plan;
 	struct refd_update *u = &c->updates[i];
 	int old = c->values[i];
 
@@ -200,7 +200,7 @@ static void connect_to_daemon(struct client *c)
 
 static void fill_request(const struct client *c, struct refd_request *req)
 {
-	const struct plan *plan = c->plan;
+	const struct storm_plan *plan = c->plan;
 
 	memset(req, 0, sizeof(*req));
 	req->verb = REFD_VERB_TRANSACTION;
@@ -245,7 +245,7 @@ static void do_txn(struct client *c, unsigned txn)
 
 static void run_client(struct client *c)
 {
-	const struct plan *plan = c->plan;
+	const struct storm_plan *plan = c->plan;
 	unsigned i, txn = 0;
 
 	c->names = calloc(plan->refs, sizeof(*c->names));
@@ -294,11 +294,11 @@ static int compare_times(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void report(const struct plan *plan, const struct tally *tallies,
-    uint32_t *times, double seconds)
+static void report(const struct storm_plan *plan,
+    const struct storm_tally *tallies, uint32_t *times, double seconds)
 {
 	size_t nr = (size_t)plan->clients * plan->txns, i, s;
-	struct tally sum = { 0 };
+	struct storm_tally sum = { 0 };
 	const char *comma = "";
 
 	for (i = 0; i < plan->clients; i++) {
@@ -331,8 +331,8 @@ static void report(const struct plan *plan, const struct tally *tallies,
 }
 
 /* Clients wait at the gate, which opens for all at once; they end with us. */
-static void start_client(const struct plan *plan, unsigned id, int gate[2],
-    struct tally *tally, uint32_t *times)
+static void start_client(const struct storm_plan *plan, unsigned id,
+    int gate[2], struct storm_tally *tally, uint32_t *times)
 {
 	struct client c = { .plan = plan,
 		.id = id,
@@ -353,9 +353,9 @@ static void start_client(const struct plan *plan, unsigned id, int gate[2],
 	_exit(0);
 }
 
-static int storm(const struct plan *plan)
+static int storm(const struct storm_plan *plan)
 {
-	struct tally *tallies = shared(plan->clients * sizeof(*tallies));
+	struct storm_tally *tallies = shared(plan->clients * sizeof(*tallies));
 	uint32_t *times =
 	    shared((size_t)plan->clients * plan->txns * sizeof(*times));
 	int gate[2], status, rc = 0;
@@ -388,7 +388,7 @@ static unsigned number(const char *s, unsigned most)
 	return (unsigned)n;
 }
 
-static void add_oid(struct plan *plan, const char *hex)
+static void add_oid(struct storm_plan *plan, const char *hex)
 {
 	if (plan->nr_oids == OIDS_MAX || strlen(hex) != REFD_OID_HEX ||
 	    refd_oid_parse(hex, &plan->oids[plan->nr_oids++]) < 0)
@@ -396,7 +396,7 @@ static void add_oid(struct plan *plan, const char *hex)
 }
 
 /* A bare repository, or what stands in a work tree's .git. */
-static void find_repo(struct plan *plan)
+static void find_repo(struct storm_plan *plan)
 {
 	char dot[PATH_MAX + 8];
 
@@ -409,7 +409,7 @@ static void find_repo(struct plan *plan)
 		err(2, "%s", plan->git_dir);
 }
 
-static void parse(struct plan *plan, int argc, char **argv)
+static void parse(struct storm_plan *plan, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, 's' },
@@ -489,7 +489,7 @@ static void parse(struct plan *plan, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct plan plan = { .prefix = "refs/heads/storm",
+	static struct storm_plan plan = { .prefix = "refs/heads/storm",
 		.clients = 8,
 		.txns = 100,
 		.refs = 1,

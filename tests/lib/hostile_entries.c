@@ -129,14 +129,14 @@ enum what {
 };
 #define WHATS (AN_APPENDIX + 1)
 
-struct entry {
+struct hostile_entry {
 	uint8_t place, what, round;
 	const uint8_t *bytes;
 	size_t len;
 };
 
 /* Takes one off the front; false: there is none. */
-static bool take(const uint8_t **data, size_t *size, struct entry *e)
+static bool take(const uint8_t **data, size_t *size, struct hostile_entry *e)
 {
 	const uint8_t *p = *data;
 
@@ -211,7 +211,7 @@ static void put(int fd, const void *bytes, size_t len)
 }
 
 static void make_link(int dir_fd, const char *name, const char *root,
-    const struct entry *e)
+    const struct hostile_entry *e)
 {
 	char to[256 + PATH_MAX], text[256];
 
@@ -228,7 +228,7 @@ static void make_link(int dir_fd, const char *name, const char *root,
 		abort();
 }
 
-static void put_deflated(int fd, const struct entry *e)
+static void put_deflated(int fd, const struct hostile_entry *e)
 {
 	uLongf len = compressBound(e->len);
 	uint8_t *packed = malloc(len), *plain = malloc(e->len + 1), *bar;
@@ -247,7 +247,7 @@ static void put_deflated(int fd, const struct entry *e)
 }
 
 static void make_file(int dir_fd, const char *name, const char *root,
-    const struct entry *e)
+    const struct hostile_entry *e)
 {
 	int fd = openat(dir_fd, name,
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -269,14 +269,15 @@ static void make_file(int dir_fd, const char *name, const char *root,
 	close(fd);
 }
 
-static unsigned number(const struct entry *e, size_t at)
+static unsigned number(const struct hostile_entry *e, size_t at)
 {
 	return e->len < at + 2 ?
 	    0 :
 	    (unsigned)e->bytes[at] | (unsigned)e->bytes[at + 1] << 8;
 }
 
-static void change_file(int dir_fd, const char *name, const struct entry *e)
+static void change_file(int dir_fd, const char *name,
+    const struct hostile_entry *e)
 {
 	int fd =
 	    openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -300,7 +301,8 @@ static void change_file(int dir_fd, const char *name, const struct entry *e)
 		close(fd);
 }
 
-static void make_entry(int repo_fd, const char *root, const struct entry *e)
+static void make_entry(int repo_fd, const char *root,
+    const struct hostile_entry *e)
 {
 	char name[256];
 	int dir_fd = open_parent(repo_fd, places[e->place].path, name);
@@ -338,7 +340,7 @@ static void make_entry(int repo_fd, const char *root, const struct entry *e)
 void hostile_entries_make(int repo_fd, const char *root, unsigned round,
     const uint8_t *data, size_t size)
 {
-	struct entry e;
+	struct hostile_entry e;
 
 	while (take(&data, &size, &e))
 		if (e.round == round)
@@ -347,20 +349,20 @@ void hostile_entries_make(int repo_fd, const char *root, unsigned round,
 
 /* ---- changing ---- */
 
-struct list {
-	struct entry entries[ENTRIES_MAX];
+struct hostile_list {
+	struct hostile_entry entries[ENTRIES_MAX];
 	size_t nr;
 	unsigned seed;
 };
 
-static unsigned pick(struct list *l, size_t nr)
+static unsigned pick(struct hostile_list *l, size_t nr)
 {
 	l->seed = l->seed * 1103515245u + 12345u;
 	return (l->seed >> 8) % (unsigned)nr;
 }
 
 /* A new one; of a text or an object it begins with what is usual there. */
-static void begin(struct list *l, struct entry *e)
+static void begin(struct hostile_list *l, struct hostile_entry *e)
 {
 	const char *sample;
 
@@ -378,12 +380,12 @@ static void begin(struct list *l, struct entry *e)
 	e->len = strlen(sample);
 }
 
-static size_t serialise(const struct list *l, uint8_t *data, size_t max)
+static size_t serialise(const struct hostile_list *l, uint8_t *data, size_t max)
 {
 	size_t at = 0, i;
 
 	for (i = 0; i < l->nr; i++) {
-		const struct entry *e = &l->entries[i];
+		const struct hostile_entry *e = &l->entries[i];
 
 		if (at + HEADER_BYTES + e->len > max)
 			break;
@@ -400,10 +402,10 @@ static size_t serialise(const struct list *l, uint8_t *data, size_t max)
 size_t hostile_entries_mutate(uint8_t *data, size_t size, size_t max,
     unsigned seed, size_t (*bytes)(uint8_t *data, size_t size, size_t max))
 {
-	static struct list l;
+	static struct hostile_list l;
 	static uint8_t old[1 << 16], changed[BYTES_MAX];
 	const uint8_t *p = old;
-	struct entry *e;
+	struct hostile_entry *e;
 
 	size = size < sizeof(old) ? size : sizeof(old);
 	memcpy(old, data, size);

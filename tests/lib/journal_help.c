@@ -140,7 +140,7 @@ int help_commit(struct journal *j, unsigned first, unsigned nr, size_t bytes)
 	return r;
 }
 
-struct seen {
+struct seen_rows {
 	uint64_t last_lsn;
 	size_t count;
 	bool *seen;
@@ -167,7 +167,7 @@ static void assert_row_eq(const struct journal_row *a,
 
 static int see_row(void *arg, const struct journal_row *row)
 {
-	struct seen *seen = arg;
+	struct seen_rows *seen = arg;
 	unsigned number = (unsigned)row->pid;
 	struct journal_row expected = help_row(number, row->len);
 
@@ -186,7 +186,7 @@ static int see_row(void *arg, const struct journal_row *row)
 
 size_t help_scan(struct journal *j, bool *seen, size_t nr_seen)
 {
-	struct seen state = { .seen = seen, .nr_seen = nr_seen };
+	struct seen_rows state = { .seen = seen, .nr_seen = nr_seen };
 
 	if (nr_seen > 0)
 		memset(seen, 0, nr_seen * sizeof(*seen));

@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct world *world_of(const struct sys *sys)
+static struct journal_world *world_of(const struct sys *sys)
 {
 	/* SYS is the member of that name. */
-	return (struct world *)(uintptr_t)((const char *)sys -
-	    offsetof(struct world, sys));
+	return (struct journal_world *)(uintptr_t)((const char *)sys -
+	    offsetof(struct journal_world, sys));
 }
 
 static ssize_t torn_pwrite(const struct sys *sys, int fd, const void *buf,
     size_t len, off_t offset)
 {
-	struct world *w = world_of(sys);
+	struct journal_world *w = world_of(sys);
 	size_t part = len / 2;
 
 	if (w->is_torn) {
@@ -38,9 +38,9 @@ static ssize_t torn_pwrite(const struct sys *sys, int fd, const void *buf,
 	return SYS(memfs_sys(w->fs), pwrite, fd, buf, len, offset);
 }
 
-struct world *journal_world_new(void)
+struct journal_world *journal_world_new(void)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct journal_world *w = calloc(1, sizeof(*w));
 
 	w->fs = memfs_new();
 	memfs_mkdirs(w->fs, WORLD_DIR);
@@ -51,12 +51,12 @@ struct world *journal_world_new(void)
 	return w;
 }
 
-void world_open(struct world *w)
+void world_open(struct journal_world *w)
 {
 	w->j = help_open(&w->sys, WORLD_DIR, WORLD_VFS);
 }
 
-void journal_world_free(struct world *w)
+void journal_world_free(struct journal_world *w)
 {
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
 	/* What fails while it is made is thrown away, so SQLite may do there
@@ -70,7 +70,7 @@ void journal_world_free(struct world *w)
 	free(w);
 }
 
-int world_add(struct world *w, unsigned nr, size_t bytes)
+int world_add(struct journal_world *w, unsigned nr, size_t bytes)
 {
 	int r = help_commit(w->j, w->next, nr, bytes);
 
@@ -79,7 +79,7 @@ int world_add(struct world *w, unsigned nr, size_t bytes)
 }
 
 /* The process is gone; connections are given back without a trace. */
-void world_end_process(struct world *w)
+void world_end_process(struct journal_world *w)
 {
 	memfs_die(w->fs, 0, -EIO);
 	journal_close(w->j);
@@ -90,7 +90,7 @@ void world_end_process(struct world *w)
 	memfs_crash(w->fs);
 }
 
-void world_power_loss(struct world *w, enum memfs_data data)
+void world_power_loss(struct journal_world *w, enum memfs_data data)
 {
 	struct memfs_choice choice = memfs_choose(1);
 	unsigned i;
@@ -102,7 +102,8 @@ void world_power_loss(struct world *w, enum memfs_data data)
 	memfs_power_loss(w->fs, &choice);
 }
 
-void world_arm(struct world *w, enum fault fault, unsigned long n, int err)
+void world_arm(struct journal_world *w, enum fault fault, unsigned long n,
+    int err)
 {
 	w->was_torn = false;
 	switch (fault) {
@@ -128,7 +129,7 @@ void world_arm(struct world *w, enum fault fault, unsigned long n, int err)
 }
 
 /* Did it come about? */
-bool world_disarm(struct world *w)
+bool world_disarm(struct journal_world *w)
 {
 	bool was_hit = memfs_was_hit(w->fs) || w->was_torn;
 
@@ -138,7 +139,7 @@ bool world_disarm(struct world *w)
 }
 
 /* Rows so far, in the state that BEFORE names; the rows to come in BYTES. */
-void world_prepare(struct world *w, enum before before, size_t *bytes)
+void world_prepare(struct journal_world *w, enum before before, size_t *bytes)
 {
 	bool begins_anew = before == BEGINS_ANEW || before == FORGETS_TOO;
 	unsigned i;
@@ -156,7 +157,7 @@ void world_prepare(struct world *w, enum before before, size_t *bytes)
 		ck_assert_int_eq(journal_forget(w->j, 9, false), 0);
 }
 
-void world_reopen(struct world *w)
+void world_reopen(struct journal_world *w)
 {
 	char *why = NULL;
 	int r = journal_reopen(w->j, &why);
@@ -164,7 +165,7 @@ void world_reopen(struct world *w)
 	ck_assert_msg(r == 0, "journal_reopen: %d, %s", r, why);
 }
 
-void world_go_on(struct world *w, enum after after, int r)
+void world_go_on(struct journal_world *w, enum after after, int r)
 {
 	switch (after) {
 	case CARRY_ON:
@@ -194,7 +195,7 @@ void world_go_on(struct world *w, enum after after, int r)
 }
 
 /* ROW is there or not as R and what was seen before demand. */
-bool world_check(struct world *w, unsigned row, unsigned nr, int r,
+bool world_check(struct journal_world *w, unsigned row, unsigned nr, int r,
     const char *when)
 {
 	bool seen[WORLD_ROWS], is_there;

@@ -16,7 +16,7 @@
 #define WORLD_ROWS 64 /* more are not looked at by world_check() */
 #define WORLD_FEW  5  /* rows that world_prepare() makes where it may */
 
-struct world {
+struct journal_world {
 	struct memfs *fs;
 	struct sys sys; /* memfs's, with writes that tear */
 	struct sysvfs *vfs;
@@ -33,19 +33,19 @@ struct world {
 	bool was_made_under_fault; /* see journal_world_free() */
 };
 
-struct world *journal_world_new(void);
+struct journal_world *journal_world_new(void);
 /* Looks for what must never be done: a closed descriptor used, a failed sync
  * tried again. */
-void journal_world_free(struct world *w);
-void world_open(struct world *w);
-void world_reopen(struct world *w);
+void journal_world_free(struct journal_world *w);
+void world_open(struct journal_world *w);
+void world_reopen(struct journal_world *w);
 /* What journal_commit() answers for NR rows of BYTES each. */
-int world_add(struct world *w, unsigned nr, size_t bytes);
+int world_add(struct journal_world *w, unsigned nr, size_t bytes);
 
 /* Killed; connections are given back without a trace. */
-void world_end_process(struct world *w);
+void world_end_process(struct journal_world *w);
 /* Killed, and the power is cut. */
-void world_power_loss(struct world *w, enum memfs_data data);
+void world_power_loss(struct journal_world *w, enum memfs_data data);
 
 /* Call number N of that kind fails with ERR, 0 being the next. */
 enum fault {
@@ -56,14 +56,15 @@ enum fault {
 	ANY,
 	NR_FAULTS
 };
-void world_arm(struct world *w, enum fault fault, unsigned long n, int err);
+void world_arm(struct journal_world *w, enum fault fault, unsigned long n,
+    int err);
 /* Did it come about? */
-bool world_disarm(struct world *w);
+bool world_disarm(struct journal_world *w);
 
 /* Opens the journal, with rows so far, in the state that BEFORE names; *BYTES:
  * how large the rows to come should be. */
 enum before { APPENDS, BEGINS_ANEW, FORGETS_TOO, LARGE, NR_BEFORE };
-void world_prepare(struct world *w, enum before before, size_t *bytes);
+void world_prepare(struct journal_world *w, enum before before, size_t *bytes);
 
 /* What comes after a call that answered R. */
 enum after {
@@ -76,11 +77,11 @@ enum after {
 	CARRY_ON,
 	NR_AFTER
 };
-void world_go_on(struct world *w, enum after after, int r);
+void world_go_on(struct journal_world *w, enum after after, int r);
 
 /* All rows before ROW are there, and the NR from ROW as R, the answer to their
  * commit, demands: all, none, or either. Returns which. */
-bool world_check(struct world *w, unsigned row, unsigned nr, int r,
+bool world_check(struct journal_world *w, unsigned row, unsigned nr, int r,
     const char *when);
 
 #endif

@@ -120,7 +120,7 @@ void memfs_symlink(struct memfs *fs, const char *target, const char *path)
 	struct marks m = mark(fs);
 	struct inode *node;
 	struct where w;
-	struct half half;
+	struct mem_half half;
 
 	make_dirs(fs, path);
 	pthread_mutex_lock(&fs->lock);
@@ -128,7 +128,7 @@ void memfs_symlink(struct memfs *fs, const char *target, const char *path)
 	must(w.node != NULL || w.dir == NULL ? -EEXIST : 0, "symlink", path);
 	node = inode_new(w.dir->mnt, S_IFLNK | 0777);
 	node->target = strdup(target);
-	half = (struct half){ .dir = w.dir,
+	half = (struct mem_half){ .dir = w.dir,
 		.new = node,
 		.name = dentry_new(w.name, w.len) };
 	change_names(w.dir, 1, &half);
@@ -296,7 +296,7 @@ static void print_node(FILE *out, const char *path, struct inode *node)
 	fputc('\n', out);
 }
 
-static void print_change(FILE *out, const struct change *c)
+static void print_change(FILE *out, const struct mem_change *c)
 {
 	unsigned i;
 

@@ -83,17 +83,17 @@ struct inode {
 };
 
 /* One name that changes. */
-struct half {
+struct mem_half {
 	struct inode *dir, *old, *new;
 	struct dentry *name; /* a copy of its own, for name, len and hash */
 };
 
 /* One pending change: of one name, of two by a rename (the new one first), or
  * of a mode. HOME is what an fsync of makes it last. */
-struct change {
+struct mem_change {
 	struct inode *home;
 	unsigned nr;
-	struct half half[2];
+	struct mem_half half[2];
 	struct inode *node;
 	uint32_t old_mode;
 	bool is_marked;
@@ -104,7 +104,7 @@ struct memfs_mount {
 	unsigned index;
 	uint64_t dev, mount_id;
 	struct inode *root, *point;
-	struct change *log;
+	struct mem_change *log;
 	size_t nr_log, log_room;
 	TAILQ_HEAD(, inode) dirty;
 	uint64_t next_ino, *free_inos;
@@ -228,7 +228,7 @@ struct dentry *dir_find(const struct inode *dir, const char *name, size_t len);
 void dir_set(struct inode *dir, const struct dentry *name, struct inode *node);
 struct dentry *dentry_new(const char *name, size_t len);
 /* Does it, and puts it on the list. The halves' names are taken over. */
-void change_names(struct inode *home, unsigned nr, struct half *half);
+void change_names(struct inode *home, unsigned nr, struct mem_half *half);
 void change_mode(struct inode *node, uint32_t mode);
 /* Takes what is marked off the list, with all that must come before it. */
 void changes_last(struct memfs_mount *mnt);

@@ -10,11 +10,11 @@
 #include "tests/lib/memfs_internal.h"
 
 /* W's name comes to be NEW, or goes. */
-static struct half half_of(const struct where *w, struct inode *new)
+static struct mem_half half_of(const struct where *w, struct inode *new)
 {
 	struct dentry *d = dir_find(w->dir, w->name, w->len);
 
-	return (struct half){ .dir = w->dir,
+	return (struct mem_half){ .dir = w->dir,
 		.old = d != NULL ? d->node : NULL,
 		.new = new,
 		.name = dentry_new(w->name, w->len) };
@@ -47,7 +47,7 @@ static int make(struct memfs *fs, const struct where *w, uint32_t mode,
 {
 	struct memfs_mount *mnt = w->dir->mnt;
 	struct inode *node;
-	struct half half;
+	struct mem_half half;
 	int r;
 
 	if (mnt->has_inode_limit && mnt->inodes_left <= 0)
@@ -251,7 +251,7 @@ static int do_link(struct memfs *fs, int olddirfd, const char *oldpath,
 {
 	struct inode *node;
 	struct where w;
-	struct half half;
+	struct mem_half half;
 	int r;
 
 	r = walk_parent(fs, olddirfd, oldpath);
@@ -297,7 +297,7 @@ static bool is_mount_point(const struct where *w)
 
 static int take_away(struct memfs *fs, const struct where *w)
 {
-	struct half half;
+	struct mem_half half;
 	int r;
 
 	r = memfs_change_begins(fs);
@@ -415,7 +415,7 @@ static int do_rename(struct memfs *fs, int olddirfd, const char *oldpath,
     int newdirfd, const char *newpath)
 {
 	struct where from, to;
-	struct half half[2];
+	struct mem_half half[2];
 	int r;
 
 	r = walk_parent(fs, olddirfd, oldpath);

@@ -238,22 +238,22 @@ void dir_set(struct inode *dir, const struct dentry *name, struct inode *node)
 
 /* ---- pending changes ---- */
 
-static struct change *change_new(struct inode *home)
+static struct mem_change *change_new(struct inode *home)
 {
 	struct memfs_mount *mnt = home->mnt;
-	struct change *c;
+	struct mem_change *c;
 
 	mnt->log = memfs_grow(mnt->log, &mnt->log_room, mnt->nr_log + 1,
 	    sizeof(*mnt->log));
 	c = &mnt->log[mnt->nr_log++];
-	*c = (struct change){ .home = home };
+	*c = (struct mem_change){ .home = home };
 	inode_get(home);
 	return c;
 }
 
-void change_names(struct inode *home, unsigned nr, struct half *half)
+void change_names(struct inode *home, unsigned nr, struct mem_half *half)
 {
-	struct change *c = change_new(home);
+	struct mem_change *c = change_new(home);
 	unsigned i;
 
 	c->nr = nr;
@@ -269,7 +269,7 @@ void change_names(struct inode *home, unsigned nr, struct half *half)
 
 void change_mode(struct inode *node, uint32_t mode)
 {
-	struct change *c = change_new(node);
+	struct mem_change *c = change_new(node);
 
 	c->node = node;
 	c->old_mode = node->mode;
@@ -277,7 +277,7 @@ void change_mode(struct inode *node, uint32_t mode)
 	node->mode = mode;
 }
 
-static void change_forget(struct change *c)
+static void change_forget(struct mem_change *c)
 {
 	unsigned i;
 
@@ -323,7 +323,7 @@ static void touch(struct touched *t, const struct inode *dir,
 	t->name[h] = name;
 }
 
-static void touch_all(struct touched *t, const struct change *c)
+static void touch_all(struct touched *t, const struct mem_change *c)
 {
 	unsigned i;
 
@@ -333,7 +333,7 @@ static void touch_all(struct touched *t, const struct change *c)
 		touch(t, c->node, NULL);
 }
 
-static bool touches_any(const struct touched *t, const struct change *c)
+static bool touches_any(const struct touched *t, const struct mem_change *c)
 {
 	unsigned i;
 
@@ -349,7 +349,7 @@ static bool touches_any(const struct touched *t, const struct change *c)
 static void mark_what_precedes(struct memfs_mount *mnt)
 {
 	struct touched t = { .room = 8 };
-	struct change *c;
+	struct mem_change *c;
 	size_t i;
 
 	while (t.room < mnt->nr_log * 4)
@@ -402,7 +402,7 @@ void changes_mark_from(struct memfs_mount *mnt, size_t first)
 		mnt->log[i].is_marked = i >= first;
 }
 
-static void change_undo(struct change *c)
+static void change_undo(struct mem_change *c)
 {
 	unsigned i;
 

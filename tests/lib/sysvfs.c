@@ -21,7 +21,7 @@ static struct sysvfs *vfs_of(sqlite3_vfs *base)
 
 static int file_close(sqlite3_file *base)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 
 	sysvfs_shm_unmap(base, 0);
 	sysvfs_unlock(base, SQLITE_LOCK_NONE);
@@ -35,7 +35,7 @@ static int file_close(sqlite3_file *base)
 static int file_read(sqlite3_file *base, void *buf, int len,
     sqlite3_int64 offset)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 	size_t got = 0, want = (size_t)len;
 	ssize_t n = 1;
 
@@ -53,7 +53,7 @@ static int file_read(sqlite3_file *base, void *buf, int len,
 static int file_write(sqlite3_file *base, const void *buf, int len,
     sqlite3_int64 offset)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 	const char *p = buf;
 	ssize_t n;
 
@@ -72,7 +72,7 @@ static int file_write(sqlite3_file *base, const void *buf, int len,
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 
 	return SYS(f->vfs->sys, ftruncate, f->fd, size) == 0 ?
 	    SQLITE_OK :
@@ -97,7 +97,7 @@ static void sync_parent(struct sysvfs *vfs, const char *path)
 
 static int file_sync(sqlite3_file *base, int flags)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 
 	(void)flags;
 	if (f->type == SQLITE_OPEN_MAIN_DB)
@@ -115,7 +115,7 @@ static int file_sync(sqlite3_file *base, int flags)
 
 static int file_size(sqlite3_file *base, sqlite3_int64 *size)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 	struct sys_stat st;
 
 	if (SYS(f->vfs->sys, fstat, f->fd, &st) != 0)
@@ -171,7 +171,7 @@ static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *file,
     int flags, int *out_flags)
 {
 	struct sysvfs *vfs = vfs_of(base);
-	struct file *f = (struct file *)file;
+	struct sysvfs_file *f = (struct sysvfs_file *)file;
 	int fd, how = flags & SQLITE_OPEN_READWRITE ? O_RDWR : O_RDONLY;
 
 	memset(f, 0, sizeof(*f));
@@ -279,7 +279,7 @@ struct sysvfs *sysvfs_new(const char *name, const struct sys *sys)
 	vfs->os = sqlite3_vfs_find(NULL);
 	vfs->base = (sqlite3_vfs){
 		.iVersion = 2,
-		.szOsFile = sizeof(struct file),
+		.szOsFile = sizeof(struct sysvfs_file),
 		.mxPathname = PATH_MAX_BYTES,
 		.zName = name,
 		.pAppData = vfs,

@@ -7,7 +7,7 @@
 
 #include "tests/lib/sysvfs.h"
 
-struct node;
+struct shm_node;
 
 struct sysvfs {
 	sqlite3_vfs base;
@@ -17,22 +17,22 @@ struct sysvfs {
 };
 
 /* Begins with SQLite's own part. */
-struct file {
+struct sysvfs_file {
 	sqlite3_file base;
 	struct sysvfs *vfs;
 	int fd;
-	int type;          /* one of SQLITE_OPEN_* */
-	bool is_new;       /* its name is not synced yet */
-	char *path;        /* owned */
-	struct node *node; /* of a main database */
-	int level;         /* SQLITE_LOCK_* that it holds */
+	int type;              /* one of SQLITE_OPEN_* */
+	bool is_new;           /* its name is not synced yet */
+	char *path;            /* owned */
+	struct shm_node *node; /* of a main database */
+	int level;             /* SQLITE_LOCK_* that it holds */
 	bool has_shm;
 	unsigned shm_shared, shm_exclusive; /* bits of the locks it holds */
 };
 
 /* What the connections to one database share: locks, WAL index. */
-struct node *sysvfs_node_get(struct sysvfs *vfs, const char *path);
-void sysvfs_node_put(struct node *node);
+struct shm_node *sysvfs_node_get(struct sysvfs *vfs, const char *path);
+void sysvfs_node_put(struct shm_node *node);
 
 int sysvfs_lock(sqlite3_file *base, int level);
 int sysvfs_unlock(sqlite3_file *base, int level);

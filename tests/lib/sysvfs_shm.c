@@ -11,14 +11,14 @@
 
 #define REGIONS_MAX 256
 
-struct node {
-	LIST_ENTRY(node) link;
+struct shm_node {
+	LIST_ENTRY(shm_node) link;
 	struct sysvfs *vfs;
 	char *path;
 	unsigned refs;
 
 	unsigned nr_shared;
-	struct file *reserved, *pending; /* who holds that, or more */
+	struct sysvfs_file *reserved, *pending; /* who holds that, or more */
 
 	unsigned nr_mapped;
 	void *regions[REGIONS_MAX];
@@ -27,11 +27,11 @@ struct node {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, node) nodes = LIST_HEAD_INITIALIZER(nodes);
+static LIST_HEAD(, shm_node) nodes = LIST_HEAD_INITIALIZER(nodes);
 
-struct node *sysvfs_node_get(struct sysvfs *vfs, const char *path)
+struct shm_node *sysvfs_node_get(struct sysvfs *vfs, const char *path)
 {
-	struct node *node;
+	struct shm_node *node;
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(node, &nodes, link)
@@ -54,7 +54,7 @@ struct node *sysvfs_node_get(struct sysvfs *vfs, const char *path)
 	return node;
 }
 
-void sysvfs_node_put(struct node *node)
+void sysvfs_node_put(struct shm_node *node)
 {
 	pthread_mutex_lock(&lock);
 	if (--node->refs == 0) {
@@ -67,7 +67,7 @@ void sysvfs_node_put(struct node *node)
 
 /* ---- of the database file ---- */
 
-static int take(struct node *node, struct file *f, int level)
+static int take(struct shm_node *node, struct sysvfs_file *f, int level)
 {
 	if (f->level == SQLITE_LOCK_NONE) {
 		if (node->pending != NULL)
@@ -93,7 +93,7 @@ static int take(struct node *node, struct file *f, int level)
 
 int sysvfs_lock(sqlite3_file *base, int level)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 	int rc;
 
 	if (f->node == NULL || level <= f->level)
@@ -106,8 +106,8 @@ int sysvfs_lock(sqlite3_file *base, int level)
 
 int sysvfs_unlock(sqlite3_file *base, int level)
 {
-	struct file *f = (struct file *)base;
-	struct node *node = f->node;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
+	struct shm_node *node = f->node;
 
 	if (node == NULL || level >= f->level)
 		return SQLITE_OK;
@@ -125,7 +125,7 @@ int sysvfs_unlock(sqlite3_file *base, int level)
 
 int sysvfs_check_reserved(sqlite3_file *base, int *is_reserved)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 
 	pthread_mutex_lock(&lock);
 	*is_reserved = f->node != NULL && f->node->reserved != NULL;
@@ -138,8 +138,8 @@ int sysvfs_check_reserved(sqlite3_file *base, int *is_reserved)
 int sysvfs_shm_map(sqlite3_file *base, int region, int size, int extend,
     void volatile **out)
 {
-	struct file *f = (struct file *)base;
-	struct node *node = f->node;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
+	struct shm_node *node = f->node;
 
 	if (region >= REGIONS_MAX)
 		return SQLITE_IOERR_SHMSIZE;
@@ -155,8 +155,8 @@ int sysvfs_shm_map(sqlite3_file *base, int region, int size, int extend,
 	return *out == NULL && extend ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-static int shm_take(struct node *node, struct file *f, int offset, int n,
-    bool is_shared)
+static int shm_take(struct shm_node *node, struct sysvfs_file *f, int offset,
+    int n, bool is_shared)
 {
 	int i;
 
@@ -183,7 +183,8 @@ static int shm_take(struct node *node, struct file *f, int offset, int n,
 	return SQLITE_OK;
 }
 
-static void shm_release(struct node *node, struct file *f, int offset, int n)
+static void shm_release(struct shm_node *node, struct sysvfs_file *f,
+    int offset, int n)
 {
 	int i;
 
@@ -201,7 +202,7 @@ static void shm_release(struct node *node, struct file *f, int offset, int n)
 
 int sysvfs_shm_lock(sqlite3_file *base, int offset, int n, int flags)
 {
-	struct file *f = (struct file *)base;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
 	int rc = SQLITE_OK;
 
 	pthread_mutex_lock(&lock);
@@ -222,8 +223,8 @@ void sysvfs_shm_barrier(sqlite3_file *base)
 
 int sysvfs_shm_unmap(sqlite3_file *base, int delete)
 {
-	struct file *f = (struct file *)base;
-	struct node *node = f->node;
+	struct sysvfs_file *f = (struct sysvfs_file *)base;
+	struct shm_node *node = f->node;
 	int i;
 
 	(void)delete;

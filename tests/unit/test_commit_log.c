@@ -21,7 +21,7 @@
 #define FIRST  5 /* the row that a test appends; those before it are there */
 #define SECOND "/second"
 
-static struct world *w;
+static struct journal_world *w;
 static struct commit_log *the_log;
 static unsigned nr_failed;
 
@@ -112,7 +112,7 @@ static void cut(void)
 	the_log = start_in(WORLD_DIR);
 }
 
-struct reading {
+struct log_reader {
 	uint64_t last;
 	unsigned nr, number;
 	bool has;
@@ -120,7 +120,7 @@ struct reading {
 
 static int read_row(void *arg, const struct journal_row *row)
 {
-	struct reading *reading = arg;
+	struct log_reader *reading = arg;
 
 	ck_assert_uint_gt(row->lsn, reading->last);
 	reading->last = row->lsn;
@@ -131,7 +131,7 @@ static int read_row(void *arg, const struct journal_row *row)
 
 static bool has(struct commit_log *log, unsigned number)
 {
-	struct reading reading = { .number = number };
+	struct log_reader reading = { .number = number };
 
 	ck_assert_int_eq(commit_log_read(log, 0, read_row, &reading), 0);
 	return reading.has;
@@ -235,7 +235,7 @@ END_TEST
 
 START_TEST(rows_are_read_behind_an_lsn)
 {
-	struct reading all = { .number = 0 }, rest = { .number = 0 };
+	struct log_reader all = { .number = 0 }, rest = { .number = 0 };
 
 	ck_assert_int_eq(commit_log_read(the_log, 0, read_row, &all), 0);
 	ck_assert_uint_eq(all.nr, FIRST);

@@ -23,7 +23,7 @@
 #define ALL     (WRITERS * ROWS)
 #define BYTES   200
 
-static struct world *w;
+static struct journal_world *w;
 static struct commit_log *the_log;
 static atomic_uint nr_failed, nr_over;
 
@@ -338,13 +338,13 @@ static void *copy_wal(void *arg)
 
 /* ---- what is left ---- */
 
-struct found {
+struct found_rows {
 	uint64_t lsn[ALL];
 };
 
 static int find_row(void *arg, const struct journal_row *row)
 {
-	struct found *found = arg;
+	struct found_rows *found = arg;
 
 	ck_assert_int_lt(row->pid, ALL);
 	ck_assert_uint_eq(found->lsn[row->pid], 0);
@@ -354,7 +354,7 @@ static int find_row(void *arg, const struct journal_row *row)
 
 static void check_rows(void)
 {
-	struct found found = { { 0 } };
+	struct found_rows found = { { 0 } };
 	const struct written *done;
 	unsigned i;
 

@@ -30,16 +30,16 @@
 
 /* ---- the files, as a crash leaves them ---- */
 
-struct file {
+struct damaged_file {
 	uint8_t bytes[BYTES_MAX];
 	size_t len;
 };
 
-static struct file db, wal, now;
+static struct damaged_file db, wal, now;
 static size_t frames_end;
 static unsigned rows_at[BYTES_MAX / FRAME]; /* that so many frames hold */
 
-static void read_file(const char *name, struct file *f)
+static void read_file(const char *name, struct damaged_file *f)
 {
 	int fd = openat(tmp_fd, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
@@ -92,7 +92,7 @@ static void put_files(void)
 	tmp_put_bytes("journal.db-wal", wal.bytes, wal.len);
 }
 
-static void assert_unchanged(const char *name, const struct file *was)
+static void assert_unchanged(const char *name, const struct damaged_file *was)
 {
 	read_file(name, &now);
 	ck_assert_uint_eq(now.len, was->len);
@@ -236,7 +236,7 @@ END_TEST
 START_TEST(rows_that_were_not_flushed)
 {
 	struct journal *j = help_open_here();
-	static struct file whole;
+	static struct damaged_file whole;
 	struct journal_row row;
 	size_t frame, at;
 	char when[32];
@@ -264,7 +264,7 @@ END_TEST
 START_TEST(a_torn_end)
 {
 	static const size_t parts[] = { 0, 1, 8, 23, 24, 25, 2000, FRAME - 16 };
-	static struct file whole;
+	static struct damaged_file whole;
 	size_t len, frame, i;
 	char when[64];
 

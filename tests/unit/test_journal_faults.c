@@ -20,7 +20,7 @@
 static bool one_commit(enum before before, enum fault fault, unsigned long n,
     int err, enum after after)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	unsigned row, later;
 	bool was_hit, was_there;
 	size_t bytes;
@@ -84,7 +84,7 @@ END_TEST
 /* What the caller is told: the disk is full is not the sync has failed. */
 START_TEST(a_failed_write_is_told_from_a_failed_sync)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	size_t bytes;
 
 	world_prepare(w, APPENDS, &bytes);
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(a_full_disk_is_definite_until_there_is_room)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	unsigned i, row;
 	size_t bytes;
 
@@ -133,7 +133,7 @@ END_TEST
 static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
     uint64_t seed)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	struct memfs_choice choice = memfs_choose(seed);
 	bool was_hit, was_there;
 	unsigned row;

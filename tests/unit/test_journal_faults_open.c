@@ -16,7 +16,7 @@
 static bool one_checkpoint(enum fault fault, unsigned long n, int err,
     enum after after)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	unsigned row;
 	bool was_hit;
 	size_t bytes;
@@ -67,7 +67,7 @@ END_TEST
 /* ---- opening ---- */
 
 /* A journal with rows in the WAL that a killed process left. */
-static void leave_wal(struct world *w, bool is_fresh)
+static void leave_wal(struct journal_world *w, bool is_fresh)
 {
 	size_t bytes;
 
@@ -77,7 +77,7 @@ static void leave_wal(struct world *w, bool is_fresh)
 	world_end_process(w);
 }
 
-static void check_after_open(struct world *w, bool is_fresh)
+static void check_after_open(struct journal_world *w, bool is_fresh)
 {
 	ck_assert_uint_eq(help_scan(w->j, NULL, 0), is_fresh ? 0 : WORLD_FEW);
 	ck_assert_int_eq(help_commit(w->j, 50, 1, 16), 0);
@@ -97,7 +97,7 @@ START_TEST(each_call_of_an_opening_fails)
 	for (n = 0; was_hit && n < 1000; n++) {
 		was_hit = false;
 		for (k = 0; k < 4; k++) {
-			struct world *w = journal_world_new();
+			struct journal_world *w = journal_world_new();
 
 			memfs_set_mode(w->fs, mode);
 			leave_wal(w, is_fresh);
@@ -128,7 +128,7 @@ START_TEST(each_write_of_an_opening_tears)
 	for (n = 0; was_hit && n < 1000; n++) {
 		was_hit = false;
 		for (k = 0; k < 4; k++) {
-			struct world *w = journal_world_new();
+			struct journal_world *w = journal_world_new();
 
 			leave_wal(w, is_fresh);
 			w->was_made_under_fault = is_fresh;
@@ -157,7 +157,7 @@ START_TEST(a_directory_that_was_not_synced_is_told)
 	unsigned long n;
 
 	for (n = 0; was_hit; n++) {
-		struct world *w = journal_world_new();
+		struct journal_world *w = journal_world_new();
 
 		leave_wal(w, is_fresh);
 		w->was_made_under_fault = is_fresh;
@@ -181,7 +181,7 @@ START_TEST(the_power_goes_at_each_change_of_an_opening)
 
 	for (n = 0; was_hit && n < 1000; n++) {
 		for (seed = 0; seed < 8; seed++) {
-			struct world *w = journal_world_new();
+			struct journal_world *w = journal_world_new();
 			struct memfs_choice choice = memfs_choose(seed);
 
 			leave_wal(w, is_fresh);

@@ -91,7 +91,7 @@ END_TEST
 #define ROOM (INT64_C(1) << 20)
 #define ROWS 30
 
-static void open_with_room(struct world *w)
+static void open_with_room(struct journal_world *w)
 {
 	const struct journal_config cfg = { .sys = &w->sys,
 		.dir = WORLD_DIR,
@@ -107,7 +107,7 @@ static void open_with_room(struct world *w)
 /* The WAL has what the database is to grow by. */
 START_TEST(a_full_disk_when_it_is_opened)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	unsigned i;
 
 	open_with_room(w);

@@ -18,7 +18,7 @@
 
 START_TEST(a_failed_sync_while_it_is_viewed)
 {
-	struct world *w = journal_world_new();
+	struct journal_world *w = journal_world_new();
 	struct journal_config cfg = { .sys = &w->sys,
 		.dir = WORLD_DIR,
 		.vfs = WORLD_VFS,

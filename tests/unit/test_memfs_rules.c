@@ -17,13 +17,13 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-struct side {
+struct rules_side {
 	const struct sys *sys;
 	int root;
 };
 
 static struct memfs *fs;
-static struct side kernel, model;
+static struct rules_side kernel, model;
 
 static void setup(void)
 {
@@ -49,7 +49,7 @@ static void teardown(void)
 static const char *const watched[] = { "t/f", "t", "t/sub" };
 
 /* Which of the three have another mtime than BEFORE. */
-static unsigned moved(const struct side *s, const int64_t before[3])
+static unsigned moved(const struct rules_side *s, const int64_t before[3])
 {
 	struct sys_stat st;
 	unsigned i, which = 0;
@@ -62,7 +62,7 @@ static unsigned moved(const struct side *s, const int64_t before[3])
 	return which;
 }
 
-static void open_close(const struct side *s, const char *path, int flags)
+static void open_close(const struct rules_side *s, const char *path, int flags)
 {
 	int fd = SYS(s->sys, openat, s->root, path, O_WRONLY | flags, 0666);
 
@@ -70,7 +70,7 @@ static void open_close(const struct side *s, const char *path, int flags)
 	SYS(s->sys, close, fd);
 }
 
-static void act_on_names(const struct side *s, int i)
+static void act_on_names(const struct rules_side *s, int i)
 {
 	const struct sys *sys = s->sys;
 
@@ -92,7 +92,7 @@ static void act_on_names(const struct side *s, int i)
 		open_close(s, "t/n", O_CREAT);
 }
 
-static void act_on_fd(const struct side *s, int i)
+static void act_on_fd(const struct rules_side *s, int i)
 {
 	const struct sys *sys = s->sys;
 	int fd;
@@ -116,7 +116,7 @@ static void act_on_fd(const struct side *s, int i)
 	SYS(sys, close, fd);
 }
 
-static void make_watched(const struct side *s)
+static void make_watched(const struct rules_side *s)
 {
 	int fd;
 

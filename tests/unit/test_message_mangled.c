@@ -15,7 +15,7 @@
 #include "tests/lib/suite.h"
 
 /* What a peer hears, message by message. */
-struct listener {
+struct frame_listener {
 	bool to_requests;
 	struct refd_request_decoder *requests;
 	struct refd_answer_decoder *answers;
@@ -24,7 +24,7 @@ struct listener {
 	bool dead;
 };
 
-static void listener_init(struct listener *l, bool to_requests)
+static void listener_init(struct frame_listener *l, bool to_requests)
 {
 	memset(l, 0, sizeof(*l));
 	l->to_requests = to_requests;
@@ -32,7 +32,7 @@ static void listener_init(struct listener *l, bool to_requests)
 	l->answers = refd_answer_decoder_new();
 }
 
-static void listener_done(struct listener *l)
+static void listener_done(struct frame_listener *l)
 {
 	refd_request_decoder_free(l->requests);
 	refd_answer_decoder_free(l->answers);
@@ -48,7 +48,7 @@ static void check_canonical(const struct pkt_buf *heard, struct pkt_buf *said)
 	pkt_buf_done(said);
 }
 
-static void hear_request(struct listener *l, const struct pkt *pkt)
+static void hear_request(struct frame_listener *l, const struct pkt *pkt)
 {
 	struct pkt_buf said = { 0 };
 	enum refd_status status = REFD_PENDING;
@@ -77,7 +77,7 @@ static void hear_request(struct listener *l, const struct pkt *pkt)
 	l->heard.len = 0;
 }
 
-static void hear_answer(struct listener *l, const struct pkt *pkt)
+static void hear_answer(struct frame_listener *l, const struct pkt *pkt)
 {
 	struct pkt_buf said = { 0 };
 	struct refd_answer ans;
@@ -102,7 +102,7 @@ static void hear_answer(struct listener *l, const struct pkt *pkt)
 	l->heard.len = 0;
 }
 
-static void hear_packet(struct listener *l, struct pkt pkt)
+static void hear_packet(struct frame_listener *l, struct pkt pkt)
 {
 	char *copy = malloc(pkt.len != 0 ? pkt.len : 1);
 
@@ -128,7 +128,7 @@ static void hear_packet(struct listener *l, struct pkt pkt)
 }
 
 /* Takes what whole packets there are in DATA; returns their bytes. */
-static size_t hear(struct listener *l, const char *data, size_t len)
+static size_t hear(struct frame_listener *l, const char *data, size_t len)
 {
 	struct pkt pkt;
 	size_t at = 0;
@@ -197,7 +197,7 @@ static size_t count_flushes(const struct pkt_buf *buf, size_t len)
 START_TEST(test_truncated)
 {
 	struct pkt_buf buf = { 0 };
-	struct listener l;
+	struct frame_listener l;
 	size_t len;
 	char *copy;
 
@@ -223,7 +223,7 @@ START_TEST(test_flipped)
 	static const char other[] = "\0\n \r0159afzA~\x7f\x80\xff";
 	struct pkt_buf buf = { 0 };
 	size_t at, way, refused = 0, dead = 0;
-	struct listener l;
+	struct frame_listener l;
 	char was;
 
 	make_stream(&buf, _i != 0, 9);
@@ -251,7 +251,7 @@ START_TEST(test_split)
 {
 	struct pkt_buf buf = { 0 };
 	struct gen g = { 5 };
-	struct listener l;
+	struct frame_listener l;
 	size_t at, end;
 	int round;
 
@@ -277,8 +277,8 @@ END_TEST
 enum mangling { CUT_OUT, DOUBLED, SWAPPED };
 
 /* Packet J of PKTS as it is heard when the one at HERE is mangled so. */
-static void hear_mangled(struct listener *l, const struct pkt *pkts, size_t j,
-    size_t here, enum mangling way)
+static void hear_mangled(struct frame_listener *l, const struct pkt *pkts,
+    size_t j, size_t here, enum mangling way)
 {
 	switch (way) {
 	case CUT_OUT:
@@ -305,7 +305,7 @@ START_TEST(test_shuffled)
 {
 	struct pkt_buf buf = { 0 };
 	struct pkt pkts[400];
-	struct listener l;
+	struct frame_listener l;
 	size_t nr = 0, i, j, at = 0;
 	int way;
 

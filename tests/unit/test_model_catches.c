@@ -163,7 +163,7 @@ static int update_ref(const struct sys *sys, const char *dir, const char *lock,
 
 /* ---- what the sweeps are told ---- */
 
-struct world {
+struct model_world {
 	struct memfs *fs;
 	enum bug bug;
 	bool x_ok, y_ok;
@@ -171,7 +171,7 @@ struct world {
 
 static void *world_setup(struct memfs *fs, void *arg)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct model_world *w = calloc(1, sizeof(*w));
 
 	w->fs = fs;
 	w->bug = *(enum bug *)arg;
@@ -181,7 +181,7 @@ static void *world_setup(struct memfs *fs, void *arg)
 
 static int world_run(void *state)
 {
-	struct world *w = state;
+	struct model_world *w = state;
 	const struct sys *sys = memfs_sys(w->fs);
 
 	w->x_ok = update_ref(sys, ".", "x.lock", "x", w->bug) == 0;
@@ -191,7 +191,7 @@ static int world_run(void *state)
 
 static int world_recover(void *state)
 {
-	const struct sys *sys = memfs_sys(((struct world *)state)->fs);
+	const struct sys *sys = memfs_sys(((struct model_world *)state)->fs);
 	int r;
 
 	r = SYS(sys, unlinkat, AT_FDCWD, HEADS "/x.lock");
@@ -202,7 +202,7 @@ static int world_recover(void *state)
 
 static const char *world_check(void *state, const struct sweep_now *now)
 {
-	struct world *w = state;
+	struct model_world *w = state;
 	char *locks = memfs_list_locks(w->fs, HEADS);
 	bool locked = locks[0] != '\0';
 
@@ -226,7 +226,7 @@ static const char *world_check(void *state, const struct sweep_now *now)
 
 static void world_done(void *state)
 {
-	memfs_free(((struct world *)state)->fs);
+	memfs_free(((struct model_world *)state)->fs);
 	free(state);
 }
 
@@ -323,7 +323,7 @@ static int put_durably(const struct sys *sys, const char *path, const char *tmp)
 
 static int note_run(void *state)
 {
-	struct world *w = state;
+	struct model_world *w = state;
 	const struct sys *sys = memfs_sys(w->fs);
 
 	if (put_durably(sys, "/r/want", "/r/tmp") == 0)
@@ -340,7 +340,7 @@ static int forget_note(const struct sys *sys)
 
 static int note_recover(void *state)
 {
-	struct world *w = state;
+	struct model_world *w = state;
 	const struct sys *sys = memfs_sys(w->fs);
 	bool early = w->bug == DIR_NOT_SYNCED;
 	struct sys_stat st;
@@ -361,7 +361,7 @@ static int note_recover(void *state)
 
 static const char *note_check(void *state, const struct sweep_now *now)
 {
-	struct world *w = state;
+	struct model_world *w = state;
 
 	if (now->when != SWEEP_ALIVE && w->x_ok &&
 	    !memfs_holds(w->fs, HEADS "/x", NEW))

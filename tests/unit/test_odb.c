@@ -55,11 +55,11 @@ static size_t compare_with_git(const char *name)
 	return nr;
 }
 
-struct way {
+struct odb_way {
 	const char *what, *command; /* in r */
 };
 
-static const struct way ways[] = {
+static const struct odb_way ways[] = {
 	{ "loose", ":" },
 	{ "one pack", "git repack -q -a -d -f --depth=50 --window=50" },
 	{ "deltas by name",

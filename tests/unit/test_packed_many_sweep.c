@@ -33,7 +33,7 @@ static const struct variant {
 static const char *const made[] = { "b", "q/r", "@refs/tags/t" };
 #define NR_MADE (sizeof(made) / sizeof(*made))
 
-struct state {
+struct packed_state {
 	struct world *w;
 	const struct variant *v;
 	struct refd_txid ids[2];
@@ -42,7 +42,7 @@ struct state {
 
 static void *set_up(struct memfs *fs, void *arg)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct packed_state *s = calloc(1, sizeof(*s));
 
 	s->v = arg;
 	s->w = world_new(fs, s->v->state_elsewhere);
@@ -55,7 +55,7 @@ static void *set_up(struct memfs *fs, void *arg)
 
 static int apply(void *state)
 {
-	struct state *s = state;
+	struct packed_state *s = state;
 	struct txn *txns[2];
 	size_t i;
 
@@ -78,7 +78,7 @@ static int apply(void *state)
 
 static int start_again(void *state)
 {
-	struct state *s = state;
+	struct packed_state *s = state;
 
 	world_crash(s->w);
 	return world_start(s->w);
@@ -87,7 +87,7 @@ static int start_again(void *state)
 static const char *look(void *state, const struct sweep_now *now)
 {
 	static char text[128];
-	struct state *s = state;
+	struct packed_state *s = state;
 	struct scripted_txn h = { .w = s->w };
 	bool is_ok, gone;
 	size_t i, nr = 0;
@@ -125,7 +125,7 @@ static const char *look(void *state, const struct sweep_now *now)
 
 static void tear_down(void *state)
 {
-	struct state *s = state;
+	struct packed_state *s = state;
 
 	world_free(s->w);
 	free(s);

@@ -47,7 +47,7 @@ static const char spec[] = "@HEAD=2:1;!s>b;n/s>b;!@worktrees/wt/HEAD=2;"
 			   "@worktrees/wt/refs/bisect/bad=2;"
 			   "!-@refs/remotes/o/HEAD";
 
-struct state {
+struct recovered_state {
 	struct world *w;
 	struct scripted_txn h;
 	const struct variant *v;
@@ -63,7 +63,7 @@ static const struct variant {
 static void *set_up(struct memfs *fs, void *arg)
 {
 	const struct variant *v = arg;
-	struct state *s = calloc(1, sizeof(*s));
+	struct recovered_state *s = calloc(1, sizeof(*s));
 	size_t i;
 
 	s->v = v;
@@ -81,7 +81,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	return s;
 }
 
-static int apply_by_hand(struct state *s)
+static int apply_by_hand(struct recovered_state *s)
 {
 	struct record_member m[] = {
 		scripted_member(RECORD_LOG, "HEAD", '1', '2'),
@@ -107,7 +107,7 @@ static int apply_by_hand(struct state *s)
 
 static int apply(void *state)
 {
-	struct state *s = state;
+	struct recovered_state *s = state;
 	struct txn *txn;
 
 	if (s->v->by_hand)
@@ -122,7 +122,7 @@ static int apply(void *state)
 
 static int start_again(void *state)
 {
-	struct state *s = state;
+	struct recovered_state *s = state;
 
 	world_crash(s->w);
 	return world_start(s->w);
@@ -152,7 +152,7 @@ static const char *check_file(struct world *w, const struct file *f,
 
 static const char *look(void *state, const struct sweep_now *now)
 {
-	struct state *s = state;
+	struct recovered_state *s = state;
 	size_t i, nr = 0;
 	const char *what;
 	bool happened;
@@ -175,7 +175,7 @@ static const char *look(void *state, const struct sweep_now *now)
 
 static void tear_down(void *state)
 {
-	struct state *s = state;
+	struct recovered_state *s = state;
 
 	world_free(s->w);
 	free(s);
@@ -237,7 +237,7 @@ START_TEST(power_loss_and_again_in_recovery)
 	struct sweep_now now = { .when = SWEEP_AFTER_CUT };
 	struct memfs_choice choice;
 	const char *what;
-	struct state *s;
+	struct recovered_state *s;
 	unsigned long k;
 	uint64_t seed;
 	bool hit = true;
@@ -266,9 +266,9 @@ END_TEST
 /* ---- starts that fail ---- */
 
 /* Killed with all locks standing, or cut with all lost. */
-static struct state *stopped(bool by_cut)
+static struct recovered_state *stopped(bool by_cut)
 {
-	struct state *s =
+	struct recovered_state *s =
 	    set_up(memfs_new(), (void *)(uintptr_t)&variants[by_cut ? 0 : 1]);
 	struct memfs_choice choice = memfs_choose(1);
 
@@ -288,7 +288,7 @@ START_TEST(a_start_that_fails_loses_nothing)
 {
 	struct sweep_now now = { .when = SWEEP_AFTER_KILL };
 	static const int errs[] = { -EIO, -ENOSPC, -EMFILE };
-	struct state *s;
+	struct recovered_state *s;
 	const char *what;
 	unsigned long k;
 	char at[64];

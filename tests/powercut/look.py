@@ -1,7 +1,9 @@
 """What is on the disk of a repository, read without git."""
+import hashlib
 import os
 import re
 import subprocess
+import zlib
 
 EMPTY, BROKEN = "empty", "broken"
 LINE = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) [^\0\n]*<[^\0\n>]*> "
@@ -116,6 +118,16 @@ def leads_to(place, git_dir, said):
         re.findall(r"/([0-9a-f]{2})/([0-9a-f]{38})\b", said)}
     there = {line[:40] for line in done.stdout.decode().split("\n")}
     return done.returncode != 0 or not named or bool(named & there)
+
+
+def is_whole(path):
+    """Whether a loose object is what its name says."""
+    try:
+        content = zlib.decompress(read(path) or b"")
+    except zlib.error:
+        return False
+    return hashlib.sha1(content).hexdigest() == \
+        "".join(path.split("/")[-2:])
 
 
 def mend_log(path):

@@ -37,9 +37,6 @@
  * and the forgotten LSN, and no row beyond the forgotten LSN is ever deleted
  * (journal_trim.c).
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "daemon/store/journal/journal_internal.h"

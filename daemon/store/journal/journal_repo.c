@@ -7,8 +7,6 @@
  *
  * Failure modes: those of a commit (journal.c).
  */
-#include <errno.h>
-
 #include "daemon/store/journal/journal_internal.h"
 
 int journal_register_start(struct journal *j)

@@ -8,10 +8,8 @@
 #include "daemon/store/recovery/disown.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/recovery/leftover_locks.h"

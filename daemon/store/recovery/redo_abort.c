@@ -3,7 +3,6 @@
  * takes back its log lines of a crashed run.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "daemon/base/array.h"
 #include "daemon/store/recovery/redo.h"

@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/recovery/redo.h"

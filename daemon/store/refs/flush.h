@@ -18,7 +18,6 @@
 #ifndef STORE_FLUSH_H
 #define STORE_FLUSH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/base/sys.h"

@@ -1,8 +1,6 @@
 /*
  * The contents of a reflog, and which refs have a log: no disk.
  */
-#include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 
 /* git's own writers hold a ref's lock for moments. */
 #define YOUNG_NS   (60 * INT64_C(1000000000))

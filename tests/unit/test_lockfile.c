@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 #include "proto/limits.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"

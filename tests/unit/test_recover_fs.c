@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/store/deferred/deferred_fs.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"

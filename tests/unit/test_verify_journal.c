@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 #include "daemon/store/journal/record.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/store_rig.h"

@@ -54,7 +54,7 @@ void edit_to(struct edit *e, enum progress to)
 static int git_lock(struct edit *e, mode_t dir_mode)
 {
 	char path[REFD_PATH_MAX];
-	int r = lockfile_path(path, e->name);
+	int r = token_lock_path(path, e->name);
 
 	if (r < 0)
 		return r;
@@ -87,7 +87,7 @@ static int stage_in_lock(struct edit *e, const char *content, size_t len,
 static int git_place(struct edit *e)
 {
 	char path[REFD_PATH_MAX];
-	int r = lockfile_path(path, e->name);
+	int r = token_lock_path(path, e->name);
 
 	assert(!e->has_lock_fd);
 	if (r == 0)
@@ -102,7 +102,7 @@ static int git_place(struct edit *e)
 static int git_unlock(struct edit *e)
 {
 	char path[REFD_PATH_MAX];
-	int r = lockfile_path(path, e->name);
+	int r = token_lock_path(path, e->name);
 
 	if (e->has_lock_fd)
 		SYS(e->sys, close, e->lock_fd);

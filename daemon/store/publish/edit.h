@@ -15,7 +15,7 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/record.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 #include "daemon/store/refs/loose.h"
 
 /*

@@ -24,7 +24,7 @@
 
 #include "daemon/base/array.h"
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 #include "proto/limits.h"
 
 struct token_inode {

@@ -19,7 +19,7 @@
 #include "daemon/base/sys_dirs.h"
 #include "daemon/store/publish/edit.h"
 #include "daemon/store/window/apply.h"
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 #include "daemon/store/refs/loose.h"
 #include "daemon/store/journal/record.h"
 

@@ -14,7 +14,7 @@
  *	a crash or a power loss: token and locks survive together, and recovery
  *	recognises them by their common inode
  */
-#include "daemon/store/refs/lockfile.h"
+#include "daemon/store/refs/token.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ int token_parse_name(const char *name, uint64_t *id, unsigned *k)
 	return 0;
 }
 
-int lockfile_path(char out[REFD_PATH_MAX], const char *path)
+int token_lock_path(char out[REFD_PATH_MAX], const char *path)
 {
 	size_t len = strlen(path);
 
@@ -127,7 +127,7 @@ int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode)
 	unsigned tries;
 	int r;
 
-	r = lockfile_path(lock, path);
+	r = token_lock_path(lock, path);
 	if (r < 0)
 		return r;
 	tok->made_dirs = 0;
@@ -147,7 +147,7 @@ int token_unlock(struct token *tok, int dirfd, const char *path)
 	char lock[REFD_PATH_MAX];
 	int r;
 
-	r = lockfile_path(lock, path);
+	r = token_lock_path(lock, path);
 	if (r == 0)
 		r = SYS(tok->sys, unlinkat, dirfd, lock);
 	return r == -ENOENT ? 0 : r;

@@ -13,8 +13,8 @@
  * One thread per token; every call may block. 0 or negative errno; nothing
  * logs. done() is allowed in any state and more than once.
  */
-#ifndef STORE_LOCKFILE_H
-#define STORE_LOCKFILE_H
+#ifndef STORE_TOKEN_H
+#define STORE_TOKEN_H
 
 #include <stdint.h>
 
@@ -44,7 +44,7 @@ int token_parse_name(const char *name, uint64_t *id, unsigned *k);
 void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n);
 
 /* "<path>.lock", or -ENAMETOOLONG. */
-int lockfile_path(char lock[REFD_PATH_MAX], const char *path);
+int token_lock_path(char lock[REFD_PATH_MAX], const char *path);
 
 /* Makes the file; nothing is locked yet. stage_fd is borrowed. -EEXIST: the
  * id was used before. On failure TOK may be done() and holds nothing. */

@@ -156,8 +156,6 @@ START_TEST(power_loss_of_a_head_that_was_followed_and_then_written)
 }
 END_TEST
 
-/* Of a chain only the last record is unfinished after a crash; a deletion that
- * was done before takes nothing of the log that is there. */
 /* git's, who never synced it; a record that only confirms what git wrote owes
  * no line, and whoever writes next must not be glued to half of one. */
 START_TEST(power_loss_tears_a_line_that_is_not_ours)
@@ -174,6 +172,8 @@ START_TEST(power_loss_tears_a_line_that_is_not_ours)
 }
 END_TEST
 
+/* After a crash only the last record of a ref is unfinished; an earlier, finished
+ * deletion removes nothing from the present log. */
 START_TEST(crash_keeps_the_log_since_a_deletion)
 {
 	static const char name[] = "refs/heads/x";

@@ -1,14 +1,15 @@
 /*
- * Proves of what is no plain window that, killed or cut at each change of the
- * disk, and with each call failing, the next start finds one story in journal
- * and refs, and nothing that was acknowledged is missing:
- *	session		from its locks to its commit, a deletion among it
- *	void		a window one of whose names a foreign writer takes while
- *			it is in the flush, alone and of an atomic transaction
- *	checkpoint	of what was published, SQLite's own with it
+ * Proves for three special cases that after a crash or a power loss at each
+ * change of the disk, and with each call failing, the next start finds one
+ * story in journal and refs, and no acknowledged update is missing:
+ *	session		from the locks to the commit, with a deletion
+ *	abort		a foreign writer takes a name of the batch during the
+ *			flush, alone and in an atomic transaction
+ *	checkpoint	of published refs, with SQLite's own checkpoint
  *
- * Cuts and failing calls are tried on all of them only with REFD_TEST_LONG, and
- * then with more ways to lose, more errors, and a second power loss.
+ * Power losses and failing calls are tried on all cases only with
+ * REFD_TEST_LONG, and then with more ways to lose, more errors, and a second
+ * power loss.
  */
 #include <check.h>
 #include <errno.h>
@@ -31,8 +32,8 @@ struct work {
 static const struct work works[] = {
 	{ "session", "a=2:1;b=2:0;-p:1", true, false, true, false },
 	{ "session, one by one", "a=2:1;-p:1", false, false, true, false },
-	{ "void", "a=2:1;t=2:0", false, true, false, false },
-	{ "void, atomic", "b=2:0;t=2:0;z=2:0", true, true, false, false },
+	{ "abort", "a=2:1;t=2:0", false, true, false, false },
+	{ "abort, atomic", "b=2:0;t=2:0;z=2:0", true, true, false, false },
 	{ "checkpoint", "a=2:1;b=2:0;-p:1", false, false, false, true },
 };
 #define NR_WORKS ((int)(sizeof(works) / sizeof(*works)))

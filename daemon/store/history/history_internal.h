@@ -112,7 +112,7 @@ struct history_taken {
 struct history_takings {
 	struct history_taken *list;
 	size_t nr;
-	uint64_t *copies; /* parked rows to ask about */
+	uint64_t *copies; /* deferred copies to look up */
 	size_t nr_copies;
 };
 

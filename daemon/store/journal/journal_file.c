@@ -56,7 +56,8 @@ static const char schema[] =
     " lsn INTEGER NOT NULL, kind INTEGER NOT NULL, final INTEGER NOT NULL,"
     " body BLOB NOT NULL, checksum INTEGER, PRIMARY KEY(txid, uid, lsn))"
     " WITHOUT ROWID, STRICT;"
-    "CREATE TABLE parked(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
+    "CREATE TABLE " JOURNAL_OPEN_DEFERRED
+    "(lsn INTEGER PRIMARY KEY, repo INTEGER NOT NULL)"
     " STRICT;";
 
 /* ---- the first bytes, read without SQLite ---- */

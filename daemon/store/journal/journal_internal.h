@@ -40,8 +40,10 @@
 /* In meta: the last row on disk, and a checksum of all of meta. */
 #define JOURNAL_SEAL_BYTES 12
 
-/* The table of the outcomes of trimmed ids. The name on disk is older. */
-#define JOURNAL_OLD_OUTCOMES "past"
+/* Tables whose names on disk are older: the outcomes of trimmed ids, and the
+ * LSNs of the open deferred rows. */
+#define JOURNAL_OLD_OUTCOMES  "past"
+#define JOURNAL_OPEN_DEFERRED "parked"
 
 #define JOURNAL_PAGE_BYTES 4096 /* as set when the file was made */
 /* A page and its frame header. */

@@ -77,8 +77,10 @@ static int prepare_all(struct journal *j)
 	} all[] = {
 		{ "BEGIN IMMEDIATE", &j->begin },
 		{ insert, &j->insert },
-		{ "INSERT INTO parked VALUES(?, ?)", &j->defer },
-		{ "DELETE FROM parked WHERE lsn = ?", &j->end_deferred },
+		{ "INSERT INTO " JOURNAL_OPEN_DEFERRED " VALUES(?, ?)",
+		    &j->defer },
+		{ "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE lsn = ?",
+		    &j->end_deferred },
 		{ unkeep, &j->unkeep },
 		{ "UPDATE meta SET machine = ?, forgotten = ?, trimmed = ?,"
 		  " seal = ? WHERE id = 1",

@@ -281,7 +281,8 @@ int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
 
 	r = scan_open(&scan, j,
 	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn IN"
-	    " (SELECT lsn FROM parked WHERE ?1 = 0 OR repo = ?1)"
+	    " (SELECT lsn FROM " JOURNAL_OPEN_DEFERRED
+	    " WHERE ?1 = 0 OR repo = ?1)"
 	    " ORDER BY lsn");
 	if (r == 0) {
 		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)repo);

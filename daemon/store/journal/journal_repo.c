@@ -95,7 +95,8 @@ static int delete_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
 	sqlite3_stmt *s = NULL;
 	int rc;
 
-	rc = journal_prepare(j->db, "DELETE FROM parked WHERE repo = ?", &s);
+	rc = journal_prepare(j->db,
+	    "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE repo = ?", &s);
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
 		rc = journal_run(s);

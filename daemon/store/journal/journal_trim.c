@@ -113,7 +113,8 @@ static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
 	if (rc == SQLITE_OK)
 		rc = run_with_lsns(j,
 		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"
-		    " AND lsn NOT IN (SELECT lsn FROM parked)",
+		    " AND lsn NOT IN (SELECT lsn FROM " JOURNAL_OPEN_DEFERRED
+		    ")",
 		    j->trimmed, lsn);
 	if (rc == SQLITE_OK)
 		rc = journal_write_meta(j, j->forgotten, lsn);

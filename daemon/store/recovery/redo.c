@@ -109,7 +109,8 @@ void redo_defer(const struct redo *redo)
 	}
 }
 
-int redo_failed(struct replay *rp, struct redo *redo, int err)
+/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. */
+static int decide_failed(struct replay *rp, struct redo *redo, int err)
 {
 	const char *name = redo->records->name;
 
@@ -187,10 +188,10 @@ static int open_place(struct replay *rp, struct redo *redo)
 	return redo->edit.dirfd < 0 ? redo->edit.dirfd : 0;
 }
 
-void redo_close(struct replay *rp, struct redo *redo)
+void redo_close(struct replay *rp, const struct edit *e)
 {
-	if (redo->edit.dirfd >= 0 && redo->edit.dirfd != rp->repo->fd)
-		SYS(rp->sys, close, redo->edit.dirfd);
+	if (e->dirfd >= 0 && e->dirfd != rp->repo->fd)
+		SYS(rp->sys, close, e->dirfd);
 }
 
 int redo_lock(struct replay *rp, struct redo *redo)
@@ -207,7 +208,7 @@ int redo_lock(struct replay *rp, struct redo *redo)
 }
 
 /* A lock of an earlier run goes with leftover_locks_clean(). */
-int redo_unlock(struct replay *rp, struct redo *redo)
+static int unlock(struct replay *rp, struct redo *redo)
 {
 	redo->held = NULL;
 	return redo_unlock_edit(rp, &redo->edit);
@@ -392,6 +393,25 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 	return 0;
 }
 
+static int end_locked(struct replay *rp, struct redo *redo, int r)
+{
+	if (r < 0)
+		r = decide_failed(rp, redo, r);
+	if (unlock(rp, redo) < 0 && r == 0)
+		r = -EIO;
+	return r;
+}
+
+int redo_end_and_prune(struct replay *rp, struct redo *redo, int r)
+{
+	r = end_locked(rp, redo, r);
+	if (redo->edit.dirfd >= 0)
+		loose_prune_parents(rp->sys, redo->edit.dirfd,
+		    redo->records->name, 2);
+	redo_close(rp, &redo->edit);
+	return r;
+}
+
 /* Writes the value first: if the name is taken, no log line of the update may
  * stay. */
 int redo_one_write(struct replay *rp, struct redo *redo)
@@ -408,10 +428,7 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 			r = redo_log(rp, redo);
 	}
 	loose_value_done(&loose);
-	if (r < 0)
-		r = redo_failed(rp, redo, r);
-	if (redo_unlock(rp, redo) < 0 && r == 0)
-		r = -EIO;
-	redo_close(rp, redo);
+	r = end_locked(rp, redo, r);
+	redo_close(rp, &redo->edit);
 	return r;
 }

@@ -40,7 +40,6 @@ bool redo_init(struct redo *redo, struct replay *rp,
 int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose);
 /* Locks the ref, without a decision. */
 int redo_lock(struct replay *rp, struct redo *redo);
-int redo_unlock(struct replay *rp, struct redo *redo);
 /* An edit of NAME by the evidence of ROW; the caller sets the directory. */
 struct edit redo_edit(struct replay *rp, const struct replay_row *row,
     const char *name);
@@ -48,9 +47,11 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
  * lock. */
 int redo_unlock_edit(struct replay *rp, struct edit *e);
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name);
-void redo_close(struct replay *rp, struct redo *redo);
-/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. */
-int redo_failed(struct replay *rp, struct redo *redo, int err);
+void redo_close(struct replay *rp, const struct edit *e);
+/* Ends REDO, whose steps returned R: decides about the records after an error,
+ * unlocks, prunes empty directories, closes. 0, or an errno that recovery must
+ * not ignore. */
+int redo_end_and_prune(struct replay *rp, struct redo *redo, int r);
 
 /* Reads packed-refs again. A writer who packs a ref and removes its file holds
  * the ref's lock. Once we hold the lock, packed-refs has every value that the

@@ -64,8 +64,7 @@ static int retract_line(struct replay *rp, const struct replay_row *row,
 	if (e.dirfd < 0)
 		return e.dirfd == -ENOENT ? 0 : e.dirfd;
 	r = retract_locked(rp, &e, row, member);
-	if (e.dirfd != rp->repo->fd)
-		SYS(rp->sys, close, e.dirfd);
+	redo_close(rp, &e);
 	return r;
 }
 

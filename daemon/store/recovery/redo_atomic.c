@@ -236,8 +236,7 @@ static int delete_restored_member(struct replay *rp,
 		r = loose_stays_inside(rp->sys, e.dirfd, e.name);
 	if (r == 0 && S_ISREG(st.mode))
 		r = delete_restored_locked(rp, row, m, &e);
-	if (e.dirfd != rp->repo->fd)
-		SYS(rp->sys, close, e.dirfd);
+	redo_close(rp, &e);
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
 }
 

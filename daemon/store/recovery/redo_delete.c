@@ -150,15 +150,7 @@ static int end_delete(struct replay *rp, struct redo *redo, int state, int err)
 		    err < 0 && is_there(redo) ? err : finish_delete(rp, redo);
 	else if (state == 0)
 		state = redo_log_of_left(rp, redo);
-	if (state < 0)
-		state = redo_failed(rp, redo, state);
-	if (redo_unlock(rp, redo) < 0 && state == 0)
-		state = -EIO;
-	if (redo->edit.dirfd >= 0)
-		loose_prune_parents(rp->sys, redo->edit.dirfd,
-		    redo->records->name, 2);
-	redo_close(rp, redo);
-	return state;
+	return redo_end_and_prune(rp, redo, state);
 }
 
 int redo_deletions(struct replay *rp, struct redo *redos, size_t nr)

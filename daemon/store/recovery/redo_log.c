@@ -158,13 +158,5 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 		redo_defer(redo);
 		r = 0;
 	}
-	if (r < 0)
-		r = redo_failed(rp, redo, r);
-	if (redo_unlock(rp, redo) < 0 && r == 0)
-		r = -EIO;
-	if (redo->edit.dirfd >= 0)
-		loose_prune_parents(rp->sys, redo->edit.dirfd,
-		    redo->records->name, 2);
-	redo_close(rp, redo);
-	return r;
+	return redo_end_and_prune(rp, redo, r);
 }

@@ -73,7 +73,7 @@ struct sys {
 	    struct sys_stat *st); /* never follows the last link */
 	/* Which life of which file system holds FD: the same number as long as
 	 * its page cache lives, in any mount namespace where that can be told
-	 * (sys_mount.c), and another once it was mounted anew. */
+	 * (sys_mount.c), and another once it was mounted anew. Bit 62 is 0. */
 	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
 	/* f_type of statfs(2). */
 	int (*fs_type)(const struct sys *, int fd, uint64_t *type);

@@ -36,6 +36,9 @@
 /* Tells ids of superblocks from those of mounts; the kernel's count stays
  * below. */
 #define IS_SUPERBLOCK (UINT64_C(1) << 63)
+/* The bit that the journal uses for a mark. The kernel's counts stay below; a
+ * random id may have it. */
+#define IS_RESERVED (UINT64_C(1) << 62)
 
 /* By its device's name: /sys/dev/block/7:1 leads to .../block/loop1. */
 static bool directory_by_device(const char *kind, const struct stat *st,
@@ -141,7 +144,7 @@ int sys_kernel_mount_id(const struct sys *sys, int fd, uint64_t *id)
 	if (id_in_sysfs(fd, &made))
 		*id = IS_SUPERBLOCK | made;
 	else if (id_of_tmpfs(fd, &made))
-		*id = IS_SUPERBLOCK | made;
+		*id = IS_SUPERBLOCK | (made & ~IS_RESERVED);
 	else
 		return mount_id(fd, id);
 	return 0;

@@ -65,8 +65,10 @@ enum journal_kind {
 #define JOURNAL_TOKEN_BITS     40
 #define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
 
-/* Of a deferred row: its file system failed to sync, so the page cache may
- * differ from the disk. */
+/* A bit in the mount of a deferred row: its file system failed to sync, so the
+ * page cache may differ from the disk. No sys->mount_id has the bit. */
+#define JOURNAL_MOUNT_FAILED (UINT64_C(1) << 62)
+/* The same, and no mount to compare: the names may differ too. */
 #define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
 
 struct journal_row {

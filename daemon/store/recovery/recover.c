@@ -237,15 +237,16 @@ static void sync_visited(struct recovery_run *run)
 	}
 }
 
-/* The mount by which a row of V is redone later: the file system may have
- * failed while another repository was synced. */
+/* The mount by which a row of V is redone later. Its locks stand. The file
+ * system may have failed while another repository was synced. */
 static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
     const struct replay_row *row)
 {
-	return v->lost ||
-		sync_failures_has_rows(run->rec->repos->sync_failures,
-		    row->row.mount) ?
-	    JOURNAL_MOUNT_LOST :
+	if (v->lost)
+		return JOURNAL_MOUNT_LOST;
+	return sync_failures_has_rows(run->rec->repos->sync_failures,
+		   row->row.mount) ?
+	    row->row.mount | JOURNAL_MOUNT_FAILED :
 	    row->row.mount;
 }
 

@@ -63,9 +63,11 @@ struct recover_notes {
 int recover_notes_defer_row(struct recover_notes *notes,
     const struct replay_row *row, uint64_t mount, uint64_t *deferred);
 /* After a replay of ROW: the members that the replay deferred get a deferred
- * row. All other members of a deferred row are finished. */
+ * row. All other members of a deferred row are finished. LEFTOVER: the locks
+ * that stand until the row is durable. */
 int recover_notes_replayed(struct recover_notes *notes,
-    const struct replay_row *row, uint64_t *deferred);
+    struct leftover_locks *leftover, const struct replay_row *row,
+    uint64_t *deferred);
 /* Aborts updates that were committed. */
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);

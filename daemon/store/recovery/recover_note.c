@@ -112,20 +112,39 @@ int recover_notes_defer_row(struct recover_notes *notes,
 	return keep_deferred(notes, row, NULL, mount, deferred);
 }
 
-/* Recovery is about to remove all standing locks, so a later attempt counts ROW
- * as lost in a power loss. */
-static uint64_t later_mount(const struct replay_row *row)
+static bool any_is_locked(struct leftover_locks *leftover,
+    const struct replay_row *row)
 {
-	if (row->may_be_lost)
-		return JOURNAL_MOUNT_LOST;
-	return row->row.mount == JOURNAL_MOUNT_LOST ? row->row.mount : 0;
+	const struct record_member *m;
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++) {
+		m = &row->rec.members[i];
+		if (row->deferred[i] &&
+		    leftover_locks_lookup(leftover, row->row.token, m->worktree,
+			m->name) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Recovery is about to remove all standing locks, so a later attempt counts ROW
+ * as lost in a power loss. Without a lock to remove, ROW keeps its evidence. */
+static uint64_t later_mount(struct leftover_locks *leftover,
+    const struct replay_row *row)
+{
+	if (row->evidence == EVIDENCE_FAILED_SYNC &&
+	    !any_is_locked(leftover, row))
+		return row->row.mount | JOURNAL_MOUNT_FAILED;
+	return replay_row_has_failed(row) ? JOURNAL_MOUNT_LOST : 0;
 }
 
 int recover_notes_replayed(struct recover_notes *notes,
-    const struct replay_row *row, uint64_t *deferred)
+    struct leftover_locks *leftover, const struct replay_row *row,
+    uint64_t *deferred)
 {
-	return keep_deferred(notes, row, row->deferred, later_mount(row),
-	    deferred);
+	return keep_deferred(notes, row, row->deferred,
+	    later_mount(leftover, row), deferred);
 }
 
 /* ---- abort records ---- */

@@ -51,15 +51,17 @@ enum evidence recover_starts_evidence(const struct recover_starts *starts,
     const struct replay_row *row, const struct repo *repo)
 {
 	uint64_t start = row->row.token >> JOURNAL_TOKEN_BITS;
+	uint64_t mount = row->row.mount & ~JOURNAL_MOUNT_FAILED;
 	size_t i;
 
-	if (row->row.mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST ||
-	    row->row.mount != repo->fs->mount)
+	if (mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST ||
+	    mount != repo->fs->mount)
 		return EVIDENCE_POWER_LOSS;
 	for (i = 0; i < starts->nr; i++)
 		if (starts->same[i] == start)
-			return row->may_be_lost ? EVIDENCE_FAILED_SYNC :
-						  EVIDENCE_CRASHED;
+			return replay_row_has_failed(row) ?
+			    EVIDENCE_FAILED_SYNC :
+			    EVIDENCE_CRASHED;
 	return EVIDENCE_POWER_LOSS;
 }
 

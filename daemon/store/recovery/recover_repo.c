@@ -110,7 +110,7 @@ int recover_note(struct store_recovery *rec, const struct replay *rp,
 	}
 	r = recover_notes_abort(&notes, &rp->aborted);
 	for (row = rows; row != NULL && r == 0; row = row->next)
-		r = recover_notes_replayed(&notes, row, deferred);
+		r = recover_notes_replayed(&notes, rp->leftover, row, deferred);
 	if (r == 0)
 		r = recover_notes_write(&notes, rec->log);
 	recover_notes_done(&notes);

@@ -194,7 +194,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	if (rows == NULL || !is_needed)
 		return 0;
 	for (row = rows; row != NULL; row = row->next)
-		if (row->row.mount == JOURNAL_MOUNT_LOST || row->may_be_lost)
+		if (replay_row_has_failed(row))
 			rp->is_memory_lost = true;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
@@ -218,6 +218,11 @@ void replay_done(struct replay *rp)
 	packed_snapshot_put(rp->snap);
 	ref_records_free(&rp->ref_records);
 	free(rp->aborted.items);
+}
+
+bool replay_row_has_failed(const struct replay_row *row)
+{
+	return row->may_be_lost || (row->row.mount & JOURNAL_MOUNT_FAILED) != 0;
 }
 
 void replay_row_free(struct replay_row *row)

@@ -93,6 +93,8 @@ struct replay {
 int replay_repo(struct replay *rp, struct replay_row *rows);
 void replay_done(struct replay *rp);
 
+/* May the page cache differ from the disk in the values of ROW? */
+bool replay_row_has_failed(const struct replay_row *row);
 void replay_row_free(struct replay_row *row);
 
 #endif

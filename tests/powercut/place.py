@@ -5,6 +5,7 @@ import signal
 import struct
 import subprocess
 import time
+import uuid
 
 import disks
 import wire
@@ -15,6 +16,7 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 
 FDATASYNC, FSYNC, SYNCFS, SYNC_RANGE = 1, 2, 4, 8
 OLD_REFS = 12
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class SyncPage:
@@ -61,6 +63,8 @@ class Place:
         self.promises = True
         self.has_modes = False
         self.core_fsync = None
+        # None: the machine's own.
+        self.boot_id = None
         self.anchor = None
         self.daemon = None
         self.log = open(top + "/daemon.log", "ab")
@@ -246,6 +250,15 @@ class Place:
         for line in said.splitlines(keepends=True):
             self.log.write(who.encode() + b": " + line)
         self.log.flush()
+
+    def new_boot(self):
+        """Whoever starts from now on reads another boot id."""
+        path, is_first = self.top + "/boot_id", not self.boot_id
+        self.boot_id = str(uuid.uuid4())
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.boot_id + "\n")
+        if is_first:
+            disks.run("mount", "--bind", path, BOOT_ID)
 
     def daemon_said(self):
         self.log.flush()

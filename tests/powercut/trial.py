@@ -76,15 +76,19 @@ class Plan:
                       for _ in range(ROUNDS)]
         if options.durability != "any":
             self.modes = [options.durability] * ROUNDS
+        # Whether a cut ends the boot, too: its own draw, so that older seeds
+        # keep their meaning.
+        self.boots = random.Random("boots %d" % seed).random() < 0.5
         self.rng = rng
 
     def __str__(self):
-        return "%s%s, %s%s%s" % (
+        return "%s%s, %s%s%s%s" % (
             self.fs, ", journal on %s" % self.state_fs if self.state_fs
             else "", " and ".join(sorted(set(self.cuts))),
             ", beside git" if self.beside else
             ", objects unsynced" if self.raw_objects else "",
-            "" if self.reference else " without reference")
+            "" if self.reference else " without reference",
+            ", boots" if self.boots else "")
 
 
 class Trial:
@@ -283,6 +287,8 @@ class Trial:
             for disk in reversed(self.disks):
                 disk.unmount()
             self.mount()
+            if self.plan.boots:
+                place.new_boot()
 
     def disk_dies(self):
         """That of the repositories, under a daemon that lives."""

@@ -18,7 +18,7 @@
 #include "client/request/question.h"
 
 /* All that is said of one lock file. */
-struct lock {
+struct listed_lock {
 	const char *file;
 	struct row waits, held; /* the first of each; zeroes: none */
 	size_t nr_waits;
@@ -29,7 +29,8 @@ struct lock {
 	bool pid_guessed; /* only by where it is at work */
 };
 
-static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
+static struct listed_lock *lock_of(struct listed_lock **locks, size_t *nr,
+    const char *file)
 {
 	size_t i;
 
@@ -42,9 +43,9 @@ static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
 	return &(*locks)[(*nr)++];
 }
 
-static struct lock *collect(const struct refd_answer *ans, size_t *nr)
+static struct listed_lock *collect(const struct refd_answer *ans, size_t *nr)
 {
-	struct lock *locks = NULL, *lock;
+	struct listed_lock *locks = NULL, *lock;
 	struct row row = { 0 };
 
 	*nr = 0;
@@ -90,7 +91,7 @@ static uint64_t guess(const char *file)
 	return pid;
 }
 
-static void look(struct lock *lock)
+static void look(struct listed_lock *lock)
 {
 	struct stat st;
 	time_t now = time(NULL);
@@ -112,7 +113,7 @@ static void look(struct lock *lock)
 
 /* ---- for people ---- */
 
-static void add_holder(struct text *t, const struct lock *lock)
+static void add_holder(struct text *t, const struct listed_lock *lock)
 {
 	text_adds(t, "    ");
 	if (!lock->is_there) {
@@ -136,7 +137,7 @@ static void add_holder(struct text *t, const struct lock *lock)
 	text_addc(t, '\n');
 }
 
-static void add_waits(struct text *t, const struct lock *lock)
+static void add_waits(struct text *t, const struct listed_lock *lock)
 {
 	if (!lock->nr_waits)
 		return;
@@ -152,7 +153,7 @@ static void add_waits(struct text *t, const struct lock *lock)
 	text_addc(t, '\n');
 }
 
-static void print_lock(const struct lock *lock)
+static void print_lock(const struct listed_lock *lock)
 {
 	struct text t = { 0 };
 
@@ -166,7 +167,7 @@ static void print_lock(const struct lock *lock)
 
 /* ---- for programs ---- */
 
-static void print_json(const struct lock *lock)
+static void print_json(const struct listed_lock *lock)
 {
 	struct text command = { 0 };
 
@@ -190,7 +191,7 @@ int command_locks(int argc, char **argv)
 {
 	struct ask_admin q = { .usage = "refd locks [--json] [--socket PATH]" };
 	struct refd_answer ans;
-	struct lock *locks;
+	struct listed_lock *locks;
 	size_t i, nr;
 
 	ask_admin_parse(&q, argc, argv, "j");

@@ -1,0 +1,236 @@
+/*
+ * Happy path: a source wakes the pool, and one thread that waits takes the
+ * first source that has work and may run.
+ *
+ * Failures: threads that cannot be started: workers_start() ends the others. A
+ * source whose work hangs: other sources keep their reserved threads.
+ */
+#include "daemon/base/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct workers {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond; /* a source has work, or STOPPING */
+	struct work_source *sources;
+	size_t nr_free; /* threads that run no work */
+	bool stopping;
+	/* Only for the thread that starts and stops the pool. */
+	size_t nr_threads, nr_started;
+	pthread_t threads[];
+};
+
+/* The threads that are kept free for sources other than SOURCE. */
+static size_t nr_kept_free(const struct workers *w,
+    const struct work_source *source)
+{
+	const struct work_source *other;
+	size_t nr = 0;
+
+	for (other = w->sources; other != NULL; other = other->next)
+		if (other != source && other->nr_running < other->reserved)
+			nr += other->reserved - other->nr_running;
+	return nr;
+}
+
+static bool may_run(const struct workers *w, const struct work_source *source)
+{
+	return source->nr_running < source->most &&
+	    (source->nr_running < source->reserved ||
+		w->nr_free > nr_kept_free(w, source));
+}
+
+static struct work_source *next_source(const struct workers *w)
+{
+	struct work_source *source;
+
+	for (source = w->sources; source != NULL; source = source->next)
+		if (source->has_work && may_run(w, source))
+			return source;
+	return NULL;
+}
+
+static bool has_work(const struct workers *w)
+{
+	const struct work_source *source;
+
+	for (source = w->sources; source != NULL; source = source->next)
+		if (source->has_work || source->nr_running > 0)
+			return true;
+	return false;
+}
+
+static void run(struct workers *w, struct work_source *source)
+{
+	bool did;
+
+	source->has_work = false;
+	source->nr_running++;
+	w->nr_free--;
+	pthread_mutex_unlock(&w->mutex);
+	did = source->work(source->arg);
+	pthread_mutex_lock(&w->mutex);
+	w->nr_free++;
+	source->nr_running--;
+	/* There may be more work, and this thread looks for it next. */
+	source->has_work = source->has_work || did;
+}
+
+/* The earliest time of workers_wake_at(); 0: none. */
+static int64_t earliest(const struct workers *w)
+{
+	const struct work_source *source;
+	int64_t due_ns = 0;
+
+	for (source = w->sources; source != NULL; source = source->next)
+		if (source->due_ns != 0 &&
+		    (due_ns == 0 || source->due_ns < due_ns))
+			due_ns = source->due_ns;
+	return due_ns;
+}
+
+/* The times up to NOW_NS become work. */
+static void fall_due(struct workers *w, int64_t now_ns)
+{
+	struct work_source *source;
+
+	for (source = w->sources; source != NULL; source = source->next)
+		if (source->due_ns != 0 && source->due_ns <= now_ns) {
+			source->has_work = true;
+			source->due_ns = 0;
+		}
+	/* This thread takes one source. Others take the rest. */
+	pthread_cond_broadcast(&w->cond);
+}
+
+static void wait_for_work(struct workers *w)
+{
+	int64_t due_ns = earliest(w);
+	struct timespec until = { due_ns / 1000000000, due_ns % 1000000000 };
+
+	if (due_ns == 0)
+		pthread_cond_wait(&w->cond, &w->mutex);
+	else if (pthread_cond_timedwait(&w->cond, &w->mutex, &until) ==
+	    ETIMEDOUT)
+		fall_due(w, due_ns);
+}
+
+static void *worker_main(void *arg)
+{
+	struct work_source *source;
+	struct workers *w = arg;
+
+	pthread_mutex_lock(&w->mutex);
+	for (;;) {
+		source = next_source(w);
+		if (source != NULL)
+			run(w, source);
+		else if (w->stopping && !has_work(w))
+			break;
+		else
+			wait_for_work(w);
+	}
+	/* Another thread may wait for the work that has just ended. */
+	pthread_cond_broadcast(&w->cond);
+	pthread_mutex_unlock(&w->mutex);
+	return NULL;
+}
+
+struct workers *workers_new(size_t nr_threads)
+{
+	struct workers *w;
+	pthread_condattr_t attr;
+
+	w = calloc(1, sizeof(*w) + nr_threads * sizeof(w->threads[0]));
+	if (w == NULL)
+		return NULL;
+	w->nr_threads = w->nr_free = nr_threads;
+	pthread_mutex_init(&w->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return w;
+}
+
+void workers_add(struct workers *w, struct work_source *source)
+{
+	struct work_source **at = &w->sources;
+
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = source;
+}
+
+int workers_start(struct workers *w)
+{
+	w->stopping = false;
+	while (w->nr_started < w->nr_threads &&
+	    pthread_create(&w->threads[w->nr_started], NULL, worker_main, w) ==
+		0)
+		w->nr_started++;
+	if (w->nr_started == w->nr_threads)
+		return 0;
+	workers_stop(w);
+	return -EAGAIN;
+}
+
+void workers_wake(struct workers *w, struct work_source *source)
+{
+	pthread_mutex_lock(&w->mutex);
+	source->has_work = true;
+	if (may_run(w, source))
+		pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+void workers_wake_at(struct workers *w, struct work_source *source,
+    int64_t time_ns)
+{
+	pthread_mutex_lock(&w->mutex);
+	source->due_ns = time_ns;
+	/* All threads that wait learn the new time: any of them may get other
+	 * work first. */
+	pthread_cond_broadcast(&w->cond);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+size_t workers_reach(struct workers *w, const struct work_source *source)
+{
+	size_t kept, more, reach;
+
+	pthread_mutex_lock(&w->mutex);
+	kept = nr_kept_free(w, source);
+	more = w->nr_free > kept ? w->nr_free - kept : 0;
+	reach = source->nr_running + more;
+	if (reach < source->reserved)
+		reach = source->reserved;
+	if (reach > source->most)
+		reach = source->most;
+	if (reach > source->nr_running + w->nr_free)
+		reach = source->nr_running + w->nr_free;
+	pthread_mutex_unlock(&w->mutex);
+	return reach;
+}
+
+void workers_stop(struct workers *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->stopping = true;
+	pthread_cond_broadcast(&w->cond);
+	pthread_mutex_unlock(&w->mutex);
+	while (w->nr_started > 0)
+		pthread_join(w->threads[--w->nr_started], NULL);
+}
+
+void workers_free(struct workers *w)
+{
+	if (w == NULL)
+		return;
+	pthread_cond_destroy(&w->cond);
+	pthread_mutex_destroy(&w->mutex);
+	free(w);
+}

@@ -22,8 +22,10 @@
 
 void scheduler_pause(struct scheduler *e)
 {
-	if (!e->is_draining)
-		e->is_paused = true;
+	if (e->is_draining)
+		return;
+	e->is_paused = true;
+	direct_stop(e);
 }
 
 bool scheduler_is_paused(const struct scheduler *e)
@@ -149,7 +151,7 @@ void scheduler_locks(const struct scheduler *e, int64_t now_ns,
 
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
 		/* While it is admitted nothing of it is ours. */
-		if (ent->state == ENTRY_ADMITTING || ent->txn->repo == NULL)
+		if (entry_is_admitting(ent) || ent->txn->repo == NULL)
 			continue;
 		if (ent->state == ENTRY_PREPARED)
 			tell_held(&l, ent);

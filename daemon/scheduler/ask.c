@@ -181,7 +181,7 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 		decide_finish(e, ent);
 	} else if (ent != NULL && ent->state == ENTRY_PREPARED) {
 		session_give_up(e, ent, REFD_ABORTED, "cancelled");
-	} else if (ent != NULL && ent->state == ENTRY_ADMITTING) {
+	} else if (ent != NULL && entry_is_admitting(ent)) {
 		on_admitted_give_up(e, ent, REFD_ABORTED, "cancelled");
 	} else if (ent != NULL && entry_is_lent(ent)) {
 		entry_give_up(ent, REFD_ABORTED, "cancelled");

@@ -44,7 +44,7 @@ void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
 
 void on_admitted_await(struct scheduler *e, struct entry *ent)
 {
-	assert(ent->state == ENTRY_ADMITTING);
+	assert(entry_is_admitting(ent));
 	e->nr_admitting++;
 	on_admitted_time(e, ent, true);
 	e->store.admit(e->store.ctx, ent->txn);
@@ -117,12 +117,28 @@ static void shorten(const struct scheduler *e, struct entry *ent)
 		ent->deadline_ns - since_ns);
 }
 
+void on_admitted_directly(struct scheduler *e, struct entry *ent)
+{
+	struct txn *txn = ent->txn;
+
+	e->nr_admitting--;
+	on_admitted_time(e, ent, false);
+	/* Without memory the repository is not charged. */
+	ent->of_repo = quota_take(&e->quotas, QUOTA_REPO,
+	    e->store.repo_key(txn->repo), txn, ent->sender);
+	shorten(e, ent);
+}
+
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 {
 	struct entry *ent = txn->scheduler;
 
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
+	if (ent->state == ENTRY_DIRECT)
+		direct_refused(e, ent, now_ns);
+	if (txn->repo != NULL && txn->refused == REFD_OK)
+		direct_learn(&e->direct, e->store.repo_key(txn->repo), txn);
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;

@@ -256,8 +256,7 @@ static void take_back(struct scheduler *e, struct window *w, int64_t now_ns)
 	window_free(w);
 }
 
-/* Who waited for W's is woken with their names. */
-static void deletions_back(const struct window *w)
+void on_batch_done_deletions(const struct window *w)
 {
 	struct repo_queue *q;
 	size_t i;
@@ -273,9 +272,11 @@ static void deletions_back(const struct window *w)
 
 void on_batch_done(struct scheduler *e, struct window *w, int64_t now_ns)
 {
+	if (w->parts[0].txn->direct == w)
+		direct_applied(e, w->parts[0].txn->scheduler);
 	e->nr_windows--;
 	measure(e, w, now_ns);
-	deletions_back(w);
+	on_batch_done_deletions(w);
 	switch (w->session) {
 	case WINDOW_PREPARE:
 		if (w->parts[0].txn->prepared == NULL)

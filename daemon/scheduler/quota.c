@@ -200,6 +200,11 @@ struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
 	return quota;
 }
 
+bool quota_is_used(const struct quotas *s, enum quota_kind kind, uint64_t id)
+{
+	return find(s, kind, id) != NULL;
+}
+
 void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
     const void *client)
 {

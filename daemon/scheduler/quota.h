@@ -65,6 +65,8 @@ uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
 /* TXN is in. NULL: out of memory. */
 struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
     const struct txn *txn, const void *client);
+/* Does any transaction count there? */
+bool quota_is_used(const struct quotas *s, enum quota_kind kind, uint64_t id);
 /* TXN is out; SHARE may be NULL. */
 void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
     const void *client);

@@ -4,6 +4,10 @@
  *	ADMITTING <-> WAITING <-> IN_WINDOW
  *	                 \-> DECIDED
  *
+ * or, where no other transaction is at work, the direct way (direct.c):
+ *
+ *	ADMITTING -> DIRECT -> IN_WINDOW
+ *
  * and a session's, which has all its updates in its windows:
  *
  *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED
@@ -191,7 +195,8 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	e->held_bytes += txn->req.bytes;
 	if (entry_is_session(ent))
 		session_begin(e, ent, arg);
-	on_admitted_await(e, ent);
+	if (!direct_begin(e, ent, now_ns))
+		on_admitted_await(e, ent);
 	return true;
 }
 
@@ -297,7 +302,7 @@ static void expire(struct scheduler *e, int64_t now_ns)
 			    "it was prepared for too long");
 			continue;
 		}
-		if (ent->state == ENTRY_ADMITTING) {
+		if (entry_is_admitting(ent)) {
 			if (e->is_paused)
 				on_admitted_give_up(e, ent, BUSY(PAUSED));
 			else
@@ -322,7 +327,7 @@ static bool unrecorded_is_due(const struct scheduler *e)
 		e->held_bytes > e->cfg.max_waiting_bytes / 2);
 }
 
-static void hand_over(struct scheduler *e, struct window *w, size_t nr_live)
+static void lend(struct scheduler *e, struct window *w, size_t nr_live)
 {
 	struct entry *ent;
 	size_t i, k;
@@ -339,10 +344,8 @@ static void hand_over(struct scheduler *e, struct window *w, size_t nr_live)
 		}
 	}
 	e->nr_windows++;
-	e->stats.windows++;
 	if (nr_live > e->stats.window_refs_max)
 		e->stats.window_refs_max = nr_live;
-	e->store.apply(e->store.ctx, w);
 }
 
 static bool may_hand_over(const struct scheduler *e)
@@ -351,23 +354,32 @@ static bool may_hand_over(const struct scheduler *e)
 	    e->store.takes(e->store.ctx);
 }
 
-static void form_windows(struct scheduler *e)
+struct window *scheduler_next_window(struct scheduler *e)
 {
-	struct window_former f = { .max_unrecorded = e->cfg.window_refs,
+	struct window_former f = { .max_refs = e->window_refs,
+		.max_unrecorded = e->cfg.window_refs,
 		.max_share = e->cfg.window_refs / SHARES,
+		.unrecorded_due = unrecorded_is_due(e),
 		.fairness = &e->fairness,
 		.ref_queues = &e->ref_queues,
 		.unrecorded = &e->unrecorded };
-	struct window *w;
+	struct window *w = NULL;
 	size_t nr_live;
 
-	while (may_hand_over(e)) {
-		f.max_refs = e->window_refs;
-		f.unrecorded_due = unrecorded_is_due(e);
+	if (may_hand_over(e))
 		w = window_form(&f, &nr_live);
-		if (w == NULL)
-			break;
-		hand_over(e, w, nr_live);
+	if (w != NULL)
+		lend(e, w, nr_live);
+	return w;
+}
+
+static void form_windows(struct scheduler *e)
+{
+	struct window *w;
+
+	while ((w = scheduler_next_window(e)) != NULL) {
+		e->stats.windows++;
+		e->store.apply(e->store.ctx, w);
 	}
 }
 
@@ -430,7 +442,7 @@ void scheduler_hurry(struct scheduler *e)
 		} else if (ent->state == ENTRY_PREPARED) {
 			session_give_up(e, ent, REFD_ABORTED,
 			    "the daemon is stopping");
-		} else if (ent->state == ENTRY_ADMITTING) {
+		} else if (entry_is_admitting(ent)) {
 			on_admitted_give_up(e, ent, REFD_ABORTED,
 			    "the daemon is stopping");
 		}
@@ -449,9 +461,10 @@ void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)
 
 	*stats = e->stats;
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		stats->in_store += ent->state == ENTRY_IN_WINDOW;
+		stats->in_store +=
+		    ent->state == ENTRY_IN_WINDOW || direct_is_applied(e, ent);
 		stats->prepared += ent->state == ENTRY_PREPARED;
-		stats->waiting += ent->state == ENTRY_ADMITTING ||
-		    ent->state == ENTRY_WAITING;
+		stats->waiting += ent->state == ENTRY_WAITING ||
+		    (entry_is_admitting(ent) && !direct_is_applied(e, ent));
 	}
 }

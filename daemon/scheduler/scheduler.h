@@ -8,6 +8,10 @@
  *	ADMITTING <-> WAITING <-> IN_WINDOW
  *	                 \-> DECIDED
  *
+ * or, where no other transaction is at work:
+ *
+ *	ADMITTING -> DIRECT -> IN_WINDOW
+ *
  * and a session's:
  *
  *	... IN_WINDOW -> PREPARED -> IN_WINDOW -> DECIDED

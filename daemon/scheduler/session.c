@@ -183,6 +183,7 @@ void session_give_up(struct scheduler *e, struct entry *ent,
 		session_end(e, ent, WINDOW_ABORT);
 		break;
 	case ENTRY_ADMITTING:
+	case ENTRY_DIRECT:
 		on_admitted_give_up(e, ent, status, text);
 		break;
 	case ENTRY_IN_WINDOW:

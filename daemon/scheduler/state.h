@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "daemon/scheduler/answer.h"
+#include "daemon/scheduler/direct.h"
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/scheduler/ref_queue.h"
 #include "daemon/scheduler/unrecorded.h"
@@ -29,6 +30,7 @@ struct scheduler {
 	struct heap deadlines; /* of entries that are ADMITTING, WAIT, or hold
 				  their locks */
 	struct unrecorded unrecorded;
+	struct direct direct;
 	struct entry *decided;  /* to be answered, or in the middle of it */
 	struct entry *sessions; /* that are not decided; next_session */
 	struct entry *untold;   /* that are prepared, to be answered */
@@ -51,6 +53,30 @@ struct scheduler {
 	bool is_paused, is_closed; /* admin.c */
 	struct waiter *closers;    /* who wait until nothing is left */
 };
+
+/* ---- scheduler.c ---- */
+
+/* The next window for the store, which counts as the store's. NULL: nothing may
+ * go, or the store takes none. */
+struct window *scheduler_next_window(struct scheduler *e);
+
+/* ---- direct.c: a transaction with its window, when nothing else is at work
+ * ---- */
+
+/* ENT is new. True: the store has ENT, with its window. False: nothing has
+ * happened. */
+bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns);
+/* No window of a DIRECT entry is applied from now on, unless the store has begun
+ * with it. */
+void direct_stop(struct scheduler *e);
+/* Does the store apply the window of ENT? */
+bool direct_is_applied(const struct scheduler *e, const struct entry *ent);
+/* ENT, which is DIRECT, is back, and its window was applied: ENT is IN_WINDOW.
+ */
+void direct_applied(struct scheduler *e, struct entry *ent);
+/* ENT, which is DIRECT, is back, and its window was not applied: ENT is
+ * ADMITTING, without a window. */
+void direct_refused(struct scheduler *e, struct entry *ent, int64_t now_ns);
 
 /* ---- decide.c: what the scheduler decides by itself, and answers ---- */
 
@@ -86,6 +112,8 @@ void decide_forget(struct scheduler *e, struct entry *ent);
 
 void on_admitted_await(struct scheduler *e, struct entry *ent);
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
+/* The store has admitted ENT and applied its window. */
+void on_admitted_directly(struct scheduler *e, struct entry *ent);
 /* ENT, which the store admits, is not to be done any more. */
 void on_admitted_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text);
@@ -101,6 +129,9 @@ void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed);
 void on_batch_done(struct scheduler *e, struct window *w, int64_t now_ns);
 /* The number of PART's record, which is back, is its transaction's too. */
 void on_batch_done_lsn(const struct txn_part *part);
+/* The deletions of W, which is back, are in no other deletion's way any more.
+ * The updates that wait for them are woken with their names. */
+void on_batch_done_deletions(const struct window *w);
 
 /* ---- ask.c: what a client asks of a transaction by its id ---- */
 

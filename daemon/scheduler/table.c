@@ -5,6 +5,10 @@
  *	IN_WINDOW	some of them are in the store's hands; then WAITING
  *			again, until none is undecided
  *	DECIDED		answered; stays until all of it is recorded
+ * and of an entry that goes the direct way (direct.c), from ADMITTING through
+ * WAITING and IN_WINDOW at once to
+ *	DIRECT		the store admits and applies; then IN_WINDOW, or
+ *			ADMITTING if nothing was applied
  * and of a session's, behind its first IN_WINDOW (or, without updates, behind
  * ADMITTING):
  *	PREPARED	the store holds its locks, the client has the word
@@ -28,9 +32,11 @@
 
 static const unsigned allowed[] = {
 	[ENTRY_ADMITTING] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
+	[ENTRY_DIRECT] = TO(ADMITTING) | TO(IN_WINDOW),
 	[ENTRY_WAITING] = TO(ADMITTING) | TO(IN_WINDOW) | TO(DECIDED),
 	[ENTRY_PREPARED] = TO(IN_WINDOW) | TO(DECIDED),
-	[ENTRY_IN_WINDOW] = TO(WAITING) | TO(PREPARED) | TO(DECIDED),
+	[ENTRY_IN_WINDOW] =
+	    TO(DIRECT) | TO(WAITING) | TO(PREPARED) | TO(DECIDED),
 	[ENTRY_DECIDED] = 0,
 };
 
@@ -44,6 +50,7 @@ bool entry_is_lent(const struct entry *ent)
 {
 	switch (ent->state) {
 	case ENTRY_ADMITTING:
+	case ENTRY_DIRECT:
 	case ENTRY_IN_WINDOW:
 		return true;
 	case ENTRY_WAITING:

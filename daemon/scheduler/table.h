@@ -25,6 +25,7 @@ struct repo_queue;
 
 enum entry_state {
 	ENTRY_ADMITTING, /* the store looks at it */
+	ENTRY_DIRECT,    /* the same, and the store has its window already */
 	ENTRY_WAITING,   /* something undecided waits for a window */
 	ENTRY_PREPARED,  /* a session whose locks the store holds */
 	ENTRY_IN_WINDOW, /* the store has it */
@@ -119,6 +120,13 @@ struct entry *table_find_for(const struct table *t, uint32_t peer,
 
 /* The one way to change a state; asserts that the move is allowed. */
 void entry_move(struct entry *ent, enum entry_state to);
+/* Does the store look at it, and has the store not been told to apply it, or may
+ * the store still refuse to apply it? */
+static inline bool entry_is_admitting(const struct entry *ent)
+{
+	return ent->state == ENTRY_ADMITTING || ent->state == ENTRY_DIRECT;
+}
+
 /* Is the transaction in the store's hands? Then nobody here touches it. */
 bool entry_is_lent(const struct entry *ent);
 /* What of ENT is still undecided when it can be decided gets STATUS and TEXT

@@ -126,6 +126,15 @@ struct txn {
 	 * recorded, so the store fills in the part's. */
 	uint64_t lsn;
 
+	/* The window that the store applies at once if it admits the
+	 * transaction as it is, into the repository DIRECT_REPO
+	 * (store_repo_key()). NULL: the store only admits it. */
+	struct window *direct;
+	uint64_t direct_repo;
+	/* Set once: by the store, which then applies DIRECT; or by the
+	 * scheduler, and then the store only admits. */
+	atomic_bool direct_taken;
+
 	/* Under the mutex of struct admissions. */
 	struct admission_queue *queue; /* NULL: in no queue */
 	uint64_t nth;                  /* in order of arrival */

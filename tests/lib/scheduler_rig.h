@@ -106,6 +106,9 @@ void rig_pass(int64_t ns); /* time passes, then run */
 void rig_admit(struct txn *txn);     /* as it is; takes it off the list */
 void rig_admit_one(struct txn *txn); /* with a repository */
 void rig_admit_all(void);            /* with a repository; then run */
+/* With a repository, and its window is in the store's hands. False: TXN can't go
+ * the direct way, and nothing is done. The other three take no window. */
+bool rig_admit_directly(struct txn *txn);
 /* Turned away, though opened unless STATUS is REFD_NOREPO; then run. */
 void rig_refuse(struct txn *txn, enum refd_status status, const char *why);
 /* Decides all that is undecided: ok; or prepares it, or lets go of it. */

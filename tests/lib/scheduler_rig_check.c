@@ -208,8 +208,7 @@ static void check_end(const struct window *w)
 
 void rig_check_window(const struct window *w)
 {
-	const struct window *other;
-	size_t i, nr = 0;
+	size_t i;
 
 	MUST(w->nr_parts > 0);
 	if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT) {
@@ -227,6 +226,15 @@ void rig_check_window(const struct window *w)
 				REFD_VERB_TRANSACTION ||
 			    !w->parts[i].updates[0]->in_window);
 	}
+}
+
+void rig_check_room(const struct window *w)
+{
+	const struct window *other;
+	size_t nr = 0;
+
+	if (w->session == WINDOW_COMMIT || w->session == WINDOW_ABORT)
+		return;
 	LL_FOREACH(rig_windows, other)
 		nr += other->session == WINDOW_WHOLE ||
 		    other->session == WINDOW_PREPARE;
@@ -262,12 +270,31 @@ static bool stands_in_the_way(const struct txn_update *v,
 	    !may_meet(u, v) && (v->in_window || came_before(v, u));
 }
 
+/* The window of a transaction that the store admits is in the way of U. */
+static bool waits_for_direct(const struct txn_update *u)
+{
+	const struct txn *txn;
+	size_t i;
+
+	LL_FOREACH(rig_admissions, txn) {
+		if (txn->direct == NULL)
+			continue;
+		if (txn_update_deletes(u) &&
+		    deletes_in(txn->direct, rig_repo_of(u->txn)))
+			return true;
+		for (i = 0; i < txn->nr_updates; i++)
+			if (stands_in_the_way(&txn->updates[i], u))
+				return true;
+	}
+	return false;
+}
+
 static bool could_go(const struct txn_update *u)
 {
 	size_t i, k;
 
 	if (u->status != REFD_PENDING || u->retry_ns > rig_now ||
-	    waits_to_delete(u))
+	    waits_to_delete(u) || waits_for_direct(u))
 		return false;
 	for (i = 0; i < rig_nr_asks; i++) {
 		if (!is_waiting(&rig_asks[i]) || rig_asks[i].is_prepared)
@@ -301,6 +328,8 @@ void rig_check_nothing_idles(void)
 	size_t i, k, nr, nr_undecided;
 
 	LL_COUNT(rig_windows, w, nr);
+	LL_FOREACH(rig_admissions, txn)
+		nr += txn->direct != NULL;
 	if (!rig_takes)
 		return;
 	for (i = 0; i < rig_nr_asks && nr < rig_config.committers; i++) {

@@ -25,6 +25,8 @@ void rig_store_setup(struct scheduler_store *store);
 unsigned rig_repo_of(const struct txn *txn);
 /* W is not among rig_windows yet. */
 void rig_check_window(const struct window *w);
+/* The store has room for W, which is not among rig_windows yet. */
+void rig_check_room(const struct window *w);
 /* W is about to be given back. */
 void rig_check_back(const struct window *w);
 

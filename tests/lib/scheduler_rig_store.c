@@ -34,6 +34,8 @@ static void store_fake_admit(void *ctx, struct txn *txn)
 {
 	(void)ctx;
 	txn_lay_out(txn);
+	if (txn->direct != NULL)
+		rig_check_room(txn->direct);
 	LL_APPEND(rig_admissions, txn);
 }
 
@@ -49,12 +51,18 @@ static void store_fake_discard(void *ctx, struct txn *txn)
 	txn_free(txn);
 }
 
-static void store_fake_apply(void *ctx, struct window *w)
+static void take_window(struct window *w)
 {
-	(void)ctx;
 	rig_check_window(w);
 	LL_APPEND(rig_windows, w);
 	rig_nr_windows++;
+}
+
+static void store_fake_apply(void *ctx, struct window *w)
+{
+	(void)ctx;
+	rig_check_room(w);
+	take_window(w);
 }
 
 static bool store_fake_takes(void *ctx)
@@ -138,7 +146,7 @@ void rig_admit(struct txn *txn)
 	LL_APPEND(admitted, txn);
 }
 
-void rig_admit_one(struct txn *txn)
+static void open_repo(struct txn *txn)
 {
 	struct rig_ask *ask = &rig_asks[txn->req.request_id];
 
@@ -149,7 +157,24 @@ void rig_admit_one(struct txn *txn)
 	rig_nr_repos++;
 	ask->repo = txn->repo;
 	ask->txn = txn;
+}
+
+void rig_admit_one(struct txn *txn)
+{
+	open_repo(txn);
 	rig_admit(txn);
+}
+
+bool rig_admit_directly(struct txn *txn)
+{
+	if (txn->direct == NULL || txn->nr_decided > 0 || txn->replayed ||
+	    txn->is_given_up)
+		return false;
+	open_repo(txn);
+	MUST(txn->direct_repo == txn->repo->key);
+	LL_DELETE(rig_admissions, txn);
+	take_window(txn->direct);
+	return true;
 }
 
 void rig_admit_all(void)

@@ -1,0 +1,186 @@
+/*
+ * Happy path:
+ *	begin	the names are queued, and the window is formed, as for an
+ *		admitted transaction; the store gets both
+ *	applied	the window comes back as any other window does
+ *
+ * Failure modes:
+ *	another transaction is at work or counts in its repository's quota, the
+ *	repository is not remembered, a name is not free
+ *			the ordinary way: admission first
+ *	paused		the store only admits, unless it has begun to apply
+ *	refused		the transaction comes back from admission. Something is
+ *			wrong with it, its objects are new, or its repository is
+ *			another one. Its names are free again, and it goes on
+ *			the ordinary way
+ */
+#include "daemon/scheduler/state.h"
+#include "proto/refname.h"
+
+/* Updates that are queued at once. */
+#define UPDATES_MAX 16
+
+/* ---- the numbers of repositories ---- */
+
+/* FNV-1a */
+static uint64_t hash_path(const char *path)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (; *path != '\0'; path++)
+		hash = (hash ^ (unsigned char)*path) * UINT64_C(1099511628211);
+	return hash;
+}
+
+void direct_learn(struct direct *d, uint64_t key, const struct txn *txn)
+{
+	uint64_t hash = hash_path(txn->req.git_dir);
+
+	d->paths[hash % DIRECT_PATHS] =
+	    (struct direct_path){ .hash = hash, .key = key };
+}
+
+/* 0: not remembered. */
+static uint64_t find_key(const struct direct *d, const struct txn *txn)
+{
+	uint64_t hash = hash_path(txn->req.git_dir);
+	const struct direct_path *at = &d->paths[hash % DIRECT_PATHS];
+
+	return at->hash == hash ? at->key : 0;
+}
+
+/* ---- the way there and back ---- */
+
+/* A deletion keeps the other deletions of its repository waiting. It needs no
+ * barrier, so it must not wait for the barrier of new objects. */
+static bool mixes_deletions(const struct txn *txn)
+{
+	size_t i;
+
+	for (i = 1; i < txn->nr_updates; i++)
+		if (txn_update_deletes(&txn->updates[i]) !=
+		    txn_update_deletes(&txn->updates[0]))
+			return true;
+	return false;
+}
+
+static bool may_begin(const struct scheduler *e, const struct entry *ent)
+{
+	size_t nr = ent->txn->nr_updates;
+
+	return e->nr_windows + e->nr_admitting == 0 &&
+	    e->fairness.ready == NULL && e->fairness.arriving == NULL &&
+	    e->unrecorded.nr == 0 && !ref_queue_is_full(&e->ref_queues) &&
+	    nr > 0 && nr <= UPDATES_MAX && !entry_is_session(ent);
+}
+
+/* Admission has not looked at the names yet. */
+static bool queue_names(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn_update *u;
+	bool too_long;
+	size_t i;
+
+	for (i = 0; i < ent->txn->nr_updates; i++) {
+		u = &ent->txn->updates[i];
+		if (!refd_refname_may_write(u->ask->name, &too_long) ||
+		    ref_queue_add(&e->ref_queues, ent->queue->key, u, now_ns) !=
+			REFD_OK)
+			return false;
+	}
+	return true;
+}
+
+/* ENT is in no queue any more. W, which holds names of ENT, is gone. */
+static void undo(struct scheduler *e, struct entry *ent, struct window *w,
+    int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	size_t i;
+
+	if (w != NULL) {
+		e->nr_windows--;
+		on_batch_done_deletions(w);
+		window_free(w);
+	}
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].in_window)
+			ref_queue_let_go(&e->ref_queues, &txn->updates[i],
+			    now_ns);
+		else if (txn->updates[i].ref_queue != NULL)
+			ref_queue_remove(&e->ref_queues, &txn->updates[i],
+			    now_ns);
+	fairness_leave(ent);
+}
+
+bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct txn *txn = ent->txn;
+	struct window *w = NULL;
+	uint64_t key;
+
+	if (!may_begin(e, ent))
+		return false;
+	txn_lay_out(txn);
+	if (mixes_deletions(txn))
+		return false;
+	key = find_key(&e->direct, txn);
+	/* A quota that somebody uses may have to refuse. */
+	if (key == 0 || quota_is_used(&e->quotas, QUOTA_REPO, key) ||
+	    fairness_join(&e->fairness, ent, key) < 0)
+		return false;
+	ent->nr_undecided = txn->nr_updates;
+	entry_move(ent, ENTRY_WAITING);
+	if (queue_names(e, ent, now_ns)) {
+		fairness_arrived(ent);
+		w = scheduler_next_window(e);
+	}
+	if (w == NULL || w->parts[0].nr < txn->nr_updates) {
+		if (w != NULL)
+			entry_move(ent, ENTRY_WAITING);
+		undo(e, ent, w, now_ns);
+		entry_move(ent, ENTRY_ADMITTING);
+		return false;
+	}
+	txn->direct = w;
+	txn->direct_repo = key;
+	e->direct.entry = ent;
+	e->direct.is_stopped = false;
+	entry_move(ent, ENTRY_DIRECT);
+	on_admitted_await(e, ent);
+	return true;
+}
+
+void direct_stop(struct scheduler *e)
+{
+	struct entry *ent = e->direct.entry;
+
+	if (ent != NULL && !e->direct.is_stopped)
+		e->direct.is_stopped =
+		    !atomic_exchange(&ent->txn->direct_taken, true);
+}
+
+bool direct_is_applied(const struct scheduler *e, const struct entry *ent)
+{
+	return ent == e->direct.entry && !e->direct.is_stopped &&
+	    atomic_load(&ent->txn->direct_taken);
+}
+
+void direct_applied(struct scheduler *e, struct entry *ent)
+{
+	ent->txn->direct = NULL;
+	e->direct.entry = NULL;
+	e->stats.windows++;
+	on_admitted_directly(e, ent);
+	entry_move(ent, ENTRY_IN_WINDOW);
+}
+
+void direct_refused(struct scheduler *e, struct entry *ent, int64_t now_ns)
+{
+	struct window *w = ent->txn->direct;
+
+	ent->txn->direct = NULL;
+	e->direct.entry = NULL;
+	undo(e, ent, w, now_ns);
+	entry_move(ent, ENTRY_ADMITTING);
+}

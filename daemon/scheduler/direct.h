@@ -1,0 +1,38 @@
+/*
+ * The direct way: while nothing else is at work, a transaction goes to the store
+ * together with its window. One thread of the store then admits and applies the
+ * transaction. The ordinary way takes two more hand-overs between threads.
+ *
+ * A window needs the number of its repository, which only admission knows.
+ * Therefore the scheduler remembers the numbers of repositories that were
+ * admitted, by path. The store compares the number, so a wrong number costs only
+ * the direct way.
+ *
+ * Loop thread only; nothing blocks.
+ */
+#ifndef SCHEDULER_DIRECT_H
+#define SCHEDULER_DIRECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Paths that are remembered: the last one for each hash modulo this. */
+#define DIRECT_PATHS 256
+
+struct entry;
+
+struct direct {
+	struct entry *entry; /* DIRECT; NULL: none */
+	bool is_stopped;     /* ENTRY is not applied any more */
+	struct direct_path {
+		uint64_t hash; /* of the path as the client wrote it */
+		uint64_t key;  /* of the repository; 0: nothing is remembered */
+	} paths[DIRECT_PATHS];
+};
+
+struct txn;
+
+/* TXN was admitted to the repository KEY, which is remembered. */
+void direct_learn(struct direct *d, uint64_t key, const struct txn *txn);
+
+#endif

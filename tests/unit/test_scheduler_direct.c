@@ -1,0 +1,246 @@
+/*
+ * Proves that a transaction goes to the store together with its window while
+ * nothing else is at work and its repository is known; that its names are held
+ * meanwhile; that it goes the ordinary way where the store did not apply the
+ * window; and that a cancel, a deadline and a stop reach it.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/scheduler_rig.h"
+#include "tests/lib/suite.h"
+
+/* The scheduler learns the number of repository 1. */
+static void setup(void)
+{
+	rig_setup_roomy();
+	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/x") });
+	rig_back_all();
+	rig_pass(1000 * RIG_MS);
+}
+
+/* In repository 1, while nothing else is at work. */
+static struct rig_ask *submit_direct(const char *name)
+{
+	struct rig_ask *ask =
+	    rig_submit(&(struct rig_txn){ .repo = 1, RIG_NAMES(name) });
+
+	ck_assert_ptr_nonnull(rig_admissions);
+	ck_assert_ptr_nonnull(rig_admissions->direct);
+	ck_assert_uint_eq(rig_admissions->direct_repo, 1);
+	return ask;
+}
+
+static void expect(const struct rig_ask *ask, enum refd_status status)
+{
+	ck_assert_uint_eq(ask->nr_answers, 1);
+	ck_assert_uint_eq(ask->nr, 1);
+	ck_assert_int_eq(ask->statuses[0], status);
+}
+
+START_TEST(admitted_and_applied)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+
+	ck_assert(rig_admit_directly(rig_admissions));
+	rig_back_all();
+	expect(ask, REFD_OK);
+	/* The name rests, so that plain git gets a turn. */
+	ask = rig_submit(
+	    &(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/a") });
+	rig_admit_all();
+	rig_back_all();
+	expect(ask, REFD_OK);
+}
+END_TEST
+
+START_TEST(not_applied)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+
+	rig_admit_all();
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	ck_assert_ptr_null(rig_windows->parts[0].txn->direct);
+	rig_back_all();
+	expect(ask, REFD_OK);
+}
+END_TEST
+
+START_TEST(refused)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+
+	rig_refuse(rig_admissions, REFD_DENIED, "not today");
+	expect(ask, REFD_DENIED);
+	/* The name is free, and no name rests. */
+	submit_direct("refs/heads/a");
+}
+END_TEST
+
+/* While A is in the store's hands, no window has A, whichever way the store
+ * decides. */
+START_TEST(names_are_held)
+{
+	struct rig_ask *first = submit_direct("refs/heads/a"), *second, *third;
+	struct txn *direct = rig_admissions;
+
+	second = rig_submit(
+	    &(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/a/b") });
+	third = rig_submit(
+	    &(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/c") });
+	ck_assert_ptr_null(direct->next->direct);
+	rig_admit_one(direct->next);
+	rig_admit_one(direct->next);
+	rig_run();
+	/* C may go, and B waits for A. */
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/c"));
+	ck_assert_uint_eq(rig_count(rig_windows), 1);
+	rig_back_all();
+	expect(third, REFD_OK);
+	if (_i)
+		ck_assert(rig_admit_directly(direct));
+	else
+		rig_admit_one(direct);
+	rig_run();
+	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a"));
+	ck_assert_ptr_null(rig_windows->next);
+	rig_back_all();
+	expect(first, REFD_OK);
+	rig_pass(1000 * RIG_MS);
+	rig_back_all();
+	expect(second, REFD_OK);
+}
+END_TEST
+
+START_TEST(deletions_wait)
+{
+	struct txn *direct;
+
+	rig_submit(&(struct rig_txn){ .repo = 1,
+	    .deletes = true,
+	    RIG_NAMES("refs/heads/a") });
+	direct = rig_admissions;
+	ck_assert_ptr_nonnull(direct->direct);
+	rig_submit(&(struct rig_txn){ .repo = 1,
+	    .deletes = true,
+	    RIG_NAMES("refs/heads/b") });
+	rig_admit_one(direct->next);
+	rig_run();
+	ck_assert_ptr_null(rig_windows);
+	if (_i)
+		ck_assert(rig_admit_directly(direct));
+	else
+		rig_admit_one(direct);
+	rig_run();
+	rig_back_all();
+	rig_pass(1000 * RIG_MS);
+	rig_back_all();
+}
+END_TEST
+
+START_TEST(cancelled)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+	struct txn *txn = rig_admissions;
+
+	rig_cancel(0, rig_last_id());
+	ck_assert(txn->is_given_up);
+	/* The cancel came too late if the store had begun with the window. */
+	atomic_store(&txn->is_given_up, !_i);
+	if (_i)
+		ck_assert(rig_admit_directly(txn));
+	else
+		rig_admit_one(txn);
+	rig_run();
+	rig_back_all();
+	expect(ask, _i ? REFD_OK : REFD_ABORTED);
+}
+END_TEST
+
+START_TEST(too_late)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+	struct txn *txn = rig_admissions;
+
+	rig_pass(40000 * RIG_MS);
+	ck_assert(txn->is_given_up);
+	rig_admit_all();
+	expect(ask, REFD_DEADLINE);
+}
+END_TEST
+
+START_TEST(stopped)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+	struct txn *txn = rig_admissions;
+
+	scheduler_hurry(rig_scheduler);
+	ck_assert(txn->is_given_up);
+	rig_admit_all();
+	expect(ask, REFD_ABORTED);
+}
+END_TEST
+
+START_TEST(given_back)
+{
+	struct rig_ask *ask = submit_direct("refs/heads/a");
+
+	ck_assert(rig_admit_directly(rig_admissions));
+	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_pass(1000 * RIG_MS);
+	rig_back_all();
+	expect(ask, REFD_OK);
+}
+END_TEST
+
+static void expect_ordinary(const struct rig_txn *t)
+{
+	rig_submit(t);
+	ck_assert_ptr_nonnull(rig_admissions);
+	ck_assert_ptr_null(rig_admissions->direct);
+	rig_admit_all();
+	rig_back_all();
+}
+
+START_TEST(ordinary)
+{
+	expect_ordinary(&(struct rig_txn){ .repo = 2, RIG_NAMES("HEAD") });
+	rig_pass(1000 * RIG_MS);
+	expect_ordinary(
+	    &(struct rig_txn){ .repo = 1, .session = true, RIG_NAMES("HEAD") });
+	rig_pass(40000 * RIG_MS);
+	expect_ordinary(&(struct rig_txn){ .repo = 1, RIG_NAMES("a b") });
+	rig_pass(1000 * RIG_MS);
+	expect_ordinary(
+	    &(struct rig_txn){ .repo = 1, RIG_NAMES("HEAD", "HEAD") });
+	rig_pass(1000 * RIG_MS);
+	rig_takes = false;
+	rig_submit(&(struct rig_txn){ .repo = 1, RIG_NAMES("HEAD") });
+	ck_assert_ptr_null(rig_admissions->direct);
+	rig_takes = true;
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler_direct");
+	TCase *tc = tcase_create("direct");
+
+	tcase_add_checked_fixture(tc, setup, rig_teardown);
+	tcase_add_test(tc, admitted_and_applied);
+	tcase_add_test(tc, not_applied);
+	tcase_add_test(tc, refused);
+	tcase_add_loop_test(tc, names_are_held, 0, 2);
+	tcase_add_loop_test(tc, deletions_wait, 0, 2);
+	tcase_add_loop_test(tc, cancelled, 0, 2);
+	tcase_add_test(tc, too_late);
+	tcase_add_test(tc, stopped);
+	tcase_add_test(tc, given_back);
+	tcase_add_test(tc, ordinary);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

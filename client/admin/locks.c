@@ -18,7 +18,7 @@
 #include "client/request/question.h"
 
 /* All that is said of one lock file. */
-struct listed_lock {
+struct lock {
 	const char *file;
 	struct row waits, held; /* the first of each; zeroes: none */
 	size_t nr_waits;
@@ -29,8 +29,7 @@ struct listed_lock {
 	bool pid_guessed; /* only by where it is at work */
 };
 
-static struct listed_lock *lock_of(struct listed_lock **locks, size_t *nr,
-    const char *file)
+static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
 {
 	size_t i;
 
@@ -43,9 +42,9 @@ static struct listed_lock *lock_of(struct listed_lock **locks, size_t *nr,
 	return &(*locks)[(*nr)++];
 }
 
-static struct listed_lock *collect(const struct refd_answer *ans, size_t *nr)
+static struct lock *collect(const struct refd_answer *ans, size_t *nr)
 {
-	struct listed_lock *locks = NULL, *lock;
+	struct lock *locks = NULL, *lock;
 	struct row row = { 0 };
 
 	*nr = 0;
@@ -91,7 +90,7 @@ static uint64_t guess(const char *file)
 	return pid;
 }
 
-static void look(struct listed_lock *lock)
+static void look(struct lock *lock)
 {
 	struct stat st;
 	time_t now = time(NULL);
@@ -113,7 +112,7 @@ static void look(struct listed_lock *lock)
 
 /* ---- for people ---- */
 
-static void add_holder(struct text *t, const struct listed_lock *lock)
+static void add_holder(struct text *t, const struct lock *lock)
 {
 	text_adds(t, "    ");
 	if (!lock->is_there) {
@@ -137,7 +136,7 @@ static void add_holder(struct text *t, const struct listed_lock *lock)
 	text_addc(t, '\n');
 }
 
-static void add_waits(struct text *t, const struct listed_lock *lock)
+static void add_waits(struct text *t, const struct lock *lock)
 {
 	if (!lock->nr_waits)
 		return;
@@ -153,7 +152,7 @@ static void add_waits(struct text *t, const struct listed_lock *lock)
 	text_addc(t, '\n');
 }
 
-static void print_lock(const struct listed_lock *lock)
+static void print_lock(const struct lock *lock)
 {
 	struct text t = { 0 };
 
@@ -167,7 +166,7 @@ static void print_lock(const struct listed_lock *lock)
 
 /* ---- for programs ---- */
 
-static void print_json(const struct listed_lock *lock)
+static void print_json(const struct lock *lock)
 {
 	struct text command = { 0 };
 
@@ -191,7 +190,7 @@ int command_locks(int argc, char **argv)
 {
 	struct ask_admin q = { .usage = "refd locks [--json] [--socket PATH]" };
 	struct refd_answer ans;
-	struct listed_lock *locks;
+	struct lock *locks;
 	size_t i, nr;
 
 	ask_admin_parse(&q, argc, argv, "j");

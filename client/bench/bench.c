@@ -25,7 +25,7 @@
 
 struct options {
 	const char *dir, *state, *socket;
-	struct bench_measure measure;
+	struct measure measure;
 };
 
 static pid_t worker;
@@ -61,7 +61,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
-	struct bench_measure *m = &o->measure;
+	struct measure *m = &o->measure;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", names, NULL)) >= 0) {

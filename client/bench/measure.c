@@ -50,7 +50,7 @@ static void *flush_open(void *arg, unsigned client)
 }
 
 /* Into blocks that are there, as a journal's mostly are. */
-static struct load_result measure_flush(const struct bench_measure *m)
+static struct load_result measure_flush(const struct measure *m)
 {
 	char *path = xasprintf("%s/flush", m->on->state);
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -77,7 +77,7 @@ static struct load_result measure_flush(const struct bench_measure *m)
 
 /* It serves the repository, which is known to it then, and so are its objects
  * to be on disk. */
-static void make_known(const struct bench_measure *m)
+static void make_known(const struct measure *m)
 {
 	struct job job = { .action = JOB_MOVE,
 		.refs = 1,
@@ -97,7 +97,7 @@ static void make_known(const struct bench_measure *m)
 		    m->on->socket, m->on->repo);
 }
 
-static uint64_t count_flushes(const struct bench_measure *m)
+static uint64_t count_flushes(const struct measure *m)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATS };
 	struct refd *r = refd_new(m->on->socket);
@@ -118,7 +118,7 @@ static uint64_t count_flushes(const struct bench_measure *m)
 
 /* Each with a prefix of its own: nothing is moved from where another left
  * it. */
-static struct load_result measure_refd(const struct bench_measure *m,
+static struct load_result measure_refd(const struct measure *m,
     enum job_action action, unsigned refs, const struct load *load,
     uint64_t *flushes)
 {
@@ -157,7 +157,7 @@ static double rate_of(const struct load_result *res)
 	return (double)res->done / res->seconds;
 }
 
-static void say_flush(const struct bench_measure *m)
+static void say_flush(const struct measure *m)
 {
 	struct load_result res = measure_flush(m);
 	char *refs = scratch_file_system(m->on->dir);
@@ -177,7 +177,7 @@ static void say_flush(const struct bench_measure *m)
 	fflush(stdout);
 }
 
-static void say_one(const struct bench_measure *m)
+static void say_one(const struct measure *m)
 {
 	struct load load = { .clients = 1, .seconds = m->seconds };
 	uint64_t flushes;
@@ -195,7 +195,7 @@ static void say_one(const struct bench_measure *m)
 }
 
 /* Returns the most that went through in a second. */
-static double say_storms(const struct bench_measure *m)
+static double say_storms(const struct measure *m)
 {
 	const char *comma = "";
 	double most = 0;
@@ -235,7 +235,7 @@ static double say_storms(const struct bench_measure *m)
 	return most;
 }
 
-static void say_transactions(const struct bench_measure *m)
+static void say_transactions(const struct measure *m)
 {
 	const char *comma = "";
 	unsigned refs;
@@ -267,7 +267,7 @@ static void say_transactions(const struct bench_measure *m)
 		putchar(']');
 }
 
-static void say_open(const struct bench_measure *m, double rate)
+static void say_open(const struct measure *m, double rate)
 {
 	struct load load = { .clients = RATE_CLIENTS,
 		.seconds = m->seconds,
@@ -287,7 +287,7 @@ static void say_open(const struct bench_measure *m, double rate)
 	    ms(res.p99_us), ms(res.p999_us), ms(res.max_us));
 }
 
-void measure_all(const struct bench_measure *m)
+void measure_all(const struct measure *m)
 {
 	double most;
 

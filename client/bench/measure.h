@@ -10,7 +10,7 @@
 
 #include "client/bench/scratch.h"
 
-struct bench_measure {
+struct measure {
 	const struct scratch *on;
 	unsigned clients; /* at most */
 	unsigned refs;    /* of one transaction, at most */
@@ -19,6 +19,6 @@ struct bench_measure {
 	bool json;
 };
 
-void measure_all(const struct bench_measure *m);
+void measure_all(const struct measure *m);
 
 #endif

@@ -21,14 +21,14 @@
 /* Younger ones are at work. */
 #define OLD_S 60
 
-struct found_lock {
+struct lock {
 	char *path;
 	struct stat st;
 	bool is_refds;
 };
 
-struct found_locks {
-	struct found_lock *list;
+struct locks {
+	struct lock *list;
 	size_t nr;
 };
 
@@ -41,9 +41,9 @@ static bool ends_with(const char *s, const char *end)
 	return len > tail && !strcmp(s + len - tail, end);
 }
 
-static void take(struct found_locks *l, const char *path)
+static void take(struct locks *l, const char *path)
 {
-	struct found_lock lock = { 0 };
+	struct lock lock = { 0 };
 
 	if (lstat(path, &lock.st) < 0 || !S_ISREG(lock.st.st_mode) ||
 	    time(NULL) - lock.st.st_mtime < OLD_S)
@@ -53,7 +53,7 @@ static void take(struct found_locks *l, const char *path)
 	l->list[l->nr++] = lock;
 }
 
-static void take_below(struct found_locks *l, const char *dir, int depth)
+static void take_below(struct locks *l, const char *dir, int depth)
 {
 	char *const paths[] = { (char *)dir, NULL };
 	FTS *fts =
@@ -72,7 +72,7 @@ static void take_below(struct found_locks *l, const char *dir, int depth)
 		fts_close(fts);
 }
 
-static void mark_refds(struct found_locks *l, const char *repo)
+static void mark_refds(struct locks *l, const char *repo)
 {
 	char *dir = xasprintf("%s/refd/stage", repo);
 	DIR *stage = opendir(dir);
@@ -157,7 +157,7 @@ static char *holder_of(const char *path)
 
 /* ---- what is told of them ---- */
 
-static void tell(struct patient *p, const struct found_lock *lock, bool served)
+static void tell(struct patient *p, const struct lock *lock, bool served)
 {
 	char *who = lock->is_refds ? NULL : holder_of(lock->path);
 	intmax_t age = (intmax_t)(time(NULL) - lock->st.st_mtime);
@@ -183,7 +183,7 @@ static void tell(struct patient *p, const struct found_lock *lock, bool served)
 }
 
 /* Without the lock nobody is writing it, and it stops all who would. */
-static void look_at_new(struct patient *p, const struct found_lock *lock)
+static void look_at_new(struct patient *p, const struct lock *lock)
 {
 	char *other = xasprintf("%s/packed-refs.lock", p->name);
 
@@ -199,7 +199,7 @@ void look_at_locks(struct patient *p)
 {
 	char *refs = xasprintf("%s/refs", p->name);
 	char *worktrees = xasprintf("%s/worktrees", p->name);
-	struct found_locks l = { 0 };
+	struct locks l = { 0 };
 	bool served;
 	size_t i;
 

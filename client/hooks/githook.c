@@ -33,8 +33,7 @@ static char *expand_home(const char *path)
 }
 
 /* The repository's own, as git spells it: a hook sees that as its $0. */
-static char *own_hooks_dir(const struct gitdir *gd,
-    const struct hook_place *place)
+static char *own_hooks_dir(const struct gitdir *gd, const struct place *place)
 {
 	const char *base = place->git_dir ? place->git_dir : ".git";
 
@@ -46,14 +45,14 @@ static char *own_hooks_dir(const struct gitdir *gd,
 }
 
 static char *hooks_dir(const struct gitdir *gd, const struct gitconfig *config,
-    const struct hook_place *place)
+    const struct place *place)
 {
 	const char *set = gitconfig_get(config, "core.hookspath");
 
 	return set && *set ? expand_home(set) : own_hooks_dir(gd, place);
 }
 
-static char *absolute(const struct githook *h, const struct hook_place *place)
+static char *absolute(const struct githook *h, const struct place *place)
 {
 	return h->path[0] == '/' ? xstrdup(h->path) :
 				   xasprintf("%s/%s", place->dir, h->path);
@@ -61,7 +60,7 @@ static char *absolute(const struct githook *h, const struct hook_place *place)
 
 /* What refd's own hooks forward to is run at once, if it is there at all. */
 static void follow_forwarder(struct githook *h, const struct gitdir *gd,
-    const struct hook_place *place)
+    const struct place *place)
 {
 	char *path = absolute(h, place), *own;
 
@@ -74,8 +73,7 @@ static void follow_forwarder(struct githook *h, const struct gitdir *gd,
 	free(path);
 }
 
-static bool is_executable(const struct githook *h,
-    const struct hook_place *place)
+static bool is_executable(const struct githook *h, const struct place *place)
 {
 	char *path = absolute(h, place);
 	bool is = access(path, X_OK) == 0;
@@ -113,7 +111,7 @@ bool githook_git_lists(const struct gitdir *gd, const char *name)
 }
 
 void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
-    const struct gitconfig *config, const struct hook_place *place,
+    const struct gitconfig *config, const struct place *place,
     bool with_configured)
 {
 	char *dir = hooks_dir(gd, config, place);
@@ -155,7 +153,7 @@ void githook_warn(struct githook *h, bool as_2_39)
 
 /* ---- running it ---- */
 
-bool githook_run(const struct githook *h, const struct hook_place *place,
+bool githook_run(const struct githook *h, const struct place *place,
     const char *const args[], const struct text *input)
 {
 	const char *argv[ARGS_MAX + 8];

@@ -21,7 +21,7 @@ struct githook {
 /* Costs an access(2) where there is none, and a git only where configuration
  * names one (WITH_CONFIGURED). */
 void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
-    const struct gitconfig *config, const struct hook_place *place,
+    const struct gitconfig *config, const struct place *place,
     bool with_configured);
 void githook_done(struct githook *h);
 
@@ -34,7 +34,7 @@ void githook_warn(struct githook *h, bool as_2_39);
 
 /* PLACE has its environment. ARGS ends with NULL. True: the hook ended with
  * success. */
-bool githook_run(const struct githook *h, const struct hook_place *place,
+bool githook_run(const struct githook *h, const struct place *place,
     const char *const args[], const struct text *input);
 
 #endif

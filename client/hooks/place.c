@@ -32,7 +32,7 @@ static char *current_directory(void)
 }
 
 /* TOP is the work tree's; outside of it git stays where it is. */
-static void in_work_tree(struct hook_place *p, char *cwd, const char *top)
+static void in_work_tree(struct place *p, char *cwd, const char *top)
 {
 	p->prefix = below(cwd, top);
 	if (!p->prefix)
@@ -41,8 +41,7 @@ static void in_work_tree(struct hook_place *p, char *cwd, const char *top)
 	p->dir = xstrdup(top);
 }
 
-void place_find(struct hook_place *p, const struct gitdir *gd,
-    const char *named)
+void place_find(struct place *p, const struct gitdir *gd, const char *named)
 {
 	const char *env = getenv("GIT_WORK_TREE");
 	char *top = env && *env ? realpath(env, NULL) : NULL;
@@ -68,7 +67,7 @@ void place_find(struct hook_place *p, const struct gitdir *gd,
 	free(top);
 }
 
-void place_here(struct hook_place *p)
+void place_here(struct place *p)
 {
 	const char *dir = getenv("GIT_DIR");
 
@@ -78,7 +77,7 @@ void place_here(struct hook_place *p)
 }
 
 /* Puts KEY=VALUE where KEY was; there is room for another one. */
-static void set(struct hook_place *p, const char *key, const char *value)
+static void set(struct place *p, const char *key, const char *value)
 {
 	size_t len = strlen(key), i = 0;
 	char *entry = xasprintf("%s=%s", key, value);
@@ -89,7 +88,7 @@ static void set(struct hook_place *p, const char *key, const char *value)
 	p->env[i] = p->set[p->nr_set++] = entry;
 }
 
-void place_make_environment(struct hook_place *p)
+void place_make_environment(struct place *p)
 {
 	size_t nr = 0;
 
@@ -105,14 +104,14 @@ void place_make_environment(struct hook_place *p)
 		set(p, "GIT_IMPLICIT_WORK_TREE", "0");
 }
 
-bool place_spells(const struct hook_place *p, const struct gitdir *gd,
+bool place_spells(const struct place *p, const struct gitdir *gd,
     const char **spelled)
 {
 	*spelled = p->git_dir ? p->git_dir : ".git";
 	return !strcmp(gd->path, gd->common);
 }
 
-void place_done(struct hook_place *p)
+void place_done(struct place *p)
 {
 	size_t i;
 

@@ -9,7 +9,7 @@
 #include "client/git/gitdir.h"
 
 /* Owns its strings. */
-struct hook_place {
+struct place {
 	char *dir;     /* absolute */
 	char *git_dir; /* GIT_DIR there; NULL: unset, it is .git */
 	char *prefix;  /* GIT_PREFIX; NULL: as it is */
@@ -21,16 +21,15 @@ struct hook_place {
 };
 
 /* NAMED: as --git-dir or GIT_DIR name the repository, or NULL. */
-void place_find(struct hook_place *p, const struct gitdir *gd,
-    const char *named);
+void place_find(struct place *p, const struct gitdir *gd, const char *named);
 /* Of a program that git runs as a hook: here, and all is set as it is. */
-void place_here(struct hook_place *p);
+void place_here(struct place *p);
 /* Makes p->env. */
-void place_make_environment(struct hook_place *p);
+void place_make_environment(struct place *p);
 /* Does git name files of GD's, but locks, by its directory as it was found, and
  * not by its whole path? That is *SPELLED, borrowed. */
-bool place_spells(const struct hook_place *p, const struct gitdir *gd,
+bool place_spells(const struct place *p, const struct gitdir *gd,
     const char **spelled);
-void place_done(struct hook_place *p);
+void place_done(struct place *p);
 
 #endif

@@ -26,7 +26,7 @@ struct reftx {
 	bool as_2_39;
 	const char *failed_in; /* the phase in which the hook said no */
 	bool in_packed;        /* and that was packed-refs' */
-	struct hook_place place;
+	struct place place;
 	struct text all, deleted; /* its input, since it is prepared */
 	bool rewrites_packed;
 	const struct gitdir *gd; /* borrowed */

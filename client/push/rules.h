@@ -30,7 +30,7 @@ struct rules {
 	bool deny_deletes, deny_non_fast_forwards;
 	bool is_bare;
 	struct heads heads;
-	struct hook_place place;
+	struct place place;
 	struct githook update;
 	const struct gitdir *gd;
 };

@@ -1,6 +1,6 @@
 /*
  * The object barrier (barrier.c): transactions wait until their objects are
- * durable, and threads of the barrier sync the file systems.
+ * durable, and workers sync the file systems.
  *
  * Lock: MUTEX, the mutex of struct barriers. No function returns with MUTEX
  * held, and no file system call is made with MUTEX held. The order of all
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/workers.h"
 #include "daemon/store/fifos.h"
 
 struct fs;
@@ -20,11 +21,13 @@ struct repo;
 struct store;
 struct barrier_batch;
 
-/* Threads of the barrier. One file system may keep STORE_BARRIERS_OF_FS. */
-#define STORE_BARRIERS       4
-#define STORE_BARRIERS_OF_FS 2
+/* Workers that serve the barrier at a time, and workers that other work leaves
+ * to the barrier. One file system may keep STORE_BARRIERS_OF_FS. */
+#define STORE_BARRIERS          4
+#define STORE_BARRIERS_RESERVED 2
+#define STORE_BARRIERS_OF_FS    2
 
-/* The current work of a thread. */
+/* The current work of a worker. */
 struct barrier_slot {
 	const struct fs *fs; /* NULL: idle */
 	const char *path;    /* of a repository there; borrowed */
@@ -33,29 +36,23 @@ struct barrier_slot {
 
 struct barriers {
 	struct store *store;
-	/* Only for the thread that starts and stops the store. */
-	pthread_t threads[STORE_BARRIERS];
-	size_t nr_threads;
+	struct workers *workers;
+	struct work_source source; /* a batch of one file system */
 
 	/* All members below: under MUTEX. The same holds for is_at_barrier and
 	 * waiter of a transaction and for waiting_barrier of a repository. */
 	pthread_mutex_t mutex;
-	pthread_cond_t cond; /* new work, or STOPPING */
 	struct txn_fifo waiting;
 	struct barrier_slot slots[STORE_BARRIERS];
-	size_t nr_begun; /* threads with a slot */
 	struct barrier_batch *batches;
 	uint64_t nr_served, nr_syncs, nr_fsyncs;
-	bool stopping;
 };
 
-/* Before and after all threads of the store. */
-void barriers_init(struct barriers *b, struct store *store);
+/* Before workers_start() and after workers_stop(), which waits until all waiting
+ * transactions are served. */
+void barriers_init(struct barriers *b, struct store *store,
+    struct workers *workers);
 void barriers_done(struct barriers *b);
-/* 0 or -EAGAIN. After both results barriers_stop() ends the threads. */
-int barriers_start(struct barriers *b);
-/* Blocks until all waiting transactions are served. */
-void barriers_stop(struct barriers *b);
 
 /* Admission thread: all of TXNS wait for their objects. TXNS is empty then. */
 void barriers_put(struct barriers *b, struct txn_fifo *txns);

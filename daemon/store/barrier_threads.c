@@ -1,27 +1,27 @@
 /*
- * The threads of the barrier (barrier.c).
+ * The queue of the barrier (barrier.c), and its work on the pool of workers.
  *
- * The happy path: a thread takes all waiting transactions of a file system.
+ * The happy path: a worker takes all waiting transactions of a file system.
  *
- * Failures: a disk hangs. The disk holds at most STORE_BARRIERS_OF_FS threads,
+ * Failures: a disk hangs. The disk holds at most STORE_BARRIERS_OF_FS workers,
  * and a transaction that is given up still comes back at once.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/barrier_internal.h"
 
 /* A batch that takes longer loses the exclusive use of its file system. */
 #define STUCK_NS (5LL * 1000000000)
+/* The time until the next look for a batch that is stuck. */
+#define LOOK_NS (1LL * 1000000000)
 
-/* ---- the threads; all of these under MUTEX ---- */
+/* ---- the work; all of these under MUTEX ---- */
 
-/* The transactions of a file system are served together, by one thread. While
- * the thread is stuck, perhaps by an alternate on another file system, later
- * transactions may get a second thread. */
+/* The transactions of a file system are served together, by one worker. While
+ * the worker is stuck, perhaps by an alternate on another file system, later
+ * transactions may get a second worker. */
 static bool may_serve(const struct barriers *bs, const struct fs *fs,
     int64_t now_ns)
 {
@@ -79,8 +79,9 @@ static const struct fs *take_batch(struct barriers *bs, struct txn_fifo *txns,
 
 /* The completion queue gets the transactions before MUTEX is released.
  * Otherwise an admission could see that no transaction of the repository waits
- * any more, and a later transaction could overtake. */
-static void give_back(struct barriers *bs, struct txn_fifo *txns)
+ * any more, and a later transaction could overtake. Returns the window that is to
+ * be applied after MUTEX is released, or NULL. */
+static struct window *give_back(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;
 
@@ -88,7 +89,7 @@ static void give_back(struct barriers *bs, struct txn_fifo *txns)
 		txn->repo->waiting_barrier--;
 		txn->is_at_barrier = false;
 	}
-	completions_put_txns(&bs->store->completions, txns);
+	return completions_put_txns(&bs->store->completions, txns);
 }
 
 /* False: TXN is in no batch, and waits for no batch. */
@@ -137,8 +138,9 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 	return true;
 }
 
-/* False: no transaction can be served now. */
-static bool serve_some(struct barriers *bs, struct barrier_slot *slot)
+/* False: no transaction can be served now. *DIRECT is as give_back() says. */
+static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
+    struct window **direct)
 {
 	struct barrier_batch b = { .store = bs->store }, **at = &bs->batches;
 	int64_t now_ns = SYS(bs->store->sys, now_mono);
@@ -153,7 +155,7 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot)
 	*slot = (struct barrier_slot){ fs, txns.head->repo->path, now_ns };
 	has_begun = begin_batch(&b, &txns, nr);
 	if (bs->waiting.head != NULL)
-		pthread_cond_signal(&bs->cond);
+		workers_wake(bs->workers, &bs->source);
 	if (has_begun) {
 		pthread_mutex_unlock(&bs->mutex);
 		barrier_serve(&b, &txns);
@@ -162,7 +164,7 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot)
 		bs->nr_syncs += b.syncs;
 		bs->nr_fsyncs += b.fsyncs;
 	}
-	give_back(bs, &txns);
+	*direct = give_back(bs, &txns);
 	memset(slot, 0, sizeof(*slot));
 	while (has_begun && *at != &b)
 		at = &(*at)->next;
@@ -172,35 +174,29 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot)
 	return true;
 }
 
-static void wait_for_work(struct barriers *bs)
-{
-	struct timespec until;
-
-	if (bs->waiting.head == NULL) {
-		pthread_cond_wait(&bs->cond, &bs->mutex);
-		return;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec++;
-	pthread_cond_timedwait(&bs->cond, &bs->mutex, &until);
-}
-
-static void *barrier_main(void *arg)
+/* worker_source.work. The source permits as many workers as there are slots. */
+static bool barrier_work(void *arg)
 {
 	struct barriers *bs = arg;
-	struct barrier_slot *slot;
+	struct barrier_slot *slot = bs->slots;
+	struct window *direct = NULL;
+	bool did;
 
 	pthread_mutex_lock(&bs->mutex);
-	slot = &bs->slots[bs->nr_begun++];
-	for (;;) {
-		if (serve_some(bs, slot))
-			continue;
-		if (bs->waiting.head == NULL && bs->stopping)
-			break;
-		wait_for_work(bs);
-	}
+	while (slot->fs != NULL)
+		slot++;
+	did = serve_some(bs, slot, &direct);
+	/* The transactions wait for a batch, which may be stuck. */
+	if (!did && bs->waiting.head != NULL)
+		workers_wake_at(bs->workers, &bs->source,
+		    SYS(bs->store->sys, now_mono) + LOOK_NS);
+	/* This worker looks for the next batch only after the window. */
+	if (direct != NULL && bs->waiting.head != NULL)
+		workers_wake(bs->workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
-	return NULL;
+	if (direct != NULL)
+		pipeline_apply_here(bs->store->pipeline, direct);
+	return did;
 }
 
 /* ---- the interface ---- */
@@ -217,7 +213,7 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 		txn->repo->waiting_barrier++;
 	}
 	txn_fifo_move(&bs->waiting, txns);
-	pthread_cond_signal(&bs->cond);
+	workers_wake(bs->workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
 }
 
@@ -239,6 +235,7 @@ void barriers_give_up(struct barriers *bs, struct txn *txn)
 	if (txn->is_at_barrier && remove_txn(bs, txn)) {
 		txn->times.barrier_ns += SYS(bs->store->sys, now_mono);
 		txn_fifo_put(&back, txn);
+		/* A transaction that is given up never goes the direct way. */
 		give_back(bs, &back);
 	}
 	pthread_mutex_unlock(&bs->mutex);
@@ -267,39 +264,20 @@ void barriers_progress(struct barriers *bs, struct store_progress *progress,
 	pthread_mutex_unlock(&bs->mutex);
 }
 
-void barriers_init(struct barriers *bs, struct store *store)
+void barriers_init(struct barriers *bs, struct store *store,
+    struct workers *workers)
 {
-	pthread_condattr_t attr;
-
 	bs->store = store;
+	bs->workers = workers;
+	bs->source = (struct work_source){ .work = barrier_work,
+		.arg = bs,
+		.most = STORE_BARRIERS,
+		.reserved = STORE_BARRIERS_RESERVED };
 	pthread_mutex_init(&bs->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&bs->cond, &attr);
-	pthread_condattr_destroy(&attr);
+	workers_add(workers, &bs->source);
 }
 
 void barriers_done(struct barriers *bs)
 {
-	pthread_cond_destroy(&bs->cond);
 	pthread_mutex_destroy(&bs->mutex);
-}
-
-int barriers_start(struct barriers *bs)
-{
-	while (bs->nr_threads < STORE_BARRIERS &&
-	    pthread_create(&bs->threads[bs->nr_threads], NULL, barrier_main,
-		bs) == 0)
-		bs->nr_threads++;
-	return bs->nr_threads == STORE_BARRIERS ? 0 : -EAGAIN;
-}
-
-void barriers_stop(struct barriers *bs)
-{
-	pthread_mutex_lock(&bs->mutex);
-	bs->stopping = true;
-	pthread_cond_broadcast(&bs->cond);
-	pthread_mutex_unlock(&bs->mutex);
-	while (bs->nr_threads > 0)
-		pthread_join(bs->threads[--bs->nr_threads], NULL);
 }

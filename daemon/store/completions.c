@@ -6,6 +6,8 @@
  */
 #include "daemon/store/completions.h"
 
+#include "daemon/store/repos/repo.h"
+
 void completions_init(struct completions *c, void (*wake)(void *arg),
     void *wake_arg)
 {
@@ -41,15 +43,42 @@ void completions_put_window(struct completions *c, struct window *w)
 	end_put(c, wake);
 }
 
-void completions_put_txns(struct completions *c, struct txn_fifo *txns)
+static bool goes_directly(struct txn *txn)
 {
+	return txn->direct != NULL && txn->refused == REFD_OK &&
+	    !txn->replayed && txn->nr_decided == 0 && txn->repo != NULL &&
+	    txn->repo->id == txn->direct_repo &&
+	    !atomic_load(&txn->is_given_up) &&
+	    !atomic_exchange(&txn->direct_taken, true);
+}
+
+/* Removes the transaction that goes the direct way. NULL: none. */
+static struct txn *take_direct(struct txn_fifo *txns)
+{
+	struct txn_fifo all = *txns;
+	struct txn *txn, *direct = NULL;
+
+	txns->head = NULL;
+	while ((txn = txn_fifo_take(&all)) != NULL)
+		if (goes_directly(txn))
+			direct = txn;
+		else
+			txn_fifo_put(txns, txn);
+	return direct;
+}
+
+struct window *completions_put_txns(struct completions *c,
+    struct txn_fifo *txns)
+{
+	struct txn *direct = take_direct(txns);
 	bool wake;
 
-	if (txns->head == NULL)
-		return;
-	wake = begin_put(c);
-	txn_fifo_move(&c->admitted, txns);
-	end_put(c, wake);
+	if (txns->head != NULL) {
+		wake = begin_put(c);
+		txn_fifo_move(&c->admitted, txns);
+		end_put(c, wake);
+	}
+	return direct != NULL ? direct->direct : NULL;
 }
 
 void completions_put_query(struct completions *c, struct store_query *query)

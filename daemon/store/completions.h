@@ -33,8 +33,12 @@ void completions_init(struct completions *c, void (*wake)(void *arg),
 void completions_done(struct completions *c);
 
 void completions_put_window(struct completions *c, struct window *w);
-/* All of TXNS. TXNS is empty then. */
-void completions_put_txns(struct completions *c, struct txn_fifo *txns);
+/* All of TXNS, which is empty then, but one: if a transaction was admitted as it
+ * is and goes the direct way (txn.direct), its window is returned. The caller
+ * then owns both, and calls pipeline_apply_here() without a lock. NULL: there is
+ * no such transaction. */
+struct window *completions_put_txns(struct completions *c,
+    struct txn_fifo *txns);
 void completions_put_query(struct completions *c, struct store_query *query);
 void completions_put_checkpoint(struct completions *c,
     struct store_checkpoint *cp);

@@ -87,7 +87,7 @@ const uint8_t *store_journal_id(const struct store *s)
 size_t store_committers(const struct store *s)
 {
 	(void)s;
-	return PIPELINE_COMMITTERS;
+	return PIPELINE_WINDOWS;
 }
 
 void store_release(struct store *s, struct repo *repo)
@@ -109,11 +109,9 @@ const char *store_repo_path(const struct repo *repo)
 
 static void end_threads(struct store *s)
 {
-	admissions_stop(s->admissions);
-	barriers_stop(&s->barriers);
 	checkpointer_stop(s->checkpointer);
 	historian_stop(s->historian);
-	pipeline_stop(s->pipeline);
+	workers_stop(s->workers);
 	s->started = false;
 }
 
@@ -121,15 +119,12 @@ int store_start(struct store *s)
 {
 	int r;
 
+	admissions_start(s->admissions);
+	if (workers_start(s->workers) < 0)
+		return -EAGAIN;
 	s->started = true;
-	r = admissions_start(s->admissions);
-	if (barriers_start(&s->barriers) < 0)
-		r = -EAGAIN;
-	if (checkpointer_start(s->checkpointer) < 0)
-		r = -EAGAIN;
+	r = checkpointer_start(s->checkpointer);
 	if (historian_start(s->historian) < 0)
-		r = -EAGAIN;
-	if (pipeline_start(s->pipeline) < 0)
 		r = -EAGAIN;
 	if (r < 0)
 		end_threads(s);

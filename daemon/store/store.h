@@ -262,8 +262,8 @@ int64_t store_stuck_ns(struct store *store);
 	X(ADMISSION, "admission", ADMISSION_WORKERS)                           \
 	X(BARRIER, "barrier", STORE_BARRIERS)                                  \
 	X(PREPARE, "prepare",                                                  \
-	    PIPELINE_PREPARERS) /* a window takes its locks */                 \
-	X(COMMIT, "commit", PIPELINE_COMMITTERS) /* and from then on */        \
+	    PIPELINE_PREPARERS)               /* a window takes its locks */   \
+	X(COMMIT, "commit", PIPELINE_WINDOWS) /* and from then on */           \
 	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINTER_SYNCS)                    \
 	X(HISTORY, "history", 1)
 enum store_stage {

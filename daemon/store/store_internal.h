@@ -1,16 +1,18 @@
 /*
- * Inside the store: its threads and what they share. Private to them.
+ * Inside the store: its parts. Private to them.
  *
+ * A pool of workers (base/workers.h) serves, in this order:
+ *	barriers	the new objects of one file system (barrier.h)
+ *	flusher		a file that a window syncs (refs/flush.h)
+ *	pipeline	a window (pipeline/pipeline.h)
+ *	syncs		a file system of a checkpoint (checkpoint/checkpointer.h)
  *	admissions	admission, look-ups, retries (admission/admissions.h)
- *	barriers	syncfs for objects that are new, a file system each
- *	committers	windows, one each (pipeline/pipeline.h)
- *	flusher		a few that sync files for the committers
- *	checkpointer	SQLite's checkpoints, lines that are owed
- *	syncs		syncfs for what was published, a file system each
+ * Two threads have work of their own:
+ *	checkpointer	rounds of the checkpoint (checkpoint/checkpointer.h)
  *	historian	questions about history, its index, what is trimmed
  *
- * Each thread takes its work from a queue. It puts the result on a completion
- * queue (completions.h) or on the queue of another thread.
+ * Work comes from a queue. The result goes to the completions (completions.h) or
+ * to the next queue.
  *
  * The order of the locks. A thread that holds a lock takes only locks of lower
  * lines. Two locks of one line are never held together.
@@ -21,14 +23,15 @@
  *	admissions.mutex, store.mutex, repos.mutex
  *	checkpointer.mutex
  *	pipeline.mutex
- *	deferred.mutex, historian.mutex, completions.mutex, and locks inside
- *				other modules
+ *	deferred.mutex, historian.mutex, completions.mutex, the lock of the pool,
+ *				and locks inside other modules
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
 
 #include <pthread.h>
 
+#include "daemon/base/workers.h"
 #include "daemon/store/admission/admissions.h"
 #include "daemon/store/barrier.h"
 #include "daemon/store/completions.h"
@@ -39,6 +42,9 @@
 #include "daemon/store/recovery/recover.h"
 #include "daemon/store/stages.h"
 #include "daemon/store/store.h"
+
+/* Threads of the pool. */
+#define STORE_WORKERS 14
 
 struct checkpointer;
 struct historian;
@@ -51,6 +57,7 @@ struct store {
 	int state_fd, state_lock_fd;
 	char boot_id[40];
 
+	struct workers *workers;
 	struct repos repos;
 	struct sync_failures *sync_failures; /* repos has it too */
 	struct rights rights;

@@ -187,6 +187,7 @@ static void committed(void *store)
 int store_open_pipeline(struct store *s)
 {
 	const struct pipeline_config cfg = { .sys = s->sys,
+		.workers = s->workers,
 		.repos = &s->repos,
 		.log = s->log,
 		.deferred = s->deferred,
@@ -211,6 +212,7 @@ static void retry(void *store)
 int store_open_checkpointer(struct store *s)
 {
 	const struct checkpointer_config cfg = { .sys = s->sys,
+		.workers = s->workers,
 		.state_dir = s->state_dir,
 		.state_fd = s->state_fd,
 		.repos = &s->repos,
@@ -275,6 +277,8 @@ static int make_admissions(struct store *s)
 {
 	const struct admissions_config cfg = {
 		.sys = s->sys,
+		.workers = s->workers,
+		.pipeline = s->pipeline,
 		.state_dir = s->state_dir,
 		.journal = s->journal,
 		.repos = &s->repos,
@@ -299,12 +303,16 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 
 	*why = NULL;
 	s = calloc(1, sizeof(*s));
-	if (s == NULL)
+	if (s != NULL)
+		s->workers = workers_new(STORE_WORKERS);
+	if (s == NULL || s->workers == NULL) {
+		free(s);
 		return -ENOMEM;
+	}
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	barriers_init(&s->barriers, s);
+	barriers_init(&s->barriers, s, s->workers);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
 	r = copy_config(s, cfg);
 	if (r == 0)
@@ -382,6 +390,7 @@ void store_free(struct store *s)
 	free(s->state_dir);
 	rights_done(&s->rights);
 	barriers_done(&s->barriers);
+	workers_free(s->workers);
 	completions_done(&s->completions);
 	pthread_mutex_destroy(&s->mutex);
 	free(s);

@@ -232,6 +232,9 @@ static void init_applier(struct world *w)
 {
 	struct applier *ap = &w->store.pipeline->applier;
 
+	/* This thread syncs each file at once. */
+	flusher_free(ap->flusher);
+	ap->flusher = NULL;
 	ap->packed_least = w->packed_least > 0 ? w->packed_least : SIZE_MAX;
 	ap->commit = commit;
 	ap->prepared = NULL;
@@ -276,6 +279,7 @@ int world_start(struct world *w)
 	w->vfs = sysvfs_new(vfs_name, w->sys);
 	if (w->vfs == NULL)
 		return -ENOMEM;
+	w->store.workers = workers_new(0); /* none ever runs */
 	r = commit_log_open(&log, &w->store.log, &why);
 	if (r == 0)
 		r = commit_log_claim(w->store.log, &why);
@@ -290,20 +294,15 @@ int world_start(struct world *w)
 	if (r == 0)
 		r = store_open_checkpointer(&w->store);
 	free(why);
-	if (r != 0) {
-		pipeline_free(w->store.pipeline);
-		deferred_free(w->store.deferred);
-		commit_log_close(w->store.log);
-		sysvfs_free(w->vfs);
-		return r < 0 ? r : -EIO;
-	}
-	init_repos(w);
-	init_applier(w);
 	w->up = true;
-	r = recover(w);
-	if (r < 0)
+	if (r == 0) {
+		init_repos(w);
+		init_applier(w);
+		r = recover(w);
+	}
+	if (r != 0)
 		world_crash(w);
-	return r;
+	return r > 0 ? -EIO : r;
 }
 
 void world_crash(struct world *w)
@@ -312,6 +311,7 @@ void world_crash(struct world *w)
 		return;
 	checkpointer_free(w->store.checkpointer);
 	pipeline_free(w->store.pipeline);
+	workers_free(w->store.workers);
 	deferred_free(w->store.deferred);
 	repos_done(&w->store.repos);
 	commit_log_close(w->store.log);

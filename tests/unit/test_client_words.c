@@ -395,7 +395,7 @@ END_TEST
 
 static void spell(char *git_dir, const char *text, const char *wanted)
 {
-	struct hook_place p = { .git_dir = git_dir };
+	struct place p = { .git_dir = git_dir };
 	struct gitdir gd = { .path = "/a/r", .common = "/a/r" };
 	struct words_place place = { .from = gd.common };
 	struct refd_update u = update(REFD_UPDATE, NULL);

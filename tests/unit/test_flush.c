@@ -1,5 +1,5 @@
 /*
- * Proves that files handed to the flusher's threads are each synced once and
+ * Proves that files handed to workers are each synced once and
  * closed, also more than fit at a time; that whoever owns a file whose sync or
  * close failed is told so, and nobody else; that two callers do not wait for
  * each other's files; that one who has a file synced ahead does something else
@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/workers.h"
 #include "daemon/store/refs/flush.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -23,8 +24,9 @@
 #define NR (3 * FLUSH_MAX + 7)
 
 static struct sys table;
+static struct workers *workers;
 static struct flusher *flusher;
-static int bad_fd;
+static atomic_int bad_fd;
 static atomic_int nr_syncs, nr_begun, nr_waited, nr_closed;
 
 static int counting_fsync(const struct sys *sys, int fd)
@@ -91,10 +93,22 @@ static void setup(void)
 	nr_syncs = nr_begun = nr_waited = nr_closed = 0;
 }
 
+static void start_flusher(void)
+{
+	workers = workers_new(8);
+	flusher = flusher_new(&table, workers);
+	ck_assert_ptr_nonnull(flusher);
+	ck_assert_int_eq(workers_start(workers), 0);
+}
+
 static void teardown(void)
 {
+	if (workers != NULL)
+		workers_stop(workers);
 	flusher_free(flusher);
 	flusher = NULL;
+	workers_free(workers);
+	workers = NULL;
 	tmp_teardown();
 }
 
@@ -126,10 +140,8 @@ START_TEST(each_is_flushed_once)
 	struct mine mine;
 	int i, bad = 100;
 
-	if (_i % 2) {
-		flusher = flusher_new(&table);
-		ck_assert_ptr_nonnull(flusher);
-	}
+	if (_i % 2)
+		start_flusher();
 	flush_many(&mine, how, bad);
 	ck_assert_int_eq(nr_syncs, how == FLUSH_FSYNC ? NR : 0);
 	ck_assert_int_eq(nr_begun,
@@ -159,7 +171,7 @@ START_TEST(two_at_once)
 	static struct mine mine, others;
 	pthread_t other;
 
-	flusher = flusher_new(&table);
+	start_flusher();
 	ck_assert_int_eq(pthread_create(&other, NULL, flush_too, &others), 0);
 	flush_too(&mine);
 	pthread_join(other, NULL);
@@ -186,7 +198,7 @@ START_TEST(one_meanwhile)
 	table.fsync = patient_fsync;
 	sem_init(&went_on, 0, _i ? 0 : 2);
 	if (_i)
-		flusher = flusher_new(&table);
+		start_flusher();
 	bad_fd = fds[1];
 	flush_ahead(&good, &table, flusher, fds[0]);
 	flush_ahead(&bad, &table, flusher, fds[1]);
@@ -212,7 +224,7 @@ static int hanging_fsync(const struct sys *sys, int fd)
 				  patient_fsync(sys, fd);
 }
 
-/* More than there are threads. */
+/* More files than workers. */
 START_TEST(who_hangs_does_so_alone)
 {
 	struct flush_one hangs[20], mine;
@@ -220,8 +232,7 @@ START_TEST(who_hangs_does_so_alone)
 
 	table.fsync = hanging_fsync;
 	sem_init(&went_on, 0, 0);
-	flusher = flusher_new(&table);
-	ck_assert_ptr_nonnull(flusher);
+	start_flusher();
 	healthy_fd = new_file();
 	for (i = 0; i < 20; i++)
 		flush_ahead(&hangs[i], &table, flusher, new_file());
@@ -242,7 +253,8 @@ END_TEST
 
 /* ---- side by side ---- */
 
-#define TOGETHER 8
+/* The caller, and the workers that flush.c permits. */
+#define TOGETHER 4
 
 static pthread_mutex_t met_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
@@ -275,7 +287,7 @@ START_TEST(they_are_synced_side_by_side)
 	int i;
 
 	table.fsync = meeting_fsync;
-	flusher = flusher_new(&table);
+	start_flusher();
 	flush_init(&flush, &table, flusher, failed, &mine);
 	for (i = 0; i < TOGETHER; i++)
 		flush_add(&flush, new_file(), FLUSH_FSYNC, &mine.errs[i]);

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/scheduler/scheduler.h"
@@ -115,6 +116,26 @@ START_TEST(a_rejection_is_asked_for_while_it_is_recorded)
 }
 END_TEST
 
+/* The later transactions go the direct way: the store admits and applies each
+ * of them while the scheduler holds its names. */
+START_TEST(one_after_the_other)
+{
+	struct refd_txid id;
+	char name[32];
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		refd_txid_make(&id);
+		snprintf(name, sizeof(name), "refs/heads/n%d", i);
+		submit(&id, name, sr_commit);
+		while (nr_answers == i)
+			run();
+		ck_assert_int_eq(last.outcome, REFD_COMMITTED);
+		ck_assert_uint_gt(last.lsn, 0);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/scheduler");
@@ -123,6 +144,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, a_rejection_is_asked_for_while_it_is_recorded);
+	tcase_add_test(tc, one_after_the_other);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

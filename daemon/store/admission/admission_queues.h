@@ -26,7 +26,10 @@
 
 #include "daemon/store/txn.h"
 
+/* Workers that admit at a time, workers that other work leaves to admissions,
+ * and workers for paths that may hang together, which must be fewer. */
 #define ADMISSION_WORKERS   6
+#define ADMISSION_RESERVED  3
 #define ADMISSION_PER_PLACE 2
 
 /* The waiting transactions of a path. In at most one list: ready or waiting. */

@@ -164,7 +164,7 @@ static void give_back(struct admission_worker *w)
 		admit_end(w->cfg->repos, txn);
 	/* In this order: the transactions for the barrier came later, and the
 	 * barrier may give them back at once. */
-	completions_put_txns(w->cfg->completions, &w->admitted);
+	w->direct = completions_put_txns(w->cfg->completions, &w->admitted);
 	barriers_put(w->cfg->barriers, &w->to_barrier);
 }
 

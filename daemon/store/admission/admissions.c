@@ -1,5 +1,5 @@
 /*
- * The threads of admission, and their queues.
+ * The work of admission, and its queues.
  *
  * The happy path of a transaction:
  *	sort	by one worker at a time: if the journal knows the id, the
@@ -14,16 +14,14 @@
  */
 #include "daemon/store/admission/admissions_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/stages.h"
 
 #define REPO_IDLE_NS (60LL * 1000000000)
-#define TRIM_S       10
+#define TRIM_NS      (10LL * 1000000000)
 
 /* ---- sorting ---- */
 
@@ -90,6 +88,7 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 		if (!put(a, txn))
 			txn_fifo_put(&done, txn);
 	}
+	/* None goes the direct way: no repository was opened. */
 	completions_put_txns(a->cfg.completions, &done);
 }
 
@@ -126,6 +125,8 @@ static bool retry_some(struct admission_worker *w)
 
 	if (!deferred_take_turn(a->cfg.deferred))
 		return false;
+	/* The disk of a retry may hang while other work waits. */
+	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 	admission_retry(w);
 	pthread_mutex_lock(&a->mutex);
@@ -143,7 +144,7 @@ static bool turn_some(struct admission_worker *w)
 	if (q == NULL)
 		return false;
 	if (admission_queues_has_work(&a->queues))
-		pthread_cond_signal(&a->cond);
+		workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 	admission_turn(w, q, before);
 	pthread_mutex_lock(&a->mutex);
@@ -165,88 +166,84 @@ static bool discard_some(struct admissions *a)
 	return true;
 }
 
-/* One piece of work. */
-static bool work_some(struct admission_worker *w)
-{
-	return sort_some(w->admissions) || retry_some(w) || turn_some(w) ||
-	    discard_some(w->admissions);
-}
-
-/* ---- the threads ---- */
-
-/* Under MUTEX. Under load no thread waits for TRIM_S, so the time of the next
- * trim is noted. */
-static void wait_for_work(struct admissions *a)
+static bool trim_some(struct admissions *a)
 {
 	int64_t now_ns = SYS(a->cfg.sys, now_mono);
-	struct timespec until;
 
-	if (now_ns < a->trim_ns) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += TRIM_S;
-		pthread_cond_timedwait(&a->cond, &a->mutex, &until);
-		return;
-	}
-	a->trim_ns = now_ns + TRIM_S * INT64_C(1000000000);
+	if (now_ns < a->trim_ns)
+		return false;
+	a->trim_ns = now_ns + TRIM_NS;
+	workers_wake_at(a->cfg.workers, &a->source, a->trim_ns);
 	pthread_mutex_unlock(&a->mutex);
 	repos_trim(a->cfg.repos, REPO_IDLE_NS);
 	pthread_mutex_lock(&a->mutex);
+	return true;
 }
 
-static void *admissions_main(void *arg)
+/* worker_source.work. The source permits as many workers as the list of the idle
+ * ones has. */
+static bool work_some(void *arg)
 {
 	struct admissions *a = arg;
-	struct admission_worker w = { .admissions = a, .cfg = &a->cfg };
+	struct admission_worker *w;
+	struct window *direct;
+	bool did;
 
 	pthread_mutex_lock(&a->mutex);
-	w.slot = a->nr_begun++;
-	for (;;) {
-		if (work_some(&w))
-			continue;
-		if (a->stopping)
-			break;
-		wait_for_work(a);
-	}
+	w = a->free;
+	a->free = w->next;
+	did = sort_some(a) || retry_some(w) || turn_some(w) ||
+	    discard_some(a) || trim_some(a);
+	direct = w->direct;
+	w->direct = NULL;
+	/* This worker looks for more work only after the window. */
+	if (direct != NULL)
+		workers_wake(a->cfg.workers, &a->source);
+	w->next = a->free;
+	a->free = w;
 	pthread_mutex_unlock(&a->mutex);
-	return NULL;
+	if (direct != NULL)
+		pipeline_apply_here(a->cfg.pipeline, direct);
+	return did;
 }
 
-int admissions_start(struct admissions *a)
+/* ---- opening and closing ---- */
+
+void admissions_start(struct admissions *a)
 {
 	struct refd_txid newest, secret;
 
 	if (lookup_newest(a, &newest) == 0 && refd_txid_make(&secret) == 0)
 		txid_filter_begin(&a->txid_filter, &newest, &secret);
-	while (a->nr_threads < ADMISSION_WORKERS &&
-	    pthread_create(&a->threads[a->nr_threads], NULL, admissions_main,
-		a) == 0)
-		a->nr_threads++;
-	return a->nr_threads == ADMISSION_WORKERS ? 0 : -EAGAIN;
-}
-
-void admissions_stop(struct admissions *a)
-{
-	pthread_mutex_lock(&a->mutex);
-	a->stopping = true;
-	pthread_cond_broadcast(&a->cond);
-	pthread_mutex_unlock(&a->mutex);
-	while (a->nr_threads > 0)
-		pthread_join(a->threads[--a->nr_threads], NULL);
+	/* Trims, and then once in TRIM_NS. */
+	workers_wake(a->cfg.workers, &a->source);
 }
 
 struct admissions *admissions_new(const struct admissions_config *cfg)
 {
 	struct admissions *a = calloc(1, sizeof(*a));
-	pthread_condattr_t attr;
+	struct admission_worker *w;
 
-	if (a == NULL)
+	if (a != NULL)
+		a->workers = calloc(ADMISSION_WORKERS, sizeof(*a->workers));
+	if (a == NULL || a->workers == NULL) {
+		free(a);
 		return NULL;
+	}
 	a->cfg = *cfg;
 	pthread_mutex_init(&a->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&a->cond, &attr);
-	pthread_condattr_destroy(&attr);
+	for (w = a->workers; w < a->workers + ADMISSION_WORKERS; w++) {
+		w->admissions = a;
+		w->cfg = &a->cfg;
+		w->slot = (size_t)(w - a->workers);
+		w->next = a->free;
+		a->free = w;
+	}
+	a->source = (struct work_source){ .work = work_some,
+		.arg = a,
+		.most = ADMISSION_WORKERS,
+		.reserved = ADMISSION_RESERVED };
+	workers_add(cfg->workers, &a->source);
 	return a;
 }
 
@@ -256,8 +253,8 @@ void admissions_free(struct admissions *a)
 		return;
 	journal_reader_close(a->reader);
 	txid_filter_done(&a->txid_filter);
-	pthread_cond_destroy(&a->cond);
 	pthread_mutex_destroy(&a->mutex);
+	free(a->workers);
 	free(a);
 }
 
@@ -267,7 +264,7 @@ void admissions_admit(struct admissions *a, struct txn *txn)
 {
 	pthread_mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_sort, txn);
-	pthread_cond_signal(&a->cond);
+	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 }
 
@@ -278,7 +275,7 @@ void admissions_give_up(struct admissions *a, struct txn *txn)
 	if (txn->queue != NULL) {
 		admission_queues_remove(&a->queues, txn);
 		txn_fifo_put(&a->to_sort, txn);
-		pthread_cond_signal(&a->cond);
+		workers_wake(a->cfg.workers, &a->source);
 	}
 	pthread_mutex_unlock(&a->mutex);
 	barriers_give_up(a->cfg.barriers, txn);
@@ -288,7 +285,7 @@ void admissions_discard(struct admissions *a, struct txn *txn)
 {
 	pthread_mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_discard, txn);
-	pthread_cond_signal(&a->cond);
+	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 }
 
@@ -296,15 +293,13 @@ void admissions_look_up(struct admissions *a, struct store_query *query)
 {
 	pthread_mutex_lock(&a->mutex);
 	query_fifo_put(&a->to_look_up, query);
-	pthread_cond_signal(&a->cond);
+	workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 }
 
 void admissions_wake(struct admissions *a)
 {
-	pthread_mutex_lock(&a->mutex);
-	pthread_cond_signal(&a->cond);
-	pthread_mutex_unlock(&a->mutex);
+	workers_wake(a->cfg.workers, &a->source);
 }
 
 /* ---- current work ---- */
@@ -329,7 +324,7 @@ bool admissions_claim(struct admissions *a, size_t slot,
 	/* The queue has left its root for its file system, so another queue
 	 * below the root may be permitted now. */
 	if (admission_queues_has_work(&a->queues))
-		pthread_cond_signal(&a->cond);
+		workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 	return is_ours;
 }
@@ -339,7 +334,7 @@ void admissions_end(struct admissions *a, size_t slot)
 	pthread_mutex_lock(&a->mutex);
 	admission_queues_end(&a->queues, slot);
 	if (admission_queues_has_work(&a->queues))
-		pthread_cond_signal(&a->cond);
+		workers_wake(a->cfg.workers, &a->source);
 	pthread_mutex_unlock(&a->mutex);
 }
 
@@ -349,6 +344,8 @@ void admissions_progress(struct admissions *a, struct store_progress *progress,
 	const struct admission_slot *slot = a->queues.slots;
 	size_t i;
 
+	progress[STORE_STAGE_ADMISSION].nr_threads =
+	    workers_reach(a->cfg.workers, &a->source);
 	pthread_mutex_lock(&a->mutex);
 	if (a->is_sorting)
 		stage_add(&progress[STORE_STAGE_LOOKUP],

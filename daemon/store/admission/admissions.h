@@ -1,25 +1,28 @@
 /*
- * Admissions: the threads that admit transactions, look up transaction ids and
- * retry deferred redo. They are the only readers of objects, and they open and
- * close the repositories.
+ * Admissions: workers admit transactions, look up transaction ids and retry
+ * deferred redo. This work alone reads objects, and opens and closes
+ * repositories.
  *
  *	admissions_admit() -> id -> queue of the path -> turn of the repository
  *	    -> completions, or the barrier and then completions
+ *	    -> a transaction that goes the direct way: the pipeline
  *	admissions_look_up() -> journal -> completions
  *
- * The struct has a mutex and a condition of its own. Of other locks, only the
- * innermost mutex of struct deferred is taken under the mutex.
+ * The struct has a mutex of its own. Of other locks, only the innermost mutexes
+ * of struct deferred and of the pool are taken under the mutex.
  *
- * Any thread may call each function, except admissions_new(), _start(), _stop()
- * and _free(), which are for the thread that opens and closes the store. Only
- * admissions_stop() blocks for longer than a mutex.
+ * Any thread may call each function, except admissions_new(), _start() and
+ * _free(), which are for the thread that opens and closes the store. No function
+ * but admissions_start() blocks for longer than a mutex.
  */
 #ifndef STORE_ADMISSIONS_H
 #define STORE_ADMISSIONS_H
 
+#include "daemon/base/workers.h"
 #include "daemon/store/barrier.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
+#include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/repos/rights.h"
 
@@ -28,6 +31,8 @@ struct admissions;
 /* All pointers are borrowed until admissions_free(). */
 struct admissions_config {
 	const struct sys *sys;
+	struct workers *workers;
+	struct pipeline *pipeline;
 	const char
 	    *state_dir; /* for reports: look-ups read the journal there */
 	struct journal *journal;
@@ -41,11 +46,10 @@ struct admissions_config {
 
 /* NULL: out of memory. */
 struct admissions *admissions_new(const struct admissions_config *cfg);
-/* Once. 0 or -EAGAIN. After both results admissions_stop() ends the threads. */
-int admissions_start(struct admissions *a);
-/* Waits until the threads have done all work that was handed over. */
-void admissions_stop(struct admissions *a);
-/* NULL is fine. The threads do not run. */
+/* Before workers_start(). Reads the journal. */
+void admissions_start(struct admissions *a);
+/* NULL is fine. After workers_stop(), which waits until all work that was handed
+ * over is done. */
 void admissions_free(struct admissions *a);
 
 /* TXN comes back once, in the completions. The transactions of a repository
@@ -60,7 +64,7 @@ void admissions_discard(struct admissions *a, struct txn *txn);
  * transaction that is handed over later is admitted, since the rows of such a
  * transaction may not be durable yet. */
 void admissions_look_up(struct admissions *a, struct store_query *query);
-/* After deferred_begin_turn(): a thread takes the turn. */
+/* After deferred_begin_turn(): a worker takes the turn. */
 void admissions_wake(struct admissions *a);
 
 /* Adds the current work to the stages LOOKUP and ADMISSION of PROGRESS

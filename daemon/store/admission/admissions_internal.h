@@ -14,9 +14,7 @@
 
 struct admissions {
 	struct admissions_config cfg;
-	/* Only for the thread that starts and stops the store. */
-	pthread_t threads[ADMISSION_WORKERS];
-	size_t nr_threads;
+	struct work_source source; /* a piece of work, see admissions.c */
 
 	/* Only for the worker that set is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */
@@ -25,15 +23,14 @@ struct admissions {
 	/* All members below: under MUTEX. The same holds for queue and nth of a
 	 * transaction. */
 	pthread_mutex_t mutex;
-	pthread_cond_t cond; /* new work, or STOPPING */
 	struct txn_fifo to_sort, to_discard;
 	struct query_fifo to_look_up;
 	struct admission_queues queues;
-	size_t nr_begun;    /* threads with a slot */
-	bool is_sorting;    /* a worker looks ids up */
-	int64_t sorting_ns; /* since when */
-	int64_t trim_ns;    /* next time to close idle repositories */
-	bool stopping;
+	struct admission_worker *free; /* a list of the idle ones */
+	bool is_sorting;               /* a worker looks ids up */
+	int64_t sorting_ns;            /* since when */
+	int64_t trim_ns; /* next time to close idle repositories */
+	struct admission_worker *workers; /* ADMISSION_WORKERS, owned */
 };
 
 /* An object that was read in RUN. */
@@ -47,11 +44,13 @@ struct admission_object {
 
 #define ADMISSION_OBJECTS 256
 
-/* The state of one worker. Only for the thread of the worker. */
+/* The state of one worker. Only for the thread that took it off the list of the
+ * idle ones. */
 struct admission_worker {
 	struct admissions *admissions;
 	const struct admissions_config *cfg;
 	size_t slot;
+	struct admission_worker *next; /* idle; under MUTEX */
 	/* Of this turn: the repository at the path, with a reference, or the
 	 * reason why there is none; owned. */
 	struct repo *repo;
@@ -59,6 +58,7 @@ struct admission_worker {
 	char *why;
 	/* Results of this turn. */
 	struct txn_fifo admitted, to_barrier;
+	struct window *direct; /* to be applied after the turn; or NULL */
 
 	/* Of the current run: the objects that were read in it. The first bytes
 	 * of an id choose the place. */

@@ -1,8 +1,8 @@
 /*
- * The syncs of a checkpoint (checkpoint.c), a thread each.
+ * The syncs of a checkpoint (checkpoint.c), a worker each.
  *
- * The happy path: each file system that was published to gets a thread; the
- * checkpointer waits for all threads; all records up to its LSN are durable.
+ * The happy path: each file system that was published to gets a worker; the
+ * checkpointer waits for all syncs; all records up to its LSN are durable.
  *
  * Failures: a file system hangs. The others are synced in every round
  * nevertheless, and no record is forgotten that the file system may still
@@ -42,11 +42,10 @@ static void note_seen(struct checkpointer *c, const struct fs *fs, uint64_t lsn)
 	}
 }
 
-/* ---- its thread ---- */
+/* ---- one sync ---- */
 
-static void *sync_main(void *arg)
+static void run(struct fs_sync *sync)
 {
-	struct fs_sync *sync = arg;
 	struct checkpointer *c = sync->owner;
 	int r;
 
@@ -59,21 +58,41 @@ static void *sync_main(void *arg)
 	sync->work.path = NULL;
 	pthread_cond_signal(&c->cond);
 	pthread_mutex_unlock(&c->mutex);
-	return NULL;
 }
 
-static void join(struct fs_sync *sync)
+static struct fs_sync *find_queued(const struct checkpointer *c)
 {
-	if (sync->has_thread)
-		pthread_join(sync->thread, NULL);
-	sync->has_thread = false;
+	struct fs_sync *sync = c->syncs;
+
+	while (sync != NULL && !sync->is_queued)
+		sync = sync->next;
+	return sync;
+}
+
+bool checkpoint_sync_next(void *arg)
+{
+	struct checkpointer *c = arg;
+	struct fs_sync *sync;
+
+	pthread_mutex_lock(&c->mutex);
+	sync = find_queued(c);
+	if (sync != NULL) {
+		sync->is_queued = false;
+		sync->work = (struct stage_work){ sync->path,
+			SYS(c->cfg.sys, now_mono) };
+	}
+	if (find_queued(c) != NULL)
+		workers_wake(c->cfg.workers, &c->source);
+	pthread_mutex_unlock(&c->mutex);
+	if (sync != NULL)
+		run(sync);
+	return sync != NULL;
 }
 
 /* Its last sync has ended. */
 static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 {
 	struct checkpointer *c = sync->owner;
-	int r;
 
 	sync->lsn = lsn;
 	sync->noted = noted;
@@ -82,22 +101,14 @@ static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 		strcpy(sync->path, "?");
 	pthread_mutex_lock(&c->mutex);
 	sync->err = 0;
+	sync->is_queued = true;
+	if (c->is_started)
+		workers_wake(c->cfg.workers, &c->source);
 	pthread_mutex_unlock(&c->mutex);
-	checkpointer_set_work(c, &sync->work, sync->path);
 	/* checkpointer_once() without the thread: the caller is the only thread
 	 * of the store. */
-	if (!c->is_started) {
-		sync_main(sync);
-		return;
-	}
-	r = pthread_create(&sync->thread, NULL, sync_main, sync);
-	sync->has_thread = r == 0;
-	if (r == 0)
-		return;
-	pthread_mutex_lock(&c->mutex);
-	sync->err = -r;
-	sync->work.path = NULL;
-	pthread_mutex_unlock(&c->mutex);
+	if (!c->is_started)
+		checkpoint_sync_next(c);
 }
 
 /* ---- all of them ---- */
@@ -141,6 +152,12 @@ static bool is_clean(struct fs *fs)
 	return is_clean;
 }
 
+/* Or waits for a worker. Under MUTEX. */
+static bool is_running(const struct fs_sync *sync)
+{
+	return sync->is_queued || sync->work.path != NULL;
+}
+
 /* Under MUTEX. */
 static size_t nr_running(const struct checkpointer *c)
 {
@@ -148,7 +165,7 @@ static size_t nr_running(const struct checkpointer *c)
 	size_t nr = 0;
 
 	for (sync = c->syncs; sync != NULL; sync = sync->next)
-		nr += sync->work.path != NULL;
+		nr += is_running(sync);
 	return nr;
 }
 
@@ -172,16 +189,6 @@ static bool wait_for(struct checkpointer *c, size_t limit,
 				      until) == ETIMEDOUT;
 	pthread_mutex_unlock(&c->mutex);
 	return !is_late;
-}
-
-static bool is_running(struct fs_sync *sync)
-{
-	bool runs;
-
-	pthread_mutex_lock(&sync->owner->mutex);
-	runs = sync->work.path != NULL;
-	pthread_mutex_unlock(&sync->owner->mutex);
-	return runs;
 }
 
 /* Nothing needs a sync there. */
@@ -217,17 +224,20 @@ static int results(struct checkpointer *c, const struct fs *first,
 	return r;
 }
 
-/* 1: no thread was free in time. 0 or -ENOMEM. */
+/* 1: too many syncs ran until UNTIL. 0 or -ENOMEM. */
 static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
     uint64_t noted, const struct timespec *until)
 {
 	struct fs_sync *sync = find_or_add(c, fs);
+	bool runs;
 
 	if (sync == NULL)
 		return -ENOMEM;
-	if (is_running(sync))
+	pthread_mutex_lock(&c->mutex);
+	runs = is_running(sync);
+	pthread_mutex_unlock(&c->mutex);
+	if (runs)
 		return 0;
-	join(sync);
 	if (fs->state == FS_GONE)
 		return 0;
 	if (is_clean(fs))
@@ -239,8 +249,8 @@ static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
 	return 0;
 }
 
-/* Where no thread was free the next round goes on, so that every file system
- * gets its turn. */
+/* If too many syncs ran, the next round goes on from there, so that every file
+ * system gets its turn. */
 static int sync_each(struct checkpointer *c, struct fs *first, uint64_t lsn,
     const struct timespec *until)
 {
@@ -268,7 +278,7 @@ int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
 	struct fs *first;
 	int r, err;
 
-	/* The threads are at work, not this one. */
+	/* The workers are at work, not this thread. */
 	checkpointer_set_work(c, &c->work, NULL);
 	first = fs_first(c->cfg.repos);
 	err = sync_each(c, first, *lsn, until);
@@ -294,9 +304,9 @@ void checkpoint_sync_end(struct checkpointer *c)
 {
 	struct fs_sync *sync;
 
+	/* A sync that hangs is told of until it comes back. */
+	wait_for(c, 1, NULL);
 	while ((sync = c->syncs) != NULL) {
-		/* A sync that hangs is told of until it comes back. */
-		join(sync);
 		pthread_mutex_lock(&c->mutex);
 		c->syncs = sync->next;
 		pthread_mutex_unlock(&c->mutex);

@@ -180,6 +180,11 @@ struct checkpointer *checkpointer_new(const struct checkpointer_config *cfg)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->cond, &attr);
 	pthread_condattr_destroy(&attr);
+	c->source = (struct work_source){ .work = checkpoint_sync_next,
+		.arg = c,
+		.most = CHECKPOINTER_SYNCS,
+		.reserved = CHECKPOINTER_RESERVED };
+	workers_add(cfg->workers, &c->source);
 	return c;
 }
 

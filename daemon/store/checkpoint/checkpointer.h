@@ -15,6 +15,7 @@
 #ifndef STORE_CHECKPOINTER_H
 #define STORE_CHECKPOINTER_H
 
+#include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/journal/commit_log.h"
@@ -23,8 +24,9 @@
 #include "daemon/store/repos/rights.h"
 #include "daemon/store/store.h"
 
-/* Syncs that run at a time. */
-#define CHECKPOINTER_SYNCS 8
+/* Syncs that run at a time, and workers that other work leaves to syncs. */
+#define CHECKPOINTER_SYNCS    4
+#define CHECKPOINTER_RESERVED 2
 /* The room of the WAL: the commits before a checkpoint, and those before the
  * next one. */
 #define CHECKPOINTER_WAL_ROOM (UINT64_C(4) << 20)
@@ -35,6 +37,7 @@ struct checkpointer;
  * the callbacks without a lock. */
 struct checkpointer_config {
 	const struct sys *sys;
+	struct workers *workers; /* for syncs; run while the thread does */
 	const char *state_dir;
 	int state_fd; /* of STATE_DIR */
 	struct repos *repos;
@@ -51,7 +54,7 @@ struct checkpointer_config {
 	void *arg;
 };
 
-/* NULL: out of memory. */
+/* Before workers_start(). NULL: out of memory. */
 struct checkpointer *checkpointer_new(const struct checkpointer_config *cfg);
 /* NULL is fine. The thread does not run. */
 void checkpointer_free(struct checkpointer *c);

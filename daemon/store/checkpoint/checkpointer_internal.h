@@ -17,13 +17,12 @@
 struct fs_sync {
 	struct checkpointer *owner;
 	struct fs *fs;
-	pthread_t thread;
-	bool has_thread;     /* to be joined */
 	uint64_t lsn, noted; /* of the sync that was started last */
 	char path[REFD_PATH_MAX];
 	struct fs_sync *next; /* changed under MUTEX */
 	/* Under MUTEX. */
-	struct stage_work work; /* no path: the sync has ended */
+	struct stage_work work; /* no path: no sync is in work */
+	bool is_queued;         /* WORK waits for a worker */
 	uint64_t lasting; /* records up to this LSN need no replay there */
 	int err;          /* result of the last sync */
 };
@@ -33,6 +32,7 @@ struct checkpointer {
 	struct journal *journal; /* of cfg.log */
 	bool is_started;         /* the thread runs; set before its start */
 	pthread_t thread;
+	struct work_source source; /* a sync */
 
 	/* Only the thread uses these, or checkpointer_once() without it. */
 	int64_t wal_copied_ns; /* see copy_wal() */
@@ -82,6 +82,8 @@ bool checkpoint_may_wait(struct checkpointer *c);
  */
 int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
     const struct timespec *until);
+/* worker_source.work: runs a sync. */
+bool checkpoint_sync_next(void *arg);
 /* Has every sync ended? Under MUTEX. */
 bool checkpoint_sync_has_ended(const struct checkpointer *c);
 /* The path of a file system that failed to sync; borrowed until the next

@@ -11,8 +11,8 @@
 
 #define GATHER_MAX_NS (10 * 1000 * 1000)
 
-/* One flush serves all rows that precede it. So a committer waits for the
- * windows that prepare, but no longer than a flush takes. */
+/* One flush serves all rows that precede it. So a window waits for the windows
+ * that take their locks, but no longer than a flush takes. */
 static void gather(struct pipeline *p)
 {
 	int64_t ns = journal_flush_ns(p->journal);
@@ -25,7 +25,7 @@ static void gather(struct pipeline *p)
 	until.tv_sec += ns / 1000000000;
 	until.tv_nsec = ns % 1000000000;
 	pthread_mutex_lock(&p->mutex);
-	while (p->nr_preparing > 0 &&
+	while (p->nr_locking > 0 &&
 	    pthread_cond_timedwait(&p->gathered, &p->mutex, &until) == 0)
 		;
 	pthread_mutex_unlock(&p->mutex);

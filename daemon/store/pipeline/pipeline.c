@@ -1,15 +1,14 @@
 /*
- * The committers, and the hand-over to them.
+ * The windows in work, and the hand-over to the workers.
  *
  * Happy path of a window: pipeline_apply() puts it into the queue; begin_window()
  * sets the floor; apply_window() locks, commits and publishes; end_window()
  * clears the floor and hands the window back.
  *
- * Failures: a thread that cannot be started fails the start of the store.
+ * Failures: none. No worker is free: the window waits.
  */
 #include "daemon/store/pipeline/pipeline_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,18 +16,18 @@
 
 /* ---- one window ---- */
 
-/* Takes the next window as SLOT. NULL: none waits. Under MUTEX. */
-static struct window *begin_window(struct pipeline *p, struct commit_slot *slot)
+/* Under MUTEX. There is a slot: the source permits PIPELINE_WINDOWS workers, and
+ * the scheduler sends one window at a time the direct way. */
+static struct commit_slot *begin_window(struct pipeline *p, struct window *w)
 {
-	struct window *w = window_fifo_take(&p->to_apply);
-	const struct repo *repo;
-	size_t i;
-
-	if (w == NULL)
-		return NULL;
 	/* A rejection has no repository: its window only writes to the log.
 	 * The paths stay valid until the window has come back. */
-	repo = w->parts[0].txn->repo;
+	const struct repo *repo = w->parts[0].txn->repo;
+	struct commit_slot *slot = p->slots;
+	size_t i;
+
+	while (slot->window != NULL)
+		slot++;
 	*slot = (struct commit_slot){
 		.window = w,
 		/* No record of the window exists yet. */
@@ -39,15 +38,16 @@ static struct window *begin_window(struct pipeline *p, struct commit_slot *slot)
 	};
 	for (i = 1; i < w->nr_parts && !slot->has_more; i++)
 		slot->has_more = w->parts[i].txn->repo != repo;
-	return w;
+	p->nr_locking += !w->is_prepared;
+	return slot;
 }
 
 /* Under MUTEX. True: pipeline_takes() has become true. */
 static bool one_less_prepares(struct pipeline *p)
 {
-	if (--p->nr_preparing == 0)
+	if (--p->nr_locking == 0)
 		pthread_cond_broadcast(&p->gathered);
-	return p->nr_preparing + 1 == PIPELINE_PREPARERS;
+	return p->nr_preparing-- == PIPELINE_PREPARERS;
 }
 
 /* applier.prepared */
@@ -59,7 +59,7 @@ static void window_prepared(void *arg, struct window *w)
 
 	pthread_mutex_lock(&p->mutex);
 	wake = one_less_prepares(p);
-	for (i = 0; i < PIPELINE_COMMITTERS; i++) {
+	for (i = 0; i <= PIPELINE_WINDOWS; i++) {
 		if (p->slots[i].window != w)
 			continue;
 		p->slots[i].is_prepared = true;
@@ -86,59 +86,25 @@ static void end_window(struct pipeline *p, struct commit_slot *slot,
 	p->cfg.committed(p->cfg.arg);
 }
 
-/* ---- the threads ---- */
-
-/* Waits for the next window. NULL: the thread is to end. */
-static struct window *wait_for_window(struct pipeline *p,
-    struct commit_slot *slot)
+/* worker_source.work */
+static bool apply_next(void *arg)
 {
+	struct commit_slot *slot = NULL;
+	struct pipeline *p = arg;
 	struct window *w;
 
 	pthread_mutex_lock(&p->mutex);
-	while ((w = begin_window(p, slot)) == NULL && !p->stopping)
-		pthread_cond_wait(&p->cond, &p->mutex);
+	w = window_fifo_take(&p->to_apply);
+	if (w != NULL)
+		slot = begin_window(p, w);
+	if (p->to_apply.head != NULL)
+		workers_wake(p->cfg.workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
-	return w;
-}
-
-static void *committer_main(void *arg)
-{
-	struct committer *me = arg;
-	struct pipeline *p = me->pipeline;
-	struct window *w;
-
-	while ((w = wait_for_window(p, me->slot)) != NULL) {
-		apply_window(&p->applier, w);
-		end_window(p, me->slot, w);
-	}
-	return NULL;
-}
-
-int pipeline_start(struct pipeline *p)
-{
-	struct committer *c;
-
-	p->applier.flusher = flusher_new(p->cfg.sys);
-	for (; p->nr_threads < PIPELINE_COMMITTERS; p->nr_threads++) {
-		c = &p->committers[p->nr_threads];
-		c->pipeline = p;
-		c->slot = &p->slots[p->nr_threads];
-		if (pthread_create(&c->thread, NULL, committer_main, c) != 0)
-			return -EAGAIN;
-	}
-	return 0;
-}
-
-void pipeline_stop(struct pipeline *p)
-{
-	pthread_mutex_lock(&p->mutex);
-	p->stopping = true;
-	pthread_cond_broadcast(&p->cond);
-	pthread_mutex_unlock(&p->mutex);
-	for (; p->nr_threads > 0; p->nr_threads--)
-		pthread_join(p->committers[p->nr_threads - 1].thread, NULL);
-	flusher_free(p->applier.flusher);
-	p->applier.flusher = NULL;
+	if (w == NULL)
+		return false;
+	apply_window(&p->applier, w);
+	end_window(p, slot, w);
+	return true;
 }
 
 /* ---- opening ---- */
@@ -168,6 +134,8 @@ static void init_applier(struct pipeline *p)
 	ap->durability = p->cfg.durability;
 	ap->prepare_max_ns = p->cfg.prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
+	/* Without memory each window syncs its files one after the other. */
+	ap->flusher = flusher_new(p->cfg.sys, p->cfg.workers);
 	/* Unique for the journal's life: the start, then a counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
@@ -190,12 +158,16 @@ struct pipeline *pipeline_new(const struct pipeline_config *cfg)
 	p->journal = commit_log_journal(cfg->log);
 	init_applier(p);
 	pthread_mutex_init(&p->mutex, NULL);
-	pthread_cond_init(&p->cond, NULL);
 	/* A wall clock that is set back must not stop a commit. */
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->gathered, &attr);
 	pthread_condattr_destroy(&attr);
+	p->source = (struct work_source){ .work = apply_next,
+		.arg = p,
+		.most = PIPELINE_WINDOWS,
+		.reserved = PIPELINE_RESERVED };
+	workers_add(cfg->workers, &p->source);
 	return p;
 }
 
@@ -204,8 +176,8 @@ void pipeline_free(struct pipeline *p)
 	if (p == NULL)
 		return;
 	pthread_cond_destroy(&p->gathered);
-	pthread_cond_destroy(&p->cond);
 	pthread_mutex_destroy(&p->mutex);
+	flusher_free(p->applier.flusher);
 	free(p);
 }
 
@@ -221,7 +193,7 @@ void pipeline_apply(struct pipeline *p, struct window *w)
 	if (!w->is_prepared)
 		p->nr_preparing++;
 	window_fifo_put(&p->to_apply, w);
-	pthread_cond_signal(&p->cond);
+	workers_wake(p->cfg.workers, &p->source);
 	pthread_mutex_unlock(&p->mutex);
 }
 
@@ -240,6 +212,19 @@ uint64_t pipeline_next_token(struct pipeline *p)
 	return atomic_fetch_add(&p->applier.next_token, 1);
 }
 
+void pipeline_apply_here(struct pipeline *p, struct window *w)
+{
+	struct commit_slot *slot;
+
+	w->parts[0].txn->times.admitted_ns = SYS(p->cfg.sys, now_mono);
+	pthread_mutex_lock(&p->mutex);
+	p->nr_preparing++;
+	slot = begin_window(p, w);
+	pthread_mutex_unlock(&p->mutex);
+	apply_window(&p->applier, w);
+	end_window(p, slot, w);
+}
+
 /* ---- questions ---- */
 
 /* LSN, or the highest LSN below all floors. Under MUTEX. */
@@ -247,7 +232,7 @@ static uint64_t below_floors(const struct pipeline *p, uint64_t lsn)
 {
 	size_t i;
 
-	for (i = 0; i < PIPELINE_COMMITTERS; i++)
+	for (i = 0; i <= PIPELINE_WINDOWS; i++)
 		if (p->slots[i].floor != 0 && p->slots[i].floor - 1 < lsn)
 			lsn = p->slots[i].floor - 1;
 	return lsn;
@@ -288,15 +273,20 @@ uint64_t pipeline_windows(struct pipeline *p)
 void pipeline_progress(struct pipeline *p, int64_t before_ns,
     struct store_progress progress[STORE_STAGES])
 {
+	struct store_progress *prepare = &progress[STORE_STAGE_PREPARE];
+	struct store_progress *commit = &progress[STORE_STAGE_COMMIT];
+	size_t reach = workers_reach(p->cfg.workers, &p->source);
 	const struct commit_slot *slot;
 	struct store_progress *of;
 
 	pthread_mutex_lock(&p->mutex);
-	for (slot = p->slots; slot < p->slots + PIPELINE_COMMITTERS; slot++) {
-		of = &progress[slot->is_prepared ? STORE_STAGE_COMMIT :
-						   STORE_STAGE_PREPARE];
+	for (slot = p->slots; slot <= p->slots + PIPELINE_WINDOWS; slot++) {
+		of = slot->is_prepared ? commit : prepare;
 		if (stage_add(of, &slot->work, before_ns))
 			of->has_more = slot->has_more;
 	}
 	pthread_mutex_unlock(&p->mutex);
+	/* Both stages share the workers: these are left to the commit. */
+	commit->nr_threads =
+	    reach > prepare->nr_stuck + 1 ? reach - prepare->nr_stuck : 1;
 }

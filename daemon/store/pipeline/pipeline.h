@@ -1,8 +1,8 @@
 /*
- * The pipeline: a thread per window applies the window (window/apply.h). One
+ * The pipeline: a worker per window applies the window (window/apply.h). One
  * struct pipeline belongs to one store.
  *
- *	pipeline_apply() -> queue -> a committer -> completions
+ *	pipeline_apply() -> queue -> a worker -> completions
  *
  * A window prepares first: it takes its locks. Preparing takes a processor, so
  * few windows prepare at once, and the scheduler asks pipeline_takes() before
@@ -15,11 +15,11 @@
  * show the records below the lowest floor, and the checkpoint may forget them
  * unless they are deferred.
  *
- * Threads and locks: any thread may call each function, except pipeline_new(),
- * _start(), _stop() and _free(), which are for the thread that opens and closes
- * the store. Only pipeline_stop() blocks for longer than the mutex of the
- * struct. Under that mutex only locks of the journal are taken, and no callback
- * is called.
+ * Threads and locks: any thread may call each function, except pipeline_new()
+ * and pipeline_free(), which are for the thread that opens and closes the store.
+ * No function blocks for longer than the mutex of the struct. Under that mutex
+ * only locks of the journal and of the pool are taken, and no callback is
+ * called.
  *
  * A window belongs to the pipeline from pipeline_apply() until it is in the
  * completions.
@@ -33,20 +33,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/journal/commit_log.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
 
-/* Windows in work at once, and those of them that prepare. */
-#define PIPELINE_COMMITTERS 16
-#define PIPELINE_PREPARERS  2
+/* Windows in work at once, those of them that prepare, and the workers that
+ * other work leaves to windows. */
+#define PIPELINE_WINDOWS   7
+#define PIPELINE_PREPARERS 2
+#define PIPELINE_RESERVED  3
 
-/* All pointers are borrowed until pipeline_free(). Committers call the
- * callbacks without a lock. No callback may block. */
+/* All pointers are borrowed until pipeline_free(). Workers call the callbacks
+ * without a lock. No callback may block. */
 struct pipeline_config {
 	const struct sys *sys;
+	struct workers *workers;
 	struct repos *repos;
 	struct commit_log *log;
 	struct deferred *deferred;
@@ -65,18 +69,16 @@ struct pipeline_config {
 
 struct pipeline;
 
-/* NULL: out of memory. */
+/* Before workers_start(). NULL: out of memory. */
 struct pipeline *pipeline_new(const struct pipeline_config *cfg);
-/* Starts the committers. 0 or -EAGAIN. After both results pipeline_stop() ends
- * the threads. */
-int pipeline_start(struct pipeline *p);
-/* Blocks until all windows have come back. */
-void pipeline_stop(struct pipeline *p);
-/* P may be NULL. The committers do not run. */
+/* P may be NULL. After workers_stop(), which waits until all windows have come
+ * back. */
 void pipeline_free(struct pipeline *p);
 
 /* W comes back once, in the completions. */
 void pipeline_apply(struct pipeline *p, struct window *w);
+/* The same. The calling worker applies W. */
+void pipeline_apply_here(struct pipeline *p, struct window *w);
 /* Would a window be prepared at once? */
 bool pipeline_takes(struct pipeline *p);
 /* The number of a window or a retry, unique for the life of the journal. */
@@ -90,7 +92,7 @@ uint64_t pipeline_visible_lsn(struct pipeline *p);
 uint64_t pipeline_ended_lsn(struct pipeline *p);
 /* How many windows have ended. */
 uint64_t pipeline_windows(struct pipeline *p);
-/* Adds the work of the committers to PROGRESS (store_progress()). */
+/* Adds the windows in work to PROGRESS (store_progress()). */
 void pipeline_progress(struct pipeline *p, int64_t before_ns,
     struct store_progress progress[STORE_STAGES]);
 

@@ -19,31 +19,23 @@ struct commit_slot {
 	bool is_prepared; /* WORK is the stage commit, not prepare */
 };
 
-struct committer {
-	struct pipeline *pipeline;
-	struct commit_slot *slot; /* of the thread alone */
-	pthread_t thread;
-};
-
 struct pipeline {
 	struct pipeline_config cfg;
 	struct journal *journal; /* of cfg.log */
 	struct applier applier;
 
-	/* Only for the thread that starts and stops the store. */
-	struct committer committers[PIPELINE_COMMITTERS];
-	size_t nr_threads;
+	struct work_source source; /* a window */
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t cond;     /* a new window, or STOPPING */
-	pthread_cond_t gathered; /* no window prepares any more */
+	pthread_cond_t gathered; /* NR_LOCKING is 0 */
 	struct window_fifo to_apply;
-	size_t nr_preparing; /* windows that were handed over and have not
-				taken their locks yet */
+	/* Windows that have not taken their locks yet: that were handed over;
+	 * that are in work. */
+	size_t nr_preparing, nr_locking;
 	uint64_t nr_ended;
-	bool stopping;
-	struct commit_slot slots[PIPELINE_COMMITTERS];
+	/* One is for pipeline_apply_here(). */
+	struct commit_slot slots[PIPELINE_WINDOWS + 1];
 };
 
 /* group_commit.c: applier.commit; ARG is the pipeline. */

@@ -4,93 +4,86 @@
  * The happy path:
  *	write-out	begins when the file is added; the end waits for all: the
  *			drive has been busy with all files by then
- *	fsync		each file is handed to the flusher's threads, except the
- *			last. The caller syncs the last file, then all files that
- *			no thread has begun, then waits for the threads
+ *	fsync		the workers get all files but the last. The caller
+ *			syncs the last file and each file that no worker has
+ *			begun, and then waits for the workers
  *
- * Failures: a sync: the file's owner is told. A thread cannot be started: there
- * are fewer threads.
+ * Failures: a sync: the file's owner is told. No worker is free: the caller syncs
+ * all files.
  */
 #include "daemon/store/refs/flush.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Few disks gain from more threads, and the first few threads gain the most. */
-#define THREADS 8
+#include "daemon/base/workers.h"
+
+/* Workers at a time, besides the caller. The first few workers gain the most, and
+ * a disk that hangs keeps them all. */
+#define FLUSH_WORKERS 3
 
 struct flusher {
 	const struct sys *sys;
+	struct workers *workers;
+	struct work_source source; /* one file */
+
+	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t more, done;
+	pthread_cond_t done;
 	struct flush_file *first, **end;
-	bool stopping;
-	pthread_t threads[THREADS];
-	unsigned nr_threads;
 };
 
-static void *flusher_main(void *arg)
+/* worker_source.work */
+static bool flusher_work(void *arg)
 {
 	struct flusher *fl = arg;
 	struct flush_file *file;
 	int err;
 
 	pthread_mutex_lock(&fl->mutex);
-	for (;;) {
-		file = fl->first;
-		if (file == NULL && fl->stopping)
-			break;
-		if (file == NULL) {
-			pthread_cond_wait(&fl->more, &fl->mutex);
-			continue;
-		}
-		fl->first = file->next;
-		if (fl->first == NULL)
-			fl->end = &fl->first;
+	file = fl->first;
+	if (file == NULL) {
 		pthread_mutex_unlock(&fl->mutex);
-		err = SYS(fl->sys, fsync, file->fd);
-		pthread_mutex_lock(&fl->mutex);
-		file->err = err;
-		if (--*file->left == 0)
-			pthread_cond_broadcast(&fl->done);
+		return false;
 	}
+	fl->first = file->next;
+	if (fl->first == NULL)
+		fl->end = &fl->first;
+	else
+		workers_wake(fl->workers, &fl->source);
 	pthread_mutex_unlock(&fl->mutex);
-	return NULL;
+	err = SYS(fl->sys, fsync, file->fd);
+	pthread_mutex_lock(&fl->mutex);
+	file->err = err;
+	if (--*file->left == 0)
+		pthread_cond_broadcast(&fl->done);
+	pthread_mutex_unlock(&fl->mutex);
+	return true;
 }
 
-struct flusher *flusher_new(const struct sys *sys)
+struct flusher *flusher_new(const struct sys *sys, struct workers *workers)
 {
 	struct flusher *fl = calloc(1, sizeof(*fl));
 
 	if (fl == NULL)
 		return NULL;
 	fl->sys = sys;
+	fl->workers = workers;
+	fl->source = (struct work_source){ .work = flusher_work,
+		.arg = fl,
+		.most = FLUSH_WORKERS };
 	fl->end = &fl->first;
 	pthread_mutex_init(&fl->mutex, NULL);
-	pthread_cond_init(&fl->more, NULL);
 	pthread_cond_init(&fl->done, NULL);
-	while (fl->nr_threads < THREADS &&
-	    pthread_create(&fl->threads[fl->nr_threads], NULL, flusher_main,
-		fl) == 0)
-		fl->nr_threads++;
-	if (fl->nr_threads > 0)
-		return fl;
-	flusher_free(fl);
-	return NULL;
+	workers_add(workers, &fl->source);
+	return fl;
 }
 
 void flusher_free(struct flusher *fl)
 {
 	if (fl == NULL)
 		return;
-	pthread_mutex_lock(&fl->mutex);
-	fl->stopping = true;
-	pthread_cond_broadcast(&fl->more);
-	pthread_mutex_unlock(&fl->mutex);
-	while (fl->nr_threads > 0)
-		pthread_join(fl->threads[--fl->nr_threads], NULL);
 	pthread_cond_destroy(&fl->done);
-	pthread_cond_destroy(&fl->more);
 	pthread_mutex_destroy(&fl->mutex);
 	free(fl);
 }
@@ -142,11 +135,11 @@ static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 	file->next = NULL;
 	*fl->end = file;
 	fl->end = &file->next;
-	pthread_cond_signal(&fl->more);
+	workers_wake(fl->workers, &fl->source);
 	pthread_mutex_unlock(&fl->mutex);
 }
 
-/* A file counted in LEFT that no thread has begun. */
+/* A file that LEFT counts and that no worker has begun. */
 static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 {
 	struct flush_file **at = &fl->first, *file;
@@ -161,8 +154,8 @@ static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 	return file;
 }
 
-/* All threads may be waiting for a disk that hangs, with other callers' files.
- * So this thread syncs the files that no thread has begun. */
+/* All workers may be busy, or at a disk that hangs with files of others. The
+ * caller syncs each of its files that no worker has begun. */
 static void wait_for(struct flusher *fl, size_t *left)
 {
 	struct flush_file *file;

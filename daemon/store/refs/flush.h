@@ -4,11 +4,11 @@
  *	flush_add, flush_add, ...	takes over the descriptors
  *	flush_end			flushes and closes all
  *
- * A few threads of the store (struct flusher) sync files in parallel for all
- * callers; file systems combine syncs that wait together. Without the threads,
- * files are synced one after the other. A struct flush belongs to one thread.
- * It holds at most FLUSH_MAX descriptors; when full, it blocks for all. A
- * descriptor is synced once and then closed, whatever the result.
+ * Workers (struct flusher) sync files in parallel for all callers; file systems
+ * combine syncs that wait together. Without a flusher, files are synced one
+ * after the other. A struct flush belongs to one thread. It holds at most
+ * FLUSH_MAX descriptors; when full, it blocks for all. A descriptor is synced
+ * once and then closed, whatever the result.
  *
  *	flush_ahead, flush_wait		fsyncs one descriptor, which stays the
  *					caller's, in the background
@@ -33,9 +33,11 @@ enum flush_how {
 };
 
 struct flusher;
-/* NULL: no thread could be had. */
-struct flusher *flusher_new(const struct sys *sys);
-void flusher_free(struct flusher *flusher); /* no caller waits */
+struct workers;
+/* Before workers_start(). NULL: no memory. */
+struct flusher *flusher_new(const struct sys *sys, struct workers *workers);
+/* After workers_stop(). */
+void flusher_free(struct flusher *flusher);
 
 struct flush_file {
 	int fd;

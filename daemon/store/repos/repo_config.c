@@ -27,7 +27,7 @@
 #define SHARED_GROUP     0660
 #define SHARED_EVERYBODY 0664
 
-struct config_reading {
+struct reading {
 	const struct sys *sys;
 	int common_fd;
 	const char *path; /* of the common dir */
@@ -48,7 +48,7 @@ struct config_reading {
 #define END_READING(r, code, ...)                                              \
 	((r)->status = (code), (r)->why = repo_why(__VA_ARGS__), -1)
 
-static int unsupported(struct config_reading *r, const char *what)
+static int unsupported(struct reading *r, const char *what)
 {
 	return END_READING(r, REFD_UNSUPPORTED,
 	    "the configuration of '%s' %s: git reads it itself", r->path, what);
@@ -57,7 +57,7 @@ static int unsupported(struct config_reading *r, const char *what)
 /* ---- files ---- */
 
 /* Opens NAME below the common dir, one component after the other. */
-static int open_file(const struct config_reading *r, const char *name)
+static int open_file(const struct reading *r, const char *name)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	char part[256];
@@ -93,7 +93,7 @@ static int open_file(const struct config_reading *r, const char *name)
 }
 
 /* 0; -ENOENT; -ELOOP: a link is on the way; -1: the reading ends. */
-static int read_file(struct config_reading *r, const char *name, char **text,
+static int read_file(struct reading *r, const char *name, char **text,
     size_t *len)
 {
 	int fd, err;
@@ -124,7 +124,7 @@ static int read_file(struct config_reading *r, const char *name, char **text,
 	return 0;
 }
 
-static int parse(struct config_reading *r, const char *text, size_t len,
+static int parse(struct reading *r, const char *text, size_t len,
     config_entry_fn *fn)
 {
 	const char *why = "out of memory";
@@ -139,7 +139,7 @@ static int parse(struct config_reading *r, const char *text, size_t len,
 	    why);
 }
 
-static int bad_value(struct config_reading *r, const char *key, unsigned line)
+static int bad_value(struct reading *r, const char *key, unsigned line)
 {
 	return END_READING(r, REFD_IO,
 	    "can't read the configuration of '%s', line %u: %s has a bad value",
@@ -148,7 +148,7 @@ static int bad_value(struct config_reading *r, const char *key, unsigned line)
 
 /* ---- the format ---- */
 
-static int not_served(struct config_reading *r, const char *why)
+static int not_served(struct reading *r, const char *why)
 {
 	return END_READING(r, REFD_UNSUPPORTED, "'%s' is not served: %s",
 	    r->path, why);
@@ -157,7 +157,7 @@ static int not_served(struct config_reading *r, const char *why)
 static int version_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
-	struct config_reading *r = arg;
+	struct reading *r = arg;
 
 	if (strcmp(key, "core.repositoryformatversion") == 0 &&
 	    (value == NULL || config_value_int(value, &r->version) < 0))
@@ -169,7 +169,7 @@ static int extension_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char prefix[] = "extensions.";
-	struct config_reading *r = arg;
+	struct reading *r = arg;
 	const char *why;
 
 	if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
@@ -185,7 +185,7 @@ static int extension_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-static int read_format(struct config_reading *r)
+static int read_format(struct reading *r)
 {
 	int err = parse(r, r->main_text, r->main_len, version_entry);
 	const char *why;
@@ -236,7 +236,7 @@ int repo_config_parse_shared(const char *value, int *perm)
 	return 0;
 }
 
-static int set_log(struct config_reading *r, const char *value)
+static int set_log(struct reading *r, const char *value)
 {
 	char *copy = strdup(value != NULL ? value : "true");
 
@@ -248,7 +248,7 @@ static int set_log(struct config_reading *r, const char *value)
 				  "%s", busy_cause_text(BUSY_MEMORY));
 }
 
-static void is_not_read(struct config_reading *r)
+static void is_not_read(struct reading *r)
 {
 	r->config.is_log_unsure = true;
 	r->config.is_shared_unsure = true;
@@ -256,7 +256,7 @@ static void is_not_read(struct config_reading *r)
 
 /* Resolves VALUE, in the file NAME, to a path below the common dir, without "."
  * and "..". False: the path is elsewhere. BUF is REFD_PATH_MAX bytes. */
-static bool resolve_include(const struct config_reading *r, const char *value,
+static bool resolve_include(const struct reading *r, const char *value,
     char *buf)
 {
 	size_t top = strlen(r->path), len = 0, part;
@@ -296,7 +296,7 @@ static int settings_entry(void *arg, const char *key, const char *value,
     unsigned line);
 
 /* git skips a missing include. */
-static int include(struct config_reading *r, const char *value)
+static int include(struct reading *r, const char *value)
 {
 	const char *outer = r->name;
 	char name[REFD_PATH_MAX], *text;
@@ -334,7 +334,7 @@ static bool is_conditional(const char *key)
 static int settings_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
-	struct config_reading *r = arg;
+	struct reading *r = arg;
 
 	if (strcmp(key, "include.path") == 0)
 		return value != NULL ? include(r, value) :
@@ -359,7 +359,7 @@ static int settings_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-static int read_settings(struct config_reading *r)
+static int read_settings(struct reading *r)
 {
 	char *text;
 	size_t len;
@@ -392,9 +392,7 @@ static bool is_dot_git(const char *common_dir)
 enum refd_status repo_config_read(const struct sys *sys, int common_fd,
     const char *path, struct repo_config *config, char **why)
 {
-	struct config_reading r = { .sys = sys,
-		.common_fd = common_fd,
-		.path = path };
+	struct reading r = { .sys = sys, .common_fd = common_fd, .path = path };
 	int err;
 
 	err = read_file(&r, "config", &r.main_text, &r.main_len);

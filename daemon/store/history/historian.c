@@ -357,8 +357,8 @@ static bool has_none(const struct historian *me)
 	return me->asked == NULL && history_queue_is_empty(&me->queue);
 }
 
-/* Ends a turn. Waits WAIT_NS for the next turn, if nothing is to be done. False:
- * the thread is to end. */
+/* Ends a turn. Without work, waits WAIT_NS for the next turn. False: the thread
+ * must end. */
 static bool next_turn(struct historian *me, bool listens, int64_t wait_ns)
 {
 	bool goes_on;

@@ -23,8 +23,9 @@
  *    WAL begins anew, or a power loss corrupts the database. refd flushes, not
  *    SQLite, so that other commits can go on meanwhile.
  *  - Frames read from the WAL of a crashed daemon may never have been synced.
- *    journal_open() runs wal_checkpoint(TRUNCATE) on a connection that has read,
- *    asserts that the checkpoint did something (log >= 0), and then returns.
+ *    journal_open() runs wal_checkpoint(TRUNCATE) on a connection that has
+ *    read, asserts that the checkpoint did something (log >= 0), and then
+ *    returns.
  *
  * Threads: journal_append() and journal_forget() may be called from any thread
  * and exclude each other. journal_checkpoint() runs on one thread of its own.

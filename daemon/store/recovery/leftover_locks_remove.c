@@ -24,8 +24,7 @@ int leftover_locks_unlock(struct leftover_locks *leftover,
 }
 
 /* Removes the empty log of a ref that was never made: the log would block
- * other names. Another writer who makes the ref meanwhile waits for this
- * lock. */
+ * other names. A writer who makes the ref meanwhile waits for this lock. */
 static void unmake_log(struct leftover_locks *leftover,
     const struct leftover_lock *lock)
 {

@@ -118,8 +118,8 @@ static int replay_visited(struct recovery_run *run, struct visit *v,
 	 * update. */
 	if (*failed == 0)
 		r = recover_note(rec, &rp, v->rows, &v->deferred);
-	/* A record that could not be rolled forward keeps its lock: nothing
-	 * else tells the next attempt that the record is unfinished. */
+	/* A record that could not be rolled forward keeps its lock: only the
+	 * lock tells the next attempt about the unfinished record. */
 	if (*failed == 0 && r == 0)
 		*failed = recover_clean(&rp, &unlocked);
 	if (unlocked > 0)

@@ -69,8 +69,8 @@ void redo_defer(const struct redo *redo);
 
 /* redo_log.c: adds the missing log lines. */
 int redo_log(struct replay *rp, struct redo *redo);
-/* The same for a ref that another writer has changed since: adds only the lines
- * that follow the lines of refd, and repairs a torn end. */
+/* The same for a ref that another writer has changed since: adds only lines
+ * after the lines of refd, and repairs a torn end. */
 int redo_log_of_left(struct replay *rp, struct redo *redo);
 /* For a ref that needs only log lines; from lock to close. */
 int redo_log_alone(struct replay *rp, struct redo *redo);

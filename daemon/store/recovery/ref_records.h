@@ -31,8 +31,8 @@ struct ref_records {
 	UT_hash_handle hh;
 };
 
-/* Groups the members of ROWS by ref file: those with status OK that are not
- * dropped. */
+/* Groups the members of ROWS by ref file. Only members with status OK count,
+ * without dropped ones. */
 int ref_records_build(struct ref_records **all, const struct replay_row *rows);
 void ref_records_free(struct ref_records **all);
 

@@ -52,7 +52,7 @@ struct flush_file {
 struct flush {
 	const struct sys *sys;
 	struct flusher *flusher; /* or NULL */
-	/* The WHAT of a file whose flush failed, and a negative errno. */
+	/* A flush failed: WHAT as in flush_add(), and a negative errno. */
 	void (*failed)(void *arg, void *what, int err);
 	void *arg;
 	struct flush_file files[FLUSH_MAX];

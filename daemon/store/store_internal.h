@@ -1,30 +1,10 @@
 /*
  * Inside the store: its parts. Private to them.
  *
- * A pool of workers (base/workers.h) serves, in this order:
- *	barriers	the new objects of one file system (barrier.h)
- *	flusher		a file that a window syncs (refs/flush.h)
- *	pipeline	a window (pipeline/pipeline.h)
- *	syncs		a file system of a checkpoint (checkpoint/checkpointer.h)
- *	admissions	admission, look-ups, retries (admission/admissions.h)
- * Two threads have work of their own:
- *	checkpointer	rounds of the checkpoint (checkpoint/checkpointer.h)
- *	historian	questions about history, its index, what is trimmed
- *
- * Work comes from a queue. The result goes to the completions (completions.h) or
- * to the next queue.
- *
- * The order of the locks. A thread that holds a lock takes only locks of lower
- * lines. Two locks of one line are never held together.
- *	deferred.rows, then deferred.telling	deferred/deferred.h
- *	fs.objects_sync, fs.checkpoint, sync_failures.lacking_lock
- *				held during disk I/O
- *	barriers.mutex				barrier.h
- *	admissions.mutex, store.mutex, repos.mutex
- *	checkpointer.mutex
- *	pipeline.mutex
- *	deferred.mutex, historian.mutex, completions.mutex, the lock of the pool,
- *				and locks inside other modules
+ * Work comes from a queue. A worker of the pool (base/workers.h), the
+ * checkpointer or the historian does the work. The result goes to the completions
+ * (completions.h) or to the next queue. docs/architecture.md lists all threads,
+ * and the order of all locks.
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Proves the threat model, line by line (daemon/DESIGN.md): who may do what
+# Proves the threat model, line by line (docs/security.md): who may do what
 # through a daemon of an unprivileged account, and what nobody can. The users
 # here have no names. Each may change every file of the repositories that one
 # group shares, and send any request.

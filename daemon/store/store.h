@@ -260,7 +260,7 @@ int64_t store_stuck_ns(struct store *store);
 #define STORE_STAGE_TABLE(X)                                                   \
 	X(LOOKUP, "lookup", 1) /* of ids in the journal, by an admission */    \
 	X(ADMISSION, "admission", ADMISSION_WORKERS)                           \
-	X(BARRIER, "barrier", STORE_BARRIERS)                                  \
+	X(BARRIER, "barrier", BARRIERS_WORKERS)                                \
 	X(PREPARE, "prepare",                                                  \
 	    PIPELINE_PREPARERS)               /* a window takes its locks */   \
 	X(COMMIT, "commit", PIPELINE_WINDOWS) /* and from then on */           \

@@ -13,7 +13,7 @@
 
 #include "daemon/base/workers.h"
 #include "daemon/store/admission/admissions.h"
-#include "daemon/store/barrier.h"
+#include "daemon/store/barrier/barriers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/fifos.h"
@@ -77,6 +77,7 @@ int store_open_sync_failures(struct store *s, char **warning, char **why);
  * the log is open. 0, -ENOMEM. */
 int store_open_deferred(struct store *s);
 int store_open_pipeline(struct store *s);
+void store_open_barriers(struct store *s);
 int store_open_checkpointer(struct store *s);
 
 #endif

@@ -209,6 +209,20 @@ static void retry(void *store)
 	admissions_wake(((struct store *)store)->admissions);
 }
 
+void store_open_barriers(struct store *s)
+{
+	const struct barriers_config cfg = { .sys = s->sys,
+		.workers = s->workers,
+		.repos = &s->repos,
+		.sync_failures = s->sync_failures,
+		.log = s->log,
+		.pipeline = s->pipeline,
+		.completions = &s->completions,
+		.event = s->cfg.event };
+
+	barriers_init(&s->barriers, &cfg);
+}
+
 int store_open_checkpointer(struct store *s)
 {
 	const struct checkpointer_config cfg = { .sys = s->sys,
@@ -312,7 +326,6 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	barriers_init(&s->barriers, s, s->workers);
 	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
 	r = copy_config(s, cfg);
 	if (r == 0)
@@ -346,8 +359,10 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = store_open_deferred(s);
 	if (r == 0)
 		r = store_open_pipeline(s);
-	if (r == 0)
+	if (r == 0) {
+		store_open_barriers(s);
 		r = store_open_checkpointer(s);
+	}
 	if (r == 0)
 		r = make_historian(s);
 	if (r == 0)

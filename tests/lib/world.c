@@ -214,7 +214,6 @@ static void init_store(struct world *w)
 	s->cfg.prepare_max_ns = INT64_MAX / 2;
 	s->state_dir = state_dir;
 	completions_init(&s->completions, wake, NULL);
-	s->barriers.store = s;
 	pthread_mutex_init(&s->mutex, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }
@@ -291,6 +290,7 @@ int world_start(struct world *w)
 		r = store_open_deferred(&w->store);
 	if (r == 0)
 		r = store_open_pipeline(&w->store);
+	store_open_barriers(&w->store);
 	if (r == 0)
 		r = store_open_checkpointer(&w->store);
 	free(why);
@@ -431,7 +431,7 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 	if (!barrier_is_settled(&s->barriers, repo)) {
 		r = fs_sync(&s->repos, repo->fs, repo->fs->objects_fd);
 		if (r == 0)
-			r = barrier_settle(s, repo);
+			r = barrier_settle(&s->barriers.cfg, repo);
 	}
 	if (r == 0)
 		return repo;

@@ -89,7 +89,7 @@ static int nr_serving(void)
 	int i, nr = 0;
 
 	pthread_mutex_lock(&sr_store->barriers.mutex);
-	for (i = 0; i < STORE_BARRIERS; i++)
+	for (i = 0; i < BARRIERS_WORKERS; i++)
 		nr += sr_store->barriers.slots[i].fs != NULL;
 	pthread_mutex_unlock(&sr_store->barriers.mutex);
 	return nr;
@@ -166,15 +166,15 @@ START_TEST(a_file_system_holds_few_threads)
 	int i;
 
 	make_new_repos();
-	for (i = 0; i <= STORE_BARRIERS_OF_FS; i++) {
+	for (i = 0; i <= BARRIERS_OF_FS; i++) {
 		admit_at_new(i);
 		while (nr_serving() < i + 1 &&
-		    (i < STORE_BARRIERS_OF_FS || !one_waits()))
+		    (i < BARRIERS_OF_FS || !one_waits()))
 			sched_yield();
 		passed_ns += 10 * S;
 	}
 	poll(NULL, 0, PASS_MS);
-	ck_assert_int_eq(nr_serving(), STORE_BARRIERS_OF_FS);
+	ck_assert_int_eq(nr_serving(), BARRIERS_OF_FS);
 	sem_wait(&has_begun);
 	syncfs_hangs = false;
 	sem_post(&goes_on);

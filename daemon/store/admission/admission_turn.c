@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/store/admission/admit.h"
+#include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/sync_failures/suspect_store.h"
 
@@ -161,7 +161,7 @@ static void give_back(struct admission_worker *w)
 	struct txn *txn;
 
 	for (txn = w->admitted.head; txn != NULL; txn = txn->next)
-		admit_end(w->cfg->repos, txn);
+		repo_moved_refuse(w->cfg->repos, txn);
 	/* In this order: the transactions for the barrier came later, and the
 	 * barrier may give them back at once. */
 	w->direct = completions_put_txns(w->cfg->completions, &w->admitted);

@@ -19,7 +19,7 @@
 #define STORE_ADMISSIONS_H
 
 #include "daemon/base/workers.h"
-#include "daemon/store/barrier.h"
+#include "daemon/store/barrier/barriers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/pipeline/pipeline.h"

@@ -1,10 +1,10 @@
 /*
- * Between barrier.c, barrier_batch.c and barrier_threads.c. Private to them.
+ * Between barriers.c, barrier.c and barrier_batch.c. Private to them.
  */
 #ifndef STORE_BARRIER_INTERNAL_H
 #define STORE_BARRIER_INTERNAL_H
 
-#include "daemon/store/store_internal.h"
+#include "daemon/store/barrier/barriers.h"
 
 /* A transaction of a batch. While the batch's disk hangs, the transaction may
  * be given up and freed. Therefore the batch reads only this structure, and
@@ -20,7 +20,8 @@ struct need;
 
 /* The transactions of one file system, served together. */
 struct barrier_batch {
-	struct store *store;
+	struct barriers *barriers;
+	struct barriers_config *cfg; /* of BARRIERS */
 	struct need *needs;
 	struct barrier_waiter *waiters; /* owned array */
 	size_t nr_waiters;
@@ -30,7 +31,8 @@ struct barrier_batch {
 };
 
 /* barrier.c: the limit for objects_walk(); untrusted files are never old. */
-int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st);
+int64_t barrier_limit(struct barriers_config *cfg, int fd,
+    const struct sys_stat *st);
 /* barrier_batch.c: makes the objects and new repositories of B's transactions
  * durable. DONE gets the transactions, except those given up. Blocks. */
 void barrier_serve(struct barrier_batch *b, struct txn_fifo *done);

@@ -3,14 +3,15 @@
  *
  * The happy path: a worker takes all waiting transactions of a file system.
  *
- * Failures: a disk hangs. The disk holds at most STORE_BARRIERS_OF_FS workers,
+ * Failures: a disk hangs. The disk holds at most BARRIERS_OF_FS workers,
  * and a transaction that is given up still comes back at once.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/barrier_internal.h"
+#include "daemon/store/barrier/barrier_internal.h"
+#include "daemon/store/stages.h"
 
 /* A batch that takes longer loses the exclusive use of its file system. */
 #define STUCK_NS (5LL * 1000000000)
@@ -28,14 +29,14 @@ static bool may_serve(const struct barriers *bs, const struct fs *fs,
 	const struct barrier_slot *slot;
 	size_t nr = 0;
 
-	for (slot = bs->slots; slot < bs->slots + STORE_BARRIERS; slot++) {
+	for (slot = bs->slots; slot < bs->slots + BARRIERS_WORKERS; slot++) {
 		if (slot->fs != fs)
 			continue;
 		if (now_ns - slot->since_ns < STUCK_NS)
 			return false;
 		nr++;
 	}
-	return nr < STORE_BARRIERS_OF_FS;
+	return nr < BARRIERS_OF_FS;
 }
 
 /* The order of REPO's transactions is kept: a batch with transactions of REPO
@@ -89,7 +90,7 @@ static struct window *give_back(struct barriers *bs, struct txn_fifo *txns)
 		txn->repo->waiting_barrier--;
 		txn->is_at_barrier = false;
 	}
-	return completions_put_txns(&bs->store->completions, txns);
+	return completions_put_txns(bs->cfg.completions, txns);
 }
 
 /* False: TXN is in no batch, and waits for no batch. */
@@ -116,7 +117,7 @@ static bool remove_txn(struct barriers *bs, struct txn *given_up)
 static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
     size_t nr)
 {
-	struct store *s = b->store;
+	const struct barriers_config *cfg = b->cfg;
 	struct barrier_waiter *w;
 	struct txn *txn;
 
@@ -130,11 +131,11 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 		w = &b->waiters[b->nr_waiters++];
 		w->txn = txn;
 		w->repo = txn->repo;
-		repo_hold(&s->repos, w->repo);
+		repo_hold(cfg->repos, w->repo);
 		txn->waiter = w;
 	}
-	b->next = s->barriers.batches;
-	s->barriers.batches = b;
+	b->next = b->barriers->batches;
+	b->barriers->batches = b;
 	return true;
 }
 
@@ -142,8 +143,9 @@ static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
 static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
     struct window **direct)
 {
-	struct barrier_batch b = { .store = bs->store }, **at = &bs->batches;
-	int64_t now_ns = SYS(bs->store->sys, now_mono);
+	struct barrier_batch b = { .barriers = bs, .cfg = &bs->cfg },
+			     **at = &bs->batches;
+	int64_t now_ns = SYS(bs->cfg.sys, now_mono);
 	struct txn_fifo txns = { .head = NULL };
 	const struct fs *fs;
 	size_t nr;
@@ -155,7 +157,7 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
 	*slot = (struct barrier_slot){ fs, txns.head->repo->path, now_ns };
 	has_begun = begin_batch(&b, &txns, nr);
 	if (bs->waiting.head != NULL)
-		workers_wake(bs->workers, &bs->source);
+		workers_wake(bs->cfg.workers, &bs->source);
 	if (has_begun) {
 		pthread_mutex_unlock(&bs->mutex);
 		barrier_serve(&b, &txns);
@@ -188,14 +190,14 @@ static bool barrier_work(void *arg)
 	did = serve_some(bs, slot, &direct);
 	/* The transactions wait for a batch, which may be stuck. */
 	if (!did && bs->waiting.head != NULL)
-		workers_wake_at(bs->workers, &bs->source,
-		    SYS(bs->store->sys, now_mono) + LOOK_NS);
+		workers_wake_at(bs->cfg.workers, &bs->source,
+		    SYS(bs->cfg.sys, now_mono) + LOOK_NS);
 	/* This worker looks for the next batch only after the window. */
 	if (direct != NULL && bs->waiting.head != NULL)
-		workers_wake(bs->workers, &bs->source);
+		workers_wake(bs->cfg.workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
 	if (direct != NULL)
-		pipeline_apply_here(bs->store->pipeline, direct);
+		pipeline_apply_here(bs->cfg.pipeline, direct);
 	return did;
 }
 
@@ -213,7 +215,7 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 		txn->repo->waiting_barrier++;
 	}
 	txn_fifo_move(&bs->waiting, txns);
-	workers_wake(bs->workers, &bs->source);
+	workers_wake(bs->cfg.workers, &bs->source);
 	pthread_mutex_unlock(&bs->mutex);
 }
 
@@ -233,7 +235,7 @@ void barriers_give_up(struct barriers *bs, struct txn *txn)
 
 	pthread_mutex_lock(&bs->mutex);
 	if (txn->is_at_barrier && remove_txn(bs, txn)) {
-		txn->times.barrier_ns += SYS(bs->store->sys, now_mono);
+		txn->times.barrier_ns += SYS(bs->cfg.sys, now_mono);
 		txn_fifo_put(&back, txn);
 		/* A transaction that is given up never goes the direct way. */
 		give_back(bs, &back);
@@ -256,7 +258,7 @@ void barriers_progress(struct barriers *bs, struct store_progress *progress,
 	size_t i;
 
 	pthread_mutex_lock(&bs->mutex);
-	for (i = 0; i < STORE_BARRIERS; i++)
+	for (i = 0; i < BARRIERS_WORKERS; i++)
 		stage_add(&progress[STORE_STAGE_BARRIER],
 		    &(struct stage_work){ bs->slots[i].path,
 			bs->slots[i].since_ns },
@@ -264,17 +266,15 @@ void barriers_progress(struct barriers *bs, struct store_progress *progress,
 	pthread_mutex_unlock(&bs->mutex);
 }
 
-void barriers_init(struct barriers *bs, struct store *store,
-    struct workers *workers)
+void barriers_init(struct barriers *bs, const struct barriers_config *cfg)
 {
-	bs->store = store;
-	bs->workers = workers;
+	*bs = (struct barriers){ .cfg = *cfg };
 	bs->source = (struct work_source){ .work = barrier_work,
 		.arg = bs,
-		.most = STORE_BARRIERS,
-		.reserved = STORE_BARRIERS_RESERVED };
+		.most = BARRIERS_WORKERS,
+		.reserved = BARRIERS_RESERVED };
 	pthread_mutex_init(&bs->mutex, NULL);
-	workers_add(workers, &bs->source);
+	workers_add(cfg->workers, &bs->source);
 }
 
 void barriers_done(struct barriers *bs)

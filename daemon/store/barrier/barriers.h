@@ -14,18 +14,31 @@
 #include <stdint.h>
 
 #include "daemon/base/workers.h"
-#include "daemon/store/fifos.h"
+#include "daemon/store/completions.h"
+#include "daemon/store/pipeline/pipeline.h"
+#include "daemon/store/sync_failures/sync_failures.h"
 
-struct fs;
-struct repo;
-struct store;
 struct barrier_batch;
 
+/* All pointers are borrowed until barriers_done(). */
+struct barriers_config {
+	const struct sys *sys;
+	struct workers *workers;
+	struct repos *repos;
+	struct sync_failures *sync_failures;
+	struct commit_log *log;
+	struct pipeline *pipeline;
+	struct completions *completions;
+	/* As in store_config. May be NULL. */
+	void (
+	    *event)(enum store_event event, const char *place, const char *why);
+};
+
 /* Workers that serve the barrier at a time, and workers that other work leaves
- * to the barrier. One file system may keep STORE_BARRIERS_OF_FS. */
-#define STORE_BARRIERS          4
-#define STORE_BARRIERS_RESERVED 2
-#define STORE_BARRIERS_OF_FS    2
+ * to the barrier. One file system may keep BARRIERS_OF_FS. */
+#define BARRIERS_WORKERS  4
+#define BARRIERS_RESERVED 2
+#define BARRIERS_OF_FS    2
 
 /* The current work of a worker. */
 struct barrier_slot {
@@ -35,23 +48,21 @@ struct barrier_slot {
 };
 
 struct barriers {
-	struct store *store;
-	struct workers *workers;
+	struct barriers_config cfg;
 	struct work_source source; /* a batch of one file system */
 
 	/* All members below: under MUTEX. The same holds for is_at_barrier and
 	 * waiter of a transaction and for waiting_barrier of a repository. */
 	pthread_mutex_t mutex;
 	struct txn_fifo waiting;
-	struct barrier_slot slots[STORE_BARRIERS];
+	struct barrier_slot slots[BARRIERS_WORKERS];
 	struct barrier_batch *batches;
 	uint64_t nr_served, nr_syncs, nr_fsyncs;
 };
 
 /* Before workers_start() and after workers_stop(), which waits until all waiting
  * transactions are served. */
-void barriers_init(struct barriers *b, struct store *store,
-    struct workers *workers);
+void barriers_init(struct barriers *b, const struct barriers_config *cfg);
 void barriers_done(struct barriers *b);
 
 /* Admission thread: all of TXNS wait for their objects. TXNS is empty then. */
@@ -73,6 +84,6 @@ bool barrier_is_clean(struct barriers *b, struct repo *repo);
 bool barrier_is_settled(struct barriers *b, struct repo *repo);
 /* Both are on disk after a sync of the file system of REPO. 0 or negative
  * errno: REPO is doomed. */
-int barrier_settle(struct store *s, struct repo *repo);
+int barrier_settle(struct barriers_config *cfg, struct repo *repo);
 
 #endif

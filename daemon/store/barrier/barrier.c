@@ -31,23 +31,24 @@
 #include <errno.h>
 
 #include "daemon/store/sync_failures/suspect_store.h"
-#include "daemon/store/barrier_internal.h"
+#include "daemon/store/barrier/barrier_internal.h"
 
 /* ---- clean? ---- */
 
 /* Of what changed on DEV before that all is durable. */
-static int64_t synced_before(struct store *s, uint64_t dev)
+static int64_t synced_before(struct barriers_config *cfg, uint64_t dev)
 {
-	int64_t ns = fs_synced_ns(&s->repos, dev);
+	int64_t ns = fs_synced_ns(cfg->repos, dev);
 
 	return ns == 0 ? INT64_MIN : ns - FS_SLACK_NS;
 }
 
-int64_t barrier_limit(struct store *s, int fd, const struct sys_stat *st)
+int64_t barrier_limit(struct barriers_config *cfg, int fd,
+    const struct sys_stat *st)
 {
-	return suspect_store_is(s->sync_failures, fd, st) ?
+	return suspect_store_is(cfg->sync_failures, fd, st) ?
 	    INT64_MIN :
-	    synced_before(s, st->dev);
+	    synced_before(cfg, st->dev);
 }
 
 static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
@@ -64,11 +65,11 @@ static int not_clean(void *arg, const struct objects_new *found)
 
 bool barrier_is_clean(struct barriers *b, struct repo *repo)
 {
-	struct store *s = b->store;
-	const struct objects_walk walk = { .sys = s->sys,
+	struct barriers_config *cfg = &b->cfg;
+	const struct objects_walk walk = { .sys = cfg->sys,
 		.limit = limit_of,
 		.found = not_clean,
-		.arg = s,
+		.arg = cfg,
 		.fanouts = &repo->fanouts };
 	const struct object_stores *stores = odb_stores(repo->odb);
 
@@ -76,42 +77,44 @@ bool barrier_is_clean(struct barriers *b, struct repo *repo)
 }
 
 /* May refd/id, by which refd knows REPO, be in memory only? */
-static bool is_id_suspect(struct store *s, const struct repo *repo)
+static bool is_id_suspect(struct barriers_config *cfg, const struct repo *repo)
 {
 	unsigned nth;
 
-	return suspect_store_dir_since(s->sync_failures, repo->refd_fd,
+	return suspect_store_dir_since(cfg->sync_failures, repo->refd_fd,
 		   repo->fs->mount, &nth) != SYNC_FAILURES_NONE;
 }
 
 /* The id is the last of what was made with it. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo)
 {
-	struct store *s = b->store;
+	struct barriers_config *cfg = &b->cfg;
 	struct sys_stat st;
 
 	if (atomic_load(&repo->settled))
 		return true;
-	if (is_id_suspect(s, repo) ||
-	    SYS(s->sys, lstatat, repo->refd_fd, "id", &st) < 0 ||
-	    st.ctime_ns >= synced_before(s, repo->dev) ||
-	    !journal_repos_are_durable(s->journal, repo->journal_epoch))
+	if (is_id_suspect(cfg, repo) ||
+	    SYS(cfg->sys, lstatat, repo->refd_fd, "id", &st) < 0 ||
+	    st.ctime_ns >= synced_before(cfg, repo->dev) ||
+	    !journal_repos_are_durable(commit_log_journal(cfg->log),
+		repo->journal_epoch))
 		return false;
 	atomic_store(&repo->settled, true);
 	return true;
 }
 
-int barrier_settle(struct store *s, struct repo *repo)
+int barrier_settle(struct barriers_config *cfg, struct repo *repo)
 {
-	int r = journal_flush_repos(s->journal, repo->journal_epoch);
+	int r = journal_flush_repos(commit_log_journal(cfg->log),
+	    repo->journal_epoch);
 
 	if (r == JOURNAL_UNKNOWN) {
-		commit_log_mend(s->log);
+		commit_log_mend(cfg->log);
 		r = -EIO;
 	}
 	if (r == 0)
 		atomic_store(&repo->settled, true);
 	else
-		repo_doom(&s->repos, repo);
+		repo_doom(cfg->repos, repo);
 	return r;
 }

@@ -8,9 +8,12 @@
  * missing. Admission then sees an error of the disk, of the rights or of an
  * object. The answer is norepo instead, as for every later transaction.
  */
-#include "daemon/store/admission/admit.h"
+#include "daemon/store/repos/repo_moved.h"
 
 #include <stdlib.h>
+
+#include "daemon/store/repos/repo.h"
+#include "daemon/store/txn.h"
 
 /* Results of an earlier window are final. */
 static bool has_doubtful_update(const struct txn *txn)
@@ -37,7 +40,7 @@ static void take_back_doubtful(struct txn *txn)
 	txn_count(txn);
 }
 
-void admit_end(struct repos *repos, struct txn *txn)
+void repo_moved_refuse(struct repos *repos, struct txn *txn)
 {
 	bool by_update = has_doubtful_update(txn);
 

@@ -17,9 +17,9 @@
 #include <time.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/store/admission/admit.h"
+#include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/sync_failures/suspect_store.h"
-#include "daemon/store/barrier_internal.h"
+#include "daemon/store/barrier/barrier_internal.h"
 #include "daemon/store/repos/repo_id.h"
 
 /* More flushes of single files cost more than a syncfs. */
@@ -43,36 +43,36 @@ struct need {
 
 static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
 {
-	return barrier_limit(((struct barrier_batch *)arg)->store, fd, st);
+	return barrier_limit(((struct barrier_batch *)arg)->cfg, fd, st);
 }
 
 /* If HEAD or config are as new, the repository is new: a syncfs then covers the
  * whole repository. */
-static bool is_new_repo(const struct store *s, const struct repo *repo,
+static bool is_new_repo(struct barriers_config *cfg, const struct repo *repo,
     int64_t limit)
 {
 	struct sys_stat st;
 
-	return SYS(s->sys, lstatat, repo->fd, "config", &st) < 0 ||
+	return SYS(cfg->sys, lstatat, repo->fd, "config", &st) < 0 ||
 	    st.ctime_ns >= limit ||
-	    SYS(s->sys, lstatat, repo->fd, "HEAD", &st) < 0 ||
+	    SYS(cfg->sys, lstatat, repo->fd, "HEAD", &st) < 0 ||
 	    st.ctime_ns >= limit;
 }
 
-static void free_need(struct store *s, struct need *need)
+static void free_need(struct barriers_config *cfg, struct need *need)
 {
 	if (need->fd >= 0)
-		SYS(s->sys, close, need->fd);
-	suspect_store_free(s->sync_failures, need->suspect);
+		SYS(cfg->sys, close, need->fd);
+	suspect_store_free(cfg->sync_failures, need->suspect);
 	free(need);
 }
 
 /* Packs that cannot be counted cannot be synced separately. */
-static void count_packs(struct store *s, struct need *need, int fd)
+static void count_packs(struct barriers_config *cfg, struct need *need, int fd)
 {
-	need->fd = SYS(s->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	need->fd = SYS(cfg->sys, openat, fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (need->fd >= 0 &&
-	    objects_count_packs(s->sys, need->fd, need->limit,
+	    objects_count_packs(cfg->sys, need->fd, need->limit,
 		&need->nr_files) < 0)
 		need->nr_files = FSYNCS_MAX + 1;
 }
@@ -80,7 +80,7 @@ static void count_packs(struct store *s, struct need *need, int fd)
 static int add_need(void *arg, const struct objects_new *found)
 {
 	struct barrier_batch *b = arg;
-	struct store *s = b->store;
+	struct barriers_config *cfg = b->cfg;
 	struct need *need;
 	int r;
 
@@ -90,47 +90,49 @@ static int add_need(void *arg, const struct objects_new *found)
 	need->waiter = b->waiter;
 	need->fd = -1;
 	need->limit = found->limit;
-	r = fs_of(&s->repos, found->fd, &need->fs);
+	r = fs_of(cfg->repos, found->fd, &need->fs);
 	if (r == 0)
-		r = suspect_store_keep(s->sync_failures, found, &need->suspect);
+		r = suspect_store_keep(cfg->sync_failures, found,
+		    &need->suspect);
 	if (r < 0) {
-		free_need(s, need);
+		free_need(cfg, need);
 		return r;
 	}
 	if (found->packs_alone && found->limit != INT64_MIN &&
-	    !is_new_repo(s, b->waiter->repo, found->limit))
-		count_packs(s, need, found->fd);
+	    !is_new_repo(cfg, b->waiter->repo, found->limit))
+		count_packs(cfg, need, found->fd);
 	need->next = b->needs;
 	b->needs = need;
 	return 0;
 }
 
-static int write_id_again(struct store *s, const struct repo *repo)
+static int write_id_again(struct barriers_config *cfg, const struct repo *repo)
 {
 	struct repo_id id;
 	int r;
 
-	r = repo_id_read(s->sys, repo->refd_fd, &id);
+	r = repo_id_read(cfg->sys, repo->refd_fd, &id);
 	if (r == 0)
-		r = repo_id_write(s->sys, repo->refd_fd, &id, true);
+		r = repo_id_write(cfg->sys, repo->refd_fd, &id, true);
 	return r;
 }
 
 /* refd/id of REPO may be in memory only. refd does not read the file from the
  * disk, but writes the file again, and the next sync covers the file. */
-static int renew_id(struct store *s, const struct repo *repo, unsigned *nth)
+static int renew_id(struct barriers_config *cfg, const struct repo *repo,
+    unsigned *nth)
 {
-	int64_t since_ns = suspect_store_dir_since(s->sync_failures,
+	int64_t since_ns = suspect_store_dir_since(cfg->sync_failures,
 	    repo->refd_fd, repo->fs->mount, nth);
 	struct sys_stat st;
 	int r;
 
 	if (since_ns == SYNC_FAILURES_NONE)
 		return 0;
-	r = SYS(s->sys, lstatat, repo->refd_fd, "id", &st);
+	r = SYS(cfg->sys, lstatat, repo->refd_fd, "id", &st);
 	if (r < 0 || st.ctime_ns < since_ns - FS_SLACK_NS)
 		return r;
-	return write_id_again(s, repo);
+	return write_id_again(cfg, repo);
 }
 
 static int add_new_repo(struct barrier_batch *b)
@@ -140,7 +142,7 @@ static int add_new_repo(struct barrier_batch *b)
 
 	if (need == NULL)
 		return -ENOMEM;
-	r = renew_id(b->store, b->waiter->repo, &need->nth);
+	r = renew_id(b->cfg, b->waiter->repo, &need->nth);
 	if (r < 0) {
 		free(need);
 		return r;
@@ -163,11 +165,12 @@ static void refuse_for(struct barrier_waiter *w, int err, const char *why)
 	w->why = why != NULL ? repo_why("%s", why) : NULL;
 }
 
-static void refuse(struct store *s, struct barrier_waiter *w, int err)
+static void refuse(struct barriers_config *cfg, struct barrier_waiter *w,
+    int err)
 {
 	char why[256];
 
-	if (err != sync_failures_unmarked(s->sync_failures)) {
+	if (err != sync_failures_unmarked(cfg->sync_failures)) {
 		refuse_for(w, err, strerror(-err));
 		return;
 	}
@@ -206,13 +209,13 @@ static bool wants_syncfs(const struct barrier_batch *b, struct fs *fs)
 			return true;
 		files += need->nr_files + 1;
 	}
-	pthread_mutex_lock(&b->store->repos.mutex);
+	pthread_mutex_lock(&b->cfg->repos->mutex);
 	wants_it = files > FSYNCS_MAX ||
 	    (int64_t)files * fs->fsync_took_ns > fs->syncfs_took_ns;
 	/* The estimate decays, so that cheap fsyncs are discovered again. */
 	if (wants_it)
 		fs->fsync_took_ns -= fs->fsync_took_ns / 8;
-	pthread_mutex_unlock(&b->store->repos.mutex);
+	pthread_mutex_unlock(&b->cfg->repos->mutex);
 	return wants_it;
 }
 
@@ -234,7 +237,7 @@ static int sync_whole(struct barrier_batch *b, struct fs *fs)
 	int r;
 
 	pthread_mutex_lock(&fs->objects_sync);
-	r = fs_sync(&b->store->repos, fs, fs->objects_fd);
+	r = fs_sync(b->cfg->repos, fs, fs->objects_fd);
 	pthread_mutex_unlock(&fs->objects_sync);
 	b->syncs++;
 	return r;
@@ -243,7 +246,7 @@ static int sync_whole(struct barrier_batch *b, struct fs *fs)
 /* Syncs the packs of NEED, by fsyncs. */
 static int sync_packs(struct barrier_batch *b, const struct need *need)
 {
-	struct store *s = b->store;
+	struct barriers_config *cfg = b->cfg;
 	struct fs *fs = need->fs;
 	int64_t began_ns, took_ns;
 	bool lost = false;
@@ -251,40 +254,43 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 	int r;
 
 	pthread_mutex_lock(&fs->objects_sync);
-	began_ns = SYS(s->sys, now_mono);
-	r = fs_enter(&s->repos, fs);
+	began_ns = SYS(cfg->sys, now_mono);
+	r = fs_enter(cfg->repos, fs);
 	if (r == 0) {
-		r = objects_sync_packs(s->sys, need->fd, need->limit, &nr,
+		r = objects_sync_packs(cfg->sys, need->fd, need->limit, &nr,
 		    &lost);
 		/* The kernel reports a lost write only once, and then counts
 		 * the data as written. */
 		if (lost)
-			fs_fail(&s->repos, fs, r);
-		fs_leave(&s->repos, fs);
+			fs_fail(cfg->repos, fs, r);
+		fs_leave(cfg->repos, fs);
 	}
 	pthread_mutex_unlock(&fs->objects_sync);
 	if (r < 0 && r != -EAGAIN)
 		return r;
 	b->fsyncs += nr + 1;
-	took_ns = (SYS(s->sys, now_mono) - began_ns) / (int64_t)(nr + 1);
-	pthread_mutex_lock(&s->repos.mutex);
+	took_ns = (SYS(cfg->sys, now_mono) - began_ns) / (int64_t)(nr + 1);
+	pthread_mutex_lock(&cfg->repos->mutex);
 	fs->fsync_took_ns = took_ns;
-	pthread_mutex_unlock(&s->repos.mutex);
+	pthread_mutex_unlock(&cfg->repos->mutex);
 	return r == -EAGAIN ? sync_whole(b, fs) : r;
 }
 
-static void object_lost(void *store, const char *path, const char *why)
+static void object_lost(void *arg, const char *path, const char *why)
 {
-	store_tell(store, STORE_OBJECT_LOST, path, why);
+	struct barriers_config *cfg = arg;
+
+	if (cfg->event != NULL)
+		cfg->event(STORE_OBJECT_LOST, path, why);
 }
 
 /* After a sync. */
-static void read_back(struct store *s, const struct need *need)
+static void read_back(struct barriers_config *cfg, const struct need *need)
 {
-	const struct suspect_store_report report = { object_lost, s };
+	const struct suspect_store_report report = { object_lost, cfg };
 	char *why;
 
-	if (suspect_store_read_back(s->sync_failures, need->suspect, &report,
+	if (suspect_store_read_back(cfg->sync_failures, need->suspect, &report,
 		&why) < 0)
 		refuse_for(need->waiter, -EIO, why);
 	free(why);
@@ -294,7 +300,7 @@ static void read_back(struct store *s, const struct need *need)
  * each need. */
 static void serve_fs(struct barrier_batch *b, struct fs *fs)
 {
-	struct store *s = b->store;
+	struct barriers_config *cfg = b->cfg;
 	bool whole = wants_syncfs(b, fs);
 	struct need *need;
 	int r = 0, err;
@@ -306,15 +312,15 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 			r = sync_packs(b, need);
 		err = r;
 		if (r == 0 && need->settles)
-			err = barrier_settle(s, need->waiter->repo);
+			err = barrier_settle(cfg, need->waiter->repo);
 		if (err == 0 && need->settles)
-			suspect_store_dir_lasts(s->sync_failures,
+			suspect_store_dir_lasts(cfg->sync_failures,
 			    need->waiter->repo->refd_fd, fs->mount, need->nth);
 		if (err < 0)
-			refuse(s, need->waiter, err);
+			refuse(cfg, need->waiter, err);
 		else if (need->suspect != NULL)
-			read_back(s, need);
-		free_need(s, need);
+			read_back(cfg, need);
+		free_need(cfg, need);
 	}
 }
 
@@ -323,22 +329,22 @@ static void serve_fs(struct barrier_batch *b, struct fs *fs)
 /* Puts B's transactions into TXNS, except those given up. */
 static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 {
-	struct store *s = b->store;
-	int64_t now_ns = SYS(s->sys, now_mono);
+	struct barriers_config *cfg = b->cfg;
+	int64_t now_ns = SYS(cfg->sys, now_mono);
 	struct barrier_waiter *w;
 	struct txn *txn;
 
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
-		pthread_mutex_lock(&s->barriers.mutex);
+		pthread_mutex_lock(&b->barriers->mutex);
 		txn = w->txn;
 		if (txn != NULL)
 			txn->waiter = NULL;
-		pthread_mutex_unlock(&s->barriers.mutex);
-		repo_put(&s->repos, w->repo);
+		pthread_mutex_unlock(&b->barriers->mutex);
+		repo_put(cfg->repos, w->repo);
 		if (txn != NULL) {
 			if (w->err != 0)
 				decide_refused(txn, w);
-			admit_end(&s->repos, txn);
+			repo_moved_refuse(cfg->repos, txn);
 			txn->times.barrier_ns += now_ns;
 			txn_fifo_put(txns, txn);
 		}
@@ -348,15 +354,15 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 
 void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 {
-	struct store *s = b->store;
-	const struct objects_walk walk = { .sys = s->sys,
+	struct barriers_config *cfg = b->cfg;
+	const struct objects_walk walk = { .sys = cfg->sys,
 		.limit = limit_in_batch,
 		.found = add_need,
 		.arg = b };
 	struct barrier_waiter *w;
 	int r;
 
-	suspect_store_next_round(s->sync_failures);
+	suspect_store_next_round(cfg->sync_failures);
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
 		b->waiter = w;
 		/* The list in w->repo belongs to the admission, so the walk
@@ -366,10 +372,10 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 		if (r == 0 && !atomic_load(&w->repo->settled))
 			r = add_new_repo(b);
 		if (r < 0)
-			refuse(s, w, r);
+			refuse(cfg, w, r);
 	}
 	while (b->needs != NULL)
 		serve_fs(b, b->needs->fs);
 	end_batch(b, done);
-	fs_sync_tell_unmarked(&s->repos);
+	fs_sync_tell_unmarked(cfg->repos);
 }

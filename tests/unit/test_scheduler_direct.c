@@ -2,7 +2,8 @@
  * Proves that a transaction goes to the store together with its window while
  * nothing else is at work and its repository is known; that its names are held
  * meanwhile; that it goes the ordinary way where the store did not apply the
- * window; and that a cancel, a deadline and a stop reach it.
+ * window; that a cancel, a deadline and a stop reach it; and that the quota of
+ * its repository is not exceeded.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -225,6 +226,42 @@ START_TEST(ordinary)
 }
 END_TEST
 
+/* A repository may have one request at a time. */
+static void setup_quota(void)
+{
+	static const struct rig_config cfg = { .committers = 2,
+		.window_refs = 10,
+		.max_bytes = 8000,
+		.quotas = { .own_uid = 77 },
+		.of_repo = { .requests = 1 } };
+
+	rig_setup(&cfg);
+	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/x") });
+	rig_back_all();
+	rig_pass(1000 * RIG_MS);
+}
+
+/* Nothing is at work, but a transaction waits for a lock of another program. */
+START_TEST(quota_is_kept)
+{
+	struct rig_ask *locked = submit_direct("refs/heads/a"), *more;
+
+	ck_assert(rig_admit_directly(rig_admissions));
+	rig_give_back("refs/heads/a", TXN_AGAIN_LOCKED);
+	rig_back(rig_windows);
+	rig_run();
+	ck_assert_uint_eq(locked->nr_answers, 0);
+	more = rig_submit(
+	    &(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/b") });
+	ck_assert_ptr_nonnull(rig_admissions);
+	ck_assert_ptr_null(rig_admissions->direct);
+	rig_admit_all();
+	ck_assert_uint_eq(more->nr_answers, 1);
+	ck_assert_int_eq(more->kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(more->refused, REFD_BUSY);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler_direct");
@@ -241,6 +278,10 @@ int main(void)
 	tcase_add_test(tc, stopped);
 	tcase_add_test(tc, given_back);
 	tcase_add_test(tc, ordinary);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("quota");
+	tcase_add_checked_fixture(tc, setup_quota, rig_teardown);
+	tcase_add_test(tc, quota_is_kept);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -1,0 +1,389 @@
+/*
+ * Proves that the pool of workers keeps work apart: a disk that hangs in windows
+ * and in admissions does not stop the admission of other repositories; the
+ * watchdog sees that all workers of windows hang, and sees no such stall while
+ * one disk hangs and windows of another disk are only busy; a window without a
+ * worker delays no flush; and a window that the barrier's worker applies does
+ * not delay the next batch of the barrier.
+ */
+#include <check.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/service/stall.h"
+#include "daemon/store/admission/admission_queues.h"
+#include "daemon/store/checkpoint/checkpointer.h"
+#include "daemon/store/pipeline/pipeline_internal.h"
+#include "daemon/store/store_internal.h"
+#include "tests/lib/store_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+#include "tests/lib/txn_help.h"
+
+#define NS_PER_S INT64_C(1000000000)
+/* More than all calls that hang in a test. */
+#define CALLS_MAX 64
+
+static struct sys disk;
+/* Which calls hang: opens and fsyncs below a directory "hung...", renames to a
+ * name "held...", each syncfs. */
+static _Atomic bool opens_hang, fsyncs_hang, renames_hang, syncs_hang;
+/* The store's clock stands still: no window runs out of time. */
+static _Atomic int64_t now_ns;
+static sem_t is_held, let_go, sync_go;
+
+static void hang_until(sem_t *go)
+{
+	sem_post(&is_held);
+	sem_wait(go);
+}
+
+static int disk_open_below(const struct sys *sys, int dirfd, const char *path)
+{
+	if (opens_hang && strstr(path, "hung") != NULL)
+		hang_until(&let_go);
+	return sys_kernel.open_below(sys, dirfd, path);
+}
+
+static int disk_fsync(const struct sys *sys, int fd)
+{
+	char path[4096];
+
+	if (fsyncs_hang &&
+	    sys_kernel.fd_path(sys, fd, path, sizeof(path)) == 0 &&
+	    strstr(path, "hung") != NULL)
+		hang_until(&let_go);
+	return sys_kernel.fsync(sys, fd);
+}
+
+static int disk_renameat(const struct sys *sys, int olddirfd,
+    const char *oldpath, int newdirfd, const char *newpath)
+{
+	if (renames_hang && strstr(newpath, "held") != NULL)
+		hang_until(&let_go);
+	return sys_kernel.renameat(sys, olddirfd, oldpath, newdirfd, newpath);
+}
+
+static int disk_syncfs(const struct sys *sys, int fd)
+{
+	if (syncs_hang)
+		hang_until(&sync_go);
+	return sys_kernel.syncfs(sys, fd);
+}
+
+static int64_t disk_now_mono(const struct sys *sys)
+{
+	(void)sys;
+	return now_ns;
+}
+
+static void setup_mode(enum refd_durability mode)
+{
+	disk = sys_kernel;
+	disk.open_below = disk_open_below;
+	disk.fsync = disk_fsync;
+	disk.renameat = disk_renameat;
+	disk.syncfs = disk_syncfs;
+	disk.now_mono = disk_now_mono;
+	opens_hang = fsyncs_hang = renames_hang = syncs_hang = false;
+	now_ns = sys_kernel.now_mono(&sys_kernel);
+	sem_init(&is_held, 0, 0);
+	sem_init(&let_go, 0, 0);
+	sem_init(&sync_go, 0, 0);
+	sr_sys = &disk;
+	sr_mode = mode;
+	sr_interval_ns = 3600 * NS_PER_S;
+	sr_setup();
+	tmp_run("for i in 0 1 2; do cp -r r.git hung$i.git; done");
+}
+
+static void setup_fsync(void)
+{
+	setup_mode(REFD_DURABILITY_FSYNC);
+}
+
+static void setup_journal(void)
+{
+	setup_mode(REFD_DURABILITY_JOURNAL);
+}
+
+static void await_held(size_t nr)
+{
+	while (nr-- > 0)
+		sr_await(&is_held);
+}
+
+/* An update of two refs, NAME-0 and NAME-1. */
+static struct txn *make(const char *repo, const char *name, const char *hex)
+{
+	struct refd_update updates[2] = { { .action = REFD_UPDATE },
+		{ .action = REFD_UPDATE } };
+	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1,
+		.umask = 022,
+		.updates = updates,
+		.nr_updates = 2 };
+	char path[sizeof(sr_repo) + 32], names[2][64];
+	size_t i;
+
+	snprintf(path, sizeof(path), "%s/%s", tmp_root, repo);
+	req.git_dir = path;
+	refd_txid_make(&req.txid);
+	for (i = 0; i < 2; i++) {
+		snprintf(names[i], sizeof(names[i]), "refs/heads/%s-%zu", name,
+		    i);
+		updates[i].name = names[i];
+		ck_assert_int_eq(refd_oid_parse(hex, &updates[i].new_oid), 0);
+	}
+	return txn_help_own(&req);
+}
+
+static struct txn *admit(const char *repo, const char *name)
+{
+	struct txn *txn = make(repo, name, sr_commit);
+
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_eq(txn->refused, REFD_OK);
+	return txn;
+}
+
+static struct txn *admit_nr(const char *repo, const char *name, size_t nr)
+{
+	char numbered[32];
+
+	snprintf(numbered, sizeof(numbered), "%s%zu", name, nr);
+	return admit(repo, numbered);
+}
+
+static struct window *make_window(struct txn *txn)
+{
+	struct window *w = calloc(1, sizeof(*w));
+	size_t i;
+
+	w->parts = calloc(1, sizeof(*w->parts));
+	w->nr_parts = 1;
+	w->parts[0].txn = txn;
+	w->parts[0].nr = txn->nr_updates;
+	w->parts[0].updates =
+	    calloc(txn->nr_updates, sizeof(*w->parts[0].updates));
+	for (i = 0; i < txn->nr_updates; i++)
+		w->parts[0].updates[i] = &txn->updates[i];
+	return w;
+}
+
+/* NR transactions come back, admitted or applied. */
+static void take_back(size_t nr)
+{
+	struct store_done done;
+	struct txn *txn;
+
+	while (nr-- > 0) {
+		done = sr_wait_done();
+		txn = done.admitted;
+		if (done.applied != NULL) {
+			txn = done.applied->parts[0].txn;
+			ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+			ck_assert_int_eq(txn->updates[1].status, REFD_OK);
+			window_free(done.applied);
+		}
+		ck_assert_ptr_nonnull(txn);
+		ck_assert_int_eq(txn->refused, REFD_OK);
+		sr_done_with(txn);
+	}
+}
+
+/* The disk is back, and so are NR transactions. */
+static void come_back(size_t nr)
+{
+	int i;
+
+	opens_hang = fsyncs_hang = renames_hang = syncs_hang = false;
+	for (i = 0; i < CALLS_MAX; i++) {
+		sem_post(&let_go);
+		sem_post(&sync_go);
+	}
+	take_back(nr);
+}
+
+/* A disk hangs in fsync, in all workers that windows and the flusher get, and
+ * then in admissions. */
+START_TEST(others_are_admitted_while_windows_hang)
+{
+	const size_t nr_held = STORE_WORKERS - BARRIERS_RESERVED -
+	    CHECKPOINTER_RESERVED - ADMISSION_RESERVED;
+	struct txn *txns[PIPELINE_WINDOWS], *other;
+	size_t i;
+
+	sr_done_with(admit("r.git", "first"));
+	for (i = 0; i < PIPELINE_WINDOWS; i++)
+		txns[i] = admit_nr("hung0.git", "a", i);
+	fsyncs_hang = opens_hang = true;
+	for (i = 0; i < PIPELINE_WINDOWS; i++)
+		store_apply(sr_store, make_window(txns[i]));
+	await_held(nr_held);
+	store_admit(sr_store, make("hung1.git", "a", sr_commit));
+	store_admit(sr_store, make("hung2.git", "a", sr_commit));
+	await_held(ADMISSION_PER_PLACE);
+	other = make("r.git", "a", sr_commit);
+	store_admit(sr_store, other);
+	ck_assert_ptr_eq(sr_wait_done().admitted, other);
+	ck_assert_int_eq(other->refused, REFD_OK);
+	sr_done_with(other);
+	come_back(PIPELINE_WINDOWS + 2);
+}
+END_TEST
+
+/* Work that has lasted for LIMIT_NS is stuck. */
+static bool stops_all(int64_t limit_ns)
+{
+	struct store_progress progress[STORE_STAGES];
+
+	store_progress(sr_store, limit_ns, progress);
+	return stall_stops_all(progress);
+}
+
+/* A transaction may be back before its worker is idle, and the worker counts
+ * until then. */
+static void expect_service(int64_t limit_ns)
+{
+	while (stops_all(limit_ns))
+		sched_yield();
+}
+
+/* NR windows hang while they publish their first ref. */
+static void hold_windows(size_t nr)
+{
+	struct txn *txn;
+	size_t i;
+
+	renames_hang = true;
+	for (i = 0; i < nr; i++) {
+		txn = admit_nr("r.git", "held", i);
+		store_apply(sr_store, make_window(txn));
+		await_held(1);
+	}
+}
+
+START_TEST(all_workers_of_windows_hang)
+{
+	hold_windows(PIPELINE_WINDOWS - 1);
+	expect_service(0);
+	store_apply(sr_store, make_window(admit("r.git", "a")));
+	take_back(1);
+	store_apply(sr_store, make_window(admit("r.git", "held-too")));
+	await_held(1);
+	ck_assert(stops_all(0));
+	come_back(PIPELINE_WINDOWS);
+	expect_service(0);
+}
+END_TEST
+
+/* Two admissions of one disk are stuck. Windows of another disk have all workers
+ * of windows, and have just begun. */
+START_TEST(one_disk_hangs_while_another_is_busy)
+{
+	struct txn *txns[PIPELINE_WINDOWS];
+	const size_t nr = PIPELINE_WINDOWS;
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		txns[i] = admit_nr("r.git", "held", i);
+	opens_hang = true;
+	store_admit(sr_store, make("hung1.git", "a", sr_commit));
+	store_admit(sr_store, make("hung2.git", "a", sr_commit));
+	await_held(ADMISSION_PER_PLACE);
+	now_ns += 600 * NS_PER_S;
+	renames_hang = true;
+	for (i = 0; i < nr; i++)
+		store_apply(sr_store, make_window(txns[i]));
+	await_held(nr);
+	expect_service(300 * NS_PER_S);
+	come_back(ADMISSION_PER_PLACE + nr);
+}
+END_TEST
+
+/* A window waits for the locks of other windows before it goes to the log. A
+ * window without a worker can't take locks, so no window waits for it. */
+START_TEST(a_window_without_a_worker_delays_no_flush)
+{
+	struct pipeline *p = sr_store->pipeline;
+	struct window *queued;
+
+	hold_windows(PIPELINE_WINDOWS);
+	queued = make_window(admit("r.git", "a"));
+	store_apply(sr_store, queued);
+	pthread_mutex_lock(&p->mutex);
+	ck_assert_ptr_eq(p->to_apply.head, queued);
+	ck_assert_uint_eq(p->nr_preparing, 1);
+	ck_assert_uint_eq(p->nr_locking, 0);
+	pthread_mutex_unlock(&p->mutex);
+	come_back(PIPELINE_WINDOWS + 1);
+}
+END_TEST
+
+/* Has a worker looked at the barrier, and left a transaction waiting? */
+static bool waits_at_the_barrier(void)
+{
+	struct barriers *bs = &sr_store->barriers;
+	bool waits;
+
+	pthread_mutex_lock(&bs->mutex);
+	waits = bs->waiting.head != NULL && bs->source.due_ns != 0;
+	pthread_mutex_unlock(&bs->mutex);
+	return waits;
+}
+
+/* The worker applies the window of a transaction that came through the barrier,
+ * and hangs. Another worker serves the next batch. The store's clock is ahead,
+ * so that no worker looks at the barrier again by itself. */
+START_TEST(the_barrier_goes_on)
+{
+	char hex[REFD_OID_HEX + 1];
+	struct txn *first = admit("r.git", "first"), *direct, *next;
+
+	now_ns += 600 * NS_PER_S;
+	sr_make_commit("new", hex);
+	syncs_hang = renames_hang = true;
+	direct = make("r.git", "held", hex);
+	txn_lay_out(direct);
+	direct->direct = make_window(direct);
+	direct->direct_repo = store_repo_key(first->repo);
+	sr_done_with(first);
+	store_admit(sr_store, direct);
+	await_held(1);
+	next = make("r.git", "a", hex);
+	store_admit(sr_store, next);
+	while (!waits_at_the_barrier())
+		sched_yield();
+	syncs_hang = false;
+	sem_post(&sync_go);
+	await_held(1);
+	ck_assert_ptr_eq(sr_wait_done().admitted, next);
+	sr_done_with(next);
+	come_back(1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("store/isolation");
+	TCase *tc = tcase_create("fsync");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup_fsync, sr_teardown);
+	tcase_add_test(tc, others_are_admitted_while_windows_hang);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("journal");
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup_journal, sr_teardown);
+	tcase_add_test(tc, all_workers_of_windows_hang);
+	tcase_add_test(tc, one_disk_hangs_while_another_is_busy);
+	tcase_add_test(tc, a_window_without_a_worker_delays_no_flush);
+	tcase_add_test(tc, the_barrier_goes_on);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

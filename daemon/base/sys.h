@@ -109,7 +109,7 @@ struct sys {
 	/* 1: on FD's file system an fsync of any one file that was changed
 	 * last also makes all names last that were changed before, and all
 	 * data that was written out. 0: it does not, or nobody knows. */
-	int (*fsync_carries)(const struct sys *, int fd);
+	int (*fsync_covers_all)(const struct sys *, int fd);
 	int (*flock_try)(const struct sys *, int fd); /* exclusive; -EAGAIN */
 	/* Drops clean pages that nobody has mapped: what is read next is the
 	 * disk's where cache_holds says 0 then. */

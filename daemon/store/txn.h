@@ -164,7 +164,7 @@ struct txn *txn_new(struct refd_request *req);
 void txn_lay_out(struct txn *txn);
 /* The repository reference must have been given back (repo_put). */
 void txn_free(struct txn *txn);
-/* Gives one update its ok. Once only. Only stand.c calls this function, after
+/* Gives one update its ok. Once only. Only durability.c calls this function, after
  * everything that the durability mode promises is done. */
 void txn_acknowledge(struct txn_update *u);
 /* Decides one update otherwise; TEXT is copied and may be NULL. Once only. */

@@ -68,7 +68,7 @@ void dw_set_disk(bool strict)
 {
 	memfs_set_mode(dw->fs, strict ? MEMFS_STRICT : MEMFS_ORDERED);
 	/* Which the daemon asks at the start. */
-	dw->store.repos.fs->carries = !strict;
+	dw->store.repos.fs->fsync_covers_all = !strict;
 }
 
 void dw_power_loss(uint64_t seed)

@@ -63,7 +63,7 @@ static int m_cache_holds(const struct sys *sys, int fd)
 	return on_cache(sys, MEMFS_CACHE_HOLDS, fd);
 }
 
-static int m_fsync_carries(const struct sys *sys, int fd)
+static int m_fsync_covers_all(const struct sys *sys, int fd)
 {
 	(void)fd;
 	return ((struct memfs_proc *)sys->ctx)->fs->mode == MEMFS_ORDERED;
@@ -73,7 +73,7 @@ void memfs_out_table(struct sys *sys)
 {
 	sys->write_out_begin = m_write_out_begin;
 	sys->write_out_wait = m_write_out_wait;
-	sys->fsync_carries = m_fsync_carries;
+	sys->fsync_covers_all = m_fsync_covers_all;
 	sys->drop_cache = m_drop_cache;
 	sys->cache_holds = m_cache_holds;
 }

@@ -54,7 +54,7 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 
 	if (r < 0)
 		return r;
-	fs->carries = SYS(sys, fsync_carries, fs->fd) > 0;
+	fs->fsync_covers_all = SYS(sys, fsync_covers_all, fs->fd) > 0;
 	/* An old entry of this name need not be a file. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
 	if (r == 0 || r == -ENOENT) {
@@ -116,7 +116,7 @@ static void take_marker(struct fs *known, struct fs *fs)
 {
 	if (known->marker_fd >= 0 || fs->marker_fd < 0)
 		return;
-	known->carries = fs->carries;
+	known->fsync_covers_all = fs->fsync_covers_all;
 	known->marker_fd = fs->marker_fd;
 	fs->marker_fd = -1;
 }

@@ -63,9 +63,9 @@ struct fs {
 	/* The duration of the last syncfs, which also writes the data of other
 	 * processes, and of the last fsync of a pack. Under repos->mutex. */
 	int64_t syncfs_took_ns, fsync_took_ns;
-	atomic_bool touched;  /* published to since its last checkpoint */
-	atomic_bool promised; /* and an answer promised durability */
-	bool carries;         /* sys->fsync_carries */
+	atomic_bool touched;   /* published to since its last checkpoint */
+	atomic_bool promised;  /* and an answer promised durability */
+	bool fsync_covers_all; /* sys->fsync_covers_all */
 	/* Held through the sync of a checkpoint. */
 	pthread_mutex_t checkpoint;
 	/* Held through a sync of objects, until its failure is noted: the

@@ -9,8 +9,8 @@
  *	commit	one journal record for all of it, one flush
  *	publish	log lines, rename, unlock
  *	release	remove the remaining locks and staged files
- *	stand	in the stronger modes: make files, names and logs durable
- *		without the journal (stand.c)
+ *	durability	in the stronger modes: make files, names and logs durable
+ *		without the journal (durability.c)
  *
  * A failure before the commit costs its own update, or its atomic transaction.
  * A commit that definitely failed is tried again for each transaction alone
@@ -88,7 +88,7 @@ static void apply_some(struct applier *ap, struct window *w, enum parts parts)
 		spend(&b, &from, &w->flush_ns);
 		batch_publish(&b);
 		batch_release(&b);
-		batch_stand(&b);
+		durability_finish(&b);
 		spend(&b, &from, &w->publish_ns);
 	}
 	tell_times(&b, w);
@@ -237,7 +237,7 @@ static void session_end(struct window *w, bool commit)
 	}
 	batch_release(b);
 	if (commit)
-		batch_stand(b);
+		durability_finish(b);
 	spend(b, &from, &w->publish_ns);
 	batch_done(b);
 	free(b);

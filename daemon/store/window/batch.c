@@ -438,7 +438,7 @@ bool batch_init(struct batch *b, struct applier *ap, struct window *w,
 	sys_dirs_init(&b->dirs, ap->sys);
 	b->sys = &b->dirs.sys;
 	b->logless_fd = -1;
-	batch_stand_init(b);
+	durability_init(b);
 	b->size = nr + 1;
 	b->shares = calloc(w->nr_parts + 1, sizeof(*b->shares));
 	b->groups = calloc(w->nr_parts + 1, sizeof(*b->groups));

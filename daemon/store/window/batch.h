@@ -83,7 +83,7 @@ struct group {
 	struct flush_one packed_flush;
 	int packed_err;     /* the result of this sync */
 	mode_t packed_mode; /* of packed-refs.new */
-	/* Used by stand.c: the descriptor for syncfs, and the result. */
+	/* Used by durability.c: the descriptor for syncfs, and the result. */
 	int sync_fd; /* owned */
 	int sync_err;
 	bool has_sync_fd, flushed;
@@ -141,7 +141,7 @@ struct change {
 	bool lacks_line; /* the log line could not be written */
 	/* The number of directories made for the lock, and for the log. */
 	unsigned made_dirs, log_made_dirs;
-	int stand_err; /* errno if the file is not durable by itself, or 0 */
+	int durability_err; /* errno if the file is not durable by itself, or 0 */
 	/* Set for a change that is committed but can't be published. */
 	enum refd_status void_status;
 	char *void_text; /* owned */
@@ -355,30 +355,30 @@ void change_keep(struct batch *b, struct change *c, int err);
 void batch_release(struct batch *b);
 
 /*
- * stand.c: the stronger modes make files durable without the journal.
+ * durability.c: the stronger modes make files durable without the journal.
  */
-void batch_stand_init(struct batch *b);
+void durability_init(struct batch *b);
 /* Call before C's value is staged. 0 or negative errno. */
-int batch_stand_begin(struct batch *b, const struct change *c);
+int durability_begin(struct batch *b, const struct change *c);
 /* C's value was staged through FD. Takes FD over. */
-void batch_stand_staged(struct batch *b, struct change *c, int fd);
+void durability_staged(struct batch *b, struct change *c, int fd);
 /* Makes all staged values durable. Call before any lock is taken. */
-void batch_stand_values(struct batch *b);
+void durability_values(struct batch *b);
 /* Call before C's staged value becomes the ref. */
-void batch_stand_placing(struct batch *b, const struct change *c);
+void durability_placing(struct batch *b, const struct change *c);
 /* Does C's mode make the log durable? If so, pass the descriptor of the log to
- * batch_stand_log(), which closes the descriptor. */
-bool batch_stand_wants_log(const struct change *c);
-void batch_stand_log(struct batch *b, struct change *c, int fd);
+ * durability_log(), which closes the descriptor. */
+bool durability_wants_log(const struct change *c);
+void durability_log(struct batch *b, struct change *c, int fd);
 /* C confirms a value that another writer may not have synced. Syncs it. */
-void batch_stand_confirmed(struct batch *b, struct change *c);
+void durability_confirmed(struct batch *b, struct change *c);
 /* Syncs the names and logs of all published changes. Then decides the
  * updates. */
-void batch_stand(struct batch *b);
+void durability_finish(struct batch *b);
 /* C is published but can't be made durable. The first error counts. */
-void change_cant_stand(struct change *c, int err);
-/* stand_dirs.c: syncs the directories that shares of mode fsync changed. */
-void batch_stand_dirs(struct batch *b);
+void durability_failed(struct change *c, int err);
+/* durability_dirs.c: syncs the directories that shares of mode fsync changed. */
+void durability_dirs(struct batch *b);
 
 /* Did the client ask for a log? Git passes --create-reflog on only with new
  * values. */

@@ -4,7 +4,7 @@
  * The happy path:
  *	same	check that each repository is still at its path
  *	stage	write the new values to staged files before any lock is taken;
- *		sync the files if the mode says so (stand.c)
+ *		sync the files if the mode says so (durability.c)
  *	lock	lock every ref, in order; read the values; follow symbolic refs
  *		(prepare_lock.c)
  *	check	old values, directory/file conflicts (prepare_check.c)
@@ -111,7 +111,7 @@ int batch_stage_value(struct batch *b, struct change *c)
 
 	if (fd < 0)
 		return fd;
-	batch_stand_staged(b, c, fd);
+	durability_staged(b, c, fd);
 	return 0;
 }
 
@@ -127,13 +127,13 @@ static void stage_values(struct batch *b)
 			continue;
 		r = need_token(b, c->group);
 		if (r == 0)
-			r = batch_stand_begin(b, c);
+			r = durability_begin(b, c);
 		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
 			r = batch_stage_value(b, c);
 		if (r < 0)
 			change_fail_errno(c, r, "can't write the new value");
 	}
-	batch_stand_values(b);
+	durability_values(b);
 }
 
 void batch_prepare(struct batch *b)

@@ -395,7 +395,7 @@ void batch_prepare_packed(struct batch *b)
 	}
 	free(edits);
 	if (staged)
-		batch_stand_values(b);
+		durability_values(b);
 }
 
 void batch_give_turn(struct group *g)

@@ -107,7 +107,7 @@ static void publish_write(struct batch *b, struct change *c)
 
 	change_append_lines(c);
 	if (c->edit.progress != PROGRESS_LINKED)
-		batch_stand_placing(b, c);
+		durability_placing(b, c);
 	r = edit_place(&c->edit);
 	if (r < 0 && is_atomic_among_others(c)) {
 		change_close_logs(b, c);
@@ -146,7 +146,7 @@ static void publish_nothing(struct batch *b, struct change *c)
 		change_keep(b, c, r);
 		return;
 	}
-	batch_stand_confirmed(b, c);
+	durability_confirmed(b, c);
 	unlock(c);
 }
 
@@ -219,7 +219,7 @@ static void link_creations(struct batch *b, struct share *s)
 		if (c->share != s || !change_is_committed(c) || c->is_loose ||
 		    c->action != CHANGE_WRITE || c->to_packed)
 			continue;
-		batch_stand_placing(b, c);
+		durability_placing(b, c);
 		r = edit_link(&c->edit);
 		if (r < 0)
 			failed = c;

@@ -40,8 +40,8 @@ static void close_log(struct batch *b, struct change *c)
 	if (!c->edit.has_log_fd)
 		return;
 	c->edit.has_log_fd = false;
-	if (batch_stand_wants_log(c))
-		batch_stand_log(b, c, c->edit.log_fd);
+	if (durability_wants_log(c))
+		durability_log(b, c, c->edit.log_fd);
 	else
 		c->lacks_line = SYS(b->sys, close, c->edit.log_fd) < 0;
 }

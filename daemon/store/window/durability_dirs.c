@@ -265,13 +265,13 @@ static void mark(struct dirs *d)
 			continue;
 		for (k = 0; k < d->nr; k++)
 			if (d->dirs[k].err < 0 && went_through(c, &d->dirs[k]))
-				change_cant_stand(c, d->dirs[k].err);
+				durability_failed(c, d->dirs[k].err);
 		if (d->err < 0)
-			change_cant_stand(c, d->err);
+			durability_failed(c, d->err);
 	}
 }
 
-void batch_stand_dirs(struct batch *b)
+void durability_dirs(struct batch *b)
 {
 	struct dirs d = { .b = b };
 	bool failed = false;

@@ -14,7 +14,7 @@
  *			parallel; at the end sync each log and each changed
  *			directory once
  *
- * One flush covers many files: if the file system permits (`carries` in sys.h),
+ * One flush covers many files: if the file system permits (fsync_covers_all() in sys.h),
  * a small file is created last and synced. Otherwise syncfs is called on a
  * descriptor that was opened before the writes and has no other user. The
  * kernel reports an error once to each descriptor, and the checkpoint needs its
@@ -55,12 +55,12 @@ static enum flush_how how_of_value(enum refd_durability mode)
 	return FLUSH_NOTHING;
 }
 
-void change_cant_stand(struct change *c, int err)
+void durability_failed(struct change *c, int err)
 {
 	if (c->of != NULL)
 		c = c->of;
-	if (c->stand_err == 0)
-		c->stand_err = err;
+	if (c->durability_err == 0)
+		c->durability_err = err;
 }
 
 /* WHAT is a change. Before the commit the update fails. After the commit the
@@ -73,20 +73,20 @@ static void file_failed(void *batch, void *what, int err)
 	if (c->share->lsn == 0)
 		change_fail_errno(c, err, "can't write the new value");
 	else
-		change_cant_stand(c, err);
+		durability_failed(c, err);
 }
 
-void batch_stand_init(struct batch *b)
+void durability_init(struct batch *b)
 {
 	flush_init(&b->flush, b->sys, b->ap->flusher, file_failed, b);
 }
 
-int batch_stand_begin(struct batch *b, const struct change *c)
+int durability_begin(struct batch *b, const struct change *c)
 {
 	struct group *g = c->group;
 
 	if (c->share->mode != REFD_DURABILITY_BATCH || g->has_sync_fd ||
-	    g->repo->fs->carries)
+	    g->repo->fs->fsync_covers_all)
 		return 0;
 	g->sync_fd = SYS(b->sys, openat, g->repo->stage_fd, ".",
 	    O_RDONLY | O_DIRECTORY, 0);
@@ -94,7 +94,7 @@ int batch_stand_begin(struct batch *b, const struct change *c)
 	return g->has_sync_fd ? 0 : g->sync_fd;
 }
 
-void batch_stand_staged(struct batch *b, struct change *c, int fd)
+void durability_staged(struct batch *b, struct change *c, int fd)
 {
 	flush_add(&b->flush, fd, how_of_value(c->share->mode), c);
 }
@@ -137,7 +137,7 @@ static int sync_fs(struct batch *b, struct group *g)
 /* The kernel reports a failure once to a descriptor. So sync_err is kept. */
 static int flush_all(struct batch *b, struct group *g)
 {
-	if (g->repo->fs->carries)
+	if (g->repo->fs->fsync_covers_all)
 		return sync_small_file(b, g);
 	if (g->sync_err == 0)
 		g->sync_err = sync_fs(b, g);
@@ -196,7 +196,7 @@ static void flush_groups(struct batch *b)
 	}
 }
 
-void batch_stand_values(struct batch *b)
+void durability_values(struct batch *b)
 {
 	flush_end(&b->flush);
 	flush_groups(b);
@@ -204,7 +204,7 @@ void batch_stand_values(struct batch *b)
 
 /* ---- publishing ---- */
 
-void batch_stand_placing(struct batch *b, const struct change *c)
+void durability_placing(struct batch *b, const struct change *c)
 {
 	char value[TOKEN_NAME_MAX];
 	int fd;
@@ -227,18 +227,18 @@ static enum flush_how how_of_log(const struct change *c)
 							 FLUSH_NOTHING;
 }
 
-bool batch_stand_wants_log(const struct change *c)
+bool durability_wants_log(const struct change *c)
 {
 	return how_of_log(c) != FLUSH_NOTHING;
 }
 
-void batch_stand_log(struct batch *b, struct change *c, int fd)
+void durability_log(struct batch *b, struct change *c, int fd)
 {
 	flush_add(&b->flush, fd, how_of_log(c), c);
 }
 
 /* The writer of the confirmed value may not have synced the file. */
-void batch_stand_confirmed(struct batch *b, struct change *c)
+void durability_confirmed(struct batch *b, struct change *c)
 {
 	int fd;
 
@@ -269,7 +269,7 @@ static void acknowledge(struct batch *b, struct change *c)
 	atomic_store(&fs->touched, true);
 	if (c->share->mode > REFD_DURABILITY_NONE)
 		atomic_store(&fs->promised, true);
-	if (c->stand_err == 0) {
+	if (c->durability_err == 0) {
 		txn_acknowledge(c->u);
 		return;
 	}
@@ -277,15 +277,15 @@ static void acknowledge(struct batch *b, struct change *c)
 	change_fail(c, REFD_UNKNOWN,
 	    "the update is recorded, but '%s' could not be made to last "
 	    "without the journal: %s",
-	    c->edit.name, strerror(-c->stand_err));
+	    c->edit.name, strerror(-c->durability_err));
 }
 
-void batch_stand(struct batch *b)
+void durability_finish(struct batch *b)
 {
 	size_t i;
 
 	flush_end(&b->flush);
-	batch_stand_dirs(b);
+	durability_dirs(b);
 	flush_groups(b);
 	for (i = 0; i < b->nr_changes; i++)
 		if (b->changes[i]->is_end && change_is_committed(b->changes[i]))

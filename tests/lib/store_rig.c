@@ -58,7 +58,7 @@ uint64_t sr_open_parked(void)
 		.checkpoint_interval_ns = sr_interval_ns,
 		.durability_interval_ns = sr_interval_ns,
 		.prepare_max_ns = 10 * 1000000,
-		.max_open_repos = 4,
+		.max_open_repos = 8,
 		.wake = wake,
 	};
 	struct store_report report = { found, progress, NULL };

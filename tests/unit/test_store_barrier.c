@@ -248,7 +248,7 @@ START_TEST(a_repository_that_is_new_itself)
 }
 END_TEST
 
-#define NR_NEW 3 /* and one: as many as the rig has open */
+#define NR_NEW 3 /* and one: fewer than the rig keeps open */
 
 static void admit_at(int i, const char *hex)
 {

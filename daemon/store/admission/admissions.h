@@ -1,7 +1,7 @@
 /*
  * Admissions: workers admit transactions, look up transaction ids and retry
- * deferred redo. This work alone reads objects, and opens and closes
- * repositories.
+ * deferred redo, and close idle repositories. This work alone reads objects, and
+ * opens and closes repositories.
  *
  *	admissions_admit() -> id -> queue of the path -> turn of the repository
  *	    -> completions, or the barrier and then completions

@@ -5,8 +5,8 @@
  *	historian_ask() -> questions -> the thread -> answers -> historian_take()
  *
  * The struct has its own mutex and condition. The mutex guards both queues and
- * all requests of other threads. The mutex is the innermost lock: the historian
- * takes no other lock and calls no callback under it.
+ * all requests of other threads. Under the mutex the historian takes only locks
+ * inside the journal, and calls no callback.
  *
  * Any thread may call each function, except historian_new(), _start(), _stop()
  * and _free(), which are for the thread that opens and closes the store. Only

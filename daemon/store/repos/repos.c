@@ -137,8 +137,15 @@ void repos_trim(struct repos *repos, int64_t idle_ns)
 		busy_end(repos, &busy);
 	}
 	pthread_mutex_lock(&repos->mutex);
-	for (repo = repos->open; repo != NULL; repo = repo->next)
+	for (repo = repos->open; repo != NULL; repo = repo->next) {
+		/* The last close of a removed file may block on the disk. With
+		 * a reference the repository stays in the list. */
+		repo->refs++;
+		pthread_mutex_unlock(&repos->mutex);
 		packed_trim(repo->packed);
+		pthread_mutex_lock(&repos->mutex);
+		repo->refs--;
+	}
 	pthread_mutex_unlock(&repos->mutex);
 }
 

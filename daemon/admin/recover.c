@@ -174,7 +174,7 @@ static void no_wake(void *arg)
 	(void)arg;
 }
 
-/* What it held is lost to that repository, should it come back after all. */
+/* Drops the records of REPO. If the repository comes back, it lacks them. */
 static int forget(struct store *store, const char *repo)
 {
 	uint64_t nr = 0;

@@ -16,8 +16,8 @@
  *	submit	a new id is entered in the table and given to the store
  *	arrive	admitted, it is queued at its names (on_admitted.c,
  *		ref_queue.c)
- *	window	whenever a committer of the store is free, all runnable updates
- *		go to the committer. Otherwise they gather, which needs no timer
+ *	window	whenever the store takes a window, all runnable updates go into
+ *		the window. Otherwise they gather, which needs no timer
  *	back	outcomes are answered (on_batch_done.c, decide.c), rejections
  *		ride in the next window to be recorded (unrecorded.c)
  *	session	prepared, it keeps its locks but no name here, until it is
@@ -63,7 +63,7 @@ struct scheduler *scheduler_new(const struct scheduler_config *cfg,
 {
 	struct scheduler *e;
 
-	assert(cfg->window_refs > 0 && store->committers > 0);
+	assert(cfg->window_refs > 0 && store->max_windows > 0);
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return NULL;
@@ -350,7 +350,7 @@ static void lend(struct scheduler *e, struct window *w, size_t nr_live)
 
 static bool may_hand_over(const struct scheduler *e)
 {
-	return !e->is_paused && e->nr_windows < e->store.committers &&
+	return !e->is_paused && e->nr_windows < e->store.max_windows &&
 	    e->store.takes(e->store.ctx);
 }
 

@@ -58,7 +58,7 @@ struct scheduler_store {
 	void (*discard)(void *ctx, struct txn *txn);
 	uint64_t (*repo_key)(const struct repo *repo);
 	const char *(*repo_path)(const struct repo *repo);
-	size_t committers;                      /* store_committers() */
+	size_t max_windows;                     /* store_max_windows() */
 	uint8_t journal[REFD_JOURNAL_ID_BYTES]; /* its id: of every LSN */
 };
 

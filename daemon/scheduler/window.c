@@ -19,7 +19,7 @@
  * would keep everybody's. The others are parked behind the first.
  *
  * A transaction is in one window at a time, since whoever has it owns all of
- * it. A transaction of very many refs then leaves the other committers free.
+ * it. A transaction of very many refs then leaves the other workers free.
  *
  * Failure modes:
  *	something is in the way		parked (ref_queue.c); others go

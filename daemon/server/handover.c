@@ -73,7 +73,7 @@ struct scheduler_store handover(struct store *store)
 		.discard = hand_discard,
 		.repo_key = store_repo_key,
 		.repo_path = store_repo_path,
-		.committers = store_committers(store) };
+		.max_windows = store_max_windows(store) };
 
 	memcpy(handed.journal, store_journal_id(store), sizeof(handed.journal));
 	return handed;

@@ -84,7 +84,7 @@ const uint8_t *store_journal_id(const struct store *s)
 	return journal_uuid(s->journal);
 }
 
-size_t store_committers(const struct store *s)
+size_t store_max_windows(const struct store *s)
 {
 	(void)s;
 	return PIPELINE_WINDOWS;

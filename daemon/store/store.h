@@ -158,7 +158,7 @@ void store_admit(struct store *store, struct txn *txn);
 void store_give_up(struct store *store, struct txn *txn);
 void store_apply(struct store *store, struct window *w);
 /* How many windows the store works on at once. */
-size_t store_committers(const struct store *store);
+size_t store_max_windows(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
 /* Would one be prepared at once? Where not, what there is had better gather:

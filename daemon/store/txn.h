@@ -233,7 +233,7 @@ enum {
 };
 
 /*
- * What the committer makes durable with one flush. Names of different
+ * What a worker makes durable with one flush. Names of different
  * transactions in it are disjoint and free of directory/file relations, and so
  * are those of any other window in the store's hands; what symbolic refs lead
  * to, and one transaction's own names among each other, the store sees to. An

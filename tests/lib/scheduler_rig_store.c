@@ -133,7 +133,7 @@ void rig_store_setup(struct scheduler_store *store)
 		.discard = store_fake_discard,
 		.repo_key = store_fake_key,
 		.repo_path = store_fake_path,
-		.committers = rig_config.committers };
+		.max_windows = rig_config.committers };
 	rig_takes = true;
 	rig_nr_windows = rig_nr_released = rig_nr_repos = 0;
 }

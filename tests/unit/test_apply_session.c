@@ -1,6 +1,6 @@
 /*
- * Proves what a session does between its locks and its end: what stands
- * meanwhile, what others may do to it, and that nothing is left.
+ * Proves that a session keeps its locks from prepare to its end, that other
+ * writers may meanwhile change the repository, and that no lock or file is left.
  */
 #include <check.h>
 #include <fcntl.h>

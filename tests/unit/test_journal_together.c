@@ -163,7 +163,8 @@ START_TEST(few_flushes_for_all_that_wait)
 	all_at_once(callers);
 	journal_stats(j, &after);
 	ck_assert_uint_le(after.commits, before.commits + 1 + OTHERS);
-	/* The held one, one that was begun beside it, one for all others. */
+	/* The held flush, a flush beside it, and one flush for all other
+	 * callers. */
 	ck_assert_uint_ge(after.flushes, before.flushes + 2);
 	ck_assert_uint_le(after.flushes, before.flushes + 3);
 	ck_assert_uint_eq(after.waiting, 0);
@@ -185,7 +186,8 @@ static void second_first(struct caller *first, struct caller *second, int fail)
 	begin(first, 0, SMALL);
 	wait_for(&held);
 	begin(second, 1, SMALL);
-	/* It waits for the first one: before its sync, and then after it. */
+	/* The second flush waits for the first flush: before its own sync, and
+	 * then after it. */
 	do {
 		sched_yield();
 		nr = atomic_load(&syncs);

@@ -131,8 +131,8 @@ START_TEST(a_stopped_start_leaves_no_earlier_value)
 }
 END_TEST
 
-/* Killed at each of its changes, a start has deferred the records that it
- * forgets: both are one commit. */
+/* A start crashes at each of its changes. It forgets records and writes their
+ * deferred copies in one commit, so no record is lost. */
 START_TEST(a_crashed_start_forgets_nothing)
 {
 	unsigned long n;

@@ -66,7 +66,7 @@ static void setup(void)
 		.history = take_history,
 		.history_stop = take_stop,
 		.reap = reap,
-		.committers = 1 };
+		.max_windows = 1 };
 
 	nr_given = nr_stops = nr_answered = 0;
 	asking_uid = 5;

@@ -140,7 +140,7 @@ END_TEST
 START_TEST(test_no_scheduler_without_memory)
 {
 	static const struct scheduler_config cfg = { .window_refs = 1 };
-	static const struct scheduler_store store = { .committers = 1 };
+	static const struct scheduler_store store = { .max_windows = 1 };
 
 	fail_at = allocations;
 	fail_nr = 1;

@@ -224,8 +224,8 @@ START_TEST(test_clients_of_a_repository)
 	go_as(&c[1], 101, 3, "refs/b");
 	go_as(&c[2], 102, 3, "refs/c");
 	check_put_off(go_as(&c[3], 103, 3, "refs/e"));
-	/* One that is there already may have more, and another repository
-	 * has others. */
+	/* A client of the repository may send more. A new client may use
+	 * another repository. */
 	ck_assert_uint_eq(go_as(&c[2], 102, 3, "refs/f")->nr_answers, 0);
 	ck_assert_uint_eq(go_as(&c[3], 103, 4, "refs/e")->nr_answers, 0);
 	rig_back_all();

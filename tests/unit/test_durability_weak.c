@@ -1,13 +1,16 @@
 /*
- * Proves of the weaker modes, on a disk that forgets, that
- *	periodic	loses no value that lasted for one that did not, and
- *			that after the interval's sync all is there without the
- *			journal
- *	none		does not keep the next start from serving, and
- *			risks nothing of others that is in packed-refs
- * that shares of one window get and pay each its own, that nobody gets less than the
- * daemon's, that what was left by one mode is recovered under another, and that
- * a flush of the journal takes along what was committed without one.
+ * Proves the promises of the weaker modes, on a disk that forgets.
+ *
+ * Mode periodic never loses a durable value in favour of a value that was not
+ * durable. After the sync of an interval, all values are there without the
+ * journal.
+ *
+ * Mode none does not stop the next start, and does not endanger other values in
+ * packed-refs.
+ *
+ * Transactions of one batch each get and pay for their own mode. No transaction
+ * gets less than the daemon's mode. Recovery under one mode handles records of
+ * another mode. A flush of the journal covers earlier commits without a flush.
  */
 #include <check.h>
 #include <errno.h>
@@ -16,7 +19,7 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
-/* ---- the weak ones ---- */
+/* ---- the weak modes ---- */
 
 START_TEST(periodic_loses_nothing_older)
 {
@@ -73,8 +76,8 @@ START_TEST(periodic_lasts_after_its_sync)
 }
 END_TEST
 
-/* What the repository has seen of the journal is never more than there is,
- * or the journal would pass for an older copy of itself. */
+/* The mark in the repository never exceeds the journal's last row. Otherwise
+ * the journal would pass for an older copy of itself. */
 START_TEST(a_power_loss_in_its_sync)
 {
 	unsigned long n;
@@ -126,7 +129,8 @@ START_TEST(none_recovers)
 }
 END_TEST
 
-/* packed-refs holds what others were promised, and no record of it is left. */
+/* packed-refs holds durable values of other clients, and their records are
+ * gone. */
 START_TEST(none_risks_no_others)
 {
 	unsigned long n;
@@ -183,7 +187,8 @@ START_TEST(each_share_gets_its_own)
 		dw_check_at("p", "0");
 		dw_check_at("keep", "1");
 		dw_restart();
-		/* The record that was flushed for the other holds for both. */
+		/* The record that was flushed for the other slice covers
+		 * both. */
 		dw_check_at("a", "2");
 		dw_check_at("c", "0");
 		world_free(dw);
@@ -224,7 +229,7 @@ static unsigned long count_calls(enum memfs_call call,
 	return n;
 }
 
-/* Who wants nothing to last adds no flush to the window of one who does. */
+/* A client of mode none adds no flush to the batch of a durable client. */
 START_TEST(a_share_pays_for_itself_alone)
 {
 	static const enum memfs_call calls[] = { MEMFS_FSYNC, MEMFS_FDATASYNC,
@@ -283,7 +288,7 @@ START_TEST(one_mode_after_another)
 				dw_check_at("a", "2");
 		}
 		dw_set_disk(seed & 2);
-		/* None may have left the others broken. */
+		/* Mode none must not break the other refs. */
 		dw_apply_ok("n=5", false);
 		dw_power_loss(seed + 1);
 		dw_restart();
@@ -304,7 +309,8 @@ START_TEST(a_flush_takes_all_before_it)
 	for (seed = 0; seed < 60; seed++) {
 		dw_say("flush", 0, seed);
 		dw_fresh(NONE, true);
-		/* The WAL begins anew in between, half-full of old frames. */
+		/* The WAL begins a new round in between, half full of old
+		 * frames. */
 		for (i = 0; i < 20; i++) {
 			dw_apply_ok(i % 2 ? "a=2" : "a=1", false);
 			if (i % 7 == 6)
@@ -344,9 +350,9 @@ static bool commit_syncs(void)
 	return hit;
 }
 
-/* A commit in mode none costs no sync, but for one: when the WAL begins anew
- * its header has to be on disk before frames are written over the old ones,
- * which would pass for the newest behind the old header. */
+/* A commit in mode none costs no sync, with one exception. If the WAL begins a
+ * new round, its header must be on disk before frames overwrite the old frames.
+ * Behind the old header, such frames would pass for the newest ones. */
 START_TEST(the_header_is_synced)
 {
 	dw_fresh(NONE, true);

@@ -1,10 +1,10 @@
 /*
- * What a failure costs. A window of five clients' transactions meets EIO,
- * ENOSPC and EDQUOT at each of its system calls in turn; a table says for each
- * of them whom it may cost what, and nobody else notices. Afterwards, killed
- * or cut, what the journal says of each transaction by its id is what the refs
- * and their logs say, also where the answer was `unknown`; nothing is left
- * locked; and no descriptor whose sync failed is synced again.
+ * Proves that a failed system call costs only the affected updates. A batch
+ * with transactions of five clients meets EIO, ENOSPC and EDQUOT at every
+ * system call in turn. A table gives the updates that may fail at each call.
+ * Then the daemon is killed or the power is lost. The journal, the refs and the
+ * logs must agree on every transaction, also after the answer `unknown`. No
+ * lock is left, and no descriptor is synced again after a failed sync.
  */
 #include <check.h>
 #include <errno.h>
@@ -44,18 +44,18 @@ static const struct {
 };
 #define NR_REFS (sizeof(refs) / sizeof(*refs))
 
-/* Who is not `ok` then. */
+/* The updates that do not become `ok`. */
 enum cost {
 	NOBODY,
-	ONE, /* update, or the atomic transaction that it is of */
+	ONE, /* update, or its whole atomic transaction */
 	ONE_IF_ANY,
 	UNKNOWN_ONE, /* recorded, and finished by the next start */
-	DELETIONS,   /* they share one packed-refs.new */
-	EVERYONE,    /* of this repository: what they all need to know */
-	AGAIN        /* given back: the repository is looked at anew */
+	DELETIONS,   /* all deletions share one packed-refs.new */
+	EVERYONE,    /* of the repository: a shared file is needed */
+	AGAIN        /* given back: the repository is opened again */
 };
 
-/* By call and file, the first that fits. */
+/* By call and file. The first line that fits counts. */
 static const struct stage {
 	const char *at;
 	enum cost cost;
@@ -64,7 +64,7 @@ static const struct stage {
 	{ "lstatat config", AGAIN },
 	{ "lstatat packed-refs", EVERYONE },
 	{ "lstatat [0-9a-f]*.0", EVERYONE },
-	/* The lockfile: token, value, link, and what is read under it. */
+	/* The lockfile: token, value, link, and reads under the lock. */
 	{ "openat [0-9a-f]*.0", ONE },
 	{ "openat [0-9a-f]*-[0-9]", ONE },
 	{ "write_all [0-9a-f]*-[0-9]", ONE },
@@ -83,10 +83,10 @@ static const struct stage {
 	/* packed-refs: read, written, synced, renamed. */
 	{ "* packed-refs.new", DELETIONS },
 	{ "* packed-refs", DELETIONS },
-	/* Logs: made before the commit point, owed after it. */
+	/* Logs: created before the commit point, deferred after it. */
 	{ "unlinkat logs/refs/heads/*", UNKNOWN_ONE },
 	{ "* logs/refs/heads/*", ONE_IF_ANY },
-	/* The journal: tried again one by one, but for the deletions. */
+	/* The journal: each update is tried again alone, except deletions. */
 	{ "pwrite */journal.db-wal", DELETIONS },
 	{ "fdatasync */journal.db-wal", DELETIONS },
 	{ "fstat */journal.db-wal", DELETIONS },
@@ -144,7 +144,7 @@ static const struct stage *stage_of(const char *call)
 	ck_abort_msg("%s: what may this cost?", call);
 }
 
-/* Call N of the window fails with ERR; false: it had no more. */
+/* Call N of the batch fails with ERR. False: the batch made fewer calls. */
 static bool run(unsigned long n, int err)
 {
 	bool hit;
@@ -170,7 +170,7 @@ static bool is_deletion(size_t ref)
 	return refs[ref].new_c == '0';
 }
 
-/* A journal that fails says no more than that it did. */
+/* A failed journal reports the failure without the cause. */
 static bool says_why(enum refd_status status, int err)
 {
 	if (strstr(at, "journal") != NULL)
@@ -197,7 +197,7 @@ static void check_costs(const struct stage *stage, int err)
 		if (stage->cost == DELETIONS)
 			ck_assert_msg(is_deletion(i), "%s: costs %s", context,
 			    refs[i].name);
-		/* Of the atomic transaction both count as one. */
+		/* Both updates of the atomic transaction count as one. */
 		failed += !(failed > 0 && asked[refs[i].txn].atomic &&
 		    hit_txn == refs[i].txn);
 		hit_txn = refs[i].txn;
@@ -223,8 +223,8 @@ static void check_litter(void)
 	free(locks);
 }
 
-/* A log has the line of an update that happened, and no other. Deletions here
- * are of refs without a log. */
+/* A log has lines of updates that happened, and no other lines. The deleted
+ * refs here have no log. */
 static void check_log(size_t ref, enum refd_status status)
 {
 	const char *name = refs[ref].name;
@@ -238,8 +238,7 @@ static void check_log(size_t ref, enum refd_status status)
 		    1);
 }
 
-/* What is asked by id, what was answered, the refs and their logs: one
- * story. */
+/* The answer, the look-up by id, the refs and the logs must agree. */
 static void check_truth(void)
 {
 	enum refd_status status;

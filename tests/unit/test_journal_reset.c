@@ -1,17 +1,19 @@
 /*
- * SQLite's "WAL-reset bug" (https://www.sqlite.org/wal.html), as a race that
- * is run for: one thread commits, one checkpoints without a pause, both on one
- * CPU, nothing is ever synced, and the committer has the higher priority and
- * wakes at random moments, so that it interrupts the checkpointer between any
- * two of its instructions. The journal is sound afterwards, each row that was
- * committed is there and none twice.
+ * Proves that the journal avoids SQLite's "WAL-reset bug"
+ * (https://www.sqlite.org/wal.html). The test provokes the race: one thread
+ * commits, another thread checkpoints without a pause, both on one CPU, and
+ * nothing is ever synced. The committer has the higher priority and wakes at
+ * random moments, so the committer interrupts the checkpointer between any two
+ * instructions. Afterwards the journal is sound, and every committed row is
+ * there exactly once.
  *
- * That this finds what it looks for is shown by a plain database under the same
- * load, whose checkpoints start whenever they like: some of its rows are soon
- * gone, or its pages are broken, with each SQLite before 3.51.3.
+ * A second test shows that the method can find the bug. A plain database under
+ * the same load, whose checkpoints start at any time, soon loses rows or has
+ * broken pages, with every SQLite before 3.51.3.
  *
- * REFD_TEST_SECONDS makes the first longer; only with it the second is run,
- * which takes from two seconds to half a minute, on a busy machine some minutes.
+ * REFD_TEST_SECONDS makes the first test longer. Only with this variable the
+ * second test runs, for two seconds to half a minute, on a busy machine for
+ * some minutes.
  */
 #include <check.h>
 #include <pthread.h>
@@ -48,9 +50,9 @@ int fdatasync(int fd)
 	return 0;
 }
 
-/* What commits one row a time, and what checkpoints. */
+/* A database: commits one row at a time, and checkpoints. */
 struct subject {
-	bool (*commit)(unsigned row); /* false: it is broken, look at it */
+	bool (*commit)(unsigned row); /* false: look, it is broken */
 	void (*checkpoint)(void);
 	bool (*is_sound)(unsigned rows);
 	bool (*is_enough)(unsigned rows); /* whatever the time */
@@ -69,8 +71,8 @@ static void *checkpoint_on(void *arg)
 	return arg;
 }
 
-/* The whole process to one CPU, and this thread before all others there.
- * false: not allowed to, and the race is a rare one. */
+/* Binds the whole process to one CPU, and gives this thread priority over all
+ * other threads there. False: not permitted, and the race is rare. */
 static bool contend(void)
 {
 	struct sched_param first = { .sched_priority = 1 };
@@ -98,8 +100,9 @@ static time_t now(void)
 	return ts.tv_sec;
 }
 
-/* How many rows were committed when it was found to be unsound, or when the
- * time was over and it was enough: then *SOUND. */
+/* Returns the number of rows that were committed until the database was found
+ * unsound, or until the time was over and the load was enough. *SOUND is true
+ * in the second case. */
 static unsigned run(const struct subject *s, time_t seconds, bool *sound)
 {
 	unsigned rows = 0, seed = 1;
@@ -107,7 +110,7 @@ static unsigned run(const struct subject *s, time_t seconds, bool *sound)
 	pthread_t thread;
 
 	subject = s;
-	/* The other one gets the priority of everybody. */
+	/* The other thread gets the normal priority. */
 	ck_assert_int_eq(pthread_create(&thread, NULL, checkpoint_on, NULL), 0);
 	*sound = true;
 	while (*sound && (now() < end || !s->is_enough(rows))) {
@@ -171,7 +174,8 @@ static bool journal_is_sound(unsigned rows)
 	return is_sound;
 }
 
-/* It did begin anew all the time. A busy machine may need more of it. */
+/* The WAL did begin a new round all the time. A busy machine may need more
+ * time. */
 static bool journal_had_enough(unsigned rows)
 {
 	struct journal_stats stats;
@@ -229,7 +233,7 @@ static bool plain_commits(unsigned row)
 	unsigned seed = row;
 	int rc;
 
-	/* It may have interrupted the one that holds a lock. */
+	/* The insert may have interrupted a thread that holds a lock. */
 	while ((rc = sqlite3_step(insert)) == SQLITE_BUSY) {
 		sqlite3_reset(insert);
 		sleep_a_little(&seed);

@@ -1,14 +1,17 @@
 /*
- * Commits that come while one is flushed: they are written meanwhile, at most
- * one more flush begins, and then one is enough for all that are left; who is
- * written before one began waits for that one; each has rows and numbers of
- * its own. A second flush that is over first says
- * nothing before the first is over, and nothing at all if that one failed.
- * What makes all of them together impossible is tried one by one, and costs
- * nobody but the one that is too large. A sync that fails is unknown to all
- * whose rows went with it.
+ * Proves how commits share flushes. Commits that arrive during a flush are
+ * written meanwhile. At most one more flush begins, and then one flush is
+ * enough for all the rest. A commit whose rows were written before a flush
+ * began waits for that flush. Every commit has its own rows and numbers.
  *
- * The disk is a real one, whose first sync is held until the others wait.
+ * If a second flush ends first, its callers wait for the first flush, and they
+ * fail if the first flush failed. If a group of commits is impossible as a
+ * whole, the journal tries every commit alone, and only the commit that is too
+ * large fails. After a failed sync, the result is unknown for all commits whose
+ * rows the sync covered.
+ *
+ * The test uses a real disk. The first sync is held until the other callers
+ * wait.
  */
 #include <check.h>
 #include <errno.h>
@@ -29,9 +32,9 @@ static struct sys sys;
 static struct sysvfs *vfs;
 static struct journal *j;
 static atomic_int syncs;         /* since they were set to 0 */
-static atomic_int holds;         /* the n-th; 0: none */
-static atomic_bool held, let_go; /* it is, and need not be any more */
-static atomic_int fails;         /* the n-th; 0: none */
+static atomic_int holds;         /* number of the sync; 0: no sync */
+static atomic_bool held, let_go; /* a sync is held; it may go on */
+static atomic_int fails;         /* number of the sync; 0: no sync */
 static atomic_llong full_after;  /* no file gets longer */
 
 static int held_fdatasync(const struct sys *self, int fd)
@@ -113,8 +116,9 @@ static void wait_for(atomic_bool *it)
 		sched_yield();
 }
 
-/* The next sync is held; FAIL is the one that fails, if any. Before it one
- * commit, so that the WAL does not begin then, which costs a sync. */
+/* Holds the next sync. FAIL is the number of the sync that fails, 0 for no
+ * failure. A commit comes before it, so that the WAL does not begin a new round
+ * during the test. A new round costs a sync. */
 static void hold_next(int fail)
 {
 	ck_assert_int_eq(help_commit(j, 50, 1, SMALL), 0);
@@ -125,9 +129,10 @@ static void hold_next(int fail)
 	atomic_store(&holds, 1);
 }
 
-/* The first is at its sync until all others are written: they wait for it, but
- * one of them for a sync of its own, if that was begun. Those that stand in line
- * to be written are waiting as well: what is written comes first. */
+/* The first caller stays in its sync until all others are written. The others
+ * wait for this sync; one of them waits for a sync of its own, if a second sync
+ * began. Callers in line for a write count as waiting, because writes come
+ * first. */
 static void all_at_once(struct caller callers[1 + OTHERS])
 {
 	uint64_t last = journal_last_lsn(j) + 1 + OTHERS;
@@ -168,7 +173,7 @@ START_TEST(few_flushes_for_all_that_wait)
 	ck_assert_uint_ge(after.flushes, before.flushes + 2);
 	ck_assert_uint_le(after.flushes, before.flushes + 3);
 	ck_assert_uint_eq(after.waiting, 0);
-	/* help_scan() sees to it that numbers ascend. */
+	/* help_scan() checks that numbers ascend. */
 	ck_assert_uint_eq(help_scan(j, seen, 1 + OTHERS), 2 + OTHERS);
 	for (i = 0; i < 1 + OTHERS; i++)
 		ck_assert(callers[i].r == 0 && seen[i]);
@@ -246,7 +251,8 @@ static void *flush_all(void *arg)
 	return NULL;
 }
 
-/* Twice the time of a flush, of which half is what a second one waits for. */
+/* The sync is held for twice the usual duration of a flush. A second flush
+ * would begin after half of that duration. */
 START_TEST(what_is_being_flushed_is_flushed_once)
 {
 	struct caller callers[2];

@@ -1,10 +1,10 @@
 /*
- * Proves of large transactions of new refs, which go to packed-refs: which do,
- * and which stay loose; the bytes; that one rewrite holds what others delete
- * in the same window; that plain git, at any point of it, can't make a ref
- * above or below one of the names beside it; that an update whose name is so
- * taken is aborted and taken out again, and of an atomic transaction all of
- * it, also by the start after a crash.
+ * Proves that large transactions of new refs go to packed-refs. The tests cover
+ * the choice between packed and loose refs, the bytes of the file, and one
+ * rewrite for new refs and for deletions in the same batch. Plain git cannot,
+ * at any point, create a ref above or below a new name. If git took a name, the
+ * update is aborted and removed from packed-refs; an atomic transaction is
+ * aborted as a whole. A start after a crash does the same.
  */
 #include <check.h>
 #include <stdio.h>
@@ -103,8 +103,8 @@ START_TEST(few_stay_loose)
 }
 END_TEST
 
-/* Moved, deleted and confirmed ones do not count, and stay what they are; what
- * is made beside them is packed, unless all are to be had together. */
+/* Moved, deleted and confirmed refs do not count and stay loose or packed. New
+ * refs beside them are packed, unless an atomic transaction has both kinds. */
 START_TEST(what_is_not_new_stays_loose)
 {
 	start(2, HEADER KEEP);
@@ -156,7 +156,7 @@ START_TEST(own_worktrees_refs_are_never_packed)
 }
 END_TEST
 
-/* They do not wait for it as deletions do. */
+/* New refs do not wait for the lock of packed-refs, as deletions do. */
 START_TEST(a_held_lock_on_packed_refs_keeps_them_loose)
 {
 	start(2, HEADER KEEP);
@@ -168,8 +168,8 @@ START_TEST(a_held_lock_on_packed_refs_keeps_them_loose)
 }
 END_TEST
 
-/* A git that holds the lock of "a/b" has perhaps looked for what is below it
- * already. */
+/* A git that holds the lock of "a/b" may already have looked for refs below
+ * "a/b". */
 START_TEST(a_lock_above_keeps_it_loose)
 {
 	start(2, HEADER KEEP);
@@ -222,7 +222,7 @@ START_TEST(one_rewrite_with_deletions_of_others)
 }
 END_TEST
 
-/* packed-refs would stay locked for as long as its client likes. */
+/* A packed session would lock packed-refs for as long as the client likes. */
 START_TEST(a_session_stays_loose)
 {
 	struct txn *txn;
@@ -238,12 +238,14 @@ START_TEST(a_session_stays_loose)
 }
 END_TEST
 
-/* ---- git beside it ---- */
+/* ---- git at the same time ---- */
 
-/* What git does for NAME at some point of ours: its lock, then a look at what
- * is loose, and at packed-refs; the rename comes when we are done. */
+/* The steps of git for one name, at some point of our batch: git locks the
+ * name, then checks the loose refs and packed-refs. git renames when we are
+ * done. */
 static struct foreign {
-	const char *dir, *lock, *file, *prefix; /* PREFIX: in its way */
+	const char *dir, *lock, *file, *prefix; /* PREFIX: a conflicting packed
+						 * ref */
 	bool below, came, has_lock;
 } below = { R "/refs/heads/n", R "/refs/heads/n/x.lock", R "/refs/heads/n/x",
 	" refs/heads/n\n", true, false, false },
@@ -257,7 +259,7 @@ static void git_begins(struct memfs *fs, void *arg)
 	size_t len;
 
 	f->came = true;
-	/* mkdir where a file is, or a lock that is held. */
+	/* git fails if a file blocks mkdir, or if the lock is held. */
 	if (memfs_holds(fs, f->dir, ONES "\n") || memfs_exists(fs, f->lock))
 		return;
 	memfs_mkdirs(fs, f->dir);
@@ -265,14 +267,14 @@ static void git_begins(struct memfs *fs, void *arg)
 	packed = memfs_read(fs, R "/packed-refs", &len);
 	f->has_lock = memmem(packed, len, f->prefix, strlen(f->prefix)) == NULL;
 	free(packed);
-	/* Directories that are not empty. */
+	/* git cannot replace a directory that is not empty. */
 	if (!f->below && memfs_exists(fs, f->file))
 		f->has_lock = false;
 	if (!f->has_lock)
 		remove_file(fs, f->lock);
 }
 
-/* true: it has its ref. */
+/* True: git has its ref. */
 static bool git_ends(struct foreign *f)
 {
 	const struct sys *other = memfs_other(w->fs);
@@ -288,8 +290,7 @@ static bool git_ends(struct foreign *f)
 	return false;
 }
 
-/* Two of them make refs, and a third: "n" is what git goes below, or "m/q"
- * what it goes above. */
+/* A transaction makes three refs. git goes below "n", or above "m/q". */
 static void beside_git(struct foreign *f, const char *spec, const char *name,
     bool atomic, bool by_kill)
 {
@@ -322,7 +323,7 @@ static void beside_git(struct foreign *f, const char *spec, const char *name,
 		stop();
 	}
 	ck_assert_uint_ge(nr_ours, 9);
-	/* A directory of ours is in its way above a name. */
+	/* Above a name, our directory is in git's way. */
 	ck_assert_uint_ge(nr_gits, f->below ? 10 : 0);
 }
 
@@ -344,9 +345,9 @@ static void git_comes(struct memfs *fs, void *arg)
 	git_begins(fs, &below);
 }
 
-/* Killed at each change of the disk, with git below the name since the
- * commit: what the next start makes of it does not tear the atomic one, and
- * is not both. */
+/* The daemon is killed at each change of the disk, and git creates a ref below
+ * the name after the commit. The next start keeps the atomic transaction whole,
+ * and never keeps both refs. */
 static int commit_then_git(void *arg, struct journal_row *rows, size_t nr,
     bool flush)
 {
@@ -387,9 +388,9 @@ START_TEST(crashed_with_git_below_a_name)
 }
 END_TEST
 
-/* Another git that is ended with us: of it only a lock is left, which it took
- * at any moment, and would have given up for what packed-refs says by then.
- * What is out by now is not taken back by halves. */
+/* A git dies together with us and leaves only a lock. git took this lock at any
+ * moment, and would have given up after reading packed-refs. Published refs are
+ * not taken back in part. */
 static void dead_git_comes(struct memfs *fs, void *arg)
 {
 	struct foreign *f = arg;
@@ -428,7 +429,8 @@ START_TEST(crashed_together_with_a_git_below)
 {
 	unsigned long kill, git, nr = 0;
 
-	/* From the commit on, or so; he comes before that, or just now. */
+	/* The crash points begin near the commit. git comes at the crash or at
+	 * a later call, of recovery for example. */
 	for (kill = 20; kill < 45; kill++)
 		for (git = kill; git < 110; git++)
 			nr += kill_beside_dead_git(kill, git);
@@ -436,8 +438,8 @@ START_TEST(crashed_together_with_a_git_below)
 }
 END_TEST
 
-/* After a power loss a mere lock below the name is what a dead git left, which
- * had found the name taken. */
+/* After a power loss, a lock below the name belongs to a dead git, which had
+ * found the name taken. */
 START_TEST(a_dead_gits_lock_below_takes_nothing)
 {
 	start(2, HEADER KEEP);

@@ -1,9 +1,9 @@
 /*
- * Proves that a repository whose disk fails in recovery, or that is missing,
- * stops no start and loses nothing: its records are parked, and once it is
- * back they are redone by the rule that ended the run that wrote them, in the
- * running daemon too, where nobody's locks are touched; and that each parked
- * member is finished by itself.
+ * Proves that a repository with a failed or missing disk stops no start and
+ * loses nothing. Its records are deferred. Once the repository is back, the
+ * records are redone by the rule of the run that wrote them. The running daemon
+ * does this, too, and touches no locks of living writers. Every deferred member
+ * is finished by itself.
  */
 #include <check.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define ONES  "3131313131313131313131313131313131313131\n"
 
 static struct scripted_txn h;
-static unsigned disk; /* that OTHER is on */
+static unsigned disk; /* number of OTHER's disk */
 
 static void setup(void)
 {
@@ -51,7 +51,7 @@ static void write_at(const char *repo, const char *name, char old, char new_c,
 	ck_assert_int_eq(scripted_apply(&h, &m, 1), publish > 0 ? 0 : -EAGAIN);
 }
 
-/* ---- a disk that fails ---- */
+/* ---- a failing disk ---- */
 
 START_TEST(a_dead_disk_stops_no_start)
 {
@@ -97,7 +97,7 @@ START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
 		ck_assert_int_eq(world_start(w), 0);
 		calls = memfs_nr_calls(w->fs) - calls;
 		memfs_set_dead(w->fs, wr_home, 0);
-		/* What failed to sync is put aside first. */
+		/* The failed file system is deferred first. */
 		world_tick(w);
 		ck_assert_int_eq(world_retry(w), 0);
 		ck_assert_uint_eq(w->parked, 0);
@@ -119,7 +119,8 @@ START_TEST(a_sync_that_fails_stops_no_start)
 	ck_assert(memfs_was_hit(w->fs));
 	ck_assert_uint_eq(w->parked, 1);
 	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
-	/* What it was to make last is lost with the next power loss, and redone. */
+	/* The next power loss takes the unsynced value, and the value is
+	 * redone. */
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
@@ -128,7 +129,7 @@ START_TEST(a_sync_that_fails_stops_no_start)
 }
 END_TEST
 
-/* Call N of the journal's disk fails in the start that parks a record: the
+/* Call N on the journal's disk fails in the start that defers a record. The
  * record is not forgotten without its copy, whatever is written later. */
 static bool a_note_fails(enum memfs_call call, unsigned long n, int err)
 {
@@ -183,8 +184,8 @@ END_TEST
 
 /* ---- which rule ---- */
 
-/* Of a crashed run only what has its lock is redone, however long it took
- * until somebody could look. */
+/* After a crash, refd redoes only refs with their lock, however late the
+ * repository comes back. */
 START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 {
 	char *locks;
@@ -234,8 +235,8 @@ START_TEST(what_a_power_loss_took_is_redone_when_it_is_back)
 }
 END_TEST
 
-/* A crash, and a foreign packed-refs.lock: its own lock goes, and its record
- * must not be taken for finished. */
+/* A crash with a foreign packed-refs.lock. Our own lock goes, and the record
+ * must not count as finished. */
 START_TEST(a_crashed_deletion_waits_for_packed_refs)
 {
 	struct record_member m =
@@ -297,7 +298,7 @@ START_TEST(a_retry_touches_no_lock_of_the_living)
 }
 END_TEST
 
-/* main and HEAD's line are of one update and in one row. */
+/* One update in one row changes main and adds the line of HEAD. */
 START_TEST(each_parked_member_is_finished_by_itself)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
@@ -318,7 +319,7 @@ START_TEST(each_parked_member_is_finished_by_itself)
 	/* A line is in nobody's way. */
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
-	/* Finished for good: what git does now is not undone. */
+	/* main is finished for good, so a later change by git stays. */
 	wr_unlink(MAIN);
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(world_retry(w), 0);
@@ -364,7 +365,8 @@ START_TEST(each_worktrees_member_is_finished_by_itself)
 }
 END_TEST
 
-/* The name is taken when it comes back: asked by its id, it did not happen. */
+/* Another writer takes the name before the disk is back. Then the look-up by id
+ * says that the update did not happen. */
 START_TEST(a_parked_update_can_still_fail)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
@@ -392,14 +394,14 @@ START_TEST(a_parked_update_can_still_fail)
 }
 END_TEST
 
-/* Recorded as failed, and then its lock could not be removed: it stays so,
- * though the name is free again. */
+/* The update was recorded as failed, and its lock could not be removed. The
+ * result stays, although the name is free again. */
 START_TEST(what_was_aborted_is_not_deferred)
 {
 	unsigned long n;
 	bool hit = true;
 
-	/* The first one is in the state directory. */
+	/* The first unlinkat() is in the state directory. */
 	for (n = 1; hit; n++) {
 		world_free(w);
 		setup();

@@ -1,9 +1,9 @@
 /*
- * Proves that a file system which failed to sync, or came back as another
- * mount, is not believed: nothing is acknowledged on it until its records have
- * been redone from what is on the disk, in the running daemon or by a next
- * start; that locks of ours which come back with it go, too; and that nobody
- * else's records wait for that.
+ * Proves that refd trusts no file system that failed to sync or that was
+ * mounted again. No update there is acknowledged until the records of the file
+ * system were redone from the contents of the disk. The running daemon or the
+ * next start redoes them. refd removes its own locks that come back with the
+ * disk. Records on other file systems do not wait.
  */
 #include <check.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static void assert_all_is_there(void)
 	ck_assert_int_eq(world_ref(w, "gone"), '0');
 }
 
-/* Nothing is parked any more, and the disk itself has it all. */
+/* No record is deferred any more, and the disk alone has every value. */
 static void assert_all_is_synced(void)
 {
 	ck_assert_uint_eq(w->parked, 0);
@@ -64,11 +64,12 @@ START_TEST(what_failed_to_sync_is_written_again)
 	prepare();
 	last = journal_last_lsn(w->store.journal);
 	fail_to_sync();
-	/* Once nobody uses it any more its records are put aside. */
+	/* Once the file system is out of use, its records are deferred. */
 	ck_assert_int_eq(world_tick(w), 0);
 	ck_assert_uint_ge(journal_forgotten(w->store.journal), last);
 	for (i = 0; i < _i; i++) {
-		/* The first one is for letting anybody in at all. */
+		/* The first syncfs decides whether the file system may be used
+		 * at all. */
 		memfs_fail_call(w->fs, MEMFS_SYNCFS, 1, -EIO);
 		ck_assert_int_lt(world_retry(w), 0);
 		ck_assert(memfs_was_hit(w->fs));
@@ -80,7 +81,7 @@ START_TEST(what_failed_to_sync_is_written_again)
 }
 END_TEST
 
-/* The next start knows it, too. */
+/* The next start knows of the failure, too. */
 START_TEST(a_crash_forgets_no_failure)
 {
 	prepare();
@@ -91,7 +92,7 @@ START_TEST(a_crash_forgets_no_failure)
 }
 END_TEST
 
-/* Killed before anything of it was parked. */
+/* The daemon is killed before any record was deferred. */
 START_TEST(a_crash_right_after_it_forgets_no_failure)
 {
 	prepare();
@@ -108,8 +109,8 @@ static int keep_cache(const struct sys *sys, int fd)
 	return 0;
 }
 
-/* The kernel keeps pages that are in use: what is read then is what memory
- * has, and memory has the value that the disk lacks. */
+/* The kernel keeps pages that are in use. A read then shows the value in
+ * memory, which the disk lacks. */
 START_TEST(an_equal_value_is_written_again)
 {
 	prepare();
@@ -123,8 +124,9 @@ START_TEST(an_equal_value_is_written_again)
 }
 END_TEST
 
-/* The file system stayed in memory, so a name that is not there was there, and
- * somebody deleted it; what has its lock never got there. */
+/* The file system stayed in memory. A missing ref without our lock was
+ * therefore published and then deleted by another writer. A ref that still has
+ * its lock was never published. */
 START_TEST(a_crash_undoes_no_deletion)
 {
 	prepare();
@@ -154,8 +156,9 @@ static void write_unsynced(const char *path, const char *text)
 	SYS(w->sys, close, fd);
 }
 
-/* A git that packed refs did not sync: what it had written is gone with the
- * write-back, and no file is left of those refs. They were not deleted. */
+/* A git that packed refs did not sync. The write-back failed and its
+ * packed-refs is gone, and those refs have no loose file. They were not
+ * deleted. */
 START_TEST(a_crash_loses_nothing_that_was_packed)
 {
 	prepare();
@@ -173,8 +176,8 @@ START_TEST(a_crash_loses_nothing_that_was_packed)
 }
 END_TEST
 
-/* The same where the file is broken, and each start is killed at one of its
- * changes before one gets to its end. */
+/* As above, but the file is broken, and starts are killed at one change after
+ * another until a start reaches its end. */
 START_TEST(a_crashed_start_loses_nothing_that_was_packed)
 {
 	unsigned long i;
@@ -205,8 +208,8 @@ END_TEST
 	"3131313131313131313131313131313131313131 refs/heads/x\n"              \
 	"3131313131313131313131313131313131313131 refs/heads/gone\n"
 
-/* Somebody moved a ref back to where it had been, and made one again that we
- * had deleted, and packed them. */
+/* Another writer moved a ref back to the earlier value, recreated a ref that we
+ * had deleted, and packed both. */
 START_TEST(a_crash_undoes_no_packed_value)
 {
 	prepare();
@@ -219,8 +222,8 @@ START_TEST(a_crash_undoes_no_packed_value)
 }
 END_TEST
 
-/* Wherever it is killed between the sync that fails and the parking; what did
- * not get so far is redone as well. */
+/* The daemon is killed at each point between the failed sync and the deferral.
+ * Records that were not yet deferred are redone as well. */
 START_TEST(a_crash_anywhere_forgets_no_failure)
 {
 	struct sys_stat st;
@@ -244,8 +247,8 @@ START_TEST(a_crash_anywhere_forgets_no_failure)
 }
 END_TEST
 
-/* Foreign writers' later values are theirs, as after any crash: only what was
- * not deferred yet may be lost. */
+/* A later value of a foreign writer wins, as after any crash. Only values that
+ * were not yet deferred may be lost. */
 START_TEST(what_came_after_a_failure_is_as_ever)
 {
 	prepare();
@@ -279,7 +282,7 @@ END_TEST
 
 /* ---- another mount ---- */
 
-/* As who would write there does. */
+/* As a writer there does. */
 static struct repo *get_repo(void)
 {
 	enum refd_status status;
@@ -300,11 +303,11 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 	wr_remount();
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	if (_i == 0) {
-		/* A checkpoint sees it first. */
+		/* A checkpoint notices the new mount first. */
 		ck_assert_int_lt(world_tick(w), 0);
 		ck_assert_int_eq(world_tick(w), 0);
 	} else {
-		/* Or who would write there. */
+		/* Or a writer notices the new mount. */
 		repo = get_repo();
 		ck_assert(deferred_blocks_writes(w->store.deferred, repo->id));
 		repo_put(&w->store.repos, repo);
@@ -324,7 +327,7 @@ static void remount(void)
 	repo_put(&w->store.repos, get_repo());
 }
 
-/* The dead disk comes back, with what it had got before all of this. */
+/* The dead disk comes back with its contents from before the test. */
 static void come_back(void)
 {
 	remount();
@@ -347,8 +350,9 @@ static void come_back_locked(void)
 	ck_assert_uint_eq(w->parked, 0);
 }
 
-/* A disk that dies while a transaction is published: its refs are there, and
- * of some of them the line is owed, which is parked before the records are. */
+/* A disk dies while a transaction is published. The refs are there, and some
+ * log lines are missing. The missing lines are deferred before the records
+ * are. */
 START_TEST(a_line_that_is_owed_hides_no_value)
 {
 	unsigned long n;
@@ -416,7 +420,7 @@ static bool is_locked(const char *path)
 	return SYS(w->sys, lstatat, AT_FDCWD, lock, &st) == 0;
 }
 
-/* As a window that began now would. */
+/* As a batch that began now would. */
 static void lock(struct repo *repo, const char *path)
 {
 	struct token token;
@@ -427,7 +431,7 @@ static void lock(struct repo *repo, const char *path)
 	ck_assert_int_eq(token_lock(&token, repo->fd, path, 0777), 0);
 }
 
-/* Of a window that left no record, and that the dead disk had got. */
+/* The locks belong to a batch that left no record. The dead disk has them. */
 START_TEST(locks_that_come_back_with_the_disk_go)
 {
 	struct repo *repo = get_repo();
@@ -443,7 +447,7 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 	ck_assert(is_locked("packed-refs") && is_locked("refs/heads/x"));
 	repo = get_repo();
 	ck_assert(deferred_blocks_writes(w->store.deferred, repo->id));
-	/* Those of a window that began since are at work. */
+	/* A batch that began after the remount is at work: its locks stay. */
 	lock(repo, "refs/heads/y");
 	repo_put(&w->store.repos, repo);
 	ck_assert_int_eq(world_retry(w), 0);

@@ -1,9 +1,9 @@
 /*
- * Proves what records that could not be redone cost: nothing but themselves.
- * All that was read beside them is forgotten, and they are not, whatever is
- * forgotten later; each counts once, beside its original too; each is redone by
- * the rule of the run that wrote it; and a log line that found no room is one
- * of them, so that a crash doesn't lose it.
+ * Proves that deferred records cost nothing but themselves. All other records
+ * are forgotten, and deferred records stay, whatever is forgotten later. A
+ * deferred record counts once, even beside its original. Every record is redone
+ * by the rule of the run that wrote it. A log line that found no room is
+ * deferred, too, so a crash does not lose the line.
  */
 #include <check.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ START_TEST(a_missing_repository_holds_nothing_back)
 			ck_assert_int_eq(world_start(w), 0);
 		ck_assert_uint_eq(w->parked, 2);
 		ck_assert_uint_ge(journal_forgotten(w->store.journal), 2);
-		/* A start that finds nothing new writes nothing new. */
+		/* A start that finds no new record writes no new row. */
 		if (i > 0)
 			ck_assert_uint_eq(journal_last_lsn(w->store.journal),
 			    last);
@@ -104,7 +104,7 @@ START_TEST(a_retry_survives_a_power_loss)
 }
 END_TEST
 
-/* Killed at each change that the start makes of the journal's disk. */
+/* The daemon is killed at each change of the journal's disk in a start. */
 START_TEST(a_row_and_its_copy_count_once)
 {
 	unsigned long n;
@@ -136,8 +136,8 @@ START_TEST(a_row_and_its_copy_count_once)
 }
 END_TEST
 
-/* One start redoes records of a power loss and of a crash, each by the rule of
- * its own. */
+/* One start redoes records of a power loss and of a crash. Each record follows
+ * the rule of its own run. */
 START_TEST(each_record_keeps_its_own_rule)
 {
 	static const char lock[] = WORLD_REPO "/refs/heads/x.lock";
@@ -165,7 +165,8 @@ START_TEST(each_record_keeps_its_own_rule)
 }
 END_TEST
 
-/* Its lock is gone by then, which would tell a start that it is unfinished. */
+/* The lock is gone by then. A lock would tell the start that the update is
+ * unfinished. */
 START_TEST(a_line_that_found_no_room_is_not_lost)
 {
 	unsigned long n;
@@ -245,7 +246,7 @@ START_TEST(a_line_without_a_deferred_row_keeps_its_record)
 }
 END_TEST
 
-/* And while there is none, it is in nobody's way. */
+/* While there is no room, the line blocks no other work. */
 START_TEST(a_line_waits_for_room)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
@@ -273,7 +274,7 @@ START_TEST(a_line_waits_for_room)
 }
 END_TEST
 
-/* ---- what a run that ended leaves ---- */
+/* ---- leftovers of an earlier run ---- */
 
 static void assert_nothing_of_it(void)
 {
@@ -281,7 +282,7 @@ static void assert_nothing_of_it(void)
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.lock"));
 }
 
-/* git would stumble over it for good. */
+/* git would fail on this file for ever. */
 START_TEST(no_packed_refs_new_is_left)
 {
 	unsigned long n;
@@ -305,7 +306,7 @@ START_TEST(no_packed_refs_new_is_left)
 		assert_nothing_of_it();
 	}
 	ck_assert(seen);
-	/* Another's is his. */
+	/* A file of another writer stays. */
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.new", "his");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
 	ck_assert_int_eq(scripted_crash(w), 0);
@@ -313,7 +314,7 @@ START_TEST(no_packed_refs_new_is_left)
 }
 END_TEST
 
-/* The name of its directory is free again. */
+/* The directory of the log is removed, so its name is free again. */
 START_TEST(no_log_of_what_never_was_is_left)
 {
 	unsigned long n;
@@ -337,9 +338,9 @@ START_TEST(no_log_of_what_never_was_is_left)
 }
 END_TEST
 
-/* ---- logs of what another wrote, too ---- */
+/* ---- logs of refs that another writer changed ---- */
 
-/* The ref is his, and the line was acknowledged all the same. */
+/* The ref belongs to git now, but our line was acknowledged. */
 START_TEST(a_line_of_what_is_left_is_added)
 {
 	wr_ok("x=1");
@@ -355,7 +356,7 @@ START_TEST(a_line_of_what_is_left_is_added)
 }
 END_TEST
 
-/* git deleted it in between, and its log. */
+/* git deleted the ref and its log in between. */
 START_TEST(a_creation_begins_the_log_anew)
 {
 	const struct sys *sys = memfs_other(w->fs);
@@ -375,7 +376,7 @@ START_TEST(a_creation_begins_the_log_anew)
 }
 END_TEST
 
-/* ---- what can't be reached, or only by a link ---- */
+/* ---- unreachable or linked paths ---- */
 
 START_TEST(a_linked_directory_is_not_followed)
 {

@@ -1,8 +1,7 @@
 /*
- * Proves what happens to a repository's lock and to a worktree's own refs
- * while the ground moves: a table that is full lets go of a doomed opening
- * whose lock is about to be shared, and a worktree that is gone never turns
- * into the main one.
+ * Proves that locks and refs stay correct while repositories and worktrees
+ * move. A full table of repositories drops a doomed opening whose lock is about
+ * to be shared. A worktree that is gone never turns into the main worktree.
  */
 #include <check.h>
 #include <errno.h>
@@ -55,7 +54,7 @@ START_TEST(full_table_lets_go_of_a_doomed_one)
 }
 END_TEST
 
-/* One creation of NAME, with GIT_DIR's own refs meant. */
+/* Creates NAME, seen from GIT_DIR. */
 static enum refd_status create_at(const char *git_dir, const char *name,
     void (*before)(void))
 {
@@ -132,7 +131,7 @@ START_TEST(path_that_leads_elsewhere_by_now)
 }
 END_TEST
 
-/* What was said of WORKTREE as a git-dir. */
+/* The reason why WORKTREE is no git-dir. */
 static char *why_not(void)
 {
 	struct repo_place place;
@@ -144,7 +143,7 @@ static char *why_not(void)
 	return why;
 }
 
-/* The target would do: its text is that of a worktree's commondir. */
+/* The target has the content of a worktree's commondir. */
 START_TEST(commondir_that_is_a_link_is_not_read)
 {
 	const struct sys *sys = memfs_other(w->fs);
@@ -174,7 +173,7 @@ START_TEST(commondir_is_never_quoted)
 }
 END_TEST
 
-/* An absolute one is held to the roots as any other. */
+/* An absolute path must lie below the roots as well. */
 START_TEST(commondir_outside_of_the_roots)
 {
 	make_worktree();
@@ -192,7 +191,7 @@ START_TEST(commondir_of_another)
 	struct repo_place place;
 	char *why;
 
-	/* Root's daemon refuses the owner of such a git-dir anyway. */
+	/* A daemon of root refuses the owner of this git-dir anyway. */
 	if (geteuid() == 0)
 		ck_assert_int_eq(seteuid(65534), 0);
 	make_worktree();
@@ -238,8 +237,8 @@ START_TEST(one_that_is_moved_out_of_the_roots)
 }
 END_TEST
 
-/* The kernel tells of a failed write-back once. What was noted for objects must
- * count for the repository that is opened beside them later. */
+/* The kernel reports a failed write-back once. A failure that was found for
+ * objects must count for a repository that is opened beside them later. */
 START_TEST(one_file_system_of_objects_and_refs)
 {
 	struct repos *repos = &w->store.repos;
@@ -303,7 +302,7 @@ static int commit_then_move(void *arg, struct journal_row *rows, size_t nr,
 	return r;
 }
 
-/* While its locks are taken, or once it is committed. */
+/* The repository moves while its locks are taken, or after the commit. */
 START_TEST(norepo_of_one_that_is_moved_away)
 {
 	struct sys sys = *w->store.pipeline->applier.sys;
@@ -322,9 +321,9 @@ START_TEST(norepo_of_one_that_is_moved_away)
 }
 END_TEST
 
-/* The machine fails at each call of an opening in turn: the opening succeeds
- * without the call, or the answer is one that may be asked for again. The file
- * that tells an older copy of the journal stays, as does the id. */
+/* Every call of an opening fails in turn. The opening then succeeds without the
+ * call, or the answer permits a retry. The id stays, and so does the file that
+ * shows an older copy of the journal. */
 START_TEST(a_failed_call_says_nothing_of_the_repository)
 {
 	static const int errors[] = { -EMFILE, -ENFILE, -ENOMEM, -EIO };
@@ -371,7 +370,7 @@ static void cut_and_start(void)
 	ck_assert_int_eq(world_start(w), 0);
 }
 
-/* However the client spells it. */
+/* The client may spell the path in any way. */
 START_TEST(recovery_knows_the_worktree)
 {
 	static const char *const spellings[] = { WORKTREE, WORKTREE "/",
@@ -394,7 +393,7 @@ START_TEST(recovery_knows_the_worktree)
 }
 END_TEST
 
-/* It was not synced yet, so no record names it. */
+/* The id was not yet synced, so no record names the id. */
 START_TEST(id_that_a_power_loss_left_empty)
 {
 	static const char zeroes[100];
@@ -408,7 +407,7 @@ START_TEST(id_that_a_power_loss_left_empty)
 }
 END_TEST
 
-/* A member of the repository's group put it there. */
+/* A member of the repository's group wrote the id. */
 START_TEST(id_that_another_account_wrote)
 {
 	static const char id[] = WORLD_REPO "/refd/id";
@@ -418,7 +417,7 @@ START_TEST(id_that_another_account_wrote)
 	repo = get(WORLD_REPO);
 	memcpy(uuid, repo->uuid, sizeof(uuid));
 	repo_put(&w->store.repos, repo);
-	/* It is opened anew. */
+	/* The changed config makes refd open the repository again. */
 	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
 	repo = get(WORLD_REPO);
 	ck_assert_mem_eq(repo->uuid, uuid, sizeof(uuid));
@@ -431,7 +430,7 @@ START_TEST(id_that_another_account_wrote)
 }
 END_TEST
 
-/* Its own directory is called as those of worktrees are. */
+/* The path looks like the path of a worktree. */
 START_TEST(repository_in_a_directory_called_worktrees)
 {
 	static const char path[] = "/srv/worktrees/s.git";
@@ -448,7 +447,7 @@ START_TEST(repository_in_a_directory_called_worktrees)
 }
 END_TEST
 
-/* A ref that nobody can read ends the next recovery. */
+/* A ref that is unreadable for the daemon would end the next recovery. */
 START_TEST(umask_takes_nothing_from_the_daemon)
 {
 	struct repo repo = { .shared_perm = 0 };

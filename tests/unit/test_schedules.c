@@ -1,9 +1,10 @@
 /*
- * Schedules that a plausible design loses (tests/SCHEDULES.md), those that no
- * other test has: what others write between a publication and its checkpoint,
- * or pack; a disk that goes and comes; a HEAD that a power loss has emptied;
- * logs of what was deleted; lines that are owed; who is locked while
- * packed-refs is written.
+ * Proves that refd survives schedules that a plausible design loses
+ * (tests/SCHEDULES.md). This file has the schedules without another test:
+ * foreign writes between a publication and its checkpoint or pack, a disk that
+ * goes away and comes back, a HEAD that a power loss emptied, logs of deleted
+ * refs, missing log lines, and the refs that are locked while packed-refs is
+ * written.
  */
 #include <check.h>
 #include <errno.h>
@@ -22,20 +23,20 @@
 #define FIVES  "3535353535353535353535353535353535353535\n"
 #define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
 
-/* As pack-refs of a git that does not sync: written, renamed. */
+/* As pack-refs of a git that does not sync: write, then rename. */
 static void git_packs(const char *line)
 {
 	scripted_git_writes(w, PACKED, line);
 }
 
-/* ---- 1: what is redone is told ---- */
+/* ---- 1: recovery reports a redo ---- */
 
 START_TEST(what_is_redone_over_anothers_is_told)
 {
 	static const char older[] =
 	    "3030303030303030303030303030303030303030\n";
 
-	/* The first update of a repository syncs its file system. */
+	/* The first update of a repository syncs the file system. */
 	wr_ok("first=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	memfs_write(w->fs, X, older);
@@ -51,8 +52,9 @@ END_TEST
 
 /* ---- 6: packed and pruned before the checkpoint ---- */
 
-/* git packs our value that is not on disk, unlinks its file, and none of that
- * is synced: all, some or nothing of it outlives the power loss. */
+/* git packs our value before the value is on disk, and unlinks the loose file.
+ * Nothing is synced. The power loss may keep all, some or none of these
+ * changes. */
 START_TEST(packed_and_pruned_before_the_checkpoint)
 {
 	memfs_write(w->fs, PACKED, HEADER);
@@ -71,7 +73,7 @@ END_TEST
 
 /* ---- 7: the checkpoint ---- */
 
-/* Whoever wrote it last before the checkpoint: that it makes durable. */
+/* The checkpoint makes the last value durable, also if git wrote it. */
 START_TEST(the_checkpoint_carries_a_foreign_write)
 {
 	wr_ok("x=1");
@@ -97,7 +99,8 @@ START_TEST(the_checkpoint_carries_a_foreign_pack)
 }
 END_TEST
 
-/* In a directory that git made, which no one of ours would sync. */
+/* The ref is in a directory that git made. A sync of our own directories would
+ * miss it. */
 START_TEST(the_checkpoint_carries_foreign_directories)
 {
 	memfs_set_mode(w->fs, MEMFS_STRICT);
@@ -112,8 +115,8 @@ START_TEST(the_checkpoint_carries_foreign_directories)
 }
 END_TEST
 
-/* The disk dies, is unmounted and mounted again while the daemon lives, and a
- * new descriptor's syncfs is content with it. */
+/* The disk dies and is mounted again while the daemon lives. The syncfs of a
+ * new descriptor then succeeds. */
 START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
@@ -124,7 +127,7 @@ START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 	memfs_remount(w->fs, wr_home, &nothing);
 	world_checkpoint(w);
 	ck_assert_uint_eq(journal_forgotten(w->store.journal), before);
-	/* The next start sees to it: no crash, another mount. */
+	/* The next start redoes the record: after a crash, on another mount. */
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
@@ -148,8 +151,9 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	return r;
 }
 
-/* git made x/y while our x was in the flush, and synced or not: what was
- * answered `conflict` is not redone, and x/y is nobody's to take away. */
+/* git made x/y while our x was being flushed, with or without a sync. The
+ * answer was `conflict`, so x is not redone. x/y stays, because it belongs to
+ * git. */
 START_TEST(an_abort_survives_power_loss)
 {
 	struct txn *txn;
@@ -169,9 +173,9 @@ START_TEST(an_abort_survives_power_loss)
 }
 END_TEST
 
-/* A line that could not be written after the commit point is owed: it is paid
- * as soon as there is room, by the living daemon or by any next start, also
- * when all else has been checkpointed meanwhile. */
+/* A log line could not be written after the commit point. The living daemon or
+ * a later start adds the line as soon as there is room, even if everything else
+ * was checkpointed meanwhile. */
 START_TEST(an_owed_line_is_paid)
 {
 	unsigned long n;
@@ -212,8 +216,8 @@ END_TEST
 
 /* ---- 14: logs ---- */
 
-/* Deleted and made again: the old log's file is what the power loss brings
- * back, and the new ref does not inherit it. */
+/* The ref was deleted and created again. A power loss brings back the old log
+ * file. The new ref does not inherit that log. */
 START_TEST(a_log_of_the_deleted_is_not_inherited)
 {
 	wr_ok("x=1");
@@ -229,8 +233,8 @@ START_TEST(a_log_of_the_deleted_is_not_inherited)
 }
 END_TEST
 
-/* git's own line after ours: in its place, once, also where the power loss has
- * put NULs where ours was. */
+/* git appended a line after ours. The line stays in place, once, even if the
+ * power loss put NULs in place of our line. */
 START_TEST(a_foreign_line_after_ours)
 {
 	static const char line[] = "3232323232323232323232323232323232323232 "
@@ -258,9 +262,9 @@ START_TEST(a_foreign_line_after_ours)
 }
 END_TEST
 
-/* ---- 15: what recovery trips over ---- */
+/* ---- 15: recovery meets odd files ---- */
 
-/* A HEAD that was being written when the power went. */
+/* A power loss interrupted the writing of HEAD. */
 START_TEST(a_head_that_is_no_more_stops_nobody)
 {
 	wr_ok("x=1");
@@ -282,8 +286,8 @@ START_TEST(a_head_that_is_no_more_stops_nobody)
 }
 END_TEST
 
-/* The wall clock says what it likes: a lock of a git that lives is no less one
- * for being older than the boot. */
+/* The wall clock may be wrong. A lock of a living git stays valid even if the
+ * lock looks older than the boot. */
 START_TEST(clocks_do_not_tell_whose_lock_it_is)
 {
 	wr_ok("x=1");
@@ -302,7 +306,7 @@ START_TEST(clocks_do_not_tell_whose_lock_it_is)
 }
 END_TEST
 
-/* What recovery redid is not forgotten before it is synced. */
+/* Recovery forgets no redone record before its sync. */
 START_TEST(recovery_syncs_before_it_forgets)
 {
 	wr_ok("x=1");
@@ -315,7 +319,7 @@ START_TEST(recovery_syncs_before_it_forgets)
 }
 END_TEST
 
-/* ---- 16: a stronger mode, and 1: a weaker one below ---- */
+/* ---- 16: a stronger mode, and 1: a weaker mode below ---- */
 
 static void ok_in(const char *spec, enum refd_durability asked)
 {
@@ -341,8 +345,9 @@ START_TEST(a_stronger_mode_goes_through_the_journal)
 }
 END_TEST
 
-/* A value of a weaker mode, which the power loss takes, below one that was to
- * stand: what is there then is older than all that the record speaks of. */
+/* A durable update follows an update of a weaker mode. The power loss takes
+ * both values. The value that remains is older than every value in the
+ * record. */
 START_TEST(a_weaker_predecessor)
 {
 	static const enum refd_durability weak[] = { REFD_DURABILITY_NONE,
@@ -363,7 +368,7 @@ START_TEST(a_weaker_predecessor)
 }
 END_TEST
 
-/* ---- 17: who is locked while packed-refs is written ---- */
+/* ---- 17: refs that are locked while packed-refs is written ---- */
 
 static bool was_packed_locked, was_other_locked;
 
@@ -374,7 +379,7 @@ static void look_at_locks(struct memfs *fs, void *arg)
 	was_other_locked = memfs_exists(fs, X ".lock");
 }
 
-/* Updates are out and unlocked by then. */
+/* By then, the updates are published and unlocked. */
 START_TEST(no_update_waits_for_packed_refs)
 {
 	unsigned long n, calls = 1, packed = 0, other = 0;

@@ -1,12 +1,11 @@
 /*
- * Proves how the admissions of many go together: one of very many objects
- * keeps those of other repositories waiting for none of it, and those of its
- * own repository until it is through, in their order; the same where it is of
- * annotated tags, which are looked into; that a tag is read once, however many
- * refs name it (finding F7); that no turn believes what another saw; and an id
- * that was used is known again after a start, by which all that was remembered
- * is gone; and that a repository which nobody uses is closed while another is
- * in use.
+ * Proves how admission treats many transactions at once. A transaction of very
+ * many objects delays no other repository. Later transactions of its own
+ * repository wait and keep their order. The same holds for annotated tags,
+ * whose contents are read. A tag is read once, however many refs name the tag
+ * (finding F7). No turn relies on the look-ups of another turn. A used id is
+ * known again after a start, although the start clears the filter. A repository
+ * that is out of use is closed while another repository is in use.
  */
 #include <check.h>
 #include <stdio.h>
@@ -18,7 +17,8 @@
 #include "tests/lib/tmp.h"
 #include "tests/lib/txn_help.h"
 
-/* NR updates, of TAGS; NULL: of objects that are not there, each another. */
+/* Makes NR updates to TAGS. If TAGS is NULL, every update names a different
+ * missing object. */
 static struct txn *make_giant(const char *git_dir, size_t nr,
     const struct refd_oid *tags)
 {
@@ -104,7 +104,7 @@ static ssize_t count_pread(const struct sys *sys, int fd, void *buf, size_t len,
 	return sys_kernel.pread(sys, fd, buf, len, offset);
 }
 
-/* NR refs, each to one of the NR_TAGS tags that there are then. */
+/* Admits NR refs. Every ref names one of NR_TAGS new tags. */
 static void admit_tags(size_t nr, size_t nr_tags)
 {
 	struct refd_oid *tags = calloc(nr, sizeof(*tags));
@@ -148,14 +148,14 @@ static void admit_tags(size_t nr, size_t nr_tags)
 	free(tags);
 }
 
-/* Each of them is looked into. */
+/* The content of every tag is read. */
 START_TEST(annotated_tags_keep_their_own_waiting_alone)
 {
 	admit_tags(400, 400);
 }
 END_TEST
 
-/* F7: one object is read once, however many refs name it. */
+/* F7: an object is read once, however many refs name the object. */
 START_TEST(a_tag_is_read_once)
 {
 	struct sys sys = sys_kernel;
@@ -172,8 +172,8 @@ START_TEST(a_tag_is_read_once)
 }
 END_TEST
 
-/* Every thread serves both repositories in the end, and only one of them has
- * the object. */
+/* Every thread serves both repositories sooner or later, and only one of the
+ * repositories has the object. */
 START_TEST(each_turn_looks_for_itself)
 {
 	char hex[REFD_OID_HEX + 1], other[4200];
@@ -210,7 +210,7 @@ START_TEST(an_id_is_known_after_a_start)
 	sr_open();
 	txn = sr_admit(&id, sr_repo, "refs/heads/a", sr_commit);
 	sr_done_with_replayed(txn);
-	/* One that is older, and yet new. */
+	/* An older id that is new to the journal. */
 	txn = sr_admit(&old, sr_repo, "refs/heads/b", sr_commit);
 	ck_assert(!txn->replayed);
 	sr_apply(txn);
@@ -221,8 +221,9 @@ START_TEST(an_id_is_known_after_a_start)
 }
 END_TEST
 
-/* An id of the future is looked up, and refused unless it is known. It stays
- * out of the filter of recent ids, so the next one is looked up, too. */
+/* An id of the future is looked up, and refused unless the journal knows the
+ * id. The id stays out of the filter of recent ids, so the next id is looked
+ * up, too. */
 START_TEST(a_new_id_of_the_future_is_refused)
 {
 	struct refd_txid id;
@@ -268,7 +269,7 @@ static uint64_t open_repos(void)
 	return stats.open_repos;
 }
 
-/* Two minutes pass, then one repository is in use in every second. */
+/* Two minutes pass, and a second repository is in use in every second. */
 START_TEST(a_repository_closes_while_another_is_in_use)
 {
 	static struct sys ahead;

@@ -1,13 +1,12 @@
 /*
- * Proves of the object barrier, counted at the system calls of a store with
- * all its threads: a ref that is moved to objects already durable costs no
- * sync; packs alone cost an fsync each of their files and of their directory,
- * and no syncfs; loose objects, many packs, a repository that is itself new
- * and everything after a start cost one syncfs; a partial barrier does not
- * make what it left out count as durable; repositories that nobody served yet
- * share a syncfs and a flush of the journal, whatever is wanted of them; a clock
- * that was set back, also one that is right again, makes nothing count; and
- * what can't be synced, or is not there, is refused.
+ * Proves the costs of the object barrier, counted in system calls of a store
+ * with all its threads. A ref that moves to durable objects costs no sync. New
+ * packs alone cost one fsync for every file and for the directory. Loose
+ * objects, many packs, a new repository, and any work after a start cost one
+ * syncfs. A partial barrier does not make skipped objects count as durable. New
+ * repositories share a syncfs and a flush of the journal. After a clock was set
+ * back, nothing counts as durable. Missing objects and failed syncs are
+ * refused.
  */
 #include <check.h>
 #include <sched.h>
@@ -26,14 +25,14 @@
 
 static struct sys disk;
 static _Atomic int nr_syncfs, nr_fsync, syncfs_fails, fsync_fails;
-/* What looks as if it had changed just now; everything else is old. */
+/* Files that seem to have changed just now. All other files are old. */
 static _Atomic bool packs_new, loose_new, repo_new, config_new, alternates_new;
 static _Atomic bool pack_goes, packs_change, ids_new;
-/* A syncfs says that it began, and waits. */
+/* Each syncfs posts syncfs_began and waits. */
 static _Atomic bool syncfs_waits;
 static sem_t syncfs_began, syncfs_goes_on;
 static _Atomic int64_t wall_back_ns;
-/* What a sync takes, by the store's clock, and has taken. */
+/* Durations of the syncs by the store's clock, and their sum so far. */
 static _Atomic int64_t syncfs_ns, fsync_ns, took_ns;
 
 static bool is_objects(const struct sys *sys, int fd)
@@ -94,7 +93,7 @@ static int disk_lstatat(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
-/* Each fsync changes the directory of packs. */
+/* Every fsync changes the directory of packs. */
 static int disk_fstat(const struct sys *sys, int fd, struct sys_stat *st)
 {
 	int r = sys_kernel.fstat(sys, fd, st);
@@ -134,7 +133,7 @@ static void setup(void)
 	sr_setup();
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
 static enum refd_status cost_of(int syncfs, int fsyncs)
 {
@@ -154,8 +153,8 @@ static enum refd_status cost_of(int syncfs, int fsyncs)
 }
 
 /*
- * One pack of two files (git from 2.41 on would make a reverse index too); and
- * a syncfs since the start.
+ * Makes one pack of two files (git from 2.41 on would add a reverse index), and
+ * ensures one syncfs since the start.
  */
 static void settle(void)
 {
@@ -172,7 +171,7 @@ START_TEST(nothing_for_what_is_old)
 }
 END_TEST
 
-/* By recovery already, of the repositories that it visits. */
+/* Recovery makes the syncfs, in the repositories that it visits. */
 START_TEST(a_syncfs_after_a_start)
 {
 	int before;
@@ -186,7 +185,8 @@ START_TEST(a_syncfs_after_a_start)
 }
 END_TEST
 
-/* .pack and .idx, and pack/; and again, since that is no syncfs. */
+/* The .pack, the .idx and pack/ are synced. The next barrier syncs them again,
+ * because an fsync is no syncfs. */
 START_TEST(packs_alone)
 {
 	settle();
@@ -196,7 +196,7 @@ START_TEST(packs_alone)
 }
 END_TEST
 
-/* By what either took last, on this disk and at this moment. */
+/* The barrier compares the last durations of both ways on this disk. */
 START_TEST(packs_where_a_syncfs_is_cheaper)
 {
 	int i;
@@ -214,7 +214,7 @@ START_TEST(packs_where_a_syncfs_is_cheaper)
 }
 END_TEST
 
-/* What a partial barrier left out is not taken for durable. */
+/* Objects that a partial barrier left out do not count as durable. */
 START_TEST(loose_ones_beside_packs)
 {
 	settle();
@@ -248,7 +248,7 @@ START_TEST(a_repository_that_is_new_itself)
 }
 END_TEST
 
-#define NR_NEW 3 /* and one: fewer than the rig keeps open */
+#define NR_NEW 3 /* plus r.git: fewer than the rig keeps open */
 
 static void admit_at(int i, const char *hex)
 {
@@ -295,8 +295,8 @@ static int nr_before_barrier(void)
 	return nr;
 }
 
-/* While the first one's syncfs is under way the others come; what is wanted
- * of the last names no object. */
+/* The other transactions arrive during the first syncfs. The last transaction
+ * names no object. */
 START_TEST(repositories_that_nobody_served)
 {
 	static const char none[] = "0000000000000000000000000000000000000000";
@@ -309,7 +309,7 @@ START_TEST(repositories_that_nobody_served)
 	ids_new = syncfs_waits = true;
 	sem_init(&syncfs_began, 0, 0);
 	sem_init(&syncfs_goes_on, 0, 0);
-	/* Too little for a repository to be closed meanwhile. */
+	/* Too little time for a repository to be closed meanwhile. */
 	syncfs_ns = S;
 	flushes = nr_flushes();
 	syncs = nr_syncfs;
@@ -317,7 +317,7 @@ START_TEST(repositories_that_nobody_served)
 	sem_wait(&syncfs_began);
 	for (i = 1; i < NR_NEW; i++)
 		admit_at(i, i == NR_NEW - 1 ? none : sr_commit);
-	/* Each admission thread takes its own. */
+	/* Every admission thread takes one. */
 	while (nr_before_barrier() < NR_NEW - 1)
 		sched_yield();
 	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
@@ -370,7 +370,7 @@ START_TEST(a_pack_that_goes_meanwhile)
 }
 END_TEST
 
-/* While the packs are synced, a pack comes that was not counted. */
+/* While the packs are synced, another pack arrives. */
 START_TEST(a_pack_that_comes_meanwhile)
 {
 	settle();
@@ -387,7 +387,7 @@ START_TEST(a_clock_set_back)
 }
 END_TEST
 
-/* The checkpointer saw it, however old everything looks now. */
+/* The checkpointer noticed the clock, although all files look old now. */
 START_TEST(a_clock_set_back_and_forth)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
@@ -411,8 +411,8 @@ static const struct {
 };
 #define NR_FAILURES ((int)(sizeof(failures) / sizeof(failures[0])))
 
-/* A file system that failed is opened anew, and synced: once to see that it
- * can be, and once since nothing that was known of it holds any more. */
+/* A failed file system is opened again and synced twice: once to see that a
+ * sync succeeds, and once because all earlier knowledge is void. */
 static void is_believed_again(void)
 {
 	syncfs_fails = fsync_fails = 0;
@@ -432,7 +432,7 @@ START_TEST(a_syncfs_that_fails_is_refused)
 }
 END_TEST
 
-/* Which of the others it has lost nobody knows. */
+/* After one failed pack, any other object may be lost, too. */
 START_TEST(a_pack_that_fails_is_refused)
 {
 	settle();

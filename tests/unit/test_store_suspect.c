@@ -1,9 +1,9 @@
 /*
- * Proves, with all of a store's threads, that objects which a failed sync left
- * in memory alone are not believed: not by a second push, nor by one in the
- * weaker modes, nor after a restart; that what is lost is refused and named
- * until it is mended, and what is there is served; that each store is read
- * once; and that a file system which is mounted anew is as good as any.
+ * Proves, with all threads of a store, that refd does not trust objects that a
+ * failed sync left in memory alone. A second push, a weaker mode and a restart
+ * change nothing. Lost objects are refused and named until they are repaired,
+ * and intact objects are served. Every object store is read once. After a new
+ * mount, the file system counts as good.
  */
 #include <check.h>
 #include <errno.h>
@@ -19,16 +19,16 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-/* Every 5 ms: ends what hangs. A disk may take long to sync. */
+/* One try every 5 ms. The limit ends a hanging test; a sync may take long. */
 #define TRIES 20000
 
 static struct sys disk;
-static _Atomic int syncs_fail;             /* so many */
+static _Atomic int syncs_fail;             /* number of syncs that fail */
 static _Atomic int ids_fail;               /* to be written */
 static _Atomic bool is_full;               /* the state directory's disk */
 static _Atomic int nr_unmarked, nr_marked; /* told */
 static _Atomic int nr_read;                /* objects, from the disk */
-static _Atomic uint64_t lives;             /* that are over */
+static _Atomic uint64_t lives;             /* that are over, of file systems */
 static _Atomic bool lacks_memory;          /* for the text of a loss */
 static char second[REFD_OID_HEX + 1];
 
@@ -109,7 +109,7 @@ static void setup(void)
 	lives = 0;
 	sr_event = noted;
 	sr_sys = &disk;
-	/* No checkpoint's sync before that of the test. */
+	/* No checkpoint syncs before the test does. */
 	sr_interval_ns = 3600 * INT64_C(1000000000);
 	sr_setup();
 }
@@ -144,8 +144,7 @@ static enum refd_status update(const char *name, const char *hex)
 	return update_to(name, hex, REFD_DURABILITY_DEFAULT, NULL);
 }
 
-/* As long as somebody still uses the file system that failed, nobody gets
- * anything there. */
+/* While anybody uses the failed file system, every update there is refused. */
 static void is_served(const char *name, const char *hex)
 {
 	int i;
@@ -160,7 +159,7 @@ static void object_path(const char *hex, char path[128])
 	snprintf(path, 128, "r.git/objects/%.2s/%s", hex, hex + 2);
 }
 
-/* What was in memory alone, as the disk has it. */
+/* The object as the disk has it: the content was in memory alone. */
 static void lose(const char *hex)
 {
 	char path[128], command[512];
@@ -171,7 +170,7 @@ static void lose(const char *hex)
 	tmp_run("%s", command);
 }
 
-/* A commit whose sync fails. */
+/* Adds a commit whose sync fails. */
 static void fail_to_sync(void)
 {
 	ck_assert_int_eq(update("refs/heads/a", sr_commit), REFD_OK);
@@ -192,7 +191,7 @@ START_TEST(what_was_not_lost_is_served)
 	/* Read once. */
 	ck_assert_int_eq(update("refs/heads/b", second), REFD_OK);
 	ck_assert_int_eq(nr_read, read);
-	/* Failed again, whoever was told of it: read again. */
+	/* A second failure, reported to any thread, causes a second read. */
 	sr_make_commit("more", second);
 	syncs_fail = 1;
 	for (i = 0; i < TRIES && nr_read == read; i++) {
@@ -269,7 +268,7 @@ static int nr_opened(void)
 	return nr_read - before;
 }
 
-/* The store may be large: what is known to be lost is not looked for again. */
+/* The store may be large. A lost object is not searched again. */
 START_TEST(what_is_lost_is_not_read_again)
 {
 	char path[128];
@@ -278,7 +277,7 @@ START_TEST(what_is_lost_is_not_read_again)
 	lose(second);
 	is_refused(REFD_DURABILITY_DEFAULT);
 	ck_assert_int_eq(nr_opened(), 0);
-	/* But where somebody was at it. */
+	/* Unless another program touched the object. */
 	object_path(second, path);
 	tmp_run("chmod u+w %s && chmod u-w %s", path, path);
 	ck_assert_int_gt(nr_opened(), 0);
@@ -348,8 +347,8 @@ static char *id_text(const char *repo)
 	return strdup(buf);
 }
 
-/* Its id was made just before: a power loss would part it from its records. The
- * sync that goes well after it says nothing of that file. */
+/* The id is as new as the failure: a power loss would separate both. The later
+ * successful sync says nothing about the id file. */
 START_TEST(what_a_new_repository_is_known_by)
 {
 	char *before, *after;
@@ -369,7 +368,7 @@ START_TEST(what_a_new_repository_is_known_by)
 		sr_close();
 		sr_open();
 	}
-	/* Not before it is. */
+	/* No update is served before the new id is written. */
 	ids_fail = 1;
 	for (i = 0; i < TRIES && ids_fail > 0; i++) {
 		ck_assert_int_ne(update("refs/heads/b", sr_commit), REFD_OK);
@@ -394,8 +393,7 @@ START_TEST(what_a_new_repository_is_known_by)
 }
 END_TEST
 
-/* What failed is written where nobody can read it: any may have, and it is
- * served all the same. */
+/* An unreadable list: any file system may have failed. */
 START_TEST(a_start_that_knows_nothing)
 {
 	static const char *const odd[] = { "mkfifo syncs", "ln -s syncs syncs",
@@ -415,7 +413,7 @@ START_TEST(a_start_that_knows_nothing)
 	sr_open();
 	is_refused(REFD_DURABILITY_DEFAULT);
 	sr_close();
-	/* The word of who knows better. */
+	/* An administrator removes the file. */
 	tmp_run("rm state/syncs");
 	sr_open();
 	read = nr_read;
@@ -424,7 +422,8 @@ START_TEST(a_start_that_knows_nothing)
 }
 END_TEST
 
-/* It is another disk than the repository's, and goes on when there is room. */
+/* The mark is on another disk than the repository. Work goes on when there is
+ * room. */
 START_TEST(no_room_for_a_mark)
 {
 	char *text = NULL;
@@ -448,7 +447,8 @@ START_TEST(no_room_for_a_mark)
 }
 END_TEST
 
-/* Its memory is what the disk was: git's to find broken. */
+/* The file system left memory, so memory equals the disk. git must find broken
+ * objects. */
 START_TEST(mounted_anew)
 {
 	struct store_stats stats;
@@ -465,7 +465,7 @@ START_TEST(mounted_anew)
 }
 END_TEST
 
-/* Its objects are another repository's, which has its own. */
+/* The objects belong to another repository, through an alternate. */
 START_TEST(an_alternate_is_read_too)
 {
 	tmp_run("git clone -q --bare --shared r.git fork.git");

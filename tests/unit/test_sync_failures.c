@@ -1,8 +1,8 @@
 /*
- * Proves that a failed sync is known for as long as its file system is in
- * memory: through a crash at any moment of it, whatever else was synced since;
- * that another boot knows nothing of it; that what can't be read of it is known
- * to be unknown; and that no sync begins that could not be marked.
+ * Proves that refd remembers a failed sync for as long as the file system is in
+ * memory: through a crash at any moment, and whatever else was synced since.
+ * After a reboot nothing is remembered. Unreadable parts of the list count as
+ * unknown. No sync begins without a mark on disk.
  */
 #include <check.h>
 #include <errno.h>
@@ -98,7 +98,7 @@ START_TEST(what_failed)
 
 	sync_of(B, 10, false);
 	sync_of(A, 50, true);
-	/* Of what was lost then a later one says nothing. */
+	/* A later successful sync says nothing about the earlier loss. */
 	sync_of(A, 60, false);
 	for (i = 0; i < 3; i++) {
 		ck_assert_uint_eq(sync_failures_count(d), 1);
@@ -111,7 +111,7 @@ START_TEST(what_failed)
 }
 END_TEST
 
-/* Nobody heard what came of it. */
+/* The daemon crashed before anybody knew the result. */
 START_TEST(crashed_in_a_sync)
 {
 	ck_assert_int_eq(sync_failures_begin(d, A, 50), 0);
@@ -137,7 +137,7 @@ START_TEST(parked_and_recovered)
 	kill_it();
 	ck_assert(!sync_failures_has_rows(d, B));
 	ck_assert_int_eq(since(B), 51);
-	/* And failed again: its objects since the first time. */
+	/* A second failure: the objects count from the first failure on. */
 	sync_of(A, 90, true);
 	kill_it();
 	ck_assert(sync_failures_has_rows(d, A));
@@ -156,7 +156,7 @@ START_TEST(read_back)
 	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
 	ck_assert_int_eq(sync_failures_since(d, A, 1, 3, &nth), 50);
 	ck_assert_uint_eq(sync_failures_count(d), 1);
-	/* What was read before it failed again says nothing. */
+	/* A read-back from before the second failure does not count. */
 	sync_of(A, 60, true);
 	ck_assert_int_eq(since(A), 50);
 	sync_failures_read_back(d, A, 1, 2, before);
@@ -187,14 +187,14 @@ static void every_life_has_failed(void)
 {
 	ck_assert(sync_failures_any(d));
 	ck_assert_int_eq(since(A), 0);
-	/* Its own line may be there. */
+	/* The line of B may have survived. */
 	ck_assert_int_le(since(B), 10);
 	ck_assert_int_eq(since(4711), 0);
 	ck_assert(sync_failures_has_rows(d, 4712));
 }
 
-/* Not what was written there: any may have failed, until the next boot. Of
- * what was another boot's to write nobody needs to know. */
+/* After damage to the list, any file system may have failed, until the next
+ * boot. A damaged list of an earlier boot does not matter. */
 static void none_is_forgotten(int err)
 {
 	struct memfs_choice choice = memfs_choose(0);
@@ -229,8 +229,8 @@ static void put_file(const char *buf, size_t len)
 	memfs_write_bytes(fs, STATE "/syncs", buf, len);
 }
 
-/* The disk of the state directory was cut off and came back, in one boot; or
- * somebody was at it. */
+/* The disk of the state directory was cut off and came back within one boot, or
+ * a person changed the file. */
 START_TEST(what_is_odd)
 {
 	static const char *const odd[] = { "", "nonsense", "s", "-", " 12" };
@@ -257,7 +257,7 @@ START_TEST(what_is_odd)
 		memset(all + 64, 0, 64);
 		put_file(all, len);
 		break;
-	case 7: /* some of it */
+	case 7: /* damage in a line */
 		all[70] = '\0';
 		put_file(all, len);
 		break;
@@ -265,7 +265,7 @@ START_TEST(what_is_odd)
 		all[64] = 'x';
 		put_file(all, len);
 		break;
-	case 9: /* its head */
+	case 9: /* damage in the head */
 		memset(all, ' ', 63);
 		put_file(all, len);
 		break;
@@ -292,7 +292,7 @@ START_TEST(what_is_no_file_of_ours)
 }
 END_TEST
 
-/* Nobody says that nothing has failed, and the file is not written over. */
+/* refd does not report "no failure", and does not overwrite the file. */
 START_TEST(what_is_a_directory)
 {
 	int dir = open_state();
@@ -330,7 +330,7 @@ START_TEST(lines_of_the_same_life)
 }
 END_TEST
 
-/* What was told that it may not sync leaves nothing behind to be read. */
+/* A refused begin leaves no line in the file. */
 START_TEST(a_line_that_was_never_written)
 {
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -ENOSPC);
@@ -350,7 +350,7 @@ START_TEST(nowhere_to_mark_it)
 	memfs_fail_none(fs);
 	sync_of(A, 60, true);
 	ck_assert_int_eq(since(A), 60);
-	/* That it ended can't be written: then the mark stands. */
+	/* The end can't be written. Then the mark stays. */
 	sync_failures_deferred(d, A);
 	ck_assert_int_eq(sync_failures_begin(d, B, 70), 0);
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -EIO);
@@ -363,7 +363,7 @@ START_TEST(nowhere_to_mark_it)
 }
 END_TEST
 
-/* At a start nothing gets lost, wherever it ends. */
+/* A start that ends at any point loses no mark. */
 START_TEST(a_start_that_fails_or_crashes)
 {
 	unsigned long i;

@@ -5,7 +5,7 @@
 # there), and empty or broken. The file system is shut down at once, its own
 # log written at the last moment or not, and no checkpoint came in between.
 # batch and fsync have to leave none but right ones; after recovery, journal
-# has, too. REFS=1000 is the table in daemon/DESIGN.md.
+# has, too. REFS=1000 is the table in docs/durability.md.
 # Slow: it cuts the power for each mode on two file systems.
 
 # shellcheck source=tests/lib/scenario.sh

@@ -5,7 +5,7 @@
 # system whose journal carries many files in one flush (ext4) and on one that
 # needs syncfs for that (btrfs). The daemon promises nothing by itself; each
 # transaction asks for its mode, by git's configuration. The sums are the table
-# in the README.
+# in docs/durability.md.
 # Slow: each mode runs on three file systems.
 
 # shellcheck source=tests/lib/scenario.sh

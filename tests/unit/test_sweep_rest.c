@@ -163,7 +163,7 @@ static char before_of(const char *name)
 }
 
 /* A link that was taken back, and is there again after the power loss: known,
- * and said in daemon/DESIGN.md. */
+ * and said in docs/limits.md. */
 static bool is_back(const struct state *s, const struct sweep_now *now,
     enum refd_status status, char is)
 {

@@ -1,9 +1,9 @@
 /*
- * Proves what librefd makes of a refusal that is about the connection: it is
- * read even when the server has hung up by the time the client writes; a
- * denial is told at once, in its words; from "busy" the client comes back;
- * and what the server can't have taken is not called unknown, nor what it may
- * have taken sent twice.
+ * Proves that librefd handles a refusal of the whole connection. The client
+ * reads the refusal even if the server hung up before the client writes. A
+ * denial is reported at once, with its text. After "busy" the client comes
+ * back. A transaction that cannot have been taken is not reported as unknown,
+ * and a transaction that may have been taken is not sent twice.
  */
 #include <check.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ static void check_committed(void)
 	refd_answer_done(&ans);
 }
 
-/* ---- what the server does ---- */
+/* ---- servers of the tests ---- */
 
 static void refuse(struct fake *f, enum refd_status status)
 {
@@ -69,9 +69,9 @@ static void refuse(struct fake *f, enum refd_status status)
 	fake_answer(f, &no);
 }
 
-/* In one piece, as the daemon does it. */
-/* After the greeting, when the client has sent something already. What it
- * sent is lost with the connection: the client sees a reset. */
+/* In one piece, as the daemon sends the refusal. */
+/* The refusal comes after the greeting, when the client has sent some bytes.
+ * The bytes are lost with the connection: the client sees a reset. */
 static void turn_away_late(struct fake *f, enum refd_status status)
 {
 	struct pollfd pfd;
@@ -93,7 +93,7 @@ static void expect_transaction(struct fake *f)
 	refd_request_done(&got);
 }
 
-/* Puts it off, and takes it when it comes again. */
+/* Refuses a transaction as busy, and takes it the next time. */
 static uint64_t pause_ms;
 
 static void puts_off(struct fake *f)
@@ -157,7 +157,7 @@ START_TEST(test_denied)
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), fake.path));
 	stop();
 
-	/* For ever, if it did not give up by itself. */
+	/* Without a limit, the client would try for ever. */
 	start(denies);
 	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), 0);
 	check_refused(REFD_DENIED);
@@ -183,7 +183,7 @@ START_TEST(test_denied_late)
 }
 END_TEST
 
-/* It took the transaction, and after its restart it knows us no more. */
+/* The server takes the transaction. After its restart, it denies us. */
 static void takes_and_denies(struct fake *f)
 {
 	struct refd_request got;
@@ -267,7 +267,8 @@ START_TEST(test_busy_to_the_end)
 }
 END_TEST
 
-/* The last try ends with the time, and the reason is still the one before. */
+/* The last try ends with the time. The reason is still that of the try
+ * before. */
 START_TEST(test_busy_and_then_nothing)
 {
 	start(fake_is_full_and_hangs);
@@ -277,7 +278,8 @@ START_TEST(test_busy_and_then_nothing)
 }
 END_TEST
 
-/* Sent whole, and turned away: it may have been taken for all we know. */
+/* The whole transaction was sent, and then refused. The client cannot know
+ * whether the server took it. */
 static void is_full_late(struct fake *f)
 {
 	struct refd_request got;
@@ -301,7 +303,7 @@ START_TEST(test_busy_late)
 }
 END_TEST
 
-/* Half of it was sent, and half a transaction is none. */
+/* Only half was sent. Half a transaction has no effect. */
 static void is_full_half_way(struct fake *f)
 {
 	turn_away_late(f, REFD_BUSY);
@@ -343,7 +345,7 @@ START_TEST(test_half_sent)
 	refd_answer_done(&ans);
 	stop();
 
-	/* Writing fails before the reason is read, and it is read. */
+	/* Writing fails first, and the client still reads the reason. */
 	start(denies_late);
 	req.updates = many;
 	req.nr_updates = MANY;
@@ -355,7 +357,8 @@ START_TEST(test_half_sent)
 }
 END_TEST
 
-/* What is in flight is still answered, the one behind it was not read. */
+/* The server still answers the request in flight. It did not read the next
+ * request. */
 static void answers_one_more(struct fake *f)
 {
 	struct refd_request got, other;

@@ -1,12 +1,15 @@
 /*
- * Proves what opening a broken commit log again means to others, on a disk that
- * fails and forgets (memfs.h). A mend or a flush that hangs is told of; a log
- * that is not broken stays open; another row is not taken for a lost one; a log that breaks
- * again before a wait has looked for its rows is opened once more, but not for
- * ever. A wait finds out whether a parked row was taken off the list. While
- * several threads use the log and the rest of its journal and syncs fail, no
- * wait answers 0 for a durable row that is not there after a power loss, and no
- * call that failed leaves its row behind.
+ * Proves that reopening a broken commit log is safe for other callers, on a
+ * disk that fails and forgets (memfs.h).
+ *
+ * The log reports a reopening or a flush that hangs. A sound log stays open.
+ * Another row never passes for a lost row. If a log breaks again before a wait
+ * has looked for its rows, the log is reopened once more, but not for ever. A
+ * wait learns whether a deferred row was removed.
+ *
+ * Several threads use the log and the rest of its journal while syncs fail. No
+ * wait returns 0 for a row that a power loss takes, and no failed call leaves
+ * its row behind.
  */
 #include <check.h>
 #include <errno.h>
@@ -19,7 +22,7 @@
 #include "tests/lib/suite.h"
 
 #define WRITERS 3
-#define ROWS    400 /* of each writer */
+#define ROWS    400 /* per writer */
 #define ALL     (WRITERS * ROWS)
 #define BYTES   200
 
@@ -98,7 +101,7 @@ static int drop_cache(const struct sys *sys, int fd)
 	return SYS(memfs_sys(w->fs), drop_cache, fd);
 }
 
-/* The first look at the clock after the log was opened again breaks it. */
+/* The first look at the clock after a reopening breaks the log. */
 static int64_t now_mono(const struct sys *sys)
 {
 	(void)sys;
@@ -154,7 +157,7 @@ START_TEST(a_log_that_is_not_broken_stays_open)
 }
 END_TEST
 
-/* During a flush of a second, another append and its wait come back at once. */
+/* During a flush of one second, a second append and its wait return at once. */
 static int slow_fdatasync(const struct sys *sys, int fd)
 {
 	struct journal_row row = help_row(2, BYTES);
@@ -214,7 +217,7 @@ START_TEST(a_later_row_is_not_taken_for_a_lost_one)
 }
 END_TEST
 
-/* Its row was lost with the first sync. */
+/* The row was lost with the first sync. */
 START_TEST(a_log_breaks_again_before_rows_are_looked_for)
 {
 	ck_assert_int_eq(commit_row(), 0);
@@ -336,7 +339,7 @@ static void *copy_wal(void *arg)
 	return arg;
 }
 
-/* ---- what is left ---- */
+/* ---- rows after a power loss ---- */
 
 struct found_rows {
 	uint64_t lsn[ALL];
@@ -394,7 +397,7 @@ START_TEST(threads_go_on_while_syncs_fail)
 }
 END_TEST
 
-/* ---- parked rows ---- */
+/* ---- deferred rows ---- */
 
 static int count_parked(void *arg, const struct journal_row *row)
 {
@@ -413,8 +416,8 @@ static unsigned nr_parked(void)
 	return nr;
 }
 
-/* A sync fails while a parked row is taken off the list, which leaves no row;
- * alone, or with a copy of it. Or none fails. */
+/* A deferred row is removed, which adds no row to the log, or is replaced by a
+ * copy. In some cases a sync fails. */
 START_TEST(an_unpark_is_found_out)
 {
 	struct journal_row rows[2] = { help_row(1, BYTES), help_row(1, BYTES) };

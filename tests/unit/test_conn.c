@@ -1,8 +1,8 @@
 /*
- * One connection over a socketpair. Proves: requests arrive whole however the
- * bytes are cut; answers go out whole, in any order; what is no request is
- * refused and hung up on; half-closed clients get their answers, vanished
- * ones are let go of.
+ * Proves the work of one connection, over a socketpair. Requests arrive whole
+ * however the bytes are cut. Answers go out whole, in any order. Anything but a
+ * request is refused, and the connection is closed. Clients that close one
+ * direction still get their answers, and vanished clients are forgotten.
  */
 #include <check.h>
 #include <stdio.h>
@@ -93,7 +93,8 @@ START_TEST(answers_come_whole_in_any_order)
 }
 END_TEST
 
-/* What is answered in the middle of one that comes in parts goes behind it. */
+/* A second answer that comes in the middle of an answer in parts goes out after
+ * it. */
 START_TEST(an_answer_in_parts_stays_whole)
 {
 	struct refd_result res = { .name = "refs/heads/topic" };
@@ -134,8 +135,8 @@ START_TEST(an_answer_in_parts_stays_whole)
 }
 END_TEST
 
-/* One of request 2, in parts as well, all of them in the middle of that of
- * request 1: they are not taken for parts of it. */
+/* Two answers in parts are mixed: all parts of request 2 come between the parts
+ * of request 1. Each part goes to the right answer. */
 START_TEST(parts_of_two_answers_do_not_mix)
 {
 	struct refd_result first = { .name = "refs/heads/first" };
@@ -179,8 +180,8 @@ START_TEST(parts_of_two_answers_do_not_mix)
 }
 END_TEST
 
-/* What waits behind one that is not over is as much as what waits to be sent:
- * no more requests are read. */
+/* Answers that wait behind an unfinished answer count as much as answers that
+ * wait to be sent. No more requests are read. */
 START_TEST(what_waits_behind_an_answer_counts)
 {
 	struct refd_result res = { .name = "refs/heads/topic" };
@@ -218,7 +219,7 @@ START_TEST(what_waits_behind_an_answer_counts)
 }
 END_TEST
 
-/* The host is asked for a session, and answers it. */
+/* The host gets a request for a session and answers. */
 static void prepare_session(void)
 {
 	static const char head[] = "000dsession 1";
@@ -258,7 +259,7 @@ START_TEST(a_session_is_prepared_and_ended_in_its_own_time)
 	ck_assert_str_eq(ans.results[1].text, "refs/heads/new");
 	ck_assert(ans.rewrites_packed);
 	refd_answer_done(&ans);
-	/* Whoever has one prepared is idle, and may be. */
+	/* A client with a prepared session may be idle. */
 	conn_rig_wait(10 * CONN_STALL_NS);
 	ck_assert(conn_rig_turn());
 	conn_rig_say(commit, sizeof(commit) - 1);
@@ -270,7 +271,8 @@ START_TEST(a_session_is_prepared_and_ended_in_its_own_time)
 }
 END_TEST
 
-/* It can't say commit any more, so it is over, and its session with it. */
+/* The client can no longer send a commit, so the connection ends, and the
+ * session with it. */
 START_TEST(a_half_closed_client_keeps_no_session)
 {
 	prepare_session();
@@ -281,7 +283,7 @@ START_TEST(a_half_closed_client_keeps_no_session)
 }
 END_TEST
 
-/* Something is asked still, that may never be answered. */
+/* A request is open that may never be answered. */
 START_TEST(a_half_closed_client_that_waits_has_said_all)
 {
 	conn_rig_greet();
@@ -297,7 +299,7 @@ START_TEST(a_half_closed_client_that_waits_has_said_all)
 }
 END_TEST
 
-/* ---- what is no request ---- */
+/* ---- bytes that are no request ---- */
 
 static const struct {
 	const char *bytes;
@@ -327,7 +329,7 @@ START_TEST(garbage_is_refused_and_hung_up_on)
 	conn_rig_greet();
 	conn_rig_say(garbage[_i].bytes, garbage[_i].len);
 	if (garbage[_i].len == 18 && garbage[_i].bytes[0] == '0') {
-		/* What was asked before it is still answered. */
+		/* Earlier requests are still answered. */
 		ck_assert(conn_rig_turn());
 		conn_rig_pong(7);
 	}
@@ -420,8 +422,8 @@ START_TEST(a_client_that_leaves_is_forgotten)
 }
 END_TEST
 
-/* A watch may wait for an hour, and its connection is one that others can't
- * have. */
+/* A watch may wait for an hour. Meanwhile its connection would be lost to other
+ * clients. */
 START_TEST(a_client_that_vanished_in_flight_is_forgotten)
 {
 	conn_rig_greet();

@@ -1,8 +1,8 @@
 /*
- * What a client can make the daemon hold, over a socketpair. Proves: one that
- * does not read, or asks for too much at once, is no longer read from, and
- * loses nothing once it reads again; one that stalls is let go of, one that
- * is merely idle never; an idle connection holds no buffers.
+ * Proves the limits of a client's connection, over a socketpair. refd stops
+ * reading from a client that does not read, or that asks for too much at once.
+ * Once the client reads again, nothing is lost. A client that stalls is
+ * disconnected; an idle client never is. An idle connection holds no buffers.
  */
 #include <check.h>
 #include <stdio.h>
@@ -24,11 +24,12 @@ START_TEST(a_client_that_does_not_read_is_not_read_from)
 	conn_rig_greet();
 	conn_rig.answers_at_once = true;
 	conn_rig_flood();
-	/* Its socket is full, and so is its share of our memory. */
+	/* The socket is full, and so is the connection's share of our
+	 * memory. */
 	ck_assert_uint_ge(conn_unsent(conn_rig.conn), CONN_OUT_HIGH);
 	ck_assert_uint_le(conn_unsent(conn_rig.conn), CONN_OUT_HIGH + 100);
 	ck_assert_uint_lt(conn_rig.conn->out.size, 4 * CONN_OUT_HIGH);
-	/* Once it reads, everything goes on where it stopped. */
+	/* Once the client reads, all answers continue where they stopped. */
 	conn_rig_read_all();
 	nr = conn_rig_answers(ids, NULL);
 	ck_assert_uint_eq(nr, conn_rig.flooded / CONN_RIG_FLOOD_BYTES);
@@ -56,7 +57,7 @@ START_TEST(reading_goes_on_when_few_answers_wait)
 }
 END_TEST
 
-/* It is never done, so the buffer is never empty. */
+/* The client never reads everything, so the buffer is never empty. */
 START_TEST(a_slow_reader_makes_no_buffer_grow)
 {
 	int i;
@@ -102,7 +103,8 @@ START_TEST(too_many_in_flight_wait)
 }
 END_TEST
 
-/* However many came in one piece, the others have their turn after some. */
+/* However many requests arrive at once, other connections get a turn after some
+ * of them. */
 START_TEST(many_requests_take_turns)
 {
 	static char text[400 * 16 + 1];
@@ -130,7 +132,8 @@ START_TEST(many_requests_take_turns)
 }
 END_TEST
 
-/* The others' half-sent requests fill the room: a small one gets through. */
+/* Half-sent requests of other clients fill the room. A small request still gets
+ * through, a large request is refused. */
 START_TEST(large_requests_share_a_limit)
 {
 	struct refd_answer ans = { 0 };
@@ -179,10 +182,10 @@ START_TEST(answers_that_nobody_takes_are_bounded)
 	ck_assert(conn_rig_turn());
 	before = CONN_OUT_MAX - CONN_OUT_MAX / 8 + 1;
 	if (_i == 0) {
-		/* Of who has half. */
+		/* For a user who holds half of the memory. */
 		conn_rig.conn->user = &user;
 	} else {
-		/* Of who took nothing of the one before. */
+		/* For a client that took nothing of the previous answer. */
 		before = CONN_OUT_MAX + 1;
 		conn_rig.host.out_bytes = before;
 		conn_answer(conn_rig.conn, &large);
@@ -200,8 +203,8 @@ START_TEST(answers_that_nobody_takes_are_bounded)
 }
 END_TEST
 
-/* Nobody else can send a large request while one user's half-sent ones fill
- * the room; so they don't. Small ones are not counted. */
+/* Half-sent large requests of one user may not fill the whole room, so other
+ * users can still send large requests. Small requests do not count. */
 START_TEST(large_requests_of_one_user_leave_room)
 {
 	struct conn_user user = { .decoding_bytes = DECODING_MAX / 2 };
@@ -222,7 +225,7 @@ START_TEST(large_requests_of_one_user_leave_room)
 	ck_assert_uint_eq(user.decoding_bytes, DECODING_MAX / 2);
 	conn_rig_say(big, 0x8000 - 1);
 	if (_i == 0) {
-		/* As another: there is room. */
+		/* As another user: there is room. */
 		user.decoding_bytes = 0;
 		ck_assert(conn_rig_turn());
 		ck_assert_uint_gt(user.decoding_bytes, 0);
@@ -247,7 +250,7 @@ END_TEST
 
 /* ---- stalling ---- */
 
-/* Others have taken all room; this one needs no more of it. */
+/* Other clients have taken all room. This request needs no more room. */
 START_TEST(who_needs_no_more_is_not_refused)
 {
 	conn_rig_greet();
@@ -270,7 +273,7 @@ static void expect_stall(void)
 	ck_assert(!conn_rig_turn());
 }
 
-/* It has been connected for longer than it is silent. */
+/* The connection is older than the silence. */
 START_TEST(silence_counts_from_the_last_byte)
 {
 	conn_rig_greet();
@@ -310,7 +313,7 @@ START_TEST(progress_is_no_stall)
 		ck_assert(conn_rig_turn());
 	}
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
-	/* Half of the next one, while the first is still in flight. */
+	/* Half of the next request, while the first request is in flight. */
 	conn_rig_say(conn_rig_transaction, 30);
 	ck_assert(conn_rig_turn());
 	conn_rig_wait(10 * CONN_STALL_NS);
@@ -346,7 +349,7 @@ START_TEST(who_takes_no_answers_is_hung_up_on)
 	ck_assert(conn_rig_turn());
 	conn_rig_wait(CONN_STALL_NS);
 	ck_assert(conn_rig_turn());
-	/* Taking a part of it is enough. */
+	/* Taking a part of the answer is enough. */
 	ck_assert_int_gt(recv(conn_rig.client, conn_rig.got, 200000, 0), 0);
 	ck_assert(conn_rig_turn());
 	expect_stall();

@@ -1,10 +1,11 @@
 /*
- * Proves, in each mode of durability, what it costs when any one system call of
- * a transaction fails, by EIO, ENOSPC and EDQUOT: what is answered `ok` is
- * there, what is not has not happened, `unknown` is finished by the next start;
- * what the journal says by id is what the refs say; others lose nothing, no
- * lock stays, no descriptor whose sync failed is synced again. After a crash in
- * all modes; after a power loss in those that promise something then.
+ * Proves the effects of a failed system call of a transaction, in every mode of
+ * durability, for EIO, ENOSPC and EDQUOT. An update with `ok` is there, a
+ * refused update has not happened, and the next start finishes an `unknown`
+ * update. The journal agrees with the refs. Other updates lose nothing, no lock
+ * stays, and no descriptor is synced again after a failed sync. This holds
+ * after a crash in all modes, and after a power loss in the modes that promise
+ * so.
  */
 #include <check.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ static const struct {
 static enum refd_status said[NR_REFS];
 static struct refd_txid id;
 
-/* Call N of the window fails; false: it had no more. */
+/* Call N of the batch fails. False: the batch made fewer calls. */
 static bool run(enum refd_durability mode, unsigned long n, int err,
     bool strict, bool atomic)
 {
@@ -56,7 +57,7 @@ static bool run(enum refd_durability mode, unsigned long n, int err,
 	return hit;
 }
 
-/* What they hold without the journal, in the modes that need none. */
+/* The values in files alone, for modes that need no journal. */
 static void check_files(void)
 {
 	size_t i;
@@ -93,8 +94,8 @@ static void check_truth(bool atomic)
 }
 
 /* A disk that keeps names in any order may keep a lock and lose the token that
- * the lock is recognised by. The record is deferred until an administrator
- * removes the lock. */
+ * identifies the lock. The record is deferred until an administrator removes
+ * the lock. */
 static void remove_strange_locks(bool strict)
 {
 	char *locks, *path, *rest;
@@ -122,7 +123,7 @@ START_TEST(each_call_fails)
 	unsigned long n;
 
 	for (n = 0; hit; n += sweep_step()) {
-		/* Of the three errors, one at least for each of these. */
+		/* Every choice meets at least one of the three errors. */
 		is_cut = (n + (unsigned)_i / 5) % 2 && mode >= JOURNAL;
 		strict = n % 3 == 0;
 		atomic = (n / 2 + (unsigned)_i / 5) % 2;

@@ -1,10 +1,9 @@
 /*
- * What happens when the journal or a file system fails beside or below the
- * windows: a checkpoint's syncfs, its marker, SQLite's own checkpoint, the
- * abort record or the record of a missing log line, a commit that does not
- * fit, a journal that does not come back. Proves that no acknowledged update is lost,
- * no record is forgotten too early, an answer by id is the truth, and only the
- * last failure ends the daemon.
+ * Proves that no failure of the journal or of a file system loses an
+ * acknowledged update. A failure can hit a checkpoint's syncfs, the marker
+ * file, SQLite's own checkpoint, the abort record, the record of a missing log
+ * line, a large commit, or the reopening. No record is forgotten too early, and
+ * an answer by id is the truth. Only a failed reopening ends the daemon.
  */
 #include <check.h>
 #include <errno.h>
@@ -71,7 +70,7 @@ static uint64_t forgotten(void)
 static const struct {
 	enum memfs_call call;
 	int err;
-	unsigned long before; /* of the kind: of a note that may fail */
+	unsigned long before; /* calls of this kind to skip */
 } of_a_checkpoint[] = {
 	{ MEMFS_SYNCFS, -EIO, 0 },
 	{ MEMFS_SYNCFS, -ENOSPC, 0 },
@@ -102,7 +101,7 @@ START_TEST(what_was_not_synced_is_not_forgotten)
 	ck_assert_int_eq(world_tick(w), 0);
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->parked, 0);
-	/* It serves on, and the power goes before the next one. */
+	/* Work goes on, and the power is lost before the next checkpoint. */
 	ok("y=1");
 	cut();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
@@ -131,8 +130,8 @@ START_TEST(a_sync_that_can_not_be_marked_is_none)
 }
 END_TEST
 
-/* The marker is in a repository whose owner can take its room away: that is
- * no failure of the others' data. */
+/* The marker is in a repository whose owner can use up all the room there. The
+ * data of other repositories is not affected. */
 START_TEST(no_room_for_the_marker_is_nobodys_failure)
 {
 	static const int errs[] = { -ENOSPC, -EDQUOT };
@@ -149,15 +148,15 @@ START_TEST(no_room_for_the_marker_is_nobodys_failure)
 }
 END_TEST
 
-/* Older kernels' syncfs says 0 on a file system that was shut down. */
+/* In older kernels, syncfs returns 0 on a file system that was shut down. */
 START_TEST(a_syncfs_that_lies_is_found_out)
 {
 	uint64_t before = forgotten();
 
 	ok("x=1");
-	/* The file system's path, the repository's note (four calls), the mark
-	 * that a sync begins and the marker's touch (two) come before the
-	 * syncfs. */
+	/* Nine calls come before the syncfs: the path of the file system, the
+	 * note in the repository (four calls), the mark of the sync, and the
+	 * touch of the marker (two). */
 	memfs_die(w->fs, 9, -EIO);
 	ck_assert_int_eq(world_checkpoint(w), -EIO);
 	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "marker"));
@@ -166,7 +165,7 @@ START_TEST(a_syncfs_that_lies_is_found_out)
 }
 END_TEST
 
-/* Each call of SQLite's own checkpoint, and of all that goes with it. */
+/* Call N of SQLite's checkpoint, and of the work around it, fails. */
 static bool one_tick(unsigned long n, int err, bool by_cut)
 {
 	unsigned i;
@@ -184,7 +183,7 @@ static bool one_tick(unsigned long n, int err, bool by_cut)
 	memfs_fail_none(w->fs);
 	ck_assert_msg(store_fatal(&w->store) == NULL, "%s: fatal",
 	    memfs_hit(w->fs));
-	/* Whatever it was, commits go on, and so does the next checkpoint. */
+	/* After any failure, commits and the next checkpoint succeed. */
 	if (w->store.repos.has_failed) {
 		world_tick(w);
 		ck_assert_int_eq(world_retry(w), 0);
@@ -222,8 +221,8 @@ END_TEST
 
 /* ---- a sync of the journal ---- */
 
-/* The frames are on disk or not; the id tells which, the ref is as it says,
- * and it is no more than an error to those that wait. */
+/* After a failed sync, the frames are on disk or not. The look-up by id tells
+ * the outcome, and the ref agrees with it. Waiting clients get an error. */
 START_TEST(a_failed_sync_is_found_out)
 {
 	struct refd_txid id;
@@ -246,9 +245,9 @@ START_TEST(a_failed_sync_is_found_out)
 }
 END_TEST
 
-/* The disks are gone from call N of a window on, and come back for the next
- * start. Where that was in the journal it can't be opened again: unknown, and
- * the daemon has to go. */
+/* From call N of a batch on, the disks are gone. They come back for the next
+ * start. If the call was in the journal, the journal cannot be opened again:
+ * the answer is unknown, and the daemon has to end. */
 static bool disks_die(unsigned long n, bool by_cut, bool *was_fatal,
     bool *was_unknown)
 {
@@ -354,7 +353,7 @@ START_TEST(an_abort_that_is_not_recorded_is_unknown)
 	ck_assert_int_eq(nr_commits, 2);
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x/y"), '5');
-	/* Whoever asks now is told the truth. */
+	/* A look-up now tells the truth. */
 	ck_assert_int_eq(asked(&id), REFD_CONFLICT);
 	ok("x/y=2:5");
 }
@@ -383,8 +382,8 @@ static const struct {
 };
 #define NR_OWING ((int)(sizeof(owing) / sizeof(*owing)))
 
-/* Only the record itself tells of the line. Therefore the lock stands and the
- * record is not forgotten, and recovery writes the line. */
+/* Only the record itself has the line. Therefore the lock stays, the record is
+ * not forgotten, and recovery writes the line. */
 START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
 {
 	const char *log = owing[_i / 2].log;
@@ -414,7 +413,7 @@ START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
 }
 END_TEST
 
-/* ---- one window, one fate ---- */
+/* ---- a batch that is too large ---- */
 
 static size_t bytes_max;
 

@@ -1,13 +1,12 @@
 /*
- * Proves that damage to the journal's files is found: a flipped bit anywhere in
- * the WAL's header or frames; more damage in frames that were on disk before a
- * later commit; damage in what the last flush wrote, and a WAL that is gone, if
- * the caller knows what must be there. Such a journal is refused with a
- * sentence, and no byte of the files changes. What is no damage opens: a torn
- * end of any length, a lost sector that ends with the start of a frame, rows
- * that no flush had followed, a header that was torn when the WAL began anew, a
- * room that a power loss took away. A journal of format 1 is converted if its
- * daemon was stopped, and refused otherwise.
+ * Proves that damage to the journal's files is found: a flipped bit in the
+ * WAL's header or frames, and more damage in frames that were on disk before a
+ * later commit. If the caller knows the last row, damage in the last flush and
+ * a missing WAL are found, too. refd refuses a damaged journal with a sentence,
+ * and changes no byte of the files. Without damage the journal opens: after a
+ * torn end of any length, a lost sector that ends with the start of a frame,
+ * rows without a flush, a torn header of a new WAL, or lost room. A journal of
+ * format 1 is converted if its daemon was stopped, and refused otherwise.
  */
 #include <check.h>
 #include <errno.h>
@@ -37,7 +36,7 @@ struct damaged_file {
 
 static struct damaged_file db, wal, now;
 static size_t frames_end;
-static unsigned rows_at[BYTES_MAX / FRAME]; /* that so many frames hold */
+static unsigned rows_at[BYTES_MAX / FRAME]; /* in so many frames */
 
 static void read_file(const char *name, struct damaged_file *f)
 {
@@ -52,7 +51,7 @@ static void read_file(const char *name, struct damaged_file *f)
 	close(fd);
 }
 
-/* Each commit has one row, except the commit of the start. */
+/* Every commit has one row, except the commit of the start. */
 static void take_files(void)
 {
 	const uint8_t *p;
@@ -101,7 +100,7 @@ static void assert_unchanged(const char *name, const struct damaged_file *was)
 
 /* ---- opening ---- */
 
-/* The caller knows that it must go as far as *ARG. */
+/* The caller knows that the journal must reach row *ARG. */
 static int check_last(void *arg, struct journal *j, char **why)
 {
 	if (journal_last_lsn(j) >= *(const uint64_t *)arg)
@@ -121,7 +120,7 @@ static int try(uint64_t expected, struct journal **j, char **why)
 	return help_start(&cfg, j, why);
 }
 
-/* Refused with R and a sentence that holds WORD; no byte changes. */
+/* Refused with R and a sentence with WORD in it. No byte changes. */
 static void assert_refused(uint64_t expected, int r, const char *word,
     const char *when)
 {
@@ -140,7 +139,7 @@ static void assert_refused(uint64_t expected, int r, const char *word,
 	assert_unchanged("journal.db-wal", &wal);
 }
 
-/* It opens, and has so many rows. */
+/* The journal opens and has ROWS rows. */
 static void assert_opens(uint64_t expected, unsigned rows, const char *when)
 {
 	struct journal *j;
@@ -232,7 +231,8 @@ START_TEST(the_sentence_names_the_byte)
 }
 END_TEST
 
-/* No flush has followed them, so a power loss may keep the last ones alone. */
+/* No flush followed these rows, so a power loss may keep the last rows
+ * alone. */
 START_TEST(rows_that_were_not_flushed)
 {
 	struct journal *j = help_open_here();
@@ -259,8 +259,8 @@ START_TEST(rows_that_were_not_flushed)
 }
 END_TEST
 
-/* By lengths around each frame's parts, with the file's end there, and with
- * zeros from there on. */
+/* The file is cut at lengths around the parts of every frame, or has zeros from
+ * there on. */
 START_TEST(a_torn_end)
 {
 	static const size_t parts[] = { 0, 1, 8, 23, 24, 25, 2000, FRAME - 16 };
@@ -277,7 +277,7 @@ START_TEST(a_torn_end)
 			assert_opens(0, rows_at[frame], when);
 			wal = whole;
 			memset(wal.bytes + len, 0, wal.len - len);
-			/* Its end may be zeros anyway. */
+			/* The end may consist of zeros anyway. */
 			if (memcmp(wal.bytes + len, whole.bytes + len,
 				FRAME - parts[i]) != 0)
 				assert_opens(0, rows_at[frame], when);
@@ -331,7 +331,7 @@ START_TEST(the_wal_was_lost)
 }
 END_TEST
 
-/* What the old frames say, the database has. */
+/* The database has the contents of the old frames. */
 START_TEST(a_header_that_was_torn_when_the_wal_began_anew)
 {
 	static const uint8_t torn[HEADER / 2] = { 0x37, 0x7f, 6, 0x82 };
@@ -367,7 +367,7 @@ START_TEST(frames_of_an_older_wal_do_not_count)
 }
 END_TEST
 
-/* What a flush has followed is known without anybody's note. */
+/* Rows before the last flush are known without a note of the caller. */
 START_TEST(damage_while_it_is_open)
 {
 	struct journal *j = help_open_here();
@@ -464,7 +464,7 @@ START_TEST(format_1_that_was_just_converted)
 	take_files();
 	sqlite3_close(raw);
 	assert_opens(ROWS, ROWS, "converted");
-	/* Torn, it is one of format 1 that was stopped. */
+	/* Torn, the journal is a stopped journal of format 1. */
 	memset(wal.bytes + HEADER + 100, 0xff, 1000);
 	assert_opens(ROWS, ROWS, "half converted");
 }

@@ -1,11 +1,10 @@
 /*
- * Proves that a journal that is opened has room in its WAL: commits write to
- * it, what does not fit makes the WAL grow, a WAL that is made anew has room
- * again. A disk without room stops nobody, neither by SIGBUS nor when a journal
- * is opened that has its own room; a disk with less space keeps it. SQLite's
- * writes change the bytes that they name and no others. A file system that has
- * stopped, and whose fdatasync says yes, is found out when the WAL has grown and
- * after SQLite's checkpoint.
+ * Proves that an open journal has room in its WAL. Commits write into the room,
+ * a larger commit makes the WAL grow, and a new WAL has room again. A full disk
+ * stops no work, neither by SIGBUS nor at the opening of a journal with room. A
+ * disk with less space keeps its room. SQLite's writes change only the bytes
+ * that they name. A file system that has stopped, but whose fdatasync succeeds,
+ * is noticed when the WAL has grown and after SQLite's checkpoint.
  */
 #include <check.h>
 #include <errno.h>
@@ -38,7 +37,7 @@ START_TEST(the_wal_has_room)
 	ck_assert_int_eq(wal_size(), HELP_WAL_ROOM);
 	ck_assert_int_eq(help_commit(j, 1, 1, 2 * HELP_WAL_ROOM), 0);
 	ck_assert_int_gt(wal_size(), HELP_WAL_ROOM);
-	/* Made anew. */
+	/* A new WAL. */
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 	ck_assert_int_eq(wal_size(), HELP_WAL_ROOM);
 	help_close(j);
@@ -50,7 +49,7 @@ START_TEST(the_wal_has_room)
 }
 END_TEST
 
-/* SQLite writes by calls of its own. */
+/* SQLite itself does not write through this call. */
 static ssize_t write_half(const struct sys *sys, int fd, const void *buf,
     size_t len, off_t offset)
 {
@@ -104,7 +103,7 @@ static void open_with_room(struct journal_world *w)
 	ck_assert_msg(r == 0, "%d: %s", r, why);
 }
 
-/* The WAL has what the database is to grow by. */
+/* The WAL has the rows that will make the database grow. */
 START_TEST(a_full_disk_when_it_is_opened)
 {
 	struct journal_world *w = journal_world_new();
@@ -157,7 +156,7 @@ static struct journal *open_with_asking(void)
 	return j;
 }
 
-/* The flush that follows says yes. */
+/* The flush afterwards succeeds. */
 START_TEST(the_file_system_stops_as_the_wal_grows)
 {
 	struct journal *j = open_with_asking();
@@ -233,8 +232,8 @@ static void write_byte(int fd, off_t offset)
 	ck_assert_int_eq(sqlite_pwrite(fd, "x", 1, offset), 1);
 }
 
-/* SQLite makes room in the index of a WAL with the last byte of each page. It
- * has left three bytes of the first one. */
+/* SQLite makes room in the index of a WAL with the last byte of every page.
+ * Here three bytes of the first page exist. */
 START_TEST(the_index_of_the_wal_has_no_holes)
 {
 	int fd = openat(tmp_fd, "index", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -251,7 +250,7 @@ START_TEST(the_index_of_the_wal_has_no_holes)
 }
 END_TEST
 
-/* The kernel may write all of a page but for its last byte. */
+/* The kernel may write a whole page except the last byte. */
 START_TEST(the_end_of_a_page_is_written_alone)
 {
 	int fd = openat(tmp_fd, "pages", O_RDWR | O_CREAT | O_CLOEXEC, 0600);

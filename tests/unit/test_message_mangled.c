@@ -1,10 +1,9 @@
 /*
- * Proves that no damage to what is said leads the decoders astray: every
- * truncation of a conversation is waited out, every byte of it changed in
- * many ways is taken only if the encoders would have written just that, and
- * nothing is read outside of what came (each packet stands alone on the
- * heap, for the sanitizers). However the bytes arrive, the messages are the
- * same.
+ * Proves that damaged messages do not mislead the decoders. After any
+ * truncation of a conversation, the decoder waits. A changed byte is accepted
+ * only if the encoders would have written the same bytes. No read goes beyond
+ * the received bytes: every packet is a separate heap block, for the
+ * sanitizers. The messages do not depend on the way in which the bytes arrive.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #include "tests/lib/gen_message.h"
 #include "tests/lib/suite.h"
 
-/* What a peer hears, message by message. */
+/* A peer that receives messages. */
 struct frame_listener {
 	bool to_requests;
 	struct refd_request_decoder *requests;
@@ -39,7 +38,7 @@ static void listener_done(struct frame_listener *l)
 	pkt_buf_done(&l->heard);
 }
 
-/* What was taken is what would have been written. */
+/* The encoder would have written the accepted bytes. */
 static void check_canonical(const struct pkt_buf *heard, struct pkt_buf *said)
 {
 	ck_assert(!pkt_buf_failed(said));
@@ -127,7 +126,7 @@ static void hear_packet(struct frame_listener *l, struct pkt pkt)
 	free(copy);
 }
 
-/* Takes what whole packets there are in DATA; returns their bytes. */
+/* Takes the complete packets in DATA. Returns the number of their bytes. */
 static size_t hear(struct frame_listener *l, const char *data, size_t len)
 {
 	struct pkt pkt;
@@ -148,7 +147,7 @@ static size_t hear(struct frame_listener *l, const char *data, size_t len)
 	return at;
 }
 
-/* NR messages, small ones, of each kind one after another. */
+/* Makes NR small messages, of all kinds in turn. */
 static void make_stream(struct pkt_buf *out, bool of_requests, int nr)
 {
 	struct gen g = { 9 };
@@ -246,7 +245,7 @@ START_TEST(test_flipped)
 }
 END_TEST
 
-/* In any pieces, with what is left of one joined to the next. */
+/* In pieces of any size. The rest of a piece is joined to the next piece. */
 START_TEST(test_split)
 {
 	struct pkt_buf buf = { 0 };
@@ -276,7 +275,7 @@ END_TEST
 
 enum mangling { CUT_OUT, DOUBLED, SWAPPED };
 
-/* Packet J of PKTS as it is heard when the one at HERE is mangled so. */
+/* Packet J of PKTS as received, if packet HERE is mangled in this WAY. */
 static void hear_mangled(struct frame_listener *l, const struct pkt *pkts,
     size_t j, size_t here, enum mangling way)
 {
@@ -327,7 +326,8 @@ START_TEST(test_shuffled)
 }
 END_TEST
 
-/* Hello, each byte changed: taken or not, but never outside of it. */
+/* A hello with every byte changed: accepted or not, but without a read
+ * outside. */
 START_TEST(test_hello)
 {
 	struct refd_hello hello = { .version = 1,

@@ -1,7 +1,7 @@
 /*
- * Proves that objects which a failed sync left in memory alone are told from
- * those on the disk, loose and packed, whole and in part; that only what is
- * new is read; and that what can't be told is not believed.
+ * Proves that the read-back finds objects that a failed sync left in memory
+ * alone: loose and packed, in full and in part. Only new objects are read. An
+ * object that cannot be checked is not trusted.
  */
 #include <check.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static void setup(void)
 	    SYS(sys, openat, AT_FDCWD, OBJECTS, O_RDONLY | O_DIRECTORY, 0);
 	ck_assert_int_ge(objects, 0);
 	path[0] = '\0';
-	/* That does not become small. */
+	/* Random text does not compress. */
 	srandom(1);
 	for (i = 0; i < LARGE; i++)
 		text[i] = (char)random();
@@ -63,7 +63,7 @@ static void put(const char *name, const void *buf, size_t len)
 	SYS(sys, close, fd);
 }
 
-/* A loose blob of the first LEN bytes of text; its path. */
+/* Writes a loose blob of the first LEN bytes of text. Returns its path. */
 static const char *put_loose(size_t len)
 {
 	static char name[128];
@@ -217,7 +217,7 @@ START_TEST(packs_that_were_lost)
 }
 END_TEST
 
-/* A part of it got there. */
+/* Only a part of the file reached the disk. */
 START_TEST(what_is_cut_short)
 {
 	static char buf[LARGE];
@@ -240,7 +240,7 @@ START_TEST(what_is_cut_short)
 }
 END_TEST
 
-/* Whoever mends it wants to know of all. */
+/* The administrator needs the names of all lost objects. */
 START_TEST(all_that_were_lost)
 {
 	put_all();
@@ -258,7 +258,7 @@ START_TEST(all_that_were_lost)
 }
 END_TEST
 
-/* Another one, whole. */
+/* Another object, complete, under the wrong name. */
 START_TEST(what_has_anothers_name)
 {
 	const char *name = put_loose(100);
@@ -291,7 +291,7 @@ START_TEST(what_is_old_is_not_read)
 }
 END_TEST
 
-/* Whoever has it mapped keeps the pages that the disk has not. */
+/* A mapping keeps pages in memory that the disk lacks. */
 START_TEST(what_is_mapped_is_read_from_the_disk)
 {
 	const char *name = put_loose(5000);
@@ -316,7 +316,7 @@ static int unknown_type(const struct sys *self, int fd, uint64_t *type)
 	return 0;
 }
 
-/* Where that can't be, nobody can tell as long as it is mapped. */
+/* Without direct reads, a mapped file can't be checked. */
 START_TEST(what_is_mapped_is_not_believed)
 {
 	struct sys plain = *sys;
@@ -344,7 +344,7 @@ static int in_memory(const struct sys *self, int fd, uint64_t *type)
 	return 0;
 }
 
-/* tmpfs: its pages are all there is, so nobody is to wait for them to go. */
+/* On tmpfs the pages are all there is, so nothing waits until they are gone. */
 START_TEST(what_has_no_disk)
 {
 	struct sys plain = *sys;
@@ -363,7 +363,7 @@ END_TEST
 
 static const struct sys *below;
 
-/* Between the look at it and the opening. */
+/* Replaces the file between the look and the opening. */
 static int replaced_openat(const struct sys *self, int dirfd, const char *name,
     int flags, mode_t mode)
 {
@@ -415,7 +415,7 @@ START_TEST(reads_are_aligned)
 	sync_well();
 	ck_assert_msg(prove_on(&strict, objects, "", INT64_MIN) == 0, "%s",
 	    path);
-	/* Its end is missing. */
+	/* The end of the object is missing. */
 	name = put_loose(LARGE - 9);
 	all = memfs_read(fs, name, &len);
 	memfs_write_bytes(fs, name, all, len - 1000);
@@ -425,7 +425,7 @@ START_TEST(reads_are_aligned)
 }
 END_TEST
 
-/* A directory by itself, where it lies on another file system. */
+/* A directory alone, as on a separate file system. */
 START_TEST(a_part_of_a_store)
 {
 	int pack = SYS(sys, openat, objects, "pack", O_RDONLY | O_DIRECTORY, 0);
@@ -440,7 +440,7 @@ START_TEST(a_part_of_a_store)
 }
 END_TEST
 
-/* Whatever fails: then it does not count as read back. */
+/* If any call fails, the object store does not count as read back. */
 START_TEST(each_call_that_fails)
 {
 	bool hit = true;
@@ -454,7 +454,7 @@ START_TEST(each_call_that_fails)
 		memfs_fail(fs, i, -EIO);
 		r = read_back();
 		hit = memfs_was_hit(fs);
-		/* But to close what was read. */
+		/* Except closing a file after the read. */
 		ck_assert(!hit || r == -EIO ||
 		    strncmp(memfs_hit(fs), "close", 5) == 0);
 		memfs_fail_none(fs);

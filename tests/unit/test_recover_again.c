@@ -1,7 +1,7 @@
 /*
- * Proves that a recovery which fails half-way loses nothing: what a failed
- * start leaves is finished by the next one; and that whoever would write a
- * parked ref is told of it.
+ * Proves that a recovery that fails halfway loses nothing. The next start
+ * finishes the work of a failed start. A client that wants to write a deferred
+ * ref learns that the ref is deferred.
  */
 #include <check.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 
 #define REF WORLD_REPO "/refs/heads/x"
 
-/* ---- a start that fails ---- */
+/* ---- a failed start ---- */
 
-/* Killed before change N of a transaction. false: it was over before. */
+/* Kills the daemon before change N of a transaction. False: no such change. */
 static bool run_and_kill(const char *spec, unsigned long n)
 {
 	bool hit;
@@ -93,10 +93,9 @@ START_TEST(a_failed_start_finishes_deletions_later)
 }
 END_TEST
 
-/* A ref that three transactions moved. The first start is stopped at each of
- * its changes, by a crash or by a second power loss that keeps all of it. A
- * value of an earlier record would be younger than our lock, and look
- * foreign. */
+/* Three transactions moved the ref. The first start is stopped at every change,
+ * by a crash or by a second power loss that keeps all changes. A value of an
+ * earlier record would be younger than our lock, and look foreign. */
 START_TEST(a_stopped_start_leaves_no_earlier_value)
 {
 	unsigned long n;
@@ -131,7 +130,7 @@ START_TEST(a_stopped_start_leaves_no_earlier_value)
 }
 END_TEST
 
-/* A start crashes at each of its changes. It forgets records and writes their
+/* A start crashes at every change. A start forgets records and writes their
  * deferred copies in one commit, so no record is lost. */
 START_TEST(a_crashed_start_forgets_nothing)
 {
@@ -158,7 +157,7 @@ START_TEST(a_crashed_start_forgets_nothing)
 }
 END_TEST
 
-/* ---- what is parked ---- */
+/* ---- deferred records ---- */
 
 static void cut_with_a_foreign_lock(void)
 {
@@ -167,7 +166,7 @@ static void cut_with_a_foreign_lock(void)
 	ck_assert_uint_eq(w->parked, 1);
 }
 
-/* Whoever may write x while it is told of would see it undone. */
+/* A write to x during this report would be undone. */
 START_TEST(parked_is_told_of_until_it_is_redone)
 {
 	wr_ok("x=1");

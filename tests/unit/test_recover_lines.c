@@ -1,7 +1,7 @@
 /*
- * Proves recovery of log lines that follow from other updates, HEAD's and
- * those of symbolic refs on the way: alone, before and after values of the
- * same file; and that an update whose name was taken leaves none behind.
+ * Proves that recovery writes log lines that follow from other updates: the
+ * lines of HEAD and of symbolic refs on the way, alone, and before and after
+ * values of the same file. An update whose name was taken leaves no line.
  */
 #include <check.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ START_TEST(power_loss_undoes_a_deletion_that_head_tells_of)
 }
 END_TEST
 
-/* The ref is git's by then, and its log is the one that was deleted. */
+/* The ref now belongs to git, and its log is the deleted log. */
 START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 {
 	char *log;
@@ -107,7 +107,7 @@ START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 }
 END_TEST
 
-/* The same, and its log is git's own. */
+/* As above, but git wrote a log of its own. */
 START_TEST(a_log_since_a_deletion_is_left)
 {
 	static const char line[] = "0000000000000000000000000000000000000000 "
@@ -156,8 +156,9 @@ START_TEST(power_loss_of_a_head_that_was_followed_and_then_written)
 }
 END_TEST
 
-/* git's, who never synced it; a record that only confirms what git wrote owes
- * no line, and whoever writes next must not be glued to half of one. */
+/* git wrote a line and never synced. A record that only confirms git's value
+ * needs no line of its own, but the next line must not follow half of git's
+ * line. */
 START_TEST(power_loss_tears_a_line_that_is_not_ours)
 {
 	struct record_member m =
@@ -225,8 +226,8 @@ START_TEST(a_line_waits_for_a_foreign_lock)
 }
 END_TEST
 
-/* HEAD's log is owed a line since a power loss. Then a crash stops the next
- * update before its line, or git empties the log after that line. Each line is
+/* HEAD's log has lacked a line since a power loss. Then a crash stops the next
+ * update before its line, or git empties the log after that line. Every line is
  * added by the rule of its own record. */
 START_TEST(each_line_keeps_the_rule_of_its_record)
 {
@@ -288,9 +289,10 @@ START_TEST(a_pruned_object_takes_its_line_along)
 }
 END_TEST
 
-/* ---- names that are taken ---- */
+/* ---- names that another writer takes ---- */
 
-/* Killed with its line written and its value not; then its name is taken. */
+/* The daemon is killed with the line written and the value missing. Then the
+ * name is taken. */
 START_TEST(crash_takes_back_the_lines_of_a_name_that_was_taken)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
@@ -351,7 +353,7 @@ START_TEST(power_loss_adds_no_line_of_a_name_that_was_taken)
 	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
 			     WORLD_REPO "/refs/heads/new"),
 	    0);
-	/* Whatever of ours lasted, their branch did. */
+	/* Whatever lasted of our update, the foreign branch lasted. */
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
@@ -360,10 +362,10 @@ START_TEST(power_loss_adds_no_line_of_a_name_that_was_taken)
 }
 END_TEST
 
-/* HEAD's log has a line of an earlier transaction that is equal to the byte:
- * the branch was made, deleted and made again within a second. The power loss
- * took the second line, and a foreign branch took the name. Recovery cannot tell
- * the lines apart, and takes none back. */
+/* HEAD's log has an earlier, identical line: the branch was made, deleted and
+ * made again within a second. The power loss took the second line, and a
+ * foreign branch took the name. Recovery cannot tell the lines apart, and
+ * removes none. */
 START_TEST(power_loss_takes_back_no_line)
 {
 	static const char new_ref[] = WORLD_REPO "/refs/heads/new";
@@ -415,8 +417,8 @@ START_TEST(a_deletion_below_a_file_is_done)
 }
 END_TEST
 
-/* The log of the deleted ref had its name where the log of the new ref, or a
- * directory on the way to that log, stands by now. */
+/* A log of the new ref, or a directory on the way to that log, now has the name
+ * of the deleted ref's log. */
 START_TEST(a_deleted_log_leaves_its_name_to_another)
 {
 	static const char *const specs[][3] = { { "d/x=1", "-d/x", "d=2" },

@@ -1,8 +1,9 @@
 /*
- * Nobody is held up by somebody else's load: repositories and transactions
- * in turn, a committer left by a large push, large atomic ones not starved,
- * ten thousand on one ref; a long answer is told in parts, and short ones between
- * them; and a hundred thousand refs cost linear time.
+ * Proves that the load of one client delays no other client. Repositories and
+ * transactions take turns. A large push leaves a committer free. Large atomic
+ * transactions do not starve. Ten thousand updates wait for one ref. A long
+ * answer goes out in parts, with short answers in between. A hundred thousand
+ * refs cost linear time.
  */
 #include <check.h>
 #include <stdio.h>
@@ -24,8 +25,8 @@ static void setup_wide(void)
 
 /* ---- fairness ---- */
 
-/* Two who ask, of whom the first hangs up in the middle; another large one
- * waits for the end of that, a small one does not. */
+/* Two clients wait for a large answer, and the first client hangs up in the
+ * middle. A second large answer waits for the end, a small answer does not. */
 START_TEST(test_long_answers_go_in_parts)
 {
 	struct rig_client gone = { 0 }, stays = { 0 };
@@ -75,7 +76,8 @@ START_TEST(test_large_push_holds_up_nobody)
 	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
 	unsigned i;
 
-	/* Of another repository, and of the same: in the next window. */
+	/* Updates of another repository and of this repository: in the next
+	 * batch. */
 	for (i = 0; i < 8; i++) {
 		t.repo = i % 2;
 		t.names = &(const char *){ i % 2 ? "refs/x" : "refs/y" };
@@ -124,7 +126,8 @@ START_TEST(test_many_small_of_one_repository)
 	t.repo = 2;
 	rig_go(&t);
 	rig_back_all();
-	/* Behind a hundred of another, but its turn is next. */
+	/* Behind a hundred updates of another repository, but the next in
+	 * turn. */
 	ck_assert_uint_eq(rig_count(rig_windows), 3);
 	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/x"));
 	ck_assert_str_eq(rig_windows->parts[2].txn->req.git_dir, "2");
@@ -143,8 +146,8 @@ START_TEST(test_large_push_leaves_a_committer)
 }
 END_TEST
 
-/* What the store wants alone goes alone, as does all of its repository from
- * then on; the others go on together. */
+/* If the store wants a transaction alone, its repository's later updates go
+ * alone as well. Other repositories go on together. */
 START_TEST(test_a_repository_goes_alone)
 {
 	struct rig_txn large = { .repo = 7, RIG_NAMES("refs/large") };
@@ -209,7 +212,7 @@ START_TEST(test_repositories_in_turn)
 }
 END_TEST
 
-/* Each has half of the first window already. */
+/* Both repositories already have half of the first batch. */
 START_TEST(test_two_repositories_share_a_window)
 {
 	rig_go_one("refs/heads/x");
@@ -246,7 +249,7 @@ START_TEST(test_large_push_arrives_in_pieces)
 	rig_admit_one(rig_admissions);
 	rig_submit(&small);
 	rig_admit_one(rig_admissions);
-	/* One call of the loop does not queue all of it. */
+	/* A call of the loop queues only a part of the transaction. */
 	ck_assert(
 	    scheduler_run(rig_scheduler, rig_now, rig_wall_ms) <= rig_now);
 	ck_assert_uint_eq(rig_count(rig_windows), 1);
@@ -273,7 +276,8 @@ START_TEST(test_oversize_atomic_is_not_starved)
 	}
 	atomic = rig_go_many(1, true, "refs/heads/", 25);
 	rig_back_all();
-	/* The others were before it, and have more; but it is the next. */
+	/* Other transactions came first and have more left, but the atomic one
+	 * is next. */
 	ck_assert_uint_eq(rig_count(rig_windows), 2);
 	rig_back_all();
 	ck_assert_uint_eq(rig_count(rig_windows), 25);
@@ -397,7 +401,7 @@ START_TEST(test_what_the_store_does_not_take_gathers)
 	rig_go_one("refs/heads/c");
 	rig_go_one("refs/heads/d");
 	ck_assert_uint_eq(rig_nr_windows, 1);
-	/* Nor is it asked again before the store says so. */
+	/* The store is not asked again before it calls back. */
 	ck_assert_int_gt(rig_next, rig_now + 1000 * RIG_MS);
 	rig_takes = true;
 	rig_run();

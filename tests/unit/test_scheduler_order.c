@@ -1,8 +1,8 @@
 /*
- * Who goes when: arrival order per ref among many clients, directory/file
- * relations, atomic transactions whole, rest after use, large transactions
- * cut. The rig itself checks every window for disjoint names and overtaking.
- * (Who waits for whom: test_scheduler_fair.)
+ * Proves the order of updates: arrival order per ref among many clients,
+ * directory/file relations, atomic transactions as a whole, a pause after use,
+ * and cuts of large transactions. The rig checks every batch for disjoint names
+ * and overtaking. (Fairness: test_scheduler_fair.)
  */
 #include <check.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ START_TEST(test_related_names_of_a_push)
 }
 END_TEST
 
-/* Whichever comes first, and whatever else there is: the store sees both. */
+/* In any order and with any other names, the store sees both related names. */
 START_TEST(test_related_names_go_together)
 {
 	static const char *const names[][3] = {
@@ -101,7 +101,7 @@ START_TEST(test_related_names_wait_for_each_other)
 	rig_back_all();
 	ck_assert_uint_eq(first->nr_answers, 1);
 	ck_assert_uint_eq(rig_count(rig_windows), 3);
-	/* What is given back goes by itself: the store has seen both. */
+	/* A returned update goes alone: the store has seen both. */
 	rig_find(rig_windows, "refs/heads/q/r")->again = TXN_AGAIN_LATER;
 	rig_back_all();
 	ck_assert_uint_eq(rig_count(rig_windows), 1);
@@ -119,7 +119,7 @@ START_TEST(test_related_names_are_not_cut)
 	struct rig_txn t = { .names = names, .nr = 25 };
 	struct rig_ask *ask;
 
-	/* The last one is above the others, far beyond a window's ten. */
+	/* The last name is above the others, far beyond the ten of a batch. */
 	free((char *)(uintptr_t)names[24]);
 	names[24] = strdup("refs/heads/x");
 	ask = rig_go(&t);
@@ -150,7 +150,7 @@ START_TEST(test_atomic_waits_whole_and_keeps_its_place)
 	rig_go_one("refs/heads/b");
 	atomic = rig_go(&t);
 	behind = rig_go_one("refs/heads/a");
-	/* a is free, but the atomic one came first. */
+	/* a is free, but the atomic transaction came first. */
 	ck_assert_ptr_null(rig_windows->next);
 	rig_back_all();
 	ck_assert_uint_eq(rig_count(rig_windows), 2);
@@ -233,7 +233,7 @@ START_TEST(test_nobody_rests_for_ever)
 	rig_back_all();
 	ck_assert_int_eq(rig_next, rig_now + 5 * RIG_MS);
 	rig_pass(5 * RIG_MS);
-	/* Nothing is left that would want to be looked at. */
+	/* No later event is due. */
 	ck_assert_int_eq(rig_next, INT64_MAX);
 }
 END_TEST
@@ -281,7 +281,8 @@ START_TEST(test_atomic_may_exceed_alone)
 	atomic = rig_go_many(0, true, "refs/heads/", 25);
 	rig_go_one("refs/z");
 	rig_back_all();
-	/* It does not fit behind y, so it begins the next. */
+	/* The transaction does not fit behind y, so the next batch begins with
+	 * it. */
 	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/y"));
 	ck_assert_uint_eq(rig_count(rig_windows), 1);
 	rig_back_all();
@@ -306,7 +307,8 @@ START_TEST(test_later_keep_their_order)
 	rig_go_many(5, false, "refs/heads/", 1);
 	rig_back_all();
 	ck_assert_uint_eq(asks[0]->nr_answers, 1);
-	/* It had time for one, so the next window is of one, then of two. */
+	/* The batch had time for one update, so the next batches have one, then
+	 * two. */
 	ck_assert_uint_eq(rig_windows->nr_parts, 1);
 	ck_assert_ptr_eq(rig_windows->parts[0].txn, asks[1]->txn);
 	rig_back_all();
@@ -316,8 +318,8 @@ START_TEST(test_later_keep_their_order)
 }
 END_TEST
 
-/* What needs packed-refs.lock doesn't wait for it in the store: a repository's
- * deletions are in one window, and everything else goes meanwhile. */
+/* Deletions do not wait for packed-refs.lock in the store. All deletions of a
+ * repository go in one batch at a time, and other updates go meanwhile. */
 START_TEST(test_deletions_wait_for_each_other)
 {
 	struct rig_txn some = { .deletes = true,
@@ -346,7 +348,7 @@ START_TEST(test_deletions_wait_for_each_other)
 	rig_back(rig_windows);
 	rig_run();
 	ck_assert_uint_eq(asks[0]->nr_answers, 1);
-	/* All that waited go together. */
+	/* All waiting deletions go together. */
 	ck_assert_ptr_nonnull(rig_windows->next->next);
 	ck_assert_uint_eq(rig_count(rig_windows->next->next), 4);
 	rig_back_all();
@@ -356,8 +358,8 @@ START_TEST(test_deletions_wait_for_each_other)
 }
 END_TEST
 
-/* What comes back undone does not keep the others for ever, nor does one that
- * is prepared. */
+/* A deletion that comes back undone does not delay the others for ever. The
+ * same holds for a prepared deletion. */
 START_TEST(test_deletions_come_back)
 {
 	struct rig_txn t = { .deletes = true, RIG_NAMES("refs/heads/a") };

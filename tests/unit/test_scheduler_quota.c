@@ -1,8 +1,8 @@
 /*
- * Shows that one user, or one repository, has no more in the scheduler than a
- * share of requests, refs, memory, sessions, locks, clients and time: what is more is refused with
- * busy and a time, nothing of it is kept, others come in meanwhile, and the
- * room is there again as soon as something is decided.
+ * Proves that a user or a repository gets only a share of requests, refs,
+ * memory, sessions, locks, clients and time in the scheduler. Any excess is
+ * refused as busy with a time to retry, and costs no memory. Other clients are
+ * served meanwhile. A decision frees the room at once.
  */
 #include <check.h>
 
@@ -39,7 +39,7 @@ static void check_put_off(const struct rig_ask *ask)
 	ck_assert_uint_le(ask->retry_after_ms, 2000);
 }
 
-/* Of that user, each to a repository of its own. */
+/* From user UID, to a new repository. */
 static struct rig_ask *go(uint32_t uid, size_t nr, bool session)
 {
 	static unsigned repo = 10;
@@ -65,7 +65,7 @@ START_TEST(test_requests_of_a_user)
 	more = go(5, 1, false);
 	check_put_off(more);
 	again.id = more->id;
-	/* Others, and those without a limit. */
+	/* Other users, and users without a limit. */
 	ck_assert_uint_eq(go(6, 1, false)->nr_answers, 0);
 	go(0, 1, false);
 	go(0, 1, false);
@@ -89,7 +89,7 @@ START_TEST(test_refs_of_a_user)
 	ck_assert_uint_eq(go(5, 4, false)->nr_answers, 0);
 	check_put_off(go(5, 2, false));
 	ck_assert_uint_eq(go(5, 1, false)->nr_answers, 0);
-	/* The only one may be of any size. */
+	/* A user's only transaction may have any size. */
 	ck_assert_uint_eq(go(6, 100, false)->nr_answers, 0);
 	check_put_off(go(6, 1, false));
 }
@@ -101,7 +101,7 @@ START_TEST(test_sessions_of_a_user)
 
 	rig_back_all();
 	ck_assert_int_eq(held->kind, REFD_ANSWER_PREPARED);
-	/* It counts for as long as it holds its locks. */
+	/* A session counts for as long as its locks are held. */
 	check_put_off(go(5, 1, true));
 	ck_assert_uint_eq(go(5, 1, false)->nr_answers, 0);
 	rig_abort(5, held->id);
@@ -134,7 +134,7 @@ START_TEST(test_requests_of_a_repository)
 		go_to(100 + i, 3, names[i], false);
 	more = go_to(110, 3, "refs/e", false);
 	check_put_off(more);
-	/* Whoever it is. */
+	/* The limit holds for every user. */
 	check_put_off(go_to(0, 3, "refs/f", false));
 	ck_assert_uint_eq(go_to(110, 4, "refs/e", false)->nr_answers, 0);
 	rig_back_all();
@@ -199,7 +199,7 @@ START_TEST(test_locks_of_a_repository)
 	more.nr = 2;
 	more.id = 0;
 	ck_assert_uint_eq(rig_go(&more)->nr_answers, 0);
-	/* What is no session has its locks for a moment. */
+	/* A transaction without a session holds locks only briefly. */
 	ck_assert_uint_eq(go_to(102, 3, "refs/e", false)->nr_answers, 0);
 }
 END_TEST
@@ -234,7 +234,8 @@ START_TEST(test_clients_of_a_repository)
 }
 END_TEST
 
-/* Behind one that a window has; its client would wait for half a minute. */
+/* Waits behind an update in a batch. Its client would wait for half a
+ * minute. */
 static void check_waits(uint32_t uid, int64_t ms)
 {
 	const char *name = "refs/heads/a";
@@ -251,7 +252,7 @@ START_TEST(test_time)
 {
 	go_to(0, 5, "refs/heads/a", false);
 	check_waits(5, 500);
-	/* He has no limit, the repository has. */
+	/* The user has no limit, but the repository has. */
 	check_waits(77, 900);
 }
 END_TEST

@@ -1,11 +1,11 @@
 /*
- * The scheduler under random load: a store that holds windows for random times
- * and gives back any outcome, clients that resend, cancel, query and go away,
- * sessions that are committed, aborted or left, names in each other's way. The
- * rig checks every window (names disjoint and unrelated, nothing overtakes, atomic
- * ones whole, sessions alone and ended once) and that each request is answered
- * once. Here: nothing waits that could go, no update happens twice or in a session
- * that nobody committed, answers agree with the journal, and all ends.
+ * Proves the rules of the scheduler under random load. The store holds batches
+ * for random times and returns any outcome. Clients resend, cancel, query and
+ * go away. Sessions are committed, aborted or left. Names conflict. The rig
+ * checks every batch (names disjoint and unrelated, no overtaking, atomic
+ * transactions whole, sessions alone and ended once), and that every request is
+ * answered once. The tests check that nothing waits without need, no update
+ * happens twice, answers agree with the journal, and all work ends.
  */
 #include <check.h>
 #include <stdio.h>
@@ -27,22 +27,22 @@ static const char *const pool[] = { "HEAD", "refs/heads", "refs/heads/a",
 	"refs/tags/c", "refs/tags/d", "refs/tags/e", "refs/tags/e/f" };
 #define POOL (sizeof(pool) / sizeof(pool[0]))
 
-/* What was asked under an id, and what the journal knows of it. */
+/* The request under an id, and the journal's record of the id. */
 struct known {
 	struct rig_txn t;
 	const char *names[NR_MAX];
 	enum refd_status recorded[NR_MAX]; /* PENDING: not */
 	unsigned nr_ok[NR_MAX];
 	struct rig_ask *first;
-	struct rig_ask *commit; /* the first that was for a prepared one */
-	bool holds;             /* its locks */
+	struct rig_ask *commit; /* first of a prepared session */
+	bool holds;             /* holds locks */
 	size_t place;           /* in held[] */
 };
 
 static struct known ids[IDS_MAX + 1];
 static struct rig_client clients[5];
 static uint64_t nr_ids;
-static struct known *held[IDS_MAX]; /* sessions that are prepared */
+static struct known *held[IDS_MAX]; /* prepared sessions */
 static size_t nr_held;
 static bool with_rest, is_narrow;
 
@@ -107,7 +107,7 @@ static void resend(void)
 	rig_submit(&t);
 }
 
-/* Of one that is prepared, or of any. */
+/* Ends a session, prepared or not. */
 static void end_session(struct known *k, bool commits)
 {
 	uint64_t id = (uint64_t)(k - ids);
@@ -160,7 +160,7 @@ static void client_step(void)
 
 /* ---- the store ---- */
 
-/* Known in full or in part: what is not recorded never happened. */
+/* Known in full or in part. An update without a record never happened. */
 static bool replay(struct txn *txn, const struct known *k)
 {
 	bool is_known = false;
@@ -200,7 +200,7 @@ static void admission_step(struct txn *txn)
 		rig_admit_one(txn);
 }
 
-/* What a window did to U: recorded where the commit SUCCEEDED. */
+/* The result of a batch for U is recorded if the commit SUCCEEDED. */
 static void journal(struct txn_update *u, bool succeeded)
 {
 	struct known *k = known_of(u->txn);
@@ -215,7 +215,7 @@ static void journal(struct txn_update *u, bool succeeded)
 		k->nr_ok[i]++;
 }
 
-/* By a session that is prepared. */
+/* Locked by a prepared session. */
 static bool is_locked(const struct txn_update *u)
 {
 	const struct known *k = known_of(u->txn);
@@ -249,7 +249,7 @@ static void fate(struct txn_update *u, bool calm)
 		u->locked_path = strdup(chance(50) ? "packed-refs" : "HEAD");
 }
 
-/* One fails or goes again, so do the others. */
+/* All updates share the fate of an update that fails or goes again. */
 static void atomic_fate(struct txn_part *part)
 {
 	enum txn_again again = TXN_AGAIN_NO;
@@ -293,7 +293,7 @@ static void let_go(struct txn *txn)
 	held[k->place]->place = k->place;
 }
 
-/* All of it, or nothing; true: there is something. */
+/* All or nothing. True: there is something to prepare. */
 static bool prepares(const struct txn_part *part)
 {
 	bool any = false, again = false;
@@ -407,7 +407,7 @@ static void check_answers(const struct known *k)
 	}
 	if (k->t.atomic)
 		ck_assert(ok == 0 || ok == k->t.nr);
-	/* Whoever has committed it is told; nothing of it happens else. */
+	/* A session's updates happen only by a commit, which tells so. */
 	ck_assert(!k->holds);
 	if (k->commit != NULL)
 		check_results(k, k->commit);
@@ -416,8 +416,8 @@ static void check_answers(const struct known *k)
 	if (a->is_forgotten)
 		return;
 	ck_assert_uint_eq(a->nr_answers, 1);
-	/* As a whole, since too much of his was there; another with this id may
-	 * have been let in later. */
+	/* The whole transaction, because this user had too much here. A later
+	 * transaction with the id may have been admitted. */
 	if (a->kind == REFD_ANSWER_REFUSED && k->t.nr > 0) {
 		ck_assert(is_narrow);
 		ck_assert_int_eq(a->refused, REFD_BUSY);

@@ -1,8 +1,9 @@
 /*
- * Sessions, up to their end: alone in a window, prepared, told, and out of
- * everybody's way; what is decided, locked, refused instead. The rig checks
- * their windows: one transaction, all of it, and each that was prepared ended
- * once. (Who ends it: test_scheduler_session_end.)
+ * Proves the way of a session up to its end. A session is alone in its batch,
+ * gets prepared, and is announced; then no other work waits for it in the
+ * scheduler. Other tests decide, lock or refuse updates instead. The rig checks
+ * the batches of sessions: one transaction, complete, and every prepared
+ * session ended once. (End: test_scheduler_session_end.)
  */
 #include <check.h>
 #include <string.h>
@@ -55,7 +56,7 @@ START_TEST(test_prepared_and_aborted)
 	rig_expect_window(WINDOW_ABORT, 2);
 	rig_expect_results(end, REFD_REJECTED, REFD_ABORTED);
 	ck_assert_str_eq(end->text, "its client aborted it");
-	/* It is to be recorded, and till then it answers from here. */
+	/* The outcome is not yet recorded, and the scheduler answers. */
 	rig_expect_results(rig_commit(0, id), REFD_REJECTED, REFD_ABORTED);
 	rig_expect_results(rig_query(0, id, 0), REFD_REJECTED, REFD_ABORTED);
 	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
@@ -75,7 +76,7 @@ static void note_lock(void *arg, const struct scheduler_lock *lock)
 	strcat(strcat(all, " "), lock->path);
 }
 
-/* By the name that its lock has. */
+/* By the name of its lock. */
 START_TEST(test_what_it_holds_is_told)
 {
 	char all[100] = "";
@@ -102,7 +103,7 @@ START_TEST(test_names_are_let_go_of)
 	behind = rig_go_one("refs/heads/a/x");
 	ck_assert_ptr_null(rig_windows->next);
 	rig_expect_window(WINDOW_PREPARE, 2);
-	/* Nobody waits for it in a queue: there are its locks. */
+	/* No update waits in a queue for the session: its locks suffice. */
 	ck_assert_ptr_nonnull(rig_find(rig_windows, "refs/heads/a/x"));
 	later = rig_go_one("refs/heads/b");
 	ck_assert_ptr_nonnull(rig_find(rig_windows->next, "refs/heads/b"));
@@ -164,7 +165,7 @@ START_TEST(test_goes_whole)
 
 	rig_go_one("refs/heads/b");
 	ask = rig_go(&both);
-	/* a is free, but it isn't taken without b. */
+	/* a is free, but not taken without b. */
 	ck_assert_ptr_null(rig_windows->next);
 	rig_back_all();
 	rig_expect_window(WINDOW_PREPARE, 2);
@@ -201,7 +202,7 @@ START_TEST(test_empty_session)
 }
 END_TEST
 
-/* ---- what is not prepared ---- */
+/* ---- sessions that are not prepared ---- */
 
 START_TEST(test_decided_without_locks)
 {
@@ -220,7 +221,7 @@ START_TEST(test_some_are_rejected)
 
 	txn_decide(&rig_admissions->updates[0], REFD_BADNAME, "funny");
 	rig_admit_all();
-	/* Nothing is recorded with its preparation. */
+	/* The preparation records nothing. */
 	rig_expect_window(WINDOW_PREPARE, 1);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_int_eq(ask->statuses[0], REFD_BADNAME);
@@ -264,7 +265,7 @@ START_TEST(test_locked_waits)
 		ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 		ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
 	} else {
-		/* The other one goes on, as it would without a session. */
+		/* The other update goes on, as without a session. */
 		rig_expect_window(WINDOW_PREPARE, 1);
 		ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 		ck_assert_int_eq(ask->statuses[0], REFD_OK);
@@ -316,7 +317,8 @@ START_TEST(test_replayed)
 }
 END_TEST
 
-/* Another verb under the id is other content, before the decision and after. */
+/* A different verb under the id is different content, before and after the
+ * decision. */
 START_TEST(test_another_verb)
 {
 	struct rig_txn t = both;

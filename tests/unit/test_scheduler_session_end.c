@@ -1,7 +1,7 @@
 /*
- * The end of a session: who may commit or abort it, and when; what becomes of
- * one whose client or time is gone; resends, cancels, callbacks, stops. (How
- * it comes to be prepared: test_scheduler_session.)
+ * Proves how a session ends: who may commit or abort it, and when; what happens
+ * after the client is gone or the time is over; resends, cancels, callbacks and
+ * stops. (Preparation: test_scheduler_session.)
  */
 #include <check.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const struct rig_txn both = { .session = true,
 	RIG_NAMES("refs/heads/a", "refs/heads/b") };
 static const struct rig_txn empty = { .session = true };
 
-/* ---- who may end it, and when ---- */
+/* ---- who may end a session, and when ---- */
 
 START_TEST(test_ended_by_whom)
 {
@@ -25,7 +25,7 @@ START_TEST(test_ended_by_whom)
 	t.uid = 5;
 	rig_prepare(&t);
 	id = rig_last_id();
-	/* Another's id of the same bytes is another id. */
+	/* The same bytes under another user are a different id. */
 	ask = rig_commit(6, id);
 	ck_assert(!rig_lookups->any_uid);
 	rig_found(rig_lookups, false);
@@ -56,7 +56,7 @@ START_TEST(test_ended_too_early)
 	}
 	rig_expect_window(WINDOW_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
-	/* And what is no session is not ended at all. */
+	/* A transaction without a session can't be ended. */
 	rig_go_one("refs/x");
 	end = rig_commit(0, rig_last_id());
 	ck_assert_int_eq(end->refused, REFD_BADREQUEST);
@@ -144,18 +144,18 @@ START_TEST(test_resend)
 	rig_back_all();
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 	ck_assert_int_eq(again->kind, REFD_ANSWER_PREPARED);
-	/* It is the second one's now. */
+	/* The session now belongs to the second client. */
 	rig_forget(&first);
 	ck_assert_ptr_null(rig_windows);
 	t.client = &first;
 	again = rig_submit(&t);
 	ck_assert_uint_eq(again->nr_answers, 1);
 	ck_assert_int_eq(again->kind, REFD_ANSWER_PREPARED);
-	/* Content is the same, but it is not the same. */
+	/* The same updates without a session are a different request. */
 	t.session = false;
 	again = rig_submit(&t);
 	ck_assert_int_eq(again->refused, REFD_BADREQUEST);
-	/* While it ends, resent: the results. */
+	/* A resend while the session ends gets the results. */
 	rig_commit(0, t.id);
 	t.session = true;
 	again = rig_submit(&t);
@@ -168,14 +168,15 @@ START_TEST(test_cancelled)
 {
 	struct rig_ask *ask, *cancel;
 
-	/* While it waits. */
+	/* While the session waits. */
 	rig_go_one("refs/heads/a");
 	ask = rig_go(&both);
 	rig_cancel(0, rig_last_id());
 	rig_run();
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 	rig_back_all();
-	/* While it is prepared: it is aborted as soon as it is. */
+	/* During preparation: the abort follows as soon as the session is
+	 * prepared. */
 	ask = rig_go(&both);
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
@@ -224,23 +225,23 @@ START_TEST(test_client_goes_before_it_is_prepared)
 	struct rig_ask *ask;
 
 	t.client = &gone;
-	/* While it is admitted. */
+	/* During admission. */
 	rig_submit(&t);
 	rig_forget(&gone);
 	rig_admit_all();
 	ck_assert_ptr_null(rig_windows);
-	/* While it waits. */
+	/* While the session waits. */
 	rig_go_one("refs/heads/a");
 	rig_go(&t);
 	rig_forget(&gone);
 	rig_back_all();
 	ck_assert_ptr_null(rig_windows);
-	/* While it is prepared; then what comes prepared is let go of ... */
+	/* During preparation: a prepared session is aborted ... */
 	rig_go(&t);
 	rig_forget(&gone);
 	rig_expect_window(WINDOW_PREPARE, 2);
 	rig_expect_window(WINDOW_ABORT, 2);
-	/* ... and what doesn't is tried no more. */
+	/* ... and a session that was not prepared is not tried again. */
 	rig_go(&t);
 	rig_forget(&gone);
 	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_LOCKED;
@@ -272,14 +273,14 @@ START_TEST(test_prepared_for_too_long)
 	struct rig_ask *ask;
 	struct rig_txn t = both;
 
-	/* The transaction's own deadline has nothing to do with it. */
+	/* The transaction's own deadline has no effect here. */
 	t.deadline_ms = 50;
 	rig_prepare(&t);
 	ck_assert_int_eq(rig_next, rig_now + 20000 * RIG_MS);
 	rig_pass(20000 * RIG_MS - 1);
 	ck_assert_ptr_null(rig_windows);
 	rig_pass(1);
-	/* Too late for that. */
+	/* The commit comes too late. */
 	ask = rig_commit(0, rig_last_id());
 	rig_expect_window(WINDOW_ABORT, 2);
 	rig_expect_results(ask, REFD_REJECTED, REFD_DEADLINE);
@@ -341,7 +342,7 @@ START_TEST(test_hurry)
 	ck_assert_str_eq(asks[0]->text, "the daemon is stopping");
 	rig_expect_results(asks[1], REFD_REJECTED, REFD_ABORTED);
 	ck_assert_int_eq(asks[2]->outcome, REFD_REJECTED);
-	/* It was said in time. */
+	/* The commit was sent in time. */
 	rig_expect_results(asks[3], REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -351,7 +352,7 @@ END_TEST
 
 static struct rig_client shy;
 
-/* When the first of three waiters is told, its connection goes. */
+/* The first of three waiters disconnects in its callback. */
 static void goes_when_told(struct rig_ask *ask)
 {
 	if (ask->kind == REFD_ANSWER_PREPARED && ask->client == &shy)

@@ -1,6 +1,7 @@
 /*
- * Deadlines, and outcomes that are still to be recorded: what waits for how
- * long, and what becomes of it then. (Locks: test_scheduler_locks.)
+ * Proves the deadlines of transactions: how long every kind of work waits, and
+ * the outcome afterwards. Also proves that outcomes without a record get one.
+ * (Locks: test_scheduler_locks.)
  */
 #include <check.h>
 
@@ -54,7 +55,8 @@ START_TEST(test_deadline_counts_until_the_window_closes)
 	ask = rig_go(&t);
 	rig_pass(100 * RIG_MS);
 	ck_assert_uint_eq(ask->nr_answers, 0);
-	/* What the store did is the answer; what it gave back is too late. */
+	/* Updates that the store did are ok. The returned update is too
+	 * late. */
 	rig_give_back("refs/heads/b", TXN_AGAIN_LATER);
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
@@ -70,12 +72,12 @@ START_TEST(test_deadline_during_admission)
 	t.deadline_ms = 50;
 	ask = rig_submit(&t);
 	rig_pass(50 * RIG_MS);
-	/* It may turn out to be known, so there is no answer yet. */
+	/* The id may turn out to be known, so there is no answer yet. */
 	ck_assert_uint_eq(ask->nr_answers, 0);
 	rig_admit_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
 	ck_assert_ptr_null(rig_windows);
-	/* And this one is known: its first outcome counts. */
+	/* The next id is known: the first outcome counts. */
 	ask = rig_submit(&t);
 	rig_pass(50 * RIG_MS);
 	rig_admissions->replayed = true;
@@ -85,9 +87,9 @@ START_TEST(test_deadline_during_admission)
 }
 END_TEST
 
-/* ---- what is to be recorded ---- */
+/* ---- unrecorded outcomes ---- */
 
-/* Rejects all of the window without a commit, as the store does then. */
+/* Rejects the whole batch without a commit, as the store would do. */
 static void reject_window(void)
 {
 	struct window *w = rig_windows;
@@ -109,15 +111,15 @@ START_TEST(test_notes_ride_in_the_next_window)
 
 	reject_window();
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
-	/* No window of its own, but it is not forgotten; of its repository it
-	 * holds nothing. */
+	/* The outcomes get no batch of their own, but stay. They hold nothing
+	 * of their repository. */
 	ck_assert_ptr_null(rig_windows);
 	ck_assert_uint_eq(rig_nr_released, 1);
 	ck_assert(!scheduler_is_idle(rig_scheduler));
 	rig_go(&(struct rig_txn){ .repo = 1, RIG_NAMES("refs/x") });
 	ck_assert_uint_eq(rig_windows->nr_parts, 2);
 	ck_assert_uint_eq(rig_count(rig_windows), 3);
-	/* While they ride it still answers. */
+	/* On the way to the journal, the outcomes still answer queries. */
 	ck_assert_int_eq(rig_query(0, id, 0)->kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(rig_cancel(0, id)->kind, REFD_ANSWER_RESULTS);
 	rig_back_all();
@@ -146,7 +148,7 @@ START_TEST(test_unknown_is_not_noted)
 	rig_run();
 	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
 	ck_assert(scheduler_is_idle(rig_scheduler));
-	/* And of an atomic one not the others either. */
+	/* The same for the other updates of an atomic transaction. */
 	t.atomic = true;
 	rig_go(&t);
 	txn_decide(rig_find(rig_windows, "refs/heads/a"), REFD_UNKNOWN, NULL);
@@ -165,7 +167,8 @@ START_TEST(test_failing_journal_is_not_tried_for_ever)
 	reject_window();
 	scheduler_drain(rig_scheduler);
 	rig_run();
-	/* Once in its window, once more as notes; not recorded either time. */
+	/* Tried once in its batch, once more alone; not recorded either
+	 * time. */
 	ck_assert_uint_eq(rig_count(rig_windows), 2);
 	rig_back(rig_windows);
 	rig_run();
@@ -176,7 +179,7 @@ START_TEST(test_failing_journal_is_not_tried_for_ever)
 }
 END_TEST
 
-/* All of it is rejected before it comes near a window. */
+/* Every update is rejected before it reaches a batch. */
 static void reject_ten(void)
 {
 	size_t i;
@@ -197,8 +200,7 @@ START_TEST(test_notes_of_their_own_window)
 		reject_ten();
 		ck_assert_ptr_null(rig_windows);
 	}
-	/* More than 1,000 wait: a window of nothing else, for what is too
-	 * much. */
+	/* More than 1,000 outcomes wait: the surplus gets a batch. */
 	reject_ten();
 	ck_assert_uint_eq(rig_count(rig_windows), 10);
 	ck_assert(!rig_windows->parts[0].updates[0]->in_window);
@@ -249,8 +251,8 @@ START_TEST(test_rejections_of_a_cut_transaction_ride_with_it)
 }
 END_TEST
 
-/* The store is asked for what it admits; what comes back is late, and so is
- * what was admitted meanwhile. */
+/* The deadline passes during admission. The answer is the deadline, whether the
+ * store returns the transaction undone or admitted. */
 START_TEST(late_while_it_is_admitted)
 {
 	struct rig_ask *ask =

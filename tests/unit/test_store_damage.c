@@ -1,9 +1,9 @@
 /*
- * Proves what a store makes of a damaged journal: one that ends before what a
- * repository has seen is refused before a byte of it changes, and the sentence
- * says what may be the reason; a damaged record ends recovery, refd verify
- * names it, and a store at work tells of it once and takes no outcome from the
- * records in front of it.
+ * Proves how the store handles a damaged journal. A journal that ends before
+ * the last record that a repository has seen is refused before any byte
+ * changes. The sentence gives a possible reason. A damaged record ends
+ * recovery, and refd verify names the record. A store at work reports it once,
+ * and takes no outcome from the records before it.
  */
 #include <check.h>
 #include <errno.h>
@@ -48,8 +48,8 @@ static void checkpoint(void)
 	ck_assert_int_eq(cp.status, REFD_OK);
 }
 
-/* Three records: one that the database has, one that the repository has seen,
- * and another. Then the state as a crash leaves it. */
+/* Makes three records. The database has the first record, and the repository
+ * has seen the second. Then leaves the state of a crash. */
 static void setup(void)
 {
 	sr_interval_ns = INT64_C(3600) * 1000000000;
@@ -83,7 +83,7 @@ static struct store_config config(void)
 		.max_open_repos = 4 };
 }
 
-/* Refused with a sentence that holds WORDS, and nothing changes. */
+/* Refused with a sentence that contains WORDS. Nothing changes. */
 static void assert_refused(int err, const char *words)
 {
 	static const char sums[] =
@@ -103,7 +103,7 @@ static void assert_refused(int err, const char *words)
 	free(why);
 }
 
-/* Two bits of a page, of the frame that begins at byte AT. */
+/* Flips two bits in the page of the frame at byte AT. */
 static void damage_wal(off_t at)
 {
 	int fd = openat(tmp_fd, WAL_FILE, O_RDWR | O_CLOEXEC);
@@ -115,7 +115,7 @@ static void damage_wal(off_t at)
 	close(fd);
 }
 
-/* The last frame of the WAL, which has its salts. */
+/* The last frame of the WAL with the salts of the header. */
 static off_t last_frame(void)
 {
 	int fd = openat(tmp_fd, WAL_FILE, O_RDWR | O_CLOEXEC);
@@ -159,7 +159,7 @@ START_TEST(a_lost_wal_is_refused)
 }
 END_TEST
 
-/* What is behind the record that was seen, nobody knows of. */
+/* No repository has seen the later records. */
 START_TEST(what_nobody_has_seen_is_a_torn_end)
 {
 	tmp_run("rm r.git/refd/checkpoint");
@@ -217,7 +217,7 @@ static void event(enum store_event event, const char *place, const char *why)
 	sem_post(&told);
 }
 
-/* The historian reads the rows for its index, which is made anew. */
+/* The historian reads all rows, because its index is missing. */
 START_TEST(a_store_at_work_tells)
 {
 
@@ -230,7 +230,7 @@ START_TEST(a_store_at_work_tells)
 	sr_open();
 	sr_await(&told);
 	ck_assert_ptr_nonnull(strstr(told_why, "record 1 "));
-	/* It works on. */
+	/* The store goes on. */
 	update("refs/heads/d");
 	ck_assert_uint_eq(vh_look("r.git"), 1);
 	ck_assert_msg(vh_has("journal-unreadable ", "record 1 "), "%s",

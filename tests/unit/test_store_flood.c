@@ -1,9 +1,9 @@
 /*
- * Proves that a repository whose owner makes entries without end, in the places
- * where recovery looks for locks, delays the start of nobody else: it is told
- * and waits, others are served, and it is served again once the entries are
- * gone. No search is repeated without need: neither for the next transactions
- * nor for checkpoints, but once a minute.
+ * Proves that a repository with endless entries, in the places where recovery
+ * looks for locks, delays the start of no other repository. refd reports the
+ * repository and defers it. Other repositories are served. Once the entries are
+ * gone, this repository is served again. Neither transactions nor checkpoints
+ * repeat the search without need, only once a minute.
  */
 #include <check.h>
 #include <dirent.h>
@@ -18,15 +18,15 @@
 #define MINUTE_NS INT64_C(60000000000)
 
 static struct sys disk;
-/* The end of the path of the directory that has no end; NULL: there is none. */
+/* The end of the path of an endless directory, or NULL. */
 static const char *_Atomic endless;
 static const char *entry_name;
-/* The same of one that can't be read, and why. */
+/* The same for an unreadable directory, and the error. */
 static const char *_Atomic unread;
 static int unread_err;
 static _Atomic int64_t ahead_ns; /* of the kernel's clock */
 static _Atomic unsigned nr_waits, nr_recovered;
-static struct sys_dir *_Atomic flood; /* while it is read */
+static struct sys_dir *_Atomic flood; /* while being read */
 static char other[4200];
 static _Atomic unsigned nr_searches;
 
@@ -123,7 +123,7 @@ static void teardown(void)
 	sr_event = NULL;
 }
 
-/* A lock that stands has all of the repository searched. */
+/* A leftover lock makes recovery search the whole repository. */
 static void leave_lock(void)
 {
 	tmp_run("mkdir -p r.git/worktrees && cd r.git/refd/stage && "
@@ -155,7 +155,7 @@ static void refused(const char *why)
 	sr_done_with(txn);
 }
 
-/* Until a checkpoint's retry has made COUNT one more. */
+/* Waits until a checkpoint's retry increments COUNT. */
 static void wait_for(const _Atomic unsigned *count)
 {
 	unsigned before = *count;
@@ -189,7 +189,7 @@ static const struct {
 	const char *dir, *name;
 } floods[] = {
 	{ "/r.git/refd/stage/.", "x" },
-	/* As of a window that is to come. */
+	/* A name of a future batch. */
 	{ "/r.git/refd/stage/.", "7f00000000000000-0" },
 	{ "/r.git/refs", "x" },
 	{ "/r.git/.", "x" },
@@ -212,7 +212,7 @@ START_TEST(others_are_served)
 }
 END_TEST
 
-/* The start had not searched it. */
+/* The start did not search the repository. */
 START_TEST(a_later_flood_is_found_once)
 {
 	setup();
@@ -226,7 +226,7 @@ START_TEST(a_later_flood_is_found_once)
 }
 END_TEST
 
-/* Where no retry of a checkpoint finds it, a transaction searches, but rarely. */
+/* Without a retry by checkpoints, a transaction searches, but rarely. */
 START_TEST(a_moved_one_is_searched_by_a_transaction)
 {
 	setup();
@@ -245,8 +245,8 @@ START_TEST(a_moved_one_is_searched_by_a_transaction)
 }
 END_TEST
 
-/* Another bound is told as itself, and each checkpoint tries again; a search
- * that did not end is not remembered once a later one has ended. */
+/* A different limit has its own message, and every checkpoint tries again. A
+ * failed search is forgotten once a later search succeeds. */
 START_TEST(another_bound_is_not_taken_for_it)
 {
 	setup();

@@ -1,10 +1,10 @@
 /*
- * Proves that the pool of workers keeps work apart: a disk that hangs in windows
- * and in admissions does not stop the admission of other repositories; the
- * watchdog sees that all workers of windows hang, and sees no such stall while
- * one disk hangs and windows of another disk are only busy; a window without a
- * worker delays no flush; and a window that the barrier's worker applies does
- * not delay the next batch of the barrier.
+ * Proves that the pool of workers keeps work apart. A disk that hangs in
+ * batches and in admissions does not stop the admission of other repositories.
+ * The watchdog notices if all workers of batches hang. It notices no stall if
+ * one disk hangs and batches of another disk are only busy. A batch without a
+ * worker delays no flush. If the barrier's worker applies a batch, the next
+ * round of the barrier does not wait.
  */
 #include <check.h>
 #include <sched.h>
@@ -24,14 +24,14 @@
 #include "tests/lib/txn_help.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/* More than all calls that hang in a test. */
+/* More than all hanging calls of a test. */
 #define CALLS_MAX 64
 
 static struct sys disk;
-/* Which calls hang: opens and fsyncs below a directory "hung...", renames to a
- * name "held...", each syncfs. */
+/* The calls that hang: opens and fsyncs below a directory "hung...", renames to
+ * a name "held...", every syncfs. */
 static _Atomic bool opens_hang, fsyncs_hang, renames_hang, syncs_hang;
-/* The store's clock stands still: no window runs out of time. */
+/* The store's clock stands still: no batch runs out of time. */
 static _Atomic int64_t now_ns;
 static sem_t is_held, let_go, sync_go;
 
@@ -209,7 +209,7 @@ static void come_back(size_t nr)
 	take_back(nr);
 }
 
-/* A disk hangs in fsync, in all workers that windows and the flusher get, and
+/* A disk hangs in fsync, in all workers that batches and the flusher get, and
  * then in admissions. */
 START_TEST(others_are_admitted_while_windows_hang)
 {
@@ -246,8 +246,8 @@ static bool stops_all(int64_t limit_ns)
 	return stall_stops_all(progress);
 }
 
-/* A transaction may be back before its worker is idle, and the worker counts
- * until then. */
+/* A transaction may be back before its worker is idle. The worker counts until
+ * then. */
 static void expect_service(int64_t limit_ns)
 {
 	while (stops_all(limit_ns))
@@ -282,8 +282,8 @@ START_TEST(all_workers_of_windows_hang)
 }
 END_TEST
 
-/* Two admissions of one disk are stuck. Windows of another disk have all workers
- * of windows, and have just begun. */
+/* Two admissions of one disk are stuck. Batches of another disk have just begun
+ * and have all workers of batches. */
 START_TEST(one_disk_hangs_while_another_is_busy)
 {
 	struct txn *txns[PIPELINE_WINDOWS];
@@ -306,8 +306,8 @@ START_TEST(one_disk_hangs_while_another_is_busy)
 }
 END_TEST
 
-/* A window waits for the locks of other windows before it goes to the log. A
- * window without a worker can't take locks, so no window waits for it. */
+/* A batch waits for the locks of other batches before it goes to the log. A
+ * batch without a worker can't take locks, so no batch waits for it. */
 START_TEST(a_window_without_a_worker_delays_no_flush)
 {
 	struct pipeline *p = sr_store->pipeline;
@@ -337,9 +337,9 @@ static bool waits_at_the_barrier(void)
 	return waits;
 }
 
-/* The worker applies the window of a transaction that came through the barrier,
- * and hangs. Another worker serves the next batch. The store's clock is ahead,
- * so that no worker looks at the barrier again by itself. */
+/* The worker applies the batch of a transaction from the barrier, and hangs.
+ * Another worker serves the next round. The store's clock is ahead, so no
+ * worker looks at the barrier again by itself. */
 START_TEST(the_barrier_goes_on)
 {
 	char hex[REFD_OID_HEX + 1];

@@ -1,9 +1,8 @@
 /*
- * Proves that what was committed and could not be published to its end is
- * finished by the next start, whatever was checkpointed in between, and that
- * a deletion among it holds up no other. Until then it is unknown, also to who
- * asks by its id or sends it again; and no longer than that, where recovery
- * comes in the running daemon.
+ * Proves that the next start finishes a committed transaction that could not be
+ * published completely, whatever was checkpointed in between. A deletion in it
+ * delays no other work. Until then the outcome is unknown, also for look-ups by
+ * id and for resends. Recovery in the running daemon ends this state as well.
  */
 #include <check.h>
 #include <errno.h>
@@ -18,8 +17,8 @@
 #include "tests/lib/txn_help.h"
 
 static struct sys faulty;
-static const char *fails_at;     /* renaming to it */
-static _Atomic int syncs_fail;   /* so many */
+static const char *fails_at;     /* target of a failing rename */
+static _Atomic int syncs_fail;   /* how many */
 static struct refd_txid last_id; /* of the last transaction */
 static char second[REFD_OID_HEX + 1];
 
@@ -64,7 +63,7 @@ static void parse(const char *hex, struct refd_oid *oid)
 	ck_assert_int_eq(refd_oid_parse(hex, oid), 0);
 }
 
-/* Both refs, to HEX, in one atomic transaction; or both deleted. */
+/* Updates both refs to HEX in one atomic transaction, or deletes both. */
 static struct txn *make_txn(const char *hex, const struct refd_txid *id)
 {
 	struct refd_update updates[2] = { { .name = names[0] },
@@ -87,7 +86,7 @@ static struct txn *make_txn(const char *hex, const struct refd_txid *id)
 	return txn_help_own(&req);
 }
 
-/* The status of the last one. */
+/* Returns the status of the last update. */
 static enum refd_status apply(const char *hex)
 {
 	struct window *w = calloc(1, sizeof(*w));
@@ -116,7 +115,7 @@ static enum refd_status apply(const char *hex)
 	return status;
 }
 
-/* What is said of the last one to who asks by its id. */
+/* Looks up the last transaction by its id. */
 static enum refd_status ask(void)
 {
 	struct store_query query = { .txid = last_id };
@@ -133,7 +132,7 @@ static enum refd_status ask(void)
 	return status;
 }
 
-/* And to who sends it again: the last one was to HEX. */
+/* Sends the last transaction again. Its value was HEX. */
 static enum refd_status send_again(const char *hex)
 {
 	struct txn *txn = make_txn(hex, &last_id);
@@ -218,7 +217,7 @@ START_TEST(what_could_not_be_deleted)
 }
 END_TEST
 
-/* The name is another's by then. */
+/* Another writer took the name by then. */
 START_TEST(what_is_void_in_the_end)
 {
 	ck_assert_int_eq(apply(sr_commit), REFD_OK);
@@ -235,7 +234,8 @@ START_TEST(what_is_void_in_the_end)
 }
 END_TEST
 
-/* The file system fails to sync, and all that is not forgotten is redone. */
+/* The file system fails to sync, and every record is redone that was not yet
+ * forgotten. */
 START_TEST(what_is_finished_while_it_runs)
 {
 	char third[REFD_OID_HEX + 1];
@@ -250,8 +250,8 @@ START_TEST(what_is_finished_while_it_runs)
 	ck_assert_int_eq(apply(second), REFD_UNKNOWN);
 	fails_at = NULL;
 	ck_assert_int_eq(ask(), REFD_UNKNOWN);
-	/* A new object wants a sync: the checkpoint has nothing to do for
-	 * as long as the record is kept, once it has synced what was before. */
+	/* A new object needs a sync. Without it the checkpoint has no work
+	 * while the record is kept, once earlier changes are synced. */
 	wait_checkpoints(2);
 	sr_make_commit("z", third);
 	syncs_fail = 1;

@@ -1,6 +1,6 @@
 /*
- * Answers, packet by packet. A client can't go on with a server that it
- * misunderstands: what is not as PROTOCOL.md has it is fatal.
+ * Decodes answers, packet by packet. A client can't continue with a server that
+ * it misunderstands, so every malformed answer is fatal.
  */
 #include "proto/wire.h"
 
@@ -11,12 +11,12 @@
 
 enum state {
 	BEGIN,
-	TXID,    /* must come next */
-	RESULTS, /* any number, then the outcome */
+	TXID,    /* the txid must come next */
+	RESULTS, /* any number of results, then the outcome */
 	REFUSED, /* txid or status must come next */
 	STATUS,
-	TEXT,  /* or what is next, or the end */
-	RETRY, /* or the end */
+	TEXT,  /* text, retry-after, or the end */
+	RETRY, /* retry-after, or the end */
 	PAIRS, /* any number */
 	RECORDS,
 	PREPARED, /* results, any number, then perhaps the flag */
@@ -28,7 +28,7 @@ struct refd_answer_decoder {
 	enum state state;
 	struct refd_answer ans; /* as far as it came */
 	struct refd_records_decoder records;
-	bool has_format; /* one of the oids was there */
+	bool has_format; /* the answer has an oid */
 	const char *why; /* DEAD */
 };
 
@@ -48,7 +48,7 @@ void refd_answer_decoder_free(struct refd_answer_decoder *dec)
 	free(dec);
 }
 
-/* A copy without NUL in it; NULL with *WHY. */
+/* Copies S into the arena. NULL with *WHY if S contains NUL. */
 static char *keep(struct refd_answer *ans, struct refd_slice s,
     const char **why)
 {
@@ -63,7 +63,8 @@ static char *keep(struct refd_answer *ans, struct refd_slice s,
 	return copy;
 }
 
-/* The following return NULL, or why the answer is not understood. */
+/* The following functions return NULL, or the reason for rejecting the
+ * answer. */
 
 static enum state body_of(enum refd_answer_kind kind)
 {
@@ -107,7 +108,7 @@ static const char *read_begin(struct refd_answer_decoder *dec,
 		return malformed;
 	if (!refd_slice_answer_kind(rest, &ans->kind))
 		return "an answer of an unknown kind";
-	/* A request of which no id could be read can only be refused. */
+	/* Only REFUSED may have the id 0: the server could not read the id. */
 	if (ans->request_id == 0 && ans->kind != REFD_ANSWER_REFUSED)
 		return malformed;
 	ans->arena = refd_arena_new();
@@ -122,7 +123,7 @@ static const char *read_txid(struct refd_answer_decoder *dec,
 {
 	if (!refd_slice_txid(value, &dec->ans.txid))
 		return "malformed txid";
-	/* Where it may be left out there is one way to say that. */
+	/* An optional txid is either absent or not null. */
 	if (dec->state == REFUSED && refd_txid_is_null(&dec->ans.txid))
 		return "malformed txid";
 	dec->state = dec->state == REFUSED ? STATUS : body_of(dec->ans.kind);
@@ -193,7 +194,7 @@ static const char *read_outcome(struct refd_answer_decoder *dec,
 	    !refd_slice_cut(&rest, ' ', &updates) ||
 	    !refd_slice_u32(updates, &nr))
 		return "malformed outcome";
-	/* Where nothing is journaled there is no token. */
+	/* The token is absent if nothing is recorded. */
 	if (rest.data != NULL &&
 	    !refd_slice_token(rest, ans->journal, &ans->lsn))
 		return "malformed outcome";
@@ -265,7 +266,7 @@ static const char *read_pair(struct refd_answer *ans, struct refd_slice rest)
 	return NULL;
 }
 
-/* True, and moves *S behind it, if S begins with WORD and a space. */
+/* If S begins with WORD and a space, moves S behind both and returns true. */
 static bool take_key(struct refd_slice *s, const char *word)
 {
 	struct refd_slice rest = *s, key;

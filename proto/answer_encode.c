@@ -1,4 +1,4 @@
-/* Answers, into packets. */
+/* Encodes answers into packets. */
 #include "proto/wire.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@ static void put_result(const struct refd_result *res,
 	assert(res->status != REFD_PENDING);
 	if (res->has_found)
 		refd_oid_hex_as(&res->found, format, hex);
-	/* A refname has room beside a text of this length, always: that a
-	 * ref failed can be said whatever there is to say about it. */
+	/* The limit leaves room for the refname in the packet, so a failure can
+	 * always be answered, however long the text is. */
 	if (res->status == REFD_OK)
 		pkt_putf(out, "ok%c%s%c%s%c%.*s", 0, res->name, 0, hex, 0,
 		    REFD_MESSAGE_MAX, text);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transaction of one ref is the usual one and must stay small; one of
- * 100,000 must not call malloc for each name. */
+/* Most transactions have one ref, so the first chunk is small. The chunks grow,
+ * because a transaction of 100,000 refs must not call malloc for every name. */
 #define CHUNK_MIN 512
 #define CHUNK_MAX 65536
 #define ARRAY_MIN 4
@@ -18,10 +18,10 @@ struct chunk {
 };
 
 struct refd_arena {
-	struct chunk *chunks; /* the newest first */
+	struct chunk *chunks; /* newest first */
 	void *array;
 	size_t array_room; /* elements */
-	size_t bytes;      /* of all of these */
+	size_t bytes;      /* of all chunks and of the array */
 };
 
 struct refd_arena *refd_arena_new(void)

@@ -1,9 +1,10 @@
 /*
- * The memory of one decoded message: strings that live and die together, and
- * one array that grows. For proto/, and for who builds an answer to own.
+ * The memory of one decoded message: strings with a common lifetime, and one
+ * array that grows. For proto/, and for builders of answers that own their
+ * memory.
  *
- * One owner at a time; nothing blocks. Everything handed out is borrowed
- * from the arena until refd_arena_free().
+ * One owner at a time; nothing blocks. All returned memory is borrowed from the
+ * arena until refd_arena_free().
  */
 #ifndef PROTO_ARENA_H
 #define PROTO_ARENA_H
@@ -12,7 +13,7 @@
 
 struct refd_arena;
 
-/* NULL when out of memory, as all of these. */
+/* All functions that return a pointer return NULL when out of memory. */
 struct refd_arena *refd_arena_new(void);
 void refd_arena_free(struct refd_arena *arena);
 /* A copy of LEN bytes with a NUL behind them. */
@@ -20,12 +21,12 @@ char *refd_arena_string(struct refd_arena *arena, const char *data, size_t len);
 /* SIZE zeroed bytes for a struct. */
 void *refd_arena_zalloc(struct refd_arena *arena, size_t size);
 /*
- * The arena's only array, with room for at least NR elements of SIZE bytes;
- * what is in it is kept, but it may move. It grows by doubling, so filling
- * it one by one is linear. On failure the array is as before.
+ * Returns the arena's only array, with room for at least NR elements of SIZE
+ * bytes. The content is kept, but may move. The array grows by doubling, so
+ * appending is linear in total. On failure the array stays unchanged.
  */
 void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size);
-/* The bytes that are allocated for ARENA, used or not; 0 of NULL. */
+/* Bytes allocated for ARENA, used or not; 0 for NULL. */
 size_t refd_arena_bytes(const struct refd_arena *arena);
 
 #endif

@@ -35,7 +35,8 @@ char *refd_detail_make(enum refd_detail_kind kind,
 	return text;
 }
 
-/* The part of *TEXT behind its mark; *TEXT is then what follows. */
+/* Returns the part of *TEXT behind its mark, and moves *TEXT behind this
+ * part. */
 static struct refd_detail_arg cut(const char **text)
 {
 	struct refd_detail_arg part = { *text, 0 };

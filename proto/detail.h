@@ -1,10 +1,11 @@
 /*
- * What git has words for: why a ref failed, as a word with arguments. The
- * daemon says which; whoever shows it to people has the sentence.
+ * Details: a detail is a word with arguments, and says why a ref failed in
+ * cases for which git has a sentence. The daemon sends the detail; a client
+ * that talks to people has the sentence.
  *
- * A detail stands in the place of a text for people: REFD_DETAIL_MARK, the
- * word, and each argument behind a mark of its own. On the wire the marks are
- * NUL (PROTOCOL.md, "Details").
+ * A detail replaces the text for people: REFD_DETAIL_MARK, the word, and the
+ * arguments, with a mark before every argument. On the wire the marks are NUL
+ * (PROTOCOL.md, "Details").
  *
  * Any thread; nothing blocks.
  */
@@ -14,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* X(symbol, word): the arguments are in PROTOCOL.md. On the wire and in the
- * journal for ever; added to, never changed. */
+/* X(symbol, word): PROTOCOL.md lists the arguments. The words are permanent on
+ * the wire and in the journal: new words may be added, but none changes. */
 #define REFD_DETAIL_TABLE(X)                                                   \
 	X(DIFFERS, "differs")                                                  \
 	X(SYMREF_DIFFERS, "symref-differs")                                    \
@@ -49,14 +50,14 @@ enum refd_detail_kind {
 #define X(symbol, word) REFD_DETAIL_##symbol,
 	REFD_DETAIL_TABLE(X)
 #undef X
-	/* A later daemon's: the usual text of the status has to do. */
+	/* A detail of a newer daemon: use the usual text of the status. */
 	REFD_DETAIL_UNKNOWN
 };
 
 #define REFD_DETAIL_MARK '\1'
 #define REFD_DETAIL_ARGS 3
 
-/* Borrowed from the text. An argument that is not there is empty. */
+/* Borrowed from the text. A missing argument is empty. */
 struct refd_detail {
 	enum refd_detail_kind kind;
 	struct refd_detail_arg {
@@ -65,11 +66,12 @@ struct refd_detail {
 	} args[REFD_DETAIL_ARGS];
 };
 
-/* Allocated; NULL when out of memory. The arguments end with a NULL; a mark in
- * one of them becomes a question mark. */
+/* Allocated; NULL when out of memory. The arguments end with a NULL. A mark in
+ * an argument becomes a question mark. */
 char *refd_detail_make(enum refd_detail_kind kind,
     const char *const args[REFD_DETAIL_ARGS]);
-/* False: TEXT, which may be NULL, is for people. */
+/* Returns false if TEXT, which may be NULL, is no detail but a text for
+ * people. */
 bool refd_detail_read(const char *text, struct refd_detail *detail);
 
 #endif

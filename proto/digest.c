@@ -22,8 +22,8 @@ static uint64_t hash_byte(uint64_t h, unsigned value)
 	return hash(h, &byte, 1);
 }
 
-/* With its NUL, so that two strings in a row can't be cut elsewhere; NULL is
- * not "". */
+/* The hash includes the NUL, so that two consecutive strings can't be divided
+ * in a different place. NULL and "" have different hashes. */
 static uint64_t hash_string(uint64_t h, const char *s)
 {
 	h = hash_byte(h, s != NULL);
@@ -35,13 +35,14 @@ uint64_t refd_digest_begin(const struct refd_request *req)
 	uint64_t h = FNV_OFFSET;
 
 	h = hash_string(h, req->git_dir);
-	/* Nothing for the verb of a transaction. */
+	/* The verb of a transaction adds nothing. */
 	if (req->verb == REFD_VERB_SESSION)
 		h = hash_byte(h, 0x20);
 	h = hash_byte(h, req->atomic);
 	h = hash_byte(h, req->push);
 	h = hash_string(h, req->message);
-	/* Nothing for what a request without them means. */
+	/* Defaults add nothing, so a request without these headers has the same
+	 * digest. */
 	if (req->object_format != REFD_FORMAT_SHA1)
 		h = hash_byte(h, req->object_format);
 	if (req->level.kind != REFD_LEVEL_DEFAULT) {

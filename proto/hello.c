@@ -1,6 +1,6 @@
 /*
- * Hello, the server's first words. The one message that is open to what
- * comes later: a line that a client does not know is passed over.
+ * Hello, the first message of the server. Only hello can be extended without a
+ * new version: a client ignores a line that begins with an unknown word.
  */
 #include "proto/wire.h"
 
@@ -80,7 +80,7 @@ static bool read_pid(struct refd_hello *hello, struct refd_slice value)
 	return refd_slice_u64(value, &hello->pid);
 }
 
-/* "name=number", and a space where more follows. */
+/* "name=number", and a space if another field follows. */
 static bool read_long(struct refd_slice *rest, const char *name,
     uint64_t *number)
 {
@@ -117,7 +117,7 @@ static bool read_progress(struct refd_hello *hello, struct refd_slice value)
 	    read_long(&value, "total", &hello->total) && value.data == NULL;
 }
 
-/* Each must come, once; but for the last, which may. */
+/* All lines must come exactly once, except the last line, which is optional. */
 static const struct line {
 	const char *key;
 	bool (*read)(struct refd_hello *hello, struct refd_slice value);

@@ -1,4 +1,4 @@
-/* Variables that say who: "<NAME>=<value>". */
+/* Variables that identify a user: "<NAME>=<value>". */
 #include "proto/wire.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
 
-/* As environment variables have them: A to Z, 0 to 9, "_", no digit first. */
+/* A name of an environment variable: A to Z, 0 to 9, "_"; no digit first. */
 static bool is_name(struct refd_slice s)
 {
 	size_t i;

@@ -1,12 +1,12 @@
 /*
- * Every limit of the wire and of one transaction, in one place. Passing one
- * is answered with a status (proto/status.h); nothing is cut silently. Sizes
- * are in bytes, times in the unit the name ends with.
+ * All limits of the wire and of one transaction. A request beyond a limit is
+ * answered with a status (proto/status.h); nothing is cut silently. Sizes are
+ * in bytes. The name of a time ends with its unit.
  */
 #ifndef PROTO_LIMITS_H
 #define PROTO_LIMITS_H
 
-/* The wire. A pkt-line is at most 65520 bytes with its four of length, as
+/* The wire. A pkt-line has at most 65520 bytes with its four length digits, as
  * in git (LARGE_PACKET_MAX, pkt-line.h). */
 #define REFD_PROTOCOL_VERSION 2
 #define REFD_PACKET_MAX       65520
@@ -23,21 +23,22 @@
 #define REFD_PATH_MAX          4096
 #define REFD_MESSAGE_MAX       8192
 #define REFD_IDENT_MAX         1024
-#define REFD_IDENTITIES_MAX    8 /* variables that say who */
+#define REFD_IDENTITIES_MAX    8 /* variables that identify a user */
 #define REFD_IDENTITY_NAME_MAX 64
-#define REFD_LEVEL_NODES_MAX   64 /* whom a level of acknowledgement counts */
+#define REFD_LEVEL_NODES_MAX   64 /* counted by a level */
 
-/* One question about history. */
+/* One request for history. */
 #define REFD_PATTERNS_MAX 16
-#define REFD_CHANGES_MAX  1000 /* of its answer; then it is asked again */
+#define REFD_CHANGES_MAX  1000 /* in an answer; the client asks again */
 
-/* What follows the socket's path in that of the socket for administration. */
+/* The administrators' socket has the path of the clients' socket and this
+ * suffix. */
 #define REFD_ADMIN_SUFFIX ".admin"
 
 /* Times a client may ask for. */
 #define REFD_DEADLINE_MAX_MS    (3600 * 1000)
 #define REFD_UPDATE_DEADLINE_MS (30 * 1000) /* refd update's default */
-#define REFD_HOOK_DEADLINE_MS   (60 * 1000) /* the hook's */
-#define REFD_WATCH_MS           (30 * 1000) /* a watch that names no time */
+#define REFD_HOOK_DEADLINE_MS   (60 * 1000) /* the hook's default */
+#define REFD_WATCH_MS           (30 * 1000) /* default of a watch */
 
 #endif

@@ -1,4 +1,4 @@
-/* What the messages have in common: names, and giving memory back. */
+/* Common parts of the messages: names, and freeing of memory. */
 #include "proto/message.h"
 
 #include <string.h>

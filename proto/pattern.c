@@ -28,10 +28,9 @@ bool refd_pattern_is_name(const char *pattern)
 }
 
 /*
- * Reads the pattern once, and keeps for all places in the name at once whether
- * what was read so far can end there: bit i stands for the place in front of
- * byte i. So the time is that of the pattern's length times the number of
- * words, whatever stars it has.
+ * Set of places in the name where the pattern read so far can end: bit i stands
+ * for the place in front of byte i. The pattern is read once. So the time is
+ * the length of the pattern times nr_words, for any number of stars.
  */
 struct places {
 	size_t nr_words;
@@ -43,8 +42,9 @@ static void set_bit(uint64_t *words, size_t i)
 	words[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-/* Those behind one byte, which has to be at one of AT; NULL: any. False: there
- * are none. */
+/* Moves all places forward by one byte of the name. AT is the set of places of
+ * the bytes that are allowed; NULL allows any byte. Returns false if no place
+ * is left. */
 static bool step(struct places *p, const uint64_t *at)
 {
 	uint64_t carry = 0, word, any = 0;
@@ -59,7 +59,7 @@ static bool step(struct places *p, const uint64_t *at)
 	return any != 0;
 }
 
-/* All places behind the first. */
+/* Adds all places behind the first. */
 static void fill(struct places *p)
 {
 	size_t i = 0;

@@ -1,5 +1,5 @@
 /*
- * Which refs a pattern means (PROTOCOL.md, "History"). Pure functions; any
+ * Matches patterns of refs (PROTOCOL.md, "History"). Pure functions; any
  * thread.
  */
 #ifndef PROTO_PATTERN_H
@@ -8,15 +8,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A name; with "/" at its end the beginning of names; with "*" (any bytes)
- * or "?" (one byte) in it a whole name. Takes time for each byte of the
- * pattern and 64 bytes of the name: some microseconds, whatever stars there
- * are. A name of more than twice REFD_REFNAME_MAX is no ref's and matches
- * nothing that has "*" or "?". */
+/* With "*" (any bytes) or "?" (one byte), a pattern matches a whole name. With
+ * "/" at the end, a pattern matches the beginning of a name. Otherwise the
+ * pattern is the name. The time is proportional to the length of the pattern
+ * times the length of the name: some microseconds, for any number of stars. A
+ * name longer than twice REFD_REFNAME_MAX is not a ref, and no pattern with "*"
+ * or "?" matches it. */
 bool refd_pattern_matches(const char *pattern, const char *name);
-/* Is it one name, spelled out? */
+/* Is PATTERN a name, without "*", "?" and final "/"? */
 bool refd_pattern_is_name(const char *pattern);
-/* How many of its bytes all that it means begins with. */
+/* Number of bytes before the first "*" or "?". All matching names begin with
+ * these bytes. */
 size_t refd_pattern_literal(const char *pattern);
 
 #endif

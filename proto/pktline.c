@@ -9,7 +9,7 @@
 #include "proto/hex.h"
 #include "proto/limits.h"
 
-#define HEAD         4   /* digits of length */
+#define HEAD         4   /* length digits */
 #define FORMAT_GUESS 256 /* most packets are shorter */
 
 long pkt_parse(const char *data, size_t len, struct pkt *pkt)
@@ -52,7 +52,7 @@ bool pkt_buf_failed(const struct pkt_buf *buf)
 	return buf->failed;
 }
 
-/* Makes room for MORE bytes behind what is there. */
+/* Makes room for MORE bytes behind the content. */
 static bool reserve(struct pkt_buf *buf, size_t more)
 {
 	size_t size = buf->size != 0 ? buf->size : 512;
@@ -74,7 +74,8 @@ static bool reserve(struct pkt_buf *buf, size_t more)
 	return true;
 }
 
-/* The packet's LEN bytes of payload stand behind the room for its head. */
+/* Writes the head of a packet. The LEN bytes of payload are already behind the
+ * room for the head. */
 static void seal(struct pkt_buf *buf, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";

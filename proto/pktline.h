@@ -1,7 +1,7 @@
 /*
- * pkt-line framing, as gitprotocol-common(5) has it: four hex digits of
- * length, themselves included, then the payload; 0000 is flush, 0001 delim.
- * 0002, 0003 and 0004 are refused.
+ * pkt-line framing, as in gitprotocol-common(5): four hex digits of length,
+ * including the digits, then the payload. 0000 is flush, 0001 is delim. 0002,
+ * 0003 and 0004 are refused.
  *
  * Pure functions over bytes; any thread; nothing blocks. Only struct pkt_buf
  * allocates, and its failures are sticky (see pkt_buf_failed).
@@ -21,9 +21,9 @@ struct pkt {
 };
 
 /*
- * Takes one packet off the front of DATA. Returns the bytes it took, 0 when
- * more input is needed, -1 when these bytes can never be a packet. A length
- * beyond REFD_PACKET_MAX is refused from its four digits alone.
+ * Takes one packet from the front of DATA. Returns the length of the packet, 0
+ * if more input is needed, or -1 if the bytes can never become a packet. A
+ * length above REFD_PACKET_MAX is refused as soon as the four digits are read.
  */
 long pkt_parse(const char *data, size_t len, struct pkt *pkt);
 
@@ -35,15 +35,15 @@ struct pkt_buf {
 };
 
 void pkt_buf_done(struct pkt_buf *buf);
-/* Out of memory, or a packet too long or without payload, at any time since
- * it was empty. Nothing is added from then on. */
+/* True if, since the buffer was last empty, memory ran out or a packet was too
+ * long or had no payload. Nothing is added after the failure. */
 bool pkt_buf_failed(const struct pkt_buf *buf);
 void pkt_put(struct pkt_buf *buf, const void *data, size_t len);
 void pkt_putf(struct pkt_buf *buf, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void pkt_flush(struct pkt_buf *buf);
 void pkt_delim(struct pkt_buf *buf);
-/* Appends what MORE has, which is empty then. */
+/* Appends the content of MORE, and empties MORE. */
 void pkt_buf_move(struct pkt_buf *buf, struct pkt_buf *more);
 
 #endif

@@ -1,4 +1,4 @@
-/* The body of an answer with records of history, both ways. */
+/* Body of an answer with records of history: encoding and decoding. */
 #include "proto/wire.h"
 
 #include <assert.h>
@@ -8,15 +8,15 @@
 static const char no_memory[] = "out of memory";
 static const char malformed[] = "malformed answer";
 
-/* A record's lines, in the order in which they come. */
+/* Packets of a record, in their order. */
 #define SEEN_VOIDS     0x01u
 #define SEEN_COMMITTER 0x02u
 #define SEEN_MESSAGE   0x04u
 #define SEEN_IDENTITY  0x08u
 
-/* ---- decoding; NULL, or why it is not understood ---- */
+/* ---- decoding; functions return NULL, or the reason for rejecting ---- */
 
-/* A copy without NUL in it. */
+/* Copies S into the arena. S must not contain NUL. */
 static const char *keep(struct refd_answer *ans, struct refd_slice s,
     const char **copy)
 {
@@ -26,7 +26,7 @@ static const char *keep(struct refd_answer *ans, struct refd_slice s,
 	return *copy != NULL ? NULL : no_memory;
 }
 
-/* The same of what is left out where it is empty. */
+/* As keep(), for fields that are absent if they would be empty. */
 static const char *keep_some(struct refd_answer *ans, struct refd_slice s,
     const char **copy)
 {
@@ -132,7 +132,7 @@ static const char *read_change(struct refd_records_decoder *dec,
 	return why;
 }
 
-/* One of a record's lines, of which none may come behind a later one. */
+/* One packet of a record. The packets must come in their order. */
 static const char *read_line(struct refd_records_decoder *dec,
     struct refd_answer *ans, struct refd_slice key, struct refd_slice rest)
 {

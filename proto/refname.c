@@ -80,8 +80,8 @@ static bool has_root_syntax(const char *name)
 	return at > name && *at == '\0';
 }
 
-/* git writes these with more than one line in them, and refuses them as
- * refs since 2.46. */
+/* git writes several lines into these files, and refuses them as refs since
+ * 2.46. */
 static bool is_pseudoref(const char *name)
 {
 	return strcmp(name, "FETCH_HEAD") == 0 ||
@@ -114,7 +114,8 @@ static bool fits(const char *name, bool *too_long)
 	return !is_long;
 }
 
-/* Behind the prefix of another worktree, which must be a plain name. */
+/* Name behind the prefix of another worktree. "" if the worktree's id is not a
+ * plain name. */
 static const char *bare_name(const char *name)
 {
 	const char *id, *bare;
@@ -127,9 +128,9 @@ static const char *bare_name(const char *name)
 	return bare;
 }
 
-/* What git, or something that works beside it, keeps in a git directory under
- * a name of one component. What stands behind a "." (config.worktree, gc.pid,
- * packed-refs.new) is the same thing's. */
+/* Names with one component that git, or a tool for git, uses in a git
+ * directory. A suffix behind "." does not count (config.worktree, gc.pid,
+ * packed-refs.new). */
 bool refd_refname_is_reserved(const char *name)
 {
 	static const char *const reserved[] = { "annex", "branches", "cloneurl",
@@ -162,8 +163,8 @@ bool refd_refname_may_write(const char *name, bool *too_long)
 	    !refd_refname_is_reserved(name);
 }
 
-/* Every component names something below its parent: the path can't climb
- * out, and it is spelled the one way the file system would give it back. */
+/* Every component names an entry below its parent: the path can't leave the
+ * directory, and has only one spelling. */
 static bool path_is_safe(const char *path)
 {
 	const char *at = path;
@@ -174,7 +175,7 @@ static bool path_is_safe(const char *path)
 		if (len == 0 || (len == 1 && at[0] == '.') ||
 		    (len == 2 && at[0] == '.' && at[1] == '.'))
 			return false;
-		/* git lets this pass; it would be somebody's lock. */
+		/* git accepts this name, but the file would be a lock. */
 		if (ends_with_lock(at, len))
 			return false;
 		if (at[len] == '\0')

@@ -1,4 +1,4 @@
-/* Requests: encoding one, and decoding it packet by packet. */
+/* Encodes requests, and decodes them packet by packet. */
 #include "proto/wire.h"
 
 #include <stdlib.h>
@@ -53,14 +53,14 @@ enum state {
 	BEGIN, /* the verb comes next */
 	HEADERS,
 	UPDATES,
-	SKIP, /* refused; passing over what is left of it */
+	SKIP, /* refused; skips packets up to the flush */
 	DEAD  /* out of step with the client */
 };
 
 struct refd_request_decoder {
 	enum state state;
-	struct refd_request req; /* as far as it came */
-	size_t payload;          /* of its packets; REFD_TXN_BYTES_MAX */
+	struct refd_request req; /* the part received so far */
+	size_t payload;          /* bytes of all packets; REFD_TXN_BYTES_MAX */
 	unsigned headers_seen;
 	bool no_deref;                      /* for the next update */
 	const struct refd_refusal *refusal; /* SKIP */
@@ -86,7 +86,7 @@ size_t refd_request_decoder_bytes(const struct refd_request_decoder *dec)
 	return sizeof(*dec) + refd_arena_bytes(dec->req.arena);
 }
 
-/* Back to the beginning; what was decoded is the caller's, or gone. */
+/* Back to the beginning. The caller has taken the request, or it is freed. */
 static void start_over(struct refd_request_decoder *dec)
 {
 	memset(dec, 0, sizeof(*dec));
@@ -131,7 +131,7 @@ static const struct refd_refusal *read_update(struct refd_request_decoder *dec,
 	}
 	refusal = refd_update_decode(&dec->req, packet, dec->no_deref);
 	dec->no_deref = false;
-	/* With each, so that very many need no look of their own. */
+	/* Hashed here, so that a large transaction needs no second pass. */
 	if (refusal == NULL)
 		dec->req.digest =
 		    refd_digest_update(dec->req.digest, dec->req.object_format,
@@ -186,7 +186,7 @@ static const struct refd_refusal *read_flush(struct refd_request_decoder *dec)
 	return refd_header_complete(&dec->req, dec->headers_seen);
 }
 
-/* Gives back at once what was kept of it, but for what names it. */
+/* Frees the request at once, and keeps only its ids. */
 static void refuse(struct refd_request_decoder *dec,
     const struct refd_refusal *refusal)
 {
@@ -223,7 +223,8 @@ enum refd_decoded refd_request_decode(struct refd_request_decoder *dec,
 {
 	const struct refd_refusal *refusal;
 
-	/* Nobody knows whose flush this is, so nobody knows what follows. */
+	/* The flush belongs to an unknown request, so the next packet can't be
+	 * interpreted either. */
 	if (dec->state == BEGIN && pkt->kind != PKT_DATA)
 		dec->state = DEAD;
 	if (dec->state == DEAD) {

@@ -72,7 +72,7 @@ static const struct refd_refusal *set_txid(struct refd_request *req,
 
 	if (!refd_slice_txid(value, &req->txid))
 		return &bad;
-	/* Any transaction's is asked for by saying nothing. */
+	/* To select any transaction, the client omits the header. */
 	if (verb_selects(req->verb) && refd_txid_is_null(&req->txid))
 		return &bad;
 	return NULL;
@@ -98,7 +98,7 @@ static const struct refd_refusal *set_common_dir(struct refd_request *req,
 	if (value.data == NULL || !refd_slice_u64(dev, &req->common_dev) ||
 	    !refd_slice_u64(value, &req->common_ino))
 		return &bad;
-	/* Not knowing it is said by saying nothing. */
+	/* If the client does not know the common dir, it omits the header. */
 	if (verb_selects(req->verb) && req->common_dev == 0 &&
 	    req->common_ino == 0)
 		return &bad;
@@ -147,7 +147,7 @@ static const struct refd_refusal *set_durability(struct refd_request *req,
 	BAD(bad, "unknown durability");
 	char name[16];
 
-	/* The default is asked for by saying nothing. */
+	/* For the default, the client omits the header. */
 	if (!refd_slice_word(value, name, sizeof(name)) ||
 	    refd_durability_from_name(name, &req->durability) < 0 ||
 	    req->durability == REFD_DURABILITY_DEFAULT)
@@ -230,7 +230,7 @@ static const struct refd_refusal *set_shared(struct refd_request *req,
 	    &req->shared_repository);
 }
 
-/* Nobody waits longer for a lock than for the answer. */
+/* A lock can't be waited for longer than the answer. */
 static const struct refd_refusal *read_timeout(struct refd_slice value,
     bool *has, uint32_t *ms)
 {
@@ -271,9 +271,9 @@ static const struct refd_refusal *set_identity(struct refd_request *req,
 	    &req->nr_identities, value);
 }
 
-/* Which verbs a header is of. */
+/* Verbs that take a header. */
 #define TXN   0x01u /* transaction, session */
-#define BY_ID 0x02u /* and all others that name one */
+#define BY_ID 0x02u /* and all other verbs with a txid */
 #define LOG   0x04u
 #define WATCH 0x08u
 
@@ -305,7 +305,8 @@ static const struct header {
 	{ "durability", TXN, 0, false, false, set_durability },
 	{ "level", TXN, 0, false, false, set_level },
 	{ "deadline", TXN | WATCH, 0, false, false, set_deadline },
-	/* Left out it would mean 0, and files that anyone may write. */
+	/* Required, because a default of 0 would mean files that all users may
+	 * write. */
 	{ "umask", TXN, TXN, false, false, set_umask },
 	{ "message", TXN, 0, false, false, set_message },
 	{ "committer", TXN, 0, false, false, set_committer },
@@ -329,13 +330,13 @@ static const struct header {
 };
 
 #define NR_HEADERS     (sizeof(headers) / sizeof(headers[0]))
-#define TXID_BIT       1u /* the first of them */
+#define TXID_BIT       1u /* the first header */
 #define GIT_DIR_BIT    2u
 #define COMMON_DIR_BIT 4u
 #define FORMAT_BIT     8u
 
-/* Each key comes at most once, or has a limit of its own, so this is what
- * limits their number. */
+/* Every key comes at most once or has its own limit, so the number of headers
+ * is limited, too. */
 _Static_assert(NR_HEADERS + REFD_IDENTITIES_MAX + REFD_PATTERNS_MAX <=
 	REFD_HEADERS_MAX,
     "too many header keys");

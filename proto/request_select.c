@@ -1,4 +1,4 @@
-/* The headers of log and watch: which part of history is asked for. */
+/* The headers of log and watch, which select a part of history. */
 #include "proto/wire.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ const struct refd_refusal *refd_select_user(struct refd_request *req,
 	return refd_header_keep(req, value, REFD_IDENT_MAX, &req->select.user);
 }
 
-/* 0 is what is left out. */
+/* For 0, the client omits the header. */
 static const struct refd_refusal *read_time(struct refd_slice value,
     uint64_t *ms)
 {

@@ -1,7 +1,7 @@
 /*
- * The update packets of a request, after git update-ref --stdin -z: a
- * command, a space, and fields separated by NUL. One table drives both
- * directions.
+ * The update packets of a request, like git update-ref --stdin -z: a command, a
+ * space, and fields separated by NUL. The encoder and the decoder use one
+ * table.
  */
 #include "proto/wire.h"
 
@@ -13,7 +13,7 @@ enum old_form {
 	OLD_NONE,
 	OLD_OID,    /* a field; empty: not given */
 	OLD_TARGET, /* a field; empty: not given */
-	OLD_EITHER  /* two fields, "oid" or "ref" and the value, or none */
+	OLD_EITHER  /* none, or two fields: "oid" or "ref", and the value */
 };
 
 static const struct form {
@@ -33,7 +33,7 @@ static const struct form {
 
 #define NR_FORMS (sizeof(forms) / sizeof(forms[0]))
 
-/* An update of which the strings are still in the packet. */
+/* An update whose strings are still in the packet. */
 struct parsed {
 	struct refd_update update;
 	struct refd_slice name, target, old_target;
@@ -101,7 +101,7 @@ static bool parse(struct refd_slice rest, const struct form *form,
 	return parse_old(&rest, form->old, format, p) && rest.data == NULL;
 }
 
-/* Copies S if there is any. */
+/* Copies S if it is present. */
 static bool keep(struct refd_arena *arena, struct refd_slice s,
     const char **copy)
 {

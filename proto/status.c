@@ -17,7 +17,7 @@ static const struct row {
 
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* The table is its own index. */
+/* A row's index is its code. */
 _Static_assert(NR_ROWS == REFD_STATUSES, "a gap in the codes");
 
 static const struct row *row_of(enum refd_status status)

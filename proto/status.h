@@ -1,6 +1,6 @@
 /*
- * What can become of one ref, and of one transaction: the codes are on the
- * wire and in the journal for ever, so they are added to and never renumbered.
+ * Statuses of a ref and outcomes of a transaction. The codes are on the wire
+ * and in the journal forever: codes may be added, but never renumbered.
  *
  * Pure tables; any thread; nothing blocks or allocates.
  */
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* X(symbol, code, retry, wire name, text): RETRY where the same request may
- * succeed later by itself. */
+/* X(symbol, code, retry, wire name, text). RETRY: the same request may succeed
+ * later without other action. */
 #define REFD_STATUS_TABLE(X)                                                   \
 	X(OK, 0, NO_RETRY, "ok", "updated; durable as the mode promises")      \
 	X(STALE, 1, NO_RETRY, "stale", "is at a different value")              \
@@ -59,11 +59,11 @@ enum {
 const char *refd_status_name(enum refd_status status);
 const char *refd_status_text(enum refd_status status);
 bool refd_status_may_retry(enum refd_status status);
-/* 0, or -1 for a name this build does not know. */
+/* 0, or -1 for a name or code that this build does not know. */
 int refd_status_from_name(const char *name, enum refd_status *status);
 int refd_status_from_code(unsigned code, enum refd_status *status);
 
-/* What became of a whole transaction. */
+/* The outcome of a whole transaction. */
 #define REFD_OUTCOME_TABLE(X)                                                  \
 	X(COMMITTED, 0, "committed")     /* every ref ok */                    \
 	X(PARTIAL, 1, "partial")         /* some ok, some not */               \

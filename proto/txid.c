@@ -17,8 +17,9 @@ int refd_txid_make(struct refd_txid *id)
 	ssize_t n;
 	int i;
 
-	/* So few bytes come whole or not at all; EINTR is possible only
-	 * before the kernel's pool is ready, early in a boot. */
+	/* The kernel gives such a small number of bytes completely or not at
+	 * all. EINTR is possible only early in a boot, before the kernel's pool
+	 * is ready. */
 	do
 		n = getrandom(made.bytes, sizeof(made.bytes), 0);
 	while (n < 0 && errno == EINTR);

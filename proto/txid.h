@@ -1,9 +1,9 @@
 /*
- * Transaction ids: 128 bits that the client makes: 48 bits of birth time
- * (milliseconds since the epoch, so that ids sort by age and an expired one
- * can be told from its own bytes), then 80 random bits. Text: 32 lower-case
- * hex digits. Any thread; nothing blocks, but making one before the kernel has
- * its random bits.
+ * Transaction ids: 128 bits, made by the client. The first 48 bits are the
+ * birth time in milliseconds since the epoch: ids sort by age, and an expired
+ * id is recognised without a look-up. The other 80 bits are random. Text: 32
+ * lower-case hex digits. Any thread. Only refd_txid_make() may block, early in
+ * a boot, until the kernel has random bits.
  */
 #ifndef PROTO_TXID_H
 #define PROTO_TXID_H

@@ -1,11 +1,10 @@
 /*
- * What the decoders of proto/ share: slices of a packet, the strict spelling
- * of numbers and ids, and the two longer parts of a request. Private to
- * proto/.
+ * Shared by the decoders of proto/: slices of a packet, the strict spelling of
+ * numbers and ids, and the two longer parts of a request. Private to proto/.
  *
- * Everything has one spelling on the wire, so that the same message is
- * always the same bytes: what these accept is what the encoders write. Any
- * thread; nothing blocks.
+ * Every value has one spelling on the wire, so equal messages have equal bytes:
+ * the decoders accept exactly what the encoders write. Any thread; nothing
+ * blocks.
  */
 #ifndef PROTO_WIRE_H
 #define PROTO_WIRE_H
@@ -16,7 +15,7 @@
 
 #include "proto/message.h"
 
-/* Part of a packet; borrowed, not terminated. NULL data: nothing is left,
+/* Part of a packet; borrowed, not terminated. If data is NULL, nothing is left,
  * not even an empty field. */
 struct refd_slice {
 	const char *data;
@@ -25,8 +24,8 @@ struct refd_slice {
 
 bool refd_slice_is(struct refd_slice s, const char *word);
 bool refd_slice_has_nul(struct refd_slice s);
-/* Moves what stands before the first SEPARATOR, or all of it, from *S to
- * *FIELD. False, with *FIELD as it was, when nothing was left. */
+/* Moves the bytes before the first SEPARATOR, or all bytes, from *S to *FIELD.
+ * Returns false, with *FIELD unchanged, if nothing was left. */
 bool refd_slice_cut(struct refd_slice *s, char separator,
     struct refd_slice *field);
 /* Copies S, terminated, into WORD. False if it does not fit. */
@@ -35,11 +34,12 @@ bool refd_slice_word(struct refd_slice s, char *word, size_t size);
 /* Decimal digits without a sign or a leading zero. */
 bool refd_slice_u64(struct refd_slice s, uint64_t *number);
 bool refd_slice_u32(struct refd_slice s, uint32_t *number);
-/* Lower-case hexadecimal digits: exactly 40 or 64 of an oid, as FORMAT has
- * them, and 32 of a txid. */
+/* Lower-case hexadecimal digits: exactly 40 or 64 for an oid of FORMAT, and 32
+ * for a txid. */
 bool refd_slice_oid(struct refd_slice s, enum refd_object_format format,
     struct refd_oid *oid);
-/* An oid of either length. The first one says which FORMAT all have. */
+/* An oid of either length. The first oid sets FORMAT; all other oids must have
+ * the same format. */
 bool refd_slice_any_oid(struct refd_slice s, bool *has_format,
     enum refd_object_format *format, struct refd_oid *oid);
 bool refd_slice_txid(struct refd_slice s, struct refd_txid *id);
@@ -51,24 +51,24 @@ void refd_position_put(struct pkt_buf *out, const char *key,
 bool refd_slice_journal(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES]);
 void refd_journal_put(struct pkt_buf *out,
     const uint8_t id[REFD_JOURNAL_ID_BYTES]);
-/* "<log id>:<lsn>", and no LSN of 0. */
+/* "<log id>:<lsn>"; the LSN is not 0. */
 bool refd_slice_token(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES],
     uint64_t *lsn);
 bool refd_txid_is_null(const struct refd_txid *id);
 
-/* A result's or change's text: for people, or a detail (detail.h). An empty one
- * is no COPY. NULL, or why it is not understood. */
+/* The text of a result or change: for people, or a detail (detail.h). For an
+ * empty text, COPY stays unset. Returns NULL, or the reason for rejecting. */
 const char *refd_slice_text(struct refd_slice s, struct refd_arena *arena,
     const char **copy);
-/* OUT ends with TEXT, or with its first REFD_MESSAGE_MAX bytes, which are now
- * as the wire has them. */
+/* OUT must end with TEXT, or with its first REFD_MESSAGE_MAX bytes. Changes
+ * these bytes to the spelling of the wire. */
 void refd_text_put_last(struct pkt_buf *out, const char *text);
 
 /* "results", "pong", ... */
 const char *refd_answer_kind_name(enum refd_answer_kind kind);
 bool refd_slice_answer_kind(struct refd_slice s, enum refd_answer_kind *kind);
 
-/* Why a request can't be taken. Static. */
+/* Reason for refusing a request. Static. */
 struct refd_refusal {
 	enum refd_status status;
 	const char *why;
@@ -76,18 +76,19 @@ struct refd_refusal {
 
 extern const struct refd_refusal refd_refusal_no_memory;
 
-/* "<NAME>=<value>" behind the NR in LIST; copied into ARENA. */
+/* Appends "<NAME>=<value>" to LIST, which has NR elements; copies into
+ * ARENA. */
 const struct refd_refusal *refd_identity_decode(struct refd_arena *arena,
     struct refd_identity *list, size_t *nr, struct refd_slice s);
 void refd_identity_encode(const struct refd_identity *list, size_t nr,
     struct pkt_buf *out);
 
-/* A header's value of at most MAX bytes, copied. */
+/* Copies a header's value of at most MAX bytes. */
 const struct refd_refusal *refd_header_keep(struct refd_request *req,
     struct refd_slice value, size_t max, const char **copy);
 typedef const struct refd_refusal *refd_header_set(struct refd_request *req,
     struct refd_slice value);
-/* request_select.c: what a question about history has of its own. */
+/* request_select.c: the headers of requests for history. */
 refd_header_set refd_select_ref, refd_select_uid, refd_select_user,
     refd_select_since, refd_select_until, refd_select_journal,
     refd_select_after, refd_select_before, refd_select_limit,
@@ -96,9 +97,9 @@ void refd_select_encode(const struct refd_selection *select,
     struct pkt_buf *out);
 
 /*
- * One header packet into REQ, whose verb is known. *SEEN starts at 0 and is
- * theirs. NULL, or why not. complete() says after the last one whether the
- * verb has what it needs.
+ * Decodes one header packet into REQ, whose verb is known. *SEEN starts at 0
+ * and belongs to these functions. They return NULL, or the reason for refusing.
+ * After the last header, complete() checks that all required headers are there.
  */
 const struct refd_refusal *refd_header_decode(struct refd_request *req,
     unsigned *seen, struct refd_slice packet);
@@ -107,7 +108,8 @@ const struct refd_refusal *refd_header_complete(const struct refd_request *req,
 void refd_header_encode(const struct refd_request *req, struct pkt_buf *out);
 bool refd_verb_has_updates(enum refd_verb verb);
 
-/* One update packet, appended to REQ's updates. NULL, or why not. */
+/* Appends one update packet to REQ's updates. NULL, or the reason for
+ * refusing. */
 const struct refd_refusal *refd_update_decode(struct refd_request *req,
     struct refd_slice packet, bool no_deref);
 void refd_update_encode(const struct refd_update *update,
@@ -116,18 +118,18 @@ void refd_update_encode(const struct refd_update *update,
 /* The body of a RECORDS answer. */
 struct refd_records_decoder {
 	enum {
-		REFD_RECORDS_BEGIN,  /* the journal comes */
+		REFD_RECORDS_BEGIN,  /* the journal must come */
 		REFD_RECORDS_FIRST,  /* a gap, a record, or next */
-		REFD_RECORDS_RECORD, /* its lines, and a change at least */
+		REFD_RECORDS_RECORD, /* packets of a record, then a change */
 		REFD_RECORDS_CHANGES,
 		REFD_RECORDS_NEXT, /* more, or the end */
 		REFD_RECORDS_END
 	} step;
 	struct refd_record *record;
-	unsigned seen;   /* of its lines */
-	bool has_format; /* one of its oids was there */
+	unsigned seen;   /* of the record's packets */
+	bool has_format; /* the record has an oid */
 };
-/* One packet of it. NULL, or why it is not understood. */
+/* Decodes one packet of the body. NULL, or the reason for rejecting. */
 const char *refd_records_decode(struct refd_records_decoder *dec,
     struct refd_answer *ans, struct refd_slice packet);
 bool refd_records_may_end(const struct refd_records_decoder *dec);

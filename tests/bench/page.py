@@ -1,5 +1,5 @@
-"""The README's figures, from what a run wrote: a row for each thing refd has to
-reach, and where it stands."""
+"""The figures of docs/benchmarks.md, from the JSON of a run: a row for every
+goal, with the measured value."""
 import json
 import re
 import sys
@@ -68,14 +68,14 @@ def block(report):
     return "\n".join(lines + [END])
 
 
-def main(path, readme):
+def main(path, page):
     with open(path) as f:
         report = json.load(f)
-    with open(readme) as f:
+    with open(page) as f:
         text = f.read()
     made, nr = re.subn(re.escape(BEGIN) + ".*" + re.escape(END),
                        lambda _: block(report), text, flags=re.S)
     if nr != 1:
-        sys.exit(f"{readme} has no place for it ({BEGIN} ... {END})")
-    with open(readme, "w") as f:
+        sys.exit(f"{page} has no place for it ({BEGIN} ... {END})")
+    with open(page, "w") as f:
         f.write(made)

@@ -1,13 +1,16 @@
 /*
- * Proves, over every point of a window's way through the disk, the journal's
- * own calls included, and in every mode of durability, that
- *	a failing call costs what it must and no more: "ok" is there, anything
- *	else isn't, nothing is left locked, and it works again after;
- *	a crash leaves refs and journal agreeing, atomic transactions whole, no
- *	lock and no staged file;
- *	a power loss loses nothing that was acknowledged, tears no atomic
- *	transaction, and leaves no empty ref and no torn log, also when the
- *	power goes again in the middle of recovery.
+ * Proves that a batch survives a failure at every point of its way through the
+ * disk, including the journal's calls, in every mode of durability.
+ *
+ * After a failing call, updates with "ok" are there and no others. Nothing is
+ * left locked, and refd goes on.
+ *
+ * After a crash, refs and journal agree, and atomic transactions are whole. No
+ * lock and no staged file is left.
+ *
+ * A power loss takes no acknowledged update, tears no atomic transaction, and
+ * leaves no empty ref and no torn log. The same holds for a second power loss
+ * during recovery.
  */
 #include <check.h>
 #include <errno.h>
@@ -19,7 +22,7 @@
 #include "tests/lib/sweep.h"
 #include "tests/lib/world.h"
 
-/* What the transaction under test does to the base, and what is there. */
+/* The effects of the transaction under test, and the refs at the start. */
 static const struct {
 	const char *name;
 	char old, new_c;
@@ -37,7 +40,7 @@ static const char updates_only[] = "a=2:1;b=3:0;q/r=4";
 
 struct variant {
 	bool atomic, state_elsewhere, updates_only;
-	enum refd_durability mode; /* journal by itself */
+	enum refd_durability mode; /* 0: journal */
 };
 
 static char context[512];
@@ -86,8 +89,8 @@ static void check_others(struct world *w)
 	    world_ref(w, "keep"));
 }
 
-/* Every ref at its old or its new value, and where STATUSES (or NULL) says
- * so, at the one it must be at. Returns how many are new. */
+/* Every ref has its old or new value. STATUSES, if not NULL, decides which.
+ * Returns the number of refs with a new value. */
 static size_t check_refs(struct world *w, const struct variant *v,
     const enum refd_status *statuses)
 {
@@ -135,7 +138,7 @@ static size_t check_refs(struct world *w, const struct variant *v,
 	return fresh_ones;
 }
 
-/* Applies; the statuses into STATUSES (all PENDING where it could not even
+/* Applies the transaction and fills STATUSES (all PENDING if it could not
  * begin). */
 static void apply(struct world *w, const struct variant *v,
     enum refd_status *statuses)
@@ -248,7 +251,7 @@ START_TEST(errno_sweep_leaves_no_lock)
 		hit = memfs_was_hit(w->fs);
 		snprintf(context, sizeof(context), "variant %d, call %lu (%s)",
 		    _i, n, hit ? memfs_hit(w->fs) : "none");
-		/* An unlock that fails can't be helped but by a restart. */
+		/* Only a restart repairs a failed unlock. */
 		if (!has(st, REFD_UNKNOWN) && hit &&
 		    strncmp(memfs_hit(w->fs), "unlinkat", 8) != 0) {
 			locks = memfs_list_locks(w->fs, WORLD_REPO);
@@ -261,7 +264,7 @@ START_TEST(errno_sweep_leaves_no_lock)
 }
 END_TEST
 
-/* Somebody is syncing the file systems, and nobody will know how that went. */
+/* The file systems are being synced, and nobody will know the result. */
 static void mark_syncs(struct world *w)
 {
 	struct fs *fs;
@@ -290,8 +293,8 @@ static bool kill_once(const struct variant *v, unsigned long n, bool marked)
 	memfs_crash(w->fs);
 	world_crash(w);
 	restart(w);
-	/* What was said before the process ended was said by a process that
-	 * could not write any more: only ok binds. */
+	/* A process that could not write any more gave the last answers. Only
+	 * ok is binding. */
 	check_refs(w, v, hit ? NULL : st);
 	check_litter(w);
 	world_free(w);
@@ -309,8 +312,8 @@ START_TEST(crash_sweep)
 }
 END_TEST
 
-/* Cuts at N, with what SEED keeps; again in the middle of recovery where
- * AGAIN. false: the window had ended before N. */
+/* Loses the power at N, keeps the data that SEED chooses, and loses the power
+ * again during recovery if AGAIN. False: the batch had ended before N. */
 static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed,
     bool strict, long again)
 {
@@ -355,7 +358,8 @@ static unsigned long ways(unsigned long nr)
 	return getenv("SWEEP_FEW") != NULL ? nr / 4 : nr;
 }
 
-/* The I-th of them; at the next point others, where not all are. */
+/* The I-th way to try. The next point tries other ways, if not all are
+ * tried. */
 static uint64_t way(unsigned long point, unsigned long i, unsigned long nr)
 {
 	return (point * ways(nr) + i) % nr;

@@ -1,9 +1,9 @@
 /*
- * When the objects of a repository are known to be durable, so that a ref that
- * names one pays nothing: after a sync of all of its file system, and only if
- * every directory of its object stores is older than that by a tenth of a
- * second, by one clock, which was read before the sync and was not set back
- * since. Anything else is synced.
+ * Proves when the objects of a repository count as durable, so that a ref that
+ * names an object costs no sync. The condition is a sync of the whole file
+ * system. Every directory of the object stores must be older than this sync by
+ * a tenth of a second. The time is from one clock, was read before the sync,
+ * and was not set back since. In any other case the barrier syncs.
  */
 #include <check.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static int sync_all(void)
 	return fs_sync(&w->store.repos, repo->fs, repo->fs->fd);
 }
 
-/* As git writes one: a temporary file there, linked to its name. */
+/* Writes an object as git does: a temporary file, linked to its name. */
 static void write_object(const char *dir, const char *name)
 {
 	const struct sys *sys = memfs_other(w->fs);
@@ -87,7 +87,7 @@ START_TEST(nothing_is_clean_before_the_first_sync)
 }
 END_TEST
 
-/* Wherever it arrives: not only where the tip of the ref is. */
+/* In every directory, not only in the directory of the ref's object. */
 START_TEST(a_new_object_anywhere_is_not_clean)
 {
 	static const char *const dirs[] = { OBJECTS "/11", OBJECTS "/cc",
@@ -97,7 +97,7 @@ START_TEST(a_new_object_anywhere_is_not_clean)
 	memfs_advance(w->fs, 1000 * MS);
 	write_object(dirs[_i], "new");
 	ck_assert(!is_clean());
-	/* It stays so, however old it gets, until all is synced. */
+	/* The object stays new, however old, until a sync. */
 	memfs_advance(w->fs, 3600000L * MS);
 	ck_assert(!is_clean());
 	ck_assert_int_eq(sync_all(), 0);
@@ -127,7 +127,7 @@ static void arrive(struct memfs *fs, void *arg)
 	has_arrived = true;
 }
 
-/* At any call of a sync, also behind what the sync has already written. */
+/* At any call of a sync, also after the sync has written its directory. */
 START_TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
 {
 	struct memfs_choice none = { .data = MEMFS_DATA_NONE };
@@ -159,7 +159,7 @@ START_TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
 }
 END_TEST
 
-/* In the tick of the sync, before it or after it. */
+/* In the tick of the sync, before or after. */
 START_TEST(one_in_the_same_tick_is_not_clean)
 {
 	memfs_set_tick(w->fs, 4 * MS);
@@ -197,7 +197,7 @@ START_TEST(nothing_is_clean_after_the_clock_was_set_back)
 }
 END_TEST
 
-/* A directory that can't be read may have changed. */
+/* A directory that is unreadable may have changed. */
 START_TEST(what_can_not_be_seen_is_not_clean)
 {
 	unsigned long n, calls;

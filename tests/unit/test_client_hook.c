@@ -1,8 +1,8 @@
 /*
- * Proves what the proc-receive hook does with a push, from receive-pack's
- * packets to its own: one transaction for the whole push, a line for each
- * ref in input order, nothing asked for that a rule refuses, git in its place
- * for what refd can't do, and never once something was submitted.
+ * Proves the work of the proc-receive hook on a push, from receive-pack's
+ * packets to the answers. The whole push is one transaction, with a line for
+ * every ref in input order. The hook submits no ref that a rule refuses. It
+ * leaves work to git that refd cannot do, but never after a submit.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void takes_some(struct fake *f)
 	answer_each(f, each, REFD_PARTIAL);
 }
 
-/* The one with a bad name is not asked about, and keeps its place. */
+/* The ref with a bad name is not submitted, and keeps its place. */
 START_TEST(test_some_fail)
 {
 	hook_serve(takes_some);
@@ -248,7 +248,7 @@ START_TEST(test_refused)
 }
 END_TEST
 
-/* It takes one update, so it must hear of neither. */
+/* The daemon takes one update, so neither update is submitted. */
 static void takes_little(struct fake *f)
 {
 	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
@@ -335,7 +335,7 @@ static void takes_the_one(struct fake *f)
 	refd_request_done(&got);
 }
 
-/* Of such a name nothing can be said, and receive-pack calls it failed. */
+/* No report can carry such a name, and receive-pack calls the ref failed. */
 START_TEST(test_unreportable)
 {
 	hook_serve(takes_the_one);

@@ -1,13 +1,12 @@
 /*
- * Proves that librefd out of memory is an error like any other: whichever
- * allocation of connecting, sending and waiting fails, the call says so with a
- * sentence, nothing is answered that the daemon did not say, no transaction
- * goes out under another id than its own, and with memory the same handle and
- * the same requests come to their answers.
+ * Proves that librefd reports lack of memory like any other error. Whichever
+ * allocation fails while connecting, sending or waiting, the call fails with a
+ * sentence. No answer is invented, and no transaction goes out under a wrong
+ * id. With memory, the same handle and requests get their answers.
  *
- * malloc(3) and its kin are this program's own, over libc's; those of the
- * server's thread do not count. The sanitizers have an allocator of their own,
- * so under them nothing fails here.
+ * malloc(3) and its relatives belong to this program and call libc's.
+ * Allocations of the server's thread do not count. The sanitizers have their
+ * own allocator, so under a sanitizer nothing fails here.
  */
 #include <check.h>
 #include <errno.h>
@@ -65,7 +64,7 @@ void *realloc(void *p, size_t size)
 #define NR_REQUESTS 2
 
 static struct refd_request requests[NR_REQUESTS];
-static bool is_foreign; /* an id that is none of theirs came */
+static bool is_foreign; /* a foreign id came */
 
 static bool has_more(struct fake *f)
 {
@@ -74,7 +73,7 @@ static bool has_more(struct fake *f)
 	return f->in_len > 0 || recv(f->conn, &c, 1, MSG_PEEK) == 1;
 }
 
-/* Sent again or asked for by its id: with all of its updates. */
+/* Answers a resend or a query by id, with all updates. */
 static void answer_one(struct fake *f)
 {
 	struct refd_request req = { 0 }, whole;
@@ -96,7 +95,7 @@ static void answer_one(struct fake *f)
 	refd_request_done(&req);
 }
 
-/* Whoever hangs up may come again. */
+/* A client may hang up and come again. */
 static void serve(struct fake *f)
 {
 	for (;;) {
@@ -177,7 +176,8 @@ static int wait_for_one(struct refd *r, int i)
 	if (is_answered[i])
 		return 0;
 	err = refd_wait(r, &requests[i], 2000, &ans);
-	/* Given up by an earlier wait: it may be sent again, as it is. */
+	/* An earlier wait gave the request up: it may be sent again
+	 * unchanged. */
 	if (err == -EINVAL)
 		is_sent[i] = false;
 	if (err != 0)
@@ -188,7 +188,7 @@ static int wait_for_one(struct refd *r, int i)
 	return 0;
 }
 
-/* All of it, as far as it goes. */
+/* Runs everything up to the first error. */
 static void go(struct refd *r)
 {
 	int i, err;

@@ -1,9 +1,10 @@
 /*
  * Proves where the client looks for the daemon and when it may leave the work
- * to git: never while refs may await replay, never while the daemon only
- * recovers, never where it was told to refuse, never when it is denied the
- * daemon; that the client does not wait for a daemon that cannot start; and that
- * the client tries again after a refusal for want of room, and after no other.
+ * to git. The client never leaves the work to git while refs may await replay,
+ * while the daemon recovers, if the configuration says refuse, or if access to
+ * the daemon is denied. The client does not wait for a daemon that cannot
+ * start. It tries again after a refusal for lack of room, and after no other
+ * refusal.
  */
 #include <check.h>
 #include <errno.h>
@@ -54,9 +55,9 @@ START_TEST(test_socket)
 }
 END_TEST
 
-/* ---- what git may do ---- */
+/* ---- work that git may do ---- */
 
-/* Whatever file system the test runs on: /proc is no tmpfs. */
+/* The test may run on any file system. /proc is no tmpfs. */
 static void mark_by(const char *target)
 {
 	char path[700];
@@ -88,7 +89,7 @@ START_TEST(test_away)
 	    REACHED_NOTHING);
 	ck_assert_int_eq(reach(FALLBACK_GIT, 60000, reach_sock),
 	    REACHED_NOBODY);
-	/* With refs that may await replay it waits, and then refuses. */
+	/* While refs may await replay, the client waits and then refuses. */
 	tmp_put("repo/refd/id", "x");
 	ck_assert_int_eq(reach(FALLBACK_GIT, 60, "await recovery"),
 	    REACHED_NOTHING);
@@ -147,13 +148,13 @@ START_TEST(test_something_else)
 }
 END_TEST
 
-/* In one piece, so that the client knows before it says anything. */
+/* The refusal follows the greeting in one piece, before any request. */
 static void denies(struct fake *f)
 {
 	fake_turn_away(f, REFD_DENIED);
 }
 
-/* Who is denied is told so, and git does not do it behind the daemon. */
+/* A denied user gets the reason, and git does not do the work instead. */
 START_TEST(test_denied)
 {
 	fake_start(&fake, denies);
@@ -193,8 +194,8 @@ static void is_full_twice(struct fake *f)
 	fake_serve(f);
 }
 
-/* Too busy is not away: that is waited for, whatever the fallback is; nor is
- * it away when a last try takes longer than there is time. */
+/* A busy daemon is not away: the client waits for it with any fallback, even if
+ * the last try takes longer than the remaining time. */
 START_TEST(test_full)
 {
 	fake_start(&fake, is_full_twice);
@@ -214,7 +215,8 @@ static void cannot_start(struct fake *f)
 	fake_turn_away(f, REFD_IO);
 }
 
-/* Nobody answers a second connection, so each case ends at the first refusal. */
+/* Nobody answers a second connection, so every case ends at the first
+ * refusal. */
 START_TEST(test_cannot_start)
 {
 	fake_start(&fake, cannot_start);

@@ -1,8 +1,8 @@
 /*
- * Proves what librefd does apart from transactions that get lost: greetings
- * that are no greeting are told apart, several requests may be in flight and
- * be answered in any order, a ping is simply sent again, and a server that
- * writes before it reads does not bring the two sides to wait for each other.
+ * Proves the work of librefd without lost transactions. Wrong greetings are
+ * told apart. Several requests may be in flight and are answered in any order.
+ * A ping is simply sent again. If a server writes before it reads, the two
+ * sides do not wait for each other.
  */
 #include <check.h>
 #include <errno.h>
@@ -72,8 +72,8 @@ static void of_version(struct fake *f, const char *line, size_t len)
 	struct pkt_buf buf = { 0 };
 	ssize_t n;
 
-	/* The rest of a true greeting, behind another first line; all at once,
-	 * because the client may hang up in between. */
+	/* The rest of a valid greeting after another first line. All bytes at
+	 * once, because the client may hang up in between. */
 	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = REFD_SERVING,
 		.pid = 1,
@@ -106,7 +106,7 @@ static void version_three(struct fake *f)
 	of_version(f, "0012refd version=3", FIRST_LEN);
 }
 
-/* With a word that version 2 does not know. */
+/* With a word that is unknown in version 2. */
 static void version_four(struct fake *f)
 {
 	of_version(f, "0012refd version=40010state asleep", 34);
@@ -134,7 +134,7 @@ START_TEST(test_greetings)
 }
 END_TEST
 
-/* Which of the two sides is older is said, and what to do. */
+/* The message says which side is older, and what to do. */
 START_TEST(test_other_version)
 {
 	static const struct {
@@ -171,7 +171,7 @@ START_TEST(test_nobody)
 	ck_assert_ptr_null(refd_hello(r));
 	refd_free(r);
 
-	/* A socket whose daemon died is there, and nobody listens. */
+	/* A socket of a dead daemon exists, and nobody listens. */
 	fake_start(&fake, hangs_up);
 	r = refd_new(fake.path);
 	ck_assert_int_eq(refd_connect(r, 60000), -ECONNRESET);
@@ -268,7 +268,7 @@ START_TEST(test_too_many)
 	}
 	reqs[i].verb = REFD_VERB_PING;
 	ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), -EBUSY);
-	/* Not yet is no failure: it may be waited for again. */
+	/* A timeout is no failure: the caller may wait again. */
 	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
 	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
 	stop();
@@ -287,7 +287,7 @@ START_TEST(test_what_does_not_fit)
 	fill(&req, NULL, 0);
 	req.message = message;
 	ck_assert_int_eq(refd_submit(daemon_, &req), -EINVAL);
-	/* And no half of it is on its way. */
+	/* And no part of the request was sent. */
 	req.message = NULL;
 	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
 	stop();
@@ -377,7 +377,7 @@ START_TEST(test_no_deadlock)
 }
 END_TEST
 
-/* What was told of it keeps its object format. */
+/* An answer that is filled up keeps its object format. */
 START_TEST(test_completed)
 {
 	static struct refd_update updates[] = { { .name = "refs/heads/a" },

@@ -1,8 +1,8 @@
 /*
- * Proves what librefd does when the connection breaks in the middle of a
- * transaction: it asks by id, sends again after "never-seen" and after
- * nothing else, waits while the daemon recovers, and where the truth can't be
- * had it says unknown for every ref and never failed.
+ * Proves the work of librefd when the connection breaks during a transaction.
+ * It asks by id, sends again only after "never-seen", and waits while the
+ * daemon recovers. Without an answer, it reports every ref as unknown and never
+ * as failed.
  */
 #include <check.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct refd_update updates[NR] = { { .name = "refs/heads/a" },
 	{ .name = "refs/heads/b" }, { .name = "refs/heads/c" } };
 static struct refd_request req;
 static struct refd_answer ans;
-/* What the script saw of the first request. */
+/* The id of the first request, as the script saw it. */
 static struct refd_txid seen;
 
 static struct refd *start(void (*script)(struct fake *f))
@@ -79,7 +79,7 @@ static void take_and_break(struct fake *f)
 	fake_hang_up(f);
 }
 
-/* Whatever comes next has to be the question. */
+/* The next request has to be the query. */
 static void expect_query(struct fake *f, struct refd_request *got)
 {
 	fake_read(f, got);
@@ -87,7 +87,7 @@ static void expect_query(struct fake *f, struct refd_request *got)
 	fake_expect(f, refd_txid_eq(&got->txid, &seen), "asks for another");
 }
 
-/* The outcome as the question's answer: it has no updates itself. */
+/* Answers the query with the outcome. The query has no updates. */
 static void answer_done(struct fake *f, struct refd_request *got)
 {
 	got->updates = updates;
@@ -237,7 +237,7 @@ START_TEST(test_gone)
 	struct refd *r = start(goes_for_good);
 	int err = refd_call(r, &req, 60, &ans);
 
-	while (err == -ETIMEDOUT) /* it has not gone yet */
+	while (err == -ETIMEDOUT) /* not gone yet */
 		err = refd_wait(r, &req, 60, &ans);
 	ck_assert_int_eq(stop(r, err), 0);
 	check_all(REFD_UNKNOWN);
@@ -305,9 +305,9 @@ START_TEST(test_recovers_too_long)
 }
 END_TEST
 
-/* It breaks before a byte was read, and the client finds out when it writes
- * or when it waits; in the first case it needn't ask, in both it must not
- * take the one thing for the other. */
+/* The connection breaks before a byte was read. The client notices when it
+ * writes, or when it waits. In the first case a query is not needed. The client
+ * must tell both cases apart. */
 static void breaks_at_once(struct fake *f)
 {
 	struct refd_request got;
@@ -334,7 +334,7 @@ START_TEST(test_broken_before)
 }
 END_TEST
 
-/* ---- answers that need more thought ---- */
+/* ---- answers of special cases ---- */
 
 static void got_half_way(struct fake *f)
 {
@@ -418,7 +418,7 @@ static void babbles_once(struct fake *f)
 	refd_request_done(&got);
 }
 
-/* What can't be understood says nothing: ask again, on a new connection. */
+/* An unreadable answer means nothing: ask again on a new connection. */
 START_TEST(test_garbage)
 {
 	ck_assert_int_eq(run_for(babbles_once, 100000), 0);

@@ -1,8 +1,8 @@
 /*
- * Proves what refd restore makes of history: the value of a ref at a moment
- * from the changes around it and the present one, what is told of git's own
- * doing, what is left alone, in which order it is done; and which arguments
- * are moments.
+ * Proves how refd restore uses history: the value of a ref at a moment, from
+ * the changes around this moment and the present value; reports on changes by
+ * git; refs that are left alone; the order of the changes; and the arguments
+ * that are moments.
  */
 #include <check.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "client/restore/undo.h"
 #include "tests/lib/suite.h"
 
-/* Values are letters; "-" is none. */
+/* Values are letters; "-" means no ref. */
 static struct refd_oid value(const char *letter)
 {
 	struct refd_oid oid;
@@ -99,7 +99,7 @@ static const char *undone(bool undo_git)
 
 #define X "refs/heads/x"
 
-/* Changes are "<lsn> <old> <new>"; PRESENT is what it is now. */
+/* Changes are "<lsn> <old> <new>"; PRESENT is the current value. */
 static const struct {
 	const char *changes[4];
 	const char *present, *wanted;
@@ -114,7 +114,7 @@ static const struct {
 	{ { "09-a", "11a-" }, "-", "x restore -a" },
 	{ { "11-a", "12a-" }, "-", "" },
 	{ { "11a-", "12-b" }, "b", "x restore ba" },
-	/* as it was: nothing since, undone already */
+	/* unchanged: nothing since, or undone already */
 	{ { "09-a", "10ab" }, "b", "" },
 	{ { "11ab", "12ba" }, "a", "" },
 	/* git: after the last record, around the moment, both, by accident to
@@ -151,7 +151,7 @@ START_TEST(test_value)
 }
 END_TEST
 
-/* It changes nothing but for what git alone did. */
+/* Undo ignores changes that only git made. */
 START_TEST(test_undo_git)
 {
 	char wanted[40];
@@ -195,7 +195,7 @@ START_TEST(test_rejected)
 }
 END_TEST
 
-/* Whether a symbolic ref was one before is not known. */
+/* An earlier value that was symbolic is not recorded. */
 START_TEST(test_symbolic)
 {
 	struct refd_record record = { .lsn = 12 };
@@ -252,7 +252,7 @@ START_TEST(test_unknown)
 }
 END_TEST
 
-/* Deletions first, each from what is there now. */
+/* Deletions come first, with the current values as old values. */
 START_TEST(test_changes)
 {
 	struct changes changes = { 0 };
@@ -297,7 +297,7 @@ END_TEST
 
 static const struct {
 	const char *text;
-	uint64_t ms; /* 0: none */
+	uint64_t ms; /* 0: refused */
 } times[] = {
 	{ "@1785578400", 1785578400000 },
 	{ "@1785578400.5", 1785578400500 },

@@ -1,9 +1,9 @@
 /*
- * Proves that the language of update-ref --stdin is read as git reads it:
- * every command with and without -z, quoting, "option no-deref", the order
- * of start, commit and abort, and git's own words for what is wrong, those of
- * 2.39 too (nearly all of the inputs here were given to a real git, and it is
- * its answers that are expected).
+ * Proves that the client reads the language of update-ref --stdin as git does:
+ * every command with and without -z, quoting, "option no-deref", the order of
+ * start, commit and abort, and git's error messages, including the messages of
+ * git 2.39. Nearly all inputs here were given to a real git, and the expected
+ * answers are git's.
  */
 #include <check.h>
 #include <stdio.h>
@@ -76,7 +76,7 @@ static void expect_change(enum refd_action action, const char *name,
 	expect_oid(&p.update.old_oid, old ? old : Z);
 }
 
-/* ---- what is right ---- */
+/* ---- correct input ---- */
 
 START_TEST(test_commands)
 {
@@ -95,7 +95,7 @@ START_TEST(test_commands)
 	expect_change(REFD_DELETE, "refs/heads/c", Z, NULL);
 	expect_change(REFD_DELETE, "refs/heads/c", Z, B);
 	expect_change(REFD_VERIFY, "refs/heads/d", Z, A);
-	/* There must be no such ref. */
+	/* The ref must not exist. */
 	expect_change(REFD_VERIFY, "refs/heads/d", Z, Z);
 	expect(STDIN_EOF_COMMIT);
 	close_input();
@@ -107,7 +107,8 @@ START_TEST(test_zero_is_deletion)
 	open_text("update refs/heads/a " Z "\n"
 		  "update refs/heads/a " Z " " A "\n"
 		  "update refs/heads/a " Z " " Z "\n"
-		  /* An empty new value, by git's rule of one space each. */
+		  /* git expects exactly one space, so the new value is
+		   * empty. */
 		  "update refs/heads/a  " A "\n");
 	expect_change(REFD_DELETE, "refs/heads/a", Z, NULL);
 	expect_change(REFD_DELETE, "refs/heads/a", Z, A);
@@ -226,8 +227,8 @@ END_TEST
 
 START_TEST(test_order)
 {
-	/* Letters: s start, c commit, a abort, p prepare, u update,
-	 * E the end that commits, e the end that does not. */
+	/* Letters: s start, c commit, a abort, p prepare, u update, E end of
+	 * input with a commit, e end of input without a commit. */
 	static const struct {
 		const char *input, *events;
 	} cases[] = {
@@ -252,7 +253,7 @@ START_TEST(test_order)
 }
 END_TEST
 
-/* ---- what is wrong ---- */
+/* ---- wrong input ---- */
 
 static const struct {
 	const char *input, *error;
@@ -326,7 +327,7 @@ static const struct {
 	    "symref-update HEAD: missing <new-target>" },
 	{ "symref-update HEAD refs/heads/x\tref\n",
 	    "expected SP but got: \tref\n" },
-	/* An empty word ends what may be there. */
+	/* An empty word ends the optional arguments. */
 	{ "symref-update HEAD refs/heads/x  foo bar\n",
 	    "symref-update HEAD: extra input:  foo bar\n" },
 	{ "symref-update HEAD refs/heads/x ref a..b\n",
@@ -342,7 +343,7 @@ static const struct {
 	{ "update refs/heads/a " A " ", "update refs/heads/a: extra input: " },
 	{ "create refs/heads/a \n", "create refs/heads/a: zero <new-oid>" },
 	{ "delete refs/heads/a \n", "delete refs/heads/a: zero <old-oid>" },
-	/* Of a name itself git thinks when it has read the whole line. */
+	/* git checks a ref name after the whole line. */
 	{ "update FETCH_HEAD nosuch\n",
 	    "update FETCH_HEAD: invalid <new-oid>: nosuch" },
 	{ "update MERGE_HEAD " A " " B " x\n",
@@ -371,7 +372,7 @@ START_TEST(test_errors)
 }
 END_TEST
 
-/* The words that 2.39 had for values. */
+/* The messages of git 2.39 about values. */
 START_TEST(test_errors_239)
 {
 	static const struct {
@@ -425,7 +426,7 @@ START_TEST(test_errors_z)
 	expect(STDIN_ERROR);
 	ck_assert_str_eq(p.error.data, "empty command in input");
 	close_input();
-	/* The next command is taken for what is missing. */
+	/* The next command is read as the missing argument. */
 	open_z("symref-update HEAD\0refs/heads/x\0start\0commit\0");
 	expect(STDIN_ERROR);
 	ck_assert_str_eq(p.error.data,

@@ -1,9 +1,9 @@
 /*
- * Proves that what became of a ref is told in git's words: the details that
- * update-ref prints (as real gits of both versions printed them), with the
- * repository's path as git has it, what it says of names, the reasons of a
- * batch and of a push, and the lines and JSON for programs, whatever bytes the
- * names and texts have.
+ * Proves that the outcome of a ref is reported in git's words: the details of
+ * update-ref (as real gits of both versions printed them), with the
+ * repository's path in git's spelling, messages about names, the reasons of a
+ * batch and of a push, and the lines and JSON for programs, with any bytes in
+ * names and texts.
  */
 #include <check.h>
 #include <stdio.h>
@@ -144,7 +144,7 @@ static const struct {
 	    "trying to write ref 'refs/heads/x' with nonexistent object " A,
 	    "cannot update ref 'refs/heads/x': trying to write ref 'refs/heads/x' with nonexistent object " A,
 	    "invalid new value provided", "bad pack" },
-	/* The ref may be one that a symbolic ref leads to. */
+	/* The ref may be the target of a symbolic ref. */
 	{ REFD_NOOBJECT, D2("no-object", "refs/heads/y", A),
 	    "trying to write ref 'refs/heads/y' with nonexistent object " A,
 	    "cannot update ref 'refs/heads/y': trying to write ref 'refs/heads/y' with nonexistent object " A,
@@ -210,7 +210,7 @@ START_TEST(test_words)
 }
 END_TEST
 
-/* Only what is found when all locks are held. */
+/* Only checks that need all locks. */
 START_TEST(test_said_last)
 {
 	static const struct {
@@ -264,7 +264,7 @@ static void expect_name(struct refd_update u, const char *name,
 	text_done(&t);
 }
 
-/* What is deleted need not be well-formed, but must look like a ref. */
+/* A ref to delete may be malformed, but must look like a ref. */
 START_TEST(test_names)
 {
 	struct refd_update set = update(REFD_UPDATE, NULL);
@@ -444,8 +444,8 @@ static void reject(enum refd_action action, const char *old,
 	output_rejected(&u, u.name, &res);
 }
 
-/* Old values that were not given, and new ones where nothing is written, are
- * what C prints for NULL; symbolic refs have null oids. */
+/* Missing old values, and new values where nothing is written, look like C's
+ * NULL. Symbolic refs have null oids. */
 START_TEST(test_rejected)
 {
 	redirect();

@@ -1,12 +1,15 @@
 /*
  * Proves the five calls of the commit log, on a disk that fails and forgets
- * (memfs.h): an opened log has no writer until it is claimed, and a failed
- * claim changes no row; append does not wait for a flush, so two logs are
- * appended to before either is waited for; rows are read in LSN order; after
- * any failed call of the disk wait says whether the rows are there, the log and
- * a power loss agree, and the log goes on; of two appends that lost the same
- * sync each is found out, and equal rows are told apart; a disk that stays away makes the log dead and the
- * answer unknown.
+ * (memfs.h).
+ *
+ * A new log has no writer until a claim, and a failed claim changes no row. An
+ * append does not wait for a flush, so two logs can be appended to before a
+ * wait. Rows are read in LSN order.
+ *
+ * After any failed call of the disk, the wait tells whether the rows are there.
+ * The log and a power loss agree with the answer, and the log goes on. Two
+ * appends that lost the same sync are both found out, and equal rows are told
+ * apart. If the disk stays away, the log is dead and the answer is unknown.
  */
 #include <check.h>
 #include <errno.h>
@@ -18,7 +21,7 @@
 #include "tests/lib/suite.h"
 
 #define BYTES  200
-#define FIRST  5 /* the row that a test appends; those before it are there */
+#define FIRST  5 /* the row that a test appends */
 #define SECOND "/second"
 
 static struct journal_world *w;
@@ -171,7 +174,7 @@ START_TEST(a_log_is_claimed_once_it_is_to_be_written)
 }
 END_TEST
 
-/* Sync N of a claim fails: so does the claim, and the log is as it was. */
+/* Sync N of a claim fails. The claim fails too, and the log is unchanged. */
 static bool a_sync_of_a_claim_fails(unsigned long n)
 {
 	char *why = NULL;
@@ -246,8 +249,8 @@ START_TEST(rows_are_read_behind_an_lsn)
 }
 END_TEST
 
-/* A local row costs no flush and goes with the power; the wait for all rows
- * makes it last. */
+/* A local row costs no flush, and a power loss takes it. A wait for all rows
+ * makes the row durable. */
 START_TEST(local_rows_last_when_they_are_waited_for)
 {
 	unsigned long syncs = sysvfs_wal_syncs(w->vfs);
@@ -287,7 +290,7 @@ START_TEST(a_durable_row_is_found_after_a_failed_sync)
 }
 END_TEST
 
-/* A transaction has equal rows for two repositories: each has its own LSN. */
+/* A transaction has equal rows for two repositories, with separate LSNs. */
 START_TEST(equal_rows_keep_their_lsns)
 {
 	struct journal_row rows[2] = { help_row(FIRST, BYTES) };
@@ -359,14 +362,14 @@ START_TEST(each_call_of_a_commit_fails)
 	for (n = 0; a_call_fails(fault, n, errs[_i & 1], level, (_i & 2) != 0);
 	    n++)
 		;
-	/* A local row in a WAL that does not begin anew costs no sync. */
+	/* A local row costs no sync, unless the WAL begins a new round. */
 	if (fault != SYNC_FAILS || level == COMMIT_LOG_DURABLE || (_i & 2) != 0)
 		ck_assert_uint_gt(n, 0);
 }
 END_TEST
 
-/* The first wait opens the log again; the second finds its rows, or not, in
- * the log that is open by then. */
+/* The first wait opens the log again. The second wait looks for its rows in
+ * this new log. */
 START_TEST(two_appends_lose_one_sync)
 {
 	struct commit_log_mark marks[2];
@@ -399,8 +402,8 @@ START_TEST(two_appends_lose_one_sync)
 }
 END_TEST
 
-/* Rows that nobody waited for go with a failed sync: the wait for all says so,
- * once. */
+/* A failed sync loses rows without a wait. The wait for all rows reports the
+ * loss once. */
 START_TEST(a_failed_wait_for_all_rows)
 {
 	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_LOCAL), 0);

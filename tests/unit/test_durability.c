@@ -1,10 +1,10 @@
 /*
- * Proves of the modes batch and fsync, on a disk that forgets, that what was
- * answered is there after a power loss without the journal: values, deletions,
- * log lines, directories that were made, values that were only confirmed; that
- * no ref is ever empty on the way, atomic is whole after recovery and no lock
- * is left; that a client gets this of a daemon of any mode; and that nothing is
- * called ok whose sync has failed.
+ * Proves the promises of the modes batch and fsync, on a disk that forgets.
+ * After a power loss, acknowledged results are there without the journal:
+ * values, deletions, log lines, new directories, and confirmed values. No ref
+ * is ever empty on the way. After recovery an atomic transaction is whole and
+ * no lock is left. A client can ask for these modes from a daemon of any mode.
+ * No update is ok after its sync failed.
  */
 #include <check.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
-/* ---- the modes that need no journal ---- */
+/* ---- modes without the need of a journal ---- */
 
 static const struct strong {
 	enum refd_durability daemon, asked;
@@ -57,7 +57,7 @@ START_TEST(stands_without_the_journal)
 }
 END_TEST
 
-/* Nobody else's update syncs a directory for it. */
+/* No other update syncs a directory for the deletion. */
 START_TEST(a_deletion_alone_stands)
 {
 	const struct strong *s = &strong[_i];
@@ -122,7 +122,7 @@ START_TEST(no_ref_is_empty_on_the_way)
 }
 END_TEST
 
-/* A value that somebody else wrote, unsynced, and ours only confirms. */
+/* A foreign, unsynced value that our update only confirms. */
 START_TEST(what_is_confirmed_stands_too)
 {
 	static const char text[] = "3535353535353535353535353535353535353535\n";
@@ -151,8 +151,8 @@ START_TEST(what_is_confirmed_stands_too)
 }
 END_TEST
 
-/* The call after N more of kind CALL fails: what is ok stands all the same,
- * what is not known is recorded. false: no call was hit. */
+/* After N calls of kind CALL, the next call fails. An ok is durable all the
+ * same, and an unknown result is recorded. False: no call was hit. */
 static bool fail_one(const struct strong *s, enum memfs_call call,
     unsigned long n, int err, bool *was_unknown)
 {

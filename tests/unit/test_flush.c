@@ -1,10 +1,10 @@
 /*
- * Proves that files handed to workers are each synced once and
- * closed, also more than fit at a time; that whoever owns a file whose sync or
- * close failed is told so, and nobody else; that two callers do not wait for
- * each other's files; that one who has a file synced ahead does something else
- * meanwhile, and has it himself where all threads hang with files of others;
- * and that without threads all is the same.
+ * Proves that the flusher syncs and closes every file once, also if there are
+ * more files than workers. The owner of a file, and no other caller, learns of
+ * a failed sync or close. Two callers do not wait for each other's files. A
+ * caller that has a file synced ahead does other work meanwhile, and syncs the
+ * file alone if all threads hang in files of other callers. Without threads the
+ * result is the same.
  */
 #include <check.h>
 #include <errno.h>
@@ -182,7 +182,7 @@ END_TEST
 
 static sem_t went_on;
 
-/* Comes back when whoever asked for it is busy with something else. */
+/* Returns when the caller is busy with other work. */
 static int patient_fsync(const struct sys *sys, int fd)
 {
 	while (sem_wait(&went_on) < 0 && errno == EINTR)
@@ -261,7 +261,8 @@ static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
 static int nr_inside;
 static bool nobody_came;
 
-/* Comes back when as many are inside, which one after the other never are. */
+/* Returns when TOGETHER threads are inside. One thread after another would
+ * never get there. */
 static int meeting_fsync(const struct sys *sys, int fd)
 {
 	struct timespec until;

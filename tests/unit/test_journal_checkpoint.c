@@ -1,9 +1,9 @@
 /*
- * What the journal's commits and checkpoints cost and when they happen, call
- * by call on a disk in memory: one sync per commit, two when the WAL begins
- * anew, none of the database; no checkpoint between one that caught up and
- * the end of the next commit; a WAL beyond its bound begins anew although
- * commits never stop.
+ * Proves the cost and the time of the journal's commits and checkpoints, call
+ * by call on a disk in memory. A commit costs one sync, or two when the WAL
+ * begins a new round, and no sync of the database. No checkpoint starts between
+ * a complete checkpoint and the end of the next commit. A WAL beyond its bound
+ * begins a new round although commits never stop.
  */
 #include <check.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ static struct sysvfs *vfs;
 static struct journal *j;
 static unsigned next_row;
 
-/* Called before each sync. */
+/* Called before every sync. */
 static void (*before_sync)(void);
 
 static int hooked_fdatasync(const struct sys *sys, int fd)
@@ -162,7 +162,7 @@ START_TEST(none_starts_after_one_that_caught_up)
 }
 END_TEST
 
-/* Nor after a commit that failed: it may have begun the WAL anew. */
+/* A failed commit does not count: it may have begun a new round of the WAL. */
 START_TEST(a_failed_commit_is_not_the_next_commit)
 {
 	uint64_t started;
@@ -182,7 +182,7 @@ START_TEST(a_failed_commit_is_not_the_next_commit)
 }
 END_TEST
 
-/* The commit's thread waits in its sync until it is let go. */
+/* The thread of the commit waits in its sync until the test opens the gate. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static bool waits, may_go;
@@ -236,7 +236,7 @@ END_TEST
 
 /* ---- the bound ---- */
 
-/* A commit lands in the middle of each of the next checkpoints' syncs. */
+/* A commit arrives in the middle of every sync of the next checkpoints. */
 static unsigned commits_to_land;
 
 static void land_a_commit(void)
@@ -269,7 +269,7 @@ START_TEST(a_checkpoint_that_was_overtaken_may_be_followed_by_another)
 }
 END_TEST
 
-/* Each round is overtaken NR times. */
+/* Commits overtake every round NR times. */
 static uint64_t largest_wal(unsigned nr, uint64_t bound)
 {
 	uint64_t largest = 0;
@@ -298,15 +298,15 @@ END_TEST
 
 START_TEST(beyond_its_bound_the_wal_begins_anew)
 {
-	/* The sync of the pass beside the commits, and that of the database
+	/* The sync of the pass beside the commits, and the sync of the database
 	 * before the pass for which the committer waits. */
 	ck_assert_uint_lt(largest_wal(2, BOUND), 2 * BOUND);
 	assert_all_there();
 }
 END_TEST
 
-/* What comes while much is copied is much as well: copied beside the commits,
- * again and again, before the committer has to wait. */
+/* While much is copied, much arrives. The copy is repeated beside the commits
+ * before the committer has to wait. */
 static void land_a_large_commit(void)
 {
 	if (commits_to_land == 0)
@@ -323,7 +323,7 @@ START_TEST(the_committer_waits_for_little)
 
 	commit(1);
 	before_sync = land_a_large_commit;
-	/* A pass and a sync of the database, each overtaken, twice. */
+	/* A pass and a sync of the database are overtaken, twice. */
 	commits_to_land = 4;
 	ck_assert_int_eq(journal_checkpoint(j, 1), 0);
 	ck_assert_uint_eq(commits_to_land, 0);
@@ -334,7 +334,7 @@ START_TEST(the_committer_waits_for_little)
 }
 END_TEST
 
-/* In the middle of a look-up, which reads the WAL as it was. */
+/* In the middle of a look-up, which reads the old state of the WAL. */
 static int read_on(void *arg, const struct journal_row *row)
 {
 	uint64_t *bytes = arg;

@@ -1,14 +1,13 @@
 /*
- * The journal on a disk that fails and forgets (memfs.h), SQLite on a VFS over
- * it. Each system call of a commit fails in turn, and it is killed or cut at
- * each change; then the journal is reopened, or the process is killed, or the
- * power is cut. Whatever comes:
- *	0 from journal_commit()		the rows are there, for ever
- *	a negative errno		they are not there, ever
- *	JOURNAL_UNKNOWN			either; but what the next opening has
- *					shown stays, also when a power loss follows it
- *	at once
- * and all that was committed before is there, and all that is committed after.
+ * Proves the promises of journal_commit() on a disk that fails and forgets
+ * (memfs.h), with SQLite on a VFS over it. Each system call of a commit fails
+ * in turn, and a crash or a power loss comes at each change. Then the journal
+ * is reopened, the process is killed, or the power is lost.
+ *
+ * After 0, the rows are there for ever. After a negative errno, they are never
+ * there. After JOURNAL_UNKNOWN, both is possible; but a power loss right after
+ * the next opening changes nothing that this opening has shown. Earlier and
+ * later commits are there.
  */
 #include <check.h>
 #include <errno.h>
@@ -81,7 +80,7 @@ START_TEST(each_call_of_a_commit_fails)
 }
 END_TEST
 
-/* What the caller is told: the disk is full is not the sync has failed. */
+/* The caller can tell a full disk from a failed sync. */
 START_TEST(a_failed_write_is_told_from_a_failed_sync)
 {
 	struct journal_world *w = journal_world_new();
@@ -128,7 +127,7 @@ START_TEST(a_full_disk_is_definite_until_there_is_room)
 }
 END_TEST
 
-/* ---- killed and cut at each change of a commit ---- */
+/* ---- crash and power loss at each change of a commit ---- */
 
 static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
     uint64_t seed)
@@ -152,7 +151,7 @@ static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
 	if (by_cut)
 		memfs_power_loss(w->fs, &choice);
 	world_open(w);
-	/* Stopped, it has told nobody. */
+	/* The stopped process gave no answer. */
 	was_there =
 	    world_check(w, row, 2, r == 0 ? 0 : JOURNAL_UNKNOWN, "stopped");
 	world_power_loss(w, MEMFS_DATA_NONE);
@@ -163,8 +162,8 @@ static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
 	return was_hit;
 }
 
-/* The frames are in memory, their sync never ran: what the next start shows
- * to its clients must survive a power loss right after. */
+/* The frames are in memory without a sync. A power loss right after the next
+ * start must not take anything that the start has shown to clients. */
 START_TEST(what_a_start_has_shown_survives_a_power_loss)
 {
 	enum before before = (enum before)_i;

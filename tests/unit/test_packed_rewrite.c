@@ -1,7 +1,7 @@
 /*
- * A rewrite of packed-refs gives the bytes that git's own gives, keeps the
- * inode it replaced for two seconds, and leaves the old file and no litter
- * wherever a call fails.
+ * Proves that a rewrite of packed-refs gives the same bytes as git, keeps the
+ * replaced inode open for two seconds, and leaves the old file and no litter if
+ * any call fails.
  */
 #include <check.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "tests/lib/packed_fixture.h"
 #include "tests/lib/suite.h"
 
-/* What git's own deletion of NAMES from a copy makes of the file. */
+/* Compares with git's own deletion of NAMES in a copy of the repository. */
 static void compare_with_git(const char *const *names, size_t nr)
 {
 	bool changed = false;
@@ -88,8 +88,8 @@ START_TEST(names_that_are_not_there_change_nothing)
 }
 END_TEST
 
-/* Unsorted, duplicated, without a header: the header is not made up, and a
- * name goes with all its lines. */
+/* Unsorted lines, duplicates, no header: no header is added, and a name goes
+ * with all its lines. */
 START_TEST(an_odd_file_is_rewritten_sorted)
 {
 	static const char *const names[] = { "refs/m", "refs/m", "refs/q" };
@@ -125,7 +125,7 @@ static void check_header(const char *before, const char *after)
 	free(text);
 }
 
-/* git keeps nothing of the old header: it has peeled what it writes. */
+/* git ignores the old header, because git peels every tag that it writes. */
 START_TEST(the_header_is_gits)
 {
 	check_header("# pack-refs with: peeled fully-peeled sorted  mine \n",
@@ -409,7 +409,7 @@ START_TEST(threads_share_it)
 }
 END_TEST
 
-static int turns; /* by whose turn it is */
+static int turns; /* changed by the owner of the turn */
 
 static void *takes_turns(void *arg)
 {
@@ -424,7 +424,7 @@ static void *takes_turns(void *arg)
 	return arg;
 }
 
-/* Who has a turn is waited for, and those who wait all get theirs. */
+/* Waiters wait for the owner of the turn, and all of them get a turn. */
 START_TEST(turns_are_waited_for)
 {
 	pthread_t threads[4];
@@ -448,8 +448,8 @@ START_TEST(turns_are_waited_for)
 }
 END_TEST
 
-/* Who has it for long holds up each of the others once, and not anew whenever
- * one comes: a hundred seconds for all of these, were it so. */
+/* A long turn delays every waiter once, and not again for later callers.
+ * Otherwise these calls would take a hundred seconds. */
 START_TEST(a_turn_that_hangs_is_waited_for_once)
 {
 	struct timespec began, now;

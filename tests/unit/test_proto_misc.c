@@ -1,8 +1,8 @@
 /*
- * Proves the small parts of proto/: that the codes and names of statuses and
- * outcomes are what they were (they are in journals), that ids come back from
- * their text and only from that, that hello is open to new lines and to
- * nothing else, and that an arena keeps what it was given.
+ * Proves the small parts of proto/. The codes and names of statuses and
+ * outcomes never change, because journals contain them. Ids are read from their
+ * text and from no other text. hello accepts new lines and no other changes. An
+ * arena keeps its contents.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "proto/message.h"
 #include "tests/lib/suite.h"
 
-/* Written out once more, by hand: a code that moves is caught here. */
+/* A second copy, by hand: finds a changed code. */
 static const struct {
 	unsigned code;
 	const char *name;
@@ -172,7 +172,7 @@ START_TEST(test_oid_of_sha256)
 	strcpy(broken, text);
 	broken[63] = '\0';
 	ck_assert_int_eq(refd_oid_parse_as(broken, format, &other), -1);
-	/* What stands behind an id of SHA-1 is zero. */
+	/* The bytes after an id of SHA-1 are zero. */
 	memset(&other, 0xff, sizeof(other));
 	ck_assert_int_eq(refd_oid_parse(text, &other), 0);
 	ck_assert_uint_eq(other.bytes[19], 0x67);
@@ -212,7 +212,7 @@ START_TEST(test_detail)
 	ck_assert_int_eq(detail.kind, REFD_DETAIL_FUNNY_NAME);
 	expect_arg(&detail, 0, "");
 	free(text);
-	/* A longer word, a shorter one, more arguments than any has. */
+	/* A longer word, a shorter word, too many arguments. */
 	ck_assert(refd_detail_read("\1exists-not\1x", &detail));
 	ck_assert_int_eq(detail.kind, REFD_DETAIL_UNKNOWN);
 	expect_arg(&detail, 0, "x");
@@ -272,8 +272,8 @@ START_TEST(test_txid_made)
 }
 END_TEST
 
-/* The strings come in many sizes, across and beyond a chunk, and none of
- * them may touch another. */
+/* The strings have many sizes, within a chunk and beyond. No string may
+ * overwrite another string. */
 START_TEST(test_arena)
 {
 	static char text[70000];
@@ -319,8 +319,8 @@ static enum refd_decoded hello_line(struct refd_hello_decoder *dec,
 	return r;
 }
 
-/* The answer to the last of LINES, which end with NULL; the ones before must
- * be taken. "" is a flush. */
+/* Returns the answer to the last of LINES, which end with NULL. All earlier
+ * lines must be accepted. "" is a flush. */
 static enum refd_decoded hello_lines(struct refd_hello *hello,
     const char *const *lines)
 {
@@ -394,7 +394,7 @@ START_TEST(test_hello_refused)
 }
 END_TEST
 
-/* Each line must come, and not twice. */
+/* Every line must come exactly once. */
 START_TEST(test_hello_complete)
 {
 	static const char *const all[] = { LINES };

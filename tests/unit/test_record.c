@@ -1,7 +1,7 @@
 /*
- * A journal row's body: what is decoded is what was encoded, over random
- * records; every shorter or longer input, every unknown version, flag, status
- * or action is refused; a number of members never costs more memory than the
+ * Proves the encoding of a journal row's body. Random records come back
+ * unchanged. Shorter and longer inputs and unknown versions, flags, statuses
+ * and actions are refused. A number of members never costs more memory than the
  * input justifies.
  */
 #include <check.h>
@@ -16,7 +16,7 @@
 #define MEMBERS_MAX 40
 #define STRING_MAX  48
 
-/* Backing store of one random record's strings. */
+/* Storage for the strings of one random record. */
 static char strings[2 + 4 * MEMBERS_MAX][STRING_MAX];
 static struct record_member members[MEMBERS_MAX];
 
@@ -157,7 +157,8 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 		assert_member_eq(&a->members[i], &b->members[i]);
 }
 
-/* From memory of exactly that size, so that a sanitizer sees a byte more. */
+/* Decodes from memory of exactly LEN bytes, so that a sanitizer sees any longer
+ * read. */
 static int decode(const uint8_t *bytes, size_t len, struct record *rec)
 {
 	uint8_t *exact = malloc(len > 0 ? len : 1);
@@ -212,8 +213,8 @@ START_TEST(a_part_or_more_than_all_is_refused)
 }
 END_TEST
 
-/* Whatever is taken has one encoding, so a changed byte is another record or
- * none. */
+/* Every accepted record has one encoding, so a changed byte gives another
+ * record or an error. */
 START_TEST(a_changed_byte_is_never_taken_for_the_same)
 {
 	struct gen g = { .state = 77 };
@@ -293,7 +294,7 @@ START_TEST(what_is_unknown_is_refused)
 	ck_assert_int_eq(decode_with(AT_STATUS, 99), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_STATUS, REFD_PENDING), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_MEMBER_FLAGS, 0x30), 0);
-	/* "ab" with a NUL for its second byte. */
+	/* "ab" with a NUL as second byte. */
 	ck_assert_int_eq(decode_with(AT_COMMITTER + 5, 0), -EBADMSG);
 }
 END_TEST
@@ -316,8 +317,8 @@ START_TEST(only_what_is_written_has_a_target)
 	bytes[AT_ACTION] = 4;
 	ck_assert_int_eq(decode(bytes, len, &back), -EBADMSG);
 	bytes[AT_ACTION] = 1;
-	/* The worktree's string, behind the flags and the name, made empty:
-	 * that has another encoding. */
+	/* Makes the string of the worktree empty, behind the flags and the
+	 * name. An empty string has another encoding. */
 	at = AT_MEMBER_FLAGS + 1 + 4 + strlen(one.name) + 1;
 	bytes[at] = 0;
 	memmove(bytes + at + 4, bytes + at + 5, len - at - 5);
@@ -351,7 +352,7 @@ START_TEST(a_rejection_says_nothing_of_what_was_published)
 }
 END_TEST
 
-/* Of each update what became of it, and nothing of how. */
+/* The outcome of every update, and nothing else. */
 START_TEST(what_is_stripped_still_answers)
 {
 	struct record_member all[] = {

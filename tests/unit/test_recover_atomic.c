@@ -1,8 +1,8 @@
 /*
- * Proves that recovery does not tear an atomic transaction whose one name was
- * taken by a foreign writer during the flush, before the daemon was killed;
- * that the abort is recorded before the locks go; and that one which was taken
- * back for the disk's sake stays so after a power loss.
+ * Proves that recovery does not tear an atomic transaction if a foreign writer
+ * took a name during the flush, before the daemon was killed. The abort is
+ * recorded before the locks go. An update that was taken back because of a disk
+ * error stays so after a power loss.
  */
 #include <check.h>
 #include <errno.h>
@@ -38,9 +38,9 @@ START_TEST(atomic_is_not_torn_by_a_taken_name)
 }
 END_TEST
 
-/* The start after the crash is killed in its turn, at each of its changes. The
- * locks go after the abort is recorded: without them the next start would find
- * nothing unfinished, and the journal would say ok. */
+/* The start after the crash is killed at every change, too. The locks go after
+ * the abort is recorded. Without the locks the next start would find nothing
+ * unfinished, and the journal would say ok. */
 START_TEST(a_crashed_start_unlocks_nothing_unrecorded)
 {
 	struct scripted_txn h = { .w = NULL };
@@ -72,8 +72,8 @@ START_TEST(a_crashed_start_unlocks_nothing_unrecorded)
 }
 END_TEST
 
-/* A member of the repository's group put something else in the place of P's log
- * meanwhile. Nothing waits for that. */
+/* A member of the repository's group replaced P's log by something else
+ * meanwhile. No work waits for this. */
 START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 {
 	static const char log[] = WORLD_REPO "/logs/refs/heads/p";
@@ -96,10 +96,10 @@ START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 }
 END_TEST
 
-/* A disk that does not take the last step of an atomic transaction: its
- * creation was linked, is unlinked, and that is recorded. Whatever of the two
- * the power loss keeps, and be it an empty file, it is not there afterwards;
- * unless git made it since. */
+/* A disk fails the last step of an atomic transaction. The creation was linked
+ * and unlinked, and the abort was recorded. The power loss may keep the link,
+ * even as an empty file. Recovery removes the ref, unless git has made it
+ * since. */
 static void take_back(void)
 {
 	struct txn *txn;

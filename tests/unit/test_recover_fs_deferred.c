@@ -1,8 +1,8 @@
 /*
- * Proves that a record which a start defers after a failed sync keeps its
- * evidence as long as its file system stays in memory: names are exact, and
- * contents are not. So a later attempt undoes no deletion of another writer,
- * and still writes what the disk lacks.
+ * Proves that a record that a start defers after a failed sync keeps its
+ * evidence while the file system stays in memory: names are exact, contents are
+ * not. So a later attempt undoes no foreign deletion, and still writes a value
+ * that the disk lacks.
  */
 #include <check.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static void try_again(bool in_daemon)
 	ck_assert_uint_eq(w->parked, 0);
 }
 
-/* The next start finds the lock of another writer on x. */
+/* The next start finds a foreign lock on x. */
 static void defer_x(void)
 {
 	memfs_write(w->fs, LOCK, "");
@@ -61,7 +61,7 @@ START_TEST(a_deletion_before_the_crash_stays)
 }
 END_TEST
 
-/* The lock belongs to the deletion. A start may find it more than once. */
+/* The lock belongs to the deletion. Several starts may find the lock. */
 START_TEST(a_deletion_after_the_crash_stays)
 {
 	wr_ok("x=1");
@@ -93,7 +93,7 @@ START_TEST(a_missing_repository_undoes_no_deletion)
 	wr_rename(AWAY, WORLD_REPO);
 	try_again(_i == 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
-	/* The lock of z says that z was not published. */
+	/* The lock of z shows that z was not published. */
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	wr_expect_locks("");
 }
@@ -106,7 +106,7 @@ static int keep_cache(const struct sys *sys, int fd)
 	return 0;
 }
 
-/* The disk lacks the value. The memory has it, and may not let go of it. */
+/* The disk lacks the value. The memory has the value and may keep it. */
 START_TEST(a_value_is_written_again)
 {
 	wr_ok("x=1");
@@ -140,8 +140,8 @@ START_TEST(a_power_loss_redoes_the_value)
 }
 END_TEST
 
-/* The start removes our lock, and with it the evidence that the deletion was
- * not published. The start may crash at each of its changes. */
+/* The start removes our lock, and with the lock the evidence that the deletion
+ * was not published. The start may crash at every change. */
 START_TEST(a_deletion_under_our_lock_is_redone)
 {
 	struct record_member m =

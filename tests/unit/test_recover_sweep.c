@@ -1,9 +1,9 @@
 /*
- * Proves, with symbolic refs, HEAD and a linked worktree in one transaction,
- * over every change of the disk from its locks to its end, and over every one
- * of recovery's: killed or cut there, all of it is there after the next start
- * or nothing, each line once, no lock and no staged file; and a start that an
- * error stopped half-way lost nothing.
+ * Proves the recovery of one transaction with symbolic refs, HEAD and a linked
+ * worktree. A crash or a power loss comes at every change of the disk, in the
+ * transaction and in recovery. After the next start the transaction is there as
+ * a whole or not at all, every line once, without a lock or a staged file. A
+ * start that stopped at an error has lost nothing.
  */
 #include <check.h>
 #include <errno.h>
@@ -20,11 +20,11 @@
 #define ONES "3131313131313131313131313131313131313131\n"
 #define TWOS "3232323232323232323232323232323232323232\n"
 
-/* What is published, and what says so. */
+/* The published files and their logs. */
 static const struct file {
 	uint32_t index;
 	const char *path, *before, *after; /* NULL: nothing there */
-	const char *log;                   /* NULL: none */
+	const char *log;                   /* NULL: no log */
 	char old, new_c;
 } files[] = {
 	{ 0, R "/refs/heads/main", ONES, TWOS, R "/logs/refs/heads/main", '1',
@@ -203,7 +203,7 @@ START_TEST(crash_anywhere)
 }
 END_TEST
 
-/* By hand and by the applier, atomic or not, one of each. */
+/* The first and the last variant: by hand, and by the applier. */
 static int every_other(int i)
 {
 	return i == 0 ? 0 : NR_VARIANTS - 1;
@@ -229,8 +229,8 @@ START_TEST(disk_dies_anywhere)
 }
 END_TEST
 
-/* Everything was answered; the power goes, and again at each change that
- * recovery makes. */
+/* Everything was answered. A power loss comes, and a second one at every change
+ * of recovery. */
 START_TEST(power_loss_and_again_in_recovery)
 {
 	const struct variant *v = &variants[NR_VARIANTS - 1];
@@ -263,7 +263,7 @@ START_TEST(power_loss_and_again_in_recovery)
 }
 END_TEST
 
-/* ---- starts that fail ---- */
+/* ---- failing starts ---- */
 
 /* Killed with all locks standing, or cut with all lost. */
 static struct recovered_state *stopped(bool by_cut)

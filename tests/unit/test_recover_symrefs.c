@@ -1,7 +1,7 @@
 /*
- * Proves recovery of what is no plain ref in the common dir: symbolic refs by
- * their target, torn ones, ones that another wrote later; the names of linked
- * worktrees, each HEAD for itself.
+ * Proves the recovery of everything that is no plain ref in the common
+ * directory: symbolic refs by their target, torn symbolic refs, later writes of
+ * others, and the refs of linked worktrees, with a HEAD in every worktree.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -51,8 +51,8 @@ START_TEST(power_loss_loses_a_symref)
 }
 END_TEST
 
-/* What an earlier recovery wrote is younger than our lock, and may be torn in
- * its turn: no later write of another's. */
+/* An earlier recovery wrote a file that is younger than our lock and may be
+ * torn, too. The file does not count as a later foreign write. */
 START_TEST(power_loss_tears_a_symref)
 {
 	static const enum memfs_data data[] = { MEMFS_DATA_NONE,
@@ -116,7 +116,8 @@ START_TEST(power_loss_loses_their_symref_too)
 }
 END_TEST
 
-/* The ref was packed, at what the symref resolves to: not the same. */
+/* The packed value equals the value behind the symref. A packed ref is still no
+ * symref. */
 START_TEST(power_loss_loses_a_symref_over_a_packed_ref)
 {
 	struct record_member m =
@@ -133,7 +134,7 @@ START_TEST(power_loss_loses_a_symref_over_a_packed_ref)
 }
 END_TEST
 
-/* The id that a symref resolves to is in no file of its own. */
+/* The value behind a symref is not in the symref's file. */
 START_TEST(power_loss_undoes_a_symrefs_deletion)
 {
 	struct record_member m =
@@ -149,7 +150,7 @@ START_TEST(power_loss_undoes_a_symrefs_deletion)
 }
 END_TEST
 
-/* Its own object need not be there: a symref may lead to a branch unborn. */
+/* The symref needs no object: the target may be an unborn branch. */
 START_TEST(power_loss_loses_a_symref_to_a_pruned_object)
 {
 	struct record_member m = scripted_symref("HEAD", "refs/heads/topic");
@@ -163,8 +164,8 @@ END_TEST
 
 /* ---- worktrees ---- */
 
-/* Both HEADs in one window, killed when one of the two was done: the other's
- * lock says nothing of it. */
+/* Both HEADs are in one batch, and the daemon is killed after the first. The
+ * lock of the second HEAD says nothing about the first. */
 START_TEST(crash_tells_one_head_from_another)
 {
 	struct record_member m[] = {
@@ -179,7 +180,8 @@ START_TEST(crash_tells_one_head_from_another)
 		m[1].worktree = "";
 	}
 	ck_assert_int_ne(SCRIPTED_APPLY(&h, m), 0);
-	/* Somebody writes on, where it was done: our line is not its last. */
+	/* Another writer continued the finished log: our line is not the
+	 * last. */
 	memfs_write(w->fs, _i == 0 ? HEAD_LOG : WT "/logs/HEAD", "");
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), _i);

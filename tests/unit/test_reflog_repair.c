@@ -1,7 +1,7 @@
 /*
- * A log that a power loss spoilt is whole again: NULs and torn lines go, what
- * somebody wrote behind them stays, missing lines come back once and in
- * order, and git reads the result. A repair that fails can be repeated.
+ * Proves that a log is whole again after a power loss damaged it. NULs and torn
+ * lines go, later lines of other writers stay, missing lines come back once and
+ * in order, and git reads the result. A failed repair can be repeated.
  */
 #include <check.h>
 #include <errno.h>
@@ -104,7 +104,7 @@ static ssize_t limited_pwrite(const struct sys *s, int fd, const void *buf,
 	return sys_kernel.pwrite(s, fd, buf, len, offset);
 }
 
-/* However far a failed repair came, the next one completes it. */
+/* However far a failed repair came, the next repair completes it. */
 START_TEST(a_failed_repair_can_be_repeated)
 {
 	const struct damage *d = &damages[_i];
@@ -194,8 +194,7 @@ START_TEST(no_lines_only_cut)
 }
 END_TEST
 
-/* As it is after a power loss on ext4: git sees none of what stands behind
- * NULs. */
+/* As after a power loss on ext4: git sees no line behind NULs. */
 START_TEST(git_reads_the_repaired_log)
 {
 	char *hex, *out, *lines[3];
@@ -266,8 +265,8 @@ static ssize_t counting_pread(const struct sys *table, int fd, void *buf,
 	return n;
 }
 
-/* Only the end is mended, and what is added begins a line. For what the end
- * lacks the log is searched, but not all of a sparse one. */
+/* Only the end is repaired, and an added line begins on a new line. The log is
+ * searched for missing lines, but a sparse log is not searched in full. */
 START_TEST(of_a_large_log_the_end_is_repaired)
 {
 	static const char *const makes[] = {
@@ -302,15 +301,14 @@ START_TEST(of_a_large_log_the_end_is_repaired)
 }
 END_TEST
 
-/* Foreign lines behind ours are longer than what is read at once: ours are
- * found all the same, wherever a piece begins, and one that is lacking is added
- * alone. */
+/* Foreign lines after ours are longer than a read. refd finds our lines all the
+ * same, wherever a piece begins, and adds only the missing line. */
 START_TEST(lines_before_a_long_end_are_found)
 {
 	static const char *const fills[] = {
 		"yes '" OID " " OID " A <a@b> 1700000000 +0000' | "
 		"head -n 90000",
-		/* One line, without its end, and its end. */
+		/* One line without its end, then the end. */
 		"head -c 9000000 /dev/zero | tr '\\0' x; echo",
 		"head -c 8388607 /dev/zero | tr '\\0' x; echo",
 		"head -c 9000000 /dev/zero; echo",

@@ -1,8 +1,8 @@
 /*
- * Proves that refnames are accepted and refused as git does it: rule by rule
- * on names picked by hand, and against the installed git on random ones made
- * of what the rules turn on (check-ref-format for the format and for pushed
- * names, update-ref -d for what may be deleted).
+ * Proves that refnames are accepted and refused as in git: rule by rule on
+ * chosen names, and against the installed git on random names that are made of
+ * critical pieces. (check-ref-format for the format and for pushed names,
+ * update-ref -d for deletions.)
  */
 #include <check.h>
 #include <stdio.h>
@@ -120,8 +120,8 @@ START_TEST(test_may_write)
 }
 END_TEST
 
-/* Of all that git itself has put into a git directory, nothing may be
- * written but what looks like a root ref. */
+/* Of all files that git itself puts into a git directory, only names of root
+ * refs may be written. */
 START_TEST(test_reserved)
 {
 	static const char *const kept[] = { "config", "config.worktree",
@@ -147,7 +147,7 @@ START_TEST(test_reserved)
 }
 END_TEST
 
-/* "refs/" and components of COMPONENT bytes until it is LEN long. */
+/* Makes a name of "refs/" and components of COMPONENT bytes, LEN long. */
 static void make_long(char *name, size_t len, size_t component)
 {
 	size_t i;
@@ -263,8 +263,8 @@ END_TEST
 
 /* ---- against git ---- */
 
-/* Runs a program and returns its exit status; the first bytes of its
- * standard error go to SAID, of SIZE bytes. */
+/* Runs a program and returns its exit status. The first SIZE bytes of its
+ * standard error go to SAID. */
 static int run(const char *const *argv, char *said, size_t size)
 {
 	int fds[2], status;
@@ -313,8 +313,8 @@ static bool git_format_ok(const char *name, bool one_level)
 	return rc == 0;
 }
 
-/* A name of a few of the pieces that the rules are about. It never begins
- * with "-", which git would take for an option. */
+/* A name of a few critical pieces. It never begins with "-", because git would
+ * read an option. */
 static void random_name(struct gen *g, char *name)
 {
 	static const char *const pieces[] = { "a", "b", "Z", "/", "/", "/", ".",
@@ -376,7 +376,7 @@ START_TEST(test_push_like_git)
 }
 END_TEST
 
-/* What git does not say, or we do otherwise on purpose. */
+/* Differences on purpose, and cases without a message of git. */
 static bool delete_differs(const char *name)
 {
 	return strstr(name, ".lock/") != NULL ||

@@ -1,8 +1,8 @@
 /*
- * What the scheduler answers: per ref and once, by id and uid, to resends,
- * look-ups and cancels. (Who goes when: test_scheduler_order; deadlines:
+ * Proves the answers of the scheduler: one per ref, by id and uid, to resends,
+ * look-ups and cancels. (Order: test_scheduler_order; deadlines:
  * test_scheduler_time; locks: test_scheduler_locks; sessions:
- * test_scheduler_session; bad days: test_scheduler_days.)
+ * test_scheduler_session; errors: test_scheduler_days.)
  */
 #include <check.h>
 #include <string.h>
@@ -49,7 +49,7 @@ START_TEST(test_refused_is_told_per_ref)
 	ck_assert_int_eq(ask->statuses[1], REFD_NOREPO);
 	ck_assert_str_eq(ask->text, "not below a root");
 	ck_assert(scheduler_is_idle(rig_scheduler));
-	/* Nothing was done under its id, so nothing is kept of it. */
+	/* Nothing was done under the id, so nothing is kept. */
 	ask = rig_submit(&both);
 	rig_refuse(rig_admissions, REFD_DENIED, "not yours");
 	ck_assert_int_eq(ask->statuses[1], REFD_DENIED);
@@ -133,12 +133,12 @@ START_TEST(test_empty_transaction_that_is_refused)
 	struct rig_txn t = { 0 };
 	struct rig_ask *ask = rig_submit(&t);
 
-	/* There is no result that could say so. */
+	/* No result could carry this answer. */
 	rig_refuse(rig_admissions, REFD_NOREPO, "not below a root");
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ask->refused, REFD_NOREPO);
 	ck_assert_str_eq(ask->text, "not below a root");
-	/* And one that was cancelled was not committed. */
+	/* A cancelled transaction was not committed. */
 	ask = rig_submit(&t);
 	rig_cancel(0, rig_last_id());
 	rig_admit_all();
@@ -164,7 +164,7 @@ START_TEST(test_a_name_twice_is_a_duplicate)
 	    "duplicate"
 	    "\1"
 	    "refs/heads/a");
-	/* Its name is free again. */
+	/* The name is free again. */
 	ask = rig_go(&one);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
@@ -178,7 +178,7 @@ START_TEST(test_resend_joins)
 	struct rig_txn t = both;
 	struct rig_ask *first, *again, *third;
 
-	/* While it is admitted, while it is in a window, while it is kept. */
+	/* During admission, in a batch, and as an unrecorded outcome. */
 	first = rig_submit(&t);
 	t.id = rig_last_id();
 	again = rig_submit(&t);
@@ -213,7 +213,7 @@ START_TEST(test_other_content_is_refused)
 	ck_assert_int_eq(ask->refused, REFD_BADREQUEST);
 	ck_assert_str_eq(ask->text,
 	    "transaction id was used for other content");
-	/* Another's id of the same bytes is another id. */
+	/* The same bytes under another user are a different id. */
 	t.uid = 7;
 	ask = rig_go(&t);
 	rig_back_all();
@@ -338,12 +338,12 @@ START_TEST(test_cancel_of_one_in_the_store)
 {
 	struct rig_ask *ask = rig_submit(&one), *cancel;
 
-	/* Being admitted: it never enters a window. */
+	/* During admission: the transaction never enters a batch. */
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
 	rig_admit_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
-	/* In a window: what comes back undecided is cancelled. */
+	/* In a batch: updates that come back undecided are cancelled. */
 	ask = rig_go(&(struct rig_txn){ RIG_NAMES("refs/x", "refs/y") });
 	cancel = rig_cancel(0, rig_last_id());
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
@@ -351,7 +351,7 @@ START_TEST(test_cancel_of_one_in_the_store)
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
-	/* Nobody knows it. */
+	/* An unknown id. */
 	cancel = rig_cancel(0, 4711);
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_NEVER_SEEN);

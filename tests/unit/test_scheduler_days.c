@@ -1,6 +1,7 @@
 /*
- * Clients that are gone, callbacks that call back, too much at once, names
- * that eat memory, repositories that are replaced, draining and stopping.
+ * Proves that the scheduler handles bad conditions: vanished clients, callbacks
+ * that call back, overload, names that need much memory, replaced repositories,
+ * draining and stopping.
  */
 #include <check.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ START_TEST(test_forgotten_client)
 }
 END_TEST
 
-/* A callback may do all that a connection does. */
+/* A callback may make every call that a connection makes. */
 static struct rig_client shy;
 static unsigned nr_from_callback;
 
@@ -48,7 +49,7 @@ static void submit_and_forget(struct rig_ask *ask)
 
 	if (nr_from_callback++ > 0)
 		return;
-	t.id = rig_last_id(); /* its own, which is being answered */
+	t.id = rig_last_id(); /* the id that is being answered */
 	rig_submit(&t);
 	t.id = 0;
 	rig_submit(&t);
@@ -153,7 +154,7 @@ START_TEST(test_deep_names_are_busy_not_eaten)
 }
 END_TEST
 
-/* ---- the repository is another one ---- */
+/* ---- a replaced repository ---- */
 
 START_TEST(test_reopened)
 {
@@ -186,7 +187,7 @@ START_TEST(test_reopened_keeps_its_place)
 	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
 	rig_back(rig_windows);
 	rig_run();
-	/* The second may have gone while the first was away; it may not when
+	/* The second update could go while the first was away, but not when
 	 * both are back. */
 	rig_find(rig_windows, "refs/heads/a")->again = TXN_AGAIN_REOPEN;
 	rig_back(rig_windows);
@@ -220,7 +221,7 @@ START_TEST(test_drain_finishes_what_is_there)
 }
 END_TEST
 
-/* Who asks and asks does not keep it from stopping. */
+/* A client with endless queries does not prevent the stop. */
 START_TEST(test_drain_is_not_for_questions)
 {
 	struct rig_ask *first = rig_go(&one), *asks;
@@ -260,7 +261,7 @@ START_TEST(test_hurry_aborts_what_waits)
 	ck_assert_int_eq(in->outcome, REFD_COMMITTED);
 	ck_assert_int_eq(half->statuses[0], REFD_OK);
 	ck_assert_int_eq(half->statuses[1], REFD_ABORTED);
-	/* That they were aborted is recorded before the end. */
+	/* The aborts are recorded before the end. */
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
@@ -304,7 +305,7 @@ START_TEST(test_stats)
 	ck_assert_uint_eq(stats.refs_failed, 2);
 	ck_assert_uint_eq(stats.windows, 1);
 	ck_assert_uint_eq(stats.window_refs_max, 2);
-	/* What was replayed was counted the first time. */
+	/* A replayed transaction was counted the first time. */
 	rig_submit(&one);
 	rig_admissions->replayed = true;
 	rig_admit_all();

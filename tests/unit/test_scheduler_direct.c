@@ -1,9 +1,9 @@
 /*
- * Proves that a transaction goes to the store together with its window while
- * nothing else is at work and its repository is known; that its names are held
- * meanwhile; that it goes the ordinary way where the store did not apply the
- * window; that a cancel, a deadline and a stop reach it; and that the quota of
- * its repository is not exceeded.
+ * Proves that a transaction goes to the store together with its batch, if
+ * nothing else is at work and the repository is known. Its names are held
+ * meanwhile. If the store did not apply the batch, the transaction goes the
+ * ordinary way. A cancel, a deadline and a stop reach the transaction. The
+ * quota of its repository is kept.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -47,7 +47,8 @@ START_TEST(admitted_and_applied)
 	ck_assert(rig_admit_directly(rig_admissions));
 	rig_back_all();
 	expect(ask, REFD_OK);
-	/* The name rests, so that plain git gets a turn. */
+	/* The scheduler leaves the name alone for a while, so plain git gets a
+	 * turn. */
 	ask = rig_submit(
 	    &(struct rig_txn){ .repo = 1, RIG_NAMES("refs/heads/a") });
 	rig_admit_all();
@@ -79,8 +80,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* While A is in the store's hands, no window has A, whichever way the store
- * decides. */
+/* While the store has A, no batch has A, whatever the store decides. */
 START_TEST(names_are_held)
 {
 	struct rig_ask *first = submit_direct("refs/heads/a"), *second, *third;
@@ -147,7 +147,7 @@ START_TEST(cancelled)
 
 	rig_cancel(0, rig_last_id());
 	ck_assert(txn->is_given_up);
-	/* The cancel came too late if the store had begun with the window. */
+	/* The cancel comes too late if the store has begun the batch. */
 	atomic_store(&txn->is_given_up, !_i);
 	if (_i)
 		ck_assert(rig_admit_directly(txn));
@@ -241,7 +241,7 @@ static void setup_quota(void)
 	rig_pass(1000 * RIG_MS);
 }
 
-/* Nothing is at work, but a transaction waits for a lock of another program. */
+/* Nothing is at work, but a transaction waits for a foreign lock. */
 START_TEST(quota_is_kept)
 {
 	struct rig_ask *locked = submit_direct("refs/heads/a"), *more;

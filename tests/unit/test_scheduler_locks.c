@@ -1,7 +1,7 @@
 /*
- * Locks that somebody else holds: how often and for how long they are tried,
- * as the client says or by default, what is said in the end, and that nobody
- * else waits for that.
+ * Proves how the scheduler waits for foreign locks: how often and how long, by
+ * the client's wish or by default, and with which final answer. No other work
+ * waits.
  */
 #include <check.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct rig_txn one = { RIG_NAMES("refs/heads/a") };
 static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
     "refs/heads/b") };
 
-/* The window is back with NAME's lock held by somebody, all else done. */
+/* The batch comes back. A foreign lock on NAME stopped this update only. */
 static void locked(const char *name)
 {
 	rig_give_back(name, TXN_AGAIN_LOCKED);
@@ -40,7 +40,7 @@ START_TEST(test_lock_is_tried_again)
 }
 END_TEST
 
-/* What the scheduler says of a lock. */
+/* The scheduler's text about a lock. */
 #define LOCKED(name, path) "\1locked\1" name "\1" path
 #define PACKED(path)       "\1packed-locked\1" path
 
@@ -71,7 +71,7 @@ START_TEST(test_lock_is_given_up)
 {
 	struct rig_ask *ask = rig_go(&both);
 
-	/* The other one is long done and doesn't wait. */
+	/* The other update is long done and doesn't wait. */
 	ck_assert_int_eq(retry_until_answered(ask, "refs/heads/b"),
 	    1000 * RIG_MS);
 	ck_assert_int_eq(ask->outcome, REFD_PARTIAL);
@@ -79,7 +79,7 @@ START_TEST(test_lock_is_given_up)
 	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
 	ck_assert_str_eq(ask->text,
 	    LOCKED("refs/heads/b", "/srv/0.git/refs/heads/b.lock"));
-	/* The window is over; nobody is kept from the name any more. */
+	/* The batch is over, and the name is free. */
 	ask = rig_go(&both);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
@@ -87,7 +87,7 @@ START_TEST(test_lock_is_given_up)
 END_TEST
 
 static const struct {
-	uint32_t ref_ms, packed_ms; /* less 1, as the rig wants it */
+	uint32_t ref_ms, packed_ms; /* timeout plus 1; 0: default */
 	const char *path;
 	int64_t wait_ms;
 	const char *text;
@@ -165,7 +165,7 @@ START_TEST(test_lock_of_an_atomic)
 }
 END_TEST
 
-/* The store gives all of it back as locked; one of them is. */
+/* The store returns all updates as locked, because of one lock. */
 START_TEST(test_given_back_with_one_that_is_locked)
 {
 	struct rig_txn t = both;
@@ -194,7 +194,7 @@ START_TEST(test_lock_that_was_let_go_of)
 	struct rig_txn t = both;
 	struct rig_ask *ask;
 
-	/* First one lock stands, then another: the end is the other's. */
+	/* First one lock stands, then the other, which decides the answer. */
 	t.atomic = true;
 	ask = rig_go(&t);
 	rig_give_back("refs/heads/b", TXN_AGAIN_LATER);
@@ -220,7 +220,7 @@ START_TEST(test_lock_holds_up_nobody_else)
 	ck_assert_uint_eq(rig_count(rig_windows), 1);
 	rig_back_all();
 	ck_assert_uint_eq(other->nr_answers, 1);
-	/* The one behind doesn't pass it. */
+	/* A later update doesn't overtake. */
 	ck_assert_ptr_null(rig_windows);
 	rig_pass(1 * RIG_MS);
 	ck_assert_ptr_eq(rig_windows->parts[0].txn, held->txn);
@@ -241,7 +241,7 @@ START_TEST(test_cancel_wakes_the_next)
 	rig_cancel(0, id);
 	rig_run();
 	ck_assert_int_eq(held->statuses[0], REFD_ABORTED);
-	/* It never met the lock and waits for nothing. */
+	/* The later update never met the lock and does not wait. */
 	ck_assert_ptr_eq(rig_windows->parts[0].txn, behind->txn);
 	rig_back_all();
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);

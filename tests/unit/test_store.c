@@ -1,9 +1,9 @@
 /*
- * Proves the hand-over: transactions given to the store's threads come back
- * once each, with real git repositories, real disks and all threads running;
- * the journal answers for an id that was used; what is refused says why; and
- * a stop leaves nothing to replay. Run under ThreadSanitizer it is also what
- * shows that no two threads touch the same thing.
+ * Proves the hand-over to the store's threads, with real git repositories, real
+ * disks and all threads running. Every transaction comes back once. The journal
+ * answers for a used id. A refusal has a reason. A stop leaves nothing to
+ * replay. Under ThreadSanitizer, the tests also show that no two threads touch
+ * the same data.
  */
 #include <check.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ START_TEST(one_and_its_id_again)
 	/* Something else under the id is refused. */
 	txn = sr_admit(&id, sr_repo, "refs/heads/b", sr_commit);
 	ck_assert_int_eq(txn->refused, REFD_BADREQUEST);
-	/* The token of the first is not its token. */
+	/* The token of the first transaction is not returned. */
 	ck_assert_uint_eq(txn->lsn, 0);
 	sr_done_with(txn);
 	query.txid = id;
@@ -58,7 +58,8 @@ START_TEST(one_and_its_id_again)
 }
 END_TEST
 
-/* The journal has a member for HEAD, and one for the branch; one answers. */
+/* The journal has a member for HEAD and a member for the branch. Only one
+ * answers. */
 START_TEST(one_through_head)
 {
 	struct store_query query = { .uid = 0 };
@@ -138,9 +139,9 @@ static void delete_by_session(const char *name)
 	sr_done_with(txn);
 }
 
-/* A rewrite of a large packed-refs does not count as preparing, and the end of
- * its session does not count either. If sessions were counted for ever, the
- * scheduler would hand over no window any more. */
+/* A rewrite of a large packed-refs does not count as preparing, and neither
+ * does the end of its session. If sessions were counted for ever, the scheduler
+ * would hand over no more batches. */
 START_TEST(sessions_leave_room_to_prepare)
 {
 	tmp_run("{ echo '# pack-refs with: peeled fully-peeled sorted ';"
@@ -227,7 +228,7 @@ START_TEST(one_daemon_at_a_time)
 }
 END_TEST
 
-/* A copy of a repository gets an id of its own; a moved one keeps its. */
+/* A copied repository gets a new id, a moved repository keeps the id. */
 START_TEST(copies_and_moves)
 {
 	char *first, *copy, path[4200];
@@ -261,8 +262,8 @@ START_TEST(copies_and_moves)
 }
 END_TEST
 
-/* A daemon of root's reads nothing of another account's, so the repository
- * that a copy is of is taken for one that is still there. */
+/* A daemon of root does not read files of other accounts, so refd assumes that
+ * the original of the copy still exists. */
 START_TEST(copy_of_what_another_account_has)
 {
 	char *first, *copy, path[4200];

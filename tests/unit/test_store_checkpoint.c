@@ -1,10 +1,10 @@
 /*
- * Proves of the checkpoint, with a real repository and all threads running:
- * while its syncfs takes its time refs are committed and answered; one that
- * was asked for comes back when all that was answered before needs no replay,
- * in the journal on the disk, and not before; the record of a ref that is not
- * published yet is not forgotten; what can't be synced is said and nothing is
- * forgotten; and a stop leaves nothing to replay.
+ * Proves the work of the checkpoint, with a real repository and all threads.
+ * During its syncfs, refs are committed and answered. A requested checkpoint
+ * comes back when all earlier answers need no replay, according to the journal
+ * on disk, and not before. The record of an unpublished ref is not forgotten.
+ * After a failed sync the reason is reported and no record is forgotten. A stop
+ * leaves nothing to replay.
  */
 #include <check.h>
 #include <errno.h>
@@ -82,7 +82,7 @@ static void setup(void)
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
 	sr_sys = &disk;
-	/* The regular ones would come where they are not wanted. */
+	/* Regular checkpoints would disturb the tests. */
 	sr_interval_ns = INT64_C(3600) * 1000000000;
 	sr_setup();
 }
@@ -92,7 +92,7 @@ static void teardown(void)
 	sr_teardown();
 }
 
-/* ---- what is done there ---- */
+/* ---- work in the repository ---- */
 
 static struct txn *admit(const char *name, const char *hex)
 {
@@ -136,7 +136,7 @@ static uint64_t forgotten_lsn(void)
 
 /* ---- tests ---- */
 
-/* A deletion needs no object, and so no syncfs of its own. */
+/* A deletion needs no object, and therefore no syncfs of its own. */
 START_TEST(a_commit_does_not_wait_for_it)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
@@ -192,8 +192,8 @@ START_TEST(what_is_not_published_is_not_forgotten)
 }
 END_TEST
 
-/* Nothing is left to replay for who takes a copy now: another store on a copy
- * of the state says so. */
+/* A copy of the state that is made now has nothing to replay: a second store on
+ * a copy proves this. */
 START_TEST(it_is_on_the_disk_when_it_comes_back)
 {
 	struct store_checkpoint cp = { .lsn = 0 };
@@ -231,7 +231,7 @@ static uint64_t wal_bytes(void)
 	return stats.wal_bytes;
 }
 
-/* By that the journal's database was written to. */
+/* Shown by a change of the journal's database. */
 static void assert_copies(bool copies, const char *when)
 {
 	char *before = tmp_output("sha256sum state/journal.db"), *after;
@@ -293,7 +293,7 @@ static void fails_with(_Atomic int *what, const char *words)
 	/* The same again once the disk is mended. */
 	*what = 0;
 	do {
-		/* Until what it held is redone, by another thread. */
+		/* Until another thread has redone the records. */
 		cp = (struct store_checkpoint){ .lsn = 0 };
 		store_checkpoint(sr_store, &cp);
 		wait_for_checkpoint(&cp);
@@ -316,8 +316,8 @@ START_TEST(a_file_system_that_only_says_yes)
 }
 END_TEST
 
-/* The note of the checkpoint is there before anything is answered, and does not
- * come back: rm -rf would find its directory not empty. */
+/* The note of the checkpoint exists before any answer, and does not come back:
+ * otherwise rm -rf would find the directory not empty. */
 START_TEST(a_repository_may_be_removed_once_it_was_answered)
 {
 	static const char note[] = "r.git/refd/checkpoint";
@@ -327,7 +327,7 @@ START_TEST(a_repository_may_be_removed_once_it_was_answered)
 	update(ref_a, zeroes);
 	checkpoint();
 	ck_assert_int_eq(faccessat(tmp_fd, note, F_OK, 0), -1);
-	/* The next opening makes it. */
+	/* The next opening makes the note. */
 	sr_close();
 	sr_open();
 	update(ref_a, sr_commit);

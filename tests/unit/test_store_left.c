@@ -1,9 +1,9 @@
 /*
- * Proves what a window leaves behind where it may neither rename, nor unlock,
- * nor open a log any more, as in a repository that was moved out of the roots:
- * no line of a refused update; its locks go while the daemon runs, as soon as
- * they can, and no lock of another; no other ref waits for that; where the line
- * can't be taken back the update is unknown, and the next start finishes it.
+ * Proves the leftovers of a batch that may no longer rename, unlock or open a
+ * log, as in a repository that was moved out of the roots. No line of a refused
+ * update is left. Its locks go as soon as possible while the daemon runs, and
+ * foreign locks stay. No other ref waits. If the line cannot be taken back, the
+ * update is unknown, and the next start finishes it.
  */
 #include <check.h>
 #include <errno.h>
@@ -25,9 +25,9 @@
 
 static struct sys disk;
 static atomic_bool moves;   /* with the next rename to x */
-static atomic_bool is_away; /* it has */
+static atomic_bool is_away; /* it has moved */
 static atomic_bool cant_truncate;
-static _Atomic uint64_t foreign_ino; /* of foreign.lock, as it is listed */
+static _Atomic uint64_t foreign_ino; /* inode of foreign.lock in the listing */
 static char second[REFD_OID_HEX + 1];
 
 static bool is_of_x(const char *path)
@@ -70,8 +70,8 @@ static int disk_ftruncate(const struct sys *sys, int fd, off_t size)
 	return sys_kernel.ftruncate(sys, fd, size);
 }
 
-/* As if a directory of refs were a mount of its own: the numbers of inodes
- * are another file system's. */
+/* As if a directory of refs were a separate mount: inode numbers belong to
+ * another file system. */
 static int disk_dir_next(const struct sys *sys, struct sys_dir *dir,
     struct sys_dirent *entry)
 {
@@ -179,7 +179,7 @@ START_TEST(locks_go_as_soon_as_they_can)
 	ck_assert_int_eq(apply("refs/heads/x", second), REFD_IO);
 	assert_x(sr_commit, 1);
 	ck_assert(exists(LOCK));
-	/* It holds up nobody else. */
+	/* Other refs do not wait. */
 	ck_assert_int_eq(apply("refs/heads/z", second), REFD_OK);
 	ck_assert_int_eq(apply("refs/heads/x", second), REFD_LOCKED);
 	moves = is_away = false;
@@ -196,7 +196,7 @@ START_TEST(locks_go_as_soon_as_they_can)
 }
 END_TEST
 
-/* Whoever holds a lock meanwhile keeps it. */
+/* A session that holds a lock meanwhile keeps it. */
 START_TEST(a_session_keeps_its_locks)
 {
 	struct refd_txid id;

@@ -1,16 +1,17 @@
 /*
- * Out of memory at each allocation of the store in turn, SQLite's among them:
- * of a window, of a recovery, of a checkpoint. A window answers for each
- * update, and after the next start the refs are what the journal says of it; a
- * start may fail, and the one after it finds everything; nothing that was
- * acknowledged is lost, nothing is left locked, and with memory it all works
- * again.
+ * Proves that refd survives a failure of any allocation of the store, including
+ * SQLite's: in a batch, in a recovery, in a checkpoint. A batch answers every
+ * update, and after the next start the refs agree with the journal. A start may
+ * fail, and the next start finds everything. No acknowledged update is lost, no
+ * lock is left, and with memory all work goes on.
  *
- * In the everyday run each thirteenth is tried, with REFD_TEST_LONG every one.
+ * The everyday run tries every thirteenth allocation. With REFD_TEST_LONG every
+ * allocation is tried.
  *
- * malloc(3) and its kin are this program's own, over libc's. What the model of
- * the disk allocates does not count: it holds its lock then. The sanitizers
- * have an allocator of their own, so under them nothing fails here.
+ * malloc(3) and its relatives belong to this program and call libc's.
+ * Allocations of the model of the disk do not count, because the model holds
+ * its lock at that time. The sanitizers have their own allocator, so under a
+ * sanitizer nothing fails here.
  */
 #include <check.h>
 #include <errno.h>
@@ -143,7 +144,7 @@ static void stop(void)
 	w = NULL;
 }
 
-/* All of ASKED as one window, in which allocation N fails. */
+/* Applies all of ASKED as one batch, in which allocation N fails. */
 static void apply(long n)
 {
 	struct txn_update *updates[NR_TXNS][2];
@@ -292,8 +293,8 @@ START_TEST(a_checkpoint)
 }
 END_TEST
 
-/* Nothing else says that the next start needs the record, so there must be a
- * reason not to go on, although there is no memory for its text. */
+/* Only this entry shows that the next start needs the record. So the store must
+ * stop with a reason, even without memory for the text. */
 START_TEST(an_update_that_cannot_be_deferred)
 {
 	start();

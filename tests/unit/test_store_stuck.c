@@ -1,11 +1,11 @@
 /*
  * Proves that a repository on a hanging disk does not stop the admission of
- * other repositories: while calls on its files do not come back, others are
- * admitted, regardless of the number of hanging repositories. Repositories that
- * are open hold no more workers than those that are being opened. A waiting
- * transaction that is given up comes back at once and is never begun, also at a
- * hanging syncfs. A repository with a hanging packed-refs does not keep others
- * from being opened. When the disk is back, so are all remaining transactions.
+ * other repositories, regardless of the number of hanging repositories. Open
+ * repositories hold no more workers than repositories that are being opened. A
+ * waiting transaction that is given up comes back at once and is never begun,
+ * also at a hanging syncfs. A repository with a hanging packed-refs does not
+ * keep other repositories from being opened. When the disk is back, all
+ * remaining transactions come back.
  */
 #include <check.h>
 #include <sched.h>
@@ -56,7 +56,7 @@ static int disk_openat(const struct sys *sys, int dirfd, const char *path,
 		hang_at(packed_hangs && strcmp(path, "packed-refs") == 0 ?
 			"hung" :
 			path);
-	/* Loose objects: the repository is open by then. */
+	/* Loose objects: by now the repository is open. */
 	else if (strncmp(path, sr_commit, 2) == 0 && strlen(path) == 2 &&
 	    sys_kernel.fd_path(sys, dirfd, dir, sizeof(dir)) == 0)
 		hang_until(&objects_go, dir);
@@ -165,8 +165,8 @@ START_TEST(others_are_admitted_while_many_hang)
 }
 END_TEST
 
-/* Workers with a queue; *WAITS: another queue waits, and no worker may take
- * it. */
+/* Number of workers with a queue. *WAITS: a further queue waits, and no worker
+ * may take it. */
 static size_t nr_at_work(bool *waits)
 {
 	const struct admission_queues *a = &sr_store->admissions->queues;
@@ -180,8 +180,8 @@ static size_t nr_at_work(bool *waits)
 	return nr;
 }
 
-/* Repositories below one root that were just opened count for their file
- * system, as those do that were open before. */
+/* Below one root, newly opened repositories count for their file system in the
+ * same way as repositories that were open before. */
 START_TEST(a_file_system_that_hangs_holds_few_workers)
 {
 	bool waits = false;
@@ -205,9 +205,9 @@ START_TEST(a_file_system_that_hangs_holds_few_workers)
 }
 END_TEST
 
-/* Two repositories below one root hang while they are opened, then at their
- * objects. The third repository waits for the root until the two are open, and
- * no longer: less than the time after which a thread looks by itself. */
+/* Two repositories below one root hang in their opening, then at their objects.
+ * The third repository waits for the root only until both are open: less than
+ * the interval after which a thread looks by itself. */
 START_TEST(a_root_is_free_once_its_repositories_are_open)
 {
 	struct timespec began, now;

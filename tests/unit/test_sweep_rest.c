@@ -1,11 +1,14 @@
 /*
- * Proves for three special cases that after a crash or a power loss at each
- * change of the disk, and with each call failing, the next start finds one
- * story in journal and refs, and no acknowledged update is missing:
- *	session		from the locks to the commit, with a deletion
- *	abort		a foreign writer takes a name of the batch during the
- *			flush, alone and in an atomic transaction
- *	checkpoint	of published refs, with SQLite's own checkpoint
+ * Proves for three special cases that journal and refs agree after the next
+ * start, and that no acknowledged update is missing. A crash or a power loss
+ * comes at every change of the disk, and every call fails once.
+ *
+ * A session: from the locks to the commit, with a deletion.
+ *
+ * An abort: a foreign writer takes a name of the batch during the flush, alone
+ * and in an atomic transaction.
+ *
+ * A checkpoint of published refs, with SQLite's own checkpoint.
  *
  * Power losses and failing calls are tried on all cases only with
  * REFD_TEST_LONG, and then with more ways to lose, more errors, and a second
@@ -51,7 +54,7 @@ struct state {
 	struct refd_txid id;
 	bool is_sent;
 	int nr_commits;
-	/* What each update of the spec was answered. */
+	/* The answer to every update of the spec. */
 	enum refd_status said[8];
 	char *names[8];
 	size_t nr;
@@ -60,7 +63,7 @@ struct state {
 static int commit_and_take_the_name(void *arg, struct journal_row *rows,
     size_t nr, bool flush);
 
-/* The work's state is found by its world: one at a time. */
+/* Found by the callbacks, so only one test state may exist at a time. */
 static struct state *current;
 
 static void note(struct state *s, const struct txn *txn)
@@ -124,7 +127,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 	int r = group_commit(((struct world *)arg)->store.pipeline, rows, nr,
 	    flush);
 
-	/* Others have no power either. */
+	/* After the power loss, the foreign writer does nothing either. */
 	if (current->nr_commits++ > 0 ||
 	    SYS(sys, mkdirat, AT_FDCWD, TAKEN, 0777) < 0)
 		return r;
@@ -162,8 +165,8 @@ static char before_of(const char *name)
 	return '?';
 }
 
-/* A link that was taken back, and is there again after the power loss: known,
- * and said in docs/limits.md. */
+/* After an abort, the power loss can bring the link back. This limit is in
+ * docs/limits.md. */
 static bool is_back(const struct state *s, const struct sweep_now *now,
     enum refd_status status, char is)
 {
@@ -203,15 +206,15 @@ static const char *look(void *state, const struct sweep_now *now)
 	if (now->was_hit &&
 	    (now->kind == SWEEP_KILL || now->kind == SWEEP_CUT) &&
 	    !s->work->is_checkpoint)
-		/* Stopped, it has told nobody. */
+		/* The stopped process gave no answer. */
 		memset(s->said, 0xff, sizeof(s->said));
 	for (i = 0; i < s->nr; i++) {
 		what = look_at(s, now, i, &nr_new);
 		if (what != NULL)
 			return what;
 	}
-	/* After a power loss a name that is taken may have been taken later, from a
-	 * transaction that was acknowledged: the rest of it is redone. */
+	/* After a power loss, a taken name may have been taken later, from an
+	 * acknowledged transaction: the rest of the transaction is redone. */
 	if (s->work->atomic && nr_new > 0 && nr_new < s->nr &&
 	    !(s->work->takes_name && now->when == SWEEP_AFTER_CUT))
 		return "an atomic transaction is torn";

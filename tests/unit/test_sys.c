@@ -1,8 +1,8 @@
 /*
- * The kernel's table and the helpers on it: failures come back as negative
- * errno, whole files are read whatever fstat said of their size, parents are
- * made with the mode asked for and a file among them is told. A FIFO makes
- * nobody wait. No path with dots leads out of its directory.
+ * Proves the kernel's table and the helpers on it. Failures come back as
+ * negative errno. Whole files are read whatever size fstat returned. Parents
+ * are made with the requested mode, and a file on the way is reported. A FIFO
+ * blocks no caller. No path with dots leads out of its directory.
  */
 #include <check.h>
 #include <errno.h>
@@ -158,7 +158,7 @@ START_TEST(renames_stop_no_path_with_dots)
 }
 END_TEST
 
-/* The names of one call may lie in two directories. */
+/* A call can have names in two directories. */
 START_TEST(names_in_directories)
 {
 	struct sys_stat st;
@@ -170,7 +170,7 @@ START_TEST(names_in_directories)
 	ck_assert_int_eq(symlinkat("file", rootfd, "d/link"), 0);
 	fd = dup(rootfd);
 	close(fd);
-	/* A link itself is linked, and not its target. */
+	/* The link itself is linked, not its target. */
 	ck_assert_int_eq(SYS(sys, linkat, rootfd, "d/link", rootfd, "e/a"), 0);
 	ck_assert_int_eq(SYS(sys, lstatat, rootfd, "e/a", &st), 0);
 	ck_assert(S_ISLNK(st.mode));
@@ -298,7 +298,7 @@ START_TEST(a_descriptor_tells_its_path)
 	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, "f"), 0);
 	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), -ENOENT);
 	close(fd);
-	/* a name that reads like the kernel's word for it */
+	/* a name that looks like the kernel's note about a deleted file */
 	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "d (deleted)", 0777), 0);
 	fd = SYS(sys, openat, rootfd, "d (deleted)", O_RDONLY | O_DIRECTORY, 0);
 	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), 0);
@@ -374,7 +374,7 @@ START_TEST(what_is_no_file_is_told)
 }
 END_TEST
 
-/* Whoever may write a directory can make one: nobody waits for the other
+/* Anybody with write access can make a FIFO. No caller waits for its other
  * end. */
 START_TEST(a_fifo_is_opened_at_once)
 {
@@ -405,7 +405,7 @@ START_TEST(parents_are_made_with_their_mode)
 	ck_assert_uint_eq(mode_of("a/b/c"), 02775);
 	ck_assert_int_eq(SYS(sys, unlinkat, rootfd, "a/b/c/d"), -ENOENT);
 	ck_assert_int_eq(sys_make_parents(sys, rootfd, "a/b/x/y/z", 0700), 2);
-	/* the group is inherited, and the bit that makes it so */
+	/* the group and the setgid bit are inherited */
 	ck_assert_uint_eq(mode_of("a/b/x") & 0777, 0700);
 	ck_assert_uint_eq(mode_of("a/b/x/y") & 0777, 0700);
 	ck_assert_uint_eq(mode_of("a/b"), 02775);
